@@ -15,11 +15,13 @@ const insidePackages =
   /^(commander|croner|csv-parse|bson|fast-xml-parser|fastify|fastify-type-provider-zod|@fastify\/swagger|hyparquet-writer|lru-cache|prom-client|re2js|xxhash-wasm|zod)(\/|$)/;
 
 /** A file that a thread starts with: it names itself by `import.meta.url`, so it must keep a file and its exports. */
-const startsThreads = /\bmodule: import\.meta\.url|newThread\(import\.meta\.url/;
+const startsThreads = /\bmodule: import\.meta\.url|startThread\(import\.meta\.url/;
 
 export async function bundle() {
   const files = readdirSync(source, { recursive: true }).filter((name) => name.endsWith('.ts'));
   const threads = files.filter((name) => startsThreads.test(readFileSync(join(source, name), 'utf8')));
+  if (!threads.includes(join('log', 'threads', 'workers.ts')))
+    throw new Error('no file starts threads: its line is not as expected');
   for (const folder of [chunkFolder, compiledFolder]) rmSync(folder, { recursive: true, force: true });
   mkdirSync(chunkFolder, { recursive: true });
   for (const name of readdirSync(dist)) if (/\.js(\.map)?$/.test(name)) rmSync(join(dist, name));

@@ -45,7 +45,7 @@ export interface AutomationDependencies {
 }
 
 export class Automation {
-  readonly #parts: AutomationDependencies;
+  readonly #automationDependencies: AutomationDependencies;
   readonly rules: RuleJudge;
   readonly intervalRules: IntervalRules;
   /** Long work that callers started. */
@@ -55,29 +55,29 @@ export class Automation {
   readonly jobDesk: JobDesk;
   readonly workflows: WorkflowDesk;
   /** Runs of workflows; loaded with the first: a command on a directory has none. */
-  #runs: Promise<WorkflowRunner> | null = null;
-  #callTool: WorkflowDependencies['callTool'] = () =>
+  #workflowRuns: Promise<WorkflowRunner> | null = null;
+  #callDoorTool: WorkflowDependencies['callTool'] = () =>
     Promise.reject(new ServiceError('REL_NOT_IMPLEMENTED', 'no door serves tools here'));
 
-  constructor(parts: AutomationDependencies) {
-    this.#parts = parts;
-    const { settings, clock, ids, turns, gate, authenticator, planner, lookups, say } = parts;
-    const { projections } = parts.store;
+  constructor(automationDependencies: AutomationDependencies) {
+    this.#automationDependencies = automationDependencies;
+    const { settings, clock, ids, turns, gate, authenticator, planner, lookups, say } = automationDependencies;
+    const { projections } = automationDependencies.store;
     const yieldTurn = turns.yieldFor('chores');
-    const beginning = (path: string | null): bigint => projections.tenants.sinceOf(tenantOf(path))?.time ?? 0n;
+    const tenantBeginning = (path: string | null): bigint => projections.tenants.sinceOf(tenantOf(path))?.time ?? 0n;
     const absentCaller = (owner: AbsentOwner): Caller => authenticator.absentCaller(owner);
     this.jobs = new JobRunner({
       now: () => clock.now(),
       newId: () => ids.next(),
       record: (run, at) => gate.recordWork(run, at),
-      listRecorded: () => [...projections.jobs.works()].filter(({ run, path }) => BigInt(run.due) >= beginning(path)),
+      listRecorded: () => [...projections.jobs.works()].filter(({ run, path }) => BigInt(run.due) >= tenantBeginning(path)),
       warn: say,
     });
     // Nobody waits for the answers of jobs as callers do for theirs.
-    const inBackground: PlannerContract = {
+    const backgroundPlanner: PlannerContract = {
       query: (invocation, request) => planner.query(invocation, { ...request, inBackground: true }),
     };
-    const judging = {
+    const ruleJudging = {
       gate,
       planner,
       clock,
@@ -89,19 +89,19 @@ export class Automation {
       lookups,
       yieldTurn,
     };
-    this.rules = new RuleJudge(judging);
-    this.intervalRules = new IntervalRules(judging);
+    this.rules = new RuleJudge(ruleJudging);
+    this.intervalRules = new IntervalRules(ruleJudging);
     this.scheduler = new JobScheduler({
       gate,
       clock,
       ids,
       runner: this.jobs,
       jobs: projections.jobs,
-      beginning,
+      beginning: tenantBeginning,
       absentCaller,
-      perform: performJobs({ planner: inBackground, chores: this.#chores() }),
-      performWorkflow: (job, work) => this.#loadRuns().then(({ perform }) => perform(job, work)),
-      performRetention: performRetention({ gate, planner: inBackground, foundMax: 100_000 }),
+      perform: performJobs({ planner: backgroundPlanner, chores: this.#choresByName() }),
+      performWorkflow: (job, work) => this.#loadWorkflowRuns().then(({ perform }) => perform(job, work)),
+      performRetention: performRetention({ gate, planner: backgroundPlanner, foundMax: 100_000 }),
       alertOf: alertPaused,
       workflowOf: (name, job) => this.workflows.idOf(name, job),
       warn: say,
@@ -109,13 +109,13 @@ export class Automation {
       parallelMax: settings.SERVICE_JOBS_MAX_PARALLEL,
     });
     const { scheduler, jobs: runner } = this;
-    this.jobDesk = new JobDesk({ jobs: projections.jobs, scheduler, runner, clock, ids, beginning });
+    this.jobDesk = new JobDesk({ jobs: projections.jobs, scheduler, runner, clock, ids, beginning: tenantBeginning });
     this.workflows = new WorkflowDesk({
       jobs: projections.jobs,
       desk: this.jobDesk,
       scheduler,
       ids,
-      beginning,
+      beginning: tenantBeginning,
       builtins: builtinWorkflows,
       approver: approverOf,
     });
@@ -123,17 +123,17 @@ export class Automation {
 
   /** Takes the way in which steps of workflows call tools, from the door that serves them. */
   serveTools(call: WorkflowDependencies['callTool']): void {
-    this.#callTool = call;
+    this.#callDoorTool = call;
   }
 
   /** Drops what runs of workflows of the tenant keep of rows. */
   forget(tenant: string | null): void {
-    void this.#runs?.then((runs) => runs.forget(tenant));
+    void this.#workflowRuns?.then((workflowRuns) => workflowRuns.forget(tenant));
   }
 
   /** From here on every commit makes rules and the scheduler look. */
   follow(): void {
-    const { log } = this.#parts.store;
+    const { log } = this.#automationDependencies.store;
     log.onVisible(() => this.rules.look());
     log.onVisible(() => {
       this.scheduler.look();
@@ -144,57 +144,57 @@ export class Automation {
 
   /** Takes up the work that an earlier process left, and goes by the clock until the signal aborts. */
   run(signal: AbortSignal): void {
-    const { onFailed } = this.#parts;
-    this.jobs.takeUp((work) => this.#beginAgain(work)).catch(onFailed);
+    const { onFailed } = this.#automationDependencies;
+    this.jobs.takeUp((work) => this.#resumeWork(work)).catch(onFailed);
     this.scheduler.run(signal).catch(onFailed);
     this.intervalRules.run(signal).catch(onFailed);
   }
 
   /** Makes the indexes of keys, as a job where there are any to make. */
   async enterKeys(): Promise<void> {
-    const { store, turns } = this.#parts;
+    const { store, turns } = this.#automationDependencies;
     const { rows } = store.projections;
     const yieldTurn = turns.yieldFor('chores');
-    const total = rows.entering;
-    if (total === 0) return rows.enterKeys(yieldTurn);
-    const run = async ({ signal, progress }: JobWork): Promise<void> => {
-      let entered = 0;
-      progress(0, total);
-      const turn = async (): Promise<void> => {
+    const tablesToEnter = rows.entering;
+    if (tablesToEnter === 0) return rows.enterKeys(yieldTurn);
+    const runKeyEntry = async ({ signal, progress }: JobWork): Promise<void> => {
+      let enteredTables = 0;
+      progress(0, tablesToEnter);
+      const cancellableTurn = async (): Promise<void> => {
         signal.throwIfAborted();
         await yieldTurn();
       };
-      await rows.enterKeys(turn, () => progress(++entered, total));
+      await rows.enterKeys(cancellableTurn, () => progress(++enteredTables, tablesToEnter));
     };
-    const { ended } = this.jobs.start(
-      { kind: 'rebuild', about: 'key indexes', unit: 'tables', onDrain: 'cancel', run },
+    const { ended: entryEnded } = this.jobs.start(
+      { kind: 'rebuild', about: 'key indexes', unit: 'tables', onDrain: 'cancel', run: runKeyEntry },
       tenantlessCaller('annals', 'operator', 'start'),
     );
-    await ended.catch((error: unknown) => {
+    await entryEnded.catch((error: unknown) => {
       // An index that was not filled is filled on first use.
       if (!(error instanceof ServiceError) || (error.code !== 'REL_CANCELLED' && error.code !== 'REL_UNAVAILABLE')) throw error;
     });
   }
 
-  #loadRuns(): Promise<WorkflowRunner> {
-    const { gate, planner, clock, store } = this.#parts;
+  #loadWorkflowRuns(): Promise<WorkflowRunner> {
+    const { gate, planner, clock, store } = this.#automationDependencies;
     const { erasures } = store.projections;
-    this.#runs ??= import('./doors/workflows/run-workflow.ts').then(({ performWorkflows }) =>
+    this.#workflowRuns ??= import('./doors/workflows/run-workflow.ts').then(({ performWorkflows }) =>
       performWorkflows({
         gate,
         planner,
         clock,
         stepsOf: (id) => this.workflows.stepsOf(id),
-        callTool: (call) => this.#callTool(call),
+        callTool: (call) => this.#callDoorTool(call),
         erasedOf: (tenant) => erasures.all().filter((erasure) => erasure.tenant === tenant).length,
       }),
     );
-    return this.#runs;
+    return this.#workflowRuns;
   }
 
   /** Work of the store's own that a job may do. */
-  #chores(): Readonly<Record<string, (signal: AbortSignal) => Promise<Json>>> {
-    const { columns, projections } = this.#parts.store;
+  #choresByName(): Readonly<Record<string, (signal: AbortSignal) => Promise<Json>>> {
+    const { columns, projections } = this.#automationDependencies.store;
     return {
       compaction: async (signal) => {
         const done = await columns?.compact({ signal });
@@ -208,34 +208,36 @@ export class Automation {
   }
 
   /** Null: only its request can begin it. */
-  #beginAgain({ run: { work }, path }: WorkRecord): BeginAgain | null {
-    const { store, gate, planner, authenticator } = this.#parts;
+  #resumeWork({ run: { work }, path }: WorkRecord): BeginAgain | null {
+    const { store, gate, planner, authenticator } = this.#automationDependencies;
     const { kind, about, principal, statement } = work;
     const credential = work.credential as Caller['credential'];
     if (statement !== undefined) {
       const { sql, purpose, token, branch } = statement;
-      const asked = { sql, purpose, dialect: statement.dialect as Dialect, graph: 'scores' } as const;
-      return async (as) => {
-        const caller = authenticator.absentCaller({ principal, credential, token, path, branch });
-        const request = { action: 'query', purpose, correlationId: as.id } as const;
-        return gate.invoke(caller, request, (invocation) => planner.execute(invocation, { ...asked, as }));
+      const statementRequest = { sql, purpose, dialect: statement.dialect as Dialect, graph: 'scores' } as const;
+      return async (resumedJob) => {
+        const absentCaller = authenticator.absentCaller({ principal, credential, token, path, branch });
+        const gateRequest = { action: 'query', purpose, correlationId: resumedJob.id } as const;
+        return gate.invoke(absentCaller, gateRequest, (invocation) =>
+          planner.execute(invocation, { ...statementRequest, as: resumedJob }),
+        );
       };
     }
-    const run = async ({ signal, progress }: JobWork): Promise<Json> => {
+    const runChore = async ({ signal, progress }: JobWork): Promise<Json> => {
       const followed = { signal, onProgress: progress };
       if (kind === 'reindex') return { indexes: (await store.projections.rows.renewIndexes(about, followed))?.indexes ?? 0 };
       return { segments: (await store.columns?.compact(followed))?.segments ?? 0 };
     };
     // No backup is: every store that is restored from one finds it begun.
     if (kind !== 'reindex' && kind !== 'compaction') return null;
-    const unit = kind === 'reindex' ? 'indexes' : 'segments';
-    const spec = { kind, unit, ...(about !== null && { about }), onDrain: 'cancel', run } as const;
-    return async (as) => {
-      const caller = authenticator.absentCaller({ principal, credential, token: null, path, branch: 'main' });
-      const request = { action: 'administer', purpose: null, correlationId: as.id } as const;
-      return gate.invoke(caller, request, (invocation) => {
+    const choreUnit = kind === 'reindex' ? 'indexes' : 'segments';
+    const choreJob = { kind, unit: choreUnit, ...(about !== null && { about }), onDrain: 'cancel', run: runChore } as const;
+    return async (resumedJob) => {
+      const absentCaller = authenticator.absentCaller({ principal, credential, token: null, path, branch: 'main' });
+      const gateRequest = { action: 'administer', purpose: null, correlationId: resumedJob.id } as const;
+      return gate.invoke(absentCaller, gateRequest, (invocation) => {
         invocation.describe({ template: `${kind} again` });
-        return this.jobs.start({ ...spec, ...as, resultOf: (result) => result }, caller).ended;
+        return this.jobs.start({ ...choreJob, ...resumedJob, resultOf: (result) => result }, absentCaller).ended;
       });
     };
   }

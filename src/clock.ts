@@ -22,14 +22,14 @@ export interface Random {
  * Nanoseconds since 1970: the wall clock has milliseconds only, a steady clock of nanoseconds supplies the digits below.
  * Set anew where the two part, and never behind the wall clock: what a client of this machine calls "now" must not lie ahead.
  */
-export function wallNanoseconds(wallMs: () => number, steady: () => bigint): () => bigint {
-  let apart = 0n;
+export function wallNanoseconds(readWallMs: () => number, readSteadyNs: () => bigint): () => bigint {
+  let wallOffsetNs = 0n;
   return () => {
-    const now = steady();
-    const wall = BigInt(wallMs()) * 1_000_000n;
-    const ahead = now + apart - wall;
-    if (ahead < 0n || ahead >= 5_000_000n) apart = wall - now;
-    return now + apart;
+    const steadyNs = readSteadyNs();
+    const wallNs = BigInt(readWallMs()) * 1_000_000n;
+    const aheadOfWallNs = steadyNs + wallOffsetNs - wallNs;
+    if (aheadOfWallNs < 0n || aheadOfWallNs >= 5_000_000n) wallOffsetNs = wallNs - steadyNs;
+    return steadyNs + wallOffsetNs;
   };
 }
 
@@ -59,36 +59,36 @@ export const systemRandom: Random = {
 
 /** UUIDv7 text: 48 bits of milliseconds, 74 random bits (RFC 9562). Sorts by time across milliseconds. */
 export class Ids {
-  readonly #clock: Clock;
-  readonly #random: Random;
-  readonly #pool = new Uint8Array(16 * 256);
-  #at = this.#pool.length;
+  readonly #idClock: Clock;
+  readonly #idRandom: Random;
+  readonly #randomPool = new Uint8Array(16 * 256);
+  #randomPoolOffset = this.#randomPool.length;
 
-  constructor(clock: Clock, random: Random) {
-    this.#clock = clock;
-    this.#random = random;
+  constructor(idClock: Clock, idRandom: Random) {
+    this.#idClock = idClock;
+    this.#idRandom = idRandom;
   }
 
   next(): string {
-    if (this.#at === this.#pool.length) {
-      this.#random.fill(this.#pool);
-      this.#at = 0;
+    if (this.#randomPoolOffset === this.#randomPool.length) {
+      this.#idRandom.fill(this.#randomPool);
+      this.#randomPoolOffset = 0;
     }
-    const bytes = this.#pool.subarray(this.#at, (this.#at += 16));
-    let ms = Number(this.#clock.now() / 1_000_000n);
+    const uuidBytes = this.#randomPool.subarray(this.#randomPoolOffset, (this.#randomPoolOffset += 16));
+    let timestampMs = Number(this.#idClock.now() / 1_000_000n);
     for (let i = 5; i >= 0; i--) {
-      bytes[i] = ms % 256;
-      ms = Math.floor(ms / 256);
+      uuidBytes[i] = timestampMs % 256;
+      timestampMs = Math.floor(timestampMs / 256);
     }
-    bytes[6] = 0x70 | (bytes[6]! & 0x0f);
-    bytes[8] = 0x80 | (bytes[8]! & 0x3f);
-    let text = '';
+    uuidBytes[6] = 0x70 | (uuidBytes[6]! & 0x0f);
+    uuidBytes[8] = 0x80 | (uuidBytes[8]! & 0x3f);
+    let uuidText = '';
     for (let i = 0; i < 16; i++) {
-      text += hexOfByte[bytes[i]!];
-      if (i === 3 || i === 5 || i === 7 || i === 9) text += '-';
+      uuidText += hexDigitsOfByte[uuidBytes[i]!];
+      if (i === 3 || i === 5 || i === 7 || i === 9) uuidText += '-';
     }
-    return text;
+    return uuidText;
   }
 }
 
-const hexOfByte = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
+const hexDigitsOfByte = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));

@@ -4,31 +4,31 @@ import { TurnQueue, type WorkKind } from './planner/execution/turn-queue.ts';
 import { TurnsBehind } from './planner/execution/background-turns.ts';
 
 export class EventLoopTurns {
-  readonly #queue = new TurnQueue();
-  readonly #scheduled: (() => Promise<void>) | null;
-  readonly #behind: TurnsBehind;
+  readonly #turnQueue = new TurnQueue();
+  readonly #scheduledTurn: (() => Promise<void>) | null;
+  readonly #turnsBehind: TurnsBehind;
   /** Gives way to callers who ask; for work whose end nobody waits for. */
   readonly yieldBehind: () => Promise<void>;
 
-  /** `scheduled` stands in for the queue: a simulation schedules by itself. */
-  constructor(clock: Pick<Clock, 'monotonicMs' | 'sleep'>, scheduled: (() => Promise<void>) | null) {
-    this.#scheduled = scheduled;
-    this.#behind = new TurnsBehind(clock, this.yieldFor('chores'));
-    this.yieldBehind = scheduled ?? (() => this.#behind.next());
+  /** `scheduledTurn` stands in for the queue: a simulation schedules by itself. */
+  constructor(clock: Pick<Clock, 'monotonicMs' | 'sleep'>, scheduledTurn: (() => Promise<void>) | null) {
+    this.#scheduledTurn = scheduledTurn;
+    this.#turnsBehind = new TurnsBehind(clock, this.yieldFor('chores'));
+    this.yieldBehind = scheduledTurn ?? (() => this.#turnsBehind.next());
   }
 
   /** The function by which work of a kind gives way to other work. */
   yieldFor(kind: WorkKind): () => Promise<void> {
-    return this.#scheduled ?? (() => this.#queue.next(kind));
+    return this.#scheduledTurn ?? (() => this.#turnQueue.next(kind));
   }
 
   /** Whether queries wait for a turn. */
   isCrowded(): boolean {
-    return this.#queue.waits('queries');
+    return this.#turnQueue.waits('queries');
   }
 
   /** A caller asks for something. */
   noteRequest(): void {
-    this.#behind.noteRequest();
+    this.#turnsBehind.noteRequest();
   }
 }

@@ -17,8 +17,8 @@ export async function main(args: readonly string[]): Promise<void> {
     .version(version)
     .option('--config <path>', 'config file, over SERVICE_CONFIG, ./service.toml and ~/.config/annals/service.toml')
     .showHelpAfterError('(--help shows what is accepted)')
-    .exitOverride((error) => {
-      process.exit(error.exitCode === 0 ? 0 : 2);
+    .exitOverride((commandError) => {
+      process.exit(commandError.exitCode === 0 ? 0 : 2);
     });
 
   const flags = new VerbFlags(program);

@@ -25,65 +25,66 @@ export async function masterKeys(
   random: Random,
   say: (line: string) => void,
 ): Promise<MasterKeys> {
-  const signingSeed = signingSeedOf(settings);
+  const signingSeed = logSigningSeedOf(settings);
   return { kek: await keyEncryptionKey(settings, disk, random, say), ...(signingSeed ? { signingSeed } : {}) };
 }
 
 /** The keys that a data directory was made with; makes none where they are missing. */
-export async function presentKeys(settings: Settings, disk: Disk): Promise<MasterKeys> {
-  const path = localKeyFile(settings.SERVICE_DATA_DIR);
-  const given = settings.SERVICE_KEK !== null || settings.SERVICE_KEK_FILE !== null;
-  if (!given && (await disk.size(path)) === undefined)
-    throw new ConfigError(`SERVICE_KEK or SERVICE_KEK_FILE: set the key-encryption key, for there is none in ${path}`);
-  const none: Random = {
+export async function presentKeys(keySettings: Settings, disk: Disk): Promise<MasterKeys> {
+  const localKekPath = localKeyFile(keySettings.SERVICE_DATA_DIR);
+  const isKekConfigured = keySettings.SERVICE_KEK !== null || keySettings.SERVICE_KEK_FILE !== null;
+  if (!isKekConfigured && (await disk.size(localKekPath)) === undefined)
+    throw new ConfigError(`SERVICE_KEK or SERVICE_KEK_FILE: set the key-encryption key, for there is none in ${localKekPath}`);
+  const noRandom: Random = {
     fill: () => {
-      throw new ConfigError(`${path} is gone`);
+      throw new ConfigError(`${localKekPath} is gone`);
     },
   };
-  return await masterKeys(settings, disk, none, () => undefined);
+  return await masterKeys(keySettings, disk, noRandom, () => undefined);
 }
 
 /** The key that seals the escrow: from the named file, else from the settings. */
-export function escrowKey(settings: Settings, file: string | undefined): Uint8Array {
+export function escrowKey(keySettings: Settings, file: string | undefined): Uint8Array {
   if (file !== undefined) return parseKey('--escrow-key-file', readSettingFile('--escrow-key-file', file));
-  const { SERVICE_ESCROW_KEY: given, SERVICE_ESCROW_KEY_FILE: named } = settings;
-  if (given !== null) return parseKey('SERVICE_ESCROW_KEY', given);
-  if (named !== null) return parseKey('SERVICE_ESCROW_KEY_FILE', readSettingFile('SERVICE_ESCROW_KEY_FILE', named));
+  const { SERVICE_ESCROW_KEY: configuredEscrowKey, SERVICE_ESCROW_KEY_FILE: escrowKeyFile } = keySettings;
+  if (configuredEscrowKey !== null) return parseKey('SERVICE_ESCROW_KEY', configuredEscrowKey);
+  if (escrowKeyFile !== null)
+    return parseKey('SERVICE_ESCROW_KEY_FILE', readSettingFile('SERVICE_ESCROW_KEY_FILE', escrowKeyFile));
   throw new ConfigError(
     'SERVICE_ESCROW_KEY, SERVICE_ESCROW_KEY_FILE or --escrow-key-file: set one; openssl rand -hex 32 makes such a key',
   );
 }
 
 async function keyEncryptionKey(
-  settings: Settings,
+  keySettings: Settings,
   disk: Disk,
   random: Random,
   say: (line: string) => void,
 ): Promise<Uint8Array> {
-  if (settings.SERVICE_KEK !== null) return parseKey('SERVICE_KEK', settings.SERVICE_KEK);
-  if (settings.SERVICE_KEK_FILE !== null) {
-    return parseKey('SERVICE_KEK_FILE', readSettingFile('SERVICE_KEK_FILE', settings.SERVICE_KEK_FILE));
+  if (keySettings.SERVICE_KEK !== null) return parseKey('SERVICE_KEK', keySettings.SERVICE_KEK);
+  if (keySettings.SERVICE_KEK_FILE !== null) {
+    return parseKey('SERVICE_KEK_FILE', readSettingFile('SERVICE_KEK_FILE', keySettings.SERVICE_KEK_FILE));
   }
-  const path = localKeyFile(settings.SERVICE_DATA_DIR);
-  const stored = await disk.readFile(path);
-  if (stored !== undefined) {
+  const localKekPath = localKeyFile(keySettings.SERVICE_DATA_DIR);
+  const storedKek = await disk.readFile(localKekPath);
+  if (storedKek !== undefined) {
     // A process that died before its last step may have left a name that a power cut would take back.
-    await disk.syncDirectory(dirname(path));
-    return parseKey(path, Buffer.from(stored).toString('utf8'));
+    await disk.syncDirectory(dirname(localKekPath));
+    return parseKey(localKekPath, Buffer.from(storedKek).toString('utf8'));
   }
-  const sealed = keyFilePath(settings.SERVICE_DATA_DIR);
-  if ((await disk.size(sealed)) !== undefined) {
+  const sealedKeyFile = keyFilePath(keySettings.SERVICE_DATA_DIR);
+  if ((await disk.size(sealedKeyFile)) !== undefined) {
     throw new ServiceError(
       'REL_STORAGE',
-      `${path} is missing, and ${sealed} does not open without it: set SERVICE_KEK or SERVICE_KEK_FILE, or put it back`,
+      `${localKekPath} is missing, and ${sealedKeyFile} does not open without it: set SERVICE_KEK or SERVICE_KEK_FILE, or put it back`,
     );
   }
   const masterKey = random.fill(new Uint8Array(32));
-  await disk.makeDirectory(dirname(path));
-  await disk.replaceFile(path, Buffer.from(`${Buffer.from(masterKey).toString('hex')}\n`), 0o600);
-  if (!settings.SERVICE_IN_MEMORY) {
+  await disk.makeDirectory(dirname(localKekPath));
+  await disk.replaceFile(localKekPath, Buffer.from(`${Buffer.from(masterKey).toString('hex')}\n`), 0o600);
+  if (!keySettings.SERVICE_IN_MEMORY) {
     say(
-      `made a key-encryption key in ${path}: it protects backups and stray copies of data files, not a disk that is taken whole;`,
+      `made a key-encryption key in ${localKekPath}: it protects backups and stray copies of data files, not a disk that is taken whole;`,
     );
     say('set SERVICE_KEK or SERVICE_KEK_FILE to keep it elsewhere, and keep a copy: without it the data can not be opened');
   }
@@ -92,15 +93,16 @@ async function keyEncryptionKey(
 
 /** Seed of the key that signs erasure receipts. On `free` it follows from what is kept in the key file. */
 export function erasureSeed(settings: Settings, { hmacKey }: Pick<Keyring, 'hmacKey'>): Uint8Array {
-  const { SERVICE_ERASURE_SIGNING_KEY: given } = settings;
-  if (given !== null) return parseKey('SERVICE_ERASURE_SIGNING_KEY', given);
+  const { SERVICE_ERASURE_SIGNING_KEY: configuredErasureKey } = settings;
+  if (configuredErasureKey !== null) return parseKey('SERVICE_ERASURE_SIGNING_KEY', configuredErasureKey);
   return new Uint8Array(hkdfSync('sha256', hmacKey, new Uint8Array(0), 'annals erasure signing key', 32));
 }
 
 /** Server and cluster bring the erasure key from outside; the log's own key then comes from the same place. */
-function signingSeedOf(settings: Settings): Uint8Array | undefined {
-  if (settings.SERVICE_LOG_SIGNING_KEY !== null) return parseKey('SERVICE_LOG_SIGNING_KEY', settings.SERVICE_LOG_SIGNING_KEY);
-  if (settings.SERVICE_ERASURE_SIGNING_KEY === null) return undefined;
-  const erasureSeed = parseKey('SERVICE_ERASURE_SIGNING_KEY', settings.SERVICE_ERASURE_SIGNING_KEY);
-  return new Uint8Array(hkdfSync('sha256', erasureSeed, new Uint8Array(0), 'annals log signing key', 32));
+function logSigningSeedOf(keySettings: Settings): Uint8Array | undefined {
+  if (keySettings.SERVICE_LOG_SIGNING_KEY !== null)
+    return parseKey('SERVICE_LOG_SIGNING_KEY', keySettings.SERVICE_LOG_SIGNING_KEY);
+  if (keySettings.SERVICE_ERASURE_SIGNING_KEY === null) return undefined;
+  const erasureSigningSeed = parseKey('SERVICE_ERASURE_SIGNING_KEY', keySettings.SERVICE_ERASURE_SIGNING_KEY);
+  return new Uint8Array(hkdfSync('sha256', erasureSigningSeed, new Uint8Array(0), 'annals log signing key', 32));
 }

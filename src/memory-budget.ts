@@ -6,8 +6,11 @@ export const INDEX_SHARE = 4;
 /** The same where nothing bounds what rows take. */
 export const UNBOUND_INDEX_BYTES = 256 * 2 ** 20;
 
-export function rowBudget(settings: Settings, derived: { readonly budgetBytes?: number; readonly machineBytes: number }): number {
-  return derived.budgetBytes ?? (settings.SERVICE_MEMORY_BUDGET_MB * 2 ** 20 || Math.floor(derived.machineBytes / 2));
+export function rowBudget(
+  settings: Settings,
+  derivedMemory: { readonly budgetBytes?: number; readonly machineBytes: number },
+): number {
+  return derivedMemory.budgetBytes ?? (settings.SERVICE_MEMORY_BUDGET_MB * 2 ** 20 || Math.floor(derivedMemory.machineBytes / 2));
 }
 
 export function rowSettings(settings: Settings): Pick<RowSettings, 'bloomColumns' | 'temporalIndexMax'> {

@@ -2,9 +2,9 @@
 import { rankingRules, type Settings } from './config.ts';
 import type { PlannerOptions } from './planner/planner-options.ts';
 
-type FromSettings = Pick<PlannerOptions, 'limits' | 'pinnedBranches' | 'sketchColumns' | 'searchPreset' | 'rankings'>;
+type PlannerSettings = Pick<PlannerOptions, 'limits' | 'pinnedBranches' | 'sketchColumns' | 'searchPreset' | 'rankings'>;
 
-export function plannerOptions(settings: Settings): FromSettings {
+export function plannerOptions(settings: Settings): PlannerSettings {
   return {
     limits: {
       timeoutMs: settings.SERVICE_QUERY_TIMEOUT_SECS * 1000,
@@ -17,6 +17,8 @@ export function plannerOptions(settings: Settings): FromSettings {
     pinnedBranches: settings.SERVICE_PINNED_NAMESPACES ?? [],
     sketchColumns: settings.SERVICE_SKETCH_COLUMNS ?? [],
     searchPreset: settings.SERVICE_SEARCH_PRESET,
-    rankings: new Map(Object.entries(settings.rankings).map(([type, rules]) => [type, rankingRules(rules)])),
+    rankings: new Map(
+      Object.entries(settings.rankings).map(([rankedType, rankingText]) => [rankedType, rankingRules(rankingText)]),
+    ),
   };
 }

@@ -11,71 +11,74 @@ import { ServiceError } from './errors.ts';
 import { type StartWorker, threadWorker } from './log/threads/workers.ts';
 
 /** How long a document may take: so long, and for each MiB so much more; never longer than the last. */
-const patience = { ms: 5_000, perMiBMs: 15_000, mostMs: 60_000 } as const;
+const readingPatience = { ms: 5_000, perMiBMs: 15_000, mostMs: 60_000 } as const;
 /** Bytes that no input of the format needs more than some milliseconds for. */
-const atOnceBytes = { text: 1 << 16, markdown: 1 << 12, html: 1 << 12, pdf: 0 } as const;
+const readAtOnceBytes = { text: 1 << 16, markdown: 1 << 12, html: 1 << 12, pdf: 0 } as const;
 /** Threads at a time, beside one for a tenant that has none while another has all of them. */
-const threadsMax = 2;
+const readerThreadsMax = 2;
 
 export function richTextReader(clock: Pick<Clock, 'sleep'>, startWorker: StartWorker = threadWorker): ReadDocuments {
-  const threads = new Threads();
-  return async (given, { tenant, signal }) => {
-    const request = { ...given, format: given.format ?? formatOf(given.bytes, given.name) };
-    if (request.bytes.length <= atOnceBytes[request.format]) return readDocument(request);
-    await threads.acquire(tenant, signal);
-    const worker = startWorker(readingJob, null);
-    const over = new AbortController();
-    const patienceMs = Math.min(patience.mostMs, patience.ms + (request.bytes.length / (1 << 20)) * patience.perMiBMs);
+  const readerThreads = new ReaderThreads();
+  return async (givenDocument, { tenant, signal: callerSignal }) => {
+    const readRequest = { ...givenDocument, format: givenDocument.format ?? formatOf(givenDocument.bytes, givenDocument.name) };
+    if (readRequest.bytes.length <= readAtOnceBytes[readRequest.format]) return readDocument(readRequest);
+    await readerThreads.acquire(tenant, callerSignal);
+    const readerWorker = startWorker(readingJob, null);
+    const readingEnded = new AbortController();
+    const patienceMs = Math.min(
+      readingPatience.mostMs,
+      readingPatience.ms + (readRequest.bytes.length / (1 << 20)) * readingPatience.perMiBMs,
+    );
     try {
-      const late = async (): Promise<never> => {
-        await clock.sleep(patienceMs, AbortSignal.any([over.signal, ...(signal ? [signal] : [])]));
-        if (signal?.aborted) throw goneError();
+      const refuseLateReading = async (): Promise<never> => {
+        await clock.sleep(patienceMs, AbortSignal.any([readingEnded.signal, ...(callerSignal ? [callerSignal] : [])]));
+        if (callerSignal?.aborted) throw callerGoneError();
         throw new ServiceError('REL_UNPROCESSABLE', `the document takes more than ${Math.round(patienceMs / 1000)} s to read`);
       };
-      return await Promise.race([worker.ask(request), late()]);
-    } catch (error) {
+      return await Promise.race([readerWorker.ask(readRequest), refuseLateReading()]);
+    } catch (readingError) {
       // A parser that throws something of its own, or whose thread ran out of memory, says that this input can't be read.
-      if (error instanceof ServiceError && error.code !== 'REL_INTERNAL') throw error;
+      if (readingError instanceof ServiceError && readingError.code !== 'REL_INTERNAL') throw readingError;
       throw new ServiceError('REL_UNPROCESSABLE', 'the document can not be read: it is damaged, or needs too much memory', {
-        cause: error,
+        cause: readingError,
       });
     } finally {
-      over.abort();
-      await worker.end();
-      threads.release(tenant);
+      readingEnded.abort();
+      await readerWorker.end();
+      readerThreads.release(tenant);
     }
   };
 }
 
-interface Waiting {
+interface WaitingReader {
   readonly tenant: string;
   readonly start: () => void;
 }
 
 /** Hands out threads: tenants take turns, and a tenant gets a second one only while no other waits. */
-class Threads {
+class ReaderThreads {
   /** By tenant, how many it has. */
-  readonly #running = new Map<string, number>();
+  readonly #runningReaders = new Map<string, number>();
   /** In the order in which they came. */
-  readonly #waiting: Waiting[] = [];
+  readonly #waitingReaders: WaitingReader[] = [];
   /** By tenant that has one or waits for one: when it got the last one. */
-  readonly #lastTurns = new Map<string, number>();
-  #turn = 0;
+  readonly #lastReaderTurns = new Map<string, number>();
+  #readerTurn = 0;
 
-  async acquire(tenant: string, signal: AbortSignal | undefined): Promise<void> {
-    if (signal?.aborted) throw goneError();
+  async acquire(tenant: string, callerSignal: AbortSignal | undefined): Promise<void> {
+    if (callerSignal?.aborted) throw callerGoneError();
     await new Promise<void>((resolve, reject) => {
-      const waiting = { tenant, start: resolve };
-      this.#waiting.push(waiting);
-      this.#next();
-      signal?.addEventListener(
+      const waitingReader = { tenant, start: resolve };
+      this.#waitingReaders.push(waitingReader);
+      this.#startNextReader();
+      callerSignal?.addEventListener(
         'abort',
         () => {
-          const at = this.#waiting.indexOf(waiting);
-          if (at < 0) return;
-          this.#waiting.splice(at, 1);
-          this.#forget(tenant);
-          reject(goneError());
+          const waitingIndex = this.#waitingReaders.indexOf(waitingReader);
+          if (waitingIndex < 0) return;
+          this.#waitingReaders.splice(waitingIndex, 1);
+          this.#forgetTenant(tenant);
+          reject(callerGoneError());
         },
         { once: true },
       );
@@ -83,39 +86,45 @@ class Threads {
   }
 
   release(tenant: string): void {
-    const left = this.#running.get(tenant)! - 1;
-    if (left === 0) this.#running.delete(tenant);
-    else this.#running.set(tenant, left);
-    this.#next();
-    this.#forget(tenant);
+    const readersLeft = this.#runningReaders.get(tenant)! - 1;
+    if (readersLeft === 0) this.#runningReaders.delete(tenant);
+    else this.#runningReaders.set(tenant, readersLeft);
+    this.#startNextReader();
+    this.#forgetTenant(tenant);
   }
 
-  #forget(tenant: string): void {
-    if (!this.#running.has(tenant) && !this.#waiting.some((each) => each.tenant === tenant)) this.#lastTurns.delete(tenant);
+  #forgetTenant(tenant: string): void {
+    if (!this.#runningReaders.has(tenant) && !this.#waitingReaders.some((waitingReader) => waitingReader.tenant === tenant))
+      this.#lastReaderTurns.delete(tenant);
   }
 
-  #next(): void {
+  #startNextReader(): void {
     for (;;) {
-      const without = this.#waiting.filter(({ tenant }) => !this.#running.has(tenant));
-      const mayStart = without.length > 0 ? this.#running.size < threadsMax : this.#count < threadsMax;
-      const [next] = (without.length > 0 ? without : this.#waiting).toSorted((a, b) => this.#lastTurn(a) - this.#lastTurn(b));
-      if (!mayStart || next === undefined) return;
-      this.#waiting.splice(this.#waiting.indexOf(next), 1);
-      this.#lastTurns.set(next.tenant, ++this.#turn);
-      this.#running.set(next.tenant, (this.#running.get(next.tenant) ?? 0) + 1);
-      next.start();
+      const readersOfIdleTenants = this.#waitingReaders.filter(({ tenant }) => !this.#runningReaders.has(tenant));
+      const mayStartReader =
+        readersOfIdleTenants.length > 0
+          ? this.#runningReaders.size < readerThreadsMax
+          : this.#runningReaderCount < readerThreadsMax;
+      const [nextReader] = (readersOfIdleTenants.length > 0 ? readersOfIdleTenants : this.#waitingReaders).toSorted(
+        (a, b) => this.#lastReaderTurn(a) - this.#lastReaderTurn(b),
+      );
+      if (!mayStartReader || nextReader === undefined) return;
+      this.#waitingReaders.splice(this.#waitingReaders.indexOf(nextReader), 1);
+      this.#lastReaderTurns.set(nextReader.tenant, ++this.#readerTurn);
+      this.#runningReaders.set(nextReader.tenant, (this.#runningReaders.get(nextReader.tenant) ?? 0) + 1);
+      nextReader.start();
     }
   }
 
-  #lastTurn({ tenant }: Waiting): number {
-    return this.#lastTurns.get(tenant) ?? 0;
+  #lastReaderTurn({ tenant }: WaitingReader): number {
+    return this.#lastReaderTurns.get(tenant) ?? 0;
   }
 
-  get #count(): number {
-    let count = 0;
-    for (const each of this.#running.values()) count += each;
-    return count;
+  get #runningReaderCount(): number {
+    let readerCount = 0;
+    for (const tenantReaders of this.#runningReaders.values()) readerCount += tenantReaders;
+    return readerCount;
   }
 }
 
-const goneError = (): ServiceError => new ServiceError('REL_CANCELLED', 'the caller went away');
+const callerGoneError = (): ServiceError => new ServiceError('REL_CANCELLED', 'the caller went away');

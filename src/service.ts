@@ -41,20 +41,20 @@ export interface ServiceDependencies extends StoreDependencies {
 
 /** Throws a ConfigError that lists every reason why these settings must not be served. */
 export function checkBoot(settings: Settings): void {
-  const refusals = bootRefusals(settings, { builtDoors });
-  if (refusals.length > 0) throw new ConfigError(refusals.join('; '));
+  const startRefusals = bootRefusals(settings, { builtDoors });
+  if (startRefusals.length > 0) throw new ConfigError(startRefusals.join('; '));
   readLicence(settings);
 }
 
 /** Statements that outlive their call, and what they left. */
-interface StandingWork {
+interface ContinuousWork {
   readonly watch: StandingQueries;
   readonly lookups: LookupTables;
   readonly views: MaterializedViews;
 }
 
 /** A stage is never gone back to. */
-interface Life {
+interface ServiceLife {
   stage: 'ready' | 'draining' | 'closing' | 'closed';
   drained: Promise<boolean> | null;
   /** Aborts when the store drains. */
@@ -73,13 +73,13 @@ export class Service {
   readonly authenticator: Authenticator;
   readonly models: ReturnType<typeof modelsOf>;
   readonly planner: Planner;
-  readonly standing: StandingWork;
+  readonly standing: ContinuousWork;
   readonly automation: Automation;
   readonly upkeep: Upkeep;
-  readonly #life: Life = { stage: 'ready', drained: null, ending: new AbortController() };
+  readonly #serviceLife: ServiceLife = { stage: 'ready', drained: null, ending: new AbortController() };
 
-  private constructor(parts: ServiceDependencies, ids: Ids, turns: EventLoopTurns, store: Store) {
-    const { settings, clock, random, version, say } = parts;
+  private constructor(serviceDependencies: ServiceDependencies, ids: Ids, turns: EventLoopTurns, store: Store) {
+    const { settings, clock, random, version, say } = serviceDependencies;
     const { log, projections, keyring, blobs, audit } = store;
     const licence = readLicence(settings);
     this.settings = settings;
@@ -119,7 +119,7 @@ export class Service {
     };
     const yieldTurn = turns.yieldFor('queries');
     this.standing = {
-      lookups: new LookupTables({ files: parts.lookupFiles ?? null, clock }),
+      lookups: new LookupTables({ files: serviceDependencies.lookupFiles ?? null, clock }),
       views: new MaterializedViews({
         gate,
         planner,
@@ -159,8 +159,20 @@ export class Service {
     const { jobs } = this.automation;
     this.models = modelsOf(settings);
     const { embedder, reranker } = this.models;
-    const { signal } = this.#life.ending;
-    this.upkeep = new Upkeep({ ...parts, ids, store, turns, gate, textSeals, licence, embedder, jobs, onFailed, signal });
+    const { signal } = this.#serviceLife.ending;
+    this.upkeep = new Upkeep({
+      ...serviceDependencies,
+      ids,
+      store,
+      turns,
+      gate,
+      textSeals,
+      licence,
+      embedder,
+      jobs,
+      onFailed,
+      signal,
+    });
     const { erasures, embeddings } = this.upkeep;
     this.planner = new Planner({
       clock,
@@ -174,20 +186,23 @@ export class Service {
       reranker,
       newKey: () => ids.next(),
       jobs,
-      workers: parts.startKept || spareCores() > 0 ? store.workers : null,
+      workers: serviceDependencies.startKept || spareCores() > 0 ? store.workers : null,
       ...plannerOptions(settings),
     });
     const { indexes } = projections.rows;
-    const texts = { search: () => (indexes.stale > 0 ? [{ where: 'text index', what: null, count: indexes.stale }] : []) };
-    for (const reached of [this.planner, views, watch, lookups, texts, this.automation]) erasures.reach(reached);
+    const staleTextIndexes = {
+      search: () => (indexes.stale > 0 ? [{ where: 'text index', what: null, count: indexes.stale }] : []),
+    };
+    for (const erasureTarget of [this.planner, views, watch, lookups, staleTextIndexes, this.automation])
+      erasures.reach(erasureTarget);
   }
 
-  static async open(parts: ServiceDependencies): Promise<Service> {
-    const ids = new Ids(parts.clock, parts.random);
-    const turns = new EventLoopTurns(parts.clock, parts.yieldTurn ?? null);
-    const store = await Store.open(parts, ids, turns);
+  static async open(serviceDependencies: ServiceDependencies): Promise<Service> {
+    const ids = new Ids(serviceDependencies.clock, serviceDependencies.random);
+    const turns = new EventLoopTurns(serviceDependencies.clock, serviceDependencies.yieldTurn ?? null);
+    const store = await Store.open(serviceDependencies, ids, turns);
     try {
-      return new Service(parts, ids, turns, store);
+      return new Service(serviceDependencies, ids, turns, store);
     } catch (error) {
       await store.unlock();
       throw error;
@@ -202,7 +217,7 @@ export class Service {
 
   /** Runs what goes by the clock until the store closes. */
   tend(): void {
-    const { signal } = this.#life.ending;
+    const { signal } = this.#serviceLife.ending;
     this.automation.follow();
     this.upkeep.run(signal);
     this.automation.run(signal);
@@ -210,47 +225,47 @@ export class Service {
 
   /** `full`: the log is whole, and takes no writes until the disk has room. */
   state(): 'ready' | 'full' | 'draining' | 'failed' | 'closed' {
-    const { state } = this.store.log.status();
-    const { stage } = this.#life;
-    if (stage === 'ready') return state === 'failed' || state === 'full' ? state : stage;
-    return stage === 'closing' ? 'draining' : stage;
+    const { state: logStage } = this.store.log.status();
+    const { stage: serviceStage } = this.#serviceLife;
+    if (serviceStage === 'ready') return logStage === 'failed' || logStage === 'full' ? logStage : serviceStage;
+    return serviceStage === 'closing' ? 'draining' : serviceStage;
   }
 
   /** Refuses new work, and waits for what runs. False when some of it was left behind after `drainMs`. */
   drain(drainMs = this.settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000): Promise<boolean> {
-    this.#life.drained ??= this.#drain(drainMs);
-    return this.#life.drained;
+    this.#serviceLife.drained ??= this.#drainService(drainMs);
+    return this.#serviceLife.drained;
   }
 
-  async #drain(drainMs: number): Promise<boolean> {
+  async #drainService(drainMs: number): Promise<boolean> {
     const { watch, lookups, views } = this.standing;
-    if (this.#life.stage === 'ready') this.#life.stage = 'draining';
-    this.#life.ending.abort();
+    if (this.#serviceLife.stage === 'ready') this.#serviceLife.stage = 'draining';
+    this.#serviceLife.ending.abort();
     this.automation.jobs.drain();
     this.upkeep.erasures.close();
     watch.close();
     this.automation.rules.close();
     lookups.close();
     views.close();
-    const late = new AbortController();
-    const drained = await Promise.race([
+    const drainTimeout = new AbortController();
+    const isDrained = await Promise.race([
       this.gate.drain().then(() => true),
-      this.clock.sleep(drainMs, late.signal).then(() => false),
+      this.clock.sleep(drainMs, drainTimeout.signal).then(() => false),
     ]);
-    late.abort();
-    return drained;
+    drainTimeout.abort();
+    return isDrained;
   }
 
   /** Drains, seals and closes the log. False when acknowledged or running work was left behind after `drainMs`. */
   async close(drainMs?: number): Promise<boolean> {
-    const life = this.#life;
-    if (life.stage === 'closing' || life.stage === 'closed') return true;
-    life.stage = 'closing';
-    const drained = await this.drain(drainMs);
-    const healthy = await this.store.end(drained);
+    const serviceLife = this.#serviceLife;
+    if (serviceLife.stage === 'closing' || serviceLife.stage === 'closed') return true;
+    serviceLife.stage = 'closing';
+    const isDrained = await this.drain(drainMs);
+    const isLogHealthy = await this.store.end(isDrained);
     await this.upkeep.backups.whenIdle();
     await this.store.release();
-    life.stage = 'closed';
-    return drained && healthy;
+    serviceLife.stage = 'closed';
+    return isDrained && isLogHealthy;
   }
 }

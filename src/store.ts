@@ -76,62 +76,67 @@ export class Store {
   readonly checkpoints: CheckpointSchedule | null;
   readonly columns: ColumnStore | null;
   /** The saved state that the start went on from; columns may still rest on its files. */
-  readonly #resumed: Checkpoint | null;
+  readonly #resumedCheckpoint: Checkpoint | null;
   /** For a store that was opened in vain. */
   readonly unlock: () => Promise<void>;
 
-  private constructor(ground: Ground, opened: Opened, unlock: () => Promise<void>) {
-    this.log = opened.log;
-    this.projections = opened.projections;
-    this.audit = opened.audit;
-    this.keyring = ground.keyring;
-    this.blobs = ground.blobs;
-    this.workers = ground.workers;
-    this.checkpoints = opened.checkpoints;
-    this.columns = opened.columns;
-    this.#resumed = opened.resumed;
+  private constructor(storeGround: StoreGround, openedStore: OpenedStore, unlock: () => Promise<void>) {
+    this.log = openedStore.log;
+    this.projections = openedStore.projections;
+    this.audit = openedStore.audit;
+    this.keyring = storeGround.keyring;
+    this.blobs = storeGround.blobs;
+    this.workers = storeGround.workers;
+    this.checkpoints = openedStore.checkpoints;
+    this.columns = openedStore.columns;
+    this.#resumedCheckpoint = openedStore.resumed;
     this.unlock = unlock;
   }
 
-  static async open(parts: StoreDependencies, ids: Ids, turns: EventLoopTurns): Promise<Store> {
-    const { settings, disk, random } = parts;
-    const directory = settings.SERVICE_DATA_DIR;
-    await disk.makeDirectory(directory);
-    const lock = await disk.lock(join(directory, 'lock'));
+  static async open(storeDependencies: StoreDependencies, ids: Ids, turns: EventLoopTurns): Promise<Store> {
+    const { settings, disk, random } = storeDependencies;
+    const dataDirectory = settings.SERVICE_DATA_DIR;
+    await disk.makeDirectory(dataDirectory);
+    const directoryLock = await disk.lock(join(dataDirectory, 'lock'));
     try {
-      const unfinished = await unfinishedRestore(disk, directory);
-      if (unfinished !== undefined) throw new ServiceError('REL_STORAGE', unfinished);
-      await refuseLostKeys(disk, directory);
-      const master = await masterKeys(settings, disk, random, parts.say);
-      const keyring = await openKeyring({ disk, random, directory, ...master });
-      const workers = workerKeeper(turns.yieldFor('chores'), parts.startKept);
-      const blobs = await Blobs.open({ disk, random, directory, keyring });
-      const ground = { keyring, blobs, ids, turns, workers };
-      const opened = parts.derived
-        ? await openDerived(parts, parts.derived, ground)
-        : { ...(await openLog(parts, ground, newRooms(parts, ground), {})), checkpoints: null, columns: null, resumed: null };
-      return new Store(ground, opened, () => lock.release());
-    } catch (error) {
-      await lock.release();
-      throw error;
+      const unfinishedText = await unfinishedRestore(disk, dataDirectory);
+      if (unfinishedText !== undefined) throw new ServiceError('REL_STORAGE', unfinishedText);
+      await refuseLostKeys(disk, dataDirectory);
+      const storeMasterKeys = await masterKeys(settings, disk, random, storeDependencies.say);
+      const keyring = await openKeyring({ disk, random, directory: dataDirectory, ...storeMasterKeys });
+      const workers = workerKeeper(turns.yieldFor('chores'), storeDependencies.startKept);
+      const blobs = await Blobs.open({ disk, random, directory: dataDirectory, keyring });
+      const storeGround = { keyring, blobs, ids, turns, workers };
+      const openedStore = storeDependencies.derived
+        ? await openDerivedStore(storeDependencies, storeDependencies.derived, storeGround)
+        : {
+            ...(await openStoreLog(storeDependencies, storeGround, newStoreRooms(storeDependencies, storeGround), {})),
+            checkpoints: null,
+            columns: null,
+            resumed: null,
+          };
+      return new Store(storeGround, openedStore, () => directoryLock.release());
+    } catch (restoreError) {
+      await directoryLock.release();
+      throw restoreError;
     }
   }
 
-  /** Takes no more entries. `drained`: nothing was left behind, so that what is derived may be saved. False where the log has failed. */
-  async end(drained: boolean): Promise<boolean> {
+  /** Takes no more entries. `isDrained`: nothing was left behind, so that what is derived may be saved. False where the log has failed. */
+  async end(isDrained: boolean): Promise<boolean> {
     await this.workers.end();
     await this.projections.rows.indexes.graphs?.end();
     await this.log.close();
-    const healthy = this.log.status().state !== 'failed';
-    if (drained && healthy) await this.checkpoints?.close();
+    const isLogHealthy = this.log.status().state !== 'failed';
+    if (isDrained && isLogHealthy) await this.checkpoints?.close();
     else await this.checkpoints?.abandon();
-    return healthy;
+    return isLogHealthy;
   }
 
   /** Lets go of all files, and of the directory. */
   async release(): Promise<void> {
     await this.columns?.close();
-    await this.#resumed?.closeBlobs();
+    await this.#resumedCheckpoint?.closeBlobs();
     await this.keyring.close();
     await this.unlock();
   }
@@ -141,7 +146,7 @@ export class Store {
 export const derivedDirectory = (settings: Settings): string => join(settings.SERVICE_DATA_DIR, 'projections');
 
 /** Log and projections are opened with these. */
-interface Ground {
+interface StoreGround {
   readonly keyring: KeyStore;
   readonly blobs: Blobs;
   readonly ids: Ids;
@@ -149,24 +154,24 @@ interface Ground {
   readonly workers: WorkerKeeper;
 }
 
-interface Rooms {
+interface StoreRooms {
   readonly projections: Projections;
   readonly audit: AuditProjection;
 }
 
-interface Opened extends Rooms {
+interface OpenedStore extends StoreRooms {
   readonly log: LocalLog;
   readonly checkpoints: CheckpointSchedule | null;
   readonly columns: ColumnStore | null;
   readonly resumed: Checkpoint | null;
 }
 
-function newRooms(
+function newStoreRooms(
   { settings, derived, moreProjections = [], say, startKept }: StoreDependencies,
-  { ids, keyring, workers, turns }: Ground,
-  more: Partial<ConstructorParameters<typeof Projections>[0]> = {},
-): Rooms {
-  const indexes = {
+  { ids, keyring, workers, turns }: StoreGround,
+  projectionOptions: Partial<ConstructorParameters<typeof Projections>[0]> = {},
+): StoreRooms {
+  const indexOptions = {
     workers,
     graphs: {
       startWorker: startKept ?? (spareCores() > 0 ? threadWorker : inlineWorker),
@@ -183,73 +188,83 @@ function newRooms(
     tokensMax: settings.SERVICE_TOKEN_REGISTRY_MAX,
     textKeys: keyring.subjects,
     more: [audit, ...moreProjections],
-    ...more,
-    rows: { indexes, ...more.rows, settings: { ...rowSettings(settings), ...more.rows?.settings } },
+    ...projectionOptions,
+    rows: {
+      indexes: indexOptions,
+      ...projectionOptions.rows,
+      settings: { ...rowSettings(settings), ...projectionOptions.rows?.settings },
+    },
   });
   return { projections, audit };
 }
 
 /** Replays into the projections what they have not applied yet. */
-async function openLog(
-  parts: StoreDependencies,
-  { keyring, turns }: Ground,
-  rooms: Rooms,
+async function openStoreLog(
+  storeDependencies: StoreDependencies,
+  { keyring, turns }: StoreGround,
+  storeRooms: StoreRooms,
   { resume, onEntry, breathe }: Pick<LocalLogOptions, 'resume' | 'onEntry' | 'breathe'>,
-): Promise<Rooms & { readonly log: LocalLog }> {
-  const { settings, disk, clock, random } = parts;
-  const { projections } = rooms;
-  let replayed = 0;
-  const log = await LocalLog.open({
+): Promise<StoreRooms & { readonly log: LocalLog }> {
+  const { settings, disk, clock, random } = storeDependencies;
+  const { projections } = storeRooms;
+  let replayedEntries = 0;
+  const storeLog = await LocalLog.open({
     disk,
     clock,
     random,
     directory: settings.SERVICE_DATA_DIR,
     keyring,
     origin: settings.SERVICE_LOG_ORIGIN,
-    engineVersion: parts.version,
+    engineVersion: storeDependencies.version,
     walSync: settings.SERVICE_WAL_SYNC,
-    sealIdleMs: parts.sealIdleMs ?? 1000,
+    sealIdleMs: storeDependencies.sealIdleMs ?? 1000,
     bulk: { startWorker: spareCores() > 0 ? threadWorker : null, rowsMin: BULK_ROWS_MIN, yieldTurn: turns.yieldFor('seals') },
-    ...(spareCores() > 0 && { openBeside: { startWorker: parts.startOpener ?? threadWorker, bytesMin: OPEN_BESIDE_BYTES_MIN } }),
+    ...(spareCores() > 0 && {
+      openBeside: { startWorker: storeDependencies.startOpener ?? threadWorker, bytesMin: OPEN_BESIDE_BYTES_MIN },
+    }),
     ...(resume && { resume }),
     ...(breathe && { breathe }),
     replay: (entry, leafHash) => {
       onEntry?.(entry);
       projections.apply(entry);
-      parts.onReplay?.(++replayed, leafHash);
+      storeDependencies.onReplay?.(++replayedEntries, leafHash);
     },
     onEntry: (entry) => projections.apply(entry),
-    say: parts.say,
+    say: storeDependencies.say,
   });
-  return { ...rooms, log };
+  return { ...storeRooms, log: storeLog };
 }
 
 /** Between two sealed segments of a stream of rows it is rarely longer; a reader of them notices nothing. */
-const SEGMENT_LULL_MS = 1000;
+const SEGMENT_SEAL_LULL_MS = 1000;
 
 /** From the newest checkpoint where it is any good, otherwise from the log alone. */
-async function openDerived(parts: StoreDependencies, derived: DerivedOptions, ground: Ground): Promise<Opened> {
-  const { settings, disk, say } = parts;
-  const directory = derivedDirectory(settings);
-  await disk.makeDirectory(directory);
-  const reader: DerivedReader = { disk, keyring: ground.keyring, directory, logId: null };
-  const open = (checkpoint: Checkpoint | null): Promise<Opened> =>
-    new DerivedOpening(parts, derived, ground, reader).open(checkpoint);
-  const checkpoint = settings.SERVICE_VERIFY_ON_START ? null : await findCheckpoint(reader, say);
-  if (!checkpoint) return await open(null);
+async function openDerivedStore(
+  storeDependencies: StoreDependencies,
+  derivedOptions: DerivedOptions,
+  storeGround: StoreGround,
+): Promise<OpenedStore> {
+  const { settings, disk, say } = storeDependencies;
+  const derivedFolder = derivedDirectory(settings);
+  await disk.makeDirectory(derivedFolder);
+  const derivedReader: DerivedReader = { disk, keyring: storeGround.keyring, directory: derivedFolder, logId: null };
+  const openFromCheckpoint = (savedCheckpoint: Checkpoint | null): Promise<OpenedStore> =>
+    new DerivedOpening(storeDependencies, derivedOptions, storeGround, derivedReader).open(savedCheckpoint);
+  const checkpoint = settings.SERVICE_VERIFY_ON_START ? null : await findStoreCheckpoint(derivedReader, say);
+  if (!checkpoint) return await openFromCheckpoint(null);
   try {
-    return await open(checkpoint);
-  } catch (error) {
-    if (!isDerivedFault(error)) throw error;
-    say(uselessState(messageOf(error)));
+    return await openFromCheckpoint(checkpoint);
+  } catch (openError) {
+    if (!isDerivedFault(openError)) throw openError;
+    say(uselessState(messageOf(openError)));
     await checkpoint.closeState().catch(() => undefined);
     await checkpoint.closeBlobs();
-    return await open(null);
+    return await openFromCheckpoint(null);
   }
 }
 
 /** Log and projections of an attempt, and the checkpoint that it went on from. */
-interface Resumed extends Rooms {
+interface Resumed extends StoreRooms {
   readonly log: LocalLog;
   readonly resumed: Checkpoint | null;
 }
@@ -258,7 +273,7 @@ interface Resumed extends Rooms {
 class DerivedOpening {
   readonly #parts: StoreDependencies;
   readonly #derived: DerivedOptions;
-  readonly #ground: Ground;
+  readonly #ground: StoreGround;
   readonly #reader: DerivedReader;
   readonly #columns: ColumnStore;
   /** Puts short work that others wait for, such as giving memory back, into a turn of its own. */
@@ -267,7 +282,7 @@ class DerivedOpening {
   /** A hard delete came after the checkpoint that the start goes on from. */
   #removedBefore = false;
 
-  constructor(parts: StoreDependencies, derived: DerivedOptions, ground: Ground, reader: DerivedReader) {
+  constructor(parts: StoreDependencies, derived: DerivedOptions, ground: StoreGround, reader: DerivedReader) {
     const { settings, clock, say } = parts;
     const soon = parts.yieldTurn ?? (() => new Promise<void>((resolve) => setImmediate(resolve)));
     this.#parts = parts;
@@ -281,31 +296,31 @@ class DerivedOpening {
       compactMax: settings.SERVICE_COMPACT_MAX_PARALLEL,
       say,
       defer: this.#defer,
-      lull: (signal) => clock.sleep(SEGMENT_LULL_MS, signal),
+      lull: (signal) => clock.sleep(SEGMENT_SEAL_LULL_MS, signal),
       onDamaged: () => void dropCheckpoint(reader).catch(() => undefined),
     });
     this.#columns.readFrom(reader);
   }
 
-  async open(checkpoint: Checkpoint | null): Promise<Opened> {
-    const rooms = this.#newRooms();
+  async open(checkpoint: Checkpoint | null): Promise<OpenedStore> {
+    const storeRooms = this.#newRooms();
     try {
-      const opened = await this.#resume(checkpoint, rooms);
-      const { bytes } = opened.log.status();
-      await this.#catchUp(opened);
-      const checkpoints = await this.#scheduleCheckpoints(opened, bytes);
+      const openedLog = await this.#resume(checkpoint, storeRooms);
+      const { bytes } = openedLog.log.status();
+      await this.#catchUp(openedLog);
+      const checkpoints = await this.#scheduleCheckpoints(openedLog, bytes);
       await checkpoint?.closeState();
-      if (!opened.resumed) await checkpoint?.closeBlobs();
-      return { ...opened, checkpoints, columns: this.#columns };
-    } catch (error) {
+      if (!openedLog.resumed) await checkpoint?.closeBlobs();
+      return { ...openedLog, checkpoints, columns: this.#columns };
+    } catch (restoreError) {
       await this.#columns.close();
-      throw error;
+      throw restoreError;
     }
   }
 
-  #newRooms(): Rooms {
+  #newRooms(): StoreRooms {
     const { memory, segmentRows } = this.#derived;
-    return newRooms(this.#parts, this.#ground, {
+    return newStoreRooms(this.#parts, this.#ground, {
       onRemoval: () => {
         if (this.#schedule) this.#schedule.onRemoved();
         else this.#removedBefore = true;
@@ -320,7 +335,7 @@ class DerivedOpening {
   }
 
   /** Restores the saved state and replays what follows it; without one, or with one that the log refuses, replays everything. */
-  async #resume(checkpoint: Checkpoint | null, rooms: Rooms): Promise<Resumed> {
+  async #resume(checkpoint: Checkpoint | null, rooms: StoreRooms): Promise<Resumed> {
     const { say } = this.#parts;
     const { projector } = rooms.projections;
     let resumed = checkpoint;
@@ -331,7 +346,7 @@ class DerivedOpening {
       this.#columns.begin(this.#homeOf(resumed.position.logId));
       await resumed.restore(projector);
     }
-    const { log } = await openLog(this.#parts, this.#ground, rooms, {
+    const { log } = await openStoreLog(this.#parts, this.#ground, rooms, {
       ...(resumed && {
         resume: {
           ...resumed.log,
@@ -395,18 +410,18 @@ class DerivedOpening {
 
 const uselessState = (reason: string): string => `the saved state is of no use (${reason}); everything is rebuilt from the log`;
 
-async function findCheckpoint(reader: DerivedReader, say: (line: string) => void): Promise<Checkpoint | null> {
+async function findStoreCheckpoint(derivedReader: DerivedReader, say: (line: string) => void): Promise<Checkpoint | null> {
   try {
-    return (await Checkpoint.open(reader)) ?? null;
-  } catch (error) {
-    say(uselessState(messageOf(error)));
+    return (await Checkpoint.open(derivedReader)) ?? null;
+  } catch (checkpointError) {
+    say(uselessState(messageOf(checkpointError)));
     return null;
   }
 }
 
 /** True when a derived file caused the error, wherever it surfaced. */
-function isDerivedFault(error: unknown): boolean {
-  return error instanceof DerivedFileError || (error instanceof Error && isDerivedFault(error.cause));
+function isDerivedFault(openError: unknown): boolean {
+  return openError instanceof DerivedFileError || (openError instanceof Error && isDerivedFault(openError.cause));
 }
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

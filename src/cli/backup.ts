@@ -47,121 +47,145 @@ export interface RestoreCommandOptions extends KeyOptions {
 const yieldTurn = (): Promise<void> => new Promise((done) => setImmediate(done));
 
 /** Under the directory's lock, so nothing is written meanwhile and the projections can be digested. */
-export function backupCommand(options: BackupCommandOptions, version: string): Promise<number> {
-  return withService(options, version, async ({ upkeep: { backups }, store: { projections }, settings }) => {
-    const target = options.to === undefined ? backupDirectory(settings) : resolve(options.to);
-    const progress = new Progress('backup', systemClock);
-    const taken = await backups.create({
-      target,
+export function backupCommand(backupOptions: BackupCommandOptions, version: string): Promise<number> {
+  return withService(backupOptions, version, async ({ upkeep: { backups }, store: { projections }, settings }) => {
+    const backupTarget = backupOptions.to === undefined ? backupDirectory(settings) : resolve(backupOptions.to);
+    const backupProgress = new Progress('backup', systemClock);
+    const takenBackup = await backups.create({
+      target: backupTarget,
       digests: () => projections.digests(),
-      onProgress: (bytes, total) => progress.update(bytes, total, 'bytes'),
+      onProgress: (bytes, total) => backupProgress.update(bytes, total, 'bytes'),
     });
-    progress.finish(taken.size_bytes, 'bytes');
+    backupProgress.finish(takenBackup.size_bytes, 'bytes');
     process.stdout.write(
-      options.json
-        ? `${JSON.stringify(taken)}\n`
-        : `${join(target, taken.backup)}\n${count(taken.tree_size)} entries, ${count(taken.size_bytes)} bytes, root ${taken.root}\n`,
+      backupOptions.json
+        ? `${JSON.stringify(takenBackup)}\n`
+        : `${join(backupTarget, takenBackup.backup)}\n${count(takenBackup.tree_size)} entries, ${count(takenBackup.size_bytes)} bytes, root ${takenBackup.root}\n`,
     );
     return exitCode.ok;
   });
 }
 
-export async function backupsCommand(options: BackupsCommandOptions): Promise<number> {
-  const settings = directorySettings(options);
-  const directory = options.from === undefined ? backupDirectory(settings) : resolve(options.from);
-  if (options.from !== undefined && (await nodeDisk.size(directory)) === undefined)
-    throw new ConfigError(`--from: there is no directory ${directory}`);
-  const backups = await listBackups(nodeDisk, directory, publicKeysOf(await keysOf(options, settings)));
-  if (options.json) process.stdout.write(`${JSON.stringify({ backups })}\n`);
+export async function backupsCommand(backupsOptions: BackupsCommandOptions): Promise<number> {
+  const settings = directorySettings(backupsOptions);
+  const backupsDirectory = backupsOptions.from === undefined ? backupDirectory(settings) : resolve(backupsOptions.from);
+  if (backupsOptions.from !== undefined && (await nodeDisk.size(backupsDirectory)) === undefined)
+    throw new ConfigError(`--from: there is no directory ${backupsDirectory}`);
+  const backups = await listBackups(nodeDisk, backupsDirectory, publicKeysOf(await keysForRestore(backupsOptions, settings)));
+  if (backupsOptions.json) process.stdout.write(`${JSON.stringify({ backups })}\n`);
   else
-    for (const each of backups)
+    for (const listedBackup of backups)
       process.stdout.write(
-        'damaged' in each
-          ? `${each.backup}  DAMAGED: ${each.damaged}\n`
-          : `${each.backup}  ${each.created_at}  ${count(each.tree_size)} entries, ${count(each.size_bytes)} bytes, root ${each.root}\n`,
+        'damaged' in listedBackup
+          ? `${listedBackup.backup}  DAMAGED: ${listedBackup.damaged}\n`
+          : `${listedBackup.backup}  ${listedBackup.created_at}  ${count(listedBackup.tree_size)} entries, ${count(listedBackup.size_bytes)} bytes, root ${listedBackup.root}\n`,
       );
   return backups.some((each) => 'damaged' in each) ? exitCode.findings : exitCode.ok;
 }
 
 /** Restores and proves the backup, or leaves the target empty. */
-export async function restoreCommand(artefact: string, options: RestoreCommandOptions, version: string): Promise<number> {
-  if ((options.target === undefined) === (options.drill !== true)) throw new ConfigError('give --target <dir> or --drill');
-  const settings = directorySettings(options);
-  const keys = await keysOf(options, settings);
-  const drill = join(tmpdir(), `annals-drill-${new Ids(systemClock, systemRandom).next()}`);
-  const target = options.target === undefined ? drill : resolve(options.target);
-  const progress = new Progress('restore', systemClock);
+export async function restoreCommand(
+  artefactPath: string,
+  restoreOptions: RestoreCommandOptions,
+  version: string,
+): Promise<number> {
+  if ((restoreOptions.target === undefined) === (restoreOptions.drill !== true))
+    throw new ConfigError('give --target <dir> or --drill');
+  const settings = directorySettings(restoreOptions);
+  const restoreKeys = await keysForRestore(restoreOptions, settings);
+  const drillDirectory = join(tmpdir(), `annals-drill-${new Ids(systemClock, systemRandom).next()}`);
+  const restoreTarget = restoreOptions.target === undefined ? drillDirectory : resolve(restoreOptions.target);
+  const restoreProgress = new Progress('restore', systemClock);
   try {
-    const report = await restoreStore({
+    const restoreReport = await restoreStore({
       disk: nodeDisk,
       clock: systemClock,
       random: systemRandom,
       settings,
       version,
-      source: await sourceOf(artefact, settings),
-      target,
-      keys,
-      say: (line) => void (options.drill || process.stderr.write(`${line}\n`)),
+      source: await backupSourceOf(artefactPath, settings),
+      target: restoreTarget,
+      keys: restoreKeys,
+      say: (line) => void (restoreOptions.drill || process.stderr.write(`${line}\n`)),
       yieldTurn,
-      onProgress: (bytes, total) => progress.update(bytes, total, 'bytes'),
+      onProgress: (bytes, total) => restoreProgress.update(bytes, total, 'bytes'),
       ...(spareCores() > 0 && {
         openBeside: { startWorker: threadWorker, bytesMin: OPEN_BESIDE_BYTES_MIN, windowBytes: 1 << 20 },
       }),
     });
-    progress.finish(report.size_bytes, 'bytes');
-    print(report, options);
+    restoreProgress.finish(restoreReport.size_bytes, 'bytes');
+    printRestoreReport(restoreReport, restoreOptions);
     return exitCode.ok;
   } catch (error) {
-    const report = error instanceof ServiceError ? error.facts.extras?.['report'] : undefined;
-    if (!report) throw error;
-    print(report as RestoreReport, options);
+    const restoreReport = error instanceof ServiceError ? error.facts.extras?.['report'] : undefined;
+    if (!restoreReport) throw error;
+    printRestoreReport(restoreReport as RestoreReport, restoreOptions);
     process.stderr.write(`annals: ${(error as ServiceError).message}\n`);
     return exitCode.findings;
   } finally {
-    if ((await nodeDisk.size(drill)) !== undefined) await removeTree(nodeDisk, drill);
+    if ((await nodeDisk.size(drillDirectory)) !== undefined) await removeTree(nodeDisk, drillDirectory);
   }
 }
 
 /** A backup by its directory, its document, or its name among those of the store. */
-async function sourceOf(artefact: string, settings: Settings): Promise<string> {
-  const path = resolve(artefact);
-  if (basename(path) === ARTEFACT_NAME) return dirname(path);
-  if ((await nodeDisk.size(path)) !== undefined || artefact.includes('/')) return path;
-  return join(backupDirectory(settings), artefact);
+async function backupSourceOf(artefactPath: string, settings: Settings): Promise<string> {
+  const backupPath = resolve(artefactPath);
+  if (basename(backupPath) === ARTEFACT_NAME) return dirname(backupPath);
+  if ((await nodeDisk.size(backupPath)) !== undefined || artefactPath.includes('/')) return backupPath;
+  return join(backupDirectory(settings), artefactPath);
 }
 
 /** Keys from the escrow that was named, else from the data directory, which may hold nothing but its keys. */
-async function keysOf(options: KeyOptions, settings: Settings): Promise<KeyContents> {
-  if (options.escrow !== undefined) {
-    const key = escrowKey(settings, options.escrowKeyFile);
-    return await readEscrow({ disk: nodeDisk, path: resolve(options.escrow), key, yieldTurn });
+async function keysForRestore(keyOptions: KeyOptions, settings: Settings): Promise<KeyContents> {
+  if (keyOptions.escrow !== undefined) {
+    const escrowSecret = escrowKey(settings, keyOptions.escrowKeyFile);
+    return await readEscrow({ disk: nodeDisk, path: resolve(keyOptions.escrow), key: escrowSecret, yieldTurn });
   }
-  const directory = settings.SERVICE_DATA_DIR;
-  if ((await readOnlyDisk.size(keyFilePath(directory))) === undefined)
-    throw new ConfigError(`there are no keys in ${directory}: give --escrow <file>`);
-  const master = await presentKeys(settings, readOnlyDisk);
-  return (await openKeyring({ disk: readOnlyDisk, random: systemRandom, directory, ...master })).contents();
+  const dataDirectory = settings.SERVICE_DATA_DIR;
+  if ((await readOnlyDisk.size(keyFilePath(dataDirectory))) === undefined)
+    throw new ConfigError(`there are no keys in ${dataDirectory}: give --escrow <file>`);
+  const presentMasterKeys = await presentKeys(settings, readOnlyDisk);
+  return (
+    await openKeyring({ disk: readOnlyDisk, random: systemRandom, directory: dataDirectory, ...presentMasterKeys })
+  ).contents();
 }
 
-function print(report: RestoreReport, { json, drill }: RestoreCommandOptions): void {
-  process.stdout.write(json ? `${JSON.stringify(report)}\n` : textOf(report, drill === true));
+function printRestoreReport(restoreReport: RestoreReport, { json, drill }: RestoreCommandOptions): void {
+  process.stdout.write(json ? `${JSON.stringify(restoreReport)}\n` : restoreReportText(restoreReport, drill === true));
 }
 
-function textOf(report: RestoreReport, drill: boolean): string {
-  const width = Math.max(...report.projections.map(({ name }) => name.length), 'compared'.length);
-  const line = (label: string, text: string): string => `${label.padEnd(width)}  ${text}\n`;
-  const rate = (ms: number): string =>
-    `${(ms / 1000).toFixed(2)} s, ${count(Math.round(report.size_bytes / 1e3 / Math.max(ms, 1)))} MB/s`;
+function restoreReportText(restoreReport: RestoreReport, isDrill: boolean): string {
+  const labelWidth = Math.max(
+    ...restoreReport.projections.map(({ name: projectionName }) => projectionName.length),
+    'compared'.length,
+  );
+  const reportLine = (label: string, text: string): string => `${label.padEnd(labelWidth)}  ${text}\n`;
+  const speedText = (ms: number): string =>
+    `${(ms / 1000).toFixed(2)} s, ${count(Math.round(restoreReport.size_bytes / 1e3 / Math.max(ms, 1)))} MB/s`;
   return [
-    line(drill ? 'drill' : 'restored', `${report.backup} ${drill ? 'restored, and deleted again' : `into ${report.target_dir}`}`),
-    line('log', `${report.log_id}, ${count(report.tree_size)} entries, ${count(report.rows)} rows, ${count(report.blobs)} blobs`),
-    line('root', `${report.root}  ${report.root_match ? 'as it was signed' : 'DIFFERS from what was signed'}`),
-    ...report.projections.map(({ name, digest, match }) => line(name, `${digest}  ${match ? 'same' : 'DIFFERS'}`)),
-    line('compared', `with ${report.compared_with}`),
-    line(
-      'erased',
-      `${count(report.erased_keys)} keys, ${report.erased_absent ? 'none of which opens anything' : 'SOME OF WHICH OPEN ROWS'}; ${count(report.rows_erased)} rows are left as hashes`,
+    reportLine(
+      isDrill ? 'drill' : 'restored',
+      `${restoreReport.backup} ${isDrill ? 'restored, and deleted again' : `into ${restoreReport.target_dir}`}`,
     ),
-    line('speed', `${rate(report.copy_ms)} copied, ${rate(report.replay_ms)} checked and replayed meanwhile`),
+    reportLine(
+      'log',
+      `${restoreReport.log_id}, ${count(restoreReport.tree_size)} entries, ${count(restoreReport.rows)} rows, ${count(restoreReport.blobs)} blobs`,
+    ),
+    reportLine(
+      'root',
+      `${restoreReport.root}  ${restoreReport.root_match ? 'as it was signed' : 'DIFFERS from what was signed'}`,
+    ),
+    ...restoreReport.projections.map(({ name: projectionName, digest, match }) =>
+      reportLine(projectionName, `${digest}  ${match ? 'same' : 'DIFFERS'}`),
+    ),
+    reportLine('compared', `with ${restoreReport.compared_with}`),
+    reportLine(
+      'erased',
+      `${count(restoreReport.erased_keys)} keys, ${restoreReport.erased_absent ? 'none of which opens anything' : 'SOME OF WHICH OPEN ROWS'}; ${count(restoreReport.rows_erased)} rows are left as hashes`,
+    ),
+    reportLine(
+      'speed',
+      `${speedText(restoreReport.copy_ms)} copied, ${speedText(restoreReport.replay_ms)} checked and replayed meanwhile`,
+    ),
   ].join('');
 }

@@ -17,7 +17,7 @@ export interface BranchOptions extends DirectoryOptions, RemoteOptions {
   readonly list?: boolean;
 }
 
-interface Listed {
+interface ListedBranch {
   readonly name: string;
   readonly tenant: string | null;
   readonly source: string | null;
@@ -25,62 +25,87 @@ interface Listed {
   readonly shares: string;
 }
 
-export async function branchCommand(name: string | undefined, options: BranchOptions, version: string): Promise<number> {
-  const ways = [options.from !== undefined, options.delete === true, options.list === true].filter(Boolean).length;
-  if (ways !== 1) throw new ConfigError('branch: give one of --from <source>, --delete and --list');
-  if (options.list) {
-    if (name !== undefined) throw new ConfigError('branch: --list takes no name');
-    const rows = (await list(options, version)).map(({ forked_at: at, ...branch }) => ({
+export async function branchCommand(
+  branchName: string | undefined,
+  branchOptions: BranchOptions,
+  version: string,
+): Promise<number> {
+  const chosenActions = [branchOptions.from !== undefined, branchOptions.delete === true, branchOptions.list === true].filter(
+    Boolean,
+  ).length;
+  if (chosenActions !== 1) throw new ConfigError('branch: give one of --from <source>, --delete and --list');
+  if (branchOptions.list) {
+    if (branchName !== undefined) throw new ConfigError('branch: --list takes no name');
+    const branchRows = (await listBranches(branchOptions, version)).map(({ forked_at: forkedAt, ...branch }) => ({
       ...branch,
-      forked_at: at === null ? null : formatInstant(BigInt(at)),
+      forked_at: forkedAt === null ? null : formatInstant(BigInt(forkedAt)),
     }));
-    process.stdout.write(renderTable(['name', 'tenant', 'source', 'forked_at', 'shares'], rows));
+    process.stdout.write(renderTable(['name', 'tenant', 'source', 'forked_at', 'shares'], branchRows));
     return exitCode.ok;
   }
-  if (name === undefined) throw new ConfigError('branch: name the branch');
-  if (options.delete) await remove(name, options, version);
-  else await fork(name, options.from!, options, version);
-  process.stdout.write(options.delete ? `${name} deleted\n` : `${name} forked from ${options.from}\n`);
+  if (branchName === undefined) throw new ConfigError('branch: name the branch');
+  if (branchOptions.delete) await deleteBranch(branchName, branchOptions, version);
+  else await forkBranch(branchName, branchOptions.from!, branchOptions, version);
+  process.stdout.write(branchOptions.delete ? `${branchName} deleted\n` : `${branchName} forked from ${branchOptions.from}\n`);
   return exitCode.ok;
 }
 
-async function list(options: BranchOptions, version: string): Promise<readonly Listed[]> {
-  const remote = remoteOf(options, process.env);
-  if (remote)
-    return ((await request(remote, 'GET', '/schema/branches', ['branches'])) as { branches: readonly Listed[] }).branches;
-  return here(options, version, 'inspect', async (invocation) => [
+async function listBranches(branchOptions: BranchOptions, version: string): Promise<readonly ListedBranch[]> {
+  const branchServer = remoteOf(branchOptions, process.env);
+  if (branchServer)
+    return ((await request(branchServer, 'GET', '/schema/branches', ['branches'])) as { branches: readonly ListedBranch[] })
+      .branches;
+  return invokeOnDirectory(branchOptions, version, 'inspect', async (invocation) => [
     { name: mainBranch, tenant: null, source: null, forked_at: null, shares: 'everything' },
     ...invocation.branches().map(({ instant, ...branch }) => ({ ...branch, forked_at: instant })),
   ]);
 }
 
-async function fork(name: string, source: string, options: BranchOptions, version: string): Promise<void> {
-  const remote = remoteOf(options, process.env);
-  const shares = options.ontology ? 'ontology' : 'everything';
-  if (!remote) return submit({ kind: 'fork-branch', name, source, shares }, options, version);
-  const at = encodeURIComponent(name);
-  if (options.ontology) await request(remote, 'POST', `/schema/branches/${at}`, [], JSON.stringify({ from: source }));
-  else await request(remote, 'POST', `/v1/namespaces/${at}/branch`, [], JSON.stringify({ branch_from: source }));
+async function forkBranch(
+  branchName: string,
+  sourceBranch: string,
+  branchOptions: BranchOptions,
+  version: string,
+): Promise<void> {
+  const branchServer = remoteOf(branchOptions, process.env);
+  const sharedBranchParts = branchOptions.ontology ? 'ontology' : 'everything';
+  if (!branchServer)
+    return submitBranchCommand(
+      { kind: 'fork-branch', name: branchName, source: sourceBranch, shares: sharedBranchParts },
+      branchOptions,
+      version,
+    );
+  const encodedBranch = encodeURIComponent(branchName);
+  if (branchOptions.ontology)
+    await request(branchServer, 'POST', `/schema/branches/${encodedBranch}`, [], JSON.stringify({ from: sourceBranch }));
+  else
+    await request(
+      branchServer,
+      'POST',
+      `/v1/namespaces/${encodedBranch}/branch`,
+      [],
+      JSON.stringify({ branch_from: sourceBranch }),
+    );
 }
 
-async function remove(name: string, options: BranchOptions, version: string): Promise<void> {
-  const remote = remoteOf(options, process.env);
-  if (!remote) return submit({ kind: 'delete-branch', name }, options, version);
-  await request(remote, 'DELETE', `/schema/branches/${encodeURIComponent(name)}`, []);
+async function deleteBranch(branchName: string, branchOptions: BranchOptions, version: string): Promise<void> {
+  const branchServer = remoteOf(branchOptions, process.env);
+  if (!branchServer) return submitBranchCommand({ kind: 'delete-branch', name: branchName }, branchOptions, version);
+  await request(branchServer, 'DELETE', `/schema/branches/${encodeURIComponent(branchName)}`, []);
 }
 
-async function submit(command: Command, options: BranchOptions, version: string): Promise<void> {
-  await here(options, version, 'fork', (invocation) => invocation.submit(command));
+async function submitBranchCommand(branchChange: Command, branchOptions: BranchOptions, version: string): Promise<void> {
+  await invokeOnDirectory(branchOptions, version, 'fork', (invocation) => invocation.submit(branchChange));
 }
 
-function here<T>(
-  options: BranchOptions,
+function invokeOnDirectory<T>(
+  branchOptions: BranchOptions,
   version: string,
   action: Action,
-  run: (invocation: Invocation) => Promise<T>,
+  runInvocation: (invocation: Invocation) => Promise<T>,
 ): Promise<T> {
-  return withService(options, version, (service) => {
-    const asking = { action, purpose: options.purpose ?? null, correlationId: service.ids.next() };
-    return service.gate.invoke(operator(options.organization ?? null), asking, run);
+  return withService(branchOptions, version, (service) => {
+    const gateRequest = { action, purpose: branchOptions.purpose ?? null, correlationId: service.ids.next() };
+    return service.gate.invoke(operator(branchOptions.organization ?? null), gateRequest, runInvocation);
   });
 }

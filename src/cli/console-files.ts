@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import type { ConsoleFiles } from '../doors/http/console/pages.ts';
 import { packageRoot } from '../package-root.ts';
 
-interface Manifest {
+interface ConsoleManifest {
   readonly entry: string;
   readonly names: readonly string[];
   readonly aliases: Readonly<Record<string, string>>;
@@ -11,15 +11,17 @@ interface Manifest {
 
 /** null where the pages were not built: `npm run build` does it. */
 export function consoleFiles(): () => ConsoleFiles | null {
-  const folder = new URL('dist/console/', packageRoot);
-  let read: ConsoleFiles | null = null;
-  return () => (read ??= readFiles(folder));
+  const consoleFolder = new URL('dist/console/', packageRoot);
+  let cachedConsoleFiles: ConsoleFiles | null = null;
+  return () => (cachedConsoleFiles ??= readConsoleFiles(consoleFolder));
 }
 
-function readFiles(folder: URL): ConsoleFiles | null {
-  const manifest = new URL('manifest.json', folder);
-  if (!existsSync(manifest)) return null;
-  const { entry, names, aliases } = JSON.parse(readFileSync(manifest, 'utf8')) as Manifest;
-  const files = new Map(names.map((name) => [name, new Uint8Array(readFileSync(new URL(name, folder)))]));
-  return { entry, styles: readFileSync(new URL('style.css', folder), 'utf8'), files, aliases };
+function readConsoleFiles(consoleFolder: URL): ConsoleFiles | null {
+  const consoleManifest = new URL('manifest.json', consoleFolder);
+  if (!existsSync(consoleManifest)) return null;
+  const { entry, names, aliases } = JSON.parse(readFileSync(consoleManifest, 'utf8')) as ConsoleManifest;
+  const consoleFileBytes = new Map(
+    names.map((consoleFileName) => [consoleFileName, new Uint8Array(readFileSync(new URL(consoleFileName, consoleFolder)))]),
+  );
+  return { entry, styles: readFileSync(new URL('style.css', consoleFolder), 'utf8'), files: consoleFileBytes, aliases };
 }

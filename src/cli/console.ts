@@ -8,12 +8,12 @@ export interface ConsoleOptions {
   readonly url: string;
 }
 
-export async function consoleCommand(options: ConsoleOptions): Promise<number> {
-  const admin = process.env['SERVICE_ADMIN_TOKEN'];
-  if (!admin) throw new ConfigError('annals console needs the admin credential in SERVICE_ADMIN_TOKEN');
-  const url = withoutTrailing(options.url, '/');
-  const remote = { url, headers: { authorization: `Bearer ${admin}` } };
-  const { code } = (await request(remote, 'POST', '/admin/console/codes', ['code'], '{}')) as { code: string };
-  process.stdout.write(`${url}/admin/console#code=${code}\n`);
+export async function consoleCommand(consoleOptions: ConsoleOptions): Promise<number> {
+  const adminCredential = process.env['SERVICE_ADMIN_TOKEN'];
+  if (!adminCredential) throw new ConfigError('annals console needs the admin credential in SERVICE_ADMIN_TOKEN');
+  const adminUrl = withoutTrailing(consoleOptions.url, '/');
+  const adminServer = { url: adminUrl, headers: { authorization: `Bearer ${adminCredential}` } };
+  const { code: consoleCode } = (await request(adminServer, 'POST', '/admin/console/codes', ['code'], '{}')) as { code: string };
+  process.stdout.write(`${adminUrl}/admin/console#code=${consoleCode}\n`);
   return exitCode.ok;
 }

@@ -79,46 +79,49 @@ export interface DemoFacts {
 }
 
 /** Each is a view of the console and what it shows. */
-export function demoStories({ believed, routed, exhibit }: DemoFacts): readonly object[] {
-  const third = formatInstant(believed[2]!);
-  const story = (id: string, title: string, text: string, view: string, params: object): object => ({
+export function demoStories({ believed, routed: routesInstant, exhibit }: DemoFacts): readonly object[] {
+  const thirdFiling = formatInstant(believed[2]!);
+  const demoStory = (id: string, title: string, storyText: string, consoleView: string, viewParams: object): object => ({
     id,
     title,
-    text,
-    view,
-    params: JSON.stringify(params),
+    text: storyText,
+    view: consoleView,
+    params: JSON.stringify(viewParams),
   });
-  const cover = (instants: string, where = ''): string =>
+  const coverQuery = (instants: string, where = ''): string =>
     `SELECT id, vessel, insurer, status, sum_insured, filed FROM Cover\n${instants}\nWHERE ${where}id = 'aurelia'`;
   return [
-    story(
+    demoStory(
       '1',
       'Who covered the Aurelia?',
       'She was in a collision on 10 March 2024. Move what was believed, and the answer changes: three filings knew three different things.',
       'query',
       {
-        sql: cover("AS OF '2024-03-10'", `system_from <= TIMESTAMP '${third}' AND system_to > TIMESTAMP '${third}' AND `),
+        sql: coverQuery(
+          "AS OF '2024-03-10'",
+          `system_from <= TIMESTAMP '${thirdFiling}' AND system_to > TIMESTAMP '${thirdFiling}' AND `,
+        ),
         time: '1',
       },
     ),
-    story(
+    demoStory(
       '2',
       'Both times, and a proof',
       'Every version of her cover as a picture, and the newest one proven in this browser. Change one byte and see it fail.',
       'row',
       { type: 'Cover', key: 'aurelia' },
     ),
-    story(
+    demoStory(
       '3',
       'What did June correct?',
       'All covers, as they were believed after the third filing and as they are now: added, gone, changed.',
       'difference',
       {
         sql: 'SELECT * FROM Cover AS OF CURRENT',
-        believed_a: third,
+        believed_a: thirdFiling,
       },
     ),
-    story(
+    demoStory(
       '4',
       'A route closes',
       'Singapore to Sydney is flown no more. The graph of today, and of before: clear the instant to see it go.',
@@ -127,10 +130,10 @@ export function demoStories({ believed, routed, exhibit }: DemoFacts): readonly 
         node: 'FRA',
         to: 'SYD',
         hops: '2',
-        believed: formatInstant(routed + 1_000_000n),
+        believed: formatInstant(routesInstant + 1_000_000n),
       },
     ),
-    story(
+    demoStory(
       '5',
       'An answer under seal',
       'What the desk answered about the collision, sealed. Derive it again from the log: the same bytes, or it is not the same answer.',

@@ -8,7 +8,7 @@ import { operator } from './local-store.ts';
 import { type Remote, request } from './remote-server.ts';
 import { mintToken } from './token.ts';
 
-const filings = [
+const demoFilings = [
   '1-opening-2024-01-15.ndjson',
   '2-changes-2024-02-12.csv',
   '3-late-notices-2024-04-03.ndjson',
@@ -19,80 +19,104 @@ const filings = [
 export async function openDemo(service: Service, door: HttpDoor): Promise<string | null> {
   const { settings } = service;
   if (settings.SERVICE_PROFILE !== 'free' || !settings.SERVICE_DEMO_MODE) return null;
-  const administrator = settings.SERVICE_ADMIN_TOKEN === null ? {} : { administrator: `Bearer ${settings.SERVICE_ADMIN_TOKEN}` };
+  const adminCredential =
+    settings.SERVICE_ADMIN_TOKEN === null ? {} : { administrator: `Bearer ${settings.SERVICE_ADMIN_TOKEN}` };
   const isEmpty = service.store.projections.directory.size === 0;
   if (!isEmpty && settings.SERVICE_ADMIN_TOKEN === null) return null;
-  if (!isEmpty) return door.consoleLink(administrator);
-  const token = await mintToken(service, { principal: 'curator' });
+  if (!isEmpty) return door.consoleLink(adminCredential);
+  const curatorToken = await mintToken(service, { principal: 'curator' });
   await mintToken(service, { principal: 'clerk', roles: ['clerk'] });
-  const ann = await mintToken(service, { principal: 'ann', tenant: 'harbour', roles: ['tenant-admin'] });
+  const harbourAdminToken = await mintToken(service, { principal: 'ann', tenant: 'harbour', roles: ['tenant-admin'] });
   await mintToken(service, { principal: 'gus', tenant: 'tern', roles: ['tenant-admin'] });
-  await fill(service, { url: door.dataUrl, headers: { authorization: `Bearer ${token}`, 'x-service-purpose': 'analytics' } });
-  const offer = { assignee: 'tern', target: { types: ['Voyage'], where: 'resource.cargo == "cork"' } };
-  const owner = { url: door.dataUrl, headers: { authorization: `Bearer ${ann}` } };
-  await request(owner, 'POST', '/tenants/harbour/sharing', [], JSON.stringify(offer));
-  return door.consoleLink({ ...administrator, token });
+  await fillDemoStore(service, {
+    url: door.dataUrl,
+    headers: { authorization: `Bearer ${curatorToken}`, 'x-service-purpose': 'analytics' },
+  });
+  const sharingOffer = { assignee: 'tern', target: { types: ['Voyage'], where: 'resource.cargo == "cork"' } };
+  const harbourServer = { url: door.dataUrl, headers: { authorization: `Bearer ${harbourAdminToken}` } };
+  await request(harbourServer, 'POST', '/tenants/harbour/sharing', [], JSON.stringify(sharingOffer));
+  return door.consoleLink({ ...adminCredential, token: curatorToken });
 }
 
-const fixture = (path: string): string => readFileSync(new URL(`fixtures/${path}`, packageRoot), 'utf8');
+const readDemoFixture = (path: string): string => readFileSync(new URL(`fixtures/${path}`, packageRoot), 'utf8');
 
-interface Ingested {
+interface IngestedDemoRows {
   readonly system_from: bigint | number;
 }
 
-async function fill(service: Service, curator: Remote): Promise<void> {
-  const post = (path: string, body: object): Promise<unknown> => request(curator, 'POST', path, [], JSON.stringify(body));
-  const write = (path: string, text: string, type = 'application/x-ndjson', remote = curator): Promise<Ingested> =>
-    request(remote, 'POST', path, ['system_from'], text, type) as Promise<Ingested>;
-  const lines = (rows: readonly object[]): string => rows.map((row) => `${JSON.stringify(row)}\n`).join('');
+async function fillDemoStore(service: Service, curator: Remote): Promise<void> {
+  const postJson = (demoRoute: string, demoBody: object): Promise<unknown> =>
+    request(curator, 'POST', demoRoute, [], JSON.stringify(demoBody));
+  const ingestDemo = (
+    ingestRoute: string,
+    demoText: string,
+    contentType = 'application/x-ndjson',
+    demoServer = curator,
+  ): Promise<IngestedDemoRows> =>
+    request(demoServer, 'POST', ingestRoute, ['system_from'], demoText, contentType) as Promise<IngestedDemoRows>;
+  const ndjsonLines = (demoRows: readonly object[]): string => demoRows.map((demoRow) => `${JSON.stringify(demoRow)}\n`).join('');
 
-  const believed: bigint[] = [];
-  for (const file of filings) {
-    const type = file.endsWith('.csv') ? 'text/csv' : 'application/x-ndjson';
-    const source = `source=${encodeURIComponent(`filing ${file}`)}&method=filing`;
-    const { system_from: from } = await write(
-      `/ingest/auto?object_type=Cover&primary_key=id&${source}`,
-      fixture(`ledger/${file}`),
-      type,
+  const filingInstants: bigint[] = [];
+  for (const demoFiling of demoFilings) {
+    const filingContentType = demoFiling.endsWith('.csv') ? 'text/csv' : 'application/x-ndjson';
+    const filingSource = `source=${encodeURIComponent(`filing ${demoFiling}`)}&method=filing`;
+    const { system_from: filingInstant } = await ingestDemo(
+      `/ingest/auto?object_type=Cover&primary_key=id&${filingSource}`,
+      readDemoFixture(`ledger/${demoFiling}`),
+      filingContentType,
     );
-    believed.push(BigInt(from));
+    filingInstants.push(BigInt(filingInstant));
   }
-  await write('/ingest/auto?object_type=Airport&primary_key=id', fixture('flights/airports.ndjson'));
-  const { system_from: routed } = await write('/ingest/auto?object_type=Route&primary_key=id', fixture('flights/routes.ndjson'));
-  for (const line of ['BA', 'QF', 'SQ']) await request(curator, 'DELETE', `/types/Route/${line}-SIN-SYD`, []);
+  await ingestDemo('/ingest/auto?object_type=Airport&primary_key=id', readDemoFixture('flights/airports.ndjson'));
+  const { system_from: routesInstant } = await ingestDemo(
+    '/ingest/auto?object_type=Route&primary_key=id',
+    readDemoFixture('flights/routes.ndjson'),
+  );
+  for (const airline of ['BA', 'QF', 'SQ']) await request(curator, 'DELETE', `/types/Route/${airline}-SIN-SYD`, []);
 
-  const text = { type: 'string' };
-  await post('/types', {
+  const textProperty = { type: 'string' };
+  await postJson('/types', {
     name: 'Claim',
     primary_key: 'id',
-    properties: { id: text, vessel: text, claimant: text, amount: { type: 'integer' }, iban: { ...text, masked: true } },
+    properties: {
+      id: textProperty,
+      vessel: textProperty,
+      claimant: textProperty,
+      amount: { type: 'integer' },
+      iban: { ...textProperty, masked: true },
+    },
   });
-  await write('/ingest?object_type=Claim', lines(demoClaims));
-  for (const [tenant, rows] of Object.entries(demoVoyages)) {
-    const remote = { ...curator, headers: { ...curator.headers, 'x-organization-id': tenant } };
-    await write('/ingest/auto?object_type=Voyage&primary_key=id', lines(rows), 'application/x-ndjson', remote);
+  await ingestDemo('/ingest?object_type=Claim', ndjsonLines(demoClaims));
+  for (const [tenant, voyageRows] of Object.entries(demoVoyages)) {
+    const tenantServer = { ...curator, headers: { ...curator.headers, 'x-organization-id': tenant } };
+    await ingestDemo(
+      '/ingest/auto?object_type=Voyage&primary_key=id',
+      ndjsonLines(voyageRows),
+      'application/x-ndjson',
+      tenantServer,
+    );
   }
 
-  await post('/query', {
+  await postJson('/query', {
     sql: "CREATE VIEW in_force AS SELECT vessel, insurer, sum_insured FROM Cover WHERE status = 'covered'",
   });
 
-  let first = '';
-  for (const memory of demoMemories) {
-    const { id } = toolReply(await post('/memory/remember', memory)) as { id: string };
-    first ||= id;
+  let firstMemoryId = '';
+  for (const demoMemory of demoMemories) {
+    const { id } = parseToolReply(await postJson('/memory/remember', demoMemory)) as { id: string };
+    firstMemoryId ||= id;
   }
-  await post('/memory/consolidate', {
-    id: first,
+  await postJson('/memory/consolidate', {
+    id: firstMemoryId,
     content: 'The Aurelia is covered by Baltic Indemnity since 1 March 2024',
     confidence: 0.95,
   });
 
-  await post('/v1/namespaces/what-if/branch', { branch_from: 'main' });
-  const branch = { ...curator, headers: { ...curator.headers, 'x-service-branch': 'what-if' } };
-  await write(
+  await postJson('/v1/namespaces/what-if/branch', { branch_from: 'main' });
+  const whatIfServer = { ...curator, headers: { ...curator.headers, 'x-service-branch': 'what-if' } };
+  await ingestDemo(
     '/ingest?object_type=Cover',
-    lines([
+    ndjsonLines([
       {
         id: 'aurelia',
         vessel: 'Aurelia',
@@ -106,28 +130,31 @@ async function fill(service: Service, curator: Remote): Promise<void> {
       },
     ]),
     'application/x-ndjson',
-    branch,
+    whatIfServer,
   );
 
-  const { exhibit_id: exhibit } = (await post('/exhibits', { title: 'Claim of the Aurelia' })) as { exhibit_id: string };
-  const collision =
+  const { exhibit_id: exhibit } = (await postJson('/exhibits', { title: 'Claim of the Aurelia' })) as { exhibit_id: string };
+  const collisionQuery =
     "SELECT insurer, status FROM Cover AS OF '2024-03-10' WHERE id = 'aurelia' AND system_to = 9223372036854775807";
-  await post(`/exhibits/${exhibit}/links`, { sql: collision });
+  await postJson(`/exhibits/${exhibit}/links`, { sql: collisionQuery });
 
-  await installPolicies(service);
-  await write('/ingest/auto?object_type=Story&primary_key=id', lines(demoStories({ believed, routed: BigInt(routed), exhibit })));
+  await installDemoPolicies(service);
+  await ingestDemo(
+    '/ingest/auto?object_type=Story&primary_key=id',
+    ndjsonLines(demoStories({ believed: filingInstants, routed: BigInt(routesInstant), exhibit })),
+  );
 }
 
-function toolReply(reply: unknown): unknown {
+function parseToolReply(reply: unknown): unknown {
   return JSON.parse((reply as { readonly content: readonly [{ readonly text: string }] }).content[0].text);
 }
 
 /** As `annals token mint` writes: by the operator, through the gate. */
-async function installPolicies(service: Service): Promise<void> {
-  for (const [id, text] of Object.entries(demoPolicies)) {
-    const invocation = { action: 'administer', purpose: null, correlationId: service.ids.next() } as const;
-    await service.gate.invoke(operator(null), invocation, (open) =>
-      open.submit({ kind: 'put-policy', id, text }, { sync: true }),
+async function installDemoPolicies(service: Service): Promise<void> {
+  for (const [id, policyText] of Object.entries(demoPolicies)) {
+    const policyInvocation = { action: 'administer', purpose: null, correlationId: service.ids.next() } as const;
+    await service.gate.invoke(operator(null), policyInvocation, (openInvocation) =>
+      openInvocation.submit({ kind: 'put-policy', id, text: policyText }, { sync: true }),
     );
   }
 }

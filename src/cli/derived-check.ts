@@ -24,81 +24,87 @@ export interface DerivedState {
 
 /** Collects leaf hashes while the log is replayed: pass `note` as `onReplay`. */
 export class LeafHashes {
-  readonly #hashes: Uint8Array[] = [];
+  readonly #replayedHashes: Uint8Array[] = [];
 
   note = (_entries: number, leafHash: Uint8Array): void => {
-    this.#hashes.push(leafHash.slice());
+    this.#replayedHashes.push(leafHash.slice());
   };
 
-  hashAt(leaf: number): string | undefined {
-    const hash = this.#hashes[leaf];
-    return hash && hexOf(hash);
+  hashAt(leafIndex: number): string | undefined {
+    const replayedHash = this.#replayedHashes[leafIndex];
+    return replayedHash && hexOf(replayedHash);
   }
 }
 
 export async function compareDerived(
   service: Service,
-  hashes: LeafHashes,
+  replayedLeafHashes: LeafHashes,
   onLeaf: (leaf: number) => void,
 ): Promise<DerivedState[]> {
   const { settings } = service;
   const { log, projections } = service.store;
-  const rebuilt = projections.digests();
-  const columns = new ColumnStore({
+  const rebuiltDigests = projections.digests();
+  const savedColumns = new ColumnStore({
     budgetBytes: settings.SERVICE_MEMORY_BUDGET_MB * 2 ** 20 || Math.floor(totalmem() / 4),
     hydrateMax: settings.SERVICE_HYDRATE_MAX_PARALLEL,
     compactMax: 1,
     say: () => undefined,
     defer: (task) => void setImmediate(task),
   });
-  const saved = new Projections({
+  const savedProjections = new Projections({
     newKey: () => service.ids.next(),
     tokensMax: settings.SERVICE_TOKEN_REGISTRY_MAX,
     textKeys: service.store.keyring.subjects,
     more: [new AuditProjection()],
-    rows: { store: columns },
+    rows: { store: savedColumns },
   });
-  const basis = await restoreSaved(service, saved, columns, hashes);
-  await saved.projector.catchUp(log, onLeaf);
-  for await (const entry of log.read(saved.projector.watermark)) {
-    saved.apply(entry);
-    onLeaf(entry.leaf);
+  const comparisonBasis = await restoreSavedProjections(service, savedProjections, savedColumns, replayedLeafHashes);
+  await savedProjections.projector.catchUp(log, onLeaf);
+  for await (const logEntry of log.read(savedProjections.projector.watermark)) {
+    savedProjections.apply(logEntry);
+    onLeaf(logEntry.leaf);
   }
-  const compared = saved.digests();
-  await columns.close();
-  return saved.projector.names.map((projection) => ({
+  const savedDigests = savedProjections.digests();
+  await savedColumns.close();
+  return savedProjections.projector.names.map((projection) => ({
     projection,
-    rebuilt: rebuilt[projection]!,
-    compared: compared[projection]!,
-    basis,
-    same: rebuilt[projection] === compared[projection],
+    rebuilt: rebuiltDigests[projection]!,
+    compared: savedDigests[projection]!,
+    basis: comparisonBasis,
+    same: rebuiltDigests[projection] === savedDigests[projection],
   }));
 }
 
 /** The state that a process left, where the log still holds what it stands for; says which, or why there is none. */
-async function restoreSaved(service: Service, saved: Projections, columns: ColumnStore, hashes: LeafHashes): Promise<string> {
-  const none = (why: string): string => `replayed twice, no saved state: ${why}`;
+async function restoreSavedProjections(
+  service: Service,
+  savedProjections: Projections,
+  savedColumns: ColumnStore,
+  replayedLeafHashes: LeafHashes,
+): Promise<string> {
+  const withoutSavedState = (absentReason: string): string => `replayed twice, no saved state: ${absentReason}`;
   const { settings } = service;
-  const reader = {
+  const derivedReader = {
     disk: nodeDisk,
     keyring: service.store.keyring,
     directory: derivedDirectory(settings),
     logId: service.store.log.status().logId,
   };
-  columns.readFrom(reader);
+  savedColumns.readFrom(derivedReader);
   try {
-    const checkpoint = await Checkpoint.open(reader);
-    if (!checkpoint) return none('there is none');
-    const { leaves, leafHash } = checkpoint.position;
+    const savedCheckpoint = await Checkpoint.open(derivedReader);
+    if (!savedCheckpoint) return withoutSavedState('there is none');
+    const { leaves, leafHash } = savedCheckpoint.position;
     try {
-      if (hashes.hashAt(leaves - 1) !== leafHash) return none('the log does not hold what it stands for');
-      await checkpoint.restore(saved.projector);
+      if (replayedLeafHashes.hashAt(leaves - 1) !== leafHash)
+        return withoutSavedState('the log does not hold what it stands for');
+      await savedCheckpoint.restore(savedProjections.projector);
       return `saved at leaf ${leaves}`;
     } finally {
-      await checkpoint.closeState();
-      await checkpoint.closeBlobs();
+      await savedCheckpoint.closeState();
+      await savedCheckpoint.closeBlobs();
     }
-  } catch (error) {
-    return none(error instanceof Error ? error.message : String(error));
+  } catch (restoreError) {
+    return withoutSavedState(restoreError instanceof Error ? restoreError.message : String(restoreError));
   }
 }

@@ -23,38 +23,42 @@ export interface EscrowCommandOptions extends DirectoryOptions {
 
 const yieldTurn = (): Promise<void> => new Promise((done) => setImmediate(done));
 
-export async function escrowCommand(options: EscrowCommandOptions): Promise<number> {
-  const settings = directorySettings(options);
-  const key = escrowKey(settings, options.escrowKeyFile);
-  if ((options.out === undefined) === (options.check === undefined)) throw new ConfigError('give --out <file> or --check <file>');
-  const label =
-    options.check === undefined
-      ? await make(settings, options.out!, key)
-      : (await readEscrow({ disk: nodeDisk, path: resolve(options.check), key, yieldTurn })).label;
-  process.stdout.write(options.json ? `${JSON.stringify(label)}\n` : textOf(label));
+export async function escrowCommand(escrowOptions: EscrowCommandOptions): Promise<number> {
+  const storeSettings = directorySettings(escrowOptions);
+  const escrowSecret = escrowKey(storeSettings, escrowOptions.escrowKeyFile);
+  if ((escrowOptions.out === undefined) === (escrowOptions.check === undefined))
+    throw new ConfigError('give --out <file> or --check <file>');
+  const escrowLabel =
+    escrowOptions.check === undefined
+      ? await makeEscrow(storeSettings, escrowOptions.out!, escrowSecret)
+      : (await readEscrow({ disk: nodeDisk, path: resolve(escrowOptions.check), key: escrowSecret, yieldTurn })).label;
+  process.stdout.write(escrowOptions.json ? `${JSON.stringify(escrowLabel)}\n` : escrowLabelText(escrowLabel));
   return exitCode.ok;
 }
 
-async function make(settings: Settings, out: string, key: Uint8Array): Promise<EscrowLabel> {
-  const directory = settings.SERVICE_DATA_DIR;
-  const path = resolve(out);
-  const inside = relative(resolve(directory), path);
-  if (!inside.startsWith('..') && !isAbsolute(inside))
-    throw new ConfigError(`--out ${out} lies in the data directory: keep an escrow away from what it opens`);
-  if ((await readOnlyDisk.size(keyFilePath(directory))) === undefined)
-    throw new ServiceError('REL_STORAGE', `there are no keys in ${directory}`);
-  const master = await presentKeys(settings, readOnlyDisk);
-  const keyring = await openKeyring({ disk: readOnlyDisk, random: systemRandom, directory, ...master });
+async function makeEscrow(settings: Settings, escrowFile: string, escrowSecret: Uint8Array): Promise<EscrowLabel> {
+  const dataDirectory = settings.SERVICE_DATA_DIR;
+  const escrowPath = resolve(escrowFile);
+  const pathInDataDirectory = relative(resolve(dataDirectory), escrowPath);
+  if (!pathInDataDirectory.startsWith('..') && !isAbsolute(pathInDataDirectory))
+    throw new ConfigError(`--out ${escrowFile} lies in the data directory: keep an escrow away from what it opens`);
+  if ((await readOnlyDisk.size(keyFilePath(dataDirectory))) === undefined)
+    throw new ServiceError('REL_STORAGE', `there are no keys in ${dataDirectory}`);
+  const presentMasterKeys = await presentKeys(settings, readOnlyDisk);
+  const keyring = await openKeyring({ disk: readOnlyDisk, random: systemRandom, directory: dataDirectory, ...presentMasterKeys });
   const madeAt = formatInstant(systemClock.now());
-  return await writeEscrow({ disk: nodeDisk, random: systemRandom, path, key, madeAt, yieldTurn }, keyring.contents());
+  return await writeEscrow(
+    { disk: nodeDisk, random: systemRandom, path: escrowPath, key: escrowSecret, madeAt, yieldTurn },
+    keyring.contents(),
+  );
 }
 
-function textOf(label: EscrowLabel): string {
-  const { data_keys: dataKeys, active_data_key: active } = label;
+function escrowLabelText(escrowLabel: EscrowLabel): string {
+  const { data_keys: dataKeys, active_data_key: activeDataKey } = escrowLabel;
   return [
-    `made        ${label.made_at}, of the log that signs with ${label.log_key}`,
-    `data keys   ${count(dataKeys.length)}, of which ${active} is in use`,
-    `subjects    ${count(label.subject_keys)} keys, ${count(label.erased_keys)} erased`,
+    `made        ${escrowLabel.made_at}, of the log that signs with ${escrowLabel.log_key}`,
+    `data keys   ${count(dataKeys.length)}, of which ${activeDataKey} is in use`,
+    `subjects    ${count(escrowLabel.subject_keys)} keys, ${count(escrowLabel.erased_keys)} erased`,
     'an escrow from before an erasure still opens what was erased: destroy it',
     '',
   ].join('\n');

@@ -19,26 +19,28 @@ export class RemoteError extends Error {
 }
 
 /** A refusal of the operating system (a missing file, a full disk) is no bug: its message says what failed and where. */
-function isRefusal(error: unknown): error is Error {
-  return error instanceof Error && typeof (error as NodeJS.ErrnoException).syscall === 'string';
+function isSystemError(thrownError: unknown): thrownError is Error {
+  return thrownError instanceof Error && typeof (thrownError as NodeJS.ErrnoException).syscall === 'string';
 }
 
 /** Runs a command to an exit code; anything thrown becomes one line. A bug keeps its stack. */
-export async function finish(command: () => Promise<number>): Promise<void> {
+export async function finish(cliCommand: () => Promise<number>): Promise<void> {
   try {
-    process.exitCode = await command();
-  } catch (error) {
-    if (error instanceof ConfigError) {
-      process.stderr.write(`annals: ${error.message}\n`);
+    process.exitCode = await cliCommand();
+  } catch (commandError) {
+    if (commandError instanceof ConfigError) {
+      process.stderr.write(`annals: ${commandError.message}\n`);
       process.exitCode = exitCode.usage;
-    } else if (error instanceof ServiceError) {
-      process.stderr.write(`annals: ${error.message} (${error.code})\n`);
+    } else if (commandError instanceof ServiceError) {
+      process.stderr.write(`annals: ${commandError.message} (${commandError.code})\n`);
       process.exitCode = exitCode.failed;
-    } else if (error instanceof RemoteError || isRefusal(error)) {
-      process.stderr.write(`annals: ${error.message}\n`);
+    } else if (commandError instanceof RemoteError || isSystemError(commandError)) {
+      process.stderr.write(`annals: ${commandError.message}\n`);
       process.exitCode = exitCode.failed;
     } else {
-      process.stderr.write(`annals: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+      process.stderr.write(
+        `annals: ${commandError instanceof Error ? (commandError.stack ?? commandError.message) : String(commandError)}\n`,
+      );
       process.exitCode = exitCode.failed;
     }
   }

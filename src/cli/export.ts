@@ -15,36 +15,53 @@ export interface ExportOptions extends DirectoryOptions, RemoteOptions {
   readonly output?: string;
 }
 
-export async function exportRows(sql: string, format: OutputFormat, options: ExportOptions, version: string): Promise<void> {
-  if ((format === 'arrow' || format === 'parquet') && options.output === undefined && process.stdout.isTTY) {
+export async function exportRows(
+  sql: string,
+  format: OutputFormat,
+  exportOptions: ExportOptions,
+  version: string,
+): Promise<void> {
+  if ((format === 'arrow' || format === 'parquet') && exportOptions.output === undefined && process.stdout.isTTY) {
     throw new ConfigError(`--format ${format} is binary: name a file with --output, or redirect`);
   }
-  const remote = remoteOf(options, process.env);
-  if (remote) {
-    const parameters = new URLSearchParams({ sql, format });
-    for (const name of ['purpose', 'branch'] as const) if (options[name] !== undefined) parameters.set(name, options[name]);
-    return writeOut(download(remote, `/export?${parameters.toString()}`), options.output);
+  const exportServer = remoteOf(exportOptions, process.env);
+  if (exportServer) {
+    const exportParameters = new URLSearchParams({ sql, format });
+    for (const parameterName of ['purpose', 'branch'] as const)
+      if (exportOptions[parameterName] !== undefined) exportParameters.set(parameterName, exportOptions[parameterName]);
+    return writeExport(download(exportServer, `/export?${exportParameters.toString()}`), exportOptions.output);
   }
   const { operator, withService } = await import('./local-store.ts');
-  const form = outputForms[format];
-  const write = await form.writer();
-  return withService(options, version, async (service) => {
-    const caller = operator(options.organization ?? null, options.branch);
-    const invocation = { action: 'export', purpose: options.purpose ?? null, correlationId: service.ids.next() } as const;
-    const pieces = await service.gate.invoke(caller, invocation, async (open) => {
-      const answer = await service.planner.query(open, { sql, purpose: invocation.purpose, queriesOnly: true });
-      refuseLoss(answer, form);
-      return write(answer, envelopeFields(answer));
+  const outputForm = outputForms[format];
+  const writeRows = await outputForm.writer();
+  return withService(exportOptions, version, async (service) => {
+    const exportCaller = operator(exportOptions.organization ?? null, exportOptions.branch);
+    const exportRequest = {
+      action: 'export',
+      purpose: exportOptions.purpose ?? null,
+      correlationId: service.ids.next(),
+    } as const;
+    const exportedPieces = await service.gate.invoke(exportCaller, exportRequest, async (openInvocation) => {
+      const exportAnswer = await service.planner.query(openInvocation, {
+        sql,
+        purpose: exportRequest.purpose,
+        queriesOnly: true,
+      });
+      refuseLoss(exportAnswer, outputForm);
+      return writeRows(exportAnswer, envelopeFields(exportAnswer));
     });
-    await writeOut(pieces, options.output);
+    await writeExport(exportedPieces, exportOptions.output);
   });
 }
 
-async function writeOut(pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>, output: string | undefined): Promise<void> {
-  const source = Readable.from(pieces, { objectMode: false });
-  if (output === undefined) {
+async function writeExport(
+  exportedPieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+  exportFile: string | undefined,
+): Promise<void> {
+  const exportStream = Readable.from(exportedPieces, { objectMode: false });
+  if (exportFile === undefined) {
     try {
-      await pipeline(source, process.stdout, { end: false });
+      await pipeline(exportStream, process.stdout, { end: false });
     } catch (error) {
       // The reader, `head` for one, has closed the pipe: it has enough.
       if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
@@ -52,12 +69,12 @@ async function writeOut(pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>
     return;
   }
   // A file under its own name is whole.
-  const part = `${output}.part`;
+  const partialFile = `${exportFile}.part`;
   try {
-    await pipeline(source, createWriteStream(part));
-    await rename(part, output);
+    await pipeline(exportStream, createWriteStream(partialFile));
+    await rename(partialFile, exportFile);
   } catch (error) {
-    await rm(part, { force: true });
+    await rm(partialFile, { force: true });
     const { code, message } = error as NodeJS.ErrnoException;
     if (code !== undefined && code.startsWith('E')) throw new ConfigError(`--output: ${message}`);
     throw error;

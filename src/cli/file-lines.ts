@@ -4,40 +4,49 @@
  */
 import { createReadStream } from 'node:fs';
 
-const [newline, carriageReturn, space, tab, quote, bracket, brace] = [0x0a, 0x0d, 0x20, 0x09, 0x22, 0x5b, 0x7b];
+const [newlineByte, carriageReturnByte, spaceByte, tabByte, quoteByte, bracketByte, braceByte] = [
+  0x0a, 0x0d, 0x20, 0x09, 0x22, 0x5b, 0x7b,
+];
 
-const wrapper = /^[^"]{0,20}"rows"\s*:\s*\[/;
+const jsonRowsWrapper = /^[^"]{0,20}"rows"\s*:\s*\[/;
 const byteOrderMark = [0xef, 0xbb, 0xbf];
 
-/** By row; null for a JSON array or `{"rows": […]}`, whose rows have no lines. `header`: a CSV begins with one. */
-export async function linesOf(file: string, rows: readonly number[], header: boolean): Promise<Map<number, number> | null> {
-  const wanted = new Set(rows);
+/** By row; null for a JSON array or `{"rows": […]}`, whose rows have no lines. `hasHeader`: a CSV begins with one. */
+export async function linesOf(
+  ingestedFile: string,
+  soughtRows: readonly number[],
+  hasHeader: boolean,
+): Promise<Map<number, number> | null> {
+  const wantedRows = new Set(soughtRows);
   const lineByRow = new Map<number, number>();
-  let kind: 'csv' | 'ndjson' | null = null;
-  let [row, line, began, blank, quoted] = [0, 1, 1, true, false];
-  for await (const chunk of createReadStream(file)) {
-    if (kind === null && wrapper.test((chunk as Buffer).toString('latin1', 0, 1_000))) return null;
-    for (const byte of chunk as Buffer) {
-      if (kind === null && blank && byte === bracket) return null;
-      if (byte === quote && kind === 'csv') quoted = !quoted;
+  let fileFormat: 'csv' | 'ndjson' | null = null;
+  let [fileRow, fileLine, rowBeganLine, isBlankLine, isQuoted] = [0, 1, 1, true, false];
+  for await (const fileChunk of createReadStream(ingestedFile)) {
+    if (fileFormat === null && jsonRowsWrapper.test((fileChunk as Buffer).toString('latin1', 0, 1_000))) return null;
+    for (const fileByte of fileChunk as Buffer) {
+      if (fileFormat === null && isBlankLine && fileByte === bracketByte) return null;
+      if (fileByte === quoteByte && fileFormat === 'csv') isQuoted = !isQuoted;
       const isSpace =
-        byte === space || byte === tab || byte === carriageReturn || (kind === null && byteOrderMark.includes(byte));
-      if (byte === newline) {
-        line++;
-        if (quoted) continue;
-        if (!blank && wanted.has(row)) lineByRow.set(row, began);
-        if (!blank) row++;
-        [began, blank] = [line, true];
-      } else if (blank && !isSpace) {
-        if (kind === null) {
-          kind = byte === brace ? 'ndjson' : 'csv';
-          if (kind === 'csv' && header) row = -1;
-          quoted = kind === 'csv' && byte === quote;
+        fileByte === spaceByte ||
+        fileByte === tabByte ||
+        fileByte === carriageReturnByte ||
+        (fileFormat === null && byteOrderMark.includes(fileByte));
+      if (fileByte === newlineByte) {
+        fileLine++;
+        if (isQuoted) continue;
+        if (!isBlankLine && wantedRows.has(fileRow)) lineByRow.set(fileRow, rowBeganLine);
+        if (!isBlankLine) fileRow++;
+        [rowBeganLine, isBlankLine] = [fileLine, true];
+      } else if (isBlankLine && !isSpace) {
+        if (fileFormat === null) {
+          fileFormat = fileByte === braceByte ? 'ndjson' : 'csv';
+          if (fileFormat === 'csv' && hasHeader) fileRow = -1;
+          isQuoted = fileFormat === 'csv' && fileByte === quoteByte;
         }
-        blank = false;
+        isBlankLine = false;
       }
     }
   }
-  if (!blank && wanted.has(row)) lineByRow.set(row, began);
+  if (!isBlankLine && wantedRows.has(fileRow)) lineByRow.set(fileRow, rowBeganLine);
   return lineByRow;
 }

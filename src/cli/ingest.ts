@@ -24,40 +24,49 @@ export interface IngestOptions extends DirectoryOptions, RemoteOptions {
   readonly atomic?: boolean;
 }
 
-const atomicBytesMax = 64 * 1024 * 1024;
-const errorsShown = 10;
+const atomicIngestBytesMax = 64 * 1024 * 1024;
+const ingestErrorsShown = 10;
 
-export async function ingestCommand(files: readonly string[], options: IngestOptions, version: string): Promise<number> {
-  for (const file of files) {
-    if (file !== '-' && statSync(file, { throwIfNoEntry: false })?.isFile() !== true)
-      throw new ConfigError(`${file}: no such file`);
+export async function ingestCommand(
+  ingestedFiles: readonly string[],
+  ingestOptions: IngestOptions,
+  version: string,
+): Promise<number> {
+  for (const ingestedFile of ingestedFiles) {
+    if (ingestedFile !== '-' && statSync(ingestedFile, { throwIfNoEntry: false })?.isFile() !== true)
+      throw new ConfigError(`${ingestedFile}: no such file`);
   }
-  if (options.key !== undefined && options.auto !== true) throw new ConfigError('--key needs --auto');
-  const remote = remoteOf(options, process.env);
-  return remote === null
-    ? withService(options, version, (service) => eachFile(files, options, (file) => loadHere(service, file, options)))
-    : eachFile(files, options, (file) => send(remote, file, options));
+  if (ingestOptions.key !== undefined && ingestOptions.auto !== true) throw new ConfigError('--key needs --auto');
+  const ingestServer = remoteOf(ingestOptions, process.env);
+  return ingestServer === null
+    ? withService(ingestOptions, version, (service) =>
+        ingestEachFile(ingestedFiles, ingestOptions, (file) => ingestIntoDirectory(service, file, ingestOptions)),
+      )
+    : ingestEachFile(ingestedFiles, ingestOptions, (file) => ingestOverHttp(ingestServer, file, ingestOptions));
 }
 
-async function eachFile(
-  files: readonly string[],
-  options: IngestOptions,
-  load: (file: string) => Promise<IngestReply>,
+async function ingestEachFile(
+  ingestedFiles: readonly string[],
+  ingestOptions: IngestOptions,
+  ingestFile: (ingestedFile: string) => Promise<IngestReply>,
 ): Promise<number> {
-  let rejected = 0;
-  for (const file of files) {
-    const reply = await load(file);
-    rejected += reply.rejected;
-    const believed = reply.system_from_last === null ? '' : `, believed from ${formatInstant(BigInt(reply.system_from_last))}`;
+  let rejectedRows = 0;
+  for (const ingestedFile of ingestedFiles) {
+    const ingestReply = await ingestFile(ingestedFile);
+    rejectedRows += ingestReply.rejected;
+    const believedText =
+      ingestReply.system_from_last === null ? '' : `, believed from ${formatInstant(BigInt(ingestReply.system_from_last))}`;
     process.stdout.write(
-      `${file}: ${count(reply.accepted)} rows of ${reply.type} written, ${count(reply.rejected)} rejected${believed}\n`,
+      `${ingestedFile}: ${count(ingestReply.accepted)} rows of ${ingestReply.type} written, ${count(ingestReply.rejected)} rejected${believedText}\n`,
     );
-    const shown = reply.errors.slice(0, errorsShown);
-    const lineOfRow = await rowLines(file, shown, options);
-    for (const { index, detail, code } of shown) process.stderr.write(`${file}: ${lineOfRow(index)}: ${detail} (${code})\n`);
-    if (reply.rejected > errorsShown) process.stderr.write(`${file}: … ${count(reply.rejected - errorsShown)} more rejected\n`);
+    const shownErrors = ingestReply.errors.slice(0, ingestErrorsShown);
+    const lineOfRow = await rowLines(ingestedFile, shownErrors, ingestOptions);
+    for (const { index, detail, code } of shownErrors)
+      process.stderr.write(`${ingestedFile}: ${lineOfRow(index)}: ${detail} (${code})\n`);
+    if (ingestReply.rejected > ingestErrorsShown)
+      process.stderr.write(`${ingestedFile}: … ${count(ingestReply.rejected - ingestErrorsShown)} more rejected\n`);
   }
-  return rejected === 0 ? exitCode.ok : exitCode.findings;
+  return rejectedRows === 0 ? exitCode.ok : exitCode.findings;
 }
 
 /** Where a row stands: its line, or for a reader of standard input and of JSON arrays the how-manieth it is. */
@@ -74,74 +83,85 @@ async function rowLines(
   };
 }
 
-async function loadHere(service: Service, file: string, options: IngestOptions): Promise<IngestReply> {
-  const caller = operator(options.organization ?? null, options.branch);
-  const asking = { action: 'ingest', purpose: options.purpose ?? null, correlationId: service.ids.next() } as const;
-  return service.gate.invoke(caller, asking, async (invocation) => {
-    invocation.describe({ objectType: options.type, rowCount: 0 });
-    if (options.key !== undefined && invocation.snapshot().catalog.type(options.type) === undefined) {
+async function ingestIntoDirectory(service: Service, ingestedFile: string, ingestOptions: IngestOptions): Promise<IngestReply> {
+  const ingestCaller = operator(ingestOptions.organization ?? null, ingestOptions.branch);
+  const ingestRequest = { action: 'ingest', purpose: ingestOptions.purpose ?? null, correlationId: service.ids.next() } as const;
+  return service.gate.invoke(ingestCaller, ingestRequest, async (invocation) => {
+    invocation.describe({ objectType: ingestOptions.type, rowCount: 0 });
+    if (ingestOptions.key !== undefined && invocation.snapshot().catalog.type(ingestOptions.type) === undefined) {
       await invocation.submit({
         kind: 'register-type',
-        name: options.type,
+        name: ingestOptions.type,
         properties: null,
-        primaryKey: options.key,
+        primaryKey: ingestOptions.key,
         graphTriggers: [],
       });
     }
     const ingest = new Ingest(invocation, {
-      type: options.type,
-      atomic: options.atomic === true,
+      type: ingestOptions.type,
+      atomic: ingestOptions.atomic === true,
       sync: false,
-      createType: options.auto === true,
+      createType: ingestOptions.auto === true,
       provenance: {
-        source: file === '-' ? 'standard input' : file.slice(-1_024),
+        source: ingestedFile === '-' ? 'standard input' : ingestedFile.slice(-1_024),
         method: 'ingest',
         confidence: 1,
         derivedFrom: null,
       },
     });
-    const batches = readIngest(bytesOf(file), {
+    const ingestBatches = readIngest(readFileWithProgress(ingestedFile), {
       definition: ingest.definition(),
-      ...(options.columns === undefined ? {} : { columns: options.columns.split(',') }),
-      ...(options.null === undefined ? {} : { nullText: options.null }),
-      ...(options.atomic ? { batchRows: Infinity, batchBytes: Infinity, limitBytes: atomicBytesMax } : batchSizes.stream),
+      ...(ingestOptions.columns === undefined ? {} : { columns: ingestOptions.columns.split(',') }),
+      ...(ingestOptions.null === undefined ? {} : { nullText: ingestOptions.null }),
+      ...(ingestOptions.atomic
+        ? { batchRows: Infinity, batchBytes: Infinity, limitBytes: atomicIngestBytesMax }
+        : batchSizes.stream),
     });
-    return ingest.run(batches);
+    return ingest.run(ingestBatches);
   });
 }
 
-async function send(remote: Remote, file: string, options: IngestOptions): Promise<IngestReply> {
-  const route = options.auto ? '/ingest/auto' : '/ingest';
-  const query = new URLSearchParams({ object_type: options.type });
-  if (options.purpose !== undefined) query.set('purpose', options.purpose);
-  if (options.branch !== undefined) query.set('branch', options.branch);
-  if (options.atomic) query.set('atomic', 'true');
-  if (options.columns !== undefined) query.set('columns', options.columns);
-  if (options.null !== undefined) query.set('null_text', options.null);
-  if (options.key !== undefined) {
-    const on = options.branch === undefined ? '' : `?${new URLSearchParams({ branch: options.branch }).toString()}`;
-    await request(remote, 'POST', `/types${on}`, [], JSON.stringify({ name: options.type, primary_key: options.key }));
+async function ingestOverHttp(ingestServer: Remote, ingestedFile: string, ingestOptions: IngestOptions): Promise<IngestReply> {
+  const ingestRoute = ingestOptions.auto ? '/ingest/auto' : '/ingest';
+  const ingestParameters = new URLSearchParams({ object_type: ingestOptions.type });
+  if (ingestOptions.purpose !== undefined) ingestParameters.set('purpose', ingestOptions.purpose);
+  if (ingestOptions.branch !== undefined) ingestParameters.set('branch', ingestOptions.branch);
+  if (ingestOptions.atomic) ingestParameters.set('atomic', 'true');
+  if (ingestOptions.columns !== undefined) ingestParameters.set('columns', ingestOptions.columns);
+  if (ingestOptions.null !== undefined) ingestParameters.set('null_text', ingestOptions.null);
+  if (ingestOptions.key !== undefined) {
+    const branchParameter =
+      ingestOptions.branch === undefined ? '' : `?${new URLSearchParams({ branch: ingestOptions.branch }).toString()}`;
+    await request(
+      ingestServer,
+      'POST',
+      `/types${branchParameter}`,
+      [],
+      JSON.stringify({ name: ingestOptions.type, primary_key: ingestOptions.key }),
+    );
   }
-  const body = Readable.from(bytesOf(file));
-  const members = ['accepted', 'rejected', 'errors', 'type'];
+  const ingestBody = Readable.from(readFileWithProgress(ingestedFile));
+  const replyMembers = ['accepted', 'rejected', 'errors', 'type'];
   return (await request(
-    remote,
+    ingestServer,
     'POST',
-    `${route}?${query.toString()}`,
-    members,
-    body,
+    `${ingestRoute}?${ingestParameters.toString()}`,
+    replyMembers,
+    ingestBody,
     'application/octet-stream',
   )) as IngestReply;
 }
 
-async function* bytesOf(file: string): AsyncGenerator<Uint8Array, void> {
-  const progress = new Progress(`ingest ${file}`, systemClock);
-  const total = file === '-' ? 0 : statSync(file).size;
-  let done = 0;
-  for await (const chunk of file === '-' ? process.stdin : createReadStream(file, { highWaterMark: 256 * 1024 })) {
-    const bytes = chunk as Buffer;
-    progress.update((done += bytes.length), total, 'bytes');
-    yield bytes;
+async function* readFileWithProgress(ingestedFile: string): AsyncGenerator<Uint8Array, void> {
+  const ingestProgress = new Progress(`ingest ${ingestedFile}`, systemClock);
+  const fileBytes = ingestedFile === '-' ? 0 : statSync(ingestedFile).size;
+  let readBytes = 0;
+  for await (const fileChunk of ingestedFile === '-'
+    ? process.stdin
+    : createReadStream(ingestedFile, { highWaterMark: 256 * 1024 })) {
+    const chunkBytes = fileChunk as Buffer;
+    ingestProgress.update((readBytes += chunkBytes.length), fileBytes, 'bytes');
+    yield chunkBytes;
   }
-  progress.finish(done, 'bytes');
+  ingestProgress.finish(readBytes, 'bytes');
 }

@@ -14,7 +14,7 @@ export interface JobsOptions extends RemoteOptions {
   readonly json?: boolean;
 }
 
-interface Job {
+interface ListedJob {
   readonly id: string;
   readonly kind: string;
   readonly about: string | null;
@@ -29,70 +29,76 @@ interface Job {
 }
 
 /** Between two looks at a job. */
-const lookMs = 250;
+const jobLookMs = 250;
 
 export async function jobsCommand(
-  id: string | undefined,
-  options: JobsOptions,
+  jobId: string | undefined,
+  jobsOptions: JobsOptions,
   clock: Clock = systemClock,
-  target: ProgressTarget = process.stderr,
+  progressTarget: ProgressTarget = process.stderr,
 ): Promise<number> {
-  const { remote, base } = serverOf(options);
-  if (id === undefined) {
-    if (options.cancel) throw new ConfigError('jobs: name the job to cancel');
-    const { jobs } = (await request(remote, 'GET', base, ['jobs'])) as { jobs: readonly Job[] };
-    process.stdout.write(options.json ? `${exactJson({ jobs })}\n` : renderTable(columns, jobs.map(row)));
+  const { remote: jobServer, base: jobsRoute } = jobServerOf(jobsOptions);
+  if (jobId === undefined) {
+    if (jobsOptions.cancel) throw new ConfigError('jobs: name the job to cancel');
+    const { jobs } = (await request(jobServer, 'GET', jobsRoute, ['jobs'])) as { jobs: readonly ListedJob[] };
+    process.stdout.write(jobsOptions.json ? `${exactJson({ jobs })}\n` : renderTable(jobColumns, jobs.map(jobRow)));
     return exitCode.ok;
   }
-  const path = `${base}/${encodeURIComponent(id)}`;
-  if (options.cancel) return print((await request(remote, 'DELETE', path, ['state'])) as Job, options, exitCode.ok);
-  const job = await followJob(remote, path, clock, target);
-  return print(job, options, job.state === 'done' ? exitCode.ok : exitCode.findings);
+  const jobRoute = `${jobsRoute}/${encodeURIComponent(jobId)}`;
+  if (jobsOptions.cancel)
+    return printJob((await request(jobServer, 'DELETE', jobRoute, ['state'])) as ListedJob, jobsOptions, exitCode.ok);
+  const followedJob = await followJob(jobServer, jobRoute, clock, progressTarget);
+  return printJob(followedJob, jobsOptions, followedJob.state === 'done' ? exitCode.ok : exitCode.findings);
 }
 
-function serverOf(options: JobsOptions): { readonly remote: Remote; readonly base: string } {
-  const remote = remoteOf(options.admin ? { ...options, token: process.env['SERVICE_ADMIN_TOKEN'] } : options, process.env);
-  if (remote === null) throw new ConfigError('jobs: give --url of a running server; a stopped one has none');
-  if (options.admin && !process.env['SERVICE_ADMIN_TOKEN'])
+function jobServerOf(jobsOptions: JobsOptions): { readonly remote: Remote; readonly base: string } {
+  const jobServer = remoteOf(
+    jobsOptions.admin ? { ...jobsOptions, token: process.env['SERVICE_ADMIN_TOKEN'] } : jobsOptions,
+    process.env,
+  );
+  if (jobServer === null) throw new ConfigError('jobs: give --url of a running server; a stopped one has none');
+  if (jobsOptions.admin && !process.env['SERVICE_ADMIN_TOKEN'])
     throw new ConfigError('--admin needs the admin credential in SERVICE_ADMIN_TOKEN');
-  return { remote, base: options.admin ? '/admin/jobs' : '/jobs' };
+  return { remote: jobServer, base: jobsOptions.admin ? '/admin/jobs' : '/jobs' };
 }
 
-async function followJob(remote: Remote, path: string, clock: Clock, target: ProgressTarget): Promise<Job> {
-  let progress: Progress | null = null;
+async function followJob(jobServer: Remote, jobRoute: string, clock: Clock, progressTarget: ProgressTarget): Promise<ListedJob> {
+  let jobProgress: Progress | null = null;
   for (;;) {
-    const job = (await request(remote, 'GET', path, ['state', 'kind'])) as Job;
-    progress ??= new Progress(job.kind, clock, target);
-    if (job.finished_at !== null) {
-      progress.finish(job.done, job.unit);
-      return job;
+    const jobState = (await request(jobServer, 'GET', jobRoute, ['state', 'kind'])) as ListedJob;
+    jobProgress ??= new Progress(jobState.kind, clock, progressTarget);
+    if (jobState.finished_at !== null) {
+      jobProgress.finish(jobState.done, jobState.unit);
+      return jobState;
     }
-    progress.update(job.done, job.total ?? 0, job.unit);
-    await clock.sleep(lookMs);
+    jobProgress.update(jobState.done, jobState.total ?? 0, jobState.unit);
+    await clock.sleep(jobLookMs);
   }
 }
 
-function print(job: Job, { json }: JobsOptions, code: number): number {
-  process.stdout.write(json ? `${exactJson(job)}\n` : renderTable(columns, [row(job)]));
-  return code;
+function printJob(printedJob: ListedJob, { json: asJson }: JobsOptions, jobExitCode: number): number {
+  process.stdout.write(asJson ? `${exactJson(printedJob)}\n` : renderTable(jobColumns, [jobRow(printedJob)]));
+  return jobExitCode;
 }
 
-const columns = ['id', 'kind', 'about', 'state', 'progress', 'principal', 'queued'];
+const jobColumns = ['id', 'kind', 'about', 'state', 'progress', 'principal', 'queued'];
 
-function row({
+function jobRow({
   id,
   kind,
   about,
   state,
-  unit,
-  done,
-  total,
+  unit: progressUnit,
+  done: doneUnits,
+  total: totalUnits,
   principal,
-  queued_at: queued,
+  queued_at: queuedAt,
   error,
-}: Job): Record<string, string | null> {
-  const progress =
-    total === null || total === 0 ? `${done} ${unit}` : `${Math.floor((done / total) * 100)} % of ${total} ${unit}`;
-  const said = error === null ? state : `${state}: ${error}`;
-  return { id, kind, about, state: said, progress, principal, queued: formatInstant(BigInt(queued)) };
+}: ListedJob): Record<string, string | null> {
+  const progressText =
+    totalUnits === null || totalUnits === 0
+      ? `${doneUnits} ${progressUnit}`
+      : `${Math.floor((doneUnits / totalUnits) * 100)} % of ${totalUnits} ${progressUnit}`;
+  const stateText = error === null ? state : `${state}: ${error}`;
+  return { id, kind, about, state: stateText, progress: progressText, principal, queued: formatInstant(BigInt(queuedAt)) };
 }

@@ -17,11 +17,11 @@ export interface DirectoryOptions {
   readonly dataDir?: string;
 }
 
-export function directorySettings(options: DirectoryOptions): Settings {
+export function directorySettings(directoryOptions: DirectoryOptions): Settings {
   return loadSettings({
     env: process.env,
-    configPath: options.config,
-    overrides: options.dataDir === undefined ? {} : { SERVICE_DATA_DIR: options.dataDir },
+    configPath: directoryOptions.config,
+    overrides: directoryOptions.dataDir === undefined ? {} : { SERVICE_DATA_DIR: directoryOptions.dataDir },
   });
 }
 
@@ -30,21 +30,21 @@ export interface Rebuild {
   readonly startWorker: StartWorker | null;
 }
 
-/** Opens the directory, runs `work`, closes it whatever happens. `rebuild`: from the log alone, and saved state stays as it is. */
+/** Opens the directory, runs `serviceWork`, closes it whatever happens. `rebuild`: from the log alone, and saved state stays as it is. */
 export async function withService<T>(
-  options: DirectoryOptions,
+  directoryOptions: DirectoryOptions,
   version: string,
-  work: (service: Service) => Promise<T>,
-  onReplay?: (entries: number, leafHash: Uint8Array) => void,
+  serviceWork: (service: Service) => Promise<T>,
+  onReplay?: (replayedEntries: number, leafHash: Uint8Array) => void,
   rebuild?: Rebuild,
 ): Promise<T> {
-  const settings = directorySettings(options);
+  const settings = directorySettings(directoryOptions);
   // Commands to a running server load this file too, and never need the service.
   const { checkBoot, Service } = await import('../service.ts');
   checkBoot(settings);
-  await requireLog(settings.SERVICE_DATA_DIR);
-  const progress = new Progress('replay', systemClock);
-  let entries = 0;
+  await requireLogDirectory(settings.SERVICE_DATA_DIR);
+  const replayProgress = new Progress('replay', systemClock);
+  let replayedEntries = 0;
   const service = await Service.open({
     settings,
     disk: nodeDisk,
@@ -55,23 +55,23 @@ export async function withService<T>(
     ...(rebuild ? rebuild.startWorker && { startOpener: rebuild.startWorker } : { derived: { machineBytes: totalmem() } }),
     onReplay: (replayed, leafHash) => {
       onReplay?.(replayed, leafHash);
-      progress.update((entries = replayed), 0, 'entries');
+      replayProgress.update((replayedEntries = replayed), 0, 'entries');
     },
   });
-  progress.finish(entries, 'entries');
+  replayProgress.finish(replayedEntries, 'entries');
   try {
-    return await work(service);
+    return await serviceWork(service);
   } finally {
     await service.close();
   }
 }
 
 /** A mistyped path must not become an empty store: `serve` begins a log, `restore` makes one of a backup, nothing else does. */
-async function requireLog(directory: string): Promise<void> {
-  if ((await nodeDisk.list(join(directory, 'log'))).length > 0) return;
+async function requireLogDirectory(dataDirectory: string): Promise<void> {
+  if ((await nodeDisk.list(join(dataDirectory, 'log'))).length > 0) return;
   throw new ServiceError(
     'REL_STORAGE',
-    `there is no log here: ${directory} is not a data directory (--data-dir, SERVICE_DATA_DIR); annals serve creates one`,
+    `there is no log here: ${dataDirectory} is not a data directory (--data-dir, SERVICE_DATA_DIR); annals serve creates one`,
   );
 }
 

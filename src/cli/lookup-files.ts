@@ -8,57 +8,61 @@ import { join } from 'node:path';
 import { ServiceError } from '../errors.ts';
 import type { LookupFiles } from '../planner/continuous/views/lookup-tables.ts';
 
-const pathCharactersMax = 1_024;
+const lookupPathLengthMax = 1_024;
 
 /** One text for every refusal of a path: it must not reveal whether a file outside the root exists. */
-const refusal = (): ServiceError => new ServiceError('REL_INVALID', 'the path names no regular file below SERVICE_LOOKUP_ROOT');
+const lookupPathRefusal = (): ServiceError =>
+  new ServiceError('REL_INVALID', 'the path names no regular file below SERVICE_LOOKUP_ROOT');
 
-export function lookupFiles(root: string): LookupFiles {
+export function lookupFiles(lookupRoot: string): LookupFiles {
   return {
     async read(path, bytesMax) {
-      if (!isPlain(path)) throw refusal();
+      if (!isPlainLookupPath(path)) throw lookupPathRefusal();
       try {
-        return await readBelow(await realpath(root), path, bytesMax);
+        return await readLookupFile(await realpath(lookupRoot), path, bytesMax);
       } catch (error) {
-        throw error instanceof ServiceError ? error : refusal();
+        throw error instanceof ServiceError ? error : lookupPathRefusal();
       }
     },
   };
 }
 
 /** Relative, with forward slashes, without dots that climb, in the one spelling that Unicode has for it. */
-function isPlain(path: string): boolean {
-  if (path.length === 0 || path.length > pathCharactersMax || path.normalize('NFC') !== path) return false;
+function isPlainLookupPath(lookupPath: string): boolean {
+  if (lookupPath.length === 0 || lookupPath.length > lookupPathLengthMax || lookupPath.normalize('NFC') !== lookupPath)
+    return false;
   // oxlint-disable-next-line no-control-regex
-  if (/[\u0000-\u001f\\:%]/.test(path)) return false;
-  return path.split('/').every((segment) => segment !== '' && segment !== '.' && segment !== '..');
+  if (/[\u0000-\u001f\\:%]/.test(lookupPath)) return false;
+  return lookupPath.split('/').every((pathSegment) => pathSegment !== '' && pathSegment !== '.' && pathSegment !== '..');
 }
 
-async function readBelow(root: string, path: string, bytesMax: number): Promise<Uint8Array> {
-  const full = join(root, path);
+async function readLookupFile(lookupRoot: string, lookupPath: string, lookupBytesMax: number): Promise<Uint8Array> {
+  const lookupFilePath = join(lookupRoot, lookupPath);
   // A link anywhere on the way would make another path of it.
-  if ((await realpath(full)) !== full) throw refusal();
+  if ((await realpath(lookupFilePath)) !== lookupFilePath) throw lookupPathRefusal();
   // Without O_NONBLOCK opening a pipe would block until a writer opens it too.
-  const file = await open(full, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  const lookupFile = await open(lookupFilePath, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
-    const opened = await file.stat();
-    if (!opened.isFile() || opened.nlink !== 1) throw refusal();
+    const openedStats = await lookupFile.stat();
+    if (!openedStats.isFile() || openedStats.nlink !== 1) throw lookupPathRefusal();
     // The opened file is still the one at this path, and the path is still free of links: no race was won in between.
-    if ((await realpath(full)) !== full || !isSame(opened, await stat(full))) throw refusal();
-    if (opened.size > bytesMax) throw new ServiceError('REL_TOO_LARGE', `a lookup file has at most ${bytesMax} bytes`);
-    const bytes = Buffer.alloc(opened.size);
-    let length = 0;
-    while (length < bytes.length) {
-      const { bytesRead } = await file.read(bytes, length, bytes.length - length, length);
+    if ((await realpath(lookupFilePath)) !== lookupFilePath || !isSameFile(openedStats, await stat(lookupFilePath)))
+      throw lookupPathRefusal();
+    if (openedStats.size > lookupBytesMax)
+      throw new ServiceError('REL_TOO_LARGE', `a lookup file has at most ${lookupBytesMax} bytes`);
+    const lookupBytes = Buffer.alloc(openedStats.size);
+    let readLength = 0;
+    while (readLength < lookupBytes.length) {
+      const { bytesRead } = await lookupFile.read(lookupBytes, readLength, lookupBytes.length - readLength, readLength);
       if (bytesRead === 0) break;
-      length += bytesRead;
+      readLength += bytesRead;
     }
-    return bytes.subarray(0, length);
+    return lookupBytes.subarray(0, readLength);
   } finally {
-    await file.close();
+    await lookupFile.close();
   }
 }
 
-function isSame(a: Stats, b: Stats): boolean {
-  return a.dev === b.dev && a.ino === b.ino;
+function isSameFile(a: Stats, pathStats: Stats): boolean {
+  return a.dev === pathStats.dev && a.ino === pathStats.ino;
 }

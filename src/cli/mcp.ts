@@ -14,47 +14,48 @@ export interface McpOptions extends RemoteOptions {
   readonly branch?: string | undefined;
 }
 
-export async function mcpCommand(options: McpOptions): Promise<number> {
-  const remote = remoteOf(options, process.env);
-  if (remote === null) throw new ConfigError('--url: name a running server, such as http://127.0.0.1:9090 (or ANNALS_URL)');
-  const server: Remote = {
-    ...remote,
+export async function mcpCommand(mcpOptions: McpOptions): Promise<number> {
+  const mcpServer = remoteOf(mcpOptions, process.env);
+  if (mcpServer === null) throw new ConfigError('--url: name a running server, such as http://127.0.0.1:9090 (or ANNALS_URL)');
+  const mcpEndpoint: Remote = {
+    ...mcpServer,
     headers: {
-      ...remote.headers,
+      ...mcpServer.headers,
       accept: 'application/json, text/event-stream',
-      ...(options.purpose ? { 'x-service-purpose': options.purpose } : {}),
-      ...(options.branch ? { 'x-service-branch': options.branch } : {}),
+      ...(mcpOptions.purpose ? { 'x-service-purpose': mcpOptions.purpose } : {}),
+      ...(mcpOptions.branch ? { 'x-service-branch': mcpOptions.branch } : {}),
     },
   };
-  const answers: Promise<void>[] = [];
-  for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
-    if (line.trim() !== '') answers.push(passOn(server, line));
+  const pendingReplies: Promise<void>[] = [];
+  for await (const rpcLine of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
+    if (rpcLine.trim() !== '') pendingReplies.push(passOnToolCall(mcpEndpoint, rpcLine));
   }
-  await Promise.all(answers);
+  await Promise.all(pendingReplies);
   return exitCode.ok;
 }
 
 /** A notification has no answer. */
-async function passOn(server: Remote, line: string): Promise<void> {
+async function passOnToolCall(mcpEndpoint: Remote, rpcLine: string): Promise<void> {
   try {
-    const reply = await request(server, 'POST', '/mcp', [], line);
-    if (reply !== undefined) process.stdout.write(`${exactJson(reply)}\n`);
+    const rpcReply = await request(mcpEndpoint, 'POST', '/mcp', [], rpcLine);
+    if (rpcReply !== undefined) process.stdout.write(`${exactJson(rpcReply)}\n`);
   } catch (error) {
     // A request that can't be passed on is answered here: the client would wait for ever.
     const message = error instanceof Error ? error.message : String(error);
     process.stderr.write(`annals: ${message}\n`);
-    const id = idOf(line);
-    if (id !== undefined) process.stdout.write(`${exactJson({ jsonrpc: '2.0', id, error: { code: serverError, message } })}\n`);
+    const rpcId = rpcIdOf(rpcLine);
+    if (rpcId !== undefined)
+      process.stdout.write(`${exactJson({ jsonrpc: '2.0', id: rpcId, error: { code: rpcServerError, message } })}\n`);
   }
 }
 
-function idOf(line: string): unknown {
+function rpcIdOf(rpcLine: string): unknown {
   try {
-    return (parseExactJson(line) as { readonly id?: unknown } | null)?.id;
+    return (parseExactJson(rpcLine) as { readonly id?: unknown } | null)?.id;
   } catch {
     return undefined;
   }
 }
 
 /** Source: JSON-RPC 2.0, "Error object": the first of those that a server defines. */
-const serverError = -32_000;
+const rpcServerError = -32_000;

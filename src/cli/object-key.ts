@@ -10,20 +10,23 @@ export interface ObjectKeyOptions {
   readonly token?: string;
 }
 
-export async function objectKeyCommand({ config, token = process.env['ANNALS_TOKEN'] }: ObjectKeyOptions): Promise<number> {
-  process.stdout.write(token ? pairText(token) : `${sharedKeyId(config)}\n`);
+export async function objectKeyCommand({
+  config: configPath,
+  token: registryToken = process.env['ANNALS_TOKEN'],
+}: ObjectKeyOptions): Promise<number> {
+  process.stdout.write(registryToken ? objectKeyPairText(registryToken) : `${sharedObjectKeyId(configPath)}\n`);
   return exitCode.ok;
 }
 
 /** As shells and `~/.aws` take it. */
-function pairText(token: string): string {
-  const pair = keyPairOf(token);
-  if (pair === null) throw new ConfigError('--token: this is not a registry token');
-  return `AWS_ACCESS_KEY_ID=${pair.accessKey}\nAWS_SECRET_ACCESS_KEY=${pair.secretKey}\n`;
+function objectKeyPairText(registryToken: string): string {
+  const objectKeyPair = keyPairOf(registryToken);
+  if (objectKeyPair === null) throw new ConfigError('--token: this is not a registry token');
+  return `AWS_ACCESS_KEY_ID=${objectKeyPair.accessKey}\nAWS_SECRET_ACCESS_KEY=${objectKeyPair.secretKey}\n`;
 }
 
-function sharedKeyId(config: string | undefined): string {
-  const { SERVICE_BEARER_TOKEN: secret } = loadSettings({ env: process.env, configPath: config });
-  if (secret === null) throw new ConfigError('SERVICE_BEARER_TOKEN is not set: the key id is made from it');
-  return keyIdOf(secret);
+function sharedObjectKeyId(configPath: string | undefined): string {
+  const { SERVICE_BEARER_TOKEN: bearerSecret } = loadSettings({ env: process.env, configPath: configPath });
+  if (bearerSecret === null) throw new ConfigError('SERVICE_BEARER_TOKEN is not set: the key id is made from it');
+  return keyIdOf(bearerSecret);
 }

@@ -10,48 +10,60 @@ export interface ProgressTarget {
   write(text: string): unknown;
 }
 
-const width = 24;
-const quietMs = 1000;
-const redrawMs = 100;
+const progressBarWidth = 24;
+const progressQuietMs = 1000;
+const progressRedrawMs = 100;
 
 export class Progress {
-  readonly #label: string;
-  readonly #clock: Clock;
-  readonly #target: ProgressTarget;
-  readonly #startMs: number;
-  #drawnMs = 0;
-  #drawn = false;
+  readonly #progressLabel: string;
+  readonly #progressClock: Clock;
+  readonly #progressTarget: ProgressTarget;
+  readonly #progressStartMs: number;
+  #lastDrawnMs = 0;
+  #isDrawn = false;
 
-  constructor(label: string, clock: Clock, target: ProgressTarget = process.stderr) {
-    this.#label = label;
-    this.#clock = clock;
-    this.#target = target;
-    this.#startMs = clock.monotonicMs();
+  constructor(progressLabel: string, progressClock: Clock, progressTarget: ProgressTarget = process.stderr) {
+    this.#progressLabel = progressLabel;
+    this.#progressClock = progressClock;
+    this.#progressTarget = progressTarget;
+    this.#progressStartMs = progressClock.monotonicMs();
   }
 
-  /** `total` 0 means unknown: the bar then only counts. */
-  update(done: number, total: number, unit: string): void {
-    const now = this.#clock.monotonicMs();
-    if (!this.#target.isTTY || now - this.#startMs < quietMs || now - this.#drawnMs < redrawMs) return;
-    this.#drawnMs = now;
-    this.#drawn = true;
-    const seconds = (now - this.#startMs) / 1000;
-    const filled = total > 0 ? Math.min(width, Math.floor((done / total) * width)) : 0;
-    const bar = total > 0 ? `[${'#'.repeat(filled)}${'.'.repeat(width - filled)}] ${Math.floor((done / total) * 100)} % ` : '';
-    const left = total > 0 && done > 0 ? `, ${Math.ceil((seconds / done) * (total - done))} s left` : '';
-    const line = `${this.#label} ${bar}${count(done)} ${unit}, ${count(Math.round(done / seconds))}/s${left}`;
-    this.#target.write(`\r${line.slice(0, (this.#target.columns ?? 120) - 1)}\u001b[K`);
+  /** `totalUnits` 0 means unknown: the bar then only counts. */
+  update(doneUnits: number, totalUnits: number, progressUnit: string): void {
+    const nowMs = this.#progressClock.monotonicMs();
+    if (
+      !this.#progressTarget.isTTY ||
+      nowMs - this.#progressStartMs < progressQuietMs ||
+      nowMs - this.#lastDrawnMs < progressRedrawMs
+    )
+      return;
+    this.#lastDrawnMs = nowMs;
+    this.#isDrawn = true;
+    const elapsedSeconds = (nowMs - this.#progressStartMs) / 1000;
+    const filledWidth = totalUnits > 0 ? Math.min(progressBarWidth, Math.floor((doneUnits / totalUnits) * progressBarWidth)) : 0;
+    const progressBar =
+      totalUnits > 0
+        ? `[${'#'.repeat(filledWidth)}${'.'.repeat(progressBarWidth - filledWidth)}] ${Math.floor((doneUnits / totalUnits) * 100)} % `
+        : '';
+    const timeLeftText =
+      totalUnits > 0 && doneUnits > 0 ? `, ${Math.ceil((elapsedSeconds / doneUnits) * (totalUnits - doneUnits))} s left` : '';
+    const progressLine = `${this.#progressLabel} ${progressBar}${count(doneUnits)} ${progressUnit}, ${count(Math.round(doneUnits / elapsedSeconds))}/s${timeLeftText}`;
+    this.#progressTarget.write(`\r${progressLine.slice(0, (this.#progressTarget.columns ?? 120) - 1)}\u001b[K`);
   }
 
   /** Clears the bar; leaves one line when the work lasted over a second. */
-  finish(done: number, unit: string): void {
-    if (this.#drawn) this.#target.write('\r\u001b[K');
-    const seconds = (this.#clock.monotonicMs() - this.#startMs) / 1000;
-    if (seconds >= 1) this.#target.write(`${this.#label}: ${count(done)} ${unit} in ${seconds.toFixed(1)} s\n`);
+  finish(doneUnits: number, progressUnit: string): void {
+    if (this.#isDrawn) this.#progressTarget.write('\r\u001b[K');
+    const elapsedSeconds = (this.#progressClock.monotonicMs() - this.#progressStartMs) / 1000;
+    if (elapsedSeconds >= 1)
+      this.#progressTarget.write(
+        `${this.#progressLabel}: ${count(doneUnits)} ${progressUnit} in ${elapsedSeconds.toFixed(1)} s\n`,
+      );
   }
 }
 
 /** 1234567 -> 1 234 567 */
-export function count(n: number): string {
-  return n.toLocaleString('en-US').replaceAll(',', ' ');
+export function count(countedNumber: number): string {
+  return countedNumber.toLocaleString('en-US').replaceAll(',', ' ');
 }

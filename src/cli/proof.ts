@@ -38,50 +38,61 @@ export interface VerifyProofOptions {
   readonly head?: string;
 }
 
-type Json = Readonly<Record<string, unknown>>;
+type ProofJson = Readonly<Record<string, unknown>>;
 
-export async function makeProofCommand(options: MakeOptions, version: string): Promise<number> {
-  const fields = fieldsOf(options);
-  const proof = await from(options, version, {
+export async function makeProofCommand(proofOptions: MakeOptions, version: string): Promise<number> {
+  const proofFields = proofFieldsOf(proofOptions);
+  const proofFile = await fromServerOrDirectory(proofOptions, version, {
     there: async (remote) => {
-      if (needsLookup(options)) {
-        const body = JSON.stringify({ sql: newestOf(options), purpose: options.purpose });
-        fields['system_from'] = newest(((await request(remote, 'POST', '/query', ['rows'], body)) as { rows: Json[] }).rows);
+      if (needsRowLookup(proofOptions)) {
+        const body = JSON.stringify({ sql: newestVersionQuery(proofOptions), purpose: proofOptions.purpose });
+        proofFields['system_from'] = newestSystemFrom(
+          ((await request(remote, 'POST', '/query', ['rows'], body)) as { rows: ProofJson[] }).rows,
+        );
       }
-      return (await request(remote, 'GET', `/audit/proof?${new URLSearchParams(fields)}`, ['checkpoint'])) as Json;
+      return (await request(remote, 'GET', `/audit/proof?${new URLSearchParams(proofFields)}`, ['checkpoint'])) as ProofJson;
     },
     here: async (service) => {
-      if (needsLookup(options)) fields['system_from'] = newest(await ask(service, newestOf(options), options));
+      if (needsRowLookup(proofOptions))
+        proofFields['system_from'] = newestSystemFrom(
+          await queryDirectory(service, newestVersionQuery(proofOptions), proofOptions),
+        );
       const { proofRequestOf } = await import('../doors/http/routes/proof.ts');
-      return auditing(service, options, async (open) => proofJson(await open.proofs().entry(proofRequestOf(fields))));
+      return auditDirectory(service, proofOptions, async (open) =>
+        proofJson(await open.proofs().entry(proofRequestOf(proofFields))),
+      );
     },
   });
-  write(`${JSON.stringify(proof, null, 2)}\n`, options.out);
+  writeProof(`${JSON.stringify(proofFile, null, 2)}\n`, proofOptions.out);
   return exitCode.ok;
 }
 
-export async function proofKeyCommand(options: SourceOptions, version: string): Promise<number> {
-  write(`${String((await headOf(options, version))['key'])}\n`, options.out);
+export async function proofKeyCommand(proofOptions: SourceOptions, version: string): Promise<number> {
+  writeProof(`${String((await signedHeadOf(proofOptions, version))['key'])}\n`, proofOptions.out);
   return exitCode.ok;
 }
 
-export async function proofHeadCommand(options: SourceOptions, version: string): Promise<number> {
-  write(String((await headOf(options, version))['checkpoint']), options.out);
+export async function proofHeadCommand(proofOptions: SourceOptions, version: string): Promise<number> {
+  writeProof(String((await signedHeadOf(proofOptions, version))['checkpoint']), proofOptions.out);
   return exitCode.ok;
 }
 
-export function verifyProofCommand(file: string, options: VerifyProofOptions): number {
+export function verifyProofCommand(proofPath: string, verifyProofOptions: VerifyProofOptions): number {
   const verifier = fileURLToPath(new URL('verify/annals-verify.mjs', packageRoot));
-  const held = options.head === undefined ? [] : ['--head', options.head];
-  const { status, error } = spawnSync(process.execPath, [verifier, file, '--key', options.key, ...held], { stdio: 'inherit' });
+  const heldHeadArguments = verifyProofOptions.head === undefined ? [] : ['--head', verifyProofOptions.head];
+  const { status, error } = spawnSync(
+    process.execPath,
+    [verifier, proofPath, '--key', verifyProofOptions.key, ...heldHeadArguments],
+    { stdio: 'inherit' },
+  );
   if (error) throw error;
   return status ?? exitCode.failed;
 }
 
-function headOf(options: SourceOptions, version: string): Promise<Json> {
-  return from(options, version, {
-    there: async (remote) => (await request(remote, 'GET', '/audit/log', ['key', 'checkpoint'])) as Json,
-    here: (service) => auditing(service, options, (open) => headJson(open.proofs())),
+function signedHeadOf(proofOptions: SourceOptions, version: string): Promise<ProofJson> {
+  return fromServerOrDirectory(proofOptions, version, {
+    there: async (remote) => (await request(remote, 'GET', '/audit/log', ['key', 'checkpoint'])) as ProofJson,
+    here: (service) => auditDirectory(service, proofOptions, (open) => headJson(open.proofs())),
   });
 }
 
@@ -90,73 +101,86 @@ interface LocalOrRemote<T> {
   readonly here: (service: Service) => Promise<T>;
 }
 
-function from<T>(options: SourceOptions, version: string, { there, here }: LocalOrRemote<T>): Promise<T> {
-  const remote = remoteOf(options, process.env);
-  return remote === null ? withService(options, version, here) : there(remote);
+function fromServerOrDirectory<T>(
+  proofOptions: SourceOptions,
+  version: string,
+  { there: askServer, here: askDirectory }: LocalOrRemote<T>,
+): Promise<T> {
+  const proofServer = remoteOf(proofOptions, process.env);
+  return proofServer === null ? withService(proofOptions, version, askDirectory) : askServer(proofServer);
 }
 
-function auditing<T>(service: Service, options: SourceOptions, run: (open: Invocation) => Promise<T>): Promise<T> {
-  const asking = { action: 'audit', purpose: options.purpose ?? null, correlationId: service.ids.next() } as const;
-  return service.gate.invoke(operator(options.organization ?? null), asking, run);
+function auditDirectory<T>(
+  service: Service,
+  proofOptions: SourceOptions,
+  auditInvocation: (open: Invocation) => Promise<T>,
+): Promise<T> {
+  const auditRequest = { action: 'audit', purpose: proofOptions.purpose ?? null, correlationId: service.ids.next() } as const;
+  return service.gate.invoke(operator(proofOptions.organization ?? null), auditRequest, auditInvocation);
 }
 
 /** The flags under the field names of the route. */
-function fieldsOf(options: MakeOptions): Record<string, string> {
-  const { position, systemFrom, leaf, branch, row, treeSize, head } = options;
-  const given = {
+function proofFieldsOf(proofOptions: MakeOptions): Record<string, string> {
+  const { position, systemFrom, leaf, branch, row, treeSize, head } = proofOptions;
+  const givenFields = {
     position,
     system_from: systemFrom,
     leaf,
     branch,
     row,
     tree_size: treeSize,
-    from: options.from ?? heldSize(head),
+    from: proofOptions.from ?? heldHeadSize(head),
   };
-  const fields = Object.fromEntries(Object.entries(given).filter((pair): pair is [string, string] => pair[1] !== undefined));
-  if (!needsLookup(options) && [position, systemFrom, leaf, branch].filter((locator) => locator !== undefined).length !== 1) {
+  const proofFields = Object.fromEntries(
+    Object.entries(givenFields).filter((fieldPair): fieldPair is [string, string] => fieldPair[1] !== undefined),
+  );
+  if (
+    !needsRowLookup(proofOptions) &&
+    [position, systemFrom, leaf, branch].filter((locator) => locator !== undefined).length !== 1
+  ) {
     throw new ConfigError('name what to prove: --position, --system-from, --leaf, --branch, or --type with --row');
   }
-  return fields;
+  return proofFields;
 }
 
 /** Leaves of a checkpoint that the user kept. */
-function heldSize(path: string | undefined): string | undefined {
-  if (path === undefined) return undefined;
-  const size = readFileSync(path, 'utf8').split('\n')[1] ?? '';
-  if (!/^[1-9]\d*$/.test(size)) throw new ConfigError(`--head: ${path} is not a checkpoint of a log with entries`);
-  return size;
+function heldHeadSize(headPath: string | undefined): string | undefined {
+  if (headPath === undefined) return undefined;
+  const headSize = readFileSync(headPath, 'utf8').split('\n')[1] ?? '';
+  if (!/^[1-9]\d*$/.test(headSize)) throw new ConfigError(`--head: ${headPath} is not a checkpoint of a log with entries`);
+  return headSize;
 }
 
 /** A key alone names no version: the newest one is looked up. */
-function needsLookup({ position, systemFrom, leaf, branch, row, type }: MakeOptions): boolean {
+function needsRowLookup({ position, systemFrom, leaf, branch, row, type }: MakeOptions): boolean {
   return row !== undefined && type !== undefined && (position ?? systemFrom ?? leaf ?? branch) === undefined;
 }
 
-function newestOf({ type, row }: MakeOptions): string {
+function newestVersionQuery({ type, row }: MakeOptions): string {
   if (!/^\w+$/.test(type!)) throw new ConfigError('--type: expected the name of a type');
   return `SELECT system_from FROM ${type} WHERE _pk = '${row!.replaceAll("'", "''")}' ORDER BY system_from DESC LIMIT 1`;
 }
 
-function newest(rows: readonly Json[]): string {
-  const systemFromCell = rows[0]?.['system_from'];
+function newestSystemFrom(versionRows: readonly ProofJson[]): string {
+  const systemFromCell = versionRows[0]?.['system_from'];
   if (systemFromCell === undefined)
     throw new ServiceError('REL_NOT_FOUND', 'there is no such row, or none that this credential may see');
   return String(systemFromCell as bigint | number);
 }
 
-async function ask(service: Service, sql: string, options: SourceOptions): Promise<readonly Json[]> {
-  const asking = { action: 'query', purpose: options.purpose ?? null, correlationId: service.ids.next() } as const;
-  const answer = await service.gate.invoke(operator(options.organization ?? null), asking, (open) =>
-    service.planner.query(open, { sql, purpose: asking.purpose }),
+async function queryDirectory(service: Service, sql: string, proofOptions: SourceOptions): Promise<readonly ProofJson[]> {
+  const queryRequest = { action: 'query', purpose: proofOptions.purpose ?? null, correlationId: service.ids.next() } as const;
+  const lookupAnswer = await service.gate.invoke(operator(proofOptions.organization ?? null), queryRequest, (openInvocation) =>
+    service.planner.query(openInvocation, { sql, purpose: queryRequest.purpose }),
   );
-  return writeNdjson(answer)
+  return writeNdjson(lookupAnswer)
     .toString('utf8')
     .split('\n')
     .slice(0, -1)
-    .map((line) => parseExactJson(line) as Json);
+    .map((answerLine) => parseExactJson(answerLine) as ProofJson);
 }
 
-function write(text: string, out: string | undefined): void {
-  if (out === undefined) process.stdout.write(text);
-  else writeFileSync(out, text);
+function writeProof(proofText: string, proofOutput: string | undefined): void {
+  if (proofOutput === undefined) process.stdout.write(proofText);
+  else writeFileSync(proofOutput, proofText);
 }

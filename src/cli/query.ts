@@ -13,7 +13,7 @@ export interface QueryOptions extends ExportOptions {
   readonly format: string;
 }
 
-interface Reply {
+interface QueryReply {
   readonly columns: readonly string[];
   readonly rows: readonly Readonly<Record<string, unknown>>[];
   readonly notices?: readonly string[];
@@ -23,74 +23,79 @@ interface Reply {
   readonly operators?: readonly Readonly<Record<string, unknown>>[];
 }
 
-export async function queryCommand(sql: string, options: QueryOptions, version: string): Promise<number> {
-  const { format } = options;
+export async function queryCommand(sql: string, queryOptions: QueryOptions, version: string): Promise<number> {
+  const { format } = queryOptions;
   if (format !== 'table' && !isOutputFormat(format)) {
     throw new ConfigError(`--format: expected table, ${outputFormats.slice(0, -1).join(', ')} or ${outputFormats.at(-1)!}`);
   }
-  if (format === 'table' && options.output !== undefined)
+  if (format === 'table' && queryOptions.output !== undefined)
     throw new ConfigError('--output: a table is for reading; name another --format');
-  if (format !== 'table' && (options.output !== undefined || (format !== 'json' && format !== 'ndjson'))) {
+  if (format !== 'table' && (queryOptions.output !== undefined || (format !== 'json' && format !== 'ndjson'))) {
     const { exportRows } = await import('./export.ts');
-    await exportRows(sql, format, options, version);
+    await exportRows(sql, format, queryOptions, version);
     return exitCode.ok;
   }
-  const startedMs = systemClock.monotonicMs();
-  const remote = remoteOf(options, process.env);
-  const reply = remote
+  const queryStartedMs = systemClock.monotonicMs();
+  const queryServer = remoteOf(queryOptions, process.env);
+  const queryReply = queryServer
     ? ((await request(
-        remote,
+        queryServer,
         'POST',
         '/query',
         ['columns', 'rows'],
-        JSON.stringify({ sql, purpose: options.purpose, branch: options.branch }),
-      )) as Reply)
-    : await askDirectory(sql, options, version);
-  print(reply, options.format);
-  for (const notice of reply.notices ?? []) process.stderr.write(`annals: ${notice}\n`);
-  const ms = Math.round(systemClock.monotonicMs() - startedMs);
-  if (options.format === 'table' && process.stderr.isTTY) process.stderr.write(`${reply.rows.length} rows in ${ms} ms\n`);
+        JSON.stringify({ sql, purpose: queryOptions.purpose, branch: queryOptions.branch }),
+      )) as QueryReply)
+    : await queryDirectory(sql, queryOptions, version);
+  printQueryReply(queryReply, queryOptions.format);
+  for (const queryNotice of queryReply.notices ?? []) process.stderr.write(`annals: ${queryNotice}\n`);
+  const queryMs = Math.round(systemClock.monotonicMs() - queryStartedMs);
+  if (queryOptions.format === 'table' && process.stderr.isTTY)
+    process.stderr.write(`${queryReply.rows.length} rows in ${queryMs} ms\n`);
   return exitCode.ok;
 }
 
 /** Modules that only a directory needs are loaded for one. */
-async function askDirectory(sql: string, options: QueryOptions, version: string): Promise<Reply> {
+async function queryDirectory(sql: string, queryOptions: QueryOptions, version: string): Promise<QueryReply> {
   const [{ operator, withService }, { writeNdjson }, { envelopeMembers }] = await Promise.all([
     import('./local-store.ts'),
     import('../planner/formats/json-rows.ts'),
     import('../doors/http/result-envelope.ts'),
   ]);
-  return await withService(options, version, async (service) => {
-    const caller = operator(options.organization ?? null, options.branch);
-    const invocation = { action: 'query', purpose: options.purpose ?? null, correlationId: service.ids.next() } as const;
-    const answer = await service.gate.invoke(caller, invocation, (open) =>
-      service.planner.query(open, { sql, purpose: invocation.purpose }),
+  return await withService(queryOptions, version, async (service) => {
+    const queryCaller = operator(queryOptions.organization ?? null, queryOptions.branch);
+    const queryRequest = { action: 'query', purpose: queryOptions.purpose ?? null, correlationId: service.ids.next() } as const;
+    const queryAnswer = await service.gate.invoke(queryCaller, queryRequest, (openInvocation) =>
+      service.planner.query(openInvocation, { sql, purpose: queryRequest.purpose }),
     );
-    const lines = writeNdjson(answer).toString('utf8').split('\n').slice(0, -1);
+    const answerLines = writeNdjson(queryAnswer).toString('utf8').split('\n').slice(0, -1);
     return {
-      columns: answer.columns.map((column) => column.name),
-      rows: lines.map((line) => parseExactJson(line) as Record<string, unknown>),
-      ...(answer.notices !== undefined && { notices: answer.notices }),
-      ...(answer.plan === null ? {} : (JSON.parse(`{${envelopeMembers(answer).slice(1)}}`) as Omit<Reply, 'columns' | 'rows'>)),
+      columns: queryAnswer.columns.map((answerColumn) => answerColumn.name),
+      rows: answerLines.map((answerLine) => parseExactJson(answerLine) as Record<string, unknown>),
+      ...(queryAnswer.notices !== undefined && { notices: queryAnswer.notices }),
+      ...(queryAnswer.plan === null
+        ? {}
+        : (JSON.parse(`{${envelopeMembers(queryAnswer).slice(1)}}`) as Omit<QueryReply, 'columns' | 'rows'>)),
     };
   });
 }
 
-function print(reply: Reply, format: string): void {
-  if (reply.plan !== undefined) printPlan(reply, format);
-  else if (format === 'table') process.stdout.write(renderTable(reply.columns, reply.rows));
-  else if (format === 'ndjson') for (const row of reply.rows) process.stdout.write(`${exactJson(row)}\n`);
-  else process.stdout.write(`${exactJson(reply.rows)}\n`);
+function printQueryReply(queryReply: QueryReply, outputFormat: string): void {
+  if (queryReply.plan !== undefined) printQueryPlan(queryReply, outputFormat);
+  else if (outputFormat === 'table') process.stdout.write(renderTable(queryReply.columns, queryReply.rows));
+  else if (outputFormat === 'ndjson') for (const replyRow of queryReply.rows) process.stdout.write(`${exactJson(replyRow)}\n`);
+  else process.stdout.write(`${exactJson(queryReply.rows)}\n`);
 }
 
 /** As text for a reader, as JSON for a program. */
-function printPlan({ plan, operators, actual_rows, processing_time_ms }: Reply, format: string): void {
-  const lines = plan ?? [];
-  if (format === 'ndjson')
-    for (const each of operators ?? lines.map((line) => ({ line }))) process.stdout.write(`${exactJson(each)}\n`);
-  else if (format === 'json') process.stdout.write(`${exactJson({ plan: lines, actual_rows, processing_time_ms, operators })}\n`);
+function printQueryPlan({ plan, operators, actual_rows, processing_time_ms }: QueryReply, outputFormat: string): void {
+  const planLines = plan ?? [];
+  if (outputFormat === 'ndjson')
+    for (const planOperator of operators ?? planLines.map((line) => ({ line })))
+      process.stdout.write(`${exactJson(planOperator)}\n`);
+  else if (outputFormat === 'json')
+    process.stdout.write(`${exactJson({ plan: planLines, actual_rows, processing_time_ms, operators })}\n`);
   else {
-    process.stdout.write(`${lines.join('\n')}\n`);
+    process.stdout.write(`${planLines.join('\n')}\n`);
     if (actual_rows !== undefined) process.stdout.write(`${actual_rows} rows in ${processing_time_ms} ms\n`);
   }
 }

@@ -16,27 +16,30 @@ export interface RekeyCommandOptions extends DirectoryOptions {
   readonly newKekFile: string;
 }
 
-export async function rekeyCommand(options: RekeyCommandOptions): Promise<number> {
-  const settings = directorySettings(options);
-  const directory = settings.SERVICE_DATA_DIR;
-  const next = parseKey('--new-kek-file', readSettingFile('--new-kek-file', options.newKekFile));
-  if ((await nodeDisk.size(keyFilePath(directory))) === undefined)
-    throw new ServiceError('REL_STORAGE', `there are no keys in ${directory}`);
-  const lock = await nodeDisk.lock(join(directory, 'lock'));
+export async function rekeyCommand(rekeyOptions: RekeyCommandOptions): Promise<number> {
+  const settings = directorySettings(rekeyOptions);
+  const dataDirectory = settings.SERVICE_DATA_DIR;
+  const newKek = parseKey('--new-kek-file', readSettingFile('--new-kek-file', rekeyOptions.newKekFile));
+  if ((await nodeDisk.size(keyFilePath(dataDirectory))) === undefined)
+    throw new ServiceError('REL_STORAGE', `there are no keys in ${dataDirectory}`);
+  const directoryLock = await nodeDisk.lock(join(dataDirectory, 'lock'));
   try {
     const { kek } = await presentKeys(settings, nodeDisk);
-    await rewrapKeys({ disk: nodeDisk, random: systemRandom, directory, kek, next });
-    const local = localKeyFile(directory);
+    await rewrapKeys({ disk: nodeDisk, random: systemRandom, directory: dataDirectory, kek, next: newKek });
+    const localKekFile = localKeyFile(dataDirectory);
     // A start that finds it would take it for the one in use.
-    const stale = resolve(options.newKekFile) !== resolve(local) && (await nodeDisk.size(local)) !== undefined;
-    if (stale) {
-      await nodeDisk.unlink(local);
-      await nodeDisk.syncDirectory(join(directory, 'keys'));
+    const isLocalKekStale =
+      resolve(rekeyOptions.newKekFile) !== resolve(localKekFile) && (await nodeDisk.size(localKekFile)) !== undefined;
+    if (isLocalKekStale) {
+      await nodeDisk.unlink(localKekFile);
+      await nodeDisk.syncDirectory(join(dataDirectory, 'keys'));
     }
-    process.stdout.write(`the keys are under the new key-encryption key: start with SERVICE_KEK_FILE=${options.newKekFile}\n`);
-    if (stale) process.stdout.write(`${local} held the one before and is gone\n`);
+    process.stdout.write(
+      `the keys are under the new key-encryption key: start with SERVICE_KEK_FILE=${rekeyOptions.newKekFile}\n`,
+    );
+    if (isLocalKekStale) process.stdout.write(`${localKekFile} held the one before and is gone\n`);
   } finally {
-    await lock.release();
+    await directoryLock.release();
   }
   return exitCode.ok;
 }

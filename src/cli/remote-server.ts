@@ -19,16 +19,17 @@ export interface Remote {
 }
 
 /** The server that flags or environment name, or null when the command works on a data directory. */
-export function remoteOf(options: RemoteOptions, env: NodeJS.ProcessEnv): Remote | null {
-  const url = options.url ?? env['ANNALS_URL'];
-  if (url === undefined || url === '') return null;
-  if (!/^https?:\/\//.test(url)) throw new ConfigError(`--url: ${JSON.stringify(url)} must start with http:// or https://`);
-  const token = options.token ?? env['ANNALS_TOKEN'];
+export function remoteOf(remoteOptions: RemoteOptions, env: NodeJS.ProcessEnv): Remote | null {
+  const serverUrl = remoteOptions.url ?? env['ANNALS_URL'];
+  if (serverUrl === undefined || serverUrl === '') return null;
+  if (!/^https?:\/\//.test(serverUrl))
+    throw new ConfigError(`--url: ${JSON.stringify(serverUrl)} must start with http:// or https://`);
+  const bearerToken = remoteOptions.token ?? env['ANNALS_TOKEN'];
   return {
-    url: withoutTrailing(url, '/'),
+    url: withoutTrailing(serverUrl, '/'),
     headers: {
-      ...(token ? { authorization: `Bearer ${token}` } : {}),
-      ...(options.organization ? { 'x-organization-id': options.organization } : {}),
+      ...(bearerToken ? { authorization: `Bearer ${bearerToken}` } : {}),
+      ...(remoteOptions.organization ? { 'x-organization-id': remoteOptions.organization } : {}),
     },
   };
 }
@@ -36,25 +37,26 @@ export function remoteOf(options: RemoteOptions, env: NodeJS.ProcessEnv): Remote
 /** Sends one request; the parsed JSON reply with the members that it must have, or a RemoteError. */
 export async function request(
   remote: Remote,
-  method: string,
-  path: string,
-  members: readonly string[],
-  body?: string | Readable,
+  httpMethod: string,
+  routePath: string,
+  expectedMembers: readonly string[],
+  requestBody?: string | Readable,
   contentType = 'application/json',
 ): Promise<unknown> {
-  const response = await send(remote, path, {
-    method,
-    headers: { ...remote.headers, ...(body === undefined ? {} : { 'content-type': contentType }) },
-    body,
+  const serverResponse = await sendToServer(remote, routePath, {
+    method: httpMethod,
+    headers: { ...remote.headers, ...(requestBody === undefined ? {} : { 'content-type': contentType }) },
+    body: requestBody,
   });
-  const reply = parseJson(await textOf(remote, response));
+  const serverReply = parseReplyJson(await readReplyText(remote, serverResponse));
   // Where nothing of the answer is read, that there is one is enough.
-  if (members.length === 0) return reply;
-  if (typeof reply === 'object' && reply !== null && members.every((name) => name in reply)) return reply;
-  throw new RemoteError(`${remote.url}${path} answers, but not as Annals does: does --url name its listener?`);
+  if (expectedMembers.length === 0) return serverReply;
+  if (typeof serverReply === 'object' && serverReply !== null && expectedMembers.every((memberName) => memberName in serverReply))
+    return serverReply;
+  throw new RemoteError(`${remote.url}${routePath} answers, but not as Annals does: does --url name its listener?`);
 }
 
-function parseJson(text: string): unknown {
+function parseReplyJson(text: string): unknown {
   try {
     return parseExactJson(text);
   } catch {
@@ -62,71 +64,72 @@ function parseJson(text: string): unknown {
   }
 }
 
-async function textOf(remote: Remote, response: IncomingMessage): Promise<string> {
-  const pieces: Uint8Array[] = [];
+async function readReplyText(remote: Remote, serverResponse: IncomingMessage): Promise<string> {
+  const replyPieces: Uint8Array[] = [];
   try {
-    for await (const piece of response) pieces.push(piece as Uint8Array);
-    return Buffer.concat(pieces).toString('utf8');
-  } catch (error) {
-    throw brokeOff(remote, error);
+    for await (const replyPiece of serverResponse) replyPieces.push(replyPiece as Uint8Array);
+    return Buffer.concat(replyPieces).toString('utf8');
+  } catch (replyError) {
+    throw brokenReplyError(remote, replyError);
   }
 }
 
-const brokeOff = (remote: Remote, error: unknown): RemoteError =>
-  new RemoteError(`${remote.url} broke off in the middle of the answer: ${(error as Error).message}`);
+const brokenReplyError = (remote: Remote, replyError: unknown): RemoteError =>
+  new RemoteError(`${remote.url} broke off in the middle of the answer: ${(replyError as Error).message}`);
 
 /** The reply to a GET as it comes. Throws a RemoteError, also when it breaks off in the middle. */
-export async function* download(remote: Remote, path: string): AsyncGenerator<Uint8Array, void> {
-  const response = await send(remote, path, { method: 'GET', headers: remote.headers, body: undefined });
+export async function* download(remote: Remote, routePath: string): AsyncGenerator<Uint8Array, void> {
+  const serverResponse = await sendToServer(remote, routePath, { method: 'GET', headers: remote.headers, body: undefined });
   try {
-    yield* response as AsyncIterable<Uint8Array>;
-  } catch (error) {
-    throw brokeOff(remote, error);
+    yield* serverResponse as AsyncIterable<Uint8Array>;
+  } catch (downloadError) {
+    throw brokenReplyError(remote, downloadError);
   }
 }
 
-interface Sent {
+interface HttpRequest {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Readable | undefined;
 }
 
 /** By node:http, loaded where it is used: `fetch` takes 30 ms of CPU before its first request. */
-async function send(remote: Remote, path: string, sent: Sent): Promise<IncomingMessage> {
-  let response: IncomingMessage;
+async function sendToServer(remote: Remote, routePath: string, httpRequest: HttpRequest): Promise<IncomingMessage> {
+  let serverResponse: IncomingMessage;
   try {
-    response = await sendRequest(new URL(remote.url + path), sent);
+    serverResponse = await sendRequest(new URL(remote.url + routePath), httpRequest);
   } catch (error) {
-    throw new RemoteError(`${remote.url} does not answer: ${reasonOf(error)}`);
+    throw new RemoteError(`${remote.url} does not answer: ${connectionFailureReason(error)}`);
   }
-  const status = response.statusCode ?? 0;
-  if (status < 200 || status > 299) throw new RemoteError(problemLine(status, await textOf(remote, response)));
-  return response;
+  const httpStatus = serverResponse.statusCode ?? 0;
+  if (httpStatus < 200 || httpStatus > 299)
+    throw new RemoteError(problemText(httpStatus, await readReplyText(remote, serverResponse)));
+  return serverResponse;
 }
 
-async function sendRequest(url: URL, { method, headers, body }: Sent): Promise<IncomingMessage> {
-  const { request: open } = url.protocol === 'https:' ? await import('node:https') : await import('node:http');
+async function sendRequest(url: URL, { method, headers, body: requestBody }: HttpRequest): Promise<IncomingMessage> {
+  const { request: openRequest } = url.protocol === 'https:' ? await import('node:https') : await import('node:http');
   return await new Promise((resolve, reject) => {
-    const clientRequest = open(url, { method, headers }, resolve);
+    const clientRequest = openRequest(url, { method, headers }, resolve);
     clientRequest.on('error', reject);
-    if (body === undefined || typeof body === 'string') clientRequest.end(body);
-    else pipeline(body, clientRequest).catch(reject);
+    if (requestBody === undefined || typeof requestBody === 'string') clientRequest.end(requestBody);
+    else pipeline(requestBody, clientRequest).catch(reject);
   });
 }
 
 /** Why the first address of a name did not answer. */
-function reasonOf(error: unknown): string {
-  const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
-  return first instanceof Error ? first.message : String(first);
+function connectionFailureReason(connectionError: unknown): string {
+  const firstError: unknown = connectionError instanceof AggregateError ? connectionError.errors[0] : connectionError;
+  return firstError instanceof Error ? firstError.message : String(firstError);
 }
 
-function problemLine(status: number, text: string): string {
+function problemText(httpStatus: number, problemBody: string): string {
   try {
-    const problem = JSON.parse(text) as { type?: string; detail?: string; correlation_id?: string };
-    if (problem.detail !== undefined)
-      return `${problem.detail} (${status} ${problem.type ?? ''}, correlation ${problem.correlation_id ?? 'unknown'})`;
+    const problemRecord = JSON.parse(problemBody) as { type?: string; detail?: string; correlation_id?: string };
+    if (problemRecord.detail !== undefined)
+      return `${problemRecord.detail} (${httpStatus} ${problemRecord.type ?? ''}, correlation ${problemRecord.correlation_id ?? 'unknown'})`;
   } catch {
     // Not a problem record: a proxy between us and the server answered.
   }
-  return `the server answered ${status}: ${text.slice(0, 200)}`;
+  return `the server answered ${httpStatus}: ${problemBody.slice(0, 200)}`;
 }

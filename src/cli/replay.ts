@@ -16,49 +16,55 @@ export interface ReplayOptions extends DirectoryOptions {
 }
 
 /** Opening the directory replays the log; `--check` then holds the derived files against it. */
-export async function replayCommand(options: ReplayOptions, version: string): Promise<number> {
-  if (spareCores() === 0) return await replay(options, version, null);
-  const ahead = startedAhead(threadWorker, options.check ? [openJob] : [openJob, columnDigestJob]);
+export async function replayCommand(replayOptions: ReplayOptions, version: string): Promise<number> {
+  if (spareCores() === 0) return await replayAndPrint(replayOptions, version, null);
+  const workersAhead = startedAhead(threadWorker, replayOptions.check ? [openJob] : [openJob, columnDigestJob]);
   try {
-    return await replay(options, version, ahead.startWorker);
+    return await replayAndPrint(replayOptions, version, workersAhead.startWorker);
   } finally {
-    await ahead.end();
+    await workersAhead.end();
   }
 }
 
-async function replay(options: ReplayOptions, version: string, startWorker: StartWorker | null): Promise<number> {
+async function replayAndPrint(replayOptions: ReplayOptions, version: string, startWorker: StartWorker | null): Promise<number> {
   // Loaded here: threads that were started come up meanwhile.
   const { withService } = await import('./local-store.ts');
   const { compareDerived, LeafHashes } = await import('./derived-check.ts');
-  const hashes = new LeafHashes();
-  const work = async (service: Service): Promise<number> => {
+  const replayedLeafHashes = new LeafHashes();
+  const printDigests = async (service: Service): Promise<number> => {
     const { log, projections } = service.store;
-    const { names } = projections.projector;
-    const unknown = options.projection.find((name) => !names.includes(name));
-    if (unknown !== undefined) throw new ConfigError(`--projection: there is no ${unknown}; there are ${names.join(', ')}`);
-    const wanted = new Set(options.projection.length > 0 ? options.projection : names);
-    const { leaves, positions } = log.status();
-    const width = Math.max(...[...wanted].map((name) => name.length));
-    let differing = 0;
-    if (options.check) {
-      const progress = new Progress('compare', systemClock);
-      const states = await compareDerived(service, hashes, (leaf) => progress.update(leaf, leaves, 'entries'));
-      progress.finish(leaves, 'entries');
-      for (const { projection, rebuilt, compared, basis, same } of states) {
-        if (!wanted.has(projection)) continue;
-        if (!same) differing++;
+    const { names: projectionNames } = projections.projector;
+    const unknownProjection = replayOptions.projection.find((projectionName) => !projectionNames.includes(projectionName));
+    if (unknownProjection !== undefined)
+      throw new ConfigError(`--projection: there is no ${unknownProjection}; there are ${projectionNames.join(', ')}`);
+    const wantedProjections = new Set(replayOptions.projection.length > 0 ? replayOptions.projection : projectionNames);
+    const { leaves: entryCount, positions } = log.status();
+    const projectionNameWidth = Math.max(...[...wantedProjections].map((projectionName) => projectionName.length));
+    let differingCount = 0;
+    if (replayOptions.check) {
+      const compareProgress = new Progress('compare', systemClock);
+      const derivedStates = await compareDerived(service, replayedLeafHashes, (leaf) =>
+        compareProgress.update(leaf, entryCount, 'entries'),
+      );
+      compareProgress.finish(entryCount, 'entries');
+      for (const { projection, rebuilt, compared, basis, same: isSame } of derivedStates) {
+        if (!wantedProjections.has(projection)) continue;
+        if (!isSame) differingCount++;
         process.stdout.write(
-          `${projection.padEnd(width)} ${rebuilt}  ${same ? 'same' : `DIFFERS from ${compared}`}  (${basis})\n`,
+          `${projection.padEnd(projectionNameWidth)} ${rebuilt}  ${isSame ? 'same' : `DIFFERS from ${compared}`}  (${basis})\n`,
         );
       }
     } else {
-      const digests = startWorker ? await projections.projector.digestsBeside(startWorker) : projections.digests();
-      for (const [name, digest] of Object.entries(digests)) {
-        if (wanted.has(name)) process.stdout.write(`${name.padEnd(width)} ${digest}\n`);
+      const replayedDigests = startWorker ? await projections.projector.digestsBeside(startWorker) : projections.digests();
+      for (const [projectionName, digest] of Object.entries(replayedDigests)) {
+        if (wantedProjections.has(projectionName))
+          process.stdout.write(`${projectionName.padEnd(projectionNameWidth)} ${digest}\n`);
       }
     }
-    process.stdout.write(`${leaves} entries, ${positions} positions, root ${hexOf(log.head().root)}\n`);
-    return differing === 0 ? exitCode.ok : exitCode.findings;
+    process.stdout.write(`${entryCount} entries, ${positions} positions, root ${hexOf(log.head().root)}\n`);
+    return differingCount === 0 ? exitCode.ok : exitCode.findings;
   };
-  return await withService(options, version, work, options.check ? hashes.note : undefined, { startWorker });
+  return await withService(replayOptions, version, printDigests, replayOptions.check ? replayedLeafHashes.note : undefined, {
+    startWorker,
+  });
 }

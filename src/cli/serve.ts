@@ -27,24 +27,24 @@ export interface ServeOptions {
   readonly dataDir?: string;
 }
 
-export async function serveCommand(options: ServeOptions, version: string): Promise<number> {
+export async function serveCommand(serveOptions: ServeOptions, version: string): Promise<number> {
   const settings = loadSettings({
     env: process.env,
-    configPath: options.config,
-    overrides: options.dataDir === undefined ? {} : { SERVICE_DATA_DIR: options.dataDir },
+    configPath: serveOptions.config,
+    overrides: serveOptions.dataDir === undefined ? {} : { SERVICE_DATA_DIR: serveOptions.dataDir },
   });
   checkBoot(settings);
-  const statuses = doorStatuses(settings);
+  const doorStates = doorStatuses(settings);
   await checkFree(settings);
-  const progress = new Progress('replay', systemClock);
-  let entries = 0;
+  const replayProgress = new Progress('replay', systemClock);
+  let replayedEntries = 0;
   const service = await Service.open({
     settings,
     disk: settings.SERVICE_IN_MEMORY ? new MemoryDisk() : nodeDisk,
     clock: systemClock,
     random: systemRandom,
     version,
-    say,
+    say: printServerLine,
     ...(settings.SERVICE_LOOKUP_ROOT === null ? {} : { lookupFiles: lookupFiles(settings.SERVICE_LOOKUP_ROOT) }),
     ...(settings.SERVICE_IN_MEMORY
       ? {}
@@ -54,58 +54,73 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
           restoreBeside: restoreInThread,
           digestBeside: digestInThread,
         }),
-    onReplay: (replayed) => progress.update((entries = replayed), 0, 'entries'),
+    onReplay: (replayed) => replayProgress.update((replayedEntries = replayed), 0, 'entries'),
   });
-  progress.finish(entries, 'entries');
+  replayProgress.finish(replayedEntries, 'entries');
   const { recovery } = service.store.log.status();
   if (recovery.cutBytes > 0)
-    say(
+    printServerLine(
       `recovery cut ${recovery.cutBytes} bytes of an unfinished write from ${recovery.cutFrom}; nothing acknowledged was in them`,
     );
 
-  const limits = rateLimits(settings);
+  const doorRateLimits = rateLimits(settings);
   // Listens for signals before the first door opens: who is answered there may send one at once, and the server has to drain.
-  const signalled = untilSignal();
+  const stopSignalled = awaitStopSignal();
   // HTTP comes last: who sees /health answer 200 finds every door open.
-  const others = await orClose(service, () => openSocketDoors(service, settings, statuses, limits));
-  const door = await orClose(service, () => openHttpDoor(service, settings, () => statuses, limits), others);
+  const socketDoors = await closeServiceOnError(service, () => openSocketDoors(service, settings, doorStates, doorRateLimits));
+  const httpDoor = await closeServiceOnError(
+    service,
+    () => openHttpDoor(service, settings, () => doorStates, doorRateLimits),
+    socketDoors,
+  );
   void service.settle();
   service.tend();
-  say(
-    `annals ${version} (${settings.SERVICE_PROFILE}), process ${process.pid}, serves ${door.dataUrl}, administration on ${door.adminUrl}`,
+  printServerLine(
+    `annals ${version} (${settings.SERVICE_PROFILE}), process ${process.pid}, serves ${httpDoor.dataUrl}, administration on ${httpDoor.adminUrl}`,
   );
-  say(`data in ${settings.SERVICE_IN_MEMORY ? 'memory only' : settings.SERVICE_DATA_DIR}, wal sync ${settings.SERVICE_WAL_SYNC}`);
-  for (const { name, port } of others) say(`${name} door on port ${port}`);
-  const absent = statuses.filter((status) => status.state === 'absent').map((status) => status.name);
-  if (absent.length > 0) say(`doors that this version does not have: ${absent.join(', ')}`);
-  if (settings.SERVICE_WAL_SYNC === 'off') say('SERVICE_WAL_SYNC=off: acknowledged writes may be lost with the machine');
+  printServerLine(
+    `data in ${settings.SERVICE_IN_MEMORY ? 'memory only' : settings.SERVICE_DATA_DIR}, wal sync ${settings.SERVICE_WAL_SYNC}`,
+  );
+  for (const { name: doorName, port } of socketDoors) printServerLine(`${doorName} door on port ${port}`);
+  const absentDoors = doorStates.filter((status) => status.state === 'absent').map((status) => status.name);
+  if (absentDoors.length > 0) printServerLine(`doors that this version does not have: ${absentDoors.join(', ')}`);
+  if (settings.SERVICE_WAL_SYNC === 'off')
+    printServerLine('SERVICE_WAL_SYNC=off: acknowledged writes may be lost with the machine');
   if (settings.SERVICE_DEMO_MODE) {
-    say('demonstration mode');
-    const link = await orClose(service, async () => (await import('./demo-store.ts')).openDemo(service, door), [door, ...others]);
-    if (link !== null) say(`\nThe console, once and within a minute:\n\n  ${link}\n`);
+    printServerLine('demonstration mode');
+    const consoleLink = await closeServiceOnError(
+      service,
+      async () => (await import('./demo-store.ts')).openDemo(service, httpDoor),
+      [httpDoor, ...socketDoors],
+    );
+    if (consoleLink !== null) printServerLine(`\nThe console, once and within a minute:\n\n  ${consoleLink}\n`);
   }
-  await orClose(service, () => offerDevelopmentToken(service, door), [door, ...others]);
+  await closeServiceOnError(service, () => offerDevelopmentToken(service, httpDoor), [httpDoor, ...socketDoors]);
 
-  const signal = await signalled;
-  say(`${signal}: draining`);
+  const stopSignal = await stopSignalled;
+  printServerLine(`${stopSignal}: draining`);
   // All sockets may be closed while the drain still runs: the process must not end before it has.
-  const alive = setInterval(() => undefined, 60_000);
-  for (const each of [door, ...others]) each.drain();
+  const keepAliveTimer = setInterval(() => undefined, 60_000);
+  for (const servedDoor of [httpDoor, ...socketDoors]) servedDoor.drain();
   await service.drain();
-  const doorsClosed = Promise.all([door, ...others].map((each) => each.stop()));
-  const drained = await service.close();
+  const doorsClosed = Promise.all([httpDoor, ...socketDoors].map((each) => each.stop()));
+  const isDrained = await service.close();
   await doorsClosed;
-  clearInterval(alive);
-  say(drained ? 'closed' : 'closed with work left behind');
-  return drained ? exitCode.ok : exitCode.undrained;
+  clearInterval(keepAliveTimer);
+  printServerLine(isDrained ? 'closed' : 'closed with work left behind');
+  return isDrained ? exitCode.ok : exitCode.undrained;
 }
 
 /** A failed start closes the service, so that nothing waits for a signal. */
-async function orClose<T>(service: Service, step: () => Promise<T>, opened: readonly Pick<Door, 'stop'>[] = []): Promise<T> {
+async function closeServiceOnError<T>(
+  service: Service,
+  openStep: () => Promise<T>,
+  openedDoors: readonly Pick<Door, 'stop'>[] = [],
+): Promise<T> {
   try {
-    return await step();
+    return await openStep();
   } catch (error) {
-    await Promise.all(opened.map((door) => door.stop()));
+    await Promise.all(openedDoors.map((openedDoor) => openedDoor.stop()));
     await service.close();
     throw error;
   }
@@ -115,10 +130,10 @@ async function orClose<T>(service: Service, step: () => Promise<T>, opened: read
 export async function openHttpDoor(
   service: Service,
   settings: Settings,
-  doors: () => readonly DoorStatus[],
-  limits = rateLimits(settings),
+  listDoors: () => readonly DoorStatus[],
+  doorRateLimits = rateLimits(settings),
 ): Promise<HttpDoor> {
-  const door = await createHttpDoor({
+  const httpDoor = await createHttpDoor({
     yieldTurn: service.turns.yieldFor('bodies'),
     isCrowded: () => service.turns.isCrowded(),
     settings,
@@ -141,7 +156,7 @@ export async function openHttpDoor(
       demo: settings.SERVICE_DEMO_MODE,
       state: () => (service.state() === 'closed' ? 'draining' : service.state()) as ReturnType<SystemContract['state']>,
       failure: () => service.store.log.status().failure,
-      doors,
+      doors: listDoors,
       storage: () => {
         const { columns, projections, log } = service.store;
         return {
@@ -174,30 +189,30 @@ export async function openHttpDoor(
       }),
       config: () => redactedSettings(settings),
     },
-    ...limits,
+    ...doorRateLimits,
     clock: service.clock,
     ids: service.ids,
     random: service.random,
     log: (line) =>
-      say(
+      printServerLine(
         `${line.event} ${line.correlationId} ${line.route}: ${line.error instanceof Error ? (line.error.stack ?? line.error.message) : String(line.error)}`,
       ),
     consoleFiles: consoleFiles(),
-    tls: tlsOf(settings),
+    tls: tlsFilesOf(settings),
   });
-  await door.start();
-  return door;
+  await httpDoor.start();
+  return httpDoor;
 }
 
 /** Addresses share them over all doors. */
 export function rateLimits(settings: Settings): Record<'readLimit' | 'writeLimit' | 'memoryLimit', RateLimiter> {
-  const limiter = (
+  const rateLimiterFor = (
     setting: 'SERVICE_READ_RATE_LIMIT_RPS' | 'SERVICE_RATE_LIMIT_RPS' | 'SERVICE_MEMORY_RATE_LIMIT_RPS',
   ): RateLimiter => new RateLimiter(settings[setting], setting);
   return {
-    readLimit: limiter('SERVICE_READ_RATE_LIMIT_RPS'),
-    writeLimit: limiter('SERVICE_RATE_LIMIT_RPS'),
-    memoryLimit: limiter('SERVICE_MEMORY_RATE_LIMIT_RPS'),
+    readLimit: rateLimiterFor('SERVICE_READ_RATE_LIMIT_RPS'),
+    writeLimit: rateLimiterFor('SERVICE_RATE_LIMIT_RPS'),
+    memoryLimit: rateLimiterFor('SERVICE_MEMORY_RATE_LIMIT_RPS'),
   };
 }
 
@@ -205,11 +220,11 @@ export function rateLimits(settings: Settings): Record<'readLimit' | 'writeLimit
 export async function openSocketDoors(
   service: Service,
   settings: Settings,
-  statuses: DoorStatus[],
-  limits = rateLimits(settings),
+  doorStates: DoorStatus[],
+  doorRateLimits = rateLimits(settings),
 ): Promise<Door[]> {
-  const parts = {
-    ...limits,
+  const doorDependencies = {
+    ...doorRateLimits,
     settings,
     gate: service.gate,
     planner: service.planner,
@@ -223,30 +238,30 @@ export async function openSocketDoors(
     wire: wireBounds(settings, service.clock),
     organizationRequired: settings.SERVICE_TENANCY_MODE === 'multi',
     reportFailure: (error: unknown) =>
-      say(`internal error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`),
-    tls: tlsOf(settings),
+      printServerLine(`internal error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`),
+    tls: tlsFilesOf(settings),
     protoFolder: new URL('src/doors/grpc/', packageRoot),
     version: service.version,
   };
-  const opened: Door[] = [];
-  for (const [i, { name, state }] of statuses.entries()) {
-    const load = Object.hasOwn(creators, name) ? creators[name as keyof typeof creators] : undefined;
-    if (load === undefined || state !== 'listening') continue;
-    const door = (await load())(parts);
+  const openedDoors: Door[] = [];
+  for (const [i, { name, state: doorState }] of doorStates.entries()) {
+    const loadDoorCreator = Object.hasOwn(doorCreators, name) ? doorCreators[name as keyof typeof doorCreators] : undefined;
+    if (loadDoorCreator === undefined || doorState !== 'listening') continue;
+    const socketDoor = (await loadDoorCreator())(doorDependencies);
     try {
-      await door.start();
+      await socketDoor.start();
     } catch (error) {
-      await Promise.all(opened.map((each) => each.stop()));
+      await Promise.all(openedDoors.map((openedDoor) => openedDoor.stop()));
       throw error;
     }
-    opened.push(door);
-    statuses[i] = { name, port: door.port, state };
+    openedDoors.push(socketDoor);
+    doorStates[i] = { name, port: socketDoor.port, state: doorState };
   }
-  return opened;
+  return openedDoors;
 }
 
 /** A door is loaded when it is opened: most starts open a few of them. */
-const creators = {
+const doorCreators = {
   object: async () => (await import('../doors/object/door.ts')).createObjectDoor,
   relational: async () => (await import('../doors/relational/door.ts')).createRelationalDoor,
   kv: async () => (await import('../doors/kv/door.ts')).createKvDoor,
@@ -259,12 +274,12 @@ const creators = {
   'graph-http': async () => (await import('../doors/graph/http-door.ts')).createGraphHttpDoor,
 } as const;
 
-function tlsOf({
-  SERVICE_TLS_CERT: cert,
-  SERVICE_TLS_KEY: key,
+function tlsFilesOf({
+  SERVICE_TLS_CERT: certFile,
+  SERVICE_TLS_KEY: keyFile,
 }: Settings): { readonly cert: string; readonly key: string } | null {
-  if (cert === null || key === null) return null;
-  return { cert: readSettingFile('SERVICE_TLS_CERT', cert), key: readSettingFile('SERVICE_TLS_KEY', key) };
+  if (certFile === null || keyFile === null) return null;
+  return { cert: readSettingFile('SERVICE_TLS_CERT', certFile), key: readSettingFile('SERVICE_TLS_KEY', keyFile) };
 }
 
 /**
@@ -273,29 +288,29 @@ function tlsOf({
  */
 async function offerDevelopmentToken(service: Service, door: HttpDoor): Promise<void> {
   const { settings } = service;
-  const wanted =
+  const shouldOffer =
     settings.SERVICE_PROFILE === 'free' &&
     settings.SERVICE_ADMIN_TOKEN === null &&
     !settings.SERVICE_OPEN_DEV_ALLOWED &&
     service.store.projections.directory.size === 0;
-  if (!wanted) return;
-  const token = await mintToken(service, { principal: 'developer' });
-  const curl = `curl -sS ${door.dataUrl.startsWith('https') ? '-k ' : ''}-H "Authorization: Bearer $TOKEN"`;
+  if (!shouldOffer) return;
+  const developmentToken = await mintToken(service, { principal: 'developer' });
+  const curlCommand = `curl -sS ${door.dataUrl.startsWith('https') ? '-k ' : ''}-H "Authorization: Bearer $TOKEN"`;
   process.stderr.write(
     `\nA development token, shown once:\n\n` +
-      `  export TOKEN=${token}\n\n` +
-      `  ${curl} '${door.dataUrl}/ingest/auto?object_type=Note' -d '{"id":"n1","text":"it rains","valid_from":"2024-05-01"}'\n` +
-      `  ${curl} ${door.dataUrl}/query -H 'Content-Type: application/json' -d '{"sql":"SELECT id, text, valid_from FROM Note AS OF CURRENT"}'\n` +
-      `  ${curl} ${door.dataUrl}/audit/entries\n\n`,
+      `  export TOKEN=${developmentToken}\n\n` +
+      `  ${curlCommand} '${door.dataUrl}/ingest/auto?object_type=Note' -d '{"id":"n1","text":"it rains","valid_from":"2024-05-01"}'\n` +
+      `  ${curlCommand} ${door.dataUrl}/query -H 'Content-Type: application/json' -d '{"sql":"SELECT id, text, valid_from FROM Note AS OF CURRENT"}'\n` +
+      `  ${curlCommand} ${door.dataUrl}/audit/entries\n\n`,
   );
 }
 
-function untilSignal(): Promise<string> {
+function awaitStopSignal(): Promise<string> {
   return new Promise((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(signal));
+    for (const stopSignal of ['SIGINT', 'SIGTERM'] as const) process.once(stopSignal, () => resolve(stopSignal));
   });
 }
 
-function say(line: string): void {
+function printServerLine(line: string): void {
   process.stderr.write(`${line}\n`);
 }

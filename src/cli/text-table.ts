@@ -2,29 +2,34 @@
 import { formatInstant } from '../log/values/timestamp.ts';
 import { systemColumns } from '../log/values/value.ts';
 
-const widest = 48;
+const columnWidthMax = 48;
 
-export function renderTable(columns: readonly string[], rows: readonly Readonly<Record<string, unknown>>[]): string {
-  const cells = rows.map((row) => columns.map((column) => show(column, row[column])));
-  const widths = columns.map((column, i) =>
+export function renderTable(columnNames: readonly string[], tableRows: readonly Readonly<Record<string, unknown>>[]): string {
+  const tableCells = tableRows.map((tableRow) => columnNames.map((tableColumn) => cellText(tableColumn, tableRow[tableColumn])));
+  const columnWidths = columnNames.map((tableColumn, i) =>
     Math.min(
-      widest,
-      cells.reduce((width, line) => Math.max(width, line[i]!.length), column.length),
+      columnWidthMax,
+      tableCells.reduce((columnWidth, tableLine) => Math.max(columnWidth, tableLine[i]!.length), tableColumn.length),
     ),
   );
-  const line = (texts: readonly string[]): string =>
-    texts
-      .map((text, i) => (text.length > widths[i]! ? `${text.slice(0, widths[i]! - 1)}…` : text.padEnd(widths[i]!)))
+  const line = (lineTexts: readonly string[]): string =>
+    lineTexts
+      .map((lineCell, i) =>
+        lineCell.length > columnWidths[i]! ? `${lineCell.slice(0, columnWidths[i]! - 1)}…` : lineCell.padEnd(columnWidths[i]!),
+      )
       .join('  ')
       .trimEnd();
-  return [line(columns), line(widths.map((width) => '-'.repeat(width))), ...cells.map(line), ''].join('\n');
+  return [line(columnNames), line(columnWidths.map((columnWidth) => '-'.repeat(columnWidth))), ...tableCells.map(line), ''].join(
+    '\n',
+  );
 }
 
-function show(column: string, value: unknown): string {
-  if (value === null || value === undefined) return '';
-  const instant = (systemColumns as Readonly<Record<string, string>>)[column] === 'timestamp';
-  if (instant && (typeof value === 'bigint' || typeof value === 'number')) return formatInstant(BigInt(value));
-  if (typeof value === 'string') return value;
-  if (typeof value === 'bigint') return value.toString();
-  return JSON.stringify(value);
+function cellText(columnName: string, cellValue: unknown): string {
+  if (cellValue === null || cellValue === undefined) return '';
+  const isInstantColumn = (systemColumns as Readonly<Record<string, string>>)[columnName] === 'timestamp';
+  if (isInstantColumn && (typeof cellValue === 'bigint' || typeof cellValue === 'number'))
+    return formatInstant(BigInt(cellValue));
+  if (typeof cellValue === 'string') return cellValue;
+  if (typeof cellValue === 'bigint') return cellValue.toString();
+  return JSON.stringify(cellValue);
 }

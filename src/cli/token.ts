@@ -18,46 +18,50 @@ export interface MintOptions extends DirectoryOptions {
   readonly expiresIn?: string;
 }
 
-export async function mintTokenCommand(options: MintOptions, version: string): Promise<number> {
-  const expiresInSecs = options.expiresIn === undefined ? undefined : Number(options.expiresIn);
+export async function mintTokenCommand(mintOptions: MintOptions, version: string): Promise<number> {
+  const expiresInSecs = mintOptions.expiresIn === undefined ? undefined : Number(mintOptions.expiresIn);
   if (expiresInSecs !== undefined && !Number.isSafeInteger(expiresInSecs))
     throw new ConfigError('--expires-in: expected whole seconds');
-  if (options.url !== undefined) {
-    const admin = process.env['SERVICE_ADMIN_TOKEN'];
-    if (!admin) throw new ConfigError('--url needs the admin credential in SERVICE_ADMIN_TOKEN');
-    const body = {
-      tenant_id: options.tenant,
-      organization: options.organization,
-      principal: options.principal,
-      roles: options.role,
-      purposes: options.tokenPurpose,
+  if (mintOptions.url !== undefined) {
+    const adminCredential = process.env['SERVICE_ADMIN_TOKEN'];
+    if (!adminCredential) throw new ConfigError('--url needs the admin credential in SERVICE_ADMIN_TOKEN');
+    const mintBody = {
+      tenant_id: mintOptions.tenant,
+      organization: mintOptions.organization,
+      principal: mintOptions.principal,
+      roles: mintOptions.role,
+      purposes: mintOptions.tokenPurpose,
       expires_in_secs: expiresInSecs,
     };
-    const remote = { url: withoutTrailing(options.url, '/'), headers: { authorization: `Bearer ${admin}` } };
-    const minted = (await request(remote, 'POST', '/admin/tokens', ['token'], JSON.stringify(body))) as { token: string };
-    process.stdout.write(`${minted.token}\n`);
+    const adminServer = { url: withoutTrailing(mintOptions.url, '/'), headers: { authorization: `Bearer ${adminCredential}` } };
+    const mintedToken = (await request(adminServer, 'POST', '/admin/tokens', ['token'], JSON.stringify(mintBody))) as {
+      token: string;
+    };
+    process.stdout.write(`${mintedToken.token}\n`);
     return exitCode.ok;
   }
-  const token = await withService(options, version, (service) =>
+  const newToken = await withService(mintOptions, version, (service) =>
     mintToken(service, {
-      tenant: options.tenant,
-      organization: options.organization,
-      principal: options.principal,
-      roles: options.role,
-      purposes: options.tokenPurpose,
+      tenant: mintOptions.tenant,
+      organization: mintOptions.organization,
+      principal: mintOptions.principal,
+      roles: mintOptions.role,
+      purposes: mintOptions.tokenPurpose,
       expiresInSecs,
     }),
   );
-  process.stdout.write(`${token}\n`);
+  process.stdout.write(`${newToken}\n`);
   return exitCode.ok;
 }
 
 /** Mints through the gate like every write; the secret is in the return value only. */
-export async function mintToken(service: Service, wanted: TokenRequest): Promise<string> {
-  const drafted = draftToken(wanted, service.ids, systemRandom, systemClock.now());
-  const caller = operator(null);
-  await service.gate.invoke(caller, { action: 'administer', purpose: null, correlationId: service.ids.next() }, (invocation) =>
-    invocation.submit({ kind: 'mint-token', token: drafted.record }, { sync: true }),
+export async function mintToken(openService: Service, tokenRequest: TokenRequest): Promise<string> {
+  const tokenDraft = draftToken(tokenRequest, openService.ids, systemRandom, systemClock.now());
+  const mintCaller = operator(null);
+  await openService.gate.invoke(
+    mintCaller,
+    { action: 'administer', purpose: null, correlationId: openService.ids.next() },
+    (invocation) => invocation.submit({ kind: 'mint-token', token: tokenDraft.record }, { sync: true }),
   );
-  return drafted.token;
+  return tokenDraft.token;
 }

@@ -23,49 +23,53 @@ export interface VerifyCommandOptions extends DirectoryOptions {
 }
 
 /** `--projections` opens the directory like `replay --check` does, so it waits for a running server to be stopped. */
-export async function verifyCommand(options: VerifyCommandOptions, version: string): Promise<number> {
-  const settings = directorySettings(options);
-  const directory = settings.SERVICE_DATA_DIR;
-  const keys = await readKeys(settings);
-  const progress = new Progress('verify', systemClock);
-  const startMs = systemClock.monotonicMs();
-  const opened = options.sealed ? null : keys.keyring;
-  const bodies = opened && missingBodies(opened, directory);
-  const walked = await verifyDirectory({
+export async function verifyCommand(verifyOptions: VerifyCommandOptions, version: string): Promise<number> {
+  const settings = directorySettings(verifyOptions);
+  const dataDirectory = settings.SERVICE_DATA_DIR;
+  const verifyKeys = await readVerifyKeys(settings);
+  const verifyProgress = new Progress('verify', systemClock);
+  const verifyStartMs = systemClock.monotonicMs();
+  const openedKeyring = verifyOptions.sealed ? null : verifyKeys.keyring;
+  const missingBodyFinder = openedKeyring && findMissingBodies(openedKeyring, dataDirectory);
+  const logReport = await verifyDirectory({
     disk: readOnlyDisk,
-    directory,
-    sealed: options.sealed ?? false,
-    ...(keys.keyring ? { keyring: keys.keyring } : {}),
+    directory: dataDirectory,
+    sealed: verifyOptions.sealed ?? false,
+    ...(verifyKeys.keyring ? { keyring: verifyKeys.keyring } : {}),
     ...(spareCores() > 0 ? { openBeside: { startWorker: threadWorker, bytesMin: OPEN_BESIDE_BYTES_MIN } } : {}),
-    ...(bodies && { onEntry: (entry) => bodies.note(entry) }),
-    onProgress: (bytes, total) => progress.update(bytes, total, 'bytes'),
+    ...(missingBodyFinder && { onEntry: (entry) => missingBodyFinder.note(entry) }),
+    onProgress: (bytes, total) => verifyProgress.update(bytes, total, 'bytes'),
   });
-  const missing = (await bodies?.findings(readOnlyDisk, directory)) ?? [];
-  const report = { ...walked, ok: walked.ok && missing.length === 0, findings: [...walked.findings, ...missing] };
-  const seconds = (systemClock.monotonicMs() - startMs) / 1000;
-  progress.finish(report.leaves, 'leaves');
-  const ok = report.ok && keys.problem === null;
-  const run: Run = {
+  const missingFindings = (await missingBodyFinder?.findings(readOnlyDisk, dataDirectory)) ?? [];
+  const verifyReport = {
+    ...logReport,
+    ok: logReport.ok && missingFindings.length === 0,
+    findings: [...logReport.findings, ...missingFindings],
+  };
+  const seconds = (systemClock.monotonicMs() - verifyStartMs) / 1000;
+  verifyProgress.finish(verifyReport.leaves, 'leaves');
+  const isIntact = verifyReport.ok && verifyKeys.problem === null;
+  const verifyRun: VerifyRun = {
     seconds,
-    checked: checkedOf(report),
-    bytesPerSecond: report.bytes / seconds,
-    rowsPerSecond: report.rows / seconds,
+    checked: checkedPartsOf(verifyReport),
+    bytesPerSecond: verifyReport.bytes / seconds,
+    rowsPerSecond: verifyReport.rows / seconds,
   };
   process.stdout.write(
-    options.json
-      ? `${JSON.stringify({ ...report, ok, keys: keys.problem, ...run })}\n`
-      : reportText(directory, report, keys, run, options.sealed ?? false),
+    verifyOptions.json
+      ? `${JSON.stringify({ ...verifyReport, ok: isIntact, keys: verifyKeys.problem, ...verifyRun })}\n`
+      : verifyReportText(dataDirectory, verifyReport, verifyKeys, verifyRun, verifyOptions.sealed ?? false),
   );
-  if (ok && options.projections) return replayCommand({ ...options, projection: [], check: true }, version);
-  return ok ? exitCode.ok : exitCode.findings;
+  if (isIntact && verifyOptions.projections) return replayCommand({ ...verifyOptions, projection: [], check: true }, version);
+  return isIntact ? exitCode.ok : exitCode.findings;
 }
 
-function missingBodies(keyring: Keyring, directory: string): MissingBodies {
-  const blobs = new Blobs({ disk: readOnlyDisk, random: systemRandom, directory, keyring });
-  return new MissingBodies({ key: keyring.hmacKey, address: (name) => blobs.address(name) });
+function findMissingBodies(keyring: Keyring, directory: string): MissingBodies {
+  const verifiedBlobs = new Blobs({ disk: readOnlyDisk, random: systemRandom, directory, keyring });
+  return new MissingBodies({ key: keyring.hmacKey, address: (name) => verifiedBlobs.address(name) });
 }
 
-interface Run {
+interface VerifyRun {
   readonly seconds: number;
   readonly checked: readonly string[];
   readonly bytesPerSecond: number;
@@ -74,55 +78,73 @@ interface Run {
 }
 
 /** The checks that a clean report vouches for. */
-function checkedOf({ bodiesOpened, leaves, checkpoint }: VerifyReport): readonly string[] {
-  const checked = ['manifest', 'frame checksums', 'payload digests', 'chain', 'tree'];
-  if (checkpoint?.signature === 'verified') checked.push('signed heads');
-  if (bodiesOpened === leaves && leaves > 0) checked.push('every body', 'rows roots', 'blobs');
-  return checked;
+function checkedPartsOf({ bodiesOpened, leaves, checkpoint }: VerifyReport): readonly string[] {
+  const checkedParts = ['manifest', 'frame checksums', 'payload digests', 'chain', 'tree'];
+  if (checkpoint?.signature === 'verified') checkedParts.push('signed heads');
+  if (bodiesOpened === leaves && leaves > 0) checkedParts.push('every body', 'rows roots', 'blobs');
+  return checkedParts;
 }
 
-interface Keys {
+interface VerifyCommandKeys {
   readonly keyring: Keyring | null;
   /** Why the key file does not open, where it is there. */
   readonly problem: string | null;
 }
 
-async function readKeys(settings: Settings): Promise<Keys> {
-  const directory = settings.SERVICE_DATA_DIR;
-  const given = settings.SERVICE_KEK !== null || settings.SERVICE_KEK_FILE !== null;
-  const hasKeys = given || (await readOnlyDisk.size(localKeyFile(directory))) !== undefined;
-  if (!hasKeys || (await readOnlyDisk.size(keyFilePath(directory))) === undefined) return { keyring: null, problem: null };
+async function readVerifyKeys(settings: Settings): Promise<VerifyCommandKeys> {
+  const dataDirectory = settings.SERVICE_DATA_DIR;
+  const isKekConfigured = settings.SERVICE_KEK !== null || settings.SERVICE_KEK_FILE !== null;
+  const hasKeys = isKekConfigured || (await readOnlyDisk.size(localKeyFile(dataDirectory))) !== undefined;
+  if (!hasKeys || (await readOnlyDisk.size(keyFilePath(dataDirectory))) === undefined) return { keyring: null, problem: null };
   try {
-    const master = await masterKeys(settings, readOnlyDisk, systemRandom, () => undefined);
-    return { keyring: await openKeyring({ disk: readOnlyDisk, random: systemRandom, directory, ...master }), problem: null };
-  } catch (error) {
-    if (error instanceof ServiceError) return { keyring: null, problem: error.message };
-    throw error;
+    const verifyMasterKeys = await masterKeys(settings, readOnlyDisk, systemRandom, () => undefined);
+    return {
+      keyring: await openKeyring({ disk: readOnlyDisk, random: systemRandom, directory: dataDirectory, ...verifyMasterKeys }),
+      problem: null,
+    };
+  } catch (keyError) {
+    if (keyError instanceof ServiceError) return { keyring: null, problem: keyError.message };
+    throw keyError;
   }
 }
 
-function reportText(directory: string, report: VerifyReport, { keyring, problem }: Keys, run: Run, sealed: boolean): string {
-  const lines: string[] = [];
-  const { findings, checkpoint } = report;
-  for (const { place, leaf, what } of findings) lines.push(`BAD   ${place}${leaf === null ? '' : ` (leaf ${leaf})`}: ${what}`);
-  if (problem !== null) lines.push(`BAD   keys: ${problem}`);
-  for (const note of report.notes) lines.push(`note  ${note}`);
-  lines.push(`log         ${report.logId ?? 'unknown'} in ${directory}`);
-  lines.push(`read        ${count(report.bytes)} bytes, ${count(report.files)} files, ${count(report.frames)} frames`);
-  lines.push(`entries     ${count(report.leaves)} leaves, ${count(report.positions)} positions, ${count(report.seals)} seals`);
-  const opened = `${count(report.bodiesOpened)} bodies opened, ${count(report.rows)} rows and ${count(report.blobs)} blobs checked`;
-  const erased = `${count(report.rowsErased)} rows: their keys are destroyed, their hashes hold`;
-  const shut = `not opened: ${keyring ? 'asked to leave bodies shut' : 'no keys were given'}; digests and chain are checked all the same`;
-  lines.push(`content     ${keyring && !sealed ? opened : shut}`);
-  if (report.rowsErased > 0) lines.push(`erased      ${erased}`);
-  if (report.rowsPruned > 0)
-    lines.push(`pruned      ${count(report.rowsPruned)} rows: removed for good before, their hashes hold`);
-  lines.push(`checked     ${run.checked.join(', ')}`);
-  const rows = report.rows > 0 ? `, ${count(Math.round(run.rowsPerSecond))} rows/s` : '';
-  lines.push(`speed       ${run.seconds.toFixed(2)} s, ${count(Math.round(run.bytesPerSecond / 1e6))} MB/s${rows}`);
-  lines.push(`root        ${report.root ?? 'none: leaves are missing'}`);
-  lines.push(`signed head ${checkpoint ? `${count(checkpoint.size)} leaves, signature ${checkpoint.signature}` : 'none yet'}`);
-  const bad = findings.length + (problem === null ? 0 : 1);
-  lines.push(bad === 0 ? 'intact' : `NOT INTACT: ${count(bad)} finding${bad === 1 ? '' : 's'}`);
-  return `${lines.join('\n')}\n`;
+function verifyReportText(
+  verifiedDirectory: string,
+  verifyReport: VerifyReport,
+  { keyring, problem }: VerifyCommandKeys,
+  verifyRun: VerifyRun,
+  onlySealed: boolean,
+): string {
+  const reportLines: string[] = [];
+  const { findings, checkpoint } = verifyReport;
+  for (const { place, leaf, what } of findings)
+    reportLines.push(`BAD   ${place}${leaf === null ? '' : ` (leaf ${leaf})`}: ${what}`);
+  if (problem !== null) reportLines.push(`BAD   keys: ${problem}`);
+  for (const verifyNote of verifyReport.notes) reportLines.push(`note  ${verifyNote}`);
+  reportLines.push(`log         ${verifyReport.logId ?? 'unknown'} in ${verifiedDirectory}`);
+  reportLines.push(
+    `read        ${count(verifyReport.bytes)} bytes, ${count(verifyReport.files)} files, ${count(verifyReport.frames)} frames`,
+  );
+  reportLines.push(
+    `entries     ${count(verifyReport.leaves)} leaves, ${count(verifyReport.positions)} positions, ${count(verifyReport.seals)} seals`,
+  );
+  const openedText = `${count(verifyReport.bodiesOpened)} bodies opened, ${count(verifyReport.rows)} rows and ${count(verifyReport.blobs)} blobs checked`;
+  const erasedText = `${count(verifyReport.rowsErased)} rows: their keys are destroyed, their hashes hold`;
+  const unopenedText = `not opened: ${keyring ? 'asked to leave bodies shut' : 'no keys were given'}; digests and chain are checked all the same`;
+  reportLines.push(`content     ${keyring && !onlySealed ? openedText : unopenedText}`);
+  if (verifyReport.rowsErased > 0) reportLines.push(`erased      ${erasedText}`);
+  if (verifyReport.rowsPruned > 0)
+    reportLines.push(`pruned      ${count(verifyReport.rowsPruned)} rows: removed for good before, their hashes hold`);
+  reportLines.push(`checked     ${verifyRun.checked.join(', ')}`);
+  const rowRateText = verifyReport.rows > 0 ? `, ${count(Math.round(verifyRun.rowsPerSecond))} rows/s` : '';
+  reportLines.push(
+    `speed       ${verifyRun.seconds.toFixed(2)} s, ${count(Math.round(verifyRun.bytesPerSecond / 1e6))} MB/s${rowRateText}`,
+  );
+  reportLines.push(`root        ${verifyReport.root ?? 'none: leaves are missing'}`);
+  reportLines.push(
+    `signed head ${checkpoint ? `${count(checkpoint.size)} leaves, signature ${checkpoint.signature}` : 'none yet'}`,
+  );
+  const faultCount = findings.length + (problem === null ? 0 : 1);
+  reportLines.push(faultCount === 0 ? 'intact' : `NOT INTACT: ${count(faultCount)} finding${faultCount === 1 ? '' : 's'}`);
+  return `${reportLines.join('\n')}\n`;
 }

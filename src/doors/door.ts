@@ -30,9 +30,11 @@ export interface EnablingConditions {
  * Source: specification, "Door enabling": an explicit setting wins, else a door follows SERVICE_BEARER_TOKEN. Opening
  * one without a token is fatal on server and cluster.
  */
-export function isEnabled(name: string, facts: EnablingConditions): boolean {
-  if (facts.explicit === true && !facts.bearerToken && facts.profile !== 'free') {
-    throw new ConfigError(`the ${name} door is enabled without SERVICE_BEARER_TOKEN, which ${facts.profile} does not allow`);
+export function isEnabled(doorName: string, enablingConditions: EnablingConditions): boolean {
+  if (enablingConditions.explicit === true && !enablingConditions.bearerToken && enablingConditions.profile !== 'free') {
+    throw new ConfigError(
+      `the ${doorName} door is enabled without SERVICE_BEARER_TOKEN, which ${enablingConditions.profile} does not allow`,
+    );
   }
-  return facts.explicit ?? facts.bearerToken;
+  return enablingConditions.explicit ?? enablingConditions.bearerToken;
 }

@@ -20,7 +20,7 @@ export interface ProtocolCodes {
 }
 
 /** Codes in the order of `ProtocolCodes`. */
-type CodeRow = readonly [
+type ProtocolCodeRow = readonly [
   http: number,
   sqlstate: string,
   grpc: number,
@@ -31,35 +31,73 @@ type CodeRow = readonly [
   columnar: number,
 ];
 
-const codes = (...[http, sqlstate, grpc, document, resp, bolt, object, columnar]: CodeRow): ProtocolCodes => ({
-  http,
-  sqlstate,
-  grpc,
-  document,
-  resp,
-  bolt,
-  object,
-  columnar,
+const protocolCodes = (
+  ...[httpStatus, sqlstateCode, grpcCode, documentCode, respPrefix, boltCode, objectCode, columnarCode]: ProtocolCodeRow
+): ProtocolCodes => ({
+  http: httpStatus,
+  sqlstate: sqlstateCode,
+  grpc: grpcCode,
+  document: documentCode,
+  resp: respPrefix,
+  bolt: boltCode,
+  object: objectCode,
+  columnar: columnarCode,
 });
 
 export const errorCodes: Record<ErrorKind, ProtocolCodes> = {
-  invalid: codes(400, '42000', 3, 2, 'ERR', 'Neo.ClientError.Statement.SyntaxError', 'InvalidArgument', 36),
-  unauthenticated: codes(401, '28P01', 16, 18, 'NOAUTH', 'Neo.ClientError.Security.Unauthorized', 'InvalidAccessKeyId', 516),
-  payment_required: codes(402, '53100', 8, 14031, 'OOM', 'Neo.TransientError.General.OutOfMemoryError', 'QuotaExceeded', 243),
-  forbidden: codes(403, '42501', 7, 13, 'NOPERM', 'Neo.ClientError.Security.Forbidden', 'AccessDenied', 497),
-  not_found: codes(404, '42P01', 5, 26, 'ERR', 'Neo.ClientError.Statement.EntityNotFound', 'NoSuchKey', 60),
-  method_not_allowed: codes(405, '0A000', 12, 59, 'ERR', 'Neo.ClientError.Request.Invalid', 'MethodNotAllowed', 48),
-  cap_exceeded: codes(406, '54000', 8, 292, 'ERR', 'Neo.ClientError.General.LimitExceeded', 'EntityTooLarge', 396),
-  timeout: codes(408, '57014', 4, 50, 'ERR', 'Neo.ClientError.Transaction.TransactionTimedOut', 'RequestTimeout', 159),
-  cancelled: codes(408, '57014', 1, 11601, 'ERR', 'Neo.ClientError.Transaction.Terminated', 'RequestTimeout', 394),
-  conflict: codes(409, '23505', 6, 11000, 'ERR', 'Neo.ClientError.Schema.ConstraintValidationFailed', 'OperationAborted', 57),
-  too_large: codes(413, '54000', 11, 10334, 'ERR', 'Neo.ClientError.Request.Invalid', 'EntityTooLarge', 307),
-  unprocessable: codes(422, '22000', 9, 9, 'ERR', 'Neo.ClientError.Statement.ArgumentError', 'InvalidRequest', 36),
-  too_many_requests: codes(429, '53300', 8, 462, 'BUSY', 'Neo.TransientError.Request.NoThreadsAvailable', 'SlowDown', 202),
-  internal: codes(500, 'XX000', 13, 8, 'ERR', 'Neo.DatabaseError.General.UnknownError', 'InternalError', 1002),
-  storage: codes(500, '58030', 15, 8, 'ERR', 'Neo.DatabaseError.General.StorageDamageDetected', 'InternalError', 74),
-  unimplemented: codes(501, '0A000', 12, 115, 'ERR', 'Neo.ClientError.Request.Invalid', 'NotImplemented', 48),
-  unavailable: codes(
+  invalid: protocolCodes(400, '42000', 3, 2, 'ERR', 'Neo.ClientError.Statement.SyntaxError', 'InvalidArgument', 36),
+  unauthenticated: protocolCodes(
+    401,
+    '28P01',
+    16,
+    18,
+    'NOAUTH',
+    'Neo.ClientError.Security.Unauthorized',
+    'InvalidAccessKeyId',
+    516,
+  ),
+  payment_required: protocolCodes(
+    402,
+    '53100',
+    8,
+    14031,
+    'OOM',
+    'Neo.TransientError.General.OutOfMemoryError',
+    'QuotaExceeded',
+    243,
+  ),
+  forbidden: protocolCodes(403, '42501', 7, 13, 'NOPERM', 'Neo.ClientError.Security.Forbidden', 'AccessDenied', 497),
+  not_found: protocolCodes(404, '42P01', 5, 26, 'ERR', 'Neo.ClientError.Statement.EntityNotFound', 'NoSuchKey', 60),
+  method_not_allowed: protocolCodes(405, '0A000', 12, 59, 'ERR', 'Neo.ClientError.Request.Invalid', 'MethodNotAllowed', 48),
+  cap_exceeded: protocolCodes(406, '54000', 8, 292, 'ERR', 'Neo.ClientError.General.LimitExceeded', 'EntityTooLarge', 396),
+  timeout: protocolCodes(408, '57014', 4, 50, 'ERR', 'Neo.ClientError.Transaction.TransactionTimedOut', 'RequestTimeout', 159),
+  cancelled: protocolCodes(408, '57014', 1, 11601, 'ERR', 'Neo.ClientError.Transaction.Terminated', 'RequestTimeout', 394),
+  conflict: protocolCodes(
+    409,
+    '23505',
+    6,
+    11000,
+    'ERR',
+    'Neo.ClientError.Schema.ConstraintValidationFailed',
+    'OperationAborted',
+    57,
+  ),
+  too_large: protocolCodes(413, '54000', 11, 10334, 'ERR', 'Neo.ClientError.Request.Invalid', 'EntityTooLarge', 307),
+  unprocessable: protocolCodes(422, '22000', 9, 9, 'ERR', 'Neo.ClientError.Statement.ArgumentError', 'InvalidRequest', 36),
+  too_many_requests: protocolCodes(
+    429,
+    '53300',
+    8,
+    462,
+    'BUSY',
+    'Neo.TransientError.Request.NoThreadsAvailable',
+    'SlowDown',
+    202,
+  ),
+  internal: protocolCodes(500, 'XX000', 13, 8, 'ERR', 'Neo.DatabaseError.General.UnknownError', 'InternalError', 1002),
+  storage: protocolCodes(500, '58030', 15, 8, 'ERR', 'Neo.DatabaseError.General.StorageDamageDetected', 'InternalError', 74),
+  unimplemented: protocolCodes(501, '0A000', 12, 115, 'ERR', 'Neo.ClientError.Request.Invalid', 'NotImplemented', 48),
+  unavailable: protocolCodes(
     503,
     '57P03',
     14,
@@ -72,7 +110,7 @@ export const errorCodes: Record<ErrorKind, ProtocolCodes> = {
 };
 
 /** Codes for errors on which clients of a protocol branch. */
-const byCode: { readonly [code in ErrorCode]?: Partial<ProtocolCodes> } = {
+const codesByErrorCode: { readonly [code in ErrorCode]?: Partial<ProtocolCodes> } = {
   REL_PARSE: { sqlstate: '42601', columnar: 62 },
   REL_INVALID: { sqlstate: '22023' },
   REL_UNKNOWN_COLUMN: { sqlstate: '42703', columnar: 47 },
@@ -138,10 +176,10 @@ export const sqlstateOfReason: Record<ErrorReason, string> = {
   'nested-too-deep': '54001',
 };
 
-/** The codes of this error; `stale`: rows that it depends on were written since. */
-export function errorCodesOf(code: ErrorCode, stale = false): ProtocolCodes {
-  const codesOfKind = { ...errorCodes[errorTable[code].kind], ...byCode[code] };
-  return stale
+/** The codes of this error; `isStale`: rows that it depends on were written since. */
+export function errorCodesOf(errorCode: ErrorCode, isStale = false): ProtocolCodes {
+  const codesOfKind = { ...errorCodes[errorTable[errorCode].kind], ...codesByErrorCode[errorCode] };
+  return isStale
     ? { ...codesOfKind, sqlstate: '40001', document: 112, bolt: 'Neo.TransientError.Transaction.Outdated' }
     : codesOfKind;
 }

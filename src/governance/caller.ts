@@ -48,9 +48,12 @@ export function tenantlessCaller(principal: string, credential: Exclude<Caller['
   };
 }
 
-/** True when `path` is `parent` or lies below it, segment by segment: `acme` covers `acme/eu`, never `acme-evil`. */
-export function covers(parent: string, path: string): boolean {
-  return path === parent || (path.length > parent.length && path.startsWith(parent) && path.charCodeAt(parent.length) === 0x2f);
+/** True when `path` is `coveringPath` or lies below it, segment by segment: `acme` covers `acme/eu`, never `acme-evil`. */
+export function covers(coveringPath: string, path: string): boolean {
+  return (
+    path === coveringPath ||
+    (path.length > coveringPath.length && path.startsWith(coveringPath) && path.charCodeAt(coveringPath.length) === 0x2f)
+  );
 }
 
 /** A path sees itself and what lies below it; no path at all sees rows without one, never everything. */

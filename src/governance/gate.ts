@@ -39,32 +39,32 @@ import { transactionBounds, Transactions } from './transactions/transactions.ts'
 import { WriteNotices } from './writing/write-notices.ts';
 
 export class Gate implements GateContract {
-  readonly #trail: AccessRecordWriter;
-  readonly #core: Core;
-  readonly #transactions: Transactions;
-  #draining = false;
-  #active = 0;
-  #idle: (() => void)[] = [];
+  readonly #accessRecords: AccessRecordWriter;
+  readonly #gateCore: Core;
+  readonly #openTransactions: Transactions;
+  #isDraining = false;
+  #activeInvocations = 0;
+  #onGateIdle: (() => void)[] = [];
 
   constructor(parts: GateDependencies) {
     const { log, projections, settings } = parts;
     const committer = new Committer(log, (entry) => projections.apply(entry));
     const defer = parts.defer ?? ((task) => void setImmediate(task));
-    this.#trail = new AccessRecordWriter((drafts) => committer.commit(drafts), defer);
+    this.#accessRecords = new AccessRecordWriter((drafts) => committer.commit(drafts), defer);
     const { policies, branches, catalog, tenants } = projections;
-    const line = new ConflictQueue(parts.clock);
-    this.#transactions = new Transactions({
+    const conflictQueue = new ConflictQueue(parts.clock);
+    this.#openTransactions = new Transactions({
       state: projections,
       basis: () => log.basis(),
       clock: parts.clock,
       ids: parts.ids,
-      line,
+      line: conflictQueue,
       waitMsMax: settings.SERVICE_QUERY_TIMEOUT_SECS * 1000,
       bounds: { ...transactionBounds, ...parts.transactions },
     });
-    const rules = settings.SERVICE_TENANCY_MODE === 'multi' ? multiTenancyRules(tenants) : [];
-    const judge = new Judge({ policies, branches, catalog, clock: parts.clock, rules });
-    this.#core = {
+    const tenancyRules = settings.SERVICE_TENANCY_MODE === 'multi' ? multiTenancyRules(tenants) : [];
+    const policyJudge = new Judge({ policies, branches, catalog, clock: parts.clock, rules: tenancyRules });
+    this.#gateCore = {
       parts,
       committer,
       turn: () => new Promise(defer),
@@ -81,8 +81,8 @@ export class Gate implements GateContract {
       }),
       term: new LicenceTerm(parts.licence, parts.warn),
       tokens: new TokenRegistry(projections.directory),
-      judge,
-      grants: new Grants(judge.policies, tenants),
+      judge: policyJudge,
+      grants: new Grants(policyJudge.policies, tenants),
       purposes: { mode: settings.SERVICE_PURPOSE_MODE, registered: settings.SERVICE_PURPOSES },
       quota: new Quota(
         {
@@ -101,57 +101,57 @@ export class Gate implements GateContract {
         parts.clock,
       ),
       backlog: new IngestBacklog(settings.SERVICE_INGEST_QUEUE_MB * 2 ** 20),
-      contention: new ConflictRetry(line, () => parts.log.acknowledged),
+      contention: new ConflictRetry(conflictQueue, () => parts.log.acknowledged),
     };
   }
 
   invoke<T>(caller: Caller, request: InvocationRequest, run: (invocation: Invocation) => Promise<T>): Promise<T> {
-    return this.#invoke(this.#core, caller, request, run);
+    return this.#invokeGated(this.#gateCore, caller, request, run);
   }
 
   rehearsal(draft: PolicyDraft): Pick<GateContract, 'invoke'> {
-    const core = rehearsalCore(this.#core, draft);
-    return { invoke: (caller, request, run) => this.#invoke(core, caller, request, run) };
+    const core = rehearsalCore(this.#gateCore, draft);
+    return { invoke: (caller, request, run) => this.#invokeGated(core, caller, request, run) };
   }
 
-  async #invoke<T>(
+  async #invokeGated<T>(
     core: Core,
     caller: Caller,
     request: InvocationRequest,
     run: (invocation: Invocation) => Promise<T>,
   ): Promise<T> {
     const invocation = new GatedInvocation(core, caller, request);
-    this.#active++;
+    this.#activeInvocations++;
     if (caller.door !== absentDoor) core.parts.onRequest?.();
     try {
-      let ending: Ending<T>;
+      let invocationEnding: Ending<T>;
       try {
         // Before it takes a place: others may need it.
-        const waits = openOf(request)?.waits(request.gone) ?? null;
-        if (waits !== null) await waits;
-        if (this.#draining) throw new ServiceError('REL_UNAVAILABLE', 'the service is draining');
-        const turn = invocation.enter();
-        if (turn !== null) await turn;
-        ending = { answer: await run(invocation) };
+        const transactionTurn = openOf(request)?.waits(request.gone) ?? null;
+        if (transactionTurn !== null) await transactionTurn;
+        if (this.#isDraining) throw new ServiceError('REL_UNAVAILABLE', 'the service is draining');
+        const admissionTurn = invocation.enter();
+        if (admissionTurn !== null) await admissionTurn;
+        invocationEnding = { answer: await run(invocation) };
       } catch (failure) {
-        ending = { failure };
+        invocationEnding = { failure };
       }
       // Writes that it started and did not wait for are waited for: the record tells what they did.
-      const writing = invocation.close();
-      if (writing !== null) await writing;
-      await this.#record(invocation, ending);
-      if ('failure' in ending) throw ending.failure;
-      return ending.answer;
+      const writesEnded = invocation.close();
+      if (writesEnded !== null) await writesEnded;
+      await this.#recordInvocation(invocation, invocationEnding);
+      if ('failure' in invocationEnding) throw invocationEnding.failure;
+      return invocationEnding.answer;
     } finally {
-      this.#active--;
-      if (this.#active === 0) for (const wake of this.#idle.splice(0)) wake();
+      this.#activeInvocations--;
+      if (this.#activeInvocations === 0) for (const wakeDrain of this.#onGateIdle.splice(0)) wakeDrain();
     }
   }
 
   /** No answer leaves unrecorded, except the log's own error for a write: that reveals no rows. */
-  async #record(invocation: GatedInvocation, ending: Ending<unknown>): Promise<void> {
+  async #recordInvocation(invocation: GatedInvocation, ending: Ending<unknown>): Promise<void> {
     try {
-      await this.#trail.record(invocation.records(ending));
+      await this.#accessRecords.record(invocation.records(ending));
     } catch (unrecorded) {
       if ('failure' in ending && ending.failure instanceof ServiceError && ending.failure.kind === 'unavailable')
         throw ending.failure;
@@ -160,29 +160,29 @@ export class Gate implements GateContract {
   }
 
   begin(caller: Caller, after: Transaction | string | null = null): Transaction {
-    const last = typeof after === 'string' ? after : openOf({ transaction: after ?? undefined });
-    return this.#transactions.begin(caller, last);
+    const lastTransaction = typeof after === 'string' ? after : openOf({ transaction: after ?? undefined });
+    return this.#openTransactions.begin(caller, lastTransaction);
   }
 
   transaction(id: string, caller: Caller): Transaction {
-    return this.#transactions.find(id, caller);
+    return this.#openTransactions.find(id, caller);
   }
 
   transactions(caller?: Caller): readonly Transaction[] {
-    return caller === undefined ? this.#transactions.all() : this.#transactions.shownTo(caller);
+    return caller === undefined ? this.#openTransactions.all() : this.#openTransactions.shownTo(caller);
   }
 
   /** Ends transactions that were idle for too long: their pins are freed, even if no client uses them again. */
   endIdle(): void {
-    this.#transactions.sweep();
+    this.#openTransactions.sweep();
   }
 
   checkStanding(caller: Caller): void {
-    checkTenantStatus(this.#core.parts.projections.tenants, caller);
+    checkTenantStatus(this.#gateCore.parts.projections.tenants, caller);
   }
 
   onVisible(scope: WriteScope, listener: () => void): () => void {
-    return this.#core.writes.listen(scope, listener);
+    return this.#gateCore.writes.listen(scope, listener);
   }
 
   /**
@@ -190,7 +190,7 @@ export class Gate implements GateContract {
    * waited for as well.
    */
   async recordWork(run: RunRecord, { path }: Pick<Caller, 'path'>): Promise<void> {
-    const context = {
+    const workContext = {
       branch: 'main',
       tenant: tenantOf(path),
       path,
@@ -200,14 +200,14 @@ export class Gate implements GateContract {
       correlationId: run.id,
       policyDigest: '',
     };
-    const seal = (text: string): string => this.#core.parts.textSeals.seal(text);
-    await this.#core.committer.commit([{ context, body: encodeRun(run, seal) }]).written;
+    const sealWorkText = (text: string): string => this.#gateCore.parts.textSeals.seal(text);
+    await this.#gateCore.committer.commit([{ context: workContext, body: encodeRun(run, sealWorkText) }]).written;
   }
 
   /** Refuses new invocations and resolves when the running ones have ended, records included. */
   async drain(): Promise<void> {
-    this.#draining = true;
-    this.#core.slots.close();
-    if (this.#active > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    this.#isDraining = true;
+    this.#gateCore.slots.close();
+    if (this.#activeInvocations > 0) await new Promise<void>((resolve) => this.#onGateIdle.push(resolve));
   }
 }

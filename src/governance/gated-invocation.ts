@@ -49,22 +49,22 @@ import { rowCheck } from './writing/write-checks.ts';
 export class GatedInvocation implements Invocation {
   readonly caller: Caller;
   readonly correlationId: string;
-  readonly #core: Core;
+  readonly #gateCore: Core;
   readonly #startedMs: number;
   readonly #description: InvocationDescription;
   readonly #admission: Admission;
   /** Made for who needs them: most invocations are one question. */
-  #writesMade: GovernedWrites | null = null;
-  #desksMade: InvocationDesks | null = null;
-  #bodiesMade: LargeBodies | null = null;
+  #governedWrites: GovernedWrites | null = null;
+  #invocationDesks: InvocationDesks | null = null;
+  #largeBodies: LargeBodies | null = null;
   /** To run once its slot is given back. */
-  #waiting: (() => void)[] | null = null;
-  #isOver = false;
+  #whenEndedTasks: (() => void)[] | null = null;
+  #hasEnded = false;
 
   constructor(core: Core, caller: Caller, request: InvocationRequest) {
     this.caller = caller;
     this.correlationId = request.correlationId;
-    this.#core = core;
+    this.#gateCore = core;
     this.#description = new InvocationDescription(caller, request, core.parts.clock.now());
     this.#startedMs = core.parts.clock.monotonicMs();
     this.#admission = new Admission(core, this.#description);
@@ -86,20 +86,20 @@ export class GatedInvocation implements Invocation {
   snapshot(use: 'read' | 'describe' = 'read'): GovernedSnapshot {
     const description = this.#description;
     this.#admission.admit(use === 'read' ? 'one' : 'none');
-    this.#core.judge.authorise(description.judged, { action: description.action, objectType: null });
-    return grantedSnapshot(this.#core, this.#paths(), description.judged, description.time);
+    this.#gateCore.judge.authorise(description.judged, { action: description.action, objectType: null });
+    return grantedSnapshot(this.#gateCore, this.#accessPaths(), description.judged, description.time);
   }
 
   /** The paths of now, or of the transaction that it is in. */
-  #paths(): AccessPaths {
+  #accessPaths(): AccessPaths {
     const transaction = openOf(this.#description.request);
     if (transaction !== undefined) {
       transaction.enter(this.caller);
-      const paths = transaction.paths();
+      const transactionPaths = transaction.paths();
       this.#description.basis = transaction.basis!.instant;
-      return paths;
+      return transactionPaths;
     }
-    const { log, projections } = this.#core.parts;
+    const { log, projections } = this.#gateCore.parts;
     const basis = log.basis();
     this.#description.basis = basis.instant;
     return projections.snapshot(basis, this.caller.branch, tenantOf(this.caller.path));
@@ -116,7 +116,7 @@ export class GatedInvocation implements Invocation {
   retryConflicts<T>(about: string, attempt: () => Promise<T>): Promise<T> {
     // A transaction's reads are fixed: another attempt would meet the same conflict.
     if (this.#description.request.transaction !== undefined) return attempt();
-    const { contention, parts } = this.#core;
+    const { contention, parts } = this.#gateCore;
     const { path, branch } = this.caller;
     const untilMs = this.#startedMs + parts.settings.SERVICE_QUERY_TIMEOUT_SECS * 1000;
     const { gone } = this.#description.request;
@@ -147,19 +147,19 @@ export class GatedInvocation implements Invocation {
   }
 
   bodies(): BodyDesk {
-    const { bodies } = this.#core.parts;
+    const { bodies } = this.#gateCore.parts;
     if (bodies === undefined) throw new ServiceError('REL_NOT_IMPLEMENTED', 'this store has no storage for large bodies');
     const { path } = this.caller;
-    const { storage } = this.#core;
-    return (this.#bodiesMade ??= new LargeBodies(bodies, path, {
-      begin: (type, size, madeOf) => this.#admitBody(type, size, madeOf === 'parts'),
+    const { storage } = this.#gateCore;
+    return (this.#largeBodies ??= new LargeBodies(bodies, path, {
+      begin: (type, size, madeOf) => this.#admitLargeBody(type, size, madeOf === 'parts'),
       goOn: () => storage.admitWrite(),
     }));
   }
 
   /** As a row of the type, which is to name it. */
-  #admitBody(objectType: string, size: number, isCounted: boolean): () => void {
-    const { storage, tenantStorage, judge, parts, term } = this.#core;
+  #admitLargeBody(objectType: string, size: number, isCounted: boolean): () => void {
+    const { storage, tenantStorage, judge, parts, term } = this.#gateCore;
     this.#admission.admit();
     if (this.caller.sharedFrom !== null) throw foreign();
     term.admit('put-rows', this.#description.time);
@@ -193,37 +193,47 @@ export class GatedInvocation implements Invocation {
 
   retentionOf(type: string, key: string): readonly RetentionRule[] {
     this.#admission.admit();
-    this.#core.judge.authorise(this.#description.judged, { action: 'remove', objectType: type });
+    this.#gateCore.judge.authorise(this.#description.judged, { action: 'remove', objectType: type });
     const { branch, path } = this.caller;
-    const retentionRules = this.#core.parts.projections.retentionRulesOf(branch, type, path, key);
+    const retentionRules = this.#gateCore.parts.projections.retentionRulesOf(branch, type, path, key);
     if (retentionRules === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such row');
     return retentionRules;
   }
 
   heldRows(type: string, action: 'delete' | 'remove'): readonly HeldRow[] {
-    const { judge, parts } = this.#core;
+    const { judge, parts } = this.#gateCore;
     const { judged, time } = this.#description;
     this.#admission.admit();
     judge.authorise(judged, { action, objectType: type });
-    const versions = action === 'delete' ? 'open' : 'all';
-    const refused = { check: rowCheck(judge, judged, action, time), versions, at: parts.log.next() } as const;
-    return parts.projections.heldRows(type, this.caller, refused);
+    const versionsChecked = action === 'delete' ? 'open' : 'all';
+    const refusedRows = {
+      check: rowCheck(judge, judged, action, time),
+      versions: versionsChecked,
+      at: parts.log.next(),
+    } as const;
+    return parts.projections.heldRows(type, this.caller, refusedRows);
   }
 
   deletable(type: string): GovernedSnapshot {
     const description = this.#description;
     this.#admission.admit();
-    this.#core.judge.authorise(description.judged, { action: 'delete', objectType: type });
-    return grantedSnapshot(this.#core, this.#paths(), { ...description.judged, action: 'delete' }, description.time, 'delete');
+    this.#gateCore.judge.authorise(description.judged, { action: 'delete', objectType: type });
+    return grantedSnapshot(
+      this.#gateCore,
+      this.#accessPaths(),
+      { ...description.judged, action: 'delete' },
+      description.time,
+      'delete',
+    );
   }
 
   checkInspects(): void {
     this.#admission.admit();
-    this.#core.judge.authorise(this.#description.judged, { action: 'inspect', objectType: null });
+    this.#gateCore.judge.authorise(this.#description.judged, { action: 'inspect', objectType: null });
   }
 
   erasing(): RowCheck | undefined {
-    const { judge } = this.#core;
+    const { judge } = this.#gateCore;
     this.#admission.admit();
     judge.authorise(this.#description.judged, { action: 'erase', objectType: null });
     return rowCheck(judge, this.#description.judged, 'erase', this.#description.time);
@@ -231,57 +241,60 @@ export class GatedInvocation implements Invocation {
 
   explainPolicy(objectType: string | null, asOf?: number | bigint): PolicyExplanation {
     this.#admission.checkThere();
-    return explainPolicy(this.#core, this.#description.judged, objectType, asOf);
+    return explainPolicy(this.#gateCore, this.#description.judged, objectType, asOf);
   }
 
   /** Ends the invocation for its holder: nothing can be read or written through it any more. Null when nothing is under way. */
   close(): Promise<unknown> | null {
     this.#admission.close();
-    const writing = this.#writesMade?.whenEnded() ?? null;
+    const writesEnded = this.#governedWrites?.whenEnded() ?? null;
     const endRunning = (): Promise<unknown> | null => {
       this.#admission.leave();
-      this.#isOver = true;
-      for (const run of this.#waiting?.splice(0) ?? []) run();
-      return this.#bodiesMade?.end(this.wrote) ?? null;
+      this.#hasEnded = true;
+      for (const run of this.#whenEndedTasks?.splice(0) ?? []) run();
+      return this.#largeBodies?.end(this.wrote) ?? null;
     };
-    return writing === null ? endRunning() : writing.then(endRunning);
+    return writesEnded === null ? endRunning() : writesEnded.then(endRunning);
   }
 
   /** Whether it appended anything, acknowledged or not. */
   get wrote(): boolean {
-    return this.#writesMade?.wrote ?? false;
+    return this.#governedWrites?.wrote ?? false;
   }
 
   /** The access record of what was done, and of the call that asked for it. */
   records(ending: Ending<unknown>): readonly AccessRecord[] {
-    const { parts, digest } = this.#core;
+    const { parts, digest } = this.#gateCore;
     const description = this.#description;
     const { statements = [], recalled = null } = description.facts;
     const { breakGlass, accessScopeRef } = description.judged;
     const nowMs = parts.clock.monotonicMs();
-    const digestOf = (of: readonly string[] | undefined): string | null =>
-      of === undefined || of.length === 0 ? null : digest.digestOf(of);
-    const recordOf = (act: RecordedAct, beside: Pick<InvocationFacts, 'statements' | 'recalled' | 'costUnits'>): AccessRecord =>
+    const digestOf = (recordedLiterals: readonly string[] | undefined): string | null =>
+      recordedLiterals === undefined || recordedLiterals.length === 0 ? null : digest.digestOf(recordedLiterals);
+    const recordOf = (
+      recordedAct: RecordedAct,
+      recordDetails: Pick<InvocationFacts, 'statements' | 'recalled' | 'costUnits'>,
+    ): AccessRecord =>
       accessRecord({
         caller: this.caller,
-        action: act.action,
+        action: recordedAct.action,
         correlationId: this.correlationId,
         time: description.time,
         purpose: description.purpose,
-        objectType: act.objectType,
+        objectType: recordedAct.objectType,
         breakGlass,
         accessScopeRef,
-        template: act.template,
-        literalDigest: digestOf(act.literals),
+        template: recordedAct.template,
+        literalDigest: digestOf(recordedAct.literals),
         basis: description.basis,
-        rowCount: act.rowCount,
-        costUnits: beside.costUnits,
+        rowCount: recordedAct.rowCount,
+        costUnits: recordDetails.costUnits,
         durationMs: nowMs - this.#startedMs,
-        statements: beside.statements,
-        recalled: beside.recalled,
+        statements: recordDetails.statements,
+        recalled: recordDetails.recalled,
         ending,
       });
-    const own = recordOf(description.recordedAct, {
+    const ownRecord = recordOf(description.recordedAct, {
       statements: statements.map((each) => ({
         template: each.template ?? null,
         literalDigest: digestOf(each.literals),
@@ -292,21 +305,21 @@ export class GatedInvocation implements Invocation {
       costUnits: this.#admission.settle(nowMs),
     });
     const { recordedCall } = description;
-    if (recordedCall === null) return [own];
-    return [own, recordOf(recordedCall, { statements: [], recalled: null, costUnits: 0 })];
+    if (recordedCall === null) return [ownRecord];
+    return [ownRecord, recordOf(recordedCall, { statements: [], recalled: null, costUnits: 0 })];
   }
 
   #whenEnded(run: () => void): void {
-    if (this.#isOver) run();
-    else (this.#waiting ??= []).push(run);
+    if (this.#hasEnded) run();
+    else (this.#whenEndedTasks ??= []).push(run);
   }
 
   get #writes(): GovernedWrites {
-    return (this.#writesMade ??= new GovernedWrites(this.#core, this.#description, this.#admission, this));
+    return (this.#governedWrites ??= new GovernedWrites(this.#gateCore, this.#description, this.#admission, this));
   }
 
   get #desks(): InvocationDesks {
-    return (this.#desksMade ??= new InvocationDesks(this.#core, this.#description, this.#admission));
+    return (this.#invocationDesks ??= new InvocationDesks(this.#gateCore, this.#description, this.#admission));
   }
 }
 

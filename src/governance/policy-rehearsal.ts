@@ -14,27 +14,27 @@ import { Committer } from './writing/committer.ts';
 
 export function rehearsalCore(core: Core, { id, text }: PolicyDraft): Core {
   const { policies, tenants } = core.parts.projections;
-  const set = withPolicy(policies.current, id, text);
-  const judge = core.judge.withPolicies({ current: set, setAt: () => set });
+  const rehearsedPolicies = withPolicy(policies.current, id, text);
+  const rehearsalJudge = core.judge.withPolicies({ current: rehearsedPolicies, setAt: () => rehearsedPolicies });
   return {
     ...core,
-    committer: new WritesNothing(core),
-    judge,
-    grants: new Grants(judge.policies, tenants),
+    committer: new RehearsalCommitter(core),
+    judge: rehearsalJudge,
+    grants: new Grants(rehearsalJudge.policies, tenants),
     reading: { scopes: new ScopeCache(), bits: new RowConditionBits(), hash: core.reading.hash },
   };
 }
 
-class WritesNothing extends Committer {
-  readonly #core: Core;
+class RehearsalCommitter extends Committer {
+  readonly #rehearsedCore: Core;
 
   constructor(core: Core) {
     super(core.parts.log, () => undefined);
-    this.#core = core;
+    this.#rehearsedCore = core;
   }
 
   override checkRunning(): void {
-    this.#core.committer.checkRunning();
+    this.#rehearsedCore.committer.checkRunning();
   }
 
   override commit(): never {

@@ -84,7 +84,7 @@ export interface LocalLogOptions {
   readonly onEntry?: (entry: CommittedEntry) => void;
 }
 
-const ownContext: EntryContext = {
+const storeContext: EntryContext = {
   branch: 'main',
   tenant: null,
   path: null,
@@ -96,235 +96,256 @@ const ownContext: EntryContext = {
 };
 
 export class LocalLog implements LogStore {
-  readonly #options: LocalLogOptions;
+  readonly #logOptions: LocalLogOptions;
   readonly #logDirectory: string;
-  readonly #recovery: LogStatus['recovery'];
-  readonly #nodes: TreeStore;
-  readonly #writer: LogWriter;
-  readonly #state: LogState;
-  readonly #commits: GroupCommit;
-  readonly #bulk: BulkSealer | null;
-  readonly #sealer: EntrySealer;
-  readonly #placement: PositionAssigner;
-  readonly #linker: ChainLinker;
-  readonly #heads: SignedHeads;
+  readonly #recoveryReport: LogStatus['recovery'];
+  readonly #treeNodes: TreeStore;
+  readonly #logWriter: LogWriter;
+  readonly #logState: LogState;
+  readonly #groupCommit: GroupCommit;
+  readonly #bulkSealer: BulkSealer | null;
+  readonly #entrySealer: EntrySealer;
+  readonly #positionAssigner: PositionAssigner;
+  readonly #chainLinker: ChainLinker;
+  readonly #signedHeads: SignedHeads;
   readonly proofs: LogProofs;
-  #redacting: Promise<unknown> = Promise.resolve();
+  #logRedaction: Promise<unknown> = Promise.resolve();
 
   /** Recovers what is there, or begins a log. Throws REL_STORAGE rather than open a log that lost something durable. */
-  static async open(options: LocalLogOptions): Promise<LocalLog> {
-    const logDirectory = `${options.directory}/log`;
-    const recovered = await recover({ ...options, logDirectory });
-    const log = new LocalLog(options, logDirectory, recovered);
+  static async open(logOptions: LocalLogOptions): Promise<LocalLog> {
+    const logDirectory = `${logOptions.directory}/log`;
+    const recoveredLog = await recover({ ...logOptions, logDirectory });
+    const localLog = new LocalLog(logOptions, logDirectory, recoveredLog);
     try {
-      if (log.#placement.leaves === 0) await log.#begin();
-      await log.#heads.open(recovered.checkpointSize);
+      if (localLog.#positionAssigner.leaves === 0) await localLog.#appendGenesis();
+      await localLog.#signedHeads.open(recoveredLog.checkpointSize);
     } catch (error) {
       // Waiting for room begins only once there is a log.
-      log.#state.drain();
-      await log.#commits.idle();
-      await log.#writer.abandon();
+      localLog.#logState.drain();
+      await localLog.#groupCommit.idle();
+      await localLog.#logWriter.abandon();
       throw error;
     }
-    return log;
+    return localLog;
   }
 
-  private constructor(options: LocalLogOptions, logDirectory: string, { end, chain, nodes, report }: Recovered) {
-    const { disk, clock, random, keyring, bulk, say = () => undefined } = options;
-    const root = (leaves: number): Uint8Array => nodes.root(leaves);
-    this.#options = options;
+  private constructor(
+    logOptions: LocalLogOptions,
+    logDirectory: string,
+    { end: logEnd, chain: hashChain, nodes: treeNodes, report: recoveryReport }: Recovered,
+  ) {
+    const { disk, clock, random, keyring, bulk, say = () => undefined } = logOptions;
+    const rootOfLeaves = (leaves: number): Uint8Array => treeNodes.root(leaves);
+    this.#logOptions = logOptions;
     this.#logDirectory = logDirectory;
-    this.#recovery = report;
-    this.#nodes = nodes;
-    this.#writer = new LogWriter(disk, logDirectory, end, { ...defaultWriterLimits, ...options.limits }, root);
-    this.#placement = new PositionAssigner(clock, chain);
-    this.#linker = new ChainLinker(chain, () => this.#commits.onLinked());
-    this.#state = new LogState({ disk, clock, directory: logDirectory, say });
-    this.#commits = new GroupCommit(this.#writer, options.walSync, clock, this.#state.room, {
+    this.#recoveryReport = recoveryReport;
+    this.#treeNodes = treeNodes;
+    this.#logWriter = new LogWriter(disk, logDirectory, logEnd, { ...defaultWriterLimits, ...logOptions.limits }, rootOfLeaves);
+    this.#positionAssigner = new PositionAssigner(clock, hashChain);
+    this.#chainLinker = new ChainLinker(hashChain, () => this.#groupCommit.onLinked());
+    this.#logState = new LogState({ disk, clock, directory: logDirectory, say });
+    this.#groupCommit = new GroupCommit(this.#logWriter, logOptions.walSync, clock, this.#logState.room, {
       keysDurable: () => keyring.subjects.durable(),
-      onWritten: (sealing) => this.#bulk!.release(sealing),
-      onCommitted: ({ entry }) => this.#placement.makeVisible(entry),
-      onFailed: (cause) => this.#state.fail(cause),
+      onWritten: (sealing) => this.#bulkSealer!.release(sealing),
+      onCommitted: ({ entry }) => this.#positionAssigner.makeVisible(entry),
+      onFailed: (cause) => this.#logState.fail(cause),
     });
-    const onSealed = (): void => this.#linker.linkReady();
-    this.#bulk = bulk ? new BulkSealer(bulk, onSealed, (cause) => this.#commits.fail(cause)) : null;
-    this.#sealer = new EntrySealer(keyring, random, this.#bulk);
-    this.#heads = new SignedHeads(
+    const onSealed = (): void => this.#chainLinker.linkReady();
+    this.#bulkSealer = bulk ? new BulkSealer(bulk, onSealed, (cause) => this.#groupCommit.fail(cause)) : null;
+    this.#entrySealer = new EntrySealer(keyring, random, this.#bulkSealer);
+    this.#signedHeads = new SignedHeads(
       {
-        ...options,
+        ...logOptions,
         logDirectory,
-        state: this.#state,
-        linker: this.#linker,
-        writer: this.#writer,
-        commits: this.#commits,
-        leaves: () => this.#placement.leaves,
-        root,
+        state: this.#logState,
+        linker: this.#chainLinker,
+        writer: this.#logWriter,
+        commits: this.#groupCommit,
+        leaves: () => this.#positionAssigner.leaves,
+        root: rootOfLeaves,
         append: (body) => this.#placeOwnEntry(body),
       },
-      chain,
+      hashChain,
     );
     this.proofs = new LocalProofs({
-      nodes,
-      origin: options.origin,
+      nodes: treeNodes,
+      origin: logOptions.origin,
       keyring,
-      durable: () => this.#writer.durableLeaves,
-      linkNow: () => this.#linker.linkNow(),
-      head: (leaves) => this.#heads.headOver(leaves),
-      sign: (head) => this.#heads.sign(head),
-      read: (locator) => readStoredEntries(this.#readable(), this.#writer.frames, locator),
+      durable: () => this.#logWriter.durableLeaves,
+      linkNow: () => this.#chainLinker.linkNow(),
+      head: (leaves) => this.#signedHeads.headOver(leaves),
+      sign: (head) => this.#signedHeads.sign(head),
+      read: (locator) => readStoredEntries(this.#readableFiles(), this.#logWriter.frames, locator),
     });
   }
 
   status(): LogStatus {
     return {
-      state: this.#state.at,
-      logId: this.#writer.manifest.logId,
-      origin: this.#options.origin,
-      leaves: this.#placement.leaves,
-      positions: this.#placement.position,
-      durableLeaves: this.#writer.durableLeaves,
-      bytes: this.#writer.bytes,
-      files: this.#writer.files.length,
-      recovery: this.#recovery,
-      failure: this.#state.failure,
+      state: this.#logState.at,
+      logId: this.#logWriter.manifest.logId,
+      origin: this.#logOptions.origin,
+      leaves: this.#positionAssigner.leaves,
+      positions: this.#positionAssigner.position,
+      durableLeaves: this.#logWriter.durableLeaves,
+      bytes: this.#logWriter.bytes,
+      files: this.#logWriter.files.length,
+      recovery: this.#recoveryReport,
+      failure: this.#logState.failure,
     };
   }
 
   next(): NextPosition {
-    return this.#placement.next();
+    return this.#positionAssigner.next();
   }
 
   claim(claimed: NextPosition): boolean {
-    return this.#placement.claim(claimed);
+    return this.#positionAssigner.claim(claimed);
   }
 
   basis(): Basis {
-    return this.#placement.basis();
+    return this.#positionAssigner.basis();
   }
 
-  append(drafts: readonly EntryDraft[], options: AppendOptions = {}): Appended {
-    if (this.#state.at !== 'open') throw this.#state.refusal();
-    return this.#placeDrafts(drafts, options);
+  append(entryDrafts: readonly EntryDraft[], appendOptions: AppendOptions = {}): Appended {
+    if (this.#logState.at !== 'open') throw this.#logState.refusal();
+    return this.#placeDrafts(entryDrafts, appendOptions);
   }
 
   get acknowledged(): Promise<Durability> {
-    return this.#commits.acknowledged;
+    return this.#groupCommit.acknowledged;
   }
 
   read(fromLeaf: number): AsyncIterable<CommittedEntry> {
-    const range = { ...this.#readable(), keyring: this.#options.keyring, fromLeaf };
-    return readEntries(range, this.#writer.frames, this.#options.clock);
+    const readRange = { ...this.#readableFiles(), keyring: this.#logOptions.keyring, fromLeaf };
+    return readEntries(readRange, this.#logWriter.frames, this.#logOptions.clock);
   }
 
   onVisible(listener: (basis: Basis) => void): void {
-    this.#placement.onVisible(listener);
+    this.#positionAssigner.onVisible(listener);
   }
 
   head(): TreeHead {
-    return this.#linker.head();
+    return this.#chainLinker.head();
   }
 
   seal(): Promise<void> {
-    return this.#heads.seal();
+    return this.#signedHeads.seal();
   }
 
   savedState(): SavedLog {
-    const { manifest, leaves: written, lastFrame, files, frames } = this.#writer;
+    const { manifest, leaves: written, lastFrame, files, frames } = this.#logWriter;
     assert(lastFrame, 'an open log has a first entry');
     const { logId } = manifest;
-    const state = { logId, leaves: this.#placement.leaves, written, lastFrame, ...this.#heads.sealsWithin(written) };
-    return savedLog(state, files, frames, this.#nodes);
+    const savedLogState = {
+      logId,
+      leaves: this.#positionAssigner.leaves,
+      written,
+      lastFrame,
+      ...this.#signedHeads.sealsWithin(written),
+    };
+    return savedLog(savedLogState, files, frames, this.#treeNodes);
   }
 
   async durable(leaves: number): Promise<void> {
-    assert(leaves <= this.#placement.leaves, 'what was placed can become durable');
-    if (this.#writer.durableLeaves < leaves) await this.seal();
+    assert(leaves <= this.#positionAssigner.leaves, 'what was placed can become durable');
+    if (this.#logWriter.durableLeaves < leaves) await this.seal();
   }
 
   /** The files and the head for a backup to copy. Rejects with REL_UNAVAILABLE when the log failed first. */
   async capture(): Promise<LogCapture> {
-    const { manifest, offset: openLength, leaves } = this.#writer;
+    const { manifest, offset: openLength, leaves } = this.#logWriter;
     return { manifest, openLength, head: await this.proofs.headAt(leaves) };
   }
 
-  async redact(positions: Ascending, yieldTurn: () => Promise<void>, through?: number): Promise<Redacted> {
-    const before = this.#redacting;
-    const redacting = before.then(async () => {
-      const counts = await this.#redact(positions, yieldTurn);
-      if (through === undefined) return counts;
-      if (!this.#state.isOpen) throw this.#state.refusal();
-      await this.#placeOwnEntry({ kind: 'redaction', through, rows: counts.rows }).acknowledged;
-      return counts;
+  async redact(erasedPositions: Ascending, yieldTurn: () => Promise<void>, erasurePosition?: number): Promise<Redacted> {
+    const earlierRedaction = this.#logRedaction;
+    const logRedaction = earlierRedaction.then(async () => {
+      const redactedCounts = await this.#redactFiles(erasedPositions, yieldTurn);
+      if (erasurePosition === undefined) return redactedCounts;
+      if (!this.#logState.isOpen) throw this.#logState.refusal();
+      await this.#placeOwnEntry({ kind: 'redaction', through: erasurePosition, rows: redactedCounts.rows }).acknowledged;
+      return redactedCounts;
     });
-    this.#redacting = redacting.catch(() => undefined);
-    return await redacting;
+    this.#logRedaction = logRedaction.catch(() => undefined);
+    return await logRedaction;
   }
 
-  async #redact(positions: Ascending, yieldTurn: () => Promise<void>): Promise<Redacted> {
-    const counts: Redacted = { rows: 0, texts: 0, kept: 0 };
-    const last = positions.at(-1);
-    if (last === undefined) return counts;
-    if (!this.#state.isOpen) throw this.#state.refusal();
-    assert(last < this.#placement.position, 'what is dropped was placed');
-    if (last >= this.#writer.files.at(-1)!.firstPosition) await this.#commits.runExclusively(() => this.#writer.roll());
-    const { disk, random, keyring } = this.#options;
-    const options = { disk, random, keyring, logDirectory: this.#logDirectory, logId: this.#writer.manifest.logId, yieldTurn };
-    for (const { number } of this.#writer.files.slice(0, -1)) {
-      const [record, next] = this.#writer.files.slice(number, number + 2);
-      assert(record?.state === 'sealed' && next, 'another file follows a sealed one');
-      const own = positions.slice(firstFrom(positions, record.firstPosition), firstFrom(positions, next.firstPosition));
-      if (own.length === 0) continue;
-      const replaced = await redactFile(options, record, own, counts, positions);
-      if (!replaced) continue;
-      await this.#commits.runExclusively(() => this.#writer.replaceFile(replaced));
+  async #redactFiles(erasedPositions: Ascending, yieldTurn: () => Promise<void>): Promise<Redacted> {
+    const redactedCounts: Redacted = { rows: 0, texts: 0, kept: 0 };
+    const lastPosition = erasedPositions.at(-1);
+    if (lastPosition === undefined) return redactedCounts;
+    if (!this.#logState.isOpen) throw this.#logState.refusal();
+    assert(lastPosition < this.#positionAssigner.position, 'what is dropped was placed');
+    if (lastPosition >= this.#logWriter.files.at(-1)!.firstPosition)
+      await this.#groupCommit.runExclusively(() => this.#logWriter.roll());
+    const { disk, random, keyring } = this.#logOptions;
+    const redactionOptions = {
+      disk,
+      random,
+      keyring,
+      logDirectory: this.#logDirectory,
+      logId: this.#logWriter.manifest.logId,
+      yieldTurn,
+    };
+    for (const { number: fileNumber } of this.#logWriter.files.slice(0, -1)) {
+      const [sealedFile, followingFile] = this.#logWriter.files.slice(fileNumber, fileNumber + 2);
+      assert(sealedFile?.state === 'sealed' && followingFile, 'another file follows a sealed one');
+      const filePositions = erasedPositions.slice(
+        firstFrom(erasedPositions, sealedFile.firstPosition),
+        firstFrom(erasedPositions, followingFile.firstPosition),
+      );
+      if (filePositions.length === 0) continue;
+      const redactedFile = await redactFile(redactionOptions, sealedFile, filePositions, redactedCounts, erasedPositions);
+      if (!redactedFile) continue;
+      await this.#groupCommit.runExclusively(() => this.#logWriter.replaceFile(redactedFile));
       // A reader that was about to open this file takes its listed replacement.
-      await disk.unlink(`${this.#logDirectory}/${logFileName(record)}`);
+      await disk.unlink(`${this.#logDirectory}/${logFileName(sealedFile)}`);
       await disk.syncDirectory(this.#logDirectory);
     }
-    return counts;
+    return redactedCounts;
   }
 
   async close(): Promise<void> {
-    if (this.#state.at === 'closed' || this.#state.at === 'draining') return;
-    const { isOpen } = this.#state;
-    this.#state.drain();
+    if (this.#logState.at === 'closed' || this.#logState.at === 'draining') return;
+    const { isOpen } = this.#logState;
+    this.#logState.drain();
     if (isOpen) {
-      await this.#redacting;
-      await this.#commits.idle();
+      await this.#logRedaction;
+      await this.#groupCommit.idle();
     }
-    if (!this.#state.hasFailed) await this.seal().catch(() => undefined);
-    await this.#bulk?.end();
-    if (this.#state.hasFailed) return this.#writer.abandon();
-    await this.#writer.close();
-    this.#state.close();
+    if (!this.#logState.hasFailed) await this.seal().catch(() => undefined);
+    await this.#bulkSealer?.end();
+    if (this.#logState.hasFailed) return this.#logWriter.abandon();
+    await this.#logWriter.close();
+    this.#logState.close();
   }
 
   /** Hash of the newest entry that was placed: after `close` it stands for the whole log. */
   get lastLeafHash(): Uint8Array {
-    return this.#linker.lastLeafHash;
+    return this.#chainLinker.lastLeafHash;
   }
 
   /** The files and lengths written by now. */
-  #readable(): Pick<ReadRange, 'disk' | 'logDirectory' | 'files' | 'openLength' | 'current'> {
-    const { files, offset } = this.#writer;
-    const current = (number: number): LogFileRecord => this.#writer.files[number]!;
-    return { disk: this.#options.disk, logDirectory: this.#logDirectory, files, openLength: offset, current };
+  #readableFiles(): Pick<ReadRange, 'disk' | 'logDirectory' | 'files' | 'openLength' | 'current'> {
+    const { files, offset } = this.#logWriter;
+    const currentFile = (number: number): LogFileRecord => this.#logWriter.files[number]!;
+    return { disk: this.#logOptions.disk, logDirectory: this.#logDirectory, files, openLength: offset, current: currentFile };
   }
 
-  async #begin(): Promise<void> {
-    const { origin, engineVersion, replay } = this.#options;
-    const { entries, acknowledged } = this.#placeDrafts(
-      [{ context: ownContext, body: { kind: 'genesis', logId: this.#writer.manifest.logId, origin, engineVersion } }],
+  async #appendGenesis(): Promise<void> {
+    const { origin, engineVersion, replay } = this.#logOptions;
+    const { entries: genesisEntries, acknowledged } = this.#placeDrafts(
+      [{ context: storeContext, body: { kind: 'genesis', logId: this.#logWriter.manifest.logId, origin, engineVersion } }],
       { sync: true },
     );
     await acknowledged;
-    for (const entry of entries) replay(entry, this.lastLeafHash);
+    for (const entry of genesisEntries) replay(entry, this.lastLeafHash);
   }
 
   #placeOwnEntry(body: EntryBody): Appended {
-    if (this.#state.isFull) throw this.#state.refusal();
-    const appended = this.#placeDrafts([{ context: ownContext, body }], { sync: true });
-    if (this.#options.onEntry) appended.entries.forEach(this.#options.onEntry);
+    if (this.#logState.isFull) throw this.#logState.refusal();
+    const appended = this.#placeDrafts([{ context: storeContext, body }], { sync: true });
+    if (this.#logOptions.onEntry) appended.entries.forEach(this.#logOptions.onEntry);
     return appended;
   }
 
@@ -332,13 +353,13 @@ export class LocalLog implements LogStore {
   #placeDrafts(drafts: readonly EntryDraft[], { at, sync = false }: AppendOptions): Appended {
     assert(drafts.length > 0, 'an append holds an entry');
     const firstPosition = at ?? this.next();
-    assert(this.#placement.isFree(firstPosition), 'decide and append belong in one turn: the log has moved on');
+    assert(this.#positionAssigner.isFree(firstPosition), 'decide and append belong in one turn: the log has moved on');
     let { position, time } = firstPosition;
     const placed: PlacedEntry[] = [];
     try {
       let bytes = FRAME_HEADER_BYTES;
       for (const draft of drafts) {
-        const next = this.#sealer.placeDraft(draft, { leaf: this.#placement.leaves + placed.length, position, time });
+        const next = this.#entrySealer.placeDraft(draft, { leaf: this.#positionAssigner.leaves + placed.length, position, time });
         placed.push(next);
         position += next.entry.positions;
         time = lastInstantOf(next.entry) + 1n;
@@ -347,19 +368,19 @@ export class LocalLog implements LogStore {
       assert(time < FOREVER, 'the log has run out of time');
       if (bytes > FRAME_BYTES_MAX) throw new ServiceError('REL_TOO_LARGE', 'one append exceeds 2 GiB');
     } catch (error) {
-      for (const { sealing } of placed) if (sealing) this.#bulk!.release(sealing);
+      for (const { sealing } of placed) if (sealing) this.#bulkSealer!.release(sealing);
       throw error;
     }
-    this.#placement.advance(placed.length, firstPosition, { position, time });
+    this.#positionAssigner.advance(placed.length, firstPosition, { position, time });
     for (const entry of placed) {
-      if (entry.sealing) this.#bulk!.start(entry.sealing);
-      this.#linker.add(entry);
+      if (entry.sealing) this.#bulkSealer!.start(entry.sealing);
+      this.#chainLinker.add(entry);
     }
-    this.#linker.linkReady();
-    const appended = this.#commits.add(placed, { sync, access: drafts.every(isAccess) });
-    this.#heads.onAppended(appended);
+    this.#chainLinker.linkReady();
+    const appended = this.#groupCommit.add(placed, { sync, access: drafts.every(isAccessDraft) });
+    this.#signedHeads.onAppended(appended);
     return appended;
   }
 }
 
-const isAccess = ({ body }: EntryDraft): boolean => body.kind === 'access';
+const isAccessDraft = ({ body }: EntryDraft): boolean => body.kind === 'access';

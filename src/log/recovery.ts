@@ -63,31 +63,32 @@ export interface Recovered {
   readonly report: LogStatus['recovery'];
 }
 
-const WINDOW_BYTES = 2 << 20;
+const RECOVERY_WINDOW_BYTES = 2 << 20;
 
 /** How long entries may be replayed before other work gets its turn. */
-const SLICE_MS = 4;
+const RECOVERY_SLICE_MS = 4;
 
-const REWRITE_BYTES = 1 << 20;
+const TAIL_REWRITE_BYTES = 1 << 20;
 
 export function checkpointPath(logDirectory: string): string {
   return `${logDirectory}/checkpoint`;
 }
 
-export async function recover(options: RecoveryOptions): Promise<Recovered> {
-  const { disk, logDirectory } = options;
+export async function recover(recoveryOptions: RecoveryOptions): Promise<Recovered> {
+  const { disk, logDirectory } = recoveryOptions;
   await disk.makeDirectory(logDirectory);
   await disk.syncDirectory(logDirectory);
-  const manifest = (await readManifest(disk, logDirectory)) ?? (await begin(options));
-  const unlisted = await findUnlisted(options, manifest);
-  const known = { manifest, checkpoint: await readCheckpoint(options), nextFileLeaf: unlisted?.firstLeaf ?? null };
-  const recovered = (await resume(options, known)) ?? (await follow(options, known, null));
-  if (unlisted) await drop(disk, logDirectory, unlisted.name);
-  for (const name of await findOutdated(options, manifest)) await drop(disk, logDirectory, name);
-  return recovered;
+  const manifest = (await readManifest(disk, logDirectory)) ?? (await beginLog(recoveryOptions));
+  const unlistedFile = await findUnlistedFile(recoveryOptions, manifest);
+  const knownLog = { manifest, checkpoint: await readCheckpoint(recoveryOptions), nextFileLeaf: unlistedFile?.firstLeaf ?? null };
+  const recoveredLog = (await resumeFromSaved(recoveryOptions, knownLog)) ?? (await replayLog(recoveryOptions, knownLog, null));
+  if (unlistedFile) await dropLogFile(disk, logDirectory, unlistedFile.name);
+  for (const outdatedFile of await findOutdatedFiles(recoveryOptions, manifest))
+    await dropLogFile(disk, logDirectory, outdatedFile);
+  return recoveredLog;
 }
 
-interface Known {
+interface KnownLog {
   readonly manifest: Manifest;
   readonly checkpoint: TreeHead | null;
   /** Leaves before a file that was begun and not listed: the open file was fsynced before that. */
@@ -95,394 +96,432 @@ interface Known {
 }
 
 /** Null without a saved state, and where it was refused. */
-async function resume(options: RecoveryOptions, known: Known): Promise<Recovered | null> {
-  const saved = options.resume;
-  if (!saved) return null;
-  let replaying = false;
+async function resumeFromSaved(recoveryOptions: RecoveryOptions, knownLog: KnownLog): Promise<Recovered | null> {
+  const savedState = recoveryOptions.resume;
+  if (!savedState) return null;
+  let hasReplayed = false;
   const replay: RecoveryOptions['replay'] = (entry, leafHash) => {
-    replaying = true;
-    options.replay(entry, leafHash);
+    hasReplayed = true;
+    recoveryOptions.replay(entry, leafHash);
   };
   try {
-    const start = await startFrom(saved, { ...options, ...known });
-    return await follow({ ...options, replay }, known, start);
-  } catch (cause) {
-    if (replaying || !(cause instanceof ServiceError)) throw cause;
-    saved.onRefused(cause.message);
+    const recoveryStart = await startFrom(savedState, { ...recoveryOptions, ...knownLog });
+    return await replayLog({ ...recoveryOptions, replay }, knownLog, recoveryStart);
+  } catch (resumeFailure) {
+    if (hasReplayed || !(resumeFailure instanceof ServiceError)) throw resumeFailure;
+    savedState.onRefused(resumeFailure.message);
     return null;
   }
 }
 
-async function follow(options: RecoveryOptions, known: Known, start: Start | null): Promise<Recovered> {
-  const recovery = new Recovery(options, known, start);
+async function replayLog(recoveryOptions: RecoveryOptions, knownLog: KnownLog, recoveryStart: Start | null): Promise<Recovered> {
+  const logRecovery = new Recovery(recoveryOptions, knownLog, recoveryStart);
   try {
-    return await recovery.run();
+    return await logRecovery.run();
   } finally {
-    await recovery.end();
+    await logRecovery.end();
   }
 }
 
 class Recovery {
-  readonly #options: RecoveryOptions;
-  readonly #known: Known;
-  readonly #start: Start | null;
-  readonly #nodes: TreeStore;
-  readonly #frames: FrameIndex;
-  readonly #chain: HashChain;
+  readonly #recoveryOptions: RecoveryOptions;
+  readonly #knownLog: KnownLog;
+  readonly #recoveryStart: Start | null;
+  readonly #treeNodes: TreeStore;
+  readonly #frameIndex: FrameIndex;
+  readonly #replayedChain: HashChain;
   /** Entries from this one on are replayed. */
   readonly #replayFrom: number;
   #lastFrame: FrameSpan | null;
-  #opener: FrameOpener | null = null;
+  #frameOpener: FrameOpener | null = null;
   /** Leaves that some frame says were durable. */
-  #claimed = 0;
-  #doubtful: FrameHeader[] = [];
-  /** Where in `#doubtful` the frames in doubt begin. */
-  #doubtFrom = 0;
-  #sliceStart: number;
+  #claimedLeaves = 0;
+  #doubtfulFrames: FrameHeader[] = [];
+  /** Where in `#doubtfulFrames` the frames in doubt begin. */
+  #firstDoubtful = 0;
+  #sliceBeganMs: number;
 
-  constructor(options: RecoveryOptions, known: Known, start: Start | null) {
-    const { keyring, origin } = options;
-    this.#options = options;
-    this.#known = known;
-    this.#start = start;
-    this.#nodes = start?.nodes ?? new TreeStore();
-    this.#frames = start?.frames ?? new FrameIndex();
-    this.#chain = new HashChain({ keyring, origin, rows: false, nodes: this.#nodes, ...(start ? { start: start.chain } : {}) });
-    this.#replayFrom = start?.state.leaves ?? 0;
-    this.#lastFrame = start?.state.lastFrame ?? null;
+  constructor(recoveryOptions: RecoveryOptions, knownLog: KnownLog, recoveryStart: Start | null) {
+    const { keyring, origin } = recoveryOptions;
+    this.#recoveryOptions = recoveryOptions;
+    this.#knownLog = knownLog;
+    this.#recoveryStart = recoveryStart;
+    this.#treeNodes = recoveryStart?.nodes ?? new TreeStore();
+    this.#frameIndex = recoveryStart?.frames ?? new FrameIndex();
+    this.#replayedChain = new HashChain({
+      keyring,
+      origin,
+      rows: false,
+      nodes: this.#treeNodes,
+      ...(recoveryStart ? { start: recoveryStart.chain } : {}),
+    });
+    this.#replayFrom = recoveryStart?.state.leaves ?? 0;
+    this.#lastFrame = recoveryStart?.state.lastFrame ?? null;
     // A state goes by nothing that was not durable.
-    this.#claimed = this.#replayFrom;
-    this.#sliceStart = options.clock.monotonicMs();
+    this.#claimedLeaves = this.#replayFrom;
+    this.#sliceBeganMs = recoveryOptions.clock.monotonicMs();
   }
 
   async run(): Promise<Recovered> {
-    const { manifest, checkpoint } = this.#known;
+    const { manifest, checkpoint } = this.#knownLog;
     this.#checkHead();
-    const open = manifest.files[manifest.files.length - 1]!;
-    for (const record of manifest.files.slice(this.#start?.state.lastFrame.file ?? 0, -1)) {
-      const { file, end } = await this.#readFile(record, () => undefined);
+    const openLogFile = manifest.files[manifest.files.length - 1]!;
+    for (const sealedFile of manifest.files.slice(this.#recoveryStart?.state.lastFrame.file ?? 0, -1)) {
+      const { file, end: fileEnd } = await this.#recoverFile(sealedFile, () => undefined);
       await file.close();
-      this.#checkSealed(record, end);
+      this.#checkSealed(sealedFile, fileEnd);
     }
-    const { file, end, physical } = await this.#readFile(open, () => {
+    const {
+      file,
+      end,
+      physical: physicalBytes,
+    } = await this.#recoverFile(openLogFile, () => {
       this.#checkCheckpoint();
-      if (this.#chain.leaves < this.#replayFrom)
-        throw malformedError(`it stands for ${this.#replayFrom} leaves; the log has ${this.#chain.leaves}`);
+      if (this.#replayedChain.leaves < this.#replayFrom)
+        throw malformedError(`it stands for ${this.#replayFrom} leaves; the log has ${this.#replayedChain.leaves}`);
     });
-    const cutBytes = end.dataEnd - end.offset;
+    const tailCutBytes = end.dataEnd - end.offset;
     await this.#rewriteDoubtful(file, end.offset);
-    if (physical > end.offset) {
+    if (physicalBytes > end.offset) {
       await file.truncate(end.offset);
       await file.sync();
     }
-    const cutFrom = cutBytes > 0 ? `${logFileName(open)} offset ${end.offset} (leaf ${this.#chain.leaves})` : null;
+    const cutFrom =
+      tailCutBytes > 0 ? `${logFileName(openLogFile)} offset ${end.offset} (leaf ${this.#replayedChain.leaves})` : null;
     return {
       end: {
         manifest,
         file,
         offset: end.offset,
-        tree: this.#chain.tree.copy(),
-        position: this.#chain.position,
-        frames: this.#frames,
+        tree: this.#replayedChain.tree.copy(),
+        position: this.#replayedChain.position,
+        frames: this.#frameIndex,
         lastFrame: this.#lastFrame,
       },
-      chain: this.#chain,
-      nodes: this.#nodes,
+      chain: this.#replayedChain,
+      nodes: this.#treeNodes,
       checkpointSize: checkpoint?.size ?? 0,
-      report: { cutBytes, cutFrom, replayedLeaves: this.#chain.leaves - this.#replayFrom },
+      report: { cutBytes: tailCutBytes, cutFrom, replayedLeaves: this.#replayedChain.leaves - this.#replayFrom },
     };
   }
 
   async end(): Promise<void> {
-    await this.#opener?.end();
+    await this.#frameOpener?.end();
   }
 
   /**
    * Where an fsync has failed, the system shows pages that it dropped and will never write, and the next fsync says that
    * all is well. Frames that nothing claims as durable are written once more, so that this process's fsync is about them.
    */
-  async #rewriteDoubtful(file: DiskFile, end: number): Promise<void> {
-    const durable = Math.max(this.#claimed, this.#known.checkpoint?.size ?? 0);
-    if (this.#chain.leaves <= durable) return;
-    const from = this.#doubtful.findLast(({ firstLeaf }) => firstLeaf <= durable)?.offset ?? end;
-    for (let at = from; at < end; at += REWRITE_BYTES) {
-      const bytes = new Uint8Array(Math.min(REWRITE_BYTES, end - at));
-      await readFully(file, bytes, at);
-      await writeFully(file, bytes, at);
+  async #rewriteDoubtful(openLogFile: DiskFile, tailEnd: number): Promise<void> {
+    const durableLeaves = Math.max(this.#claimedLeaves, this.#knownLog.checkpoint?.size ?? 0);
+    if (this.#replayedChain.leaves <= durableLeaves) return;
+    const doubtfulOffset = this.#doubtfulFrames.findLast(({ firstLeaf }) => firstLeaf <= durableLeaves)?.offset ?? tailEnd;
+    for (let rewriteOffset = doubtfulOffset; rewriteOffset < tailEnd; rewriteOffset += TAIL_REWRITE_BYTES) {
+      const rewrittenBytes = new Uint8Array(Math.min(TAIL_REWRITE_BYTES, tailEnd - rewriteOffset));
+      await readFully(openLogFile, rewrittenBytes, rewriteOffset);
+      await writeFully(openLogFile, rewrittenBytes, rewriteOffset);
     }
-    await file.sync();
+    await openLogFile.sync();
   }
 
-  /** Replays one file, and `check`s what it came to. The handle stays open. */
-  async #readFile(record: LogFileRecord, check: () => void): Promise<{ file: DiskFile; end: FileEnd; physical: number }> {
-    const { disk, logDirectory } = this.#options;
-    const name = logFileName(record);
-    const path = `${logDirectory}/${name}`;
-    if ((await disk.size(path)) === undefined) throw this.#corrupt(record.number, 0, 'the manifest lists a file that is missing');
-    const file = await disk.open(path, 'write');
-    await file.sync();
+  /** Replays one file, and `checkReplayed`s what it came to. The handle stays open. */
+  async #recoverFile(
+    fileRecord: LogFileRecord,
+    checkReplayed: () => void,
+  ): Promise<{ file: DiskFile; end: LogFileEnd; physical: number }> {
+    const { disk, logDirectory } = this.#recoveryOptions;
+    const recoveredFileName = logFileName(fileRecord);
+    const recoveredFilePath = `${logDirectory}/${recoveredFileName}`;
+    if ((await disk.size(recoveredFilePath)) === undefined)
+      throw this.#damagedLogError(fileRecord.number, 0, 'the manifest lists a file that is missing');
+    const recoveredFile = await disk.open(recoveredFilePath, 'write');
+    await recoveredFile.sync();
     try {
-      const { end, physical } = await this.#replayFile(file, record);
-      check();
-      return { file, end, physical };
-    } catch (cause) {
-      await file.close().catch(() => undefined);
-      throw cause;
+      const { end: fileEnd, physical: physicalBytes } = await this.#replayFile(recoveredFile, fileRecord);
+      checkReplayed();
+      return { file: recoveredFile, end: fileEnd, physical: physicalBytes };
+    } catch (readFailure) {
+      await recoveredFile.close().catch(() => undefined);
+      throw readFailure;
     }
   }
 
-  async #replayFile(file: DiskFile, record: LogFileRecord): Promise<{ end: FileEnd; physical: number }> {
-    const { manifest, nextFileLeaf, checkpoint } = this.#known;
-    const physical = await file.size();
-    const length = record.state === 'sealed' ? record.length : physical;
-    if (physical < length || (record.state === 'sealed' && physical > length)) {
-      throw this.#corrupt(record.number, Math.min(physical, length), `${physical} bytes where the manifest says ${length}`);
+  async #replayFile(recoveredFile: DiskFile, fileRecord: LogFileRecord): Promise<{ end: LogFileEnd; physical: number }> {
+    const { manifest, nextFileLeaf, checkpoint } = this.#knownLog;
+    const physicalBytes = await recoveredFile.size();
+    const listedLength = fileRecord.state === 'sealed' ? fileRecord.length : physicalBytes;
+    if (physicalBytes < listedLength || (fileRecord.state === 'sealed' && physicalBytes > listedLength)) {
+      throw this.#damagedLogError(
+        fileRecord.number,
+        Math.min(physicalBytes, listedLength),
+        `${physicalBytes} bytes where the manifest says ${listedLength}`,
+      );
     }
-    await this.#checkFileHeader(file, manifest.logId, record, physical);
-    const resumed = this.#resumedAt(record);
-    const from = resumed ?? FILE_HEADER_BYTES;
-    const opener = this.#openerOf(length - from);
-    const { windowBytes = WINDOW_BYTES, poison = false } = this.#options.openBeside ?? {};
-    const ahead = opener ? { chunkBytes: windowBytes, shared: true } : {};
-    const scanner = new FrameScanner(file, record.number, length, from, ahead);
-    const bad = await this.#replayFrames(new FrameFeed(scanner, opener, poison), record.number);
-    const verdict = judgeTail({
-      leaves: this.#chain.leaves,
-      bad,
-      sealed: record.state === 'sealed',
-      laterClaim: bad === null ? null : await lastClaim(scanner),
-      nextFileLeaf: record.state === 'open' ? nextFileLeaf : null,
-      checkpointSize: record.state === 'open' ? (checkpoint?.size ?? 0) : 0,
+    await this.#checkFileHeader(recoveredFile, manifest.logId, fileRecord, physicalBytes);
+    const resumedOffset = this.#resumedOffset(fileRecord);
+    const replayOffset = resumedOffset ?? FILE_HEADER_BYTES;
+    const frameOpener = this.#openerForFile(listedLength - replayOffset);
+    const { windowBytes = RECOVERY_WINDOW_BYTES, poison = false } = this.#recoveryOptions.openBeside ?? {};
+    const readAheadOptions = frameOpener ? { chunkBytes: windowBytes, shared: true } : {};
+    const frameScanner = new FrameScanner(recoveredFile, fileRecord.number, listedLength, replayOffset, readAheadOptions);
+    const badFrameReason = await this.#replayFrames(new FrameFeed(frameScanner, frameOpener, poison), fileRecord.number);
+    const tailVerdict = judgeTail({
+      leaves: this.#replayedChain.leaves,
+      bad: badFrameReason,
+      sealed: fileRecord.state === 'sealed',
+      laterClaim: badFrameReason === null ? null : await lastDurableClaim(frameScanner),
+      nextFileLeaf: fileRecord.state === 'open' ? nextFileLeaf : null,
+      checkpointSize: fileRecord.state === 'open' ? (checkpoint?.size ?? 0) : 0,
     });
-    if (verdict.tail === 'corrupt') throw this.#corrupt(record.number, scanner.offset, verdict.reason);
-    const dataEnd = verdict.tail === 'torn' ? await scanner.dataEnd() : scanner.offset;
-    return { end: { offset: scanner.offset, dataEnd }, physical };
+    if (tailVerdict.tail === 'corrupt') throw this.#damagedLogError(fileRecord.number, frameScanner.offset, tailVerdict.reason);
+    const dataEnd = tailVerdict.tail === 'torn' ? await frameScanner.dataEnd() : frameScanner.offset;
+    return { end: { offset: frameScanner.offset, dataEnd }, physical: physicalBytes };
   }
 
   /** Follows frame after frame; returns what stands where they end, null when that is the end of the data. */
-  async #replayFrames(feed: FrameFeed, number: number): Promise<string | null> {
+  async #replayFrames(frameFeed: FrameFeed, fileNumber: number): Promise<string | null> {
     for (;;) {
-      const fed = await feed.next();
-      if (fed.result === 'end') return null;
-      if (fed.result === 'bad') return fed.reason;
-      const { header, bytes, offset } = fed;
+      const fedFrame = await frameFeed.next();
+      if (fedFrame.result === 'end') return null;
+      if (fedFrame.result === 'bad') return fedFrame.reason;
+      const { header: frameHeader, bytes: frameBytes, offset: frameOffset } = fedFrame;
       try {
-        this.#checkClaims(header);
-        this.#noteDoubt(header);
-        this.#frames.note({ file: number, offset, firstLeaf: this.#chain.leaves, firstPosition: this.#chain.position });
-        for (const [i, stored] of frameEntries(bytes, header).entries()) {
-          const entry = this.#chain.follow(stored, fed.bodyOf(i));
+        this.#checkClaims(frameHeader);
+        this.#noteDoubtfulFrame(frameHeader);
+        this.#frameIndex.note({
+          file: fileNumber,
+          offset: frameOffset,
+          firstLeaf: this.#replayedChain.leaves,
+          firstPosition: this.#replayedChain.position,
+        });
+        for (const [i, storedEntry] of frameEntries(frameBytes, frameHeader).entries()) {
+          const replayedEntry = this.#replayedChain.follow(storedEntry, fedFrame.bodyOf(i));
           this.#checkHead();
-          if (entry.leaf >= this.#replayFrom) this.#options.replay(entry, this.#chain.previousHash);
+          if (replayedEntry.leaf >= this.#replayFrom)
+            this.#recoveryOptions.replay(replayedEntry, this.#replayedChain.previousHash);
           else this.#checkSavedLeaf();
         }
-        this.#lastFrame = { file: number, offset, end: offset + bytes.length };
-      } catch (cause) {
-        if (cause instanceof ServiceError) throw this.#corrupt(number, offset, cause.message, cause);
-        throw cause;
+        this.#lastFrame = { file: fileNumber, offset: frameOffset, end: frameOffset + frameBytes.length };
+      } catch (frameFailure) {
+        if (frameFailure instanceof ServiceError)
+          throw this.#damagedLogError(fileNumber, frameOffset, frameFailure.message, frameFailure);
+        throw frameFailure;
       }
-      await this.#yield();
-      await this.#options.breathe?.();
+      await this.#yieldRecovery();
+      await this.#recoveryOptions.breathe?.();
     }
   }
 
   /** The worker that opens frames ahead; none for a range that is read sooner than a worker is there. */
-  #openerOf(bytes: number): FrameOpener | null {
-    const { openBeside, keyring } = this.#options;
-    if (!openBeside || bytes < openBeside.bytesMin) return null;
-    return (this.#opener ??= new FrameOpener(openBeside.startWorker, keyring, false));
+  #openerForFile(replayBytes: number): FrameOpener | null {
+    const { openBeside, keyring } = this.#recoveryOptions;
+    if (!openBeside || replayBytes < openBeside.bytesMin) return null;
+    return (this.#frameOpener ??= new FrameOpener(openBeside.startWorker, keyring, false));
   }
 
   /** Where reading begins within the file that a saved state ends in. */
-  #resumedAt(record: LogFileRecord): number | null {
-    const { file, end } = this.#start?.state.lastFrame ?? { file: -1, end: 0 };
-    return record.number === file ? end : null;
+  #resumedOffset(fileRecord: LogFileRecord): number | null {
+    const { file, end } = this.#recoveryStart?.state.lastFrame ?? { file: -1, end: 0 };
+    return fileRecord.number === file ? end : null;
   }
 
   /** An entry that was placed but not yet written when the state was saved must be the one that the log has. */
   #checkSavedLeaf(): void {
-    if (this.#chain.leaves === this.#replayFrom && !equalBytes(this.#start!.leafHash, this.#chain.previousHash))
+    if (
+      this.#replayedChain.leaves === this.#replayFrom &&
+      !equalBytes(this.#recoveryStart!.leafHash, this.#replayedChain.previousHash)
+    )
       throw malformedError('a saved state of a log that went another way');
   }
 
-  #checkClaims(header: FrameHeader): void {
-    if (header.firstLeaf !== this.#chain.leaves) {
-      throw malformedError(`a frame from leaf ${header.firstLeaf} where ${this.#chain.leaves} belongs`);
+  #checkClaims(frameHeader: FrameHeader): void {
+    if (frameHeader.firstLeaf !== this.#replayedChain.leaves) {
+      throw malformedError(`a frame from leaf ${frameHeader.firstLeaf} where ${this.#replayedChain.leaves} belongs`);
     }
-    if (header.durableThrough > header.firstLeaf)
+    if (frameHeader.durableThrough > frameHeader.firstLeaf)
       throw malformedError('a frame that claims itself as durable before it was written');
   }
 
   /** Keeps the frames from the one on that holds the first leaf which no frame so far says was durable. */
-  #noteDoubt(header: FrameHeader): void {
-    this.#claimed = Math.max(this.#claimed, header.durableThrough);
-    if (header.file !== this.#doubtful[0]?.file) {
-      this.#doubtful = [];
-      this.#doubtFrom = 0;
+  #noteDoubtfulFrame(frameHeader: FrameHeader): void {
+    this.#claimedLeaves = Math.max(this.#claimedLeaves, frameHeader.durableThrough);
+    if (frameHeader.file !== this.#doubtfulFrames[0]?.file) {
+      this.#doubtfulFrames = [];
+      this.#firstDoubtful = 0;
     }
-    this.#doubtful.push(header);
+    this.#doubtfulFrames.push(frameHeader);
     // From the front, so that a log without a single claim costs no search per frame.
-    while (this.#doubtFrom + 1 < this.#doubtful.length && this.#doubtful[this.#doubtFrom + 1]!.firstLeaf <= this.#claimed)
-      this.#doubtFrom++;
-    if (this.#doubtFrom > 1024) this.#dropUndoubted();
+    while (
+      this.#firstDoubtful + 1 < this.#doubtfulFrames.length &&
+      this.#doubtfulFrames[this.#firstDoubtful + 1]!.firstLeaf <= this.#claimedLeaves
+    )
+      this.#firstDoubtful++;
+    if (this.#firstDoubtful > 1024) this.#dropDurableFrames();
   }
 
-  #dropUndoubted(): void {
-    this.#doubtful.splice(0, this.#doubtFrom);
-    this.#doubtFrom = 0;
+  #dropDurableFrames(): void {
+    this.#doubtfulFrames.splice(0, this.#firstDoubtful);
+    this.#firstDoubtful = 0;
   }
 
   /** The signed head must be one that this very log once had. */
   #checkHead(): void {
-    const { checkpoint } = this.#known;
-    if (checkpoint?.size === this.#chain.leaves && !equalBytes(checkpoint.root, this.#chain.tree.root())) {
+    const { checkpoint } = this.#knownLog;
+    if (checkpoint?.size === this.#replayedChain.leaves && !equalBytes(checkpoint.root, this.#replayedChain.tree.root())) {
       throw malformedError(`the signed checkpoint of ${checkpoint.size} leaves has another root than the log`);
     }
   }
 
-  #checkSealed(record: LogFileRecord, end: FileEnd): void {
-    if (record.state !== 'sealed') return;
-    const leaves = this.#chain.leaves - record.firstLeaf;
-    const root = hexOf(this.#chain.tree.root());
-    if (end.offset !== record.length)
-      throw this.#corrupt(record.number, end.offset, `a sealed file of ${record.length} bytes ends early`);
-    if (leaves !== record.leaves || root !== record.root) {
-      throw this.#corrupt(record.number, end.offset, 'a sealed file with other leaves than the manifest says');
+  #checkSealed(sealedFile: LogFileRecord, fileEnd: LogFileEnd): void {
+    if (sealedFile.state !== 'sealed') return;
+    const fileLeaves = this.#replayedChain.leaves - sealedFile.firstLeaf;
+    const replayedRoot = hexOf(this.#replayedChain.tree.root());
+    if (fileEnd.offset !== sealedFile.length)
+      throw this.#damagedLogError(sealedFile.number, fileEnd.offset, `a sealed file of ${sealedFile.length} bytes ends early`);
+    if (fileLeaves !== sealedFile.leaves || replayedRoot !== sealedFile.root) {
+      throw this.#damagedLogError(sealedFile.number, fileEnd.offset, 'a sealed file with other leaves than the manifest says');
     }
   }
 
   /** Seal and checkpoint file are written one after the other, so at most one seal can be without its checkpoint. */
   #checkCheckpoint(): void {
-    if (this.#known.checkpoint === null && this.#chain.seals > 1) {
+    if (this.#knownLog.checkpoint === null && this.#replayedChain.seals > 1) {
       throw new ServiceError(
         'REL_STORAGE',
-        `${checkpointPath(this.#options.logDirectory)} is missing from a log that was sealed`,
+        `${checkpointPath(this.#recoveryOptions.logDirectory)} is missing from a log that was sealed`,
       );
     }
   }
 
-  async #checkFileHeader(file: DiskFile, logId: string, record: LogFileRecord, physical: number): Promise<void> {
-    const bytes = new Uint8Array(Math.min(FILE_HEADER_BYTES, physical));
-    await readFully(file, bytes, 0);
-    let same = false;
+  async #checkFileHeader(file: DiskFile, logId: string, fileRecord: LogFileRecord, physicalBytes: number): Promise<void> {
+    const headerBytes = new Uint8Array(Math.min(FILE_HEADER_BYTES, physicalBytes));
+    await readFully(file, headerBytes, 0);
+    let isSameFile = false;
     try {
-      const header = decodeFileHeader(bytes);
-      same =
-        header.logId === logId &&
-        header.file === record.number &&
-        header.firstLeaf === record.firstLeaf &&
-        header.firstPosition === record.firstPosition;
+      const fileHeader = decodeFileHeader(headerBytes);
+      isSameFile =
+        fileHeader.logId === logId &&
+        fileHeader.file === fileRecord.number &&
+        fileHeader.firstLeaf === fileRecord.firstLeaf &&
+        fileHeader.firstPosition === fileRecord.firstPosition;
     } catch (cause) {
-      throw this.#corrupt(record.number, 0, cause instanceof Error ? cause.message : String(cause), cause);
+      throw this.#damagedLogError(fileRecord.number, 0, cause instanceof Error ? cause.message : String(cause), cause);
     }
-    const inPlace = record.firstLeaf === this.#chain.leaves && record.firstPosition === this.#chain.position;
-    if (!same || (!inPlace && this.#resumedAt(record) === null)) {
-      throw this.#corrupt(record.number, 0, 'a file header that does not fit its place in the manifest');
+    const isInSequence =
+      fileRecord.firstLeaf === this.#replayedChain.leaves && fileRecord.firstPosition === this.#replayedChain.position;
+    if (!isSameFile || (!isInSequence && this.#resumedOffset(fileRecord) === null)) {
+      throw this.#damagedLogError(fileRecord.number, 0, 'a file header that does not fit its place in the manifest');
     }
   }
 
-  #corrupt(number: number, offset: number, reason: string, cause?: unknown): ServiceError {
-    const frameLocation = `${this.#options.logDirectory}/${logFileName(this.#known.manifest.files[number]!)} offset ${offset} (leaf ${this.#chain.leaves})`;
-    return new ServiceError('REL_STORAGE', `the log is damaged at ${frameLocation}: ${reason}`, { cause });
+  #damagedLogError(fileNumber: number, damageOffset: number, damageReason: string, cause?: unknown): ServiceError {
+    const frameLocation = `${this.#recoveryOptions.logDirectory}/${logFileName(this.#knownLog.manifest.files[fileNumber]!)} offset ${damageOffset} (leaf ${this.#replayedChain.leaves})`;
+    return new ServiceError('REL_STORAGE', `the log is damaged at ${frameLocation}: ${damageReason}`, { cause });
   }
 
-  async #yield(): Promise<void> {
-    const { clock } = this.#options;
-    if (clock.monotonicMs() - this.#sliceStart < SLICE_MS) return;
+  async #yieldRecovery(): Promise<void> {
+    const { clock } = this.#recoveryOptions;
+    if (clock.monotonicMs() - this.#sliceBeganMs < RECOVERY_SLICE_MS) return;
     await new Promise((resolve) => setImmediate(resolve));
-    this.#sliceStart = clock.monotonicMs();
+    this.#sliceBeganMs = clock.monotonicMs();
   }
 }
 
-interface FileEnd {
+interface LogFileEnd {
   /** Where the last whole frame ends. */
   readonly offset: number;
   /** Where the last byte that is not zero ends. */
   readonly dataEnd: number;
 }
 
-async function lastClaim(scanner: FrameScanner): Promise<number | null> {
-  let claim: number | null = null;
-  for await (const header of scanner.later()) claim = Math.max(claim ?? 0, header.durableThrough);
-  return claim;
+async function lastDurableClaim(frameScanner: FrameScanner): Promise<number | null> {
+  let durableClaim: number | null = null;
+  for await (const laterFrame of frameScanner.later()) durableClaim = Math.max(durableClaim ?? 0, laterFrame.durableThrough);
+  return durableClaim;
 }
 
 async function readCheckpoint({ disk, logDirectory, origin, keyring }: RecoveryOptions): Promise<TreeHead | null> {
-  const bytes = await disk.readFile(checkpointPath(logDirectory));
-  if (!bytes) return null;
+  const checkpointBytes = await disk.readFile(checkpointPath(logDirectory));
+  if (!checkpointBytes) return null;
   try {
-    return openCheckpoint(Buffer.from(bytes).toString('utf8'), origin, keyring.publicKeys);
+    return openCheckpoint(Buffer.from(checkpointBytes).toString('utf8'), origin, keyring.publicKeys);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new ServiceError('REL_STORAGE', `${checkpointPath(logDirectory)} is not a checkpoint of this log: ${reason}`, {
+    const causeText = cause instanceof Error ? cause.message : String(cause);
+    throw new ServiceError('REL_STORAGE', `${checkpointPath(logDirectory)} is not a checkpoint of this log: ${causeText}`, {
       cause,
     });
   }
 }
 
 /** A log of no entries: file 0, then the manifest that names it. */
-async function begin(options: RecoveryOptions): Promise<Manifest> {
-  const { disk, random, logDirectory } = options;
+async function beginLog(recoveryOptions: RecoveryOptions): Promise<Manifest> {
+  const { disk, random, logDirectory } = recoveryOptions;
   const logId = hexOf(random.fill(new Uint8Array(16)));
-  const unlisted = await findUnlisted(options, { logId, files: [] });
+  const unlistedFile = await findUnlistedFile(recoveryOptions, { logId, files: [] });
   if ((await disk.size(checkpointPath(logDirectory))) !== undefined) {
     throw new ServiceError('REL_STORAGE', `${logDirectory}/manifest is missing from a log that was sealed`);
   }
-  if (unlisted) await drop(disk, logDirectory, unlisted.name);
-  const record = { number: 0, firstLeaf: 0, firstPosition: 0 };
-  const file = await createLogFile(disk, logDirectory, logId, record);
-  await file.close();
-  const manifest: Manifest = { logId, files: [{ state: 'open', ...record }] };
-  await writeManifest(disk, logDirectory, manifest);
-  return manifest;
+  if (unlistedFile) await dropLogFile(disk, logDirectory, unlistedFile.name);
+  const firstFile = { number: 0, firstLeaf: 0, firstPosition: 0 };
+  const firstLogFile = await createLogFile(disk, logDirectory, logId, firstFile);
+  await firstLogFile.close();
+  const newManifest: Manifest = { logId, files: [{ state: 'open', ...firstFile }] };
+  await writeManifest(disk, logDirectory, newManifest);
+  return newManifest;
 }
 
 /**
  * The file after the last listed one may be there, begun and not yet listed: then it holds no frame, and is made anew
  * when its turn comes. Any other stranger halts the open.
  */
-async function findUnlisted(
+async function findUnlistedFile(
   { disk, logDirectory }: RecoveryOptions,
   manifest: Manifest,
 ): Promise<{ readonly name: string; readonly firstLeaf: number | null } | null> {
-  const names = await disk.list(logDirectory);
-  const strangers = names.filter((name) => (parseFileName(name)?.number ?? -1) >= manifest.files.length);
-  const name = strangers[0];
+  const logFileNames = await disk.list(logDirectory);
+  const unlistedNames = logFileNames.filter(
+    (unlistedName) => (parseFileName(unlistedName)?.number ?? -1) >= manifest.files.length,
+  );
+  const name = unlistedNames[0];
   if (name === undefined) return null;
-  const path = `${logDirectory}/${name}`;
+  const unlistedPath = `${logDirectory}/${name}`;
   const { number, generation } = parseFileName(name)!;
-  const file = await disk.open(path, 'read');
-  const length = await file.size();
-  const scanner = new FrameScanner(file, number, length, 0);
-  let frames = 0;
-  for await (const _ of scanner.later()) frames++;
-  const header = new Uint8Array(Math.min(FILE_HEADER_BYTES, length));
-  await readFully(file, header, 0);
-  await file.close();
-  if (frames > 0 || strangers.length > 1 || number > manifest.files.length || generation > 0) {
-    throw new ServiceError('REL_STORAGE', `${path} is not listed in the manifest beside it and holds ${frames} frames`);
+  const unlistedFile = await disk.open(unlistedPath, 'read');
+  const unlistedLength = await unlistedFile.size();
+  const frameScanner = new FrameScanner(unlistedFile, number, unlistedLength, 0);
+  let frameCount = 0;
+  for await (const _ of frameScanner.later()) frameCount++;
+  const fileHeader = new Uint8Array(Math.min(FILE_HEADER_BYTES, unlistedLength));
+  await readFully(unlistedFile, fileHeader, 0);
+  await unlistedFile.close();
+  if (frameCount > 0 || unlistedNames.length > 1 || number > manifest.files.length || generation > 0) {
+    throw new ServiceError(
+      'REL_STORAGE',
+      `${unlistedPath} is not listed in the manifest beside it and holds ${frameCount} frames`,
+    );
   }
-  return { name, firstLeaf: firstLeafOf(header) };
+  return { name, firstLeaf: headerFirstLeaf(fileHeader) };
 }
 
 /** Finds old generations of files, left by a redaction, and replacements that it did not finish. */
-async function findOutdated({ disk, logDirectory }: RecoveryOptions, { files }: Manifest): Promise<string[]> {
+async function findOutdatedFiles({ disk, logDirectory }: RecoveryOptions, { files }: Manifest): Promise<string[]> {
   return (await disk.list(logDirectory)).filter((name) => {
-    const listed = files[parseFileName(name)?.number ?? -1];
-    return listed !== undefined && logFileName(listed) !== name;
+    const listedFile = files[parseFileName(name)?.number ?? -1];
+    return listedFile !== undefined && logFileName(listedFile) !== name;
   });
 }
 
 /** Null when the header itself was cut short by the crash. */
-function firstLeafOf(header: Uint8Array): number | null {
+function headerFirstLeaf(fileHeader: Uint8Array): number | null {
   try {
-    return decodeFileHeader(header).firstLeaf;
+    return decodeFileHeader(fileHeader).firstLeaf;
   } catch {
     return null;
   }
 }
 
-async function drop(disk: Disk, logDirectory: string, name: string): Promise<void> {
-  await disk.unlink(`${logDirectory}/${name}`);
+async function dropLogFile(disk: Disk, logDirectory: string, logFile: string): Promise<void> {
+  await disk.unlink(`${logDirectory}/${logFile}`);
   await disk.syncDirectory(logDirectory);
 }

@@ -6,12 +6,12 @@ import { rerankerOf } from './http-reranker.ts';
 import { translatorOf } from './http-translator.ts';
 
 /** null: no model is set, and the built-in one does the work. */
-export function modelsOf(settings: Settings) {
-  for (const name of ['SERVICE_EMBED_DIR', 'SERVICE_RERANK_DIR'] as const) {
-    if (settings[name] === null) continue;
+export function modelsOf(modelSettings: Settings) {
+  for (const modelSetting of ['SERVICE_EMBED_DIR', 'SERVICE_RERANK_DIR'] as const) {
+    if (modelSettings[modelSetting] === null) continue;
     throw new ConfigError(
-      `${name} needs an ONNX runtime, which this build is without: unset it, or name an endpoint by ${name.replace('_DIR', '_URL')}`,
+      `${modelSetting} needs an ONNX runtime, which this build is without: unset it, or name an endpoint by ${modelSetting.replace('_DIR', '_URL')}`,
     );
   }
-  return { embedder: embedderOf(settings), reranker: rerankerOf(settings), translator: translatorOf(settings) };
+  return { embedder: embedderOf(modelSettings), reranker: rerankerOf(modelSettings), translator: translatorOf(modelSettings) };
 }

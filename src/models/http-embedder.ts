@@ -19,58 +19,65 @@ export interface HttpEmbedderOptions {
 }
 
 /** Milliseconds after which a model counts as down. */
-const patienceMs = 10_000;
-const dimsMax = 4_096;
+const embedderPatienceMs = 10_000;
+const embeddingDimsMax = 4_096;
 
 export function embedderOf(settings: Settings): Embedder | null {
   const {
-    SERVICE_EMBED_URL: url,
+    SERVICE_EMBED_URL: embedderUrl,
     SERVICE_EMBED_MODEL: model,
     SERVICE_EMBED_KEY: key,
     SERVICE_EMBED_REVISION: revision,
   } = settings;
-  return url === null ? null : httpEmbedder({ url, model, key, revision });
+  return embedderUrl === null ? null : httpEmbedder({ url: embedderUrl, model, key, revision });
 }
 
-export function httpEmbedder({ url, model, key, revision = null }: HttpEmbedderOptions): Embedder {
-  const endpoint = { url, key, what: `the embedding model ${model}`, patienceMs };
-  const digest = createHash('sha256').update(canonicalJson({ model, revision })).digest('hex');
+export function httpEmbedder({ url: embedderUrl, model, key: embedderKey, revision = null }: HttpEmbedderOptions): Embedder {
+  const endpoint = { url: embedderUrl, key: embedderKey, what: `the embedding model ${model}`, patienceMs: embedderPatienceMs };
+  const modelDigest = createHash('sha256').update(canonicalJson({ model, revision })).digest('hex');
   return {
     name: model,
-    digest,
-    embed: (text, signal) => askModel(endpoint, { model, input: text }, signal, (answer) => vectorIn(itemsIn(answer)[0])),
-    embedAll: (texts, signal) => askModel(endpoint, { model, input: texts }, signal, (answer) => vectorsIn(answer, texts.length)),
+    digest: modelDigest,
+    embed: (text, signal) =>
+      askModel(endpoint, { model, input: text }, signal, (answer) => embeddingIn(embeddingItemsIn(answer)[0])),
+    embedAll: (texts, signal) =>
+      askModel(endpoint, { model, input: texts }, signal, (answer) => embeddingsIn(answer, texts.length)),
   };
 }
 
-interface Item {
+interface EmbeddingItem {
   readonly index?: unknown;
   readonly embedding?: unknown;
 }
 
-function itemsIn(answer: unknown): readonly (Item | undefined)[] {
-  const data = (answer as { data?: unknown } | null)?.data;
-  return Array.isArray(data) ? (data as readonly (Item | undefined)[]) : [];
+function embeddingItemsIn(embedderAnswer: unknown): readonly (EmbeddingItem | undefined)[] {
+  const embeddingData = (embedderAnswer as { data?: unknown } | null)?.data;
+  return Array.isArray(embeddingData) ? (embeddingData as readonly (EmbeddingItem | undefined)[]) : [];
 }
 
 /** In the order of what was asked for: by `index`, where items have one. */
-function vectorsIn(answer: unknown, count: number): readonly Float32Array[] {
-  const items = itemsIn(answer);
-  const vectors: Float32Array[] = [];
-  for (const [i, item] of items.entries()) vectors[typeof item?.index === 'number' ? item.index : i] = vectorIn(item);
-  const dims = vectors[0]?.length;
-  for (let i = 0; i < count; i++) {
-    if (vectors[i] === undefined || vectors[i]!.length !== dims) throw new Error('an answer without a vector of each text');
+function embeddingsIn(embedderAnswer: unknown, textCount: number): readonly Float32Array[] {
+  const embeddingItems = embeddingItemsIn(embedderAnswer);
+  const embeddingVectors: Float32Array[] = [];
+  for (const [i, embeddingItem] of embeddingItems.entries())
+    embeddingVectors[typeof embeddingItem?.index === 'number' ? embeddingItem.index : i] = embeddingIn(embeddingItem);
+  const embeddingDims = embeddingVectors[0]?.length;
+  for (let i = 0; i < textCount; i++) {
+    if (embeddingVectors[i] === undefined || embeddingVectors[i]!.length !== embeddingDims)
+      throw new Error('an answer without a vector of each text');
   }
-  if (vectors.length !== count) throw new Error('an answer with more vectors than texts');
-  return vectors;
+  if (embeddingVectors.length !== textCount) throw new Error('an answer with more vectors than texts');
+  return embeddingVectors;
 }
 
-function vectorIn(item: Item | undefined): Float32Array {
-  const numbers = item?.embedding;
-  const isVector = Array.isArray(numbers) && numbers.length > 0 && numbers.length <= dimsMax;
-  if (!isVector || !numbers.every((each) => typeof each === 'number')) throw new Error('an answer without a vector');
-  const vector = Float32Array.from(numbers as number[]);
-  if (!vector.every(Number.isFinite) || vector.every((value) => value === 0)) throw new Error('an answer without a direction');
-  return vector;
+function embeddingIn(embeddingItem: EmbeddingItem | undefined): Float32Array {
+  const embeddingNumbers = embeddingItem?.embedding;
+  const isEmbedding =
+    Array.isArray(embeddingNumbers) && embeddingNumbers.length > 0 && embeddingNumbers.length <= embeddingDimsMax;
+  if (!isEmbedding || !embeddingNumbers.every((embeddingNumber) => typeof embeddingNumber === 'number'))
+    throw new Error('an answer without a vector');
+  const embeddingVector = Float32Array.from(embeddingNumbers as number[]);
+  if (!embeddingVector.every(Number.isFinite) || embeddingVector.every((value) => value === 0))
+    throw new Error('an answer without a direction');
+  return embeddingVector;
 }

@@ -12,34 +12,37 @@ export interface ModelEndpoint {
 }
 
 /**
- * Returns the result of `read` on the answer; its errors say `an answer …`. Rejects with REL_UNAVAILABLE without a usable answer.
+ * Returns the result of `readModelAnswer` on the answer; its errors say `an answer …`. Rejects with REL_UNAVAILABLE without a usable answer.
  */
 export async function askModel<T>(
-  { url, key, what, patienceMs }: ModelEndpoint,
-  body: unknown,
-  signal: AbortSignal | undefined,
-  read: (answer: unknown) => T,
+  { url: endpointUrl, key: endpointKey, what: modelTitle, patienceMs }: ModelEndpoint,
+  modelRequest: unknown,
+  callerSignal: AbortSignal | undefined,
+  readModelAnswer: (answer: unknown) => T,
 ): Promise<T> {
-  const patience = AbortSignal.timeout(patienceMs);
+  const patienceSignal = AbortSignal.timeout(patienceMs);
   try {
-    const response = await fetch(url, {
+    const modelResponse = await fetch(endpointUrl, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', ...(key !== null && { authorization: `Bearer ${key}` }) },
-      body: JSON.stringify(body),
-      signal: signal ? AbortSignal.any([signal, patience]) : patience,
+      headers: { 'content-type': 'application/json', ...(endpointKey !== null && { authorization: `Bearer ${endpointKey}` }) },
+      body: JSON.stringify(modelRequest),
+      signal: callerSignal ? AbortSignal.any([callerSignal, patienceSignal]) : patienceSignal,
       redirect: 'error',
     });
-    if (!response.ok) throw new Error(`status ${response.status}`);
-    return read(await response.json());
-  } catch (error) {
-    if (signal?.aborted) throw new ServiceError('REL_CANCELLED', 'the caller went away');
-    throw new ServiceError('REL_UNAVAILABLE', `${what} does not answer: ${reasonOf(error, patienceMs)}`);
+    if (!modelResponse.ok) throw new Error(`status ${modelResponse.status}`);
+    return readModelAnswer(await modelResponse.json());
+  } catch (endpointError) {
+    if (callerSignal?.aborted) throw new ServiceError('REL_CANCELLED', 'the caller went away');
+    throw new ServiceError(
+      'REL_UNAVAILABLE',
+      `${modelTitle} does not answer: ${endpointFailureReason(endpointError, patienceMs)}`,
+    );
   }
 }
 
 /** Never repeats the endpoint's own text: it may contain the request. */
-function reasonOf(error: unknown, patienceMs: number): string {
-  if (!(error instanceof Error)) return 'no reason given';
-  if (error.name === 'TimeoutError') return `no answer within ${patienceMs / 1000} s`;
-  return /^(?:status|an answer) /.test(error.message) ? error.message : 'no connection';
+function endpointFailureReason(endpointError: unknown, patienceMs: number): string {
+  if (!(endpointError instanceof Error)) return 'no reason given';
+  if (endpointError.name === 'TimeoutError') return `no answer within ${patienceMs / 1000} s`;
+  return /^(?:status|an answer) /.test(endpointError.message) ? endpointError.message : 'no connection';
 }

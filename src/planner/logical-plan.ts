@@ -504,13 +504,13 @@ export function inputsOf(node: PlanNode): readonly PlanNode[] {
 
 /** Every node of a plan, its subqueries and facets included; inputs first. */
 export function nodesOf({ root, subqueries, facets }: LogicalPlan): readonly PlanNode[] {
-  const nodes: PlanNode[] = [];
-  const add = (node: PlanNode): void => {
-    inputsOf(node).forEach(add);
-    nodes.push(node);
+  const planNodes: PlanNode[] = [];
+  const addWithInputs = (node: PlanNode): void => {
+    inputsOf(node).forEach(addWithInputs);
+    planNodes.push(node);
   };
-  [root, ...subqueries.map((subquery) => subquery.root), ...(facets ? [facets.root] : [])].forEach(add);
-  return nodes;
+  [root, ...subqueries.map((subquery) => subquery.root), ...(facets ? [facets.root] : [])].forEach(addWithInputs);
+  return planNodes;
 }
 
 /** Whether there are sides to choose anywhere in a plan. */
@@ -519,7 +519,7 @@ export function hasJoin(plan: LogicalPlan): boolean {
 }
 
 /** Copies a node with other inputs; returns the node itself when none of them changed. */
-export function mapInputs(node: PlanNode, map: (input: PlanNode) => PlanNode): PlanNode {
+export function mapInputs(node: PlanNode, mapInput: (input: PlanNode) => PlanNode): PlanNode {
   switch (node.kind) {
     case 'scan':
     case 'values':
@@ -527,25 +527,25 @@ export function mapInputs(node: PlanNode, map: (input: PlanNode) => PlanNode): P
     case 'working':
       return node;
     case 'apply':
-      return { ...node, input: map(node.input), query: map(node.query) };
+      return { ...node, input: mapInput(node.input), query: mapInput(node.query) };
     case 'join':
     case 'set-operation': {
-      const left = map(node.left);
-      const right = map(node.right);
-      return left === node.left && right === node.right ? node : { ...node, left, right };
+      const mappedLeft = mapInput(node.left);
+      const mappedRight = mapInput(node.right);
+      return mappedLeft === node.left && mappedRight === node.right ? node : { ...node, left: mappedLeft, right: mappedRight };
     }
     case 'recursive': {
-      const base = map(node.base);
-      const step = map(node.step);
-      return base === node.base && step === node.step ? node : { ...node, base, step };
+      const mappedBase = mapInput(node.base);
+      const mappedStep = mapInput(node.step);
+      return mappedBase === node.base && mappedStep === node.step ? node : { ...node, base: mappedBase, step: mappedStep };
     }
     case 'function': {
-      const input = node.input && map(node.input);
-      if (node.graph) return { ...node, input, graph: { ...node.graph, edges: node.graph.edges.map(map) } };
+      const input = node.input && mapInput(node.input);
+      if (node.graph) return { ...node, input, graph: { ...node.graph, edges: node.graph.edges.map(mapInput) } };
       return input === node.input ? node : { ...node, input };
     }
     default:
-      return withInput(node, map(node.input));
+      return withInput(node, mapInput(node.input));
   }
 }
 
@@ -566,12 +566,12 @@ export function withInput<N extends UnaryNode>(node: N, input: PlanNode): N {
 }
 
 /** Every tree of a plan, each changed in the same way. */
-export function mapRoots(plan: LogicalPlan, map: (root: PlanNode) => PlanNode): LogicalPlan {
+export function mapRoots(plan: LogicalPlan, mapRoot: (root: PlanNode) => PlanNode): LogicalPlan {
   return {
     ...plan,
-    root: map(plan.root),
-    subqueries: plan.subqueries.map((subquery) => ({ ...subquery, root: map(subquery.root) })),
-    facets: plan.facets && { root: map(plan.facets.root) },
+    root: mapRoot(plan.root),
+    subqueries: plan.subqueries.map((subquery) => ({ ...subquery, root: mapRoot(subquery.root) })),
+    facets: plan.facets && { root: mapRoot(plan.facets.root) },
   };
 }
 
@@ -596,26 +596,26 @@ export function expressionsOf(node: PlanNode): readonly Bound[] {
 }
 
 /** Changes the expressions of a node and of all below it. */
-export function mapExpressions(node: PlanNode, map: (bound: Bound) => Bound): PlanNode {
-  const own = mapInputs(node, (input) => mapExpressions(input, map));
-  switch (own.kind) {
+export function mapExpressions(node: PlanNode, mapBound: (bound: Bound) => Bound): PlanNode {
+  const mappedNode = mapInputs(node, (input) => mapExpressions(input, mapBound));
+  switch (mappedNode.kind) {
     case 'scan':
       return {
-        ...own,
-        keys: own.keys && own.keys.map(map),
-        zones: own.zones.map((zone) => ({ ...zone, value: map(zone.value) })),
+        ...mappedNode,
+        keys: mappedNode.keys && mappedNode.keys.map(mapBound),
+        zones: mappedNode.zones.map((zone) => ({ ...zone, value: mapBound(zone.value) })),
       };
     case 'values':
-      return { ...own, rows: own.rows.map((row) => row.map(map)) };
+      return { ...mappedNode, rows: mappedNode.rows.map((row) => row.map(mapBound)) };
     case 'filter':
-      return { ...own, predicate: map(own.predicate) };
+      return { ...mappedNode, predicate: mapBound(mappedNode.predicate) };
     case 'project':
-      return { ...own, expressions: own.expressions.map(map) };
+      return { ...mappedNode, expressions: mappedNode.expressions.map(mapBound) };
     case 'apply':
-      return { ...own, condition: own.condition && map(own.condition) };
+      return { ...mappedNode, condition: mappedNode.condition && mapBound(mappedNode.condition) };
     case 'join':
-      return { ...own, residual: own.residual && map(own.residual) };
+      return { ...mappedNode, residual: mappedNode.residual && mapBound(mappedNode.residual) };
     default:
-      return own;
+      return mappedNode;
   }
 }

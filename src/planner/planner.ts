@@ -83,11 +83,11 @@ export const passes: readonly Pass[] = [
   useVectorIndexes, // needs the numbers of columns as they stay
 ];
 
-const shortText = 4_096;
+const shortStatementMax = 4_096;
 /** Graphs that are kept for questions to come. */
 const graphBytesMax = 512 * 1024 * 1024;
 /** The most bytes of all that functions keep of rows for the next question. */
-const keptBytesMax = 512 * 1024 * 1024;
+const basisBytesMax = 512 * 1024 * 1024;
 /** One query on its way to its answer. */
 interface PendingQuery {
   readonly invocation: QueryInvocation;
@@ -102,68 +102,69 @@ interface PendingQuery {
 }
 
 export class Planner implements PlannerDoor {
-  readonly #clock: Clock;
-  readonly #version: string;
-  readonly #continuous: ContinuousServices | null;
+  readonly #plannerClock: Clock;
+  readonly #engineVersion: string;
+  readonly #continuousServices: ContinuousServices | null;
   readonly #turns: RunTurns;
-  readonly #jobs: JobRunner | null;
-  readonly #statements: StatementReader;
-  readonly #plans: Plans;
-  readonly #sketches: Sketches;
-  readonly #executions: Executions;
-  readonly #explainer: Explainer;
-  readonly #writes: WriteStatements;
-  readonly #graphs = new GraphCache(graphBytesMax);
-  readonly #basisCache = new BasisCache(keptBytesMax);
+  readonly #jobRunner: JobRunner | null;
+  readonly #statementReader: StatementReader;
+  readonly #readyPlans: Plans;
+  readonly #columnSketches: Sketches;
+  readonly #planExecutions: Executions;
+  readonly #planExplainer: Explainer;
+  readonly #writeStatements: WriteStatements;
+  readonly #graphCache = new GraphCache(graphBytesMax);
+  readonly #basisCache = new BasisCache(basisBytesMax);
   readonly #catalogue: CatalogueReader;
 
   constructor(options: PlannerOptions) {
     const { clock, yieldTurn, yieldBackground } = options;
     const limits = { ...defaultLimits, ...options.limits };
     const { timeoutMs, resultRowsMax } = limits;
-    this.#clock = clock;
-    this.#version = options.version ?? '';
+    this.#plannerClock = clock;
+    this.#engineVersion = options.version ?? '';
     this.#catalogue = new CatalogueReader(options.random);
-    this.#continuous = options.continuous ?? null;
-    this.#jobs = options.jobs ?? null;
+    this.#continuousServices = options.continuous ?? null;
+    this.#jobRunner = options.jobs ?? null;
     this.#turns = new RunTurns({ clock, timeoutMs, resultRowsMax, yieldTurn, yieldBackground });
     const { foreground } = this.#turns;
-    this.#statements = new StatementReader((key) => this.#writes.knows(key));
-    this.#sketches = new Sketches(options.sketchColumns ?? [], clock, foreground);
-    this.#plans = new Plans({
+    this.#statementReader = new StatementReader((key) => this.#writeStatements.knows(key));
+    this.#columnSketches = new Sketches(options.sketchColumns ?? [], clock, foreground);
+    this.#readyPlans = new Plans({
       passes: options.passes ?? passes,
       pinnedBranches: options.pinnedBranches ?? [],
       keep: options.keepPlans !== false,
-      sketches: this.#sketches,
-      lookups: this.#continuous?.lookups ?? null,
+      sketches: this.#columnSketches,
+      lookups: this.#continuousServices?.lookups ?? null,
       ...(options.rankings && { rankings: options.rankings }),
     });
     const { workers = null, embedder = null, embeddings = null, reranker = null } = options;
-    const beside = workers && { workers, looksMin: limits.looksBesideMin };
-    this.#executions = new Executions({
+    const workersBeside = workers && { workers, looksMin: limits.looksBesideMin };
+    this.#planExecutions = new Executions({
       limits,
-      services: { graphs: this.#graphs, basisCache: this.#basisCache, beside, embedder, embeddings, reranker },
+      services: { graphs: this.#graphCache, basisCache: this.#basisCache, beside: workersBeside, embedder, embeddings, reranker },
       searchTypo: typoPresets[options.searchPreset ?? 'exact'],
     });
-    this.#explainer = new Explainer(clock, foreground, this.#sketches);
-    this.#writes = new WriteStatements({
+    this.#planExplainer = new Explainer(clock, foreground, this.#columnSketches);
+    this.#writeStatements = new WriteStatements({
       clock,
       turn: () => foreground.yield(),
-      plans: this.#plans,
+      plans: this.#readyPlans,
       newKey: options.newKey ?? null,
-      jobs: this.#jobs,
-      ask: (invocation, request, own) => this.#query(invocation, request, own),
-      executionOf: (plan, query, source, snapshot) => this.#executions.make(plan, query, source, {}, snapshot, refuseCatalogue),
+      jobs: this.#jobRunner,
+      ask: (invocation, request, ownStatement) => this.#query(invocation, request, ownStatement),
+      executionOf: (plan, query, source, snapshot) =>
+        this.#planExecutions.make(plan, query, source, {}, snapshot, refuseRelations),
     });
   }
 
   /** Lets go of every text, plan and guess that is kept: literals of statements are among them, and traces of rows. */
   forget(): void {
-    this.#statements.clear();
-    this.#plans.clear();
-    this.#writes.clear();
-    this.#sketches.clear();
-    this.#graphs.clear();
+    this.#statementReader.clear();
+    this.#readyPlans.clear();
+    this.#writeStatements.clear();
+    this.#columnSketches.clear();
+    this.#graphCache.clear();
     this.#basisCache.clear();
     this.#catalogue.clear();
     forgetHashed();
@@ -171,12 +172,12 @@ export class Planner implements PlannerDoor {
 
   /** Bytes of the graphs that are kept, the names of their nodes aside. */
   get graphBytes(): number {
-    return this.#graphs.edgeBytes;
+    return this.#graphCache.edgeBytes;
   }
 
   /** Runs that found their plan, and plans that were made. */
   get planCounts(): { readonly found: number; readonly made: number } {
-    return { ...this.#plans.counts };
+    return { ...this.#readyPlans.counts };
   }
 
   query(invocation: Invocation, request: QueryRequest): Promise<Answer> {
@@ -198,7 +199,7 @@ export class Planner implements PlannerDoor {
   readSigma(snapshot: GovernedSnapshot, documents: readonly string[], signal?: AbortSignal): Promise<readonly ParsedSigma[]> {
     const { path } = snapshot.caller;
     return readSigmaRules(documents, {
-      placeholders: (name) => this.#continuous?.lookups.keys(path, name) ?? null,
+      placeholders: (name) => this.#continuousServices?.lookups.keys(path, name) ?? null,
       registered: snapshot
         .rules()
         .flatMap(({ definition, owner }) =>
@@ -213,56 +214,82 @@ export class Planner implements PlannerDoor {
   }
 
   async execute(invocation: Invocation, request: ExecuteRequest): Promise<Executed> {
-    const startedMs = this.#clock.monotonicMs();
-    const { dialect = 'wide', purpose = null, signal, session } = request;
+    const startedMs = this.#plannerClock.monotonicMs();
+    const { dialect = 'wide', purpose = null, signal, session: querySession } = request;
     if (request.write !== undefined) {
-      const { write } = request;
-      return this.#writes.execute(invocation, new WriteSource(write, dialect), write.statement, request, startedMs);
+      const { write: parsedWrite } = request;
+      return this.#writeStatements.execute(
+        invocation,
+        new WriteSource(parsedWrite, dialect),
+        parsedWrite.statement,
+        request,
+        startedMs,
+      );
     }
     const { sql, parameters, time = 'current' } = request;
-    const query = { sql, dialect, purpose, parameters, signal, session, time };
+    const query = { sql, dialect, purpose, parameters, signal, session: querySession, time };
     const source =
-      sql.length > shortText
-        ? await this.#statements.readInTurns(query, () => this.#turns.foreground.yield())
-        : this.#statements.read(query);
+      sql.length > shortStatementMax
+        ? await this.#statementReader.readInTurns(query, () => this.#turns.foreground.yield())
+        : this.#statementReader.read(query);
     const graphWrite = request.graph && source instanceof TextSource ? source.graphWrite() : null;
     if (graphWrite !== null && (request.graph === true || graphWrite.kind === request.graph))
-      return this.#writes.executeGraph(invocation, source, graphWrite, request, startedMs);
-    const statement = this.#writes.statementOf(source);
-    if (statement === null) {
-      const locking = invocation.transaction !== null && /\bFOR\b/i.test(source.template) ? source.parse() : null;
-      if (locking?.kind === 'query' && locking.query.lock)
-        await this.#writes.lock(invocation, source, locking.query, request, time, startedMs);
+      return this.#writeStatements.executeGraph(invocation, source, graphWrite, request, startedMs);
+    const writeStatement = this.#writeStatements.statementOf(source);
+    if (writeStatement === null) {
+      const lockingStatement = invocation.transaction !== null && /\bFOR\b/i.test(source.template) ? source.parse() : null;
+      if (lockingStatement?.kind === 'query' && lockingStatement.query.lock)
+        await this.#writeStatements.lock(invocation, source, lockingStatement.query, request, time, startedMs);
       const series = new SnapshotQueries(invocation, null, (within, each) => this.#query(within, each, { source }));
       return { answer: await series.query(query), written: null };
     }
-    return this.#writes.execute(invocation, source, statement, request, startedMs);
+    return this.#writeStatements.execute(invocation, source, writeStatement, request, startedMs);
   }
 
   async describe(invocation: Invocation, request: DescribeRequest): Promise<Description> {
     const dialect = request.dialect ?? 'spec';
-    const stated = request.parsed === undefined ? (request.parameterTypes ?? []) : [];
-    const lexed = request.parsed === undefined ? lexWithoutValues(request.sql, stated) : null;
-    const source = request.parsed === undefined ? new TextSource(lexed!, dialect) : new QuerySource(request.parsed, dialect);
+    const statedTypes = request.parsed === undefined ? (request.parameterTypes ?? []) : [];
+    const unaskedLexed = request.parsed === undefined ? lexWithoutValues(request.sql, statedTypes) : null;
+    const source =
+      request.parsed === undefined ? new TextSource(unaskedLexed!, dialect) : new QuerySource(request.parsed, dialect);
     invocation.describe({ template: source.guardedTemplate });
-    const write = request.writes && lexed ? this.#writes.statementOf(source) : null;
-    if (write !== null)
-      return this.#writes.describe(invocation, { source, lexed: lexed!, stated, statement: write, purpose: request.purpose });
+    const describedWrite = request.writes && unaskedLexed ? this.#writeStatements.statementOf(source) : null;
+    if (describedWrite !== null)
+      return this.#writeStatements.describe(invocation, {
+        source,
+        lexed: unaskedLexed!,
+        stated: statedTypes,
+        statement: describedWrite,
+        purpose: request.purpose,
+      });
     const statement = source.parse();
     if (statement.kind === 'control')
       throw errorAt('REL_INVALID', 'only a query can be described: this statement runs at once', statement.location);
     const query = queryStatementOf(statement);
     invocation.describe({ ...query.details, ...statedPurpose(query.purposeSlot, source, request) });
     const snapshot = invocation.snapshot('describe');
-    const plan = this.#plans.bindQuestion(query, source, snapshot, null, lexed ? exampleValues(lexed) : source.parameters);
-    invocation.describe({ template: source.template, objectType: plan.objectTypes.join(','), rowCount: 0, costUnits });
-    const open = lexed
-      ? openSlots(lexed, stated)
+    const describedPlan = this.#readyPlans.bindQuestion(
+      query,
+      source,
+      snapshot,
+      null,
+      unaskedLexed ? exampleValues(unaskedLexed) : source.parameters,
+    );
+    invocation.describe({
+      template: source.template,
+      objectType: describedPlan.objectTypes.join(','),
+      rowCount: 0,
+      costUnits: describeCostUnits,
+    });
+    const openParameters = unaskedLexed
+      ? openSlots(unaskedLexed, statedTypes)
       : new Set(source.parameters.flatMap((value, slot) => (value === null ? [slot] : [])));
-    const inferred = inferredTypes(plan, open);
+    const typesInferred = inferredTypes(describedPlan, openParameters);
     return {
-      columns: query.mode === 'run' ? shownColumns(plan, dialect) : planColumns,
-      parameters: lexed ? markerTypes(lexed, stated, inferred) : slotTypes(source.parameters, inferred),
+      columns: query.mode === 'run' ? shownColumns(describedPlan, dialect) : planColumns,
+      parameters: unaskedLexed
+        ? markerTypes(unaskedLexed, statedTypes, typesInferred)
+        : slotTypes(source.parameters, typesInferred),
     };
   }
 
@@ -271,24 +298,24 @@ export class Planner implements PlannerDoor {
     request: QueryRequest,
     own: InternalQuery & { readonly source?: StatementSource } = {},
   ): Promise<Answer> {
-    const startedMs = this.#clock.monotonicMs();
+    const startedMs = this.#plannerClock.monotonicMs();
     const { foreground } = this.#turns;
-    const isLong = request.sql !== undefined && request.sql.length > shortText;
+    const isLong = request.sql !== undefined && request.sql.length > shortStatementMax;
     const source =
       own.source ??
-      (isLong ? await this.#statements.readInTurns(request, () => foreground.yield()) : this.#statements.read(request));
+      (isLong ? await this.#statementReader.readInTurns(request, () => foreground.yield()) : this.#statementReader.read(request));
     invocation.describe({ template: source.guardedTemplate, literals: source.parameters.map(String) });
     if (isLong) await foreground.yield();
-    const known = this.#statements.find(source);
+    const known = this.#statementReader.find(source);
     if (isLong) await foreground.yield();
-    const statement = known ?? this.#statements.parse(source);
-    if ('control' in statement) return this.#control(invocation, request, source, statement.control, startedMs);
+    const statement = known ?? this.#statementReader.parse(source);
+    if ('control' in statement) return this.#runControlStatement(invocation, request, source, statement.control, startedMs);
     invocation.describe(statement.details);
     const called = typesCalled(statement.query, source.parameters);
     if (called.length > 0) invocation.describe({ objectType: called.join(',') });
     invocation.describe(statedPurpose(statement.purposeSlot, source, request));
 
-    if (statement.mode === 'policy') return this.#explainer.policy(invocation, statement.query, source, request, startedMs);
+    if (statement.mode === 'policy') return this.#planExplainer.policy(invocation, statement.query, source, request, startedMs);
 
     if (isLong) await foreground.yield();
     const isKnown = known !== undefined;
@@ -301,11 +328,12 @@ export class Planner implements PlannerDoor {
     const now = invocation.snapshot();
     const { time = 'all', basis, inBackground = false } = request;
     for (;;) {
-      const served = time === 'all' && basis === undefined ? (this.#continuous?.views.serve(statement.query, now) ?? null) : null;
+      const served =
+        time === 'all' && basis === undefined ? (this.#continuousServices?.views.serve(statement.query, now) ?? null) : null;
       const snapshot = served?.snapshot ?? now;
       const ready =
-        this.#plans.find(source, statement, snapshot, served) ??
-        (await this.#plans.make(
+        this.#readyPlans.find(source, statement, snapshot, served) ??
+        (await this.#readyPlans.make(
           source,
           statement,
           snapshot,
@@ -316,14 +344,14 @@ export class Planner implements PlannerDoor {
       const { plan } = ready;
       own.onPlan?.(ready);
       // A short text may still have a long plan, which takes long to build.
-      const isSlow = isLong || (!isKnown && this.#clock.monotonicMs() - startedMs > sliceMs);
+      const isSlow = isLong || (!isKnown && this.#plannerClock.monotonicMs() - startedMs > sliceMs);
       if (source.guardedTemplate !== source.template) invocation.describe({ template: source.template });
       // Subqueries and views read types that FROM does not name.
       if (ready.readsMore) invocation.describe({ objectType: plan.objectTypes.join(',') });
-      const watch = statement.mode === 'analyze' ? new Measurements(plan, this.#clock) : null;
+      const watch = statement.mode === 'analyze' ? new Measurements(plan, this.#plannerClock) : null;
       const execution = this.#execution(pending, plan, snapshot, watch);
       if (isSlow) await this.#turns.foreground.yield();
-      if (statement.mode === 'plan') return this.#explainer.explain(plan, execution, startedMs, { statement, run: null });
+      if (statement.mode === 'plan') return this.#planExplainer.explain(plan, execution, startedMs, { statement, run: null });
 
       const overtaken = snapshot.erasing(plan.objectTypes);
       const { longWork } = execution;
@@ -333,7 +361,7 @@ export class Planner implements PlannerDoor {
       const result = await this.#turns.run({ plan, kernels, execution, signal, isLong: isSlow, startedMs, taker }, inBackground);
       const provenance = plan.withProvenance
         ? await provenanceOf(plan, result.batches, execution, {
-            clock: this.#clock,
+            clock: this.#plannerClock,
             scheduler: this.#turns.schedulerOf(inBackground),
           })
         : null;
@@ -345,8 +373,11 @@ export class Planner implements PlannerDoor {
       const costUnits = unitsOfRun(statement, plan, execution);
       invocation.describe({ rowCount: result.rowCount, costUnits });
       if (watch)
-        return this.#explainer.explain(plan, execution, startedMs, { statement, run: { actualRows: result.rowCount, watch } });
-      const processingTimeMs = this.#clock.monotonicMs() - startedMs;
+        return this.#planExplainer.explain(plan, execution, startedMs, {
+          statement,
+          run: { actualRows: result.rowCount, watch },
+        });
+      const processingTimeMs = this.#plannerClock.monotonicMs() - startedMs;
       return queryAnswer({
         ready,
         statement,
@@ -371,17 +402,17 @@ export class Planner implements PlannerDoor {
       invocation,
       session: request.session,
       snapshot,
-      columnsOf: (view) => this.#viewColumns(view, snapshot),
-      lookupEpoch: this.#continuous?.lookups.epoch ?? 0,
+      columnsOf: (view) => this.#viewColumnsOf(view, snapshot),
+      lookupEpoch: this.#continuousServices?.lookups.epoch ?? 0,
     });
-    return this.#executions.make(plan, statement.query, source, request, snapshot, catalogue, {
+    return this.#planExecutions.make(plan, statement.query, source, request, snapshot, catalogue, {
       watch,
-      longWork: own.isListed === true ? null : longWorkOf(plan, invocation.caller, this.#jobs, this.#clock),
+      longWork: own.isListed === true ? null : longWorkOf(plan, invocation.caller, this.#jobRunner, this.#plannerClock),
       working: own.given ?? noWorking,
     });
   }
 
-  #control(
+  #runControlStatement(
     invocation: QueryInvocation,
     request: QueryRequest,
     source: StatementSource,
@@ -398,23 +429,23 @@ export class Planner implements PlannerDoor {
       invocation: invocation.control(),
       request,
       text: () => source.text(),
-      clock: this.#clock,
+      clock: this.#plannerClock,
       startedMs,
-      continuous: this.#continuous,
+      continuous: this.#continuousServices,
       locationOf: (slot) => source.locationOf(slot),
       query: (within, query) => this.query(within, query),
-      engine: this.#version,
+      engine: this.#engineVersion,
       yieldTurn: () => this.#turns.foreground.yield(),
     });
   }
 
   /** The columns that a reader of the view would get; none of a view that can't be queried. */
-  #viewColumns(view: string, snapshot: GovernedSnapshot): readonly OutputColumn[] {
-    const source = this.#statements.lex(`SELECT * FROM "${view.replaceAll('"', '""')}"`, 'wide');
+  #viewColumnsOf(viewName: string, snapshot: GovernedSnapshot): readonly OutputColumn[] {
+    const source = this.#statementReader.lex(`SELECT * FROM "${viewName.replaceAll('"', '""')}"`, 'wide');
     try {
-      const statement = this.#statements.parse(source);
+      const statement = this.#statementReader.parse(source);
       if ('control' in statement) return [];
-      return shownColumns(this.#plans.bindQuestion(statement, source, snapshot, null, source.parameters), 'wide');
+      return shownColumns(this.#readyPlans.bindQuestion(statement, source, snapshot, null, source.parameters), 'wide');
     } catch (error) {
       if (!(error instanceof ServiceError) || error.code === 'REL_INTERNAL') throw error;
       return [];
@@ -423,9 +454,9 @@ export class Planner implements PlannerDoor {
 }
 
 /** Source: specification, "Tool protocol": a query costs 1. */
-const costUnits = 1;
+const describeCostUnits = 1;
 
-const refuseCatalogue = (): never => {
+const refuseRelations = (): never => {
   throw new AssertionError('rows that are given are joined with no relation');
 };
 

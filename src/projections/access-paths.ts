@@ -15,11 +15,11 @@ export function tenantTypeName(tenant: string, type: string): string {
   return `${JSON.stringify(tenant)}.${JSON.stringify(type)}`;
 }
 
-const qualified = /^("(?:[^"\\]|\\.)*")\.("(?:[^"\\]|\\.)*")$/;
+const qualifiedTypePattern = /^("(?:[^"\\]|\\.)*")\.("(?:[^"\\]|\\.)*")$/;
 
 /** null for a name that is no such one. */
-export function splitTypeName(name: string): { readonly tenant: string; readonly type: string } | null {
-  const [, tenant, type] = qualified.exec(name) ?? [];
+export function splitTypeName(typeName: string): { readonly tenant: string; readonly type: string } | null {
+  const [, tenant, type] = qualifiedTypePattern.exec(typeName) ?? [];
   return tenant === undefined ? null : { tenant: JSON.parse(tenant) as string, type: JSON.parse(type!) as string };
 }
 
@@ -110,19 +110,19 @@ export const pathColumn = '#path';
  */
 export const opColumn = '#op';
 
-const shownPrefix = '#shown ';
+const maskedShownPrefix = '#shown ';
 
 /**
  * Internal column that reads as a masked column is shown: the mask's rendering where a cell is masked, the cell where it is
  * not. Typed like the column. No property can be called so: names that begin with # are reserved.
  */
-export function shownColumn(name: string): string {
-  return shownPrefix + name;
+export function shownColumn(columnName: string): string {
+  return maskedShownPrefix + columnName;
 }
 
 /** The column that an internal one shows; null for every other name. */
-export function shownOf(name: string): string | null {
-  return name.startsWith(shownPrefix) ? name.slice(shownPrefix.length) : null;
+export function shownOf(internalColumn: string): string | null {
+  return internalColumn.startsWith(maskedShownPrefix) ? internalColumn.slice(maskedShownPrefix.length) : null;
 }
 
 /** Organisation paths by code, dense from 0 and append-only. Code 0 is the null path: rows without a tenant. */

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 
-const encoder = new TextEncoder();
+const hashTextEncoder = new TextEncoder();
 
 /** Text t is heap[offsets[t] .. offsets[t+1]]. */
 export interface Texts {
@@ -13,171 +13,174 @@ export interface Texts {
 }
 
 export class CanonicalHash {
-  readonly #hash = createHash('sha256');
-  readonly #buffer: Uint8Array;
-  readonly #view: DataView;
-  #used = 0;
+  readonly #canonicalSha256 = createHash('sha256');
+  readonly #hashBuffer: Uint8Array;
+  readonly #hashView: DataView;
+  #hashBufferUsed = 0;
 
   constructor(bufferBytes = 1 << 16) {
-    this.#buffer = new Uint8Array(bufferBytes);
-    this.#view = new DataView(this.#buffer.buffer);
+    this.#hashBuffer = new Uint8Array(bufferBytes);
+    this.#hashView = new DataView(this.#hashBuffer.buffer);
   }
 
-  byte(value: number): void {
-    this.#reserve(1);
-    this.#buffer[this.#used++] = value;
+  byte(hashedByte: number): void {
+    this.#reserveHashBytes(1);
+    this.#hashBuffer[this.#hashBufferUsed++] = hashedByte;
   }
 
   /** Numbers by their bits; both zeros are one value. */
-  number(value: number): void {
-    this.#reserve(8);
-    this.#view.setFloat64(this.#used, value === 0 ? 0 : value);
-    this.#used += 8;
+  number(hashedNumber: number): void {
+    this.#reserveHashBytes(8);
+    this.#hashView.setFloat64(this.#hashBufferUsed, hashedNumber === 0 ? 0 : hashedNumber);
+    this.#hashBufferUsed += 8;
   }
 
-  i64(value: bigint): void {
-    this.#reserve(8);
-    this.#view.setBigInt64(this.#used, value);
-    this.#used += 8;
+  i64(hashedI64: bigint): void {
+    this.#reserveHashBytes(8);
+    this.#hashView.setBigInt64(this.#hashBufferUsed, hashedI64);
+    this.#hashBufferUsed += 8;
   }
 
   /** values[start..end), each as `number` writes it. */
-  numbers(values: Int32Array | Float32Array | Float64Array, start: number, end: number): void {
-    for (let at = start; at < end; ) {
-      this.#reserve(8);
-      const view = this.#view;
-      const stop = Math.min(end, at + ((this.#buffer.length - this.#used) >> 3));
-      let to = this.#used;
-      for (; at < stop; at++, to += 8) {
-        const value = values[at]!;
-        view.setFloat64(to, value === 0 ? 0 : value);
+  numbers(hashedNumbers: Int32Array | Float32Array | Float64Array, start: number, end: number): void {
+    for (let numberIndex = start; numberIndex < end; ) {
+      this.#reserveHashBytes(8);
+      const hashView = this.#hashView;
+      const hashFillEnd = Math.min(end, numberIndex + ((this.#hashBuffer.length - this.#hashBufferUsed) >> 3));
+      let hashOffset = this.#hashBufferUsed;
+      for (; numberIndex < hashFillEnd; numberIndex++, hashOffset += 8) {
+        const hashedNumber = hashedNumbers[numberIndex]!;
+        hashView.setFloat64(hashOffset, hashedNumber === 0 ? 0 : hashedNumber);
       }
-      this.#used = to;
+      this.#hashBufferUsed = hashOffset;
     }
   }
 
   /** first, first + 1, … */
   sequence(first: number, count: number): void {
-    for (let at = 0; at < count; ) {
-      this.#reserve(8);
-      const view = this.#view;
-      const stop = Math.min(count, at + ((this.#buffer.length - this.#used) >> 3));
-      let to = this.#used;
-      for (; at < stop; at++, to += 8) view.setFloat64(to, first + at);
-      this.#used = to;
+    for (let numberIndex = 0; numberIndex < count; ) {
+      this.#reserveHashBytes(8);
+      const hashView = this.#hashView;
+      const hashFillEnd = Math.min(count, numberIndex + ((this.#hashBuffer.length - this.#hashBufferUsed) >> 3));
+      let hashOffset = this.#hashBufferUsed;
+      for (; numberIndex < hashFillEnd; numberIndex++, hashOffset += 8) hashView.setFloat64(hashOffset, first + numberIndex);
+      this.#hashBufferUsed = hashOffset;
     }
   }
 
-  i64s(values: BigInt64Array, start: number, end: number): void {
-    for (let at = start; at < end; ) {
-      this.#reserve(8);
-      const view = this.#view;
-      const stop = Math.min(end, at + ((this.#buffer.length - this.#used) >> 3));
-      let to = this.#used;
-      for (; at < stop; at++, to += 8) view.setBigInt64(to, values[at]!);
-      this.#used = to;
+  i64s(hashedI64s: BigInt64Array, start: number, end: number): void {
+    for (let i64Index = start; i64Index < end; ) {
+      this.#reserveHashBytes(8);
+      const hashView = this.#hashView;
+      const hashFillEnd = Math.min(end, i64Index + ((this.#hashBuffer.length - this.#hashBufferUsed) >> 3));
+      let hashOffset = this.#hashBufferUsed;
+      for (; i64Index < hashFillEnd; i64Index++, hashOffset += 8) hashView.setBigInt64(hashOffset, hashedI64s[i64Index]!);
+      this.#hashBufferUsed = hashOffset;
     }
   }
 
-  u32(value: number): void {
-    this.#reserve(4);
-    this.#view.setUint32(this.#used, value);
-    this.#used += 4;
+  u32(hashedU32: number): void {
+    this.#reserveHashBytes(4);
+    this.#hashView.setUint32(this.#hashBufferUsed, hashedU32);
+    this.#hashBufferUsed += 4;
   }
 
   /** Hashes source[start..end) as it is: its length must be hashed elsewhere. */
-  raw(source: Uint8Array, start: number, end: number): void {
-    const size = end - start;
-    if (size > this.#buffer.length) {
-      this.#flush();
-      this.#hash.update(source.subarray(start, end));
+  raw(hashedBytes: Uint8Array, start: number, end: number): void {
+    const hashedLength = end - start;
+    if (hashedLength > this.#hashBuffer.length) {
+      this.#flushHashBuffer();
+      this.#canonicalSha256.update(hashedBytes.subarray(start, end));
       return;
     }
-    this.#reserve(size);
-    if (size <= 64) for (let i = 0; i < size; i++) this.#buffer[this.#used + i] = source[start + i]!;
-    else this.#buffer.set(source.subarray(start, end), this.#used);
-    this.#used += size;
+    this.#reserveHashBytes(hashedLength);
+    if (hashedLength <= 64)
+      for (let i = 0; i < hashedLength; i++) this.#hashBuffer[this.#hashBufferUsed + i] = hashedBytes[start + i]!;
+    else this.#hashBuffer.set(hashedBytes.subarray(start, end), this.#hashBufferUsed);
+    this.#hashBufferUsed += hashedLength;
   }
 
-  text(value: string): void {
-    this.bytes(encoder.encode(value));
+  text(hashedText: string): void {
+    this.bytes(hashTextEncoder.encode(hashedText));
   }
 
-  bytes(value: Uint8Array): void {
-    this.range(value, 0, value.length);
+  bytes(hashedBytes: Uint8Array): void {
+    this.range(hashedBytes, 0, hashedBytes.length);
   }
 
   /** How long each of some texts is, as `u32` writes it: those with these codes, or the first `count`. */
   lengths({ offsets }: Texts, codes: Int32Array | null, count: number): void {
-    for (let at = 0; at < count; ) {
-      this.#reserve(4);
-      const view = this.#view;
-      const stop = Math.min(count, at + ((this.#buffer.length - this.#used) >> 2));
-      let to = this.#used;
-      for (; at < stop; at++, to += 4) {
-        const text = codes === null ? at : codes[at]!;
-        view.setUint32(to, offsets[text + 1]! - offsets[text]!);
+    for (let textIndex = 0; textIndex < count; ) {
+      this.#reserveHashBytes(4);
+      const hashView = this.#hashView;
+      const hashFillEnd = Math.min(count, textIndex + ((this.#hashBuffer.length - this.#hashBufferUsed) >> 2));
+      let hashOffset = this.#hashBufferUsed;
+      for (; textIndex < hashFillEnd; textIndex++, hashOffset += 4) {
+        const hashedTextId = codes === null ? textIndex : codes[textIndex]!;
+        hashView.setUint32(hashOffset, offsets[hashedTextId + 1]! - offsets[hashedTextId]!);
       }
-      this.#used = to;
+      this.#hashBufferUsed = hashOffset;
     }
   }
 
   /** The texts with the first `count` codes as they are, one after the other: their lengths must be hashed elsewhere. */
   textsOfCodes({ offsets, heap }: Texts, codes: Int32Array, count: number): void {
-    const source = new DataView(heap.buffer, heap.byteOffset, heap.length);
-    const view = this.#view;
-    const room = this.#buffer.length;
-    let to = this.#used;
+    const heapView = new DataView(heap.buffer, heap.byteOffset, heap.length);
+    const hashView = this.#hashView;
+    const hashBufferBytes = this.#hashBuffer.length;
+    let hashOffset = this.#hashBufferUsed;
     for (let i = 0; i < count; i++) {
-      const from = offsets[codes[i]!]!;
-      const size = offsets[codes[i]! + 1]! - from;
-      if (size > 64 || to + size > room) {
-        this.#used = to;
-        this.raw(heap, from, from + size);
-        to = this.#used;
+      const heapOffset = offsets[codes[i]!]!;
+      const heapTextBytes = offsets[codes[i]! + 1]! - heapOffset;
+      if (heapTextBytes > 64 || hashOffset + heapTextBytes > hashBufferBytes) {
+        this.#hashBufferUsed = hashOffset;
+        this.raw(heap, heapOffset, heapOffset + heapTextBytes);
+        hashOffset = this.#hashBufferUsed;
         continue;
       }
-      if (size < 4) for (let at = 0; at < size; at++) view.setUint8(to + at, source.getUint8(from + at));
+      if (heapTextBytes < 4)
+        for (let textByte = 0; textByte < heapTextBytes; textByte++)
+          hashView.setUint8(hashOffset + textByte, heapView.getUint8(heapOffset + textByte));
       else {
-        for (let at = 0; at < size - 4; at += 4) view.setInt32(to + at, source.getInt32(from + at));
+        for (let at = 0; at < heapTextBytes - 4; at += 4) hashView.setInt32(hashOffset + at, heapView.getInt32(heapOffset + at));
         // The last four may overlap those before them.
-        view.setInt32(to + size - 4, source.getInt32(from + size - 4));
+        hashView.setInt32(hashOffset + heapTextBytes - 4, heapView.getInt32(heapOffset + heapTextBytes - 4));
       }
-      to += size;
+      hashOffset += heapTextBytes;
     }
-    this.#used = to;
+    this.#hashBufferUsed = hashOffset;
   }
 
   /** How long it is, and source[start..end). */
-  range(source: Uint8Array, start: number, end: number): void {
+  range(hashedBytes: Uint8Array, start: number, end: number): void {
     this.number(end - start);
-    this.raw(source, start, end);
+    this.raw(hashedBytes, start, end);
   }
 
   /** A JSON-like value. Keys of objects in codepoint order; bigint, null and absent members hash differently. */
-  value(value: unknown): void {
-    if (value === null || value === undefined) this.byte(0);
-    else if (typeof value === 'boolean') this.byte(value ? 2 : 1);
-    else if (typeof value === 'number') {
+  value(hashedValue: unknown): void {
+    if (hashedValue === null || hashedValue === undefined) this.byte(0);
+    else if (typeof hashedValue === 'boolean') this.byte(hashedValue ? 2 : 1);
+    else if (typeof hashedValue === 'number') {
       this.byte(3);
-      this.number(value);
-    } else if (typeof value === 'bigint') {
+      this.number(hashedValue);
+    } else if (typeof hashedValue === 'bigint') {
       this.byte(4);
-      this.text(value.toString());
-    } else if (typeof value === 'string') {
+      this.text(hashedValue.toString());
+    } else if (typeof hashedValue === 'string') {
       this.byte(5);
-      this.text(value);
-    } else if (Array.isArray(value)) {
+      this.text(hashedValue);
+    } else if (Array.isArray(hashedValue)) {
       this.byte(6);
-      this.number(value.length);
-      for (const item of value) this.value(item);
+      this.number(hashedValue.length);
+      for (const hashedItem of hashedValue) this.value(hashedItem);
     } else {
-      const entries = Object.entries(value).filter(([, member]) => member !== undefined);
-      entries.sort(([a], [b]) => (a < b ? -1 : 1));
+      const hashedMembers = Object.entries(hashedValue).filter(([, hashedMember]) => hashedMember !== undefined);
+      hashedMembers.sort(([a], [b]) => (a < b ? -1 : 1));
       this.byte(7);
-      this.number(entries.length);
-      for (const [key, member] of entries) {
-        this.text(key);
+      this.number(hashedMembers.length);
+      for (const [memberName, member] of hashedMembers) {
+        this.text(memberName);
         this.value(member);
       }
     }
@@ -185,16 +188,16 @@ export class CanonicalHash {
 
   /** Lower-case hex; the hash must not be used afterwards. */
   hex(): string {
-    this.#flush();
-    return this.#hash.digest('hex');
+    this.#flushHashBuffer();
+    return this.#canonicalSha256.digest('hex');
   }
 
-  #reserve(bytes: number): void {
-    if (this.#used + bytes > this.#buffer.length) this.#flush();
+  #reserveHashBytes(neededHashBytes: number): void {
+    if (this.#hashBufferUsed + neededHashBytes > this.#hashBuffer.length) this.#flushHashBuffer();
   }
 
-  #flush(): void {
-    this.#hash.update(this.#buffer.subarray(0, this.#used));
-    this.#used = 0;
+  #flushHashBuffer(): void {
+    this.#canonicalSha256.update(this.#hashBuffer.subarray(0, this.#hashBufferUsed));
+    this.#hashBufferUsed = 0;
   }
 }

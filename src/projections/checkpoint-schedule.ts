@@ -40,30 +40,30 @@ export interface SavedState {
 const AFTER_REMOVAL_MS = 1000;
 
 export class CheckpointSchedule {
-  readonly #options: CheckpointScheduleOptions;
-  readonly #kinds: DerivedKinds;
-  #lastBytes: number;
-  #lastLeaves: number;
-  #running: Promise<CheckpointPosition | null> | null = null;
-  #said = false;
-  #removal = false;
-  readonly #closing = new AbortController();
+  readonly #checkpointOptions: CheckpointScheduleOptions;
+  readonly #derivedKinds: DerivedKinds;
+  #lastCheckpointBytes: number;
+  #lastCheckpointLeaves: number;
+  #runningCheckpoint: Promise<CheckpointPosition | null> | null = null;
+  #hasSaidFailure = false;
+  #isRemovalPending = false;
+  readonly #checkpointClosing = new AbortController();
   /** Longest that one turn took to capture a checkpoint, in milliseconds. */
   #captureMs = 0;
 
   constructor(options: CheckpointScheduleOptions) {
-    this.#options = options;
-    this.#lastBytes = options.last?.bytes ?? 0;
-    this.#lastLeaves = options.last?.leaves ?? 0;
-    const own = (name: RegExp, prefix: string): DerivedKind => ({
+    this.#checkpointOptions = options;
+    this.#lastCheckpointBytes = options.last?.bytes ?? 0;
+    this.#lastCheckpointLeaves = options.last?.leaves ?? 0;
+    const checkpointKind = (name: RegExp, prefix: string): DerivedKind => ({
       prefix,
-      holds: (file) => name.test(this.#running ? file.replace(/\.new$/, '') : file),
-      whenWritten: async () => void (await this.#running),
+      holds: (file) => name.test(this.#runningCheckpoint ? file.replace(/\.new$/, '') : file),
+      whenWritten: async () => void (await this.#runningCheckpoint),
     });
-    this.#kinds = new DerivedKinds([
-      own(/^checkpoint$/, 'checkpoint'),
+    this.#derivedKinds = new DerivedKinds([
+      checkpointKind(/^checkpoint$/, 'checkpoint'),
       // Hashes of the log's tree: they tell nothing of any row, and those of another tree are never read.
-      own(/^tree-\d+-[0-9a-f]{16}$/, 'tree-'),
+      checkpointKind(/^tree-\d+-[0-9a-f]{16}$/, 'tree-'),
       options.store,
       ...(options.kinds ?? []),
     ]);
@@ -75,58 +75,59 @@ export class CheckpointSchedule {
 
   /** Leaves of the newest one. */
   get leaves(): number {
-    return this.#lastLeaves;
+    return this.#lastCheckpointLeaves;
   }
 
   /** The log moved on. */
   look(): void {
-    if (this.#running || this.#closing.signal.aborted) return;
-    if (this.#options.log.status().bytes - this.#lastBytes >= this.#options.bytesBetween) void this.take();
+    if (this.#runningCheckpoint || this.#checkpointClosing.signal.aborted) return;
+    if (this.#checkpointOptions.log.status().bytes - this.#lastCheckpointBytes >= this.#checkpointOptions.bytesBetween)
+      void this.take();
   }
 
   /** Rows were deleted for good and older files still hold them: replaces those files soon. */
   onRemoved(): void {
-    if (this.#removal || this.#closing.signal.aborted) return;
-    this.#removal = true;
-    const { clock } = this.#options;
-    void clock.sleep(AFTER_REMOVAL_MS, this.#closing.signal).then(async () => {
-      await this.#running;
-      this.#removal = false;
-      if (!this.#closing.signal.aborted) await this.take();
+    if (this.#isRemovalPending || this.#checkpointClosing.signal.aborted) return;
+    this.#isRemovalPending = true;
+    const { clock } = this.#checkpointOptions;
+    void clock.sleep(AFTER_REMOVAL_MS, this.#checkpointClosing.signal).then(async () => {
+      await this.#runningCheckpoint;
+      this.#isRemovalPending = false;
+      if (!this.#checkpointClosing.signal.aborted) await this.take();
     });
   }
 
   /** Takes one, or waits for the one that is under way. False when it could not be written. */
   async take(): Promise<boolean> {
-    return (await this.#begin()) !== null;
+    return (await this.#beginCheckpoint()) !== null;
   }
 
   /** Begins one, and resolves in the turn that captures it: of all that was applied by then. Null where it can't be. */
   async capture(): Promise<SavedState | null> {
     // A checkpoint under way may have captured an earlier state.
-    while (this.#running) await this.#running;
-    if (this.#closing.signal.aborted) return null;
-    const { directory } = this.#options.home;
+    while (this.#runningCheckpoint) await this.#runningCheckpoint;
+    if (this.#checkpointClosing.signal.aborted) return null;
+    const { directory } = this.#checkpointOptions.home;
     let leaves: number | null = null;
-    let tell = (): void => undefined;
-    const captured = new Promise<void>((resolve) => (tell = resolve));
-    const taken = this.#begin((of) => {
-      leaves = of;
-      tell();
+    let resolveCaptured = (): void => undefined;
+    const checkpointCaptured = new Promise<void>((resolve) => (resolveCaptured = resolve));
+    const checkpointTaken = this.#beginCheckpoint((capturedLeaves) => {
+      leaves = capturedLeaves;
+      resolveCaptured();
     });
-    await Promise.race([captured, taken]);
+    await Promise.race([checkpointCaptured, checkpointTaken]);
     if (leaves === null) return null;
     const of: number = leaves;
     // Where it could not be saved any more as it was then, a later one is in its place.
-    const written = taken.then((checkpoint) => (checkpoint?.leaves === of ? checkpoint : null));
+    const written = checkpointTaken.then((checkpoint) => (checkpoint?.leaves === of ? checkpoint : null));
     return { leaves, directory, written };
   }
 
-  #begin(onCaptured?: (leaves: number) => void): Promise<CheckpointPosition | null> {
-    this.#running ??= this.#take(onCaptured).finally(() => {
-      this.#running = null;
+  #beginCheckpoint(onCaptured?: (leaves: number) => void): Promise<CheckpointPosition | null> {
+    this.#runningCheckpoint ??= this.#takeCheckpoint(onCaptured).finally(() => {
+      this.#runningCheckpoint = null;
     });
-    return this.#running;
+    return this.#runningCheckpoint;
   }
 
   /**
@@ -134,67 +135,68 @@ export class CheckpointSchedule {
    * wiped before are gone. False when something could not be written.
    */
   async renew(): Promise<boolean> {
-    await this.#running;
-    return (await this.take()) && !this.#options.store.isBehind;
+    await this.#runningCheckpoint;
+    return (await this.take()) && !this.#checkpointOptions.store.isBehind;
   }
 
   /** Names of derived files that no state needs, or of unknown kinds: erased rows may still be in them. */
   async strays(): Promise<readonly string[]> {
-    const seen = await this.#unknown();
-    if (seen.length === 0) return seen;
+    const strayFiles = await this.#unknownFiles();
+    if (strayFiles.length === 0) return strayFiles;
     // A file that was being written or removed during the first look has reached its final state by then.
-    await this.#kinds.whenWritten();
-    const still = new Set(await this.#unknown());
-    return seen.filter((name) => still.has(name));
+    await this.#derivedKinds.whenWritten();
+    const remainingStrays = new Set(await this.#unknownFiles());
+    return strayFiles.filter((name) => remainingStrays.has(name));
   }
 
-  async #unknown(): Promise<readonly string[]> {
-    const { disk, directory } = this.#options.home;
-    return this.#kinds.unknown(await disk.list(directory));
+  async #unknownFiles(): Promise<readonly string[]> {
+    const { disk, directory } = this.#checkpointOptions.home;
+    return this.#derivedKinds.unknown(await disk.list(directory));
   }
 
   /** After the log was closed: the last one, unless nothing happened since. */
   async close(): Promise<void> {
-    this.#closing.abort();
-    await this.#running;
-    if (this.#options.projector.watermark !== this.#lastLeaves) await this.take();
+    this.#checkpointClosing.abort();
+    await this.#runningCheckpoint;
+    if (this.#checkpointOptions.projector.watermark !== this.#lastCheckpointLeaves) await this.take();
   }
 
   /** Ends without another one. */
   async abandon(): Promise<void> {
-    this.#closing.abort();
-    await this.#running;
+    this.#checkpointClosing.abort();
+    await this.#runningCheckpoint;
   }
 
   /**
    * A caller that needs only the capture does not wait for segments to be written, as long as the contents of their files are
    * known.
    */
-  async #take(onCaptured?: (leaves: number) => void): Promise<CheckpointPosition | null> {
-    const { home, projector, store, log, clock, say } = this.#options;
-    const { bytes } = log.status();
+  async #takeCheckpoint(onCaptured?: (leaves: number) => void): Promise<CheckpointPosition | null> {
+    const { home, projector, store, log, clock, say: sayCheckpointFailed } = this.#checkpointOptions;
+    const { bytes: checkpointLogBytes } = log.status();
     // Whether this one succeeds or not, the next is due after as many bytes again.
-    this.#lastBytes = bytes;
+    this.#lastCheckpointBytes = checkpointLogBytes;
     try {
       const filesToCome = onCaptured !== undefined && store.isOnlyNew;
       if (!filesToCome) await store.whenIdle();
-      const began = clock.monotonicMs();
+      const captureBegan = clock.monotonicMs();
       const { generation } = store;
-      const captured = captureCheckpoint(projector, filesToCome);
-      const saved = log.savedState();
-      this.#captureMs = Math.max(this.#captureMs, clock.monotonicMs() - began);
-      onCaptured?.(saved.leaves);
-      await log.durable(saved.leaves);
+      const capturedCheckpoint = captureCheckpoint(projector, filesToCome);
+      const savedLog = log.savedState();
+      this.#captureMs = Math.max(this.#captureMs, clock.monotonicMs() - captureBegan);
+      onCaptured?.(savedLog.leaves);
+      await log.durable(savedLog.leaves);
       if (filesToCome) await store.whenIdle();
-      const checkpoint = await writeCheckpoint(home, captured, saved);
-      this.#lastLeaves = checkpoint.leaves;
-      await store.collect(generation, captured.files);
-      this.#said = false;
+      const checkpoint = await writeCheckpoint(home, capturedCheckpoint, savedLog);
+      this.#lastCheckpointLeaves = checkpoint.leaves;
+      await store.collect(generation, capturedCheckpoint.files);
+      this.#hasSaidFailure = false;
       return checkpoint;
     } catch (error) {
-      if (error instanceof SegmentChangedError) return await this.#take();
-      if (!this.#said) say(`a checkpoint can't be written (${error instanceof Error ? error.message : String(error)})`);
-      this.#said = true;
+      if (error instanceof SegmentChangedError) return await this.#takeCheckpoint();
+      if (!this.#hasSaidFailure)
+        sayCheckpointFailed(`a checkpoint can't be written (${error instanceof Error ? error.message : String(error)})`);
+      this.#hasSaidFailure = true;
       return null;
     }
   }

@@ -42,7 +42,7 @@ interface CapturedProjection {
   readonly sections: Map<string, Uint8Array | (() => Uint8Array)>;
 }
 
-interface Contents {
+interface CheckpointContents {
   readonly format: number;
   readonly leaves: number;
   readonly leafHash: string;
@@ -51,9 +51,9 @@ interface Contents {
   readonly blobs: readonly string[];
 }
 
-const FORMAT = 1;
-const NAME = 'checkpoint';
-const PENDING = '.new';
+const CHECKPOINT_FORMAT = 1;
+const CHECKPOINT_NAME = 'checkpoint';
+const PENDING_SUFFIX = '.new';
 
 /**
  * Captures everything in the calling turn; large parts are serialised later, as they were now. With `filesToCome` the caller
@@ -62,59 +62,65 @@ const PENDING = '.new';
 export function captureCheckpoint(projector: Projector, filesToCome = false): Captured {
   const leaves = projector.watermark;
   const files = new Set<string>();
-  const complete: Promise<void>[] = [];
+  const checkpointsComplete: Promise<void>[] = [];
   const projections = projector.names.map((name): CapturedProjection => {
     assert(projector.watermarkOf(name) === leaves, 'projections are saved at one leaf');
-    const projection = projector.projection(name);
+    const capturedProjection = projector.projection(name);
     const sections: CapturedProjection['sections'] = new Map();
-    complete.push(
-      projection.checkpoint({
+    checkpointsComplete.push(
+      capturedProjection.checkpoint({
         section: (section, bytes) => void sections.set(section, bytes),
         file: (file) => void files.add(file),
         filesToCome,
       }),
     );
-    return { name, format: projection.formatVersion, sections };
+    return { name, format: capturedProjection.formatVersion, sections };
   });
-  return { leaves, projections, files, complete: Promise.all(complete) };
+  return { leaves, projections, files, complete: Promise.all(checkpointsComplete) };
 }
 
 /** Makes it the newest one. Its log entries must be durable by now. */
-export async function writeCheckpoint(home: DerivedHome, captured: Captured, log: SavedLog): Promise<CheckpointPosition> {
-  const { disk, directory, logId } = home;
-  assert(log.leaves === captured.leaves, 'log and projections are saved at one leaf');
-  await captured.complete;
+export async function writeCheckpoint(
+  checkpointHome: DerivedHome,
+  capturedCheckpoint: Captured,
+  savedLog: SavedLog,
+): Promise<CheckpointPosition> {
+  const { disk, directory, logId } = checkpointHome;
+  assert(savedLog.leaves === capturedCheckpoint.leaves, 'log and projections are saved at one leaf');
+  await capturedCheckpoint.complete;
   const blobs: string[] = [];
-  for (const blob of log.blobs) {
-    blobs.push(blob.name);
-    if ((await disk.size(`${directory}/${blob.name}`)) !== undefined) continue;
-    await replace(home, blob.name, (writer) => writer.chunk('bytes', [blob.bytes()]));
+  for (const logBlob of savedLog.blobs) {
+    blobs.push(logBlob.name);
+    if ((await disk.size(`${directory}/${logBlob.name}`)) !== undefined) continue;
+    await replaceCheckpointFile(checkpointHome, logBlob.name, (checkpointWriter) =>
+      checkpointWriter.chunk('bytes', [logBlob.bytes()]),
+    );
   }
-  await replace(home, NAME, async (writer) => {
-    for (const { name, sections } of captured.projections) {
-      for (const [section, bytes] of sections) {
-        await writer.chunk(`${name}/${section}`, [typeof bytes === 'function' ? bytes() : bytes]);
+  await replaceCheckpointFile(checkpointHome, CHECKPOINT_NAME, async (checkpointWriter) => {
+    for (const { name, sections } of capturedCheckpoint.projections) {
+      for (const [section, sectionBytes] of sections) {
+        await checkpointWriter.chunk(`${name}/${section}`, [typeof sectionBytes === 'function' ? sectionBytes() : sectionBytes]);
         // Frees each section once it is written, not when all are.
-        sections.set(section, none);
+        sections.set(section, noSectionBytes);
       }
     }
-    await writer.chunk('log', [log.bytes]);
-    const contents: Contents = {
-      format: FORMAT,
-      leaves: log.leaves,
-      leafHash: log.leafHash,
-      projections: captured.projections.map(({ name, format }) => ({ name, format })),
-      files: [...captured.files],
+    await checkpointWriter.chunk('log', [savedLog.bytes]);
+    const checkpointContents: CheckpointContents = {
+      format: CHECKPOINT_FORMAT,
+      leaves: savedLog.leaves,
+      leafHash: savedLog.leafHash,
+      projections: capturedCheckpoint.projections.map(({ name, format }) => ({ name, format })),
+      files: [...capturedCheckpoint.files],
       blobs,
     };
-    await writer.chunk('contents', [Buffer.from(JSON.stringify(contents))]);
+    await checkpointWriter.chunk('contents', [Buffer.from(JSON.stringify(checkpointContents))]);
   });
-  return { logId, leaves: log.leaves, leafHash: log.leafHash };
+  return { logId, leaves: savedLog.leaves, leafHash: savedLog.leafHash };
 }
 
 /** Never again believed. */
 export async function dropCheckpoint({ disk, directory }: DerivedReader): Promise<void> {
-  if ((await disk.size(`${directory}/${NAME}`)) !== undefined) await disk.unlink(`${directory}/${NAME}`);
+  if ((await disk.size(`${directory}/${CHECKPOINT_NAME}`)) !== undefined) await disk.unlink(`${directory}/${CHECKPOINT_NAME}`);
 }
 
 /** The newest checkpoint, open; undefined where there is none. Throws a DerivedFileError for what is not one. */
@@ -122,35 +128,39 @@ export class Checkpoint {
   readonly position: CheckpointPosition;
   /** All files that it consists of. */
   readonly files: ReadonlySet<string>;
-  readonly #file: DerivedFile;
-  readonly #contents: Contents;
-  readonly #blobs: ReadonlyMap<string, DerivedFile>;
+  readonly #checkpointFile: DerivedFile;
+  readonly #checkpointContents: CheckpointContents;
+  readonly #checkpointBlobs: ReadonlyMap<string, DerivedFile>;
 
-  private constructor(file: DerivedFile, contents: Contents, blobs: ReadonlyMap<string, DerivedFile>) {
-    this.#file = file;
-    this.#contents = contents;
-    this.#blobs = blobs;
-    this.position = { logId: file.logId, leaves: contents.leaves, leafHash: contents.leafHash };
-    this.files = new Set([NAME, ...contents.files, ...contents.blobs]);
+  private constructor(
+    checkpointFile: DerivedFile,
+    checkpointContents: CheckpointContents,
+    checkpointBlobs: ReadonlyMap<string, DerivedFile>,
+  ) {
+    this.#checkpointFile = checkpointFile;
+    this.#checkpointContents = checkpointContents;
+    this.#checkpointBlobs = checkpointBlobs;
+    this.position = { logId: checkpointFile.logId, leaves: checkpointContents.leaves, leafHash: checkpointContents.leafHash };
+    this.files = new Set([CHECKPOINT_NAME, ...checkpointContents.files, ...checkpointContents.blobs]);
   }
 
-  static async open(reader: DerivedReader): Promise<Checkpoint | undefined> {
-    const file = await DerivedFile.open(reader, NAME);
-    if (!file) return undefined;
-    const opened: DerivedFile[] = [file];
+  static async open(derivedReader: DerivedReader): Promise<Checkpoint | undefined> {
+    const checkpointFile = await DerivedFile.open(derivedReader, CHECKPOINT_NAME);
+    if (!checkpointFile) return undefined;
+    const openedFiles: DerivedFile[] = [checkpointFile];
     try {
-      const contents = JSON.parse(Buffer.from(file.readNow('contents')).toString()) as Contents;
-      if (contents.format !== FORMAT) throw new DerivedFileError(NAME, 'it has another format');
-      const blobs = new Map<string, DerivedFile>();
-      for (const name of contents.blobs) {
-        const blob = await DerivedFile.open({ ...reader, logId: file.logId }, name);
-        if (!blob) throw new DerivedFileError(name, 'it is missing');
-        opened.push(blob);
-        blobs.set(name, blob);
+      const checkpointContents = JSON.parse(Buffer.from(checkpointFile.readNow('contents')).toString()) as CheckpointContents;
+      if (checkpointContents.format !== CHECKPOINT_FORMAT) throw new DerivedFileError(CHECKPOINT_NAME, 'it has another format');
+      const checkpointBlobs = new Map<string, DerivedFile>();
+      for (const name of checkpointContents.blobs) {
+        const checkpointBlob = await DerivedFile.open({ ...derivedReader, logId: checkpointFile.logId }, name);
+        if (!checkpointBlob) throw new DerivedFileError(name, 'it is missing');
+        openedFiles.push(checkpointBlob);
+        checkpointBlobs.set(name, checkpointBlob);
       }
-      return new Checkpoint(file, contents, blobs);
+      return new Checkpoint(checkpointFile, checkpointContents, checkpointBlobs);
     } catch (error) {
-      for (const each of opened) await each.close();
+      for (const openedFile of openedFiles) await openedFile.close();
       throw error;
     }
   }
@@ -158,9 +168,9 @@ export class Checkpoint {
   /** The saved log, from which the log continues. */
   get log(): { readonly bytes: Uint8Array; blob(name: string): Uint8Array } {
     return {
-      bytes: this.#file.readNow('log'),
+      bytes: this.#checkpointFile.readNow('log'),
       blob: (name) => {
-        const blob = this.#blobs.get(name);
+        const blob = this.#checkpointBlobs.get(name);
         assert(blob, 'a checkpoint has the blobs that its log names');
         return blob.readNow('bytes');
       },
@@ -172,18 +182,21 @@ export class Checkpoint {
    * (`Projector.behind`), and so are those that rest on them. Throws with all of them reset where it can't be read.
    */
   async restore(projector: Projector): Promise<void> {
-    const { projections, leaves } = this.#contents;
+    const { projections, leaves } = this.#checkpointContents;
     try {
-      const formats = new Map(projections.map(({ name, format }) => [name, format]));
-      const behind = new Set<string>();
+      const savedFormats = new Map(projections.map(({ name, format }) => [name, format]));
+      const projectionsBehind = new Set<string>();
       for (const name of projector.names) {
         const { formatVersion, restsOn = [] } = projector.projection(name);
-        if (formats.get(name) !== formatVersion || restsOn.some((other) => behind.has(other))) {
-          behind.add(name);
+        if (
+          savedFormats.get(name) !== formatVersion ||
+          restsOn.some((underlyingProjection) => projectionsBehind.has(underlyingProjection))
+        ) {
+          projectionsBehind.add(name);
           projector.leaveBehind(name);
           continue;
         }
-        await projector.projection(name).restore(this.#sections(name));
+        await projector.projection(name).restore(this.#savedSections(name));
         projector.markRestored(name, leaves);
       }
     } catch (error) {
@@ -194,18 +207,18 @@ export class Checkpoint {
 
   /** Closes the state; the blobs of old proofs stay readable. */
   async closeState(): Promise<void> {
-    await this.#file.close();
+    await this.#checkpointFile.close();
   }
 
   async closeBlobs(): Promise<void> {
-    for (const blob of this.#blobs.values()) await blob.close();
+    for (const checkpointBlob of this.#checkpointBlobs.values()) await checkpointBlob.close();
   }
 
-  #sections(projection: string): CheckpointReader {
+  #savedSections(projection: string): CheckpointReader {
     return {
       section: (section) => {
         const chunk = `${projection}/${section}`;
-        return this.#file.has(chunk) ? this.#file.readNow(chunk) : undefined;
+        return this.#checkpointFile.has(chunk) ? this.#checkpointFile.readNow(chunk) : undefined;
       },
     };
   }
@@ -217,39 +230,43 @@ export class Checkpoint {
  */
 export async function removeStrays(
   { disk, directory }: DerivedReader,
-  isKept: (name: string) => boolean,
-  say: (line: string) => void,
+  isKept: (strayFile: string) => boolean,
+  sayNotRemoved: (line: string) => void,
 ): Promise<void> {
-  for (const name of await disk.list(directory)) {
-    if (isKept(name)) continue;
+  for (const strayFile of await disk.list(directory)) {
+    if (isKept(strayFile)) continue;
     try {
-      await disk.unlink(`${directory}/${name}`);
+      await disk.unlink(`${directory}/${strayFile}`);
     } catch (error) {
       if (!(error instanceof Error && 'code' in error)) throw error;
-      say(
-        `${directory}/${name} is no file of the store and can't be removed; erasures get no certificate until it is moved elsewhere`,
+      sayNotRemoved(
+        `${directory}/${strayFile} is no file of the store and can't be removed; erasures get no certificate until it is moved elsewhere`,
       );
     }
   }
 }
 
-const none = new Uint8Array(0);
+const noSectionBytes = new Uint8Array(0);
 
 /** Writes a file beside its place, durable in every byte, and then gives it its name. */
-async function replace(home: DerivedHome, name: string, write: (writer: DerivedFileWriter) => Promise<void>): Promise<void> {
-  const { disk, directory } = home;
-  const pending = `${directory}/${name}${PENDING}`;
-  if ((await disk.size(pending)) !== undefined) await disk.unlink(pending);
-  const writer = await DerivedFileWriter.create(home, name, `${name}${PENDING}`);
+async function replaceCheckpointFile(
+  checkpointHome: DerivedHome,
+  replacedFile: string,
+  writeChunks: (checkpointWriter: DerivedFileWriter) => Promise<void>,
+): Promise<void> {
+  const { disk, directory } = checkpointHome;
+  const pendingFile = `${directory}/${replacedFile}${PENDING_SUFFIX}`;
+  if ((await disk.size(pendingFile)) !== undefined) await disk.unlink(pendingFile);
+  const checkpointWriter = await DerivedFileWriter.create(checkpointHome, replacedFile, `${replacedFile}${PENDING_SUFFIX}`);
   try {
-    await write(writer);
-    await (await writer.finish()).close();
+    await writeChunks(checkpointWriter);
+    await (await checkpointWriter.finish()).close();
   } catch (error) {
-    await writer.abandon();
+    await checkpointWriter.abandon();
     throw error;
   }
   // The names of what it rests on are durable before its own is.
   await disk.syncDirectory(directory);
-  await disk.rename(pending, `${directory}/${name}`);
+  await disk.rename(pendingFile, `${directory}/${replacedFile}`);
   await disk.syncDirectory(directory);
 }

@@ -74,16 +74,16 @@ export interface CurrentState {
   readonly own?: readonly [CatalogReader, TenantRows];
 }
 
-type Decide<K extends CommandKind> = (
+type CommandDecider<K extends CommandKind> = (
   command: Extract<Command, { kind: K }>,
   state: CurrentState,
   context: DecideContext,
   next: NextPosition,
 ) => Decision;
 
-const deciders: { readonly [K in CommandKind]: Decide<K> } = {
+const commandDeciders: { readonly [K in CommandKind]: CommandDecider<K> } = {
   'put-rows': (command, state, context, next) => {
-    const [catalog, rows] = onBranch(state, context);
+    const [catalog, rows] = catalogAndRowsOn(state, context);
     const type = catalog.type(command.type);
     refuseViewsMade(command, catalog, state, context);
     const decideRows = (): Decision => decidePut(command, catalog, rows, context, next);
@@ -92,85 +92,100 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
     const hidesKeys = type !== undefined && subjectProperty(type) !== null;
     return decideOnce(receipt, state.receipts, hidesKeys, decideRows, context, next);
   },
-  'delete-rows': (command, state, context, next) => decideDelete(command, ...onBranch(state, context), context, next),
+  'delete-rows': (command, state, context, next) => decideDelete(command, ...catalogAndRowsOn(state, context), context, next),
   batch: (command, state, context, next) => {
-    const [catalog, rows] = onBranch(state, context);
+    const [catalog, rows] = catalogAndRowsOn(state, context);
     for (const step of command.steps) if (step.kind === 'put-rows') refuseViewsMade(step, catalog, state, context);
     return decideMultiTypeBatch(command, catalog, rows, context, next);
   },
   'remove-rows': (command, state, context, next) => {
-    const [catalog, rows] = onBranch(state, context);
+    const [catalog, rows] = catalogAndRowsOn(state, context);
     const sealing = sourceSealing({ catalog, rows, path: context.entry.path, removed: state.removedKeys }, context);
     return decideRemove(command, catalog, rows, { holds: holds(state), sealing }, context, next);
   },
   'register-type': (command, state, context, next) => {
     refuseNameOfView(command.name, ...viewsOf(state, context));
-    return decideRegister(command, ...onBranch(state, context), context, next);
+    return decideRegister(command, ...catalogAndRowsOn(state, context), context, next);
   },
-  'evolve-type': (command, state, context, next) => decideEvolve(command, ...onBranch(state, context), context, next),
+  'evolve-type': (command, state, context, next) => decideEvolve(command, ...catalogAndRowsOn(state, context), context, next),
   'migrate-types': (command, state, context, next) => {
     for (const { kind, name } of command.steps) if (kind === 'register-type') refuseNameOfView(name, ...viewsOf(state, context));
-    return decideMigrate(command, ...onBranch(state, context), context, next);
+    return decideMigrate(command, ...catalogAndRowsOn(state, context), context, next);
   },
-  'mint-token': (command, { directory }, context, next) => decideMint(command, directory, onMain(context), next),
-  'rotate-token': (command, { directory }, context, next) => decideRotate(command, directory, onMain(context), next),
-  'revoke-token': (command, { directory }, context, next) => decideRevoke(command, directory, onMain(context), next),
+  'mint-token': (command, { directory }, context, next) => decideMint(command, directory, contextOnMain(context), next),
+  'rotate-token': (command, { directory }, context, next) => decideRotate(command, directory, contextOnMain(context), next),
+  'revoke-token': (command, { directory }, context, next) => decideRevoke(command, directory, contextOnMain(context), next),
   'fork-branch': (command, { branches }, context, next) => decideFork(command, branches, context, next),
   'delete-branch': (command, { branches, retention }, context, next) =>
     decideDeleteBranch(command, branches, (fork) => retention.heldOn(fork), context, next),
-  'create-view': (command, state, context, next) => decideCreateView(command, ...viewsOn(state, context), context, next),
-  'drop-view': (command, state, context, next) => decideDropView(command, viewsOn(state, context)[1], context, next),
+  'create-view': (command, state, context, next) =>
+    decideCreateView(command, ...catalogAndViewsOn(state, context), context, next),
+  'drop-view': (command, state, context, next) => decideDropView(command, catalogAndViewsOn(state, context)[1], context, next),
   'link-exhibit': (command, state, context, next) => decideLink(command, state, context, next),
-  'put-policy': (command, { policies }, context, next) => decidePutPolicy(command, policies, onMain(context), next),
-  'delete-policy': (command, { policies }, context, next) => decideDeletePolicy(command, policies, onMain(context), next),
-  'create-tenant': (command, { tenants }, context, next) => decideCreateTenant(command, tenants, onMain(context), next),
-  'change-tenant': (command, { tenants }, context, next) => decideChangeTenant(command, tenants, onMain(context), next),
-  'suspend-tenant': (command, { tenants }, context, next) => decideSuspend(command, tenants, onMain(context), next),
-  'reactivate-tenant': (command, { tenants }, context, next) => decideReactivate(command, tenants, onMain(context), next),
+  'put-policy': (command, { policies }, context, next) => decidePutPolicy(command, policies, contextOnMain(context), next),
+  'delete-policy': (command, { policies }, context, next) => decideDeletePolicy(command, policies, contextOnMain(context), next),
+  'create-tenant': (command, { tenants }, context, next) => decideCreateTenant(command, tenants, contextOnMain(context), next),
+  'change-tenant': (command, { tenants }, context, next) => decideChangeTenant(command, tenants, contextOnMain(context), next),
+  'suspend-tenant': (command, { tenants }, context, next) => decideSuspend(command, tenants, contextOnMain(context), next),
+  'reactivate-tenant': (command, { tenants }, context, next) => decideReactivate(command, tenants, contextOnMain(context), next),
   'delete-tenant': (command, { tenants, directory, retention }, context, next) =>
-    decideDeleteTenant(command, tenants, directory, retention.heldUnder(command.id), onMain(context), next),
-  'purge-tenant': (command, state, context, next) => decidePurge(command, state, holds(state), onMain(context), next),
-  'propose-agreement': (command, { tenants }, context, next) => decidePropose(command, tenants, onMain(context), next),
-  'move-agreement': (command, { tenants }, context, next) => decideMove(command, tenants, onMain(context), next),
-  'change-agreement': (command, { tenants }, context, next) => decideChange(command, tenants, onMain(context), next),
+    decideDeleteTenant(command, tenants, directory, retention.heldUnder(command.id), contextOnMain(context), next),
+  'purge-tenant': (command, state, context, next) => decidePurge(command, state, holds(state), contextOnMain(context), next),
+  'propose-agreement': (command, { tenants }, context, next) => decidePropose(command, tenants, contextOnMain(context), next),
+  'move-agreement': (command, { tenants }, context, next) => decideMove(command, tenants, contextOnMain(context), next),
+  'change-agreement': (command, { tenants }, context, next) => decideChange(command, tenants, contextOnMain(context), next),
   'schedule-retention': (command, state, context, next) =>
-    decideKeep(command, state.retention, ...onBranch(state, context), context, next),
-  'hold-row': (command, state, context, next) => decideKeep(command, state.retention, ...onBranch(state, context), context, next),
+    decideKeep(command, state.retention, ...catalogAndRowsOn(state, context), context, next),
+  'hold-row': (command, state, context, next) =>
+    decideKeep(command, state.retention, ...catalogAndRowsOn(state, context), context, next),
   'release-retention': (command, state, context, next) => decideRelease(command, state, context, next),
   'expire-retention': (command, state, context, next) => decideExpire(command, state, holds(state), context, next),
-  'intend-erasure': (command, state, context, next) => decideIntend(command, state.erasures, holds(state), onMain(context), next),
+  'intend-erasure': (command, state, context, next) =>
+    decideIntend(command, state.erasures, holds(state), contextOnMain(context), next),
   'embed-rows': (command, state, context, next) => {
     const { branch, path } = command;
-    const own = onBranch(state, { ...context, entry: { ...context.entry, branch, path } });
+    const own = catalogAndRowsOn(state, { ...context, entry: { ...context.entry, branch, path } });
     return decideEmbed(command, ...own, context, next);
   },
   'judge-identities': (command, state, context, next) => {
     const since = state.tenants.sinceOf(context.entry.tenant)?.position ?? 0;
-    const judgements = state.judgements.judgementsOn(branchOf(state, context)).filter(({ position }) => position >= since);
-    return decideJudge(command, judgements, ...onBranch(state, context), context, next);
+    const judgements = state.judgements.judgementsOn(branchIdOf(state, context)).filter(({ position }) => position >= since);
+    return decideJudge(command, judgements, ...catalogAndRowsOn(state, context), context, next);
   },
   'put-rule': (command, state, context, next) => decidePutRule(command, rulesOn(state, context), context, next),
   'end-rule': (command, state, context, next) => decideEndRule(command, rulesOn(state, context), context, next),
   'put-job': (command, { jobs }, context, next) => decidePutJob(command, jobs, context, next),
   'change-job': (command, { jobs }, context, next) => decideChangeJob(command, jobs, context, next),
   'record-run': (command, state, context, next) =>
-    decideRun(command, state.jobs, (alerts) => decideAlerts(alerts, ...onBranch(state, context), context, next), context, next),
-  'complete-erasure': (command, { erasures }, context, next) => decideComplete(command, erasures, onMain(context), next),
+    decideRun(
+      command,
+      state.jobs,
+      (alerts) => decideAlerts(alerts, ...catalogAndRowsOn(state, context), context, next),
+      context,
+      next,
+    ),
+  'complete-erasure': (command, { erasures }, context, next) => decideComplete(command, erasures, contextOnMain(context), next),
 };
 
 /** The type of alerts comes with the first of them. */
 function decideAlerts(
-  alerts: PutRows,
+  alertRows: PutRows,
   catalog: CatalogReader,
   rows: TenantRows,
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  const name = alerts.type;
-  if (catalog.type(name) !== undefined || (name !== alertType && name !== otherAlertType))
-    return decidePut(alerts, catalog, rows, context, next);
-  const register = { kind: 'register-type', name, properties: alertProperties, primaryKey: null, graphTriggers: [] } as const;
-  const { drafts } = decideRegister(register, catalog, rows, context, next);
+  const alertTypeName = alertRows.type;
+  if (catalog.type(alertTypeName) !== undefined || (alertTypeName !== alertType && alertTypeName !== otherAlertType))
+    return decidePut(alertRows, catalog, rows, context, next);
+  const registerAlerts = {
+    kind: 'register-type',
+    name: alertTypeName,
+    properties: alertProperties,
+    primaryKey: null,
+    graphTriggers: [],
+  } as const;
+  const { drafts } = decideRegister(registerAlerts, catalog, rows, context, next);
   const draftedTypes = new DraftedTypes(catalog);
   let { position, time } = next;
   for (const { body } of drafts) {
@@ -178,60 +193,60 @@ function decideAlerts(
     position += positionsOf(body);
     time += BigInt(positionsOf(body));
   }
-  const put = decidePut(alerts, draftedTypes, rows, context, { position, time });
-  return { ...put, drafts: [...drafts, ...put.drafts] };
+  const alertsDecision = decidePut(alertRows, draftedTypes, rows, context, { position, time });
+  return { ...alertsDecision, drafts: [...drafts, ...alertsDecision.drafts] };
 }
 
 /** A type that comes with its first row, and one that comes with its first edge, take no name of a view. */
 function refuseViewsMade(command: PutRows, catalog: CatalogReader, state: CurrentState, context: DecideContext): void {
-  const type = catalog.type(command.type);
-  const linkTypes = (type?.graphTriggers ?? [])
+  const writtenType = catalog.type(command.type);
+  const linkTypes = (writtenType?.graphTriggers ?? [])
     .map(({ linkType }) => linkType)
-    .filter((name) => catalog.type(name) === undefined);
-  if (type === undefined && command.createType) linkTypes.push(command.type);
+    .filter((createdTypeName) => catalog.type(createdTypeName) === undefined);
+  if (writtenType === undefined && command.createType) linkTypes.push(command.type);
   for (const name of linkTypes) refuseNameOfView(name, ...viewsOf(state, context));
 }
 
 /** Types and rows of the branch and the tenant that the command is on. */
-function onBranch(state: CurrentState, context: DecideContext): [CatalogReader, TenantRows] {
+function catalogAndRowsOn(state: CurrentState, context: DecideContext): [CatalogReader, TenantRows] {
   if (state.own) return [...state.own];
-  const of = rowsOf(state.catalog, branchOf(state, context), tenantOf(context.entry.path));
-  return [of.catalog, state.rows.tenantRows(of)];
+  const branchRows = rowsOf(state.catalog, branchIdOf(state, context), tenantOf(context.entry.path));
+  return [branchRows.catalog, state.rows.tenantRows(branchRows)];
 }
 
-function viewsOn(state: CurrentState, context: DecideContext): [CatalogReader, readonly ViewRecord[]] {
-  const branch = branchOf(state, context);
+function catalogAndViewsOn(state: CurrentState, context: DecideContext): [CatalogReader, readonly ViewRecord[]] {
+  const branch = branchIdOf(state, context);
   return [state.catalog.catalogOn(branch, tenantOf(context.entry.path)), viewsOf(state, context)[0]];
 }
 
 /** Views left by an earlier tenant of the same id do not belong to this one. */
 function viewsOf(state: CurrentState, context: DecideContext): [readonly ViewRecord[], DecideContext] {
-  const since = state.tenants.sinceOf(context.entry.tenant)?.position ?? 0;
-  return [state.views.viewsOn(branchOf(state, context)).filter(({ position }) => position >= since), context];
+  const tenantSince = state.tenants.sinceOf(context.entry.tenant)?.position ?? 0;
+  return [state.views.viewsOn(branchIdOf(state, context)).filter(({ position }) => position >= tenantSince), context];
 }
 
 /** Rules left by an earlier tenant of the same id do not belong to this one. */
 function rulesOn(state: CurrentState, context: DecideContext): readonly RuleRecord[] {
-  const since = state.tenants.sinceOf(context.entry.tenant)?.position ?? 0;
-  return state.rules.rulesOn(branchOf(state, context)).filter(({ position }) => position >= since);
+  const tenantSince = state.tenants.sinceOf(context.entry.tenant)?.position ?? 0;
+  return state.rules.rulesOn(branchIdOf(state, context)).filter(({ position }) => position >= tenantSince);
 }
 
 /** Throws REL_NOT_FOUND when the command's branch is none that its tenant can name. */
-function branchOf({ branches }: CurrentState, { entry }: DecideContext): number {
-  const branch = branches.idOf(entry.branch, entry.tenant);
-  if (branch === undefined) throw unknownBranch(entry.branch);
-  return branch;
+function branchIdOf({ branches }: CurrentState, { entry }: DecideContext): number {
+  const branchId = branches.idOf(entry.branch, entry.tenant);
+  if (branchId === undefined) throw unknownBranch(entry.branch);
+  return branchId;
 }
 
 /** Tokens, policies and tenants never fork: a branch can't keep alive what was revoked. */
-function onMain(context: DecideContext): DecideContext {
+function contextOnMain(context: DecideContext): DecideContext {
   return { ...context, entry: { ...context.entry, branch: mainBranch } };
 }
 
 /** Pure: nothing changes until the drafts are appended and applied. Throws the ServiceError that refuses a command. */
 export function decide(command: Command, state: CurrentState, context: DecideContext, next: NextPosition): Decision {
-  const decider = deciders[command.kind] as Decide<CommandKind>;
-  return decider(command, state, context, next);
+  const commandDecider = commandDeciders[command.kind] as CommandDecider<CommandKind>;
+  return commandDecider(command, state, context, next);
 }
 
 /**
@@ -244,7 +259,7 @@ export function* decideInSteps(
   context: DecideContext,
   next: NextPosition,
 ): Generator<undefined, Decision> {
-  const [catalog, rows] = onBranch(state, context);
+  const [catalog, rows] = catalogAndRowsOn(state, context);
   if (command.kind === 'delete-rows') return yield* deleteSteps(command, catalog, rows, context, next);
   refuseViewsMade(command, catalog, state, context);
   return yield* putSteps(command, catalog, rows, context, next);

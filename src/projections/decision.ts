@@ -90,19 +90,19 @@ export const outcomeLimits = { errorsListed: 1000, idsListed: 1000 } as const;
 
 /** A command about one thing by name: a type or a token. */
 export function decideOne(kind: Outcome['kind'], id: string, drafts: readonly EntryDraft[], next: NextPosition): Decision {
-  const changed = drafts.length > 0;
+  const hasDrafts = drafts.length > 0;
   return {
     drafts,
     outcome: {
       kind,
-      accepted: changed ? 1 : 0,
+      accepted: hasDrafts ? 1 : 0,
       rejected: 0,
       errors: [],
       ids: [id],
       idsTruncated: false,
-      systemFrom: changed ? next.time : 0n,
-      systemFromLast: changed ? next.time : 0n,
-      changed,
+      systemFrom: hasDrafts ? next.time : 0n,
+      systemFromLast: hasDrafts ? next.time : 0n,
+      changed: hasDrafts,
     },
   };
 }

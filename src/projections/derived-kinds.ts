@@ -15,20 +15,23 @@ export interface DerivedKind {
 }
 
 export class DerivedKinds {
-  readonly #kinds: readonly DerivedKind[];
+  readonly #derivedKinds: readonly DerivedKind[];
 
-  constructor(kinds: readonly DerivedKind[]) {
-    const alike = kinds.some((a) => kinds.some((b) => a !== b && a.prefix.startsWith(b.prefix)));
-    assert(!alike, 'kinds of derived files have names of their own');
-    this.#kinds = kinds;
+  constructor(derivedKinds: readonly DerivedKind[]) {
+    const areAlikeNamed = derivedKinds.some((a) => derivedKinds.some((b) => a !== b && a.prefix.startsWith(b.prefix)));
+    assert(!areAlikeNamed, 'kinds of derived files have names of their own');
+    this.#derivedKinds = derivedKinds;
   }
 
   /** The names among these, in the directory of derived files, that no state needs. */
-  unknown(names: readonly string[]): readonly string[] {
-    return names.filter((name) => !this.#kinds.some((kind) => name.startsWith(kind.prefix) && kind.holds(name)));
+  unknown(fileNames: readonly string[]): readonly string[] {
+    return fileNames.filter(
+      (fileName) =>
+        !this.#derivedKinds.some((derivedKind) => fileName.startsWith(derivedKind.prefix) && derivedKind.holds(fileName)),
+    );
   }
 
   async whenWritten(): Promise<void> {
-    for (const kind of this.#kinds) await kind.whenWritten();
+    for (const derivedKind of this.#derivedKinds) await derivedKind.whenWritten();
   }
 }

@@ -59,18 +59,18 @@ export class Projections extends StoreWideProjections {
   readonly jobs: Jobs;
   readonly views: Views;
   readonly projector: Projector;
-  readonly #options: ProjectionsOptions;
+  readonly #projectionsOptions: ProjectionsOptions;
   /** By organisation path, how often rows of it or below were removed for good in this process. */
-  readonly #removals = new Map<string | null, number>();
+  readonly #removalsByPath = new Map<string | null, number>();
 
-  constructor(options: ProjectionsOptions) {
+  constructor(projectionsOptions: ProjectionsOptions) {
     super();
-    this.#options = options;
-    const open = textOpener(options.textKeys);
-    this.rules = new Rules(open);
-    this.jobs = new Jobs(open);
-    this.views = new Views(open);
-    this.rows = new Rows(this.timeline, { ...options.rows, bytesBeside: () => this.embeddings.bytes });
+    this.#projectionsOptions = projectionsOptions;
+    const openStoredText = textOpener(projectionsOptions.textKeys);
+    this.rules = new Rules(openStoredText);
+    this.jobs = new Jobs(openStoredText);
+    this.views = new Views(openStoredText);
+    this.rows = new Rows(this.timeline, { ...projectionsOptions.rows, bytesBeside: () => this.embeddings.bytes });
     // Rows turn positions into times, so the timeline stands before them.
     this.projector = new Projector([
       this.temporal,
@@ -95,7 +95,7 @@ export class Projections extends StoreWideProjections {
       this.openEntries,
       // Redactions ask it of what is removed, so it stands behind them.
       this.embeddings,
-      ...(options.more ?? []),
+      ...(projectionsOptions.more ?? []),
     ]);
   }
 
@@ -103,19 +103,24 @@ export class Projections extends StoreWideProjections {
     this.projector.apply(entry);
     const { body } = entry;
     // After a redaction the list of log files is another one than a checkpoint of before knows, and it is of no use.
-    const dated = body.kind === 'removal' || body.kind === 'redaction' || (body.kind === 'erasure' && body.change === 'intended');
-    if (dated) this.#options.onRemoval?.();
-    for (const path of pathsRemoved(entry)) this.#removals.set(path, (this.#removals.get(path) ?? 0) + 1);
+    const isDatedRemoval =
+      body.kind === 'removal' || body.kind === 'redaction' || (body.kind === 'erasure' && body.change === 'intended');
+    if (isDatedRemoval) this.#projectionsOptions.onRemoval?.();
+    for (const removedPath of removedPathsOf(entry))
+      this.#removalsByPath.set(removedPath, (this.#removalsByPath.get(removedPath) ?? 0) + 1);
   }
 
   /** Rises when rows of a path or below it are removed for good, on any branch; removals elsewhere do not show. */
   removals(path: string | null): number {
-    return (this.#removals.get(path) ?? 0) + (path === null ? 0 : (this.#removals.get(purgedPath(tenantOf(path)!)) ?? 0));
+    return (
+      (this.#removalsByPath.get(path) ?? 0) +
+      (path === null ? 0 : (this.#removalsByPath.get(purgedTenantPath(tenantOf(path)!)) ?? 0))
+    );
   }
 
   /** A private fork that never reaches the log. Throws REL_NOT_FOUND for a name that means no branch to the tenant. */
   privately(basis: Basis, branch: string, tenant: string | null): TransactionBranch {
-    return new TransactionBranch(this, this.#options, branch, tenant, basis);
+    return new TransactionBranch(this, this.#projectionsOptions, branch, tenant, basis);
   }
 
   /** Throws REL_NOT_FOUND for a name that means no branch to the tenant. */
@@ -126,16 +131,16 @@ export class Projections extends StoreWideProjections {
   /** The rows that a snapshot at this instant read, under the column types of then. */
   snapshotOf(instant: bigint, branch: string, tenant: string | null): AccessPaths {
     const position = this.timeline.positionAfter(instant);
-    const paths = this.snapshot({ position, instant }, branch, tenant);
-    const then = this.catalogHistory.catalogAt(paths.branchId, position, tenant);
-    if (then === undefined) throw new ServiceError('REL_NOT_FOUND', `no branch ${JSON.stringify(branch)} at that instant`);
+    const accessPaths = this.snapshot({ position, instant }, branch, tenant);
+    const catalogThen = this.catalogHistory.catalogAt(accessPaths.branchId, position, tenant);
+    if (catalogThen === undefined) throw new ServiceError('REL_NOT_FOUND', `no branch ${JSON.stringify(branch)} at that instant`);
     const storedType = (type: string, column: string): ColumnType | undefined =>
-      paths.branchId === 0
+      accessPaths.branchId === 0
         ? this.rows.table(tenant, type)?.columnTypes().get(column)?.type
         : // On a branch columns read as it declares them now, whatever they rest as.
-          this.catalog.catalogOn(paths.branchId, tenant).type(type)?.properties[column]?.type;
-    const rows = this.rows.reader(rowsOf(this.catalog, paths.branchId, tenant), position, then);
-    return { ...paths, catalog: then, rows: new EarlierTypeRows(rows, then, storedType) };
+          this.catalog.catalogOn(accessPaths.branchId, tenant).type(type)?.properties[column]?.type;
+    const earlierRows = this.rows.reader(rowsOf(this.catalog, accessPaths.branchId, tenant), position, catalogThen);
+    return { ...accessPaths, catalog: catalogThen, rows: new EarlierTypeRows(earlierRows, catalogThen, storedType) };
   }
 
   /** Schedules and holds on the row of a key, as it stands on the branch and in the path; undefined where there is no such row. */
@@ -159,10 +164,10 @@ export class Projections extends StoreWideProjections {
     { branch, path }: { readonly branch: string; readonly path: string | null },
     refused: Parameters<typeof heldRows>[3],
   ): readonly HeldRow[] {
-    const fork = this.branches.idOf(branch, tenantOf(path));
-    if (fork === undefined) return [];
+    const branchFork = this.branches.idOf(branch, tenantOf(path));
+    if (branchFork === undefined) return [];
     const isUnder = (of: string | null): boolean => of === path || (path !== null && of !== null && of.startsWith(`${path}/`));
-    return heldRows(type, fork, this, refused).filter((held) => isUnder(held.path));
+    return heldRows(type, branchFork, this, refused).filter((heldRow) => isUnder(heldRow.path));
   }
 
   /** See `Rows.keysWithin`: without it, the first to write to a large store that was only just opened would stop all others. */
@@ -176,13 +181,13 @@ export class Projections extends StoreWideProjections {
     tenant: string | null,
     position: number,
   ): (type: string, path: string | null, key: string) => boolean {
-    const fork = this.branches.idOf(branch, tenant);
-    if (fork === undefined) throw unknownBranch(branch);
-    return this.rows.tenantRows(rowsOf(this.catalog, fork, tenant)).writtenSince(position);
+    const branchFork = this.branches.idOf(branch, tenant);
+    if (branchFork === undefined) throw unknownBranch(branch);
+    return this.rows.tenantRows(rowsOf(this.catalog, branchFork, tenant)).writtenSince(position);
   }
 
   /**
-   * Pure: nothing changes until the drafts are appended at `next` and applied. Throws what refuses the command. `keys` are used for rows
+   * Pure: nothing changes until the drafts are appended at `next` and applied. Throws what refuses the command. `reservedKeys` are used for rows
    * that bring none, before any that are made.
    */
   decide(
@@ -190,12 +195,12 @@ export class Projections extends StoreWideProjections {
     context: EntryContext,
     next: NextPosition,
     checks: WriteChecks = {},
-    keys: readonly string[] = [],
+    reservedKeys: readonly string[] = [],
   ): Decision {
-    const { newKey, tokensMax } = this.#options;
-    let used = 0;
-    const nextKey = (): string => keys[used++] ?? newKey();
-    return decide(command, this, decideContext(context, { newKey: nextKey, tokensMax }, checks), next);
+    const { newKey, tokensMax } = this.#projectionsOptions;
+    let usedKeyCount = 0;
+    const nextRowKey = (): string => reservedKeys[usedKeyCount++] ?? newKey();
+    return decide(command, this, decideContext(context, { newKey: nextRowKey, tokensMax }, checks), next);
   }
 
   /** See `decideInSteps`. */
@@ -205,7 +210,7 @@ export class Projections extends StoreWideProjections {
     next: NextPosition,
     checks: WriteChecks,
   ): Generator<undefined, Decision> {
-    return decideInSteps(command, this, decideContext(context, this.#options, checks), next);
+    return decideInSteps(command, this, decideContext(context, this.#projectionsOptions, checks), next);
   }
 
   digests(): Readonly<Record<string, string>> {
@@ -214,20 +219,21 @@ export class Projections extends StoreWideProjections {
 }
 
 /** Each with those above it. */
-function pathsRemoved({ body, context }: CommittedEntry): ReadonlySet<string | null> {
-  const paths = new Set<string | null>();
-  const add = (path: string | null): void => {
-    paths.add(path);
+function removedPathsOf({ body, context }: CommittedEntry): ReadonlySet<string | null> {
+  const removedPaths = new Set<string | null>();
+  const addPathAndParents = (path: string | null): void => {
+    removedPaths.add(path);
     const parent = path?.lastIndexOf('/') ?? -1;
-    if (parent >= 0) add(path!.slice(0, parent));
+    if (parent >= 0) addPathAndParents(path!.slice(0, parent));
   };
-  if (body.kind === 'removal') add(context.path);
-  if (body.kind === 'erasure') for (const { paths: of } of body.versions) for (const path of of) add(path);
-  if (body.kind === 'tenant' && body.change === 'purged') paths.add(purgedPath(body.tenant.id));
-  return paths;
+  if (body.kind === 'removal') addPathAndParents(context.path);
+  if (body.kind === 'erasure')
+    for (const { paths: erasedPaths } of body.versions) for (const path of erasedPaths) addPathAndParents(path);
+  if (body.kind === 'tenant' && body.change === 'purged') removedPaths.add(purgedTenantPath(body.tenant.id));
+  return removedPaths;
 }
 
 /** No path: a control character can't occur in one. */
-function purgedPath(tenant: string): string {
+function purgedTenantPath(tenant: string): string {
   return `\0${tenant}`;
 }

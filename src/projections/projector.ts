@@ -8,7 +8,7 @@ import type { LogStore } from '../log/log-store.ts';
 import type { StartWorker } from '../log/threads/workers.ts';
 import type { Projection } from './projection.ts';
 
-interface Watched {
+interface WatchedProjection {
   readonly projection: Projection;
   watermark: number;
   /** It stands at the first leaf while others were restored: entries pass it by until it is rebuilt. */
@@ -16,65 +16,66 @@ interface Watched {
 }
 
 export class Projector {
-  readonly #watched: readonly Watched[];
-  #waiting: { readonly leaves: number; readonly resolve: () => void }[] = [];
+  readonly #watchedProjections: readonly WatchedProjection[];
+  #watermarkWaiters: { readonly leaves: number; readonly resolve: () => void }[] = [];
 
   /** In the order in which each entry reaches them: one that reads another stands after it. */
-  constructor(projections: readonly Projection[]) {
-    this.#watched = projections.map((projection) => ({ projection, watermark: 0, behind: false }));
-    assert(new Set(projections.map(({ name }) => name)).size === projections.length, 'projections have different names');
+  constructor(projected: readonly Projection[]) {
+    this.#watchedProjections = projected.map((projection) => ({ projection, watermark: 0, behind: false }));
+    assert(new Set(projected.map(({ name }) => name)).size === projected.length, 'projections have different names');
   }
 
   get names(): readonly string[] {
-    return this.#watched.map(({ projection }) => projection.name);
+    return this.#watchedProjections.map(({ projection }) => projection.name);
   }
 
   /** Leaves that every projection has applied. */
   get watermark(): number {
-    return Math.min(...this.#watched.map(({ watermark }) => watermark));
+    return Math.min(...this.#watchedProjections.map(({ watermark }) => watermark));
   }
 
   watermarkOf(name: string): number {
-    return this.#find(name).watermark;
+    return this.#findWatched(name).watermark;
   }
 
   /** Names of projections that no saved state holds as they are now, and that must be rebuilt before anything is read. */
   get behind(): readonly string[] {
-    return this.#watched.filter(({ behind }) => behind).map(({ projection }) => projection.name);
+    return this.#watchedProjections.filter(({ behind }) => behind).map(({ projection }) => projection.name);
   }
 
   /** Projections that have applied this leaf already, after a restore, are passed over, and so are those that are behind. */
-  apply(entry: CommittedEntry): void {
-    for (const watched of this.#watched) if (!watched.behind) this.#applyTo(watched, entry);
-    this.#wake();
+  apply(projectedEntry: CommittedEntry): void {
+    for (const watchedProjection of this.#watchedProjections)
+      if (!watchedProjection.behind) this.#applyToProjection(watchedProjection, projectedEntry);
+    this.#wakeWatermarkWaiters();
   }
 
-  /** Resolves once every projection has applied the first `leaves` leaves. */
-  async until(leaves: number): Promise<void> {
-    if (this.watermark >= leaves) return;
-    await new Promise<void>((resolve) => this.#waiting.push({ leaves, resolve }));
+  /** Resolves once every projection has applied the first `awaitedLeaves` leaves. */
+  async until(awaitedLeaves: number): Promise<void> {
+    if (this.watermark >= awaitedLeaves) return;
+    await new Promise<void>((resolve) => this.#watermarkWaiters.push({ leaves: awaitedLeaves, resolve }));
   }
 
   /** After a restore: the projection stands where its checkpoint was taken. */
   markRestored(name: string, watermark: number): void {
-    this.#find(name).watermark = watermark;
+    this.#findWatched(name).watermark = watermark;
   }
 
   /** After a restore of others: until `rebuild` names it, the projection is as if nothing had been applied. */
   leaveBehind(name: string): void {
-    const watched = this.#find(name);
-    watched.projection.reset();
-    watched.watermark = 0;
-    watched.behind = true;
+    const lateProjection = this.#findWatched(name);
+    lateProjection.projection.reset();
+    lateProjection.watermark = 0;
+    lateProjection.behind = true;
   }
 
   /** All of them are as if nothing had been applied. */
   reset(): void {
-    for (const watched of this.#watched) this.#forget(watched);
+    for (const watchedProjection of this.#watchedProjections) this.#forgetProjection(watchedProjection);
   }
 
   projection(name: string): Projection {
-    return this.#find(name).projection;
+    return this.#findWatched(name).projection;
   }
 
   /**
@@ -82,14 +83,14 @@ export class Projector {
    * log must not move on until this resolves, or the caller applies the rest afterwards.
    */
   async rebuild(
-    names: readonly string[],
-    entries: AsyncIterable<CommittedEntry>,
+    rebuiltNames: readonly string[],
+    replayedEntries: AsyncIterable<CommittedEntry>,
     onEntry?: (leaf: number) => void,
   ): Promise<void> {
-    for (const name of names) this.#forget(this.#find(name));
-    for await (const entry of entries) {
-      this.apply(entry);
-      onEntry?.(entry.leaf);
+    for (const rebuiltName of rebuiltNames) this.#forgetProjection(this.#findWatched(rebuiltName));
+    for await (const replayedEntry of replayedEntries) {
+      this.apply(replayedEntry);
+      onEntry?.(replayedEntry.leaf);
     }
   }
 
@@ -98,61 +99,64 @@ export class Projector {
     log: Pick<LogStore, 'read' | 'status'> & { durable(leaves: number): Promise<void> },
     onEntry: (leaf: number) => void | Promise<void> = () => undefined,
   ): Promise<void> {
-    const late = this.#watched.filter(({ behind }) => behind);
-    if (late.length === 0) return;
-    for (let next = 0; next < log.status().leaves; ) {
+    const lateProjections = this.#watchedProjections.filter(({ behind }) => behind);
+    if (lateProjections.length === 0) return;
+    for (let nextLeaf = 0; nextLeaf < log.status().leaves; ) {
       // Readers never see an entry that was placed but not yet written.
       await log.durable(log.status().leaves);
-      for await (const entry of log.read(next)) {
-        for (const watched of late) this.#applyTo(watched, entry);
-        next = entry.leaf + 1;
-        await onEntry(entry.leaf);
+      for await (const missedEntry of log.read(nextLeaf)) {
+        for (const lateProjection of lateProjections) this.#applyToProjection(lateProjection, missedEntry);
+        nextLeaf = missedEntry.leaf + 1;
+        await onEntry(missedEntry.leaf);
       }
     }
-    for (const watched of late) watched.behind = false;
-    this.#wake();
+    for (const watched of lateProjections) watched.behind = false;
+    this.#wakeWatermarkWaiters();
   }
 
   digests(): Readonly<Record<string, string>> {
-    return Object.fromEntries(this.#watched.map(({ projection }) => [projection.name, projection.digest()]));
+    return Object.fromEntries(this.#watchedProjections.map(({ projection }) => [projection.name, projection.digest()]));
   }
 
   /** The same, with workers' help. Nothing may be applied before it resolves. */
   async digestsBeside(startWorker: StartWorker): Promise<Readonly<Record<string, string>>> {
-    const digests: Record<string, string> = {};
-    for (const { projection } of this.#watched) {
-      digests[projection.name] = (await projection.digestBeside?.(startWorker)) ?? projection.digest();
+    const projectionDigests: Record<string, string> = {};
+    for (const { projection } of this.#watchedProjections) {
+      projectionDigests[projection.name] = (await projection.digestBeside?.(startWorker)) ?? projection.digest();
     }
-    return digests;
+    return projectionDigests;
   }
 
-  #applyTo(watched: Watched, entry: CommittedEntry): void {
-    if (entry.leaf < watched.watermark) return;
-    const { projection } = watched;
-    assert(entry.leaf === watched.watermark, `${projection.name} applies leaf ${watched.watermark} next, not ${entry.leaf}`);
-    if (isWhole(entry)) projection.apply(entry);
-    else for (const part of splitParts(entry)) projection.apply(part);
-    watched.watermark = entry.leaf + 1;
+  #applyToProjection(watchedProjection: WatchedProjection, projectedEntry: CommittedEntry): void {
+    if (projectedEntry.leaf < watchedProjection.watermark) return;
+    const { projection } = watchedProjection;
+    assert(
+      projectedEntry.leaf === watchedProjection.watermark,
+      `${projection.name} applies leaf ${watchedProjection.watermark} next, not ${projectedEntry.leaf}`,
+    );
+    if (isWhole(projectedEntry)) projection.apply(projectedEntry);
+    else for (const entryPart of splitParts(projectedEntry)) projection.apply(entryPart);
+    watchedProjection.watermark = projectedEntry.leaf + 1;
   }
 
-  #forget(watched: Watched): void {
-    watched.projection.reset();
-    watched.watermark = 0;
-    watched.behind = false;
+  #forgetProjection(watchedProjection: WatchedProjection): void {
+    watchedProjection.projection.reset();
+    watchedProjection.watermark = 0;
+    watchedProjection.behind = false;
   }
 
-  #find(name: string): Watched {
-    const watched = this.#watched.find(({ projection }) => projection.name === name);
-    assert(watched, `no projection ${name}`);
-    return watched;
+  #findWatched(projectionName: string): WatchedProjection {
+    const watchedProjection = this.#watchedProjections.find(({ projection }) => projection.name === projectionName);
+    assert(watchedProjection, `no projection ${projectionName}`);
+    return watchedProjection;
   }
 
-  #wake(): void {
-    if (this.#waiting.length === 0) return;
+  #wakeWatermarkWaiters(): void {
+    if (this.#watermarkWaiters.length === 0) return;
     const { watermark } = this;
-    const ready = this.#waiting.filter(({ leaves }) => leaves <= watermark);
-    if (ready.length === 0) return;
-    this.#waiting = this.#waiting.filter(({ leaves }) => leaves > watermark);
-    for (const { resolve } of ready) resolve();
+    const readyWaiters = this.#watermarkWaiters.filter(({ leaves }) => leaves <= watermark);
+    if (readyWaiters.length === 0) return;
+    this.#watermarkWaiters = this.#watermarkWaiters.filter(({ leaves }) => leaves > watermark);
+    for (const { resolve: resolveWaiter } of readyWaiters) resolveWaiter();
   }
 }

@@ -19,39 +19,39 @@ export type SealText = (text: string) => string;
 /** Null: erased. */
 export type OpenText = (stored: string) => string | null;
 
-type Members = Readonly<Record<string, Json>>;
+type DefinitionMembers = Readonly<Record<string, Json>>;
 
 export interface Definition {
-  readonly members: Members;
+  readonly members: DefinitionMembers;
   /** Only the members outside of the seal are left. */
   readonly isErased: boolean;
 }
 
-export function sealedContent(outside: Members, sealed: Members, seal: SealText): string {
-  return canonicalJson({ ...outside, v: 2, sealed: seal(canonicalJson(sealed)) });
+export function sealedContent(outsideMembers: DefinitionMembers, sealedMembers: DefinitionMembers, sealText: SealText): string {
+  return canonicalJson({ ...outsideMembers, v: 2, sealed: sealText(canonicalJson(sealedMembers)) });
 }
 
 /** For what says nothing that anybody wrote. */
-export function plainContent(members: Members): string {
+export function plainContent(members: DefinitionMembers): string {
   return canonicalJson({ ...members, v: 1 });
 }
 
 /** Null: the content was dropped, or has the form of another release. */
-export function definitionIn({ content }: OpenBody, open: OpenText): Definition | null {
+export function definitionIn({ content }: OpenBody, openSealedText: OpenText): Definition | null {
   if (typeof content !== 'string' || content === '') return null;
-  const members = membersOf(content);
-  if (members?.['v'] === 1) return { members, isErased: false };
-  const stored = sealedIn(members);
-  if (members === null || stored === null) return null;
-  const text = open(stored);
-  return text === null
-    ? { members, isErased: true }
-    : { members: { ...members, ...(JSON.parse(text) as Members) }, isErased: false };
+  const definitionMembers = definitionMembersOf(content);
+  if (definitionMembers?.['v'] === 1) return { members: definitionMembers, isErased: false };
+  const sealedText = sealedTextOfMembers(definitionMembers);
+  if (definitionMembers === null || sealedText === null) return null;
+  const openedText = openSealedText(sealedText);
+  return openedText === null
+    ? { members: definitionMembers, isErased: true }
+    : { members: { ...definitionMembers, ...(JSON.parse(openedText) as DefinitionMembers) }, isErased: false };
 }
 
 /** The sealed text in the content of an entry of an open kind; null: it has none. */
 export function sealedTextIn({ content }: OpenBody): string | null {
-  return typeof content === 'string' && content !== '' ? sealedIn(membersOf(content)) : null;
+  return typeof content === 'string' && content !== '' ? sealedTextOfMembers(definitionMembersOf(content)) : null;
 }
 
 /** Ids of the keys that texts of an entry rest under, and that cover nothing else. */
@@ -62,19 +62,21 @@ export function textKeysOf(body: EntryBody): readonly string[] {
 }
 
 /** Opens texts by these keys. Without keys only texts of earlier releases can be read: all that a checkpoint or a test may need. */
-export function textOpener(keys: Pick<SubjectKeys, 'opening'> | undefined): OpenText {
-  return (stored) => {
-    if (!isSealedText(stored)) return stored;
-    assert(keys, 'sealed definitions are read where their keys are');
-    return openText(stored, keys);
+export function textOpener(subjectKeys: Pick<SubjectKeys, 'opening'> | undefined): OpenText {
+  return (storedText) => {
+    if (!isSealedText(storedText)) return storedText;
+    assert(subjectKeys, 'sealed definitions are read where their keys are');
+    return openText(storedText, subjectKeys);
   };
 }
 
-function membersOf(content: string): Members | null {
-  const value = JSON.parse(content) as Json;
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Members) : null;
+function definitionMembersOf(definitionContent: string): DefinitionMembers | null {
+  const parsedContent = JSON.parse(definitionContent) as Json;
+  return typeof parsedContent === 'object' && parsedContent !== null && !Array.isArray(parsedContent)
+    ? (parsedContent as DefinitionMembers)
+    : null;
 }
 
-function sealedIn(members: Members | null): string | null {
+function sealedTextOfMembers(members: DefinitionMembers | null): string | null {
   return members?.['v'] === 2 && typeof members['sealed'] === 'string' ? members['sealed'] : null;
 }

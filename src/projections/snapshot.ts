@@ -51,14 +51,14 @@ export function takeSnapshot(
       rows: rows.reader({ branch: branchId, tenant: owner, catalog: types }, basis.position),
     };
   };
-  const own = pathsOf(tenant);
-  // Written out: one is taken for every question, and to spread `own` takes as long as all the rest.
+  const ownPaths = pathsOf(tenant);
+  // Written out: one is taken for every question, and to spread `ownPaths` takes as long as all the rest.
   return {
     tenant,
-    catalog: own.catalog,
-    protection: own.protection,
-    protectionEpoch: own.protectionEpoch,
-    rows: own.rows,
+    catalog: ownPaths.catalog,
+    protection: ownPaths.protection,
+    protectionEpoch: ownPaths.protectionEpoch,
+    rows: ownPaths.rows,
     pathsOf,
     branch,
     branchId,

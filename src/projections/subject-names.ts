@@ -6,42 +6,51 @@ export type NameTest = Pick<SubjectNames, 'areIn'>;
 
 export class SubjectNames {
   /** Spellings by the first units that they have: a text is gone through once, however many there are. */
-  readonly #byBeginning = new Map<string, string[]>();
-  readonly #short: readonly string[];
+  readonly #spellingsByStart = new Map<string, string[]>();
+  readonly #shortSpellings: readonly string[];
 
   constructor(names: readonly string[]) {
-    const short: string[] = [];
+    const shortSpellings: string[] = [];
     for (const spelling of new Set(names.flatMap(spellingsOf))) {
-      if (spelling.length < BEGINNING) short.push(spelling);
+      if (spelling.length < SPELLING_START_LENGTH) shortSpellings.push(spelling);
       else {
-        const beginning = spelling.slice(0, BEGINNING);
-        const known = this.#byBeginning.get(beginning);
-        if (known) known.push(spelling);
-        else this.#byBeginning.set(beginning, [spelling]);
+        const spellingStart = spelling.slice(0, SPELLING_START_LENGTH);
+        const spellingsOfStart = this.#spellingsByStart.get(spellingStart);
+        if (spellingsOfStart) spellingsOfStart.push(spelling);
+        else this.#spellingsByStart.set(spellingStart, [spelling]);
       }
     }
-    this.#short = short.filter((spelling) => spelling !== '');
+    this.#shortSpellings = shortSpellings.filter((spelling) => spelling !== '');
   }
 
-  areIn(text: string): boolean {
-    if (this.#short.some((spelling) => hasWord(text, spelling))) return true;
-    for (let at = 0; at + BEGINNING <= text.length; at++) {
-      const known = this.#byBeginning.get(text.slice(at, at + BEGINNING));
-      if (known?.some((spelling) => text.startsWith(spelling, at) && isWord(text, spelling, at))) return true;
+  areIn(searchedText: string): boolean {
+    if (this.#shortSpellings.some((spelling) => hasWord(searchedText, spelling))) return true;
+    for (let textOffset = 0; textOffset + SPELLING_START_LENGTH <= searchedText.length; textOffset++) {
+      const spellingsOfStart = this.#spellingsByStart.get(searchedText.slice(textOffset, textOffset + SPELLING_START_LENGTH));
+      if (
+        spellingsOfStart?.some(
+          (spelling) => searchedText.startsWith(spelling, textOffset) && isWholeWord(searchedText, spelling, textOffset),
+        )
+      )
+        return true;
     }
     return false;
   }
 }
 
-const BEGINNING = 3;
+const SPELLING_START_LENGTH = 3;
 /** SQL and JSON spell such a name in one way only. */
-const plain = /^[^'"\\\p{C}]*$/u;
+const plainNamePattern = /^[^'"\\\p{C}]*$/u;
 
 /** As it is, as SQL quotes it, and as JSON spells both. */
-export function spellingsOf(name: string): readonly string[] {
-  if (plain.test(name)) return [name];
-  const quoted = name.replaceAll("'", "''");
-  return [name, quoted, ...[name, quoted].map((each) => JSON.stringify(each).slice(1, -1))];
+export function spellingsOf(subjectName: string): readonly string[] {
+  if (plainNamePattern.test(subjectName)) return [subjectName];
+  const sqlQuotedName = subjectName.replaceAll("'", "''");
+  return [
+    subjectName,
+    sqlQuotedName,
+    ...[subjectName, sqlQuotedName].map((nameSpelling) => JSON.stringify(nameSpelling).slice(1, -1)),
+  ];
 }
 
 const wordBefore = /[\p{L}\p{N}_]$/u;
@@ -49,14 +58,15 @@ const wordAfter = /^[\p{L}\p{N}_]/u;
 
 /** The text repeats the word, not inside a longer one. */
 export function hasWord(text: string, word: string): boolean {
-  for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) if (isWord(text, word, at)) return true;
+  for (let wordStart = text.indexOf(word); wordStart >= 0; wordStart = text.indexOf(word, wordStart + 1))
+    if (isWholeWord(text, word, wordStart)) return true;
   return false;
 }
 
 /** True when the word there is not part of a longer one. */
-function isWord(text: string, word: string, at: number): boolean {
-  const end = at + word.length;
-  const joinedBefore = wordAfter.test(word) && wordBefore.test(text.slice(Math.max(0, at - 2), at));
-  const joinedAfter = wordBefore.test(word) && wordAfter.test(text.slice(end, end + 2));
+function isWholeWord(searchedText: string, word: string, wordStart: number): boolean {
+  const wordEnd = wordStart + word.length;
+  const joinedBefore = wordAfter.test(word) && wordBefore.test(searchedText.slice(Math.max(0, wordStart - 2), wordStart));
+  const joinedAfter = wordBefore.test(word) && wordAfter.test(searchedText.slice(wordEnd, wordEnd + 2));
   return !joinedBefore && !joinedAfter;
 }

@@ -13,44 +13,44 @@ import { type Decision, decideContext, type WriteChecks } from './decision.ts';
 import type { TransactionRows } from './rows/tables/transaction-rows.ts';
 
 export class TransactionBranch {
-  readonly #state: CurrentState;
-  readonly #options: { readonly tokensMax: number; newKey(): string };
-  readonly #catalog: DraftedTypes;
-  readonly #rows: TransactionRows;
-  readonly #tenant: string | null;
-  #next: NextPosition;
-  #leaf = 0;
+  readonly #committedState: CurrentState;
+  readonly #transactionOptions: { readonly tokensMax: number; newKey(): string };
+  readonly #draftedTypes: DraftedTypes;
+  readonly #transactionRows: TransactionRows;
+  readonly #transactionTenant: string | null;
+  #nextProvisional: NextPosition;
+  #provisionalLeaf = 0;
 
   /** Throws REL_NOT_FOUND for a name that means no branch to the tenant. */
   constructor(
-    state: CurrentState,
-    options: { readonly tokensMax: number; newKey(): string },
+    committedState: CurrentState,
+    transactionOptions: { readonly tokensMax: number; newKey(): string },
     branch: string,
     tenant: string | null,
     { position, instant }: Basis,
   ) {
-    const fork = state.branches.idOf(branch, tenant);
-    if (fork === undefined) throw unknownBranch(branch);
-    this.#state = state;
-    this.#options = options;
-    this.#tenant = tenant;
-    this.#catalog = new DraftedTypes(state.catalog.catalogOn(fork, tenant));
-    this.#rows = state.rows.privately({ branch: fork, tenant }, position);
-    this.#next = { position, time: instant + 1n };
+    const branchFork = committedState.branches.idOf(branch, tenant);
+    if (branchFork === undefined) throw unknownBranch(branch);
+    this.#committedState = committedState;
+    this.#transactionOptions = transactionOptions;
+    this.#transactionTenant = tenant;
+    this.#draftedTypes = new DraftedTypes(committedState.catalog.catalogOn(branchFork, tenant));
+    this.#transactionRows = committedState.rows.privately({ branch: branchFork, tenant }, position);
+    this.#nextProvisional = { position, time: instant + 1n };
   }
 
   /** Where what is decided next begins. */
   get next(): NextPosition {
-    return this.#next;
+    return this.#nextProvisional;
   }
 
   get bytes(): number {
-    return this.#rows.bytes;
+    return this.#transactionRows.bytes;
   }
 
   /**
    * Decides on the state of this branch, and applies the result, unless this is the last use of the branch (`isLast`). An error
-   * refuses the command and leaves the branch unchanged. `keys` are used for rows that bring none, before any that are made;
+   * refuses the command and leaves the branch unchanged. `reservedKeys` are used for rows that bring none, before any that are made;
    * those that were used are returned.
    */
   write(
@@ -58,25 +58,30 @@ export class TransactionBranch {
     entry: EntryContext,
     {
       checks,
-      keys = [],
-      before,
+      keys: reservedKeys = [],
+      before: beforeApply,
       isLast = false,
     }: { checks: WriteChecks; keys?: readonly string[]; before?: (decision: Decision) => void; isLast?: boolean },
   ): { readonly decision: Decision; readonly keys: readonly string[] } {
-    const used: string[] = [];
+    const usedRowKeys: string[] = [];
     const newKey = (): string => {
-      const key = keys[used.length] ?? this.#options.newKey();
-      used.push(key);
+      const key = reservedKeys[usedRowKeys.length] ?? this.#transactionOptions.newKey();
+      usedRowKeys.push(key);
       return key;
     };
-    const { tokensMax } = this.#options;
-    const decision = decide(command, this.#deciding(), decideContext(entry, { newKey, tokensMax }, checks), this.#next);
-    before?.(decision);
+    const { tokensMax } = this.#transactionOptions;
+    const decision = decide(
+      command,
+      this.#stateToDecideOn(),
+      decideContext(entry, { newKey, tokensMax }, checks),
+      this.#nextProvisional,
+    );
+    beforeApply?.(decision);
     if (!isLast) this.take(decision.drafts);
-    return { decision, keys: used };
+    return { decision, keys: usedRowKeys };
   }
 
-  #deciding(): CurrentState {
+  #stateToDecideOn(): CurrentState {
     const {
       branches,
       catalog,
@@ -93,8 +98,8 @@ export class TransactionBranch {
       rules,
       tenants,
       views,
-    } = this.#state;
-    const own = [this.#catalog, this.#rows.tenantRows(this.#catalog)] as const;
+    } = this.#committedState;
+    const transactionRows = [this.#draftedTypes, this.#transactionRows.tenantRows(this.#draftedTypes)] as const;
     return {
       branches,
       catalog,
@@ -111,29 +116,36 @@ export class TransactionBranch {
       rules,
       tenants,
       views,
-      own,
+      own: transactionRows,
     };
   }
 
   /** Applies drafts decided here, or on another fork of the same basis in the same state. */
   take(drafts: readonly EntryDraft[]): void {
     for (const { context, body } of drafts) {
-      const { position, time } = this.#next;
-      const positions = positionsOf(body);
+      const { position, time } = this.#nextProvisional;
+      const positionCount = positionsOf(body);
       // Written field by field, in the order of the log's own: a spread makes another hidden class each time, which slows every
       // reader.
-      const entry: CommittedEntry = { context, body, leaf: this.#leaf++, position, positions, time };
-      if (body.kind === 'type') this.#catalog.add(body.definition);
-      this.#rows.apply(entry);
-      this.#next = { position: position + positions, time: time + BigInt(positions) };
+      const provisionalEntry: CommittedEntry = {
+        context,
+        body,
+        leaf: this.#provisionalLeaf++,
+        position,
+        positions: positionCount,
+        time,
+      };
+      if (body.kind === 'type') this.#draftedTypes.add(body.definition);
+      this.#transactionRows.apply(provisionalEntry);
+      this.#nextProvisional = { position: position + positionCount, time: time + BigInt(positionCount) };
     }
   }
 
   /** The snapshot of the basis, with what was written here. */
   pathsOver(paths: AccessPaths): AccessPaths {
-    const { position, time } = this.#next;
-    const [catalog, tenant] = [this.#catalog, this.#tenant];
-    const rows = this.#rows.reader(catalog, position);
+    const { position, time } = this.#nextProvisional;
+    const [catalog, tenant] = [this.#draftedTypes, this.#transactionTenant];
+    const rows = this.#transactionRows.reader(catalog, position);
     // Written out, as `takeSnapshot` is.
     return {
       tenant: paths.tenant,

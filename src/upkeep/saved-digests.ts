@@ -23,46 +23,53 @@ export interface SavedStateRequest {
 }
 
 /** Columns in memory at a time: a digest goes through them once. */
-const COLUMN_BYTES = 64 << 20;
+const DIGEST_COLUMN_BYTES = 64 << 20;
 
 /** Rejects with a DerivedFileError for files that are not what they must be, and when another checkpoint has taken the place. */
-export async function digestsOfSaved(request: SavedStateRequest, disk: Disk): Promise<Readonly<Record<string, string>>> {
-  const { directory, checkpointPosition, dataKeys, tokensMax } = request;
-  const keys = new Map(dataKeys);
-  const open = (id: number): KeyObject => {
-    const key = keys.get(id);
-    if (!key) throw new ServiceError('REL_STORAGE', `data key ${id} is not there`);
-    return key;
+export async function digestsOfSaved(
+  savedStateRequest: SavedStateRequest,
+  disk: Disk,
+): Promise<Readonly<Record<string, string>>> {
+  const { directory, checkpointPosition, dataKeys, tokensMax } = savedStateRequest;
+  const openedDataKeys = new Map(dataKeys);
+  const openDataKey = (id: number): KeyObject => {
+    const dataKey = openedDataKeys.get(id);
+    if (!dataKey) throw new ServiceError('REL_STORAGE', `data key ${id} is not there`);
+    return dataKey;
   };
-  const reader: DerivedReader = { disk, keyring: { open }, directory, logId: checkpointPosition.logId };
-  const columns = new ColumnStore({
-    budgetBytes: COLUMN_BYTES,
+  const savedStateReader: DerivedReader = { disk, keyring: { open: openDataKey }, directory, logId: checkpointPosition.logId };
+  const digestColumns = new ColumnStore({
+    budgetBytes: DIGEST_COLUMN_BYTES,
     hydrateMax: 1,
     compactMax: 1,
     say: () => undefined,
     defer: (task) => void setImmediate(task),
   });
-  columns.readFrom(reader);
+  digestColumns.readFrom(savedStateReader);
   const newKey = (): string => {
     throw new ServiceError('REL_INTERNAL', 'a saved state takes no rows');
   };
-  const saved = new Projections({ newKey, tokensMax, more: [new AuditProjection()], rows: { store: columns } });
+  const savedProjections = new Projections({ newKey, tokensMax, more: [new AuditProjection()], rows: { store: digestColumns } });
   try {
-    await restoreSaved(reader, checkpointPosition, saved);
-    return saved.digests();
+    await restoreSavedState(savedStateReader, checkpointPosition, savedProjections);
+    return savedProjections.digests();
   } finally {
-    await columns.close();
+    await digestColumns.close();
   }
 }
 
-async function restoreSaved(reader: DerivedReader, wanted: CheckpointPosition, saved: Projections): Promise<void> {
-  const checkpoint = await Checkpoint.open(reader);
+async function restoreSavedState(
+  savedStateReader: DerivedReader,
+  wantedPosition: CheckpointPosition,
+  savedProjections: Projections,
+): Promise<void> {
+  const checkpoint = await Checkpoint.open(savedStateReader);
   try {
     const savedPosition = checkpoint?.position;
-    if (savedPosition?.leaves !== wanted.leaves || savedPosition.leafHash !== wanted.leafHash)
+    if (savedPosition?.leaves !== wantedPosition.leaves || savedPosition.leafHash !== wantedPosition.leafHash)
       throw new ServiceError('REL_UNAVAILABLE', 'the saved state was replaced before it was read');
-    await checkpoint!.restore(saved.projector);
-    const { behind } = saved.projector;
+    await checkpoint!.restore(savedProjections.projector);
+    const { behind } = savedProjections.projector;
     if (behind.length > 0) throw new DerivedFileError('checkpoint', `it does not hold ${behind.join(', ')} as this version does`);
   } finally {
     await checkpoint?.closeState();

@@ -72,44 +72,47 @@ export interface CreateOptions extends UpkeepOptions {
 }
 
 /** A thread that starts costs as much as to copy 40 MiB in turns, so that what takes some tenths of a second is copied in them. */
-const COPY_BESIDE_BYTES_MIN = 128 << 20;
+const THREAD_COPY_BYTES_MIN = 128 << 20;
 
 /** A file is written anew at most now and then. */
-const ATTEMPTS = 3;
+const BACKUP_ATTEMPTS = 3;
 
 /** Backups of a running store. */
 export class StoreBackups implements BackupContract {
-  readonly #parts: StoreBackupsDependencies;
-  readonly #directory: string;
-  #busy: string | null = null;
-  #digesting: Promise<unknown> = Promise.resolve();
+  readonly #backupDependencies: StoreBackupsDependencies;
+  readonly #backupDirectory: string;
+  #busyReason: string | null = null;
+  #pendingDigests: Promise<unknown> = Promise.resolve();
   /** Ends the digesting of the last backup's saved state: the next saved state replaces its files. */
-  #superseded = new AbortController();
+  #supersededDigest = new AbortController();
 
-  constructor(parts: StoreBackupsDependencies) {
-    this.#parts = parts;
-    this.#directory = backupDirectory(parts.settings);
+  constructor(backupDependencies: StoreBackupsDependencies) {
+    this.#backupDependencies = backupDependencies;
+    this.#backupDirectory = backupDirectory(backupDependencies.settings);
   }
 
-  create(options: CreateOptions = {}): Promise<BackupView> {
-    return this.#alone('a backup is being taken', async () => {
-      this.#mustLast();
-      const { log } = this.#parts;
-      for (let attempt = 1; ; attempt++) {
+  create(backupOptions: CreateOptions = {}): Promise<BackupView> {
+    return this.#runAlone('a backup is being taken', async () => {
+      this.#requireDisk();
+      const { log } = this.#backupDependencies;
+      for (let backupAttempt = 1; ; backupAttempt++) {
         await log.seal();
-        const before = await log.capture();
-        const erasedKeys = this.#parts.keyring.subjects.tombstones().length;
-        const saved = await this.#saveState(options);
-        const capture = await log.capture();
+        const captureBefore = await log.capture();
+        const erasedKeys = this.#backupDependencies.keyring.subjects.tombstones().length;
+        const savedState = await this.#saveState(backupOptions);
+        const logCapture = await log.capture();
         try {
-          const artefact = await this.#capture(capture, erasedKeys, options);
+          const backupArtefact = await this.#captureBackup(logCapture, erasedKeys, backupOptions);
           // Rows dropped from the files after the state was saved are missing in a replay up to it.
-          if (saved && !artefact.projections && !differ(before, capture))
-            this.#digesting = Promise.all([this.#digesting, this.#digestLater(artefact, saved, options)]);
-          return viewOf(artefact);
-        } catch (error) {
+          if (savedState && !backupArtefact.projections && !haveFilesChanged(captureBefore, logCapture))
+            this.#pendingDigests = Promise.all([
+              this.#pendingDigests,
+              this.#digestLater(backupArtefact, savedState, backupOptions),
+            ]);
+          return backupViewOf(backupArtefact);
+        } catch (captureError) {
           // Rows were dropped from a file that was to be copied: it is another one since.
-          if (attempt === ATTEMPTS || !differ(capture, await log.capture())) throw error;
+          if (backupAttempt === BACKUP_ATTEMPTS || !haveFilesChanged(logCapture, await log.capture())) throw captureError;
         }
       }
     });
@@ -117,144 +120,160 @@ export class StoreBackups implements BackupContract {
 
   /** Nothing is under way that was begun for a backup that was acknowledged. */
   async whenIdle(): Promise<void> {
-    await this.#digesting;
+    await this.#pendingDigests;
   }
 
   /** Captures the state of a store that is too large to be digested within a turn; writes nothing. */
   async #saveState({ digests }: CreateOptions): Promise<SavedState | null> {
-    const { log, checkpoints } = this.#parts;
-    if (digests || this.#isSmall() || !checkpoints) return null;
-    this.#superseded.abort();
-    this.#superseded = new AbortController();
-    const saved = await checkpoints.capture();
+    const { log, checkpoints } = this.#backupDependencies;
+    if (digests || this.#isSmallStore() || !checkpoints) return null;
+    this.#supersededDigest.abort();
+    this.#supersededDigest = new AbortController();
+    const savedState = await checkpoints.capture();
     // The head of the backup covers it.
-    if (saved) await log.durable(saved.leaves);
-    return saved;
+    if (savedState) await log.durable(savedState.leaves);
+    return savedState;
   }
 
-  #isSmall(): boolean {
-    const { positions, leaves } = this.#parts.log.status();
-    return Math.max(positions, leaves) <= (this.#parts.digestedInTurnMax ?? DIGESTED_IN_TURN_MAX);
+  #isSmallStore(): boolean {
+    const { positions, leaves } = this.#backupDependencies.log.status();
+    return Math.max(positions, leaves) <= (this.#backupDependencies.digestedInTurnMax ?? DIGESTED_IN_TURN_MAX);
   }
 
-  async #capture(
-    capture: LogCapture,
+  async #captureBackup(
+    logCapture: LogCapture,
     erasedKeys: number,
-    { target, digests, onProgress, signal }: CreateOptions,
+    { target: backupTarget, digests, onProgress, signal }: CreateOptions,
   ): Promise<Artefact> {
-    const { projections, disk, keyring, version, ids, settings, clock } = this.#parts;
+    const { projections, disk, keyring, version, ids, settings, clock } = this.#backupDependencies;
     // Digests of exactly the leaves that are copied, or none.
-    const still = projections.projector.watermark === capture.head.size;
-    const wanted = digests ?? (this.#isSmall() ? () => projections.digests() : null);
+    const isUnchanged = projections.projector.watermark === logCapture.head.size;
+    const wantedDigests = digests ?? (this.#isSmallStore() ? () => projections.digests() : null);
     return await captureBackup({
       disk,
       directory: settings.SERVICE_DATA_DIR,
-      target: target ?? this.#directory,
+      target: backupTarget ?? this.#backupDirectory,
       name: ids.next(),
       createdAt: formatInstant(clock.now()),
       engineVersion: version,
       origin: settings.SERVICE_LOG_ORIGIN,
       keyring,
-      capture,
-      projections: still && wanted ? wanted() : null,
+      capture: logCapture,
+      projections: isUnchanged && wantedDigests ? wantedDigests() : null,
       erasedKeys,
-      copy: (request) => this.#copy(request, onProgress, signal),
+      copy: (request) => this.#copyLog(request, onProgress, signal),
     });
   }
 
-  #copy(request: CopyRequest, onProgress: OnProgress | undefined, stopSignal?: AbortSignal): Promise<CopiedLog> {
-    const { disk, copyBeside, copyBesideBytesMin = COPY_BESIDE_BYTES_MIN } = this.#parts;
-    const bytes = request.log.reduce((sum, { length }) => sum + length, 0);
-    if (copyBeside && bytes >= copyBesideBytesMin) return copyBeside(request, this.#signal(stopSignal), onProgress);
-    return copyLog(request, { disk, yieldTurn: this.#pace(stopSignal), onProgress });
+  #copyLog(copyRequest: CopyRequest, onProgress: OnProgress | undefined, stopSignal?: AbortSignal): Promise<CopiedLog> {
+    const { disk, copyBeside, copyBesideBytesMin = THREAD_COPY_BYTES_MIN } = this.#backupDependencies;
+    const logBytes = copyRequest.log.reduce((sum, { length }) => sum + length, 0);
+    if (copyBeside && logBytes >= copyBesideBytesMin) return copyBeside(copyRequest, this.#upkeepSignal(stopSignal), onProgress);
+    return copyLog(copyRequest, { disk, yieldTurn: this.#upkeepPace(stopSignal), onProgress });
   }
 
   /** Aborts with the store, and with the caller. */
-  #signal(stopSignal: AbortSignal | undefined): AbortSignal {
-    const { signal } = this.#parts;
+  #upkeepSignal(stopSignal: AbortSignal | undefined): AbortSignal {
+    const { signal } = this.#backupDependencies;
     return stopSignal === undefined ? signal : AbortSignal.any([signal, stopSignal]);
   }
 
   /** Never rejects: the backup stays valid, and a restore says what it was compared with. */
-  async #digestLater(artefact: Artefact, saved: SavedState, { target = this.#directory }: CreateOptions): Promise<void> {
-    const { disk, keyring, settings, digestBeside, signal: closing, say } = this.#parts;
-    const { signal: superseded } = this.#superseded;
+  async #digestLater(
+    backupArtefact: Artefact,
+    savedState: SavedState,
+    { target = this.#backupDirectory }: CreateOptions,
+  ): Promise<void> {
+    const { disk, keyring, settings, digestBeside, signal: closingSignal, say } = this.#backupDependencies;
+    const { signal: supersededSignal } = this.#supersededDigest;
     try {
-      const savedPosition = await saved.written;
+      const savedPosition = await savedState.written;
       if (!savedPosition) throw new ServiceError('REL_STORAGE', 'the state that they are made from could not be saved');
-      const request: SavedStateRequest = {
-        directory: saved.directory,
+      const savedStateRequest: SavedStateRequest = {
+        directory: savedState.directory,
         checkpointPosition: savedPosition,
         dataKeys: keyring.dataKeyIds.map((id) => [id, keyring.open(id)]),
         tokensMax: settings.SERVICE_TOKEN_REGISTRY_MAX,
       };
-      const projections = digestBeside
-        ? await digestBeside(request, AbortSignal.any([closing, superseded]))
-        : await digestsOfSaved(request, disk);
-      await recordDigests({ disk, target, keyring }, artefact, { projections, digest_tree_size: savedPosition.leaves });
-    } catch (error) {
-      if (closing.aborted) return;
-      const why = superseded.aborted
+      const digestsByProjection = digestBeside
+        ? await digestBeside(savedStateRequest, AbortSignal.any([closingSignal, supersededSignal]))
+        : await digestsOfSaved(savedStateRequest, disk);
+      await recordDigests({ disk, target, keyring }, backupArtefact, {
+        projections: digestsByProjection,
+        digest_tree_size: savedPosition.leaves,
+      });
+    } catch (digestError) {
+      if (closingSignal.aborted) return;
+      const failureReason = supersededSignal.aborted
         ? 'another backup was taken meanwhile'
-        : error instanceof Error
-          ? error.message
-          : String(error);
-      say(`backup ${artefact.id} has no digests of projections (${why}): a restore of it compares two replays`);
+        : digestError instanceof Error
+          ? digestError.message
+          : String(digestError);
+      say(`backup ${backupArtefact.id} has no digests of projections (${failureReason}): a restore of it compares two replays`);
     }
   }
 
   async list(): Promise<(BackupView | DamagedBackup)[]> {
-    const { disk, keyring } = this.#parts;
-    return await listBackups(disk, this.#directory, keyring.publicKeys);
+    const { disk, keyring } = this.#backupDependencies;
+    return await listBackups(disk, this.#backupDirectory, keyring.publicKeys);
   }
 
   /** Beside this store, which goes on; to change over is a restart. */
-  restore(backup: string, target: string, { signal: stopSignal, onProgress }: UpkeepOptions = {}): Promise<RestoreReport> {
-    return this.#alone('a restore is under way', async () => {
-      const { keyring, settings, version, restoreBeside } = this.#parts;
-      this.#mustLast();
-      if (!backupIdPattern.test(backup)) throw new ServiceError('REL_NOT_FOUND', `there is no backup ${JSON.stringify(backup)}`);
-      const data = settings.SERVICE_DATA_DIR;
-      if (!isAbsolute(target) || target.includes('\0'))
+  restore(
+    backupId: string,
+    restoreTarget: string,
+    { signal: stopSignal, onProgress }: UpkeepOptions = {},
+  ): Promise<RestoreReport> {
+    return this.#runAlone('a restore is under way', async () => {
+      const { keyring, settings, version, restoreBeside } = this.#backupDependencies;
+      this.#requireDisk();
+      if (!backupIdPattern.test(backupId))
+        throw new ServiceError('REL_NOT_FOUND', `there is no backup ${JSON.stringify(backupId)}`);
+      const dataDirectory = settings.SERVICE_DATA_DIR;
+      if (!isAbsolute(restoreTarget) || restoreTarget.includes('\0'))
         throw new ServiceError('REL_INVALID', 'target_dir must be an absolute path');
-      for (const own of [data, this.#directory]) {
-        if (isWithin(target, own)) throw new ServiceError('REL_INVALID', `target_dir lies in ${own}, which this store uses`);
+      for (const ownDirectory of [dataDirectory, this.#backupDirectory]) {
+        if (isWithinDirectory(restoreTarget, ownDirectory))
+          throw new ServiceError('REL_INVALID', `target_dir lies in ${ownDirectory}, which this store uses`);
       }
-      const before = new Set(keyring.subjects.tombstones().map(({ id }) => id));
-      const { records, ...held } = keyring.contents();
-      const request: RestoreRequest = {
+      const tombstonesBefore = new Set(keyring.subjects.tombstones().map(({ id }) => id));
+      const { records: subjectRecords, ...heldKeys } = keyring.contents();
+      const restoreRequest: RestoreRequest = {
         settings,
         version,
-        source: join(this.#directory, backup),
-        target,
-        keys: { ...held, records: [...records] },
+        source: join(this.#backupDirectory, backupId),
+        target: restoreTarget,
+        keys: { ...heldKeys, records: [...subjectRecords] },
       };
-      const report = restoreBeside
-        ? await restoreBeside(request, this.#signal(stopSignal), onProgress)
+      const restoreReport = restoreBeside
+        ? await restoreBeside(restoreRequest, this.#upkeepSignal(stopSignal), onProgress)
         : await restoreStore({
-            ...this.#parts,
-            ...request,
-            yieldTurn: this.#pace(stopSignal),
+            ...this.#backupDependencies,
+            ...restoreRequest,
+            yieldTurn: this.#upkeepPace(stopSignal),
             ...(onProgress && { onProgress }),
           });
-      const late = keyring.subjects.tombstones().filter(({ id }) => !before.has(id));
-      if (late.length === 0) return report;
-      await this.#destroyIn(target, late);
-      return { ...report, erased_keys: report.erased_keys + late.length };
+      const lateTombstones = keyring.subjects.tombstones().filter(({ id }) => !tombstonesBefore.has(id));
+      if (lateTombstones.length === 0) return restoreReport;
+      await this.#destroyKeysIn(restoreTarget, lateTombstones);
+      return { ...restoreReport, erased_keys: restoreReport.erased_keys + lateTombstones.length };
     });
   }
 
   /** Destroys the keys of erasures that happened during the restore. */
-  async #destroyIn(target: string, late: readonly { readonly id: string; readonly receipt: string }[]): Promise<void> {
-    const { disk, random, settings, say } = this.#parts;
-    const master = await masterKeys({ ...settings, SERVICE_DATA_DIR: target }, disk, random, say);
-    const keyring = await openKeyring({ disk, random, directory: target, ...master });
-    for (const { id, receipt } of late) await keyring.subjects.destroy([id], receipt);
-    await keyring.close();
+  async #destroyKeysIn(
+    target: string,
+    lateTombstones: readonly { readonly id: string; readonly receipt: string }[],
+  ): Promise<void> {
+    const { disk, random, settings, say } = this.#backupDependencies;
+    const targetMasterKeys = await masterKeys({ ...settings, SERVICE_DATA_DIR: target }, disk, random, say);
+    const targetKeyring = await openKeyring({ disk, random, directory: target, ...targetMasterKeys });
+    for (const { id, receipt } of lateTombstones) await targetKeyring.subjects.destroy([id], receipt);
+    await targetKeyring.close();
   }
 
-  #mustLast(): void {
-    if (this.#parts.settings.SERVICE_IN_MEMORY) {
+  #requireDisk(): void {
+    if (this.#backupDependencies.settings.SERVICE_IN_MEMORY) {
       throw new ServiceError(
         'REL_UNPROCESSABLE',
         'SERVICE_IN_MEMORY keeps backups in memory too: nothing would survive the process',
@@ -262,8 +281,8 @@ export class StoreBackups implements BackupContract {
     }
   }
 
-  #pace(stopSignal: AbortSignal | undefined): () => Promise<void> {
-    const { signal, yieldTurn } = this.#parts;
+  #upkeepPace(stopSignal: AbortSignal | undefined): () => Promise<void> {
+    const { signal, yieldTurn } = this.#backupDependencies;
     return async () => {
       if (signal.aborted) throw new ServiceError('REL_UNAVAILABLE', 'the store is draining');
       stopSignal?.throwIfAborted();
@@ -271,56 +290,56 @@ export class StoreBackups implements BackupContract {
     };
   }
 
-  async #alone<T>(what: string, work: () => Promise<T>): Promise<T> {
-    if (this.#busy !== null) throw new ServiceError('REL_CONFLICT', this.#busy);
-    this.#busy = what;
+  async #runAlone<T>(busyReason: string, upkeepWork: () => Promise<T>): Promise<T> {
+    if (this.#busyReason !== null) throw new ServiceError('REL_CONFLICT', this.#busyReason);
+    this.#busyReason = busyReason;
     try {
-      return await work();
+      return await upkeepWork();
     } finally {
-      this.#busy = null;
+      this.#busyReason = null;
     }
   }
 }
 
 /** Whether a file that the first names is another by now. */
-function differ(before: LogCapture, now: LogCapture): boolean {
-  const files = now.manifest.files.map(logFileName);
-  return before.manifest.files.some((record, i) => logFileName(record) !== files[i]);
+function haveFilesChanged(captureBefore: LogCapture, captureNow: LogCapture): boolean {
+  const fileNamesNow = captureNow.manifest.files.map(logFileName);
+  return captureBefore.manifest.files.some((fileRecord, i) => logFileName(fileRecord) !== fileNamesNow[i]);
 }
 
 /** Whether one path is another, or lies below it. */
-function isWithin(path: string, directory: string): boolean {
-  const between = relative(resolve(directory), resolve(path));
-  return between === '' || !(between === '..' || between.startsWith('../') || isAbsolute(between));
+function isWithinDirectory(checkedPath: string, parentDirectory: string): boolean {
+  const relativePath = relative(resolve(parentDirectory), resolve(checkedPath));
+  return relativePath === '' || !(relativePath === '..' || relativePath.startsWith('../') || isAbsolute(relativePath));
 }
 
 /** Whole ones, and those whose document can't be believed; of one log the oldest first. */
 export async function listBackups(
   disk: Disk,
-  directory: string,
+  backupsDirectory: string,
   publicKeys: readonly Uint8Array[],
 ): Promise<(BackupView | DamagedBackup)[]> {
   const backups: (BackupView | DamagedBackup)[] = [];
-  for (const name of await disk.list(directory)) {
-    const source = join(directory, name);
-    if (!backupIdPattern.test(name) || (await disk.size(join(source, ARTEFACT_NAME))) === undefined) continue;
+  for (const backupName of await disk.list(backupsDirectory)) {
+    const backupSource = join(backupsDirectory, backupName);
+    if (!backupIdPattern.test(backupName) || (await disk.size(join(backupSource, ARTEFACT_NAME))) === undefined) continue;
     try {
-      backups.push(viewOf(await readBackup(disk, source, publicKeys)));
-    } catch (error) {
-      backups.push({ backup: name, damaged: error instanceof Error ? error.message : String(error) });
+      backups.push(backupViewOf(await readBackup(disk, backupSource, publicKeys)));
+    } catch (backupError) {
+      backups.push({ backup: backupName, damaged: backupError instanceof Error ? backupError.message : String(backupError) });
     }
   }
   return backups;
 }
 
-function viewOf(artefact: Artefact): BackupView {
+function backupViewOf(backupArtefact: Artefact): BackupView {
   return {
-    backup: artefact.id,
-    created_at: artefact.created_at,
-    engine_version: artefact.engine_version,
-    root: artefact.root,
-    tree_size: artefact.tree_size,
-    size_bytes: bytesOf(artefact),
-    digest_tree_size: digestedAt(artefact),
+    backup: backupArtefact.id,
+    created_at: backupArtefact.created_at,
+    engine_version: backupArtefact.engine_version,
+    root: backupArtefact.root,
+    tree_size: backupArtefact.tree_size,
+    size_bytes: bytesOf(backupArtefact),
+    digest_tree_size: digestedAt(backupArtefact),
   };
 }

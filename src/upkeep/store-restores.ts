@@ -47,161 +47,184 @@ export interface RestoreStoreOptions extends RestoreRequest {
 }
 
 /** Throws REL_UNPROCESSABLE, with the report, when what came of the replay is not what it must be. */
-export async function restoreStore(options: RestoreStoreOptions): Promise<RestoreReport> {
-  const { openBeside } = options;
-  if (!openBeside) return await runRestore(options);
+export async function restoreStore(restoreOptions: RestoreStoreOptions): Promise<RestoreReport> {
+  const { openBeside } = restoreOptions;
+  if (!openBeside) return await runRestore(restoreOptions);
   // The workers are ready by the time the copied files are read.
-  const ahead = startedAhead(openBeside.startWorker, [openJob, columnDigestJob]);
+  const workersAhead = startedAhead(openBeside.startWorker, [openJob, columnDigestJob]);
   try {
-    return await runRestore({ ...options, openBeside: { ...openBeside, startWorker: ahead.startWorker } });
+    return await runRestore({ ...restoreOptions, openBeside: { ...openBeside, startWorker: workersAhead.startWorker } });
   } finally {
-    await ahead.end();
+    await workersAhead.end();
   }
 }
 
-async function runRestore(options: RestoreStoreOptions): Promise<RestoreReport> {
-  const { disk, random, target, keys, settings, say, yieldTurn } = options;
-  let projections: Projections | null = null;
-  let digests: Digests | null = null;
-  const startMs = options.clock.monotonicMs();
+async function runRestore(restoreOptions: RestoreStoreOptions): Promise<RestoreReport> {
+  const { disk, random, target: restoreTarget, keys: backupKeys, settings, say, yieldTurn } = restoreOptions;
+  let restoredProjections: Projections | null = null;
+  let backupDigests: ProjectionDigests | null = null;
+  const restoreStartMs = restoreOptions.clock.monotonicMs();
   return await restoreBackup(
     {
-      ...options,
-      publicKeys: publicKeysOf(keys),
+      ...restoreOptions,
+      publicKeys: publicKeysOf(backupKeys),
       putKeys: async () => {
-        const master = await masterKeys({ ...settings, SERVICE_DATA_DIR: target }, disk, random, say);
-        await writeKeysFrom(keys, { disk, random, directory: target, kek: master.kek, yieldTurn });
-        return await openKeyring({ disk, random, directory: target, ...master });
+        const master = await masterKeys({ ...settings, SERVICE_DATA_DIR: restoreTarget }, disk, random, say);
+        await writeKeysFrom(backupKeys, { disk, random, directory: restoreTarget, kek: master.kek, yieldTurn });
+        return await openKeyring({ disk, random, directory: restoreTarget, ...master });
       },
       rebuild: (artefact, keyring) => {
-        const rebuilt = (projections = freshProjections(options, keyring));
+        const rebuilt = (restoredProjections = newRestoreProjections(restoreOptions, keyring));
         // Keys that the log says were destroyed will be: no fewer are in the end.
         const erased = Math.max(keyring.subjects.tombstones().length, artefact.erased_keys);
-        const at = incomparable(options, artefact, erased) === null ? digestedAt(artefact) : null;
+        const at = incomparableReason(restoreOptions, artefact, erased) === null ? digestedAt(artefact) : null;
         return (entry) => {
           rebuilt.apply(entry);
           if (entry.leaf + 1 !== at) return;
-          return digestsOf(rebuilt, options).then((rebuiltDigests) => void (digests = rebuiltDigests));
+          return projectionDigestsOf(rebuilt, restoreOptions).then((rebuiltDigests) => void (backupDigests = rebuiltDigests));
         };
       },
     },
     async (verifiedLog) => {
-      assert(projections, 'the log was read before it is judged');
-      const report = await reportOf(options, verifiedLog, digests, projections, startMs);
-      const other = report.projections.filter(({ match }) => !match).map(({ name }) => name);
-      if (other.length === 0 && report.root_match && report.erased_absent) return report;
-      const what =
-        other.length === 0
+      assert(restoredProjections, 'the log was read before it is judged');
+      const restoreReport = await restoreReportOf(
+        restoreOptions,
+        verifiedLog,
+        backupDigests,
+        restoredProjections,
+        restoreStartMs,
+      );
+      const differingNames = restoreReport.projections.filter(({ match }) => !match).map(({ name }) => name);
+      if (differingNames.length === 0 && restoreReport.root_match && restoreReport.erased_absent) return restoreReport;
+      const refusalReason =
+        differingNames.length === 0
           ? 'what was erased is there'
-          : `its projections differ from those of ${report.compared_with}: ${other.join(', ')}`;
-      throw new ServiceError('REL_UNPROCESSABLE', `the restored store is refused: ${what}`, { extras: { report } });
+          : `its projections differ from those of ${restoreReport.compared_with}: ${differingNames.join(', ')}`;
+      throw new ServiceError('REL_UNPROCESSABLE', `the restored store is refused: ${refusalReason}`, {
+        extras: { report: restoreReport },
+      });
     },
   );
 }
 
 export const publicKeysOf = ({ secrets }: KeyContents): Uint8Array[] =>
-  secrets.publicKeys.map((key) => new Uint8Array(Buffer.from(key, 'hex')));
+  secrets.publicKeys.map((publicKey) => new Uint8Array(Buffer.from(publicKey, 'hex')));
 
-type Digests = Readonly<Record<string, string>>;
+type ProjectionDigests = Readonly<Record<string, string>>;
 
 /** Digests of the projections, the digests to compare them with, and where those come from. */
-interface Comparison {
-  readonly digests: Digests;
-  readonly expected: Digests;
+interface DigestComparison {
+  readonly digests: ProjectionDigests;
+  readonly expected: ProjectionDigests;
   readonly with: string;
 }
 
-async function reportOf(
-  options: RestoreStoreOptions,
-  restored: Restored,
-  digests: Digests | null,
-  projections: Projections,
-  startMs: number,
+async function restoreReportOf(
+  restoreOptions: RestoreStoreOptions,
+  restoredStore: Restored,
+  backupDigests: ProjectionDigests | null,
+  restoredProjections: Projections,
+  restoreStartMs: number,
 ): Promise<RestoreReport> {
-  const { artefact, root } = restored;
-  const { clock } = options;
-  const compared = await comparisonOf(options, restored, digests, projections);
+  const { artefact: backupArtefact, root: restoredRoot } = restoredStore;
+  const { clock } = restoreOptions;
+  const digestComparison = await compareProjections(restoreOptions, restoredStore, backupDigests, restoredProjections);
   return {
-    backup: artefact.id,
-    target_dir: options.target,
-    log_id: artefact.log_id,
-    root_match: root === artefact.root,
-    root,
-    tree_size: artefact.tree_size,
-    rows: restored.rows,
-    blobs: restored.blobs,
-    size_bytes: bytesOf(artefact),
-    copy_ms: Math.round(restored.copyMs),
-    replay_ms: Math.round(clock.monotonicMs() - startMs),
-    projections: matches(compared),
-    compared_with: compared.with,
-    rows_erased: restored.rowsErased,
-    erased_keys: restored.erased.length,
-    erased_absent: restored.erasedAbsent,
+    backup: backupArtefact.id,
+    target_dir: restoreOptions.target,
+    log_id: backupArtefact.log_id,
+    root_match: restoredRoot === backupArtefact.root,
+    root: restoredRoot,
+    tree_size: backupArtefact.tree_size,
+    rows: restoredStore.rows,
+    blobs: restoredStore.blobs,
+    size_bytes: bytesOf(backupArtefact),
+    copy_ms: Math.round(restoredStore.copyMs),
+    replay_ms: Math.round(clock.monotonicMs() - restoreStartMs),
+    projections: projectionMatches(digestComparison),
+    compared_with: digestComparison.with,
+    rows_erased: restoredStore.rowsErased,
+    erased_keys: restoredStore.erased.length,
+    erased_absent: restoredStore.erasedAbsent,
   };
 }
 
 /** Every name that either side has: a projection that only one of them knows differs. */
-function matches({ digests, expected }: Comparison): RestoreReport['projections'] {
-  const names = new Set([...Object.keys(digests), ...Object.keys(expected)]);
-  return [...names].map((name) => ({ name, digest: digests[name] ?? '', match: digests[name] === expected[name] }));
+function projectionMatches({ digests, expected }: DigestComparison): RestoreReport['projections'] {
+  const projectionNames = new Set([...Object.keys(digests), ...Object.keys(expected)]);
+  return [...projectionNames].map((projectionName) => ({
+    name: projectionName,
+    digest: digests[projectionName] ?? '',
+    match: digests[projectionName] === expected[projectionName],
+  }));
 }
 
-/** `digests`: of the log as far as the store's own digests reach. */
-async function comparisonOf(
-  options: RestoreStoreOptions,
-  restored: Restored,
-  digests: Digests | null,
-  projections: Projections,
-): Promise<Comparison> {
-  const { artefact } = restored;
-  const why = incomparable(options, artefact, restored.erased.length);
-  if (why === null && artefact.projections) {
-    if (!digests)
+/** `backupDigests`: of the log as far as the store's own digests reach. */
+async function compareProjections(
+  restoreOptions: RestoreStoreOptions,
+  restoredStore: Restored,
+  backupDigests: ProjectionDigests | null,
+  restoredProjections: Projections,
+): Promise<DigestComparison> {
+  const { artefact: backupArtefact } = restoredStore;
+  const incomparableText = incomparableReason(restoreOptions, backupArtefact, restoredStore.erased.length);
+  if (incomparableText === null && backupArtefact.projections) {
+    if (!backupDigests)
       throw new ServiceError('REL_UNPROCESSABLE', 'the backup has digests for a position that its log does not contain');
-    const at = digestedAt(artefact)!;
-    const headNote = at === artefact.tree_size ? '' : `, as it was at ${at} of ${artefact.tree_size} entries`;
-    return { digests, expected: artefact.projections, with: `the store that was backed up${headNote}` };
+    const digestedLeaf = digestedAt(backupArtefact)!;
+    const headNote =
+      digestedLeaf === backupArtefact.tree_size ? '' : `, as it was at ${digestedLeaf} of ${backupArtefact.tree_size} entries`;
+    return { digests: backupDigests, expected: backupArtefact.projections, with: `the store that was backed up${headNote}` };
   }
   return {
-    digests: await digestsOf(projections, options),
-    expected: await digestsOfRecovery(options, restored),
-    with: `a second replay, by the reader that opens stores: ${why}`,
+    digests: await projectionDigestsOf(restoredProjections, restoreOptions),
+    expected: await digestsOfRecovery(restoreOptions, restoredStore),
+    with: `a second replay, by the reader that opens stores: ${incomparableText}`,
   };
 }
 
 /** Why digests of the store that was backed up say nothing about a store with so many keys destroyed; null where they do. */
-function incomparable({ version }: RestoreStoreOptions, artefact: Artefact, erased: number): string | null {
-  if (artefact.engine_version !== version) return `it was backed up by version ${artefact.engine_version}`;
-  if (!artefact.projections) return 'the store was in use when it was backed up, and its projections were not digested';
-  if (erased !== artefact.erased_keys) return 'somebody was erased since it was backed up';
+function incomparableReason(
+  { version: engineVersion }: RestoreStoreOptions,
+  backupArtefact: Artefact,
+  erasedKeyCount: number,
+): string | null {
+  if (backupArtefact.engine_version !== engineVersion) return `it was backed up by version ${backupArtefact.engine_version}`;
+  if (!backupArtefact.projections) return 'the store was in use when it was backed up, and its projections were not digested';
+  if (erasedKeyCount !== backupArtefact.erased_keys) return 'somebody was erased since it was backed up';
   return null;
 }
 
 /** Reads the log once more, as a start would. */
-async function digestsOfRecovery(options: RestoreStoreOptions, { artefact, keyring }: Restored): Promise<Digests> {
-  const { disk, clock, random, target, yieldTurn, openBeside } = options;
-  const projections = freshProjections(options, keyring);
-  const { end } = await recover({
+async function digestsOfRecovery(
+  restoreOptions: RestoreStoreOptions,
+  { artefact: backupArtefact, keyring }: Restored,
+): Promise<ProjectionDigests> {
+  const { disk, clock, random, target: restoreTarget, yieldTurn, openBeside } = restoreOptions;
+  const recoveredProjections = newRestoreProjections(restoreOptions, keyring);
+  const { end: recoveredEnd } = await recover({
     disk,
     clock,
     random,
-    logDirectory: `${target}/log`,
+    logDirectory: `${restoreTarget}/log`,
     keyring,
-    origin: artefact.origin,
+    origin: backupArtefact.origin,
     breathe: yieldTurn,
-    replay: (entry: CommittedEntry) => projections.apply(entry),
+    replay: (entry: CommittedEntry) => recoveredProjections.apply(entry),
     ...(openBeside && { openBeside }),
   });
-  await end.file.close();
-  return await digestsOf(projections, options);
+  await recoveredEnd.file.close();
+  return await projectionDigestsOf(recoveredProjections, restoreOptions);
 }
 
-async function digestsOf(projections: Projections, { openBeside }: RestoreStoreOptions): Promise<Digests> {
-  return openBeside ? await projections.projector.digestsBeside(openBeside.startWorker) : projections.digests();
+async function projectionDigestsOf(
+  digestedProjections: Projections,
+  { openBeside }: RestoreStoreOptions,
+): Promise<ProjectionDigests> {
+  return openBeside ? await digestedProjections.projector.digestsBeside(openBeside.startWorker) : digestedProjections.digests();
 }
 
-function freshProjections({ clock, random, settings }: RestoreStoreOptions, { subjects }: Keyring): Projections {
+function newRestoreProjections({ clock, random, settings }: RestoreStoreOptions, { subjects }: Keyring): Projections {
   const ids = new Ids(clock, random);
   return new Projections({
     newKey: () => ids.next(),

@@ -54,21 +54,21 @@ export interface UpkeepDependencies {
 }
 
 export class Upkeep {
-  readonly #parts: UpkeepDependencies;
+  readonly #upkeepDependencies: UpkeepDependencies;
   readonly backups: StoreBackups;
   /** Finds bodies that no row names. */
   readonly bodies: BlobSweep;
   readonly erasures: SubjectErasure;
   readonly embeddings: RowEmbedding;
 
-  constructor(parts: UpkeepDependencies) {
-    this.#parts = parts;
-    const { settings, clock, ids, store, turns, gate, textSeals, embedder, jobs, say } = parts;
+  constructor(upkeepDependencies: UpkeepDependencies) {
+    this.#upkeepDependencies = upkeepDependencies;
+    const { settings, clock, ids, store, turns, gate, textSeals, embedder, jobs, say } = upkeepDependencies;
     const { log, projections, keyring, blobs, checkpoints } = store;
-    const later = turns.yieldFor('chores');
-    const awaited = turns.yieldFor('files');
-    this.backups = new StoreBackups({ ...parts, log, projections, keyring, checkpoints, yieldTurn: awaited });
-    this.bodies = new BlobSweep({ blobs, rows: projections.rows, yieldTurn: later });
+    const yieldToChores = turns.yieldFor('chores');
+    const yieldToFiles = turns.yieldFor('files');
+    this.backups = new StoreBackups({ ...upkeepDependencies, log, projections, keyring, checkpoints, yieldTurn: yieldToFiles });
+    this.bodies = new BlobSweep({ blobs, rows: projections.rows, yieldTurn: yieldToChores });
     this.erasures = new SubjectErasure({
       gate,
       log,
@@ -85,25 +85,31 @@ export class Upkeep {
       backupsBefore: async () => sealedCopies((await this.backups.list()).length),
       clock,
       ids,
-      yieldTurn: { soon: turns.yieldFor('erasures'), forCaller: awaited, later },
+      yieldTurn: { soon: turns.yieldFor('erasures'), forCaller: yieldToFiles, later: yieldToChores },
       say,
     });
-    this.embeddings = new RowEmbedding({ embedder, gate, log, state: projections, jobs, clock, ids, yieldTurn: later });
+    this.embeddings = new RowEmbedding({ embedder, gate, log, state: projections, jobs, clock, ids, yieldTurn: yieldToChores });
   }
 
   /** Goes by the clock until the signal aborts: agreements that end, interrupted purges and redactions, an expiring licence. */
   run(signal: AbortSignal): void {
-    const { gate, clock, ids, turns, licence, say, onFailed } = this.#parts;
-    const { log, projections } = this.#parts.store;
+    const { gate, clock, ids, turns, licence, say, onFailed } = this.#upkeepDependencies;
+    const { log, projections } = this.#upkeepDependencies.store;
     const yieldTurn = turns.yieldFor('chores');
-    const chores = new TenantChores({ gate, tenants: projections.tenants, clock, ids, yieldTurn });
-    const erasing = new ErasureChores({ gate, desk: this.erasures, retention: projections.retention, clock, ids });
-    const onRemoved = (): Promise<void> => this.bodies.round();
-    const redacting = new RedactionChore({ log, redactions: projections.redactions, clock, yieldTurn, onRemoved });
+    const tenantChores = new TenantChores({ gate, tenants: projections.tenants, clock, ids, yieldTurn });
+    const erasureChores = new ErasureChores({ gate, desk: this.erasures, retention: projections.retention, clock, ids });
+    const sweepBlobs = (): Promise<void> => this.bodies.round();
+    const redactionChore = new RedactionChore({
+      log,
+      redactions: projections.redactions,
+      clock,
+      yieldTurn,
+      onRemoved: sweepBlobs,
+    });
     this.bodies.round().catch(onFailed);
-    chores.run(signal).catch(onFailed);
-    erasing.run(signal).catch(onFailed);
-    redacting.run(signal).catch(onFailed);
+    tenantChores.run(signal).catch(onFailed);
+    erasureChores.run(signal).catch(onFailed);
+    redactionChore.run(signal).catch(onFailed);
     this.embeddings.run(signal).catch(onFailed);
     onceAMinute(clock, signal, async () => gate.endIdle()).catch(onFailed);
     new LicenceTerm(licence, say).watch(clock, signal).catch(onFailed);

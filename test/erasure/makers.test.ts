@@ -85,5 +85,5 @@ test('every body of rows that is decided is given what it is sealed under', () =
     'projections/rows/writes/commands.ts',
   ]);
   for (const [name, literal] of decided)
-    expect([name, literal]).toEqual([name, expect.stringMatching(/\bsealing\(|\.\.\.subjects|\.bodyAt\(/)]);
+    expect([name, literal]).toEqual([name, expect.stringMatching(/\browSealsOf\(|\.\.\.sealedSubjects|\.bodyAt\(/)]);
 });

@@ -19,19 +19,19 @@ export interface KnownTypes {
 export const everyType: KnownTypes = { bool: true, dateTime64: true };
 
 /** DateTime64 came with 20.1, Bool with 21.12. */
-export function typesKnownTo(revision: number): KnownTypes {
-  return { bool: revision >= 54_452, dateTime64: revision >= 54_431 };
+export function typesKnownTo(clientRevision: number): KnownTypes {
+  return { bool: clientRevision >= 54_452, dateTime64: clientRevision >= 54_431 };
 }
 
 /** The name of a column's type. */
-export function columnarTypeOf({ name, type, origin }: OutputColumn, client: KnownTypes): string {
-  const isSystem = Object.hasOwn(systemColumns, origin?.column ?? name);
-  if (type === 'vector') return 'Array(Float32)';
-  return `Nullable(${type === 'timestamp' && isSystem ? 'Int64' : scalarType(type, client)})`;
+export function columnarTypeOf({ name: columnName, type: columnType, origin }: OutputColumn, clientTypes: KnownTypes): string {
+  const isSystemColumn = Object.hasOwn(systemColumns, origin?.column ?? columnName);
+  if (columnType === 'vector') return 'Array(Float32)';
+  return `Nullable(${columnType === 'timestamp' && isSystemColumn ? 'Int64' : clickHouseScalar(columnType, clientTypes)})`;
 }
 
-function scalarType(type: Exclude<ColumnType, 'vector'>, client: KnownTypes): string {
-  switch (type) {
+function clickHouseScalar(columnType: Exclude<ColumnType, 'vector'>, clientTypes: KnownTypes): string {
+  switch (columnType) {
     case 'string':
     case 'json':
       return 'String';
@@ -40,8 +40,8 @@ function scalarType(type: Exclude<ColumnType, 'vector'>, client: KnownTypes): st
     case 'number':
       return 'Float64';
     case 'boolean':
-      return client.bool ? 'Bool' : 'UInt8';
+      return clientTypes.bool ? 'Bool' : 'UInt8';
     case 'timestamp':
-      return client.dateTime64 ? "DateTime64(9, 'UTC')" : 'Int64';
+      return clientTypes.dateTime64 ? "DateTime64(9, 'UTC')" : 'Int64';
   }
 }

@@ -27,7 +27,7 @@ export interface ColumnarQuestion {
 }
 
 /** `default` is main. */
-export const branchOf = (database: string): string => (database === 'default' ? 'main' : database);
+export const branchOf = (branchDatabase: string): string => (branchDatabase === 'default' ? 'main' : branchDatabase);
 
 /** Runs within an invocation of the gate. Throws the planner's errors, and REL_TOO_LARGE beyond `max_result_rows`. */
 export async function answerColumnarQuery(
@@ -43,7 +43,7 @@ export async function answerColumnarQuery(
     dialect: 'wide',
     time: timeOfTerms(terms),
     purpose: terms.purpose,
-    session: sessionOf(invocation.caller.principal, columnarQuery),
+    session: columnarSessionOf(invocation.caller.principal, columnarQuery),
     queriesOnly: true,
     signal,
   });
@@ -55,7 +55,7 @@ export async function answerColumnarQuery(
       'rows',
       new ServiceError('REL_TOO_LARGE', `Limit for result exceeded, max rows: ${most}, current rows: ${answer.rowCount}`),
     );
-  return answer.plan === null ? answer : asRows(answer, answer.plan);
+  return answer.plan === null ? answer : planAsRows(answer, answer.plan);
 }
 
 /** The time that `max_execution_time` gives a question. */
@@ -66,28 +66,35 @@ export function timeLimitOf(settings: ColumnarSettings, clock: Clock, gone: Abor
 }
 
 /** The session that relations of the catalogue describe. */
-function sessionOf(user: string, { settings, database, client }: ColumnarQuestion): ClientSession {
+function columnarSessionOf(
+  columnarUser: string,
+  { settings: sessionSettings, database, client: clientTypes }: ColumnarQuestion,
+): ClientSession {
   return {
-    user,
+    user: columnarUser,
     database,
     process: 0,
     variables: {
-      all: () => settings.all(),
-      instants: client.dateTime64 ? 'timestamptz' : 'int8',
-      set: (name) => {
-        throw new ServiceError('REL_NOT_FOUND', `there is no setting ${JSON.stringify(name.slice(0, 100))}`);
+      all: () => sessionSettings.all(),
+      instants: clientTypes.dateTime64 ? 'timestamptz' : 'int8',
+      set: (settingName) => {
+        throw new ServiceError('REL_NOT_FOUND', `there is no setting ${JSON.stringify(settingName.slice(0, 100))}`);
       },
     },
   };
 }
 
 /** The lines of a plan. */
-function asRows(answer: Answer, plan: string): Answer {
-  const lines = plan.split('\n').filter((line) => line !== '');
-  const rows = smallAnswer(
+function planAsRows(explainAnswer: Answer, explainPlan: string): Answer {
+  const planLines = explainPlan.split('\n').filter((planLine) => planLine !== '');
+  const planRows = smallAnswer(
     [{ name: 'explain', type: 'string' }],
-    lines.map((line) => [line]),
-    { asOfSystem: answer.asOfSystem, costUnits: answer.costUnits, processingTimeMs: answer.processingTimeMs },
+    planLines.map((planLine) => [planLine]),
+    {
+      asOfSystem: explainAnswer.asOfSystem,
+      costUnits: explainAnswer.costUnits,
+      processingTimeMs: explainAnswer.processingTimeMs,
+    },
   );
-  return { ...rows, overtaken: () => answer.overtaken() };
+  return { ...planRows, overtaken: () => explainAnswer.overtaken() };
 }

@@ -9,29 +9,29 @@ import { compressSync, uncompressSync } from 'lz4-napi';
 import { ServiceError } from '../../errors.ts';
 import { HASH_BYTES, hashOf, putHash } from './city-hash.ts';
 
-const headBytes = 9;
-const methods = { lz4: 0x82, none: 0x02, zstd: 0x90 } as const;
+const frameHeadBytes = 9;
+const compressionMethods = { lz4: 0x82, none: 0x02, zstd: 0x90 } as const;
 /** The most bytes of a sent frame before compression: some half a millisecond of work. */
-const sentBytes = 256 << 10;
+const sentFrameBytes = 256 << 10;
 /** Clients send frames of empty blocks: a few bytes. A longer frame is refused before room is made for it. */
-const takenBytesMax = 64 << 10;
+const takenFrameBytesMax = 64 << 10;
 /** No LZ4 is longer by more than this once it is read. */
-const lz4RatioMax = 255;
+const lz4ExpansionMax = 255;
 
-const refusal = (why: string): ServiceError => new ServiceError('REL_INVALID', why);
+const frameRefusal = (frameProblem: string): ServiceError => new ServiceError('REL_INVALID', frameProblem);
 
 /** The same bytes in frames; empty pieces, where others may have a turn, stay where they are. */
 export function* toCompressedBlocks(pieces: Iterable<Uint8Array>): Generator<Uint8Array, void> {
-  const raw = Buffer.allocUnsafe(sentBytes);
+  const raw = Buffer.allocUnsafe(sentFrameBytes);
   let length = 0;
   for (const piece of pieces) {
     if (piece.length === 0) yield piece;
     for (let at = 0; at < piece.length; ) {
-      const part = piece.subarray(at, at + sentBytes - length);
+      const part = piece.subarray(at, at + sentFrameBytes - length);
       raw.set(part, length);
       length += part.length;
       at += part.length;
-      if (length < sentBytes) continue;
+      if (length < sentFrameBytes) continue;
       yield compressedBlockOf(raw);
       length = 0;
     }
@@ -42,8 +42,8 @@ export function* toCompressedBlocks(pieces: Iterable<Uint8Array>): Generator<Uin
 export function compressedBlockOf(raw: Buffer): Buffer {
   // The library's own length stands where the frame's does.
   const packed = compressSync(raw);
-  const frame = Buffer.allocUnsafe(HASH_BYTES + headBytes - 4 + packed.length);
-  frame[HASH_BYTES] = methods.lz4;
+  const frame = Buffer.allocUnsafe(HASH_BYTES + frameHeadBytes - 4 + packed.length);
+  frame[HASH_BYTES] = compressionMethods.lz4;
   frame.writeUInt32LE(frame.length - HASH_BYTES, HASH_BYTES + 1);
   frame.set(packed, HASH_BYTES + 5);
   putHash(frame, 0, frame.length);
@@ -58,31 +58,35 @@ export type DecompressedBlock = { readonly raw: Buffer; readonly end: number } |
  */
 export function decompressBlock(bytes: Buffer, at: number): DecompressedBlock {
   const head = at + HASH_BYTES;
-  const from = head + headBytes;
+  const from = head + frameHeadBytes;
   if (bytes.length < from) return { needs: from };
   const method = bytes[head]!;
-  const packed = bytes.readUInt32LE(head + 1) - headBytes;
+  const packed = bytes.readUInt32LE(head + 1) - frameHeadBytes;
   const length = bytes.readUInt32LE(head + 5);
-  if (method === methods.zstd)
+  if (method === compressionMethods.zstd)
     throw new ServiceError('REL_NOT_IMPLEMENTED', 'blocks are compressed by LZ4: choose it in place of ZSTD');
-  if (method !== methods.lz4 && method !== methods.none) throw refusal(`a block is compressed by the unknown method ${method}`);
-  if (packed <= 0 || packed > takenBytesMax || length > takenBytesMax || length > packed * lz4RatioMax)
-    throw refusal('a compressed block states more bytes than clients may send here');
+  if (method !== compressionMethods.lz4 && method !== compressionMethods.none)
+    throw frameRefusal(`a block is compressed by the unknown method ${method}`);
+  if (packed <= 0 || packed > takenFrameBytesMax || length > takenFrameBytesMax || length > packed * lz4ExpansionMax)
+    throw frameRefusal('a compressed block states more bytes than clients may send here');
   const end = from + packed;
   if (bytes.length < end) return { needs: end };
   if (!bytes.subarray(at, head).equals(hashOf(bytes.subarray(head, end))))
-    throw refusal('a compressed block does not match its checksum');
-  if (method === methods.none && packed !== length) throw refusal('a block is not as long as it states');
-  return { raw: method === methods.none ? bytes.subarray(from, end) : unpack(bytes.subarray(head + 5, end), length), end };
+    throw frameRefusal('a compressed block does not match its checksum');
+  if (method === compressionMethods.none && packed !== length) throw frameRefusal('a block is not as long as it states');
+  return {
+    raw: method === compressionMethods.none ? bytes.subarray(from, end) : unpackLz4(bytes.subarray(head + 5, end), length),
+    end,
+  };
 }
 
-/** `packed` begins with the length, as the library wants it. */
-function unpack(packed: Buffer, length: number): Buffer {
+/** `packedBlock` begins with the length, as the library wants it. */
+function unpackLz4(packedBlock: Buffer, rawLength: number): Buffer {
   try {
-    const raw = uncompressSync(packed);
-    if (raw.length === length) return raw;
+    const rawBlock = uncompressSync(packedBlock);
+    if (rawBlock.length === rawLength) return rawBlock;
   } catch {
     // The library's words say nothing to a client.
   }
-  throw refusal('a compressed block is not valid LZ4');
+  throw frameRefusal('a compressed block is not valid LZ4');
 }

@@ -5,7 +5,7 @@ import { serverVersion } from './column-types.ts';
 import { withoutTrailing } from '../../log/values/trim-end.ts';
 
 /** Names of the numbers that are sent, as clients compare them. Source: ClickHouse's ErrorCodes. */
-const names: Readonly<Record<number, string>> = {
+const exceptionNames: Readonly<Record<number, string>> = {
   36: 'BAD_ARGUMENTS',
   46: 'UNKNOWN_FUNCTION',
   47: 'UNKNOWN_IDENTIFIER',
@@ -37,7 +37,7 @@ const names: Readonly<Record<number, string>> = {
 };
 
 /** Numbers of errors that only this protocol distinguishes. */
-const numbers = {
+const exceptionNumbers = {
   syntax: 62,
   empty: 62,
   several: 62,
@@ -56,18 +56,18 @@ const numbers = {
 class ColumnarRefusal extends ServiceError {
   readonly number: number;
 
-  constructor(number: number, { code, message, facts }: ServiceError) {
+  constructor(exceptionNumber: number, { code, message, facts }: ServiceError) {
     super(code, message, facts);
-    this.number = number;
+    this.number = exceptionNumber;
   }
 }
 
-export function refusedAs(what: keyof typeof numbers, error: ServiceError): ServiceError {
-  return new ColumnarRefusal(numbers[what], error);
+export function refusedAs(refusalKind: keyof typeof exceptionNumbers, refusedError: ServiceError): ServiceError {
+  return new ColumnarRefusal(exceptionNumbers[refusalKind], refusedError);
 }
 
 /** Numbers for reasons on which clients branch. */
-const byReason: { readonly [reason in ErrorReason]?: number } = {
+const numberByReason: { readonly [reason in ErrorReason]?: number } = {
   syntax: 62,
   'no-such-function': 46,
   'no-such-type': 36,
@@ -87,12 +87,19 @@ export interface ColumnarError {
   readonly text: string;
 }
 
-export function columnarError(error: ServiceError): ColumnarError {
-  const { http, columnar } = errorCodesOf(error.code);
-  const { reason } = error.facts;
-  const number =
-    error instanceof ColumnarRefusal ? error.number : ((reason === undefined ? undefined : byReason[reason]) ?? columnar);
-  const name = names[number] ?? 'UNKNOWN_EXCEPTION';
-  const message = withoutTrailing(error.message, '.\n');
-  return { number, name, status: http, text: `Code: ${number}. DB::Exception: ${message}. (${name}) (version ${serverVersion})` };
+export function columnarError(serviceError: ServiceError): ColumnarError {
+  const { http, columnar } = errorCodesOf(serviceError.code);
+  const { reason: errorReason } = serviceError.facts;
+  const exceptionNumber =
+    serviceError instanceof ColumnarRefusal
+      ? serviceError.number
+      : ((errorReason === undefined ? undefined : numberByReason[errorReason]) ?? columnar);
+  const exceptionName = exceptionNames[exceptionNumber] ?? 'UNKNOWN_EXCEPTION';
+  const exceptionMessage = withoutTrailing(serviceError.message, '.\n');
+  return {
+    number: exceptionNumber,
+    name: exceptionName,
+    status: http,
+    text: `Code: ${exceptionNumber}. DB::Exception: ${exceptionMessage}. (${exceptionName}) (version ${serverVersion})`,
+  };
 }

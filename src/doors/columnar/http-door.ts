@@ -5,19 +5,25 @@ import { type ColumnarHttpOptions, doorName, ColumnarHttpRequest, statementBytes
 import { HttpSessions } from './http-sessions.ts';
 import { RunningQueries } from './running-queries.ts';
 
-export function createColumnarHttpDoor(options: ColumnarHttpOptions): Door {
-  const { settings, clock } = options;
-  const listener = {
-    ...options,
+export function createColumnarHttpDoor(doorOptions: ColumnarHttpOptions): Door {
+  const { settings: doorSettings, clock } = doorOptions;
+  const columnarListener = {
+    ...doorOptions,
     name: doorName,
     setting: 'SERVICE_COLUMNAR_HTTP_PORT',
-    port: settings.SERVICE_COLUMNAR_HTTP_PORT,
-    drainMs: settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000,
+    port: doorSettings.SERVICE_COLUMNAR_HTTP_PORT,
+    drainMs: doorSettings.SERVICE_DRAIN_TIMEOUT_SECS * 1000,
     bodyBytesMax: statementBytesMax,
   } as const;
-  return createHttpListener(listener, (room) => {
-    const bodyLimitBytes = settings.SERVICE_BODY_LIMIT_MB << 20;
-    const parts = { ...options, ...room, sessions: new HttpSessions(clock), running: new RunningQueries(), bodyLimitBytes };
-    return { answer: (raw, response, waits) => new ColumnarHttpRequest(parts, raw, response, waits).run() };
+  return createHttpListener(columnarListener, (httpRoom) => {
+    const bodyLimitBytes = doorSettings.SERVICE_BODY_LIMIT_MB << 20;
+    const columnarParts = {
+      ...doorOptions,
+      ...httpRoom,
+      sessions: new HttpSessions(clock),
+      running: new RunningQueries(),
+      bodyLimitBytes,
+    };
+    return { answer: (raw, response, waits) => new ColumnarHttpRequest(columnarParts, raw, response, waits).run() };
   });
 }

@@ -49,13 +49,13 @@ export interface ColumnarHttpSetup extends ColumnarHttpOptions, HttpRoom {
   readonly bodyLimitBytes: number;
 }
 
-type Insert = Extract<ColumnarStatement, { kind: 'insert' }>;
+type InsertStatement = Extract<ColumnarStatement, { kind: 'insert' }>;
 
 /** The head of an INSERT, up to where its rows begin, has at most so many bytes. */
 const insertHeadMax = 262_144;
-const idMax = 200;
+const queryIdMax = 200;
 /** Parameters that are no settings. */
-const ofRequest = new Set([
+const requestParameters = new Set([
   'query',
   'database',
   'default_format',
@@ -73,44 +73,50 @@ export class ColumnarHttpRequest {
   readonly #waits: boolean;
   #url = new URL('http://columnar/');
   #settings = new ColumnarSettings();
-  #head: Head | null = null;
+  #head: StatementHead | null = null;
 
-  /** `waits`: the client sends its body only after `100 Continue`. */
-  constructor(parts: ColumnarHttpSetup, raw: IncomingMessage, response: ServerResponse, waits: boolean) {
-    this.#parts = parts;
-    this.#call = new HttpCall(parts, doorName, raw, response);
-    this.#waits = waits;
+  /** `waitsForContinue`: the client sends its body only after `100 Continue`. */
+  constructor(
+    columnarParts: ColumnarHttpSetup,
+    httpRequest: IncomingMessage,
+    httpResponse: ServerResponse,
+    waitsForContinue: boolean,
+  ) {
+    this.#parts = columnarParts;
+    this.#call = new HttpCall(columnarParts, doorName, httpRequest, httpResponse);
+    this.#waits = waitsForContinue;
   }
 
   async run(): Promise<void> {
-    const { raw } = this.#call;
+    const { raw: httpRequest } = this.#call;
     try {
-      this.#url = urlOf(raw);
+      this.#url = columnarUrlOf(httpRequest);
       const isPing =
-        this.#url.pathname === '/ping' || (this.#url.pathname === '/' && raw.method !== 'POST' && this.#url.search === '');
+        this.#url.pathname === '/ping' ||
+        (this.#url.pathname === '/' && httpRequest.method !== 'POST' && this.#url.search === '');
       if (isPing || this.#url.pathname === '/replicas_status') return this.#plain('Ok.\n');
-      if (raw.method !== 'GET' && raw.method !== 'HEAD' && raw.method !== 'POST')
-        throw new ServiceError('REL_METHOD', `${raw.method} is not supported: GET reads, POST reads and writes`);
+      if (httpRequest.method !== 'GET' && httpRequest.method !== 'HEAD' && httpRequest.method !== 'POST')
+        throw new ServiceError('REL_METHOD', `${httpRequest.method} is not supported: GET reads, POST reads and writes`);
       if (this.#url.pathname !== '/')
         throw new ServiceError('REL_NOT_FOUND', `There is no handle ${this.#url.pathname.slice(0, 100)}`);
       this.#call.admit('query');
       this.#call.know(this.#caller());
       await this.#answer();
-    } catch (error) {
-      await this.#refuse(error);
+    } catch (questionError) {
+      await this.#refuse(questionError);
     } finally {
       await this.#head?.end();
       this.#call.end();
     }
   }
 
-  #parameter(name: string): string | null {
-    return this.#url.searchParams.get(name);
+  #parameter(parameterName: string): string | null {
+    return this.#url.searchParams.get(parameterName);
   }
 
-  #header(name: string): string | null {
-    const value = this.#call.raw.headers[name];
-    return typeof value === 'string' && value !== '' ? value : null;
+  #header(headerName: string): string | null {
+    const headerValue = this.#call.raw.headers[headerName];
+    return typeof headerValue === 'string' && headerValue !== '' ? headerValue : null;
   }
 
   /** The credential: a key, or a name with a password. Never in the URL, which proxies log. */
@@ -120,19 +126,19 @@ export class ColumnarHttpRequest {
         'REL_UNAUTHENTICATED',
         'user and password do not go into the URL: send X-Columnar-Key, or basic credentials',
       );
-    const basic = basicCredential(this.#header('authorization'));
-    const user = basic?.user ?? this.#header('x-clickhouse-user') ?? '';
-    const key = this.#header('x-columnar-key') ?? this.#header('x-clickhouse-key') ?? basic?.password ?? null;
-    if (key === null)
+    const basicCredentials = basicCredential(this.#header('authorization'));
+    const columnarUser = basicCredentials?.user ?? this.#header('x-clickhouse-user') ?? '';
+    const columnarKey = this.#header('x-columnar-key') ?? this.#header('x-clickhouse-key') ?? basicCredentials?.password ?? null;
+    if (columnarKey === null)
       throw new ServiceError(
         'REL_UNAUTHENTICATED',
         'the request carries no credential: X-Columnar-Key, basic or X-ClickHouse-Key',
       );
-    const organization = this.#header('x-organization-id') ?? organizationOf(user);
-    const facts = { door: doorName, clientIp: this.#call.clientIp, organization };
-    const caller = this.#parts.authenticator.passwordCaller(key, facts);
-    checkOrganization(this.#parts, caller, 'send x-organization-id, or the user name@organisation');
-    return { ...caller, branch: branchOf(this.#database) };
+    const organization = this.#header('x-organization-id') ?? organizationOf(columnarUser);
+    const callerFacts = { door: doorName, clientIp: this.#call.clientIp, organization };
+    const columnarCaller = this.#parts.authenticator.passwordCaller(columnarKey, callerFacts);
+    checkOrganization(this.#parts, columnarCaller, 'send x-organization-id, or the user name@organisation');
+    return { ...columnarCaller, branch: branchOf(this.#database) };
   }
 
   get #database(): string {
@@ -140,160 +146,186 @@ export class ColumnarHttpRequest {
   }
 
   async #answer(): Promise<void> {
-    const { raw } = this.#call;
-    const isWrite = raw.method === 'POST';
-    const session = this.#parameter('session_id');
+    const { raw: httpRequest } = this.#call;
+    const isWrite = httpRequest.method === 'POST';
+    const sessionId = this.#parameter('session_id');
     const sessionSettings =
-      session === null
+      sessionId === null
         ? null
         : this.#parts.sessions.settingsOf(this.#call.caller, {
-            id: session,
+            id: sessionId,
             timeout: this.#parameter('session_timeout'),
             isChecked: this.#parameter('session_check') === '1',
           });
     this.#settings = new ColumnarSettings(sessionSettings);
-    const facts = this.#facts();
-    for (const [name, value] of this.#url.searchParams)
-      if (!ofRequest.has(name) && !name.startsWith('param_')) this.#settings.set(name, value);
-    const { statement, body } = await this.#statement(facts);
-    if (statement.kind === 'set') {
+    const statementFacts = this.#facts();
+    for (const [parameterName, parameterValue] of this.#url.searchParams)
+      if (!requestParameters.has(parameterName) && !parameterName.startsWith('param_'))
+        this.#settings.set(parameterName, parameterValue);
+    const { statement: columnarStatement, body: insertBody } = await this.#statement(statementFacts);
+    if (columnarStatement.kind === 'set') {
       if (sessionSettings === null)
         throw refusedAs(
           'session',
           new ServiceError('REL_INVALID', 'SET needs a session: send a session_id, or SETTINGS with the statement'),
         );
-      new ColumnarSettings().setAll(statement.settings);
-      sessionSettings.setAll(statement.settings);
+      new ColumnarSettings().setAll(columnarStatement.settings);
+      sessionSettings.setAll(columnarStatement.settings);
       return this.#plain('');
     }
-    this.#settings.setAll(statement.settings);
-    if (statement.kind === 'use')
+    this.#settings.setAll(columnarStatement.settings);
+    if (columnarStatement.kind === 'use')
       throw new ServiceError('REL_NOT_IMPLEMENTED', 'USE is not supported: send the parameter database');
-    const id = this.#parameter('query_id') || this.#call.id;
-    if (id.length > idMax || /[^\x20-\x7e]/.test(id))
-      throw new ServiceError('REL_INVALID', `a query_id has at most ${idMax} printable characters`);
-    this.#call.response.setHeader('x-clickhouse-query-id', id);
-    if (statement.kind === 'kill') return this.#kill(statement.queryId);
-    const running = this.#parts.running.begin(this.#call.caller, id);
+    const queryId = this.#parameter('query_id') || this.#call.id;
+    if (queryId.length > queryIdMax || /[^\x20-\x7e]/.test(queryId))
+      throw new ServiceError('REL_INVALID', `a query_id has at most ${queryIdMax} printable characters`);
+    this.#call.response.setHeader('x-clickhouse-query-id', queryId);
+    if (columnarStatement.kind === 'kill') return this.#kill(columnarStatement.queryId);
+    const runningQuery = this.#parts.running.begin(this.#call.caller, queryId);
     try {
-      if (statement.kind === 'question') return await this.#ask(statement, running.ended);
+      if (columnarStatement.kind === 'question') return await this.#ask(columnarStatement, runningQuery.ended);
       if (!isWrite || this.#settings.flag('readonly'))
         throw new ServiceError('REL_READ_ONLY', 'Cannot execute query in readonly mode: rows are inserted by POST');
-      return await this.#insert(statement, body, running.ended);
+      return await this.#insert(columnarStatement, insertBody, runningQuery.ended);
     } finally {
-      running.end();
+      runningQuery.end();
     }
   }
 
   #facts(): StatementContext {
-    const parameters = new Map<string, string>();
-    for (const [name, value] of this.#url.searchParams)
-      if (name.startsWith('param_')) parameters.set(name.slice('param_'.length), value);
-    return { database: this.#database, user: this.#call.caller.principal, parameters };
+    const queryParameters = new Map<string, string>();
+    for (const [parameterName, parameterValue] of this.#url.searchParams)
+      if (parameterName.startsWith('param_')) queryParameters.set(parameterName.slice('param_'.length), parameterValue);
+    return { database: this.#database, user: this.#call.caller.principal, parameters: queryParameters };
   }
 
   /** The statement, and what of the body is not of it. */
   async #statement(
-    facts: StatementContext,
+    statementFacts: StatementContext,
   ): Promise<{ readonly statement: ColumnarStatement; readonly body: AsyncIterable<Uint8Array> }> {
     const { bodies } = this.#parts;
-    const { raw } = this.#call;
+    const { raw: httpRequest } = this.#call;
     if (this.#parameter('compress') === '1' || this.#parameter('decompress') === '1')
       throw new ServiceError(
         'REL_NOT_IMPLEMENTED',
         'blocks compressed by ClickHouse are not supported over HTTP: use Content-Encoding: gzip',
       );
-    if (raw.method !== 'POST') return { statement: statementOf(this.#parameter('query') ?? '', facts)!, body: empty() };
+    if (httpRequest.method !== 'POST')
+      return { statement: statementOf(this.#parameter('query') ?? '', statementFacts)!, body: emptyBody() };
     if (this.#waits) this.#call.response.writeContinue();
-    const sent = decodeInTurns(this.#parts, bodies.stream(raw), encodingOf(raw));
-    const inUrl = this.#parameter('query') ?? '';
+    const decodedBody = decodeInTurns(this.#parts, bodies.stream(httpRequest), encodingOf(httpRequest));
+    const urlStatement = this.#parameter('query') ?? '';
     // The text of the URL ends a line: the body goes on behind it.
-    const before = inUrl === '' || inUrl.endsWith('\n') ? inUrl : `${inUrl}\n`;
-    const head = new Head(sent);
-    this.#head = head;
-    let isWhole = false;
-    for (let text = before; ; text = before + head.text) {
-      const begins = beginsInsert(text);
-      if (begins === false || (isWhole && begins === null)) {
-        while (await head.more()) checkStatement(head.bytes);
-        const statement = await inTurns(statementSteps(before + head.text, facts), this.#parts.yieldTurn);
-        return { statement, body: empty() };
+    const statementBefore = urlStatement === '' || urlStatement.endsWith('\n') ? urlStatement : `${urlStatement}\n`;
+    const statementHead = new StatementHead(decodedBody);
+    this.#head = statementHead;
+    let isBodyWhole = false;
+    for (let statementText = statementBefore; ; statementText = statementBefore + statementHead.text) {
+      const isInsert = beginsInsert(statementText);
+      if (isInsert === false || (isBodyWhole && isInsert === null)) {
+        while (await statementHead.more()) checkStatementBytes(statementHead.bytes);
+        const parsedStatement = await inTurns(
+          statementSteps(statementBefore + statementHead.text, statementFacts),
+          this.#parts.yieldTurn,
+        );
+        return { statement: parsedStatement, body: emptyBody() };
       }
-      const statement = begins === true ? statementOf(text, facts, isWhole) : null;
-      if (statement !== null) return { statement, body: head.rowsBehindHead(text, before.length, dataAt(statement, text)) };
-      if (begins === true && head.bytes > insertHeadMax)
+      const statement = isInsert === true ? statementOf(statementText, statementFacts, isBodyWhole) : null;
+      if (statement !== null)
+        return {
+          statement,
+          body: statementHead.rowsBehindHead(statementText, statementBefore.length, insertDataAt(statement, statementText)),
+        };
+      if (isInsert === true && statementHead.bytes > insertHeadMax)
         throw refusedAs('syntax', new ServiceError('REL_PARSE', `an INSERT names its rows within ${insertHeadMax} bytes`));
-      checkStatement(head.bytes);
-      isWhole = !(await head.grow());
+      checkStatementBytes(statementHead.bytes);
+      isBodyWhole = !(await statementHead.grow());
     }
   }
 
-  async #ask(statement: Question, killed: AbortSignal): Promise<void> {
+  async #ask(questionStatement: Question, queryKilled: AbortSignal): Promise<void> {
     const { planner, clock } = this.#parts;
-    const { name, form } = outputForm(
-      statement.format ?? (this.#header('x-clickhouse-format') || this.#parameter('default_format') || 'TabSeparated'),
+    const { name: formatName, form: outputFormat } = outputForm(
+      questionStatement.format ?? (this.#header('x-clickhouse-format') || this.#parameter('default_format') || 'TabSeparated'),
     );
-    const write = await form.writer();
-    const terms = this.#settings.terms(null);
-    const options = { quotesIntegers: this.#settings.flag('output_format_json_quote_64bit_integers') };
-    const begunMs = clock.monotonicMs();
-    const columnarQuery = { question: statement, settings: this.#settings, database: this.#database, client: everyType };
-    const gone = AbortSignal.any([this.#call.signal, killed]);
-    const answer = await withTimeLimit(timeLimitOf(this.#settings, clock, gone), (signal) =>
-      this.#call.invoke('query', terms, (invocation) => answerColumnarQuery(planner, invocation, { ...columnarQuery, signal }), {
-        gone: signal,
-      }),
+    const writeFormat = await outputFormat.writer();
+    const settingTerms = this.#settings.terms(null);
+    const formatOptions = { quotesIntegers: this.#settings.flag('output_format_json_quote_64bit_integers') };
+    const questionBegunMs = clock.monotonicMs();
+    const columnarQuery = { question: questionStatement, settings: this.#settings, database: this.#database, client: everyType };
+    const questionGone = AbortSignal.any([this.#call.signal, queryKilled]);
+    const columnarAnswer = await withTimeLimit(timeLimitOf(this.#settings, clock, questionGone), (questionSignal) =>
+      this.#call.invoke(
+        'query',
+        settingTerms,
+        (invocation) => answerColumnarQuery(planner, invocation, { ...columnarQuery, signal: questionSignal }),
+        {
+          gone: questionSignal,
+        },
+      ),
     );
-    const pieces = write(answer, options);
-    const head = {
-      'content-type': form.mediaType,
-      'x-clickhouse-format': name,
+    const formattedPieces = writeFormat(columnarAnswer, formatOptions);
+    const responseHead = {
+      'content-type': outputFormat.mediaType,
+      'x-clickhouse-format': formatName,
       'x-clickhouse-timezone': 'UTC',
       'x-clickhouse-server-display-name': 'annals',
-      'x-clickhouse-summary': summary({
-        read_rows: answer.rowCount,
-        result_rows: answer.rowCount,
-        elapsed_ns: Math.round((clock.monotonicMs() - begunMs) * 1e6),
+      'x-clickhouse-summary': clickHouseSummary({
+        read_rows: columnarAnswer.rowCount,
+        result_rows: columnarAnswer.rowCount,
+        elapsed_ns: Math.round((clock.monotonicMs() - questionBegunMs) * 1e6),
       }),
     };
-    await this.#send(head, pieces, answer);
+    await this.#send(responseHead, formattedPieces, columnarAnswer);
   }
 
-  async #send(head: Readonly<Record<string, string>>, pieces: Generator<Uint8Array, void>, answer: Answer): Promise<void> {
-    const { raw, response, caller, id } = this.#call;
-    const zips = this.#settings.flag('enable_http_compression') && /\bgzip\b/i.test(this.#header('accept-encoding') ?? '');
-    response.writeHead(200, zips ? { ...head, 'content-encoding': 'gzip', vary: 'accept-encoding' } : head);
-    if (raw.method === 'HEAD') return void response.end();
-    const body = new AnswerBody(this.#parts, { id, route: doorName, caller, overtaken: () => answer.overtaken() }, response);
-    if (!zips) return body.sendAll(pieces);
-    const zipped = new Zipped();
-    for (const piece of pieces) {
-      if (!(await body.send((await zipped.through(piece)).values()))) return;
+  async #send(
+    responseHead: Readonly<Record<string, string>>,
+    formattedPieces: Generator<Uint8Array, void>,
+    columnarAnswer: Answer,
+  ): Promise<void> {
+    const { raw: httpRequest, response, caller, id } = this.#call;
+    const isGzipped = this.#settings.flag('enable_http_compression') && /\bgzip\b/i.test(this.#header('accept-encoding') ?? '');
+    response.writeHead(200, isGzipped ? { ...responseHead, 'content-encoding': 'gzip', vary: 'accept-encoding' } : responseHead);
+    if (httpRequest.method === 'HEAD') return void response.end();
+    const answerBody = new AnswerBody(
+      this.#parts,
+      { id, route: doorName, caller, overtaken: () => columnarAnswer.overtaken() },
+      response,
+    );
+    if (!isGzipped) return answerBody.sendAll(formattedPieces);
+    const gzippedAnswer = new GzippedAnswer();
+    for (const formattedPiece of formattedPieces) {
+      if (!(await answerBody.send((await gzippedAnswer.through(formattedPiece)).values()))) return;
     }
-    await body.sendAll((await zipped.end()).values());
+    await answerBody.sendAll((await gzippedAnswer.end()).values());
   }
 
-  async #insert(statement: Insert, body: AsyncIterable<Uint8Array>, killed: AbortSignal): Promise<void> {
+  async #insert(
+    insertStatement: InsertStatement,
+    insertBody: AsyncIterable<Uint8Array>,
+    queryKilled: AbortSignal,
+  ): Promise<void> {
     const { clock } = this.#parts;
     this.#call.admit('ingest');
-    const form = inputForm(statement.format!);
-    const terms = this.#settings.terms(null);
-    if (timeOfTerms(terms) !== 'current') throw new ServiceError('REL_INVALID', 'annals_as_of is for reads only');
-    const begunMs = clock.monotonicMs();
-    const reply = await this.#call.invoke(
+    const inputFormat = inputForm(insertStatement.format!);
+    const settingTerms = this.#settings.terms(null);
+    if (timeOfTerms(settingTerms) !== 'current') throw new ServiceError('REL_INVALID', 'annals_as_of is for reads only');
+    const insertBegunMs = clock.monotonicMs();
+    const ingestReply = await this.#call.invoke(
       'ingest',
-      terms,
-      (invocation) => this.#write(invocation, statement, form, body, terms.durability === 'sync'),
+      settingTerms,
+      (invocation) => this.#write(invocation, insertStatement, inputFormat, insertBody, settingTerms.durability === 'sync'),
       {
-        gone: AbortSignal.any([this.#call.signal, killed]),
+        gone: AbortSignal.any([this.#call.signal, queryKilled]),
       },
     );
     this.#call.response.setHeader(
       'x-clickhouse-summary',
-      summary({
-        written_rows: reply.accepted,
-        read_rows: reply.accepted,
-        elapsed_ns: Math.round((clock.monotonicMs() - begunMs) * 1e6),
+      clickHouseSummary({
+        written_rows: ingestReply.accepted,
+        read_rows: ingestReply.accepted,
+        elapsed_ns: Math.round((clock.monotonicMs() - insertBegunMs) * 1e6),
       }),
     );
     this.#plain('');
@@ -301,62 +333,76 @@ export class ColumnarHttpRequest {
 
   async #write(
     invocation: Invocation,
-    { type, columns: named }: Insert,
-    form: InputForm,
-    body: AsyncIterable<Uint8Array>,
-    sync: boolean,
+    { type: insertedType, columns: namedColumns }: InsertStatement,
+    inputFormat: InputForm,
+    insertBody: AsyncIterable<Uint8Array>,
+    isSync: boolean,
   ): Promise<IngestReply> {
-    invocation.describe({ objectType: type });
+    invocation.describe({ objectType: insertedType });
     const provenance = { source: doorName, method: 'insert', confidence: 1, derivedFrom: null };
-    const ingest = new Ingest(invocation, { type, atomic: false, sync, createType: true, waits: true, provenance });
-    const definition = ingest.definition();
-    const columns = inputColumns(named, definition, form.needsColumns);
-    const source = readRows(form, leasedPieces(this.#parts, invocation.caller, body), columns);
-    const batches = readIngest(source, { definition, ...batchSizes.stream, ...form.options(columns) });
-    const reply = await ingest.run(untilRefused(batches, (row) => wrongRow(row, ingest.accepted)));
-    const [first] = reply.errors;
-    if (first !== undefined) throw wrongRow(first, reply.accepted);
-    return reply;
-  }
-
-  #kill(queryId: string): void {
-    if (!this.#parts.running.kill(this.#call.caller, queryId)) return this.#plain('');
-    this.#plain(`finished\t${queryId}\t${this.#call.caller.principal}\n`);
-  }
-
-  #plain(text: string): void {
-    const { response, raw } = this.#call;
-    response.writeHead(200, { 'content-type': 'text/plain; charset=UTF-8', 'content-length': Buffer.byteLength(text) });
-    response.end(raw.method === 'HEAD' ? undefined : text);
-  }
-
-  async #refuse(error: unknown): Promise<void> {
-    const { response, raw } = this.#call;
-    const refusal = await this.#call.refusal(error);
-    if (refusal === null) return;
-    if (response.headersSent) return void response.destroy();
-    const { number, status, text } = columnarError(refusal);
-    if (refusal.facts.retryAfterSecs !== undefined) response.setHeader('retry-after', String(refusal.facts.retryAfterSecs));
-    const body = Buffer.from(`${text}\n`);
-    response.writeHead(status, {
-      'content-type': 'text/plain; charset=UTF-8',
-      'content-length': body.length,
-      'x-clickhouse-exception-code': String(number),
+    const columnarIngest = new Ingest(invocation, {
+      type: insertedType,
+      atomic: false,
+      sync: isSync,
+      createType: true,
+      waits: true,
+      provenance,
     });
-    response.end(raw.method === 'HEAD' ? undefined : body);
+    const typeDefinition = columnarIngest.definition();
+    const insertColumns = inputColumns(namedColumns, typeDefinition, inputFormat.needsColumns);
+    const rowSource = readRows(inputFormat, leasedPieces(this.#parts, invocation.caller, insertBody), insertColumns);
+    const ingestBatches = readIngest(rowSource, {
+      definition: typeDefinition,
+      ...batchSizes.stream,
+      ...inputFormat.options(insertColumns),
+    });
+    const ingestReply = await columnarIngest.run(
+      untilRefused(ingestBatches, (rejectedRow) => insertRowRefusal(rejectedRow, columnarIngest.accepted)),
+    );
+    const [firstRejection] = ingestReply.errors;
+    if (firstRejection !== undefined) throw insertRowRefusal(firstRejection, ingestReply.accepted);
+    return ingestReply;
+  }
+
+  #kill(killedQuery: string): void {
+    if (!this.#parts.running.kill(this.#call.caller, killedQuery)) return this.#plain('');
+    this.#plain(`finished\t${killedQuery}\t${this.#call.caller.principal}\n`);
+  }
+
+  #plain(plainText: string): void {
+    const { response: httpResponse, raw: httpRequest } = this.#call;
+    httpResponse.writeHead(200, { 'content-type': 'text/plain; charset=UTF-8', 'content-length': Buffer.byteLength(plainText) });
+    httpResponse.end(httpRequest.method === 'HEAD' ? undefined : plainText);
+  }
+
+  async #refuse(questionError: unknown): Promise<void> {
+    const { response: httpResponse, raw: httpRequest } = this.#call;
+    const columnarRefusal = await this.#call.refusal(questionError);
+    if (columnarRefusal === null) return;
+    if (httpResponse.headersSent) return void httpResponse.destroy();
+    const { number: exceptionNumber, status: httpStatus, text: exceptionText } = columnarError(columnarRefusal);
+    if (columnarRefusal.facts.retryAfterSecs !== undefined)
+      httpResponse.setHeader('retry-after', String(columnarRefusal.facts.retryAfterSecs));
+    const exceptionBody = Buffer.from(`${exceptionText}\n`);
+    httpResponse.writeHead(httpStatus, {
+      'content-type': 'text/plain; charset=UTF-8',
+      'content-length': exceptionBody.length,
+      'x-clickhouse-exception-code': String(exceptionNumber),
+    });
+    httpResponse.end(httpRequest.method === 'HEAD' ? undefined : exceptionBody);
   }
 }
 
-function urlOf(raw: IncomingMessage): URL {
+function columnarUrlOf(httpRequest: IncomingMessage): URL {
   try {
-    return new URL(raw.url ?? '/', 'http://columnar');
+    return new URL(httpRequest.url ?? '/', 'http://columnar');
   } catch {
     throw new ServiceError('REL_INVALID', 'the URL of the request is malformed');
   }
 }
 
-function summary(counts: Readonly<Record<string, number>>): string {
-  const all = {
+function clickHouseSummary(statedCounts: Readonly<Record<string, number>>): string {
+  const summaryCounts = {
     read_rows: 0,
     read_bytes: 0,
     written_rows: 0,
@@ -365,96 +411,99 @@ function summary(counts: Readonly<Record<string, number>>): string {
     result_rows: 0,
     result_bytes: 0,
     elapsed_ns: 0,
-    ...counts,
+    ...statedCounts,
   };
-  return JSON.stringify(Object.fromEntries(Object.entries(all).map(([name, count]) => [name, String(count)])));
+  return JSON.stringify(
+    Object.fromEntries(Object.entries(summaryCounts).map(([countName, summaryCount]) => [countName, String(summaryCount)])),
+  );
 }
 
 /** The first refused row ends the INSERT; the rows before it are written, and the error gives their number. */
-function wrongRow(row: RowRejection, written: number): ServiceError {
-  return refusedAs('data', rowRefusal(row, written));
+function insertRowRefusal(rejectedRow: RowRejection, writtenRows: number): ServiceError {
+  return refusedAs('data', rowRefusal(rejectedRow, writtenRows));
 }
 
-async function* empty(): AsyncGenerator<Uint8Array, void> {}
+async function* emptyBody(): AsyncGenerator<Uint8Array, void> {}
 
-const dataAt = (statement: ColumnarStatement, text: string): number =>
-  statement.kind === 'insert' ? statement.dataAt : text.length;
+const insertDataAt = (columnarStatement: ColumnarStatement, statementText: string): number =>
+  columnarStatement.kind === 'insert' ? columnarStatement.dataAt : statementText.length;
 
-function checkStatement(bytes: number): void {
-  if (bytes > statementBytesMax) throw new ServiceError('REL_TOO_LARGE', `a statement has at most ${statementBytesMax} bytes`);
+function checkStatementBytes(statementBytes: number): void {
+  if (statementBytes > statementBytesMax)
+    throw new ServiceError('REL_TOO_LARGE', `a statement has at most ${statementBytesMax} bytes`);
 }
 
 /** The beginning of a body, read only as far as it is needed. */
-class Head {
-  readonly #source: AsyncIterator<Uint8Array>;
-  #pieces: Uint8Array[] = [];
+class StatementHead {
+  readonly #bodySource: AsyncIterator<Uint8Array>;
+  #headPieces: Uint8Array[] = [];
   bytes = 0;
 
-  constructor(source: AsyncIterable<Uint8Array>) {
-    this.#source = source[Symbol.asyncIterator]();
+  constructor(statementBody: AsyncIterable<Uint8Array>) {
+    this.#bodySource = statementBody[Symbol.asyncIterator]();
   }
 
-  get #seen(): Buffer {
-    if (this.#pieces.length !== 1) this.#pieces = [Buffer.concat(this.#pieces)];
-    return this.#pieces[0] as Buffer;
+  get #headBytes(): Buffer {
+    if (this.#headPieces.length !== 1) this.#headPieces = [Buffer.concat(this.#headPieces)];
+    return this.#headPieces[0] as Buffer;
   }
 
   get text(): string {
-    return this.#seen.toString();
+    return this.#headBytes.toString();
   }
 
   /** False: there is no more. */
   async more(): Promise<boolean> {
-    const step = await this.#source.next();
-    if (step.done === true) return false;
+    const bodyStep = await this.#bodySource.next();
+    if (bodyStep.done === true) return false;
     // Others write over a piece once the next is asked for.
-    this.#pieces.push(Buffer.from(step.value));
-    this.bytes += step.value.length;
+    this.#headPieces.push(Buffer.from(bodyStep.value));
+    this.bytes += bodyStep.value.length;
     return true;
   }
 
   /** Half as much again, so that looking at it after each time costs little more than looking once. False: there is no more. */
   async grow(): Promise<boolean> {
-    const enough = this.bytes * 1.5;
+    const grownBytes = this.bytes * 1.5;
     if (!(await this.more())) return false;
-    while (this.bytes < enough && (await this.more()));
+    while (this.bytes < grownBytes && (await this.more()));
     return true;
   }
 
   /** Abandons the rest of the body: one with a pending read could not be skipped. */
   async end(): Promise<void> {
-    await this.#source.return?.();
+    await this.#bodySource.return?.();
   }
 
-  /** Rows in `text`, of which so many letters are not from the body, behind `at`, and all that follows. */
+  /** Rows in `statementText`, of which so many letters are not from the body, behind `at`, and all that follows. */
   async *rowsBehindHead(text: string, letters: number, at: number): AsyncGenerator<Uint8Array, void> {
     const ofUrl = text.slice(at, Math.max(at, letters));
     if (ofUrl.trim() !== '') yield Buffer.from(ofUrl);
     const ofStatement = Buffer.from(text.slice(letters, Math.max(at, letters)));
-    const seen = this.#seen;
+    const seen = this.#headBytes;
     if (!seen.subarray(0, ofStatement.length).equals(ofStatement))
       throw new ServiceError('REL_INVALID', 'the statement is not UTF-8');
     if (seen.length > ofStatement.length) yield seen.subarray(ofStatement.length);
-    for (let step = await this.#source.next(); step.done !== true; step = await this.#source.next()) yield step.value;
+    for (let step = await this.#bodySource.next(); step.done !== true; step = await this.#bodySource.next()) yield step.value;
   }
 }
 
 /** An answer compressed piece by piece. */
-class Zipped {
-  readonly #gzip: Gzip = createGzip({ level: constants.Z_BEST_SPEED });
+class GzippedAnswer {
+  readonly #answerGzip: Gzip = createGzip({ level: constants.Z_BEST_SPEED });
   readonly #sentPieces: Buffer[] = [];
 
   constructor() {
-    this.#gzip.on('data', (piece: Buffer) => this.#sentPieces.push(piece));
+    this.#answerGzip.on('data', (gzippedPiece: Buffer) => this.#sentPieces.push(gzippedPiece));
   }
 
-  async through(piece: Uint8Array): Promise<Buffer[]> {
-    await new Promise<void>((resolve) => this.#gzip.write(piece, () => resolve()));
+  async through(answerPiece: Uint8Array): Promise<Buffer[]> {
+    await new Promise<void>((onGzipped) => this.#answerGzip.write(answerPiece, () => onGzipped()));
     return this.#sentPieces.splice(0);
   }
 
   async end(): Promise<Buffer[]> {
-    await new Promise<void>((resolve) => this.#gzip.once('end', resolve).end());
+    await new Promise<void>((onGzipEnd) => this.#answerGzip.once('end', onGzipEnd).end());
     return this.#sentPieces.splice(0);
   }
 }

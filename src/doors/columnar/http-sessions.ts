@@ -9,9 +9,9 @@ import type { Caller } from '../../governance/caller.ts';
 import { refusedAs } from './errors.ts';
 import { ColumnarSettings } from './settings.ts';
 
-const sessionsMax = 1_000;
-const defaultSeconds = 60;
-const secondsMax = 3_600;
+const httpSessionsMax = 1_000;
+const sessionDefaultSecs = 60;
+const sessionSecsMax = 3_600;
 
 export interface SessionTerms {
   readonly id: string;
@@ -21,22 +21,29 @@ export interface SessionTerms {
 }
 
 export class HttpSessions {
-  readonly #sessions: LRUCache<string, ColumnarSettings>;
+  readonly #settingsBySession: LRUCache<string, ColumnarSettings>;
 
-  constructor(clock: Pick<Clock, 'monotonicMs'>) {
-    this.#sessions = new LRUCache({ max: sessionsMax, ttl: 1, perf: { now: () => Math.floor(clock.monotonicMs()) + 1 } });
+  constructor(sessionClock: Pick<Clock, 'monotonicMs'>) {
+    this.#settingsBySession = new LRUCache({
+      max: httpSessionsMax,
+      ttl: 1,
+      perf: { now: () => Math.floor(sessionClock.monotonicMs()) + 1 },
+    });
   }
 
-  settingsOf({ principal, path }: Caller, { id, timeout, isChecked }: SessionTerms): ColumnarSettings {
-    const seconds = timeout === null ? defaultSeconds : Number(timeout);
-    if (!Number.isInteger(seconds) || seconds < 1 || seconds > secondsMax)
-      throw new ServiceError('REL_INVALID', `session_timeout is 1 to ${secondsMax} seconds`);
-    const name = JSON.stringify([principal, path, id]);
-    const known = this.#sessions.get(name);
-    if (known === undefined && isChecked)
-      throw refusedAs('session', new ServiceError('REL_NOT_FOUND', `Session ${id.slice(0, 100)} is not found`));
-    const settings = known ?? new ColumnarSettings();
-    this.#sessions.set(name, settings, { ttl: seconds * 1000 });
-    return settings;
+  settingsOf(
+    { principal, path: callerPath }: Caller,
+    { id: sessionId, timeout: sessionTimeout, isChecked: mustExist }: SessionTerms,
+  ): ColumnarSettings {
+    const timeoutSecs = sessionTimeout === null ? sessionDefaultSecs : Number(sessionTimeout);
+    if (!Number.isInteger(timeoutSecs) || timeoutSecs < 1 || timeoutSecs > sessionSecsMax)
+      throw new ServiceError('REL_INVALID', `session_timeout is 1 to ${sessionSecsMax} seconds`);
+    const sessionName = JSON.stringify([principal, callerPath, sessionId]);
+    const knownSettings = this.#settingsBySession.get(sessionName);
+    if (knownSettings === undefined && mustExist)
+      throw refusedAs('session', new ServiceError('REL_NOT_FOUND', `Session ${sessionId.slice(0, 100)} is not found`));
+    const sessionSettings = knownSettings ?? new ColumnarSettings();
+    this.#settingsBySession.set(sessionName, sessionSettings, { ttl: timeoutSecs * 1000 });
+    return sessionSettings;
   }
 }

@@ -27,149 +27,171 @@ export interface InputForm {
   readonly needsColumns: boolean;
 }
 
-const bare = (): Pick<IngestOptions, 'columns'> => ({});
-const withNull = (): Pick<IngestOptions, 'nullText'> => ({ nullText: '\\N' });
-const asNamed = (columns: readonly InputColumn[]): Pick<IngestOptions, 'columns' | 'nullText'> => ({
-  columns: columns.map(({ name }) => name),
-  ...withNull(),
+const noIngestOptions = (): Pick<IngestOptions, 'columns'> => ({});
+const withNullText = (): Pick<IngestOptions, 'nullText'> => ({ nullText: '\\N' });
+const withNamedColumns = (formatColumns: readonly InputColumn[]): Pick<IngestOptions, 'columns' | 'nullText'> => ({
+  columns: formatColumns.map(({ name: columnName }) => columnName),
+  ...withNullText(),
 });
 
-const forms: Readonly<Record<string, InputForm>> = {
-  JSONEachRow: { options: bare, rows: 'lines', needsColumns: false, converter: objects },
+const inputFormats: Readonly<Record<string, InputForm>> = {
+  JSONEachRow: { options: noIngestOptions, rows: 'lines', needsColumns: false, converter: objectConverter },
   JSONCompactEachRow: {
-    options: bare,
+    options: noIngestOptions,
     rows: 'lines',
     needsColumns: true,
-    converter: (columns) => (text) => compactRows(text, columns),
+    converter: (formatColumns) => (rowsText) => convertCompactRows(rowsText, formatColumns),
   },
   CSV: {
-    options: asNamed,
+    options: withNamedColumns,
     rows: 'quoted lines',
     needsColumns: true,
-    converter: (columns) => separatedConverter(columns, ',', false),
+    converter: (formatColumns) => separatedConverter(formatColumns, ',', false),
   },
   CSVWithNames: {
-    options: withNull,
+    options: withNullText,
     rows: 'quoted lines',
     needsColumns: false,
-    converter: (columns) => separatedConverter(columns, ',', true),
+    converter: (formatColumns) => separatedConverter(formatColumns, ',', true),
   },
   TabSeparated: {
-    options: asNamed,
+    options: withNamedColumns,
     rows: 'lines',
     needsColumns: true,
-    converter: (columns) => separatedConverter(columns, '\t', false),
+    converter: (formatColumns) => separatedConverter(formatColumns, '\t', false),
   },
   TabSeparatedWithNames: {
-    options: withNull,
+    options: withNullText,
     rows: 'lines',
     needsColumns: false,
-    converter: (columns) => separatedConverter(columns, '\t', true),
+    converter: (formatColumns) => separatedConverter(formatColumns, '\t', true),
   },
-  Values: { options: bare, rows: 'tuples', needsColumns: true, converter: (columns) => (text) => tupleRows(text, columns) },
+  Values: {
+    options: noIngestOptions,
+    rows: 'tuples',
+    needsColumns: true,
+    converter: (formatColumns) => (rowsText) => convertTupleRows(rowsText, formatColumns),
+  },
 };
 
 /** The bytes as the reader takes them. */
-export async function* readRows({ converter, rows }: InputForm, source: Bytes, columns: readonly InputColumn[]): Bytes {
-  const convert = converter(columns);
-  if (convert === null) return yield* source;
-  for await (const text of rows === 'tuples' ? wholeTuples(source) : wholeLines(source, rows === 'lines' ? null : 0x22)) {
-    const lines = convert(text);
+export async function* readRows(
+  { converter: makeConverter, rows: rowShape }: InputForm,
+  rowSource: Bytes,
+  insertColumns: readonly InputColumn[],
+): Bytes {
+  const convertRows = makeConverter(insertColumns);
+  if (convertRows === null) return yield* rowSource;
+  for await (const rowsText of rowShape === 'tuples'
+    ? wholeValueTuples(rowSource)
+    : wholeRowLines(rowSource, rowShape === 'lines' ? null : 0x22)) {
+    const lines = convertRows(rowsText);
     if (lines !== '') yield Buffer.from(lines);
   }
 }
 
-export function inputForm(name: string): InputForm {
-  const full = name === 'NDJSON' || name === 'JSONLines' ? 'JSONEachRow' : name.replace(/^TSV/, 'TabSeparated');
-  if (Object.hasOwn(forms, full)) return forms[full]!;
+export function inputForm(formatName: string): InputForm {
+  const fullFormatName =
+    formatName === 'NDJSON' || formatName === 'JSONLines' ? 'JSONEachRow' : formatName.replace(/^TSV/, 'TabSeparated');
+  if (Object.hasOwn(inputFormats, fullFormatName)) return inputFormats[fullFormatName]!;
   throw refusedAs(
     'format',
-    new ServiceError('REL_INVALID', `Unknown format ${name.slice(0, 100)} for input: there are ${Object.keys(forms).join(', ')}`),
+    new ServiceError(
+      'REL_INVALID',
+      `Unknown format ${formatName.slice(0, 100)} for input: there are ${Object.keys(inputFormats).join(', ')}`,
+    ),
   );
 }
 
 /** Columns of the rows: those that INSERT names, or all of the type, in its order. REL_INVALID where neither is known. */
 export function inputColumns(
-  named: readonly string[] | null,
-  definition: TypeDefinition | null,
-  needed: boolean,
+  namedColumns: readonly string[] | null,
+  typeDefinition: TypeDefinition | null,
+  areColumnsNeeded: boolean,
 ): readonly InputColumn[] {
-  const properties = definition?.properties ?? {};
-  const typeOf = (name: string): ColumnType | null =>
-    name === 'valid_from' || name === 'valid_to' ? 'timestamp' : Object.hasOwn(properties, name) ? properties[name]!.type : null;
-  const names = named ?? Object.keys(properties);
-  if (names.length === 0 && needed)
+  const typeProperties = typeDefinition?.properties ?? {};
+  const typeOf = (columnName: string): ColumnType | null =>
+    columnName === 'valid_from' || columnName === 'valid_to'
+      ? 'timestamp'
+      : Object.hasOwn(typeProperties, columnName)
+        ? typeProperties[columnName]!.type
+        : null;
+  const columnNames = namedColumns ?? Object.keys(typeProperties);
+  if (columnNames.length === 0 && areColumnsNeeded)
     throw refusedAs(
       'data',
       new ServiceError('REL_INVALID', 'the table has no columns yet: name those of the rows, INSERT INTO t (a, b)'),
     );
-  return names.map((name) => ({ name, type: typeOf(name) }));
+  return columnNames.map((columnName) => ({ name: columnName, type: typeOf(columnName) }));
 }
 
-const rowBytesMax = 16 << 20;
-const decoder = new TextDecoder('utf-8', { fatal: true });
-const newline = 0x0a;
+const insertRowBytesMax = 16 << 20;
+const rowDecoder = new TextDecoder('utf-8', { fatal: true });
+const newlineByte = 0x0a;
 
 /** Whole lines, and the rest behind the last. A quoted field may hold line ends: `isOpen` tells whether one is open. */
-async function* wholeLines(source: Bytes, quote: number | null): AsyncGenerator<string, void> {
-  let held: Uint8Array[] = [];
-  let bytes = 0;
-  let quotes = 0;
-  for await (const piece of source) {
-    let cut = quote === null ? piece.lastIndexOf(newline) : -1;
-    for (let i = 0; quote !== null && i < piece.length; i++) {
-      if (piece[i] === quote) quotes ^= 1;
-      else if (piece[i] === newline && quotes === 0) cut = i;
+async function* wholeRowLines(rowSource: Bytes, quoteByte: number | null): AsyncGenerator<string, void> {
+  let heldPieces: Uint8Array[] = [];
+  let heldBytes = 0;
+  let openQuotes = 0;
+  for await (const rowPiece of rowSource) {
+    let lastRowEnd = quoteByte === null ? rowPiece.lastIndexOf(newlineByte) : -1;
+    for (let i = 0; quoteByte !== null && i < rowPiece.length; i++) {
+      if (rowPiece[i] === quoteByte) openQuotes ^= 1;
+      else if (rowPiece[i] === newlineByte && openQuotes === 0) lastRowEnd = i;
     }
-    if (cut < 0) {
-      held.push(piece.slice());
-      bytes += piece.length;
-      if (bytes > rowBytesMax) throw new ServiceError('REL_TOO_LARGE', `a row has at most ${rowBytesMax} bytes`);
+    if (lastRowEnd < 0) {
+      heldPieces.push(rowPiece.slice());
+      heldBytes += rowPiece.length;
+      if (heldBytes > insertRowBytesMax) throw new ServiceError('REL_TOO_LARGE', `a row has at most ${insertRowBytesMax} bytes`);
       continue;
     }
-    yield decodeUtf8(Buffer.concat([...held, piece.subarray(0, cut + 1)]));
-    held = [piece.slice(cut + 1)];
-    bytes = held[0]!.length;
+    yield decodeUtf8(Buffer.concat([...heldPieces, rowPiece.subarray(0, lastRowEnd + 1)]));
+    heldPieces = [rowPiece.slice(lastRowEnd + 1)];
+    heldBytes = heldPieces[0]!.length;
   }
-  const rest = Buffer.concat(held);
-  if (rest.length > 0) yield decodeUtf8(rest);
+  const lastRows = Buffer.concat(heldPieces);
+  if (lastRows.length > 0) yield decodeUtf8(lastRows);
 }
 
-function decodeUtf8(bytes: Uint8Array): string {
+function decodeUtf8(rowBytes: Uint8Array): string {
   try {
-    return decoder.decode(bytes);
+    return rowDecoder.decode(rowBytes);
   } catch {
-    throw notUtf8();
+    throw rowsNotUtf8();
   }
 }
 
-const notUtf8 = (): ServiceError => refusedAs('data', new ServiceError('REL_INVALID', 'the rows are not UTF-8'));
+const rowsNotUtf8 = (): ServiceError => refusedAs('data', new ServiceError('REL_INVALID', 'the rows are not UTF-8'));
 
-const emptyArray = /\[\s*\]/y;
-const bareWord = /[^\s"[\]{},:]+/y;
+const emptyArrayToken = /\[\s*\]/y;
+const bareJsonWord = /[^\s"[\]{},:]+/y;
 
 /** Strings of JSON, arrays of nothing, marks, numbers and words, and where each stands: blanks lie between. A string that never ends goes to the end. */
-function* jsonTokens(text: string): Generator<[token: string, at: number], void> {
-  for (let at = 0; at < text.length; ) {
-    if (isBlank(text, at)) {
-      at++;
+function* rowJsonTokens(rowsText: string): Generator<[token: string, at: number], void> {
+  for (let tokenOffset = 0; tokenOffset < rowsText.length; ) {
+    if (isBlank(rowsText, tokenOffset)) {
+      tokenOffset++;
       continue;
     }
-    const token = text[at] === '"' ? text.slice(at, endOfQuoted(text, at) ?? text.length) : wordAt(text, at);
-    yield [token, at];
-    at += token.length;
+    const jsonToken =
+      rowsText[tokenOffset] === '"'
+        ? rowsText.slice(tokenOffset, endOfQuoted(rowsText, tokenOffset) ?? rowsText.length)
+        : jsonWordAt(rowsText, tokenOffset);
+    yield [jsonToken, tokenOffset];
+    tokenOffset += jsonToken.length;
   }
 }
 
 /** A mark, an array of nothing, or a word. */
-function wordAt(text: string, at: number): string {
-  const pattern = text[at] === '[' ? emptyArray : bareWord;
-  pattern.lastIndex = at;
-  return pattern.exec(text)?.[0] ?? text[at]!;
+function jsonWordAt(rowsText: string, wordOffset: number): string {
+  const wordPattern = rowsText[wordOffset] === '[' ? emptyArrayToken : bareJsonWord;
+  wordPattern.lastIndex = wordOffset;
+  return wordPattern.exec(rowsText)?.[0] ?? rowsText[wordOffset]!;
 }
 
 /** How a value begins that stands in JSON otherwise than the column takes it. */
-const unlike: { readonly [type in ColumnType]?: string } = {
+const ambiguousCells: { readonly [type in ColumnType]?: string } = {
   integer: '"',
   number: '"',
   timestamp: '"',
@@ -182,122 +204,125 @@ const unlike: { readonly [type in ColumnType]?: string } = {
  * Rows of JSON, one after the other. What ClickHouse writes otherwise than Annals is put right in them: numbers in quotes, instants
  * with a blank, booleans of 0 and 1, JSON as a text, NULL of a vector as an array of nothing.
  */
-function objects(columns: readonly InputColumn[]): ((text: string) => string) | null {
-  const types = new Map(columns.map(({ name, type }) => [name, type]));
-  const cells = [...types].flatMap(([name, type]) => {
-    const begins = type === null ? undefined : unlike[type];
-    return begins === undefined ? [] : `${JSON.stringify(name).slice(1, -1).replace(/\W/g, '\\$&')}"\\s*:\\s*${begins}`;
+function objectConverter(insertColumns: readonly InputColumn[]): ((rowsText: string) => string) | null {
+  const typeByColumn = new Map(insertColumns.map(({ name: columnName, type: columnType }) => [columnName, columnType]));
+  const ambiguousCellTexts = [...typeByColumn].flatMap(([columnName, columnType]) => {
+    const ambiguousBegin = columnType === null ? undefined : ambiguousCells[columnType];
+    return ambiguousBegin === undefined
+      ? []
+      : `${JSON.stringify(columnName).slice(1, -1).replace(/\W/g, '\\$&')}"\\s*:\\s*${ambiguousBegin}`;
   });
-  if (cells.length === 0) return null;
+  if (ambiguousCellTexts.length === 0) return null;
   // A letter of a name may be written by its number: such rows are looked at one by one.
-  const mayDiffer = new RegExp(`"(?:${cells.join('|')})|\\\\[u/]`);
-  return (text) => (mayDiffer.test(text) ? objectRows(text, types) : text);
+  const mayNeedConversion = new RegExp(`"(?:${ambiguousCellTexts.join('|')})|\\\\[u/]`);
+  return (rowsText) => (mayNeedConversion.test(rowsText) ? convertObjectRows(rowsText, typeByColumn) : rowsText);
 }
 
-function objectRows(text: string, types: ReadonlyMap<string, ColumnType | null>): string {
-  let depth = 0;
-  let key: string | null = null;
-  let last = '';
+function convertObjectRows(rowsText: string, typeByColumn: ReadonlyMap<string, ColumnType | null>): string {
+  let jsonDepth = 0;
+  let jsonKey: string | null = null;
+  let lastToken = '';
   const jsonCell = (token: string): string => {
-    const before = last;
-    last = token;
-    if (token === '{' || token === '[') depth++;
-    else if (token === '}' || token === ']') depth--;
-    else if (depth === 1) {
-      if (before === ':') return cellOf(token, (key === null ? undefined : types.get(key)) ?? null);
-      if (token.startsWith('"')) key = keyOf(token);
+    const before = lastToken;
+    lastToken = token;
+    if (token === '{' || token === '[') jsonDepth++;
+    else if (token === '}' || token === ']') jsonDepth--;
+    else if (jsonDepth === 1) {
+      if (before === ':') return jsonCellOf(token, (jsonKey === null ? undefined : typeByColumn.get(jsonKey)) ?? null);
+      if (token.startsWith('"')) jsonKey = jsonKeyOf(token);
     }
     return token;
   };
-  let rows = '';
-  let from = 0;
-  for (const [token, at] of jsonTokens(text)) {
-    const cell = jsonCell(token);
-    if (cell === token) continue;
-    rows += text.slice(from, at) + cell;
-    from = at + token.length;
+  let convertedRows = '';
+  let copiedOffset = 0;
+  for (const [jsonToken, tokenOffset] of rowJsonTokens(rowsText)) {
+    const convertedCell = jsonCell(jsonToken);
+    if (convertedCell === jsonToken) continue;
+    convertedRows += rowsText.slice(copiedOffset, tokenOffset) + convertedCell;
+    copiedOffset = tokenOffset + jsonToken.length;
   }
-  return rows + text.slice(from);
+  return convertedRows + rowsText.slice(copiedOffset);
 }
 
 /** A key that is no text of JSON is for the reader to refuse. */
-function keyOf(token: string): string | null {
+function jsonKeyOf(keyToken: string): string | null {
   try {
-    return JSON.parse(token) as string;
+    return JSON.parse(keyToken) as string;
   } catch {
     return null;
   }
 }
 
-function compactRows(text: string, columns: readonly InputColumn[]): string {
-  const rows: string[] = [];
-  let depth = 0;
-  let cells: string[] = [];
-  let cell = '';
-  for (const [token] of jsonTokens(text)) {
-    if (token === '[' || token === '{') {
-      if (++depth > 1) cell += token;
-    } else if (depth === 0 && token.startsWith('[')) {
-      rows.push(rowOf([], columns));
-    } else if (token === ']' || token === '}') {
-      if (--depth > 0) cell += token;
-      else if (token === ']') {
-        if (cell !== '' || cells.length > 0) cells.push(cell);
-        rows.push(rowOf(cells, columns));
-        cells = [];
-        cell = '';
+function convertCompactRows(rowsText: string, insertColumns: readonly InputColumn[]): string {
+  const compactJsonRows: string[] = [];
+  let jsonDepth = 0;
+  let compactCells: string[] = [];
+  let compactCell = '';
+  for (const [jsonToken] of rowJsonTokens(rowsText)) {
+    if (jsonToken === '[' || jsonToken === '{') {
+      if (++jsonDepth > 1) compactCell += jsonToken;
+    } else if (jsonDepth === 0 && jsonToken.startsWith('[')) {
+      compactJsonRows.push(jsonRowOf([], insertColumns));
+    } else if (jsonToken === ']' || jsonToken === '}') {
+      if (--jsonDepth > 0) compactCell += jsonToken;
+      else if (jsonToken === ']') {
+        if (compactCell !== '' || compactCells.length > 0) compactCells.push(compactCell);
+        compactJsonRows.push(jsonRowOf(compactCells, insertColumns));
+        compactCells = [];
+        compactCell = '';
       }
-    } else if (token === ',' && depth <= 1) {
-      if (depth === 1) {
-        cells.push(cell);
-        cell = '';
+    } else if (jsonToken === ',' && jsonDepth <= 1) {
+      if (jsonDepth === 1) {
+        compactCells.push(compactCell);
+        compactCell = '';
       }
-    } else if (depth === 0) throw refusedAs('data', new ServiceError('REL_INVALID', `a row is an array: ${token.slice(0, 40)}`));
-    else cell += token;
+    } else if (jsonDepth === 0)
+      throw refusedAs('data', new ServiceError('REL_INVALID', `a row is an array: ${jsonToken.slice(0, 40)}`));
+    else compactCell += jsonToken;
   }
-  if (depth !== 0) throw refusedAs('data', new ServiceError('REL_INVALID', 'a row does not end on its line'));
-  return `${rows.join('\n')}\n`;
+  if (jsonDepth !== 0) throw refusedAs('data', new ServiceError('REL_INVALID', 'a row does not end on its line'));
+  return `${compactJsonRows.join('\n')}\n`;
 }
 
-function rowOf(cells: readonly string[], columns: readonly InputColumn[]): string {
-  if (cells.length !== columns.length) throw otherWidth(cells.length, columns.length);
-  return `{${cells.map((cell, i) => `${JSON.stringify(columns[i]!.name)}:${cellOf(cell, columns[i]!.type)}`).join(',')}}`;
+function jsonRowOf(rowCells: readonly string[], insertColumns: readonly InputColumn[]): string {
+  if (rowCells.length !== insertColumns.length) throw rowWidthRefusal(rowCells.length, insertColumns.length);
+  return `{${rowCells.map((rowCell, i) => `${JSON.stringify(insertColumns[i]!.name)}:${jsonCellOf(rowCell, insertColumns[i]!.type)}`).join(',')}}`;
 }
 
 /** A cell of JSON in the form for its column: a quoted value may be a number, an instant or JSON. */
-function cellOf(token: string, type: ColumnType | null): string {
-  switch (type) {
+function jsonCellOf(cellToken: string, columnType: ColumnType | null): string {
+  switch (columnType) {
     case 'vector':
-      return /^\[\s*\]$/.test(token) ? 'null' : token;
+      return /^\[\s*\]$/.test(cellToken) ? 'null' : cellToken;
     case 'boolean':
-      return booleanOf(token.startsWith('"') ? token.slice(1, -1) : token) ?? token;
+      return booleanCellOf(cellToken.startsWith('"') ? cellToken.slice(1, -1) : cellToken) ?? cellToken;
     case 'integer':
     case 'number':
-      return /^"-?\d+(\.\d+)?(e[+-]?\d+)?"$/i.test(token) ? token.slice(1, -1) : token;
+      return /^"-?\d+(\.\d+)?(e[+-]?\d+)?"$/i.test(cellToken) ? cellToken.slice(1, -1) : cellToken;
     case 'timestamp': {
-      const instant = token.startsWith('"') ? instantOf(token.slice(1, -1)) : null;
-      return instant === null ? token : String(instant);
+      const instantNs = cellToken.startsWith('"') ? instantOf(cellToken.slice(1, -1)) : null;
+      return instantNs === null ? cellToken : String(instantNs);
     }
     case 'json':
-      return jsonOf(token);
+      return jsonTextOf(cellToken);
     default:
-      return token;
+      return cellToken;
   }
 }
 
-const booleanOf = (text: string): string | null =>
-  text === '1' || text === 'true' ? 'true' : text === '0' || text === 'false' ? 'false' : null;
+const booleanCellOf = (booleanText: string): string | null =>
+  booleanText === '1' || booleanText === 'true' ? 'true' : booleanText === '0' || booleanText === 'false' ? 'false' : null;
 
 /** A column of JSON is a String to ClickHouse: its text is the JSON. Text that is not JSON stays text. */
-function jsonOf(token: string): string {
-  if (!token.startsWith('"')) return token;
+function jsonTextOf(jsonToken: string): string {
+  if (!jsonToken.startsWith('"')) return jsonToken;
   try {
-    const text: unknown = JSON.parse(token);
-    if (typeof text !== 'string') return token;
-    JSON.parse(text);
-    return text.replace(/[\r\n]/g, ' ');
+    const jsonText: unknown = JSON.parse(jsonToken);
+    if (typeof jsonText !== 'string') return jsonToken;
+    JSON.parse(jsonText);
+    return jsonText.replace(/[\r\n]/g, ' ');
   } catch {
-    return token;
+    return jsonToken;
   }
 }
 
@@ -305,207 +330,217 @@ function jsonOf(token: string): string {
  * Fields with a mark between them, as the reader's CSV has them: NULL is `\N`, everything else that is text stands in quotes, and an
  * empty field of TabSeparated is an empty text.
  */
-function separatedConverter(columns: readonly InputColumn[], mark: ',' | '\t', hasHeader: boolean): (text: string) => string {
-  let names: readonly InputColumn[] | null = hasHeader ? null : columns;
-  return (text) => {
-    let out = '';
-    for (const { fields, inQuotes } of rowsOf(text, mark)) {
-      const isBlank = fields.length === 1 && fields[0] === '';
-      if (names === null) {
-        if (isBlank) continue;
-        const types = new Map(columns.map(({ name, type }) => [name, type]));
-        names = fields.map((field) => ({ name: field ?? '', type: types.get(field ?? '') ?? null }));
-        out += `${fields.map((field) => quote(field ?? '')).join(',')}\n`;
+function separatedConverter(
+  insertColumns: readonly InputColumn[],
+  separator: ',' | '\t',
+  hasHeader: boolean,
+): (rowsText: string) => string {
+  let headerColumns: readonly InputColumn[] | null = hasHeader ? null : insertColumns;
+  return (rowsText) => {
+    let convertedRows = '';
+    for (const { fields: rowFields, inQuotes } of separatedRowsOf(rowsText, separator)) {
+      const isBlankRow = rowFields.length === 1 && rowFields[0] === '';
+      if (headerColumns === null) {
+        if (isBlankRow) continue;
+        const typeByColumn = new Map(insertColumns.map(({ name: columnName, type: columnType }) => [columnName, columnType]));
+        headerColumns = rowFields.map((rowField) => ({ name: rowField ?? '', type: typeByColumn.get(rowField ?? '') ?? null }));
+        convertedRows += `${rowFields.map((rowField) => quoteCsvField(rowField ?? '')).join(',')}\n`;
         continue;
       }
-      const known: readonly InputColumn[] = names;
+      const knownColumns: readonly InputColumn[] = headerColumns;
       // An empty line is a row where there is one column.
-      if (isBlank && known.length !== 1) continue;
-      if (fields.length !== known.length) throw otherWidth(fields.length, known.length);
-      out += `${fields.map((field, i) => fieldOf(field, known[i]!.type, inQuotes[i])).join(',')}\n`;
+      if (isBlankRow && knownColumns.length !== 1) continue;
+      if (rowFields.length !== knownColumns.length) throw rowWidthRefusal(rowFields.length, knownColumns.length);
+      convertedRows += `${rowFields.map((rowField, i) => csvFieldOf(rowField, knownColumns[i]!.type, inQuotes[i])).join(',')}\n`;
     }
-    return out;
+    return convertedRows;
   };
 }
 
-function otherWidth(values: number, columns: number): ServiceError {
-  return refusedAs('data', new ServiceError('REL_INVALID', `a row has ${values} values, and there are ${columns} columns`));
+function rowWidthRefusal(valueCount: number, columnCount: number): ServiceError {
+  return refusedAs(
+    'data',
+    new ServiceError('REL_INVALID', `a row has ${valueCount} values, and there are ${columnCount} columns`),
+  );
 }
 
-interface Fields {
+interface SeparatedFields {
   /** The fields of a row; null: NULL. */
   readonly fields: (string | null)[];
   /** Fields that stood in quotes: always texts, even if they look like numbers. */
   readonly inQuotes: boolean[];
 }
 
-function* rowsOf(text: string, mark: ',' | '\t'): Generator<Fields, void> {
-  if (mark === '\t') {
-    for (const line of (text.endsWith('\n') ? text.slice(0, -1) : text).split('\n')) {
-      const row = line.endsWith('\r') ? line.slice(0, -1) : line;
-      yield { fields: row.split('\t').map((field) => (field === '\\N' ? null : unescapeText(field))), inQuotes: [] };
+function* separatedRowsOf(rowsText: string, separator: ',' | '\t'): Generator<SeparatedFields, void> {
+  if (separator === '\t') {
+    for (const tsvLine of (rowsText.endsWith('\n') ? rowsText.slice(0, -1) : rowsText).split('\n')) {
+      const tsvRow = tsvLine.endsWith('\r') ? tsvLine.slice(0, -1) : tsvLine;
+      yield { fields: tsvRow.split('\t').map((csvField) => (csvField === '\\N' ? null : unescapeText(csvField))), inQuotes: [] };
     }
     return;
   }
-  let fields: (string | null)[] = [];
-  let inQuotes: boolean[] = [];
-  let at = 0;
-  while (at < text.length) {
-    let field: string | null;
-    inQuotes.push(text[at] === '"');
-    if (text[at] === '"') {
-      let end = text.indexOf('"', at + 1);
-      while (end >= 0 && text[end + 1] === '"') end = text.indexOf('"', end + 2);
-      if (end < 0) throw refusedAs('data', new ServiceError('REL_INVALID', 'a field in quotes does not end'));
-      field = text.slice(at + 1, end).replaceAll('""', '"');
-      at = end + 1;
+  let csvFields: (string | null)[] = [];
+  let quotedFields: boolean[] = [];
+  let csvOffset = 0;
+  while (csvOffset < rowsText.length) {
+    let csvField: string | null;
+    quotedFields.push(rowsText[csvOffset] === '"');
+    if (rowsText[csvOffset] === '"') {
+      let closingQuote = rowsText.indexOf('"', csvOffset + 1);
+      while (closingQuote >= 0 && rowsText[closingQuote + 1] === '"') closingQuote = rowsText.indexOf('"', closingQuote + 2);
+      if (closingQuote < 0) throw refusedAs('data', new ServiceError('REL_INVALID', 'a field in quotes does not end'));
+      csvField = rowsText.slice(csvOffset + 1, closingQuote).replaceAll('""', '"');
+      csvOffset = closingQuote + 1;
     } else {
-      const match = /[^,\r\n]*/y;
-      match.lastIndex = at;
-      const raw = match.exec(text)![0];
-      at += raw.length;
-      const trimmed = raw.trim();
-      field = trimmed === '\\N' ? null : trimmed;
+      const csvFieldPattern = /[^,\r\n]*/y;
+      csvFieldPattern.lastIndex = csvOffset;
+      const rawField = csvFieldPattern.exec(rowsText)![0];
+      csvOffset += rawField.length;
+      const trimmedField = rawField.trim();
+      csvField = trimmedField === '\\N' ? null : trimmedField;
     }
-    fields.push(field);
-    if (text[at] === ',') {
-      at++;
-      if (at === text.length) {
-        fields.push('');
-        inQuotes.push(false);
+    csvFields.push(csvField);
+    if (rowsText[csvOffset] === ',') {
+      csvOffset++;
+      if (csvOffset === rowsText.length) {
+        csvFields.push('');
+        quotedFields.push(false);
       }
       continue;
     }
-    if (text[at] === '\r') at++;
-    if (text[at] === '\n' || at >= text.length) {
-      at++;
-      yield { fields, inQuotes };
-      fields = [];
-      inQuotes = [];
+    if (rowsText[csvOffset] === '\r') csvOffset++;
+    if (rowsText[csvOffset] === '\n' || csvOffset >= rowsText.length) {
+      csvOffset++;
+      yield { fields: csvFields, inQuotes: quotedFields };
+      csvFields = [];
+      quotedFields = [];
     } else
       throw refusedAs(
         'data',
         new ServiceError('REL_INVALID', 'a comma or the end of the row is expected behind a field in quotes'),
       );
   }
-  if (fields.length > 0) yield { fields, inQuotes };
+  if (csvFields.length > 0) yield { fields: csvFields, inQuotes: quotedFields };
 }
 
-/** `isText`: whether it stood in quotes; undefined where no field does. */
-function fieldOf(field: string | null, type: ColumnType | null, isText: boolean | undefined): string {
+/** `isQuotedText`: whether it stood in quotes; undefined where no field does. */
+function csvFieldOf(csvField: string | null, columnType: ColumnType | null, isQuotedText: boolean | undefined): string {
   // A field of CSV that is empty has the default of its column.
-  if (field === null || (field === '' && isText === false)) return '\\N';
-  if (type === null && isText === true) return quote(field);
-  if (type === 'vector' && /^\[\s*\]$/.test(field)) return '\\N';
-  if (type === 'boolean') return booleanOf(field) ?? quote(field);
-  if (type === 'timestamp') {
-    const instant = instantOf(field);
-    if (instant !== null) return String(instant);
+  if (csvField === null || (csvField === '' && isQuotedText === false)) return '\\N';
+  if (columnType === null && isQuotedText === true) return quoteCsvField(csvField);
+  if (columnType === 'vector' && /^\[\s*\]$/.test(csvField)) return '\\N';
+  if (columnType === 'boolean') return booleanCellOf(csvField) ?? quoteCsvField(csvField);
+  if (columnType === 'timestamp') {
+    const instantNs = instantOf(csvField);
+    if (instantNs !== null) return String(instantNs);
   }
   // A number without quotes may be meant as one, for an undeclared column.
-  if (type !== 'string' && type !== 'json' && /^[\w.+-]+$/.test(field)) return field;
-  return quote(field);
+  if (columnType !== 'string' && columnType !== 'json' && /^[\w.+-]+$/.test(csvField)) return csvField;
+  return quoteCsvField(csvField);
 }
 
-const quote = (text: string): string => `"${text.replaceAll('"', '""')}"`;
+const quoteCsvField = (fieldText: string): string => `"${fieldText.replaceAll('"', '""')}"`;
 
 /** Whole rows in brackets, and the text between them. */
-async function* wholeTuples(source: Bytes): AsyncGenerator<string, void> {
-  let held = '';
-  const text = new TextDecoder('utf-8', { fatal: true });
-  const decode = (piece?: Uint8Array): string => {
+async function* wholeValueTuples(rowSource: Bytes): AsyncGenerator<string, void> {
+  let heldTuples = '';
+  const tupleDecoder = new TextDecoder('utf-8', { fatal: true });
+  const decodePiece = (tuplePiece?: Uint8Array): string => {
     try {
-      return piece === undefined ? text.decode() : text.decode(piece, { stream: true });
+      return tuplePiece === undefined ? tupleDecoder.decode() : tupleDecoder.decode(tuplePiece, { stream: true });
     } catch {
-      throw notUtf8();
+      throw rowsNotUtf8();
     }
   };
-  const scan = new TupleScan();
-  const rowsIn = (): string => {
-    const end = scan.end(held);
-    const rows = held.slice(0, end);
-    held = held.slice(end);
-    return rows;
+  const tupleScan = new TupleScan();
+  const takeWholeTuples = (): string => {
+    const wholeTuplesEnd = tupleScan.end(heldTuples);
+    const wholeTupleTexts = heldTuples.slice(0, wholeTuplesEnd);
+    heldTuples = heldTuples.slice(wholeTuplesEnd);
+    return wholeTupleTexts;
   };
-  for await (const piece of source) {
-    held += decode(piece);
-    const rows = rowsIn();
-    if (rows !== '') yield rows;
-    if (held.length > rowBytesMax) throw new ServiceError('REL_TOO_LARGE', `a row has at most ${rowBytesMax} bytes`);
+  for await (const rowPiece of rowSource) {
+    heldTuples += decodePiece(rowPiece);
+    const tupleTexts = takeWholeTuples();
+    if (tupleTexts !== '') yield tupleTexts;
+    if (heldTuples.length > insertRowBytesMax)
+      throw new ServiceError('REL_TOO_LARGE', `a row has at most ${insertRowBytesMax} bytes`);
   }
-  held += decode();
-  const rows = rowsIn();
+  heldTuples += decodePiece();
+  const rows = takeWholeTuples();
   if (rows !== '') yield rows;
-  if (!/^[\s,;]*$/.test(held)) throw refusedAs('data', new ServiceError('REL_INVALID', 'a row does not end'));
+  if (!/^[\s,;]*$/.test(heldTuples)) throw refusedAs('data', new ServiceError('REL_INVALID', 'a row does not end'));
 }
 
 /** Looks for ends of rows, at each letter once. */
 class TupleScan {
-  #at = 0;
-  #depth = 0;
-  #inText = false;
+  #scannedOffset = 0;
+  #tupleDepth = 0;
+  #isInTextLiteral = false;
 
   /** The offset behind the last bracket that closes a row, where the next call starts; 0: there is none yet. */
-  end(text: string): number {
-    let end = 0;
-    let i = this.#at;
-    for (; i < text.length; i++) {
-      const letter = text[i]!;
-      if (this.#inText) {
-        if (letter === '\\') {
+  end(tuplesText: string): number {
+    let lastTupleEnd = 0;
+    let scanOffset = this.#scannedOffset;
+    for (; scanOffset < tuplesText.length; scanOffset++) {
+      const tupleLetter = tuplesText[scanOffset]!;
+      if (this.#isInTextLiteral) {
+        if (tupleLetter === '\\') {
           // The escaped character has not arrived yet.
-          if (i + 1 === text.length) break;
-          i++;
-        } else if (letter === "'") this.#inText = false;
-      } else if (letter === "'") this.#inText = true;
-      else if (letter === '(' || letter === '[') this.#depth++;
-      else if ((letter === ')' || letter === ']') && --this.#depth === 0) end = i + 1;
+          if (scanOffset + 1 === tuplesText.length) break;
+          scanOffset++;
+        } else if (tupleLetter === "'") this.#isInTextLiteral = false;
+      } else if (tupleLetter === "'") this.#isInTextLiteral = true;
+      else if (tupleLetter === '(' || tupleLetter === '[') this.#tupleDepth++;
+      else if ((tupleLetter === ')' || tupleLetter === ']') && --this.#tupleDepth === 0) lastTupleEnd = scanOffset + 1;
     }
-    this.#at = i - end;
-    return end;
+    this.#scannedOffset = scanOffset - lastTupleEnd;
+    return lastTupleEnd;
   }
 }
 
-function tupleRows(text: string, columns: readonly InputColumn[]): string {
-  const rows: string[] = [];
-  let cells: string[] | null = null;
-  let words: Lexeme[] = [];
-  for (const lexeme of lexemesIn(text)) {
-    const isMark = lexeme.kind === 'mark';
+function convertTupleRows(tuplesText: string, insertColumns: readonly InputColumn[]): string {
+  const tupleJsonRows: string[] = [];
+  let tupleCells: string[] | null = null;
+  let literalTokens: Lexeme[] = [];
+  for (const lexeme of lexemesIn(tuplesText)) {
+    const isMarkToken = lexeme.kind === 'mark';
     if (lexeme.depth === 0) {
-      if (isMark && lexeme.text === '(') cells = [];
-      else if (!isMark || (lexeme.text !== ',' && lexeme.text !== ';'))
+      if (isMarkToken && lexeme.text === '(') tupleCells = [];
+      else if (!isMarkToken || (lexeme.text !== ',' && lexeme.text !== ';'))
         throw refusedAs(
           'data',
           new ServiceError('REL_INVALID', `a row begins with (, and not with ${JSON.stringify(lexeme.text.slice(0, 40))}`),
         );
-    } else if (lexeme.depth === 1 && isMark && (lexeme.text === ',' || lexeme.text === ')')) {
-      cells!.push(literalOf(words));
-      words = [];
-      if (lexeme.text === ')') rows.push(rowOf(cells!, columns));
-    } else words.push(lexeme);
+    } else if (lexeme.depth === 1 && isMarkToken && (lexeme.text === ',' || lexeme.text === ')')) {
+      tupleCells!.push(tupleLiteralOf(literalTokens));
+      literalTokens = [];
+      if (lexeme.text === ')') tupleJsonRows.push(jsonRowOf(tupleCells!, insertColumns));
+    } else literalTokens.push(lexeme);
   }
-  return rows.length === 0 ? '' : `${rows.join('\n')}\n`;
+  return tupleJsonRows.length === 0 ? '' : `${tupleJsonRows.join('\n')}\n`;
 }
 
 /** A literal as JSON. */
-function literalOf(words: readonly Lexeme[]): string {
-  const [first, second] = words;
-  const sign = first?.kind === 'mark' && (first.text === '-' || first.text === '+') ? first.text.replace('+', '') : null;
-  if (sign !== null && words.length === 2 && second!.kind === 'number') return numberOf(sign + second!.text);
-  if (words.length === 1) {
-    if (first!.kind === 'text') return JSON.stringify(first!.text);
-    if (first!.kind === 'number') return numberOf(first!.text);
-    const word = first!.text.toLowerCase();
-    if (first!.kind === 'word' && ['null', 'true', 'false'].includes(word)) return word;
+function tupleLiteralOf(literalTokens: readonly Lexeme[]): string {
+  const [firstToken, secondToken] = literalTokens;
+  const literalSign =
+    firstToken?.kind === 'mark' && (firstToken.text === '-' || firstToken.text === '+') ? firstToken.text.replace('+', '') : null;
+  if (literalSign !== null && literalTokens.length === 2 && secondToken!.kind === 'number')
+    return jsonNumberOf(literalSign + secondToken!.text);
+  if (literalTokens.length === 1) {
+    if (firstToken!.kind === 'text') return JSON.stringify(firstToken!.text);
+    if (firstToken!.kind === 'number') return jsonNumberOf(firstToken!.text);
+    const literalWord = firstToken!.text.toLowerCase();
+    if (firstToken!.kind === 'word' && ['null', 'true', 'false'].includes(literalWord)) return literalWord;
   }
-  if (first?.text === '[') return words.map(({ text }) => text).join('');
+  if (firstToken?.text === '[') return literalTokens.map(({ text: tokenText }) => tokenText).join('');
   throw refusedAs(
     'data',
     new ServiceError('REL_NOT_IMPLEMENTED', 'values of a row are literals: numbers, texts, NULL, true, false, arrays'),
   );
 }
 
-function numberOf(text: string): string {
-  return text.replace(/^(-?)\./, '$10.').replace(/\.(?=$|e)/i, '.0');
+function jsonNumberOf(numberText: string): string {
+  return numberText.replace(/^(-?)\./, '$10.').replace(/\.(?=$|e)/i, '.0');
 }

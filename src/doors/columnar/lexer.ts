@@ -16,13 +16,22 @@ export interface Lexeme {
 /** A text ends in the midst of what began in it. */
 export class Unended extends ServiceError {}
 
-const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', r: '\r', n: '\n', t: '\t', '0': '\0', a: '\x07', v: '\v' };
-const wordStart = /[A-Za-z_\u0080-\uffff]/;
-const word = /[\w$\u0080-\uffff]*/y;
-const number = /(?:0x[0-9a-f]+|(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)/iy;
+const quotedEscapes: Readonly<Record<string, string>> = {
+  b: '\b',
+  f: '\f',
+  r: '\r',
+  n: '\n',
+  t: '\t',
+  '0': '\0',
+  a: '\x07',
+  v: '\v',
+};
+const sqlWordStart = /[A-Za-z_\u0080-\uffff]/;
+const sqlWord = /[\w$\u0080-\uffff]*/y;
+const sqlNumber = /(?:0x[0-9a-f]+|(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)/iy;
 /** Bytes of UTF-8, of which several may be one character. */
-const hexBytes = /(?:\\x[0-9a-f]{2})+/iy;
-const pairs = new Set(['==', '!=', '<>', '<=', '>=', '||', '::', '->', '=>']);
+const hexEscapes = /(?:\\x[0-9a-f]{2})+/iy;
+const twoLetterMarks = new Set(['==', '!=', '<>', '<=', '>=', '||', '::', '->', '=>']);
 
 /**
  * Lexes token by token, so that the caller can stop early: data may follow the statement. REL_PARSE for a token that never ends.
@@ -43,11 +52,11 @@ export function* lexemesIn(text: string): Generator<Lexeme, void> {
     }
     if (pair === '/*') {
       const end = text.indexOf('*/', at + 2);
-      if (end < 0) throw unendedError('a comment', at);
+      if (end < 0) throw unendedSql('a comment', at);
       at = end + 2;
       continue;
     }
-    const lexeme = tokenAt(text, at, depth);
+    const lexeme = sqlTokenAt(text, at, depth);
     if (lexeme.kind === 'mark') {
       if ('([{'.includes(letter)) depth++;
       else if (')]}'.includes(letter)) depth = Math.max(0, depth - 1);
@@ -58,68 +67,78 @@ export function* lexemesIn(text: string): Generator<Lexeme, void> {
 }
 
 /** By its number: an expression for all blanks at once has overflowed its stack over megabytes of them. */
-export function isBlank(text: string, at: number): boolean {
-  const code = text.charCodeAt(at);
-  return code === 0x20 || (code >= 0x09 && code <= 0x0d) || (code > 0x7f && /\s/.test(text[at]!));
+export function isBlank(sqlText: string, sqlOffset: number): boolean {
+  const letterCode = sqlText.charCodeAt(sqlOffset);
+  return (
+    letterCode === 0x20 || (letterCode >= 0x09 && letterCode <= 0x0d) || (letterCode > 0x7f && /\s/.test(sqlText[sqlOffset]!))
+  );
 }
 
-function tokenAt(text: string, at: number, depth: number): Lexeme {
-  const letter = text[at]!;
-  const token = (kind: Lexeme['kind'], value: string, end: number): Lexeme => ({ kind, text: value, at, end, depth });
-  if (letter === "'") return token('text', ...readQuoted(text, at, 'a text'));
-  if (letter === '`' || letter === '"') return token('name', ...readQuoted(text, at, 'a name'));
-  if (wordStart.test(letter)) {
-    word.lastIndex = at;
-    const [value] = word.exec(text)!;
-    return token('word', value, at + value.length);
+function sqlTokenAt(sqlText: string, tokenOffset: number, bracketDepth: number): Lexeme {
+  const firstLetter = sqlText[tokenOffset]!;
+  const makeToken = (tokenKind: Lexeme['kind'], tokenText: string, tokenEnd: number): Lexeme => ({
+    kind: tokenKind,
+    text: tokenText,
+    at: tokenOffset,
+    end: tokenEnd,
+    depth: bracketDepth,
+  });
+  if (firstLetter === "'") return makeToken('text', ...readQuotedText(sqlText, tokenOffset, 'a text'));
+  if (firstLetter === '`' || firstLetter === '"') return makeToken('name', ...readQuotedText(sqlText, tokenOffset, 'a name'));
+  if (sqlWordStart.test(firstLetter)) {
+    sqlWord.lastIndex = tokenOffset;
+    const [wordText] = sqlWord.exec(sqlText)!;
+    return makeToken('word', wordText, tokenOffset + wordText.length);
   }
-  if (/\d/.test(letter) || (letter === '.' && /\d/.test(text[at + 1] ?? ''))) {
-    number.lastIndex = at;
-    const [value] = number.exec(text)!;
-    return token('number', value, at + value.length);
+  if (/\d/.test(firstLetter) || (firstLetter === '.' && /\d/.test(sqlText[tokenOffset + 1] ?? ''))) {
+    sqlNumber.lastIndex = tokenOffset;
+    const [wordText] = sqlNumber.exec(sqlText)!;
+    return makeToken('number', wordText, tokenOffset + wordText.length);
   }
-  if (letter === '{') {
-    const end = text.indexOf('}', at);
-    if (end < 0) throw unendedError('a parameter', at);
-    return token('parameter', text.slice(at + 1, end), end + 1);
+  if (firstLetter === '{') {
+    const parameterEnd = sqlText.indexOf('}', tokenOffset);
+    if (parameterEnd < 0) throw unendedSql('a parameter', tokenOffset);
+    return makeToken('parameter', sqlText.slice(tokenOffset + 1, parameterEnd), parameterEnd + 1);
   }
-  const pair = text.slice(at, at + 2);
-  const mark = pairs.has(pair) ? pair : letter;
-  return token('mark', mark, at + mark.length);
+  const letterPair = sqlText.slice(tokenOffset, tokenOffset + 2);
+  const markText = twoLetterMarks.has(letterPair) ? letterPair : firstLetter;
+  return makeToken('mark', markText, tokenOffset + markText.length);
 }
 
 /** Its value, and where it ends. A quote within is written twice, or behind a backslash. */
-function readQuoted(text: string, start: number, what: string): [string, number] {
-  const quote = text[start]!;
-  const pieces: string[] = [];
-  let from = start + 1;
-  for (let at = from; at < text.length; at++) {
-    const letter = text[at]!;
-    if (letter === '\\') {
-      pieces.push(text.slice(from, at));
-      const next = text[at + 1];
-      if (next === undefined) break;
-      hexBytes.lastIndex = at;
-      const bytes = hexBytes.exec(text)?.[0];
-      if (bytes !== undefined) {
-        pieces.push(utf8(Buffer.from(bytes.replaceAll('\\x', ''), 'hex')));
-        at += bytes.length - 1;
+function readQuotedText(sqlText: string, quoteStart: number, quotedThing: string): [string, number] {
+  const quoteLetter = sqlText[quoteStart]!;
+  const quotedPieces: string[] = [];
+  let pieceStart = quoteStart + 1;
+  for (let quotedOffset = pieceStart; quotedOffset < sqlText.length; quotedOffset++) {
+    const quotedLetter = sqlText[quotedOffset]!;
+    if (quotedLetter === '\\') {
+      quotedPieces.push(sqlText.slice(pieceStart, quotedOffset));
+      const escapedLetter = sqlText[quotedOffset + 1];
+      if (escapedLetter === undefined) break;
+      hexEscapes.lastIndex = quotedOffset;
+      const hexEscape = hexEscapes.exec(sqlText)?.[0];
+      if (hexEscape !== undefined) {
+        quotedPieces.push(utf8(Buffer.from(hexEscape.replaceAll('\\x', ''), 'hex')));
+        quotedOffset += hexEscape.length - 1;
       } else {
         // Any other letter stays behind its backslash, as in LIKE '100\%'.
-        pieces.push(escapes[next] ?? ('\'"`\\/='.includes(next) ? next : `\\${next}`));
-        at++;
+        quotedPieces.push(
+          quotedEscapes[escapedLetter] ?? ('\'"`\\/='.includes(escapedLetter) ? escapedLetter : `\\${escapedLetter}`),
+        );
+        quotedOffset++;
       }
-      from = at + 1;
-    } else if (letter === quote) {
-      pieces.push(text.slice(from, at));
-      if (text[at + 1] !== quote) return [pieces.join(''), at + 1];
-      pieces.push(quote);
-      from = ++at + 1;
+      pieceStart = quotedOffset + 1;
+    } else if (quotedLetter === quoteLetter) {
+      quotedPieces.push(sqlText.slice(pieceStart, quotedOffset));
+      if (sqlText[quotedOffset + 1] !== quoteLetter) return [quotedPieces.join(''), quotedOffset + 1];
+      quotedPieces.push(quoteLetter);
+      pieceStart = ++quotedOffset + 1;
     }
   }
-  throw unendedError(what, start);
+  throw unendedSql(quotedThing, quoteStart);
 }
 
-function unendedError(what: string, at: number): Unended {
-  return new Unended('REL_PARSE', `${what} that begins at ${at + 1} does not end`);
+function unendedSql(quotedThing: string, quoteStart: number): Unended {
+  return new Unended('REL_PARSE', `${quotedThing} that begins at ${quoteStart + 1} does not end`);
 }

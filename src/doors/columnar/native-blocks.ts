@@ -19,52 +19,60 @@ import { textBytes, varintBytes, varintSize } from './varint.ts';
 
 export const blockRowsMax = 65_536;
 /** A column of so much takes a millisecond or two. */
-const sliceLimits = { textBytes: 1 << 20, floats: 1 << 18 };
+const blockSliceLimits = { textBytes: 1 << 20, floats: 1 << 18 };
 
 /** Rows of one block, in parts that follow each other. */
 export type BlockRows = readonly OutputBatch[];
 
 /** The rows of an answer in blocks of as many as may be; none is empty. */
-export function* blocksOf(batches: readonly OutputBatch[]): Generator<BlockRows, void> {
-  let parts: OutputBatch[] = [];
-  let rows = 0;
-  for (const slice of slicesOf(batches, sliceLimits)) {
-    for (let from = 0; from < slice.count; ) {
-      const count = Math.min(slice.count - from, blockRowsMax - rows);
-      const selection = slice.selection?.subarray(from, from + count) ?? null;
-      parts.push({ columns: slice.columns, selection, first: slice.first + from, count });
-      from += count;
-      rows += count;
-      if (rows < blockRowsMax) continue;
-      yield parts;
-      parts = [];
-      rows = 0;
+export function* blocksOf(answerBatches: readonly OutputBatch[]): Generator<BlockRows, void> {
+  let blockParts: OutputBatch[] = [];
+  let blockRows = 0;
+  for (const batchSlice of slicesOf(answerBatches, blockSliceLimits)) {
+    for (let sliceRow = 0; sliceRow < batchSlice.count; ) {
+      const partRows = Math.min(batchSlice.count - sliceRow, blockRowsMax - blockRows);
+      const partSelection = batchSlice.selection?.subarray(sliceRow, sliceRow + partRows) ?? null;
+      blockParts.push({
+        columns: batchSlice.columns,
+        selection: partSelection,
+        first: batchSlice.first + sliceRow,
+        count: partRows,
+      });
+      sliceRow += partRows;
+      blockRows += partRows;
+      if (blockRows < blockRowsMax) continue;
+      yield blockParts;
+      blockParts = [];
+      blockRows = 0;
     }
   }
-  if (rows > 0) yield parts;
+  if (blockRows > 0) yield blockParts;
 }
 
 /** `FORMAT Native`: all blocks, one after the other, in pieces. */
-export function* writeNativePieces(rows: Pick<Answer, 'columns' | 'batches'>, client: KnownTypes): Generator<Uint8Array, void> {
-  const writer = new BlockWriter(rows.columns, client);
-  for (const block of blocksOf(rows.batches)) yield* writer.pieces(block);
+export function* writeNativePieces(
+  nativeRows: Pick<Answer, 'columns' | 'batches'>,
+  clientTypes: KnownTypes,
+): Generator<Uint8Array, void> {
+  const blockWriter = new BlockWriter(nativeRows.columns, clientTypes);
+  for (const nativeBlock of blocksOf(nativeRows.batches)) yield* blockWriter.pieces(nativeBlock);
 }
 
 /** Writes blocks of one answer. */
 export class BlockWriter {
-  readonly #columns: readonly NativeColumn[];
+  readonly #nativeColumns: readonly NativeColumn[];
 
-  constructor(columns: readonly OutputColumn[], client: KnownTypes) {
-    this.#columns = columns.map((column) => new NativeColumn(column, client));
+  constructor(outputColumns: readonly OutputColumn[], clientTypes: KnownTypes) {
+    this.#nativeColumns = outputColumns.map((outputColumn) => new NativeColumn(outputColumn, clientTypes));
   }
 
   /** A block in pieces, which may share memory with the answer. Without rows it tells names and types. */
-  *pieces(parts: BlockRows): Generator<Uint8Array, void> {
-    const rows = parts.reduce((sum, { count }) => sum + count, 0);
-    yield Buffer.concat([varintBytes(this.#columns.length), varintBytes(rows)]);
-    for (const [i, column] of this.#columns.entries()) {
-      yield column.head;
-      yield* column.cells(parts, i);
+  *pieces(blockParts: BlockRows): Generator<Uint8Array, void> {
+    const blockRowCount = blockParts.reduce((rowSum, { count: partRows }) => rowSum + partRows, 0);
+    yield Buffer.concat([varintBytes(this.#nativeColumns.length), varintBytes(blockRowCount)]);
+    for (const [i, nativeColumn] of this.#nativeColumns.entries()) {
+      yield nativeColumn.head;
+      yield* nativeColumn.cells(blockParts, i);
     }
   }
 }
@@ -73,156 +81,161 @@ export class BlockWriter {
 class NativeColumn {
   /** Its name and its type. */
   readonly head: Buffer;
-  readonly #column: OutputColumn;
-  readonly #dictionaries = new Map<Dictionary, EncodedDictionary>();
+  readonly #outputColumn: OutputColumn;
+  readonly #encodedDictionaries = new Map<Dictionary, EncodedDictionary>();
 
-  constructor(column: OutputColumn, client: KnownTypes) {
-    this.#column = column;
-    this.head = Buffer.concat([textBytes(column.name), textBytes(columnarTypeOf(column, client))]);
+  constructor(outputColumn: OutputColumn, clientTypes: KnownTypes) {
+    this.#outputColumn = outputColumn;
+    this.head = Buffer.concat([textBytes(outputColumn.name), textBytes(columnarTypeOf(outputColumn, clientTypes))]);
   }
 
-  *cells(parts: BlockRows, index: number): Generator<Uint8Array, void> {
-    const { type } = this.#column;
-    if (type === 'vector') return yield* vectorPieces(parts, index);
-    for (const part of parts) yield nullMap(part.columns[index]!, part);
-    for (const part of parts) yield this.#cellsOf(part.columns[index]!, part);
+  *cells(blockParts: BlockRows, columnIndex: number): Generator<Uint8Array, void> {
+    const { type: columnType } = this.#outputColumn;
+    if (columnType === 'vector') return yield* arrayColumnPieces(blockParts, columnIndex);
+    for (const blockPart of blockParts) yield nullMapOf(blockPart.columns[columnIndex]!, blockPart);
+    for (const part of blockParts) yield this.#nativeCellsOf(part.columns[columnIndex]!, part);
   }
 
-  #cellsOf(vector: Vector, part: OutputBatch): Uint8Array {
-    switch (this.#column.type as Exclude<OutputColumn['type'], 'vector'>) {
+  #nativeCellsOf(columnVector: Vector, blockPart: OutputBatch): Uint8Array {
+    switch (this.#outputColumn.type as Exclude<OutputColumn['type'], 'vector'>) {
       case 'string':
       case 'json':
-        return this.#texts(vector, part);
+        return this.#nativeTexts(columnVector, blockPart);
       case 'integer':
       case 'timestamp':
-        return bytesOf(integers(vector, part, hasNulls(vector)));
+        return viewBytesOf(integers(columnVector, blockPart, hasNullCells(columnVector)));
       case 'number':
-        return bytesOf(numbers(vector, part, hasNulls(vector)));
+        return viewBytesOf(numbers(columnVector, blockPart, hasNullCells(columnVector)));
       case 'boolean':
-        return flags(vector, part);
+        return booleanCells(columnVector, blockPart);
     }
   }
 
-  #texts(vector: Vector, part: OutputBatch): Uint8Array {
-    if (vector.kind === 'null') return new Uint8Array(part.count);
-    if (vector.kind === 'dict') return this.#entries(vector, part);
-    assert(vector.kind === 'text', 'texts are text or codes');
-    const { offsets, heap, nulls } = vector;
-    const { selection, first, count } = part;
-    const lengthAt = (row: number): number => (nulls !== null && nulls[row] === 1 ? 0 : offsets[row + 1]! - offsets[row]!);
-    let size = 0;
-    for (let i = 0; i < count; i++) {
-      const length = lengthAt(selection === null ? first + i : selection[i]!);
-      size += varintSize(length) + length;
+  #nativeTexts(textVector: Vector, blockPart: OutputBatch): Uint8Array {
+    if (textVector.kind === 'null') return new Uint8Array(blockPart.count);
+    if (textVector.kind === 'dict') return this.#dictionaryTexts(textVector, blockPart);
+    assert(textVector.kind === 'text', 'texts are text or codes');
+    const { offsets, heap: textHeap, nulls } = textVector;
+    const { selection, first, count: partRows } = blockPart;
+    const textLengthAt = (textRow: number): number =>
+      nulls !== null && nulls[textRow] === 1 ? 0 : offsets[textRow + 1]! - offsets[textRow]!;
+    let nativeTextBytes = 0;
+    for (let i = 0; i < partRows; i++) {
+      const textLength = textLengthAt(selection === null ? first + i : selection[i]!);
+      nativeTextBytes += varintSize(textLength) + textLength;
     }
-    const bytes = new Uint8Array(size + wordSlack);
-    const target = viewOf(bytes);
-    const source = viewOf(heap);
-    const safeEnd = heap.length - wordSlack;
-    for (let i = 0, at = 0; i < count; i++) {
-      const row = selection === null ? first + i : selection[i]!;
-      const from = offsets[row]!;
-      const length = lengthAt(row);
-      at = putVarint(bytes, at, length);
-      if (from + length <= safeEnd) copyWords(target, at, source, from, length);
-      else bytes.set(heap.subarray(from, from + length), at);
-      at += length;
+    const nativeTexts = new Uint8Array(nativeTextBytes + wordSlack);
+    const nativeView = viewOf(nativeTexts);
+    const heapView = viewOf(textHeap);
+    const heapSafeEnd = textHeap.length - wordSlack;
+    for (let i = 0, nativeOffset = 0; i < partRows; i++) {
+      const textRow = selection === null ? first + i : selection[i]!;
+      const textStart = offsets[textRow]!;
+      const textLength = textLengthAt(textRow);
+      nativeOffset = putCellVarint(nativeTexts, nativeOffset, textLength);
+      if (textStart + textLength <= heapSafeEnd) copyWords(nativeView, nativeOffset, heapView, textStart, textLength);
+      else nativeTexts.set(textHeap.subarray(textStart, textStart + textLength), nativeOffset);
+      nativeOffset += textLength;
     }
-    return bytes.subarray(0, size);
+    return nativeTexts.subarray(0, nativeTextBytes);
   }
 
-  #entries(vector: Extract<Vector, { kind: 'dict' }>, part: OutputBatch): Uint8Array {
-    const { selection, first, count } = part;
-    const { values, nulls, dictionary } = vector;
-    let entries = this.#dictionaries.get(dictionary);
-    if (entries === undefined) {
-      entries = new EncodedDictionary(dictionary, textBytes);
-      this.#dictionaries.set(dictionary, entries);
+  #dictionaryTexts(dictionaryVector: Extract<Vector, { kind: 'dict' }>, blockPart: OutputBatch): Uint8Array {
+    const { selection, first, count: partRows } = blockPart;
+    const { values, nulls, dictionary } = dictionaryVector;
+    let encodedEntries = this.#encodedDictionaries.get(dictionary);
+    if (encodedEntries === undefined) {
+      encodedEntries = new EncodedDictionary(dictionary, textBytes);
+      this.#encodedDictionaries.set(dictionary, encodedEntries);
     }
-    let size = 0;
-    for (let i = 0; i < count; i++) {
-      const row = selection === null ? first + i : selection[i]!;
-      if (nulls !== null && nulls[row] === 1) {
-        size++;
+    let nativeTextBytes = 0;
+    for (let i = 0; i < partRows; i++) {
+      const codeRow = selection === null ? first + i : selection[i]!;
+      if (nulls !== null && nulls[codeRow] === 1) {
+        nativeTextBytes++;
         continue;
       }
-      const code = values[row]!;
-      if (code >= entries.ends.length || entries.ends[code] === 0) entries.add(code);
-      size += entries.ends[code]! - entries.starts[code]!;
+      const dictionaryCode = values[codeRow]!;
+      if (dictionaryCode >= encodedEntries.ends.length || encodedEntries.ends[dictionaryCode] === 0)
+        encodedEntries.add(dictionaryCode);
+      nativeTextBytes += encodedEntries.ends[dictionaryCode]! - encodedEntries.starts[dictionaryCode]!;
     }
-    const bytes = new Uint8Array(size + wordSlack);
-    const target = viewOf(bytes);
-    const { view, starts, ends } = entries;
-    for (let i = 0, at = 0; i < count; i++) {
-      const row = selection === null ? first + i : selection[i]!;
-      if (nulls !== null && nulls[row] === 1) {
-        bytes[at++] = 0;
+    const nativeTexts = new Uint8Array(nativeTextBytes + wordSlack);
+    const nativeView = viewOf(nativeTexts);
+    const { view: entriesView, starts: entryStarts, ends: entryEnds } = encodedEntries;
+    for (let i = 0, nativeOffset = 0; i < partRows; i++) {
+      const codeRow = selection === null ? first + i : selection[i]!;
+      if (nulls !== null && nulls[codeRow] === 1) {
+        nativeTexts[nativeOffset++] = 0;
         continue;
       }
-      const code = values[row]!;
-      const length = ends[code]! - starts[code]!;
-      copyWords(target, at, view, starts[code]!, length);
-      at += length;
+      const dictionaryCode = values[codeRow]!;
+      const entryLength = entryEnds[dictionaryCode]! - entryStarts[dictionaryCode]!;
+      copyWords(nativeView, nativeOffset, entriesView, entryStarts[dictionaryCode]!, entryLength);
+      nativeOffset += entryLength;
     }
-    return bytes.subarray(0, size);
+    return nativeTexts.subarray(0, nativeTextBytes);
   }
 }
 
-const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
+const viewBytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
   new Uint8Array(buffer, byteOffset, byteLength);
 
-const hasNulls = (vector: Vector): boolean => vector.kind === 'null' || vector.nulls !== null;
+const hasNullCells = (columnVector: Vector): boolean => columnVector.kind === 'null' || columnVector.nulls !== null;
 
-function putVarint(bytes: Uint8Array, start: number, value: number): number {
-  let at = start;
-  let rest = value;
-  for (; rest > 0x7f; rest >>>= 7) bytes[at++] = (rest & 0x7f) | 0x80;
-  bytes[at++] = rest;
-  return at;
+function putCellVarint(cellBytes: Uint8Array, varintStart: number, varintValue: number): number {
+  let varintOffset = varintStart;
+  let varintRest = varintValue;
+  for (; varintRest > 0x7f; varintRest >>>= 7) cellBytes[varintOffset++] = (varintRest & 0x7f) | 0x80;
+  cellBytes[varintOffset++] = varintRest;
+  return varintOffset;
 }
 
-function nullMap(vector: Vector, { selection, first, count }: OutputBatch): Uint8Array {
-  if (vector.kind === 'null') return new Uint8Array(count).fill(1);
-  const { nulls } = vector;
-  if (nulls === null) return new Uint8Array(count);
-  if (selection === null) return nulls.subarray(first, first + count);
-  const map = new Uint8Array(count);
-  for (let i = 0; i < count; i++) map[i] = nulls[selection[i]!]!;
-  return map;
+function nullMapOf(columnVector: Vector, { selection, first, count: partRows }: OutputBatch): Uint8Array {
+  if (columnVector.kind === 'null') return new Uint8Array(partRows).fill(1);
+  const { nulls: vectorNulls } = columnVector;
+  if (vectorNulls === null) return new Uint8Array(partRows);
+  if (selection === null) return vectorNulls.subarray(first, first + partRows);
+  const nativeNullMap = new Uint8Array(partRows);
+  for (let i = 0; i < partRows; i++) nativeNullMap[i] = vectorNulls[selection[i]!]!;
+  return nativeNullMap;
 }
 
-function flags(vector: Vector, { selection, first, count }: OutputBatch): Uint8Array {
-  const cells = new Uint8Array(count);
-  if (vector.kind === 'null') return cells;
-  assert(vector.kind === 'bool', 'booleans are booleans');
-  const { values, nulls } = vector;
-  for (let i = 0; i < count; i++) {
-    const row = selection === null ? first + i : selection[i]!;
-    if (nulls === null || nulls[row] === 0) cells[i] = values[row]!;
+function booleanCells(booleanVector: Vector, { selection, first, count: partRows }: OutputBatch): Uint8Array {
+  const booleanBytes = new Uint8Array(partRows);
+  if (booleanVector.kind === 'null') return booleanBytes;
+  assert(booleanVector.kind === 'bool', 'booleans are booleans');
+  const { values, nulls } = booleanVector;
+  for (let i = 0; i < partRows; i++) {
+    const booleanRow = selection === null ? first + i : selection[i]!;
+    if (nulls === null || nulls[booleanRow] === 0) booleanBytes[i] = values[booleanRow]!;
   }
-  return cells;
+  return booleanBytes;
 }
 
 /** Ends of the arrays of all parts, then their numbers: a NULL vector has none. */
-function* vectorPieces(parts: BlockRows, index: number): Generator<Uint8Array, void> {
-  let end = 0;
-  for (const part of parts) {
-    const vector = part.columns[index]!;
+function* arrayColumnPieces(blockParts: BlockRows, columnIndex: number): Generator<Uint8Array, void> {
+  let arrayEnd = 0;
+  for (const blockPart of blockParts) {
+    const arrayVector = blockPart.columns[columnIndex]!;
     // A block holds fewer numbers than 32 bits count: the upper half of an end is zero.
-    const ends = new Uint32Array(part.count * 2);
-    for (let i = 0; i < part.count; i++) ends[i * 2] = end += isThere(vector, rowAt(part, i)) ? vector.dims : 0;
-    yield bytesOf(ends);
+    const arrayEnds = new Uint32Array(blockPart.count * 2);
+    for (let i = 0; i < blockPart.count; i++)
+      arrayEnds[i * 2] = arrayEnd += isVectorThere(arrayVector, blockRowAt(blockPart, i)) ? arrayVector.dims : 0;
+    yield viewBytesOf(arrayEnds);
   }
-  for (const part of parts) {
-    const vector = part.columns[index]!;
-    if (vector.kind !== 'vec') continue;
-    const rows = Int32Array.from({ length: part.count }, (_, i) => rowAt(part, i)).filter((row) => isThere(vector, row));
-    yield bytesOf(floats(vector, { ...part, selection: rows, count: rows.length }, vector.dims));
+  for (const part of blockParts) {
+    const arrayVector = part.columns[columnIndex]!;
+    if (arrayVector.kind !== 'vec') continue;
+    const arrayRows = Int32Array.from({ length: part.count }, (_, i) => blockRowAt(part, i)).filter((arrayRow) =>
+      isVectorThere(arrayVector, arrayRow),
+    );
+    yield viewBytesOf(floats(arrayVector, { ...part, selection: arrayRows, count: arrayRows.length }, arrayVector.dims));
   }
 }
 
-const rowAt = ({ selection, first }: OutputBatch, i: number): number => (selection === null ? first + i : selection[i]!);
+const blockRowAt = ({ selection, first }: OutputBatch, i: number): number => (selection === null ? first + i : selection[i]!);
 
-function isThere(vector: Vector, row: number): vector is Extract<Vector, { kind: 'vec' }> {
-  return vector.kind === 'vec' && (vector.nulls === null || vector.nulls[row] === 0);
+function isVectorThere(arrayVector: Vector, arrayRow: number): arrayVector is Extract<Vector, { kind: 'vec' }> {
+  return arrayVector.kind === 'vec' && (arrayVector.nulls === null || arrayVector.nulls[arrayRow] === 0);
 }

@@ -48,241 +48,266 @@ export type NativeState =
 interface QueryState {
   readonly from: number;
   readonly id: string;
-  readonly settings: Stated | null;
+  readonly settings: StatedSetting | null;
   readonly count: number;
 }
 
 /** Settings as a linked list, the last one first: states of the decoder share it, so it must never be changed in place. */
-interface Stated {
+interface StatedSetting {
   readonly name: string;
   readonly value: string;
-  readonly before: Stated | null;
+  readonly before: StatedSetting | null;
 }
 
 /** Clients of 2018: the greeting has all its fields since, and so have the facts of a client in a query. */
 export const revisionMin = 54_401;
 /** From this revision on a setting of any type is sent as text. */
-const textSettingsFrom = 54_429;
-const packets = { hello: 0, query: 1, data: 2, cancel: 3, ping: 4, tablesStatus: 5, keepAlive: 6 } as const;
+const textSettingsRevision = 54_429;
+const clientPackets = { hello: 0, query: 1, data: 2, cancel: 3, ping: 4, tablesStatus: 5, keepAlive: 6 } as const;
 /** Any text but that of a query. */
-const textBytesMax = 4_096;
-const settingsMax = 1_024;
-const tablesMax = 64;
+const packetTextBytesMax = 4_096;
+const querySettingsMax = 1_024;
+const statusTablesMax = 64;
 /** The stage at which a query is answered as a whole. */
-const complete = 2;
+const completeStage = 2;
 
 export const nativeCodec: Codec<NativeState, NativeMessage> = {
   start: { at: 'hello' },
   cost: { part: 400, byte: 0.25 },
-  partsInTurn: settingsMax,
-  decode,
+  partsInTurn: querySettingsMax,
+  decode: decodePacket,
 };
 
-const refusal = (why: string): ServiceError => new ServiceError('REL_INVALID', why);
+const packetRefusal = (packetProblem: string): ServiceError => new ServiceError('REL_INVALID', packetProblem);
 
-function decode(state: NativeState, bytes: Buffer): Decoded<NativeState, NativeMessage> {
-  const fields = new Fields(bytes);
-  if (state.at === 'hello') return decodeHello(fields, bytes);
-  if (state.query !== null) return decodeSettings(fields, state, state.query);
-  const packet = fields.number();
-  if (fields.needs > 0) return { needs: fields.needs };
-  switch (packet) {
-    case packets.query:
-      return decodeQuery(fields, state);
-    case packets.data:
-      return decodeData(fields, bytes, state);
-    case packets.cancel:
-      return { message: { kind: 'cancel' }, taken: fields.at, state };
-    case packets.ping:
-      return { message: { kind: 'ping' }, taken: fields.at, state };
-    case packets.keepAlive:
-      return { message: { kind: 'keep-alive' }, taken: fields.at, state };
-    case packets.tablesStatus:
-      return decodeTables(fields, state);
-    case packets.hello:
-      throw refusal('Unexpected packet Hello received from client');
+function decodePacket(nativeState: NativeState, packetBytes: Buffer): Decoded<NativeState, NativeMessage> {
+  const packetFields = new PacketFields(packetBytes);
+  if (nativeState.at === 'hello') return decodeHelloPacket(packetFields, packetBytes);
+  if (nativeState.query !== null) return decodeQuerySettings(packetFields, nativeState, nativeState.query);
+  const packetKind = packetFields.number();
+  if (packetFields.needs > 0) return { needs: packetFields.needs };
+  switch (packetKind) {
+    case clientPackets.query:
+      return decodeQueryPacket(packetFields, nativeState);
+    case clientPackets.data:
+      return decodeDataPacket(packetFields, packetBytes, nativeState);
+    case clientPackets.cancel:
+      return { message: { kind: 'cancel' }, taken: packetFields.at, state: nativeState };
+    case clientPackets.ping:
+      return { message: { kind: 'ping' }, taken: packetFields.at, state: nativeState };
+    case clientPackets.keepAlive:
+      return { message: { kind: 'keep-alive' }, taken: packetFields.at, state: nativeState };
+    case clientPackets.tablesStatus:
+      return decodeTablesStatus(packetFields, nativeState);
+    case clientPackets.hello:
+      throw packetRefusal('Unexpected packet Hello received from client');
     default:
-      throw refusal(`Unknown packet ${packet} from client`);
+      throw packetRefusal(`Unknown packet ${packetKind} from client`);
   }
 }
 
-function decodeHello(fields: Fields, bytes: Buffer): Decoded<NativeState, NativeMessage> {
-  const state: NativeState = { at: 'hello' };
+function decodeHelloPacket(helloFields: PacketFields, helloBytes: Buffer): Decoded<NativeState, NativeMessage> {
+  const helloState: NativeState = { at: 'hello' };
   // GET, POST, PUT, HEAD: a browser, or a client of the other columnar door.
-  if (bytes[0] === 0x47 || bytes[0] === 0x50 || bytes[0] === 0x48) return { message: { kind: 'http' }, taken: 1, state };
-  const packet = fields.number();
-  if (fields.needs === 0 && packet !== packets.hello) throw refusal('Unexpected packet from client: it begins with Hello');
-  fields.text();
-  fields.number();
-  fields.number();
-  const revision = fields.number();
-  const [database, user, password] = [fields.text(), fields.text(), fields.text()];
-  if (fields.needs > 0) return { needs: fields.needs };
-  if (revision < revisionMin) throw refusal(`clients of revision ${revisionMin} and later are served`);
-  const message = { kind: 'hello', revision, database, user, password } as const;
-  return { message, taken: fields.at, state: { at: 'open', revision, compressed: false, query: null } };
+  if (helloBytes[0] === 0x47 || helloBytes[0] === 0x50 || helloBytes[0] === 0x48)
+    return { message: { kind: 'http' }, taken: 1, state: helloState };
+  const packetKind = helloFields.number();
+  if (helloFields.needs === 0 && packetKind !== clientPackets.hello)
+    throw packetRefusal('Unexpected packet from client: it begins with Hello');
+  helloFields.text();
+  helloFields.number();
+  helloFields.number();
+  const clientRevision = helloFields.number();
+  const [database, user, password] = [helloFields.text(), helloFields.text(), helloFields.text()];
+  if (helloFields.needs > 0) return { needs: helloFields.needs };
+  if (clientRevision < revisionMin) throw packetRefusal(`clients of revision ${revisionMin} and later are served`);
+  const helloMessage = { kind: 'hello', revision: clientRevision, database, user, password } as const;
+  return {
+    message: helloMessage,
+    taken: helloFields.at,
+    state: { at: 'open', revision: clientRevision, compressed: false, query: null },
+  };
 }
 
-type OpenState = Extract<NativeState, { at: 'open' }>;
+type OpenNativeState = Extract<NativeState, { at: 'open' }>;
 
 /** Decodes a query up to its settings. */
-function decodeQuery(fields: Fields, state: OpenState): Decoded<NativeState, NativeMessage> {
-  const id = fields.text();
-  const kind = fields.byte();
-  if (kind > 0) {
-    for (let i = 0; i < 3; i++) fields.text();
-    const carrier = fields.byte();
-    if (fields.needs === 0 && carrier !== 1) throw refusal('a query comes from a client of this protocol');
-    for (let i = 0; i < 3; i++) fields.text();
-    for (let i = 0; i < 3; i++) fields.number();
-    fields.text();
-    fields.number();
+function decodeQueryPacket(queryFields: PacketFields, openState: OpenNativeState): Decoded<NativeState, NativeMessage> {
+  const queryId = queryFields.text();
+  const queryKind = queryFields.byte();
+  if (queryKind > 0) {
+    for (let i = 0; i < 3; i++) queryFields.text();
+    const clientInterface = queryFields.byte();
+    if (queryFields.needs === 0 && clientInterface !== 1) throw packetRefusal('a query comes from a client of this protocol');
+    for (let i = 0; i < 3; i++) queryFields.text();
+    for (let i = 0; i < 3; i++) queryFields.number();
+    queryFields.text();
+    queryFields.number();
   }
-  if (fields.needs > 0) return { needs: fields.needs };
-  return decodeSettings(fields, state, { from: fields.at, id, settings: null, count: 0 });
+  if (queryFields.needs > 0) return { needs: queryFields.needs };
+  return decodeQuerySettings(queryFields, openState, { from: queryFields.at, id: queryId, settings: null, count: 0 });
 }
 
-function decodeSettings(fields: Fields, state: OpenState, query: QueryState): Decoded<NativeState, NativeMessage> {
-  let { from, settings, count } = query;
-  const later = (): Decoded<NativeState, NativeMessage> => ({
-    needs: fields.needs,
-    state: { ...state, query: { ...query, from, settings, count } },
+function decodeQuerySettings(
+  queryFields: PacketFields,
+  openState: OpenNativeState,
+  queryState: QueryState,
+): Decoded<NativeState, NativeMessage> {
+  let { from: settingOffset, settings: statedSettings, count: settingCount } = queryState;
+  const needsMore = (): Decoded<NativeState, NativeMessage> => ({
+    needs: queryFields.needs,
+    state: { ...openState, query: { ...queryState, from: settingOffset, settings: statedSettings, count: settingCount } },
   });
-  const asText = state.revision >= textSettingsFrom;
+  const areSettingsText = openState.revision >= textSettingsRevision;
   for (;;) {
-    fields.at = from;
-    const name = fields.text();
-    if (fields.needs > 0) return later();
-    if (name === '') break;
+    queryFields.at = settingOffset;
+    const settingName = queryFields.text();
+    if (queryFields.needs > 0) return needsMore();
+    if (settingName === '') break;
     // Whether it may be ignored where it is unknown.
-    if (asText) fields.byte();
-    const value = asText || textSettings.has(name) ? fields.text() : String(fields.number());
-    if (fields.needs > 0) return later();
-    if (++count > settingsMax) throw refusal(`a query states at most ${settingsMax} settings`);
-    settings = { name, value, before: settings };
-    from = fields.at;
+    if (areSettingsText) queryFields.byte();
+    const settingValue = areSettingsText || oldTextSettings.has(settingName) ? queryFields.text() : String(queryFields.number());
+    if (queryFields.needs > 0) return needsMore();
+    if (++settingCount > querySettingsMax) throw packetRefusal(`a query states at most ${querySettingsMax} settings`);
+    statedSettings = { name: settingName, value: settingValue, before: statedSettings };
+    settingOffset = queryFields.at;
   }
-  const stage = fields.number();
-  const compression = fields.number();
-  const text = fields.text(Infinity);
-  if (fields.needs > 0) return later();
-  if (stage !== complete)
+  const queryStage = queryFields.number();
+  const compressionFlag = queryFields.number();
+  const queryText = queryFields.text(Infinity);
+  if (queryFields.needs > 0) return needsMore();
+  if (queryStage !== completeStage)
     throw new ServiceError(
       'REL_NOT_IMPLEMENTED',
       'stages of a distributed query are not supported: this is no shard of a cluster',
     );
-  const compressed = compression !== 0;
-  const message = { kind: 'query', id: query.id, settings: inOrder(settings), compressed, text } as const;
-  return { message, taken: fields.at, state: { ...state, compressed, query: null } };
+  const isCompressed = compressionFlag !== 0;
+  const queryMessage = {
+    kind: 'query',
+    id: queryState.id,
+    settings: settingsInOrder(statedSettings),
+    compressed: isCompressed,
+    text: queryText,
+  } as const;
+  return { message: queryMessage, taken: queryFields.at, state: { ...openState, compressed: isCompressed, query: null } };
 }
 
-function inOrder(last: Stated | null): readonly (readonly [string, string])[] {
-  const list: [string, string][] = [];
-  for (let each = last; each !== null; each = each.before) list.push([each.name, each.value]);
-  return list.reverse();
+function settingsInOrder(lastSetting: StatedSetting | null): readonly (readonly [string, string])[] {
+  const settingPairs: [string, string][] = [];
+  for (let statedSetting = lastSetting; statedSetting !== null; statedSetting = statedSetting.before)
+    settingPairs.push([statedSetting.name, statedSetting.value]);
+  return settingPairs.reverse();
 }
 
-function decodeData(fields: Fields, bytes: Buffer, state: OpenState): Decoded<NativeState, NativeMessage> {
-  const name = fields.text();
-  if (fields.needs > 0) return { needs: fields.needs };
-  const message = { kind: 'empty-block' } as const;
-  if (!state.compressed) {
-    if (!isEmptyBlock(fields)) throw notTaken(name);
-    return fields.needs > 0 ? { needs: fields.needs } : { message, taken: fields.at, state };
+function decodeDataPacket(
+  dataFields: PacketFields,
+  dataBytes: Buffer,
+  openState: OpenNativeState,
+): Decoded<NativeState, NativeMessage> {
+  const externalTable = dataFields.text();
+  if (dataFields.needs > 0) return { needs: dataFields.needs };
+  const emptyBlockMessage = { kind: 'empty-block' } as const;
+  if (!openState.compressed) {
+    if (!isEmptyBlock(dataFields)) throw externalTableRefusal(externalTable);
+    return dataFields.needs > 0
+      ? { needs: dataFields.needs }
+      : { message: emptyBlockMessage, taken: dataFields.at, state: openState };
   }
-  const frame = decompressBlock(bytes, fields.at);
-  if ('needs' in frame) return frame;
-  const inner = new Fields(frame.raw);
-  if (!isEmptyBlock(inner)) throw notTaken(name);
-  if (inner.needs > 0 || inner.at !== frame.raw.length) throw refusal('a compressed block is malformed');
-  return { message, taken: frame.end, state };
+  const compressedFrame = decompressBlock(dataBytes, dataFields.at);
+  if ('needs' in compressedFrame) return compressedFrame;
+  const blockFields = new PacketFields(compressedFrame.raw);
+  if (!isEmptyBlock(blockFields)) throw externalTableRefusal(externalTable);
+  if (blockFields.needs > 0 || blockFields.at !== compressedFrame.raw.length)
+    throw packetRefusal('a compressed block is malformed');
+  return { message: emptyBlockMessage, taken: compressedFrame.end, state: openState };
 }
 
 /** Whether a block has neither columns nor rows, behind its header. True as well while more bytes are needed. */
-function isEmptyBlock(fields: Fields): boolean {
-  for (let field = fields.number(); field !== 0; field = fields.number()) {
-    if (field === 1) fields.byte();
-    else if (field === 2) fields.skip(4);
-    else throw refusal(`unknown field in the header of a block: ${field}`);
+function isEmptyBlock(blockFields: PacketFields): boolean {
+  for (let blockInfoField = blockFields.number(); blockInfoField !== 0; blockInfoField = blockFields.number()) {
+    if (blockInfoField === 1) blockFields.byte();
+    else if (blockInfoField === 2) blockFields.skip(4);
+    else throw packetRefusal(`unknown field in the header of a block: ${blockInfoField}`);
   }
-  const columns = fields.number();
-  const rows = fields.number();
-  return fields.needs > 0 || (columns === 0 && rows === 0);
+  const blockColumnCount = blockFields.number();
+  const blockRowCount = blockFields.number();
+  return blockFields.needs > 0 || (blockColumnCount === 0 && blockRowCount === 0);
 }
 
-const notTaken = (name: string): ServiceError =>
+const externalTableRefusal = (externalTable: string): ServiceError =>
   new ServiceError(
     'REL_NOT_IMPLEMENTED',
-    `rows that come with a query${name === '' ? '' : ` (external table ${JSON.stringify(name)})`} are not taken: write them through another door`,
+    `rows that come with a query${externalTable === '' ? '' : ` (external table ${JSON.stringify(externalTable)})`} are not taken: write them through another door`,
   );
 
-function decodeTables(fields: Fields, state: OpenState): Decoded<NativeState, NativeMessage> {
-  const count = fields.number();
-  if (fields.needs === 0 && count > tablesMax) throw refusal(`the state of at most ${tablesMax} tables is asked for at once`);
-  const tables: TableName[] = [];
-  while (fields.needs === 0 && tables.length < count) {
+function decodeTablesStatus(statusFields: PacketFields, openState: OpenNativeState): Decoded<NativeState, NativeMessage> {
+  const tableCount = statusFields.number();
+  if (statusFields.needs === 0 && tableCount > statusTablesMax)
+    throw packetRefusal(`the state of at most ${statusTablesMax} tables is asked for at once`);
+  const statusTables: TableName[] = [];
+  while (statusFields.needs === 0 && statusTables.length < tableCount) {
     // No fewer bytes than these are to come: who sends them one by one has them looked at seldom.
-    if (fields.lack(2 * (count - tables.length))) break;
-    tables.push({ database: fields.text(), table: fields.text() });
+    if (statusFields.lack(2 * (tableCount - statusTables.length))) break;
+    statusTables.push({ database: statusFields.text(), table: statusFields.text() });
   }
-  if (fields.needs > 0) return { needs: fields.needs };
-  return { message: { kind: 'tables-status', tables }, taken: fields.at, state };
+  if (statusFields.needs > 0) return { needs: statusFields.needs };
+  return { message: { kind: 'tables-status', tables: statusTables }, taken: statusFields.at, state: openState };
 }
 
 /** Reads fields as long as there are bytes; from the first that is not whole on it only tells how many it needs. */
-class Fields {
+class PacketFields {
   at = 0;
   /** 0: every field so far was whole. */
   needs = 0;
-  readonly #bytes: Buffer;
+  readonly #packetBytes: Buffer;
 
-  constructor(bytes: Buffer) {
-    this.#bytes = bytes;
+  constructor(packetBytes: Buffer) {
+    this.#packetBytes = packetBytes;
   }
 
   byte(): number {
-    return this.skip(1) ? this.#bytes[this.at - 1]! : 0;
+    return this.skip(1) ? this.#packetBytes[this.at - 1]! : 0;
   }
 
   /** A varint of up to 53 bits. */
   number(): number {
-    let value = 0;
-    let factor = 1;
+    let varintValue = 0;
+    let varintFactor = 1;
     for (let i = 0; ; i++) {
-      if (i === 8) throw refusal('a number has too many bytes');
+      if (i === 8) throw packetRefusal('a number has too many bytes');
       if (!this.skip(1)) return 0;
-      const byte = this.#bytes[this.at - 1]!;
-      value += (byte & 0x7f) * factor;
-      if (byte < 0x80) break;
-      factor *= 0x80;
+      const varintByte = this.#packetBytes[this.at - 1]!;
+      varintValue += (varintByte & 0x7f) * varintFactor;
+      if (varintByte < 0x80) break;
+      varintFactor *= 0x80;
     }
-    if (!Number.isSafeInteger(value)) throw refusal('a number has too many bytes');
-    return value;
+    if (!Number.isSafeInteger(varintValue)) throw packetRefusal('a number has too many bytes');
+    return varintValue;
   }
 
-  text(bytesMax = textBytesMax): string {
-    const length = this.number();
-    if (length > bytesMax) throw new ServiceError('REL_TOO_LARGE', `a text has at most ${bytesMax} bytes here`);
-    if (!this.skip(length)) return '';
-    return utf8(this.#bytes.subarray(this.at - length, this.at));
+  text(bytesMax = packetTextBytesMax): string {
+    const textLength = this.number();
+    if (textLength > bytesMax) throw new ServiceError('REL_TOO_LARGE', `a text has at most ${bytesMax} bytes here`);
+    if (!this.skip(textLength)) return '';
+    return utf8(this.#packetBytes.subarray(this.at - textLength, this.at));
   }
 
-  skip(length: number): boolean {
-    if (this.needs > 0 || this.lack(length)) return false;
-    this.at += length;
+  skip(fieldLength: number): boolean {
+    if (this.needs > 0 || this.lack(fieldLength)) return false;
+    this.at += fieldLength;
     return true;
   }
 
   /** Whether so many bytes are not there: then they are needed. */
-  lack(length: number): boolean {
-    if (this.at + length <= this.#bytes.length) return false;
-    this.needs = this.at + length;
+  lack(fieldLength: number): boolean {
+    if (this.at + fieldLength <= this.#packetBytes.length) return false;
+    this.needs = this.at + fieldLength;
     return true;
   }
 }
 
 /** Settings that clients send as texts where they send others as numbers: the servers before 2019, which know their types. */
-const textSettings: ReadonlySet<string> = new Set(
+const oldTextSettings: ReadonlySet<string> = new Set(
   (
     'load_balancing totals_mode totals_auto_threshold network_compression_method distributed_product_mode ' +
     'count_distinct_implementation join_default_strictness join_algorithm format_schema read_overflow_mode group_by_overflow_mode ' +

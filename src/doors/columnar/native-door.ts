@@ -5,11 +5,11 @@ import { nativeCodec } from './native-codec.ts';
 import { doorName, NativeSession } from './native-session.ts';
 import { RunningQueries } from './running-queries.ts';
 
-export function createNativeDoor(options: LocalDoorOptions): Door {
-  const parts = { ...options, running: new RunningQueries() };
-  return createLocalDoor(options, {
+export function createNativeDoor(doorOptions: LocalDoorOptions): Door {
+  const nativeParts = { ...doorOptions, running: new RunningQueries() };
+  return createLocalDoor(doorOptions, {
     name: doorName,
     setting: 'SERVICE_COLUMNAR_NATIVE_PORT',
-    protocol: { codec: nativeCodec, open: (connection) => new NativeSession(parts, connection) },
+    protocol: { codec: nativeCodec, open: (connection) => new NativeSession(nativeParts, connection) },
   });
 }

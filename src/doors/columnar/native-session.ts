@@ -41,14 +41,14 @@ import { type KnownTypes, typesKnownTo } from './column-types.ts';
 export const doorName = 'columnar-native';
 
 /** Smaller pieces leave in company. */
-const companyBytes = 64 * 1024;
-const sliceMs = 2;
+const packetJoinBytes = 64 * 1024;
+const blockSliceMs = 2;
 
 export interface NativeDependencies extends DoorDependencies {
   readonly running: RunningQueries;
 }
 
-interface LoggedIn {
+interface NativeLogin {
   readonly revision: number;
   readonly client: KnownTypes;
   /** The settings of SET. */
@@ -58,367 +58,422 @@ interface LoggedIn {
   database: string;
 }
 
-interface Running {
+interface RunningNativeQuery {
   readonly cancel: AbortController;
   readonly done: Promise<void>;
 }
 
 export class NativeSession implements Session<NativeMessage> {
-  readonly #parts: NativeDependencies;
-  readonly #connection: Connection;
-  #login: LoggedIn | null = null;
+  readonly #nativeParts: NativeDependencies;
+  readonly #nativeConnection: Connection;
+  #nativeLogin: NativeLogin | null = null;
   /** Its block of no rows is to come. */
   #query: NativeQuery | null = null;
-  #running: Running | null = null;
+  #runningQuery: RunningNativeQuery | null = null;
 
-  constructor(parts: NativeDependencies, connection: Connection) {
-    this.#parts = parts;
-    this.#connection = connection;
+  constructor(nativeParts: NativeDependencies, nativeConnection: Connection) {
+    this.#nativeParts = nativeParts;
+    this.#nativeConnection = nativeConnection;
   }
 
   get atRest(): boolean {
-    return this.#query === null && this.#running === null;
+    return this.#query === null && this.#runningQuery === null;
   }
 
   get isLoggedIn(): boolean {
-    return this.#login !== null;
+    return this.#nativeLogin !== null;
   }
 
   /** Resolves once the question that runs is answered. */
   get done(): Promise<void> {
-    return this.#running?.done ?? Promise.resolve();
+    return this.#runningQuery?.done ?? Promise.resolve();
   }
 
-  handle(message: NativeMessage): Promise<void> | void {
-    if (message.kind === 'cancel') return this.#running?.cancel.abort();
-    if (this.#running !== null) return this.done.then(() => this.#handle(message));
-    return this.#handle(message);
+  handle(nativeMessage: NativeMessage): Promise<void> | void {
+    if (nativeMessage.kind === 'cancel') return this.#runningQuery?.cancel.abort();
+    if (this.#runningQuery !== null) return this.done.then(() => this.#handlePacket(nativeMessage));
+    return this.#handlePacket(nativeMessage);
   }
 
-  #handle(message: NativeMessage): Promise<void> | void {
-    switch (message.kind) {
+  #handlePacket(nativeMessage: NativeMessage): Promise<void> | void {
+    switch (nativeMessage.kind) {
       case 'hello':
-        return this.#hello(message);
+        return this.#helloPacket(nativeMessage);
       case 'http':
-        this.#connection.write(Buffer.from(wrongPort));
-        return this.#connection.end();
+        this.#nativeConnection.write(Buffer.from(wrongPortReply));
+        return this.#nativeConnection.end();
       case 'query':
-        this.#query = message;
+        this.#query = nativeMessage;
         return;
       case 'empty-block': {
-        const query = this.#query;
+        const nativeQuery = this.#query;
         this.#query = null;
         // Clients that were refused an INSERT may end its rows all the same.
-        if (query !== null) this.#start(query);
+        if (nativeQuery !== null) this.#startQuery(nativeQuery);
         return;
       }
       case 'ping':
-        return this.#connection.write(pong);
+        return this.#nativeConnection.write(pong);
       case 'tables-status':
-        return this.#tables(message.tables);
+        return this.#replyTablesStatus(nativeMessage.tables);
       case 'cancel':
       case 'keep-alive':
         return;
     }
   }
 
-  farewell(error: ServiceError): Uint8Array {
+  farewell(farewellError: ServiceError): Uint8Array {
     // A client that asks nothing reads nothing: the next thing that it reads would be taken for an answer.
-    if (error.code === 'REL_UNAVAILABLE' && this.#login !== null && this.atRest) return new Uint8Array(0);
-    return exceptionOf(error);
+    if (farewellError.code === 'REL_UNAVAILABLE' && this.#nativeLogin !== null && this.atRest) return new Uint8Array(0);
+    return exceptionPacketOf(farewellError);
   }
 
   close(): void {
-    this.#running?.cancel.abort();
+    this.#runningQuery?.cancel.abort();
   }
 
-  async #hello({ user, password, revision, ...stated }: Extract<NativeMessage, { kind: 'hello' }>): Promise<void> {
-    const { authenticator, gate, readLimit } = this.#parts;
-    const { clientIp } = this.#connection;
-    if (this.#connection.isDraining) throw shuttingDown();
-    const database = stated.database || 'default';
-    let caller: Caller | null = null;
+  async #helloPacket({
+    user: nativeUser,
+    password: nativePassword,
+    revision: clientRevision,
+    ...statedHello
+  }: Extract<NativeMessage, { kind: 'hello' }>): Promise<void> {
+    const { authenticator, gate, readLimit } = this.#nativeParts;
+    const { clientIp } = this.#nativeConnection;
+    if (this.#nativeConnection.isDraining) throw shuttingDown();
+    const statedDatabase = statedHello.database || 'default';
+    let nativeCaller: Caller | null = null;
     try {
-      admitAddress(this.#parts, readLimit, clientIp);
-      const proven = authenticator.passwordCaller(password, { door: doorName, clientIp, organization: organizationOf(user) });
-      caller = { ...proven, branch: branchOf(database) };
-      checkOrganization(this.#parts, caller);
-      gate.checkStanding(caller);
-      if (caller.branch !== 'main') await this.#checkBranch(caller);
-    } catch (error) {
-      if (!(error instanceof ServiceError)) throw error;
-      const recordedError = await recordRefusal(this.#parts, caller ?? { door: doorName, clientIp }, 'inspect', error);
-      await this.#connection.loginRefused();
+      admitAddress(this.#nativeParts, readLimit, clientIp);
+      const provenCaller = authenticator.passwordCaller(nativePassword, {
+        door: doorName,
+        clientIp,
+        organization: organizationOf(nativeUser),
+      });
+      nativeCaller = { ...provenCaller, branch: branchOf(statedDatabase) };
+      checkOrganization(this.#nativeParts, nativeCaller);
+      gate.checkStanding(nativeCaller);
+      if (nativeCaller.branch !== 'main') await this.#checkDatabaseBranch(nativeCaller);
+    } catch (loginError) {
+      if (!(loginError instanceof ServiceError)) throw loginError;
+      const recordedError = await recordRefusal(
+        this.#nativeParts,
+        nativeCaller ?? { door: doorName, clientIp },
+        'inspect',
+        loginError,
+      );
+      await this.#nativeConnection.loginRefused();
       throw recordedError;
     }
-    this.#login = { caller, database, revision, client: typesKnownTo(revision), settings: new ColumnarSettings() };
-    this.#connection.markAuthenticated();
-    this.#connection.write(hello());
+    this.#nativeLogin = {
+      caller: nativeCaller,
+      database: statedDatabase,
+      revision: clientRevision,
+      client: typesKnownTo(clientRevision),
+      settings: new ColumnarSettings(),
+    };
+    this.#nativeConnection.markAuthenticated();
+    this.#nativeConnection.write(hello());
   }
 
-  async #checkBranch(caller: Caller): Promise<void> {
-    const asked = { action: 'inspect', purpose: null, correlationId: this.#parts.ids.next() } as const;
-    await this.#parts.gate.invoke({ ...caller, branch: 'main' }, asked, async (invocation) => {
-      if (invocation.branches().some(({ name }) => name === caller.branch)) return;
-      const detail = `Database ${caller.branch} doesn't exist: it names a branch, and default is main`;
-      throw refusedAs('database', new ServiceError('REL_NOT_FOUND', detail));
+  async #checkDatabaseBranch(branchCaller: Caller): Promise<void> {
+    const inspectRequest = { action: 'inspect', purpose: null, correlationId: this.#nativeParts.ids.next() } as const;
+    await this.#nativeParts.gate.invoke({ ...branchCaller, branch: 'main' }, inspectRequest, async (invocation) => {
+      if (invocation.branches().some(({ name: branchName }) => branchName === branchCaller.branch)) return;
+      const databaseDetail = `Database ${branchCaller.branch} doesn't exist: it names a branch, and default is main`;
+      throw refusedAs('database', new ServiceError('REL_NOT_FOUND', databaseDetail));
     });
   }
 
-  #start(query: NativeQuery): void {
-    const cancel = new AbortController();
-    const { gone } = this.#connection;
-    const leave = (): void => cancel.abort();
-    gone.addEventListener('abort', leave, { once: true });
-    const done = this.#run(query, cancel.signal).finally(() => {
-      gone.removeEventListener('abort', leave);
-      this.#running = null;
+  #startQuery(nativeQuery: NativeQuery): void {
+    const queryCancel = new AbortController();
+    const { gone: connectionGone } = this.#nativeConnection;
+    const cancelQuery = (): void => queryCancel.abort();
+    connectionGone.addEventListener('abort', cancelQuery, { once: true });
+    const queryDone = this.#runQuery(nativeQuery, queryCancel.signal).finally(() => {
+      connectionGone.removeEventListener('abort', cancelQuery);
+      this.#runningQuery = null;
       // No other event ends a draining connection before the client sends something.
-      if (this.#connection.isDraining) this.#connection.end();
+      if (this.#nativeConnection.isDraining) this.#nativeConnection.end();
     });
-    this.#running = { cancel, done };
+    this.#runningQuery = { cancel: queryCancel, done: queryDone };
   }
 
   /** Never throws: every error is sent to the client, or ends the connection. */
-  async #run(query: NativeQuery, signal: AbortSignal): Promise<void> {
-    const connectionCaller = new ConnectionCaller(this.#parts, this.#login!.caller, signal);
-    const out = new Outgoing(this.#connection);
+  async #runQuery(nativeQuery: NativeQuery, querySignal: AbortSignal): Promise<void> {
+    const connectionCaller = new ConnectionCaller(this.#nativeParts, this.#nativeLogin!.caller, querySignal);
+    const outgoingPackets = new OutgoingPackets(this.#nativeConnection);
     try {
-      await this.#obey(connectionCaller, query, out);
-    } catch (error) {
-      const recordedError = await connectionCaller.refusalOf(error);
-      if (!out.dropBlock()) return this.#connection.end();
+      await this.#executeQuery(connectionCaller, nativeQuery, outgoingPackets);
+    } catch (queryError) {
+      const recordedError = await connectionCaller.refusalOf(queryError);
+      if (!outgoingPackets.dropBlock()) return this.#nativeConnection.end();
       // The client knows that it has cancelled: it waits for the end, and for no error.
-      out.put(signal.aborted && recordedError.code === 'REL_CANCELLED' ? endOfStream : exceptionOf(recordedError));
+      outgoingPackets.put(
+        querySignal.aborted && recordedError.code === 'REL_CANCELLED' ? endOfStream : exceptionPacketOf(recordedError),
+      );
     }
-    out.flush();
+    outgoingPackets.flush();
   }
 
-  async #obey(connectionCaller: ConnectionCaller, query: NativeQuery, out: Outgoing): Promise<void> {
-    const login = this.#login!;
-    const { running, ids, yieldTurn } = this.#parts;
-    const settings = new ColumnarSettings(login.settings);
-    settings.setAll(new Map(query.settings));
-    const facts = { database: login.database, user: login.caller.principal, parameters: noParameters };
-    const statement = await inTurns(statementSteps(query.text, facts), yieldTurn);
-    switch (statement.kind) {
+  async #executeQuery(
+    connectionCaller: ConnectionCaller,
+    nativeQuery: NativeQuery,
+    outgoingPackets: OutgoingPackets,
+  ): Promise<void> {
+    const nativeLogin = this.#nativeLogin!;
+    const { running: runningQueries, ids, yieldTurn } = this.#nativeParts;
+    const querySettings = new ColumnarSettings(nativeLogin.settings);
+    querySettings.setAll(new Map(nativeQuery.settings));
+    const statementFacts = { database: nativeLogin.database, user: nativeLogin.caller.principal, parameters: noQueryParameters };
+    const columnarStatement = await inTurns(statementSteps(nativeQuery.text, statementFacts), yieldTurn);
+    switch (columnarStatement.kind) {
       case 'question': {
-        settings.setAll(statement.settings);
-        const { ended, end } = running.begin(login.caller, query.id || ids.next());
+        querySettings.setAll(columnarStatement.settings);
+        const { ended: queryEnded, end: endQuery } = runningQueries.begin(nativeLogin.caller, nativeQuery.id || ids.next());
         try {
-          const answer = await this.#answer(connectionCaller, statement, settings, ended);
-          return await this.#send(out, query, answer, AbortSignal.any([connectionCaller.gone, ended]));
+          const questionAnswer = await this.#answerQuestion(connectionCaller, columnarStatement, querySettings, queryEnded);
+          return await this.#sendBlocks(
+            outgoingPackets,
+            nativeQuery,
+            questionAnswer,
+            AbortSignal.any([connectionCaller.gone, queryEnded]),
+          );
         } finally {
-          end();
+          endQuery();
         }
       }
       case 'insert':
         throw new ServiceError('REL_READ_ONLY', 'Cannot insert here: this door reads. Insert over HTTP');
       case 'set':
         // Applies all settings or none.
-        new ColumnarSettings().setAll(statement.settings);
-        login.settings.setAll(statement.settings);
-        return out.put(endOfStream);
+        new ColumnarSettings().setAll(columnarStatement.settings);
+        nativeLogin.settings.setAll(columnarStatement.settings);
+        return outgoingPackets.put(endOfStream);
       case 'use':
-        await this.#use(statement.database);
-        return out.put(endOfStream);
+        await this.#useDatabase(columnarStatement.database);
+        return outgoingPackets.put(endOfStream);
       case 'kill': {
-        const killed = running.kill(login.caller, statement.queryId);
-        const rows = killed ? [['finished', statement.queryId, login.caller.principal]] : [];
-        return this.#send(out, query, smallAnswer(killedColumns, rows, noFacts), connectionCaller.gone);
+        const isKilled = runningQueries.kill(nativeLogin.caller, columnarStatement.queryId);
+        const killedRows = isKilled ? [['finished', columnarStatement.queryId, nativeLogin.caller.principal]] : [];
+        return this.#sendBlocks(
+          outgoingPackets,
+          nativeQuery,
+          smallAnswer(killQueryColumns, killedRows, noQueryFacts),
+          connectionCaller.gone,
+        );
       }
     }
   }
 
-  async #use(database: string): Promise<void> {
-    const login = this.#login!;
-    const caller = { ...login.caller, branch: branchOf(database) };
-    if (caller.branch !== 'main') await this.#checkBranch(caller);
-    Object.assign(login, { caller, database });
+  async #useDatabase(usedDatabase: string): Promise<void> {
+    const nativeLogin = this.#nativeLogin!;
+    const branchCaller = { ...nativeLogin.caller, branch: branchOf(usedDatabase) };
+    if (branchCaller.branch !== 'main') await this.#checkDatabaseBranch(branchCaller);
+    Object.assign(nativeLogin, { caller: branchCaller, database: usedDatabase });
   }
 
-  #answer(
+  #answerQuestion(
     connectionCaller: ConnectionCaller,
     question: Question,
-    settings: ColumnarSettings,
-    ended: AbortSignal,
+    querySettings: ColumnarSettings,
+    queryEnded: AbortSignal,
   ): Promise<Answer> {
-    const { planner, clock } = this.#parts;
-    const { database, client } = this.#login!;
-    const gone = AbortSignal.any([connectionCaller.gone, ended]);
-    return withTimeLimit(timeLimitOf(settings, clock, gone), (signal) =>
-      connectionCaller.ask({ terms: settings.terms(null) }, async ({ invocation, keep }) => {
-        const answer = await answerColumnarQuery(planner, invocation, { question, settings, database, client, signal });
-        keep(answer);
-        return answer;
+    const { planner, clock } = this.#nativeParts;
+    const { database, client } = this.#nativeLogin!;
+    const questionGone = AbortSignal.any([connectionCaller.gone, queryEnded]);
+    return withTimeLimit(timeLimitOf(querySettings, clock, questionGone), (questionSignal) =>
+      connectionCaller.ask({ terms: querySettings.terms(null) }, async ({ invocation, keep: keepAnswer }) => {
+        const questionAnswer = await answerColumnarQuery(planner, invocation, {
+          question,
+          settings: querySettings,
+          database,
+          client,
+          signal: questionSignal,
+        });
+        keepAnswer(questionAnswer);
+        return questionAnswer;
       }),
     );
   }
 
   /** Sends a block with the columns, the blocks of rows, and the totals. */
-  async #send(out: Outgoing, { compressed }: NativeQuery, answer: Answer, signal: AbortSignal): Promise<void> {
-    const { revision, client, caller } = this.#login!;
-    const writer = new BlockWriter(answer.columns, client);
-    const pace = new Pace(this.#parts, this.#connection, caller, answer);
-    let blocks = 0;
-    const { columns, batches, rowCount } = answer;
-    for (const rows of columns.length === 0 ? [] : withHeader(blocksOf(batches))) {
-      if (signal.aborted) throw new ServiceError('REL_CANCELLED', 'the question was cancelled');
-      out.beginBlock();
-      const pieces = withInfo(writer.pieces(rows), out);
-      for (const piece of compressed ? toCompressedBlocks(pieces) : pieces) {
-        out.put(piece);
-        if (out.isFull || pace.isOver) {
-          out.flush();
-          await pace.next();
+  async #sendBlocks(
+    outgoingPackets: OutgoingPackets,
+    { compressed: isCompressed }: NativeQuery,
+    sentAnswer: Answer,
+    sendSignal: AbortSignal,
+  ): Promise<void> {
+    const { revision, client, caller } = this.#nativeLogin!;
+    const blockWriter = new BlockWriter(sentAnswer.columns, client);
+    const nativePace = new NativePace(this.#nativeParts, this.#nativeConnection, caller, sentAnswer);
+    let blockCount = 0;
+    const { columns: answerColumns, batches: answerBatches, rowCount } = sentAnswer;
+    for (const blockRows of answerColumns.length === 0 ? [] : withHeaderBlock(blocksOf(answerBatches))) {
+      if (sendSignal.aborted) throw new ServiceError('REL_CANCELLED', 'the question was cancelled');
+      outgoingPackets.beginBlock();
+      const blockPieces = withBlockInfo(blockWriter.pieces(blockRows), outgoingPackets);
+      for (const blockPiece of isCompressed ? toCompressedBlocks(blockPieces) : blockPieces) {
+        outgoingPackets.put(blockPiece);
+        if (outgoingPackets.isFull || nativePace.isOver) {
+          outgoingPackets.flush();
+          await nativePace.next();
         }
       }
-      out.endBlock();
-      if (rows.length > 0) blocks++;
+      outgoingPackets.endBlock();
+      if (blockRows.length > 0) blockCount++;
     }
-    const figures = { rows: rowCount, bytes: out.bytes };
-    out.put(profile({ ...figures, blocks, beforeLimit: answer.cursor === null ? null : answer.estimatedTotalHits }));
-    out.put(progress(figures, revision));
-    if (columns.length > 0) {
-      out.put(dataHead);
-      for (const piece of compressed ? toCompressedBlocks([emptyBlock]) : [emptyBlock]) out.put(piece);
+    const progressFigures = { rows: rowCount, bytes: outgoingPackets.bytes };
+    outgoingPackets.put(
+      profile({
+        ...progressFigures,
+        blocks: blockCount,
+        beforeLimit: sentAnswer.cursor === null ? null : sentAnswer.estimatedTotalHits,
+      }),
+    );
+    outgoingPackets.put(progress(progressFigures, revision));
+    if (answerColumns.length > 0) {
+      outgoingPackets.put(dataHead);
+      for (const blockPiece of isCompressed ? toCompressedBlocks([emptyBlock]) : [emptyBlock]) outgoingPackets.put(blockPiece);
     }
-    out.put(endOfStream);
+    outgoingPackets.put(endOfStream);
   }
 
   /** Which of these tables are there for the caller. */
-  async #tables(tables: readonly TableName[]): Promise<void> {
-    const connectionCaller = new ConnectionCaller(this.#parts, this.#login!.caller, this.#connection.gone);
+  async #replyTablesStatus(statusTables: readonly TableName[]): Promise<void> {
+    const connectionCaller = new ConnectionCaller(this.#nativeParts, this.#nativeLogin!.caller, this.#nativeConnection.gone);
     try {
-      const there = await connectionCaller.ask({ terms: noTerms, action: 'inspect' }, ({ invocation }) => {
+      const existingTables = await connectionCaller.ask({ terms: noTerms, action: 'inspect' }, ({ invocation }) => {
         const { catalog } = invocation.snapshot();
-        return tables.filter(({ table }) => catalog.type(table) !== undefined);
+        return statusTables.filter(({ table: tableName }) => catalog.type(tableName) !== undefined);
       });
-      this.#connection.write(tablesStatus(there));
-    } catch (error) {
-      this.#connection.write(exceptionOf(await connectionCaller.refusalOf(error)));
+      this.#nativeConnection.write(tablesStatus(existingTables));
+    } catch (statusError) {
+      this.#nativeConnection.write(exceptionPacketOf(await connectionCaller.refusalOf(statusError)));
     }
   }
 }
 
-const exceptionOf = (error: ServiceError): Buffer => exception(columnarError(error).number, error.message);
+const exceptionPacketOf = (serviceError: ServiceError): Buffer =>
+  exception(columnarError(serviceError).number, serviceError.message);
 
-const noParameters: ReadonlyMap<string, string> = new Map();
-const noFacts = { asOfSystem: 0n, costUnits: 0, processingTimeMs: 0 } as const;
-const killedColumns = ['kill_status', 'query_id', 'user'].map((name) => ({ name, type: 'string' as const }));
+const noQueryParameters: ReadonlyMap<string, string> = new Map();
+const noQueryFacts = { asOfSystem: 0n, costUnits: 0, processingTimeMs: 0 } as const;
+const killQueryColumns = ['kill_status', 'query_id', 'user'].map((name) => ({ name, type: 'string' as const }));
 
-function* withHeader<T>(blocks: Iterable<readonly T[]>): Generator<readonly T[], void> {
+function* withHeaderBlock<T>(answerBlocks: Iterable<readonly T[]>): Generator<readonly T[], void> {
   yield [];
-  yield* blocks;
+  yield* answerBlocks;
 }
 
-/** `out` counts the bytes of the rows before compression. */
-function* withInfo(pieces: Iterable<Uint8Array>, out: Outgoing): Generator<Uint8Array, void> {
+/** `outgoingPackets` counts the bytes of the rows before compression. */
+function* withBlockInfo(blockPieces: Iterable<Uint8Array>, outgoingPackets: OutgoingPackets): Generator<Uint8Array, void> {
   yield blockInfo;
-  for (const piece of pieces) {
-    out.bytes += piece.length;
-    yield piece;
+  for (const blockPiece of blockPieces) {
+    outgoingPackets.bytes += blockPiece.length;
+    yield blockPiece;
   }
 }
 
 /** Bytes on their way to the client. */
-class Outgoing {
+class OutgoingPackets {
   /** Bytes of the rows so far, before compression. */
   bytes = 0;
-  readonly #connection: Connection;
-  #pieces: Uint8Array[] = [];
-  #length = 0;
+  readonly #nativeConnection: Connection;
+  #packetPieces: Uint8Array[] = [];
+  #packetLength = 0;
   /** The number of pieces when the current block began; null: there is none. */
-  #blockFrom: number | null = null;
+  #blockStart: number | null = null;
 
-  constructor(connection: Connection) {
-    this.#connection = connection;
+  constructor(nativeConnection: Connection) {
+    this.#nativeConnection = nativeConnection;
   }
 
   get isFull(): boolean {
-    return this.#length >= companyBytes;
+    return this.#packetLength >= packetJoinBytes;
   }
 
   beginBlock(): void {
-    this.#blockFrom = this.#pieces.length;
+    this.#blockStart = this.#packetPieces.length;
     this.put(dataHead);
   }
 
   endBlock(): void {
-    this.#blockFrom = null;
+    this.#blockStart = null;
   }
 
   /** False where part of the block has left: nothing can follow but its rest. */
   dropBlock(): boolean {
-    if (this.#blockFrom === null) return true;
-    if (this.#blockFrom < 0) return false;
-    this.#pieces.length = this.#blockFrom;
-    this.#blockFrom = null;
+    if (this.#blockStart === null) return true;
+    if (this.#blockStart < 0) return false;
+    this.#packetPieces.length = this.#blockStart;
+    this.#blockStart = null;
     return true;
   }
 
-  put(piece: Uint8Array): void {
-    if (piece.length === 0) return;
-    this.#pieces.push(piece);
-    this.#length += piece.length;
+  put(packetPiece: Uint8Array): void {
+    if (packetPiece.length === 0) return;
+    this.#packetPieces.push(packetPiece);
+    this.#packetLength += packetPiece.length;
   }
 
   flush(): void {
-    const pieces = this.#pieces;
-    this.#pieces = [];
-    this.#length = 0;
-    if (this.#blockFrom !== null && pieces.length > this.#blockFrom) this.#blockFrom = -1;
-    let small: Uint8Array[] = [];
-    for (const piece of pieces) {
-      if (piece.length < companyBytes) {
-        small.push(piece);
+    const packetPieces = this.#packetPieces;
+    this.#packetPieces = [];
+    this.#packetLength = 0;
+    if (this.#blockStart !== null && packetPieces.length > this.#blockStart) this.#blockStart = -1;
+    let smallPieces: Uint8Array[] = [];
+    for (const packetPiece of packetPieces) {
+      if (packetPiece.length < packetJoinBytes) {
+        smallPieces.push(packetPiece);
         continue;
       }
-      this.#join(small);
-      small = [];
-      this.#connection.write(piece);
+      this.#writeJoined(smallPieces);
+      smallPieces = [];
+      this.#nativeConnection.write(packetPiece);
     }
-    this.#join(small);
+    this.#writeJoined(smallPieces);
   }
 
-  #join(pieces: readonly Uint8Array[]): void {
-    if (pieces.length > 0) this.#connection.write(pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces));
+  #writeJoined(joinedPieces: readonly Uint8Array[]): void {
+    if (joinedPieces.length > 0)
+      this.#nativeConnection.write(joinedPieces.length === 1 ? joinedPieces[0]! : Buffer.concat(joinedPieces));
   }
 }
 
 /** Continues when the client has taken most of the bytes, others had a turn, and the caller is still admitted. */
-class Pace {
-  readonly #parts: DoorDependencies;
-  readonly #connection: Connection;
-  readonly #caller: Caller;
-  readonly #answer: Answer;
-  #sliceStart: number;
+class NativePace {
+  readonly #doorParts: DoorDependencies;
+  readonly #nativeConnection: Connection;
+  readonly #nativeCaller: Caller;
+  readonly #pacedAnswer: Answer;
+  #blockSliceStart: number;
 
-  constructor(parts: DoorDependencies, connection: Connection, caller: Caller, answer: Answer) {
-    this.#parts = parts;
-    this.#connection = connection;
-    this.#caller = caller;
-    this.#answer = answer;
-    this.#sliceStart = parts.clock.monotonicMs();
-    checkErased(answer);
+  constructor(doorParts: DoorDependencies, nativeConnection: Connection, nativeCaller: Caller, pacedAnswer: Answer) {
+    this.#doorParts = doorParts;
+    this.#nativeConnection = nativeConnection;
+    this.#nativeCaller = nativeCaller;
+    this.#pacedAnswer = pacedAnswer;
+    this.#blockSliceStart = doorParts.clock.monotonicMs();
+    checkErased(pacedAnswer);
   }
 
   get isOver(): boolean {
-    return this.#parts.clock.monotonicMs() - this.#sliceStart > sliceMs;
+    return this.#doorParts.clock.monotonicMs() - this.#blockSliceStart > blockSliceMs;
   }
 
   async next(): Promise<void> {
-    const { clock, yieldTurn } = this.#parts;
-    await this.#connection.caughtUp();
-    if (this.#connection.gone.aborted) throw new ServiceError('REL_CANCELLED', 'the client went away');
+    const { clock, yieldTurn } = this.#doorParts;
+    await this.#nativeConnection.caughtUp();
+    if (this.#nativeConnection.gone.aborted) throw new ServiceError('REL_CANCELLED', 'the client went away');
     if (this.isOver) {
       await yieldTurn();
-      this.#sliceStart = clock.monotonicMs();
+      this.#blockSliceStart = clock.monotonicMs();
     }
-    checkCaller(this.#parts, this.#caller);
-    checkErased(this.#answer);
+    checkCaller(this.#doorParts, this.#nativeCaller);
+    checkErased(this.#pacedAnswer);
   }
 }
 
-const wrongPort =
+const wrongPortReply =
   'HTTP/1.0 400 Bad Request\r\n\r\nThis port speaks the native protocol of ClickHouse: use that of columnar HTTP.\r\n';

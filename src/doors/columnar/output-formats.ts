@@ -15,135 +15,156 @@ export interface OutputForm {
   readonly writer: () => Promise<(rows: FormattedRows, options: CellOptions) => OutputPieces>;
 }
 
-const pieceBytes = 65_536;
-const json = 'application/json; charset=UTF-8';
-const lines = 'application/x-ndjson; charset=UTF-8';
-const csv = 'text/csv; charset=UTF-8; header=absent';
-const csvHeader = 'text/csv; charset=UTF-8; header=present';
-const tsv = 'text/tab-separated-values; charset=UTF-8';
+const outputPieceBytes = 65_536;
+const jsonMediaType = 'application/json; charset=UTF-8';
+const ndjsonMediaType = 'application/x-ndjson; charset=UTF-8';
+const csvMediaType = 'text/csv; charset=UTF-8; header=absent';
+const csvHeaderMediaType = 'text/csv; charset=UTF-8; header=present';
+const tsvMediaType = 'text/tab-separated-values; charset=UTF-8';
 
 type Column = CellColumn;
-type RowText = (columns: readonly Column[], row: number) => string;
-type Part = (columns: readonly Column[], rows: FormattedRows) => string;
+type OutputRowText = (columns: readonly Column[], row: number) => string;
+type DocumentPart = (columns: readonly Column[], rows: FormattedRows) => string;
 
-/** `head` before all rows, `between` two of them, and `tail` behind all. */
-function textForm(mediaType: string, row: RowText, between: string, head: Part, tail: Part): OutputForm {
+/** `headPart` before all rows, `betweenRows` two of them, and `tailPart` behind all. */
+function textOutputForm(
+  mediaType: string,
+  rowText: OutputRowText,
+  betweenRows: string,
+  headPart: DocumentPart,
+  tailPart: DocumentPart,
+): OutputForm {
   return {
     mediaType,
-    writer: () => Promise.resolve((rows, options) => textPieces(rows, options, { row, between, head, tail })),
+    writer: () =>
+      Promise.resolve((rows, cellOptions) =>
+        textOutputPieces(rows, cellOptions, { row: rowText, between: betweenRows, head: headPart, tail: tailPart }),
+      ),
   };
 }
 
-interface Texts {
-  readonly row: RowText;
+interface OutputTexts {
+  readonly row: OutputRowText;
   readonly between: string;
-  readonly head: Part;
-  readonly tail: Part;
+  readonly head: DocumentPart;
+  readonly tail: DocumentPart;
 }
 
-function* textPieces(rows: FormattedRows, options: CellOptions, { row, between, head, tail }: Texts): OutputPieces {
-  const columns = rows.columns.map((column) => new CellColumn(column, options));
-  let text = head(columns, rows);
-  let isFirst = true;
-  for (const { columns: vectors, selection, first, count } of rows.batches) {
-    columns.forEach((column, i) => column.open(vectors[i]!));
-    for (let i = 0; i < count; i++) {
-      text += (isFirst ? '' : between) + row(columns, selection === null ? first + i : selection[i]!);
-      isFirst = false;
-      if (text.length < pieceBytes) continue;
-      yield Buffer.from(text);
-      text = '';
+function* textOutputPieces(
+  outputRows: FormattedRows,
+  cellOptions: CellOptions,
+  { row: rowText, between: betweenRows, head: headPart, tail: tailPart }: OutputTexts,
+): OutputPieces {
+  const cellColumns = outputRows.columns.map((cellColumn) => new CellColumn(cellColumn, cellOptions));
+  let outputText = headPart(cellColumns, outputRows);
+  let isFirstRow = true;
+  for (const { columns: outputVectors, selection, first, count: batchRowCount } of outputRows.batches) {
+    cellColumns.forEach((cellColumn, i) => cellColumn.open(outputVectors[i]!));
+    for (let i = 0; i < batchRowCount; i++) {
+      outputText += (isFirstRow ? '' : betweenRows) + rowText(cellColumns, selection === null ? first + i : selection[i]!);
+      isFirstRow = false;
+      if (outputText.length < outputPieceBytes) continue;
+      yield Buffer.from(outputText);
+      outputText = '';
     }
   }
-  yield Buffer.from(text + tail(columns, rows));
+  yield Buffer.from(outputText + tailPart(cellColumns, outputRows));
 }
 
-const none = (): string => '';
-const endOfLines: Part = (_, { rowCount }) => (rowCount > 0 ? '\n' : '');
-const quotedName = (column: Column): string => JSON.stringify(column.name);
+const noPart = (): string => '';
+const lastLineEnd: DocumentPart = (_, { rowCount: outputRowCount }) => (outputRowCount > 0 ? '\n' : '');
+const quotedColumnName = (cellColumn: Column): string => JSON.stringify(cellColumn.name);
 
-const asObject: RowText = (columns, row) => `{${columns.map((column) => `${quotedName(column)}:${column.json(row)}`).join(',')}}`;
-const asArray: RowText = (columns, row) => `[${columns.map((column) => column.json(row)).join(',')}]`;
-const asCsv: RowText = (columns, row) => columns.map((column) => column.csv(row)).join(',');
-const asTsv: RowText = (columns, row) => columns.map((column) => column.tsv(row)).join('\t');
+const rowAsObject: OutputRowText = (cellColumns, outputRow) =>
+  `{${cellColumns.map((cellColumn) => `${quotedColumnName(cellColumn)}:${cellColumn.json(outputRow)}`).join(',')}}`;
+const rowAsArray: OutputRowText = (cellColumns, outputRow) =>
+  `[${cellColumns.map((cellColumn) => cellColumn.json(outputRow)).join(',')}]`;
+const rowAsCsv: OutputRowText = (cellColumns, outputRow) => cellColumns.map((cellColumn) => cellColumn.csv(outputRow)).join(',');
+const rowAsTsv: OutputRowText = (cellColumns, outputRow) => cellColumns.map((cellColumn) => cellColumn.tsv(outputRow)).join('\t');
 
 /** JSON with its columns before the rows, and how many there are behind them. */
-function document(row: RowText): OutputForm {
-  const head: Part = (columns) =>
-    `{"meta":[${columns.map((column) => `{"name":${quotedName(column)},"type":${JSON.stringify(column.type)}}`).join(',')}],\n"data":[`;
-  const tail: Part = (_, { rowCount, processingTimeMs }) =>
+function jsonDocumentForm(rowText: OutputRowText): OutputForm {
+  const documentHead: DocumentPart = (cellColumns) =>
+    `{"meta":[${cellColumns.map((cellColumn) => `{"name":${quotedColumnName(cellColumn)},"type":${JSON.stringify(cellColumn.type)}}`).join(',')}],\n"data":[`;
+  const documentTail: DocumentPart = (_, { rowCount, processingTimeMs }) =>
     `],\n"rows":${rowCount},\n"statistics":{"elapsed":${processingTimeMs / 1000},"rows_read":${rowCount},"bytes_read":0}}\n`;
-  return textForm(json, row, ',\n', head, tail);
+  return textOutputForm(jsonMediaType, rowText, ',\n', documentHead, documentTail);
 }
 
-const header =
-  (separator: string, of: (column: Column) => string, types: boolean): Part =>
-  (columns) => {
-    const names = columns.map((column) => of(column)).join(separator);
-    if (!types) return `${names}\n`;
-    const quoted = of(columns[0] ?? ({ name: '' } as Column)).startsWith('"');
-    return `${names}\n${columns.map(({ type }) => (quoted ? `"${type}"` : type)).join(separator)}\n`;
+const headerPart =
+  (headerSeparator: string, columnNameOf: (headerColumn: Column) => string, hasTypes: boolean): DocumentPart =>
+  (headerColumns) => {
+    const headerNames = headerColumns.map((headerColumn) => columnNameOf(headerColumn)).join(headerSeparator);
+    if (!hasTypes) return `${headerNames}\n`;
+    const areTypesQuoted = columnNameOf(headerColumns[0] ?? ({ name: '' } as Column)).startsWith('"');
+    return `${headerNames}\n${headerColumns.map(({ type }) => (areTypesQuoted ? `"${type}"` : type)).join(headerSeparator)}\n`;
   };
-const csvName = ({ name }: Column): string => `"${name.replaceAll('"', '""')}"`;
-const tsvName = ({ name }: Column): string => escapeText(name);
-const jsonNames: Part = (columns) => `[${columns.map(quotedName).join(',')}]\n`;
-const jsonTypes: Part = (columns) => `[${columns.map(({ type }) => JSON.stringify(type)).join(',')}]\n`;
+const csvColumnName = ({ name: columnName }: Column): string => `"${columnName.replaceAll('"', '""')}"`;
+const tsvColumnName = ({ name: columnName }: Column): string => escapeText(columnName);
+const jsonNamesRow: DocumentPart = (cellColumns) => `[${cellColumns.map(quotedColumnName).join(',')}]\n`;
+const jsonTypesRow: DocumentPart = (cellColumns) => `[${cellColumns.map(({ type }) => JSON.stringify(type)).join(',')}]\n`;
 
-const tabSeparated = (head: Part): OutputForm => textForm(tsv, asTsv, '\n', head, endOfLines);
-const commaSeparated = (mediaType: string, head: Part): OutputForm => textForm(mediaType, asCsv, '\n', head, endOfLines);
-const linesOf = (row: RowText, head: Part): OutputForm => textForm(lines, row, '\n', head, endOfLines);
+const tabSeparatedForm = (headPart: DocumentPart): OutputForm =>
+  textOutputForm(tsvMediaType, rowAsTsv, '\n', headPart, lastLineEnd);
+const commaSeparatedForm = (mediaType: string, headPart: DocumentPart): OutputForm =>
+  textOutputForm(mediaType, rowAsCsv, '\n', headPart, lastLineEnd);
+const jsonLinesForm = (rowText: OutputRowText, headPart: DocumentPart): OutputForm =>
+  textOutputForm(ndjsonMediaType, rowText, '\n', headPart, lastLineEnd);
 
-const forms: Readonly<Record<string, OutputForm>> = {
-  JSON: document(asObject),
-  JSONCompact: document(asArray),
-  JSONEachRow: linesOf(asObject, none),
-  JSONCompactEachRow: linesOf(asArray, none),
-  JSONCompactEachRowWithNames: linesOf(asArray, jsonNames),
-  JSONCompactEachRowWithNamesAndTypes: linesOf(asArray, (...given) => jsonNames(...given) + jsonTypes(...given)),
-  CSV: commaSeparated(csv, none),
-  CSVWithNames: commaSeparated(csvHeader, header(',', csvName, false)),
-  CSVWithNamesAndTypes: commaSeparated(csvHeader, header(',', csvName, true)),
-  TabSeparated: tabSeparated(none),
-  TabSeparatedWithNames: tabSeparated(header('\t', tsvName, false)),
-  TabSeparatedWithNamesAndTypes: tabSeparated(header('\t', tsvName, true)),
+const outputFormats: Readonly<Record<string, OutputForm>> = {
+  JSON: jsonDocumentForm(rowAsObject),
+  JSONCompact: jsonDocumentForm(rowAsArray),
+  JSONEachRow: jsonLinesForm(rowAsObject, noPart),
+  JSONCompactEachRow: jsonLinesForm(rowAsArray, noPart),
+  JSONCompactEachRowWithNames: jsonLinesForm(rowAsArray, jsonNamesRow),
+  JSONCompactEachRowWithNamesAndTypes: jsonLinesForm(rowAsArray, (...given) => jsonNamesRow(...given) + jsonTypesRow(...given)),
+  CSV: commaSeparatedForm(csvMediaType, noPart),
+  CSVWithNames: commaSeparatedForm(csvHeaderMediaType, headerPart(',', csvColumnName, false)),
+  CSVWithNamesAndTypes: commaSeparatedForm(csvHeaderMediaType, headerPart(',', csvColumnName, true)),
+  TabSeparated: tabSeparatedForm(noPart),
+  TabSeparatedWithNames: tabSeparatedForm(headerPart('\t', tsvColumnName, false)),
+  TabSeparatedWithNamesAndTypes: tabSeparatedForm(headerPart('\t', tsvColumnName, true)),
   Native: {
     mediaType: 'application/octet-stream',
     writer: async () => {
       const { writeNativePieces } = await import('./native-blocks.ts');
-      return (rows) => writeNativePieces(rows, everyType);
+      return (outputRows) => writeNativePieces(outputRows, everyType);
     },
   },
   ArrowStream: {
     mediaType: outputForms.arrow.mediaType,
     writer: async () => {
-      const write = await outputForms.arrow.writer();
-      return (rows) => write(rows, new Map());
+      const writeForm = await outputForms.arrow.writer();
+      return (outputRows) => writeForm(outputRows, new Map());
     },
   },
   Arrow: {
     mediaType: 'application/vnd.apache.arrow.file',
     writer: async () => {
       const { writeArrowPieces } = await import('../../planner/formats/arrow-rows.ts');
-      return (rows) => writeArrowPieces(rows, new Map(), { shape: 'file' });
+      return (outputRows) => writeArrowPieces(outputRows, new Map(), { shape: 'file' });
     },
   },
   Parquet: {
     mediaType: outputForms.parquet.mediaType,
     writer: async () => {
-      const write = await outputForms.parquet.writer();
-      return (rows) => write(rows, new Map());
+      const writeForm = await outputForms.parquet.writer();
+      return (outputRows) => writeForm(outputRows, new Map());
     },
   },
 };
 
-const aliases: Readonly<Record<string, string>> = { TSV: 'TabSeparated', NDJSON: 'JSONEachRow', JSONLines: 'JSONEachRow' };
+const formatAliases: Readonly<Record<string, string>> = { TSV: 'TabSeparated', NDJSON: 'JSONEachRow', JSONLines: 'JSONEachRow' };
 
 /** Finds a form by its name or an alias. Throws ClickHouse's error for an unknown one. */
-export function outputForm(name: string): { readonly name: string; readonly form: OutputForm } {
-  const full = aliases[name] ?? name.replace(/^TSV(?=With)/, 'TabSeparated');
-  if (Object.hasOwn(forms, full)) return { name: full, form: forms[full]! };
+export function outputForm(formatName: string): { readonly name: string; readonly form: OutputForm } {
+  const fullFormatName = formatAliases[formatName] ?? formatName.replace(/^TSV(?=With)/, 'TabSeparated');
+  if (Object.hasOwn(outputFormats, fullFormatName)) return { name: fullFormatName, form: outputFormats[fullFormatName]! };
   throw refusedAs(
     'format',
-    new ServiceError('REL_INVALID', `Unknown format ${name.slice(0, 100)}: there are ${Object.keys(forms).join(', ')}`),
+    new ServiceError(
+      'REL_INVALID',
+      `Unknown format ${formatName.slice(0, 100)}: there are ${Object.keys(outputFormats).join(', ')}`,
+    ),
   );
 }

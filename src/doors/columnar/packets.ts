@@ -2,14 +2,23 @@
 import { textBytes, varintBytes } from './varint.ts';
 import { spoken } from './column-types.ts';
 
-const kinds = { hello: 0, data: 1, exception: 2, progress: 3, pong: 4, endOfStream: 5, profile: 6, tablesStatus: 9 } as const;
+const serverPackets = {
+  hello: 0,
+  data: 1,
+  exception: 2,
+  progress: 3,
+  pong: 4,
+  endOfStream: 5,
+  profile: 6,
+  tablesStatus: 9,
+} as const;
 /** From this revision on, progress includes written rows. */
-const writtenFrom = 54_420;
+const writtenRowsRevision = 54_420;
 
-export const pong = Buffer.from([kinds.pong]);
-export const endOfStream = Buffer.from([kinds.endOfStream]);
+export const pong = Buffer.from([serverPackets.pong]);
+export const endOfStream = Buffer.from([serverPackets.endOfStream]);
 /** Rows of the table without a name. */
-export const dataHead = Buffer.from([kinds.data, 0]);
+export const dataHead = Buffer.from([serverPackets.data, 0]);
 /** The header of a block: no rows beyond a limit (1), no bucket (2), and nothing else. */
 export const blockInfo = Buffer.from([1, 0, 2, 0xff, 0xff, 0xff, 0xff, 0]);
 /** Neither columns nor rows. */
@@ -18,7 +27,7 @@ export const emptyBlock = Buffer.from([...blockInfo, 0, 0]);
 export function hello(): Buffer {
   const { name, major, minor, patch, revision, timezone } = spoken;
   return Buffer.concat([
-    varintBytes(kinds.hello),
+    varintBytes(serverPackets.hello),
     textBytes(name),
     ...[major, minor, revision].map(varintBytes),
     textBytes(timezone),
@@ -31,20 +40,23 @@ export function hello(): Buffer {
  * An exception as ClickHouse writes it: the name of the class, again before the text, a stack trace, always empty here, and no
  * cause.
  */
-export function exception(code: number, detail: string): Buffer {
-  const number = Buffer.alloc(4);
-  number.writeInt32LE(code);
+export function exception(exceptionCode: number, exceptionDetail: string): Buffer {
+  const codeBytes = Buffer.alloc(4);
+  codeBytes.writeInt32LE(exceptionCode);
   return Buffer.concat([
-    varintBytes(kinds.exception),
-    number,
-    ...['DB::Exception', `DB::Exception: ${detail}`, ''].map(textBytes),
+    varintBytes(serverPackets.exception),
+    codeBytes,
+    ...['DB::Exception', `DB::Exception: ${exceptionDetail}`, ''].map(textBytes),
     Buffer.from([0]),
   ]);
 }
 
-export function progress({ rows, bytes }: { readonly rows: number; readonly bytes: number }, revision: number): Buffer {
-  const written = revision >= writtenFrom ? [0, 0] : [];
-  return Buffer.concat([kinds.progress, rows, bytes, rows, ...written].map(varintBytes));
+export function progress(
+  { rows: progressRows, bytes: progressBytes }: { readonly rows: number; readonly bytes: number },
+  clientRevision: number,
+): Buffer {
+  const writtenFigures = clientRevision >= writtenRowsRevision ? [0, 0] : [];
+  return Buffer.concat([serverPackets.progress, progressRows, progressBytes, progressRows, ...writtenFigures].map(varintBytes));
 }
 
 export interface Profile {
@@ -55,15 +67,17 @@ export interface Profile {
   readonly beforeLimit: number | null;
 }
 
-export function profile({ rows, blocks, bytes, beforeLimit }: Profile): Buffer {
-  const limited = beforeLimit === null ? 0 : 1;
-  return Buffer.concat([kinds.profile, rows, blocks, bytes, limited, beforeLimit ?? rows, 1].map(varintBytes));
+export function profile({ rows: profileRows, blocks: profileBlocks, bytes: profileBytes, beforeLimit }: Profile): Buffer {
+  const isLimited = beforeLimit === null ? 0 : 1;
+  return Buffer.concat(
+    [serverPackets.profile, profileRows, profileBlocks, profileBytes, isLimited, beforeLimit ?? profileRows, 1].map(varintBytes),
+  );
 }
 
 /** The status of existing tables: none is a replica. */
-export function tablesStatus(tables: readonly { readonly database: string; readonly table: string }[]): Buffer {
+export function tablesStatus(statusTables: readonly { readonly database: string; readonly table: string }[]): Buffer {
   return Buffer.concat([
-    ...[kinds.tablesStatus, tables.length].map(varintBytes),
-    ...tables.flatMap(({ database, table }) => [textBytes(database), textBytes(table), Buffer.from([0])]),
+    ...[serverPackets.tablesStatus, statusTables.length].map(varintBytes),
+    ...statusTables.flatMap(({ database, table: tableName }) => [textBytes(database), textBytes(tableName), Buffer.from([0])]),
   ]);
 }

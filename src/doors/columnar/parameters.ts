@@ -5,7 +5,7 @@ import { type Literal, TypedValue } from '../../planner/syntax/statement.ts';
 import { refusedAs } from './errors.ts';
 
 /** Smallest and largest value of each integer type. */
-const ranges: Readonly<Record<string, readonly [bigint, bigint]>> = Object.fromEntries(
+const integerRanges: Readonly<Record<string, readonly [bigint, bigint]>> = Object.fromEntries(
   [8n, 16n, 32n, 64n].flatMap((bits) => [
     [`Int${bits}`, [-(1n << (bits - 1n)), (1n << (bits - 1n)) - 1n]],
     [`UInt${bits}`, [0n, (1n << bits) - 1n]],
@@ -13,63 +13,71 @@ const ranges: Readonly<Record<string, readonly [bigint, bigint]>> = Object.fromE
 );
 
 /** REL_TYPE_MISMATCH for a value that does not fit its type, REL_NOT_IMPLEMENTED for a type that has no values here. */
-export function parameterOf(text: string, type: string, name: string): Literal | TypedValue {
-  const nullable = /^Nullable\((.*)\)$/s.exec(type);
-  if (nullable !== null) return text === '\\N' || text === 'NULL' ? null : parameterOf(text, nullable[1]!, name);
-  const low = /^LowCardinality\((.*)\)$/s.exec(type);
-  if (low !== null) return parameterOf(text, low[1]!, name);
-  const value = unescapeText(text);
-  const wrong = (): ServiceError =>
+export function parameterOf(parameterText: string, parameterType: string, parameterName: string): Literal | TypedValue {
+  const nullableType = /^Nullable\((.*)\)$/s.exec(parameterType);
+  if (nullableType !== null)
+    return parameterText === '\\N' || parameterText === 'NULL'
+      ? null
+      : parameterOf(parameterText, nullableType[1]!, parameterName);
+  const lowCardinalityType = /^LowCardinality\((.*)\)$/s.exec(parameterType);
+  if (lowCardinalityType !== null) return parameterOf(parameterText, lowCardinalityType[1]!, parameterName);
+  const unescapedValue = unescapeText(parameterText);
+  const valueRefusal = (): ServiceError =>
     refusedAs(
       'parameter-value',
-      new ServiceError('REL_TYPE_MISMATCH', `the value of {${name}:${type.slice(0, 60)}} does not fit its type`),
+      new ServiceError(
+        'REL_TYPE_MISMATCH',
+        `the value of {${parameterName}:${parameterType.slice(0, 60)}} does not fit its type`,
+      ),
     );
-  const range = ranges[type];
-  if (range !== undefined) {
-    if (!/^[+-]?\d{1,20}$/.test(value)) throw wrong();
-    const number = BigInt(value);
-    if (number < range[0] || number > range[1]) throw wrong();
-    if (number > 9_223_372_036_854_775_807n)
+  const integerRange = integerRanges[parameterType];
+  if (integerRange !== undefined) {
+    if (!/^[+-]?\d{1,20}$/.test(unescapedValue)) throw valueRefusal();
+    const integerValue = BigInt(unescapedValue);
+    if (integerValue < integerRange[0] || integerValue > integerRange[1]) throw valueRefusal();
+    if (integerValue > 9_223_372_036_854_775_807n)
       throw new ServiceError('REL_NOT_IMPLEMENTED', 'integers must fit 64 bits with a sign');
-    return number;
+    return integerValue;
   }
-  if (/^Float(32|64)$/.test(type)) {
-    if (!/^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(value)) throw wrong();
-    return Number(value);
+  if (/^Float(32|64)$/.test(parameterType)) {
+    if (!/^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(unescapedValue)) throw valueRefusal();
+    return Number(unescapedValue);
   }
-  if (type === 'Bool') {
-    if (!/^(true|false|1|0)$/i.test(value)) throw wrong();
-    return /^(true|1)$/i.test(value);
+  if (parameterType === 'Bool') {
+    if (!/^(true|false|1|0)$/i.test(unescapedValue)) throw valueRefusal();
+    return /^(true|1)$/i.test(unescapedValue);
   }
-  if (type === 'String' || /^FixedString\(\d+\)$/.test(type) || type === 'UUID') return value;
-  if (/^(Date|Date32|DateTime|DateTime\('UTC'\)|DateTime64(\(.*\))?)$/.test(type)) {
-    return new TypedValue('timestamp', instantOf(value) ?? fail(wrong()));
+  if (parameterType === 'String' || /^FixedString\(\d+\)$/.test(parameterType) || parameterType === 'UUID') return unescapedValue;
+  if (/^(Date|Date32|DateTime|DateTime\('UTC'\)|DateTime64(\(.*\))?)$/.test(parameterType)) {
+    return new TypedValue('timestamp', instantOf(unescapedValue) ?? throwRefusal(valueRefusal()));
   }
-  if (/^Array\(Float(32|64)\)$/.test(type)) return new TypedValue('vector', value);
-  throw new ServiceError('REL_NOT_IMPLEMENTED', `a parameter of the type ${type.slice(0, 60)} is not supported`);
+  if (/^Array\(Float(32|64)\)$/.test(parameterType)) return new TypedValue('vector', unescapedValue);
+  throw new ServiceError('REL_NOT_IMPLEMENTED', `a parameter of the type ${parameterType.slice(0, 60)} is not supported`);
 }
 
 /** Nanoseconds of `2024-05-01 10:00:00.123456789`, or of seconds since 1970 with a fraction; null: it is none. */
-export function instantOf(text: string): bigint | null {
-  const seconds = /^(-?\d{1,10})(?:\.(\d{1,9}))?$/.exec(text);
-  if (seconds !== null) {
-    const whole = BigInt(seconds[1]!) * 1_000_000_000n;
-    const fraction = BigInt((seconds[2] ?? '').padEnd(9, '0'));
-    return seconds[1]!.startsWith('-') ? whole - fraction : whole + fraction;
+export function instantOf(instantText: string): bigint | null {
+  const secondsMatch = /^(-?\d{1,10})(?:\.(\d{1,9}))?$/.exec(instantText);
+  if (secondsMatch !== null) {
+    const wholeNs = BigInt(secondsMatch[1]!) * 1_000_000_000n;
+    const fractionNs = BigInt((secondsMatch[2] ?? '').padEnd(9, '0'));
+    return secondsMatch[1]!.startsWith('-') ? wholeNs - fractionNs : wholeNs + fractionNs;
   }
   try {
-    return parseInstant(text.replace(/^(\d{4}-\d\d-\d\d) /, '$1T'));
+    return parseInstant(instantText.replace(/^(\d{4}-\d\d-\d\d) /, '$1T'));
   } catch {
     return null;
   }
 }
 
-const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', r: '\r', n: '\n', t: '\t', '0': '\0' };
+const parameterEscapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', r: '\r', n: '\n', t: '\t', '0': '\0' };
 
-export function unescapeText(text: string): string {
-  return text.includes('\\') ? text.replace(/\\(.)/gs, (_, letter: string) => escapes[letter] ?? letter) : text;
+export function unescapeText(escapedText: string): string {
+  return escapedText.includes('\\')
+    ? escapedText.replace(/\\(.)/gs, (_, escapedLetter: string) => parameterEscapes[escapedLetter] ?? escapedLetter)
+    : escapedText;
 }
 
-function fail(error: ServiceError): never {
-  throw error;
+function throwRefusal(thrownRefusal: ServiceError): never {
+  throw thrownRefusal;
 }

@@ -3,25 +3,26 @@ import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import { refusedAs } from './errors.ts';
 
-const nameOf = ({ principal, path }: Caller, id: string): string => JSON.stringify([principal, path, id]);
+const runningQueryName = ({ principal, path: callerPath }: Caller, queryId: string): string =>
+  JSON.stringify([principal, callerPath, queryId]);
 
 export class RunningQueries {
-  readonly #byName = new Map<string, AbortController>();
+  readonly #controllerByQuery = new Map<string, AbortController>();
 
   /** Throws where the caller has one of this id already. `ended` aborts when it is killed. */
-  begin(caller: Caller, id: string): { readonly ended: AbortSignal; end(): void } {
-    const name = nameOf(caller, id);
-    if (this.#byName.has(name))
-      throw refusedAs('same-id', new ServiceError('REL_CONFLICT', `Query with id = ${id.slice(0, 100)} is already running`));
-    const controller = new AbortController();
-    this.#byName.set(name, controller);
-    return { ended: controller.signal, end: () => void this.#byName.delete(name) };
+  begin(caller: Caller, queryId: string): { readonly ended: AbortSignal; end(): void } {
+    const queryName = runningQueryName(caller, queryId);
+    if (this.#controllerByQuery.has(queryName))
+      throw refusedAs('same-id', new ServiceError('REL_CONFLICT', `Query with id = ${queryId.slice(0, 100)} is already running`));
+    const queryController = new AbortController();
+    this.#controllerByQuery.set(queryName, queryController);
+    return { ended: queryController.signal, end: () => void this.#controllerByQuery.delete(queryName) };
   }
 
   /** Whether the caller has one of this id. */
-  kill(caller: Caller, id: string): boolean {
-    const controller = this.#byName.get(nameOf(caller, id));
-    controller?.abort();
-    return controller !== undefined;
+  kill(caller: Caller, queryId: string): boolean {
+    const queryController = this.#controllerByQuery.get(runningQueryName(caller, queryId));
+    queryController?.abort();
+    return queryController !== undefined;
   }
 }

@@ -3,27 +3,30 @@ import { ServiceError } from '../../errors.ts';
 import { noTerms, type Terms, withTerm } from '../shared/session-terms.ts';
 import { refusedAs } from './errors.ts';
 
-interface Setting {
+interface ColumnarSetting {
   readonly about: string;
   readonly value: string;
 }
 
-const setting = (value: string, about: string): Setting => ({ value, about });
-const ignored = 'taken and without effect here';
+const columnarSetting = (defaultValue: string, settingAbout: string): ColumnarSetting => ({
+  value: defaultValue,
+  about: settingAbout,
+});
+const ignoredSetting = 'taken and without effect here';
 
 /** Settings by name, with their defaults. */
-export const columnarSettings: Readonly<Record<string, Setting>> = {
-  annals_as_of: setting('', 'what was true then'),
-  annals_as_of_system: setting('', 'what was believed then'),
-  annals_purpose: setting('', 'why is asked'),
-  annals_break_glass: setting('', 'what opens a protected type'),
-  annals_access_scope_ref: setting('', 'what opens a type with an access scope'),
-  annals_durability: setting('', 'sync: writes are fsynced before they are acknowledged'),
-  output_format_json_quote_64bit_integers: setting('1', '64-bit integers of JSON in quotes'),
-  enable_http_compression: setting('0', 'answers are compressed as Accept-Encoding says'),
-  max_execution_time: setting('0', 'seconds after which a question ends; 0: SERVICE_QUERY_TIMEOUT_SECS alone'),
-  max_result_rows: setting('0', 'rows beyond which an answer is refused; 0: any'),
-  readonly: setting('0', '1: refuses INSERT'),
+export const columnarSettings: Readonly<Record<string, ColumnarSetting>> = {
+  annals_as_of: columnarSetting('', 'what was true then'),
+  annals_as_of_system: columnarSetting('', 'what was believed then'),
+  annals_purpose: columnarSetting('', 'why is asked'),
+  annals_break_glass: columnarSetting('', 'what opens a protected type'),
+  annals_access_scope_ref: columnarSetting('', 'what opens a type with an access scope'),
+  annals_durability: columnarSetting('', 'sync: writes are fsynced before they are acknowledged'),
+  output_format_json_quote_64bit_integers: columnarSetting('1', '64-bit integers of JSON in quotes'),
+  enable_http_compression: columnarSetting('0', 'answers are compressed as Accept-Encoding says'),
+  max_execution_time: columnarSetting('0', 'seconds after which a question ends; 0: SERVICE_QUERY_TIMEOUT_SECS alone'),
+  max_result_rows: columnarSetting('0', 'rows beyond which an answer is refused; 0: any'),
+  readonly: columnarSetting('0', '1: refuses INSERT'),
   ...Object.fromEntries(
     [
       'async_insert',
@@ -60,60 +63,66 @@ export const columnarSettings: Readonly<Record<string, Setting>> = {
       'use_client_time_zone',
       'use_uncompressed_cache',
       'wait_end_of_query',
-    ].map((name) => [name, setting('0', ignored)]),
+    ].map((name) => [name, columnarSetting('0', ignoredSetting)]),
   ),
 };
 
 export class ColumnarSettings {
-  readonly #given: Map<string, string>;
+  readonly #statedSettings: Map<string, string>;
 
-  constructor(others: ColumnarSettings | null = null) {
-    this.#given = new Map(others === null ? [] : others.#given);
+  constructor(sessionSettings: ColumnarSettings | null = null) {
+    this.#statedSettings = new Map(sessionSettings === null ? [] : sessionSettings.#statedSettings);
   }
 
   /** Throws for an unknown setting. */
-  set(name: string, value: string): void {
-    if (!Object.hasOwn(columnarSettings, name))
-      throw refusedAs('setting', new ServiceError('REL_INVALID', `Unknown setting ${name.slice(0, 100)}`));
-    this.#given.set(name, value);
+  set(settingName: string, settingValue: string): void {
+    if (!Object.hasOwn(columnarSettings, settingName))
+      throw refusedAs('setting', new ServiceError('REL_INVALID', `Unknown setting ${settingName.slice(0, 100)}`));
+    this.#statedSettings.set(settingName, settingValue);
   }
 
-  setAll(given: ReadonlyMap<string, string>): void {
-    for (const [name, value] of given) this.set(name, value);
+  setAll(settingPairs: ReadonlyMap<string, string>): void {
+    for (const [settingName, settingValue] of settingPairs) this.set(settingName, settingValue);
   }
 
-  get(name: string): string {
-    return this.#given.get(name) ?? columnarSettings[name]!.value;
+  get(settingName: string): string {
+    return this.#statedSettings.get(settingName) ?? columnarSettings[settingName]!.value;
   }
 
-  flag(name: string): boolean {
-    return !/^(0|false|)$/i.test(this.get(name));
+  flag(settingName: string): boolean {
+    return !/^(0|false|)$/i.test(this.get(settingName));
   }
 
   /** A whole number that is not negative. */
-  count(name: string): number {
-    const value = this.get(name);
-    if (!/^\d{1,15}$/.test(value)) throw new ServiceError('REL_INVALID', `${name} is a whole number`);
-    return Number(value);
+  count(settingName: string): number {
+    const countText = this.get(settingName);
+    if (!/^\d{1,15}$/.test(countText)) throw new ServiceError('REL_INVALID', `${settingName} is a whole number`);
+    return Number(countText);
   }
 
   /** Seconds, of which there may be a fraction. */
-  seconds(name: string): number {
-    const value = this.get(name);
-    if (!/^\d{1,9}(\.\d{1,9})?$/.test(value)) throw new ServiceError('REL_INVALID', `${name} is a number of seconds`);
-    return Number(value);
+  seconds(settingName: string): number {
+    const secondsText = this.get(settingName);
+    if (!/^\d{1,9}(\.\d{1,9})?$/.test(secondsText))
+      throw new ServiceError('REL_INVALID', `${settingName} is a number of seconds`);
+    return Number(secondsText);
   }
 
   /** Throws REL_INVALID for an instant that is none. */
   terms(branch: string | null): Terms {
-    let terms: Terms = { ...noTerms, branch };
-    for (const [name, value] of this.#given)
-      if (name.startsWith('annals_')) terms = withTerm(terms, name.slice('annals_'.length), value);
-    return terms;
+    let settingTerms: Terms = { ...noTerms, branch };
+    for (const [settingName, settingValue] of this.#statedSettings)
+      if (settingName.startsWith('annals_'))
+        settingTerms = withTerm(settingTerms, settingName.slice('annals_'.length), settingValue);
+    return settingTerms;
   }
 
   /** The settings as rows of `system.settings`. */
   all(): readonly { readonly name: string; readonly value: string; readonly about: string }[] {
-    return Object.entries(columnarSettings).map(([name, { about }]) => ({ name, value: this.get(name), about }));
+    return Object.entries(columnarSettings).map(([settingName, { about }]) => ({
+      name: settingName,
+      value: this.get(settingName),
+      about,
+    }));
   }
 }

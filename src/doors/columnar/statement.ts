@@ -20,7 +20,7 @@ export interface StatementContext {
   readonly parameters: ReadonlyMap<string, string>;
 }
 
-export type ColumnarStatement = Stated &
+export type ColumnarStatement = StatementEnding &
   (
     | {
         readonly kind: 'question';
@@ -35,7 +35,7 @@ export type ColumnarStatement = Stated &
     | { readonly kind: 'use'; readonly database: string }
   );
 
-interface Stated {
+interface StatementEnding {
   /** The name behind FORMAT; null without one. */
   readonly format: string | null;
   /** The settings behind SETTINGS. */
@@ -43,171 +43,182 @@ interface Stated {
 }
 
 /** ClickHouse's statements that have no counterpart here: other doors do their work. */
-const notHere = new Set(
+const unsupportedVerbs = new Set(
   'ALTER ATTACH BACKUP CHECK CREATE DELETE DETACH DROP EXCHANGE GRANT MOVE OPTIMIZE RENAME REPLACE RESTORE REVOKE SYSTEM TRUNCATE UNDROP UPDATE'.split(
     ' ',
   ),
 );
 
 /**
- * `text` may end inside an INSERT whose data follows: null where it ends before its data can begin, and `isWhole` is false.
+ * `statementText` may end inside an INSERT whose data follows: null where it ends before its data can begin, and `isTextWhole` is false.
  * Throws REL_PARSE for text that is no statement, REL_NOT_IMPLEMENTED for an unsupported statement.
  */
-export function statementOf(text: string, facts: StatementContext, isWhole = true): ColumnarStatement | null {
+export function statementOf(
+  statementText: string,
+  statementFacts: StatementContext,
+  isTextWhole = true,
+): ColumnarStatement | null {
   try {
-    return allAtOnce(statementSteps(text, facts, isWhole));
-  } catch (error) {
-    if (error instanceof Unended && !isWhole) return null;
-    throw error;
+    return allAtOnce(statementSteps(statementText, statementFacts, isTextWhole));
+  } catch (statementError) {
+    if (statementError instanceof Unended && !isTextWhole) return null;
+    throw statementError;
   }
 }
 
 /** Translates in steps: a query may have hundreds of thousands of words. */
-export function statementSteps(text: string, facts: StatementContext, isWhole = true): Steps<ColumnarStatement> {
-  return new StatementReader(text, facts, isWhole).statement();
+export function statementSteps(
+  statementText: string,
+  statementFacts: StatementContext,
+  isTextWhole = true,
+): Steps<ColumnarStatement> {
+  return new StatementReader(statementText, statementFacts, isTextWhole).statement();
 }
 
 /** Whether the text begins with INSERT; null: more bytes are needed. Any other statement has to be read as a whole. */
-export function beginsInsert(text: string): boolean | null {
+export function beginsInsert(statementText: string): boolean | null {
   try {
-    const [first] = lexemesIn(text);
+    const [firstToken] = lexemesIn(statementText);
     // A word at the very end may go on, and so may a sign that a comment begins with.
-    if (first === undefined || first.end === text.length) return null;
-    return first.kind === 'word' && first.text.toUpperCase() === 'INSERT';
-  } catch (error) {
-    if (error instanceof Unended) return null;
-    throw error;
+    if (firstToken === undefined || firstToken.end === statementText.length) return null;
+    return firstToken.kind === 'word' && firstToken.text.toUpperCase() === 'INSERT';
+  } catch (lexerError) {
+    if (lexerError instanceof Unended) return null;
+    throw lexerError;
   }
 }
 
 class StatementReader {
-  readonly #text: string;
-  readonly #facts: StatementContext;
-  readonly #isWhole: boolean;
-  readonly #tokens: Iterator<Lexeme, void>;
-  readonly #settings = new Map<string, string>();
-  readonly #parameters: (Literal | TypedValue)[] = [];
-  readonly #numbers = new Map<string, number>();
-  #next: Lexeme | null = null;
+  readonly #statementText: string;
+  readonly #statementFacts: StatementContext;
+  readonly #isTextWhole: boolean;
+  readonly #statementTokens: Iterator<Lexeme, void>;
+  readonly #statementSettings = new Map<string, string>();
+  readonly #boundParameters: (Literal | TypedValue)[] = [];
+  readonly #parameterNumbers = new Map<string, number>();
+  #nextToken: Lexeme | null = null;
 
-  constructor(text: string, facts: StatementContext, isWhole: boolean) {
-    this.#text = text;
-    this.#facts = facts;
-    this.#isWhole = isWhole;
-    this.#tokens = lexemesIn(text);
+  constructor(statementText: string, statementFacts: StatementContext, isTextWhole: boolean) {
+    this.#statementText = statementText;
+    this.#statementFacts = statementFacts;
+    this.#isTextWhole = isTextWhole;
+    this.#statementTokens = lexemesIn(statementText);
     this.#advance();
   }
 
   *statement(): Steps<ColumnarStatement> {
-    const verb = this.#next?.kind === 'word' ? this.#next.text.toUpperCase() : (this.#next?.text ?? '');
-    switch (verb) {
+    const statementVerb = this.#nextToken?.kind === 'word' ? this.#nextToken.text.toUpperCase() : (this.#nextToken?.text ?? '');
+    switch (statementVerb) {
       case 'SELECT':
       case 'WITH':
       case 'EXPLAIN':
       case '(':
-        return yield* this.#question();
+        return yield* this.#readQuestion();
       case 'INSERT':
-        return this.#insert();
+        return this.#readInsert();
       case 'SHOW':
-        return this.#show();
+        return this.#readShow();
       case 'DESCRIBE':
       case 'DESC':
-        return this.#describe();
+        return this.#readDescribe();
       case 'EXISTS':
-        return this.#exists();
+        return this.#readExists();
       case 'KILL':
-        return this.#kill();
+        return this.#readKillQuery();
       case 'SET':
         this.#advance();
-        this.#pairs();
+        this.#readSettings();
         return this.#withEnding({ kind: 'set' as const });
       case 'USE':
         this.#advance();
-        return this.#withEnding({ kind: 'use' as const, database: this.#name('a database') });
+        return this.#withEnding({ kind: 'use' as const, database: this.#readName('a database') });
       case '':
         throw refusedAs('empty', new ServiceError('REL_PARSE', 'Empty query'));
       default:
-        if (notHere.has(verb))
-          throw new ServiceError('REL_NOT_IMPLEMENTED', `${verb} is not supported: columnar doors read, and insert over HTTP`);
-        throw this.#syntax('a statement');
+        if (unsupportedVerbs.has(statementVerb))
+          throw new ServiceError(
+            'REL_NOT_IMPLEMENTED',
+            `${statementVerb} is not supported: columnar doors read, and insert over HTTP`,
+          );
+        throw this.#syntaxRefusal('a statement');
     }
   }
 
-  *#question(): Steps<ColumnarStatement> {
-    if (this.#text.length > statementCharactersMax)
+  *#readQuestion(): Steps<ColumnarStatement> {
+    if (this.#statementText.length > statementCharactersMax)
       throw new ServiceError('REL_PARSE', `the statement is longer than ${statementCharactersMax} characters`);
-    let sql = '';
-    let words = 0;
-    let end = this.#next?.at ?? 0;
-    let before: Lexeme | null = null;
-    for (let lexeme = this.#next; lexeme !== null && !this.#isClause(lexeme); lexeme = this.#next) {
-      if (++words % wordsInTurn === 0) yield;
+    let questionSql = '';
+    let wordCount = 0;
+    let lastTokenEnd = this.#nextToken?.at ?? 0;
+    let tokenBefore: Lexeme | null = null;
+    for (let lexeme = this.#nextToken; lexeme !== null && !this.#isClause(lexeme); lexeme = this.#nextToken) {
+      if (++wordCount % sqlWordsInTurn === 0) yield;
       if (lexeme.kind === 'mark' && lexeme.text === ';') {
         this.#advance();
-        if (this.#next !== null) throw refusedAs('several', this.#syntax('one statement'));
+        if (this.#nextToken !== null) throw refusedAs('several', this.#syntaxRefusal('one statement'));
         break;
       }
       this.#advance();
-      const said = this.#translate(lexeme, before);
+      const translatedToken = this.#translateToken(lexeme, tokenBefore);
       // The planner reads E'…' otherwise than a word and a text, and backslashes in it.
-      const isApart = lexeme.at > end || (lexeme.kind === 'text' && before?.kind === 'word');
-      before = lexeme;
-      if (said === null) continue;
-      sql += `${isApart ? ' ' : ''}${said}`;
-      end = lexeme.end;
+      const isTokenApart = lexeme.at > lastTokenEnd || (lexeme.kind === 'text' && tokenBefore?.kind === 'word');
+      tokenBefore = lexeme;
+      if (translatedToken === null) continue;
+      questionSql += `${isTokenApart ? ' ' : ''}${translatedToken}`;
+      lastTokenEnd = lexeme.end;
     }
-    return this.#withEnding({ kind: 'question' as const, sql, parameters: this.#parameters, describes: null });
+    return this.#withEnding({ kind: 'question' as const, sql: questionSql, parameters: this.#boundParameters, describes: null });
   }
 
   /** A token as the planner's SQL writes it; null: it says nothing there. */
-  #translate(lexeme: Lexeme, before: Lexeme | null): string | null {
+  #translateToken(lexeme: Lexeme, tokenBefore: Lexeme | null): string | null {
     switch (lexeme.kind) {
       case 'text':
-        return textOf(lexeme.text);
+        return sqlTextOf(lexeme.text);
       case 'name':
-        return this.#isOwnDatabase(lexeme) ? null : nameOf(lexeme.text);
+        return this.#isOwnDatabase(lexeme) ? null : sqlNameOf(lexeme.text);
       case 'parameter':
-        return this.#parameter(lexeme.text);
+        return this.#bindParameter(lexeme.text);
       case 'mark':
         if (lexeme.text === '==') return '=';
-        if (lexeme.text === '.' && before !== null && this.#skipped === before) return null;
+        if (lexeme.text === '.' && tokenBefore !== null && this.#skippedDatabase === tokenBefore) return null;
         return lexeme.text;
       case 'word':
         if (this.#isOwnDatabase(lexeme)) return null;
-        return this.#next?.text === '(' && this.#next.kind === 'mark' ? this.#call(lexeme) : lexeme.text;
+        return this.#nextToken?.text === '(' && this.#nextToken.kind === 'mark' ? this.#translateCall(lexeme) : lexeme.text;
       default:
         return lexeme.text;
     }
   }
 
-  #skipped: Lexeme | null = null;
+  #skippedDatabase: Lexeme | null = null;
 
   /** `default.T` is T: only the current database can be read. */
   #isOwnDatabase(lexeme: Lexeme): boolean {
-    if (lexeme.text !== this.#facts.database || this.#next?.text !== '.') return false;
-    this.#skipped = lexeme;
+    if (lexeme.text !== this.#statementFacts.database || this.#nextToken?.text !== '.') return false;
+    this.#skippedDatabase = lexeme;
     return true;
   }
 
   /** Functions that the planner lacks, or spells otherwise. */
-  #call(lexeme: Lexeme): string {
-    const name = lexeme.text.toLowerCase();
-    const isBare = (): boolean => this.#text.slice(this.#next!.end).trimStart().startsWith(')');
-    const value = {
+  #translateCall(lexeme: Lexeme): string {
+    const calledFunction = lexeme.text.toLowerCase();
+    const isCallWithoutArgs = (): boolean => this.#statementText.slice(this.#nextToken!.end).trimStart().startsWith(')');
+    const constantValue = {
       version: serverVersion,
-      currentdatabase: this.#facts.database,
-      database: this.#facts.database,
-      currentuser: this.#facts.user,
-      user: this.#facts.user,
+      currentdatabase: this.#statementFacts.database,
+      database: this.#statementFacts.database,
+      currentuser: this.#statementFacts.user,
+      user: this.#statementFacts.user,
       timezone: 'UTC',
       hostname: 'annals',
-    }[name];
-    if (value !== undefined && isBare()) {
+    }[calledFunction];
+    if (constantValue !== undefined && isCallWithoutArgs()) {
       this.#advance();
       this.#advance();
-      return textOf(value);
+      return sqlTextOf(constantValue);
     }
-    if (name === 'count' && isBare()) {
+    if (calledFunction === 'count' && isCallWithoutArgs()) {
       this.#advance();
       this.#advance();
       return 'COUNT(*)';
@@ -215,68 +226,86 @@ class StatementReader {
     return lexeme.text;
   }
 
-  #parameter(text: string): string {
-    const match = /^(\w+)\s*:\s*(\S.*)$/s.exec(text.trim());
-    if (match === null)
-      throw refusedAs('syntax', new ServiceError('REL_PARSE', `{${text.slice(0, 100)}} is no parameter: write {name:Type}`));
-    const [, name, type] = match as unknown as [string, string, string];
-    const given = this.#facts.parameters.get(name);
-    if (given === undefined)
+  #bindParameter(parameterText: string): string {
+    const parameterMatch = /^(\w+)\s*:\s*(\S.*)$/s.exec(parameterText.trim());
+    if (parameterMatch === null)
+      throw refusedAs(
+        'syntax',
+        new ServiceError('REL_PARSE', `{${parameterText.slice(0, 100)}} is no parameter: write {name:Type}`),
+      );
+    const [, parameterName, parameterType] = parameterMatch as unknown as [string, string, string];
+    const statedParameter = this.#statementFacts.parameters.get(parameterName);
+    if (statedParameter === undefined)
       throw refusedAs(
         'parameter',
-        new ServiceError('REL_INVALID', `Substitution \`${name}\` is not set: send it as param_${name}`),
+        new ServiceError('REL_INVALID', `Substitution \`${parameterName}\` is not set: send it as param_${parameterName}`),
       );
-    if (type === 'Identifier') return nameOf(given);
-    const known = this.#numbers.get(text);
-    if (known !== undefined) return `$${known}`;
-    this.#parameters.push(parameterOf(given, type, name));
-    this.#numbers.set(text, this.#parameters.length);
-    return `$${this.#parameters.length}`;
+    if (parameterType === 'Identifier') return sqlNameOf(statedParameter);
+    const knownNumber = this.#parameterNumbers.get(parameterText);
+    if (knownNumber !== undefined) return `$${knownNumber}`;
+    this.#boundParameters.push(parameterOf(statedParameter, parameterType, parameterName));
+    this.#parameterNumbers.set(parameterText, this.#boundParameters.length);
+    return `$${this.#boundParameters.length}`;
   }
 
-  #insert(): ColumnarStatement {
+  #readInsert(): ColumnarStatement {
     this.#advance();
     if (this.#isWord('INTO')) this.#advance();
     if (this.#isWord('TABLE')) this.#advance();
     if (this.#isWord('FUNCTION')) throw new ServiceError('REL_NOT_IMPLEMENTED', 'INSERT INTO FUNCTION is not supported');
-    const type = this.#table();
-    const columns = this.#next?.text === '(' ? this.#list() : null;
+    const insertedType = this.#readTableName();
+    const insertColumns = this.#nextToken?.text === '(' ? this.#readColumnList() : null;
     if (this.#isWord('SETTINGS')) {
       this.#advance();
-      this.#pairs();
+      this.#readSettings();
     }
-    const clause: Lexeme | null = this.#next;
-    if (clause === null) throw this.#syntax('the rest of INSERT');
+    const insertClause: Lexeme | null = this.#nextToken;
+    if (insertClause === null) throw this.#syntaxRefusal('the rest of INSERT');
     if (this.#isWord('VALUES')) {
-      return { kind: 'insert', type, columns, format: 'Values', settings: this.#settings, dataAt: clause.end };
+      return {
+        kind: 'insert',
+        type: insertedType,
+        columns: insertColumns,
+        format: 'Values',
+        settings: this.#statementSettings,
+        dataAt: insertClause.end,
+      };
     }
-    if (this.#isWord('SELECT') || this.#isWord('WITH') || clause.text === '(')
+    if (this.#isWord('SELECT') || this.#isWord('WITH') || insertClause.text === '(')
       throw new ServiceError('REL_NOT_IMPLEMENTED', 'INSERT … SELECT is not here: send the rows');
-    if (!this.#isWord('FORMAT')) throw this.#syntax('VALUES or FORMAT');
+    if (!this.#isWord('FORMAT')) throw this.#syntaxRefusal('VALUES or FORMAT');
     this.#advance();
-    const format = this.#next as Lexeme | null;
-    if (format?.kind !== 'word') throw this.#syntax('a format');
-    return { kind: 'insert', type, columns, format: format.text, settings: this.#settings, dataAt: this.#lineAfter(format) };
+    const insertFormat = this.#nextToken as Lexeme | null;
+    if (insertFormat?.kind !== 'word') throw this.#syntaxRefusal('a format');
+    return {
+      kind: 'insert',
+      type: insertedType,
+      columns: insertColumns,
+      format: insertFormat.text,
+      settings: this.#statementSettings,
+      dataAt: this.#lineAfter(insertFormat),
+    };
   }
 
   /** Rows begin on the next line, or on this one behind its blanks: an empty line after that is a row. */
-  #lineAfter({ end }: Lexeme): number {
-    let at = end;
-    while (at < this.#text.length && ' \t\r\f'.includes(this.#text[at]!)) at++;
-    if (at === this.#text.length && !this.#isWhole) throw new Unended('REL_PARSE', 'the rows of INSERT are missing');
-    return this.#text[at] === '\n' ? at + 1 : at;
+  #lineAfter({ end: formatEnd }: Lexeme): number {
+    let dataOffset = formatEnd;
+    while (dataOffset < this.#statementText.length && ' \t\r\f'.includes(this.#statementText[dataOffset]!)) dataOffset++;
+    if (dataOffset === this.#statementText.length && !this.#isTextWhole)
+      throw new Unended('REL_PARSE', 'the rows of INSERT are missing');
+    return this.#statementText[dataOffset] === '\n' ? dataOffset + 1 : dataOffset;
   }
 
-  #show(): ColumnarStatement {
+  #readShow(): ColumnarStatement {
     this.#advance();
     if (this.#isWord('TEMPORARY')) this.#advance();
-    const what = this.#next?.text.toUpperCase();
+    const shownThing = this.#nextToken?.text.toUpperCase();
     this.#advance();
-    switch (what) {
+    switch (shownThing) {
       case 'DATABASES':
         return this.#listStatement('SELECT name FROM system.databases', 'name');
       case 'TABLES':
-        return this.#listStatement('SELECT name FROM system.tables', 'name', `database = ${textOf(this.#databaseShown())}`);
+        return this.#listStatement('SELECT name FROM system.tables', 'name', `database = ${sqlTextOf(this.#databaseShown())}`);
       case 'SETTINGS':
         return this.#listStatement('SELECT name, type, value FROM system.settings', 'name');
       case 'FUNCTIONS':
@@ -284,190 +313,208 @@ class StatementReader {
       case 'CREATE':
       case 'PROCESSLIST':
       case 'GRANTS':
-        throw new ServiceError('REL_NOT_IMPLEMENTED', `SHOW ${what} is not supported`);
+        throw new ServiceError('REL_NOT_IMPLEMENTED', `SHOW ${shownThing} is not supported`);
       default:
-        throw this.#syntax('DATABASES, TABLES, SETTINGS or FUNCTIONS');
+        throw this.#syntaxRefusal('DATABASES, TABLES, SETTINGS or FUNCTIONS');
     }
   }
 
   #databaseShown(): string {
-    if (!this.#isWord('FROM') && !this.#isWord('IN')) return this.#facts.database;
+    if (!this.#isWord('FROM') && !this.#isWord('IN')) return this.#statementFacts.database;
     this.#advance();
-    const name = this.#name('a database');
-    this.#checkDatabase(name);
-    return name;
+    const shownDatabase = this.#readName('a database');
+    this.#checkDatabase(shownDatabase);
+    return shownDatabase;
   }
 
-  #listStatement(sql: string, name: string, among = 'true'): ColumnarStatement {
-    let where = ` WHERE ${among}`;
-    const negated = this.#isWord('NOT');
-    if (negated) this.#advance();
+  #listStatement(listSql: string, listedColumn: string, listCondition = 'true'): ColumnarStatement {
+    let listWhere = ` WHERE ${listCondition}`;
+    const isNotLike = this.#isWord('NOT');
+    if (isNotLike) this.#advance();
     if (this.#isWord('LIKE') || this.#isWord('ILIKE')) {
-      const operator = this.#next!.text.toUpperCase();
+      const likeOperator = this.#nextToken!.text.toUpperCase();
       this.#advance();
-      if (this.#next?.kind !== 'text') throw this.#syntax('a pattern');
-      where += ` AND ${name} ${negated ? 'NOT ' : ''}${operator} ${textOf(this.#next.text)}`;
+      if (this.#nextToken?.kind !== 'text') throw this.#syntaxRefusal('a pattern');
+      listWhere += ` AND ${listedColumn} ${isNotLike ? 'NOT ' : ''}${likeOperator} ${sqlTextOf(this.#nextToken.text)}`;
       this.#advance();
     }
-    return this.#catalogue(`${sql}${where} ORDER BY ${name}`);
+    return this.#catalogueQuestion(`${listSql}${listWhere} ORDER BY ${listedColumn}`);
   }
 
-  #describe(): ColumnarStatement {
+  #readDescribe(): ColumnarStatement {
     this.#advance();
     if (this.#isWord('TABLE')) this.#advance();
-    const table = this.#table();
-    return this.#catalogue(
+    const describedTable = this.#readTableName();
+    return this.#catalogueQuestion(
       'SELECT name, type, default_kind AS default_type, default_expression, comment, ' +
-        `'' AS codec_expression, '' AS ttl_expression FROM system.columns WHERE ${this.#isTable(table, '"table"')} ORDER BY position`,
-      table,
+        `'' AS codec_expression, '' AS ttl_expression FROM system.columns WHERE ${this.#tableCondition(describedTable, '"table"')} ORDER BY position`,
+      describedTable,
     );
   }
 
-  #exists(): ColumnarStatement {
+  #readExists(): ColumnarStatement {
     this.#advance();
     if (this.#isWord('TEMPORARY')) this.#advance();
     const isDatabase = this.#isWord('DATABASE');
     if (isDatabase || this.#isWord('TABLE')) this.#advance();
     if (isDatabase)
-      return this.#catalogue(`SELECT COUNT(*) AS result FROM system.databases WHERE name = ${textOf(this.#name('a database'))}`);
-    return this.#catalogue(`SELECT COUNT(*) AS result FROM system.tables WHERE ${this.#isTable(this.#table(), 'name')}`);
+      return this.#catalogueQuestion(
+        `SELECT COUNT(*) AS result FROM system.databases WHERE name = ${sqlTextOf(this.#readName('a database'))}`,
+      );
+    return this.#catalogueQuestion(
+      `SELECT COUNT(*) AS result FROM system.tables WHERE ${this.#tableCondition(this.#readTableName(), 'name')}`,
+    );
   }
 
   /** The condition that selects a table from the catalogue. */
-  #isTable(table: string, column: string): string {
-    const [database, name] = table.startsWith('system.') ? ['system', table.slice(7)] : [this.#facts.database, table];
-    return `database = ${textOf(database)} AND ${column} = ${textOf(name)}`;
+  #tableCondition(tableName: string, nameColumn: string): string {
+    const [tableDatabase, bareTableName] = tableName.startsWith('system.')
+      ? ['system', tableName.slice(7)]
+      : [this.#statementFacts.database, tableName];
+    return `database = ${sqlTextOf(tableDatabase)} AND ${nameColumn} = ${sqlTextOf(bareTableName)}`;
   }
 
-  #catalogue(sql: string, describes: string | null = null): ColumnarStatement {
-    return this.#withEnding({ kind: 'question' as const, sql, parameters: [], describes });
+  #catalogueQuestion(catalogueSql: string, describedTable: string | null = null): ColumnarStatement {
+    return this.#withEnding({ kind: 'question' as const, sql: catalogueSql, parameters: [], describes: describedTable });
   }
 
-  #kill(): ColumnarStatement {
+  #readKillQuery(): ColumnarStatement {
     this.#advance();
     if (!this.#isWord('QUERY')) throw new ServiceError('REL_NOT_IMPLEMENTED', 'only KILL QUERY is supported');
     this.#advance();
-    const [where, column, equals, id] = [this.#takeText(), this.#takeText(), this.#takeText(), this.#takeText()];
-    if (where?.toUpperCase() !== 'WHERE' || column !== 'query_id' || (equals !== '=' && equals !== '==') || id === undefined)
+    const [whereWord, killColumn, equalsMark, killedQueryId] = [
+      this.#takeText(),
+      this.#takeText(),
+      this.#takeText(),
+      this.#takeText(),
+    ];
+    if (
+      whereWord?.toUpperCase() !== 'WHERE' ||
+      killColumn !== 'query_id' ||
+      (equalsMark !== '=' && equalsMark !== '==') ||
+      killedQueryId === undefined
+    )
       throw new ServiceError('REL_NOT_IMPLEMENTED', "KILL QUERY ends one of your own: WHERE query_id = '…'");
-    for (const mode of ['SYNC', 'ASYNC', 'TEST']) if (this.#isWord(mode)) this.#advance();
-    return this.#withEnding({ kind: 'kill' as const, queryId: id });
+    for (const killMode of ['SYNC', 'ASYNC', 'TEST']) if (this.#isWord(killMode)) this.#advance();
+    return this.#withEnding({ kind: 'kill' as const, queryId: killedQueryId });
   }
 
   #takeText(): string | undefined {
-    const text = this.#next?.text;
+    const tokenText = this.#nextToken?.text;
     this.#advance();
-    return text;
+    return tokenText;
   }
 
   /** FORMAT and SETTINGS, in either order, and the end. */
-  #withEnding<T extends object>(statement: T): T & Stated {
-    let format: string | null = null;
+  #withEnding<T extends object>(endedStatement: T): T & StatementEnding {
+    let statementFormat: string | null = null;
     for (;;) {
       if (this.#isWord('FORMAT')) {
         this.#advance();
-        format = this.#name('a format');
+        statementFormat = this.#readName('a format');
       } else if (this.#isWord('SETTINGS')) {
         this.#advance();
-        this.#pairs();
+        this.#readSettings();
       } else break;
     }
-    while (this.#next?.kind === 'mark' && this.#next.text === ';') this.#advance();
-    if (this.#next !== null) throw this.#syntax('the end of the statement');
-    return { ...statement, format, settings: this.#settings };
+    while (this.#nextToken?.kind === 'mark' && this.#nextToken.text === ';') this.#advance();
+    if (this.#nextToken !== null) throw this.#syntaxRefusal('the end of the statement');
+    return { ...endedStatement, format: statementFormat, settings: this.#statementSettings };
   }
 
   #isClause(lexeme: Lexeme): boolean {
     if (lexeme.kind !== 'word' || lexeme.depth > 0) return false;
-    const word = lexeme.text.toUpperCase();
-    if (word !== 'FORMAT' && word !== 'SETTINGS') return false;
+    const clauseWord = lexeme.text.toUpperCase();
+    if (clauseWord !== 'FORMAT' && clauseWord !== 'SETTINGS') return false;
     // A column may be called so: a clause is followed by a name, and nothing but clauses by that.
-    const rest = this.#text.slice(lexeme.end);
-    return word === 'FORMAT' ? /^\s+\w+\s*(;|$|SETTINGS\b)/i.test(rest) : /^\s+\w+\s*=/.test(rest);
+    const afterClause = this.#statementText.slice(lexeme.end);
+    return clauseWord === 'FORMAT' ? /^\s+\w+\s*(;|$|SETTINGS\b)/i.test(afterClause) : /^\s+\w+\s*=/.test(afterClause);
   }
 
-  #pairs(): void {
+  #readSettings(): void {
     for (;;) {
-      const name = this.#name('a setting');
-      if ((this.#next as Lexeme | null)?.text !== '=') throw this.#syntax('=');
+      const settingName = this.#readName('a setting');
+      if ((this.#nextToken as Lexeme | null)?.text !== '=') throw this.#syntaxRefusal('=');
       this.#advance();
-      const value = this.#next as Lexeme | null;
-      let sign = '';
-      if (value?.text === '-') {
-        sign = '-';
+      const settingToken = this.#nextToken as Lexeme | null;
+      let settingSign = '';
+      if (settingToken?.text === '-') {
+        settingSign = '-';
         this.#advance();
       }
-      const given = this.#next as Lexeme | null;
-      if (given === null || given.kind === 'mark') throw this.#syntax('a value');
-      this.#settings.set(name, sign + given.text);
+      const settingValue = this.#nextToken as Lexeme | null;
+      if (settingValue === null || settingValue.kind === 'mark') throw this.#syntaxRefusal('a value');
+      this.#statementSettings.set(settingName, settingSign + settingValue.text);
       this.#advance();
-      if ((this.#next as Lexeme | null)?.text !== ',') return;
+      if ((this.#nextToken as Lexeme | null)?.text !== ',') return;
       this.#advance();
     }
   }
 
-  #table(): string {
-    const first = this.#name('a table');
-    if (this.#next?.text !== '.') return first;
+  #readTableName(): string {
+    const firstName = this.#readName('a table');
+    if (this.#nextToken?.text !== '.') return firstName;
     this.#advance();
-    const second = this.#name('a table');
-    if (first === this.#facts.database) return second;
-    return `${first}.${second}`;
+    const secondName = this.#readName('a table');
+    if (firstName === this.#statementFacts.database) return secondName;
+    return `${firstName}.${secondName}`;
   }
 
-  #checkDatabase(name: string): void {
-    if (name === this.#facts.database || name === 'system') return;
-    throw refusedAs('database', new ServiceError('REL_NOT_FOUND', `Database ${name} is not the current one`));
+  #checkDatabase(databaseName: string): void {
+    if (databaseName === this.#statementFacts.database || databaseName === 'system') return;
+    throw refusedAs('database', new ServiceError('REL_NOT_FOUND', `Database ${databaseName} is not the current one`));
   }
 
-  #name(what: string): string {
-    const lexeme = this.#next;
+  #readName(expectedName: string): string {
+    const lexeme = this.#nextToken;
     if (lexeme?.kind === 'parameter') {
       this.#advance();
-      const said = this.#parameter(lexeme.text);
-      if (!said.startsWith('"')) throw this.#syntax(what);
-      return said.slice(1, -1).replaceAll('""', '"');
+      const boundName = this.#bindParameter(lexeme.text);
+      if (!boundName.startsWith('"')) throw this.#syntaxRefusal(expectedName);
+      return boundName.slice(1, -1).replaceAll('""', '"');
     }
-    if (lexeme === null || (lexeme.kind !== 'word' && lexeme.kind !== 'name')) throw this.#syntax(what);
+    if (lexeme === null || (lexeme.kind !== 'word' && lexeme.kind !== 'name')) throw this.#syntaxRefusal(expectedName);
     this.#advance();
     return lexeme.text;
   }
 
   /** Names in brackets. */
-  #list(): string[] {
+  #readColumnList(): string[] {
     this.#advance();
-    const names: string[] = [];
+    const columnNames: string[] = [];
     for (;;) {
-      names.push(this.#name('a column'));
-      const mark = this.#next?.text;
-      if (mark !== ',' && mark !== ')') throw this.#syntax(', or )');
+      columnNames.push(this.#readName('a column'));
+      const listMark = this.#nextToken?.text;
+      if (listMark !== ',' && listMark !== ')') throw this.#syntaxRefusal(', or )');
       this.#advance();
-      if (mark === ')') return names;
+      if (listMark === ')') return columnNames;
     }
   }
 
-  #isWord(word: string): boolean {
-    return this.#next?.kind === 'word' && this.#next.text.toUpperCase() === word;
+  #isWord(sqlWord: string): boolean {
+    return this.#nextToken?.kind === 'word' && this.#nextToken.text.toUpperCase() === sqlWord;
   }
 
   #advance(): void {
-    const step = this.#tokens.next();
+    const tokenStep = this.#statementTokens.next();
     // A token at the very end may continue in the bytes to come.
-    if (!this.#isWhole && (step.done === true || step.value.end === this.#text.length))
+    if (!this.#isTextWhole && (tokenStep.done === true || tokenStep.value.end === this.#statementText.length))
       throw new Unended('REL_PARSE', 'the statement goes on');
-    this.#next = step.done === true ? null : step.value;
+    this.#nextToken = tokenStep.done === true ? null : tokenStep.value;
   }
 
-  #syntax(wanted: string): ServiceError {
-    const lexeme = this.#next;
-    const where =
-      lexeme === null ? 'the end' : `position ${lexeme.at + 1} (${JSON.stringify(this.#text.slice(lexeme.at, lexeme.at + 40))})`;
-    return new ServiceError('REL_PARSE', `Syntax error: failed at ${where}: ${wanted} is expected`);
+  #syntaxRefusal(expectedSyntax: string): ServiceError {
+    const lexeme = this.#nextToken;
+    const failedPosition =
+      lexeme === null
+        ? 'the end'
+        : `position ${lexeme.at + 1} (${JSON.stringify(this.#statementText.slice(lexeme.at, lexeme.at + 40))})`;
+    return new ServiceError('REL_PARSE', `Syntax error: failed at ${failedPosition}: ${expectedSyntax} is expected`);
   }
 }
 
 /** Words per turn, a millisecond or two of work. */
-const wordsInTurn = 2_048;
+const sqlWordsInTurn = 2_048;
 
-const textOf = (text: string): string => `'${text.replaceAll("'", "''")}'`;
-const nameOf = (text: string): string => `"${text.replaceAll('"', '""')}"`;
+const sqlTextOf = (sqlText: string): string => `'${sqlText.replaceAll("'", "''")}'`;
+const sqlNameOf = (sqlName: string): string => `"${sqlName.replaceAll('"', '""')}"`;

@@ -17,93 +17,93 @@ export class CellColumn {
   readonly name: string;
   /** ClickHouse's name of the type. */
   readonly type: string;
-  readonly #type: OutputColumn['type'];
-  readonly #isInstant: boolean;
-  readonly #quotesIntegers: boolean;
-  #vector: Vector | null = null;
+  readonly #columnType: OutputColumn['type'];
+  readonly #isDateTime64: boolean;
+  readonly #areIntegersQuoted: boolean;
+  #cellVector: Vector | null = null;
 
-  constructor(column: OutputColumn, { quotesIntegers }: CellOptions) {
-    this.name = column.name;
-    this.type = columnarTypeOf(column, everyType);
-    this.#type = column.type;
-    this.#isInstant = column.type === 'timestamp' && this.type.includes('DateTime64');
-    this.#quotesIntegers = quotesIntegers;
+  constructor(outputColumn: OutputColumn, { quotesIntegers }: CellOptions) {
+    this.name = outputColumn.name;
+    this.type = columnarTypeOf(outputColumn, everyType);
+    this.#columnType = outputColumn.type;
+    this.#isDateTime64 = outputColumn.type === 'timestamp' && this.type.includes('DateTime64');
+    this.#areIntegersQuoted = quotesIntegers;
   }
 
-  open(vector: Vector): void {
-    this.#vector = vector;
+  open(cellVector: Vector): void {
+    this.#cellVector = cellVector;
   }
 
-  json(row: number): string {
-    const cell = cellAt(this.#vector!, this.#type, row);
-    if (cell === null) return this.#type === 'vector' ? '[]' : 'null';
-    switch (typeof cell) {
+  json(cellRow: number): string {
+    const jsonCell = cellAt(this.#cellVector!, this.#columnType, cellRow);
+    if (jsonCell === null) return this.#columnType === 'vector' ? '[]' : 'null';
+    switch (typeof jsonCell) {
       case 'bigint':
-        return this.#isInstant ? `"${instantText(cell)}"` : this.#quotesIntegers ? `"${cell}"` : String(cell);
+        return this.#isDateTime64 ? `"${instantText(jsonCell)}"` : this.#areIntegersQuoted ? `"${jsonCell}"` : String(jsonCell);
       case 'number':
-        return Number.isFinite(cell) ? numberText(cell) : 'null';
+        return Number.isFinite(jsonCell) ? columnarNumberText(jsonCell) : 'null';
       case 'boolean':
-        return cell ? 'true' : 'false';
+        return jsonCell ? 'true' : 'false';
       case 'string':
-        return JSON.stringify(cell);
+        return JSON.stringify(jsonCell);
       default:
-        return arrayText(cell);
+        return columnarArrayText(jsonCell);
     }
   }
 
-  csv(row: number): string {
-    const text = this.#text(row);
-    if (text === null) return '\\N';
-    return this.#isQuoted ? `"${text.replaceAll('"', '""')}"` : text;
+  csv(cellRow: number): string {
+    const csvText = this.#cellText(cellRow);
+    if (csvText === null) return '\\N';
+    return this.#isCsvQuoted ? `"${csvText.replaceAll('"', '""')}"` : csvText;
   }
 
-  tsv(row: number): string {
-    const text = this.#text(row);
-    if (text === null) return '\\N';
-    return this.#type === 'string' || this.#type === 'json' ? escapeText(text) : text;
+  tsv(cellRow: number): string {
+    const tsvText = this.#cellText(cellRow);
+    if (tsvText === null) return '\\N';
+    return this.#columnType === 'string' || this.#columnType === 'json' ? escapeText(tsvText) : tsvText;
   }
 
-  get #isQuoted(): boolean {
-    return this.#type === 'string' || this.#type === 'json' || this.#type === 'vector' || this.#isInstant;
+  get #isCsvQuoted(): boolean {
+    return this.#columnType === 'string' || this.#columnType === 'json' || this.#columnType === 'vector' || this.#isDateTime64;
   }
 
-  #text(row: number): string | null {
-    const cell = cellAt(this.#vector!, this.#type, row);
-    if (cell === null) return this.#type === 'vector' ? '[]' : null;
-    switch (typeof cell) {
+  #cellText(cellRow: number): string | null {
+    const textCell = cellAt(this.#cellVector!, this.#columnType, cellRow);
+    if (textCell === null) return this.#columnType === 'vector' ? '[]' : null;
+    switch (typeof textCell) {
       case 'bigint':
-        return this.#isInstant ? instantText(cell) : String(cell);
+        return this.#isDateTime64 ? instantText(textCell) : String(textCell);
       case 'number':
-        return numberText(cell);
+        return columnarNumberText(textCell);
       case 'boolean':
-        return cell ? 'true' : 'false';
+        return textCell ? 'true' : 'false';
       case 'string':
-        return cell;
+        return textCell;
       default:
-        return arrayText(cell);
+        return columnarArrayText(textCell);
     }
   }
 }
 
 /** `2024-05-01 10:00:00.123456789`. */
-export function instantText(ns: bigint): string {
-  const fraction = ((ns % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n;
-  const head = new Date(Number((ns - fraction) / 1_000_000n)).toISOString().slice(0, 19).replace('T', ' ');
-  return `${head}.${fraction.toString().padStart(9, '0')}`;
+export function instantText(instantNs: bigint): string {
+  const fractionNs = ((instantNs % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n;
+  const secondsText = new Date(Number((instantNs - fractionNs) / 1_000_000n)).toISOString().slice(0, 19).replace('T', ' ');
+  return `${secondsText}.${fractionNs.toString().padStart(9, '0')}`;
 }
 
-function numberText(value: number): string {
-  if (Object.is(value, -0)) return '-0';
-  if (Number.isFinite(value)) return String(value);
-  return Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf';
+function columnarNumberText(numberValue: number): string {
+  if (Object.is(numberValue, -0)) return '-0';
+  if (Number.isFinite(numberValue)) return String(numberValue);
+  return Number.isNaN(numberValue) ? 'nan' : numberValue > 0 ? 'inf' : '-inf';
 }
 
-function arrayText(values: Iterable<number>): string {
-  return `[${Array.from(values, (each) => String(shortFloat(each))).join(',')}]`;
+function columnarArrayText(arrayFloats: Iterable<number>): string {
+  return `[${Array.from(arrayFloats, (arrayFloat) => String(shortFloat(arrayFloat))).join(',')}]`;
 }
 
-const special = /[\\\t\n\r\b\f\0']/g;
-const escapes: Readonly<Record<string, string>> = {
+const escapedLetters = /[\\\t\n\r\b\f\0']/g;
+const letterEscapes: Readonly<Record<string, string>> = {
   '\\': '\\\\',
   '\t': '\\t',
   '\n': '\\n',
@@ -114,6 +114,6 @@ const escapes: Readonly<Record<string, string>> = {
   "'": "\\'",
 };
 
-export function escapeText(text: string): string {
-  return text.replace(special, (letter) => escapes[letter]!);
+export function escapeText(unescapedText: string): string {
+  return unescapedText.replace(escapedLetters, (escapedLetter) => letterEscapes[escapedLetter]!);
 }

@@ -1,23 +1,23 @@
 /** Numbers and texts as ClickHouse's protocol has them: seven bits a byte, low ones first, and a text behind its length. */
 
-export function varintSize(value: number): number {
-  let size = 1;
-  for (let rest = value; rest > 0x7f; rest = Math.floor(rest / 0x80)) size++;
-  return size;
+export function varintSize(varintValue: number): number {
+  let varintLength = 1;
+  for (let varintRest = varintValue; varintRest > 0x7f; varintRest = Math.floor(varintRest / 0x80)) varintLength++;
+  return varintLength;
 }
 
 /** Encodes a number of up to 2^53. */
-export function varintBytes(value: number): Buffer {
-  const bytes = Buffer.allocUnsafe(varintSize(value));
-  let rest = value;
-  for (let at = 0; at < bytes.length; at++) {
-    bytes[at] = (rest % 0x80) | (at === bytes.length - 1 ? 0 : 0x80);
-    rest = Math.floor(rest / 0x80);
+export function varintBytes(varintValue: number): Buffer {
+  const encodedVarint = Buffer.allocUnsafe(varintSize(varintValue));
+  let varintRest = varintValue;
+  for (let varintOffset = 0; varintOffset < encodedVarint.length; varintOffset++) {
+    encodedVarint[varintOffset] = (varintRest % 0x80) | (varintOffset === encodedVarint.length - 1 ? 0 : 0x80);
+    varintRest = Math.floor(varintRest / 0x80);
   }
-  return bytes;
+  return encodedVarint;
 }
 
-export function textBytes(text: string): Buffer {
-  const bytes = Buffer.from(text);
-  return Buffer.concat([varintBytes(bytes.length), bytes]);
+export function textBytes(clickHouseText: string): Buffer {
+  const utf8Text = Buffer.from(clickHouseText);
+  return Buffer.concat([varintBytes(utf8Text.length), utf8Text]);
 }

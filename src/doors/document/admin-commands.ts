@@ -16,7 +16,7 @@ import { documentOf, Special } from '../../planner/expressions/documents/documen
 import { entryType, findDocuments, namesIn, typesDatabase } from './document-rows.ts';
 import { DocumentRefusal } from './errors.ts';
 
-const wireVersion = { least: 0, most: 17 } as const;
+const mongoWireVersion = { least: 0, most: 17 } as const;
 export const serverVersion = '6.0.0';
 
 export interface HelloContext {
@@ -27,90 +27,109 @@ export interface HelloContext {
   readonly messageBytesMax: number;
 }
 
-export function helloReply({ connection, now, legacy, messageBytesMax }: HelloContext): Members {
+export function helloReply({
+  connection: connectionId,
+  now: nowNs,
+  legacy: isLegacyHello,
+  messageBytesMax,
+}: HelloContext): Members {
   return {
     helloOk: true,
-    [legacy ? 'ismaster' : 'isWritablePrimary']: true,
+    [isLegacyHello ? 'ismaster' : 'isWritablePrimary']: true,
     maxBsonObjectSize: documentBytesMax,
     maxMessageSizeBytes: messageBytesMax,
     maxWriteBatchSize: batchRowsMax,
-    localTime: new Special('$date', now / 1_000_000n),
+    localTime: new Special('$date', nowNs / 1_000_000n),
     logicalSessionTimeoutMinutes: 30,
-    connectionId: connection,
-    minWireVersion: wireVersion.least,
-    maxWireVersion: wireVersion.most,
+    connectionId: connectionId,
+    minWireVersion: mongoWireVersion.least,
+    maxWireVersion: mongoWireVersion.most,
     readOnly: false,
   };
 }
 
-const cursorOf = (namespace: string, firstBatch: readonly Writable[]): WritableObject => ({
-  cursor: { id: 0n, ns: namespace, firstBatch },
+const cursorReplyOf = (cursorNamespace: string, firstBatch: readonly Writable[]): WritableObject => ({
+  cursor: { id: 0n, ns: cursorNamespace, firstBatch },
   ok: 1,
 });
 
-async function listCollections(context: DocumentCommandContext): Promise<WritableObject> {
-  const { database } = context;
-  const nameOnly = context.flag('nameOnly') === true;
-  const fits = compileFilter(context.object('filter') ?? new Map());
-  const { result } = await context.read((reading) => namesIn(reading, database, context.time));
-  const listed = result
-    .map((name) =>
-      documentOf({ name, type: 'collection', options: new Map(), info: documentOf({ readOnly: database === typesDatabase }) }),
+async function listCollections(mongoContext: DocumentCommandContext): Promise<WritableObject> {
+  const { database: listedDatabase } = mongoContext;
+  const isNameOnly = mongoContext.flag('nameOnly') === true;
+  const fitsFilter = compileFilter(mongoContext.object('filter') ?? new Map());
+  const { result: collectionNames } = await mongoContext.read((reading) => namesIn(reading, listedDatabase, mongoContext.time));
+  const listedCollections = collectionNames
+    .map((listedName) =>
+      documentOf({
+        name: listedName,
+        type: 'collection',
+        options: new Map(),
+        info: documentOf({ readOnly: listedDatabase === typesDatabase }),
+      }),
     )
-    .filter(fits)
-    .map((each) => (nameOnly ? new Map([...each].slice(0, 2)) : each));
-  return cursorOf(`${database}.$cmd.listCollections`, listed);
+    .filter(fitsFilter)
+    .map((listedCollection) => (isNameOnly ? new Map([...listedCollection].slice(0, 2)) : listedCollection));
+  return cursorReplyOf(`${listedDatabase}.$cmd.listCollections`, listedCollections);
 }
 
-async function listDatabases(context: DocumentCommandContext): Promise<WritableObject> {
-  const nameOnly = context.flag('nameOnly') === true;
-  const fits = compileFilter(context.object('filter') ?? new Map());
-  const { result } = await context.read((reading) => namesIn(reading, null, context.time));
-  const listed = [...result, typesDatabase].map((name) => documentOf({ name, sizeOnDisk: 0, empty: false })).filter(fits);
-  return { databases: nameOnly ? listed.map((each) => new Map([...each].slice(0, 1))) : listed, totalSize: 0, ok: 1 };
+async function listDatabases(mongoContext: DocumentCommandContext): Promise<WritableObject> {
+  const isNameOnly = mongoContext.flag('nameOnly') === true;
+  const fitsFilter = compileFilter(mongoContext.object('filter') ?? new Map());
+  const { result: databaseNames } = await mongoContext.read((reading) => namesIn(reading, null, mongoContext.time));
+  const listedDatabases = [...databaseNames, typesDatabase]
+    .map((databaseName) => documentOf({ name: databaseName, sizeOnDisk: 0, empty: false }))
+    .filter(fitsFilter);
+  return {
+    databases: isNameOnly ? listedDatabases.map((listedDatabase) => new Map([...listedDatabase].slice(0, 1))) : listedDatabases,
+    totalSize: 0,
+    ok: 1,
+  };
 }
 
-const idIndex = { v: 2, key: { _id: 1 }, name: '_id_' } as const;
+const idIndexDocument = { v: 2, key: { _id: 1 }, name: '_id_' } as const;
 
-async function listIndexes(context: DocumentCommandContext): Promise<WritableObject> {
-  const { place } = context;
-  const { result } = await context.read((reading) =>
-    findDocuments(reading, { ...place, filter: new Map(), time: context.time, most: 1 }),
+async function listIndexes(mongoContext: DocumentCommandContext): Promise<WritableObject> {
+  const { place: indexedNamespace } = mongoContext;
+  const { result: indexedDocuments } = await mongoContext.read((reading) =>
+    findDocuments(reading, { ...indexedNamespace, filter: new Map(), time: mongoContext.time, most: 1 }),
   );
-  if (result.length === 0) throw new DocumentRefusal(26, `ns does not exist: ${context.namespace}`, 'REL_NOT_FOUND');
-  return cursorOf(context.namespace, [idIndex]);
+  if (indexedDocuments.length === 0)
+    throw new DocumentRefusal(26, `ns does not exist: ${mongoContext.namespace}`, 'REL_NOT_FOUND');
+  return cursorReplyOf(mongoContext.namespace, [idIndexDocument]);
 }
 
 /** A collection is there once a document is in it, and keys are all that is indexed. */
-const nothingDone =
-  (note: string) =>
-  async (context: DocumentCommandContext): Promise<Members> => {
-    if (context.database === typesDatabase) throw new DocumentRefusal(13, `${typesDatabase} is read-only`, 'REL_ACL');
-    collectionName(context.subject);
-    return { ok: 1, note };
+const replyNothingDone =
+  (replyNote: string) =>
+  async (mongoContext: DocumentCommandContext): Promise<Members> => {
+    if (mongoContext.database === typesDatabase) throw new DocumentRefusal(13, `${typesDatabase} is read-only`, 'REL_ACL');
+    collectionName(mongoContext.subject);
+    return { ok: 1, note: replyNote };
   };
 
 /** Deletes all documents of the collection; earlier versions stay readable as of then. */
-async function drop(context: DocumentCommandContext): Promise<WritableObject> {
-  const { place } = context;
-  const count = await context.write(null, 'delete', async (reading) => {
-    let dropped = 0;
+async function dropCollection(mongoContext: DocumentCommandContext): Promise<WritableObject> {
+  const { place: droppedNamespace } = mongoContext;
+  const droppedCount = await mongoContext.write(null, 'delete', async (reading) => {
+    let droppedDocuments = 0;
     for (;;) {
       const collectionDocuments = await findDocuments(reading, {
-        ...place,
+        ...droppedNamespace,
         filter: new Map(),
         time: 'current',
         most: batchRowsMax,
       });
-      const keys = collectionDocuments.filter(({ own }) => own).map(({ key }) => key);
-      if (keys.length === 0) return dropped;
-      await reading.invocation.submit({ kind: 'delete-rows', type: entryType, keys });
-      dropped += keys.length;
-      await context.connectionCaller.parts.yieldTurn();
+      const ownDocumentKeys = collectionDocuments
+        .filter(({ own: isOwnDocument }) => isOwnDocument)
+        .map(({ key: documentKey }) => documentKey);
+      if (ownDocumentKeys.length === 0) return droppedDocuments;
+      await reading.invocation.submit({ kind: 'delete-rows', type: entryType, keys: ownDocumentKeys });
+      droppedDocuments += ownDocumentKeys.length;
+      await mongoContext.connectionCaller.parts.yieldTurn();
     }
   });
-  if (count === 0) throw new DocumentRefusal(26, 'ns not found', 'REL_NOT_FOUND');
-  return { nIndexesWas: 1, ns: context.namespace, ok: 1 };
+  if (droppedCount === 0) throw new DocumentRefusal(26, 'ns not found', 'REL_NOT_FOUND');
+  return { nIndexesWas: 1, ns: mongoContext.namespace, ok: 1 };
 }
 
 /** Commands that ask the gate. */
@@ -121,27 +140,29 @@ export const collectionCommands: Readonly<Record<string, DocumentCommandRow>> = 
   create: {
     cost: ofFew,
     takes: ['capped', 'size', 'max', 'validator', 'validationLevel', 'validationAction', 'collation', 'autoIndexId', 'idIndex'],
-    run: async (context) => {
-      for (const name of ['capped', 'validator', 'collation', 'viewOn', 'timeseries'])
-        if (context.command.has(name) && context.command.get(name) !== false)
-          throw new DocumentRefusal(115, `create with ${name} is not supported`, 'REL_NOT_IMPLEMENTED');
-      return nothingDone('nothing was created: a collection exists once a document is in it')(context);
+    run: async (mongoContext) => {
+      for (const unsupportedOption of ['capped', 'validator', 'collation', 'viewOn', 'timeseries'])
+        if (mongoContext.command.has(unsupportedOption) && mongoContext.command.get(unsupportedOption) !== false)
+          throw new DocumentRefusal(115, `create with ${unsupportedOption} is not supported`, 'REL_NOT_IMPLEMENTED');
+      return replyNothingDone('nothing was created: a collection exists once a document is in it')(mongoContext);
     },
   },
   createIndexes: {
     cost: ofFew,
     takes: ['indexes', 'commitQuorum'],
-    run: async (context) => {
-      const indexes = context.objects('indexes');
-      if (indexes.length > namedMost) throw new DocumentRefusal(2, `at most ${namedMost} indexes are named at once`);
-      if (indexes.some((index) => flagOf(index.get('unique'), 'createIndexes.indexes.unique') === true))
+    run: async (mongoContext) => {
+      const namedIndexes = mongoContext.objects('indexes');
+      if (namedIndexes.length > namedMost) throw new DocumentRefusal(2, `at most ${namedMost} indexes are named at once`);
+      if (namedIndexes.some((namedIndex) => flagOf(namedIndex.get('unique'), 'createIndexes.indexes.unique') === true))
         throw new DocumentRefusal(115, 'unique indexes are not supported: only _id is unique', 'REL_NOT_IMPLEMENTED');
-      const createdNothing = await nothingDone('no index was created: documents are found by _id, or by a scan')(context);
+      const createdNothing = await replyNothingDone('no index was created: documents are found by _id, or by a scan')(
+        mongoContext,
+      );
       return { numIndexesBefore: 1, numIndexesAfter: 1, createdCollectionAutomatically: false, ...createdNothing };
     },
   },
-  dropIndexes: { cost: ofFew, takes: ['index'], run: nothingDone('there was no index to drop') },
-  drop: { cost: ofDocuments, takes: [], run: drop },
+  dropIndexes: { cost: ofFew, takes: ['index'], run: replyNothingDone('there was no index to drop') },
+  drop: { cost: ofDocuments, takes: [], run: dropCollection },
 };
 
 /** Replies that depend on nothing but the connection. */

@@ -19,15 +19,15 @@ import {
 } from '../../planner/expressions/documents/document-values.ts';
 import { DocumentRefusal } from './errors.ts';
 
-const malformedError = (what = 'malformed BSON'): DocumentRefusal => new DocumentRefusal(22, what);
-const tooDeep = (): DocumentRefusal => new DocumentRefusal(15, `a document is at most ${depthMax} levels deep`);
+const malformedBson = (malformation = 'malformed BSON'): DocumentRefusal => new DocumentRefusal(22, malformation);
+const bsonTooDeep = (): DocumentRefusal => new DocumentRefusal(15, `a document is at most ${depthMax} levels deep`);
 
 /** The bytes of an empty document. */
 export const documentBytesMin = 5;
 /** Most bytes of a document, leaving room for its command, or for its place in a reply. */
 export const documentBytesMax = 16_000_000;
 
-interface Open {
+interface OpenBsonValue {
   readonly values: Stored[] | Map<string, Stored>;
   readonly end: number;
   /** The name under which its parent has it. */
@@ -36,173 +36,191 @@ interface Open {
   readonly code: string | null;
 }
 
-class Reader {
-  readonly #bytes: Buffer;
+class BsonReader {
+  readonly #bsonBytes: Buffer;
   at: number;
 
-  constructor(bytes: Buffer, at: number) {
-    this.#bytes = bytes;
-    this.at = at;
+  constructor(bsonBytes: Buffer, bsonOffset: number) {
+    this.#bsonBytes = bsonBytes;
+    this.at = bsonOffset;
   }
 
   /** The end of the document that begins here; consumes its length. */
-  open(limit: number): number {
-    const { at } = this;
-    if (at + documentBytesMin > limit) throw malformedError();
-    const length = this.#bytes.readInt32LE(at);
-    if (length < documentBytesMin || at + length > limit || this.#bytes[at + length - 1] !== 0) throw malformedError();
-    this.at = at + 4;
-    return at + length;
+  open(outerEnd: number): number {
+    const { at: documentStart } = this;
+    if (documentStart + documentBytesMin > outerEnd) throw malformedBson();
+    const documentLength = this.#bsonBytes.readInt32LE(documentStart);
+    if (
+      documentLength < documentBytesMin ||
+      documentStart + documentLength > outerEnd ||
+      this.#bsonBytes[documentStart + documentLength - 1] !== 0
+    )
+      throw malformedBson();
+    this.at = documentStart + 4;
+    return documentStart + documentLength;
   }
 
-  byte(limit: number): number {
-    return this.#bytes[this.#take(1, limit)]!;
+  byte(outerEnd: number): number {
+    return this.#bsonBytes[this.#takeBsonBytes(1, outerEnd)]!;
   }
 
-  long(limit: number): bigint {
-    return this.#bytes.readBigInt64LE(this.#take(8, limit));
+  long(outerEnd: number): bigint {
+    return this.#bsonBytes.readBigInt64LE(this.#takeBsonBytes(8, outerEnd));
   }
 
   /** By `toString`, because a strict TextDecoder allocates two bytes per character for any text. */
-  #text(from: number, to: number): string {
-    if (!isUtf8(this.#bytes.subarray(from, to))) throw malformedError('a text is not UTF-8');
-    return this.#bytes.toString('utf8', from, to);
+  #readBsonText(textStart: number, textEnd: number): string {
+    if (!isUtf8(this.#bsonBytes.subarray(textStart, textEnd))) throw malformedBson('a text is not UTF-8');
+    return this.#bsonBytes.toString('utf8', textStart, textEnd);
   }
 
-  cString(limit: number): string {
-    const end = this.#bytes.indexOf(0, this.at);
-    if (end < 0 || end >= limit) throw malformedError();
-    const text = this.#text(this.at, end);
-    this.at = end + 1;
-    return text;
+  cString(outerEnd: number): string {
+    const terminatorOffset = this.#bsonBytes.indexOf(0, this.at);
+    if (terminatorOffset < 0 || terminatorOffset >= outerEnd) throw malformedBson();
+    const cStringText = this.#readBsonText(this.at, terminatorOffset);
+    this.at = terminatorOffset + 1;
+    return cStringText;
   }
 
   /** Takes so many bytes, none of them beyond the document. */
-  #take(bytes: number, limit: number): number {
-    const { at } = this;
-    if (bytes < 0 || at + bytes > limit) throw malformedError();
-    this.at = at + bytes;
-    return at;
+  #takeBsonBytes(byteCount: number, outerEnd: number): number {
+    const { at: takenOffset } = this;
+    if (byteCount < 0 || takenOffset + byteCount > outerEnd) throw malformedBson();
+    this.at = takenOffset + byteCount;
+    return takenOffset;
   }
 
-  string(limit: number): string {
-    const length = this.#bytes.readInt32LE(this.#take(4, limit));
-    if (length < 1) throw malformedError();
-    const at = this.#take(length, limit);
-    if (this.#bytes[at + length - 1] !== 0) throw malformedError();
-    return this.#text(at, at + length - 1);
+  string(outerEnd: number): string {
+    const stringLength = this.#bsonBytes.readInt32LE(this.#takeBsonBytes(4, outerEnd));
+    if (stringLength < 1) throw malformedBson();
+    const stringOffset = this.#takeBsonBytes(stringLength, outerEnd);
+    if (this.#bsonBytes[stringOffset + stringLength - 1] !== 0) throw malformedBson();
+    return this.#readBsonText(stringOffset, stringOffset + stringLength - 1);
   }
 
-  #hex(limit: number): string {
-    const at = this.#take(12, limit);
-    return this.#bytes.toString('hex', at, at + 12);
+  #readObjectIdHex(outerEnd: number): string {
+    const objectIdOffset = this.#takeBsonBytes(12, outerEnd);
+    return this.#bsonBytes.toString('hex', objectIdOffset, objectIdOffset + 12);
   }
 
   /** A value that holds no others. */
-  scalar(type: number, limit: number): Stored {
-    const bytes = this.#bytes;
-    switch (type) {
+  scalar(bsonType: number, outerEnd: number): Stored {
+    const bsonBytes = this.#bsonBytes;
+    switch (bsonType) {
       case 0x01:
-        return doubleValue(bytes.readDoubleLE(this.#take(8, limit)));
+        return doubleValue(bsonBytes.readDoubleLE(this.#takeBsonBytes(8, outerEnd)));
       case 0x02:
-        return this.string(limit);
+        return this.string(outerEnd);
       case 0x05: {
-        const length = bytes.readInt32LE(this.#take(4, limit));
-        const kind = this.byte(limit);
-        const at = this.#take(length, limit);
-        return new Special('$binary', { bytes: Buffer.from(bytes.subarray(at, at + length)), type: kind });
+        const binaryLength = bsonBytes.readInt32LE(this.#takeBsonBytes(4, outerEnd));
+        const binarySubtype = this.byte(outerEnd);
+        const payloadOffset = this.#takeBsonBytes(binaryLength, outerEnd);
+        return new Special('$binary', {
+          bytes: Buffer.from(bsonBytes.subarray(payloadOffset, payloadOffset + binaryLength)),
+          type: binarySubtype,
+        });
       }
       case 0x06:
         return new Special('$undefined', true);
       case 0x07:
-        return new Special('$oid', this.#hex(limit));
+        return new Special('$oid', this.#readObjectIdHex(outerEnd));
       case 0x08: {
-        const byte = this.byte(limit);
-        if (byte > 1) throw malformedError(`a boolean is 0 or 1, not ${byte}`);
-        return byte === 1;
+        const booleanByte = this.byte(outerEnd);
+        if (booleanByte > 1) throw malformedBson(`a boolean is 0 or 1, not ${booleanByte}`);
+        return booleanByte === 1;
       }
       case 0x09:
-        return new Special('$date', this.long(limit));
+        return new Special('$date', this.long(outerEnd));
       case 0x0a:
         return null;
       case 0x0b:
-        return new Special('$regularExpression', { pattern: this.cString(limit), options: this.cString(limit) });
+        return new Special('$regularExpression', { pattern: this.cString(outerEnd), options: this.cString(outerEnd) });
       case 0x0c:
-        return new Special('$dbPointer', { ref: this.string(limit), oid: this.#hex(limit) });
+        return new Special('$dbPointer', { ref: this.string(outerEnd), oid: this.#readObjectIdHex(outerEnd) });
       case 0x0d:
-        return new Special('$code', this.string(limit));
+        return new Special('$code', this.string(outerEnd));
       case 0x0e:
-        return new Special('$symbol', this.string(limit));
+        return new Special('$symbol', this.string(outerEnd));
       case 0x10:
-        return bytes.readInt32LE(this.#take(4, limit));
+        return bsonBytes.readInt32LE(this.#takeBsonBytes(4, outerEnd));
       case 0x11:
-        return new Special('$timestamp', BigInt.asUintN(64, this.long(limit)));
+        return new Special('$timestamp', BigInt.asUintN(64, this.long(outerEnd)));
       case 0x12:
-        return this.long(limit);
+        return this.long(outerEnd);
       case 0x13: {
-        const at = this.#take(16, limit);
-        return Decimal.parse(new Decimal128(Uint8Array.from(bytes.subarray(at, at + 16))).toString())!;
+        const payloadOffset = this.#takeBsonBytes(16, outerEnd);
+        return Decimal.parse(new Decimal128(Uint8Array.from(bsonBytes.subarray(payloadOffset, payloadOffset + 16))).toString())!;
       }
       case 0xff:
         return new Special('$minKey', 1);
       case 0x7f:
         return new Special('$maxKey', 1);
     }
-    throw malformedError(`Unrecognized BSON type 0x${type.toString(16).padStart(2, '0')}`);
+    throw malformedBson(`Unrecognized BSON type 0x${bsonType.toString(16).padStart(2, '0')}`);
   }
 }
 
 /** The end of the document that begins at an offset. */
-export function documentEnd(bytes: Buffer, at: number, limit = bytes.length): number {
-  return new Reader(bytes, at).open(limit);
+export function documentEnd(bsonBytes: Buffer, documentStart: number, bsonEnd = bsonBytes.length): number {
+  return new BsonReader(bsonBytes, documentStart).open(bsonEnd);
 }
 
 /** The document that begins there. */
-export function* readSteps(bytes: Buffer, from = 0): Steps<StoredObject> {
-  const reader = new Reader(bytes, from);
-  const pace = new Pace();
-  const open: Open[] = [{ values: new Map(), end: reader.open(bytes.length), name: '', code: null }];
+export function* readSteps(bsonBytes: Buffer, documentStart = 0): Steps<StoredObject> {
+  const bsonReader = new BsonReader(bsonBytes, documentStart);
+  const readPace = new Pace();
+  const openBsonValues: OpenBsonValue[] = [{ values: new Map(), end: bsonReader.open(bsonBytes.length), name: '', code: null }];
   for (;;) {
-    if (pace.spend()) yield;
-    const around = open.at(-1)!;
-    const limit = around.end - 1;
-    if (reader.at < limit) {
-      const type = reader.byte(limit);
-      const name = reader.cString(limit);
-      if (type === 0x03 || type === 0x04 || type === 0x0f) {
-        if (open.length > depthMax) throw tooDeep();
-        if (type === 0x0f) open.push(openScopedCode(reader, name, limit));
-        else open.push({ values: type === 0x03 ? new Map() : [], end: reader.open(limit), name, code: null });
-      } else put(around, name, reader.scalar(type, limit));
+    if (readPace.spend()) yield;
+    const openBsonValue = openBsonValues.at(-1)!;
+    const bsonValueEnd = openBsonValue.end - 1;
+    if (bsonReader.at < bsonValueEnd) {
+      const bsonType = bsonReader.byte(bsonValueEnd);
+      const bsonFieldName = bsonReader.cString(bsonValueEnd);
+      if (bsonType === 0x03 || bsonType === 0x04 || bsonType === 0x0f) {
+        if (openBsonValues.length > depthMax) throw bsonTooDeep();
+        if (bsonType === 0x0f) openBsonValues.push(openBsonScopedCode(bsonReader, bsonFieldName, bsonValueEnd));
+        else
+          openBsonValues.push({
+            values: bsonType === 0x03 ? new Map() : [],
+            end: bsonReader.open(bsonValueEnd),
+            name: bsonFieldName,
+            code: null,
+          });
+      } else putBsonMember(openBsonValue, bsonFieldName, bsonReader.scalar(bsonType, bsonValueEnd));
       continue;
     }
-    if (reader.at !== limit) throw malformedError();
-    reader.at = around.end;
-    open.pop();
-    const { values, name, code } = around;
-    const outer = open.at(-1);
-    if (outer === undefined) return values as StoredObject;
-    put(outer, name, code === null ? values : new Special('$scope', { code, scope: values as StoredObject }));
+    if (bsonReader.at !== bsonValueEnd) throw malformedBson();
+    bsonReader.at = openBsonValue.end;
+    openBsonValues.pop();
+    const { values: bsonMembers, name, code: scopedCode } = openBsonValue;
+    const outerBsonValue = openBsonValues.at(-1);
+    if (outerBsonValue === undefined) return bsonMembers as StoredObject;
+    putBsonMember(
+      outerBsonValue,
+      name,
+      scopedCode === null ? bsonMembers : new Special('$scope', { code: scopedCode, scope: bsonMembers as StoredObject }),
+    );
   }
 }
 
-function openScopedCode(reader: Reader, name: string, limit: number): Open {
-  const { at } = reader;
+function openBsonScopedCode(bsonReader: BsonReader, bsonFieldName: string, outerEnd: number): OpenBsonValue {
+  const { at: scopedCodeStart } = bsonReader;
   // The least of it: its length, an empty text, an empty document.
-  const end = reader.open(limit);
-  const code = reader.string(end);
-  const scopeEnd = reader.open(end);
-  if (scopeEnd !== end || end - at < 14) throw malformedError();
-  return { values: new Map(), end, name, code };
+  const scopedCodeEnd = bsonReader.open(outerEnd);
+  const scopedCode = bsonReader.string(scopedCodeEnd);
+  const scopeEnd = bsonReader.open(scopedCodeEnd);
+  if (scopeEnd !== scopedCodeEnd || scopedCodeEnd - scopedCodeStart < 14) throw malformedBson();
+  return { values: new Map(), end: scopedCodeEnd, name: bsonFieldName, code: scopedCode };
 }
 
-function put({ values }: Open, name: string, bsonValue: Stored): void {
-  if (values instanceof Map) values.set(name, bsonValue);
-  else values.push(bsonValue);
+function putBsonMember({ values: bsonMembers }: OpenBsonValue, bsonFieldName: string, bsonValue: Stored): void {
+  if (bsonMembers instanceof Map) bsonMembers.set(bsonFieldName, bsonValue);
+  else bsonMembers.push(bsonValue);
 }
 
-export function readDocument(bytes: Buffer, at = 0): { readonly document: StoredObject; readonly end: number } {
-  return { document: allAtOnce(readSteps(bytes, at)), end: documentEnd(bytes, at) };
+export function readDocument(bsonBytes: Buffer, documentStart = 0): { readonly document: StoredObject; readonly end: number } {
+  return { document: allAtOnce(readSteps(bsonBytes, documentStart)), end: documentEnd(bsonBytes, documentStart) };
 }
 
 /** A document, or a list, that is BSON already. */
@@ -210,9 +228,9 @@ export class Encoded {
   readonly bytes: Buffer;
   readonly type: 0x03 | 0x04;
 
-  constructor(bytes: Buffer, type: Encoded['type'] = 0x03) {
-    this.bytes = bytes;
-    this.type = type;
+  constructor(bsonBytes: Buffer, bsonType: Encoded['type'] = 0x03) {
+    this.bytes = bsonBytes;
+    this.type = bsonType;
   }
 }
 
@@ -223,194 +241,195 @@ export interface Members {
 }
 export type WritableObject = StoredObject | Members;
 
-function isWritableList(value: Writable): value is readonly Writable[] {
-  return isList(value);
+function isWritableList(bsonValue: Writable): bsonValue is readonly Writable[] {
+  return isList(bsonValue);
 }
 
-/** `headBytes` are left free in front of the document, for the caller's header. */
-export const writeDocument = (document: WritableObject, headBytes = 0): Buffer => allAtOnce(writeSteps(document, headBytes));
+/** `wireHeadBytes` are left free in front of the document, for the caller's header. */
+export const writeDocument = (bsonDocument: WritableObject, wireHeadBytes = 0): Buffer =>
+  allAtOnce(writeSteps(bsonDocument, wireHeadBytes));
 
-export function* listSteps(values: readonly Stored[]): Steps<Encoded> {
-  return new Encoded(yield* writeSteps(values), 0x04);
+export function* listSteps(listValues: readonly Stored[]): Steps<Encoded> {
+  return new Encoded(yield* writeSteps(listValues), 0x04);
 }
 
-export function* writeSteps(document: WritableObject | readonly Writable[], headBytes = 0): Steps<Buffer> {
-  const writer = new Writer(headBytes);
-  const pace = new Pace();
-  const open = [writer.open(document)];
+export function* writeSteps(bsonDocument: WritableObject | readonly Writable[], wireHeadBytes = 0): Steps<Buffer> {
+  const bsonWriter = new BsonWriter(wireHeadBytes);
+  const writePace = new Pace();
+  const openBsonWrites = [bsonWriter.open(bsonDocument)];
   for (;;) {
-    if (pace.spend()) yield;
-    const around = open.at(-1)!;
-    const next = around.members.next();
-    if (next.done === true) {
-      writer.close(around.starts);
-      open.pop();
-      if (open.length === 0) return writer.take();
+    if (writePace.spend()) yield;
+    const openBsonWrite = openBsonWrites.at(-1)!;
+    const nextBsonMember = openBsonWrite.members.next();
+    if (nextBsonMember.done === true) {
+      bsonWriter.close(openBsonWrite.starts);
+      openBsonWrites.pop();
+      if (openBsonWrites.length === 0) return bsonWriter.take();
       continue;
     }
-    const inner = writer.member(next.value[0], next.value[1]);
-    if (inner !== null) open.push(inner);
+    const innerBsonWrite = bsonWriter.member(nextBsonMember.value[0], nextBsonMember.value[1]);
+    if (innerBsonWrite !== null) openBsonWrites.push(innerBsonWrite);
   }
 }
 
-interface Writing {
+interface OpenBsonWrite {
   readonly members: Iterator<readonly [string, Writable]>;
   /** Offsets of the lengths to fill in at the end of each document. */
   readonly starts: readonly number[];
 }
 
-function membersOf(value: WritableObject | readonly Writable[]): Iterator<readonly [string, Writable]> {
-  if (isWritableList(value)) return elements(value);
-  return value instanceof Map ? value.entries() : Object.entries(value).values();
+function bsonMembersOf(bsonContainer: WritableObject | readonly Writable[]): Iterator<readonly [string, Writable]> {
+  if (isWritableList(bsonContainer)) return bsonElements(bsonContainer);
+  return bsonContainer instanceof Map ? bsonContainer.entries() : Object.entries(bsonContainer).values();
 }
 
-function* elements(values: readonly Writable[]): Generator<readonly [string, Writable], undefined, undefined> {
-  for (let i = 0; i < values.length; i++) yield [String(i), values[i]!];
+function* bsonElements(bsonListValues: readonly Writable[]): Generator<readonly [string, Writable], undefined, undefined> {
+  for (let i = 0; i < bsonListValues.length; i++) yield [String(i), bsonListValues[i]!];
   return undefined;
 }
 
-class Writer {
-  #bytes = Buffer.allocUnsafe(512);
-  #at: number;
+class BsonWriter {
+  #bsonBuffer = Buffer.allocUnsafe(512);
+  #bsonOffset: number;
 
-  constructor(headBytes: number) {
-    this.#at = headBytes;
+  constructor(wireHeadBytes: number) {
+    this.#bsonOffset = wireHeadBytes;
   }
 
   take(): Buffer {
-    return this.#bytes.subarray(0, this.#at);
+    return this.#bsonBuffer.subarray(0, this.#bsonOffset);
   }
 
-  open(value: WritableObject | readonly Writable[]): Writing {
-    return { members: membersOf(value), starts: [this.#start()] };
+  open(bsonContainer: WritableObject | readonly Writable[]): OpenBsonWrite {
+    return { members: bsonMembersOf(bsonContainer), starts: [this.#reserveLength()] };
   }
 
-  close(starts: readonly number[]): void {
-    this.#byte(0);
-    for (const start of starts) this.#bytes.writeInt32LE(this.#at - start, start);
+  close(lengthOffsets: readonly number[]): void {
+    this.#writeBsonByte(0);
+    for (const lengthOffset of lengthOffsets) this.#bsonBuffer.writeInt32LE(this.#bsonOffset - lengthOffset, lengthOffset);
   }
 
-  #start(): number {
-    this.#room(4);
-    this.#at += 4;
-    return this.#at - 4;
+  #reserveLength(): number {
+    this.#ensureBsonRoom(4);
+    this.#bsonOffset += 4;
+    return this.#bsonOffset - 4;
   }
 
   /** Writes a member; returns the rest to write within it, or null. */
-  member(name: string, value: Writable): Writing | null {
-    const start = this.#at;
-    this.#byte(0);
-    this.#cString(name);
-    const type = this.#value(value);
-    if (typeof type === 'number') {
-      this.#bytes[start] = type;
+  member(bsonFieldName: string, bsonValue: Writable): OpenBsonWrite | null {
+    const typeOffset = this.#bsonOffset;
+    this.#writeBsonByte(0);
+    this.#writeCString(bsonFieldName);
+    const bsonType = this.#writeBsonValue(bsonValue);
+    if (typeof bsonType === 'number') {
+      this.#bsonBuffer[typeOffset] = bsonType;
       return null;
     }
-    this.#bytes[start] = type.type;
-    return type;
+    this.#bsonBuffer[typeOffset] = bsonType.type;
+    return bsonType;
   }
 
   /** Writes it, and tells its type; of what holds others, only its beginning. */
-  #value(value: Writable): number | (Writing & { readonly type: number }) {
-    if (value === null) return 0x0a;
-    if (typeof value === 'string') return this.#string(value, 0x02);
-    if (typeof value === 'boolean') return this.#byte(value ? 1 : 0, 0x08);
-    if (typeof value === 'number') return isInt32(value) ? this.#int(value) : this.#double(value);
-    if (typeof value === 'bigint') return this.#long(value, 0x12);
-    if (value instanceof Encoded) return this.#raw(value.bytes, value.type);
-    if (value instanceof Double) return this.#double(value.value);
-    if (value instanceof Decimal) return this.#raw(Decimal128.fromString(value.text).bytes, 0x13);
-    if (isWritableList(value)) return { type: 0x04, ...this.open(value) };
-    if (!(value instanceof Special)) return { type: 0x03, ...this.open(value) };
-    const scoped = asSpecial(value, '$scope');
-    if (scoped === null) return this.#special(value);
-    const whole = this.#start();
-    this.#string(scoped.code, 0);
-    const { members, starts } = this.open(scoped.scope);
-    return { type: 0x0f, members, starts: [...starts, whole] };
+  #writeBsonValue(bsonValue: Writable): number | (OpenBsonWrite & { readonly type: number }) {
+    if (bsonValue === null) return 0x0a;
+    if (typeof bsonValue === 'string') return this.#writeBsonString(bsonValue, 0x02);
+    if (typeof bsonValue === 'boolean') return this.#writeBsonByte(bsonValue ? 1 : 0, 0x08);
+    if (typeof bsonValue === 'number') return isInt32(bsonValue) ? this.#writeInt32(bsonValue) : this.#writeDouble(bsonValue);
+    if (typeof bsonValue === 'bigint') return this.#writeInt64(bsonValue, 0x12);
+    if (bsonValue instanceof Encoded) return this.#writeRawBson(bsonValue.bytes, bsonValue.type);
+    if (bsonValue instanceof Double) return this.#writeDouble(bsonValue.value);
+    if (bsonValue instanceof Decimal) return this.#writeRawBson(Decimal128.fromString(bsonValue.text).bytes, 0x13);
+    if (isWritableList(bsonValue)) return { type: 0x04, ...this.open(bsonValue) };
+    if (!(bsonValue instanceof Special)) return { type: 0x03, ...this.open(bsonValue) };
+    const scopedCode = asSpecial(bsonValue, '$scope');
+    if (scopedCode === null) return this.#writeSpecialValue(bsonValue);
+    const scopedCodeOffset = this.#reserveLength();
+    this.#writeBsonString(scopedCode.code, 0);
+    const { members, starts } = this.open(scopedCode.scope);
+    return { type: 0x0f, members, starts: [...starts, scopedCodeOffset] };
   }
 
-  #special(value: Special): number {
-    if (value.is('$oid')) return this.#raw(Buffer.from(value.inner, 'hex'), 0x07);
-    if (value.is('$date')) return this.#long(value.inner, 0x09);
-    if (value.is('$timestamp')) return this.#long(value.inner, 0x11);
-    if (value.is('$code')) return this.#string(value.inner, 0x0d);
-    if (value.is('$symbol')) return this.#string(value.inner, 0x0e);
-    if (value.is('$undefined')) return 0x06;
-    if (value.is('$minKey')) return 0xff;
-    if (value.is('$binary')) {
-      const { bytes, type } = value.inner;
-      this.#int(bytes.length);
-      this.#byte(type);
-      return this.#raw(bytes, 0x05);
+  #writeSpecialValue(specialValue: Special): number {
+    if (specialValue.is('$oid')) return this.#writeRawBson(Buffer.from(specialValue.inner, 'hex'), 0x07);
+    if (specialValue.is('$date')) return this.#writeInt64(specialValue.inner, 0x09);
+    if (specialValue.is('$timestamp')) return this.#writeInt64(specialValue.inner, 0x11);
+    if (specialValue.is('$code')) return this.#writeBsonString(specialValue.inner, 0x0d);
+    if (specialValue.is('$symbol')) return this.#writeBsonString(specialValue.inner, 0x0e);
+    if (specialValue.is('$undefined')) return 0x06;
+    if (specialValue.is('$minKey')) return 0xff;
+    if (specialValue.is('$binary')) {
+      const { bytes: binaryBytes, type: binarySubtype } = specialValue.inner;
+      this.#writeInt32(binaryBytes.length);
+      this.#writeBsonByte(binarySubtype);
+      return this.#writeRawBson(binaryBytes, 0x05);
     }
-    if (value.is('$regularExpression')) {
-      this.#cString(value.inner.pattern);
-      this.#cString(value.inner.options);
+    if (specialValue.is('$regularExpression')) {
+      this.#writeCString(specialValue.inner.pattern);
+      this.#writeCString(specialValue.inner.options);
       return 0x0b;
     }
-    if (value.is('$dbPointer')) {
-      this.#string(value.inner.ref, 0);
-      return this.#raw(Buffer.from(value.inner.oid, 'hex'), 0x0c);
+    if (specialValue.is('$dbPointer')) {
+      this.#writeBsonString(specialValue.inner.ref, 0);
+      return this.#writeRawBson(Buffer.from(specialValue.inner.oid, 'hex'), 0x0c);
     }
     return 0x7f;
   }
 
-  #int(value: number): number {
-    this.#room(4);
-    this.#at = this.#bytes.writeInt32LE(value, this.#at);
+  #writeInt32(int32Value: number): number {
+    this.#ensureBsonRoom(4);
+    this.#bsonOffset = this.#bsonBuffer.writeInt32LE(int32Value, this.#bsonOffset);
     return 0x10;
   }
 
-  #double(value: number): number {
-    this.#room(8);
+  #writeDouble(doubleNumber: number): number {
+    this.#ensureBsonRoom(8);
     // One NaN: bits that a number does not tell apart are lost where a document is stored, and equal documents are equal bytes.
-    this.#at = this.#bytes.writeDoubleLE(Number.isNaN(value) ? Number.NaN : value, this.#at);
+    this.#bsonOffset = this.#bsonBuffer.writeDoubleLE(Number.isNaN(doubleNumber) ? Number.NaN : doubleNumber, this.#bsonOffset);
     return 0x01;
   }
 
-  #long(value: bigint, type: number): number {
-    this.#room(8);
-    this.#at = this.#bytes.writeBigInt64LE(BigInt.asIntN(64, value), this.#at);
-    return type;
+  #writeInt64(int64Value: bigint, bsonType: number): number {
+    this.#ensureBsonRoom(8);
+    this.#bsonOffset = this.#bsonBuffer.writeBigInt64LE(BigInt.asIntN(64, int64Value), this.#bsonOffset);
+    return bsonType;
   }
 
-  #raw(bytes: Uint8Array, type: number): number {
-    this.#room(bytes.length);
-    this.#bytes.set(bytes, this.#at);
-    this.#at += bytes.length;
-    return type;
+  #writeRawBson(rawBytes: Uint8Array, bsonType: number): number {
+    this.#ensureBsonRoom(rawBytes.length);
+    this.#bsonBuffer.set(rawBytes, this.#bsonOffset);
+    this.#bsonOffset += rawBytes.length;
+    return bsonType;
   }
 
-  #string(text: string, type: number): number {
-    const length = Buffer.byteLength(text);
-    this.#room(length + 5);
-    this.#at = this.#bytes.writeInt32LE(length + 1, this.#at);
-    this.#at += this.#bytes.write(text, this.#at);
-    this.#bytes[this.#at++] = 0;
-    return type;
+  #writeBsonString(bsonText: string, bsonType: number): number {
+    const bsonTextLength = Buffer.byteLength(bsonText);
+    this.#ensureBsonRoom(bsonTextLength + 5);
+    this.#bsonOffset = this.#bsonBuffer.writeInt32LE(bsonTextLength + 1, this.#bsonOffset);
+    this.#bsonOffset += this.#bsonBuffer.write(bsonText, this.#bsonOffset);
+    this.#bsonBuffer[this.#bsonOffset++] = 0;
+    return bsonType;
   }
 
   /** A NUL would end it: what another door wrote is cut there. */
-  #cString(text: string): void {
-    const end = text.indexOf('\0');
-    const kept = end < 0 ? text : text.slice(0, end);
-    this.#room(kept.length * 3 + 1);
-    this.#at += this.#bytes.write(kept, this.#at);
-    this.#bytes[this.#at++] = 0;
+  #writeCString(cStringText: string): void {
+    const nulOffset = cStringText.indexOf('\0');
+    const cStringKept = nulOffset < 0 ? cStringText : cStringText.slice(0, nulOffset);
+    this.#ensureBsonRoom(cStringKept.length * 3 + 1);
+    this.#bsonOffset += this.#bsonBuffer.write(cStringKept, this.#bsonOffset);
+    this.#bsonBuffer[this.#bsonOffset++] = 0;
   }
 
-  #byte(byte: number, type = 0): number {
-    this.#room(1);
-    this.#bytes[this.#at++] = byte;
-    return type;
+  #writeBsonByte(bsonByte: number, bsonType = 0): number {
+    this.#ensureBsonRoom(1);
+    this.#bsonBuffer[this.#bsonOffset++] = bsonByte;
+    return bsonType;
   }
 
-  #room(bytes: number): void {
-    if (this.#at + bytes <= this.#bytes.length) return;
+  #ensureBsonRoom(neededBytes: number): void {
+    if (this.#bsonOffset + neededBytes <= this.#bsonBuffer.length) return;
     // A large piece is mostly the last one: doubling the buffer would copy more for nothing.
-    const larger = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, this.#at + bytes + 512));
-    this.#bytes.copy(larger, 0, 0, this.#at);
-    this.#bytes = larger;
+    const largerBuffer = Buffer.allocUnsafe(Math.max(this.#bsonBuffer.length * 2, this.#bsonOffset + neededBytes + 512));
+    this.#bsonBuffer.copy(largerBuffer, 0, 0, this.#bsonOffset);
+    this.#bsonBuffer = largerBuffer;
   }
 }

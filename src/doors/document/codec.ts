@@ -24,91 +24,112 @@ export interface MongoMessage {
 }
 
 /** Nothing but the head is looked at: `commandSteps` reads the body. */
-export const mongoCodec: Codec<null, MongoMessage> = { start: null, cost: { part: 500, byte: 0 }, partsInTurn: 1, decode };
+export const mongoCodec: Codec<null, MongoMessage> = {
+  start: null,
+  cost: { part: 500, byte: 0 },
+  partsInTurn: 1,
+  decode: decodeWireMessage,
+};
 
-const headBytes = 16;
+const wireHeadBytes = 16;
 const opCodes = { reply: 1, query: 2004, msg: 2013, compressed: 2012 } as const;
-const flags = { checksum: 1, moreToCome: 2 } as const;
-const knownFlags = 0x1_0003;
+const messageFlags = { checksum: 1, moreToCome: 2 } as const;
+const knownMessageFlags = 0x1_0003;
 
-const malformedError = (what: string): ServiceError => new ServiceError('REL_INVALID', what);
-const refusal = (what: string): DocumentRefusal => new DocumentRefusal(22, what);
+const malformedMessage = (malformation: string): ServiceError => new ServiceError('REL_INVALID', malformation);
+const bsonRefusal = (refusedBson: string): DocumentRefusal => new DocumentRefusal(22, refusedBson);
 
-function decode(_state: null, bytes: Buffer): Decoded<null, MongoMessage> {
-  if (bytes.length < headBytes) return { needs: headBytes };
-  const length = bytes.readInt32LE(0);
-  const code = bytes.readInt32LE(12);
-  if (code !== opCodes.msg && code !== opCodes.query) throw malformedError('the opcode of the message is not supported');
-  if (length < headBytes + 5) throw malformedError('a message states a length below that of its header');
-  if (bytes.length < length) return { needs: length };
-  const number = bytes.readInt32LE(4);
-  const body = bytes.subarray(headBytes, length);
-  const isMsg = code === opCodes.msg;
-  const silent = isMsg && (body.readUInt32LE(0) & flags.moreToCome) !== 0;
-  return { message: { number, form: isMsg ? 'msg' : 'query', body, silent }, taken: length, state: null };
+function decodeWireMessage(_state: null, wireBytes: Buffer): Decoded<null, MongoMessage> {
+  if (wireBytes.length < wireHeadBytes) return { needs: wireHeadBytes };
+  const wireLength = wireBytes.readInt32LE(0);
+  const wireOpCode = wireBytes.readInt32LE(12);
+  if (wireOpCode !== opCodes.msg && wireOpCode !== opCodes.query)
+    throw malformedMessage('the opcode of the message is not supported');
+  if (wireLength < wireHeadBytes + 5) throw malformedMessage('a message states a length below that of its header');
+  if (wireBytes.length < wireLength) return { needs: wireLength };
+  const requestId = wireBytes.readInt32LE(4);
+  const messageBody = wireBytes.subarray(wireHeadBytes, wireLength);
+  const isOpMsg = wireOpCode === opCodes.msg;
+  const isSilent = isOpMsg && (messageBody.readUInt32LE(0) & messageFlags.moreToCome) !== 0;
+  return {
+    message: { number: requestId, form: isOpMsg ? 'msg' : 'query', body: messageBody, silent: isSilent },
+    taken: wireLength,
+    state: null,
+  };
 }
 
 /** The command of a message; lists of documents beside it are among its members. */
-export function* commandSteps({ form, body }: Pick<MongoMessage, 'form' | 'body'>): Steps<StoredObject> {
-  if (form === 'msg') return yield* sectionSteps(body);
-  const nameEnd = body.indexOf(0, 4);
-  if (nameEnd < 0 || nameEnd + 9 > body.length) throw refusal('a query is cut short');
-  return yield* readSteps(body, nameEnd + 9);
+export function* commandSteps({
+  form: messageForm,
+  body: messageBody,
+}: Pick<MongoMessage, 'form' | 'body'>): Steps<StoredObject> {
+  if (messageForm === 'msg') return yield* messageSectionSteps(messageBody);
+  const collectionNameEnd = messageBody.indexOf(0, 4);
+  if (collectionNameEnd < 0 || collectionNameEnd + 9 > messageBody.length) throw bsonRefusal('a query is cut short');
+  return yield* readSteps(messageBody, collectionNameEnd + 9);
 }
 
-function* sectionSteps(whole: Buffer): Steps<StoredObject> {
-  const bits = whole.readUInt32LE(0);
+function* messageSectionSteps(sectionsWithChecksum: Buffer): Steps<StoredObject> {
+  const flagBits = sectionsWithChecksum.readUInt32LE(0);
   // The lower half of the flags must be understood; the checksum is of a connection that TCP checks already.
-  if ((bits & 0xffff & ~knownFlags) !== 0) throw refusal('a message has unknown flags');
-  const body = bits & flags.checksum ? whole.subarray(0, -4) : whole;
-  let command: StoredObject | null = null;
-  const lists: [string, Stored[]][] = [];
-  let at = 4;
-  while (at < body.length) {
-    const kind = body[at++];
-    if (kind === 0) {
-      if (command !== null) throw refusal('a message has one document of kind 0');
-      command = yield* readSteps(body, at);
-      at = documentEnd(body, at);
-    } else if (kind === 1) {
-      if (at + 5 > body.length) throw refusal('a section is cut short');
-      const end = at + body.readInt32LE(at);
-      const nameEnd = body.indexOf(0, at + 4);
-      if (end > body.length || nameEnd < 0 || nameEnd >= end) throw refusal('a section is cut short');
-      const name = body.toString('utf8', at + 4, nameEnd);
-      const documents: Stored[] = [];
-      const section = body.subarray(0, end);
-      const pace = new Pace();
-      for (at = nameEnd + 1; at < end; at = documentEnd(section, at)) {
-        if (pace.spend(32)) yield;
-        documents.push(yield* readSteps(section, at));
+  if ((flagBits & 0xffff & ~knownMessageFlags) !== 0) throw bsonRefusal('a message has unknown flags');
+  const sectionBytes = flagBits & messageFlags.checksum ? sectionsWithChecksum.subarray(0, -4) : sectionsWithChecksum;
+  let commandDocument: StoredObject | null = null;
+  const documentSequences: [string, Stored[]][] = [];
+  let sectionOffset = 4;
+  while (sectionOffset < sectionBytes.length) {
+    const sectionKind = sectionBytes[sectionOffset++];
+    if (sectionKind === 0) {
+      if (commandDocument !== null) throw bsonRefusal('a message has one document of kind 0');
+      commandDocument = yield* readSteps(sectionBytes, sectionOffset);
+      sectionOffset = documentEnd(sectionBytes, sectionOffset);
+    } else if (sectionKind === 1) {
+      if (sectionOffset + 5 > sectionBytes.length) throw bsonRefusal('a section is cut short');
+      const sequenceEnd = sectionOffset + sectionBytes.readInt32LE(sectionOffset);
+      const sequenceNameEnd = sectionBytes.indexOf(0, sectionOffset + 4);
+      if (sequenceEnd > sectionBytes.length || sequenceNameEnd < 0 || sequenceNameEnd >= sequenceEnd)
+        throw bsonRefusal('a section is cut short');
+      const sequenceName = sectionBytes.toString('utf8', sectionOffset + 4, sequenceNameEnd);
+      const sequenceDocuments: Stored[] = [];
+      const sequenceBytes = sectionBytes.subarray(0, sequenceEnd);
+      const sectionPace = new Pace();
+      for (
+        sectionOffset = sequenceNameEnd + 1;
+        sectionOffset < sequenceEnd;
+        sectionOffset = documentEnd(sequenceBytes, sectionOffset)
+      ) {
+        if (sectionPace.spend(32)) yield;
+        sequenceDocuments.push(yield* readSteps(sequenceBytes, sectionOffset));
       }
-      lists.push([name, documents]);
-    } else throw refusal('a section has an unknown kind');
+      documentSequences.push([sequenceName, sequenceDocuments]);
+    } else throw bsonRefusal('a section has an unknown kind');
   }
-  if (command === null) throw refusal('a message has one document of kind 0');
-  const given = command;
-  const twice = lists.find(([name], i) => given.has(name) || lists.findIndex(([other]) => other === name) < i);
-  if (twice !== undefined) throw refusal(`${twice[0]} is given twice`);
-  return lists.length === 0 ? given : new Map([...given, ...lists]);
+  if (commandDocument === null) throw bsonRefusal('a message has one document of kind 0');
+  const statedCommand = commandDocument;
+  const repeatedSequence = documentSequences.find(
+    ([sequenceName], i) =>
+      statedCommand.has(sequenceName) || documentSequences.findIndex(([otherSequence]) => otherSequence === sequenceName) < i,
+  );
+  if (repeatedSequence !== undefined) throw bsonRefusal(`${repeatedSequence[0]} is given twice`);
+  return documentSequences.length === 0 ? statedCommand : new Map([...statedCommand, ...documentSequences]);
 }
 
-/** The reply to a message, in the form in which that was asked: a document as BSON. `own` numbers it. */
+/** The reply to a message, in the form in which that was asked: a document as BSON. `replyId` numbers it. */
 export function encodeReply(
-  own: number,
-  { number, form }: Pick<MongoMessage, 'number' | 'form'>,
-  document: WritableObject,
+  replyId: number,
+  { number: requestId, form: requestForm }: Pick<MongoMessage, 'number' | 'form'>,
+  replyDocument: WritableObject,
 ): Buffer {
-  const between = form === 'msg' ? 5 : 20;
-  const reply = writeDocument(document, headBytes + between).fill(0, 0, headBytes + between);
-  reply.writeInt32LE(reply.length, 0);
-  reply.writeInt32LE(own | 0, 4);
-  reply.writeInt32LE(number, 8);
-  reply.writeInt32LE(form === 'msg' ? opCodes.msg : opCodes.reply, 12);
+  const replyHeadBytes = requestForm === 'msg' ? 5 : 20;
+  const wireReply = writeDocument(replyDocument, wireHeadBytes + replyHeadBytes).fill(0, 0, wireHeadBytes + replyHeadBytes);
+  wireReply.writeInt32LE(wireReply.length, 0);
+  wireReply.writeInt32LE(replyId | 0, 4);
+  wireReply.writeInt32LE(requestId, 8);
+  wireReply.writeInt32LE(requestForm === 'msg' ? opCodes.msg : opCodes.reply, 12);
   // Flags, cursor and place are 0 but for one: awaits are understood; then how many documents there are.
-  if (form === 'query') {
-    reply.writeInt32LE(8, headBytes);
-    reply.writeInt32LE(1, headBytes + 16);
+  if (requestForm === 'query') {
+    wireReply.writeInt32LE(8, wireHeadBytes);
+    wireReply.writeInt32LE(1, wireHeadBytes + 16);
   }
-  return reply;
+  return wireReply;
 }

@@ -29,7 +29,7 @@ export const ofFew: CommandCost = { part: 300, byte: 0, inSteps: false };
 export const namedMost = 10_000;
 
 /** Documents, statements or stages that one command may list: more than any of them takes. */
-const listMost = 100_000;
+const commandListMost = 100_000;
 
 export const doorName = 'document';
 
@@ -49,26 +49,26 @@ export class DocumentCommandContext {
   readonly terms: Terms;
   readonly time: DefaultTime;
 
-  constructor(name: string, command: StoredObject, connectionCaller: ConnectionCaller, cursors: OpenCursors) {
-    this.name = name;
-    this.command = command;
+  constructor(commandName: string, commandDocument: StoredObject, connectionCaller: ConnectionCaller, cursors: OpenCursors) {
+    this.name = commandName;
+    this.command = commandDocument;
     this.connectionCaller = connectionCaller;
     this.cursors = cursors;
-    this.terms = termsIn(command.get('comment'));
+    this.terms = termsInComment(commandDocument.get('comment'));
     this.time = timeOfTerms(this.terms);
   }
 
   get database(): string {
-    const database = this.command.get('$db');
-    if (typeof database !== 'string' || !/^[^\s/\\."$*<>:|?\0]{1,64}$/u.test(database))
+    const commandDatabase = this.command.get('$db');
+    if (typeof commandDatabase !== 'string' || !/^[^\s/\\."$*<>:|?\0]{1,64}$/u.test(commandDatabase))
       throw new DocumentRefusal(73, 'the command has no database name, or an invalid one');
-    return database;
+    return commandDatabase;
   }
 
   /** The value of the first member, whose name is the command's. */
   get subject(): Stored | undefined {
-    const [subject] = this.command.values();
-    return subject;
+    const [commandSubject] = this.command.values();
+    return commandSubject;
   }
 
   /** The collection that the command is about. */
@@ -80,87 +80,102 @@ export class DocumentCommandContext {
     return namespaceOf(this.place);
   }
 
-  object(name: string): StoredObject | undefined {
-    const bsonValue = this.command.get(name);
+  object(memberName: string): StoredObject | undefined {
+    const bsonValue = this.command.get(memberName);
     if (bsonValue === undefined || bsonValue === null) return undefined;
-    if (!isObject(bsonValue)) throw mongoRefusals.wrongType(`${this.name}.${name}`, 'an object');
+    if (!isObject(bsonValue)) throw mongoRefusals.wrongType(`${this.name}.${memberName}`, 'an object');
     return bsonValue;
   }
 
-  number(name: string): number | undefined {
-    const bsonValue = this.command.get(name);
+  number(memberName: string): number | undefined {
+    const bsonValue = this.command.get(memberName);
     if (bsonValue === undefined || bsonValue === null) return undefined;
-    const whole = isNumeric(bsonValue) ? toWhole(bsonValue) : null;
-    if (whole === null) throw mongoRefusals.wrongType(`${this.name}.${name}`, 'a whole number');
-    return Number(whole);
+    const wholeNumber = isNumeric(bsonValue) ? toWhole(bsonValue) : null;
+    if (wholeNumber === null) throw mongoRefusals.wrongType(`${this.name}.${memberName}`, 'a whole number');
+    return Number(wholeNumber);
   }
 
-  flag(name: string): boolean | undefined {
-    return flagOf(this.command.get(name), `${this.name}.${name}`);
+  flag(memberName: string): boolean | undefined {
+    return flagOf(this.command.get(memberName), `${this.name}.${memberName}`);
   }
 
-  objects(name: string): readonly StoredObject[] {
-    const bsonValue = this.command.get(name);
-    if (bsonValue === undefined) throw mongoRefusals.missing(`${this.name}.${name}`);
-    if (!isList(bsonValue) || bsonValue.length > listMost || !bsonValue.every(isObject))
-      throw mongoRefusals.wrongType(`${this.name}.${name}`, `a list of objects, at most ${listMost}`);
+  objects(memberName: string): readonly StoredObject[] {
+    const bsonValue = this.command.get(memberName);
+    if (bsonValue === undefined) throw mongoRefusals.missing(`${this.name}.${memberName}`);
+    if (!isList(bsonValue) || bsonValue.length > commandListMost || !bsonValue.every(isObject))
+      throw mongoRefusals.wrongType(`${this.name}.${memberName}`, `a list of objects, at most ${commandListMost}`);
     return bsonValue;
   }
 
   /** Runs what reads; its answers are looked at once more before the reply leaves. */
   async read<T>(
-    run: (reading: DocumentReading) => Promise<T>,
-    asked: Partial<CommandRequest> = {},
+    runRead: (reading: DocumentReading) => Promise<T>,
+    askedRequest: Partial<CommandRequest> = {},
   ): Promise<{ result: T; answers: readonly Answer[] }> {
-    const answers: Answer[] = [];
-    const result = await this.connectionCaller.ask({ terms: this.terms, ...asked }, ({ invocation, keep }) => {
-      keep({ overtaken: () => answers.some((answer) => answer.overtaken()) });
-      return run(this.reading(invocation, (answer) => answers.push(answer)));
-    });
-    return { result, answers };
+    const keptAnswers: Answer[] = [];
+    const readResult = await this.connectionCaller.ask(
+      { terms: this.terms, ...askedRequest },
+      ({ invocation, keep: keepAnswer }) => {
+        keepAnswer({ overtaken: () => keptAnswers.some((answer) => answer.overtaken()) });
+        return runRead(this.reading(invocation, (keptAnswer) => keptAnswers.push(keptAnswer)));
+      },
+    );
+    return { result: readResult, answers: keptAnswers };
   }
 
-  /** Runs what writes, in one invocation. `keys`: it reads by so many keys, and nothing else; null: by filters. */
-  write<T>(keys: number | null, action: 'ingest' | 'delete', run: (reading: DocumentReading) => Promise<T>): Promise<T> {
+  /** Runs what writes, in one invocation. `writtenKeyCount`: it reads by so many keys, and nothing else; null: by filters. */
+  write<T>(
+    writtenKeyCount: number | null,
+    writeAction: 'ingest' | 'delete',
+    runWrite: (reading: DocumentReading) => Promise<T>,
+  ): Promise<T> {
     if (this.terms.as_of !== null || this.terms.as_of_system !== null) throw new DocumentRefusal(2, 'as_of is for reads only');
     if (this.database === typesDatabase) throw mongoRefusals.readOnly(typesDatabase);
-    const act = { action, template: `${this.name} ${this.namespace}` };
-    const asked = { terms: this.terms, writes: true, act, ...(keys !== null && { keysRead: keys }) };
-    return this.connectionCaller.ask(asked, ({ invocation, keep }) => run(this.reading(invocation, keep)));
+    const writeAct = { action: writeAction, template: `${this.name} ${this.namespace}` };
+    const writeRequest = {
+      terms: this.terms,
+      writes: true,
+      act: writeAct,
+      ...(writtenKeyCount !== null && { keysRead: writtenKeyCount }),
+    };
+    return this.connectionCaller.ask(writeRequest, ({ invocation, keep: keepAnswer }) =>
+      runWrite(this.reading(invocation, keepAnswer)),
+    );
   }
 
-  reading(invocation: Invocation, keep: (answer: Answer) => void): DocumentReading {
+  reading(invocation: Invocation, keepAnswer: (answer: Answer) => void): DocumentReading {
     const { planner } = this.connectionCaller.parts;
-    const signal = this.connectionCaller.gone;
-    return { planner, invocation, terms: this.terms, signal, yieldTurn: planner.turns(signal), keep };
+    const readSignal = this.connectionCaller.gone;
+    return { planner, invocation, terms: this.terms, signal: readSignal, yieldTurn: planner.turns(readSignal), keep: keepAnswer };
   }
 
-  /** Writes the result of `make`, again where rows changed meanwhile; `about`: a key, or a collection. */
+  /** Writes the result of `makeCommands`, again where rows changed meanwhile; `conflictSubject`: a key, or a collection. */
   async retryConflicts<T>(
     invocation: Invocation,
-    about: string,
-    make: () => Promise<{ readonly commands: readonly Command[]; readonly result: T }>,
+    conflictSubject: string,
+    makeCommands: () => Promise<{ readonly commands: readonly Command[]; readonly result: T }>,
   ): Promise<T> {
-    return invocation.retryConflicts(`${entryType} ${about}`, async () => {
-      const { commands, result } = await make();
-      const sync = this.terms.durability === 'sync';
+    return invocation.retryConflicts(`${entryType} ${conflictSubject}`, async () => {
+      const { commands: madeCommands, result: madeResult } = await makeCommands();
+      const isSync = this.terms.durability === 'sync';
       await markConflictsStale(async () => {
-        for (const command of commands) refuseFirst(await invocation.submit(command, { sync }));
+        for (const madeCommand of madeCommands) refuseFirst(await invocation.submit(madeCommand, { sync: isSync }));
       });
-      return result;
+      return madeResult;
     });
   }
 }
 
 /** A number counts as true unless it is 0. */
-export function flagOf(bsonValue: Stored | undefined, name: string): boolean | undefined {
+export function flagOf(bsonValue: Stored | undefined, flagName: string): boolean | undefined {
   if (bsonValue === undefined || bsonValue === null) return undefined;
   if (typeof bsonValue === 'boolean') return bsonValue;
-  if (!isNumeric(bsonValue)) throw mongoRefusals.wrongType(name, 'bool');
+  if (!isNumeric(bsonValue)) throw mongoRefusals.wrongType(flagName, 'bool');
   return toWhole(bsonValue) !== 0n;
 }
 
-export const namespaceOf = ({ database, collection }: Namespace): string => `${database}.${collection}`;
+export const namespaceOf = ({ database: namespaceDatabase, collection: namespaceCollection }: Namespace): string =>
+  `${namespaceDatabase}.${namespaceCollection}`;
 
 export function collectionName(bsonValue: Stored | undefined): string {
   if (typeof bsonValue !== 'string') throw new DocumentRefusal(73, 'the command names no collection');
@@ -170,16 +185,16 @@ export function collectionName(bsonValue: Stored | undefined): string {
 }
 
 /** `comment: {annals: {as_of: …}}`: drivers pass a comment on as it is. */
-function termsIn(comment: Stored | undefined): Terms {
-  if (!isObject(comment)) return noTerms;
-  const annals = comment.get('annals');
-  if (annals === undefined) return noTerms;
-  if (!isObject(annals)) throw mongoRefusals.wrongType('comment.annals', 'an object');
-  let terms = noTerms;
-  for (const [name, bsonValue] of annals) {
-    const text = typeof bsonValue === 'string' ? bsonValue : isNumeric(bsonValue) ? numberIdentity(bsonValue) : null;
-    if (text === null) throw mongoRefusals.wrongType(`comment.annals.${name}`, 'a string');
-    terms = withTerm(terms, name, text);
+function termsInComment(commandComment: Stored | undefined): Terms {
+  if (!isObject(commandComment)) return noTerms;
+  const annalsComment = commandComment.get('annals');
+  if (annalsComment === undefined) return noTerms;
+  if (!isObject(annalsComment)) throw mongoRefusals.wrongType('comment.annals', 'an object');
+  let commentTerms = noTerms;
+  for (const [termName, bsonValue] of annalsComment) {
+    const termText = typeof bsonValue === 'string' ? bsonValue : isNumeric(bsonValue) ? numberIdentity(bsonValue) : null;
+    if (termText === null) throw mongoRefusals.wrongType(`comment.annals.${termName}`, 'a string');
+    commentTerms = withTerm(commentTerms, termName, termText);
   }
-  return terms;
+  return commentTerms;
 }

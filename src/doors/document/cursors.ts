@@ -19,48 +19,49 @@ export interface OpenCursor {
   readonly of: string;
 }
 
-const cursorsMax = 10_000;
-const bytesMax = 64 << 20;
+const openCursorsMax = 10_000;
+const cursorBytesMax = 64 << 20;
 /** A reply stays well below the limit of a message. */
-const batchBytes = 12 << 20;
+const cursorBatchBytes = 12 << 20;
 
 export class OpenCursors {
-  readonly #random: Random;
-  readonly #open = new LRUCache<bigint, OpenCursor>({
-    max: cursorsMax,
-    maxSize: bytesMax,
-    sizeCalculation: ({ rest }) => rest.reduce((sum, { bytes }) => sum + bytes.length, 1),
+  readonly #cursorRandom: Random;
+  readonly #openCursors = new LRUCache<bigint, OpenCursor>({
+    max: openCursorsMax,
+    maxSize: cursorBytesMax,
+    sizeCalculation: ({ rest: keptDocuments }) =>
+      keptDocuments.reduce((encodedBytes, { bytes: bsonBytes }) => encodedBytes + bsonBytes.length, 1),
   });
 
-  constructor(random: Random) {
-    this.#random = random;
+  constructor(cursorRandom: Random) {
+    this.#cursorRandom = cursorRandom;
   }
 
   /** 0: nothing is left. */
-  keep(cursor: OpenCursor): bigint {
-    if (cursor.rest.length === 0) return 0n;
-    const id = Buffer.from(this.#random.fill(new Uint8Array(8))).readBigUInt64LE() >> 1n || 1n;
-    this.#open.set(id, cursor);
-    if (!this.#open.has(id))
+  keep(keptCursor: OpenCursor): bigint {
+    if (keptCursor.rest.length === 0) return 0n;
+    const cursorId = Buffer.from(this.#cursorRandom.fill(new Uint8Array(8))).readBigUInt64LE() >> 1n || 1n;
+    this.#openCursors.set(cursorId, keptCursor);
+    if (!this.#openCursors.has(cursorId))
       throw new DocumentRefusal(
         292,
         'more is left of the answer than the door keeps for later batches: use limit',
         'REL_MEMORY_CAP',
       );
-    return id;
+    return cursorId;
   }
 
-  take(id: bigint, namespace: string, caller: Caller): OpenCursor {
-    const openCursor = this.#open.get(id);
-    if (openCursor === undefined || openCursor.of !== ownerOf(caller) || openCursor.namespace !== namespace)
-      throw new DocumentRefusal(43, `cursor id ${id} not found`, 'REL_NOT_FOUND');
-    this.#open.delete(id);
+  take(cursorId: bigint, cursorNamespace: string, caller: Caller): OpenCursor {
+    const openCursor = this.#openCursors.get(cursorId);
+    if (openCursor === undefined || openCursor.of !== ownerOf(caller) || openCursor.namespace !== cursorNamespace)
+      throw new DocumentRefusal(43, `cursor id ${cursorId} not found`, 'REL_NOT_FOUND');
+    this.#openCursors.delete(cursorId);
     return openCursor;
   }
 
   /** Whether it was there. */
-  kill(id: bigint, caller: Caller): boolean {
-    return this.#open.peek(id)?.of === ownerOf(caller) && this.#open.delete(id);
+  kill(cursorId: bigint, caller: Caller): boolean {
+    return this.#openCursors.peek(cursorId)?.of === ownerOf(caller) && this.#openCursors.delete(cursorId);
   }
 }
 
@@ -69,20 +70,20 @@ export function ownerOf({ principal, tokenId, path, branch, sharedFrom }: Caller
 }
 
 /** Bytes written in one turn. */
-const bytesPerTurn = 256 << 10;
+const encodedBytesPerTurn = 256 << 10;
 
-export async function encodeAll(documents: readonly StoredObject[], yieldTurn: () => Promise<void>): Promise<Encoded[]> {
+export async function encodeAll(bsonDocuments: readonly StoredObject[], yieldTurn: () => Promise<void>): Promise<Encoded[]> {
   const encodedDocuments: Encoded[] = [];
-  let turn = bytesPerTurn;
-  for (const bsonDocument of documents) {
-    const steps = writeSteps(bsonDocument);
-    const { done, value } = steps.next();
-    const bytes = done === true ? value : await inTurns(steps, yieldTurn);
-    encodedDocuments.push(new Encoded(bytes));
-    turn -= bytes.length;
-    if (turn <= 0) {
+  let turnBytesLeft = encodedBytesPerTurn;
+  for (const bsonDocument of bsonDocuments) {
+    const writeBsonSteps = writeSteps(bsonDocument);
+    const { done: isWritten, value: writtenBytes } = writeBsonSteps.next();
+    const encodedBytes = isWritten === true ? writtenBytes : await inTurns(writeBsonSteps, yieldTurn);
+    encodedDocuments.push(new Encoded(encodedBytes));
+    turnBytesLeft -= encodedBytes.length;
+    if (turnBytesLeft <= 0) {
       await yieldTurn();
-      turn = bytesPerTurn;
+      turnBytesLeft = encodedBytesPerTurn;
     }
   }
   return encodedDocuments;
@@ -90,15 +91,15 @@ export async function encodeAll(documents: readonly StoredObject[], yieldTurn: (
 
 /** The next documents, and the remaining ones. */
 export function batchOf(
-  rest: readonly Encoded[],
-  most: number,
+  encodedDocuments: readonly Encoded[],
+  batchCountMax: number,
 ): { readonly batch: Encoded[]; readonly rest: readonly Encoded[] } {
-  let bytes = 0;
-  let n = 0;
-  while (n < rest.length && n < most) {
-    bytes += rest[n]!.bytes.length;
-    if (n > 0 && bytes > batchBytes) break;
-    n++;
+  let batchBytesSum = 0;
+  let batchCount = 0;
+  while (batchCount < encodedDocuments.length && batchCount < batchCountMax) {
+    batchBytesSum += encodedDocuments[batchCount]!.bytes.length;
+    if (batchCount > 0 && batchBytesSum > cursorBatchBytes) break;
+    batchCount++;
   }
-  return { batch: rest.slice(0, n), rest: rest.slice(n) };
+  return { batch: encodedDocuments.slice(0, batchCount), rest: encodedDocuments.slice(batchCount) };
 }

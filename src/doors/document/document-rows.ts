@@ -38,7 +38,7 @@ export const entryType = 'DocumentEntry';
 /** Collections of this database are the types, their documents the rows; read only. */
 export const typesDatabase = 'types';
 /** Texts of documents that one command may hold at once. */
-const heldBytesMax = 64 << 20;
+const documentTextBytesMax = 64 << 20;
 
 export interface Namespace {
   readonly database: string;
@@ -70,76 +70,78 @@ export interface DocumentReading {
 }
 
 /** Texts stand as they are, unless they look like another value; all else as it is stored. Equal numbers are one key. */
-export function keyOf({ database, collection }: Namespace, id: Stored): string {
-  const key = `${database}.${collection}/${idText(id)}`;
-  if (Buffer.byteLength(key) > limits.keyBytes)
+export function keyOf({ database: namespaceDatabase, collection: namespaceCollection }: Namespace, documentId: Stored): string {
+  const documentKey = `${namespaceDatabase}.${namespaceCollection}/${documentIdText(documentId)}`;
+  if (Buffer.byteLength(documentKey) > limits.keyBytes)
     throw new DocumentRefusal(2, `an _id and the name of its collection have at most ${limits.keyBytes} bytes together`);
-  return key;
+  return documentKey;
 }
 
-function idText(id: Stored): string {
-  if (typeof id === 'string') return looksOther.test(id) ? JSON.stringify(id) : id;
-  if (isNoId(id)) throw new DocumentRefusal(53, `The '_id' value cannot be of type ${kindOf(id)}`);
-  return isNumeric(id) ? numberIdentity(id) : textOf(alike(id));
+function documentIdText(documentId: Stored): string {
+  if (typeof documentId === 'string') return looksLikeOtherType.test(documentId) ? JSON.stringify(documentId) : documentId;
+  if (isUnusableId(documentId)) throw new DocumentRefusal(53, `The '_id' value cannot be of type ${kindOf(documentId)}`);
+  return isNumeric(documentId) ? numberIdentity(documentId) : textOf(normalizedId(documentId));
 }
 
-const isNoId = (id: Stored): boolean => isList(id) || kindOf(id) === 'regex' || asSpecial(id, '$undefined') !== null;
+const isUnusableId = (documentId: Stored): boolean =>
+  isList(documentId) || kindOf(documentId) === 'regex' || asSpecial(documentId, '$undefined') !== null;
 
 /** Equal values as one: their numbers of one type. */
-function alike(bsonValue: Stored): Stored {
-  if (isList(bsonValue)) return bsonValue.map(alike);
-  if (isObject(bsonValue)) return new Map([...bsonValue].map(([name, inner]) => [name, alike(inner)]));
+function normalizedId(bsonValue: Stored): Stored {
+  if (isList(bsonValue)) return bsonValue.map(normalizedId);
+  if (isObject(bsonValue))
+    return new Map([...bsonValue].map(([idFieldName, idFieldValue]) => [idFieldName, normalizedId(idFieldValue)]));
   if (!isNumeric(bsonValue)) return bsonValue;
-  const whole = toWhole(bsonValue);
-  if (whole !== null && whole === BigInt.asIntN(32, whole)) return Number(whole);
-  if (whole !== null && whole === BigInt.asIntN(64, whole)) return whole;
-  const nearest = doubleValue(toNumber(bsonValue));
-  return compareNumbers(nearest, bsonValue) === 0 ? nearest : Decimal.parse(numberIdentity(bsonValue))!;
+  const wholeNumber = toWhole(bsonValue);
+  if (wholeNumber !== null && wholeNumber === BigInt.asIntN(32, wholeNumber)) return Number(wholeNumber);
+  if (wholeNumber !== null && wholeNumber === BigInt.asIntN(64, wholeNumber)) return wholeNumber;
+  const nearestDouble = doubleValue(toNumber(bsonValue));
+  return compareNumbers(nearestDouble, bsonValue) === 0 ? nearestDouble : Decimal.parse(numberIdentity(bsonValue))!;
 }
 
-const looksOther = /^$|^["{[]|^-?\d[\d.eE+-]*$|^(null|true|false|NaN|-?Infinity)$/;
+const looksLikeOtherType = /^$|^["{[]|^-?\d[\d.eE+-]*$|^(null|true|false|NaN|-?Infinity)$/;
 
-function idOf({ database, collection }: Namespace, key: string): Stored {
-  const text = key.slice(`${database}.${collection}/`.length);
-  if (!looksOther.test(text)) return text;
+function documentIdOf({ database: namespaceDatabase, collection: namespaceCollection }: Namespace, documentKey: string): Stored {
+  const documentIdTail = documentKey.slice(`${namespaceDatabase}.${namespaceCollection}/`.length);
+  if (!looksLikeOtherType.test(documentIdTail)) return documentIdTail;
   try {
-    return readText(text);
+    return readText(documentIdTail);
   } catch {
-    return text;
+    return documentIdTail;
   }
 }
 
 /** The _ids to which a filter restricts documents; null: it names none. */
-export function idsIn(filter: StoredObject): readonly Stored[] | null {
-  const id = filter.get('_id');
-  if (id === undefined) return null;
-  const one = isOperators(id) ? id.get('$eq') : id;
-  if (one !== undefined) return isNoId(one) ? null : [one];
-  const several = (id as StoredObject).get('$in');
-  return !isList(several) || several.some(isNoId) ? null : several;
+export function idsIn(documentFilter: StoredObject): readonly Stored[] | null {
+  const idCondition = documentFilter.get('_id');
+  if (idCondition === undefined) return null;
+  const soleId = isOperators(idCondition) ? idCondition.get('$eq') : idCondition;
+  if (soleId !== undefined) return isUnusableId(soleId) ? null : [soleId];
+  const inIds = (idCondition as StoredObject).get('$in');
+  return !isList(inIds) || inIds.some(isUnusableId) ? null : inIds;
 }
 
-export function isById(filter: StoredObject): boolean {
-  return filter.size === 1 && idsIn(filter) !== null;
+export function isById(documentFilter: StoredObject): boolean {
+  return documentFilter.size === 1 && idsIn(documentFilter) !== null;
 }
 
-const columns = ['_pk', 'document', 'namespace_path'] as const;
+const documentColumns = ['_pk', 'document', 'namespace_path'] as const;
 
 export async function findDocuments(reading: DocumentReading, documentQuery: DocumentQuery): Promise<MatchedDocument[]> {
   const fits = compileFilter(documentQuery.filter);
-  if (documentQuery.database === typesDatabase) return rowsOfType(reading, documentQuery, fits);
+  if (documentQuery.database === typesDatabase) return findTypeRows(reading, documentQuery, fits);
   const { planner, invocation } = reading;
   const ids = idsIn(documentQuery.filter);
   if (ids !== null) {
     const keys = [...new Set(ids.map((id) => keyOf(documentQuery, id)))];
     const answer = await planner.lookUpMany(
       invocation,
-      { type: entryType, keys, columns, time: documentQuery.time },
+      { type: entryType, keys, columns: documentColumns, time: documentQuery.time },
       reading.signal,
     );
     reading.keep(answer);
-    const matchedDocuments = await documentsOf(reading, answer, documentQuery);
-    return fitting(reading, oneOfEach(matchedDocuments), fits);
+    const matchedDocuments = await parseDocuments(reading, answer, documentQuery);
+    return fittingDocuments(reading, onePerDocumentKey(matchedDocuments), fits);
   }
   const parameters: (string | bigint)[] = [documentQuery.database, documentQuery.collection];
   let sql = 'SELECT _pk, document, namespace_path FROM DocumentEntry WHERE database = $1 AND collection = $2';
@@ -151,197 +153,235 @@ export async function findDocuments(reading: DocumentReading, documentQuery: Doc
     parameters.push(BigInt(documentQuery.most));
     sql += ` LIMIT $${parameters.length}`;
   }
-  const answer = await ask(reading, { sql, parameters, time: documentQuery.time });
-  return oneOfEach(await documentsOf(reading, answer, documentQuery));
+  const answer = await askDocuments(reading, { sql, parameters, time: documentQuery.time });
+  return onePerDocumentKey(await parseDocuments(reading, answer, documentQuery));
 }
 
-async function ask(
-  reading: DocumentReading,
-  { sql, parameters, time }: { sql: string; parameters: readonly (string | bigint)[]; time: DefaultTime },
+async function askDocuments(
+  documentReading: DocumentReading,
+  {
+    sql: documentsSql,
+    parameters: documentsParameters,
+    time: readTime,
+  }: { sql: string; parameters: readonly (string | bigint)[]; time: DefaultTime },
 ): Promise<Answer> {
-  const answer = await reading.planner.query(reading.invocation, {
-    sql,
-    ...(parameters.length > 0 && { parameters }),
-    time,
+  const documentsAnswer = await documentReading.planner.query(documentReading.invocation, {
+    sql: documentsSql,
+    ...(documentsParameters.length > 0 && { parameters: documentsParameters }),
+    time: readTime,
     dialect: 'wide',
-    purpose: reading.terms.purpose,
-    signal: reading.signal,
+    purpose: documentReading.terms.purpose,
+    signal: documentReading.signal,
   });
-  reading.keep(answer);
-  return answer;
+  documentReading.keep(documentsAnswer);
+  return documentsAnswer;
 }
 
-async function fitting(
+async function fittingDocuments(
   { yieldTurn }: DocumentReading,
   matchedDocuments: readonly MatchedDocument[],
-  fits: Filter,
+  fitsFilter: Filter,
 ): Promise<MatchedDocument[]> {
-  const those: MatchedDocument[] = [];
-  await eachInTurns(matchedDocuments, yieldTurn, (each) => {
-    if (fits(each.document)) those.push(each);
+  const fittingFound: MatchedDocument[] = [];
+  await eachInTurns(matchedDocuments, yieldTurn, (foundDocument) => {
+    if (fitsFilter(foundDocument.document)) fittingFound.push(foundDocument);
   });
-  return those;
+  return fittingFound;
 }
 
 /** Where several organisations have one key: the caller's own row, else the one that was written last. */
-function oneOfEach(matchedDocuments: readonly MatchedDocument[]): MatchedDocument[] {
-  const byKey = new Map<string, MatchedDocument>();
-  for (const each of matchedDocuments) if (byKey.get(each.key)?.own !== true || each.own) byKey.set(each.key, each);
-  return byKey.size === matchedDocuments.length ? [...matchedDocuments] : [...byKey.values()];
+function onePerDocumentKey(matchedDocuments: readonly MatchedDocument[]): MatchedDocument[] {
+  const foundByKey = new Map<string, MatchedDocument>();
+  for (const foundDocument of matchedDocuments)
+    if (foundByKey.get(foundDocument.key)?.own !== true || foundDocument.own) foundByKey.set(foundDocument.key, foundDocument);
+  return foundByKey.size === matchedDocuments.length ? [...matchedDocuments] : [...foundByKey.values()];
 }
 
 /** Texts of so many characters are read in one turn: full of short members, they take 40 ns a character. */
-const textPerTurn = 64 << 10;
+const documentTextPerTurn = 64 << 10;
 
-async function documentsOf(
+async function parseDocuments(
   { invocation, yieldTurn }: DocumentReading,
-  answer: Answer,
+  documentsAnswer: Answer,
   namespace: Namespace,
 ): Promise<MatchedDocument[]> {
-  const { path } = invocation.caller;
+  const { path: callerPath } = invocation.caller;
   const matchedDocuments: MatchedDocument[] = [];
-  let held = 0;
-  let turn = textPerTurn;
-  for (const { columns: vectors, selection, first, count } of answer.batches) {
-    for (let i = 0; i < count; i++) {
-      const at = selection === null ? first + i : selection[i]!;
-      const key = cellAt(vectors[0]!, 'string', at) as string;
-      const text = cellAt(vectors[1]!, 'json', at) as string | null;
-      held += text?.length ?? 0;
-      if (held > heldBytesMax) throw tooMuch();
-      turn -= (text?.length ?? 0) + 64;
-      if (turn <= 0) {
+  let heldTextBytes = 0;
+  let turnTextLeft = documentTextPerTurn;
+  for (const { columns: documentVectors, selection, first, count: batchRowCount } of documentsAnswer.batches) {
+    for (let i = 0; i < batchRowCount; i++) {
+      const documentRow = selection === null ? first + i : selection[i]!;
+      const documentKey = cellAt(documentVectors[0]!, 'string', documentRow) as string;
+      const documentText = cellAt(documentVectors[1]!, 'json', documentRow) as string | null;
+      heldTextBytes += documentText?.length ?? 0;
+      if (heldTextBytes > documentTextBytesMax) throw documentsTooLarge();
+      turnTextLeft -= (documentText?.length ?? 0) + 64;
+      if (turnTextLeft <= 0) {
         await yieldTurn();
-        turn = textPerTurn;
+        turnTextLeft = documentTextPerTurn;
       }
-      const read = parseStored(text, { namespace, key, yieldTurn });
-      const bsonDocument = read instanceof Promise ? await read : read;
-      matchedDocuments.push({ key, document: bsonDocument, own: cellAt(vectors[2]!, 'string', at) === path });
+      const storedDocument = parseStoredDocument(documentText, { namespace, key: documentKey, yieldTurn });
+      const bsonDocument = storedDocument instanceof Promise ? await storedDocument : storedDocument;
+      matchedDocuments.push({
+        key: documentKey,
+        document: bsonDocument,
+        own: cellAt(documentVectors[2]!, 'string', documentRow) === callerPath,
+      });
     }
   }
   return matchedDocuments;
 }
 
-const tooMuch = (): DocumentRefusal =>
-  new DocumentRefusal(292, `a command holds at most ${heldBytesMax >> 20} MiB of documents: ask for fewer`, 'REL_MEMORY_CAP');
+const documentsTooLarge = (): DocumentRefusal =>
+  new DocumentRefusal(
+    292,
+    `a command holds at most ${documentTextBytesMax >> 20} MiB of documents: ask for fewer`,
+    'REL_MEMORY_CAP',
+  );
 
 /** A masked document is shown as its mask has it. */
-function parseStored(
-  text: string | null,
-  { namespace, key, yieldTurn }: { readonly namespace: Namespace; readonly key: string } & Pick<DocumentReading, 'yieldTurn'>,
+function parseStoredDocument(
+  documentText: string | null,
+  {
+    namespace,
+    key: documentKey,
+    yieldTurn,
+  }: { readonly namespace: Namespace; readonly key: string } & Pick<DocumentReading, 'yieldTurn'>,
 ): Promise<StoredObject> | StoredObject {
   const withId = (bsonValue: Stored | undefined): StoredObject => {
     if (!isObject(bsonValue))
-      return new Map([['_id', idOf(namespace, key)], ...(bsonValue === undefined ? [] : [['document', bsonValue] as const])]);
-    return bsonValue.has('_id') ? bsonValue : new Map([['_id', idOf(namespace, key)], ...bsonValue]);
+      return new Map([
+        ['_id', documentIdOf(namespace, documentKey)],
+        ...(bsonValue === undefined ? [] : [['document', bsonValue] as const]),
+      ]);
+    return bsonValue.has('_id') ? bsonValue : new Map([['_id', documentIdOf(namespace, documentKey)], ...bsonValue]);
   };
-  if (text === null) return withId(undefined);
-  if (text.length > textPerTurn) return inTurns(readSteps(text), yieldTurn).then(withId, () => withId(text));
+  if (documentText === null) return withId(undefined);
+  if (documentText.length > documentTextPerTurn)
+    return inTurns(readSteps(documentText), yieldTurn).then(withId, () => withId(documentText));
   try {
-    return withId(readText(text));
+    return withId(readText(documentText));
   } catch {
-    return withId(text);
+    return withId(documentText);
   }
 }
 
 /** Nanoseconds in which a cell becomes a value. */
-const cellCost = 200;
+const typeCellCost = 200;
 
-function* placesIn({ batches }: Answer): Generator<readonly [Answer['batches'][number]['columns'], number]> {
-  for (const { columns: vectors, selection, first, count } of batches)
-    for (let i = 0; i < count; i++) yield [vectors, selection === null ? first + i : selection[i]!];
+function* answerRowsIn({ batches }: Answer): Generator<readonly [Answer['batches'][number]['columns'], number]> {
+  for (const { columns: answerVectors, selection, first, count: batchRowCount } of batches)
+    for (let i = 0; i < batchRowCount; i++) yield [answerVectors, selection === null ? first + i : selection[i]!];
 }
 
 /** Rows of a type: `_id` is the key, and all columns that the caller sees. */
-async function rowsOfType(
-  reading: DocumentReading,
-  { collection: type, filter, time, most }: DocumentQuery,
-  fits: Filter,
+async function findTypeRows(
+  documentReading: DocumentReading,
+  { collection: typeName, filter: typeFilter, time, most: rowsMax }: DocumentQuery,
+  fitsFilter: Filter,
 ): Promise<MatchedDocument[]> {
-  const { planner, invocation } = reading;
-  const ids = idsIn(filter);
-  let answer: Answer;
-  if (ids !== null) {
-    const keys = [...new Set(ids.filter((id) => typeof id === 'string'))];
-    answer = await planner.lookUpMany(invocation, { type, keys, columns: null, time }, reading.signal);
-    reading.keep(answer);
+  const { planner, invocation } = documentReading;
+  const wantedIds = idsIn(typeFilter);
+  let typeAnswer: Answer;
+  if (wantedIds !== null) {
+    const wantedKeys = [...new Set(wantedIds.filter((wantedId) => typeof wantedId === 'string'))];
+    typeAnswer = await planner.lookUpMany(
+      invocation,
+      { type: typeName, keys: wantedKeys, columns: null, time },
+      documentReading.signal,
+    );
+    documentReading.keep(typeAnswer);
   } else {
-    const isOpen = most !== undefined && filter.size === 0;
-    const sql = `SELECT * FROM ${quote(type)}${isOpen ? ' LIMIT $1' : ''}`;
-    answer = await ask(reading, { sql, parameters: isOpen ? [BigInt(most)] : [], time });
+    const isUnfiltered = rowsMax !== undefined && typeFilter.size === 0;
+    const typeSql = `SELECT * FROM ${quote(typeName)}${isUnfiltered ? ' LIMIT $1' : ''}`;
+    typeAnswer = await askDocuments(documentReading, { sql: typeSql, parameters: isUnfiltered ? [BigInt(rowsMax)] : [], time });
   }
   const matchedDocuments: MatchedDocument[] = [];
-  const names = answer.columns.map(({ name }) => name);
-  await eachInTurns(placesIn(answer), reading.yieldTurn, ([vectors, at]) => {
-    const cells = answer.columns.map(({ name, type: of }, n): [string, Stored] => [
-      name,
-      storedCell(cellAt(vectors[n]!, of, at), of, name),
+  const typeColumns = typeAnswer.columns.map(({ name: columnName }) => columnName);
+  await eachInTurns(answerRowsIn(typeAnswer), documentReading.yieldTurn, ([typeVectors, typeRow]) => {
+    const typeCells = typeAnswer.columns.map(({ name: columnName, type: columnType }, columnIndex): [string, Stored] => [
+      columnName,
+      storedCellValue(cellAt(typeVectors[columnIndex]!, columnType, typeRow), columnType, columnName),
     ]);
-    const key = cells[names.indexOf('_pk')]![1] as string;
-    const visibleCells = cells.filter(([name, bsonValue]) => bsonValue !== null && name !== '_pk');
-    const bsonDocument: StoredObject = new Map([['_id', key], ...visibleCells]);
-    const own = cells[names.indexOf('namespace_path')]![1] === invocation.caller.path;
-    if (fits(bsonDocument)) matchedDocuments.push({ key: `${key}\0${matchedDocuments.length}`, document: bsonDocument, own });
-    work.done += cells.length * cellCost;
+    const typeRowKey = typeCells[typeColumns.indexOf('_pk')]![1] as string;
+    const visibleCells = typeCells.filter(([columnName, bsonValue]) => bsonValue !== null && columnName !== '_pk');
+    const bsonDocument: StoredObject = new Map([['_id', typeRowKey], ...visibleCells]);
+    const isOwnRow = typeCells[typeColumns.indexOf('namespace_path')]![1] === invocation.caller.path;
+    if (fitsFilter(bsonDocument))
+      matchedDocuments.push({ key: `${typeRowKey}\0${matchedDocuments.length}`, document: bsonDocument, own: isOwnRow });
+    work.done += typeCells.length * typeCellCost;
   });
-  return ids === null
+  return wantedIds === null
     ? matchedDocuments
-    : oneOfEach(matchedDocuments.map((each) => ({ ...each, key: each.document.get('_id') as string })));
+    : onePerDocumentKey(matchedDocuments.map((foundRow) => ({ ...foundRow, key: foundRow.document.get('_id') as string })));
 }
 
 /** The instants of the system are nanoseconds; others are dates, which have milliseconds. */
-function storedCell(cell: Cell, type: ColumnType, name: string): Stored {
-  if (cell === null || typeof cell === 'boolean') return cell;
-  if (typeof cell === 'number') return doubleValue(cell);
-  if (cell instanceof Float32Array) return Array.from(cell, doubleValue);
-  if (typeof cell === 'bigint') {
-    if (type === 'timestamp' && !Object.hasOwn(systemColumns, name)) return new Special('$date', cell / 1_000_000n);
-    return type === 'integer' && cell === BigInt.asIntN(32, cell) ? Number(cell) : cell;
+function storedCellValue(typeCell: Cell, columnType: ColumnType, columnName: string): Stored {
+  if (typeCell === null || typeof typeCell === 'boolean') return typeCell;
+  if (typeof typeCell === 'number') return doubleValue(typeCell);
+  if (typeCell instanceof Float32Array) return Array.from(typeCell, doubleValue);
+  if (typeof typeCell === 'bigint') {
+    if (columnType === 'timestamp' && !Object.hasOwn(systemColumns, columnName))
+      return new Special('$date', typeCell / 1_000_000n);
+    return columnType === 'integer' && typeCell === BigInt.asIntN(32, typeCell) ? Number(typeCell) : typeCell;
   }
-  if (type !== 'json') return cell;
+  if (columnType !== 'json') return typeCell;
   try {
-    return readText(cell);
+    return readText(typeCell);
   } catch {
-    return cell;
+    return typeCell;
   }
 }
 
 /** Names of the collections of a database, or of all databases. */
-export async function namesIn(reading: DocumentReading, database: string | null, time: DefaultTime): Promise<string[]> {
-  if (database === typesDatabase) {
-    const snapshot = reading.invocation.snapshot();
-    return snapshot.catalog.types().flatMap(({ name }) => (snapshot.offers(name) ? [name] : []));
+export async function namesIn(
+  documentReading: DocumentReading,
+  namedDatabase: string | null,
+  time: DefaultTime,
+): Promise<string[]> {
+  if (namedDatabase === typesDatabase) {
+    const typesSnapshot = documentReading.invocation.snapshot();
+    return typesSnapshot.catalog
+      .types()
+      .flatMap(({ name: offeredType }) => (typesSnapshot.offers(offeredType) ? [offeredType] : []));
   }
-  const answer = await ask(reading, {
+  const namesAnswer = await askDocuments(documentReading, {
     sql:
-      database === null
+      namedDatabase === null
         ? 'SELECT DISTINCT database AS name FROM DocumentEntry WHERE database IS NOT NULL ORDER BY name'
         : 'SELECT DISTINCT collection AS name FROM DocumentEntry WHERE database = $1 AND collection IS NOT NULL ORDER BY name',
-    parameters: database === null ? [] : [database],
+    parameters: namedDatabase === null ? [] : [namedDatabase],
     time,
   });
-  return answer.batches.flatMap(({ columns: vectors, selection, first, count }) =>
+  return namesAnswer.batches.flatMap(({ columns: nameVectors, selection, first, count: batchRowCount }) =>
     Array.from(
-      { length: count },
-      (_, i) => cellAt(vectors[0]!, 'string', selection === null ? first + i : selection[i]!) as string,
+      { length: batchRowCount },
+      (_, i) => cellAt(nameVectors[0]!, 'string', selection === null ? first + i : selection[i]!) as string,
     ),
   );
 }
 
-const ownerColumns = ['_pk', 'namespace_path'] as const;
+const documentOwnerColumns = ['_pk', 'namespace_path'] as const;
 
 /** Keys of these that the caller's path holds already. */
 export async function presentKeys(
   planner: Pick<PlannerDoor, 'lookUpMany'>,
   invocation: Invocation,
-  keys: readonly string[],
+  documentKeys: readonly string[],
 ): Promise<Set<string>> {
-  const { batches } = await planner.lookUpMany(invocation, { type: entryType, keys, columns: ownerColumns });
-  const present = new Set<string>();
-  for (const { columns: vectors, count } of batches)
-    for (let i = 0; i < count; i++)
-      if (cellAt(vectors[1]!, 'string', i) === invocation.caller.path) present.add(cellAt(vectors[0]!, 'string', i) as string);
-  return present;
+  const { batches } = await planner.lookUpMany(invocation, {
+    type: entryType,
+    keys: documentKeys,
+    columns: documentOwnerColumns,
+  });
+  const presentDocumentKeys = new Set<string>();
+  for (const { columns: ownerVectors, count: ownerCount } of batches)
+    for (let i = 0; i < ownerCount; i++)
+      if (cellAt(ownerVectors[1]!, 'string', i) === invocation.caller.path)
+        presentDocumentKeys.add(cellAt(ownerVectors[0]!, 'string', i) as string);
+  return presentDocumentKeys;
 }
 
 export interface Written {
@@ -358,44 +398,48 @@ export interface WriteTerms {
 }
 
 /** Nanoseconds in which a character becomes one of a column. */
-const characterCost = 2;
+const documentCharacterCost = 2;
 
 /** Writes all documents or none. Other cells of their rows stay. */
 export async function putCommand(
   namespace: Namespace,
-  written: readonly Written[],
-  { when, door, changes }: WriteTerms,
+  writtenDocuments: readonly Written[],
+  { when, door: doorName, changes: isUpdate }: WriteTerms,
   yieldTurn: YieldTurn,
 ): Promise<PutRows> {
-  const column = async (name: string, type: ColumnType, cell: (each: Written) => string): Promise<NamedColumn> => {
-    const builder = new VectorBuilder(type, written.length);
-    await eachInTurns(written, yieldTurn, (each) => {
-      const text = cell(each);
-      builder.appendString(text);
-      work.done += text.length * characterCost;
+  const column = async (
+    columnName: string,
+    columnType: ColumnType,
+    cellText: (writtenDocument: Written) => string,
+  ): Promise<NamedColumn> => {
+    const columnBuilder = new VectorBuilder(columnType, writtenDocuments.length);
+    await eachInTurns(writtenDocuments, yieldTurn, (writtenDocument) => {
+      const cellContent = cellText(writtenDocument);
+      columnBuilder.appendString(cellContent);
+      work.done += cellContent.length * documentCharacterCost;
     });
-    return { name, type, vector: builder.build() };
+    return { name: columnName, type: columnType, vector: columnBuilder.build() };
   };
-  const placed = [await column('_pk', 'string', ({ key }) => key), await column('document', 'json', ({ text }) => text)];
-  if (!changes)
-    placed.push(
+  const putColumns = [await column('_pk', 'string', ({ key }) => key), await column('document', 'json', ({ text }) => text)];
+  if (!isUpdate)
+    putColumns.push(
       await column('database', 'string', () => namespace.database),
       await column('collection', 'string', () => namespace.collection),
     );
   return {
     kind: 'put-rows',
     type: entryType,
-    rows: { length: written.length, columns: placed },
+    rows: { length: writtenDocuments.length, columns: putColumns },
     atomic: true,
     createType: false,
-    provenance: { source: door, method: changes ? 'update' : 'insert', confidence: 1, derivedFrom: null },
+    provenance: { source: doorName, method: isUpdate ? 'update' : 'insert', confidence: 1, derivedFrom: null },
     idsMax: 0,
     when,
-    ...(changes && { patch: new Map(), computedFrom: ['document'] }),
+    ...(isUpdate && { patch: new Map(), computedFrom: ['document'] }),
   };
 }
 
-export function refuseFirst({ errors }: Pick<Outcome, 'errors'>): void {
-  const [refused] = errors;
-  if (refused !== undefined) throw new ServiceError(refused.code as ErrorCode, refused.detail);
+export function refuseFirst({ errors: rowErrors }: Pick<Outcome, 'errors'>): void {
+  const [refusedRow] = rowErrors;
+  if (refusedRow !== undefined) throw new ServiceError(refusedRow.code as ErrorCode, refusedRow.detail);
 }

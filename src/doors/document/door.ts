@@ -6,12 +6,12 @@ import { doorName } from './command.ts';
 import { OpenCursors } from './cursors.ts';
 import { DocumentSession } from './session.ts';
 
-export function createDocumentDoor(options: LocalDoorOptions): Door {
-  let connections = 0;
-  const parts = { ...options, cursors: new OpenCursors(options.random), number: () => ++connections };
-  return createLocalDoor(options, {
+export function createDocumentDoor(doorOptions: LocalDoorOptions): Door {
+  let connectionCount = 0;
+  const documentParts = { ...doorOptions, cursors: new OpenCursors(doorOptions.random), number: () => ++connectionCount };
+  return createLocalDoor(doorOptions, {
     name: doorName,
     setting: 'SERVICE_DOCUMENT_PORT',
-    protocol: { codec: mongoCodec, open: (connection) => new DocumentSession(parts, connection) },
+    protocol: { codec: mongoCodec, open: (connection) => new DocumentSession(documentParts, connection) },
   });
 }

@@ -5,7 +5,7 @@ import { doubleValue } from '../../planner/expressions/documents/document-number
 import type { Stored, StoredObject } from '../../planner/expressions/documents/document-values.ts';
 import { errorCodesOf } from '../error-codes.ts';
 
-const names: Readonly<Record<number, string>> = {
+const codeNames: Readonly<Record<number, string>> = {
   2: 'BadValue',
   8: 'UnknownError',
   9: 'FailedToParse',
@@ -48,39 +48,48 @@ export class DocumentRefusal extends ServiceError {
   readonly members: Readonly<Record<string, StoredObject>>;
 
   constructor(
-    number: number,
-    detail: string,
-    code: ErrorCode = 'REL_INVALID',
-    members: Readonly<Record<string, StoredObject>> = {},
+    errorNumber: number,
+    errorDetail: string,
+    errorCode: ErrorCode = 'REL_INVALID',
+    errorMembers: Readonly<Record<string, StoredObject>> = {},
   ) {
-    super(code, detail);
-    this.number = number;
-    this.members = members;
+    super(errorCode, errorDetail);
+    this.number = errorNumber;
+    this.members = errorMembers;
   }
 }
 
-export function numberOfError(error: ServiceError): number {
-  return error instanceof DocumentRefusal || error instanceof FilterError
-    ? error.number
-    : errorCodesOf(error.code, error.facts.stale).document;
+export function numberOfError(commandError: ServiceError): number {
+  return commandError instanceof DocumentRefusal || commandError instanceof FilterError
+    ? commandError.number
+    : errorCodesOf(commandError.code, commandError.facts.stale).document;
 }
 
-export function errorDocument(error: ServiceError): Readonly<Record<string, Stored>> {
-  const code = numberOfError(error);
-  const detail =
-    error instanceof DocumentRefusal || error instanceof FilterError ? error.message : `${error.message} (${error.code})`;
-  const members = error instanceof DocumentRefusal ? error.members : {};
-  return { ok: doubleValue(0), errmsg: detail, code, codeName: names[code] ?? `Location${code}`, ...members };
+export function errorDocument(commandError: ServiceError): Readonly<Record<string, Stored>> {
+  const errorNumber = numberOfError(commandError);
+  const errmsgText =
+    commandError instanceof DocumentRefusal || commandError instanceof FilterError
+      ? commandError.message
+      : `${commandError.message} (${commandError.code})`;
+  const refusalMembers = commandError instanceof DocumentRefusal ? commandError.members : {};
+  return {
+    ok: doubleValue(0),
+    errmsg: errmsgText,
+    code: errorNumber,
+    codeName: codeNames[errorNumber] ?? `Location${errorNumber}`,
+    ...refusalMembers,
+  };
 }
 
 export const mongoRefusals = {
-  missing: (field: string) => new DocumentRefusal(40_414, `BSON field '${field}' is missing but a required field`),
-  unknownField: (command: string, field: string) =>
-    new DocumentRefusal(40_415, `BSON field '${command}.${field}' is an unknown field.`),
-  wrongType: (field: string, wanted: string) =>
-    new DocumentRefusal(14, `BSON field '${field}' is the wrong type, expected ${wanted}`),
-  notFound: (command: string) => new DocumentRefusal(59, `no such command: '${command}'`, 'REL_NOT_IMPLEMENTED'),
-  notSupported: (what: string) => new DocumentRefusal(115, `${what} is not supported`, 'REL_NOT_IMPLEMENTED'),
-  readOnly: (database: string) =>
-    new DocumentRefusal(166, `${database} is read-only: rows of types are written by other doors`, 'REL_READ_ONLY'),
+  missing: (bsonField: string) => new DocumentRefusal(40_414, `BSON field '${bsonField}' is missing but a required field`),
+  unknownField: (commandName: string, bsonField: string) =>
+    new DocumentRefusal(40_415, `BSON field '${commandName}.${bsonField}' is an unknown field.`),
+  wrongType: (bsonField: string, expectedType: string) =>
+    new DocumentRefusal(14, `BSON field '${bsonField}' is the wrong type, expected ${expectedType}`),
+  notFound: (commandName: string) => new DocumentRefusal(59, `no such command: '${commandName}'`, 'REL_NOT_IMPLEMENTED'),
+  notSupported: (unsupportedFeature: string) =>
+    new DocumentRefusal(115, `${unsupportedFeature} is not supported`, 'REL_NOT_IMPLEMENTED'),
+  readOnly: (readOnlyDatabase: string) =>
+    new DocumentRefusal(166, `${readOnlyDatabase} is read-only: rows of types are written by other doors`, 'REL_READ_ONLY'),
 } as const;

@@ -18,128 +18,138 @@ import {
 import { spend } from '../../planner/expressions/expression-cost.ts';
 import { DocumentRefusal, mongoRefusals } from './errors.ts';
 
-type Documents = readonly StoredObject[];
-export type PipelineStage = (documents: Documents, yieldTurn: YieldTurn) => Documents | Promise<Documents>;
+type StageDocuments = readonly StoredObject[];
+export type PipelineStage = (documents: StageDocuments, yieldTurn: YieldTurn) => StageDocuments | Promise<StageDocuments>;
 
 /** Nanoseconds of a member, an element or a value that is looked at. */
-const valueCost = 100;
+const stageValueCost = 100;
 
-/** A whole number of at least so much; `wrong` says what else it is. */
-function countIn(bsonValue: Stored | undefined, least: number, wrong: (why: string) => DocumentRefusal): number {
-  const whole = isNumeric(bsonValue) ? toWhole(bsonValue) : null;
-  if (whole === null || whole !== BigInt.asIntN(64, whole)) throw wrong('Expected a whole number of 64 bits');
-  if (whole < least) throw wrong(`value must be >= ${least}, actual value '${whole}'`);
-  return Number(whole);
+/** A whole number of at least so much; `wrongCount` says what else it is. */
+function stageCountIn(
+  bsonValue: Stored | undefined,
+  leastCount: number,
+  wrongCount: (countProblem: string) => DocumentRefusal,
+): number {
+  const wholeCount = isNumeric(bsonValue) ? toWhole(bsonValue) : null;
+  if (wholeCount === null || wholeCount !== BigInt.asIntN(64, wholeCount)) throw wrongCount('Expected a whole number of 64 bits');
+  if (wholeCount < leastCount) throw wrongCount(`value must be >= ${leastCount}, actual value '${wholeCount}'`);
+  return Number(wholeCount);
 }
 
-export function count(bsonValue: Stored | undefined, name: string): number {
-  if (!isNumeric(bsonValue)) throw mongoRefusals.wrongType(name, 'a whole number');
-  return countIn(bsonValue, 0, (why) => new DocumentRefusal(2, `BSON field '${name}' ${why}`));
+export function count(bsonValue: Stored | undefined, countField: string): number {
+  if (!isNumeric(bsonValue)) throw mongoRefusals.wrongType(countField, 'a whole number');
+  return stageCountIn(bsonValue, 0, (countProblem) => new DocumentRefusal(2, `BSON field '${countField}' ${countProblem}`));
 }
 
 /** An empty list comes before all that is there. */
-const emptyList: readonly Stored[] = [new Special('$minKey', 1)];
+const emptySortList: readonly Stored[] = [new Special('$minKey', 1)];
 
 /** Least element of a list where the order rises, greatest where it falls: by it a document has its place. */
-function keyAt(bsonDocument: StoredObject, path: readonly string[], direction: number): Stored | undefined {
+function sortKeyAt(bsonDocument: StoredObject, sortPath: readonly string[], sortDirection: number): Stored | undefined {
   let memberValue: Stored | undefined;
-  let isFirst = true;
-  for (const bsonValue of valuesAt(bsonDocument, path)) {
-    for (const each of isList(bsonValue) ? (bsonValue.length > 0 ? bsonValue : emptyList) : [bsonValue]) {
-      if (isFirst || compare(each, memberValue) * direction < 0) memberValue = each;
-      isFirst = false;
+  let isFirstKey = true;
+  for (const bsonValue of valuesAt(bsonDocument, sortPath)) {
+    for (const sortElement of isList(bsonValue) ? (bsonValue.length > 0 ? bsonValue : emptySortList) : [bsonValue]) {
+      if (isFirstKey || compare(sortElement, memberValue) * sortDirection < 0) memberValue = sortElement;
+      isFirstKey = false;
     }
   }
   return memberValue;
 }
 
 /** The path of a field, as sorts, projections and expressions take it. */
-function fieldPath(name: string): readonly string[] {
-  if (name === '') throw new DocumentRefusal(40_352, 'FieldPath cannot be constructed with empty string');
-  if (name.endsWith('.')) throw new DocumentRefusal(40_353, "FieldPath must not end with a '.'.");
-  const path = name.split('.');
-  if (path.includes('')) throw new DocumentRefusal(15_998, 'FieldPath field names may not be empty strings.');
-  if (path.some((part) => part.startsWith('$')))
+function fieldPath(fieldName: string): readonly string[] {
+  if (fieldName === '') throw new DocumentRefusal(40_352, 'FieldPath cannot be constructed with empty string');
+  if (fieldName.endsWith('.')) throw new DocumentRefusal(40_353, "FieldPath must not end with a '.'.");
+  const fieldNames = fieldName.split('.');
+  if (fieldNames.includes('')) throw new DocumentRefusal(15_998, 'FieldPath field names may not be empty strings.');
+  if (fieldNames.some((fieldNamePart) => fieldNamePart.startsWith('$')))
     throw new DocumentRefusal(
       16_410,
-      `FieldPath field names may not start with '$'. Consider using $getField or $setField. Found in '${name}'`,
+      `FieldPath field names may not start with '$'. Consider using $getField or $setField. Found in '${fieldName}'`,
     );
-  return path;
+  return fieldNames;
 }
 
 const sortKeysMax = 32;
 
 export function sortOf(stageArgument: Stored | undefined): PipelineStage {
-  if (stageArgument === undefined) return (documents) => documents;
+  if (stageArgument === undefined) return (sortedDocuments) => sortedDocuments;
   if (!isObject(stageArgument)) throw mongoRefusals.wrongType('sort', 'an object');
   if (stageArgument.size > sortKeysMax) throw new DocumentRefusal(13_103, `too many compound keys: at most ${sortKeysMax}`);
-  const keys = [...stageArgument].map(([name, direction]) => {
-    if (isObject(direction)) throw mongoRefusals.notSupported('a sort by an expression');
-    if (!isNumeric(direction))
-      throw new DocumentRefusal(15_974, `Illegal key in $sort specification: ${name}: ${kindOf(direction)}`);
-    const sign = Number(toWhole(direction));
-    if (sign !== 1 && sign !== -1)
+  const sortKeys = [...stageArgument].map(([sortField, sortDirection]) => {
+    if (isObject(sortDirection)) throw mongoRefusals.notSupported('a sort by an expression');
+    if (!isNumeric(sortDirection))
+      throw new DocumentRefusal(15_974, `Illegal key in $sort specification: ${sortField}: ${kindOf(sortDirection)}`);
+    const sortSign = Number(toWhole(sortDirection));
+    if (sortSign !== 1 && sortSign !== -1)
       throw new DocumentRefusal(15_975, '$sort key ordering must be 1 (for ascending) or -1 (for descending)');
-    return { path: fieldPath(name), sign };
+    return { path: fieldPath(sortField), sign: sortSign };
   });
-  if (keys.length === 0) return (documents) => documents;
+  if (sortKeys.length === 0) return (sortedDocuments) => sortedDocuments;
   type Keyed = { readonly document: StoredObject; readonly keys: readonly (Stored | undefined)[] };
   const order = (a: Keyed, b: Keyed): number => {
-    for (const [i, { sign }] of keys.entries()) {
-      const one = compare(a.keys[i], b.keys[i]) * sign;
-      if (one !== 0) return one;
+    for (const [i, { sign: keySign }] of sortKeys.entries()) {
+      const keyOrder = compare(a.keys[i], b.keys[i]) * keySign;
+      if (keyOrder !== 0) return keyOrder;
     }
     return 0;
   };
-  return async (documents, yieldTurn) => {
-    const keyed: Keyed[] = [];
-    await eachInTurns(documents, yieldTurn, (bsonDocument) =>
-      keyed.push({ document: bsonDocument, keys: keys.map(({ path, sign }) => keyAt(bsonDocument, path, sign)) }),
+  return async (sortedDocuments, yieldTurn) => {
+    const keyedDocuments: Keyed[] = [];
+    await eachInTurns(sortedDocuments, yieldTurn, (bsonDocument) =>
+      keyedDocuments.push({
+        document: bsonDocument,
+        keys: sortKeys.map(({ path: sortPath, sign: sortSign }) => sortKeyAt(bsonDocument, sortPath, sortSign)),
+      }),
     );
-    return (await sortedInTurns(keyed, order, yieldTurn)).map(({ document: bsonDocument }) => bsonDocument);
+    return (await sortedInTurns(keyedDocuments, order, yieldTurn)).map(({ document: bsonDocument }) => bsonDocument);
   };
 }
 
-interface Field {
+interface ProjectedField {
   readonly path: readonly string[];
   readonly keeps: boolean;
 }
 
-function* fieldsOf(stageArgument: StoredObject, before = ''): Generator<Field> {
-  for (const [member, bsonValue] of stageArgument) {
-    const name = `${before}${member}`;
-    if (/(^|\.)\$$/.test(name)) throw mongoRefusals.notSupported('$ in a projection');
-    const path = fieldPath(name);
+function* projectedFieldsOf(stageArgument: StoredObject, outerPath = ''): Generator<ProjectedField> {
+  for (const [projectedMember, bsonValue] of stageArgument) {
+    const projectedName = `${outerPath}${projectedMember}`;
+    if (/(^|\.)\$$/.test(projectedName)) throw mongoRefusals.notSupported('$ in a projection');
+    const projectedPath = fieldPath(projectedName);
     if (isObject(bsonValue)) {
       if (bsonValue.size === 0)
-        throw new DocumentRefusal(51_270, `An empty sub-projection is not a valid value. Found empty object at path ${name}`);
-      const [operator] = [...bsonValue.keys()].filter((each) => each.startsWith('$'));
-      if (operator !== undefined) throw mongoRefusals.notSupported(`${operator} in a projection`);
-      yield* fieldsOf(bsonValue, `${name}.`);
+        throw new DocumentRefusal(
+          51_270,
+          `An empty sub-projection is not a valid value. Found empty object at path ${projectedName}`,
+        );
+      const [projectionOperator] = [...bsonValue.keys()].filter((projectedKey) => projectedKey.startsWith('$'));
+      if (projectionOperator !== undefined) throw mongoRefusals.notSupported(`${projectionOperator} in a projection`);
+      yield* projectedFieldsOf(bsonValue, `${projectedName}.`);
     } else {
       if (typeof bsonValue !== 'boolean' && !isNumeric(bsonValue))
         throw mongoRefusals.notSupported('an expression in a projection');
-      yield { path, keeps: typeof bsonValue === 'boolean' ? bsonValue : toWhole(bsonValue) !== 0n };
+      yield { path: projectedPath, keeps: typeof bsonValue === 'boolean' ? bsonValue : toWhole(bsonValue) !== 0n };
     }
   }
 }
 
-interface Tree {
+interface ProjectionTree {
   readonly leaf: boolean;
-  readonly inner: Map<string, Tree>;
+  readonly inner: Map<string, ProjectionTree>;
   /** Some path goes on below its fields. */
   deep: boolean;
 }
 
 export type Projection = (bsonDocument: StoredObject) => Steps<StoredObject>;
 
-/** Each document as `project` makes it. */
+/** Each document as `projectDocument` makes it. */
 export const projectAll =
-  (project: Projection): PipelineStage =>
-  async (documents, yieldTurn) => {
+  (projectOne: Projection): PipelineStage =>
+  async (stageDocuments, yieldTurn) => {
     const projectedDocuments: StoredObject[] = [];
-    await eachInSteps(documents, yieldTurn, function* (bsonDocument) {
-      projectedDocuments.push(yield* project(bsonDocument));
+    await eachInSteps(stageDocuments, yieldTurn, function* (bsonDocument) {
+      projectedDocuments.push(yield* projectOne(bsonDocument));
     });
     return projectedDocuments;
   };
@@ -148,32 +158,32 @@ export const projectAll =
 export function* projectionOf(stageArgument: Stored | undefined): Steps<Projection> {
   if (stageArgument === undefined) return leaveUnchanged;
   if (!isObject(stageArgument)) throw mongoRefusals.wrongType('projection', 'an object');
-  const tree: Tree = { leaf: false, inner: new Map(), deep: false };
-  const pace = new Pace();
+  const projectionTree: ProjectionTree = { leaf: false, inner: new Map(), deep: false };
+  const projectionPace = new Pace();
   /** `_id` alone does not decide whether the projection includes or excludes. */
-  let keeps: boolean | null = null;
-  let id: Field | null = null;
-  for (const field of fieldsOf(stageArgument)) {
-    if (pace.spend(field.path.length + 1)) yield;
-    if (field.path.length === 1 && field.path[0] === '_id') {
-      id = field;
-      if (field.keeps === keeps) plant(tree, field.path);
+  let isInclusion: boolean | null = null;
+  let idField: ProjectedField | null = null;
+  for (const projectedField of projectedFieldsOf(stageArgument)) {
+    if (projectionPace.spend(projectedField.path.length + 1)) yield;
+    if (projectedField.path.length === 1 && projectedField.path[0] === '_id') {
+      idField = projectedField;
+      if (projectedField.keeps === isInclusion) plantProjectedPath(projectionTree, projectedField.path);
       continue;
     }
-    if (keeps === null) {
-      keeps = field.keeps;
-      if (id?.keeps === keeps) plant(tree, id.path);
-    } else if (field.keeps !== keeps) throw mixedProjection(field);
-    plant(tree, field.path);
+    if (isInclusion === null) {
+      isInclusion = projectedField.keeps;
+      if (idField?.keeps === isInclusion) plantProjectedPath(projectionTree, idField.path);
+    } else if (projectedField.keeps !== isInclusion) throw mixedProjection(projectedField);
+    plantProjectedPath(projectionTree, projectedField.path);
   }
-  if (keeps === null) {
-    if (id === null) return leaveUnchanged;
-    keeps = id.keeps;
-    plant(tree, id.path);
+  if (isInclusion === null) {
+    if (idField === null) return leaveUnchanged;
+    isInclusion = idField.keeps;
+    plantProjectedPath(projectionTree, idField.path);
   }
-  if (keeps && id === null && !tree.inner.has('_id')) plant(tree, ['_id']);
-  const kept = keeps;
-  return (bsonDocument) => project(bsonDocument, tree, kept, new Pace());
+  if (isInclusion && idField === null && !projectionTree.inner.has('_id')) plantProjectedPath(projectionTree, ['_id']);
+  const keepsNamed = isInclusion;
+  return (bsonDocument) => projectDocument(bsonDocument, projectionTree, keepsNamed, new Pace());
 }
 
 // oxlint-disable-next-line require-yield -- nothing is made
@@ -181,56 +191,78 @@ function* leaveUnchanged(bsonDocument: StoredObject): Steps<StoredObject> {
   return bsonDocument;
 }
 
-function mixedProjection({ path, keeps }: Field): DocumentRefusal {
-  const [number, kind, around] = keeps ? [31_253, 'inclusion', 'exclusion'] : [31_254, 'exclusion', 'inclusion'];
-  return new DocumentRefusal(number as number, `Cannot do ${kind} on field ${path.join('.')} in ${around} projection`);
+function mixedProjection({ path: mixedPath, keeps: isInclusion }: ProjectedField): DocumentRefusal {
+  const [mixedErrorNumber, fieldKind, projectionKind] = isInclusion
+    ? [31_253, 'inclusion', 'exclusion']
+    : [31_254, 'exclusion', 'inclusion'];
+  return new DocumentRefusal(
+    mixedErrorNumber as number,
+    `Cannot do ${fieldKind} on field ${mixedPath.join('.')} in ${projectionKind} projection`,
+  );
 }
 
-function plant(tree: Tree, path: readonly string[]): void {
-  let at = tree;
-  for (const [i, name] of path.entries()) {
-    const isLast = i === path.length - 1;
-    const next = at.inner.get(name);
-    if (next !== undefined && isLast) throw new DocumentRefusal(31_250, `Path collision at ${path.join('.')}`);
-    if (next?.leaf)
-      throw new DocumentRefusal(31_249, `Path collision at ${path.join('.')} remaining portion ${path.slice(i + 1).join('.')}`);
-    const projectionTree: Tree = next ?? { leaf: isLast, inner: new Map(), deep: false };
-    if (!projectionTree.leaf) at.deep = true;
-    at.inner.set(name, projectionTree);
-    at = projectionTree;
+function plantProjectedPath(projectionTree: ProjectionTree, projectedPath: readonly string[]): void {
+  let treeNode = projectionTree;
+  for (const [i, pathField] of projectedPath.entries()) {
+    const isLastField = i === projectedPath.length - 1;
+    const nextNode = treeNode.inner.get(pathField);
+    if (nextNode !== undefined && isLastField) throw new DocumentRefusal(31_250, `Path collision at ${projectedPath.join('.')}`);
+    if (nextNode?.leaf)
+      throw new DocumentRefusal(
+        31_249,
+        `Path collision at ${projectedPath.join('.')} remaining portion ${projectedPath.slice(i + 1).join('.')}`,
+      );
+    const projectionTree: ProjectionTree = nextNode ?? { leaf: isLastField, inner: new Map(), deep: false };
+    if (!projectionTree.leaf) treeNode.deep = true;
+    treeNode.inner.set(pathField, projectionTree);
+    treeNode = projectionTree;
   }
 }
 
-function* project(object: StoredObject, tree: Tree, keeps: boolean, pace: Pace): Steps<StoredObject> {
-  if (!tree.deep) return prune(object, tree, keeps);
+function* projectDocument(
+  projectedObject: StoredObject,
+  projectionTree: ProjectionTree,
+  isInclusion: boolean,
+  projectionPace: Pace,
+): Steps<StoredObject> {
+  if (!projectionTree.deep) return pruneDocument(projectedObject, projectionTree, isInclusion);
   const projectedMembers = new Map<string, Stored>();
-  spend(object.size * valueCost);
-  for (const [name, bsonValue] of object) {
-    const branch = tree.inner.get(name);
-    const inner = branch === undefined || branch.leaf ? undefined : yield* projectedElements(bsonValue, branch, keeps, pace);
-    if (inner !== undefined) projectedMembers.set(name, inner);
-    else if (branch === undefined ? !keeps : branch.leaf && keeps) projectedMembers.set(name, bsonValue);
-    if (pace.spend()) yield;
+  spend(projectedObject.size * stageValueCost);
+  for (const [fieldName, bsonValue] of projectedObject) {
+    const projectionBranch = projectionTree.inner.get(fieldName);
+    const innerProjection =
+      projectionBranch === undefined || projectionBranch.leaf
+        ? undefined
+        : yield* projectedElements(bsonValue, projectionBranch, isInclusion, projectionPace);
+    if (innerProjection !== undefined) projectedMembers.set(fieldName, innerProjection);
+    else if (projectionBranch === undefined ? !isInclusion : projectionBranch.leaf && isInclusion)
+      projectedMembers.set(fieldName, bsonValue);
+    if (projectionPace.spend()) yield;
   }
   return projectedMembers;
 }
 
 /** The same where no path goes below its fields. */
-function prune(object: StoredObject, { inner }: Tree, keeps: boolean): StoredObject {
+function pruneDocument(
+  projectedObject: StoredObject,
+  { inner: projectionBranches }: ProjectionTree,
+  isInclusion: boolean,
+): StoredObject {
   const projectedMembers = new Map<string, Stored>();
-  spend(object.size * valueCost);
-  for (const [name, bsonValue] of object) if (inner.has(name) === keeps) projectedMembers.set(name, bsonValue);
+  spend(projectedObject.size * stageValueCost);
+  for (const [fieldName, bsonValue] of projectedObject)
+    if (projectionBranches.has(fieldName) === isInclusion) projectedMembers.set(fieldName, bsonValue);
   return projectedMembers;
 }
 
 /** Into each element of a list; undefined: there is nothing within it that could be kept. */
-function* projectedElements(bsonValue: Stored, tree: Tree, keeps: boolean, pace: Pace): Steps<Stored | undefined> {
+function* projectedElements(bsonValue: Stored, tree: ProjectionTree, keeps: boolean, pace: Pace): Steps<Stored | undefined> {
   if (isObject(bsonValue)) {
     if (pace.spend(bsonValue.size + 1)) yield;
-    return yield* project(bsonValue, tree, keeps, pace);
+    return yield* projectDocument(bsonValue, tree, keeps, pace);
   }
   if (!isList(bsonValue)) return keeps ? undefined : bsonValue;
-  spend(bsonValue.length * valueCost);
+  spend(bsonValue.length * stageValueCost);
   const elements: Stored[] = [];
   for (const each of bsonValue) {
     if (pace.spend()) yield;
@@ -244,17 +276,17 @@ function* projectedElements(bsonValue: Stored, tree: Tree, keeps: boolean, pace:
 export function* stageOf(stageArgument: Stored): Steps<PipelineStage> {
   if (!isObject(stageArgument) || stageArgument.size !== 1)
     throw new DocumentRefusal(40_323, 'A pipeline stage specification object must contain exactly one field.');
-  const [[name, bsonValue]] = stageArgument as unknown as readonly [readonly [string, Stored]];
-  switch (name) {
+  const [[stageName, bsonValue]] = stageArgument as unknown as readonly [readonly [string, Stored]];
+  switch (stageName) {
     case '$match': {
       checkMatch(bsonValue);
-      const filter = compileFilter(bsonValue);
-      return async (documents, yieldTurn) => {
-        const fitting: StoredObject[] = [];
-        await eachInTurns(documents, yieldTurn, (bsonDocument) => {
-          if (filter(bsonDocument)) fitting.push(bsonDocument);
+      const matchFilter = compileFilter(bsonValue);
+      return async (stageDocuments, yieldTurn) => {
+        const matchedDocuments: StoredObject[] = [];
+        await eachInTurns(stageDocuments, yieldTurn, (bsonDocument) => {
+          if (matchFilter(bsonDocument)) matchedDocuments.push(bsonDocument);
         });
-        return fitting;
+        return matchedDocuments;
       };
     }
     case '$sort':
@@ -262,13 +294,21 @@ export function* stageOf(stageArgument: Stored): Steps<PipelineStage> {
       if (bsonValue.size === 0) throw new DocumentRefusal(15_976, '$sort stage must have at least one sort key');
       return sortOf(bsonValue);
     case '$skip': {
-      const skipped = countIn(bsonValue, 0, (why) => new DocumentRefusal(5_107_200, `invalid argument to $skip stage: ${why}`));
-      return (documents) => documents.slice(skipped);
+      const skippedCount = stageCountIn(
+        bsonValue,
+        0,
+        (countProblem) => new DocumentRefusal(5_107_200, `invalid argument to $skip stage: ${countProblem}`),
+      );
+      return (stageDocuments) => stageDocuments.slice(skippedCount);
     }
     case '$limit': {
-      const most = countIn(bsonValue, 0, (why) => new DocumentRefusal(5_107_201, `invalid argument to $limit stage: ${why}`));
-      if (most === 0) throw new DocumentRefusal(15_958, 'the limit must be positive');
-      return (documents) => documents.slice(0, most);
+      const stageLimit = stageCountIn(
+        bsonValue,
+        0,
+        (countProblem) => new DocumentRefusal(5_107_201, `invalid argument to $limit stage: ${countProblem}`),
+      );
+      if (stageLimit === 0) throw new DocumentRefusal(15_958, 'the limit must be positive');
+      return (stageDocuments) => stageDocuments.slice(0, stageLimit);
     }
     case '$project': {
       if (!isObject(bsonValue)) throw new DocumentRefusal(15_969, '$project specification must be an object');
@@ -284,13 +324,13 @@ export function* stageOf(stageArgument: Stored): Steps<PipelineStage> {
       if (bsonValue === '') throw new DocumentRefusal(40_157, 'the count field must be a non-empty string');
       if (bsonValue.startsWith('$')) throw new DocumentRefusal(40_158, 'the count field cannot be a $-prefixed path');
       if (bsonValue.includes('.')) throw new DocumentRefusal(40_160, "the count field cannot contain '.'");
-      return (documents) => (documents.length === 0 ? [] : [new Map([[bsonValue, documents.length]])]);
+      return (stageDocuments) => (stageDocuments.length === 0 ? [] : [new Map([[bsonValue, stageDocuments.length]])]);
     }
     case '$group':
-      return yield* groupOf(bsonValue);
+      return yield* groupStageOf(bsonValue);
   }
-  if (knownStages.has(name)) throw mongoRefusals.notSupported(`the stage ${name}`);
-  throw new DocumentRefusal(40_324, `Unrecognized pipeline stage name: '${name}'`);
+  if (knownStages.has(stageName)) throw mongoRefusals.notSupported(`the stage ${stageName}`);
+  throw new DocumentRefusal(40_324, `Unrecognized pipeline stage name: '${stageName}'`);
 }
 
 export function checkMatch(bsonValue: Stored): asserts bsonValue is StoredObject {
@@ -305,143 +345,147 @@ const knownStages: ReadonlySet<string> = new Set(
 );
 
 /** A value of a document, a literal, or an object or a list of both: what $group takes. */
-type Of = (bsonDocument: StoredObject) => Stored | undefined;
+type StageExpression = (bsonDocument: StoredObject) => Stored | undefined;
 
-function expressionOf(stageArgument: Stored): Of {
-  if (typeof stageArgument === 'string' && stageArgument.startsWith('$')) return pathOf(stageArgument);
+function stageExpressionOf(stageArgument: Stored): StageExpression {
+  if (typeof stageArgument === 'string' && stageArgument.startsWith('$')) return pathExpressionOf(stageArgument);
   if (isList(stageArgument)) {
-    const elements = stageArgument.map(expressionOf);
-    return (bsonDocument) => elements.map((of) => of(bsonDocument) ?? null);
+    const listExpressions = stageArgument.map(stageExpressionOf);
+    return (bsonDocument) => listExpressions.map((memberExpression) => memberExpression(bsonDocument) ?? null);
   }
   if (!isObject(stageArgument)) return () => stageArgument;
-  const literal = stageArgument.get('$literal');
-  if (stageArgument.size === 1 && literal !== undefined) return () => literal;
-  const operator = [...stageArgument.keys()].find((name) => name.startsWith('$'));
-  if (operator !== undefined) throw mongoRefusals.notSupported(`the expression ${operator}`);
-  const members = [...stageArgument].map(([name, bsonValue]) => {
-    if (name === '' || name.includes('.'))
-      throw new DocumentRefusal(40_183, `FieldPath field names may not be empty or contain '.': '${name}'`);
-    return [name, expressionOf(bsonValue)] as const;
+  const literalValue = stageArgument.get('$literal');
+  if (stageArgument.size === 1 && literalValue !== undefined) return () => literalValue;
+  const expressionOperator = [...stageArgument.keys()].find((memberName) => memberName.startsWith('$'));
+  if (expressionOperator !== undefined) throw mongoRefusals.notSupported(`the expression ${expressionOperator}`);
+  const memberExpressions = [...stageArgument].map(([memberName, bsonValue]) => {
+    if (memberName === '' || memberName.includes('.'))
+      throw new DocumentRefusal(40_183, `FieldPath field names may not be empty or contain '.': '${memberName}'`);
+    return [memberName, stageExpressionOf(bsonValue)] as const;
   });
   return (bsonDocument) => {
     const computedMembers = new Map<string, Stored>();
-    for (const [name, of] of members) {
-      const bsonValue = of(bsonDocument);
-      if (bsonValue !== undefined) computedMembers.set(name, bsonValue);
+    for (const [memberName, memberExpression] of memberExpressions) {
+      const bsonValue = memberExpression(bsonDocument);
+      if (bsonValue !== undefined) computedMembers.set(memberName, bsonValue);
     }
     return computedMembers;
   };
 }
 
-function pathOf(stageArgument: string): Of {
+function pathExpressionOf(stageArgument: string): StageExpression {
   if (stageArgument === '$') throw new DocumentRefusal(16_872, "'$' by itself is not a valid FieldPath");
-  const root = /^\$\$(?:ROOT|CURRENT)(?:\.|$)/.exec(stageArgument);
-  if (root === null && stageArgument.startsWith('$$')) throw mongoRefusals.notSupported(`the variable ${stageArgument}`);
-  const path = root === null ? stageArgument.slice(1) : stageArgument.slice(root[0].length);
-  if (path === '' && !stageArgument.endsWith('.')) return (bsonDocument) => bsonDocument;
-  const parts = fieldPath(path);
-  return (bsonDocument) => valueOf(bsonDocument, parts, 0);
+  const rootVariable = /^\$\$(?:ROOT|CURRENT)(?:\.|$)/.exec(stageArgument);
+  if (rootVariable === null && stageArgument.startsWith('$$')) throw mongoRefusals.notSupported(`the variable ${stageArgument}`);
+  const fieldPathText = rootVariable === null ? stageArgument.slice(1) : stageArgument.slice(rootVariable[0].length);
+  if (fieldPathText === '' && !stageArgument.endsWith('.')) return (bsonDocument) => bsonDocument;
+  const fieldNames = fieldPath(fieldPathText);
+  return (bsonDocument) => valueAtFieldPath(bsonDocument, fieldNames, 0);
 }
 
 /** The value at a path; where a list lies on it, the values of its elements as a list. */
-function valueOf(bsonValue: Stored | undefined, path: readonly string[], at: number): Stored | undefined {
-  spend(valueCost);
-  if (at === path.length) return bsonValue;
+function valueAtFieldPath(bsonValue: Stored | undefined, fieldNames: readonly string[], fieldDepth: number): Stored | undefined {
+  spend(stageValueCost);
+  if (fieldDepth === fieldNames.length) return bsonValue;
   if (isList(bsonValue))
-    return bsonValue.flatMap((each): Stored[] => {
-      const inner = valueOf(each, path, at);
-      return inner === undefined ? [] : [inner];
+    return bsonValue.flatMap((listElement): Stored[] => {
+      const innerValue = valueAtFieldPath(listElement, fieldNames, fieldDepth);
+      return innerValue === undefined ? [] : [innerValue];
     });
-  return isObject(bsonValue) ? valueOf(bsonValue.get(path[at]!), path, at + 1) : undefined;
+  return isObject(bsonValue) ? valueAtFieldPath(bsonValue.get(fieldNames[fieldDepth]!), fieldNames, fieldDepth + 1) : undefined;
 }
 
 /** Takes the values of a group one by one. */
-interface Accumulator {
+interface GroupAccumulator {
   add(bsonValue: Stored | undefined): void;
   end(): Stored;
 }
 
 /** Values that all lists of one command hold together. */
-const heldMost = 4_000_000;
+const groupValuesMost = 4_000_000;
 
 /** The values that one stage holds, counted. */
-interface Held {
+interface HeldGroupValues {
   values: number;
 }
 
-const accumulators: Readonly<Record<string, (held: Held) => Accumulator>> = {
-  $sum: () => sumAccumulator((sum) => sum.total()),
-  $avg: () => sumAccumulator((sum) => sum.mean()),
-  $min: () => extreme(-1),
-  $max: () => extreme(1),
+const groupAccumulators: Readonly<Record<string, (held: HeldGroupValues) => GroupAccumulator>> = {
+  $sum: () => sumAccumulator((groupSum) => groupSum.total()),
+  $avg: () => sumAccumulator((groupSum) => groupSum.mean()),
+  $min: () => extremeAccumulator(-1),
+  $max: () => extremeAccumulator(1),
   $first() {
-    let first: Stored | undefined;
-    let isFirst = true;
+    let firstValue: Stored | undefined;
+    let isFirstValue = true;
     return {
       add(bsonValue) {
-        if (isFirst) first = bsonValue;
-        isFirst = false;
+        if (isFirstValue) firstValue = bsonValue;
+        isFirstValue = false;
       },
-      end: () => first ?? null,
+      end: () => firstValue ?? null,
     };
   },
   $last() {
-    let last: Stored | undefined;
-    return { add: (bsonValue) => void (last = bsonValue), end: () => last ?? null };
+    let lastValue: Stored | undefined;
+    return { add: (bsonValue) => void (lastValue = bsonValue), end: () => lastValue ?? null };
   },
-  $push(held) {
-    const values: Stored[] = [];
+  $push(heldGroupValues) {
+    const pushedValues: Stored[] = [];
     return {
       add(bsonValue) {
         if (bsonValue === undefined) return;
-        hold(held);
-        values.push(bsonValue);
+        countHeldValue(heldGroupValues);
+        pushedValues.push(bsonValue);
       },
-      end: () => values,
+      end: () => pushedValues,
     };
   },
-  $addToSet(held) {
-    const values = new Distinct();
+  $addToSet(heldGroupValues) {
+    const distinctValues = new Distinct();
     return {
       add(bsonValue) {
-        if (values.add(bsonValue)) hold(held);
+        if (distinctValues.add(bsonValue)) countHeldValue(heldGroupValues);
       },
-      end: () => values.all(),
+      end: () => distinctValues.all(),
     };
   },
   $count() {
-    let count = 0;
-    return { add: () => void count++, end: () => count };
+    let groupCount = 0;
+    return { add: () => void groupCount++, end: () => groupCount };
   },
 };
 
-function hold(held: Held): void {
-  if (++held.values > heldMost)
-    throw new DocumentRefusal(292, `the lists of a $group hold at most ${heldMost} values: ask for fewer`, 'REL_MEMORY_CAP');
+function countHeldValue(heldGroupValues: HeldGroupValues): void {
+  if (++heldGroupValues.values > groupValuesMost)
+    throw new DocumentRefusal(
+      292,
+      `the lists of a $group hold at most ${groupValuesMost} values: ask for fewer`,
+      'REL_MEMORY_CAP',
+    );
 }
 
 const unbuiltAccumulators: ReadonlySet<string> = new Set(
   '$accumulator $bottom $bottomN $firstN $lastN $maxN $mergeObjects $minN $stdDevPop $stdDevSamp $top $topN'.split(' '),
 );
 
-function sumAccumulator(end: (sum: Sum) => Stored): Accumulator {
-  const sum = new Sum();
+function sumAccumulator(endSum: (groupSum: Sum) => Stored): GroupAccumulator {
+  const groupSum = new Sum();
   return {
     add(bsonValue) {
-      if (isNumeric(bsonValue)) sum.add(bsonValue);
+      if (isNumeric(bsonValue)) groupSum.add(bsonValue);
     },
-    end: () => end(sum),
+    end: () => endSum(groupSum),
   };
 }
 
-function extreme(sign: number): Accumulator {
+function extremeAccumulator(extremeSign: number): GroupAccumulator {
   let bestValue: Stored = null;
   return {
     add(bsonValue) {
       if (
         bsonValue !== undefined &&
         kindOf(bsonValue) !== 'null' &&
-        (bestValue === null || compare(bsonValue, bestValue) * sign > 0)
+        (bestValue === null || compare(bsonValue, bestValue) * extremeSign > 0)
       )
         bestValue = bsonValue;
     },
@@ -451,71 +495,90 @@ function extreme(sign: number): Accumulator {
 
 /** Each once, in the order in which they first came. */
 export class Distinct {
-  readonly #values = new Map<string, Stored>();
+  readonly #valuesByIdentity = new Map<string, Stored>();
 
   /** Whether it was not there. */
   add(bsonValue: Stored | undefined): boolean {
     if (bsonValue === undefined) return false;
-    const identity = identityOf(bsonValue);
-    if (this.#values.has(identity)) return false;
-    this.#values.set(identity, bsonValue);
+    const valueIdentity = identityOf(bsonValue);
+    if (this.#valuesByIdentity.has(valueIdentity)) return false;
+    this.#valuesByIdentity.set(valueIdentity, bsonValue);
     return true;
   }
 
   all(): Stored[] {
-    return [...this.#values.values()];
+    return [...this.#valuesByIdentity.values()];
   }
 }
 
-function accumulatorOf(
-  name: string,
+function groupAccumulatorOf(
+  groupField: string,
   stageArgument: Stored,
-): { readonly begin: (held: Held) => Accumulator; readonly valueIn: Of } {
-  if (name.includes('.')) throw new DocumentRefusal(40_235, `The field name '${name}' cannot contain '.'`);
-  if (name.startsWith('$')) throw new DocumentRefusal(40_236, `The field name '${name}' cannot be an operator name`);
-  if (!isObject(stageArgument) || ![...stageArgument.keys()].every((each) => each.startsWith('$')) || stageArgument.size === 0)
-    throw new DocumentRefusal(40_234, `The field '${name}' must be an accumulator object`);
-  if (stageArgument.size > 1) throw new DocumentRefusal(40_238, `The field '${name}' must specify one accumulator`);
-  const [[operator, argument]] = stageArgument as unknown as readonly [readonly [string, Stored]];
-  const begin = Object.hasOwn(accumulators, operator) ? accumulators[operator]! : undefined;
-  if (begin === undefined) {
-    if (unbuiltAccumulators.has(operator)) throw mongoRefusals.notSupported(`the accumulator ${operator}`);
-    throw new DocumentRefusal(15_952, `unknown group operator '${operator}'`);
+): { readonly begin: (held: HeldGroupValues) => GroupAccumulator; readonly valueIn: StageExpression } {
+  if (groupField.includes('.')) throw new DocumentRefusal(40_235, `The field name '${groupField}' cannot contain '.'`);
+  if (groupField.startsWith('$')) throw new DocumentRefusal(40_236, `The field name '${groupField}' cannot be an operator name`);
+  if (
+    !isObject(stageArgument) ||
+    ![...stageArgument.keys()].every((accumulatorKey) => accumulatorKey.startsWith('$')) ||
+    stageArgument.size === 0
+  )
+    throw new DocumentRefusal(40_234, `The field '${groupField}' must be an accumulator object`);
+  if (stageArgument.size > 1) throw new DocumentRefusal(40_238, `The field '${groupField}' must specify one accumulator`);
+  const [[accumulatorName, accumulatorArgument]] = stageArgument as unknown as readonly [readonly [string, Stored]];
+  const beginAccumulator = Object.hasOwn(groupAccumulators, accumulatorName) ? groupAccumulators[accumulatorName]! : undefined;
+  if (beginAccumulator === undefined) {
+    if (unbuiltAccumulators.has(accumulatorName)) throw mongoRefusals.notSupported(`the accumulator ${accumulatorName}`);
+    throw new DocumentRefusal(15_952, `unknown group operator '${accumulatorName}'`);
   }
-  if (isList(argument) && argument.length !== 1)
-    throw new DocumentRefusal(40_237, `The ${operator} accumulator is a unary operator`);
-  if (operator !== '$count') return { begin, valueIn: expressionOf(isList(argument) ? argument[0]! : argument) };
-  if (!isObject(argument) || argument.size > 0) throw new DocumentRefusal(9, '$count takes no arguments, i.e. $count:{}');
-  return { begin, valueIn: () => 1 };
+  if (isList(accumulatorArgument) && accumulatorArgument.length !== 1)
+    throw new DocumentRefusal(40_237, `The ${accumulatorName} accumulator is a unary operator`);
+  if (accumulatorName !== '$count')
+    return {
+      begin: beginAccumulator,
+      valueIn: stageExpressionOf(isList(accumulatorArgument) ? accumulatorArgument[0]! : accumulatorArgument),
+    };
+  if (!isObject(accumulatorArgument) || accumulatorArgument.size > 0)
+    throw new DocumentRefusal(9, '$count takes no arguments, i.e. $count:{}');
+  return { begin: beginAccumulator, valueIn: () => 1 };
 }
 
-function* groupOf(stageArgument: Stored): Steps<PipelineStage> {
+function* groupStageOf(stageArgument: Stored): Steps<PipelineStage> {
   if (!isObject(stageArgument)) throw new DocumentRefusal(15_947, "a group's fields must be specified in an object");
-  const by = stageArgument.get('_id');
-  if (by === undefined) throw new DocumentRefusal(15_955, 'a group specification must include an _id');
-  const key = expressionOf(by);
-  const accumulated: (ReturnType<typeof accumulatorOf> & { readonly name: string })[] = [];
-  const pace = new Pace();
-  for (const [name, bsonValue] of stageArgument) {
-    if (name !== '_id') accumulated.push({ name, ...accumulatorOf(name, bsonValue) });
-    if (pace.spend(4)) yield;
+  const groupIdExpression = stageArgument.get('_id');
+  if (groupIdExpression === undefined) throw new DocumentRefusal(15_955, 'a group specification must include an _id');
+  const groupKeyOf = stageExpressionOf(groupIdExpression);
+  const groupFields: (ReturnType<typeof groupAccumulatorOf> & { readonly name: string })[] = [];
+  const groupPace = new Pace();
+  for (const [groupField, bsonValue] of stageArgument) {
+    if (groupField !== '_id') groupFields.push({ name: groupField, ...groupAccumulatorOf(groupField, bsonValue) });
+    if (groupPace.spend(4)) yield;
   }
-  return async (documents, yieldTurn) => {
-    const groups = new Map<string, { readonly id: Stored; readonly accumulators: readonly Accumulator[] }>();
-    const held: Held = { values: 0 };
-    await eachInTurns(documents, yieldTurn, (bsonDocument) => {
-      const id = key(bsonDocument) ?? null;
-      const identity = identityOf(id);
-      let group = groups.get(identity);
-      if (group === undefined) groups.set(identity, (group = { id, accumulators: accumulated.map(({ begin }) => begin(held)) }));
-      spend(accumulated.length * valueCost);
-      for (const [i, { valueIn }] of accumulated.entries()) group.accumulators[i]!.add(valueIn(bsonDocument));
+  return async (groupedDocuments, yieldTurn) => {
+    const groupsByIdentity = new Map<string, { readonly id: Stored; readonly accumulators: readonly GroupAccumulator[] }>();
+    const heldGroupValues: HeldGroupValues = { values: 0 };
+    await eachInTurns(groupedDocuments, yieldTurn, (bsonDocument) => {
+      const groupId = groupKeyOf(bsonDocument) ?? null;
+      const groupIdentity = identityOf(groupId);
+      let documentGroup = groupsByIdentity.get(groupIdentity);
+      if (documentGroup === undefined)
+        groupsByIdentity.set(
+          groupIdentity,
+          (documentGroup = {
+            id: groupId,
+            accumulators: groupFields.map(({ begin: beginAccumulator }) => beginAccumulator(heldGroupValues)),
+          }),
+        );
+      spend(groupFields.length * stageValueCost);
+      for (const [i, { valueIn }] of groupFields.entries()) documentGroup.accumulators[i]!.add(valueIn(bsonDocument));
     });
     const groupDocuments: StoredObject[] = [];
-    await eachInTurns(groups.values(), yieldTurn, (group) => {
-      spend(accumulated.length * valueCost);
+    await eachInTurns(groupsByIdentity.values(), yieldTurn, (documentGroup) => {
+      spend(groupFields.length * stageValueCost);
       groupDocuments.push(
-        new Map([['_id', group.id], ...accumulated.map(({ name }, i) => [name, group.accumulators[i]!.end()] as const)]),
+        new Map([
+          ['_id', documentGroup.id],
+          ...groupFields.map(({ name }, i) => [name, documentGroup.accumulators[i]!.end()] as const),
+        ]),
       );
     });
     return groupDocuments;

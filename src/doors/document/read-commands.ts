@@ -38,178 +38,208 @@ import {
 } from './pipeline-stages.ts';
 
 /** The size of a first batch where the command names none. */
-const firstBatch = 101;
+const defaultFirstBatch = 101;
 
-async function find(context: DocumentCommandContext): Promise<WritableObject> {
-  const { place: namespace } = context;
-  for (const name of ['tailable', 'awaitData', 'oplogReplay', 'returnKey', 'showRecordId'])
-    if (context.flag(name) === true) throw mongoRefusals.notSupported(`find with ${name}`);
+async function findCommand(mongoContext: DocumentCommandContext): Promise<WritableObject> {
+  const { place: namespace } = mongoContext;
+  for (const unsupportedOption of ['tailable', 'awaitData', 'oplogReplay', 'returnKey', 'showRecordId'])
+    if (mongoContext.flag(unsupportedOption) === true) throw mongoRefusals.notSupported(`find with ${unsupportedOption}`);
   for (const name of ['collation', 'min', 'max', 'let'])
-    if ((context.object(name)?.size ?? 0) > 0) throw mongoRefusals.notSupported(`find with ${name}`);
-  const filter = context.object('filter') ?? new Map();
-  const sort = context.object('sort');
-  const project = await inTurns(projectionOf(context.object('projection')), context.connectionCaller.parts.yieldTurn);
-  const skip = context.number('skip') ?? 0;
-  const given = context.number('limit') ?? 0;
-  if (skip < 0) throw new DocumentRefusal(2, `BSON field 'skip' value must be >= 0, actual value '${skip}'`);
-  // A negative one is that many, in one batch.
-  const limit = given === 0 ? Number.POSITIVE_INFINITY : Math.abs(given);
-  const isSorted = sort !== undefined && sort.size > 0;
-  const inOrder = sortOf(sort);
-  const most = isSorted || limit === Number.POSITIVE_INFINITY ? undefined : skip + limit;
-  const { result, answers } = await context.read(
-    (reading) => {
-      const cut: PipelineStage = (documents) => documents.slice(skip, skip + limit);
-      return foundThrough([inOrder, cut, projectAll(project)], reading, { ...namespace, filter, time: context.time, most });
-    },
-    isById(filter) ? { keysRead: idsOf(filter) } : {},
+    if ((mongoContext.object(name)?.size ?? 0) > 0) throw mongoRefusals.notSupported(`find with ${name}`);
+  const findFilter = mongoContext.object('filter') ?? new Map();
+  const findSort = mongoContext.object('sort');
+  const findProjection = await inTurns(
+    projectionOf(mongoContext.object('projection')),
+    mongoContext.connectionCaller.parts.yieldTurn,
   );
-  const size = context.number('batchSize') ?? firstBatch;
+  const findSkip = mongoContext.number('skip') ?? 0;
+  const statedLimit = mongoContext.number('limit') ?? 0;
+  if (findSkip < 0) throw new DocumentRefusal(2, `BSON field 'skip' value must be >= 0, actual value '${findSkip}'`);
+  // A negative one is that many, in one batch.
+  const findLimit = statedLimit === 0 ? Number.POSITIVE_INFINITY : Math.abs(statedLimit);
+  const isSorted = findSort !== undefined && findSort.size > 0;
+  const sortStage = sortOf(findSort);
+  const documentsMax = isSorted || findLimit === Number.POSITIVE_INFINITY ? undefined : findSkip + findLimit;
+  const { result: encodedDocuments, answers: findAnswers } = await mongoContext.read(
+    (reading) => {
+      const limitStage: PipelineStage = (documents) => documents.slice(findSkip, findSkip + findLimit);
+      return runStages([sortStage, limitStage, projectAll(findProjection)], reading, {
+        ...namespace,
+        filter: findFilter,
+        time: mongoContext.time,
+        most: documentsMax,
+      });
+    },
+    isById(findFilter) ? { keysRead: idCountOf(findFilter) } : {},
+  );
+  const batchSize = mongoContext.number('batchSize') ?? defaultFirstBatch;
   return cursorReply(
-    context,
-    result,
-    answers,
-    given < 0 || context.flag('singleBatch') === true ? Number.POSITIVE_INFINITY : size,
+    mongoContext,
+    encodedDocuments,
+    findAnswers,
+    statedLimit < 0 || mongoContext.flag('singleBatch') === true ? Number.POSITIVE_INFINITY : batchSize,
   );
 }
 
 /** Must finish within the turn in which the answer was checked for erased rows: encodes while reading. */
-async function foundThrough(
-  stages: readonly PipelineStage[],
-  reading: DocumentReading,
-  wanted: DocumentQuery,
+async function runStages(
+  pipelineStages: readonly PipelineStage[],
+  documentReading: DocumentReading,
+  wantedDocuments: DocumentQuery,
 ): Promise<readonly Encoded[]> {
-  let documents: readonly StoredObject[] = (await findDocuments(reading, wanted)).map(
+  let stageDocuments: readonly StoredObject[] = (await findDocuments(documentReading, wantedDocuments)).map(
     ({ document: bsonDocument }) => bsonDocument,
   );
-  for (const stage of stages) documents = await stage(documents, reading.yieldTurn);
-  return encodeAll(documents, reading.yieldTurn);
+  for (const pipelineStage of pipelineStages) stageDocuments = await pipelineStage(stageDocuments, documentReading.yieldTurn);
+  return encodeAll(stageDocuments, documentReading.yieldTurn);
 }
 
-const idsOf = (filter: StoredObject): number => {
-  const id = filter.get('_id');
-  const several = isObject(id) ? id.get('$in') : undefined;
-  return isList(several) ? several.length : 1;
+const idCountOf = (findFilter: StoredObject): number => {
+  const idCondition = findFilter.get('_id');
+  const inIds = isObject(idCondition) ? idCondition.get('$in') : undefined;
+  return isList(inIds) ? inIds.length : 1;
 };
 
 function cursorReply(
-  context: DocumentCommandContext,
-  documents: readonly Encoded[],
-  answers: readonly Answer[],
-  size: number,
+  mongoContext: DocumentCommandContext,
+  encodedDocuments: readonly Encoded[],
+  cursorAnswers: readonly Answer[],
+  batchSize: number,
 ): WritableObject {
-  if (size < 0) throw new DocumentRefusal(2, `BSON field 'batchSize' value must be >= 0, actual value '${size}'`);
-  const { batch, rest } = batchOf(documents, size);
-  const id = context.cursors.keep({
-    namespace: context.namespace,
-    rest,
-    terms: context.terms,
-    answers,
-    of: ownerOf(context.connectionCaller.caller),
+  if (batchSize < 0) throw new DocumentRefusal(2, `BSON field 'batchSize' value must be >= 0, actual value '${batchSize}'`);
+  const { batch: firstBatchDocuments, rest: laterDocuments } = batchOf(encodedDocuments, batchSize);
+  const cursorId = mongoContext.cursors.keep({
+    namespace: mongoContext.namespace,
+    rest: laterDocuments,
+    terms: mongoContext.terms,
+    answers: cursorAnswers,
+    of: ownerOf(mongoContext.connectionCaller.caller),
   });
-  return { cursor: { firstBatch: batch, id, ns: context.namespace }, ok: 1 };
+  return { cursor: { firstBatch: firstBatchDocuments, id: cursorId, ns: mongoContext.namespace }, ok: 1 };
 }
 
-async function getMore(context: DocumentCommandContext): Promise<WritableObject> {
-  const id = wholeIn(context.subject, 'getMore');
-  const namespace = namespaceOf({ database: context.database, collection: collectionName(context.command.get('collection')) });
-  const { cursors, connectionCaller: asker } = context;
-  const open = cursors.take(id, namespace, asker.caller);
-  const size = context.number('batchSize') ?? 0;
-  const { batch, rest } = batchOf(open.rest, size === 0 ? Number.POSITIVE_INFINITY : size);
-  await asker.ask({ terms: open.terms, continues: true }, ({ invocation, keep }) => {
-    invocation.describe({ template: `getMore ${namespace}`, rowCount: batch.length });
+async function getMoreCommand(mongoContext: DocumentCommandContext): Promise<WritableObject> {
+  const cursorId = wholeNumberIn(mongoContext.subject, 'getMore');
+  const cursorNamespace = namespaceOf({
+    database: mongoContext.database,
+    collection: collectionName(mongoContext.command.get('collection')),
+  });
+  const { cursors, connectionCaller: asker } = mongoContext;
+  const openCursor = cursors.take(cursorId, cursorNamespace, asker.caller);
+  const batchSize = mongoContext.number('batchSize') ?? 0;
+  const { batch: nextBatchDocuments, rest: laterDocuments } = batchOf(
+    openCursor.rest,
+    batchSize === 0 ? Number.POSITIVE_INFINITY : batchSize,
+  );
+  await asker.ask({ terms: openCursor.terms, continues: true }, ({ invocation, keep: keepAnswer }) => {
+    invocation.describe({ template: `getMore ${cursorNamespace}`, rowCount: nextBatchDocuments.length });
     // Whether the caller may still read is asked anew, as of any question.
     invocation.snapshot();
-    keep({ overtaken: () => open.answers.some((answer) => answer.overtaken()) });
+    keepAnswer({ overtaken: () => openCursor.answers.some((answer) => answer.overtaken()) });
   });
-  const next = cursors.keep({ ...open, rest });
-  return { cursor: { nextBatch: batch, id: next, ns: namespace }, ok: 1 };
+  const nextCursorId = cursors.keep({ ...openCursor, rest: laterDocuments });
+  return { cursor: { nextBatch: nextBatchDocuments, id: nextCursorId, ns: cursorNamespace }, ok: 1 };
 }
 
-function wholeIn(bsonValue: Stored | undefined, name: string): bigint {
-  const whole = isNumeric(bsonValue) ? toWhole(bsonValue) : null;
-  if (whole === null) throw mongoRefusals.wrongType(name, 'a whole number');
-  return whole;
+function wholeNumberIn(bsonValue: Stored | undefined, memberName: string): bigint {
+  const wholeNumber = isNumeric(bsonValue) ? toWhole(bsonValue) : null;
+  if (wholeNumber === null) throw mongoRefusals.wrongType(memberName, 'a whole number');
+  return wholeNumber;
 }
 
-async function killCursors(context: DocumentCommandContext): Promise<WritableObject> {
-  const { command, cursors, connectionCaller: asker } = context;
-  const ids = command.get('cursors');
-  if (!isList(ids) || ids.length > namedMost)
+async function killCursors(mongoContext: DocumentCommandContext): Promise<WritableObject> {
+  const { command, cursors, connectionCaller: asker } = mongoContext;
+  const cursorIds = command.get('cursors');
+  if (!isList(cursorIds) || cursorIds.length > namedMost)
     throw mongoRefusals.wrongType('killCursors.cursors', `a list of at most ${namedMost}`);
-  const killed: Stored[] = [];
-  const missing: Stored[] = [];
-  for (const id of ids) (cursors.kill(wholeIn(id, 'cursors'), asker.caller) ? killed : missing).push(id);
-  return { cursorsKilled: killed, cursorsNotFound: missing, cursorsAlive: [], cursorsUnknown: [], ok: 1 };
+  const killedCursors: Stored[] = [];
+  const missingCursors: Stored[] = [];
+  for (const cursorId of cursorIds)
+    (cursors.kill(wholeNumberIn(cursorId, 'cursors'), asker.caller) ? killedCursors : missingCursors).push(cursorId);
+  return { cursorsKilled: killedCursors, cursorsNotFound: missingCursors, cursorsAlive: [], cursorsUnknown: [], ok: 1 };
 }
 
-async function count(context: DocumentCommandContext): Promise<WritableObject> {
-  const filter = context.object('query') ?? new Map();
-  const skip = context.number('skip') ?? 0;
-  const limit = Math.abs(context.number('limit') ?? 0) || Number.POSITIVE_INFINITY;
-  const { result } = await context.read((reading) => findDocuments(reading, { ...context.place, filter, time: context.time }));
-  return { n: Math.max(0, Math.min(result.length - skip, limit)), ok: 1 };
+async function countCommand(mongoContext: DocumentCommandContext): Promise<WritableObject> {
+  const countFilter = mongoContext.object('query') ?? new Map();
+  const countSkip = mongoContext.number('skip') ?? 0;
+  const countLimit = Math.abs(mongoContext.number('limit') ?? 0) || Number.POSITIVE_INFINITY;
+  const { result: countedDocuments } = await mongoContext.read((reading) =>
+    findDocuments(reading, { ...mongoContext.place, filter: countFilter, time: mongoContext.time }),
+  );
+  return { n: Math.max(0, Math.min(countedDocuments.length - countSkip, countLimit)), ok: 1 };
 }
 
-async function distinct(context: DocumentCommandContext): Promise<WritableObject> {
-  const key = context.command.get('key');
-  if (typeof key !== 'string') throw mongoRefusals.wrongType('distinct.key', 'a string');
-  const filter = context.object('query') ?? new Map();
-  const path = key.split('.');
-  const { result } = await context.read(async (reading) => {
-    const matchedDocuments = await findDocuments(reading, { ...context.place, filter, time: context.time });
-    const values = new Distinct();
+async function distinctCommand(mongoContext: DocumentCommandContext): Promise<WritableObject> {
+  const distinctKey = mongoContext.command.get('key');
+  if (typeof distinctKey !== 'string') throw mongoRefusals.wrongType('distinct.key', 'a string');
+  const distinctFilter = mongoContext.object('query') ?? new Map();
+  const distinctPath = distinctKey.split('.');
+  const { result: encodedValues } = await mongoContext.read(async (reading) => {
+    const matchedDocuments = await findDocuments(reading, {
+      ...mongoContext.place,
+      filter: distinctFilter,
+      time: mongoContext.time,
+    });
+    const distinctValues = new Distinct();
     // A list counts each of its values once.
-    const pace = new Pace();
+    const distinctPace = new Pace();
     await eachInSteps(matchedDocuments, reading.yieldTurn, function* ({ document: bsonDocument }) {
-      for (const bsonValue of valuesAt(bsonDocument, path)) {
-        for (const each of isList(bsonValue) ? bsonValue : [bsonValue]) {
-          values.add(each);
-          if (pace.spend(isObject(each) ? each.size : 1)) yield;
+      for (const bsonValue of valuesAt(bsonDocument, distinctPath)) {
+        for (const distinctElement of isList(bsonValue) ? bsonValue : [bsonValue]) {
+          distinctValues.add(distinctElement);
+          if (distinctPace.spend(isObject(distinctElement) ? distinctElement.size : 1)) yield;
         }
       }
     });
-    return inTurns(listSteps(values.all()), reading.yieldTurn);
+    return inTurns(listSteps(distinctValues.all()), reading.yieldTurn);
   });
-  return { values: result, ok: 1 };
+  return { values: encodedValues, ok: 1 };
 }
 
-const stagesMax = 1_000;
+const pipelineStagesMax = 1_000;
 /** Nanoseconds in which any stage is read. */
-const stageCost = 1_000_000;
+const pipelineStageCost = 1_000_000;
 
-async function aggregate(context: DocumentCommandContext): Promise<WritableObject> {
-  if (context.flag('explain') === true) throw mongoRefusals.notSupported('aggregate with explain');
-  if (typeof context.subject !== 'string') throw mongoRefusals.notSupported('an aggregation over a whole database');
-  const pipeline = context.objects('pipeline');
-  const [first] = pipeline;
-  const match = first?.size === 1 ? first.get('$match') : undefined;
-  if (match !== undefined) checkMatch(match);
-  const filter: StoredObject = match ?? new Map();
-  compileFilter(filter);
-  if (pipeline.length > stagesMax)
-    throw new DocumentRefusal(7_749_501, `Pipeline length must be no longer than ${stagesMax} stages`);
-  const stages: PipelineStage[] = [];
-  await eachInSteps(pipeline.slice(match === undefined ? 0 : 1), context.connectionCaller.parts.yieldTurn, function* (given) {
-    spend(stageCost);
-    stages.push(yield* stageOf(given));
-  });
-  const { result, answers } = await context.read((reading) =>
-    foundThrough(stages, reading, { ...context.place, filter, time: context.time }),
+async function aggregateCommand(mongoContext: DocumentCommandContext): Promise<WritableObject> {
+  if (mongoContext.flag('explain') === true) throw mongoRefusals.notSupported('aggregate with explain');
+  if (typeof mongoContext.subject !== 'string') throw mongoRefusals.notSupported('an aggregation over a whole database');
+  const pipelineStages = mongoContext.objects('pipeline');
+  const [firstStage] = pipelineStages;
+  const matchStage = firstStage?.size === 1 ? firstStage.get('$match') : undefined;
+  if (matchStage !== undefined) checkMatch(matchStage);
+  const matchFilter: StoredObject = matchStage ?? new Map();
+  compileFilter(matchFilter);
+  if (pipelineStages.length > pipelineStagesMax)
+    throw new DocumentRefusal(7_749_501, `Pipeline length must be no longer than ${pipelineStagesMax} stages`);
+  const laterStages: PipelineStage[] = [];
+  await eachInSteps(
+    pipelineStages.slice(matchStage === undefined ? 0 : 1),
+    mongoContext.connectionCaller.parts.yieldTurn,
+    function* (stageDocument) {
+      spend(pipelineStageCost);
+      laterStages.push(yield* stageOf(stageDocument));
+    },
   );
-  const size = context.object('cursor')?.get('batchSize');
-  return cursorReply(context, result, answers, size === undefined ? firstBatch : countOf(size, 'cursor.batchSize'));
+  const { result: encodedDocuments, answers: pipelineAnswers } = await mongoContext.read((reading) =>
+    runStages(laterStages, reading, { ...mongoContext.place, filter: matchFilter, time: mongoContext.time }),
+  );
+  const batchSize = mongoContext.object('cursor')?.get('batchSize');
+  return cursorReply(
+    mongoContext,
+    encodedDocuments,
+    pipelineAnswers,
+    batchSize === undefined ? defaultFirstBatch : countOf(batchSize, 'cursor.batchSize'),
+  );
 }
 
 const findMembers =
   'filter projection sort skip limit batchSize singleBatch tailable awaitData oplogReplay returnKey showRecordId collation min max let';
 
 export const readCommands: Readonly<Record<string, DocumentCommandRow>> = {
-  find: { cost: ofDocuments, takes: findMembers.split(' '), run: find },
-  getMore: { cost: ofFew, takes: ['collection', 'batchSize'], run: getMore },
+  find: { cost: ofDocuments, takes: findMembers.split(' '), run: findCommand },
+  getMore: { cost: ofFew, takes: ['collection', 'batchSize'], run: getMoreCommand },
   killCursors: { cost: ofFew, takes: ['cursors'], run: killCursors },
-  count: { cost: ofDocuments, takes: ['query', 'limit', 'skip', 'fields'], run: count },
-  distinct: { cost: ofDocuments, takes: ['key', 'query'], run: distinct },
-  aggregate: { cost: ofDocuments, takes: ['pipeline', 'cursor', 'explain'], run: aggregate },
+  count: { cost: ofDocuments, takes: ['query', 'limit', 'skip', 'fields'], run: countCommand },
+  distinct: { cost: ofDocuments, takes: ['key', 'query'], run: distinctCommand },
+  aggregate: { cost: ofDocuments, takes: ['pipeline', 'cursor', 'explain'], run: aggregateCommand },
 };

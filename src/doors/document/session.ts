@@ -41,11 +41,11 @@ export const documentCommandRows: Readonly<Record<string, DocumentCommandRow>> =
   ...collectionCommands,
 };
 
-const hellos: ReadonlySet<string> = new Set(['hello', 'isMaster']);
+const helloCommands: ReadonlySet<string> = new Set(['hello', 'isMaster']);
 /** Drivers send a heartbeat every ten seconds by default. */
-const silenceMs = 60_000;
+const loginSilenceMs = 60_000;
 
-interface Proving {
+interface SaslConversation {
   readonly exchange: ScramExchange;
   readonly user: string;
   /** The exchange ends with the proof, and with no empty message after it. */
@@ -54,43 +54,43 @@ interface Proving {
 }
 
 export class DocumentSession implements Session<MongoMessage> {
-  readonly #parts: DocumentDependencies;
-  readonly #connection: Connection;
-  readonly #id: number;
+  readonly #documentParts: DocumentDependencies;
+  readonly #wireConnection: Connection;
+  readonly #connectionId: number;
   #connectionCaller: ConnectionCaller | null = null;
-  #proving: Proving | null = null;
-  #atRest = true;
-  #sent = 0;
+  #saslConversation: SaslConversation | null = null;
+  #isAtRest = true;
+  #sentReplyCount = 0;
   /** Whether it said hello since the last check, and whether it is checked. */
-  #greeted = false;
-  #watched = false;
+  #hasGreeted = false;
+  #isSilenceWatched = false;
 
-  constructor(parts: DocumentDependencies, connection: Connection) {
-    this.#parts = parts;
-    this.#connection = connection;
-    this.#id = parts.number();
+  constructor(documentParts: DocumentDependencies, wireConnection: Connection) {
+    this.#documentParts = documentParts;
+    this.#wireConnection = wireConnection;
+    this.#connectionId = documentParts.number();
   }
 
   get atRest(): boolean {
-    return this.#atRest;
+    return this.#isAtRest;
   }
 
-  async handle(message: MongoMessage): Promise<void> {
-    this.#atRest = false;
-    let name = '';
-    let reply: WritableObject;
+  async handle(wireMessage: MongoMessage): Promise<void> {
+    this.#isAtRest = false;
+    let commandName = '';
+    let wireReply: WritableObject;
     try {
       this.#connectionCaller?.beginCommand();
-      const command = await this.#inTurns(commandSteps(message));
-      const [sentName = ''] = command.keys();
-      name = canonicalName(sentName);
-      reply = await this.#run(name, sentName, command, message.form);
-    } catch (error) {
-      reply = errorDocument(await this.#refusalOf(name, error));
+      const commandDocument = await this.#parseInTurns(commandSteps(wireMessage));
+      const [sentName = ''] = commandDocument.keys();
+      commandName = canonicalName(sentName);
+      wireReply = await this.#runCommand(commandName, sentName, commandDocument, wireMessage.form);
+    } catch (commandError) {
+      wireReply = errorDocument(await this.#commandRefusalOf(commandName, commandError));
     }
     // Sent in this turn: the reply was checked for rows erased meanwhile.
-    if (!message.silent) this.#connection.write(encodeReply(++this.#sent, message, reply));
-    this.#atRest = true;
+    if (!wireMessage.silent) this.#wireConnection.write(encodeReply(++this.#sentReplyCount, wireMessage, wireReply));
+    this.#isAtRest = true;
   }
 
   /** A client only waits for replies to its messages: it sees that the connection ends. */
@@ -99,50 +99,61 @@ export class DocumentSession implements Session<MongoMessage> {
   }
 
   close(): void {
-    this.#proving = null;
+    this.#saslConversation = null;
   }
 
   /** Short work runs at once, long work in turns. */
-  #inTurns<T>(steps: Steps<T>): Promise<T> | T {
-    const { done, value } = steps.next();
-    return done === true ? value : inTurns(steps, this.#parts.yieldTurn);
+  #parseInTurns<T>(parseSteps: Steps<T>): Promise<T> | T {
+    const { done: isParsed, value: parsedValue } = parseSteps.next();
+    return isParsed === true ? parsedValue : inTurns(parseSteps, this.#documentParts.yieldTurn);
   }
 
-  async #refusalOf(name: string, error: unknown): Promise<ServiceError> {
-    const isOfConnection =
-      this.#connectionCaller === null || hellos.has(name) || name.startsWith('sasl') || Object.hasOwn(fixedAnswers, name);
-    if (!isOfConnection) return this.#connectionCaller!.refusalOf(error);
-    if (error instanceof ServiceError) return error;
-    this.#parts.reportFailure(error);
+  async #commandRefusalOf(commandName: string, commandError: unknown): Promise<ServiceError> {
+    const isConnectionCommand =
+      this.#connectionCaller === null ||
+      helloCommands.has(commandName) ||
+      commandName.startsWith('sasl') ||
+      Object.hasOwn(fixedAnswers, commandName);
+    if (!isConnectionCommand) return this.#connectionCaller!.refusalOf(commandError);
+    if (commandError instanceof ServiceError) return commandError;
+    this.#documentParts.reportFailure(commandError);
     return new ServiceError('REL_INTERNAL', 'internal error');
   }
 
-  async #run(name: string, sentName: string, command: StoredObject, form: MongoMessage['form']): Promise<WritableObject> {
-    if (this.#connection.isDraining && this.#connectionCaller === null) throw shuttingDown();
-    if (hellos.has(name)) return this.#hello(name, command);
-    if (form === 'query') throw mongoRefusals.notSupported('OP_QUERY but for the first message of a connection');
-    if (name === 'saslStart') return this.#saslStart(command);
-    if (name === 'saslContinue') return this.#saslContinue(command);
-    const answered = Object.hasOwn(fixedAnswers, name) ? fixedAnswers[name]! : undefined;
+  async #runCommand(
+    commandName: string,
+    sentName: string,
+    commandDocument: StoredObject,
+    messageForm: MongoMessage['form'],
+  ): Promise<WritableObject> {
+    if (this.#wireConnection.isDraining && this.#connectionCaller === null) throw shuttingDown();
+    if (helloCommands.has(commandName)) return this.#replyHello(commandName, commandDocument);
+    if (messageForm === 'query') throw mongoRefusals.notSupported('OP_QUERY but for the first message of a connection');
+    if (commandName === 'saslStart') return this.#saslStart(commandDocument);
+    if (commandName === 'saslContinue') return this.#saslContinue(commandDocument);
+    const connectionAnswer = Object.hasOwn(fixedAnswers, commandName) ? fixedAnswers[commandName]! : undefined;
     if (this.#connectionCaller === null) {
-      if (name === 'ping' || name === 'buildInfo' || name === 'endSessions') return answered!(this.#id);
-      throw new DocumentRefusal(13, `Command ${name} requires authentication`, 'REL_UNAUTHENTICATED');
+      if (commandName === 'ping' || commandName === 'buildInfo' || commandName === 'endSessions')
+        return connectionAnswer!(this.#connectionId);
+      throw new DocumentRefusal(13, `Command ${commandName} requires authentication`, 'REL_UNAUTHENTICATED');
     }
-    if (answered !== undefined) return answered(this.#id);
-    if (name === 'connectionStatus') return this.#status();
-    for (const transactional of ['txnNumber', 'startTransaction', 'autocommit'])
-      if (command.has(transactional))
+    if (connectionAnswer !== undefined) return connectionAnswer(this.#connectionId);
+    if (commandName === 'connectionStatus') return this.#connectionStatus();
+    for (const transactionMember of ['txnNumber', 'startTransaction', 'autocommit'])
+      if (commandDocument.has(transactionMember))
         throw new DocumentRefusal(
           20,
           'Transaction numbers are only allowed on a replica set member or mongos',
           'REL_NOT_IMPLEMENTED',
         );
-    const row = Object.hasOwn(documentCommandRows, name) ? documentCommandRows[name]! : undefined;
-    if (row === undefined) throw mongoRefusals.notFound(sentName.slice(0, 128));
-    for (const member of command.keys())
-      if (member !== sentName && !ignored.has(member) && !row.takes.includes(member))
-        throw mongoRefusals.unknownField(name, member);
-    return row.run(new DocumentCommandContext(name, command, this.#connectionCaller, this.#parts.cursors));
+    const commandRow = Object.hasOwn(documentCommandRows, commandName) ? documentCommandRows[commandName]! : undefined;
+    if (commandRow === undefined) throw mongoRefusals.notFound(sentName.slice(0, 128));
+    for (const commandMember of commandDocument.keys())
+      if (commandMember !== sentName && !ignored.has(commandMember) && !commandRow.takes.includes(commandMember))
+        throw mongoRefusals.unknownField(commandName, commandMember);
+    return commandRow.run(
+      new DocumentCommandContext(commandName, commandDocument, this.#connectionCaller, this.#documentParts.cursors),
+    );
   }
 
   /**
@@ -150,151 +161,165 @@ export class DocumentSession implements Session<MongoMessage> {
    * stays as long as it keeps asking.
    */
   async #limitSilence(): Promise<void> {
-    this.#connection.watches();
-    const { gone } = this.#connection;
-    while (this.#connectionCaller === null && !gone.aborted) {
-      if (!this.#greeted) return this.#connection.end();
-      this.#greeted = false;
-      await this.#parts.clock.sleep(silenceMs, gone);
+    this.#wireConnection.watches();
+    const { gone: connectionGone } = this.#wireConnection;
+    while (this.#connectionCaller === null && !connectionGone.aborted) {
+      if (!this.#hasGreeted) return this.#wireConnection.end();
+      this.#hasGreeted = false;
+      await this.#documentParts.clock.sleep(loginSilenceMs, connectionGone);
     }
   }
 
-  async #hello(name: string, command: StoredObject): Promise<WritableObject> {
-    const { clock } = this.#parts;
-    this.#greeted = true;
-    if (this.#connectionCaller === null && !this.#watched) {
-      this.#watched = true;
+  async #replyHello(helloName: string, helloDocument: StoredObject): Promise<WritableObject> {
+    const { clock } = this.#documentParts;
+    this.#hasGreeted = true;
+    if (this.#connectionCaller === null && !this.#isSilenceWatched) {
+      this.#isSilenceWatched = true;
       void this.#limitSilence();
     }
-    const { messageBytesMax } = this.#parts.wire;
-    const reply = helloReply({ connection: this.#id, now: clock.now(), legacy: name !== 'hello', messageBytesMax });
-    const speculative = command.get('speculativeAuthenticate');
-    let started: WritableObject | null = null;
-    if (isObject(speculative)) {
+    const { messageBytesMax } = this.#documentParts.wire;
+    const helloMembers = helloReply({
+      connection: this.#connectionId,
+      now: clock.now(),
+      legacy: helloName !== 'hello',
+      messageBytesMax,
+    });
+    const speculativeSasl = helloDocument.get('speculativeAuthenticate');
+    let saslStarted: WritableObject | null = null;
+    if (isObject(speculativeSasl)) {
       try {
-        started = await this.#saslStart(speculative);
-      } catch (error) {
+        saslStarted = await this.#saslStart(speculativeSasl);
+      } catch (saslError) {
         // An attempt only: the client continues with one of the named mechanisms.
-        if (!(error instanceof ServiceError)) throw error;
+        if (!(saslError instanceof ServiceError)) throw saslError;
       }
     }
     return {
-      ...reply,
-      ...(command.has('saslSupportedMechs') && { saslSupportedMechs: [scramMechanism] }),
-      ...(started !== null && { speculativeAuthenticate: started }),
+      ...helloMembers,
+      ...(helloDocument.has('saslSupportedMechs') && { saslSupportedMechs: [scramMechanism] }),
+      ...(saslStarted !== null && { speculativeAuthenticate: saslStarted }),
       ok: 1,
     };
   }
 
-  async #saslStart(command: StoredObject): Promise<WritableObject> {
-    const mechanism = command.get('mechanism');
-    if (mechanism === plainMechanism) return this.#plain(payloadOf(command));
-    if (mechanism !== scramMechanism)
+  async #saslStart(saslDocument: StoredObject): Promise<WritableObject> {
+    const saslMechanism = saslDocument.get('mechanism');
+    if (saslMechanism === plainMechanism) return this.#loginByPlain(saslPayloadOf(saslDocument));
+    if (saslMechanism !== scramMechanism)
       throw new DocumentRefusal(
         334,
-        `Received authentication for mechanism ${typeof mechanism === 'string' ? mechanism.slice(0, 64) : kindOf(mechanism)} which is not enabled`,
+        `Received authentication for mechanism ${typeof saslMechanism === 'string' ? saslMechanism.slice(0, 64) : kindOf(saslMechanism)} which is not enabled`,
         'REL_UNAUTHENTICATED',
       );
-    return this.#step(async () => {
-      const { authenticator, random, readLimit } = this.#parts;
-      admitAddress(this.#parts, readLimit, this.#connection.clientIp);
-      const first = payloadOf(command);
-      const exchange = authenticator.scram(random);
-      const challenge = exchange.challenge(first);
-      const options = command.get('options');
-      const short = isObject(options) && options.get('skipEmptyExchange') === true;
-      this.#proving = { exchange, user: userIn(first), short, caller: null };
-      return { conversationId: 1, done: false, payload: binary(challenge), ok: 1 };
+    return this.#runSaslStep(async () => {
+      const { authenticator, random, readLimit } = this.#documentParts;
+      admitAddress(this.#documentParts, readLimit, this.#wireConnection.clientIp);
+      const clientFirst = saslPayloadOf(saslDocument);
+      const scramExchange = authenticator.scram(random);
+      const scramChallenge = scramExchange.challenge(clientFirst);
+      const saslOptions = saslDocument.get('options');
+      const skipsEmptyExchange = isObject(saslOptions) && saslOptions.get('skipEmptyExchange') === true;
+      this.#saslConversation = {
+        exchange: scramExchange,
+        user: scramUserIn(clientFirst),
+        short: skipsEmptyExchange,
+        caller: null,
+      };
+      return { conversationId: 1, done: false, payload: saslBinary(scramChallenge), ok: 1 };
     });
   }
 
-  async #saslContinue(command: StoredObject): Promise<WritableObject> {
-    const proving = this.#proving;
-    if (proving === null) throw new DocumentRefusal(18, 'Authentication failed.', 'REL_UNAUTHENTICATED');
-    if (proving.caller !== null) {
-      this.#login(proving.caller);
-      return { conversationId: 1, done: true, payload: binary(''), ok: 1 };
+  async #saslContinue(saslDocument: StoredObject): Promise<WritableObject> {
+    const saslConversation = this.#saslConversation;
+    if (saslConversation === null) throw new DocumentRefusal(18, 'Authentication failed.', 'REL_UNAUTHENTICATED');
+    if (saslConversation.caller !== null) {
+      this.#loginCaller(saslConversation.caller);
+      return { conversationId: 1, done: true, payload: saslBinary(''), ok: 1 };
     }
-    return this.#step(async () => {
-      const final = proving.exchange.verify(payloadOf(command));
-      const caller = this.#parts.authenticator.provenCaller(proving.exchange, this.#factsOf(proving.user));
-      this.#checkCaller(caller);
-      proving.caller = caller;
-      if (proving.short) this.#login(caller);
-      return { conversationId: 1, done: proving.short, payload: binary(final), ok: 1 };
+    return this.#runSaslStep(async () => {
+      const serverFinal = saslConversation.exchange.verify(saslPayloadOf(saslDocument));
+      const provenCaller = this.#documentParts.authenticator.provenCaller(
+        saslConversation.exchange,
+        this.#callerFactsOf(saslConversation.user),
+      );
+      this.#checkCaller(provenCaller);
+      saslConversation.caller = provenCaller;
+      if (saslConversation.short) this.#loginCaller(provenCaller);
+      return { conversationId: 1, done: saslConversation.short, payload: saslBinary(serverFinal), ok: 1 };
     });
   }
 
   /** A password in the clear, as the key-value door takes it: registry tokens are no shared secret that an exchange could prove. */
-  #plain(message: string): Promise<WritableObject> {
-    return this.#step(async () => {
-      const { authenticator, readLimit } = this.#parts;
-      admitAddress(this.#parts, readLimit, this.#connection.clientIp);
-      const [, user, password, ...more] = message.split('\0');
-      if (password === undefined || more.length > 0) throw new ServiceError('REL_INVALID', `malformed ${plainMechanism} message`);
-      const caller = authenticator.passwordCaller(password, this.#factsOf(user!));
-      this.#checkCaller(caller);
-      this.#login(caller);
-      return { conversationId: 1, done: true, payload: binary(''), ok: 1 };
+  #loginByPlain(plainMessage: string): Promise<WritableObject> {
+    return this.#runSaslStep(async () => {
+      const { authenticator, readLimit } = this.#documentParts;
+      admitAddress(this.#documentParts, readLimit, this.#wireConnection.clientIp);
+      const [, plainUser, plainPassword, ...extraParts] = plainMessage.split('\0');
+      if (plainPassword === undefined || extraParts.length > 0)
+        throw new ServiceError('REL_INVALID', `malformed ${plainMechanism} message`);
+      const plainCaller = authenticator.passwordCaller(plainPassword, this.#callerFactsOf(plainUser!));
+      this.#checkCaller(plainCaller);
+      this.#loginCaller(plainCaller);
+      return { conversationId: 1, done: true, payload: saslBinary(''), ok: 1 };
     });
   }
 
-  #factsOf(user: string) {
-    return { door: doorName, clientIp: this.#connection.clientIp, organization: organizationOf(user) };
+  #callerFactsOf(saslUser: string) {
+    return { door: doorName, clientIp: this.#wireConnection.clientIp, organization: organizationOf(saslUser) };
   }
 
-  #checkCaller(caller: Caller): void {
-    checkOrganization(this.#parts, caller);
-    this.#parts.gate.checkStanding(caller);
+  #checkCaller(saslCaller: Caller): void {
+    checkOrganization(this.#documentParts, saslCaller);
+    this.#documentParts.gate.checkStanding(saslCaller);
   }
 
-  #login(caller: Caller): void {
-    this.#proving = null;
-    this.#connectionCaller = new ConnectionCaller(this.#parts, caller, this.#connection.gone);
-    this.#connection.markAuthenticated();
+  #loginCaller(saslCaller: Caller): void {
+    this.#saslConversation = null;
+    this.#connectionCaller = new ConnectionCaller(this.#documentParts, saslCaller, this.#wireConnection.gone);
+    this.#wireConnection.markAuthenticated();
   }
 
   /** A step of the login. A refusal is recorded, and all refusals look alike to the client. */
-  async #step(step: () => Promise<WritableObject>): Promise<WritableObject> {
+  async #runSaslStep(saslStep: () => Promise<WritableObject>): Promise<WritableObject> {
     try {
-      return await step();
-    } catch (error) {
-      this.#proving = null;
-      if (!(error instanceof ServiceError)) throw error;
+      return await saslStep();
+    } catch (saslError) {
+      this.#saslConversation = null;
+      if (!(saslError instanceof ServiceError)) throw saslError;
       const recordedError = await recordRefusal(
-        this.#parts,
-        { door: doorName, clientIp: this.#connection.clientIp },
+        this.#documentParts,
+        { door: doorName, clientIp: this.#wireConnection.clientIp },
         'inspect',
-        error,
+        saslError,
       );
-      await this.#connection.loginRefused();
+      await this.#wireConnection.loginRefused();
       if (recordedError.kind !== 'unauthenticated' && recordedError.kind !== 'invalid') throw recordedError;
       throw new DocumentRefusal(18, 'Authentication failed.', 'REL_UNAUTHENTICATED');
     }
   }
 
-  #status(): WritableObject {
+  #connectionStatus(): WritableObject {
     const { caller } = this.#connectionCaller!;
-    const users = [{ user: caller.principal, db: 'admin' }];
-    return { authInfo: { authenticatedUsers: users, authenticatedUserRoles: [] }, ok: 1 };
+    const authenticatedUsers = [{ user: caller.principal, db: 'admin' }];
+    return { authInfo: { authenticatedUsers: authenticatedUsers, authenticatedUserRoles: [] }, ok: 1 };
   }
 }
 
-function payloadOf(command: StoredObject): string {
-  const payload = command.get('payload');
-  const binary = asSpecial(payload, '$binary');
-  if (binary !== null) return Buffer.from(binary.bytes).toString();
-  if (typeof payload === 'string') return Buffer.from(payload, 'base64').toString();
+function saslPayloadOf(saslDocument: StoredObject): string {
+  const saslPayload = saslDocument.get('payload');
+  const binaryPayload = asSpecial(saslPayload, '$binary');
+  if (binaryPayload !== null) return Buffer.from(binaryPayload.bytes).toString();
+  if (typeof saslPayload === 'string') return Buffer.from(saslPayload, 'base64').toString();
   throw new ServiceError('REL_INVALID', 'a step of the login has a payload');
 }
 
 const plainMechanism = 'PLAIN';
 
-const binary = (text: string): Stored => new Special('$binary', { bytes: Buffer.from(text), type: 0 });
+const saslBinary = (payloadText: string): Stored => new Special('$binary', { bytes: Buffer.from(payloadText), type: 0 });
 
-const namesInSmall = new Map(
+const commandsByLowerCase = new Map(
   [
-    ...hellos,
+    ...helloCommands,
     ...Object.keys(fixedAnswers),
     ...Object.keys(documentCommandRows),
     'saslStart',
@@ -304,10 +329,10 @@ const namesInSmall = new Map(
 );
 
 /** Drivers and shells send some names in small letters. */
-const canonicalName = (name: string): string => namesInSmall.get(name) ?? name;
+const canonicalName = (commandName: string): string => commandsByLowerCase.get(commandName) ?? commandName;
 
 /** The name as the client's first message has it: `=2C` and `=3D` stand for what would end it. */
-function userIn(clientFirst: string): string {
-  const name = /(?:^|,)n=([^,]*)/.exec(clientFirst)?.[1] ?? '';
-  return name.replaceAll('=2C', ',').replaceAll('=3D', '=');
+function scramUserIn(clientFirst: string): string {
+  const scramName = /(?:^|,)n=([^,]*)/.exec(clientFirst)?.[1] ?? '';
+  return scramName.replaceAll('=2C', ',').replaceAll('=3D', '=');
 }

@@ -20,30 +20,30 @@ import { DocumentRefusal, mongoRefusals } from './errors.ts';
 export type DocumentUpdate = (bsonDocument: StoredObject, isInsert: boolean) => Steps<StoredObject>;
 
 /** undefined: the place stays as it is. */
-type Write = (old: Stored | undefined, isInsert: boolean) => Stored | undefined;
+type UpdateWrite = (old: Stored | undefined, isInsert: boolean) => Stored | undefined;
 
-const operators: Readonly<Record<string, (bsonValue: Stored) => Write>> = {
+const updateOperators: Readonly<Record<string, (bsonValue: Stored) => UpdateWrite>> = {
   $set: (bsonValue) => () => bsonValue,
   $setOnInsert: (bsonValue) => (_old, isInsert) => (isInsert ? bsonValue : undefined),
-  $inc: (by) => arithmetic('add', by),
-  $mul: (by) => arithmetic('multiply', by),
+  $inc: (incrementBy) => arithmeticWrite('add', incrementBy),
+  $mul: (multiplyBy) => arithmeticWrite('multiply', multiplyBy),
 };
 
-const unbuilt: ReadonlySet<string> = new Set(
+const unbuiltOperators: ReadonlySet<string> = new Set(
   '$push $pull $pullAll $pop $addToSet $unset $rename $min $max $bit $currentDate'.split(' '),
 );
 
 /** Whether an update is a replacement document. */
 export function isReplacement(updateDocument: Stored | undefined): boolean {
   if (!isObject(updateDocument)) return false;
-  const [first] = updateDocument.keys();
-  return first === undefined || !first.startsWith('$');
+  const [firstMember] = updateDocument.keys();
+  return firstMember === undefined || !firstMember.startsWith('$');
 }
 
-interface Step {
+interface UpdateStep {
   readonly name: string;
   readonly path: readonly string[];
-  readonly write: Write;
+  readonly write: UpdateWrite;
 }
 
 export function* updateOf(updateDocument: Stored | undefined): Steps<DocumentUpdate> {
@@ -51,40 +51,41 @@ export function* updateOf(updateDocument: Stored | undefined): Steps<DocumentUpd
   if (!isObject(updateDocument)) throw mongoRefusals.wrongType('update.updates.u', 'an object');
   if (isReplacement(updateDocument)) {
     yield* nameSteps(updateDocument);
-    return (bsonDocument) => replace(bsonDocument, updateDocument);
+    return (bsonDocument) => replaceDocument(bsonDocument, updateDocument);
   }
-  const pace = new Pace();
-  const steps: Step[] = [];
-  for (const [operator, fields] of updateDocument) {
-    const operatorSteps = Object.hasOwn(operators, operator) ? operators[operator]! : undefined;
+  const updatePace = new Pace();
+  const updateSteps: UpdateStep[] = [];
+  for (const [updateOperator, operatorFields] of updateDocument) {
+    const operatorSteps = Object.hasOwn(updateOperators, updateOperator) ? updateOperators[updateOperator]! : undefined;
     if (operatorSteps === undefined) {
-      if (unbuilt.has(operator)) throw mongoRefusals.notSupported(`the update operator ${operator}`);
+      if (unbuiltOperators.has(updateOperator)) throw mongoRefusals.notSupported(`the update operator ${updateOperator}`);
       throw new DocumentRefusal(
         9,
-        `Unknown modifier: ${operator}. Expected a valid update modifier or pipeline-style update specified as an array`,
+        `Unknown modifier: ${updateOperator}. Expected a valid update modifier or pipeline-style update specified as an array`,
       );
     }
-    if (!isObject(fields))
+    if (!isObject(operatorFields))
       throw new DocumentRefusal(
         9,
-        `Modifiers operate on fields but we found type ${kindOf(fields)} instead. For example: {$mod: {<field>: ...}} not {${operator}: …}`,
+        `Modifiers operate on fields but we found type ${kindOf(operatorFields)} instead. For example: {$mod: {<field>: ...}} not {${updateOperator}: …}`,
       );
-    for (const [name, bsonValue] of fields) {
+    for (const [updatedField, bsonValue] of operatorFields) {
       yield* nameSteps(bsonValue);
-      const path = pathOf(name);
-      steps.push({ name, path, write: operatorSteps(bsonValue) });
-      if (steps.length > stepsMax) throw new DocumentRefusal(2, `an update is of at most ${stepsMax} fields`);
-      if (pace.spend(path.length + 1)) yield;
+      const updatePath = updatePathOf(updatedField);
+      updateSteps.push({ name: updatedField, path: updatePath, write: operatorSteps(bsonValue) });
+      if (updateSteps.length > updateStepsMax) throw new DocumentRefusal(2, `an update is of at most ${updateStepsMax} fields`);
+      if (updatePace.spend(updatePath.length + 1)) yield;
     }
   }
-  yield* checkApart(
-    steps,
-    (one, two) => new DocumentRefusal(40, `Updating the path '${two}' would create a conflict at '${one}'`),
+  yield* checkPathsApart(
+    updateSteps,
+    (firstPath, secondPath) =>
+      new DocumentRefusal(40, `Updating the path '${secondPath}' would create a conflict at '${firstPath}'`),
   );
   // New members come in the order of their names, not in that of the update.
-  steps.sort((a, b) => comparePaths(a.path, b.path));
+  updateSteps.sort((a, b) => comparePaths(a.path, b.path));
   return function* (bsonDocument, isInsert) {
-    const updatedDocument = yield* apply(steps, bsonDocument, isInsert);
+    const updatedDocument = yield* applyUpdateSteps(updateSteps, bsonDocument, isInsert);
     checkSameId(bsonDocument, updatedDocument);
     return updatedDocument;
   };
@@ -92,121 +93,125 @@ export function* updateOf(updateDocument: Stored | undefined): Steps<DocumentUpd
 
 function comparePaths(a: readonly string[], b: readonly string[]): number {
   for (let i = 0; i < Math.min(a.length, b.length); i++) {
-    const [one, two] = [a[i]!, b[i]!];
-    if (one === two) continue;
-    if (isIndex(one) && isIndex(two)) return Number(one) - Number(two);
-    return compareText(one, two);
+    const [firstField, secondField] = [a[i]!, b[i]!];
+    if (firstField === secondField) continue;
+    if (isIndex(firstField) && isIndex(secondField)) return Number(firstField) - Number(secondField);
+    return compareText(firstField, secondField);
   }
   return a.length - b.length;
 }
 
 /** The document with `_id` before all other members. */
-export function* withId(id: Stored, bsonDocument: StoredObject): Steps<StoredObject> {
-  const [first] = bsonDocument.keys();
-  if (first === '_id') return bsonDocument;
-  const bsonMembers = new Map<string, Stored>([['_id', bsonDocument.get('_id') ?? id]]);
-  const pace = new Pace();
-  for (const [name, bsonValue] of bsonDocument) {
-    if (pace.spend()) yield;
-    if (name !== '_id') bsonMembers.set(name, bsonValue);
+export function* withId(documentId: Stored, bsonDocument: StoredObject): Steps<StoredObject> {
+  const [firstMember] = bsonDocument.keys();
+  if (firstMember === '_id') return bsonDocument;
+  const bsonMembers = new Map<string, Stored>([['_id', bsonDocument.get('_id') ?? documentId]]);
+  const idPace = new Pace();
+  for (const [memberName, bsonValue] of bsonDocument) {
+    if (idPace.spend()) yield;
+    if (memberName !== '_id') bsonMembers.set(memberName, bsonValue);
   }
   return bsonMembers;
 }
 
-function* replace(bsonDocument: StoredObject, by: StoredObject): Steps<StoredObject> {
-  const old = bsonDocument.get('_id');
-  if (old === undefined) return by;
-  const replacement = yield* withId(old, by);
+function* replaceDocument(bsonDocument: StoredObject, by: StoredObject): Steps<StoredObject> {
+  const oldId = bsonDocument.get('_id');
+  if (oldId === undefined) return by;
+  const replacement = yield* withId(oldId, by);
   checkSameId(bsonDocument, replacement);
   return replacement;
 }
 
-function checkSameId(before: StoredObject, after: StoredObject): void {
-  const id = before.get('_id');
-  if (id !== undefined && compare(id, after.get('_id')) !== 0)
+function checkSameId(documentBefore: StoredObject, documentAfter: StoredObject): void {
+  const documentId = documentBefore.get('_id');
+  if (documentId !== undefined && compare(documentId, documentAfter.get('_id')) !== 0)
     throw new DocumentRefusal(66, "Performing an update on the path '_id' would modify the immutable field '_id'");
 }
 
 /** Two of them must not be about one field, or about a field and one in it. */
-function* checkApart(
-  fields: readonly Pick<Step, 'name' | 'path'>[],
-  refusal: (one: string, two: string) => DocumentRefusal,
+function* checkPathsApart(
+  updatedFields: readonly Pick<UpdateStep, 'name' | 'path'>[],
+  pathConflict: (one: string, two: string) => DocumentRefusal,
 ): Steps<void> {
-  const root: Named = { name: null, inner: new Map() };
-  const pace = new Pace();
-  for (const { name, path } of fields) {
-    if (pace.spend(path.length + 1)) yield;
-    let at = root;
-    for (const part of path) {
-      if (at.name !== null) throw refusal(at.name, name);
-      let next = at.inner.get(part);
-      if (next === undefined) at.inner.set(part, (next = { name: null, inner: new Map() }));
-      at = next;
+  const rootPathNode: UpdatePathNode = { name: null, inner: new Map() };
+  const pathPace = new Pace();
+  for (const { name: updatedField, path: updatePath } of updatedFields) {
+    if (pathPace.spend(updatePath.length + 1)) yield;
+    let pathNode = rootPathNode;
+    for (const pathField of updatePath) {
+      if (pathNode.name !== null) throw pathConflict(pathNode.name, updatedField);
+      let nextPathNode = pathNode.inner.get(pathField);
+      if (nextPathNode === undefined) pathNode.inner.set(pathField, (nextPathNode = { name: null, inner: new Map() }));
+      pathNode = nextPathNode;
     }
-    if (at.name !== null) throw refusal(name, name);
-    for (let [within] = at.inner.values(); within !== undefined; [within] = within.inner.values())
-      if (within.name !== null) throw refusal(name, within.name);
-    at.name = name;
+    if (pathNode.name !== null) throw pathConflict(updatedField, updatedField);
+    for (
+      let [innerPathNode] = pathNode.inner.values();
+      innerPathNode !== undefined;
+      [innerPathNode] = innerPathNode.inner.values()
+    )
+      if (innerPathNode.name !== null) throw pathConflict(updatedField, innerPathNode.name);
+    pathNode.name = updatedField;
   }
 }
 
-interface Named {
+interface UpdatePathNode {
   /** The field that ends here. */
   name: string | null;
-  readonly inner: Map<string, Named>;
+  readonly inner: Map<string, UpdatePathNode>;
 }
 
-function pathOf(name: string): readonly string[] {
-  if (name === '') throw new DocumentRefusal(56, 'An empty update path is not valid.');
-  const path = name.split('.');
-  if (path.includes(''))
-    throw new DocumentRefusal(56, `The update path '${name}' contains an empty field name, which is not allowed.`);
-  if (path.length > depthMax) throw new DocumentRefusal(15, `the path of an update has at most ${depthMax} levels`);
-  const operator = path.find((part) => part.startsWith('$'));
-  if (operator === undefined) return path;
-  if (/^\$(\[.*\])?$/.test(operator)) throw mongoRefusals.notSupported(`the place ${operator} in the path of an update`);
+function updatePathOf(updatedField: string): readonly string[] {
+  if (updatedField === '') throw new DocumentRefusal(56, 'An empty update path is not valid.');
+  const updatePath = updatedField.split('.');
+  if (updatePath.includes(''))
+    throw new DocumentRefusal(56, `The update path '${updatedField}' contains an empty field name, which is not allowed.`);
+  if (updatePath.length > depthMax) throw new DocumentRefusal(15, `the path of an update has at most ${depthMax} levels`);
+  const dollarField = updatePath.find((pathField) => pathField.startsWith('$'));
+  if (dollarField === undefined) return updatePath;
+  if (/^\$(\[.*\])?$/.test(dollarField)) throw mongoRefusals.notSupported(`the place ${dollarField} in the path of an update`);
   throw new DocumentRefusal(
     52,
-    `The dollar ($) prefixed field '${operator}' in '${name}' is not allowed in the context of an update`,
+    `The dollar ($) prefixed field '${dollarField}' in '${updatedField}' is not allowed in the context of an update`,
   );
 }
 
-const stepsMax = 20_000;
-const indexMax = 10_000;
+const updateStepsMax = 20_000;
+const listIndexMax = 10_000;
 /** Nanoseconds of a step of a path. */
-const stepCost = 200;
+const updateStepCost = 200;
 
 /** Objects and lists are copied once, however many steps write into them. */
-function* apply(
-  steps: readonly Pick<Step, 'path' | 'write'>[],
+function* applyUpdateSteps(
+  updateSteps: readonly Pick<UpdateStep, 'path' | 'write'>[],
   bsonDocument: StoredObject,
   isInsert: boolean,
 ): Steps<StoredObject> {
-  const own = new Set<Stored>();
-  const pace = new Pace();
+  const copiedContainers = new Set<Stored>();
+  const updatePace = new Pace();
   let updatedValue: Stored | undefined = bsonDocument;
-  for (const { path, write } of steps) {
-    work.done += path.length * stepCost;
-    if (pace.spend(path.length)) yield;
-    updatedValue = placeAtPath(updatedValue, path, 0, { own, write: (old) => write(old, isInsert) });
+  for (const { path: updatePath, write: writeField } of updateSteps) {
+    work.done += updatePath.length * updateStepCost;
+    if (updatePace.spend(updatePath.length)) yield;
+    updatedValue = placeAtPath(updatedValue, updatePath, 0, { own: copiedContainers, write: (old) => writeField(old, isInsert) });
   }
   return updatedValue as StoredObject;
 }
 
-interface Placing {
+interface PathWrite {
   /** Objects and lists that were copied by this update. */
   readonly own: Set<Stored>;
   readonly write: (old: Stored | undefined) => Stored | undefined;
 }
 
-function placeAtPath(bsonValue: Stored | undefined, path: readonly string[], at: number, placing: Placing): Stored | undefined {
+function placeAtPath(bsonValue: Stored | undefined, path: readonly string[], at: number, placing: PathWrite): Stored | undefined {
   if (at === path.length) return placing.write(bsonValue);
   const { own } = placing;
   const name = path[at]!;
   if (isList(bsonValue)) {
     if (!isIndex(name)) throw cannotCreate(path, at, bsonValue);
     const index = Number(name);
-    if (index > indexMax) throw new DocumentRefusal(2, `an element beyond number ${indexMax} can't be made`);
+    if (index > listIndexMax) throw new DocumentRefusal(2, `an element beyond number ${listIndexMax} can't be made`);
     const inner = placeAtPath(bsonValue[index], path, at + 1, placing);
     if (inner === undefined) return bsonValue;
     const updatedList = own.has(bsonValue) ? (bsonValue as Stored[]) : [...bsonValue];
@@ -224,72 +229,83 @@ function placeAtPath(bsonValue: Stored | undefined, path: readonly string[], at:
   return updatedMembers;
 }
 
-function cannotCreate(path: readonly string[], at: number, bsonValue: Stored): DocumentRefusal {
-  const pathName = at === 0 ? 'the document' : `'${path[at - 1]}'`;
-  return new DocumentRefusal(28, `Cannot create field '${path[at]}' in element ${pathName} of type ${kindOf(bsonValue)}`);
+function cannotCreate(updatePath: readonly string[], pathDepth: number, bsonValue: Stored): DocumentRefusal {
+  const pathName = pathDepth === 0 ? 'the document' : `'${updatePath[pathDepth - 1]}'`;
+  return new DocumentRefusal(
+    28,
+    `Cannot create field '${updatePath[pathDepth]}' in element ${pathName} of type ${kindOf(bsonValue)}`,
+  );
 }
 
 /** Whole numbers stay whole for as long as they fit 64 bits. */
-function arithmetic(operation: 'add' | 'multiply', by: Stored): Write {
-  const [name, verb] = operation === 'add' ? ['$inc', 'increment'] : ['$mul', 'multiply'];
-  if (!isNumeric(by)) throw new DocumentRefusal(14, `Cannot ${verb} with non-numeric argument`);
-  return (old) => {
-    if (old === undefined) return operation === 'add' ? by : zeroLike(by);
-    if (!isNumeric(old)) throw new DocumentRefusal(14, `Cannot apply ${name} to a value of non-numeric type ${kindOf(old)}`);
-    const result = combine(operation, old, by);
-    if (result === null) throw new DocumentRefusal(2, `Failed to apply ${name}: the result does not fit 64 bits`);
-    return result;
+function arithmeticWrite(operation: 'add' | 'multiply', operand: Stored): UpdateWrite {
+  const [operatorName, operatorVerb] = operation === 'add' ? ['$inc', 'increment'] : ['$mul', 'multiply'];
+  if (!isNumeric(operand)) throw new DocumentRefusal(14, `Cannot ${operatorVerb} with non-numeric argument`);
+  return (oldNumber) => {
+    if (oldNumber === undefined) return operation === 'add' ? operand : zeroLike(operand);
+    if (!isNumeric(oldNumber))
+      throw new DocumentRefusal(14, `Cannot apply ${operatorName} to a value of non-numeric type ${kindOf(oldNumber)}`);
+    const arithmeticResult = combine(operation, oldNumber, operand);
+    if (arithmeticResult === null)
+      throw new DocumentRefusal(2, `Failed to apply ${operatorName}: the result does not fit 64 bits`);
+    return arithmeticResult;
   };
 }
 
 /** A missing number counts as 0 of the same type. */
-const zeroLike = (by: Numeric): Numeric => combine('multiply', by, 0) ?? doubleValue(0);
+const zeroLike = (operand: Numeric): Numeric => combine('multiply', operand, 0) ?? doubleValue(0);
 
-const referenceNames: ReadonlySet<string> = new Set(['$ref', '$id', '$db']);
+const dbRefNames: ReadonlySet<string> = new Set(['$ref', '$id', '$db']);
 
 /** Names of stored fields don't begin with $: they would be taken for operators, or for values of other types. */
-export function* nameSteps(bsonValue: Stored, pace = new Pace()): Steps<void> {
+export function* nameSteps(bsonValue: Stored, namePace = new Pace()): Steps<void> {
   if (isList(bsonValue)) {
-    for (const each of bsonValue) {
-      if (pace.spend()) yield;
-      if (typeof each === 'object') yield* nameSteps(each, pace);
+    for (const listElement of bsonValue) {
+      if (namePace.spend()) yield;
+      if (typeof listElement === 'object') yield* nameSteps(listElement, namePace);
     }
     return;
   }
   if (!isObject(bsonValue)) return;
-  for (const [name, inner] of bsonValue) {
-    if (pace.spend()) yield;
-    if (name.startsWith('$') && !referenceNames.has(name))
-      throw new DocumentRefusal(52, `The dollar ($) prefixed field '${name}' is not allowed in the context of what is stored`);
-    if (typeof inner === 'object') yield* nameSteps(inner, pace);
+  for (const [memberName, memberValue] of bsonValue) {
+    if (namePace.spend()) yield;
+    if (memberName.startsWith('$') && !dbRefNames.has(memberName))
+      throw new DocumentRefusal(
+        52,
+        `The dollar ($) prefixed field '${memberName}' is not allowed in the context of what is stored`,
+      );
+    if (typeof memberValue === 'object') yield* nameSteps(memberValue, namePace);
   }
 }
 
 /** The fields that a filter says the value of: what an upsert begins with. */
-export function* seedOf(filter: Stored): Steps<StoredObject> {
-  const fields: Step[] = [];
-  const take = function* (each: Stored): Steps<void> {
-    if (!isObject(each)) return;
-    for (const [name, condition] of each) {
-      if (isList(condition) && (name === '$and' || (name === '$or' && condition.length === 1)))
-        for (const part of condition) yield* take(part);
-      if (name.startsWith('$')) continue;
-      const value = isOperators(condition) ? onlyValue(condition) : condition;
-      if (value === undefined || kindOf(value) === 'regex') continue;
-      yield* nameSteps(value);
-      fields.push({ name, path: pathOf(name), write: () => value });
+export function* seedOf(upsertFilter: Stored): Steps<StoredObject> {
+  const seedSteps: UpdateStep[] = [];
+  const take = function* (filterPart: Stored): Steps<void> {
+    if (!isObject(filterPart)) return;
+    for (const [filterField, fieldCondition] of filterPart) {
+      if (isList(fieldCondition) && (filterField === '$and' || (filterField === '$or' && fieldCondition.length === 1)))
+        for (const branchFilter of fieldCondition) yield* take(branchFilter);
+      if (filterField.startsWith('$')) continue;
+      const seedValue = isOperators(fieldCondition) ? onlyValue(fieldCondition) : fieldCondition;
+      if (seedValue === undefined || kindOf(seedValue) === 'regex') continue;
+      yield* nameSteps(seedValue);
+      seedSteps.push({ name: filterField, path: updatePathOf(filterField), write: () => seedValue });
     }
   };
-  yield* take(filter);
-  yield* checkApart(fields, (one, two) => {
-    const why = one === two ? `path '${one}' is matched twice` : `both paths '${two}' and '${one}' are matched`;
-    return new DocumentRefusal(54, `cannot infer query fields to set, ${why}`);
+  yield* take(upsertFilter);
+  yield* checkPathsApart(seedSteps, (firstPath, secondPath) => {
+    const conflictReason =
+      firstPath === secondPath
+        ? `path '${firstPath}' is matched twice`
+        : `both paths '${secondPath}' and '${firstPath}' are matched`;
+    return new DocumentRefusal(54, `cannot infer query fields to set, ${conflictReason}`);
   });
-  return yield* apply(fields, new Map(), true);
+  return yield* applyUpdateSteps(seedSteps, new Map(), true);
 }
 
-function onlyValue(condition: StoredObject): Stored | undefined {
-  const all = condition.get('$all');
-  if (condition.has('$eq')) return condition.get('$eq');
-  return isList(all) && all.length === 1 && !isOperators(all[0]) ? all[0] : undefined;
+function onlyValue(fieldCondition: StoredObject): Stored | undefined {
+  const allValues = fieldCondition.get('$all');
+  if (fieldCondition.has('$eq')) return fieldCondition.get('$eq');
+  return isList(allValues) && allValues.length === 1 && !isOperators(allValues[0]) ? allValues[0] : undefined;
 }

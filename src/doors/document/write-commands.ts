@@ -35,85 +35,90 @@ import { projectionOf, sortOf, type PipelineStage } from './pipeline-stages.ts';
 import { isReplacement, nameSteps, seedOf, type DocumentUpdate, updateOf, withId } from './update-operators.ts';
 
 /** An _id for a document without one: seconds, then random bytes. */
-function newId({ connectionCaller: asker }: DocumentCommandContext): Stored {
-  const bytes = Buffer.from(asker.parts.random.fill(new Uint8Array(12)));
-  bytes.writeUInt32BE(Number(asker.parts.clock.now() / 1_000_000_000n) >>> 0, 0);
-  return new Special('$oid', bytes.toString('hex'));
+function newObjectId({ connectionCaller: asker }: DocumentCommandContext): Stored {
+  const objectIdBytes = Buffer.from(asker.parts.random.fill(new Uint8Array(12)));
+  objectIdBytes.writeUInt32BE(Number(asker.parts.clock.now() / 1_000_000_000n) >>> 0, 0);
+  return new Special('$oid', objectIdBytes.toString('hex'));
 }
 
 /** The document with its _id, which comes first. */
 function* assignId(
-  context: DocumentCommandContext,
+  mongoContext: DocumentCommandContext,
   bsonDocument: StoredObject,
 ): Steps<{ readonly id: Stored; readonly document: StoredObject }> {
   const documentId = bsonDocument.get('_id');
-  const id = documentId === undefined ? newId(context) : documentId;
+  const id = documentId === undefined ? newObjectId(mongoContext) : documentId;
   return { id, document: yield* withId(id, bsonDocument) };
 }
 
 type WriteError = { readonly index: number; readonly code: number; readonly errmsg: string } & WritableObject;
 
-function duplicate(namespace: Namespace, id: Stored): DocumentRefusal {
-  const detail = `E11000 duplicate key error collection: ${namespaceOf(namespace)} index: _id_ dup key: { _id: ${textOf(id)} }`;
-  const members = { keyPattern: documentOf({ _id: 1 }), keyValue: documentOf({ _id: id }) };
-  return new DocumentRefusal(11_000, detail, 'REL_CONFLICT', members);
+function duplicateKeyError(namespace: Namespace, duplicateId: Stored): DocumentRefusal {
+  const duplicateDetail = `E11000 duplicate key error collection: ${namespaceOf(namespace)} index: _id_ dup key: { _id: ${textOf(duplicateId)} }`;
+  const duplicateMembers = { keyPattern: documentOf({ _id: 1 }), keyValue: documentOf({ _id: duplicateId }) };
+  return new DocumentRefusal(11_000, duplicateDetail, 'REL_CONFLICT', duplicateMembers);
 }
 
-const writeError = (index: number, error: ServiceError): WriteError => ({
-  index,
-  code: numberOfError(error),
-  errmsg: error.message,
-  ...(error instanceof DocumentRefusal && error.members),
+const writeError = (statementIndex: number, statementError: ServiceError): WriteError => ({
+  index: statementIndex,
+  code: numberOfError(statementError),
+  errmsg: statementError.message,
+  ...(statementError instanceof DocumentRefusal && statementError.members),
 });
 
-async function insert(context: DocumentCommandContext): Promise<WritableObject> {
-  const { place } = context;
-  const { yieldTurn } = context.connectionCaller.parts;
-  const ordered = context.flag('ordered') !== false;
-  const documents = context.objects('documents');
-  checkBatch(documents, 'documents');
-  const rows: { key: string; id: Stored; text: string }[] = [];
-  await eachInSteps(documents, yieldTurn, function* (given) {
-    yield* nameSteps(given);
-    const { id, document: bsonDocument } = yield* assignId(context, given);
-    const text = yield* textSteps(bsonDocument);
-    rows.push({ key: keyOf(place, id), id, text });
-    work.done += text.length * characterCost;
+async function insertCommand(mongoContext: DocumentCommandContext): Promise<WritableObject> {
+  const { place: insertNamespace } = mongoContext;
+  const { yieldTurn } = mongoContext.connectionCaller.parts;
+  const isOrdered = mongoContext.flag('ordered') !== false;
+  const insertedDocuments = mongoContext.objects('documents');
+  checkWriteBatch(insertedDocuments, 'documents');
+  const documentRows: { key: string; id: Stored; text: string }[] = [];
+  await eachInSteps(insertedDocuments, yieldTurn, function* (insertedDocument) {
+    yield* nameSteps(insertedDocument);
+    const { id: documentId, document: bsonDocument } = yield* assignId(mongoContext, insertedDocument);
+    const documentText = yield* textSteps(bsonDocument);
+    documentRows.push({ key: keyOf(insertNamespace, documentId), id: documentId, text: documentText });
+    work.done += documentText.length * writtenCharacterCost;
   });
-  if (rows.reduce((sum, { text }) => sum + text.length, 0) > longBytes) await yieldTurn();
-  return context.write(rows.length, 'ingest', ({ invocation }) =>
-    context.retryConflicts(invocation, context.namespace, async () => {
-      const { planner } = context.connectionCaller.parts;
-      const taken = await presentKeys(planner, invocation, [...new Set(rows.map(({ key }) => key))]);
-      const errors: WriteError[] = [];
-      const written: typeof rows = [];
-      for (const [index, row] of rows.entries()) {
-        if (taken.has(row.key)) {
-          errors.push(writeError(index, duplicate(place, row.id)));
-          if (ordered) break;
+  if (documentRows.reduce((textLength, { text: documentText }) => textLength + documentText.length, 0) > longBytes)
+    await yieldTurn();
+  return mongoContext.write(documentRows.length, 'ingest', ({ invocation }) =>
+    mongoContext.retryConflicts(invocation, mongoContext.namespace, async () => {
+      const { planner } = mongoContext.connectionCaller.parts;
+      const takenKeys = await presentKeys(planner, invocation, [
+        ...new Set(documentRows.map(({ key: documentKey }) => documentKey)),
+      ]);
+      const insertErrors: WriteError[] = [];
+      const writtenRows: typeof documentRows = [];
+      for (const [documentIndex, documentRow] of documentRows.entries()) {
+        if (takenKeys.has(documentRow.key)) {
+          insertErrors.push(writeError(documentIndex, duplicateKeyError(insertNamespace, documentRow.id)));
+          if (isOrdered) break;
         } else {
-          taken.add(row.key);
-          written.push(row);
+          takenKeys.add(documentRow.key);
+          writtenRows.push(documentRow);
         }
       }
-      const terms = { when: 'absent', door: doorName, changes: false } as const;
-      const commands: Command[] = written.length === 0 ? [] : [await putCommand(place, written, terms, yieldTurn)];
+      const insertTerms = { when: 'absent', door: doorName, changes: false } as const;
+      const insertCommands: Command[] =
+        writtenRows.length === 0 ? [] : [await putCommand(insertNamespace, writtenRows, insertTerms, yieldTurn)];
       return {
-        commands,
-        result: { n: written.length, ...(errors.length > 0 && { writeErrors: errors }), ok: 1 } as WritableObject,
+        commands: insertCommands,
+        result: { n: writtenRows.length, ...(insertErrors.length > 0 && { writeErrors: insertErrors }), ok: 1 } as WritableObject,
       };
     }),
   );
 }
 
-function checkBatch({ length }: readonly StoredObject[], what: 'documents' | 'statements'): void {
-  if (length === 0 || length > batchRowsMax) throw new DocumentRefusal(2, `a batch has 1 to ${batchRowsMax} ${what}`);
+function checkWriteBatch({ length: batchLength }: readonly StoredObject[], batchNoun: 'documents' | 'statements'): void {
+  if (batchLength === 0 || batchLength > batchRowsMax)
+    throw new DocumentRefusal(2, `a batch has 1 to ${batchRowsMax} ${batchNoun}`);
 }
 
 /** Nanoseconds of a character of a document that is written anew. */
-const characterCost = 20;
+const writtenCharacterCost = 20;
 
-interface Change {
+interface DocumentChange {
   readonly filter: StoredObject;
   readonly multi: boolean;
   readonly upsert: boolean;
@@ -122,7 +127,7 @@ interface Change {
   readonly inOrder?: PipelineStage;
 }
 
-interface Changed {
+interface DocumentChangeResult {
   readonly matched: readonly MatchedDocument[];
   readonly writtenDocuments: readonly StoredObject[];
   readonly modified: number;
@@ -131,82 +136,107 @@ interface Changed {
 
 /** Documents of the caller's own path alone: those below it can be read, not written. */
 async function ownDocuments(
-  context: DocumentCommandContext,
-  reading: DocumentReading,
-  { filter, multi, inOrder }: Pick<Change, 'filter' | 'multi' | 'inOrder'>,
+  mongoContext: DocumentCommandContext,
+  documentReading: DocumentReading,
+  { filter: ownFilter, multi: isMulti, inOrder: sortStage }: Pick<DocumentChange, 'filter' | 'multi' | 'inOrder'>,
 ) {
-  const matchedDocuments = (await findDocuments(reading, { ...context.place, filter, time: 'current' })).filter(({ own }) => own);
-  if (multi || matchedDocuments.length < 2) return matchedDocuments;
-  if (inOrder === undefined) return matchedDocuments.slice(0, 1);
-  const byDocument = new Map(matchedDocuments.map((each) => [each.document, each]));
-  const [first] = await inOrder([...byDocument.keys()], reading.yieldTurn);
-  return [byDocument.get(first!)!];
+  const matchedDocuments = (
+    await findDocuments(documentReading, { ...mongoContext.place, filter: ownFilter, time: 'current' })
+  ).filter(({ own: isOwnDocument }) => isOwnDocument);
+  if (isMulti || matchedDocuments.length < 2) return matchedDocuments;
+  if (sortStage === undefined) return matchedDocuments.slice(0, 1);
+  const foundByDocument = new Map(matchedDocuments.map((foundDocument) => [foundDocument.document, foundDocument]));
+  const [firstDocument] = await sortStage([...foundByDocument.keys()], documentReading.yieldTurn);
+  return [foundByDocument.get(firstDocument!)!];
 }
 
 /** Writers of one document wait for each other, and for no other writers. */
-function lineOf(namespace: Namespace, { filter }: Pick<Change, 'filter'>): string {
-  const [only, ...others] = idsIn(filter) ?? [];
-  return only === undefined || others.length > 0 ? namespaceOf(namespace) : keyOf(namespace, only);
+function conflictLineOf(namespace: Namespace, { filter: conflictFilter }: Pick<DocumentChange, 'filter'>): string {
+  const [soleId, ...otherIds] = idsIn(conflictFilter) ?? [];
+  return soleId === undefined || otherIds.length > 0 ? namespaceOf(namespace) : keyOf(namespace, soleId);
 }
 
 /** Each statement of a command has as long as a question. */
-const inTime = (reading: DocumentReading): DocumentReading => ({ ...reading, yieldTurn: reading.planner.turns(reading.signal) });
+const withTimedTurns = (documentReading: DocumentReading): DocumentReading => ({
+  ...documentReading,
+  yieldTurn: documentReading.planner.turns(documentReading.signal),
+});
 
-function change(context: DocumentCommandContext, given: DocumentReading, wantedChange: Change): Promise<Changed> {
-  const { place: namespace } = context;
-  const reading = inTime(given);
-  const { invocation } = reading;
-  return context.retryConflicts<Changed>(invocation, lineOf(namespace, wantedChange), async () => {
-    const since = invocation.snapshot().instant;
-    const matched = await ownDocuments(context, reading, wantedChange);
-    if (matched.length === 0 && wantedChange.upsert) {
-      const { id, document: upserted } = await inTurns(upsertSteps(context, wantedChange), reading.yieldTurn);
-      const key = keyOf(namespace, id);
+function changeDocuments(
+  mongoContext: DocumentCommandContext,
+  statementReading: DocumentReading,
+  wantedChange: DocumentChange,
+): Promise<DocumentChangeResult> {
+  const { place: namespace } = mongoContext;
+  const timedReading = withTimedTurns(statementReading);
+  const { invocation } = timedReading;
+  return mongoContext.retryConflicts<DocumentChangeResult>(invocation, conflictLineOf(namespace, wantedChange), async () => {
+    const changeInstant = invocation.snapshot().instant;
+    const matchedDocuments = await ownDocuments(mongoContext, timedReading, wantedChange);
+    if (matchedDocuments.length === 0 && wantedChange.upsert) {
+      const { id: upsertedId, document: upserted } = await inTurns(
+        upsertSteps(mongoContext, wantedChange),
+        timedReading.yieldTurn,
+      );
+      const documentKey = keyOf(namespace, upsertedId);
       // A document with this _id exists, but does not match the filter.
-      if ((await presentKeys(reading.planner, invocation, [key])).size > 0) throw duplicate(namespace, id);
-      const written = [{ key, text: await inTurns(textSteps(upserted), reading.yieldTurn) }];
-      const put = await putCommand(namespace, written, { when: 'absent', door: doorName, changes: false }, reading.yieldTurn);
-      return { commands: [put], result: { matched, writtenDocuments: [], modified: 0, upserted } };
+      if ((await presentKeys(timedReading.planner, invocation, [documentKey])).size > 0)
+        throw duplicateKeyError(namespace, upsertedId);
+      const written = [{ key: documentKey, text: await inTurns(textSteps(upserted), timedReading.yieldTurn) }];
+      const upsertPut = await putCommand(
+        namespace,
+        written,
+        { when: 'absent', door: doorName, changes: false },
+        timedReading.yieldTurn,
+      );
+      return { commands: [upsertPut], result: { matched: matchedDocuments, writtenDocuments: [], modified: 0, upserted } };
     }
     const writtenDocuments: StoredObject[] = [];
     const written: Written[] = [];
-    let bytes = 0;
-    await eachInSteps(matched, reading.yieldTurn, function* ({ key, document: bsonDocument }) {
-      const updated = yield* wantedChange.update(bsonDocument, false);
-      writtenDocuments.push(updated);
-      if (updated === bsonDocument) return;
-      const text = yield* textSteps(updated);
-      work.done += 2 * text.length * characterCost;
-      if ((yield* textSteps(bsonDocument)) === text) return;
-      written.push({ key, text });
-      bytes += text.length;
-      checkCount(written.length);
-      if (bytes > writtenBytesMax) throw tooMuchWritten();
+    let writtenBytes = 0;
+    await eachInSteps(matchedDocuments, timedReading.yieldTurn, function* ({ key: documentKey, document: bsonDocument }) {
+      const updatedDocument = yield* wantedChange.update(bsonDocument, false);
+      writtenDocuments.push(updatedDocument);
+      if (updatedDocument === bsonDocument) return;
+      const updatedText = yield* textSteps(updatedDocument);
+      work.done += 2 * updatedText.length * writtenCharacterCost;
+      if ((yield* textSteps(bsonDocument)) === updatedText) return;
+      written.push({ key: documentKey, text: updatedText });
+      writtenBytes += updatedText.length;
+      checkWrittenCount(written.length);
+      if (writtenBytes > statementBytesMax) throw statementTooLarge();
     });
-    const terms = { when: { unchangedSince: since }, door: doorName, changes: true };
-    const commands = written.length === 0 ? [] : [await putCommand(namespace, written, terms, reading.yieldTurn)];
-    return { commands, result: { matched, writtenDocuments, modified: written.length, upserted: null } };
+    const updateTerms = { when: { unchangedSince: changeInstant }, door: doorName, changes: true };
+    const updateCommands =
+      written.length === 0 ? [] : [await putCommand(namespace, written, updateTerms, timedReading.yieldTurn)];
+    return {
+      commands: updateCommands,
+      result: { matched: matchedDocuments, writtenDocuments, modified: written.length, upserted: null },
+    };
   });
 }
 
-function* upsertSteps(context: DocumentCommandContext, { filter, update }: Change): ReturnType<typeof assignId> {
-  const writtenDocuments = yield* update(yield* seedOf(filter), true);
+function* upsertSteps(
+  mongoContext: DocumentCommandContext,
+  { filter: upsertFilter, update: upsertUpdate }: DocumentChange,
+): ReturnType<typeof assignId> {
+  const writtenDocuments = yield* upsertUpdate(yield* seedOf(upsertFilter), true);
   yield* nameSteps(writtenDocuments);
-  return yield* assignId(context, writtenDocuments);
+  return yield* assignId(mongoContext, writtenDocuments);
 }
 
 /** Most bytes appended to the log at once: as many as one message brings. */
-const writtenBytesMax = 16 << 20;
+const statementBytesMax = 16 << 20;
 
-const tooMuchWritten = (): DocumentRefusal =>
+const statementTooLarge = (): DocumentRefusal =>
   new DocumentRefusal(
     2,
-    `one statement writes at most ${writtenBytesMax >> 20} MiB of documents: narrow its filter`,
+    `one statement writes at most ${statementBytesMax >> 20} MiB of documents: narrow its filter`,
     'REL_UNPROCESSABLE',
   );
 
-function checkCount(count: number): void {
-  if (count > batchRowsMax)
+function checkWrittenCount(writtenCount: number): void {
+  if (writtenCount > batchRowsMax)
     throw new DocumentRefusal(
       2,
       `one statement writes at most ${batchRowsMax} documents: narrow its filter`,
@@ -214,35 +244,35 @@ function checkCount(count: number): void {
     );
 }
 
-function end(
-  context: DocumentCommandContext,
-  given: DocumentReading,
-  wantedChange: Pick<Change, 'filter' | 'multi' | 'inOrder'>,
+function deleteDocuments(
+  mongoContext: DocumentCommandContext,
+  statementReading: DocumentReading,
+  wantedChange: Pick<DocumentChange, 'filter' | 'multi' | 'inOrder'>,
 ): Promise<readonly MatchedDocument[]> {
-  const reading = inTime(given);
-  const { invocation } = reading;
-  return context.retryConflicts(invocation, lineOf(context.place, wantedChange), async () => {
-    const since = invocation.snapshot().instant;
-    const matched = await ownDocuments(context, reading, wantedChange);
-    checkCount(matched.length);
-    const command: Command = {
+  const timedReading = withTimedTurns(statementReading);
+  const { invocation } = timedReading;
+  return mongoContext.retryConflicts(invocation, conflictLineOf(mongoContext.place, wantedChange), async () => {
+    const deleteInstant = invocation.snapshot().instant;
+    const matchedDocuments = await ownDocuments(mongoContext, timedReading, wantedChange);
+    checkWrittenCount(matchedDocuments.length);
+    const deleteRowsCommand: Command = {
       kind: 'delete-rows',
       type: entryType,
-      keys: matched.map(({ key }) => key),
-      when: { unchangedSince: since },
+      keys: matchedDocuments.map(({ key: documentKey }) => documentKey),
+      when: { unchangedSince: deleteInstant },
       ...(!isById(wantedChange.filter) && wantedChange.filter.size > 0 && { computedFrom: ['document'] }),
     };
-    return { commands: matched.length === 0 ? [] : [command], result: matched };
+    return { commands: matchedDocuments.length === 0 ? [] : [deleteRowsCommand], result: matchedDocuments };
   });
 }
 
 /** How many keys these read by; null where one of them has to look for its documents. */
-function keysOf(statements: readonly StoredObject[]): number | null {
-  return statements.every((statement) => {
-    const filter = statement.get('q');
-    return isObject(filter) && isById(filter);
+function statementKeyCount(writeStatements: readonly StoredObject[]): number | null {
+  return writeStatements.every((writeStatement) => {
+    const statementFilter = writeStatement.get('q');
+    return isObject(statementFilter) && isById(statementFilter);
   })
-    ? statements.length
+    ? writeStatements.length
     : null;
 }
 
@@ -259,140 +289,160 @@ const updateMembers: ReadonlySet<string> = new Set([
 ]);
 const deleteMembers: ReadonlySet<string> = new Set(['q', 'limit', 'hint', 'collation']);
 
-function checkMembers(statement: StoredObject, known: ReadonlySet<string>, command: string): void {
-  for (const [name, bsonValue] of statement) {
-    if (!known.has(name)) throw mongoRefusals.unknownField(command, name);
-    if ((name === 'collation' || name === 'arrayFilters' || name === 'c') && bsonValue !== null)
-      throw mongoRefusals.notSupported(`${command} with ${name}`);
+function checkStatementMembers(writeStatement: StoredObject, knownMembers: ReadonlySet<string>, commandName: string): void {
+  for (const [memberName, bsonValue] of writeStatement) {
+    if (!knownMembers.has(memberName)) throw mongoRefusals.unknownField(commandName, memberName);
+    if ((memberName === 'collation' || memberName === 'arrayFilters' || memberName === 'c') && bsonValue !== null)
+      throw mongoRefusals.notSupported(`${commandName} with ${memberName}`);
   }
 }
 
-function filterIn(statement: StoredObject, command: string): StoredObject {
-  const q = statement.get('q');
-  if (q === undefined) throw mongoRefusals.missing(`${command}.q`);
-  if (!isObject(q)) throw mongoRefusals.wrongType(`${command}.q`, 'an object');
-  return q;
+function statementFilterIn(writeStatement: StoredObject, commandName: string): StoredObject {
+  const statementFilter = writeStatement.get('q');
+  if (statementFilter === undefined) throw mongoRefusals.missing(`${commandName}.q`);
+  if (!isObject(statementFilter)) throw mongoRefusals.wrongType(`${commandName}.q`, 'an object');
+  return statementFilter;
 }
 
 /** Runs statement after statement; an error is of its statement, and ends an ordered command. */
-async function each(
-  context: DocumentCommandContext,
-  statements: readonly StoredObject[],
-  run: (statement: StoredObject, index: number) => Promise<void>,
+async function runStatements(
+  mongoContext: DocumentCommandContext,
+  writeStatements: readonly StoredObject[],
+  runStatement: (writeStatement: StoredObject, statementIndex: number) => Promise<void>,
 ): Promise<WriteError[]> {
-  const errors: WriteError[] = [];
-  const ordered = context.flag('ordered') !== false;
-  for (const [index, statement] of statements.entries()) {
+  const writeErrors: WriteError[] = [];
+  const isOrdered = mongoContext.flag('ordered') !== false;
+  for (const [statementIndex, writeStatement] of writeStatements.entries()) {
     try {
-      await run(statement, index);
-    } catch (error) {
+      await runStatement(writeStatement, statementIndex);
+    } catch (statementError) {
       // Errors that concern the caller end the command; others are reported for their statement.
-      if (!(error instanceof ServiceError) || !ofStatement.has(error.kind)) throw error;
-      errors.push(writeError(index, error));
-      if (ordered) break;
+      if (!(statementError instanceof ServiceError) || !statementErrorKinds.has(statementError.kind)) throw statementError;
+      writeErrors.push(writeError(statementIndex, statementError));
+      if (isOrdered) break;
     }
   }
-  return errors;
+  return writeErrors;
 }
 
-const ofStatement: ReadonlySet<ServiceError['kind']> = new Set(['invalid', 'conflict', 'unprocessable', 'unimplemented']);
+const statementErrorKinds: ReadonlySet<ServiceError['kind']> = new Set(['invalid', 'conflict', 'unprocessable', 'unimplemented']);
 
-async function update(context: DocumentCommandContext): Promise<WritableObject> {
-  const statements = context.objects('updates');
-  checkBatch(statements, 'statements');
-  return context.write(keysOf(statements), 'ingest', async (reading) => {
-    let n = 0;
-    let nModified = 0;
+async function updateCommand(mongoContext: DocumentCommandContext): Promise<WritableObject> {
+  const updateStatements = mongoContext.objects('updates');
+  checkWriteBatch(updateStatements, 'statements');
+  return mongoContext.write(statementKeyCount(updateStatements), 'ingest', async (documentReading) => {
+    let matchedCount = 0;
+    let modifiedCount = 0;
     const upserted: WritableObject[] = [];
-    const errors = await each(context, statements, async (statement, index) => {
-      checkMembers(statement, updateMembers, 'update.updates');
-      const by = statement.get('u');
-      if (by === undefined) throw mongoRefusals.missing('update.updates.u');
-      const multi = flagOf(statement.get('multi'), 'update.updates.multi') === true;
-      if (multi && isReplacement(by)) throw new DocumentRefusal(9, 'multi update is not supported for replacement-style update');
-      const done = await change(context, reading, {
-        filter: filterIn(statement, 'update.updates'),
-        multi,
-        upsert: flagOf(statement.get('upsert'), 'update.updates.upsert') === true,
-        update: await inTurns(updateOf(by), context.connectionCaller.parts.yieldTurn),
-        inOrder: sortOf(statement.get('sort')),
+    const updateErrors = await runStatements(mongoContext, updateStatements, async (updateStatement, statementIndex) => {
+      checkStatementMembers(updateStatement, updateMembers, 'update.updates');
+      const statedUpdate = updateStatement.get('u');
+      if (statedUpdate === undefined) throw mongoRefusals.missing('update.updates.u');
+      const isMulti = flagOf(updateStatement.get('multi'), 'update.updates.multi') === true;
+      if (isMulti && isReplacement(statedUpdate))
+        throw new DocumentRefusal(9, 'multi update is not supported for replacement-style update');
+      const changeResult = await changeDocuments(mongoContext, documentReading, {
+        filter: statementFilterIn(updateStatement, 'update.updates'),
+        multi: isMulti,
+        upsert: flagOf(updateStatement.get('upsert'), 'update.updates.upsert') === true,
+        update: await inTurns(updateOf(statedUpdate), mongoContext.connectionCaller.parts.yieldTurn),
+        inOrder: sortOf(updateStatement.get('sort')),
       });
-      n += done.matched.length + (done.upserted === null ? 0 : 1);
-      nModified += done.modified;
-      if (done.upserted !== null) upserted.push({ index, _id: done.upserted.get('_id')! });
+      matchedCount += changeResult.matched.length + (changeResult.upserted === null ? 0 : 1);
+      modifiedCount += changeResult.modified;
+      if (changeResult.upserted !== null) upserted.push({ index: statementIndex, _id: changeResult.upserted.get('_id')! });
     });
     return {
-      n,
-      nModified,
+      n: matchedCount,
+      nModified: modifiedCount,
       ...(upserted.length > 0 && { upserted }),
-      ...(errors.length > 0 && { writeErrors: errors }),
+      ...(updateErrors.length > 0 && { writeErrors: updateErrors }),
       ok: 1,
     };
   });
 }
 
-async function remove(context: DocumentCommandContext): Promise<WritableObject> {
-  const statements = context.objects('deletes');
-  checkBatch(statements, 'statements');
-  return context.write(keysOf(statements), 'delete', async (reading) => {
-    let n = 0;
-    const errors = await each(context, statements, async (statement) => {
-      checkMembers(statement, deleteMembers, 'delete.deletes');
-      const given = statement.get('limit');
-      if (given === undefined) throw mongoRefusals.missing('delete.deletes.limit');
-      const limit = isNumeric(given) ? toWhole(given) : null;
-      if (limit !== 0n && limit !== 1n) throw new DocumentRefusal(9, 'The limit field in delete objects must be 0 or 1');
-      n += (await end(context, reading, { filter: filterIn(statement, 'delete.deletes'), multi: limit === 0n })).length;
+async function deleteCommand(mongoContext: DocumentCommandContext): Promise<WritableObject> {
+  const deleteStatements = mongoContext.objects('deletes');
+  checkWriteBatch(deleteStatements, 'statements');
+  return mongoContext.write(statementKeyCount(deleteStatements), 'delete', async (documentReading) => {
+    let deletedCount = 0;
+    const deleteErrors = await runStatements(mongoContext, deleteStatements, async (deleteStatement) => {
+      checkStatementMembers(deleteStatement, deleteMembers, 'delete.deletes');
+      const statedLimit = deleteStatement.get('limit');
+      if (statedLimit === undefined) throw mongoRefusals.missing('delete.deletes.limit');
+      const deleteLimit = isNumeric(statedLimit) ? toWhole(statedLimit) : null;
+      if (deleteLimit !== 0n && deleteLimit !== 1n)
+        throw new DocumentRefusal(9, 'The limit field in delete objects must be 0 or 1');
+      deletedCount += (
+        await deleteDocuments(mongoContext, documentReading, {
+          filter: statementFilterIn(deleteStatement, 'delete.deletes'),
+          multi: deleteLimit === 0n,
+        })
+      ).length;
     });
-    return { n, ...(errors.length > 0 && { writeErrors: errors }), ok: 1 };
+    return { n: deletedCount, ...(deleteErrors.length > 0 && { writeErrors: deleteErrors }), ok: 1 };
   });
 }
 
-async function findAndModify(context: DocumentCommandContext): Promise<WritableObject> {
-  const { command } = context;
-  for (const name of ['collation', 'arrayFilters', 'let'])
-    if (command.has(name)) throw mongoRefusals.notSupported(`findAndModify with ${name}`);
-  const filter = context.object('query') ?? new Map();
-  const inOrder = sortOf(context.object('sort'));
-  const { yieldTurn } = context.connectionCaller.parts;
-  const project = await inTurns(projectionOf(context.object('fields')), yieldTurn);
-  const by = command.get('update');
-  const isNew = context.flag('new') === true;
-  const upsert = context.flag('upsert') === true;
-  if (context.flag('remove') === true) {
-    if (by !== undefined) throw new DocumentRefusal(9, 'Cannot specify both an update and remove=true');
-    if (upsert) throw new DocumentRefusal(9, 'Cannot specify both upsert=true and remove=true');
-    if (isNew)
+async function findAndModifyCommand(mongoContext: DocumentCommandContext): Promise<WritableObject> {
+  const { command } = mongoContext;
+  for (const unsupportedOption of ['collation', 'arrayFilters', 'let'])
+    if (command.has(unsupportedOption)) throw mongoRefusals.notSupported(`findAndModify with ${unsupportedOption}`);
+  const modifyFilter = mongoContext.object('query') ?? new Map();
+  const modifySort = sortOf(mongoContext.object('sort'));
+  const { yieldTurn } = mongoContext.connectionCaller.parts;
+  const modifyProjection = await inTurns(projectionOf(mongoContext.object('fields')), yieldTurn);
+  const statedUpdate = command.get('update');
+  const returnsNew = mongoContext.flag('new') === true;
+  const isUpsert = mongoContext.flag('upsert') === true;
+  if (mongoContext.flag('remove') === true) {
+    if (statedUpdate !== undefined) throw new DocumentRefusal(9, 'Cannot specify both an update and remove=true');
+    if (isUpsert) throw new DocumentRefusal(9, 'Cannot specify both upsert=true and remove=true');
+    if (returnsNew)
       throw new DocumentRefusal(9, "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document");
-    return context.write(isById(filter) ? 1 : null, 'delete', async (reading) => {
-      const [ended] = await end(context, reading, { filter, multi: false, inOrder });
-      const [value = null] = ended
-        ? await encodeAll([await inTurns(project(ended.document), reading.yieldTurn)], reading.yieldTurn)
+    return mongoContext.write(isById(modifyFilter) ? 1 : null, 'delete', async (modifyReading) => {
+      const [deletedDocument] = await deleteDocuments(mongoContext, modifyReading, {
+        filter: modifyFilter,
+        multi: false,
+        inOrder: modifySort,
+      });
+      const [encodedDocument = null] = deletedDocument
+        ? await encodeAll(
+            [await inTurns(modifyProjection(deletedDocument.document), modifyReading.yieldTurn)],
+            modifyReading.yieldTurn,
+          )
         : [];
-      return { lastErrorObject: { n: ended ? 1 : 0 }, value, ok: 1 };
+      return { lastErrorObject: { n: deletedDocument ? 1 : 0 }, value: encodedDocument, ok: 1 };
     });
   }
-  if (by === undefined) throw new DocumentRefusal(9, 'Either an update or remove=true must be specified');
-  const update = await inTurns(updateOf(by), yieldTurn);
-  return context.write(isById(filter) ? 1 : null, 'ingest', async (reading) => {
+  if (statedUpdate === undefined) throw new DocumentRefusal(9, 'Either an update or remove=true must be specified');
+  const modifyUpdate = await inTurns(updateOf(statedUpdate), yieldTurn);
+  return mongoContext.write(isById(modifyFilter) ? 1 : null, 'ingest', async (modifyReading) => {
     const {
-      matched,
-      writtenDocuments: made,
+      matched: matchedDocuments,
+      writtenDocuments: changedDocuments,
       upserted,
-    } = await change(context, reading, { filter, multi: false, upsert, update, inOrder });
-    const before = matched[0]?.document ?? null;
-    const returnedDocument = isNew ? (upserted ?? made[0] ?? null) : before;
-    const [value = null] =
+    } = await changeDocuments(mongoContext, modifyReading, {
+      filter: modifyFilter,
+      multi: false,
+      upsert: isUpsert,
+      update: modifyUpdate,
+      inOrder: modifySort,
+    });
+    const documentBefore = matchedDocuments[0]?.document ?? null;
+    const returnedDocument = returnsNew ? (upserted ?? changedDocuments[0] ?? null) : documentBefore;
+    const [encodedDocument = null] =
       returnedDocument === null
         ? []
-        : await encodeAll([await inTurns(project(returnedDocument), reading.yieldTurn)], reading.yieldTurn);
+        : await encodeAll([await inTurns(modifyProjection(returnedDocument), modifyReading.yieldTurn)], modifyReading.yieldTurn);
     return {
       lastErrorObject: {
-        n: before === null && upserted === null ? 0 : 1,
-        updatedExisting: before !== null,
+        n: documentBefore === null && upserted === null ? 0 : 1,
+        updatedExisting: documentBefore !== null,
         ...(upserted !== null && { upserted: upserted.get('_id')! }),
       },
-      value,
+      value: encodedDocument,
       ok: 1,
     };
   });
@@ -401,8 +451,8 @@ async function findAndModify(context: DocumentCommandContext): Promise<WritableO
 const modifyMembers = 'query sort remove update new upsert fields collation arrayFilters let';
 
 export const writeCommands: Readonly<Record<string, DocumentCommandRow>> = {
-  insert: { cost: ofDocuments, takes: ['documents', 'ordered'], run: insert },
-  update: { cost: ofDocuments, takes: ['updates', 'ordered', 'let'], run: update },
-  delete: { cost: ofDocuments, takes: ['deletes', 'ordered', 'let'], run: remove },
-  findAndModify: { cost: ofDocuments, takes: modifyMembers.split(' '), run: findAndModify },
+  insert: { cost: ofDocuments, takes: ['documents', 'ordered'], run: insertCommand },
+  update: { cost: ofDocuments, takes: ['updates', 'ordered', 'let'], run: updateCommand },
+  delete: { cost: ofDocuments, takes: ['deletes', 'ordered', 'let'], run: deleteCommand },
+  findAndModify: { cost: ofDocuments, takes: modifyMembers.split(' '), run: findAndModifyCommand },
 };

@@ -17,7 +17,7 @@ export interface Version {
   readonly minor: number;
 }
 
-interface DecodeState {
+interface BoltDecodeState {
   readonly isOpen: boolean;
   /** Offset of the next chunk. */
   readonly at: number;
@@ -26,37 +26,51 @@ interface DecodeState {
 }
 
 /** Drivers fill chunks with 1,400 bytes and more. */
-const chunksMax = 65_536;
-const chunksInTurn = 4_096;
-const chunkBytesMax = 0xffff;
-const preamble = 0x6060b017;
-const handshakeBytes = 20;
+const messageChunksMax = 65_536;
+const boltChunksInTurn = 4_096;
+const boltChunkBytesMax = 0xffff;
+const boltPreamble = 0x6060b017;
+const boltHandshakeBytes = 20;
 /** The versions that are spoken, the best first. */
-const spoken: readonly Version[] = [...[4, 3, 2, 1, 0].map((minor) => ({ major: 5, minor })), { major: 4, minor: 4 }];
+const spokenVersions: readonly Version[] = [
+  ...[4, 3, 2, 1, 0].map((minorVersion) => ({ major: 5, minor: minorVersion })),
+  { major: 4, minor: 4 },
+];
 
-export const boltCodec: Codec<DecodeState, BoltFrame> = {
+export const boltCodec: Codec<BoltDecodeState, BoltFrame> = {
   start: { isOpen: false, at: 0, bounds: [] },
   cost: { part: 150, byte: 0.1 },
-  partsInTurn: chunksInTurn,
-  decode: (state, bytes) => (state.isOpen ? decodeMessage(state, bytes) : decodeHandshake(bytes)),
+  partsInTurn: boltChunksInTurn,
+  decode: (boltState, boltBytes) => (boltState.isOpen ? decodeMessage(boltState, boltBytes) : decodeHandshake(boltBytes)),
 };
 
-function decodeHandshake(bytes: Buffer): Decoded<DecodeState, BoltFrame> {
-  if (bytes.length < 4) return { needs: 4 };
-  if (bytes.readUInt32BE(0) !== preamble) throw new ServiceError('REL_INVALID', 'this port speaks Bolt');
-  if (bytes.length < handshakeBytes) return { needs: handshakeBytes };
-  return { message: { kind: 'handshake', version: agreeVersion(bytes) }, taken: handshakeBytes, state: initialState() };
+function decodeHandshake(handshake: Buffer): Decoded<BoltDecodeState, BoltFrame> {
+  if (handshake.length < 4) return { needs: 4 };
+  if (handshake.readUInt32BE(0) !== boltPreamble) throw new ServiceError('REL_INVALID', 'this port speaks Bolt');
+  if (handshake.length < boltHandshakeBytes) return { needs: boltHandshakeBytes };
+  return {
+    message: { kind: 'handshake', version: agreeBoltVersion(handshake) },
+    taken: boltHandshakeBytes,
+    state: openChunkState(),
+  };
 }
 
-const noop = { kind: 'noop' } as const;
-const initialState = (): DecodeState => ({ isOpen: true, at: 0, bounds: [] });
+const noopFrame = { kind: 'noop' } as const;
+const openChunkState = (): BoltDecodeState => ({ isOpen: true, at: 0, bounds: [] });
 
 /** The client's four offers stand in its order: 0, how many minor versions below, minor, major. */
-function agreeVersion(bytes: Buffer): Version | null {
-  for (let at = 4; at < handshakeBytes; at += 4) {
-    const [below, minor, major] = [bytes[at + 1]!, bytes[at + 2]!, bytes[at + 3]!];
-    const agreedVersion = spoken.find(
-      (version) => version.major === major && version.minor <= minor && version.minor >= minor - below,
+function agreeBoltVersion(handshake: Buffer): Version | null {
+  for (let versionOffset = 4; versionOffset < boltHandshakeBytes; versionOffset += 4) {
+    const [minorRange, minorVersion, majorVersion] = [
+      handshake[versionOffset + 1]!,
+      handshake[versionOffset + 2]!,
+      handshake[versionOffset + 3]!,
+    ];
+    const agreedVersion = spokenVersions.find(
+      (spokenVersion) =>
+        spokenVersion.major === majorVersion &&
+        spokenVersion.minor <= minorVersion &&
+        spokenVersion.minor >= minorVersion - minorRange,
     );
     if (agreedVersion !== undefined) return agreedVersion;
   }
@@ -64,43 +78,51 @@ function agreeVersion(bytes: Buffer): Version | null {
 }
 
 /** `from` is the state's owner's no longer: its list is filled on. */
-function decodeMessage({ at: begin, bounds }: DecodeState, bytes: Buffer): Decoded<DecodeState, BoltFrame> {
-  let at = begin;
-  for (let turn = 0; ; turn++) {
-    const later = (needs: number): Decoded<DecodeState, BoltFrame> => ({ needs, state: { isOpen: true, at, bounds } });
-    if (bytes.length < at + 2) return later(at + 2);
-    if (turn === chunksInTurn) return later(at);
-    const length = bytes.readUInt16BE(at);
-    if (length === 0) {
-      at += 2;
-      const message = bounds.length === 0 ? noop : ({ kind: 'message', body: join(bytes, bounds) } as const);
-      return { message, taken: at, state: initialState() };
+function decodeMessage(
+  { at: chunkStart, bounds: chunkBounds }: BoltDecodeState,
+  boltBytes: Buffer,
+): Decoded<BoltDecodeState, BoltFrame> {
+  let chunkOffset = chunkStart;
+  for (let turnChunks = 0; ; turnChunks++) {
+    const needsMore = (neededBytes: number): Decoded<BoltDecodeState, BoltFrame> => ({
+      needs: neededBytes,
+      state: { isOpen: true, at: chunkOffset, bounds: chunkBounds },
+    });
+    if (boltBytes.length < chunkOffset + 2) return needsMore(chunkOffset + 2);
+    if (turnChunks === boltChunksInTurn) return needsMore(chunkOffset);
+    const chunkLength = boltBytes.readUInt16BE(chunkOffset);
+    if (chunkLength === 0) {
+      chunkOffset += 2;
+      const boltMessage =
+        chunkBounds.length === 0 ? noopFrame : ({ kind: 'message', body: joinChunks(boltBytes, chunkBounds) } as const);
+      return { message: boltMessage, taken: chunkOffset, state: openChunkState() };
     }
-    if (bytes.length < at + 2 + length) return later(at + 2 + length);
-    if (bounds.length === 2 * chunksMax) throw new ServiceError('REL_INVALID', `a message has at most ${chunksMax} chunks`);
-    bounds.push(at + 2, at + 2 + length);
-    at += 2 + length;
+    if (boltBytes.length < chunkOffset + 2 + chunkLength) return needsMore(chunkOffset + 2 + chunkLength);
+    if (chunkBounds.length === 2 * messageChunksMax)
+      throw new ServiceError('REL_INVALID', `a message has at most ${messageChunksMax} chunks`);
+    chunkBounds.push(chunkOffset + 2, chunkOffset + 2 + chunkLength);
+    chunkOffset += 2 + chunkLength;
   }
 }
 
 /** A copy: it may wait while other bytes come. */
-function join(bytes: Buffer, bounds: readonly number[]): Buffer {
-  const pieces: Buffer[] = [];
-  for (let i = 0; i < bounds.length; i += 2) pieces.push(bytes.subarray(bounds[i], bounds[i + 1]));
-  return Buffer.concat(pieces);
+function joinChunks(boltBytes: Buffer, chunkBounds: readonly number[]): Buffer {
+  const chunkPieces: Buffer[] = [];
+  for (let i = 0; i < chunkBounds.length; i += 2) chunkPieces.push(boltBytes.subarray(chunkBounds[i], chunkBounds[i + 1]));
+  return Buffer.concat(chunkPieces);
 }
 
 /** A message in chunks. */
-export function chunk(body: Uint8Array): Buffer {
-  const chunks = Math.ceil(body.length / chunkBytesMax);
-  const chunkBytes = Buffer.allocUnsafe(body.length + 2 * chunks + 2);
-  let at = 0;
-  for (let from = 0; from < body.length; from += chunkBytesMax) {
-    const chunk = body.subarray(from, from + chunkBytesMax);
-    at = chunkBytes.writeUInt16BE(chunk.length, at);
-    chunkBytes.set(chunk, at);
-    at += chunk.length;
+export function chunk(messageBody: Uint8Array): Buffer {
+  const chunkCount = Math.ceil(messageBody.length / boltChunkBytesMax);
+  const chunkBytes = Buffer.allocUnsafe(messageBody.length + 2 * chunkCount + 2);
+  let chunkedOffset = 0;
+  for (let bodyOffset = 0; bodyOffset < messageBody.length; bodyOffset += boltChunkBytesMax) {
+    const bodyChunk = messageBody.subarray(bodyOffset, bodyOffset + boltChunkBytesMax);
+    chunkedOffset = chunkBytes.writeUInt16BE(bodyChunk.length, chunkedOffset);
+    chunkBytes.set(bodyChunk, chunkedOffset);
+    chunkedOffset += bodyChunk.length;
   }
-  chunkBytes.writeUInt16BE(0, at);
+  chunkBytes.writeUInt16BE(0, chunkedOffset);
   return chunkBytes;
 }

@@ -4,10 +4,10 @@ import { createLocalDoor, type LocalDoorOptions } from '../shared/socket-door.ts
 import { boltCodec } from './bolt-codec.ts';
 import { BoltSession, doorName } from './bolt-session.ts';
 
-export function createBoltDoor(options: LocalDoorOptions): Door {
-  return createLocalDoor(options, {
+export function createBoltDoor(doorOptions: LocalDoorOptions): Door {
+  return createLocalDoor(doorOptions, {
     name: doorName,
     setting: 'SERVICE_GRAPH_BINARY_PORT',
-    protocol: { codec: boltCodec, open: (connection) => new BoltSession(options, connection) },
+    protocol: { codec: boltCodec, open: (connection) => new BoltSession(doorOptions, connection) },
   });
 }

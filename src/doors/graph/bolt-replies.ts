@@ -4,69 +4,69 @@ import { chunk } from './bolt-codec.ts';
 import { boltCodeOf } from './errors.ts';
 import { type PackStreamValue, PackStreamWriter } from './packstream.ts';
 
-const tags = { putSuccess: 0x70, record: 0x71, putIgnored: 0x7e, putFailure: 0x7f } as const;
+const replyTags = { putSuccess: 0x70, record: 0x71, putIgnored: 0x7e, putFailure: 0x7f } as const;
 /** Records leave together, so many bytes at a time. */
-const flushBytes = 64 * 1024;
+const replyFlushBytes = 64 * 1024;
 
 export class BoltReplies {
-  readonly #packer = new PackStreamWriter();
-  #chunks: Buffer[] = [];
-  #bytes = 0;
+  readonly #boltPacker = new PackStreamWriter();
+  #replyChunks: Buffer[] = [];
+  #replyBytes = 0;
 
   get isMuch(): boolean {
-    return this.#bytes >= flushBytes;
+    return this.#replyBytes >= replyFlushBytes;
   }
 
   putSuccess(entries: readonly (readonly [string, PackStreamValue])[] = []): void {
-    this.#packer.structure(tags.putSuccess, 1);
-    this.#packer.value(new Map(entries));
-    this.#put();
+    this.#boltPacker.structure(replyTags.putSuccess, 1);
+    this.#boltPacker.value(new Map(entries));
+    this.#putReply();
   }
 
   /** Begins a RECORD: the packer takes so many cells, before `endRecord`. */
   beginRecord(cellCount: number): PackStreamWriter {
-    this.#packer.structure(tags.record, 1);
-    this.#packer.list(cellCount);
-    return this.#packer;
+    this.#boltPacker.structure(replyTags.record, 1);
+    this.#boltPacker.list(cellCount);
+    return this.#boltPacker;
   }
 
   endRecord(): void {
-    this.#put();
+    this.#putReply();
   }
 
   putIgnored(): void {
-    this.#packer.structure(tags.putIgnored, 0);
-    this.#put();
+    this.#boltPacker.structure(replyTags.putIgnored, 0);
+    this.#putReply();
   }
 
   putFailure(error: ServiceError): void {
-    this.#packer.clear();
-    this.#packer.structure(tags.putFailure, 1);
-    this.#packer.value(
+    this.#boltPacker.clear();
+    this.#boltPacker.structure(replyTags.putFailure, 1);
+    this.#boltPacker.value(
       new Map([
         ['code', boltCodeOf(error)],
         ['message', error.message],
       ]),
     );
-    this.#put();
+    this.#putReply();
   }
 
-  #put(): void {
-    const message = chunk(this.#packer.bytes);
-    this.#packer.clear();
-    this.#chunks.push(message);
-    this.#bytes += message.length;
+  #putReply(): void {
+    const replyMessage = chunk(this.#boltPacker.bytes);
+    this.#boltPacker.clear();
+    this.#replyChunks.push(replyMessage);
+    this.#replyBytes += replyMessage.length;
   }
 
   /** All chunks so far, in one piece. */
   take(): Buffer {
-    const chunks = this.#chunks;
-    this.#chunks = [];
-    this.#bytes = 0;
-    return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
+    const replyChunks = this.#replyChunks;
+    this.#replyChunks = [];
+    this.#replyBytes = 0;
+    return replyChunks.length === 1 ? replyChunks[0]! : Buffer.concat(replyChunks);
   }
 
-  flush(connection: { write(bytes: Uint8Array): void }): void {
-    if (this.#chunks.length > 0) connection.write(this.take());
+  flush(boltConnection: { write(bytes: Uint8Array): void }): void {
+    if (this.#replyChunks.length > 0) boltConnection.write(this.take());
   }
 }

@@ -17,46 +17,46 @@ export const requests = {
 } as const;
 
 /** Requests that may wait while another runs, and their bytes: more are not read. */
-const most = { requests: 64, bytes: 1 << 20 } as const;
+const queueMost = { requests: 64, bytes: 1 << 20 } as const;
 
 /** RESET and GOODBYE have no fields, or none that matter: their second byte tells them. */
-export const isReset = (body: Buffer): boolean => body[0] === 0xb0 && body[1] === requests.reset;
-export const isGoodbye = (body: Buffer): boolean => body[0] === 0xb0 && body[1] === requests.goodbye;
-const isPull = (body: Buffer | undefined): boolean =>
-  body?.[0] === 0xb1 && (body[1] === requests.pull || body[1] === requests.discard);
+export const isReset = (requestBody: Buffer): boolean => requestBody[0] === 0xb0 && requestBody[1] === requests.reset;
+export const isGoodbye = (requestBody: Buffer): boolean => requestBody[0] === 0xb0 && requestBody[1] === requests.goodbye;
+const isPull = (requestBody: Buffer | undefined): boolean =>
+  requestBody?.[0] === 0xb1 && (requestBody[1] === requests.pull || requestBody[1] === requests.discard);
 
 export class RequestQueue {
-  readonly #bodies: Buffer[] = [];
-  #bytes = 0;
+  readonly #requestBodies: Buffer[] = [];
+  #requestBytes = 0;
   /** Resets read but not answered yet: requests before them are skipped. */
-  #resets = 0;
+  #resetCount = 0;
 
   get isFull(): boolean {
-    return this.#bodies.length >= most.requests || this.#bytes >= most.bytes;
+    return this.#requestBodies.length >= queueMost.requests || this.#requestBytes >= queueMost.bytes;
   }
 
   get hasReset(): boolean {
-    return this.#resets > 0;
+    return this.#resetCount > 0;
   }
 
   /** Whether the next request asks for the rows of the one before. */
   get pullIsNext(): boolean {
-    return isPull(this.#bodies[0]);
+    return isPull(this.#requestBodies[0]);
   }
 
-  push(body: Buffer): void {
-    this.#bodies.push(body);
-    this.#bytes += body.length;
-    if (isReset(body)) this.#resets++;
+  push(requestBody: Buffer): void {
+    this.#requestBodies.push(requestBody);
+    this.#requestBytes += requestBody.length;
+    if (isReset(requestBody)) this.#resetCount++;
   }
 
   shift(): Buffer | undefined {
-    const body = this.#bodies.shift();
-    this.#bytes -= body?.length ?? 0;
-    return body;
+    const requestBody = this.#requestBodies.shift();
+    this.#requestBytes -= requestBody?.length ?? 0;
+    return requestBody;
   }
 
   countReset(): void {
-    this.#resets--;
+    this.#resetCount--;
   }
 }

@@ -28,40 +28,40 @@ import { cellOf, parametersOf } from './values.ts';
 export const doorName = 'graph-binary';
 
 /** Drivers check that it begins so. 5.13 came with Bolt 5.4. */
-const agent = `Neo4j/${graphVersion}`;
-const sliceMs = 2;
-const routeSeconds = 300n;
+const serverAgent = `Neo4j/${graphVersion}`;
+const recordSliceMs = 2;
+const routeTableSeconds = 300n;
 /** Tools say by these who they are. */
-const ofTools: ReadonlySet<string> = new Set(['app', 'type', 'version', 'query']);
-const noMap: PackStreamMap = new Map();
+const toolMetadata: ReadonlySet<string> = new Set(['app', 'type', 'version', 'query']);
+const noPackedMap: PackStreamMap = new Map();
 
-interface OpenTransaction {
+interface OpenBoltTransaction {
   readonly transaction: Transaction;
   readonly terms: Terms;
   readonly readOnly: boolean;
 }
 
 export class BoltSession implements Session<BoltFrame> {
-  readonly #parts: DoorDependencies;
-  readonly #connection: Connection;
-  readonly #replies = new BoltReplies();
-  #version: Version | null = null;
-  #greeted = false;
-  #utc = false;
+  readonly #boltParts: DoorDependencies;
+  readonly #boltConnection: Connection;
+  readonly #boltReplies = new BoltReplies();
+  #boltVersion: Version | null = null;
+  #hasGreeted = false;
+  #isUtcPatched = false;
   /** Null until somebody has logged on. Asks until the client goes, or the next RESET. */
   #connectionCaller: ConnectionCaller | null = null;
-  #open: OpenTransaction | null = null;
-  #last: Transaction | null = null;
-  readonly #answers = new OpenAnswers();
-  #failed = false;
-  #ended = false;
-  readonly #queue = new RequestQueue();
-  #running: Promise<void> | null = null;
-  #cancel = new AbortController();
+  #openTransaction: OpenBoltTransaction | null = null;
+  #lastTransaction: Transaction | null = null;
+  readonly #openAnswers = new OpenAnswers();
+  #hasFailed = false;
+  #hasEnded = false;
+  readonly #requestQueue = new RequestQueue();
+  #runningRequests: Promise<void> | null = null;
+  #requestCancel = new AbortController();
 
-  constructor(parts: DoorDependencies, connection: Connection) {
-    this.#parts = parts;
-    this.#connection = connection;
+  constructor(boltParts: DoorDependencies, boltConnection: Connection) {
+    this.#boltParts = boltParts;
+    this.#boltConnection = boltConnection;
   }
 
   get isLoggedIn(): boolean {
@@ -70,435 +70,486 @@ export class BoltSession implements Session<BoltFrame> {
 
   /** Resolves once all that was asked is answered. */
   get done(): Promise<void> {
-    return this.#running ?? Promise.resolve();
+    return this.#runningRequests ?? Promise.resolve();
   }
 
   get atRest(): boolean {
-    return this.#running === null && this.#open === null && this.#answers.count === 0;
+    return this.#runningRequests === null && this.#openTransaction === null && this.#openAnswers.count === 0;
   }
 
-  handle(frame: BoltFrame): Promise<void> | void {
-    if (frame.kind === 'handshake') return this.#shakeHands(frame.version);
-    if (frame.kind === 'noop' || this.#ended) return;
-    const { body } = frame;
-    this.#queue.push(body);
-    if (isReset(body) && this.#running !== null) this.#cancel.abort();
-    this.#running ??= this.#runAll();
+  handle(boltFrame: BoltFrame): Promise<void> | void {
+    if (boltFrame.kind === 'handshake') return this.#agreeOnVersion(boltFrame.version);
+    if (boltFrame.kind === 'noop' || this.#hasEnded) return;
+    const { body: requestBody } = boltFrame;
+    this.#requestQueue.push(requestBody);
+    if (isReset(requestBody) && this.#runningRequests !== null) this.#requestCancel.abort();
+    this.#runningRequests ??= this.#runQueue();
     // Nothing is read ahead of a login, and no more than a little of what waits.
-    if (this.#connectionCaller === null || this.#queue.isFull) return this.#running;
+    if (this.#connectionCaller === null || this.#requestQueue.isFull) return this.#runningRequests;
   }
 
-  farewell(error: ServiceError): Uint8Array {
+  farewell(farewellError: ServiceError): Uint8Array {
     // A client at rest would take it for the answer to its next request, and one without a handshake reads no messages.
-    if (this.#version === null || (error.code === 'REL_UNAVAILABLE' && this.atRest)) return new Uint8Array(0);
-    this.#replies.putFailure(error);
-    return this.#replies.take();
+    if (this.#boltVersion === null || (farewellError.code === 'REL_UNAVAILABLE' && this.atRest)) return new Uint8Array(0);
+    this.#boltReplies.putFailure(farewellError);
+    return this.#boltReplies.take();
   }
 
   close(): void {
-    this.#ended = true;
-    this.#cancel.abort();
-    this.#forget();
+    this.#hasEnded = true;
+    this.#requestCancel.abort();
+    this.#forgetAnswers();
   }
 
-  #shakeHands(version: Version | null): void {
-    this.#version = version;
-    this.#connection.write(Buffer.from([0, 0, version?.minor ?? 0, version?.major ?? 0]));
-    if (version === null) return this.#connection.end();
-    this.#utc = version.major >= 5;
+  #agreeOnVersion(agreedVersion: Version | null): void {
+    this.#boltVersion = agreedVersion;
+    this.#boltConnection.write(Buffer.from([0, 0, agreedVersion?.minor ?? 0, agreedVersion?.major ?? 0]));
+    if (agreedVersion === null) return this.#boltConnection.end();
+    this.#isUtcPatched = agreedVersion.major >= 5;
   }
 
   /** Never throws. */
-  async #runAll(): Promise<void> {
-    for (let body = this.#queue.shift(); body !== undefined && !this.#ended; body = this.#queue.shift()) {
-      await this.#one(body);
+  async #runQueue(): Promise<void> {
+    for (
+      let requestBody = this.#requestQueue.shift();
+      requestBody !== undefined && !this.#hasEnded;
+      requestBody = this.#requestQueue.shift()
+    ) {
+      await this.#runRequest(requestBody);
       // The answer of a RUN leaves with the rows that its PULL, which is there already, asks for.
-      if (!this.#queue.pullIsNext) this.#flush();
+      if (!this.#requestQueue.pullIsNext) this.#flushReplies();
     }
-    this.#running = null;
-    if (this.#connection.isDraining && this.atRest) this.#connection.end();
+    this.#runningRequests = null;
+    if (this.#boltConnection.isDraining && this.atRest) this.#boltConnection.end();
   }
 
-  async #one(body: Buffer): Promise<void> {
-    if (isReset(body)) return this.#reset();
-    if (this.#queue.hasReset || (this.#failed && !isGoodbye(body))) return this.#replies.putIgnored();
+  async #runRequest(requestBody: Buffer): Promise<void> {
+    if (isReset(requestBody)) return this.#resetSession();
+    if (this.#requestQueue.hasReset || (this.#hasFailed && !isGoodbye(requestBody))) return this.#boltReplies.putIgnored();
     const connectionCaller = this.#connectionCaller;
     connectionCaller?.beginCommand();
     try {
-      const message = await inTurns(unpackSteps(body), this.#parts.yieldTurn);
-      if (!(message instanceof PackStreamStructure)) throw malformedError();
-      await this.#obey(connectionCaller, message);
-    } catch (error) {
-      await this.#fail(connectionCaller, error);
+      const boltRequest = await inTurns(unpackSteps(requestBody), this.#boltParts.yieldTurn);
+      if (!(boltRequest instanceof PackStreamStructure)) throw malformedRequest();
+      await this.#dispatchRequest(connectionCaller, boltRequest);
+    } catch (requestError) {
+      await this.#replyFailure(connectionCaller, requestError);
     }
   }
 
-  async #fail(connectionCaller: ConnectionCaller | null, error: unknown): Promise<void> {
-    this.#forget();
-    this.#failed = true;
-    if (connectionCaller !== null) return this.#replies.putFailure(await connectionCaller.refusalOf(error));
-    if (!(error instanceof ServiceError)) this.#parts.reportFailure(error);
-    this.#replies.putFailure(error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error'));
+  async #replyFailure(connectionCaller: ConnectionCaller | null, requestError: unknown): Promise<void> {
+    this.#forgetAnswers();
+    this.#hasFailed = true;
+    if (connectionCaller !== null) return this.#boltReplies.putFailure(await connectionCaller.refusalOf(requestError));
+    if (!(requestError instanceof ServiceError)) this.#boltParts.reportFailure(requestError);
+    this.#boltReplies.putFailure(
+      requestError instanceof ServiceError ? requestError : new ServiceError('REL_INTERNAL', 'internal error'),
+    );
     // Drivers of a login that is refused go away; from 5.1 on they may try another.
-    if (this.#connectionCaller === null && !this.#logsOn) this.#end();
+    if (this.#connectionCaller === null && !this.#hasLogon) this.#endSession();
   }
 
-  get #logsOn(): boolean {
-    return this.#version!.major === 5 && this.#version!.minor >= 1;
+  get #hasLogon(): boolean {
+    return this.#boltVersion!.major === 5 && this.#boltVersion!.minor >= 1;
   }
 
-  #obey(connectionCaller: ConnectionCaller | null, { tag, fields }: PackStreamStructure): Promise<void> | void {
-    if (tag === requests.goodbye) return this.#end();
-    if (tag === requests.hello && !this.#greeted) return this.#hello(mapAt(fields, 0));
-    if (tag === requests.logon && this.#logsOn && this.#greeted && this.#connectionCaller === null)
-      return this.#logon(mapAt(fields, 0));
+  #dispatchRequest(
+    connectionCaller: ConnectionCaller | null,
+    { tag: requestTag, fields: requestFields }: PackStreamStructure,
+  ): Promise<void> | void {
+    if (requestTag === requests.goodbye) return this.#endSession();
+    if (requestTag === requests.hello && !this.#hasGreeted) return this.#helloRequest(mapFieldAt(requestFields, 0));
+    if (requestTag === requests.logon && this.#hasLogon && this.#hasGreeted && this.#connectionCaller === null)
+      return this.#logonRequest(mapFieldAt(requestFields, 0));
     if (connectionCaller === null) throw new ServiceError('REL_UNAUTHENTICATED', 'log on first');
-    switch (tag) {
+    switch (requestTag) {
       case requests.logoff:
-        if (!this.#logsOn) break;
+        if (!this.#hasLogon) break;
         this.#checkIdle();
         this.#connectionCaller = null;
-        return this.#success();
+        return this.#replySuccess();
       case requests.run:
-        return this.#run(connectionCaller, textAt(fields, 0), mapAt(fields, 1), mapAt(fields, 2));
+        return this.#runStatement(
+          connectionCaller,
+          textFieldAt(requestFields, 0),
+          mapFieldAt(requestFields, 1),
+          mapFieldAt(requestFields, 2),
+        );
       case requests.pull:
       case requests.discard:
-        return this.#pull(connectionCaller, mapAt(fields, 0), tag === requests.pull);
+        return this.#pullRecords(connectionCaller, mapFieldAt(requestFields, 0), requestTag === requests.pull);
       case requests.begin:
-        return this.#begin(connectionCaller, mapAt(fields, 0));
+        return this.#beginTransaction(connectionCaller, mapFieldAt(requestFields, 0));
       case requests.commit:
-        return this.#commit(connectionCaller);
+        return this.#commitTransaction(connectionCaller);
       case requests.rollback:
-        this.#inTransaction();
-        this.#forget();
-        return this.#success();
+        this.#requireTransaction();
+        this.#forgetAnswers();
+        return this.#replySuccess();
       case requests.route:
-        return this.#route(mapAt(fields, 0), fields[2]);
+        return this.#replyRoutes(mapFieldAt(requestFields, 0), requestFields[2]);
       case requests.telemetry:
-        if (this.#version!.major === 5 && this.#version!.minor >= 4) return this.#success();
+        if (this.#boltVersion!.major === 5 && this.#boltVersion!.minor >= 4) return this.#replySuccess();
     }
-    throw new ServiceError('REL_INVALID', `the request 0x${tag.toString(16)} is not allowed here`);
+    throw new ServiceError('REL_INVALID', `the request 0x${requestTag.toString(16)} is not allowed here`);
   }
 
-  async #hello(boltMetadata: PackStreamMap): Promise<void> {
-    const patches = boltMetadata.get('patch_bolt');
-    const patched = this.#version!.major === 4 && Array.isArray(patches) && patches.includes('utc');
-    if (!this.#logsOn) await this.#login(boltMetadata);
-    this.#greeted = true;
-    if (patched) this.#utc = true;
-    this.#success([
-      ['server', agent],
-      ['connection_id', `bolt-${this.#parts.ids.next()}`],
-      ['hints', noMap],
-      ...(patched ? ([['patch_bolt', ['utc']]] as const) : []),
+  async #helloRequest(boltMetadata: PackStreamMap): Promise<void> {
+    const helloPatches = boltMetadata.get('patch_bolt');
+    const isPatchedToUtc = this.#boltVersion!.major === 4 && Array.isArray(helloPatches) && helloPatches.includes('utc');
+    if (!this.#hasLogon) await this.#loginCaller(boltMetadata);
+    this.#hasGreeted = true;
+    if (isPatchedToUtc) this.#isUtcPatched = true;
+    this.#replySuccess([
+      ['server', serverAgent],
+      ['connection_id', `bolt-${this.#boltParts.ids.next()}`],
+      ['hints', noPackedMap],
+      ...(isPatchedToUtc ? ([['patch_bolt', ['utc']]] as const) : []),
     ]);
   }
 
-  async #logon(boltMetadata: PackStreamMap): Promise<void> {
-    await this.#login(boltMetadata);
-    this.#success();
+  async #logonRequest(boltMetadata: PackStreamMap): Promise<void> {
+    await this.#loginCaller(boltMetadata);
+    this.#replySuccess();
   }
 
-  async #login(boltMetadata: PackStreamMap): Promise<void> {
-    const { authenticator, gate, readLimit } = this.#parts;
-    const { clientIp } = this.#connection;
-    if (this.#connection.isDraining) throw shuttingDown();
-    let caller: Caller | null = null;
+  async #loginCaller(boltMetadata: PackStreamMap): Promise<void> {
+    const { authenticator, gate, readLimit } = this.#boltParts;
+    const { clientIp } = this.#boltConnection;
+    if (this.#boltConnection.isDraining) throw shuttingDown();
+    let boltCaller: Caller | null = null;
     try {
-      admitAddress(this.#parts, readLimit, clientIp);
+      admitAddress(this.#boltParts, readLimit, clientIp);
       if (boltMetadata.get('scheme') !== 'basic')
         throw new ServiceError('REL_UNAUTHENTICATED', 'clients authenticate by the scheme basic');
-      const user = boltMetadata.get('principal');
-      const password = boltMetadata.get('credentials');
-      if (typeof user !== 'string' || typeof password !== 'string') throw malformedError();
-      caller = authenticator.passwordCaller(password, { door: doorName, clientIp, organization: organizationOf(user) });
-      checkOrganization(this.#parts, caller);
-      gate.checkStanding(caller);
-    } catch (error) {
-      if (!(error instanceof ServiceError)) throw error;
-      const recordedError = await recordRefusal(this.#parts, caller ?? { door: doorName, clientIp }, 'inspect', error);
-      await this.#connection.loginRefused();
+      const boltUser = boltMetadata.get('principal');
+      const boltPassword = boltMetadata.get('credentials');
+      if (typeof boltUser !== 'string' || typeof boltPassword !== 'string') throw malformedRequest();
+      boltCaller = authenticator.passwordCaller(boltPassword, {
+        door: doorName,
+        clientIp,
+        organization: organizationOf(boltUser),
+      });
+      checkOrganization(this.#boltParts, boltCaller);
+      gate.checkStanding(boltCaller);
+    } catch (loginError) {
+      if (!(loginError instanceof ServiceError)) throw loginError;
+      const recordedError = await recordRefusal(
+        this.#boltParts,
+        boltCaller ?? { door: doorName, clientIp },
+        'inspect',
+        loginError,
+      );
+      await this.#boltConnection.loginRefused();
       throw recordedError;
     }
-    this.#connectionCaller = this.#askerOf(caller);
-    this.#connection.markAuthenticated();
+    this.#connectionCaller = this.#askerOf(boltCaller);
+    this.#boltConnection.markAuthenticated();
   }
 
-  #askerOf(caller: Caller): ConnectionCaller {
-    return new ConnectionCaller(this.#parts, caller, AbortSignal.any([this.#connection.gone, this.#cancel.signal]));
-  }
-
-  async #run(
-    connectionCaller: ConnectionCaller,
-    text: string,
-    packedParameters: PackStreamMap,
-    extra: PackStreamMap,
-  ): Promise<void> {
-    const open = this.#open;
-    if (open === null) this.#checkIdle();
-    this.#answers.checkRoom();
-    const terms = open?.terms ?? termsOf(extra);
-    const readOnly = open?.readOnly ?? extra.get('mode') === 'r';
-    const commandRequest = { terms, writes: !readOnly, transaction: open?.transaction ?? null };
-    const executed = await this.#ask(connectionCaller, commandRequest, extra, (asking, signal) =>
-      this.#execute(asking, { text, given: packedParameters, terms, readOnly, signal }),
+  #askerOf(boltCaller: Caller): ConnectionCaller {
+    return new ConnectionCaller(
+      this.#boltParts,
+      boltCaller,
+      AbortSignal.any([this.#boltConnection.gone, this.#requestCancel.signal]),
     );
-    const id = this.#answers.add(executed, terms);
-    this.#success([
-      ['fields', executed.answer.columns.map(({ name }) => name)],
-      ['t_first', BigInt(Math.round(executed.answer.processingTimeMs))],
-      ...(open === null ? [] : ([['qid', id]] as const)),
+  }
+
+  async #runStatement(
+    connectionCaller: ConnectionCaller,
+    cypherText: string,
+    packedParameters: PackStreamMap,
+    runExtra: PackStreamMap,
+  ): Promise<void> {
+    const openTransaction = this.#openTransaction;
+    if (openTransaction === null) this.#checkIdle();
+    this.#openAnswers.checkRoom();
+    const boltTerms = openTransaction?.terms ?? boltTermsOf(runExtra);
+    const isReadOnly = openTransaction?.readOnly ?? runExtra.get('mode') === 'r';
+    const commandRequest = { terms: boltTerms, writes: !isReadOnly, transaction: openTransaction?.transaction ?? null };
+    const executedStatement = await this.#askInTime(connectionCaller, commandRequest, runExtra, (boltAsking, statementSignal) =>
+      this.#executeStatement(boltAsking, {
+        text: cypherText,
+        given: packedParameters,
+        terms: boltTerms,
+        readOnly: isReadOnly,
+        signal: statementSignal,
+      }),
+    );
+    const answerId = this.#openAnswers.add(executedStatement, boltTerms);
+    this.#replySuccess([
+      ['fields', executedStatement.answer.columns.map(({ name: fieldName }) => fieldName)],
+      ['t_first', BigInt(Math.round(executedStatement.answer.processingTimeMs))],
+      ...(openTransaction === null ? [] : ([['qid', answerId]] as const)),
     ]);
   }
 
-  async #execute(
-    { invocation, keep }: CommandInvocation,
-    { text, given: packedParameters, terms, readOnly, signal }: Statement & { readonly signal: AbortSignal },
+  async #executeStatement(
+    { invocation, keep: keepAnswer }: CommandInvocation,
+    {
+      text: cypherText,
+      given: packedParameters,
+      terms: boltTerms,
+      readOnly: isReadOnly,
+      signal: statementSignal,
+    }: BoltStatement & { readonly signal: AbortSignal },
   ): Promise<Executed> {
-    const { planner } = this.#parts;
-    const { purpose, durability } = terms;
-    const question = {
-      sql: text,
+    const { planner } = this.#boltParts;
+    const { purpose, durability } = boltTerms;
+    const cypherQuestion = {
+      sql: cypherText,
       dialect: 'graph',
       parameters: parametersOf(packedParameters),
-      time: timeOfTerms(terms),
+      time: timeOfTerms(boltTerms),
       purpose,
-      signal,
+      signal: statementSignal,
     } as const;
     // Past states are read, never written.
-    const executed =
-      readOnly || question.time !== 'current'
-        ? { answer: await planner.query(invocation, { ...question, queriesOnly: true }), written: null }
-        : await planner.execute(invocation, { ...question, sync: durability === 'sync', graph: true });
-    keep(executed.answer);
-    return executed;
+    const executedStatement =
+      isReadOnly || cypherQuestion.time !== 'current'
+        ? { answer: await planner.query(invocation, { ...cypherQuestion, queriesOnly: true }), written: null }
+        : await planner.execute(invocation, { ...cypherQuestion, sync: durability === 'sync', graph: true });
+    keepAnswer(executedStatement.answer);
+    return executedStatement;
   }
 
   /** Within the time that the client gives it. */
-  async #ask<T>(
+  async #askInTime<T>(
     connectionCaller: ConnectionCaller,
     commandRequest: CommandRequest,
-    extra: PackStreamMap,
-    run: (asking: CommandInvocation, signal: AbortSignal) => Promise<T>,
+    runExtra: PackStreamMap,
+    runAsked: (boltAsking: CommandInvocation, statementSignal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const limit = extra.get('tx_timeout');
-    const isGiven = typeof limit === 'bigint' && limit > 0n;
-    const milliseconds = isGiven ? Number(limit < 2n ** 31n ? limit : 2n ** 31n - 1n) : null;
-    const errorText = 'the query ran longer than the timeout that the client set';
+    const txTimeout = runExtra.get('tx_timeout');
+    const isTimeoutGiven = typeof txTimeout === 'bigint' && txTimeout > 0n;
+    const timeoutMs = isTimeoutGiven ? Number(txTimeout < 2n ** 31n ? txTimeout : 2n ** 31n - 1n) : null;
+    const timeoutText = 'the query ran longer than the timeout that the client set';
     return withTimeLimit(
-      { clock: this.#parts.clock, gone: connectionCaller.gone, milliseconds, errorText: errorText },
-      (signal) => connectionCaller.ask(commandRequest, (asking) => run(asking, signal)),
+      { clock: this.#boltParts.clock, gone: connectionCaller.gone, milliseconds: timeoutMs, errorText: timeoutText },
+      (statementSignal) => connectionCaller.ask(commandRequest, (boltAsking) => runAsked(boltAsking, statementSignal)),
     );
   }
 
-  async #pull(connectionCaller: ConnectionCaller, boltMetadata: PackStreamMap, sends: boolean): Promise<void> {
-    const [id, open] = this.#answers.findNamed(boltMetadata);
-    const wanted = boltMetadata.get('n');
-    if (typeof wanted !== 'bigint' || wanted === 0n || wanted < -1n)
+  async #pullRecords(connectionCaller: ConnectionCaller, boltMetadata: PackStreamMap, isPull: boolean): Promise<void> {
+    const [answerId, openAnswer] = this.#openAnswers.findNamed(boltMetadata);
+    const wantedRecords = boltMetadata.get('n');
+    if (typeof wantedRecords !== 'bigint' || wantedRecords === 0n || wantedRecords < -1n)
       throw new ServiceError('REL_INVALID', 'n is a number of rows, or -1');
-    const { answer, written } = open.executed;
-    const most = wanted === -1n ? Infinity : Number(wanted);
-    if (sends) await this.#send(connectionCaller, open, most);
-    else skipRows(open, most);
-    if (open.batch < answer.batches.length) return this.#success([['has_more', true]]);
-    this.#answers.delete(id);
-    const notices = answer.notices ?? [];
-    this.#success([
-      ['type', typeOf(answer, written)],
+    const { answer: pulledAnswer, written } = openAnswer.executed;
+    const recordsMax = wantedRecords === -1n ? Infinity : Number(wantedRecords);
+    if (isPull) await this.#sendRecords(connectionCaller, openAnswer, recordsMax);
+    else skipRows(openAnswer, recordsMax);
+    if (openAnswer.batch < pulledAnswer.batches.length) return this.#replySuccess([['has_more', true]]);
+    this.#openAnswers.delete(answerId);
+    const answerNotices = pulledAnswer.notices ?? [];
+    this.#replySuccess([
+      ['type', statementType(pulledAnswer, written)],
       ['t_last', 0n],
-      ['db', open.terms.branch ?? 'neo4j'],
-      ...(changes(written) ? ([['stats', statsOf(written!)]] as const) : []),
-      ...(notices.length > 0 ? ([['notifications', notices.map(notification)]] as const) : []),
+      ['db', openAnswer.terms.branch ?? 'neo4j'],
+      ...(hasChanges(written) ? ([['stats', statementStats(written!)]] as const) : []),
+      ...(answerNotices.length > 0 ? ([['notifications', answerNotices.map(noticeNotification)]] as const) : []),
     ]);
   }
 
-  async #send(connectionCaller: ConnectionCaller, open: OpenAnswer, most: number): Promise<void> {
-    const { clock, yieldTurn } = this.#parts;
-    const { answer } = open.executed;
-    const { columns, batches } = answer;
-    const forms = { utc: this.#utc, elementIds: this.#version!.major >= 5 };
-    checkCaller(this.#parts, connectionCaller.caller);
-    checkErased(answer);
-    let sliceStart = clock.monotonicMs();
-    for (let left = most; left > 0 && open.batch < batches.length; ) {
-      const { columns: vectors, selection, first, count } = batches[open.batch]!;
-      if (open.row === count) {
-        open.batch++;
-        open.row = 0;
+  async #sendRecords(connectionCaller: ConnectionCaller, openAnswer: OpenAnswer, recordsMax: number): Promise<void> {
+    const { clock, yieldTurn } = this.#boltParts;
+    const { answer: sentAnswer } = openAnswer.executed;
+    const { columns: answerColumns, batches: answerBatches } = sentAnswer;
+    const boltForms = { utc: this.#isUtcPatched, elementIds: this.#boltVersion!.major >= 5 };
+    checkCaller(this.#boltParts, connectionCaller.caller);
+    checkErased(sentAnswer);
+    let recordSliceStart = clock.monotonicMs();
+    for (let recordsLeft = recordsMax; recordsLeft > 0 && openAnswer.batch < answerBatches.length; ) {
+      const { columns: recordVectors, selection, first, count: batchRowCount } = answerBatches[openAnswer.batch]!;
+      if (openAnswer.row === batchRowCount) {
+        openAnswer.batch++;
+        openAnswer.row = 0;
         continue;
       }
-      const i = open.row++;
-      const row = selection === null ? first + i : selection[i]!;
-      const packer = this.#replies.beginRecord(columns.length);
-      for (let i = 0; i < columns.length; i++) packer.value(cellOf(vectors[i]!, columns[i]!, row, forms));
-      this.#replies.endRecord();
-      left--;
-      if (!this.#replies.isMuch && clock.monotonicMs() - sliceStart <= sliceMs) continue;
-      this.#flush();
-      await this.#connection.caughtUp();
+      const i = openAnswer.row++;
+      const recordRow = selection === null ? first + i : selection[i]!;
+      const recordPacker = this.#boltReplies.beginRecord(answerColumns.length);
+      for (let i = 0; i < answerColumns.length; i++)
+        recordPacker.value(cellOf(recordVectors[i]!, answerColumns[i]!, recordRow, boltForms));
+      this.#boltReplies.endRecord();
+      recordsLeft--;
+      if (!this.#boltReplies.isMuch && clock.monotonicMs() - recordSliceStart <= recordSliceMs) continue;
+      this.#flushReplies();
+      await this.#boltConnection.caughtUp();
       await yieldTurn();
       if (connectionCaller.gone.aborted) throw new ServiceError('REL_CANCELLED', 'the answer was cancelled');
-      checkCaller(this.#parts, connectionCaller.caller);
-      checkErased(answer);
-      sliceStart = clock.monotonicMs();
+      checkCaller(this.#boltParts, connectionCaller.caller);
+      checkErased(sentAnswer);
+      recordSliceStart = clock.monotonicMs();
     }
-    skipRows(open, 0);
+    skipRows(openAnswer, 0);
   }
 
-  async #begin(connectionCaller: ConnectionCaller, extra: PackStreamMap): Promise<void> {
+  async #beginTransaction(connectionCaller: ConnectionCaller, beginExtra: PackStreamMap): Promise<void> {
     this.#checkIdle();
-    const terms = termsOf(extra);
-    const { authenticator, gate } = this.#parts;
-    const renewed = authenticator.renew(connectionCaller.caller);
-    const transaction = gate.begin(terms.branch === null ? renewed : { ...renewed, branch: terms.branch }, this.#last);
-    this.#open = { transaction, terms, readOnly: extra.get('mode') === 'r' };
-    this.#last = transaction;
-    this.#success();
+    const boltTerms = boltTermsOf(beginExtra);
+    const { authenticator, gate } = this.#boltParts;
+    const renewedCaller = authenticator.renew(connectionCaller.caller);
+    const begunTransaction = gate.begin(
+      boltTerms.branch === null ? renewedCaller : { ...renewedCaller, branch: boltTerms.branch },
+      this.#lastTransaction,
+    );
+    this.#openTransaction = { transaction: begunTransaction, terms: boltTerms, readOnly: beginExtra.get('mode') === 'r' };
+    this.#lastTransaction = begunTransaction;
+    this.#replySuccess();
   }
 
-  async #commit(connectionCaller: ConnectionCaller): Promise<void> {
-    const { transaction, terms } = this.#inTransaction();
-    if (this.#answers.count > 0) throw new ServiceError('REL_INVALID', 'answers are open: take or discard them first');
-    const commandRequest = { terms, action: 'ingest', writes: !transaction.isEmpty, transaction } as const;
-    await connectionCaller.ask(commandRequest, ({ invocation }) => invocation.commit({ sync: terms.durability === 'sync' }));
-    this.#forget();
-    this.#success();
+  async #commitTransaction(connectionCaller: ConnectionCaller): Promise<void> {
+    const { transaction: committedTransaction, terms: boltTerms } = this.#requireTransaction();
+    if (this.#openAnswers.count > 0) throw new ServiceError('REL_INVALID', 'answers are open: take or discard them first');
+    const commandRequest = {
+      terms: boltTerms,
+      action: 'ingest',
+      writes: !committedTransaction.isEmpty,
+      transaction: committedTransaction,
+    } as const;
+    await connectionCaller.ask(commandRequest, ({ invocation }) => invocation.commit({ sync: boltTerms.durability === 'sync' }));
+    this.#forgetAnswers();
+    this.#replySuccess();
   }
 
-  #inTransaction(): OpenTransaction {
-    if (this.#open === null) throw new ServiceError('REL_INVALID', 'no transaction is open: BEGIN one first');
-    return this.#open;
+  #requireTransaction(): OpenBoltTransaction {
+    if (this.#openTransaction === null) throw new ServiceError('REL_INVALID', 'no transaction is open: BEGIN one first');
+    return this.#openTransaction;
   }
 
   #checkIdle(): void {
-    if (this.#open !== null) throw new ServiceError('REL_INVALID', 'a transaction is open');
-    if (this.#answers.count > 0) throw new ServiceError('REL_INVALID', 'an answer is open: take or discard it first');
+    if (this.#openTransaction !== null) throw new ServiceError('REL_INVALID', 'a transaction is open');
+    if (this.#openAnswers.count > 0) throw new ServiceError('REL_INVALID', 'an answer is open: take or discard it first');
   }
 
   /** A single server has all roles, under the address by which the client reached it. */
-  #route(context: PackStreamMap, third: PackStreamValue | undefined): void {
-    const address = context.get('address');
-    if (typeof address !== 'string') throw new ServiceError('REL_INVALID', 'the routing context names no address');
-    const named = isMap(third) ? third.get('db') : third;
-    const servers = ['ROUTE', 'READ', 'WRITE'].map((role) =>
-      mapOf([
-        ['addresses', [address]],
-        ['role', role],
+  #replyRoutes(routingContext: PackStreamMap, routeDatabase: PackStreamValue | undefined): void {
+    const routeAddress = routingContext.get('address');
+    if (typeof routeAddress !== 'string') throw new ServiceError('REL_INVALID', 'the routing context names no address');
+    const namedDatabase = isMap(routeDatabase) ? routeDatabase.get('db') : routeDatabase;
+    const routeServers = ['ROUTE', 'READ', 'WRITE'].map((routeRole) =>
+      packedMapOf([
+        ['addresses', [routeAddress]],
+        ['role', routeRole],
       ]),
     );
-    const db = typeof named === 'string' ? named : 'neo4j';
-    this.#success([
+    const routedDatabase = typeof namedDatabase === 'string' ? namedDatabase : 'neo4j';
+    this.#replySuccess([
       [
         'rt',
-        mapOf([
-          ['ttl', routeSeconds],
-          ['db', db],
-          ['servers', servers],
+        packedMapOf([
+          ['ttl', routeTableSeconds],
+          ['db', routedDatabase],
+          ['servers', routeServers],
         ]),
       ],
     ]);
   }
 
-  #reset(): void {
-    this.#queue.countReset();
-    if (!this.#queue.hasReset && this.#cancel.signal.aborted) {
-      this.#cancel = new AbortController();
+  #resetSession(): void {
+    this.#requestQueue.countReset();
+    if (!this.#requestQueue.hasReset && this.#requestCancel.signal.aborted) {
+      this.#requestCancel = new AbortController();
       this.#connectionCaller &&= this.#askerOf(this.#connectionCaller.caller);
     }
-    this.#forget();
-    if (this.#connectionCaller === null && !this.#greeted) return this.#end();
-    this.#failed = false;
-    this.#success();
+    this.#forgetAnswers();
+    if (this.#connectionCaller === null && !this.#hasGreeted) return this.#endSession();
+    this.#hasFailed = false;
+    this.#replySuccess();
   }
 
   /** Drops everything that is open. */
-  #forget(): void {
-    this.#open?.transaction.end();
-    this.#open = null;
-    this.#answers.clear();
+  #forgetAnswers(): void {
+    this.#openTransaction?.transaction.end();
+    this.#openTransaction = null;
+    this.#openAnswers.clear();
   }
 
-  #end(): void {
-    this.#flush();
-    this.#ended = true;
-    this.#forget();
-    this.#connection.end();
+  #endSession(): void {
+    this.#flushReplies();
+    this.#hasEnded = true;
+    this.#forgetAnswers();
+    this.#boltConnection.end();
   }
 
-  #success(entries?: readonly (readonly [string, PackStreamValue])[]): void {
-    this.#replies.putSuccess(entries);
+  #replySuccess(successEntries?: readonly (readonly [string, PackStreamValue])[]): void {
+    this.#boltReplies.putSuccess(successEntries);
   }
 
-  #flush(): void {
-    this.#replies.flush(this.#connection);
+  #flushReplies(): void {
+    this.#boltReplies.flush(this.#boltConnection);
   }
 }
 
-interface Statement {
+interface BoltStatement {
   readonly text: string;
   readonly given: PackStreamMap;
   readonly terms: Terms;
   readonly readOnly: boolean;
 }
 
-const malformedError = (): ServiceError => new ServiceError('REL_INVALID', 'malformed request');
-const mapOf = (entries: readonly (readonly [string, PackStreamValue])[]): PackStreamMap => new Map(entries);
+const malformedRequest = (): ServiceError => new ServiceError('REL_INVALID', 'malformed request');
+const packedMapOf = (packedEntries: readonly (readonly [string, PackStreamValue])[]): PackStreamMap => new Map(packedEntries);
 
-function mapAt(fields: readonly PackStreamValue[], at: number): PackStreamMap {
-  const field = fields[at] ?? noMap;
-  if (!isMap(field)) throw malformedError();
-  return field;
+function mapFieldAt(requestFields: readonly PackStreamValue[], fieldIndex: number): PackStreamMap {
+  const mapField = requestFields[fieldIndex] ?? noPackedMap;
+  if (!isMap(mapField)) throw malformedRequest();
+  return mapField;
 }
 
-function textAt(fields: readonly PackStreamValue[], at: number): string {
-  const field = fields[at];
-  if (typeof field !== 'string') throw malformedError();
-  return field;
+function textFieldAt(requestFields: readonly PackStreamValue[], fieldIndex: number): string {
+  const textField = requestFields[fieldIndex];
+  if (typeof textField !== 'string') throw malformedRequest();
+  return textField;
 }
 
 /** Terms from the metadata of a transaction, and from the database: a branch. */
-function termsOf(extra: PackStreamMap): Terms {
-  const impersonated = extra.get('imp_user');
-  if (impersonated !== undefined && impersonated !== null)
+function boltTermsOf(statementExtra: PackStreamMap): Terms {
+  const impersonatedUser = statementExtra.get('imp_user');
+  if (impersonatedUser !== undefined && impersonatedUser !== null)
     throw new ServiceError('REL_NOT_IMPLEMENTED', 'impersonation is not supported');
-  const db = extra.get('db') ?? '';
-  if (typeof db !== 'string') throw malformedError();
-  let terms = withTerm(noTerms, 'branch', db === 'neo4j' ? '' : db);
-  for (const [name, value] of mapAt([extra.get('tx_metadata') ?? noMap], 0)) {
-    if (ofTools.has(name)) continue;
-    if (typeof value !== 'string' && typeof value !== 'bigint') throw new ServiceError('REL_INVALID', `${name} must be a text`);
-    terms = withTerm(terms, name, String(value));
+  const boltDatabase = statementExtra.get('db') ?? '';
+  if (typeof boltDatabase !== 'string') throw malformedRequest();
+  let boltTerms = withTerm(noTerms, 'branch', boltDatabase === 'neo4j' ? '' : boltDatabase);
+  for (const [metadataName, metadataValue] of mapFieldAt([statementExtra.get('tx_metadata') ?? noPackedMap], 0)) {
+    if (toolMetadata.has(metadataName)) continue;
+    if (typeof metadataValue !== 'string' && typeof metadataValue !== 'bigint')
+      throw new ServiceError('REL_INVALID', `${metadataName} must be a text`);
+    boltTerms = withTerm(boltTerms, metadataName, String(metadataValue));
   }
-  return terms;
+  return boltTerms;
 }
 
-const changes = (written: Written | null): boolean =>
-  written !== null && written.inserted + written.updated + written.deleted > 0;
+const hasChanges = (writtenCounts: Written | null): boolean =>
+  writtenCounts !== null && writtenCounts.inserted + writtenCounts.updated + writtenCounts.deleted > 0;
 
 /** Counts of written graph elements; of rows that SQL wrote, only that there were some. */
-function statsOf({ graph }: Written): PackStreamMap {
-  const counts = [
-    ['nodes-created', graph?.nodes ?? 0],
-    ['labels-added', graph?.nodes ?? 0],
-    ['relationships-created', graph?.relationships ?? 0],
-    ['properties-set', graph?.properties ?? 0],
+function statementStats({ graph: graphCounts }: Written): PackStreamMap {
+  const statementCounts = [
+    ['nodes-created', graphCounts?.nodes ?? 0],
+    ['labels-added', graphCounts?.nodes ?? 0],
+    ['relationships-created', graphCounts?.relationships ?? 0],
+    ['properties-set', graphCounts?.properties ?? 0],
   ] as const;
-  return mapOf([
+  return packedMapOf([
     ['contains-updates', true],
-    ...counts.flatMap(([name, count]) => (count > 0 ? [[name, BigInt(count)] as const] : [])),
+    ...statementCounts.flatMap(([countName, statementCount]) =>
+      statementCount > 0 ? [[countName, BigInt(statementCount)] as const] : [],
+    ),
   ]);
 }
 
-function typeOf({ columns }: Answer, written: Written | null): string {
-  if (written === null) return 'r';
-  return columns.length > 0 ? 'rw' : 'w';
+function statementType({ columns: answerColumns }: Answer, writtenCounts: Written | null): string {
+  if (writtenCounts === null) return 'r';
+  return answerColumns.length > 0 ? 'rw' : 'w';
 }
 
-const notification = (notice: string): PackStreamMap =>
-  mapOf([
+const noticeNotification = (answerNotice: string): PackStreamMap =>
+  packedMapOf([
     ['code', 'Neo.ClientNotification.Statement.Notice'],
     ['title', 'About the rows of this answer'],
-    ['description', notice],
+    ['description', answerNotice],
     ['severity', 'INFORMATION'],
     ['category', 'GENERIC'],
   ]);

@@ -46,7 +46,7 @@ export interface EntityForms<T> {
   value(json: unknown): T;
 }
 
-interface Written {
+interface WrittenEntity {
   readonly labels?: readonly string[];
   readonly type?: string;
   readonly element_id: string;
@@ -58,53 +58,86 @@ interface Written {
   readonly properties: Readonly<Record<string, unknown>>;
 }
 
-type Types = OutputEntity['types'];
+type EntityTypes = OutputEntity['types'];
 
-/** `json`: the text of a cell. */
-export function readEntities<T>(json: string, { shape, types }: OutputEntity, forms: EntityForms<T>): T {
-  return read(parseExactJson(json), shape, types, forms);
+/** `entityJson`: the text of a cell. */
+export function readEntities<T>(
+  entityJson: string,
+  { shape: entityShape, types: entityTypes }: OutputEntity,
+  entityForms: EntityForms<T>,
+): T {
+  return readEntity(parseExactJson(entityJson), entityShape, entityTypes, entityForms);
 }
 
-function read<T>(value: unknown, shape: EntityShape | undefined, types: Types, forms: EntityForms<T>): T {
-  if (shape === undefined || typeof value !== 'object' || value === null) return forms.value(value);
-  switch (shape.kind) {
+function readEntity<T>(
+  entityValue: unknown,
+  entityShape: EntityShape | undefined,
+  entityTypes: EntityTypes,
+  entityForms: EntityForms<T>,
+): T {
+  if (entityShape === undefined || typeof entityValue !== 'object' || entityValue === null) return entityForms.value(entityValue);
+  switch (entityShape.kind) {
     case 'node':
-      return forms.node(nodeOf(value as Written, types));
+      return entityForms.node(nodeValueOf(entityValue as WrittenEntity, entityTypes));
     case 'relationship':
-      return forms.relationship(relationshipOf(value as Written, types));
+      return entityForms.relationship(relationshipValueOf(entityValue as WrittenEntity, entityTypes));
     case 'path': {
-      const { nodes, relationships } = value as { nodes: readonly Written[]; relationships: readonly Written[] };
-      return forms.path({
-        nodes: nodes.map((node) => nodeOf(node, types)),
-        relationships: relationships.map((each) => relationshipOf(each, types)),
+      const { nodes, relationships } = entityValue as {
+        nodes: readonly WrittenEntity[];
+        relationships: readonly WrittenEntity[];
+      };
+      return entityForms.path({
+        nodes: nodes.map((pathNode) => nodeValueOf(pathNode, entityTypes)),
+        relationships: relationships.map((innerEntity) => relationshipValueOf(innerEntity, entityTypes)),
       });
     }
     case 'list':
-      return forms.list((value as readonly unknown[]).map((each) => read(each, shape.of, types, forms)));
+      return entityForms.list(
+        (entityValue as readonly unknown[]).map((innerEntity) =>
+          readEntity(innerEntity, entityShape.of, entityTypes, entityForms),
+        ),
+      );
     case 'map':
-      return forms.map(Object.entries(value).map(([name, each]) => [name, read(each, shape.of.get(name), types, forms)]));
+      return entityForms.map(
+        Object.entries(entityValue).map(([memberName, innerEntity]) => [
+          memberName,
+          readEntity(innerEntity, entityShape.of.get(memberName), entityTypes, entityForms),
+        ]),
+      );
   }
 }
 
-const idOf = (systemFrom: bigint | number | null | undefined): bigint => BigInt(systemFrom ?? -1);
+const boltIdOf = (systemFrom: bigint | number | null | undefined): bigint => BigInt(systemFrom ?? -1);
 
-function nodeOf({ labels = [], element_id: elementId, system_from: id, properties }: Written, types: Types): NodeValue {
-  return { labels, elementId, id: idOf(id), properties: propertiesOf(properties, labels[0], types) };
-}
-
-function relationshipOf(written: Written, types: Types): RelationshipValue {
-  const { type = '', element_id: elementId, system_from: id, start = '', end = '', properties } = written;
+function nodeValueOf(
+  { labels: nodeLabels = [], element_id: elementId, system_from: nodeSystemFrom, properties }: WrittenEntity,
+  entityTypes: EntityTypes,
+): NodeValue {
   return {
-    type,
+    labels: nodeLabels,
     elementId,
-    id: idOf(id),
-    start: { elementId: start, id: idOf(written.start_system_from) },
-    end: { elementId: end, id: idOf(written.end_system_from) },
-    properties: propertiesOf(properties, type, types),
+    id: boltIdOf(nodeSystemFrom),
+    properties: entityPropertiesOf(properties, nodeLabels[0], entityTypes),
   };
 }
 
-function propertiesOf(given: Written['properties'], of: string | undefined, types: Types): readonly Property[] {
-  const known = of === undefined ? undefined : types.get(of);
-  return Object.entries(given).map(([name, value]) => ({ name, value, type: known?.get(name) }));
+function relationshipValueOf(writtenRelationship: WrittenEntity, entityTypes: EntityTypes): RelationshipValue {
+  const { type = '', element_id: elementId, system_from: id, start = '', end = '', properties } = writtenRelationship;
+  return {
+    type,
+    elementId,
+    id: boltIdOf(id),
+    start: { elementId: start, id: boltIdOf(writtenRelationship.start_system_from) },
+    end: { elementId: end, id: boltIdOf(writtenRelationship.end_system_from) },
+    properties: entityPropertiesOf(properties, type, entityTypes),
+  };
+}
+
+function entityPropertiesOf(
+  writtenProperties: WrittenEntity['properties'],
+  labelOrType: string | undefined,
+  entityTypes: EntityTypes,
+): readonly Property[] {
+  const knownProperties = labelOrType === undefined ? undefined : entityTypes.get(labelOrType);
+  return Object.entries(writtenProperties).map(([name, value]) => ({ name, value, type: knownProperties?.get(name) }));
 }

@@ -2,7 +2,7 @@
 import type { ServiceError } from '../../errors.ts';
 import { errorCodesOf } from '../error-codes.ts';
 
-export function boltCodeOf({ code, facts }: ServiceError): string {
-  if (facts.reason === 'no-such-branch') return 'Neo.ClientError.Database.DatabaseNotFound';
-  return errorCodesOf(code, facts.stale).bolt;
+export function boltCodeOf({ code: errorCode, facts: errorFacts }: ServiceError): string {
+  if (errorFacts.reason === 'no-such-branch') return 'Neo.ClientError.Database.DatabaseNotFound';
+  return errorCodesOf(errorCode, errorFacts.stale).bolt;
 }

@@ -32,7 +32,7 @@ import { arrayOf, graphText, metaText, namesOf, objectForms, rowForms, rowPieces
 export const doorName = 'graph-http';
 /** A request has at most so many bytes. */
 export const bodyBytesMax = 4 << 20;
-const statementsMax = 100;
+const requestStatementsMax = 100;
 
 export interface GraphHttpOptions extends DoorDependencies {
   readonly settings: Pick<Settings, 'SERVICE_GRAPH_HTTP_PORT' | 'SERVICE_GRAPH_BINARY_PORT' | 'SERVICE_DRAIN_TIMEOUT_SECS'>;
@@ -41,7 +41,7 @@ export interface GraphHttpOptions extends DoorDependencies {
 
 export type GraphHttpSetup = GraphHttpOptions & HttpRoom;
 
-const statement = z.strictObject({
+const statementSchema = z.strictObject({
   statement: z.string(),
   parameters: z.record(z.string(), z.unknown()).optional(),
   includeStats: z.boolean().optional(),
@@ -50,8 +50,8 @@ const statement = z.strictObject({
     .max(2)
     .optional(),
 });
-const statements = z.strictObject({ statements: z.array(statement).max(statementsMax).optional() });
-const question = z.strictObject({
+const statementsSchema = z.strictObject({ statements: z.array(statementSchema).max(requestStatementsMax).optional() });
+const questionSchema = z.strictObject({
   statement: z.string(),
   parameters: z.record(z.string(), z.unknown()).optional(),
   includeCounters: z.boolean().optional(),
@@ -59,276 +59,303 @@ const question = z.strictObject({
   bookmarks: z.array(z.string()).max(100).optional(),
 });
 
-type Statement = Pick<z.output<typeof statement>, 'statement' | 'parameters'>;
+type CypherStatement = Pick<z.output<typeof statementSchema>, 'statement' | 'parameters'>;
 
 /** Two requests of one transaction at once would see, or end, each other's halves. */
-const inUse = new WeakSet<Transaction>();
+const transactionsInUse = new WeakSet<Transaction>();
 
 export class GraphRequest {
-  readonly #parts: GraphHttpSetup;
-  readonly #call: HttpCall;
-  readonly #waits: boolean;
-  #terms: Terms = noTerms;
+  readonly #graphParts: GraphHttpSetup;
+  readonly #httpCall: HttpCall;
+  readonly #waitsForContinue: boolean;
+  #requestTerms: Terms = noTerms;
 
-  /** `waits`: the client sends its body only after `100 Continue`. */
-  constructor(parts: GraphHttpSetup, raw: IncomingMessage, response: ServerResponse, waits: boolean) {
-    this.#parts = parts;
-    this.#call = new HttpCall(parts, doorName, raw, response);
-    this.#waits = waits;
+  /** `waitsForContinue`: the client sends its body only after `100 Continue`. */
+  constructor(graphParts: GraphHttpSetup, httpRequest: IncomingMessage, httpResponse: ServerResponse, waitsForContinue: boolean) {
+    this.#graphParts = graphParts;
+    this.#httpCall = new HttpCall(graphParts, doorName, httpRequest, httpResponse);
+    this.#waitsForContinue = waitsForContinue;
   }
 
   async run(): Promise<void> {
-    const { raw } = this.#call;
+    const { raw: httpRequest } = this.#httpCall;
     try {
-      const path = (raw.url ?? '/').replace(/\?.*$/s, '').replace(/(.)\/$/, '$1');
-      if (path === '/') return this.#discovery();
-      const match = /^\/db\/([^/]{1,600})\/(tx|query\/v2)(?:\/([^/]{1,100}))?(?:\/(commit))?$/.exec(path);
-      if (match === null)
+      const graphPath = (httpRequest.url ?? '/').replace(/\?.*$/s, '').replace(/(.)\/$/, '$1');
+      if (graphPath === '/') return this.#replyDiscovery();
+      const pathMatch = /^\/db\/([^/]{1,600})\/(tx|query\/v2)(?:\/([^/]{1,100}))?(?:\/(commit))?$/.exec(graphPath);
+      if (pathMatch === null)
         throw new ServiceError('REL_NOT_FOUND', 'there is /db/{name}/tx/commit, /db/{name}/tx and /db/{name}/query/v2');
-      const [, database, kind, id, end] = match;
-      this.#call.admit(raw.method === 'DELETE' ? 'delete' : 'query');
-      this.#enter(decodeName(database!));
-      if (kind === 'query/v2' && id === undefined) return await this.#ask();
-      if (kind !== 'tx') throw new ServiceError('REL_NOT_IMPLEMENTED', 'transactions are at /db/{name}/tx');
-      await this.#transact(id, end !== undefined);
-    } catch (error) {
-      await this.#refuse(error);
+      const [, databaseName, resourceKind, transactionId, commitSegment] = pathMatch;
+      this.#httpCall.admit(httpRequest.method === 'DELETE' ? 'delete' : 'query');
+      this.#knowCaller(decodeDatabaseName(databaseName!));
+      if (resourceKind === 'query/v2' && transactionId === undefined) return await this.#askQuestion();
+      if (resourceKind !== 'tx') throw new ServiceError('REL_NOT_IMPLEMENTED', 'transactions are at /db/{name}/tx');
+      await this.#runTransaction(transactionId, commitSegment !== undefined);
+    } catch (requestError) {
+      await this.#replyErrors(requestError);
     } finally {
-      this.#call.end();
+      this.#httpCall.end();
     }
   }
 
-  #discovery(): void {
-    const { SERVICE_GRAPH_BINARY_PORT: port } = this.#parts.settings;
-    const host = this.#call.raw.headers.host ?? '127.0.0.1';
-    const scheme = this.#parts.tls === null ? 'http' : 'https';
-    const name = host.replace(/:\d+$/, '');
-    this.#json(200, {
-      bolt_routing: `neo4j://${name}:${port}`,
-      bolt_direct: `bolt://${name}:${port}`,
-      transaction: `${scheme}://${host}/db/{databaseName}/tx`,
-      query: `${scheme}://${host}/db/{databaseName}/query/v2`,
+  #replyDiscovery(): void {
+    const { SERVICE_GRAPH_BINARY_PORT: boltPort } = this.#graphParts.settings;
+    const httpHost = this.#httpCall.raw.headers.host ?? '127.0.0.1';
+    const httpScheme = this.#graphParts.tls === null ? 'http' : 'https';
+    const hostName = httpHost.replace(/:\d+$/, '');
+    this.#replyJson(200, {
+      bolt_routing: `neo4j://${hostName}:${boltPort}`,
+      bolt_direct: `bolt://${hostName}:${boltPort}`,
+      transaction: `${httpScheme}://${httpHost}/db/{databaseName}/tx`,
+      query: `${httpScheme}://${httpHost}/db/{databaseName}/query/v2`,
       neo4j_version: '5.13.0',
       neo4j_edition: 'community',
     });
   }
 
   /** Throws for a credential that is none, and for headers that state what there is not. */
-  #enter(database: string): void {
-    const stated = basicCredential(this.#header('authorization'));
-    if (stated === null) throw new ServiceError('REL_UNAUTHENTICATED', 'the request carries no credential: basic authentication');
-    const { user, password } = stated;
-    if (password === null) throw new ServiceError('REL_UNAUTHENTICATED', 'the credential is a user and a password');
-    const organization = this.#header('x-organization-id') ?? organizationOf(user);
-    const facts = { door: doorName, clientIp: this.#call.clientIp, organization };
-    const caller: Caller = this.#parts.authenticator.passwordCaller(password, facts);
-    checkOrganization(this.#parts, caller);
-    this.#call.know({ ...caller, branch: database === 'neo4j' ? 'main' : database });
-    for (const term of Object.keys(noTerms)) {
-      const value = this.#header(`x-service-${term.replaceAll('_', '-')}`);
-      if (value !== null && term !== 'branch') this.#terms = withTerm(this.#terms, term, value);
+  #knowCaller(databaseName: string): void {
+    const basicCredentials = basicCredential(this.#requestHeader('authorization'));
+    if (basicCredentials === null)
+      throw new ServiceError('REL_UNAUTHENTICATED', 'the request carries no credential: basic authentication');
+    const { user: graphUser, password: graphPassword } = basicCredentials;
+    if (graphPassword === null) throw new ServiceError('REL_UNAUTHENTICATED', 'the credential is a user and a password');
+    const organization = this.#requestHeader('x-organization-id') ?? organizationOf(graphUser);
+    const callerFacts = { door: doorName, clientIp: this.#httpCall.clientIp, organization };
+    const graphCaller: Caller = this.#graphParts.authenticator.passwordCaller(graphPassword, callerFacts);
+    checkOrganization(this.#graphParts, graphCaller);
+    this.#httpCall.know({ ...graphCaller, branch: databaseName === 'neo4j' ? 'main' : databaseName });
+    for (const termName of Object.keys(noTerms)) {
+      const termValue = this.#requestHeader(`x-service-${termName.replaceAll('_', '-')}`);
+      if (termValue !== null && termName !== 'branch') this.#requestTerms = withTerm(this.#requestTerms, termName, termValue);
     }
   }
 
-  #header(name: string): string | null {
-    const value = this.#call.raw.headers[name];
-    return typeof value === 'string' && value !== '' ? value : null;
+  #requestHeader(headerName: string): string | null {
+    const headerValue = this.#httpCall.raw.headers[headerName];
+    return typeof headerValue === 'string' && headerValue !== '' ? headerValue : null;
   }
 
-  async #ask(): Promise<void> {
+  async #askQuestion(): Promise<void> {
     this.#checkMethod('POST');
-    const given = await this.#body(question);
-    const readOnly = given.accessMode?.toUpperCase() === 'READ';
-    const executed = await this.#execute(given, null, readOnly);
-    const { answer } = executed;
-    const stats = given.includeCounters === true ? `,"counters":${counters(executed, true)}` : '';
-    const notices = (answer.notices ?? []).map((description) => ({ code: noticeCode, description, severity: 'INFORMATION' }));
-    const tail = `]}${stats}${notices.length > 0 ? `,"notifications":${JSON.stringify(notices)}` : ''},"bookmarks":[]}`;
-    await this.#send(202, answer, function* () {
-      yield `{"data":{"fields":${namesOf(answer)},"values":[`;
-      yield* rowPieces(answer, (row) => arrayOf(row, objectForms));
-      yield tail;
+    const questionBody = await this.#readBody(questionSchema);
+    const isReadOnly = questionBody.accessMode?.toUpperCase() === 'READ';
+    const executedQuestion = await this.#executeCypher(questionBody, null, isReadOnly);
+    const { answer: questionAnswer } = executedQuestion;
+    const countersText = questionBody.includeCounters === true ? `,"counters":${statementCounters(executedQuestion, true)}` : '';
+    const notificationsList = (questionAnswer.notices ?? []).map((description) => ({
+      code: noticeCode,
+      description,
+      severity: 'INFORMATION',
+    }));
+    const answerTail = `]}${countersText}${notificationsList.length > 0 ? `,"notifications":${JSON.stringify(notificationsList)}` : ''},"bookmarks":[]}`;
+    await this.#sendAnswer(202, questionAnswer, function* () {
+      yield `{"data":{"fields":${namesOf(questionAnswer)},"values":[`;
+      yield* rowPieces(questionAnswer, (answerRow) => arrayOf(answerRow, objectForms));
+      yield answerTail;
     });
   }
 
-  async #transact(id: string | undefined, commits: boolean): Promise<void> {
-    const { gate } = this.#parts;
-    if (id === undefined) {
+  async #runTransaction(transactionId: string | undefined, isCommit: boolean): Promise<void> {
+    const { gate } = this.#graphParts;
+    if (transactionId === undefined) {
       this.#checkMethod('POST');
-      return this.#answer(gate.begin(this.#call.caller), 'open');
+      return this.#answerStatements(gate.begin(this.#httpCall.caller), 'open');
     }
-    if (id === 'commit' && !commits) {
+    if (transactionId === 'commit' && !isCommit) {
       this.#checkMethod('POST');
-      return this.#answer(null, 'commit');
+      return this.#answerStatements(null, 'commit');
     }
-    const transaction = gate.transaction(id, this.#call.caller);
-    if (this.#call.raw.method === 'DELETE' && !commits) {
-      transaction.end();
-      return this.#json(200, { results: [], errors: [] });
+    const openTransaction = gate.transaction(transactionId, this.#httpCall.caller);
+    if (this.#httpCall.raw.method === 'DELETE' && !isCommit) {
+      openTransaction.end();
+      return this.#replyJson(200, { results: [], errors: [] });
     }
     this.#checkMethod('POST');
-    await this.#answer(transaction, commits ? 'commit' : 'stays');
+    await this.#answerStatements(openTransaction, isCommit ? 'commit' : 'stays');
   }
 
   /** Statements one after the other; the first that is refused ends the transaction, and nothing of it is written. */
-  async #answer(given: Transaction | null, then: 'open' | 'stays' | 'commit'): Promise<void> {
-    const { gate } = this.#parts;
-    const { statements: asked = [] } = await this.#body(statements);
+  async #answerStatements(openTransaction: Transaction | null, transactionFate: 'open' | 'stays' | 'commit'): Promise<void> {
+    const { gate } = this.#graphParts;
+    const { statements: askedStatements = [] } = await this.#readBody(statementsSchema);
     // A single statement needs no transaction.
-    const transaction = given ?? (asked.length > 1 ? gate.begin(this.#call.caller) : null);
-    if (given !== null && inUse.has(given))
+    const usedTransaction = openTransaction ?? (askedStatements.length > 1 ? gate.begin(this.#httpCall.caller) : null);
+    if (openTransaction !== null && transactionsInUse.has(openTransaction))
       throw new ServiceError('REL_CONFLICT', 'a request of this transaction is not answered yet: send one after the other');
-    if (transaction !== null) inUse.add(transaction);
-    const done: { readonly executed: Executed; readonly stats: boolean; readonly shows: readonly string[] }[] = [];
-    let refused: ServiceError | null = null;
+    if (usedTransaction !== null) transactionsInUse.add(usedTransaction);
+    const executedStatements: { readonly executed: Executed; readonly stats: boolean; readonly shows: readonly string[] }[] = [];
+    let transactionRefusal: ServiceError | null = null;
     try {
-      for (const each of asked)
-        done.push({
-          executed: await this.#execute(each, transaction, false),
-          stats: each.includeStats === true,
-          shows: (each.resultDataContents ?? ['row']).map((name) => name.toLowerCase()),
+      for (const askedStatement of askedStatements)
+        executedStatements.push({
+          executed: await this.#executeCypher(askedStatement, usedTransaction, false),
+          stats: askedStatement.includeStats === true,
+          shows: (askedStatement.resultDataContents ?? ['row']).map((contentName) => contentName.toLowerCase()),
         });
-      if (then === 'commit' && transaction !== null) await this.#commit(transaction);
-    } catch (error) {
-      refused = await this.#call.refusal(error);
-      transaction?.end();
-      if (refused === null) return;
+      if (transactionFate === 'commit' && usedTransaction !== null) await this.#commitTransaction(usedTransaction);
+    } catch (statementError) {
+      transactionRefusal = await this.#httpCall.refusal(statementError);
+      usedTransaction?.end();
+      if (transactionRefusal === null) return;
     } finally {
-      if (transaction !== null) inUse.delete(transaction);
+      if (usedTransaction !== null) transactionsInUse.delete(usedTransaction);
     }
-    const errors = refused === null ? [] : [{ code: boltCodeOf(refused), message: refused.message }];
-    const isOpen = refused === null && then !== 'commit' && transaction !== null;
-    const tail = `],"errors":${JSON.stringify(errors)}${isOpen ? this.#openText(transaction) : ''},"lastBookmarks":[]}`;
-    if (then === 'open' && isOpen) this.#call.response.setHeader('location', this.#urlOf(transaction));
-    const overtaken = done.map(({ executed }) => executed.answer);
-    const anyOvertaken = { overtaken: () => overtaken.some((each) => each.overtaken()) };
-    await this.#send(then === 'open' && isOpen ? 201 : 200, anyOvertaken, function* () {
+    const answerErrors =
+      transactionRefusal === null ? [] : [{ code: boltCodeOf(transactionRefusal), message: transactionRefusal.message }];
+    const staysOpen = transactionRefusal === null && transactionFate !== 'commit' && usedTransaction !== null;
+    const answerTail = `],"errors":${JSON.stringify(answerErrors)}${staysOpen ? this.#openTransactionText(usedTransaction) : ''},"lastBookmarks":[]}`;
+    if (transactionFate === 'open' && staysOpen)
+      this.#httpCall.response.setHeader('location', this.#transactionUrl(usedTransaction));
+    const statementAnswers = executedStatements.map(({ executed: executedStatement }) => executedStatement.answer);
+    const anyOvertaken = { overtaken: () => statementAnswers.some((each) => each.overtaken()) };
+    await this.#sendAnswer(transactionFate === 'open' && staysOpen ? 201 : 200, anyOvertaken, function* () {
       yield '{"results":[';
-      for (const [i, { executed, stats, shows }] of done.entries()) {
-        yield `${i === 0 ? '' : ','}{"columns":${namesOf(executed.answer)},"data":[`;
-        yield* rowPieces(executed.answer, (row) => {
-          const parts = [
-            ...(shows.includes('row') ? [`"row":${arrayOf(row, rowForms)},"meta":${metaText(row)}`] : []),
-            ...(shows.includes('graph') ? [`"graph":${graphText(row)}`] : []),
+      for (const [i, { executed: executedStatement, stats: hasStats, shows: shownContents }] of executedStatements.entries()) {
+        yield `${i === 0 ? '' : ','}{"columns":${namesOf(executedStatement.answer)},"data":[`;
+        yield* rowPieces(executedStatement.answer, (answerRow) => {
+          const rowParts = [
+            ...(shownContents.includes('row') ? [`"row":${arrayOf(answerRow, rowForms)},"meta":${metaText(answerRow)}`] : []),
+            ...(shownContents.includes('graph') ? [`"graph":${graphText(answerRow)}`] : []),
           ];
-          return `{${parts.join(',')}}`;
+          return `{${rowParts.join(',')}}`;
         });
-        yield stats ? `],"stats":${counters(executed, false)}}` : ']}';
+        yield hasStats ? `],"stats":${statementCounters(executedStatement, false)}}` : ']}';
       }
-      yield tail;
+      yield answerTail;
     });
   }
 
-  #openText(transaction: Transaction): string {
-    const expires = new Date(Number(this.#parts.clock.now() / 1_000_000n) + transaction.idleMs).toUTCString();
-    return `,"commit":${JSON.stringify(`${this.#urlOf(transaction)}/commit`)},"transaction":{"expires":${JSON.stringify(expires)}}`;
+  #openTransactionText(openTransaction: Transaction): string {
+    const expiresText = new Date(Number(this.#graphParts.clock.now() / 1_000_000n) + openTransaction.idleMs).toUTCString();
+    return `,"commit":${JSON.stringify(`${this.#transactionUrl(openTransaction)}/commit`)},"transaction":{"expires":${JSON.stringify(expiresText)}}`;
   }
 
-  #urlOf({ id, caller }: Transaction): string {
-    const host = this.#call.raw.headers.host ?? '127.0.0.1';
-    const name = caller.branch === 'main' ? 'neo4j' : encodeURIComponent(caller.branch);
-    return `${this.#parts.tls === null ? 'http' : 'https'}://${host}/db/${name}/tx/${id}`;
+  #transactionUrl({ id: transactionId, caller }: Transaction): string {
+    const httpHost = this.#httpCall.raw.headers.host ?? '127.0.0.1';
+    const databaseName = caller.branch === 'main' ? 'neo4j' : encodeURIComponent(caller.branch);
+    return `${this.#graphParts.tls === null ? 'http' : 'https'}://${httpHost}/db/${databaseName}/tx/${transactionId}`;
   }
 
-  #execute(
-    { statement: text, parameters = {} }: Statement,
-    transaction: Transaction | null,
-    readOnly: boolean,
+  #executeCypher(
+    { statement: cypherText, parameters: cypherParameters = {} }: CypherStatement,
+    statementTransaction: Transaction | null,
+    isReadOnly: boolean,
   ): Promise<Executed> {
-    const { planner } = this.#parts;
-    const terms = this.#terms;
-    checkText(text, 'the statement');
-    const asked = {
-      sql: text,
+    const { planner } = this.#graphParts;
+    const requestTerms = this.#requestTerms;
+    checkText(cypherText, 'the statement');
+    const cypherQuestion = {
+      sql: cypherText,
       dialect: 'graph',
-      parameters: parametersOf(parameters),
-      time: timeOfTerms(terms),
-      purpose: terms.purpose,
-      signal: this.#call.signal,
+      parameters: cypherParametersOf(cypherParameters),
+      time: timeOfTerms(requestTerms),
+      purpose: requestTerms.purpose,
+      signal: this.#httpCall.signal,
     } as const;
-    return this.#call.invoke(
+    return this.#httpCall.invoke(
       'query',
-      terms,
+      requestTerms,
       async (invocation) =>
         // Past states are read, never written.
-        readOnly || asked.time !== 'current'
-          ? { answer: await planner.query(invocation, { ...asked, queriesOnly: true }), written: null }
-          : planner.execute(invocation, { ...asked, sync: terms.durability === 'sync', graph: true }),
-      transaction === null ? {} : { transaction },
+        isReadOnly || cypherQuestion.time !== 'current'
+          ? { answer: await planner.query(invocation, { ...cypherQuestion, queriesOnly: true }), written: null }
+          : planner.execute(invocation, { ...cypherQuestion, sync: requestTerms.durability === 'sync', graph: true }),
+      statementTransaction === null ? {} : { transaction: statementTransaction },
     );
   }
 
-  async #commit(transaction: Transaction): Promise<void> {
-    const sync = this.#terms.durability === 'sync';
-    await this.#call.invoke(transaction.isEmpty ? 'query' : 'ingest', this.#terms, (invocation) => invocation.commit({ sync }), {
-      transaction,
-    });
-    transaction.end();
+  async #commitTransaction(committedTransaction: Transaction): Promise<void> {
+    const sync = this.#requestTerms.durability === 'sync';
+    await this.#httpCall.invoke(
+      committedTransaction.isEmpty ? 'query' : 'ingest',
+      this.#requestTerms,
+      (invocation) => invocation.commit({ sync }),
+      {
+        transaction: committedTransaction,
+      },
+    );
+    committedTransaction.end();
   }
 
-  async #body<T>(schema: z.ZodType<T>): Promise<T> {
-    const { raw, response } = this.#call;
-    if (this.#waits) response.writeContinue();
-    const pieces: Uint8Array[] = [];
-    let bytes = 0;
-    const limits = { bodies: this.#parts.bodies, bodyLimitBytes: bodyBytesMax };
-    for await (const piece of decodeInTurns(limits, this.#parts.bodies.stream(raw), encodingOf(raw))) {
-      pieces.push(piece);
-      bytes += piece.length;
-      if (bytes > bodyBytesMax) throw new ServiceError('REL_TOO_LARGE', `a request has at most ${bodyBytesMax} bytes`);
+  async #readBody<T>(bodySchema: z.ZodType<T>): Promise<T> {
+    const { raw: httpRequest, response } = this.#httpCall;
+    if (this.#waitsForContinue) response.writeContinue();
+    const bodyPieces: Uint8Array[] = [];
+    let bodyBytes = 0;
+    const bodyLimits = { bodies: this.#graphParts.bodies, bodyLimitBytes: bodyBytesMax };
+    for await (const bodyPiece of decodeInTurns(
+      bodyLimits,
+      this.#graphParts.bodies.stream(httpRequest),
+      encodingOf(httpRequest),
+    )) {
+      bodyPieces.push(bodyPiece);
+      bodyBytes += bodyPiece.length;
+      if (bodyBytes > bodyBytesMax) throw new ServiceError('REL_TOO_LARGE', `a request has at most ${bodyBytesMax} bytes`);
     }
-    const text = Buffer.concat(pieces).toString();
-    const read = check(schema, text.trim() === '' ? {} : parseBody(text));
-    if (read.success) return read.data;
-    const [issue] = read.issues;
-    throw new ServiceError('REL_INVALID', `the body: ${issue!.path.join('.')}: ${issue!.message}`);
+    const bodyText = Buffer.concat(bodyPieces).toString();
+    const checkedBody = check(bodySchema, bodyText.trim() === '' ? {} : parseGraphBody(bodyText));
+    if (checkedBody.success) return checkedBody.data;
+    const [schemaIssue] = checkedBody.issues;
+    throw new ServiceError('REL_INVALID', `the body: ${schemaIssue!.path.join('.')}: ${schemaIssue!.message}`);
   }
 
-  #checkMethod(method: string): void {
-    if (this.#call.raw.method !== method) throw new ServiceError('REL_METHOD', `${method} is the only method here`);
+  #checkMethod(onlyMethod: string): void {
+    if (this.#httpCall.raw.method !== onlyMethod) throw new ServiceError('REL_METHOD', `${onlyMethod} is the only method here`);
   }
 
-  async #send(status: number, answer: Overtaken, jsonPieces: () => Generator<string, void>): Promise<void> {
-    const { response, caller, id } = this.#call;
-    response.writeHead(status, { 'content-type': 'application/json; charset=utf-8' });
-    const body = new AnswerBody(this.#parts, { id, route: doorName, caller, overtaken: () => answer.overtaken() }, response);
-    await body.sendAll(encodeTexts(jsonPieces()));
+  async #sendAnswer(httpStatus: number, sentAnswer: Overtaken, jsonPieces: () => Generator<string, void>): Promise<void> {
+    const { response: httpResponse, caller, id } = this.#httpCall;
+    httpResponse.writeHead(httpStatus, { 'content-type': 'application/json; charset=utf-8' });
+    const answerBody = new AnswerBody(
+      this.#graphParts,
+      { id, route: doorName, caller, overtaken: () => sentAnswer.overtaken() },
+      httpResponse,
+    );
+    await answerBody.sendAll(encodeJsonTexts(jsonPieces()));
   }
 
-  #json(status: number, value: unknown): void {
-    const body = Buffer.from(JSON.stringify(value));
-    this.#call.response.writeHead(status, { 'content-type': 'application/json; charset=utf-8', 'content-length': body.length });
-    this.#call.response.end(this.#call.raw.method === 'HEAD' ? undefined : body);
+  #replyJson(httpStatus: number, replyValue: unknown): void {
+    const replyBody = Buffer.from(JSON.stringify(replyValue));
+    this.#httpCall.response.writeHead(httpStatus, {
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': replyBody.length,
+    });
+    this.#httpCall.response.end(this.#httpCall.raw.method === 'HEAD' ? undefined : replyBody);
   }
 
-  async #refuse(error: unknown): Promise<void> {
-    const { response } = this.#call;
-    const refusal = await this.#call.refusal(error);
-    if (refusal === null) return;
-    if (response.headersSent) return void response.destroy();
-    if (refusal.facts.retryAfterSecs !== undefined) response.setHeader('retry-after', String(refusal.facts.retryAfterSecs));
-    if (refusal.kind === 'unauthenticated') response.setHeader('www-authenticate', 'Basic realm="Annals", charset="UTF-8"');
-    this.#json(errorCodesOf(refusal.code).http, { errors: [{ code: boltCodeOf(refusal), message: refusal.message }] });
+  async #replyErrors(requestError: unknown): Promise<void> {
+    const { response: httpResponse } = this.#httpCall;
+    const graphRefusal = await this.#httpCall.refusal(requestError);
+    if (graphRefusal === null) return;
+    if (httpResponse.headersSent) return void httpResponse.destroy();
+    if (graphRefusal.facts.retryAfterSecs !== undefined)
+      httpResponse.setHeader('retry-after', String(graphRefusal.facts.retryAfterSecs));
+    if (graphRefusal.kind === 'unauthenticated')
+      httpResponse.setHeader('www-authenticate', 'Basic realm="Annals", charset="UTF-8"');
+    this.#replyJson(errorCodesOf(graphRefusal.code).http, {
+      errors: [{ code: boltCodeOf(graphRefusal), message: graphRefusal.message }],
+    });
   }
 }
 
 const noticeCode = 'Neo.ClientNotification.Statement.Notice';
 
-function* encodeTexts(texts: Iterable<string>): Generator<Uint8Array, void> {
-  for (const text of texts) yield Buffer.from(text);
+function* encodeJsonTexts(jsonTexts: Iterable<string>): Generator<Uint8Array, void> {
+  for (const jsonText of jsonTexts) yield Buffer.from(jsonText);
 }
 
 /** Counters in the words of the transactional interface, or of the query interface. Operations that don't exist here count 0. */
-function counters({ written }: Pick<Executed, 'written'>, isQuery: boolean): string {
-  const { nodes = 0, relationships = 0, properties = 0 } = written?.graph ?? {};
-  const counts = {
-    containsUpdates: written !== null && written.inserted + written.updated + written.deleted > 0,
-    nodesCreated: nodes,
+function statementCounters({ written: writtenCounts }: Pick<Executed, 'written'>, isQuery: boolean): string {
+  const { nodes: nodesCreated = 0, relationships = 0, properties = 0 } = writtenCounts?.graph ?? {};
+  const graphCounts = {
+    containsUpdates: writtenCounts !== null && writtenCounts.inserted + writtenCounts.updated + writtenCounts.deleted > 0,
+    nodesCreated: nodesCreated,
     nodesDeleted: 0,
     propertiesSet: properties,
     relationshipsCreated: relationships,
     ...(isQuery ? { relationshipsDeleted: 0 } : { relationshipDeleted: 0 }),
-    labelsAdded: nodes,
+    labelsAdded: nodesCreated,
     labelsRemoved: 0,
     indexesAdded: 0,
     indexesRemoved: 0,
@@ -337,38 +364,47 @@ function counters({ written }: Pick<Executed, 'written'>, isQuery: boolean): str
     containsSystemUpdates: false,
     systemUpdates: 0,
   };
-  const memberName = (name: string): string =>
-    isQuery ? name : name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  return JSON.stringify(Object.fromEntries(Object.entries(counts).map(([name, count]) => [memberName(name), count])));
+  const memberName = (counterName: string): string =>
+    isQuery ? counterName : counterName.replaceAll(/[A-Z]/g, (upperLetter) => `_${upperLetter.toLowerCase()}`);
+  return JSON.stringify(
+    Object.fromEntries(Object.entries(graphCounts).map(([counterName, counterValue]) => [memberName(counterName), counterValue])),
+  );
 }
 
-function decodeName(text: string): string {
+function decodeDatabaseName(encodedName: string): string {
   try {
-    return decodeURIComponent(text);
+    return decodeURIComponent(encodedName);
   } catch {
     throw new ServiceError('REL_INVALID', 'the name of the database is not UTF-8');
   }
 }
 
-function parseBody(text: string): unknown {
+function parseGraphBody(bodyText: string): unknown {
   try {
-    return parseExactJson(text);
-  } catch (error) {
-    throw error instanceof ServiceError ? error : new ServiceError('REL_INVALID', 'the body is not JSON', { cause: error });
+    return parseExactJson(bodyText);
+  } catch (bodyError) {
+    throw bodyError instanceof ServiceError
+      ? bodyError
+      : new ServiceError('REL_INVALID', 'the body is not JSON', { cause: bodyError });
   }
 }
 
 /** Lists and maps are json; integers are exact. */
-function parametersOf(given: Readonly<Record<string, unknown>>): ReadonlyMap<string, Literal | TypedValue> {
-  return new Map(Object.entries(given).map(([name, value]) => [name, parameterOf(name, value)]));
+function cypherParametersOf(cypherParameters: Readonly<Record<string, unknown>>): ReadonlyMap<string, Literal | TypedValue> {
+  return new Map(
+    Object.entries(cypherParameters).map(([parameterName, parameterValue]) => [
+      parameterName,
+      cypherParameterOf(parameterName, parameterValue),
+    ]),
+  );
 }
 
-function parameterOf(name: string, value: unknown): Literal | TypedValue {
-  if (value === null || typeof value === 'boolean' || typeof value === 'bigint') return value;
-  if (typeof value === 'string') {
-    checkText(value, `$${name}`);
-    return value;
+function cypherParameterOf(parameterName: string, parameterValue: unknown): Literal | TypedValue {
+  if (parameterValue === null || typeof parameterValue === 'boolean' || typeof parameterValue === 'bigint') return parameterValue;
+  if (typeof parameterValue === 'string') {
+    checkText(parameterValue, `$${parameterName}`);
+    return parameterValue;
   }
-  if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;
-  return new TypedValue('json', exactJson(value));
+  if (typeof parameterValue === 'number') return Number.isSafeInteger(parameterValue) ? BigInt(parameterValue) : parameterValue;
+  return new TypedValue('json', exactJson(parameterValue));
 }

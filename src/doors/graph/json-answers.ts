@@ -8,7 +8,7 @@ import { exactJson } from '../shared/write-exact-json.ts';
 import { type EntityForms, type NodeValue, type PathValue, type Property, readEntities } from './entities.ts';
 import { isInstant } from './values.ts';
 
-const pieceBytes = 65_536;
+const answerPieceBytes = 65_536;
 
 export type GraphRows = Pick<Answer, 'columns' | 'batches'>;
 
@@ -17,137 +17,144 @@ export interface ShownCell {
   readonly cell: ReturnType<typeof cellAt>;
 }
 
-/** Rows as `rowText` has them, with commas between, in pieces of some 64 KiB. */
+/** Rows as `rowTextOf` has them, with commas between, in pieces of some 64 KiB. */
 export function* rowPieces(
-  { columns, batches }: GraphRows,
-  rowText: (row: readonly ShownCell[]) => string,
+  { columns: answerColumns, batches: answerBatches }: GraphRows,
+  rowTextOf: (answerRow: readonly ShownCell[]) => string,
 ): Generator<string, void> {
-  let text = '';
-  let isFirst = true;
-  for (const { columns: vectors, selection, first, count } of batches)
-    for (let i = 0; i < count; i++) {
-      const row = selection === null ? first + i : selection[i]!;
-      text += `${isFirst ? '' : ','}${rowText(columns.map((column, c) => ({ column, cell: cellAt(vectors[c]!, column.type, row) })))}`;
-      isFirst = false;
-      if (text.length < pieceBytes) continue;
-      yield text;
-      text = '';
+  let answerText = '';
+  let isFirstRow = true;
+  for (const { columns: answerVectors, selection, first, count: batchRowCount } of answerBatches)
+    for (let i = 0; i < batchRowCount; i++) {
+      const answerRow = selection === null ? first + i : selection[i]!;
+      answerText += `${isFirstRow ? '' : ','}${rowTextOf(answerColumns.map((answerColumn, c) => ({ column: answerColumn, cell: cellAt(answerVectors[c]!, answerColumn.type, answerRow) })))}`;
+      isFirstRow = false;
+      if (answerText.length < answerPieceBytes) continue;
+      yield answerText;
+      answerText = '';
     }
-  yield text;
+  yield answerText;
 }
 
-export const arrayOf = (row: readonly ShownCell[], forms: EntityForms<string>): string =>
-  `[${row.map((each) => cellText(each, forms)).join(',')}]`;
+export const arrayOf = (answerRow: readonly ShownCell[], entityForms: EntityForms<string>): string =>
+  `[${answerRow.map((shownCell) => graphCellText(shownCell, entityForms)).join(',')}]`;
 
-function cellText({ column, cell }: ShownCell, forms: EntityForms<string>): string {
-  if (cell === null) return 'null';
-  switch (typeof cell) {
+function graphCellText({ column: cellColumn, cell: shownCell }: ShownCell, entityForms: EntityForms<string>): string {
+  if (shownCell === null) return 'null';
+  switch (typeof shownCell) {
     case 'bigint':
-      return isInstant(column) ? JSON.stringify(formatInstant(cell)) : String(cell);
+      return isInstant(cellColumn) ? JSON.stringify(formatInstant(shownCell)) : String(shownCell);
     case 'number':
-      return Number.isFinite(cell) ? String(cell) : 'null';
+      return Number.isFinite(shownCell) ? String(shownCell) : 'null';
     case 'boolean':
-      return String(cell);
+      return String(shownCell);
     case 'string':
-      if (column.entity !== undefined) return readEntities(cell, column.entity, forms);
-      return column.type === 'json' ? cell : JSON.stringify(cell);
+      if (cellColumn.entity !== undefined) return readEntities(shownCell, cellColumn.entity, entityForms);
+      return cellColumn.type === 'json' ? shownCell : JSON.stringify(shownCell);
     default:
-      return `[${Array.from(cell, (each) => String(shortFloat(each))).join(',')}]`;
+      return `[${Array.from(shownCell, (vectorFloat) => String(shortFloat(vectorFloat))).join(',')}]`;
   }
 }
 
-function propertiesText(properties: readonly Property[]): string {
-  const members = properties.map(({ name, value, type }) => {
-    const isInstantOf = type === 'timestamp';
-    const text = isInstantOf ? JSON.stringify(formatInstant(BigInt(value as bigint | number))) : exactJson(value);
-    return `${JSON.stringify(name)}:${text}`;
+function entityPropertiesText(entityProperties: readonly Property[]): string {
+  const propertyMembers = entityProperties.map(({ name: propertyName, value: propertyValue, type: propertyType }) => {
+    const isTimestamp = propertyType === 'timestamp';
+    const propertyText = isTimestamp
+      ? JSON.stringify(formatInstant(BigInt(propertyValue as bigint | number)))
+      : exactJson(propertyValue);
+    return `${JSON.stringify(propertyName)}:${propertyText}`;
   });
-  return `{${members.join(',')}}`;
+  return `{${propertyMembers.join(',')}}`;
 }
 
 /** Forms of lists, maps and plain values, which both interfaces share. */
-const plainForms = {
-  list: (items: readonly string[]): string => `[${items.join(',')}]`,
-  map: (members: readonly (readonly [string, string])[]): string =>
-    `{${members.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`,
+const plainEntityForms = {
+  list: (entityTexts: readonly string[]): string => `[${entityTexts.join(',')}]`,
+  map: (mapMembers: readonly (readonly [string, string])[]): string =>
+    `{${mapMembers.map(([memberName, memberText]) => `${JSON.stringify(memberName)}:${memberText}`).join(',')}}`,
   value: exactJson,
 } as const;
 
 /** A path as its nodes with its relationships between them. */
-function alongPath(forms: Pick<EntityForms<string>, 'node' | 'relationship'>, { nodes, relationships }: PathValue): string {
-  const parts = nodes.flatMap((node, i) => [
-    forms.node(node),
-    ...relationships.slice(i, i + 1).map((each) => forms.relationship(each)),
+function pathAsList(
+  entityForms: Pick<EntityForms<string>, 'node' | 'relationship'>,
+  { nodes: pathNodes, relationships: pathRelationships }: PathValue,
+): string {
+  const pathParts = pathNodes.flatMap((pathNode, i) => [
+    entityForms.node(pathNode),
+    ...pathRelationships.slice(i, i + 1).map((pathRelationship) => entityForms.relationship(pathRelationship)),
   ]);
-  return `[${parts.join(',')}]`;
+  return `[${pathParts.join(',')}]`;
 }
 
 /** Forms of the query interface. */
 export const objectForms: EntityForms<string> = {
-  ...plainForms,
+  ...plainEntityForms,
   node: ({ elementId, labels, properties }) =>
-    `{"elementId":${JSON.stringify(elementId)},"labels":${JSON.stringify(labels)},"properties":${propertiesText(properties)}}`,
+    `{"elementId":${JSON.stringify(elementId)},"labels":${JSON.stringify(labels)},"properties":${entityPropertiesText(properties)}}`,
   relationship: ({ elementId, start, end, type, properties }) =>
     `{"elementId":${JSON.stringify(elementId)},"startNodeElementId":${JSON.stringify(start.elementId)},` +
-    `"endNodeElementId":${JSON.stringify(end.elementId)},"type":${JSON.stringify(type)},"properties":${propertiesText(properties)}}`,
-  path: (path) => alongPath(objectForms, path),
+    `"endNodeElementId":${JSON.stringify(end.elementId)},"type":${JSON.stringify(type)},"properties":${entityPropertiesText(properties)}}`,
+  path: (entityPath) => pathAsList(objectForms, entityPath),
 };
 
 /** Rows of the transactional interface: entities are their properties; what else there is of them stands in `meta`. */
 export const rowForms: EntityForms<string> = {
-  ...plainForms,
-  node: ({ properties }) => propertiesText(properties),
-  relationship: ({ properties }) => propertiesText(properties),
-  path: (path) => alongPath(rowForms, path),
+  ...plainEntityForms,
+  node: ({ properties }) => entityPropertiesText(properties),
+  relationship: ({ properties }) => entityPropertiesText(properties),
+  path: (entityPath) => pathAsList(rowForms, entityPath),
 };
 
-const metaOf =
-  (type: 'node' | 'relationship') =>
-  ({ id, elementId }: Pick<NodeValue, 'id' | 'elementId'>): string =>
-    `{"id":${id},"elementId":${JSON.stringify(elementId)},"type":"${type}","deleted":false}`;
+const entityMetaOf =
+  (entityType: 'node' | 'relationship') =>
+  ({ id: entityId, elementId }: Pick<NodeValue, 'id' | 'elementId'>): string =>
+    `{"id":${entityId},"elementId":${JSON.stringify(elementId)},"type":"${entityType}","deleted":false}`;
 
-const metaForms: EntityForms<string> = {
-  node: metaOf('node'),
-  relationship: metaOf('relationship'),
-  path: (path) => alongPath(metaForms, path),
-  list: plainForms.list,
-  map: (members) => `[${members.map(([, value]) => value).join(',')}]`,
+const metaEntityForms: EntityForms<string> = {
+  node: entityMetaOf('node'),
+  relationship: entityMetaOf('relationship'),
+  path: (entityPath) => pathAsList(metaEntityForms, entityPath),
+  list: plainEntityForms.list,
+  map: (mapMembers) => `[${mapMembers.map(([, memberText]) => memberText).join(',')}]`,
   value: () => 'null',
 };
 
-export const metaText = (row: readonly ShownCell[]): string =>
-  `[${row.map(({ column, cell }) => (column.entity === undefined || typeof cell !== 'string' ? 'null' : readEntities(cell, column.entity, metaForms))).join(',')}]`;
+export const metaText = (answerRow: readonly ShownCell[]): string =>
+  `[${answerRow.map(({ column: cellColumn, cell: entityCell }) => (cellColumn.entity === undefined || typeof entityCell !== 'string' ? 'null' : readEntities(entityCell, cellColumn.entity, metaEntityForms))).join(',')}]`;
 
 /** Every node and relationship of a row, each once. */
-export function graphText(row: readonly ShownCell[]): string {
-  const nodes = new Map<string, string>();
-  const relationships = new Map<string, string>();
-  const forms: EntityForms<null> = {
+export function graphText(answerRow: readonly ShownCell[]): string {
+  const nodeTexts = new Map<string, string>();
+  const relationshipTexts = new Map<string, string>();
+  const graphForms: EntityForms<null> = {
     node: ({ id, elementId, labels, properties }) => {
-      const named = `"id":"${id}","elementId":${JSON.stringify(elementId)},"labels":${JSON.stringify(labels)}`;
-      nodes.set(elementId, `{${named},"properties":${propertiesText(properties)}}`);
+      const nodeMembers = `"id":"${id}","elementId":${JSON.stringify(elementId)},"labels":${JSON.stringify(labels)}`;
+      nodeTexts.set(elementId, `{${nodeMembers},"properties":${entityPropertiesText(properties)}}`);
       return null;
     },
     relationship: ({ id, elementId, type, start, end, properties }) => {
-      const ends =
+      const relationshipEnds =
         `"startNode":"${start.id}","startNodeElementId":${JSON.stringify(start.elementId)},` +
         `"endNode":"${end.id}","endNodeElementId":${JSON.stringify(end.elementId)}`;
-      const named = `"id":"${id}","elementId":${JSON.stringify(elementId)},"type":${JSON.stringify(type)},${ends}`;
-      relationships.set(elementId, `{${named},"properties":${propertiesText(properties)}}`);
+      const relationshipMembers = `"id":"${id}","elementId":${JSON.stringify(elementId)},"type":${JSON.stringify(type)},${relationshipEnds}`;
+      relationshipTexts.set(elementId, `{${relationshipMembers},"properties":${entityPropertiesText(properties)}}`);
       return null;
     },
     path: (path) => {
-      path.nodes.forEach((node) => forms.node(node));
-      path.relationships.forEach((each) => forms.relationship(each));
+      path.nodes.forEach((pathNode) => graphForms.node(pathNode));
+      path.relationships.forEach((pathRelationship) => graphForms.relationship(pathRelationship));
       return null;
     },
     list: () => null,
     map: () => null,
     value: () => null,
   };
-  for (const { column, cell } of row)
-    if (column.entity !== undefined && typeof cell === 'string') readEntities(cell, column.entity, forms);
-  return `{"nodes":[${[...nodes.values()].join(',')}],"relationships":[${[...relationships.values()].join(',')}]}`;
+  for (const { column: cellColumn, cell: entityCell } of answerRow)
+    if (cellColumn.entity !== undefined && typeof entityCell === 'string')
+      readEntities(entityCell, cellColumn.entity, graphForms);
+  return `{"nodes":[${[...nodeTexts.values()].join(',')}],"relationships":[${[...relationshipTexts.values()].join(',')}]}`;
 }
 
-export const namesOf = ({ columns }: GraphRows): string => `[${columns.map(({ name }) => JSON.stringify(name)).join(',')}]`;
+export const namesOf = ({ columns: answerColumns }: GraphRows): string =>
+  `[${answerColumns.map(({ name: columnName }) => JSON.stringify(columnName)).join(',')}]`;

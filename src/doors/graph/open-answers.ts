@@ -5,7 +5,7 @@ import type { Terms } from '../shared/session-terms.ts';
 import type { PackStreamMap } from './packstream.ts';
 
 /** Answers of one transaction that are not taken yet. */
-const answersMax = 64;
+const openAnswersMax = 64;
 
 export interface OpenAnswer {
   readonly executed: Executed;
@@ -15,53 +15,53 @@ export interface OpenAnswer {
 }
 
 export class OpenAnswers {
-  readonly #answers = new Map<bigint, OpenAnswer>();
-  #nextId = 0n;
+  readonly #answersById = new Map<bigint, OpenAnswer>();
+  #nextAnswerId = 0n;
 
   get count(): number {
-    return this.#answers.size;
+    return this.#answersById.size;
   }
 
   checkRoom(): void {
-    if (this.#answers.size >= answersMax)
-      throw new ServiceError('REL_INVALID', `${answersMax} answers are open: take or discard one of them first`);
+    if (this.#answersById.size >= openAnswersMax)
+      throw new ServiceError('REL_INVALID', `${openAnswersMax} answers are open: take or discard one of them first`);
   }
 
-  add(executed: Executed, terms: Terms): bigint {
-    const id = this.#nextId++;
-    this.#answers.set(id, { executed, terms, batch: 0, row: 0 });
-    return id;
+  add(executed: Executed, answerTerms: Terms): bigint {
+    const answerId = this.#nextAnswerId++;
+    this.#answersById.set(answerId, { executed, terms: answerTerms, batch: 0, row: 0 });
+    return answerId;
   }
 
   /** The answer that a PULL or DISCARD names by its `qid`, or the latest one. */
   findNamed(boltMetadata: PackStreamMap): [bigint, OpenAnswer] {
     const qid = boltMetadata.get('qid');
-    const id = typeof qid === 'bigint' && qid >= 0n ? qid : this.#nextId - 1n;
-    const answer = this.#answers.get(id);
+    const id = typeof qid === 'bigint' && qid >= 0n ? qid : this.#nextAnswerId - 1n;
+    const answer = this.#answersById.get(id);
     if (answer === undefined) throw new ServiceError('REL_INVALID', 'no answer is open: RUN something first');
     return [id, answer];
   }
 
-  delete(id: bigint): void {
-    this.#answers.delete(id);
+  delete(answerId: bigint): void {
+    this.#answersById.delete(answerId);
   }
 
   clear(): void {
-    this.#answers.clear();
+    this.#answersById.clear();
   }
 }
 
 /** Passes over so many rows, and over batches without any. */
-export function skipRows(open: OpenAnswer, rowCount: number): void {
-  const { batches } = open.executed.answer;
-  for (let left = rowCount; open.batch < batches.length; ) {
-    const rest = batches[open.batch]!.count - open.row;
-    if (rest > left) {
-      open.row += left;
+export function skipRows(openAnswer: OpenAnswer, rowCount: number): void {
+  const { batches: answerBatches } = openAnswer.executed.answer;
+  for (let rowsToSkip = rowCount; openAnswer.batch < answerBatches.length; ) {
+    const batchRowsLeft = answerBatches[openAnswer.batch]!.count - openAnswer.row;
+    if (batchRowsLeft > rowsToSkip) {
+      openAnswer.row += rowsToSkip;
       return;
     }
-    left -= rest;
-    open.batch++;
-    open.row = 0;
+    rowsToSkip -= batchRowsLeft;
+    openAnswer.batch++;
+    openAnswer.row = 0;
   }
 }

@@ -8,7 +8,7 @@ import { utf8 } from '../shared/utf8.ts';
 
 /** Lists, maps and structures stand in each other at most so deep. */
 export const depthMax = 64;
-const valuesInTurn = 4_096;
+const packedValuesInTurn = 4_096;
 
 export class PackStreamStructure {
   readonly tag: number;
@@ -32,111 +32,116 @@ export type PackStreamValue =
   | PackStreamMap
   | PackStreamStructure;
 
-export const isMap = (value: PackStreamValue | undefined): value is PackStreamMap => value instanceof Map;
+export const isMap = (packedValue: PackStreamValue | undefined): packedValue is PackStreamMap => packedValue instanceof Map;
 
 /** The one value that the bytes are. Throws REL_INVALID; yields where others may have a turn. */
-export function* unpackSteps(bytes: Buffer): Steps<PackStreamValue> {
-  const reader = new Reader(bytes);
-  const value = yield* reader.value(0);
-  if (reader.at !== bytes.length) throw malformedError('bytes follow the value');
-  return value;
+export function* unpackSteps(packedBytes: Buffer): Steps<PackStreamValue> {
+  const packReader = new PackReader(packedBytes);
+  const packedValue = yield* packReader.value(0);
+  if (packReader.at !== packedBytes.length) throw malformedPackStream('bytes follow the value');
+  return packedValue;
 }
 
-class Reader {
+class PackReader {
   at = 0;
-  readonly #bytes: Buffer;
-  #values = 0;
+  readonly #packedBytes: Buffer;
+  #valueCount = 0;
 
-  constructor(bytes: Buffer) {
-    this.#bytes = bytes;
+  constructor(packedBytes: Buffer) {
+    this.#packedBytes = packedBytes;
   }
 
-  *value(depth: number): Steps<PackStreamValue> {
-    if (depth > depthMax) throw new ServiceError('REL_INVALID', `values nest deeper than ${depthMax} levels`);
-    if (++this.#values % valuesInTurn === 0) yield;
-    const marker = this.#bytes[this.#take(1)]!;
-    if (marker < 0x80) return BigInt(marker);
-    if (marker >= 0xf0) return BigInt(marker - 0x100);
-    if (marker < 0xc0) return yield* this.#ofSize(marker & 0xf0, marker & 0x0f, depth);
-    const counted = countedMarkers.get(marker);
-    if (counted !== undefined) return yield* this.#ofSize(counted.like, this.#count(counted.width), depth);
-    return this.#scalar(marker);
+  *value(nestingDepth: number): Steps<PackStreamValue> {
+    if (nestingDepth > depthMax) throw new ServiceError('REL_INVALID', `values nest deeper than ${depthMax} levels`);
+    if (++this.#valueCount % packedValuesInTurn === 0) yield;
+    const packMarker = this.#packedBytes[this.#takePacked(1)]!;
+    if (packMarker < 0x80) return BigInt(packMarker);
+    if (packMarker >= 0xf0) return BigInt(packMarker - 0x100);
+    if (packMarker < 0xc0) return yield* this.#readSized(packMarker & 0xf0, packMarker & 0x0f, nestingDepth);
+    const sizedMarker = sizedMarkers.get(packMarker);
+    if (sizedMarker !== undefined)
+      return yield* this.#readSized(sizedMarker.like, this.#readSize(sizedMarker.width), nestingDepth);
+    return this.#readScalar(packMarker);
   }
 
-  #scalar(marker: number): PackStreamValue {
-    switch (marker) {
+  #readScalar(packMarker: number): PackStreamValue {
+    switch (packMarker) {
       case 0xc0:
         return null;
       case 0xc1:
-        return this.#bytes.readDoubleBE(this.#take(8));
+        return this.#packedBytes.readDoubleBE(this.#takePacked(8));
       case 0xc2:
         return false;
       case 0xc3:
         return true;
       case 0xc8:
-        return BigInt(this.#bytes.readInt8(this.#take(1)));
+        return BigInt(this.#packedBytes.readInt8(this.#takePacked(1)));
       case 0xc9:
-        return BigInt(this.#bytes.readInt16BE(this.#take(2)));
+        return BigInt(this.#packedBytes.readInt16BE(this.#takePacked(2)));
       case 0xca:
-        return BigInt(this.#bytes.readInt32BE(this.#take(4)));
+        return BigInt(this.#packedBytes.readInt32BE(this.#takePacked(4)));
       case 0xcb:
-        return this.#bytes.readBigInt64BE(this.#take(8));
+        return this.#packedBytes.readBigInt64BE(this.#takePacked(8));
     }
-    throw malformedError(`no value begins with 0x${marker.toString(16)}`);
+    throw malformedPackStream(`no value begins with 0x${packMarker.toString(16)}`);
   }
 
-  *#ofSize(like: number, count: number, depth: number): Steps<PackStreamValue> {
-    if (like === bytesLike || like === 0x80) {
-      const from = this.#take(count);
-      const packedBytes = this.#bytes.subarray(from, from + count);
-      return like === 0x80 ? utf8(packedBytes) : packedBytes;
+  *#readSized(markerLike: number, memberCount: number, nestingDepth: number): Steps<PackStreamValue> {
+    if (markerLike === bytesMarker || markerLike === 0x80) {
+      const packedOffset = this.#takePacked(memberCount);
+      const packedBytes = this.#packedBytes.subarray(packedOffset, packedOffset + memberCount);
+      return markerLike === 0x80 ? utf8(packedBytes) : packedBytes;
     }
-    const isOfPairs = like === 0xa0;
+    const isMapMarker = markerLike === 0xa0;
     // Each value takes a byte at least: a count that can't be true costs nothing.
-    if (this.#bytes.length - this.at < (isOfPairs ? 2 * count : count)) throw malformedError('it ends within a value');
-    if (isOfPairs) return yield* this.#map(count, depth);
-    const tag = like === 0xb0 ? this.#bytes[this.#take(1)]! : null;
-    const values: PackStreamValue[] = [];
-    for (let i = 0; i < count; i++) values.push(yield* this.value(depth + 1));
-    return tag === null ? values : new PackStreamStructure(tag, values);
+    if (this.#packedBytes.length - this.at < (isMapMarker ? 2 * memberCount : memberCount))
+      throw malformedPackStream('it ends within a value');
+    if (isMapMarker) return yield* this.#readMap(memberCount, nestingDepth);
+    const structureTag = markerLike === 0xb0 ? this.#packedBytes[this.#takePacked(1)]! : null;
+    const packedValues: PackStreamValue[] = [];
+    for (let i = 0; i < memberCount; i++) packedValues.push(yield* this.value(nestingDepth + 1));
+    return structureTag === null ? packedValues : new PackStreamStructure(structureTag, packedValues);
   }
 
-  *#map(count: number, depth: number): Steps<PackStreamMap> {
-    const map = new Map<string, PackStreamValue>();
-    for (let i = 0; i < count; i++) {
-      const key = yield* this.value(depth + 1);
-      if (typeof key !== 'string') throw malformedError('a key of a map is not a text');
-      if (map.has(key)) throw malformedError(`a map has the key ${JSON.stringify(key.slice(0, 100))} twice`);
-      map.set(key, yield* this.value(depth + 1));
+  *#readMap(pairCount: number, nestingDepth: number): Steps<PackStreamMap> {
+    const packedMap = new Map<string, PackStreamValue>();
+    for (let i = 0; i < pairCount; i++) {
+      const mapKey = yield* this.value(nestingDepth + 1);
+      if (typeof mapKey !== 'string') throw malformedPackStream('a key of a map is not a text');
+      if (packedMap.has(mapKey)) throw malformedPackStream(`a map has the key ${JSON.stringify(mapKey.slice(0, 100))} twice`);
+      packedMap.set(mapKey, yield* this.value(nestingDepth + 1));
     }
-    return map;
+    return packedMap;
   }
 
-  #count(width: number): number {
-    return this.#bytes.readUIntBE(this.#take(width), width);
+  #readSize(sizeWidth: number): number {
+    return this.#packedBytes.readUIntBE(this.#takePacked(sizeWidth), sizeWidth);
   }
 
-  #take(length: number): number {
-    const from = this.at;
-    if (this.#bytes.length - from < length) throw malformedError('it ends within a value');
-    this.at = from + length;
-    return from;
+  #takePacked(takenLength: number): number {
+    const packedOffset = this.at;
+    if (this.#packedBytes.length - packedOffset < takenLength) throw malformedPackStream('it ends within a value');
+    this.at = packedOffset + takenLength;
+    return packedOffset;
   }
 }
 
-const bytesLike = 0xcc;
-const countedMarkers: ReadonlyMap<number, { readonly like: number; readonly width: number }> = new Map(
+const bytesMarker = 0xcc;
+const sizedMarkers: ReadonlyMap<number, { readonly like: number; readonly width: number }> = new Map(
   (
     [
-      [bytesLike, bytesLike],
+      [bytesMarker, bytesMarker],
       [0xd0, 0x80],
       [0xd4, 0x90],
       [0xd8, 0xa0],
     ] as const
-  ).flatMap(([first, like]) => [1, 2, 4].map((width, i) => [first + i, { like, width }] as const)),
+  ).flatMap(([firstMarker, markerLike]) =>
+    [1, 2, 4].map((sizeWidth, i) => [firstMarker + i, { like: markerLike, width: sizeWidth }] as const),
+  ),
 );
 
-const malformedError = (what: string): ServiceError => new ServiceError('REL_INVALID', `malformed PackStream: ${what}`);
+const malformedPackStream = (packProblem: string): ServiceError =>
+  new ServiceError('REL_INVALID', `malformed PackStream: ${packProblem}`);
 
 /** Bytes of values, one behind the other. */
 export class PackStreamWriter {
@@ -152,88 +157,89 @@ export class PackStreamWriter {
     this.#length = 0;
   }
 
-  structure(tag: number, fields: number): void {
-    this.#bytes[this.#room(2)] = 0xb0 | fields;
-    this.#bytes[this.#length - 1] = tag;
+  structure(structureTag: number, fieldCount: number): void {
+    this.#bytes[this.#room(2)] = 0xb0 | fieldCount;
+    this.#bytes[this.#length - 1] = structureTag;
   }
 
-  list(count: number): void {
-    this.#head(0x90, 0xd4, count);
+  list(listLength: number): void {
+    this.#head(0x90, 0xd4, listLength);
   }
 
-  value(value: PackStreamValue): void {
-    if (value === null) this.#byte(0xc0);
-    else if (typeof value === 'string') this.#text(value);
-    else if (typeof value === 'bigint') this.#integer(value);
-    else if (typeof value === 'number') {
+  value(packedValue: PackStreamValue): void {
+    if (packedValue === null) this.#byte(0xc0);
+    else if (typeof packedValue === 'string') this.#text(packedValue);
+    else if (typeof packedValue === 'bigint') this.#integer(packedValue);
+    else if (typeof packedValue === 'number') {
       this.#byte(0xc1);
-      this.#bytes.writeDoubleBE(value, this.#room(8));
-    } else if (typeof value === 'boolean') this.#byte(value ? 0xc3 : 0xc2);
-    else if (value instanceof Uint8Array) {
-      this.#writeSize(bytesLike, value.length);
-      this.#bytes.set(value, this.#room(value.length));
-    } else if (value instanceof PackStreamStructure) {
-      this.structure(value.tag, value.fields.length);
-      for (const field of value.fields) this.value(field);
-    } else if (isMap(value)) {
-      this.#head(0xa0, 0xd8, value.size);
-      for (const [key, member] of value) {
-        this.#text(key);
-        this.value(member);
+      this.#bytes.writeDoubleBE(packedValue, this.#room(8));
+    } else if (typeof packedValue === 'boolean') this.#byte(packedValue ? 0xc3 : 0xc2);
+    else if (packedValue instanceof Uint8Array) {
+      this.#writeSize(bytesMarker, packedValue.length);
+      this.#bytes.set(packedValue, this.#room(packedValue.length));
+    } else if (packedValue instanceof PackStreamStructure) {
+      this.structure(packedValue.tag, packedValue.fields.length);
+      for (const structureField of packedValue.fields) this.value(structureField);
+    } else if (isMap(packedValue)) {
+      this.#head(0xa0, 0xd8, packedValue.size);
+      for (const [mapKey, mapMember] of packedValue) {
+        this.#text(mapKey);
+        this.value(mapMember);
       }
     } else {
-      this.list(value.length);
-      for (const each of value) this.value(each);
+      this.list(packedValue.length);
+      for (const listMember of packedValue) this.value(listMember);
     }
   }
 
-  #text(text: string): void {
-    const length = Buffer.byteLength(text);
-    this.#head(0x80, 0xd0, length);
-    this.#bytes.write(text, this.#room(length));
+  #text(packedText: string): void {
+    const textLength = Buffer.byteLength(packedText);
+    this.#head(0x80, 0xd0, textLength);
+    this.#bytes.write(packedText, this.#room(textLength));
   }
 
-  #integer(value: bigint): void {
-    if (value >= -16n && value < 128n) return this.#byte(Number(value) & 0xff);
-    if (value >= -0x80n && value < 0x80n) {
+  #integer(packedInteger: bigint): void {
+    if (packedInteger >= -16n && packedInteger < 128n) return this.#byte(Number(packedInteger) & 0xff);
+    if (packedInteger >= -0x80n && packedInteger < 0x80n) {
       this.#byte(0xc8);
-      this.#bytes.writeInt8(Number(value), this.#room(1));
-    } else if (value >= -0x8000n && value < 0x8000n) {
+      this.#bytes.writeInt8(Number(packedInteger), this.#room(1));
+    } else if (packedInteger >= -0x8000n && packedInteger < 0x8000n) {
       this.#byte(0xc9);
-      this.#bytes.writeInt16BE(Number(value), this.#room(2));
-    } else if (value >= -0x80000000n && value < 0x80000000n) {
+      this.#bytes.writeInt16BE(Number(packedInteger), this.#room(2));
+    } else if (packedInteger >= -0x80000000n && packedInteger < 0x80000000n) {
       this.#byte(0xca);
-      this.#bytes.writeInt32BE(Number(value), this.#room(4));
+      this.#bytes.writeInt32BE(Number(packedInteger), this.#room(4));
     } else {
       this.#byte(0xcb);
-      this.#bytes.writeBigInt64BE(value, this.#room(8));
+      this.#bytes.writeBigInt64BE(packedInteger, this.#room(8));
     }
   }
 
-  #head(tiny: number, counted: number, count: number): void {
-    if (count < 16) this.#byte(tiny | count);
-    else this.#writeSize(counted, count);
+  #head(tinyMarker: number, sizedMarker: number, memberCount: number): void {
+    if (memberCount < 16) this.#byte(tinyMarker | memberCount);
+    else this.#writeSize(sizedMarker, memberCount);
   }
 
-  #writeSize(first: number, count: number): void {
-    const [sizeMarker, width] = count < 0x100 ? ([0, 1] as const) : count < 0x10000 ? ([1, 2] as const) : ([2, 4] as const);
-    this.#byte(first + sizeMarker);
-    this.#bytes.writeUIntBE(count, this.#room(width), width);
+  #writeSize(firstMarker: number, memberCount: number): void {
+    const [sizeMarker, sizeWidth] =
+      memberCount < 0x100 ? ([0, 1] as const) : memberCount < 0x10000 ? ([1, 2] as const) : ([2, 4] as const);
+    this.#byte(firstMarker + sizeMarker);
+    this.#bytes.writeUIntBE(memberCount, this.#room(sizeWidth), sizeWidth);
   }
 
-  #byte(byte: number): void {
-    this.#bytes[this.#room(1)] = byte;
+  #byte(packedByte: number): void {
+    this.#bytes[this.#room(1)] = packedByte;
   }
 
   /** Makes room for so many bytes; returns their offset. */
-  #room(length: number): number {
-    const from = this.#length;
-    this.#length += length;
+  #room(neededLength: number): number {
+    const packedOffset = this.#length;
+    this.#length += neededLength;
     if (this.#length > this.#bytes.length) {
-      const grown = Buffer.allocUnsafe(Math.max(this.#length, this.#bytes.length * 2));
-      this.#bytes.copy(grown, 0, 0, from);
-      this.#bytes = grown;
+      const grownBuffer = Buffer.allocUnsafe(Math.max(this.#length, this.#bytes.length * 2));
+      this.#bytes.copy(grownBuffer, 0, 0, packedOffset);
+      this.#bytes = grownBuffer;
     }
-    return from;
+    return packedOffset;
   }
 }

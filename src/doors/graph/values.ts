@@ -17,9 +17,9 @@ import {
 } from './entities.ts';
 import { isMap, type PackStreamValue, type PackStreamMap, PackStreamStructure } from './packstream.ts';
 
-const second = 1_000_000_000n;
-const day = 86_400n * second;
-const tags = {
+const nsPerSecond = 1_000_000_000n;
+const nsPerDay = 86_400n * nsPerSecond;
+const structureTags = {
   date: 0x44,
   dateTime: 0x49,
   dateTimeOfZone: 0x69,
@@ -31,11 +31,11 @@ const tags = {
 } as const;
 
 /** Structures that no cell holds. */
-const refused: ReadonlyMap<number, string> = new Map([
-  [tags.node, 'a node'],
-  [tags.relationship, 'a relationship'],
-  [tags.unboundRelationship, 'a relationship'],
-  [tags.path, 'a path'],
+const refusedStructures: ReadonlyMap<number, string> = new Map([
+  [structureTags.node, 'a node'],
+  [structureTags.relationship, 'a relationship'],
+  [structureTags.unboundRelationship, 'a relationship'],
+  [structureTags.path, 'a path'],
   [0x54, 'a time'],
   [0x74, 'a local time'],
   [0x64, 'a local date and time'],
@@ -47,59 +47,80 @@ const refused: ReadonlyMap<number, string> = new Map([
 
 /** Throws REL_INVALID, with the parameter's name, for what no cell holds. */
 export function parametersOf(packedParameters: PackStreamMap): ReadonlyMap<string, Literal | TypedValue> {
-  return new Map([...packedParameters].map(([name, value]) => [name, parameterOf(name, value)]));
+  return new Map(
+    [...packedParameters].map(([parameterName, packedValue]) => [parameterName, boltParameterOf(parameterName, packedValue)]),
+  );
 }
 
-function parameterOf(name: string, value: PackStreamValue): Literal | TypedValue {
-  if (typeof value === 'string') checkText(value, `$${name}`);
-  if (value === null || typeof value === 'string' || typeof value === 'bigint' || typeof value === 'boolean') return value;
-  if (typeof value === 'number') {
-    if (!Number.isFinite(value)) throw new ServiceError('REL_INVALID', `$${name} is not a finite number`);
-    return value;
+function boltParameterOf(parameterName: string, packedValue: PackStreamValue): Literal | TypedValue {
+  if (typeof packedValue === 'string') checkText(packedValue, `$${parameterName}`);
+  if (
+    packedValue === null ||
+    typeof packedValue === 'string' ||
+    typeof packedValue === 'bigint' ||
+    typeof packedValue === 'boolean'
+  )
+    return packedValue;
+  if (typeof packedValue === 'number') {
+    if (!Number.isFinite(packedValue)) throw new ServiceError('REL_INVALID', `$${parameterName} is not a finite number`);
+    return packedValue;
   }
-  if (value instanceof PackStreamStructure) {
-    if (value.tag === tags.date) return new TypedValue('date', inReach(name, wholeOf(name, value, 0) * day));
-    return new TypedValue('timestamp', instantOf(name, value));
+  if (packedValue instanceof PackStreamStructure) {
+    if (packedValue.tag === structureTags.date)
+      return new TypedValue('date', instantInReach(parameterName, structureInteger(parameterName, packedValue, 0) * nsPerDay));
+    return new TypedValue('timestamp', structureInstant(parameterName, packedValue));
   }
-  if (value instanceof Uint8Array) throw new ServiceError('REL_INVALID', `$${name} holds bytes, which no column can store`);
-  return new TypedValue('json', jsonOf(name, value));
+  if (packedValue instanceof Uint8Array)
+    throw new ServiceError('REL_INVALID', `$${parameterName} holds bytes, which no column can store`);
+  return new TypedValue('json', parameterJson(parameterName, packedValue));
 }
 
-function instantOf(name: string, value: PackStreamStructure): bigint {
-  const { tag } = value;
-  const what = refused.get(tag);
-  if (what !== undefined) throw new ServiceError('REL_INVALID', `$${name} holds ${what}, which no column can store`);
-  if (tag !== tags.dateTime && tag !== tags.dateTimeOfZone && tag !== tags.dateTimeOfClock)
-    throw new ServiceError('REL_INVALID', `$${name} holds an unknown structure 0x${tag.toString(16)}`);
-  const offset = tag === tags.dateTimeOfClock ? wholeOf(name, value, 2) : 0n;
-  return inReach(name, (wholeOf(name, value, 0) - offset) * second + wholeOf(name, value, 1));
+function structureInstant(parameterName: string, instantStructure: PackStreamStructure): bigint {
+  const { tag: structureTag } = instantStructure;
+  const refusedStructure = refusedStructures.get(structureTag);
+  if (refusedStructure !== undefined)
+    throw new ServiceError('REL_INVALID', `$${parameterName} holds ${refusedStructure}, which no column can store`);
+  if (
+    structureTag !== structureTags.dateTime &&
+    structureTag !== structureTags.dateTimeOfZone &&
+    structureTag !== structureTags.dateTimeOfClock
+  )
+    throw new ServiceError('REL_INVALID', `$${parameterName} holds an unknown structure 0x${structureTag.toString(16)}`);
+  const zoneOffset = structureTag === structureTags.dateTimeOfClock ? structureInteger(parameterName, instantStructure, 2) : 0n;
+  return instantInReach(
+    parameterName,
+    (structureInteger(parameterName, instantStructure, 0) - zoneOffset) * nsPerSecond +
+      structureInteger(parameterName, instantStructure, 1),
+  );
 }
 
-function inReach(name: string, instant: bigint): bigint {
-  if (instant < INSTANT_MIN || instant > FOREVER)
-    throw new ServiceError('REL_INVALID', `$${name} is out of range: an instant is 64 bits of nanoseconds since 1970`);
-  return instant;
+function instantInReach(parameterName: string, instantNs: bigint): bigint {
+  if (instantNs < INSTANT_MIN || instantNs > FOREVER)
+    throw new ServiceError('REL_INVALID', `$${parameterName} is out of range: an instant is 64 bits of nanoseconds since 1970`);
+  return instantNs;
 }
 
-function wholeOf(name: string, { fields }: PackStreamStructure, at: number): bigint {
-  const field = fields[at];
-  if (typeof field !== 'bigint') throw new ServiceError('REL_INVALID', `$${name} holds a malformed structure`);
-  return field;
+function structureInteger(parameterName: string, { fields: structureFields }: PackStreamStructure, fieldIndex: number): bigint {
+  const structureField = structureFields[fieldIndex];
+  if (typeof structureField !== 'bigint') throw new ServiceError('REL_INVALID', `$${parameterName} holds a malformed structure`);
+  return structureField;
 }
 
 /** Exact: integers of any size, floats that stay floats. */
-function jsonOf(name: string, value: PackStreamValue): string {
-  if (typeof value === 'bigint') return String(value);
-  if (typeof value === 'string') return JSON.stringify(value);
-  if (typeof value === 'number') {
-    if (!Number.isFinite(value)) throw new ServiceError('REL_INVALID', `$${name} holds a number that is not finite`);
-    return Number.isInteger(value) && Math.abs(value) < 1e21 ? value.toFixed(1) : String(value);
+function parameterJson(parameterName: string, packedValue: PackStreamValue): string {
+  if (typeof packedValue === 'bigint') return String(packedValue);
+  if (typeof packedValue === 'string') return JSON.stringify(packedValue);
+  if (typeof packedValue === 'number') {
+    if (!Number.isFinite(packedValue))
+      throw new ServiceError('REL_INVALID', `$${parameterName} holds a number that is not finite`);
+    return Number.isInteger(packedValue) && Math.abs(packedValue) < 1e21 ? packedValue.toFixed(1) : String(packedValue);
   }
-  if (value instanceof PackStreamStructure || value instanceof Uint8Array)
-    throw new ServiceError('REL_INVALID', `$${name} holds a value within a list or a map that JSON cannot hold`);
-  if (isMap(value)) return `{${[...value].map(([key, each]) => `${JSON.stringify(key)}:${jsonOf(name, each)}`).join()}}`;
-  if (value === null || typeof value === 'boolean') return String(value);
-  return `[${value.map((each) => jsonOf(name, each)).join()}]`;
+  if (packedValue instanceof PackStreamStructure || packedValue instanceof Uint8Array)
+    throw new ServiceError('REL_INVALID', `$${parameterName} holds a value within a list or a map that JSON cannot hold`);
+  if (isMap(packedValue))
+    return `{${[...packedValue].map(([mapKey, packedMember]) => `${JSON.stringify(mapKey)}:${parameterJson(parameterName, packedMember)}`).join()}}`;
+  if (packedValue === null || typeof packedValue === 'boolean') return String(packedValue);
+  return `[${packedValue.map((packedMember) => parameterJson(parameterName, packedMember)).join()}]`;
 }
 
 /** How a version of the protocol writes values. */
@@ -110,110 +131,142 @@ export interface BoltForms {
   readonly elementIds: boolean;
 }
 
-export function cellOf(vector: Vector, column: OutputColumn, row: number, forms: BoltForms): PackStreamValue {
-  const { utc } = forms;
-  const { type, entity } = column;
-  const cell = cellAt(vector, type, row);
-  if (cell === null || typeof cell === 'boolean' || typeof cell === 'number') return cell;
-  if (typeof cell === 'bigint') return isInstant(column) ? dateTimeOf(cell, utc) : cell;
-  if (typeof cell === 'string') {
-    if (entity !== undefined) return readEntities(cell, entity, new PackedEntities(forms));
-    return type === 'json' ? ofJson(parseExactJson(cell)) : cell;
+export function cellOf(cellVector: Vector, cellColumn: OutputColumn, cellRow: number, boltForms: BoltForms): PackStreamValue {
+  const { utc: isUtc } = boltForms;
+  const { type: cellType, entity: cellEntity } = cellColumn;
+  const graphCell = cellAt(cellVector, cellType, cellRow);
+  if (graphCell === null || typeof graphCell === 'boolean' || typeof graphCell === 'number') return graphCell;
+  if (typeof graphCell === 'bigint') return isInstant(cellColumn) ? dateTimeStructure(graphCell, isUtc) : graphCell;
+  if (typeof graphCell === 'string') {
+    if (cellEntity !== undefined) return readEntities(graphCell, cellEntity, new PackedEntities(boltForms));
+    return cellType === 'json' ? packedOfJson(parseExactJson(graphCell)) : graphCell;
   }
-  return [...cell];
+  return [...graphCell];
 }
 
 /** Source: neo4j.com/docs/bolt/current/bolt/structure-semantics. */
 class PackedEntities implements EntityForms<PackStreamValue> {
-  readonly #forms: BoltForms;
+  readonly #boltForms: BoltForms;
 
-  constructor(forms: BoltForms) {
-    this.#forms = forms;
+  constructor(boltForms: BoltForms) {
+    this.#boltForms = boltForms;
   }
 
-  node({ id, labels, elementId, properties }: NodeValue): PackStreamStructure {
-    return new PackStreamStructure(tags.node, [id, [...labels], this.#properties(properties), ...this.#ids(elementId)]);
+  node({ id: nodeId, labels: nodeLabels, elementId, properties: nodeProperties }: NodeValue): PackStreamStructure {
+    return new PackStreamStructure(structureTags.node, [
+      nodeId,
+      [...nodeLabels],
+      this.#packedProperties(nodeProperties),
+      ...this.#elementIds(elementId),
+    ]);
   }
 
-  relationship({ id, start, end, type, properties, elementId }: RelationshipValue): PackStreamStructure {
-    const ids = this.#ids(elementId, start.elementId, end.elementId);
-    return new PackStreamStructure(tags.relationship, [id, start.id, end.id, type, this.#properties(properties), ...ids]);
+  relationship({
+    id: relationshipId,
+    start: startNode,
+    end: endNode,
+    type: relationshipType,
+    properties,
+    elementId,
+  }: RelationshipValue): PackStreamStructure {
+    const elementIds = this.#elementIds(elementId, startNode.elementId, endNode.elementId);
+    return new PackStreamStructure(structureTags.relationship, [
+      relationshipId,
+      startNode.id,
+      endNode.id,
+      relationshipType,
+      this.#packedProperties(properties),
+      ...elementIds,
+    ]);
   }
 
   /** Each node and relationship once, and the way along them by their numbers: below zero against a relationship's direction. */
-  path({ nodes, relationships }: PathValue): PackStreamStructure {
+  path({ nodes: pathNodes, relationships: pathRelationships }: PathValue): PackStreamStructure {
     const nodeNumbers = new Map<string, bigint>();
     const relationshipNumbers = new Map<string, bigint>();
-    const numberOf = (numbers: Map<string, bigint>, id: string): bigint => {
-      const known = numbers.get(id) ?? BigInt(numbers.size);
-      numbers.set(id, known);
-      return known;
+    const numberOf = (entityNumbers: Map<string, bigint>, entityElementId: string): bigint => {
+      const entityNumber = entityNumbers.get(entityElementId) ?? BigInt(entityNumbers.size);
+      entityNumbers.set(entityElementId, entityNumber);
+      return entityNumber;
     };
-    numberOf(nodeNumbers, nodes[0]!.elementId);
-    const way: bigint[] = [];
-    for (const [i, { elementId, start }] of relationships.entries()) {
-      const number = numberOf(relationshipNumbers, elementId) + 1n;
-      way.push(start.elementId === nodes[i]!.elementId ? number : -number);
-      way.push(numberOf(nodeNumbers, nodes[i + 1]!.elementId));
+    numberOf(nodeNumbers, pathNodes[0]!.elementId);
+    const pathIndices: bigint[] = [];
+    for (const [i, { elementId, start: startNode }] of pathRelationships.entries()) {
+      const relationshipNumber = numberOf(relationshipNumbers, elementId) + 1n;
+      pathIndices.push(startNode.elementId === pathNodes[i]!.elementId ? relationshipNumber : -relationshipNumber);
+      pathIndices.push(numberOf(nodeNumbers, pathNodes[i + 1]!.elementId));
     }
-    const packedNodes = [...nodeNumbers.keys()].map((id) => this.node(nodes.find((node) => node.elementId === id)!));
-    const packed = [...relationshipNumbers.keys()].map((id) => {
-      const { id: number, type, properties, elementId } = relationships.find((each) => each.elementId === id)!;
-      return new PackStreamStructure(tags.unboundRelationship, [
-        number,
+    const packedNodes = [...nodeNumbers.keys()].map((entityElementId) =>
+      this.node(pathNodes.find((pathNode) => pathNode.elementId === entityElementId)!),
+    );
+    const packedRelationships = [...relationshipNumbers.keys()].map((entityElementId) => {
+      const {
+        id: relationshipNumber,
         type,
-        this.#properties(properties),
-        ...this.#ids(elementId),
+        properties,
+        elementId,
+      } = pathRelationships.find((pathRelationship) => pathRelationship.elementId === entityElementId)!;
+      return new PackStreamStructure(structureTags.unboundRelationship, [
+        relationshipNumber,
+        type,
+        this.#packedProperties(properties),
+        ...this.#elementIds(elementId),
       ]);
     });
-    return new PackStreamStructure(tags.path, [packedNodes, packed, way]);
+    return new PackStreamStructure(structureTags.path, [packedNodes, packedRelationships, pathIndices]);
   }
 
-  list(items: readonly PackStreamValue[]): PackStreamValue {
-    return [...items];
+  list(packedItems: readonly PackStreamValue[]): PackStreamValue {
+    return [...packedItems];
   }
 
-  map(members: readonly (readonly [string, PackStreamValue])[]): PackStreamValue {
-    return new Map(members);
+  map(packedMembers: readonly (readonly [string, PackStreamValue])[]): PackStreamValue {
+    return new Map(packedMembers);
   }
 
-  value(json: unknown): PackStreamValue {
-    return ofJson(json);
+  value(jsonValue: unknown): PackStreamValue {
+    return packedOfJson(jsonValue);
   }
 
-  #ids(...ids: readonly string[]): readonly string[] {
-    return this.#forms.elementIds ? ids : [];
+  #elementIds(...statedIds: readonly string[]): readonly string[] {
+    return this.#boltForms.elementIds ? statedIds : [];
   }
 
-  #properties(properties: readonly Property[]): PackStreamMap {
+  #packedProperties(entityProperties: readonly Property[]): PackStreamMap {
     return new Map(
-      properties.map(({ name, value, type }): [string, PackStreamValue] => {
-        if (type === 'timestamp') return [name, dateTimeOf(BigInt(value as bigint | number), this.#forms.utc)];
-        if (type === 'number') return [name, Number(value)];
-        if (type === 'vector') return [name, (value as readonly number[]).map(Number)];
-        return [name, ofJson(value)];
+      entityProperties.map(({ name: propertyName, value: propertyValue, type: propertyType }): [string, PackStreamValue] => {
+        if (propertyType === 'timestamp')
+          return [propertyName, dateTimeStructure(BigInt(propertyValue as bigint | number), this.#boltForms.utc)];
+        if (propertyType === 'number') return [propertyName, Number(propertyValue)];
+        if (propertyType === 'vector') return [propertyName, (propertyValue as readonly number[]).map(Number)];
+        return [propertyName, packedOfJson(propertyValue)];
       }),
     );
   }
 }
 
 /** The four instants of the system are cursors, and hold the greatest integer: they stay numbers. */
-export function isInstant({ name, type, origin }: OutputColumn): boolean {
-  return type === 'timestamp' && !Object.hasOwn(systemColumns, origin?.column ?? name);
+export function isInstant({ name: columnName, type: columnType, origin: columnOrigin }: OutputColumn): boolean {
+  return columnType === 'timestamp' && !Object.hasOwn(systemColumns, columnOrigin?.column ?? columnName);
 }
 
-function dateTimeOf(instant: bigint, utc: boolean): PackStreamStructure {
-  const nanoseconds = ((instant % second) + second) % second;
-  return new PackStreamStructure(utc ? tags.dateTime : tags.dateTimeOfClock, [(instant - nanoseconds) / second, nanoseconds, 0n]);
+function dateTimeStructure(instantNs: bigint, isUtc: boolean): PackStreamStructure {
+  const instantFraction = ((instantNs % nsPerSecond) + nsPerSecond) % nsPerSecond;
+  return new PackStreamStructure(isUtc ? structureTags.dateTime : structureTags.dateTimeOfClock, [
+    (instantNs - instantFraction) / nsPerSecond,
+    instantFraction,
+    0n,
+  ]);
 }
 
-const i64 = { least: -(2n ** 63n), most: 2n ** 63n - 1n } as const;
+const int64Range = { least: -(2n ** 63n), most: 2n ** 63n - 1n } as const;
 
-function ofJson(value: unknown): PackStreamValue {
-  if (typeof value === 'bigint') return value < i64.least || value > i64.most ? Number(value) : value;
-  if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;
-  if (Array.isArray(value)) return value.map(ofJson);
-  if (typeof value === 'object' && value !== null)
-    return new Map(Object.entries(value).map(([name, member]) => [name, ofJson(member)]));
-  return value as null | boolean | string;
+function packedOfJson(jsonValue: unknown): PackStreamValue {
+  if (typeof jsonValue === 'bigint')
+    return jsonValue < int64Range.least || jsonValue > int64Range.most ? Number(jsonValue) : jsonValue;
+  if (typeof jsonValue === 'number') return Number.isSafeInteger(jsonValue) ? BigInt(jsonValue) : jsonValue;
+  if (Array.isArray(jsonValue)) return jsonValue.map(packedOfJson);
+  if (typeof jsonValue === 'object' && jsonValue !== null)
+    return new Map(Object.entries(jsonValue).map(([memberName, jsonMember]) => [memberName, packedOfJson(jsonMember)]));
+  return jsonValue as null | boolean | string;
 }

@@ -21,14 +21,14 @@ export const doorName = 'grpc';
 
 export type AnnalsDependencies = RpcDependencies & WatchDependencies & { readonly bodyLimitBytes: number };
 
-interface QueryRequest {
+interface RpcQueryRequest {
   readonly sql: string;
   readonly named: Readonly<Record<string, ValueMessage>>;
   readonly positional: readonly ValueMessage[];
   readonly format: 'ROWS' | 'ARROW';
 }
 
-interface LookupRequest {
+interface RpcLookupRequest {
   readonly type: string;
   readonly keys: readonly string[];
   readonly columns: readonly string[];
@@ -44,241 +44,302 @@ interface IngestHead {
   readonly method: string;
 }
 
-interface IngestPart {
+interface IngestMessage {
   readonly head?: IngestHead;
   readonly rows?: Buffer;
 }
 
-interface Step {
+interface WriteStep {
   readonly put?: { readonly type: string; readonly rows: Buffer; readonly create_type: boolean };
   readonly delete?: { readonly type: string; readonly keys: readonly string[] };
 }
 
-export function annalsService(parts: AnnalsDependencies): UntypedServiceImplementation {
-  const { unary, clientStreaming, serverStreaming } = new RpcHandlers(parts, doorName);
+export function annalsService(rpcParts: AnnalsDependencies): UntypedServiceImplementation {
+  const { unary, clientStreaming, serverStreaming } = new RpcHandlers(rpcParts, doorName);
   return {
-    Query: serverStreaming('query', (rpcCall, request: QueryRequest) => query(rpcCall, request)),
-    Lookup: serverStreaming('query', (rpcCall, request: LookupRequest) => lookUp(rpcCall, request)),
-    Ingest: clientStreaming('ingest', ingest),
-    Write: unary('ingest', (rpcCall, { steps }: { readonly steps: readonly Step[] }) => write(rpcCall, steps)),
-    Delete: unary('delete', (rpcCall, request: { readonly type: string; readonly keys: readonly string[] }) =>
-      write(rpcCall, [{ delete: request }]),
+    Query: serverStreaming('query', (rpcCall, rpcRequest: RpcQueryRequest) => queryRpc(rpcCall, rpcRequest)),
+    Lookup: serverStreaming('query', (rpcCall, rpcRequest: RpcLookupRequest) => lookUpRpc(rpcCall, rpcRequest)),
+    Ingest: clientStreaming('ingest', ingestRpc),
+    Write: unary('ingest', (rpcCall, { steps: writeSteps }: { readonly steps: readonly WriteStep[] }) =>
+      writeRpc(rpcCall, writeSteps),
     ),
-    Watch: serverStreaming('watch', (rpcCall, request: { readonly sql: string; readonly resume_after: string }, stream) =>
-      followSubscription(parts, rpcCall, request, stream),
+    Delete: unary('delete', (rpcCall, rpcRequest: { readonly type: string; readonly keys: readonly string[] }) =>
+      writeRpc(rpcCall, [{ delete: rpcRequest }]),
     ),
-    ListTypes: unary('inspect', listTypes),
-    RegisterType: unary('schema', registerType),
-    ListBranches: unary('inspect', listBranches),
-    Fork: unary('fork', fork),
+    Watch: serverStreaming('watch', (rpcCall, rpcRequest: { readonly sql: string; readonly resume_after: string }, rpcStream) =>
+      followSubscription(rpcParts, rpcCall, rpcRequest, rpcStream),
+    ),
+    ListTypes: unary('inspect', listTypesRpc),
+    RegisterType: unary('schema', registerTypeRpc),
+    ListBranches: unary('inspect', listBranchesRpc),
+    Fork: unary('fork', forkRpc),
   };
 }
 
-async function query(rpcCall: RpcCall, { sql, named, positional, format }: QueryRequest): Promise<void> {
-  const parameters = parametersOf(named, positional);
-  const asked = {
-    sql,
-    ...(parameters && { parameters }),
+async function queryRpc(
+  rpcCall: RpcCall,
+  { sql: querySql, named: namedValues, positional: positionalValues, format: answerFormat }: RpcQueryRequest,
+): Promise<void> {
+  const queryParameters = parametersOf(namedValues, positionalValues);
+  const rpcQuestion = {
+    sql: querySql,
+    ...(queryParameters && { parameters: queryParameters }),
     dialect: 'wide' as const,
     time: rpcCall.time,
     queriesOnly: true,
     signal: rpcCall.signal,
   };
-  const answer = await rpcCall.ask({}, async ({ invocation, keep }) => {
-    const answered = await rpcCall.parts.planner.query(invocation, asked);
-    keep(answered);
-    return answered;
+  const queryAnswer = await rpcCall.ask({}, async ({ invocation, keep: keepAnswer }) => {
+    const plannedAnswer = await rpcCall.parts.planner.query(invocation, rpcQuestion);
+    keepAnswer(plannedAnswer);
+    return plannedAnswer;
   });
-  await send(rpcCall, answer, format);
+  await sendAnswer(rpcCall, queryAnswer, answerFormat);
 }
 
-async function lookUp(rpcCall: RpcCall, { type, keys, columns, format }: LookupRequest): Promise<void> {
-  const wanted = { type, keys: [...new Set(keys)], columns: columns.length === 0 ? null : columns, time: rpcCall.time };
-  const answer = await rpcCall.ask({ keysRead: wanted.keys.length }, async ({ invocation, keep }) => {
-    const answered = await rpcCall.parts.planner.lookUpMany(invocation, wanted, rpcCall.signal);
-    keep(answered);
-    return answered;
-  });
-  await send(rpcCall, answer, format);
-}
-
-async function send(rpcCall: RpcCall, answer: Answer, format: 'ROWS' | 'ARROW'): Promise<void> {
-  const pieces = format === 'ARROW' ? (await outputForms.arrow.writer())(answer, new Map()) : null;
-  await rpcCall.sendAll(messages(answer, pieces), answer);
-}
-
-function* messages(answer: Answer, pieces: Iterable<Uint8Array> | null): Generator<SentMessage, void> {
-  const { columns, asOfSystem } = answer;
-  const header = { columns: columns.map(({ name, type }) => ({ name, type })), as_of_system: String(asOfSystem) };
-  yield { message: { header }, bytes: 0 };
-  if (pieces === null) yield* rowMessages(answer);
-  else for (const piece of pieces) if (piece.length > 0) yield { message: { arrow: piece }, bytes: piece.length };
-  const totals = {
-    row_count: answer.rowCount,
-    estimated_total_hits: answer.estimatedTotalHits,
-    cost_units: answer.costUnits,
-    cursor: answer.cursor ?? '',
-    next_cursor: answer.nextCursor ?? '',
-    is_approximate: answer.isApproximate === true,
-    notices: answer.notices ?? [],
-    plan: answer.plan ?? '',
+async function lookUpRpc(
+  rpcCall: RpcCall,
+  { type: lookUpType, keys: lookUpKeys, columns: lookUpColumns, format: answerFormat }: RpcLookupRequest,
+): Promise<void> {
+  const lookUpWanted = {
+    type: lookUpType,
+    keys: [...new Set(lookUpKeys)],
+    columns: lookUpColumns.length === 0 ? null : lookUpColumns,
+    time: rpcCall.time,
   };
-  yield { message: { totals }, bytes: 0 };
-}
-
-async function ingest(rpcCall: RpcCall, stream: ServerReadableStream<IngestPart, object>): Promise<object> {
-  const sent = stream[Symbol.asyncIterator]() as AsyncIterator<IngestPart>;
-  const parts = receiveMessages(rpcCall.parts, sent, ({ rows }) => rows?.length ?? 0);
-  const first = await parts.next();
-  const head = first.done === true ? undefined : first.value.head;
-  if (head === undefined) throw new ServiceError('REL_INVALID', 'the first message must be an IngestHead');
-  const { type, atomic, create_type: createType, patch, source, method } = head;
-  const { sync } = rpcCall;
-  const reply = await rpcCall.ask({ writes: true, action: 'ingest' }, async ({ invocation }) => {
-    invocation.describe({ objectType: type });
-    const provenance = { source: source || doorName, method: method || 'ingest', confidence: 1, derivedFrom: null };
-    const rows = new Ingest(invocation, { type, atomic, sync, createType, waits: true, provenance, ...(patch && { patch }) });
-    const definition = rows.definition();
-    const { bodyLimitBytes } = rpcCall.parts as AnnalsDependencies;
-    const sizes = atomic ? { batchRows: Infinity, batchBytes: Infinity, limitBytes: bodyLimitBytes } : batchSizes.stream;
-    const { yieldTurn } = rpcCall.parts;
-    const options = { definition, yieldTurn, ...sizes, ...(patch && { tracksSent: true }) };
-    return rows.run(readIngest(leasedPieces(rpcCall.parts, rpcCall.caller, bytesOf(parts)), options));
+  const lookUpAnswer = await rpcCall.ask({ keysRead: lookUpWanted.keys.length }, async ({ invocation, keep: keepAnswer }) => {
+    const plannedAnswer = await rpcCall.parts.planner.lookUpMany(invocation, lookUpWanted, rpcCall.signal);
+    keepAnswer(plannedAnswer);
+    return plannedAnswer;
   });
-  const { system_from: from, system_from_last: last } = reply;
-  return { ...reply, system_from: String(from ?? 0n), system_from_last: String(last ?? 0n) };
+  await sendAnswer(rpcCall, lookUpAnswer, answerFormat);
 }
 
-async function* bytesOf(parts: AsyncIterator<IngestPart>): AsyncGenerator<Uint8Array, void> {
-  for (let step = await parts.next(); step.done !== true; step = await parts.next()) {
-    const { rows } = step.value;
-    if (rows === undefined) throw new ServiceError('REL_INVALID', 'IngestHead comes once, as the first message');
-    yield rows;
+async function sendAnswer(rpcCall: RpcCall, rpcAnswer: Answer, answerFormat: 'ROWS' | 'ARROW'): Promise<void> {
+  const arrowPieces = answerFormat === 'ARROW' ? (await outputForms.arrow.writer())(rpcAnswer, new Map()) : null;
+  await rpcCall.sendAll(answerMessages(rpcAnswer, arrowPieces), rpcAnswer);
+}
+
+function* answerMessages(rpcAnswer: Answer, arrowPieces: Iterable<Uint8Array> | null): Generator<SentMessage, void> {
+  const { columns: answerColumns, asOfSystem } = rpcAnswer;
+  const headerMessage = {
+    columns: answerColumns.map(({ name: columnName, type: columnType }) => ({ name: columnName, type: columnType })),
+    as_of_system: String(asOfSystem),
+  };
+  yield { message: { header: headerMessage }, bytes: 0 };
+  if (arrowPieces === null) yield* rowMessages(rpcAnswer);
+  else
+    for (const arrowPiece of arrowPieces)
+      if (arrowPiece.length > 0) yield { message: { arrow: arrowPiece }, bytes: arrowPiece.length };
+  const totalsMessage = {
+    row_count: rpcAnswer.rowCount,
+    estimated_total_hits: rpcAnswer.estimatedTotalHits,
+    cost_units: rpcAnswer.costUnits,
+    cursor: rpcAnswer.cursor ?? '',
+    next_cursor: rpcAnswer.nextCursor ?? '',
+    is_approximate: rpcAnswer.isApproximate === true,
+    notices: rpcAnswer.notices ?? [],
+    plan: rpcAnswer.plan ?? '',
+  };
+  yield { message: { totals: totalsMessage }, bytes: 0 };
+}
+
+async function ingestRpc(rpcCall: RpcCall, ingestStream: ServerReadableStream<IngestMessage, object>): Promise<object> {
+  const sentMessages = ingestStream[Symbol.asyncIterator]() as AsyncIterator<IngestMessage>;
+  const ingestMessages = receiveMessages(rpcCall.parts, sentMessages, ({ rows: rpcIngest }) => rpcIngest?.length ?? 0);
+  const firstMessage = await ingestMessages.next();
+  const ingestHead = firstMessage.done === true ? undefined : firstMessage.value.head;
+  if (ingestHead === undefined) throw new ServiceError('REL_INVALID', 'the first message must be an IngestHead');
+  const { type: ingestType, atomic, create_type: createType, patch, source, method } = ingestHead;
+  const { sync } = rpcCall;
+  const ingestReply = await rpcCall.ask({ writes: true, action: 'ingest' }, async ({ invocation }) => {
+    invocation.describe({ objectType: ingestType });
+    const provenance = { source: source || doorName, method: method || 'ingest', confidence: 1, derivedFrom: null };
+    const rpcIngest = new Ingest(invocation, {
+      type: ingestType,
+      atomic,
+      sync,
+      createType,
+      waits: true,
+      provenance,
+      ...(patch && { patch }),
+    });
+    const typeDefinition = rpcIngest.definition();
+    const { bodyLimitBytes } = rpcCall.parts as AnnalsDependencies;
+    const ingestSizes = atomic ? { batchRows: Infinity, batchBytes: Infinity, limitBytes: bodyLimitBytes } : batchSizes.stream;
+    const { yieldTurn } = rpcCall.parts;
+    const ingestOptions = { definition: typeDefinition, yieldTurn, ...ingestSizes, ...(patch && { tracksSent: true }) };
+    return rpcIngest.run(readIngest(leasedPieces(rpcCall.parts, rpcCall.caller, ingestBytesOf(ingestMessages)), ingestOptions));
+  });
+  const { system_from: firstSystemFrom, system_from_last: lastSystemFrom } = ingestReply;
+  return { ...ingestReply, system_from: String(firstSystemFrom ?? 0n), system_from_last: String(lastSystemFrom ?? 0n) };
+}
+
+async function* ingestBytesOf(ingestMessages: AsyncIterator<IngestMessage>): AsyncGenerator<Uint8Array, void> {
+  for (let messageStep = await ingestMessages.next(); messageStep.done !== true; messageStep = await ingestMessages.next()) {
+    const { rows: rowsBytes } = messageStep.value;
+    if (rowsBytes === undefined) throw new ServiceError('REL_INVALID', 'IngestHead comes once, as the first message');
+    yield rowsBytes;
   }
 }
 
-async function write(rpcCall: RpcCall, steps: readonly Step[]): Promise<object> {
-  if (steps.length === 0) throw new ServiceError('REL_INVALID', 'the write has no steps');
-  const isDeletion = steps.every((step) => step.delete !== undefined);
+async function writeRpc(rpcCall: RpcCall, writeSteps: readonly WriteStep[]): Promise<object> {
+  if (writeSteps.length === 0) throw new ServiceError('REL_INVALID', 'the write has no steps');
+  const isOnlyDeletes = writeSteps.every((writeStep) => writeStep.delete !== undefined);
   const { sync } = rpcCall;
-  const outcome = await rpcCall.ask({ writes: true, action: isDeletion ? 'delete' : 'ingest' }, async ({ invocation }) => {
-    const rowCommands: (PutRows | DeleteRows)[] = [];
-    for (const step of steps) rowCommands.push(await stepOf(rpcCall.parts, invocation, step));
-    const command = rowCommands.length === 1 ? rowCommands[0]! : ({ kind: 'batch', steps: rowCommands } as const);
-    const written = await invocation.submit(command, { sync });
-    const [refused] = written.errors;
-    if (refused !== undefined)
-      throw new ServiceError(refused.code as ServiceError['code'], `row ${refused.index}: ${refused.detail}`);
-    invocation.describe({ rowCount: written.accepted });
-    return written;
-  });
-  return writeReply(outcome);
+  const writeOutcome = await rpcCall.ask(
+    { writes: true, action: isOnlyDeletes ? 'delete' : 'ingest' },
+    async ({ invocation }) => {
+      const rowCommands: (PutRows | DeleteRows)[] = [];
+      for (const writeStep of writeSteps) rowCommands.push(await stepCommandOf(rpcCall.parts, invocation, writeStep));
+      const writeCommand = rowCommands.length === 1 ? rowCommands[0]! : ({ kind: 'batch', steps: rowCommands } as const);
+      const writtenOutcome = await invocation.submit(writeCommand, { sync });
+      const [rowRefusal] = writtenOutcome.errors;
+      if (rowRefusal !== undefined)
+        throw new ServiceError(rowRefusal.code as ServiceError['code'], `row ${rowRefusal.index}: ${rowRefusal.detail}`);
+      invocation.describe({ rowCount: writtenOutcome.accepted });
+      return writtenOutcome;
+    },
+  );
+  return writeRpcReply(writeOutcome);
 }
 
-function writeReply({ accepted, systemFrom, systemFromLast, ids, durability }: Outcome): object {
+function writeRpcReply({ accepted, systemFrom, systemFromLast, ids, durability }: Outcome): object {
   return { accepted, system_from: String(systemFrom), system_from_last: String(systemFromLast), ids, durability };
 }
 
-async function stepOf(
+async function stepCommandOf(
   { yieldTurn }: RpcDependencies,
   invocation: Invocation,
-  { put, delete: deletion }: Step,
+  { put: putStep, delete: deleteStep }: WriteStep,
 ): Promise<PutRows | DeleteRows> {
-  if (deletion !== undefined) {
-    invocation.describe({ objectType: deletion.type });
-    return { kind: 'delete-rows', type: deletion.type, keys: deletion.keys };
+  if (deleteStep !== undefined) {
+    invocation.describe({ objectType: deleteStep.type });
+    return { kind: 'delete-rows', type: deleteStep.type, keys: deleteStep.keys };
   }
-  if (put === undefined) throw new ServiceError('REL_INVALID', 'a step puts rows, or deletes some');
-  invocation.describe({ objectType: put.type });
+  if (putStep === undefined) throw new ServiceError('REL_INVALID', 'a step puts rows, or deletes some');
+  invocation.describe({ objectType: putStep.type });
   const provenance = { source: doorName, method: 'write', confidence: 1, derivedFrom: null };
-  const definition = new Ingest(invocation, {
-    type: put.type,
+  const typeDefinition = new Ingest(invocation, {
+    type: putStep.type,
     atomic: true,
     sync: false,
-    createType: put.create_type,
+    createType: putStep.create_type,
     provenance,
   }).definition();
-  const options = { definition, yieldTurn, batchRows: batchRowsMax + 1, batchBytes: Infinity };
-  const batches = readIngest(pieces(put.rows, yieldTurn), options);
-  let rows: PutRows['rows'] | null = null;
-  for await (const batch of batches) {
-    const [first] = batch.rejections;
-    if (first !== undefined) throw new ServiceError(first.code as ServiceError['code'], `row ${first.index}: ${first.detail}`);
-    if (rows !== null)
+  const stepIngestOptions = { definition: typeDefinition, yieldTurn, batchRows: batchRowsMax + 1, batchBytes: Infinity };
+  const stepBatches = readIngest(stepPieces(putStep.rows, yieldTurn), stepIngestOptions);
+  let stepRows: PutRows['rows'] | null = null;
+  for await (const stepBatch of stepBatches) {
+    const [firstRejection] = stepBatch.rejections;
+    if (firstRejection !== undefined)
+      throw new ServiceError(
+        firstRejection.code as ServiceError['code'],
+        `row ${firstRejection.index}: ${firstRejection.detail}`,
+      );
+    if (stepRows !== null)
       throw new ServiceError('REL_TOO_LARGE', `a write has at most ${batchRowsMax} rows: more of them go by Ingest`);
-    rows = batch.rows;
+    stepRows = stepBatch.rows;
   }
-  if (rows === null || rows.length === 0) throw new ServiceError('REL_INVALID', 'a step that puts rows needs at least one row');
-  return { kind: 'put-rows', type: put.type, rows, atomic: true, createType: put.create_type, provenance, idsMax: rows.length };
+  if (stepRows === null || stepRows.length === 0)
+    throw new ServiceError('REL_INVALID', 'a step that puts rows needs at least one row');
+  return {
+    kind: 'put-rows',
+    type: putStep.type,
+    rows: stepRows,
+    atomic: true,
+    createType: putStep.create_type,
+    provenance,
+    idsMax: stepRows.length,
+  };
 }
 
-const pieceBytes = 65_536;
+const stepPieceBytes = 65_536;
 
 /** A message is here as a whole: others have their turn between pieces of it. */
-async function* pieces(bytes: Uint8Array, yieldTurn: () => Promise<void>): AsyncGenerator<Uint8Array, void> {
-  for (let at = 0; at < bytes.length; at += pieceBytes) {
-    if (at > 0) await yieldTurn();
-    yield bytes.subarray(at, at + pieceBytes);
+async function* stepPieces(stepBytes: Uint8Array, yieldTurn: () => Promise<void>): AsyncGenerator<Uint8Array, void> {
+  for (let stepOffset = 0; stepOffset < stepBytes.length; stepOffset += stepPieceBytes) {
+    if (stepOffset > 0) await yieldTurn();
+    yield stepBytes.subarray(stepOffset, stepOffset + stepPieceBytes);
   }
 }
 
-async function listTypes(rpcCall: RpcCall): Promise<object> {
+async function listTypesRpc(rpcCall: RpcCall): Promise<object> {
   return rpcCall.ask({ action: 'inspect' }, ({ invocation }) => {
     const { catalog, protection } = invocation.snapshot();
-    const types = catalog.types().map((type) => JSON.stringify(describeType(type, protection(type.name))));
-    invocation.describe({ rowCount: types.length });
-    return { types, ontology_version: catalog.ontologyVersion };
+    const typeTexts = catalog
+      .types()
+      .map((catalogType) => JSON.stringify(describeType(catalogType, protection(catalogType.name))));
+    invocation.describe({ rowCount: typeTexts.length });
+    return { types: typeTexts, ontology_version: catalog.ontologyVersion };
   });
 }
 
-async function registerType(rpcCall: RpcCall, { definition }: { readonly definition: string }): Promise<object> {
-  const read = check(typeBody, parseDefinition(definition));
-  if (!read.success) {
-    const [issue] = read.issues;
-    assert(issue, 'what is wrong is said');
-    throw new ServiceError('REL_INVALID', `definition: ${issue.path.join('.')}: ${issue.message}`);
+async function registerTypeRpc(
+  rpcCall: RpcCall,
+  { definition: definitionText }: { readonly definition: string },
+): Promise<object> {
+  const checkedDefinition = check(typeBody, parseTypeDefinition(definitionText));
+  if (!checkedDefinition.success) {
+    const [definitionIssue] = checkedDefinition.issues;
+    assert(definitionIssue, 'what is wrong is said');
+    throw new ServiceError('REL_INVALID', `definition: ${definitionIssue.path.join('.')}: ${definitionIssue.message}`);
   }
-  const { data } = read;
+  const { data: typeRegistration } = checkedDefinition;
   const { sync } = rpcCall;
   return rpcCall.ask({ writes: true, action: 'schema' }, async ({ invocation }) => {
-    invocation.describe({ objectType: data.name });
-    const steps = registrations(data);
-    const { changed } = await invocation.submit(steps.length === 1 ? steps[0]! : { kind: 'migrate-types', steps }, { sync });
-    return { type: data.name, changed };
+    invocation.describe({ objectType: typeRegistration.name });
+    const registrationSteps = registrations(typeRegistration);
+    const { changed: hasChanged } = await invocation.submit(
+      registrationSteps.length === 1 ? registrationSteps[0]! : { kind: 'migrate-types', steps: registrationSteps },
+      { sync },
+    );
+    return { type: typeRegistration.name, changed: hasChanged };
   });
 }
 
-function parseDefinition(text: string): unknown {
+function parseTypeDefinition(definitionText: string): unknown {
   try {
-    return parseExactJson(text);
-  } catch (error) {
-    throw error instanceof ServiceError ? error : new ServiceError('REL_INVALID', 'definition is not JSON', { cause: error });
+    return parseExactJson(definitionText);
+  } catch (definitionError) {
+    throw definitionError instanceof ServiceError
+      ? definitionError
+      : new ServiceError('REL_INVALID', 'definition is not JSON', { cause: definitionError });
   }
 }
 
-async function listBranches(rpcCall: RpcCall): Promise<object> {
+async function listBranchesRpc(rpcCall: RpcCall): Promise<object> {
   return rpcCall.ask({ action: 'inspect' }, ({ invocation }) => {
-    const main = { name: 'main', tenant: '', source: '', forked_at: '0', shares: 'everything' };
-    const others = invocation.branches().map(({ name, tenant, source, instant, shares }) => ({
-      name,
-      tenant: tenant ?? '',
-      source,
-      forked_at: String(instant),
-      shares,
-    }));
-    invocation.describe({ rowCount: others.length + 1 });
-    return { branches: [main, ...others] };
+    const mainBranch = { name: 'main', tenant: '', source: '', forked_at: '0', shares: 'everything' };
+    const forkedBranches = invocation
+      .branches()
+      .map(({ name: branchName, tenant, source: sourceBranch, instant: forkInstant, shares }) => ({
+        name: branchName,
+        tenant: tenant ?? '',
+        source: sourceBranch,
+        forked_at: String(forkInstant),
+        shares,
+      }));
+    invocation.describe({ rowCount: forkedBranches.length + 1 });
+    return { branches: [mainBranch, ...forkedBranches] };
   });
 }
 
-async function fork(
+async function forkRpc(
   rpcCall: RpcCall,
-  { name, source, types_only: typesOnly }: { readonly name: string; readonly source: string; readonly types_only: boolean },
+  {
+    name: forkName,
+    source: sourceBranch,
+    types_only: typesOnly,
+  }: { readonly name: string; readonly source: string; readonly types_only: boolean },
 ): Promise<object> {
   const { sync } = rpcCall;
   return rpcCall.ask({ writes: true, action: 'fork' }, async ({ invocation }) => {
-    const shares = typesOnly ? 'ontology' : 'everything';
-    const { systemFrom } = await invocation.submit({ kind: 'fork-branch', name, source: source || 'main', shares }, { sync });
-    return { name, system_from: String(systemFrom) };
+    const forkShares = typesOnly ? 'ontology' : 'everything';
+    const { systemFrom } = await invocation.submit(
+      { kind: 'fork-branch', name: forkName, source: sourceBranch || 'main', shares: forkShares },
+      { sync },
+    );
+    return { name: forkName, system_from: String(systemFrom) };
   });
 }

@@ -23,7 +23,7 @@ export interface RpcDependencies extends SenderDependencies {
 }
 
 /** Members that calls of every kind have. */
-interface AnyCall {
+interface GrpcJsCall {
   readonly metadata: Metadata;
   getPeer(): string;
   on(event: 'cancelled', listener: () => void): unknown;
@@ -33,35 +33,35 @@ export class RpcCall {
   readonly parts: RpcDependencies;
   /** The correlation id, sent to the client and kept in the call's access records. */
   readonly id: string;
-  readonly #door: string;
-  readonly #call: AnyCall;
-  readonly #gone = new AbortController();
+  readonly #doorName: string;
+  readonly #grpcCall: GrpcJsCall;
+  readonly #callGone = new AbortController();
   #connectionCaller: ConnectionCaller | null = null;
-  #terms: Terms = noTerms;
-  #isOver = false;
+  #callTerms: Terms = noTerms;
+  #isCallOver = false;
 
-  constructor(parts: RpcDependencies, door: string, call: AnyCall) {
-    this.parts = parts;
-    this.id = parts.ids.next();
-    this.#door = door;
-    this.#call = call;
+  constructor(rpcParts: RpcDependencies, doorName: string, grpcCall: GrpcJsCall) {
+    this.parts = rpcParts;
+    this.id = rpcParts.ids.next();
+    this.#doorName = doorName;
+    this.#grpcCall = grpcCall;
     // The library says so of every call that ends, of those that were answered too.
-    call.on('cancelled', () => this.#isOver || parts.endings.next(this));
+    grpcCall.on('cancelled', () => this.#isCallOver || rpcParts.endings.next(this));
   }
 
   /** Ends what still runs for a client that has gone. */
   work(): number {
-    this.#gone.abort(clientGone);
+    this.#callGone.abort(clientGone);
     return 0;
   }
 
   /** Everything is asked: what becomes of the answer changes nothing. */
   end(): void {
-    this.#isOver = true;
+    this.#isCallOver = true;
   }
 
   get signal(): AbortSignal {
-    return this.#gone.signal;
+    return this.#callGone.signal;
   }
 
   get caller(): Caller {
@@ -69,90 +69,91 @@ export class RpcCall {
   }
 
   get terms(): Terms {
-    return this.#terms;
+    return this.#callTerms;
   }
 
   get clientIp(): string | null {
-    return addressOf(this.#call.getPeer());
+    return addressOf(this.#grpcCall.getPeer());
   }
 
   /** Throws where the door closes, for a credential that is none, and for metadata that says what there is not. */
   enter(): void {
     if (this.parts.isDraining()) throw shuttingDown();
-    const { metadata } = this.#call;
-    this.#connectionCaller = new ConnectionCaller(this.parts, admittedCaller(metadata), this.signal, this.id);
-    for (const name of Object.keys(metadata.getMap())) {
-      if (!name.startsWith(termPrefix)) continue;
-      const term = name.slice(termPrefix.length).replaceAll('-', '_');
-      const value = textOf(metadata, name);
-      if (value !== null) this.#terms = withTerm(this.#terms, term, value);
+    const { metadata: callMetadata } = this.#grpcCall;
+    this.#connectionCaller = new ConnectionCaller(this.parts, admittedCaller(callMetadata), this.signal, this.id);
+    for (const metadataName of Object.keys(callMetadata.getMap())) {
+      if (!metadataName.startsWith(termHeaderPrefix)) continue;
+      const termName = metadataName.slice(termHeaderPrefix.length).replaceAll('-', '_');
+      const termValue = textOf(callMetadata, metadataName);
+      if (termValue !== null) this.#callTerms = withTerm(this.#callTerms, termName, termValue);
     }
   }
 
   /** Goes on under the terms of an earlier call. */
-  resume(terms: Terms): void {
-    this.#terms = terms;
+  resume(ticketTerms: Terms): void {
+    this.#callTerms = ticketTerms;
   }
 
   get time(): ReturnType<typeof timeOfTerms> | 'all' {
-    return this.#terms.as_of === null && this.#terms.as_of_system === null ? 'all' : timeOfTerms(this.#terms);
+    return this.#callTerms.as_of === null && this.#callTerms.as_of_system === null ? 'all' : timeOfTerms(this.#callTerms);
   }
 
-  ask<T>(asked: Omit<CommandRequest, 'terms'>, run: (asking: CommandInvocation) => Promise<T> | T): Promise<T> {
-    return this.#connectionCaller!.ask({ ...asked, terms: this.#terms }, run);
+  ask<T>(callRequest: Omit<CommandRequest, 'terms'>, runCall: (callAsking: CommandInvocation) => Promise<T> | T): Promise<T> {
+    return this.#connectionCaller!.ask({ ...callRequest, terms: this.#callTerms }, runCall);
   }
 
   /** For writes: refuses an instant, since past states are read-only. */
   get sync(): boolean {
-    if (timeOfTerms(this.#terms) !== 'current') throw new ServiceError('REL_INVALID', 'x-service-as-of is for reads');
-    return this.#terms.durability === 'sync';
+    if (timeOfTerms(this.#callTerms) !== 'current') throw new ServiceError('REL_INVALID', 'x-service-as-of is for reads');
+    return this.#callTerms.durability === 'sync';
   }
 
-  async refusal(error: unknown, action: Action): Promise<ServiceError> {
-    if (this.#connectionCaller !== null) return this.#connectionCaller.refusalOf(error, action);
-    const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });
-    if (known.code === 'REL_INTERNAL') this.parts.reportFailure(known.facts.cause ?? known);
-    return recordRefusal(this.parts, { door: this.#door, clientIp: this.clientIp }, action, known, this.id);
+  async refusal(callError: unknown, callAction: Action): Promise<ServiceError> {
+    if (this.#connectionCaller !== null) return this.#connectionCaller.refusalOf(callError, callAction);
+    const knownError =
+      callError instanceof ServiceError ? callError : new ServiceError('REL_INTERNAL', 'internal error', { cause: callError });
+    if (knownError.code === 'REL_INTERNAL') this.parts.reportFailure(knownError.facts.cause ?? knownError);
+    return recordRefusal(this.parts, { door: this.#doorName, clientIp: this.clientIp }, callAction, knownError, this.id);
   }
 
   /**
    * Sends messages at the pace of the client. Throws the error with which a new call would be refused, or that rows were erased
    * meanwhile.
    */
-  sendAll(messages: Iterable<SentMessage>, answer: Overtaken): Promise<void> {
-    const stream = this.#call as unknown as ServerWritableStream<unknown, unknown>;
-    return new MessageSender(this.parts, this, { stream, answer }).sendAll(messages);
+  sendAll(sentMessages: Iterable<SentMessage>, sentAnswer: Overtaken): Promise<void> {
+    const callStream = this.#grpcCall as unknown as ServerWritableStream<unknown, unknown>;
+    return new MessageSender(this.parts, this, { stream: callStream, answer: sentAnswer }).sendAll(sentMessages);
   }
 }
 
-const termPrefix = 'x-service-';
+const termHeaderPrefix = 'x-service-';
 
-export function addressOf(peer: string): string | null {
-  return /^\[?(.*?)\]?:\d+$/.exec(peer)?.[1] ?? null;
+export function addressOf(callPeer: string): string | null {
+  return /^\[?(.*?)\]?:\d+$/.exec(callPeer)?.[1] ?? null;
 }
 
 /** The token, or a password for any user name; null where there is neither. */
-export function secretOf(header: string | null): string | null {
-  return /^bearer +(\S+)$/i.exec(header ?? '')?.[1] ?? basicCredential(header)?.password ?? null;
+export function secretOf(authorization: string | null): string | null {
+  return /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? basicCredential(authorization)?.password ?? null;
 }
 
 const callerKey = 'caller';
 
 /** Notes in its metadata whose call it is: it was let in by them. */
-export function admitCaller(metadata: Metadata, caller: Caller): void {
-  metadata.setOpaque(callerKey, caller);
+export function admitCaller(callMetadata: Metadata, caller: Caller): void {
+  callMetadata.setOpaque(callerKey, caller);
 }
 
-function admittedCaller(metadata: Metadata): Caller {
-  const caller = metadata.getOpaque(callerKey) as Caller | undefined;
-  assert(caller, 'a call is let in before it is answered');
-  return caller;
+function admittedCaller(callMetadata: Metadata): Caller {
+  const admitted = callMetadata.getOpaque(callerKey) as Caller | undefined;
+  assert(admitted, 'a call is let in before it is answered');
+  return admitted;
 }
 
 /** The one value of this name; null where there is none. */
-export function textOf(metadata: Metadata, name: string): string | null {
-  const values = metadata.get(name);
-  if (values.length > 1) throw new ServiceError('REL_INVALID', `${name} is given more than once`);
-  const [value] = values;
-  return value === undefined || value === '' ? null : String(value);
+export function textOf(callMetadata: Metadata, metadataName: string): string | null {
+  const metadataValues = callMetadata.get(metadataName);
+  if (metadataValues.length > 1) throw new ServiceError('REL_INVALID', `${metadataName} is given more than once`);
+  const [metadataValue] = metadataValues;
+  return metadataValue === undefined || metadataValue === '' ? null : String(metadataValue);
 }

@@ -15,35 +15,35 @@ import { addressOf, admitCaller, type RpcDependencies, secretOf, textOf } from '
 import { statusOf } from './errors.ts';
 
 /** Credentials that one connection may have refused before it ends. */
-const refusalsMax = 5;
+const connectionRefusalsMax = 5;
 
 /** Calls that one connection may take back before they begin. */
-const abandonedMax = 100;
+const abandonedCallsMax = 100;
 
-interface Connection {
+interface RpcConnection {
   readonly socket: Socket;
   readonly clientIp: string | null;
   refusals: number;
   abandoned: number;
   /** The last call that was let in was theirs: clients send the same credential again and again. */
-  knownConnection: Known | null;
+  knownConnection: AuthenticatedCaller | null;
 }
 
-interface Known {
+interface AuthenticatedCaller {
   readonly authorization: string | null;
   readonly organization: string | null;
   readonly caller: Caller;
 }
 
-type Admitting = Pick<RpcDependencies, 'authenticator' | 'organizationRequired'>;
+type AdmittingParts = Pick<RpcDependencies, 'authenticator' | 'organizationRequired'>;
 
 /** Calls whose end is known go on in one turn. */
 export const endingsAtOnce = 16;
 
 /** Connections by the call's name of its peer. */
 export class RpcConnections {
-  readonly #unauthenticated = new UnauthenticatedConnections();
-  readonly #byPeer = new Map<string, Connection>();
+  readonly #unauthenticatedSockets = new UnauthenticatedConnections();
+  readonly #connectionByPeer = new Map<string, RpcConnection>();
   /** Calls begin in portions, even if many come in one read. */
   readonly turns: RequestTurns;
   /** Calls are cancelled and refused in portions: those of a connection that ends, or whose records were written at once, are many. */
@@ -58,102 +58,112 @@ export class RpcConnections {
     this.sending = new RequestTurns(clock, nextRound);
   }
 
-  admit(socket: Socket): void {
-    const peer = `${socket.remoteAddress}:${socket.remotePort}`;
-    this.#unauthenticated.admit(socket);
-    this.#byPeer.set(peer, { socket, clientIp: addressOf(peer), refusals: 0, abandoned: 0, knownConnection: null });
-    socket.once('close', () => {
-      this.#unauthenticated.leave(socket);
-      if (this.#byPeer.get(peer)?.socket === socket) this.#byPeer.delete(peer);
+  admit(rpcSocket: Socket): void {
+    const socketPeer = `${rpcSocket.remoteAddress}:${rpcSocket.remotePort}`;
+    this.#unauthenticatedSockets.admit(rpcSocket);
+    this.#connectionByPeer.set(socketPeer, {
+      socket: rpcSocket,
+      clientIp: addressOf(socketPeer),
+      refusals: 0,
+      abandoned: 0,
+      knownConnection: null,
+    });
+    rpcSocket.once('close', () => {
+      this.#unauthenticatedSockets.leave(rpcSocket);
+      if (this.#connectionByPeer.get(socketPeer)?.socket === rpcSocket) this.#connectionByPeer.delete(socketPeer);
     });
   }
 
   /** The caller of a call. Throws for a credential that is none, and for one that names no organisation where it has to. */
-  callerOf(parts: Admitting, door: string, peer: string, metadata: Metadata): Caller {
-    const authorization = textOf(metadata, 'authorization');
-    const organization = textOf(metadata, 'x-organization-id');
-    const connection = this.#byPeer.get(peer);
-    const knownConnection = connection?.knownConnection ?? null;
+  callerOf(admittingParts: AdmittingParts, doorName: string, callPeer: string, callMetadata: Metadata): Caller {
+    const authorization = textOf(callMetadata, 'authorization');
+    const organization = textOf(callMetadata, 'x-organization-id');
+    const rpcConnection = this.#connectionByPeer.get(callPeer);
+    const knownConnection = rpcConnection?.knownConnection ?? null;
     if (
       knownConnection !== null &&
       knownConnection.authorization === authorization &&
       knownConnection.organization === organization
     )
-      return parts.authenticator.renew(knownConnection.caller);
-    const secret = secretOf(authorization);
-    if (secret === null)
+      return admittingParts.authenticator.renew(knownConnection.caller);
+    const callSecret = secretOf(authorization);
+    if (callSecret === null)
       throw new ServiceError('REL_UNAUTHENTICATED', 'the call carries no credential: authorization: Bearer <token>');
-    const clientIp = connection === undefined ? addressOf(peer) : connection.clientIp;
-    const caller = parts.authenticator.passwordCaller(secret, { door, clientIp, organization });
-    checkOrganization(parts, caller, 'send x-organization-id');
-    if (connection !== undefined) {
-      connection.knownConnection = { authorization, organization, caller };
-      this.#unauthenticated.leave(connection.socket);
+    const clientIp = rpcConnection === undefined ? addressOf(callPeer) : rpcConnection.clientIp;
+    const passwordCaller = admittingParts.authenticator.passwordCaller(callSecret, { door: doorName, clientIp, organization });
+    checkOrganization(admittingParts, passwordCaller, 'send x-organization-id');
+    if (rpcConnection !== undefined) {
+      rpcConnection.knownConnection = { authorization, organization, caller: passwordCaller };
+      this.#unauthenticatedSockets.leave(rpcConnection.socket);
     }
-    return caller;
+    return passwordCaller;
   }
 
   /** A call came that needs no credential. */
-  noteCall(peer: string): void {
-    const knownConnection = this.#byPeer.get(peer);
-    if (knownConnection) this.#unauthenticated.noteMessage(knownConnection.socket);
+  noteCall(callPeer: string): void {
+    const knownConnection = this.#connectionByPeer.get(callPeer);
+    if (knownConnection) this.#unauthenticatedSockets.noteMessage(knownConnection.socket);
   }
 
   /** A call was taken back before it began: where those are many, the connection is over. */
-  abandon(peer: string): void {
-    const knownConnection = this.#byPeer.get(peer);
-    if (knownConnection && ++knownConnection.abandoned > abandonedMax) knownConnection.socket.destroy();
+  abandon(callPeer: string): void {
+    const knownConnection = this.#connectionByPeer.get(callPeer);
+    if (knownConnection && ++knownConnection.abandoned > abandonedCallsMax) knownConnection.socket.destroy();
   }
 
   /** A credential was refused: false where that was too often, and the connection is over. */
-  refuse(peer: string): boolean {
-    const knownConnection = this.#byPeer.get(peer);
-    if (knownConnection === undefined || ++knownConnection.refusals <= refusalsMax) return true;
+  refuse(callPeer: string): boolean {
+    const knownConnection = this.#connectionByPeer.get(callPeer);
+    if (knownConnection === undefined || ++knownConnection.refusals <= connectionRefusalsMax) return true;
     knownConnection.socket.destroy();
     return false;
   }
 }
 
-/** `path`: methods whose path begins so. Reflection and health, which tell of the server alone, are for everybody. */
+/** `servicePath`: methods whose path begins so. Reflection and health, which tell of the server alone, are for everybody. */
 export function credentialsFirst(
-  parts: RpcDependencies,
+  rpcParts: RpcDependencies,
   connections: RpcConnections,
-  door: string,
-  path: string,
+  doorName: string,
+  servicePath: string,
 ): ServerInterceptor {
-  return (method, call) =>
-    new ServerInterceptingCall(call, {
-      start: (next) => {
-        let state: 'waits' | 'begun' | 'abandoned' = 'waits';
-        const peer = call.getPeer();
-        const begin = (metadata: Metadata, goOn: (metadata: Metadata) => void): void => {
-          state = 'begun';
-          if (!method.path.startsWith(path)) {
-            connections.noteCall(peer);
-            return goOn(metadata);
+  return (rpcMethod, interceptedCall) =>
+    new ServerInterceptingCall(interceptedCall, {
+      start: (nextInterceptor) => {
+        let callState: 'waits' | 'begun' | 'abandoned' = 'waits';
+        const callPeer = interceptedCall.getPeer();
+        const begin = (callMetadata: Metadata, passMetadata: (metadata: Metadata) => void): void => {
+          callState = 'begun';
+          if (!rpcMethod.path.startsWith(servicePath)) {
+            connections.noteCall(callPeer);
+            return passMetadata(callMetadata);
           }
           try {
-            admitCaller(metadata, connections.callerOf(parts, door, peer, metadata));
-          } catch (error) {
-            if (!(error instanceof ServiceError)) throw error;
-            if (!connections.refuse(peer)) return;
-            const id = parts.ids.next();
-            void recordRefusal(parts, { door, clientIp: addressOf(peer) }, 'query', error, id).then((recordedError) =>
-              call.sendStatus(statusOf(recordedError, id)),
-            );
+            admitCaller(callMetadata, connections.callerOf(rpcParts, doorName, callPeer, callMetadata));
+          } catch (credentialError) {
+            if (!(credentialError instanceof ServiceError)) throw credentialError;
+            if (!connections.refuse(callPeer)) return;
+            const callId = rpcParts.ids.next();
+            void recordRefusal(
+              rpcParts,
+              { door: doorName, clientIp: addressOf(callPeer) },
+              'query',
+              credentialError,
+              callId,
+            ).then((recordedError) => interceptedCall.sendStatus(statusOf(recordedError, callId)));
             return;
           }
-          goOn(metadata);
+          passMetadata(callMetadata);
         };
-        next({
+        nextInterceptor({
           onCancel: () => {
-            if (state === 'waits') connections.abandon(peer);
-            state = 'abandoned';
+            if (callState === 'waits') connections.abandon(callPeer);
+            callState = 'abandoned';
           },
-          onReceiveMetadata: (metadata: Metadata, goOn: (metadata: Metadata) => void) =>
+          onReceiveMetadata: (callMetadata: Metadata, passMetadata: (metadata: Metadata) => void) =>
             connections.turns.next({
               work() {
-                if (state === 'waits') begin(metadata, goOn);
+                if (callState === 'waits') begin(callMetadata, passMetadata);
                 return 1;
               },
             }),

@@ -33,98 +33,98 @@ export interface GrpcOptions extends RpcOptions, WatchDependencies {
 }
 
 /** The parts of a door that all of its calls share. */
-type Frame = Pick<RpcDependencies, 'isDraining' | 'outboxes' | 'endings' | 'sending'>;
+type RpcFrame = Pick<RpcDependencies, 'isDraining' | 'outboxes' | 'endings' | 'sending'>;
 
 /** Without TLS it listens on this machine only. */
-const loopback = '127.0.0.1';
+const loopbackHost = '127.0.0.1';
 
-export function createGrpcDoor(options: GrpcOptions): Door {
-  return rpcDoor(options, { name: 'grpc', setting: 'SERVICE_GRPC_PORT' }, async (frame, connections) => {
+export function createGrpcDoor(grpcOptions: GrpcOptions): Door {
+  return createRpcDoor(grpcOptions, { name: 'grpc', setting: 'SERVICE_GRPC_PORT' }, async (rpcFrame, rpcConnections) => {
     const [{ loadProto }, { annalsService, doorName }, { credentialsFirst }] = await Promise.all([
       import('./server.ts'),
       import('./annals-service.ts'),
       import('./connections.ts'),
     ]);
-    const bodyLimitBytes = options.settings.SERVICE_BODY_LIMIT_MB << 20;
-    const parts = { ...options, ...frame, bodyLimitBytes };
-    const reflected = loadProto(options.protoFolder, 'annals.proto');
-    const name = 'annals.v1.Annals';
+    const bodyLimitBytes = grpcOptions.settings.SERVICE_BODY_LIMIT_MB << 20;
+    const grpcParts = { ...grpcOptions, ...rpcFrame, bodyLimitBytes };
+    const reflectedProto = loadProto(grpcOptions.protoFolder, 'annals.proto');
+    const grpcServiceName = 'annals.v1.Annals';
     return {
-      name,
-      service: reflected[name] as RpcServerOptions['service'],
-      reflected,
-      implementation: annalsService(parts),
-      interceptors: [credentialsFirst(parts, connections, doorName, '/annals.v1.')],
+      name: grpcServiceName,
+      service: reflectedProto[grpcServiceName] as RpcServerOptions['service'],
+      reflected: reflectedProto,
+      implementation: annalsService(grpcParts),
+      interceptors: [credentialsFirst(grpcParts, rpcConnections, doorName, '/annals.v1.')],
     };
   });
 }
 
-export function createFlightDoor(options: FlightOptions): Door {
-  return rpcDoor(options, { name: 'flight', setting: 'SERVICE_FLIGHT_PORT' }, async (frame, connections) => {
+export function createFlightDoor(flightOptions: FlightOptions): Door {
+  return createRpcDoor(flightOptions, { name: 'flight', setting: 'SERVICE_FLIGHT_PORT' }, async (rpcFrame, rpcConnections) => {
     const [{ flightService, serviceName }, { credentialsFirst }] = await Promise.all([
       import('./flight-service.ts'),
       import('./connections.ts'),
     ]);
-    const parts = { ...options, ...frame };
+    const flightParts = { ...flightOptions, ...rpcFrame };
     return {
       name: serviceName,
-      ...flightService(parts),
+      ...flightService(flightParts),
       reflected: null,
-      interceptors: [credentialsFirst(parts, connections, 'flight', `/${serviceName}/`)],
+      interceptors: [credentialsFirst(flightParts, rpcConnections, 'flight', `/${serviceName}/`)],
     };
   });
 }
 
-function rpcDoor(
-  options: RpcOptions,
+function createRpcDoor(
+  rpcOptions: RpcOptions,
   { name, setting }: { readonly name: string; readonly setting: 'SERVICE_GRPC_PORT' | 'SERVICE_FLIGHT_PORT' },
-  load: (frame: Frame, connections: RpcConnections) => Promise<Omit<RpcServerOptions, 'connections' | 'tls'>>,
+  loadService: (frame: RpcFrame, connections: RpcConnections) => Promise<Omit<RpcServerOptions, 'connections' | 'tls'>>,
 ): Door {
-  const { settings, clock } = options;
-  const tls = settings.SERVICE_GRPC_PLAINTEXT_OK ? null : options.tls;
-  const draining = new Drain(clock, settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000);
-  let server: RpcServer | null = null;
-  let port: number = settings[setting];
-  let stopped: Promise<void> | null = null;
+  const { settings, clock } = rpcOptions;
+  const tls = settings.SERVICE_GRPC_PLAINTEXT_OK ? null : rpcOptions.tls;
+  const rpcDraining = new Drain(clock, settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000);
+  let rpcServer: RpcServer | null = null;
+  let rpcPort: number = settings[setting];
+  let rpcStopped: Promise<void> | null = null;
   const drain = (): void => {
-    draining.begin();
-    server?.drain();
+    rpcDraining.begin();
+    rpcServer?.drain();
   };
   const stop = async (): Promise<void> => {
     drain();
-    const [closed, over] = [new AbortController(), new AbortController()];
-    void draining.end(closed.signal).then(() => {
-      if (!closed.signal.aborted) over.abort();
+    const [serverClosed, drainOver] = [new AbortController(), new AbortController()];
+    void rpcDraining.end(serverClosed.signal).then(() => {
+      if (!serverClosed.signal.aborted) drainOver.abort();
     });
-    await server?.close(over.signal);
-    closed.abort();
+    await rpcServer?.close(drainOver.signal);
+    serverClosed.abort();
   };
   return {
     name,
     get port() {
-      return port;
+      return rpcPort;
     },
     async start() {
       const [{ RpcServer: Server }, { RpcConnections: Connections }] = await Promise.all([
         import('./server.ts'),
         import('./connections.ts'),
       ]);
-      const connections = new Connections(clock);
-      const { endings, sending } = connections;
-      const loaded = await load(
-        { isDraining: () => draining.hasBegun, outboxes: new UnsentMessages(), endings, sending },
-        connections,
+      const rpcConnections = new Connections(clock);
+      const { endings, sending } = rpcConnections;
+      const loadedService = await loadService(
+        { isDraining: () => rpcDraining.hasBegun, outboxes: new UnsentMessages(), endings, sending },
+        rpcConnections,
       );
-      server = new Server({ ...loaded, connections, tls });
-      const host = tls === null ? loopback : (settings.SERVICE_HTTP_BIND ?? loopback);
-      await listenOn({ setting, host, port }, async () => {
-        port = await server!.listen(host, settings[setting]);
+      rpcServer = new Server({ ...loadedService, connections: rpcConnections, tls });
+      const rpcHost = tls === null ? loopbackHost : (settings.SERVICE_HTTP_BIND ?? loopbackHost);
+      await listenOn({ setting, host: rpcHost, port: rpcPort }, async () => {
+        rpcPort = await rpcServer!.listen(rpcHost, settings[setting]);
       });
     },
     drain,
     stop() {
-      stopped ??= stop();
-      return stopped;
+      rpcStopped ??= stop();
+      return rpcStopped;
     },
   };
 }

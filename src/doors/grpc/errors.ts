@@ -7,28 +7,38 @@ import type { ServiceError } from '../../errors.ts';
 import { errorCodesOf } from '../error-codes.ts';
 import { bytesField, type Fields, protobufMessage, textField, varintField } from './protobuf.ts';
 
-const domain = 'annals';
-const typeUrl = 'type.googleapis.com/google.rpc.';
+const errorDomain = 'annals';
+const rpcTypeUrl = 'type.googleapis.com/google.rpc.';
 
-export function statusOf(error: ServiceError, correlationId: string): StatusObject {
-  const code = errorCodesOf(error.code, error.facts.stale).grpc;
-  const { retryAfterSecs } = error.facts;
-  const details = [
-    any('ErrorInfo', [textField(1, error.code), textField(2, domain), member(3, 'correlation_id', correlationId)]),
-    ...(retryAfterSecs === undefined ? [] : [any('RetryInfo', [bytesField(1, varintField(1, Math.ceil(retryAfterSecs)))])]),
+export function statusOf(rpcError: ServiceError, correlationId: string): StatusObject {
+  const statusCode = errorCodesOf(rpcError.code, rpcError.facts.stale).grpc;
+  const { retryAfterSecs } = rpcError.facts;
+  const statusDetails = [
+    anyMessage('ErrorInfo', [
+      textField(1, rpcError.code),
+      textField(2, errorDomain),
+      metadataMember(3, 'correlation_id', correlationId),
+    ]),
+    ...(retryAfterSecs === undefined
+      ? []
+      : [anyMessage('RetryInfo', [bytesField(1, varintField(1, Math.ceil(retryAfterSecs)))])]),
   ];
-  const metadata = new Metadata();
-  metadata.set(
+  const statusMetadata = new Metadata();
+  statusMetadata.set(
     'grpc-status-details-bin',
-    protobufMessage(varintField(1, code), textField(2, error.message), ...details.map((each) => bytesField(3, each))),
+    protobufMessage(
+      varintField(1, statusCode),
+      textField(2, rpcError.message),
+      ...statusDetails.map((statusDetail) => bytesField(3, statusDetail)),
+    ),
   );
-  return { code, details: error.message, metadata };
+  return { code: statusCode, details: rpcError.message, metadata: statusMetadata };
 }
 
-function any(name: string, fields: Fields): Buffer {
-  return protobufMessage(textField(1, typeUrl + name), bytesField(2, protobufMessage(...fields)));
+function anyMessage(detailName: string, detailFields: Fields): Buffer {
+  return protobufMessage(textField(1, rpcTypeUrl + detailName), bytesField(2, protobufMessage(...detailFields)));
 }
 
-function member(number: number, key: string, value: string): Buffer {
-  return bytesField(number, protobufMessage(textField(1, key), textField(2, value)));
+function metadataMember(fieldNumber: number, memberKey: string, memberValue: string): Buffer {
+  return bytesField(fieldNumber, protobufMessage(textField(1, memberKey), textField(2, memberValue)));
 }

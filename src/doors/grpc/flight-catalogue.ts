@@ -31,110 +31,126 @@ export interface CatalogueQuestion {
   readonly parameters: readonly string[];
 }
 
-const text = (name: string, nullable = false): Field => new Field(name, new Utf8(), nullable);
+const textColumn = (columnName: string, isNullable = false): Field => new Field(columnName, new Utf8(), isNullable);
 
 /** Columns of an answer of each kind. */
 export function catalogueFields(catalogueRequest: CatalogueRequest): Field[] {
   switch (catalogueRequest.kind) {
     case 'sql-info':
-      return [new Field('info_name', new Uint32(), false), new Field('value', infoType, false)];
+      return [new Field('info_name', new Uint32(), false), new Field('value', sqlInfoUnion, false)];
     case 'catalogs':
-      return [text('catalog_name')];
+      return [textColumn('catalog_name')];
     case 'schemas':
-      return [text('catalog_name', true), text('db_schema_name')];
+      return [textColumn('catalog_name', true), textColumn('db_schema_name')];
     case 'tables':
       return [
-        text('catalog_name', true),
-        text('db_schema_name', true),
-        text('table_name'),
-        text('table_type'),
+        textColumn('catalog_name', true),
+        textColumn('db_schema_name', true),
+        textColumn('table_name'),
+        textColumn('table_type'),
         ...(catalogueRequest.withSchemas ? [new Field('table_schema', new Binary(), false)] : []),
       ];
     case 'table-types':
-      return [text('table_type')];
+      return [textColumn('table_type')];
     case 'primary-keys':
       return [
-        text('catalog_name', true),
-        text('db_schema_name', true),
-        text('table_name'),
-        text('column_name'),
+        textColumn('catalog_name', true),
+        textColumn('db_schema_name', true),
+        textColumn('table_name'),
+        textColumn('column_name'),
         new Field('key_sequence', new Int32(), false),
-        text('key_name', true),
+        textColumn('key_name', true),
       ];
   }
 }
 
 /** The query for a catalogue command; null: it needs none. */
 export function catalogueQuestion(catalogueRequest: CatalogueRequest): CatalogueQuestion | null {
-  const conditions: string[] = [];
-  const parameters: string[] = [];
-  const narrow = (condition: string, value: string | null): void => {
-    if (value === null) return;
-    parameters.push(value);
-    conditions.push(condition.replace('?', `$${parameters.length}`));
+  const catalogueConditions: string[] = [];
+  const catalogueParameters: string[] = [];
+  const narrowCatalogue = (catalogueCondition: string, conditionValue: string | null): void => {
+    if (conditionValue === null) return;
+    catalogueParameters.push(conditionValue);
+    catalogueConditions.push(catalogueCondition.replace('?', `$${catalogueParameters.length}`));
   };
-  const where = (): string => (conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`);
+  const catalogueWhere = (): string => (catalogueConditions.length === 0 ? '' : ` WHERE ${catalogueConditions.join(' AND ')}`);
   switch (catalogueRequest.kind) {
     case 'sql-info':
       return null;
     case 'catalogs':
-      return { sql: 'SELECT catalog_name FROM information_schema.information_schema_catalog_name', parameters };
+      return {
+        sql: 'SELECT catalog_name FROM information_schema.information_schema_catalog_name',
+        parameters: catalogueParameters,
+      };
     case 'schemas':
-      narrow('catalog_name = ?', catalogueRequest.catalog);
-      narrow('schema_name LIKE ?', catalogueRequest.pattern);
-      return { sql: `SELECT catalog_name, schema_name FROM information_schema.schemata${where()} ORDER BY 1, 2`, parameters };
+      narrowCatalogue('catalog_name = ?', catalogueRequest.catalog);
+      narrowCatalogue('schema_name LIKE ?', catalogueRequest.pattern);
+      return {
+        sql: `SELECT catalog_name, schema_name FROM information_schema.schemata${catalogueWhere()} ORDER BY 1, 2`,
+        parameters: catalogueParameters,
+      };
     case 'tables': {
-      narrow('table_catalog = ?', catalogueRequest.catalog);
-      narrow('table_schema LIKE ?', catalogueRequest.schemaPattern);
-      narrow('table_name LIKE ?', catalogueRequest.pattern);
+      narrowCatalogue('table_catalog = ?', catalogueRequest.catalog);
+      narrowCatalogue('table_schema LIKE ?', catalogueRequest.schemaPattern);
+      narrowCatalogue('table_name LIKE ?', catalogueRequest.pattern);
       if (catalogueRequest.types.length > 0) {
-        conditions.push(`table_type IN (${catalogueRequest.types.map((_, i) => `$${parameters.length + i + 1}`).join(', ')})`);
-        parameters.push(...catalogueRequest.types);
+        catalogueConditions.push(
+          `table_type IN (${catalogueRequest.types.map((_, i) => `$${catalogueParameters.length + i + 1}`).join(', ')})`,
+        );
+        catalogueParameters.push(...catalogueRequest.types);
       }
-      const columns = 'table_catalog, table_schema, table_name, table_type';
-      return { sql: `SELECT ${columns} FROM information_schema.tables${where()} ORDER BY 4, 1, 2, 3`, parameters };
+      const tableColumns = 'table_catalog, table_schema, table_name, table_type';
+      return {
+        sql: `SELECT ${tableColumns} FROM information_schema.tables${catalogueWhere()} ORDER BY 4, 1, 2, 3`,
+        parameters: catalogueParameters,
+      };
     }
     case 'table-types':
-      return { sql: 'SELECT DISTINCT table_type FROM information_schema.tables ORDER BY 1', parameters };
+      return { sql: 'SELECT DISTINCT table_type FROM information_schema.tables ORDER BY 1', parameters: catalogueParameters };
     case 'primary-keys':
-      narrow('k.table_catalog = ?', catalogueRequest.catalog);
-      narrow('k.table_schema = ?', catalogueRequest.schema);
-      narrow('k.table_name = ?', catalogueRequest.table);
-      conditions.push("c.constraint_type = 'PRIMARY KEY'");
+      narrowCatalogue('k.table_catalog = ?', catalogueRequest.catalog);
+      narrowCatalogue('k.table_schema = ?', catalogueRequest.schema);
+      narrowCatalogue('k.table_name = ?', catalogueRequest.table);
+      catalogueConditions.push("c.constraint_type = 'PRIMARY KEY'");
       return {
         sql:
           'SELECT k.table_catalog, k.table_schema, k.table_name, k.column_name, k.ordinal_position, k.constraint_name ' +
           'FROM information_schema.key_column_usage k JOIN information_schema.table_constraints c ' +
-          `ON c.constraint_name = k.constraint_name AND c.table_name = k.table_name${where()} ORDER BY 5`,
-        parameters,
+          `ON c.constraint_name = k.constraint_name AND c.table_name = k.table_name${catalogueWhere()} ORDER BY 5`,
+        parameters: catalogueParameters,
       };
   }
 }
 
 /** A stream of Arrow IPC of these rows; a member of a row is a cell, or the bytes of one. */
-export function catalogueStream(fields: readonly Field[], rows: readonly (readonly (Cell | Uint8Array)[])[]): Uint8Array {
-  const schema = new Schema([...fields]);
-  const children = fields.map(({ type }, i) =>
-    columnOf(
-      type,
-      rows.map((row) => row[i] ?? null),
+export function catalogueStream(
+  arrowFields: readonly Field[],
+  catalogueRows: readonly (readonly (Cell | Uint8Array)[])[],
+): Uint8Array {
+  const arrowSchema = new Schema([...arrowFields]);
+  const arrowColumns = arrowFields.map(({ type: arrowType }, i) =>
+    arrowColumnOf(
+      arrowType,
+      catalogueRows.map((catalogueRow) => catalogueRow[i] ?? null),
     ),
   );
-  return streamOf(schema, children, rows.length);
+  return arrowStreamOf(arrowSchema, arrowColumns, catalogueRows.length);
 }
 
-function columnOf(type: DataType, cells: readonly (Cell | Uint8Array)[]) {
-  const values = cells.map((cell) => (type instanceof Int32 && cell !== null ? Number(cell) : cell));
-  return vectorFromArray(values, type).data[0] ?? makeData({ type, length: 0 } as never);
+function arrowColumnOf(arrowType: DataType, catalogueCells: readonly (Cell | Uint8Array)[]) {
+  const arrowValues = catalogueCells.map((catalogueCell) =>
+    arrowType instanceof Int32 && catalogueCell !== null ? Number(catalogueCell) : catalogueCell,
+  );
+  return vectorFromArray(arrowValues, arrowType).data[0] ?? makeData({ type: arrowType, length: 0 } as never);
 }
 
-function streamOf(schema: Schema, children: ReturnType<typeof columnOf>[], length: number): Uint8Array {
-  const data = makeData({ type: new Struct(schema.fields), length, nullCount: 0, children });
-  return tableToIPC(new Table(schema, [new RecordBatch(schema, data)]), 'stream');
+function arrowStreamOf(arrowSchema: Schema, arrowColumns: ReturnType<typeof arrowColumnOf>[], rowCount: number): Uint8Array {
+  const structData = makeData({ type: new Struct(arrowSchema.fields), length: rowCount, nullCount: 0, children: arrowColumns });
+  return tableToIPC(new Table(arrowSchema, [new RecordBatch(arrowSchema, structData)]), 'stream');
 }
 
 /** Columns of server information: the place of a value is the number of its type in the union. */
-const infoFields = [
+const sqlInfoFields = [
   new Field('string_value', new Utf8(), false),
   new Field('bool_value', new Bool(), false),
   new Field('bigint_value', new Int64(), false),
@@ -155,10 +171,10 @@ const infoFields = [
     false,
   ),
 ] as const;
-const infoType = new DenseUnion(Int32Array.from(infoFields, (_, i) => i) as never, [...infoFields]);
+const sqlInfoUnion = new DenseUnion(Int32Array.from(sqlInfoFields, (_, i) => i) as never, [...sqlInfoFields]);
 
 /** Server information by its number. */
-function factsOf(version: string): ReadonlyMap<number, string | boolean | bigint | number> {
+function sqlInfoOf(version: string): ReadonlyMap<number, string | boolean | bigint | number> {
   return new Map<number, string | boolean | bigint | number>([
     [0, 'annals'],
     [1, version],
@@ -182,18 +198,33 @@ function factsOf(version: string): ReadonlyMap<number, string | boolean | bigint
 
 /** Facts of the server, all of them where none is named. */
 export function infoStream(catalogueRequest: readonly number[], version: string): Uint8Array {
-  const facts = factsOf(version);
-  const names = (catalogueRequest.length === 0 ? [...facts.keys()] : catalogueRequest).filter((name) => facts.has(name));
-  const typeIds = new Int8Array(names.length);
-  const valueOffsets = new Int32Array(names.length);
-  const values: (string | boolean | bigint | number)[][] = infoFields.map(() => []);
-  names.forEach((name, i) => {
-    const value = facts.get(name)!;
-    typeIds[i] = ['string', 'boolean', 'bigint', 'number'].indexOf(typeof value);
-    valueOffsets[i] = values[typeIds[i]!]!.push(value) - 1;
+  const sqlInfoByName = sqlInfoOf(version);
+  const shownNames = (catalogueRequest.length === 0 ? [...sqlInfoByName.keys()] : catalogueRequest).filter((infoName) =>
+    sqlInfoByName.has(infoName),
+  );
+  const typeIds = new Int8Array(shownNames.length);
+  const valueOffsets = new Int32Array(shownNames.length);
+  const infoValues: (string | boolean | bigint | number)[][] = sqlInfoFields.map(() => []);
+  shownNames.forEach((infoName, i) => {
+    const infoValue = sqlInfoByName.get(infoName)!;
+    typeIds[i] = ['string', 'boolean', 'bigint', 'number'].indexOf(typeof infoValue);
+    valueOffsets[i] = infoValues[typeIds[i]!]!.push(infoValue) - 1;
   });
-  const children = infoFields.map(({ type }, i) => vectorFromArray(values[i]!, type as DataType).data[0]!);
-  const union = makeData({ type: infoType, length: names.length, nullCount: 0, typeIds, valueOffsets, children } as never);
-  const fields = catalogueFields({ kind: 'sql-info', info: [] });
-  return streamOf(new Schema(fields), [columnOf(new Uint32(), names as never), union], names.length);
+  const infoColumns = sqlInfoFields.map(
+    ({ type: infoFieldType }, i) => vectorFromArray(infoValues[i]!, infoFieldType as DataType).data[0]!,
+  );
+  const infoUnion = makeData({
+    type: sqlInfoUnion,
+    length: shownNames.length,
+    nullCount: 0,
+    typeIds,
+    valueOffsets,
+    children: infoColumns,
+  } as never);
+  const infoStreamFields = catalogueFields({ kind: 'sql-info', info: [] });
+  return arrowStreamOf(
+    new Schema(infoStreamFields),
+    [arrowColumnOf(new Uint32(), shownNames as never), infoUnion],
+    shownNames.length,
+  );
 }

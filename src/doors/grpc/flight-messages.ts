@@ -28,29 +28,33 @@ export type CatalogueRequest =
     }
   | { readonly kind: 'primary-keys'; readonly catalog: string | null; readonly schema: string | null; readonly table: string };
 
-const sqlPrefix = 'type.googleapis.com/arrow.flight.protocol.sql.';
-const maxCommandBytes = 1 << 20;
+const flightSqlPrefix = 'type.googleapis.com/arrow.flight.protocol.sql.';
+const commandBytesMax = 1 << 20;
 
 /** The message of that name in an `Any`; null where it is another. */
-export function unpack(bytes: Uint8Array, name: string): ProtobufMessage | null {
-  const packed = unpackAny(bytes);
-  return packed?.name === name ? packed.message : null;
+export function unpack(anyBytes: Uint8Array, sqlMessageName: string): ProtobufMessage | null {
+  const unpackedAny = unpackAnyMessage(anyBytes);
+  return unpackedAny?.name === sqlMessageName ? unpackedAny.message : null;
 }
 
-export function pack(name: string, packed: Uint8Array): Buffer {
-  return protobufMessage(textField(1, sqlPrefix + name), bytesField(2, packed));
+export function pack(sqlMessageName: string, packedMessage: Uint8Array): Buffer {
+  return protobufMessage(textField(1, flightSqlPrefix + sqlMessageName), bytesField(2, packedMessage));
 }
 
 /** Unpacks an Any; null: it is no message of Flight SQL. */
-function unpackAny(bytes: Uint8Array): { readonly name: string; readonly message: ProtobufMessage } | null {
-  const prefix = Buffer.from(sqlPrefix);
+function unpackAnyMessage(anyBytes: Uint8Array): { readonly name: string; readonly message: ProtobufMessage } | null {
+  const flightSqlPrefixBytes = Buffer.from(flightSqlPrefix);
   // The first field is the name: its number, its length, and how all of them begin.
-  if (bytes[0] !== 0x0a || Buffer.compare(bytes.subarray(2, 2 + prefix.length), prefix) !== 0) return null;
-  const any = new ProtobufMessage(bytes);
-  const name = any.text(1);
+  if (anyBytes[0] !== 0x0a || Buffer.compare(anyBytes.subarray(2, 2 + flightSqlPrefixBytes.length), flightSqlPrefixBytes) !== 0)
+    return null;
+  const anyMessage = new ProtobufMessage(anyBytes);
+  const anyTypeName = anyMessage.text(1);
   // The last of several fields of one number counts.
-  if (!name?.startsWith(sqlPrefix)) return null;
-  return { name: name.slice(sqlPrefix.length), message: new ProtobufMessage(any.bytes(2) ?? new Uint8Array(0)) };
+  if (!anyTypeName?.startsWith(flightSqlPrefix)) return null;
+  return {
+    name: anyTypeName.slice(flightSqlPrefix.length),
+    message: new ProtobufMessage(anyMessage.bytes(2) ?? new Uint8Array(0)),
+  };
 }
 
 /** Throws REL_INVALID for a descriptor that says nothing, REL_NOT_IMPLEMENTED for a command that there is not. */
@@ -63,22 +67,22 @@ export function flightCommandOf(descriptor: Uint8Array): FlightCommand {
     return { kind: 'type', type: path[0]! };
   }
   const command = read.bytes(2) ?? new Uint8Array(0);
-  if (command.length > maxCommandBytes) throw new ServiceError('REL_TOO_LARGE', `a command has at most ${maxCommandBytes} bytes`);
-  const packed = unpackAny(command);
-  if (packed !== null) return sqlCommand(packed.name, packed.message);
+  if (command.length > commandBytesMax) throw new ServiceError('REL_TOO_LARGE', `a command has at most ${commandBytesMax} bytes`);
+  const packed = unpackAnyMessage(command);
+  if (packed !== null) return flightSqlCommand(packed.name, packed.message);
   if (command.length === 0 || !isUtf8(command))
     throw new ServiceError('REL_INVALID', 'a descriptor has a path, or a command: SQL, or a message of Flight SQL in an Any');
   return { kind: 'sql', sql: Buffer.from(command).toString('utf8') };
 }
 
-function sqlCommand(name: string, flightMessage: ProtobufMessage): FlightCommand {
-  switch (name) {
+function flightSqlCommand(commandName: string, flightMessage: ProtobufMessage): FlightCommand {
+  switch (commandName) {
     case 'CommandStatementQuery':
       return { kind: 'sql', sql: flightMessage.text(1) ?? '' };
     case 'CommandPreparedStatementQuery':
       return { kind: 'prepared', handle: flightMessage.bytes(1) ?? new Uint8Array(0) };
     case 'CommandStatementIngest':
-      return ingestOf(flightMessage);
+      return ingestCommandOf(flightMessage);
     case 'CommandGetSqlInfo':
       return { kind: 'sql-info', info: flightMessage.numbers(1).map(Number) };
     case 'CommandGetCatalogs':
@@ -104,13 +108,13 @@ function sqlCommand(name: string, flightMessage: ProtobufMessage): FlightCommand
         table: flightMessage.text(3) ?? '',
       };
     default:
-      throw new ServiceError('REL_NOT_IMPLEMENTED', `${name.slice(0, 100)} of Flight SQL is not implemented`);
+      throw new ServiceError('REL_NOT_IMPLEMENTED', `${commandName.slice(0, 100)} of Flight SQL is not implemented`);
   }
 }
 
-function ingestOf(flightMessage: ProtobufMessage): FlightCommand {
-  const options = new ProtobufMessage(flightMessage.bytes(1) ?? new Uint8Array(0));
-  const [ifAbsent, ifPresent] = [options.number(1), options.number(2)];
+function ingestCommandOf(flightMessage: ProtobufMessage): FlightCommand {
+  const ingestOptions = new ProtobufMessage(flightMessage.bytes(1) ?? new Uint8Array(0));
+  const [ifAbsent, ifPresent] = [ingestOptions.number(1), ingestOptions.number(2)];
   if (ifPresent === 3n) throw new ServiceError('REL_NOT_IMPLEMENTED', 'replacing a table is not implemented: its history stays');
   return {
     kind: 'ingest',
@@ -120,19 +124,19 @@ function ingestOf(flightMessage: ProtobufMessage): FlightCommand {
   };
 }
 
-/** `schema`: an encapsulated message of Arrow IPC. The number of rows is unknown until they are read. */
-export function flightInfo(schema: Uint8Array, descriptor: Uint8Array, ticket: Uint8Array): Buffer {
-  const endpoint = bytesField(1, bytesField(1, ticket));
+/** `flightSchema`: an encapsulated message of Arrow IPC. The number of rows is unknown until they are read. */
+export function flightInfo(flightSchema: Uint8Array, flightDescriptor: Uint8Array, flightTicket: Uint8Array): Buffer {
+  const flightEndpoint = bytesField(1, bytesField(1, flightTicket));
   return protobufMessage(
-    bytesField(1, schema),
-    bytesField(2, descriptor),
-    bytesField(3, endpoint),
+    bytesField(1, flightSchema),
+    bytesField(2, flightDescriptor),
+    bytesField(3, flightEndpoint),
     varintField(4, -1),
     varintField(5, -1),
   );
 }
 
-export const pathDescriptor = (name: string): Buffer => protobufMessage(varintField(1, 1), textField(3, name));
+export const pathDescriptor = (typeName: string): Buffer => protobufMessage(varintField(1, 1), textField(3, typeName));
 
 /** A received message of a stream of rows. */
 export interface FlightData {
@@ -144,99 +148,99 @@ export interface FlightData {
   readonly body: Uint8Array;
 }
 
-export function flightDataOf(bytes: Uint8Array): FlightData {
-  const read = new ProtobufMessage(bytes);
-  const header = read.bytes(2);
+export function flightDataOf(flightDataBytes: Uint8Array): FlightData {
+  const flightData = new ProtobufMessage(flightDataBytes);
+  const flightHeader = flightData.bytes(2);
   return {
-    descriptor: read.bytes(1),
-    header: header === null || header.length === 0 ? null : header,
-    body: Uint8Array.from(read.bytes(bodyField) ?? []),
+    descriptor: flightData.bytes(1),
+    header: flightHeader === null || flightHeader.length === 0 ? null : flightHeader,
+    body: Uint8Array.from(flightData.bytes(dataBodyField) ?? []),
   };
 }
 
-const bodyField = 1_000;
-const markBytes = 8;
+const dataBodyField = 1_000;
+const continuationBytes = 8;
 
 /** A message that is not joined: who sends it copies the pieces to where they leave from. */
 export class MessagePieces {
   readonly byteLength: number;
-  readonly #pieces: Fields;
+  readonly #messagePieces: Fields;
 
-  constructor(pieces: Fields) {
-    this.#pieces = pieces;
-    this.byteLength = pieces.reduce((sum, { length }) => sum + length, 0);
+  constructor(messagePieces: Fields) {
+    this.#messagePieces = messagePieces;
+    this.byteLength = messagePieces.reduce((byteSum, { length }) => byteSum + length, 0);
   }
 
-  copy(target: Uint8Array, start: number): void {
-    let at = start;
-    for (const piece of this.#pieces) {
-      target.set(piece, at);
-      at += piece.length;
+  copy(sendBuffer: Uint8Array, sendOffset: number): void {
+    let pieceOffset = sendOffset;
+    for (const messagePiece of this.#messagePieces) {
+      sendBuffer.set(messagePiece, pieceOffset);
+      pieceOffset += messagePiece.length;
     }
   }
 
   toBuffer(): Buffer {
-    return protobufMessage(...this.#pieces);
+    return protobufMessage(...this.#messagePieces);
   }
 }
 
 /** Pieces of a stream of Arrow IPC as messages `FlightData`. */
-export function* flightDataFrom(pieces: Iterable<Uint8Array>): Generator<MessagePieces, void> {
-  const held = new HeldBytes();
-  let header: Buffer | null = null;
-  let needed = markBytes;
-  for (const piece of pieces) {
-    held.push(piece);
-    while (held.length >= needed) {
-      if (header === null) {
-        const mark = Buffer.concat(held.peek(markBytes));
-        const size = mark.readUInt32LE(4);
+export function* flightDataFrom(ipcPieces: Iterable<Uint8Array>): Generator<MessagePieces, void> {
+  const heldBytes = new HeldIpcBytes();
+  let ipcHeader: Buffer | null = null;
+  let neededBytes = continuationBytes;
+  for (const ipcPiece of ipcPieces) {
+    heldBytes.push(ipcPiece);
+    while (heldBytes.length >= neededBytes) {
+      if (ipcHeader === null) {
+        const continuationMark = Buffer.concat(heldBytes.peek(continuationBytes));
+        const headerBytes = continuationMark.readUInt32LE(4);
         // The end of the stream.
-        if (size === 0) return;
-        needed = markBytes + size;
-        if (held.length < needed) break;
-        held.take(markBytes);
-        header = Buffer.concat(held.take(size));
-        needed = parseMessageSize(header);
+        if (headerBytes === 0) return;
+        neededBytes = continuationBytes + headerBytes;
+        if (heldBytes.length < neededBytes) break;
+        heldBytes.take(continuationBytes);
+        ipcHeader = Buffer.concat(heldBytes.take(headerBytes));
+        neededBytes = parseMessageSize(ipcHeader);
       } else {
-        const body = held.take(needed);
-        const last = needed === 0 ? [] : [lengthPrefix(bodyField, needed), ...body];
-        yield new MessagePieces([bytesField(2, header), ...last]);
-        header = null;
-        needed = markBytes;
+        const ipcBody = heldBytes.take(neededBytes);
+        const bodyPieces = neededBytes === 0 ? [] : [lengthPrefix(dataBodyField, neededBytes), ...ipcBody];
+        yield new MessagePieces([bytesField(2, ipcHeader), ...bodyPieces]);
+        ipcHeader = null;
+        neededBytes = continuationBytes;
       }
     }
   }
 }
 
 /** Pieces of bytes, taken by their number. */
-class HeldBytes {
-  #pieces: Uint8Array[] = [];
+class HeldIpcBytes {
+  #ipcPieces: Uint8Array[] = [];
   length = 0;
 
-  push(piece: Uint8Array): void {
-    if (piece.length > 0) this.#pieces.push(piece);
-    this.length += piece.length;
+  push(ipcPiece: Uint8Array): void {
+    if (ipcPiece.length > 0) this.#ipcPieces.push(ipcPiece);
+    this.length += ipcPiece.length;
   }
 
-  peek(size: number): Uint8Array[] {
-    const [pieces, length] = [[...this.#pieces], this.length];
-    const fieldBytes = this.take(size);
-    this.#pieces = pieces;
-    this.length = length;
+  peek(peekedBytes: number): Uint8Array[] {
+    const [ipcPieces, heldLength] = [[...this.#ipcPieces], this.length];
+    const fieldBytes = this.take(peekedBytes);
+    this.#ipcPieces = ipcPieces;
+    this.length = heldLength;
     return fieldBytes;
   }
 
-  take(size: number): Uint8Array[] {
+  take(takenBytes: number): Uint8Array[] {
     const takenPieces: Uint8Array[] = [];
-    for (let left = size; left > 0; ) {
-      const piece = this.#pieces[0]!;
-      takenPieces.push(piece.subarray(0, left));
-      if (piece.length <= left) this.#pieces.shift();
-      else this.#pieces[0] = piece.subarray(left);
-      left -= Math.min(left, piece.length);
+    for (let bytesLeft = takenBytes; bytesLeft > 0; ) {
+      const ipcPiece = this.#ipcPieces[0]!;
+      takenPieces.push(ipcPiece.subarray(0, bytesLeft));
+      if (ipcPiece.length <= bytesLeft) this.#ipcPieces.shift();
+      else this.#ipcPieces[0] = ipcPiece.subarray(bytesLeft);
+      bytesLeft -= Math.min(bytesLeft, ipcPiece.length);
     }
-    this.length -= size;
+    this.length -= takenBytes;
     return takenPieces;
   }
 }

@@ -31,7 +31,7 @@ export interface BoundValue {
   readonly value: string | number | boolean | null;
 }
 
-interface ArrowMessage {
+interface PutArrowMessage {
   readonly header: Uint8Array;
   readonly body: Uint8Array;
 }
@@ -39,114 +39,128 @@ interface ArrowMessage {
 /** Writes the rows and answers; or, where they are values for a prepared statement, gives those. */
 export async function putRows(
   rpcCall: RpcCall,
-  stream: ServerDuplexStream<Buffer, Buffer>,
+  putStream: ServerDuplexStream<Buffer, Buffer>,
 ): Promise<{ readonly handle: Uint8Array; readonly values: readonly BoundValue[] } | null> {
   // A stream that was read to its end must stay open for the reply.
-  const sent = stream.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>;
-  const incoming = receiveMessages(rpcCall.parts, sent, ({ length }) => length);
-  const step = await incoming.next();
-  const first = step.done === true ? null : flightDataOf(step.value);
-  if (first === null || first.descriptor === null || first.header === null)
+  const sentBuffers = putStream.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>;
+  const incomingBuffers = receiveMessages(rpcCall.parts, sentBuffers, ({ length }) => length);
+  const firstStep = await incomingBuffers.next();
+  const firstFlightData = firstStep.done === true ? null : flightDataOf(firstStep.value);
+  if (firstFlightData === null || firstFlightData.descriptor === null || firstFlightData.header === null)
     throw new ServiceError('REL_INVALID', 'the first message has a descriptor, and the schema of the rows');
-  const command = flightCommandOf(first.descriptor);
-  const source = messagesOf(first, incoming);
-  if (command.kind === 'prepared') return { handle: command.handle, values: await readValues(source, rpcCall.parts.yieldTurn) };
-  if (command.kind !== 'type' && command.kind !== 'ingest')
+  const putCommand = flightCommandOf(firstFlightData.descriptor);
+  const arrowMessages = arrowMessagesOf(firstFlightData, incomingBuffers);
+  if (putCommand.kind === 'prepared')
+    return { handle: putCommand.handle, values: await readBoundValues(arrowMessages, rpcCall.parts.yieldTurn) };
+  if (putCommand.kind !== 'type' && putCommand.kind !== 'ingest')
     throw new ServiceError('REL_INVALID', 'rows are put into a type: the path of the descriptor is its name');
-  const reply = await write(rpcCall, command, first.header, source);
-  stream.write(bytesField(1, command.kind === 'ingest' ? varintField(1, reply.accepted) : Buffer.from(replyText(reply))));
+  const putReply = await writePutRows(rpcCall, putCommand, firstFlightData.header, arrowMessages);
+  putStream.write(
+    bytesField(1, putCommand.kind === 'ingest' ? varintField(1, putReply.accepted) : Buffer.from(putReplyText(putReply))),
+  );
   return null;
 }
 
 /** JSON for the application; instants are texts. */
-function replyText({ system_from: from, system_from_last: last, ...reply }: IngestReply): string {
-  return JSON.stringify({ ...reply, system_from: String(from ?? 0n), system_from_last: String(last ?? 0n) });
+function putReplyText({ system_from: firstSystemFrom, system_from_last: lastSystemFrom, ...replyFields }: IngestReply): string {
+  return JSON.stringify({
+    ...replyFields,
+    system_from: String(firstSystemFrom ?? 0n),
+    system_from_last: String(lastSystemFrom ?? 0n),
+  });
 }
 
-async function* messagesOf(first: FlightData, incoming: AsyncIterator<Buffer>): AsyncGenerator<ArrowMessage, void> {
-  let data = first;
+async function* arrowMessagesOf(
+  firstFlightData: FlightData,
+  incomingBuffers: AsyncIterator<Buffer>,
+): AsyncGenerator<PutArrowMessage, void> {
+  let flightData = firstFlightData;
   for (;;) {
     // Metadata of an application may come alone.
-    if (data.header !== null) yield { header: data.header, body: data.body };
-    const step = await incoming.next();
-    if (step.done === true) return;
-    data = flightDataOf(step.value);
+    if (flightData.header !== null) yield { header: flightData.header, body: flightData.body };
+    const bufferStep = await incomingBuffers.next();
+    if (bufferStep.done === true) return;
+    flightData = flightDataOf(bufferStep.value);
   }
 }
 
-async function write(
+async function writePutRows(
   rpcCall: RpcCall,
-  { type, ifAbsent, ifPresent }: { readonly type: string; readonly ifAbsent?: 'fail'; readonly ifPresent?: 'fail' },
-  schema: Uint8Array,
-  source: AsyncIterable<ArrowMessage>,
+  { type: putType, ifAbsent, ifPresent }: { readonly type: string; readonly ifAbsent?: 'fail'; readonly ifPresent?: 'fail' },
+  arrowSchema: Uint8Array,
+  arrowMessages: AsyncIterable<PutArrowMessage>,
 ): Promise<IngestReply> {
-  const { parts, caller, sync } = rpcCall;
+  const { parts: rpcParts, caller, sync } = rpcCall;
   return rpcCall.ask({ writes: true, action: 'ingest' }, async ({ invocation }) => {
-    invocation.describe({ objectType: type, rowCount: 0 });
+    invocation.describe({ objectType: putType, rowCount: 0 });
     const provenance = { source: 'flight', method: 'put', confidence: 1, derivedFrom: null };
     const createType = ifAbsent === undefined;
-    const ingest = new Ingest(invocation, { type, atomic: false, sync, createType, waits: true, provenance });
-    const definition = ingest.definition();
-    if (definition !== null && ifPresent === 'fail')
-      throw new ServiceError('REL_CONFLICT', `the type ${JSON.stringify(type)} is there already`);
-    if (definition === null) await register(rpcCall, type, schema);
-    const options = { definition, ...batchSizes.stream, yieldTurn: parts.yieldTurn };
-    const batches = readArrowMessages(leasedPieces(parts, caller, source), options);
-    const reply = await ingest.run(untilRefused(batches, (row) => rowRefusal(row, ingest.accepted)));
-    const [refused] = reply.errors;
-    if (refused !== undefined) throw rowRefusal(refused, reply.accepted);
-    return reply;
+    const putIngest = new Ingest(invocation, { type: putType, atomic: false, sync, createType, waits: true, provenance });
+    const typeDefinition = putIngest.definition();
+    if (typeDefinition !== null && ifPresent === 'fail')
+      throw new ServiceError('REL_CONFLICT', `the type ${JSON.stringify(putType)} is there already`);
+    if (typeDefinition === null) await registerPutType(rpcCall, putType, arrowSchema);
+    const putOptions = { definition: typeDefinition, ...batchSizes.stream, yieldTurn: rpcParts.yieldTurn };
+    const putBatches = readArrowMessages(leasedPieces(rpcParts, caller, arrowMessages), putOptions);
+    const putReply = await putIngest.run(untilRefused(putBatches, (rejectedRow) => rowRefusal(rejectedRow, putIngest.accepted)));
+    const [firstRejection] = putReply.errors;
+    if (firstRejection !== undefined) throw rowRefusal(firstRejection, putReply.accepted);
+    return putReply;
   });
 }
 
 /** Columns of a row that are no properties. */
-const notProperties: ReadonlySet<string> = new Set(['_pk', 'valid_from', 'valid_to', '_provenance']);
+const systemPutColumns: ReadonlySet<string> = new Set(['_pk', 'valid_from', 'valid_to', '_provenance']);
 
-async function register(rpcCall: RpcCall, name: string, schema: Uint8Array): Promise<void> {
-  const properties: Record<string, { type: ColumnType; dims?: number }> = {};
-  for (const { name: column, type, dims } of arrowColumns(schema)) {
-    if (notProperties.has(column)) continue;
-    if (type === 'vector' && dims === 0)
+async function registerPutType(rpcCall: RpcCall, putTypeName: string, arrowSchema: Uint8Array): Promise<void> {
+  const putProperties: Record<string, { type: ColumnType; dims?: number }> = {};
+  for (const { name: arrowColumn, type: arrowColumnType, dims: vectorDims } of arrowColumns(arrowSchema)) {
+    if (systemPutColumns.has(arrowColumn)) continue;
+    if (arrowColumnType === 'vector' && vectorDims === 0)
       throw new ServiceError(
         'REL_TYPE_MISMATCH',
-        `column ${JSON.stringify(column)}: lists of a fixed size make a column of vectors`,
+        `column ${JSON.stringify(arrowColumn)}: lists of a fixed size make a column of vectors`,
       );
-    properties[column] = type === 'vector' ? { type, dims } : { type };
+    putProperties[arrowColumn] =
+      arrowColumnType === 'vector' ? { type: arrowColumnType, dims: vectorDims } : { type: arrowColumnType };
   }
   await rpcCall.ask({ writes: true, action: 'schema', continues: true }, async ({ invocation }) => {
-    invocation.describe({ objectType: name });
-    const [step] = registrations({ name, properties });
-    assert(step, 'a type that is not open is registered at once');
-    await invocation.submit(step, { sync: rpcCall.sync });
+    invocation.describe({ objectType: putTypeName });
+    const [registration] = registrations({ name: putTypeName, properties: putProperties });
+    assert(registration, 'a type that is not open is registered at once');
+    await invocation.submit(registration, { sync: rpcCall.sync });
   });
 }
 
-async function readValues(source: AsyncIterable<ArrowMessage>, yieldTurn: () => Promise<void>): Promise<readonly BoundValue[]> {
-  const options = { definition: null, batchRows: 2, batchBytes: Infinity, tracksSent: true, yieldTurn };
-  const batches: IngestBatch[] = [];
-  for await (const batch of readArrowMessages(source, options, true)) {
-    batches.push(batch);
-    if (batch.rejections.length > 0) throw rowRefusal(batch.rejections[0]!, 0);
-    if (batches.length > 1 || batch.rows.length > 1)
+async function readBoundValues(
+  arrowMessages: AsyncIterable<PutArrowMessage>,
+  yieldTurn: () => Promise<void>,
+): Promise<readonly BoundValue[]> {
+  const boundOptions = { definition: null, batchRows: 2, batchBytes: Infinity, tracksSent: true, yieldTurn };
+  const boundBatches: IngestBatch[] = [];
+  for await (const boundBatch of readArrowMessages(arrowMessages, boundOptions, true)) {
+    boundBatches.push(boundBatch);
+    if (boundBatch.rejections.length > 0) throw rowRefusal(boundBatch.rejections[0]!, 0);
+    if (boundBatches.length > 1 || boundBatch.rows.length > 1)
       throw new ServiceError('REL_NOT_IMPLEMENTED', 'values are bound one row at a time');
   }
-  const [only] = batches;
-  if (only === undefined) return [];
-  const columns = new Map(only.rows.columns.map((column) => [column.name, column]));
-  return [...only.sent!.keys()].map((name) => {
-    const column = columns.get(name);
-    const cell = column === undefined ? null : cellAt(column.vector, column.type, 0);
-    const type = column?.type ?? 'string';
-    if (cell instanceof Float32Array) return { type, value: JSON.stringify([...cell]) };
-    return { type, value: typeof cell === 'bigint' ? String(cell) : cell };
+  const [soleBatch] = boundBatches;
+  if (soleBatch === undefined) return [];
+  const boundColumns = new Map(soleBatch.rows.columns.map((boundColumn) => [boundColumn.name, boundColumn]));
+  return [...soleBatch.sent!.keys()].map((boundName) => {
+    const boundColumn = boundColumns.get(boundName);
+    const boundCell = boundColumn === undefined ? null : cellAt(boundColumn.vector, boundColumn.type, 0);
+    const boundType = boundColumn?.type ?? 'string';
+    if (boundCell instanceof Float32Array) return { type: boundType, value: JSON.stringify([...boundCell]) };
+    return { type: boundType, value: typeof boundCell === 'bigint' ? String(boundCell) : boundCell };
   });
 }
 
 /** Values for `$1`, `$2` … in their order. */
-export function parametersOf(values: readonly BoundValue[]): Parameters {
-  return values.map(({ type, value }) => {
-    if (value === null || type === 'string' || type === 'number' || type === 'boolean') return value;
-    if (type === 'integer') return BigInt(value);
-    return new TypedValue(type, type === 'timestamp' ? BigInt(value) : value);
+export function parametersOf(boundValues: readonly BoundValue[]): Parameters {
+  return boundValues.map(({ type: boundType, value: boundValue }) => {
+    if (boundValue === null || boundType === 'string' || boundType === 'number' || boundType === 'boolean') return boundValue;
+    if (boundType === 'integer') return BigInt(boundValue);
+    return new TypedValue(boundType, boundType === 'timestamp' ? BigInt(boundValue) : boundValue);
   });
 }

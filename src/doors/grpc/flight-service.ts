@@ -39,15 +39,15 @@ export interface FlightDependencies extends RpcDependencies {
 }
 
 /** The content of a ticket: a query to run under the terms, and as of the instant, of the call that returned it. */
-interface Ticket {
-  readonly asked: Question | CatalogueRequest;
+interface FlightTicket {
+  readonly asked: FlightQuestion | CatalogueRequest;
   readonly terms: Terms;
   /** Nanoseconds. */
   readonly basis: string;
 }
 
 /** A question, and values of its parameters. */
-interface Question extends BoundStatement {
+interface FlightQuestion extends BoundStatement {
   readonly kind: 'sql';
 }
 
@@ -55,307 +55,353 @@ interface Question extends BoundStatement {
  * Messages are bytes here: bodies of rows would be copied once more by a description of them. Of what a serializer gives the library
  * asks the length, and has it copied behind the head of a message: so it takes pieces as well as one stretch.
  */
-const method = (name: string, requestStream: boolean, responseStream: boolean): ServiceDefinition[string] => ({
-  path: `/${serviceName}/${name}`,
-  requestStream,
-  responseStream,
-  requestSerialize: (bytes: Buffer) => bytes,
-  requestDeserialize: (bytes: Buffer) => bytes,
-  responseSerialize: (bytes: Buffer | MessagePieces) => bytes as Buffer,
-  responseDeserialize: (bytes: Buffer) => bytes,
+const flightMethod = (methodName: string, isRequestStream: boolean, isResponseStream: boolean): ServiceDefinition[string] => ({
+  path: `/${serviceName}/${methodName}`,
+  requestStream: isRequestStream,
+  responseStream: isResponseStream,
+  requestSerialize: (requestBytes: Buffer) => requestBytes,
+  requestDeserialize: (requestBytes: Buffer) => requestBytes,
+  responseSerialize: (responseBytes: Buffer | MessagePieces) => responseBytes as Buffer,
+  responseDeserialize: (responseBytes: Buffer) => responseBytes,
 });
 
-const service: ServiceDefinition = {
-  Handshake: method('Handshake', true, true),
-  ListFlights: method('ListFlights', false, true),
-  GetFlightInfo: method('GetFlightInfo', false, false),
-  GetSchema: method('GetSchema', false, false),
-  DoGet: method('DoGet', false, true),
-  DoPut: method('DoPut', true, true),
-  DoAction: method('DoAction', false, true),
-  ListActions: method('ListActions', false, true),
+const flightServiceDefinition: ServiceDefinition = {
+  Handshake: flightMethod('Handshake', true, true),
+  ListFlights: flightMethod('ListFlights', false, true),
+  GetFlightInfo: flightMethod('GetFlightInfo', false, false),
+  GetSchema: flightMethod('GetSchema', false, false),
+  DoGet: flightMethod('DoGet', false, true),
+  DoPut: flightMethod('DoPut', true, true),
+  DoAction: flightMethod('DoAction', false, true),
+  ListActions: flightMethod('ListActions', false, true),
 };
 
-const actions = {
+const flightActions = {
   CreatePreparedStatement: 'Reads a statement of Flight SQL and gives a handle of it',
   ClosePreparedStatement: 'Lets go of a handle',
 } as const;
 
-export function flightService(parts: FlightDependencies): {
+export function flightService(flightParts: FlightDependencies): {
   readonly service: ServiceDefinition;
   readonly implementation: UntypedServiceImplementation;
 } {
-  const door = new FlightDoor(parts);
-  const { unary, serverStreaming, duplex } = new RpcHandlers(parts, doorName);
-  const implementation: UntypedServiceImplementation = {
-    Handshake: duplex('query', handshake),
-    ListFlights: serverStreaming('query', (rpcCall, criteria: Buffer, stream) => door.listFlights(rpcCall, criteria, stream)),
-    GetFlightInfo: unary('query', (rpcCall, descriptor: Buffer) => door.flightInfo(rpcCall, descriptor)),
-    GetSchema: unary('query', (rpcCall, descriptor: Buffer) => door.schema(rpcCall, descriptor)),
-    DoGet: serverStreaming('query', (rpcCall, ticket: Buffer) => door.get(rpcCall, ticket)),
-    DoPut: duplex('ingest', (rpcCall, stream: ServerDuplexStream<Buffer, Buffer>) => door.put(rpcCall, stream)),
-    DoAction: serverStreaming('query', (rpcCall, action: Buffer, stream) => door.act(rpcCall, action, stream)),
-    ListActions: serverStreaming('query', async (_, __, stream) => {
-      for (const [type, about] of Object.entries(actions)) stream.write(protobufMessage(textField(1, type), textField(2, about)));
+  const flightDoor = new FlightDoor(flightParts);
+  const { unary, serverStreaming, duplex } = new RpcHandlers(flightParts, doorName);
+  const flightImplementation: UntypedServiceImplementation = {
+    Handshake: duplex('query', handshakeRpc),
+    ListFlights: serverStreaming('query', (rpcCall, criteria: Buffer, flightStream) =>
+      flightDoor.listFlights(rpcCall, criteria, flightStream),
+    ),
+    GetFlightInfo: unary('query', (rpcCall, descriptor: Buffer) => flightDoor.flightInfo(rpcCall, descriptor)),
+    GetSchema: unary('query', (rpcCall, descriptor: Buffer) => flightDoor.schema(rpcCall, descriptor)),
+    DoGet: serverStreaming('query', (rpcCall, ticket: Buffer) => flightDoor.get(rpcCall, ticket)),
+    DoPut: duplex('ingest', (rpcCall, flightStream: ServerDuplexStream<Buffer, Buffer>) => flightDoor.put(rpcCall, flightStream)),
+    DoAction: serverStreaming('query', (rpcCall, action: Buffer, flightStream) => flightDoor.act(rpcCall, action, flightStream)),
+    ListActions: serverStreaming('query', async (_, __, flightStream) => {
+      for (const [actionType, aboutAction] of Object.entries(flightActions))
+        flightStream.write(protobufMessage(textField(1, actionType), textField(2, aboutAction)));
     }),
   };
-  return { service, implementation };
+  return { service: flightServiceDefinition, implementation: flightImplementation };
 }
 
 /** Returns a password as the bearer token of later calls. */
-async function handshake(_: RpcCall, stream: ServerDuplexStream<Buffer, Buffer>): Promise<void> {
-  const secret = secretOf(textOf(stream.metadata, 'authorization'));
-  assert(secret !== null, 'the call was let in by its credential');
-  const metadata = new Metadata();
-  metadata.set('authorization', `Bearer ${secret}`);
-  stream.sendMetadata(metadata);
-  stream.resume();
-  stream.write(protobufMessage(bytesField(2, Buffer.from(secret))));
+async function handshakeRpc(_: RpcCall, handshakeStream: ServerDuplexStream<Buffer, Buffer>): Promise<void> {
+  const callerSecret = secretOf(textOf(handshakeStream.metadata, 'authorization'));
+  assert(callerSecret !== null, 'the call was let in by its credential');
+  const handshakeMetadata = new Metadata();
+  handshakeMetadata.set('authorization', `Bearer ${callerSecret}`);
+  handshakeStream.sendMetadata(handshakeMetadata);
+  handshakeStream.resume();
+  handshakeStream.write(protobufMessage(bytesField(2, Buffer.from(callerSecret))));
 }
 
 /** Bytes of the cells of one message, at most twice as many: clients take four mebibytes, unless they say so. */
-const messageBytes = 3 << 18;
+const flightMessageBytes = 3 << 18;
 
 class FlightDoor {
-  readonly #parts: FlightDependencies;
-  readonly #tickets: FlightTickets;
+  readonly #flightParts: FlightDependencies;
+  readonly #flightTickets: FlightTickets;
 
-  constructor(parts: FlightDependencies) {
-    this.#parts = parts;
-    this.#tickets = new FlightTickets(parts);
+  constructor(flightParts: FlightDependencies) {
+    this.#flightParts = flightParts;
+    this.#flightTickets = new FlightTickets(flightParts);
   }
 
-  async flightInfo(rpcCall: RpcCall, descriptor: Uint8Array): Promise<Buffer> {
-    const asked = this.#questionOf(rpcCall, flightCommandOf(descriptor));
-    return rpcCall.ask({}, (asking) => this.#info(rpcCall, asking.invocation, asked, descriptor));
+  async flightInfo(rpcCall: RpcCall, flightDescriptor: Uint8Array): Promise<Buffer> {
+    const flightQuestion = this.#flightQuestionOf(rpcCall, flightCommandOf(flightDescriptor));
+    return rpcCall.ask({}, (callAsking) => this.#flightInfoOf(rpcCall, callAsking.invocation, flightQuestion, flightDescriptor));
   }
 
-  async schema(rpcCall: RpcCall, descriptor: Uint8Array): Promise<Buffer> {
-    const asked = this.#questionOf(rpcCall, flightCommandOf(descriptor));
+  async schema(rpcCall: RpcCall, flightDescriptor: Uint8Array): Promise<Buffer> {
+    const flightQuestion = this.#flightQuestionOf(rpcCall, flightCommandOf(flightDescriptor));
     return rpcCall.ask({}, async ({ invocation }) =>
-      protobufMessage(bytesField(1, await this.#schemaOf(rpcCall, invocation, asked))),
+      protobufMessage(bytesField(1, await this.#questionSchemaOf(rpcCall, invocation, flightQuestion))),
     );
   }
 
   /** Types that the caller may read, and how each is read whole. A criterion is the beginning of their names. */
-  async listFlights(rpcCall: RpcCall, criteria: Uint8Array, stream: { write(info: Buffer): boolean }): Promise<void> {
-    const prefix = new ProtobufMessage(criteria).text(1) ?? '';
+  async listFlights(
+    rpcCall: RpcCall,
+    flightCriteria: Uint8Array,
+    flightsStream: { write(info: Buffer): boolean },
+  ): Promise<void> {
+    const typePrefix = new ProtobufMessage(flightCriteria).text(1) ?? '';
     await rpcCall.ask({}, async ({ invocation }) => {
       const { catalog, offers } = invocation.snapshot();
-      const names = catalog.types().flatMap(({ name }) => (name.startsWith(prefix) && offers(name) ? name : []));
-      const turn = this.#parts.planner.turns(rpcCall.signal);
-      for (const name of names) {
-        await turn();
+      const flightNames = catalog
+        .types()
+        .flatMap(({ name: flightName }) => (flightName.startsWith(typePrefix) && offers(flightName) ? flightName : []));
+      const listTurn = this.#flightParts.planner.turns(rpcCall.signal);
+      for (const name of flightNames) {
+        await listTurn();
         try {
-          stream.write(await this.#info(rpcCall, invocation, wholeType(name), pathDescriptor(name)));
-        } catch (error) {
+          flightsStream.write(await this.#flightInfoOf(rpcCall, invocation, wholeTypeQuestion(name), pathDescriptor(name)));
+        } catch (flightError) {
           // Rows that are shown for a reason alone, which this call has not given, are no flight of it.
-          if (!(error instanceof ServiceError) || !['forbidden', 'not_found'].includes(errorTable[error.code].kind)) throw error;
+          if (!(flightError instanceof ServiceError) || !['forbidden', 'not_found'].includes(errorTable[flightError.code].kind))
+            throw flightError;
         }
       }
-      invocation.describe({ template: 'flights', objectType: '', rowCount: names.length });
+      invocation.describe({ template: 'flights', objectType: '', rowCount: flightNames.length });
     });
   }
 
   async get(rpcCall: RpcCall, flightBytes: Uint8Array): Promise<void> {
-    const { asked, terms, basis } = this.#tickets.open<Ticket>(
+    const {
+      asked: ticketQuestion,
+      terms: ticketTerms,
+      basis: ticketBasis,
+    } = this.#flightTickets.open<FlightTicket>(
       'ticket',
       rpcCall.caller,
       new ProtobufMessage(flightBytes).bytes(1) ?? new Uint8Array(0),
     );
-    rpcCall.resume(terms);
-    if (asked.kind === 'sql') {
-      const [answer, dims] = await rpcCall.ask({}, async ({ invocation, keep }) => {
-        const answered = await this.#ask(rpcCall, invocation, asked, BigInt(basis));
-        keep(answered);
-        return [answered, dimsOf(answered.columns, invocation)] as const;
+    rpcCall.resume(ticketTerms);
+    if (ticketQuestion.kind === 'sql') {
+      const [flightAnswer, vectorDims] = await rpcCall.ask({}, async ({ invocation, keep: keepAnswer }) => {
+        const plannedAnswer = await this.#askFlight(rpcCall, invocation, ticketQuestion, BigInt(ticketBasis));
+        keepAnswer(plannedAnswer);
+        return [plannedAnswer, vectorDimsOf(plannedAnswer.columns, invocation)] as const;
       });
-      await rpcCall.sendAll(withSizes(flightDataFrom(piecesOf(answer, dims))), answer);
+      await rpcCall.sendAll(withMessageSizes(flightDataFrom(arrowPiecesOf(flightAnswer, vectorDims))), flightAnswer);
       return;
     }
-    const stream = await rpcCall.ask({}, ({ invocation }) => this.#catalogue(rpcCall, invocation, asked));
-    await rpcCall.sendAll(withSizes(flightDataFrom([stream])), { overtaken: () => false });
+    const catalogueBytes = await rpcCall.ask({}, ({ invocation }) =>
+      this.#catalogueStreamOf(rpcCall, invocation, ticketQuestion),
+    );
+    await rpcCall.sendAll(withMessageSizes(flightDataFrom([catalogueBytes])), { overtaken: () => false });
   }
 
-  async act(rpcCall: RpcCall, flightBytes: Uint8Array, stream: { write(result: Buffer): boolean }): Promise<void> {
-    const action = new ProtobufMessage(flightBytes);
-    const [type, body] = [action.text(1) ?? '', action.bytes(2) ?? new Uint8Array(0)];
-    if (!Object.hasOwn(actions, type))
+  async act(rpcCall: RpcCall, flightBytes: Uint8Array, resultStream: { write(preparedResult: Buffer): boolean }): Promise<void> {
+    const actionMessage = new ProtobufMessage(flightBytes);
+    const [actionType, actionBody] = [actionMessage.text(1) ?? '', actionMessage.bytes(2) ?? new Uint8Array(0)];
+    if (!Object.hasOwn(flightActions, actionType))
       throw new ServiceError(
         'REL_NOT_FOUND',
-        `there is no action ${JSON.stringify(type.slice(0, 100))}; there are ${Object.keys(actions).join(', ')}`,
+        `there is no action ${JSON.stringify(actionType.slice(0, 100))}; there are ${Object.keys(flightActions).join(', ')}`,
       );
-    const request = unpack(body, `Action${type}Request`);
-    if (request === null) throw new ServiceError('REL_INVALID', `${type} takes an Action${type}Request of Flight SQL`);
-    if (type === 'ClosePreparedStatement') {
+    const actionRequest = unpack(actionBody, `Action${actionType}Request`);
+    if (actionRequest === null)
+      throw new ServiceError('REL_INVALID', `${actionType} takes an Action${actionType}Request of Flight SQL`);
+    if (actionType === 'ClosePreparedStatement') {
       // Checks that the handle belongs to this caller; the server stores nothing of it.
-      this.#handle(rpcCall, request.bytes(1));
+      this.#openHandle(rpcCall, actionRequest.bytes(1));
       return;
     }
-    const sql = request.text(1) ?? '';
-    const described = await rpcCall.ask({}, async ({ invocation }) => {
-      const description = await this.#describe(rpcCall, invocation, { kind: 'sql', sql });
-      return { schema: schemaOf(description.columns, invocation), parameters: description.parameters };
+    const preparedSql = actionRequest.text(1) ?? '';
+    const preparedDescription = await rpcCall.ask({}, async ({ invocation }) => {
+      const plannedDescription = await this.#describeQuestion(rpcCall, invocation, { kind: 'sql', sql: preparedSql });
+      return { schema: flightSchemaOf(plannedDescription.columns, invocation), parameters: plannedDescription.parameters };
     });
-    const columns = described.parameters.map((type, i) => ({
+    const parameterColumns = preparedDescription.parameters.map((type, i) => ({
       name: `$${i + 1}`,
       type: type === 'date' ? ('timestamp' as const) : type,
     }));
-    const result = protobufMessage(
-      bytesField(1, this.#tickets.seal('handle', rpcCall.caller, { sql } satisfies BoundStatement)),
-      bytesField(2, described.schema),
-      ...(columns.length === 0
+    const preparedResult = protobufMessage(
+      bytesField(1, this.#flightTickets.seal('handle', rpcCall.caller, { sql: preparedSql } satisfies BoundStatement)),
+      bytesField(2, preparedDescription.schema),
+      ...(parameterColumns.length === 0
         ? []
         : [
             bytesField(
               3,
-              encodedSchema(
-                columns,
-                columns.map(() => 1),
+              encodedArrowSchema(
+                parameterColumns,
+                parameterColumns.map(() => 1),
               ),
             ),
           ]),
     );
-    stream.write(protobufMessage(bytesField(1, pack('ActionCreatePreparedStatementResult', result))));
+    resultStream.write(protobufMessage(bytesField(1, pack('ActionCreatePreparedStatementResult', preparedResult))));
   }
 
-  async put(rpcCall: RpcCall, stream: ServerDuplexStream<Buffer, Buffer>): Promise<void> {
-    const command = await putRows(rpcCall, stream);
-    if (command === null) return;
-    const { sql } = this.#handle(rpcCall, command.handle);
-    const handle = this.#tickets.seal('handle', rpcCall.caller, { sql, values: command.values } satisfies BoundStatement);
-    stream.write(protobufMessage(bytesField(1, protobufMessage(bytesField(1, handle)))));
+  async put(rpcCall: RpcCall, putStream: ServerDuplexStream<Buffer, Buffer>): Promise<void> {
+    const preparedPut = await putRows(rpcCall, putStream);
+    if (preparedPut === null) return;
+    const { sql: preparedSql } = this.#openHandle(rpcCall, preparedPut.handle);
+    const boundHandle = this.#flightTickets.seal('handle', rpcCall.caller, {
+      sql: preparedSql,
+      values: preparedPut.values,
+    } satisfies BoundStatement);
+    putStream.write(protobufMessage(bytesField(1, protobufMessage(bytesField(1, boundHandle)))));
   }
 
   /** Prepared statements become the question that they are. */
-  #questionOf(rpcCall: RpcCall, command: FlightCommand): Question | CatalogueRequest {
-    if (command.kind === 'type') return wholeType(command.type);
-    if (command.kind === 'ingest') throw new ServiceError('REL_INVALID', 'this command takes rows: DoPut');
-    return command.kind === 'prepared' ? { kind: 'sql', ...this.#handle(rpcCall, command.handle) } : command;
+  #flightQuestionOf(rpcCall: RpcCall, flightCommand: FlightCommand): FlightQuestion | CatalogueRequest {
+    if (flightCommand.kind === 'type') return wholeTypeQuestion(flightCommand.type);
+    if (flightCommand.kind === 'ingest') throw new ServiceError('REL_INVALID', 'this command takes rows: DoPut');
+    return flightCommand.kind === 'prepared'
+      ? { kind: 'sql', ...this.#openHandle(rpcCall, flightCommand.handle) }
+      : flightCommand;
   }
 
-  #handle(rpcCall: RpcCall, handle: Uint8Array | null): BoundStatement {
-    return this.#tickets.open<BoundStatement>('handle', rpcCall.caller, handle ?? new Uint8Array(0));
+  #openHandle(rpcCall: RpcCall, preparedHandle: Uint8Array | null): BoundStatement {
+    return this.#flightTickets.open<BoundStatement>('handle', rpcCall.caller, preparedHandle ?? new Uint8Array(0));
   }
 
-  async #info(
+  async #flightInfoOf(
     rpcCall: RpcCall,
     invocation: Invocation,
-    asked: Question | CatalogueRequest,
-    descriptor: Uint8Array,
+    flightQuestion: FlightQuestion | CatalogueRequest,
+    flightDescriptor: Uint8Array,
   ): Promise<Buffer> {
-    const schema = await this.#schemaOf(rpcCall, invocation, asked);
-    const basis = String(invocation.snapshot().instant);
-    const ticket = this.#tickets.seal('ticket', rpcCall.caller, { asked, terms: rpcCall.terms, basis } satisfies Ticket);
-    return flightInfo(schema, descriptor, ticket);
+    const flightSchema = await this.#questionSchemaOf(rpcCall, invocation, flightQuestion);
+    const flightBasis = String(invocation.snapshot().instant);
+    const flightTicket = this.#flightTickets.seal('ticket', rpcCall.caller, {
+      asked: flightQuestion,
+      terms: rpcCall.terms,
+      basis: flightBasis,
+    } satisfies FlightTicket);
+    return flightInfo(flightSchema, flightDescriptor, flightTicket);
   }
 
-  async #schemaOf(rpcCall: RpcCall, invocation: Invocation, asked: Question | CatalogueRequest): Promise<Uint8Array> {
-    if (asked.kind === 'sql') return schemaOf((await this.#describe(rpcCall, invocation, asked)).columns, invocation);
-    invocation.describe({ template: `flight sql ${asked.kind}`, objectType: '', rowCount: 0 });
-    return withoutEnd(
-      asked.kind === 'sql-info' ? infoStream([-1], this.#parts.version) : catalogueStream(catalogueFields(asked), []),
+  async #questionSchemaOf(
+    rpcCall: RpcCall,
+    invocation: Invocation,
+    flightQuestion: FlightQuestion | CatalogueRequest,
+  ): Promise<Uint8Array> {
+    if (flightQuestion.kind === 'sql')
+      return flightSchemaOf((await this.#describeQuestion(rpcCall, invocation, flightQuestion)).columns, invocation);
+    invocation.describe({ template: `flight sql ${flightQuestion.kind}`, objectType: '', rowCount: 0 });
+    return withoutStreamEnd(
+      flightQuestion.kind === 'sql-info'
+        ? infoStream([-1], this.#flightParts.version)
+        : catalogueStream(catalogueFields(flightQuestion), []),
     );
   }
 
-  #describe(rpcCall: RpcCall, invocation: Invocation, { sql }: Question): Promise<Description> {
-    return this.#parts.planner.describe(invocation, { sql, dialect: 'wide', time: rpcCall.time });
+  #describeQuestion(rpcCall: RpcCall, invocation: Invocation, { sql: flightSql }: FlightQuestion): Promise<Description> {
+    return this.#flightParts.planner.describe(invocation, { sql: flightSql, dialect: 'wide', time: rpcCall.time });
   }
 
-  #ask(rpcCall: RpcCall, invocation: Invocation, { sql, values }: Question, basis: bigint | null): Promise<Answer> {
-    return this.#parts.planner.query(invocation, {
-      sql,
-      ...(values && { parameters: parametersOf(values) }),
+  #askFlight(
+    rpcCall: RpcCall,
+    invocation: Invocation,
+    { sql: flightSql, values: boundValues }: FlightQuestion,
+    flightBasis: bigint | null,
+  ): Promise<Answer> {
+    return this.#flightParts.planner.query(invocation, {
+      sql: flightSql,
+      ...(boundValues && { parameters: parametersOf(boundValues) }),
       dialect: 'wide',
       time: rpcCall.time,
-      ...(basis !== null && { basis }),
-      session: sessionOf(invocation),
+      ...(flightBasis !== null && { basis: flightBasis }),
+      session: flightSessionOf(invocation),
       queriesOnly: true,
       signal: rpcCall.signal,
     });
   }
 
-  async #catalogue(rpcCall: RpcCall, invocation: Invocation, asked: CatalogueRequest): Promise<Uint8Array> {
-    const question = catalogueQuestion(asked);
-    if (question === null) {
-      invocation.describe({ template: `flight sql ${asked.kind}`, objectType: '', rowCount: 0 });
-      return infoStream(asked.kind === 'sql-info' ? asked.info : [], this.#parts.version);
+  async #catalogueStreamOf(rpcCall: RpcCall, invocation: Invocation, flightCatalogue: CatalogueRequest): Promise<Uint8Array> {
+    const catalogueSql = catalogueQuestion(flightCatalogue);
+    if (catalogueSql === null) {
+      invocation.describe({ template: `flight sql ${flightCatalogue.kind}`, objectType: '', rowCount: 0 });
+      return infoStream(flightCatalogue.kind === 'sql-info' ? flightCatalogue.info : [], this.#flightParts.version);
     }
-    const { sql, parameters } = question;
-    const values = parameters.map((value) => ({ type: 'string' as const, value }));
-    const answer = await this.#ask(rpcCall, invocation, { kind: 'sql', sql, values }, null);
-    const rows: (Cell | Uint8Array)[][] = rowsOf(answer);
-    if (asked.kind === 'tables' && asked.withSchemas) {
-      const turn = this.#parts.planner.turns(rpcCall.signal);
-      for (const row of rows) {
-        await turn();
-        row.push(await this.#tableSchema(rpcCall, invocation, row[1] as string, row[2] as string));
+    const { sql, parameters: catalogueParameters } = catalogueSql;
+    const catalogueValues = catalogueParameters.map((value) => ({ type: 'string' as const, value }));
+    const catalogueAnswer = await this.#askFlight(rpcCall, invocation, { kind: 'sql', sql, values: catalogueValues }, null);
+    const catalogueRows: (Cell | Uint8Array)[][] = answerRowsOf(catalogueAnswer);
+    if (flightCatalogue.kind === 'tables' && flightCatalogue.withSchemas) {
+      const catalogueTurn = this.#flightParts.planner.turns(rpcCall.signal);
+      for (const catalogueRow of catalogueRows) {
+        await catalogueTurn();
+        catalogueRow.push(await this.#tableSchemaOf(rpcCall, invocation, catalogueRow[1] as string, catalogueRow[2] as string));
       }
-      invocation.describe({ template: 'flight sql tables', objectType: '', rowCount: rows.length });
+      invocation.describe({ template: 'flight sql tables', objectType: '', rowCount: catalogueRows.length });
     }
-    return catalogueStream(catalogueFields(asked), rows);
+    return catalogueStream(catalogueFields(flightCatalogue), catalogueRows);
   }
 
-  async #tableSchema(rpcCall: RpcCall, invocation: Invocation, schema: string, table: string): Promise<Uint8Array> {
-    const name = schema === 'public' ? quote(table) : `${schema}.${quote(table)}`;
-    const { columns } = await this.#describe(rpcCall, invocation, { kind: 'sql', sql: `SELECT * FROM ${name}` });
-    return schemaOf(columns, invocation);
+  async #tableSchemaOf(rpcCall: RpcCall, invocation: Invocation, schemaName: string, tableName: string): Promise<Uint8Array> {
+    const qualifiedTable = schemaName === 'public' ? quoteTypeName(tableName) : `${schemaName}.${quoteTypeName(tableName)}`;
+    const { columns } = await this.#describeQuestion(rpcCall, invocation, {
+      kind: 'sql',
+      sql: `SELECT * FROM ${qualifiedTable}`,
+    });
+    return flightSchemaOf(columns, invocation);
   }
 }
 
-const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+const quoteTypeName = (typeName: string): string => `"${typeName.replaceAll('"', '""')}"`;
 
-const wholeType = (name: string): Question => ({ kind: 'sql', sql: `SELECT * FROM ${quote(name)}` });
+const wholeTypeQuestion = (typeName: string): FlightQuestion => ({
+  kind: 'sql',
+  sql: `SELECT * FROM ${quoteTypeName(typeName)}`,
+});
 
-function rowsOf({ columns, batches }: Answer): Cell[][] {
-  return batches.flatMap(({ columns: vectors, selection, first, count }) =>
-    Array.from({ length: count }, (_, i) => {
-      const row = selection === null ? first + i : selection[i]!;
-      return columns.map(({ type }, c) => cellAt(vectors[c]!, type, row));
+function answerRowsOf({ columns: answerColumns, batches: answerBatches }: Answer): Cell[][] {
+  return answerBatches.flatMap(({ columns: answerVectors, selection, first, count: batchRowCount }) =>
+    Array.from({ length: batchRowCount }, (_, i) => {
+      const answerRow = selection === null ? first + i : selection[i]!;
+      return answerColumns.map(({ type: columnType }, c) => cellAt(answerVectors[c]!, columnType, answerRow));
     }),
   );
 }
 
 /** The lines of a plan are sent as rows. */
-function piecesOf(answer: Answer, dims: readonly number[]): Generator<Uint8Array, void> {
-  const { columns, batches } = answer.plan === null ? answer : planRows(answer, answer.plan);
-  const limits = { textBytes: messageBytes, floats: messageBytes / 4, bytes: messageBytes };
-  return writeArrowPieces({ columns, batches }, new Map(), { limits, dims });
+function arrowPiecesOf(flightAnswer: Answer, vectorDims: readonly number[]): Generator<Uint8Array, void> {
+  const { columns, batches } = flightAnswer.plan === null ? flightAnswer : planAsRows(flightAnswer, flightAnswer.plan);
+  const messageLimits = { textBytes: flightMessageBytes, floats: flightMessageBytes / 4, bytes: flightMessageBytes };
+  return writeArrowPieces({ columns, batches }, new Map(), { limits: messageLimits, dims: vectorDims });
 }
 
-function planRows({ asOfSystem, costUnits, processingTimeMs }: Answer, plan: string): Answer {
-  const lines = plan.split('\n').filter((line) => line !== '');
+function planAsRows({ asOfSystem, costUnits, processingTimeMs }: Answer, planText: string): Answer {
+  const planLines = planText.split('\n').filter((planLine) => planLine !== '');
   return smallAnswer(
     [{ name: 'plan', type: 'string' }],
-    lines.map((line) => [line]),
+    planLines.map((planLine) => [planLine]),
     { asOfSystem, costUnits, processingTimeMs },
   );
 }
 
 /** By column: the declared length of its vectors; 0: none is declared, or it holds no vectors. */
-function dimsOf(columns: readonly OutputColumn[], invocation: Invocation): number[] {
-  return columns.map(({ type, origin }) => {
-    if (type !== 'vector' || origin === undefined) return 0;
-    return invocation.snapshot().catalog.type(origin.type)?.properties[origin.column]?.dims ?? 0;
+function vectorDimsOf(flightColumns: readonly OutputColumn[], invocation: Invocation): number[] {
+  return flightColumns.map(({ type: columnType, origin: columnOrigin }) => {
+    if (columnType !== 'vector' || columnOrigin === undefined) return 0;
+    return invocation.snapshot().catalog.type(columnOrigin.type)?.properties[columnOrigin.column]?.dims ?? 0;
   });
 }
 
 /** Nothing where the length of a vector shows with the rows alone: a wrong schema would be worse than none. */
-function schemaOf(columns: readonly OutputColumn[], invocation: Invocation): Uint8Array {
-  const dims = dimsOf(columns, invocation);
-  if (columns.some(({ type }, i) => type === 'vector' && dims[i] === 0)) return new Uint8Array(0);
-  return encodedSchema(columns, dims);
+function flightSchemaOf(flightColumns: readonly OutputColumn[], invocation: Invocation): Uint8Array {
+  const vectorDims = vectorDimsOf(flightColumns, invocation);
+  if (flightColumns.some(({ type: columnType }, i) => columnType === 'vector' && vectorDims[i] === 0)) return new Uint8Array(0);
+  return encodedArrowSchema(flightColumns, vectorDims);
 }
 
-const encodedSchema = (columns: readonly OutputColumn[], dims: readonly number[]): Uint8Array =>
-  withoutEnd(Buffer.concat([...writeArrowPieces({ columns, batches: [] }, new Map(), { dims })]));
+const encodedArrowSchema = (flightColumns: readonly OutputColumn[], vectorDims: readonly number[]): Uint8Array =>
+  withoutStreamEnd(
+    Buffer.concat([...writeArrowPieces({ columns: flightColumns, batches: [] }, new Map(), { dims: vectorDims })]),
+  );
 
-const endBytes = 8;
+const streamEndBytes = 8;
 
-const withoutEnd = (stream: Uint8Array): Uint8Array => stream.subarray(0, stream.length - endBytes);
+const withoutStreamEnd = (arrowStream: Uint8Array): Uint8Array => arrowStream.subarray(0, arrowStream.length - streamEndBytes);
 
 /** The session that relations of the catalogue describe. */
-function sessionOf({ caller }: Invocation): ClientSession {
+function flightSessionOf({ caller }: Invocation): ClientSession {
   return {
     user: caller.principal,
     database: caller.branch,
@@ -363,13 +409,13 @@ function sessionOf({ caller }: Invocation): ClientSession {
     variables: {
       all: () => [],
       instants: 'int8',
-      set: (name) => {
-        throw new ServiceError('REL_NOT_FOUND', `there is no setting ${JSON.stringify(name.slice(0, 100))}`);
+      set: (settingName) => {
+        throw new ServiceError('REL_NOT_FOUND', `there is no setting ${JSON.stringify(settingName.slice(0, 100))}`);
       },
     },
   };
 }
 
-function* withSizes(messages: Iterable<MessagePieces>): Generator<SentMessage, void> {
-  for (const each of messages) yield { message: each, bytes: each.byteLength };
+function* withMessageSizes(flightMessages: Iterable<MessagePieces>): Generator<SentMessage, void> {
+  for (const flightMessage of flightMessages) yield { message: flightMessage, bytes: flightMessage.byteLength };
 }

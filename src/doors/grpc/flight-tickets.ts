@@ -10,10 +10,10 @@ import type { Caller } from '../../governance/caller.ts';
 /** How long a ticket opens. */
 export const ticketMs = 60_000;
 
-const algorithm = 'aes-256-gcm';
+const ticketCipher = 'aes-256-gcm';
 const [nonceBytes, tagBytes] = [12, 16];
 
-interface Sealed<T> {
+interface SealedTicket<T> {
   readonly caller: readonly (string | null)[];
   /** On the monotonic clock; null: as long as the process runs. */
   readonly untilMs: number | null;
@@ -25,40 +25,54 @@ export class FlightTickets {
   readonly #random: Random;
   readonly #key = new Uint8Array(32);
 
-  constructor({ clock, random }: { readonly clock: Pick<Clock, 'monotonicMs'>; readonly random: Random }) {
-    this.#clock = clock;
-    this.#random = random;
-    random.fill(this.#key);
+  constructor({
+    clock: ticketClock,
+    random: nonceRandom,
+  }: { readonly clock: Pick<Clock, 'monotonicMs'>; readonly random: Random }) {
+    this.#clock = ticketClock;
+    this.#random = nonceRandom;
+    nonceRandom.fill(this.#key);
   }
 
-  /** `kind` keeps a ticket from being a handle. `content` is of JSON. */
-  seal(kind: 'ticket' | 'handle', caller: Caller, content: object): Buffer {
-    const nonce = new Uint8Array(nonceBytes);
-    this.#random.fill(nonce);
-    const untilMs = kind === 'ticket' ? this.#clock.monotonicMs() + ticketMs : null;
-    const cipher = createCipheriv(algorithm, this.#key, nonce).setAAD(Buffer.from(kind));
-    const sealed: Sealed<object> = { caller: markOf(caller), untilMs, content };
-    return Buffer.concat([nonce, cipher.update(JSON.stringify(sealed), 'utf8'), cipher.final(), cipher.getAuthTag()]);
+  /** `ticketKind` keeps a ticket from being a handle. `ticketContent` is of JSON. */
+  seal(ticketKind: 'ticket' | 'handle', ticketCaller: Caller, ticketContent: object): Buffer {
+    const ticketNonce = new Uint8Array(nonceBytes);
+    this.#random.fill(ticketNonce);
+    const untilMs = ticketKind === 'ticket' ? this.#clock.monotonicMs() + ticketMs : null;
+    const sealCipher = createCipheriv(ticketCipher, this.#key, ticketNonce).setAAD(Buffer.from(ticketKind));
+    const sealedTicket: SealedTicket<object> = { caller: callerMarkOf(ticketCaller), untilMs, content: ticketContent };
+    return Buffer.concat([
+      ticketNonce,
+      sealCipher.update(JSON.stringify(sealedTicket), 'utf8'),
+      sealCipher.final(),
+      sealCipher.getAuthTag(),
+    ]);
   }
 
   /** REL_NOT_FOUND for one that is invalid, another caller's or expired; the error does not say which. */
-  open<T>(kind: 'ticket' | 'handle', caller: Caller, bytes: Uint8Array): T {
-    const sealed = this.#unseal<T>(kind, bytes);
-    const isOwn = sealed !== null && JSON.stringify(sealed.caller) === JSON.stringify(markOf(caller));
-    if (!isOwn || (sealed.untilMs !== null && this.#clock.monotonicMs() > sealed.untilMs))
-      throw new ServiceError('REL_NOT_FOUND', `no such ${kind} of this caller; a ticket is good for ${ticketMs / 1_000} seconds`);
-    return sealed.content;
+  open<T>(ticketKind: 'ticket' | 'handle', ticketCaller: Caller, ticketBytes: Uint8Array): T {
+    const sealedTicket = this.#unseal<T>(ticketKind, ticketBytes);
+    const isOwn = sealedTicket !== null && JSON.stringify(sealedTicket.caller) === JSON.stringify(callerMarkOf(ticketCaller));
+    if (!isOwn || (sealedTicket.untilMs !== null && this.#clock.monotonicMs() > sealedTicket.untilMs))
+      throw new ServiceError(
+        'REL_NOT_FOUND',
+        `no such ${ticketKind} of this caller; a ticket is good for ${ticketMs / 1_000} seconds`,
+      );
+    return sealedTicket.content;
   }
 
-  #unseal<T>(kind: string, bytes: Uint8Array): Sealed<T> | null {
-    if (bytes.length < nonceBytes + tagBytes) return null;
-    const end = bytes.length - tagBytes;
-    const decipher = createDecipheriv(algorithm, this.#key, bytes.subarray(0, nonceBytes))
-      .setAAD(Buffer.from(kind))
-      .setAuthTag(bytes.subarray(end));
+  #unseal<T>(ticketKind: string, ticketBytes: Uint8Array): SealedTicket<T> | null {
+    if (ticketBytes.length < nonceBytes + tagBytes) return null;
+    const tagOffset = ticketBytes.length - tagBytes;
+    const ticketDecipher = createDecipheriv(ticketCipher, this.#key, ticketBytes.subarray(0, nonceBytes))
+      .setAAD(Buffer.from(ticketKind))
+      .setAuthTag(ticketBytes.subarray(tagOffset));
     try {
-      const text = Buffer.concat([decipher.update(bytes.subarray(nonceBytes, end)), decipher.final()]).toString('utf8');
-      return JSON.parse(text) as Sealed<T>;
+      const ticketText = Buffer.concat([
+        ticketDecipher.update(ticketBytes.subarray(nonceBytes, tagOffset)),
+        ticketDecipher.final(),
+      ]).toString('utf8');
+      return JSON.parse(ticketText) as SealedTicket<T>;
     } catch {
       return null;
     }
@@ -66,6 +80,13 @@ export class FlightTickets {
 }
 
 /** The identity of a caller: another credential of the same principal is another caller. */
-function markOf({ principal, credential, tokenId, tenant, path, sharedFrom }: Caller): readonly (string | null)[] {
-  return [principal, credential, tokenId, tenant, path, sharedFrom];
+function callerMarkOf({
+  principal,
+  credential,
+  tokenId,
+  tenant,
+  path: callerPath,
+  sharedFrom,
+}: Caller): readonly (string | null)[] {
+  return [principal, credential, tokenId, tenant, callerPath, sharedFrom];
 }

@@ -17,83 +17,88 @@ export class RpcHandlers {
   readonly #parts: RpcDependencies;
   readonly #door: string;
 
-  constructor(parts: RpcDependencies, door: string) {
-    this.#parts = parts;
-    this.#door = door;
+  constructor(rpcParts: RpcDependencies, doorName: string) {
+    this.#parts = rpcParts;
+    this.#door = doorName;
   }
 
   readonly unary =
-    <Q, R>(action: Action, run: (rpcCall: RpcCall, request: Q) => Promise<R>): handleUnaryCall<Q, R> =>
-    (raw, reply) => {
-      const rpcCall = new RpcCall(this.#parts, this.#door, raw);
-      void this.#answerUnary(rpcCall, action, () => run(rpcCall, raw.request), reply);
+    <Q, R>(callAction: Action, runCall: (rpcCall: RpcCall, request: Q) => Promise<R>): handleUnaryCall<Q, R> =>
+    (grpcCall, sendReply) => {
+      const rpcCall = new RpcCall(this.#parts, this.#door, grpcCall);
+      void this.#answerUnary(rpcCall, callAction, () => runCall(rpcCall, grpcCall.request), sendReply);
     };
 
   readonly clientStreaming =
     <Q, R>(
-      action: Action,
-      run: (rpcCall: RpcCall, stream: ServerReadableStream<Q, R>) => Promise<R>,
+      callAction: Action,
+      runCall: (rpcCall: RpcCall, stream: ServerReadableStream<Q, R>) => Promise<R>,
     ): handleClientStreamingCall<Q, R> =>
-    (raw, reply) => {
-      const rpcCall = new RpcCall(this.#parts, this.#door, raw);
-      void this.#answerUnary(rpcCall, action, () => run(rpcCall, raw), reply);
+    (grpcCall, sendReply) => {
+      const rpcCall = new RpcCall(this.#parts, this.#door, grpcCall);
+      void this.#answerUnary(rpcCall, callAction, () => runCall(rpcCall, grpcCall), sendReply);
     };
 
   readonly serverStreaming =
     <Q, R>(
-      action: Action,
-      run: (rpcCall: RpcCall, request: Q, stream: ServerWritableStream<Q, R>) => Promise<void>,
+      callAction: Action,
+      runCall: (rpcCall: RpcCall, request: Q, grpcStream: ServerWritableStream<Q, R>) => Promise<void>,
     ): handleServerStreamingCall<Q, R> =>
-    (stream) => {
-      const rpcCall = new RpcCall(this.#parts, this.#door, stream);
-      void this.#answerStream(rpcCall, action, stream, () => run(rpcCall, stream.request, stream));
+    (grpcStream) => {
+      const rpcCall = new RpcCall(this.#parts, this.#door, grpcStream);
+      void this.#answerStream(rpcCall, callAction, grpcStream, () => runCall(rpcCall, grpcStream.request, grpcStream));
     };
 
   readonly duplex =
     <Q, R>(
-      action: Action,
-      run: (rpcCall: RpcCall, stream: ServerDuplexStream<Q, R>) => Promise<void>,
+      callAction: Action,
+      runCall: (rpcCall: RpcCall, grpcStream: ServerDuplexStream<Q, R>) => Promise<void>,
     ): handleBidiStreamingCall<Q, R> =>
-    (stream) => {
-      const rpcCall = new RpcCall(this.#parts, this.#door, stream);
-      void this.#answerStream(rpcCall, action, stream, () => run(rpcCall, stream));
+    (grpcStream) => {
+      const rpcCall = new RpcCall(this.#parts, this.#door, grpcStream);
+      void this.#answerStream(rpcCall, callAction, grpcStream, () => runCall(rpcCall, grpcStream));
     };
 
-  async #answerUnary<R>(rpcCall: RpcCall, action: Action, run: () => Promise<R>, reply: sendUnaryData<R>): Promise<void> {
+  async #answerUnary<R>(
+    rpcCall: RpcCall,
+    callAction: Action,
+    runCall: () => Promise<R>,
+    sendReply: sendUnaryData<R>,
+  ): Promise<void> {
     try {
       rpcCall.enter();
-      const answer = await run();
+      const unaryReply = await runCall();
       rpcCall.end();
-      reply(null, answer);
-    } catch (error) {
-      const refusal = await rpcCall.refusal(error, action);
+      sendReply(null, unaryReply);
+    } catch (callError) {
+      const rpcRefusal = await rpcCall.refusal(callError, callAction);
       rpcCall.end();
-      this.#refuse(() => reply(statusOf(refusal, rpcCall.id)));
+      this.#refuse(() => sendReply(statusOf(rpcRefusal, rpcCall.id)));
     }
   }
 
   async #answerStream<Q, R>(
     rpcCall: RpcCall,
-    action: Action,
-    stream: ServerWritableStream<Q, R> | ServerDuplexStream<Q, R>,
-    run: () => Promise<void>,
+    callAction: Action,
+    grpcStream: ServerWritableStream<Q, R> | ServerDuplexStream<Q, R>,
+    runCall: () => Promise<void>,
   ): Promise<void> {
     try {
       rpcCall.enter();
-      await run();
+      await runCall();
       rpcCall.end();
-      stream.end();
-    } catch (error) {
-      const refusal = await rpcCall.refusal(error, action);
+      grpcStream.end();
+    } catch (callError) {
+      const rpcRefusal = await rpcCall.refusal(callError, callAction);
       rpcCall.end();
-      this.#refuse(() => stream.emit('error', statusOf(refusal, rpcCall.id)));
+      this.#refuse(() => grpcStream.emit('error', statusOf(rpcRefusal, rpcCall.id)));
     }
   }
 
-  #refuse(tell: () => void): void {
+  #refuse(sendRefusal: () => void): void {
     this.#parts.endings.next({
       work: () => {
-        tell();
+        sendRefusal();
         return 0;
       },
     });

@@ -14,14 +14,14 @@ import type { SentMessage } from './values.ts';
 /** One for all: an error made for each of a thousand calls that end at once would take longer than their ends. */
 export const clientGone = new ServiceError('REL_CANCELLED', 'the client has gone, or its deadline has passed');
 
-const sliceMs = 2;
+const sendSliceMs = 2;
 
 /** Bytes that a call may leave to its stream when it ends: a small answer goes out together with its status. */
-const lastUnsentMax = 64 << 10;
+const lastUnsentBytesMax = 64 << 10;
 
 /** Its columns, a message of rows, its totals, and that nothing is behind them. */
-const togetherMax = 4;
-const togetherMs = 1;
+const messagesTogetherMax = 4;
+const messagesTogetherMs = 1;
 
 export interface SenderDependencies extends DoorDependencies {
   readonly outboxes: UnsentMessages;
@@ -41,125 +41,125 @@ export interface SentAnswer {
 }
 
 export class MessageSender {
-  readonly #parts: SenderDependencies;
-  readonly #call: AnsweredCall;
+  readonly #senderParts: SenderDependencies;
+  readonly #sentCall: AnsweredCall;
   readonly #sent: SentAnswer;
-  readonly #peer: string;
-  #refused: { readonly error: unknown } | null = null;
+  readonly #callPeer: string;
+  #streamRefusal: { readonly error: unknown } | null = null;
   /** Ends the watch over the answer; null before the first pause. */
-  #watch: AbortController | null = null;
+  #answerWatch: AbortController | null = null;
   /** Infinity while the answer does not wait for its client. */
-  #waitingSinceMs = Infinity;
-  #wake = (): void => undefined;
+  #waitingForClientMs = Infinity;
+  #wakeSender = (): void => undefined;
   /** The stream counts messages, whatever their size, and calls back for none of a call that was taken back. */
-  #unsentBytes = 0;
-  #isOver = false;
+  #unsentMessageBytes = 0;
+  #isSendingOver = false;
 
-  constructor(parts: SenderDependencies, call: AnsweredCall, sent: SentAnswer) {
-    this.#parts = parts;
-    this.#call = call;
+  constructor(senderParts: SenderDependencies, sentCall: AnsweredCall, sent: SentAnswer) {
+    this.#senderParts = senderParts;
+    this.#sentCall = sentCall;
     this.#sent = sent;
-    this.#peer = sent.stream.getPeer();
+    this.#callPeer = sent.stream.getPeer();
   }
 
   /** Throws the error with which a new call would be refused, or that rows were erased meanwhile. */
-  async sendAll(messages: Iterable<SentMessage>): Promise<void> {
-    const { clock, yieldTurn, sending } = this.#parts;
-    const source = messages[Symbol.iterator]();
+  async sendAll(sentMessages: Iterable<SentMessage>): Promise<void> {
+    const { clock, yieldTurn, sending } = this.#senderParts;
+    const messageSource = sentMessages[Symbol.iterator]();
     try {
-      let sliceStart = clock.monotonicMs();
+      let sendSliceStart = clock.monotonicMs();
       for (;;) {
-        await this.#waitForRoom();
+        await this.#waitForOutboxRoom();
         // Made once there is room, since what waits would be held, and in turn: each of a thousand calls may make its first at once.
-        if (await sending.run(() => this.#sendSome(source))) break;
-        if (clock.monotonicMs() - sliceStart <= sliceMs) continue;
+        if (await sending.run(() => this.#sendMessages(messageSource))) break;
+        if (clock.monotonicMs() - sendSliceStart <= sendSliceMs) continue;
         this.#watchAnswer();
         await yieldTurn();
-        sliceStart = clock.monotonicMs();
+        sendSliceStart = clock.monotonicMs();
       }
-      while (this.#unsentBytes > lastUnsentMax) {
+      while (this.#unsentMessageBytes > lastUnsentBytesMax) {
         await this.#waitForClient(null);
-        this.#checkGone();
+        this.#checkClientGone();
       }
-      this.#checkRefused();
+      this.#checkStreamRefused();
     } finally {
-      source.return?.();
-      this.#watch?.abort(null);
-      this.#isOver = true;
-      if (this.#unsentBytes > 0) this.#parts.outboxes.remove(this.#peer, this.#unsentBytes);
+      messageSource.return?.();
+      this.#answerWatch?.abort(null);
+      this.#isSendingOver = true;
+      if (this.#unsentMessageBytes > 0) this.#senderParts.outboxes.remove(this.#callPeer, this.#unsentMessageBytes);
     }
   }
 
-  async #waitForRoom(): Promise<void> {
-    const { outboxes } = this.#parts;
-    this.#checkRefused();
-    for (let room = outboxes.room(this.#peer); room !== null; room = outboxes.room(this.#peer)) {
-      await this.#waitForClient(room);
-      this.#checkGone();
+  async #waitForOutboxRoom(): Promise<void> {
+    const { outboxes } = this.#senderParts;
+    this.#checkStreamRefused();
+    for (let outboxRoom = outboxes.room(this.#callPeer); outboxRoom !== null; outboxRoom = outboxes.room(this.#callPeer)) {
+      await this.#waitForClient(outboxRoom);
+      this.#checkClientGone();
     }
-    this.#checkGone();
+    this.#checkClientGone();
   }
 
   /** True once there are no more messages. The parts of a small answer leave in one turn. */
-  #sendSome(source: Iterator<SentMessage>): boolean {
-    const { clock, outboxes } = this.#parts;
+  #sendMessages(messageSource: Iterator<SentMessage>): boolean {
+    const { clock, outboxes } = this.#senderParts;
     checkErased(this.#sent.answer);
-    const sinceMs = clock.monotonicMs();
-    let left = lastUnsentMax;
-    for (let i = 0; i < togetherMax && left > 0 && clock.monotonicMs() - sinceMs < togetherMs; i++) {
-      const next = source.next();
-      if (next.done === true) return true;
-      const { message, bytes } = next.value;
-      left -= bytes;
-      this.#unsentBytes += bytes;
-      outboxes.add(this.#peer, bytes);
-      this.#sent.stream.write(message, () => this.#onTaken(bytes));
+    const sendingSinceMs = clock.monotonicMs();
+    let bytesLeft = lastUnsentBytesMax;
+    for (let i = 0; i < messagesTogetherMax && bytesLeft > 0 && clock.monotonicMs() - sendingSinceMs < messagesTogetherMs; i++) {
+      const nextMessage = messageSource.next();
+      if (nextMessage.done === true) return true;
+      const { message: sentMessage, bytes: messageBytes } = nextMessage.value;
+      bytesLeft -= messageBytes;
+      this.#unsentMessageBytes += messageBytes;
+      outboxes.add(this.#callPeer, messageBytes);
+      this.#sent.stream.write(sentMessage, () => this.#onMessageTaken(messageBytes));
     }
     return false;
   }
 
-  #onTaken(bytes: number): void {
-    if (this.#isOver) return;
-    this.#unsentBytes -= bytes;
-    this.#parts.outboxes.remove(this.#peer, bytes);
-    this.#wake();
+  #onMessageTaken(takenBytes: number): void {
+    if (this.#isSendingOver) return;
+    this.#unsentMessageBytes -= takenBytes;
+    this.#senderParts.outboxes.remove(this.#callPeer, takenBytes);
+    this.#wakeSender();
   }
 
-  async #waitForClient(ready: Promise<unknown> | null): Promise<void> {
+  async #waitForClient(outboxReady: Promise<unknown> | null): Promise<void> {
     this.#watchAnswer();
-    this.#waitingSinceMs = this.#parts.clock.monotonicMs();
-    await new Promise<void>((resolve) => {
-      this.#wake = resolve;
-      void ready?.then(() => resolve());
+    this.#waitingForClientMs = this.#senderParts.clock.monotonicMs();
+    await new Promise<void>((wakeSender) => {
+      this.#wakeSender = wakeSender;
+      void outboxReady?.then(() => wakeSender());
     });
-    this.#waitingSinceMs = Infinity;
-    this.#wake = () => undefined;
-    this.#checkRefused();
+    this.#waitingForClientMs = Infinity;
+    this.#wakeSender = () => undefined;
+    this.#checkStreamRefused();
   }
 
   /** From the first pause on: what leaves at once is over before anything can change. */
   #watchAnswer(): void {
-    if (this.#watch !== null) return;
-    const { answer } = this.#sent;
-    this.#watch = new AbortController();
-    this.#call.signal.addEventListener('abort', () => this.#wake(), { signal: this.#watch.signal });
-    const check = (): void => {
-      checkCaller(this.#parts, this.#call.caller);
-      checkErased(answer);
-      if (this.#parts.clock.monotonicMs() - this.#waitingSinceMs >= stalledMs)
+    if (this.#answerWatch !== null) return;
+    const { answer: sentAnswer } = this.#sent;
+    this.#answerWatch = new AbortController();
+    this.#sentCall.signal.addEventListener('abort', () => this.#wakeSender(), { signal: this.#answerWatch.signal });
+    const checkSentAnswer = (): void => {
+      checkCaller(this.#senderParts, this.#sentCall.caller);
+      checkErased(sentAnswer);
+      if (this.#senderParts.clock.monotonicMs() - this.#waitingForClientMs >= stalledMs)
         throw new ServiceError('REL_TIMEOUT', 'the answer was not taken in time');
     };
-    void watchStream(this.#parts, check, this.#watch.signal, (error) => {
-      this.#refused = { error };
-      this.#wake();
+    void watchStream(this.#senderParts, checkSentAnswer, this.#answerWatch.signal, (watchError) => {
+      this.#streamRefusal = { error: watchError };
+      this.#wakeSender();
     });
   }
 
-  #checkRefused(): void {
-    if (this.#refused !== null) throw this.#refused.error;
+  #checkStreamRefused(): void {
+    if (this.#streamRefusal !== null) throw this.#streamRefusal.error;
   }
 
-  #checkGone(): void {
-    if (this.#call.signal.aborted) throw clientGone;
+  #checkClientGone(): void {
+    if (this.#sentCall.signal.aborted) throw clientGone;
   }
 }

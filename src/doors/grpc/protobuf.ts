@@ -9,77 +9,77 @@ export function protobufMessage(...fields: Fields): Buffer {
   return Buffer.concat(fields);
 }
 
-export const textField = (number: number, value: string): Buffer => bytesField(number, Buffer.from(value));
+export const textField = (fieldNumber: number, fieldText: string): Buffer => bytesField(fieldNumber, Buffer.from(fieldText));
 
 /** Bytes, or a message, behind their length. */
-export function bytesField(number: number, bytes: Uint8Array): Buffer {
-  return Buffer.concat([lengthPrefix(number, bytes.length), bytes]);
+export function bytesField(fieldNumber: number, fieldBytes: Uint8Array): Buffer {
+  return Buffer.concat([lengthPrefix(fieldNumber, fieldBytes.length), fieldBytes]);
 }
 
 /** The tag and length in front of a field of so many bytes. */
-export function lengthPrefix(number: number, length: number): Buffer {
-  return Buffer.concat([varint((BigInt(number) << 3n) | 2n), varint(BigInt(length))]);
+export function lengthPrefix(fieldNumber: number, fieldLength: number): Buffer {
+  return Buffer.concat([encodeVarint((BigInt(fieldNumber) << 3n) | 2n), encodeVarint(BigInt(fieldLength))]);
 }
 
 /** A negative number takes ten bytes. */
-export function varintField(number: number, value: bigint | number): Buffer {
-  return Buffer.concat([varint(BigInt(number) << 3n), varint(BigInt.asUintN(64, BigInt(value)))]);
+export function varintField(fieldNumber: number, fieldValue: bigint | number): Buffer {
+  return Buffer.concat([encodeVarint(BigInt(fieldNumber) << 3n), encodeVarint(BigInt.asUintN(64, BigInt(fieldValue)))]);
 }
 
-function varint(value: bigint): Buffer {
-  const bytes: number[] = [];
-  let rest = value;
-  for (; rest > 127n; rest >>= 7n) bytes.push(Number(rest & 127n) | 128);
-  bytes.push(Number(rest));
-  return Buffer.from(bytes);
+function encodeVarint(varintValue: bigint): Buffer {
+  const encodedBytes: number[] = [];
+  let varintRest = varintValue;
+  for (; varintRest > 127n; varintRest >>= 7n) encodedBytes.push(Number(varintRest & 127n) | 128);
+  encodedBytes.push(Number(varintRest));
+  return Buffer.from(encodedBytes);
 }
 
 /** A received message: its fields by number, with bytes as views of it. Throws REL_INVALID for a malformed one. */
 export class ProtobufMessage {
   readonly #fields = new Map<number, (bigint | Uint8Array)[]>();
 
-  constructor(bytes: Uint8Array) {
-    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    let at = 0;
-    const next = (): bigint => {
-      let value = 0n;
-      for (let shift = 0n; shift < 70n; shift += 7n) {
-        const byte = bytes[at++];
-        if (byte === undefined) throw malformedError();
-        value |= BigInt(byte & 127) << shift;
-        if (byte < 128) return BigInt.asUintN(64, value);
+  constructor(messageBytes: Uint8Array) {
+    const messageView = new DataView(messageBytes.buffer, messageBytes.byteOffset, messageBytes.byteLength);
+    let messageOffset = 0;
+    const nextVarint = (): bigint => {
+      let varintValue = 0n;
+      for (let varintShift = 0n; varintShift < 70n; varintShift += 7n) {
+        const varintByte = messageBytes[messageOffset++];
+        if (varintByte === undefined) throw malformedMessage();
+        varintValue |= BigInt(varintByte & 127) << varintShift;
+        if (varintByte < 128) return BigInt.asUintN(64, varintValue);
       }
-      throw malformedError();
+      throw malformedMessage();
     };
-    const skip = (size: bigint): number => {
-      const start = at;
-      if (size > BigInt(bytes.length - at)) throw malformedError();
-      at += Number(size);
-      return start;
+    const skipField = (skippedBytes: bigint): number => {
+      const skippedFrom = messageOffset;
+      if (skippedBytes > BigInt(messageBytes.length - messageOffset)) throw malformedMessage();
+      messageOffset += Number(skippedBytes);
+      return skippedFrom;
     };
-    while (at < bytes.length) {
-      const tag = next();
-      const number = Number(tag >> 3n);
-      const values = this.#fields.get(number) ?? [];
-      this.#fields.set(number, values);
-      switch (tag & 7n) {
+    while (messageOffset < messageBytes.length) {
+      const fieldTag = nextVarint();
+      const fieldNumber = Number(fieldTag >> 3n);
+      const fieldValues = this.#fields.get(fieldNumber) ?? [];
+      this.#fields.set(fieldNumber, fieldValues);
+      switch (fieldTag & 7n) {
         case 0n:
-          values.push(next());
+          fieldValues.push(nextVarint());
           break;
         case 1n:
-          values.push(view.getBigUint64(skip(8n), true));
+          fieldValues.push(messageView.getBigUint64(skipField(8n), true));
           break;
         case 2n: {
-          const size = next();
-          const start = skip(size);
-          values.push(bytes.subarray(start, at));
+          const fieldBytes = nextVarint();
+          const fieldStart = skipField(fieldBytes);
+          fieldValues.push(messageBytes.subarray(fieldStart, messageOffset));
           break;
         }
         case 5n:
-          values.push(BigInt(view.getUint32(skip(4n), true)));
+          fieldValues.push(BigInt(messageView.getUint32(skipField(4n), true)));
           break;
         default:
-          throw malformedError();
+          throw malformedMessage();
       }
     }
   }
@@ -90,56 +90,58 @@ export class ProtobufMessage {
   }
 
   /** Fields of bytes, or messages, with this number. */
-  all(number: number): Uint8Array[] {
-    return (this.#fields.get(number) ?? []).filter((value) => value instanceof Uint8Array);
+  all(fieldNumber: number): Uint8Array[] {
+    return (this.#fields.get(fieldNumber) ?? []).filter((fieldValue) => fieldValue instanceof Uint8Array);
   }
 
-  bytes(number: number): Uint8Array | null {
-    const value = this.#fields.get(number)?.at(-1);
-    return value instanceof Uint8Array ? value : null;
+  bytes(fieldNumber: number): Uint8Array | null {
+    const lastValue = this.#fields.get(fieldNumber)?.at(-1);
+    return lastValue instanceof Uint8Array ? lastValue : null;
   }
 
   /** The text of a field; null where it is absent. */
-  text(number: number): string | null {
-    const bytes = this.bytes(number);
-    return bytes === null ? null : textOf(bytes);
+  text(fieldNumber: number): string | null {
+    const textBytes = this.bytes(fieldNumber);
+    return textBytes === null ? null : protobufTextOf(textBytes);
   }
 
-  texts(number: number): string[] {
-    return this.all(number).map(textOf);
+  texts(fieldNumber: number): string[] {
+    return this.all(fieldNumber).map(protobufTextOf);
   }
 
-  number(number: number): bigint {
-    const value = this.#fields.get(number)?.at(-1);
-    return typeof value === 'bigint' ? value : 0n;
+  number(fieldNumber: number): bigint {
+    const lastValue = this.#fields.get(fieldNumber)?.at(-1);
+    return typeof lastValue === 'bigint' ? lastValue : 0n;
   }
 
   /** The numbers of a repeated field, packed or not. */
-  numbers(number: number): bigint[] {
-    return (this.#fields.get(number) ?? []).flatMap((value) => (typeof value === 'bigint' ? value : unpack(value)));
+  numbers(fieldNumber: number): bigint[] {
+    return (this.#fields.get(fieldNumber) ?? []).flatMap((fieldValue) =>
+      typeof fieldValue === 'bigint' ? fieldValue : unpackVarints(fieldValue),
+    );
   }
 }
 
-function unpack(bytes: Uint8Array): bigint[] {
-  const values: bigint[] = [];
-  let value = 0n;
-  let shift = 0n;
-  for (const byte of bytes) {
-    value |= BigInt(byte & 127) << shift;
-    shift += 7n;
-    if (shift > 70n) throw malformedError();
-    if (byte > 127) continue;
-    values.push(BigInt.asUintN(64, value));
-    [value, shift] = [0n, 0n];
+function unpackVarints(packedBytes: Uint8Array): bigint[] {
+  const packedVarints: bigint[] = [];
+  let varintValue = 0n;
+  let varintShift = 0n;
+  for (const varintByte of packedBytes) {
+    varintValue |= BigInt(varintByte & 127) << varintShift;
+    varintShift += 7n;
+    if (varintShift > 70n) throw malformedMessage();
+    if (varintByte > 127) continue;
+    packedVarints.push(BigInt.asUintN(64, varintValue));
+    [varintValue, varintShift] = [0n, 0n];
   }
-  return values;
+  return packedVarints;
 }
 
-function textOf(bytes: Uint8Array): string {
-  if (!isUtf8(bytes)) throw new ServiceError('REL_INVALID', 'a text of the message is no UTF-8');
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
+function protobufTextOf(textBytes: Uint8Array): string {
+  if (!isUtf8(textBytes)) throw new ServiceError('REL_INVALID', 'a text of the message is no UTF-8');
+  return Buffer.from(textBytes.buffer, textBytes.byteOffset, textBytes.byteLength).toString('utf8');
 }
 
-function malformedError(): ServiceError {
+function malformedMessage(): ServiceError {
   return new ServiceError('REL_INVALID', 'the message is malformed');
 }

@@ -6,70 +6,87 @@ import type { PackageDefinition } from '@grpc/proto-loader';
 import { bytesField, ProtobufMessage, protobufMessage, textField, varintField } from './protobuf.ts';
 
 /** Numbers of the members that are looked at. */
-const fileMessages = 4;
-const members = { name: 1, field: 2, nested: 3, options: 7 } as const;
-const fieldType = 6;
-const mapEntry = 7;
+const fileMessagesField = 4;
+const messageMembers = { name: 1, field: 2, nested: 3, options: 7 } as const;
+const fieldTypeMember = 6;
+const mapEntryOption = 7;
 
-export function reflectable(loaded: PackageDefinition): PackageDefinition {
+export function reflectable(loadedPackage: PackageDefinition): PackageDefinition {
   // All definitions of a file hold the same bytes of it.
-  const known = new Map<Buffer, Buffer>();
-  const showFile = (file: Buffer): Buffer => {
-    let fileDescriptor = known.get(file);
-    if (fileDescriptor === undefined) known.set(file, (fileDescriptor = fileOf(file)));
+  const reflectedFiles = new Map<Buffer, Buffer>();
+  const reflectFile = (descriptorFile: Buffer): Buffer => {
+    let fileDescriptor = reflectedFiles.get(descriptorFile);
+    if (fileDescriptor === undefined) reflectedFiles.set(descriptorFile, (fileDescriptor = reflectedFileOf(descriptorFile)));
     return fileDescriptor;
   };
   return Object.fromEntries(
-    Object.entries(loaded).map(([name, definition]) => {
-      if (!isDescribed(definition)) return [name, definition];
-      return [name, { ...definition, fileDescriptorProtos: definition.fileDescriptorProtos.map(showFile) }];
+    Object.entries(loadedPackage).map(([definitionName, protoDefinition]) => {
+      if (!isDescribedService(protoDefinition)) return [definitionName, protoDefinition];
+      return [
+        definitionName,
+        { ...protoDefinition, fileDescriptorProtos: protoDefinition.fileDescriptorProtos.map(reflectFile) },
+      ];
     }),
   );
 }
 
-const fileOf = (file: Uint8Array): Buffer =>
-  rewritten(file, (number, value) => bytesField(number, number === fileMessages ? typeOf(value) : value));
+const reflectedFileOf = (descriptorFile: Uint8Array): Buffer =>
+  rewriteProto(descriptorFile, (fieldNumber, fieldValue) =>
+    bytesField(fieldNumber, fieldNumber === fileMessagesField ? reflectedTypeOf(fieldValue) : fieldValue),
+  );
 
-const isDescribed = (definition: object): definition is { readonly fileDescriptorProtos: Buffer[] } & PackageDefinition[string] =>
-  'fileDescriptorProtos' in definition;
+const isDescribedService = (
+  protoDefinition: object,
+): protoDefinition is { readonly fileDescriptorProtos: Buffer[] } & PackageDefinition[string] =>
+  'fileDescriptorProtos' in protoDefinition;
 
-function typeOf(type: Uint8Array): Buffer {
-  const entries = new Set<string>();
-  for (const nested of new ProtobufMessage(type).all(members.nested)) {
-    const read = new ProtobufMessage(nested);
-    if (new ProtobufMessage(read.bytes(members.options) ?? new Uint8Array(0)).number(mapEntry) === 1n)
-      entries.add(read.text(members.name)!);
+function reflectedTypeOf(messageType: Uint8Array): Buffer {
+  const mapEntryNames = new Set<string>();
+  for (const nestedType of new ProtobufMessage(messageType).all(messageMembers.nested)) {
+    const nestedMessage = new ProtobufMessage(nestedType);
+    if (new ProtobufMessage(nestedMessage.bytes(messageMembers.options) ?? new Uint8Array(0)).number(mapEntryOption) === 1n)
+      mapEntryNames.add(nestedMessage.text(messageMembers.name)!);
   }
-  return rewritten(type, (number, value) => {
-    if (number === members.field)
+  return rewriteProto(messageType, (fieldNumber, fieldValue) => {
+    if (fieldNumber === messageMembers.field)
       return bytesField(
-        number,
-        rewritten(value, (of, text) => (of === fieldType ? nameField(of, text, entries) : bytesField(of, text))),
+        fieldNumber,
+        rewriteProto(fieldValue, (innerNumber, innerValue) =>
+          innerNumber === fieldTypeMember
+            ? mapEntryNameField(innerNumber, innerValue, mapEntryNames)
+            : bytesField(innerNumber, innerValue),
+        ),
       );
-    if (number !== members.nested) return bytesField(number, value);
-    const name = new ProtobufMessage(value).text(members.name)!;
-    const nested = typeOf(value);
+    if (fieldNumber !== messageMembers.nested) return bytesField(fieldNumber, fieldValue);
+    const nestedName = new ProtobufMessage(fieldValue).text(messageMembers.name)!;
+    const nested = reflectedTypeOf(fieldValue);
     return bytesField(
-      number,
-      entries.has(name)
-        ? rewritten(nested, (of, text) => (of === members.name ? nameField(of, text, entries) : bytesField(of, text)))
+      fieldNumber,
+      mapEntryNames.has(nestedName)
+        ? rewriteProto(nested, (innerNumber, innerValue) =>
+            innerNumber === messageMembers.name
+              ? mapEntryNameField(innerNumber, innerValue, mapEntryNames)
+              : bytesField(innerNumber, innerValue),
+          )
         : nested,
     );
   });
 }
 
 /** A name, with what is demanded behind it where it is one of the entries'. */
-function nameField(number: number, bytes: Uint8Array, entries: ReadonlySet<string>): Buffer {
-  const text = Buffer.from(bytes).toString();
-  if (!entries.has(text)) return bytesField(number, bytes);
-  return textField(number, `${text.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase())}Entry`);
+function mapEntryNameField(fieldNumber: number, nameBytes: Uint8Array, mapEntryNames: ReadonlySet<string>): Buffer {
+  const protoName = Buffer.from(nameBytes).toString();
+  if (!mapEntryNames.has(protoName)) return bytesField(fieldNumber, nameBytes);
+  return textField(fieldNumber, `${protoName.replaceAll(/_(.)/g, (_, upperLetter: string) => upperLetter.toUpperCase())}Entry`);
 }
 
 /** The message with its fields of bytes as they are given back, and its numbers as they were. */
-function rewritten(bytes: Uint8Array, field: (number: number, value: Uint8Array) => Buffer): Buffer {
+function rewriteProto(protoBytes: Uint8Array, rewriteField: (fieldNumber: number, fieldValue: Uint8Array) => Buffer): Buffer {
   return protobufMessage(
-    ...[...new ProtobufMessage(bytes).fields].flatMap(([number, values]) =>
-      values.map((value) => (typeof value === 'bigint' ? varintField(number, value) : field(number, value))),
+    ...[...new ProtobufMessage(protoBytes).fields].flatMap(([fieldNumber, fieldValues]) =>
+      fieldValues.map((fieldValue) =>
+        typeof fieldValue === 'bigint' ? varintField(fieldNumber, fieldValue) : rewriteField(fieldNumber, fieldValue),
+      ),
     ),
   );
 }

@@ -14,16 +14,16 @@ import { fileURLToPath } from 'node:url';
 import { reflectable } from './reflection.ts';
 import type { RpcConnections } from './connections.ts';
 
-const streamsMax = 100;
-const messageBytesMax = 16 << 20;
-const connectionsMax = 10_000;
+const callStreamsMax = 100;
+const receivedMessageMax = 16 << 20;
+const rpcConnectionsMax = 10_000;
 
 /** 64-bit integers are texts; members that are not set have their zero, those of a oneof are left out. */
-const loading = { longs: String, enums: String, defaults: true, arrays: true, objects: true, keepCase: true } as const;
+const protoLoading = { longs: String, enums: String, defaults: true, arrays: true, objects: true, keepCase: true } as const;
 
-/** `folder`: where the .proto files lie. */
-export function loadProto(folder: URL, name: string): PackageDefinition {
-  return loadSync(fileURLToPath(new URL(name, folder)), loading);
+/** `protoFolder`: where the .proto files lie. */
+export function loadProto(protoFolder: URL, protoName: string): PackageDefinition {
+  return loadSync(fileURLToPath(new URL(protoName, protoFolder)), protoLoading);
 }
 
 export interface RpcServerOptions {
@@ -39,62 +39,72 @@ export interface RpcServerOptions {
 }
 
 export class RpcServer {
-  readonly #server: Server;
-  readonly #health: HealthImplementation;
-  readonly #name: string;
-  readonly #listener: NetServer;
+  readonly #grpcServer: Server;
+  readonly #healthService: HealthImplementation;
+  readonly #serviceName: string;
+  readonly #rpcListener: NetServer;
 
-  constructor({ name, service, reflected, implementation, interceptors, connections, tls }: RpcServerOptions) {
-    this.#name = name;
-    this.#server = new Server({
+  constructor({
+    name: serviceName,
+    service,
+    reflected: reflectedProto,
+    implementation: rpcImplementation,
+    interceptors,
+    connections: rpcConnections,
+    tls: serverTls,
+  }: RpcServerOptions) {
+    this.#serviceName = serviceName;
+    this.#grpcServer = new Server({
       interceptors,
-      'grpc.max_concurrent_streams': streamsMax,
-      'grpc.max_receive_message_length': messageBytesMax,
+      'grpc.max_concurrent_streams': callStreamsMax,
+      'grpc.max_receive_message_length': receivedMessageMax,
       'grpc.max_send_message_length': -1,
     });
-    this.#server.addService(service, implementation);
-    this.#health = new HealthImplementation({ '': 'SERVING', [name]: 'SERVING' });
-    this.#health.addToServer(this.#server as never);
-    if (reflected !== null) new ReflectionService(reflectable(reflected)).addToServer(this.#server as never);
-    const credentials =
-      tls === null
+    this.#grpcServer.addService(service, rpcImplementation);
+    this.#healthService = new HealthImplementation({ '': 'SERVING', [serviceName]: 'SERVING' });
+    this.#healthService.addToServer(this.#grpcServer as never);
+    if (reflectedProto !== null) new ReflectionService(reflectable(reflectedProto)).addToServer(this.#grpcServer as never);
+    const serverCredentials =
+      serverTls === null
         ? ServerCredentials.createInsecure()
-        : ServerCredentials.createSsl(null, [{ cert_chain: Buffer.from(tls.cert), private_key: Buffer.from(tls.key) }]);
+        : ServerCredentials.createSsl(null, [
+            { cert_chain: Buffer.from(serverTls.cert), private_key: Buffer.from(serverTls.key) },
+          ]);
     // The library has no limit on connections: it is handed each one that is admitted here.
-    const injector = this.#server.createConnectionInjector(credentials);
-    this.#listener = createServer((socket) => {
-      socket.on('error', () => undefined);
-      connections.admit(socket);
-      injector.injectConnection(socket);
+    const connectionInjector = this.#grpcServer.createConnectionInjector(serverCredentials);
+    this.#rpcListener = createServer((rpcSocket) => {
+      rpcSocket.on('error', () => undefined);
+      rpcConnections.admit(rpcSocket);
+      connectionInjector.injectConnection(rpcSocket);
     });
-    this.#listener.maxConnections = connectionsMax;
+    this.#rpcListener.maxConnections = rpcConnectionsMax;
   }
 
   /** The port in use. */
-  async listen(host: string, port: number): Promise<number> {
-    return new Promise((resolve, reject) => {
-      this.#listener.once('error', reject).listen({ host, port }, () => {
-        this.#listener.off('error', reject);
-        resolve((this.#listener.address() as AddressInfo).port);
+  async listen(rpcHost: string, rpcPort: number): Promise<number> {
+    return new Promise((onListening, onListenError) => {
+      this.#rpcListener.once('error', onListenError).listen({ host: rpcHost, port: rpcPort }, () => {
+        this.#rpcListener.off('error', onListenError);
+        onListening((this.#rpcListener.address() as AddressInfo).port);
       });
     });
   }
 
   /** Load balancers send their calls elsewhere from here on. */
   drain(): void {
-    for (const name of ['', this.#name]) this.#health.setStatus(name, 'NOT_SERVING');
+    for (const healthName of ['', this.#serviceName]) this.#healthService.setStatus(healthName, 'NOT_SERVING');
   }
 
-  /** Resolves once calls in hand are answered, or cut off because their time is `over`. */
-  async close(over: AbortSignal): Promise<void> {
-    const closed = Promise.all([
-      new Promise<void>((resolve) => this.#server.tryShutdown(() => resolve())),
-      new Promise<void>((resolve) => this.#listener.close(() => resolve())),
+  /** Resolves once calls in hand are answered, or cut off because their time is `drainOver`. */
+  async close(drainOver: AbortSignal): Promise<void> {
+    const serverClosed = Promise.all([
+      new Promise<void>((onClosed) => this.#grpcServer.tryShutdown(() => onClosed())),
+      new Promise<void>((onClosed) => this.#rpcListener.close(() => onClosed())),
     ]);
-    const force = (): void => this.#server.forceShutdown();
-    if (over.aborted) force();
-    else over.addEventListener('abort', force, { once: true });
-    await closed;
-    over.removeEventListener('abort', force);
+    const forceShutdown = (): void => this.#grpcServer.forceShutdown();
+    if (drainOver.aborted) forceShutdown();
+    else drainOver.addEventListener('abort', forceShutdown, { once: true });
+    await serverClosed;
+    drainOver.removeEventListener('abort', forceShutdown);
   }
 }

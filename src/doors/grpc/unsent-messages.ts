@@ -3,7 +3,7 @@
  * each: at the bound, no more messages are made for any call.
  */
 
-const unsentMax = 1 << 20;
+const outboxBytesMax = 1 << 20;
 
 interface UnsentOfPeer {
   bytes: number;
@@ -15,26 +15,26 @@ export class UnsentMessages {
   readonly #all = new Map<string, UnsentOfPeer>();
 
   /** Resolves once there is room; null: there is. */
-  room(peer: string): Promise<void> | null {
-    const outbox = this.#all.get(peer);
-    if (outbox === undefined || outbox.bytes <= unsentMax) return null;
-    return new Promise((resolve) => outbox.waiting.push(resolve));
+  room(callPeer: string): Promise<void> | null {
+    const peerOutbox = this.#all.get(callPeer);
+    if (peerOutbox === undefined || peerOutbox.bytes <= outboxBytesMax) return null;
+    return new Promise((wakeSender) => peerOutbox.waiting.push(wakeSender));
   }
 
-  add(peer: string, bytes: number): void {
+  add(callPeer: string, messageBytes: number): void {
     // An empty message is no part of a connection's sum, which ends with its last byte.
-    if (bytes === 0) return;
-    let outbox = this.#all.get(peer);
-    if (outbox === undefined) this.#all.set(peer, (outbox = { bytes: 0, waiting: [] }));
-    outbox.bytes += bytes;
+    if (messageBytes === 0) return;
+    let peerOutbox = this.#all.get(callPeer);
+    if (peerOutbox === undefined) this.#all.set(callPeer, (peerOutbox = { bytes: 0, waiting: [] }));
+    peerOutbox.bytes += messageBytes;
   }
 
   /** Removes bytes that were taken, or whose call is over. */
-  remove(peer: string, bytes: number): void {
-    if (bytes === 0) return;
-    const outbox = this.#all.get(peer)!;
-    outbox.bytes -= bytes;
-    if (outbox.bytes <= unsentMax) for (const wake of outbox.waiting.splice(0)) wake();
-    if (outbox.bytes === 0) this.#all.delete(peer);
+  remove(callPeer: string, messageBytes: number): void {
+    if (messageBytes === 0) return;
+    const peerOutbox = this.#all.get(callPeer)!;
+    peerOutbox.bytes -= messageBytes;
+    if (peerOutbox.bytes <= outboxBytesMax) for (const wakeSender of peerOutbox.waiting.splice(0)) wakeSender();
+    if (peerOutbox.bytes === 0) this.#all.delete(callPeer);
   }
 }

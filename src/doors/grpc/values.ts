@@ -16,8 +16,8 @@ export interface ValueMessage {
 }
 
 /** Rows of a message: about so many cells, and characters of texts. */
-const cellsAtOnce = 4_096;
-const charactersAtOnce = 65_536;
+const messageCellsMax = 4_096;
+const messageCharactersMax = 65_536;
 
 /** A message, and about how many bytes of it wait where its client does not read. */
 export interface SentMessage {
@@ -26,66 +26,70 @@ export interface SentMessage {
 }
 
 /** Messages of rows, each made when it is asked for. */
-export function* rowMessages({ columns, batches }: Pick<Answer, 'columns' | 'batches'>): Generator<SentMessage, void> {
-  const rowsMax = Math.max(1, Math.floor(cellsAtOnce / Math.max(1, columns.length)));
-  let rows: object[] = [];
-  let characters = 0;
-  for (const { columns: vectors, selection, first, count } of batches) {
-    for (let i = 0; i < count; i++) {
-      const row = selection === null ? first + i : selection[i]!;
-      const values = columns.map(({ type }, c) => {
-        const cell = cellAt(vectors[c]!, type, row);
-        if (typeof cell === 'string' || cell instanceof Float32Array) characters += cell.length;
-        return valueOf(type, cell);
+export function* rowMessages({
+  columns: answerColumns,
+  batches: answerBatches,
+}: Pick<Answer, 'columns' | 'batches'>): Generator<SentMessage, void> {
+  const messageRowsMax = Math.max(1, Math.floor(messageCellsMax / Math.max(1, answerColumns.length)));
+  let pendingRows: object[] = [];
+  let characterCount = 0;
+  for (const { columns: answerVectors, selection, first, count: batchRowCount } of answerBatches) {
+    for (let i = 0; i < batchRowCount; i++) {
+      const answerRow = selection === null ? first + i : selection[i]!;
+      const valueMessages = answerColumns.map(({ type: columnType }, c) => {
+        const answerCell = cellAt(answerVectors[c]!, columnType, answerRow);
+        if (typeof answerCell === 'string' || answerCell instanceof Float32Array) characterCount += answerCell.length;
+        return valueMessageOf(columnType, answerCell);
       });
-      rows.push({ values });
-      if (rows.length < rowsMax && characters < charactersAtOnce) continue;
-      yield { message: { rows: { rows } }, bytes: characters };
-      rows = [];
-      characters = 0;
+      pendingRows.push({ values: valueMessages });
+      if (pendingRows.length < messageRowsMax && characterCount < messageCharactersMax) continue;
+      yield { message: { rows: { rows: pendingRows } }, bytes: characterCount };
+      pendingRows = [];
+      characterCount = 0;
     }
   }
-  if (rows.length > 0) yield { message: { rows: { rows } }, bytes: characters };
+  if (pendingRows.length > 0) yield { message: { rows: { rows: pendingRows } }, bytes: characterCount };
 }
 
-function valueOf(type: OutputColumn['type'], cell: ReturnType<typeof cellAt>): ValueMessage {
-  if (cell === null) return {};
-  switch (type) {
+function valueMessageOf(columnType: OutputColumn['type'], answerCell: ReturnType<typeof cellAt>): ValueMessage {
+  if (answerCell === null) return {};
+  switch (columnType) {
     case 'string':
-      return { text: cell as string };
+      return { text: answerCell as string };
     case 'integer':
-      return { integer: String(cell) };
+      return { integer: String(answerCell) };
     case 'number':
-      return { number: Number(cell) };
+      return { number: Number(answerCell) };
     case 'boolean':
-      return { boolean: cell as boolean };
+      return { boolean: answerCell as boolean };
     case 'timestamp':
-      return { timestamp: String(cell) };
+      return { timestamp: String(answerCell) };
     case 'json':
-      return { json: cell as string };
+      return { json: answerCell as string };
     case 'vector':
-      return { vector: { values: Array.from(cell as Float32Array) } };
+      return { vector: { values: Array.from(answerCell as Float32Array) } };
   }
 }
 
 export function parametersOf(
-  named: Readonly<Record<string, ValueMessage>>,
-  positional: readonly ValueMessage[],
+  namedValues: Readonly<Record<string, ValueMessage>>,
+  positionalValues: readonly ValueMessage[],
 ): Parameters | undefined {
-  const names = Object.entries(named);
-  if (names.length > 0 && positional.length > 0)
+  const namedEntries = Object.entries(namedValues);
+  if (namedEntries.length > 0 && positionalValues.length > 0)
     throw new ServiceError('REL_INVALID', 'give values by name or by position, not both');
-  if (names.length > 0) return new Map(names.map(([name, value]) => [name, literalOf(value)]));
-  return positional.length === 0 ? undefined : positional.map(literalOf);
+  if (namedEntries.length > 0)
+    return new Map(namedEntries.map(([parameterName, valueMessage]) => [parameterName, valueLiteralOf(valueMessage)]));
+  return positionalValues.length === 0 ? undefined : positionalValues.map(valueLiteralOf);
 }
 
-function literalOf(value: ValueMessage): Literal | TypedValue {
-  if (value.text !== undefined) return value.text;
-  if (value.integer !== undefined) return BigInt(value.integer);
-  if (value.number !== undefined) return value.number;
-  if (value.boolean !== undefined) return value.boolean;
-  if (value.timestamp !== undefined) return new TypedValue('timestamp', BigInt(value.timestamp));
-  if (value.json !== undefined) return new TypedValue('json', value.json);
-  if (value.vector !== undefined) return new TypedValue('vector', JSON.stringify(value.vector.values));
+function valueLiteralOf(valueMessage: ValueMessage): Literal | TypedValue {
+  if (valueMessage.text !== undefined) return valueMessage.text;
+  if (valueMessage.integer !== undefined) return BigInt(valueMessage.integer);
+  if (valueMessage.number !== undefined) return valueMessage.number;
+  if (valueMessage.boolean !== undefined) return valueMessage.boolean;
+  if (valueMessage.timestamp !== undefined) return new TypedValue('timestamp', BigInt(valueMessage.timestamp));
+  if (valueMessage.json !== undefined) return new TypedValue('json', valueMessage.json);
+  if (valueMessage.vector !== undefined) return new TypedValue('vector', JSON.stringify(valueMessage.vector.values));
   return null;
 }

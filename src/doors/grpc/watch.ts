@@ -11,7 +11,7 @@ export interface WatchDependencies {
 }
 
 /** A client that takes nothing for so long is cut off; it may resume behind the last id that it has. */
-const stalledMs = 30_000;
+const watchStalledMs = 30_000;
 
 export async function followSubscription(
   parts: RpcDependencies & WatchDependencies,
@@ -44,13 +44,13 @@ export async function followSubscription(
   const over = new Promise<void>((resolve) => (end = resolve));
   const client = {
     renew: () => parts.authenticator.renew(rpcCall.caller),
-    write: async (events: readonly WatchEvent[]): Promise<boolean> => {
-      let takesMore = true;
-      for (const event of events) takesMore = stream.write(messageOf(event));
-      return takesMore || waitForDrain(parts, stream, gone.signal);
+    write: async (watchEvents: readonly WatchEvent[]): Promise<boolean> => {
+      let streamTakesMore = true;
+      for (const watchEvent of watchEvents) streamTakesMore = stream.write(watchMessageOf(watchEvent));
+      return streamTakesMore || waitForStreamDrain(parts, stream, gone.signal);
     },
-    end: (last: WatchEvent | null): void => {
-      if (last !== null) stream.write(messageOf(last));
+    end: (lastEvent: WatchEvent | null): void => {
+      if (lastEvent !== null) stream.write(watchMessageOf(lastEvent));
       gone.abort();
       end();
     },
@@ -63,22 +63,26 @@ export async function followSubscription(
 }
 
 /** True: the connection takes more. */
-async function waitForDrain(
+async function waitForStreamDrain(
   { clock }: Pick<RpcDependencies, 'clock'>,
-  stream: ServerWritableStream<unknown, object>,
-  gone: AbortSignal,
+  watchStream: ServerWritableStream<unknown, object>,
+  watchGone: AbortSignal,
 ): Promise<boolean> {
-  if (gone.aborted) return false;
-  const over = new AbortController();
+  if (watchGone.aborted) return false;
+  const drainOver = new AbortController();
   try {
-    return await new Promise<boolean>((resolve) => {
-      stream.once('drain', () => resolve(true));
-      gone.addEventListener('abort', () => resolve(false), { once: true, signal: over.signal });
-      void clock.sleep(stalledMs, over.signal).then(() => resolve(false));
+    return await new Promise<boolean>((onDrained) => {
+      watchStream.once('drain', () => onDrained(true));
+      watchGone.addEventListener('abort', () => onDrained(false), { once: true, signal: drainOver.signal });
+      void clock.sleep(watchStalledMs, drainOver.signal).then(() => onDrained(false));
     });
   } finally {
-    over.abort();
+    drainOver.abort();
   }
 }
 
-const messageOf = ({ event, id, data }: WatchEvent): object => ({ event, id: id ?? '0', data });
+const watchMessageOf = ({ event: eventName, id: eventId, data: eventData }: WatchEvent): object => ({
+  event: eventName,
+  id: eventId ?? '0',
+  data: eventData,
+});

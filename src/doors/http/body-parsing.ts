@@ -6,23 +6,26 @@ import { inTurns } from '../../planner/expressions/resumable-steps.ts';
 import { parseJsonBody, parseJsonSteps } from './json-body.ts';
 
 /** A body of no more is read in one turn. */
-const shortBytes = 1 << 20;
+const shortBodyBytes = 1 << 20;
 
 /** Routes take JSON by default under any Content-Type: plain `curl -d` claims to send a form. */
-export function readBodies(app: App, context: HttpContext): void {
+export function readBodies(app: App, httpContext: HttpContext): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', async (given: unknown, payload: IncomingMessage) => {
-    const request = given as FastifyRequest;
-    const { bodyLimit, config } = request.routeOptions;
-    const { reads } = config;
-    if (reads === 'stream') return payload;
-    const encoding = encodingOf(request);
-    const body = await new Promise<Buffer>((resolve, reject) => {
-      const settle = (error: Error | null, came?: Buffer): void => (error ? reject(error) : resolve(came!));
-      context.bodies.collect(payload, request.headers['content-length'], settle, bodyLimit);
+  app.addContentTypeParser('*', async (rawRequest: unknown, bodyStream: IncomingMessage) => {
+    const httpRequest = rawRequest as FastifyRequest;
+    const { bodyLimit, config } = httpRequest.routeOptions;
+    const { reads: bodyReader } = config;
+    if (bodyReader === 'stream') return bodyStream;
+    const bodyEncoding = encodingOf(httpRequest);
+    const receivedBody = await new Promise<Buffer>((resolveBody, rejectBody) => {
+      const settleBody = (bodyError: Error | null, bodyBytes?: Buffer): void =>
+        bodyError ? rejectBody(bodyError) : resolveBody(bodyBytes!);
+      httpContext.bodies.collect(bodyStream, httpRequest.headers['content-length'], settleBody, bodyLimit);
     });
-    const whole = await unfoldedWhole(body, encoding, Math.min(bodyLimit, context.bodyLimitBytes));
-    if (reads !== undefined) return reads(whole, request, context.yieldTurn);
-    return whole.length > shortBytes ? inTurns(parseJsonSteps(whole), context.yieldTurn) : parseJsonBody(whole);
+    const decodedBody = await unfoldedWhole(receivedBody, bodyEncoding, Math.min(bodyLimit, httpContext.bodyLimitBytes));
+    if (bodyReader !== undefined) return bodyReader(decodedBody, httpRequest, httpContext.yieldTurn);
+    return decodedBody.length > shortBodyBytes
+      ? inTurns(parseJsonSteps(decodedBody), httpContext.yieldTurn)
+      : parseJsonBody(decodedBody);
   });
 }

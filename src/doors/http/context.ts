@@ -123,12 +123,12 @@ export interface HttpContext extends HttpDoorOptions {
 }
 
 /** Requests have the types of their schemas. Replies don't: instants are bigints, which no schema of JSON has. */
-interface HttpTypes extends FastifyTypeProvider {
+interface HttpTypeProvider extends FastifyTypeProvider {
   readonly validator: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown;
   readonly serializer: unknown;
 }
 
-export type App = FastifyInstance<RawServerBase, IncomingMessage, ServerResponse, FastifyBaseLogger, HttpTypes>;
+export type App = FastifyInstance<RawServerBase, IncomingMessage, ServerResponse, FastifyBaseLogger, HttpTypeProvider>;
 
 /** The parts of a request that the way into the gate reads, independent of how it was parsed. */
 export interface GateRequest {

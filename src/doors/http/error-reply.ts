@@ -24,63 +24,75 @@ export interface Refusal {
 }
 
 export async function refusalOf(
-  context: HttpContext,
+  httpContext: HttpContext,
   request: GateRequest,
-  destination: Destination,
-  raw: unknown,
+  routeDestination: Destination,
+  thrownError: unknown,
 ): Promise<Refusal> {
-  const error = await refusedWith(context, request, destination, raw);
-  const problem = problemOf(error, context.settings.SERVICE_ERRORS_BASE, destination.route, request.id);
-  return { status: problem.status, headers: headersOf(error), text: exactJson({ ...problem, ...error.facts.extras }) };
+  const refusalError = await refusedWith(httpContext, request, routeDestination, thrownError);
+  const httpProblem = problemOf(refusalError, httpContext.settings.SERVICE_ERRORS_BASE, routeDestination.route, request.id);
+  return {
+    status: httpProblem.status,
+    headers: headersOf(refusalError),
+    text: exactJson({ ...httpProblem, ...refusalError.facts.extras }),
+  };
 }
 
 /** The error for the client, once it is recorded; the detail of a bug goes to the operator alone. */
 export async function refusedWith(
-  context: HttpContext,
+  httpContext: HttpContext,
   request: GateRequest,
-  destination: Destination,
-  raw: unknown,
+  routeDestination: Destination,
+  thrownError: unknown,
 ): Promise<ServiceError> {
-  const error = await recordFailure(context, request, destination, toServiceError(raw));
-  if (error.code !== 'REL_INTERNAL') return error;
-  const { route } = destination;
-  context.log({ event: 'internal error', correlationId: request.id, route, error: error.facts.cause ?? error });
+  const recordedError = await recordRouteFailure(httpContext, request, routeDestination, toServiceError(thrownError));
+  if (recordedError.code !== 'REL_INTERNAL') return recordedError;
+  const { route } = routeDestination;
+  httpContext.log({
+    event: 'internal error',
+    correlationId: request.id,
+    route,
+    error: recordedError.facts.cause ?? recordedError,
+  });
   return new ServiceError('REL_INTERNAL', 'internal error');
 }
 
 /** Headers of a refusal in any format. */
-export function headersOf({ status, facts }: ServiceError): readonly (readonly [string, string])[] {
-  const headers: [string, string][] = [];
-  const { retryAfterSecs } = facts;
-  if (status === 429 || status === 503 || retryAfterSecs !== undefined)
-    headers.push(['retry-after', String(retryAfterSecs ?? 1)]);
-  if (status === 401) headers.push(['www-authenticate', 'Bearer realm="annals"']);
-  return headers;
+export function headersOf({ status: problemStatus, facts: errorFacts }: ServiceError): readonly (readonly [string, string])[] {
+  const problemHeaders: [string, string][] = [];
+  const { retryAfterSecs } = errorFacts;
+  if (problemStatus === 429 || problemStatus === 503 || retryAfterSecs !== undefined)
+    problemHeaders.push(['retry-after', String(retryAfterSecs ?? 1)]);
+  if (problemStatus === 401) problemHeaders.push(['www-authenticate', 'Bearer realm="annals"']);
+  return problemHeaders;
 }
 
 /** Makes sure that a failed request of a known caller has its access record; the gate's own verdict wins. */
-async function recordFailure(
-  context: HttpContext,
-  request: GateRequest,
+async function recordRouteFailure(
+  httpContext: HttpContext,
+  refusedRequest: GateRequest,
   { route, access, action }: Destination,
-  error: ServiceError,
+  routeError: ServiceError,
 ): Promise<ServiceError> {
-  if (request.recorded || access === undefined || access === 'probe') return error;
-  request.recorded = true;
+  if (refusedRequest.recorded || access === undefined || access === 'probe') return routeError;
+  refusedRequest.recorded = true;
   // Strangers are recorded too, but can't fill the log: beyond a few in a second they are only counted.
-  if (request.caller === null && !context.refusalRecordLimit.take('', context.clock.monotonicMs()).allowed) return error;
-  const invocation = {
+  if (refusedRequest.caller === null && !httpContext.refusalRecordLimit.take('', httpContext.clock.monotonicMs()).allowed)
+    return routeError;
+  const failureInvocation = {
     action: action ?? 'inspect',
     purpose: null,
-    correlationId: request.id,
+    correlationId: refusedRequest.id,
     recordOnly: true,
-    template: `${request.method} ${route}`,
+    template: `${refusedRequest.method} ${route}`,
   } as const;
   try {
-    return await context.gate.invoke(request.caller ?? unauthenticated, invocation, () => Promise.reject(error));
-  } catch (thrown) {
-    return toServiceError(thrown);
+    return await httpContext.gate.invoke(refusedRequest.caller ?? unauthenticatedCaller, failureInvocation, () =>
+      Promise.reject(routeError),
+    );
+  } catch (gateError) {
+    return toServiceError(gateError);
   }
 }
 
-const unauthenticated = tenantlessCaller('unauthenticated', 'none', 'http');
+const unauthenticatedCaller = tenantlessCaller('unauthenticated', 'none', 'http');

@@ -6,46 +6,59 @@ import { type PlainHead, readPlainHead } from './fast-path-head.ts';
 import { refuseForeign } from './foreign-origin.ts';
 
 export class FastPathClient {
-  readonly #address: string;
-  #headText = '';
-  #head: PlainHead | null = null;
+  readonly #clientAddress: string;
+  #lastHeadText = '';
+  #lastPlainHead: PlainHead | null = null;
   /** The caller of these credentials, kept because bodies of different lengths have different heads. */
-  #caller: Caller | null = null;
-  #authorization: string | undefined = undefined;
-  #organization: string | undefined = undefined;
+  #admittedCaller: Caller | null = null;
+  #lastAuthorization: string | undefined = undefined;
+  #lastOrganization: string | undefined = undefined;
 
-  constructor(socket: Socket) {
-    this.#address = socket.remoteAddress ?? '';
+  constructor(clientSocket: Socket) {
+    this.#clientAddress = clientSocket.remoteAddress ?? '';
   }
 
-  readHead(text: string): PlainHead | null {
-    if (text !== this.#headText) {
-      this.#head = readPlainHead(text);
-      this.#headText = text;
+  readHead(headText: string): PlainHead | null {
+    if (headText !== this.#lastHeadText) {
+      this.#lastPlainHead = readPlainHead(headText);
+      this.#lastHeadText = headText;
     }
-    return this.#head;
+    return this.#lastPlainHead;
   }
 
   /** Null: the framework reads the request again, and refuses it. */
-  admit({ headers }: PlainHead, bucket: RateBucket, socket: Socket, context: HttpContext): Caller | null {
-    const { authenticator, clock, readLimit, writeLimit } = context;
-    const { authorization, 'x-organization-id': organization } = headers;
-    const known = authorization === this.#authorization && organization === this.#organization ? this.#caller : null;
+  admit(
+    { headers: plainHeaders }: PlainHead,
+    rateBucket: RateBucket,
+    clientSocket: Socket,
+    httpContext: HttpContext,
+  ): Caller | null {
+    const { authenticator, clock, readLimit, writeLimit } = httpContext;
+    const { authorization: authorizationHeader, 'x-organization-id': organizationHeader } = plainHeaders;
+    const admittedBefore =
+      authorizationHeader === this.#lastAuthorization && organizationHeader === this.#lastOrganization
+        ? this.#admittedCaller
+        : null;
     let caller: Caller;
     try {
       caller =
-        known === null
-          ? authenticator.dataCaller({ authorization, organization, door: 'http', clientIp: this.#address })
-          : authenticator.renew(known);
-      if (caller.credential === 'none') refuseForeign(headers, 'loopback');
+        admittedBefore === null
+          ? authenticator.dataCaller({
+              authorization: authorizationHeader,
+              organization: organizationHeader,
+              door: 'http',
+              clientIp: this.#clientAddress,
+            })
+          : authenticator.renew(admittedBefore);
+      if (caller.credential === 'none') refuseForeign(plainHeaders, 'loopback');
     } catch {
       return null;
     }
-    if (known === null) context.connections.know(socket);
-    this.#caller = caller;
-    this.#authorization = authorization;
-    this.#organization = organization;
-    const limiter = bucket === 'write' ? writeLimit : readLimit;
-    return limiter.take(this.#address, clock.monotonicMs()).allowed ? caller : null;
+    if (admittedBefore === null) httpContext.connections.know(clientSocket);
+    this.#admittedCaller = caller;
+    this.#lastAuthorization = authorizationHeader;
+    this.#lastOrganization = organizationHeader;
+    const bucketLimiter = rateBucket === 'write' ? writeLimit : readLimit;
+    return bucketLimiter.take(this.#clientAddress, clock.monotonicMs()).allowed ? caller : null;
   }
 }

@@ -11,33 +11,33 @@ export interface PlainHead {
   readonly contentLength: number;
 }
 
-/** `head`: the bytes before the empty line, each as one character. */
-export function readPlainHead(head: string): PlainHead | null {
-  const lines = head.split('\r\n');
-  const target = requestLine.exec(lines[0]!)?.[1];
-  if (target === undefined) return null;
-  const headers = Object.create(null) as Record<string, string>;
-  for (let i = 1; i < lines.length; i++) {
-    const line = lines[i]!;
-    const headerMatch = headerLine.exec(line);
+/** `headText`: the bytes before the empty line, each as one character. */
+export function readPlainHead(headText: string): PlainHead | null {
+  const headLines = headText.split('\r\n');
+  const requestTarget = requestLinePattern.exec(headLines[0]!)?.[1];
+  if (requestTarget === undefined) return null;
+  const plainHeaders = Object.create(null) as Record<string, string>;
+  for (let i = 1; i < headLines.length; i++) {
+    const headLine = headLines[i]!;
+    const headerMatch = headerLinePattern.exec(headLine);
     if (headerMatch === null) return null;
-    const name = headerMatch[1]!.toLowerCase();
-    if (name in headers || notPlain.has(name)) return null;
-    headers[name] = headerMatch[2]!;
+    const headerName = headerMatch[1]!.toLowerCase();
+    if (headerName in plainHeaders || notPlainHeaders.has(headerName)) return null;
+    plainHeaders[headerName] = headerMatch[2]!;
   }
-  const { host, connection, 'content-length': length } = headers;
-  if (host === undefined || length === undefined || !wholeNumber.test(length)) return null;
-  if (connection !== undefined && connection.toLowerCase() !== 'keep-alive') return null;
-  return { target, headers, contentLength: Number(length) };
+  const { host: hostHeader, connection: connectionHeader, 'content-length': contentLength } = plainHeaders;
+  if (hostHeader === undefined || contentLength === undefined || !contentLengthPattern.test(contentLength)) return null;
+  if (connectionHeader !== undefined && connectionHeader.toLowerCase() !== 'keep-alive') return null;
+  return { target: requestTarget, headers: plainHeaders, contentLength: Number(contentLength) };
 }
 
-const requestLine = /^POST (\/[A-Za-z0-9/._~?=&-]*) HTTP\/1\.1$/;
+const requestLinePattern = /^POST (\/[A-Za-z0-9/._~?=&-]*) HTTP\/1\.1$/;
 /** One space, then visible ASCII: no folding, no padding to trim, no byte that two parsers may see differently. */
-const headerLine = /^([A-Za-z][A-Za-z0-9-]*): ([\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)$/;
-const wholeNumber = /^(?:0|[1-9][0-9]{0,8})$/;
+const headerLinePattern = /^([A-Za-z][A-Za-z0-9-]*): ([\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)$/;
+const contentLengthPattern = /^(?:0|[1-9][0-9]{0,8})$/;
 
 /** Headers that frame a body differently, expect an interim response, or concern other routes. */
-const notPlain: ReadonlySet<string> = new Set([
+const notPlainHeaders: ReadonlySet<string> = new Set([
   'transfer-encoding',
   'trailer',
   'te',

@@ -7,44 +7,45 @@ import { assert } from '../../errors.ts';
 import { ByteWriter } from '../../planner/formats/byte-writer.ts';
 
 /** Room for a head before the body. */
-const headBytes = 512;
+const replyHeadBytes = 512;
 /** Memory of a larger answer is not kept. */
-const keptBytesMax = 1 << 17;
-const keptMax = 64;
-const startBytes = 1 << 14;
+const idleWriterBytesMax = 1 << 17;
+const idleWritersMax = 64;
+const replyStartBytes = 1 << 14;
 
-const idle: ByteWriter[] = [];
+const idleReplyWriters: ByteWriter[] = [];
 
 export class ReplyBytes {
   readonly writer: ByteWriter;
 
   constructor() {
-    this.writer = idle.pop() ?? new ByteWriter(startBytes);
-    this.writer.length = headBytes;
+    this.writer = idleReplyWriters.pop() ?? new ByteWriter(replyStartBytes);
+    this.writer.length = replyHeadBytes;
   }
 
   get bodyLength(): number {
-    return this.writer.length - headBytes;
+    return this.writer.length - replyHeadBytes;
   }
 
   /** The bytes written so far. */
   body(): Buffer {
-    return this.writer.bytes.subarray(headBytes, this.writer.length);
+    return this.writer.bytes.subarray(replyHeadBytes, this.writer.length);
   }
 
   /** Sends head and body in one write; a head is ASCII. */
-  send(socket: Socket, head: string): void {
-    assert(head.length <= headBytes, 'a head fits its room');
-    const { bytes, length } = this.writer;
-    const start = headBytes - head.length;
-    bytes.write(head, start, 'latin1');
-    socket.write(bytes.subarray(start, length));
+  send(replySocket: Socket, replyHead: string): void {
+    assert(replyHead.length <= replyHeadBytes, 'a head fits its room');
+    const { bytes: replyBytes, length: replyLength } = this.writer;
+    const headStart = replyHeadBytes - replyHead.length;
+    replyBytes.write(replyHead, headStart, 'latin1');
+    replySocket.write(replyBytes.subarray(headStart, replyLength));
     // Most answers are in the socket's buffer by now; a pending one keeps its bytes.
-    if (socket.writableLength === 0) this.release();
+    if (replySocket.writableLength === 0) this.release();
   }
 
   /** Returns the buffer to the pool; the bytes must not be used any more. */
   release(): void {
-    if (idle.length < keptMax && this.writer.bytes.length <= keptBytesMax) idle.push(this.writer);
+    if (idleReplyWriters.length < idleWritersMax && this.writer.bytes.length <= idleWriterBytesMax)
+      idleReplyWriters.push(this.writer);
   }
 }

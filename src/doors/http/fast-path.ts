@@ -36,25 +36,29 @@ export interface FastPathRoute {
 }
 
 /** A reply of status 200: a text of which each character is a byte, bytes, or pieces that leave at the client's pace. */
-export type FastPathAnswer = { readonly contentType: string } & ({ readonly latin1: string } | Whole | Pieces);
+export type FastPathAnswer = { readonly contentType: string } & (
+  | { readonly latin1: string }
+  | WholePlainAnswer
+  | PlainAnswerPieces
+);
 
-interface Whole extends Overtaken {
+interface WholePlainAnswer extends Overtaken {
   readonly whole: ReplyBytes;
 }
 
-interface Pieces extends Overtaken {
+interface PlainAnswerPieces extends Overtaken {
   readonly pieces: Iterator<Uint8Array>;
 }
 
 /** Larger requests are rare, and their cost does not depend on the head. */
-const requestBytesMax = 64 * 1024;
-const headBytesMax = 8 * 1024;
+const plainRequestBytesMax = 64 * 1024;
+const plainHeadBytesMax = 8 * 1024;
 /** While more than this waits for a client, none of its next requests is looked at. */
-const unsentBytesMax = 64 * 1024;
-const keepAliveMs = 75_000;
+const unsentReplyBytesMax = 64 * 1024;
+const plainKeepAliveMs = 75_000;
 /** A request that takes longer to arrive is not small, or not in a hurry: the framework has time-outs for both. */
-const arrivalMs = 2_000;
-const sweepMs = 1_000;
+const requestArrivalMs = 2_000;
+const connectionSweepMs = 1_000;
 
 export class FastPath {
   readonly context: HttpContext;
@@ -66,17 +70,17 @@ export class FastPath {
   #date = '';
   #dateUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(context: HttpContext, server: Server, routes: readonly FastPathRoute[]) {
-    this.context = context;
-    this.routes = routes;
-    this.#server = server;
-    const [framework, ...others] = server.listeners('connection') as ((socket: Socket) => void)[];
-    assert(framework !== undefined && others.length === 0, 'the framework takes connections in one place');
-    this.#framework = framework;
-    server.removeAllListeners('connection');
-    server.on('connection', (socket: Socket) => {
-      if (this.draining) this.toFramework(socket, null);
-      else this.#connections.add(new FastPathConnection(this, socket));
+  constructor(httpContext: HttpContext, httpServer: Server, plainRoutes: readonly FastPathRoute[]) {
+    this.context = httpContext;
+    this.routes = plainRoutes;
+    this.#server = httpServer;
+    const [frameworkListener, ...otherListeners] = httpServer.listeners('connection') as ((httpSocket: Socket) => void)[];
+    assert(frameworkListener !== undefined && otherListeners.length === 0, 'the framework takes connections in one place');
+    this.#framework = frameworkListener;
+    httpServer.removeAllListeners('connection');
+    httpServer.on('connection', (httpSocket: Socket) => {
+      if (this.draining) this.toFramework(httpSocket, null);
+      else this.#connections.add(new FastPathConnection(this, httpSocket));
     });
   }
 
@@ -88,34 +92,34 @@ export class FastPath {
   async sweep(): Promise<void> {
     const { clock } = this.context;
     for (;;) {
-      await clock.sleep(sweepMs, this.#closing.signal);
+      await clock.sleep(connectionSweepMs, this.#closing.signal);
       if (this.draining) return;
       const nowMs = clock.monotonicMs();
-      for (const connection of this.#connections) connection.sweep(nowMs);
+      for (const plainConnection of this.#connections) plainConnection.sweep(nowMs);
     }
   }
 
   /** Connections end with the answer that they wait for; idle ones end now. */
   drain(): void {
     this.#closing.abort();
-    for (const connection of this.#connections) connection.drain();
+    for (const plainConnection of this.#connections) plainConnection.drain();
   }
 
   cutOff(): void {
-    for (const connection of this.#connections) connection.socket.destroy();
+    for (const plainConnection of this.#connections) plainConnection.socket.destroy();
   }
 
-  leave(connection: FastPathConnection): void {
-    this.#connections.delete(connection);
+  leave(plainConnection: FastPathConnection): void {
+    this.#connections.delete(plainConnection);
   }
 
-  toFramework(socket: Socket, read: Buffer | null): void {
-    socket.pause();
-    if (read !== null && read.length > 0) socket.unshift(read);
-    this.#framework.call(this.#server, socket);
-    this.context.connections.ration(socket);
+  toFramework(frameworkSocket: Socket, unparsedBytes: Buffer | null): void {
+    frameworkSocket.pause();
+    if (unparsedBytes !== null && unparsedBytes.length > 0) frameworkSocket.unshift(unparsedBytes);
+    this.#framework.call(this.#server, frameworkSocket);
+    this.context.connections.ration(frameworkSocket);
     // Listeners first, bytes after them.
-    process.nextTick(() => socket.resume());
+    process.nextTick(() => frameworkSocket.resume());
   }
 
   /** The date of this second, or the one before. */
@@ -141,13 +145,20 @@ class PlainRequest implements GateRequest {
   caller: Caller | null;
   recorded = false;
 
-  constructor(id: string, route: PlainRequest['routeOptions'], head: PlainHead, body: unknown, socket: Socket, caller: Caller) {
-    this.id = id;
-    this.routeOptions = route;
-    this.headers = head.headers;
-    this.body = body;
-    this.raw = { url: head.target, socket };
-    this.caller = caller;
+  constructor(
+    requestId: string,
+    plainRoute: PlainRequest['routeOptions'],
+    plainHead: PlainHead,
+    plainBody: unknown,
+    httpSocket: Socket,
+    plainCaller: Caller,
+  ) {
+    this.id = requestId;
+    this.routeOptions = plainRoute;
+    this.headers = plainHead.headers;
+    this.body = plainBody;
+    this.raw = { url: plainHead.target, socket: httpSocket };
+    this.caller = plainCaller;
   }
 }
 
@@ -163,12 +174,12 @@ class FastPathConnection implements PendingWork {
   #left = false;
   /** Since when the client has the word. */
   #waitingSinceMs: number;
-  constructor(fastPath: FastPath, socket: Socket) {
+  constructor(fastPath: FastPath, httpSocket: Socket) {
     this.#fastPath = fastPath;
-    this.socket = socket;
-    this.#client = new FastPathClient(socket);
+    this.socket = httpSocket;
+    this.#client = new FastPathClient(httpSocket);
     this.#waitingSinceMs = fastPath.context.clock.monotonicMs();
-    socket.on('data', this.#onData).on('end', this.#onEnd).on('error', this.#onError).on('close', this.#onClose);
+    httpSocket.on('data', this.#onData).on('end', this.#onEnd).on('error', this.#onError).on('close', this.#onClose);
   }
 
   sweep(nowMs: number): void {
@@ -176,7 +187,7 @@ class FastPathConnection implements PendingWork {
     const silentMs = nowMs - this.#waitingSinceMs;
     if (this.socket.writableLength > 0) {
       if (silentMs > stalledMs) this.socket.destroy();
-    } else if (this.#read !== null ? silentMs > arrivalMs : silentMs > keepAliveMs) {
+    } else if (this.#read !== null ? silentMs > requestArrivalMs : silentMs > plainKeepAliveMs) {
       if (this.#read !== null) this.#leave();
       else this.socket.destroy();
     }
@@ -190,11 +201,11 @@ class FastPathConnection implements PendingWork {
     else this.socket.destroy();
   }
 
-  readonly #onData = (bytes: Buffer): void => {
-    this.#read = this.#read === null ? bytes : Buffer.concat([this.#read, bytes]);
+  readonly #onData = (requestBytes: Buffer): void => {
+    this.#read = this.#read === null ? requestBytes : Buffer.concat([this.#read, requestBytes]);
     if (!this.#busy && !this.#isInLine) this.#wait();
     // The next request waits for the answer to this one, and so do the ones behind it.
-    else if (this.#read.length > requestBytesMax) this.socket.pause();
+    else if (this.#read.length > plainRequestBytesMax) this.socket.pause();
   };
 
   readonly #onEnd = (): void => void this.socket.end();
@@ -214,62 +225,75 @@ class FastPathConnection implements PendingWork {
   /** Requests that are here already, until one is being worked on. */
   work(): number {
     this.#isInLine = false;
-    const before = this.#read?.length ?? 0;
+    const unparsedBefore = this.#read?.length ?? 0;
     this.#takeAll();
-    return before - (this.#read?.length ?? 0);
+    return unparsedBefore - (this.#read?.length ?? 0);
   }
 
   #takeAll(): void {
     if (this.#read !== null && this.socket.isPaused()) this.socket.resume();
     while (!this.#busy && !this.#left && this.#read !== null) {
-      const taken = this.#take(this.#read);
-      if (taken === 'incomplete') return;
-      if (taken === 'not plain') return this.#leave();
+      const requestTaken = this.#take(this.#read);
+      if (requestTaken === 'incomplete') return;
+      if (requestTaken === 'not plain') return this.#leave();
     }
   }
 
-  #take(read: Buffer): 'taken' | 'incomplete' | 'not plain' {
-    const headEnd = read.indexOf(emptyLine);
+  #take(unparsedBytes: Buffer): 'taken' | 'incomplete' | 'not plain' {
+    const headEnd = unparsedBytes.indexOf(headEndBytes);
     // How long a head may be is the framework's to say.
-    if (headEnd > headBytesMax) return 'not plain';
-    if (headEnd < 0) return read.length < headBytesMax && isPost(read) ? 'incomplete' : 'not plain';
-    const head = this.#client.readHead(read.toString('latin1', 0, headEnd));
-    const size = headEnd + emptyLine.length + (head?.contentLength ?? 0);
-    const route =
-      head === null || size > requestBytesMax ? undefined : this.#fastPath.routes.find(({ takes }) => takes(head.target));
-    if (head === null || route === undefined) return 'not plain';
-    if (read.length < size) return 'incomplete';
-    const body = route.bodyOf(read.subarray(headEnd + emptyLine.length, size));
-    const caller = body === undefined ? null : this.#client.admit(head, route.bucket, this.socket, this.#fastPath.context);
-    if (caller === null) return 'not plain';
-    this.#read = read.length === size ? null : read.subarray(size);
-    const request = new PlainRequest(this.#fastPath.context.ids.next(), route, head, body, this.socket, caller);
+    if (headEnd > plainHeadBytesMax) return 'not plain';
+    if (headEnd < 0)
+      return unparsedBytes.length < plainHeadBytesMax && startsWithPost(unparsedBytes) ? 'incomplete' : 'not plain';
+    const plainHead = this.#client.readHead(unparsedBytes.toString('latin1', 0, headEnd));
+    const plainRequestBytes = headEnd + headEndBytes.length + (plainHead?.contentLength ?? 0);
+    const plainRoute =
+      plainHead === null || plainRequestBytes > plainRequestBytesMax
+        ? undefined
+        : this.#fastPath.routes.find(({ takes }) => takes(plainHead.target));
+    if (plainHead === null || plainRoute === undefined) return 'not plain';
+    if (unparsedBytes.length < plainRequestBytes) return 'incomplete';
+    const plainBody = plainRoute.bodyOf(unparsedBytes.subarray(headEnd + headEndBytes.length, plainRequestBytes));
+    const plainCaller =
+      plainBody === undefined ? null : this.#client.admit(plainHead, plainRoute.bucket, this.socket, this.#fastPath.context);
+    if (plainCaller === null) return 'not plain';
+    this.#read = unparsedBytes.length === plainRequestBytes ? null : unparsedBytes.subarray(plainRequestBytes);
+    const plainRequest = new PlainRequest(
+      this.#fastPath.context.ids.next(),
+      plainRoute,
+      plainHead,
+      plainBody,
+      this.socket,
+      plainCaller,
+    );
     this.#busy = true;
-    void this.#answer(route, request);
+    void this.#answer(plainRoute, plainRequest);
     return 'taken';
   }
 
-  async #answer(route: FastPathRoute, request: PlainRequest): Promise<void> {
+  async #answer(plainRoute: FastPathRoute, plainRequest: PlainRequest): Promise<void> {
     const { context } = this.#fastPath;
     const startedMs = context.clock.monotonicMs();
-    let status = 200;
+    let plainStatus = 200;
     try {
-      const answer = await route.answer(request);
-      if ('whole' in answer) this.#writeWhole(route, request, answer);
-      else if ('latin1' in answer) this.#write(200, answer.contentType, '', answer.latin1);
-      else await this.#stream(route, request, answer);
+      const plainAnswer = await plainRoute.answer(plainRequest);
+      if ('whole' in plainAnswer) this.#writeWhole(plainRoute, plainRequest, plainAnswer);
+      else if ('latin1' in plainAnswer) this.#write(200, plainAnswer.contentType, '', plainAnswer.latin1);
+      else await this.#stream(plainRoute, plainRequest, plainAnswer);
     } catch (error) {
-      const destination = { route: route.url, access: 'token', action: route.action } as const;
-      const refusal = await refusalOf(context, request, destination, toServiceError(error));
-      ({ status } = refusal);
-      const headers = refusal.headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
-      this.#write(status, problemType, headers, Buffer.from(refusal.text).toString('latin1'));
+      const plainDestination = { route: plainRoute.url, access: 'token', action: plainRoute.action } as const;
+      const plainRefusal = await refusalOf(context, plainRequest, plainDestination, toServiceError(error));
+      ({ status: plainStatus } = plainRefusal);
+      const refusalHeaders = plainRefusal.headers
+        .map(([headerName, headerValue]) => `${headerName}: ${headerValue}\r\n`)
+        .join('');
+      this.#write(plainStatus, problemType, refusalHeaders, Buffer.from(plainRefusal.text).toString('latin1'));
     }
     const nowMs = context.clock.monotonicMs();
-    context.metrics.countRequest(route.url, 'POST', status, (nowMs - startedMs) / 1000);
+    context.metrics.countRequest(plainRoute.url, 'POST', plainStatus, (nowMs - startedMs) / 1000);
     this.#waitingSinceMs = nowMs;
     if (this.#fastPath.draining) this.socket.destroySoon();
-    else if (this.socket.writableLength > unsentBytesMax) {
+    else if (this.socket.writableLength > unsentReplyBytesMax) {
       this.#full = true;
       this.socket.once('drain', this.#goOn);
     } else this.#goOn();
@@ -282,52 +306,62 @@ class FastPathConnection implements PendingWork {
     if (this.#read !== null && !this.#isInLine) this.#wait();
   };
 
-  #writeWhole(route: FastPathRoute, { id }: PlainRequest, answer: FastPathAnswer & Whole): void {
-    const { contentType, whole } = answer;
-    if (this.socket.destroyed || this.socket.writableEnded) return whole.release();
-    whole.send(this.socket, this.#replyHead(200, contentType, '', whole.bodyLength));
+  #writeWhole(plainRoute: FastPathRoute, { id }: PlainRequest, wholeAnswer: FastPathAnswer & WholePlainAnswer): void {
+    const { contentType, whole: replyBytes } = wholeAnswer;
+    if (this.socket.destroyed || this.socket.writableEnded) return replyBytes.release();
+    replyBytes.send(this.socket, this.#replyHead(200, contentType, '', replyBytes.bodyLength));
     const { socket } = this;
     // Nearly always: the client has taken it at once.
     if (socket.writableLength === 0) return;
     // Node counts pending bytes as written.
-    const end = socket.bytesWritten;
-    const unsent = (): number => (socket.destroyed ? 0 : Math.max(0, end - (socket.bytesWritten - socket.writableLength)));
+    const replyEnd = socket.bytesWritten;
+    const unsentReplyBytes = (): number =>
+      socket.destroyed ? 0 : Math.max(0, replyEnd - (socket.bytesWritten - socket.writableLength));
     const { context } = this.#fastPath;
-    watchUnsent(context, answer, unsent, (error) => {
-      context.log({ event: 'answer cut off', correlationId: id, route: route.url, error });
+    watchUnsent(context, wholeAnswer, unsentReplyBytes, (error) => {
+      context.log({ event: 'answer cut off', correlationId: id, route: plainRoute.url, error });
       socket.destroy();
     });
   }
 
   /** Head and body in one write. */
-  #write(status: number, contentType: string, headers: string, latin1: string): void {
+  #write(replyStatus: number, contentType: string, replyHeaders: string, latin1Body: string): void {
     if (this.socket.destroyed || this.socket.writableEnded) return;
-    this.socket.write(`${this.#replyHead(status, contentType, headers, latin1.length)}${latin1}`, 'latin1');
+    this.socket.write(`${this.#replyHead(replyStatus, contentType, replyHeaders, latin1Body.length)}${latin1Body}`, 'latin1');
   }
 
-  #replyHead(status: number, contentType: string, headers: string, length: number): string {
-    const connection = this.#fastPath.draining ? 'connection: close\r\n' : keptAlive;
+  #replyHead(replyStatus: number, contentType: string, replyHeaders: string, replyLength: number): string {
+    const connectionHeaders = this.#fastPath.draining ? 'connection: close\r\n' : keepAliveHeaders;
     return (
-      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: ${contentType}\r\n${headers}` +
-      `content-length: ${length}\r\ndate: ${this.#fastPath.date()}\r\n${connection}\r\n`
+      `HTTP/1.1 ${replyStatus} ${STATUS_CODES[replyStatus]}\r\ncontent-type: ${contentType}\r\n${replyHeaders}` +
+      `content-length: ${replyLength}\r\ndate: ${this.#fastPath.date()}\r\n${connectionHeaders}\r\n`
     );
   }
 
   /** Through Node's own response: chunks, and what becomes of them when the client goes away. */
-  async #stream(route: FastPathRoute, request: PlainRequest, answer: FastPathAnswer & Pieces): Promise<void> {
-    const { contentType, pieces, overtaken } = answer;
-    const message = new IncomingMessage(this.socket);
-    message.method = 'POST';
-    message.httpVersionMajor = message.httpVersionMinor = 1;
-    const response = new ServerResponse(message);
-    response.shouldKeepAlive = !this.#fastPath.draining;
-    response.assignSocket(this.socket);
-    const over = new Promise<void>((resolve) => response.once('finish', resolve).once('close', resolve));
-    response.writeHead(200, { 'content-type': contentType });
-    const asked = { id: request.id, route: route.url, caller: callerOf(request), overtaken };
-    await new AnswerBody(this.#fastPath.context, asked, response).sendAll(pieces);
-    await over;
-    response.detachSocket(this.socket);
+  async #stream(
+    plainRoute: FastPathRoute,
+    plainRequest: PlainRequest,
+    plainAnswer: FastPathAnswer & PlainAnswerPieces,
+  ): Promise<void> {
+    const { contentType, pieces: replyPieces, overtaken: isOvertaken } = plainAnswer;
+    const incomingMessage = new IncomingMessage(this.socket);
+    incomingMessage.method = 'POST';
+    incomingMessage.httpVersionMajor = incomingMessage.httpVersionMinor = 1;
+    const serverResponse = new ServerResponse(incomingMessage);
+    serverResponse.shouldKeepAlive = !this.#fastPath.draining;
+    serverResponse.assignSocket(this.socket);
+    const responseOver = new Promise<void>((resolve) => serverResponse.once('finish', resolve).once('close', resolve));
+    serverResponse.writeHead(200, { 'content-type': contentType });
+    const answeredRequest = {
+      id: plainRequest.id,
+      route: plainRoute.url,
+      caller: callerOf(plainRequest),
+      overtaken: isOvertaken,
+    };
+    await new AnswerBody(this.#fastPath.context, answeredRequest, serverResponse).sendAll(replyPieces);
+    await responseOver;
+    serverResponse.detachSocket(this.socket);
   }
 
   #leave(): void {
@@ -340,12 +374,12 @@ class FastPathConnection implements PendingWork {
   }
 }
 
-const emptyLine = Buffer.from('\r\n\r\n');
-const postBytes = Buffer.from('POST /');
-const keptAlive = `connection: keep-alive\r\nkeep-alive: timeout=${keepAliveMs / 1000}\r\n`;
+const headEndBytes = Buffer.from('\r\n\r\n');
+const postLineBytes = Buffer.from('POST /');
+const keepAliveHeaders = `connection: keep-alive\r\nkeep-alive: timeout=${plainKeepAliveMs / 1000}\r\n`;
 
 /** Whether the bytes so far begin a POST. */
-function isPost(read: Buffer): boolean {
-  const length = Math.min(read.length, postBytes.length);
-  return read.compare(postBytes, 0, length, 0, length) === 0;
+function startsWithPost(unparsedBytes: Buffer): boolean {
+  const comparedBytes = Math.min(unparsedBytes.length, postLineBytes.length);
+  return unparsedBytes.compare(postLineBytes, 0, comparedBytes, 0, comparedBytes) === 0;
 }

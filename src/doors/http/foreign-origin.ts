@@ -5,36 +5,45 @@
  */
 import { ServiceError } from '../../errors.ts';
 
-type Headers = Readonly<Record<string, string | string[] | undefined>>;
+type OriginHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-const withoutPreflight: ReadonlySet<string> = new Set(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data']);
+const preflightlessTypes: ReadonlySet<string> = new Set([
+  'text/plain',
+  'application/x-www-form-urlencoded',
+  'multipart/form-data',
+]);
 
-/** Throws REL_ACL. `bound`: to loopback alone, or to any address, where the names of this machine are not known. */
-export function refuseForeign({ host, origin, 'content-type': type }: Headers, bound: 'loopback' | 'any'): void {
-  const name = hostname(`http://${String(host)}`);
-  if (bound === 'loopback' && !isLoopbackName(name)) throw refusal('the Host header names another host than localhost');
-  if (origin !== undefined) {
-    const from = hostname(String(origin));
-    const isOwn = isLoopbackName(from) || (bound === 'any' && from !== null && from === name);
-    if (!isOwn) throw refusal('the Origin header names another site');
+/** Throws REL_ACL. `listenerBind`: to loopback alone, or to any address, where the names of this machine are not known. */
+export function refuseForeign(
+  { host: hostHeader, origin: originHeader, 'content-type': contentType }: OriginHeaders,
+  listenerBind: 'loopback' | 'any',
+): void {
+  const hostName = urlHostname(`http://${String(hostHeader)}`);
+  if (listenerBind === 'loopback' && !isLoopbackHost(hostName))
+    throw originRefusal('the Host header names another host than localhost');
+  if (originHeader !== undefined) {
+    const originHost = urlHostname(String(originHeader));
+    const isOwnOrigin = isLoopbackHost(originHost) || (listenerBind === 'any' && originHost !== null && originHost === hostName);
+    if (!isOwnOrigin) throw originRefusal('the Origin header names another site');
   }
-  const media = String(type ?? '')
+  const mediaType = String(contentType ?? '')
     .split(';', 1)[0]!
     .trim()
     .toLowerCase();
-  if (withoutPreflight.has(media)) throw refusal(`a page of any site could send ${media}: send content-type: application/json`);
+  if (preflightlessTypes.has(mediaType))
+    throw originRefusal(`a page of any site could send ${mediaType}: send content-type: application/json`);
 }
 
-const refusal = (why: string): ServiceError => new ServiceError('REL_ACL', why);
+const originRefusal = (refusalReason: string): ServiceError => new ServiceError('REL_ACL', refusalReason);
 
-function hostname(url: string): string | null {
+function urlHostname(originUrl: string): string | null {
   try {
-    return new URL(url).hostname;
+    return new URL(originUrl).hostname;
   } catch {
     return null;
   }
 }
 
-function isLoopbackName(name: string | null): boolean {
-  return name !== null && /^(?:localhost|[^.]+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(name);
+function isLoopbackHost(hostName: string | null): boolean {
+  return hostName !== null && /^(?:localhost|[^.]+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostName);
 }

@@ -14,58 +14,64 @@ import { headerText, statedBranch, statedOpener, statedPurpose, transactionHeade
  * `purposeField` is the purpose in the request's own body or query; the header says it for routes that have none.
  */
 export function invoke<T>(
-  context: HttpContext,
-  request: GateRequest,
+  httpContext: HttpContext,
+  gateRequest: GateRequest,
   action: Action,
   purposeField: string | undefined,
-  run: (invocation: Invocation) => Promise<T>,
-  more: Pick<InvocationRequest, 'whileSuspended' | 'purposeRequired' | 'transaction'> = {},
+  runInvocation: (invocation: Invocation) => Promise<T>,
+  invocationExtras: Pick<InvocationRequest, 'whileSuspended' | 'purposeRequired' | 'transaction'> = {},
 ): Promise<T> {
-  assert(!request.recorded, 'a request enters the gate once');
-  const { transaction = statedTransaction(context, request) } = more;
-  const { caller, ...stated } = statedBy(request, purposeField, transaction?.caller.branch);
-  const enter = (): Promise<T> => {
-    request.recorded = true;
-    const { bucket = request.routeOptions.config?.bucket } = request.routeOptions;
-    const onCost = bucket === 'read' ? refundOf(context.readLimit, caller.clientIp) : null;
-    const invocationRequest = { action, ...stated, ...(onCost && { onCost }), ...more, ...(transaction && { transaction }) };
-    return context.gate.invoke(caller, invocationRequest, run);
+  assert(!gateRequest.recorded, 'a request enters the gate once');
+  const { transaction: openTransaction = statedTransaction(httpContext, gateRequest) } = invocationExtras;
+  const { caller: statedCaller, ...statedRequest } = statedBy(gateRequest, purposeField, openTransaction?.caller.branch);
+  const enterGate = (): Promise<T> => {
+    gateRequest.recorded = true;
+    const { bucket = gateRequest.routeOptions.config?.bucket } = gateRequest.routeOptions;
+    const onCost = bucket === 'read' ? refundOf(httpContext.readLimit, statedCaller.clientIp) : null;
+    const invocationRequest = {
+      action,
+      ...statedRequest,
+      ...(onCost && { onCost }),
+      ...invocationExtras,
+      ...(openTransaction && { transaction: openTransaction }),
+    };
+    return httpContext.gate.invoke(statedCaller, invocationRequest, runInvocation);
   };
-  return transaction === undefined ? enter() : oneOf(transaction, enter);
+  return openTransaction === undefined ? enterGate() : runInTransaction(openTransaction, enterGate);
 }
 
-const inUse = new WeakSet<Transaction>();
+const transactionsInUse = new WeakSet<Transaction>();
 
-const beforeRequest = 'before the request';
+const requestSavepoint = 'before the request';
 
 /** A request of a transaction: it leaves all that it writes, or where it is refused nothing. Two at once would see, or end, each other's halves. */
-async function oneOf<T>(transaction: Transaction, run: () => Promise<T>): Promise<T> {
-  if (inUse.has(transaction))
+async function runInTransaction<T>(requestTransaction: Transaction, runRequest: () => Promise<T>): Promise<T> {
+  if (transactionsInUse.has(requestTransaction))
     throw new ServiceError('REL_CONFLICT', 'a request of this transaction is not answered yet: send one after the other');
-  inUse.add(transaction);
-  transaction.savepoint(beforeRequest);
+  transactionsInUse.add(requestTransaction);
+  requestTransaction.savepoint(requestSavepoint);
   try {
-    return await run();
-  } catch (error) {
-    transaction.rollbackTo(beforeRequest);
-    throw error;
+    return await runRequest();
+  } catch (requestError) {
+    requestTransaction.rollbackTo(requestSavepoint);
+    throw requestError;
   } finally {
-    transaction.release(beforeRequest);
-    inUse.delete(transaction);
+    requestTransaction.release(requestSavepoint);
+    transactionsInUse.delete(requestTransaction);
   }
 }
 
 /** Undefined where the request names none; routes that take part in none refuse the header. */
-function statedTransaction(context: HttpContext, request: GateRequest): Transaction | undefined {
-  const id = headerText(request, transactionHeader);
-  return id === null ? undefined : context.gate.transaction(id, callerOf(request));
+function statedTransaction(httpContext: HttpContext, gateRequest: GateRequest): Transaction | undefined {
+  const transactionId = headerText(gateRequest, transactionHeader);
+  return transactionId === null ? undefined : httpContext.gate.transaction(transactionId, callerOf(gateRequest));
 }
 
-/** The caller and the terms that the request states beside its question. `branch`: the default where it names none. */
+/** The caller and the terms that the request states beside its question. `transactionBranch`: the default where it names none. */
 export function statedBy(
-  request: GateRequest,
+  gateRequest: GateRequest,
   purposeField: string | undefined,
-  branch: string | null = null,
+  transactionBranch: string | null = null,
 ): Omit<InvocationRequest, 'action'> & {
   readonly caller: Caller;
   readonly gone: AbortSignal;
@@ -74,13 +80,13 @@ export function statedBy(
   readonly accessScopeRef: string | null;
 } {
   return {
-    caller: onBranch(callerOf(request), statedBranch(request) ?? branch),
-    purpose: statedPurpose(request, purposeField),
-    correlationId: request.id,
-    breakGlass: statedOpener(request, 'breakGlass'),
-    accessScopeRef: statedOpener(request, 'accessScopeRef'),
-    gone: signalOf(request.raw.socket),
-    template: `${request.method} ${request.routeOptions.url ?? '*'}`,
+    caller: callerOnBranch(callerOf(gateRequest), statedBranch(gateRequest) ?? transactionBranch),
+    purpose: statedPurpose(gateRequest, purposeField),
+    correlationId: gateRequest.id,
+    breakGlass: statedOpener(gateRequest, 'breakGlass'),
+    accessScopeRef: statedOpener(gateRequest, 'accessScopeRef'),
+    gone: signalOf(gateRequest.raw.socket),
+    template: `${gateRequest.method} ${gateRequest.routeOptions.url ?? '*'}`,
   };
 }
 
@@ -90,33 +96,35 @@ export function statedBy(
  */
 export function submitNamed(
   invocation: Invocation,
-  command: Extract<Command, { readonly id: string }>,
+  namedCommand: Extract<Command, { readonly id: string }>,
 ): ReturnType<Invocation['submit']> {
-  invocation.describe({ template: `${command.kind} ?`, literals: [command.id] });
-  return invocation.submit(command, { sync: true });
+  invocation.describe({ template: `${namedCommand.kind} ?`, literals: [namedCommand.id] });
+  return invocation.submit(namedCommand, { sync: true });
 }
 
-function onBranch(caller: Caller, branch: string | null): Caller {
-  return branch === null || branch === caller.branch ? caller : { ...caller, branch };
+function callerOnBranch(requestCaller: Caller, requestedBranch: string | null): Caller {
+  return requestedBranch === null || requestedBranch === requestCaller.branch
+    ? requestCaller
+    : { ...requestCaller, branch: requestedBranch };
 }
 
-export function callerOf(request: GateRequest): Caller {
-  assert(request.caller !== null, 'authentication comes before every handler that needs a caller');
-  return request.caller;
+export function callerOf(gateRequest: GateRequest): Caller {
+  assert(gateRequest.caller !== null, 'authentication comes before every handler that needs a caller');
+  return gateRequest.caller;
 }
 
-const signals = new WeakMap<Socket, AbortSignal>();
+const socketSignals = new WeakMap<Socket, AbortSignal>();
 
 /** Aborts when the client goes away. One for all requests of a connection, which come one after the other. */
-export function signalOf(socket: Socket): AbortSignal {
-  let signal = signals.get(socket);
-  if (signal === undefined) {
-    const controller = new AbortController();
-    ({ signal } = controller);
+export function signalOf(requestSocket: Socket): AbortSignal {
+  let socketSignal = socketSignals.get(requestSocket);
+  if (socketSignal === undefined) {
+    const socketAbort = new AbortController();
+    ({ signal: socketSignal } = socketAbort);
     // A client may send its next questions before the first is answered.
-    setMaxListeners(0, signal);
-    signals.set(socket, signal);
-    socket.once('close', () => controller.abort());
+    setMaxListeners(0, socketSignal);
+    socketSignals.set(requestSocket, socketSignal);
+    requestSocket.once('close', () => socketAbort.abort());
   }
-  return signal;
+  return socketSignal;
 }

@@ -5,98 +5,112 @@ import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-pro
 import type { App, HttpContext, RouteAccess } from './context.ts';
 import { exactJson } from '../shared/write-exact-json.ts';
 
-interface Document {
+interface OpenapiDocument {
   readonly paths: object;
 }
-type Transformed = ReturnType<typeof jsonSchemaTransform>;
+type OpenapiRoute = ReturnType<typeof jsonSchemaTransform>;
 
-const openapi = '3.1.0';
+const openapiVersion = '3.1.0';
 /** Names of decorators, one for each part of the description that is made in one turn. */
-const parts = Array.from({ length: 10 }, (_, i) => `description${i}` as const);
-const descriptions = new WeakMap<object, () => Promise<Buffer>>();
+const openapiParts = Array.from({ length: 10 }, (_, i) => `description${i}` as const);
+const routeDescriptions = new WeakMap<object, () => Promise<Buffer>>();
 
 /** The text of /openapi.json: made once, a route in a turn, and sent as it is to everybody. */
 export function descriptionOf({ server }: Pick<App, 'server'>): Promise<Buffer> {
-  return descriptions.get(server)!();
+  return routeDescriptions.get(server)!();
 }
 
 /** Must run before any route is registered. */
-export async function describeRoutes(app: App, context: HttpContext): Promise<void> {
-  const routes: RouteOptions[] = [];
-  app.addHook('onRoute', (route) => void routes.push(route));
-  const transformed = new WeakMap<RouteOptions, Transformed>();
-  const transform = (route: RouteOptions): Transformed => {
-    let made = transformed.get(route);
-    if (made === undefined) transformed.set(route, (made = transformedRoute(route)));
-    return made;
+export async function describeRoutes(app: App, httpContext: HttpContext): Promise<void> {
+  const describedRoutes: RouteOptions[] = [];
+  app.addHook('onRoute', (describedRoute) => void describedRoutes.push(describedRoute));
+  const openapiByRoute = new WeakMap<RouteOptions, OpenapiRoute>();
+  const transformRoute = (describedRoute: RouteOptions): OpenapiRoute => {
+    let routeSchema = openapiByRoute.get(describedRoute);
+    if (routeSchema === undefined) openapiByRoute.set(describedRoute, (routeSchema = openapiRoute(describedRoute)));
+    return routeSchema;
   };
-  const describe = async (): Promise<Buffer> => {
-    for (const route of routes) {
-      transform(route);
-      await context.yieldTurn();
+  const describeApi = async (): Promise<Buffer> => {
+    for (const describedRoute of describedRoutes) {
+      transformRoute(describedRoute);
+      await httpContext.yieldTurn();
     }
-    const urls = [...new Set(routes.map(({ url }) => url))];
-    for (const [i, url] of urls.entries()) partOfUrl.set(url, parts[Math.floor((i * parts.length) / urls.length)]!);
-    const documents: Document[] = [];
-    for (const part of parts) {
-      documents.push(app.getDecorator<() => Document>(part)());
-      await context.yieldTurn();
+    const routeUrls = [...new Set(describedRoutes.map(({ url: routeUrl }) => routeUrl))];
+    for (const [i, url] of routeUrls.entries())
+      openapiPartByUrl.set(url, openapiParts[Math.floor((i * openapiParts.length) / routeUrls.length)]!);
+    const openapiDocuments: OpenapiDocument[] = [];
+    for (const openapiPart of openapiParts) {
+      openapiDocuments.push(app.getDecorator<() => OpenapiDocument>(openapiPart)());
+      await httpContext.yieldTurn();
     }
-    const paths: string[] = [];
-    for (const document of documents) {
-      paths.push(...Object.entries(document.paths ?? {}).map(member));
-      await context.yieldTurn();
+    const openapiPaths: string[] = [];
+    for (const openapiDocument of openapiDocuments) {
+      openapiPaths.push(...Object.entries(openapiDocument.paths ?? {}).map(openapiMember));
+      await httpContext.yieldTurn();
     }
-    const around = Object.entries(documents[0]!).map(([name, value]) =>
-      name === 'paths' ? `"paths":{${paths.join()}}` : member([name, value]),
+    const openapiMembers = Object.entries(openapiDocuments[0]!).map(([openapiName, openapiValue]) =>
+      openapiName === 'paths' ? `"paths":{${openapiPaths.join()}}` : openapiMember([openapiName, openapiValue]),
     );
-    return Buffer.from(`{${around.join()}}`);
+    return Buffer.from(`{${openapiMembers.join()}}`);
   };
-  let described: Promise<Buffer> | null = null;
-  descriptions.set(app.server, () => (described ??= describe()));
+  let apiDescription: Promise<Buffer> | null = null;
+  routeDescriptions.set(app.server, () => (apiDescription ??= describeApi()));
   // The library describes all of its routes in one turn, more than a tenth of a second of them: each part has a tenth of the routes.
-  const partOfUrl = new Map<string, string>();
-  for (const part of parts) {
+  const openapiPartByUrl = new Map<string, string>();
+  for (const swaggerPart of openapiParts) {
     await app.register(swagger, {
-      decorator: part,
+      decorator: swaggerPart,
       openapi: {
-        openapi,
+        openapi: openapiVersion,
         info: {
           title: 'Annals',
-          version: context.system.version,
+          version: httpContext.system.version,
           description: 'A governed, bi-temporal knowledge store: one hash-chained log, every answer provable.',
         },
         components: { securitySchemes: { token: { type: 'http', scheme: 'bearer' } } },
         security: [{ token: [] }],
       },
-      transform: ({ route }) =>
-        partOfUrl.get(route.url) === part ? transform(route) : { schema: { hide: true }, url: route.url },
-      ...(part === parts[0] && { transformObject: jsonSchemaTransformObject }),
+      transform: ({ route: describedRoute }) =>
+        openapiPartByUrl.get(describedRoute.url) === swaggerPart
+          ? transformRoute(describedRoute)
+          : { schema: { hide: true }, url: describedRoute.url },
+      ...(swaggerPart === openapiParts[0] && { transformObject: jsonSchemaTransformObject }),
     });
   }
 }
 
-const member = ([name, value]: [string, unknown]): string => `${JSON.stringify(name)}:${exactJson(value)}`;
+const openapiMember = ([openapiName, openapiValue]: [string, unknown]): string =>
+  `${JSON.stringify(openapiName)}:${exactJson(openapiValue)}`;
 
-function transformedRoute(route: RouteOptions): Transformed {
-  const { schema, url } = jsonSchemaTransform({ schema: route.schema!, url: route.url, route, openapiObject: { openapi } });
-  const { access } = (route.config ?? {}) as { readonly access?: RouteAccess };
-  return access === 'token' ? { schema: { ...schema, ...branchWays(schema) }, url } : { schema, url };
+function openapiRoute(registeredRoute: RouteOptions): OpenapiRoute {
+  const { schema: openapiSchema, url: openapiUrl } = jsonSchemaTransform({
+    schema: registeredRoute.schema!,
+    url: registeredRoute.url,
+    route: registeredRoute,
+    openapiObject: { openapi: openapiVersion },
+  });
+  const { access: routeAccess } = (registeredRoute.config ?? {}) as { readonly access?: RouteAccess };
+  return routeAccess === 'token'
+    ? { schema: { ...openapiSchema, ...branchParameters(openapiSchema) }, url: openapiUrl }
+    : { schema: openapiSchema, url: openapiUrl };
 }
 
-interface ObjectSchema {
+interface OpenapiObjectSchema {
   readonly type?: string;
   readonly properties?: Readonly<Record<string, unknown>>;
   readonly required?: readonly string[];
 }
 
 /** Every data route takes them, in one place for all (`request-headers.ts`): the routes’ own schemas don't name them. */
-function branchWays(schema: object): { querystring: ObjectSchema; headers: ObjectSchema } {
-  const { querystring, headers } = schema as { readonly querystring?: ObjectSchema; readonly headers?: ObjectSchema };
-  return { querystring: including('branch', querystring), headers: including('X-Service-Branch', headers) };
+function branchParameters(routeSchema: object): { querystring: OpenapiObjectSchema; headers: OpenapiObjectSchema } {
+  const { querystring: querySchema, headers: headersSchema } = routeSchema as {
+    readonly querystring?: OpenapiObjectSchema;
+    readonly headers?: OpenapiObjectSchema;
+  };
+  return { querystring: withParameter('branch', querySchema), headers: withParameter('X-Service-Branch', headersSchema) };
 }
 
-function including(name: string, schema: ObjectSchema | undefined): ObjectSchema {
-  const way = { type: 'string', description: 'branch to read or write; main by default' };
-  return { type: 'object', ...schema, properties: { ...schema?.properties, [name]: way } };
+function withParameter(parameterName: string, objectSchema: OpenapiObjectSchema | undefined): OpenapiObjectSchema {
+  const branchParameter = { type: 'string', description: 'branch to read or write; main by default' };
+  return { type: 'object', ...objectSchema, properties: { ...objectSchema?.properties, [parameterName]: branchParameter } };
 }

@@ -8,16 +8,22 @@ import { invoke, signalOf } from './invoke.ts';
 
 /** Without an instant it reads current rows. Its access record has been appended when this resolves. */
 export function askParsed(
-  context: HttpContext,
-  request: GateRequest,
-  parsed: ParsedQuery,
-  stated: StatedInstants & { readonly purpose?: string | undefined },
+  httpContext: HttpContext,
+  questionRequest: GateRequest,
+  parsedQuery: ParsedQuery,
+  statedInstants: StatedInstants & { readonly purpose?: string | undefined },
 ): Promise<Answer> {
-  const { purpose } = stated;
-  const time = timeOf(stated);
-  const signal = signalOf(request.raw.socket);
-  return invoke(context, request, 'query', purpose, (invocation) => {
-    const asked = { parsed, time, signal, purpose: statedPurpose(request, purpose), queriesOnly: true };
-    return context.planner.query(invocation, asked);
+  const { purpose } = statedInstants;
+  const statedTime = timeOf(statedInstants);
+  const socketSignal = signalOf(questionRequest.raw.socket);
+  return invoke(httpContext, questionRequest, 'query', purpose, (queryInvocation) => {
+    const plannerQuestion = {
+      parsed: parsedQuery,
+      time: statedTime,
+      signal: socketSignal,
+      purpose: statedPurpose(questionRequest, purpose),
+      queriesOnly: true,
+    };
+    return httpContext.planner.query(queryInvocation, plannerQuestion);
   });
 }

@@ -23,16 +23,16 @@ import type { HttpContext } from './context.ts';
 /** Rows that are compared of one answer. */
 export const rowsCompared = 10_000;
 /** Rows that are named in each list. */
-const rowsNamed = 100;
+const rehearsalRowsNamed = 100;
 /** Recorded reads that are looked at. */
-const readsSeen = 1_000;
-const hourNs = 3_600_000_000_000n;
+const rehearsalReadsMax = 1_000;
+const rehearsalHourNs = 3_600_000_000_000n;
 
-type Asking = Pick<GateContract, 'invoke'>;
+type RehearsalGate = Pick<GateContract, 'invoke'>;
 
 export interface Rehearsing {
   readonly context: HttpContext;
-  readonly asItWouldBe: Asking;
+  readonly asItWouldBe: RehearsalGate;
   readonly correlationId: string;
   /** Id of the policy that is rehearsed. */
   readonly policy: string;
@@ -54,42 +54,51 @@ export interface Difference {
 }
 
 /** The caller that a token is, as if it asked through this door. Throws REL_ACL for one that is not in force. */
-export function callerOf({ authenticator }: HttpContext, token: TokenView): Caller {
-  const { principal, organization, id } = token;
-  const owner = { principal, credential: 'token', token: id, path: organization ?? token.tenant, branch: 'main' } as const;
-  return { ...authenticator.absentCaller(owner), door: 'http' };
+export function callerOf({ authenticator }: HttpContext, rehearsedToken: TokenView): Caller {
+  const { principal: tokenPrincipal, organization: tokenOrganization, id: tokenId } = rehearsedToken;
+  const tokenOwner = {
+    principal: tokenPrincipal,
+    credential: 'token',
+    token: tokenId,
+    path: tokenOrganization ?? rehearsedToken.tenant,
+    branch: 'main',
+  } as const;
+  return { ...authenticator.absentCaller(tokenOwner), door: 'http' };
 }
 
-export async function compareAnswers(rehearsing: Rehearsing, caller: Caller, sql: string): Promise<Difference> {
-  const now = await answerOf(rehearsing, rehearsing.context.gate, caller, sql);
-  const then = await answerOf(rehearsing, rehearsing.asItWouldBe, caller, sql);
-  const keyColumns = keyOf(now, then);
-  const before = rowsBy(now, keyColumns);
-  const after = rowsBy(then, keyColumns);
-  const appear = [...after.keys()].filter((row) => !before.has(row));
-  const vanish = [...before.keys()].filter((row) => !after.has(row));
-  const changed = [...before].flatMap(([row, cells]) => {
-    const others = after.get(row);
-    const columns = others === undefined ? [] : Object.keys(cells).filter((name) => !isSame(cells[name], others[name]));
-    return columns.length === 0 ? [] : [{ row, columns }];
+export async function compareAnswers(rehearsing: Rehearsing, rehearsedCaller: Caller, sql: string): Promise<Difference> {
+  const currentAnswer = await rehearsedAnswer(rehearsing, rehearsing.context.gate, rehearsedCaller, sql);
+  const rehearsedResult = await rehearsedAnswer(rehearsing, rehearsing.asItWouldBe, rehearsedCaller, sql);
+  const keyColumns = rehearsalKeyColumns(currentAnswer, rehearsedResult);
+  const rowsBefore = rowsByRehearsalKey(currentAnswer, keyColumns);
+  const rowsAfter = rowsByRehearsalKey(rehearsedResult, keyColumns);
+  const appearingRows = [...rowsAfter.keys()].filter((rowKey) => !rowsBefore.has(rowKey));
+  const vanishingRows = [...rowsBefore.keys()].filter((rowKey) => !rowsAfter.has(rowKey));
+  const changedRows = [...rowsBefore].flatMap(([rowKey, cellsBefore]) => {
+    const cellsAfter = rowsAfter.get(rowKey);
+    const changedColumns =
+      cellsAfter === undefined
+        ? []
+        : Object.keys(cellsBefore).filter((columnName) => !isSameCell(cellsBefore[columnName], cellsAfter[columnName]));
+    return changedColumns.length === 0 ? [] : [{ row: rowKey, columns: changedColumns }];
   });
   return {
-    principal: caller.principal,
+    principal: rehearsedCaller.principal,
     statement: sql,
-    before: now.refusal ?? now.rows.length,
-    after: then.refusal ?? then.rows.length,
-    appear: appear.slice(0, rowsNamed),
-    vanish: vanish.slice(0, rowsNamed),
-    changed: changed.slice(0, rowsNamed),
-    counts: { appear: appear.length, vanish: vanish.length, changed: changed.length },
-    cut: now.cut || then.cut,
+    before: currentAnswer.refusal ?? currentAnswer.rows.length,
+    after: rehearsedResult.refusal ?? rehearsedResult.rows.length,
+    appear: appearingRows.slice(0, rehearsalRowsNamed),
+    vanish: vanishingRows.slice(0, rehearsalRowsNamed),
+    changed: changedRows.slice(0, rehearsalRowsNamed),
+    counts: { appear: appearingRows.length, vanish: vanishingRows.length, changed: changedRows.length },
+    cut: currentAnswer.cut || rehearsedResult.cut,
   };
 }
 
-type Row = Readonly<Record<string, unknown>>;
+type RehearsedRow = Readonly<Record<string, unknown>>;
 
-interface Asked {
-  readonly rows: readonly Row[];
+interface RehearsedAnswer {
+  readonly rows: readonly RehearsedRow[];
   readonly columns: readonly OutputColumn[];
   /** Primary keys of the types that its columns come from. */
   readonly keys: ReadonlyMap<string, string>;
@@ -97,85 +106,102 @@ interface Asked {
   readonly cut: boolean;
 }
 
-async function answerOf(rehearsing: Rehearsing, gate: Asking, caller: Caller, sql: string): Promise<Asked> {
+async function rehearsedAnswer(
+  rehearsing: Rehearsing,
+  rehearsalGate: RehearsalGate,
+  rehearsedCaller: Caller,
+  rehearsedSql: string,
+): Promise<RehearsedAnswer> {
   const { context } = rehearsing;
   try {
-    return await gate.invoke(caller, trialOf('query', rehearsing, caller, sql), async (invocation) => {
-      const answer = await context.planner.query(invocation, { sql, dialect: 'wide' });
-      return { ...rowsOf(answer), ...keysOf(answer, invocation.snapshot()), refusal: null };
-    });
-  } catch (error) {
-    if (!(error instanceof ServiceError) || error.kind === 'unavailable') throw error;
-    return { rows: [], columns: [], keys: new Map(), refusal: `${error.code}: ${error.message}`, cut: false };
+    return await rehearsalGate.invoke(
+      rehearsedCaller,
+      rehearsalInvocation('query', rehearsing, rehearsedCaller, rehearsedSql),
+      async (rehearsedInvocation) => {
+        const sqlAnswer = await context.planner.query(rehearsedInvocation, { sql: rehearsedSql, dialect: 'wide' });
+        return { ...rehearsedRows(sqlAnswer), ...rehearsedKeys(sqlAnswer, rehearsedInvocation.snapshot()), refusal: null };
+      },
+    );
+  } catch (rehearsalError) {
+    if (!(rehearsalError instanceof ServiceError) || rehearsalError.kind === 'unavailable') throw rehearsalError;
+    return { rows: [], columns: [], keys: new Map(), refusal: `${rehearsalError.code}: ${rehearsalError.message}`, cut: false };
   }
 }
 
-const template = 'rehearsal ? ?';
+const rehearsalTemplate = 'rehearsal ? ?';
 
 /** On record as what it is, since the principal asked nothing; and paid for by nobody, since the administrator's act costs no units. */
-function trialOf(
+function rehearsalInvocation(
   action: 'query' | 'inspect',
-  { correlationId, policy }: Rehearsing,
-  caller: Caller,
-  about: string,
+  { correlationId, policy: policyName }: Rehearsing,
+  rehearsedCaller: Caller,
+  rehearsedText: string,
 ): InvocationRequest {
-  const act = { action, template, literals: [policy, about] };
-  return { action, purpose: purposeOf(caller), correlationId, continues: true, act };
+  const rehearsalAct = { action, template: rehearsalTemplate, literals: [policyName, rehearsedText] };
+  return { action, purpose: firstPurpose(rehearsedCaller), correlationId, continues: true, act: rehearsalAct };
 }
 
 /** A statement that states none is asked for the first purpose that the token has. */
-const purposeOf = ({ purposes }: Caller): string | null => purposes[0] ?? null;
+const firstPurpose = ({ purposes }: Caller): string | null => purposes[0] ?? null;
 
-function rowsOf(answer: Answer): Pick<Asked, 'rows' | 'cut'> {
-  let left = rowsCompared;
-  const batches = answer.batches.flatMap((batch) => {
-    const count = Math.min(batch.count, left);
-    left -= count;
-    return count === 0 ? [] : [{ ...batch, count }];
+function rehearsedRows(sqlAnswer: Answer): Pick<RehearsedAnswer, 'rows' | 'cut'> {
+  let rowsToCompare = rowsCompared;
+  const comparedBatches = sqlAnswer.batches.flatMap((answerBatch) => {
+    const comparedCount = Math.min(answerBatch.count, rowsToCompare);
+    rowsToCompare -= comparedCount;
+    return comparedCount === 0 ? [] : [{ ...answerBatch, count: comparedCount }];
   });
-  const lines = writeNdjson({ columns: answer.columns, batches }).toString('utf8').split('\n');
-  const rows = lines.filter((line) => line !== '').map((line) => parseExactJson(line) as Row);
-  return { rows, cut: answer.rowCount > rowsCompared };
+  const rowLines = writeNdjson({ columns: sqlAnswer.columns, batches: comparedBatches }).toString('utf8').split('\n');
+  const comparedRows = rowLines.filter((rowLine) => rowLine !== '').map((rowLine) => parseExactJson(rowLine) as RehearsedRow);
+  return { rows: comparedRows, cut: sqlAnswer.rowCount > rowsCompared };
 }
 
-function keysOf({ columns }: Answer, { catalog }: GovernedSnapshot): Pick<Asked, 'columns' | 'keys'> {
-  const types = new Set(columns.flatMap(({ origin }) => (origin === undefined ? [] : [origin.type])));
-  const keys = new Map<string, string>();
-  for (const type of types) {
-    const key = catalog.type(type)?.primaryKey;
-    if (key) keys.set(type, key);
+function rehearsedKeys(
+  { columns: answerColumns }: Answer,
+  { catalog }: GovernedSnapshot,
+): Pick<RehearsedAnswer, 'columns' | 'keys'> {
+  const answerTypes = new Set(answerColumns.flatMap(({ origin }) => (origin === undefined ? [] : [origin.type])));
+  const primaryKeys = new Map<string, string>();
+  for (const answerType of answerTypes) {
+    const primaryKey = catalog.type(answerType)?.primaryKey;
+    if (primaryKey) primaryKeys.set(answerType, primaryKey);
   }
-  return { columns, keys };
+  return { columns: answerColumns, keys: primaryKeys };
 }
 
-const instants = new Set(['_system_from', '_valid_from', 'system_from', 'valid_from']);
+const instantColumns = new Set(['_system_from', '_valid_from', 'system_from', 'valid_from']);
 
 /** Names of the columns that tell rows apart; none: all of them do. */
-function keyOf(...answers: readonly Asked[]): ReadonlySet<string> {
-  const names = new Set<string>();
-  for (const { columns, keys } of answers)
-    for (const { name, origin } of columns) if (origin !== undefined && keys.get(origin.type) === origin.column) names.add(name);
-  if (names.size === 0) return names;
-  for (const { columns } of answers) for (const { name } of columns) if (instants.has(name)) names.add(name);
-  return names;
+function rehearsalKeyColumns(...rehearsedAnswers: readonly RehearsedAnswer[]): ReadonlySet<string> {
+  const keyColumnNames = new Set<string>();
+  for (const { columns: answerColumns, keys: primaryKeys } of rehearsedAnswers)
+    for (const { name: keyColumnName, origin: columnOrigin } of answerColumns)
+      if (columnOrigin !== undefined && primaryKeys.get(columnOrigin.type) === columnOrigin.column)
+        keyColumnNames.add(keyColumnName);
+  if (keyColumnNames.size === 0) return keyColumnNames;
+  for (const { columns } of rehearsedAnswers)
+    for (const { name } of columns) if (instantColumns.has(name)) keyColumnNames.add(name);
+  return keyColumnNames;
 }
 
-function rowsBy({ rows }: Asked, keyColumns: ReadonlySet<string>): ReadonlyMap<string, Row> {
-  const rowsByKey = new Map<string, Row>();
-  for (const row of rows) {
-    const cells = Object.entries(row).filter(([name]) => keyColumns.size === 0 || keyColumns.has(name));
-    const text = cells.map(([name, cell]) => `${name} ${typeof cell === 'string' ? cell : jsonOf(cell)}`).join(', ');
-    let name = text;
-    for (let n = 2; rowsByKey.has(name); n++) name = `${text} (${n})`;
-    rowsByKey.set(name, row);
+function rowsByRehearsalKey({ rows }: RehearsedAnswer, keyColumns: ReadonlySet<string>): ReadonlyMap<string, RehearsedRow> {
+  const rowsByKey = new Map<string, RehearsedRow>();
+  for (const rehearsedRow of rows) {
+    const keyCells = Object.entries(rehearsedRow).filter(([keyName]) => keyColumns.size === 0 || keyColumns.has(keyName));
+    const keyText = keyCells
+      .map(([keyName, keyCell]) => `${keyName} ${typeof keyCell === 'string' ? keyCell : cellJson(keyCell)}`)
+      .join(', ');
+    let name = keyText;
+    for (let n = 2; rowsByKey.has(name); n++) name = `${keyText} (${n})`;
+    rowsByKey.set(name, rehearsedRow);
   }
   return rowsByKey;
 }
 
-const isSame = (a: unknown, b: unknown): boolean => jsonOf(a) === jsonOf(b);
+const isSameCell = (a: unknown, b: unknown): boolean => cellJson(a) === cellJson(b);
 
-const jsonOf = (value: unknown): string =>
-  JSON.stringify(value, (_, each: unknown) => (typeof each === 'bigint' ? String(each) : each));
+const cellJson = (cellValue: unknown): string =>
+  JSON.stringify(cellValue, (_, memberValue: unknown) => (typeof memberValue === 'bigint' ? String(memberValue) : memberValue));
 
 export interface TouchedRead {
   readonly principal: string;
@@ -189,63 +215,78 @@ export interface TouchedRead {
 }
 
 /** The latest recorded reads, newest last: they have their statements without literals, so that they can't be asked again. */
-export async function latestReads(audit: AuditReader, nowNs: bigint): Promise<readonly AuditEntry[]> {
-  let latest: AuditEntry[] = [];
-  for (const hours of [1n, 24n, 720n]) {
-    latest = [];
-    for await (const entry of audit.all({ action: 'query', since: nowNs - hours * hourNs })) {
-      if (entry.template === template) continue;
-      latest.push(entry);
-      if (latest.length === 2 * readsSeen) latest = latest.slice(readsSeen);
+export async function latestReads(auditReader: AuditReader, nowNs: bigint): Promise<readonly AuditEntry[]> {
+  let latestEntries: AuditEntry[] = [];
+  for (const auditHours of [1n, 24n, 720n]) {
+    latestEntries = [];
+    for await (const auditRead of auditReader.all({ action: 'query', since: nowNs - auditHours * rehearsalHourNs })) {
+      if (auditRead.template === rehearsalTemplate) continue;
+      latestEntries.push(auditRead);
+      if (latestEntries.length === 2 * rehearsalReadsMax) latestEntries = latestEntries.slice(rehearsalReadsMax);
     }
-    if (latest.length >= readsSeen) break;
+    if (latestEntries.length >= rehearsalReadsMax) break;
   }
-  return latest.slice(-readsSeen);
+  return latestEntries.slice(-rehearsalReadsMax);
 }
 
 /** Which of the recorded reads by this caller's principal the policy would decide otherwise. */
 export async function touchedReads(
   rehearsing: Rehearsing,
-  caller: Caller,
-  reads: readonly AuditEntry[],
+  rehearsedCaller: Caller,
+  auditReads: readonly AuditEntry[],
 ): Promise<readonly TouchedRead[]> {
-  const own = reads.filter(({ principal, tenant }) => principal === caller.principal && tenant === caller.tenant);
-  const types = [...new Set(own.flatMap(({ objectType }) => objectType?.split(',') ?? []))].filter((type) => type !== '');
-  if (types.length === 0) return [];
-  const explain = (gate: Asking): Promise<readonly PolicyExplanation[]> =>
-    gate.invoke(caller, trialOf('inspect', rehearsing, caller, types.join(',')), async (invocation) =>
-      types.map((type) => invocation.explainPolicy(type)),
+  const ownReads = auditReads.filter(
+    ({ principal, tenant }) => principal === rehearsedCaller.principal && tenant === rehearsedCaller.tenant,
+  );
+  const readTypes = [...new Set(ownReads.flatMap(({ objectType }) => objectType?.split(',') ?? []))].filter(
+    (readType) => readType !== '',
+  );
+  if (readTypes.length === 0) return [];
+  const explainPolicies = (gate: RehearsalGate): Promise<readonly PolicyExplanation[]> =>
+    gate.invoke(
+      rehearsedCaller,
+      rehearsalInvocation('inspect', rehearsing, rehearsedCaller, readTypes.join(',')),
+      async (invocation) => readTypes.map((type) => invocation.explainPolicy(type)),
     );
-  const now = await explain(rehearsing.context.gate);
-  const then = await explain(rehearsing.asItWouldBe);
-  return types.flatMap((type, i) => {
-    const [before, after] = [now[i]!, then[i]!];
-    const masks = differentMasks(before, after);
-    if (before.decision === after.decision && before.residual === after.residual && masks.length === 0) return [];
-    const of = own.filter(({ objectType }) => objectType?.split(',').includes(type));
-    const columns = masks.filter((column) => of.some((read) => names(read.template ?? '*', column)));
+  const explainedNow = await explainPolicies(rehearsing.context.gate);
+  const explainedThen = await explainPolicies(rehearsing.asItWouldBe);
+  return readTypes.flatMap((readType, i) => {
+    const [explanationBefore, explanationAfter] = [explainedNow[i]!, explainedThen[i]!];
+    const maskDifferences = changedMasks(explanationBefore, explanationAfter);
+    if (
+      explanationBefore.decision === explanationAfter.decision &&
+      explanationBefore.residual === explanationAfter.residual &&
+      maskDifferences.length === 0
+    )
+      return [];
+    const readsOfType = ownReads.filter(({ objectType }) => objectType?.split(',').includes(readType));
+    const maskedColumns = maskDifferences.filter((maskedColumn) =>
+      readsOfType.some((auditRead) => templateNamesColumn(auditRead.template ?? '*', maskedColumn)),
+    );
     return [
       {
-        principal: caller.principal,
-        object_type: type,
-        reads: of.length,
-        before: verdict(before),
-        after: verdict(after),
-        columns,
+        principal: rehearsedCaller.principal,
+        object_type: readType,
+        reads: readsOfType.length,
+        before: policyVerdict(explanationBefore),
+        after: policyVerdict(explanationAfter),
+        columns: maskedColumns,
       },
     ];
   });
 }
 
-function differentMasks(now: PolicyExplanation, then: PolicyExplanation): readonly string[] {
-  const kinds = ({ masks }: PolicyExplanation): ReadonlyMap<string, string> =>
+function changedMasks(explainedNow: PolicyExplanation, explainedThen: PolicyExplanation): readonly string[] {
+  const maskKinds = ({ masks }: PolicyExplanation): ReadonlyMap<string, string> =>
     new Map(masks.map(({ column, kind, when }) => [column, `${kind} ${when}`]));
-  const [before, after] = [kinds(now), kinds(then)];
-  return [...new Set([...before.keys(), ...after.keys()])].filter((column) => before.get(column) !== after.get(column));
+  const [masksBefore, masksAfter] = [maskKinds(explainedNow), maskKinds(explainedThen)];
+  return [...new Set([...masksBefore.keys(), ...masksAfter.keys()])].filter(
+    (column) => masksBefore.get(column) !== masksAfter.get(column),
+  );
 }
 
-const verdict = ({ decision, residual }: PolicyExplanation): string =>
+const policyVerdict = ({ decision, residual }: PolicyExplanation): string =>
   residual === null ? decision : `${decision}: ${residual}`;
 
-const names = (template: string, column: string): boolean =>
-  template.includes('*') || template.split(/[^\p{L}\p{N}_]+/u).includes(column);
+const templateNamesColumn = (auditTemplate: string, maskedColumn: string): boolean =>
+  auditTemplate.includes('*') || auditTemplate.split(/[^\p{L}\p{N}_]+/u).includes(maskedColumn);

@@ -20,41 +20,49 @@ export interface Problem {
 
 export const problemType = 'application/problem+json';
 
-export function problemOf(error: ServiceError, errorsBase: string, instance: string, correlationId: string): Problem {
-  const row = errorTable[error.code];
-  const status = errorCodes[row.kind].http;
+export function problemOf(serviceError: ServiceError, errorsBase: string, instance: string, correlationId: string): Problem {
+  const errorRow = errorTable[serviceError.code];
+  const problemStatus = errorCodes[errorRow.kind].http;
   return {
-    type: `${errorsBase}/${error.code}`,
-    title: STATUS_CODES[status] ?? 'Error',
-    status,
-    detail: error.code === 'REL_INTERNAL' ? 'internal error; the correlation id finds it in the log' : error.message,
+    type: `${errorsBase}/${serviceError.code}`,
+    title: STATUS_CODES[problemStatus] ?? 'Error',
+    status: problemStatus,
+    detail:
+      serviceError.code === 'REL_INTERNAL' ? 'internal error; the correlation id finds it in the log' : serviceError.message,
     instance,
     correlation_id: correlationId,
-    ...(row.kind === 'too_many_requests' ? { retryable: row.retryable } : {}),
+    ...(errorRow.kind === 'too_many_requests' ? { retryable: errorRow.retryable } : {}),
   };
 }
 
 /** The framework's validator for a part of a request. */
-export function validator(schema: z.ZodType, part = 'body') {
+export function validator(partSchema: z.ZodType, httpPart = 'body') {
   return (sentBody: unknown): { readonly value: unknown } | { readonly error: Error } => {
-    const read = check(schema, sentBody);
-    if (read.success) return { value: read.data };
-    const validation = read.issues.map(({ path, message }) => ({ instancePath: `/${path.join('/')}`, message }));
-    return { error: Object.assign(new Error('the request is malformed'), { validation, validationContext: part }) };
+    const schemaCheck = check(partSchema, sentBody);
+    if (schemaCheck.success) return { value: schemaCheck.data };
+    const validationIssues = schemaCheck.issues.map(({ path, message }) => ({ instancePath: `/${path.join('/')}`, message }));
+    return {
+      error: Object.assign(new Error('the request is malformed'), { validation: validationIssues, validationContext: httpPart }),
+    };
   };
 }
 
 /** Errors that the HTTP framework raises before a handler runs, by its own codes; anything unknown is a bug of ours. */
-export function toServiceError(error: unknown): ServiceError {
-  if (error instanceof ServiceError) return error;
-  const { code, statusCode, validation, message } = error as FrameworkError;
-  if (validation) return new ServiceError('REL_INVALID', validationDetail(error as FrameworkError));
-  const known = code === undefined ? undefined : frameworkErrors[code];
-  if (known) return new ServiceError(known[0], known[1]);
+export function toServiceError(thrownError: unknown): ServiceError {
+  if (thrownError instanceof ServiceError) return thrownError;
+  const {
+    code: frameworkCode,
+    statusCode,
+    validation: validationIssues,
+    message: frameworkMessage,
+  } = thrownError as FrameworkError;
+  if (validationIssues) return new ServiceError('REL_INVALID', validationDetail(thrownError as FrameworkError));
+  const frameworkError = frameworkCode === undefined ? undefined : frameworkErrors[frameworkCode];
+  if (frameworkError) return new ServiceError(frameworkError[0], frameworkError[1]);
   // Body parsers of the framework answer malformed JSON with a SyntaxError that carries a status.
-  if (statusCode === 400 && error instanceof SyntaxError)
-    return new ServiceError('REL_INVALID', `the body is not JSON: ${message}`);
-  return new ServiceError('REL_INTERNAL', 'internal error', { cause: error });
+  if (statusCode === 400 && thrownError instanceof SyntaxError)
+    return new ServiceError('REL_INVALID', `the body is not JSON: ${frameworkMessage}`);
+  return new ServiceError('REL_INTERNAL', 'internal error', { cause: thrownError });
 }
 
 interface FrameworkError {
@@ -78,10 +86,10 @@ const frameworkErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = 
 };
 
 /** Names the field and its error, never the value that was sent. */
-function validationDetail(error: FrameworkError): string {
-  const issues = (error.validation ?? []).slice(0, 5).map((issue) => {
-    const path = (issue.instancePath ?? '').replace(/^\//, '').replaceAll('/', '.');
-    return `${path === '' ? (error.validationContext ?? 'body') : path}: ${issue.message ?? 'invalid'}`;
+function validationDetail(validationError: FrameworkError): string {
+  const issueTexts = (validationError.validation ?? []).slice(0, 5).map((validationIssue) => {
+    const issuePath = (validationIssue.instancePath ?? '').replace(/^\//, '').replaceAll('/', '.');
+    return `${issuePath === '' ? (validationError.validationContext ?? 'body') : issuePath}: ${validationIssue.message ?? 'invalid'}`;
   });
-  return issues.length === 0 ? (error.message ?? 'the request is malformed') : issues.join('; ');
+  return issueTexts.length === 0 ? (validationError.message ?? 'the request is malformed') : issueTexts.join('; ');
 }

@@ -15,7 +15,7 @@ import { invoke, signalOf } from './invoke.ts';
 /** Room for the longest statement with every character escaped to six: a longer body is not read. */
 export const questionBytesMax = 8 << 20;
 
-const consistency = z
+const consistencyField = z
   .enum(['strong', 'eventual'])
   .describe('strong by default; eventual: nearest vectors may be approximate, scores of a graph go on from earlier ones');
 
@@ -23,7 +23,7 @@ export const questionBody = z
   .object({
     sql: z.string().describe('one read-only statement'),
     ...reasons,
-    consistency: consistency.optional(),
+    consistency: consistencyField.optional(),
     ...inBothCases('typo_tolerance', typoTolerance.optional()),
   })
   .refine(...oneSpelling('typo_tolerance'))
@@ -40,23 +40,29 @@ export interface Question {
   readonly typoTolerance?: TypoTolerance | undefined;
 }
 
-const plainNames: ReadonlySet<string> = new Set<keyof Question>(['sql', 'purpose', 'branch', 'break_glass', 'access_scope_ref']);
+const plainQuestionFields: ReadonlySet<string> = new Set<keyof Question>([
+  'sql',
+  'purpose',
+  'branch',
+  'break_glass',
+  'access_scope_ref',
+]);
 
 /** A body of nothing but texts under the names of `Question`; undefined for any other, which its schema may take or not. */
-export function plainQuestion(bytes: Buffer): Question | undefined {
-  if (!isUtf8(bytes)) return undefined;
-  let value: unknown;
+export function plainQuestion(questionBytes: Buffer): Question | undefined {
+  if (!isUtf8(questionBytes)) return undefined;
+  let questionValue: unknown;
   try {
-    value = JSON.parse(bytes.toString());
+    questionValue = JSON.parse(questionBytes.toString());
   } catch {
     return undefined;
   }
-  if (typeof value !== 'object' || value === null || !('sql' in value)) return undefined;
-  for (const name in value) {
-    if (!plainNames.has(name)) return undefined;
-    if (typeof (value as Record<string, unknown>)[name] !== 'string') return undefined;
+  if (typeof questionValue !== 'object' || questionValue === null || !('sql' in questionValue)) return undefined;
+  for (const questionField in questionValue) {
+    if (!plainQuestionFields.has(questionField)) return undefined;
+    if (typeof (questionValue as Record<string, unknown>)[questionField] !== 'string') return undefined;
   }
-  return value as Question;
+  return questionValue as Question;
 }
 
 export interface AskOptions {
@@ -68,30 +74,30 @@ export interface AskOptions {
 }
 
 /**
- * Runs `use` on the governed answer; an error that it throws is in the access record. The record has been appended when this
+ * Runs `useAnswer` on the governed answer; an error that it throws is in the access record. The record has been appended when this
  * resolves, so rows may be sent then, and not before.
  */
 export async function ask<T>(
-  context: HttpContext,
-  request: GateRequest,
+  httpContext: HttpContext,
+  questionRequest: GateRequest,
   question: Question,
-  options: AskOptions,
-  use: (answer: Answer) => T,
+  askOptions: AskOptions,
+  useAnswer: (answer: Answer) => T,
 ): Promise<T> {
-  const { sql, purpose, consistency: wanted } = question;
-  const typo = question.typo_tolerance ?? question.typoTolerance;
+  const { sql, purpose, consistency: wantedConsistency } = question;
+  const statedTypoTolerance = question.typo_tolerance ?? question.typoTolerance;
   checkText(sql, 'the statement');
-  const signal = signalOf(request.raw.socket);
-  return invoke(context, request, options.action, purpose, async (invocation) => {
-    const answer = await context.planner.query(invocation, {
+  const signal = signalOf(questionRequest.raw.socket);
+  return invoke(httpContext, questionRequest, askOptions.action, purpose, async (queryInvocation) => {
+    const answer = await httpContext.planner.query(queryInvocation, {
       sql,
-      purpose: statedPurpose(request, purpose),
+      purpose: statedPurpose(questionRequest, purpose),
       signal,
-      queriesOnly: options.queriesOnly === true,
-      ...(options.rows ? { rows: options.rows } : {}),
-      ...(typo && { typo }),
-      ...(wanted && { consistency: wanted }),
+      queriesOnly: askOptions.queriesOnly === true,
+      ...(askOptions.rows ? { rows: askOptions.rows } : {}),
+      ...(statedTypoTolerance && { typo: statedTypoTolerance }),
+      ...(wantedConsistency && { consistency: wantedConsistency }),
     });
-    return use(answer);
+    return useAnswer(answer);
   });
 }

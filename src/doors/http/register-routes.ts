@@ -5,29 +5,40 @@ import { invoke } from './invoke.ts';
 import { Answered, type Route } from './route.ts';
 import { problems } from './schemas.ts';
 
-export function registerRoutes(app: App, context: HttpContext, routes: readonly Route[]): void {
-  for (const route of routes) {
-    const { method, path, access, action, bucket, reads, bodyBytesMax, framework, inTransaction, page } = route;
+export function registerRoutes(app: App, httpContext: HttpContext, routes: readonly Route[]): void {
+  for (const routeToRegister of routes) {
+    const {
+      method,
+      path: routePath,
+      access,
+      action,
+      bucket: rateBucket,
+      reads: bodyReader,
+      bodyBytesMax,
+      framework: frameworkOptions,
+      inTransaction,
+      page: isPage,
+    } = routeToRegister;
     app.route({
       method,
-      url: path,
+      url: routePath,
       config: {
         access,
         ...(action !== null && { action }),
-        ...(bucket && { bucket }),
-        ...(reads && { reads }),
+        ...(rateBucket && { bucket: rateBucket }),
+        ...(bodyReader && { reads: bodyReader }),
         ...(inTransaction && { inTransaction }),
-        ...(page && { page }),
+        ...(isPage && { page: isPage }),
       },
       ...(bodyBytesMax !== undefined && { bodyLimit: bodyBytesMax }),
-      ...framework,
-      schema: schemaOf(route),
-      handler: handlerOf(route, context),
+      ...frameworkOptions,
+      schema: routeSchema(routeToRegister),
+      handler: routeHandler(routeToRegister, httpContext),
     });
   }
 }
 
-function schemaOf({ access, summary, description, tags, consumes, params, query, body, replies = {} }: Route) {
+function routeSchema({ access, summary, description, tags, consumes, params, query, body, replies = {} }: Route) {
   return {
     ...(summary === undefined ? { hide: true } : { summary }),
     ...(description !== undefined && { description }),
@@ -41,31 +52,31 @@ function schemaOf({ access, summary, description, tags, consumes, params, query,
   };
 }
 
-type Handler = (request: FastifyRequest, reply: FastifyReply) => unknown;
+type RouteHandler = (request: FastifyRequest, reply: FastifyReply) => unknown;
 
-function handlerOf(route: Route, context: HttpContext): Handler {
-  if (route.handle) {
+function routeHandler(handledRoute: Route, httpContext: HttpContext): RouteHandler {
+  if (handledRoute.handle) {
     return (request, reply) => {
       const { params, query, body } = request;
-      return route.handle({ params, query, body, request, reply, context });
+      return handledRoute.handle({ params, query, body, request, reply, context: httpContext });
     };
   }
-  const { action, purposeIn, whileSuspended } = route;
+  const { action, purposeIn, whileSuspended } = handledRoute;
   assert(action !== null, 'what a route runs in its invocation has an action');
-  const more = whileSuspended ? { whileSuspended } : {};
+  const invocationExtras = whileSuspended ? { whileSuspended } : {};
   return async (request, reply) => {
     const { params, query, body } = request;
-    const purpose =
+    const statedPurpose =
       purposeIn === undefined ? undefined : (request[purposeIn] as { readonly purpose?: string } | undefined)?.purpose;
-    const reached = await invoke(
-      context,
+    const routeOutput = await invoke(
+      httpContext,
       request,
       action,
-      purpose,
-      (invocation) => route.run(invocation, { params, query, body, request, context }),
-      more,
+      statedPurpose,
+      (invocation) => handledRoute.run(invocation, { params, query, body, request, context: httpContext }),
+      invocationExtras,
     );
-    if (!(reached instanceof Answered)) return reached;
-    return reply.code(reached.status).headers(reached.headers).send(reached.value);
+    if (!(routeOutput instanceof Answered)) return routeOutput;
+    return reply.code(routeOutput.status).headers(routeOutput.headers).send(routeOutput.value);
   };
 }

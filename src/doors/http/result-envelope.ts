@@ -12,116 +12,123 @@ export function envelopeFields(answer: Answer): ReadonlyMap<string, string> {
 }
 
 /** The envelope as headers, for bodies without room for it. */
-export function envelopeHeaders(answer: Answer): Record<string, string> {
+export function envelopeHeaders(envelopeAnswer: Answer): Record<string, string> {
   return {
-    'x-service-as-of-system': String(answer.asOfSystem),
-    'x-service-row-count': String(answer.rowCount),
-    ...(answer.cursor === null ? {} : { 'x-service-cursor': answer.cursor }),
-    ...(answer.nextCursor === null ? {} : { 'x-service-next-cursor': answer.nextCursor }),
+    'x-service-as-of-system': String(envelopeAnswer.asOfSystem),
+    'x-service-row-count': String(envelopeAnswer.rowCount),
+    ...(envelopeAnswer.cursor === null ? {} : { 'x-service-cursor': envelopeAnswer.cursor }),
+    ...(envelopeAnswer.nextCursor === null ? {} : { 'x-service-next-cursor': envelopeAnswer.nextCursor }),
     // Percent-encoded: names of columns may be in any script.
-    ...(answer.notices?.length ? { 'x-service-notices': encodeURIComponent(JSON.stringify(answer.notices)) } : {}),
+    ...(envelopeAnswer.notices?.length
+      ? { 'x-service-notices': encodeURIComponent(JSON.stringify(envelopeAnswer.notices)) }
+      : {}),
   };
 }
 
-const columnNames = new WeakMap<Answer['columns'], string>();
+const columnNamesJson = new WeakMap<Answer['columns'], string>();
 
 const facetValuesPerPiece = 1_024;
 
 /** Written value by value: an object would put values that look like numbers before all others. */
-function* facetPieces({ counts, stats }: Facets): Generator<string, void> {
-  let text = ',"facets":{';
-  let between = '';
-  for (const [attribute, values] of counts) {
-    text += `${between}${JSON.stringify(attribute)}:{`;
-    between = ',';
-    let at = 0;
-    for (const [value, count] of values) {
-      text += `${at === 0 ? '' : ','}${JSON.stringify(value)}:${count}`;
-      if (++at % facetValuesPerPiece !== 0) continue;
-      yield text;
-      text = '';
+function* facetJsonPieces({ counts: facetCounts, stats: facetStats }: Facets): Generator<string, void> {
+  let facetText = ',"facets":{';
+  let facetComma = '';
+  for (const [facetAttribute, attributeCounts] of facetCounts) {
+    facetText += `${facetComma}${JSON.stringify(facetAttribute)}:{`;
+    facetComma = ',';
+    let facetOrdinal = 0;
+    for (const [facetValue, facetCount] of attributeCounts) {
+      facetText += `${facetOrdinal === 0 ? '' : ','}${JSON.stringify(facetValue)}:${facetCount}`;
+      if (++facetOrdinal % facetValuesPerPiece !== 0) continue;
+      yield facetText;
+      facetText = '';
     }
-    text += '}';
+    facetText += '}';
   }
-  const figures = [...stats].map(([attribute, figure]) => `${JSON.stringify(attribute)}:${exactJson({ ...figure })}`);
-  yield `${text}},"facetStats":{${figures.join()}}`;
+  const facetFigures = [...facetStats].map(
+    ([attribute, facetFigure]) => `${JSON.stringify(attribute)}:${exactJson({ ...facetFigure })}`,
+  );
+  yield `${facetText}},"facetStats":{${facetFigures.join()}}`;
 }
 
 /** How many values the facets of an answer list. */
 export function facetValues({ facets }: Answer): number {
-  let values = 0;
-  if (facets) for (const counts of facets.counts.values()) values += counts.size;
-  return values;
+  let facetValueCount = 0;
+  if (facets) for (const attributeCounts of facets.counts.values()) facetValueCount += attributeCounts.size;
+  return facetValueCount;
 }
 
 /** Members of a JSON object, each after a comma, for the end of a reply behind its rows. */
-export function envelopeMembers(answer: Answer): string {
-  let facets = '';
-  if (answer.facets !== null) for (const piece of facetPieces(answer.facets)) facets += piece;
-  return `${firstMembers(answer)}${facets}${lastMembers(answer)}`;
+export function envelopeMembers(envelopeAnswer: Answer): string {
+  let facetsText = '';
+  if (envelopeAnswer.facets !== null) for (const facetPiece of facetJsonPieces(envelopeAnswer.facets)) facetsText += facetPiece;
+  return `${firstEnvelopeMembers(envelopeAnswer)}${facetsText}${lastEnvelopeMembers(envelopeAnswer)}`;
 }
 
 /** The members in pieces: facets of a hundred thousand values take many turns. */
-export function* envelopePieces(answer: Answer): Generator<string, void> {
-  yield firstMembers(answer);
-  if (answer.facets !== null) yield* facetPieces(answer.facets);
-  yield lastMembers(answer);
+export function* envelopePieces(envelopeAnswer: Answer): Generator<string, void> {
+  yield firstEnvelopeMembers(envelopeAnswer);
+  if (envelopeAnswer.facets !== null) yield* facetJsonPieces(envelopeAnswer.facets);
+  yield lastEnvelopeMembers(envelopeAnswer);
 }
 
-function firstMembers(answer: Answer): string {
-  let columns = columnNames.get(answer.columns);
-  if (columns === undefined) {
-    columns = JSON.stringify(answer.columns.map((column) => column.name));
-    columnNames.set(answer.columns, columns);
+function firstEnvelopeMembers(envelopeAnswer: Answer): string {
+  let columnsJson = columnNamesJson.get(envelopeAnswer.columns);
+  if (columnsJson === undefined) {
+    columnsJson = JSON.stringify(envelopeAnswer.columns.map((answerColumn) => answerColumn.name));
+    columnNamesJson.set(envelopeAnswer.columns, columnsJson);
   }
-  const ms = round(answer.processingTimeMs);
-  let text =
-    `,"row_count":${answer.rowCount},"cost_units":${answer.costUnits},"columns":${columns},"processing_time_ms":${ms}` +
-    `,"elapsed_ms":${ms},"estimatedTotalHits":${answer.estimatedTotalHits},"as_of_system":${answer.asOfSystem}`;
-  if (answer.cursor !== null) text += `,"cursor":${JSON.stringify(answer.cursor)}`;
-  if (answer.nextCursor !== null) text += `,"next_cursor":${JSON.stringify(answer.nextCursor)}`;
-  if (answer.provenance !== null) {
-    const entries = answer.provenance.map((entry) => ({
-      source: entry.source,
-      method: entry.method,
-      confidence: entry.confidence,
-      recorded_at: entry.recordedAt,
-      derived_from: entry.derivedFrom,
+  const processingMs = roundedMs(envelopeAnswer.processingTimeMs);
+  let envelopeText =
+    `,"row_count":${envelopeAnswer.rowCount},"cost_units":${envelopeAnswer.costUnits},"columns":${columnsJson},"processing_time_ms":${processingMs}` +
+    `,"elapsed_ms":${processingMs},"estimatedTotalHits":${envelopeAnswer.estimatedTotalHits},"as_of_system":${envelopeAnswer.asOfSystem}`;
+  if (envelopeAnswer.cursor !== null) envelopeText += `,"cursor":${JSON.stringify(envelopeAnswer.cursor)}`;
+  if (envelopeAnswer.nextCursor !== null) envelopeText += `,"next_cursor":${JSON.stringify(envelopeAnswer.nextCursor)}`;
+  if (envelopeAnswer.provenance !== null) {
+    const provenanceEntries = envelopeAnswer.provenance.map((provenanceEntry) => ({
+      source: provenanceEntry.source,
+      method: provenanceEntry.method,
+      confidence: provenanceEntry.confidence,
+      recorded_at: provenanceEntry.recordedAt,
+      derived_from: provenanceEntry.derivedFrom,
     }));
-    text += `,"provenance":${exactJson(entries)}`;
+    envelopeText += `,"provenance":${exactJson(provenanceEntries)}`;
   }
-  if (answer.isApproximate) text += ',"approximate":true';
-  if (answer.notices !== undefined && answer.notices.length > 0) text += `,"notices":${JSON.stringify(answer.notices)}`;
-  return text;
+  if (envelopeAnswer.isApproximate) envelopeText += ',"approximate":true';
+  if (envelopeAnswer.notices !== undefined && envelopeAnswer.notices.length > 0)
+    envelopeText += `,"notices":${JSON.stringify(envelopeAnswer.notices)}`;
+  return envelopeText;
 }
 
-function lastMembers(answer: Answer): string {
-  let text = '';
-  if (answer.plan !== null) text += `,"plan":${JSON.stringify(answer.plan.replace(/\n$/, '').split('\n'))}`;
-  if (answer.actualRows !== null) text += `,"actual_rows":${answer.actualRows}`;
-  if (answer.operators !== undefined) text += `,"operators":${JSON.stringify(answer.operators.map(operatorMembers))}`;
-  return text;
+function lastEnvelopeMembers(envelopeAnswer: Answer): string {
+  let envelopeText = '';
+  if (envelopeAnswer.plan !== null)
+    envelopeText += `,"plan":${JSON.stringify(envelopeAnswer.plan.replace(/\n$/, '').split('\n'))}`;
+  if (envelopeAnswer.actualRows !== null) envelopeText += `,"actual_rows":${envelopeAnswer.actualRows}`;
+  if (envelopeAnswer.operators !== undefined)
+    envelopeText += `,"operators":${JSON.stringify(envelopeAnswer.operators.map(operatorMembers))}`;
+  return envelopeText;
 }
 
 /** The figures of an operator of EXPLAIN ANALYZE, under the names that all doors use. */
-export function operatorMembers(figures: OperatorFigures): Record<string, string | number | null> {
-  const { part, depth, operator, line, state, index, timeMs } = figures;
+export function operatorMembers(operatorFigures: OperatorFigures): Record<string, string | number | null> {
+  const { part: planPart, depth: planDepth, operator, line: planLine, state, index, timeMs } = operatorFigures;
   return {
-    part,
-    depth,
+    part: planPart,
+    depth: planDepth,
     operator,
-    line,
+    line: planLine,
     state,
-    rows_in: figures.rowsIn,
-    rows_out: figures.rowsOut,
-    rows_expected: figures.rowsExpected,
-    time_ms: timeMs === null ? null : round(timeMs),
-    memory_bytes: figures.memoryBytes,
+    rows_in: operatorFigures.rowsIn,
+    rows_out: operatorFigures.rowsOut,
+    rows_expected: operatorFigures.rowsExpected,
+    time_ms: timeMs === null ? null : roundedMs(timeMs),
+    memory_bytes: operatorFigures.memoryBytes,
     index,
   };
 }
 
 /** Milliseconds to the microsecond. */
-function round(ms: number): number {
-  return Math.round(ms * 1000) / 1000;
+function roundedMs(elapsedMs: number): number {
+  return Math.round(elapsedMs * 1000) / 1000;
 }

@@ -3,48 +3,50 @@ import { didYouMean } from '../../errors.ts';
 import type { App } from './context.ts';
 
 export class RouteTable {
-  readonly #routes = new Map<string, Set<string>>();
+  readonly #verbsByUrl = new Map<string, Set<string>>();
 
   /** Collects the routes registered from now on. */
   constructor(app: App) {
-    app.addHook('onRoute', (route) => {
-      const verbs = this.#routes.get(route.url) ?? new Set();
-      for (const verb of [route.method].flat()) verbs.add(verb);
-      this.#routes.set(route.url, verbs);
+    app.addHook('onRoute', (registeredRoute) => {
+      const httpVerbs = this.#verbsByUrl.get(registeredRoute.url) ?? new Set();
+      for (const httpVerb of [registeredRoute.method].flat()) httpVerbs.add(httpVerb);
+      this.#verbsByUrl.set(registeredRoute.url, httpVerbs);
     });
   }
 
   /** Verbs of every route that the path fits, sorted; empty when it fits none. */
-  verbsOf(path: string): string[] {
-    const segments = path.split('/');
-    const verbs = new Set<string>();
-    for (const [url, routeVerbs] of this.#routes) {
-      if (fits(url.split('/'), segments)) for (const verb of routeVerbs) verbs.add(verb);
+  verbsOf(requestPath: string): string[] {
+    const pathSegments = requestPath.split('/');
+    const allowedVerbs = new Set<string>();
+    for (const [routeUrl, routeVerbs] of this.#verbsByUrl) {
+      if (matchesUrlPattern(routeUrl.split('/'), pathSegments)) for (const routeVerb of routeVerbs) allowedVerbs.add(routeVerb);
     }
-    return [...verbs].sort();
+    return [...allowedVerbs].sort();
   }
 
   /** ` (did you mean /query?)` for a path that is one slip away from a route; empty otherwise. */
-  guess(path: string): string {
-    const segments = path.split('/');
-    const routes = [...this.#routes.keys()].filter((url) => url.split('/').length === segments.length);
-    return didYouMean(path, new Set(routes.map((url) => fillPath(url, segments))));
+  guess(requestPath: string): string {
+    const pathSegments = requestPath.split('/');
+    const similarRoutes = [...this.#verbsByUrl.keys()].filter((routeUrl) => routeUrl.split('/').length === pathSegments.length);
+    return didYouMean(requestPath, new Set(similarRoutes.map((routeUrl) => fillRouteUrl(routeUrl, pathSegments))));
   }
 }
 
 /** The route with the values of a path where the route takes any. */
-function fillPath(url: string, segments: readonly string[]): string {
-  return url
+function fillRouteUrl(routeUrl: string, pathSegments: readonly string[]): string {
+  return routeUrl
     .split('/')
-    .map((part, i) => (part.startsWith(':') && segments[i] ? segments[i] : part))
+    .map((urlSegment, i) => (urlSegment.startsWith(':') && pathSegments[i] ? pathSegments[i] : urlSegment))
     .join('/');
 }
 
-function fits(pattern: readonly string[], segments: readonly string[]): boolean {
-  const open = pattern[pattern.length - 1] === '*';
-  const fixed = open ? pattern.slice(0, -1) : pattern;
+function matchesUrlPattern(urlPattern: readonly string[], pathSegments: readonly string[]): boolean {
+  const isOpenPattern = urlPattern[urlPattern.length - 1] === '*';
+  const fixedSegments = isOpenPattern ? urlPattern.slice(0, -1) : urlPattern;
   return (
-    (open ? segments.length >= pattern.length : segments.length === pattern.length) &&
-    fixed.every((part, i) => (part.startsWith(':') ? segments[i] !== '' : part === segments[i]))
+    (isOpenPattern ? pathSegments.length >= urlPattern.length : pathSegments.length === urlPattern.length) &&
+    fixedSegments.every((patternSegment, i) =>
+      patternSegment.startsWith(':') ? pathSegments[i] !== '' : patternSegment === pathSegments[i],
+    )
   );
 }

@@ -59,7 +59,7 @@ interface RouteDefinition<P, Q, B> {
   readonly example?: RouteExample;
 }
 
-interface Runs<P, Q, B> {
+interface RouteRuns<P, Q, B> {
   /** The reply of status 200, or `answered(…)`. The one invocation of the request is made around it. */
   run(invocation: Invocation, parsedRequest: ParsedRequest<P, Q, B>): Promise<unknown>;
   /** The part of the request that may state its purpose, beside the header. */
@@ -68,16 +68,19 @@ interface Runs<P, Q, B> {
   readonly handle?: never;
 }
 
-interface Handles<P, Q, B> {
+interface RouteHandles<P, Q, B> {
   /** Enters the gate by itself: replies that are no JSON, streams, several shapes of one request. */
   handle(parsedRequest: ParsedRequest<P, Q, B> & { readonly reply: FastifyReply }): unknown;
   readonly run?: never;
 }
 
-type Output<S> = S extends z.ZodType ? z.output<S> : unknown;
+type SchemaOutput<S> = S extends z.ZodType ? z.output<S> : unknown;
 
 type HandledRoute<P, Q, B> = RouteDefinition<P, Q, B> &
-  (Runs<Output<P>, Output<Q>, Output<B>> | Handles<Output<P>, Output<Q>, Output<B>>);
+  (
+    | RouteRuns<SchemaOutput<P>, SchemaOutput<Q>, SchemaOutput<B>>
+    | RouteHandles<SchemaOutput<P>, SchemaOutput<Q>, SchemaOutput<B>>
+  );
 
 export type Route = HandledRoute<z.ZodType, z.ZodType, z.ZodType>;
 

@@ -27,20 +27,20 @@ export const flag = z
 export const nanoseconds = z.int().describe('nanoseconds since 1970 UTC, exact');
 
 /** Parameters of a URL that any request may have. */
-const anyRequest = {
+const anyRequestParameters = {
   branch: z.string().optional().describe('branch to read; main by default'),
   break_glass: z.string().optional().describe('why a protected type is to be opened; recorded in the audit trail'),
   access_scope_ref: z.string().optional().describe('the access scope that the reader was cleared for'),
 };
 
 /** Parameters of a URL, and no others: ignoring an unknown filter would return too many rows. */
-export function parametersOf<Shape extends z.ZodRawShape>(shape: Shape) {
-  const known = { ...shape, ...anyRequest };
-  return z.strictObject(known, {
+export function parametersOf<Shape extends z.ZodRawShape>(parameterShape: Shape) {
+  const knownParameters = { ...parameterShape, ...anyRequestParameters };
+  return z.strictObject(knownParameters, {
     error: (issue) => {
       if (issue.code !== 'unrecognized_keys') return undefined;
       const [name = ''] = issue['keys'] as readonly string[];
-      return `unknown parameter ${JSON.stringify(name)}${didYouMean(name, Object.keys(known))}`;
+      return `unknown parameter ${JSON.stringify(name)}${didYouMean(name, Object.keys(knownParameters))}`;
     },
   });
 }

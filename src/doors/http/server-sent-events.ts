@@ -4,5 +4,5 @@ import type { WatchEvent } from '../../planner/continuous/watch/watch-events.ts'
 /** The first line of a stream: how long clients wait before they connect again. */
 export const retryLine = 'retry: 1000\n\n';
 
-export const eventText = ({ event, id, data }: WatchEvent): string =>
-  `${id === null ? '' : `id: ${id}\n`}event: ${event}\ndata: ${data}\n\n`;
+export const eventText = ({ event: sseEvent, id: sseId, data: sseData }: WatchEvent): string =>
+  `${sseId === null ? '' : `id: ${sseId}\n`}event: ${sseEvent}\ndata: ${sseData}\n\n`;

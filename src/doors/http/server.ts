@@ -43,8 +43,8 @@ import { plainIngest } from './routes/ingest.ts';
 import { callStep } from '../workflows/step-tools.ts';
 import { plainQuery } from './routes/query.ts';
 
-const connectionsMax = 10_000;
-const pathSegmentMax = 4_096;
+const httpConnectionsMax = 10_000;
+const pathSegmentLengthMax = 4_096;
 
 export interface HttpDoor extends Door {
   readonly adminPort: number;
@@ -55,175 +55,192 @@ export interface HttpDoor extends Door {
   consoleLink(grant: Grant): string;
 }
 
-export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor> {
-  const bodyLimitBytes = options.settings.SERVICE_BODY_LIMIT_MB * 1024 * 1024;
-  const context: HttpContext = {
-    ...options,
-    metrics: new HttpMetrics(options.system, options.gate),
-    bodies: new RequestBodies(options.clock, bodyLimitBytes, options.yieldTurn),
-    tasks: new IngestTasks(options.gate, options.jobs),
-    startedMs: options.clock.monotonicMs(),
+export async function createHttpDoor(doorOptions: HttpDoorOptions): Promise<HttpDoor> {
+  const bodyLimitBytes = doorOptions.settings.SERVICE_BODY_LIMIT_MB * 1024 * 1024;
+  const httpContext: HttpContext = {
+    ...doorOptions,
+    metrics: new HttpMetrics(doorOptions.system, doorOptions.gate),
+    bodies: new RequestBodies(doorOptions.clock, bodyLimitBytes, doorOptions.yieldTurn),
+    tasks: new IngestTasks(doorOptions.gate, doorOptions.jobs),
+    startedMs: doorOptions.clock.monotonicMs(),
     refusalRecordLimit: new RateLimiter(refusalRecordsPerSecond),
     bodyLimitBytes,
-    connections: new HttpConnections(options.clock),
-    console: new WebConsole(options.clock, options.random, options.consoleFiles ?? (() => null)),
-    draining: new Drain(options.clock, options.settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000),
+    connections: new HttpConnections(doorOptions.clock),
+    console: new WebConsole(doorOptions.clock, doorOptions.random, doorOptions.consoleFiles ?? (() => null)),
+    draining: new Drain(doorOptions.clock, doorOptions.settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000),
   };
-  options.erasures?.reach(context.tasks);
-  options.serveTools?.((step) => callStep(context, step));
-  const { settings, tls } = options;
-  const data = createListener(context, tls ?? null);
-  await describeRoutes(data, context);
-  registerRoutes(data, context, dataRoutes);
-  if (settings.SERVICE_WORKBENCH_ENABLE) registerRoutes(data, context, workbenchRoutes);
-  const plain = tls ? null : new FastPath(context, data.server as Server, [plainQuery(context), plainIngest(context)]);
+  doorOptions.erasures?.reach(httpContext.tasks);
+  doorOptions.serveTools?.((workflowStep) => callStep(httpContext, workflowStep));
+  const { settings, tls } = doorOptions;
+  const dataListener = createListener(httpContext, tls ?? null);
+  await describeRoutes(dataListener, httpContext);
+  registerRoutes(dataListener, httpContext, dataRoutes);
+  if (settings.SERVICE_WORKBENCH_ENABLE) registerRoutes(dataListener, httpContext, workbenchRoutes);
+  const plainLane = tls
+    ? null
+    : new FastPath(httpContext, dataListener.server as Server, [plainQuery(httpContext), plainIngest(httpContext)]);
 
-  const admin = createListener(context, null);
-  registerRoutes(admin, context, adminRoutes);
-  registerRoutes(admin, context, consoleSessionRoutes);
-  context.console.data = data.routing;
-  context.console.admin = admin.routing;
+  const adminListener = createListener(httpContext, null);
+  registerRoutes(adminListener, httpContext, adminRoutes);
+  registerRoutes(adminListener, httpContext, consoleSessionRoutes);
+  httpContext.console.data = dataListener.routing;
+  httpContext.console.admin = adminListener.routing;
 
-  for (const app of [data, admin]) context.connections.watch(app.server as Server);
-  const listeners = listenersOf(settings);
-  let stopped: Promise<void> | null = null;
-  const door: HttpDoor = {
+  for (const httpListener of [dataListener, adminListener]) httpContext.connections.watch(httpListener.server as Server);
+  const listenAddresses = listenersOf(settings);
+  let listenersClosed: Promise<void> | null = null;
+  const httpDoor: HttpDoor = {
     name: 'http',
     get port() {
-      return portOf(data, settings.SERVICE_PORT);
+      return listenerPort(dataListener, settings.SERVICE_PORT);
     },
     get adminPort() {
-      return portOf(admin, listeners.admin.port);
+      return listenerPort(adminListener, listenAddresses.admin.port);
     },
     get dataUrl() {
-      return `${tls ? 'https' : 'http'}://${hostOf(settings.SERVICE_HTTP_BIND)}:${door.port}`;
+      return `${tls ? 'https' : 'http'}://${urlHost(settings.SERVICE_HTTP_BIND)}:${httpDoor.port}`;
     },
     get adminUrl() {
-      return `http://${hostOf(listeners.admin.host)}:${door.adminPort}`;
+      return `http://${urlHost(listenAddresses.admin.host)}:${httpDoor.adminPort}`;
     },
-    consoleLink(grant) {
-      return `${door.adminUrl}${consoleMount}#code=${context.console.sessions.mintCode(grant)}`;
+    consoleLink(consoleGrant) {
+      return `${httpDoor.adminUrl}${consoleMount}#code=${httpContext.console.sessions.mintCode(consoleGrant)}`;
     },
     async start() {
-      void context.bodies.sweep();
-      void plain?.sweep();
-      await listenOn(listeners.admin, () => admin.listen({ host: listeners.admin.host, port: listeners.admin.port }));
+      void httpContext.bodies.sweep();
+      void plainLane?.sweep();
+      await listenOn(listenAddresses.admin, () =>
+        adminListener.listen({ host: listenAddresses.admin.host, port: listenAddresses.admin.port }),
+      );
       try {
-        await listenOn(listeners.data, () => data.listen({ host: listeners.data.host, port: listeners.data.port }));
+        await listenOn(listenAddresses.data, () =>
+          dataListener.listen({ host: listenAddresses.data.host, port: listenAddresses.data.port }),
+        );
       } catch (error) {
-        await admin.close();
+        await adminListener.close();
         throw error;
       }
     },
     drain() {
-      drain(context, [data, admin], plain);
+      drainListeners(httpContext, [dataListener, adminListener], plainLane);
     },
     stop() {
-      stopped ??= closeListeners(context, [data, admin], plain);
-      return stopped;
+      listenersClosed ??= closeListeners(httpContext, [dataListener, adminListener], plainLane);
+      return listenersClosed;
     },
   };
-  return door;
+  return httpDoor;
 }
 
 /** Running requests continue; new ones are refused, except those for the server's health. */
-function drain(context: HttpContext, listeners: readonly App[], plain: FastPath | null): void {
-  if (context.draining.hasBegun) return;
-  context.draining.begin();
+function drainListeners(httpContext: HttpContext, httpListeners: readonly App[], plainLane: FastPath | null): void {
+  if (httpContext.draining.hasBegun) return;
+  httpContext.draining.begin();
   // Streams have no end of their own.
-  context.watch.close();
-  plain?.drain();
-  for (const app of listeners) (app.server as Server).closeIdleConnections();
+  httpContext.watch.close();
+  plainLane?.drain();
+  for (const httpListener of httpListeners) (httpListener.server as Server).closeIdleConnections();
 }
 
 /** Running requests are answered; those that exceed the drain time are cut off. */
-async function closeListeners(context: HttpContext, listeners: readonly App[], plain: FastPath | null): Promise<void> {
-  drain(context, listeners, plain);
-  const closed = new AbortController();
-  context.bodies.stopDiscarding();
-  const closing = Promise.all(listeners.map((app) => app.close())).finally(() => closed.abort());
-  await context.draining.end(closed.signal);
-  if (!closed.signal.aborted) {
-    plain?.cutOff();
-    for (const app of listeners) (app.server as Server).closeAllConnections();
+async function closeListeners(
+  httpContext: HttpContext,
+  httpListeners: readonly App[],
+  plainLane: FastPath | null,
+): Promise<void> {
+  drainListeners(httpContext, httpListeners, plainLane);
+  const listenersClosed = new AbortController();
+  httpContext.bodies.stopDiscarding();
+  const listenersClosing = Promise.all(httpListeners.map((httpListener) => httpListener.close())).finally(() =>
+    listenersClosed.abort(),
+  );
+  await httpContext.draining.end(listenersClosed.signal);
+  if (!listenersClosed.signal.aborted) {
+    plainLane?.cutOff();
+    for (const httpListener of httpListeners) (httpListener.server as Server).closeAllConnections();
   }
-  await closing;
-  context.bodies.close();
+  await listenersClosing;
+  httpContext.bodies.close();
 }
 
-function createListener(context: HttpContext, tls: { readonly cert: string; readonly key: string } | null): App {
+function createListener(httpContext: HttpContext, tls: { readonly cert: string; readonly key: string } | null): App {
   const app = fastify({
     ...(tls ? { https: { cert: tls.cert, key: tls.key, minVersion: 'TLSv1.2', headersTimeout: timeouts.headersMs } } : {}),
     ...(tls
       ? {}
       : { http: { headersTimeout: timeouts.headersMs, connectionsCheckingInterval: timeouts.checkMs, maxHeaderSize: 16_384 } }),
-    bodyLimit: Math.min(context.bodyLimitBytes, jsonBytesMax),
+    bodyLimit: Math.min(httpContext.bodyLimitBytes, jsonBytesMax),
     keepAliveTimeout: timeouts.keepAliveMs,
     // A streamed ingest may take hours; `http-request-bodies.ts` bounds how slowly a body may come instead.
     requestTimeout: 0,
-    genReqId: () => context.ids.next(),
+    genReqId: () => httpContext.ids.next(),
     return503OnClosing: false,
     forceCloseConnections: 'idle',
-    routerOptions: { maxParamLength: pathSegmentMax },
+    routerOptions: { maxParamLength: pathSegmentLengthMax },
     frameworkErrors: (error, request, reply) =>
-      void sendProblem(context, request as FastifyRequest, reply as FastifyReply, error),
-    clientErrorHandler: (error, socket) => refuseConnection(context, error, socket as Socket),
+      void sendProblem(httpContext, request as FastifyRequest, reply as FastifyReply, error),
+    clientErrorHandler: (error, socket) => refuseConnection(httpContext, error, socket as Socket),
   }) as unknown as App;
-  app.server.maxConnections = connectionsMax;
+  app.server.maxConnections = httpConnectionsMax;
   // Node drops headers after the 2,000th without a word; what all of them may take is bounded above.
   (app.server as Server).maxHeadersCount = 0;
-  readBodies(app, context);
-  app.setValidatorCompiler(({ schema, httpPart }) => validator(schema as z.ZodType, httpPart));
+  readBodies(app, httpContext);
+  app.setValidatorCompiler(({ schema: routeSchema, httpPart }) => validator(routeSchema as z.ZodType, httpPart));
   app.setSerializerCompiler(() => exactJson);
   app.decorateRequest('caller', null);
   app.decorateRequest('recorded', false);
-  const table = new RouteTable(app);
-  app.addHook('onRoute', ({ url, config, schema }) => {
-    for (const part of [schema?.body, schema?.querystring]) {
-      const boundless = boundlessIn(part);
-      assert(boundless === null, `the route ${url} says how much it takes of ${boundless}`);
+  const routeTable = new RouteTable(app);
+  app.addHook('onRoute', ({ url, config, schema: routeSchema }) => {
+    for (const requestPart of [routeSchema?.body, routeSchema?.querystring]) {
+      const boundlessPart = boundlessIn(requestPart);
+      assert(boundlessPart === null, `the route ${url} says how much it takes of ${boundlessPart}`);
     }
     // A route that forgot to say it would be open to everybody.
     assert(config?.access !== undefined, `the route ${url} says who may use it`);
   });
 
-  app.addHook('onRequest', inTurn(context));
-  app.addHook('onRequest', (request, reply, done) => {
+  app.addHook('onRequest', takeRequestsInTurn(httpContext));
+  app.addHook('onRequest', (request, reply, hookDone) => {
     try {
-      admit(context, request, reply);
-      if (request.caller === null) context.connections.noteRequest(request.raw.socket);
-      else context.connections.know(request.raw.socket);
-      done();
-    } catch (error) {
-      if (error instanceof ServiceError && error.code === 'REL_UNAUTHENTICATED')
-        context.connections.refuse(request.raw.socket, reply.raw);
-      done(error as Error);
+      admitRequest(httpContext, request, reply);
+      if (request.caller === null) httpContext.connections.noteRequest(request.raw.socket);
+      else httpContext.connections.know(request.raw.socket);
+      hookDone();
+    } catch (routeError) {
+      if (routeError instanceof ServiceError && routeError.code === 'REL_UNAUTHENTICATED')
+        httpContext.connections.refuse(request.raw.socket, reply.raw);
+      hookDone(routeError as Error);
     }
   });
-  app.addHook('onSend', (request, reply, _payload, done) => {
-    if (context.draining.hasBegun && isShort(request.raw)) reply.header('connection', 'close');
-    done();
+  app.addHook('onSend', (request, reply, _payload, hookDone) => {
+    if (httpContext.draining.hasBegun && isShort(request.raw)) reply.header('connection', 'close');
+    hookDone();
   });
-  app.addHook('onResponse', (request, reply, done) => {
-    context.bodies.discard(request.raw, request.caller === null ? 'stranger' : 'known');
-    context.metrics.countRequest(
+  app.addHook('onResponse', (request, reply, hookDone) => {
+    httpContext.bodies.discard(request.raw, request.caller === null ? 'stranger' : 'known');
+    httpContext.metrics.countRequest(
       request.routeOptions.url ?? 'unknown',
       request.method,
       reply.statusCode,
       reply.elapsedTime / 1000,
     );
-    done();
+    hookDone();
   });
-  app.setErrorHandler((error, request, reply) => sendProblem(context, request, reply, error));
+  app.setErrorHandler((routeError, request, reply) => sendProblem(httpContext, request, reply, routeError));
   app.setNotFoundHandler((request, reply) => {
-    const path = pathOf(request);
-    const allowed = table.verbsOf(path);
-    if (allowed.length === 0) {
-      return sendProblem(context, request, reply, new ServiceError('REL_NOT_FOUND', `no such route${table.guess(path)}`));
+    const requestPath = requestUrlPath(request);
+    const allowedVerbs = routeTable.verbsOf(requestPath);
+    if (allowedVerbs.length === 0) {
+      return sendProblem(
+        httpContext,
+        request,
+        reply,
+        new ServiceError('REL_NOT_FOUND', `no such route${routeTable.guess(requestPath)}`),
+      );
     }
-    reply.header('allow', allowed.join(', '));
-    const error = new ServiceError('REL_METHOD', `this route answers ${allowed.join(', ')}`);
-    return sendProblem(context, request, reply, error);
+    reply.header('allow', allowedVerbs.join(', '));
+    const routeError = new ServiceError('REL_METHOD', `this route answers ${allowedVerbs.join(', ')}`);
+    return sendProblem(httpContext, request, reply, routeError);
   });
   return app;
 }
@@ -232,124 +249,146 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
  * Requests of one connection are worked on one after the other: for a client that does not read, one answer waits. A response
  * gets the socket when the one before it has left.
  */
-function inTurn({ connections: unknown }: HttpContext): (request: FastifyRequest, reply: FastifyReply, done: () => void) => void {
-  return (_, { raw }, done) => {
-    if (raw.socket !== null) return done();
-    const work = (): number => {
-      done();
+function takeRequestsInTurn({
+  connections: httpConnections,
+}: HttpContext): (request: FastifyRequest, reply: FastifyReply, hookDone: () => void) => void {
+  return (_, { raw: rawReply }, hookDone) => {
+    if (rawReply.socket !== null) return hookDone();
+    const startRequest = (): number => {
+      hookDone();
       return 0;
     };
-    raw.once('socket', () => unknown.known.next({ work }));
+    rawReply.once('socket', () => httpConnections.known.next({ work: startRequest }));
   };
 }
 
 /** Duplicate headers, rate limit, credential: checks before the body is read. */
-function admit(context: HttpContext, request: FastifyRequest, reply: FastifyReply): void {
-  const { access, bucket, inTransaction, page } = request.routeOptions.config;
-  if (access === undefined) return;
-  refuseRepeatedHeaders(request.raw.rawHeaders);
-  if (access === 'probe') return;
-  if (context.draining.hasBegun) throw shuttingDown();
-  if (access === 'token' || access === 'page') {
-    const limiter = bucket === 'write' ? context.writeLimit : bucket === 'memory' ? context.memoryLimit : context.readLimit;
-    const verdict = limiter.take(request.ip, context.clock.monotonicMs());
-    if (!verdict.allowed) throw rateLimited(context, reply, limiter, verdict);
+function admitRequest(httpContext: HttpContext, httpRequest: FastifyRequest, httpReply: FastifyReply): void {
+  const { access: routeAccess, bucket: rateBucket, inTransaction, page: isPage } = httpRequest.routeOptions.config;
+  if (routeAccess === undefined) return;
+  refuseRepeatedHeaders(httpRequest.raw.rawHeaders);
+  if (routeAccess === 'probe') return;
+  if (httpContext.draining.hasBegun) throw shuttingDown();
+  if (routeAccess === 'token' || routeAccess === 'page') {
+    const rateLimiter =
+      rateBucket === 'write' ? httpContext.writeLimit : rateBucket === 'memory' ? httpContext.memoryLimit : httpContext.readLimit;
+    const rateVerdict = rateLimiter.take(httpRequest.ip, httpContext.clock.monotonicMs());
+    if (!rateVerdict.allowed) throw rateLimitRefusal(httpContext, httpReply, rateLimiter, rateVerdict);
   }
-  if (access === 'page' || (page && opensInBrowser(request))) return;
-  const credentials = {
-    authorization: request.headers.authorization ?? consoleCredential(request),
-    organization: headerText(request, 'x-organization-id') ?? undefined,
-    door: access === 'admin' ? 'http-admin' : 'http',
-    clientIp: request.ip,
+  if (routeAccess === 'page' || (isPage && isOpenedInBrowser(httpRequest))) return;
+  const httpCredentials = {
+    authorization: httpRequest.headers.authorization ?? consoleCredential(httpRequest),
+    organization: headerText(httpRequest, 'x-organization-id') ?? undefined,
+    door: routeAccess === 'admin' ? 'http-admin' : 'http',
+    clientIp: httpRequest.ip,
   };
-  const { authenticator } = context;
-  if (access === 'admin') {
-    request.caller = authenticator.adminCaller(credentials);
+  const { authenticator } = httpContext;
+  if (routeAccess === 'admin') {
+    httpRequest.caller = authenticator.adminCaller(httpCredentials);
     // Let in without a credential: local development.
-    if (credentials.authorization === undefined) refuseForeign(request.headers, 'loopback');
+    if (httpCredentials.authorization === undefined) refuseForeign(httpRequest.headers, 'loopback');
     return;
   }
   try {
-    request.caller = authenticator.dataCaller(credentials);
-  } catch (error) {
+    httpRequest.caller = authenticator.dataCaller(httpCredentials);
+  } catch (credentialError) {
     // The credential is good, the organisation is not its own: the refusal is on record under who it was.
-    if (error instanceof ServiceError && error.code === 'REL_XORG') {
-      request.caller = authenticator.dataCaller({ ...credentials, organization: undefined });
+    if (credentialError instanceof ServiceError && credentialError.code === 'REL_XORG') {
+      httpRequest.caller = authenticator.dataCaller({ ...httpCredentials, organization: undefined });
     }
-    throw error;
+    throw credentialError;
   }
-  if (request.headers[transactionHeader] !== undefined && !inTransaction)
+  if (httpRequest.headers[transactionHeader] !== undefined && !inTransaction)
     throw new ServiceError('REL_INVALID', 'this route cannot run in a transaction: leave out X-Service-Transaction');
-  if (request.caller.credential === 'none') refuseForeign(request.headers, 'loopback');
-  else if (request.routeOptions.url === '/mcp')
-    refuseForeign(request.headers, isLoopback(context.settings.SERVICE_HTTP_BIND) ? 'loopback' : 'any');
+  if (httpRequest.caller.credential === 'none') refuseForeign(httpRequest.headers, 'loopback');
+  else if (httpRequest.routeOptions.url === '/mcp')
+    refuseForeign(httpRequest.headers, isLoopback(httpContext.settings.SERVICE_HTTP_BIND) ? 'loopback' : 'any');
 }
 
 /** A person's browser, which has no credential to send before the page has asked for one. */
-function opensInBrowser({ headers, query }: FastifyRequest): boolean {
-  if (headers.authorization !== undefined || Object.hasOwn(query as object, 'token')) return false;
-  return /\btext\/html\b/.test(headers.accept ?? '');
+function isOpenedInBrowser({ headers: pageHeaders, query: pageQuery }: FastifyRequest): boolean {
+  if (pageHeaders.authorization !== undefined || Object.hasOwn(pageQuery as object, 'token')) return false;
+  return /\btext\/html\b/.test(pageHeaders.accept ?? '');
 }
 
 /** A browser that opens the console can't send a header. Source: specification, "Authentication" 4. */
 function consoleCredential(request: FastifyRequest): string | undefined {
   if (request.routeOptions.url !== consoleMount) return undefined;
-  const { token } = request.query as { readonly token?: unknown };
-  return typeof token === 'string' ? `Bearer ${token}` : undefined;
+  const { token: consoleToken } = request.query as { readonly token?: unknown };
+  return typeof consoleToken === 'string' ? `Bearer ${consoleToken}` : undefined;
 }
 
-function rateLimited(context: HttpContext, reply: FastifyReply, limiter: RateLimiter, verdict: RateVerdict): ServiceError {
-  const nextAt = context.clock.now() / 1_000_000n + BigInt(Math.ceil(verdict.nextInMs));
-  reply.header('x-ratelimit-limit', String(verdict.limit));
-  reply.header('x-ratelimit-remaining', '0');
-  reply.header('x-ratelimit-reset', String((nextAt + 999n) / 1000n));
-  return rateRefusal(limiter, verdict);
+function rateLimitRefusal(
+  httpContext: HttpContext,
+  httpReply: FastifyReply,
+  rateLimiter: RateLimiter,
+  rateVerdict: RateVerdict,
+): ServiceError {
+  const nextAllowedMs = httpContext.clock.now() / 1_000_000n + BigInt(Math.ceil(rateVerdict.nextInMs));
+  httpReply.header('x-ratelimit-limit', String(rateVerdict.limit));
+  httpReply.header('x-ratelimit-remaining', '0');
+  httpReply.header('x-ratelimit-reset', String((nextAllowedMs + 999n) / 1000n));
+  return rateRefusal(rateLimiter, rateVerdict);
 }
 
-async function sendProblem(context: HttpContext, request: FastifyRequest, reply: FastifyReply, raw: unknown): Promise<void> {
-  const { access, action } = request.routeOptions?.config ?? {};
-  const route = request.routeOptions?.url ?? pathOf(request);
-  const { status, headers, text } = await refusalOf(context, request, { route, access, action }, raw);
-  for (const [name, value] of headers) reply.header(name, value);
+async function sendProblem(
+  httpContext: HttpContext,
+  httpRequest: FastifyRequest,
+  httpReply: FastifyReply,
+  thrownError: unknown,
+): Promise<void> {
+  const { access: routeAccess, action } = httpRequest.routeOptions?.config ?? {};
+  const routeUrl = httpRequest.routeOptions?.url ?? requestUrlPath(httpRequest);
+  const {
+    status: problemStatus,
+    headers: problemHeaders,
+    text: problemText,
+  } = await refusalOf(httpContext, httpRequest, { route: routeUrl, access: routeAccess, action }, thrownError);
+  for (const [headerName, headerValue] of problemHeaders) httpReply.header(headerName, headerValue);
   // The framework would close the connection under a client that is still sending.
-  if (reply.hasHeader('connection')) reply.removeHeader('connection');
-  void reply.code(status).header('content-type', problemType).serializer(asIs).send(text);
+  if (httpReply.hasHeader('connection')) httpReply.removeHeader('connection');
+  void httpReply.code(problemStatus).header('content-type', problemType).serializer(serializedAlready).send(problemText);
 }
 
 /** Bytes that are not HTTP: answered once, in the clear, and the connection ends. */
-function refuseConnection(context: HttpContext, error: Error & { code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
-  const [code, detail] =
-    error.code === 'HPE_HEADER_OVERFLOW'
+function refuseConnection(httpContext: HttpContext, parserError: Error & { code?: string }, refusedSocket: Socket): void {
+  if (parserError.code === 'ECONNRESET' || !refusedSocket.writable) return void refusedSocket.destroy();
+  const [problemCode, problemDetail] =
+    parserError.code === 'HPE_HEADER_OVERFLOW'
       ? (['REL_TOO_LARGE', 'the request headers are over 16 KiB'] as const)
-      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+      : parserError.code === 'ERR_HTTP_REQUEST_TIMEOUT'
         ? (['REL_TIMEOUT', 'the request did not arrive in time'] as const)
         : (['REL_INVALID', 'the request is not well-formed HTTP/1.1'] as const);
-  const problem = problemOf(new ServiceError(code, detail), context.settings.SERVICE_ERRORS_BASE, '', context.ids.next());
-  const body = exactJson(problem);
-  socket.end(
-    `HTTP/1.1 ${problem.status} ${problem.title}\r\ncontent-type: ${problemType}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n` +
-      `connection: close\r\n\r\n${body}`,
+  const connectionProblem = problemOf(
+    new ServiceError(problemCode, problemDetail),
+    httpContext.settings.SERVICE_ERRORS_BASE,
+    '',
+    httpContext.ids.next(),
+  );
+  const problemBody = exactJson(connectionProblem);
+  refusedSocket.end(
+    `HTTP/1.1 ${connectionProblem.status} ${connectionProblem.title}\r\ncontent-type: ${problemType}\r\ncontent-length: ${Buffer.byteLength(problemBody)}\r\n` +
+      `connection: close\r\n\r\n${problemBody}`,
   );
 }
 
 const refusalRecordsPerSecond = 50;
 
-const asIs = (payload: unknown): string => payload as string;
+const serializedAlready = (serializedPayload: unknown): string => serializedPayload as string;
 
-function pathOf(request: { readonly raw: IncomingMessage }): string {
-  const url = request.raw.url ?? '';
-  const end = url.search(/[?#]/);
-  return (end === -1 ? url : url.slice(0, end)).slice(0, 256);
+function requestUrlPath(request: { readonly raw: IncomingMessage }): string {
+  const requestUrl = request.raw.url ?? '';
+  const pathEnd = requestUrl.search(/[?#]/);
+  return (pathEnd === -1 ? requestUrl : requestUrl.slice(0, pathEnd)).slice(0, 256);
 }
 
-function portOf(app: App, asked: number): number {
-  const address = app.server.address();
-  return typeof address === 'object' && address !== null ? address.port : asked;
+function listenerPort(httpListener: App, configuredPort: number): number {
+  const listenerAddress = httpListener.server.address();
+  return typeof listenerAddress === 'object' && listenerAddress !== null ? listenerAddress.port : configuredPort;
 }
 
-function hostOf(bind: string): string {
-  const host = bind.replace(/^\[|\]$/g, '');
-  if (host === '0.0.0.0' || host === '::') return 'localhost';
-  return host.includes(':') ? `[${host}]` : host;
+function urlHost(listenerBind: string): string {
+  const bindHost = listenerBind.replace(/^\[|\]$/g, '');
+  if (bindHost === '0.0.0.0' || bindHost === '::') return 'localhost';
+  return bindHost.includes(':') ? `[${bindHost}]` : bindHost;
 }

@@ -6,47 +6,54 @@ import { callerOf } from './invoke.ts';
 
 /** Takes the response over from the framework; null when the client is gone. */
 export function openBody(
-  context: HttpContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  headers: Readonly<Record<string, string>>,
-  { overtaken }: Overtaken,
+  httpContext: HttpContext,
+  httpRequest: FastifyRequest,
+  httpReply: FastifyReply,
+  replyHeaders: Readonly<Record<string, string>>,
+  { overtaken: isOvertaken }: Overtaken,
 ): AnswerBody | null {
-  reply.hijack();
-  reply.raw.writeHead(200, headers);
-  if (request.method !== 'HEAD') {
-    const asked = { id: request.id, route: request.routeOptions.url ?? 'unknown', caller: callerOf(request), overtaken };
-    return new AnswerBody(context, asked, reply.raw);
+  httpReply.hijack();
+  httpReply.raw.writeHead(200, replyHeaders);
+  if (httpRequest.method !== 'HEAD') {
+    const answeredRequest = {
+      id: httpRequest.id,
+      route: httpRequest.routeOptions.url ?? 'unknown',
+      caller: callerOf(httpRequest),
+      overtaken: isOvertaken,
+    };
+    return new AnswerBody(httpContext, answeredRequest, httpReply.raw);
   }
-  reply.raw.end();
+  httpReply.raw.end();
   return null;
 }
 
 /** Answers up to here leave in one piece, with their length. */
-const bytesAtOnce = 1 << 19;
+const replyBytesAtOnce = 1 << 19;
 
 /** Sends what an answer is made of, once its access record is there: whole where it is short, else as fast as the client takes it. */
 export async function sendPieces(
-  context: HttpContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  headers: Readonly<Record<string, string>>,
-  pieces: Iterator<Uint8Array, void>,
+  httpContext: HttpContext,
+  httpRequest: FastifyRequest,
+  httpReply: FastifyReply,
+  routeHeaders: Readonly<Record<string, string>>,
+  replyPieces: Iterator<Uint8Array, void>,
   answer: Overtaken,
 ): Promise<FastifyReply> {
   const firstPieces: Uint8Array[] = [];
-  let bytes = 0;
-  let step = pieces.next();
-  for (; step.done !== true && bytes < bytesAtOnce; step = pieces.next()) {
-    firstPieces.push(step.value);
-    bytes += step.value.length;
+  let firstPieceBytes = 0;
+  let pieceStep = replyPieces.next();
+  for (; pieceStep.done !== true && firstPieceBytes < replyBytesAtOnce; pieceStep = replyPieces.next()) {
+    firstPieces.push(pieceStep.value);
+    firstPieceBytes += pieceStep.value.length;
   }
-  const isWhole = step.done === true;
-  const rest = step.done === true ? [] : [step.value];
-  const allHeaders = { ...headers, ...(isWhole && { 'content-length': String(bytes) }) };
-  const body = openBody(context, request, reply, allHeaders, answer);
-  await body?.sendAll(isWhole ? [Buffer.concat(firstPieces)].values() : chain([...firstPieces, ...rest], pieces));
-  return reply;
+  const isWholeReply = pieceStep.done === true;
+  const lastPiece = pieceStep.done === true ? [] : [pieceStep.value];
+  const allHeaders = { ...routeHeaders, ...(isWholeReply && { 'content-length': String(firstPieceBytes) }) };
+  const answerBody = openBody(httpContext, httpRequest, httpReply, allHeaders, answer);
+  await answerBody?.sendAll(
+    isWholeReply ? [Buffer.concat(firstPieces)].values() : chain([...firstPieces, ...lastPiece], replyPieces),
+  );
+  return httpReply;
 }
 
 function* chain(firstPieces: readonly Uint8Array[], rest: Iterator<Uint8Array, void>): Generator<Uint8Array, void> {

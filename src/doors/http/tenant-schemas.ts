@@ -15,25 +15,25 @@ export const quotaFields = {
   requests_per_second: 'requestsPerSecond',
 } as const;
 
-type QuotaField = keyof typeof quotaFields;
-type QuotaRecord = TenantView['quota'];
+type QuotaFieldName = keyof typeof quotaFields;
+type TenantQuota = TenantView['quota'];
 
-const amount = z.int().min(0).nullable();
+const quotaAmount = z.int().min(0).nullable();
 
-const quotaMembers = {
-  query_units: amount.describe('cost units per principal and period'),
-  in_flight: amount.describe('queries at once'),
-  storage_bytes: amount.describe('bytes'),
-  subscriptions: amount.describe('standing queries at once'),
-  requests_per_second: amount,
+const quotaAmountFields = {
+  query_units: quotaAmount.describe('cost units per principal and period'),
+  in_flight: quotaAmount.describe('queries at once'),
+  storage_bytes: quotaAmount.describe('bytes'),
+  subscriptions: quotaAmount.describe('standing queries at once'),
+  requests_per_second: quotaAmount,
 };
 
 /** All quotas: absent ones go back to the settings. */
 export const quotaBody = z
-  .strictObject(quotaMembers)
+  .strictObject(quotaAmountFields)
   .partial()
   .meta({ id: 'QuotaBody', description: 'null or absent: what the settings say' });
-const quotaShape = z.object(quotaMembers).meta({ id: 'Quota', description: 'null: what the settings say' });
+const quotaShape = z.object(quotaAmountFields).meta({ id: 'Quota', description: 'null: what the settings say' });
 export const quotaReply = z.object({ tenant_id: z.string(), quota: quotaShape });
 
 export const memberShape = z.object({ principal: z.string(), role: z.string() }).meta({ id: 'Member' });
@@ -79,7 +79,7 @@ export const usageQuery = z.object({
   until: z.string().optional().describe('ISO-8601 or nanoseconds; now by default'),
 });
 
-const usageMembers = {
+const usageFields = {
   invocations: z.int().describe('access records'),
   queries: z.int().describe('questions, exports, deliveries and replays that were answered'),
   cost_units: z.number(),
@@ -89,85 +89,101 @@ const usageMembers = {
 };
 
 export const usageReply = z
-  .object({ tenant_id: z.string(), since: z.string(), until: z.string(), ...usageMembers })
+  .object({ tenant_id: z.string(), since: z.string(), until: z.string(), ...usageFields })
   .meta({ id: 'TenantUsage' });
 
 export const usageSummary = z
   .object({
     since: z.string(),
     until: z.string(),
-    tenants: z.array(z.object({ tenant_id: z.string(), ...usageMembers })),
-    total: z.object(usageMembers),
+    tenants: z.array(z.object({ tenant_id: z.string(), ...usageFields })),
+    total: z.object(usageFields),
   })
   .meta({ id: 'UsageSummary' });
 
 export function tenantShown(tenant: TenantView): z.infer<typeof tenantReply> {
-  const { id, name, tier, state, quota, members, createdAt, changedAt } = tenant;
+  const {
+    id: tenantId,
+    name: tenantName,
+    tier: tenantTier,
+    state: tenantState,
+    quota: tenantQuota,
+    members: tenantMembers,
+    createdAt,
+    changedAt,
+  } = tenant;
   return {
-    id,
-    name,
-    tier,
-    state,
-    quota: quotaShown(quota),
-    members: members.length,
+    id: tenantId,
+    name: tenantName,
+    tier: tenantTier,
+    state: tenantState,
+    quota: quotaShown(tenantQuota),
+    members: tenantMembers.length,
     created_at: formatInstant(createdAt),
     changed_at: formatInstant(changedAt),
   };
 }
 
-export function quotaShown(quota: QuotaRecord): z.infer<typeof quotaShape> {
-  const members = Object.entries(quotaFields).map(([field, name]) => [field, quota[name]]);
-  return Object.fromEntries(members) as z.infer<typeof quotaShape>;
+export function quotaShown(tenantQuota: TenantQuota): z.infer<typeof quotaShape> {
+  const quotaEntries = Object.entries(quotaFields).map(([quotaField, quotaName]) => [quotaField, tenantQuota[quotaName]]);
+  return Object.fromEntries(quotaEntries) as z.infer<typeof quotaShape>;
 }
 
-/** The quotas that a body names; with `rest`, all others as null. */
-export function toQuota(given: Partial<Record<QuotaField, number | null | undefined>>, rest?: null): Partial<QuotaRecord> {
-  const named = Object.entries(quotaFields).flatMap(([field, name]) => {
-    const amount = given[field as QuotaField] ?? (field in given ? null : rest);
-    return amount === undefined ? [] : [[name, amount]];
+/** The quotas that a body names; with `absentAmount`, all others as null. */
+export function toQuota(
+  quotaBodyFields: Partial<Record<QuotaFieldName, number | null | undefined>>,
+  absentAmount?: null,
+): Partial<TenantQuota> {
+  const quotaEntries = Object.entries(quotaFields).flatMap(([quotaField, quotaName]) => {
+    const quotaFieldAmount =
+      quotaBodyFields[quotaField as QuotaFieldName] ?? (quotaField in quotaBodyFields ? null : absentAmount);
+    return quotaFieldAmount === undefined ? [] : [[quotaName, quotaFieldAmount]];
   });
-  return Object.fromEntries(named) as Partial<QuotaRecord>;
+  return Object.fromEntries(quotaEntries) as Partial<TenantQuota>;
 }
 
-export function usageShown(usage: TenantUsage): z.infer<typeof usageReply> {
-  const { tenant, since, until } = usage;
-  return { tenant_id: tenant, since: formatInstant(since), until: formatInstant(until), ...figuresOf(usage) };
+export function usageShown(tenantUsage: TenantUsage): z.infer<typeof usageReply> {
+  const { tenant: tenantId, since, until } = tenantUsage;
+  return { tenant_id: tenantId, since: formatInstant(since), until: formatInstant(until), ...usageFigures(tenantUsage) };
 }
 
 export function summaryShown(
   { since, until }: Pick<TenantUsage, 'since' | 'until'>,
-  usages: readonly TenantUsage[],
+  tenantUsages: readonly TenantUsage[],
 ): z.infer<typeof usageSummary> {
-  const tenants = usages.map((usage) => ({ tenant_id: usage.tenant, ...figuresOf(usage) }));
-  const none = { invocations: 0, queries: 0, costUnits: 0, rowsWritten: 0, rowsStored: 0, storedBytes: 0 };
-  const total = usages.reduce(
-    (sum, usage) => ({
-      invocations: sum.invocations + usage.invocations,
-      queries: sum.queries + usage.queries,
-      costUnits: sum.costUnits + usage.costUnits,
-      rowsWritten: sum.rowsWritten + usage.rowsWritten,
-      rowsStored: sum.rowsStored + usage.rowsStored,
-      storedBytes: sum.storedBytes + usage.storedBytes,
+  const tenantRows = tenantUsages.map((tenantUsage) => ({ tenant_id: tenantUsage.tenant, ...usageFigures(tenantUsage) }));
+  const noUsage = { invocations: 0, queries: 0, costUnits: 0, rowsWritten: 0, rowsStored: 0, storedBytes: 0 };
+  const totalUsage = tenantUsages.reduce(
+    (usageSum, tenantUsage) => ({
+      invocations: usageSum.invocations + tenantUsage.invocations,
+      queries: usageSum.queries + tenantUsage.queries,
+      costUnits: usageSum.costUnits + tenantUsage.costUnits,
+      rowsWritten: usageSum.rowsWritten + tenantUsage.rowsWritten,
+      rowsStored: usageSum.rowsStored + tenantUsage.rowsStored,
+      storedBytes: usageSum.storedBytes + tenantUsage.storedBytes,
     }),
-    none,
+    noUsage,
   );
-  return { since: formatInstant(since), until: formatInstant(until), tenants, total: figuresOf(total) };
+  return { since: formatInstant(since), until: formatInstant(until), tenants: tenantRows, total: usageFigures(totalUsage) };
 }
 
-function figuresOf(usage: Omit<TenantUsage, 'tenant' | 'since' | 'until'>) {
+function usageFigures(tenantUsage: Omit<TenantUsage, 'tenant' | 'since' | 'until'>) {
   return {
-    invocations: usage.invocations,
-    queries: usage.queries,
-    cost_units: usage.costUnits,
-    rows_written: usage.rowsWritten,
-    rows_stored: usage.rowsStored,
-    stored_bytes: usage.storedBytes,
+    invocations: tenantUsage.invocations,
+    queries: tenantUsage.queries,
+    cost_units: tenantUsage.costUnits,
+    rows_written: tenantUsage.rowsWritten,
+    rows_stored: tenantUsage.rowsStored,
+    stored_bytes: tenantUsage.storedBytes,
   };
 }
 
-export function toPeriod({ since, until }: z.infer<typeof usageQuery>): { since?: bigint; until?: bigint } {
+export function toPeriod({ since: usageSince, until: usageUntil }: z.infer<typeof usageQuery>): {
+  since?: bigint;
+  until?: bigint;
+} {
   return {
-    ...(since === undefined ? {} : { since: toInstant(since) }),
-    ...(until === undefined ? {} : { until: toInstant(until) }),
+    ...(usageSince === undefined ? {} : { since: toInstant(usageSince) }),
+    ...(usageUntil === undefined ? {} : { until: toInstant(usageUntil) }),
   };
 }

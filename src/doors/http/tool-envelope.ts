@@ -20,11 +20,11 @@ export const toolProblem = problem
   .meta({ id: 'ToolProblem', description: 'a problem record in the envelope of tool replies' });
 
 /** Content of an answer as text, with exact integers of 64 bits. */
-export function textContent(output: unknown): { readonly type: 'text'; readonly text: string } {
-  return { type: 'text', text: exactJson(output) };
+export function textContent(toolOutput: unknown): { readonly type: 'text'; readonly text: string } {
+  return { type: 'text', text: exactJson(toolOutput) };
 }
 
-interface Failed {
+interface FailedToolCall {
   readonly route: string;
   readonly action: Action;
   readonly elapsedMs: number;
@@ -32,30 +32,34 @@ interface Failed {
 
 /** An error as the tool protocol has it, under the status that the same error has everywhere. */
 export async function refuseInEnvelope(
-  context: HttpContext,
+  httpContext: HttpContext,
   request: FastifyRequest,
   reply: FastifyReply,
-  { route, action, elapsedMs }: Failed,
-  error: unknown,
+  { route: toolRoute, action: toolAction, elapsedMs: toolElapsedMs }: FailedToolCall,
+  toolError: unknown,
 ): Promise<unknown> {
-  const { status, headers, text } = await refusalOf(context, request, { route, access: 'token', action }, error);
-  const said = parseExactJson(text) as { type: string; detail: string; correlation_id: string };
-  const { type, detail, correlation_id: id } = said;
-  for (const [name, value] of headers) reply.header(name, value);
-  const code = type.slice(type.lastIndexOf('/') + 1);
-  const problemDocument = { code, detail, correlation_id: id };
-  const body = {
-    ...said,
+  const {
+    status: problemStatus,
+    headers: problemHeaders,
+    text: problemText,
+  } = await refusalOf(httpContext, request, { route: toolRoute, access: 'token', action: toolAction }, toolError);
+  const toolProblemFields = parseExactJson(problemText) as { type: string; detail: string; correlation_id: string };
+  const { type: problemType, detail: problemDetail, correlation_id: problemCorrelation } = toolProblemFields;
+  for (const [headerName, headerValue] of problemHeaders) reply.header(headerName, headerValue);
+  const toolErrorCode = problemType.slice(problemType.lastIndexOf('/') + 1);
+  const problemDocument = { code: toolErrorCode, detail: problemDetail, correlation_id: problemCorrelation };
+  const envelopeBody = {
+    ...toolProblemFields,
     content: [
-      { type: 'text', text: `${code}: ${detail}` },
+      { type: 'text', text: `${toolErrorCode}: ${problemDetail}` },
       { type: 'json', json: problemDocument },
     ],
     isError: true,
-    meta: { processing_time_ms: elapsedMs },
+    meta: { processing_time_ms: toolElapsedMs },
   };
   void reply
-    .code(status)
+    .code(problemStatus)
     .header('content-type', 'application/json; charset=utf-8')
     .serializer((value: unknown) => value as string);
-  return exactJson(body);
+  return exactJson(envelopeBody);
 }

@@ -7,38 +7,45 @@ import type { GateRequest } from './context.ts';
 import { headerText } from './request-headers.ts';
 
 /** The condition of a request; null where it states none. Contradictory conditions are refused, not ranked. */
-export function statedCondition(request: GateRequest, when: string | undefined): WriteCondition | null {
-  const stated: WriteCondition[] = [];
-  if (when !== undefined) stated.push(when === 'absent' || when === 'present' ? when : { unchangedSince: toInstant(when) });
-  const match = headerText(request, 'if-match');
-  if (match !== null) stated.push(match === '*' ? 'present' : { unchangedSince: parseTag(match) });
-  const noneMatch = headerText(request, 'if-none-match');
-  if (noneMatch !== null && noneMatch !== '*') {
+export function statedCondition(gateRequest: GateRequest, whenParameter: string | undefined): WriteCondition | null {
+  const statedConditions: WriteCondition[] = [];
+  if (whenParameter !== undefined)
+    statedConditions.push(
+      whenParameter === 'absent' || whenParameter === 'present' ? whenParameter : { unchangedSince: toInstant(whenParameter) },
+    );
+  const ifMatch = headerText(gateRequest, 'if-match');
+  if (ifMatch !== null) statedConditions.push(ifMatch === '*' ? 'present' : { unchangedSince: parseEntityTag(ifMatch) });
+  const ifNoneMatch = headerText(gateRequest, 'if-none-match');
+  if (ifNoneMatch !== null && ifNoneMatch !== '*') {
     throw new ServiceError('REL_INVALID', 'a write takes only If-None-Match: *, which inserts new rows');
   }
-  if (noneMatch !== null) stated.push('absent');
-  const texts = new Set(stated.map((each) => (typeof each === 'string' ? each : each.unchangedSince)));
-  if (texts.size > 1) throw new ServiceError('REL_INVALID', 'the request has contradictory conditions');
-  return stated[0] ?? null;
+  if (ifNoneMatch !== null) statedConditions.push('absent');
+  const conditionTexts = new Set(
+    statedConditions.map((writeCondition) =>
+      typeof writeCondition === 'string' ? writeCondition : writeCondition.unchangedSince,
+    ),
+  );
+  if (conditionTexts.size > 1) throw new ServiceError('REL_INVALID', 'the request has contradictory conditions');
+  return statedConditions[0] ?? null;
 }
 
 /** The entity tag that a later If-Match takes. */
-export function entityTag(systemFrom: bigint): string {
-  return `"${systemFrom}"`;
+export function entityTag(rowSystemFrom: bigint): string {
+  return `"${rowSystemFrom}"`;
 }
 
-const tag = /^"(\d{1,19})"$/;
+const entityTagPattern = /^"(\d{1,19})"$/;
 
-function parseTag(text: string): bigint {
-  const digits = tag.exec(text)?.[1];
-  if (digits === undefined) {
+function parseEntityTag(tagText: string): bigint {
+  const tagDigits = entityTagPattern.exec(tagText)?.[1];
+  if (tagDigits === undefined) {
     throw new ServiceError('REL_INVALID', 'If-Match takes * or the system_from of the row as it was read, in double quotes');
   }
-  return nanosecondsOf(digits);
+  return tagNanoseconds(tagDigits);
 }
 
-function nanosecondsOf(digits: string): bigint {
-  const value = BigInt(digits);
-  if (value > I64_MAX) throw new ServiceError('REL_INVALID', `an instant is at most ${I64_MAX} nanoseconds`);
-  return value;
+function tagNanoseconds(tagDigits: string): bigint {
+  const tagInstant = BigInt(tagDigits);
+  if (tagInstant > I64_MAX) throw new ServiceError('REL_INVALID', `an instant is at most ${I64_MAX} nanoseconds`);
+  return tagInstant;
 }

@@ -6,35 +6,35 @@ import { createHash } from 'node:crypto';
 
 export class BodyDigest {
   /** Over the preface and the body up to #hashed. */
-  readonly #hash = createHash('sha256');
-  readonly #pending: Uint8Array[] = [];
-  #hashed = 0;
-  #received = 0;
+  readonly #bodyHash = createHash('sha256');
+  readonly #pendingChunks: Uint8Array[] = [];
+  #hashedBytes = 0;
+  #receivedBytes = 0;
 
-  /** `preface` is hashed first: the parts of the request beside the body. */
-  constructor(preface: string) {
-    this.#hash.update(preface, 'utf8').update('\n');
+  /** `idempotencyPreface` is hashed first: the parts of the request beside the body. */
+  constructor(idempotencyPreface: string) {
+    this.#bodyHash.update(idempotencyPreface, 'utf8').update('\n');
   }
 
-  async *pass(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
-    for await (const chunk of source) {
-      this.#pending.push(chunk);
-      this.#received += chunk.length;
-      yield chunk;
+  async *pass(bodyChunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+    for await (const bodyChunk of bodyChunks) {
+      this.#pendingChunks.push(bodyChunk);
+      this.#receivedBytes += bodyChunk.length;
+      yield bodyChunk;
     }
   }
 
   /** Lower-case hex. Offsets rise from call to call; one beyond the bytes received means all of them. */
-  upTo(offset: number): string {
-    const end = Math.min(offset, this.#received);
-    while (this.#hashed < end) {
-      const chunk = this.#pending[0]!;
-      const taken = Math.min(chunk.length, end - this.#hashed);
-      this.#hash.update(chunk.subarray(0, taken));
-      this.#hashed += taken;
-      if (taken === chunk.length) this.#pending.shift();
-      else this.#pending[0] = chunk.subarray(taken);
+  upTo(bodyOffset: number): string {
+    const hashEnd = Math.min(bodyOffset, this.#receivedBytes);
+    while (this.#hashedBytes < hashEnd) {
+      const pendingChunk = this.#pendingChunks[0]!;
+      const chunkBytesTaken = Math.min(pendingChunk.length, hashEnd - this.#hashedBytes);
+      this.#bodyHash.update(pendingChunk.subarray(0, chunkBytesTaken));
+      this.#hashedBytes += chunkBytesTaken;
+      if (chunkBytesTaken === pendingChunk.length) this.#pendingChunks.shift();
+      else this.#pendingChunks[0] = pendingChunk.subarray(chunkBytesTaken);
     }
-    return this.#hash.copy().digest('hex');
+    return this.#bodyHash.copy().digest('hex');
   }
 }

@@ -12,7 +12,7 @@ import type { BatchReceipt, Outcome, PutRows, RowRejection, WriteCondition } fro
 import type { BodyDigest } from './body-digest.ts';
 
 /** Batches that may wait for their acknowledgement while the next is being read: as many as the log keeps room for to seal. */
-const inFlightMax = 4;
+const batchesInFlightMax = 4;
 export const listedMax = { ids: 1_000, errors: 1_000 } as const;
 
 /**
@@ -62,247 +62,285 @@ export interface IngestRequest {
 }
 
 export class Ingest {
-  readonly #invocation: Invocation;
-  readonly #request: IngestRequest;
-  readonly #ids: string[] = [];
-  readonly #mixed = new Set<string>();
-  readonly #errors: { index: number; code: string; detail: string }[] = [];
+  readonly #ingestInvocation: Invocation;
+  readonly #ingestRequest: IngestRequest;
+  readonly #ingestedIds: string[] = [];
+  readonly #mixedColumns = new Set<string>();
+  readonly #rowErrors: { index: number; code: string; detail: string }[] = [];
   /** Receives the number of rows accepted or rejected so far. */
   onTaken: ((rows: number) => void) | null = null;
-  #accepted = 0;
-  #rejected = 0;
-  #systemFrom: bigint | null = null;
-  #systemFromLast: bigint | null = null;
-  #truncated = false;
-  #durability: 'synced' | 'buffered' = 'synced';
+  #acceptedRows = 0;
+  #rejectedRows = 0;
+  #firstSystemFrom: bigint | null = null;
+  #lastSystemFrom: bigint | null = null;
+  #isReplyTruncated = false;
+  #ingestDurability: 'synced' | 'buffered' = 'synced';
   /** Batches submitted, and how many of them had been done before. */
-  #batches = 0;
-  #replayed = 0;
+  #receiptBatches = 0;
+  #replayedBatches = 0;
 
-  constructor(invocation: Invocation, request: IngestRequest) {
-    this.#invocation = invocation;
-    this.#request = request;
+  constructor(ingestInvocation: Invocation, ingestRequest: IngestRequest) {
+    this.#ingestInvocation = ingestInvocation;
+    this.#ingestRequest = ingestRequest;
   }
 
   /** The type as it stands; null when it is to be made. Throws REL_UNKNOWN_TYPE before any byte of the body is read. */
   definition(): TypeDefinition | null {
-    const { type, createType } = this.#request;
-    const { catalog, offers } = this.#invocation.snapshot();
-    const definition = catalog.type(type);
-    if (definition === undefined && !createType) {
-      const guess = didYouMean(
-        type,
-        catalog.types().flatMap(({ name }) => (offers(name) ? name : [])),
+    const { type: ingestedType, createType: createsType } = this.#ingestRequest;
+    const { catalog: typeCatalog, offers: offersType } = this.#ingestInvocation.snapshot();
+    const typeDefinition = typeCatalog.type(ingestedType);
+    if (typeDefinition === undefined && !createsType) {
+      const typeGuess = didYouMean(
+        ingestedType,
+        typeCatalog.types().flatMap(({ name: typeName }) => (offersType(typeName) ? typeName : [])),
       );
-      throw new ServiceError('REL_UNKNOWN_TYPE', `the type ${JSON.stringify(type.slice(0, 128))} is not registered${guess}`);
+      throw new ServiceError(
+        'REL_UNKNOWN_TYPE',
+        `the type ${JSON.stringify(ingestedType.slice(0, 128))} is not registered${typeGuess}`,
+      );
     }
-    return definition ?? null;
+    return typeDefinition ?? null;
   }
 
   get accepted(): number {
-    return this.#accepted;
+    return this.#acceptedRows;
   }
 
   get rejected(): number {
-    return this.#rejected;
+    return this.#rejectedRows;
   }
 
   /** Every batch had been done before: nothing was written. */
   get replayed(): boolean {
-    return this.#batches > 0 && this.#replayed === this.#batches;
+    return this.#receiptBatches > 0 && this.#replayedBatches === this.#receiptBatches;
   }
 
-  async run(batches: AsyncIterable<IngestBatch>): Promise<IngestReply> {
+  async run(ingestBatches: AsyncIterable<IngestBatch>): Promise<IngestReply> {
     try {
-      if (this.#request.atomic) await this.#writeAtOnce(batches);
-      else await this.#writeStreaming(batches);
-    } catch (error) {
-      throw this.#withProgress(error);
+      if (this.#ingestRequest.atomic) await this.#writeAtomicIngest(ingestBatches);
+      else await this.#writeIngestStream(ingestBatches);
+    } catch (ingestError) {
+      throw this.#withIngestProgress(ingestError);
     }
-    return this.#reply();
+    return this.#ingestReply();
   }
 
   /** A body that is one batch: the same without a stream. */
-  async runOne(batch: IngestBatch): Promise<IngestReply> {
-    assert(this.#request.once === undefined, 'under a key a batch has its receipt');
-    this.#take(batch, await this.#submit(batch, true, this.#request.waits));
-    return this.#reply();
+  async runOne(ingestBatch: IngestBatch): Promise<IngestReply> {
+    assert(this.#ingestRequest.once === undefined, 'under a key a batch has its receipt');
+    this.#takeOutcome(ingestBatch, await this.#submitBatch(ingestBatch, true, this.#ingestRequest.waits));
+    return this.#ingestReply();
   }
 
-  async #writeAtOnce(batches: AsyncIterable<IngestBatch>): Promise<void> {
-    const read: IngestBatch[] = [];
-    for await (const batch of batches) {
-      const first = batch.rejections[0];
-      if (first !== undefined) throw new ServiceError(first.code as ErrorCode, `row ${first.index}: ${first.detail}`);
-      read.push(batch);
+  async #writeAtomicIngest(ingestBatches: AsyncIterable<IngestBatch>): Promise<void> {
+    const batchesRead: IngestBatch[] = [];
+    for await (const ingestBatch of ingestBatches) {
+      const firstRejection = ingestBatch.rejections[0];
+      if (firstRejection !== undefined)
+        throw new ServiceError(firstRejection.code as ErrorCode, `row ${firstRejection.index}: ${firstRejection.detail}`);
+      batchesRead.push(ingestBatch);
     }
     // Without a limit on its size the batch is the whole body.
-    for await (const { batch, last } of this.#withLast(from(read)))
-      this.#take(batch, await this.#submit(batch, last, this.#request.waits));
+    for await (const { batch, last: isLastBatch } of this.#markLastBatch(asyncBatches(batchesRead)))
+      this.#takeOutcome(batch, await this.#submitBatch(batch, isLastBatch, this.#ingestRequest.waits));
   }
 
-  async #writeStreaming(batches: AsyncIterable<IngestBatch>): Promise<void> {
-    const inFlight: Promise<void>[] = [];
+  async #writeIngestStream(ingestBatches: AsyncIterable<IngestBatch>): Promise<void> {
+    const batchesInFlight: Promise<void>[] = [];
     // A batch with a receipt may come later than one without: replies keep the order of the body.
-    let taken = Promise.resolve();
-    let failed: { readonly error: unknown } | null = null;
+    let outcomesTaken = Promise.resolve();
+    let failedBatch: { readonly error: unknown } | null = null;
     try {
-      for await (const { batch, last } of this.#withLast(batches)) {
-        if (this.#request.once === undefined) {
-          this.#reject(batch.rejections);
-          if (batch.rows.length === 0) continue;
+      for await (const { batch: ingestBatch, last: isLastBatch } of this.#markLastBatch(ingestBatches)) {
+        if (this.#ingestRequest.once === undefined) {
+          this.#rejectRows(ingestBatch.rejections);
+          if (ingestBatch.rows.length === 0) continue;
         }
         // Nothing more is read of the body while it waits: its sender is held back.
-        const outcome = this.#submit(batch, last, true);
-        taken = Promise.allSettled([outcome, taken]).then(([ended]) => {
-          if (ended.status === 'fulfilled') this.#take(batch, ended.value);
-          else failed ??= { error: ended.reason };
+        const batchOutcome = this.#submitBatch(ingestBatch, isLastBatch, true);
+        outcomesTaken = Promise.allSettled([batchOutcome, outcomesTaken]).then(([settledOutcome]) => {
+          if (settledOutcome.status === 'fulfilled') this.#takeOutcome(ingestBatch, settledOutcome.value);
+          else failedBatch ??= { error: settledOutcome.reason };
         });
-        inFlight.push(taken);
-        if (inFlight.length >= inFlightMax) await inFlight.shift();
-        if (failed !== null) break;
+        batchesInFlight.push(outcomesTaken);
+        if (batchesInFlight.length >= batchesInFlightMax) await batchesInFlight.shift();
+        if (failedBatch !== null) break;
       }
     } finally {
-      await Promise.all(inFlight);
+      await Promise.all(batchesInFlight);
     }
-    if (failed !== null) throw (failed as { readonly error: unknown }).error;
+    if (failedBatch !== null) throw (failedBatch as { readonly error: unknown }).error;
   }
 
   /** Under a key the last batch is known as such, which takes reading one ahead, and a body without rows has one too. */
-  async *#withLast(batches: AsyncIterable<IngestBatch>): AsyncGenerator<{ batch: IngestBatch; last: boolean }, void> {
-    if (this.#request.once === undefined) {
-      for await (const batch of batches) yield { batch, last: false };
+  async *#markLastBatch(ingestBatches: AsyncIterable<IngestBatch>): AsyncGenerator<{ batch: IngestBatch; last: boolean }, void> {
+    if (this.#ingestRequest.once === undefined) {
+      for await (const ingestBatch of ingestBatches) yield { batch: ingestBatch, last: false };
       return;
     }
-    let held: IngestBatch | null = null;
-    let failed: { readonly error: unknown } | null = null;
+    let heldBatch: IngestBatch | null = null;
+    let readFailure: { readonly error: unknown } | null = null;
     try {
-      for await (const batch of batches) {
-        if (held !== null) yield { batch: held, last: false };
-        held = batch;
+      for await (const ingestBatch of ingestBatches) {
+        if (heldBatch !== null) yield { batch: heldBatch, last: false };
+        heldBatch = ingestBatch;
       }
-    } catch (error) {
-      failed = { error };
+    } catch (readError) {
+      readFailure = { error: readError };
     }
-    if (held !== null || failed === null) yield { batch: held ?? emptyBatch, last: failed === null };
-    if (failed !== null) throw failed.error;
+    if (heldBatch !== null || readFailure === null) yield { batch: heldBatch ?? emptyIngestBatch, last: readFailure === null };
+    if (readFailure !== null) throw readFailure.error;
   }
 
-  #submit(batch: IngestBatch, last: boolean, waits = false): Promise<Outcome> {
-    const { type, atomic, createType, sync, provenance } = this.#request;
-    const receipt = this.#receipt(batch, last);
+  #submitBatch(ingestBatch: IngestBatch, isLastBatch: boolean, waitsForRoom = false): Promise<Outcome> {
+    const {
+      type: ingestedType,
+      atomic: isAtomic,
+      createType: createsType,
+      sync: isSyncIngest,
+      provenance: ingestProvenance,
+    } = this.#ingestRequest;
+    const batchReceipt = this.#batchReceipt(ingestBatch, isLastBatch);
     // Running batches may yield more ids than are missing, never fewer.
-    const idsMax = receipt === undefined ? listedMax.ids - this.#ids.length : listedMax.ids;
-    const command = {
+    const idsListedMax = batchReceipt === undefined ? listedMax.ids - this.#ingestedIds.length : listedMax.ids;
+    const putRowsCommand = {
       kind: 'put-rows' as const,
-      type,
-      rows: batch.rows,
-      atomic,
-      createType,
-      provenance,
-      idsMax,
-      ...this.#how(batch),
+      type: ingestedType,
+      rows: ingestBatch.rows,
+      atomic: isAtomic,
+      createType: createsType,
+      provenance: ingestProvenance,
+      idsMax: idsListedMax,
+      ...this.#writeManner(ingestBatch),
     };
-    return this.#invocation.submit(receipt === undefined ? command : { ...command, receipt }, { sync, waits });
+    return this.#ingestInvocation.submit(
+      batchReceipt === undefined ? putRowsCommand : { ...putRowsCommand, receipt: batchReceipt },
+      { sync: isSyncIngest, waits: waitsForRoom },
+    );
   }
 
-  #how({ sent }: IngestBatch): Pick<PutRows, 'patch' | 'replace' | 'when'> {
-    const { patch, replace, when } = this.#request;
-    if (patch) assert(sent, 'a body of patches is read for what it sends');
-    return { ...(patch && { patch: sent! }), ...(replace && { replace }), ...(when && { when }) };
-  }
-
-  #receipt(batch: IngestBatch, last: boolean): BatchReceipt | undefined {
-    const { once } = this.#request;
-    if (once === undefined) return undefined;
+  #writeManner({ sent: sentCells }: IngestBatch): Pick<PutRows, 'patch' | 'replace' | 'when'> {
+    const { patch: isPatch, replace: isReplace, when: ingestCondition } = this.#ingestRequest;
+    if (isPatch) assert(sentCells, 'a body of patches is read for what it sends');
     return {
-      key: once.key,
-      batch: this.#batches++,
-      request: once.body.upTo(last ? Infinity : batch.endOffset),
-      last,
-      firstIndex: batch.firstIndex,
-      indexes: batch.indexes,
-      refused: batch.rejections,
+      ...(isPatch && { patch: sentCells! }),
+      ...(isReplace && { replace: isReplace }),
+      ...(ingestCondition && { when: ingestCondition }),
     };
   }
 
-  #take(batch: IngestBatch, outcome: Outcome): void {
-    if (outcome.replayed) this.#replayed++;
-    for (const column of batch.mixed) this.#mixed.add(column);
-    this.#accepted += outcome.accepted;
-    const { indexes, firstIndex } = batch;
+  #batchReceipt(ingestBatch: IngestBatch, isLastBatch: boolean): BatchReceipt | undefined {
+    const { once: idempotentBody } = this.#ingestRequest;
+    if (idempotentBody === undefined) return undefined;
+    return {
+      key: idempotentBody.key,
+      batch: this.#receiptBatches++,
+      request: idempotentBody.body.upTo(isLastBatch ? Infinity : ingestBatch.endOffset),
+      last: isLastBatch,
+      firstIndex: ingestBatch.firstIndex,
+      indexes: ingestBatch.indexes,
+      refused: ingestBatch.rejections,
+    };
+  }
+
+  #takeOutcome(ingestBatch: IngestBatch, batchOutcome: Outcome): void {
+    if (batchOutcome.replayed) this.#replayedBatches++;
+    for (const mixedColumn of ingestBatch.mixed) this.#mixedColumns.add(mixedColumn);
+    this.#acceptedRows += batchOutcome.accepted;
+    const { indexes: batchIndexes, firstIndex: batchFirstIndex } = ingestBatch;
     // Receipts speak of the whole stream already.
-    const inStream = (index: number): number =>
-      this.#request.once === undefined ? (indexes?.[index] ?? firstIndex + index) : index;
-    this.#reject(outcome.errors.map((error) => ({ ...error, index: inStream(error.index) })));
-    this.#rejected += outcome.rejected - outcome.errors.length;
-    if (outcome.idsTruncated) this.#truncated = true;
-    for (const id of outcome.ids) {
-      if (this.#ids.length < listedMax.ids) this.#ids.push(id);
-      else this.#truncated = true;
+    const rowInStream = (rowIndex: number): number =>
+      this.#ingestRequest.once === undefined ? (batchIndexes?.[rowIndex] ?? batchFirstIndex + rowIndex) : rowIndex;
+    this.#rejectRows(batchOutcome.errors.map((rowError) => ({ ...rowError, index: rowInStream(rowError.index) })));
+    this.#rejectedRows += batchOutcome.rejected - batchOutcome.errors.length;
+    if (batchOutcome.idsTruncated) this.#isReplyTruncated = true;
+    for (const ingestedId of batchOutcome.ids) {
+      if (this.#ingestedIds.length < listedMax.ids) this.#ingestedIds.push(ingestedId);
+      else this.#isReplyTruncated = true;
     }
-    if (outcome.accepted > 0) {
-      this.#systemFrom ??= outcome.systemFrom;
-      this.#systemFromLast = outcome.systemFromLast;
+    if (batchOutcome.accepted > 0) {
+      this.#firstSystemFrom ??= batchOutcome.systemFrom;
+      this.#lastSystemFrom = batchOutcome.systemFromLast;
     }
-    if (outcome.durability === 'buffered') this.#durability = 'buffered';
-    this.onTaken?.(this.#accepted + this.#rejected);
+    if (batchOutcome.durability === 'buffered') this.#ingestDurability = 'buffered';
+    this.onTaken?.(this.#acceptedRows + this.#rejectedRows);
   }
 
-  #reject(rejections: IngestBatch['rejections']): void {
-    this.#rejected += rejections.length;
-    for (const rejection of rejections) {
-      if (this.#errors.length < listedMax.errors) this.#errors.push({ ...rejection });
-      else this.#truncated = true;
+  #rejectRows(rowRejections: IngestBatch['rejections']): void {
+    this.#rejectedRows += rowRejections.length;
+    for (const rowRejection of rowRejections) {
+      if (this.#rowErrors.length < listedMax.errors) this.#rowErrors.push({ ...rowRejection });
+      else this.#isReplyTruncated = true;
     }
   }
 
-  #reply(): IngestReply {
-    this.#invocation.describe({ rowCount: this.#accepted });
+  #ingestReply(): IngestReply {
+    this.#ingestInvocation.describe({ rowCount: this.#acceptedRows });
     return {
-      type: this.#request.type,
-      accepted: this.#accepted,
-      rejected: this.#rejected,
-      errors: this.#errors.sort((a, b) => a.index - b.index),
-      system_from: this.#systemFrom,
-      system_from_last: this.#systemFromLast,
-      ids: this.#ids,
-      truncated: this.#truncated,
-      durability: this.#durability,
-      ...(this.#mixed.size === 0
+      type: this.#ingestRequest.type,
+      accepted: this.#acceptedRows,
+      rejected: this.#rejectedRows,
+      errors: this.#rowErrors.sort((errorA, errorB) => errorA.index - errorB.index),
+      system_from: this.#firstSystemFrom,
+      system_from_last: this.#lastSystemFrom,
+      ids: this.#ingestedIds,
+      truncated: this.#isReplyTruncated,
+      durability: this.#ingestDurability,
+      ...(this.#mixedColumns.size === 0
         ? {}
-        : { notices: [...this.#mixed].map((name) => `${name}: text, numbers or booleans in one column, stored as text`) }),
+        : {
+            notices: [...this.#mixedColumns].map(
+              (mixedColumn) => `${mixedColumn}: text, numbers or booleans in one column, stored as text`,
+            ),
+          }),
     };
   }
 
   /** Batches before an error are written and stay: its problem record says so. */
-  #withProgress(error: unknown): unknown {
-    if (!(error instanceof ServiceError) || this.#accepted === 0) return error;
-    const { type, accepted, rejected, system_from, system_from_last, durability } = this.#reply();
-    const extras = { type_name: type, accepted, rejected, system_from, system_from_last, durability };
-    return new ServiceError(error.code, error.message, { ...error.facts, extras });
+  #withIngestProgress(ingestError: unknown): unknown {
+    if (!(ingestError instanceof ServiceError) || this.#acceptedRows === 0) return ingestError;
+    const {
+      type: ingestedType,
+      accepted: acceptedRows,
+      rejected: rejectedRows,
+      system_from,
+      system_from_last,
+      durability,
+    } = this.#ingestReply();
+    const progressExtras = {
+      type_name: ingestedType,
+      accepted: acceptedRows,
+      rejected: rejectedRows,
+      system_from,
+      system_from_last,
+      durability,
+    };
+    return new ServiceError(ingestError.code, ingestError.message, { ...ingestError.facts, extras: progressExtras });
   }
 }
 
 /** A row that is refused ends the body, with the error that is made of it: for clients that look at nothing but whether it went well. */
 export async function* untilRefused(
-  batches: AsyncIterable<IngestBatch>,
-  refuse: (row: RowRejection) => ServiceError,
+  ingestBatches: AsyncIterable<IngestBatch>,
+  refuseRow: (row: RowRejection) => ServiceError,
 ): AsyncGenerator<IngestBatch, void> {
-  for await (const batch of batches) {
-    const [first] = batch.rejections;
-    if (first !== undefined) throw refuse(first);
-    yield batch;
+  for await (const ingestBatch of ingestBatches) {
+    const [firstRejection] = ingestBatch.rejections;
+    if (firstRejection !== undefined) throw refuseRow(firstRejection);
+    yield ingestBatch;
   }
 }
 
-/** `written`: rows of the body before it that are. */
-export function rowRefusal({ index, code, detail }: RowRejection, written: number): ServiceError {
-  const before = written === 0 ? '' : ` (${written} rows are written, in batches)`;
-  return new ServiceError(code as ErrorCode, `row ${index + 1}: ${detail}${before}`);
+/** `writtenRowCount`: rows of the body before it that are. */
+export function rowRefusal(
+  { index: rowIndex, code: rowErrorCode, detail: rowErrorDetail }: RowRejection,
+  writtenRowCount: number,
+): ServiceError {
+  const writtenBefore = writtenRowCount === 0 ? '' : ` (${writtenRowCount} rows are written, in batches)`;
+  return new ServiceError(rowErrorCode as ErrorCode, `row ${rowIndex + 1}: ${rowErrorDetail}${writtenBefore}`);
 }
 
-const emptyBatch: IngestBatch = {
+const emptyIngestBatch: IngestBatch = {
   rows: { length: 0, columns: [] },
   firstIndex: 0,
   indexes: null,
@@ -312,6 +350,6 @@ const emptyBatch: IngestBatch = {
   sent: new Map(),
 };
 
-async function* from<T>(items: readonly T[]): AsyncGenerator<T, void> {
-  yield* items;
+async function* asyncBatches<T>(readBatches: readonly T[]): AsyncGenerator<T, void> {
+  yield* readBatches;
 }

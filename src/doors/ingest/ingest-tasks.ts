@@ -9,11 +9,11 @@ import type { JobLane, JobRunner, JobView, JobWork } from '../../governance/jobs
 import type { Ingest, IngestReply } from './ingest-stream.ts';
 
 /** Shared by all doors. */
-const lane: JobLane = { runningMax: 2 };
-const waitingMax = 64;
-const waitingBytesMax = 256 * 1024 * 1024;
+const ingestJobLane: JobLane = { runningMax: 2 };
+const waitingTasksMax = 64;
+const waitingTaskBytesMax = 256 * 1024 * 1024;
 /** Ended tasks that can still be asked for. */
-const endedMax = 2_000;
+const endedTasksMax = 2_000;
 
 export interface IngestTask {
   readonly id: string;
@@ -42,88 +42,97 @@ export interface TaskRequest {
 }
 
 export class IngestTasks {
-  readonly #gate: GateContract;
-  readonly #jobs: JobRunner;
-  readonly #tasks = new Map<string, IngestTask>();
-  readonly #ended: string[] = [];
-  #heldBytes = 0;
+  readonly #taskGate: GateContract;
+  readonly #taskJobs: JobRunner;
+  readonly #taskById = new Map<string, IngestTask>();
+  readonly #endedTaskIds: string[] = [];
+  #waitingTaskBytes = 0;
 
-  constructor(gate: GateContract, jobs: JobRunner) {
-    this.#gate = gate;
-    this.#jobs = jobs;
+  constructor(taskGate: GateContract, taskJobs: JobRunner) {
+    this.#taskGate = taskGate;
+    this.#taskJobs = taskJobs;
   }
 
   /** Throws REL_QUEUE_FULL when a body of this size can't be held. */
-  checkRoom(bytes: number): void {
-    if (this.#jobs.waiting(lane) >= waitingMax || this.#heldBytes + bytes > waitingBytesMax) {
+  checkRoom(taskBytes: number): void {
+    if (this.#taskJobs.waiting(ingestJobLane) >= waitingTasksMax || this.#waitingTaskBytes + taskBytes > waitingTaskBytesMax) {
       throw new ServiceError('REL_QUEUE_FULL', 'too many ingest tasks are waiting', { retryAfterSecs: 1 });
     }
   }
 
-  accept(request: TaskRequest): IngestTask {
-    const { id, caller, purpose, breakGlass, accessScopeRef, bytes, type } = request;
-    this.checkRoom(bytes);
-    let task: IngestTask | null = null;
-    const asking = { action: 'ingest', purpose, breakGlass, accessScopeRef, correlationId: id } as const;
-    const done = this.#gate.invoke(caller, asking, (invocation) => {
-      const run = (work: JobWork): Promise<IngestReply> => {
-        const setProgress = (ingest: Ingest): void => void (task!.progress = ingest);
-        return request.run(invocation, setProgress, work);
+  accept(taskRequest: TaskRequest): IngestTask {
+    const {
+      id: taskId,
+      caller: taskCaller,
+      purpose: taskPurpose,
+      breakGlass,
+      accessScopeRef,
+      bytes: taskBytes,
+      type: ingestedType,
+    } = taskRequest;
+    this.checkRoom(taskBytes);
+    let startedTask: IngestTask | null = null;
+    const taskInvocation = { action: 'ingest', purpose: taskPurpose, breakGlass, accessScopeRef, correlationId: taskId } as const;
+    const taskDone = this.#taskGate.invoke(taskCaller, taskInvocation, (ingestInvocation) => {
+      const runTask = (taskWork: JobWork): Promise<IngestReply> => {
+        const setTaskProgress = (taskIngest: Ingest): void => void (startedTask!.progress = taskIngest);
+        return taskRequest.run(ingestInvocation, setTaskProgress, taskWork);
       };
-      const { view, ended } = this.#jobs.start(
+      const { view: jobView, ended: jobEnded } = this.#taskJobs.start(
         {
-          id,
+          id: taskId,
           kind: 'ingest',
-          about: type,
+          about: ingestedType,
           unit: 'rows',
-          lane,
+          lane: ingestJobLane,
           onDrain: 'wait',
-          run,
-          resultOf: ({ accepted, rejected }) => ({ accepted, rejected }),
+          run: runTask,
+          resultOf: ({ accepted: acceptedRows, rejected: rejectedRows }) => ({ accepted: acceptedRows, rejected: rejectedRows }),
         },
-        caller,
+        taskCaller,
       );
-      task = { id, path: caller.path, job: view, progress: null, reply: null, failure: null };
-      return ended;
+      startedTask = { id: taskId, path: taskCaller.path, job: jobView, progress: null, reply: null, failure: null };
+      return jobEnded;
     });
     // A draining gate throws in this turn: no task is accepted that a drain would not wait for.
-    const accepted = task as IngestTask | null;
-    if (accepted === null) {
-      done.catch(() => undefined);
+    const acceptedTask = startedTask as IngestTask | null;
+    if (acceptedTask === null) {
+      taskDone.catch(() => undefined);
       throw new ServiceError('REL_UNAVAILABLE', 'the service is draining');
     }
-    this.#tasks.set(id, accepted);
-    this.#heldBytes += bytes;
-    done
+    this.#taskById.set(taskId, acceptedTask);
+    this.#waitingTaskBytes += taskBytes;
+    taskDone
       .then(
-        (reply) => {
-          accepted.reply = reply;
+        (taskReply) => {
+          acceptedTask.reply = taskReply;
         },
-        (error: unknown) => {
-          accepted.failure = error;
+        (taskError: unknown) => {
+          acceptedTask.failure = taskError;
         },
       )
-      .finally(() => this.#end(accepted, bytes));
-    return accepted;
+      .finally(() => this.#endTask(acceptedTask, taskBytes));
+    return acceptedTask;
   }
 
   /** REL_NOT_FOUND for a missing task and for one outside of the caller's path. */
-  find(id: string, caller: Caller): IngestTask {
-    const task = this.#tasks.get(id);
-    if (task === undefined || !sees(caller.path, task.path)) throw new ServiceError('REL_NOT_FOUND', 'no such task');
-    return task;
+  find(taskId: string, taskCaller: Caller): IngestTask {
+    const foundTask = this.#taskById.get(taskId);
+    if (foundTask === undefined || !sees(taskCaller.path, foundTask.path))
+      throw new ServiceError('REL_NOT_FOUND', 'no such task');
+    return foundTask;
   }
 
   /** Drops the ids of written rows and the errors of the others. */
   forget(): void {
-    for (const task of this.#tasks.values()) {
-      if (task.reply !== null) task.reply = { ...task.reply, ids: [], errors: [], truncated: true };
+    for (const forgottenTask of this.#taskById.values()) {
+      if (forgottenTask.reply !== null) forgottenTask.reply = { ...forgottenTask.reply, ids: [], errors: [], truncated: true };
     }
   }
 
-  #end(task: IngestTask, bytes: number): void {
-    this.#heldBytes -= bytes;
-    this.#ended.push(task.id);
-    if (this.#ended.length > endedMax) this.#tasks.delete(this.#ended.shift()!);
+  #endTask(endedTask: IngestTask, taskBytes: number): void {
+    this.#waitingTaskBytes -= taskBytes;
+    this.#endedTaskIds.push(endedTask.id);
+    if (this.#endedTaskIds.length > endedTasksMax) this.#taskById.delete(this.#endedTaskIds.shift()!);
   }
 }

@@ -12,64 +12,70 @@ import { respRefusals } from './errors.ts';
 const historyColumns = ['_pk', 'value', 'value_base64', 'valid_from', 'valid_to', 'system_from', 'system_to'] as const;
 
 /** Every version of a key, oldest first, each as a JSON object. */
-async function history(context: KvCommandContext, [, respWord]: readonly Buffer[]): Promise<void> {
+async function historyCommand(respContext: KvCommandContext, [, respWord]: readonly Buffer[]): Promise<void> {
   const redisKeys = [keyOf(respWord!)];
-  const answer = await context.connectionCaller.ask({ terms: context.terms, keysRead: 1 }, ({ invocation, keep }): Answer => {
-    const answer = context.connectionCaller.parts.planner.lookUp(invocation, {
-      type: entryType,
-      keys: redisKeys,
-      columns: historyColumns,
-      time: 'all',
-    });
-    keep(answer);
-    return answer;
-  });
-  const lines = answer.rowCount === 0 ? [] : writeNdjson(answer).toString().trimEnd().split('\n');
-  context.replies.array(lines.length);
-  for (const line of lines) context.replies.bulk(line);
+  const historyAnswer = await respContext.connectionCaller.ask(
+    { terms: respContext.terms, keysRead: 1 },
+    ({ invocation, keep: keepAnswer }): Answer => {
+      const answer = respContext.connectionCaller.parts.planner.lookUp(invocation, {
+        type: entryType,
+        keys: redisKeys,
+        columns: historyColumns,
+        time: 'all',
+      });
+      keepAnswer(answer);
+      return answer;
+    },
+  );
+  const historyLines = historyAnswer.rowCount === 0 ? [] : writeNdjson(historyAnswer).toString().trimEnd().split('\n');
+  respContext.replies.array(historyLines.length);
+  for (const historyLine of historyLines) respContext.replies.bulk(historyLine);
 }
 
-async function row(context: KvCommandContext, [, type, respWord]: readonly Buffer[]): Promise<void> {
+async function rowCommand(respContext: KvCommandContext, [, typeWord, respWord]: readonly Buffer[]): Promise<void> {
   const redisKey = keyOf(respWord!);
-  const text = await context.connectionCaller.ask({ terms: context.terms, keysRead: 1 }, ({ invocation, keep }) => {
-    const rowJson = rowAsJson(context.connectionCaller.parts.planner, invocation, {
-      type: type!.toString(),
-      key: redisKey,
-      time: context.time,
-    });
-    keep(rowJson.answer);
-    return rowJson.text;
-  });
-  if (text === null) context.replies.nothing();
-  else context.replies.bulk(text);
+  const rowText = await respContext.connectionCaller.ask(
+    { terms: respContext.terms, keysRead: 1 },
+    ({ invocation, keep: keepAnswer }) => {
+      const rowJson = rowAsJson(respContext.connectionCaller.parts.planner, invocation, {
+        type: typeWord!.toString(),
+        key: redisKey,
+        time: respContext.time,
+      });
+      keepAnswer(rowJson.answer);
+      return rowJson.text;
+    },
+  );
+  if (rowText === null) respContext.replies.nothing();
+  else respContext.replies.bulk(rowText);
 }
 
 export const annalsCommands: Readonly<Record<string, KvCommandRow>> = {
-  'annals.history': { arity: 2, reads: false, cost: ofKeys, keys: [1, 1, 1], run: history },
-  'annals.row': { arity: 3, reads: true, cost: ofKeys, keys: [0, 0, 0], run: row },
+  'annals.history': { arity: 2, reads: false, cost: ofKeys, keys: [1, 1, 1], run: historyCommand },
+  'annals.row': { arity: 3, reads: true, cost: ofKeys, keys: [0, 0, 0], run: rowCommand },
 };
 
 export const readAsOf = {
   /** `ANNALS.AT <instant> [SYSTEM] <command>`: the command as of an instant of valid time; with SYSTEM, of system time. */
-  command(terms: Terms, words: readonly Buffer[]): { readonly terms: Terms; readonly inner: readonly Buffer[] } {
-    if (words.length < 3) throw respRefusals.arity('annals.at');
-    const bySystem = words[2]!.toString().toUpperCase() === 'SYSTEM';
-    const inner = words.slice(bySystem ? 3 : 2);
-    if (inner.length === 0) throw respRefusals.arity('annals.at');
-    const at = words[1]!.toString();
-    const timeless = { ...terms, as_of: null, as_of_system: null };
-    return { terms: withTerm(timeless, bySystem ? 'as_of_system' : 'as_of', at), inner };
+  command(sessionTerms: Terms, respWords: readonly Buffer[]): { readonly terms: Terms; readonly inner: readonly Buffer[] } {
+    if (respWords.length < 3) throw respRefusals.arity('annals.at');
+    const isSystemTime = respWords[2]!.toString().toUpperCase() === 'SYSTEM';
+    const innerWords = respWords.slice(isSystemTime ? 3 : 2);
+    if (innerWords.length === 0) throw respRefusals.arity('annals.at');
+    const instantText = respWords[1]!.toString();
+    const currentTerms = { ...sessionTerms, as_of: null, as_of_system: null };
+    return { terms: withTerm(currentTerms, isSystemTime ? 'as_of_system' : 'as_of', instantText), inner: innerWords };
   },
 
   /** `ANNALS.SET <name> <value>`: the session's terms with this one. */
-  async setTerm(connectionCaller: ConnectionCaller, terms: Terms, name: string, value: string): Promise<Terms> {
-    const stated = withTerm(terms, name.toLowerCase(), value);
-    if (stated.branch !== null && stated.branch !== terms.branch && stated.branch !== 'main') {
-      await connectionCaller.ask({ terms: { ...stated, branch: null }, action: 'inspect' }, ({ invocation }) => {
-        if (!invocation.branches().some((branch) => branch.name === stated.branch))
-          throw new ServiceError('REL_NOT_FOUND', `there is no branch ${JSON.stringify(stated.branch)}`);
+  async setTerm(connectionCaller: ConnectionCaller, sessionTerms: Terms, termName: string, termValue: string): Promise<Terms> {
+    const statedTerms = withTerm(sessionTerms, termName.toLowerCase(), termValue);
+    if (statedTerms.branch !== null && statedTerms.branch !== sessionTerms.branch && statedTerms.branch !== 'main') {
+      await connectionCaller.ask({ terms: { ...statedTerms, branch: null }, action: 'inspect' }, ({ invocation }) => {
+        if (!invocation.branches().some((knownBranch) => knownBranch.name === statedTerms.branch))
+          throw new ServiceError('REL_NOT_FOUND', `there is no branch ${JSON.stringify(statedTerms.branch)}`);
       });
     }
-    return stated;
+    return statedTerms;
   },
 } as const;

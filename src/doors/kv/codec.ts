@@ -11,18 +11,18 @@ import type { Codec, Decoded } from '../shared/codec.ts';
 export type Words = readonly Buffer[];
 
 /** An inline command and the head of an array are lines, and a line is at most so long. */
-const lineBytesMax = 65_536;
+const inlineBytesMax = 65_536;
 /** A command names 65,536 keys at most, so none takes as many words: an array of more is refused by its head. */
-const wordsMax = 131_072;
+const respWordsMax = 131_072;
 /** `$0\r\n\r\n` */
-const wordBytesMin = 6;
+const respWordBytesMin = 6;
 /** Words that are read, or handed on, in one turn. */
 const wordsInTurn = 8_192;
 
 /** A line of which so many bytes hold no line feed, or an array that is read up to `at`. */
-type DecodeState = { readonly seen: number } | ArrayState;
+type DecodeState = { readonly seen: number } | RespArrayState;
 
-interface ArrayState {
+interface RespArrayState {
   /** Offset of the next word's head; once none is left, of the end. */
   readonly at: number;
   readonly left: number;
@@ -31,122 +31,136 @@ interface ArrayState {
   readonly words: Buffer[];
 }
 
-const start: DecodeState = { seen: 0 };
+const startState: DecodeState = { seen: 0 };
 
 export const respCodec: Codec<DecodeState, Words> = {
-  start,
+  start: startState,
   cost: { part: 150, byte: 0 },
   partsInTurn: wordsInTurn,
-  decode,
+  decode: decodeResp,
 };
 
-const cr = 0x0d;
-const lf = 0x0a;
-const star = 0x2a;
-const dollar = 0x24;
+const carriageReturn = 0x0d;
+const lineFeed = 0x0a;
+const arrayMark = 0x2a;
+const bulkMark = 0x24;
 
-function decode(state: DecodeState, bytes: Buffer): Decoded<DecodeState, Words> {
-  if ('words' in state) return decodeArray(state, bytes);
-  if (bytes[0] !== star) return decodeLine(state.seen, bytes);
-  const head = numberAt(bytes, 1, 'invalid multibulk length');
-  if (head === null) return { needs: bytes.length + 1 };
-  if (head.value > wordsMax) throw protocolError('invalid multibulk length');
-  return decodeArray({ at: head.end, left: Math.max(0, head.value), bounds: [], words: [] }, bytes);
+function decodeResp(respState: DecodeState, respBytes: Buffer): Decoded<DecodeState, Words> {
+  if ('words' in respState) return decodeRespArray(respState, respBytes);
+  if (respBytes[0] !== arrayMark) return decodeInlineLine(respState.seen, respBytes);
+  const arrayHead = respNumberAt(respBytes, 1, 'invalid multibulk length');
+  if (arrayHead === null) return { needs: respBytes.length + 1 };
+  if (arrayHead.value > respWordsMax) throw protocolError('invalid multibulk length');
+  return decodeRespArray({ at: arrayHead.end, left: Math.max(0, arrayHead.value), bounds: [], words: [] }, respBytes);
 }
 
-/** `from` is the state's owner's no longer: its lists are filled on. */
-function decodeArray(from: ArrayState, bytes: Buffer): Decoded<DecodeState, Words> {
-  const { bounds, words } = from;
-  let { at, left } = from;
-  const later = (needs: number): Decoded<DecodeState, Words> => ({ needs, state: { at, left, bounds, words } });
-  for (let turn = 0; left > 0; left--) {
+/** `arrayState` is the state's owner's no longer: its lists are filled on. */
+function decodeRespArray(arrayState: RespArrayState, respBytes: Buffer): Decoded<DecodeState, Words> {
+  const { bounds: wordBounds, words: respWords } = arrayState;
+  let { at: bulkOffset, left: wordsLeft } = arrayState;
+  const needsMore = (bytesNeeded: number): Decoded<DecodeState, Words> => ({
+    needs: bytesNeeded,
+    state: { at: bulkOffset, left: wordsLeft, bounds: wordBounds, words: respWords },
+  });
+  for (let turnWords = 0; wordsLeft > 0; wordsLeft--) {
     // The remaining words need at least this many bytes: a client that sends them one by one is not decoded again for each.
-    const least = at + left * wordBytesMin;
-    if (bytes.length < least) return later(least);
-    if (turn++ === wordsInTurn) return later(at);
-    if (bytes[at] !== dollar) throw protocolError(`expected '$', got '${printable(bytes[at]!)}'`);
-    const length = numberAt(bytes, at + 1, 'invalid bulk length');
-    if (length === null) return later(bytes.length + 1);
-    if (length.value < 0) throw protocolError('invalid bulk length');
-    const end = length.end + length.value;
-    const enough = end + 2 + (left - 1) * wordBytesMin;
-    if (bytes.length < enough) return later(enough);
-    if (bytes[end] !== cr || bytes[end + 1] !== lf) throw protocolError('a bulk string ends by CRLF');
-    bounds.push(length.end, end);
-    at = end + 2;
+    const leastBytes = bulkOffset + wordsLeft * respWordBytesMin;
+    if (respBytes.length < leastBytes) return needsMore(leastBytes);
+    if (turnWords++ === wordsInTurn) return needsMore(bulkOffset);
+    if (respBytes[bulkOffset] !== bulkMark) throw protocolError(`expected '$', got '${printableByte(respBytes[bulkOffset]!)}'`);
+    const bulkLength = respNumberAt(respBytes, bulkOffset + 1, 'invalid bulk length');
+    if (bulkLength === null) return needsMore(respBytes.length + 1);
+    if (bulkLength.value < 0) throw protocolError('invalid bulk length');
+    const bulkEnd = bulkLength.end + bulkLength.value;
+    const neededBytes = bulkEnd + 2 + (wordsLeft - 1) * respWordBytesMin;
+    if (respBytes.length < neededBytes) return needsMore(neededBytes);
+    if (respBytes[bulkEnd] !== carriageReturn || respBytes[bulkEnd + 1] !== lineFeed)
+      throw protocolError('a bulk string ends by CRLF');
+    wordBounds.push(bulkLength.end, bulkEnd);
+    bulkOffset = bulkEnd + 2;
   }
-  for (let turn = 0; words.length * 2 < bounds.length; turn++) {
-    if (turn === wordsInTurn) return later(at);
-    const first = words.length * 2;
-    words.push(bytes.subarray(bounds[first], bounds[first + 1]));
+  for (let turn = 0; respWords.length * 2 < wordBounds.length; turn++) {
+    if (turn === wordsInTurn) return needsMore(bulkOffset);
+    const boundIndex = respWords.length * 2;
+    respWords.push(respBytes.subarray(wordBounds[boundIndex], wordBounds[boundIndex + 1]));
   }
-  return { message: words, taken: at, state: start };
+  return { message: respWords, taken: bulkOffset, state: startState };
 }
 
 /** A number and CRLF; null: more bytes are needed. */
-function numberAt(bytes: Buffer, start: number, what: string): { readonly value: number; readonly end: number } | null {
-  let at = start;
-  let value = 0;
-  const isNegative = bytes[at] === 0x2d;
-  if (isNegative) at++;
-  const first = at;
-  for (; at < bytes.length; at++) {
-    const digit = bytes[at]! - 0x30;
-    if (digit < 0 || digit > 9) break;
+function respNumberAt(
+  respBytes: Buffer,
+  numberStart: number,
+  respProblem: string,
+): { readonly value: number; readonly end: number } | null {
+  let digitOffset = numberStart;
+  let respNumber = 0;
+  const isNegative = respBytes[digitOffset] === 0x2d;
+  if (isNegative) digitOffset++;
+  const firstDigit = digitOffset;
+  for (; digitOffset < respBytes.length; digitOffset++) {
+    const respDigit = respBytes[digitOffset]! - 0x30;
+    if (respDigit < 0 || respDigit > 9) break;
     // A longer number is never taken: stop reading digits.
-    if (at - first === 10) throw protocolError(what);
-    value = value * 10 + digit;
+    if (digitOffset - firstDigit === 10) throw protocolError(respProblem);
+    respNumber = respNumber * 10 + respDigit;
   }
-  if (at === bytes.length) return null;
-  if (at === first || bytes[at] !== cr) throw protocolError(what);
-  if (at + 1 === bytes.length) return null;
-  if (bytes[at + 1] !== lf) throw protocolError(what);
-  return { value: isNegative ? -value : value, end: at + 2 };
+  if (digitOffset === respBytes.length) return null;
+  if (digitOffset === firstDigit || respBytes[digitOffset] !== carriageReturn) throw protocolError(respProblem);
+  if (digitOffset + 1 === respBytes.length) return null;
+  if (respBytes[digitOffset + 1] !== lineFeed) throw protocolError(respProblem);
+  return { value: isNegative ? -respNumber : respNumber, end: digitOffset + 2 };
 }
 
-function decodeLine(seen: number, bytes: Buffer): Decoded<DecodeState, Words> {
-  const end = bytes.indexOf(lf, seen);
-  if (end > lineBytesMax || (end < 0 && bytes.length > lineBytesMax)) throw protocolError('too big inline request');
-  if (end < 0) return { needs: bytes.length + 1, state: { seen: bytes.length } };
-  const line = bytes.subarray(0, end > 0 && bytes[end - 1] === cr ? end - 1 : end);
-  return { message: wordsOf(line), taken: end + 1, state: start };
+function decodeInlineLine(seenBytes: number, respBytes: Buffer): Decoded<DecodeState, Words> {
+  const lineEnd = respBytes.indexOf(lineFeed, seenBytes);
+  if (lineEnd > inlineBytesMax || (lineEnd < 0 && respBytes.length > inlineBytesMax))
+    throw protocolError('too big inline request');
+  if (lineEnd < 0) return { needs: respBytes.length + 1, state: { seen: respBytes.length } };
+  const inlineLine = respBytes.subarray(0, lineEnd > 0 && respBytes[lineEnd - 1] === carriageReturn ? lineEnd - 1 : lineEnd);
+  return { message: inlineWordsOf(inlineLine), taken: lineEnd + 1, state: startState };
 }
 
-const isSpace = (byte: number): boolean => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d);
-const escapes: Readonly<Record<string, number>> = { n: 10, r: 13, t: 9, b: 8, a: 7 };
+const isInlineSpace = (inlineByte: number): boolean => inlineByte === 0x20 || (inlineByte >= 0x09 && inlineByte <= 0x0d);
+const inlineEscapes: Readonly<Record<string, number>> = { n: 10, r: 13, t: 9, b: 8, a: 7 };
 
 /** Words of a line as redis-cli writes them: quotes may hold spaces, double ones escapes, too. */
-function wordsOf(line: Buffer): Buffer[] {
-  const words: Buffer[] = [];
-  let at = 0;
+function inlineWordsOf(inlineLine: Buffer): Buffer[] {
+  const inlineWords: Buffer[] = [];
+  let inlineOffset = 0;
   for (;;) {
-    while (at < line.length && isSpace(line[at]!)) at++;
-    if (at === line.length) return words;
-    const word: number[] = [];
-    let quote = 0;
-    for (; at < line.length; at++) {
-      const byte = line[at]!;
-      if (quote === 0) {
-        if (isSpace(byte)) break;
-        if (byte === 0x22 || byte === 0x27) quote = byte;
-        else word.push(byte);
-      } else if (byte === quote) {
-        if (at + 1 < line.length && !isSpace(line[at + 1]!)) throw protocolError('unbalanced quotes in request');
-        quote = 0;
-      } else if (byte === 0x5c && quote === 0x22 && at + 1 < line.length) {
-        const hex = /^x([0-9a-fA-F]{2})/.exec(line.toString('latin1', at + 1, at + 4))?.[1];
-        const letter = String.fromCharCode(line[at + 1]!);
-        word.push(hex === undefined ? (escapes[letter] ?? line[at + 1]!) : Number.parseInt(hex, 16));
-        at += hex === undefined ? 1 : 3;
-      } else if (byte === 0x5c && quote === 0x27 && line[at + 1] === 0x27) {
-        word.push(0x27);
-        at++;
-      } else word.push(byte);
+    while (inlineOffset < inlineLine.length && isInlineSpace(inlineLine[inlineOffset]!)) inlineOffset++;
+    if (inlineOffset === inlineLine.length) return inlineWords;
+    const inlineWord: number[] = [];
+    let inlineQuote = 0;
+    for (; inlineOffset < inlineLine.length; inlineOffset++) {
+      const inlineByte = inlineLine[inlineOffset]!;
+      if (inlineQuote === 0) {
+        if (isInlineSpace(inlineByte)) break;
+        if (inlineByte === 0x22 || inlineByte === 0x27) inlineQuote = inlineByte;
+        else inlineWord.push(inlineByte);
+      } else if (inlineByte === inlineQuote) {
+        if (inlineOffset + 1 < inlineLine.length && !isInlineSpace(inlineLine[inlineOffset + 1]!))
+          throw protocolError('unbalanced quotes in request');
+        inlineQuote = 0;
+      } else if (inlineByte === 0x5c && inlineQuote === 0x22 && inlineOffset + 1 < inlineLine.length) {
+        const hexEscape = /^x([0-9a-fA-F]{2})/.exec(inlineLine.toString('latin1', inlineOffset + 1, inlineOffset + 4))?.[1];
+        const escapedLetter = String.fromCharCode(inlineLine[inlineOffset + 1]!);
+        inlineWord.push(
+          hexEscape === undefined
+            ? (inlineEscapes[escapedLetter] ?? inlineLine[inlineOffset + 1]!)
+            : Number.parseInt(hexEscape, 16),
+        );
+        inlineOffset += hexEscape === undefined ? 1 : 3;
+      } else if (inlineByte === 0x5c && inlineQuote === 0x27 && inlineLine[inlineOffset + 1] === 0x27) {
+        inlineWord.push(0x27);
+        inlineOffset++;
+      } else inlineWord.push(inlineByte);
     }
-    if (quote !== 0) throw protocolError('unbalanced quotes in request');
-    words.push(Buffer.from(word));
+    if (inlineQuote !== 0) throw protocolError('unbalanced quotes in request');
+    inlineWords.push(Buffer.from(inlineWord));
   }
 }
 
-const printable = (byte: number): string => (byte > 0x20 && byte < 0x7f ? String.fromCharCode(byte) : '?');
-const protocolError = (what: string): ServiceError => new ServiceError('REL_INVALID', `Protocol error: ${what}`);
+const printableByte = (respByte: number): string => (respByte > 0x20 && respByte < 0x7f ? String.fromCharCode(respByte) : '?');
+const protocolError = (respProblem: string): ServiceError => new ServiceError('REL_INVALID', `Protocol error: ${respProblem}`);

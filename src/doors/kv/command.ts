@@ -43,9 +43,9 @@ export const ofKeys: CommandCost = { part: 2_000, byte: 1, inSteps: true };
 /** Goes over all keys that there are, as a question does. */
 export const ofAllKeys: CommandCost = { part: 300, byte: 0, inSteps: true };
 
-const keysMax = 65_536;
+const commandKeysMax = 65_536;
 /** Bytes counted for a written key beside its value. */
-const putBytes = 512;
+const putOverheadBytes = 512;
 /** Keys that are deleted in one turn: of more, some are gone before the others. */
 const keysEndedInTurn = 512;
 
@@ -59,13 +59,16 @@ export class KvCommandContext {
   /** The name as it was sent. */
   readonly name: string;
 
-  constructor(name: string, facts: Pick<KvCommandContext, 'connectionCaller' | 'replies' | 'terms' | 'time' | 'cursors'>) {
-    this.name = name;
-    this.connectionCaller = facts.connectionCaller;
-    this.replies = facts.replies;
-    this.terms = facts.terms;
-    this.time = facts.time;
-    this.cursors = facts.cursors;
+  constructor(
+    commandName: string,
+    contextFacts: Pick<KvCommandContext, 'connectionCaller' | 'replies' | 'terms' | 'time' | 'cursors'>,
+  ) {
+    this.name = commandName;
+    this.connectionCaller = contextFacts.connectionCaller;
+    this.replies = contextFacts.replies;
+    this.terms = contextFacts.terms;
+    this.time = contextFacts.time;
+    this.cursors = contextFacts.cursors;
   }
 
   now(): bigint {
@@ -75,80 +78,89 @@ export class KvCommandContext {
   /** Values of these keys, by one look-up. */
   read(redisKeys: readonly string[]): Promise<ReadonlyMap<string, Entry>> {
     const { planner, yieldTurn } = this.connectionCaller.parts;
-    return this.connectionCaller.ask({ terms: this.terms, keysRead: redisKeys.length }, async ({ invocation, keep }) => {
-      const { entries, answer } =
-        redisKeys.length === 1
-          ? readEntries(planner, invocation, redisKeys, this.time)
-          : await readManyEntries(planner, invocation, redisKeys, {
-              time: this.time,
-              signal: this.connectionCaller.gone,
-              yieldTurn,
-            });
-      if (redisKeys.length === 1) await this.#yieldIfLong(entries.get(redisKeys[0]!)?.value.length ?? 0);
-      keep(answer);
-      return entries;
-    });
+    return this.connectionCaller.ask(
+      { terms: this.terms, keysRead: redisKeys.length },
+      async ({ invocation, keep: keepAnswer }) => {
+        const { entries: kvEntries, answer: entriesAnswer } =
+          redisKeys.length === 1
+            ? readEntries(planner, invocation, redisKeys, this.time)
+            : await readManyEntries(planner, invocation, redisKeys, {
+                time: this.time,
+                signal: this.connectionCaller.gone,
+                yieldTurn,
+              });
+        if (redisKeys.length === 1) await this.#yieldIfLong(kvEntries.get(redisKeys[0]!)?.value.length ?? 0);
+        keepAnswer(entriesAnswer);
+        return kvEntries;
+      },
+    );
   }
 
-  /** Runs `step` for each, in turns; it may tell how many bytes that took. */
-  async forEach<T>(all: Iterable<T>, step: (each: T) => number | void): Promise<void> {
-    const pace = new WordPace(this.connectionCaller.parts.yieldTurn);
-    for (const each of all) {
-      const due = pace.did(step(each) ?? 0);
-      if (due !== null) await due;
+  /** Runs `walkStep` for each, in turns; it may tell how many bytes that took. */
+  async forEach<T>(walkedItems: Iterable<T>, walkStep: (walkedItem: T) => number | void): Promise<void> {
+    const wordPace = new WordPace(this.connectionCaller.parts.yieldTurn);
+    for (const walkedItem of walkedItems) {
+      const dueTurn = wordPace.did(walkStep(walkedItem) ?? 0);
+      if (dueTurn !== null) await dueTurn;
     }
   }
 
   /** Counts bytes to copy; a promise where others have a turn first. */
-  #yieldIfLong(bytes: number): Promise<void> | null {
-    return bytes > longBytes ? this.connectionCaller.parts.yieldTurn() : null;
+  #yieldIfLong(valueBytes: number): Promise<void> | null {
+    return valueBytes > longBytes ? this.connectionCaller.parts.yieldTurn() : null;
   }
 
   /** The reply: a list, in turns, of which nothing stands among the replies before all does. */
-  async list<T>(all: readonly T[], write: (replies: RespReplies, each: T) => void): Promise<void> {
-    const replies = new RespReplies();
-    replies.protocol = this.replies.protocol;
-    replies.array(all.length);
-    await this.forEach(all, (each) => {
-      const before = replies.length;
-      write(replies, each);
-      return replies.length - before;
+  async list<T>(listedItems: readonly T[], writeReply: (listReplies: RespReplies, listedItem: T) => void): Promise<void> {
+    const listReplies = new RespReplies();
+    listReplies.protocol = this.replies.protocol;
+    listReplies.array(listedItems.length);
+    await this.forEach(listedItems, (listedItem) => {
+      const lengthBefore = listReplies.length;
+      writeReply(listReplies, listedItem);
+      return listReplies.length - lengthBefore;
     });
-    this.replies.append(replies);
+    this.replies.append(listReplies);
   }
 
   /** Keys that these words are. */
-  async keys(words: readonly Buffer[]): Promise<string[]> {
-    checkKeys(words.length);
+  async keys(keyWords: readonly Buffer[]): Promise<string[]> {
+    checkKeys(keyWords.length);
     const redisKeys: string[] = [];
-    await this.forEach(words, (respWord) => void redisKeys.push(keyOf(respWord)));
+    await this.forEach(keyWords, (respWord) => void redisKeys.push(keyOf(respWord)));
     return redisKeys;
   }
 
   /** Runs what writes these keys, recorded as the command that it is. */
   write<T>(
     redisKeys: readonly string[],
-    action: 'ingest' | 'delete',
-    run: (asking: CommandInvocation) => Promise<T>,
+    writeAction: 'ingest' | 'delete',
+    runWrite: (asking: CommandInvocation) => Promise<T>,
   ): Promise<T> {
-    const act = { action, template: `${this.name.toUpperCase()} ?`, literals: redisKeys };
-    return this.connectionCaller.ask({ terms: this.terms, writes: true, keysRead: redisKeys.length, act }, run);
+    const commandAct = { action: writeAction, template: `${this.name.toUpperCase()} ?`, literals: redisKeys };
+    return this.connectionCaller.ask({ terms: this.terms, writes: true, keysRead: redisKeys.length, act: commandAct }, runWrite);
   }
 
   /** False where the keys stand otherwise than `when` says. */
-  async put(puts: readonly Put[], terms: PutTerms = {}): Promise<boolean> {
-    if (puts.length > batchRowsMax)
+  async put(entryPuts: readonly Put[], putTerms: PutTerms = {}): Promise<boolean> {
+    if (entryPuts.length > batchRowsMax)
       throw new ServiceError('REL_TOO_LARGE', `a command writes at most ${batchRowsMax} keys, all of them or none`);
-    const command = putCommand(puts, doorName, terms);
-    await this.#yieldIfLong(puts.reduce((sum, { value }) => sum + value.length, puts.length * putBytes));
-    const redisKeys = puts.map(({ key: redisKey }) => redisKey);
+    const putRowsCommand = putCommand(entryPuts, doorName, putTerms);
+    await this.#yieldIfLong(
+      entryPuts.reduce(
+        (valueBytesSum, { value: putValue }) => valueBytesSum + putValue.length,
+        entryPuts.length * putOverheadBytes,
+      ),
+    );
+    const redisKeys = entryPuts.map(({ key: redisKey }) => redisKey);
     return this.write(redisKeys, 'ingest', async ({ invocation }) => {
       try {
-        await this.#submit(invocation, command);
+        await this.#submit(invocation, putRowsCommand);
         return true;
-      } catch (error) {
-        if (command.when !== undefined && error instanceof ServiceError && error.code === 'REL_CONFLICT') return false;
-        throw error;
+      } catch (putError) {
+        if (putRowsCommand.when !== undefined && putError instanceof ServiceError && putError.code === 'REL_CONFLICT')
+          return false;
+        throw putError;
       }
     });
   }
@@ -157,13 +169,13 @@ export class KvCommandContext {
   end(redisKey: string): Promise<Entry | null> {
     const { planner } = this.connectionCaller.parts;
     return this.#retryConflicts(redisKey, 'delete', async (invocation) => {
-      const { entry: kvEntry, instant } = readOwn(planner, invocation, redisKey);
+      const { entry: kvEntry, instant: readInstant } = readOwn(planner, invocation, redisKey);
       if (kvEntry === null) return null;
       await this.#submit(invocation, {
         kind: 'delete-rows',
         type: entryType,
         keys: [redisKey],
-        when: { unchangedSince: instant },
+        when: { unchangedSince: readInstant },
       });
       return kvEntry;
     });
@@ -171,56 +183,67 @@ export class KvCommandContext {
 
   /** Deletes the existing ones of these keys; returns their number. */
   endAll(redisKeys: readonly string[]): Promise<number> {
-    const asked = [...new Set(redisKeys)];
+    const distinctKeys = [...new Set(redisKeys)];
     const { planner, yieldTurn } = this.connectionCaller.parts;
-    return this.write(asked, 'delete', async ({ invocation }) => {
-      const own = await ownKeys(planner, invocation, asked, { signal: this.connectionCaller.gone, yieldTurn });
-      for (let at = 0; at < own.length; at += keysEndedInTurn) {
-        if (at > 0) await yieldTurn();
-        await this.#submit(invocation, { kind: 'delete-rows', type: entryType, keys: own.slice(at, at + keysEndedInTurn) });
+    return this.write(distinctKeys, 'delete', async ({ invocation }) => {
+      const ownEntryKeys = await ownKeys(planner, invocation, distinctKeys, { signal: this.connectionCaller.gone, yieldTurn });
+      for (let endedOffset = 0; endedOffset < ownEntryKeys.length; endedOffset += keysEndedInTurn) {
+        if (endedOffset > 0) await yieldTurn();
+        await this.#submit(invocation, {
+          kind: 'delete-rows',
+          type: entryType,
+          keys: ownEntryKeys.slice(endedOffset, endedOffset + keysEndedInTurn),
+        });
       }
-      return own.length;
+      return ownEntryKeys.length;
     });
   }
 
-  #retryConflicts<T>(redisKey: string, action: 'ingest' | 'delete', attempt: (invocation: Invocation) => Promise<T>): Promise<T> {
-    return this.write([redisKey], action, ({ invocation }) =>
-      invocation.retryConflicts(`${entryType} ${redisKey}`, () => attempt(invocation)),
+  #retryConflicts<T>(
+    redisKey: string,
+    writeAction: 'ingest' | 'delete',
+    attemptWrite: (invocation: Invocation) => Promise<T>,
+  ): Promise<T> {
+    return this.write([redisKey], writeAction, ({ invocation }) =>
+      invocation.retryConflicts(`${entryType} ${redisKey}`, () => attemptWrite(invocation)),
     );
   }
 
-  async #submit(invocation: Invocation, command: PutRows | DeleteRows): Promise<void> {
+  async #submit(invocation: Invocation, rowsCommand: PutRows | DeleteRows): Promise<void> {
     await markConflictsStale(async () =>
-      refuseFirst(await invocation.submit(command, { sync: this.terms.durability === 'sync' })),
+      refuseFirst(await invocation.submit(rowsCommand, { sync: this.terms.durability === 'sync' })),
     );
   }
 
   /**
-   * Writes a key depending on its value, again where another client changed it meanwhile. `change` returns the new value; null:
+   * Writes a key depending on its value, again where another client changed it meanwhile. `changeEntry` returns the new value; null:
    * unchanged.
    */
   change<T>(
     redisKey: string,
-    change: (kvEntry: Entry | null) => { readonly put: Omit<Put, 'key'> | null; readonly result: T },
+    changeEntry: (kvEntry: Entry | null) => { readonly put: Omit<Put, 'key'> | null; readonly result: T },
   ): Promise<T> {
     const { planner } = this.connectionCaller.parts;
     return this.#retryConflicts(redisKey, 'ingest', async (invocation) => {
-      const { entry: kvEntry, instant } = readOwn(planner, invocation, redisKey);
+      const { entry: kvEntry, instant: readInstant } = readOwn(planner, invocation, redisKey);
       await this.#yieldIfLong(kvEntry?.value.length ?? 0);
-      const { put, result } = change(kvEntry);
-      if (put === null) return result;
-      await this.#yieldIfLong(put.value.length);
-      const when = kvEntry === null ? 'absent' : { unchangedSince: instant };
-      const isOver = (): boolean => put.expires !== undefined && put.expires <= this.now();
+      const { put: entryPut, result: changeResult } = changeEntry(kvEntry);
+      if (entryPut === null) return changeResult;
+      await this.#yieldIfLong(entryPut.value.length);
+      const putCondition = kvEntry === null ? 'absent' : { unchangedSince: readInstant };
+      const isExpiredNow = (): boolean => entryPut.expires !== undefined && entryPut.expires <= this.now();
       try {
-        if (!isOver()) {
-          const command = putCommand([{ ...put, key: redisKey }], doorName, { when, fromValue: kvEntry !== null });
-          await this.#yieldIfLong(put.value.length);
-          await this.#submit(invocation, command);
-          return result;
+        if (!isExpiredNow()) {
+          const putRowsCommand = putCommand([{ ...entryPut, key: redisKey }], doorName, {
+            when: putCondition,
+            fromValue: kvEntry !== null,
+          });
+          await this.#yieldIfLong(entryPut.value.length);
+          await this.#submit(invocation, putRowsCommand);
+          return changeResult;
         }
-      } catch (error) {
-        if (!(error instanceof ServiceError) || error.code !== 'REL_INVALID' || !isOver()) throw error;
+      } catch (changeError) {
+        if (!(changeError instanceof ServiceError) || changeError.code !== 'REL_INVALID' || !isExpiredNow()) throw changeError;
       }
       // A value that expires before it is written is the same as a deleted one.
       if (kvEntry !== null)
@@ -228,24 +251,24 @@ export class KvCommandContext {
           kind: 'delete-rows',
           type: entryType,
           keys: [redisKey],
-          when: { unchangedSince: instant },
+          when: { unchangedSince: readInstant },
         });
-      return result;
+      return changeResult;
     });
   }
 }
 
-export function checkKeys(count: number): void {
-  if (count > keysMax) throw new ServiceError('REL_TOO_LARGE', `a command names at most ${keysMax} keys`);
+export function checkKeys(keyCount: number): void {
+  if (keyCount > commandKeysMax) throw new ServiceError('REL_TOO_LARGE', `a command names at most ${commandKeysMax} keys`);
 }
 
 /** A whole number as Redis takes one: i64, no sign but a minus, no leading zero. */
-export function integerOf(word: Buffer | string): bigint {
-  const text = word.toString();
-  if (!/^(0|-?[1-9]\d{0,18})$/.test(text)) throw respRefusals.notInteger();
-  const value = BigInt(text);
-  if (value !== BigInt.asIntN(64, value)) throw respRefusals.notInteger();
-  return value;
+export function integerOf(integerWord: Buffer | string): bigint {
+  const integerText = integerWord.toString();
+  if (!/^(0|-?[1-9]\d{0,18})$/.test(integerText)) throw respRefusals.notInteger();
+  const integerValue = BigInt(integerText);
+  if (integerValue !== BigInt.asIntN(64, integerValue)) throw respRefusals.notInteger();
+  return integerValue;
 }
 
 export const upper = (respWord: Buffer): string => respWord.toString('latin1').toUpperCase();

@@ -7,12 +7,12 @@ import { ScanCursors } from './scan-cursors.ts';
 import { KvSession } from './session.ts';
 import { Channels } from './pub-sub.ts';
 
-export function createKvDoor(options: LocalDoorOptions): Door {
-  let connections = 0;
-  const parts = { ...options, cursors: new ScanCursors(), channels: new Channels(), number: () => ++connections };
-  return createLocalDoor(options, {
+export function createKvDoor(doorOptions: LocalDoorOptions): Door {
+  let connectionCount = 0;
+  const kvParts = { ...doorOptions, cursors: new ScanCursors(), channels: new Channels(), number: () => ++connectionCount };
+  return createLocalDoor(doorOptions, {
     name: doorName,
     setting: 'SERVICE_KV_PORT',
-    protocol: { codec: respCodec, open: (connection) => new KvSession(parts, connection) },
+    protocol: { codec: respCodec, open: (connection) => new KvSession(kvParts, connection) },
   });
 }

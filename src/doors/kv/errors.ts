@@ -6,46 +6,49 @@ import { errorCodesOf } from '../error-codes.ts';
 export class RespRefusal extends ServiceError {
   readonly word: string;
 
-  constructor(word: string, detail: string, code: ErrorCode = 'REL_INVALID') {
+  constructor(errorWord: string, detail: string, code: ErrorCode = 'REL_INVALID') {
     super(code, detail);
-    this.word = word;
+    this.word = errorWord;
   }
 }
 
-export function errorText(error: ServiceError): string {
-  if (error instanceof RespRefusal) return `${error.word} ${error.message}`;
-  if (error.message.startsWith('Protocol error')) return `ERR ${error.message}`;
-  return `${errorCodesOf(error.code, error.facts.stale).resp} ${error.message} (${error.code})`;
+export function errorText(respError: ServiceError): string {
+  if (respError instanceof RespRefusal) return `${respError.word} ${respError.message}`;
+  if (respError.message.startsWith('Protocol error')) return `ERR ${respError.message}`;
+  return `${errorCodesOf(respError.code, respError.facts.stale).resp} ${respError.message} (${respError.code})`;
 }
 
-const err = (detail: string, code?: ErrorCode): RespRefusal => new RespRefusal('ERR', detail, code);
+const errRefusal = (errDetail: string, errCode?: ErrorCode): RespRefusal => new RespRefusal('ERR', errDetail, errCode);
 
 export const respRefusals = {
   noAuth: () => new RespRefusal('NOAUTH', 'Authentication required.', 'REL_UNAUTHENTICATED'),
   wrongPass: () => new RespRefusal('WRONGPASS', 'invalid username-password pair or user is disabled.', 'REL_UNAUTHENTICATED'),
   noProtocol: () => new RespRefusal('NOPROTO', 'unsupported protocol version'),
   wrongType: () => new RespRefusal('WRONGTYPE', 'Operation against a key holding the wrong kind of value', 'REL_TYPE_MISMATCH'),
-  arity: (name: string) => err(`wrong number of arguments for '${name}' command`),
-  syntax: () => err('syntax error'),
-  notInteger: () => err('value is not an integer or out of range'),
-  notFloat: () => err('value is not a valid float'),
-  notFinite: () => err('increment would produce NaN or Infinity'),
-  decrementOverflow: () => err('decrement would overflow'),
-  expireOptions: (one: string, others: string) => err(`${one} and ${others} options at the same time are not compatible`),
-  expireOption: (option: string) => err(`Unsupported option ${option.slice(0, 128)}`),
-  overflow: () => err('increment or decrement would overflow'),
-  expireTime: (name: string) => err(`invalid expire time in '${name}' command`),
-  cursor: () => err('invalid cursor'),
-  dbIndex: () => err('DB index is out of range'),
-  keyText: () => err('keys and channels are UTF-8 texts of 1 to 1,024 bytes here'),
-  unknown: (name: string, words: readonly string[]) =>
-    err(
-      `unknown command '${name.slice(0, 128)}', with args beginning with: ${words.map((word) => `'${word}' `).join('')}`.trimEnd(),
+  arity: (commandName: string) => errRefusal(`wrong number of arguments for '${commandName}' command`),
+  syntax: () => errRefusal('syntax error'),
+  notInteger: () => errRefusal('value is not an integer or out of range'),
+  notFloat: () => errRefusal('value is not a valid float'),
+  notFinite: () => errRefusal('increment would produce NaN or Infinity'),
+  decrementOverflow: () => errRefusal('decrement would overflow'),
+  expireOptions: (expireOption: string, otherOptions: string) =>
+    errRefusal(`${expireOption} and ${otherOptions} options at the same time are not compatible`),
+  expireOption: (option: string) => errRefusal(`Unsupported option ${option.slice(0, 128)}`),
+  overflow: () => errRefusal('increment or decrement would overflow'),
+  expireTime: (commandName: string) => errRefusal(`invalid expire time in '${commandName}' command`),
+  cursor: () => errRefusal('invalid cursor'),
+  dbIndex: () => errRefusal('DB index is out of range'),
+  keyText: () => errRefusal('keys and channels are UTF-8 texts of 1 to 1,024 bytes here'),
+  unknown: (unknownCommand: string, argumentWords: readonly string[]) =>
+    errRefusal(
+      `unknown command '${unknownCommand.slice(0, 128)}', with args beginning with: ${argumentWords.map((argumentWord) => `'${argumentWord}' `).join('')}`.trimEnd(),
       'REL_NOT_IMPLEMENTED',
     ),
-  subcommand: (container: string, name: string) =>
-    err(`unknown subcommand '${name.slice(0, 128)}'. Try ${container} HELP.`, 'REL_NOT_IMPLEMENTED'),
-  notRead: (name: string) => err(`ANNALS.AT takes a command that reads, not '${name.slice(0, 128)}'`),
-  onlySubscribing: (name: string) =>
-    err(`Can't execute '${name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context`),
+  subcommand: (containerCommand: string, subcommandName: string) =>
+    errRefusal(`unknown subcommand '${subcommandName.slice(0, 128)}'. Try ${containerCommand} HELP.`, 'REL_NOT_IMPLEMENTED'),
+  notRead: (commandName: string) => errRefusal(`ANNALS.AT takes a command that reads, not '${commandName.slice(0, 128)}'`),
+  onlySubscribing: (commandName: string) =>
+    errRefusal(
+      `Can't execute '${commandName}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context`,
+    ),
 } as const;

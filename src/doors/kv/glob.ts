@@ -1,98 +1,105 @@
 /** Patterns of KEYS, SCAN and PSUBSCRIBE: `*`, `?`, `[a-c]`, `[^a]`, and a backslash before a literal character. */
 
-type Part =
+type GlobPart =
   | { readonly kind: 'star' }
   | { readonly kind: 'any' }
   | { readonly kind: 'one'; readonly code: number }
   | { readonly kind: 'set'; readonly negated: boolean; readonly ranges: readonly (readonly [number, number])[] };
 
 /** In steps of at most the one length times the other: only the last star is ever gone back to. */
-export function globOf(pattern: string): (text: string) => boolean {
-  const parts = partsOf(Array.from(pattern, (char) => char.codePointAt(0)!));
-  return (text) =>
-    matches(
-      parts,
-      Array.from(text, (char) => char.codePointAt(0)!),
+export function globOf(globPattern: string): (matchedText: string) => boolean {
+  const globParts = globPartsOf(Array.from(globPattern, (patternCharacter) => patternCharacter.codePointAt(0)!));
+  return (matchedText) =>
+    matchesGlob(
+      globParts,
+      Array.from(matchedText, (patternCharacter) => patternCharacter.codePointAt(0)!),
     );
 }
 
-function matches(parts: readonly Part[], text: readonly number[]): boolean {
-  let part = 0;
-  let at = 0;
-  let star = -1;
-  let from = 0;
-  while (at < text.length) {
-    const next = parts[part];
-    if (next?.kind === 'star') {
-      star = part++;
-      from = at;
-    } else if (next !== undefined && takes(next, text[at]!)) {
-      part++;
-      at++;
-    } else if (star >= 0) {
-      part = star + 1;
-      at = ++from;
+function matchesGlob(globParts: readonly GlobPart[], textCodes: readonly number[]): boolean {
+  let partIndex = 0;
+  let codeIndex = 0;
+  let starPart = -1;
+  let starFrom = 0;
+  while (codeIndex < textCodes.length) {
+    const nextPart = globParts[partIndex];
+    if (nextPart?.kind === 'star') {
+      starPart = partIndex++;
+      starFrom = codeIndex;
+    } else if (nextPart !== undefined && takesCharacter(nextPart, textCodes[codeIndex]!)) {
+      partIndex++;
+      codeIndex++;
+    } else if (starPart >= 0) {
+      partIndex = starPart + 1;
+      codeIndex = ++starFrom;
     } else return false;
   }
-  while (parts[part]?.kind === 'star') part++;
-  return part === parts.length;
+  while (globParts[partIndex]?.kind === 'star') partIndex++;
+  return partIndex === globParts.length;
 }
 
-function takes(part: Part, code: number): boolean {
-  switch (part.kind) {
+function takesCharacter(globPart: GlobPart, characterCode: number): boolean {
+  switch (globPart.kind) {
     case 'star':
     case 'any':
       return true;
     case 'one':
-      return part.code === code;
+      return globPart.code === characterCode;
     case 'set':
-      return part.ranges.some(([low, high]) => low <= code && code <= high) !== part.negated;
+      return (
+        globPart.ranges.some(([lowCode, highCode]) => lowCode <= characterCode && characterCode <= highCode) !== globPart.negated
+      );
   }
 }
 
-const sign = (char: string): number => char.codePointAt(0)!;
-const signs = {
-  star: sign('*'),
-  any: sign('?'),
-  open: sign('['),
-  close: sign(']'),
-  not: sign('^'),
-  to: sign('-'),
-  escape: sign('\\'),
+const globSign = (signCharacter: string): number => signCharacter.codePointAt(0)!;
+const globSigns = {
+  star: globSign('*'),
+  any: globSign('?'),
+  open: globSign('['),
+  close: globSign(']'),
+  not: globSign('^'),
+  to: globSign('-'),
+  escape: globSign('\\'),
 };
 
-function partsOf(codes: readonly number[]): Part[] {
-  const parts: Part[] = [];
-  for (let at = 0; at < codes.length; at++) {
-    const code = codes[at]!;
-    if (code === signs.star) {
-      if (parts.at(-1)?.kind !== 'star') parts.push({ kind: 'star' });
-    } else if (code === signs.any) parts.push({ kind: 'any' });
-    else if (code === signs.open) {
-      const set = setOf(codes, at + 1);
-      parts.push(set.part);
-      at = set.end;
-    } else if (code === signs.escape && at + 1 < codes.length) parts.push({ kind: 'one', code: codes[++at]! });
-    else parts.push({ kind: 'one', code });
+function globPartsOf(patternCodes: readonly number[]): GlobPart[] {
+  const globParts: GlobPart[] = [];
+  for (let codeIndex = 0; codeIndex < patternCodes.length; codeIndex++) {
+    const patternCode = patternCodes[codeIndex]!;
+    if (patternCode === globSigns.star) {
+      if (globParts.at(-1)?.kind !== 'star') globParts.push({ kind: 'star' });
+    } else if (patternCode === globSigns.any) globParts.push({ kind: 'any' });
+    else if (patternCode === globSigns.open) {
+      const globSet = globSetOf(patternCodes, codeIndex + 1);
+      globParts.push(globSet.part);
+      codeIndex = globSet.end;
+    } else if (patternCode === globSigns.escape && codeIndex + 1 < patternCodes.length)
+      globParts.push({ kind: 'one', code: patternCodes[++codeIndex]! });
+    else globParts.push({ kind: 'one', code: patternCode });
   }
-  return parts;
+  return globParts;
 }
 
 /** A set that nothing closes goes to the end of the pattern. */
-function setOf(codes: readonly number[], start: number): { readonly part: Part; readonly end: number } {
-  let at = start;
-  const negated = codes[at] === signs.not;
-  if (negated) at++;
-  const ranges: [number, number][] = [];
-  for (; at < codes.length && codes[at] !== signs.close; at++) {
-    if (codes[at] === signs.escape && at + 1 < codes.length) at++;
-    const low = codes[at]!;
-    if (codes[at + 1] === signs.to && at + 2 < codes.length && codes[at + 2] !== signs.close) {
-      at += 2;
-      if (codes[at] === signs.escape && at + 1 < codes.length) at++;
-      const high = codes[at]!;
-      ranges.push(low <= high ? [low, high] : [high, low]);
-    } else ranges.push([low, low]);
+function globSetOf(patternCodes: readonly number[], setStart: number): { readonly part: GlobPart; readonly end: number } {
+  let codeIndex = setStart;
+  const isNegated = patternCodes[codeIndex] === globSigns.not;
+  if (isNegated) codeIndex++;
+  const setRanges: [number, number][] = [];
+  for (; codeIndex < patternCodes.length && patternCodes[codeIndex] !== globSigns.close; codeIndex++) {
+    if (patternCodes[codeIndex] === globSigns.escape && codeIndex + 1 < patternCodes.length) codeIndex++;
+    const lowCode = patternCodes[codeIndex]!;
+    if (
+      patternCodes[codeIndex + 1] === globSigns.to &&
+      codeIndex + 2 < patternCodes.length &&
+      patternCodes[codeIndex + 2] !== globSigns.close
+    ) {
+      codeIndex += 2;
+      if (patternCodes[codeIndex] === globSigns.escape && codeIndex + 1 < patternCodes.length) codeIndex++;
+      const highCode = patternCodes[codeIndex]!;
+      setRanges.push(lowCode <= highCode ? [lowCode, highCode] : [highCode, lowCode]);
+    } else setRanges.push([lowCode, lowCode]);
   }
-  return { part: { kind: 'set', negated, ranges }, end: at };
+  return { part: { kind: 'set', negated: isNegated, ranges: setRanges }, end: codeIndex };
 }

@@ -9,207 +9,219 @@ import { respRefusals } from './errors.ts';
 import { globOf } from './glob.ts';
 import { expiryOf } from './string-commands.ts';
 
-async function end(context: KvCommandContext, [, ...words]: readonly Buffer[]): Promise<void> {
-  context.replies.integer(await context.endAll(await context.keys(words)));
+async function delCommand(respContext: KvCommandContext, [, ...keyWords]: readonly Buffer[]): Promise<void> {
+  respContext.replies.integer(await respContext.endAll(await respContext.keys(keyWords)));
 }
 
-async function exists(context: KvCommandContext, [, ...words]: readonly Buffer[]): Promise<void> {
-  const redisKeys = await context.keys(words);
-  const entries = await context.read(redisKeys);
-  context.replies.integer(redisKeys.filter((redisKey) => entries.has(redisKey)).length);
+async function existsCommand(respContext: KvCommandContext, [, ...keyWords]: readonly Buffer[]): Promise<void> {
+  const redisKeys = await respContext.keys(keyWords);
+  const kvEntries = await respContext.read(redisKeys);
+  respContext.replies.integer(redisKeys.filter((redisKey) => kvEntries.has(redisKey)).length);
 }
 
-const expiring =
-  (unit: 'EX' | 'PX' | 'EXAT' | 'PXAT') =>
-  async (context: KvCommandContext, words: readonly Buffer[]): Promise<void> => {
-    const redisKey = keyOf(words[1]!);
-    const applies = conditionsIn(words.slice(3));
-    const expires = expiryOf(context, unit, words[2]!, 'taken');
-    const done = await context.change(redisKey, (kvEntry) => {
-      const changes = kvEntry !== null && applies.every((holds) => holds(expires, kvEntry.expires));
-      return { put: changes ? { ...kvEntry, expires } : null, result: changes };
+const expireCommand =
+  (expireUnit: 'EX' | 'PX' | 'EXAT' | 'PXAT') =>
+  async (respContext: KvCommandContext, expireWords: readonly Buffer[]): Promise<void> => {
+    const redisKey = keyOf(expireWords[1]!);
+    const expireConditions = expiryConditionsIn(expireWords.slice(3));
+    const expiresNs = expiryOf(respContext, expireUnit, expireWords[2]!, 'taken');
+    const isExpirySet = await respContext.change(redisKey, (kvEntry) => {
+      const isChanged =
+        kvEntry !== null && expireConditions.every((expireCondition) => expireCondition(expiresNs, kvEntry.expires));
+      return { put: isChanged ? { ...kvEntry, expires: expiresNs } : null, result: isChanged };
     });
-    context.replies.integer(done ? 1 : 0);
+    respContext.replies.integer(isExpirySet ? 1 : 0);
   };
 
-type Condition = (expires: bigint, was: bigint) => boolean;
+type ExpiryCondition = (expires: bigint, was: bigint) => boolean;
 
 /** All given conditions must hold. A key that does not expire counts as later than every expiry. */
-function conditionsIn(words: readonly Buffer[]): readonly Condition[] {
+function expiryConditionsIn(conditionWords: readonly Buffer[]): readonly ExpiryCondition[] {
   const keysSeen = new Set<string>();
-  for (const respWord of words) {
-    if (!Object.hasOwn(conditions, upper(respWord))) throw respRefusals.expireOption(respWord.toString('latin1'));
+  for (const respWord of conditionWords) {
+    if (!Object.hasOwn(expiryConditions, upper(respWord))) throw respRefusals.expireOption(respWord.toString('latin1'));
     keysSeen.add(upper(respWord));
   }
   if (keysSeen.has('NX') && keysSeen.size > 1) throw respRefusals.expireOptions('NX', 'XX, GT or LT');
   if (keysSeen.has('GT') && keysSeen.has('LT')) throw respRefusals.expireOptions('GT', 'LT');
-  return [...keysSeen].map((name) => conditions[name]!);
+  return [...keysSeen].map((conditionName) => expiryConditions[conditionName]!);
 }
 
-const conditions: Readonly<Record<string, Condition>> = {
+const expiryConditions: Readonly<Record<string, ExpiryCondition>> = {
   NX: (_expires, was) => was === FOREVER,
   XX: (_expires, was) => was !== FOREVER,
   GT: (expires, was) => expires > was,
   LT: (expires, was) => expires < was,
 };
 
-async function persist(context: KvCommandContext, [, respWord]: readonly Buffer[]): Promise<void> {
-  const done = await context.change(keyOf(respWord!), (kvEntry) => {
-    const changes = kvEntry !== null && kvEntry.expires !== FOREVER;
-    return { put: changes ? { ...kvEntry, expires: FOREVER } : null, result: changes };
+async function persistCommand(respContext: KvCommandContext, [, respWord]: readonly Buffer[]): Promise<void> {
+  const isPersisted = await respContext.change(keyOf(respWord!), (kvEntry) => {
+    const isChanged = kvEntry !== null && kvEntry.expires !== FOREVER;
+    return { put: isChanged ? { ...kvEntry, expires: FOREVER } : null, result: isChanged };
   });
-  context.replies.integer(done ? 1 : 0);
+  respContext.replies.integer(isPersisted ? 1 : 0);
 }
 
-const perMs = 1_000_000n;
+const nsPerMs = 1_000_000n;
 
 /** Replies with the time left: -2: there is no such key; -1: it does not expire. */
 const replyWithExpiry =
-  (of: (expires: bigint, now: bigint) => bigint) =>
-  async (context: KvCommandContext, [, respWord]: readonly Buffer[]): Promise<void> => {
+  (ttlOf: (expires: bigint, now: bigint) => bigint) =>
+  async (respContext: KvCommandContext, [, respWord]: readonly Buffer[]): Promise<void> => {
     const redisKey = keyOf(respWord!);
-    const kvEntry: Entry | undefined = (await context.read([redisKey])).get(redisKey);
-    if (kvEntry === undefined) context.replies.integer(-2);
-    else context.replies.integer(kvEntry.expires === FOREVER ? -1 : of(kvEntry.expires, context.now()));
+    const kvEntry: Entry | undefined = (await respContext.read([redisKey])).get(redisKey);
+    if (kvEntry === undefined) respContext.replies.integer(-2);
+    else respContext.replies.integer(kvEntry.expires === FOREVER ? -1 : ttlOf(kvEntry.expires, respContext.now()));
   };
 
-const divideRounded = (value: bigint, to: bigint): bigint => (value + to / 2n) / to;
-const timeLeft = (expires: bigint, now: bigint): bigint => (expires > now ? expires - now : 0n);
+const divideRounded = (dividend: bigint, divisor: bigint): bigint => (dividend + divisor / 2n) / divisor;
+const timeToLive = (expiresNs: bigint, nowNs: bigint): bigint => (expiresNs > nowNs ? expiresNs - nowNs : 0n);
 
 /** Texts of the first column that fit, each once. */
-async function texts(context: KvCommandContext, answer: Answer, fits: (text: string) => boolean): Promise<string[]> {
+async function matchingKeys(
+  respContext: KvCommandContext,
+  keysAnswer: Answer,
+  matchesPattern: (keyText: string) => boolean,
+): Promise<string[]> {
   const matchedKeys = new Set<string>();
-  await context.forEach(firstCells(answer), (text) => {
-    if (typeof text === 'string' && fits(text)) matchedKeys.add(text);
+  await respContext.forEach(firstCells(keysAnswer), (keyText) => {
+    if (typeof keyText === 'string' && matchesPattern(keyText)) matchedKeys.add(keyText);
   });
   return [...matchedKeys];
 }
 
-function* firstCells({ columns, batches }: Answer): Generator<Cell, void> {
-  for (const { columns: vectors, selection, first, count } of batches)
-    for (let i = 0; i < count; i++) yield cellAt(vectors[0]!, columns[0]!.type, selection === null ? first + i : selection[i]!);
+function* firstCells({ columns: answerColumns, batches }: Answer): Generator<Cell, void> {
+  for (const { columns: keyVectors, selection, first, count: batchRowCount } of batches)
+    for (let i = 0; i < batchRowCount; i++)
+      yield cellAt(keyVectors[0]!, answerColumns[0]!.type, selection === null ? first + i : selection[i]!);
 }
 
-async function list(context: KvCommandContext, [, pattern]: readonly Buffer[]): Promise<void> {
-  const glob = globOf(pattern!.toString());
-  const answer = await question(context, 'SELECT _pk FROM KvEntry', []);
-  const redisKeys = await texts(context, answer, glob);
-  await context.list(redisKeys, (replies, redisKey) => replies.bulk(redisKey));
+async function keysCommand(respContext: KvCommandContext, [, keyPattern]: readonly Buffer[]): Promise<void> {
+  const keyGlob = globOf(keyPattern!.toString());
+  const keysAnswer = await queryKeys(respContext, 'SELECT _pk FROM KvEntry', []);
+  const redisKeys = await matchingKeys(respContext, keysAnswer, keyGlob);
+  await respContext.list(redisKeys, (respReplies, redisKey) => respReplies.bulk(redisKey));
 }
 
-function question(context: KvCommandContext, sql: string, parameters: readonly (string | bigint)[]): Promise<Answer> {
-  const { planner } = context.connectionCaller.parts;
-  return context.connectionCaller.ask({ terms: context.terms }, async ({ invocation, keep }) => {
-    const answer = await planner.query(invocation, {
-      sql,
-      ...(parameters.length > 0 && { parameters }),
-      time: context.time,
+function queryKeys(
+  respContext: KvCommandContext,
+  keysSql: string,
+  keysParameters: readonly (string | bigint)[],
+): Promise<Answer> {
+  const { planner } = respContext.connectionCaller.parts;
+  return respContext.connectionCaller.ask({ terms: respContext.terms }, async ({ invocation, keep: keepAnswer }) => {
+    const keysAnswer = await planner.query(invocation, {
+      sql: keysSql,
+      ...(keysParameters.length > 0 && { parameters: keysParameters }),
+      time: respContext.time,
       dialect: 'wide',
-      purpose: context.terms.purpose,
-      signal: context.connectionCaller.gone,
+      purpose: respContext.terms.purpose,
+      signal: respContext.connectionCaller.gone,
     });
-    keep(answer);
-    return answer;
+    keepAnswer(keysAnswer);
+    return keysAnswer;
   });
 }
 
-const pageMax = 10_000n;
+const scanPageMax = 10_000n;
 
-async function scan(context: KvCommandContext, [, respWord, ...options]: readonly Buffer[]): Promise<void> {
-  const { cursors, replies } = context;
-  let count = 10n;
-  let glob: (text: string) => boolean = () => true;
-  let ofType = true;
-  for (let i = 0; i < options.length; i += 2) {
-    const given = options[i + 1];
-    const option = upper(options[i]!);
-    if (given === undefined) throw respRefusals.syntax();
-    if (option === 'COUNT') count = integerOf(given);
-    else if (option === 'MATCH') glob = globOf(given.toString());
-    else if (option === 'TYPE') ofType = given.toString().toLowerCase() === 'string';
+async function scanCommand(respContext: KvCommandContext, [, respWord, ...scanOptions]: readonly Buffer[]): Promise<void> {
+  const { cursors: scanCursors, replies: scanReplies } = respContext;
+  let pageCount = 10n;
+  let keyGlob: (text: string) => boolean = () => true;
+  let isStringType = true;
+  for (let i = 0; i < scanOptions.length; i += 2) {
+    const optionValue = scanOptions[i + 1];
+    const scanOption = upper(scanOptions[i]!);
+    if (optionValue === undefined) throw respRefusals.syntax();
+    if (scanOption === 'COUNT') pageCount = integerOf(optionValue);
+    else if (scanOption === 'MATCH') keyGlob = globOf(optionValue.toString());
+    else if (scanOption === 'TYPE') isStringType = optionValue.toString().toLowerCase() === 'string';
     else throw respRefusals.syntax();
   }
-  if (count < 1n) throw respRefusals.syntax();
-  if (count > pageMax) count = pageMax;
-  const number = respWord!.toString();
-  if (!/^\d{1,20}$/.test(number)) throw respRefusals.cursor();
-  const { caller } = context.connectionCaller;
-  const scope = context.terms.branch === null ? caller : { ...caller, branch: context.terms.branch };
-  const from = /^0+$/.test(number) ? null : cursors.position(number, scope);
-  if (from === undefined) throw respRefusals.cursor();
-  const page = await (from === null
-    ? question(context, 'SELECT _pk FROM KvEntry LIMIT $1', [count])
-    : question(context, 'SELECT _pk FROM KvEntry LIMIT $1 AFTER $2', [count, from]));
-  const redisKeys = ofType ? await texts(context, page, glob) : [];
-  replies.array(2);
-  replies.bulk(page.nextCursor === null ? '0' : cursors.open(page.nextCursor, scope));
-  replies.array(redisKeys.length);
-  for (const redisKey of redisKeys) replies.bulk(redisKey);
+  if (pageCount < 1n) throw respRefusals.syntax();
+  if (pageCount > scanPageMax) pageCount = scanPageMax;
+  const cursorText = respWord!.toString();
+  if (!/^\d{1,20}$/.test(cursorText)) throw respRefusals.cursor();
+  const { caller } = respContext.connectionCaller;
+  const cursorScope = respContext.terms.branch === null ? caller : { ...caller, branch: respContext.terms.branch };
+  const scanPosition = /^0+$/.test(cursorText) ? null : scanCursors.position(cursorText, cursorScope);
+  if (scanPosition === undefined) throw respRefusals.cursor();
+  const scanPage = await (scanPosition === null
+    ? queryKeys(respContext, 'SELECT _pk FROM KvEntry LIMIT $1', [pageCount])
+    : queryKeys(respContext, 'SELECT _pk FROM KvEntry LIMIT $1 AFTER $2', [pageCount, scanPosition]));
+  const redisKeys = isStringType ? await matchingKeys(respContext, scanPage, keyGlob) : [];
+  scanReplies.array(2);
+  scanReplies.bulk(scanPage.nextCursor === null ? '0' : scanCursors.open(scanPage.nextCursor, cursorScope));
+  scanReplies.array(redisKeys.length);
+  for (const redisKey of redisKeys) scanReplies.bulk(redisKey);
 }
 
-async function size(context: KvCommandContext): Promise<void> {
-  const answer = await question(context, 'SELECT COUNT(DISTINCT _pk) AS n FROM KvEntry', []);
-  const [batch] = answer.batches;
-  context.replies.integer(batch === undefined ? 0 : (cellAt(batch.columns[0]!, 'integer', batch.first) as bigint));
+async function dbSizeCommand(respContext: KvCommandContext): Promise<void> {
+  const countAnswer = await queryKeys(respContext, 'SELECT COUNT(DISTINCT _pk) AS n FROM KvEntry', []);
+  const [countBatch] = countAnswer.batches;
+  respContext.replies.integer(
+    countBatch === undefined ? 0 : (cellAt(countBatch.columns[0]!, 'integer', countBatch.first) as bigint),
+  );
 }
 
-const one = (reads: boolean, arity: number, run: KvCommandRow['run']): KvCommandRow => ({
-  arity,
-  reads,
+const oneKeyRow = (isReading: boolean, commandArity: number, runCommand: KvCommandRow['run']): KvCommandRow => ({
+  arity: commandArity,
+  reads: isReading,
   cost: ofKeys,
   keys: [1, 1, 1],
-  run,
+  run: runCommand,
 });
-const many = (reads: boolean, run: KvCommandRow['run']): KvCommandRow => ({
+const manyKeysRow = (isReading: boolean, runCommand: KvCommandRow['run']): KvCommandRow => ({
   arity: -2,
-  reads,
+  reads: isReading,
   cost: ofKeys,
   keys: [1, -1, 1],
-  run,
+  run: runCommand,
 });
-const none = (arity: number, run: KvCommandRow['run']): KvCommandRow => ({
-  arity,
+const noKeyRow = (commandArity: number, runCommand: KvCommandRow['run']): KvCommandRow => ({
+  arity: commandArity,
   reads: true,
   cost: ofAllKeys,
   keys: [0, 0, 0],
-  run,
+  run: runCommand,
 });
 
 export const keyCommands: Readonly<Record<string, KvCommandRow>> = {
-  del: many(false, end),
-  unlink: many(false, end),
-  exists: many(true, exists),
-  touch: many(true, exists),
-  type: one(true, 2, async (context, [, respWord]) => {
+  del: manyKeysRow(false, delCommand),
+  unlink: manyKeysRow(false, delCommand),
+  exists: manyKeysRow(true, existsCommand),
+  touch: manyKeysRow(true, existsCommand),
+  type: oneKeyRow(true, 2, async (respContext, [, respWord]) => {
     const redisKey = keyOf(respWord!);
-    context.replies.simple((await context.read([redisKey])).has(redisKey) ? 'string' : 'none');
+    respContext.replies.simple((await respContext.read([redisKey])).has(redisKey) ? 'string' : 'none');
   }),
-  expire: one(false, -3, expiring('EX')),
-  pexpire: one(false, -3, expiring('PX')),
-  expireat: one(false, -3, expiring('EXAT')),
-  pexpireat: one(false, -3, expiring('PXAT')),
-  persist: one(false, 2, persist),
-  ttl: one(
+  expire: oneKeyRow(false, -3, expireCommand('EX')),
+  pexpire: oneKeyRow(false, -3, expireCommand('PX')),
+  expireat: oneKeyRow(false, -3, expireCommand('EXAT')),
+  pexpireat: oneKeyRow(false, -3, expireCommand('PXAT')),
+  persist: oneKeyRow(false, 2, persistCommand),
+  ttl: oneKeyRow(
     true,
     2,
-    replyWithExpiry((expires, now) => divideRounded(timeLeft(expires, now), 1_000n * perMs)),
+    replyWithExpiry((expires, now) => divideRounded(timeToLive(expires, now), 1_000n * nsPerMs)),
   ),
-  pttl: one(
+  pttl: oneKeyRow(
     true,
     2,
-    replyWithExpiry((expires, now) => divideRounded(timeLeft(expires, now), perMs)),
+    replyWithExpiry((expires, now) => divideRounded(timeToLive(expires, now), nsPerMs)),
   ),
-  expiretime: one(
+  expiretime: oneKeyRow(
     true,
     2,
-    replyWithExpiry((expires) => expires / (1_000n * perMs)),
+    replyWithExpiry((expires) => expires / (1_000n * nsPerMs)),
   ),
-  pexpiretime: one(
+  pexpiretime: oneKeyRow(
     true,
     2,
-    replyWithExpiry((expires) => expires / perMs),
+    replyWithExpiry((expires) => expires / nsPerMs),
   ),
-  keys: none(2, list),
-  scan: none(-2, scan),
-  dbsize: none(1, size),
+  keys: noKeyRow(2, keysCommand),
+  scan: noKeyRow(-2, scanCommand),
+  dbsize: noKeyRow(1, dbSizeCommand),
 };

@@ -34,29 +34,35 @@ export interface Put {
 const valueColumns = ['_pk', 'value', 'value_base64', 'namespace_path', 'valid_to', 'system_from'] as const;
 const columnIndex = { key: 0, value: 1, base64: 2, path: 3, validTo: 4, systemFrom: 5 } as const;
 
-type Planner = Pick<PlannerDoor, 'lookUp' | 'lookUpMany'>;
+type KvPlanner = Pick<PlannerDoor, 'lookUp' | 'lookUpMany'>;
 
 export function keyOf(respWord: Buffer): string {
   if (respWord.length === 0 || respWord.length > limits.keyBytes || !isUtf8(respWord)) throw respRefusals.keyText();
   return respWord.toString();
 }
 
-interface Entries {
+interface ReadEntries {
   readonly entries: ReadonlyMap<string, Entry>;
   readonly answer: Answer;
 }
 
 /** By key. Where several organisations have a key, the caller's own entry, else the one that was written last. */
-export function readEntries(planner: Planner, invocation: Invocation, redisKeys: readonly string[], time: DefaultTime): Entries {
-  const answer = planner.lookUp(invocation, { type: entryType, keys: redisKeys, columns: valueColumns, time });
-  const read = new EntryReader(invocation);
-  for (const { columns, count } of answer.batches) for (let row = 0; row < count; row++) read.add(columns, row);
-  return { entries: read.entries, answer };
+export function readEntries(
+  planner: KvPlanner,
+  invocation: Invocation,
+  redisKeys: readonly string[],
+  readTime: DefaultTime,
+): ReadEntries {
+  const entriesAnswer = planner.lookUp(invocation, { type: entryType, keys: redisKeys, columns: valueColumns, time: readTime });
+  const entryReader = new EntryReader(invocation);
+  for (const { columns: entryColumns, count: entryCount } of entriesAnswer.batches)
+    for (let entryRow = 0; entryRow < entryCount; entryRow++) entryReader.add(entryColumns, entryRow);
+  return { entries: entryReader.entries, answer: entriesAnswer };
 }
 
 /** Reads any number of keys, in turns. */
 export async function readManyEntries(
-  planner: Planner,
+  planner: KvPlanner,
   invocation: Invocation,
   redisKeys: readonly string[],
   {
@@ -64,90 +70,96 @@ export async function readManyEntries(
     signal,
     yieldTurn,
   }: { readonly time: DefaultTime; readonly signal: AbortSignal; readonly yieldTurn: () => Promise<void> },
-): Promise<Entries> {
-  const request = { type: entryType, keys: [...new Set(redisKeys)], columns: valueColumns, time };
-  const answer = await planner.lookUpMany(invocation, request, signal);
-  const read = new EntryReader(invocation);
-  const pace = new WordPace(yieldTurn);
-  let held = 0;
-  for (const { columns, count } of answer.batches) {
-    for (let row = 0; row < count; row++) {
-      const bytes = read.add(columns, row);
-      held += bytes;
-      if (held > heldBytesMax) throw tooMuch();
-      const due = pace.did(bytes);
-      if (due !== null) await due;
+): Promise<ReadEntries> {
+  const lookUpRequest = { type: entryType, keys: [...new Set(redisKeys)], columns: valueColumns, time };
+  const entriesAnswer = await planner.lookUpMany(invocation, lookUpRequest, signal);
+  const entryReader = new EntryReader(invocation);
+  const wordPace = new WordPace(yieldTurn);
+  let heldValueBytes = 0;
+  for (const { columns: entryColumns, count: entryCount } of entriesAnswer.batches) {
+    for (let entryRow = 0; entryRow < entryCount; entryRow++) {
+      const valueBytes = entryReader.add(entryColumns, entryRow);
+      heldValueBytes += valueBytes;
+      if (heldValueBytes > readValuesBytesMax) throw valuesTooLarge();
+      const dueTurn = wordPace.did(valueBytes);
+      if (dueTurn !== null) await dueTurn;
     }
   }
-  return { entries: read.entries, answer };
+  return { entries: entryReader.entries, answer: entriesAnswer };
 }
 
 /** Values that one command may hold at once. */
-const heldBytesMax = 64 << 20;
-const tooMuch = (): ServiceError =>
-  new ServiceError('REL_MEMORY_CAP', `a command reads at most ${heldBytesMax >> 20} MiB of values: name fewer keys`);
+const readValuesBytesMax = 64 << 20;
+const valuesTooLarge = (): ServiceError =>
+  new ServiceError('REL_MEMORY_CAP', `a command reads at most ${readValuesBytesMax >> 20} MiB of values: name fewer keys`);
 
 /** Words, rows and replies that are worked on in one turn. */
 export const rowsInTurn = 2_048;
-const bytesInTurn = 1 << 20;
+const valueBytesInTurn = 1 << 20;
 
 /** Counts the work on words, rows and replies. */
 export class WordPace {
-  readonly #yieldTurn: () => Promise<void>;
-  #count = 0;
-  #bytes = 0;
+  readonly #yieldAfterWords: () => Promise<void>;
+  #wordCount = 0;
+  #valueBytes = 0;
 
   constructor(yieldTurn: () => Promise<void>) {
-    this.#yieldTurn = yieldTurn;
+    this.#yieldAfterWords = yieldTurn;
   }
 
   /** Counts one more item and its bytes; a promise where others have a turn first. */
-  did(bytes: number): Promise<void> | null {
-    this.#bytes += bytes;
-    if (++this.#count < rowsInTurn && this.#bytes < bytesInTurn) return null;
-    this.#count = this.#bytes = 0;
-    return this.#yieldTurn();
+  did(valueBytes: number): Promise<void> | null {
+    this.#valueBytes += valueBytes;
+    if (++this.#wordCount < rowsInTurn && this.#valueBytes < valueBytesInTurn) return null;
+    this.#wordCount = this.#valueBytes = 0;
+    return this.#yieldAfterWords();
   }
 }
 
 class EntryReader {
   readonly entries = new Map<string, Entry>();
   /** By key: whether the chosen row is the caller's own. */
-  readonly #chosen = new Map<string, boolean>();
-  readonly #invocation: Invocation;
+  readonly #ownEntryByKey = new Map<string, boolean>();
+  readonly #readInvocation: Invocation;
 
   constructor(invocation: Invocation) {
-    this.#invocation = invocation;
+    this.#readInvocation = invocation;
   }
 
   /** Length of its value. */
-  add(columns: Answer['batches'][number]['columns'], row: number): number {
-    const { path } = this.#invocation.caller;
-    const cell = (at: number, type: ColumnType): Cell => cellAt(columns[at]!, type, row);
-    const redisKey = cell(columnIndex.key, 'string') as string;
-    const own = cell(columnIndex.path, 'string') === path;
+  add(entryColumns: Answer['batches'][number]['columns'], entryRow: number): number {
+    const { path: callerPath } = this.#readInvocation.caller;
+    const entryCell = (at: number, columnType: ColumnType): Cell => cellAt(entryColumns[at]!, columnType, entryRow);
+    const redisKey = entryCell(columnIndex.key, 'string') as string;
+    const isOwnEntry = entryCell(columnIndex.path, 'string') === callerPath;
     // Rows come in the order in which they were written.
-    if (this.#chosen.get(redisKey) === true && !own) return 0;
-    const text = longText(columns[columnIndex.value]!, row) ?? (cell(columnIndex.value, 'string') as string | null);
-    const value = valueOf(this.#invocation, text, cell(columnIndex.base64, 'string') as string | null);
-    this.#chosen.set(redisKey, own);
-    if (value === null) this.entries.delete(redisKey);
-    else this.entries.set(redisKey, { value, expires: cell(columnIndex.validTo, 'timestamp') as bigint, others: [] });
-    return value?.length ?? 0;
+    if (this.#ownEntryByKey.get(redisKey) === true && !isOwnEntry) return 0;
+    const entryText =
+      longValueText(entryColumns[columnIndex.value]!, entryRow) ?? (entryCell(columnIndex.value, 'string') as string | null);
+    const entryValue = entryValueOf(this.#readInvocation, entryText, entryCell(columnIndex.base64, 'string') as string | null);
+    this.#ownEntryByKey.set(redisKey, isOwnEntry);
+    if (entryValue === null) this.entries.delete(redisKey);
+    else
+      this.entries.set(redisKey, {
+        value: entryValue,
+        expires: entryCell(columnIndex.validTo, 'timestamp') as bigint,
+        others: [],
+      });
+    return entryValue?.length ?? 0;
   }
 }
 
 /** The bytes of a long text: to make a string of them and bytes again would take longer than all else. */
-function longText(vector: Vector, row: number): Buffer | null {
-  if ((vector.kind !== 'text' && vector.kind !== 'dict') || vector.nulls?.[row] === 1) return null;
-  if (vector.kind === 'dict') {
-    const bytes = vector.dictionary.bytesOf?.(vector.values[row]!);
+function longValueText(valueVector: Vector, entryRow: number): Buffer | null {
+  if ((valueVector.kind !== 'text' && valueVector.kind !== 'dict') || valueVector.nulls?.[entryRow] === 1) return null;
+  if (valueVector.kind === 'dict') {
+    const dictionaryBytes = valueVector.dictionary.bytesOf?.(valueVector.values[entryRow]!);
     // Copied, since they are moved by the next text that is added.
-    return bytes === undefined || bytes.length <= longTextBytes ? null : Buffer.from(bytes);
+    return dictionaryBytes === undefined || dictionaryBytes.length <= longTextBytes ? null : Buffer.from(dictionaryBytes);
   }
-  const [start, end] = [vector.offsets[row]!, vector.offsets[row + 1]!];
-  if (end - start <= longTextBytes) return null;
-  return Buffer.from(vector.heap.buffer, vector.heap.byteOffset + start, end - start);
+  const [textStart, textEnd] = [valueVector.offsets[entryRow]!, valueVector.offsets[entryRow + 1]!];
+  if (textEnd - textStart <= longTextBytes) return null;
+  return Buffer.from(valueVector.heap.buffer, valueVector.heap.byteOffset + textStart, textEnd - textStart);
 }
 
 const longTextBytes = 4_096;
@@ -156,55 +168,63 @@ const pathColumns = ['_pk', 'namespace_path'] as const;
 
 /** The keys that the caller's own path holds now. */
 export async function ownKeys(
-  planner: Planner,
+  planner: KvPlanner,
   invocation: Invocation,
   redisKeys: readonly string[],
   { signal, yieldTurn }: { readonly signal: AbortSignal; readonly yieldTurn: () => Promise<void> },
 ): Promise<string[]> {
   const { batches } = await planner.lookUpMany(invocation, { type: entryType, keys: redisKeys, columns: pathColumns }, signal);
-  const pace = new WordPace(yieldTurn);
-  const own: string[] = [];
-  for (const { columns, count } of batches) {
-    for (let row = 0; row < count; row++) {
-      if (cellAt(columns[1]!, 'string', row) === invocation.caller.path) own.push(cellAt(columns[0]!, 'string', row) as string);
-      const due = pace.did(0);
-      if (due !== null) await due;
+  const wordPace = new WordPace(yieldTurn);
+  const ownEntryKeys: string[] = [];
+  for (const { columns: entryColumns, count: entryCount } of batches) {
+    for (let entryRow = 0; entryRow < entryCount; entryRow++) {
+      if (cellAt(entryColumns[1]!, 'string', entryRow) === invocation.caller.path)
+        ownEntryKeys.push(cellAt(entryColumns[0]!, 'string', entryRow) as string);
+      const dueTurn = wordPace.did(0);
+      if (dueTurn !== null) await dueTurn;
     }
   }
-  return own;
+  return ownEntryKeys;
 }
 
 /** The caller's own row with all that it holds, to be written anew. */
-export function readOwn(planner: Planner, invocation: Invocation, redisKey: string): { entry: Entry | null; instant: bigint } {
-  const answer = planner.lookUp(invocation, { type: entryType, keys: [redisKey], columns: null });
-  const columnIndex = (name: string): number => answer.columns.findIndex((column) => column.name === name);
-  for (const { columns, count } of answer.batches) {
-    for (let row = 0; row < count; row++) {
-      const cell = (name: string): Cell => {
-        const number = columnIndex(name);
-        return cellAt(columns[number]!, answer.columns[number]!.type, row);
+export function readOwn(planner: KvPlanner, invocation: Invocation, redisKey: string): { entry: Entry | null; instant: bigint } {
+  const ownAnswer = planner.lookUp(invocation, { type: entryType, keys: [redisKey], columns: null });
+  const columnIndex = (columnName: string): number => ownAnswer.columns.findIndex((column) => column.name === columnName);
+  for (const { columns: entryColumns, count: entryCount } of ownAnswer.batches) {
+    for (let entryRow = 0; entryRow < entryCount; entryRow++) {
+      const entryCell = (cellColumn: string): Cell => {
+        const cellIndex = columnIndex(cellColumn);
+        return cellAt(entryColumns[cellIndex]!, ownAnswer.columns[cellIndex]!.type, entryRow);
       };
-      if (cell('namespace_path') !== invocation.caller.path) continue;
-      const text = longText(columns[columnIndex('value')]!, row) ?? (cell('value') as string | null);
-      const value = valueOf(invocation, text, cell('value_base64') as string | null);
-      if (value === null) throw new ServiceError('REL_MASKED_COLUMN', 'the value is masked: nothing can be written from it');
-      const others = answer.columns.flatMap(({ name, type }) => {
-        const isOwn = !Object.hasOwn(systemColumns, name) && name !== 'value' && name !== 'value_base64';
-        const held = isOwn ? cell(name) : null;
-        return held === null ? [] : [{ name, type, cell: held }];
+      if (entryCell('namespace_path') !== invocation.caller.path) continue;
+      const entryText = longValueText(entryColumns[columnIndex('value')]!, entryRow) ?? (entryCell('value') as string | null);
+      const entryValue = entryValueOf(invocation, entryText, entryCell('value_base64') as string | null);
+      if (entryValue === null) throw new ServiceError('REL_MASKED_COLUMN', 'the value is masked: nothing can be written from it');
+      const otherCells = ownAnswer.columns.flatMap(({ name, type }) => {
+        const isOtherColumn = !Object.hasOwn(systemColumns, name) && name !== 'value' && name !== 'value_base64';
+        const otherCell = isOtherColumn ? entryCell(name) : null;
+        return otherCell === null ? [] : [{ name, type, cell: otherCell }];
       });
-      return { entry: { value, expires: cell('valid_to') as bigint, others }, instant: answer.asOfSystem };
+      return {
+        entry: { value: entryValue, expires: entryCell('valid_to') as bigint, others: otherCells },
+        instant: ownAnswer.asOfSystem,
+      };
     }
   }
-  return { entry: null, instant: answer.asOfSystem };
+  return { entry: null, instant: ownAnswer.asOfSystem };
 }
 
 /** The value; null: it is masked for the caller. */
-function valueOf(invocation: Invocation, value: Buffer | string | null, base64: string | null): Buffer | string | null {
-  if (value !== null) return value;
-  if (base64 !== null) return Buffer.from(base64, 'base64');
-  const masked = invocation.snapshot().masksOf(entryType);
-  if (masked.has('value') || masked.has('value_base64')) return null;
+function entryValueOf(
+  invocation: Invocation,
+  textValue: Buffer | string | null,
+  base64Value: string | null,
+): Buffer | string | null {
+  if (textValue !== null) return textValue;
+  if (base64Value !== null) return Buffer.from(base64Value, 'base64');
+  const maskedColumns = invocation.snapshot().masksOf(entryType);
+  if (maskedColumns.has('value') || maskedColumns.has('value_base64')) return null;
   throw respRefusals.wrongType();
 }
 
@@ -215,37 +235,38 @@ export interface PutTerms {
 }
 
 /** Writes all keys or none. A value with an expiry leaves no earlier value to come back after it. */
-export function putCommand(puts: readonly Put[], door: string, { when, fromValue = false }: PutTerms = {}): PutRows {
-  const names = new Map<string, { readonly type: ColumnType; readonly cells: (Cell | Buffer)[] }>();
-  const set = (row: number, name: string, type: ColumnType, cell: Cell | Buffer): void => {
-    let column = names.get(name);
-    if (column === undefined) names.set(name, (column = { type, cells: Array<Cell | Buffer>(puts.length).fill(null) }));
-    column.cells[row] = cell;
+export function putCommand(entryPuts: readonly Put[], doorName: string, { when, fromValue = false }: PutTerms = {}): PutRows {
+  const putColumns = new Map<string, { readonly type: ColumnType; readonly cells: (Cell | Buffer)[] }>();
+  const setCell = (cellRow: number, cellColumn: string, type: ColumnType, putCell: Cell | Buffer): void => {
+    let putColumn = putColumns.get(cellColumn);
+    if (putColumn === undefined)
+      putColumns.set(cellColumn, (putColumn = { type, cells: Array<Cell | Buffer>(entryPuts.length).fill(null) }));
+    putColumn.cells[cellRow] = putCell;
   };
-  for (const [row, { key: redisKey, value, expires = FOREVER, others = [] }] of puts.entries()) {
-    set(row, '_pk', 'string', redisKey);
-    if (typeof value === 'string') set(row, 'value', 'string', value);
-    else if (isUtf8(value)) set(row, 'value', 'string', value);
-    else set(row, 'value_base64', 'string', value.toString('base64'));
-    if (expires !== FOREVER) set(row, 'valid_to', 'timestamp', expires);
-    for (const { name, type, cell } of others) set(row, name, type, cell);
+  for (const [putRow, { key: redisKey, value: entryValue, expires = FOREVER, others = [] }] of entryPuts.entries()) {
+    setCell(putRow, '_pk', 'string', redisKey);
+    if (typeof entryValue === 'string') setCell(putRow, 'value', 'string', entryValue);
+    else if (isUtf8(entryValue)) setCell(putRow, 'value', 'string', entryValue);
+    else setCell(putRow, 'value_base64', 'string', entryValue.toString('base64'));
+    if (expires !== FOREVER) setCell(putRow, 'valid_to', 'timestamp', expires);
+    for (const { name, type, cell } of others) setCell(putRow, name, type, cell);
   }
-  const columns = [...names].map(([name, { type, cells }]): NamedColumn => {
-    const builder = new VectorBuilder(type, puts.length);
+  const builtColumns = [...putColumns].map(([name, { type, cells }]): NamedColumn => {
+    const columnBuilder = new VectorBuilder(type, entryPuts.length);
     for (const cell of cells)
-      if (Buffer.isBuffer(cell)) builder.appendText(cell, 0, cell.length);
-      else builder.append(cell);
-    return { name, type, vector: builder.build() };
+      if (Buffer.isBuffer(cell)) columnBuilder.appendText(cell, 0, cell.length);
+      else columnBuilder.append(cell);
+    return { name, type, vector: columnBuilder.build() };
   });
-  const expires = names.has('valid_to');
-  const computedFrom = fromValue ? columns.flatMap(({ name }) => (Object.hasOwn(systemColumns, name) ? [] : [name])) : [];
+  const expires = putColumns.has('valid_to');
+  const computedFrom = fromValue ? builtColumns.flatMap(({ name }) => (Object.hasOwn(systemColumns, name) ? [] : [name])) : [];
   return {
     kind: 'put-rows',
     type: entryType,
-    rows: { length: puts.length, columns },
+    rows: { length: entryPuts.length, columns: builtColumns },
     atomic: true,
     createType: false,
-    provenance: { source: door, method: 'set', confidence: 1, derivedFrom: null },
+    provenance: { source: doorName, method: 'set', confidence: 1, derivedFrom: null },
     idsMax: 0,
     ...(expires && { replace: true }),
     ...(when !== undefined && { when }),
@@ -253,7 +274,7 @@ export function putCommand(puts: readonly Put[], door: string, { when, fromValue
   };
 }
 
-export function refuseFirst({ errors }: Pick<Outcome, 'errors'>): void {
-  const [refused] = errors;
-  if (refused !== undefined) throw new ServiceError(refused.code as ErrorCode, refused.detail);
+export function refuseFirst({ errors: rowErrors }: Pick<Outcome, 'errors'>): void {
+  const [refusedRow] = rowErrors;
+  if (refusedRow !== undefined) throw new ServiceError(refusedRow.code as ErrorCode, refusedRow.detail);
 }

@@ -18,31 +18,31 @@ import { keyOf, refuseFirst } from './key-value-rows.ts';
 import { globOf } from './glob.ts';
 import type { RespReplies } from './replies.ts';
 
-const messageType = 'PubSubMessage';
-const pageRows = 1_000n;
+const pubSubType = 'PubSubMessage';
+const messagePageRows = 1_000n;
 /** A connection has at most so many. */
 const subscriptionsMax = 1_024;
 
 /** All subscriptions of this door: PUBLISH returns the number of receivers. */
 export class Channels {
-  readonly #all = new Set<Subscriptions>();
+  readonly #subscriptionSets = new Set<Subscriptions>();
 
   add(subscriptions: Subscriptions): void {
-    this.#all.add(subscriptions);
+    this.#subscriptionSets.add(subscriptions);
   }
 
   delete(subscriptions: Subscriptions): void {
-    this.#all.delete(subscriptions);
+    this.#subscriptionSets.delete(subscriptions);
   }
 
-  hearing(message: Published): number {
-    let count = 0;
-    for (const each of this.#all) count += each.hears(message);
-    return count;
+  hearing(publishedMessage: PublishedMessage): number {
+    let subscriberCount = 0;
+    for (const subscriptionSet of this.#subscriptionSets) subscriberCount += subscriptionSet.hears(publishedMessage);
+    return subscriberCount;
   }
 }
 
-interface Published {
+interface PublishedMessage {
   readonly channel: string;
   readonly branch: string;
   readonly path: string | null;
@@ -50,41 +50,41 @@ interface Published {
 }
 
 export async function publish(
-  context: KvCommandContext,
-  channels: Channels,
-  [, respWord, message]: readonly Buffer[],
+  respContext: KvCommandContext,
+  pubSubChannels: Channels,
+  [, respWord, messageWord]: readonly Buffer[],
 ): Promise<void> {
-  const channel = keyOf(respWord!);
-  const isText = isUtf8(message!);
-  const cells = [
-    ['channel', channel],
-    isText ? ['message', message!.toString()] : ['message_base64', message!.toString('base64')],
+  const channelName = keyOf(respWord!);
+  const isTextMessage = isUtf8(messageWord!);
+  const messageCells = [
+    ['channel', channelName],
+    isTextMessage ? ['message', messageWord!.toString()] : ['message_base64', messageWord!.toString('base64')],
   ] as const;
-  const columns = cells.map(([name, text]) => {
-    const builder = new VectorBuilder('string', 1);
-    builder.appendString(text);
-    return { name, type: 'string', vector: builder.build() } as const;
+  const messageColumns = messageCells.map(([cellName, cellText]) => {
+    const messageBuilder = new VectorBuilder('string', 1);
+    messageBuilder.appendString(cellText);
+    return { name: cellName, type: 'string', vector: messageBuilder.build() } as const;
   });
-  const { caller } = context.connectionCaller;
-  const command: PutRows = {
+  const { caller } = respContext.connectionCaller;
+  const messageCommand: PutRows = {
     kind: 'put-rows',
-    type: messageType,
-    rows: { length: 1, columns },
+    type: pubSubType,
+    rows: { length: 1, columns: messageColumns },
     atomic: true,
     createType: false,
     provenance: { source: caller.door, method: 'publish', confidence: 1, derivedFrom: null },
     idsMax: 0,
   };
-  const { systemFrom } = await context.write([channel], 'ingest', async ({ invocation }) => {
-    const outcome = await invocation.submit(command, { sync: context.terms.durability === 'sync' });
-    refuseFirst(outcome);
-    return outcome;
+  const { systemFrom } = await respContext.write([channelName], 'ingest', async ({ invocation }) => {
+    const publishOutcome = await invocation.submit(messageCommand, { sync: respContext.terms.durability === 'sync' });
+    refuseFirst(publishOutcome);
+    return publishOutcome;
   });
-  const branch = context.terms.branch ?? caller.branch;
-  context.replies.integer(channels.hearing({ channel, branch, path: caller.path, systemFrom }));
+  const branch = respContext.terms.branch ?? caller.branch;
+  respContext.replies.integer(pubSubChannels.hearing({ channel: channelName, branch, path: caller.path, systemFrom }));
 }
 
-interface Subscription {
+interface ChannelSubscription {
   /** The name that the client gave: its messages carry it. */
   readonly name: string;
   readonly takes: (channel: string) => boolean;
@@ -105,207 +105,232 @@ export interface SubscriptionsDependencies {
 }
 
 export class Subscriptions {
-  readonly #parts: SubscriptionsDependencies;
-  readonly #byChannel = new Map<string, Subscription>();
-  readonly #byPattern = new Map<string, Subscription>();
-  #terms: Terms | null = null;
-  #stop: (() => void) | null = null;
-  #news = false;
-  #wake: () => void = () => undefined;
-  #closed = false;
+  readonly #subscriptionParts: SubscriptionsDependencies;
+  readonly #channelSubscriptions = new Map<string, ChannelSubscription>();
+  readonly #patternSubscriptions = new Map<string, ChannelSubscription>();
+  #subscribedTerms: Terms | null = null;
+  #stopFollowing: (() => void) | null = null;
+  #hasNewMessages = false;
+  #wakePump: () => void = () => undefined;
+  #isClosed = false;
 
-  constructor(parts: SubscriptionsDependencies) {
-    this.#parts = parts;
+  constructor(subscriptionParts: SubscriptionsDependencies) {
+    this.#subscriptionParts = subscriptionParts;
   }
 
   get count(): number {
-    return this.#byChannel.size + this.#byPattern.size;
+    return this.#channelSubscriptions.size + this.#patternSubscriptions.size;
   }
 
-  hears({ channel, branch, path, systemFrom }: Published): number {
-    const { caller } = this.#parts.asker;
-    if (branch !== (this.#terms?.branch ?? caller.branch) || !sees(caller.path, path)) return 0;
-    let count = 0;
-    for (const each of this.#all()) if (each.from < systemFrom && each.takes(channel)) count++;
-    return count;
+  hears({ channel: heardChannel, branch: heardBranch, path: publisherPath, systemFrom: publishedAt }: PublishedMessage): number {
+    const { caller } = this.#subscriptionParts.asker;
+    if (heardBranch !== (this.#subscribedTerms?.branch ?? caller.branch) || !sees(caller.path, publisherPath)) return 0;
+    let hearingCount = 0;
+    for (const channelSubscription of this.#allSubscriptions())
+      if (channelSubscription.from < publishedAt && channelSubscription.takes(heardChannel)) hearingCount++;
+    return hearingCount;
   }
 
   /** SUBSCRIBE and PSUBSCRIBE: from now on, or from the instant on that stands behind the last `@` of a name. */
-  async open(isPattern: boolean, words: readonly Buffer[], terms: Terms): Promise<void> {
-    const { asker: connectionCaller, channels } = this.#parts;
-    const named = words.map((respWord) => ({ name: keyOf(respWord), ...replayOf(keyOf(respWord)) }));
-    if (this.count + named.length > subscriptionsMax)
+  async open(isPattern: boolean, channelWords: readonly Buffer[], sessionTerms: Terms): Promise<void> {
+    const { asker: connectionCaller, channels } = this.#subscriptionParts;
+    const namedChannels = channelWords.map((respWord) => ({ name: keyOf(respWord), ...replayStartOf(keyOf(respWord)) }));
+    if (this.count + namedChannels.length > subscriptionsMax)
       throw new ServiceError('REL_WATCH_LIMIT', `a connection has at most ${subscriptionsMax} subscriptions`);
     // Messages written after the snapshot must be read at once.
     let isBehind = false;
-    const noLonger = connectionCaller.parts.gate.onVisible(this.#scope(terms), () => (isBehind = true));
-    const now = await connectionCaller
-      .ask({ terms, action: 'watch' }, ({ invocation }) => {
-        invocation.describe({ objectType: messageType, template: 'SUBSCRIBE ?', literals: named.map(({ name }) => name) });
+    const stopListening = connectionCaller.parts.gate.onVisible(this.#messageScope(sessionTerms), () => (isBehind = true));
+    const subscribedAt = await connectionCaller
+      .ask({ terms: sessionTerms, action: 'watch' }, ({ invocation }) => {
+        invocation.describe({
+          objectType: pubSubType,
+          template: 'SUBSCRIBE ?',
+          literals: namedChannels.map(({ name: subscriptionName }) => subscriptionName),
+        });
         return invocation.snapshot().instant;
       })
-      .finally(noLonger);
-    this.#terms = terms;
-    const into = isPattern ? this.#byPattern : this.#byChannel;
-    for (const { name, channel, from } of named) {
-      const takes = isPattern ? globOf(channel) : (each: string): boolean => each === channel;
-      if (!into.has(name))
-        into.set(name, { name, takes, channel: isPattern ? null : channel, from: from ?? now, after: from ?? now });
-      this.#confirm(isPattern ? 'psubscribe' : 'subscribe', name);
+      .finally(stopListening);
+    this.#subscribedTerms = sessionTerms;
+    const subscriptionsByName = isPattern ? this.#patternSubscriptions : this.#channelSubscriptions;
+    for (const { name, channel: subscribedChannel, from: replayFrom } of namedChannels) {
+      const takesChannel = isPattern
+        ? globOf(subscribedChannel)
+        : (heardChannel: string): boolean => heardChannel === subscribedChannel;
+      if (!subscriptionsByName.has(name))
+        subscriptionsByName.set(name, {
+          name,
+          takes: takesChannel,
+          channel: isPattern ? null : subscribedChannel,
+          from: replayFrom ?? subscribedAt,
+          after: replayFrom ?? subscribedAt,
+        });
+      this.#confirmSubscription(isPattern ? 'psubscribe' : 'subscribe', name);
     }
     channels.add(this);
-    if (this.#stop === null) this.#follow();
-    if (isBehind || named.some(({ from }) => from !== null && from < now)) this.#notify();
+    if (this.#stopFollowing === null) this.#followMessages();
+    if (isBehind || namedChannels.some(({ from }) => from !== null && from < subscribedAt)) this.#notifyPump();
   }
 
   /** UNSUBSCRIBE and PUNSUBSCRIBE; of all where nothing is named. */
-  leave(isPattern: boolean, words: readonly Buffer[]): void {
-    const from = isPattern ? this.#byPattern : this.#byChannel;
-    const kind = isPattern ? 'punsubscribe' : 'unsubscribe';
-    const names = words.length > 0 ? words.map((respWord) => respWord.toString()) : [...from.keys()];
-    for (const name of names) {
-      from.delete(name);
-      this.#confirm(kind, name);
+  leave(isPattern: boolean, channelWords: readonly Buffer[]): void {
+    const subscriptionsByName = isPattern ? this.#patternSubscriptions : this.#channelSubscriptions;
+    const unsubscribeKind = isPattern ? 'punsubscribe' : 'unsubscribe';
+    const leftNames =
+      channelWords.length > 0 ? channelWords.map((respWord) => respWord.toString()) : [...subscriptionsByName.keys()];
+    for (const leftName of leftNames) {
+      subscriptionsByName.delete(leftName);
+      this.#confirmSubscription(unsubscribeKind, leftName);
     }
-    if (names.length === 0) this.#confirm(kind, null);
+    if (leftNames.length === 0) this.#confirmSubscription(unsubscribeKind, null);
   }
 
   close(): void {
-    this.#closed = true;
-    this.#stop?.();
-    this.#parts.channels.delete(this);
-    this.#wake();
+    this.#isClosed = true;
+    this.#stopFollowing?.();
+    this.#subscriptionParts.channels.delete(this);
+    this.#wakePump();
   }
 
-  *#all(): Generator<Subscription, void> {
-    yield* this.#byChannel.values();
-    yield* this.#byPattern.values();
+  *#allSubscriptions(): Generator<ChannelSubscription, void> {
+    yield* this.#channelSubscriptions.values();
+    yield* this.#patternSubscriptions.values();
   }
 
-  #confirm(kind: string, name: string | null): void {
-    const { replies } = this.#parts;
-    replies.push(3);
-    replies.bulk(kind);
-    if (name === null) replies.nothing();
-    else replies.bulk(name);
-    replies.integer(this.count);
+  #confirmSubscription(confirmedKind: string, channelName: string | null): void {
+    const { replies: pushReplies } = this.#subscriptionParts;
+    pushReplies.push(3);
+    pushReplies.bulk(confirmedKind);
+    if (channelName === null) pushReplies.nothing();
+    else pushReplies.bulk(channelName);
+    pushReplies.integer(this.count);
   }
 
-  #scope({ branch }: Terms): Parameters<ConnectionCaller['parts']['gate']['onVisible']>[0] {
-    const { caller } = this.#parts.asker;
-    const shows = (path: string | null): boolean => caller.sharedFrom !== null || sees(caller.path, path);
-    return { branch: branch ?? caller.branch, tenant: tenantOf(caller.path), type: messageType, shows };
+  #messageScope({ branch: termsBranch }: Terms): Parameters<ConnectionCaller['parts']['gate']['onVisible']>[0] {
+    const { caller } = this.#subscriptionParts.asker;
+    const showsPath = (publisherPath: string | null): boolean => caller.sharedFrom !== null || sees(caller.path, publisherPath);
+    return { branch: termsBranch ?? caller.branch, tenant: tenantOf(caller.path), type: pubSubType, shows: showsPath };
   }
 
-  #follow(): void {
-    const { asker: connectionCaller, connection } = this.#parts;
-    this.#stop = connectionCaller.parts.gate.onVisible(this.#scope(this.#terms!), () => this.#notify());
-    connection.gone.addEventListener('abort', () => this.#wake(), { once: true });
-    void this.#pump();
+  #followMessages(): void {
+    const { asker: connectionCaller, connection } = this.#subscriptionParts;
+    this.#stopFollowing = connectionCaller.parts.gate.onVisible(this.#messageScope(this.#subscribedTerms!), () =>
+      this.#notifyPump(),
+    );
+    connection.gone.addEventListener('abort', () => this.#wakePump(), { once: true });
+    void this.#pumpMessages();
   }
 
-  #notify(): void {
-    this.#news = true;
-    this.#wake();
+  #notifyPump(): void {
+    this.#hasNewMessages = true;
+    this.#wakePump();
   }
 
-  async #pump(): Promise<void> {
-    const { asker: connectionCaller, connection, flush } = this.#parts;
+  async #pumpMessages(): Promise<void> {
+    const { asker: connectionCaller, connection, flush: flushReplies } = this.#subscriptionParts;
     try {
-      while (!this.#closed && !connection.gone.aborted) {
-        if (!this.#news || this.count === 0) {
-          await new Promise<void>((resolve) => (this.#wake = resolve));
+      while (!this.#isClosed && !connection.gone.aborted) {
+        if (!this.#hasNewMessages || this.count === 0) {
+          await new Promise<void>((wakePump) => (this.#wakePump = wakePump));
           continue;
         }
-        this.#news = false;
+        this.#hasNewMessages = false;
         await connection.caughtUp();
         // The next page holds the rest of the news.
-        if (await this.#page()) this.#news = true;
-        flush();
+        if (await this.#pushMessagePage()) this.#hasNewMessages = true;
+        flushReplies();
         await connectionCaller.parts.yieldTurn();
       }
-    } catch (error) {
-      await connectionCaller.refusalOf(error, 'watch');
+    } catch (pumpError) {
+      await connectionCaller.refusalOf(pumpError, 'watch');
       // A push has no request that could be refused: the client learns the reason when it subscribes again.
       connection.end();
     }
   }
 
   /** Sends the next messages; true: there may be more. */
-  async #page(): Promise<boolean> {
-    const { asker: connectionCaller } = this.#parts;
-    const subscriptions = [...this.#all()];
-    let after = subscriptions[0]!.after;
-    for (const each of subscriptions) if (each.after < after) after = each.after;
-    const answer = await connectionCaller.ask({ terms: this.#terms!, action: 'watch', continues: true }, ({ invocation, keep }) =>
-      this.#read(invocation, after, subscriptions, keep),
+  async #pushMessagePage(): Promise<boolean> {
+    const { asker: connectionCaller } = this.#subscriptionParts;
+    const pagedSubscriptions = [...this.#allSubscriptions()];
+    let pageAfter = pagedSubscriptions[0]!.after;
+    for (const pagedSubscription of pagedSubscriptions)
+      if (pagedSubscription.after < pageAfter) pageAfter = pagedSubscription.after;
+    const messagesAnswer = await connectionCaller.ask(
+      { terms: this.#subscribedTerms!, action: 'watch', continues: true },
+      ({ invocation, keep: keepAnswer }) => this.#readMessages(invocation, pageAfter, pagedSubscriptions, keepAnswer),
     );
-    const { rows, last } = this.#send(answer);
-    const isFull = BigInt(rows) === pageRows;
-    const until = isFull ? last : answer.asOfSystem;
-    for (const each of this.#all()) if (each.after < until && subscriptions.includes(each)) each.after = until;
-    return isFull;
+    const { rows: messageCount, last: lastMessageAt } = this.#sendMessages(messagesAnswer);
+    const isFullPage = BigInt(messageCount) === messagePageRows;
+    const readUntil = isFullPage ? lastMessageAt : messagesAnswer.asOfSystem;
+    for (const each of this.#allSubscriptions())
+      if (each.after < readUntil && pagedSubscriptions.includes(each)) each.after = readUntil;
+    return isFullPage;
   }
 
-  async #read(
+  async #readMessages(
     invocation: Parameters<Parameters<ConnectionCaller['ask']>[1]>[0]['invocation'],
-    after: bigint,
-    subscriptions: readonly Subscription[],
-    keep: (answer: Answer) => void,
+    pageAfter: bigint,
+    pagedSubscriptions: readonly ChannelSubscription[],
+    keepAnswer: (messagesAnswer: Answer) => void,
   ): Promise<Answer> {
-    const channels = new Set(subscriptions.map(({ channel }) => channel));
-    const few = channels.has(null) || channels.size > 32 ? [] : [...channels].filter((channel) => channel !== null);
-    const among = few.length === 0 ? '' : ` WHERE channel IN (${few.map((_, i) => `$${i + 3}`).join(', ')})`;
-    const answer = await this.#parts.asker.parts.planner.query(invocation, {
-      sql: `SELECT channel, message, message_base64, system_from FROM PubSubMessage${among} LIMIT $1 AFTER $2`,
-      parameters: [pageRows, String(after), ...few],
+    const subscribedChannels = new Set(pagedSubscriptions.map(({ channel: subscribedChannel }) => subscribedChannel));
+    const fewChannels =
+      subscribedChannels.has(null) || subscribedChannels.size > 32
+        ? []
+        : [...subscribedChannels].filter((subscribedChannel) => subscribedChannel !== null);
+    const channelCondition =
+      fewChannels.length === 0 ? '' : ` WHERE channel IN (${fewChannels.map((_, i) => `$${i + 3}`).join(', ')})`;
+    const messagesAnswer = await this.#subscriptionParts.asker.parts.planner.query(invocation, {
+      sql: `SELECT channel, message, message_base64, system_from FROM PubSubMessage${channelCondition} LIMIT $1 AFTER $2`,
+      parameters: [messagePageRows, String(pageAfter), ...fewChannels],
       time: 'current',
       dialect: 'wide',
-      purpose: this.#terms!.purpose,
-      signal: this.#parts.asker.gone,
+      purpose: this.#subscribedTerms!.purpose,
+      signal: this.#subscriptionParts.asker.gone,
     });
-    keep(answer);
-    return answer;
+    keepAnswer(messagesAnswer);
+    return messagesAnswer;
   }
 
-  #send({ columns, batches }: Answer): { readonly rows: number; readonly last: bigint } {
-    const { replies } = this.#parts;
-    let rows = 0;
-    let last = 0n;
-    for (const { columns: vectors, selection, first, count } of batches) {
-      for (let i = 0; i < count; i++, rows++) {
-        const at = selection === null ? first + i : selection[i]!;
-        const cell = (column: number) => cellAt(vectors[column]!, columns[column]!.type, at);
-        const channel = cell(0);
-        const base64 = cell(2);
-        last = cell(3) as bigint;
-        if (typeof channel !== 'string') continue;
-        const message = typeof base64 === 'string' ? Buffer.from(base64, 'base64') : String(cell(1) ?? '');
-        for (const each of this.#byChannel.values()) {
-          if (each.after >= last || !each.takes(channel)) continue;
-          replies.push(3);
-          replies.bulk('message');
-          replies.bulk(each.name);
-          replies.bulk(message);
+  #sendMessages({ columns, batches }: Answer): { readonly rows: number; readonly last: bigint } {
+    const { replies: pushReplies } = this.#subscriptionParts;
+    let messageCount = 0;
+    let lastMessageAt = 0n;
+    for (const { columns: messageVectors, selection, first, count: batchRowCount } of batches) {
+      for (let i = 0; i < batchRowCount; i++, messageCount++) {
+        const messageRow = selection === null ? first + i : selection[i]!;
+        const messageCell = (columnIndex: number) => cellAt(messageVectors[columnIndex]!, columns[columnIndex]!.type, messageRow);
+        const messageChannel = messageCell(0);
+        const messageBase64 = messageCell(2);
+        lastMessageAt = messageCell(3) as bigint;
+        if (typeof messageChannel !== 'string') continue;
+        const messagePayload =
+          typeof messageBase64 === 'string' ? Buffer.from(messageBase64, 'base64') : String(messageCell(1) ?? '');
+        for (const channelSubscription of this.#channelSubscriptions.values()) {
+          if (channelSubscription.after >= lastMessageAt || !channelSubscription.takes(messageChannel)) continue;
+          pushReplies.push(3);
+          pushReplies.bulk('message');
+          pushReplies.bulk(channelSubscription.name);
+          pushReplies.bulk(messagePayload);
         }
-        for (const each of this.#byPattern.values()) {
-          if (each.after >= last || !each.takes(channel)) continue;
-          replies.push(4);
-          replies.bulk('pmessage');
-          replies.bulk(each.name);
-          replies.bulk(channel);
-          replies.bulk(message);
+        for (const each of this.#patternSubscriptions.values()) {
+          if (each.after >= lastMessageAt || !each.takes(messageChannel)) continue;
+          pushReplies.push(4);
+          pushReplies.bulk('pmessage');
+          pushReplies.bulk(each.name);
+          pushReplies.bulk(messageChannel);
+          pushReplies.bulk(messagePayload);
         }
       }
     }
-    return { rows, last };
+    return { rows: messageCount, last: lastMessageAt };
   }
 }
 
 /** `from`: just before the instant that a name ends with; null: from now on. */
-function replayOf(name: string): { readonly channel: string; readonly from: bigint | null } {
-  const at = name.lastIndexOf('@');
-  const stated = name.slice(at + 1);
-  if (at < 1 || !/^(\d{11,19}|\d{4}-\d\d-\d\d(T[\d:.]+Z?)?)$/.test(stated)) return { channel: name, from: null };
-  return { channel: name.slice(0, at), from: toInstant(stated) - 1n };
+function replayStartOf(channelName: string): { readonly channel: string; readonly from: bigint | null } {
+  const replayMark = channelName.lastIndexOf('@');
+  const replayInstant = channelName.slice(replayMark + 1);
+  if (replayMark < 1 || !/^(\d{11,19}|\d{4}-\d\d-\d\d(T[\d:.]+Z?)?)$/.test(replayInstant))
+    return { channel: channelName, from: null };
+  return { channel: channelName.slice(0, replayMark), from: toInstant(replayInstant) - 1n };
 }

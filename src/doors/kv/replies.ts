@@ -1,15 +1,15 @@
 /** Replies of the key-value door in RESP2 or RESP3. */
 
-const chunkBytes = 4_096;
+const replyChunkBytes = 4_096;
 /** To copy a longer piece takes longer than a write of its own. */
-const longPieceBytes = 256 * 1024;
+const longReplyPieceBytes = 256 * 1024;
 
 /** Collects all replies in one list of pieces: short ones are gathered in a buffer, long ones are pieces of their own. */
 export class RespReplies {
   /** 2 or 3. */
   protocol = 2;
   #pieces: Buffer[] = [];
-  #buffer = Buffer.allocUnsafe(chunkBytes);
+  #buffer = Buffer.allocUnsafe(replyChunkBytes);
   #at = 0;
   #length = 0;
 
@@ -24,114 +24,114 @@ export class RespReplies {
   /** Long pieces as they are, consecutive short ones joined. */
   takePieces(): Buffer[] {
     this.#cut();
-    const taken: Buffer[] = [];
-    let short: Buffer[] = [];
-    const join = (): void => {
-      if (short.length > 0) taken.push(short.length === 1 ? short[0]! : Buffer.concat(short));
-      short = [];
+    const takenPieces: Buffer[] = [];
+    let shortPieces: Buffer[] = [];
+    const joinShortPieces = (): void => {
+      if (shortPieces.length > 0) takenPieces.push(shortPieces.length === 1 ? shortPieces[0]! : Buffer.concat(shortPieces));
+      shortPieces = [];
     };
-    for (const piece of this.#pieces) {
-      if (piece.length < longPieceBytes) short.push(piece);
+    for (const replyPiece of this.#pieces) {
+      if (replyPiece.length < longReplyPieceBytes) shortPieces.push(replyPiece);
       else {
-        join();
-        taken.push(piece);
+        joinShortPieces();
+        takenPieces.push(replyPiece);
       }
     }
-    join();
+    joinShortPieces();
     this.#pieces = [];
     this.#length = 0;
-    return taken;
+    return takenPieces;
   }
 
-  append(other: RespReplies): void {
+  append(appendedReplies: RespReplies): void {
     this.#cut();
-    other.#cut();
-    this.#pieces.push(...other.#pieces);
-    this.#length += other.#length;
+    appendedReplies.#cut();
+    this.#pieces.push(...appendedReplies.#pieces);
+    this.#length += appendedReplies.#length;
   }
 
   /** A status as `OK`. */
-  simple(text: string): void {
-    this.#line(`+${text}`);
+  simple(simpleText: string): void {
+    this.#line(`+${simpleText}`);
   }
 
-  error(text: string): void {
+  error(respErrorText: string): void {
     // A line break would end the reply.
-    this.#line(`-${text.replaceAll(/[\r\n]+/g, ' ')}`);
+    this.#line(`-${respErrorText.replaceAll(/[\r\n]+/g, ' ')}`);
   }
 
-  integer(value: number | bigint): void {
-    this.#line(`:${value}`);
+  integer(integerReply: number | bigint): void {
+    this.#line(`:${integerReply}`);
   }
 
-  bulk(value: Buffer | string): void {
-    if (typeof value === 'string' && value.length * 3 + 24 <= chunkBytes) {
-      const bytes = Buffer.byteLength(value);
-      const head = `$${bytes}\r\n`;
-      this.#reserve(head.length + bytes + 2);
-      this.#at += this.#buffer.write(head, this.#at, 'latin1');
-      this.#at += this.#buffer.write(value, this.#at);
-      this.#end(head.length + bytes);
+  bulk(bulkValue: Buffer | string): void {
+    if (typeof bulkValue === 'string' && bulkValue.length * 3 + 24 <= replyChunkBytes) {
+      const bulkBytes = Buffer.byteLength(bulkValue);
+      const bulkHead = `$${bulkBytes}\r\n`;
+      this.#reserve(bulkHead.length + bulkBytes + 2);
+      this.#at += this.#buffer.write(bulkHead, this.#at, 'latin1');
+      this.#at += this.#buffer.write(bulkValue, this.#at);
+      this.#end(bulkHead.length + bulkBytes);
       return;
     }
-    const bytes = typeof value === 'string' ? Buffer.from(value) : value;
+    const bytes = typeof bulkValue === 'string' ? Buffer.from(bulkValue) : bulkValue;
     this.#line(`$${bytes.length}`);
     this.#raw(bytes);
-    this.#raw(crlf);
+    this.#raw(replyLineEnd);
   }
 
   nothing(): void {
     this.#line(this.protocol === 3 ? '_' : '$-1');
   }
 
-  array(length: number): void {
-    this.#line(`*${length}`);
+  array(arrayLength: number): void {
+    this.#line(`*${arrayLength}`);
   }
 
   /** Begins a map of so many pairs. */
-  map(pairs: number): void {
-    this.#line(this.protocol === 3 ? `%${pairs}` : `*${pairs * 2}`);
+  map(pairCount: number): void {
+    this.#line(this.protocol === 3 ? `%${pairCount}` : `*${pairCount * 2}`);
   }
 
   /** Out of turn: so many parts follow. */
-  push(length: number): void {
-    this.#line(`${this.protocol === 3 ? '>' : '*'}${length}`);
+  push(pushLength: number): void {
+    this.#line(`${this.protocol === 3 ? '>' : '*'}${pushLength}`);
   }
 
-  #line(text: string): void {
-    const most = text.length * 3 + 2;
-    if (most > chunkBytes) {
-      this.#raw(Buffer.from(`${text}\r\n`));
+  #line(lineText: string): void {
+    const lineBytesMost = lineText.length * 3 + 2;
+    if (lineBytesMost > replyChunkBytes) {
+      this.#raw(Buffer.from(`${lineText}\r\n`));
       return;
     }
-    this.#reserve(most);
-    const written = this.#buffer.write(text, this.#at);
-    this.#at += written;
-    this.#end(written);
+    this.#reserve(lineBytesMost);
+    const writtenBytes = this.#buffer.write(lineText, this.#at);
+    this.#at += writtenBytes;
+    this.#end(writtenBytes);
   }
 
-  #end(written: number): void {
+  #end(lineBytes: number): void {
     this.#buffer[this.#at++] = 0x0d;
     this.#buffer[this.#at++] = 0x0a;
-    this.#length += written + 2;
+    this.#length += lineBytes + 2;
   }
 
-  #raw(bytes: Buffer): void {
-    if (bytes.length <= chunkBytes) {
-      this.#reserve(bytes.length);
-      bytes.copy(this.#buffer, this.#at);
-      this.#at += bytes.length;
+  #raw(replyBytes: Buffer): void {
+    if (replyBytes.length <= replyChunkBytes) {
+      this.#reserve(replyBytes.length);
+      replyBytes.copy(this.#buffer, this.#at);
+      this.#at += replyBytes.length;
     } else {
       this.#cut();
-      this.#pieces.push(bytes);
+      this.#pieces.push(replyBytes);
     }
-    this.#length += bytes.length;
+    this.#length += replyBytes.length;
   }
 
-  #reserve(bytes: number): void {
-    if (this.#buffer.length - this.#at >= bytes) return;
+  #reserve(neededBytes: number): void {
+    if (this.#buffer.length - this.#at >= neededBytes) return;
     this.#cut();
-    if (this.#buffer.length < bytes) this.#buffer = Buffer.allocUnsafe(chunkBytes);
+    if (this.#buffer.length < neededBytes) this.#buffer = Buffer.allocUnsafe(replyChunkBytes);
   }
 
   /** Ends the current piece; the rest of the buffer takes more. */
@@ -143,4 +143,4 @@ export class RespReplies {
   }
 }
 
-const crlf = Buffer.from('\r\n');
+const replyLineEnd = Buffer.from('\r\n');

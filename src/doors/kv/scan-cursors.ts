@@ -2,31 +2,31 @@
 import { LRUCache } from 'lru-cache';
 import type { Caller } from '../../governance/caller.ts';
 
-interface Held {
+interface HeldCursor {
   readonly position: string;
   readonly of: string;
 }
 
-const cursorsMax = 10_000;
+const scanCursorsMax = 10_000;
 
 export class ScanCursors {
-  readonly #held = new LRUCache<string, Held>({ max: cursorsMax });
+  readonly #held = new LRUCache<string, HeldCursor>({ max: scanCursorsMax });
   #last = 0;
 
-  /** `position` pins the snapshot. */
-  open(position: string, caller: Caller): string {
-    const number = String(++this.#last);
-    this.#held.set(number, { position, of: ownerOf(caller) });
-    return number;
+  /** `scanPosition` pins the snapshot. */
+  open(scanPosition: string, scanningCaller: Caller): string {
+    const cursorNumber = String(++this.#last);
+    this.#held.set(cursorNumber, { position: scanPosition, of: cursorOwnerOf(scanningCaller) });
+    return cursorNumber;
   }
 
   /** Undefined for a number never given out, one of another caller, or an old one. May be read again. */
-  position(number: string, caller: Caller): string | undefined {
-    const held = this.#held.get(number);
-    return held?.of === ownerOf(caller) ? held.position : undefined;
+  position(cursorNumber: string, scanningCaller: Caller): string | undefined {
+    const heldCursor = this.#held.get(cursorNumber);
+    return heldCursor?.of === cursorOwnerOf(scanningCaller) ? heldCursor.position : undefined;
   }
 }
 
-function ownerOf({ principal, tokenId, path, branch, sharedFrom }: Caller): string {
+function cursorOwnerOf({ principal, tokenId, path, branch, sharedFrom }: Caller): string {
   return JSON.stringify([principal, tokenId, path, branch, sharedFrom]);
 }

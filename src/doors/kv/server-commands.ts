@@ -11,89 +11,110 @@ interface ClientInfo {
 }
 
 /** The name that the connection has from here on; null: as it was. */
-export function client(replies: RespReplies, words: readonly Buffer[], { id, name, ip }: ClientInfo): string | null {
-  const sub = upper(words[1]!);
-  switch (sub) {
+export function client(
+  respReplies: RespReplies,
+  clientWords: readonly Buffer[],
+  { id: clientId, name: clientName, ip: clientIp }: ClientInfo,
+): string | null {
+  const clientSubcommand = upper(clientWords[1]!);
+  switch (clientSubcommand) {
     case 'ID':
-      replies.integer(id);
+      respReplies.integer(clientId);
       return null;
     case 'GETNAME':
-      if (name === '') replies.nothing();
-      else replies.bulk(name);
+      if (clientName === '') respReplies.nothing();
+      else respReplies.bulk(clientName);
       return null;
     case 'SETNAME': {
-      const [, , given] = words;
-      if (words.length !== 3 || /[^!-~]/.test(given!.toString('latin1'))) throw respRefusals.syntax();
-      replies.simple('OK');
-      return given!.toString();
+      const [, , clientNameWord] = clientWords;
+      if (clientWords.length !== 3 || /[^!-~]/.test(clientNameWord!.toString('latin1'))) throw respRefusals.syntax();
+      respReplies.simple('OK');
+      return clientNameWord!.toString();
     }
     case 'SETINFO':
-      if (words.length !== 4) throw respRefusals.syntax();
-      replies.simple('OK');
+      if (clientWords.length !== 4) throw respRefusals.syntax();
+      respReplies.simple('OK');
       return null;
     case 'INFO':
-      replies.bulk(`id=${id} addr=${ip ?? ''} name=${name} db=0 resp=${replies.protocol}\n`);
+      respReplies.bulk(`id=${clientId} addr=${clientIp ?? ''} name=${clientName} db=0 resp=${respReplies.protocol}\n`);
       return null;
   }
-  throw respRefusals.subcommand('CLIENT', words[1]!.toString('latin1'));
+  throw respRefusals.subcommand('CLIENT', clientWords[1]!.toString('latin1'));
 }
 
-export function info(replies: RespReplies): void {
-  const lines = ['# Server', 'redis_version:7.2.0', 'redis_mode:standalone', 'server_name:annals', '# Persistence', 'loading:0'];
-  replies.bulk(`${[...lines, '# Replication', 'role:master'].join('\r\n')}\r\n`);
+export function info(infoReplies: RespReplies): void {
+  const infoLines = [
+    '# Server',
+    'redis_version:7.2.0',
+    'redis_mode:standalone',
+    'server_name:annals',
+    '# Persistence',
+    'loading:0',
+  ];
+  infoReplies.bulk(`${[...infoLines, '# Replication', 'role:master'].join('\r\n')}\r\n`);
 }
 
 /** Settings that clients read; none can be changed. */
-const settings: Readonly<Record<string, string>> = { appendonly: 'yes', databases: '1', maxmemory: '0', save: '' };
+const redisSettings: Readonly<Record<string, string>> = { appendonly: 'yes', databases: '1', maxmemory: '0', save: '' };
 
-export function config(replies: RespReplies, words: readonly Buffer[]): void {
-  if (upper(words[1]!) !== 'GET') throw respRefusals.subcommand('CONFIG', words[1]!.toString('latin1'));
-  if (words.length < 3) throw respRefusals.arity('config|get');
-  const globs = words.slice(2).map((respWord) => globOf(respWord.toString().toLowerCase()));
-  const matchedSettings = Object.entries(settings).filter(([name]) => globs.some((glob) => glob(name)));
-  replies.map(matchedSettings.length);
-  for (const [name, value] of matchedSettings) {
-    replies.bulk(name);
-    replies.bulk(value);
+export function config(configReplies: RespReplies, configWords: readonly Buffer[]): void {
+  if (upper(configWords[1]!) !== 'GET') throw respRefusals.subcommand('CONFIG', configWords[1]!.toString('latin1'));
+  if (configWords.length < 3) throw respRefusals.arity('config|get');
+  const settingGlobs = configWords.slice(2).map((respWord) => globOf(respWord.toString().toLowerCase()));
+  const matchedSettings = Object.entries(redisSettings).filter(([settingName]) =>
+    settingGlobs.some((settingGlob) => settingGlob(settingName)),
+  );
+  configReplies.map(matchedSettings.length);
+  for (const [name, settingValue] of matchedSettings) {
+    configReplies.bulk(name);
+    configReplies.bulk(settingValue);
   }
 }
 
-export function command(replies: RespReplies, words: readonly Buffer[], rows: Readonly<Record<string, KvCommandRow>>): void {
-  const sub = words.length === 1 ? '' : upper(words[1]!);
-  switch (sub) {
+export function command(
+  commandReplies: RespReplies,
+  commandWords: readonly Buffer[],
+  commandRows: Readonly<Record<string, KvCommandRow>>,
+): void {
+  const commandSubcommand = commandWords.length === 1 ? '' : upper(commandWords[1]!);
+  switch (commandSubcommand) {
     case '':
-      return list(replies, Object.keys(rows), rows);
+      return commandList(commandReplies, Object.keys(commandRows), commandRows);
     case 'COUNT':
-      return replies.integer(Object.keys(rows).length);
+      return commandReplies.integer(Object.keys(commandRows).length);
     case 'DOCS':
-      return replies.map(0);
+      return commandReplies.map(0);
     case 'LIST':
-      replies.array(Object.keys(rows).length);
-      for (const name of Object.keys(rows)) replies.bulk(name);
+      commandReplies.array(Object.keys(commandRows).length);
+      for (const commandName of Object.keys(commandRows)) commandReplies.bulk(commandName);
       return;
     case 'INFO':
-      return list(
-        replies,
-        words.slice(2).map((respWord) => respWord.toString('latin1').toLowerCase()),
-        rows,
+      return commandList(
+        commandReplies,
+        commandWords.slice(2).map((respWord) => respWord.toString('latin1').toLowerCase()),
+        commandRows,
       );
   }
-  throw respRefusals.subcommand('COMMAND', words[1]!.toString('latin1'));
+  throw respRefusals.subcommand('COMMAND', commandWords[1]!.toString('latin1'));
 }
 
-function list(replies: RespReplies, names: readonly string[], rows: Readonly<Record<string, KvCommandRow>>): void {
-  replies.array(names.length);
-  for (const name of names) {
-    const row = Object.hasOwn(rows, name) ? rows[name] : undefined;
-    if (row === undefined) {
-      replies.nothing();
+function commandList(
+  commandReplies: RespReplies,
+  commandNames: readonly string[],
+  commandRows: Readonly<Record<string, KvCommandRow>>,
+): void {
+  commandReplies.array(commandNames.length);
+  for (const commandName of commandNames) {
+    const commandRow = Object.hasOwn(commandRows, commandName) ? commandRows[commandName] : undefined;
+    if (commandRow === undefined) {
+      commandReplies.nothing();
       continue;
     }
-    replies.array(6);
-    replies.bulk(name);
-    replies.integer(row.arity);
-    replies.array(1);
-    replies.simple(row.reads ? 'readonly' : 'write');
-    for (const keyPosition of row.keys) replies.integer(keyPosition);
+    commandReplies.array(6);
+    commandReplies.bulk(commandName);
+    commandReplies.integer(commandRow.arity);
+    commandReplies.array(1);
+    commandReplies.simple(commandRow.reads ? 'readonly' : 'write');
+    for (const keyPosition of commandRow.keys) commandReplies.integer(keyPosition);
   }
 }

@@ -30,198 +30,203 @@ export interface KvDependencies extends DoorDependencies {
 }
 
 /** Words of a command of a client that has not logged in: HELLO with AUTH and SETNAME has seven. */
-const strangerWordsMax = 10;
+const unauthenticatedWords = 10;
 /** Pipelined reads that are under way at once, for as long as values are short. */
-const readsMax = 64;
+const readsAheadMax = 64;
 
 /** Commands that ask the gate. */
 export const kvCommandRows: Readonly<Record<string, KvCommandRow>> = { ...stringCommands, ...keyCommands, ...annalsCommands };
 
 export class KvSession implements Session<Words> {
-  readonly #parts: KvDependencies;
-  readonly #connection: Connection;
-  readonly #replies = new RespReplies();
-  readonly #id: number;
+  readonly #kvParts: KvDependencies;
+  readonly #kvConnection: Connection;
+  readonly #respReplies = new RespReplies();
+  readonly #clientId: number;
   #connectionCaller: ConnectionCaller | null = null;
   #subscriptions: Subscriptions | null = null;
-  #terms: Terms = noTerms;
-  #name = '';
-  #atRest = true;
+  #sessionTerms: Terms = noTerms;
+  #clientName = '';
+  #isAtRest = true;
   /** Commands that may begin before the first is done. */
   #readsAhead = 1;
-  #reads: Promise<Buffer | string | null | ServiceError>[] = [];
+  #readsInFlight: Promise<Buffer | string | null | ServiceError>[] = [];
 
-  constructor(parts: KvDependencies, connection: Connection) {
-    this.#parts = parts;
-    this.#connection = connection;
-    this.#id = parts.number();
+  constructor(kvParts: KvDependencies, kvConnection: Connection) {
+    this.#kvParts = kvParts;
+    this.#kvConnection = kvConnection;
+    this.#clientId = kvParts.number();
   }
 
   get atRest(): boolean {
-    return this.#atRest;
+    return this.#isAtRest;
   }
 
-  async handle(words: Words): Promise<void> {
-    if (words.length === 0) return;
-    if (this.#connectionCaller === null && words.length > strangerWordsMax)
+  async handle(respWords: Words): Promise<void> {
+    if (respWords.length === 0) return;
+    if (this.#connectionCaller === null && respWords.length > unauthenticatedWords)
       throw new ServiceError('REL_UNAUTHENTICATED', 'Protocol error: unauthenticated multibulk length');
-    this.#atRest = false;
-    const name = words[0]!.toString('latin1').toLowerCase();
-    if (name === 'get' && words.length === 2 && this.#connectionCaller !== null && this.#subscriptions === null) {
-      this.#reads.push(this.#get(words));
-      if (this.#reads.length < this.#readsAhead) return;
+    this.#isAtRest = false;
+    const commandName = respWords[0]!.toString('latin1').toLowerCase();
+    if (commandName === 'get' && respWords.length === 2 && this.#connectionCaller !== null && this.#subscriptions === null) {
+      this.#readsInFlight.push(this.#getAhead(respWords));
+      if (this.#readsInFlight.length < this.#readsAhead) return;
       return this.rest();
     }
-    await this.#readsDone();
+    await this.#replyToReads();
     try {
       this.#connectionCaller?.beginCommand();
-      const done = this.#run(name, words);
-      if (done !== undefined) await done;
-    } catch (error) {
-      this.#replies.error(errorText(await this.#refusalOf(name, error)));
+      const runDone = this.#runWords(commandName, respWords);
+      if (runDone !== undefined) await runDone;
+    } catch (commandError) {
+      this.#respReplies.error(errorText(await this.#respRefusalOf(commandName, commandError)));
     }
-    this.#flush();
-    this.#atRest = true;
+    this.#flushReplies();
+    this.#isAtRest = true;
   }
 
   async rest(): Promise<void> {
-    if (this.#reads.length === 0) return;
-    await this.#readsDone();
-    this.#flush();
-    this.#atRest = true;
+    if (this.#readsInFlight.length === 0) return;
+    await this.#replyToReads();
+    this.#flushReplies();
+    this.#isAtRest = true;
   }
 
   /** Values that were asked for one after the other are looked up at once, and leave in their order. */
-  async #readsDone(): Promise<void> {
-    const reads = this.#reads;
-    if (reads.length === 0) return;
-    this.#reads = [];
-    let ahead = Math.min(readsMax, this.#readsAhead * 2);
-    for (const reply of await Promise.all(reads)) {
-      if (Buffer.isBuffer(reply)) ahead = 1;
-      if (reply instanceof ServiceError) this.#replies.error(errorText(reply));
-      else if (reply === null) this.#replies.nothing();
-      else this.#replies.bulk(reply);
+  async #replyToReads(): Promise<void> {
+    const readsInFlight = this.#readsInFlight;
+    if (readsInFlight.length === 0) return;
+    this.#readsInFlight = [];
+    let readsAhead = Math.min(readsAheadMax, this.#readsAhead * 2);
+    for (const readReply of await Promise.all(readsInFlight)) {
+      if (Buffer.isBuffer(readReply)) readsAhead = 1;
+      if (readReply instanceof ServiceError) this.#respReplies.error(errorText(readReply));
+      else if (readReply === null) this.#respReplies.nothing();
+      else this.#respReplies.bulk(readReply);
     }
-    this.#readsAhead = ahead;
+    this.#readsAhead = readsAhead;
   }
 
-  async #get(words: Words): Promise<Buffer | string | null | ServiceError> {
+  async #getAhead(getWords: Words): Promise<Buffer | string | null | ServiceError> {
     const connectionCaller = this.#connectionCaller!;
     try {
       connectionCaller.beginCommand();
-      const redisKey = keyOf(words[1]!);
-      return (await this.#context('get', this.#terms).read([redisKey])).get(redisKey)?.value ?? null;
-    } catch (error) {
-      return connectionCaller.refusalOf(error);
+      const redisKey = keyOf(getWords[1]!);
+      return (await this.#commandContext('get', this.#sessionTerms).read([redisKey])).get(redisKey)?.value ?? null;
+    } catch (getError) {
+      return connectionCaller.refusalOf(getError);
     }
   }
 
-  farewell(error: ServiceError): Uint8Array {
+  farewell(farewellError: ServiceError): Uint8Array {
     // Clients of Redis expect no unrequested message: a server that shuts down just closes.
-    if (error.code !== 'REL_UNAVAILABLE') this.#replies.error(errorText(error));
-    return this.#replies.take();
+    if (farewellError.code !== 'REL_UNAVAILABLE') this.#respReplies.error(errorText(farewellError));
+    return this.#respReplies.take();
   }
 
   close(): void {
     this.#subscriptions?.close();
   }
 
-  #flush(): void {
-    for (const piece of this.#replies.takePieces()) this.#connection.write(piece);
+  #flushReplies(): void {
+    for (const replyPiece of this.#respReplies.takePieces()) this.#kvConnection.write(replyPiece);
   }
 
   /** Errors of commands that reveal nothing of rows leave no access record. */
-  async #refusalOf(name: string, error: unknown): Promise<ServiceError> {
-    if (error instanceof ServiceError && (this.#connectionCaller === null || ofConnection.has(name))) return error;
+  async #respRefusalOf(commandName: string, commandError: unknown): Promise<ServiceError> {
+    if (commandError instanceof ServiceError && (this.#connectionCaller === null || connectionCommands.has(commandName)))
+      return commandError;
     if (this.#connectionCaller === null) {
-      this.#parts.reportFailure(error);
+      this.#kvParts.reportFailure(commandError);
       return new ServiceError('REL_INTERNAL', 'internal error');
     }
-    return this.#connectionCaller.refusalOf(error);
+    return this.#connectionCaller.refusalOf(commandError);
   }
 
-  #run(name: string, words: Words): Promise<void> | void {
+  #runWords(commandName: string, respWords: Words): Promise<void> | void {
     // Commands of many keys count them, and have turns; nothing else is that long.
-    if (words.length > rowsInTurn) {
-      const [, last, step] = Object.hasOwn(kvCommandRows, name) ? kvCommandRows[name]!.keys : [0, 0, 0];
-      if (last >= 0) throw respRefusals.arity(name);
-      checkKeys(Math.ceil((words.length - 1) / step));
+    if (respWords.length > rowsInTurn) {
+      const [, lastKeyWord, keyWordStep] = Object.hasOwn(kvCommandRows, commandName)
+        ? kvCommandRows[commandName]!.keys
+        : [0, 0, 0];
+      if (lastKeyWord >= 0) throw respRefusals.arity(commandName);
+      checkKeys(Math.ceil((respWords.length - 1) / keyWordStep));
     }
-    switch (name) {
+    switch (commandName) {
       case 'quit':
-        this.#replies.simple('OK');
-        this.#flush();
-        return this.#connection.end();
+        this.#respReplies.simple('OK');
+        this.#flushReplies();
+        return this.#kvConnection.end();
       case 'auth':
-        return this.#auth(words);
+        return this.#authCommand(respWords);
       case 'hello':
-        return this.#hello(words);
+        return this.#helloCommand(respWords);
       case 'reset':
-        return this.#reset();
+        return this.#resetSession();
     }
     if (this.#connectionCaller === null) {
       throw respRefusals.noAuth();
     }
-    const subscribed = this.#subscriptions !== null && this.#subscriptions.count > 0;
-    if (subscribed && this.#replies.protocol === 2 && !whileSubscribed.has(name)) throw respRefusals.onlySubscribing(name);
-    const commandRow = Object.hasOwn(kvCommandRows, name) ? kvCommandRows[name]! : undefined;
+    const isSubscribed = this.#subscriptions !== null && this.#subscriptions.count > 0;
+    if (isSubscribed && this.#respReplies.protocol === 2 && !subscribedCommands.has(commandName))
+      throw respRefusals.onlySubscribing(commandName);
+    const commandRow = Object.hasOwn(kvCommandRows, commandName) ? kvCommandRows[commandName]! : undefined;
     if (commandRow !== undefined) {
-      checkArity(name, commandRow.arity, words);
-      return commandRow.run(this.#context(name, this.#terms), words);
+      checkCommandArity(commandName, commandRow.arity, respWords);
+      return commandRow.run(this.#commandContext(commandName, this.#sessionTerms), respWords);
     }
-    return this.#other(name, words);
+    return this.#runOtherCommand(commandName, respWords);
   }
 
-  #other(name: string, words: Words): Promise<void> | void {
-    const { length } = words;
-    switch (name) {
+  #runOtherCommand(commandName: string, respWords: Words): Promise<void> | void {
+    const { length: wordCount } = respWords;
+    switch (commandName) {
       case 'ping':
-        return this.#ping(words);
+        return this.#replyPing(respWords);
       case 'echo':
-        checkArity(name, 2, words);
-        return this.#replies.bulk(words[1]!);
+        checkCommandArity(commandName, 2, respWords);
+        return this.#respReplies.bulk(respWords[1]!);
       case 'select':
-        checkArity(name, 2, words);
-        if (words[1]!.toString() !== '0') throw respRefusals.dbIndex();
-        return this.#replies.simple('OK');
+        checkCommandArity(commandName, 2, respWords);
+        if (respWords[1]!.toString() !== '0') throw respRefusals.dbIndex();
+        return this.#respReplies.simple('OK');
       case 'client':
-        checkArity(name, -2, words);
-        this.#name =
-          client(this.#replies, words, { id: this.#id, name: this.#name, ip: this.#connection.clientIp }) ?? this.#name;
+        checkCommandArity(commandName, -2, respWords);
+        this.#clientName =
+          client(this.#respReplies, respWords, { id: this.#clientId, name: this.#clientName, ip: this.#kvConnection.clientIp }) ??
+          this.#clientName;
         return;
       case 'info':
-        return info(this.#replies);
+        return info(this.#respReplies);
       case 'config':
-        checkArity(name, -2, words);
-        return config(this.#replies, words);
+        checkCommandArity(commandName, -2, respWords);
+        return config(this.#respReplies, respWords);
       case 'command':
-        return command(this.#replies, words, kvCommandRows);
+        return command(this.#respReplies, respWords, kvCommandRows);
       case 'annals.set':
-        checkArity(name, 3, words);
-        return this.#state(words[1]!.toString(), words[2]!.toString());
+        checkCommandArity(commandName, 3, respWords);
+        return this.#setSessionTerm(respWords[1]!.toString(), respWords[2]!.toString());
       case 'annals.at':
-        return this.#runAsOf(words);
+        return this.#runAsOf(respWords);
       case 'publish':
-        checkArity(name, 3, words);
-        return publish(this.#context(name, this.#terms), this.#parts.channels, words);
+        checkCommandArity(commandName, 3, respWords);
+        return publish(this.#commandContext(commandName, this.#sessionTerms), this.#kvParts.channels, respWords);
       case 'subscribe':
       case 'psubscribe':
-        checkArity(name, -2, words);
-        return this.#openSubscriptions().open(name === 'psubscribe', words.slice(1), this.#terms);
+        checkCommandArity(commandName, -2, respWords);
+        return this.#openSubscriptions().open(commandName === 'psubscribe', respWords.slice(1), this.#sessionTerms);
       case 'unsubscribe':
       case 'punsubscribe':
-        return this.#openSubscriptions().leave(name === 'punsubscribe', words.slice(1));
+        return this.#openSubscriptions().leave(commandName === 'punsubscribe', respWords.slice(1));
     }
-    const shown = words.slice(1, Math.min(length, 20)).map((respWord) => respWord.toString('latin1', 0, 128));
-    throw respRefusals.unknown(words[0]!.toString('latin1'), shown);
+    const shownWords = respWords.slice(1, Math.min(wordCount, 20)).map((respWord) => respWord.toString('latin1', 0, 128));
+    throw respRefusals.unknown(respWords[0]!.toString('latin1'), shownWords);
   }
 
-  #context(name: string, terms: Terms): KvCommandContext {
-    const { cursors } = this.#parts;
-    return new KvCommandContext(name, {
+  #commandContext(commandName: string, terms: Terms): KvCommandContext {
+    const { cursors } = this.#kvParts;
+    return new KvCommandContext(commandName, {
       connectionCaller: this.#connectionCaller!,
-      replies: this.#replies,
+      replies: this.#respReplies,
       terms,
       time: timeOfTerms(terms),
       cursors,
@@ -231,124 +236,136 @@ export class KvSession implements Session<Words> {
   #openSubscriptions(): Subscriptions {
     this.#subscriptions ??= new Subscriptions({
       asker: this.#connectionCaller!,
-      connection: this.#connection,
-      replies: this.#replies,
-      channels: this.#parts.channels,
-      flush: () => this.#flush(),
+      connection: this.#kvConnection,
+      replies: this.#respReplies,
+      channels: this.#kvParts.channels,
+      flush: () => this.#flushReplies(),
     });
     return this.#subscriptions;
   }
 
-  #ping(words: Words): void {
-    if (words.length > 2) throw respRefusals.arity('ping');
-    const subscribed = this.#subscriptions !== null && this.#subscriptions.count > 0;
-    if (subscribed && this.#replies.protocol === 2) {
-      this.#replies.array(2);
-      this.#replies.bulk('pong');
-      this.#replies.bulk(words[1] ?? '');
-    } else if (words.length === 2) this.#replies.bulk(words[1]!);
-    else this.#replies.simple('PONG');
+  #replyPing(pingWords: Words): void {
+    if (pingWords.length > 2) throw respRefusals.arity('ping');
+    const isSubscribed = this.#subscriptions !== null && this.#subscriptions.count > 0;
+    if (isSubscribed && this.#respReplies.protocol === 2) {
+      this.#respReplies.array(2);
+      this.#respReplies.bulk('pong');
+      this.#respReplies.bulk(pingWords[1] ?? '');
+    } else if (pingWords.length === 2) this.#respReplies.bulk(pingWords[1]!);
+    else this.#respReplies.simple('PONG');
   }
 
-  async #auth(words: Words): Promise<void> {
-    if (words.length < 2 || words.length > 3) throw respRefusals.arity('auth');
-    await this.#login(words.length === 3 ? words[1]!.toString() : '', words[words.length - 1]!.toString());
-    this.#replies.simple('OK');
+  async #authCommand(authWords: Words): Promise<void> {
+    if (authWords.length < 2 || authWords.length > 3) throw respRefusals.arity('auth');
+    await this.#loginCaller(authWords.length === 3 ? authWords[1]!.toString() : '', authWords[authWords.length - 1]!.toString());
+    this.#respReplies.simple('OK');
   }
 
-  async #login(user: string, password: string): Promise<void> {
-    const { authenticator, gate, readLimit } = this.#parts;
-    const { clientIp } = this.#connection;
-    let caller: Caller | null = null;
-    if (this.#connection.isDraining) throw shuttingDown();
+  async #loginCaller(loginUser: string, loginPassword: string): Promise<void> {
+    const { authenticator, gate, readLimit } = this.#kvParts;
+    const { clientIp } = this.#kvConnection;
+    let loginCaller: Caller | null = null;
+    if (this.#kvConnection.isDraining) throw shuttingDown();
     try {
-      admitAddress(this.#parts, readLimit, clientIp);
-      caller = authenticator.passwordCaller(password, { door: doorName, clientIp, organization: organizationOf(user) });
-      checkOrganization(this.#parts, caller);
-      gate.checkStanding(caller);
-    } catch (error) {
-      if (!(error instanceof ServiceError)) throw error;
-      const recordedError = await recordRefusal(this.#parts, caller ?? { door: doorName, clientIp }, 'inspect', error);
-      await this.#connection.loginRefused();
+      admitAddress(this.#kvParts, readLimit, clientIp);
+      loginCaller = authenticator.passwordCaller(loginPassword, {
+        door: doorName,
+        clientIp,
+        organization: organizationOf(loginUser),
+      });
+      checkOrganization(this.#kvParts, loginCaller);
+      gate.checkStanding(loginCaller);
+    } catch (loginError) {
+      if (!(loginError instanceof ServiceError)) throw loginError;
+      const recordedError = await recordRefusal(
+        this.#kvParts,
+        loginCaller ?? { door: doorName, clientIp },
+        'inspect',
+        loginError,
+      );
+      await this.#kvConnection.loginRefused();
       throw recordedError.code === 'REL_UNAUTHENTICATED' ? respRefusals.wrongPass() : recordedError;
     }
     this.#subscriptions?.close();
     this.#subscriptions = null;
-    this.#terms = noTerms;
-    this.#connectionCaller = new ConnectionCaller(this.#parts, caller, this.#connection.gone);
-    this.#connection.markAuthenticated();
+    this.#sessionTerms = noTerms;
+    this.#connectionCaller = new ConnectionCaller(this.#kvParts, loginCaller, this.#kvConnection.gone);
+    this.#kvConnection.markAuthenticated();
   }
 
-  async #hello(words: Words): Promise<void> {
-    let protocol = this.#replies.protocol;
-    if (words.length > 1) {
-      const version = words[1]!.toString();
-      if (version !== '2' && version !== '3') throw respRefusals.noProtocol();
-      protocol = Number(version);
+  async #helloCommand(helloWords: Words): Promise<void> {
+    let respProtocol = this.#respReplies.protocol;
+    if (helloWords.length > 1) {
+      const versionWord = helloWords[1]!.toString();
+      if (versionWord !== '2' && versionWord !== '3') throw respRefusals.noProtocol();
+      respProtocol = Number(versionWord);
     }
-    let name: string | null = null;
-    for (let i = 2; i < words.length; ) {
-      const option = upper(words[i]!);
-      if (option === 'AUTH' && i + 2 < words.length) {
-        await this.#login(words[i + 1]!.toString(), words[i + 2]!.toString());
+    let statedClientName: string | null = null;
+    for (let i = 2; i < helloWords.length; ) {
+      const helloOption = upper(helloWords[i]!);
+      if (helloOption === 'AUTH' && i + 2 < helloWords.length) {
+        await this.#loginCaller(helloWords[i + 1]!.toString(), helloWords[i + 2]!.toString());
         i += 3;
-      } else if (option === 'SETNAME' && i + 1 < words.length) {
-        name = words[i + 1]!.toString();
+      } else if (helloOption === 'SETNAME' && i + 1 < helloWords.length) {
+        statedClientName = helloWords[i + 1]!.toString();
         i += 2;
       } else throw respRefusals.syntax();
     }
     if (this.#connectionCaller === null) throw respRefusals.noAuth();
-    this.#name = name ?? this.#name;
-    this.#replies.protocol = protocol;
-    const facts: readonly (readonly [string, string | number])[] = [
+    this.#clientName = statedClientName ?? this.#clientName;
+    this.#respReplies.protocol = respProtocol;
+    const helloFacts: readonly (readonly [string, string | number])[] = [
       ['server', 'redis'],
       ['version', '7.2.0'],
-      ['proto', protocol],
-      ['id', this.#id],
+      ['proto', respProtocol],
+      ['id', this.#clientId],
       ['mode', 'standalone'],
       ['role', 'master'],
     ];
-    this.#replies.map(facts.length + 1);
-    for (const [fact, value] of facts) {
-      this.#replies.bulk(fact);
-      if (typeof value === 'number') this.#replies.integer(value);
-      else this.#replies.bulk(value);
+    this.#respReplies.map(helloFacts.length + 1);
+    for (const [helloFact, helloValue] of helloFacts) {
+      this.#respReplies.bulk(helloFact);
+      if (typeof helloValue === 'number') this.#respReplies.integer(helloValue);
+      else this.#respReplies.bulk(helloValue);
     }
-    this.#replies.bulk('modules');
-    this.#replies.array(0);
+    this.#respReplies.bulk('modules');
+    this.#respReplies.array(0);
   }
 
-  #reset(): void {
+  #resetSession(): void {
     this.#subscriptions?.close();
     this.#subscriptions = null;
-    this.#terms = noTerms;
-    this.#name = '';
-    this.#replies.protocol = 2;
+    this.#sessionTerms = noTerms;
+    this.#clientName = '';
+    this.#respReplies.protocol = 2;
     this.#connectionCaller = null;
-    this.#replies.simple('RESET');
+    this.#respReplies.simple('RESET');
   }
 
-  async #state(name: string, value: string): Promise<void> {
-    this.#terms = await readAsOf.setTerm(this.#connectionCaller!, this.#terms, name, value);
-    this.#replies.simple('OK');
+  async #setSessionTerm(termName: string, termValue: string): Promise<void> {
+    this.#sessionTerms = await readAsOf.setTerm(this.#connectionCaller!, this.#sessionTerms, termName, termValue);
+    this.#respReplies.simple('OK');
   }
 
-  async #runAsOf(words: Words): Promise<void> {
-    const { terms, inner } = readAsOf.command(this.#terms, words);
-    const name = inner[0]!.toString('latin1').toLowerCase();
-    const commandRow = Object.hasOwn(kvCommandRows, name) ? kvCommandRows[name]! : undefined;
-    if (commandRow === undefined || !commandRow.reads) throw respRefusals.notRead(name);
-    checkArity(name, commandRow.arity, inner);
-    await commandRow.run(this.#context(name, terms), inner);
+  async #runAsOf(asOfWords: Words): Promise<void> {
+    const { terms: asOfTerms, inner: innerWords } = readAsOf.command(this.#sessionTerms, asOfWords);
+    const innerCommand = innerWords[0]!.toString('latin1').toLowerCase();
+    const commandRow = Object.hasOwn(kvCommandRows, innerCommand) ? kvCommandRows[innerCommand]! : undefined;
+    if (commandRow === undefined || !commandRow.reads) throw respRefusals.notRead(innerCommand);
+    checkCommandArity(innerCommand, commandRow.arity, innerWords);
+    await commandRow.run(this.#commandContext(innerCommand, asOfTerms), innerWords);
   }
 }
 
-function checkArity(name: string, arity: number, words: Words): void {
-  if (arity >= 0 ? words.length !== arity : words.length < -arity) throw respRefusals.arity(name);
+function checkCommandArity(commandName: string, commandArity: number, respWords: Words): void {
+  if (commandArity >= 0 ? respWords.length !== commandArity : respWords.length < -commandArity)
+    throw respRefusals.arity(commandName);
 }
 
 /** Say nothing of rows. */
-const ofConnection: ReadonlySet<string> = new Set(
+const connectionCommands: ReadonlySet<string> = new Set(
   'auth hello reset quit ping echo select client info config command annals.set unsubscribe punsubscribe'.split(' '),
 );
-const whileSubscribed: ReadonlySet<string> = new Set('subscribe psubscribe unsubscribe punsubscribe ping quit reset'.split(' '));
+const subscribedCommands: ReadonlySet<string> = new Set(
+  'subscribe psubscribe unsubscribe punsubscribe ping quit reset'.split(' '),
+);

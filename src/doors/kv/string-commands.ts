@@ -6,205 +6,219 @@ import { type Entry, keyOf, type Put } from './key-value-rows.ts';
 import { respRefusals } from './errors.ts';
 import { type LongDouble, longDoubleOf, plainText, sumOf } from './long-double.ts';
 
-const perMs = 1_000_000n;
+const nsPerMs = 1_000_000n;
 
-const longMax = 2n ** 63n - 1n;
+const int64Max = 2n ** 63n - 1n;
 /** No row ends later. */
-const lastExpiry = FOREVER - 1n;
+const lastExpiryNs = FOREVER - 1n;
 
 /** The instant of an expiry; throws Redis' errors for an invalid one. */
 export function expiryOf(
-  context: KvCommandContext,
-  unit: string,
+  respContext: KvCommandContext,
+  expiryUnit: string,
   respWord: Buffer,
-  past: 'refused' | 'taken' = 'refused',
+  pastExpiry: 'refused' | 'taken' = 'refused',
 ): bigint {
-  const amount = integerOf(respWord);
-  const inSeconds = unit === 'EX' || unit === 'EXAT';
-  const isRelative = unit === 'EX' || unit === 'PX';
-  const milliseconds = amount * (inSeconds ? 1_000n : 1n);
-  const until = milliseconds + (isRelative ? context.now() / perMs : 0n);
-  const isHuge = until > longMax || (inSeconds && (amount > longMax / 1_000n || amount < -(longMax / 1_000n)));
-  if (isHuge || (past === 'refused' && amount <= 0n)) throw respRefusals.expireTime(context.name);
-  const instant = until * perMs;
-  return instant > lastExpiry ? lastExpiry : instant < 0n ? 0n : instant;
+  const expiryAmount = integerOf(respWord);
+  const inSeconds = expiryUnit === 'EX' || expiryUnit === 'EXAT';
+  const isRelative = expiryUnit === 'EX' || expiryUnit === 'PX';
+  const milliseconds = expiryAmount * (inSeconds ? 1_000n : 1n);
+  const expiryMs = milliseconds + (isRelative ? respContext.now() / nsPerMs : 0n);
+  const isHuge = expiryMs > int64Max || (inSeconds && (expiryAmount > int64Max / 1_000n || expiryAmount < -(int64Max / 1_000n)));
+  if (isHuge || (pastExpiry === 'refused' && expiryAmount <= 0n)) throw respRefusals.expireTime(respContext.name);
+  const expiryNs = expiryMs * nsPerMs;
+  return expiryNs > lastExpiryNs ? lastExpiryNs : expiryNs < 0n ? 0n : expiryNs;
 }
 
-const units: ReadonlySet<string> = new Set(['EX', 'PX', 'EXAT', 'PXAT']);
+const expiryUnits: ReadonlySet<string> = new Set(['EX', 'PX', 'EXAT', 'PXAT']);
 
 /** The expiry options of a command: a unit and a word, KEEPTTL or PERSIST; of one unit the last word counts. */
-interface Lasting {
+interface StatedExpiry {
   readonly unit: string;
   readonly word: Buffer | null;
 }
 
 interface SetOptions {
-  readonly lasts: Lasting | null;
+  readonly lasts: StatedExpiry | null;
   readonly when: 'absent' | 'present' | null;
   readonly get: boolean;
 }
 
-function optionsIn(words: readonly Buffer[], of: 'set' | 'getex'): SetOptions {
-  let lasts: Lasting | null = null;
-  let when: SetOptions['when'] = null;
-  let get = false;
-  const other = of === 'set' ? 'KEEPTTL' : 'PERSIST';
-  for (let i = 0; i < words.length; i++) {
-    const option = upper(words[i]!);
-    const mayLast = lasts === null || lasts.unit === option;
-    if (of === 'set' && option === 'NX' && when !== 'present') when = 'absent';
-    else if (of === 'set' && option === 'XX' && when !== 'absent') when = 'present';
-    else if (of === 'set' && option === 'GET') get = true;
-    else if (option === other && mayLast) lasts = { unit: option, word: null };
-    else if (units.has(option) && mayLast && i + 1 < words.length) lasts = { unit: option, word: words[++i]! };
+function setOptionsIn(optionWords: readonly Buffer[], commandKind: 'set' | 'getex'): SetOptions {
+  let statedExpiry: StatedExpiry | null = null;
+  let setCondition: SetOptions['when'] = null;
+  let isGetting = false;
+  const keepOption = commandKind === 'set' ? 'KEEPTTL' : 'PERSIST';
+  for (let i = 0; i < optionWords.length; i++) {
+    const setOption = upper(optionWords[i]!);
+    const mayStateExpiry = statedExpiry === null || statedExpiry.unit === setOption;
+    if (commandKind === 'set' && setOption === 'NX' && setCondition !== 'present') setCondition = 'absent';
+    else if (commandKind === 'set' && setOption === 'XX' && setCondition !== 'absent') setCondition = 'present';
+    else if (commandKind === 'set' && setOption === 'GET') isGetting = true;
+    else if (setOption === keepOption && mayStateExpiry) statedExpiry = { unit: setOption, word: null };
+    else if (expiryUnits.has(setOption) && mayStateExpiry && i + 1 < optionWords.length)
+      statedExpiry = { unit: setOption, word: optionWords[++i]! };
     else throw respRefusals.syntax();
   }
-  return { lasts, when, get };
+  return { lasts: statedExpiry, when: setCondition, get: isGetting };
 }
 
-async function set(context: KvCommandContext, words: readonly Buffer[]): Promise<void> {
-  const { replies } = context;
-  const redisKey = keyOf(words[1]!);
-  const value = words[2]!;
-  const { lasts: asked, when, get } = optionsIn(words.slice(3), 'set');
-  const keeps = asked?.unit === 'KEEPTTL';
-  const expires = asked?.word ? expiryOf(context, asked.unit, asked.word) : FOREVER;
-  if (!get && !keeps) {
-    const done = await putOrEnd(context, { key: redisKey, value, expires }, when);
-    return done ? replies.simple('OK') : replies.nothing();
+async function setCommand(respContext: KvCommandContext, setWords: readonly Buffer[]): Promise<void> {
+  const { replies: setReplies } = respContext;
+  const redisKey = keyOf(setWords[1]!);
+  const setValue = setWords[2]!;
+  const { lasts: statedExpiry, when: setCondition, get: isGetting } = setOptionsIn(setWords.slice(3), 'set');
+  const keepsExpiry = statedExpiry?.unit === 'KEEPTTL';
+  const expiresNs = statedExpiry?.word ? expiryOf(respContext, statedExpiry.unit, statedExpiry.word) : FOREVER;
+  if (!isGetting && !keepsExpiry) {
+    const isSet = await putOrEnd(respContext, { key: redisKey, value: setValue, expires: expiresNs }, setCondition);
+    return isSet ? setReplies.simple('OK') : setReplies.nothing();
   }
-  const was = await context.change(redisKey, (kvEntry) => {
-    const isLeft = (when === 'absent' && kvEntry !== null) || (when === 'present' && kvEntry === null);
-    const lasts = keeps ? (kvEntry?.expires ?? FOREVER) : expires;
-    return { put: isLeft ? null : { value, expires: lasts }, result: { entry: kvEntry, isLeft } };
+  const entryBefore = await respContext.change(redisKey, (kvEntry) => {
+    const isLeftAlone = (setCondition === 'absent' && kvEntry !== null) || (setCondition === 'present' && kvEntry === null);
+    const lastsUntil = keepsExpiry ? (kvEntry?.expires ?? FOREVER) : expiresNs;
+    return {
+      put: isLeftAlone ? null : { value: setValue, expires: lastsUntil },
+      result: { entry: kvEntry, isLeft: isLeftAlone },
+    };
   });
-  if (get) return was.entry === null ? replies.nothing() : replies.bulk(was.entry.value);
-  if (was.isLeft) replies.nothing();
-  else replies.simple('OK');
+  if (isGetting) return entryBefore.entry === null ? setReplies.nothing() : setReplies.bulk(entryBefore.entry.value);
+  if (entryBefore.isLeft) setReplies.nothing();
+  else setReplies.simple('OK');
 }
 
 /** A value that expires before it is written is the same as a deleted one. */
-async function putOrEnd(context: KvCommandContext, put: Put, when: SetOptions['when']): Promise<boolean> {
-  const { key: redisKey, expires = FOREVER } = put;
+async function putOrEnd(respContext: KvCommandContext, entryPut: Put, setCondition: SetOptions['when']): Promise<boolean> {
+  const { key: redisKey, expires: expiresNs = FOREVER } = entryPut;
   try {
-    if (expires > context.now()) return await context.put([put], when === null ? {} : { when });
-  } catch (error) {
-    if (!(error instanceof ServiceError) || error.code !== 'REL_INVALID' || expires > context.now()) throw error;
+    if (expiresNs > respContext.now())
+      return await respContext.put([entryPut], setCondition === null ? {} : { when: setCondition });
+  } catch (putError) {
+    if (!(putError instanceof ServiceError) || putError.code !== 'REL_INVALID' || expiresNs > respContext.now()) throw putError;
   }
-  if (when !== null && (await context.read([redisKey])).has(redisKey) !== (when === 'present')) return false;
-  await context.endAll([redisKey]);
+  if (setCondition !== null && (await respContext.read([redisKey])).has(redisKey) !== (setCondition === 'present')) return false;
+  await respContext.endAll([redisKey]);
   return true;
 }
 
-const setAs =
-  (option: 'EX' | 'PX') =>
-  async (context: KvCommandContext, [, key, amount, value]: readonly Buffer[]): Promise<void> => {
-    const expires = expiryOf(context, option, amount!);
-    await putOrEnd(context, { key: keyOf(key!), value: value!, expires }, null);
-    context.replies.simple('OK');
+const setExCommand =
+  (expiryOption: 'EX' | 'PX') =>
+  async (respContext: KvCommandContext, [, keyWord, amountWord, valueWord]: readonly Buffer[]): Promise<void> => {
+    const expiresNs = expiryOf(respContext, expiryOption, amountWord!);
+    await putOrEnd(respContext, { key: keyOf(keyWord!), value: valueWord!, expires: expiresNs }, null);
+    respContext.replies.simple('OK');
   };
 
-async function get(context: KvCommandContext, [, respWord]: readonly Buffer[]): Promise<void> {
+async function getCommand(respContext: KvCommandContext, [, respWord]: readonly Buffer[]): Promise<void> {
   const redisKey = keyOf(respWord!);
-  value(context, (await context.read([redisKey])).get(redisKey));
+  replyWithValue(respContext, (await respContext.read([redisKey])).get(redisKey));
 }
 
-function value({ replies }: Pick<KvCommandContext, 'replies'>, kvEntry: Entry | null | undefined): void {
-  if (!kvEntry) replies.nothing();
-  else replies.bulk(kvEntry.value);
+function replyWithValue({ replies: respReplies }: Pick<KvCommandContext, 'replies'>, kvEntry: Entry | null | undefined): void {
+  if (!kvEntry) respReplies.nothing();
+  else respReplies.bulk(kvEntry.value);
 }
 
-async function getEx(context: KvCommandContext, words: readonly Buffer[]): Promise<void> {
-  const redisKey = keyOf(words[1]!);
-  const { lasts } = optionsIn(words.slice(2), 'getex');
-  if (lasts === null) return get(context, words);
-  const formerEntry = await context.change(redisKey, (kvEntry) => {
+async function getExCommand(respContext: KvCommandContext, getExWords: readonly Buffer[]): Promise<void> {
+  const redisKey = keyOf(getExWords[1]!);
+  const { lasts: statedExpiry } = setOptionsIn(getExWords.slice(2), 'getex');
+  if (statedExpiry === null) return getCommand(respContext, getExWords);
+  const formerEntry = await respContext.change(redisKey, (kvEntry) => {
     if (kvEntry === null) return { put: null, result: kvEntry };
-    const expires = lasts.word === null ? FOREVER : expiryOf(context, lasts.unit, lasts.word);
-    return { put: kvEntry.expires === expires ? null : { ...kvEntry, expires }, result: kvEntry };
+    const expiresNs = statedExpiry.word === null ? FOREVER : expiryOf(respContext, statedExpiry.unit, statedExpiry.word);
+    return { put: kvEntry.expires === expiresNs ? null : { ...kvEntry, expires: expiresNs }, result: kvEntry };
   });
-  value(context, formerEntry);
+  replyWithValue(respContext, formerEntry);
 }
 
-async function pairs(context: KvCommandContext, words: readonly Buffer[], when: 'absent' | null): Promise<boolean> {
-  if (words.length % 2 === 0) throw respRefusals.arity(context.name);
-  const redisKeys = await context.keys(words.filter((_, i) => i % 2 === 1));
-  const puts = new Map(redisKeys.map((redisKey, i): [string, Put] => [redisKey, { key: redisKey, value: words[i * 2 + 2]! }]));
-  return context.put([...puts.values()], when === null ? {} : { when });
+async function putPairs(
+  respContext: KvCommandContext,
+  pairWords: readonly Buffer[],
+  putCondition: 'absent' | null,
+): Promise<boolean> {
+  if (pairWords.length % 2 === 0) throw respRefusals.arity(respContext.name);
+  const redisKeys = await respContext.keys(pairWords.filter((_, i) => i % 2 === 1));
+  const entryPuts = new Map(
+    redisKeys.map((redisKey, i): [string, Put] => [redisKey, { key: redisKey, value: pairWords[i * 2 + 2]! }]),
+  );
+  return respContext.put([...entryPuts.values()], putCondition === null ? {} : { when: putCondition });
 }
 
-async function add(context: KvCommandContext, respWord: Buffer, amount: bigint): Promise<void> {
-  const sum = await context.change(keyOf(respWord), (kvEntry) => {
-    const next = (kvEntry === null ? 0n : integerOf(kvEntry.value)) + amount;
-    if (next !== BigInt.asIntN(64, next)) throw respRefusals.overflow();
-    return { put: { ...keptOptions(kvEntry), value: String(next) }, result: next };
+async function addToInteger(respContext: KvCommandContext, respWord: Buffer, addedAmount: bigint): Promise<void> {
+  const integerSum = await respContext.change(keyOf(respWord), (kvEntry) => {
+    const nextInteger = (kvEntry === null ? 0n : integerOf(kvEntry.value)) + addedAmount;
+    if (nextInteger !== BigInt.asIntN(64, nextInteger)) throw respRefusals.overflow();
+    return { put: { ...keptEntryOptions(kvEntry), value: String(nextInteger) }, result: nextInteger };
   });
-  context.replies.integer(sum);
+  respContext.replies.integer(integerSum);
 }
 
-function decrementOf(respWord: Buffer): bigint {
-  const amount = integerOf(respWord);
-  if (amount === -longMax - 1n) throw respRefusals.decrementOverflow();
-  return amount;
+function decrementAmountOf(respWord: Buffer): bigint {
+  const decrementAmount = integerOf(respWord);
+  if (decrementAmount === -int64Max - 1n) throw respRefusals.decrementOverflow();
+  return decrementAmount;
 }
 
-async function addFloat(context: KvCommandContext, [, respWord, by]: readonly Buffer[]): Promise<void> {
-  const sum = await context.change(keyOf(respWord!), (kvEntry) => {
-    const next = sumOf(kvEntry === null ? zero : floatOf(kvEntry.value), floatOf(by!));
-    if (typeof next === 'number') throw respRefusals.notFinite();
-    const text = plainText(next);
-    return { put: { ...keptOptions(kvEntry), value: text }, result: text };
+async function incrByFloatCommand(respContext: KvCommandContext, [, respWord, amountWord]: readonly Buffer[]): Promise<void> {
+  const floatSum = await respContext.change(keyOf(respWord!), (kvEntry) => {
+    const nextFloat = sumOf(kvEntry === null ? zeroLongDouble : longFloatOf(kvEntry.value), longFloatOf(amountWord!));
+    if (typeof nextFloat === 'number') throw respRefusals.notFinite();
+    const floatText = plainText(nextFloat);
+    return { put: { ...keptEntryOptions(kvEntry), value: floatText }, result: floatText };
   });
-  context.replies.bulk(sum);
+  respContext.replies.bulk(floatSum);
 }
 
-const keptOptions = (kvEntry: Entry | null): Pick<Put, 'expires' | 'others'> =>
+const keptEntryOptions = (kvEntry: Entry | null): Pick<Put, 'expires' | 'others'> =>
   kvEntry === null ? {} : { expires: kvEntry.expires, others: kvEntry.others };
 
-const zero: LongDouble = { mantissa: 0n, exponent: 0 };
+const zeroLongDouble: LongDouble = { mantissa: 0n, exponent: 0 };
 
-function floatOf(text: Buffer | string): LongDouble {
-  const value = longDoubleOf(text.toString());
-  if (value === null) throw respRefusals.notFloat();
-  return value;
+function longFloatOf(floatText: Buffer | string): LongDouble {
+  const longDouble = longDoubleOf(floatText.toString());
+  if (longDouble === null) throw respRefusals.notFloat();
+  return longDouble;
 }
 
 export const stringCommands: Readonly<Record<string, KvCommandRow>> = {
-  get: { arity: 2, reads: true, cost: ofKeys, keys: [1, 1, 1], run: get },
-  set: { arity: -3, reads: false, cost: ofKeys, keys: [1, 1, 1], run: set },
-  setex: { arity: 4, reads: false, cost: ofKeys, keys: [1, 1, 1], run: setAs('EX') },
-  psetex: { arity: 4, reads: false, cost: ofKeys, keys: [1, 1, 1], run: setAs('PX') },
+  get: { arity: 2, reads: true, cost: ofKeys, keys: [1, 1, 1], run: getCommand },
+  set: { arity: -3, reads: false, cost: ofKeys, keys: [1, 1, 1], run: setCommand },
+  setex: { arity: 4, reads: false, cost: ofKeys, keys: [1, 1, 1], run: setExCommand('EX') },
+  psetex: { arity: 4, reads: false, cost: ofKeys, keys: [1, 1, 1], run: setExCommand('PX') },
   setnx: {
     arity: 3,
     reads: false,
     cost: ofKeys,
     keys: [1, 1, 1],
-    run: async (context, words) => context.replies.integer((await pairs(context, words, 'absent')) ? 1 : 0),
+    run: async (respContext, respWords) =>
+      respContext.replies.integer((await putPairs(respContext, respWords, 'absent')) ? 1 : 0),
   },
   getset: {
     arity: 3,
     reads: false,
     cost: ofKeys,
     keys: [1, 1, 1],
-    run: (context, words) => set(context, [...words, Buffer.from('GET')]),
+    run: (respContext, respWords) => setCommand(respContext, [...respWords, Buffer.from('GET')]),
   },
   getdel: {
     arity: 2,
     reads: false,
     cost: ofKeys,
     keys: [1, 1, 1],
-    run: async (context, [, respWord]) => value(context, await context.end(keyOf(respWord!))),
+    run: async (respContext, [, respWord]) => replyWithValue(respContext, await respContext.end(keyOf(respWord!))),
   },
-  getex: { arity: -2, reads: false, cost: ofKeys, keys: [1, 1, 1], run: getEx },
+  getex: { arity: -2, reads: false, cost: ofKeys, keys: [1, 1, 1], run: getExCommand },
   mget: {
     arity: -2,
     reads: true,
     cost: ofKeys,
     keys: [1, -1, 1],
-    run: async (context, [, ...words]) => {
-      const redisKeys = await context.keys(words);
-      const entries = await context.read(redisKeys);
-      await context.list(redisKeys, (replies, redisKey) => value({ replies }, entries.get(redisKey)));
+    run: async (respContext, [, ...respWords]) => {
+      const redisKeys = await respContext.keys(respWords);
+      const kvEntries = await respContext.read(redisKeys);
+      await respContext.list(redisKeys, (listReplies, redisKey) =>
+        replyWithValue({ replies: listReplies }, kvEntries.get(redisKey)),
+      );
     },
   },
   mset: {
@@ -212,9 +226,9 @@ export const stringCommands: Readonly<Record<string, KvCommandRow>> = {
     reads: false,
     cost: ofKeys,
     keys: [1, -1, 2],
-    run: async (context, words) => {
-      await pairs(context, words, null);
-      context.replies.simple('OK');
+    run: async (respContext, respWords) => {
+      await putPairs(respContext, respWords, null);
+      respContext.replies.simple('OK');
     },
   },
   msetnx: {
@@ -222,17 +236,18 @@ export const stringCommands: Readonly<Record<string, KvCommandRow>> = {
     reads: false,
     cost: ofKeys,
     keys: [1, -1, 2],
-    run: async (context, words) => context.replies.integer((await pairs(context, words, 'absent')) ? 1 : 0),
+    run: async (respContext, respWords) =>
+      respContext.replies.integer((await putPairs(respContext, respWords, 'absent')) ? 1 : 0),
   },
   strlen: {
     arity: 2,
     reads: true,
     cost: ofKeys,
     keys: [1, 1, 1],
-    run: async (context, [, respWord]) => {
+    run: async (respContext, [, respWord]) => {
       const redisKey = keyOf(respWord!);
-      const kvEntry = (await context.read([redisKey])).get(redisKey);
-      context.replies.integer(kvEntry === undefined ? 0 : Buffer.byteLength(kvEntry.value));
+      const kvEntry = (await respContext.read([redisKey])).get(redisKey);
+      respContext.replies.integer(kvEntry === undefined ? 0 : Buffer.byteLength(kvEntry.value));
     },
   },
   append: {
@@ -240,30 +255,42 @@ export const stringCommands: Readonly<Record<string, KvCommandRow>> = {
     reads: false,
     cost: ofKeys,
     keys: [1, 1, 1],
-    run: async (context, [, respWord, more]) => {
-      const length = await context.change(keyOf(respWord!), (kvEntry) => {
-        const before = typeof kvEntry?.value === 'string' ? Buffer.from(kvEntry.value) : kvEntry?.value;
-        const joined = before === undefined ? more! : Buffer.concat([before, more!]);
-        return { put: { ...keptOptions(kvEntry), value: joined }, result: joined.length };
+    run: async (respContext, [, respWord, appendedWord]) => {
+      const appendedLength = await respContext.change(keyOf(respWord!), (kvEntry) => {
+        const valueBefore = typeof kvEntry?.value === 'string' ? Buffer.from(kvEntry.value) : kvEntry?.value;
+        const joinedValue = valueBefore === undefined ? appendedWord! : Buffer.concat([valueBefore, appendedWord!]);
+        return { put: { ...keptEntryOptions(kvEntry), value: joinedValue }, result: joinedValue.length };
       });
-      context.replies.integer(length);
+      respContext.replies.integer(appendedLength);
     },
   },
-  incr: { arity: 2, reads: false, cost: ofKeys, keys: [1, 1, 1], run: (context, [, key]) => add(context, key!, 1n) },
-  decr: { arity: 2, reads: false, cost: ofKeys, keys: [1, 1, 1], run: (context, [, key]) => add(context, key!, -1n) },
+  incr: {
+    arity: 2,
+    reads: false,
+    cost: ofKeys,
+    keys: [1, 1, 1],
+    run: (respContext, [, entryKey]) => addToInteger(respContext, entryKey!, 1n),
+  },
+  decr: {
+    arity: 2,
+    reads: false,
+    cost: ofKeys,
+    keys: [1, 1, 1],
+    run: (respContext, [, entryKey]) => addToInteger(respContext, entryKey!, -1n),
+  },
   incrby: {
     arity: 3,
     reads: false,
     cost: ofKeys,
     keys: [1, 1, 1],
-    run: (context, [, key, by]) => add(context, key!, integerOf(by!)),
+    run: (respContext, [, entryKey, amountWord]) => addToInteger(respContext, entryKey!, integerOf(amountWord!)),
   },
   decrby: {
     arity: 3,
     reads: false,
     cost: ofKeys,
     keys: [1, 1, 1],
-    run: (context, [, key, by]) => add(context, key!, -decrementOf(by!)),
+    run: (respContext, [, entryKey, amountWord]) => addToInteger(respContext, entryKey!, -decrementAmountOf(amountWord!)),
   },
-  incrbyfloat: { arity: 3, reads: false, cost: ofKeys, keys: [1, 1, 1], run: addFloat },
+  incrbyfloat: { arity: 3, reads: false, cost: ofKeys, keys: [1, 1, 1], run: incrByFloatCommand },
 };

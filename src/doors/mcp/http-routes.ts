@@ -11,12 +11,12 @@ import { callVerb } from '../verbs/call-verb.ts';
 import { httpProtocolVersion } from './protocol-versions.ts';
 import { callTool, toolList } from './tools.ts';
 
-const callBody = z.object({
+const toolCallBody = z.object({
   name: z.string().describe('a tool of /mcp/tools'),
   arguments: record(z.unknown()).optional().describe('as its inputSchema has them'),
 });
 
-const tool = z.object({
+const toolShape = z.object({
   name: z.string(),
   title: z.string(),
   description: z.string(),
@@ -24,43 +24,43 @@ const tool = z.object({
   annotations: z.record(z.string(), z.unknown()),
 });
 
-const handshake = z.object({
+const mcpHandshake = z.object({
   protocol_version: z.string(),
   server_info: z.object({ name: z.string(), version: z.string(), profile: z.string(), node_id: z.string() }),
   capabilities: z.object({ tools: z.object({ list_changed: z.boolean() }) }),
-  tools: z.array(tool),
+  tools: z.array(toolShape),
 });
 
-const toolReply = z
+const toolCallReply = z
   .object(toolEnvelope)
   .meta({ id: 'ToolReply', description: 'the same content twice: as a JSON text, and as it is' });
 
-const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
-const listTools = (request: FastifyRequest) => toolList(headerText(request, 'x-service-purpose') !== null);
+const mcpReading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
+const listMcpTools = (mcpRequest: FastifyRequest) => toolList(headerText(mcpRequest, 'x-service-purpose') !== null);
 
 export const flatToolRoutes: readonly Route[] = [
   route({
     method: 'POST',
     path: '/mcp/initialize',
-    ...reading,
+    ...mcpReading,
     summary: 'Tool protocol: handshake',
     tags: ['tools'],
-    replies: { 200: handshake },
-    run: async (_, { request, context: { system } }) => ({
+    replies: { 200: mcpHandshake },
+    run: async (_, { request: mcpRequest, context: { system: systemDesk } }) => ({
       protocol_version: httpProtocolVersion,
-      server_info: { name: 'annals', version: system.version, profile: system.profile, node_id: system.nodeId },
+      server_info: { name: 'annals', version: systemDesk.version, profile: systemDesk.profile, node_id: systemDesk.nodeId },
       capabilities: { tools: { list_changed: false } },
-      tools: listTools(request),
+      tools: listMcpTools(mcpRequest),
     }),
   }),
   route({
     method: 'GET',
     path: '/mcp/tools',
-    ...reading,
+    ...mcpReading,
     summary: 'Tools, each with what it takes',
     tags: ['tools'],
-    replies: { 200: z.object({ tools: z.array(tool) }) },
-    run: async (_, { request }) => ({ tools: listTools(request) }),
+    replies: { 200: z.object({ tools: z.array(toolShape) }) },
+    run: async (_, { request: mcpRequest }) => ({ tools: listMcpTools(mcpRequest) }),
   }),
   route({
     method: 'POST',
@@ -70,24 +70,30 @@ export const flatToolRoutes: readonly Route[] = [
     bucket: 'read',
     summary: 'Call a tool',
     tags: ['tools'],
-    body: callBody,
-    replies: { 200: toolReply, '4xx': toolProblem, '5xx': toolProblem },
+    body: toolCallBody,
+    replies: { 200: toolCallReply, '4xx': toolProblem, '5xx': toolProblem },
     framework: { attachValidation: true },
     example: { body: { name: 'query', arguments: { sql: 'a statement', purpose: 'a purpose' } } },
-    handle: async ({ body, request, reply, context }) => {
-      const startedMs = context.clock.monotonicMs();
+    handle: async ({ body: toolCall, request: mcpRequest, reply: mcpReply, context: httpContext }) => {
+      const callStartedMs = httpContext.clock.monotonicMs();
       try {
-        if (request.validationError) throw request.validationError;
-        const { name, arguments: given } = body;
-        const { output, processingTimeMs } = await callTool(context, request, name, given);
+        if (mcpRequest.validationError) throw mcpRequest.validationError;
+        const { name: toolName, arguments: toolArguments } = toolCall;
+        const { output: toolOutput, processingTimeMs } = await callTool(httpContext, mcpRequest, toolName, toolArguments);
         return {
-          content: [textContent(output), { type: 'json', json: output }],
+          content: [textContent(toolOutput), { type: 'json', json: toolOutput }],
           isError: false,
           meta: { processing_time_ms: processingTimeMs },
         };
-      } catch (error) {
-        const elapsedMs = context.clock.monotonicMs() - startedMs;
-        return refuseInEnvelope(context, request, reply, { route: '/mcp/tools/call', action: 'query', elapsedMs }, error);
+      } catch (toolError) {
+        const callElapsedMs = httpContext.clock.monotonicMs() - callStartedMs;
+        return refuseInEnvelope(
+          httpContext,
+          mcpRequest,
+          mcpReply,
+          { route: '/mcp/tools/call', action: 'query', elapsedMs: callElapsedMs },
+          toolError,
+        );
       }
     },
   }),
@@ -109,12 +115,16 @@ export const flatToolRoutes: readonly Route[] = [
       purpose: z.string().optional(),
     }),
     replies: { 200: sessionsVerb.output },
-    handle: async ({ query, request, context }) => {
-      const { session_id: id, limit, purpose } = query;
-      const stated = statedBy(request, purpose);
-      request.recorded = true;
-      const input = { ...(id !== undefined && { session_id: id }), ...(limit !== undefined && { limit: Number(limit) }) };
-      return (await callVerb(context.gate, context, { verb: sessionsVerb, input, ...stated })).output;
+    handle: async ({ query: sessionsQuery, request: mcpRequest, context: httpContext }) => {
+      const { session_id: agentSessionId, limit: agentSessionLimit, purpose: sessionsPurpose } = sessionsQuery;
+      const statedRequest = statedBy(mcpRequest, sessionsPurpose);
+      mcpRequest.recorded = true;
+      const sessionsInput = {
+        ...(agentSessionId !== undefined && { session_id: agentSessionId }),
+        ...(agentSessionLimit !== undefined && { limit: Number(agentSessionLimit) }),
+      };
+      return (await callVerb(httpContext.gate, httpContext, { verb: sessionsVerb, input: sessionsInput, ...statedRequest }))
+        .output;
     },
   }),
 ];

@@ -20,11 +20,13 @@ import { howToAsk } from './instructions.ts';
 import { jsonRpcProtocolVersion } from './protocol-versions.ts';
 import { callTool, toolList } from './tools.ts';
 
-type SdkTypes = typeof import('@modelcontextprotocol/sdk/types.js');
+type McpSdkTypes = typeof import('@modelcontextprotocol/sdk/types.js');
 
-const scheme = 'annals://types/';
+const typeUriScheme = 'annals://types/';
 
-const message = z.looseObject({ jsonrpc: z.string() }).meta({ id: 'JsonRpcMessage', description: 'as the protocol has it' });
+const jsonRpcMessage = z
+  .looseObject({ jsonrpc: z.string() })
+  .meta({ id: 'JsonRpcMessage', description: 'as the protocol has it' });
 
 export const rpcRoutes: readonly Route[] = [
   route({
@@ -37,201 +39,221 @@ export const rpcRoutes: readonly Route[] = [
     description:
       'What MCP clients connect to: this URL, and the token as bearer. A header x-service-purpose states the purpose of every call.',
     tags: ['tools'],
-    replies: { 200: message, 400: message },
-    reads: messageOf,
+    replies: { 200: jsonRpcMessage, 400: jsonRpcMessage },
+    reads: readRpcMessage,
     example: {
       body: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
       headers: { accept: 'application/json, text/event-stream', 'content-type': 'application/json' },
     },
-    handle: async ({ body: sent, request, reply, context }) => {
-      const body = (sent ?? new Malformed(parseError, 'the body is empty')) as object;
-      if (body instanceof Malformed) {
-        await recordInspect(context, request, async () => undefined);
-        const { code, message: why } = body;
-        return reply.code(400).send({ jsonrpc: '2.0', id: null, error: { code, message: why } });
+    handle: async ({ body: sentMessage, request: rpcRequest, reply: rpcReply, context: httpContext }) => {
+      const rpcMessage = (sentMessage ?? new MalformedRpcMessage(rpcParseError, 'the body is empty')) as object;
+      if (rpcMessage instanceof MalformedRpcMessage) {
+        await recordInspect(httpContext, rpcRequest, async () => undefined);
+        const { code: malformedCode, message: malformedReason } = rpcMessage;
+        return rpcReply.code(400).send({ jsonrpc: '2.0', id: null, error: { code: malformedCode, message: malformedReason } });
       }
-      const { serverFor, transport } = await loadSdk();
-      const server = serverFor(context, request);
-      const channel = transport();
+      const { serverFor: createMcpServer, transport: createTransport } = await mcpSdk();
+      const mcpServer = createMcpServer(httpContext, rpcRequest);
+      const mcpTransport = createTransport();
       // Messages that don't reach the gate leave an access record too.
-      if (!asksGate(body)) await recordInspect(context, request, async () => undefined);
-      reply.hijack();
+      if (!asksGate(rpcMessage)) await recordInspect(httpContext, rpcRequest, async () => undefined);
+      rpcReply.hijack();
       try {
-        await server.connect(channel);
-        await channel.handleRequest(request.raw, reply.raw, body);
+        await mcpServer.connect(mcpTransport);
+        await mcpTransport.handleRequest(rpcRequest.raw, rpcReply.raw, rpcMessage);
       } finally {
-        reply.raw.once('close', () => void server.close());
+        rpcReply.raw.once('close', () => void mcpServer.close());
       }
-      return reply;
+      return rpcReply;
     },
   }),
 ];
 
 /** Source: JSON-RPC 2.0, "Error object". */
-const [parseError, invalidRequest] = [-32_700, -32_600];
+const [rpcParseError, rpcInvalidRequest] = [-32_700, -32_600];
 
 /** A body that is no message: answered in the protocol's own words. */
-class Malformed {
+class MalformedRpcMessage {
   readonly code: number;
   readonly message: string;
 
-  constructor(code: number, message: string) {
-    this.code = code;
-    this.message = message;
+  constructor(rpcErrorCode: number, rpcErrorMessage: string) {
+    this.code = rpcErrorCode;
+    this.message = rpcErrorMessage;
   }
 }
 
-function messageOf(body: Buffer): unknown {
-  let messages: unknown;
+function readRpcMessage(rpcBytes: Buffer): unknown {
+  let rpcMessages: unknown;
   try {
-    messages = parseJsonBody(body) ?? new Malformed(parseError, 'the body is empty');
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    return new Malformed(parseError, error.message);
+    rpcMessages = parseJsonBody(rpcBytes) ?? new MalformedRpcMessage(rpcParseError, 'the body is empty');
+  } catch (rpcBodyError) {
+    if (!(rpcBodyError instanceof ServiceError)) throw rpcBodyError;
+    return new MalformedRpcMessage(rpcParseError, rpcBodyError.message);
   }
-  if (messages instanceof Malformed) return messages;
-  if (Array.isArray(messages) && messages.length === 0) return new Malformed(invalidRequest, 'a batch has at least one message');
-  const wrong = [messages].flat().map(wrongIn);
-  return wrong.find((why) => why !== null) ?? messages;
+  if (rpcMessages instanceof MalformedRpcMessage) return rpcMessages;
+  if (Array.isArray(rpcMessages) && rpcMessages.length === 0)
+    return new MalformedRpcMessage(rpcInvalidRequest, 'a batch has at least one message');
+  const messageFaults = [rpcMessages].flat().map(rpcMessageFault);
+  return messageFaults.find((messageFault) => messageFault !== null) ?? rpcMessages;
 }
 
 /** The error of a malformed message; null for a request, a notification or a response. */
-function wrongIn(each: unknown): Malformed | null {
-  if (typeof each !== 'object' || each === null || Array.isArray(each))
-    return new Malformed(invalidRequest, 'a message is one JSON object');
-  const { jsonrpc, method, id } = each as Readonly<Record<string, unknown>>;
-  if (jsonrpc !== '2.0') return new Malformed(invalidRequest, 'jsonrpc: "2.0" is expected');
-  if (typeof method !== 'string' && !('result' in each) && !('error' in each))
-    return new Malformed(invalidRequest, 'method: the name of a method is expected');
-  if (id !== undefined && typeof id !== 'string' && !Number.isSafeInteger(id))
-    return new Malformed(invalidRequest, 'id: a text is expected, or an integer up to 2^53');
+function rpcMessageFault(rpcMessage: unknown): MalformedRpcMessage | null {
+  if (typeof rpcMessage !== 'object' || rpcMessage === null || Array.isArray(rpcMessage))
+    return new MalformedRpcMessage(rpcInvalidRequest, 'a message is one JSON object');
+  const { jsonrpc: rpcVersion, method: rpcMethod, id: rpcId } = rpcMessage as Readonly<Record<string, unknown>>;
+  if (rpcVersion !== '2.0') return new MalformedRpcMessage(rpcInvalidRequest, 'jsonrpc: "2.0" is expected');
+  if (typeof rpcMethod !== 'string' && !('result' in rpcMessage) && !('error' in rpcMessage))
+    return new MalformedRpcMessage(rpcInvalidRequest, 'method: the name of a method is expected');
+  if (rpcId !== undefined && typeof rpcId !== 'string' && !Number.isSafeInteger(rpcId))
+    return new MalformedRpcMessage(rpcInvalidRequest, 'id: a text is expected, or an integer up to 2^53');
   return null;
 }
 
-const gated: ReadonlySet<unknown> = new Set(['tools/call', 'resources/list', 'resources/read']);
+const gatedRpcMethods: ReadonlySet<unknown> = new Set(['tools/call', 'resources/list', 'resources/read']);
 
 /** Whether a message reaches the gate by itself. */
-export function asksGate(body: object): boolean {
-  return [body].flat().some((message) => gated.has((message as { readonly method?: unknown } | null)?.method));
+export function asksGate(rpcBody: object): boolean {
+  return [rpcBody].flat().some((rpcMessage) => gatedRpcMethods.has((rpcMessage as { readonly method?: unknown } | null)?.method));
 }
 
 /** Records an invocation without rows; each message of a request may have one. */
 async function recordInspect<T>(
-  context: HttpContext,
-  request: FastifyRequest,
-  run: (invocation: Invocation) => Promise<T>,
+  httpContext: HttpContext,
+  rpcRequest: FastifyRequest,
+  runInspect: (invocation: Invocation) => Promise<T>,
 ): Promise<T> {
-  const { caller, ...stated } = statedBy(request, undefined);
-  request.recorded = true;
-  return context.gate.invoke(caller, { action: 'inspect', ...stated }, run);
+  const { caller: rpcCaller, ...statedRequest } = statedBy(rpcRequest, undefined);
+  rpcRequest.recorded = true;
+  return httpContext.gate.invoke(rpcCaller, { action: 'inspect', ...statedRequest }, runInspect);
 }
 
-async function load() {
-  const [{ Server }, { StreamableHTTPServerTransport }, types] = await Promise.all([
+async function loadMcpSdk() {
+  const [{ Server }, { StreamableHTTPServerTransport }, mcpTypes] = await Promise.all([
     import('@modelcontextprotocol/sdk/server/index.js'),
     import('@modelcontextprotocol/sdk/server/streamableHttp.js'),
     import('@modelcontextprotocol/sdk/types.js'),
   ]);
-  assert(types.LATEST_PROTOCOL_VERSION === jsonRpcProtocolVersion, 'the SDK speaks another version of MCP');
-  const serverFor = (context: HttpContext, request: FastifyRequest): InstanceType<typeof Server> => {
-    const server = new Server(
-      { name: 'annals', version: context.system.version },
+  assert(mcpTypes.LATEST_PROTOCOL_VERSION === jsonRpcProtocolVersion, 'the SDK speaks another version of MCP');
+  const createMcpServer = (httpContext: HttpContext, rpcRequest: FastifyRequest): InstanceType<typeof Server> => {
+    const mcpServer = new Server(
+      { name: 'annals', version: httpContext.system.version },
       { capabilities: { tools: {}, resources: {}, prompts: {} }, instructions: howToAsk },
     );
-    serveTools(server, types, context, request);
-    serveResources(server, types, context, request);
-    servePrompts(server, types);
-    return server;
+    serveMcpTools(mcpServer, mcpTypes, httpContext, rpcRequest);
+    serveMcpResources(mcpServer, mcpTypes, httpContext, rpcRequest);
+    serveMcpPrompts(mcpServer, mcpTypes);
+    return mcpServer;
   };
   // Answers come whole: nothing is left open for a client that went away.
-  const transport = () => new StreamableHTTPServerTransport({ enableJsonResponse: true });
-  return { serverFor, transport };
+  const createTransport = () => new StreamableHTTPServerTransport({ enableJsonResponse: true });
+  return { serverFor: createMcpServer, transport: createTransport };
 }
 
-let loading: ReturnType<typeof load> | null = null;
-const loadSdk = (): ReturnType<typeof load> => (loading ??= load());
+let mcpSdkLoading: ReturnType<typeof loadMcpSdk> | null = null;
+const mcpSdk = (): ReturnType<typeof loadMcpSdk> => (mcpSdkLoading ??= loadMcpSdk());
 
-function serveTools(server: Server, types: SdkTypes, context: HttpContext, request: FastifyRequest): void {
-  const purposeKnown = headerText(request, 'x-service-purpose') !== null;
-  server.setRequestHandler(types.ListToolsRequestSchema, () => ({ tools: [...toolList(purposeKnown)] }));
-  server.setRequestHandler(types.CallToolRequestSchema, async ({ params }) => {
+function serveMcpTools(mcpServer: Server, mcpTypes: McpSdkTypes, httpContext: HttpContext, rpcRequest: FastifyRequest): void {
+  const isPurposeKnown = headerText(rpcRequest, 'x-service-purpose') !== null;
+  mcpServer.setRequestHandler(mcpTypes.ListToolsRequestSchema, () => ({ tools: [...toolList(isPurposeKnown)] }));
+  mcpServer.setRequestHandler(mcpTypes.CallToolRequestSchema, async ({ params: toolCallParams }) => {
     try {
-      const { output } = await callTool(context, request, params.name, params.arguments);
-      return { content: [textContent(output)] };
-    } catch (raw) {
-      const error = refusalOf(context, request, raw);
-      if (error.code === 'REL_NOT_FOUND' && error.message.startsWith('no such tool')) throw rpcError(types, error);
-      const text = `${error.code}: ${error.message} (${statusOf(error.code)}, correlation ${request.id})`;
-      return { content: [{ type: 'text' as const, text }], isError: true };
+      const { output: toolOutput } = await callTool(httpContext, rpcRequest, toolCallParams.name, toolCallParams.arguments);
+      return { content: [textContent(toolOutput)] };
+    } catch (thrownError) {
+      const toolError = rpcRefusal(httpContext, rpcRequest, thrownError);
+      if (toolError.code === 'REL_NOT_FOUND' && toolError.message.startsWith('no such tool'))
+        throw mcpErrorOf(mcpTypes, toolError);
+      const toolErrorText = `${toolError.code}: ${toolError.message} (${rpcErrorStatus(toolError.code)}, correlation ${rpcRequest.id})`;
+      return { content: [{ type: 'text' as const, text: toolErrorText }], isError: true };
     }
   });
 }
 
-function serveResources(server: Server, types: SdkTypes, context: HttpContext, request: FastifyRequest): void {
-  const inspect = async <T>(run: (invocation: Invocation) => Promise<T>): Promise<T> => {
+function serveMcpResources(mcpServer: Server, mcpTypes: McpSdkTypes, httpContext: HttpContext, rpcRequest: FastifyRequest): void {
+  const inspectResource = async <T>(readResource: (invocation: Invocation) => Promise<T>): Promise<T> => {
     try {
-      return await recordInspect(context, request, run);
-    } catch (raw) {
-      throw rpcError(types, refusalOf(context, request, raw));
+      return await recordInspect(httpContext, rpcRequest, readResource);
+    } catch (thrownError) {
+      throw mcpErrorOf(mcpTypes, rpcRefusal(httpContext, rpcRequest, thrownError));
     }
   };
-  server.setRequestHandler(types.ListResourcesRequestSchema, () =>
-    inspect(async (invocation) => ({
-      resources: invocation
+  mcpServer.setRequestHandler(mcpTypes.ListResourcesRequestSchema, () =>
+    inspectResource(async (resourceInvocation) => ({
+      resources: resourceInvocation
         .snapshot()
         .catalog.types()
-        .map(({ name }) => ({
-          uri: scheme + encodeURIComponent(name),
-          name,
-          description: `columns of the type ${name}`,
+        .map(({ name: resourceTypeName }) => ({
+          uri: typeUriScheme + encodeURIComponent(resourceTypeName),
+          name: resourceTypeName,
+          description: `columns of the type ${resourceTypeName}`,
           mimeType: 'application/json',
         })),
     })),
   );
-  server.setRequestHandler(types.ReadResourceRequestSchema, ({ params: { uri } }) =>
-    inspect(async (invocation) => {
-      const name = uri.startsWith(scheme) ? decode(uri.slice(scheme.length)) : undefined;
-      const type = name === undefined ? undefined : invocation.snapshot().catalog.type(name);
-      if (type === undefined) throw new ServiceError('REL_UNKNOWN_TYPE', 'no such resource');
-      const columns = Object.fromEntries(Object.entries(type.properties).map(([column, property]) => [column, property.type]));
+  mcpServer.setRequestHandler(mcpTypes.ReadResourceRequestSchema, ({ params: { uri: resourceUri } }) =>
+    inspectResource(async (resourceInvocation) => {
+      const resourceTypeName = resourceUri.startsWith(typeUriScheme)
+        ? decodeTypeName(resourceUri.slice(typeUriScheme.length))
+        : undefined;
+      const resourceType =
+        resourceTypeName === undefined ? undefined : resourceInvocation.snapshot().catalog.type(resourceTypeName);
+      if (resourceType === undefined) throw new ServiceError('REL_UNKNOWN_TYPE', 'no such resource');
+      const resourceColumns = Object.fromEntries(
+        Object.entries(resourceType.properties).map(([columnName, columnProperty]) => [columnName, columnProperty.type]),
+      );
       return {
         contents: [
-          { uri, mimeType: 'application/json', text: exactJson({ name: type.name, columns, primary_key: type.primaryKey }) },
+          {
+            uri: resourceUri,
+            mimeType: 'application/json',
+            text: exactJson({ name: resourceType.name, columns: resourceColumns, primary_key: resourceType.primaryKey }),
+          },
         ],
       };
     }),
   );
 }
 
-function servePrompts(server: Server, types: SdkTypes): void {
-  server.setRequestHandler(types.ListPromptsRequestSchema, () => ({
+function serveMcpPrompts(mcpServer: Server, mcpTypes: McpSdkTypes): void {
+  mcpServer.setRequestHandler(mcpTypes.ListPromptsRequestSchema, () => ({
     prompts: [
       { name: 'how-to-query', title: 'How to ask', description: 'What this store is, and how to ask it in SQL and by tools' },
     ],
   }));
-  server.setRequestHandler(types.GetPromptRequestSchema, ({ params: { name } }) => {
-    if (name !== 'how-to-query') throw new types.McpError(types.ErrorCode.InvalidParams, 'no such prompt');
+  mcpServer.setRequestHandler(mcpTypes.GetPromptRequestSchema, ({ params: { name: promptName } }) => {
+    if (promptName !== 'how-to-query') throw new mcpTypes.McpError(mcpTypes.ErrorCode.InvalidParams, 'no such prompt');
     return { messages: [{ role: 'user' as const, content: { type: 'text' as const, text: howToAsk } }] };
   });
 }
 
 /** The error as callers see it; one of ours is logged under the request's correlation id. */
-function refusalOf(context: HttpContext, request: FastifyRequest, raw: unknown): ServiceError {
-  const error = toServiceError(raw);
-  if (error.code !== 'REL_INTERNAL') return error;
-  context.log({ event: 'internal error', correlationId: request.id, route: '/mcp', error: error.facts.cause ?? error });
+function rpcRefusal(httpContext: HttpContext, rpcRequest: FastifyRequest, thrownError: unknown): ServiceError {
+  const refusedError = toServiceError(thrownError);
+  if (refusedError.code !== 'REL_INTERNAL') return refusedError;
+  httpContext.log({
+    event: 'internal error',
+    correlationId: rpcRequest.id,
+    route: '/mcp',
+    error: refusedError.facts.cause ?? refusedError,
+  });
   return new ServiceError('REL_INTERNAL', 'internal error; the correlation id finds it in the log');
 }
 
-function rpcError({ McpError, ErrorCode: Rpc }: SdkTypes, error: ServiceError): Error {
-  return new McpError(error.kind === 'internal' ? Rpc.InternalError : Rpc.InvalidParams, error.message, { code: error.code });
+function mcpErrorOf({ McpError, ErrorCode: RpcErrorCode }: McpSdkTypes, refusedError: ServiceError): Error {
+  return new McpError(
+    refusedError.kind === 'internal' ? RpcErrorCode.InternalError : RpcErrorCode.InvalidParams,
+    refusedError.message,
+    { code: refusedError.code },
+  );
 }
 
-const statusOf = (code: ErrorCode): number => errorTable[code].status;
+const rpcErrorStatus = (toolErrorCode: ErrorCode): number => errorTable[toolErrorCode].status;
 
-function decode(text: string): string | undefined {
+function decodeTypeName(encodedName: string): string | undefined {
   try {
-    return decodeURIComponent(text);
+    return decodeURIComponent(encodedName);
   } catch {
     return undefined;
   }

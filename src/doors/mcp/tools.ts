@@ -7,9 +7,9 @@ import { inputSchema, type Verb } from '../verbs/verb.ts';
 import type { HttpContext, GateRequest } from '../http/context.ts';
 import { statedBy } from '../http/invoke.ts';
 
-export const tools: readonly Verb[] = verbs.filter(({ tool }) => tool !== undefined);
+export const tools: readonly Verb[] = verbs.filter(({ tool: listedTool }) => listedTool !== undefined);
 
-const byName: ReadonlyMap<string, Verb> = new Map(tools.map((tool) => [tool.name, tool]));
+const toolByName: ReadonlyMap<string, Verb> = new Map(tools.map((listedTool) => [listedTool.name, listedTool]));
 
 export interface ToolListing {
   readonly name: string;
@@ -25,20 +25,25 @@ export interface ToolListing {
   };
 }
 
-/** `purposeKnown`: the connection states it for every call. */
-export function toolList(purposeKnown: boolean): readonly ToolListing[] {
-  return tools.map((verb) => {
-    const { title, readOnly, destructive = false, idempotent = false } = verb.tool!;
+/** `isPurposeKnown`: the connection states it for every call. */
+export function toolList(isPurposeKnown: boolean): readonly ToolListing[] {
+  return tools.map((toolVerb) => {
+    const {
+      title: toolTitle,
+      readOnly: isReadOnlyTool,
+      destructive: isDestructiveTool = false,
+      idempotent: isIdempotentTool = false,
+    } = toolVerb.tool!;
     return {
-      name: verb.name,
-      title,
-      description: verb.description,
-      inputSchema: { type: 'object' as const, ...inputSchema(verb, purposeKnown) },
+      name: toolVerb.name,
+      title: toolTitle,
+      description: toolVerb.description,
+      inputSchema: { type: 'object' as const, ...inputSchema(toolVerb, isPurposeKnown) },
       annotations: {
-        title,
-        readOnlyHint: readOnly,
-        destructiveHint: destructive,
-        idempotentHint: readOnly || idempotent,
+        title: toolTitle,
+        readOnlyHint: isReadOnlyTool,
+        destructiveHint: isDestructiveTool,
+        idempotentHint: isReadOnlyTool || isIdempotentTool,
         openWorldHint: false,
       },
     };
@@ -46,53 +51,63 @@ export function toolList(purposeKnown: boolean): readonly ToolListing[] {
 }
 
 /** Calls a tool. A request may make several calls: each is an invocation of its own. */
-export function callTool(context: HttpContext, request: GateRequest, name: string, given: unknown): Promise<Called> {
-  const { verb, purpose, input } = readCall(name, given);
-  const stated = statedBy(request, purpose);
-  request.recorded = true;
-  takeTurn(context, verb, stated.caller.clientIp);
-  return callVerb(context.gate, context, { verb, input, ...stated });
+export function callTool(
+  httpContext: HttpContext,
+  toolRequest: GateRequest,
+  toolName: string,
+  toolArguments: unknown,
+): Promise<Called> {
+  const { verb: toolVerb, purpose: toolPurpose, input: toolInput } = readCall(toolName, toolArguments);
+  const statedRequest = statedBy(toolRequest, toolPurpose);
+  toolRequest.recorded = true;
+  takeToolTurn(httpContext, toolVerb, statedRequest.caller.clientIp);
+  return callVerb(httpContext.gate, httpContext, { verb: toolVerb, input: toolInput, ...statedRequest });
 }
 
 /** Which tool is called, and with what. Throws REL_NOT_FOUND for a tool that is none. */
-export function readCall(name: string, given: unknown) {
-  const verb = byName.get(name);
-  if (verb === undefined) throw unknownTool(name);
-  const { purpose, ...input } = argumentsOf(given);
-  return { verb, purpose, input };
+export function readCall(toolName: string, toolArguments: unknown) {
+  const toolVerb = toolByName.get(toolName);
+  if (toolVerb === undefined) throw unknownTool(toolName);
+  const { purpose: toolPurpose, ...toolInput } = toolArgumentsOf(toolArguments);
+  return { verb: toolVerb, purpose: toolPurpose, input: toolInput };
 }
 
 /** Tools of the specification whose capability is not built, by what they wait for. */
-const needs: ReadonlyMap<string, string> = new Map(
+const missingToolNeeds: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'images, sounds and videos, which nothing reads': 'ingest_media search_video_frames',
-  }).flatMap(([need, names]) => names.split(' ').map((name): [string, string] => [name, need])),
+  }).flatMap(([toolNeed, neededTools]) => neededTools.split(' ').map((neededTool): [string, string] => [neededTool, toolNeed])),
 );
 
 /** Matching faces needs an explicit permit, which no policy can give here. Source: specification, "Tool protocol (MCP)". */
-const biometric = 'face_match';
+const biometricTool = 'face_match';
 
-function unknownTool(name: string): ServiceError {
-  if (name === biometric)
+function unknownTool(toolName: string): ServiceError {
+  if (toolName === biometricTool)
     return new ServiceError('REL_ACL', 'face_match needs an explicit permit to match biometrics, which no policy can give');
-  const need = needs.get(name);
-  if (need !== undefined) return new ServiceError('REL_NOT_IMPLEMENTED', `the tool ${name} is not implemented: it needs ${need}`);
-  const guess = didYouMean(name, [...byName.keys(), ...needs.keys(), biometric]);
-  return new ServiceError('REL_NOT_FOUND', `no such tool: ${JSON.stringify(name.slice(0, 128))}${guess}`);
+  const toolNeed = missingToolNeeds.get(toolName);
+  if (toolNeed !== undefined)
+    return new ServiceError('REL_NOT_IMPLEMENTED', `the tool ${toolName} is not implemented: it needs ${toolNeed}`);
+  const toolGuess = didYouMean(toolName, [...toolByName.keys(), ...missingToolNeeds.keys(), biometricTool]);
+  return new ServiceError('REL_NOT_FOUND', `no such tool: ${JSON.stringify(toolName.slice(0, 128))}${toolGuess}`);
 }
 
-function argumentsOf(given: unknown): Readonly<Record<string, unknown>> & { readonly purpose: string | undefined } {
-  if (given === undefined || given === null) return { purpose: undefined };
-  if (typeof given !== 'object' || Array.isArray(given))
+function toolArgumentsOf(toolArguments: unknown): Readonly<Record<string, unknown>> & { readonly purpose: string | undefined } {
+  if (toolArguments === undefined || toolArguments === null) return { purpose: undefined };
+  if (typeof toolArguments !== 'object' || Array.isArray(toolArguments))
     throw new ServiceError('REL_INVALID', 'arguments: one JSON object is expected');
-  const { purpose, ...rest } = given as Record<string, unknown>;
-  if (purpose !== undefined && purpose !== null && typeof purpose !== 'string')
+  const { purpose: toolPurpose, ...otherArguments } = toolArguments as Record<string, unknown>;
+  if (toolPurpose !== undefined && toolPurpose !== null && typeof toolPurpose !== 'string')
     throw new ServiceError('REL_INVALID', 'purpose: a text is expected');
-  return { ...rest, purpose: purpose ?? undefined };
+  return { ...otherArguments, purpose: toolPurpose ?? undefined };
 }
 
 /** The route took from the bucket of reads; verbs of other buckets take from their own as well. */
-function takeTurn({ writeLimit, memoryLimit, clock }: HttpContext, { bucket }: Verb, address: string | null): void {
-  if (bucket === 'read') return;
-  admitAddress({ clock }, bucket === 'write' ? writeLimit : memoryLimit, address);
+function takeToolTurn(
+  { writeLimit, memoryLimit, clock }: HttpContext,
+  { bucket: toolBucket }: Verb,
+  callerAddress: string | null,
+): void {
+  if (toolBucket === 'read') return;
+  admitAddress({ clock }, toolBucket === 'write' ? writeLimit : memoryLimit, callerAddress);
 }

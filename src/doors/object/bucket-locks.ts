@@ -3,40 +3,41 @@ import type { Caller } from '../../governance/caller.ts';
 import { ObjectRefusal } from './errors.ts';
 
 /** The owner of a bucket: buckets of one name and different owners are different. */
-type Owner = Pick<Caller, 'path' | 'branch'>;
+type BucketOwner = Pick<Caller, 'path' | 'branch'>;
 
 export class BucketLocks {
   readonly #writing = new Map<string, number>();
   readonly #deleting = new Set<string>();
 
-  async writing<T>(owner: Owner, name: string, write: () => Promise<T>): Promise<T> {
-    const bucket = idOf(owner, name);
-    if (this.#deleting.has(bucket)) throw busy();
-    this.#writing.set(bucket, (this.#writing.get(bucket) ?? 0) + 1);
+  async writing<T>(bucketOwner: BucketOwner, bucketName: string, writeObject: () => Promise<T>): Promise<T> {
+    const bucketId = bucketIdOf(bucketOwner, bucketName);
+    if (this.#deleting.has(bucketId)) throw busyBucket();
+    this.#writing.set(bucketId, (this.#writing.get(bucketId) ?? 0) + 1);
     try {
-      return await write();
+      return await writeObject();
     } finally {
-      const left = this.#writing.get(bucket)! - 1;
-      if (left === 0) this.#writing.delete(bucket);
-      else this.#writing.set(bucket, left);
+      const writersLeft = this.#writing.get(bucketId)! - 1;
+      if (writersLeft === 0) this.#writing.delete(bucketId);
+      else this.#writing.set(bucketId, writersLeft);
     }
   }
 
-  async deleting<T>(owner: Owner, name: string, remove: () => Promise<T>): Promise<T> {
-    const bucket = idOf(owner, name);
-    if (this.#deleting.has(bucket) || this.#writing.has(bucket)) throw busy();
-    this.#deleting.add(bucket);
+  async deleting<T>(bucketOwner: BucketOwner, bucketName: string, removeBucket: () => Promise<T>): Promise<T> {
+    const bucketId = bucketIdOf(bucketOwner, bucketName);
+    if (this.#deleting.has(bucketId) || this.#writing.has(bucketId)) throw busyBucket();
+    this.#deleting.add(bucketId);
     try {
-      return await remove();
+      return await removeBucket();
     } finally {
-      this.#deleting.delete(bucket);
+      this.#deleting.delete(bucketId);
     }
   }
 }
 
-const idOf = ({ path, branch }: Owner, name: string): string => JSON.stringify([path, branch, name]);
+const bucketIdOf = ({ path: ownerPath, branch }: BucketOwner, bucketName: string): string =>
+  JSON.stringify([ownerPath, branch, bucketName]);
 
-const busy = (): ObjectRefusal =>
+const busyBucket = (): ObjectRefusal =>
   new ObjectRefusal(
     'OperationAborted',
     409,

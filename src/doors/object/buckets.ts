@@ -6,16 +6,18 @@ import { type S3Reply, xmlReply } from './reply.ts';
 import { typesBucket } from './object-metadata.ts';
 import { xmlDocument } from './xml.ts';
 
-export function listBuckets(exchange: S3Exchange): Promise<S3Reply> {
-  return exchange.invoke('query', async (invocation) => {
-    const objectReader = new ObjectReader(exchange, invocation, 'ListBuckets');
-    const rows = await objectReader.ask(
+export function listBuckets(s3Exchange: S3Exchange): Promise<S3Reply> {
+  return s3Exchange.invoke('query', async (invocation) => {
+    const objectReader = new ObjectReader(s3Exchange, invocation, 'ListBuckets');
+    const bucketRows = await objectReader.ask(
       `SELECT name, MAX(system_from) AS system_from FROM ${bucketType} GROUP BY name ORDER BY name`,
       [],
     );
-    const bucketEntries = rows.map((row) => [row['name'] as string, new Date(instantMs(row)).toISOString()] as const);
-    const all = [...bucketEntries, [typesBucket, new Date(0).toISOString()] as const].sort(([a], [b]) => (a < b ? -1 : 1));
-    const document = xmlDocument('ListAllMyBucketsResult', [
+    const bucketEntries = bucketRows.map(
+      (bucketRow) => [bucketRow['name'] as string, new Date(instantMs(bucketRow)).toISOString()] as const,
+    );
+    const allBuckets = [...bucketEntries, [typesBucket, new Date(0).toISOString()] as const].sort(([a], [b]) => (a < b ? -1 : 1));
+    const bucketsXml = xmlDocument('ListAllMyBucketsResult', [
       [
         'Owner',
         [
@@ -25,60 +27,61 @@ export function listBuckets(exchange: S3Exchange): Promise<S3Reply> {
       ],
       [
         'Buckets',
-        all.map(
-          ([name, date]) =>
+        allBuckets.map(
+          ([bucketName, creationDate]) =>
             [
               'Bucket',
               [
-                ['Name', name],
-                ['CreationDate', date],
+                ['Name', bucketName],
+                ['CreationDate', creationDate],
               ],
             ] as const,
         ),
       ],
     ]);
-    return { ...xmlReply(document), overtaken: objectReader.overtaken };
+    return { ...xmlReply(bucketsXml), overtaken: objectReader.overtaken };
   });
 }
 
-export function headBucket(exchange: S3Exchange): Promise<S3Reply> {
-  return inBucket(exchange, 'HeadBucket', () => ({
+export function headBucket(s3Exchange: S3Exchange): Promise<S3Reply> {
+  return replyInBucket(s3Exchange, 'HeadBucket', () => ({
     status: 200,
-    headers: { 'x-amz-bucket-region': region, 'content-length': '0' },
+    headers: { 'x-amz-bucket-region': bucketRegion, 'content-length': '0' },
   }));
 }
 
-export function getLocation(exchange: S3Exchange): Promise<S3Reply> {
-  return inBucket(exchange, 'GetBucketLocation', () => xmlReply(xmlDocument('LocationConstraint', null)));
+export function getLocation(s3Exchange: S3Exchange): Promise<S3Reply> {
+  return replyInBucket(s3Exchange, 'GetBucketLocation', () => xmlReply(xmlDocument('LocationConstraint', null)));
 }
 
 /** Not enabled: clients would list versions and delete them one by one, and this door has neither. */
-export function getVersioning(exchange: S3Exchange): Promise<S3Reply> {
-  return inBucket(exchange, 'GetBucketVersioning', () => xmlReply(xmlDocument('VersioningConfiguration', null)));
+export function getVersioning(s3Exchange: S3Exchange): Promise<S3Reply> {
+  return replyInBucket(s3Exchange, 'GetBucketVersioning', () => xmlReply(xmlDocument('VersioningConfiguration', null)));
 }
 
-export function getBucketTagging(exchange: S3Exchange): Promise<S3Reply> {
-  return inBucket(exchange, 'GetBucketTagging', () => {
+export function getBucketTagging(s3Exchange: S3Exchange): Promise<S3Reply> {
+  return replyInBucket(s3Exchange, 'GetBucketTagging', () => {
     throw new ObjectRefusal('NoSuchTagSet', 404, 'REL_NOT_FOUND', 'the bucket has no tags');
   });
 }
 
-const region = 'us-east-1';
+const bucketRegion = 'us-east-1';
 
-function inBucket(exchange: S3Exchange, operation: string, reply: () => S3Reply): Promise<S3Reply> {
-  return exchange.invoke('query', async (invocation) => {
-    const objectReader = new ObjectReader(exchange, invocation, operation);
-    if (exchange.request.bucket === typesBucket) objectReader.look();
+function replyInBucket(s3Exchange: S3Exchange, s3Operation: string, bucketReply: () => S3Reply): Promise<S3Reply> {
+  return s3Exchange.invoke('query', async (invocation) => {
+    const objectReader = new ObjectReader(s3Exchange, invocation, s3Operation);
+    if (s3Exchange.request.bucket === typesBucket) objectReader.look();
     else await objectReader.bucket();
-    return reply();
+    return bucketReply();
   });
 }
 
-export async function createBucket(exchange: S3Exchange): Promise<S3Reply> {
-  const { request, sync } = exchange;
-  const { bucket } = request;
-  const isName = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket) && !bucket.includes('..') && !/^\d+(\.\d+){3}$/.test(bucket);
-  if (!isName)
+export async function createBucket(s3Exchange: S3Exchange): Promise<S3Reply> {
+  const { request: bucketRequest, sync } = s3Exchange;
+  const { bucket: bucketName } = bucketRequest;
+  const isBucketName =
+    /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucketName) && !bucketName.includes('..') && !/^\d+(\.\d+){3}$/.test(bucketName);
+  if (!isBucketName)
     throw new ObjectRefusal(
       'InvalidBucketName',
       400,
@@ -86,10 +89,10 @@ export async function createBucket(exchange: S3Exchange): Promise<S3Reply> {
       'a bucket has 3 to 63 lower-case letters, digits, dots and hyphens, and begins and ends with a letter or a digit',
     );
   // The body names a region: there is one only, so it is ignored.
-  await exchange.incoming().collect(65_536);
-  const write = (): Promise<void> =>
-    exchange.invoke('ingest', async (invocation) => {
-      const rows = oneRow({ _pk: ['string', bucket], name: ['string', bucket] });
+  await s3Exchange.incoming().collect(65_536);
+  const writeBucket = (): Promise<void> =>
+    s3Exchange.invoke('ingest', async (invocation) => {
+      const rows = oneRow({ _pk: ['string', bucketName], name: ['string', bucketName] });
       const outcome = await invocation.submit(
         {
           kind: 'put-rows',
@@ -105,27 +108,27 @@ export async function createBucket(exchange: S3Exchange): Promise<S3Reply> {
       if (outcome.errors[0]?.code === 'REL_CONFLICT') throw s3Refusals.bucketExists();
       requireAccepted(outcome);
     });
-  await exchange.parts.traffic.writing(exchange.caller, bucket, write);
-  return { status: 200, headers: { location: `/${bucket}` } };
+  await s3Exchange.parts.traffic.writing(s3Exchange.caller, bucketName, writeBucket);
+  return { status: 200, headers: { location: `/${bucketName}` } };
 }
 
-export async function deleteBucket(exchange: S3Exchange): Promise<S3Reply> {
-  const { sync, parts } = exchange;
-  const { bucket } = exchange.request;
-  const remove = (): Promise<void> =>
-    exchange.invoke('delete', async (invocation) => {
-      const objectReader = new ObjectReader(exchange, invocation, 'DeleteBucket');
+export async function deleteBucket(s3Exchange: S3Exchange): Promise<S3Reply> {
+  const { sync, parts: objectParts } = s3Exchange;
+  const { bucket: bucketName } = s3Exchange.request;
+  const removeBucket = (): Promise<void> =>
+    s3Exchange.invoke('delete', async (invocation) => {
+      const objectReader = new ObjectReader(s3Exchange, invocation, 'DeleteBucket');
       const bucketRow = await objectReader.bucket(true);
       const { path } = invocation.caller;
       const own = path === null ? 'namespace_path IS NULL' : 'namespace_path = $2';
       const sql = `SELECT key FROM ${objectType} WHERE bucket = $1 AND ${own} LIMIT 1`;
-      const [held] = await objectReader.ask(sql, path === null ? [bucket] : [bucket, path]);
+      const [held] = await objectReader.ask(sql, path === null ? [bucketName] : [bucketName, path]);
       if (held !== undefined) throw s3Refusals.bucketNotEmpty();
       const when = { unchangedSince: bucketRow['system_from'] as bigint };
       requireAccepted(
-        await invocation.submit({ kind: 'delete-rows', type: bucketType, keys: [bucket], when }, { sync, waits: true }),
+        await invocation.submit({ kind: 'delete-rows', type: bucketType, keys: [bucketName], when }, { sync, waits: true }),
       );
     });
-  await parts.traffic.deleting(exchange.caller, bucket, remove);
+  await objectParts.traffic.deleting(s3Exchange.caller, bucketName, removeBucket);
   return { status: 204, headers: {} };
 }

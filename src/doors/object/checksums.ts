@@ -8,14 +8,14 @@ export type ChecksumName = (typeof checksumNames)[number];
 export const checksumHeader = (name: ChecksumName): string => `x-amz-checksum-${name}`;
 
 /** Finds a checksum by its name in `x-amz-checksum-algorithm` and its like; null: there is none. */
-export const checksumNamed = (said: string): ChecksumName | null =>
-  checksumNames.find((name) => name === said.trim().toLowerCase()) ?? null;
+export const checksumNamed = (statedChecksum: string): ChecksumName | null =>
+  checksumNames.find((checksumName) => checksumName === statedChecksum.trim().toLowerCase()) ?? null;
 
-const digestBytes: Readonly<Record<ChecksumName, number>> = { crc32: 4, crc32c: 4, crc64nvme: 8, sha1: 20, sha256: 32 };
+const checksumDigestBytes: Readonly<Record<ChecksumName, number>> = { crc32: 4, crc32c: 4, crc64nvme: 8, sha1: 20, sha256: 32 };
 
-export const isChecksumValue = (name: ChecksumName, said: string): boolean => {
-  const bytes = Buffer.from(said, 'base64');
-  return bytes.length === digestBytes[name] && bytes.toString('base64') === said;
+export const isChecksumValue = (checksumName: ChecksumName, statedValue: string): boolean => {
+  const digest = Buffer.from(statedValue, 'base64');
+  return digest.length === checksumDigestBytes[checksumName] && digest.toString('base64') === statedValue;
 };
 
 export interface Checksum {
@@ -24,16 +24,19 @@ export interface Checksum {
   value(): string;
 }
 
-export function checksumOf(name: ChecksumName): Checksum {
-  switch (name) {
+export function checksumOf(checksumName: ChecksumName): Checksum {
+  switch (checksumName) {
     case 'sha1':
     case 'sha256': {
-      const hash = createHash(name);
-      return { update: (piece) => void hash.update(piece), value: () => hash.copy().digest('base64') };
+      const shaHash = createHash(checksumName);
+      return { update: (hashedPiece) => void shaHash.update(hashedPiece), value: () => shaHash.copy().digest('base64') };
     }
     case 'crc32': {
-      let state = 0;
-      return { update: (piece) => void (state = crc32(piece, state)), value: () => ofInt32(state) };
+      let crc32State = 0;
+      return {
+        update: (hashedPiece) => void (crc32State = crc32(hashedPiece, crc32State)),
+        value: () => checksumOfInt32(crc32State),
+      };
     }
     case 'crc32c':
       return crc32c();
@@ -43,32 +46,32 @@ export function checksumOf(name: ChecksumName): Checksum {
 }
 
 function crc32c(): Checksum {
-  const tables = (castagnoli ??= slices32(0x82f6_3b78));
-  let crc = ~0;
+  const crcTables = (castagnoliTables ??= crc32cTables(0x82f6_3b78));
+  let crcState = ~0;
   return {
-    update(piece) {
-      crc = update32(tables, crc, piece);
+    update(hashedPiece) {
+      crcState = updateCrc32c(crcTables, crcState, hashedPiece);
     },
-    value: () => ofInt32(~crc),
+    value: () => checksumOfInt32(~crcState),
   };
 }
 
-let castagnoli: readonly Uint32Array[] | null = null;
+let castagnoliTables: readonly Uint32Array[] | null = null;
 
 /** Table k is of a byte with k zero bytes behind it, so that eight bytes are taken at once. */
-function slices32(polynomial: number): Uint32Array[] {
-  const first = new Uint32Array(256).map((_, byte) => {
-    let crc = byte;
-    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ polynomial : crc >>> 1;
-    return crc;
+function crc32cTables(crcPolynomial: number): Uint32Array[] {
+  const firstTable = new Uint32Array(256).map((_, tableByte) => {
+    let tableCrc = tableByte;
+    for (let crcBit = 0; crcBit < 8; crcBit++) tableCrc = tableCrc & 1 ? (tableCrc >>> 1) ^ crcPolynomial : tableCrc >>> 1;
+    return tableCrc;
   });
-  const tables = [first];
-  for (let k = 1; k < 8; k++) tables.push(tables[k - 1]!.map((crc) => (crc >>> 8) ^ first[crc & 255]!));
-  return tables;
+  const crcTables = [firstTable];
+  for (let k = 1; k < 8; k++) crcTables.push(crcTables[k - 1]!.map((tableCrc) => (tableCrc >>> 8) ^ firstTable[tableCrc & 255]!));
+  return crcTables;
 }
 
-function update32(tables: readonly Uint32Array[], from: number, bytes: Uint8Array): number {
-  const [t0, t1, t2, t3, t4, t5, t6, t7] = tables as [
+function updateCrc32c(crcTables: readonly Uint32Array[], crcBefore: number, hashedBytes: Uint8Array): number {
+  const [t0, t1, t2, t3, t4, t5, t6, t7] = crcTables as [
     Uint32Array,
     Uint32Array,
     Uint32Array,
@@ -78,58 +81,74 @@ function update32(tables: readonly Uint32Array[], from: number, bytes: Uint8Arra
     Uint32Array,
     Uint32Array,
   ];
-  let crc = from;
-  let at = 0;
-  for (const end = bytes.length - 7; at < end; at += 8) {
-    const low = crc ^ (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24));
-    crc =
-      t7[low & 255]! ^
-      t6[(low >>> 8) & 255]! ^
-      t5[(low >>> 16) & 255]! ^
-      t4[low >>> 24]! ^
-      t3[bytes[at + 4]!]! ^
-      t2[bytes[at + 5]!]! ^
-      t1[bytes[at + 6]!]! ^
-      t0[bytes[at + 7]!]!;
+  let crcState = crcBefore;
+  let hashedOffset = 0;
+  for (const wholeWordsEnd = hashedBytes.length - 7; hashedOffset < wholeWordsEnd; hashedOffset += 8) {
+    const crcWord =
+      crcState ^
+      (hashedBytes[hashedOffset]! |
+        (hashedBytes[hashedOffset + 1]! << 8) |
+        (hashedBytes[hashedOffset + 2]! << 16) |
+        (hashedBytes[hashedOffset + 3]! << 24));
+    crcState =
+      t7[crcWord & 255]! ^
+      t6[(crcWord >>> 8) & 255]! ^
+      t5[(crcWord >>> 16) & 255]! ^
+      t4[crcWord >>> 24]! ^
+      t3[hashedBytes[hashedOffset + 4]!]! ^
+      t2[hashedBytes[hashedOffset + 5]!]! ^
+      t1[hashedBytes[hashedOffset + 6]!]! ^
+      t0[hashedBytes[hashedOffset + 7]!]!;
   }
-  for (; at < bytes.length; at++) crc = (crc >>> 8) ^ t0[(crc ^ bytes[at]!) & 255]!;
-  return crc;
+  for (; hashedOffset < hashedBytes.length; hashedOffset++)
+    crcState = (crcState >>> 8) ^ t0[(crcState ^ hashedBytes[hashedOffset]!) & 255]!;
+  return crcState;
 }
 
-const nvme = 0x9a6c_9329_ac4b_c9b5n;
+const nvmePolynomial = 0x9a6c_9329_ac4b_c9b5n;
 let nvmeTables: { readonly low: Int32Array; readonly high: Int32Array } | null = null;
 
 /** Tables of 64-bit values as halves of 32 bits. */
-function slices64(): { readonly low: Int32Array; readonly high: Int32Array } {
-  const low = new Int32Array(8 * 256);
-  const high = new Int32Array(8 * 256);
-  for (let byte = 0; byte < 256; byte++) {
-    let crc = BigInt(byte);
-    for (let bit = 0; bit < 8; bit++) crc = crc & 1n ? (crc >> 1n) ^ nvme : crc >> 1n;
-    low[byte] = Number(BigInt.asIntN(32, crc));
-    high[byte] = Number(BigInt.asIntN(32, crc >> 32n));
+function crc64Tables(): { readonly low: Int32Array; readonly high: Int32Array } {
+  const lowTable = new Int32Array(8 * 256);
+  const highTable = new Int32Array(8 * 256);
+  for (let tableByte = 0; tableByte < 256; tableByte++) {
+    let tableCrc = BigInt(tableByte);
+    for (let crcBit = 0; crcBit < 8; crcBit++) tableCrc = tableCrc & 1n ? (tableCrc >> 1n) ^ nvmePolynomial : tableCrc >> 1n;
+    lowTable[tableByte] = Number(BigInt.asIntN(32, tableCrc));
+    highTable[tableByte] = Number(BigInt.asIntN(32, tableCrc >> 32n));
   }
   for (let k = 1; k < 8; k++) {
     for (let byte = 0; byte < 256; byte++) {
-      const before = (k - 1) * 256 + byte;
-      const index = low[before]! & 255;
-      low[k * 256 + byte] = ((low[before]! >>> 8) | (high[before]! << 24)) ^ low[index]!;
-      high[k * 256 + byte] = (high[before]! >>> 8) ^ high[index]!;
+      const earlierIndex = (k - 1) * 256 + byte;
+      const tableIndex = lowTable[earlierIndex]! & 255;
+      lowTable[k * 256 + byte] = ((lowTable[earlierIndex]! >>> 8) | (highTable[earlierIndex]! << 24)) ^ lowTable[tableIndex]!;
+      highTable[k * 256 + byte] = (highTable[earlierIndex]! >>> 8) ^ highTable[tableIndex]!;
     }
   }
-  return { low, high };
+  return { low: lowTable, high: highTable };
 }
 
 function crc64nvme(): Checksum {
-  const { low: lows, high: highs } = (nvmeTables ??= slices64());
-  let low = ~0;
-  let high = ~0;
+  const { low: lowTable, high: highTable } = (nvmeTables ??= crc64Tables());
+  let lowCrc = ~0;
+  let highCrc = ~0;
   return {
-    update(bytes) {
-      let at = 0;
-      for (const end = bytes.length - 7; at < end; at += 8) {
-        const a = low ^ (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24));
-        const b = high ^ (bytes[at + 4]! | (bytes[at + 5]! << 8) | (bytes[at + 6]! << 16) | (bytes[at + 7]! << 24));
+    update(hashedBytes) {
+      let hashedOffset = 0;
+      for (const wholeWordsEnd = hashedBytes.length - 7; hashedOffset < wholeWordsEnd; hashedOffset += 8) {
+        const a =
+          lowCrc ^
+          (hashedBytes[hashedOffset]! |
+            (hashedBytes[hashedOffset + 1]! << 8) |
+            (hashedBytes[hashedOffset + 2]! << 16) |
+            (hashedBytes[hashedOffset + 3]! << 24));
+        const b =
+          highCrc ^
+          (hashedBytes[hashedOffset + 4]! |
+            (hashedBytes[hashedOffset + 5]! << 8) |
+            (hashedBytes[hashedOffset + 6]! << 16) |
+            (hashedBytes[hashedOffset + 7]! << 24));
         const i7 = 1792 + (a & 255);
         const i6 = 1536 + ((a >>> 8) & 255);
         const i5 = 1280 + ((a >>> 16) & 255);
@@ -138,26 +157,42 @@ function crc64nvme(): Checksum {
         const i2 = 512 + ((b >>> 8) & 255);
         const i1 = 256 + ((b >>> 16) & 255);
         const i0 = b >>> 24;
-        low = lows[i7]! ^ lows[i6]! ^ lows[i5]! ^ lows[i4]! ^ lows[i3]! ^ lows[i2]! ^ lows[i1]! ^ lows[i0]!;
-        high = highs[i7]! ^ highs[i6]! ^ highs[i5]! ^ highs[i4]! ^ highs[i3]! ^ highs[i2]! ^ highs[i1]! ^ highs[i0]!;
+        lowCrc =
+          lowTable[i7]! ^
+          lowTable[i6]! ^
+          lowTable[i5]! ^
+          lowTable[i4]! ^
+          lowTable[i3]! ^
+          lowTable[i2]! ^
+          lowTable[i1]! ^
+          lowTable[i0]!;
+        highCrc =
+          highTable[i7]! ^
+          highTable[i6]! ^
+          highTable[i5]! ^
+          highTable[i4]! ^
+          highTable[i3]! ^
+          highTable[i2]! ^
+          highTable[i1]! ^
+          highTable[i0]!;
       }
-      for (; at < bytes.length; at++) {
-        const index = (low ^ bytes[at]!) & 255;
-        low = ((low >>> 8) | (high << 24)) ^ lows[index]!;
-        high = (high >>> 8) ^ highs[index]!;
+      for (; hashedOffset < hashedBytes.length; hashedOffset++) {
+        const tableIndex = (lowCrc ^ hashedBytes[hashedOffset]!) & 255;
+        lowCrc = ((lowCrc >>> 8) | (highCrc << 24)) ^ lowTable[tableIndex]!;
+        highCrc = (highCrc >>> 8) ^ highTable[tableIndex]!;
       }
     },
     value() {
-      const bytes = Buffer.alloc(8);
-      bytes.writeInt32BE(~high);
-      bytes.writeInt32BE(~low, 4);
-      return bytes.toString('base64');
+      const crc64Bytes = Buffer.alloc(8);
+      crc64Bytes.writeInt32BE(~highCrc);
+      crc64Bytes.writeInt32BE(~lowCrc, 4);
+      return crc64Bytes.toString('base64');
     },
   };
 }
 
-function ofInt32(value: number): string {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32BE(value >>> 0);
-  return bytes.toString('base64');
+function checksumOfInt32(crcValue: number): string {
+  const crcBytes = Buffer.alloc(4);
+  crcBytes.writeUInt32BE(crcValue >>> 0);
+  return crcBytes.toString('base64');
 }

@@ -18,10 +18,10 @@ export interface ChunkedOptions {
   readonly length: number;
 }
 
-const lineBytesMax = 1_024;
-const trailersMax = 16;
+const chunkLineBytesMax = 1_024;
+const chunkTrailersMax = 16;
 
-type State =
+type ChunkState =
   | { readonly at: 'length' }
   | { readonly at: 'data'; left: number; readonly hash: Hash | null; readonly signature: string }
   | { readonly at: 'data end' }
@@ -29,111 +29,121 @@ type State =
   | { readonly at: 'over' };
 
 export class ChunkedDecoder {
-  readonly #options: ChunkedOptions;
-  #state: State = { at: 'length' };
-  #line: Buffer[] = [];
-  #lineBytes = 0;
-  #taken = 0;
-  readonly #trailers = new Map<string, string>();
+  readonly #chunkedOptions: ChunkedOptions;
+  #chunkState: ChunkState = { at: 'length' };
+  #chunkLine: Buffer[] = [];
+  #chunkLineBytes = 0;
+  #decodedBytes = 0;
+  readonly #trailersByName = new Map<string, string>();
   #trailerLines = '';
   #trailerSignature: string | null = null;
 
-  constructor(options: ChunkedOptions) {
-    this.#options = options;
+  constructor(chunkedOptions: ChunkedOptions) {
+    this.#chunkedOptions = chunkedOptions;
   }
 
   /** The content among these bytes. Throws for a malformed body. */
-  push(bytes: Buffer): Buffer[] {
-    const content: Buffer[] = [];
-    for (let at = 0; at < bytes.length; ) {
-      const state = this.#state;
-      if (state.at === 'over') throw s3Refusals.incompleteBody();
-      if (state.at === 'data') {
-        const piece = bytes.subarray(at, at + state.left);
-        at += piece.length;
-        state.left -= piece.length;
-        state.hash?.update(piece);
-        content.push(piece);
-        if (state.left === 0) {
-          this.#checkChunk(state.hash, state.signature);
-          this.#state = { at: 'data end' };
+  push(chunkedBytes: Buffer): Buffer[] {
+    const chunkContent: Buffer[] = [];
+    for (let chunkedOffset = 0; chunkedOffset < chunkedBytes.length; ) {
+      const chunkState = this.#chunkState;
+      if (chunkState.at === 'over') throw s3Refusals.incompleteBody();
+      if (chunkState.at === 'data') {
+        const chunkPiece = chunkedBytes.subarray(chunkedOffset, chunkedOffset + chunkState.left);
+        chunkedOffset += chunkPiece.length;
+        chunkState.left -= chunkPiece.length;
+        chunkState.hash?.update(chunkPiece);
+        chunkContent.push(chunkPiece);
+        if (chunkState.left === 0) {
+          this.#checkChunkSignature(chunkState.hash, chunkState.signature);
+          this.#chunkState = { at: 'data end' };
         }
         continue;
       }
-      const end = bytes.indexOf(0x0a, at);
-      const piece = bytes.subarray(at, end < 0 ? bytes.length : end);
-      this.#lineBytes += piece.length;
-      if (this.#lineBytes > lineBytesMax) throw malformedError();
-      this.#line.push(piece);
-      at += piece.length + 1;
-      if (end >= 0) this.#takeLine(state.at);
+      const lineEnd = chunkedBytes.indexOf(0x0a, chunkedOffset);
+      const piece = chunkedBytes.subarray(chunkedOffset, lineEnd < 0 ? chunkedBytes.length : lineEnd);
+      this.#chunkLineBytes += piece.length;
+      if (this.#chunkLineBytes > chunkLineBytesMax) throw malformedChunks();
+      this.#chunkLine.push(piece);
+      chunkedOffset += piece.length + 1;
+      if (lineEnd >= 0) this.#takeChunkLine(chunkState.at);
     }
-    return content;
+    return chunkContent;
   }
 
   /** Trailers, by lower-case name. Throws where the body is not over. */
   end(): ReadonlyMap<string, string> {
-    if (this.#state.at !== 'over' || this.#taken !== this.#options.length) throw s3Refusals.incompleteBody();
-    return this.#trailers;
+    if (this.#chunkState.at !== 'over' || this.#decodedBytes !== this.#chunkedOptions.length) throw s3Refusals.incompleteBody();
+    return this.#trailersByName;
   }
 
-  #takeLine(at: 'length' | 'data end' | 'trailer'): void {
-    const line = Buffer.concat(this.#line).toString('latin1').replace(/\r$/, '');
-    this.#line = [];
-    this.#lineBytes = 0;
-    if (at === 'length') return this.#begin(line);
-    if (at === 'trailer') return this.#trailer(line);
-    if (line !== '') throw malformedError();
-    this.#state = { at: 'length' };
+  #takeChunkLine(chunkStage: 'length' | 'data end' | 'trailer'): void {
+    const chunkLine = Buffer.concat(this.#chunkLine).toString('latin1').replace(/\r$/, '');
+    this.#chunkLine = [];
+    this.#chunkLineBytes = 0;
+    if (chunkStage === 'length') return this.#beginChunk(chunkLine);
+    if (chunkStage === 'trailer') return this.#takeTrailer(chunkLine);
+    if (chunkLine !== '') throw malformedChunks();
+    this.#chunkState = { at: 'length' };
   }
 
-  #begin(line: string): void {
-    const { signed, signatures, length } = this.#options;
-    const match = /^([0-9a-fA-F]{1,12})(?:;chunk-signature=([0-9a-f]{64}))?$/.exec(line);
-    if (!match || (signed && match[2] === undefined)) throw malformedError();
-    const bytes = Number.parseInt(match[1]!, 16);
-    const signature = match[2] ?? '';
-    this.#taken += bytes;
-    if (this.#taken > length) throw s3Refusals.incompleteBody();
-    const hash = signed && signatures !== null ? createHash('sha256') : null;
-    if (bytes > 0) {
-      this.#state = { at: 'data', left: bytes, hash, signature };
+  #beginChunk(chunkLine: string): void {
+    const { signed: isSigned, signatures: chunkSignatures, length: statedLength } = this.#chunkedOptions;
+    const chunkHeadMatch = /^([0-9a-fA-F]{1,12})(?:;chunk-signature=([0-9a-f]{64}))?$/.exec(chunkLine);
+    if (!chunkHeadMatch || (isSigned && chunkHeadMatch[2] === undefined)) throw malformedChunks();
+    const chunkBytes = Number.parseInt(chunkHeadMatch[1]!, 16);
+    const chunkSignature = chunkHeadMatch[2] ?? '';
+    this.#decodedBytes += chunkBytes;
+    if (this.#decodedBytes > statedLength) throw s3Refusals.incompleteBody();
+    const chunkHash = isSigned && chunkSignatures !== null ? createHash('sha256') : null;
+    if (chunkBytes > 0) {
+      this.#chunkState = { at: 'data', left: chunkBytes, hash: chunkHash, signature: chunkSignature };
       return;
     }
-    this.#checkChunk(hash, signature);
-    this.#state = { at: 'trailer' };
+    this.#checkChunkSignature(chunkHash, chunkSignature);
+    this.#chunkState = { at: 'trailer' };
   }
 
-  #trailer(line: string): void {
-    if (line === '') return this.#finish();
-    const colon = line.indexOf(':');
-    if (!this.#options.trailers || colon < 1 || this.#trailers.size === trailersMax || this.#trailerSignature !== null)
-      throw malformedError();
-    const name = line.slice(0, colon).trim().toLowerCase();
-    const value = line.slice(colon + 1).trim();
-    if (name === 'x-amz-trailer-signature') {
-      this.#trailerSignature = value;
+  #takeTrailer(trailerLine: string): void {
+    if (trailerLine === '') return this.#finishTrailers();
+    const trailerColon = trailerLine.indexOf(':');
+    if (
+      !this.#chunkedOptions.trailers ||
+      trailerColon < 1 ||
+      this.#trailersByName.size === chunkTrailersMax ||
+      this.#trailerSignature !== null
+    )
+      throw malformedChunks();
+    const trailerName = trailerLine.slice(0, trailerColon).trim().toLowerCase();
+    const trailerValue = trailerLine.slice(trailerColon + 1).trim();
+    if (trailerName === 'x-amz-trailer-signature') {
+      this.#trailerSignature = trailerValue;
       return;
     }
-    if (this.#trailers.has(name)) throw malformedError();
-    this.#trailers.set(name, value);
-    this.#trailerLines += `${name}:${value}\n`;
+    if (this.#trailersByName.has(trailerName)) throw malformedChunks();
+    this.#trailersByName.set(trailerName, trailerValue);
+    this.#trailerLines += `${trailerName}:${trailerValue}\n`;
   }
 
-  #finish(): void {
-    const { signed, signatures, trailers } = this.#options;
-    if (signed && signatures !== null && trailers && !signatures.takesTrailer(this.#trailerLines, this.#trailerSignature ?? ''))
-      throw mismatch();
-    this.#state = { at: 'over' };
+  #finishTrailers(): void {
+    const { signed: isSigned, signatures: chunkSignatures, trailers: hasTrailers } = this.#chunkedOptions;
+    if (
+      isSigned &&
+      chunkSignatures !== null &&
+      hasTrailers &&
+      !chunkSignatures.takesTrailer(this.#trailerLines, this.#trailerSignature ?? '')
+    )
+      throw chunkSignatureMismatch();
+    this.#chunkState = { at: 'over' };
   }
 
-  #checkChunk(hash: Hash | null, signature: string): void {
-    const { signatures } = this.#options;
-    if (hash !== null && !signatures!.takes(hash.digest('hex'), signature)) throw mismatch();
+  #checkChunkSignature(chunkHash: Hash | null, chunkSignature: string): void {
+    const { signatures: chunkSignatures } = this.#chunkedOptions;
+    if (chunkHash !== null && !chunkSignatures!.takes(chunkHash.digest('hex'), chunkSignature)) throw chunkSignatureMismatch();
   }
 }
 
-const malformedError = (): ObjectRefusal =>
+const malformedChunks = (): ObjectRefusal =>
   new ObjectRefusal('InvalidRequest', 400, 'REL_INVALID', 'the body is not in chunks as x-amz-content-sha256 says');
-const mismatch = (): ObjectRefusal =>
+const chunkSignatureMismatch = (): ObjectRefusal =>
   new ObjectRefusal('SignatureDoesNotMatch', 403, 'REL_UNAUTHENTICATED', 'a chunk of the body is not the one that was signed');

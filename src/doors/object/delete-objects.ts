@@ -9,74 +9,78 @@ import { s3Refusals } from './errors.ts';
 import { type S3Reply, xmlReply } from './reply.ts';
 import { memberText, type Node, xmlDocument, xmlMembers } from './xml.ts';
 
-const keysMax = 1_000;
-const documentBytesMax = 2 << 20;
+const deletedKeysMax = 1_000;
+const deleteXmlBytesMax = 2 << 20;
 
-export async function deleteObject(exchange: S3Exchange): Promise<S3Reply> {
-  const { request, sync } = exchange;
-  refuseVersion(request.query.get('versionId'));
-  await exchange.invoke('delete', async (invocation) => {
-    const objectReader = new ObjectReader(exchange, invocation, 'DeleteObject');
-    const stated = request.header('if-match') === null ? null : await conditionOf(exchange, objectReader);
-    if (stated === 'absent') throw s3Refusals.notImplemented('deleting what is not there');
-    const keys = [objectKey(request.bucket, request.key)];
-    const outcome = await invocation.submit(
-      { kind: 'delete-rows', type: objectType, keys, ...(stated !== null && { when: stated }) },
+export async function deleteObject(s3Exchange: S3Exchange): Promise<S3Reply> {
+  const { request: objectRequest, sync } = s3Exchange;
+  refuseVersionDelete(objectRequest.query.get('versionId'));
+  await s3Exchange.invoke('delete', async (invocation) => {
+    const objectReader = new ObjectReader(s3Exchange, invocation, 'DeleteObject');
+    const statedCondition = objectRequest.header('if-match') === null ? null : await conditionOf(s3Exchange, objectReader);
+    if (statedCondition === 'absent') throw s3Refusals.notImplemented('deleting what is not there');
+    const deletedKeys = [objectKey(objectRequest.bucket, objectRequest.key)];
+    const deleteOutcome = await invocation.submit(
+      { kind: 'delete-rows', type: objectType, keys: deletedKeys, ...(statedCondition !== null && { when: statedCondition }) },
       { sync, waits: true },
     );
-    const [refused] = outcome.errors;
-    if (refused?.code === 'REL_CONFLICT' && stated !== null) throw s3Refusals.preconditionFailed('If-Match');
+    const [deleteRefusal] = deleteOutcome.errors;
+    if (deleteRefusal?.code === 'REL_CONFLICT' && statedCondition !== null) throw s3Refusals.preconditionFailed('If-Match');
     // Deleting a missing object succeeds, but its bucket must exist.
-    if (refused?.code === 'REL_NOT_FOUND') await objectReader.bucket();
-    else requireAccepted(outcome);
+    if (deleteRefusal?.code === 'REL_NOT_FOUND') await objectReader.bucket();
+    else requireAccepted(deleteOutcome);
   });
   return { status: 204, headers: {} };
 }
 
-export async function deleteObjects(exchange: S3Exchange): Promise<S3Reply> {
-  const { request, sync } = exchange;
-  const text = (await exchange.incoming().collect(documentBytesMax)).toString('utf8');
-  const otherwise = `1 to ${keysMax} objects are named`;
-  const members = xmlMembers(text, 'Delete', { element: 'Object', most: keysMax, otherwise });
-  const quiet = memberText(members, 'Quiet')?.trim() === 'true';
-  const listed = (members['Object'] ?? []) as readonly unknown[];
-  if (listed.length === 0 || listed.length > keysMax) throw s3Refusals.malformedXml(otherwise);
-  const keys = listed.map((each) => {
-    if (typeof each !== 'object' || each === null) throw s3Refusals.malformedXml('<Object> names a <Key>');
-    const named = each as Readonly<Record<string, unknown>>;
-    refuseVersion(memberText(named, 'VersionId') ?? undefined);
-    const key = memberText(named, 'Key');
-    if (key === null || key === '') throw s3Refusals.malformedXml('<Object> names a <Key>');
-    return key;
+export async function deleteObjects(s3Exchange: S3Exchange): Promise<S3Reply> {
+  const { request: objectRequest, sync } = s3Exchange;
+  const deleteXml = (await s3Exchange.incoming().collect(deleteXmlBytesMax)).toString('utf8');
+  const keyCountText = `1 to ${deletedKeysMax} objects are named`;
+  const deleteMembers = xmlMembers(deleteXml, 'Delete', { element: 'Object', most: deletedKeysMax, otherwise: keyCountText });
+  const isQuiet = memberText(deleteMembers, 'Quiet')?.trim() === 'true';
+  const listedObjects = (deleteMembers['Object'] ?? []) as readonly unknown[];
+  if (listedObjects.length === 0 || listedObjects.length > deletedKeysMax) throw s3Refusals.malformedXml(keyCountText);
+  const deletedKeys = listedObjects.map((listedObject) => {
+    if (typeof listedObject !== 'object' || listedObject === null) throw s3Refusals.malformedXml('<Object> names a <Key>');
+    const namedObject = listedObject as Readonly<Record<string, unknown>>;
+    refuseVersionDelete(memberText(namedObject, 'VersionId') ?? undefined);
+    const deletedKey = memberText(namedObject, 'Key');
+    if (deletedKey === null || deletedKey === '') throw s3Refusals.malformedXml('<Object> names a <Key>');
+    return deletedKey;
   });
-  const errors = await exchange.invoke('delete', async (invocation) => {
-    await new ObjectReader(exchange, invocation, 'DeleteObjects').bucket();
-    const named = [...new Set(keys)];
-    const outcome = await invocation.submit(
-      { kind: 'delete-rows', type: objectType, keys: named.map((key) => objectKey(request.bucket, key)) },
+  const errorByKey = await s3Exchange.invoke('delete', async (invocation) => {
+    await new ObjectReader(s3Exchange, invocation, 'DeleteObjects').bucket();
+    const namedObject = [...new Set(deletedKeys)];
+    const deleteOutcome = await invocation.submit(
+      {
+        kind: 'delete-rows',
+        type: objectType,
+        keys: namedObject.map((deletedKey) => objectKey(objectRequest.bucket, deletedKey)),
+      },
       { sync, waits: true },
     );
-    const refused = outcome.errors.filter(({ code }) => code !== 'REL_NOT_FOUND');
-    return new Map<string, RowRejection>(refused.map((each) => [named[each.index]!, each]));
+    const rowRefusals = deleteOutcome.errors.filter(({ code }) => code !== 'REL_NOT_FOUND');
+    return new Map<string, RowRejection>(rowRefusals.map((listedObject) => [namedObject[listedObject.index]!, listedObject]));
   });
-  const results: (readonly [string, Node])[] = [];
-  for (const key of keys) {
-    const error = errors.get(key);
-    if (error !== undefined)
-      results.push([
+  const deleteResults: (readonly [string, Node])[] = [];
+  for (const key of deletedKeys) {
+    const keyError = errorByKey.get(key);
+    if (keyError !== undefined)
+      deleteResults.push([
         'Error',
         [
           ['Key', key],
-          ['Code', errorCodesOf(error.code as ErrorCode).object],
-          ['Message', error.detail],
+          ['Code', errorCodesOf(keyError.code as ErrorCode).object],
+          ['Message', keyError.detail],
         ],
       ]);
-    else if (!quiet) results.push(['Deleted', [['Key', key]]]);
+    else if (!isQuiet) deleteResults.push(['Deleted', [['Key', key]]]);
   }
-  return xmlReply(xmlDocument('DeleteResult', results));
+  return xmlReply(xmlDocument('DeleteResult', deleteResults));
 }
 
-function refuseVersion(versionId: string | undefined): void {
+function refuseVersionDelete(versionId: string | undefined): void {
   if (versionId === undefined || versionId === '' || versionId === 'null') return;
   throw s3Refusals.notImplemented(
     'deleting one version: an object is deleted as a whole, and DELETE /types/…?hard=true removes it for good',

@@ -11,23 +11,25 @@ import { OpenUploads } from './open-uploads.ts';
 /** Documents that clients send: lists of keys and of parts. */
 const documentBytesMax = 4 << 20;
 
-export function createObjectDoor(options: ObjectDoorOptions): Door {
-  const { settings, clock, random } = options;
-  const listener = {
-    ...options,
+export function createObjectDoor(doorOptions: ObjectDoorOptions): Door {
+  const { settings: doorSettings, clock, random: doorRandom } = doorOptions;
+  const objectListener = {
+    ...doorOptions,
     name: doorName,
     setting: 'SERVICE_OBJECT_PORT',
-    port: settings.SERVICE_OBJECT_PORT,
-    drainMs: settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000,
+    port: doorSettings.SERVICE_OBJECT_PORT,
+    drainMs: doorSettings.SERVICE_DRAIN_TIMEOUT_SECS * 1000,
     bodyBytesMax: documentBytesMax,
   } as const;
-  return createHttpListener(listener, (room) => {
-    const uploads = new OpenUploads({ clock, random });
-    const parts: ObjectDependencies = { ...options, ...room, uploads, traffic: new BucketLocks() };
+  return createHttpListener(objectListener, (httpRoom) => {
+    const openUploads = new OpenUploads({ clock, random: doorRandom });
+    const objectParts: ObjectDependencies = { ...doorOptions, ...httpRoom, uploads: openUploads, traffic: new BucketLocks() };
     return {
-      answer: (raw, response, waits) => new ObjectHttpRequest(parts, raw, response, waits).run(operationOf),
-      start: (stopping) => void onceAMinute(clock, stopping, () => uploads.endIdle()).catch(options.reportFailure),
-      stop: () => uploads.close(),
+      answer: (httpRequest, httpResponse, waitsForContinue) =>
+        new ObjectHttpRequest(objectParts, httpRequest, httpResponse, waitsForContinue).run(operationOf),
+      start: (doorStopping) =>
+        void onceAMinute(clock, doorStopping, () => openUploads.endIdle()).catch(doorOptions.reportFailure),
+      stop: () => openUploads.close(),
     };
   });
 }

@@ -7,7 +7,7 @@ import { s3Refusals } from './errors.ts';
 import { type S3Reply, type StreamedBody, xmlReply } from './reply.ts';
 import { xmlDocument } from './xml.ts';
 
-const overrides: Readonly<Record<string, string>> = {
+const headerOverrides: Readonly<Record<string, string>> = {
   'response-cache-control': 'cache-control',
   'response-content-disposition': 'content-disposition',
   'response-content-encoding': 'content-encoding',
@@ -16,84 +16,102 @@ const overrides: Readonly<Record<string, string>> = {
   'response-expires': 'expires',
 };
 
-export function getObject(exchange: S3Exchange): Promise<S3Reply> {
-  const { request } = exchange;
-  const { bucket, key, query } = request;
-  const isHead = request.method === 'HEAD';
-  const part = query.get('partNumber');
-  if (part !== undefined && part !== '1') throw s3Refusals.notImplemented('reading by part numbers: ranges do the same');
-  return exchange.invoke('query', async (invocation) => {
-    const objectReader = new ObjectReader(exchange, invocation, isHead ? 'HeadObject' : 'GetObject');
-    const row = await objectReader.object(`${bodyColumns}, content_type, metadata, headers`, bucket, key, query.get('versionId'));
-    if (row === null) {
+export function getObject(s3Exchange: S3Exchange): Promise<S3Reply> {
+  const { request: objectRequest } = s3Exchange;
+  const { bucket: bucketName, key: objectName, query: objectQuery } = objectRequest;
+  const isHeadObject = objectRequest.method === 'HEAD';
+  const partNumber = objectQuery.get('partNumber');
+  if (partNumber !== undefined && partNumber !== '1')
+    throw s3Refusals.notImplemented('reading by part numbers: ranges do the same');
+  return s3Exchange.invoke('query', async (invocation) => {
+    const objectReader = new ObjectReader(s3Exchange, invocation, isHeadObject ? 'HeadObject' : 'GetObject');
+    const objectRow = await objectReader.object(
+      `${bodyColumns}, content_type, metadata, headers`,
+      bucketName,
+      objectName,
+      objectQuery.get('versionId'),
+    );
+    if (objectRow === null) {
       await objectReader.bucket();
       throw s3Refusals.noSuchKey();
     }
     invocation.describe({ rowCount: 1 });
-    const shownBody = bodyOf(objectReader, row, objectKey(bucket, key));
-    const size = shownBody.stored?.size ?? shownBody.content!.length;
-    const hash = shownBody.stored?.sha256 ?? hexHash(shownBody.content!);
-    const facts = factsOfRow(row);
-    const stated = headersOf(facts, hash);
-    const headers: Record<string, string> = {
-      etag: quotedTag(hash),
-      'last-modified': new Date(instantMs(row)).toUTCString(),
+    const shownBody = bodyOf(objectReader, objectRow, objectKey(bucketName, objectName));
+    const objectSize = shownBody.stored?.size ?? shownBody.content!.length;
+    const objectHash = shownBody.stored?.sha256 ?? hexHash(shownBody.content!);
+    const objectMetadata = factsOfRow(objectRow);
+    const statedHeaders = headersOf(objectMetadata, objectHash);
+    const objectHeaders: Record<string, string> = {
+      etag: quotedTag(objectHash),
+      'last-modified': new Date(instantMs(objectRow)).toUTCString(),
       'accept-ranges': 'bytes',
-      ...writtenHeaders(row['system_from'] as bigint),
-      'content-type': facts.contentType ?? 'binary/octet-stream',
-      ...stated.headers,
-      ...metadataHeaders(facts.metadata),
+      ...writtenHeaders(objectRow['system_from'] as bigint),
+      'content-type': objectMetadata.contentType ?? 'binary/octet-stream',
+      ...statedHeaders.headers,
+      ...metadataHeaders(objectMetadata.metadata),
     };
-    const known = isKnown(request, { hash, modifiedMs: instantMs(row) });
-    if (known) return { status: 304, headers };
-    for (const [name, header] of Object.entries(overrides)) {
-      const value = query.get(name);
-      if (value !== undefined) headers[header] = headerSafe(value);
+    const isNotModified = isKnown(objectRequest, { hash: objectHash, modifiedMs: instantMs(objectRow) });
+    if (isNotModified) return { status: 304, headers: objectHeaders };
+    for (const [overrideName, overriddenHeader] of Object.entries(headerOverrides)) {
+      const overrideValue = objectQuery.get(overrideName);
+      if (overrideValue !== undefined) objectHeaders[overriddenHeader] = safeHeaderValue(overrideValue);
     }
-    const asked = byteRangeOf(request, { hash, modifiedMs: instantMs(row) }, size);
-    const span = asked ?? { from: 0, to: size };
-    if (asked !== null) headers['content-range'] = contentRange(asked, size);
-    const isWhole = span.from === 0 && span.to === size;
-    if (isWhole && request.header('x-amz-checksum-mode')?.toUpperCase() === 'ENABLED') Object.assign(headers, stated.checksums);
-    const status = asked === null ? 200 : 206;
+    const askedRange = byteRangeOf(objectRequest, { hash: objectHash, modifiedMs: instantMs(objectRow) }, objectSize);
+    const objectRange = askedRange ?? { from: 0, to: objectSize };
+    if (askedRange !== null) objectHeaders['content-range'] = contentRange(askedRange, objectSize);
+    const isWholeObject = objectRange.from === 0 && objectRange.to === objectSize;
+    if (isWholeObject && objectRequest.header('x-amz-checksum-mode')?.toUpperCase() === 'ENABLED')
+      Object.assign(objectHeaders, statedHeaders.checksums);
+    const objectStatus = askedRange === null ? 200 : 206;
     const { overtaken } = objectReader;
-    const length = span.to - span.from;
-    if (isHead) return { status, headers: { ...headers, 'content-length': String(length) }, overtaken };
-    if (shownBody.content) return { status, headers, body: shownBody.content.subarray(span.from, span.to), overtaken };
-    const reader = await invocation.bodies().open(shownBody.stored);
-    const body: StreamedBody = { length, read: () => reader.read(span.from, span.to), close: () => reader.close() };
-    return { status, headers, body, overtaken };
+    const rangeLength = objectRange.to - objectRange.from;
+    if (isHeadObject)
+      return { status: objectStatus, headers: { ...objectHeaders, 'content-length': String(rangeLength) }, overtaken };
+    if (shownBody.content)
+      return {
+        status: objectStatus,
+        headers: objectHeaders,
+        body: shownBody.content.subarray(objectRange.from, objectRange.to),
+        overtaken,
+      };
+    const bodyReader = await invocation.bodies().open(shownBody.stored);
+    const streamedBody: StreamedBody = {
+      length: rangeLength,
+      read: () => bodyReader.read(objectRange.from, objectRange.to),
+      close: () => bodyReader.close(),
+    };
+    return { status: objectStatus, headers: objectHeaders, body: streamedBody, overtaken };
   });
 }
 
 /** GetObjectTagging: objects have no tags. */
-export function getObjectTagging(exchange: S3Exchange): Promise<S3Reply> {
-  const { bucket, key, query } = exchange.request;
-  return exchange.invoke('query', async (invocation) => {
-    const objectReader = new ObjectReader(exchange, invocation, 'GetObjectTagging');
-    const row = await objectReader.object('key', bucket, key, query.get('versionId'));
-    if (row === null) {
+export function getObjectTagging(s3Exchange: S3Exchange): Promise<S3Reply> {
+  const { bucket: bucketName, key: objectName, query: objectQuery } = s3Exchange.request;
+  return s3Exchange.invoke('query', async (invocation) => {
+    const objectReader = new ObjectReader(s3Exchange, invocation, 'GetObjectTagging');
+    const objectRow = await objectReader.object('key', bucketName, objectName, objectQuery.get('versionId'));
+    if (objectRow === null) {
       await objectReader.bucket();
       throw s3Refusals.noSuchKey();
     }
     invocation.describe({ rowCount: 1 });
-    return xmlReply(xmlDocument('Tagging', [['TagSet', null]]), { 'x-amz-version-id': String(row['system_from']) });
+    return xmlReply(xmlDocument('Tagging', [['TagSet', null]]), { 'x-amz-version-id': String(objectRow['system_from']) });
   });
 }
 
 /** Values that a header can't carry as they are get encoded by RFC 2047, as in S3. */
-export function metadataHeaders(metadata: Readonly<Record<string, string>>): Record<string, string> {
-  const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries(metadata)) {
-    if (!/^[a-z0-9!#$%&'*+.^_`|~-]+$/i.test(name)) continue;
-    headers[`x-amz-meta-${name}`] = /^[\x20-\x7e\t]*$/.test(value)
-      ? value
-      : `=?UTF-8?B?${Buffer.from(value).toString('base64')}?=`;
+export function metadataHeaders(objectMetadata: Readonly<Record<string, string>>): Record<string, string> {
+  const s3MetaHeaders: Record<string, string> = {};
+  for (const [metadataName, metadataValue] of Object.entries(objectMetadata)) {
+    if (!/^[a-z0-9!#$%&'*+.^_`|~-]+$/i.test(metadataName)) continue;
+    s3MetaHeaders[`x-amz-meta-${metadataName}`] = /^[\x20-\x7e\t]*$/.test(metadataValue)
+      ? metadataValue
+      : `=?UTF-8?B?${Buffer.from(metadataValue).toString('base64')}?=`;
   }
-  return headers;
+  return s3MetaHeaders;
 }
 
-function headerSafe(value: string): string {
-  if (!/^[\x20-\x7e\t]*$/.test(value)) throw s3Refusals.invalidArgument('a header of the answer has printable ASCII only');
-  return value;
+function safeHeaderValue(headerValue: string): string {
+  if (!/^[\x20-\x7e\t]*$/.test(headerValue)) throw s3Refusals.invalidArgument('a header of the answer has printable ASCII only');
+  return headerValue;
 }

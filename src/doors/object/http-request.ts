@@ -29,12 +29,17 @@ export class ObjectHttpRequest implements S3Exchange {
   #request: ObjectRequest | null = null;
   #signed: VerifiedSignature | null = null;
 
-  /** `waits`: the client sends its body only after `100 Continue`. */
-  constructor(parts: ObjectDependencies, raw: IncomingMessage, response: ServerResponse, waits: boolean) {
-    this.parts = parts;
-    this.#call = new HttpCall(parts, doorName, raw, response);
-    this.response = response;
-    this.#waits = waits;
+  /** `waitsForContinue`: the client sends its body only after `100 Continue`. */
+  constructor(
+    objectParts: ObjectDependencies,
+    httpRequest: IncomingMessage,
+    httpResponse: ServerResponse,
+    waitsForContinue: boolean,
+  ) {
+    this.parts = objectParts;
+    this.#call = new HttpCall(objectParts, doorName, httpRequest, httpResponse);
+    this.response = httpResponse;
+    this.#waits = waitsForContinue;
   }
 
   get request(): ObjectRequest {
@@ -45,52 +50,52 @@ export class ObjectHttpRequest implements S3Exchange {
     return this.#call.caller;
   }
 
-  async run(operationOf: (request: ObjectRequest) => Operation): Promise<void> {
+  async run(s3OperationOf: (request: ObjectRequest) => Operation): Promise<void> {
     this.response.setHeader('x-amz-request-id', this.#call.id);
-    const { raw } = this.#call;
+    const { raw: httpRequest } = this.#call;
     try {
-      this.#request = requestOf(raw);
-      const writes = raw.method !== 'GET' && raw.method !== 'HEAD';
-      this.#call.admit(!writes ? 'query' : raw.method === 'DELETE' ? 'delete' : 'ingest');
+      this.#request = requestOf(httpRequest);
+      const isWrite = httpRequest.method !== 'GET' && httpRequest.method !== 'HEAD';
+      this.#call.admit(!isWrite ? 'query' : httpRequest.method === 'DELETE' ? 'delete' : 'ingest');
       this.#call.know({ ...this.#credential(), branch: this.request.header('x-service-branch') ?? 'main' });
-      await sendReply(this, await operationOf(this.request)(this));
-    } catch (error) {
-      await this.#refuse(error);
+      await sendReply(this, await s3OperationOf(this.request)(this));
+    } catch (requestError) {
+      await this.#refuse(requestError);
     } finally {
       this.#call.end();
     }
   }
 
-  invoke<T>(action: Action, run: (invocation: Invocation) => Promise<T>): Promise<T> {
-    const statedHeader = (name: string): string | null => this.request.header(name) || null;
-    const terms = {
+  invoke<T>(objectAction: Action, runOperation: (invocation: Invocation) => Promise<T>): Promise<T> {
+    const statedHeader = (headerName: string): string | null => this.request.header(headerName) || null;
+    const headerTerms = {
       purpose: statedHeader('x-service-purpose'),
       break_glass: statedHeader('x-service-break-glass'),
       access_scope_ref: statedHeader('x-service-access-scope-ref'),
     };
-    return this.#call.invoke(action, terms, run);
+    return this.#call.invoke(objectAction, headerTerms, runOperation);
   }
 
   get time(): DefaultTime {
-    const header = (name: string): string | undefined => this.request.header(name) ?? undefined;
-    return timeOf({ as_of: header('x-service-as-of'), as_of_system: header('x-service-as-of-system') });
+    const timeHeader = (headerName: string): string | undefined => this.request.header(headerName) ?? undefined;
+    return timeOf({ as_of: timeHeader('x-service-as-of'), as_of_system: timeHeader('x-service-as-of-system') });
   }
 
   get sync(): boolean {
     if (this.time !== 'current') throw s3Refusals.invalidArgument('x-service-as-of is for reads only');
-    const said = this.request.header('x-service-durability');
-    if (said !== null && said.toLowerCase() !== 'sync')
+    const durabilityHeader = this.request.header('x-service-durability');
+    if (durabilityHeader !== null && durabilityHeader.toLowerCase() !== 'sync')
       throw s3Refusals.invalidArgument('the header x-service-durability takes one value: sync');
-    return said !== null;
+    return durabilityHeader !== null;
   }
 
   get signal(): AbortSignal {
     return this.#call.signal;
   }
 
-  incoming(options: IncomingOptions = {}): IncomingBody {
+  incoming(incomingOptions: IncomingOptions = {}): IncomingBody {
     return new IncomingBody(this.request, {
-      ...options,
+      ...incomingOptions,
       bodies: this.parts.bodies,
       signed: this.#signed,
       goOn: () => {
@@ -101,74 +106,80 @@ export class ObjectHttpRequest implements S3Exchange {
 
   #credential(): Caller {
     const { settings, authenticator, clock } = this.parts;
-    const { signed } = this.request;
-    const secret = settings.SERVICE_OBJECT_SECRET_KEY;
-    const facts = { door: doorName, clientIp: this.#call.clientIp, organization: this.request.header('x-organization-id') };
-    const signature = signatureOf(signed);
-    if (signature === 'malformed')
+    const { signed: signedRequest } = this.request;
+    const objectSecretKey = settings.SERVICE_OBJECT_SECRET_KEY;
+    const callerFacts = { door: doorName, clientIp: this.#call.clientIp, organization: this.request.header('x-organization-id') };
+    const requestSignature = signatureOf(signedRequest);
+    if (requestSignature === 'malformed')
       throw new ObjectRefusal('AuthorizationHeaderMalformed', 400, 'REL_INVALID', 'the signature is not AWS4-HMAC-SHA256');
-    if (signature === null) {
-      const bearer = /^bearer +([^\s,]+) *$/i.exec(signed.headers['authorization'] ?? '')?.[1];
-      if (bearer === undefined) throw s3Refusals.accessDenied('the request carries no credential');
-      if (secret !== null) throw s3Refusals.accessDenied('sign the request: bearer tokens are not accepted here');
-      return authenticator.passwordCaller(bearer, facts);
+    if (requestSignature === null) {
+      const bearerToken = /^bearer +([^\s,]+) *$/i.exec(signedRequest.headers['authorization'] ?? '')?.[1];
+      if (bearerToken === undefined) throw s3Refusals.accessDenied('the request carries no credential');
+      if (objectSecretKey !== null) throw s3Refusals.accessDenied('sign the request: bearer tokens are not accepted here');
+      return authenticator.passwordCaller(bearerToken, callerFacts);
     }
-    const accessKey = authenticator.accessKey(signature.accessKey, secret);
-    if (signature.by === 'url' && !accessKey.isPublic) throw s3Refusals.accessDenied(publicKeys);
-    if (signature.by === 'header' && accessKey.signs === 'urls')
+    const accessKey = authenticator.accessKey(requestSignature.accessKey, objectSecretKey);
+    if (requestSignature.by === 'url' && !accessKey.isPublic) throw s3Refusals.accessDenied(publicKeyText);
+    if (requestSignature.by === 'header' && accessKey.signs === 'urls')
       throw s3Refusals.accessDenied('this key id opens the signed URLs that name it, and no other request');
-    if (accessKey.secretKey === null) return accessKey.caller(facts);
-    const verdict = verifySignature(signed, signature, accessKey.secretKey, clock.now());
-    if (verdict !== 'verified') throw verdicts[verdict]();
-    const unsigned = Object.keys(signed.headers).find(
-      (name) =>
-        covered.test(name) &&
-        !signature.signedHeaders.includes(name) &&
-        !(signature.by === 'url' && name === 'x-amz-content-sha256'),
+    if (accessKey.secretKey === null) return accessKey.caller(callerFacts);
+    const signatureVerdict = verifySignature(signedRequest, requestSignature, accessKey.secretKey, clock.now());
+    if (signatureVerdict !== 'verified') throw verdictRefusals[signatureVerdict]();
+    const unsignedHeader = Object.keys(signedRequest.headers).find(
+      (headerName) =>
+        mustBeSigned.test(headerName) &&
+        !requestSignature.signedHeaders.includes(headerName) &&
+        !(requestSignature.by === 'url' && headerName === 'x-amz-content-sha256'),
     );
-    if (unsigned !== undefined) throw s3Refusals.accessDenied(`the header ${unsigned} is not among those that were signed`);
-    const caller = accessKey.caller(facts);
-    this.#signed = { signature, secretKey: accessKey.secretKey };
-    return caller;
+    if (unsignedHeader !== undefined)
+      throw s3Refusals.accessDenied(`the header ${unsignedHeader} is not among those that were signed`);
+    const signingCaller = accessKey.caller(callerFacts);
+    this.#signed = { signature: requestSignature, secretKey: accessKey.secretKey };
+    return signingCaller;
   }
 
-  async #refuse(error: unknown): Promise<void> {
-    const refusal = await this.#call.refusal(error);
-    if (refusal === null) return;
+  async #refuse(requestError: unknown): Promise<void> {
+    const objectRefusal = await this.#call.refusal(requestError);
+    if (objectRefusal === null) return;
     if (this.response.headersSent) return void this.response.destroy();
-    const { code, status } = wireError(refusal);
-    for (const name of this.response.getHeaderNames()) if (name !== 'x-amz-request-id') this.response.removeHeader(name);
-    if (refusal.facts.retryAfterSecs !== undefined) this.response.setHeader('retry-after', String(refusal.facts.retryAfterSecs));
-    const headers = refusal instanceof ObjectRefusal ? refusal.headers : {};
-    const document = xmlDocument(
+    const { code: s3ErrorCode, status: s3Status } = wireError(objectRefusal);
+    for (const headerName of this.response.getHeaderNames())
+      if (headerName !== 'x-amz-request-id') this.response.removeHeader(headerName);
+    if (objectRefusal.facts.retryAfterSecs !== undefined)
+      this.response.setHeader('retry-after', String(objectRefusal.facts.retryAfterSecs));
+    const refusalHeaders = objectRefusal instanceof ObjectRefusal ? objectRefusal.headers : {};
+    const errorXml = xmlDocument(
       'Error',
       [
-        ['Code', code],
-        ['Message', refusal.message],
-        ['Reason', refusal.code],
+        ['Code', s3ErrorCode],
+        ['Message', objectRefusal.message],
+        ['Reason', objectRefusal.code],
         ['Resource', (this.#call.raw.url ?? '/').replace(/\?.*$/s, '')],
         ['RequestId', this.#call.id],
       ],
       false,
     );
-    const bare = this.#call.raw.method === 'HEAD' || status === 304;
+    const isBodiless = this.#call.raw.method === 'HEAD' || s3Status === 304;
     this.response.writeHead(
-      status,
-      bare ? headers : { ...headers, 'content-type': 'application/xml', 'content-length': Buffer.byteLength(document) },
+      s3Status,
+      isBodiless
+        ? refusalHeaders
+        : { ...refusalHeaders, 'content-type': 'application/xml', 'content-length': Buffer.byteLength(errorXml) },
     );
-    this.response.end(bare ? undefined : document);
+    this.response.end(isBodiless ? undefined : errorXml);
   }
 }
 
 /** Headers that decide the caller or the operation: unsigned, a proxy could have added them. */
-const covered = /^x-(amz|service)-|^x-organization-id$/;
+const mustBeSigned = /^x-(amz|service)-|^x-organization-id$/;
 
-const publicKeys =
+const publicKeyText =
   'a signed URL names a public access key, as `annals object-key` prints them: anybody may read what the URL names';
 
-const denial = (s3: string, detail: string) => (): ObjectRefusal => new ObjectRefusal(s3, 403, 'REL_UNAUTHENTICATED', detail);
-const verdicts = {
-  mismatch: denial('SignatureDoesNotMatch', 'the signature is not the one that the secret makes of this request'),
-  skewed: denial('RequestTimeTooSkewed', 'the request was signed more than 15 minutes from now'),
-  expired: denial('AccessDenied', 'the signed URL has expired'),
+const signatureDenial = (s3Code: string, denialDetail: string) => (): ObjectRefusal =>
+  new ObjectRefusal(s3Code, 403, 'REL_UNAUTHENTICATED', denialDetail);
+const verdictRefusals = {
+  mismatch: signatureDenial('SignatureDoesNotMatch', 'the signature is not the one that the secret makes of this request'),
+  skewed: signatureDenial('RequestTimeTooSkewed', 'the request was signed more than 15 minutes from now'),
+  expired: signatureDenial('AccessDenied', 'the signed URL has expired'),
 } as const;

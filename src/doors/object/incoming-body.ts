@@ -40,37 +40,45 @@ export interface IncomingOptions {
 export class IncomingBody {
   /** Bytes of content. */
   readonly length: number;
-  readonly #request: ObjectRequest;
-  readonly #facts: BodyExpectations & IncomingOptions;
-  readonly #payload: string;
-  readonly #decoder: ChunkedDecoder | null;
-  readonly #sha256 = createHash('sha256');
-  readonly #md5: Hash | null;
-  readonly #checksums = new Map<ChecksumName, Checksum>();
-  #digest: string | null = null;
+  readonly #objectRequest: ObjectRequest;
+  readonly #incomingFacts: BodyExpectations & IncomingOptions;
+  readonly #statedPayload: string;
+  readonly #chunkedDecoder: ChunkedDecoder | null;
+  readonly #bodySha256 = createHash('sha256');
+  readonly #bodyMd5: Hash | null;
+  readonly #checksumByName = new Map<ChecksumName, Checksum>();
+  #bodyDigest: string | null = null;
   readonly #checksumTexts = new Map<string, string>();
 
   /** Throws for a request that does not say how its body comes. */
-  constructor(request: ObjectRequest, facts: BodyExpectations & IncomingOptions) {
-    this.#request = request;
-    this.#facts = facts;
-    this.#payload = facts.signed?.signature.payload ?? request.header('x-amz-content-sha256') ?? unsignedPayload;
-    const chunked = /^STREAMING-(AWS4-HMAC-SHA256-PAYLOAD|UNSIGNED-PAYLOAD)(-TRAILER)?$/.exec(this.#payload);
-    if (chunked === null && !/^(UNSIGNED-PAYLOAD|[0-9a-f]{64})$/.test(this.#payload))
-      throw s3Refusals.notImplemented(`a body signed as ${JSON.stringify(this.#payload.slice(0, 80))}`);
-    this.length = lengthOf(request, chunked === null ? 'content-length' : 'x-amz-decoded-content-length');
-    const signed = chunked !== null && chunked[1] !== 'UNSIGNED-PAYLOAD';
-    const by = signed ? facts.signed : null;
-    const signatures = by && new ChunkSignatures(by.signature, by.secretKey);
-    this.#decoder =
-      chunked && new ChunkedDecoder({ signed, signatures, trailers: chunked[2] !== undefined, length: this.length });
-    this.#md5 = request.header('content-md5') === null ? null : createHash('md5');
-    for (const name of checksumsStated(request, facts)) this.#checksums.set(name, checksumOf(name));
+  constructor(objectRequest: ObjectRequest, incomingFacts: BodyExpectations & IncomingOptions) {
+    this.#objectRequest = objectRequest;
+    this.#incomingFacts = incomingFacts;
+    this.#statedPayload =
+      incomingFacts.signed?.signature.payload ?? objectRequest.header('x-amz-content-sha256') ?? unsignedPayload;
+    const chunkedPayload = /^STREAMING-(AWS4-HMAC-SHA256-PAYLOAD|UNSIGNED-PAYLOAD)(-TRAILER)?$/.exec(this.#statedPayload);
+    if (chunkedPayload === null && !/^(UNSIGNED-PAYLOAD|[0-9a-f]{64})$/.test(this.#statedPayload))
+      throw s3Refusals.notImplemented(`a body signed as ${JSON.stringify(this.#statedPayload.slice(0, 80))}`);
+    this.length = incomingLengthOf(objectRequest, chunkedPayload === null ? 'content-length' : 'x-amz-decoded-content-length');
+    const isChunkSigned = chunkedPayload !== null && chunkedPayload[1] !== 'UNSIGNED-PAYLOAD';
+    const verifiedSignature = isChunkSigned ? incomingFacts.signed : null;
+    const chunkSignatures = verifiedSignature && new ChunkSignatures(verifiedSignature.signature, verifiedSignature.secretKey);
+    this.#chunkedDecoder =
+      chunkedPayload &&
+      new ChunkedDecoder({
+        signed: isChunkSigned,
+        signatures: chunkSignatures,
+        trailers: chunkedPayload[2] !== undefined,
+        length: this.length,
+      });
+    this.#bodyMd5 = objectRequest.header('content-md5') === null ? null : createHash('md5');
+    for (const checksumName of statedChecksums(objectRequest, incomingFacts))
+      this.#checksumByName.set(checksumName, checksumOf(checksumName));
   }
 
   /** Lower-case hex, once all of it was read. */
   get sha256(): string {
-    return this.#digest!;
+    return this.#bodyDigest!;
   }
 
   /** The client's verified checksums, and the requested one, by header. */
@@ -80,84 +88,94 @@ export class IncomingBody {
 
   /** The content, piece by piece; throws at its end where it does not match its headers. */
   async *read(): AsyncGenerator<Buffer, void> {
-    const { bodies, goOn } = this.#facts;
+    const { bodies, goOn } = this.#incomingFacts;
     goOn();
-    let left = this.length;
-    for await (const bytes of bodies.stream(this.#request.raw) as AsyncIterable<Buffer>) {
-      for (const piece of this.#decoder?.push(bytes) ?? [bytes]) {
-        left -= piece.length;
-        if (left < 0) throw s3Refusals.incompleteBody();
-        this.#sha256.update(piece);
-        this.#md5?.update(piece);
-        for (const checksum of this.#checksums.values()) checksum.update(piece);
-        yield piece;
+    let bodyBytesLeft = this.length;
+    for await (const wireBytes of bodies.stream(this.#objectRequest.raw) as AsyncIterable<Buffer>) {
+      for (const bodyPiece of this.#chunkedDecoder?.push(wireBytes) ?? [wireBytes]) {
+        bodyBytesLeft -= bodyPiece.length;
+        if (bodyBytesLeft < 0) throw s3Refusals.incompleteBody();
+        this.#bodySha256.update(bodyPiece);
+        this.#bodyMd5?.update(bodyPiece);
+        for (const bodyChecksum of this.#checksumByName.values()) bodyChecksum.update(bodyPiece);
+        yield bodyPiece;
       }
     }
-    if (left > 0) throw s3Refusals.incompleteBody();
-    this.#check(this.#decoder?.end() ?? new Map());
+    if (bodyBytesLeft > 0) throw s3Refusals.incompleteBody();
+    this.#checkDigests(this.#chunkedDecoder?.end() ?? new Map());
   }
 
   /** Collects the content in memory, at most so many bytes. */
   async collect(bytesMax: number): Promise<Buffer> {
     if (this.length > bytesMax) throw new ServiceError('REL_TOO_LARGE', `the body has at most ${bytesMax} bytes`);
-    const pieces: Buffer[] = [];
-    for await (const piece of this.read()) pieces.push(piece);
-    return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+    const bodyPieces: Buffer[] = [];
+    for await (const bodyPiece of this.read()) bodyPieces.push(bodyPiece);
+    return bodyPieces.length === 1 ? bodyPieces[0]! : Buffer.concat(bodyPieces);
   }
 
-  #check(trailers: ReadonlyMap<string, string>): void {
-    this.#digest = this.#sha256.digest('hex');
-    if (/^[0-9a-f]{64}$/.test(this.#payload) && this.#payload !== this.#digest)
+  #checkDigests(bodyTrailers: ReadonlyMap<string, string>): void {
+    this.#bodyDigest = this.#bodySha256.digest('hex');
+    if (/^[0-9a-f]{64}$/.test(this.#statedPayload) && this.#statedPayload !== this.#bodyDigest)
       throw new ObjectRefusal(
         'XAmzContentSHA256Mismatch',
         400,
         'REL_INVALID',
         'the body is not the one that x-amz-content-sha256 is of',
       );
-    if (this.#md5 !== null && this.#md5.digest('base64') !== this.#request.header('content-md5'))
+    if (this.#bodyMd5 !== null && this.#bodyMd5.digest('base64') !== this.#objectRequest.header('content-md5'))
       throw s3Refusals.badDigest('Content-MD5');
-    for (const [name, checksum] of this.#checksums) {
-      const header = checksumHeader(name);
-      const stated = trailers.get(header) ?? (this.#facts.statesOwn === false ? null : this.#request.header(header));
-      const value = checksum.value();
-      const isAsked = this.#facts.checksum === name && stated === null;
-      if (!isAsked && stated !== value) throw s3Refusals.badDigest(header);
-      this.#checksumTexts.set(header, value);
+    for (const [checksumName, bodyChecksum] of this.#checksumByName) {
+      const checksumHeaderName = checksumHeader(checksumName);
+      const stated =
+        bodyTrailers.get(checksumHeaderName) ??
+        (this.#incomingFacts.statesOwn === false ? null : this.#objectRequest.header(checksumHeaderName));
+      const checksumValue = bodyChecksum.value();
+      const isAskedByServer = this.#incomingFacts.checksum === checksumName && stated === null;
+      if (!isAskedByServer && stated !== checksumValue) throw s3Refusals.badDigest(checksumHeaderName);
+      this.#checksumTexts.set(checksumHeaderName, checksumValue);
     }
   }
 }
 
 /** Throws InvalidRequest for malformed checksums, for several, and for one that is announced but missing. */
-function checksumsStated(
-  { header }: ObjectRequest,
-  { checksum = null, statesOwn = true }: IncomingOptions,
+function statedChecksums(
+  { header: requestHeader }: ObjectRequest,
+  { checksum: askedChecksum = null, statesOwn: hasOwnChecksum = true }: IncomingOptions,
 ): readonly ChecksumName[] {
-  const inHeader = statesOwn ? checksumNames.filter((name) => header(checksumHeader(name)) !== null) : [];
-  for (const name of inHeader)
-    if (!isChecksumValue(name, header(checksumHeader(name))!)) throw s3Refusals.invalidRequest(`${checksumHeader(name)} is none`);
-  const behind = (header('x-amz-trailer') ?? '').split(',').flatMap((stated) => {
-    const name = stated.trim().toLowerCase();
-    if (name === '') return [];
-    return checksumNames.find((each) => checksumHeader(each) === name) ?? unknownChecksum(`a trailer ${name}`);
+  const headerChecksums = hasOwnChecksum
+    ? checksumNames.filter((checksumName) => requestHeader(checksumHeader(checksumName)) !== null)
+    : [];
+  for (const name of headerChecksums)
+    if (!isChecksumValue(name, requestHeader(checksumHeader(name))!))
+      throw s3Refusals.invalidRequest(`${checksumHeader(name)} is none`);
+  const trailerChecksums = (requestHeader('x-amz-trailer') ?? '').split(',').flatMap((stated) => {
+    const checksumName = stated.trim().toLowerCase();
+    if (checksumName === '') return [];
+    return (
+      checksumNames.find((trailerChecksum) => checksumHeader(trailerChecksum) === checksumName) ??
+      unknownChecksum(`a trailer ${checksumName}`)
+    );
   });
-  const sent = [...inHeader, ...behind];
-  if (sent.length > 1) throw s3Refusals.invalidRequest('a body has one checksum');
-  const stated = statesOwn ? header('x-amz-sdk-checksum-algorithm') : null;
+  const sentChecksums = [...headerChecksums, ...trailerChecksums];
+  if (sentChecksums.length > 1) throw s3Refusals.invalidRequest('a body has one checksum');
+  const stated = hasOwnChecksum ? requestHeader('x-amz-sdk-checksum-algorithm') : null;
   if (stated !== null) {
-    const named = checksumNamed(stated) ?? unknownChecksum(stated);
-    if (!sent.includes(named)) throw s3Refusals.invalidRequest(`the checksum ${stated} is announced but missing`);
+    const announcedChecksum = checksumNamed(stated) ?? unknownChecksum(stated);
+    if (!sentChecksums.includes(announcedChecksum))
+      throw s3Refusals.invalidRequest(`the checksum ${stated} is announced but missing`);
   }
-  return checksum === null || sent.includes(checksum) ? sent : [...sent, checksum];
+  return askedChecksum === null || sentChecksums.includes(askedChecksum) ? sentChecksums : [...sentChecksums, askedChecksum];
 }
 
 export function unknownChecksum(stated: string): never {
   throw s3Refusals.invalidRequest(`${stated}: checksums are ${checksumNames.join(', ').toUpperCase()}`);
 }
 
-function lengthOf(request: ObjectRequest, header: string): number {
-  const stated = request.header(header);
-  if (stated === null && header === 'content-length' && request.header('transfer-encoding') === null) return 0;
-  if (stated === null) throw new ObjectRefusal('MissingContentLength', 411, 'REL_INVALID', `the header ${header} is missing`);
-  if (!/^\d{1,15}$/.test(stated)) throw s3Refusals.invalidArgument(`${header} is a number of bytes`);
+function incomingLengthOf(objectRequest: ObjectRequest, lengthHeader: string): number {
+  const stated = objectRequest.header(lengthHeader);
+  if (stated === null && lengthHeader === 'content-length' && objectRequest.header('transfer-encoding') === null) return 0;
+  if (stated === null)
+    throw new ObjectRefusal('MissingContentLength', 411, 'REL_INVALID', `the header ${lengthHeader} is missing`);
+  if (!/^\d{1,15}$/.test(stated)) throw s3Refusals.invalidArgument(`${lengthHeader} is a number of bytes`);
   return Number(stated);
 }

@@ -7,9 +7,9 @@ import { type S3Reply, xmlReply } from './reply.ts';
 import type { ObjectRequest } from './request-path.ts';
 import { type Node, xmlDocument } from './xml.ts';
 
-const keysMax = 1_000;
+const listedKeysMax = 1_000;
 /** A page of many prefixes with many keys each ends early. */
-const asksMax = 200;
+const listingQueriesMax = 200;
 
 export interface ListRequest {
   readonly prefix: string;
@@ -34,56 +34,60 @@ export interface Listing {
   readonly next: string | null;
 }
 
-export function listRequestOf({ query }: ObjectRequest): ListRequest {
-  const isV2 = query.get('list-type') === '2';
-  const said = query.get('max-keys') ?? String(keysMax);
-  if (!/^\d{1,9}$/.test(said)) throw s3Refusals.invalidArgument('max-keys is a number');
-  const token = query.get('continuation-token');
-  const after = isV2 ? (token === undefined ? query.get('start-after') : openToken(token)) : query.get('marker');
+export function listRequestOf({ query: listQuery }: ObjectRequest): ListRequest {
+  const isV2 = listQuery.get('list-type') === '2';
+  const maxKeysText = listQuery.get('max-keys') ?? String(listedKeysMax);
+  if (!/^\d{1,9}$/.test(maxKeysText)) throw s3Refusals.invalidArgument('max-keys is a number');
+  const continuationToken = listQuery.get('continuation-token');
+  const startAfterKey = isV2
+    ? continuationToken === undefined
+      ? listQuery.get('start-after')
+      : keyOfToken(continuationToken)
+    : listQuery.get('marker');
   return {
-    prefix: query.get('prefix') ?? '',
-    delimiter: query.get('delimiter') ?? '',
-    max: Math.min(keysMax, Number(said)),
-    after: after ?? '',
+    prefix: listQuery.get('prefix') ?? '',
+    delimiter: listQuery.get('delimiter') ?? '',
+    max: Math.min(listedKeysMax, Number(maxKeysText)),
+    after: startAfterKey ?? '',
     isV2,
   };
 }
 
-export function listObjects(exchange: S3Exchange): Promise<S3Reply> {
-  const listRequest = listRequestOf(exchange.request);
-  return exchange.invoke('query', async (invocation) => {
-    const objectReader = new ObjectReader(exchange, invocation, 'ListObjects');
+export function listObjects(s3Exchange: S3Exchange): Promise<S3Reply> {
+  const listRequest = listRequestOf(s3Exchange.request);
+  return s3Exchange.invoke('query', async (invocation) => {
+    const objectReader = new ObjectReader(s3Exchange, invocation, 'ListObjects');
     await objectReader.bucket();
-    const listing = await list(objectReader, exchange.request.bucket, listRequest);
-    invocation.describe({ rowCount: listing.objects.length + listing.prefixes.length });
-    return { ...listReply(exchange.request, listRequest, listing), overtaken: objectReader.overtaken };
+    const objectListing = await listBucket(objectReader, s3Exchange.request.bucket, listRequest);
+    invocation.describe({ rowCount: objectListing.objects.length + objectListing.prefixes.length });
+    return { ...listReply(s3Exchange.request, listRequest, objectListing), overtaken: objectReader.overtaken };
   });
 }
 
-async function list(objectReader: ObjectReader, bucket: string, listRequest: ListRequest): Promise<Listing> {
-  const collector = new Collector(listRequest);
-  const { path } = objectReader.invocation.caller;
-  let after = collector.startsAfter;
-  for (let asks = 0; !collector.isFull && asks < asksMax; asks++) {
-    const most = listRequest.delimiter === '' ? listRequest.max + 1 : keysMax;
-    const sql = `SELECT key, size, content_hash, system_from, namespace_path FROM ${objectType}
-      WHERE bucket = $1 AND key >= $2 AND key > $3 AND STARTS_WITH(key, $2) ORDER BY key, namespace_path LIMIT ${most}`;
-    const rows = await objectReader.ask(sql, [bucket, listRequest.prefix, after]);
-    const skipped = collector.take(preferOwn(rows, path));
-    if (rows.length < most) return collector.listing(false);
-    after = skipped ?? (rows.at(-1)!['key'] as string);
+async function listBucket(objectReader: ObjectReader, bucketName: string, listRequest: ListRequest): Promise<Listing> {
+  const listingCollector = new Collector(listRequest);
+  const { path: callerPath } = objectReader.invocation.caller;
+  let afterKey = listingCollector.startsAfter;
+  for (let queryCount = 0; !listingCollector.isFull && queryCount < listingQueriesMax; queryCount++) {
+    const rowsMax = listRequest.delimiter === '' ? listRequest.max + 1 : listedKeysMax;
+    const listSql = `SELECT key, size, content_hash, system_from, namespace_path FROM ${objectType}
+      WHERE bucket = $1 AND key >= $2 AND key > $3 AND STARTS_WITH(key, $2) ORDER BY key, namespace_path LIMIT ${rowsMax}`;
+    const objectRows = await objectReader.ask(listSql, [bucketName, listRequest.prefix, afterKey]);
+    const skippedPrefix = listingCollector.take(preferOwnObjects(objectRows, callerPath));
+    if (objectRows.length < rowsMax) return listingCollector.listing(false);
+    afterKey = skippedPrefix ?? (objectRows.at(-1)!['key'] as string);
   }
-  return collector.listing(true);
+  return listingCollector.listing(true);
 }
 
 /** Each key once: where several organisations have it, by the caller's own row, else by the first. */
-function preferOwn(rows: readonly VerbRow[], path: string | null): ListedObject[] {
-  const byKey = new Map<string, VerbRow>();
-  for (const row of rows) {
-    const key = row['key'] as string;
-    if (!byKey.has(key) || row['namespace_path'] === path) byKey.set(key, row);
+function preferOwnObjects(objectRows: readonly VerbRow[], callerPath: string | null): ListedObject[] {
+  const rowByKey = new Map<string, VerbRow>();
+  for (const objectRow of objectRows) {
+    const objectName = objectRow['key'] as string;
+    if (!rowByKey.has(objectName) || objectRow['namespace_path'] === callerPath) rowByKey.set(objectName, objectRow);
   }
-  return [...byKey.values()].map((row) => ({
+  return [...rowByKey.values()].map((row) => ({
     key: row['key'] as string,
     size: Number(row['size'] ?? 0),
     hash: row['content_hash'] as string | null,
@@ -92,14 +96,14 @@ function preferOwn(rows: readonly VerbRow[], path: string | null): ListedObject[
 }
 
 /** The greatest text with this prefix: it sorts behind all of its keys. */
-export const lastOf = (prefix: string): string => `${prefix}\u{10ffff}`;
+export const lastOf = (commonPrefix: string): string => `${commonPrefix}\u{10ffff}`;
 
 export class Collector {
   readonly #listRequest: ListRequest;
-  readonly #objects: ListedObject[] = [];
-  readonly #prefixes: string[] = [];
-  #last = '';
-  #more = false;
+  readonly #listedObjects: ListedObject[] = [];
+  readonly #commonPrefixes: string[] = [];
+  #lastListed = '';
+  #hasMore = false;
 
   constructor(listRequest: ListRequest) {
     this.#listRequest = listRequest;
@@ -107,102 +111,108 @@ export class Collector {
 
   /** Keys up to here are of no page that follows. */
   get startsAfter(): string {
-    const { after, delimiter, prefix } = this.#listRequest;
-    const isPrefix = delimiter !== '' && after.endsWith(delimiter) && after.length > prefix.length;
-    return isPrefix ? lastOf(after) : after;
+    const { after: afterKey, delimiter: listDelimiter, prefix: listPrefix } = this.#listRequest;
+    const isCommonPrefix = listDelimiter !== '' && afterKey.endsWith(listDelimiter) && afterKey.length > listPrefix.length;
+    return isCommonPrefix ? lastOf(afterKey) : afterKey;
   }
 
   get isFull(): boolean {
-    return this.#more;
+    return this.#hasMore;
   }
 
   /** Takes keys in their order; where the last of them fell under a prefix, where the keys behind it begin. */
-  take(objects: Iterable<ListedObject>): string | null {
-    const { prefix, delimiter, max } = this.#listRequest;
-    let skipped: string | null = null;
-    for (const object of objects) {
-      const at = delimiter === '' ? -1 : object.key.indexOf(delimiter, prefix.length);
-      const common = at < 0 ? null : object.key.slice(0, at + delimiter.length);
-      skipped = common && lastOf(common);
-      if (common !== null && common === this.#prefixes.at(-1)) continue;
-      if (this.#objects.length + this.#prefixes.length >= max) {
-        this.#more = true;
+  take(listedObjects: Iterable<ListedObject>): string | null {
+    const { prefix: listPrefix, delimiter: listDelimiter, max: maxKeys } = this.#listRequest;
+    let skippedPrefix: string | null = null;
+    for (const listedObject of listedObjects) {
+      const delimiterOffset = listDelimiter === '' ? -1 : listedObject.key.indexOf(listDelimiter, listPrefix.length);
+      const commonPrefix = delimiterOffset < 0 ? null : listedObject.key.slice(0, delimiterOffset + listDelimiter.length);
+      skippedPrefix = commonPrefix && lastOf(commonPrefix);
+      if (commonPrefix !== null && commonPrefix === this.#commonPrefixes.at(-1)) continue;
+      if (this.#listedObjects.length + this.#commonPrefixes.length >= maxKeys) {
+        this.#hasMore = true;
         return null;
       }
-      this.#last = common ?? object.key;
-      if (common === null) this.#objects.push(object);
-      else this.#prefixes.push(common);
+      this.#lastListed = commonPrefix ?? listedObject.key;
+      if (commonPrefix === null) this.#listedObjects.push(listedObject);
+      else this.#commonPrefixes.push(commonPrefix);
     }
-    return skipped;
+    return skippedPrefix;
   }
 
   /** A page that ends early: all up to this key was looked at. */
-  stopBehind(key: string): void {
-    this.#last = key;
-    this.#more = true;
+  stopBehind(lastKey: string): void {
+    this.#lastListed = lastKey;
+    this.#hasMore = true;
   }
 
-  listing(more: boolean): Listing {
+  listing(hasMoreRows: boolean): Listing {
     return {
-      objects: this.#objects,
-      prefixes: this.#prefixes,
-      next: (more || this.#more) && this.#last !== '' ? this.#last : null,
+      objects: this.#listedObjects,
+      prefixes: this.#commonPrefixes,
+      next: (hasMoreRows || this.#hasMore) && this.#lastListed !== '' ? this.#lastListed : null,
     };
   }
 }
 
-export function listReply(request: ObjectRequest, listRequest: ListRequest, { objects, prefixes, next }: Listing): S3Reply {
-  const { query, bucket } = request;
-  const coded = codedBy(request);
-  const token = query.get('continuation-token');
+export function listReply(
+  objectRequest: ObjectRequest,
+  listRequest: ListRequest,
+  { objects: listedObjects, prefixes: commonPrefixes, next: nextKey }: Listing,
+): S3Reply {
+  const { query: listQuery, bucket: bucketName } = objectRequest;
+  const encodeKey = codedBy(objectRequest);
+  const continuationToken = listQuery.get('continuation-token');
   const pagingMembers: (readonly [string, Node])[] = listRequest.isV2
     ? [
-        ...optional('StartAfter', query.has('start-after') ? coded(query.get('start-after')!) : undefined),
-        ...optional('ContinuationToken', token),
-        ...optional('NextContinuationToken', next === null ? undefined : sealedToken(next)),
-        ['KeyCount', objects.length + prefixes.length],
+        ...optional('StartAfter', listQuery.has('start-after') ? encodeKey(listQuery.get('start-after')!) : undefined),
+        ...optional('ContinuationToken', continuationToken),
+        ...optional('NextContinuationToken', nextKey === null ? undefined : continuationTokenOf(nextKey)),
+        ['KeyCount', listedObjects.length + commonPrefixes.length],
       ]
-    : [['Marker', coded(listRequest.after)], ...optional('NextMarker', next === null ? undefined : coded(next))];
-  const document = xmlDocument('ListBucketResult', [
-    ['Name', bucket],
-    ['Prefix', coded(listRequest.prefix)],
-    ...optional('Delimiter', listRequest.delimiter === '' ? undefined : coded(listRequest.delimiter)),
+    : [['Marker', encodeKey(listRequest.after)], ...optional('NextMarker', nextKey === null ? undefined : encodeKey(nextKey))];
+  const listingXml = xmlDocument('ListBucketResult', [
+    ['Name', bucketName],
+    ['Prefix', encodeKey(listRequest.prefix)],
+    ...optional('Delimiter', listRequest.delimiter === '' ? undefined : encodeKey(listRequest.delimiter)),
     ['MaxKeys', listRequest.max],
-    ...optional('EncodingType', query.get('encoding-type')),
-    ['IsTruncated', next !== null],
+    ...optional('EncodingType', listQuery.get('encoding-type')),
+    ['IsTruncated', nextKey !== null],
     ...pagingMembers,
-    ...objects.map(
-      ({ key, size, hash, modifiedMs }) =>
+    ...listedObjects.map(
+      ({ key: listedKey, size: objectSize, hash: objectHash, modifiedMs }) =>
         [
           'Contents',
           [
-            ['Key', coded(key)],
+            ['Key', encodeKey(listedKey)],
             ['LastModified', new Date(modifiedMs).toISOString()],
-            ['ETag', hash === null ? undefined : quotedTag(hash)],
-            ['Size', size],
+            ['ETag', objectHash === null ? undefined : quotedTag(objectHash)],
+            ['Size', objectSize],
             ['StorageClass', 'STANDARD'],
           ],
         ] as const,
     ),
-    ...prefixes.map((prefix) => ['CommonPrefixes', [['Prefix', coded(prefix)]]] as const),
+    ...commonPrefixes.map((commonPrefix) => ['CommonPrefixes', [['Prefix', encodeKey(commonPrefix)]]] as const),
   ]);
-  return xmlReply(document);
+  return xmlReply(listingXml);
 }
 
 /** How keys are written in a listing. */
-export function codedBy({ query }: ObjectRequest): (text: string) => string {
-  const encoding = query.get('encoding-type');
-  if (encoding !== undefined && encoding !== 'url') throw s3Refusals.invalidArgument('encoding-type knows one value: url');
-  return (text) => (encoding === undefined ? text : encodeURIComponent(text).replaceAll('%2F', '/'));
+export function codedBy({ query: listQuery }: ObjectRequest): (keyText: string) => string {
+  const encodingType = listQuery.get('encoding-type');
+  if (encodingType !== undefined && encodingType !== 'url')
+    throw s3Refusals.invalidArgument('encoding-type knows one value: url');
+  return (keyText) => (encodingType === undefined ? keyText : encodeURIComponent(keyText).replaceAll('%2F', '/'));
 }
 
-export const optional = (name: string, value: string | undefined): (readonly [string, Node])[] =>
-  value === undefined ? [] : [[name, value]];
+export const optional = (elementName: string, elementText: string | undefined): (readonly [string, Node])[] =>
+  elementText === undefined ? [] : [[elementName, elementText]];
 
 /** Opaque, as clients expect it: it says nothing that they did not list. */
-const sealedToken = (last: string): string => Buffer.from(last).toString('base64url');
+const continuationTokenOf = (lastKey: string): string => Buffer.from(lastKey).toString('base64url');
 
-function openToken(token: string): string {
-  if (!/^[A-Za-z0-9_-]+$/.test(token)) throw s3Refusals.invalidArgument('the continuation token is not one that a listing gave');
-  return Buffer.from(token, 'base64url').toString();
+function keyOfToken(continuationToken: string): string {
+  if (!/^[A-Za-z0-9_-]+$/.test(continuationToken))
+    throw s3Refusals.invalidArgument('the continuation token is not one that a listing gave');
+  return Buffer.from(continuationToken, 'base64url').toString();
 }

@@ -7,7 +7,7 @@ import type { ObjectRequest } from './request-path.ts';
 export const typesBucket = 'types';
 
 const metadataBytesMax = 8_192;
-const storedHeaders = ['cache-control', 'content-disposition', 'content-encoding', 'content-language', 'expires'];
+const storedObjectHeaders = ['cache-control', 'content-disposition', 'content-encoding', 'content-language', 'expires'];
 
 export interface ObjectMetadata {
   readonly contentType: string | null;
@@ -15,82 +15,93 @@ export interface ObjectMetadata {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-export function factsOf({ raw, header }: ObjectRequest): ObjectMetadata {
-  const metadata: Record<string, string> = {};
-  let bytes = 0;
-  for (const name of Object.keys(raw.headers).sort()) {
-    if (!name.startsWith('x-amz-meta-')) continue;
-    const value = metadataText(raw.headers[name] as string);
-    metadata[name.slice('x-amz-meta-'.length)] = value;
-    bytes += name.length + Buffer.byteLength(value);
+export function factsOf({ raw: httpRequest, header: requestHeader }: ObjectRequest): ObjectMetadata {
+  const amzMetadata: Record<string, string> = {};
+  let metadataBytes = 0;
+  for (const headerName of Object.keys(httpRequest.headers).sort()) {
+    if (!headerName.startsWith('x-amz-meta-')) continue;
+    const headerValue = metadataText(httpRequest.headers[headerName] as string);
+    amzMetadata[headerName.slice('x-amz-meta-'.length)] = headerValue;
+    metadataBytes += headerName.length + Buffer.byteLength(headerValue);
   }
-  if (bytes > metadataBytesMax)
+  if (metadataBytes > metadataBytesMax)
     throw new ObjectRefusal('MetadataTooLarge', 400, 'REL_TOO_LARGE', `metadata has at most ${metadataBytesMax} bytes`);
-  const headers: Record<string, string> = {};
-  for (const name of storedHeaders) {
-    const value = header(name)
+  const objectHeaders: Record<string, string> = {};
+  for (const name of storedObjectHeaders) {
+    const headerValue = requestHeader(name)
       ?.replace(/(^|,)\s*aws-chunked\s*(,|$)/i, '')
       .trim();
-    if (value) headers[name] = value;
+    if (headerValue) objectHeaders[name] = headerValue;
   }
-  return { contentType: header('content-type'), metadata, headers };
+  return { contentType: requestHeader('content-type'), metadata: amzMetadata, headers: objectHeaders };
 }
 
-const isChecksum = (header: string): boolean => header.startsWith('x-amz-checksum-');
+const isChecksumHeader = (headerName: string): boolean => headerName.startsWith('x-amz-checksum-');
 
 /** The same object with checksums of its body, by header: they rest beside the headers that the client stated. */
-export function withChecksums(facts: ObjectMetadata, checksums: ReadonlyMap<string, string>): ObjectMetadata {
-  const stated = Object.entries(facts.headers).filter(([name]) => !isChecksum(name));
-  return { ...facts, headers: Object.fromEntries([...stated, ...checksums]) };
+export function withChecksums(objectMetadata: ObjectMetadata, objectChecksums: ReadonlyMap<string, string>): ObjectMetadata {
+  const statedHeaders = Object.entries(objectMetadata.headers).filter(([headerName]) => !isChecksumHeader(headerName));
+  return { ...objectMetadata, headers: Object.fromEntries([...statedHeaders, ...objectChecksums]) };
 }
 
 /** Checksums of a body, by header; composite checksums of an upload in parts don't hold for a copy, which has one part. */
-export function withoutComposite(headers: ObjectMetadata['headers']): ReadonlyMap<string, string> {
-  return headers[checksumType] === 'COMPOSITE'
+export function withoutComposite(objectHeaders: ObjectMetadata['headers']): ReadonlyMap<string, string> {
+  return objectHeaders[checksumType] === 'COMPOSITE'
     ? new Map()
-    : new Map(Object.entries(headers).filter(([name]) => isChecksum(name)));
+    : new Map(Object.entries(objectHeaders).filter(([headerName]) => isChecksumHeader(headerName)));
 }
 
 export const checksumType = 'x-amz-checksum-type';
 
 /** Checksums over all of a body, and what says so. */
-export const ofWhole = (checksums: ReadonlyMap<string, string>): ReadonlyMap<string, string> =>
-  checksums.size === 0 ? checksums : new Map([...checksums, [checksumType, 'FULL_OBJECT']]);
+export const ofWhole = (objectChecksums: ReadonlyMap<string, string>): ReadonlyMap<string, string> =>
+  objectChecksums.size === 0 ? objectChecksums : new Map([...objectChecksums, [checksumType, 'FULL_OBJECT']]);
 
 /** Headers of an answer, and those of the body's checksum: the one that was put, else its SHA-256. */
 export function headersOf(
-  facts: ObjectMetadata,
+  objectMetadata: ObjectMetadata,
   sha256: string,
 ): Readonly<Record<'headers' | 'checksums', Record<string, string>>> {
-  const entries = Object.entries(facts.headers);
-  const put = entries.filter(([name]) => isChecksum(name));
-  const own = ['x-amz-checksum-sha256', Buffer.from(sha256, 'hex').toString('base64')] as const;
-  const checksums = put.length > 0 ? put : [own, [checksumType, 'FULL_OBJECT'] as const];
-  return { headers: Object.fromEntries(entries.filter(([name]) => !isChecksum(name))), checksums: Object.fromEntries(checksums) };
+  const headerEntries = Object.entries(objectMetadata.headers);
+  const putChecksums = headerEntries.filter(([headerName]) => isChecksumHeader(headerName));
+  const ownChecksum = ['x-amz-checksum-sha256', Buffer.from(sha256, 'hex').toString('base64')] as const;
+  const shownChecksums = putChecksums.length > 0 ? putChecksums : [ownChecksum, [checksumType, 'FULL_OBJECT'] as const];
+  return {
+    headers: Object.fromEntries(headerEntries.filter(([headerName]) => !isChecksumHeader(headerName))),
+    checksums: Object.fromEntries(shownChecksums),
+  };
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const utf8Decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** UTF-8 or, as some clients send it, Latin-1. */
-function metadataText(latin1: string): string {
+function metadataText(latin1Header: string): string {
   try {
-    return utf8.decode(Buffer.from(latin1, 'latin1'));
+    return utf8Decoder.decode(Buffer.from(latin1Header, 'latin1'));
   } catch {
-    return latin1;
+    return latin1Header;
   }
 }
 
-export function factsOfRow(row: VerbRow): ObjectMetadata {
-  return { contentType: textOf(row['content_type']), metadata: texts(row['metadata']), headers: texts(row['headers']) };
+export function factsOfRow(objectRow: VerbRow): ObjectMetadata {
+  return {
+    contentType: textOf(objectRow['content_type']),
+    metadata: textMembersOf(objectRow['metadata']),
+    headers: textMembersOf(objectRow['headers']),
+  };
 }
 
 /** Text members of a JSON cell; none of a masked or malformed one. */
-function texts(cell: VerbRow[string] | undefined): Record<string, string> {
-  if (typeof cell !== 'string') return {};
+function textMembersOf(metadataCell: VerbRow[string] | undefined): Record<string, string> {
+  if (typeof metadataCell !== 'string') return {};
   try {
-    const value: unknown = JSON.parse(cell);
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return {};
-    return Object.fromEntries(Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === 'string'));
+    const metadataValue: unknown = JSON.parse(metadataCell);
+    if (typeof metadataValue !== 'object' || metadataValue === null || Array.isArray(metadataValue)) return {};
+    return Object.fromEntries(
+      Object.entries(metadataValue).filter(
+        (metadataEntry): metadataEntry is [string, string] => typeof metadataEntry[1] === 'string',
+      ),
+    );
   } catch {
     return {};
   }
@@ -99,7 +110,7 @@ function texts(cell: VerbRow[string] | undefined): Record<string, string> {
 /** Bodies rest sealed, and clients that compare the ETag with an MD5 otherwise take this for a reason not to. */
 export const sealedHeader = { 'x-amz-server-side-encryption': 'aws:kms' } as const;
 
-export const writtenHeaders = (version: bigint): Record<string, string> => ({
-  'x-amz-version-id': String(version),
+export const writtenHeaders = (objectVersion: bigint): Record<string, string> => ({
+  'x-amz-version-id': String(objectVersion),
   ...sealedHeader,
 });

@@ -18,11 +18,16 @@ import { s3Refusals } from './errors.ts';
 export const objectType = 'ObjectStoreObject';
 export const bucketType = 'ObjectStoreBucket';
 
-export const objectKey = (bucket: string, key: string): string => `${bucket}/${key}`;
-export const provenance = (method: string): Provenance => ({ source: 'object', method, confidence: 1, derivedFrom: null });
+export const objectKey = (bucketName: string, objectName: string): string => `${bucketName}/${objectName}`;
+export const provenance = (s3Method: string): Provenance => ({
+  source: 'object',
+  method: s3Method,
+  confidence: 1,
+  derivedFrom: null,
+});
 
 /** Cost units of finding a row by its key. */
-const lookupUnits = 0.01;
+const keyLookupUnits = 0.01;
 
 /** Questions of one request, on one snapshot, recorded as the operation. */
 export class ObjectReader {
@@ -30,13 +35,13 @@ export class ObjectReader {
   readonly #exchange: S3Exchange;
   readonly #session: QuerySeries;
 
-  constructor(exchange: S3Exchange, invocation: Invocation, operation: string) {
-    const { bucket, key } = exchange.request;
+  constructor(s3Exchange: S3Exchange, invocation: Invocation, s3Operation: string) {
+    const { bucket: bucketName, key: objectName } = s3Exchange.request;
     this.invocation = invocation;
-    this.#exchange = exchange;
-    const verb = { template: `${operation} ?`, literals: [objectKey(bucket, key)] };
-    invocation.describe(verb);
-    this.#session = exchange.parts.planner.querySeries(invocation, verb);
+    this.#exchange = s3Exchange;
+    const operationVerb = { template: `${s3Operation} ?`, literals: [objectKey(bucketName, objectName)] };
+    invocation.describe(operationVerb);
+    this.#session = s3Exchange.parts.planner.querySeries(invocation, operationVerb);
   }
 
   get request(): S3Exchange['request'] {
@@ -54,30 +59,48 @@ export class ObjectReader {
 
   readonly overtaken = (): boolean => this.#session.overtaken();
 
-  async ask(sql: string, parameters: readonly Literal[], time: DefaultTime = this.#exchange.time): Promise<VerbRow[]> {
-    const { signal, request } = this.#exchange;
-    const purpose = request.header('x-service-purpose');
-    const options = { time, dialect: 'wide', queriesOnly: true, purpose, signal } as const;
-    return rowsOf(await this.#session.query({ sql, ...options, ...(parameters.length > 0 && { parameters }) }));
+  async ask(
+    objectSql: string,
+    objectParameters: readonly Literal[],
+    time: DefaultTime = this.#exchange.time,
+  ): Promise<VerbRow[]> {
+    const { signal, request: objectRequest } = this.#exchange;
+    const statedPurpose = objectRequest.header('x-service-purpose');
+    const seriesOptions = { time, dialect: 'wide', queriesOnly: true, purpose: statedPurpose, signal } as const;
+    return rowsOf(
+      await this.#session.query({
+        sql: objectSql,
+        ...seriesOptions,
+        ...(objectParameters.length > 0 && { parameters: objectParameters }),
+      }),
+    );
   }
 
   /** The row of a key: where the caller sees several organisations' rows, its own, else the first. */
-  async byKey(columns: string, type: string, key: string, version: bigint | null = null): Promise<VerbRow | null> {
-    const which = version === null ? '' : ' AND system_from = $2';
-    const all = columns === '*' ? '*' : `${columns}, system_from, namespace_path`;
-    const sql = `SELECT ${all} FROM ${type} WHERE _pk = $1${which} ORDER BY namespace_path`;
-    const rows = await (version === null ? this.ask(sql, [key]) : this.ask(sql, [key, version], { system: version }));
-    this.invocation.describe({ costUnits: lookupUnits });
-    const { path } = this.invocation.caller;
-    return rows.find((row) => row['namespace_path'] === path) ?? rows[0] ?? null;
+  async byKey(
+    wantedColumns: string,
+    objectTypeName: string,
+    objectPk: string,
+    objectVersion: bigint | null = null,
+  ): Promise<VerbRow | null> {
+    const versionCondition = objectVersion === null ? '' : ' AND system_from = $2';
+    const selectedColumns = wantedColumns === '*' ? '*' : `${wantedColumns}, system_from, namespace_path`;
+    const keySql = `SELECT ${selectedColumns} FROM ${objectTypeName} WHERE _pk = $1${versionCondition} ORDER BY namespace_path`;
+    const keyRows = await (objectVersion === null
+      ? this.ask(keySql, [objectPk])
+      : this.ask(keySql, [objectPk, objectVersion], { system: objectVersion }));
+    this.invocation.describe({ costUnits: keyLookupUnits });
+    const { path: callerPath } = this.invocation.caller;
+    return keyRows.find((keyRow) => keyRow['namespace_path'] === callerPath) ?? keyRows[0] ?? null;
   }
 
-  /** Throws NoSuchBucket; `own`: also where it is of an organisation below, for that is read and not written. */
-  async bucket(own = false): Promise<VerbRow> {
-    const { bucket } = this.#exchange.request;
-    const row = await this.byKey('name', bucketType, bucket);
-    if (row === null || (own && row['namespace_path'] !== this.invocation.caller.path)) throw s3Refusals.noSuchBucket(bucket);
-    return row;
+  /** Throws NoSuchBucket; `mustBeOwn`: also where it is of an organisation below, for that is read and not written. */
+  async bucket(mustBeOwn = false): Promise<VerbRow> {
+    const { bucket: bucketName } = this.#exchange.request;
+    const bucketRow = await this.byKey('name', bucketType, bucketName);
+    if (bucketRow === null || (mustBeOwn && bucketRow['namespace_path'] !== this.invocation.caller.path))
+      throw s3Refusals.noSuchBucket(bucketName);
+    return bucketRow;
   }
 
   /** The bucket of an object; the access record names the object type in any case. */
@@ -90,26 +113,31 @@ export class ObjectReader {
   }
 
   /** An object, or one version of it. Throws NoSuchVersion for a version that is not there; null where there is no object. */
-  async object(columns: string, bucket: string, key: string, versionId: string | undefined): Promise<VerbRow | null> {
-    const pk = objectKey(bucket, key);
-    if (versionId === undefined) return this.byKey(columns, objectType, pk);
+  async object(
+    objectColumns: string,
+    bucketName: string,
+    objectName: string,
+    versionId: string | undefined,
+  ): Promise<VerbRow | null> {
+    const objectPk = objectKey(bucketName, objectName);
+    if (versionId === undefined) return this.byKey(objectColumns, objectType, objectPk);
     if (!/^\d{1,19}$/.test(versionId) || BigInt(versionId) > 9_223_372_036_854_775_807n) throw s3Refusals.noSuchVersion();
-    const row = await this.byKey(columns, objectType, pk, BigInt(versionId));
-    if (row === null) throw s3Refusals.noSuchVersion();
-    return row;
+    const objectRow = await this.byKey(objectColumns, objectType, objectPk, BigInt(versionId));
+    if (objectRow === null) throw s3Refusals.noSuchVersion();
+    return objectRow;
   }
 }
 
 /** A row that is about to be put: null cells are left out. */
-export function oneRow(cells: Readonly<Record<string, readonly [ColumnType, Cell]>>): RowBatch {
-  const columns: NamedColumn[] = [];
-  for (const [name, [type, cell]] of Object.entries(cells)) {
-    if (cell === null) continue;
-    const builder = new VectorBuilder(type, 1, typeof cell === 'string' ? cell.length : 0);
-    builder.append(cell);
-    columns.push({ name, type, vector: builder.build() });
+export function oneRow(objectCells: Readonly<Record<string, readonly [ColumnType, Cell]>>): RowBatch {
+  const objectColumns: NamedColumn[] = [];
+  for (const [columnName, [columnType, objectCell]] of Object.entries(objectCells)) {
+    if (objectCell === null) continue;
+    const cellBuilder = new VectorBuilder(columnType, 1, typeof objectCell === 'string' ? objectCell.length : 0);
+    cellBuilder.append(objectCell);
+    objectColumns.push({ name: columnName, type: columnType, vector: cellBuilder.build() });
   }
-  return { length: 1, columns };
+  return { length: 1, columns: objectColumns };
 }
 
 /** The cells of a body in its row: text as it is, other bytes in base64, and a reference where it is large. */
@@ -120,15 +148,20 @@ export interface BodyCells {
   readonly as: 'text' | 'base64' | 'blob';
 }
 
-export function cellsOf(content: Buffer, sha256 = hexHash(content)): BodyCells {
-  const isText = isUtf8(content);
-  return { size: content.length, sha256, body: content.toString(isText ? 'utf8' : 'base64'), as: isText ? 'text' : 'base64' };
+export function cellsOf(objectContent: Buffer, sha256 = hexHash(objectContent)): BodyCells {
+  const isUtf8Text = isUtf8(objectContent);
+  return {
+    size: objectContent.length,
+    sha256,
+    body: objectContent.toString(isUtf8Text ? 'utf8' : 'base64'),
+    as: isUtf8Text ? 'text' : 'base64',
+  };
 }
 
-export const blobCells = (invocation: Invocation, stored: StoredBody, pk: string): BodyCells => ({
-  size: stored.size,
-  sha256: stored.sha256,
-  body: invocation.bodies().refer(stored, { type: objectType, key: pk }),
+export const blobCells = (invocation: Invocation, storedBody: StoredBody, objectPk: string): BodyCells => ({
+  size: storedBody.size,
+  sha256: storedBody.sha256,
+  body: invocation.bodies().refer(storedBody, { type: objectType, key: objectPk }),
   as: 'blob',
 });
 
@@ -144,31 +177,37 @@ export const bodyColumns = 'body, body_as, size, content_hash';
  * Throws AccessDenied where the caller sees the body masked: a mask's rendering is no object. Where some cells are masked, the
  * others still match their hash.
  */
-export function bodyOf({ snapshot, invocation }: ObjectReader, row: VerbRow, pk: string): ShownBody {
-  const body = textOf(row['body']) ?? '';
-  const mayBeMasked = snapshot.masksOf(objectType).has('body');
-  if (row['body_as'] === 'blob') {
+export function bodyOf({ snapshot, invocation }: ObjectReader, objectRow: VerbRow, objectPk: string): ShownBody {
+  const bodyText = textOf(objectRow['body']) ?? '';
+  const mayBodyBeMasked = snapshot.masksOf(objectType).has('body');
+  if (objectRow['body_as'] === 'blob') {
     try {
-      return { stored: invocation.bodies().bodyOf(body, { type: objectType, key: pk, path: textOf(row['namespace_path']) }) };
-    } catch (error) {
-      throw mayBeMasked && error instanceof ServiceError && error.code === 'REL_UNPROCESSABLE' ? maskedError() : error;
+      return {
+        stored: invocation
+          .bodies()
+          .bodyOf(bodyText, { type: objectType, key: objectPk, path: textOf(objectRow['namespace_path']) }),
+      };
+    } catch (bodyError) {
+      throw mayBodyBeMasked && bodyError instanceof ServiceError && bodyError.code === 'REL_UNPROCESSABLE'
+        ? maskedBodyError()
+        : bodyError;
     }
   }
-  const content = Buffer.from(body, row['body_as'] === 'base64' ? 'base64' : 'utf8');
-  if (mayBeMasked && hexHash(content) !== row['content_hash']) throw maskedError();
-  return { content };
+  const objectContent = Buffer.from(bodyText, objectRow['body_as'] === 'base64' ? 'base64' : 'utf8');
+  if (mayBodyBeMasked && hexHash(objectContent) !== objectRow['content_hash']) throw maskedBodyError();
+  return { content: objectContent };
 }
 
-const maskedError = (): ServiceError => s3Refusals.accessDenied('the body of the object is masked');
+const maskedBodyError = (): ServiceError => s3Refusals.accessDenied('the body of the object is masked');
 
-export const hexHash = (content: Uint8Array): string => createHash('sha256').update(content).digest('hex');
+export const hexHash = (hashedContent: Uint8Array): string => createHash('sha256').update(hashedContent).digest('hex');
 
 /** Throws what refused the only row of a write. */
-export function requireAccepted(outcome: Pick<Outcome, 'errors' | 'systemFrom'>): bigint {
-  const [refused] = outcome.errors;
-  if (refused !== undefined) throw new ServiceError(refused.code as ErrorCode, refused.detail);
-  return outcome.systemFrom;
+export function requireAccepted(putOutcome: Pick<Outcome, 'errors' | 'systemFrom'>): bigint {
+  const [rowRefusal] = putOutcome.errors;
+  if (rowRefusal !== undefined) throw new ServiceError(rowRefusal.code as ErrorCode, rowRefusal.detail);
+  return putOutcome.systemFrom;
 }
 
-export const quotedTag = (hash: string): string => `"${hash}"`;
-export const instantMs = (row: VerbRow): number => Number((row['system_from'] as bigint) / 1_000_000n);
+export const quotedTag = (objectHash: string): string => `"${objectHash}"`;
+export const instantMs = (objectRow: VerbRow): number => Number((objectRow['system_from'] as bigint) / 1_000_000n);

@@ -53,133 +53,168 @@ export interface Completion {
   readonly named: string;
 }
 
-type Completed = Completion & Pick<Upload, 'bucket' | 'key' | 'owner'> & { readonly atMs: number };
+type CompletedUpload = Completion & Pick<Upload, 'bucket' | 'key' | 'owner'> & { readonly atMs: number };
 
 /** Limits of one caller; the parts on disk count as stored bytes. */
-const uploadsMax = 1_000;
-const idleMs = 86_400_000;
-const rememberedMs = 3_600_000;
-const completedMax = 10_000;
+const openUploadsMax = 1_000;
+const idleUploadMs = 86_400_000;
+const completedUploadMs = 3_600_000;
+const completedUploadsMax = 10_000;
 
 /** Only its owner sees an upload, even if another caller knows its id. */
-const ownerOf = ({ principal, tenant, path, branch }: Caller): string => JSON.stringify([principal, tenant, path, branch]);
+const uploadOwnerOf = ({ principal, tenant, path: callerPath, branch }: Caller): string =>
+  JSON.stringify([principal, tenant, callerPath, branch]);
 
 export class OpenUploads {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #uploads = new Map<string, Upload>();
   /** Completed uploads, in the order of completion. */
-  readonly #completed = new Map<string, Completed>();
+  readonly #completed = new Map<string, CompletedUpload>();
 
-  constructor({ clock, random }: { readonly clock: Clock; readonly random: Random }) {
-    this.#clock = clock;
-    this.#random = random;
+  constructor({ clock: uploadClock, random: uploadRandom }: { readonly clock: Clock; readonly random: Random }) {
+    this.#clock = uploadClock;
+    this.#random = uploadRandom;
   }
 
-  begin(caller: Caller, request: UploadRequest): Upload {
-    const owner = ownerOf(caller);
-    let own = 0;
-    for (const upload of this.#uploads.values()) if (upload.owner === owner) own++;
-    if (own >= uploadsMax)
-      throw new ObjectRefusal('SlowDown', 503, 'REL_QUEUE_FULL', `${uploadsMax} uploads are going on: complete or abort some`);
-    const id = Buffer.from(this.#random.fill(new Uint8Array(24))).toString('base64url');
+  begin(uploadCaller: Caller, uploadRequest: UploadRequest): Upload {
+    const uploadOwner = uploadOwnerOf(uploadCaller);
+    let ownUploads = 0;
+    for (const openUpload of this.#uploads.values()) if (openUpload.owner === uploadOwner) ownUploads++;
+    if (ownUploads >= openUploadsMax)
+      throw new ObjectRefusal(
+        'SlowDown',
+        503,
+        'REL_QUEUE_FULL',
+        `${openUploadsMax} uploads are going on: complete or abort some`,
+      );
+    const uploadId = Buffer.from(this.#random.fill(new Uint8Array(24))).toString('base64url');
     const lastMs = this.#clock.monotonicMs();
     const begunMs = Number(this.#clock.now() / 1_000_000n);
-    const upload = { ...request, id, owner, begunMs, lastMs, parts: new Map(), comingBytes: 0, isCopied: false, ending: null };
-    this.#uploads.set(id, upload);
+    const upload = {
+      ...uploadRequest,
+      id: uploadId,
+      owner: uploadOwner,
+      begunMs,
+      lastMs,
+      parts: new Map(),
+      comingBytes: 0,
+      isCopied: false,
+      ending: null,
+    };
+    this.#uploads.set(uploadId, upload);
     return upload;
   }
 
   /** Throws NoSuchUpload for an upload of another caller or key, and for one that takes no more parts. */
-  get(caller: Caller, id: string, bucket: string, key: string): Upload {
-    const upload = this.#uploads.get(id);
-    if (upload === undefined || upload.ending !== null || !isOf(upload, caller, bucket, key)) throw s3Refusals.noSuchUpload();
-    upload.lastMs = this.#clock.monotonicMs();
-    return upload;
+  get(uploadCaller: Caller, uploadId: string, bucketName: string, objectName: string): Upload {
+    const openUpload = this.#uploads.get(uploadId);
+    if (openUpload === undefined || openUpload.ending !== null || !isUploadOf(openUpload, uploadCaller, bucketName, objectName))
+      throw s3Refusals.noSuchUpload();
+    openUpload.lastMs = this.#clock.monotonicMs();
+    return openUpload;
   }
 
   /** The result of an upload that the caller completed within the last hour; waits for one that is being completed. */
-  async findCompletion(caller: Caller, id: string, bucket: string, key: string): Promise<Completion | null> {
-    const upload = this.#uploads.get(id);
-    if (upload !== undefined && isOf(upload, caller, bucket, key)) await upload.ending;
-    const completed = this.#completed.get(id);
-    if (completed === undefined || !isOf(completed, caller, bucket, key)) return null;
-    return this.#clock.monotonicMs() - completed.atMs > rememberedMs ? null : completed;
+  async findCompletion(
+    uploadCaller: Caller,
+    uploadId: string,
+    bucketName: string,
+    objectName: string,
+  ): Promise<Completion | null> {
+    const openUpload = this.#uploads.get(uploadId);
+    if (openUpload !== undefined && isUploadOf(openUpload, uploadCaller, bucketName, objectName)) await openUpload.ending;
+    const completedUpload = this.#completed.get(uploadId);
+    if (completedUpload === undefined || !isUploadOf(completedUpload, uploadCaller, bucketName, objectName)) return null;
+    return this.#clock.monotonicMs() - completedUpload.atMs > completedUploadMs ? null : completedUpload;
   }
 
-  list(caller: Caller, bucket: string): Upload[] {
-    const owner = ownerOf(caller);
-    return [...this.#uploads.values()].filter((upload) => upload.owner === owner && upload.bucket === bucket);
+  list(uploadCaller: Caller, bucketName: string): Upload[] {
+    const uploadOwner = uploadOwnerOf(uploadCaller);
+    return [...this.#uploads.values()].filter(
+      (listedUpload) => listedUpload.owner === uploadOwner && listedUpload.bucket === bucketName,
+    );
   }
 
   /** Makes room for a part; returns what ends that. Throws EntityTooLarge as soon as all parts together are too large. */
-  expect(upload: Upload, number: number, bytes: number): () => void {
-    let all = upload.comingBytes + bytes;
-    for (const [each, { part }] of upload.parts) if (each !== number) all += part.size;
-    if (all > objectBytesMax) throw tooLarge();
-    upload.comingBytes += bytes;
-    return () => void (upload.comingBytes -= bytes);
+  expect(openUpload: Upload, partNumber: number, comingBytes: number): () => void {
+    let uploadBytes = openUpload.comingBytes + comingBytes;
+    for (const [otherPartNumber, { part: otherPart }] of openUpload.parts)
+      if (otherPartNumber !== partNumber) uploadBytes += otherPart.size;
+    if (uploadBytes > objectBytesMax) throw tooLarge();
+    openUpload.comingBytes += comingBytes;
+    return () => void (openUpload.comingBytes -= comingBytes);
   }
 
-  async put(upload: Upload, number: number, part: UploadedPart): Promise<void> {
-    if (upload.ending !== null) {
-      await part.part.drop();
+  async put(openUpload: Upload, partNumber: number, uploadedPart: UploadedPart): Promise<void> {
+    if (openUpload.ending !== null) {
+      await uploadedPart.part.drop();
       throw s3Refusals.noSuchUpload();
     }
-    const before = upload.parts.get(number);
-    upload.parts.set(number, part);
-    await before?.part.drop();
+    const replacedPart = openUpload.parts.get(partNumber);
+    openUpload.parts.set(partNumber, uploadedPart);
+    await replacedPart?.part.drop();
   }
 
   /** Takes no parts while it is being completed; afterwards it is over, or where that failed goes on. */
-  async complete(upload: Upload, named: string, run: () => Promise<Omit<Completion, 'named'>>): Promise<Completion> {
-    const running = run();
-    upload.ending = running.then(ignore, ignore);
+  async complete(
+    openUpload: Upload,
+    partsIdentity: string,
+    runCompletion: () => Promise<Omit<Completion, 'named'>>,
+  ): Promise<Completion> {
+    const runningCompletion = runCompletion();
+    openUpload.ending = runningCompletion.then(ignoreOutcome, ignoreOutcome);
     try {
-      const completion = { ...(await running), named };
-      const { bucket, key, owner } = upload;
-      this.#completed.set(upload.id, { ...completion, bucket, key, owner, atMs: this.#clock.monotonicMs() });
+      const uploadCompletion = { ...(await runningCompletion), named: partsIdentity };
+      const { bucket, key, owner } = openUpload;
+      this.#completed.set(openUpload.id, { ...uploadCompletion, bucket, key, owner, atMs: this.#clock.monotonicMs() });
       this.#forget();
-      await this.end(upload);
-      return completion;
-    } catch (error) {
+      await this.end(openUpload);
+      return uploadCompletion;
+    } catch (completionError) {
       // The upload can be completed again, or aborted.
-      if (this.#uploads.has(upload.id)) upload.ending = null;
-      throw error;
+      if (this.#uploads.has(openUpload.id)) openUpload.ending = null;
+      throw completionError;
     }
   }
 
   #forget(): void {
-    const nowMs = this.#clock.monotonicMs();
-    for (const [id, { atMs }] of this.#completed) {
-      if (nowMs - atMs <= rememberedMs && this.#completed.size <= completedMax) break;
-      this.#completed.delete(id);
+    const clockNowMs = this.#clock.monotonicMs();
+    for (const [uploadId, { atMs }] of this.#completed) {
+      if (clockNowMs - atMs <= completedUploadMs && this.#completed.size <= completedUploadsMax) break;
+      this.#completed.delete(uploadId);
     }
   }
 
   /** Ends uploads without a new part for a day. */
   async endIdle(): Promise<void> {
-    const nowMs = this.#clock.monotonicMs();
-    for (const upload of this.#uploads.values())
-      if (nowMs - upload.lastMs > idleMs && upload.ending === null && upload.comingBytes === 0) await this.end(upload);
+    const clockNowMs = this.#clock.monotonicMs();
+    for (const idleUpload of this.#uploads.values())
+      if (clockNowMs - idleUpload.lastMs > idleUploadMs && idleUpload.ending === null && idleUpload.comingBytes === 0)
+        await this.end(idleUpload);
     this.#forget();
   }
 
-  async end(upload: Upload): Promise<void> {
-    upload.ending ??= Promise.resolve();
-    this.#uploads.delete(upload.id);
-    const parts = [...upload.parts.values()];
-    upload.parts.clear();
-    for (const { part } of parts) await part.drop();
+  async end(endedUpload: Upload): Promise<void> {
+    endedUpload.ending ??= Promise.resolve();
+    this.#uploads.delete(endedUpload.id);
+    const droppedParts = [...endedUpload.parts.values()];
+    endedUpload.parts.clear();
+    for (const { part: droppedPart } of droppedParts) await droppedPart.drop();
   }
 
   async close(): Promise<void> {
-    for (const upload of this.#uploads.values()) await this.end(upload);
+    for (const openUpload of this.#uploads.values()) await this.end(openUpload);
   }
 }
 
-function isOf(upload: Pick<Upload, 'bucket' | 'key' | 'owner'>, caller: Caller, bucket: string, key: string): boolean {
-  return upload.owner === ownerOf(caller) && upload.bucket === bucket && upload.key === key;
+function isUploadOf(
+  uploadFacts: Pick<Upload, 'bucket' | 'key' | 'owner'>,
+  uploadCaller: Caller,
+  bucketName: string,
+  objectName: string,
+): boolean {
+  return uploadFacts.owner === uploadOwnerOf(uploadCaller) && uploadFacts.bucket === bucketName && uploadFacts.key === objectName;
 }
 
-function ignore(): void {}
+function ignoreOutcome(): void {}

@@ -12,7 +12,7 @@ import { typesBucket } from './object-metadata.ts';
 import { getRow, listRows } from './types-bucket.ts';
 
 /** Parts of a bucket or of an object that S3 has, and this store has not. */
-const subresources = [
+const unsupportedSubresources = [
   'accelerate',
   'acl',
   'analytics',
@@ -44,49 +44,68 @@ const subresources = [
   'website',
 ];
 
-export function operationOf(request: ObjectRequest): Operation {
-  const { method, bucket, key, query } = request;
-  const asked = subresources.find((name) => query.has(name) && !isAnswered(request, name));
-  if (asked !== undefined) throw s3Refusals.notImplemented(`?${asked}`);
-  if (bucket === '') return only(method, { GET: listBuckets });
-  if (bucket === typesBucket) {
-    if (key !== '') return only(method, { GET: getRow, HEAD: getRow }, s3Refusals.readOnly);
-    return only(method, { GET: query.has('location') ? getLocation : listRows, HEAD: headBucket }, s3Refusals.readOnly);
+export function operationOf(objectRequest: ObjectRequest): Operation {
+  const { method: httpMethod, bucket: bucketName, key: objectName, query: s3Query } = objectRequest;
+  const askedSubresource = unsupportedSubresources.find(
+    (subresource) => s3Query.has(subresource) && !isAnsweredSubresource(objectRequest, subresource),
+  );
+  if (askedSubresource !== undefined) throw s3Refusals.notImplemented(`?${askedSubresource}`);
+  if (bucketName === '') return operationOfMethod(httpMethod, { GET: listBuckets });
+  if (bucketName === typesBucket) {
+    if (objectName !== '') return operationOfMethod(httpMethod, { GET: getRow, HEAD: getRow }, s3Refusals.readOnly);
+    return operationOfMethod(
+      httpMethod,
+      { GET: s3Query.has('location') ? getLocation : listRows, HEAD: headBucket },
+      s3Refusals.readOnly,
+    );
   }
-  return key === '' ? ofBucket(request) : ofObject(request);
+  return objectName === '' ? bucketOperation(objectRequest) : objectOperation(objectRequest);
 }
 
 /** Subresources that clients only probe: none exist, and the answer is the same for all callers. */
-function isAnswered({ method, bucket, key }: ObjectRequest, subresource: string): boolean {
-  if (method !== 'GET' || bucket === '' || bucket === typesBucket) return false;
-  return subresource === 'tagging' || (subresource === 'versioning' && key === '');
+function isAnsweredSubresource(
+  { method: httpMethod, bucket: bucketName, key: objectName }: ObjectRequest,
+  subresource: string,
+): boolean {
+  if (httpMethod !== 'GET' || bucketName === '' || bucketName === typesBucket) return false;
+  return subresource === 'tagging' || (subresource === 'versioning' && objectName === '');
 }
 
-function ofBucket({ method, query }: ObjectRequest): Operation {
-  if (query.has('uploads')) return only(method, { GET: listUploads });
-  if (query.has('versioning')) return getVersioning;
-  if (query.has('tagging')) return getBucketTagging;
-  const post = query.has('delete') ? { POST: deleteObjects } : {};
-  const get = query.has('location') ? getLocation : listObjects;
-  return only(method, { GET: get, HEAD: headBucket, PUT: createBucket, DELETE: deleteBucket, ...post });
+function bucketOperation({ method: httpMethod, query: bucketQuery }: ObjectRequest): Operation {
+  if (bucketQuery.has('uploads')) return operationOfMethod(httpMethod, { GET: listUploads });
+  if (bucketQuery.has('versioning')) return getVersioning;
+  if (bucketQuery.has('tagging')) return getBucketTagging;
+  const postOperations = bucketQuery.has('delete') ? { POST: deleteObjects } : {};
+  const getOperation = bucketQuery.has('location') ? getLocation : listObjects;
+  return operationOfMethod(httpMethod, {
+    GET: getOperation,
+    HEAD: headBucket,
+    PUT: createBucket,
+    DELETE: deleteBucket,
+    ...postOperations,
+  });
 }
 
-function ofObject({ method, query, header }: ObjectRequest): Operation {
-  if (query.has('tagging')) return getObjectTagging;
-  if (query.has('uploads')) return only(method, { POST: createUpload });
-  if (query.has('uploadId')) {
-    const put = header('x-amz-copy-source') === null ? uploadPart : copyPart;
-    return only(method, { PUT: put, POST: completeUpload, DELETE: abortUpload, GET: listParts });
+function objectOperation({ method: httpMethod, query: objectQuery, header: requestHeader }: ObjectRequest): Operation {
+  if (objectQuery.has('tagging')) return getObjectTagging;
+  if (objectQuery.has('uploads')) return operationOfMethod(httpMethod, { POST: createUpload });
+  if (objectQuery.has('uploadId')) {
+    const putOperation = requestHeader('x-amz-copy-source') === null ? uploadPart : copyPart;
+    return operationOfMethod(httpMethod, { PUT: putOperation, POST: completeUpload, DELETE: abortUpload, GET: listParts });
   }
-  const put = header('x-amz-copy-source') === null ? putObject : copyObject;
-  return only(method, { GET: getObject, HEAD: getObject, PUT: put, DELETE: deleteObject });
+  const put = requestHeader('x-amz-copy-source') === null ? putObject : copyObject;
+  return operationOfMethod(httpMethod, { GET: getObject, HEAD: getObject, PUT: put, DELETE: deleteObject });
 }
 
-function only(method: string, operations: Readonly<Record<string, Operation>>, otherwise = notAllowed): Operation {
-  const operation = Object.hasOwn(operations, method) ? operations[method] : undefined;
-  if (operation === undefined) throw otherwise();
-  return operation;
+function operationOfMethod(
+  httpMethod: string,
+  operationByMethod: Readonly<Record<string, Operation>>,
+  otherwiseRefusal = methodNotAllowed,
+): Operation {
+  const s3Operation = Object.hasOwn(operationByMethod, httpMethod) ? operationByMethod[httpMethod] : undefined;
+  if (s3Operation === undefined) throw otherwiseRefusal();
+  return s3Operation;
 }
 
-const notAllowed = (): ObjectRefusal =>
+const methodNotAllowed = (): ObjectRefusal =>
   new ObjectRefusal('MethodNotAllowed', 405, 'REL_METHOD', 'the method is not allowed against this resource');

@@ -8,28 +8,28 @@ export interface ObjectState {
 }
 
 /** `*`, or a list of tags in quotes or without. */
-export function etagMatches(list: string, hash: string | null): boolean {
-  if (hash === null) return false;
-  return list.split(',').some((tag) => {
-    const said = tag
+export function etagMatches(etagList: string, objectHash: string | null): boolean {
+  if (objectHash === null) return false;
+  return etagList.split(',').some((statedTag) => {
+    const etagText = statedTag
       .trim()
       .replace(/^W\//, '')
       .replace(/^"(.*)"$/, '$1');
-    return said === '*' || said === hash;
+    return etagText === '*' || etagText === objectHash;
   });
 }
 
 /** Whether the client has the object already. Throws PreconditionFailed. */
-export function isKnown({ header }: ObjectRequest, { hash, modifiedMs }: ObjectState): boolean {
-  const seconds = Math.floor(modifiedMs / 1000) * 1000;
-  const match = header('if-match');
-  if (match !== null) {
-    if (!etagMatches(match, hash)) throw s3Refusals.preconditionFailed('If-Match');
-  } else if (seconds > Date.parse(header('if-unmodified-since') ?? ''))
+export function isKnown({ header: requestHeader }: ObjectRequest, { hash: objectHash, modifiedMs }: ObjectState): boolean {
+  const modifiedSecondMs = Math.floor(modifiedMs / 1000) * 1000;
+  const ifMatch = requestHeader('if-match');
+  if (ifMatch !== null) {
+    if (!etagMatches(ifMatch, objectHash)) throw s3Refusals.preconditionFailed('If-Match');
+  } else if (modifiedSecondMs > Date.parse(requestHeader('if-unmodified-since') ?? ''))
     throw s3Refusals.preconditionFailed('If-Unmodified-Since');
-  const none = header('if-none-match');
-  if (none !== null) return etagMatches(none, hash);
-  return seconds <= Date.parse(header('if-modified-since') ?? '');
+  const ifNoneMatch = requestHeader('if-none-match');
+  if (ifNoneMatch !== null) return etagMatches(ifNoneMatch, objectHash);
+  return modifiedSecondMs <= Date.parse(requestHeader('if-modified-since') ?? '');
 }
 
 export interface ByteRange {
@@ -43,30 +43,31 @@ export interface ByteRange {
  */
 export function byteRangeOf({ header }: ObjectRequest, stands: ObjectState, size: number): ByteRange | null {
   const match = /^bytes=\s*(\d{0,15})-(\d{0,15})\s*$/i.exec(header('range')?.trim() ?? '');
-  if (!match || !isStill(header('if-range'), stands)) return null;
+  if (!match || !isStillUnchanged(header('if-range'), stands)) return null;
   const [, first, last] = match as unknown as [string, string, string];
   if (first === '' && last === '') return null;
   if (first === '') {
-    if (Number(last) === 0 || size === 0) throw outside(size);
+    if (Number(last) === 0 || size === 0) throw rangeOutside(size);
     return { from: Math.max(0, size - Number(last)), to: size };
   }
   const from = Number(first);
   if (last !== '' && Number(last) < from) return null;
-  if (from >= size) throw outside(size);
+  if (from >= size) throw rangeOutside(size);
   return { from, to: last === '' ? size : Math.min(size, Number(last) + 1) };
 }
 
-export const contentRange = ({ from, to }: ByteRange, size: number): string => `bytes ${from}-${to - 1}/${size}`;
+export const contentRange = ({ from: rangeStart, to: rangeEnd }: ByteRange, objectSize: number): string =>
+  `bytes ${rangeStart}-${rangeEnd - 1}/${objectSize}`;
 
 /** A tag that is strong, or the very instant: RFC 9110, 13.1.5. */
-function isStill(ifRange: string | null, { hash, modifiedMs }: ObjectState): boolean {
+function isStillUnchanged(ifRange: string | null, { hash: objectHash, modifiedMs }: ObjectState): boolean {
   if (ifRange === null) return true;
-  const said = ifRange.trim();
-  if (said.startsWith('"')) return said === `"${hash}"`;
-  return Date.parse(said) === Math.floor(modifiedMs / 1000) * 1000;
+  const ifRangeText = ifRange.trim();
+  if (ifRangeText.startsWith('"')) return ifRangeText === `"${objectHash}"`;
+  return Date.parse(ifRangeText) === Math.floor(modifiedMs / 1000) * 1000;
 }
 
-const outside = (size: number): ObjectRefusal =>
-  new ObjectRefusal('InvalidRange', 416, 'REL_INVALID', `the range lies behind the end of the ${size} bytes`, {
-    'content-range': `bytes */${size}`,
+const rangeOutside = (objectSize: number): ObjectRefusal =>
+  new ObjectRefusal('InvalidRange', 416, 'REL_INVALID', `the range lies behind the end of the ${objectSize} bytes`, {
+    'content-range': `bytes */${objectSize}`,
   });

@@ -19,47 +19,50 @@ export interface StreamedBody {
 
 export type Operation = (exchange: S3Exchange) => Promise<S3Reply>;
 
-export const xmlReply = (document: string, headers: Readonly<Record<string, string>> = {}): S3Reply => ({
+export const xmlReply = (replyXml: string, replyHeaders: Readonly<Record<string, string>> = {}): S3Reply => ({
   status: 200,
-  headers: { 'content-type': 'application/xml', ...headers },
-  body: document,
+  headers: { 'content-type': 'application/xml', ...replyHeaders },
+  body: replyXml,
 });
 
-export async function sendReply(exchange: S3Exchange, { status, headers, body = '', overtaken = never }: S3Reply): Promise<void> {
-  const { response, request } = exchange;
-  checkErased({ overtaken });
-  const streamed = typeof body === 'string' || body instanceof Uint8Array ? null : body;
-  const bytes = streamed === null ? Buffer.from(body as string) : null;
-  const said = headers['content-length'] ?? String(streamed?.length ?? bytes!.length);
-  const bodiless = status === 204 || status === 304;
-  response.writeHead(status, bodiless ? headers : { ...headers, 'content-length': said });
-  if (bodiless || request.method === 'HEAD' || streamed === null) {
-    response.end(bodiless || request.method === 'HEAD' ? undefined : bytes);
-    return streamed?.close();
+export async function sendReply(
+  s3Exchange: S3Exchange,
+  { status: replyStatus, headers: replyHeaders, body: replyBody = '', overtaken: isOvertaken = neverOvertaken }: S3Reply,
+): Promise<void> {
+  const { response: httpResponse, request: objectRequest } = s3Exchange;
+  checkErased({ overtaken: isOvertaken });
+  const streamedBody = typeof replyBody === 'string' || replyBody instanceof Uint8Array ? null : replyBody;
+  const replyBytes = streamedBody === null ? Buffer.from(replyBody as string) : null;
+  const contentLength = replyHeaders['content-length'] ?? String(streamedBody?.length ?? replyBytes!.length);
+  const isBodiless = replyStatus === 204 || replyStatus === 304;
+  httpResponse.writeHead(replyStatus, isBodiless ? replyHeaders : { ...replyHeaders, 'content-length': contentLength });
+  if (isBodiless || objectRequest.method === 'HEAD' || streamedBody === null) {
+    httpResponse.end(isBodiless || objectRequest.method === 'HEAD' ? undefined : replyBytes);
+    return streamedBody?.close();
   }
-  const over = new AbortController();
-  let takenMs = exchange.parts.clock.monotonicMs();
-  const check = (): void => {
-    checkCaller(exchange.parts, exchange.caller);
-    checkErased({ overtaken });
-    if (response.writableLength === 0) takenMs = exchange.parts.clock.monotonicMs();
-    if (exchange.parts.clock.monotonicMs() - takenMs >= stalledMs) throw new Error('the client takes nothing');
+  const replyOver = new AbortController();
+  let lastTakenMs = s3Exchange.parts.clock.monotonicMs();
+  const checkStream = (): void => {
+    checkCaller(s3Exchange.parts, s3Exchange.caller);
+    checkErased({ overtaken: isOvertaken });
+    if (httpResponse.writableLength === 0) lastTakenMs = s3Exchange.parts.clock.monotonicMs();
+    if (s3Exchange.parts.clock.monotonicMs() - lastTakenMs >= stalledMs) throw new Error('the client takes nothing');
   };
-  response.once('close', () => over.abort());
-  void watchStream(exchange.parts, check, over.signal, () => void response.destroy());
+  httpResponse.once('close', () => replyOver.abort());
+  void watchStream(s3Exchange.parts, checkStream, replyOver.signal, () => void httpResponse.destroy());
   try {
-    for await (const piece of streamed.read()) {
-      if (response.destroyed) return;
-      takenMs = exchange.parts.clock.monotonicMs();
-      if (!response.write(piece)) await once(response, 'drain', { signal: over.signal });
+    for await (const bodyPiece of streamedBody.read()) {
+      if (httpResponse.destroyed) return;
+      lastTakenMs = s3Exchange.parts.clock.monotonicMs();
+      if (!httpResponse.write(bodyPiece)) await once(httpResponse, 'drain', { signal: replyOver.signal });
     }
-    response.end();
-  } catch (error) {
-    if (!over.signal.aborted) exchange.parts.reportFailure(error);
-    response.destroy();
+    httpResponse.end();
+  } catch (replyError) {
+    if (!replyOver.signal.aborted) s3Exchange.parts.reportFailure(replyError);
+    httpResponse.destroy();
   } finally {
-    await streamed.close();
+    await streamedBody.close();
   }
 }
 
-const never = (): boolean => false;
+const neverOvertaken = (): boolean => false;

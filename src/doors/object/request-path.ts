@@ -21,7 +21,7 @@ export interface ObjectRequest {
 }
 
 /** Headers that may come once: a repeated one is a way to make a proxy and a server disagree. */
-const single: ReadonlySet<string> = new Set([
+const singleHeaders: ReadonlySet<string> = new Set([
   'authorization',
   'host',
   'content-length',
@@ -29,25 +29,26 @@ const single: ReadonlySet<string> = new Set([
   'if-match',
   'if-none-match',
 ]);
-const singlePrefix = /^x-(amz|service|organization)-/;
+const singleHeaderPrefix = /^x-(amz|service|organization)-/;
 
 /** Throws InvalidURI, InvalidArgument or KeyTooLongError for a path that can't name an object. */
-export function requestOf(raw: IncomingMessage): ObjectRequest {
-  const url = raw.url ?? '/';
-  const mark = url.indexOf('?');
-  const path = mark < 0 ? url : url.slice(0, mark);
-  const search = mark < 0 ? '' : url.slice(mark + 1);
-  if (!path.startsWith('/')) throw invalidUri();
-  const slash = path.indexOf('/', 1);
-  const bucket = decodePath(slash < 0 ? path.slice(1) : path.slice(1, slash));
-  const key = slash < 0 ? '' : decodePath(path.slice(slash + 1));
-  const headers = headersOf(raw);
-  const query = new Map<string, string>();
-  for (const [name, value] of parametersOf(search)) {
-    if (query.has(name)) throw s3Refusals.invalidArgument(`${JSON.stringify(name)} is in the query twice`);
-    query.set(name, value);
+export function requestOf(httpRequest: IncomingMessage): ObjectRequest {
+  const requestUrl = httpRequest.url ?? '/';
+  const queryMark = requestUrl.indexOf('?');
+  const requestPath = queryMark < 0 ? requestUrl : requestUrl.slice(0, queryMark);
+  const queryText = queryMark < 0 ? '' : requestUrl.slice(queryMark + 1);
+  if (!requestPath.startsWith('/')) throw invalidObjectUri();
+  const bucketSlash = requestPath.indexOf('/', 1);
+  const bucketName = decodeObjectPath(bucketSlash < 0 ? requestPath.slice(1) : requestPath.slice(1, bucketSlash));
+  const objectName = bucketSlash < 0 ? '' : decodeObjectPath(requestPath.slice(bucketSlash + 1));
+  const signedHeaders = lowerCaseHeaders(httpRequest);
+  const queryParameters = new Map<string, string>();
+  for (const [parameterName, parameterValue] of parametersOf(queryText)) {
+    if (queryParameters.has(parameterName))
+      throw s3Refusals.invalidArgument(`${JSON.stringify(parameterName)} is in the query twice`);
+    queryParameters.set(parameterName, parameterValue);
   }
-  if (Buffer.byteLength(bucket) + 1 + Buffer.byteLength(key) > limits.keyBytes)
+  if (Buffer.byteLength(bucketName) + 1 + Buffer.byteLength(objectName) > limits.keyBytes)
     throw new ObjectRefusal(
       'KeyTooLongError',
       400,
@@ -55,37 +56,37 @@ export function requestOf(raw: IncomingMessage): ObjectRequest {
       `bucket and key have at most ${limits.keyBytes - 1} bytes together`,
     );
   return {
-    raw,
-    method: raw.method ?? '',
-    bucket,
-    key,
-    query,
-    signed: { method: raw.method ?? '', path, query: search, headers },
-    header: (name) => headerText({ headers: raw.headers } as Parameters<typeof headerText>[0], name),
+    raw: httpRequest,
+    method: httpRequest.method ?? '',
+    bucket: bucketName,
+    key: objectName,
+    query: queryParameters,
+    signed: { method: httpRequest.method ?? '', path: requestPath, query: queryText, headers: signedHeaders },
+    header: (headerName) => headerText({ headers: httpRequest.headers } as Parameters<typeof headerText>[0], headerName),
   };
 }
 
 /** Headers as they were sent, by name; several of a name are joined, as a signature has them. */
-function headersOf({ rawHeaders }: IncomingMessage): Record<string, string> {
-  const headers: Record<string, string> = Object.create(null);
+function lowerCaseHeaders({ rawHeaders }: IncomingMessage): Record<string, string> {
+  const headersByName: Record<string, string> = Object.create(null);
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]!.toLowerCase();
-    const value = rawHeaders[i + 1]!;
-    const before = headers[name];
-    if (before !== undefined && (single.has(name) || singlePrefix.test(name)))
-      throw new ServiceError('REL_INVALID', `the header ${name} was sent more than once`);
-    headers[name] = before === undefined ? value : `${before},${value}`;
+    const headerName = rawHeaders[i]!.toLowerCase();
+    const headerValue = rawHeaders[i + 1]!;
+    const headerBefore = headersByName[headerName];
+    if (headerBefore !== undefined && (singleHeaders.has(headerName) || singleHeaderPrefix.test(headerName)))
+      throw new ServiceError('REL_INVALID', `the header ${headerName} was sent more than once`);
+    headersByName[headerName] = headerBefore === undefined ? headerValue : `${headerBefore},${headerValue}`;
   }
-  return headers;
+  return headersByName;
 }
 
-function decodePath(text: string): string {
+function decodeObjectPath(encodedPath: string): string {
   try {
-    return decodeURIComponent(text);
+    return decodeURIComponent(encodedPath);
   } catch {
-    throw invalidUri();
+    throw invalidObjectUri();
   }
 }
 
-const invalidUri = (): ObjectRefusal =>
+const invalidObjectUri = (): ObjectRefusal =>
   new ObjectRefusal('InvalidURI', 400, 'REL_INVALID', 'the path is not a bucket and key in percent-encoded UTF-8');

@@ -12,41 +12,41 @@ import { writtenHeaders } from './object-metadata.ts';
 import { ObjectRefusal, s3Refusals } from './errors.ts';
 import type { S3Reply } from './reply.ts';
 
-const pageRows = 1_000;
+const typePageRows = 1_000;
 /** Most types that one page reads. */
-const typesMax = 200;
+const listedTypesMax = 200;
 
-export function getRow(exchange: S3Exchange): Promise<S3Reply> {
-  const { request } = exchange;
-  return exchange.invoke('query', async (invocation) => {
-    const objectReader = new ObjectReader(exchange, invocation, 'GetObject');
-    const named = /^([^/]+)\/([^/]+)\.json$/.exec(request.key);
-    const pk = named === null ? null : decodeKey(named[2]!);
-    if (named === null || pk === null) throw s3Refusals.noSuchKey();
-    const type = named[1]!;
-    refuseClassified(type);
-    if (objectReader.snapshot.catalog.type(type) === undefined || !objectReader.snapshot.offers(type))
+export function getRow(s3Exchange: S3Exchange): Promise<S3Reply> {
+  const { request: objectRequest } = s3Exchange;
+  return s3Exchange.invoke('query', async (invocation) => {
+    const objectReader = new ObjectReader(s3Exchange, invocation, 'GetObject');
+    const rowKeyMatch = /^([^/]+)\/([^/]+)\.json$/.exec(objectRequest.key);
+    const rowPk = rowKeyMatch === null ? null : decodeRowKey(rowKeyMatch[2]!);
+    if (rowKeyMatch === null || rowPk === null) throw s3Refusals.noSuchKey();
+    const typeName = rowKeyMatch[1]!;
+    refuseClassifiedType(typeName);
+    if (objectReader.snapshot.catalog.type(typeName) === undefined || !objectReader.snapshot.offers(typeName))
       throw s3Refusals.noSuchKey();
-    const row = await objectReader.byKey('*', quote(type), pk);
-    if (row === null) throw s3Refusals.noSuchKey();
+    const typeRow = await objectReader.byKey('*', quote(typeName), rowPk);
+    if (typeRow === null) throw s3Refusals.noSuchKey();
     invocation.describe({ rowCount: 1 });
-    const content = documentOf(objectReader, type, row);
-    const hash = hexHash(content);
-    const modifiedMs = instantMs(row);
-    const headers = {
-      etag: quotedTag(hash),
+    const rowContent = rowDocument(objectReader, typeName, typeRow);
+    const rowHash = hexHash(rowContent);
+    const modifiedMs = instantMs(typeRow);
+    const rowHeaders = {
+      etag: quotedTag(rowHash),
       'last-modified': new Date(modifiedMs).toUTCString(),
       'accept-ranges': 'bytes',
       'content-type': 'application/json',
-      ...writtenHeaders(row['system_from'] as bigint),
+      ...writtenHeaders(typeRow['system_from'] as bigint),
     };
-    if (isKnown(request, { hash, modifiedMs })) return { status: 304, headers };
-    const span = byteRangeOf(request, { hash, modifiedMs }, content.length);
-    const shownBytes = span === null ? content : content.subarray(span.from, span.to);
-    const rangeHeader = span === null ? {} : { 'content-range': contentRange(span, content.length) };
+    if (isKnown(objectRequest, { hash: rowHash, modifiedMs })) return { status: 304, headers: rowHeaders };
+    const rowRange = byteRangeOf(objectRequest, { hash: rowHash, modifiedMs }, rowContent.length);
+    const shownBytes = rowRange === null ? rowContent : rowContent.subarray(rowRange.from, rowRange.to);
+    const rangeHeader = rowRange === null ? {} : { 'content-range': contentRange(rowRange, rowContent.length) };
     return {
-      status: span === null ? 200 : 206,
-      headers: { ...headers, ...rangeHeader },
+      status: rowRange === null ? 200 : 206,
+      headers: { ...rowHeaders, ...rangeHeader },
       body: shownBytes,
       overtaken: objectReader.overtaken,
     };
@@ -54,119 +54,120 @@ export function getRow(exchange: S3Exchange): Promise<S3Reply> {
 }
 
 /** In the order of types, and of the keys of their rows as they are stored; a page ends with its rows. */
-export function listRows(exchange: S3Exchange): Promise<S3Reply> {
-  const { request } = exchange;
-  const listRequest = listRequestOf(request);
-  return exchange.invoke('query', async (invocation) => {
-    const objectReader = new ObjectReader(exchange, invocation, 'ListObjects');
-    const collector = new Collector(listRequest);
-    let looked = 0;
-    let before = '';
-    for (const type of typesOf(objectReader)) {
-      if (collector.isFull) break;
-      const start = `${type}/`;
-      const isBelow = listRequest.prefix.startsWith(start);
-      if (!isBelow && !start.startsWith(listRequest.prefix)) continue;
-      if (listRequest.after !== '' && !listRequest.after.startsWith(start) && listRequest.after >= start) continue;
-      if (!isBelow && listRequest.delimiter === '/') {
-        if (listRequest.after !== start) collector.take([{ key: start, size: 0, hash: null, modifiedMs: 0 }]);
+export function listRows(s3Exchange: S3Exchange): Promise<S3Reply> {
+  const { request: objectRequest } = s3Exchange;
+  const listRequest = listRequestOf(objectRequest);
+  return s3Exchange.invoke('query', async (invocation) => {
+    const objectReader = new ObjectReader(s3Exchange, invocation, 'ListObjects');
+    const listingCollector = new Collector(listRequest);
+    let lookedTypes = 0;
+    let typeBefore = '';
+    for (const typeName of listedTypesOf(objectReader)) {
+      if (listingCollector.isFull) break;
+      const typePrefix = `${typeName}/`;
+      const isBelowType = listRequest.prefix.startsWith(typePrefix);
+      if (!isBelowType && !typePrefix.startsWith(listRequest.prefix)) continue;
+      if (listRequest.after !== '' && !listRequest.after.startsWith(typePrefix) && listRequest.after >= typePrefix) continue;
+      if (!isBelowType && listRequest.delimiter === '/') {
+        if (listRequest.after !== typePrefix) listingCollector.take([{ key: typePrefix, size: 0, hash: null, modifiedMs: 0 }]);
         continue;
       }
-      if (looked++ === typesMax) {
-        collector.stopBehind(lastOf(before));
+      if (lookedTypes++ === listedTypesMax) {
+        listingCollector.stopBehind(lastOf(typeBefore));
         break;
       }
-      before = start;
+      typeBefore = typePrefix;
       try {
-        await takeRows(
+        await takeTypeRows(
           objectReader,
-          type,
-          listRequest.after.startsWith(start) ? listRequest.after : '',
+          typeName,
+          listRequest.after.startsWith(typePrefix) ? listRequest.after : '',
           listRequest.prefix,
-          collector,
+          listingCollector,
         );
-      } catch (error) {
+      } catch (typeError) {
         // Among all types, one whose rows may not be read, or not without a reason, has none.
-        if (isBelow || !(error instanceof ServiceError) || error.kind !== 'forbidden') throw error;
+        if (isBelowType || !(typeError instanceof ServiceError) || typeError.kind !== 'forbidden') throw typeError;
       }
     }
-    const listing = collector.listing(false);
-    invocation.describe({ rowCount: listing.objects.length });
-    return { ...listReply(request, listRequest, listing), overtaken: objectReader.overtaken };
+    const rowListing = listingCollector.listing(false);
+    invocation.describe({ rowCount: rowListing.objects.length });
+    return { ...listReply(objectRequest, listRequest, rowListing), overtaken: objectReader.overtaken };
   });
 }
 
-function typesOf({ snapshot }: ObjectReader): string[] {
-  return snapshot.catalog
+function listedTypesOf({ snapshot: typesSnapshot }: ObjectReader): string[] {
+  return typesSnapshot.catalog
     .types()
-    .map(({ name }) => name)
-    .filter((name) => !name.includes('/') && !classifiedTypes.has(name) && snapshot.offers(name))
+    .map(({ name: typeName }) => typeName)
+    .filter((typeName) => !typeName.includes('/') && !classifiedTypes.has(typeName) && typesSnapshot.offers(typeName))
     .sort((a, b) => (`${a}/` < `${b}/` ? -1 : 1));
 }
 
-async function takeRows(
+async function takeTypeRows(
   objectReader: ObjectReader,
-  type: string,
-  after: string,
-  prefix: string,
-  collector: Collector,
+  typeName: string,
+  afterKey: string,
+  listPrefix: string,
+  listingCollector: Collector,
 ): Promise<void> {
-  let last = pkOf(after, type) ?? '';
-  while (!collector.isFull) {
-    const sql = `SELECT * FROM ${quote(type)} WHERE _pk > $1 ORDER BY _pk, namespace_path LIMIT ${pageRows}`;
-    const rows = await objectReader.ask(sql, [last]);
-    const { path } = objectReader.invocation.caller;
-    const byKey = new Map<string, VerbRow>();
-    for (const row of rows) {
-      const pk = row['_pk'] as string;
-      if (!byKey.has(pk) || row['namespace_path'] === path) byKey.set(pk, row);
+  let lastPk = rowPkOf(afterKey, typeName) ?? '';
+  while (!listingCollector.isFull) {
+    const pageSql = `SELECT * FROM ${quote(typeName)} WHERE _pk > $1 ORDER BY _pk, namespace_path LIMIT ${typePageRows}`;
+    const typeRows = await objectReader.ask(pageSql, [lastPk]);
+    const { path: callerPath } = objectReader.invocation.caller;
+    const rowByPk = new Map<string, VerbRow>();
+    for (const typeRow of typeRows) {
+      const rowPk = typeRow['_pk'] as string;
+      if (!rowByPk.has(rowPk) || typeRow['namespace_path'] === callerPath) rowByPk.set(rowPk, typeRow);
     }
-    const objects: ListedObject[] = [];
-    for (const [pk, row] of byKey) {
-      const key = `${type}/${encodeURIComponent(pk)}.json`;
-      if (!key.startsWith(prefix)) continue;
-      const content = documentOf(objectReader, type, row);
-      objects.push({ key, size: content.length, hash: hexHash(content), modifiedMs: instantMs(row) });
+    const listedObjects: ListedObject[] = [];
+    for (const [pk, row] of rowByPk) {
+      const objectName = `${typeName}/${encodeURIComponent(pk)}.json`;
+      if (!objectName.startsWith(listPrefix)) continue;
+      const rowContent = rowDocument(objectReader, typeName, row);
+      listedObjects.push({ key: objectName, size: rowContent.length, hash: hexHash(rowContent), modifiedMs: instantMs(row) });
     }
-    collector.take(objects);
-    if (rows.length < pageRows) return;
-    last = rows.at(-1)!['_pk'] as string;
+    listingCollector.take(listedObjects);
+    if (typeRows.length < typePageRows) return;
+    lastPk = typeRows.at(-1)!['_pk'] as string;
   }
 }
 
-function pkOf(key: string, type: string): string | null {
-  const rest = key.startsWith(`${type}/`) ? key.slice(type.length + 1) : null;
-  return rest === null ? null : decodeKey(rest.replace(/\.json$/, ''));
+function rowPkOf(objectName: string, typeName: string): string | null {
+  const rowFileName = objectName.startsWith(`${typeName}/`) ? objectName.slice(typeName.length + 1) : null;
+  return rowFileName === null ? null : decodeRowKey(rowFileName.replace(/\.json$/, ''));
 }
 
-function decodeKey(text: string): string | null {
+function decodeRowKey(encodedKey: string): string | null {
   try {
-    return decodeURIComponent(text);
+    return decodeURIComponent(encodedKey);
   } catch {
     return null;
   }
 }
 
-function refuseClassified(type: string): void {
-  if (classifiedTypes.has(type)) throw new ObjectRefusal('AccessDenied', 403, 'REL_HUMINT', 'the type is classified');
+function refuseClassifiedType(typeName: string): void {
+  if (classifiedTypes.has(typeName)) throw new ObjectRefusal('AccessDenied', 403, 'REL_HUMINT', 'the type is classified');
 }
 
 /** JSON cells appear as JSON, vectors as lists. */
-function documentOf({ snapshot }: ObjectReader, type: string, row: VerbRow): Buffer {
-  const properties = snapshot.catalog.type(type)?.properties ?? {};
-  const members = Object.entries(row).map(([name, cell]) => {
-    const isJson = Object.hasOwn(properties, name) && properties[name]!.type === 'json' && isJsonText(cell);
-    const value = cell instanceof Float32Array ? [...cell] : cell;
-    return `${JSON.stringify(name)}:${isJson ? (cell as string) : exactJson(value)}`;
+function rowDocument({ snapshot: typesSnapshot }: ObjectReader, typeName: string, typeRow: VerbRow): Buffer {
+  const typeProperties = typesSnapshot.catalog.type(typeName)?.properties ?? {};
+  const documentMembers = Object.entries(typeRow).map(([columnName, rowCell]) => {
+    const isJson =
+      Object.hasOwn(typeProperties, columnName) && typeProperties[columnName]!.type === 'json' && isJsonCell(rowCell);
+    const cellValue = rowCell instanceof Float32Array ? [...rowCell] : rowCell;
+    return `${JSON.stringify(columnName)}:${isJson ? (rowCell as string) : exactJson(cellValue)}`;
   });
-  return Buffer.from(`{${members.join(',')}}`);
+  return Buffer.from(`{${documentMembers.join(',')}}`);
 }
 
 /** A masked cell may show something else. */
-function isJsonText(cell: Cell | undefined): boolean {
-  if (typeof cell !== 'string') return false;
+function isJsonCell(jsonCell: Cell | undefined): boolean {
+  if (typeof jsonCell !== 'string') return false;
   try {
-    JSON.parse(cell);
+    JSON.parse(jsonCell);
     return true;
   } catch {
     return false;

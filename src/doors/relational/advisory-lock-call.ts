@@ -13,23 +13,23 @@ export interface AdvisoryLockCall {
   readonly column: string;
 }
 
-const call =
+const advisoryCall =
   /^\s*SELECT\s+(?:pg_catalog\.)?(pg_(?:try_)?advisory_(?:xact_)?lock(?:_shared)?|pg_advisory_unlock(?:_shared|_all)?)\s*\(([^()]*)\)/i;
-const named = /^(?:\s+AS)?\s+("[^"]+"|[a-z_]\w*)$/i;
-const argument = /^\s*(?:([+-]?\d{1,19})|\$(\d{1,5}))\s*(?:::\s*(?:bigint|int8|integer|int4|int)\s*)?$/i;
+const advisoryColumnName = /^(?:\s+AS)?\s+("[^"]+"|[a-z_]\w*)$/i;
+const advisoryArgument = /^\s*(?:([+-]?\d{1,19})|\$(\d{1,5}))\s*(?:::\s*(?:bigint|int8|integer|int4|int)\s*)?$/i;
 
 /** Parses a call of an advisory lock; null where the text is none. */
 export function advisoryLockCallIn(text: string): AdvisoryLockCall | null {
-  const callMatch = call.exec(text);
+  const callMatch = advisoryCall.exec(text);
   if (callMatch === null) return null;
   const rest = text.slice(callMatch[0].length).trimEnd().replace(/;$/, '').trimEnd();
-  const column = rest === '' ? undefined : named.exec(rest)?.[1];
+  const column = rest === '' ? undefined : advisoryColumnName.exec(rest)?.[1];
   if (rest !== '' && column === undefined) return null;
   const name = callMatch[1]!.toLowerCase();
   const written = callMatch[2]!.trim() === '' ? [] : callMatch[2]!.split(',');
   const isAll = name.endsWith('_all');
   const lockArguments = written.map((each) => {
-    const [, number, parameter] = argument.exec(each) ?? [];
+    const [, number, parameter] = advisoryArgument.exec(each) ?? [];
     if (number !== undefined) return BigInt(number);
     if (parameter !== undefined) return { parameter: Number(parameter) };
     throw new ServiceError('REL_NOT_IMPLEMENTED', `${name} takes numbers and parameters`);
@@ -47,12 +47,16 @@ export function advisoryLockCallIn(text: string): AdvisoryLockCall | null {
 }
 
 /** Keys of one number and of two are apart, and each tenant has its own. */
-export function lockKey(tenant: string | null, numbers: readonly bigint[]): LockName {
-  const bits = numbers.length === 1 ? 64 : 32;
-  for (const number of numbers)
-    if (BigInt.asIntN(bits, number) !== number)
-      throw new ServiceError('REL_INVALID', `an advisory lock of ${numbers.length} numbers takes them of ${bits} bits`, {
-        reason: 'out-of-range',
-      });
-  return { tenant, key: numbers.join(' ') };
+export function lockKey(tenant: string | null, lockNumbers: readonly bigint[]): LockName {
+  const lockNumberBits = lockNumbers.length === 1 ? 64 : 32;
+  for (const lockNumber of lockNumbers)
+    if (BigInt.asIntN(lockNumberBits, lockNumber) !== lockNumber)
+      throw new ServiceError(
+        'REL_INVALID',
+        `an advisory lock of ${lockNumbers.length} numbers takes them of ${lockNumberBits} bits`,
+        {
+          reason: 'out-of-range',
+        },
+      );
+  return { tenant, key: lockNumbers.join(' ') };
 }

@@ -11,7 +11,7 @@ export interface LockName {
   readonly key: string;
 }
 
-interface Lock {
+interface AdvisoryLock {
   /** How often each session holds it, by mode. */
   readonly holders: Map<object, Record<LockMode, number>>;
   readonly waiting: { readonly session: object; readonly mode: LockMode; readonly onTaken: () => void }[];
@@ -20,184 +20,195 @@ interface Lock {
 /** How many one tenant holds, each as often as it does, and waits for. */
 export const advisoryLocksMax = 10_000;
 
-interface TenantLocks {
-  readonly byKey: Map<string, Lock>;
+interface TenantAdvisoryLocks {
+  readonly byKey: Map<string, AdvisoryLock>;
   taken: number;
 }
 
 export class AdvisoryLocks {
-  readonly #tenants = new Map<string | null, TenantLocks>();
+  readonly #locksByTenant = new Map<string | null, TenantAdvisoryLocks>();
   /** The lock that a session waits for: one at most. */
-  readonly #waitsFor = new Map<object, Lock>();
+  readonly #awaitedLocks = new Map<object, AdvisoryLock>();
 
   /** False where another session holds it. */
-  tryTake(session: object, { tenant, key }: LockName, mode: LockMode): boolean {
-    const locks = this.#enter(tenant);
-    const lock = lockOf(locks, key);
-    const isFree = mayTake(lock, session, mode);
-    if (isFree) hold(lock, session, mode);
-    else this.#leave(tenant, locks);
-    return isFree;
+  tryTake(lockSession: object, { tenant, key }: LockName, lockMode: LockMode): boolean {
+    const tenantLocks = this.#enterTenant(tenant);
+    const advisoryLock = advisoryLockOf(tenantLocks, key);
+    const isLockFree = mayTakeLock(advisoryLock, lockSession, lockMode);
+    if (isLockFree) holdLock(advisoryLock, lockSession, lockMode);
+    else this.#leaveTenant(tenant, tenantLocks);
+    return isLockFree;
   }
 
   /** Resolves once it is taken. REL_CONFLICT where its holder waits, directly or through others, for this session. */
-  async take(session: object, { tenant, key }: LockName, mode: LockMode, gone: AbortSignal): Promise<void> {
-    const locks = this.#enter(tenant);
-    const lock = lockOf(locks, key);
+  async take(lockSession: object, { tenant, key }: LockName, lockMode: LockMode, sessionGone: AbortSignal): Promise<void> {
+    const tenantLocks = this.#enterTenant(tenant);
+    const advisoryLock = advisoryLockOf(tenantLocks, key);
     // A session that already holds the lock does not queue behind later ones.
-    if (mayTake(lock, session, mode) && (lock.waiting.length === 0 || lock.holders.has(session)))
-      return hold(lock, session, mode);
+    if (
+      mayTakeLock(advisoryLock, lockSession, lockMode) &&
+      (advisoryLock.waiting.length === 0 || advisoryLock.holders.has(lockSession))
+    )
+      return holdLock(advisoryLock, lockSession, lockMode);
     try {
-      if (this.#isHeldUp(lock, session))
+      if (this.#isDeadlocked(advisoryLock, lockSession))
         throw new ServiceError('REL_CONFLICT', 'each of these sessions waits for an advisory lock that another of them holds', {
           reason: 'deadlock',
         });
-      this.#waitsFor.set(session, lock);
-      await turnOf(lock, session, mode, gone);
+      this.#awaitedLocks.set(lockSession, advisoryLock);
+      await awaitLockTurn(advisoryLock, lockSession, lockMode, sessionGone);
     } catch (error) {
-      serve(lock);
-      this.#leave(tenant, locks, key);
+      serveWaitingSessions(advisoryLock);
+      this.#leaveTenant(tenant, tenantLocks, key);
       throw error;
     } finally {
-      this.#waitsFor.delete(session);
+      this.#awaitedLocks.delete(lockSession);
     }
   }
 
   /** False where the session does not hold it. */
-  free(session: object, { tenant, key }: LockName, mode: LockMode): boolean {
-    const locks = this.#tenants.get(tenant);
-    const lock = locks?.byKey.get(key);
-    const held = lock?.holders.get(session);
-    if (locks === undefined || lock === undefined || held === undefined || held[mode] === 0) return false;
-    held[mode]--;
-    if (held.exclusive + held.shared === 0) lock.holders.delete(session);
-    serve(lock);
-    this.#leave(tenant, locks, key);
+  free(lockSession: object, { tenant, key }: LockName, lockMode: LockMode): boolean {
+    const tenantLocks = this.#locksByTenant.get(tenant);
+    const advisoryLock = tenantLocks?.byKey.get(key);
+    const heldModes = advisoryLock?.holders.get(lockSession);
+    if (tenantLocks === undefined || advisoryLock === undefined || heldModes === undefined || heldModes[lockMode] === 0)
+      return false;
+    heldModes[lockMode]--;
+    if (heldModes.exclusive + heldModes.shared === 0) advisoryLock.holders.delete(lockSession);
+    serveWaitingSessions(advisoryLock);
+    this.#leaveTenant(tenant, tenantLocks, key);
     return true;
   }
 
   /** Counts a lock that is taken or waited for. */
-  #enter(tenant: string | null): TenantLocks {
-    let locks = this.#tenants.get(tenant);
-    if (locks === undefined) this.#tenants.set(tenant, (locks = { byKey: new Map(), taken: 0 }));
-    if (locks.taken >= advisoryLocksMax)
+  #enterTenant(tenant: string | null): TenantAdvisoryLocks {
+    let tenantLocks = this.#locksByTenant.get(tenant);
+    if (tenantLocks === undefined) this.#locksByTenant.set(tenant, (tenantLocks = { byKey: new Map(), taken: 0 }));
+    if (tenantLocks.taken >= advisoryLocksMax)
       throw new ServiceError('REL_TOO_LARGE', `${advisoryLocksMax} advisory locks are held or waited for: free some first`, {
         reason: 'transaction-full',
       });
-    locks.taken++;
-    return locks;
+    tenantLocks.taken++;
+    return tenantLocks;
   }
 
-  #leave(tenant: string | null, locks: TenantLocks, key?: string): void {
-    locks.taken--;
-    const lock = key === undefined ? undefined : locks.byKey.get(key);
-    if (lock?.holders.size === 0 && lock.waiting.length === 0) locks.byKey.delete(key!);
-    if (locks.taken === 0) this.#tenants.delete(tenant);
+  #leaveTenant(tenant: string | null, tenantLocks: TenantAdvisoryLocks, lockKey?: string): void {
+    tenantLocks.taken--;
+    const leftLock = lockKey === undefined ? undefined : tenantLocks.byKey.get(lockKey);
+    if (leftLock?.holders.size === 0 && leftLock.waiting.length === 0) tenantLocks.byKey.delete(lockKey!);
+    if (tenantLocks.taken === 0) this.#locksByTenant.delete(tenant);
   }
 
   /** Whether a holder of this lock waits, directly or through others, for a lock that the session holds. */
-  #isHeldUp(lock: Lock, session: object): boolean {
-    const seen = new Set<Lock>();
-    const next = [lock];
-    for (let each = next.pop(); each !== undefined; each = next.pop()) {
-      if (seen.has(each)) continue;
-      seen.add(each);
-      for (const holder of each.holders.keys()) {
-        const waitsFor = holder === session ? undefined : this.#waitsFor.get(holder);
-        if (waitsFor?.holders.has(session)) return true;
-        if (waitsFor) next.push(waitsFor);
+  #isDeadlocked(awaitedLock: AdvisoryLock, askingSession: object): boolean {
+    const seenLocks = new Set<AdvisoryLock>();
+    const locksToFollow = [awaitedLock];
+    for (let followedLock = locksToFollow.pop(); followedLock !== undefined; followedLock = locksToFollow.pop()) {
+      if (seenLocks.has(followedLock)) continue;
+      seenLocks.add(followedLock);
+      for (const lockHolder of followedLock.holders.keys()) {
+        const holderAwaits = lockHolder === askingSession ? undefined : this.#awaitedLocks.get(lockHolder);
+        if (holderAwaits?.holders.has(askingSession)) return true;
+        if (holderAwaits) locksToFollow.push(holderAwaits);
       }
     }
     return false;
   }
 }
 
-function lockOf({ byKey }: TenantLocks, key: string): Lock {
-  let lock = byKey.get(key);
-  if (lock === undefined) byKey.set(key, (lock = { holders: new Map(), waiting: [] }));
-  return lock;
+function advisoryLockOf({ byKey: locksByKey }: TenantAdvisoryLocks, lockKey: string): AdvisoryLock {
+  let advisoryLock = locksByKey.get(lockKey);
+  if (advisoryLock === undefined) locksByKey.set(lockKey, (advisoryLock = { holders: new Map(), waiting: [] }));
+  return advisoryLock;
 }
 
-function turnOf(lock: Lock, session: object, mode: LockMode, gone: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
+function awaitLockTurn(advisoryLock: AdvisoryLock, session: object, lockMode: LockMode, sessionGone: AbortSignal): Promise<void> {
+  return new Promise((lockTaken, lockRefused) => {
     const cancelWait = (): void => {
-      const at = lock.waiting.indexOf(one);
-      if (at < 0) return;
-      lock.waiting.splice(at, 1);
-      reject(new ServiceError('REL_CANCELLED', 'the statement was cancelled while it waited for an advisory lock'));
+      const waitingIndex = advisoryLock.waiting.indexOf(waitingSession);
+      if (waitingIndex < 0) return;
+      advisoryLock.waiting.splice(waitingIndex, 1);
+      lockRefused(new ServiceError('REL_CANCELLED', 'the statement was cancelled while it waited for an advisory lock'));
     };
-    const one = {
+    const waitingSession = {
       session,
-      mode,
+      mode: lockMode,
       onTaken: () => {
-        gone.removeEventListener('abort', cancelWait);
-        resolve();
+        sessionGone.removeEventListener('abort', cancelWait);
+        lockTaken();
       },
     };
     // A holder that needs the other mode goes before the waiting sessions.
-    if (lock.holders.has(session)) lock.waiting.unshift(one);
-    else lock.waiting.push(one);
-    if (gone.aborted) cancelWait();
-    else gone.addEventListener('abort', cancelWait, { once: true });
+    if (advisoryLock.holders.has(session)) advisoryLock.waiting.unshift(waitingSession);
+    else advisoryLock.waiting.push(waitingSession);
+    if (sessionGone.aborted) cancelWait();
+    else sessionGone.addEventListener('abort', cancelWait, { once: true });
   });
 }
 
-function serve(lock: Lock): void {
-  for (let next = lock.waiting[0]; next !== undefined && mayTake(lock, next.session, next.mode); next = lock.waiting[0]) {
-    lock.waiting.shift();
-    hold(lock, next.session, next.mode);
-    next.onTaken();
+function serveWaitingSessions(advisoryLock: AdvisoryLock): void {
+  for (
+    let waitingSession = advisoryLock.waiting[0];
+    waitingSession !== undefined && mayTakeLock(advisoryLock, waitingSession.session, waitingSession.mode);
+    waitingSession = advisoryLock.waiting[0]
+  ) {
+    advisoryLock.waiting.shift();
+    holdLock(advisoryLock, waitingSession.session, waitingSession.mode);
+    waitingSession.onTaken();
   }
 }
 
-function mayTake({ holders }: Lock, session: object, mode: LockMode): boolean {
-  for (const [other, { exclusive }] of holders) if (other !== session && (mode === 'exclusive' || exclusive > 0)) return false;
+function mayTakeLock({ holders: lockHolders }: AdvisoryLock, askingSession: object, lockMode: LockMode): boolean {
+  for (const [otherHolder, { exclusive: exclusiveCount }] of lockHolders)
+    if (otherHolder !== askingSession && (lockMode === 'exclusive' || exclusiveCount > 0)) return false;
   return true;
 }
 
-function hold({ holders }: Lock, session: object, mode: LockMode): void {
-  let held = holders.get(session);
-  if (held === undefined) holders.set(session, (held = { exclusive: 0, shared: 0 }));
-  held[mode]++;
+function holdLock({ holders: lockHolders }: AdvisoryLock, lockSession: object, lockMode: LockMode): void {
+  let heldModes = lockHolders.get(lockSession);
+  if (heldModes === undefined) lockHolders.set(lockSession, (heldModes = { exclusive: 0, shared: 0 }));
+  heldModes[lockMode]++;
 }
 
 /** The locks of one connection: those of its session, and those of its open transaction. */
 export class HeldLocks {
-  readonly #locks: AdvisoryLocks;
-  readonly #ofSession: { readonly name: LockName; readonly mode: LockMode }[] = [];
-  readonly #ofTransaction: { readonly name: LockName; readonly mode: LockMode }[] = [];
+  readonly #advisoryLocks: AdvisoryLocks;
+  readonly #sessionLocks: { readonly name: LockName; readonly mode: LockMode }[] = [];
+  readonly #transactionLocks: { readonly name: LockName; readonly mode: LockMode }[] = [];
 
-  constructor(locks: AdvisoryLocks) {
-    this.#locks = locks;
+  constructor(advisoryLocks: AdvisoryLocks) {
+    this.#advisoryLocks = advisoryLocks;
   }
 
-  tryTake(name: LockName, mode: LockMode, ofTransaction: boolean): boolean {
-    const isTaken = this.#locks.tryTake(this, name, mode);
-    if (isTaken) this.#note(name, mode, ofTransaction);
-    return isTaken;
+  tryTake(lockName: LockName, lockMode: LockMode, ofTransaction: boolean): boolean {
+    const isLockTaken = this.#advisoryLocks.tryTake(this, lockName, lockMode);
+    if (isLockTaken) this.#noteTakenLock(lockName, lockMode, ofTransaction);
+    return isLockTaken;
   }
 
-  async take(name: LockName, mode: LockMode, ofTransaction: boolean, gone: AbortSignal): Promise<void> {
-    await this.#locks.take(this, name, mode, gone);
-    this.#note(name, mode, ofTransaction);
+  async take(lockName: LockName, lockMode: LockMode, ofTransaction: boolean, sessionGone: AbortSignal): Promise<void> {
+    await this.#advisoryLocks.take(this, lockName, lockMode, sessionGone);
+    this.#noteTakenLock(lockName, lockMode, ofTransaction);
   }
 
   /** False where the session does not hold it. */
-  free(name: LockName, mode: LockMode): boolean {
-    const at = this.#ofSession.findIndex(
-      (each) => each.name.tenant === name.tenant && each.name.key === name.key && each.mode === mode,
+  free(lockName: LockName, lockMode: LockMode): boolean {
+    const heldIndex = this.#sessionLocks.findIndex(
+      (heldLock) => heldLock.name.tenant === lockName.tenant && heldLock.name.key === lockName.key && heldLock.mode === lockMode,
     );
-    if (at < 0) return false;
-    this.#ofSession.splice(at, 1);
-    return this.#locks.free(this, name, mode);
+    if (heldIndex < 0) return false;
+    this.#sessionLocks.splice(heldIndex, 1);
+    return this.#advisoryLocks.free(this, lockName, lockMode);
   }
 
   freeAll(): void {
-    for (const { name, mode } of this.#ofSession.splice(0)) this.#locks.free(this, name, mode);
+    for (const { name: lockName, mode: lockMode } of this.#sessionLocks.splice(0))
+      this.#advisoryLocks.free(this, lockName, lockMode);
   }
 
   transactionEnds(): void {
-    for (const { name, mode } of this.#ofTransaction.splice(0)) this.#locks.free(this, name, mode);
+    for (const { name: lockName, mode: lockMode } of this.#transactionLocks.splice(0))
+      this.#advisoryLocks.free(this, lockName, lockMode);
   }
 
   end(): void {
@@ -205,7 +216,7 @@ export class HeldLocks {
     this.freeAll();
   }
 
-  #note(name: LockName, mode: LockMode, ofTransaction: boolean): void {
-    (ofTransaction ? this.#ofTransaction : this.#ofSession).push({ name, mode });
+  #noteTakenLock(name: LockName, mode: LockMode, ofTransaction: boolean): void {
+    (ofTransaction ? this.#transactionLocks : this.#sessionLocks).push({ name, mode });
   }
 }

@@ -21,12 +21,12 @@ export interface Spread {
   readonly stated: number;
 }
 
-const elementsMax = 16_384;
-const writtenMax = 131_072;
+const listElementsMax = 16_384;
+const writtenElementsMax = 131_072;
 const elementsPerStep = 4_096;
 
 /** The element type of each array type. */
-const elementOids: Readonly<Record<number, number>> = {
+const arrayElementOids: Readonly<Record<number, number>> = {
   1000: 16,
   1003: 19,
   1005: 21,
@@ -44,9 +44,9 @@ const elementOids: Readonly<Record<number, number>> = {
   2951: 2950,
 };
 
-export function* spreadsIn(text: string): Steps<readonly Spread[]> {
-  if (!/\b(ANY|ALL|SOME)\s*\(\s*\$/i.test(text)) return [];
-  const lexemes = yield* Lexemes.read(text);
+export function* spreadsIn(anyStatement: string): Steps<readonly Spread[]> {
+  if (!/\b(ANY|ALL|SOME)\s*\(\s*\$/i.test(anyStatement)) return [];
+  const lexemes = yield* Lexemes.read(anyStatement);
   const spreads: Spread[] = [];
   while (lexemes.next.kind !== 'end') {
     yield* lexemes.pause();
@@ -58,92 +58,105 @@ export function* spreadsIn(text: string): Steps<readonly Spread[]> {
     }
     if (!(negated ? lexemes.skip('ALL') : lexemes.skip('ANY') || lexemes.skip('SOME')) || !lexemes.skip('(', '$')) continue;
     const parameter = Number(lexemes.take().text);
-    let stated = 0;
+    let statedArrayOid = 0;
     if (lexemes.skip(':', ':')) {
-      const type = typeNamed(lexemes.name('a type').toLowerCase());
-      const { array } = type === null ? { array: 0 } : wireOf(type);
-      stated = elementOids[array] === undefined ? 0 : array;
+      const listTypeName = typeNamed(lexemes.name('a type').toLowerCase());
+      const { array: arrayOid } = listTypeName === null ? { array: 0 } : wireOf(listTypeName);
+      statedArrayOid = arrayElementOids[arrayOid] === undefined ? 0 : arrayOid;
       lexemes.expect('[', ']');
     }
     const { to } = lexemes.next;
     lexemes.expect(')');
-    spreads.push({ parameter, from, to, negated, stated });
+    spreads.push({ parameter, from, to, negated, stated: statedArrayOid });
   }
   return spreads;
 }
 
 /** Rewrites lists given as texts, `= ANY('{a,b}')`, to `ARRAY['a', 'b']`. */
-export function* withListsWritten(text: string): Steps<string> {
-  if (!/\b(ANY|ALL|SOME)\s*\(\s*'\{/i.test(text)) return text;
-  const lexemes = yield* Lexemes.read(text);
-  let written = '';
-  let at = 0;
+export function* withListsWritten(anyStatement: string): Steps<string> {
+  if (!/\b(ANY|ALL|SOME)\s*\(\s*'\{/i.test(anyStatement)) return anyStatement;
+  const lexemes = yield* Lexemes.read(anyStatement);
+  let listsWritten = '';
+  let copiedOffset = 0;
   while (lexemes.next.kind !== 'end') {
     yield* lexemes.pause();
     if (!(lexemes.skip('ANY', '(') || lexemes.skip('ALL', '(') || lexemes.skip('SOME', '('))) {
       lexemes.take();
       continue;
     }
-    const list = lexemes.next;
-    if (list.kind !== 'text' || !/^\s*\{/.test(list.text)) continue;
+    const listToken = lexemes.next;
+    if (listToken.kind !== 'text' || !/^\s*\{/.test(listToken.text)) continue;
     lexemes.take();
-    let { to } = list;
-    let type = '';
+    let { to: listEnd } = listToken;
+    let listTypeName = '';
     if (lexemes.skip(':', ':')) {
-      type = lexemes.name('a type').toLowerCase();
+      listTypeName = lexemes.name('a type').toLowerCase();
       lexemes.expect('[');
-      to = lexemes.next.to;
+      listEnd = lexemes.next.to;
       lexemes.expect(']');
     }
     // Names of catalogue objects are looked up in the catalogue.
-    if (type.startsWith('reg')) continue;
-    const isNumber = /^(int|float|numeric|double|real|bigint|smallint)/.test(type);
-    const items = (yield* textElements(list.text, checkWritten)).map((item) =>
-      item === null
+    if (listTypeName.startsWith('reg')) continue;
+    const isNumberList = /^(int|float|numeric|double|real|bigint|smallint)/.test(listTypeName);
+    const writtenElements = (yield* textArrayElements(listToken.text, checkWrittenList)).map((listElement) =>
+      listElement === null
         ? 'NULL'
-        : isNumber && numeral.test(item.toString())
-          ? item.toString()
-          : `'${item.toString().replaceAll("'", "''")}'`,
+        : isNumberList && elementNumeral.test(listElement.toString())
+          ? listElement.toString()
+          : `'${listElement.toString().replaceAll("'", "''")}'`,
     );
-    written += `${text.slice(at, list.from)}ARRAY[${items.join(', ')}]`;
-    at = to;
+    listsWritten += `${anyStatement.slice(copiedOffset, listToken.from)}ARRAY[${writtenElements.join(', ')}]`;
+    copiedOffset = listEnd;
   }
-  return written + text.slice(at);
+  return listsWritten + anyStatement.slice(copiedOffset);
 }
 
 /** A list in the text of a statement is as long as one of literals may be. */
-function checkWritten(elements: number): void {
-  if (elements > writtenMax) throw new ServiceError('REL_TOO_LARGE', `a list in a statement has at most ${writtenMax} elements`);
+function checkWrittenList(elementCount: number): void {
+  if (elementCount > writtenElementsMax)
+    throw new ServiceError('REL_TOO_LARGE', `a list in a statement has at most ${writtenElementsMax} elements`);
 }
 
-const numeral = /^-?\d+(\.\d+)?$/;
+const elementNumeral = /^-?\d+(\.\d+)?$/;
 
-/** The text for lists of these lengths; elements behind the first of each are numbered behind `parameters`. */
-function spreadText(text: string, spreads: readonly Spread[], lengths: ReadonlyMap<number, number>, parameters: number): string {
-  const firsts = new Map<number, number>();
-  let next = parameters;
-  for (const [parameter, length] of lengths) {
-    firsts.set(parameter, next + 1);
-    next += Math.max(0, length - 1);
+/** The text for lists of these lengths; elements behind the first of each are numbered behind `parameterCount`. */
+function writeSpreadLists(
+  anyStatement: string,
+  spreads: readonly Spread[],
+  listLengths: ReadonlyMap<number, number>,
+  parameterCount: number,
+): string {
+  const firstSpreadParameter = new Map<number, number>();
+  let lastParameter = parameterCount;
+  for (const [parameter, listLength] of listLengths) {
+    firstSpreadParameter.set(parameter, lastParameter + 1);
+    lastParameter += Math.max(0, listLength - 1);
   }
-  let spread = '';
-  let at = 0;
-  for (const { parameter, from, to, negated } of spreads) {
-    const length = lengths.get(parameter)!;
-    const more = Array.from({ length: Math.max(0, length - 1) }, (_, i) => `, $${firsts.get(parameter)! + i}`);
+  let spreadStatement = '';
+  let copiedOffset = 0;
+  for (const { parameter, from: spreadStart, to: spreadEnd, negated: isNotIn } of spreads) {
+    const length = listLengths.get(parameter)!;
+    const moreParameters = Array.from(
+      { length: Math.max(0, length - 1) },
+      (_, i) => `, $${firstSpreadParameter.get(parameter)! + i}`,
+    );
     // NULL takes any type, so the list takes that of the operand before it.
-    const list = length === 0 ? `SELECT NULL WHERE $${parameter} IS NULL AND FALSE` : `$${parameter}${more.join('')}`;
-    spread += `${text.slice(at, from)} ${negated ? 'NOT IN' : 'IN'} (${list})`;
-    at = to;
+    const parameterList =
+      length === 0 ? `SELECT NULL WHERE $${parameter} IS NULL AND FALSE` : `$${parameter}${moreParameters.join('')}`;
+    spreadStatement += `${anyStatement.slice(copiedOffset, spreadStart)} ${isNotIn ? 'NOT IN' : 'IN'} (${parameterList})`;
+    copiedOffset = spreadEnd;
   }
-  return spread + text.slice(at);
+  return spreadStatement + anyStatement.slice(copiedOffset);
 }
 
 /** The text for a description: a list has one element. */
 export function spreadOnce(text: string, spreads: readonly Spread[], oids: readonly number[]): { text: string; oids: number[] } {
-  const lists = new Set(spreads.map(({ parameter }) => parameter));
-  const elements = oids.map((oid, i) => (lists.has(i + 1) ? elementOid(oid) : oid));
-  return { text: spreadText(text, spreads, new Map([...lists].map((each) => [each, 1])), 0), oids: elements };
+  const listParameters = new Set(spreads.map(({ parameter }) => parameter));
+  const spreadOids = oids.map((parameterOid, i) => (listParameters.has(i + 1) ? arrayElementOid(parameterOid) : parameterOid));
+  return {
+    text: writeSpreadLists(text, spreads, new Map([...listParameters].map((listParameter) => [listParameter, 1])), 0),
+    oids: spreadOids,
+  };
 }
 
 export function spreadBound(
@@ -152,111 +165,123 @@ export function spreadBound(
   bound: BoundParameter,
 ): { text: string; bound: BoundParameter } {
   const { values, formats, oids, types } = bound;
-  const format = (i: number): number => (formats.length > 1 ? formats[i]! : (formats[0] ?? 0));
-  const all = values.map((value, i) => ({ value, format: format(i), oid: oids[i] ?? 0, type: types?.[i] ?? null }));
-  const lengths = new Map<number, number>();
-  for (const parameter of new Set(spreads.map((each) => each.parameter))) {
-    const given = all[parameter - 1];
-    if (given === undefined) throw new ServiceError('REL_INVALID', `no value is bound to $${parameter}`);
+  const formatOf = (i: number): number => (formats.length > 1 ? formats[i]! : (formats[0] ?? 0));
+  const spreadParameters = values.map((value, i) => ({
+    value,
+    format: formatOf(i),
+    oid: oids[i] ?? 0,
+    type: types?.[i] ?? null,
+  }));
+  const listLengths = new Map<number, number>();
+  for (const parameter of new Set(spreads.map((spreadParameter) => spreadParameter.parameter))) {
+    const listParameter = spreadParameters[parameter - 1];
+    if (listParameter === undefined) throw new ServiceError('REL_INVALID', `no value is bound to $${parameter}`);
     // Whether a cell is one of an unknown list is unknown: of no list it would be none, and behind <> ALL every one.
     const { elements, oid } =
-      given.value === null ? { elements: [null], oid: elementOid(given.oid) } : elementsOf(given.value, { ...given, parameter });
-    const length = elements.length === 0 ? 0 : 2 ** Math.ceil(Math.log2(elements.length));
-    lengths.set(parameter, length);
-    const last = elements.at(-1) ?? null;
-    all[parameter - 1] = { ...given, value: elements[0] ?? null, oid };
-    for (let i = 1; i < length; i++) all.push({ ...given, value: i < elements.length ? elements[i]! : last, oid });
+      listParameter.value === null
+        ? { elements: [null], oid: arrayElementOid(listParameter.oid) }
+        : arrayElementsOf(listParameter.value, { ...listParameter, parameter });
+    const paddedListLength = elements.length === 0 ? 0 : 2 ** Math.ceil(Math.log2(elements.length));
+    listLengths.set(parameter, paddedListLength);
+    const lastElement = elements.at(-1) ?? null;
+    spreadParameters[parameter - 1] = { ...listParameter, value: elements[0] ?? null, oid };
+    for (let i = 1; i < paddedListLength; i++)
+      spreadParameters.push({ ...listParameter, value: i < elements.length ? elements[i]! : lastElement, oid });
   }
   return {
-    text: spreadText(text, spreads, lengths, values.length),
+    text: writeSpreadLists(text, spreads, listLengths, values.length),
     bound: {
-      values: all.map(({ value }) => value),
-      formats: all.length > 1 ? all.map((each) => each.format) : [all[0]?.format ?? 0],
-      oids: all.map(({ oid }) => oid),
-      types: types === null || all.some(({ type }) => type === null) ? null : all.map(({ type }) => type!),
+      values: spreadParameters.map(({ value }) => value),
+      formats:
+        spreadParameters.length > 1
+          ? spreadParameters.map((spreadParameter) => spreadParameter.format)
+          : [spreadParameters[0]?.format ?? 0],
+      oids: spreadParameters.map(({ oid }) => oid),
+      types:
+        types === null || spreadParameters.some(({ type }) => type === null) ? null : spreadParameters.map(({ type }) => type!),
     },
   };
 }
 
 /** 0 where the client leaves the type open. */
-function elementOid(oid: number): number {
-  if (oid === 0 || oid === 705) return 0;
-  const element = elementOids[oid];
-  if (element === undefined)
-    throw new ServiceError('REL_TYPE_MISMATCH', `a list behind ANY is an array, not the type of number ${oid}`);
-  return element;
+function arrayElementOid(arrayOid: number): number {
+  if (arrayOid === 0 || arrayOid === 705) return 0;
+  const foundElementOid = arrayElementOids[arrayOid];
+  if (foundElementOid === undefined)
+    throw new ServiceError('REL_TYPE_MISMATCH', `a list behind ANY is an array, not the type of number ${arrayOid}`);
+  return foundElementOid;
 }
 
-interface Elements {
+interface ArrayElements {
   readonly elements: readonly (Buffer | null)[];
   readonly oid: number;
 }
 
 /** Counted while they are read: of a list that is too long, no more is read. */
-function elementsOf(
-  bytes: Buffer,
+function arrayElementsOf(
+  arrayBytes: Buffer,
   { format, oid, parameter }: { readonly format: number; readonly oid: number; readonly parameter: number },
-): Elements {
-  const count = (elements: number): void => {
-    if (elements > elementsMax)
-      throw new ServiceError('REL_TOO_LARGE', `$${parameter} has more elements than a list has at most: ${elementsMax}`);
+): ArrayElements {
+  const checkElementCount = (elementCount: number): void => {
+    if (elementCount > listElementsMax)
+      throw new ServiceError('REL_TOO_LARGE', `$${parameter} has more elements than a list has at most: ${listElementsMax}`);
   };
-  if (format === 1) return binaryElements(bytes, count);
-  return { elements: allAtOnce(textElements(utf8(bytes), count)), oid: elementOid(oid) };
+  if (format === 1) return binaryArrayElements(arrayBytes, checkElementCount);
+  return { elements: allAtOnce(textArrayElements(utf8(arrayBytes), checkElementCount)), oid: arrayElementOid(oid) };
 }
 
 /** Dimensions, whether there are NULLs, type of the elements, length and first index of each dimension; then each with its length. */
-function binaryElements(bytes: Buffer, counted: (elements: number) => void): Elements {
+function binaryArrayElements(arrayBytes: Buffer, onElementCount: (arrayElements: number) => void): ArrayElements {
   const malformedList = (): ServiceError => new ServiceError('REL_INVALID', 'the list of ANY must be an array of one dimension');
-  if (bytes.length < 12) throw malformedList();
-  const dimensions = bytes.readInt32BE(0);
-  const oid = bytes.readUInt32BE(8);
-  if (dimensions === 0) return { elements: [], oid };
-  if (dimensions !== 1 || bytes.length < 20) throw malformedList();
-  const count = bytes.readInt32BE(12);
-  counted(count);
-  const elements: (Buffer | null)[] = [];
-  let at = 20;
-  for (let i = 0; i < count; i++) {
-    if (at + 4 > bytes.length) throw malformedList();
-    const size = bytes.readInt32BE(at);
-    at += 4;
-    if (size >= 0 && at + size > bytes.length) throw malformedList();
-    elements.push(size < 0 ? null : bytes.subarray(at, at + size));
-    at += Math.max(0, size);
+  if (arrayBytes.length < 12) throw malformedList();
+  const arrayDimensions = arrayBytes.readInt32BE(0);
+  const elementTypeOid = arrayBytes.readUInt32BE(8);
+  if (arrayDimensions === 0) return { elements: [], oid: elementTypeOid };
+  if (arrayDimensions !== 1 || arrayBytes.length < 20) throw malformedList();
+  const elementCount = arrayBytes.readInt32BE(12);
+  onElementCount(elementCount);
+  const arrayElements: (Buffer | null)[] = [];
+  let elementOffset = 20;
+  for (let i = 0; i < elementCount; i++) {
+    if (elementOffset + 4 > arrayBytes.length) throw malformedList();
+    const elementBytes = arrayBytes.readInt32BE(elementOffset);
+    elementOffset += 4;
+    if (elementBytes >= 0 && elementOffset + elementBytes > arrayBytes.length) throw malformedList();
+    arrayElements.push(elementBytes < 0 ? null : arrayBytes.subarray(elementOffset, elementOffset + elementBytes));
+    elementOffset += Math.max(0, elementBytes);
   }
-  return { elements, oid };
+  return { elements: arrayElements, oid: elementTypeOid };
 }
 
 /** `{a,"b, c",NULL}` */
-function* textElements(text: string, counted: (elements: number) => void): Steps<(Buffer | null)[]> {
-  const body = /^\s*\{([^]*)\}\s*$/.exec(text)?.[1];
-  if (body === undefined) throw new ServiceError('REL_TYPE_MISMATCH', "a list behind ANY is written '{a,b}'");
-  if (body.trim() === '') return [];
-  const elements: (Buffer | null)[] = [];
-  for (let at = 0; ; at++) {
-    counted(elements.length + 1);
-    if (elements.length % elementsPerStep === elementsPerStep - 1) yield;
-    const start = behindAll(blanks, body, at);
-    const quoted = body[start] === '"' ? endOfQuoted(body, start) : null;
-    if (quoted === null) {
-      const end = behindAll(plainText, body, start);
-      const plain = body.slice(start, end).trim();
-      elements.push(/^null$/i.test(plain) ? null : Buffer.from(plain));
-      at = end;
+function* textArrayElements(arrayText: string, onElementCount: (arrayElements: number) => void): Steps<(Buffer | null)[]> {
+  const arrayBody = /^\s*\{([^]*)\}\s*$/.exec(arrayText)?.[1];
+  if (arrayBody === undefined) throw new ServiceError('REL_TYPE_MISMATCH', "a list behind ANY is written '{a,b}'");
+  if (arrayBody.trim() === '') return [];
+  const arrayElements: (Buffer | null)[] = [];
+  for (let elementOffset = 0; ; elementOffset++) {
+    onElementCount(arrayElements.length + 1);
+    if (arrayElements.length % elementsPerStep === elementsPerStep - 1) yield;
+    const elementStart = endOfMatch(arrayBlanks, arrayBody, elementOffset);
+    const quotedElementEnd = arrayBody[elementStart] === '"' ? endOfQuoted(arrayBody, elementStart) : null;
+    if (quotedElementEnd === null) {
+      const plainElementEnd = endOfMatch(plainElement, arrayBody, elementStart);
+      const plainElementText = arrayBody.slice(elementStart, plainElementEnd).trim();
+      arrayElements.push(/^null$/i.test(plainElementText) ? null : Buffer.from(plainElementText));
+      elementOffset = plainElementEnd;
     } else {
-      elements.push(Buffer.from(body.slice(start + 1, quoted - 1).replaceAll(/\\([^])/g, '$1')));
-      at = behindAll(blanks, body, quoted);
+      arrayElements.push(Buffer.from(arrayBody.slice(elementStart + 1, quotedElementEnd - 1).replaceAll(/\\([^])/g, '$1')));
+      elementOffset = endOfMatch(arrayBlanks, arrayBody, quotedElementEnd);
     }
-    if (at === body.length) return elements;
-    if (body[at] !== ',') throw new ServiceError('REL_TYPE_MISMATCH', "a list behind ANY is written '{a,b}'");
+    if (elementOffset === arrayBody.length) return arrayElements;
+    if (arrayBody[elementOffset] !== ',') throw new ServiceError('REL_TYPE_MISMATCH', "a list behind ANY is written '{a,b}'");
   }
 }
 
-const blanks = /\s*/y;
-const plainText = /[^,{}"]*/y;
+const arrayBlanks = /\s*/y;
+const plainElement = /[^,{}"]*/y;
 
-function behindAll(pattern: RegExp, text: string, at: number): number {
-  pattern.lastIndex = at;
-  return at + pattern.exec(text)![0].length;
+function endOfMatch(pattern: RegExp, arrayText: string, arrayOffset: number): number {
+  pattern.lastIndex = arrayOffset;
+  return arrayOffset + pattern.exec(arrayText)![0].length;
 }

@@ -18,34 +18,34 @@ export class CancelKeys {
   readonly #open = new Map<number, { readonly secret: Buffer; running: AbortController }>();
   #next = 1;
 
-  constructor(random: Random) {
-    this.#random = random;
+  constructor(secretRandom: Random) {
+    this.#random = secretRandom;
   }
 
-  open(gone: AbortSignal): CancelKey {
+  open(sessionGone: AbortSignal): CancelKey {
     while (this.#open.has(this.#next)) this.#next = (this.#next % 0x7fff_ffff) + 1;
-    const process = this.#next;
+    const backendProcess = this.#next;
     this.#next = (this.#next % 0x7fff_ffff) + 1;
-    const entry = { secret: this.#random.fill(Buffer.alloc(4)), running: new AbortController() };
-    this.#open.set(process, entry);
-    gone.addEventListener('abort', () => entry.running.abort(), { once: true });
+    const cancellableSession = { secret: this.#random.fill(Buffer.alloc(4)), running: new AbortController() };
+    this.#open.set(backendProcess, cancellableSession);
+    sessionGone.addEventListener('abort', () => cancellableSession.running.abort(), { once: true });
     return {
-      process,
-      secret: entry.secret.readInt32BE(),
+      process: backendProcess,
+      secret: cancellableSession.secret.readInt32BE(),
       begin: () => {
-        if (entry.running.signal.aborted && !gone.aborted) entry.running = new AbortController();
+        if (cancellableSession.running.signal.aborted && !sessionGone.aborted) cancellableSession.running = new AbortController();
       },
-      signal: () => entry.running.signal,
-      cancel: () => entry.running.abort(),
+      signal: () => cancellableSession.running.signal,
+      cancel: () => cancellableSession.running.abort(),
     };
   }
 
   cancel({ process, secret }: { readonly process: number; readonly secret: number }): void {
-    const entry = this.#open.get(process);
-    if (entry === undefined) return;
-    const given = Buffer.alloc(4);
-    given.writeInt32BE(secret);
-    if (timingSafeEqual(given, entry.secret)) entry.running.abort();
+    const cancelledSession = this.#open.get(process);
+    if (cancelledSession === undefined) return;
+    const givenSecret = Buffer.alloc(4);
+    givenSecret.writeInt32BE(secret);
+    if (timingSafeEqual(givenSecret, cancelledSession.secret)) cancelledSession.running.abort();
   }
 
   close({ process }: CancelKey): void {

@@ -31,181 +31,203 @@ export type Frontend =
   | { readonly kind: 'copy-fail'; readonly reason: string }
   | { readonly kind: 'sync' | 'flush' | 'terminate' | 'copy-done' };
 
-/** `starting`: no type byte yet; `proving`: so many messages of the SASL exchange are to come. */
+/** `startingState`: no type byte yet; `proving`: so many messages of the SASL exchange are to come. */
 export type DecodeState =
   | { readonly at: 'starting' }
   | { readonly at: 'proving'; readonly left: number }
   | { readonly at: 'open' };
 
 const startupBytesMax = 10_000;
-const requests = { cancel: 80_877_102, ssl: 80_877_103, gss: 80_877_104 } as const;
-const starting: DecodeState = { at: 'starting' };
-const open: DecodeState = { at: 'open' };
-const terminate = Buffer.from([0x58, 0, 0, 0, 4]);
+const startupCodes = { cancel: 80_877_102, ssl: 80_877_103, gss: 80_877_104 } as const;
+const startingState: DecodeState = { at: 'starting' };
+const openState: DecodeState = { at: 'open' };
+const terminateMessage = Buffer.from([0x58, 0, 0, 0, 4]);
 
 /** Texts are decoded whole; values that are bound, at most 65,535 for each of three lists, are cut out. */
 export const relationalCodec: Codec<DecodeState, Frontend> = {
-  start: starting,
+  start: startingState,
   cost: { part: 20, byte: 0.25 },
   partsInTurn: 3 * 65_535,
-  decode,
+  decode: decodeFrontend,
 };
 
-function decode(state: DecodeState, bytes: Buffer): Decoded<DecodeState, Frontend> {
-  if (state.at === 'starting') return decodeStart(bytes);
-  if (bytes.length < 5) return { needs: 5 };
-  const type = bytes[0]!;
-  const length = bytes.readInt32BE(1);
-  const proving = state.at === 'proving';
-  if (proving && type !== letter.p && type !== letter.X) throw refusal('a password message is expected');
-  if (length < 4) throw refusal('a message states an invalid length');
-  const taken = length + 1;
-  if (bytes.length < taken) return { needs: taken };
-  const message = decodeBody(type, new Body(bytes.subarray(5, taken)));
-  return { message, taken, state: proving && state.left > 1 ? { at: 'proving', left: state.left - 1 } : open };
+function decodeFrontend(sessionState: DecodeState, frontendBytes: Buffer): Decoded<DecodeState, Frontend> {
+  if (sessionState.at === 'starting') return decodeStartup(frontendBytes);
+  if (frontendBytes.length < 5) return { needs: 5 };
+  const messageType = frontendBytes[0]!;
+  const messageLength = frontendBytes.readInt32BE(1);
+  const isProving = sessionState.at === 'proving';
+  if (isProving && messageType !== messageLetter.p && messageType !== messageLetter.X)
+    throw messageRefusal('a password message is expected');
+  if (messageLength < 4) throw messageRefusal('a message states an invalid length');
+  const messageBytes = messageLength + 1;
+  if (frontendBytes.length < messageBytes) return { needs: messageBytes };
+  const frontendMessage = decodeMessageBody(messageType, new MessageBody(frontendBytes.subarray(5, messageBytes)));
+  return {
+    message: frontendMessage,
+    taken: messageBytes,
+    state: isProving && sessionState.left > 1 ? { at: 'proving', left: sessionState.left - 1 } : openState,
+  };
 }
 
-function decodeStart(bytes: Buffer): Decoded<DecodeState, Frontend> {
+function decodeStartup(startupBytes: Buffer): Decoded<DecodeState, Frontend> {
   // A client that gives up says so by the first message that has a type.
-  if (terminate.subarray(0, bytes.length).equals(bytes.subarray(0, terminate.length))) {
-    if (bytes.length < terminate.length) return { needs: terminate.length };
-    return { message: { kind: 'terminate' }, taken: terminate.length, state: starting };
+  if (terminateMessage.subarray(0, startupBytes.length).equals(startupBytes.subarray(0, terminateMessage.length))) {
+    if (startupBytes.length < terminateMessage.length) return { needs: terminateMessage.length };
+    return { message: { kind: 'terminate' }, taken: terminateMessage.length, state: startingState };
   }
-  if (bytes.length < 8) return { needs: 8 };
-  const length = bytes.readInt32BE(0);
-  if (length < 8 || length > startupBytesMax) throw refusal('this is no startup message of the Postgres protocol');
-  if (bytes.length < length) return { needs: length };
-  const code = bytes.readInt32BE(4);
-  const body = new Body(bytes.subarray(8, length));
-  const next = (message: Frontend, state: DecodeState): Decoded<DecodeState, Frontend> => ({ message, state, taken: length });
-  switch (code) {
-    case requests.ssl:
-      return next({ kind: 'ssl-request' }, starting);
-    case requests.gss:
-      return next({ kind: 'gss-request' }, starting);
-    case requests.cancel:
-      return next({ kind: 'cancel', process: body.int32(), secret: body.int32() }, starting);
+  if (startupBytes.length < 8) return { needs: 8 };
+  const startupLength = startupBytes.readInt32BE(0);
+  if (startupLength < 8 || startupLength > startupBytesMax)
+    throw messageRefusal('this is no startup message of the Postgres protocol');
+  if (startupBytes.length < startupLength) return { needs: startupLength };
+  const protocolCode = startupBytes.readInt32BE(4);
+  const startupBody = new MessageBody(startupBytes.subarray(8, startupLength));
+  const decodedStartup = (startupMessage: Frontend, nextState: DecodeState): Decoded<DecodeState, Frontend> => ({
+    message: startupMessage,
+    state: nextState,
+    taken: startupLength,
+  });
+  switch (protocolCode) {
+    case startupCodes.ssl:
+      return decodedStartup({ kind: 'ssl-request' }, startingState);
+    case startupCodes.gss:
+      return decodedStartup({ kind: 'gss-request' }, startingState);
+    case startupCodes.cancel:
+      return decodedStartup({ kind: 'cancel', process: startupBody.int32(), secret: startupBody.int32() }, startingState);
   }
-  if (code >> 16 !== 3) throw refusal('this server speaks version 3 of the Postgres protocol');
-  const parameters = new Map<string, string>();
-  for (let name = body.text(); name !== ''; name = body.text()) parameters.set(name, body.text());
-  return next({ kind: 'startup', minor: code & 0xffff, parameters }, { at: 'proving', left: 2 });
+  if (protocolCode >> 16 !== 3) throw messageRefusal('this server speaks version 3 of the Postgres protocol');
+  const startupParameters = new Map<string, string>();
+  for (let parameterName = startupBody.text(); parameterName !== ''; parameterName = startupBody.text())
+    startupParameters.set(parameterName, startupBody.text());
+  return decodedStartup(
+    { kind: 'startup', minor: protocolCode & 0xffff, parameters: startupParameters },
+    { at: 'proving', left: 2 },
+  );
 }
 
-function decodeBody(type: number, body: Body): Frontend {
-  switch (type) {
-    case letter.Q:
-      return { kind: 'query', text: body.text() };
-    case letter.P:
-      return { kind: 'parse', name: body.text(), text: body.text(), types: body.list(() => body.int32() >>> 0) };
-    case letter.B: {
-      const portal = body.text();
-      const statement = body.text();
-      const formats = body.list(() => body.format());
-      const values = body.list(() => body.value());
-      return { kind: 'bind', portal, statement, formats, values, resultFormats: body.list(() => body.format()) };
+function decodeMessageBody(messageType: number, messageBody: MessageBody): Frontend {
+  switch (messageType) {
+    case messageLetter.Q:
+      return { kind: 'query', text: messageBody.text() };
+    case messageLetter.P:
+      return {
+        kind: 'parse',
+        name: messageBody.text(),
+        text: messageBody.text(),
+        types: messageBody.list(() => messageBody.int32() >>> 0),
+      };
+    case messageLetter.B: {
+      const portal = messageBody.text();
+      const statement = messageBody.text();
+      const formats = messageBody.list(() => messageBody.format());
+      const values = messageBody.list(() => messageBody.value());
+      return { kind: 'bind', portal, statement, formats, values, resultFormats: messageBody.list(() => messageBody.format()) };
     }
-    case letter.D:
-    case letter.C: {
-      const what = body.byte();
-      if (what !== letter.S && what !== letter.P) throw refusal('Describe and Close take a statement or a portal');
-      const kind = type === letter.D ? 'describe' : 'close';
-      return { kind, what: what === letter.S ? 'statement' : 'portal', name: body.text() };
+    case messageLetter.D:
+    case messageLetter.C: {
+      const describedLetter = messageBody.byte();
+      if (describedLetter !== messageLetter.S && describedLetter !== messageLetter.P)
+        throw messageRefusal('Describe and Close take a statement or a portal');
+      const kind = messageType === messageLetter.D ? 'describe' : 'close';
+      return { kind, what: describedLetter === messageLetter.S ? 'statement' : 'portal', name: messageBody.text() };
     }
-    case letter.E:
-      return { kind: 'execute', portal: body.text(), rowsMax: Math.max(0, body.int32()) };
-    case letter.S:
+    case messageLetter.E:
+      return { kind: 'execute', portal: messageBody.text(), rowsMax: Math.max(0, messageBody.int32()) };
+    case messageLetter.S:
       return { kind: 'sync' };
-    case letter.H:
+    case messageLetter.H:
       return { kind: 'flush' };
-    case letter.X:
+    case messageLetter.X:
       return { kind: 'terminate' };
-    case letter.p:
-      return { kind: 'password', body: body.rest() };
-    case letter.d:
-      return { kind: 'copy-data', body: body.rest() };
-    case letter.c:
+    case messageLetter.p:
+      return { kind: 'password', body: messageBody.rest() };
+    case messageLetter.d:
+      return { kind: 'copy-data', body: messageBody.rest() };
+    case messageLetter.c:
       return { kind: 'copy-done' };
-    case letter.f:
-      return { kind: 'copy-fail', reason: body.text() };
-    case letter.F:
+    case messageLetter.f:
+      return { kind: 'copy-fail', reason: messageBody.text() };
+    case messageLetter.F:
       throw new ServiceError('REL_NOT_IMPLEMENTED', 'the function call protocol is not implemented: send a statement');
     default:
-      throw refusal(`unknown message type ${type}`);
+      throw messageRefusal(`unknown message type ${messageType}`);
   }
 }
 
-class Body {
-  readonly #bytes: Buffer;
-  #at = 0;
+class MessageBody {
+  readonly #messageBytes: Buffer;
+  #messageOffset = 0;
 
-  constructor(bytes: Buffer) {
-    this.#bytes = bytes;
+  constructor(messageBytes: Buffer) {
+    this.#messageBytes = messageBytes;
   }
 
   byte(): number {
-    return this.#bytes[this.#take(1)]!;
+    return this.#messageBytes[this.#takeBytes(1)]!;
   }
 
   int16(): number {
-    return this.#bytes.readInt16BE(this.#take(2));
+    return this.#messageBytes.readInt16BE(this.#takeBytes(2));
   }
 
   int32(): number {
-    return this.#bytes.readInt32BE(this.#take(4));
+    return this.#messageBytes.readInt32BE(this.#takeBytes(4));
   }
 
   /** UTF-8 up to a NUL. */
   text(): string {
-    const end = this.#bytes.indexOf(0, this.#at);
-    if (end < 0) throw short();
-    const from = this.#at;
-    this.#at = end + 1;
-    if (from === end) return '';
-    return isAscii(this.#bytes, from, end) ? this.#bytes.toString('latin1', from, end) : utf8(this.#bytes.subarray(from, end));
+    const terminatorOffset = this.#messageBytes.indexOf(0, this.#messageOffset);
+    if (terminatorOffset < 0) throw shortMessage();
+    const textOffset = this.#messageOffset;
+    this.#messageOffset = terminatorOffset + 1;
+    if (textOffset === terminatorOffset) return '';
+    return isAsciiText(this.#messageBytes, textOffset, terminatorOffset)
+      ? this.#messageBytes.toString('latin1', textOffset, terminatorOffset)
+      : utf8(this.#messageBytes.subarray(textOffset, terminatorOffset));
   }
 
   format(): number {
-    const format = this.int16();
-    if (format !== 0 && format !== 1) throw refusal('a format is 0 for text or 1 for binary');
-    return format;
+    const formatCode = this.int16();
+    if (formatCode !== 0 && formatCode !== 1) throw messageRefusal('a format is 0 for text or 1 for binary');
+    return formatCode;
   }
 
   value(): Buffer | null {
-    const length = this.int32();
-    if (length === -1) return null;
-    const from = this.#take(length);
-    return this.#bytes.subarray(from, from + length);
+    const parameterLength = this.int32();
+    if (parameterLength === -1) return null;
+    const parameterOffset = this.#takeBytes(parameterLength);
+    return this.#messageBytes.subarray(parameterOffset, parameterOffset + parameterLength);
   }
 
-  list<T>(each: () => T): T[] {
+  list<T>(readItem: () => T): T[] {
     // The count is unsigned: up to 65,535.
-    const count = this.int16() & 0xffff;
-    const list: T[] = [];
-    while (list.length < count) list.push(each());
-    return list;
+    const itemCount = this.int16() & 0xffff;
+    const messageItems: T[] = [];
+    while (messageItems.length < itemCount) messageItems.push(readItem());
+    return messageItems;
   }
 
   rest(): Buffer {
-    return this.#bytes.subarray(this.#take(this.#bytes.length - this.#at));
+    return this.#messageBytes.subarray(this.#takeBytes(this.#messageBytes.length - this.#messageOffset));
   }
 
-  #take(length: number): number {
-    const from = this.#at;
-    if (length < 0 || from + length > this.#bytes.length) throw short();
-    this.#at = from + length;
-    return from;
+  #takeBytes(takenLength: number): number {
+    const takenOffset = this.#messageOffset;
+    if (takenLength < 0 || takenOffset + takenLength > this.#messageBytes.length) throw shortMessage();
+    this.#messageOffset = takenOffset + takenLength;
+    return takenOffset;
   }
 }
 
 /** A short one: nearly all are, and a decoder takes longer to be called than to decode them. */
-function isAscii(bytes: Buffer, from: number, end: number): boolean {
-  if (end - from > 512) return false;
-  for (let at = from; at < end; at++) if (bytes[at]! > 0x7f) return false;
+function isAsciiText(messageBytes: Buffer, textOffset: number, textEnd: number): boolean {
+  if (textEnd - textOffset > 512) return false;
+  for (let byteOffset = textOffset; byteOffset < textEnd; byteOffset++) if (messageBytes[byteOffset]! > 0x7f) return false;
   return true;
 }
 
-const letter = {
+const messageLetter = {
   B: 0x42,
   C: 0x43,
   D: 0x44,
@@ -222,5 +244,5 @@ const letter = {
   p: 0x70,
 } as const;
 
-const refusal = (why: string): ServiceError => new ServiceError('REL_INVALID', why);
-const short = (): ServiceError => refusal('a message is shorter than its content');
+const messageRefusal = (refusalReason: string): ServiceError => new ServiceError('REL_INVALID', refusalReason);
+const shortMessage = (): ServiceError => messageRefusal('a message is shorter than its content');

@@ -47,7 +47,7 @@ export interface RunnerDependencies extends DoorDependencies {
   readonly cancel: () => void;
 }
 
-const sliceMs = 2;
+const replySliceMs = 2;
 
 export class CommandRunner {
   readonly #parts: RunnerDependencies;
@@ -72,14 +72,14 @@ export class CommandRunner {
   readonly #draws: Draws;
   readonly #schema: SchemaStatements;
 
-  constructor(parts: RunnerDependencies) {
-    this.#parts = parts;
-    this.#draws = new Draws(parts.random);
+  constructor(dependencies: RunnerDependencies) {
+    this.#parts = dependencies;
+    this.#draws = new Draws(dependencies.random);
     this.#schema = new SchemaStatements({
-      planner: parts.planner,
-      replies: parts.replies,
-      enter: (action, writes, run) => this.#enter(action, writes, run),
-      withTimeout: (run) => this.#withTimeout(run),
+      planner: dependencies.planner,
+      replies: dependencies.replies,
+      enter: (schemaAction, schemaWrites, runSchema) => this.#enter(schemaAction, schemaWrites, runSchema),
+      withTimeout: (runStatement) => this.#withTimeout(runStatement),
     });
   }
 
@@ -108,9 +108,9 @@ export class CommandRunner {
 
   /** Throws the error that refuses the commit. */
   async endImplicit(): Promise<void> {
-    const transaction = this.#implicit;
+    const implicitBlock = this.#implicit;
     this.#implicit = null;
-    if (transaction !== null) await this.#commit(transaction);
+    if (implicitBlock !== null) await this.#commit(implicitBlock);
   }
 
   #begin(): Transaction {
@@ -121,15 +121,15 @@ export class CommandRunner {
     return this.#explicit ?? this.#implicit;
   }
 
-  async #commit(transaction: Transaction): Promise<void> {
+  async #commit(committedBlock: Transaction): Promise<void> {
     const { sync } = this.options();
-    const { locks } = this.#parts;
-    const commit = (invocation: Invocation): Promise<unknown> => invocation.commit({ sync });
+    const { locks: heldLocks } = this.#parts;
+    const commitBlock = (invocation: Invocation): Promise<unknown> => invocation.commit({ sync });
     try {
-      await this.#withTimeout(() => this.#enter('ingest', !transaction.isEmpty, commit, transaction));
+      await this.#withTimeout(() => this.#enter('ingest', !committedBlock.isEmpty, commitBlock, committedBlock));
     } finally {
-      transaction.end();
-      locks.transactionEnds();
+      committedBlock.end();
+      heldLocks.transactionEnds();
     }
   }
 
@@ -146,26 +146,26 @@ export class CommandRunner {
     begin();
     if (command.kind === 'copy') return this.#copy(command.copy);
     if (command.kind !== 'ask' && command.kind !== 'show') return this.#settle(command);
-    const executed = command.kind === 'ask' ? await this.ask(command) : this.show(command.name);
-    const { columns } = executed.answer;
-    if (command.kind === 'ask' && command.tag !== null) return this.complete(command, executed);
-    const rows = this.rowsOf(executed.answer, []);
-    if (columns.length > 0) replies.fields(rows.fields);
-    await this.send(rows, Number.POSITIVE_INFINITY);
-    this.complete(command, executed);
+    const executedStatement = command.kind === 'ask' ? await this.ask(command) : this.show(command.name);
+    const { columns: outputColumns } = executedStatement.answer;
+    if (command.kind === 'ask' && command.tag !== null) return this.complete(command, executedStatement);
+    const dataRows = this.rowsOf(executedStatement.answer, []);
+    if (outputColumns.length > 0) replies.fields(dataRows.fields);
+    await this.send(dataRows, Number.POSITIVE_INFINITY);
+    this.complete(command, executedStatement);
   }
 
   /** Answers commands that need no rows. */
   async #settle(command: Exclude<SqlCommand, { readonly kind: 'ask' | 'show' | 'copy' }>): Promise<void> {
-    const { replies, variables } = this.#parts;
+    const { replies, variables: sessionVariables } = this.#parts;
     this.#recorded = false;
-    if (!endsFailure.has(command.kind)) this.#refuseFailed();
+    if (!endingFailure.has(command.kind)) this.#refuseFailed();
     switch (command.kind) {
       case 'begin':
         if (this.#status === 'T') replies.notice('there is already a transaction in progress', '25001', 'WARNING');
         else {
-          variables.transactionBegins();
-          if (command.readOnly !== null) variables.set('transaction_read_only', command.readOnly ? 'on' : 'off', true);
+          sessionVariables.transactionBegins();
+          if (command.readOnly !== null) sessionVariables.set('transaction_read_only', command.readOnly ? 'on' : 'off', true);
           this.#explicit = this.#implicit ?? this.#begin();
           this.#implicit = null;
         }
@@ -174,32 +174,32 @@ export class CommandRunner {
       case 'commit':
       case 'rollback': {
         if (this.#status === 'I') replies.notice('there is no transaction in progress', '25P01', 'WARNING');
-        const failed = this.#status === 'E';
-        const transaction = this.#explicit ?? this.#implicit;
+        const hasFailed = this.#status === 'E';
+        const endedTransaction = this.#explicit ?? this.#implicit;
         this.#explicit = this.#implicit = null;
-        variables.transactionEnds();
+        sessionVariables.transactionEnds();
         this.#status = 'I';
-        const commits = command.kind === 'commit' && !failed;
-        if (commits && transaction !== null) await this.#commit(transaction);
-        transaction?.end();
+        const isCommitting = command.kind === 'commit' && !hasFailed;
+        if (isCommitting && endedTransaction !== null) await this.#commit(endedTransaction);
+        endedTransaction?.end();
         this.#parts.locks.transactionEnds();
-        return replies.complete(commits ? 'COMMIT' : 'ROLLBACK');
+        return replies.complete(isCommitting ? 'COMMIT' : 'ROLLBACK');
       }
       case 'savepoint':
         this.#inBlock('SAVEPOINT').savepoint(command.name);
         return replies.complete('SAVEPOINT');
       case 'release':
-        if (!this.#inBlock('RELEASE SAVEPOINT').release(command.name)) throw noSavepoint(command.name);
+        if (!this.#inBlock('RELEASE SAVEPOINT').release(command.name)) throw savepointNotFound(command.name);
         return replies.complete('RELEASE');
       case 'rollback-to':
-        if (!this.#inBlock('ROLLBACK TO SAVEPOINT').rollbackTo(command.name)) throw noSavepoint(command.name);
+        if (!this.#inBlock('ROLLBACK TO SAVEPOINT').rollbackTo(command.name)) throw savepointNotFound(command.name);
         this.#status = 'T';
         return replies.complete('ROLLBACK');
       case 'set':
-        variables.set(command.name, command.value, command.local);
+        sessionVariables.set(command.name, command.value, command.local);
         return replies.complete('SET');
       case 'reset':
-        variables.reset(command.name);
+        sessionVariables.reset(command.name);
         return replies.complete('RESET');
       case 'discard':
         if (!['ALL', 'PLANS', 'SEQUENCES', 'TEMP', 'TEMPORARY'].includes(command.name))
@@ -207,7 +207,7 @@ export class CommandRunner {
         if (command.name === 'ALL' && this.#status !== 'I')
           throw new ProtocolRefusal('25001', 'REL_INVALID', 'DISCARD ALL cannot run in a transaction');
         if (command.name === 'ALL') {
-          variables.reset('all');
+          sessionVariables.reset('all');
           this.#parts.locks.freeAll();
         }
         if (command.name === 'ALL' || command.name === 'PLANS') this.onDeallocate(null);
@@ -220,9 +220,9 @@ export class CommandRunner {
       case 'create-index':
         return this.#schema.createIndex(command);
       case 'create-schema': {
-        const detail = `the schema ${JSON.stringify(command.name)} is there already`;
-        if (!command.ifNotExists) throw new ProtocolRefusal('42P06', 'REL_CONFLICT', detail);
-        replies.notice(`${detail}, skipping`);
+        const schemaDetail = `the schema ${JSON.stringify(command.name)} is there already`;
+        if (!command.ifNotExists) throw new ProtocolRefusal('42P06', 'REL_CONFLICT', schemaDetail);
+        replies.notice(`${schemaDetail}, skipping`);
         return replies.complete('CREATE SCHEMA');
       }
       case 'truncate':
@@ -235,214 +235,228 @@ export class CommandRunner {
     }
   }
 
-  show(name: string): Executed {
+  show(variableName: string): Executed {
     this.#recorded = false;
     this.#refuseFailed();
-    const { variables } = this.#parts;
+    const { variables: sessionVariables } = this.#parts;
     const facts = { asOfSystem: 0n, costUnits: 0, processingTimeMs: 0 };
-    if (name !== 'all') {
-      const value = variables.show(name);
-      return { answer: smallAnswer([{ name, type: 'string' }], [[value]], facts), written: null };
+    if (variableName !== 'all') {
+      const variableValue = sessionVariables.show(variableName);
+      return { answer: smallAnswer([{ name: variableName, type: 'string' }], [[variableValue]], facts), written: null };
     }
-    const columns = ['name', 'setting', 'description'].map((each): OutputColumn => ({ name: each, type: 'string' }));
-    const rows = variables.all().map((each) => [each.name, each.value, each.about]);
-    return { answer: smallAnswer(columns, rows, facts), written: null };
+    const variableColumns = ['name', 'setting', 'description'].map(
+      (sessionVariable): OutputColumn => ({ name: sessionVariable, type: 'string' }),
+    );
+    const variableRows = sessionVariables
+      .all()
+      .map((sessionVariable) => [sessionVariable.name, sessionVariable.value, sessionVariable.about]);
+    return { answer: smallAnswer(variableColumns, variableRows, facts), written: null };
   }
 
   /** Asks the planner: one invocation, one access record. */
-  async ask(command: Ask, bound: BoundParameter | null = null): Promise<Executed> {
+  async ask(askCommand: Ask, boundParameters: BoundParameter | null = null): Promise<Executed> {
     try {
-      return await this.#withTimeout(() => this.#ask(command, bound));
-    } catch (error) {
-      if (bound === null || !(error instanceof ServiceError) || error.facts.reason !== 'no-such-parameter') throw error;
-      const detail = `${bound.values.length} values are bound, and the statement takes more`;
-      throw new ProtocolRefusal('08P01', 'REL_INVALID', detail);
+      return await this.#withTimeout(() => this.#ask(askCommand, boundParameters));
+    } catch (askError) {
+      if (boundParameters === null || !(askError instanceof ServiceError) || askError.facts.reason !== 'no-such-parameter')
+        throw askError;
+      const parameterDetail = `${boundParameters.values.length} values are bound, and the statement takes more`;
+      throw new ProtocolRefusal('08P01', 'REL_INVALID', parameterDetail);
     }
   }
 
   /** Cancels what runs longer than `statement_timeout`. */
-  async #withTimeout<T>(run: () => Promise<T>): Promise<T> {
+  async #withTimeout<T>(runStatement: () => Promise<T>): Promise<T> {
     const { variables, clock, cancel } = this.#parts;
-    const ms = variables.statementTimeoutMs;
-    if (ms === 0) return run();
-    const ended = new AbortController();
-    let isLate = false;
-    void clock.sleep(ms, ended.signal).then(() => {
-      if (ended.signal.aborted) return;
-      isLate = true;
+    const statementTimeoutMs = variables.statementTimeoutMs;
+    if (statementTimeoutMs === 0) return runStatement();
+    const statementEnded = new AbortController();
+    let isTimedOut = false;
+    void clock.sleep(statementTimeoutMs, statementEnded.signal).then(() => {
+      if (statementEnded.signal.aborted) return;
+      isTimedOut = true;
       cancel();
     });
     try {
-      return await run();
-    } catch (error) {
-      if (!isLate || !(error instanceof ServiceError) || error.code !== 'REL_CANCELLED') throw error;
+      return await runStatement();
+    } catch (statementError) {
+      if (!isTimedOut || !(statementError instanceof ServiceError) || statementError.code !== 'REL_CANCELLED')
+        throw statementError;
       throw new ServiceError(
         'REL_TIMEOUT',
         `the statement ran longer than statement_timeout, which is ${variables.show('statement_timeout')}`,
       );
     } finally {
-      ended.abort();
+      statementEnded.abort();
     }
   }
 
-  #ask(command: Ask, bound: BoundParameter | null): Promise<Executed> {
-    if (command.advisory) return this.#advise(command.advisory, bound);
-    const { text: sql, bound: values } =
-      bound === null || command.spreads.length === 0
-        ? { text: command.text, bound }
-        : spreadBound(command.text, command.spreads, bound);
-    return this.#invoke(command, async (invocation, options) => {
-      const parameters = values && values.values.length > 0 ? await this.#values(invocation, sql, values) : null;
-      const { dialect, time, purpose, sync } = options;
-      const executed = await this.#parts.planner.execute(invocation, {
+  #ask(askCommand: Ask, boundParameters: BoundParameter | null): Promise<Executed> {
+    if (askCommand.advisory) return this.#advise(askCommand.advisory, boundParameters);
+    const { text: sql, bound: spreadParameters } =
+      boundParameters === null || askCommand.spreads.length === 0
+        ? { text: askCommand.text, bound: boundParameters }
+        : spreadBound(askCommand.text, askCommand.spreads, boundParameters);
+    return this.#invoke(askCommand, async (invocation, statementOptions) => {
+      const parameterValues =
+        spreadParameters && spreadParameters.values.length > 0 ? await this.#values(invocation, sql, spreadParameters) : null;
+      const { dialect, time, purpose, sync } = statementOptions;
+      const executedStatement = await this.#parts.planner.execute(invocation, {
         sql,
-        parameters: parameters ?? undefined,
+        parameters: parameterValues ?? undefined,
         session: this.#session,
-        graph: command.verb === 'CALL' && command.mayWrite ? 'scores' : undefined,
+        graph: askCommand.verb === 'CALL' && askCommand.mayWrite ? 'scores' : undefined,
         dialect,
         time,
         purpose,
         sync,
-        signal: options.signal,
+        signal: statementOptions.signal,
       });
-      this.#findOrigins(invocation, executed.answer.columns);
-      return executed;
+      this.#findOrigins(invocation, executedStatement.answer.columns);
+      return executedStatement;
     });
   }
 
   /** Numbers that the columns have in the catalogue. Answers of one plan have one list of columns, and a plan is of one definition. */
-  #findOrigins(invocation: Invocation, columns: readonly OutputColumn[]): void {
-    if (this.#origins.has(columns) || !columns.some(({ origin }) => origin !== undefined)) return;
+  #findOrigins(invocation: Invocation, outputColumns: readonly OutputColumn[]): void {
+    if (this.#origins.has(outputColumns) || !outputColumns.some(({ origin }) => origin !== undefined)) return;
     const { catalog } = invocation.snapshot();
-    const origins = columns.map(({ origin }) => {
-      const definition = origin === undefined ? undefined : catalog.type(origin.type);
-      return definition && fieldOrigin(definition, origin!.column);
+    const origins = outputColumns.map(({ origin }) => {
+      const typeDefinition = origin === undefined ? undefined : catalog.type(origin.type);
+      return typeDefinition && fieldOrigin(typeDefinition, origin!.column);
     });
-    this.#origins.set(columns, origins);
+    this.#origins.set(outputColumns, origins);
   }
 
   /** All of the tables or none. */
-  async #truncate(tables: readonly string[]): Promise<void> {
-    const isAlone = !this.isOpen;
+  async #truncate(truncatedTables: readonly string[]): Promise<void> {
+    const isOutsideBlock = !this.isOpen;
     this.beginImplicit();
-    await this.#schema.truncate(tables);
-    if (isAlone) await this.endImplicit();
+    await this.#schema.truncate(truncatedTables);
+    if (isOutsideBlock) await this.endImplicit();
     this.#parts.replies.complete('TRUNCATE TABLE');
   }
 
   /** Begins to take rows, or sends them all. */
-  async #copy(copy: Copy): Promise<void> {
+  async #copy(copyStatement: Copy): Promise<void> {
     const { replies, caller, authenticator, gate, clock, yieldTurn } = this.#parts;
-    if (copy.direction === 'out') return this.#withTimeout(() => this.#copyOut(copy));
-    const copying = new CopyIn({
+    if (copyStatement.direction === 'out') return this.#withTimeout(() => this.#copyOut(copyStatement));
+    const copyIn = new CopyIn({
       authenticator,
       gate,
       clock,
       yieldTurn,
       caller,
-      copy,
+      copy: copyStatement,
       sync: this.options().sync,
       signal: this.#parts.signal(),
       isWithin: this.isOpen,
-      invoke: (run) => this.#withTimeout(() => this.#enter('ingest', true, run)),
+      invoke: (runCopy) => this.#withTimeout(() => this.#enter('ingest', true, runCopy)),
     });
-    const columns = await copying.begin();
-    this.#copying = copying;
-    replies.copyBegins('G', copy.format === 'binary', columns.length);
+    const copyColumns = await copyIn.begin();
+    this.#copying = copyIn;
+    replies.copyBegins('G', copyStatement.format === 'binary', copyColumns.length);
   }
 
-  async copyData(bytes: Buffer): Promise<void> {
+  async copyData(copyBytes: Buffer): Promise<void> {
     try {
-      await this.#copying!.push(bytes);
-    } catch (error) {
+      await this.#copying!.push(copyBytes);
+    } catch (copyError) {
       this.#copying = null;
-      throw error;
+      throw copyError;
     }
   }
 
   async copyDone(): Promise<void> {
-    const copying = this.#copying!;
+    const copyIn = this.#copying!;
     this.#copying = null;
-    this.#parts.replies.complete(`COPY ${await copying.finish()}`);
+    this.#parts.replies.complete(`COPY ${await copyIn.finish()}`);
   }
 
   /** The client gives up, is gone, or says what does not belong here. */
-  async copyFailed(error: ServiceError): Promise<void> {
-    const copying = this.#copying;
+  async copyFailed(copyError: ServiceError): Promise<void> {
+    const copyIn = this.#copying;
     this.#copying = null;
-    await copying?.fail(error);
+    await copyIn?.fail(copyError);
   }
 
-  async #copyOut(copy: Copy): Promise<void> {
+  async #copyOut(copyStatement: Copy): Promise<void> {
     const { planner, replies } = this.#parts;
-    const { answer } = await this.#enter('query', false, (invocation) => {
-      if (copy.table !== null) invocation.describe({ template: 'COPY ? TO STDOUT', objectType: copy.table });
-      const sql = copy.query ?? this.#tableQuery(invocation, copy);
-      return planner.execute(invocation, { sql, ...this.options() });
+    const { answer: copyAnswer } = await this.#enter('query', false, (invocation) => {
+      if (copyStatement.table !== null) invocation.describe({ template: 'COPY ? TO STDOUT', objectType: copyStatement.table });
+      const copyQuery = copyStatement.query ?? this.#tableQuery(invocation, copyStatement);
+      return planner.execute(invocation, { sql: copyQuery, ...this.options() });
     });
-    const rows = new CopyOut(answer, copy, this.fieldsOf(answer.columns, []), this.#parts.variables.timestampDigits);
-    const signal = this.#parts.signal();
-    await this.#stream(answer, () => {
-      if (signal.aborted) throw new ServiceError('REL_CANCELLED', 'the COPY was cancelled');
-      rows.put(replies);
-      return rows.ended;
+    const copyOut = new CopyOut(
+      copyAnswer,
+      copyStatement,
+      this.fieldsOf(copyAnswer.columns, []),
+      this.#parts.variables.timestampDigits,
+    );
+    const copySignal = this.#parts.signal();
+    await this.#stream(copyAnswer, () => {
+      if (copySignal.aborted) throw new ServiceError('REL_CANCELLED', 'the COPY was cancelled');
+      copyOut.put(replies);
+      return copyOut.ended;
     });
-    replies.complete(`COPY ${answer.rowCount}`);
+    replies.complete(`COPY ${copyAnswer.rowCount}`);
   }
 
-  #tableQuery(invocation: Invocation, { table, columns }: Copy): string {
-    const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`;
-    const definition = invocation.snapshot().catalog.type(table!);
-    const names = definition === undefined ? (columns ?? ['*']) : columnsOf(definition, columns).map(({ name }) => name);
-    return `SELECT ${names.map((name) => (name === '*' ? name : quote(name))).join(', ')} FROM ${quote(table!)}`;
+  #tableQuery(invocation: Invocation, { table: copiedTable, columns: namedColumns }: Copy): string {
+    const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+    const copiedType = invocation.snapshot().catalog.type(copiedTable!);
+    const copiedColumns =
+      copiedType === undefined ? (namedColumns ?? ['*']) : columnsOf(copiedType, namedColumns).map(({ name }) => name);
+    return `SELECT ${copiedColumns.map((name) => (name === '*' ? name : quoteName(name))).join(', ')} FROM ${quoteName(copiedTable!)}`;
   }
 
-  async #advise(advisory: AdvisoryLockCall, bound: BoundParameter | null): Promise<Executed> {
+  async #advise(advisoryCall: AdvisoryLockCall, boundParameters: BoundParameter | null): Promise<Executed> {
     const { locks, caller, signal } = this.#parts;
-    const { name, act, mode, ofTransaction } = advisory;
-    const given =
-      bound === null
+    const { name: advisoryName, act: advisoryAct, mode: lockMode, ofTransaction } = advisoryCall;
+    const boundArguments =
+      boundParameters === null
         ? []
-        : valuesOf(
-            bound,
-            bound.values.map(() => 'integer' as const),
+        : boundValues(
+            boundParameters,
+            boundParameters.values.map(() => 'integer' as const),
           ).map((value) => TypedValue.rawOf(value));
-    const numbers = advisory.arguments.map((each) => {
-      const number = typeof each === 'bigint' ? each : given[each.parameter - 1];
-      if (typeof number !== 'bigint') throw new ServiceError('REL_INVALID', `${name} takes whole numbers`);
-      return number;
+    const lockNumbers = advisoryCall.arguments.map((lockArgument) => {
+      const lockNumber = typeof lockArgument === 'bigint' ? lockArgument : boundArguments[lockArgument.parameter - 1];
+      if (typeof lockNumber !== 'bigint') throw new ServiceError('REL_INVALID', `${advisoryName} takes whole numbers`);
+      return lockNumber;
     });
     await this.#enter('inspect', false, async (invocation) => {
-      invocation.describe({ template: `SELECT ${name}`, literals: numbers.map(String) });
+      invocation.describe({ template: `SELECT ${advisoryName}`, literals: lockNumbers.map(String) });
       invocation.checkInspects();
     });
-    const key = lockKey(tenantOf(caller.path), numbers);
+    const advisoryKey = lockKey(tenantOf(caller.path), lockNumbers);
     let lockReply: boolean | null = null;
-    if (act === 'take') await locks.take(key, mode, ofTransaction, signal());
-    else if (act === 'try') lockReply = locks.tryTake(key, mode, ofTransaction);
-    else if (act === 'free') lockReply = locks.free(key, mode);
+    if (advisoryAct === 'take') await locks.take(advisoryKey, lockMode, ofTransaction, signal());
+    else if (advisoryAct === 'try') lockReply = locks.tryTake(advisoryKey, lockMode, ofTransaction);
+    else if (advisoryAct === 'free') lockReply = locks.free(advisoryKey, lockMode);
     else locks.freeAll();
-    if (lockReply === false && act === 'free')
+    if (lockReply === false && advisoryAct === 'free')
       this.#parts.replies.notice(
-        `you don't own a lock of type ${mode === 'shared' ? 'ShareLock' : 'ExclusiveLock'}`,
+        `you don't own a lock of type ${lockMode === 'shared' ? 'ShareLock' : 'ExclusiveLock'}`,
         '01000',
         'WARNING',
       );
     if (!this.isOpen) locks.transactionEnds();
     const facts = { asOfSystem: 0n, costUnits: 0, processingTimeMs: 0 };
-    return { answer: smallAnswer(advisoryColumns(advisory), [[lockReply ?? '']], facts), written: null };
+    return { answer: smallAnswer(advisoryColumns(advisoryCall), [[lockReply ?? '']], facts), written: null };
   }
 
-  describe(command: Ask, oids: readonly number[]): Promise<Description> {
-    const { advisory } = command;
-    if (advisory)
+  describe(askCommand: Ask, oids: readonly number[]): Promise<Description> {
+    const { advisory: advisoryCall } = askCommand;
+    if (advisoryCall)
       return Promise.resolve({
-        columns: advisoryColumns(advisory),
-        parameters: advisory.arguments.flatMap((each) => (typeof each === 'bigint' ? [] : 'integer')),
+        columns: advisoryColumns(advisoryCall),
+        parameters: advisoryCall.arguments.flatMap((lockArgument) => (typeof lockArgument === 'bigint' ? [] : 'integer')),
       });
-    const once = command.spreads.length === 0 ? { text: command.text, oids } : spreadOnce(command.text, command.spreads, oids);
-    return this.#invoke(command, async (invocation) => {
-      const description = await this.#describe(invocation, once.text, once.oids);
+    const spreadStatement =
+      askCommand.spreads.length === 0 ? { text: askCommand.text, oids } : spreadOnce(askCommand.text, askCommand.spreads, oids);
+    return this.#invoke(askCommand, async (invocation) => {
+      const description = await this.#describe(invocation, spreadStatement.text, spreadStatement.oids);
       this.#findOrigins(invocation, description.columns);
       return description;
     });
@@ -453,92 +467,97 @@ export class CommandRunner {
     return { user, database, process, variables, draws: this.#draws };
   }
 
-  rowsOf(answer: Answer, formats: readonly number[]): DataRows {
-    return new DataRows(answer, this.fieldsOf(answer.columns, formats), this.#parts.variables.timestampDigits);
+  rowsOf(answer: Answer, resultFormats: readonly number[]): DataRows {
+    return new DataRows(answer, this.fieldsOf(answer.columns, resultFormats), this.#parts.variables.timestampDigits);
   }
 
-  fieldsOf(columns: readonly OutputColumn[], formats: readonly number[]): readonly Field[] {
-    if (formats.length > 1 && formats.length !== columns.length)
+  fieldsOf(outputColumns: readonly OutputColumn[], resultFormats: readonly number[]): readonly Field[] {
+    if (resultFormats.length > 1 && resultFormats.length !== outputColumns.length)
       throw new ProtocolRefusal(
         '08P01',
         'REL_INVALID',
-        `${formats.length} result formats are given for ${columns.length} columns`,
+        `${resultFormats.length} result formats are given for ${outputColumns.length} columns`,
       );
     const { instants } = this.#parts.variables;
     // Answers of one plan have one list of columns, and most clients read text.
-    const isPlain = formats.every((format) => format === 0);
-    const known = isPlain ? this.#fields.get(columns) : undefined;
-    if (known?.instants === instants) return known.fields;
-    const origins = this.#origins.get(columns);
-    const fields = columns.map((column, i) => ({
-      name: column.label ?? column.name,
+    const isTextOnly = resultFormats.every((resultFormat) => resultFormat === 0);
+    const knownFields = isTextOnly ? this.#fields.get(outputColumns) : undefined;
+    if (knownFields?.instants === instants) return knownFields.fields;
+    const origins = this.#origins.get(outputColumns);
+    const rowFields = outputColumns.map((outputColumn, i) => ({
+      name: outputColumn.label ?? outputColumn.name,
       origin: origins?.[i],
-      type: wireTypeOf(column, instants),
-      format: formats.length > 1 ? formats[i]! : (formats[0] ?? 0),
+      type: wireTypeOf(outputColumn, instants),
+      format: resultFormats.length > 1 ? resultFormats[i]! : (resultFormats[0] ?? 0),
     }));
-    if (isPlain) this.#fields.set(columns, { instants, fields });
-    return fields;
+    if (isTextOnly) this.#fields.set(outputColumns, { instants, fields: rowFields });
+    return rowFields;
   }
 
   /** Rows as fast as the client takes them; false: more are left than were to be sent. */
-  async send(rows: DataRows, most: number): Promise<boolean> {
-    let left = most;
-    await this.#stream(rows.answer, () => {
-      left -= rows.put(this.#parts.replies, left);
-      return rows.ended || left <= 0;
+  async send(dataRows: DataRows, rowsMax: number): Promise<boolean> {
+    let rowsLeft = rowsMax;
+    await this.#stream(dataRows.answer, () => {
+      rowsLeft -= dataRows.put(this.#parts.replies, rowsLeft);
+      return dataRows.ended || rowsLeft <= 0;
     });
-    return rows.ended;
+    return dataRows.ended;
   }
 
-  /** Calls `put` until it is done; sends its bytes between the calls. */
-  async #stream(answer: Answer, put: () => boolean): Promise<void> {
+  /** Calls `putReplies` until it is done; sends its bytes between the calls. */
+  async #stream(streamedAnswer: Answer, putReplies: () => boolean): Promise<void> {
     const { replies, connection, clock, yieldTurn, caller } = this.#parts;
-    checkErased(answer);
-    let sliceStart = clock.monotonicMs();
+    checkErased(streamedAnswer);
+    let replySliceStart = clock.monotonicMs();
     for (;;) {
-      if (put()) return;
+      if (putReplies()) return;
       connection.write(replies.take());
       await connection.caughtUp();
       if (connection.gone.aborted) throw new ServiceError('REL_CANCELLED', 'the client went away');
-      if (clock.monotonicMs() - sliceStart > sliceMs) {
+      if (clock.monotonicMs() - replySliceStart > replySliceMs) {
         await yieldTurn();
-        sliceStart = clock.monotonicMs();
+        replySliceStart = clock.monotonicMs();
       }
       checkCaller(this.#parts, caller);
-      checkErased(answer);
+      checkErased(streamedAnswer);
     }
   }
 
-  complete(command: Ask | { readonly kind: 'show' }, { answer, written }: Executed): void {
+  complete(completedCommand: Ask | { readonly kind: 'show' }, { answer, written: writtenCounts }: Executed): void {
     const { replies } = this.#parts;
     for (const notice of answer.notices ?? []) replies.notice(notice);
-    if (command.kind === 'show') return replies.complete('SHOW');
-    if (command.verb === 'CALL') return replies.complete('CALL');
-    switch (written?.verb) {
+    if (completedCommand.kind === 'show') return replies.complete('SHOW');
+    if (completedCommand.verb === 'CALL') return replies.complete('CALL');
+    switch (writtenCounts?.verb) {
       case 'insert':
-        return replies.complete(`INSERT 0 ${written.inserted + written.updated}`);
+        return replies.complete(`INSERT 0 ${writtenCounts.inserted + writtenCounts.updated}`);
       case 'update':
-        return replies.complete(`UPDATE ${written.updated}`);
+        return replies.complete(`UPDATE ${writtenCounts.updated}`);
       case 'delete':
-        return replies.complete(`DELETE ${written.deleted}`);
+        return replies.complete(`DELETE ${writtenCounts.deleted}`);
       case 'merge':
-        return replies.complete(`MERGE ${written.inserted + written.updated + written.deleted}`);
+        return replies.complete(`MERGE ${writtenCounts.inserted + writtenCounts.updated + writtenCounts.deleted}`);
     }
-    const { verb, tag } = command;
-    if (tag !== null) return replies.complete(tag);
-    replies.complete(verb === 'SELECT' || verb === 'VALUES' || verb === 'TABLE' ? `SELECT ${answer.rowCount}` : verb);
+    const { verb: commandVerb, tag: commandTag } = completedCommand;
+    if (commandTag !== null) return replies.complete(commandTag);
+    replies.complete(
+      commandVerb === 'SELECT' || commandVerb === 'VALUES' || commandVerb === 'TABLE' ? `SELECT ${answer.rowCount}` : commandVerb,
+    );
   }
 
   /** Reports an error to the client, and ends the work that it interrupts. */
-  async fail(cause: unknown, text?: string): Promise<void> {
-    const known = cause instanceof ServiceError ? cause : new ServiceError('REL_INTERNAL', 'internal error', { cause });
-    let recordedError = this.#recorded ? known : await recordRefusal(this.#parts, this.#parts.caller, 'query', known);
+  async fail(failureCause: unknown, failedSql?: string): Promise<void> {
+    const knownError =
+      failureCause instanceof ServiceError
+        ? failureCause
+        : new ServiceError('REL_INTERNAL', 'internal error', { cause: failureCause });
+    let recordedError = this.#recorded ? knownError : await recordRefusal(this.#parts, this.#parts.caller, 'query', knownError);
     this.#recorded = true;
     if (recordedError.code === 'REL_INTERNAL') {
       this.#parts.reportFailure(recordedError.facts.cause ?? recordedError);
       recordedError = new ServiceError('REL_INTERNAL', 'internal error');
     }
-    this.#parts.replies.error(errorFields(recordedError, text));
+    this.#parts.replies.error(errorFields(recordedError, failedSql));
     if (this.#implicit !== null) this.#parts.locks.transactionEnds();
     this.#implicit?.end();
     this.#implicit = null;
@@ -551,9 +570,9 @@ export class CommandRunner {
     this.#parts.begin();
   }
 
-  #inBlock(words: string): Transaction {
+  #inBlock(blockStatement: string): Transaction {
     if (this.#explicit !== null) return this.#explicit;
-    throw new ProtocolRefusal('25P01', 'REL_INVALID', `${words} needs a transaction: BEGIN one first`);
+    throw new ProtocolRefusal('25P01', 'REL_INVALID', `${blockStatement} needs a transaction: BEGIN one first`);
   }
 
   #refuseFailed(): void {
@@ -561,43 +580,43 @@ export class CommandRunner {
   }
 
   async #invoke<T>(
-    command: Ask,
-    run: (invocation: Invocation, options: StatementOptions) => Promise<T>,
+    askCommand: Ask,
+    runCopy: (invocation: Invocation, options: StatementOptions) => Promise<T>,
     action: 'query' | 'inspect' = 'query',
   ): Promise<T> {
-    if (this.isOpen && isControl(command))
-      throw new ServiceError('REL_NOT_IMPLEMENTED', `${command.verb} cannot run in a transaction: send it by itself`);
-    return this.#enter(action, command.mayWrite, run);
+    if (this.isOpen && isControl(askCommand))
+      throw new ServiceError('REL_NOT_IMPLEMENTED', `${askCommand.verb} cannot run in a transaction: send it by itself`);
+    return this.#enter(action, askCommand.mayWrite, runCopy);
   }
 
   /** Runs one invocation of the gate. */
   async #enter<T>(
-    action: Action,
-    writes: boolean,
-    run: (invocation: Invocation, options: StatementOptions) => Promise<T>,
-    transaction = this.#transaction,
+    schemaAction: Action,
+    schemaWrites: boolean,
+    runSchema: (invocation: Invocation, statementOptions: StatementOptions) => Promise<T>,
+    enteredBlock = this.#transaction,
   ): Promise<T> {
     const { variables, readLimit, writeLimit, authenticator, gate, ids, connection } = this.#parts;
     this.#recorded = false;
     this.#refuseFailed();
-    if (writes && action !== 'schema' && variables.show('transaction_read_only') === 'on')
+    if (schemaWrites && schemaAction !== 'schema' && variables.show('transaction_read_only') === 'on')
       throw new ServiceError('REL_READ_ONLY', 'the transaction is READ ONLY');
-    const limiter = writes ? writeLimit : readLimit;
-    admitAddress(this.#parts, limiter, connection.clientIp);
+    const addressLimiter = schemaWrites ? writeLimit : readLimit;
+    admitAddress(this.#parts, addressLimiter, connection.clientIp);
     const caller = authenticator.renew(this.#parts.caller);
-    const options = this.options();
-    const asked = {
-      action,
-      purpose: options.purpose,
+    const statementOptions = this.options();
+    const gateRequest = {
+      action: schemaAction,
+      purpose: statementOptions.purpose,
       correlationId: ids.next(),
       breakGlass: variables.statedTerm('annals.break_glass'),
       accessScopeRef: variables.statedTerm('annals.access_scope_ref'),
-      gone: options.signal,
-      onCost: refundOf(limiter, connection.clientIp),
-      transaction: transaction ?? undefined,
+      gone: statementOptions.signal,
+      onCost: refundOf(addressLimiter, connection.clientIp),
+      transaction: enteredBlock ?? undefined,
     } as const;
     this.#recorded = true;
-    return gate.invoke(caller, asked, (invocation) => run(invocation, options));
+    return gate.invoke(caller, gateRequest, (invocation) => runSchema(invocation, statementOptions));
   }
 
   options(): StatementOptions {
@@ -611,45 +630,48 @@ export class CommandRunner {
     };
   }
 
-  #describe(invocation: Invocation, text: string, oids: readonly number[]): Promise<Description> {
+  #describe(invocation: Invocation, describedSql: string, oids: readonly number[]): Promise<Description> {
     const { planner, variables } = this.#parts;
     const purpose = variables.statedTerm('annals.purpose');
     const parameterTypes = oids.map(statedType);
-    const asked = { sql: text, parameterTypes, writes: true, dialect: 'wide', time: variables.time } as const;
-    return planner.describe(invocation, { ...asked, ...(purpose !== null && { purpose }) });
+    const describeRequest = { sql: describedSql, parameterTypes, writes: true, dialect: 'wide', time: variables.time } as const;
+    return planner.describe(invocation, { ...describeRequest, ...(purpose !== null && { purpose }) });
   }
 
   /** Runs within the invocation of the statement: it infers the types that the client did not state. */
-  async #values(invocation: Invocation, text: string, bound: BoundParameter): Promise<(Literal | TypedValue)[]> {
-    const { values, oids, types } = bound;
-    const stated = values.map((_, i) => statedType(oids[i] ?? 0));
-    const isOpen = stated.includes(null);
-    const described = types === null && isOpen ? (await this.#describe(invocation, text, oids)).parameters : null;
-    if (described !== null) bound.onTypes?.(described);
-    const parameterTypes = types ?? described ?? [];
-    return valuesOf(
-      bound,
-      stated.map((type, i) => type ?? parameterTypes[i] ?? null),
+  async #values(invocation: Invocation, boundSql: string, boundParameters: BoundParameter): Promise<(Literal | TypedValue)[]> {
+    const { values, oids, types } = boundParameters;
+    const statedTypes = values.map((_, i) => statedType(oids[i] ?? 0));
+    const hasUntyped = statedTypes.includes(null);
+    const describedTypes = types === null && hasUntyped ? (await this.#describe(invocation, boundSql, oids)).parameters : null;
+    if (describedTypes !== null) boundParameters.onTypes?.(describedTypes);
+    const parameterTypes = types ?? describedTypes ?? [];
+    return boundValues(
+      boundParameters,
+      statedTypes.map((statedParameterType, i) => statedParameterType ?? parameterTypes[i] ?? null),
     );
   }
 }
 
-function advisoryColumns({ act, column }: AdvisoryLockCall): readonly OutputColumn[] {
-  return act === 'try' || act === 'free'
-    ? [{ name: column, type: 'boolean' }]
-    : [{ name: column, type: 'string', shownAs: 'void' }];
+function advisoryColumns({ act: advisoryAct, column: advisoryColumn }: AdvisoryLockCall): readonly OutputColumn[] {
+  return advisoryAct === 'try' || advisoryAct === 'free'
+    ? [{ name: advisoryColumn, type: 'boolean' }]
+    : [{ name: advisoryColumn, type: 'string', shownAs: 'void' }];
 }
 
 /** Commands that a failed transaction still takes. */
-const endsFailure: ReadonlySet<SqlCommand['kind']> = new Set<SqlCommand['kind']>(['commit', 'rollback', 'rollback-to']);
+const endingFailure: ReadonlySet<SqlCommand['kind']> = new Set<SqlCommand['kind']>(['commit', 'rollback', 'rollback-to']);
 
-const noSavepoint = (name: string): ServiceError =>
-  new ProtocolRefusal('3B001', 'REL_NOT_FOUND', `there is no savepoint ${JSON.stringify(name)}`);
+const savepointNotFound = (savepointName: string): ServiceError =>
+  new ProtocolRefusal('3B001', 'REL_NOT_FOUND', `there is no savepoint ${JSON.stringify(savepointName)}`);
 
 /** Values without a stated type are text. */
-function valuesOf({ values, formats, oids }: BoundParameter, types: readonly (ParameterType | null)[]): (Literal | TypedValue)[] {
-  return values.map((bytes, i) => {
-    const format = formats.length > 1 ? formats[i]! : (formats[0] ?? 0);
-    return parameterOf(bytes, format, oids[i] ?? 0, types[i] ?? 'string', i + 1);
+function boundValues(
+  { values: parameterValues, formats: parameterFormats, oids }: BoundParameter,
+  types: readonly (ParameterType | null)[],
+): (Literal | TypedValue)[] {
+  return parameterValues.map((parameterBytes, i) => {
+    const parameterFormat = parameterFormats.length > 1 ? parameterFormats[i]! : (parameterFormats[0] ?? 0);
+    return parameterOf(parameterBytes, parameterFormat, oids[i] ?? 0, types[i] ?? 'string', i + 1);
   });
 }

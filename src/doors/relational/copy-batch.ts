@@ -13,150 +13,161 @@ export interface CopyColumn {
 }
 
 /** Rows of a batch, which is decided and applied in one turn of the event loop. */
-const batchRows = 3_072;
-const batchBytes = 3 << 18;
+const copyBatchRows = 3_072;
+const copyBatchBytes = 3 << 18;
 
 export class CopyBatch {
-  readonly #columns: readonly CopyColumn[];
-  readonly #dims: number[];
-  #builders: VectorBuilder[] = [];
-  #rows = 0;
-  #bytes = 0;
+  readonly #copyColumns: readonly CopyColumn[];
+  readonly #vectorDims: number[];
+  #columnBuilders: VectorBuilder[] = [];
+  #copiedRows = 0;
+  #copiedBytes = 0;
   /** Rows of batches before. */
-  #rowsBefore = 0;
+  #earlierRows = 0;
 
-  constructor(columns: readonly CopyColumn[]) {
-    this.#columns = columns;
-    this.#dims = columns.map(({ dims }) => dims);
+  constructor(copyColumns: readonly CopyColumn[]) {
+    this.#copyColumns = copyColumns;
+    this.#vectorDims = copyColumns.map(({ dims: vectorDims }) => vectorDims);
   }
 
   get columnCount(): number {
-    return this.#columns.length;
+    return this.#copyColumns.length;
   }
 
   get isEmpty(): boolean {
-    return this.#rows === 0;
+    return this.#copiedRows === 0;
   }
 
   get isFull(): boolean {
-    return this.#rows >= batchRows || this.#bytes >= batchBytes;
+    return this.#copiedRows >= copyBatchRows || this.#copiedBytes >= copyBatchBytes;
   }
 
   /** The row that is being read, as errors name it. */
   get rowName(): string {
-    return `COPY, row ${this.#rowsBefore + this.#rows + 1}`;
+    return `COPY, row ${this.#earlierRows + this.#copiedRows + 1}`;
   }
 
-  endRow(bytes: number): void {
-    this.#rows++;
-    this.#bytes += bytes;
+  endRow(rowBytes: number): void {
+    this.#copiedRows++;
+    this.#copiedBytes += rowBytes;
   }
 
   take(): RowBatch {
-    const columns = this.#columns.map(({ name, type }, i) => ({ name, type, vector: this.#builders[i]!.build() }));
-    const batch = { length: this.#rows, columns };
-    this.#rowsBefore += this.#rows;
-    this.#rows = this.#bytes = 0;
-    this.#builders = [];
-    return batch;
+    const builtColumns = this.#copyColumns.map(({ name, type }, i) => ({ name, type, vector: this.#columnBuilders[i]!.build() }));
+    const copyBatch = { length: this.#copiedRows, columns: builtColumns };
+    this.#earlierRows += this.#copiedRows;
+    this.#copiedRows = this.#copiedBytes = 0;
+    this.#columnBuilders = [];
+    return copyBatch;
   }
 
-  #builder(i: number): VectorBuilder {
-    return (this.#builders[i] ??= new VectorBuilder(this.#columns[i]!.type, 256));
+  #columnBuilder(i: number): VectorBuilder {
+    return (this.#columnBuilders[i] ??= new VectorBuilder(this.#copyColumns[i]!.type, 256));
   }
 
   appendNull(i: number): void {
-    this.#builder(i).appendNull();
+    this.#columnBuilder(i).appendNull();
   }
 
-  /** The field is the bytes from `start` to `end`, without quotes and escapes. */
-  appendText(i: number, source: Buffer, start: number, end: number): void {
-    const { type } = this.#columns[i]!;
-    if (type === 'string') return this.#builder(i).appendText(source, start, end);
-    if (type === 'integer') {
-      const value = shortInteger(source, start, end);
-      if (value !== null) return this.#builder(i).appendInteger(value);
-    } else if (type === 'number') {
-      const value = shortDecimal(source, start, end);
-      if (value !== null) return this.#builder(i).appendNumber(value);
-    } else if (type === 'boolean') {
-      const value = plainBoolean(source, start, end);
-      if (value !== null) return this.#builder(i).appendBoolean(value);
+  /** The field is the bytes from `fieldStart` to `fieldEnd`, without quotes and escapes. */
+  appendText(i: number, fieldSource: Buffer, fieldStart: number, fieldEnd: number): void {
+    const { type: copyType } = this.#copyColumns[i]!;
+    if (copyType === 'string') return this.#columnBuilder(i).appendText(fieldSource, fieldStart, fieldEnd);
+    if (copyType === 'integer') {
+      const fieldValue = shortCopyInteger(fieldSource, fieldStart, fieldEnd);
+      if (fieldValue !== null) return this.#columnBuilder(i).appendInteger(fieldValue);
+    } else if (copyType === 'number') {
+      const fieldValue = shortCopyDecimal(fieldSource, fieldStart, fieldEnd);
+      if (fieldValue !== null) return this.#columnBuilder(i).appendNumber(fieldValue);
+    } else if (copyType === 'boolean') {
+      const fieldValue = copyBoolean(fieldSource, fieldStart, fieldEnd);
+      if (fieldValue !== null) return this.#columnBuilder(i).appendBoolean(fieldValue);
     }
-    this.appendValue(i, source.subarray(start, end), 0);
+    this.appendValue(i, fieldSource.subarray(fieldStart, fieldEnd), 0);
   }
 
-  appendValue(i: number, bytes: Buffer | null, format: number): void {
-    const { type, name } = this.#columns[i]!;
-    const builder = this.#builder(i);
+  appendValue(i: number, fieldBytes: Buffer | null, fieldFormat: number): void {
+    const { type: copyType, name: copyColumn } = this.#copyColumns[i]!;
+    const columnBuilder = this.#columnBuilder(i);
     try {
-      const oid = format === 1 && bytes !== null ? parameterOid(type, bytes.length) : 0;
-      const value = parameterValue(bytes, format, oid, type, i + 1);
-      if (value === null) return builder.appendNull();
-      if (type === 'vector') return builder.appendVector(this.#vector(i, String(value)));
-      if (type === 'json') JSON.parse(String(value));
-      builder.append(type === 'number' ? Number(value) : value);
+      const fieldOid = fieldFormat === 1 && fieldBytes !== null ? parameterOid(copyType, fieldBytes.length) : 0;
+      const fieldValue = parameterValue(fieldBytes, fieldFormat, fieldOid, copyType, i + 1);
+      if (fieldValue === null) return columnBuilder.appendNull();
+      if (copyType === 'vector') return columnBuilder.appendVector(this.#copyVector(i, String(fieldValue)));
+      if (copyType === 'json') JSON.parse(String(fieldValue));
+      columnBuilder.append(copyType === 'number' ? Number(fieldValue) : fieldValue);
     } catch (error) {
       if (error instanceof SyntaxError)
-        throw new ServiceError('REL_TYPE_MISMATCH', `${this.rowName}, column ${JSON.stringify(name)}: the text is not JSON`);
+        throw new ServiceError(
+          'REL_TYPE_MISMATCH',
+          `${this.rowName}, column ${JSON.stringify(copyColumn)}: the text is not JSON`,
+        );
       if (!(error instanceof ServiceError)) throw error;
-      const detail = error.message.replace(/^\$\d+ /, '');
-      throw new ServiceError(error.code, `${this.rowName}, column ${JSON.stringify(name)}: ${detail}`, error.facts);
+      const fieldDetail = error.message.replace(/^\$\d+ /, '');
+      throw new ServiceError(error.code, `${this.rowName}, column ${JSON.stringify(copyColumn)}: ${fieldDetail}`, error.facts);
     }
   }
 
-  #vector(i: number, text: string): Float32Array {
-    const items: unknown = JSON.parse(text);
-    const values = Array.isArray(items) ? Float32Array.from(items as number[]) : new Float32Array(0);
-    if (values.length === 0 || values.length > limits.vectorDims || !values.every(Number.isFinite))
+  #copyVector(i: number, vectorText: string): Float32Array {
+    const vectorItems: unknown = JSON.parse(vectorText);
+    const vectorValues = Array.isArray(vectorItems) ? Float32Array.from(vectorItems as number[]) : new Float32Array(0);
+    if (vectorValues.length === 0 || vectorValues.length > limits.vectorDims || !vectorValues.every(Number.isFinite))
       throw new ServiceError('REL_TYPE_MISMATCH', 'is no vector');
-    this.#dims[i] ||= values.length;
-    if (this.#dims[i] !== values.length)
-      throw new ServiceError('REL_TYPE_MISMATCH', `has ${values.length} dimensions instead of ${this.#dims[i]}`);
-    return values;
+    this.#vectorDims[i] ||= vectorValues.length;
+    if (this.#vectorDims[i] !== vectorValues.length)
+      throw new ServiceError('REL_TYPE_MISMATCH', `has ${vectorValues.length} dimensions instead of ${this.#vectorDims[i]}`);
+    return vectorValues;
   }
 }
 
 /** Parses a short integer; null where it is written otherwise, or longer. */
-function shortInteger(bytes: Buffer, start: number, end: number): number | null {
-  const isNegative = bytes[start] === 0x2d;
-  const from = isNegative ? start + 1 : start;
-  if (end === from || end - from > 15) return null;
-  let value = 0;
-  for (let i = from; i < end; i++) {
-    const digit = bytes[i]! - 0x30;
+function shortCopyInteger(fieldBytes: Buffer, fieldStart: number, fieldEnd: number): number | null {
+  const isNegative = fieldBytes[fieldStart] === 0x2d;
+  const firstDigit = isNegative ? fieldStart + 1 : fieldStart;
+  if (fieldEnd === firstDigit || fieldEnd - firstDigit > 15) return null;
+  let integerValue = 0;
+  for (let i = firstDigit; i < fieldEnd; i++) {
+    const digit = fieldBytes[i]! - 0x30;
     if (digit < 0 || digit > 9) return null;
-    value = value * 10 + digit;
+    integerValue = integerValue * 10 + digit;
   }
-  return isNegative ? -value : value;
+  return isNegative ? -integerValue : integerValue;
 }
 
 /** Digits and a point: a whole number below 2^53 over a power of ten is rounded once, as the text is. Null where it is written otherwise. */
-function shortDecimal(bytes: Buffer, start: number, end: number): number | null {
-  const isNegative = bytes[start] === 0x2d;
-  const from = isNegative ? start + 1 : start;
-  if (end === from || end - from > 16) return null;
-  let value = 0;
-  let point = -1;
-  for (let i = from; i < end; i++) {
-    const byte = bytes[i]!;
-    const digit = byte - 0x30;
-    if (digit >= 0 && digit <= 9) value = value * 10 + digit;
-    else if (byte === 0x2e && point < 0) point = i;
+function shortCopyDecimal(fieldBytes: Buffer, fieldStart: number, fieldEnd: number): number | null {
+  const isNegative = fieldBytes[fieldStart] === 0x2d;
+  const firstDigit = isNegative ? fieldStart + 1 : fieldStart;
+  if (fieldEnd === firstDigit || fieldEnd - firstDigit > 16) return null;
+  let decimalDigits = 0;
+  let decimalPoint = -1;
+  for (let i = firstDigit; i < fieldEnd; i++) {
+    const fieldByte = fieldBytes[i]!;
+    const digit = fieldByte - 0x30;
+    if (digit >= 0 && digit <= 9) decimalDigits = decimalDigits * 10 + digit;
+    else if (fieldByte === 0x2e && decimalPoint < 0) decimalPoint = i;
     else return null;
   }
-  const digits = end - from - (point < 0 ? 0 : 1);
-  if (digits === 0 || digits > 15) return null;
-  const whole = point < 0 ? value : value / powersOfTen[end - point - 1]!;
-  return isNegative ? -whole : whole;
+  const digitCount = fieldEnd - firstDigit - (decimalPoint < 0 ? 0 : 1);
+  if (digitCount === 0 || digitCount > 15) return null;
+  const decimalValue = decimalPoint < 0 ? decimalDigits : decimalDigits / decimalPowers[fieldEnd - decimalPoint - 1]!;
+  return isNegative ? -decimalValue : decimalValue;
 }
 
-const powersOfTen = Float64Array.from({ length: 16 }, (_, i) => Number(`1e${i}`));
+const decimalPowers = Float64Array.from({ length: 16 }, (_, i) => Number(`1e${i}`));
 
-function plainBoolean(bytes: Buffer, start: number, end: number): boolean | null {
-  const size = end - start;
-  const first = bytes[start];
-  if (first === 0x74 && (size === 1 || (size === 4 && bytes.toString('latin1', start, end) === 'true'))) return true;
-  if (first === 0x66 && (size === 1 || (size === 5 && bytes.toString('latin1', start, end) === 'false'))) return false;
+function copyBoolean(fieldBytes: Buffer, fieldStart: number, fieldEnd: number): boolean | null {
+  const fieldLength = fieldEnd - fieldStart;
+  const firstLetter = fieldBytes[fieldStart];
+  if (
+    firstLetter === 0x74 &&
+    (fieldLength === 1 || (fieldLength === 4 && fieldBytes.toString('latin1', fieldStart, fieldEnd) === 'true'))
+  )
+    return true;
+  if (
+    firstLetter === 0x66 &&
+    (fieldLength === 1 || (fieldLength === 5 && fieldBytes.toString('latin1', fieldStart, fieldEnd) === 'false'))
+  )
+    return false;
   return null;
 }

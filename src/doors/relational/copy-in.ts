@@ -28,92 +28,92 @@ export interface CopyInSetup extends Pick<DoorDependencies, 'authenticator' | 'g
 }
 
 /** Batches that may wait for their acknowledgement while the next is being read. */
-const inFlightMax = 4;
+const batchesInFlightMax = 4;
 /** Bytes of a long message read in one turn of the event loop. */
-const turnBytes = 1 << 18;
+const copyTurnBytes = 1 << 18;
 
 export class CopyIn {
-  readonly #parts: CopyInSetup;
-  readonly #chunks = new Chunks();
-  #columns: readonly CopyColumn[] = [];
-  #written = 0;
-  #done: Promise<number> = Promise.resolve(0);
+  readonly #copySetup: CopyInSetup;
+  readonly #copyChunks = new CopyChunks();
+  #copyColumns: readonly CopyColumn[] = [];
+  #writtenRows = 0;
+  #copyDone: Promise<number> = Promise.resolve(0);
 
-  constructor(parts: CopyInSetup) {
-    this.#parts = parts;
+  constructor(copySetup: CopyInSetup) {
+    this.#copySetup = copySetup;
   }
 
   /** The columns that the client is to send; throws the error that refuses the copy before any row. */
   async begin(): Promise<readonly CopyColumn[]> {
-    await new Promise<void>((ready, refused) => {
-      this.#done = this.#parts.invoke((invocation) => this.#run(invocation, ready));
-      this.#done.catch(refused);
+    await new Promise<void>((onColumns, onRefused) => {
+      this.#copyDone = this.#copySetup.invoke((invocation) => this.#runCopy(invocation, onColumns));
+      this.#copyDone.catch(onRefused);
     });
-    return this.#columns;
+    return this.#copyColumns;
   }
 
   /** Takes bytes at the pace of the writing. Throws the error that has ended the copy. */
-  async push(bytes: Buffer): Promise<void> {
-    await Promise.race([this.#chunks.put(bytes), this.#done]);
+  async push(copyBytes: Buffer): Promise<void> {
+    await Promise.race([this.#copyChunks.put(copyBytes), this.#copyDone]);
   }
 
   /** Rows that were written, once all of them are. */
   finish(): Promise<number> {
-    this.#chunks.end(null);
-    return this.#done;
+    this.#copyChunks.end(null);
+    return this.#copyDone;
   }
 
   /** The client gives up, or is gone. */
-  async fail(error: ServiceError): Promise<number> {
-    this.#chunks.end(error);
-    return this.#done;
+  async fail(copyError: ServiceError): Promise<number> {
+    this.#copyChunks.end(copyError);
+    return this.#copyDone;
   }
 
-  async #run(invocation: Invocation, ready: () => void): Promise<number> {
-    const { copy, signal } = this.#parts;
-    invocation.describe({ template: 'COPY ? FROM STDIN', objectType: copy.table! });
-    const cancel = (): void => this.#chunks.end(new ServiceError('REL_CANCELLED', 'the COPY was cancelled'));
-    signal.addEventListener('abort', cancel, { once: true });
+  async #runCopy(invocation: Invocation, onColumns: () => void): Promise<number> {
+    const { copy: copyStatement, signal: copySignal } = this.#copySetup;
+    invocation.describe({ template: 'COPY ? FROM STDIN', objectType: copyStatement.table! });
+    const cancelCopy = (): void => this.#copyChunks.end(new ServiceError('REL_CANCELLED', 'the COPY was cancelled'));
+    copySignal.addEventListener('abort', cancelCopy, { once: true });
     try {
-      return await this.#write(invocation, ready);
+      return await this.#writeBatches(invocation, onColumns);
     } finally {
-      signal.removeEventListener('abort', cancel);
+      copySignal.removeEventListener('abort', cancelCopy);
     }
   }
 
-  async #write(invocation: Invocation, ready: () => void): Promise<number> {
-    const { copy, caller, yieldTurn } = this.#parts;
-    const definition = definitionOf(invocation, copy.table!);
-    this.#columns = columnsOf(definition, copy.columns);
-    ready();
-    const reader = new CopyReader(copy, this.#columns);
-    const inFlight: Promise<void>[] = [];
+  async #writeBatches(invocation: Invocation, onColumns: () => void): Promise<number> {
+    const { copy: copyStatement, caller, yieldTurn } = this.#copySetup;
+    const copiedType = copiedTypeOf(invocation, copyStatement.table!);
+    this.#copyColumns = columnsOf(copiedType, copyStatement.columns);
+    onColumns();
+    const copyReader = new CopyReader(copyStatement, this.#copyColumns);
+    const batchesInFlight: Promise<void>[] = [];
     try {
-      for await (const bytes of leasedPieces(this.#parts, caller, this.#chunks)) {
-        for (let at = 0; at < bytes.length; at += turnBytes) {
-          if (at > 0) await yieldTurn();
-          reader.push(bytes.subarray(at, at + turnBytes) as Buffer);
-          for (let batch = reader.batch(false); batch !== null; batch = reader.batch(false))
-            await this.#take(invocation, batch, inFlight);
+      for await (const copyBytes of leasedPieces(this.#copySetup, caller, this.#copyChunks)) {
+        for (let turnOffset = 0; turnOffset < copyBytes.length; turnOffset += copyTurnBytes) {
+          if (turnOffset > 0) await yieldTurn();
+          copyReader.push(copyBytes.subarray(turnOffset, turnOffset + copyTurnBytes) as Buffer);
+          for (let copyBatch = copyReader.batch(false); copyBatch !== null; copyBatch = copyReader.batch(false))
+            await this.#submitBatch(invocation, copyBatch, batchesInFlight);
         }
       }
-      for (let batch = reader.batch(true); batch !== null; batch = reader.batch(true))
-        await this.#take(invocation, batch, inFlight);
-      await Promise.all(inFlight);
-    } catch (error) {
+      for (let batch = copyReader.batch(true); batch !== null; batch = copyReader.batch(true))
+        await this.#submitBatch(invocation, batch, batchesInFlight);
+      await Promise.all(batchesInFlight);
+    } catch (copyError) {
       // Batches submitted before may be written: the error says how many rows are.
-      await Promise.allSettled(inFlight);
-      throw this.#withProgress(error);
+      await Promise.allSettled(batchesInFlight);
+      throw this.#withWrittenCount(copyError);
     }
-    invocation.describe({ rowCount: this.#written });
-    return this.#written;
+    invocation.describe({ rowCount: this.#writtenRows });
+    return this.#writtenRows;
   }
 
-  async #take(invocation: Invocation, rows: RowBatch, inFlight: Promise<void>[]): Promise<void> {
-    const { copy, sync, isWithin } = this.#parts;
-    const command: PutRows = {
+  async #submitBatch(invocation: Invocation, rows: RowBatch, batchesInFlight: Promise<void>[]): Promise<void> {
+    const { copy: copyStatement, sync, isWithin } = this.#copySetup;
+    const putCommand: PutRows = {
       kind: 'put-rows',
-      type: copy.table!,
+      type: copyStatement.table!,
       rows,
       atomic: true,
       createType: false,
@@ -121,78 +121,88 @@ export class CopyIn {
       provenance: { source: invocation.caller.door, method: 'copy', confidence: 1, derivedFrom: null },
       idsMax: 0,
     };
-    const written = invocation.submit(command, { sync, waits: true }).then(({ accepted }) => void (this.#written += accepted));
+    const batchWritten = invocation
+      .submit(putCommand, { sync, waits: true })
+      .then(({ accepted }) => void (this.#writtenRows += accepted));
     // A later await handles the rejection.
-    written.catch(() => undefined);
-    inFlight.push(written);
-    if (isWithin || inFlight.length >= inFlightMax) await inFlight.shift();
+    batchWritten.catch(() => undefined);
+    batchesInFlight.push(batchWritten);
+    if (isWithin || batchesInFlight.length >= batchesInFlightMax) await batchesInFlight.shift();
   }
 
-  #withProgress(error: unknown): unknown {
-    if (!(error instanceof ServiceError) || this.#written === 0 || this.#parts.isWithin) return error;
-    return new ServiceError(error.code, `${error.message} (${this.#written} rows before are written, in batches)`, error.facts);
+  #withWrittenCount(copyError: unknown): unknown {
+    if (!(copyError instanceof ServiceError) || this.#writtenRows === 0 || this.#copySetup.isWithin) return copyError;
+    return new ServiceError(
+      copyError.code,
+      `${copyError.message} (${this.#writtenRows} rows before are written, in batches)`,
+      copyError.facts,
+    );
   }
 }
 
-function definitionOf(invocation: Invocation, name: string): TypeDefinition {
+function copiedTypeOf(invocation: Invocation, copiedTable: string): TypeDefinition {
   const { catalog, offers } = invocation.snapshot();
-  const definition = catalog.type(name);
-  if (definition !== undefined) return definition;
-  const known = catalog.types().flatMap((type) => (offers(type.name) ? type.name : []));
-  throw new ServiceError('REL_UNKNOWN_TYPE', `type ${JSON.stringify(name)} is not registered${didYouMean(name, known)}`);
+  const copiedType = catalog.type(copiedTable);
+  if (copiedType !== undefined) return copiedType;
+  const offeredTypes = catalog.types().flatMap((type) => (offers(type.name) ? type.name : []));
+  throw new ServiceError(
+    'REL_UNKNOWN_TYPE',
+    `type ${JSON.stringify(copiedTable)} is not registered${didYouMean(copiedTable, offeredTypes)}`,
+  );
 }
 
 /** The named columns, or all properties; for an open type unknown names are texts. */
-export function columnsOf(definition: TypeDefinition, named: readonly string[] | null): readonly CopyColumn[] {
-  const { properties } = definition;
-  const names = named ?? Object.keys(properties);
-  if (names.length === 0)
-    throw new ServiceError('REL_INVALID', `${JSON.stringify(definition.name)} has no columns yet: name those that are copied`);
-  if (new Set(names).size < names.length)
+export function columnsOf(copiedType: TypeDefinition, namedColumns: readonly string[] | null): readonly CopyColumn[] {
+  const { properties } = copiedType;
+  const copiedNames = namedColumns ?? Object.keys(properties);
+  if (copiedNames.length === 0)
+    throw new ServiceError('REL_INVALID', `${JSON.stringify(copiedType.name)} has no columns yet: name those that are copied`);
+  if (new Set(copiedNames).size < copiedNames.length)
     throw new ServiceError('REL_INVALID', 'COPY names a column twice', { reason: 'named-twice' });
-  return names.map((name) => {
-    const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
-    if (property !== undefined) return { name, type: property.type, dims: property.dims };
+  return copiedNames.map((name) => {
+    const copiedProperty = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    if (copiedProperty !== undefined) return { name, type: copiedProperty.type, dims: copiedProperty.dims };
     if (name === 'valid_from' || name === 'valid_to') return { name, type: 'timestamp', dims: 0 };
-    if (name === '_pk' || name === 'id' || (definition.open && !name.startsWith('_'))) return { name, type: 'string', dims: 0 };
-    const guess = didYouMean(name, Object.keys(properties));
+    if (name === '_pk' || name === 'id' || (copiedType.open && !name.startsWith('_'))) return { name, type: 'string', dims: 0 };
+    const nameGuess = didYouMean(name, Object.keys(properties));
     throw new ServiceError(
       'REL_UNKNOWN_COLUMN',
-      `type ${JSON.stringify(definition.name)} has no column ${JSON.stringify(name)}${guess}`,
+      `type ${JSON.stringify(copiedType.name)} has no column ${JSON.stringify(name)}${nameGuess}`,
     );
   });
 }
 
 /** Passes one piece at a time from the producer to the consumer. */
-class Chunks implements AsyncIterable<Uint8Array> {
-  #piece: Buffer | null = null;
-  #ended: { readonly error: ServiceError | null } | null = null;
-  #wakeReader = (): void => undefined;
-  #wakeWriter = (): void => undefined;
+class CopyChunks implements AsyncIterable<Uint8Array> {
+  #copyChunk: Buffer | null = null;
+  #copyEnd: { readonly error: ServiceError | null } | null = null;
+  #wakeCopyReader = (): void => undefined;
+  #wakeCopyWriter = (): void => undefined;
 
   /** Resolves once it is worked off. */
-  put(bytes: Buffer): Promise<void> {
-    assert(this.#piece === null, 'one piece at a time');
-    this.#piece = bytes;
-    this.#wakeReader();
-    return new Promise((resolve) => (this.#wakeWriter = resolve));
+  put(copyBytes: Buffer): Promise<void> {
+    assert(this.#copyChunk === null, 'one piece at a time');
+    this.#copyChunk = copyBytes;
+    this.#wakeCopyReader();
+    return new Promise((resolve) => (this.#wakeCopyWriter = resolve));
   }
 
-  end(error: ServiceError | null): void {
-    this.#ended ??= { error };
-    this.#wakeReader();
+  end(copyError: ServiceError | null): void {
+    this.#copyEnd ??= { error: copyError };
+    this.#wakeCopyReader();
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void> {
     for (;;) {
-      while (this.#piece === null && this.#ended === null) await new Promise<void>((resolve) => (this.#wakeReader = resolve));
-      if (this.#piece !== null) {
-        yield this.#piece;
-        this.#piece = null;
-        this.#wakeWriter();
+      while (this.#copyChunk === null && this.#copyEnd === null)
+        await new Promise<void>((resolve) => (this.#wakeCopyReader = resolve));
+      if (this.#copyChunk !== null) {
+        yield this.#copyChunk;
+        this.#copyChunk = null;
+        this.#wakeCopyWriter();
         continue;
       }
-      if (this.#ended!.error !== null) throw this.#ended!.error;
+      if (this.#copyEnd!.error !== null) throw this.#copyEnd!.error;
       return;
     }
   }

@@ -6,137 +6,142 @@ import { WireColumn } from './wire-column.ts';
 import { wireTypes } from '../../planner/system-catalogue/postgres-column-types.ts';
 
 /** Bytes written in one turn, before other work and the socket get theirs. */
-const bytesAtOnce = 64 * 1024;
-const signature = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1');
+const copyReplyBytes = 64 * 1024;
+const copySignature = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1');
 
 export class CopyOut {
   readonly answer: Answer;
-  readonly #format: CopyFormat;
-  readonly #fields: readonly Field[];
-  readonly #columns: readonly WireColumn[];
+  readonly #copyFormat: CopyFormat;
+  readonly #copyFields: readonly Field[];
+  readonly #wireColumns: readonly WireColumn[];
   /** Whether the text of each column may need escapes. */
-  readonly #isText: readonly boolean[];
-  readonly #special: Uint8Array;
-  readonly #cell = new PostgresReplies();
-  readonly #nullText: Buffer;
-  #batch = 0;
-  #row = 0;
-  #isBegun = false;
-  #isEnded = false;
+  readonly #textColumns: readonly boolean[];
+  readonly #escapedBytes: Uint8Array;
+  readonly #cellReplies = new PostgresReplies();
+  readonly #copyNullText: Buffer;
+  #answerBatch = 0;
+  #batchRow = 0;
+  #isCopyBegun = false;
+  #isCopyEnded = false;
 
-  constructor(answer: Answer, format: CopyFormat, fields: readonly Field[], digits: number) {
+  constructor(answer: Answer, copyFormat: CopyFormat, copyFields: readonly Field[], timestampDigits: number) {
     this.answer = answer;
-    this.#format = format;
-    this.#fields = fields;
-    const isBinary = format.format === 'binary';
-    this.#columns = fields.map(({ type }) => new WireColumn(type, isBinary ? 1 : 0, digits));
+    this.#copyFormat = copyFormat;
+    this.#copyFields = copyFields;
+    const isBinaryCopy = copyFormat.format === 'binary';
+    this.#wireColumns = copyFields.map(({ type }) => new WireColumn(type, isBinaryCopy ? 1 : 0, timestampDigits));
     const { text, jsonb, vector, timestamptz } = wireTypes;
-    this.#isText = fields.map(({ type }) => type === text || type === jsonb || type === vector || type === timestamptz);
-    this.#special = new Uint8Array(256);
-    const special = format.format === 'csv' ? `${format.delimiter}${format.quote}\r\n` : `${format.delimiter}\\\b\f\n\r\t\v`;
-    for (const letter of special) this.#special[letter.charCodeAt(0)] = 1;
-    this.#nullText = Buffer.from(format.nullText);
+    this.#textColumns = copyFields.map(({ type }) => type === text || type === jsonb || type === vector || type === timestamptz);
+    this.#escapedBytes = new Uint8Array(256);
+    const escapedLetters =
+      copyFormat.format === 'csv' ? `${copyFormat.delimiter}${copyFormat.quote}\r\n` : `${copyFormat.delimiter}\\\b\f\n\r\t\v`;
+    for (const escapedLetter of escapedLetters) this.#escapedBytes[escapedLetter.charCodeAt(0)] = 1;
+    this.#copyNullText = Buffer.from(copyFormat.nullText);
   }
 
   get ended(): boolean {
-    return this.#isEnded;
+    return this.#isCopyEnded;
   }
 
   /** Writes rows until there is enough to send. */
-  put(replies: PostgresReplies): void {
-    if (!this.#isBegun) this.#head(replies);
-    this.#isBegun = true;
-    const { batches } = this.answer;
-    const columns = this.#columns;
-    for (; this.#batch < batches.length; this.#batch++, this.#row = 0) {
-      const { columns: vectors, selection, first, count } = batches[this.#batch]!;
-      for (let i = 0; i < columns.length; i++) columns[i]!.open(vectors[i]!);
-      for (; this.#row < count; this.#row++) {
-        if (replies.length >= bytesAtOnce) return;
-        const row = selection === null ? first + this.#row : selection[this.#row]!;
-        replies.begin('d');
-        if (this.#format.format === 'binary') {
-          replies.int16(columns.length);
-          for (let i = 0; i < columns.length; i++) columns[i]!.put(replies, row);
-        } else this.#textRow(replies, row);
-        replies.end();
+  put(copyReplies: PostgresReplies): void {
+    if (!this.#isCopyBegun) this.#putCopyHead(copyReplies);
+    this.#isCopyBegun = true;
+    const { batches: answerBatches } = this.answer;
+    const wireColumns = this.#wireColumns;
+    for (; this.#answerBatch < answerBatches.length; this.#answerBatch++, this.#batchRow = 0) {
+      const { columns: vectors, selection, first, count: batchRowCount } = answerBatches[this.#answerBatch]!;
+      for (let i = 0; i < wireColumns.length; i++) wireColumns[i]!.open(vectors[i]!);
+      for (; this.#batchRow < batchRowCount; this.#batchRow++) {
+        if (copyReplies.length >= copyReplyBytes) return;
+        const copiedRow = selection === null ? first + this.#batchRow : selection[this.#batchRow]!;
+        copyReplies.begin('d');
+        if (this.#copyFormat.format === 'binary') {
+          copyReplies.int16(wireColumns.length);
+          for (let i = 0; i < wireColumns.length; i++) wireColumns[i]!.put(copyReplies, copiedRow);
+        } else this.#putTextRow(copyReplies, copiedRow);
+        copyReplies.end();
       }
     }
-    if (this.#format.format === 'binary') {
-      replies.begin('d');
-      replies.int16(-1);
-      replies.end();
+    if (this.#copyFormat.format === 'binary') {
+      copyReplies.begin('d');
+      copyReplies.int16(-1);
+      copyReplies.end();
     }
-    replies.bare('c');
-    this.#isEnded = true;
+    copyReplies.bare('c');
+    this.#isCopyEnded = true;
   }
 
-  #head(replies: PostgresReplies): void {
-    replies.copyBegins('H', this.#format.format === 'binary', this.#fields.length);
-    if (this.#format.format === 'binary') {
-      replies.begin('d');
-      replies.writer.copy(signature, 0, signature.length);
-      replies.int32(0);
-      replies.int32(0);
-      replies.end();
+  #putCopyHead(copyReplies: PostgresReplies): void {
+    copyReplies.copyBegins('H', this.#copyFormat.format === 'binary', this.#copyFields.length);
+    if (this.#copyFormat.format === 'binary') {
+      copyReplies.begin('d');
+      copyReplies.writer.copy(copySignature, 0, copySignature.length);
+      copyReplies.int32(0);
+      copyReplies.int32(0);
+      copyReplies.end();
     }
-    if (!this.#format.header) return;
-    replies.begin('d');
-    this.#fields.forEach(({ name }, i) => {
-      if (i > 0) replies.writer.string(this.#format.delimiter);
-      const bytes = Buffer.from(name);
-      this.#escape(replies, bytes, 0, bytes.length, false);
+    if (!this.#copyFormat.header) return;
+    copyReplies.begin('d');
+    this.#copyFields.forEach(({ name: fieldName }, i) => {
+      if (i > 0) copyReplies.writer.string(this.#copyFormat.delimiter);
+      const headerName = Buffer.from(fieldName);
+      this.#putEscaped(copyReplies, headerName, 0, headerName.length, false);
     });
-    replies.writer.byte(0x0a);
-    replies.end();
+    copyReplies.writer.byte(0x0a);
+    copyReplies.end();
   }
 
-  #textRow(replies: PostgresReplies, row: number): void {
-    const { writer } = replies;
-    const delimiter = this.#format.delimiter.charCodeAt(0);
-    const cell = this.#cell;
-    for (let i = 0; i < this.#columns.length; i++) {
-      if (i > 0) writer.byte(delimiter);
-      cell.writer.length = 0;
-      this.#columns[i]!.put(cell, row);
-      const { bytes, view, length } = cell.writer;
-      if (view.getInt32(0) < 0) writer.copy(this.#nullText, 0, this.#nullText.length);
-      else if (this.#isText[i]) this.#escape(replies, bytes, 4, length, true);
-      else writer.copy(bytes, 4, length);
+  #putTextRow(copyReplies: PostgresReplies, copiedRow: number): void {
+    const { writer } = copyReplies;
+    const delimiterByte = this.#copyFormat.delimiter.charCodeAt(0);
+    const cellReplies = this.#cellReplies;
+    for (let i = 0; i < this.#wireColumns.length; i++) {
+      if (i > 0) writer.byte(delimiterByte);
+      cellReplies.writer.length = 0;
+      this.#wireColumns[i]!.put(cellReplies, copiedRow);
+      const { bytes: cellBytes, view: cellView, length: cellLength } = cellReplies.writer;
+      if (cellView.getInt32(0) < 0) writer.copy(this.#copyNullText, 0, this.#copyNullText.length);
+      else if (this.#textColumns[i]) this.#putEscaped(copyReplies, cellBytes, 4, cellLength, true);
+      else writer.copy(cellBytes, 4, cellLength);
     }
     writer.byte(0x0a);
   }
 
-  #escape({ writer }: PostgresReplies, bytes: Uint8Array, from: number, to: number, isCell: boolean): void {
-    const special = this.#special;
-    let at = from;
-    while (at < to && special[bytes[at]!] === 0) at++;
-    if (this.#format.format === 'csv') {
-      const isNull = isCell && to - from === this.#nullText.length && this.#nullText.compare(bytes, from, to) === 0;
-      const isEnd = isCell && to - from === 2 && bytes[from] === 0x5c && bytes[from + 1] === 0x2e;
-      if (at === to && !isNull && !isEnd) return writer.copy(bytes, from, to);
-      const quote = this.#format.quote.charCodeAt(0);
-      const escape = this.#format.escape.charCodeAt(0);
-      writer.byte(quote);
-      for (let i = from; i < to; i++) {
-        if (bytes[i] === quote || bytes[i] === escape) writer.byte(escape);
-        writer.byte(bytes[i]!);
+  #putEscaped({ writer }: PostgresReplies, cellBytes: Uint8Array, cellStart: number, cellEnd: number, isCell: boolean): void {
+    const escapedBytes = this.#escapedBytes;
+    let firstEscaped = cellStart;
+    while (firstEscaped < cellEnd && escapedBytes[cellBytes[firstEscaped]!] === 0) firstEscaped++;
+    if (this.#copyFormat.format === 'csv') {
+      const isNullText =
+        isCell &&
+        cellEnd - cellStart === this.#copyNullText.length &&
+        this.#copyNullText.compare(cellBytes, cellStart, cellEnd) === 0;
+      const isEndMarker =
+        isCell && cellEnd - cellStart === 2 && cellBytes[cellStart] === 0x5c && cellBytes[cellStart + 1] === 0x2e;
+      if (firstEscaped === cellEnd && !isNullText && !isEndMarker) return writer.copy(cellBytes, cellStart, cellEnd);
+      const quoteByte = this.#copyFormat.quote.charCodeAt(0);
+      const escapeByte = this.#copyFormat.escape.charCodeAt(0);
+      writer.byte(quoteByte);
+      for (let i = cellStart; i < cellEnd; i++) {
+        if (cellBytes[i] === quoteByte || cellBytes[i] === escapeByte) writer.byte(escapeByte);
+        writer.byte(cellBytes[i]!);
       }
-      return writer.byte(quote);
+      return writer.byte(quoteByte);
     }
-    if (at === to) return writer.copy(bytes, from, to);
-    for (let i = from; i < to; i++) {
-      const byte = bytes[i]!;
-      if (special[byte] === 1) {
+    if (firstEscaped === cellEnd) return writer.copy(cellBytes, cellStart, cellEnd);
+    for (let i = cellStart; i < cellEnd; i++) {
+      const cellByte = cellBytes[i]!;
+      if (escapedBytes[cellByte] === 1) {
         writer.byte(0x5c);
-        writer.byte(letters.get(byte) ?? byte);
-      } else writer.byte(byte);
+        writer.byte(escapeLetters.get(cellByte) ?? cellByte);
+      } else writer.byte(cellByte);
     }
   }
 }
 
 /** The letter behind a backslash for each of these bytes. */
-const letters: ReadonlyMap<number, number> = new Map([
+const escapeLetters: ReadonlyMap<number, number> = new Map([
   [8, 0x62],
   [12, 0x66],
   [10, 0x6e],

@@ -23,19 +23,19 @@ export interface Copy extends CopyFormat {
   readonly columns: readonly string[] | null;
 }
 
-type Options = { -readonly [name in keyof CopyFormat]?: CopyFormat[name] };
+type CopyOptions = { -readonly [name in keyof CopyFormat]?: CopyFormat[name] };
 
-export function* copyOf(text: string): Steps<Copy> {
-  const lexemes = yield* Lexemes.read(text);
+export function* copyOf(copyText: string): Steps<Copy> {
+  const lexemes = yield* Lexemes.read(copyText);
   lexemes.expect('COPY');
-  const isQuery = lexemes.next.text === '(' && lexemes.next.kind === 'sign';
-  const query = isQuery ? lexemes.textInParentheses() : null;
-  const table = isQuery ? null : lexemes.tableName();
-  const columns = !isQuery && lexemes.next.text === '(' ? lexemes.list(() => lexemes.name('a column')) : null;
+  const isCopyQuery = lexemes.next.text === '(' && lexemes.next.kind === 'sign';
+  const query = isCopyQuery ? lexemes.textInParentheses() : null;
+  const table = isCopyQuery ? null : lexemes.tableName();
+  const columns = !isCopyQuery && lexemes.next.text === '(' ? lexemes.list(() => lexemes.name('a column')) : null;
   const direction = lexemes.skip('TO') ? 'out' : 'in';
   if (direction === 'in') {
     lexemes.expect('FROM');
-    if (isQuery) throw lexemes.refusal('a query is copied TO');
+    if (isCopyQuery) throw lexemes.refusal('a query is copied TO');
   }
   if (!lexemes.skip(direction === 'in' ? 'STDIN' : 'STDOUT'))
     throw new ServiceError(
@@ -43,36 +43,40 @@ export function* copyOf(text: string): Steps<Copy> {
       'COPY of files and programs is not implemented: COPY FROM STDIN and TO STDOUT are',
     );
   lexemes.skip('WITH');
-  const options: Options = {};
-  if (lexemes.next.text === '(') lexemes.list(() => option(lexemes, options));
-  else while (oldOption(lexemes, options));
+  const copyOptions: CopyOptions = {};
+  if (lexemes.next.text === '(') lexemes.list(() => readCopyOption(lexemes, copyOptions));
+  else while (readOldCopyOption(lexemes, copyOptions));
   if (direction === 'in' && lexemes.skip('WHERE'))
     throw new ServiceError(
       'REL_NOT_IMPLEMENTED',
       'WHERE of COPY is not implemented: copy all rows, or send those that are wanted',
     );
   lexemes.expectEnd();
-  return { direction, table, query, columns, ...withDefaults(options) };
+  return { direction, table, query, columns, ...withCopyDefaults(copyOptions) };
 }
 
-function withDefaults(options: Options): CopyFormat {
-  const { format = 'text' } = options;
+function withCopyDefaults(copyOptions: CopyOptions): CopyFormat {
+  const { format = 'text' } = copyOptions;
   const isCsv = format === 'csv';
-  const quote = options.quote ?? '"';
+  const quote = copyOptions.quote ?? '"';
   const copyFormat: CopyFormat = {
     format,
-    delimiter: options.delimiter ?? (isCsv ? ',' : '\t'),
+    delimiter: copyOptions.delimiter ?? (isCsv ? ',' : '\t'),
     quote,
-    escape: options.escape ?? quote,
-    nullText: options.nullText ?? (isCsv ? '' : '\\N'),
-    header: options.header ?? false,
+    escape: copyOptions.escape ?? quote,
+    nullText: copyOptions.nullText ?? (isCsv ? '' : '\\N'),
+    header: copyOptions.header ?? false,
   };
-  if (format === 'binary' && Object.keys(options).some((name) => name !== 'format'))
+  if (format === 'binary' && Object.keys(copyOptions).some((optionName) => optionName !== 'format'))
     throw new ServiceError('REL_INVALID', 'COPY in binary takes no other options');
-  if (!isCsv && (options.quote ?? options.escape) !== undefined)
+  if (!isCsv && (copyOptions.quote ?? copyOptions.escape) !== undefined)
     throw new ServiceError('REL_INVALID', 'QUOTE and ESCAPE are of the format csv');
-  const marks = isCsv ? [copyFormat.delimiter, copyFormat.quote, copyFormat.escape] : [copyFormat.delimiter];
-  if (marks.some((mark) => mark.length !== 1 || mark === '\0' || mark > '\x7f' || mark === '\n' || mark === '\r'))
+  const csvMarks = isCsv ? [copyFormat.delimiter, copyFormat.quote, copyFormat.escape] : [copyFormat.delimiter];
+  if (
+    csvMarks.some(
+      (csvMark) => csvMark.length !== 1 || csvMark === '\0' || csvMark > '\x7f' || csvMark === '\n' || csvMark === '\r',
+    )
+  )
     throw new ServiceError('REL_NOT_IMPLEMENTED', 'DELIMITER, QUOTE and ESCAPE are one ASCII character each');
   if (copyFormat.delimiter === copyFormat.quote || (format === 'text' && /[\\.a-z0-9]/i.test(copyFormat.delimiter)))
     throw new ServiceError('REL_INVALID', `the delimiter can't be ${JSON.stringify(copyFormat.delimiter)}`);
@@ -80,61 +84,61 @@ function withDefaults(options: Options): CopyFormat {
 }
 
 /** `NAME value` within parentheses. */
-function option(lexemes: Lexemes, options: Options): void {
-  const name = lexemes.name('an option').toUpperCase();
-  switch (name) {
+function readCopyOption(lexemes: Lexemes, copyOptions: CopyOptions): void {
+  const optionName = lexemes.name('an option').toUpperCase();
+  switch (optionName) {
     case 'FORMAT': {
       const format = lexemes.take().text.toLowerCase();
       if (format !== 'text' && format !== 'csv' && format !== 'binary')
         throw new ServiceError('REL_INVALID', 'the formats of COPY are text, csv and binary');
-      options.format = format;
+      copyOptions.format = format;
       return;
     }
     case 'DELIMITER':
-      options.delimiter = lexemes.string('a character');
+      copyOptions.delimiter = lexemes.string('a character');
       return;
     case 'NULL':
-      options.nullText = lexemes.string('a text');
+      copyOptions.nullText = lexemes.string('a text');
       return;
     case 'QUOTE':
-      options.quote = lexemes.string('a character');
+      copyOptions.quote = lexemes.string('a character');
       return;
     case 'ESCAPE':
-      options.escape = lexemes.string('a character');
+      copyOptions.escape = lexemes.string('a character');
       return;
     case 'HEADER':
-      options.header = readSwitch(lexemes);
+      copyOptions.header = readCopySwitch(lexemes);
       return;
     case 'FREEZE':
-      readSwitch(lexemes);
+      readCopySwitch(lexemes);
       return;
     case 'ENCODING':
       if (/^utf-?8$/i.test(lexemes.string('an encoding'))) return;
       throw new ServiceError('REL_NOT_IMPLEMENTED', 'texts are UTF-8');
     default:
-      throw new ServiceError('REL_NOT_IMPLEMENTED', `the option ${name} of COPY is not implemented`);
+      throw new ServiceError('REL_NOT_IMPLEMENTED', `the option ${optionName} of COPY is not implemented`);
   }
 }
 
 /** The words of before Postgres 9; false where none is left. */
-function oldOption(lexemes: Lexemes, options: Options): boolean {
-  if (lexemes.skip('CSV')) options.format = 'csv';
-  else if (lexemes.skip('BINARY')) options.format = 'binary';
-  else if (lexemes.skip('HEADER')) options.header = true;
+function readOldCopyOption(lexemes: Lexemes, copyOptions: CopyOptions): boolean {
+  if (lexemes.skip('CSV')) copyOptions.format = 'csv';
+  else if (lexemes.skip('BINARY')) copyOptions.format = 'binary';
+  else if (lexemes.skip('HEADER')) copyOptions.header = true;
   else if (lexemes.skip('DELIMITER') || lexemes.skip('DELIMITERS'))
-    options.delimiter = (lexemes.skip('AS'), lexemes.string('a character'));
-  else if (lexemes.skip('NULL')) options.nullText = (lexemes.skip('AS'), lexemes.string('a text'));
-  else if (lexemes.skip('QUOTE')) options.quote = (lexemes.skip('AS'), lexemes.string('a character'));
-  else if (lexemes.skip('ESCAPE')) options.escape = (lexemes.skip('AS'), lexemes.string('a character'));
+    copyOptions.delimiter = (lexemes.skip('AS'), lexemes.string('a character'));
+  else if (lexemes.skip('NULL')) copyOptions.nullText = (lexemes.skip('AS'), lexemes.string('a text'));
+  else if (lexemes.skip('QUOTE')) copyOptions.quote = (lexemes.skip('AS'), lexemes.string('a character'));
+  else if (lexemes.skip('ESCAPE')) copyOptions.escape = (lexemes.skip('AS'), lexemes.string('a character'));
   else return false;
   return true;
 }
 
-function readSwitch(lexemes: Lexemes): boolean {
-  const { kind, text } = lexemes.next;
-  if (kind !== 'word' && kind !== 'text') return true;
+function readCopySwitch(lexemes: Lexemes): boolean {
+  const { kind: switchKind, text: switchText } = lexemes.next;
+  if (switchKind !== 'word' && switchKind !== 'text') return true;
   lexemes.take();
-  if (/^(true|on|1)$/i.test(text)) return true;
-  if (/^(false|off|0)$/i.test(text)) return false;
+  if (/^(true|on|1)$/i.test(switchText)) return true;
+  if (/^(false|off|0)$/i.test(switchText)) return false;
   throw lexemes.refusal('expected on or off before this');
 }

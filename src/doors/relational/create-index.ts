@@ -5,10 +5,18 @@ import { systemColumns } from '../../log/values/value.ts';
 import { ProtocolRefusal } from './errors.ts';
 
 /** Throws for a table that the caller does not see, and for a column that it has not. */
-export function checkIndexed(definition: TypeDefinition | undefined, table: string, columns: readonly string[]): void {
-  if (definition === undefined)
-    throw new ProtocolRefusal('42P01', 'REL_NOT_FOUND', `relation ${JSON.stringify(table)} does not exist`);
-  const isKnown = (name: string): boolean => Object.hasOwn(definition.properties, name) || Object.hasOwn(systemColumns, name);
-  const unknown = columns.find((name) => !isKnown(name) && name !== '_pk' && name !== 'id');
-  if (unknown !== undefined) throw new ServiceError('REL_UNKNOWN_COLUMN', `column ${JSON.stringify(unknown)} does not exist`);
+export function checkIndexed(
+  indexedType: TypeDefinition | undefined,
+  indexedTable: string,
+  indexedColumns: readonly string[],
+): void {
+  if (indexedType === undefined)
+    throw new ProtocolRefusal('42P01', 'REL_NOT_FOUND', `relation ${JSON.stringify(indexedTable)} does not exist`);
+  const isKnownColumn = (columnName: string): boolean =>
+    Object.hasOwn(indexedType.properties, columnName) || Object.hasOwn(systemColumns, columnName);
+  const unknownColumn = indexedColumns.find(
+    (columnName) => !isKnownColumn(columnName) && columnName !== '_pk' && columnName !== 'id',
+  );
+  if (unknownColumn !== undefined)
+    throw new ServiceError('REL_UNKNOWN_COLUMN', `column ${JSON.stringify(unknownColumn)} does not exist`);
 }

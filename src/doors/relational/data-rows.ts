@@ -4,7 +4,7 @@ import type { Field, PostgresReplies } from './replies.ts';
 import { WireColumn } from './wire-column.ts';
 
 /** Bytes written in one turn, before other work and the socket get theirs. */
-const bytesAtOnce = 64 * 1024;
+const dataRowBytesAtOnce = 64 * 1024;
 
 export class DataRows {
   readonly answer: Answer;
@@ -13,11 +13,13 @@ export class DataRows {
   #batch = 0;
   #row = 0;
 
-  /** `digits`: of a fraction of a second, in text. */
-  constructor(answer: Answer, fields: readonly Field[], digits: number) {
+  /** `timestampDigits`: of a fraction of a second, in text. */
+  constructor(answer: Answer, rowFields: readonly Field[], timestampDigits: number) {
     this.answer = answer;
-    this.fields = fields;
-    this.#columns = fields.map(({ type, format }) => new WireColumn(type, format, digits));
+    this.fields = rowFields;
+    this.#columns = rowFields.map(
+      ({ type: wireType, format: fieldFormat }) => new WireColumn(wireType, fieldFormat, timestampDigits),
+    );
   }
 
   get ended(): boolean {
@@ -25,22 +27,22 @@ export class DataRows {
   }
 
   /** Writes rows, so many at most, until there is enough to send; how many it wrote. */
-  put(replies: PostgresReplies, most: number): number {
-    const { batches } = this.answer;
-    const columns = this.#columns;
-    let written = 0;
-    for (; this.#batch < batches.length; this.#batch++, this.#row = 0) {
-      const { columns: vectors, selection, first, count } = batches[this.#batch]!;
-      for (let i = 0; i < columns.length; i++) columns[i]!.open(vectors[i]!);
-      for (; this.#row < count; this.#row++, written++) {
-        if (written >= most || replies.length >= bytesAtOnce) return written;
-        const row = selection === null ? first + this.#row : selection[this.#row]!;
-        replies.begin('D');
-        replies.int16(columns.length);
-        for (let i = 0; i < columns.length; i++) columns[i]!.put(replies, row);
-        replies.end();
+  put(postgresReplies: PostgresReplies, rowsMax: number): number {
+    const { batches: answerBatches } = this.answer;
+    const wireColumns = this.#columns;
+    let writtenRows = 0;
+    for (; this.#batch < answerBatches.length; this.#batch++, this.#row = 0) {
+      const { columns: vectors, selection: selectedRows, first, count: batchRowCount } = answerBatches[this.#batch]!;
+      for (let i = 0; i < wireColumns.length; i++) wireColumns[i]!.open(vectors[i]!);
+      for (; this.#row < batchRowCount; this.#row++, writtenRows++) {
+        if (writtenRows >= rowsMax || postgresReplies.length >= dataRowBytesAtOnce) return writtenRows;
+        const dataRow = selectedRows === null ? first + this.#row : selectedRows[this.#row]!;
+        postgresReplies.begin('D');
+        postgresReplies.int16(wireColumns.length);
+        for (let i = 0; i < wireColumns.length; i++) wireColumns[i]!.put(postgresReplies, dataRow);
+        postgresReplies.end();
       }
     }
-    return written;
+    return writtenRows;
   }
 }

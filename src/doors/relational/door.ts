@@ -7,11 +7,11 @@ import { relationalCodec } from './codec.ts';
 import { doorName } from './login.ts';
 import { RelationalSession } from './session.ts';
 
-export function createRelationalDoor(options: LocalDoorOptions): Door {
-  const parts = { ...options, cancels: new CancelKeys(options.random), locks: new AdvisoryLocks() };
-  return createLocalDoor(options, {
+export function createRelationalDoor(doorOptions: LocalDoorOptions): Door {
+  const relationalParts = { ...doorOptions, cancels: new CancelKeys(doorOptions.random), locks: new AdvisoryLocks() };
+  return createLocalDoor(doorOptions, {
     name: doorName,
     setting: 'SERVICE_RELATIONAL_PORT',
-    protocol: { codec: relationalCodec, open: (connection) => new RelationalSession(parts, connection) },
+    protocol: { codec: relationalCodec, open: (connection) => new RelationalSession(relationalParts, connection) },
   });
 }

@@ -20,14 +20,14 @@ export interface DroppedName {
   readonly name: string;
 }
 
-interface Kind {
+interface DroppableKind {
   /** The word for it in notices. */
   readonly called: string;
   /** The state that says that one is absent. */
   readonly sqlstate: string;
 }
 
-const kinds = {
+const droppableKinds = {
   TABLE: { called: 'table', sqlstate: '42P01' },
   VIEW: { called: 'view', sqlstate: '42P01' },
   SEQUENCE: { called: 'sequence', sqlstate: '42P01' },
@@ -41,9 +41,9 @@ const kinds = {
   FUNCTION: { called: 'function', sqlstate: '42883' },
   PROCEDURE: { called: 'procedure', sqlstate: '42883' },
   TRIGGER: { called: 'trigger', sqlstate: '42704' },
-} as const satisfies Readonly<Record<string, Kind>>;
+} as const satisfies Readonly<Record<string, DroppableKind>>;
 
-export type Droppable = keyof typeof kinds;
+export type Droppable = keyof typeof droppableKinds;
 
 /** The tables and views that the caller sees, by name. */
 export interface ExistingObjects {
@@ -53,35 +53,35 @@ export interface ExistingObjects {
   readonly isMaterialized: (name: string) => boolean | undefined;
 }
 
-export function* dropOf(said: string): Steps<Drop> {
-  const lexemes = yield* Lexemes.read(said);
+export function* dropOf(dropText: string): Steps<Drop> {
+  const lexemes = yield* Lexemes.read(dropText);
   lexemes.expect('DROP');
   const isMaterialized = lexemes.skip('MATERIALIZED');
-  const what = (Object.keys(kinds) as Droppable[]).find((kind) => lexemes.skip(kind));
-  if (what === undefined || (isMaterialized && what !== 'VIEW')) throw notDropped(lexemes);
-  if (what === 'INDEX') lexemes.skip('CONCURRENTLY');
+  const droppable = (Object.keys(droppableKinds) as Droppable[]).find((droppableKind) => lexemes.skip(droppableKind));
+  if (droppable === undefined || (isMaterialized && droppable !== 'VIEW')) throw droppableRefusal(lexemes);
+  if (droppable === 'INDEX') lexemes.skip('CONCURRENTLY');
   const ifExists = lexemes.skip('IF', 'EXISTS');
-  const names = [nameOf(lexemes, what)];
+  const droppedNames = [droppedNameOf(lexemes, droppable)];
   while (lexemes.skip(',')) {
     yield* lexemes.pause();
-    names.push(nameOf(lexemes, what));
+    droppedNames.push(droppedNameOf(lexemes, droppable));
   }
   if (!lexemes.skip('CASCADE')) lexemes.skip('RESTRICT');
   lexemes.expectEnd();
-  const tag = isMaterialized ? 'DROP MATERIALIZED VIEW' : `DROP ${what === 'USER' ? 'ROLE' : what}`;
-  return { what, isMaterialized, ifExists, names, tag };
+  const dropTag = isMaterialized ? 'DROP MATERIALIZED VIEW' : `DROP ${droppable === 'USER' ? 'ROLE' : droppable}`;
+  return { what: droppable, isMaterialized, ifExists, names: droppedNames, tag: dropTag };
 }
 
-const others: ReadonlySet<string> = new Set(
+const unimplementedDrops: ReadonlySet<string> = new Set(
   'ACCESS AGGREGATE CAST COLLATION CONVERSION DATABASE EVENT FOREIGN GROUP LANGUAGE OPERATOR OWNED POLICY PUBLICATION ROUTINE RULE SERVER STATISTICS SUBSCRIPTION TABLESPACE TEXT TRANSFORM'.split(
     ' ',
   ),
 );
 
-function notDropped(lexemes: Lexemes): ServiceError {
-  const word = lexemes.next.text.toUpperCase();
-  if (lexemes.next.kind === 'word' && others.has(word))
-    return new ServiceError('REL_NOT_IMPLEMENTED', `DROP ${word} is not implemented`);
+function droppableRefusal(lexemes: Lexemes): ServiceError {
+  const dropWord = lexemes.next.text.toUpperCase();
+  if (lexemes.next.kind === 'word' && unimplementedDrops.has(dropWord))
+    return new ServiceError('REL_NOT_IMPLEMENTED', `DROP ${dropWord} is not implemented`);
   return lexemes.refusal('expected what is dropped: TABLE, VIEW, INDEX …');
 }
 
@@ -96,52 +96,58 @@ export function existingObjectsIn({ catalog, views }: Pick<GovernedSnapshot, 'ca
   };
 }
 
-function nameOf(lexemes: Lexemes, what: Droppable): DroppedName {
-  const first = lexemes.name('a name');
-  const second = lexemes.skip('.') ? lexemes.name('a name') : null;
-  if ((what === 'FUNCTION' || what === 'PROCEDURE') && lexemes.next.text === '(') lexemes.textInParentheses();
-  if (what === 'TRIGGER') {
+function droppedNameOf(lexemes: Lexemes, droppable: Droppable): DroppedName {
+  const firstName = lexemes.name('a name');
+  const secondName = lexemes.skip('.') ? lexemes.name('a name') : null;
+  if ((droppable === 'FUNCTION' || droppable === 'PROCEDURE') && lexemes.next.text === '(') lexemes.textInParentheses();
+  if (droppable === 'TRIGGER') {
     lexemes.expect('ON');
     lexemes.tableName();
   }
-  return second === null ? { schema: null, name: first } : { schema: first, name: second };
+  return secondName === null ? { schema: null, name: firstName } : { schema: firstName, name: secondName };
 }
 
 /** The notice about an absent object; null of a view that is to be dropped. Throws where another object exists, or where absence is an error. */
 export function droppedNotice(
-  { what, isMaterialized, ifExists }: Drop,
-  { schema, name }: DroppedName,
+  { what: droppable, isMaterialized, ifExists }: Drop,
+  { schema: droppedSchema, name: droppedName }: DroppedName,
   existingObjects: ExistingObjects,
 ): string | null {
-  const { called, sqlstate }: Kind = kinds[what];
-  const inSchema = schema === null || schema === 'public';
-  if (what === 'VIEW' && inSchema && existingObjects.isMaterialized(name) === isMaterialized) return null;
-  if (inSchema) refuseThere(what, name, existingObjects);
-  const missing = inSchema ? `${called} ${JSON.stringify(name)}` : `schema ${JSON.stringify(schema)}`;
-  if (ifExists) return `${missing} does not exist, skipping`;
-  throw new ProtocolRefusal(inSchema ? sqlstate : '3F000', 'REL_NOT_FOUND', `${missing} does not exist`);
+  const { called: droppableCalled, sqlstate }: DroppableKind = droppableKinds[droppable];
+  const isInPublicSchema = droppedSchema === null || droppedSchema === 'public';
+  if (droppable === 'VIEW' && isInPublicSchema && existingObjects.isMaterialized(droppedName) === isMaterialized) return null;
+  if (isInPublicSchema) refuseUndroppable(droppable, droppedName, existingObjects);
+  const missingObject = isInPublicSchema
+    ? `${droppableCalled} ${JSON.stringify(droppedName)}`
+    : `schema ${JSON.stringify(droppedSchema)}`;
+  if (ifExists) return `${missingObject} does not exist, skipping`;
+  throw new ProtocolRefusal(isInPublicSchema ? sqlstate : '3F000', 'REL_NOT_FOUND', `${missingObject} does not exist`);
 }
 
-function refuseThere(what: Droppable, name: string, { isTable, isView, isMaterialized }: ExistingObjects): void {
-  const quoted = JSON.stringify(name);
-  const keptError = (why: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', why);
-  switch (what) {
+function refuseUndroppable(
+  droppable: Droppable,
+  droppedName: string,
+  { isTable, isView, isMaterialized }: ExistingObjects,
+): void {
+  const quotedName = JSON.stringify(droppedName);
+  const keptError = (keptReason: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', keptReason);
+  switch (droppable) {
     case 'TABLE':
-      if (isTable(name))
-        throw keptError(`${quoted} cannot be dropped: DELETE ends its rows, and earlier versions stay readable AS OF`);
+      if (isTable(droppedName))
+        throw keptError(`${quotedName} cannot be dropped: DELETE ends its rows, and earlier versions stay readable AS OF`);
       break;
     case 'INDEX':
-      if (name.endsWith('_pkey') && isTable(name.slice(0, -'_pkey'.length)))
-        throw new ProtocolRefusal('2BP01', 'REL_INVALID', `the primary key needs the index ${quoted}`);
+      if (droppedName.endsWith('_pkey') && isTable(droppedName.slice(0, -'_pkey'.length)))
+        throw new ProtocolRefusal('2BP01', 'REL_INVALID', `the primary key needs the index ${quotedName}`);
       return;
     case 'SCHEMA':
-      if (name === 'public') throw keptError('there is one schema, public, and it stays');
+      if (droppedName === 'public') throw keptError('there is one schema, public, and it stays');
       return;
     case 'EXTENSION':
-      if (name === 'vector') throw keptError('vectors are always there');
+      if (droppedName === 'vector') throw keptError('vectors are always there');
       return;
     case 'TYPE':
-      if (isTable(name)) throw new ProtocolRefusal('2BP01', 'REL_INVALID', `the table ${quoted} needs its type`);
+      if (isTable(droppedName)) throw new ProtocolRefusal('2BP01', 'REL_INVALID', `the table ${quotedName} needs its type`);
       return;
     case 'VIEW':
     case 'SEQUENCE':
@@ -149,7 +155,9 @@ function refuseThere(what: Droppable, name: string, { isTable, isView, isMateria
     default:
       return;
   }
-  if (!isTable(name) && !isView(name)) return;
-  const hint = isView(name) ? `: DROP ${isMaterialized(name) === true ? 'MATERIALIZED VIEW' : 'VIEW'} ends it` : '';
-  throw new ProtocolRefusal('42809', 'REL_INVALID', `${quoted} is no ${kinds[what].called}${hint}`);
+  if (!isTable(droppedName) && !isView(droppedName)) return;
+  const dropHint = isView(droppedName)
+    ? `: DROP ${isMaterialized(droppedName) === true ? 'MATERIALIZED VIEW' : 'VIEW'} ends it`
+    : '';
+  throw new ProtocolRefusal('42809', 'REL_INVALID', `${quotedName} is no ${droppableKinds[droppable].called}${dropHint}`);
 }

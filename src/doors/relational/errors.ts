@@ -13,33 +13,44 @@ export class ProtocolRefusal extends ServiceError {
   }
 }
 
-/** `text`: the statement that it is about. */
-export function errorFields(error: ServiceError, text?: string): ErrorFields {
-  const { code, message, facts } = error;
+/** `failedSql`: the statement that it is about. */
+export function errorFields(serviceError: ServiceError, failedSql?: string): ErrorFields {
+  const { code, message, facts } = serviceError;
   const sqlstate =
-    error instanceof ProtocolRefusal
-      ? error.sqlstate
+    serviceError instanceof ProtocolRefusal
+      ? serviceError.sqlstate
       : facts.reason === undefined
         ? errorCodesOf(code, facts.stale).sqlstate
         : sqlstateOfReason[facts.reason];
-  return { sqlstate, message, code, position: text === undefined ? undefined : positionOf(error, text), broken: brokenBy(error) };
+  return {
+    sqlstate,
+    message,
+    code,
+    position: failedSql === undefined ? undefined : errorPosition(serviceError, failedSql),
+    broken: brokenConstraint(serviceError),
+  };
 }
 
 /** The broken constraint in the words of Postgres: clients find the column or the key by them. */
-function brokenBy({ code, facts: { refused, stale } }: ServiceError): BrokenConstraint | undefined {
-  if (refused === undefined || stale) return undefined;
-  const { type, column, key } = refused;
-  if (column !== undefined) return { table: type, column };
-  if (code !== 'REL_CONFLICT' || key === undefined) return undefined;
-  return { table: type, constraint: `${type}_pkey`, detail: `Key (${key.name})=(${key.text}) already exists.` };
+function brokenConstraint({ code, facts: { refused: refusedRow, stale } }: ServiceError): BrokenConstraint | undefined {
+  if (refusedRow === undefined || stale) return undefined;
+  const { type: refusedTable, column: refusedColumn, key: refusedKey } = refusedRow;
+  if (refusedColumn !== undefined) return { table: refusedTable, column: refusedColumn };
+  if (code !== 'REL_CONFLICT' || refusedKey === undefined) return undefined;
+  return {
+    table: refusedTable,
+    constraint: `${refusedTable}_pkey`,
+    detail: `Key (${refusedKey.name})=(${refusedKey.text}) already exists.`,
+  };
 }
 
 /** Character from 1, as Postgres counts: by code points. */
-function positionOf({ facts: { line, column } }: ServiceError, text: string): number | undefined {
-  if (line === undefined || column === undefined) return undefined;
-  let start = 0;
-  for (let i = 1; i < line; i++) start = text.indexOf('\n', start) + 1;
-  let position = 1;
-  for (let at = 0; at < start + column - 1; position++) at += text.codePointAt(at)! > 0xffff ? 2 : 1;
-  return position;
+function errorPosition({ facts: { line: errorLine, column: errorColumn } }: ServiceError, failedSql: string): number | undefined {
+  if (errorLine === undefined || errorColumn === undefined) return undefined;
+  let lineStart = 0;
+  for (let i = 1; i < errorLine; i++) lineStart = failedSql.indexOf('\n', lineStart) + 1;
+  let characterPosition = 1;
+  for (let characterOffset = 0; characterOffset < lineStart + errorColumn - 1; characterPosition++)
+    characterOffset += failedSql.codePointAt(characterOffset)! > 0xffff ? 2 : 1;
+  return characterPosition;
 }

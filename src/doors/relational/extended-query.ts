@@ -14,10 +14,10 @@ import type { DataRows } from './data-rows.ts';
 import type { Ask, CommandRunner } from './command-runner.ts';
 import { ProtocolRefusal } from './errors.ts';
 
-type Extension = Extract<Frontend, { readonly kind: 'parse' | 'bind' | 'describe' | 'execute' | 'close' }>;
-type Of<K extends Extension['kind']> = Extract<Extension, { readonly kind: K }>;
+type ExtendedMessage = Extract<Frontend, { readonly kind: 'parse' | 'bind' | 'describe' | 'execute' | 'close' }>;
+type MessageOfKind<K extends ExtendedMessage['kind']> = Extract<ExtendedMessage, { readonly kind: K }>;
 
-interface Prepared {
+interface PreparedStatement {
   readonly text: string;
   /** The command; null: an empty statement. */
   readonly command: SqlCommand | null;
@@ -27,42 +27,42 @@ interface Prepared {
 }
 
 interface Portal {
-  readonly prepared: Prepared;
+  readonly prepared: PreparedStatement;
   readonly values: readonly (Buffer | null)[];
   readonly formats: readonly number[];
   readonly resultFormats: readonly number[];
   ran: { readonly executed: Executed; readonly rows: DataRows } | null;
 }
 
-interface Held {
+interface HeldExecute {
   readonly portal: Portal;
-  readonly message: Of<'execute'>;
+  readonly message: MessageOfKind<'execute'>;
 }
 
 /** Names of one connection, of statements and of portals. */
-const namesMax = 10_000;
+const statementNamesMax = 10_000;
 
 export class ExtendedQuery {
   readonly #runner: CommandRunner;
   readonly #replies: PostgresReplies;
   readonly #yieldTurn: () => Promise<void>;
-  readonly #statements = new Map<string, Prepared>();
+  readonly #statements = new Map<string, PreparedStatement>();
   readonly #portals = new Map<string, Portal>();
   /** The portal without a name, which every statement of most clients has: a map would be emptied by each. */
   #unnamed: Portal | null = null;
   /** A write that waits for Sync. */
-  #held: Held | null = null;
-  #closings: Of<'close'>[] = [];
+  #held: HeldExecute | null = null;
+  #closings: MessageOfKind<'close'>[] = [];
   #skipping = false;
 
-  constructor(runner: CommandRunner, replies: PostgresReplies, yieldTurn: () => Promise<void>) {
-    this.#runner = runner;
-    this.#replies = replies;
+  constructor(statementRunner: CommandRunner, extendedReplies: PostgresReplies, yieldTurn: () => Promise<void>) {
+    this.#runner = statementRunner;
+    this.#replies = extendedReplies;
     this.#yieldTurn = yieldTurn;
-    runner.onDeallocate = (name) => {
-      if (name === null) return this.#statements.clear();
-      this.#statement(name);
-      this.#deallocate(name);
+    statementRunner.onDeallocate = (statementName) => {
+      if (statementName === null) return this.#statements.clear();
+      this.#statement(statementName);
+      this.#deallocate(statementName);
     };
   }
 
@@ -72,20 +72,20 @@ export class ExtendedQuery {
   }
 
   /** Undefined where it is handled at once. */
-  handle(message: Extension): Promise<void> | void {
+  handle(extendedMessage: ExtendedMessage): Promise<void> | void {
     if (this.#skipping) return;
-    if (this.#held === null) return this.#take(message);
-    if (message.kind === 'close') return void this.#closings.push(message);
-    return this.flush().then(() => (this.#skipping ? undefined : this.#take(message)));
+    if (this.#held === null) return this.#take(extendedMessage);
+    if (extendedMessage.kind === 'close') return void this.#closings.push(extendedMessage);
+    return this.flush().then(() => (this.#skipping ? undefined : this.#take(extendedMessage)));
   }
 
-  #take(message: Extension): Promise<void> | void {
-    const fail = (error: unknown): Promise<void> => this.#fail(error, this.#textOf(message));
+  #take(extendedMessage: ExtendedMessage): Promise<void> | void {
+    const failMessage = (error: unknown): Promise<void> => this.#fail(error, this.#textOf(extendedMessage));
     try {
       this.#runner.begins();
-      return this.#step(message)?.catch(fail);
-    } catch (error) {
-      return fail(error);
+      return this.#step(extendedMessage)?.catch(failMessage);
+    } catch (messageError) {
+      return failMessage(messageError);
     }
   }
 
@@ -95,13 +95,13 @@ export class ExtendedQuery {
     return this.#runner.hasImplicit ? this.#runner.endImplicit().catch((error: unknown) => this.#fail(error)) : undefined;
   }
 
-  async #finishHeld({ portal, message }: Held): Promise<void> {
+  async #finishHeld({ portal: heldPortal, message: heldExecute }: HeldExecute): Promise<void> {
     this.#held = null;
     try {
-      await this.#execute(portal, message.rowsMax);
-      for (const closing of this.#closings) this.#close(closing);
-    } catch (error) {
-      await this.#fail(error, portal.prepared.text);
+      await this.#execute(heldPortal, heldExecute.rowsMax);
+      for (const heldClose of this.#closings) this.#close(heldClose);
+    } catch (executeError) {
+      await this.#fail(executeError, heldPortal.prepared.text);
     }
     this.#closings = [];
   }
@@ -117,16 +117,16 @@ export class ExtendedQuery {
   /** More follows the write than its Sync: it becomes the first of a transaction, which the Sync commits. */
   async flush(): Promise<void> {
     if (this.#held === null) return;
-    const { portal, message } = this.#held;
-    const closings = this.#closings;
+    const { portal: heldPortal, message: heldExecute } = this.#held;
+    const heldCloses = this.#closings;
     this.#held = null;
     this.#closings = [];
     try {
       this.#runner.beginImplicit();
-      await this.#execute(portal, message.rowsMax);
-      for (const closing of closings) this.#close(closing);
-    } catch (error) {
-      await this.#fail(error, portal.prepared.text);
+      await this.#execute(heldPortal, heldExecute.rowsMax);
+      for (const heldClose of heldCloses) this.#close(heldClose);
+    } catch (executeError) {
+      await this.#fail(executeError, heldPortal.prepared.text);
     }
   }
 
@@ -136,169 +136,205 @@ export class ExtendedQuery {
   }
 
   /** Reports an error that occurred outside of its messages. */
-  refuse(error: unknown): Promise<void> {
-    return this.#fail(error);
+  refuse(refusedError: unknown): Promise<void> {
+    return this.#fail(refusedError);
   }
 
-  async #fail(error: unknown, text?: string): Promise<void> {
+  async #fail(messageError: unknown, failedSql?: string): Promise<void> {
     this.#skipping = true;
-    await this.#runner.fail(error, text);
+    await this.#runner.fail(messageError, failedSql);
   }
 
-  #step(message: Extension): Promise<void> | void {
-    switch (message.kind) {
+  #step(extendedMessage: ExtendedMessage): Promise<void> | void {
+    switch (extendedMessage.kind) {
       case 'parse':
-        return this.#parse(message);
+        return this.#parse(extendedMessage);
       case 'bind':
-        return this.#bind(message);
+        return this.#bind(extendedMessage);
       case 'describe':
-        return message.what === 'statement' ? this.#describeStatement(message.name) : this.#describePortal(message.name);
+        return extendedMessage.what === 'statement'
+          ? this.#describeStatement(extendedMessage.name)
+          : this.#describePortal(extendedMessage.name);
       case 'execute': {
-        const portal = this.#portal(message.portal);
-        const { command } = portal.prepared;
-        if (command?.kind === 'ask' && command.mayWrite && portal.ran === null && !this.#runner.isOpen) {
-          this.#held = { portal, message };
+        const executedPortal = this.#portal(extendedMessage.portal);
+        const { command } = executedPortal.prepared;
+        if (command?.kind === 'ask' && command.mayWrite && executedPortal.ran === null && !this.#runner.isOpen) {
+          this.#held = { portal: executedPortal, message: extendedMessage };
           return;
         }
-        return this.#execute(portal, message.rowsMax);
+        return this.#execute(executedPortal, extendedMessage.rowsMax);
       }
       case 'close':
-        return this.#close(message);
+        return this.#close(extendedMessage);
     }
   }
 
-  #parse(message: Of<'parse'>): Promise<void> | void {
-    const steps = this.#parseSteps(message);
-    if (steps.next().done !== true) return inTurns(steps, this.#yieldTurn);
+  #parse(parseMessage: MessageOfKind<'parse'>): Promise<void> | void {
+    const parseSteps = this.#parseSteps(parseMessage);
+    if (parseSteps.next().done !== true) return inTurns(parseSteps, this.#yieldTurn);
   }
 
-  *#parseSteps({ name, text, types }: Of<'parse'>): Steps<void> {
-    if (name !== '' && this.#statements.has(name))
-      throw new ProtocolRefusal('42P05', 'REL_CONFLICT', `a statement ${JSON.stringify(name)} is prepared already`);
-    if (this.#statements.size >= namesMax)
-      throw new ServiceError('REL_TOO_LARGE', `a connection prepares at most ${namesMax} statements: close some`);
-    const [statement, more] = yield* splitStatements(text);
-    if (more !== undefined)
+  *#parseSteps({ name: statementName, text: statementText, types: parameterOids }: MessageOfKind<'parse'>): Steps<void> {
+    if (statementName !== '' && this.#statements.has(statementName))
+      throw new ProtocolRefusal('42P05', 'REL_CONFLICT', `a statement ${JSON.stringify(statementName)} is prepared already`);
+    if (this.#statements.size >= statementNamesMax)
+      throw new ServiceError('REL_TOO_LARGE', `a connection prepares at most ${statementNamesMax} statements: close some`);
+    const [soleStatement, secondStatement] = yield* splitStatements(statementText);
+    if (secondStatement !== undefined)
       throw new ProtocolRefusal(
         '42601',
         'REL_PARSE',
         'a prepared statement holds one statement: send several by the simple protocol',
       );
-    const command = statement === undefined ? null : yield* commandOf(statement);
-    this.#statements.set(name, { text, command, oids: types, types: null });
+    const parsedCommand = soleStatement === undefined ? null : yield* commandOf(soleStatement);
+    this.#statements.set(statementName, { text: statementText, command: parsedCommand, oids: parameterOids, types: null });
     this.#replies.bare('1');
   }
 
-  #bind({ portal, statement, formats, values, resultFormats }: Of<'bind'>): void {
-    const prepared = this.#statement(statement);
-    if (formats.length > 1 && formats.length !== values.length)
-      throw new ProtocolRefusal('08P01', 'REL_INVALID', `${formats.length} formats are given for ${values.length} values`);
-    if (portal !== '' && this.#portals.has(portal))
-      throw new ProtocolRefusal('42P03', 'REL_CONFLICT', `a portal ${JSON.stringify(portal)} is open already`);
-    if (this.#portals.size >= namesMax)
-      throw new ServiceError('REL_TOO_LARGE', `a connection opens at most ${namesMax} portals: close some`);
-    const bound: Portal = { prepared, formats, values, resultFormats, ran: null };
-    if (portal === '') this.#unnamed = bound;
-    else this.#portals.set(portal, bound);
+  #bind({
+    portal: portalName,
+    statement: statementName,
+    formats: parameterFormats,
+    values: parameterValues,
+    resultFormats,
+  }: MessageOfKind<'bind'>): void {
+    const preparedStatement = this.#statement(statementName);
+    if (parameterFormats.length > 1 && parameterFormats.length !== parameterValues.length)
+      throw new ProtocolRefusal(
+        '08P01',
+        'REL_INVALID',
+        `${parameterFormats.length} formats are given for ${parameterValues.length} values`,
+      );
+    if (portalName !== '' && this.#portals.has(portalName))
+      throw new ProtocolRefusal('42P03', 'REL_CONFLICT', `a portal ${JSON.stringify(portalName)} is open already`);
+    if (this.#portals.size >= statementNamesMax)
+      throw new ServiceError('REL_TOO_LARGE', `a connection opens at most ${statementNamesMax} portals: close some`);
+    const boundPortal: Portal = {
+      prepared: preparedStatement,
+      formats: parameterFormats,
+      values: parameterValues,
+      resultFormats,
+      ran: null,
+    };
+    if (portalName === '') this.#unnamed = boundPortal;
+    else this.#portals.set(portalName, boundPortal);
     this.#replies.bare('2');
   }
 
-  async #describeStatement(name: string): Promise<void> {
-    const prepared = this.#statement(name);
-    const { command, oids } = prepared;
-    const replies = this.#replies;
+  async #describeStatement(statementName: string): Promise<void> {
+    const preparedStatement = this.#statement(statementName);
+    const { command, oids } = preparedStatement;
+    const extendedReplies = this.#replies;
     if (command?.kind !== 'ask' || isControl(command)) {
-      replies.parameterTypes([]);
-      if (command?.kind === 'show') replies.fields(this.#runner.fieldsOf(this.#runner.show(command.name).answer.columns, []));
-      else replies.bare('n');
+      extendedReplies.parameterTypes([]);
+      if (command?.kind === 'show')
+        extendedReplies.fields(this.#runner.fieldsOf(this.#runner.show(command.name).answer.columns, []));
+      else extendedReplies.bare('n');
       return;
     }
     const { parameters, columns } = await this.#runner.describe(command, oids);
-    prepared.types = parameters;
-    const lists = new Map(command.spreads.map(({ parameter, stated }) => [parameter, stated]));
-    replies.parameterTypes(parameters.map((type, i) => describedOid(oids[i] ?? 0, type, lists.get(i + 1))));
-    if (columns.length === 0) replies.bare('n');
-    else replies.fields(this.#runner.fieldsOf(columns, []));
+    preparedStatement.types = parameters;
+    const listOids = new Map(command.spreads.map(({ parameter, stated: statedListOid }) => [parameter, statedListOid]));
+    extendedReplies.parameterTypes(parameters.map((type, i) => describedOid(oids[i] ?? 0, type, listOids.get(i + 1))));
+    if (columns.length === 0) extendedReplies.bare('n');
+    else extendedReplies.fields(this.#runner.fieldsOf(columns, []));
   }
 
   /** A question runs when its columns are asked for: they come with the rows. */
-  async #describePortal(name: string): Promise<void> {
-    const portal = this.#portal(name);
-    const { command, oids } = portal.prepared;
-    if (command?.kind === 'ask' && command.mayWrite && portal.ran === null) {
+  async #describePortal(portalName: string): Promise<void> {
+    const describedPortal = this.#portal(portalName);
+    const { command, oids } = describedPortal.prepared;
+    if (command?.kind === 'ask' && command.mayWrite && describedPortal.ran === null) {
       if (isControl(command) || !command.returns) return this.#replies.bare('n');
       const { columns, parameters } = await this.#runner.describe(command, oids);
-      portal.prepared.types = parameters;
+      describedPortal.prepared.types = parameters;
       if (columns.length === 0) return this.#replies.bare('n');
-      return this.#replies.fields(this.#runner.fieldsOf(columns, portal.resultFormats));
+      return this.#replies.fields(this.#runner.fieldsOf(columns, describedPortal.resultFormats));
     }
     if (command?.kind !== 'ask' && command?.kind !== 'show') return this.#replies.bare('n');
-    const { rows } = await this.#run(portal, command);
-    this.#replies.fields(rows.fields);
+    const { rows: portalRows } = await this.#run(describedPortal, command);
+    this.#replies.fields(portalRows.fields);
   }
 
-  async #execute(portal: Portal, rowsMax: number): Promise<void> {
-    const { command } = portal.prepared;
-    if (command === null) return this.#replies.bare('I');
-    if (command.kind !== 'ask' && command.kind !== 'show') return this.#runner.run(command);
-    const { executed, rows } = await this.#run(portal, command);
-    if (command.kind === 'ask' && isControl(command)) {
-      if (executed.answer.rowCount > 0 && command.tag === null)
+  async #execute(executedPortal: Portal, rowsMax: number): Promise<void> {
+    const { command: portalCommand } = executedPortal.prepared;
+    if (portalCommand === null) return this.#replies.bare('I');
+    if (portalCommand.kind !== 'ask' && portalCommand.kind !== 'show') return this.#runner.run(portalCommand);
+    const { executed: executedStatement, rows: portalRows } = await this.#run(executedPortal, portalCommand);
+    if (portalCommand.kind === 'ask' && isControl(portalCommand)) {
+      if (executedStatement.answer.rowCount > 0 && portalCommand.tag === null)
         this.#replies.notice('what this statement answers is shown by the simple protocol only');
-      return this.#runner.complete(command, executed);
+      return this.#runner.complete(portalCommand, executedStatement);
     }
-    const ended = await this.#runner.send(rows, rowsMax === 0 ? Number.POSITIVE_INFINITY : rowsMax);
-    if (ended) this.#runner.complete(command, executed);
+    const hasEnded = await this.#runner.send(portalRows, rowsMax === 0 ? Number.POSITIVE_INFINITY : rowsMax);
+    if (hasEnded) this.#runner.complete(portalCommand, executedStatement);
     else this.#replies.bare('s');
   }
 
-  async #run(portal: Portal, command: Ask | Extract<SqlCommand, { readonly kind: 'show' }>): Promise<NonNullable<Portal['ran']>> {
-    if (portal.ran !== null) return portal.ran;
-    const { values, formats, resultFormats, prepared } = portal;
-    const keepTypes = (types: readonly ParameterType[]): void => void (prepared.types = types);
-    const bound: BoundParameter = { values, formats, oids: prepared.oids, types: prepared.types, onTypes: keepTypes };
-    const executed = command.kind === 'show' ? this.#runner.show(command.name) : await this.#runner.ask(command, bound);
-    portal.ran = { executed, rows: this.#runner.rowsOf(executed.answer, resultFormats) };
-    return portal.ran;
+  async #run(
+    ranPortal: Portal,
+    portalCommand: Ask | Extract<SqlCommand, { readonly kind: 'show' }>,
+  ): Promise<NonNullable<Portal['ran']>> {
+    if (ranPortal.ran !== null) return ranPortal.ran;
+    const { values, formats, resultFormats, prepared: preparedStatement } = ranPortal;
+    const keepParameterTypes = (types: readonly ParameterType[]): void => void (preparedStatement.types = types);
+    const portalParameters: BoundParameter = {
+      values,
+      formats,
+      oids: preparedStatement.oids,
+      types: preparedStatement.types,
+      onTypes: keepParameterTypes,
+    };
+    const executedStatement =
+      portalCommand.kind === 'show'
+        ? this.#runner.show(portalCommand.name)
+        : await this.#runner.ask(portalCommand, portalParameters);
+    ranPortal.ran = { executed: executedStatement, rows: this.#runner.rowsOf(executedStatement.answer, resultFormats) };
+    return ranPortal.ran;
   }
 
-  #close({ what, name }: Of<'close'>): void {
-    if (what === 'statement') this.#deallocate(name);
-    else if (name === '') this.#unnamed = null;
-    else this.#portals.delete(name);
+  #close({ what: closedKind, name: closedName }: MessageOfKind<'close'>): void {
+    if (closedKind === 'statement') this.#deallocate(closedName);
+    else if (closedName === '') this.#unnamed = null;
+    else this.#portals.delete(closedName);
     this.#replies.bare('3');
   }
 
-  #deallocate(name: string): void {
-    this.#statements.delete(name);
+  #deallocate(statementName: string): void {
+    this.#statements.delete(statementName);
   }
 
-  #statement(name: string): Prepared {
-    const preparedStatement = this.#statements.get(name);
+  #statement(statementName: string): PreparedStatement {
+    const preparedStatement = this.#statements.get(statementName);
     if (preparedStatement === undefined)
-      throw new ProtocolRefusal('26000', 'REL_NOT_FOUND', `no statement ${JSON.stringify(name)} is prepared on this connection`);
+      throw new ProtocolRefusal(
+        '26000',
+        'REL_NOT_FOUND',
+        `no statement ${JSON.stringify(statementName)} is prepared on this connection`,
+      );
     return preparedStatement;
   }
 
-  #portal(name: string): Portal {
-    const portal = this.#portalOf(name);
-    if (portal === undefined) throw new ProtocolRefusal('34000', 'REL_NOT_FOUND', `no portal ${JSON.stringify(name)} is open`);
+  #portal(portalName: string): Portal {
+    const portal = this.#portalOf(portalName);
+    if (portal === undefined)
+      throw new ProtocolRefusal('34000', 'REL_NOT_FOUND', `no portal ${JSON.stringify(portalName)} is open`);
     return portal;
   }
 
-  #portalOf(name: string): Portal | undefined {
-    return name === '' ? (this.#unnamed ?? undefined) : this.#portals.get(name);
+  #portalOf(portalName: string): Portal | undefined {
+    return portalName === '' ? (this.#unnamed ?? undefined) : this.#portals.get(portalName);
   }
 
-  #textOf(message: Extension): string | undefined {
-    switch (message.kind) {
+  #textOf(extendedMessage: ExtendedMessage): string | undefined {
+    switch (extendedMessage.kind) {
       case 'parse':
-        return message.text;
+        return extendedMessage.text;
       case 'execute':
-        return this.#portalOf(message.portal)?.prepared.text;
+        return this.#portalOf(extendedMessage.portal)?.prepared.text;
       case 'describe':
-        if (message.what === 'portal') return this.#portalOf(message.name)?.prepared.text;
-        return this.#statements.get(message.name)?.text;
+        if (extendedMessage.what === 'portal') return this.#portalOf(extendedMessage.name)?.prepared.text;
+        return this.#statements.get(extendedMessage.name)?.text;
     }
     return undefined;
   }

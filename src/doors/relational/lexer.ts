@@ -11,7 +11,7 @@ export interface Lexeme {
   readonly to: number;
 }
 
-const pattern =
+const sqlTokenPattern =
   /\s+|--[^\n]*|\/\*[^]*?\*\/|(?<name>"(?:[^"]|"")*")|(?<escaped>[eE]'(?:[^'\\]|\\[^]|'')*')|(?<text>'(?:[^']|'')*')|(?<dollar>\$(?<tag>(?:[A-Za-z_]\w*)?)\$[^]*?\$\k<tag>\$)|(?<word>[\p{L}_][\p{L}\p{N}_$]*|\d[\d.]*)|(?<sign>[^])/gu;
 
 /** Tokens that are read, or looked at, in one step. */
@@ -23,16 +23,16 @@ export class Lexemes {
   #at = 0;
   #pauses = 0;
 
-  private constructor(text: string, tokens: readonly Lexeme[]) {
-    this.text = text;
-    this.#tokens = tokens;
+  private constructor(sqlText: string, sqlTokens: readonly Lexeme[]) {
+    this.text = sqlText;
+    this.#tokens = sqlTokens;
   }
 
   /** In steps: a statement has up to a million of them. */
-  static *read(text: string): Steps<Lexemes> {
-    const tokens: Lexeme[] = [];
-    for (const lexeme of tokensOf(text)) if (tokens.push(lexeme) % tokensPerStep === 0) yield;
-    return new Lexemes(text, tokens);
+  static *read(sqlText: string): Steps<Lexemes> {
+    const readTokens: Lexeme[] = [];
+    for (const lexeme of lexSqlTokens(sqlText)) if (readTokens.push(lexeme) % tokensPerStep === 0) yield;
+    return new Lexemes(sqlText, readTokens);
   }
 
   /** Stands in each loop over tokens: ends a step at every so many. */
@@ -51,49 +51,49 @@ export class Lexemes {
   }
 
   /** Takes these words where all of them come next, in any case. */
-  skip(...words: readonly string[]): boolean {
-    const is = words.every((word, i) => {
-      const { kind, text } = this.#tokens[Math.min(this.#at + i, this.#tokens.length - 1)]!;
-      return (kind === 'word' || kind === 'sign') && text.toUpperCase() === word;
+  skip(...sqlWords: readonly string[]): boolean {
+    const isSkipped = sqlWords.every((sqlWord, i) => {
+      const { kind: tokenKind, text: tokenText } = this.#tokens[Math.min(this.#at + i, this.#tokens.length - 1)]!;
+      return (tokenKind === 'word' || tokenKind === 'sign') && tokenText.toUpperCase() === sqlWord;
     });
-    if (is) this.#at += words.length;
-    return is;
+    if (isSkipped) this.#at += sqlWords.length;
+    return isSkipped;
   }
 
-  expect(...words: readonly string[]): void {
-    if (!this.skip(...words)) throw this.refusal(`expected ${words.join(' ')}`);
+  expect(...sqlWords: readonly string[]): void {
+    if (!this.skip(...sqlWords)) throw this.refusal(`expected ${sqlWords.join(' ')}`);
   }
 
-  name(what: string): string {
-    const { kind, text } = this.take();
-    if (kind !== 'word' && kind !== 'name') throw this.refusal(`expected ${what}`);
-    return text;
+  name(expectedName: string): string {
+    const { kind: tokenKind, text: nameText } = this.take();
+    if (tokenKind !== 'word' && tokenKind !== 'name') throw this.refusal(`expected ${expectedName}`);
+    return nameText;
   }
 
   /** `public` is the one schema there is. */
   tableName(): string {
-    const name = this.name('the name of a table');
-    if (!this.skip('.')) return name;
-    if (name !== 'public')
-      throw new ServiceError('REL_NOT_FOUND', `there is no schema ${JSON.stringify(name)}, only public`, {
+    const tableName = this.name('the name of a table');
+    if (!this.skip('.')) return tableName;
+    if (tableName !== 'public')
+      throw new ServiceError('REL_NOT_FOUND', `there is no schema ${JSON.stringify(tableName)}, only public`, {
         reason: 'no-such-schema',
       });
     return this.name('the name of a table');
   }
 
-  string(what: string): string {
-    const { kind, text } = this.take();
-    if (kind !== 'text') throw this.refusal(`expected ${what} in single quotes`);
-    return text;
+  string(expectedString: string): string {
+    const { kind: tokenKind, text: stringText } = this.take();
+    if (tokenKind !== 'text') throw this.refusal(`expected ${expectedString} in single quotes`);
+    return stringText;
   }
 
-  /** `(a, b)` as `one` reads each. */
-  list<T>(one: () => T): T[] {
+  /** `(a, b)` as `readItem` reads each. */
+  list<T>(readItem: () => T): T[] {
     this.expect('(');
-    const items = [one()];
-    while (this.skip(',')) items.push(one());
+    const listItems = [readItem()];
+    while (this.skip(',')) listItems.push(readItem());
     this.expect(')');
-    return items;
+    return listItems;
   }
 
   /** Skips to the closing parenthesis and returns the text within. */
@@ -114,32 +114,43 @@ export class Lexemes {
     if (this.next.kind !== 'end') throw this.refusal('expected the end of the statement');
   }
 
-  refusal(why: string): ServiceError {
-    const { from, text } = this.next;
-    const before = this.text.slice(0, from);
-    const line = before.split('\n').length;
-    const column = from - before.lastIndexOf('\n');
-    const nextText = text === '' ? 'the end' : JSON.stringify(text.slice(0, 40));
-    return new ServiceError('REL_PARSE', `${line}:${column}: ${why}, found ${nextText}`, { line, column });
+  refusal(parseReason: string): ServiceError {
+    const { from: errorOffset, text: tokenText } = this.next;
+    const sqlBeforeError = this.text.slice(0, errorOffset);
+    const line = sqlBeforeError.split('\n').length;
+    const column = errorOffset - sqlBeforeError.lastIndexOf('\n');
+    const nextText = tokenText === '' ? 'the end' : JSON.stringify(tokenText.slice(0, 40));
+    return new ServiceError('REL_PARSE', `${line}:${column}: ${parseReason}, found ${nextText}`, { line, column });
   }
 }
 
-function* tokensOf(text: string): Generator<Lexeme, void> {
-  for (const { 0: all, index: from, groups } of text.matchAll(pattern)) {
-    const to = from + all.length;
-    const { name, escaped, text: quoted, dollar, tag, word, sign } = groups!;
-    if (name !== undefined) yield { kind: 'name', text: name.slice(1, -1).replaceAll('""', '"'), from, to };
-    else if (quoted !== undefined) yield { kind: 'text', text: quoted.slice(1, -1).replaceAll("''", "'"), from, to };
-    else if (dollar !== undefined) yield { kind: 'text', text: dollar.slice(tag!.length + 2, -tag!.length - 2), from, to };
-    else if (escaped !== undefined) yield { kind: 'text', text: unescape(escaped.slice(2, -1)), from, to };
-    else if (word !== undefined) yield { kind: 'word', text: word, from, to };
-    else if (sign !== undefined) yield { kind: 'sign', text: sign, from, to };
+function* lexSqlTokens(sqlText: string): Generator<Lexeme, void> {
+  for (const { 0: tokenText, index: from, groups } of sqlText.matchAll(sqlTokenPattern)) {
+    const to = from + tokenText.length;
+    const {
+      name: quotedName,
+      escaped: escapedText,
+      text: quotedText,
+      dollar: dollarText,
+      tag: dollarTag,
+      word: sqlWord,
+      sign: sqlSign,
+    } = groups!;
+    if (quotedName !== undefined) yield { kind: 'name', text: quotedName.slice(1, -1).replaceAll('""', '"'), from, to };
+    else if (quotedText !== undefined) yield { kind: 'text', text: quotedText.slice(1, -1).replaceAll("''", "'"), from, to };
+    else if (dollarText !== undefined)
+      yield { kind: 'text', text: dollarText.slice(dollarTag!.length + 2, -dollarTag!.length - 2), from, to };
+    else if (escapedText !== undefined) yield { kind: 'text', text: unescapeSqlText(escapedText.slice(2, -1)), from, to };
+    else if (sqlWord !== undefined) yield { kind: 'word', text: sqlWord, from, to };
+    else if (sqlSign !== undefined) yield { kind: 'sign', text: sqlSign, from, to };
   }
-  yield { kind: 'end', text: '', from: text.length, to: text.length };
+  yield { kind: 'end', text: '', from: sqlText.length, to: sqlText.length };
 }
 
-const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
+const escapedLetters: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
 
-function unescape(text: string): string {
-  return text.replaceAll("''", "'").replaceAll(/\\([^])/g, (_, letter: string) => escapes[letter] ?? letter);
+function unescapeSqlText(escapedText: string): string {
+  return escapedText
+    .replaceAll("''", "'")
+    .replaceAll(/\\([^])/g, (_, escapedLetter: string) => escapedLetters[escapedLetter] ?? escapedLetter);
 }

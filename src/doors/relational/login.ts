@@ -24,82 +24,87 @@ export class Login {
   readonly database: string;
   /** Settings that it states, by name. */
   readonly settings: ReadonlyMap<string, string>;
-  readonly #parts: LoginDependencies;
+  readonly #loginParts: LoginDependencies;
   readonly #clientIp: string | null;
-  #exchange: ScramExchange | null = null;
+  #scramExchange: ScramExchange | null = null;
 
   /** Throws REL_INVALID for startup parameters that can't be taken. */
-  constructor(parts: LoginDependencies, parameters: ReadonlyMap<string, string>, clientIp: string | null) {
-    this.#parts = parts;
+  constructor(loginParts: LoginDependencies, startupParameters: ReadonlyMap<string, string>, clientIp: string | null) {
+    this.#loginParts = loginParts;
     this.#clientIp = clientIp;
-    const user = parameters.get('user') ?? '';
-    if (user === '') throw new ServiceError('REL_INVALID', 'the startup message names no user');
-    if (parameters.has('replication') && !/^(false|off|no|0)$/i.test(parameters.get('replication')!))
+    const loginUser = startupParameters.get('user') ?? '';
+    if (loginUser === '') throw new ServiceError('REL_INVALID', 'the startup message names no user');
+    if (startupParameters.has('replication') && !/^(false|off|no|0)$/i.test(startupParameters.get('replication')!))
       throw new ServiceError('REL_NOT_IMPLEMENTED', 'replication is not implemented');
-    this.user = user;
-    this.database = parameters.get('database') || user;
+    this.user = loginUser;
+    this.database = startupParameters.get('database') || loginUser;
     this.settings = new Map([
-      ...[...parameters].filter(([name]) => !notSettings.has(name) && !name.startsWith('_pq_.')),
-      ...optionsOf(parameters.get('options') ?? ''),
+      ...[...startupParameters].filter(
+        ([parameterName]) => !reservedParameters.has(parameterName) && !parameterName.startsWith('_pq_.'),
+      ),
+      ...startupOptions(startupParameters.get('options') ?? ''),
     ]);
   }
 
-  begin(replies: PostgresReplies): void {
-    this.#exchange = this.#parts.authenticator.scram(this.#parts.random);
-    replies.authentication(authentication.sasl, Buffer.from(`${scramMechanism}\0\0`));
+  begin(loginReplies: PostgresReplies): void {
+    this.#scramExchange = this.#loginParts.authenticator.scram(this.#loginParts.random);
+    loginReplies.authentication(authenticationCodes.sasl, Buffer.from(`${scramMechanism}\0\0`));
   }
 
   /** The caller once the second message has proven it. Throws REL_UNAUTHENTICATED or REL_INVALID. */
-  proceed(body: Buffer, replies: PostgresReplies): Caller | null {
-    const exchange = this.#exchange!;
-    if (!this.#challenged) {
-      const end = body.indexOf(0);
-      const mechanism = body.subarray(0, Math.max(0, end)).toString('latin1');
-      if (mechanism !== scramMechanism)
+  proceed(passwordBody: Buffer, loginReplies: PostgresReplies): Caller | null {
+    const scramExchange = this.#scramExchange!;
+    if (!this.#isChallenged) {
+      const mechanismEnd = passwordBody.indexOf(0);
+      const saslMechanism = passwordBody.subarray(0, Math.max(0, mechanismEnd)).toString('latin1');
+      if (saslMechanism !== scramMechanism)
         throw new ServiceError('REL_INVALID', `clients authenticate by ${scramMechanism}, and by nothing else`);
-      const length = body.length >= end + 5 ? body.readInt32BE(end + 1) : -1;
-      if (length < 0 || body.length !== end + 5 + length)
+      const scramLength = passwordBody.length >= mechanismEnd + 5 ? passwordBody.readInt32BE(mechanismEnd + 1) : -1;
+      if (scramLength < 0 || passwordBody.length !== mechanismEnd + 5 + scramLength)
         throw new ServiceError('REL_INVALID', `malformed ${scramMechanism} message`);
-      replies.authentication(authentication.challenge, Buffer.from(exchange.challenge(utf8(body.subarray(end + 5)))));
-      this.#challenged = true;
+      loginReplies.authentication(
+        authenticationCodes.challenge,
+        Buffer.from(scramExchange.challenge(utf8(passwordBody.subarray(mechanismEnd + 5)))),
+      );
+      this.#isChallenged = true;
       return null;
     }
-    const final = exchange.verify(utf8(body));
-    const caller = this.#parts.authenticator.provenCaller(exchange, {
+    const serverFinal = scramExchange.verify(utf8(passwordBody));
+    const provenCaller = this.#loginParts.authenticator.provenCaller(scramExchange, {
       door: doorName,
       clientIp: this.#clientIp,
       organization: organizationOf(this.user),
     });
-    checkOrganization(this.#parts, caller);
-    replies.authentication(authentication.proven, Buffer.from(final));
-    replies.authentication(authentication.ok);
-    return { ...caller, branch: this.#branch };
+    checkOrganization(this.#loginParts, provenCaller);
+    loginReplies.authentication(authenticationCodes.proven, Buffer.from(serverFinal));
+    loginReplies.authentication(authenticationCodes.ok);
+    return { ...provenCaller, branch: this.#databaseBranch };
   }
 
-  #challenged = false;
+  #isChallenged = false;
 
   /** Tools connect to a default database where the user names none: it means main. */
-  get #branch(): string {
-    const { database, user } = this;
-    const names = ['annals', 'postgres', user, user.slice(0, Math.max(0, user.lastIndexOf('@')))];
-    return names.includes(database) ? 'main' : database;
+  get #databaseBranch(): string {
+    const { database, user: loginUser } = this;
+    const mainBranchNames = ['annals', 'postgres', loginUser, loginUser.slice(0, Math.max(0, loginUser.lastIndexOf('@')))];
+    return mainBranchNames.includes(database) ? 'main' : database;
   }
 }
 
-const authentication = { ok: 0, sasl: 10, challenge: 11, proven: 12 } as const;
-const notSettings: ReadonlySet<string> = new Set(['user', 'database', 'options', 'replication']);
+const authenticationCodes = { ok: 0, sasl: 10, challenge: 11, proven: 12 } as const;
+const reservedParameters: ReadonlySet<string> = new Set(['user', 'database', 'options', 'replication']);
 
 /** `-c name=value` and `--name=value`; a backslash escapes a space within a word. */
-function optionsOf(text: string): [string, string][] {
-  const words = (text.match(/(?:\\.|[^\s\\])+/gs) ?? []).map((word) => word.replaceAll(/\\(.)/gs, '$1'));
-  const settings: [string, string][] = [];
-  for (let i = 0; i < words.length; i++) {
-    const word = words[i]!;
-    const stated = word === '-c' ? (words[++i] ?? '') : word.replace(/^(-c|--)/, '');
-    const equals = stated.indexOf('=');
-    if (equals < 1 || (stated === word && words[i - 1] !== '-c'))
+function startupOptions(optionsText: string): [string, string][] {
+  const optionWords = (optionsText.match(/(?:\\.|[^\s\\])+/gs) ?? []).map((optionWord) => optionWord.replaceAll(/\\(.)/gs, '$1'));
+  const startupSettings: [string, string][] = [];
+  for (let i = 0; i < optionWords.length; i++) {
+    const optionWord = optionWords[i]!;
+    const statedOption = optionWord === '-c' ? (optionWords[++i] ?? '') : optionWord.replace(/^(-c|--)/, '');
+    const equalsOffset = statedOption.indexOf('=');
+    if (equalsOffset < 1 || (statedOption === optionWord && optionWords[i - 1] !== '-c'))
       throw new ServiceError('REL_INVALID', 'options are written -c name=value');
-    settings.push([stated.slice(0, equals).replaceAll('-', '_'), stated.slice(equals + 1)]);
+    startupSettings.push([statedOption.slice(0, equalsOffset).replaceAll('-', '_'), statedOption.slice(equalsOffset + 1)]);
   }
-  return settings;
+  return startupSettings;
 }

@@ -18,7 +18,7 @@ export interface BoundParameter {
   readonly onTypes?: (types: readonly ParameterType[]) => void;
 }
 
-const oid = {
+const parameterOids = {
   bool: 16,
   bytea: 17,
   name: 19,
@@ -42,37 +42,37 @@ const oid = {
   vector: 16_385,
 } as const;
 
-const parameterTypes: Readonly<Record<number, ParameterType>> = {
-  [oid.bool]: 'boolean',
-  [oid.int2]: 'integer',
-  [oid.int4]: 'integer',
-  [oid.int8]: 'integer',
-  [oid.oid]: 'integer',
-  [oid.float4]: 'number',
-  [oid.float8]: 'number',
-  [oid.numeric]: 'number',
-  [oid.text]: 'string',
-  [oid.name]: 'string',
-  [oid.bpchar]: 'string',
-  [oid.varchar]: 'string',
-  [oid.uuid]: 'string',
-  [oid.json]: 'json',
-  [oid.jsonb]: 'json',
-  [oid.date]: 'date',
-  [oid.timestamp]: 'timestamp',
-  [oid.timestamptz]: 'timestamp',
-  [oid.vector]: 'vector',
+const typesByOid: Readonly<Record<number, ParameterType>> = {
+  [parameterOids.bool]: 'boolean',
+  [parameterOids.int2]: 'integer',
+  [parameterOids.int4]: 'integer',
+  [parameterOids.int8]: 'integer',
+  [parameterOids.oid]: 'integer',
+  [parameterOids.float4]: 'number',
+  [parameterOids.float8]: 'number',
+  [parameterOids.numeric]: 'number',
+  [parameterOids.text]: 'string',
+  [parameterOids.name]: 'string',
+  [parameterOids.bpchar]: 'string',
+  [parameterOids.varchar]: 'string',
+  [parameterOids.uuid]: 'string',
+  [parameterOids.json]: 'json',
+  [parameterOids.jsonb]: 'json',
+  [parameterOids.date]: 'date',
+  [parameterOids.timestamp]: 'timestamp',
+  [parameterOids.timestamptz]: 'timestamp',
+  [parameterOids.vector]: 'vector',
 };
 
 /** null: the client leaves it open. Throws REL_NOT_IMPLEMENTED for a type that no column is of. */
-export function statedType(stated: number): ParameterType | null {
-  if (stated === 0 || stated === oid.unknown) return null;
-  const parameterType = parameterTypes[stated];
+export function statedType(statedOid: number): ParameterType | null {
+  if (statedOid === 0 || statedOid === parameterOids.unknown) return null;
+  const parameterType = typesByOid[statedOid];
   if (parameterType === undefined) {
-    const what = stated === oid.bytea ? 'bytea' : `the type of number ${stated}`;
+    const refusedTypeName = statedOid === parameterOids.bytea ? 'bytea' : `the type of number ${statedOid}`;
     throw new ServiceError(
       'REL_NOT_IMPLEMENTED',
-      `parameters of ${what} are not implemented: send text, a number, a boolean, json or a timestamp`,
+      `parameters of ${refusedTypeName} are not implemented: send text, a number, a boolean, json or a timestamp`,
     );
   }
   return parameterType;
@@ -82,185 +82,199 @@ export function statedType(stated: number): ParameterType | null {
  * The type in which a parameter has to be sent, once its meaning is known; `list`: a list, of the type that a cast states, or 0.
  */
 export function describedOid(stated: number, inferredType: ParameterType, list?: number): number {
-  if (stated !== 0 && stated !== oid.unknown) return stated;
+  if (stated !== 0 && stated !== parameterOids.unknown) return stated;
   if (list === undefined) return parameterType(inferredType).oid;
   return list === 0 ? parameterType(inferredType).array : list;
 }
 
 /** The type of a binary value for a column, by its length: clients send integers and numbers in the width that they have. */
-export function parameterOid(column: ColumnType, bytes: number): number {
-  if (column === 'integer') return bytes === 2 ? oid.int2 : bytes === 4 ? oid.int4 : oid.int8;
-  if (column === 'number') return bytes === 4 ? oid.float4 : oid.float8;
-  return parameterType(column).oid;
+export function parameterOid(columnType: ColumnType, parameterBytes: number): number {
+  if (columnType === 'integer')
+    return parameterBytes === 2 ? parameterOids.int2 : parameterBytes === 4 ? parameterOids.int4 : parameterOids.int8;
+  if (columnType === 'number') return parameterBytes === 4 ? parameterOids.float4 : parameterOids.float8;
+  return parameterType(columnType).oid;
 }
 
 /** The planner's value: of its stated type, or of the inferred one where the literal does not show it. */
-export function parameterOf(...given: Parameters<typeof parameterValue>): Literal | TypedValue {
-  const value = parameterValue(...given);
-  const [, , stated, parameterType] = given;
-  if (value === null) return new TypedValue(parameterType, null);
-  const isStated = stated !== 0 && stated !== oid.unknown;
+export function parameterOf(...parameterArguments: Parameters<typeof parameterValue>): Literal | TypedValue {
+  const parsedValue = parameterValue(...parameterArguments);
+  const [, , statedOid, parameterType] = parameterArguments;
+  if (parsedValue === null) return new TypedValue(parameterType, null);
+  const isStated = statedOid !== 0 && statedOid !== parameterOids.unknown;
   const isInstant = parameterType === 'timestamp' || parameterType === 'date';
   return isInstant || (isStated && (parameterType === 'json' || parameterType === 'vector'))
-    ? new TypedValue(parameterType, value)
-    : value;
+    ? new TypedValue(parameterType, parsedValue)
+    : parsedValue;
 }
 
-/** `number` counts from 1. */
+/** `parameterOrdinal` counts from 1. */
 export function parameterValue(
-  bytes: Buffer | null,
-  format: number,
-  stated: number,
+  parameterBytes: Buffer | null,
+  parameterFormat: number,
+  statedOid: number,
   inferredType: ParameterType,
-  number: number,
+  parameterOrdinal: number,
 ): Literal {
-  if (bytes === null) return null;
+  if (parameterBytes === null) return null;
   try {
-    const type = stated === 0 || stated === oid.unknown ? parameterType(inferredType).oid : stated;
-    return format === 1 ? fromBinary(bytes, type) : fromText(utf8(bytes), type);
+    const valueOid = statedOid === 0 || statedOid === parameterOids.unknown ? parameterType(inferredType).oid : statedOid;
+    return parameterFormat === 1
+      ? parameterFromBinary(parameterBytes, valueOid)
+      : parameterFromText(utf8(parameterBytes), valueOid);
   } catch (error) {
-    if (error instanceof Misfit)
-      throw new ServiceError('REL_TYPE_MISMATCH', `$${number} ${error.message}`, {
+    if (error instanceof ParameterMisfit)
+      throw new ServiceError('REL_TYPE_MISMATCH', `$${parameterOrdinal} ${error.message}`, {
         ...(error.reason && { reason: error.reason }),
       });
     if (error instanceof ServiceError && error.facts.reason !== undefined)
-      throw new ServiceError('REL_TYPE_MISMATCH', `$${number} is ${error.message}`, error.facts);
+      throw new ServiceError('REL_TYPE_MISMATCH', `$${parameterOrdinal} is ${error.message}`, error.facts);
     throw error;
   }
 }
 
-class Misfit extends Error {
+class ParameterMisfit extends Error {
   readonly reason: ErrorReason | undefined;
 
-  constructor(message: string, reason?: ErrorReason) {
-    super(message);
-    this.reason = reason;
+  constructor(misfitMessage: string, misfitReason?: ErrorReason) {
+    super(misfitMessage);
+    this.reason = misfitReason;
   }
 }
 
-function fromText(text: string, type: number): Literal {
-  switch (type) {
-    case oid.int2:
-      return sizedInteger(text.trim(), 16);
-    case oid.int4:
-      return sizedInteger(text.trim(), 32);
-    case oid.int8:
-    case oid.oid:
-      return sizedInteger(text.trim(), 64);
-    case oid.float4:
-    case oid.float8:
-    case oid.numeric:
-      return number(text.trim(), type === oid.numeric);
-    case oid.bool:
-      return boolean(text.trim().toLowerCase());
-    case oid.date:
-      return parseZonedDay(text);
-    case oid.timestamp:
-    case oid.timestamptz:
-      return parseZonedInstant(text);
+function parameterFromText(parameterText: string, textOid: number): Literal {
+  switch (textOid) {
+    case parameterOids.int2:
+      return sizedInteger(parameterText.trim(), 16);
+    case parameterOids.int4:
+      return sizedInteger(parameterText.trim(), 32);
+    case parameterOids.int8:
+    case parameterOids.oid:
+      return sizedInteger(parameterText.trim(), 64);
+    case parameterOids.float4:
+    case parameterOids.float8:
+    case parameterOids.numeric:
+      return parameterNumber(parameterText.trim(), textOid === parameterOids.numeric);
+    case parameterOids.bool:
+      return parameterBoolean(parameterText.trim().toLowerCase());
+    case parameterOids.date:
+      return parseZonedDay(parameterText);
+    case parameterOids.timestamp:
+    case parameterOids.timestamptz:
+      return parseZonedInstant(parameterText);
     default:
-      return text;
+      return parameterText;
   }
 }
 
-function fromBinary(bytes: Buffer, type: number): Literal {
-  const requireLength = (length: number): Buffer => {
-    if (bytes.length !== length) throw new Misfit(`has ${bytes.length} bytes: its type takes ${length}`, 'binary-form');
-    return bytes;
+function parameterFromBinary(parameterBytes: Buffer, binaryOid: number): Literal {
+  const requireLength = (requiredLength: number): Buffer => {
+    if (parameterBytes.length !== requiredLength)
+      throw new ParameterMisfit(`has ${parameterBytes.length} bytes: its type takes ${requiredLength}`, 'binary-form');
+    return parameterBytes;
   };
-  switch (type) {
-    case oid.bool:
+  switch (binaryOid) {
+    case parameterOids.bool:
       return requireLength(1)[0] !== 0;
-    case oid.int2:
+    case parameterOids.int2:
       return BigInt(requireLength(2).readInt16BE());
-    case oid.int4:
+    case parameterOids.int4:
       return BigInt(requireLength(4).readInt32BE());
-    case oid.oid:
+    case parameterOids.oid:
       return BigInt(requireLength(4).readUInt32BE());
-    case oid.int8:
+    case parameterOids.int8:
       return requireLength(8).readBigInt64BE();
-    case oid.float4:
-      return finite(requireLength(4).readFloatBE());
-    case oid.float8:
-      return finite(requireLength(8).readDoubleBE());
-    case oid.timestamp:
-    case oid.timestamptz: {
-      const microseconds = requireLength(8).readBigInt64BE();
-      if (microseconds === I64_MAX) return FOREVER;
-      if (microseconds === I64_MIN) return INSTANT_MIN;
-      return inRange((microseconds + microsecondsTo2000) * 1_000n);
+    case parameterOids.float4:
+      return finiteNumber(requireLength(4).readFloatBE());
+    case parameterOids.float8:
+      return finiteNumber(requireLength(8).readDoubleBE());
+    case parameterOids.timestamp:
+    case parameterOids.timestamptz: {
+      const postgresMicros = requireLength(8).readBigInt64BE();
+      if (postgresMicros === I64_MAX) return FOREVER;
+      if (postgresMicros === I64_MIN) return INSTANT_MIN;
+      return instantInRange((postgresMicros + microsecondsTo2000) * 1_000n);
     }
-    case oid.date:
-      return inRange((BigInt(requireLength(4).readInt32BE()) * 86_400_000_000n + microsecondsTo2000) * 1_000n);
-    case oid.uuid: {
-      const hex = requireLength(16).toString('hex');
-      return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
+    case parameterOids.date:
+      return instantInRange((BigInt(requireLength(4).readInt32BE()) * 86_400_000_000n + microsecondsTo2000) * 1_000n);
+    case parameterOids.uuid: {
+      const uuidHex = requireLength(16).toString('hex');
+      return [uuidHex.slice(0, 8), uuidHex.slice(8, 12), uuidHex.slice(12, 16), uuidHex.slice(16, 20), uuidHex.slice(20)].join(
+        '-',
+      );
     }
-    case oid.jsonb:
-      if (bytes[0] !== 1) throw new Misfit('is jsonb of another version', 'binary-form');
-      return utf8(bytes.subarray(1));
-    case oid.numeric:
-      return number(numericText(bytes), true);
-    case oid.vector:
-      return vectorText(bytes);
+    case parameterOids.jsonb:
+      if (parameterBytes[0] !== 1) throw new ParameterMisfit('is jsonb of another version', 'binary-form');
+      return utf8(parameterBytes.subarray(1));
+    case parameterOids.numeric:
+      return parameterNumber(binaryNumericText(parameterBytes), true);
+    case parameterOids.vector:
+      return binaryVectorText(parameterBytes);
     default:
-      return utf8(bytes);
+      return utf8(parameterBytes);
   }
 }
 
-function sizedInteger(text: string, bits: number): bigint {
-  if (!/^[+-]?\d{1,30}$/.test(text)) throw new Misfit('is not a whole number');
-  const value = BigInt(text.replace('+', ''));
-  if (BigInt.asIntN(bits, value) !== value) throw new Misfit(`does not fit ${bits} bits`, 'out-of-range');
-  return value;
+function sizedInteger(integerText: string, integerBits: number): bigint {
+  if (!/^[+-]?\d{1,30}$/.test(integerText)) throw new ParameterMisfit('is not a whole number');
+  const integerValue = BigInt(integerText.replace('+', ''));
+  if (BigInt.asIntN(integerBits, integerValue) !== integerValue)
+    throw new ParameterMisfit(`does not fit ${integerBits} bits`, 'out-of-range');
+  return integerValue;
 }
 
 /** A decimal is taken where a double holds it: its shortest text has the same digits. */
-function number(text: string, exactly: boolean): number | bigint {
-  if (!/^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(text)) throw new Misfit('is no number');
-  const value = finite(Number(text));
-  if (exactly && digitsOf(text) !== digitsOf(String(value)))
-    throw new Misfit('has more digits than a number holds: send it as text', 'out-of-range');
-  return value;
+function parameterNumber(numberText: string, isExact: boolean): number | bigint {
+  if (!/^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(numberText)) throw new ParameterMisfit('is no number');
+  const numberValue = finiteNumber(Number(numberText));
+  if (isExact && significantDigits(numberText) !== significantDigits(String(numberValue)))
+    throw new ParameterMisfit('has more digits than a number holds: send it as text', 'out-of-range');
+  return numberValue;
 }
 
 /** Digits and exponent, without what says nothing. */
-function digitsOf(text: string): string {
-  const [, sign, whole, fraction = '', exponent = '0'] = /^([+-]?)(\d*)(?:\.(\d*))?(?:e([+-]?\d+))?$/i.exec(text)!;
-  const digits = (whole! + fraction).replace(/^0+/, '');
-  const trimmed = withoutTrailing(digits, '0');
-  if (trimmed === '') return '0';
-  return `${sign === '-' ? '-' : ''}${trimmed}e${Number(exponent) - fraction.length + (digits.length - trimmed.length)}`;
+function significantDigits(numberText: string): string {
+  const [, numberSign, wholeDigits, fractionDigits = '', numberExponent = '0'] =
+    /^([+-]?)(\d*)(?:\.(\d*))?(?:e([+-]?\d+))?$/i.exec(numberText)!;
+  const allDigits = (wholeDigits! + fractionDigits).replace(/^0+/, '');
+  const trimmedDigits = withoutTrailing(allDigits, '0');
+  if (trimmedDigits === '') return '0';
+  return `${numberSign === '-' ? '-' : ''}${trimmedDigits}e${Number(numberExponent) - fractionDigits.length + (allDigits.length - trimmedDigits.length)}`;
 }
 
-function finite(value: number): number {
-  if (!Number.isFinite(value)) throw new Misfit('is not a finite number', 'out-of-range');
-  return value;
+function finiteNumber(finiteValue: number): number {
+  if (!Number.isFinite(finiteValue)) throw new ParameterMisfit('is not a finite number', 'out-of-range');
+  return finiteValue;
 }
 
-function boolean(text: string): boolean {
-  if (['t', 'true', 'y', 'yes', 'on', '1'].includes(text)) return true;
-  if (['f', 'false', 'n', 'no', 'off', '0'].includes(text)) return false;
-  throw new Misfit('is neither true nor false');
+function parameterBoolean(booleanText: string): boolean {
+  if (['t', 'true', 'y', 'yes', 'on', '1'].includes(booleanText)) return true;
+  if (['f', 'false', 'n', 'no', 'off', '0'].includes(booleanText)) return false;
+  throw new ParameterMisfit('is neither true nor false');
 }
 
-function inRange(ns: bigint): bigint {
-  if (ns > I64_MAX || ns < I64_MIN) throw new Misfit('lies outside of the years 1677 to 2262', 'no-such-instant');
-  return ns;
+function instantInRange(instantNs: bigint): bigint {
+  if (instantNs > I64_MAX || instantNs < I64_MIN)
+    throw new ParameterMisfit('lies outside of the years 1677 to 2262', 'no-such-instant');
+  return instantNs;
 }
 
 /** Groups of four decimal digits: count, weight of the first, sign, digits shown behind the point, groups. */
-function numericText(bytes: Buffer): string {
-  if (bytes.length < 8 || bytes.length !== 8 + bytes.readUInt16BE(0) * 2) throw new Misfit('is no numeric', 'binary-form');
-  const [count, weight, sign] = [bytes.readUInt16BE(0), bytes.readInt16BE(2), bytes.readUInt16BE(4)];
-  if (sign !== 0 && sign !== 0x4000) throw new Misfit('is not a finite number');
-  let digits = '';
-  for (let i = 0; i < count; i++) digits += String(bytes.readUInt16BE(8 + i * 2)).padStart(4, '0');
-  return `${sign === 0 ? '' : '-'}${digits || '0'}e${count === 0 ? 0 : (weight - count + 1) * 4}`;
+function binaryNumericText(numericBytes: Buffer): string {
+  if (numericBytes.length < 8 || numericBytes.length !== 8 + numericBytes.readUInt16BE(0) * 2)
+    throw new ParameterMisfit('is no numeric', 'binary-form');
+  const [digitGroupCount, numericWeight, numericSign] = [
+    numericBytes.readUInt16BE(0),
+    numericBytes.readInt16BE(2),
+    numericBytes.readUInt16BE(4),
+  ];
+  if (numericSign !== 0 && numericSign !== 0x4000) throw new ParameterMisfit('is not a finite number');
+  let numericDigits = '';
+  for (let i = 0; i < digitGroupCount; i++) numericDigits += String(numericBytes.readUInt16BE(8 + i * 2)).padStart(4, '0');
+  return `${numericSign === 0 ? '' : '-'}${numericDigits || '0'}e${digitGroupCount === 0 ? 0 : (numericWeight - digitGroupCount + 1) * 4}`;
 }
 
-function vectorText(bytes: Buffer): string {
-  const dims = bytes.length < 4 ? -1 : bytes.readUInt16BE(0);
-  if (bytes.length !== 4 + dims * 4) throw new Misfit('is no vector', 'binary-form');
-  return `[${Array.from({ length: dims }, (_, i) => String(bytes.readFloatBE(4 + i * 4))).join(',')}]`;
+function binaryVectorText(vectorBytes: Buffer): string {
+  const vectorDims = vectorBytes.length < 4 ? -1 : vectorBytes.readUInt16BE(0);
+  if (vectorBytes.length !== 4 + vectorDims * 4) throw new ParameterMisfit('is no vector', 'binary-form');
+  return `[${Array.from({ length: vectorDims }, (_, i) => String(vectorBytes.readFloatBE(4 + i * 4))).join(',')}]`;
 }

@@ -53,26 +53,26 @@ const plainSelect = {
 
 const statementsMax = 1_000;
 /** Quotes, comments and semicolons that are found in one step. */
-const marksPerStep = 8_192;
+const quoteMarksPerStep = 8_192;
 
 /** Statements in order, without the semicolons between them; blank ones are left out. Linear in the text, in steps. */
-export function* splitStatements(text: string): Steps<string[]> {
+export function* splitStatements(queryText: string): Steps<string[]> {
   const statements: string[] = [];
-  let marks = 0;
-  const pattern = /['"`;$]|--|\/\*/g;
-  let from = 0;
-  for (let match = pattern.exec(text); match; match = pattern.exec(text)) {
-    if (++marks % marksPerStep === 0) yield;
-    if (match[0] !== ';') {
-      const end = endOfQuoted(text, match.index, match[0]);
-      if (end < 0) break;
-      pattern.lastIndex = end;
+  let quoteMarkCount = 0;
+  const quoteMark = /['"`;$]|--|\/\*/g;
+  let statementStart = 0;
+  for (let markMatch = quoteMark.exec(queryText); markMatch; markMatch = quoteMark.exec(queryText)) {
+    if (++quoteMarkCount % quoteMarksPerStep === 0) yield;
+    if (markMatch[0] !== ';') {
+      const quotedEnd = endOfQuotedSql(queryText, markMatch.index, markMatch[0]);
+      if (quotedEnd < 0) break;
+      quoteMark.lastIndex = quotedEnd;
       continue;
     }
-    add(text.slice(from, match.index));
-    from = match.index + 1;
+    add(queryText.slice(statementStart, markMatch.index));
+    statementStart = markMatch.index + 1;
   }
-  add(text.slice(from));
+  add(queryText.slice(statementStart));
   return statements;
 
   function add(statement: string): void {
@@ -85,52 +85,52 @@ export function* splitStatements(text: string): Steps<string[]> {
 }
 
 /** The offset behind the text, name or comment that begins here; -1 where it does not end. */
-function endOfQuoted(text: string, at: number, opening: string): number {
-  const closing = opening === '$' ? dollarTagAt(text, at) : closings[opening]!;
-  if (closing === null) return at + 1;
-  const from = at + (opening === '$' ? closing.length : opening.length);
-  if (opening === "'" && /^[eE]$|[^\p{L}\p{N}_$][eE]$/u.test(text.slice(Math.max(0, at - 2), at)))
-    return endOfEscaped(text, from);
-  const end = text.indexOf(closing, from);
-  return end < 0 ? -1 : end + closing.length;
+function endOfQuotedSql(queryText: string, openingOffset: number, openingQuote: string): number {
+  const closingQuote = openingQuote === '$' ? dollarTagAt(queryText, openingOffset) : quoteClosings[openingQuote]!;
+  if (closingQuote === null) return openingOffset + 1;
+  const quotedStart = openingOffset + (openingQuote === '$' ? closingQuote.length : openingQuote.length);
+  if (openingQuote === "'" && /^[eE]$|[^\p{L}\p{N}_$][eE]$/u.test(queryText.slice(Math.max(0, openingOffset - 2), openingOffset)))
+    return endOfEscapedText(queryText, quotedStart);
+  const closingOffset = queryText.indexOf(closingQuote, quotedStart);
+  return closingOffset < 0 ? -1 : closingOffset + closingQuote.length;
 }
 
 /** `$tag$` or `$$`, where no name goes on with it. */
-function dollarTagAt(text: string, at: number): string | null {
-  if (/[\p{L}\p{N}_$]/u.test(text.charAt(at - 1))) return null;
-  dollarTag.lastIndex = at;
-  return dollarTag.exec(text)?.[0] ?? null;
+function dollarTagAt(queryText: string, dollarOffset: number): string | null {
+  if (/[\p{L}\p{N}_$]/u.test(queryText.charAt(dollarOffset - 1))) return null;
+  dollarTagPattern.lastIndex = dollarOffset;
+  return dollarTagPattern.exec(queryText)?.[0] ?? null;
 }
 
 /** A quote behind a backslash does not end the text. */
-function endOfEscaped(text: string, from: number): number {
-  for (let at = from; at < text.length; at++) {
-    const letter = text.charAt(at);
-    if (letter === '\\') at++;
-    else if (letter === "'") return at + 1;
+function endOfEscapedText(queryText: string, escapedStart: number): number {
+  for (let escapedOffset = escapedStart; escapedOffset < queryText.length; escapedOffset++) {
+    const escapedLetter = queryText.charAt(escapedOffset);
+    if (escapedLetter === '\\') escapedOffset++;
+    else if (escapedLetter === "'") return escapedOffset + 1;
   }
   return -1;
 }
 
-const dollarTag = /\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$/y;
-const closings: Readonly<Record<string, string>> = { "'": "'", '"': '"', '`': '`', '--': '\n', '/*': '*/' };
+const dollarTagPattern = /\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$/y;
+const quoteClosings: Readonly<Record<string, string>> = { "'": "'", '"': '"', '`': '`', '--': '\n', '/*': '*/' };
 
 /** The first words of a bare text, in upper case; names in quotes as written. */
-function wordsOf(bareText: string, most: number): string[] {
-  const words: string[] = [];
-  const pattern = /\s*("[^"]*"|[\p{L}_][\p{L}\p{N}_$]*|[^\s])/uy;
-  for (let match = pattern.exec(bareText); match && words.length < most; match = pattern.exec(bareText))
-    words.push(match[1]!.startsWith('"') ? match[1]! : match[1]!.toUpperCase());
-  return words;
+function sqlWordsOf(bareText: string, wordsMax: number): string[] {
+  const sqlWords: string[] = [];
+  const sqlWord = /\s*("[^"]*"|[\p{L}_][\p{L}\p{N}_$]*|[^\s])/uy;
+  for (let wordMatch = sqlWord.exec(bareText); wordMatch && sqlWords.length < wordsMax; wordMatch = sqlWord.exec(bareText))
+    sqlWords.push(wordMatch[1]!.startsWith('"') ? wordMatch[1]! : wordMatch[1]!.toUpperCase());
+  return sqlWords;
 }
 
-const tables: ReadonlySet<string> = new Set(['TABLE', 'UNLOGGED', 'TEMP', 'TEMPORARY', 'GLOBAL', 'LOCAL']);
-const questions: ReadonlySet<string> = new Set(['SELECT', 'VALUES', 'TABLE', 'EXPLAIN', '(']);
+const createTableWords: ReadonlySet<string> = new Set(['TABLE', 'UNLOGGED', 'TEMP', 'TEMPORARY', 'GLOBAL', 'LOCAL']);
+const readVerbs: ReadonlySet<string> = new Set(['SELECT', 'VALUES', 'TABLE', 'EXPLAIN', '(']);
 /** Texts, and words that are names. */
-const noWords = /'(?:[^']|'')*'|\bAS\s+(?:INSERT|UPDATE|DELETE)\b/gi;
-const writes = /\b(INSERT|UPDATE|DELETE)\b/i;
+const quotedOrAliased = /'(?:[^']|'')*'|\bAS\s+(?:INSERT|UPDATE|DELETE)\b/gi;
+const writeVerbs = /\b(INSERT|UPDATE|DELETE)\b/i;
 /** A procedure that writes says so behind its name. */
-const callWrites = /^\s*(PURPOSE\s+'[^']*'\s*)?CALL\s+\w+\s*\.\s*\w+\s*\.\s*write\b/i;
+const writingCall = /^\s*(PURPOSE\s+'[^']*'\s*)?CALL\s+\w+\s*\.\s*\w+\s*\.\s*write\b/i;
 
 const refusedStatements: Readonly<Record<string, string>> = {
   LISTEN: 'LISTEN is not implemented: WATCH on the HTTP door tells of changes',
@@ -149,25 +149,28 @@ const refusedStatements: Readonly<Record<string, string>> = {
 };
 
 /** In steps. REL_PARSE for one that is longer than a statement may be. */
-export function* commandOf(statement: string): Steps<SqlCommand> {
-  checkLength(statement);
-  const advisory = /advisory/i.test(statement) ? advisoryLockCallIn(stripComments(statement)) : null;
-  if (advisory !== null) return { ...plainSelect, text: statement, advisory };
-  const text = yield* withListsWritten(yield* withoutSchema(statement));
-  const bareText = stripComments(text);
+export function* commandOf(sqlStatement: string): Steps<SqlCommand> {
+  checkLength(sqlStatement);
+  const advisoryCall = /advisory/i.test(sqlStatement) ? advisoryLockCallIn(stripComments(sqlStatement)) : null;
+  if (advisoryCall !== null) return { ...plainSelect, text: sqlStatement, advisory: advisoryCall };
+  const commandText = yield* withListsWritten(yield* withoutPublicSchema(sqlStatement));
+  const bareText = stripComments(commandText);
   // Nearly all texts are of these, and no further word of one matters.
-  const words = /^SELECT[\s(*]/i.test(bareText) ? ['SELECT'] : wordsOf(bareText.replace(/^PURPOSE\s+'[^']*'/i, ''), 12);
-  const ownCommand = transactionCommand(words) ?? settingCommand(words, bareText) ?? (yield* tableCommand(words, bareText, text));
-  return ownCommand ?? (yield* plannerCommand(words, bareText, text));
+  const commandWords = /^SELECT[\s(*]/i.test(bareText) ? ['SELECT'] : sqlWordsOf(bareText.replace(/^PURPOSE\s+'[^']*'/i, ''), 12);
+  const ownCommand =
+    transactionCommand(commandWords) ??
+    settingCommand(commandWords, bareText) ??
+    (yield* tableCommand(commandWords, bareText, commandText));
+  return ownCommand ?? (yield* plannerCommand(commandWords, bareText, commandText));
 }
 
 function transactionCommand(words: readonly string[]): SqlCommand | null {
   const [first, second] = words;
   switch (first) {
     case 'BEGIN':
-      return begin(words.slice(1), 'BEGIN');
+      return beginCommand(words.slice(1), 'BEGIN');
     case 'START':
-      return second === 'TRANSACTION' ? begin(words.slice(2), 'START TRANSACTION') : null;
+      return second === 'TRANSACTION' ? beginCommand(words.slice(2), 'START TRANSACTION') : null;
     case 'COMMIT':
     case 'END':
       if (second === 'PREPARED') throw notImplemented('two-phase commit is not implemented');
@@ -190,7 +193,7 @@ function settingCommand(words: readonly string[], bareText: string): SqlCommand 
   const [first = '', second = ''] = words;
   switch (first) {
     case 'SET':
-      return set(bareText);
+      return setCommand(bareText);
     case 'RESET':
       return { kind: 'reset', name: variableName(bareText.slice(first.length)) };
     case 'SHOW':
@@ -200,19 +203,19 @@ function settingCommand(words: readonly string[], bareText: string): SqlCommand 
       return { kind: 'discard', name: second };
     case 'CLOSE':
       if (second === 'ALL') return { kind: 'nothing', tag: 'CLOSE CURSOR ALL', notice: null };
-      throw noCursor(words[1] ?? '');
+      throw cursorNotFound(words[1] ?? '');
     case 'UNLISTEN':
       return { kind: 'nothing', tag: 'UNLISTEN', notice: null };
     case 'DEALLOCATE':
-      return { kind: 'deallocate', name: unquote(words[second === 'PREPARE' ? 2 : 1] ?? '') };
+      return { kind: 'deallocate', name: unquoteWord(words[second === 'PREPARE' ? 2 : 1] ?? '') };
     case 'FETCH':
     case 'MOVE':
-      throw noCursor(words.at(-1) ?? '');
+      throw cursorNotFound(words.at(-1) ?? '');
     case 'EXECUTE':
       throw new ProtocolRefusal(
         '26000',
         'REL_NOT_FOUND',
-        `no statement ${JSON.stringify(unquote(second))} is prepared by PREPARE, which is not implemented`,
+        `no statement ${JSON.stringify(unquoteWord(second))} is prepared by PREPARE, which is not implemented`,
       );
   }
   return null;
@@ -223,13 +226,13 @@ function* tableCommand(words: readonly string[], bareText: string, text: string)
   const [first, second = ''] = words;
   switch (first) {
     case 'TRUNCATE':
-      return yield* truncate(text);
+      return yield* truncateCommand(text);
     case 'CREATE':
-      if (second === 'EXTENSION') return extension(words);
-      if (second === 'INDEX') return yield* createIndex(bareText);
+      if (second === 'EXTENSION') return extensionCommand(words);
+      if (second === 'INDEX') return yield* createIndexCommand(bareText);
       if (second === 'UNIQUE') throw notImplemented('UNIQUE is not implemented: only the primary key is unique');
-      if (second === 'SCHEMA') return yield* createSchema(bareText);
-      return tables.has(second) ? { kind: 'create-table', ...(yield* createTableOf(bareText)) } : null;
+      if (second === 'SCHEMA') return yield* createSchemaCommand(bareText);
+      return createTableWords.has(second) ? { kind: 'create-table', ...(yield* createTableOf(bareText)) } : null;
     case 'DROP':
       return second === 'LOOKUP' ? null : { kind: 'drop', ...(yield* dropOf(bareText)) };
     case 'COPY':
@@ -242,106 +245,116 @@ function* plannerCommand(words: readonly string[], bareText: string, text: strin
   const [first = ''] = words;
   const refusal = refusedStatements[first];
   if (refusal !== undefined) throw notImplemented(refusal);
-  const callsWrite = first === 'CALL' && callWrites.test(bareText);
+  const callsWrite = first === 'CALL' && writingCall.test(bareText);
   const mayWrite =
-    first === 'CALL' ? callsWrite : questions.has(first) ? false : first !== 'WITH' || writes.test(text.replaceAll(noWords, ''));
+    first === 'CALL'
+      ? callsWrite
+      : readVerbs.has(first)
+        ? false
+        : first !== 'WITH' || writeVerbs.test(text.replaceAll(quotedOrAliased, ''));
   const verb = /^[\p{L}]/u.test(first) ? first : 'SELECT';
   return {
     kind: 'ask',
     text,
     mayWrite,
     verb: verb === 'WITH' ? 'SELECT' : verb,
-    tag: viewTag(words),
+    tag: viewCommandTag(words),
     returns: /\bRETURNING\b/i.test(text),
     spreads: yield* spreadsIn(text),
   };
 }
 
 /** The tag of a statement that makes a view; null of any other. */
-function viewTag([first, ...words]: readonly string[]): string | null {
-  if (first !== 'CREATE') return null;
-  if (words[0] === 'MATERIALIZED' && words[1] === 'VIEW') return 'CREATE MATERIALIZED VIEW';
-  return words[0] === 'VIEW' || (words[0] === 'OR' && words[2] === 'VIEW') ? 'CREATE VIEW' : null;
+function viewCommandTag([firstWord, ...viewWords]: readonly string[]): string | null {
+  if (firstWord !== 'CREATE') return null;
+  if (viewWords[0] === 'MATERIALIZED' && viewWords[1] === 'VIEW') return 'CREATE MATERIALIZED VIEW';
+  return viewWords[0] === 'VIEW' || (viewWords[0] === 'OR' && viewWords[2] === 'VIEW') ? 'CREATE VIEW' : null;
 }
 
 /** Spaces in place of `public.`, the one schema there is: places of errors stay those of the text that was sent. */
-function* withoutSchema(text: string): Steps<string> {
-  if (!/\bpublic"?\s*\./i.test(text)) return text;
-  const lexemes = yield* Lexemes.read(text);
-  let bare = '';
-  let at = 0;
-  for (let { from, text: name, kind } = lexemes.next; kind !== 'end'; { from, text: name, kind } = lexemes.next) {
+function* withoutPublicSchema(qualifiedSql: string): Steps<string> {
+  if (!/\bpublic"?\s*\./i.test(qualifiedSql)) return qualifiedSql;
+  const lexemes = yield* Lexemes.read(qualifiedSql);
+  let unqualifiedSql = '';
+  let copiedOffset = 0;
+  for (
+    let { from: schemaStart, text: tokenText, kind: tokenKind } = lexemes.next;
+    tokenKind !== 'end';
+    { from: schemaStart, text: tokenText, kind: tokenKind } = lexemes.next
+  ) {
     yield* lexemes.pause();
     lexemes.take();
-    const isSchema = name === 'public' && (kind === 'word' || kind === 'name') && lexemes.next.text === '.';
+    const isSchema = tokenText === 'public' && (tokenKind === 'word' || tokenKind === 'name') && lexemes.next.text === '.';
     if (!isSchema) continue;
-    const { to } = lexemes.take();
-    bare += text.slice(at, from) + ' '.repeat(to - from);
-    at = to;
+    const { to: schemaEnd } = lexemes.take();
+    unqualifiedSql += qualifiedSql.slice(copiedOffset, schemaStart) + ' '.repeat(schemaEnd - schemaStart);
+    copiedOffset = schemaEnd;
   }
-  return bare + text.slice(at);
+  return unqualifiedSql + qualifiedSql.slice(copiedOffset);
 }
 
-function begin(modes: readonly string[], tag: string): SqlCommand {
-  const bareText = modes.join(' ');
+function beginCommand(transactionModeWords: readonly string[], beginTag: string): SqlCommand {
+  const bareText = transactionModeWords.join(' ');
   if (!transactionModes.test(bareText))
     throw new ServiceError('REL_PARSE', `no such mode of a transaction: ${bareText.toLowerCase()}`);
   if (/SERIALIZABLE/.test(bareText)) throw notImplemented('SERIALIZABLE is not implemented: a transaction is REPEATABLE READ');
-  return { kind: 'begin', tag, readOnly: readOnlyOf(bareText) };
+  return { kind: 'begin', tag: beginTag, readOnly: readOnlyMode(bareText) };
 }
 
-const mode = '(?:ISOLATION LEVEL (?:SERIALIZABLE|REPEATABLE READ|READ (?:UN)?COMMITTED)|READ (?:ONLY|WRITE)|(?:NOT )?DEFERRABLE)';
-const transactionModes = new RegExp(`^(?:WORK|TRANSACTION)?(?: ?${mode}(?: ,)?)*$`);
+const transactionMode =
+  '(?:ISOLATION LEVEL (?:SERIALIZABLE|REPEATABLE READ|READ (?:UN)?COMMITTED)|READ (?:ONLY|WRITE)|(?:NOT )?DEFERRABLE)';
+const transactionModes = new RegExp(`^(?:WORK|TRANSACTION)?(?: ?${transactionMode}(?: ,)?)*$`);
 
 /** The name behind SAVEPOINT, a word that may be left out. */
-function savepointName(words: readonly string[]): string {
-  const [name, more] = words[0] === 'SAVEPOINT' && words.length > 1 ? words.slice(1) : words;
-  if (name === undefined || more !== undefined || !/^(".+"|[\p{L}_][\p{L}\p{N}_$]*)$/su.test(name))
+function savepointName(savepointWords: readonly string[]): string {
+  const [savepoint, extraWord] =
+    savepointWords[0] === 'SAVEPOINT' && savepointWords.length > 1 ? savepointWords.slice(1) : savepointWords;
+  if (savepoint === undefined || extraWord !== undefined || !/^(".+"|[\p{L}_][\p{L}\p{N}_$]*)$/su.test(savepoint))
     throw new ServiceError('REL_PARSE', 'expected the name of a savepoint');
-  return name.startsWith('"') ? unquote(name) : name.toLowerCase();
+  return savepoint.startsWith('"') ? unquoteWord(savepoint) : savepoint.toLowerCase();
 }
 
 /** Whether the modes make a transaction read-only; null: they don't say. */
-function readOnlyOf(modes: string): boolean | null {
-  const stated = /READ (ONLY|WRITE)/.exec(modes);
-  return stated === null ? null : stated[1] === 'ONLY';
+function readOnlyMode(statedModes: string): boolean | null {
+  const readOnlyMatch = /READ (ONLY|WRITE)/.exec(statedModes);
+  return readOnlyMatch === null ? null : readOnlyMatch[1] === 'ONLY';
 }
 
-const noCursor = (name: string): ServiceError =>
+const cursorNotFound = (cursorName: string): ServiceError =>
   new ProtocolRefusal(
     '34000',
     'REL_NOT_FOUND',
-    `there is no cursor ${JSON.stringify(unquote(name))}: cursors of SQL are not implemented`,
+    `there is no cursor ${JSON.stringify(unquoteWord(cursorName))}: cursors of SQL are not implemented`,
   );
 
-function* createSchema(bareText: string): Steps<SqlCommand> {
+function* createSchemaCommand(bareText: string): Steps<SqlCommand> {
   const lexemes = yield* Lexemes.read(bareText);
   lexemes.expect('CREATE', 'SCHEMA');
   const ifNotExists = lexemes.skip('IF', 'NOT', 'EXISTS');
-  const name = lexemes.name('the name of a schema');
-  if (name !== 'public') throw notImplemented('there is one schema, public');
-  return { kind: 'create-schema', name, ifNotExists };
+  const schemaName = lexemes.name('the name of a schema');
+  if (schemaName !== 'public') throw notImplemented('there is one schema, public');
+  return { kind: 'create-schema', name: schemaName, ifNotExists };
 }
 
 /** TRUNCATE [TABLE] [ONLY] t, … [RESTART | CONTINUE IDENTITY] [CASCADE | RESTRICT]: there are no sequences, and no keys of other tables. */
-function* truncate(bareText: string): Steps<SqlCommand> {
+function* truncateCommand(bareText: string): Steps<SqlCommand> {
   const lexemes = yield* Lexemes.read(bareText);
   lexemes.expect('TRUNCATE');
   lexemes.skip('TABLE');
-  const tables: string[] = [];
+  const truncatedTables: string[] = [];
   do {
     yield* lexemes.pause();
     lexemes.skip('ONLY');
-    tables.push(lexemes.tableName());
+    truncatedTables.push(lexemes.tableName());
     lexemes.skip('*');
   } while (lexemes.skip(','));
   if (!lexemes.skip('RESTART', 'IDENTITY')) lexemes.skip('CONTINUE', 'IDENTITY');
   if (!lexemes.skip('CASCADE')) lexemes.skip('RESTRICT');
   lexemes.expectEnd();
-  return { kind: 'truncate', tables: [...new Set(tables)] };
+  return { kind: 'truncate', tables: [...new Set(truncatedTables)] };
 }
 
-function* createIndex(bareText: string): Steps<SqlCommand> {
+function* createIndexCommand(bareText: string): Steps<SqlCommand> {
   const lexemes = yield* Lexemes.read(bareText);
   lexemes.expect('CREATE', 'INDEX');
   lexemes.skip('CONCURRENTLY');
@@ -351,83 +364,94 @@ function* createIndex(bareText: string): Steps<SqlCommand> {
     lexemes.expect('ON');
   }
   lexemes.skip('ONLY');
-  const table = lexemes.tableName();
+  const indexedTable = lexemes.tableName();
   if (lexemes.skip('USING')) lexemes.name('a method');
-  const columns: string[] = [];
+  const indexedColumns: string[] = [];
   lexemes.list(() => {
-    const { kind, text } = lexemes.next;
+    const { kind: indexTokenKind, text: indexTokenText } = lexemes.next;
     // An expression reads columns too, but says so in a grammar of its own.
-    if (kind === 'sign') return void lexemes.textInParentheses();
+    if (indexTokenKind === 'sign') return void lexemes.textInParentheses();
     lexemes.take();
     if (lexemes.next.text === '(') lexemes.textInParentheses();
-    else columns.push(text);
+    else indexedColumns.push(indexTokenText);
     while (lexemes.next.text !== ',' && lexemes.next.text !== ')') {
       if (lexemes.next.kind === 'end') throw lexemes.refusal('expected )');
       if (lexemes.next.text === '(') lexemes.textInParentheses();
       else lexemes.take();
     }
   });
-  return { kind: 'create-index', table, columns };
+  return { kind: 'create-index', table: indexedTable, columns: indexedColumns };
 }
 
-const planned: ReadonlySet<string> = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE', 'SELECT']);
+const plannedVerbs: ReadonlySet<string> = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE', 'SELECT']);
 
 /** Runs at once, and has no columns before it has run. */
-export function isControl({ mayWrite, verb }: Extract<SqlCommand, { readonly kind: 'ask' }>): boolean {
-  return mayWrite && !planned.has(verb);
+export function isControl({ mayWrite, verb: controlVerb }: Extract<SqlCommand, { readonly kind: 'ask' }>): boolean {
+  return mayWrite && !plannedVerbs.has(controlVerb);
 }
 
-function extension(words: readonly string[]): SqlCommand {
-  const name = unquote(words[words[2] === 'IF' ? 5 : 2] ?? '');
-  if (name.toLowerCase() !== 'vector') throw notImplemented('the only extension is vector, and it is always there');
+function extensionCommand(extensionWords: readonly string[]): SqlCommand {
+  const extensionName = unquoteWord(extensionWords[extensionWords[2] === 'IF' ? 5 : 2] ?? '');
+  if (extensionName.toLowerCase() !== 'vector') throw notImplemented('the only extension is vector, and it is always there');
   return { kind: 'nothing', tag: 'CREATE EXTENSION', notice: 'vectors are always there: nothing was created' };
 }
 
 const variableTextMax = 4_096;
 
-function set(bareText: string): SqlCommand {
+function setCommand(bareText: string): SqlCommand {
   if (bareText.length > variableTextMax)
     throw new ServiceError('REL_TOO_LARGE', `SET takes at most ${variableTextMax} characters`);
-  const scope = /^SET\s*(?:(SESSION|LOCAL)\s+)?/i.exec(bareText)!;
-  const local = scope[1]?.toUpperCase() === 'LOCAL';
-  const rest = bareText.slice(scope[0].length);
-  const modes = /^(CHARACTERISTICS\s+AS\s+)?(TRANSACTION\b.*)$/is.exec(rest);
-  if (modes) {
-    const begun = begin(wordsOf(modes[2]!, 12), '');
-    const readOnly = begun.kind === 'begin' ? begun.readOnly : null;
+  const setScope = /^SET\s*(?:(SESSION|LOCAL)\s+)?/i.exec(bareText)!;
+  const isLocal = setScope[1]?.toUpperCase() === 'LOCAL';
+  const afterScope = bareText.slice(setScope[0].length);
+  const transactionClause = /^(CHARACTERISTICS\s+AS\s+)?(TRANSACTION\b.*)$/is.exec(afterScope);
+  if (transactionClause) {
+    const transactionBegin = beginCommand(sqlWordsOf(transactionClause[2]!, 12), '');
+    const readOnly = transactionBegin.kind === 'begin' ? transactionBegin.readOnly : null;
     if (readOnly === null) return { kind: 'nothing', tag: 'SET', notice: null };
-    const value = readOnly ? 'on' : 'off';
-    return modes[1] === undefined
-      ? { kind: 'set', name: 'transaction_read_only', value, local: true }
-      : { kind: 'set', name: 'default_transaction_read_only', value, local: false };
+    const readOnlySwitch = readOnly ? 'on' : 'off';
+    return transactionClause[1] === undefined
+      ? { kind: 'set', name: 'transaction_read_only', value: readOnlySwitch, local: true }
+      : { kind: 'set', name: 'default_transaction_read_only', value: readOnlySwitch, local: false };
   }
-  const special = /^(TIME\s+ZONE|NAMES)\s+/i.exec(rest);
-  if (special) {
-    const name = /^N/i.test(rest) ? 'client_encoding' : 'timezone';
-    return { kind: 'set', name, value: valueOf(rest.slice(special[0].length)), local };
+  const specialVariable = /^(TIME\s+ZONE|NAMES)\s+/i.exec(afterScope);
+  if (specialVariable) {
+    const specialName = /^N/i.test(afterScope) ? 'client_encoding' : 'timezone';
+    return {
+      kind: 'set',
+      name: specialName,
+      value: variableValueOf(afterScope.slice(specialVariable[0].length)),
+      local: isLocal,
+    };
   }
-  const named = /^([\w.]+|"[^"]+")\s*(?:=|\bTO\b)/i.exec(rest);
-  if (!named) throw new ServiceError('REL_PARSE', 'SET takes a name, = or TO, and a value');
-  return { kind: 'set', name: variableName(named[1]!), value: valueOf(rest.slice(named[0].length)), local };
+  const setVariable = /^([\w.]+|"[^"]+")\s*(?:=|\bTO\b)/i.exec(afterScope);
+  if (!setVariable) throw new ServiceError('REL_PARSE', 'SET takes a name, = or TO, and a value');
+  return {
+    kind: 'set',
+    name: variableName(setVariable[1]!),
+    value: variableValueOf(afterScope.slice(setVariable[0].length)),
+    local: isLocal,
+  };
 }
 
 /** A text in quotes, or words and numbers as they are; null: DEFAULT. */
-function valueOf(text: string): string | null {
-  const trimmed = text.trim();
-  if (/^DEFAULT$/i.test(trimmed)) return null;
-  if (/^'(?:[^']|'')*'$/.test(trimmed)) return trimmed.slice(1, -1).replaceAll("''", "'");
-  return trimmed
+function variableValueOf(valueText: string): string | null {
+  const trimmedValue = valueText.trim();
+  if (/^DEFAULT$/i.test(trimmedValue)) return null;
+  if (/^'(?:[^']|'')*'$/.test(trimmedValue)) return trimmedValue.slice(1, -1).replaceAll("''", "'");
+  return trimmedValue
     .split(',')
-    .map((part) => unquote(part.trim().replace(/^'(.*)'$/s, '$1')))
+    .map((valuePart) => unquoteWord(valuePart.trim().replace(/^'(.*)'$/s, '$1')))
     .join(', ');
 }
 
-function variableName(text: string): string {
-  const trimmed = text.trim();
-  if (/^TIME\s+ZONE$/i.test(trimmed)) return 'timezone';
-  if (/^TRANSACTION\s+ISOLATION\s+LEVEL$/i.test(trimmed)) return 'transaction_isolation';
-  return unquote(trimmed).toLowerCase();
+function variableName(nameText: string): string {
+  const trimmedName = nameText.trim();
+  if (/^TIME\s+ZONE$/i.test(trimmedName)) return 'timezone';
+  if (/^TRANSACTION\s+ISOLATION\s+LEVEL$/i.test(trimmedName)) return 'transaction_isolation';
+  return unquoteWord(trimmedName).toLowerCase();
 }
 
-const unquote = (word: string): string => (/^".*"$/s.test(word) ? word.slice(1, -1).replaceAll('""', '"') : word);
-const notImplemented = (why: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', why);
+const unquoteWord = (quotedWord: string): string =>
+  /^".*"$/s.test(quotedWord) ? quotedWord.slice(1, -1).replaceAll('""', '"') : quotedWord;
+const notImplemented = (commandReason: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', commandReason);

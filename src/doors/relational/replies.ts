@@ -37,7 +37,7 @@ export interface BrokenConstraint {
 export type TransactionStatus = 'I' | 'T' | 'E';
 
 /** Row descriptions by their list of fields, which statements share. */
-const described = new WeakMap<readonly Field[], Uint8Array>();
+const rowDescriptions = new WeakMap<readonly Field[], Uint8Array>();
 
 export class PostgresReplies {
   readonly writer = new ByteWriter(512);
@@ -52,12 +52,12 @@ export class PostgresReplies {
   }
 
   /** Drops the bytes written since the buffer had this length. */
-  cut(length: number): void {
-    this.writer.length = length;
+  cut(keptLength: number): void {
+    this.writer.length = keptLength;
   }
 
-  begin(type: string): void {
-    this.writer.byte(type.charCodeAt(0));
+  begin(messageLetter: string): void {
+    this.writer.byte(messageLetter.charCodeAt(0));
     this.#start = this.writer.length;
     this.int32(0);
   }
@@ -66,150 +66,154 @@ export class PostgresReplies {
     this.writer.view.setInt32(this.#start, this.writer.length - this.#start);
   }
 
-  int16(value: number): void {
+  int16(int16Value: number): void {
     const { writer } = this;
     writer.reserve(2);
-    writer.view.setInt16(writer.length, value);
+    writer.view.setInt16(writer.length, int16Value);
     writer.length += 2;
   }
 
-  int32(value: number): void {
+  int32(int32Value: number): void {
     const { writer } = this;
     writer.reserve(4);
-    writer.view.setInt32(writer.length, value);
+    writer.view.setInt32(writer.length, int32Value);
     writer.length += 4;
   }
 
-  text(text: string): void {
-    this.writer.string(text);
+  text(messageText: string): void {
+    this.writer.string(messageText);
     this.writer.byte(0);
   }
 
   /** A message whose body is empty. */
-  bare(type: string): void {
-    this.begin(type);
+  bare(messageLetter: string): void {
+    this.begin(messageLetter);
     this.end();
   }
 
-  authentication(kind: number, body: Uint8Array = nothing): void {
+  authentication(authenticationCode: number, authenticationBody: Uint8Array = noBody): void {
     this.begin('R');
-    this.int32(kind);
-    this.writer.copy(body, 0, body.length);
+    this.int32(authenticationCode);
+    this.writer.copy(authenticationBody, 0, authenticationBody.length);
     this.end();
   }
 
-  parameter(name: string, value: string): void {
+  parameter(parameterName: string, parameterValue: string): void {
     this.begin('S');
-    this.text(name);
-    this.text(value);
+    this.text(parameterName);
+    this.text(parameterValue);
     this.end();
   }
 
-  backendKey(process: number, secret: number): void {
+  backendKey(backendProcess: number, backendSecret: number): void {
     this.begin('K');
-    this.int32(process);
-    this.int32(secret);
+    this.int32(backendProcess);
+    this.int32(backendSecret);
     this.end();
   }
 
-  ready(status: TransactionStatus): void {
+  ready(transactionStatus: TransactionStatus): void {
     this.begin('Z');
-    this.writer.byte(status.charCodeAt(0));
+    this.writer.byte(transactionStatus.charCodeAt(0));
     this.end();
   }
 
-  complete(tag: string): void {
+  complete(commandTag: string): void {
     this.begin('C');
-    this.text(tag);
+    this.text(commandTag);
     this.end();
   }
 
-  fields(fields: readonly Field[]): void {
-    const known = described.get(fields);
-    if (known !== undefined) return this.writer.copy(known, 0, known.length);
-    const from = this.writer.length;
+  fields(rowFields: readonly Field[]): void {
+    const rowDescription = rowDescriptions.get(rowFields);
+    if (rowDescription !== undefined) return this.writer.copy(rowDescription, 0, rowDescription.length);
+    const descriptionStart = this.writer.length;
     this.begin('T');
-    this.int16(fields.length);
-    for (const { name, type, format, origin } of fields) {
-      this.text(name.replaceAll('\0', ''));
-      this.int32(origin?.table ?? 0);
-      this.int16(origin?.column ?? 0);
-      this.int32(type.oid);
-      this.int16(type.size);
+    this.int16(rowFields.length);
+    for (const { name: fieldName, type: fieldType, format: fieldFormat, origin: fieldOrigin } of rowFields) {
+      this.text(fieldName.replaceAll('\0', ''));
+      this.int32(fieldOrigin?.table ?? 0);
+      this.int16(fieldOrigin?.column ?? 0);
+      this.int32(fieldType.oid);
+      this.int16(fieldType.size);
       this.int32(-1);
-      this.int16(format);
+      this.int16(fieldFormat);
     }
     this.end();
-    described.set(fields, Buffer.from(this.writer.bytes.subarray(from, this.writer.length)));
+    rowDescriptions.set(rowFields, Buffer.from(this.writer.bytes.subarray(descriptionStart, this.writer.length)));
   }
 
   /** `G`: rows are expected, `H`: they follow. */
-  copyBegins(type: 'G' | 'H', isBinary: boolean, columns: number): void {
-    this.begin(type);
-    this.writer.byte(isBinary ? 1 : 0);
-    this.int16(columns);
-    for (let i = 0; i < columns; i++) this.int16(isBinary ? 1 : 0);
+  copyBegins(copyLetter: 'G' | 'H', isBinaryCopy: boolean, copyColumnCount: number): void {
+    this.begin(copyLetter);
+    this.writer.byte(isBinaryCopy ? 1 : 0);
+    this.int16(copyColumnCount);
+    for (let i = 0; i < copyColumnCount; i++) this.int16(isBinaryCopy ? 1 : 0);
     this.end();
   }
 
-  parameterTypes(oids: readonly number[]): void {
+  parameterTypes(parameterOids: readonly number[]): void {
     this.begin('t');
-    this.int16(oids.length);
-    for (const oid of oids) this.int32(oid);
+    this.int16(parameterOids.length);
+    for (const parameterOid of parameterOids) this.int32(parameterOid);
     this.end();
   }
 
   /** A row of texts; null for NULL. */
-  row(cells: readonly (string | null)[]): void {
+  row(rowCells: readonly (string | null)[]): void {
     this.begin('D');
-    this.int16(cells.length);
-    for (const cell of cells) {
-      if (cell === null) {
+    this.int16(rowCells.length);
+    for (const rowCell of rowCells) {
+      if (rowCell === null) {
         this.int32(-1);
         continue;
       }
-      this.int32(Buffer.byteLength(cell));
-      this.writer.string(cell);
+      this.int32(Buffer.byteLength(rowCell));
+      this.writer.string(rowCell);
     }
     this.end();
   }
 
-  error(fields: ErrorFields, severity: 'ERROR' | 'FATAL' = 'ERROR'): void {
-    this.#report('E', severity, fields);
+  error(errorFields: ErrorFields, errorSeverity: 'ERROR' | 'FATAL' = 'ERROR'): void {
+    this.#report('E', errorSeverity, errorFields);
   }
 
-  notice(message: string, sqlstate = '00000', severity: 'NOTICE' | 'WARNING' = 'NOTICE'): void {
-    this.#report('N', severity, { sqlstate, message, code: '' });
+  notice(noticeMessage: string, sqlstate = '00000', noticeSeverity: 'NOTICE' | 'WARNING' = 'NOTICE'): void {
+    this.#report('N', noticeSeverity, { sqlstate, message: noticeMessage, code: '' });
   }
 
   /** Names the options of a newer protocol that this server does not support. */
-  negotiate(unknown: readonly string[]): void {
+  negotiate(unknownParameters: readonly string[]): void {
     this.begin('v');
     this.int32(0);
-    this.int32(unknown.length);
-    for (const name of unknown) this.text(name);
+    this.int32(unknownParameters.length);
+    for (const unknownParameter of unknownParameters) this.text(unknownParameter);
     this.end();
   }
 
-  #report(type: 'E' | 'N', severity: string, { sqlstate, message, code, position, broken }: ErrorFields): void {
-    this.begin(type);
-    const members: Record<string, string> = { S: severity, V: severity, C: sqlstate, M: message };
-    if (broken !== undefined) {
-      const { detail, table, column, constraint } = broken;
-      if (detail !== undefined) members['D'] = detail;
-      Object.assign(members, { s: 'public', t: table });
-      if (column !== undefined) members['c'] = column;
-      if (constraint !== undefined) members['n'] = constraint;
+  #report(
+    reportLetter: 'E' | 'N',
+    reportSeverity: string,
+    { sqlstate, message: reportMessage, code: errorCode, position: errorPosition, broken: brokenConstraint }: ErrorFields,
+  ): void {
+    this.begin(reportLetter);
+    const reportFields: Record<string, string> = { S: reportSeverity, V: reportSeverity, C: sqlstate, M: reportMessage };
+    if (brokenConstraint !== undefined) {
+      const { detail: brokenDetail, table: brokenTable, column: brokenColumn, constraint } = brokenConstraint;
+      if (brokenDetail !== undefined) reportFields['D'] = brokenDetail;
+      Object.assign(reportFields, { s: 'public', t: brokenTable });
+      if (brokenColumn !== undefined) reportFields['c'] = brokenColumn;
+      if (constraint !== undefined) reportFields['n'] = constraint;
     }
-    if (position !== undefined) members['P'] = String(position);
-    if (code !== '') members['R'] = code;
-    for (const [name, value] of Object.entries(members)) {
-      this.writer.byte(name.charCodeAt(0));
-      this.text(value.replaceAll('\0', ''));
+    if (errorPosition !== undefined) reportFields['P'] = String(errorPosition);
+    if (errorCode !== '') reportFields['R'] = errorCode;
+    for (const [fieldLetter, fieldValue] of Object.entries(reportFields)) {
+      this.writer.byte(fieldLetter.charCodeAt(0));
+      this.text(fieldValue.replaceAll('\0', ''));
     }
     this.writer.byte(0);
     this.end();
   }
 }
 
-const nothing = new Uint8Array(0);
+const noBody = new Uint8Array(0);

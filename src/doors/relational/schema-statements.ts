@@ -30,75 +30,93 @@ export interface SchemaSession {
 }
 
 export class SchemaStatements {
-  readonly #session: SchemaSession;
+  readonly #schemaSession: SchemaSession;
 
-  constructor(session: SchemaSession) {
-    this.#session = session;
+  constructor(schemaSession: SchemaSession) {
+    this.#schemaSession = schemaSession;
   }
 
   async createTable(
-    { ifNotExists, command, query, notices }: Extract<SqlCommand, { readonly kind: 'create-table' }>,
+    {
+      ifNotExists,
+      command: registerCommand,
+      query: filledFromQuery,
+      notices: tableNotices,
+    }: Extract<SqlCommand, { readonly kind: 'create-table' }>,
     isInTransaction: boolean,
   ): Promise<void> {
-    const { replies, enter, withTimeout } = this.#session;
+    const { replies, enter, withTimeout } = this.#schemaSession;
     if (isInTransaction) replies.notice('a table is created at once: ROLLBACK leaves it', '01000', 'WARNING');
-    const { name } = command;
+    const { name: createdTable } = registerCommand;
     // Errors of the query come before the table does.
-    const filled = query === null ? command : filledTable(command, await this.#columnsOf(query));
-    const isThere = await enter('schema', true, async (invocation, { sync }) => {
-      invocation.describe({ template: 'CREATE TABLE', objectType: name });
-      if (invocation.snapshot().catalog.type(name) !== undefined) return true;
-      await invocation.submit(filled, { sync });
+    const filledType =
+      filledFromQuery === null ? registerCommand : filledTable(registerCommand, await this.#queryColumns(filledFromQuery));
+    const isTableThere = await enter('schema', true, async (invocation, { sync }) => {
+      invocation.describe({ template: 'CREATE TABLE', objectType: createdTable });
+      if (invocation.snapshot().catalog.type(createdTable) !== undefined) return true;
+      await invocation.submit(filledType, { sync });
       return false;
     });
-    if (isThere && !ifNotExists)
-      throw new ProtocolRefusal('42P07', 'REL_CONFLICT', `the type ${JSON.stringify(name)} is there already`);
-    for (const notice of isThere ? [`the type ${JSON.stringify(name)} is there already, skipping`] : notices)
-      replies.notice(notice);
-    if (query === null || isThere) return replies.complete('CREATE TABLE');
-    const { written } = await withTimeout(() => this.#execute('query', `INSERT INTO ${quoteName(name)} ${query}`));
-    replies.complete(`SELECT ${written?.inserted ?? 0}`);
+    if (isTableThere && !ifNotExists)
+      throw new ProtocolRefusal('42P07', 'REL_CONFLICT', `the type ${JSON.stringify(createdTable)} is there already`);
+    for (const tableNotice of isTableThere
+      ? [`the type ${JSON.stringify(createdTable)} is there already, skipping`]
+      : tableNotices)
+      replies.notice(tableNotice);
+    if (filledFromQuery === null || isTableThere) return replies.complete('CREATE TABLE');
+    const { written: writtenCounts } = await withTimeout(() =>
+      this.#executeSql('query', `INSERT INTO ${quoteTableName(createdTable)} ${filledFromQuery}`),
+    );
+    replies.complete(`SELECT ${writtenCounts?.inserted ?? 0}`);
   }
 
-  async createIndex({ table, columns }: Extract<SqlCommand, { readonly kind: 'create-index' }>): Promise<void> {
-    const { replies, enter } = this.#session;
+  async createIndex({
+    table: indexedTable,
+    columns: indexedColumns,
+  }: Extract<SqlCommand, { readonly kind: 'create-index' }>): Promise<void> {
+    const { replies, enter } = this.#schemaSession;
     await enter('inspect', false, async (invocation) => {
-      invocation.describe({ template: 'CREATE INDEX', objectType: table });
-      checkIndexed(invocation.snapshot().catalog.type(table), table, columns);
+      invocation.describe({ template: 'CREATE INDEX', objectType: indexedTable });
+      checkIndexed(invocation.snapshot().catalog.type(indexedTable), indexedTable, indexedColumns);
     });
     replies.notice('indexes are made as questions need them: nothing was created');
     replies.complete('CREATE INDEX');
   }
 
   /** Ends all rows that the caller may end: earlier versions stay readable AS OF. */
-  async truncate(tables: readonly string[]): Promise<void> {
-    for (const table of tables) await this.#execute('query', `DELETE FROM ${quoteName(table)}`);
+  async truncate(truncatedTables: readonly string[]): Promise<void> {
+    for (const truncatedTable of truncatedTables)
+      await this.#executeSql('query', `DELETE FROM ${quoteTableName(truncatedTable)}`);
   }
 
-  async drop(command: Extract<SqlCommand, { readonly kind: 'drop' }>): Promise<void> {
-    const { replies, enter } = this.#session;
-    const notices = await enter('inspect', false, async (invocation) => {
-      invocation.describe({ template: command.tag, objectType: command.names[0]!.name });
+  async drop(dropCommand: Extract<SqlCommand, { readonly kind: 'drop' }>): Promise<void> {
+    const { replies, enter } = this.#schemaSession;
+    const dropNotices = await enter('inspect', false, async (invocation) => {
+      invocation.describe({ template: dropCommand.tag, objectType: dropCommand.names[0]!.name });
       const existingObjects = existingObjectsIn(invocation.snapshot());
-      return command.names.map((name) => droppedNotice(command, name, existingObjects));
+      return dropCommand.names.map((droppedName) => droppedNotice(dropCommand, droppedName, existingObjects));
     });
-    for (const [i, notice] of notices.entries()) {
-      if (notice !== null) replies.notice(notice);
-      else await this.#execute('schema', `${command.tag} ${quoteName(command.names[i]!.name)}`);
+    for (const [i, dropNotice] of dropNotices.entries()) {
+      if (dropNotice !== null) replies.notice(dropNotice);
+      else await this.#executeSql('schema', `${dropCommand.tag} ${quoteTableName(dropCommand.names[i]!.name)}`);
     }
-    replies.complete(command.tag);
+    replies.complete(dropCommand.tag);
   }
 
-  async #columnsOf(sql: string): Promise<readonly OutputColumn[]> {
-    const { planner, enter } = this.#session;
-    const { columns } = await enter('query', false, (invocation, options) => planner.describe(invocation, { sql, ...options }));
-    return columns;
+  async #queryColumns(sql: string): Promise<readonly OutputColumn[]> {
+    const { planner, enter } = this.#schemaSession;
+    const { columns: queryColumns } = await enter('query', false, (invocation, queryOptions) =>
+      planner.describe(invocation, { sql, ...queryOptions }),
+    );
+    return queryColumns;
   }
 
-  #execute(action: 'query' | 'schema', sql: string): Promise<Executed> {
-    const { planner, enter } = this.#session;
-    return enter(action, true, (invocation, options) => planner.execute(invocation, { sql, ...options }));
+  #executeSql(statementAction: 'query' | 'schema', sql: string): Promise<Executed> {
+    const { planner, enter } = this.#schemaSession;
+    return enter(statementAction, true, (invocation, statementOptions) =>
+      planner.execute(invocation, { sql, ...statementOptions }),
+    );
   }
 }
 
-const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+const quoteTableName = (tableName: string): string => `"${tableName.replaceAll('"', '""')}"`;

@@ -9,7 +9,7 @@ import type { DefaultTime } from '../../planner/syntax/statement.ts';
 import type { InstantStyle } from '../../planner/system-catalogue/client-session.ts';
 import { ProtocolRefusal } from './errors.ts';
 
-interface Variable {
+interface SessionVariable {
   readonly start: string;
   /** Gives the value to keep, or throws. */
   readonly takes: (value: string) => string;
@@ -18,210 +18,245 @@ interface Variable {
   readonly about: string;
 }
 
-const any = (value: string): string => value;
-const invalid = (why: string): ServiceError => new ServiceError('REL_INVALID', why);
+const anyValue = (value: string): string => value;
+const invalidVariable = (invalidReason: string): ServiceError => new ServiceError('REL_INVALID', invalidReason);
 
 /** The value without case, spaces and quotes. */
-const plainOf = (value: string): string => value.toLowerCase().replaceAll(/[\s"]/g, '');
+const plainVariableValue = (variableValue: string): string => variableValue.toLowerCase().replaceAll(/[\s"]/g, '');
 
-/** Only these values are true of this server; `possible`: what Postgres would take, anything else is no value at all. */
-const only =
-  (known: readonly string[], possible: RegExp = /^/) =>
-  (value: string): string => {
-    const plain = plainOf(value);
-    if (known.some((each) => plainOf(each) === plain)) return value;
-    throw elsewhere(known[0]!, possible.test(plain));
+/** Only these values are true of this server; `possibleValues`: what Postgres would take, anything else is no value at all. */
+const onlyValues =
+  (knownValues: readonly string[], possibleValues: RegExp = /^/) =>
+  (variableValue: string): string => {
+    const plainValue = plainVariableValue(variableValue);
+    if (knownValues.some((knownValue) => plainVariableValue(knownValue) === plainValue)) return variableValue;
+    throw valueNotSupported(knownValues[0]!, possibleValues.test(plainValue));
   };
 
-const elsewhere = (known: string, isPossible: boolean): ServiceError =>
-  new ServiceError(isPossible ? 'REL_NOT_IMPLEMENTED' : 'REL_INVALID', `the only value here is ${known}`);
+const valueNotSupported = (supportedValue: string, isPossible: boolean): ServiceError =>
+  new ServiceError(isPossible ? 'REL_NOT_IMPLEMENTED' : 'REL_INVALID', `the only value here is ${supportedValue}`);
 
 /** Takes only the value that the variable has. */
-const constant =
-  (known: string) =>
-  (value: string): string => {
-    if (plainOf(value) === plainOf(known)) return value;
+const constantValue =
+  (constantText: string) =>
+  (variableValue: string): string => {
+    if (plainVariableValue(variableValue) === plainVariableValue(constantText)) return variableValue;
     throw new ProtocolRefusal('55P02', 'REL_INVALID', 'it can not be changed');
   };
 
-const instantOf = (value: string): string => {
-  if (value !== '') parseZonedInstant(value);
-  return value;
+const instantValue = (instantText: string): string => {
+  if (instantText !== '') parseZonedInstant(instantText);
+  return instantText;
 };
 
-const encodings =
+const knownEncodings =
   /^(latin\d+|iso8859\d+|win\d+|sqlascii|mulinternal|euc\w+|koi8\w*|big5|gb\w+|sjis|shiftjis\w*|johab|uhc|abc|tcvn\d*|vscii|alt|mskanji|windows\d+)$/;
 
 /** Case and punctuation of a name of an encoding say nothing. */
-const utf8Only = (value: string): string => {
-  const plain = value.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
-  if (['utf8', 'unicode', 'auto'].includes(plain)) return 'UTF8';
-  throw elsewhere('UTF8', encodings.test(plain));
+const utf8Encoding = (encodingName: string): string => {
+  const plainEncoding = encodingName.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
+  if (['utf8', 'unicode', 'auto'].includes(plainEncoding)) return 'UTF8';
+  throw valueNotSupported('UTF8', knownEncodings.test(plainEncoding));
 };
 
 const utcNames: ReadonlySet<string> = new Set('utc uct zulu z universal gmt gmt0 gmt+0 gmt-0 greenwich'.split(' '));
 
-function isZone(name: string): boolean {
-  if (/^(interval\b|[+-]?\d|<|[a-z]{3,}[+-]?\d)/i.test(name)) return true;
+function isKnownTimeZone(zoneName: string): boolean {
+  if (/^(interval\b|[+-]?\d|<|[a-z]{3,}[+-]?\d)/i.test(zoneName)) return true;
   try {
-    return new Intl.DateTimeFormat('en', { timeZone: name }).format() !== '';
+    return new Intl.DateTimeFormat('en', { timeZone: zoneName }).format() !== '';
   } catch {
     return false;
   }
 }
 
 /** Every name of UTC, and each way to write an offset of nothing. */
-const utcOnly = (value: string): string => {
-  const plain = value
+const utcTimeZone = (zoneText: string): string => {
+  const plainZone = zoneText
     .trim()
     .toLowerCase()
     .replace(/^etc\//, '');
-  const offset = /^(?:interval\s*)?'?([+-]?)(0{1,2}(?::00){0,2})'?(?:\s+hour(?:\s+to\s+(?:minute|second))?)?$/.test(plain);
-  if (utcNames.has(plain) || offset || /^<[+-]00>-00$/.test(plain)) return 'UTC';
-  throw elsewhere('UTC', isZone(value.trim()));
+  const zoneOffset = /^(?:interval\s*)?'?([+-]?)(0{1,2}(?::00){0,2})'?(?:\s+hour(?:\s+to\s+(?:minute|second))?)?$/.test(
+    plainZone,
+  );
+  if (utcNames.has(plainZone) || zoneOffset || /^<[+-]00>-00$/.test(plainZone)) return 'UTC';
+  throw valueNotSupported('UTC', isKnownTimeZone(zoneText.trim()));
 };
 
-const wholeBetween =
-  (least: number, most: number) =>
-  (value: string): string => {
-    const number = /^\d{1,10}$/.test(value) ? Number(value) : -1;
-    if (number < least || number > most) throw invalid(`takes a whole number from ${least} to ${most}`);
-    return String(number);
+const wholeNumberBetween =
+  (leastNumber: number, mostNumber: number) =>
+  (numberText: string): string => {
+    const wholeNumber = /^\d{1,10}$/.test(numberText) ? Number(numberText) : -1;
+    if (wholeNumber < leastNumber || wholeNumber > mostNumber)
+      throw invalidVariable(`takes a whole number from ${leastNumber} to ${mostNumber}`);
+    return String(wholeNumber);
   };
 
-const oneOf =
-  (...known: readonly string[]) =>
-  (value: string): string => {
-    const plain = value.toLowerCase();
-    if (!known.includes(plain)) throw invalid(`takes ${known.join(', ')}`);
-    return plain;
+const oneOfValues =
+  (...knownValues: readonly string[]) =>
+  (variableValue: string): string => {
+    const plainValue = variableValue.toLowerCase();
+    if (!knownValues.includes(plainValue)) throw invalidVariable(`takes ${knownValues.join(', ')}`);
+    return plainValue;
   };
 
-const dateStyles = /^(iso|sql|postgres|german|default)?,?(dmy|mdy|ymd|us|euro(pean)?|noneuro(pean)?)?$/;
-const switches = /^(on|off|true|false|yes|no|1|0)$/;
-const zeroOnly = only(['0', '0s', '0ms'], /^\d+(\.\d+)?(us|ms|s|min|h|d)?$/);
+const knownDateStyles = /^(iso|sql|postgres|german|default)?,?(dmy|mdy|ymd|us|euro(pean)?|noneuro(pean)?)?$/;
+const switchValues = /^(on|off|true|false|yes|no|1|0)$/;
+const zeroTimeout = onlyValues(['0', '0s', '0ms'], /^\d+(\.\d+)?(us|ms|s|min|h|d)?$/);
 /** Milliseconds, or a number with its unit; Postgres shows it in the largest unit that fits exactly. */
-const duration = (value: string): string => {
-  const parts = /^(\d{1,10}(?:\.\d{1,3})?)\s*(us|ms|s|min|h|d)?$/.exec(value.trim());
-  const ms = parts === null ? Number.NaN : Math.round(Number(parts[1]) * msOf[parts[2] ?? 'ms']!);
-  if (!(ms <= 2_147_483_647)) throw invalid('takes milliseconds, or a number with one of the units us, ms, s, min, h, d');
-  const unit = Object.keys(msOf).findLast((each) => ms > 0 && ms % msOf[each]! === 0);
-  return unit === undefined ? '0' : `${ms / msOf[unit]!}${unit}`;
+const timeoutValue = (durationText: string): string => {
+  const durationParts = /^(\d{1,10}(?:\.\d{1,3})?)\s*(us|ms|s|min|h|d)?$/.exec(durationText.trim());
+  const durationMs =
+    durationParts === null ? Number.NaN : Math.round(Number(durationParts[1]) * unitMilliseconds[durationParts[2] ?? 'ms']!);
+  if (!(durationMs <= 2_147_483_647))
+    throw invalidVariable('takes milliseconds, or a number with one of the units us, ms, s, min, h, d');
+  const durationUnit = Object.keys(unitMilliseconds).findLast(
+    (timeUnit) => durationMs > 0 && durationMs % unitMilliseconds[timeUnit]! === 0,
+  );
+  return durationUnit === undefined ? '0' : `${durationMs / unitMilliseconds[durationUnit]!}${durationUnit}`;
 };
-const msOf: Readonly<Record<string, number>> = { us: 0.001, ms: 1, s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000 };
-const onlyOn = only(['on', 'true', '1', 'yes'], switches);
+const unitMilliseconds: Readonly<Record<string, number>> = {
+  us: 0.001,
+  ms: 1,
+  s: 1_000,
+  min: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
+const alwaysOn = onlyValues(['on', 'true', '1', 'yes'], switchValues);
 /** Weaker isolation levels get the one level there is. */
-const isolation = (value: string): string => {
-  if (/^(repeatable read|read (un)?committed)$/i.test(value.trim())) return 'repeatable read';
-  throw elsewhere('repeatable read', /^serializable$/i.test(value.trim()));
+const isolationLevel = (isolationText: string): string => {
+  if (/^(repeatable read|read (un)?committed)$/i.test(isolationText.trim())) return 'repeatable read';
+  throw valueNotSupported('repeatable read', /^serializable$/i.test(isolationText.trim()));
 };
-const parseSwitch = (value: string): string => {
-  if (/^(on|true|1|yes)$/i.test(value)) return 'on';
-  if (/^(off|false|0|no)$/i.test(value)) return 'off';
-  throw invalid('takes on or off');
+const parseSwitch = (switchText: string): string => {
+  if (/^(on|true|1|yes)$/i.test(switchText)) return 'on';
+  if (/^(off|false|0|no)$/i.test(switchText)) return 'off';
+  throw invalidVariable('takes on or off');
 };
 
-const variable = (start: string, takes: Variable['takes'], about: string, reported?: string): Variable => ({
-  start,
-  takes,
-  about,
-  ...(reported === undefined ? {} : { reported }),
+const sessionVariable = (
+  startValue: string,
+  checkVariable: SessionVariable['takes'],
+  aboutVariable: string,
+  reportedName?: string,
+): SessionVariable => ({
+  start: startValue,
+  takes: checkVariable,
+  about: aboutVariable,
+  ...(reportedName === undefined ? {} : { reported: reportedName }),
 });
 
-const variables: Readonly<Record<string, Variable>> = {
-  'annals.as_of': variable(
+const sessionVariables: Readonly<Record<string, SessionVariable>> = {
+  'annals.as_of': sessionVariable(
     'current',
-    (value) => (value === 'current' || value === 'all' ? value : instantOf(value)),
+    (value) => (value === 'current' || value === 'all' ? value : instantValue(value)),
     'when it is true what questions are about: current, all (every version), or an instant',
   ),
-  'annals.as_of_system': variable('', instantOf, 'what was known at an instant; empty: now'),
-  'annals.purpose': variable('', any, 'why is asked; it stands in the access record'),
-  'annals.break_glass': variable('', any, 'why a protected type is to be opened'),
-  'annals.access_scope_ref': variable('', any, 'the access scope that the reader was cleared for'),
-  'annals.timestamps': variable(
+  'annals.as_of_system': sessionVariable('', instantValue, 'what was known at an instant; empty: now'),
+  'annals.purpose': sessionVariable('', anyValue, 'why is asked; it stands in the access record'),
+  'annals.break_glass': sessionVariable('', anyValue, 'why a protected type is to be opened'),
+  'annals.access_scope_ref': sessionVariable('', anyValue, 'the access scope that the reader was cleared for'),
+  'annals.timestamps': sessionVariable(
     'timestamptz',
     (value) => {
       if (value === 'timestamptz' || value === 'int8') return value;
-      throw invalid('annals.timestamps takes timestamptz or int8');
+      throw invalidVariable('annals.timestamps takes timestamptz or int8');
     },
     'how instants of properties are shown: timestamptz, or int8 nanoseconds',
   ),
-  'annals.timestamp_digits': variable(
+  'annals.timestamp_digits': sessionVariable(
     '6',
     (value) => {
       if (value === '6' || value === '9') return value;
-      throw invalid('annals.timestamp_digits takes 6 or 9');
+      throw invalidVariable('annals.timestamp_digits takes 6 or 9');
     },
     'digits of a fraction of a second in text: 6, as clients read them, or 9',
   ),
-  'annals.durability': variable(
+  'annals.durability': sessionVariable(
     '',
     (value) => {
       if (value === '' || value === 'sync') return value;
-      throw invalid('annals.durability takes sync, or nothing');
+      throw invalidVariable('annals.durability takes sync, or nothing');
     },
     'sync: a write is fsynced before it is acknowledged, whatever the settings say',
   ),
-  application_name: variable('', any, 'as the client calls itself', 'application_name'),
-  bytea_output: variable('hex', only(['hex'], /^escape$/), 'there is no bytea'),
-  client_encoding: variable('UTF8', utf8Only, 'texts are UTF-8', 'client_encoding'),
-  client_min_messages: variable(
+  application_name: sessionVariable('', anyValue, 'as the client calls itself', 'application_name'),
+  bytea_output: sessionVariable('hex', onlyValues(['hex'], /^escape$/), 'there is no bytea'),
+  client_encoding: sessionVariable('UTF8', utf8Encoding, 'texts are UTF-8', 'client_encoding'),
+  client_min_messages: sessionVariable(
     'notice',
-    only(['notice', 'info', 'log', 'warning', 'error'], /^debug[1-5]?$/),
+    onlyValues(['notice', 'info', 'log', 'warning', 'error'], /^debug[1-5]?$/),
     'notices are sent',
   ),
-  datestyle: variable(
+  datestyle: sessionVariable(
     'ISO, MDY',
-    only(['ISO', 'ISO, MDY', 'ISO, DMY', 'ISO, YMD'], dateStyles),
+    onlyValues(['ISO', 'ISO, MDY', 'ISO, DMY', 'ISO, YMD'], knownDateStyles),
     'instants are ISO 8601',
     'DateStyle',
   ),
-  default_transaction_isolation: variable('repeatable read', isolation, 'see transaction_isolation'),
-  default_transaction_read_only: variable('off', parseSwitch, 'on: no transaction takes a write that does not say READ WRITE'),
-  extra_float_digits: variable('1', only(['1', '2', '3', '0'], /^-(\d|1[0-5])$/), 'numbers are shown by their shortest text'),
-  idle_in_transaction_session_timeout: variable('0', zeroOnly, 'no such time-out'),
-  integer_datetimes: variable('on', constant('on'), 'instants are integers', 'integer_datetimes'),
-  intervalstyle: variable(
+  default_transaction_isolation: sessionVariable('repeatable read', isolationLevel, 'see transaction_isolation'),
+  default_transaction_read_only: sessionVariable(
+    'off',
+    parseSwitch,
+    'on: no transaction takes a write that does not say READ WRITE',
+  ),
+  extra_float_digits: sessionVariable(
+    '1',
+    onlyValues(['1', '2', '3', '0'], /^-(\d|1[0-5])$/),
+    'numbers are shown by their shortest text',
+  ),
+  idle_in_transaction_session_timeout: sessionVariable('0', zeroTimeout, 'no such time-out'),
+  integer_datetimes: sessionVariable('on', constantValue('on'), 'instants are integers', 'integer_datetimes'),
+  intervalstyle: sessionVariable(
     'postgres',
-    only(['postgres', 'iso_8601'], /^(postgres_verbose|sql_standard)$/),
+    onlyValues(['postgres', 'iso_8601'], /^(postgres_verbose|sql_standard)$/),
     'no column is an interval',
     'IntervalStyle',
   ),
-  is_superuser: variable('off', constant('off'), 'nobody is', 'is_superuser'),
-  lock_timeout: variable('0', zeroOnly, 'nothing is locked'),
-  row_security: variable('on', onlyOn, 'policies are always in force'),
-  search_path: variable('public', only(['public', '"$user", public', 'public, pg_catalog', 'pg_catalog']), 'one schema'),
-  server_encoding: variable('UTF8', constant('UTF8'), 'texts are UTF-8', 'server_encoding'),
-  server_version: variable('15.0', constant('15.0'), 'what this server is taken for', 'server_version'),
-  server_version_num: variable('150000', constant('150000'), 'the same as a number'),
-  session_authorization: variable('', only(['']), 'the user of the connection', 'session_authorization'),
-  standard_conforming_strings: variable('on', onlyOn, 'a backslash is a character', 'standard_conforming_strings'),
-  statement_timeout: variable(
+  is_superuser: sessionVariable('off', constantValue('off'), 'nobody is', 'is_superuser'),
+  lock_timeout: sessionVariable('0', zeroTimeout, 'nothing is locked'),
+  row_security: sessionVariable('on', alwaysOn, 'policies are always in force'),
+  search_path: sessionVariable(
+    'public',
+    onlyValues(['public', '"$user", public', 'public, pg_catalog', 'pg_catalog']),
+    'one schema',
+  ),
+  server_encoding: sessionVariable('UTF8', constantValue('UTF8'), 'texts are UTF-8', 'server_encoding'),
+  server_version: sessionVariable('15.0', constantValue('15.0'), 'what this server is taken for', 'server_version'),
+  server_version_num: sessionVariable('150000', constantValue('150000'), 'the same as a number'),
+  session_authorization: sessionVariable('', onlyValues(['']), 'the user of the connection', 'session_authorization'),
+  standard_conforming_strings: sessionVariable('on', alwaysOn, 'a backslash is a character', 'standard_conforming_strings'),
+  statement_timeout: sessionVariable(
     '0',
-    duration,
+    timeoutValue,
     'a statement that runs longer is cancelled; 0: SERVICE_QUERY_TIMEOUT_SECS alone ends it',
   ),
-  synchronous_commit: variable('on', onlyOn, 'SERVICE_WAL_SYNC says when a write is acknowledged'),
-  timezone: variable('UTC', utcOnly, 'times are UTC', 'TimeZone'),
-  transaction_isolation: variable(
+  synchronous_commit: sessionVariable('on', alwaysOn, 'SERVICE_WAL_SYNC says when a write is acknowledged'),
+  timezone: sessionVariable('UTC', utcTimeZone, 'times are UTC', 'TimeZone'),
+  transaction_isolation: sessionVariable(
     'repeatable read',
-    isolation,
+    isolationLevel,
     'a transaction reads what stood at its first statement, and what it wrote',
   ),
-  transaction_read_only: variable('off', parseSwitch, 'on: this transaction takes no write'),
-  'hnsw.ef_search': variable('40', wholeBetween(1, 1_000), 'nearest vectors are exact, whatever it is'),
-  'hnsw.iterative_scan': variable(
+  transaction_read_only: sessionVariable('off', parseSwitch, 'on: this transaction takes no write'),
+  'hnsw.ef_search': sessionVariable('40', wholeNumberBetween(1, 1_000), 'nearest vectors are exact, whatever it is'),
+  'hnsw.iterative_scan': sessionVariable(
     'off',
-    oneOf('off', 'strict_order', 'relaxed_order'),
+    oneOfValues('off', 'strict_order', 'relaxed_order'),
     'nearest vectors are exact, whatever it is',
   ),
-  'hnsw.max_scan_tuples': variable('20000', wholeBetween(1, 2_147_483_647), 'nearest vectors are exact, whatever it is'),
-  'ivfflat.probes': variable('1', wholeBetween(1, 32_768), 'nearest vectors are exact, whatever it is'),
-  xmloption: variable('content', only(['content'], /^document$/), 'there is no XML'),
+  'hnsw.max_scan_tuples': sessionVariable(
+    '20000',
+    wholeNumberBetween(1, 2_147_483_647),
+    'nearest vectors are exact, whatever it is',
+  ),
+  'ivfflat.probes': sessionVariable('1', wholeNumberBetween(1, 32_768), 'nearest vectors are exact, whatever it is'),
+  xmloption: sessionVariable('content', onlyValues(['content'], /^document$/), 'there is no XML'),
 };
 
 /** Startup parameters that are taken with any value: instants leave in UTC, each with its offset. */
-const startIgnored: ReadonlySet<string> = new Set(['timezone', 'datestyle', 'extra_float_digits', 'search_path']);
+const lenientAtStartup: ReadonlySet<string> = new Set(['timezone', 'datestyle', 'extra_float_digits', 'search_path']);
 
 export class SessionVariables {
   readonly #values = new Map<string, string>();
@@ -230,56 +265,57 @@ export class SessionVariables {
   #before: Map<string, string> | null = null;
   readonly #report: (name: string, value: string) => void;
 
-  constructor(report: (name: string, value: string) => void) {
-    this.#report = report;
+  constructor(reportVariable: (name: string, value: string) => void) {
+    this.#report = reportVariable;
   }
 
   /** Startup parameters and `-c name=value` options. */
-  begin(stated: ReadonlyMap<string, string>, user: string): void {
-    this.#defaults.set('session_authorization', user);
-    for (const [name, value] of stated) {
-      const key = name.toLowerCase();
-      if (startIgnored.has(key)) {
-        const known = variables[key]!;
+  begin(startupSettings: ReadonlyMap<string, string>, sessionUser: string): void {
+    this.#defaults.set('session_authorization', sessionUser);
+    for (const [settingName, settingValue] of startupSettings) {
+      const settingKey = settingName.toLowerCase();
+      if (lenientAtStartup.has(settingKey)) {
+        const lenientVariable = sessionVariables[settingKey]!;
         try {
-          this.#defaults.set(key, known.takes(value));
+          this.#defaults.set(settingKey, lenientVariable.takes(settingValue));
         } catch (error) {
           if (!(error instanceof ServiceError)) throw error;
         }
-      } else this.#defaults.set(key, this.#checkValue(key, value));
+      } else this.#defaults.set(settingKey, this.#checkValue(settingKey, settingValue));
     }
-    for (const [name, { reported }] of Object.entries(variables))
-      if (reported !== undefined) this.#report(reported, this.show(name));
+    for (const [name, { reported: reportedName }] of Object.entries(sessionVariables))
+      if (reportedName !== undefined) this.#report(reportedName, this.show(name));
   }
 
-  set(name: string, value: string | null, local: boolean): void {
-    if (value === null) return this.reset(name);
-    const taken = this.#checkValue(name, value);
-    if (local) {
+  set(variableName: string, statedValue: string | null, isLocal: boolean): void {
+    if (statedValue === null) return this.reset(variableName);
+    const checkedValue = this.#checkValue(variableName, statedValue);
+    if (isLocal) {
       if (this.#before === null) return;
-      if (!this.#before.has(name)) this.#before.set(name, this.show(name));
+      if (!this.#before.has(variableName)) this.#before.set(variableName, this.show(variableName));
     }
-    this.#change(name, taken);
+    this.#change(variableName, checkedValue);
   }
 
-  reset(name: string): void {
-    if (name === 'all') {
-      for (const each of this.#values.keys()) this.reset(each);
+  reset(variableName: string): void {
+    if (variableName === 'all') {
+      for (const changedVariable of this.#values.keys()) this.reset(changedVariable);
       return;
     }
-    this.#variable(name);
-    this.#values.delete(name);
-    this.#tell(name);
+    this.#variable(variableName);
+    this.#values.delete(variableName);
+    this.#tell(variableName);
   }
 
-  show(name: string): string {
-    const { start } = this.#variable(name);
-    if (name === 'transaction_read_only' && !this.#values.has(name)) return this.show('default_transaction_read_only');
-    return this.#values.get(name) ?? this.#defaults.get(name) ?? start;
+  show(variableName: string): string {
+    const { start: startValue } = this.#variable(variableName);
+    if (variableName === 'transaction_read_only' && !this.#values.has(variableName))
+      return this.show('default_transaction_read_only');
+    return this.#values.get(variableName) ?? this.#defaults.get(variableName) ?? startValue;
   }
 
   all(): { readonly name: string; readonly value: string; readonly about: string }[] {
-    return Object.entries(variables).map(([name, { about }]) => ({ name, value: this.show(name), about }));
+    return Object.entries(sessionVariables).map(([name, { about }]) => ({ name, value: this.show(name), about }));
   }
 
   transactionBegins(): void {
@@ -287,20 +323,21 @@ export class SessionVariables {
   }
 
   transactionEnds(): void {
-    for (const [name, value] of this.#before ?? []) this.#change(name, value);
+    for (const [localVariable, valueBefore] of this.#before ?? []) this.#change(localVariable, valueBefore);
     this.#before = null;
     this.#values.delete('transaction_read_only');
   }
 
   /** The default time of a query without AS OF. */
   get time(): DefaultTime {
-    const valid = this.show('annals.as_of');
-    const system = this.show('annals.as_of_system');
-    if (system === '' && (valid === 'current' || valid === 'all')) return valid;
-    const systemAxis = system === '' ? (valid === 'all' ? {} : { system: beforeForever }) : { system: parseZonedInstant(system) };
-    if (valid === 'all') return systemAxis;
+    const validTime = this.show('annals.as_of');
+    const systemTime = this.show('annals.as_of_system');
+    if (systemTime === '' && (validTime === 'current' || validTime === 'all')) return validTime;
+    const systemAxis =
+      systemTime === '' ? (validTime === 'all' ? {} : { system: beforeForever }) : { system: parseZonedInstant(systemTime) };
+    if (validTime === 'all') return systemAxis;
     // With a system instant, current valid time means that instant.
-    return { ...systemAxis, valid: valid === 'current' ? parseZonedInstant(system) : parseZonedInstant(valid) };
+    return { ...systemAxis, valid: validTime === 'current' ? parseZonedInstant(systemTime) : parseZonedInstant(validTime) };
   }
 
   get instants(): InstantStyle {
@@ -309,8 +346,8 @@ export class SessionVariables {
 
   /** 0: there is none. */
   get statementTimeoutMs(): number {
-    const [, number, unit] = /^(\d+)(\D*)$/.exec(this.show('statement_timeout'))!;
-    return Number(number) * (msOf[unit!] ?? 1);
+    const [, timeoutNumber, timeoutUnit] = /^(\d+)(\D*)$/.exec(this.show('statement_timeout'))!;
+    return Number(timeoutNumber) * (unitMilliseconds[timeoutUnit!] ?? 1);
   }
 
   get timestampDigits(): number {
@@ -318,42 +355,42 @@ export class SessionVariables {
   }
 
   /** The term; null where it is not stated. */
-  statedTerm(name: 'annals.purpose' | 'annals.break_glass' | 'annals.access_scope_ref' | 'annals.durability'): string | null {
-    return this.show(name) || null;
+  statedTerm(termName: 'annals.purpose' | 'annals.break_glass' | 'annals.access_scope_ref' | 'annals.durability'): string | null {
+    return this.show(termName) || null;
   }
 
-  #variable(name: string): Variable {
-    const known = Object.hasOwn(variables, name) ? variables[name] : undefined;
-    if (known === undefined)
-      throw new ServiceError('REL_NOT_FOUND', `there is no setting ${JSON.stringify(name)}; SHOW ALL lists them`);
-    return known;
+  #variable(variableName: string): SessionVariable {
+    const knownVariable = Object.hasOwn(sessionVariables, variableName) ? sessionVariables[variableName] : undefined;
+    if (knownVariable === undefined)
+      throw new ServiceError('REL_NOT_FOUND', `there is no setting ${JSON.stringify(variableName)}; SHOW ALL lists them`);
+    return knownVariable;
   }
 
-  #checkValue(name: string, value: string): string {
-    const known = this.#variable(name);
-    checkText(value, name);
-    if (value.length > 1_024) throw invalid(`${name} has at most 1,024 characters`);
+  #checkValue(variableName: string, statedValue: string): string {
+    const knownVariable = this.#variable(variableName);
+    checkText(statedValue, variableName);
+    if (statedValue.length > 1_024) throw invalidVariable(`${variableName} has at most 1,024 characters`);
     try {
-      return known.takes(value);
+      return knownVariable.takes(statedValue);
     } catch (error) {
       if (error instanceof ServiceError) {
-        const detail = `${name}: ${error.message}`;
+        const variableDetail = `${variableName}: ${error.message}`;
         throw error instanceof ProtocolRefusal
-          ? new ProtocolRefusal(error.sqlstate, error.code, detail)
-          : new ServiceError(error.code, detail);
+          ? new ProtocolRefusal(error.sqlstate, error.code, variableDetail)
+          : new ServiceError(error.code, variableDetail);
       }
       throw error;
     }
   }
 
-  #change(name: string, value: string): void {
-    this.#values.set(name, value);
-    this.#tell(name);
+  #change(variableName: string, changedValue: string): void {
+    this.#values.set(variableName, changedValue);
+    this.#tell(variableName);
   }
 
-  #tell(name: string): void {
-    const { reported } = this.#variable(name);
-    if (reported !== undefined) this.#report(reported, this.show(name));
+  #tell(variableName: string): void {
+    const { reported: reportedName } = this.#variable(variableName);
+    if (reportedName !== undefined) this.#report(reportedName, this.show(variableName));
   }
 }
 

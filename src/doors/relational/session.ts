@@ -25,188 +25,192 @@ export interface RelationalDependencies extends DoorDependencies {
   readonly locks: AdvisoryLocks;
 }
 
-const gathered: ReadonlySet<Frontend['kind']> = new Set(['parse', 'bind', 'describe', 'execute', 'close']);
-const gatheredBytes = 16_384;
+const gatheredKinds: ReadonlySet<Frontend['kind']> = new Set(['parse', 'bind', 'describe', 'execute', 'close']);
+const gatheredReplyBytes = 16_384;
 
-type State =
+type PostgresState =
   | { readonly at: 'starting' }
   | { readonly at: 'proving'; readonly login: Login }
   | { readonly at: 'open'; readonly runner: CommandRunner };
 
 export class RelationalSession implements Session<Frontend> {
-  readonly #parts: RelationalDependencies;
-  readonly #connection: Connection;
-  readonly #replies = new PostgresReplies();
-  readonly #variables = new SessionVariables((name, value) => this.#replies.parameter(name, value));
-  #state: State = { at: 'starting' };
-  #extended: ExtendedQuery | null = null;
-  #key: CancelKey | null = null;
-  #atRest = true;
+  readonly #relationalParts: RelationalDependencies;
+  readonly #postgresConnection: Connection;
+  readonly #postgresReplies = new PostgresReplies();
+  readonly #sessionVariables = new SessionVariables((reportedName, reportedValue) =>
+    this.#postgresReplies.parameter(reportedName, reportedValue),
+  );
+  #sessionState: PostgresState = { at: 'starting' };
+  #extendedQuery: ExtendedQuery | null = null;
+  #cancelKey: CancelKey | null = null;
+  #isAtRest = true;
   /** A COPY was begun by a Query, which its end completes. */
-  #copyEndsQuery = false;
+  #isCopyLastOfQuery = false;
 
-  constructor(parts: RelationalDependencies, connection: Connection) {
-    this.#parts = parts;
-    this.#connection = connection;
+  constructor(relationalParts: RelationalDependencies, postgresConnection: Connection) {
+    this.#relationalParts = relationalParts;
+    this.#postgresConnection = postgresConnection;
   }
 
   get atRest(): boolean {
-    return this.#atRest;
+    return this.#isAtRest;
   }
 
   /** Handles most messages of the extended protocol synchronously. */
-  handle(message: Frontend): Promise<void> | void {
-    if (this.#state.at !== 'open' || !gathered.has(message.kind)) return this.#handle(message);
-    const handled = this.#serve(this.#state.runner, message);
-    if (handled !== undefined) return handled.then(() => this.#flushLarge());
-    this.#flushLarge();
+  handle(frontendMessage: Frontend): Promise<void> | void {
+    if (this.#sessionState.at !== 'open' || !gatheredKinds.has(frontendMessage.kind)) return this.#handleMessage(frontendMessage);
+    const handledMessage = this.#serveMessage(this.#sessionState.runner, frontendMessage);
+    if (handledMessage !== undefined) return handledMessage.then(() => this.#flushLargeReplies());
+    this.#flushLargeReplies();
   }
 
-  async #handle(message: Frontend): Promise<void> {
-    switch (this.#state.at) {
+  async #handleMessage(frontendMessage: Frontend): Promise<void> {
+    switch (this.#sessionState.at) {
       case 'starting':
-        await this.#start(message);
+        await this.#startSession(frontendMessage);
         break;
       case 'proving':
-        await this.#prove(this.#state.login, message);
+        await this.#provePassword(this.#sessionState.login, frontendMessage);
         break;
       case 'open':
-        await this.#serve(this.#state.runner, message);
+        await this.#serveMessage(this.#sessionState.runner, frontendMessage);
         break;
     }
-    if (!gathered.has(message.kind) || this.#replies.length > gatheredBytes) this.#flush();
+    if (!gatheredKinds.has(frontendMessage.kind) || this.#postgresReplies.length > gatheredReplyBytes) this.#flushReplies();
   }
 
   /** Replies of the extended protocol wait for Sync or Flush, and leave together. */
-  #flushLarge(): void {
-    if (this.#replies.length > gatheredBytes) this.#flush();
+  #flushLargeReplies(): void {
+    if (this.#postgresReplies.length > gatheredReplyBytes) this.#flushReplies();
   }
 
-  farewell(error: ServiceError): Uint8Array {
+  farewell(farewellError: ServiceError): Uint8Array {
     const recordedError =
-      error.code === 'REL_UNAVAILABLE' && this.#state.at === 'open'
-        ? new ProtocolRefusal('57P01', error.code, error.message)
-        : error;
-    this.#replies.error(errorFields(recordedError), 'FATAL');
-    return this.#replies.take();
+      farewellError.code === 'REL_UNAVAILABLE' && this.#sessionState.at === 'open'
+        ? new ProtocolRefusal('57P01', farewellError.code, farewellError.message)
+        : farewellError;
+    this.#postgresReplies.error(errorFields(recordedError), 'FATAL');
+    return this.#postgresReplies.take();
   }
 
   close(): void {
-    if (this.#key) this.#parts.cancels.close(this.#key);
-    if (this.#state.at !== 'open') return;
-    const { runner } = this.#state;
-    void runner.copyFailed(new ServiceError('REL_CANCELLED', 'the client went away')).catch(() => undefined);
-    runner.end();
+    if (this.#cancelKey) this.#relationalParts.cancels.close(this.#cancelKey);
+    if (this.#sessionState.at !== 'open') return;
+    const { runner: openRunner } = this.#sessionState;
+    void openRunner.copyFailed(new ServiceError('REL_CANCELLED', 'the client went away')).catch(() => undefined);
+    openRunner.end();
   }
 
-  #flush(): void {
-    if (this.#replies.length > 0) this.#connection.write(this.#replies.take());
+  #flushReplies(): void {
+    if (this.#postgresReplies.length > 0) this.#postgresConnection.write(this.#postgresReplies.take());
   }
 
-  async #start(message: Frontend): Promise<void> {
-    switch (message.kind) {
+  async #startSession(startupMessage: Frontend): Promise<void> {
+    switch (startupMessage.kind) {
       case 'ssl-request': {
-        const secures = this.#connection.canSecure;
-        this.#connection.write(Buffer.from(secures ? 'S' : 'N'));
-        if (secures) this.#connection.secure();
+        const canUseTls = this.#postgresConnection.canSecure;
+        this.#postgresConnection.write(Buffer.from(canUseTls ? 'S' : 'N'));
+        if (canUseTls) this.#postgresConnection.secure();
         return;
       }
       case 'gss-request':
-        return this.#connection.write(Buffer.from('N'));
+        return this.#postgresConnection.write(Buffer.from('N'));
       case 'terminate':
-        return this.#connection.end();
+        return this.#postgresConnection.end();
       case 'cancel':
         // The client must not learn whether there was anything to cancel.
-        this.#parts.cancels.cancel(message);
-        return this.#connection.end();
+        this.#relationalParts.cancels.cancel(startupMessage);
+        return this.#postgresConnection.end();
       case 'startup':
         break;
       default:
         throw new ServiceError('REL_INVALID', 'a startup message is expected');
     }
-    if (this.#connection.isDraining) throw shuttingDown();
-    await this.#orTurnedAway(null, () => {
-      admitAddress(this.#parts, this.#parts.readLimit, this.#connection.clientIp);
-      const login = new Login(this.#parts, message.parameters, this.#connection.clientIp);
-      const unknown = [...message.parameters.keys()].filter((name) => name.startsWith('_pq_.'));
-      if (message.minor > 0 || unknown.length > 0) this.#replies.negotiate(unknown);
-      login.begin(this.#replies);
-      this.#state = { at: 'proving', login };
+    if (this.#postgresConnection.isDraining) throw shuttingDown();
+    await this.#recordLoginRefusal(null, () => {
+      admitAddress(this.#relationalParts, this.#relationalParts.readLimit, this.#postgresConnection.clientIp);
+      const postgresLogin = new Login(this.#relationalParts, startupMessage.parameters, this.#postgresConnection.clientIp);
+      const unknownParameters = [...startupMessage.parameters.keys()].filter((parameterName) =>
+        parameterName.startsWith('_pq_.'),
+      );
+      if (startupMessage.minor > 0 || unknownParameters.length > 0) this.#postgresReplies.negotiate(unknownParameters);
+      postgresLogin.begin(this.#postgresReplies);
+      this.#sessionState = { at: 'proving', login: postgresLogin };
     });
   }
 
-  async #prove(login: Login, message: Frontend): Promise<void> {
-    if (message.kind === 'terminate') return this.#connection.end();
-    if (message.kind !== 'password') throw new ServiceError('REL_INVALID', 'a password message is expected');
-    let proven: Caller | null = null;
-    await this.#orTurnedAway(null, () => {
-      proven = login.proceed(message.body, this.#replies);
+  async #provePassword(postgresLogin: Login, passwordMessage: Frontend): Promise<void> {
+    if (passwordMessage.kind === 'terminate') return this.#postgresConnection.end();
+    if (passwordMessage.kind !== 'password') throw new ServiceError('REL_INVALID', 'a password message is expected');
+    let provenCaller: Caller | null = null;
+    await this.#recordLoginRefusal(null, () => {
+      provenCaller = postgresLogin.proceed(passwordMessage.body, this.#postgresReplies);
     });
-    if (proven === null) return;
-    const caller: Caller = proven;
-    await this.#orTurnedAway(caller, async () => {
-      this.#parts.gate.checkStanding(caller);
-      if (caller.branch !== 'main') await this.#checkBranch(caller);
-      this.#variables.begin(login.settings, login.user);
+    if (provenCaller === null) return;
+    const loginCaller: Caller = provenCaller;
+    await this.#recordLoginRefusal(loginCaller, async () => {
+      this.#relationalParts.gate.checkStanding(loginCaller);
+      if (loginCaller.branch !== 'main') await this.#checkDatabaseBranch(loginCaller);
+      this.#sessionVariables.begin(postgresLogin.settings, postgresLogin.user);
     });
-    this.#connection.markAuthenticated();
-    this.#key = this.#parts.cancels.open(this.#connection.gone);
-    this.#replies.backendKey(this.#key.process, this.#key.secret);
-    this.#replies.ready('I');
-    const runner = new CommandRunner({
-      ...this.#parts,
-      caller,
-      user: login.user,
-      database: login.database,
-      process: this.#key.process,
-      connection: this.#connection,
-      replies: this.#replies,
-      variables: this.#variables,
-      locks: new HeldLocks(this.#parts.locks),
-      begin: () => this.#key!.begin(),
-      signal: () => this.#key!.signal(),
-      cancel: () => this.#key!.cancel(),
+    this.#postgresConnection.markAuthenticated();
+    this.#cancelKey = this.#relationalParts.cancels.open(this.#postgresConnection.gone);
+    this.#postgresReplies.backendKey(this.#cancelKey.process, this.#cancelKey.secret);
+    this.#postgresReplies.ready('I');
+    const openRunner = new CommandRunner({
+      ...this.#relationalParts,
+      caller: loginCaller,
+      user: postgresLogin.user,
+      database: postgresLogin.database,
+      process: this.#cancelKey.process,
+      connection: this.#postgresConnection,
+      replies: this.#postgresReplies,
+      variables: this.#sessionVariables,
+      locks: new HeldLocks(this.#relationalParts.locks),
+      begin: () => this.#cancelKey!.begin(),
+      signal: () => this.#cancelKey!.signal(),
+      cancel: () => this.#cancelKey!.cancel(),
     });
-    this.#extended = new ExtendedQuery(runner, this.#replies, this.#parts.yieldTurn);
-    this.#state = { at: 'open', runner };
+    this.#extendedQuery = new ExtendedQuery(openRunner, this.#postgresReplies, this.#relationalParts.yieldTurn);
+    this.#sessionState = { at: 'open', runner: openRunner };
   }
 
-  async #checkBranch(caller: Caller): Promise<void> {
-    const asked = { action: 'inspect', purpose: null, correlationId: this.#parts.ids.next() } as const;
-    const onMain = { ...caller, branch: 'main' };
-    await this.#parts.gate.invoke(onMain, asked, async (invocation) => {
-      if (invocation.branches().some(({ name }) => name === caller.branch)) return;
-      const detail = `there is no branch ${JSON.stringify(caller.branch)}: the database names a branch, annals is main`;
-      throw new ProtocolRefusal('3D000', 'REL_NOT_FOUND', detail);
+  async #checkDatabaseBranch(branchCaller: Caller): Promise<void> {
+    const inspectRequest = { action: 'inspect', purpose: null, correlationId: this.#relationalParts.ids.next() } as const;
+    const mainBranchCaller = { ...branchCaller, branch: 'main' };
+    await this.#relationalParts.gate.invoke(mainBranchCaller, inspectRequest, async (invocation) => {
+      if (invocation.branches().some(({ name: branchName }) => branchName === branchCaller.branch)) return;
+      const branchDetail = `there is no branch ${JSON.stringify(branchCaller.branch)}: the database names a branch, annals is main`;
+      throw new ProtocolRefusal('3D000', 'REL_NOT_FOUND', branchDetail);
     });
   }
 
   /** Runs a step of the login; a refusal is recorded and ends the connection. */
-  async #orTurnedAway(caller: Caller | null, step: () => void | Promise<void>): Promise<void> {
+  async #recordLoginRefusal(loginCaller: Caller | null, loginStep: () => void | Promise<void>): Promise<void> {
     try {
-      await step();
-    } catch (error) {
-      if (!(error instanceof ServiceError)) throw error;
-      const who = caller ?? { door: doorName, clientIp: this.#connection.clientIp };
-      await recordRefusal(this.#parts, who, 'inspect', error);
-      this.#replies.take();
-      await this.#connection.loginRefused();
-      throw error;
+      await loginStep();
+    } catch (loginError) {
+      if (!(loginError instanceof ServiceError)) throw loginError;
+      const refusedLogin = loginCaller ?? { door: doorName, clientIp: this.#postgresConnection.clientIp };
+      await recordRefusal(this.#relationalParts, refusedLogin, 'inspect', loginError);
+      this.#postgresReplies.take();
+      await this.#postgresConnection.loginRefused();
+      throw loginError;
     }
   }
 
-  #serve(runner: CommandRunner, message: Frontend): Promise<void> | void {
-    this.#atRest = false;
-    if (runner.copying) return this.#copyStep(runner, message);
-    switch (message.kind) {
+  #serveMessage(openRunner: CommandRunner, frontendMessage: Frontend): Promise<void> | void {
+    this.#isAtRest = false;
+    if (openRunner.copying) return this.#takeCopyMessage(openRunner, frontendMessage);
+    switch (frontendMessage.kind) {
       case 'flush':
-        return this.#extended!.release();
+        return this.#extendedQuery!.release();
       case 'parse':
       case 'bind':
       case 'describe':
       case 'execute':
       case 'close':
-        return this.#extended!.handle(message);
+        return this.#extendedQuery!.handle(frontendMessage);
       case 'copy-data':
       case 'copy-done':
       case 'copy-fail':
@@ -215,91 +219,92 @@ export class RelationalSession implements Session<Frontend> {
       case 'query':
       case 'terminate':
       case 'sync':
-        return this.#conclude(runner, message);
+        return this.#concludeStatement(openRunner, frontendMessage);
       default:
-        throw new ServiceError('REL_INVALID', `a message of kind ${message.kind} is not expected here`);
+        throw new ServiceError('REL_INVALID', `a message of kind ${frontendMessage.kind} is not expected here`);
     }
   }
 
   /** Handles messages that end a series of statements. */
-  async #conclude(runner: CommandRunner, message: Frontend): Promise<void> {
-    await this.#extended!.finish();
-    switch (message.kind) {
+  async #concludeStatement(openRunner: CommandRunner, concludingMessage: Frontend): Promise<void> {
+    await this.#extendedQuery!.finish();
+    switch (concludingMessage.kind) {
       case 'query':
-        if (this.#extended!.skipping) return;
-        await this.#query(runner, message.text);
+        if (this.#extendedQuery!.skipping) return;
+        await this.#runSimpleQuery(openRunner, concludingMessage.text);
         break;
       case 'terminate':
-        return this.#connection.end();
+        return this.#postgresConnection.end();
       case 'sync':
-        this.#extended!.sync();
-        this.#replies.ready(runner.status);
+        this.#extendedQuery!.sync();
+        this.#postgresReplies.ready(openRunner.status);
         break;
     }
-    this.#atRest = runner.status === 'I';
+    this.#isAtRest = openRunner.status === 'I';
   }
 
   /** Between the beginning of a COPY and its end nothing else is said. */
-  async #copyStep(runner: CommandRunner, message: Frontend): Promise<void> {
+  async #takeCopyMessage(copyRunner: CommandRunner, copyMessage: Frontend): Promise<void> {
     try {
-      switch (message.kind) {
+      switch (copyMessage.kind) {
         case 'copy-data':
-          return await runner.copyData(message.body);
+          return await copyRunner.copyData(copyMessage.body);
         case 'flush':
         case 'sync':
           return;
         case 'copy-done':
-          await runner.copyDone();
+          await copyRunner.copyDone();
           break;
         case 'copy-fail':
-          await runner.copyFailed(new ServiceError('REL_CANCELLED', `the client ended the COPY: ${message.reason}`));
+          await copyRunner.copyFailed(new ServiceError('REL_CANCELLED', `the client ended the COPY: ${copyMessage.reason}`));
           break;
         default:
-          await runner.copyFailed(
-            new ServiceError('REL_INVALID', `a message of kind ${message.kind} does not belong into a COPY`),
+          await copyRunner.copyFailed(
+            new ServiceError('REL_INVALID', `a message of kind ${copyMessage.kind} does not belong into a COPY`),
           );
       }
-      if (!this.#copyEndsQuery) return;
-      await runner.endImplicit();
-    } catch (error) {
-      if (!this.#copyEndsQuery) return this.#extended!.refuse(error);
-      await runner.fail(error);
+      if (!this.#isCopyLastOfQuery) return;
+      await copyRunner.endImplicit();
+    } catch (copyError) {
+      if (!this.#isCopyLastOfQuery) return this.#extendedQuery!.refuse(copyError);
+      await copyRunner.fail(copyError);
     }
-    this.#endQuery(runner);
+    this.#endSimpleQuery(copyRunner);
   }
 
-  #endQuery(runner: CommandRunner): void {
-    this.#copyEndsQuery = false;
-    this.#extended!.sync();
-    this.#replies.ready(runner.status);
-    this.#atRest = runner.status === 'I';
+  #endSimpleQuery(queryRunner: CommandRunner): void {
+    this.#isCopyLastOfQuery = false;
+    this.#extendedQuery!.sync();
+    this.#postgresReplies.ready(queryRunner.status);
+    this.#isAtRest = queryRunner.status === 'I';
   }
 
   /** All statements of one Query are one transaction: where more than the last one write, they are committed at its end. */
-  async #query(runner: CommandRunner, text: string): Promise<void> {
+  async #runSimpleQuery(queryRunner: CommandRunner, queryText: string): Promise<void> {
     // Locations count in the statement that was sent; of several statements, each counts its own.
-    let placed: string | undefined = text;
+    let placedSql: string | undefined = queryText;
     try {
-      runner.begins();
-      const statements = await inTurns(splitStatements(text), this.#parts.yieldTurn);
-      if (statements.length > 1) placed = undefined;
-      if (statements.length === 0) this.#replies.bare('I');
-      for (const [i, statement] of statements.entries()) {
-        const command = await inTurns(commandOf(statement), this.#parts.yieldTurn);
-        const isLast = i === statements.length - 1;
-        if (!isLast && ((command.kind === 'ask' && command.mayWrite) || command.kind === 'copy')) runner.beginImplicit();
-        await runner.run(command);
-        if (!runner.copying) continue;
-        this.#copyEndsQuery = isLast;
-        if (isLast) return;
-        await runner.copyFailed(
+      queryRunner.begins();
+      const queryStatements = await inTurns(splitStatements(queryText), this.#relationalParts.yieldTurn);
+      if (queryStatements.length > 1) placedSql = undefined;
+      if (queryStatements.length === 0) this.#postgresReplies.bare('I');
+      for (const [i, queryStatement] of queryStatements.entries()) {
+        const queryCommand = await inTurns(commandOf(queryStatement), this.#relationalParts.yieldTurn);
+        const isLastStatement = i === queryStatements.length - 1;
+        if (!isLastStatement && ((queryCommand.kind === 'ask' && queryCommand.mayWrite) || queryCommand.kind === 'copy'))
+          queryRunner.beginImplicit();
+        await queryRunner.run(queryCommand);
+        if (!queryRunner.copying) continue;
+        this.#isCopyLastOfQuery = isLastStatement;
+        if (isLastStatement) return;
+        await queryRunner.copyFailed(
           new ServiceError('REL_NOT_IMPLEMENTED', 'COPY FROM STDIN is the last statement of its query: send the others after it'),
         );
       }
-      await runner.endImplicit();
-    } catch (error) {
-      await runner.fail(error, placed);
+      await queryRunner.endImplicit();
+    } catch (queryError) {
+      await queryRunner.fail(queryError, placedSql);
     }
-    this.#endQuery(runner);
+    this.#endSimpleQuery(queryRunner);
   }
 }

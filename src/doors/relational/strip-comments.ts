@@ -1,11 +1,11 @@
 /** Strips leading comments and spaces, and the final semicolon. */
-export function stripComments(text: string): string {
-  let said = text.trim();
+export function stripComments(commentedSql: string): string {
+  let strippedSql = commentedSql.trim();
   for (;;) {
-    const closing = said.startsWith('--') ? '\n' : said.startsWith('/*') ? '*/' : null;
-    if (closing === null) break;
-    const end = said.indexOf(closing);
-    said = end < 0 ? '' : said.slice(end + closing.length).trimStart();
+    const commentClosing = strippedSql.startsWith('--') ? '\n' : strippedSql.startsWith('/*') ? '*/' : null;
+    if (commentClosing === null) break;
+    const commentEnd = strippedSql.indexOf(commentClosing);
+    strippedSql = commentEnd < 0 ? '' : strippedSql.slice(commentEnd + commentClosing.length).trimStart();
   }
-  return said.endsWith(';') ? said.slice(0, -1).trimEnd() : said;
+  return strippedSql.endsWith(';') ? strippedSql.slice(0, -1).trimEnd() : strippedSql;
 }

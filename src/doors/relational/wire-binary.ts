@@ -6,107 +6,116 @@ import { elementOf, elementsOf } from '../../planner/system-catalogue/catalogue-
 import type { PostgresReplies } from './replies.ts';
 import { catalogueTypes, type WireType, wireTypes } from '../../planner/system-catalogue/postgres-column-types.ts';
 
-export function isFloat({ name }: WireType): boolean {
-  return name === 'float8' || name === 'float4';
+export function isFloat({ name: wireTypeName }: WireType): boolean {
+  return wireTypeName === 'float8' || wireTypeName === 'float4';
 }
 
 /** Writes the length of the type, then the number in so many bytes. */
-export function putBinaryNumber(replies: PostgresReplies, type: WireType, value: number): void {
-  const { writer } = replies;
-  const { size } = type;
-  replies.int32(size);
+export function putBinaryNumber(postgresReplies: PostgresReplies, numberType: WireType, numberValue: number): void {
+  const { writer } = postgresReplies;
+  const { size: wireSize } = numberType;
+  postgresReplies.int32(wireSize);
   writer.reserve(8);
-  const { view, length } = writer;
-  if (type === wireTypes.float8) view.setFloat64(length, value);
-  else if (size === 8) view.setBigInt64(length, BigInt(value));
-  else if (isFloat(type)) view.setFloat32(length, value);
+  const { view: replyView, length: replyLength } = writer;
+  if (numberType === wireTypes.float8) replyView.setFloat64(replyLength, numberValue);
+  else if (wireSize === 8) replyView.setBigInt64(replyLength, BigInt(numberValue));
+  else if (isFloat(numberType)) replyView.setFloat32(replyLength, numberValue);
   // Numbers of things have no sign: they fill all 32 bits.
-  else if (size === 4) view.setInt32(length, value | 0);
-  else view.setInt16(length, value);
-  writer.length += size;
+  else if (wireSize === 4) replyView.setInt32(replyLength, numberValue | 0);
+  else replyView.setInt16(replyLength, numberValue);
+  writer.length += wireSize;
 }
 
-const plain: ReadonlySet<string> = new Set(['text', 'name', 'varchar', 'bpchar', 'json', 'unknown', 'pg_node_tree', 'void']);
+const plainTextTypes: ReadonlySet<string> = new Set([
+  'text',
+  'name',
+  'varchar',
+  'bpchar',
+  'json',
+  'unknown',
+  'pg_node_tree',
+  'void',
+]);
 
 /**
  * Writes a cell that is kept as text in binary; null: the bytes are those of the text. REL_NOT_IMPLEMENTED for types that are
  * text only.
  */
-export function binaryText(type: WireType): ((replies: PostgresReplies, text: string) => void) | null {
-  if (plain.has(type.name)) return null;
-  if (type.name === 'char') return putCharacter;
-  if (type === wireTypes.jsonb) return putJsonb;
-  if (type === wireTypes.vector) return putVector;
-  if (type.name === 'interval') return putInterval;
-  const element = elementOf(type.name);
-  const each = element === null ? undefined : catalogueTypes.get(element);
-  if (!each || !(plain.has(each.name) || each.name === 'char' || isWhole(each)))
-    throw new ServiceError('REL_NOT_IMPLEMENTED', `${type.name} is not implemented in the binary format: ask for text`);
-  return (replies, text) => putArray(replies, type, each, text);
+export function binaryText(wireType: WireType): ((postgresReplies: PostgresReplies, arrayText: string) => void) | null {
+  if (plainTextTypes.has(wireType.name)) return null;
+  if (wireType.name === 'char') return putCharType;
+  if (wireType === wireTypes.jsonb) return putJsonb;
+  if (wireType === wireTypes.vector) return putVector;
+  if (wireType.name === 'interval') return putInterval;
+  const elementTypeName = elementOf(wireType.name);
+  const elementType = elementTypeName === null ? undefined : catalogueTypes.get(elementTypeName);
+  if (!elementType || !(plainTextTypes.has(elementType.name) || elementType.name === 'char' || isWholeNumberType(elementType)))
+    throw new ServiceError('REL_NOT_IMPLEMENTED', `${wireType.name} is not implemented in the binary format: ask for text`);
+  return (postgresReplies, arrayText) => putArray(postgresReplies, wireType, elementType, arrayText);
 }
 
-const isWhole = ({ name }: WireType): boolean => ['int2', 'int4', 'int8', 'oid'].includes(name);
+const isWholeNumberType = ({ name: wireTypeName }: WireType): boolean => ['int2', 'int4', 'int8', 'oid'].includes(wireTypeName);
 
-function putCharacter(replies: PostgresReplies, text: string): void {
-  replies.int32(1);
-  replies.writer.byte(Buffer.from(text)[0] ?? 0);
+function putCharType(postgresReplies: PostgresReplies, charText: string): void {
+  postgresReplies.int32(1);
+  postgresReplies.writer.byte(Buffer.from(charText)[0] ?? 0);
 }
 
 /** The number of its form, which is 1 in every version of Postgres; its text. */
-function putJsonb(replies: PostgresReplies, text: string): void {
-  replies.int32(1 + Buffer.byteLength(text));
-  replies.writer.byte(1);
-  replies.writer.string(text);
+function putJsonb(postgresReplies: PostgresReplies, jsonbText: string): void {
+  postgresReplies.int32(1 + Buffer.byteLength(jsonbText));
+  postgresReplies.writer.byte(1);
+  postgresReplies.writer.string(jsonbText);
 }
 
 /** Microseconds, days, months. */
-function putInterval(replies: PostgresReplies, text: string): void {
-  const { microseconds, days, months } = parseInterval(text);
-  replies.int32(16);
-  const { writer } = replies;
+function putInterval(postgresReplies: PostgresReplies, intervalText: string): void {
+  const { microseconds: intervalMicros, days: intervalDays, months: intervalMonths } = parseInterval(intervalText);
+  postgresReplies.int32(16);
+  const { writer } = postgresReplies;
   writer.reserve(16);
-  writer.view.setBigInt64(writer.length, microseconds);
-  writer.view.setInt32(writer.length + 8, days);
-  writer.view.setInt32(writer.length + 12, months);
+  writer.view.setBigInt64(writer.length, intervalMicros);
+  writer.view.setInt32(writer.length + 8, intervalDays);
+  writer.view.setInt32(writer.length + 12, intervalMonths);
   writer.length += 16;
 }
 
 /** Number of components, nothing, components. */
-function putVector(replies: PostgresReplies, text: string): void {
-  const values = vectorIn(text)!;
-  replies.int32(4 + values.length * 4);
-  replies.int16(values.length);
-  replies.int16(0);
-  const { writer } = replies;
-  writer.reserve(values.length * 4);
-  for (const value of values) {
-    writer.view.setFloat32(writer.length, value);
+function putVector(postgresReplies: PostgresReplies, vectorText: string): void {
+  const vectorFloats = vectorIn(vectorText)!;
+  postgresReplies.int32(4 + vectorFloats.length * 4);
+  postgresReplies.int16(vectorFloats.length);
+  postgresReplies.int16(0);
+  const { writer } = postgresReplies;
+  writer.reserve(vectorFloats.length * 4);
+  for (const vectorFloat of vectorFloats) {
+    writer.view.setFloat32(writer.length, vectorFloat);
     writer.length += 4;
   }
 }
 
 /** Dimensions, whether there are NULLs, type of the elements; length and first subscript; elements. */
-function putArray(replies: PostgresReplies, type: WireType, element: WireType, text: string): void {
-  const isVector = type.name.endsWith('vector');
-  const elements = isVector ? text.split(' ').filter(Boolean) : elementsOf(text, type.name);
-  const { writer } = replies;
-  const at = writer.length;
-  replies.int32(0);
-  replies.int32(elements.length === 0 && !isVector ? 0 : 1);
-  replies.int32(elements.includes(null) ? 1 : 0);
-  replies.int32(element.oid);
-  if (elements.length > 0 || isVector) {
-    replies.int32(elements.length);
-    replies.int32(isVector ? 0 : 1);
+function putArray(postgresReplies: PostgresReplies, arrayType: WireType, elementType: WireType, arrayText: string): void {
+  const isVectorArray = arrayType.name.endsWith('vector');
+  const arrayElements = isVectorArray ? arrayText.split(' ').filter(Boolean) : elementsOf(arrayText, arrayType.name);
+  const { writer } = postgresReplies;
+  const arrayLengthOffset = writer.length;
+  postgresReplies.int32(0);
+  postgresReplies.int32(arrayElements.length === 0 && !isVectorArray ? 0 : 1);
+  postgresReplies.int32(arrayElements.includes(null) ? 1 : 0);
+  postgresReplies.int32(elementType.oid);
+  if (arrayElements.length > 0 || isVectorArray) {
+    postgresReplies.int32(arrayElements.length);
+    postgresReplies.int32(isVectorArray ? 0 : 1);
   }
-  for (const each of elements) {
-    if (each === null) replies.int32(-1);
-    else if (isWhole(element)) putBinaryNumber(replies, element, Number(each));
-    else if (element.name === 'char') putCharacter(replies, each);
+  for (const arrayElement of arrayElements) {
+    if (arrayElement === null) postgresReplies.int32(-1);
+    else if (isWholeNumberType(elementType)) putBinaryNumber(postgresReplies, elementType, Number(arrayElement));
+    else if (elementType.name === 'char') putCharType(postgresReplies, arrayElement);
     else {
-      replies.int32(Buffer.byteLength(each));
-      writer.string(each);
+      postgresReplies.int32(Buffer.byteLength(arrayElement));
+      writer.string(arrayElement);
     }
   }
-  writer.view.setInt32(at, writer.length - at - 4);
+  writer.view.setInt32(arrayLengthOffset, writer.length - arrayLengthOffset - 4);
 }

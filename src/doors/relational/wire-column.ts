@@ -13,149 +13,167 @@ import {
 
 /** Cells of one column, batch after batch: each with its length before it, -1 for NULL. */
 export class WireColumn {
-  readonly #type: WireType;
-  readonly #binary: boolean;
-  readonly #digits: number;
-  #vector: Vector = { kind: 'null' };
-  #nulls: Uint8Array | null = null;
+  readonly #wireType: WireType;
+  readonly #isBinaryFormat: boolean;
+  readonly #timestampDigits: number;
+  #cellVector: Vector = { kind: 'null' };
+  #cellNulls: Uint8Array | null = null;
   /** The column's longs, low half before high; made for the first that is written by them. */
-  #halves: Int32Array | null = null;
+  #int64Halves: Int32Array | null = null;
   /** Null: texts are sent as they are. */
-  #encode: ((replies: PostgresReplies, text: string) => void) | null = null;
+  #encodeBinaryText: ((replies: PostgresReplies, text: string) => void) | null = null;
 
-  /** `digits`: of a fraction of a second, in text. */
-  constructor(of: WireType, format: number, digits: number) {
-    this.#type = of;
-    this.#digits = digits;
-    this.#binary = format === 1;
+  /** `timestampDigits`: of a fraction of a second, in text. */
+  constructor(wireType: WireType, fieldFormat: number, timestampDigits: number) {
+    this.#wireType = wireType;
+    this.#timestampDigits = timestampDigits;
+    this.#isBinaryFormat = fieldFormat === 1;
   }
 
-  open(vector: Vector): void {
-    if (this.#binary && (vector.kind === 'text' || vector.kind === 'dict')) this.#encode = binaryText(this.#type);
-    this.#vector = vector;
-    this.#nulls = vector.kind === 'null' ? null : vector.nulls;
-    this.#halves = null;
+  open(cellVector: Vector): void {
+    if (this.#isBinaryFormat && (cellVector.kind === 'text' || cellVector.kind === 'dict'))
+      this.#encodeBinaryText = binaryText(this.#wireType);
+    this.#cellVector = cellVector;
+    this.#cellNulls = cellVector.kind === 'null' ? null : cellVector.nulls;
+    this.#int64Halves = null;
   }
 
-  put(replies: PostgresReplies, row: number): void {
-    const vector = this.#vector;
-    if (vector.kind === 'null' || this.#nulls?.[row] === 1) return replies.int32(-1);
-    switch (vector.kind) {
+  put(postgresReplies: PostgresReplies, cellRow: number): void {
+    const cellVector = this.#cellVector;
+    if (cellVector.kind === 'null' || this.#cellNulls?.[cellRow] === 1) return postgresReplies.int32(-1);
+    switch (cellVector.kind) {
       case 'text':
-        return this.#bytes(replies, vector.heap, vector.offsets[row]!, vector.offsets[row + 1]!);
+        return this.#putTextCell(
+          postgresReplies,
+          cellVector.heap,
+          cellVector.offsets[cellRow]!,
+          cellVector.offsets[cellRow + 1]!,
+        );
       case 'dict': {
-        const code = vector.values[row]!;
-        const bytes = vector.dictionary.bytesOf?.(code) ?? Buffer.from(vector.dictionary.text(code));
-        return this.#bytes(replies, bytes, 0, bytes.length);
+        const dictionaryCode = cellVector.values[cellRow]!;
+        const dictionaryBytes =
+          cellVector.dictionary.bytesOf?.(dictionaryCode) ?? Buffer.from(cellVector.dictionary.text(dictionaryCode));
+        return this.#putTextCell(postgresReplies, dictionaryBytes, 0, dictionaryBytes.length);
       }
       case 'bool':
-        replies.int32(1);
-        return replies.writer.byte(this.#binary ? vector.values[row]! : vector.values[row] === 1 ? lowerT : lowerF);
+        postgresReplies.int32(1);
+        return postgresReplies.writer.byte(
+          this.#isBinaryFormat ? cellVector.values[cellRow]! : cellVector.values[cellRow] === 1 ? trueLetter : falseLetter,
+        );
       case 'vec':
-        return this.#floats(replies, vector.values.subarray(row * vector.dims, (row + 1) * vector.dims));
+        return this.#putVectorCell(
+          postgresReplies,
+          cellVector.values.subarray(cellRow * cellVector.dims, (cellRow + 1) * cellVector.dims),
+        );
       case 'i32':
       case 'f64':
-        return this.#number(replies, vector.values[row]!);
+        return this.#putNumberCell(postgresReplies, cellVector.values[cellRow]!);
       case 'i64':
-        return this.#long(replies, row);
+        return this.#putInt64Cell(postgresReplies, cellRow);
     }
   }
 
-  #bytes(replies: PostgresReplies, bytes: Uint8Array, from: number, to: number): void {
-    if (this.#encode) return this.#encode(replies, Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString());
-    replies.int32(to - from);
-    replies.writer.copy(bytes, from, to);
+  #putTextCell(postgresReplies: PostgresReplies, cellText: Uint8Array, cellStart: number, cellEnd: number): void {
+    if (this.#encodeBinaryText)
+      return this.#encodeBinaryText(
+        postgresReplies,
+        Buffer.from(cellText.buffer, cellText.byteOffset + cellStart, cellEnd - cellStart).toString(),
+      );
+    postgresReplies.int32(cellEnd - cellStart);
+    postgresReplies.writer.copy(cellText, cellStart, cellEnd);
   }
 
-  #number(replies: PostgresReplies, value: number): void {
-    if (this.#isInstant) return this.#instant(replies, BigInt(value));
-    const { writer } = replies;
-    if (this.#binary) return putBinaryNumber(replies, this.#type, value);
-    if (!Number.isFinite(value)) return this.#text(replies, String(value));
-    writer.reserve(cellBytes);
-    const from = writer.length + 4;
+  #putNumberCell(postgresReplies: PostgresReplies, cellNumber: number): void {
+    if (this.#isInstantType) return this.#putInstantCell(postgresReplies, BigInt(cellNumber));
+    const { writer } = postgresReplies;
+    if (this.#isBinaryFormat) return putBinaryNumber(postgresReplies, this.#wireType, cellNumber);
+    if (!Number.isFinite(cellNumber)) return this.#putTextReply(postgresReplies, String(cellNumber));
+    writer.reserve(wireCellBytes);
+    const digitsStart = writer.length + 4;
     // An integer column has no minus zero.
-    const to = isFloat(this.#type) ? putNumber(writer.bytes, from, value) : putInteger(writer.bytes, from, value + 0);
-    writer.view.setInt32(writer.length, to - from);
-    writer.length = to;
+    const digitsEnd = isFloat(this.#wireType)
+      ? putNumber(writer.bytes, digitsStart, cellNumber)
+      : putInteger(writer.bytes, digitsStart, cellNumber + 0);
+    writer.view.setInt32(writer.length, digitsEnd - digitsStart);
+    writer.length = digitsEnd;
   }
 
-  #long(replies: PostgresReplies, row: number): void {
-    const vector = this.#vector as Extract<Vector, { kind: 'i64' }>;
-    if (this.#isInstant) return this.#instant(replies, vector.values[row]!);
-    if (this.#type === wireTypes.float8) return this.#number(replies, Number(vector.values[row]!));
-    const { writer } = replies;
-    const { buffer, byteOffset, length } = vector.values;
-    this.#halves ??= new Int32Array(buffer, byteOffset, length * 2);
-    const low = this.#halves[row * 2]!;
-    const high = this.#halves[row * 2 + 1]!;
-    writer.reserve(cellBytes);
-    if (this.#binary) {
-      replies.int32(8);
-      writer.view.setInt32(writer.length, high);
-      writer.view.setInt32(writer.length + 4, low);
+  #putInt64Cell(postgresReplies: PostgresReplies, cellRow: number): void {
+    const int64Vector = this.#cellVector as Extract<Vector, { kind: 'i64' }>;
+    if (this.#isInstantType) return this.#putInstantCell(postgresReplies, int64Vector.values[cellRow]!);
+    if (this.#wireType === wireTypes.float8) return this.#putNumberCell(postgresReplies, Number(int64Vector.values[cellRow]!));
+    const { writer } = postgresReplies;
+    const { buffer, byteOffset, length } = int64Vector.values;
+    this.#int64Halves ??= new Int32Array(buffer, byteOffset, length * 2);
+    const lowHalf = this.#int64Halves[cellRow * 2]!;
+    const highHalf = this.#int64Halves[cellRow * 2 + 1]!;
+    writer.reserve(wireCellBytes);
+    if (this.#isBinaryFormat) {
+      postgresReplies.int32(8);
+      writer.view.setInt32(writer.length, highHalf);
+      writer.view.setInt32(writer.length + 4, lowHalf);
       writer.length += 8;
       return;
     }
-    const from = writer.length + 4;
-    const to = putI64(writer.bytes, from, high, low >>> 0);
-    writer.view.setInt32(writer.length, to - from);
-    writer.length = to;
+    const digitsStart = writer.length + 4;
+    const digitsEnd = putI64(writer.bytes, digitsStart, highHalf, lowHalf >>> 0);
+    writer.view.setInt32(writer.length, digitsEnd - digitsStart);
+    writer.length = digitsEnd;
   }
 
   /** Without a zone. */
-  get #isLocal(): boolean {
-    return this.#type.name === 'timestamp';
+  get #isLocalTimestamp(): boolean {
+    return this.#wireType.name === 'timestamp';
   }
 
-  get #isInstant(): boolean {
-    return this.#type === wireTypes.timestamptz || this.#type === wireTypes.date || this.#isLocal;
+  get #isInstantType(): boolean {
+    return this.#wireType === wireTypes.timestamptz || this.#wireType === wireTypes.date || this.#isLocalTimestamp;
   }
 
-  #instant(replies: PostgresReplies, ns: bigint): void {
-    const isDate = this.#type === wireTypes.date;
-    if (!this.#binary) {
-      const text = isDate ? formatDay(ns) : formatZonedInstant(ns, this.#digits);
-      return this.#text(replies, this.#isLocal ? text.replace('+00', '') : text);
+  #putInstantCell(postgresReplies: PostgresReplies, instantNs: bigint): void {
+    const isDateType = this.#wireType === wireTypes.date;
+    if (!this.#isBinaryFormat) {
+      const instantText = isDateType ? formatDay(instantNs) : formatZonedInstant(instantNs, this.#timestampDigits);
+      return this.#putTextReply(postgresReplies, this.#isLocalTimestamp ? instantText.replace('+00', '') : instantText);
     }
-    if (isDate) return putBinaryNumber(replies, this.#type, dateNumber(ns));
-    const { writer } = replies;
-    replies.int32(8);
+    if (isDateType) return putBinaryNumber(postgresReplies, this.#wireType, dateNumber(instantNs));
+    const { writer } = postgresReplies;
+    postgresReplies.int32(8);
     writer.reserve(8);
-    writer.view.setBigInt64(writer.length, instantMicroseconds(ns));
+    writer.view.setBigInt64(writer.length, instantMicroseconds(instantNs));
     writer.length += 8;
   }
 
-  #floats(replies: PostgresReplies, values: Float32Array): void {
-    const { writer } = replies;
-    const at = writer.length;
-    replies.int32(0);
-    if (this.#binary) {
-      replies.int16(values.length);
-      replies.int16(0);
-      writer.reserve(values.length * 4);
-      for (const value of values) {
-        writer.view.setFloat32(writer.length, value);
+  #putVectorCell(postgresReplies: PostgresReplies, vectorFloats: Float32Array): void {
+    const { writer } = postgresReplies;
+    const vectorLengthOffset = writer.length;
+    postgresReplies.int32(0);
+    if (this.#isBinaryFormat) {
+      postgresReplies.int16(vectorFloats.length);
+      postgresReplies.int16(0);
+      writer.reserve(vectorFloats.length * 4);
+      for (const vectorFloat of vectorFloats) {
+        writer.view.setFloat32(writer.length, vectorFloat);
         writer.length += 4;
       }
     } else {
       writer.byte(0x5b);
-      for (let i = 0; i < values.length; i++) {
+      for (let i = 0; i < vectorFloats.length; i++) {
         if (i > 0) writer.byte(0x2c);
-        writer.float(values[i]!);
+        writer.float(vectorFloats[i]!);
       }
       writer.byte(0x5d);
     }
-    writer.view.setInt32(at, writer.length - at - 4);
+    writer.view.setInt32(vectorLengthOffset, writer.length - vectorLengthOffset - 4);
   }
 
-  #text(replies: PostgresReplies, text: string): void {
-    replies.int32(Buffer.byteLength(text));
-    replies.writer.string(text);
+  #putTextReply(postgresReplies: PostgresReplies, cellText: string): void {
+    postgresReplies.int32(Buffer.byteLength(cellText));
+    postgresReplies.writer.string(cellText);
   }
 }
 
 /** Room for a length and the longest number. */
-const cellBytes = 40;
-const lowerT = 0x74;
-const lowerF = 0x66;
+const wireCellBytes = 40;
+const trueLetter = 0x74;
+const falseLetter = 0x66;

@@ -21,126 +21,139 @@ export interface Blocks {
   readonly blocks: readonly Block[];
 }
 
-const charactersMax = 32 << 20;
-const pagesMax = 5_000;
-const between = '\n\n';
+const documentCharactersMax = 32 << 20;
+const pdfPagesMax = 5_000;
+const blockSeparator = '\n\n';
 
-export async function blocksOf(bytes: Uint8Array, format: DocumentFormat): Promise<Blocks> {
-  if (format === 'pdf') return pdfBlocks(bytes);
+export async function blocksOf(documentBytes: Uint8Array, documentFormat: DocumentFormat): Promise<Blocks> {
+  if (documentFormat === 'pdf') return pdfBlocks(documentBytes);
   // Either library is loaded when its first document comes.
-  if (format === 'html') return htmlBlocks(textOf(bytes), (await import('htmlparser2')).Parser);
-  const text = textOf(bytes).replaceAll(/\r\n?/g, '\n');
-  if (format === 'text') return { title: null, text, blocks: paragraphs(text, 0, null, null) };
-  return markdownBlocks(text, await import('marked'));
+  if (documentFormat === 'html') return htmlBlocks(utf8TextOf(documentBytes), (await import('htmlparser2')).Parser);
+  const documentText = utf8TextOf(documentBytes).replaceAll(/\r\n?/g, '\n');
+  if (documentFormat === 'text') return { title: null, text: documentText, blocks: paragraphBlocks(documentText, 0, null, null) };
+  return markdownBlocks(documentText, await import('marked'));
 }
 
 /** The bytes decide first: names are wrong more often. */
-export function formatOf(bytes: Uint8Array, name: string | null): DocumentFormat {
-  const begin = new TextDecoder('latin1').decode(bytes.subarray(0, 1_024));
-  if (begin.startsWith('%PDF-')) return 'pdf';
-  if (/^<(?:!doctype\s+html|html|head|body)\b/i.test(afterComments(begin))) return 'html';
-  const ending = /\.([a-z]+)$/i.exec(name?.split(/[?#]/, 1)[0] ?? '')?.[1]?.toLowerCase();
-  if (ending === 'md' || ending === 'markdown') return 'markdown';
-  return ending === 'html' || ending === 'htm' || ending === 'xhtml' ? 'html' : 'text';
+export function formatOf(documentBytes: Uint8Array, documentName: string | null): DocumentFormat {
+  const documentStart = new TextDecoder('latin1').decode(documentBytes.subarray(0, 1_024));
+  if (documentStart.startsWith('%PDF-')) return 'pdf';
+  if (/^<(?:!doctype\s+html|html|head|body)\b/i.test(afterHtmlComments(documentStart))) return 'html';
+  const fileExtension = /\.([a-z]+)$/i.exec(documentName?.split(/[?#]/, 1)[0] ?? '')?.[1]?.toLowerCase();
+  if (fileExtension === 'md' || fileExtension === 'markdown') return 'markdown';
+  return fileExtension === 'html' || fileExtension === 'htm' || fileExtension === 'xhtml' ? 'html' : 'text';
 }
 
 /** The text behind a byte order mark, an XML declaration and comments. Reads each character once. */
-function afterComments(begin: string): string {
-  let rest = begin.replace(/^ï»¿/, '').trimStart();
-  if (rest.startsWith('<?xml')) rest = rest.slice(rest.indexOf('>') + 1).trimStart();
-  while (rest.startsWith('<!--')) {
-    const end = rest.indexOf('-->', 4);
-    if (end < 0) return '';
-    rest = rest.slice(end + 3).trimStart();
+function afterHtmlComments(documentStart: string): string {
+  let markupRest = documentStart.replace(/^ï»¿/, '').trimStart();
+  if (markupRest.startsWith('<?xml')) markupRest = markupRest.slice(markupRest.indexOf('>') + 1).trimStart();
+  while (markupRest.startsWith('<!--')) {
+    const commentEnd = markupRest.indexOf('-->', 4);
+    if (commentEnd < 0) return '';
+    markupRest = markupRest.slice(commentEnd + 3).trimStart();
   }
-  return rest;
+  return markupRest;
 }
 
-function textOf(bytes: Uint8Array): string {
+function utf8TextOf(documentBytes: Uint8Array): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return new TextDecoder('utf-8', { fatal: true }).decode(documentBytes);
   } catch {
     throw new ServiceError('REL_UNPROCESSABLE', 'the document is not UTF-8');
   }
 }
 
 /** The paragraphs between empty lines, trimmed. */
-function paragraphs(text: string, from: number, page: number | null, heading: string | null): Block[] {
-  const blocks: Block[] = [];
-  for (const { 0: paragraphText, index } of text.matchAll(/\S[^\n]*(?:\n[^\S\n]*\S[^\n]*)*/g)) {
-    blocks.push({ start: from + index, end: from + index + paragraphText.trimEnd().length, page, heading });
+function paragraphBlocks(documentText: string, textOffset: number, pdfPage: number | null, headingText: string | null): Block[] {
+  const paragraphBlocksFound: Block[] = [];
+  for (const { 0: paragraphText, index: paragraphOffset } of documentText.matchAll(/\S[^\n]*(?:\n[^\S\n]*\S[^\n]*)*/g)) {
+    paragraphBlocksFound.push({
+      start: textOffset + paragraphOffset,
+      end: textOffset + paragraphOffset + paragraphText.trimEnd().length,
+      page: pdfPage,
+      heading: headingText,
+    });
   }
-  return blocks;
+  return paragraphBlocksFound;
 }
 
 /** Headings that a block stands under, the outer ones first. */
-class Headings {
-  readonly #open: { readonly depth: number; readonly text: string }[] = [];
+class HeadingPath {
+  readonly #openHeadings: { readonly depth: number; readonly text: string }[] = [];
 
-  push(depth: number, text: string): void {
-    while (this.#open.length > 0 && this.#open.at(-1)!.depth >= depth) this.#open.pop();
-    if (text !== '') this.#open.push({ depth, text });
+  push(headingDepth: number, headingText: string): void {
+    while (this.#openHeadings.length > 0 && this.#openHeadings.at(-1)!.depth >= headingDepth) this.#openHeadings.pop();
+    if (headingText !== '') this.#openHeadings.push({ depth: headingDepth, text: headingText });
   }
 
   get path(): string | null {
-    return this.#open.length === 0 ? null : this.#open.map(({ text }) => text).join(' > ');
+    return this.#openHeadings.length === 0 ? null : this.#openHeadings.map(({ text: headingText }) => headingText).join(' > ');
   }
 }
 
 /** Most levels of nested quotes and lists, a quote counting twice. Each level reads its content once more. */
-const levelsMax = 32;
+const markdownLevelsMax = 32;
 
-/** `text` has LF ends of lines. */
-export function markdownBlocks(text: string, marked: typeof Marked): Blocks {
-  const matter = /^---\n[^]*?\n---(?:\n|$)/.exec(text)?.[0] ?? '';
-  const headings = new Headings();
-  const blocks: Block[] = [];
-  let title: string | null = null;
-  let at = matter.length;
-  for (const token of markdownTokens(text.slice(matter.length), marked)) {
+/** `markdownText` has LF ends of lines. */
+export function markdownBlocks(markdownText: string, markedLibrary: typeof Marked): Blocks {
+  const frontMatter = /^---\n[^]*?\n---(?:\n|$)/.exec(markdownText)?.[0] ?? '';
+  const headingPath = new HeadingPath();
+  const markdownBlockList: Block[] = [];
+  let documentTitle: string | null = null;
+  let markdownOffset = frontMatter.length;
+  for (const markdownToken of markdownTokens(markdownText.slice(frontMatter.length), markedLibrary)) {
     // The library leaves some text out of its tokens; it stands before them.
-    const start = text.indexOf(token.raw, at);
-    if (start < 0) continue;
-    at = start + token.raw.length;
-    if (token.type === 'space' || token.type === 'def' || token.type === 'hr') continue;
-    if (token.type === 'heading') {
-      const { depth, text: said } = token as unknown as { readonly depth: number; readonly text: string };
-      headings.push(depth, said.trim());
-      title ??= said.trim();
+    const tokenStart = markdownText.indexOf(markdownToken.raw, markdownOffset);
+    if (tokenStart < 0) continue;
+    markdownOffset = tokenStart + markdownToken.raw.length;
+    if (markdownToken.type === 'space' || markdownToken.type === 'def' || markdownToken.type === 'hr') continue;
+    if (markdownToken.type === 'heading') {
+      const { depth: headingDepth, text: headingText } = markdownToken as unknown as {
+        readonly depth: number;
+        readonly text: string;
+      };
+      headingPath.push(headingDepth, headingText.trim());
+      documentTitle ??= headingText.trim();
     }
-    const content = token.raw.trimEnd();
-    const blanks = content.length - content.trimStart().length;
-    if (content.length > blanks)
-      blocks.push({ start: start + blanks, end: start + content.length, page: null, heading: headings.path });
+    const tokenContent = markdownToken.raw.trimEnd();
+    const leadingBlanks = tokenContent.length - tokenContent.trimStart().length;
+    if (tokenContent.length > leadingBlanks)
+      markdownBlockList.push({
+        start: tokenStart + leadingBlanks,
+        end: tokenStart + tokenContent.length,
+        page: null,
+        heading: headingPath.path,
+      });
   }
-  return { title, text, blocks };
+  return { title: documentTitle, text: markdownText, blocks: markdownBlockList };
 }
 
 /** The outermost blocks. Inline content is not tokenised. */
-function markdownTokens(source: string, { Lexer, Tokenizer, getDefaults }: typeof Marked): readonly Marked.Token[] {
-  const tokenizer = new Tokenizer();
-  const lexer = new Lexer({ ...getDefaults(), tokenizer });
-  let levels = 0;
+function markdownTokens(markdownSource: string, { Lexer, Tokenizer, getDefaults }: typeof Marked): readonly Marked.Token[] {
+  const markdownTokenizer = new Tokenizer();
+  const markdownLexer = new Lexer({ ...getDefaults(), tokenizer: markdownTokenizer });
+  let nestingLevels = 0;
   const withDepthLimit = <T>(run: () => T, otherwise: T): T => {
-    if (levels === levelsMax) return otherwise;
-    levels++;
+    if (nestingLevels === markdownLevelsMax) return otherwise;
+    nestingLevels++;
     const blockTokensWithin = run();
-    levels--;
+    nestingLevels--;
     return blockTokensWithin;
   };
   // Either calls the other, and quotes themselves.
-  const blockTokens = lexer.blockTokens.bind(lexer);
-  const blockquote = tokenizer.blockquote.bind(tokenizer);
-  lexer.blockTokens = ((inner: string, tokens: Marked.Token[] = [], clipped?: boolean): Marked.Token[] =>
-    withDepthLimit(() => blockTokens(inner, tokens, clipped), tokens)) as typeof blockTokens;
-  tokenizer.blockquote = (inner) => withDepthLimit(() => blockquote(inner), undefined);
-  return lexer.blockTokens(source, []);
+  const readBlockTokens = markdownLexer.blockTokens.bind(markdownLexer);
+  const readBlockquote = markdownTokenizer.blockquote.bind(markdownTokenizer);
+  markdownLexer.blockTokens = ((innerMarkdown: string, innerTokens: Marked.Token[] = [], isClipped?: boolean): Marked.Token[] =>
+    withDepthLimit(() => readBlockTokens(innerMarkdown, innerTokens, isClipped), innerTokens)) as typeof readBlockTokens;
+  markdownTokenizer.blockquote = (innerMarkdown) => withDepthLimit(() => readBlockquote(innerMarkdown), undefined);
+  return markdownLexer.blockTokens(markdownSource, []);
 }
 
 /** Elements whose texts are skipped. */
-const unread: ReadonlySet<string> = new Set('script style noscript template svg math iframe object head'.split(' '));
+const unreadElements: ReadonlySet<string> = new Set('script style noscript template svg math iframe object head'.split(' '));
 /** Elements that stand in a line; all others begin a block of their own. */
-const inline: ReadonlySet<string> = new Set(
+const inlineElements: ReadonlySet<string> = new Set(
   (
     'a abbr acronym b bdi bdo big button cite code data del dfn em font i img input ins kbd label mark meter output q rp rt ruby s samp ' +
     'select small span strike strong sub sup time tt u var wbr td th'
@@ -148,106 +161,116 @@ const inline: ReadonlySet<string> = new Set(
 );
 
 /** Elements within each other: the parser looks through all that are open at each end of one. */
-const elementLevelsMax = 1_000;
+const htmlElementLevelsMax = 1_000;
 
-export function htmlBlocks(source: string, Parser: typeof HtmlParser): Blocks {
-  const headings = new Headings();
-  const blocks: Block[] = [];
-  let text = '';
-  let title = '';
-  let block = '';
-  let hidden = 0;
-  let level = 0;
-  let isTitle = false;
-  let pre = 0;
-  let cells = 0;
-  const end = (): void => {
-    block = wellFormed(block);
-    const said =
-      pre > 0
-        ? block.replace(/^\n+/, '').trimEnd()
-        : block
+export function htmlBlocks(htmlSource: string, Parser: typeof HtmlParser): Blocks {
+  const headingPath = new HeadingPath();
+  const htmlBlockList: Block[] = [];
+  let htmlText = '';
+  let titleText = '';
+  let blockText = '';
+  let hiddenDepth = 0;
+  let elementDepth = 0;
+  let isInTitle = false;
+  let preDepth = 0;
+  let tableCells = 0;
+  const endBlock = (): void => {
+    blockText = wellFormedText(blockText);
+    const blockContent =
+      preDepth > 0
+        ? blockText.replace(/^\n+/, '').trimEnd()
+        : blockText
             .replaceAll(/[^\S\n]+/g, ' ')
             .replaceAll(/ ?\n ?/g, '\n')
             .trim();
-    block = '';
-    if (said === '') return;
-    if (text !== '') text += between;
-    blocks.push({ start: text.length, end: text.length + said.length, page: null, heading: headings.path });
-    text += said;
+    blockText = '';
+    if (blockContent === '') return;
+    if (htmlText !== '') htmlText += blockSeparator;
+    htmlBlockList.push({
+      start: htmlText.length,
+      end: htmlText.length + blockContent.length,
+      page: null,
+      heading: headingPath.path,
+    });
+    htmlText += blockContent;
   };
-  const parser = new Parser({
-    onopentag(name, { alt, hidden: isHidden }) {
-      if (++level > elementLevelsMax)
-        throw new ServiceError('REL_UNPROCESSABLE', `elements nest deeper than ${elementLevelsMax} levels`);
-      if (hidden > 0 || unread.has(name) || isHidden !== undefined) {
-        hidden++;
-        if (name === 'title') isTitle = true;
+  const htmlParser = new Parser({
+    onopentag(elementName, { alt: imageAlt, hidden: hiddenAttribute }) {
+      if (++elementDepth > htmlElementLevelsMax)
+        throw new ServiceError('REL_UNPROCESSABLE', `elements nest deeper than ${htmlElementLevelsMax} levels`);
+      if (hiddenDepth > 0 || unreadElements.has(elementName) || hiddenAttribute !== undefined) {
+        hiddenDepth++;
+        if (elementName === 'title') isInTitle = true;
         return;
       }
-      if (name === 'img' && alt) block += alt;
-      if (name === 'br') block += '\n';
-      else if (name === 'td' || name === 'th') block += cells++ > 0 ? ' | ' : '';
-      else if (!inline.has(name)) {
-        end();
-        cells = 0;
-        if (name === 'pre') pre++;
-        if (name === 'li') block = '- ';
+      if (elementName === 'img' && imageAlt) blockText += imageAlt;
+      if (elementName === 'br') blockText += '\n';
+      else if (elementName === 'td' || elementName === 'th') blockText += tableCells++ > 0 ? ' | ' : '';
+      else if (!inlineElements.has(elementName)) {
+        endBlock();
+        tableCells = 0;
+        if (elementName === 'pre') preDepth++;
+        if (elementName === 'li') blockText = '- ';
       }
     },
-    ontext(data) {
-      if (isTitle) title += data;
-      else if (hidden === 0) block += pre > 0 ? data : data.replaceAll(/\s+/g, ' ');
+    ontext(elementText) {
+      if (isInTitle) titleText += elementText;
+      else if (hiddenDepth === 0) blockText += preDepth > 0 ? elementText : elementText.replaceAll(/\s+/g, ' ');
     },
-    onclosetag(name) {
-      level--;
-      if (hidden > 0) {
-        hidden--;
-        isTitle = false;
+    onclosetag(elementName) {
+      elementDepth--;
+      if (hiddenDepth > 0) {
+        hiddenDepth--;
+        isInTitle = false;
         return;
       }
-      if (inline.has(name) || name === 'br') return;
-      const depth = /^h([1-6])$/.exec(name)?.[1];
-      if (depth !== undefined) headings.push(Number(depth), wellFormed(block).replaceAll(/\s+/g, ' ').trim());
-      end();
-      if (name === 'pre' && pre > 0) pre--;
+      if (inlineElements.has(elementName) || elementName === 'br') return;
+      const headingDepth = /^h([1-6])$/.exec(elementName)?.[1];
+      if (headingDepth !== undefined)
+        headingPath.push(Number(headingDepth), wellFormedText(blockText).replaceAll(/\s+/g, ' ').trim());
+      endBlock();
+      if (elementName === 'pre' && preDepth > 0) preDepth--;
     },
   });
-  parser.end(source);
-  end();
-  return { title: wellFormed(title).replaceAll(/\s+/g, ' ').trim() || null, text, blocks };
+  htmlParser.end(htmlSource);
+  endBlock();
+  return { title: wellFormedText(titleText).replaceAll(/\s+/g, ' ').trim() || null, text: htmlText, blocks: htmlBlockList };
 }
 
-async function pdfBlocks(bytes: Uint8Array): Promise<Blocks> {
+async function pdfBlocks(pdfBytes: Uint8Array): Promise<Blocks> {
   const { getDocumentProxy, extractText, getMeta } = await import('unpdf');
   // The library takes the bytes over, and would print warnings to the console.
-  const pdf = await getDocumentProxy(new Uint8Array(bytes), { verbosity: 0 }).catch((error: unknown): never => {
-    const isLocked = error instanceof Error && error.name === 'PasswordException';
-    throw new ServiceError('REL_UNPROCESSABLE', isLocked ? 'the PDF needs a password' : 'the PDF cannot be read');
+  const pdfDocument = await getDocumentProxy(new Uint8Array(pdfBytes), { verbosity: 0 }).catch((pdfError: unknown): never => {
+    const isPdfLocked = pdfError instanceof Error && pdfError.name === 'PasswordException';
+    throw new ServiceError('REL_UNPROCESSABLE', isPdfLocked ? 'the PDF needs a password' : 'the PDF cannot be read');
   });
-  if (pdf.numPages > pagesMax) throw new ServiceError('REL_UNPROCESSABLE', `a PDF has at most ${pagesMax} pages`);
-  const { text: pages } = await extractText(pdf, { mergePages: false });
-  const { info } = await getMeta(pdf).catch(() => ({ info: {} }));
-  const named: unknown = (info as Readonly<Record<string, unknown>>)['Title'];
-  let text = '';
-  const blocks: Block[] = [];
-  for (const [i, page] of pages.entries()) {
+  if (pdfDocument.numPages > pdfPagesMax) throw new ServiceError('REL_UNPROCESSABLE', `a PDF has at most ${pdfPagesMax} pages`);
+  const { text: pdfPages } = await extractText(pdfDocument, { mergePages: false });
+  const { info: pdfInfo } = await getMeta(pdfDocument).catch(() => ({ info: {} }));
+  const pdfTitle: unknown = (pdfInfo as Readonly<Record<string, unknown>>)['Title'];
+  let pdfText = '';
+  const pdfBlockList: Block[] = [];
+  for (const [i, pdfPage] of pdfPages.entries()) {
     // Signs without a meaning in Unicode come as NUL or as halves of pairs.
-    const said = page
+    const pageText = pdfPage
       .replaceAll('\0', '')
       .replaceAll(/\p{Cs}/gu, '\ufffd')
       .trim();
-    if (said === '') continue;
-    if (text !== '') text += between;
-    blocks.push(...paragraphs(said, text.length, i + 1, null));
-    text += said;
-    if (text.length > charactersMax) break;
+    if (pageText === '') continue;
+    if (pdfText !== '') pdfText += blockSeparator;
+    pdfBlockList.push(...paragraphBlocks(pageText, pdfText.length, i + 1, null));
+    pdfText += pageText;
+    if (pdfText.length > documentCharactersMax) break;
   }
-  if (text === '') throw new ServiceError('REL_UNPROCESSABLE', 'the PDF has no text: scanned pages are not supported');
-  return { title: typeof named === 'string' && named.trim() !== '' ? named.trim() : null, text, blocks };
+  if (pdfText === '') throw new ServiceError('REL_UNPROCESSABLE', 'the PDF has no text: scanned pages are not supported');
+  return {
+    title: typeof pdfTitle === 'string' && pdfTitle.trim() !== '' ? pdfTitle.trim() : null,
+    text: pdfText,
+    blocks: pdfBlockList,
+  };
 }
 
 /** The parser cuts a character in two where a tag is never closed. */
-function wellFormed(text: string): string {
-  return text.replaceAll(/\p{Surrogate}/gu, '\ufffd');
+function wellFormedText(documentText: string): string {
+  return documentText.replaceAll(/\p{Surrogate}/gu, '\ufffd');
 }

@@ -10,14 +10,14 @@ export const instant = z.union([z.string(), exactNumber]);
 export type StatedInstant = z.output<typeof instant>;
 
 /** Takes every instant that a reply gives, as it came. */
-export function toInstant(given: StatedInstant): bigint {
-  if (typeof given === 'string') {
-    if (given === 'forever') return FOREVER;
-    return /^-?\d{1,19}$/.test(given) ? nanosecondsOf(BigInt(given)) : parseInstant(given);
+export function toInstant(statedInstant: StatedInstant): bigint {
+  if (typeof statedInstant === 'string') {
+    if (statedInstant === 'forever') return FOREVER;
+    return /^-?\d{1,19}$/.test(statedInstant) ? nanosecondsOf(BigInt(statedInstant)) : parseInstant(statedInstant);
   }
-  if (!Number.isInteger(given) && typeof given === 'number')
+  if (!Number.isInteger(statedInstant) && typeof statedInstant === 'number')
     throw new ServiceError('REL_INVALID', 'an instant is ISO-8601 in UTC, or whole nanoseconds');
-  return nanosecondsOf(BigInt(given));
+  return nanosecondsOf(BigInt(statedInstant));
 }
 
 /** The instants that a request states: of valid time and of system time. */
@@ -32,6 +32,6 @@ export interface StatedInstants {
  */
 export function timeOf({ as_of, as_of_system }: StatedInstants): DefaultTime {
   if (as_of === undefined && as_of_system === undefined) return 'current';
-  const system = as_of_system === undefined ? 'now' : toInstant(as_of_system);
-  return { system, valid: as_of === undefined ? system : toInstant(as_of) };
+  const systemTime = as_of_system === undefined ? 'now' : toInstant(as_of_system);
+  return { system: systemTime, valid: as_of === undefined ? systemTime : toInstant(as_of) };
 }

@@ -13,7 +13,7 @@ import type { PlannerContract } from '../../planner/planner-contract.ts';
 import { plainJson } from '../workflows/definition.ts';
 import type { JobDefinition, JobRecord } from '../../projections/jobs/job.ts';
 
-const instant = z.bigint().or(z.int());
+const jobInstant = z.bigint().or(z.int());
 
 export const jobInput = {
   name: z.string().min(1).max(256).describe('unique among the jobs of the organisation path that have not ended'),
@@ -30,7 +30,7 @@ export const jobInput = {
   interval_secs: z.int().min(1).max(31_536_000).optional(),
   cron: z.string().max(256).optional(),
   time_zone: z.string().max(64).optional().describe('IANA name; UTC by default'),
-  at: instant.optional().describe('nanoseconds: once'),
+  at: jobInstant.optional().describe('nanoseconds: once'),
   after: z.string().optional().describe('id of a job: after each of its runs that is done'),
   run_now: z.boolean().default(true).describe('the first run is due at once'),
   catch_up: z.enum(['one', 'all', 'none']).default('one').describe('how runs that were missed are made up for'),
@@ -48,104 +48,131 @@ export const scheduledReply = z
   })
   .meta({ id: 'ScheduledJob' });
 
-const units = ['rows', 'bytes', 'segments', 'indexes', 'tables', 'edges'] as const;
-const kinds = ['scheduled', 'ingest', 'backup', 'restore', 'compaction', 'reindex', 'rebuild', 'graph', 'embedding'] as const;
-const nanoseconds = z.int().describe('nanoseconds since 1970 UTC, exact');
+const jobUnits = ['rows', 'bytes', 'segments', 'indexes', 'tables', 'edges'] as const;
+const jobKinds = ['scheduled', 'ingest', 'backup', 'restore', 'compaction', 'reindex', 'rebuild', 'graph', 'embedding'] as const;
+const jobNanoseconds = z.int().describe('nanoseconds since 1970 UTC, exact');
 
 export const jobView = z
   .object({
     id: z.string(),
-    kind: z.enum(kinds),
+    kind: z.enum(jobKinds),
     about: z.string().nullable().describe('the type, the backup, or the name of a scheduled job'),
     state: z.enum(['queued', 'running', 'done', 'failed', 'cancelled']).describe('of the last run'),
-    unit: z.enum(units),
+    unit: z.enum(jobUnits),
     done: z.int(),
     total: z.int().nullable().describe('null while it is not known'),
     principal: z.string(),
     organization: z.string().nullable(),
-    queued_at: nanoseconds,
-    started_at: nanoseconds.nullable(),
-    finished_at: nanoseconds.nullable(),
+    queued_at: jobNanoseconds,
+    started_at: jobNanoseconds.nullable(),
+    finished_at: jobNanoseconds.nullable(),
     error: z.string().nullable().describe('the code that a failed one ended in'),
     job_id: z.string(),
     name: z.string(),
     status: z.enum(['scheduled', 'paused', 'ended']),
     interval_secs: z.int().nullable(),
     cron: z.string().nullable(),
-    last_run: nanoseconds.nullable(),
-    next_run: nanoseconds.nullable(),
+    last_run: jobNanoseconds.nullable(),
+    next_run: jobNanoseconds.nullable(),
     run_count: z.int(),
     total_alerts: z.int(),
-    progress: z.object({ done: z.int(), total: z.int().nullable(), unit: z.enum(units) }),
+    progress: z.object({ done: z.int(), total: z.int().nullable(), unit: z.enum(jobUnits) }),
     last_error: z.string().nullable(),
-    basis: nanoseconds.nullable().describe('what the last run saw'),
+    basis: jobNanoseconds.nullable().describe('what the last run saw'),
   })
   .meta({ id: 'Job' });
 
 /** Work that was asked for once. */
-export function describeWork(view: JobView) {
-  const { id, kind, about, state, unit, done, total, principal, path, queuedAt, startedAt, finishedAt, code } = view;
+export function describeWork(workView: JobView) {
+  const {
+    id: workId,
+    kind: workKind,
+    about: workSubject,
+    state: workState,
+    unit: workUnit,
+    done: workDone,
+    total: workTotal,
+    principal: workPrincipal,
+    path: workPath,
+    queuedAt: workQueuedAt,
+    startedAt: workStartedAt,
+    finishedAt: workFinishedAt,
+    code: workErrorCode,
+  } = workView;
   return {
-    id,
-    kind,
-    about,
-    state,
-    unit,
-    done,
-    total,
-    principal,
-    organization: path,
-    queued_at: queuedAt,
-    started_at: startedAt,
-    finished_at: finishedAt,
-    error: code,
-    job_id: id,
-    name: about ?? kind,
-    status: finishedAt === null ? 'scheduled' : 'ended',
+    id: workId,
+    kind: workKind,
+    about: workSubject,
+    state: workState,
+    unit: workUnit,
+    done: workDone,
+    total: workTotal,
+    principal: workPrincipal,
+    organization: workPath,
+    queued_at: workQueuedAt,
+    started_at: workStartedAt,
+    finished_at: workFinishedAt,
+    error: workErrorCode,
+    job_id: workId,
+    name: workSubject ?? workKind,
+    status: workFinishedAt === null ? 'scheduled' : 'ended',
     interval_secs: null,
     cron: null,
-    last_run: startedAt,
+    last_run: workStartedAt,
     next_run: null,
-    run_count: finishedAt === null ? 0 : 1,
+    run_count: workFinishedAt === null ? 0 : 1,
     total_alerts: 0,
-    progress: { done, total, unit },
-    last_error: code,
+    progress: { done: workDone, total: workTotal, unit: workUnit },
+    last_error: workErrorCode,
     basis: null,
   };
 }
 
-export function describeScheduled(desk: JobDesk, job: JobRecord, caller: Caller): ReturnType<typeof describeWork> {
-  const { id, definition, owner, path, state, reason, made, runCount, totalAlerts, lastError, open, last } = job;
-  const view = desk.progress(job, caller);
-  const { done, total, unit } = view ?? { done: 0, total: null, unit: 'rows' as const };
-  const run = open ?? last;
-  const lastRun = run === null ? null : BigInt(run.due);
+export function describeScheduled(jobDesk: JobDesk, scheduledJob: JobRecord, jobCaller: Caller): ReturnType<typeof describeWork> {
+  const {
+    id: scheduledJobId,
+    definition: jobDefinition,
+    owner: jobOwner,
+    path: jobPath,
+    state: jobState,
+    reason: jobReason,
+    made: jobCreatedAt,
+    runCount: jobRunCount,
+    totalAlerts: jobAlertTotal,
+    lastError: jobLastError,
+    open: openRun,
+    last: lastEndedRun,
+  } = scheduledJob;
+  const progressView = jobDesk.progress(scheduledJob, jobCaller);
+  const { done: runDone, total: runTotal, unit: runUnit } = progressView ?? { done: 0, total: null, unit: 'rows' as const };
+  const shownRun = openRun ?? lastEndedRun;
+  const lastRunDue = shownRun === null ? null : BigInt(shownRun.due);
   return {
-    id,
+    id: scheduledJobId,
     kind: 'scheduled',
-    about: definition.name,
-    state: view?.state ?? (desk.waits(job) ? 'queued' : (run?.state ?? 'queued')),
-    unit,
-    done,
-    total,
-    principal: owner.principal,
-    organization: path,
-    queued_at: made,
-    started_at: view?.startedAt ?? lastRun,
-    finished_at: view?.finishedAt ?? null,
-    error: lastError as ReturnType<typeof describeWork>['error'],
-    job_id: id,
-    name: definition.name,
-    status: state,
-    interval_secs: definition.interval_secs,
-    cron: definition.cron,
-    last_run: lastRun,
-    next_run: desk.next(id),
-    run_count: runCount,
-    total_alerts: totalAlerts,
-    progress: { done, total, unit },
-    last_error: (reason ?? lastError) as ReturnType<typeof describeWork>['error'],
-    basis: run === null ? null : BigInt(run.basis),
+    about: jobDefinition.name,
+    state: progressView?.state ?? (jobDesk.waits(scheduledJob) ? 'queued' : (shownRun?.state ?? 'queued')),
+    unit: runUnit,
+    done: runDone,
+    total: runTotal,
+    principal: jobOwner.principal,
+    organization: jobPath,
+    queued_at: jobCreatedAt,
+    started_at: progressView?.startedAt ?? lastRunDue,
+    finished_at: progressView?.finishedAt ?? null,
+    error: jobLastError as ReturnType<typeof describeWork>['error'],
+    job_id: scheduledJobId,
+    name: jobDefinition.name,
+    status: jobState,
+    interval_secs: jobDefinition.interval_secs,
+    cron: jobDefinition.cron,
+    last_run: lastRunDue,
+    next_run: jobDesk.next(scheduledJobId),
+    run_count: jobRunCount,
+    total_alerts: jobAlertTotal,
+    progress: { done: runDone, total: runTotal, unit: runUnit },
+    last_error: (jobReason ?? jobLastError) as ReturnType<typeof describeWork>['error'],
+    basis: shownRun === null ? null : BigInt(shownRun.basis),
   } as unknown as ReturnType<typeof describeWork>;
 }
 
@@ -157,48 +184,69 @@ export interface JobRooms {
 }
 
 /** Scheduled jobs, then work that was asked for once; the newest of each first. Runs are shown with their job. */
-export function listJobViews({ jobs, schedule }: Pick<JobRooms, 'jobs' | 'schedule'>, caller: Caller) {
-  const work = jobs.list(caller).filter(({ kind }) => kind !== 'scheduled');
-  return [...schedule.list(caller).map((job) => describeScheduled(schedule, job, caller)), ...work.map(describeWork)];
+export function listJobViews({ jobs: jobRunner, schedule: jobSchedule }: Pick<JobRooms, 'jobs' | 'schedule'>, jobCaller: Caller) {
+  const unscheduledWork = jobRunner.list(jobCaller).filter(({ kind: workKind }) => workKind !== 'scheduled');
+  return [
+    ...jobSchedule.list(jobCaller).map((scheduledJob) => describeScheduled(jobSchedule, scheduledJob, jobCaller)),
+    ...unscheduledWork.map(describeWork),
+  ];
 }
 
 /** Throws REL_NOT_FOUND. */
-export function findJobView({ jobs, schedule }: Pick<JobRooms, 'jobs' | 'schedule'>, id: string, caller: Caller) {
-  const job = schedule.find(id, caller);
-  return job === null ? describeWork(jobs.find(id, caller)) : describeScheduled(schedule, job, caller);
+export function findJobView(
+  { jobs: jobRunner, schedule: jobSchedule }: Pick<JobRooms, 'jobs' | 'schedule'>,
+  jobId: string,
+  jobCaller: Caller,
+) {
+  const scheduledJob = jobSchedule.find(jobId, jobCaller);
+  return scheduledJob === null
+    ? describeWork(jobRunner.find(jobId, jobCaller))
+    : describeScheduled(jobSchedule, scheduledJob, jobCaller);
 }
 
 export async function scheduleJob(
-  invocation: Invocation,
-  { planner, schedule, workflows }: Pick<JobRooms, 'schedule' | 'planner' | 'workflows'>,
-  input: JobInput,
+  jobInvocation: Invocation,
+  { planner: jobPlanner, schedule: jobSchedule, workflows: workflowDesk }: Pick<JobRooms, 'schedule' | 'planner' | 'workflows'>,
+  jobFields: JobInput,
 ) {
-  const snapshot = invocation.snapshot();
-  const { caller } = invocation;
-  const { run } = input;
-  const given = ([run.sql, run.rules, run.function, run.workflow, run.chore] as const).filter((each) => each !== undefined);
-  if (given.length !== 1) throw new ServiceError('REL_INVALID', 'run has one of sql, rules, function, workflow and chore');
-  if (run.workflow !== undefined && workflows.idOf(run.workflow, caller) === null)
-    throw new ServiceError('REL_NOT_FOUND', `there is no workflow ${JSON.stringify(run.workflow)}`);
+  const jobSnapshot = jobInvocation.snapshot();
+  const { caller: jobCaller } = jobInvocation;
+  const { run: jobRun } = jobFields;
+  const givenRunKinds = ([jobRun.sql, jobRun.rules, jobRun.function, jobRun.workflow, jobRun.chore] as const).filter(
+    (runKind) => runKind !== undefined,
+  );
+  if (givenRunKinds.length !== 1)
+    throw new ServiceError('REL_INVALID', 'run has one of sql, rules, function, workflow and chore');
+  if (jobRun.workflow !== undefined && workflowDesk.idOf(jobRun.workflow, jobCaller) === null)
+    throw new ServiceError('REL_NOT_FOUND', `there is no workflow ${JSON.stringify(jobRun.workflow)}`);
   // Errors of the question are its maker's to see.
-  if (run.sql !== undefined) await learnColumns(planner, caller, snapshot, run.sql);
-  if (run.function !== undefined) questionOf({ function: run.function, arguments: (run.arguments ?? []) as Json });
-  for (const id of run.rules ?? [])
-    if (!snapshot.rules().some((rule) => rule.id === id && rule.definition.kind === 'detection'))
-      throw new ServiceError('REL_NOT_FOUND', `there is no detection rule ${JSON.stringify(id)}`);
-  const definition: JobDefinition = {
-    name: input.name,
-    run: plainJson(run) as JobDefinition['run'],
-    interval_secs: input.interval_secs ?? null,
-    cron: input.cron ?? null,
-    time_zone: input.time_zone ?? null,
-    at: input.at === undefined ? null : String(input.at),
-    after: input.after ?? null,
-    catch_up: input.catch_up,
-    run_now: input.run_now && input.at === undefined && input.after === undefined,
-    timeout_secs: input.timeout_secs,
-    purpose: snapshot.purpose,
+  if (jobRun.sql !== undefined) await learnColumns(jobPlanner, jobCaller, jobSnapshot, jobRun.sql);
+  if (jobRun.function !== undefined) questionOf({ function: jobRun.function, arguments: (jobRun.arguments ?? []) as Json });
+  for (const jobRuleId of jobRun.rules ?? [])
+    if (
+      !jobSnapshot
+        .rules()
+        .some((detectionRule) => detectionRule.id === jobRuleId && detectionRule.definition.kind === 'detection')
+    )
+      throw new ServiceError('REL_NOT_FOUND', `there is no detection rule ${JSON.stringify(jobRuleId)}`);
+  const jobDefinition: JobDefinition = {
+    name: jobFields.name,
+    run: plainJson(jobRun) as JobDefinition['run'],
+    interval_secs: jobFields.interval_secs ?? null,
+    cron: jobFields.cron ?? null,
+    time_zone: jobFields.time_zone ?? null,
+    at: jobFields.at === undefined ? null : String(jobFields.at),
+    after: jobFields.after ?? null,
+    catch_up: jobFields.catch_up,
+    run_now: jobFields.run_now && jobFields.at === undefined && jobFields.after === undefined,
+    timeout_secs: jobFields.timeout_secs,
+    purpose: jobSnapshot.purpose,
   };
-  const job = await schedule.make(invocation, definition);
-  return { job_id: job.id, status: job.state, next_run: schedule.next(job.id), alerts: job.totalAlerts };
+  const createdJob = await jobSchedule.make(jobInvocation, jobDefinition);
+  return {
+    job_id: createdJob.id,
+    status: createdJob.state,
+    next_run: jobSchedule.next(createdJob.id),
+    alerts: createdJob.totalAlerts,
+  };
 }

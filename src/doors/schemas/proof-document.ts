@@ -7,68 +7,84 @@ import type { EntryProof, PrefixProof, ProofReader } from '../../governance/gate
 /** Media type of the tlog-proof text. */
 export const tlogProofType = 'text/plain; charset=utf-8; profile=c2sp.org/tlog-proof@v1';
 
-export function proofJson(proof: EntryProof): Record<string, unknown> {
-  const { position, head, consistency, row, branch } = proof;
+export function proofJson(entryProof: EntryProof): Record<string, unknown> {
+  const {
+    position: provenPosition,
+    head: signedHead,
+    consistency: consistencyProof,
+    row: rowProof,
+    branch: branchProof,
+  } = entryProof;
   return {
-    origin: proof.origin,
+    origin: entryProof.origin,
     hash_alg: 'sha-256',
     tree_alg: 'RFC9162',
-    position,
-    leaf_index: proof.leafIndex,
-    leaf_hash: base64(proof.leafHash),
-    leaf: base64(proof.leaf),
-    tree_size: head.size,
-    root_hash: base64(head.root),
-    inclusion_path: proof.path.map(base64),
-    ...(consistency === null ? {} : { consistency: prefixJson(consistency) }),
-    ...(row === null
+    position: provenPosition,
+    leaf_index: entryProof.leafIndex,
+    leaf_hash: base64(entryProof.leafHash),
+    leaf: base64(entryProof.leaf),
+    tree_size: signedHead.size,
+    root_hash: base64(signedHead.root),
+    inclusion_path: entryProof.path.map(base64),
+    ...(consistencyProof === null ? {} : { consistency: prefixProofJson(consistencyProof) }),
+    ...(rowProof === null
       ? {}
       : {
           row: {
-            pk: row.pk,
-            row_hash: base64(row.rowHash),
-            rows_root: base64(row.rowsRoot),
-            path: row.path.map(base64),
-            salt: base64(row.salt),
-            row: base64(row.row),
+            pk: rowProof.pk,
+            row_hash: base64(rowProof.rowHash),
+            rows_root: base64(rowProof.rowsRoot),
+            path: rowProof.path.map(base64),
+            salt: base64(rowProof.salt),
+            row: base64(rowProof.row),
           },
         }),
-    ...(branch === null
+    ...(branchProof === null
       ? {}
       : {
           branch: {
-            name: branch.name,
-            source: branch.source,
-            shares: branch.shares,
-            statement: branch.statement,
-            fork_position: branch.position,
-            fork: prefixJson(branch.fork),
+            name: branchProof.name,
+            source: branchProof.source,
+            shares: branchProof.shares,
+            statement: branchProof.statement,
+            fork_position: branchProof.position,
+            fork: prefixProofJson(branchProof.fork),
           },
         }),
-    checkpoint: head.note,
+    checkpoint: signedHead.note,
     // Nothing has been pruned from this log: a proof of any leaf can be had.
     minimum_index: 0,
   };
 }
 
-export async function headJson(proofs: ProofReader): Promise<Record<string, unknown>> {
-  const { size, root, note } = await proofs.head();
+export async function headJson(proofReader: ProofReader): Promise<Record<string, unknown>> {
+  const { size: treeSize, root: rootHash, note: checkpointNote } = await proofReader.head();
   return {
-    origin: proofs.origin,
+    origin: proofReader.origin,
     hash_alg: 'sha-256',
     tree_alg: 'RFC9162',
-    tree_size: size,
-    root_hash: base64(root),
-    checkpoint: note,
-    key: proofs.key,
+    tree_size: treeSize,
+    root_hash: base64(rootHash),
+    checkpoint: checkpointNote,
+    key: proofReader.key,
     minimum_index: 0,
   };
 }
 
-function prefixJson({ first, second, firstRoot, path }: PrefixProof): Record<string, unknown> {
-  return { first, second, first_root_hash: base64(firstRoot), path: path.map(base64) };
+function prefixProofJson({
+  first: firstTreeSize,
+  second: secondTreeSize,
+  firstRoot: firstRootHash,
+  path: consistencyPath,
+}: PrefixProof): Record<string, unknown> {
+  return {
+    first: firstTreeSize,
+    second: secondTreeSize,
+    first_root_hash: base64(firstRootHash),
+    path: consistencyPath.map(base64),
+  };
 }
 
-export function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+export function base64(hashBytes: Uint8Array): string {
+  return Buffer.from(hashBytes.buffer, hashBytes.byteOffset, hashBytes.byteLength).toString('base64');
 }

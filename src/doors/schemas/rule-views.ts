@@ -49,94 +49,108 @@ export const ruleView = z
   })
   .meta({ id: 'Rule' });
 
-export function describeRule({ id, version, definition, author, owner }: RuleRecord): z.output<typeof ruleView> {
-  const detection = definition.kind === 'detection' ? definition : null;
-  const enrich = definition.kind === 'enrich' ? definition : null;
+export function describeRule({
+  id: ruleId,
+  version: ruleVersion,
+  definition: ruleDefinition,
+  author: ruleAuthor,
+  owner: ruleOwner,
+}: RuleRecord): z.output<typeof ruleView> {
+  const detectionRule = ruleDefinition.kind === 'detection' ? ruleDefinition : null;
+  const enrichRule = ruleDefinition.kind === 'enrich' ? ruleDefinition : null;
   return {
-    id,
-    version,
-    name: definition.name,
-    kind: definition.kind,
-    object_type: definition.object_type,
-    language: detection?.language ?? null,
-    condition_sql: detection?.condition ?? null,
-    severity: detection?.severity ?? null,
-    enabled: detection?.enabled ?? true,
-    dedupe_by: [...(detection?.dedupe_by ?? [])],
-    window_secs: detection?.window_secs ?? null,
-    interval_secs: detection?.interval_secs ?? null,
-    purpose: detection?.purpose ?? null,
-    field: enrich?.field ?? null,
-    keep: enrich?.keep ?? null,
-    principal: author.principal,
-    organization: owner,
+    id: ruleId,
+    version: ruleVersion,
+    name: ruleDefinition.name,
+    kind: ruleDefinition.kind,
+    object_type: ruleDefinition.object_type,
+    language: detectionRule?.language ?? null,
+    condition_sql: detectionRule?.condition ?? null,
+    severity: detectionRule?.severity ?? null,
+    enabled: detectionRule?.enabled ?? true,
+    dedupe_by: [...(detectionRule?.dedupe_by ?? [])],
+    window_secs: detectionRule?.window_secs ?? null,
+    interval_secs: detectionRule?.interval_secs ?? null,
+    purpose: detectionRule?.purpose ?? null,
+    field: enrichRule?.field ?? null,
+    keep: enrichRule?.keep ?? null,
+    principal: ruleAuthor.principal,
+    organization: ruleOwner,
   };
 }
 
-/** The rule as it stands after the request, and whether that changed anything. `changes`: the rule that gets a version. */
+/** The rule as it stands after the request, and whether that changed anything. `changedRuleId`: the rule that gets a version. */
 export async function putRule(
-  invocation: Invocation,
-  { planner, ids }: { readonly planner: PlannerContract; readonly ids: { next(): string } },
-  input: RuleInput,
-  changes?: string,
+  ruleInvocation: Invocation,
+  { planner: rulePlanner, ids: ruleIds }: { readonly planner: PlannerContract; readonly ids: { next(): string } },
+  ruleFields: RuleInput,
+  changedRuleId?: string,
 ): Promise<{ readonly rule: RuleRecord; readonly changed: boolean }> {
-  const snapshot = invocation.snapshot();
-  const definition = definitionOf(input, snapshot.purpose);
-  invocation.describe({ template: 'rule ?', literals: [definition.name], ...describedType(definition) });
+  const ruleSnapshot = ruleInvocation.snapshot();
+  const ruleDefinition = ruleDefinitionOf(ruleFields, ruleSnapshot.purpose);
+  ruleInvocation.describe({ template: 'rule ?', literals: [ruleDefinition.name], ...ruleObjectType(ruleDefinition) });
   // A condition that is too long is not parsed.
-  checkDefinition(definition);
-  if (definition.kind === 'detection') await checkCondition(planner, snapshot, definition);
-  const outcome = await invocation.submit(
+  checkDefinition(ruleDefinition);
+  if (ruleDefinition.kind === 'detection') await checkCondition(rulePlanner, ruleSnapshot, ruleDefinition);
+  const ruleOutcome = await ruleInvocation.submit(
     {
       kind: 'put-rule',
-      id: ids.next(),
-      definition,
+      id: ruleIds.next(),
+      definition: ruleDefinition,
       author: { credential: 'none', token: null },
-      ...(changes !== undefined && { changes }),
+      ...(changedRuleId !== undefined && { changes: changedRuleId }),
     },
     { sync: true },
   );
-  return { rule: requireRule(invocation, outcome.ids[0]!), changed: outcome.changed };
+  return { rule: requireRule(ruleInvocation, ruleOutcome.ids[0]!), changed: ruleOutcome.changed };
 }
 
-export function requireRule(invocation: Invocation, id: string): RuleRecord {
-  const rule = invocation
+export function requireRule(ruleInvocation: Invocation, ruleId: string): RuleRecord {
+  const requiredRule = ruleInvocation
     .snapshot()
     .rules()
-    .find((each) => each.id === id);
-  if (rule === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such rule');
-  return rule;
+    .find((ruleRecord) => ruleRecord.id === ruleId);
+  if (requiredRule === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such rule');
+  return requiredRule;
 }
 
-const describedType = ({ object_type: type }: RuleDefinition): { readonly objectType?: string } =>
-  type === null ? {} : { objectType: type };
+const ruleObjectType = ({ object_type: judgedType }: RuleDefinition): { readonly objectType?: string } =>
+  judgedType === null ? {} : { objectType: judgedType };
 
-function definitionOf(input: RuleInput, purpose: string | null): RuleDefinition {
-  const { name, kind, object_type: type, condition_sql: condition, field, keep } = input;
-  const need = <T>(value: T | undefined, member: string): T => {
-    if (value === undefined) throw new ServiceError('REL_INVALID', `${member} is missing: a rule of the kind ${kind} has one`);
-    return value;
+function ruleDefinitionOf(ruleFields: RuleInput, rulePurpose: string | null): RuleDefinition {
+  const {
+    name: ruleName,
+    kind: ruleKind,
+    object_type: judgedType,
+    condition_sql: conditionSql,
+    field: fusedField,
+    keep: keptValue,
+  } = ruleFields;
+  const needMember = <T>(memberValue: T | undefined, ruleMember: string): T => {
+    if (memberValue === undefined)
+      throw new ServiceError('REL_INVALID', `${ruleMember} is missing: a rule of the kind ${ruleKind} has one`);
+    return memberValue;
   };
-  if (kind === 'enrich') {
+  if (ruleKind === 'enrich') {
     return {
-      kind,
-      name,
-      object_type: need(type, 'object_type'),
-      field: need(field, 'field'),
-      keep: need(keep, 'keep'),
+      kind: ruleKind,
+      name: ruleName,
+      object_type: needMember(judgedType, 'object_type'),
+      field: needMember(fusedField, 'field'),
+      keep: needMember(keptValue, 'keep'),
     };
   }
   return {
-    kind,
-    name,
+    kind: ruleKind,
+    name: ruleName,
     language: 'sql',
-    condition: need(condition, 'condition_sql'),
-    object_type: type ?? null,
-    severity: input.severity,
-    enabled: input.enabled,
-    dedupe_by: input.dedupe_by,
-    window_secs: input.window_secs,
-    interval_secs: input.interval_secs,
-    purpose,
+    condition: needMember(conditionSql, 'condition_sql'),
+    object_type: judgedType ?? null,
+    severity: ruleFields.severity,
+    enabled: ruleFields.enabled,
+    dedupe_by: ruleFields.dedupe_by,
+    window_secs: ruleFields.window_secs,
+    interval_secs: ruleFields.interval_secs,
+    purpose: rulePurpose,
   };
 }

@@ -5,10 +5,10 @@
 import { z } from 'zod';
 
 /** Most characters of an issue's message: it names an unknown member, and that name comes from the caller. */
-const messageMax = 300;
+const issueMessageMax = 300;
 
 /** `abortEarly` belongs to the library's own context of a check, and not to its declared options. */
-const endsEarly = { abortEarly: true, reportInput: false };
+const endsAtFirstIssue = { abortEarly: true, reportInput: false };
 
 export interface Issue {
   readonly path: readonly PropertyKey[];
@@ -16,57 +16,64 @@ export interface Issue {
 }
 
 export function check<T>(
-  schema: z.ZodType<T>,
-  value: unknown,
+  checkedSchema: z.ZodType<T>,
+  checkedValue: unknown,
 ): { readonly success: true; readonly data: T } | { readonly success: false; readonly issues: readonly Issue[] } {
-  const read = schema.safeParse(value, endsEarly);
-  if (read.success) return { success: true, data: read.data };
+  const parsedValue = checkedSchema.safeParse(checkedValue, endsAtFirstIssue);
+  if (parsedValue.success) return { success: true, data: parsedValue.data };
   return {
     success: false,
-    issues: read.error.issues.slice(0, 5).map(({ path, message }) => ({ path, message: message.slice(0, messageMax) })),
+    issues: parsedValue.error.issues.slice(0, 5).map(({ path: issuePath, message: issueMessage }) => ({
+      path: issuePath,
+      message: issueMessage.slice(0, issueMessageMax),
+    })),
   };
 }
 
 /** A record of so many members at most. */
-export function record<V extends z.ZodType>(values: V, membersMax = 1_024) {
+export function record<V extends z.ZodType>(memberSchema: V, membersMax = 1_024) {
   return z.preprocess(
-    (given, context) => {
-      if (typeof given !== 'object' || given === null || Object.keys(given).length <= membersMax) return given;
-      context.addIssue({ code: 'custom', message: `at most ${membersMax} members are expected` });
+    (givenRecord, refineContext) => {
+      if (typeof givenRecord !== 'object' || givenRecord === null || Object.keys(givenRecord).length <= membersMax)
+        return givenRecord;
+      refineContext.addIssue({ code: 'custom', message: `at most ${membersMax} members are expected` });
       return z.NEVER;
     },
-    z.record(z.string(), values).meta({ maxProperties: membersMax }),
+    z.record(z.string(), memberSchema).meta({ maxProperties: membersMax }),
   );
 }
 
 /** The path at which a schema takes a list or a record of unlimited size; null: there is none. */
-export function boundlessIn(schema: unknown, path = '', seen = new Set<unknown>()): string | null {
-  if (!(schema instanceof z.ZodType) || seen.has(schema)) return null;
-  seen.add(schema);
-  const first = (parts: readonly unknown[]): string | null => {
-    for (const part of parts) {
-      const boundlessPath = boundlessIn(part, path, seen);
+export function boundlessIn(searchedSchema: unknown, schemaPath = '', seenSchemas = new Set<unknown>()): string | null {
+  if (!(searchedSchema instanceof z.ZodType) || seenSchemas.has(searchedSchema)) return null;
+  seenSchemas.add(searchedSchema);
+  const firstBoundless = (schemaParts: readonly unknown[]): string | null => {
+    for (const schemaPart of schemaParts) {
+      const boundlessPath = boundlessIn(schemaPart, schemaPath, seenSchemas);
       if (boundlessPath !== null) return boundlessPath;
     }
     return null;
   };
-  if (schema instanceof z.ZodArray) return hasMost(schema) ? boundlessIn(schema.element, `${path}[]`, seen) : path;
-  if (schema instanceof z.ZodRecord)
-    return schema.meta()?.['maxProperties'] === undefined ? path : boundlessIn(schema.valueType, `${path}{}`, seen);
-  if (schema instanceof z.ZodObject) {
-    for (const [name, member] of Object.entries(schema.shape)) {
-      const boundlessPath = boundlessIn(member, `${path}.${name}`, seen);
+  if (searchedSchema instanceof z.ZodArray)
+    return hasLengthLimit(searchedSchema) ? boundlessIn(searchedSchema.element, `${schemaPath}[]`, seenSchemas) : schemaPath;
+  if (searchedSchema instanceof z.ZodRecord)
+    return searchedSchema.meta()?.['maxProperties'] === undefined
+      ? schemaPath
+      : boundlessIn(searchedSchema.valueType, `${schemaPath}{}`, seenSchemas);
+  if (searchedSchema instanceof z.ZodObject) {
+    for (const [shapeName, shapeMember] of Object.entries(searchedSchema.shape)) {
+      const boundlessPath = boundlessIn(shapeMember, `${schemaPath}.${shapeName}`, seenSchemas);
       if (boundlessPath !== null) return boundlessPath;
     }
     return null;
   }
-  if (schema instanceof z.ZodUnion) return first(schema.options);
-  if (schema instanceof z.ZodTuple) return first(schema.def.items);
-  if (schema instanceof z.ZodPipe) return first([schema.in, schema.out]);
-  if (schema instanceof z.ZodLazy) return first([schema.unwrap()]);
-  return 'innerType' in schema.def ? first([schema.def.innerType]) : null;
+  if (searchedSchema instanceof z.ZodUnion) return firstBoundless(searchedSchema.options);
+  if (searchedSchema instanceof z.ZodTuple) return firstBoundless(searchedSchema.def.items);
+  if (searchedSchema instanceof z.ZodPipe) return firstBoundless([searchedSchema.in, searchedSchema.out]);
+  if (searchedSchema instanceof z.ZodLazy) return firstBoundless([searchedSchema.unwrap()]);
+  return 'innerType' in searchedSchema.def ? firstBoundless([searchedSchema.def.innerType]) : null;
 }
 
-function hasMost({ def }: z.ZodArray): boolean {
-  return (def.checks ?? []).some(({ _zod }) => _zod.def.check === 'max_length' || _zod.def.check === 'length_equals');
+function hasLengthLimit({ def: arrayDefinition }: z.ZodArray): boolean {
+  return (arrayDefinition.checks ?? []).some(({ _zod }) => _zod.def.check === 'max_length' || _zod.def.check === 'length_equals');
 }

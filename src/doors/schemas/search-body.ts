@@ -19,14 +19,14 @@ import { eitherSpelling } from './member-spelling.ts';
 import { stated } from './request-terms.ts';
 
 /** Source: specification, "Limits": batch subqueries, RRF constant. */
-const batchMost = 16;
-const rankConstant = 60;
-const limitByDefault = 20;
+const batchSearchesMax = 16;
+const fusionRankConstant = 60;
+const searchLimitDefault = 20;
 /** Each is a line of the access record. */
-const severalMost = 64;
-const vectorMost = 4_096;
-const conditionsMost = 8_192;
-const scalarsMost = 16_384;
+const multiSearchesMax = 64;
+const searchVectorDimsMax = 4_096;
+const searchConditionsMax = 8_192;
+const filterScalarsMax = 16_384;
 
 export const typoTolerance = eitherSpelling({
   enabled: z.boolean().optional().describe('true by default'),
@@ -34,31 +34,37 @@ export const typoTolerance = eitherSpelling({
   disable_on_words: z.array(z.string()).max(1_000).optional(),
   disable_on_attributes: z.array(z.string()).max(1_000).optional(),
 }).transform(
-  (given): TypoTolerance => ({
+  (typoFields): TypoTolerance => ({
     ...typoPresets.default,
-    enabled: given.enabled ?? true,
-    minWordSize: given.min_word_size ?? 0,
-    disableOnWords: given.disable_on_words ?? [],
-    disableOnAttributes: given.disable_on_attributes ?? [],
+    enabled: typoFields.enabled ?? true,
+    minWordSize: typoFields.min_word_size ?? 0,
+    disableOnWords: typoFields.disable_on_words ?? [],
+    disableOnAttributes: typoFields.disable_on_attributes ?? [],
   }),
 );
 
-const filter = z.strictObject({
+const searchFilter = z.strictObject({
   field: z.string(),
   op: z.enum(filterOps),
-  value: z.union([scalar, z.array(scalar).max(scalarsMost)]).describe('a list with in, the two ends with between'),
+  value: z.union([scalar, z.array(scalar).max(filterScalarsMax)]).describe('a list with in, the two ends with between'),
 });
-type Filter = z.infer<typeof filter> | { readonly and: readonly Filter[] } | { readonly or: readonly Filter[] };
-const conditions = z.array(z.lazy((): z.ZodType<Filter> => condition)).max(conditionsMost);
-const condition: z.ZodType<Filter> = z.lazy(() =>
-  z.union([filter, z.strictObject({ and: conditions }), z.strictObject({ or: conditions })]),
+type SearchFilter =
+  | z.infer<typeof searchFilter>
+  | { readonly and: readonly SearchFilter[] }
+  | { readonly or: readonly SearchFilter[] };
+const searchFilters = z.array(z.lazy((): z.ZodType<SearchFilter> => searchFilterTree)).max(searchConditionsMax);
+const searchFilterTree: z.ZodType<SearchFilter> = z.lazy(() =>
+  z.union([searchFilter, z.strictObject({ and: searchFilters }), z.strictObject({ or: searchFilters })]),
 );
 
-const weights = record(z.number().min(0).max(1e6));
+const fieldWeights = record(z.number().min(0).max(1e6));
 
 /** Members that every shape may have, about its rows and its answer. */
-const common = {
-  filters: z.union([conditions, condition]).optional().describe('all of a list; {and: […]}, {or: […]} or one condition'),
+const commonSearchFields = {
+  filters: z
+    .union([searchFilters, searchFilterTree])
+    .optional()
+    .describe('all of a list; {and: […]}, {or: […]} or one condition'),
   include_attributes: z.array(z.string()).min(1).max(1_024).optional().describe('columns of the answer; all by default'),
   compute_attributes: record(z.string(), 256)
     .optional()
@@ -69,169 +75,213 @@ const common = {
     .optional()
     .describe('strong by default; eventual: nearest vectors may be approximate, and rows whose texts are being indexed left out'),
   typo_tolerance: typoTolerance.optional(),
-  limit: z.int().min(0).optional().describe(`rows at most; ${limitByDefault} by default`),
+  limit: z.int().min(0).optional().describe(`rows at most; ${searchLimitDefault} by default`),
   cursor: z.string().optional().describe('next_cursor of the answer before, of the same search'),
 };
 
-const words = {
+const wordSearchFields = {
   query: z.string().describe('what is searched for'),
   type: z.string().describe('the type that is searched'),
   matching_strategy: z
     .enum(['any', 'all', 'last', 'frequency', 'boolean'])
     .optional()
     .describe('which terms are required: none (any, the default), all, the last, the rarest; or by AND, OR and NOT'),
-  field_weights: weights.optional().describe('by column: what a score is multiplied by where it holds a term'),
-  ...common,
+  field_weights: fieldWeights.optional().describe('by column: what a score is multiplied by where it holds a term'),
+  ...commonSearchFields,
 };
 
-const name = (of: string, text: string) => z.string().refine((given) => given.toLowerCase() === of, `${text} is written "${of}"`);
+const writtenName = (requiredName: string, namedThing: string) =>
+  z.string().refine((writtenText) => writtenText.toLowerCase() === requiredName, `${namedThing} is written "${requiredName}"`);
 
-const rankBy = z.union([
+const rankByField = z.union([
   z.tuple([z.enum(['bm25', 'text', 'boolean']), z.string(), z.string()]),
-  z.tuple([z.literal('field_weight'), weights, z.string()]),
-  z.tuple([z.literal('vector'), z.literal('ann'), z.union([z.string(), z.array(float(z.number())).min(1).max(vectorMost)])]),
+  z.tuple([z.literal('field_weight'), fieldWeights, z.string()]),
+  z.tuple([
+    z.literal('vector'),
+    z.literal('ann'),
+    z.union([z.string(), z.array(float(z.number())).min(1).max(searchVectorDimsMax)]),
+  ]),
 ]);
 
-const typed = {
+const typedSearchFields = {
   from: z.string().optional().describe('the type'),
   type: z.string().optional().describe('the same'),
-  rank_by: rankBy
+  rank_by: rankByField
     .optional()
     .describe(
       '["bm25" or "text" or "boolean", column, query], ["field_weight", {column: weight}, query] or ["vector", "ann", query]',
     ),
-  ...common,
+  ...commonSearchFields,
 };
 
-const oneType = [
-  (given: object) => 'from' in given !== 'type' in given,
+const oneTypeCheck = [
+  (typoFields: object) => 'from' in typoFields !== 'type' in typoFields,
   'from: the type is named once, as from or as type',
 ] as const;
 
-export const wordsBody = eitherSpelling({ ...words, ...stated });
-export const typedBody = eitherSpelling({ ...typed, ...stated }).refine(...oneType);
+export const wordsBody = eitherSpelling({ ...wordSearchFields, ...stated });
+export const typedBody = eitherSpelling({ ...typedSearchFields, ...stated }).refine(...oneTypeCheck);
 export const batchBody = eitherSpelling({
   queries: z
-    .array(eitherSpelling(typed).refine(...oneType))
+    .array(eitherSpelling(typedSearchFields).refine(...oneTypeCheck))
     .min(1)
-    .max(batchMost),
+    .max(batchSearchesMax),
   rerank_by: z
     .union([
-      z.tuple([name('rrf', 'the fusion')]),
-      z.tuple([name('rrf', 'the fusion'), eitherSpelling({ rank_constant: z.number().min(0).max(1e6).optional() })]),
+      z.tuple([writtenName('rrf', 'the fusion')]),
+      z.tuple([writtenName('rrf', 'the fusion'), eitherSpelling({ rank_constant: z.number().min(0).max(1e6).optional() })]),
     ])
     .optional()
     .describe('["RRF", {rank_constant: 60}]: fuses two answers or more'),
-  limit: common.limit,
+  limit: commonSearchFields.limit,
   ...stated,
 });
-export const severalBody = eitherSpelling({ queries: z.array(eitherSpelling(words)).min(1).max(severalMost), ...stated });
+export const severalBody = eitherSpelling({
+  queries: z.array(eitherSpelling(wordSearchFields)).min(1).max(multiSearchesMax),
+  ...stated,
+});
 
 /** The body as /openapi.json shows it; a request is checked against the one shape that its keys choose. */
 export const searchBody = z.union([wordsBody, batchBody, typedBody]);
 
-export function searchBodyOf(body: unknown): z.ZodType {
-  if (typeof body !== 'object' || body === null) return typedBody;
-  return 'query' in body ? wordsBody : 'queries' in body ? batchBody : typedBody;
+export function searchBodyOf(searchFields: unknown): z.ZodType {
+  if (typeof searchFields !== 'object' || searchFields === null) return typedBody;
+  return 'query' in searchFields ? wordsBody : 'queries' in searchFields ? batchBody : typedBody;
 }
 
-type Words = z.output<typeof wordsBody>;
-type Typed = z.output<typeof typedBody>;
-type Batch = z.output<typeof batchBody>;
-type Several = z.output<typeof severalBody>;
+type WordSearch = z.output<typeof wordsBody>;
+type TypedSearch = z.output<typeof typedBody>;
+type BatchSearch = z.output<typeof batchBody>;
+type MultiSearch = z.output<typeof severalBody>;
 
 /** Throws REL_INVALID for what no one member says wrong. */
-export function searchOf(body: Words | Typed | Batch): SearchRequest {
-  const times = timesOf(body);
-  if ('query' in body) return { name: 'search', queries: [byWords(body)], fuse: null, ...times };
-  if (!('queries' in body)) return { name: 'search', queries: [byType(body)], fuse: null, ...times };
-  const { queries, rerank_by: fusion, limit = limitByDefault } = body;
-  if (fusion && queries.length < 2) throw new ServiceError('REL_INVALID', 'queries: RRF fuses two searches or more');
-  const asked = queries.map(byType);
-  for (const [i, { ranking }] of asked.entries()) {
-    if (ranking && ranking.by !== 'words') {
+export function searchOf(searchFields: WordSearch | TypedSearch | BatchSearch): SearchRequest {
+  const statedTimes = searchTimes(searchFields);
+  if ('query' in searchFields) return { name: 'search', queries: [wordSearchQuery(searchFields)], fuse: null, ...statedTimes };
+  if (!('queries' in searchFields))
+    return { name: 'search', queries: [typedSearchQuery(searchFields)], fuse: null, ...statedTimes };
+  const { queries: batchQueries, rerank_by: rankFusion, limit: fusedLimit = searchLimitDefault } = searchFields;
+  if (rankFusion && batchQueries.length < 2) throw new ServiceError('REL_INVALID', 'queries: RRF fuses two searches or more');
+  const typedQueries = batchQueries.map(typedSearchQuery);
+  for (const [i, { ranking: queryRanking }] of typedQueries.entries()) {
+    if (queryRanking && queryRanking.by !== 'words') {
       throw new ServiceError('REL_INVALID', `queries[${i}]: a batch takes no vector: ask it by itself`);
     }
   }
-  const fuse = fusion ? { constant: fusion[1]?.rank_constant ?? rankConstant, limit } : null;
-  return { name: 'batch search', queries: asked, fuse, ...times };
+  const fusionOptions = rankFusion ? { constant: rankFusion[1]?.rank_constant ?? fusionRankConstant, limit: fusedLimit } : null;
+  return { name: 'batch search', queries: typedQueries, fuse: fusionOptions, ...statedTimes };
 }
 
-export function severalOf(body: Several): SearchRequest {
-  return { name: 'multi-search', queries: body.queries.map(byWords), fuse: null, ...timesOf(body) };
+export function severalOf(multiSearchFields: MultiSearch): SearchRequest {
+  return {
+    name: 'multi-search',
+    queries: multiSearchFields.queries.map(wordSearchQuery),
+    fuse: null,
+    ...searchTimes(multiSearchFields),
+  };
 }
 
-function timesOf(body: StatedInstants): Pick<SearchRequest, 'asOf' | 'asOfSystem'> {
-  const { as_of: valid, as_of_system: system } = body;
-  return { asOf: valid === undefined ? null : toInstant(valid), asOfSystem: system === undefined ? null : toInstant(system) };
+function searchTimes(searchFields: StatedInstants): Pick<SearchRequest, 'asOf' | 'asOfSystem'> {
+  const { as_of: validTime, as_of_system: systemTime } = searchFields;
+  return {
+    asOf: validTime === undefined ? null : toInstant(validTime),
+    asOfSystem: systemTime === undefined ? null : toInstant(systemTime),
+  };
 }
 
-const modes = { any: 'ANY', all: 'ALL', last: 'LAST', frequency: 'FREQUENCY', boolean: 'BOOLEAN' } as const satisfies Record<
+const matchModes = { any: 'ANY', all: 'ALL', last: 'LAST', frequency: 'FREQUENCY', boolean: 'BOOLEAN' } as const satisfies Record<
   string,
   MatchMode
 >;
 
-function byWords(given: Omit<Words, keyof typeof stated>): SearchQuery {
-  const { query: text, type, matching_strategy: strategy = 'any', field_weights: boosts = {} } = given;
-  const attributes = given.include_attributes;
+function wordSearchQuery(wordSearch: Omit<WordSearch, keyof typeof stated>): SearchQuery {
+  const {
+    query: searchText,
+    type: searchedType,
+    matching_strategy: matchingStrategy = 'any',
+    field_weights: fieldBoosts = {},
+  } = wordSearch;
+  const includedAttributes = wordSearch.include_attributes;
   return {
-    ...commonOf(given),
-    type,
+    ...commonSearchQuery(wordSearch),
+    type: searchedType,
     // Each hit says whose it is.
-    attributes: attributes ? [...new Set([...attributes, 'tenant_id'])] : null,
-    ranking: { by: 'words', text, mode: modes[strategy], columns: null, weights: {}, boosts },
+    attributes: includedAttributes ? [...new Set([...includedAttributes, 'tenant_id'])] : null,
+    ranking: {
+      by: 'words',
+      text: searchText,
+      mode: matchModes[matchingStrategy],
+      columns: null,
+      weights: {},
+      boosts: fieldBoosts,
+    },
   };
 }
 
-function byType(given: Omit<Typed, keyof typeof stated>): SearchQuery {
-  return { ...commonOf(given), type: (given.from ?? given.type)!, ranking: given.rank_by ? rankingOf(given.rank_by) : null };
+function typedSearchQuery(typedSearch: Omit<TypedSearch, keyof typeof stated>): SearchQuery {
+  return {
+    ...commonSearchQuery(typedSearch),
+    type: (typedSearch.from ?? typedSearch.type)!,
+    ranking: typedSearch.rank_by ? searchRanking(typedSearch.rank_by) : null,
+  };
 }
 
-function rankingOf(rank: z.infer<typeof rankBy>): SearchRanking {
-  const [by, what, query] = rank;
-  if (by === 'vector') return typeof query === 'string' ? { by: 'meaning', text: query } : { by: 'vector', vector: query };
-  const text = query as string;
-  if (by === 'field_weight') {
-    const columns = Object.keys(what);
-    if (columns.length === 0) throw new ServiceError('REL_INVALID', 'rank_by: field_weight takes at least one column');
-    return { by: 'words', text, mode: 'ANY', columns, weights: what, boosts: {} };
+function searchRanking(rankByTuple: z.infer<typeof rankByField>): SearchRanking {
+  const [rankMethod, rankTarget, rankQuery] = rankByTuple;
+  if (rankMethod === 'vector')
+    return typeof rankQuery === 'string' ? { by: 'meaning', text: rankQuery } : { by: 'vector', vector: rankQuery };
+  const rankText = rankQuery as string;
+  if (rankMethod === 'field_weight') {
+    const weightedColumns = Object.keys(rankTarget);
+    if (weightedColumns.length === 0) throw new ServiceError('REL_INVALID', 'rank_by: field_weight takes at least one column');
+    return { by: 'words', text: rankText, mode: 'ANY', columns: weightedColumns, weights: rankTarget, boosts: {} };
   }
-  return { by: 'words', text, mode: by === 'boolean' ? 'BOOLEAN' : 'ANY', columns: [what], weights: {}, boosts: {} };
+  return {
+    by: 'words',
+    text: rankText,
+    mode: rankMethod === 'boolean' ? 'BOOLEAN' : 'ANY',
+    columns: [rankTarget],
+    weights: {},
+    boosts: {},
+  };
 }
 
-function commonOf(given: Partial<Omit<Words, 'query' | 'type'>>): Omit<SearchQuery, 'type' | 'ranking'> {
+function commonSearchQuery(searchFields: Partial<Omit<WordSearch, 'query' | 'type'>>): Omit<SearchQuery, 'type' | 'ranking'> {
   const {
-    consistency = 'strong',
-    filters,
+    consistency: searchConsistency = 'strong',
+    filters: searchFiltersGiven,
     include_attributes,
     compute_attributes = {},
-    facets = [],
+    facets: facetColumns = [],
     typo_tolerance,
-    limit,
-    cursor,
-  } = given;
+    limit: searchLimit,
+    cursor: searchCursor,
+  } = searchFields;
   return {
-    where: filters === undefined ? null : conditionOf(filters),
+    where: searchFiltersGiven === undefined ? null : searchConditionOf(searchFiltersGiven),
     attributes: include_attributes ?? null,
-    compute: Object.entries(compute_attributes).map(([label, expression]) => ({ label, expression })),
-    facets: [...new Set(facets)],
+    compute: Object.entries(compute_attributes).map(([computedLabel, rankExpression]) => ({
+      label: computedLabel,
+      expression: rankExpression,
+    })),
+    facets: [...new Set(facetColumns)],
     typo: typo_tolerance ?? null,
-    consistency,
-    limit: limit ?? limitByDefault,
-    cursor: cursor ?? null,
+    consistency: searchConsistency,
+    limit: searchLimit ?? searchLimitDefault,
+    cursor: searchCursor ?? null,
   };
 }
 
-function conditionOf(given: Filter | readonly Filter[]): SearchCondition | null {
-  if (Array.isArray(given)) {
-    const list = given as readonly Filter[];
-    return list.length === 0 ? null : { all: list.map(wholeCondition) };
+function searchConditionOf(givenFilter: SearchFilter | readonly SearchFilter[]): SearchCondition | null {
+  if (Array.isArray(givenFilter)) {
+    const filterList = givenFilter as readonly SearchFilter[];
+    return filterList.length === 0 ? null : { all: filterList.map(filterCondition) };
   }
-  return wholeCondition(given as Filter);
+  return filterCondition(givenFilter as SearchFilter);
 }
 
-function wholeCondition(given: Filter): SearchCondition {
-  if ('and' in given) return { all: given.and.map(wholeCondition) };
-  if ('or' in given) return { any: given.or.map(wholeCondition) };
-  return given;
+function filterCondition(givenFilter: SearchFilter): SearchCondition {
+  if ('and' in givenFilter) return { all: givenFilter.and.map(filterCondition) };
+  if ('or' in givenFilter) return { any: givenFilter.or.map(filterCondition) };
+  return givenFilter;
 }

@@ -17,7 +17,7 @@ export function tooManyDocuments(): ServiceError {
   return new ServiceError('REL_INVALID', `an import has at most ${documentsMax} rules`);
 }
 
-const defaultType = 'Event';
+const sigmaDefaultType = 'Event';
 
 export const sigmaInput = {
   rules: z
@@ -25,7 +25,7 @@ export const sigmaInput = {
     .describe('YAML, of several documents too, or a list of rules as YAML or as objects'),
 };
 
-export const sigmaType = z.string().default(defaultType).describe('the type whose rows are judged');
+export const sigmaType = z.string().default(sigmaDefaultType).describe('the type whose rows are judged');
 
 export const sigmaReply = z.object({
   imported: z.int(),
@@ -43,8 +43,8 @@ export const sigmaReply = z.object({
   ),
 });
 
-type Reply = z.output<typeof sigmaReply>;
-type Result = Reply['results'][number];
+type SigmaReply = z.output<typeof sigmaReply>;
+type SigmaResult = SigmaReply['results'][number];
 
 export interface SigmaImport {
   readonly rules: string | readonly (string | Readonly<Record<string, unknown>>)[];
@@ -53,93 +53,112 @@ export interface SigmaImport {
 }
 
 export async function importSigma(
-  invocation: Invocation,
-  planner: Pick<PlannerDoor, 'readSigma' | 'turns'>,
-  given: SigmaImport,
-): Promise<Reply> {
-  const texts = typeof given.rules === 'string' ? [given.rules] : given.rules;
-  const turn = planner.turns(given.signal);
-  const documents: string[] = [];
-  for (const text of texts)
-    for (const document of typeof text === 'string' ? splitDocuments(text) : [exactJson(text)]) {
-      if (documents.length === documentsMax) throw tooManyDocuments();
-      documents.push(document);
-      await turn();
+  sigmaInvocation: Invocation,
+  sigmaPlanner: Pick<PlannerDoor, 'readSigma' | 'turns'>,
+  sigmaImport: SigmaImport,
+): Promise<SigmaReply> {
+  const sigmaTexts = typeof sigmaImport.rules === 'string' ? [sigmaImport.rules] : sigmaImport.rules;
+  const takeTurn = sigmaPlanner.turns(sigmaImport.signal);
+  const sigmaDocuments: string[] = [];
+  for (const sigmaText of sigmaTexts)
+    for (const sigmaDocument of typeof sigmaText === 'string' ? splitDocuments(sigmaText) : [exactJson(sigmaText)]) {
+      if (sigmaDocuments.length === documentsMax) throw tooManyDocuments();
+      sigmaDocuments.push(sigmaDocument);
+      await takeTurn();
     }
-  const { objectType } = given;
-  invocation.describe({ template: 'sigma rules ?', literals: [String(documents.length)], objectType });
-  const snapshot = invocation.snapshot();
-  const own = snapshot.rules().filter(({ owner }) => owner === snapshot.caller.path);
-  const parsed = await planner.readSigma(snapshot, documents, given.signal);
-  const names = new Map(own.map((rule) => [rule.definition.name, rule.id]));
-  const existingRules = new Map(own.map((rule) => [rule.id, rule]));
-  const results: Result[] = [];
-  for (const [i, each] of parsed.entries()) {
-    if (each.document === null) {
-      results.push({ id: each.id, title: each.title, status: 'rejected', rule_id: null, error: each.error });
+  const { objectType: judgedType } = sigmaImport;
+  sigmaInvocation.describe({ template: 'sigma rules ?', literals: [String(sigmaDocuments.length)], objectType: judgedType });
+  const sigmaSnapshot = sigmaInvocation.snapshot();
+  const ownRules = sigmaSnapshot.rules().filter(({ owner: ruleOwner }) => ruleOwner === sigmaSnapshot.caller.path);
+  const parsedSigma = await sigmaPlanner.readSigma(sigmaSnapshot, sigmaDocuments, sigmaImport.signal);
+  const ruleIdByName = new Map(ownRules.map((ownRule) => [ownRule.definition.name, ownRule.id]));
+  const existingRules = new Map(ownRules.map((ownRule) => [ownRule.id, ownRule]));
+  const sigmaResults: SigmaResult[] = [];
+  for (const [i, parsedDocument] of parsedSigma.entries()) {
+    if (parsedDocument.document === null) {
+      sigmaResults.push({
+        id: parsedDocument.id,
+        title: parsedDocument.title,
+        status: 'rejected',
+        rule_id: null,
+        error: parsedDocument.error,
+      });
       continue;
     }
-    const id = ruleId(snapshot.caller.path, each.document.id ?? each.document.title);
-    const definition: DetectionDefinition = {
+    const importedRuleId = sigmaRuleId(sigmaSnapshot.caller.path, parsedDocument.document.id ?? parsedDocument.document.title);
+    const detectionDefinition: DetectionDefinition = {
       kind: 'detection',
-      name: freeName(each.document.title, id, names),
+      name: freeRuleName(parsedDocument.document.title, importedRuleId, ruleIdByName),
       language: 'sigma',
-      condition: documents[i]!,
-      object_type: objectType,
-      severity: each.document.level ?? 'medium',
+      condition: sigmaDocuments[i]!,
+      object_type: judgedType,
+      severity: parsedDocument.document.level ?? 'medium',
       enabled: true,
       dedupe_by: [],
       window_secs: 3_600,
       interval_secs: 60,
-      purpose: snapshot.purpose,
+      purpose: sigmaSnapshot.purpose,
     };
-    names.set(definition.name, id);
-    const status = await put(invocation, id, definition, existingRules.get(id));
-    results.push({ id: each.document.id, title: each.document.title, status, rule_id: id });
+    ruleIdByName.set(detectionDefinition.name, importedRuleId);
+    const importStatus = await putSigmaRule(
+      sigmaInvocation,
+      importedRuleId,
+      detectionDefinition,
+      existingRules.get(importedRuleId),
+    );
+    sigmaResults.push({
+      id: parsedDocument.document.id,
+      title: parsedDocument.document.title,
+      status: importStatus,
+      rule_id: importedRuleId,
+    });
   }
-  const count = (status: Result['status']): number => results.filter((result) => result.status === status).length;
-  invocation.describe({ rowCount: results.length - count('rejected') });
+  const countStatus = (countedStatus: SigmaResult['status']): number =>
+    sigmaResults.filter((sigmaResult) => sigmaResult.status === countedStatus).length;
+  sigmaInvocation.describe({ rowCount: sigmaResults.length - countStatus('rejected') });
   return {
-    imported: count('imported'),
-    updated: count('updated'),
-    unchanged: count('unchanged'),
-    rejected: count('rejected'),
-    results,
+    imported: countStatus('imported'),
+    updated: countStatus('updated'),
+    unchanged: countStatus('unchanged'),
+    rejected: countStatus('rejected'),
+    results: sigmaResults,
   };
 }
 
-async function put(
-  invocation: Invocation,
-  id: string,
-  definition: DetectionDefinition,
-  before: RuleRecord | undefined,
+async function putSigmaRule(
+  sigmaInvocation: Invocation,
+  importedRuleId: string,
+  detectionDefinition: DetectionDefinition,
+  earlierRule: RuleRecord | undefined,
 ): Promise<'imported' | 'updated' | 'unchanged'> {
-  const { changed } = await invocation.submit(
+  const { changed: isRuleChanged } = await sigmaInvocation.submit(
     {
       kind: 'put-rule',
-      id,
-      definition,
+      id: importedRuleId,
+      definition: detectionDefinition,
       author: { credential: 'none', token: null },
-      ...(before !== undefined && { changes: id }),
+      ...(earlierRule !== undefined && { changes: importedRuleId }),
     },
     { sync: true },
   );
-  return !changed ? 'unchanged' : before === undefined ? 'imported' : 'updated';
+  return !isRuleChanged ? 'unchanged' : earlierRule === undefined ? 'imported' : 'updated';
 }
 
 /** The same rule has the same id whenever it is imported, and another one under every other organisation path. */
-function ruleId(path: string | null, sigmaId: string): string {
-  const hash = createHash('sha256')
-    .update(JSON.stringify(['sigma', path, sigmaId.toLowerCase()]))
+function sigmaRuleId(ownerPath: string | null, sigmaId: string): string {
+  const sigmaHash = createHash('sha256')
+    .update(JSON.stringify(['sigma', ownerPath, sigmaId.toLowerCase()]))
     .digest('hex');
-  return `sigma-${hash.slice(0, 32)}`;
+  return `sigma-${sigmaHash.slice(0, 32)}`;
 }
 
 /** Rules have different names; Sigma rules may have one title. */
-function freeName(title: string, id: string, names: ReadonlyMap<string, string>): string {
+function freeRuleName(sigmaTitle: string, importedRuleId: string, ruleIdByName: ReadonlyMap<string, string>): string {
   // oxlint-disable-next-line no-control-regex
-  const plain = title.toWellFormed().replaceAll(/[\x00-\x1f]/g, ' ');
-  const name = plain.slice(0, 128).toWellFormed();
-  const holder = names.get(name);
-  return holder === undefined || holder === id ? name : `${plain.slice(0, 84).toWellFormed()} (${id})`;
+  const plainTitle = sigmaTitle.toWellFormed().replaceAll(/[\x00-\x1f]/g, ' ');
+  const ruleName = plainTitle.slice(0, 128).toWellFormed();
+  const nameHolder = ruleIdByName.get(ruleName);
+  return nameHolder === undefined || nameHolder === importedRuleId
+    ? ruleName
+    : `${plainTitle.slice(0, 84).toWellFormed()} (${importedRuleId})`;
 }

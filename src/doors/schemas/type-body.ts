@@ -7,13 +7,13 @@ import { columnTypes, limits } from '../../log/values/value.ts';
 import type { EvolveType, GivenMeaning, RegisterType } from '../../projections/command.ts';
 import { record } from './schema-check.ts';
 
-const typeName = z.enum(columnTypes as readonly [string, ...string[]]);
+const columnTypeName = z.enum(columnTypes as readonly [string, ...string[]]);
 
-const property = z
+const propertyField = z
   .union([
-    typeName,
+    columnTypeName,
     z.strictObject({
-      type: typeName,
+      type: columnTypeName,
       required: z.boolean().optional(),
       masked: z.boolean().optional(),
       indexed: z.boolean().optional(),
@@ -25,9 +25,9 @@ const property = z
   ])
   .meta({ id: 'Property', description: 'a column type, or one with attributes' });
 
-export const properties = record(property, limits.columnsPerType);
+export const properties = record(propertyField, limits.columnsPerType);
 
-const graphTrigger = z.strictObject({ link_type: z.string(), src_field: z.string(), dst_field: z.string() });
+const graphTriggerField = z.strictObject({ link_type: z.string(), src_field: z.string(), dst_field: z.string() });
 
 export const guard = {
   protected: z.boolean().optional().describe('rows are shown for a reason (break-glass) only'),
@@ -62,7 +62,7 @@ export const typeBody = z
     name: z.string(),
     properties: properties.optional().describe('absent: an open type, whose columns are inferred on write'),
     primary_key: z.string().nullable().optional(),
-    graph_triggers: z.array(graphTrigger).max(64).optional(),
+    graph_triggers: z.array(graphTriggerField).max(64).optional(),
     open: z.boolean().optional().describe('true: columns beyond the declared ones are inferred on write'),
     ...guard,
     ...meaning,
@@ -71,8 +71,8 @@ export const typeBody = z
   .meta({ id: 'TypeBody' });
 
 export type TypeBody = z.infer<typeof typeBody>;
-type Guard = Pick<TypeBody, 'protected' | 'access_scope'>;
-type Meaning = Pick<TypeBody, keyof typeof meaning>;
+type TypeGuard = Pick<TypeBody, 'protected' | 'access_scope'>;
+type TypeMeaning = Pick<TypeBody, keyof typeof meaning>;
 
 export const typeReply = z
   .object({
@@ -92,7 +92,7 @@ export const typeReply = z
     ),
     primary_key: z.string().nullable(),
     open: z.boolean(),
-    graph_triggers: z.array(graphTrigger),
+    graph_triggers: z.array(graphTriggerField),
     protected: z.boolean(),
     access_scope: z.boolean(),
     edge: z.object({ from: z.string(), to: z.string() }).optional(),
@@ -104,21 +104,36 @@ export const typeReply = z
   .meta({ id: 'Type' });
 
 /** An open type with columns, as GET shows one, is registered open and then given its columns. */
-export function registrations(body: TypeBody): (RegisterType | EvolveType)[] {
-  const { name, open, properties: columns } = body;
-  return open === true && columns !== undefined ? [registration(body), evolution(name, columns, {})] : [registration(body)];
+export function registrations(typeFields: TypeBody): (RegisterType | EvolveType)[] {
+  const { name: registeredName, open: isOpenType, properties: typeColumns } = typeFields;
+  return isOpenType === true && typeColumns !== undefined
+    ? [typeRegistration(typeFields), evolution(registeredName, typeColumns, {})]
+    : [typeRegistration(typeFields)];
 }
 
-export function evolution(name: string, columns: z.infer<typeof properties>, asked: Guard & Meaning): EvolveType {
-  const guarded = {
-    ...(asked.protected !== undefined && { protected: asked.protected }),
-    ...(asked.access_scope !== undefined && { accessScope: asked.access_scope }),
+export function evolution(
+  evolvedType: string,
+  evolvedColumns: z.infer<typeof properties>,
+  evolvedAspects: TypeGuard & TypeMeaning,
+): EvolveType {
+  const evolvedGuard = {
+    ...(evolvedAspects.protected !== undefined && { protected: evolvedAspects.protected }),
+    ...(evolvedAspects.access_scope !== undefined && { accessScope: evolvedAspects.access_scope }),
   };
-  return { kind: 'evolve-type', name, properties: definitions(columns), guard: guarded, meaning: meaningOf(asked, columns) };
+  return {
+    kind: 'evolve-type',
+    name: evolvedType,
+    properties: propertyDefinitions(evolvedColumns),
+    guard: evolvedGuard,
+    meaning: meaningOf(evolvedAspects, evolvedColumns),
+  };
 }
 
 /** `columns` may say of properties which kind of identifier they hold. */
-export function meaningOf({ edge, role, identifier, language }: Meaning, columns: z.infer<typeof properties> = {}): GivenMeaning {
+export function meaningOf(
+  { edge, role, identifier, language }: TypeMeaning,
+  columns: z.infer<typeof properties> = {},
+): GivenMeaning {
   const kinds = Object.entries(columns).flatMap(([name, given]) =>
     typeof given === 'string' || given.identifier === undefined ? [] : [[name, given.identifier]],
   );
@@ -133,51 +148,52 @@ export function meaningOf({ edge, role, identifier, language }: Meaning, columns
   };
 }
 
-function registration(body: TypeBody): RegisterType {
+function typeRegistration(typeFields: TypeBody): RegisterType {
   return {
     kind: 'register-type',
-    name: body.name,
-    properties: body.properties === undefined || body.open === true ? null : definitions(body.properties),
-    primaryKey: body.primary_key ?? null,
-    graphTriggers: (body.graph_triggers ?? []).map((trigger) => ({
-      linkType: trigger.link_type,
-      sourceField: trigger.src_field,
-      targetField: trigger.dst_field,
+    name: typeFields.name,
+    properties:
+      typeFields.properties === undefined || typeFields.open === true ? null : propertyDefinitions(typeFields.properties),
+    primaryKey: typeFields.primary_key ?? null,
+    graphTriggers: (typeFields.graph_triggers ?? []).map((graphTriggerOfBody) => ({
+      linkType: graphTriggerOfBody.link_type,
+      sourceField: graphTriggerOfBody.src_field,
+      targetField: graphTriggerOfBody.dst_field,
     })),
-    guard: { protected: body.protected ?? false, accessScope: body.access_scope ?? false },
-    meaning: meaningOf(body, body.open === true ? {} : body.properties),
+    guard: { protected: typeFields.protected ?? false, accessScope: typeFields.access_scope ?? false },
+    meaning: meaningOf(typeFields, typeFields.open === true ? {} : typeFields.properties),
   };
 }
 
-function definitions(given: z.infer<typeof properties>): Record<string, PropertyDefinition> {
-  const made: Record<string, PropertyDefinition> = {};
-  for (const [name, value] of Object.entries(given)) {
-    const attributes = typeof value === 'string' ? { type: value } : value;
-    made[name] = {
-      type: attributes.type as PropertyDefinition['type'],
-      required: attributes.required ?? false,
-      masked: attributes.masked ?? false,
-      indexed: attributes.indexed ?? false,
-      subject: attributes.subject ?? false,
-      dims: attributes.dims ?? 0,
-      ...(attributes.references !== undefined && { references: attributes.references }),
+function propertyDefinitions(givenProperties: z.infer<typeof properties>): Record<string, PropertyDefinition> {
+  const definitionByColumn: Record<string, PropertyDefinition> = {};
+  for (const [columnName, givenProperty] of Object.entries(givenProperties)) {
+    const columnAttributes = typeof givenProperty === 'string' ? { type: givenProperty } : givenProperty;
+    definitionByColumn[columnName] = {
+      type: columnAttributes.type as PropertyDefinition['type'],
+      required: columnAttributes.required ?? false,
+      masked: columnAttributes.masked ?? false,
+      indexed: columnAttributes.indexed ?? false,
+      subject: columnAttributes.subject ?? false,
+      dims: columnAttributes.dims ?? 0,
+      ...(columnAttributes.references !== undefined && { references: columnAttributes.references }),
     };
   }
-  return made;
+  return definitionByColumn;
 }
 
-export function definitionOf(invocation: Invocation, name: string): TypeDefinition {
-  const { catalog, offers } = invocation.snapshot();
-  const definition = catalog.type(name);
-  if (definition === undefined) {
-    const guess = didYouMean(
-      name,
-      catalog.types().flatMap((type) => (offers(type.name) ? type.name : [])),
+export function definitionOf(typeInvocation: Invocation, typeNameGiven: string): TypeDefinition {
+  const { catalog: typeCatalog, offers: offersType } = typeInvocation.snapshot();
+  const typeDefinition = typeCatalog.type(typeNameGiven);
+  if (typeDefinition === undefined) {
+    const typeGuess = didYouMean(
+      typeNameGiven,
+      typeCatalog.types().flatMap((offeredType) => (offersType(offeredType.name) ? offeredType.name : [])),
     );
-    const text = `the type ${JSON.stringify(name.slice(0, limits.identifierLength))} is not registered${guess}`;
-    throw new ServiceError('REL_UNKNOWN_TYPE', text);
+    const unknownTypeText = `the type ${JSON.stringify(typeNameGiven.slice(0, limits.identifierLength))} is not registered${typeGuess}`;
+    throw new ServiceError('REL_UNKNOWN_TYPE', unknownTypeText);
   }
-  return definition;
+  return typeDefinition;
 }
 
 export function typeView(invocation: Invocation, name: string): z.infer<typeof typeReply> {
@@ -186,36 +202,43 @@ export function typeView(invocation: Invocation, name: string): z.infer<typeof t
 
 /** With the guards of its rows: edges have the guards of the rows that wrote them. */
 export function describeType(
-  definition: TypeDefinition,
-  effective: ReturnType<GovernedSnapshot['protection']>,
+  typeDefinition: TypeDefinition,
+  typeProtection: ReturnType<GovernedSnapshot['protection']>,
 ): z.infer<typeof typeReply> {
-  const { edge, role, roleColumns, identifier, identifierKinds, language } = definition;
-  const shownProperties: z.infer<typeof typeReply>['properties'] = {};
-  for (const [name, { dims, ...stated }] of Object.entries(definition.properties)) {
-    const kind = identifierKinds?.[name];
-    const attributes = {
-      ...stated,
-      masked: stated.masked || effective.masked.has(name),
-      ...(kind !== undefined && { identifier: kind }),
+  const {
+    edge: edgeEnds,
+    role: typeRole,
+    roleColumns,
+    identifier: identifierColumns,
+    identifierKinds,
+    language: textLanguage,
+  } = typeDefinition;
+  const shownColumns: z.infer<typeof typeReply>['properties'] = {};
+  for (const [columnName, { dims: vectorDims, ...statedAttributes }] of Object.entries(typeDefinition.properties)) {
+    const identifierKind = identifierKinds?.[columnName];
+    const shownAttributes = {
+      ...statedAttributes,
+      masked: statedAttributes.masked || typeProtection.masked.has(columnName),
+      ...(identifierKind !== undefined && { identifier: identifierKind }),
     };
-    shownProperties[name] = dims === 0 ? attributes : { ...attributes, dims };
+    shownColumns[columnName] = vectorDims === 0 ? shownAttributes : { ...shownAttributes, dims: vectorDims };
   }
   return {
-    name: definition.name,
-    properties: shownProperties,
-    primary_key: definition.primaryKey,
-    open: definition.open,
-    graph_triggers: definition.graphTriggers.map((trigger) => ({
-      link_type: trigger.linkType,
-      src_field: trigger.sourceField,
-      dst_field: trigger.targetField,
+    name: typeDefinition.name,
+    properties: shownColumns,
+    primary_key: typeDefinition.primaryKey,
+    open: typeDefinition.open,
+    graph_triggers: typeDefinition.graphTriggers.map((typeGraphTrigger) => ({
+      link_type: typeGraphTrigger.linkType,
+      src_field: typeGraphTrigger.sourceField,
+      dst_field: typeGraphTrigger.targetField,
     })),
-    protected: effective.protected,
-    access_scope: effective.accessScope,
-    ...(edge && { edge }),
-    ...(role !== undefined && { role: roleColumns ? { name: role, columns: { ...roleColumns } } : role }),
-    ...(identifier && { identifier: [...identifier] }),
-    ...(language !== undefined && { language }),
-    ontology_version: definition.ontologyVersion,
+    protected: typeProtection.protected,
+    access_scope: typeProtection.accessScope,
+    ...(edgeEnds && { edge: edgeEnds }),
+    ...(typeRole !== undefined && { role: roleColumns ? { name: typeRole, columns: { ...roleColumns } } : typeRole }),
+    ...(identifierColumns && { identifier: [...identifierColumns] }),
+    ...(textLanguage !== undefined && { language: textLanguage }),
+    ontology_version: typeDefinition.ontologyVersion,
   };
 }

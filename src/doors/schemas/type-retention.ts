@@ -6,21 +6,21 @@ import type { JobDesk } from '../../governance/desks/job-desk.ts';
 import { type JobDefinition, type JobRecord, retentionKey, type TypeRetention } from '../../projections/jobs/job.ts';
 import { definitionOf } from './type-body.ts';
 
-const daysMax = 36_500;
-const heldMax = 1_000;
+const retentionDaysMax = 36_500;
+const heldRowsListedMax = 1_000;
 /** How often rows are looked at. */
-const everySecs = 3_600;
-const timeoutSecs = 86_400;
+const retentionEverySecs = 3_600;
+const retentionTimeoutSecs = 86_400;
 
 export const retentionInput = {
-  days: z.int().min(0).max(daysMax),
+  days: z.int().min(0).max(retentionDaysMax),
   by: z
     .enum(['valid_to', 'system_from'])
     .describe('the last end of what is believed of a row, or the instant of its newest version: so many days ago'),
   action: z.enum(['delete', 'purge']).describe('a row is ended and keeps its history, or is removed for good with all of it'),
 };
 
-const nanoseconds = z.int().describe('nanoseconds since 1970 UTC, exact');
+const retentionNanoseconds = z.int().describe('nanoseconds since 1970 UTC, exact');
 
 export const retentionView = z
   .object({
@@ -31,10 +31,10 @@ export const retentionView = z
     principal: z.string().describe('whose grants its runs have'),
     job_id: z.string(),
     status: z.enum(['scheduled', 'paused', 'ended']),
-    next_run: nanoseconds.nullable(),
+    next_run: retentionNanoseconds.nullable(),
     last_error: z.string().nullable(),
     last: z
-      .object({ basis: nanoseconds, ended: z.int(), held: z.int(), refused: z.int() })
+      .object({ basis: retentionNanoseconds, ended: z.int(), held: z.int(), refused: z.int() })
       .nullable()
       .describe('rows of the last run, for whoever may see the job'),
     held: z
@@ -46,92 +46,110 @@ export const retentionView = z
   .meta({ id: 'TypeRetention' });
 
 export async function setRetention(
-  invocation: Invocation,
-  desk: JobDesk,
-  type: string,
-  { days, by, action }: Omit<TypeRetention, 'type'>,
+  retentionInvocation: Invocation,
+  retentionDesk: JobDesk,
+  retainedType: string,
+  { days: retentionDays, by: retentionColumn, action: retentionAction }: Omit<TypeRetention, 'type'>,
 ) {
-  requireType(invocation, type);
-  if (invocation.caller.branch !== 'main') throw new ServiceError('REL_INVALID', 'how long rows are kept is set on main');
+  requireRetainedType(retentionInvocation, retainedType);
+  if (retentionInvocation.caller.branch !== 'main')
+    throw new ServiceError('REL_INVALID', 'how long rows are kept is set on main');
   // Its setter has the right that its runs need.
-  invocation.heldRows(type, rightOf(action));
-  const definition: JobDefinition = {
-    name: `retention of ${type}`,
-    run: { retention: { type, days, by, action } },
-    interval_secs: everySecs,
+  retentionInvocation.heldRows(retainedType, retentionRight(retentionAction));
+  const retentionJob: JobDefinition = {
+    name: `retention of ${retainedType}`,
+    run: { retention: { type: retainedType, days: retentionDays, by: retentionColumn, action: retentionAction } },
+    interval_secs: retentionEverySecs,
     cron: null,
     time_zone: null,
     at: null,
     after: null,
     catch_up: 'one',
     run_now: true,
-    timeout_secs: timeoutSecs,
-    purpose: invocation.snapshot().purpose,
+    timeout_secs: retentionTimeoutSecs,
+    purpose: retentionInvocation.snapshot().purpose,
   };
-  return describeRetention(invocation, desk, await desk.replace(invocation, definition));
+  return describeRetention(retentionInvocation, retentionDesk, await retentionDesk.replace(retentionInvocation, retentionJob));
 }
 
 /** REL_NOT_FOUND where none is set at the caller's path. */
-export function findRetention(invocation: Invocation, desk: JobDesk, type: string) {
-  requireType(invocation, type);
-  return describeRetention(invocation, desk, requireRetention(invocation, desk, type));
+export function findRetention(retentionInvocation: Invocation, retentionDesk: JobDesk, retainedType: string) {
+  requireRetainedType(retentionInvocation, retainedType);
+  return describeRetention(
+    retentionInvocation,
+    retentionDesk,
+    requireRetention(retentionInvocation, retentionDesk, retainedType),
+  );
 }
 
-export async function endRetention(invocation: Invocation, desk: JobDesk, type: string): Promise<void> {
-  requireType(invocation, type);
-  await desk.endNamed(invocation, requireRetention(invocation, desk, type));
+export async function endRetention(retentionInvocation: Invocation, retentionDesk: JobDesk, retainedType: string): Promise<void> {
+  requireRetainedType(retentionInvocation, retainedType);
+  await retentionDesk.endNamed(retentionInvocation, requireRetention(retentionInvocation, retentionDesk, retainedType));
 }
 
-function describeRetention(invocation: Invocation, desk: JobDesk, job: JobRecord) {
-  const { type, days, by, action } = job.definition.run.retention!;
-  const held = heldBy(invocation, type, action);
-  const { caller } = invocation;
-  const isOwn = desk.find(job.id, caller) !== null;
+function describeRetention(retentionInvocation: Invocation, retentionDesk: JobDesk, retentionJob: JobRecord) {
+  const {
+    type: retainedType,
+    days: retentionDays,
+    by: retentionColumn,
+    action: retentionAction,
+  } = retentionJob.definition.run.retention!;
+  const heldRows = rowsUnderHold(retentionInvocation, retainedType, retentionAction);
+  const { caller: retentionCaller } = retentionInvocation;
+  const isOwnJob = retentionDesk.find(retentionJob.id, retentionCaller) !== null;
   return {
-    type,
-    days,
-    by,
-    action,
-    principal: job.owner.principal,
-    job_id: job.id,
-    status: job.state,
-    next_run: desk.next(job.id),
-    last_error: isOwn ? (job.reason ?? job.lastError) : null,
-    last: isOwn ? lastRun(job) : null,
-    held: held?.slice(0, heldMax).map(({ id, path, key }) => ({ id, organization: path, _pk: key })) ?? null,
-    held_total: held?.length ?? null,
+    type: retainedType,
+    days: retentionDays,
+    by: retentionColumn,
+    action: retentionAction,
+    principal: retentionJob.owner.principal,
+    job_id: retentionJob.id,
+    status: retentionJob.state,
+    next_run: retentionDesk.next(retentionJob.id),
+    last_error: isOwnJob ? (retentionJob.reason ?? retentionJob.lastError) : null,
+    last: isOwnJob ? lastRetentionRun(retentionJob) : null,
+    held:
+      heldRows
+        ?.slice(0, heldRowsListedMax)
+        .map(({ id: holdId, path: heldPath, key: heldKey }) => ({ id: holdId, organization: heldPath, _pk: heldKey })) ?? null,
+    held_total: heldRows?.length ?? null,
   };
 }
 
 /** Null: the caller may end or remove no row of the type. */
-function heldBy(
-  invocation: Invocation,
-  type: string,
-  action: TypeRetention['action'],
+function rowsUnderHold(
+  retentionInvocation: Invocation,
+  retainedType: string,
+  retentionAction: TypeRetention['action'],
 ): ReturnType<Invocation['heldRows']> | null {
   try {
-    return invocation.heldRows(type, rightOf(action));
-  } catch (error) {
-    if (error instanceof ServiceError && error.code === 'REL_ACL') return null;
-    throw error;
+    return retentionInvocation.heldRows(retainedType, retentionRight(retentionAction));
+  } catch (holdError) {
+    if (holdError instanceof ServiceError && holdError.code === 'REL_ACL') return null;
+    throw holdError;
   }
 }
 
-function lastRun({ last }: JobRecord) {
-  if (last?.state !== 'done') return null;
-  const { ended, held, refused } = last.result as { readonly ended: number; readonly held: number; readonly refused: number };
-  return { basis: BigInt(last.basis), ended, held, refused };
+function lastRetentionRun({ last: lastRetention }: JobRecord) {
+  if (lastRetention?.state !== 'done') return null;
+  const {
+    ended: endedRowCount,
+    held: heldRowCount,
+    refused: refusedRowCount,
+  } = lastRetention.result as { readonly ended: number; readonly held: number; readonly refused: number };
+  return { basis: BigInt(lastRetention.basis), ended: endedRowCount, held: heldRowCount, refused: refusedRowCount };
 }
 
-const rightOf = (action: TypeRetention['action']): 'delete' | 'remove' => (action === 'purge' ? 'remove' : 'delete');
+const retentionRight = (retentionAction: TypeRetention['action']): 'delete' | 'remove' =>
+  retentionAction === 'purge' ? 'remove' : 'delete';
 
-function requireType(invocation: Invocation, type: string): void {
-  invocation.describe({ objectType: type });
-  definitionOf(invocation, type);
+function requireRetainedType(retentionInvocation: Invocation, retainedType: string): void {
+  retentionInvocation.describe({ objectType: retainedType });
+  definitionOf(retentionInvocation, retainedType);
 }
 
-function requireRetention({ caller }: Invocation, desk: JobDesk, type: string): JobRecord {
-  const job = desk.findJob(caller, retentionKey(type));
-  if (job === null) throw new ServiceError('REL_NOT_FOUND', 'no retention of the type is set here');
-  return job;
+function requireRetention({ caller }: Invocation, retentionDesk: JobDesk, retainedType: string): JobRecord {
+  const retentionJob = retentionDesk.findJob(caller, retentionKey(retainedType));
+  if (retentionJob === null) throw new ServiceError('REL_NOT_FOUND', 'no retention of the type is set here');
+  return retentionJob;
 }

@@ -11,7 +11,7 @@ import { admitAddress, type DoorDependencies, recordRefusal } from './door-depen
 import type { Terms } from './session-terms.ts';
 
 /** The share of an address's rate limit that one key lookup costs. */
-const tokensOfKey = 0.01;
+const rateTokensPerKey = 0.01;
 
 export interface CommandRequest {
   readonly terms: Terms;
@@ -44,10 +44,15 @@ export class ConnectionCaller {
   #action: Action = 'query';
 
   /** `correlationId` is that of all commands where the protocol shows it to the client; null: each command has its own. */
-  constructor(parts: DoorDependencies, caller: Caller, gone: AbortSignal, correlationId: string | null = null) {
-    this.#parts = parts;
-    this.#caller = caller;
-    this.#gone = gone;
+  constructor(
+    doorParts: DoorDependencies,
+    connectionCaller: Caller,
+    connectionGone: AbortSignal,
+    correlationId: string | null = null,
+  ) {
+    this.#parts = doorParts;
+    this.#caller = connectionCaller;
+    this.#gone = connectionGone;
     this.#correlationId = correlationId;
   }
 
@@ -69,44 +74,52 @@ export class ConnectionCaller {
     this.#action = 'query';
   }
 
-  async ask<T>(request: CommandRequest, run: (asking: CommandInvocation) => Promise<T> | T): Promise<T> {
+  async ask<T>(gateRequest: CommandRequest, runAsked: (asking: CommandInvocation) => Promise<T> | T): Promise<T> {
     const { readLimit, writeLimit, authenticator, gate, ids } = this.#parts;
-    const { terms, writes = false, keysRead, action = 'query', continues = false, act, transaction = null } = request;
-    this.#action = act?.action ?? action;
+    const {
+      terms: askedTerms,
+      writes: isWrite = false,
+      keysRead,
+      action: askedAction = 'query',
+      continues = false,
+      act: statedAct,
+      transaction = null,
+    } = gateRequest;
+    this.#action = statedAct?.action ?? askedAction;
     if (!continues) {
-      const tokens = keysRead === undefined ? 1 : Math.min(1, keysRead * tokensOfKey);
-      admitAddress(this.#parts, writes ? writeLimit : readLimit, this.#caller.clientIp, tokens);
+      const rateTokens = keysRead === undefined ? 1 : Math.min(1, keysRead * rateTokensPerKey);
+      admitAddress(this.#parts, isWrite ? writeLimit : readLimit, this.#caller.clientIp, rateTokens);
     }
-    const renewed = authenticator.renew(this.#caller);
-    const caller = terms.branch === null ? renewed : { ...renewed, branch: terms.branch };
+    const renewedCaller = authenticator.renew(this.#caller);
+    const branchCaller = askedTerms.branch === null ? renewedCaller : { ...renewedCaller, branch: askedTerms.branch };
     this.#recorded = true;
     let sentAnswer: Pick<Answer, 'overtaken'> | null = null;
     const invocationRequest = {
-      action,
-      purpose: terms.purpose,
+      action: askedAction,
+      purpose: askedTerms.purpose,
       correlationId: this.#correlationId ?? ids.next(),
-      breakGlass: terms.break_glass,
-      accessScopeRef: terms.access_scope_ref,
+      breakGlass: askedTerms.break_glass,
+      accessScopeRef: askedTerms.access_scope_ref,
       gone: this.#gone,
-      ...(act && { act }),
+      ...(statedAct && { act: statedAct }),
       ...(keysRead !== undefined && { keysRead }),
       ...(continues && { continues }),
       ...(transaction && { transaction }),
     };
-    const result = await gate.invoke(caller, invocationRequest, async (invocation) =>
-      run({ invocation, keep: (answer) => (sentAnswer = answer) }),
+    const askedResult = await gate.invoke(branchCaller, invocationRequest, async (invocation) =>
+      runAsked({ invocation, keep: (answer) => (sentAnswer = answer) }),
     );
     if (sentAnswer !== null) checkErased(sentAnswer);
-    return result;
+    return askedResult;
   }
 
   /** The error for the client, once it is recorded: refusals before the gate are recorded here. */
-  async refusalOf(error: unknown, action: Action = this.#action): Promise<ServiceError> {
+  async refusalOf(askedError: unknown, refusedAction: Action = this.#action): Promise<ServiceError> {
     const serviceError =
-      error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });
+      askedError instanceof ServiceError ? askedError : new ServiceError('REL_INTERNAL', 'internal error', { cause: askedError });
     const recorded = this.#recorded
       ? serviceError
-      : await recordRefusal(this.#parts, this.#caller, action, serviceError, this.#correlationId);
+      : await recordRefusal(this.#parts, this.#caller, refusedAction, serviceError, this.#correlationId);
     this.#recorded = true;
     if (recorded.code !== 'REL_INTERNAL') return recorded;
     this.#parts.reportFailure(recorded.facts.cause ?? recorded);

@@ -11,17 +11,17 @@ import type { RequestBodies } from './http-request-bodies.ts';
 
 export type Encoding = 'identity' | 'gzip' | 'deflate';
 
-const gunzipped = promisify(gunzip);
-const inflated = promisify(inflate);
+const gunzipWhole = promisify(gunzip);
+const inflateWhole = promisify(inflate);
 
 /** Text of rows rarely packs tighter than this. */
-const ratioMax = 200;
+const unpackedRatioMax = 200;
 
 /** REL_NOT_IMPLEMENTED for an encoding that is not read. */
-export function encodingOf({ headers }: Pick<IncomingMessage, 'headers'>): Encoding {
-  const name = (headers['content-encoding'] ?? 'identity').trim().toLowerCase();
-  if (name === 'x-gzip') return 'gzip';
-  if (name === 'identity' || name === 'gzip' || name === 'deflate') return name;
+export function encodingOf({ headers: requestHeaders }: Pick<IncomingMessage, 'headers'>): Encoding {
+  const encodingName = (requestHeaders['content-encoding'] ?? 'identity').trim().toLowerCase();
+  if (encodingName === 'x-gzip') return 'gzip';
+  if (encodingName === 'identity' || encodingName === 'gzip' || encodingName === 'deflate') return encodingName;
   throw new ServiceError(
     'REL_NOT_IMPLEMENTED',
     'the content encoding is not supported: send the body plain, or as gzip or deflate',
@@ -29,61 +29,65 @@ export function encodingOf({ headers }: Pick<IncomingMessage, 'headers'>): Encod
 }
 
 /** Throws the errors of decompressing a body, without keeping its content. */
-export async function checkEncoded(source: AsyncIterable<Uint8Array>, encoding: Encoding, freeBytes: number): Promise<void> {
-  if (encoding === 'identity') return;
-  const pieces = decode(source, encoding, freeBytes);
-  while ((await pieces.next()).done !== true);
+export async function checkEncoded(
+  bodySource: AsyncIterable<Uint8Array>,
+  bodyEncoding: Encoding,
+  freeBytes: number,
+): Promise<void> {
+  if (bodyEncoding === 'identity') return;
+  const decodedPieces = decodeBody(bodySource, bodyEncoding, freeBytes);
+  while ((await decodedPieces.next()).done !== true);
 }
 
 /** A body as it comes, decoded in turns. */
 export function decodeInTurns(
   { bodies, bodyLimitBytes }: { readonly bodies: RequestBodies; readonly bodyLimitBytes: number },
-  source: AsyncIterable<Uint8Array>,
-  encoding: Encoding,
+  bodySource: AsyncIterable<Uint8Array>,
+  bodyEncoding: Encoding,
 ): AsyncIterable<Uint8Array> {
-  return encoding === 'identity' ? source : bodies.inTurns(decode(source, encoding, bodyLimitBytes));
+  return bodyEncoding === 'identity' ? bodySource : bodies.inTurns(decodeBody(bodySource, bodyEncoding, bodyLimitBytes));
 }
 
 /** A body that is here, of so many bytes at most once it is unfolded. */
-export async function unfoldedWhole(body: Buffer, encoding: Encoding, bytesMax: number): Promise<Buffer> {
-  if (encoding === 'identity') return body;
+export async function unfoldedWhole(encodedBody: Buffer, bodyEncoding: Encoding, unpackedBytesMax: number): Promise<Buffer> {
+  if (bodyEncoding === 'identity') return encodedBody;
   try {
-    return await (encoding === 'gzip' ? gunzipped : inflated)(body, { maxOutputLength: bytesMax });
-  } catch (error) {
-    if ((error as { readonly code?: string }).code === 'ERR_BUFFER_TOO_LARGE')
-      throw new ServiceError('REL_TOO_LARGE', `the body unpacks to more than ${bytesMax} bytes`);
-    throw new ServiceError('REL_INVALID', `the body is not valid ${encoding}`, { cause: error });
+    return await (bodyEncoding === 'gzip' ? gunzipWhole : inflateWhole)(encodedBody, { maxOutputLength: unpackedBytesMax });
+  } catch (unpackError) {
+    if ((unpackError as { readonly code?: string }).code === 'ERR_BUFFER_TOO_LARGE')
+      throw new ServiceError('REL_TOO_LARGE', `the body unpacks to more than ${unpackedBytesMax} bytes`);
+    throw new ServiceError('REL_INVALID', `the body is not valid ${bodyEncoding}`, { cause: unpackError });
   }
 }
 
 /** `freeBytes` may come out of however little went in. */
-async function* decode(
-  source: AsyncIterable<Uint8Array>,
-  encoding: Encoding,
+async function* decodeBody(
+  encodedSource: AsyncIterable<Uint8Array>,
+  bodyEncoding: Encoding,
   freeBytes: number,
 ): AsyncGenerator<Uint8Array, void> {
-  if (encoding === 'identity') return yield* source;
-  let sent = 0;
+  if (bodyEncoding === 'identity') return yield* encodedSource;
+  let encodedBytes = 0;
   async function* countSent(): AsyncGenerator<Uint8Array, void> {
-    for await (const chunk of source) {
-      sent += chunk.length;
-      yield chunk;
+    for await (const encodedChunk of encodedSource) {
+      encodedBytes += encodedChunk.length;
+      yield encodedChunk;
     }
   }
-  const unpacking = encoding === 'gzip' ? createGunzip() : createInflate();
+  const unpackStream = bodyEncoding === 'gzip' ? createGunzip() : createInflate();
   // Errors of either end reach the loop below through the stream itself.
-  pipeline(Readable.from(countSent(), { objectMode: false }), unpacking, () => undefined);
-  let came = 0;
+  pipeline(Readable.from(countSent(), { objectMode: false }), unpackStream, () => undefined);
+  let unpackedBytes = 0;
   try {
-    for await (const chunk of unpacking as AsyncIterable<Buffer>) {
-      came += chunk.length;
-      if (came > Math.max(freeBytes, sent * ratioMax)) {
-        throw new ServiceError('REL_TOO_LARGE', `the body unpacks to more than ${ratioMax} times its size`);
+    for await (const unpackedChunk of unpackStream as AsyncIterable<Buffer>) {
+      unpackedBytes += unpackedChunk.length;
+      if (unpackedBytes > Math.max(freeBytes, encodedBytes * unpackedRatioMax)) {
+        throw new ServiceError('REL_TOO_LARGE', `the body unpacks to more than ${unpackedRatioMax} times its size`);
       }
-      yield chunk;
+      yield unpackedChunk;
     }
-  } catch (error) {
-    if (error instanceof ServiceError) throw error;
-    throw new ServiceError('REL_INVALID', `the body is not valid ${encoding}`, { cause: error });
+  } catch (unpackError) {
+    if (unpackError instanceof ServiceError) throw unpackError;
+    throw new ServiceError('REL_INVALID', `the body is not valid ${bodyEncoding}`, { cause: unpackError });
   }
 }

@@ -19,11 +19,15 @@ export interface WireBounds {
 }
 
 export function wireBounds(
-  settings: Pick<Settings, 'SERVICE_WIRE_MESSAGE_MB' | 'SERVICE_WIRE_MEMORY_MB'>,
-  clock: Clock,
+  wireSettings: Pick<Settings, 'SERVICE_WIRE_MESSAGE_MB' | 'SERVICE_WIRE_MEMORY_MB'>,
+  wireClock: Clock,
 ): WireBounds {
-  const memory = new WireMemory(settings.SERVICE_WIRE_MEMORY_MB << 20, clock);
-  return { unauthenticated: new UnauthenticatedConnections(), memory, messageBytesMax: settings.SERVICE_WIRE_MESSAGE_MB << 20 };
+  const wireMemory = new WireMemory(wireSettings.SERVICE_WIRE_MEMORY_MB << 20, wireClock);
+  return {
+    unauthenticated: new UnauthenticatedConnections(),
+    memory: wireMemory,
+    messageBytesMax: wireSettings.SERVICE_WIRE_MESSAGE_MB << 20,
+  };
 }
 
 export interface DoorDependencies {
@@ -52,29 +56,39 @@ export const refusalRecordsPerSecond = 50;
 /** Throws REL_RATE_LIMITED where the address has asked for too much in this second. */
 export function admitAddress(
   { clock }: Pick<DoorDependencies, 'clock'>,
-  limiter: RateLimiter,
-  address: string | null,
-  tokens = 1,
+  addressLimiter: RateLimiter,
+  clientAddress: string | null,
+  rateTokens = 1,
 ): void {
-  const verdict = limiter.take(address ?? '', clock.monotonicMs(), tokens);
-  if (!verdict.allowed) throw rateRefusal(limiter, verdict);
+  const rateVerdict = addressLimiter.take(clientAddress ?? '', clock.monotonicMs(), rateTokens);
+  if (!rateVerdict.allowed) throw rateRefusal(addressLimiter, rateVerdict);
 }
 
 /** Leaves the access record of a refusal before the gate; the gate's own verdict wins. */
 export async function recordRefusal(
-  parts: Pick<DoorDependencies, 'gate' | 'ids' | 'refusalRecordLimit' | 'clock'>,
+  refusalParts: Pick<DoorDependencies, 'gate' | 'ids' | 'refusalRecordLimit' | 'clock'>,
   caller: Caller | { readonly door: string; readonly clientIp: string | null },
-  action: Action,
-  error: ServiceError,
+  refusedAction: Action,
+  refusedError: ServiceError,
   correlationId: string | null = null,
 ): Promise<ServiceError> {
-  const known = 'principal' in caller;
-  if (!known && !parts.refusalRecordLimit.take('', parts.clock.monotonicMs()).allowed) return error;
-  const asked = { action, purpose: null, correlationId: correlationId ?? parts.ids.next(), recordOnly: true } as const;
-  const who = known ? caller : { ...tenantlessCaller('unauthenticated', 'none', caller.door), clientIp: caller.clientIp };
+  const isAuthenticated = 'principal' in caller;
+  if (!isAuthenticated && !refusalParts.refusalRecordLimit.take('', refusalParts.clock.monotonicMs()).allowed)
+    return refusedError;
+  const recordRequest = {
+    action: refusedAction,
+    purpose: null,
+    correlationId: correlationId ?? refusalParts.ids.next(),
+    recordOnly: true,
+  } as const;
+  const refusedCaller = isAuthenticated
+    ? caller
+    : { ...tenantlessCaller('unauthenticated', 'none', caller.door), clientIp: caller.clientIp };
   try {
-    return await parts.gate.invoke(who, asked, () => Promise.reject(error));
-  } catch (thrown) {
-    return thrown instanceof ServiceError ? thrown : new ServiceError('REL_INTERNAL', 'internal error', { cause: thrown });
+    return await refusalParts.gate.invoke(refusedCaller, recordRequest, () => Promise.reject(refusedError));
+  } catch (thrownRefusal) {
+    return thrownRefusal instanceof ServiceError
+      ? thrownRefusal
+      : new ServiceError('REL_INTERNAL', 'internal error', { cause: thrownRefusal });
   }
 }

@@ -3,27 +3,27 @@ import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 
 export class Drain {
-  readonly #clock: Pick<Clock, 'sleep' | 'monotonicMs'>;
-  readonly #drainMs: number;
-  #begunMs: number | null = null;
+  readonly #drainClock: Pick<Clock, 'sleep' | 'monotonicMs'>;
+  readonly #drainLimitMs: number;
+  #drainBegunMs: number | null = null;
 
-  constructor(clock: Pick<Clock, 'sleep' | 'monotonicMs'>, drainMs: number) {
-    this.#clock = clock;
-    this.#drainMs = drainMs;
+  constructor(drainClock: Pick<Clock, 'sleep' | 'monotonicMs'>, drainMs: number) {
+    this.#drainClock = drainClock;
+    this.#drainLimitMs = drainMs;
   }
 
   get hasBegun(): boolean {
-    return this.#begunMs !== null;
+    return this.#drainBegunMs !== null;
   }
 
   begin(): void {
-    this.#begunMs ??= this.#clock.monotonicMs();
+    this.#drainBegunMs ??= this.#drainClock.monotonicMs();
   }
 
   /** Resolves when the drain time is over, or the awaited work is. */
-  end(over: AbortSignal): Promise<void> {
-    const passedMs = this.#clock.monotonicMs() - (this.#begunMs ?? 0);
-    return this.#clock.sleep(Math.max(0, this.#drainMs - passedMs), over);
+  end(drainOver: AbortSignal): Promise<void> {
+    const drainedMs = this.#drainClock.monotonicMs() - (this.#drainBegunMs ?? 0);
+    return this.#drainClock.sleep(Math.max(0, this.#drainLimitMs - drainedMs), drainOver);
   }
 }
 

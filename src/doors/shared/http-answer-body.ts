@@ -10,11 +10,11 @@ import type { DoorDependencies } from './door-dependencies.ts';
 import { checkCaller, checkErased, type Overtaken, stalledMs, watchStream, watchUnsent } from './stream-lease.ts';
 
 /** Longest stretch of encoding without a turn for others. */
-const sliceMs = 2;
+const answerSliceMs = 2;
 /** Bytes of one write to the socket: a write for every small piece would cost more than the piece. */
-const writeBytes = 256 * 1024;
+const answerWriteBytes = 256 * 1024;
 /** Bytes that may wait for the client while more are encoded: the socket is never idle, and a slow client costs no more. */
-const aheadBytes = 256 * 1024;
+const answerAheadBytes = 256 * 1024;
 
 export interface AnswerDependencies extends Pick<DoorDependencies, 'gate' | 'clock' | 'yieldTurn'> {
   readonly authenticator: Pick<DoorDependencies['authenticator'], 'renew'>;
@@ -30,139 +30,139 @@ export interface AnswerTo extends Overtaken {
 }
 
 export class AnswerBody {
-  readonly #parts: AnswerDependencies;
+  readonly #answerParts: AnswerDependencies;
   readonly #answerTo: AnswerTo;
-  readonly #response: ServerResponse;
+  readonly #httpResponse: ServerResponse;
   /** Bytes given to the response that the socket has not taken yet. */
-  #ahead = 0;
+  #bytesAhead = 0;
   /** Monotonic milliseconds; Infinity while the answer does not wait for the client. */
-  #waitingSince = Infinity;
+  #clientWaitSince = Infinity;
   /** Set once the pieces are watched. */
-  #watched: AbortSignal | null = null;
+  #stallWatch: AbortSignal | null = null;
   /** Set once the lease of the pieces is looked at. */
-  #leased: AbortSignal | null = null;
-  #wake = (): void => undefined;
+  #callerWatch: AbortSignal | null = null;
+  #wakeAnswer = (): void => undefined;
 
-  constructor(parts: AnswerDependencies, answerTo: AnswerTo, response: ServerResponse) {
-    this.#parts = parts;
+  constructor(answerParts: AnswerDependencies, answerTo: AnswerTo, httpResponse: ServerResponse) {
+    this.#answerParts = answerParts;
     this.#answerTo = answerTo;
-    this.#response = response;
+    this.#httpResponse = httpResponse;
   }
 
   get gone(): boolean {
-    return this.#response.destroyed || this.#response.writableEnded;
+    return this.#httpResponse.destroyed || this.#httpResponse.writableEnded;
   }
 
   /** Sends all pieces and ends the body. A piece may be empty: it only marks where others may have their turn. */
-  async sendAll(pieces: Iterator<Uint8Array>): Promise<void> {
-    if (!(await this.send(pieces))) return;
-    const response = this.#response;
-    response.end();
+  async sendAll(answerPieces: Iterator<Uint8Array>): Promise<void> {
+    if (!(await this.send(answerPieces))) return;
+    const httpResponse = this.#httpResponse;
+    httpResponse.end();
     // The last pieces may wait for the client still.
     watchUnsent(
-      this.#parts,
+      this.#answerParts,
       this.#answerTo,
-      () => (response.destroyed ? 0 : response.writableLength),
-      (error) => this.#cutOff(error),
+      () => (httpResponse.destroyed ? 0 : httpResponse.writableLength),
+      (answerError) => this.#cutOffAnswer(answerError),
     );
   }
 
   /** False when the client went away or the rest could not be made: then the connection is over. */
-  async send(pieces: Iterator<Uint8Array>): Promise<boolean> {
+  async send(answerPieces: Iterator<Uint8Array>): Promise<boolean> {
     try {
-      return await this.#pump(pieces);
-    } catch (error) {
-      this.#cutOff(error);
+      return await this.#pumpAnswer(answerPieces);
+    } catch (answerError) {
+      this.#cutOffAnswer(answerError);
       return false;
     } finally {
-      pieces.return?.();
+      answerPieces.return?.();
     }
   }
 
-  #cutOff(error: unknown): void {
-    const { id, route } = this.#answerTo;
-    this.#parts.log?.({ event: 'answer cut off', correlationId: id, route, error });
-    this.#response.destroy();
+  #cutOffAnswer(answerError: unknown): void {
+    const { id: answerId, route: answerRoute } = this.#answerTo;
+    this.#answerParts.log?.({ event: 'answer cut off', correlationId: answerId, route: answerRoute, error: answerError });
+    this.#httpResponse.destroy();
   }
 
-  async #pump(pieces: Iterator<Uint8Array>): Promise<boolean> {
-    const { clock } = this.#parts;
-    const response = this.#response;
-    const over = new AbortController();
-    const finish = (): void => {
-      over.abort();
-      this.#wake();
+  async #pumpAnswer(answerPieces: Iterator<Uint8Array>): Promise<boolean> {
+    const { clock } = this.#answerParts;
+    const httpResponse = this.#httpResponse;
+    const answerOver = new AbortController();
+    const finishAnswer = (): void => {
+      answerOver.abort();
+      this.#wakeAnswer();
     };
-    response.once('close', finish);
-    let sliceStart = clock.monotonicMs();
+    httpResponse.once('close', finishAnswer);
+    let answerSliceStart = clock.monotonicMs();
     try {
       for (;;) {
-        let bytes = 0;
-        let ended = false;
+        let writtenBytes = 0;
+        let hasEnded = false;
         checkErased(this.#answerTo);
-        response.cork();
-        while (bytes < writeBytes && !ended) {
-          const { value, done } = pieces.next();
-          ended = done === true;
-          if (!ended && value.length > 0) {
-            bytes += value.length;
-            this.#write(value);
+        httpResponse.cork();
+        while (writtenBytes < answerWriteBytes && !hasEnded) {
+          const { value: answerPiece, done: isLastPiece } = answerPieces.next();
+          hasEnded = isLastPiece === true;
+          if (!hasEnded && answerPiece.length > 0) {
+            writtenBytes += answerPiece.length;
+            this.#writeAnswer(answerPiece);
           }
-          if (clock.monotonicMs() - sliceStart > sliceMs) break;
+          if (clock.monotonicMs() - answerSliceStart > answerSliceMs) break;
         }
-        response.uncork();
+        httpResponse.uncork();
         if (this.gone) return false;
-        if (ended) return true;
-        if (this.#leased !== over.signal) void this.#cutOffEnded((this.#leased = over.signal));
-        if (this.#ahead > aheadBytes) await this.#caughtUp(over.signal);
-        if (clock.monotonicMs() - sliceStart > sliceMs) {
-          await this.#parts.yieldTurn();
-          sliceStart = clock.monotonicMs();
+        if (hasEnded) return true;
+        if (this.#callerWatch !== answerOver.signal) void this.#cutOffRevoked((this.#callerWatch = answerOver.signal));
+        if (this.#bytesAhead > answerAheadBytes) await this.#clientCaughtUp(answerOver.signal);
+        if (clock.monotonicMs() - answerSliceStart > answerSliceMs) {
+          await this.#answerParts.yieldTurn();
+          answerSliceStart = clock.monotonicMs();
         }
         if (this.gone) return false;
       }
     } finally {
-      response.off('close', finish);
-      over.abort();
+      httpResponse.off('close', finishAnswer);
+      answerOver.abort();
     }
   }
 
-  #write(piece: Uint8Array): void {
-    this.#ahead += piece.length;
-    this.#response.write(piece, () => {
-      this.#ahead -= piece.length;
-      if (this.#ahead <= aheadBytes) this.#wake();
+  #writeAnswer(answerPiece: Uint8Array): void {
+    this.#bytesAhead += answerPiece.length;
+    this.#httpResponse.write(answerPiece, () => {
+      this.#bytesAhead -= answerPiece.length;
+      if (this.#bytesAhead <= answerAheadBytes) this.#wakeAnswer();
       // A slow client has not stalled: each piece that it takes resets the time limit.
-      else if (this.#waitingSince !== Infinity) this.#waitingSince = this.#parts.clock.monotonicMs();
+      else if (this.#clientWaitSince !== Infinity) this.#clientWaitSince = this.#answerParts.clock.monotonicMs();
     });
   }
 
   /** Resolves when the client has taken enough of the written bytes, or is gone. */
-  async #caughtUp(over: AbortSignal): Promise<void> {
-    this.#waitingSince = this.#parts.clock.monotonicMs();
-    if (this.#watched !== over) void this.#cutOffStalled((this.#watched = over));
-    await new Promise<void>((resolve) => (this.#wake = resolve));
-    this.#waitingSince = Infinity;
+  async #clientCaughtUp(answerOver: AbortSignal): Promise<void> {
+    this.#clientWaitSince = this.#answerParts.clock.monotonicMs();
+    if (this.#stallWatch !== answerOver) void this.#cutOffStalled((this.#stallWatch = answerOver));
+    await new Promise<void>((wakeAnswer) => (this.#wakeAnswer = wakeAnswer));
+    this.#clientWaitSince = Infinity;
   }
 
   /** From the first piece that is not the last: what leaves at once is over before anything can change. */
-  #cutOffEnded(over: AbortSignal): Promise<void> {
-    const check = (): void => {
-      checkCaller(this.#parts, this.#answerTo.caller);
+  #cutOffRevoked(answerOver: AbortSignal): Promise<void> {
+    const checkAnswerCaller = (): void => {
+      checkCaller(this.#answerParts, this.#answerTo.caller);
       checkErased(this.#answerTo);
     };
-    return watchStream(this.#parts, check, over, (error) => this.#cutOff(error));
+    return watchStream(this.#answerParts, checkAnswerCaller, answerOver, (answerError) => this.#cutOffAnswer(answerError));
   }
 
   /** One timer for the whole body: a timer for every wait would cost as much as the waits. */
-  async #cutOffStalled(over: AbortSignal): Promise<void> {
-    const { clock } = this.#parts;
-    for (let rest = stalledMs; ; ) {
-      await clock.sleep(rest, over);
-      if (over.aborted) return;
-      const waited = Math.max(0, clock.monotonicMs() - this.#waitingSince);
-      if (waited >= stalledMs) return void this.#response.destroy();
-      rest = stalledMs - waited;
+  async #cutOffStalled(answerOver: AbortSignal): Promise<void> {
+    const { clock } = this.#answerParts;
+    for (let stallRestMs = stalledMs; ; ) {
+      await clock.sleep(stallRestMs, answerOver);
+      if (answerOver.aborted) return;
+      const clientWaitedMs = Math.max(0, clock.monotonicMs() - this.#clientWaitSince);
+      if (clientWaitedMs >= stalledMs) return void this.#httpResponse.destroy();
+      stallRestMs = stalledMs - clientWaitedMs;
     }
   }
 }

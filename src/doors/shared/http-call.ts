@@ -29,25 +29,25 @@ export class HttpCall {
   readonly id: string;
   readonly raw: IncomingMessage;
   readonly response: ServerResponse;
-  readonly #parts: HttpCallDependencies;
-  readonly #door: string;
-  readonly #gone = new AbortController();
-  #caller: Caller | null = null;
+  readonly #httpParts: HttpCallDependencies;
+  readonly #doorName: string;
+  readonly #callGone = new AbortController();
+  #httpCaller: Caller | null = null;
   /** The action under which a refusal before the gate is recorded. */
-  #action: Action = 'query';
-  #recorded = false;
+  #httpAction: Action = 'query';
+  #isRefusalRecorded = false;
 
-  constructor(parts: HttpCallDependencies, door: string, raw: IncomingMessage, response: ServerResponse) {
-    this.#parts = parts;
-    this.#door = door;
-    this.id = parts.ids.next();
-    this.raw = raw;
-    this.response = response;
-    response.once('close', () => this.#gone.abort());
+  constructor(httpParts: HttpCallDependencies, doorName: string, httpRequest: IncomingMessage, httpResponse: ServerResponse) {
+    this.#httpParts = httpParts;
+    this.#doorName = doorName;
+    this.id = httpParts.ids.next();
+    this.raw = httpRequest;
+    this.response = httpResponse;
+    httpResponse.once('close', () => this.#callGone.abort());
   }
 
   get caller(): Caller {
-    return this.#caller!;
+    return this.#httpCaller!;
   }
 
   get clientIp(): string | null {
@@ -56,62 +56,65 @@ export class HttpCall {
 
   /** Aborts when the client is gone. */
   get signal(): AbortSignal {
-    return this.#gone.signal;
+    return this.#callGone.signal;
   }
 
   /** Throws where the door is closing, or the address has asked for too much. */
-  admit(action: Action): void {
-    this.#action = action;
-    if (this.#parts.draining.hasBegun) throw shuttingDown();
-    admitAddress(this.#parts, this.#limitOf(action), this.clientIp);
+  admit(httpAction: Action): void {
+    this.#httpAction = httpAction;
+    if (this.#httpParts.draining.hasBegun) throw shuttingDown();
+    admitAddress(this.#httpParts, this.#rateLimitOf(httpAction), this.clientIp);
   }
 
-  know(caller: Caller): void {
-    this.#caller = caller;
-    this.#parts.connections.know(this.raw.socket);
+  know(httpCaller: Caller): void {
+    this.#httpCaller = httpCaller;
+    this.#httpParts.connections.know(this.raw.socket);
   }
 
-  /** The only way into the gate. `action` is recorded and judged; `act` is the write that it is, even if it reads first. */
+  /** The only way into the gate. `action` is recorded and judged; `statedAct` is the write that it is, even if it reads first. */
   invoke<T>(
     action: Action,
-    terms: Pick<Terms, 'purpose' | 'break_glass' | 'access_scope_ref'>,
-    run: (invocation: Invocation) => Promise<T>,
-    { act, gone = this.signal, transaction }: InvokeOptions = {},
+    callTerms: Pick<Terms, 'purpose' | 'break_glass' | 'access_scope_ref'>,
+    runInvocation: (invocation: Invocation) => Promise<T>,
+    { act: statedAct, gone: callGone = this.signal, transaction }: InvokeOptions = {},
   ): Promise<T> {
-    this.#recorded = true;
-    const asked = {
+    this.#isRefusalRecorded = true;
+    const gateRequest = {
       action,
-      purpose: terms.purpose,
+      purpose: callTerms.purpose,
       correlationId: this.id,
-      breakGlass: terms.break_glass,
-      accessScopeRef: terms.access_scope_ref,
-      gone,
-      ...(act && { act }),
+      breakGlass: callTerms.break_glass,
+      accessScopeRef: callTerms.access_scope_ref,
+      gone: callGone,
+      ...(statedAct && { act: statedAct }),
       ...(transaction && { transaction }),
-      ...(action === 'query' && !act && { onCost: refundOf(this.#parts.readLimit, this.clientIp) }),
+      ...(action === 'query' && !statedAct && { onCost: refundOf(this.#httpParts.readLimit, this.clientIp) }),
     };
-    return this.#parts.gate.invoke(this.#parts.authenticator.renew(this.caller), asked, run);
+    return this.#httpParts.gate.invoke(this.#httpParts.authenticator.renew(this.caller), gateRequest, runInvocation);
   }
 
   /** The error for the client, once it is recorded; null: the client is gone. */
-  async refusal(error: unknown): Promise<ServiceError | null> {
-    if (this.signal.aborted && !(error instanceof ServiceError)) return null;
-    const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });
-    if (this.#caller === null && (known.kind === 'unauthenticated' || known.kind === 'forbidden'))
-      this.#parts.connections.refuse(this.raw.socket, this.response);
-    const who = this.#caller ?? { door: this.#door, clientIp: this.clientIp };
-    const refusal = this.#recorded ? known : await recordRefusal(this.#parts, who, this.#action, known);
-    if (refusal.code !== 'REL_INTERNAL') return refusal;
-    this.#parts.reportFailure(refusal.facts.cause ?? refusal);
+  async refusal(callError: unknown): Promise<ServiceError | null> {
+    if (this.signal.aborted && !(callError instanceof ServiceError)) return null;
+    const knownError =
+      callError instanceof ServiceError ? callError : new ServiceError('REL_INTERNAL', 'internal error', { cause: callError });
+    if (this.#httpCaller === null && (knownError.kind === 'unauthenticated' || knownError.kind === 'forbidden'))
+      this.#httpParts.connections.refuse(this.raw.socket, this.response);
+    const refusedCaller = this.#httpCaller ?? { door: this.#doorName, clientIp: this.clientIp };
+    const toldRefusal = this.#isRefusalRecorded
+      ? knownError
+      : await recordRefusal(this.#httpParts, refusedCaller, this.#httpAction, knownError);
+    if (toldRefusal.code !== 'REL_INTERNAL') return toldRefusal;
+    this.#httpParts.reportFailure(toldRefusal.facts.cause ?? toldRefusal);
     return new ServiceError('REL_INTERNAL', 'internal error');
   }
 
   /** Reads the rest of the body, so that the client finds the answer. */
   end(): void {
-    this.#parts.bodies.discard(this.raw, this.#caller === null ? 'stranger' : 'known');
+    this.#httpParts.bodies.discard(this.raw, this.#httpCaller === null ? 'stranger' : 'known');
   }
 
-  #limitOf(action: Action): RateLimiter {
-    return action === 'query' ? this.#parts.readLimit : this.#parts.writeLimit;
+  #rateLimitOf(limitedAction: Action): RateLimiter {
+    return limitedAction === 'query' ? this.#httpParts.readLimit : this.#httpParts.writeLimit;
   }
 }

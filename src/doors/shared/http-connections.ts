@@ -12,210 +12,217 @@ import { UnauthenticatedConnections } from './unauthenticated-connections.ts';
 const strangerPortionBytes = 2_048;
 const strangerTurnBytes = 16_384;
 /** A known client has no more than so many requests begun at a time, and bytes of a body as one read of a socket brings them. */
-const requestsAtOnce = 16;
+const parsedAtOnce = 16;
 const knownPortionBytes = 65_536;
 /** Unanswered requests of one connection: further ones wait in its socket. */
-const aheadMax = 64;
+const requestsAheadMax = 64;
 
 /** An input of no more bytes is short. */
-const shortBytes = 256;
+const shortInputBytes = 256;
 
 /** Every request line tells a version behind a slash; those of another major version end their connection. */
-const versionBytes = Buffer.from('/1.');
+const httpVersionBytes = Buffer.from('/1.');
 
-/** The end of the bytes in which no more than `requestsAtOnce` requests begin. */
-function portionEnd(bytes: Buffer): number {
-  if (bytes.length <= shortBytes) return bytes.length;
-  const most = bytes.subarray(0, knownPortionBytes);
-  let at = 0;
-  for (let i = 0; i < requestsAtOnce; i++) {
-    at = most.indexOf(versionBytes, at) + versionBytes.length;
-    if (at < versionBytes.length) return most.length;
+/** The end of the bytes in which no more than `parsedAtOnce` requests begin. */
+function parsedPortionEnd(inputBytes: Buffer): number {
+  if (inputBytes.length <= shortInputBytes) return inputBytes.length;
+  const knownPortion = inputBytes.subarray(0, knownPortionBytes);
+  let versionOffset = 0;
+  for (let i = 0; i < parsedAtOnce; i++) {
+    versionOffset = knownPortion.indexOf(httpVersionBytes, versionOffset) + httpVersionBytes.length;
+    if (versionOffset < httpVersionBytes.length) return knownPortion.length;
   }
-  return at;
+  return versionOffset;
 }
 
 /** Stands between a socket and the parser of an HTTP server, which would begin all requests of its input at once. */
 class PendingInput implements PendingWork {
-  readonly #socket: Socket;
-  readonly #unauthenticated: RequestTurns;
-  readonly #known: RequestTurns;
-  readonly #parse: (bytes: Buffer) => void;
-  readonly #parseEnd: () => void;
-  #held: Buffer | null = null;
-  #state: 'open' | 'in line' | 'far ahead' | 'paused by Node' | 'parsing' = 'open';
-  #isKnown: boolean;
-  #hasEnded = false;
-  #unanswered = 0;
+  readonly #inputSocket: Socket;
+  readonly #strangerTurns: RequestTurns;
+  readonly #knownTurns: RequestTurns;
+  readonly #parseInput: (bytes: Buffer) => void;
+  readonly #parseInputEnd: () => void;
+  #heldInput: Buffer | null = null;
+  #inputState: 'open' | 'in line' | 'far ahead' | 'paused by Node' | 'parsing' = 'open';
+  #isKnownCaller: boolean;
+  #hasInputEnded = false;
+  #unansweredCount = 0;
 
-  constructor(socket: Socket, { strangers, known, isKnown }: { strangers: RequestTurns; known: RequestTurns; isKnown: boolean }) {
-    this.#socket = socket;
-    this.#unauthenticated = strangers;
-    this.#known = known;
-    this.#isKnown = isKnown;
-    this.#parse = socket.listeners('data').at(-1) as (bytes: Buffer) => void;
-    this.#parseEnd = socket.listeners('end').at(-1) as () => void;
+  constructor(
+    inputSocket: Socket,
+    { strangers: strangerTurns, known: knownTurns, isKnown }: { strangers: RequestTurns; known: RequestTurns; isKnown: boolean },
+  ) {
+    this.#inputSocket = inputSocket;
+    this.#strangerTurns = strangerTurns;
+    this.#knownTurns = knownTurns;
+    this.#isKnownCaller = isKnown;
+    this.#parseInput = inputSocket.listeners('data').at(-1) as (parsedBytes: Buffer) => void;
+    this.#parseInputEnd = inputSocket.listeners('end').at(-1) as () => void;
     // Node lets its parser read the socket directly until it has a listener that is not Node's own.
-    socket.on('data', this.#onData).on('end', this.#onEnd).on('resume', this.#onResume);
-    socket.off('data', this.#parse).off('end', this.#parseEnd);
+    inputSocket.on('data', this.#onInputData).on('end', this.#onInputEnd).on('resume', this.#onSocketResume);
+    inputSocket.off('data', this.#parseInput).off('end', this.#parseInputEnd);
   }
 
   get isShort(): boolean {
-    return this.#held === null || this.#held.length <= shortBytes;
+    return this.#heldInput === null || this.#heldInput.length <= shortInputBytes;
   }
 
   /** From now on it uses the turns of known clients. */
   know(): void {
-    this.#isKnown = true;
+    this.#isKnownCaller = true;
   }
 
-  begin(answer: ServerResponse): void {
-    this.#unanswered++;
-    answer.once('close', this.#onAnswered);
+  begin(httpResponse: ServerResponse): void {
+    this.#unansweredCount++;
+    httpResponse.once('close', this.#onRequestAnswered);
   }
 
-  readonly #onAnswered = (): void => {
-    this.#unanswered--;
-    if (this.#state === 'far ahead' && this.#unanswered < aheadMax) this.#wait();
+  readonly #onRequestAnswered = (): void => {
+    this.#unansweredCount--;
+    if (this.#inputState === 'far ahead' && this.#unansweredCount < requestsAheadMax) this.#waitInLine();
   };
 
-  readonly #onData = (bytes: Buffer): void => {
-    this.#held = this.#held === null ? bytes : Buffer.concat([this.#held, bytes]);
-    if (this.#state === 'open') this.#wait();
+  readonly #onInputData = (inputBytes: Buffer): void => {
+    this.#heldInput = this.#heldInput === null ? inputBytes : Buffer.concat([this.#heldInput, inputBytes]);
+    if (this.#inputState === 'open') this.#waitInLine();
   };
 
   /** A socket that was resumed and paused at once tells its end nevertheless. */
-  readonly #onEnd = (): void => {
-    if (this.#held === null) this.#parseEnd();
-    else this.#hasEnded = true;
+  readonly #onInputEnd = (): void => {
+    if (this.#heldInput === null) this.#parseInputEnd();
+    else this.#hasInputEnded = true;
   };
 
-  readonly #onResume = (): void => {
+  readonly #onSocketResume = (): void => {
     // A reader of a body resumes its socket: new bytes would pile up behind those that wait already.
-    if (this.#state === 'in line' || this.#state === 'far ahead') this.#socket.pause();
-    else if (this.#state === 'paused by Node' && !this.#socket.isPaused()) this.#goOn();
+    if (this.#inputState === 'in line' || this.#inputState === 'far ahead') this.#inputSocket.pause();
+    else if (this.#inputState === 'paused by Node' && !this.#inputSocket.isPaused()) this.#takeNextInput();
   };
 
-  #wait(): void {
-    this.#state = 'in line';
-    (this.#isKnown ? this.#known : this.#unauthenticated).next(this);
+  #waitInLine(): void {
+    this.#inputState = 'in line';
+    (this.#isKnownCaller ? this.#knownTurns : this.#strangerTurns).next(this);
     // Its turn may have come at once.
-    if (this.#isInLine) this.#socket.pause();
+    if (this.#isInLine) this.#inputSocket.pause();
   }
 
   get #isInLine(): boolean {
-    return this.#state === 'in line';
+    return this.#inputState === 'in line';
   }
 
   /** Gives the parser its next bytes, and says how many these were. */
   work(): number {
-    if (this.#state !== 'in line') return 0;
-    const socket = this.#socket;
-    const held = this.#held!;
-    const piece = held.subarray(0, this.#isKnown ? portionEnd(held) : strangerPortionBytes);
-    this.#held = piece.length < held.length ? held.subarray(piece.length) : null;
+    if (this.#inputState !== 'in line') return 0;
+    const inputSocket = this.#inputSocket;
+    const heldInput = this.#heldInput!;
+    const inputPortion = heldInput.subarray(0, this.#isKnownCaller ? parsedPortionEnd(heldInput) : strangerPortionBytes);
+    this.#heldInput = inputPortion.length < heldInput.length ? heldInput.subarray(inputPortion.length) : null;
     // From here on a pause comes from Node.
-    if (socket.isPaused()) socket.resume();
-    if (socket.destroyed || socket.writableEnded) {
-      this.#held = null;
-      this.#state = 'open';
+    if (inputSocket.isPaused()) inputSocket.resume();
+    if (inputSocket.destroyed || inputSocket.writableEnded) {
+      this.#heldInput = null;
+      this.#inputState = 'open';
       return 0;
     }
-    this.#state = 'parsing';
-    this.#parse(piece);
-    this.#goOn();
-    return piece.length;
+    this.#inputState = 'parsing';
+    this.#parseInput(inputPortion);
+    this.#takeNextInput();
+    return inputPortion.length;
   }
 
-  #goOn(): void {
-    this.#state = 'open';
-    const socket = this.#socket;
-    if (this.#held === null) {
-      if (this.#hasEnded) this.#parseEnd();
-    } else if (socket.isPaused()) {
-      this.#state = 'paused by Node';
-    } else if (this.#unanswered >= aheadMax) {
-      this.#state = 'far ahead';
-      socket.pause();
-    } else this.#wait();
+  #takeNextInput(): void {
+    this.#inputState = 'open';
+    const inputSocket = this.#inputSocket;
+    if (this.#heldInput === null) {
+      if (this.#hasInputEnded) this.#parseInputEnd();
+    } else if (inputSocket.isPaused()) {
+      this.#inputState = 'paused by Node';
+    } else if (this.#unansweredCount >= requestsAheadMax) {
+      this.#inputState = 'far ahead';
+      inputSocket.pause();
+    } else this.#waitInLine();
   }
 }
 
 /** Credentials that one connection may have refused before it ends. */
-const refusalsMax = 5;
+const httpRefusalsMax = 5;
 
 /** Bounds the unauthenticated connections of one server, and begins the requests of all in turns. */
 export class HttpConnections {
   /** Turns for work of known clients, in which their requests begin. */
   readonly known: RequestTurns;
-  readonly #turns: RequestTurns;
-  readonly #unauthenticated = new UnauthenticatedConnections();
+  readonly #strangerTurns: RequestTurns;
+  readonly #unauthenticatedSockets = new UnauthenticatedConnections();
   /** Admitted sockets by the sockets of their requests, which differ under TLS. Known clients are not among them. */
-  readonly #admitted = new WeakMap<Socket, Socket>();
-  readonly #refusals = new WeakMap<Socket, number>();
-  readonly #pendingInputs = new WeakMap<Socket, PendingInput>();
+  readonly #admittedSockets = new WeakMap<Socket, Socket>();
+  readonly #refusalCounts = new WeakMap<Socket, number>();
+  readonly #inputBySocket = new WeakMap<Socket, PendingInput>();
 
   /** Work that goes on has its turns one a round of the event loop; what begins does not stand in that line. */
-  constructor(clock: Clock, nextRound = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))) {
-    this.known = new RequestTurns(clock, nextRound);
-    this.#turns = new RequestTurns(clock, nextRound, strangerTurnBytes);
+  constructor(turnsClock: Clock, nextRound = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))) {
+    this.known = new RequestTurns(turnsClock, nextRound);
+    this.#strangerTurns = new RequestTurns(turnsClock, nextRound, strangerTurnBytes);
   }
 
   /** After all that takes connections of this server listens. */
-  watch(server: Server): void {
-    const handshaking = new Map<string, Socket>();
-    const nameOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
-    const isSecure = server.listenerCount('secureConnection') > 0;
-    server.on('connection', (socket: Socket) => {
-      this.#unauthenticated.admit(socket);
-      const name = nameOf(socket);
-      if (isSecure) handshaking.set(name, socket);
-      else this.#admitted.set(socket, socket);
-      this.ration(socket);
-      socket.once('close', () => {
-        this.#unauthenticated.leave(socket);
-        if (handshaking.get(name) === socket) handshaking.delete(name);
+  watch(httpServer: Server): void {
+    const handshakingSockets = new Map<string, Socket>();
+    const socketNameOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
+    const isTlsServer = httpServer.listenerCount('secureConnection') > 0;
+    httpServer.on('connection', (httpSocket: Socket) => {
+      this.#unauthenticatedSockets.admit(httpSocket);
+      const socketName = socketNameOf(httpSocket);
+      if (isTlsServer) handshakingSockets.set(socketName, httpSocket);
+      else this.#admittedSockets.set(httpSocket, httpSocket);
+      this.ration(httpSocket);
+      httpSocket.once('close', () => {
+        this.#unauthenticatedSockets.leave(httpSocket);
+        if (handshakingSockets.get(socketName) === httpSocket) handshakingSockets.delete(socketName);
       });
     });
-    server.on('secureConnection', (secured: Socket) => {
-      const socket = handshaking.get(nameOf(secured));
-      if (socket === undefined) return;
-      handshaking.delete(nameOf(secured));
-      this.#admitted.set(secured, socket);
-      this.ration(secured);
+    httpServer.on('secureConnection', (securedSocket: Socket) => {
+      const httpSocket = handshakingSockets.get(socketNameOf(securedSocket));
+      if (httpSocket === undefined) return;
+      handshakingSockets.delete(socketNameOf(securedSocket));
+      this.#admittedSockets.set(securedSocket, httpSocket);
+      this.ration(securedSocket);
     });
-    const begin = ({ socket }: IncomingMessage, answer: ServerResponse): void => this.#pendingInputs.get(socket)?.begin(answer);
-    server.prependListener('request', begin);
+    const beginRequest = ({ socket: requestSocket }: IncomingMessage, httpResponse: ServerResponse): void =>
+      this.#inputBySocket.get(requestSocket)?.begin(httpResponse);
+    httpServer.prependListener('request', beginRequest);
     // Without such a listener Node answers it and emits a request.
-    if (server.listenerCount('checkContinue') > 0) server.prependListener('checkContinue', begin);
+    if (httpServer.listenerCount('checkContinue') > 0) httpServer.prependListener('checkContinue', beginRequest);
   }
 
   /** The server reads from it, from now on in portions: where it does not do so yet, nothing changes. */
-  ration(socket: Socket): void {
-    if (!('parser' in socket)) return;
-    const isKnown = !this.#admitted.has(socket);
-    this.#pendingInputs.set(socket, new PendingInput(socket, { strangers: this.#turns, known: this.known, isKnown }));
+  ration(rationedSocket: Socket): void {
+    if (!('parser' in rationedSocket)) return;
+    const isKnown = !this.#admittedSockets.has(rationedSocket);
+    this.#inputBySocket.set(
+      rationedSocket,
+      new PendingInput(rationedSocket, { strangers: this.#strangerTurns, known: this.known, isKnown }),
+    );
   }
 
   /** A request came that needs no credential. */
-  noteRequest(socket: Socket): void {
-    this.#unauthenticated.noteMessage(this.#admitted.get(socket) ?? socket);
+  noteRequest(requestSocket: Socket): void {
+    this.#unauthenticatedSockets.noteMessage(this.#admittedSockets.get(requestSocket) ?? requestSocket);
   }
 
   /** A request came with a good credential. */
-  know(socket: Socket): void {
-    const admitted = this.#admitted.get(socket);
-    if (admitted === undefined) return;
-    this.#admitted.delete(socket);
-    this.#unauthenticated.leave(admitted);
-    this.#pendingInputs.get(socket)?.know();
+  know(knownSocket: Socket): void {
+    const admittedSocket = this.#admittedSockets.get(knownSocket);
+    if (admittedSocket === undefined) return;
+    this.#admittedSockets.delete(knownSocket);
+    this.#unauthenticatedSockets.leave(admittedSocket);
+    this.#inputBySocket.get(knownSocket)?.know();
   }
 
   /** A credential was refused: where that was often, the connection ends with the answer. */
-  refuse(socket: Socket, answer: ServerResponse): void {
-    const count = (this.#refusals.get(socket) ?? 0) + 1;
-    this.#refusals.set(socket, count);
+  refuse(refusedSocket: Socket, httpResponse: ServerResponse): void {
+    const refusalCount = (this.#refusalCounts.get(refusedSocket) ?? 0) + 1;
+    this.#refusalCounts.set(refusedSocket, refusalCount);
     // The header makes the client send its next request by another connection.
-    if (count >= refusalsMax) answer.shouldKeepAlive = false;
+    if (refusalCount >= httpRefusalsMax) httpResponse.shouldKeepAlive = false;
   }
 }

@@ -17,9 +17,9 @@ import { RequestBodies, isShort } from './http-request-bodies.ts';
 export const timeouts = { headersMs: 10_000, keepAliveMs: 75_000, checkMs: 1_000 } as const;
 
 /** Compatibility doors listen on this machine only. */
-const host = '127.0.0.1';
-const connectionsMax = 10_000;
-const headersBytesMax = 16_384;
+const httpHost = '127.0.0.1';
+const httpConnectionsMax = 10_000;
+const httpHeadersBytesMax = 16_384;
 
 export interface HttpListenerOptions {
   readonly name: string;
@@ -52,118 +52,130 @@ export interface HttpProtocol {
   stop?(): Promise<void>;
 }
 
-export function createHttpListener(options: HttpListenerOptions, open: (room: HttpRoom) => HttpProtocol): Door {
-  return new HttpListener(options, open);
+export function createHttpListener(listenerOptions: HttpListenerOptions, openProtocol: (room: HttpRoom) => HttpProtocol): Door {
+  return new HttpListener(listenerOptions, openProtocol);
 }
 
 class HttpListener implements Door {
   readonly name: string;
-  readonly #options: HttpListenerOptions;
-  readonly #bodies: RequestBodies;
-  readonly #draining: Drain;
-  readonly #protocol: HttpProtocol;
-  readonly #turns = new Turns();
-  readonly #server: Server;
-  readonly #stopping = new AbortController();
-  #stopped: Promise<void> | null = null;
+  readonly #listenerOptions: HttpListenerOptions;
+  readonly #requestBodies: RequestBodies;
+  readonly #httpDraining: Drain;
+  readonly #httpProtocol: HttpProtocol;
+  readonly #socketTurns = new SocketTurns();
+  readonly #httpServer: Server;
+  readonly #listenerStopping = new AbortController();
+  #listenerStopped: Promise<void> | null = null;
 
-  constructor(options: HttpListenerOptions, open: (room: HttpRoom) => HttpProtocol) {
-    const { name, clock, yieldTurn, tls } = options;
-    this.name = name;
-    this.#options = options;
-    this.#bodies = new RequestBodies(clock, options.bodyBytesMax, yieldTurn);
-    this.#draining = new Drain(clock, options.drainMs);
-    const connections = new HttpConnections(clock);
-    this.#protocol = open({ bodies: this.#bodies, draining: this.#draining, connections });
-    this.#server = createHttpServer(tls, (raw, response) => void this.#answer(raw, response, false));
-    this.#server.on('checkContinue', (raw: IncomingMessage, response: ServerResponse) => void this.#answer(raw, response, true));
-    connections.watch(this.#server);
+  constructor(listenerOptions: HttpListenerOptions, openProtocol: (room: HttpRoom) => HttpProtocol) {
+    const { name: listenerName, clock: listenerClock, yieldTurn, tls } = listenerOptions;
+    this.name = listenerName;
+    this.#listenerOptions = listenerOptions;
+    this.#requestBodies = new RequestBodies(listenerClock, listenerOptions.bodyBytesMax, yieldTurn);
+    this.#httpDraining = new Drain(listenerClock, listenerOptions.drainMs);
+    const httpConnections = new HttpConnections(listenerClock);
+    this.#httpProtocol = openProtocol({
+      bodies: this.#requestBodies,
+      draining: this.#httpDraining,
+      connections: httpConnections,
+    });
+    this.#httpServer = createHttpServer(
+      tls,
+      (httpRequest, httpResponse) => void this.#answerRequest(httpRequest, httpResponse, false),
+    );
+    this.#httpServer.on(
+      'checkContinue',
+      (httpRequest: IncomingMessage, httpResponse: ServerResponse) => void this.#answerRequest(httpRequest, httpResponse, true),
+    );
+    httpConnections.watch(this.#httpServer);
   }
 
   get port(): number {
-    const address = this.#server.address();
-    return typeof address === 'object' && address !== null ? address.port : this.#options.port;
+    const boundAddress = this.#httpServer.address();
+    return typeof boundAddress === 'object' && boundAddress !== null ? boundAddress.port : this.#listenerOptions.port;
   }
 
   async start(): Promise<void> {
-    const { setting, port } = this.#options;
-    void this.#bodies.sweep();
-    this.#protocol.start?.(this.#stopping.signal);
-    await listenOn({ setting, host, port }, () => this.#listen(port));
+    const { setting, port } = this.#listenerOptions;
+    void this.#requestBodies.sweep();
+    this.#httpProtocol.start?.(this.#listenerStopping.signal);
+    await listenOn({ setting, host: httpHost, port }, () => this.#listenOnPort(port));
   }
 
-  #listen(port: number): Promise<void> {
-    const server = this.#server;
-    return new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen({ host, port }, () => {
-        server.off('error', reject);
-        resolve();
+  #listenOnPort(httpPort: number): Promise<void> {
+    const httpServer = this.#httpServer;
+    return new Promise<void>((onListening, onListenError) => {
+      httpServer.once('error', onListenError);
+      httpServer.listen({ host: httpHost, port: httpPort }, () => {
+        httpServer.off('error', onListenError);
+        onListening();
       });
     });
   }
 
-  async #answer(raw: IncomingMessage, response: ServerResponse, waits: boolean): Promise<void> {
+  async #answerRequest(httpRequest: IncomingMessage, httpResponse: ServerResponse, waitsForContinue: boolean): Promise<void> {
     try {
-      await this.#turns.next(raw.socket, response);
-      if (raw.socket.destroyed) return;
-      if (this.#draining.hasBegun && isShort(raw)) response.shouldKeepAlive = false;
-      await this.#protocol.answer(raw, response, waits);
-    } catch (error) {
-      this.#options.reportFailure(error);
-      response.destroy();
+      await this.#socketTurns.next(httpRequest.socket, httpResponse);
+      if (httpRequest.socket.destroyed) return;
+      if (this.#httpDraining.hasBegun && isShort(httpRequest)) httpResponse.shouldKeepAlive = false;
+      await this.#httpProtocol.answer(httpRequest, httpResponse, waitsForContinue);
+    } catch (answerError) {
+      this.#listenerOptions.reportFailure(answerError);
+      httpResponse.destroy();
     }
   }
 
   /** Running requests are answered; those that exceed the drain time are cut off. */
   drain(): void {
-    this.#draining.begin();
-    this.#server.closeIdleConnections();
+    this.#httpDraining.begin();
+    this.#httpServer.closeIdleConnections();
   }
 
   stop(): Promise<void> {
-    this.#stopped ??= this.#close();
-    return this.#stopped;
+    this.#listenerStopped ??= this.#closeListener();
+    return this.#listenerStopped;
   }
 
-  async #close(): Promise<void> {
+  async #closeListener(): Promise<void> {
     this.drain();
-    const closed = new AbortController();
-    this.#bodies.stopDiscarding();
-    const closing = new Promise<void>((resolve) => void this.#server.close(() => resolve())).finally(() => closed.abort());
-    await this.#draining.end(closed.signal);
-    if (!closed.signal.aborted) this.#server.closeAllConnections();
-    await closing;
-    this.#bodies.close();
-    this.#stopping.abort();
-    await this.#protocol.stop?.();
+    const serverClosed = new AbortController();
+    this.#requestBodies.stopDiscarding();
+    const serverClosing = new Promise<void>((onClosed) => void this.#httpServer.close(() => onClosed())).finally(() =>
+      serverClosed.abort(),
+    );
+    await this.#httpDraining.end(serverClosed.signal);
+    if (!serverClosed.signal.aborted) this.#httpServer.closeAllConnections();
+    await serverClosing;
+    this.#requestBodies.close();
+    this.#listenerStopping.abort();
+    await this.#httpProtocol.stop?.();
   }
 }
 
-function createHttpServer(tls: HttpListenerOptions['tls'], listener: RequestListener): Server {
-  const http = {
+function createHttpServer(serverTls: HttpListenerOptions['tls'], requestListener: RequestListener): Server {
+  const httpOptions = {
     headersTimeout: timeouts.headersMs,
     connectionsCheckingInterval: timeouts.checkMs,
     keepAliveTimeout: timeouts.keepAliveMs,
     // A body may take hours; `http-request-bodies.ts` bounds how slowly it may come.
     requestTimeout: 0,
-    maxHeaderSize: headersBytesMax,
+    maxHeaderSize: httpHeadersBytesMax,
   };
-  const server: Server = tls
-    ? createSecureServer({ ...http, ...tls, minVersion: 'TLSv1.2' }, listener)
-    : createServer(http, listener);
-  server.maxConnections = connectionsMax;
-  server.maxHeadersCount = 0;
-  return server;
+  const httpServer: Server = serverTls
+    ? createSecureServer({ ...httpOptions, ...serverTls, minVersion: 'TLSv1.2' }, requestListener)
+    : createServer(httpOptions, requestListener);
+  httpServer.maxConnections = httpConnectionsMax;
+  httpServer.maxHeadersCount = 0;
+  return httpServer;
 }
 
 /** Requests of one connection are worked on one after the other: for a client that does not read, one answer waits. */
-class Turns {
-  readonly #last = new WeakMap<Socket, Promise<unknown>>();
+class SocketTurns {
+  readonly #lastAnswerBySocket = new WeakMap<Socket, Promise<unknown>>();
 
-  async next(socket: Socket, response: ServerResponse): Promise<void> {
-    const before = this.#last.get(socket);
-    this.#last.set(socket, new Promise((resolve) => response.once('close', resolve)));
-    await before;
+  async next(requestSocket: Socket, httpResponse: ServerResponse): Promise<void> {
+    const previousAnswer = this.#lastAnswerBySocket.get(requestSocket);
+    this.#lastAnswerBySocket.set(requestSocket, new Promise((onAnswered) => httpResponse.once('close', onAnswered)));
+    await previousAnswer;
   }
 }

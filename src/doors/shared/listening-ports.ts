@@ -10,46 +10,50 @@ export interface Listener {
   readonly port: number;
 }
 
-type Ports = Pick<Settings, 'SERVICE_PORT' | 'SERVICE_HTTP_BIND' | 'SERVICE_ADMIN_BIND'>;
+type PortSettings = Pick<Settings, 'SERVICE_PORT' | 'SERVICE_HTTP_BIND' | 'SERVICE_ADMIN_BIND'>;
 
 /** Listeners in the order in which they are opened. */
-export function listenersOf(settings: Ports): { readonly admin: Listener; readonly data: Listener } {
-  const bare = (host: string): string => host.replace(/^\[|\]$/g, '');
-  const admin = parseBind('SERVICE_ADMIN_BIND', settings.SERVICE_ADMIN_BIND);
+export function listenersOf(portSettings: PortSettings): { readonly admin: Listener; readonly data: Listener } {
+  const withoutBrackets = (bindHost: string): string => bindHost.replace(/^\[|\]$/g, '');
+  const adminBind = parseBind('SERVICE_ADMIN_BIND', portSettings.SERVICE_ADMIN_BIND);
   return {
-    admin: { setting: 'SERVICE_ADMIN_BIND', host: bare(admin.host), port: admin.port },
-    data: { setting: 'SERVICE_PORT', host: bare(settings.SERVICE_HTTP_BIND), port: settings.SERVICE_PORT },
+    admin: { setting: 'SERVICE_ADMIN_BIND', host: withoutBrackets(adminBind.host), port: adminBind.port },
+    data: { setting: 'SERVICE_PORT', host: withoutBrackets(portSettings.SERVICE_HTTP_BIND), port: portSettings.SERVICE_PORT },
   };
 }
 
 /** Throws a ConfigError where a port is taken now: a start that fails leaves nothing behind. */
-export async function checkFree(settings: Ports): Promise<void> {
-  const { admin, data } = listenersOf(settings);
-  for (const listener of [admin, data]) if (listener.port !== 0) await listenOn(listener, () => tryOut(listener));
+export async function checkFree(portSettings: PortSettings): Promise<void> {
+  const { admin: adminListener, data: dataListener } = listenersOf(portSettings);
+  for (const checkedListener of [adminListener, dataListener])
+    if (checkedListener.port !== 0) await listenOn(checkedListener, () => tryListening(checkedListener));
 }
 
-/** Runs `listen`; an error that settings can mend names the one. */
-export async function listenOn({ setting, host, port }: Listener, listen: () => Promise<unknown>): Promise<void> {
+/** Runs `startListening`; an error that settings can mend names the one. */
+export async function listenOn(
+  { setting: portSetting, host, port }: Listener,
+  startListening: () => Promise<unknown>,
+): Promise<void> {
   try {
-    await listen();
-  } catch (error) {
-    const why = reasons[(error as NodeJS.ErrnoException).code ?? ''];
-    if (why === undefined) throw error;
-    throw new ConfigError(`${setting}: ${host.includes(':') ? `[${host}]` : host}:${port} ${why}`);
+    await startListening();
+  } catch (listenError) {
+    const listenFailure = listenFailures[(listenError as NodeJS.ErrnoException).code ?? ''];
+    if (listenFailure === undefined) throw listenError;
+    throw new ConfigError(`${portSetting}: ${host.includes(':') ? `[${host}]` : host}:${port} ${listenFailure}`);
   }
 }
 
-const reasons: Readonly<Record<string, string>> = {
+const listenFailures: Readonly<Record<string, string>> = {
   EADDRINUSE: 'is in use: stop whoever listens there, or name another port',
   EACCES: 'may not be listened on by this user: name a port from 1024 on',
   EADDRNOTAVAIL: 'is no address of this machine: name one that is',
   ENOTFOUND: 'is no address that can be found: name one that is',
 };
 
-function tryOut({ host, port }: Listener): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen({ host, port }, () => server.close(() => resolve()));
+function tryListening({ host, port }: Listener): Promise<void> {
+  return new Promise((onFree, onTaken) => {
+    const probeServer = createServer();
+    probeServer.once('error', onTaken);
+    probeServer.listen({ host, port }, () => probeServer.close(() => onFree()));
   });
 }

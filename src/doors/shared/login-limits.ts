@@ -5,80 +5,80 @@ import type { UnauthenticatedConnections } from './unauthenticated-connections.t
 import { isOver } from './unsent-bytes.ts';
 
 /** A client has this long to authenticate. */
-const authenticateMs = 10_000;
+const loginMs = 10_000;
 /** Most messages of a client before it has authenticated. */
-const strangerMessagesMax = 64;
+const loginMessagesMax = 64;
 /** How long it waits after its first refused login; twice as long after each more, and after the last the connection ends. */
-const refusalMs = 100;
-const refusalsMax = 5;
+const loginRefusalMs = 100;
+const loginRefusalsMax = 5;
 
 export class LoginLimits {
-  readonly #clock: Clock;
-  readonly #unauthenticated: UnauthenticatedConnections;
-  readonly #cutOff: () => void;
+  readonly #loginClock: Clock;
+  readonly #unknownConnections: UnauthenticatedConnections;
+  readonly #cutOffConnection: () => void;
   /** Aborts when the client need not hurry any more to authenticate. */
-  readonly #mayStay = new AbortController();
-  #isKnown = false;
-  #refusals = 0;
+  readonly #loginTimeLimit = new AbortController();
+  #isAuthenticated = false;
+  #refusedLogins = 0;
   /** Messages of a stranger since then. */
-  #messages = 0;
-  #messagesFromMs = 0;
+  #strangerMessages = 0;
+  #messagesSinceMs = 0;
 
-  constructor(clock: Clock, unauthenticated: UnauthenticatedConnections, cutOff: () => void) {
-    this.#clock = clock;
-    this.#unauthenticated = unauthenticated;
-    this.#cutOff = cutOff;
-    unauthenticated.admit(this);
+  constructor(loginClock: Clock, unknownConnections: UnauthenticatedConnections, cutOffConnection: () => void) {
+    this.#loginClock = loginClock;
+    this.#unknownConnections = unknownConnections;
+    this.#cutOffConnection = cutOffConnection;
+    unknownConnections.admit(this);
   }
 
   get isKnown(): boolean {
-    return this.#isKnown;
+    return this.#isAuthenticated;
   }
 
   get isRefusedTooOften(): boolean {
-    return this.#refusals >= refusalsMax;
+    return this.#refusedLogins >= loginRefusalsMax;
   }
 
   /** Makes room for another client that has not authenticated. */
   destroy(): void {
-    this.#cutOff();
+    this.#cutOffConnection();
   }
 
   /** Cuts the client off once it has taken too long to authenticate. */
   async limitSilence(): Promise<void> {
-    await this.#clock.sleep(authenticateMs, this.#mayStay.signal);
-    if (!this.#mayStay.signal.aborted) this.#cutOff();
+    await this.#loginClock.sleep(loginMs, this.#loginTimeLimit.signal);
+    if (!this.#loginTimeLimit.signal.aborted) this.#cutOffConnection();
   }
 
   /** Throws REL_UNAUTHENTICATED where the client talks on without logging in. */
   countMessage(): void {
-    this.#unauthenticated.noteMessage(this);
-    const nowMs = this.#clock.monotonicMs();
-    if (nowMs - this.#messagesFromMs > authenticateMs) {
-      this.#messages = 0;
-      this.#messagesFromMs = nowMs;
+    this.#unknownConnections.noteMessage(this);
+    const nowMs = this.#loginClock.monotonicMs();
+    if (nowMs - this.#messagesSinceMs > loginMs) {
+      this.#strangerMessages = 0;
+      this.#messagesSinceMs = nowMs;
     }
-    if (++this.#messages > strangerMessagesMax) throw new ServiceError('REL_UNAUTHENTICATED', 'log in first');
+    if (++this.#strangerMessages > loginMessagesMax) throw new ServiceError('REL_UNAUTHENTICATED', 'log in first');
   }
 
   markAuthenticated(): void {
-    this.#isKnown = true;
-    this.#refusals = 0;
-    this.#unauthenticated.leave(this);
-    this.#mayStay.abort(isOver);
+    this.#isAuthenticated = true;
+    this.#refusedLogins = 0;
+    this.#unknownConnections.leave(this);
+    this.#loginTimeLimit.abort(isOver);
   }
 
   liftTimeLimit(): void {
-    this.#mayStay.abort(isOver);
+    this.#loginTimeLimit.abort(isOver);
   }
 
   /** Resolves when the client's next message is looked at. */
-  async delayNextLogin(gone: AbortSignal): Promise<void> {
-    const waitMs = refusalMs * 2 ** this.#refusals++;
-    if (this.#refusals < refusalsMax) await this.#clock.sleep(waitMs, gone);
+  async delayNextLogin(connectionGone: AbortSignal): Promise<void> {
+    const loginDelayMs = loginRefusalMs * 2 ** this.#refusedLogins++;
+    if (this.#refusedLogins < loginRefusalsMax) await this.#loginClock.sleep(loginDelayMs, connectionGone);
   }
 
   leave(): void {
-    this.#unauthenticated.leave(this);
+    this.#unknownConnections.leave(this);
   }
 }

@@ -6,8 +6,8 @@ export const longDigits = 16;
 /** A number of up to so many digits is finite. */
 export const hugeDigits = 308;
 /** Digits and sign of the longest integer that a double comes near. */
-const doubleDigits = 310;
-const backslash = 0x5c;
+const doubleDigitsMax = 310;
+const backslashCode = 0x5c;
 
 export interface NumbersIn {
   /** There may be an integer of `longDigits` or more. */
@@ -17,92 +17,103 @@ export interface NumbersIn {
 }
 
 /** Throws a SyntaxError for text that is not JSON, a RangeError for a number too large for a double. */
-export function parseExactJson(text: string, numbers = numbersIn(text)): unknown {
-  const value = numbers.areLong ? parsedLong(text) : (JSON.parse(text) as unknown);
-  if (numbers.areHuge) refuseInfinite(value);
-  return value;
+export function parseExactJson(jsonText: string, jsonNumbers = jsonNumbersIn(jsonText)): unknown {
+  const jsonValue = jsonNumbers.areLong ? parseLongNumbers(jsonText) : (JSON.parse(jsonText) as unknown);
+  if (jsonNumbers.areHuge) refuseInfiniteNumbers(jsonValue);
+  return jsonValue;
 }
 
-function numbersIn(text: string): NumbersIn {
-  return { areLong: /\d{16}/.test(text), areHuge: /[eE]\+?\d{3}|(?<!\d)\d{309}/.test(text) };
+function jsonNumbersIn(jsonText: string): NumbersIn {
+  return { areLong: /\d{16}/.test(jsonText), areHuge: /[eE]\+?\d{3}|(?<!\d)\d{309}/.test(jsonText) };
 }
 
-function refuseInfinite(value: unknown): void {
-  if (value === Infinity || value === -Infinity) throw new RangeError('a number is too large');
-  if (typeof value === 'object' && value !== null) for (const item of Object.values(value)) refuseInfinite(item);
+function refuseInfiniteNumbers(jsonValue: unknown): void {
+  if (jsonValue === Infinity || jsonValue === -Infinity) throw new RangeError('a number is too large');
+  if (typeof jsonValue === 'object' && jsonValue !== null)
+    for (const jsonItem of Object.values(jsonValue)) refuseInfiniteNumbers(jsonItem);
 }
 
-function parsedLong(text: string): unknown {
+function parseLongNumbers(jsonText: string): unknown {
   // Long integers travel through JSON.parse as marked texts. No text holds its own hash, however it spells its characters.
-  const mark = `${createHash('sha256').update(text).digest('base64')}:`;
-  const marked = withMarks(text, mark);
-  return marked === text ? JSON.parse(text) : unmark(JSON.parse(marked), mark);
+  const numberMark = `${createHash('sha256').update(jsonText).digest('base64')}:`;
+  const markedJson = markLongNumbers(jsonText, numberMark);
+  return markedJson === jsonText ? JSON.parse(jsonText) : unmarkNumbers(JSON.parse(markedJson), numberMark);
 }
 
 /** The text with integers that are not safe written as marked texts. */
-function withMarks(text: string, mark: string): string {
-  const number = /(?<![\d.])-?\d{16,}/g;
+function markLongNumbers(jsonText: string, numberMark: string): string {
+  const longNumber = /(?<![\d.])-?\d{16,}/g;
   let quotedNumbers = '';
-  let copied = 0;
-  let at = 0;
-  let begun = text.indexOf('"');
+  let copiedOffset = 0;
+  let jsonOffset = 0;
+  let stringStart = jsonText.indexOf('"');
   for (;;) {
-    number.lastIndex = at;
-    const numberMatch = number.exec(text);
-    if (numberMatch === null) return quotedNumbers + text.slice(copied);
+    longNumber.lastIndex = jsonOffset;
+    const numberMatch = longNumber.exec(jsonText);
+    if (numberMatch === null) return quotedNumbers + jsonText.slice(copiedOffset);
     // Strings before it are passed over one by one; it may stand inside one of them.
-    while (begun >= 0 && begun < numberMatch.index) {
-      at = stringEnd(text, begun);
-      if (at > numberMatch.index) break;
-      begun = text.indexOf('"', at);
+    while (stringStart >= 0 && stringStart < numberMatch.index) {
+      jsonOffset = jsonStringEnd(jsonText, stringStart);
+      if (jsonOffset > numberMatch.index) break;
+      stringStart = jsonText.indexOf('"', jsonOffset);
     }
-    if (at > numberMatch.index) continue;
-    const [digits] = numberMatch;
-    at = numberMatch.index + digits.length;
+    if (jsonOffset > numberMatch.index) continue;
+    const [longDigitsText] = numberMatch;
+    jsonOffset = numberMatch.index + longDigitsText.length;
     // A number too large for a double is refused at any length: a bigint of millions of digits would take seconds to read.
-    if (digits.length > doubleDigits || !isInteger(text, numberMatch.index, at) || Number.isSafeInteger(Number(digits))) continue;
-    quotedNumbers += `${text.slice(copied, numberMatch.index)}"${mark}${digits}"`;
-    copied = at;
+    if (
+      longDigitsText.length > doubleDigitsMax ||
+      !isJsonInteger(jsonText, numberMatch.index, jsonOffset) ||
+      Number.isSafeInteger(Number(longDigitsText))
+    )
+      continue;
+    quotedNumbers += `${jsonText.slice(copiedOffset, numberMatch.index)}"${numberMark}${longDigitsText}"`;
+    copiedOffset = jsonOffset;
   }
 }
 
 /** Whether these digits are a whole number by themselves, and a value. Text that is no JSON stays invalid. */
-function isInteger(text: string, from: number, to: number): boolean {
-  if (/[\d.eE+]/.test(text.charAt(from - 1)) || /[.eE]/.test(text.charAt(to))) return false;
-  const first = text.charAt(from) === '-' ? from + 1 : from;
-  if (text.charAt(first) === '0') return false;
-  let next = to;
-  while (/\s/.test(text.charAt(next))) next++;
-  return text.charAt(next) !== ':';
+function isJsonInteger(jsonText: string, numberStart: number, numberEnd: number): boolean {
+  if (/[\d.eE+]/.test(jsonText.charAt(numberStart - 1)) || /[.eE]/.test(jsonText.charAt(numberEnd))) return false;
+  const firstDigit = jsonText.charAt(numberStart) === '-' ? numberStart + 1 : numberStart;
+  if (jsonText.charAt(firstDigit) === '0') return false;
+  let nextLetter = numberEnd;
+  while (/\s/.test(jsonText.charAt(nextLetter))) nextLetter++;
+  return jsonText.charAt(nextLetter) !== ':';
 }
 
 /** The offset behind the closing quote of the string that begins there, or behind the text. */
-function stringEnd(text: string, begun: number): number {
-  for (let end = text.indexOf('"', begun + 1); end >= 0; end = text.indexOf('"', end + 1)) {
-    let escapes = 0;
-    while (text.charCodeAt(end - 1 - escapes) === backslash) escapes++;
-    if (escapes % 2 === 0) return end + 1;
+function jsonStringEnd(jsonText: string, stringStart: number): number {
+  for (
+    let closingQuote = jsonText.indexOf('"', stringStart + 1);
+    closingQuote >= 0;
+    closingQuote = jsonText.indexOf('"', closingQuote + 1)
+  ) {
+    let escapeCount = 0;
+    while (jsonText.charCodeAt(closingQuote - 1 - escapeCount) === backslashCode) escapeCount++;
+    if (escapeCount % 2 === 0) return closingQuote + 1;
   }
-  return text.length;
+  return jsonText.length;
 }
 
-function unmark(value: unknown, mark: string): unknown {
-  if (typeof value === 'string') return value.startsWith(mark) ? BigInt(value.slice(mark.length)) : value;
-  if (Array.isArray(value)) {
-    for (let i = 0; i < value.length; i++) {
-      const item: unknown = value[i];
-      if (typeof item === 'string' || typeof item === 'object') value[i] = unmark(item, mark);
+function unmarkNumbers(jsonValue: unknown, numberMark: string): unknown {
+  if (typeof jsonValue === 'string')
+    return jsonValue.startsWith(numberMark) ? BigInt(jsonValue.slice(numberMark.length)) : jsonValue;
+  if (Array.isArray(jsonValue)) {
+    for (let i = 0; i < jsonValue.length; i++) {
+      const jsonItem: unknown = jsonValue[i];
+      if (typeof jsonItem === 'string' || typeof jsonItem === 'object') jsonValue[i] = unmarkNumbers(jsonItem, numberMark);
     }
-  } else if (typeof value === 'object' && value !== null) {
-    const members = value as Record<string, unknown>;
-    for (const name in members) {
-      const item = members[name];
+  } else if (typeof jsonValue === 'object' && jsonValue !== null) {
+    const jsonMembers = jsonValue as Record<string, unknown>;
+    for (const memberName in jsonMembers) {
+      const jsonItem = jsonMembers[memberName];
       // A member __proto__ that is no object can't be set like others; bodies that have one are refused.
-      if (typeof item === 'string' || typeof item === 'object') {
-        if (name === '__proto__') continue;
-        members[name] = unmark(item, mark);
+      if (typeof jsonItem === 'string' || typeof jsonItem === 'object') {
+        if (memberName === '__proto__') continue;
+        jsonMembers[memberName] = unmarkNumbers(jsonItem, numberMark);
       }
     }
   }
-  return value;
+  return jsonValue;
 }

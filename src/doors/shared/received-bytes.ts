@@ -6,92 +6,94 @@ import { type Codec, messageBytesMax } from './codec.ts';
 export const pause = Symbol('pause');
 
 /** Remainders up to this size are copied out of a larger buffer, so that it can be freed. */
-const leftBytesMax = 64 * 1024;
+const keptBufferBytesMax = 64 * 1024;
 
 export class ReceivedBytes<S, M> {
-  readonly #codec: Codec<S, M>;
-  #state: S;
-  /** The first `#length` bytes are pending. */
-  #bytes: Buffer = nothing;
-  #length = 0;
+  readonly #wireCodec: Codec<S, M>;
+  #codecState: S;
+  /** The first `#receivedLength` bytes are pending. */
+  #receivedBytes: Buffer = noBytes;
+  #receivedLength = 0;
   /** The buffer belongs to this object alone: new bytes are appended in place. */
-  #isOwn = false;
-  /** Bytes of the buffer that `#bytes` is a part of. */
-  #capacity = 0;
-  #needs = 1;
-  #taken = 0;
+  #isOwnBuffer = false;
+  /** Bytes of the buffer that `#receivedBytes` is a part of. */
+  #bufferCapacity = 0;
+  #neededBytes = 1;
+  #takenBytes = 0;
 
-  constructor(codec: Codec<S, M>) {
-    this.#codec = codec;
-    this.#state = codec.start;
+  constructor(wireCodec: Codec<S, M>) {
+    this.#wireCodec = wireCodec;
+    this.#codecState = wireCodec.start;
   }
 
   /** Bytes that are part of no message yet. */
   get waiting(): number {
-    return this.#length;
+    return this.#receivedLength;
   }
 
   /** Memory that it takes. */
   get size(): number {
-    return this.#length === 0 ? 0 : this.#capacity;
+    return this.#receivedLength === 0 ? 0 : this.#bufferCapacity;
   }
 
   /** Length of the last message. */
   get taken(): number {
-    return this.#taken;
+    return this.#takenBytes;
   }
 
-  push(piece: Buffer): void {
-    if (piece.length === 0) return;
-    if (this.#length === 0) {
-      this.#bytes = piece;
-      this.#capacity = piece.length;
-      this.#isOwn = false;
+  push(wirePiece: Buffer): void {
+    if (wirePiece.length === 0) return;
+    if (this.#receivedLength === 0) {
+      this.#receivedBytes = wirePiece;
+      this.#bufferCapacity = wirePiece.length;
+      this.#isOwnBuffer = false;
     } else {
-      const length = this.#length + piece.length;
-      if (!this.#isOwn || length > this.#bytes.length) this.#grow(length);
-      piece.copy(this.#bytes, this.#length);
+      const joinedLength = this.#receivedLength + wirePiece.length;
+      if (!this.#isOwnBuffer || joinedLength > this.#receivedBytes.length) this.#growBuffer(joinedLength);
+      wirePiece.copy(this.#receivedBytes, this.#receivedLength);
     }
-    this.#length += piece.length;
+    this.#receivedLength += wirePiece.length;
   }
 
   /** Doubles while a message grows, up to the size it needs. */
-  #grow(length: number): void {
-    const known = this.#needs >= length ? Math.min(this.#needs, 2 * length) : 0;
-    const larger = Buffer.allocUnsafeSlow(Math.max(length, known, this.#isOwn ? 2 * this.#length : 0));
-    this.#bytes.copy(larger, 0, 0, this.#length);
-    this.#bytes = larger;
-    this.#capacity = larger.length;
-    this.#isOwn = true;
+  #growBuffer(neededLength: number): void {
+    const knownLength = this.#neededBytes >= neededLength ? Math.min(this.#neededBytes, 2 * neededLength) : 0;
+    const largerBuffer = Buffer.allocUnsafeSlow(
+      Math.max(neededLength, knownLength, this.#isOwnBuffer ? 2 * this.#receivedLength : 0),
+    );
+    this.#receivedBytes.copy(largerBuffer, 0, 0, this.#receivedLength);
+    this.#receivedBytes = largerBuffer;
+    this.#bufferCapacity = largerBuffer.length;
+    this.#isOwnBuffer = true;
   }
 
-  /** null: more bytes are needed. Throws REL_TOO_LARGE for a message that is, or will be, longer than `bytesMax`. */
-  next(bytesMax = messageBytesMax): M | typeof pause | null {
-    if (this.#length < this.#needs) return null;
-    const decoded = this.#codec.decode(this.#state, this.#bytes.subarray(0, this.#length));
-    if ('needs' in decoded) {
-      if (decoded.needs > bytesMax) throw tooLarge(bytesMax);
-      if (decoded.state !== undefined) this.#state = decoded.state;
-      this.#needs = Math.max(1, decoded.needs);
-      return this.#needs <= this.#length ? pause : null;
+  /** null: more bytes are needed. Throws REL_TOO_LARGE for a message that is, or will be, longer than `messageLimit`. */
+  next(messageLimit = messageBytesMax): M | typeof pause | null {
+    if (this.#receivedLength < this.#neededBytes) return null;
+    const decodedMessage = this.#wireCodec.decode(this.#codecState, this.#receivedBytes.subarray(0, this.#receivedLength));
+    if ('needs' in decodedMessage) {
+      if (decodedMessage.needs > messageLimit) throw messageTooLarge(messageLimit);
+      if (decodedMessage.state !== undefined) this.#codecState = decodedMessage.state;
+      this.#neededBytes = Math.max(1, decodedMessage.needs);
+      return this.#neededBytes <= this.#receivedLength ? pause : null;
     }
-    const { message, taken, state } = decoded;
-    if (taken > bytesMax) throw tooLarge(bytesMax);
-    this.#needs = 1;
-    this.#taken = taken;
-    this.#state = state;
-    this.#length -= taken;
-    this.#bytes = this.#length === 0 ? nothing : this.#bytes.subarray(taken);
-    if (this.#length > 0 && this.#length <= leftBytesMax && this.#capacity > leftBytesMax) {
-      this.#bytes = Buffer.from(this.#bytes.subarray(0, this.#length));
-      this.#capacity = this.#length;
-      this.#isOwn = false;
+    const { message: wireMessage, taken: messageBytes, state: nextState } = decodedMessage;
+    if (messageBytes > messageLimit) throw messageTooLarge(messageLimit);
+    this.#neededBytes = 1;
+    this.#takenBytes = messageBytes;
+    this.#codecState = nextState;
+    this.#receivedLength -= messageBytes;
+    this.#receivedBytes = this.#receivedLength === 0 ? noBytes : this.#receivedBytes.subarray(messageBytes);
+    if (this.#receivedLength > 0 && this.#receivedLength <= keptBufferBytesMax && this.#bufferCapacity > keptBufferBytesMax) {
+      this.#receivedBytes = Buffer.from(this.#receivedBytes.subarray(0, this.#receivedLength));
+      this.#bufferCapacity = this.#receivedLength;
+      this.#isOwnBuffer = false;
     }
-    return message;
+    return wireMessage;
   }
 }
 
-const nothing = Buffer.alloc(0);
+const noBytes = Buffer.alloc(0);
 
-const tooLarge = (bytesMax: number): ServiceError =>
-  new ServiceError('REL_TOO_LARGE', `a message has at most ${bytesMax} bytes here`);
+const messageTooLarge = (messageLimit: number): ServiceError =>
+  new ServiceError('REL_TOO_LARGE', `a message has at most ${messageLimit} bytes here`);

@@ -2,9 +2,9 @@
 import type { Clock } from '../../clock.ts';
 
 /** Milliseconds of one turn of the event loop in which requests may begin; the last one begun may exceed it. */
-const turnMs = 4;
+const requestTurnMs = 4;
 /** Requests begun in one go: their next step runs after all of them, so only then does their time show. */
-const inOneGo = 4;
+const requestsInOneGo = 4;
 
 /** Pending work. `work` does the next piece and returns its bytes. */
 export interface PendingWork {
@@ -18,71 +18,71 @@ export interface PendingWork {
  * arrives while a turn has room begins at once. Short work does not wait behind all that is long: each has every second place.
  */
 export class RequestTurns {
-  readonly #clock: Clock;
-  readonly #nextRound: () => Promise<void>;
-  readonly #bytesMax: number;
-  readonly #short: PendingWork[] = [];
-  readonly #long: PendingWork[] = [];
-  #shortIsNext = true;
-  #left = 0;
-  #untilMs = 0;
-  #isOpen = false;
-  #isRunning = false;
+  readonly #turnClock: Clock;
+  readonly #nextLoopRound: () => Promise<void>;
+  readonly #turnBytesMax: number;
+  readonly #shortRequests: PendingWork[] = [];
+  readonly #longRequests: PendingWork[] = [];
+  #isShortNext = true;
+  #turnBytesLeft = 0;
+  #turnUntilMs = 0;
+  #isTurnOpen = false;
+  #isTurnRunning = false;
 
-  constructor(clock: Clock, nextRound: () => Promise<void>, bytesMax = Number.POSITIVE_INFINITY) {
-    this.#clock = clock;
-    this.#nextRound = nextRound;
-    this.#bytesMax = bytesMax;
+  constructor(turnClock: Clock, nextLoopRound: () => Promise<void>, turnBytesMax = Number.POSITIVE_INFINITY) {
+    this.#turnClock = turnClock;
+    this.#nextLoopRound = nextLoopRound;
+    this.#turnBytesMax = turnBytesMax;
   }
 
-  next(one: PendingWork): void {
-    (one.isShort === true ? this.#short : this.#long).push(one);
-    if (!this.#isOpen) this.#open();
-    if (!this.#isRunning) this.#run();
+  next(pendingWork: PendingWork): void {
+    (pendingWork.isShort === true ? this.#shortRequests : this.#longRequests).push(pendingWork);
+    if (!this.#isTurnOpen) this.#openTurn();
+    if (!this.#isTurnRunning) this.#runPending();
   }
 
-  /** Resolves with what `work` gives once its turn has come. `bytes`: what it counts, for work that goes on behind the promise. */
-  run<T>(work: () => T, bytes = 0): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const one = (): number => {
+  /** Resolves with what `turnWork` gives once its turn has come. `turnBytes`: what it counts, for work that goes on behind the promise. */
+  run<T>(turnWork: () => T, turnBytes = 0): Promise<T> {
+    return new Promise((onWorked, onWorkError) => {
+      const countedWork = (): number => {
         try {
-          resolve(work());
+          onWorked(turnWork());
         } catch (error) {
-          reject(error as Error);
+          onWorkError(error as Error);
         }
-        return bytes;
+        return turnBytes;
       };
-      this.next({ work: one });
+      this.next({ work: countedWork });
     });
   }
 
-  #open(): void {
-    this.#isOpen = true;
-    this.#left = this.#bytesMax;
-    this.#untilMs = this.#clock.monotonicMs() + turnMs;
-    void this.#nextRound().then(this.#end);
+  #openTurn(): void {
+    this.#isTurnOpen = true;
+    this.#turnBytesLeft = this.#turnBytesMax;
+    this.#turnUntilMs = this.#turnClock.monotonicMs() + requestTurnMs;
+    void this.#nextLoopRound().then(this.#endTurn);
   }
 
-  readonly #end = (): void => {
-    this.#isOpen = false;
-    if (this.#short.length + this.#long.length === 0) return;
-    this.#open();
-    this.#run();
+  readonly #endTurn = (): void => {
+    this.#isTurnOpen = false;
+    if (this.#shortRequests.length + this.#longRequests.length === 0) return;
+    this.#openTurn();
+    this.#runPending();
   };
 
-  #next(): PendingWork | undefined {
-    const isShort = this.#short.length > 0 && (this.#shortIsNext || this.#long.length === 0);
-    this.#shortIsNext = !isShort;
-    return (isShort ? this.#short : this.#long).shift();
+  #nextPending(): PendingWork | undefined {
+    const isShort = this.#shortRequests.length > 0 && (this.#isShortNext || this.#longRequests.length === 0);
+    this.#isShortNext = !isShort;
+    return (isShort ? this.#shortRequests : this.#longRequests).shift();
   }
 
-  #run(): void {
-    this.#isRunning = true;
+  #runPending(): void {
+    this.#isTurnRunning = true;
     try {
-      for (let i = 0; i < inOneGo && this.#left > 0 && this.#clock.monotonicMs() <= this.#untilMs; i++)
-        this.#left -= this.#next()?.work() ?? 0;
+      for (let i = 0; i < requestsInOneGo && this.#turnBytesLeft > 0 && this.#turnClock.monotonicMs() <= this.#turnUntilMs; i++)
+        this.#turnBytesLeft -= this.#nextPending()?.work() ?? 0;
     } finally {
-      this.#isRunning = false;
+      this.#isTurnRunning = false;
     }
   }
 }

@@ -15,20 +15,21 @@ export interface RowRequest {
 export function rowAsJson(
   planner: Pick<PlannerDoor, 'lookUp'>,
   invocation: Invocation,
-  { type, key, time = 'current' }: RowRequest,
+  { type: rowType, key: rowKey, time = 'current' }: RowRequest,
 ): { readonly text: Buffer | null; readonly answer: Answer } {
-  const answer = planner.lookUp(invocation, { type, keys: [key], columns: null, time });
-  const path = answer.columns.findIndex(({ name }) => name === 'namespace_path');
-  let chosen: Answer['batches'][number] | null = null;
-  for (const batch of answer.batches) {
-    for (let row = 0; row < batch.count; row++) {
-      chosen = { ...batch, first: row, count: 1 };
-      if (cellAt(batch.columns[path]!, 'string', row) === invocation.caller.path) return { text: textOf(answer, chosen), answer };
+  const rowAnswer = planner.lookUp(invocation, { type: rowType, keys: [rowKey], columns: null, time });
+  const pathColumn = rowAnswer.columns.findIndex(({ name: columnName }) => columnName === 'namespace_path');
+  let chosenBatch: Answer['batches'][number] | null = null;
+  for (const rowBatch of rowAnswer.batches) {
+    for (let batchRow = 0; batchRow < rowBatch.count; batchRow++) {
+      chosenBatch = { ...rowBatch, first: batchRow, count: 1 };
+      if (cellAt(rowBatch.columns[pathColumn]!, 'string', batchRow) === invocation.caller.path)
+        return { text: rowTextOf(rowAnswer, chosenBatch), answer: rowAnswer };
     }
   }
-  return { text: chosen && textOf(answer, chosen), answer };
+  return { text: chosenBatch && rowTextOf(rowAnswer, chosenBatch), answer: rowAnswer };
 }
 
-function textOf({ columns }: Answer, batch: Answer['batches'][number]): Buffer {
-  return writeNdjson({ columns, batches: [batch] }).subarray(0, -1);
+function rowTextOf({ columns: rowColumns }: Answer, rowBatch: Answer['batches'][number]): Buffer {
+  return writeNdjson({ columns: rowColumns, batches: [rowBatch] }).subarray(0, -1);
 }

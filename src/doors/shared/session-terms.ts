@@ -29,20 +29,21 @@ export const noTerms: Terms = {
   durability: null,
 };
 
-const longest = 1_024;
+const termLengthMax = 1_024;
 
-/** `terms` with one of them stated otherwise; '' takes it back. REL_NOT_FOUND for a name that is none, REL_INVALID for a value. */
-export function withTerm(terms: Terms, name: string, value: string): Terms {
-  if (!Object.hasOwn(noTerms, name)) {
-    throw new ServiceError('REL_NOT_FOUND', `there is no term ${JSON.stringify(name)}; there are ${termNames}`);
+/** `sessionTerms` with one of them stated otherwise; '' takes it back. REL_NOT_FOUND for a name that is none, REL_INVALID for a value. */
+export function withTerm(sessionTerms: Terms, termName: string, termValue: string): Terms {
+  if (!Object.hasOwn(noTerms, termName)) {
+    throw new ServiceError('REL_NOT_FOUND', `there is no term ${JSON.stringify(termName)}; there are ${termNames}`);
   }
-  checkText(value, name);
-  if (value.length > longest) throw new ServiceError('REL_INVALID', `${name} has at most ${longest} characters`);
-  if (name === 'durability' && value !== '' && value !== 'sync' && value !== 'buffered')
+  checkText(termValue, termName);
+  if (termValue.length > termLengthMax)
+    throw new ServiceError('REL_INVALID', `${termName} has at most ${termLengthMax} characters`);
+  if (termName === 'durability' && termValue !== '' && termValue !== 'sync' && termValue !== 'buffered')
     throw new ServiceError('REL_INVALID', 'durability is sync or buffered');
-  const stated = { ...terms, [name]: value === '' ? null : value };
-  timeOfTerms(stated);
-  return stated;
+  const statedTerms = { ...sessionTerms, [termName]: termValue === '' ? null : termValue };
+  timeOfTerms(statedTerms);
+  return statedTerms;
 }
 
 export const termNames = Object.keys(noTerms).join(', ');

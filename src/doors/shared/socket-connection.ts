@@ -16,9 +16,9 @@ import { isOver, UnsentBytes } from './unsent-bytes.ts';
 import type { Holding, WireMemory } from './wire-memory.ts';
 
 /** A message of a client that has not authenticated is at most so long. */
-const strangerBytesMax = 16 * 1024;
+const strangerMessageBytes = 16 * 1024;
 /** How long, and for how many bytes, a client may go on sending once the connection ends, so that it finds why. */
-const lingering = { known: { ms: 30_000, bytes: 256 << 20 }, stranger: { ms: 2_000, bytes: 1 << 20 } } as const;
+const lingeringLimits = { known: { ms: 30_000, bytes: 256 << 20 }, stranger: { ms: 2_000, bytes: 1 << 20 } } as const;
 /** The connection as a session uses it. */
 export interface Connection {
   readonly clientIp: string | null;
@@ -77,233 +77,236 @@ export interface ConnectionDependencies<S, M> {
 
 export class SocketConnection<S, M> implements Connection {
   readonly clientIp: string | null;
-  readonly #parts: ConnectionDependencies<S, M>;
-  readonly #received: ReceivedBytes<S, M>;
-  readonly #unsent: UnsentBytes;
-  readonly #login: LoginLimits;
-  readonly #tls: TlsDetection;
-  readonly #session: Session<M>;
-  readonly #gone = new AbortController();
-  readonly #holding: Holding;
+  readonly #connectionParts: ConnectionDependencies<S, M>;
+  readonly #receivedMessages: ReceivedBytes<S, M>;
+  readonly #unsentBytes: UnsentBytes;
+  readonly #loginLimits: LoginLimits;
+  readonly #tlsDetection: TlsDetection;
+  readonly #protocolSession: Session<M>;
+  readonly #connectionGone = new AbortController();
+  readonly #memoryHolding: Holding;
   /** Bytes of the long message that is handled. */
-  #handledBytes = 0;
-  #onClosed = (): void => undefined;
+  #handledMessageBytes = 0;
+  #onSocketClosed = (): void => undefined;
   /** Resolves when the socket is closed. */
-  readonly closed = new Promise<void>((resolve) => (this.#onClosed = resolve));
-  #socket: Socket;
+  readonly closed = new Promise<void>((onSocketClosed) => (this.#onSocketClosed = onSocketClosed));
+  #wireSocket: Socket;
   /** Draining: it ends between two requests. Ending: nothing more is handled or written. */
-  #phase: 'open' | 'draining' | 'ending' = 'open';
-  #readable = (): void => undefined;
+  #connectionPhase: 'open' | 'draining' | 'ending' = 'open';
+  #wakeReader = (): void => undefined;
 
-  constructor(socket: Socket, parts: ConnectionDependencies<S, M>) {
-    this.#socket = socket;
-    this.#parts = parts;
-    this.#tls = new TlsDetection(parts.secureContext !== null);
-    this.clientIp = socket.remoteAddress ?? null;
-    this.#received = new ReceivedBytes(parts.protocol.codec);
-    const cutOff = (): void => this.cutOff();
-    this.#unsent = new UnsentBytes(parts.clock, { onChange: () => this.#hold(), cutOff });
-    this.#holding = parts.memory.hold(cutOff);
-    this.#login = new LoginLimits(parts.clock, parts.unauthenticated, cutOff);
-    this.#listen(socket);
-    this.#session = parts.protocol.open(this);
+  constructor(wireSocket: Socket, connectionParts: ConnectionDependencies<S, M>) {
+    this.#wireSocket = wireSocket;
+    this.#connectionParts = connectionParts;
+    this.#tlsDetection = new TlsDetection(connectionParts.secureContext !== null);
+    this.clientIp = wireSocket.remoteAddress ?? null;
+    this.#receivedMessages = new ReceivedBytes(connectionParts.protocol.codec);
+    const cutOffConnection = (): void => this.cutOff();
+    this.#unsentBytes = new UnsentBytes(connectionParts.clock, { onChange: () => this.#holdMemory(), cutOff: cutOffConnection });
+    this.#memoryHolding = connectionParts.memory.hold(cutOffConnection);
+    this.#loginLimits = new LoginLimits(connectionParts.clock, connectionParts.unauthenticated, cutOffConnection);
+    this.#listenToSocket(wireSocket);
+    this.#protocolSession = connectionParts.protocol.open(this);
   }
 
   get gone(): AbortSignal {
-    return this.#gone.signal;
+    return this.#connectionGone.signal;
   }
 
   get isDraining(): boolean {
-    return this.#parts.draining.hasBegun;
+    return this.#connectionParts.draining.hasBegun;
   }
 
   get canSecure(): boolean {
-    return this.#parts.secureContext !== null && !(this.#socket instanceof TLSSocket);
+    return this.#connectionParts.secureContext !== null && !(this.#wireSocket instanceof TLSSocket);
   }
 
   get #isEnding(): boolean {
-    return this.#phase === 'ending';
+    return this.#connectionPhase === 'ending';
   }
 
   /** Resolves when nothing more is done on the connection. */
   async run(): Promise<void> {
-    void this.#login.limitSilence();
-    const { memory } = this.#parts;
+    void this.#loginLimits.limitSilence();
+    const { memory: wireMemory } = this.#connectionParts;
     try {
       while (!this.gone.aborted && !this.#isEnding) {
-        if (this.#phase === 'draining' && this.#session.atRest) {
+        if (this.#connectionPhase === 'draining' && this.#protocolSession.atRest) {
           this.#sayFarewell(shuttingDown());
           break;
         }
-        const message = this.#received.next(this.#login.isKnown ? this.#parts.messageBytesMax : strangerBytesMax);
-        if (message === pause) await this.#parts.yieldTurn();
-        else if (message !== null) {
-          if (!this.#login.isKnown) this.#login.countMessage();
-          if (memory.isFull) await memory.room(this.gone);
-          if (this.#received.taken > longBytes) await this.#beginLong(this.#received.taken);
-          const handled = this.#session.handle(message);
-          if (handled !== undefined) await handled;
-          this.#handledBytes = 0;
-          if (this.#unsent.isMuch) await this.caughtUp();
-          if (this.#login.isRefusedTooOften) this.#endSoon();
+        const wireMessage = this.#receivedMessages.next(
+          this.#loginLimits.isKnown ? this.#connectionParts.messageBytesMax : strangerMessageBytes,
+        );
+        if (wireMessage === pause) await this.#connectionParts.yieldTurn();
+        else if (wireMessage !== null) {
+          if (!this.#loginLimits.isKnown) this.#loginLimits.countMessage();
+          if (wireMemory.isFull) await wireMemory.room(this.gone);
+          if (this.#receivedMessages.taken > longBytes) await this.#beginLongMessage(this.#receivedMessages.taken);
+          const handledMessage = this.#protocolSession.handle(wireMessage);
+          if (handledMessage !== undefined) await handledMessage;
+          this.#handledMessageBytes = 0;
+          if (this.#unsentBytes.isMuch) await this.caughtUp();
+          if (this.#loginLimits.isRefusedTooOften) this.#endAfterFarewell();
         } else {
-          if (this.#session.rest !== undefined) await this.#session.rest();
-          await this.#readMore();
+          if (this.#protocolSession.rest !== undefined) await this.#protocolSession.rest();
+          await this.#readFromSocket();
         }
       }
-    } catch (error) {
-      if (!(error instanceof ServiceError)) this.#parts.reportFailure(error);
-      const reported = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error');
-      if (!this.gone.aborted) this.#sayFarewell(reported);
+    } catch (connectionError) {
+      if (!(connectionError instanceof ServiceError)) this.#connectionParts.reportFailure(connectionError);
+      const reportedError =
+        connectionError instanceof ServiceError ? connectionError : new ServiceError('REL_INTERNAL', 'internal error');
+      if (!this.gone.aborted) this.#sayFarewell(reportedError);
     } finally {
-      this.#login.liftTimeLimit();
-      this.#session.close();
+      this.#loginLimits.liftTimeLimit();
+      this.#protocolSession.close();
     }
   }
 
   /** The first turn may still be in the round that read it: the sockets of others are looked at before the second. */
-  async #beginLong(bytes: number): Promise<void> {
-    this.#handledBytes = bytes;
-    await this.#parts.yieldTurn();
-    await this.#parts.yieldTurn();
+  async #beginLongMessage(messageBytes: number): Promise<void> {
+    this.#handledMessageBytes = messageBytes;
+    await this.#connectionParts.yieldTurn();
+    await this.#connectionParts.yieldTurn();
   }
 
   /** Ends it before anything was asked. */
-  refuse(error: ServiceError): void {
-    this.#sayFarewell(error);
-    this.#session.close();
+  refuse(connectionRefusal: ServiceError): void {
+    this.#sayFarewell(connectionRefusal);
+    this.#protocolSession.close();
   }
 
   /** Ends it once no request is in hand. */
   drain(): void {
-    if (!this.#isEnding) this.#phase = 'draining';
-    this.#readable();
+    if (!this.#isEnding) this.#connectionPhase = 'draining';
+    this.#wakeReader();
   }
 
   cutOff(): void {
-    this.#socket.destroy();
+    this.#wireSocket.destroy();
   }
 
   secure(): void {
-    if (this.#received.waiting > 0 || this.#socket.readableLength > 0) {
+    if (this.#receivedMessages.waiting > 0 || this.#wireSocket.readableLength > 0) {
       this.cutOff();
       return;
     }
-    this.#tls.require();
+    this.#tlsDetection.require();
   }
 
   #wrapInTls(): void {
-    const plain = this.#socket;
-    plain.removeAllListeners('readable');
-    plain.removeAllListeners('end');
-    const secured = new TLSSocket(plain, { isServer: true, secureContext: this.#parts.secureContext! });
-    this.#socket = secured;
-    this.#listen(secured);
+    const plainSocket = this.#wireSocket;
+    plainSocket.removeAllListeners('readable');
+    plainSocket.removeAllListeners('end');
+    const securedSocket = new TLSSocket(plainSocket, { isServer: true, secureContext: this.#connectionParts.secureContext! });
+    this.#wireSocket = securedSocket;
+    this.#listenToSocket(securedSocket);
   }
 
-  write(bytes: Uint8Array): void {
+  write(wireBytes: Uint8Array): void {
     if (this.gone.aborted || this.#isEnding) return;
-    this.#unsent.write(this.#socket, bytes);
+    this.#unsentBytes.write(this.#wireSocket, wireBytes);
   }
 
   async caughtUp(): Promise<void> {
-    if (this.#unsent.isMuch && !this.gone.aborted) await this.#unsent.caughtUp();
+    if (this.#unsentBytes.isMuch && !this.gone.aborted) await this.#unsentBytes.caughtUp();
   }
 
   markAuthenticated(): void {
-    this.#login.markAuthenticated();
+    this.#loginLimits.markAuthenticated();
   }
 
   watches(): void {
-    this.#login.liftTimeLimit();
+    this.#loginLimits.liftTimeLimit();
   }
 
   loginRefused(): Promise<void> {
-    return this.#login.delayNextLogin(this.gone);
+    return this.#loginLimits.delayNextLogin(this.gone);
   }
 
-  #hold(): void {
-    this.#holding.set(this.#received.size + this.#unsent.count + this.#handledBytes);
+  #holdMemory(): void {
+    this.#memoryHolding.set(this.#receivedMessages.size + this.#unsentBytes.count + this.#handledMessageBytes);
   }
 
   end(): void {
-    this.#phase = 'ending';
-    this.#socket.end();
+    this.#connectionPhase = 'ending';
+    this.#wireSocket.end();
     // A client that takes nothing does not keep the socket.
-    void this.#unsent.limitStall(this.gone);
+    void this.#unsentBytes.limitStall(this.gone);
   }
 
-  #sayFarewell(error: ServiceError): void {
-    const farewell = this.#session.farewell(error);
-    this.write(farewell);
-    if (farewell.length > 0) return this.#endSoon();
+  #sayFarewell(farewellError: ServiceError): void {
+    const farewellBytes = this.#protocolSession.farewell(farewellError);
+    this.write(farewellBytes);
+    if (farewellBytes.length > 0) return this.#endAfterFarewell();
     this.end();
     // A client that gets no farewell may not be reading: it would not see the end of the connection, and not end it either.
-    this.#socket.destroySoon();
+    this.#wireSocket.destroySoon();
   }
 
   /** Ends the connection, and reads the client's remaining bytes: a reset would hide the farewell from it. */
-  #endSoon(): void {
+  #endAfterFarewell(): void {
     this.end();
-    const socket = this.#socket;
-    const { ms, bytes } = lingering[this.#login.isKnown ? 'known' : 'stranger'];
-    let left = bytes;
-    socket.removeAllListeners('readable');
-    socket.on('data', (piece: Buffer) => {
-      left -= piece.length;
-      if (left < 0) this.cutOff();
+    const endingSocket = this.#wireSocket;
+    const { ms, bytes } = lingeringLimits[this.#loginLimits.isKnown ? 'known' : 'stranger'];
+    let lingeringBytesLeft = bytes;
+    endingSocket.removeAllListeners('readable');
+    endingSocket.on('data', (lateBytes: Buffer) => {
+      lingeringBytesLeft -= lateBytes.length;
+      if (lingeringBytesLeft < 0) this.cutOff();
     });
-    socket.resume();
-    void this.#parts.clock.sleep(ms, this.gone).then(() => this.gone.aborted || this.cutOff());
+    endingSocket.resume();
+    void this.#connectionParts.clock.sleep(ms, this.gone).then(() => this.gone.aborted || this.cutOff());
   }
 
-  #listen(socket: Socket): void {
-    const onEnd = (): void => {
-      this.#gone.abort(isOver);
-      this.#readable();
-      this.#unsent.wakeWriters();
+  #listenToSocket(wireSocket: Socket): void {
+    const onSocketEnd = (): void => {
+      this.#connectionGone.abort(isOver);
+      this.#wakeReader();
+      this.#unsentBytes.wakeWriters();
     };
-    socket.setNoDelay(true);
-    socket.on('readable', () => {
+    wireSocket.setNoDelay(true);
+    wireSocket.on('readable', () => {
       // The end is seen once all was read: it has to be, while something else is worked on, too.
-      if (socket.readableLength === 0) socket.read();
-      this.#readable();
+      if (wireSocket.readableLength === 0) wireSocket.read();
+      this.#wakeReader();
     });
-    socket.on('end', onEnd);
-    socket.on('close', onEnd);
-    socket.on('close', () => {
-      this.#login.leave();
-      this.#holding.set(0);
-      this.#onClosed();
+    wireSocket.on('end', onSocketEnd);
+    wireSocket.on('close', onSocketEnd);
+    wireSocket.on('close', () => {
+      this.#loginLimits.leave();
+      this.#memoryHolding.set(0);
+      this.#onSocketClosed();
     });
-    socket.on('error', () => socket.destroy());
+    wireSocket.on('error', () => wireSocket.destroy());
   }
 
-  async #readMore(): Promise<void> {
-    const { memory } = this.#parts;
-    this.#hold();
-    if (memory.isFull && this.#received.size > 0) await memory.room(this.gone);
-    const piece = this.#socket.read() as Buffer | null;
-    if (piece !== null) {
-      if (this.#tls.isDecided) this.#received.push(piece);
-      else await this.#open(piece);
-      this.#hold();
+  async #readFromSocket(): Promise<void> {
+    const { memory: wireMemory } = this.#connectionParts;
+    this.#holdMemory();
+    if (wireMemory.isFull && this.#receivedMessages.size > 0) await wireMemory.room(this.gone);
+    const wirePiece = this.#wireSocket.read() as Buffer | null;
+    if (wirePiece !== null) {
+      if (this.#tlsDetection.isDecided) this.#receivedMessages.push(wirePiece);
+      else await this.#openConnection(wirePiece);
+      this.#holdMemory();
       return;
     }
     if (this.gone.aborted) return;
-    await new Promise<void>((resolve) => (this.#readable = resolve));
+    await new Promise<void>((wakeReader) => (this.#wakeReader = wakeReader));
   }
 
   /** Goes on under TLS or in the clear, once the first bytes tell. */
-  async #open(piece: Buffer): Promise<void> {
-    const decision = this.#tls.decide(piece);
-    if (decision === null) return;
-    if (decision.kind === 'attempt') return this.cutOff();
-    if (decision.kind === 'cleartext') return this.#received.push(decision.opening);
+  async #openConnection(openingPiece: Buffer): Promise<void> {
+    const tlsDecision = this.#tlsDetection.decide(openingPiece);
+    if (tlsDecision === null) return;
+    if (tlsDecision.kind === 'attempt') return this.cutOff();
+    if (tlsDecision.kind === 'cleartext') return this.#receivedMessages.push(tlsDecision.opening);
     // A handshake takes a millisecond or two: of many clients, one has it in a turn.
-    await this.#parts.yieldTurn();
+    await this.#connectionParts.yieldTurn();
     if (this.gone.aborted) return;
-    this.#socket.unshift(decision.opening);
+    this.#wireSocket.unshift(tlsDecision.opening);
     this.#wrapInTls();
   }
 }

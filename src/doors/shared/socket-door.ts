@@ -28,11 +28,11 @@ export interface SocketDoorOptions<S, M> {
   readonly reportFailure: (error: unknown) => void;
 }
 
-const connectionsMax = 10_000;
+const socketConnectionsMax = 10_000;
 /** Making a connection, and ending the stranger that makes room for it, takes some 0.3 ms. */
-const receivedInTurn = 8;
+const socketsInTurn = 8;
 /** Compatibility doors listen on this machine only. */
-const localHost = '127.0.0.1';
+const localDoorHost = '127.0.0.1';
 
 /** The options of a compatibility door: its own port among the settings. */
 export interface LocalDoorOptions extends DoorDependencies {
@@ -54,14 +54,14 @@ export interface LocalDoor<S, M> {
 }
 
 export function createLocalDoor<S, M>(
-  { settings, tls, clock, yieldTurn, wire, reportFailure: failed }: LocalDoorOptions,
+  { settings: doorSettings, tls, clock, yieldTurn, wire, reportFailure: reportDoorFailure }: LocalDoorOptions,
   { name, setting, protocol }: LocalDoor<S, M>,
 ): Door {
-  const drainMs = settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000;
+  const drainMs = doorSettings.SERVICE_DRAIN_TIMEOUT_SECS * 1000;
   return createSocketDoor({
     name,
-    host: localHost,
-    port: settings[setting],
+    host: localDoorHost,
+    port: doorSettings[setting],
     setting,
     protocol,
     clock,
@@ -69,105 +69,116 @@ export function createLocalDoor<S, M>(
     tls,
     yieldTurn,
     wire,
-    reportFailure: failed,
+    reportFailure: reportDoorFailure,
   });
 }
 
-export function createSocketDoor<S, M>(options: SocketDoorOptions<S, M>): Door {
-  return new SocketDoor(options);
+export function createSocketDoor<S, M>(socketDoorOptions: SocketDoorOptions<S, M>): Door {
+  return new SocketDoor(socketDoorOptions);
 }
 
 class SocketDoor<S, M> implements Door {
   readonly name: string;
-  readonly #options: SocketDoorOptions<S, M>;
-  readonly #server: Server;
-  readonly #connections = new Map<SocketConnection<S, M>, Promise<void>>();
-  readonly #draining: Drain;
-  readonly #parts: ConnectionDependencies<S, M>;
+  readonly #socketDoorOptions: SocketDoorOptions<S, M>;
+  readonly #socketServer: Server;
+  readonly #openConnections = new Map<SocketConnection<S, M>, Promise<void>>();
+  readonly #doorDraining: Drain;
+  readonly #connectionParts: ConnectionDependencies<S, M>;
   /** Sockets that are no connections yet. */
-  readonly #arrived: Socket[] = [];
-  #stopped: Promise<void> | null = null;
+  readonly #arrivedSockets: Socket[] = [];
+  #doorStopped: Promise<void> | null = null;
 
-  constructor(options: SocketDoorOptions<S, M>) {
-    this.name = options.name;
-    this.#options = options;
-    const secureContext = options.tls && createSecureContext({ ...options.tls, minVersion: 'TLSv1.2' });
-    const { protocol, clock, yieldTurn, wire, reportFailure: failed } = options;
-    this.#draining = new Drain(clock, options.drainMs);
-    this.#parts = { protocol, clock, yieldTurn, reportFailure: failed, secureContext, draining: this.#draining, ...wire };
-    this.#server = createServer({ noDelay: true }, (socket) => {
+  constructor(socketDoorOptions: SocketDoorOptions<S, M>) {
+    this.name = socketDoorOptions.name;
+    this.#socketDoorOptions = socketDoorOptions;
+    const secureContext = socketDoorOptions.tls && createSecureContext({ ...socketDoorOptions.tls, minVersion: 'TLSv1.2' });
+    const { protocol, clock, yieldTurn, wire, reportFailure: reportDoorFailure } = socketDoorOptions;
+    this.#doorDraining = new Drain(clock, socketDoorOptions.drainMs);
+    this.#connectionParts = {
+      protocol,
+      clock,
+      yieldTurn,
+      reportFailure: reportDoorFailure,
+      secureContext,
+      draining: this.#doorDraining,
+      ...wire,
+    };
+    this.#socketServer = createServer({ noDelay: true }, (arrivedSocket) => {
       // A client that leaves before its turn is no error.
-      socket.on('error', () => socket.destroy());
-      if (this.#arrived.push(socket) === 1) void this.#receive();
+      arrivedSocket.on('error', () => arrivedSocket.destroy());
+      if (this.#arrivedSockets.push(arrivedSocket) === 1) void this.#receiveSockets();
     });
   }
 
   /** As many as had connected by then come in one turn of the event loop: they become connections in several. */
-  async #receive(): Promise<void> {
-    for (let at = 0; at < this.#arrived.length; at++) {
-      if (at % receivedInTurn === receivedInTurn - 1) await this.#options.yieldTurn();
-      this.#open(this.#arrived[at]!);
+  async #receiveSockets(): Promise<void> {
+    for (let arrivedIndex = 0; arrivedIndex < this.#arrivedSockets.length; arrivedIndex++) {
+      if (arrivedIndex % socketsInTurn === socketsInTurn - 1) await this.#socketDoorOptions.yieldTurn();
+      this.#openSocket(this.#arrivedSockets[arrivedIndex]!);
     }
-    this.#arrived.length = 0;
+    this.#arrivedSockets.length = 0;
   }
 
-  #open(socket: Socket): void {
-    if (socket.destroyed) return;
-    if (this.#connections.size >= (this.#options.connectionsMax ?? connectionsMax)) return this.#turnAway(socket);
-    const connection = new SocketConnection(socket, this.#parts);
-    this.#connections.set(
-      connection,
-      connection
+  #openSocket(arrivedSocket: Socket): void {
+    if (arrivedSocket.destroyed) return;
+    if (this.#openConnections.size >= (this.#socketDoorOptions.connectionsMax ?? socketConnectionsMax))
+      return this.#turnSocketAway(arrivedSocket);
+    const socketConnection = new SocketConnection(arrivedSocket, this.#connectionParts);
+    this.#openConnections.set(
+      socketConnection,
+      socketConnection
         .run()
-        .then(() => connection.closed)
-        .finally(() => this.#connections.delete(connection)),
+        .then(() => socketConnection.closed)
+        .finally(() => this.#openConnections.delete(socketConnection)),
     );
   }
 
   get port(): number {
-    const address = this.#server.address();
-    return typeof address === 'object' && address !== null ? address.port : this.#options.port;
+    const boundAddress = this.#socketServer.address();
+    return typeof boundAddress === 'object' && boundAddress !== null ? boundAddress.port : this.#socketDoorOptions.port;
   }
 
   async start(): Promise<void> {
-    const { setting, host, port } = this.#options;
+    const { setting, host, port } = this.#socketDoorOptions;
     await listenOn(
       { setting, host, port },
       () =>
-        new Promise<void>((resolve, reject) => {
-          this.#server.once('error', reject);
-          this.#server.listen({ host, port }, () => {
-            this.#server.off('error', reject);
-            resolve();
+        new Promise<void>((onListening, onListenError) => {
+          this.#socketServer.once('error', onListenError);
+          this.#socketServer.listen({ host, port }, () => {
+            this.#socketServer.off('error', onListenError);
+            onListening();
           });
         }),
     );
   }
 
   drain(): void {
-    this.#draining.begin();
-    for (const connection of this.#connections.keys()) connection.drain();
+    this.#doorDraining.begin();
+    for (const openConnection of this.#openConnections.keys()) openConnection.drain();
   }
 
   stop(): Promise<void> {
-    this.#stopped ??= this.#stop();
-    return this.#stopped;
+    this.#doorStopped ??= this.#stopDoor();
+    return this.#doorStopped;
   }
 
   /** Running requests are answered; those that exceed the drain time are cut off. */
-  async #stop(): Promise<void> {
+  async #stopDoor(): Promise<void> {
     this.drain();
-    const closed = new AbortController();
-    const closing = new Promise<void>((resolve) => this.#server.close(() => resolve())).finally(() => closed.abort());
-    await this.#draining.end(closed.signal);
-    for (const socket of this.#arrived) socket.destroy();
-    for (const connection of this.#connections.keys()) connection.cutOff();
-    await closing;
-    await Promise.all(this.#connections.values());
+    const serverClosed = new AbortController();
+    const serverClosing = new Promise<void>((onClosed) => this.#socketServer.close(() => onClosed())).finally(() =>
+      serverClosed.abort(),
+    );
+    await this.#doorDraining.end(serverClosed.signal);
+    for (const arrivedSocket of this.#arrivedSockets) arrivedSocket.destroy();
+    for (const openConnection of this.#openConnections.keys()) openConnection.cutOff();
+    await serverClosing;
+    await Promise.all(this.#openConnections.values());
   }
 
-  #turnAway(socket: Socket): void {
-    const connection = new SocketConnection(socket, { ...this.#parts, secureContext: null });
-    connection.refuse(new ServiceError('REL_QUEUE_FULL', 'too many clients are connected: try again later'));
+  #turnSocketAway(surplusSocket: Socket): void {
+    const refusedConnection = new SocketConnection(surplusSocket, { ...this.#connectionParts, secureContext: null });
+    refusedConnection.refuse(new ServiceError('REL_QUEUE_FULL', 'too many clients are connected: try again later'));
   }
 }

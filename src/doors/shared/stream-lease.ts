@@ -10,7 +10,7 @@ import type { GateContract } from '../../governance/gate-contract.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 
 /** How often it is looked whether a stream may go on. */
-const everyMs = 400;
+const leaseCheckMs = 400;
 /** A client that takes nothing for so long is cut off: it would hold its answer in memory for ever. */
 export const stalledMs = 120_000;
 
@@ -29,24 +29,24 @@ export function checkCaller({ authenticator, gate }: Pick<LeaseDependencies, 'au
 export type Overtaken = Pick<Answer, 'overtaken'>;
 
 /** Throws where rows that the answer may hold were erased since it was made. */
-export function checkErased(answer: Overtaken): void {
-  if (answer.overtaken()) throw new ServiceError('REL_CONFLICT', 'rows of the answer were erased while it was sent');
+export function checkErased(sentAnswer: Overtaken): void {
+  if (sentAnswer.overtaken()) throw new ServiceError('REL_CONFLICT', 'rows of the answer were erased while it was sent');
 }
 
-/** Calls `end` once, with what `check` throws by then; resolves then, or when the stream is over. */
+/** Calls `endStream` once, with what `checkStream` throws by then; resolves then, or when the stream is over. */
 export async function watchStream(
   { clock }: Pick<LeaseDependencies, 'clock'>,
-  check: () => void,
-  over: AbortSignal,
-  end: (refusal: unknown) => void,
+  checkStream: () => void,
+  streamOver: AbortSignal,
+  endStream: (streamRefusal: unknown) => void,
 ): Promise<void> {
-  while (!over.aborted) {
-    await clock.sleep(everyMs, over);
-    if (over.aborted) return;
+  while (!streamOver.aborted) {
+    await clock.sleep(leaseCheckMs, streamOver);
+    if (streamOver.aborted) return;
     try {
-      check();
-    } catch (refusal) {
-      return end(refusal);
+      checkStream();
+    } catch (streamRefusal) {
+      return endStream(streamRefusal);
     }
   }
 }
@@ -67,9 +67,9 @@ export function watchUnsent(
   let takenMs = clock.monotonicMs();
   const over = new AbortController();
   const check = (): void => {
-    const before = left;
+    const unsentBefore = left;
     left = unsent();
-    if (left < before) takenMs = clock.monotonicMs();
+    if (left < unsentBefore) takenMs = clock.monotonicMs();
     if (left === 0) return over.abort();
     checkErased(answer);
     if (clock.monotonicMs() - takenMs >= stalledMs) throw new ServiceError('REL_TIMEOUT', 'the answer was not taken in time');

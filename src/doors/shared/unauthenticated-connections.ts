@@ -9,36 +9,36 @@ export interface UnauthenticatedConnection {
 }
 
 /** Each may hold 16 KiB of a message, the bytes of one read (64 KiB), and the state of a TLS handshake. */
-const strangersMax = 1_000;
+const unauthenticatedMax = 1_000;
 
 export class UnauthenticatedConnections {
-  readonly #max: number;
+  readonly #unauthenticatedMax: number;
   /** In the order of their last message, the oldest first. */
-  readonly #all = new Set<UnauthenticatedConnection>();
+  readonly #unauthenticated = new Set<UnauthenticatedConnection>();
 
-  constructor(max = strangersMax) {
-    this.#max = max;
+  constructor(connectionsMax = unauthenticatedMax) {
+    this.#unauthenticatedMax = connectionsMax;
   }
 
   get count(): number {
-    return this.#all.size;
+    return this.#unauthenticated.size;
   }
 
-  admit(stranger: UnauthenticatedConnection): void {
-    this.#all.add(stranger);
-    if (this.#all.size <= this.#max) return;
-    const [longestSilent] = this.#all;
-    this.#all.delete(longestSilent!);
+  admit(newConnection: UnauthenticatedConnection): void {
+    this.#unauthenticated.add(newConnection);
+    if (this.#unauthenticated.size <= this.#unauthenticatedMax) return;
+    const [longestSilent] = this.#unauthenticated;
+    this.#unauthenticated.delete(longestSilent!);
     longestSilent!.destroy();
   }
 
   /** Notes a whole message of the stranger. */
-  noteMessage(stranger: UnauthenticatedConnection): void {
-    if (this.#all.delete(stranger)) this.#all.add(stranger);
+  noteMessage(speakingConnection: UnauthenticatedConnection): void {
+    if (this.#unauthenticated.delete(speakingConnection)) this.#unauthenticated.add(speakingConnection);
   }
 
   /** Removes a stranger that has authenticated, or is gone. */
-  leave(stranger: UnauthenticatedConnection): void {
-    this.#all.delete(stranger);
+  leave(leavingConnection: UnauthenticatedConnection): void {
+    this.#unauthenticated.delete(leavingConnection);
   }
 }

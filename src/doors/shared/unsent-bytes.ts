@@ -6,46 +6,46 @@ import type { Clock } from '../../clock.ts';
 export const isOver = new Error('over');
 
 /** A client that takes nothing for so long is cut off. */
-const stalledMs = 30_000;
+const unsentStalledMs = 30_000;
 /** Most bytes that wait for the client while more are made. */
 const unsentBytesMax = 256 * 1024;
 /** A client that takes one of these is not stalled. */
-const pieceBytes = 64 * 1024;
+const unsentPieceBytes = 64 * 1024;
 
 export class UnsentBytes {
-  readonly #clock: Clock;
-  readonly #onChange: () => void;
-  readonly #cutOff: () => void;
-  #count = 0;
+  readonly #unsentClock: Clock;
+  readonly #onUnsentChange: () => void;
+  readonly #cutOffStalled: () => void;
+  #unsentCount = 0;
   /** When the client took a piece last, in monotonic milliseconds. */
-  #takenMs = 0;
+  #lastTakenMs = 0;
   /** Resolvers of writers that wait until the client has taken most bytes: a request, and messages out of turn. */
-  #waiting: (() => void)[] = [];
+  #waitingWriters: (() => void)[] = [];
 
-  constructor(clock: Clock, { onChange, cutOff }: { readonly onChange: () => void; readonly cutOff: () => void }) {
-    this.#clock = clock;
-    this.#onChange = onChange;
-    this.#cutOff = cutOff;
+  constructor(unsentClock: Clock, { onChange, cutOff }: { readonly onChange: () => void; readonly cutOff: () => void }) {
+    this.#unsentClock = unsentClock;
+    this.#onUnsentChange = onChange;
+    this.#cutOffStalled = cutOff;
   }
 
   get count(): number {
-    return this.#count;
+    return this.#unsentCount;
   }
 
   get isMuch(): boolean {
-    return this.#count > unsentBytesMax;
+    return this.#unsentCount > unsentBytesMax;
   }
 
-  write(socket: Socket, bytes: Uint8Array): void {
-    if (this.#count === 0) this.#takenMs = this.#clock.monotonicMs();
-    for (let at = 0; at < bytes.length; at += pieceBytes) {
-      const piece = bytes.subarray(at, at + pieceBytes);
-      this.#count += piece.length;
-      this.#onChange();
-      socket.write(piece, () => {
-        this.#count -= piece.length;
-        this.#onChange();
-        this.#takenMs = this.#clock.monotonicMs();
+  write(wireSocket: Socket, sentBytes: Uint8Array): void {
+    if (this.#unsentCount === 0) this.#lastTakenMs = this.#unsentClock.monotonicMs();
+    for (let pieceOffset = 0; pieceOffset < sentBytes.length; pieceOffset += unsentPieceBytes) {
+      const unsentPiece = sentBytes.subarray(pieceOffset, pieceOffset + unsentPieceBytes);
+      this.#unsentCount += unsentPiece.length;
+      this.#onUnsentChange();
+      wireSocket.write(unsentPiece, () => {
+        this.#unsentCount -= unsentPiece.length;
+        this.#onUnsentChange();
+        this.#lastTakenMs = this.#unsentClock.monotonicMs();
         if (!this.isMuch) this.wakeWriters();
       });
     }
@@ -53,23 +53,23 @@ export class UnsentBytes {
 
   /** Resolves once the client has taken enough, or `wakeWriters` was called. */
   async caughtUp(): Promise<void> {
-    const over = new AbortController();
-    void this.limitStall(over.signal);
-    await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    over.abort(isOver);
+    const caughtUpOver = new AbortController();
+    void this.limitStall(caughtUpOver.signal);
+    await new Promise<void>((wakeWriter) => this.#waitingWriters.push(wakeWriter));
+    caughtUpOver.abort(isOver);
   }
 
   wakeWriters(): void {
-    for (const wake of this.#waiting.splice(0)) wake();
+    for (const wakeWriter of this.#waitingWriters.splice(0)) wakeWriter();
   }
 
   /** Cuts the client off once it has taken nothing for too long. */
-  async limitStall(over: AbortSignal): Promise<void> {
-    for (let restMs: number = stalledMs; !over.aborted; ) {
-      await this.#clock.sleep(restMs, over);
-      if (over.aborted) return;
-      restMs = stalledMs - (this.#clock.monotonicMs() - this.#takenMs);
-      if (restMs <= 0) return this.#cutOff();
+  async limitStall(stallOver: AbortSignal): Promise<void> {
+    for (let stallRestMs: number = unsentStalledMs; !stallOver.aborted; ) {
+      await this.#unsentClock.sleep(stallRestMs, stallOver);
+      if (stallOver.aborted) return;
+      stallRestMs = unsentStalledMs - (this.#unsentClock.monotonicMs() - this.#lastTakenMs);
+      if (stallRestMs <= 0) return this.#cutOffStalled();
     }
   }
 }

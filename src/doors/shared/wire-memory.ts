@@ -6,11 +6,11 @@
 import type { Clock } from '../../clock.ts';
 
 /** Bytes of each connection that are not counted: there is room for them at all times. */
-const freeBytes = 16 * 1024;
+const freeBytesPerHolder = 16 * 1024;
 /** Time for the largest connections to release memory before they are cut off. */
-const reliefMs = 250;
+const memoryReliefMs = 250;
 /** The share of the bound that remains after a relief. */
-const reliefShare = 0.75;
+const memoryReliefShare = 0.75;
 
 export interface Holding {
   /** Sets the bytes that the connection holds now. */
@@ -18,59 +18,59 @@ export interface Holding {
 }
 
 export class WireMemory {
-  readonly #bytesMax: number;
-  readonly #clock: Pick<Clock, 'sleep'>;
-  readonly #holdings = new Map<object, { bytes: number; readonly cutOff: () => void }>();
-  #bytes = 0;
-  #waiting: (() => void)[] = [];
+  readonly #memoryBytesMax: number;
+  readonly #memoryClock: Pick<Clock, 'sleep'>;
+  readonly #memoryHoldings = new Map<object, { bytes: number; readonly cutOff: () => void }>();
+  #heldBytes = 0;
+  #waitingForMemory: (() => void)[] = [];
 
-  constructor(bytesMax: number, clock: Pick<Clock, 'sleep'>) {
-    this.#bytesMax = bytesMax;
-    this.#clock = clock;
+  constructor(memoryBytesMax: number, memoryClock: Pick<Clock, 'sleep'>) {
+    this.#memoryBytesMax = memoryBytesMax;
+    this.#memoryClock = memoryClock;
   }
 
   get bytes(): number {
-    return this.#bytes;
+    return this.#heldBytes;
   }
 
   get isFull(): boolean {
-    return this.#bytes > this.#bytesMax;
+    return this.#heldBytes > this.#memoryBytesMax;
   }
 
   hold(cutOff: () => void): Holding {
-    const holding = { bytes: 0, cutOff };
+    const memoryHolding = { bytes: 0, cutOff };
     return {
-      set: (bytes) => {
-        const counted = Math.max(0, bytes - freeBytes);
-        if (counted === holding.bytes) return;
-        this.#bytes += counted - holding.bytes;
-        holding.bytes = counted;
-        if (counted === 0) this.#holdings.delete(holding);
-        else this.#holdings.set(holding, holding);
-        if (!this.isFull) for (const wake of this.#waiting.splice(0)) wake();
+      set: (holderBytes) => {
+        const countedBytes = Math.max(0, holderBytes - freeBytesPerHolder);
+        if (countedBytes === memoryHolding.bytes) return;
+        this.#heldBytes += countedBytes - memoryHolding.bytes;
+        memoryHolding.bytes = countedBytes;
+        if (countedBytes === 0) this.#memoryHoldings.delete(memoryHolding);
+        else this.#memoryHoldings.set(memoryHolding, memoryHolding);
+        if (!this.isFull) for (const wakeWaiting of this.#waitingForMemory.splice(0)) wakeWaiting();
       },
     };
   }
 
   /** Resolves once there is room. */
-  async room(gone: AbortSignal): Promise<void> {
-    while (this.isFull && !gone.aborted) {
-      const isFirst = this.#waiting.length === 0;
-      const woken = new Promise<void>((resolve) => this.#waiting.push(resolve));
-      if (isFirst) void this.#relieve();
-      await woken;
+  async room(connectionGone: AbortSignal): Promise<void> {
+    while (this.isFull && !connectionGone.aborted) {
+      const isFirstWaiting = this.#waitingForMemory.length === 0;
+      const memoryFreed = new Promise<void>((wakeWaiting) => this.#waitingForMemory.push(wakeWaiting));
+      if (isFirstWaiting) void this.#relieveMemory();
+      await memoryFreed;
     }
   }
 
-  async #relieve(): Promise<void> {
-    await this.#clock.sleep(reliefMs);
-    const largest = this.isFull ? [...this.#holdings.values()].sort((a, b) => b.bytes - a.bytes) : [];
-    let left = this.#bytes;
-    for (const { bytes, cutOff } of largest) {
-      if (left <= this.#bytesMax * reliefShare) break;
-      left -= bytes;
-      cutOff();
+  async #relieveMemory(): Promise<void> {
+    await this.#memoryClock.sleep(memoryReliefMs);
+    const largestHoldings = this.isFull ? [...this.#memoryHoldings.values()].sort((a, b) => b.bytes - a.bytes) : [];
+    let bytesLeft = this.#heldBytes;
+    for (const { bytes: holdingBytes, cutOff: cutOffHolder } of largestHoldings) {
+      if (bytesLeft <= this.#memoryBytesMax * memoryReliefShare) break;
+      bytesLeft -= holdingBytes;
+      cutOffHolder();
     }
-    for (const wake of this.#waiting.splice(0)) wake();
+    for (const wakeWaiting of this.#waitingForMemory.splice(0)) wakeWaiting();
   }
 }

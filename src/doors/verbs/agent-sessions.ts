@@ -4,14 +4,14 @@ import { parseExactJson } from '../shared/read-exact-json.ts';
 import { groupBy, textOf } from './verb-rows.ts';
 import { verb } from './verb.ts';
 
-const limitDefault = 100;
+const agentSessionsDefault = 100;
 /** Calls of all sessions listed, the newest of them. */
-const callsMax = 5_000;
+const toolCallsMax = 5_000;
 
 export const sessionsVerb = verb({
   name: 'list_sessions',
   description: 'Agent sessions, newest first, each with the tool calls made in it.',
-  input: z.object({ session_id: z.string().min(1).optional(), limit: z.int().min(0).max(1_000).default(limitDefault) }),
+  input: z.object({ session_id: z.string().min(1).optional(), limit: z.int().min(0).max(1_000).default(agentSessionsDefault) }),
   output: z.object({
     sessions: z.array(
       z.object({
@@ -37,35 +37,35 @@ export const sessionsVerb = verb({
   bucket: 'read',
   tool: { title: 'Agent sessions', readOnly: true },
   example: { limit: 10 },
-  run: async (verbCall, { session_id: id, limit }) => {
-    const where = id === undefined ? '' : ' WHERE session_id = $1';
-    const values = id === undefined ? [] : [id];
-    const rows = await verbCall.ask(
-      `SELECT session_id, valid_from FROM AgentSession${where} ORDER BY valid_from DESC, _pk LIMIT ${limit}`,
-      values,
+  run: async (verbCall, { session_id: agentSessionId, limit: agentSessionLimit }) => {
+    const sessionWhere = agentSessionId === undefined ? '' : ' WHERE session_id = $1';
+    const sessionValues = agentSessionId === undefined ? [] : [agentSessionId];
+    const agentSessionRows = await verbCall.ask(
+      `SELECT session_id, valid_from FROM AgentSession${sessionWhere} ORDER BY valid_from DESC, _pk LIMIT ${agentSessionLimit}`,
+      sessionValues,
     );
-    const ids = rows.map((row) => String(row['session_id']));
-    const marks = ids.map((_, i) => `$${i + 1}`).join(', ');
-    const calls =
-      ids.length === 0
+    const agentSessionIds = agentSessionRows.map((agentSessionRow) => String(agentSessionRow['session_id']));
+    const sessionMarks = agentSessionIds.map((_, i) => `$${i + 1}`).join(', ');
+    const toolCallRows =
+      agentSessionIds.length === 0
         ? []
         : await verbCall.ask(
-            `SELECT * FROM ToolCall WHERE session_id IN (${marks}) ORDER BY system_from DESC LIMIT ${callsMax}`,
-            ids,
+            `SELECT * FROM ToolCall WHERE session_id IN (${sessionMarks}) ORDER BY system_from DESC LIMIT ${toolCallsMax}`,
+            agentSessionIds,
           );
-    const bySession = groupBy(calls.reverse(), (row) => String(row['session_id']));
-    const sessions = rows.map((row) => ({
-      session_id: String(row['session_id']),
-      started_at: row['valid_from'],
-      tool_calls: (bySession.get(String(row['session_id'])) ?? []).map((call) => ({
-        id: call['_pk'],
-        name: call['name'],
-        arguments: parseExactJson(textOf(call['arguments']) ?? 'null') as unknown,
-        result: parseExactJson(textOf(call['result']) ?? 'null') as unknown,
-        latency: call['latency'],
-        at: call['system_from'],
+    const callsBySession = groupBy(toolCallRows.reverse(), (agentSessionRow) => String(agentSessionRow['session_id']));
+    const agentSessions = agentSessionRows.map((agentSessionRow) => ({
+      session_id: String(agentSessionRow['session_id']),
+      started_at: agentSessionRow['valid_from'],
+      tool_calls: (callsBySession.get(String(agentSessionRow['session_id'])) ?? []).map((toolCallRow) => ({
+        id: toolCallRow['_pk'],
+        name: toolCallRow['name'],
+        arguments: parseExactJson(textOf(toolCallRow['arguments']) ?? 'null') as unknown,
+        result: parseExactJson(textOf(toolCallRow['result']) ?? 'null') as unknown,
+        latency: toolCallRow['latency'],
+        at: toolCallRow['system_from'],
       })),
     }));
-    return { sessions, total: sessions.length };
+    return { sessions: agentSessions, total: agentSessions.length };
   },
 });

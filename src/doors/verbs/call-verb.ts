@@ -37,58 +37,65 @@ export interface Called {
   readonly processingTimeMs: number;
 }
 
-export async function callVerb(gate: GateContract, parts: VerbDependencies, call: VerbRequest): Promise<Called> {
-  const { verb, caller, correlationId, breakGlass = null, accessScopeRef = null, gone } = call;
-  const purpose = call.purpose ?? (verb.purpose === 'required' ? null : verb.purpose.byDefault);
-  const request: InvocationRequest = {
-    action: verb.action,
-    purpose,
+export async function callVerb(gate: GateContract, verbDependencies: VerbDependencies, call: VerbRequest): Promise<Called> {
+  const { verb: calledVerb, caller, correlationId, breakGlass = null, accessScopeRef = null, gone: callerGone } = call;
+  const callPurpose = call.purpose ?? (calledVerb.purpose === 'required' ? null : calledVerb.purpose.byDefault);
+  const verbInvocation: InvocationRequest = {
+    action: calledVerb.action,
+    purpose: callPurpose,
     purposeRequired: true,
     correlationId,
     breakGlass,
     accessScopeRef,
-    ...(gone && { gone }),
+    ...(callerGone && { gone: callerGone }),
   };
-  const startedMs = parts.clock.monotonicMs();
-  const output = await gate.invoke(caller, request, async (invocation) => {
-    const template = `${verb.name} ?`;
-    const describe = (literals: readonly string[]): void =>
-      invocation.describe({ template, literals, call: { objectType: 'ToolCall', template, literals } });
-    describe([]);
+  const startedMs = verbDependencies.clock.monotonicMs();
+  const verbOutput = await gate.invoke(caller, verbInvocation, async (callInvocation) => {
+    const verbTemplate = `${calledVerb.name} ?`;
+    const describeToolCall = (toolCallLiterals: readonly string[]): void =>
+      callInvocation.describe({
+        template: verbTemplate,
+        literals: toolCallLiterals,
+        call: { objectType: 'ToolCall', template: verbTemplate, literals: toolCallLiterals },
+      });
+    describeToolCall([]);
     // A missing purpose is a missing argument. Source: specification, "Other contracts".
-    if (purpose === null || purpose === '') throw new MissingPurpose();
-    const input = readInput(verb.input, call.input ?? {});
-    const given = recordedOf(verb, input);
-    describe([exactJson(given)]);
-    const verbCall = new VerbCall(parts, invocation, {
-      verb: verb.name,
-      purpose,
-      signal: gone,
+    if (callPurpose === null || callPurpose === '') throw new MissingPurpose();
+    const verbInput = readInput(calledVerb.input, call.input ?? {});
+    const recordedArguments = recordedArgumentsOf(calledVerb, verbInput);
+    describeToolCall([exactJson(recordedArguments)]);
+    const verbCall = new VerbCall(verbDependencies, callInvocation, {
+      verb: calledVerb.name,
+      purpose: callPurpose,
+      signal: callerGone,
       callId: call.callId,
-      arguments: given,
+      arguments: recordedArguments,
     });
-    const verbOutput = await verb.run(verbCall, input);
+    const verbOutput = await calledVerb.run(verbCall, verbInput);
     await verbCall.end();
-    invocation.describe({ costUnits: verb.units });
+    callInvocation.describe({ costUnits: calledVerb.units });
     return verbOutput;
   });
-  return { output, processingTimeMs: parts.clock.monotonicMs() - startedMs };
+  return { output: verbOutput, processingTimeMs: verbDependencies.clock.monotonicMs() - startedMs };
 }
 
 /** Checks arguments against the schema, in snake case or camel case. Throws REL_INVALID, also for an unknown member. */
-export function readInput<T extends z.ZodObject>(schema: T, given: unknown): z.output<T> {
-  const read = check(schema, membersOf(given, Object.keys(schema.shape), 'arguments'));
-  if (!read.success) throw new ServiceError('REL_INVALID', issuesOf(read.issues));
-  return read.data as z.output<T>;
+export function readInput<T extends z.ZodObject>(inputSchema: T, givenArguments: unknown): z.output<T> {
+  const checkedInput = check(inputSchema, membersOf(givenArguments, Object.keys(inputSchema.shape), 'arguments'));
+  if (!checkedInput.success) throw new ServiceError('REL_INVALID', inputIssueText(checkedInput.issues));
+  return checkedInput.data as z.output<T>;
 }
 
 /** Names the member and its error, never the value that was sent. */
-function issuesOf(issues: readonly Issue[]): string {
-  return issues
-    .map(({ path, message }) => `${path.length === 0 ? 'arguments' : path.map(String).join('.')}: ${message}`)
+function inputIssueText(inputIssues: readonly Issue[]): string {
+  return inputIssues
+    .map(
+      ({ path: issuePath, message: issueMessage }) =>
+        `${issuePath.length === 0 ? 'arguments' : issuePath.map(String).join('.')}: ${issueMessage}`,
+    )
     .join('; ');
 }
 
-function recordedOf({ contents = [] }: Verb, input: Readonly<Record<string, unknown>>): unknown {
-  return Object.fromEntries(Object.entries(input).filter(([name]) => !contents.includes(name)));
+function recordedArgumentsOf({ contents: unrecordedFields = [] }: Verb, verbInput: Readonly<Record<string, unknown>>): unknown {
+  return Object.fromEntries(Object.entries(verbInput).filter(([argumentName]) => !unrecordedFields.includes(argumentName)));
 }

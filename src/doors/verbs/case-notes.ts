@@ -8,9 +8,9 @@ import { putting, quote } from './verb-rows.ts';
 import type { VerbCall } from './verb-call.ts';
 import { nanosecondsOut, verb } from './verb.ts';
 
-const noteRole = roles.case_note;
+const caseNoteRole = roles.case_note;
 
-interface Note {
+interface CaseNote {
   readonly case_id: string;
   readonly text: string;
   readonly author?: string;
@@ -42,64 +42,71 @@ export const addCaseNote = verb({
   tool: { title: 'Note in a case', readOnly: false },
   contents: ['text'],
   example: { case_id: 'a case', text: 'seen at the pier' },
-  run: async (verbCall, { case_id: id, text, author, exhibit_id: exhibit }) => {
-    await checkCase(verbCall, id);
-    const note = verbCall.parts.ids.next();
-    const step = noteStep(verbCall, note, {
-      case_id: id,
-      text,
-      author: author ?? verbCall.invocation.caller.principal,
-      ...(exhibit !== undefined && { exhibit_id: exhibit }),
+  run: async (verbCall, { case_id: caseId, text: noteText, author: noteAuthor, exhibit_id: noteExhibit }) => {
+    await requireCase(verbCall, caseId);
+    const caseNoteId = verbCall.parts.ids.next();
+    const noteWrite = caseNoteStep(verbCall, caseNoteId, {
+      case_id: caseId,
+      text: noteText,
+      author: noteAuthor ?? verbCall.invocation.caller.principal,
+      ...(noteExhibit !== undefined && { exhibit_id: noteExhibit }),
     });
-    verbCall.note({ result: { note_id: note } });
-    let link: number | null = null;
-    if (exhibit !== undefined) {
+    verbCall.note({ result: { note_id: caseNoteId } });
+    let exhibitLink: number | null = null;
+    if (noteExhibit !== undefined) {
       // A note that would be refused leaves no link.
-      const [refused] = (await verbCall.invocation.rehearse(step, new Set())).errors;
-      if (refused !== undefined) throw new ServiceError(refused.code as ErrorCode, refused.detail);
-      const { planner, system, yieldTurn } = verbCall.parts;
-      const request = { exhibit, act: 'note', text, purpose: verbCall.purpose, sync: false };
-      ({ link } = (await linkExhibit(verbCall.invocation, { planner, engine: system.version, yieldTurn }, request)).link);
+      const [refusedNote] = (await verbCall.invocation.rehearse(noteWrite, new Set())).errors;
+      if (refusedNote !== undefined) throw new ServiceError(refusedNote.code as ErrorCode, refusedNote.detail);
+      const { planner: exhibitPlanner, system, yieldTurn } = verbCall.parts;
+      const exhibitRequest = { exhibit: noteExhibit, act: 'note', text: noteText, purpose: verbCall.purpose, sync: false };
+      ({ link: exhibitLink } = (
+        await linkExhibit(verbCall.invocation, { planner: exhibitPlanner, engine: system.version, yieldTurn }, exhibitRequest)
+      ).link);
     }
-    const { systemFrom } = await verbCall.commit([step]);
-    return { note_id: note, case_id: id, exhibit_link: link, system_from: systemFrom };
+    const { systemFrom: noteSystemFrom } = await verbCall.commit([noteWrite]);
+    return { note_id: caseNoteId, case_id: caseId, exhibit_link: exhibitLink, system_from: noteSystemFrom };
   },
 });
 
-async function checkCase(verbCall: VerbCall, id: string): Promise<void> {
-  const cases = rolePlayers(readable(verbCall), 'case');
-  if (cases.length === 0) throw new ServiceError('REL_UNKNOWN_TYPE', unplayedMessage('case'));
-  for (const { type } of cases) {
-    const rows = await verbCall.ask(`SELECT _pk FROM ${quote(type)} WHERE _pk = $1`, [id]);
-    if (rows.length > 0) return;
+async function requireCase(verbCall: VerbCall, caseId: string): Promise<void> {
+  const caseTypes = rolePlayers(readableCaseTypes(verbCall), 'case');
+  if (caseTypes.length === 0) throw new ServiceError('REL_UNKNOWN_TYPE', unplayedMessage('case'));
+  for (const { type: caseType } of caseTypes) {
+    const caseRows = await verbCall.ask(`SELECT _pk FROM ${quote(caseType)} WHERE _pk = $1`, [caseId]);
+    if (caseRows.length > 0) return;
   }
-  throw new ServiceError('REL_NOT_FOUND', `there is no case ${JSON.stringify(id)}`);
+  throw new ServiceError('REL_NOT_FOUND', `there is no case ${JSON.stringify(caseId)}`);
 }
 
 /** A row of the first type that plays the role; of the default type, which the first note registers, where none does. */
-function noteStep(verbCall: VerbCall, id: string, note: Note) {
-  const [player] = rolePlayers(readable(verbCall), noteRole.name);
-  const { catalog } = verbCall.snapshot;
-  if (player === undefined && catalog.type(noteRole.defaultType) !== undefined)
+function caseNoteStep(verbCall: VerbCall, caseNoteId: string, caseNote: CaseNote) {
+  const [noteType] = rolePlayers(readableCaseTypes(verbCall), caseNoteRole.name);
+  const { catalog: typeCatalog } = verbCall.snapshot;
+  if (noteType === undefined && typeCatalog.type(caseNoteRole.defaultType) !== undefined)
     throw new ServiceError('REL_UNKNOWN_TYPE', unplayedMessage('case_note'));
-  const definition: TypeDefinition = catalog.type(player?.type ?? '') ?? {
-    name: noteRole.defaultType,
+  const noteDefinition: TypeDefinition = typeCatalog.type(noteType?.type ?? '') ?? {
+    name: caseNoteRole.defaultType,
     properties: {},
     open: true,
     primaryKey: null,
     graphTriggers: [],
     ontologyVersion: 0,
   };
-  const row: Record<string, unknown> = { [definition.primaryKey ?? '_pk']: id };
-  for (const [name, cell] of Object.entries(note)) {
-    const column = player?.columns.get(name) ?? (definition.open ? name : undefined);
-    if (column === undefined && name === 'exhibit_id')
-      throw new ServiceError('REL_INVALID', `exhibit_id: the type ${JSON.stringify(definition.name)} has no column for it`);
-    if (column !== undefined) row[column] = cell;
+  const noteRow: Record<string, unknown> = { [noteDefinition.primaryKey ?? '_pk']: caseNoteId };
+  for (const [noteField, noteCell] of Object.entries(caseNote)) {
+    const noteColumn = noteType?.columns.get(noteField) ?? (noteDefinition.open ? noteField : undefined);
+    if (noteColumn === undefined && noteField === 'exhibit_id')
+      throw new ServiceError('REL_INVALID', `exhibit_id: the type ${JSON.stringify(noteDefinition.name)} has no column for it`);
+    if (noteColumn !== undefined) noteRow[noteColumn] = noteCell;
   }
-  return putting({ definition, rows: [row], provenance: verbCall.provenance(), createType: player === undefined });
+  return putting({
+    definition: noteDefinition,
+    rows: [noteRow],
+    provenance: verbCall.provenance(),
+    createType: noteType === undefined,
+  });
 }
 
-function readable({ snapshot }: VerbCall): readonly TypeDefinition[] {
-  return snapshot.catalog.types().filter(({ name }) => snapshot.offers(name));
+function readableCaseTypes({ snapshot: verbSnapshot }: VerbCall): readonly TypeDefinition[] {
+  return verbSnapshot.catalog.types().filter(({ name: typeName }) => verbSnapshot.offers(typeName));
 }

@@ -10,14 +10,14 @@ import type { VerbCall } from './verb-call.ts';
 import { verb } from './verb.ts';
 
 /** Hits whose surroundings count. */
-const seedsMost = 10;
-const hops = 2;
+const hybridSeedsMax = 10;
+const hybridHops = 2;
 /** Rows of each list that are fused. */
-const listedMost = 1_000;
+const hybridRowsMax = 1_000;
 /** Source: specification, "Search", shape C: the rank constant of reciprocal-rank fusion. */
-const rankConstant = 60;
+const hybridRankConstant = 60;
 
-type Shown = Readonly<Record<string, unknown>>;
+type HybridRow = Readonly<Record<string, unknown>>;
 
 export const hybridSearch = verb({
   name: 'hybrid_search',
@@ -35,90 +35,114 @@ export const hybridSearch = verb({
   bucket: 'read',
   tool: { title: 'Hybrid search', readOnly: true },
   example: { query: 'tea', entity_type: 'MemoryItem' },
-  run: async (verbCall, { query: text, entity_type: name, limit, rerank }) => {
-    const definition = knownType(verbCall, name);
-    const how = rerank ? ", RERANK => 'true'" : '';
-    const toolAnswer = await verbCall.answer(`SELECT * FROM HYBRID_SEARCH($1, $2${how}) LIMIT ${listedMost}`, [
-      definition.name,
-      text,
+  run: async (verbCall, { query: hybridText, entity_type: hybridType, limit: hybridLimit, rerank: isReranked }) => {
+    const hybridDefinition = knownType(verbCall, hybridType);
+    const rerankOption = isReranked ? ", RERANK => 'true'" : '';
+    const toolAnswer = await verbCall.answer(`SELECT * FROM HYBRID_SEARCH($1, $2${rerankOption}) LIMIT ${hybridRowsMax}`, [
+      hybridDefinition.name,
+      hybridText,
     ]);
-    const hidden = await hiddenItems(verbCall);
-    const isShown = (row: Shown): boolean => !hidden.has(hiddenKey(definition.name, row));
-    const rows = await fuse(verbCall, definition.name, { fusedRows: shownRows(toolAnswer).filter(isShown), isShown, rerank });
-    verbCall.note({ result: { row_count: Math.min(rows.length, limit) } });
+    const hiddenRows = await hiddenItems(verbCall);
+    const isRowShown = (hybridRow: HybridRow): boolean => !hiddenRows.has(hiddenKey(hybridDefinition.name, hybridRow));
+    const hybridRows = await fuseHybridRows(verbCall, hybridDefinition.name, {
+      fusedRows: shownRows(toolAnswer).filter(isRowShown),
+      isShown: isRowShown,
+      rerank: isReranked,
+    });
+    verbCall.note({ result: { row_count: Math.min(hybridRows.length, hybridLimit) } });
     return {
       ...queryReply(toolAnswer, 0),
-      rows: rows.slice(0, limit),
-      row_count: Math.min(rows.length, limit),
+      rows: hybridRows.slice(0, hybridLimit),
+      row_count: Math.min(hybridRows.length, hybridLimit),
       truncated: false,
     };
   },
 });
 
-interface Found {
-  readonly fusedRows: readonly Shown[];
-  readonly isShown: (row: Shown) => boolean;
+interface HybridFindings {
+  readonly fusedRows: readonly HybridRow[];
+  readonly isShown: (row: HybridRow) => boolean;
   readonly rerank: boolean;
 }
 
-async function fuse(verbCall: VerbCall, type: string, { fusedRows: found, isShown, rerank }: Found): Promise<Shown[]> {
-  const near = await surroundings(verbCall, found.slice(0, seedsMost).map(nameOf));
-  const known = new Map(found.map((row) => [nameOf(row), row]));
-  const others = await rowsNamed(
+async function fuseHybridRows(
+  verbCall: VerbCall,
+  hybridType: string,
+  { fusedRows: foundRows, isShown: isRowShown, rerank: isReranked }: HybridFindings,
+): Promise<HybridRow[]> {
+  const nodeDistances = await nodesAroundSeeds(verbCall, foundRows.slice(0, hybridSeedsMax).map(nodeIdOf));
+  const rowByNode = new Map(foundRows.map((hybridRow) => [nodeIdOf(hybridRow), hybridRow]));
+  const otherRows = await rowsByNode(
     verbCall,
-    type,
-    [...near.keys()].filter((name) => !known.has(name)),
+    hybridType,
+    [...nodeDistances.keys()].filter((nodeId) => !rowByNode.has(nodeId)),
   );
-  const all = new Map([...known, ...[...others].filter(([, row]) => isShown(row))]);
+  const allRows = new Map([...rowByNode, ...[...otherRows].filter(([, hybridRow]) => isRowShown(hybridRow))]);
   // A reranker's scores are of its own kind: its order counts.
-  const reranked = new Map(rerank ? found.map((row, rank) => [nameOf(row), 1 / (rankConstant + rank + 1)]) : []);
-  const ranked = [...near].filter(([name]) => all.has(name)).sort(([a, far], [b, further]) => far - further || byBytes(a, b));
-  const scoreByName = new Map(ranked.slice(0, listedMost).map(([name], rank) => [name, 1 / (rankConstant + rank + 1)]));
-  const scored = [...all].map(([name, row]) => {
-    const own = reranked.get(name) ?? (typeof row['_rrf_score'] === 'number' ? row['_rrf_score'] : 0);
-    return { ...row, _rrf_score: own + (scoreByName.get(name) ?? 0) };
+  const rerankScores = new Map(
+    isReranked ? foundRows.map((hybridRow, rank) => [nodeIdOf(hybridRow), 1 / (hybridRankConstant + rank + 1)]) : [],
+  );
+  const rankedNodes = [...nodeDistances]
+    .filter(([nodeId]) => allRows.has(nodeId))
+    .sort(([nodeA, hopsOfA], [nodeB, hopsOfB]) => hopsOfA - hopsOfB || compareRowBytes(nodeA, nodeB));
+  const scoreByName = new Map(
+    rankedNodes.slice(0, hybridRowsMax).map(([nodeId], rank) => [nodeId, 1 / (hybridRankConstant + rank + 1)]),
+  );
+  const scoredRows = [...allRows].map(([nodeId, hybridRow]) => {
+    const ownScore = rerankScores.get(nodeId) ?? (typeof hybridRow['_rrf_score'] === 'number' ? hybridRow['_rrf_score'] : 0);
+    return { ...hybridRow, _rrf_score: ownScore + (scoreByName.get(nodeId) ?? 0) };
   });
-  return scored.sort((a, b) => b._rrf_score - a._rrf_score || byBytes(keyOf(a), keyOf(b)));
+  return scoredRows.sort(
+    (nodeA, nodeB) => nodeB._rrf_score - nodeA._rrf_score || compareRowBytes(hybridRowKey(nodeA), hybridRowKey(nodeB)),
+  );
 }
 
 /** Names of nodes around these ones, with the fewest hops that lead to each. */
-async function surroundings(verbCall: VerbCall, seeds: readonly string[]): Promise<ReadonlyMap<string, number>> {
-  const near = new Map<string, number>();
-  for (const seed of seeds) {
-    const rows = await verbCall.ask(`SELECT * FROM NETWORK_EXPAND($1, ${hops}) LIMIT ${listedMost}`, [seed], 'all');
-    for (const row of rows) {
-      const name = String(row['nodeId']);
-      near.set(name, Math.min(near.get(name) ?? hops, Number(row['hop'])));
+async function nodesAroundSeeds(verbCall: VerbCall, seedNodes: readonly string[]): Promise<ReadonlyMap<string, number>> {
+  const nodeDistances = new Map<string, number>();
+  for (const seedNode of seedNodes) {
+    const expandedRows = await verbCall.ask(
+      `SELECT * FROM NETWORK_EXPAND($1, ${hybridHops}) LIMIT ${hybridRowsMax}`,
+      [seedNode],
+      'all',
+    );
+    for (const expandedRow of expandedRows) {
+      const nodeId = String(expandedRow['nodeId']);
+      nodeDistances.set(nodeId, Math.min(nodeDistances.get(nodeId) ?? hybridHops, Number(expandedRow['hop'])));
     }
   }
-  return near;
+  return nodeDistances;
 }
 
-async function rowsNamed(verbCall: VerbCall, type: string, names: readonly string[]): Promise<ReadonlyMap<string, Shown>> {
-  const rows = new Map<string, Shown>();
-  const hasId = verbCall.snapshot.catalog.type(type)?.properties['id'] !== undefined;
-  for (let first = 0; first < names.length; first += listedMost) {
-    const some = names.slice(first, first + listedMost);
-    const list = some.map((_, i) => `$${i + 1}`).join(', ');
-    const named = hasId ? 'COALESCE(CAST(id AS TEXT), _pk)' : '_pk';
+async function rowsByNode(
+  verbCall: VerbCall,
+  hybridType: string,
+  nodeIds: readonly string[],
+): Promise<ReadonlyMap<string, HybridRow>> {
+  const rowByNode = new Map<string, HybridRow>();
+  const hasId = verbCall.snapshot.catalog.type(hybridType)?.properties['id'] !== undefined;
+  for (let firstNode = 0; firstNode < nodeIds.length; firstNode += hybridRowsMax) {
+    const someNodes = nodeIds.slice(firstNode, firstNode + hybridRowsMax);
+    const nodeMarks = someNodes.map((_, i) => `$${i + 1}`).join(', ');
+    const nodeExpression = hasId ? 'COALESCE(CAST(id AS TEXT), _pk)' : '_pk';
     const toolAnswer = await verbCall.answer(
-      `SELECT * FROM ${quote(type)} WHERE ${named} IN (${list}) LIMIT ${listedMost}`,
-      some,
+      `SELECT * FROM ${quote(hybridType)} WHERE ${nodeExpression} IN (${nodeMarks}) LIMIT ${hybridRowsMax}`,
+      someNodes,
     );
-    for (const row of shownRows(toolAnswer)) rows.set(nameOf(row), row);
+    for (const nodeRow of shownRows(toolAnswer)) rowByNode.set(nodeIdOf(nodeRow), nodeRow);
   }
-  return rows;
+  return rowByNode;
 }
 
 /** The name under which edges know a row. */
-function nameOf(row: Shown): string {
-  return textOf((row['id'] ?? row['_pk']) as string | null) ?? '';
+function nodeIdOf(hybridRow: HybridRow): string {
+  return textOf((hybridRow['id'] ?? hybridRow['_pk']) as string | null) ?? '';
 }
 
-function keyOf(row: Shown): string {
-  return String(row['_pk']);
+function hybridRowKey(hybridRow: HybridRow): string {
+  return String(hybridRow['_pk']);
 }
 
-function byBytes(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+function compareRowBytes(keyA: string, keyB: string): number {
+  return Buffer.compare(Buffer.from(keyA), Buffer.from(keyB));
 }

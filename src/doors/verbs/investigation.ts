@@ -11,160 +11,206 @@ import { quote } from './verb-rows.ts';
 import type { VerbCall } from './verb-call.ts';
 import { verb } from './verb.ts';
 
-const common = { action: 'search', purpose: 'required', bucket: 'read' } as const;
-const shownRow = z.record(z.string(), z.unknown());
-const rowsOut = z.array(shownRow);
-const limit = z.int().min(1).max(1_000).default(100);
+const investigationVerb = { action: 'search', purpose: 'required', bucket: 'read' } as const;
+const investigatedRow = z.record(z.string(), z.unknown());
+const investigatedRows = z.array(investigatedRow);
+const investigationLimit = z.int().min(1).max(1_000).default(100);
 
-type Shown = Record<string, unknown>;
+type InvestigatedRow = Record<string, unknown>;
 
-async function rowsFor(verbCall: VerbCall, sql: string, values: readonly Literal[] = []): Promise<Shown[]> {
-  return [...shownRows(await verbCall.answer(sql, values, 'current'))];
+async function askInvestigation(
+  verbCall: VerbCall,
+  investigationSql: string,
+  investigationValues: readonly Literal[] = [],
+): Promise<InvestigatedRow[]> {
+  return [...shownRows(await verbCall.answer(investigationSql, investigationValues, 'current'))];
 }
 
 /** Types that play a role and that the caller may read. */
-function players({ snapshot }: VerbCall, role: RoleName): readonly RoleType[] {
+function readableRolePlayers({ snapshot: verbSnapshot }: VerbCall, domainRole: RoleName): readonly RoleType[] {
   return rolePlayers(
-    snapshot.catalog.types().filter(({ name }) => snapshot.offers(name)),
-    role,
+    verbSnapshot.catalog.types().filter(({ name }) => verbSnapshot.offers(name)),
+    domainRole,
   );
 }
 
 /** The same; REL_UNKNOWN_TYPE where there are none. */
-function playersOf(verbCall: VerbCall, role: RoleName): readonly RoleType[] {
-  const playerColumns = players(verbCall, role);
-  if (playerColumns.length === 0) throw new ServiceError('REL_UNKNOWN_TYPE', unplayedMessage(role));
+function requiredRolePlayers(verbCall: VerbCall, domainRole: RoleName): readonly RoleType[] {
+  const playerColumns = readableRolePlayers(verbCall, domainRole);
+  if (playerColumns.length === 0) throw new ServiceError('REL_UNKNOWN_TYPE', unplayedMessage(domainRole));
   return playerColumns;
 }
 
 export const investigateEntity = verb({
-  ...common,
+  ...investigationVerb,
   name: 'investigate_entity',
   description:
     'A thing from all sides at one instant: its rows and identifiers, the rows that are one with it, lists that name it, its neighbours, ' +
     'what became of it, and alerts about it.',
-  input: z.object({ entity_id: z.string().min(1).max(1_024).describe('an id, an identifier or a name'), limit }),
+  input: z.object({
+    entity_id: z.string().min(1).max(1_024).describe('an id, an identifier or a name'),
+    limit: investigationLimit,
+  }),
   output: z.object({
     entity_id: z.string(),
-    cluster: rowsOut,
-    entities: z.array(z.object({ type: z.string(), row: shownRow })),
+    cluster: investigatedRows,
+    entities: z.array(z.object({ type: z.string(), row: investigatedRow })),
     identifiers: z.array(foundIdentifier),
-    listed: rowsOut,
-    connections: rowsOut,
+    listed: investigatedRows,
+    connections: investigatedRows,
     timeline: z.array(timelineEvent),
-    alerts: rowsOut,
+    alerts: investigatedRows,
   }),
   units: 5,
   tool: { title: 'Investigation', readOnly: true },
   example: { entity_id: 'a memory' },
-  run: async (verbCall, { entity_id: id, limit: most }) => {
-    const cluster = await rowsFor(verbCall, `SELECT * FROM RESOLVE_IDENTITY($1) LIMIT ${most}`, [id]);
-    const entities: { type: string; row: Shown }[] = [];
-    const listed: Shown[] = [];
-    const connections: Shown[] = [];
-    const identifiers: z.output<typeof foundIdentifier>[] = [];
-    const timeline: z.output<typeof timelineEvent>[] = [];
-    const alerts: Shown[] = [];
-    const isScreened = players(verbCall, 'listing').length > 0;
-    for (const { nodeId, type } of cluster.slice(0, membersMax)) {
-      const [key, of] = [String(nodeId), String(type)];
-      for (const row of await rowsFor(verbCall, `SELECT * FROM ${quote(of)} WHERE _pk = $1`, [key])) {
-        entities.push({ type: of, row });
-        identifiers.push(...identifiersOf(verbCall, verbCall.type(of), row));
-        const name = typeof row['name'] === 'string' ? row['name'] : null;
-        if (name !== null && isScreened)
-          listed.push(...(await rowsFor(verbCall, `SELECT * FROM SANCTIONS_SCREEN($1) LIMIT ${most}`, [name])));
+  run: async (verbCall, { entity_id: investigatedId, limit: rowLimit }) => {
+    const identityCluster = await askInvestigation(verbCall, `SELECT * FROM RESOLVE_IDENTITY($1) LIMIT ${rowLimit}`, [
+      investigatedId,
+    ]);
+    const clusterEntities: { type: string; row: InvestigatedRow }[] = [];
+    const sanctionHits: InvestigatedRow[] = [];
+    const neighbourRows: InvestigatedRow[] = [];
+    const clusterIdentifiers: z.output<typeof foundIdentifier>[] = [];
+    const clusterTimeline: z.output<typeof timelineEvent>[] = [];
+    const alertsFound: InvestigatedRow[] = [];
+    const hasListings = readableRolePlayers(verbCall, 'listing').length > 0;
+    for (const { nodeId, type: roleType } of identityCluster.slice(0, clusterMembersMax)) {
+      const [memberKey, memberType] = [String(nodeId), String(roleType)];
+      for (const memberRow of await askInvestigation(verbCall, `SELECT * FROM ${quote(memberType)} WHERE _pk = $1`, [
+        memberKey,
+      ])) {
+        clusterEntities.push({ type: memberType, row: memberRow });
+        clusterIdentifiers.push(...identifiersOf(verbCall, verbCall.type(memberType), memberRow));
+        const partyName = typeof memberRow['name'] === 'string' ? memberRow['name'] : null;
+        if (partyName !== null && hasListings)
+          sanctionHits.push(
+            ...(await askInvestigation(verbCall, `SELECT * FROM SANCTIONS_SCREEN($1) LIMIT ${rowLimit}`, [partyName])),
+          );
       }
-      connections.push(...(await rowsFor(verbCall, `SELECT * FROM NETWORK_EXPAND($1, MAX_HOPS => 1) LIMIT ${most}`, [key])));
-      alerts.push(...(await alertRows(verbCall, 'matched_type = $1 AND matched_pk = $2', [of, key], most)));
+      neighbourRows.push(
+        ...(await askInvestigation(verbCall, `SELECT * FROM NETWORK_EXPAND($1, MAX_HOPS => 1) LIMIT ${rowLimit}`, [memberKey])),
+      );
+      alertsFound.push(
+        ...(await investigatedAlerts(verbCall, 'matched_type = $1 AND matched_pk = $2', [memberType, memberKey], rowLimit)),
+      );
     }
     // Rows of several types under one key are one thing with one history.
-    const keys = new Set(cluster.slice(0, membersMax).map(({ nodeId }) => String(nodeId)));
-    for (const key of keys) timeline.push(...(await timelineOf(verbCall, key, most)).events);
-    timeline.sort(byTime);
-    verbCall.note({ result: { members: cluster.length } });
-    return { entity_id: id, cluster, entities, identifiers, listed, connections, timeline: timeline.slice(-most), alerts };
+    const memberKeys = new Set(identityCluster.slice(0, clusterMembersMax).map(({ nodeId }) => String(nodeId)));
+    for (const key of memberKeys) clusterTimeline.push(...(await timelineOf(verbCall, key, rowLimit)).events);
+    clusterTimeline.sort(byTime);
+    verbCall.note({ result: { members: identityCluster.length } });
+    return {
+      entity_id: investigatedId,
+      cluster: identityCluster,
+      entities: clusterEntities,
+      identifiers: clusterIdentifiers,
+      listed: sanctionHits,
+      connections: neighbourRows,
+      timeline: clusterTimeline.slice(-rowLimit),
+      alerts: alertsFound,
+    };
   },
 });
 
 /** Members of a cluster that are looked into. */
-const membersMax = 32;
+const clusterMembersMax = 32;
 
 /** Alerts that meet a condition, the newest first; none before a rule raised one, or where the caller may not read them. */
-async function alertRows(verbCall: VerbCall, condition: string, values: readonly Literal[], most: number): Promise<Shown[]> {
-  const { catalog, offers } = verbCall.snapshot;
-  const type = alertTypeIn(catalog);
-  if (catalog.type(type) === undefined || !offers(type)) return [];
-  return rowsFor(
+async function investigatedAlerts(
+  verbCall: VerbCall,
+  alertCondition: string,
+  alertValues: readonly Literal[],
+  alertLimit: number,
+): Promise<InvestigatedRow[]> {
+  const { catalog: typeCatalog, offers: offersType } = verbCall.snapshot;
+  const alertType = alertTypeIn(typeCatalog);
+  if (typeCatalog.type(alertType) === undefined || !offersType(alertType)) return [];
+  return askInvestigation(
     verbCall,
-    `SELECT * FROM ${quote(type)} WHERE ${condition} ORDER BY system_from DESC, _pk LIMIT ${most}`,
-    values,
+    `SELECT * FROM ${quote(alertType)} WHERE ${alertCondition} ORDER BY system_from DESC, _pk LIMIT ${alertLimit}`,
+    alertValues,
   );
 }
 
 export const getCaseSummary = verb({
-  ...common,
+  ...investigationVerb,
   name: 'get_case_summary',
   description: 'A case with its subjects and its notes, oldest first.',
-  input: z.object({ case_id: z.string().min(1), limit }),
-  output: z.object({ case_id: z.string(), cases: rowsOut, notes: rowsOut }),
+  input: z.object({ case_id: z.string().min(1), limit: investigationLimit }),
+  output: z.object({ case_id: z.string(), cases: investigatedRows, notes: investigatedRows }),
   units: 5,
   tool: { title: 'Case', readOnly: true },
   example: { case_id: 'a memory' },
-  run: async (verbCall, { case_id: id, limit: most }) => {
-    const cases: Shown[] = [];
-    const notes: Shown[] = [];
-    for (const { type } of playersOf(verbCall, 'case'))
-      cases.push(...(await rowsFor(verbCall, `SELECT * FROM ${quote(type)} WHERE _pk = $1`, [id])));
-    for (const { type, columns } of players(verbCall, 'case_note')) {
-      const sql = `SELECT * FROM ${quote(type)} WHERE ${quote(columns.get('case_id')!)} = $1 ORDER BY system_from LIMIT ${most}`;
-      notes.push(...(await rowsFor(verbCall, sql, [id])));
+  run: async (verbCall, { case_id: investigatedId, limit: rowLimit }) => {
+    const caseRows: InvestigatedRow[] = [];
+    const caseNotes: InvestigatedRow[] = [];
+    for (const { type: roleType } of requiredRolePlayers(verbCall, 'case'))
+      caseRows.push(...(await askInvestigation(verbCall, `SELECT * FROM ${quote(roleType)} WHERE _pk = $1`, [investigatedId])));
+    for (const { type, columns: roleColumns } of readableRolePlayers(verbCall, 'case_note')) {
+      const roleSql = `SELECT * FROM ${quote(type)} WHERE ${quote(roleColumns.get('case_id')!)} = $1 ORDER BY system_from LIMIT ${rowLimit}`;
+      caseNotes.push(...(await askInvestigation(verbCall, roleSql, [investigatedId])));
     }
-    verbCall.note({ result: { cases: cases.length, notes: notes.length } });
-    return { case_id: id, cases, notes };
+    verbCall.note({ result: { cases: caseRows.length, notes: caseNotes.length } });
+    return { case_id: investigatedId, cases: caseRows, notes: caseNotes };
   },
 });
 
 export const findThreats = verb({
-  ...common,
+  ...investigationVerb,
   name: 'find_threats',
   description: 'What threatens now: parties that are on a list, incidents that are open, and open alerts, the newest first.',
-  input: z.object({ limit }),
-  output: z.object({ listed: rowsOut, screened: z.int(), truncated: z.boolean(), incidents: rowsOut, alerts: rowsOut }),
+  input: z.object({ limit: investigationLimit }),
+  output: z.object({
+    listed: investigatedRows,
+    screened: z.int(),
+    truncated: z.boolean(),
+    incidents: investigatedRows,
+    alerts: investigatedRows,
+  }),
   units: 5,
   tool: { title: 'Threats', readOnly: true },
   example: {},
-  run: async (verbCall, { limit: most }) => {
-    const listed: Shown[] = [];
-    let screened = 0;
-    let isCut = false;
-    if (players(verbCall, 'listing').length > 0) {
-      for (const { type, columns } of players(verbCall, 'party')) {
-        const name = quote(columns.get('name')!);
-        const sql = `SELECT _pk, ${name} AS name FROM ${quote(type)} WHERE ${name} IS NOT NULL ORDER BY system_from DESC LIMIT ${screenedMax + 1}`;
-        const parties = await rowsFor(verbCall, sql);
-        isCut ||= parties.length > screenedMax;
-        for (const party of parties.slice(0, screenedMax)) {
-          screened++;
-          const hits = await rowsFor(verbCall, 'SELECT * FROM SANCTIONS_SCREEN($1) LIMIT 5', [String(party['name'])]);
-          for (const hit of hits) listed.push({ party: party['_pk'], party_type: type, ...hit });
+  run: async (verbCall, { limit: rowLimit }) => {
+    const sanctionHits: InvestigatedRow[] = [];
+    let screenedCount = 0;
+    let hasMoreParties = false;
+    if (readableRolePlayers(verbCall, 'listing').length > 0) {
+      for (const { type: roleType, columns: roleColumns } of readableRolePlayers(verbCall, 'party')) {
+        const partyName = quote(roleColumns.get('name')!);
+        const roleSql = `SELECT _pk, ${partyName} AS name FROM ${quote(roleType)} WHERE ${partyName} IS NOT NULL ORDER BY system_from DESC LIMIT ${screenedPartiesMax + 1}`;
+        const partyRows = await askInvestigation(verbCall, roleSql);
+        hasMoreParties ||= partyRows.length > screenedPartiesMax;
+        for (const partyRow of partyRows.slice(0, screenedPartiesMax)) {
+          screenedCount++;
+          const listingHits = await askInvestigation(verbCall, 'SELECT * FROM SANCTIONS_SCREEN($1) LIMIT 5', [
+            String(partyRow['name']),
+          ]);
+          for (const listingHit of listingHits)
+            sanctionHits.push({ party: partyRow['_pk'], party_type: roleType, ...listingHit });
         }
       }
     }
-    const incidents =
-      players(verbCall, 'incident').length === 0
+    const incidentRows =
+      readableRolePlayers(verbCall, 'incident').length === 0
         ? []
-        : await rowsFor(verbCall, `SELECT * FROM DISPATCH_PRIORITY() LIMIT ${most}`);
-    const alerts = await alertRows(verbCall, "status = 'open'", [], most);
-    verbCall.note({ result: { listed: listed.length, incidents: incidents.length, alerts: alerts.length } });
-    return { listed: listed.slice(0, most), screened, truncated: isCut || listed.length > most, incidents, alerts };
+        : await askInvestigation(verbCall, `SELECT * FROM DISPATCH_PRIORITY() LIMIT ${rowLimit}`);
+    const alertsFound = await investigatedAlerts(verbCall, "status = 'open'", [], rowLimit);
+    verbCall.note({ result: { listed: sanctionHits.length, incidents: incidentRows.length, alerts: alertsFound.length } });
+    return {
+      listed: sanctionHits.slice(0, rowLimit),
+      screened: screenedCount,
+      truncated: hasMoreParties || sanctionHits.length > rowLimit,
+      incidents: incidentRows,
+      alerts: alertsFound,
+    };
   },
 });
 
 /** Parties of a type that are screened in one call: the newest. */
-const screenedMax = 100;
+const screenedPartiesMax = 100;
 
-const domains: Readonly<Record<string, readonly RoleName[]>> = {
+const rolesByDomain: Readonly<Record<string, readonly RoleName[]>> = {
   identity: ['party', 'account', 'listing'],
   ownership: ['party', 'ownership'],
   money: ['transfer'],
@@ -174,11 +220,11 @@ const domains: Readonly<Record<string, readonly RoleName[]>> = {
 };
 
 export const getDomainSummary = verb({
-  ...common,
+  ...investigationVerb,
   name: 'get_domain_summary',
   description:
     'What there is of a domain: the types that play its roles, which roles nobody plays, and how many rows each type has.',
-  input: z.object({ domain: z.enum(Object.keys(domains) as [string, ...string[]]) }),
+  input: z.object({ domain: z.enum(Object.keys(rolesByDomain) as [string, ...string[]]) }),
   output: z.object({
     domain: z.string(),
     types: z.array(z.object({ role: z.string(), type: z.string(), rows: z.int() })),
@@ -187,42 +233,45 @@ export const getDomainSummary = verb({
   units: 2,
   tool: { title: 'Domain', readOnly: true },
   example: { domain: 'social' },
-  run: async (verbCall, { domain }) => {
-    const types: { role: string; type: string; rows: number }[] = [];
-    const missing: { role: string; default_type: string }[] = [];
-    for (const role of domains[domain]!) {
-      const playing = players(verbCall, role);
-      if (playing.length === 0) missing.push({ role, default_type: roles[role].defaultType });
-      for (const { type } of playing) {
-        const [counted] = await rowsFor(verbCall, `SELECT COUNT(*) AS n FROM ${quote(type)}`);
-        types.push({ role, type, rows: Number(counted?.['n'] ?? 0) });
+  run: async (verbCall, { domain: domainName }) => {
+    const domainTypes: { role: string; type: string; rows: number }[] = [];
+    const missingRoles: { role: string; default_type: string }[] = [];
+    for (const domainRole of rolesByDomain[domainName]!) {
+      const playingTypes = readableRolePlayers(verbCall, domainRole);
+      if (playingTypes.length === 0) missingRoles.push({ role: domainRole, default_type: roles[domainRole].defaultType });
+      for (const { type: roleType } of playingTypes) {
+        const [countedRows] = await askInvestigation(verbCall, `SELECT COUNT(*) AS n FROM ${quote(roleType)}`);
+        domainTypes.push({ role: domainRole, type: roleType, rows: Number(countedRows?.['n'] ?? 0) });
       }
     }
-    verbCall.note({ result: { types: types.length } });
-    return { domain, types, missing };
+    verbCall.note({ result: { types: domainTypes.length } });
+    return { domain: domainName, types: domainTypes, missing: missingRoles };
   },
 });
 
 export const findInSocialCorpus = verb({
-  ...common,
+  ...investigationVerb,
   name: 'find_in_social_corpus',
   description: 'Posts that say something, best first.',
-  input: z.object({ query: z.string().min(1).max(4_096), limit }),
-  output: z.object({ posts: z.array(z.object({ type: z.string(), row: shownRow })) }),
+  input: z.object({ query: z.string().min(1).max(4_096), limit: investigationLimit }),
+  output: z.object({ posts: z.array(z.object({ type: z.string(), row: investigatedRow })) }),
   units: 2,
   tool: { title: 'Posts', readOnly: true },
   example: { query: 'words' },
-  run: async (verbCall, { query, limit: most }) => {
-    const posts: { type: string; row: Shown }[] = [];
-    for (const { type, columns } of playersOf(verbCall, 'post')) {
-      const sql = `SELECT *, _score FROM ${quote(type)} WHERE MATCH(${quote(columns.get('text')!)}, $1) ORDER BY _score DESC, _pk LIMIT ${most}`;
-      for (const row of await rowsFor(verbCall, sql, [query])) posts.push({ type, row });
+  run: async (verbCall, { query: postQuery, limit: rowLimit }) => {
+    const postRows: { type: string; row: InvestigatedRow }[] = [];
+    for (const { type: roleType, columns: roleColumns } of requiredRolePlayers(verbCall, 'post')) {
+      const roleSql = `SELECT *, _score FROM ${quote(roleType)} WHERE MATCH(${quote(roleColumns.get('text')!)}, $1) ORDER BY _score DESC, _pk LIMIT ${rowLimit}`;
+      for (const memberRow of await askInvestigation(verbCall, roleSql, [postQuery]))
+        postRows.push({ type: roleType, row: memberRow });
     }
-    posts.sort(
-      (a, b) => Number(b.row['_score']) - Number(a.row['_score']) || compareText(String(a.row['_pk']), String(b.row['_pk'])),
+    postRows.sort(
+      (postA, postB) =>
+        Number(postB.row['_score']) - Number(postA.row['_score']) ||
+        compareText(String(postA.row['_pk']), String(postB.row['_pk'])),
     );
-    posts.splice(most);
-    verbCall.note({ result: { posts: posts.length } });
-    return { posts };
+    postRows.splice(rowLimit);
+    verbCall.note({ result: { posts: postRows.length } });
+    return { posts: postRows };
   },
 });

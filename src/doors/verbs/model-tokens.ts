@@ -3,13 +3,13 @@
 /** A change of it may count otherwise: recalls are recorded with it. */
 export const tokenizerName = 'gpt-tokenizer/4.0.0/o200k_base';
 
-let loading: Promise<(text: string) => number> | null = null;
+let tokenCounterLoading: Promise<(text: string) => number> | null = null;
 
-export function tokenCounter(): Promise<(text: string) => number> {
-  loading ??= import('gpt-tokenizer').then(({ countTokens }) => {
+export function tokenCounter(): Promise<(countedText: string) => number> {
+  tokenCounterLoading ??= import('gpt-tokenizer').then(({ countTokens: countModelTokens }) => {
     // A text may hold what looks like a control token of some model: here it is text.
-    const plain = { allowedSpecial: new Set<string>(), disallowedSpecial: new Set<string>() };
-    return (text) => countTokens(text, plain);
+    const plainTokenOptions = { allowedSpecial: new Set<string>(), disallowedSpecial: new Set<string>() };
+    return (countedText) => countModelTokens(countedText, plainTokenOptions);
   });
-  return loading;
+  return tokenCounterLoading;
 }

@@ -8,7 +8,7 @@ import type { VerbCall } from './verb-call.ts';
 import { verb } from './verb.ts';
 
 /** Most types that the model's prompt names. */
-const toldMax = 200;
+const typesToldToModel = 200;
 
 export const nlQuery = verb({
   name: 'nl_query',
@@ -30,43 +30,49 @@ export const nlQuery = verb({
   plain: true,
   tool: { title: 'Ask in words', readOnly: true },
   example: { question: 'show me memory items' },
-  run: async (verbCall, { question }) => {
-    checkText(question, 'the question');
-    const types = verbCall.snapshot.catalog.types();
-    const { translator } = verbCall.parts;
-    const { intent, sql }: Translated =
-      translator === null
+  run: async (verbCall, { question: plainQuestion }) => {
+    checkText(plainQuestion, 'the question');
+    const catalogTypes = verbCall.snapshot.catalog.types();
+    const { translator: questionTranslator } = verbCall.parts;
+    const { intent: questionIntent, sql: translatedSql }: Translated =
+      questionTranslator === null
         ? translate(
-            question,
-            types.map(({ name }) => name),
+            plainQuestion,
+            catalogTypes.map(({ name: typeName }) => typeName),
           )
         : {
             intent: 'model',
-            sql: await translator.translate(
-              question,
-              types.slice(0, toldMax).map(
-                ({ name, properties }) =>
-                  `${name}(${Object.entries(properties)
-                    .map(([column, { type }]) => `${column} ${type}`)
+            sql: await questionTranslator.translate(
+              plainQuestion,
+              catalogTypes.slice(0, typesToldToModel).map(
+                ({ name: typeName, properties }) =>
+                  `${typeName}(${Object.entries(properties)
+                    .map(([typeColumn, { type }]) => `${typeColumn} ${type}`)
                     .join(', ')})`,
               ),
               verbCall.signal,
             ),
           };
-    verbCall.note({ result: { intent, sql } });
-    return { question, intent, sql, ...(await run(verbCall, intent, sql)) };
+    verbCall.note({ result: { intent: questionIntent, sql: translatedSql } });
+    return {
+      question: plainQuestion,
+      intent: questionIntent,
+      sql: translatedSql,
+      ...(await runTranslated(verbCall, questionIntent, translatedSql)),
+    };
   },
 });
 
 /** Runs the statement as if the caller had sent it, with the caller's own rights. */
-async function run(verbCall: VerbCall, intent: Translated['intent'], sql: string) {
+async function runTranslated(verbCall: VerbCall, questionIntent: Translated['intent'], translatedSql: string) {
   try {
-    checkText(sql, 'the statement');
-    return queryReply(await verbCall.answer(sql, [], 'all'));
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    if (error.kind === 'unimplemented') throw new ServiceError(error.code, `${error.message}. The question means: ${sql}`);
-    if (intent !== 'model' || error.kind !== 'invalid') throw error;
-    throw untranslatable(`the model wrote a statement that can't be run (${error.message}): ${sql}`);
+    checkText(translatedSql, 'the statement');
+    return queryReply(await verbCall.answer(translatedSql, [], 'all'));
+  } catch (translatedError) {
+    if (!(translatedError instanceof ServiceError)) throw translatedError;
+    if (translatedError.kind === 'unimplemented')
+      throw new ServiceError(translatedError.code, `${translatedError.message}. The question means: ${translatedSql}`);
+    if (questionIntent !== 'model' || translatedError.kind !== 'invalid') throw translatedError;
+    throw untranslatable(`the model wrote a statement that can't be run (${translatedError.message}): ${translatedSql}`);
   }
 }

@@ -14,14 +14,14 @@ import type { VerbCall } from './verb-call.ts';
 import { verb } from './verb.ts';
 
 /** Source: specification, "Limits". */
-const rowsMax = 10_000;
+const verbRowsMax = 10_000;
 
-const rows = z.array(z.record(z.string(), z.unknown()));
+const answerRowsField = z.array(z.record(z.string(), z.unknown()));
 export const answerMembers = {
-  rows,
+  rows: answerRowsField,
   row_count: z.int(),
   columns: z.array(z.string()),
-  truncated: z.boolean().describe(`more than ${rowsMax} rows matched`),
+  truncated: z.boolean().describe(`more than ${verbRowsMax} rows matched`),
   as_of_system: z.int().describe('nanoseconds'),
   cost_units: z.number(),
   processing_time_ms: z.number(),
@@ -30,70 +30,75 @@ export const answerMembers = {
   plan: z.array(z.string()).optional().describe('of EXPLAIN'),
 };
 
-const answer = z.object(answerMembers) as unknown as z.ZodType;
+const answerOutput = z.object(answerMembers) as unknown as z.ZodType;
 
 /** The part of an answer that leaves: at most so many rows, with JSON columns as values. */
-export function queryReply(toolAnswer: Answer, most = rowsMax) {
-  const all = shownRows(toolAnswer);
-  const { notices = [] } = toolAnswer;
+export function queryReply(toolAnswer: Answer, rowLimit = verbRowsMax) {
+  const allRows = shownRows(toolAnswer);
+  const { notices: answerNotices = [] } = toolAnswer;
   return {
-    rows: all.slice(0, most),
-    row_count: Math.min(all.length, most),
-    columns: toolAnswer.columns.map(({ name }) => name),
-    truncated: all.length > most,
+    rows: allRows.slice(0, rowLimit),
+    row_count: Math.min(allRows.length, rowLimit),
+    columns: toolAnswer.columns.map(({ name: columnName }) => columnName),
+    truncated: allRows.length > rowLimit,
     as_of_system: toolAnswer.asOfSystem,
     cost_units: toolAnswer.costUnits,
     processing_time_ms: toolAnswer.processingTimeMs,
     estimatedTotalHits: toolAnswer.estimatedTotalHits,
-    ...(notices.length > 0 && { notices: [...notices] }),
+    ...(answerNotices.length > 0 && { notices: [...answerNotices] }),
     ...(toolAnswer.plan !== null && { plan: toolAnswer.plan.split('\n') }),
   };
 }
 
-export function shownRows(made: Pick<Answer, 'columns' | 'batches'>): Readonly<Record<string, unknown>>[] {
-  const json = made.columns.filter(({ type }) => type === 'json').map(({ name }) => name);
-  const vectors = made.columns.filter(({ type }) => type === 'vector').map(({ name }) => name);
-  return rowsOf(made).map((row) => {
-    const shown: Record<string, unknown> = { ...row };
-    for (const name of json) shown[name] = parseCell(row, name);
-    for (const name of vectors) shown[name] = row[name] instanceof Float32Array ? [...(row[name] as Float32Array)] : null;
-    return shown;
+export function shownRows(queryAnswer: Pick<Answer, 'columns' | 'batches'>): Readonly<Record<string, unknown>>[] {
+  const jsonColumns = queryAnswer.columns
+    .filter(({ type: columnType }) => columnType === 'json')
+    .map(({ name: columnName }) => columnName);
+  const vectorColumns = queryAnswer.columns
+    .filter(({ type: columnType }) => columnType === 'vector')
+    .map(({ name: columnName }) => columnName);
+  return rowsOf(queryAnswer).map((answerRow) => {
+    const shownRow: Record<string, unknown> = { ...answerRow };
+    for (const columnName of jsonColumns) shownRow[columnName] = parseCell(answerRow, columnName);
+    for (const name of vectorColumns)
+      shownRow[name] = answerRow[name] instanceof Float32Array ? [...(answerRow[name] as Float32Array)] : null;
+    return shownRow;
   });
 }
 
-function parseCell(row: VerbRow, name: string): unknown {
-  const text = textOf(row[name]);
-  if (text === null) return null;
+function parseCell(answerRow: VerbRow, columnName: string): unknown {
+  const cellText = textOf(answerRow[columnName]);
+  if (cellText === null) return null;
   try {
-    return parseExactJson(text);
+    return parseExactJson(cellText);
   } catch {
-    return text;
+    return cellText;
   }
 }
 
-const asking = {
-  output: answer,
+const queryVerb = {
+  output: answerOutput,
   action: 'query',
   units: 1,
   bucket: 'read',
 } as const;
 
-async function ask(verbCall: VerbCall, sql: string) {
-  checkText(sql, 'the statement');
-  const signal = verbCall.signal ? { signal: verbCall.signal } : {};
+async function askSql(verbCall: VerbCall, statementSql: string) {
+  checkText(statementSql, 'the statement');
+  const signalOption = verbCall.signal ? { signal: verbCall.signal } : {};
   // The invocation itself: EXPLAIN POLICY asks it, too.
   const toolAnswer = await verbCall.parts.planner.query(verbCall.invocation, {
-    sql,
+    sql: statementSql,
     purpose: verbCall.purpose,
     queriesOnly: true,
-    ...signal,
+    ...signalOption,
   });
   verbCall.note({ result: { row_count: toolAnswer.rowCount } });
   return queryReply(toolAnswer);
 }
 
 export const query = verb({
-  ...asking,
+  ...queryVerb,
   name: 'query',
   description:
     'Run one read-only SELECT and get its rows, at most 10,000. Without AS OF every stored version is read: put AS OF CURRENT behind FROM ' +
@@ -102,11 +107,11 @@ export const query = verb({
   purpose: 'required',
   tool: { title: 'Query', readOnly: true },
   example: { sql: 'SELECT * FROM MemoryItem AS OF CURRENT LIMIT 5' },
-  run: (verbCall, { sql }) => ask(verbCall, sql),
+  run: (verbCall, { sql: statementSql }) => askSql(verbCall, statementSql),
 });
 
 export const queryKnowledge = verb({
-  ...asking,
+  ...queryVerb,
   name: 'query_knowledge',
   description:
     'The same as query, for whoever states the purpose out of band: it is analytics unless the connection says otherwise.',
@@ -114,7 +119,7 @@ export const queryKnowledge = verb({
   purpose: { byDefault: 'analytics' },
   tool: { title: 'Query knowledge', readOnly: true },
   example: { sql: 'SELECT * FROM MemoryItem AS OF CURRENT LIMIT 5' },
-  run: (verbCall, { sql }) => ask(verbCall, sql),
+  run: (verbCall, { sql: statementSql }) => askSql(verbCall, statementSql),
 });
 
 export const explainPolicy = verb({
@@ -131,14 +136,18 @@ export const explainPolicy = verb({
   bucket: 'read',
   tool: { title: 'Explain policy', readOnly: true },
   example: { entity_type: 'MemoryItem' },
-  run: async (verbCall, { entity_type: type, sql }) => {
-    if ((type === undefined) === (sql === undefined)) throw new ServiceError('REL_INVALID', 'entity_type: give a type, or sql');
-    if (sql !== undefined) {
-      const policyPlan = await ask(verbCall, /^\s*EXPLAIN\s+POLICY\b/i.test(sql) ? sql : `EXPLAIN POLICY ${sql}`);
-      return { explanation: policyPlan.rows.map((row) => row['plan']) };
+  run: async (verbCall, { entity_type: explainedType, sql: statementSql }) => {
+    if ((explainedType === undefined) === (statementSql === undefined))
+      throw new ServiceError('REL_INVALID', 'entity_type: give a type, or sql');
+    if (statementSql !== undefined) {
+      const policyPlan = await askSql(
+        verbCall,
+        /^\s*EXPLAIN\s+POLICY\b/i.test(statementSql) ? statementSql : `EXPLAIN POLICY ${statementSql}`,
+      );
+      return { explanation: policyPlan.rows.map((aggregateRow) => aggregateRow['plan']) };
     }
-    verbCall.invocation.describe({ objectType: type! });
-    const policyExplanation = verbCall.invocation.explainPolicy(type!);
+    verbCall.invocation.describe({ objectType: explainedType! });
+    const policyExplanation = verbCall.invocation.explainPolicy(explainedType!);
     return {
       decision: policyExplanation.decision,
       determining: policyExplanation.determining,
@@ -164,12 +173,14 @@ export const listEntityTypes = verb({
   tool: { title: 'Types', readOnly: true },
   example: {},
   run: async (verbCall) => {
-    const types = verbCall.snapshot.catalog.types().map(({ name, properties, primaryKey }) => ({
-      name,
-      columns: Object.fromEntries(Object.entries(properties).map(([column, { type }]) => [column, type])),
+    const typeViews = verbCall.snapshot.catalog.types().map(({ name: typeName, properties, primaryKey }) => ({
+      name: typeName,
+      columns: Object.fromEntries(
+        Object.entries(properties).map(([columnName, { type: explainedType }]) => [columnName, explainedType]),
+      ),
       primary_key: primaryKey,
     }));
-    return { types, total: types.length };
+    return { types: typeViews, total: typeViews.length };
   },
 });
 
@@ -182,38 +193,48 @@ export const getEntities = verb({
     limit: z.int().min(1).max(1_000).default(20),
     offset: z.int().min(0).max(10_000).default(0),
   }),
-  output: z.object({ entities: rows, total: z.int(), limit: z.int(), offset: z.int(), truncated: z.boolean() }),
+  output: z.object({ entities: answerRowsField, total: z.int(), limit: z.int(), offset: z.int(), truncated: z.boolean() }),
   action: 'query',
   units: 1,
   purpose: 'required',
   bucket: 'read',
   tool: { title: 'Entities', readOnly: true },
   example: { entity_type: 'MemoryItem', limit: 5 },
-  run: async (verbCall, { entity_type: name, filters = {}, limit, offset }) => {
-    const definition = knownType(verbCall, name);
-    const values: Literal[] = [];
-    const conditions = Object.entries(filters).map(([column, value]) => {
-      const named = quote(column);
-      if (value === null) return `${named} IS NULL`;
-      return `${named} = $${values.push(literalOf(value))}`;
+  run: async (verbCall, { entity_type: typeName, filters: entityFilters = {}, limit: entityLimit, offset: entityOffset }) => {
+    const entityDefinition = knownType(verbCall, typeName);
+    const filterValues: Literal[] = [];
+    const filterConditions = Object.entries(entityFilters).map(([columnName, filterValue]) => {
+      const filterColumn = quote(columnName);
+      if (filterValue === null) return `${filterColumn} IS NULL`;
+      return `${filterColumn} = $${filterValues.push(literalOf(filterValue))}`;
     });
-    const where = conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;
+    const entityWhere = filterConditions.length === 0 ? '' : ` WHERE ${filterConditions.join(' AND ')}`;
     const toolAnswer = await verbCall.answer(
-      `SELECT * FROM ${quote(definition.name)}${where} ORDER BY _pk LIMIT ${limit} OFFSET ${offset}`,
-      values,
+      `SELECT * FROM ${quote(entityDefinition.name)}${entityWhere} ORDER BY _pk LIMIT ${entityLimit} OFFSET ${entityOffset}`,
+      filterValues,
     );
-    const [count] = await verbCall.ask(`SELECT COUNT(*) AS n FROM ${quote(definition.name)}${where}`, values);
-    const entities = shownRows(toolAnswer);
-    const total = Number(count?.['n'] ?? 0n);
-    return { entities, total, limit, offset, truncated: offset + entities.length < total };
+    const [entityCount] = await verbCall.ask(
+      `SELECT COUNT(*) AS n FROM ${quote(entityDefinition.name)}${entityWhere}`,
+      filterValues,
+    );
+    const entityRows = shownRows(toolAnswer);
+    const entityTotal = Number(entityCount?.['n'] ?? 0n);
+    return {
+      entities: entityRows,
+      total: entityTotal,
+      limit: entityLimit,
+      offset: entityOffset,
+      truncated: entityOffset + entityRows.length < entityTotal,
+    };
   },
 });
 
 /** Tools report an unknown type by the specification's error: 404. */
-export function knownType(verbCall: VerbCall, name: string): TypeDefinition {
-  const definition = verbCall.snapshot.catalog.type(name);
-  if (definition === undefined) throw new ServiceError('REL_UNKNOWN_TYPE', `the type ${JSON.stringify(name)} is not registered`);
-  return definition;
+export function knownType(verbCall: VerbCall, typeName: string): TypeDefinition {
+  const knownDefinition = verbCall.snapshot.catalog.type(typeName);
+  if (knownDefinition === undefined)
+    throw new ServiceError('REL_UNKNOWN_TYPE', `the type ${JSON.stringify(typeName)} is not registered`);
+  return knownDefinition;
 }
 
 export const aggregateStats = verb({
@@ -231,7 +252,7 @@ export const aggregateStats = verb({
     agg: z.string(),
     column: z.string().nullable(),
     value: z.unknown(),
-    groups: rows.optional(),
+    groups: answerRowsField.optional(),
   }),
   action: 'query',
   units: 1,
@@ -239,17 +260,23 @@ export const aggregateStats = verb({
   bucket: 'read',
   tool: { title: 'Figures', readOnly: true },
   example: { entity_type: 'MemoryItem', agg: 'count' },
-  run: async (verbCall, { entity_type: name, agg, column, group_by: by }) => {
-    const definition = knownType(verbCall, name);
-    if (column === undefined && agg !== 'count') throw new ServiceError('REL_INVALID', `column: ${agg} needs one`);
-    const figure = `${agg.toUpperCase()}(${column === undefined ? '*' : quote(column)})`;
-    const from = quote(definition.name);
-    const [row] = await verbCall.ask(`SELECT ${figure} AS value FROM ${from}`);
-    const whole = { entity_type: definition.name, agg, column: column ?? null, value: row?.['value'] ?? null };
-    if (by === undefined) return whole;
-    const groups = await verbCall.ask(
-      `SELECT ${quote(by)} AS "group", ${figure} AS value FROM ${from} GROUP BY ${quote(by)} LIMIT ${rowsMax}`,
+  run: async (verbCall, { entity_type: typeName, agg: aggregate, column: columnName, group_by: groupColumn }) => {
+    const entityDefinition = knownType(verbCall, typeName);
+    if (columnName === undefined && aggregate !== 'count')
+      throw new ServiceError('REL_INVALID', `column: ${aggregate} needs one`);
+    const aggregateFigure = `${aggregate.toUpperCase()}(${columnName === undefined ? '*' : quote(columnName)})`;
+    const aggregatedType = quote(entityDefinition.name);
+    const [aggregateRow] = await verbCall.ask(`SELECT ${aggregateFigure} AS value FROM ${aggregatedType}`);
+    const wholeAggregate = {
+      entity_type: entityDefinition.name,
+      agg: aggregate,
+      column: columnName ?? null,
+      value: aggregateRow?.['value'] ?? null,
+    };
+    if (groupColumn === undefined) return wholeAggregate;
+    const aggregateGroups = await verbCall.ask(
+      `SELECT ${quote(groupColumn)} AS "group", ${aggregateFigure} AS value FROM ${aggregatedType} GROUP BY ${quote(groupColumn)} LIMIT ${verbRowsMax}`,
     );
-    return { ...whole, groups };
+    return { ...wholeAggregate, groups: aggregateGroups };
   },
 });

@@ -7,15 +7,15 @@ import type { VerbCall } from './verb-call.ts';
 import { nanosecondsOut, verb } from './verb.ts';
 
 /** Types whose rows have two ends. */
-export function isLinkType({ properties }: TypeDefinition): boolean {
-  return properties['from_id']?.type === 'string' && properties['to_id']?.type === 'string';
+export function isLinkType({ properties: linkProperties }: TypeDefinition): boolean {
+  return linkProperties['from_id']?.type === 'string' && linkProperties['to_id']?.type === 'string';
 }
 
-function linkTypes(verbCall: VerbCall): readonly string[] {
+function readableLinkTypes(verbCall: VerbCall): readonly string[] {
   return verbCall.snapshot.catalog
     .types()
     .filter(isLinkType)
-    .map(({ name }) => name);
+    .map(({ name: linkTypeName }) => linkTypeName);
 }
 
 export const getRelationships = verb({
@@ -46,35 +46,36 @@ export const getRelationships = verb({
   bucket: 'read',
   tool: { title: 'Relationships', readOnly: true },
   example: { entity_id: 'a memory' },
-  run: async (verbCall, { entity_id: id, direction, link_types: only, limit }) => {
-    const types =
-      only === undefined
-        ? linkTypes(verbCall)
-        : only
-            .map((name) => knownType(verbCall, name))
+  run: async (verbCall, { entity_id: relatedEntity, direction: edgeDirection, link_types: onlyLinkTypes, limit: edgeLimit }) => {
+    const linkTypeNames =
+      onlyLinkTypes === undefined
+        ? readableLinkTypes(verbCall)
+        : onlyLinkTypes
+            .map((linkTypeName) => knownType(verbCall, linkTypeName))
             .filter(isLinkType)
-            .map(({ name }) => name);
-    const where = direction === 'out' ? 'from_id = $1' : direction === 'in' ? 'to_id = $1' : 'from_id = $1 OR to_id = $1';
+            .map(({ name: linkTypeName }) => linkTypeName);
+    const edgeWhere =
+      edgeDirection === 'out' ? 'from_id = $1' : edgeDirection === 'in' ? 'to_id = $1' : 'from_id = $1 OR to_id = $1';
     const relationships = [];
-    for (const type of types) {
-      const rows = await verbCall.ask(
-        `SELECT _pk, from_id, to_id, valid_from FROM ${quote(type)} WHERE ${where} ORDER BY _pk LIMIT ${limit + 1}`,
-        [id],
+    for (const linkTypeOfEdges of linkTypeNames) {
+      const edgeRows = await verbCall.ask(
+        `SELECT _pk, from_id, to_id, valid_from FROM ${quote(linkTypeOfEdges)} WHERE ${edgeWhere} ORDER BY _pk LIMIT ${edgeLimit + 1}`,
+        [relatedEntity],
       );
-      for (const row of rows) {
+      for (const edgeRow of edgeRows) {
         relationships.push({
-          edge_id: String(row['_pk']),
-          link_type: type,
-          from_id: textOf(row['from_id']) ?? '',
-          to_id: textOf(row['to_id']) ?? '',
-          valid_from: row['valid_from'] as bigint,
+          edge_id: String(edgeRow['_pk']),
+          link_type: linkTypeOfEdges,
+          from_id: textOf(edgeRow['from_id']) ?? '',
+          to_id: textOf(edgeRow['to_id']) ?? '',
+          valid_from: edgeRow['valid_from'] as bigint,
         });
       }
     }
     return {
-      relationships: relationships.slice(0, limit),
-      total: Math.min(relationships.length, limit),
-      truncated: relationships.length > limit,
+      relationships: relationships.slice(0, edgeLimit),
+      total: Math.min(relationships.length, edgeLimit),
+      truncated: relationships.length > edgeLimit,
     };
   },
 });
@@ -91,11 +92,11 @@ export const listLinkTypes = verb({
   tool: { title: 'Link types', readOnly: true },
   example: {},
   run: async (verbCall) => {
-    const counted = [];
-    for (const name of linkTypes(verbCall)) {
-      const [row] = await verbCall.ask(`SELECT COUNT(*) AS n FROM ${quote(name)}`);
-      counted.push({ name, edges: Number(row?.['n'] ?? 0n) });
+    const edgeCounts = [];
+    for (const linkTypeName of readableLinkTypes(verbCall)) {
+      const [edgeRow] = await verbCall.ask(`SELECT COUNT(*) AS n FROM ${quote(linkTypeName)}`);
+      edgeCounts.push({ name: linkTypeName, edges: Number(edgeRow?.['n'] ?? 0n) });
     }
-    return { link_types: counted, total: counted.length };
+    return { link_types: edgeCounts, total: edgeCounts.length };
   },
 });

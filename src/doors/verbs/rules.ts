@@ -17,9 +17,9 @@ export const createRule = verb({
   tool: { title: 'Create a rule', readOnly: false, idempotent: true },
   contents: ['condition_sql'],
   example: { name: 'a new rule', condition_sql: 'SELECT * FROM MemoryItem' },
-  run: async ({ invocation, parts }, input) => {
-    const { rule, changed } = await putRule(invocation, parts, input);
-    return { id: rule.id, version: rule.version, changed };
+  run: async ({ invocation: ruleInvocation, parts: verbDependencies }, createRuleInput) => {
+    const { rule: createdRule, changed: isRuleChanged } = await putRule(ruleInvocation, verbDependencies, createRuleInput);
+    return { id: createdRule.id, version: createdRule.version, changed: isRuleChanged };
   },
 });
 
@@ -34,9 +34,9 @@ export const listRules = verb({
   bucket: 'read',
   tool: { title: 'Rules', readOnly: true },
   example: {},
-  run: async ({ invocation }, { limit }) => {
-    const rules = invocation.snapshot().rules();
-    return { rules: rules.slice(0, limit).map(describeRule), total: rules.length };
+  run: async ({ invocation: ruleInvocation }, { limit: ruleLimit }) => {
+    const storedRules = ruleInvocation.snapshot().rules();
+    return { rules: storedRules.slice(0, ruleLimit).map(describeRule), total: storedRules.length };
   },
 });
 
@@ -53,6 +53,6 @@ export const importSigmaRules = verb({
   tool: { title: 'Import Sigma rules', readOnly: false, idempotent: true },
   contents: ['rules'],
   example: { rules: 'title: a Sigma rule\nlogsource: {}\ndetection: {s: {user: root}, condition: s}' },
-  run: async ({ invocation, parts }, { rules, object_type: objectType }) =>
-    importSigma(invocation, parts.planner, { rules, objectType }),
+  run: async ({ invocation: ruleInvocation, parts: verbDependencies }, { rules: storedRules, object_type: sigmaObjectType }) =>
+    importSigma(ruleInvocation, verbDependencies.planner, { rules: storedRules, objectType: sigmaObjectType }),
 });

@@ -10,90 +10,107 @@ import type { VerbCall } from './verb-call.ts';
 import { verb } from './verb.ts';
 
 /** Types that one call searches. */
-const typesMax = 32;
+const searchedTypesMax = 32;
 
 /** Types that hold knowledge in words, searched by default. */
-const knowledge: readonly string[] = ['DecisionRecord', 'DocumentChunk', 'DocumentSource', 'KnowledgeTriple', 'MemoryItem'];
+const knowledgeTypes: readonly string[] = ['DecisionRecord', 'DocumentChunk', 'DocumentSource', 'KnowledgeTriple', 'MemoryItem'];
 /** Columns that say where a row is from. */
-const sources: readonly string[] = ['source_id', 'source', 'uri', 'session_id'];
+const sourceColumns: readonly string[] = ['source_id', 'source', 'uri', 'session_id'];
 
-const fuzzy = z
+const fuzzyField = z
   .union([z.boolean(), z.strictObject({ edit_distance: z.union([z.literal(1), z.literal(2)]) })])
   .default(false)
   .describe('words may differ by a letter or two');
 
-const hits = z.object({
+const searchHitsOutput = z.object({
   hits: z.array(z.object({ type: z.string(), score: z.number(), row: z.record(z.string(), z.unknown()) })),
   total: z.int(),
 });
 
-const common = { output: hits, action: 'search', units: 1, purpose: 'required', bucket: 'read' } as const;
+const searchVerb = { output: searchHitsOutput, action: 'search', units: 1, purpose: 'required', bucket: 'read' } as const;
 
 export const searchEntities = verb({
-  ...common,
+  ...searchVerb,
   name: 'search_entities',
   description: 'Find rows by words, in one type or in all that have texts, best first.',
   input: z.object({
     query: z.string().min(1).max(10_000),
     entity_type: z.string().min(1).optional().describe('this type alone'),
     limit: z.int().min(1).max(200).default(20),
-    fuzzy,
+    fuzzy: fuzzyField,
   }),
   tool: { title: 'Search entities', readOnly: true },
   example: { query: 'tea' },
-  run: (verbCall, { query, entity_type: type, limit, fuzzy: near }) => {
-    const types = type === undefined ? textTypes(verbCall) : [knownType(verbCall, type).name];
-    return findRows(verbCall, types, { query, limit, near, where: () => null });
+  run: (verbCall, { query: searchText, entity_type: searchedType, limit: hitLimit, fuzzy: fuzziness }) => {
+    const searchedTypes = searchedType === undefined ? searchableTypes(verbCall) : [knownType(verbCall, searchedType).name];
+    return findSearchRows(verbCall, searchedTypes, { query: searchText, limit: hitLimit, near: fuzziness, where: () => null });
   },
 });
 
 export const searchKnowledge = verb({
-  ...common,
+  ...searchVerb,
   name: 'search_knowledge',
   description: 'Find what is known in words: memories, decisions, documents and triples, best first.',
   input: z.object({
     query: z.string().min(1).max(10_000),
     type_filter: z
-      .union([z.string().min(1), z.array(z.string().min(1)).min(1).max(typesMax)])
+      .union([z.string().min(1), z.array(z.string().min(1)).min(1).max(searchedTypesMax)])
       .optional()
       .describe('these types alone'),
     source_filter: z.string().min(1).optional().describe('rows of this source alone: source_id, source, uri or session_id'),
     limit: z.int().min(1).max(200).default(20),
     min_confidence: z.number().min(0).max(1).default(0).describe('leave out what is less sure'),
-    fuzzy,
+    fuzzy: fuzzyField,
   }),
   tool: { title: 'Search knowledge', readOnly: true },
   example: { query: 'tea' },
-  run: (verbCall, { query, type_filter: only, source_filter: source, limit, min_confidence: floor, fuzzy: near }) => {
-    const asked = only === undefined ? knowledge : [only].flat().map((name) => knownType(verbCall, name).name);
-    const types = asked.filter((name) => hasTexts(verbCall, name));
-    const where = (name: string): SearchCondition | null | 'none' => {
-      const { properties } = verbCall.type(name);
-      const conditions: SearchCondition[] = [];
-      if (floor > 0 && properties['confidence'] !== undefined) conditions.push({ field: 'confidence', op: 'gte', value: floor });
-      const named = sources.filter((column) => properties[column]?.type === 'string');
-      if (source !== undefined && named.length === 0) return 'none';
-      if (source !== undefined) conditions.push({ any: named.map((field) => ({ field, op: 'eq', value: source })) });
-      return conditions.length === 0 ? null : { all: conditions };
+  run: (
+    verbCall,
+    {
+      query: searchText,
+      type_filter: typeFilter,
+      source_filter: sourceFilter,
+      limit: hitLimit,
+      min_confidence: confidenceFloor,
+      fuzzy: fuzziness,
+    },
+  ) => {
+    const askedTypes =
+      typeFilter === undefined ? knowledgeTypes : [typeFilter].flat().map((typeName) => knownType(verbCall, typeName).name);
+    const searchedTypes = askedTypes.filter((typeName) => typeHasTexts(verbCall, typeName));
+    const typeCondition = (typeName: string): SearchCondition | null | 'none' => {
+      const { properties: typeProperties } = verbCall.type(typeName);
+      const searchConditions: SearchCondition[] = [];
+      if (confidenceFloor > 0 && typeProperties['confidence'] !== undefined)
+        searchConditions.push({ field: 'confidence', op: 'gte', value: confidenceFloor });
+      const presentSources = sourceColumns.filter((sourceColumn) => typeProperties[sourceColumn]?.type === 'string');
+      if (sourceFilter !== undefined && presentSources.length === 0) return 'none';
+      if (sourceFilter !== undefined)
+        searchConditions.push({
+          any: presentSources.map((sourceField) => ({ field: sourceField, op: 'eq', value: sourceFilter })),
+        });
+      return searchConditions.length === 0 ? null : { all: searchConditions };
     };
-    return findRows(verbCall, types, { query, limit, near, where });
+    return findSearchRows(verbCall, searchedTypes, { query: searchText, limit: hitLimit, near: fuzziness, where: typeCondition });
   },
 });
 
-function hasTexts(verbCall: VerbCall, name: string): boolean {
-  const definition = verbCall.snapshot.catalog.type(name);
-  return Object.values(definition?.properties ?? {}).some(({ type }) => holdsTexts(type));
+function typeHasTexts(verbCall: VerbCall, typeName: string): boolean {
+  const typeDefinition = verbCall.snapshot.catalog.type(typeName);
+  return Object.values(typeDefinition?.properties ?? {}).some(({ type: columnType }) => holdsTexts(columnType));
 }
 
 /** Records of calls are no entities. */
-const ofCalls: ReadonlySet<string> = new Set(['ToolCall', 'AgentSession', 'Quarantine']);
+const callRecordTypes: ReadonlySet<string> = new Set(['ToolCall', 'AgentSession', 'Quarantine']);
 
-function textTypes(verbCall: VerbCall): readonly string[] {
-  const names = verbCall.snapshot.catalog.types().map(({ name }) => name);
-  return names.filter((name) => !ofCalls.has(name) && hasTexts(verbCall, name)).slice(0, typesMax);
+function searchableTypes(verbCall: VerbCall): readonly string[] {
+  const typeNames = verbCall.snapshot.catalog.types().map(({ name: typeName }) => typeName);
+  return typeNames
+    .filter((typeName) => !callRecordTypes.has(typeName) && typeHasTexts(verbCall, typeName))
+    .slice(0, searchedTypesMax);
 }
 
-interface Sought {
+interface SoughtRows {
   readonly query: string;
   readonly limit: number;
   readonly near: boolean | { readonly edit_distance: 1 | 2 };
@@ -102,54 +119,58 @@ interface Sought {
 }
 
 /** Scores of several types share one scale: BM25 of the same words. Quarantined rows are left out. */
-async function findRows(verbCall: VerbCall, types: readonly string[], { query, limit, near, where }: Sought) {
-  const hidden = await hiddenItems(verbCall);
-  const most = Math.min(rowsMax, limit + hidden.size);
-  const queries = types.flatMap((type): SearchQuery[] => {
-    const condition = where(type);
-    if (condition === 'none') return [];
-    const ranking = { by: 'words', text: query, mode: 'ANY', columns: null, weights: {}, boosts: {} } as const;
+async function findSearchRows(
+  verbCall: VerbCall,
+  searchedTypes: readonly string[],
+  { query: searchText, limit: hitLimit, near: fuzziness, where: conditionOfType }: SoughtRows,
+) {
+  const hiddenRows = await hiddenItems(verbCall);
+  const rowLimit = Math.min(searchRowsMax, hitLimit + hiddenRows.size);
+  const typeQueries = searchedTypes.flatMap((searchedType): SearchQuery[] => {
+    const typeCondition = conditionOfType(searchedType);
+    if (typeCondition === 'none') return [];
+    const wordRanking = { by: 'words', text: searchText, mode: 'ANY', columns: null, weights: {}, boosts: {} } as const;
     return [
       {
-        type,
-        ranking,
-        where: condition,
+        type: searchedType,
+        ranking: wordRanking,
+        where: typeCondition,
         attributes: null,
         compute: [],
         facets: [],
-        limit: most,
-        typo: typoOf(near),
+        limit: rowLimit,
+        typo: fuzzyTypoTolerance(fuzziness),
         cursor: null,
       },
     ];
   });
-  if (queries.length === 0) return { hits: [], total: 0 };
-  const request = { name: 'multi-search', queries, fuse: null, asOf: null, asOfSystem: null } as const;
-  const { answers } = await search(verbCall.parts.planner, verbCall.reader(), request, verbCall.signal);
-  const all = answers.flatMap((answer, i) =>
-    shownRows(answer).flatMap((row) =>
-      hidden.has(hiddenKey(queries[i]!.type, row))
+  if (typeQueries.length === 0) return { hits: [], total: 0 };
+  const multiSearch = { name: 'multi-search', queries: typeQueries, fuse: null, asOf: null, asOfSystem: null } as const;
+  const { answers: searchAnswers } = await search(verbCall.parts.planner, verbCall.reader(), multiSearch, verbCall.signal);
+  const allHits = searchAnswers.flatMap((searchAnswer, i) =>
+    shownRows(searchAnswer).flatMap((hitRow) =>
+      hiddenRows.has(hiddenKey(typeQueries[i]!.type, hitRow))
         ? []
         : {
-            type: queries[i]!.type,
-            score: typeof row['_score'] === 'number' ? row['_score'] : 0,
-            row,
+            type: typeQueries[i]!.type,
+            score: typeof hitRow['_score'] === 'number' ? hitRow['_score'] : 0,
+            row: hitRow,
           },
     ),
   );
-  all.sort((a, b) => b.score - a.score || (a.type < b.type ? -1 : a.type > b.type ? 1 : 0));
-  verbCall.note({ result: { row_count: Math.min(all.length, limit) } });
-  return { hits: all.slice(0, limit), total: Math.min(all.length, limit) };
+  allHits.sort((hitA, hitB) => hitB.score - hitA.score || (hitA.type < hitB.type ? -1 : hitA.type > hitB.type ? 1 : 0));
+  verbCall.note({ result: { row_count: Math.min(allHits.length, hitLimit) } });
+  return { hits: allHits.slice(0, hitLimit), total: Math.min(allHits.length, hitLimit) };
 }
 
 /** Rows that are asked for at most, those in quarantine included. */
-const rowsMax = 1_000;
+const searchRowsMax = 1_000;
 
 /** By default one letter in short words and two in long ones; else as many as were asked for, wherever a word has letters to spare. */
-function typoOf(near: Sought['near']): TypoTolerance {
+function fuzzyTypoTolerance(fuzziness: SoughtRows['near']): TypoTolerance {
   const { minWordSize, longWordSize } =
-    typeof near === 'boolean' ? { minWordSize: 4, longWordSize: longWord } : distances[near.edit_distance];
-  return { enabled: near !== false, minWordSize, longWordSize, disableOnWords: [], disableOnAttributes: [] };
+    typeof fuzziness === 'boolean' ? { minWordSize: 4, longWordSize: longWord } : typoWordSizes[fuzziness.edit_distance];
+  return { enabled: fuzziness !== false, minWordSize, longWordSize, disableOnWords: [], disableOnAttributes: [] };
 }
 
-const distances = { 1: { minWordSize: 3, longWordSize: 1_000 }, 2: { minWordSize: 3, longWordSize: 5 } } as const;
+const typoWordSizes = { 1: { minWordSize: 3, longWordSize: 1_000 }, 2: { minWordSize: 3, longWordSize: 5 } } as const;

@@ -9,7 +9,7 @@ import { quote } from './verb-rows.ts';
 import type { VerbCall } from './verb-call.ts';
 import { verb } from './verb.ts';
 
-const input = z.object({
+const similarInput = z.object({
   entity_type: z.string().min(1).describe('the type whose rows are compared'),
   text: z.string().min(1).max(10_000).optional().describe('rows like this text, by words and by meaning'),
   vector: z.array(float(z.number())).min(1).max(4_096).optional().describe('rows like this vector'),
@@ -22,7 +22,7 @@ const input = z.object({
 export const similarMultimodal = verb({
   name: 'similar_multimodal',
   description: 'Rows of a type that are like a text, a vector or another row of it, most alike first. Give one of the three.',
-  input,
+  input: similarInput,
   output: z.object(answerMembers) as unknown as z.ZodType,
   action: 'search',
   units: 1,
@@ -30,26 +30,38 @@ export const similarMultimodal = verb({
   bucket: 'read',
   tool: { title: 'What is like it', readOnly: true },
   example: { entity_type: 'MemoryItem', text: 'tea' },
-  run: async (verbCall, given) => {
-    const { modality, limit } = given;
-    if (modality !== undefined && modality !== 'text' && modality !== 'vector')
-      throw new ServiceError('REL_NOT_IMPLEMENTED', `modality: no model here reads ${modality}; give its vector`);
-    const toolAnswer = await answerTo(verbCall, given);
-    const hidden = await hiddenItems(verbCall);
-    const rows = [...shownRows(toolAnswer)].filter((row) => !hidden.has(hiddenKey(given.entity_type, row))).slice(0, limit);
-    verbCall.note({ result: { row_count: rows.length } });
-    return { ...queryReply(toolAnswer, 0), rows, row_count: rows.length, truncated: false };
+  run: async (verbCall, similarRequest) => {
+    const { modality: similarModality, limit: similarLimit } = similarRequest;
+    if (similarModality !== undefined && similarModality !== 'text' && similarModality !== 'vector')
+      throw new ServiceError('REL_NOT_IMPLEMENTED', `modality: no model here reads ${similarModality}; give its vector`);
+    const toolAnswer = await answerSimilar(verbCall, similarRequest);
+    const hiddenRows = await hiddenItems(verbCall);
+    const similarRows = [...shownRows(toolAnswer)]
+      .filter((similarRow) => !hiddenRows.has(hiddenKey(similarRequest.entity_type, similarRow)))
+      .slice(0, similarLimit);
+    verbCall.note({ result: { row_count: similarRows.length } });
+    return { ...queryReply(toolAnswer, 0), rows: similarRows, row_count: similarRows.length, truncated: false };
   },
 });
 
-function answerTo(verbCall: VerbCall, { entity_type: name, text, vector, entity_id: id, column, limit }: z.output<typeof input>) {
-  const type = knownType(verbCall, name).name;
-  const ways = [text, vector, id].filter((each) => each !== undefined);
-  if (ways.length !== 1) throw new ServiceError('REL_INVALID', 'give one of text, vector and entity_id');
-  const ask = (call: string, values: readonly string[]): Promise<Answer> =>
-    verbCall.answer(`SELECT * FROM ${call} LIMIT ${limit}`, values);
-  if (text !== undefined) return ask('HYBRID_SEARCH($1, $2)', [type, text]);
-  if (id !== undefined) return ask(`SIMILAR(${quote(type)}, PK => $1)`, [id]);
-  const compared = column === undefined ? '' : `${quote(column)}, `;
-  return ask(`SIMILAR(${quote(type)}, ${compared}VECTOR => ARRAY[${vector!.join(', ')}])`, []);
+function answerSimilar(
+  verbCall: VerbCall,
+  {
+    entity_type: typeName,
+    text: similarText,
+    vector: similarVector,
+    entity_id: similarRowId,
+    column: vectorColumn,
+    limit: similarLimit,
+  }: z.output<typeof similarInput>,
+) {
+  const similarType = knownType(verbCall, typeName).name;
+  const givenWays = [similarText, similarVector, similarRowId].filter((givenWay) => givenWay !== undefined);
+  if (givenWays.length !== 1) throw new ServiceError('REL_INVALID', 'give one of text, vector and entity_id');
+  const askSimilar = (similarCall: string, similarValues: readonly string[]): Promise<Answer> =>
+    verbCall.answer(`SELECT * FROM ${similarCall} LIMIT ${similarLimit}`, similarValues);
+  if (similarText !== undefined) return askSimilar('HYBRID_SEARCH($1, $2)', [similarType, similarText]);
+  if (similarRowId !== undefined) return askSimilar(`SIMILAR(${quote(similarType)}, PK => $1)`, [similarRowId]);
+  const comparedColumn = vectorColumn === undefined ? '' : `${quote(vectorColumn)}, `;
+  return askSimilar(`SIMILAR(${quote(similarType)}, ${comparedColumn}VECTOR => ARRAY[${similarVector!.join(', ')}])`, []);
 }

@@ -15,12 +15,12 @@ export interface MadeRow {
   readonly sources: readonly string[];
 }
 
-const integer = /^(?:0|-?[1-9]\d{0,17})$/;
-const idsAtOnce = 500;
+const integerSubject = /^(?:0|-?[1-9]\d{0,17})$/;
+const sourceIdsAtOnce = 500;
 /** Most rows read to find the subject; a row derived from more is sealed by itself, as one derived from several subjects is. */
-const sourcesMax = 4_000;
+const subjectSourcesMax = 4_000;
 /** Rows that are read ahead for many rows at once. */
-const aheadMax = 16 * sourcesMax;
+const readAheadSourcesMax = 16 * subjectSourcesMax;
 
 /**
  * Says in the row whose it is, where its type has a column for that; else the subject that it is to be sealed under is returned.
@@ -29,108 +29,126 @@ const aheadMax = 16 * sourcesMax;
  */
 export async function carrySubject(
   verbCall: VerbCall,
-  row: Record<string, unknown>,
-  { definition, key, sources }: MadeRow,
+  derivedRow: Record<string, unknown>,
+  { definition: derivedType, key: derivedKey, sources: sourceIds }: MadeRow,
 ): Promise<string | null> {
-  const whose = await whoseAre(verbCall, sources);
-  if (whose === null) return null;
-  const { subject, isOne } = whose;
-  const column = subjectOf(definition);
-  if (column === null) return isOne ? subject : ownSubject(definition.name, verbCall.invocation.caller.path, key);
-  if (subject === null)
+  const sourceSubject = await findSourceSubject(verbCall, sourceIds);
+  if (sourceSubject === null) return null;
+  const { subject: jointSubjectText, isOne: isOneSubject } = sourceSubject;
+  const subjectColumnName = subjectColumn(derivedType);
+  if (subjectColumnName === null)
+    return isOneSubject ? jointSubjectText : ownSubject(derivedType.name, verbCall.invocation.caller.path, derivedKey);
+  if (jointSubjectText === null)
     throw new ServiceError(
       'REL_TOO_LARGE',
-      `the row is derived from more than ${sourcesMax} rows in several steps: too many to find whose they are`,
+      `the row is derived from more than ${subjectSourcesMax} rows in several steps: too many to find whose they are`,
     );
-  const stated = row[column];
-  const theirs = [subject, ...subjectsIn(subject)];
-  if (stated !== undefined && stated !== null && !theirs.includes(String(stated as string | number | bigint)))
+  const statedSubject = derivedRow[subjectColumnName];
+  const sourceSubjects = [jointSubjectText, ...subjectsIn(jointSubjectText)];
+  if (
+    statedSubject !== undefined &&
+    statedSubject !== null &&
+    !sourceSubjects.includes(String(statedSubject as string | number | bigint))
+  )
     throw new ServiceError(
       'REL_INVALID',
-      `fields: ${JSON.stringify(column)} names another subject than the rows that this one is derived from: leave it out to take theirs`,
+      `fields: ${JSON.stringify(subjectColumnName)} names another subject than the rows that this one is derived from: leave it out to take theirs`,
     );
-  if (definition.properties[column]!.type === 'string') row[column] = subject;
+  if (derivedType.properties[subjectColumnName]!.type === 'string') derivedRow[subjectColumnName] = jointSubjectText;
   // A number names a single subject; the seal of a row follows its sources anyhow.
-  else if (isOne && integer.test(subject)) row[column] = BigInt(subject);
+  else if (isOneSubject && integerSubject.test(jointSubjectText)) derivedRow[subjectColumnName] = BigInt(jointSubjectText);
   return null;
 }
 
-interface Whose {
+interface SourceSubject {
   /** One subject, or all of them together; null: there are too many to name. */
   readonly subject: string | null;
   readonly isOne: boolean;
 }
 
 /** The subject of these rows and their sources; null: none has a subject. */
-async function whoseAre(verbCall: VerbCall, sources: readonly string[]): Promise<Whose | null> {
-  if (sources.length === 0 || !(await hasSubjects(verbCall))) return null;
-  const subjects = new Set<string>();
-  const seen = new Set(sources);
-  for (let round: readonly string[] = [...seen]; round.length > 0; ) {
-    if (seen.size > sourcesMax) return { subject: null, isOne: false };
-    const known = await knownOf(verbCall, round);
-    const next = new Set<string>();
-    for (const id of round) {
-      const { masked, whose, names } = known.get(id)!;
-      if (masked !== null)
+async function findSourceSubject(verbCall: VerbCall, sourceIds: readonly string[]): Promise<SourceSubject | null> {
+  if (sourceIds.length === 0 || !(await snapshotHasSubjects(verbCall))) return null;
+  const subjectsFound = new Set<string>();
+  const seenSources = new Set(sourceIds);
+  for (let sourceRound: readonly string[] = [...seenSources]; sourceRound.length > 0; ) {
+    if (seenSources.size > subjectSourcesMax) return { subject: null, isOne: false };
+    const sourceById = await knownSourcesOf(verbCall, sourceRound);
+    const nextSources = new Set<string>();
+    for (const sourceId of sourceRound) {
+      const { masked: maskedColumn, whose: subjectsOfSource, names: namedSources } = sourceById.get(sourceId)!;
+      if (maskedColumn !== null)
         throw new ServiceError(
           'REL_MASKED_COLUMN',
-          `${JSON.stringify(masked)} of a source is masked: nothing can be derived from it`,
+          `${JSON.stringify(maskedColumn)} of a source is masked: nothing can be derived from it`,
         );
-      for (const each of whose) subjects.add(each);
-      for (const each of names) if (!seen.has(each)) next.add(each);
+      for (const foundSubject of subjectsOfSource) subjectsFound.add(foundSubject);
+      for (const each of namedSources) if (!seenSources.has(each)) nextSources.add(each);
     }
-    for (const each of next) seen.add(each);
-    round = [...next];
+    for (const each of nextSources) seenSources.add(each);
+    sourceRound = [...nextSources];
   }
-  const subject = jointSubject(subjects);
-  return subject === null ? null : { subject, isOne: subjectsIn(subject).length === 1 };
+  const jointText = jointSubject(subjectsFound);
+  return jointText === null ? null : { subject: jointText, isOne: subjectsIn(jointText).length === 1 };
 }
 
 /** Reads the sources of many rows at once, so that `carrySubject` of each of them finds them read. */
-export async function readSources(verbCall: VerbCall, sources: readonly string[]): Promise<void> {
-  if (sources.length === 0 || !(await hasSubjects(verbCall))) return;
-  const seen = new Set(sources);
-  for (let round: readonly string[] = [...seen]; round.length > 0 && seen.size <= aheadMax; ) {
-    const known = await knownOf(verbCall, round);
-    round = [...new Set(round.flatMap((id) => [...known.get(id)!.names]))].filter((id) => !seen.has(id));
-    for (const each of round) seen.add(each);
+export async function readSources(verbCall: VerbCall, sourceIds: readonly string[]): Promise<void> {
+  if (sourceIds.length === 0 || !(await snapshotHasSubjects(verbCall))) return;
+  const seenSources = new Set(sourceIds);
+  for (
+    let sourceRound: readonly string[] = [...seenSources];
+    sourceRound.length > 0 && seenSources.size <= readAheadSourcesMax;
+  ) {
+    const sourceById = await knownSourcesOf(verbCall, sourceRound);
+    sourceRound = [...new Set(sourceRound.flatMap((sourceId) => [...sourceById.get(sourceId)!.names]))].filter(
+      (sourceId) => !seenSources.has(sourceId),
+    );
+    for (const sourceOfRound of sourceRound) seenSources.add(sourceOfRound);
   }
 }
 
-const haveSubjects = new WeakMap<GovernedSnapshot, Promise<boolean>>();
+const subjectsBySnapshot = new WeakMap<GovernedSnapshot, Promise<boolean>>();
 
 /** Whether rows may have subjects: a type was registered that names them, or a document was stored with one. */
-function hasSubjects(verbCall: VerbCall): Promise<boolean> {
-  const { snapshot } = verbCall;
-  let has = haveSubjects.get(snapshot);
-  if (has === undefined) haveSubjects.set(snapshot, (has = findSubjects(verbCall)));
-  return has;
+function snapshotHasSubjects(verbCall: VerbCall): Promise<boolean> {
+  const { snapshot: sourceSnapshot } = verbCall;
+  let hasAnySubject = subjectsBySnapshot.get(sourceSnapshot);
+  if (hasAnySubject === undefined) subjectsBySnapshot.set(sourceSnapshot, (hasAnySubject = findAnySubject(verbCall)));
+  return hasAnySubject;
 }
 
-async function findSubjects(verbCall: VerbCall): Promise<boolean> {
-  const types = verbCall.snapshot.catalog.types().filter((type) => subjectOf(type) !== null);
-  if (types.some(({ name }) => !builtinSubjects.has(name))) return true;
-  for (const { name } of types) {
-    const column = builtinSubjects.get(name)!;
-    const sql = `SELECT _pk FROM ${quote(name)} WHERE ${quote(column)} IS NOT NULL LIMIT 1`;
-    if (verbCall.snapshot.masksOf(name).has(column) || (await unlessGuarded(verbCall, sql, [])).length > 0) return true;
+async function findAnySubject(verbCall: VerbCall): Promise<boolean> {
+  const subjectTypes = verbCall.snapshot.catalog.types().filter((catalogType) => subjectColumn(catalogType) !== null);
+  if (subjectTypes.some(({ name: typeName }) => !builtinSubjects.has(typeName))) return true;
+  for (const { name } of subjectTypes) {
+    const builtinSubjectColumn = builtinSubjects.get(name)!;
+    const subjectSql = `SELECT _pk FROM ${quote(name)} WHERE ${quote(builtinSubjectColumn)} IS NOT NULL LIMIT 1`;
+    if (
+      verbCall.snapshot.masksOf(name).has(builtinSubjectColumn) ||
+      (await askUnlessGuarded(verbCall, subjectSql, [])).length > 0
+    )
+      return true;
   }
   return false;
 }
 
 /** A source that the caller may not read contributes nothing; other sources are not affected by its guard. */
-async function unlessGuarded(verbCall: VerbCall, sql: string, parameters: readonly string[]): Promise<readonly VerbRow[]> {
+async function askUnlessGuarded(
+  verbCall: VerbCall,
+  sourceSql: string,
+  sourceParameters: readonly string[],
+): Promise<readonly VerbRow[]> {
   try {
-    return await verbCall.ask(sql, parameters, 'all');
-  } catch (error) {
-    if (error instanceof ServiceError && guards.has(error.code)) return [];
-    throw error;
+    return await verbCall.ask(sourceSql, sourceParameters, 'all');
+  } catch (guardError) {
+    if (guardError instanceof ServiceError && guardCodes.has(guardError.code)) return [];
+    throw guardError;
   }
 }
 
 /** The subjects and sources that rows of one key name, over all types. */
-interface Source {
+interface SourceRow {
   /** Its column that says whose it is, where the caller does not see it. */
   masked: string | null;
   readonly whose: Set<string>;
@@ -139,49 +157,55 @@ interface Source {
 }
 
 /** Sources by id, as one snapshot shows them, missing rows included. */
-const knownSources = new WeakMap<GovernedSnapshot, Map<string, Source>>();
+const sourcesBySnapshot = new WeakMap<GovernedSnapshot, Map<string, SourceRow>>();
 
-async function knownOf(verbCall: VerbCall, ids: readonly string[]): Promise<ReadonlyMap<string, Source>> {
-  const { snapshot } = verbCall;
-  const known = knownSources.get(snapshot) ?? new Map<string, Source>();
-  knownSources.set(snapshot, known);
-  const asked = ids.filter((id) => !known.has(id));
-  for (const id of asked) known.set(id, { masked: null, whose: new Set(), names: new Set() });
-  if (asked.length === 0) return known;
-  for (const { name, properties } of snapshot.catalog.types()) {
-    const own = subjectOf({ properties });
-    const naming = namingColumns(name, { has: (column) => Object.hasOwn(properties, column) });
-    if (own === null && naming.length === 0) continue;
-    const isMasked = own !== null && snapshot.masksOf(name).has(own);
-    for (const row of await rowsOf(verbCall, name, ['_pk', ...(own === null ? [] : [own]), ...naming], asked)) {
-      const source = known.get(String(row['_pk']))!;
-      if (isMasked) source.masked = own;
-      const whose = own === null ? null : textOf(row[own]);
-      if (whose !== null) source.whose.add(whose);
-      for (const column of naming) for (const each of namesIn(row[column] ?? null)) source.names.add(each);
+async function knownSourcesOf(verbCall: VerbCall, sourceIds: readonly string[]): Promise<ReadonlyMap<string, SourceRow>> {
+  const { snapshot: sourceSnapshot } = verbCall;
+  const sourceById = sourcesBySnapshot.get(sourceSnapshot) ?? new Map<string, SourceRow>();
+  sourcesBySnapshot.set(sourceSnapshot, sourceById);
+  const unknownSourceIds = sourceIds.filter((sourceId) => !sourceById.has(sourceId));
+  for (const id of unknownSourceIds) sourceById.set(id, { masked: null, whose: new Set(), names: new Set() });
+  if (unknownSourceIds.length === 0) return sourceById;
+  for (const { name: typeName, properties: typeProperties } of sourceSnapshot.catalog.types()) {
+    const ownSubjectColumn = subjectColumn({ properties: typeProperties });
+    const namingColumnNames = namingColumns(typeName, { has: (column) => Object.hasOwn(typeProperties, column) });
+    if (ownSubjectColumn === null && namingColumnNames.length === 0) continue;
+    const isSubjectMasked = ownSubjectColumn !== null && sourceSnapshot.masksOf(typeName).has(ownSubjectColumn);
+    for (const sourceRow of await sourceRows(
+      verbCall,
+      typeName,
+      ['_pk', ...(ownSubjectColumn === null ? [] : [ownSubjectColumn]), ...namingColumnNames],
+      unknownSourceIds,
+    )) {
+      const knownSource = sourceById.get(String(sourceRow['_pk']))!;
+      if (isSubjectMasked) knownSource.masked = ownSubjectColumn;
+      const rowSubject = ownSubjectColumn === null ? null : textOf(sourceRow[ownSubjectColumn]);
+      if (rowSubject !== null) knownSource.whose.add(rowSubject);
+      for (const namingColumn of namingColumnNames)
+        for (const namedSource of namesIn(sourceRow[namingColumn] ?? null)) knownSource.names.add(namedSource);
     }
   }
-  return known;
+  return sourceById;
 }
 
-async function rowsOf(
+async function sourceRows(
   verbCall: VerbCall,
-  type: string,
-  columns: readonly string[],
-  ids: readonly string[],
+  sourceType: string,
+  sourceColumns: readonly string[],
+  sourceIds: readonly string[],
 ): Promise<readonly VerbRow[]> {
-  const rows: VerbRow[] = [];
-  for (let first = 0; first < ids.length; first += idsAtOnce) {
-    const some = ids.slice(first, first + idsAtOnce);
-    const marks = some.map((_, i) => `$${i + 1}`).join(', ');
-    const sql = `SELECT ${columns.map(quote).join(', ')} FROM ${quote(type)} WHERE _pk IN (${marks})`;
-    rows.push(...(await unlessGuarded(verbCall, sql, some)));
+  const sourceRowsFound: VerbRow[] = [];
+  for (let firstSource = 0; firstSource < sourceIds.length; firstSource += sourceIdsAtOnce) {
+    const someSources = sourceIds.slice(firstSource, firstSource + sourceIdsAtOnce);
+    const sourceMarks = someSources.map((_, i) => `$${i + 1}`).join(', ');
+    const sourceSql = `SELECT ${sourceColumns.map(quote).join(', ')} FROM ${quote(sourceType)} WHERE _pk IN (${sourceMarks})`;
+    sourceRowsFound.push(...(await askUnlessGuarded(verbCall, sourceSql, someSources)));
   }
-  return rows;
+  return sourceRowsFound;
 }
 
-const guards: ReadonlySet<string> = new Set(['REL_HUMINT', 'REL_ACCESS_SCOPE', 'REL_PROTECTED_COLUMN', 'REL_ACL']);
+const guardCodes: ReadonlySet<string> = new Set(['REL_HUMINT', 'REL_ACCESS_SCOPE', 'REL_PROTECTED_COLUMN', 'REL_ACL']);
 
-function subjectOf({ properties }: Pick<TypeDefinition, 'properties'>): string | null {
-  return Object.keys(properties).find((name) => properties[name]!.subject) ?? null;
+function subjectColumn({ properties: typeProperties }: Pick<TypeDefinition, 'properties'>): string | null {
+  return Object.keys(typeProperties).find((columnName) => typeProperties[columnName]!.subject) ?? null;
 }

@@ -16,7 +16,11 @@ export const serverHealth = verb({
   bucket: 'read',
   tool: { title: 'Health', readOnly: true },
   example: {},
-  run: async ({ parts: { system } }) => ({ status: system.state(), version: system.version, profile: system.profile }),
+  run: async ({ parts: { system: systemDesk } }) => ({
+    status: systemDesk.state(),
+    version: systemDesk.version,
+    profile: systemDesk.profile,
+  }),
 });
 
 export const metrics = verb({
@@ -30,10 +34,11 @@ export const metrics = verb({
   bucket: 'read',
   tool: { title: 'Metrics', readOnly: true },
   example: {},
-  run: async ({ parts, invocation: { caller } }) => {
+  run: async ({ parts: verbDependencies, invocation: { caller: adminCaller } }) => {
     // As for GET /metrics: the figures cover all tenants.
-    if (caller.tenant !== null) throw new ServiceError('REL_ACL', 'figures of the whole store need a token without a tenant');
-    return { metrics: await parts.metrics.registry.metrics() };
+    if (adminCaller.tenant !== null)
+      throw new ServiceError('REL_ACL', 'figures of the whole store need a token without a tenant');
+    return { metrics: await verbDependencies.metrics.registry.metrics() };
   },
 });
 
@@ -55,32 +60,44 @@ export const getAuditTrail = verb({
   bucket: 'read',
   tool: { title: 'Audit trail', readOnly: true },
   example: { limit: 5 },
-  run: async ({ invocation }, { entity_type: objectType, principal, purpose_filter: purpose, action, limit, after }) => {
-    const filter = {
-      ...(objectType !== undefined && { objectType }),
-      ...(principal !== undefined && { principal }),
-      ...(purpose !== undefined && { purpose }),
-      ...(action !== undefined && { action }),
-      ...(after !== undefined && { after }),
+  run: async (
+    { invocation },
+    {
+      entity_type: auditedType,
+      principal: auditedPrincipal,
+      purpose_filter: auditedPurpose,
+      action: auditedAction,
+      limit: auditLimit,
+      after: auditAfter,
+    },
+  ) => {
+    const auditFilter = {
+      ...(auditedType !== undefined && { objectType: auditedType }),
+      ...(auditedPrincipal !== undefined && { principal: auditedPrincipal }),
+      ...(auditedPurpose !== undefined && { purpose: auditedPurpose }),
+      ...(auditedAction !== undefined && { action: auditedAction }),
+      ...(auditAfter !== undefined && { after: auditAfter }),
     };
-    const { entries, next } = await invocation.audit().entries({ ...filter, limit });
+    const { entries: auditEntries, next: nextAuditPage } = await invocation
+      .audit()
+      .entries({ ...auditFilter, limit: auditLimit });
     return {
-      entries: entries.map((entry) => ({
-        time: entry.time,
-        action: entry.action,
-        principal: entry.principal,
-        organization: entry.path,
-        door: entry.door,
-        purpose: entry.purpose,
-        object_type: entry.objectType,
-        decision: entry.decision,
-        code: entry.code,
-        template: entry.template,
-        row_count: entry.rowCount,
-        cost_units: entry.costUnits,
-        correlation_id: entry.correlationId,
+      entries: auditEntries.map((auditEntry) => ({
+        time: auditEntry.time,
+        action: auditEntry.action,
+        principal: auditEntry.principal,
+        organization: auditEntry.path,
+        door: auditEntry.door,
+        purpose: auditEntry.purpose,
+        object_type: auditEntry.objectType,
+        decision: auditEntry.decision,
+        code: auditEntry.code,
+        template: auditEntry.template,
+        row_count: auditEntry.rowCount,
+        cost_units: auditEntry.costUnits,
+        correlation_id: auditEntry.correlationId,
       })),
-      next,
+      next: nextAuditPage,
     };
   },
 });
@@ -106,24 +123,24 @@ export const eraseSubject = verb({
   tool: { title: 'Erase a subject', readOnly: false, destructive: true, idempotent: true },
   contents: ['subject', 'reason'],
   example: { subject: 'nobody', reason: 'asked to' },
-  run: async (verbCall, { subject, reason }) => {
-    const signal = verbCall.signal ? { signal: verbCall.signal } : {};
-    const sql = 'ERASE SUBJECT $1 REASON $2 CERTIFY';
+  run: async (verbCall, { subject: erasedSubject, reason: erasureReason }) => {
+    const signalOption = verbCall.signal ? { signal: verbCall.signal } : {};
+    const erasureSql = 'ERASE SUBJECT $1 REASON $2 CERTIFY';
     const toolAnswer = await verbCall.parts.planner.query(verbCall.invocation, {
-      sql,
-      parameters: [subject, reason],
+      sql: erasureSql,
+      parameters: [erasedSubject, erasureReason],
       purpose: verbCall.purpose,
-      ...signal,
+      ...signalOption,
     });
-    const [row] = rowsOf(toolAnswer);
-    const receipt: unknown = typeof row?.['receipt'] === 'string' ? parseExactJson(row['receipt']) : null;
-    verbCall.note({ result: { erasure_id: row?.['erasure_id'] ?? null } });
+    const [erasureRow] = rowsOf(toolAnswer);
+    const erasureReceipt: unknown = typeof erasureRow?.['receipt'] === 'string' ? parseExactJson(erasureRow['receipt']) : null;
+    verbCall.note({ result: { erasure_id: erasureRow?.['erasure_id'] ?? null } });
     return {
-      erasure_id: String(row?.['erasure_id']),
-      versions: Number(row?.['versions'] ?? 0n),
-      certified: row?.['certified'] === true,
-      receipt,
-      salt: typeof row?.['salt'] === 'string' ? row['salt'] : null,
+      erasure_id: String(erasureRow?.['erasure_id']),
+      versions: Number(erasureRow?.['versions'] ?? 0n),
+      certified: erasureRow?.['certified'] === true,
+      receipt: erasureReceipt,
+      salt: typeof erasureRow?.['salt'] === 'string' ? erasureRow['salt'] : null,
     };
   },
 });

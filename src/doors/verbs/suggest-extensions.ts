@@ -24,34 +24,47 @@ export const suggestExtensions = verb({
   tool: { title: 'Extensions', readOnly: true },
   example: {},
   run: async (verbCall) => {
-    const { catalog, offers } = verbCall.snapshot;
-    const types = catalog.types().filter(({ name }) => offers(name));
-    const played = playedRoles(types);
-    const missing = Object.values(roles).filter(({ name }) => !played.has(name));
-    const undeclared = types.flatMap((definition) => {
-      const { name, identifier = [], identifierKinds = {} } = definition;
-      const identifiers = identifierColumns(definition).filter(
-        ({ column }) => !identifier.includes(column) && !(column in identifierKinds),
+    const { catalog: typeCatalog, offers: offersType } = verbCall.snapshot;
+    const readableTypes = typeCatalog.types().filter(({ name: typeName }) => offersType(typeName));
+    const rolesPlayed = playedRoles(readableTypes);
+    const missingRoles = Object.values(roles).filter(({ name: typeName }) => !rolesPlayed.has(typeName));
+    const undeclaredIdentifiers = readableTypes.flatMap((typeDefinition) => {
+      const { name: typeName, identifier: declaredIdentifiers = [], identifierKinds = {} } = typeDefinition;
+      const identifiers = identifierColumns(typeDefinition).filter(
+        ({ column: identifierColumn }) =>
+          !declaredIdentifiers.includes(identifierColumn) && !(identifierColumn in identifierKinds),
       );
-      return identifiers.flatMap(({ column, kind }) => (kind === null ? [] : [{ type: name, column, kind }]));
+      return identifiers.flatMap(({ column: identifierColumn, kind: identifierKind }) =>
+        identifierKind === null ? [] : [{ type: typeName, column: identifierColumn, kind: identifierKind }],
+      );
     });
-    const enriched = new Set(
-      verbCall.snapshot.rules().flatMap(({ definition }) => (definition.kind === 'enrich' ? [definition.object_type] : [])),
+    const enrichedTypes = new Set(
+      verbCall.snapshot
+        .rules()
+        .flatMap(({ definition: typeDefinition }) => (typeDefinition.kind === 'enrich' ? [typeDefinition.object_type] : [])),
     );
-    const things = [...new Set([...identityRoles].flatMap((role) => rolePlayers(types, role)).map(({ type }) => type))];
+    const thingTypes = [
+      ...new Set(
+        [...identityRoles]
+          .flatMap((identityRole) => rolePlayers(readableTypes, identityRole))
+          .map(({ type: thingType }) => thingType),
+      ),
+    ];
     const { embedder, translator } = verbCall.parts;
     return {
-      rules: things.filter((type) => !enriched.has(type)).map((type) => ({ type, kind: 'enrich' })),
+      rules: thingTypes
+        .filter((thingType) => !enrichedTypes.has(thingType))
+        .map((thingType) => ({ type: thingType, kind: 'enrich' })),
       models: [
         ...(embedder === null ? [{ setting: 'SERVICE_EMBED_URL', reason: 'texts are compared by their words alone' }] : []),
         ...(translator === null ? [{ setting: 'SERVICE_LLM_URL', reason: 'nl_query knows its own patterns alone' }] : []),
       ],
-      roles: missing.map(({ name, defaultType, columns }) => ({
-        role: name,
+      roles: missingRoles.map(({ name: typeName, defaultType, columns: roleColumns }) => ({
+        role: typeName,
         default_type: defaultType,
-        columns: columns.map((each) => each.name),
+        columns: roleColumns.map((roleColumn) => roleColumn.name),
       })),
-      identifiers: undeclared,
+      identifiers: undeclaredIdentifiers,
     };
   },
 });

@@ -50,7 +50,7 @@ export interface CallDetails {
   readonly sessionId?: string | null;
 }
 
-interface CallInfo {
+interface VerbCallInfo {
   readonly verb: string;
   readonly purpose: string | null;
   readonly signal: AbortSignal | undefined;
@@ -59,7 +59,7 @@ interface CallInfo {
 }
 
 /** The most queries of a planner session, and of an access record's list. */
-const questionsMax = 256;
+const verbQuestionsMax = 256;
 
 export class VerbCall {
   readonly parts: VerbDependencies;
@@ -68,7 +68,7 @@ export class VerbCall {
   readonly signal: AbortSignal | undefined;
   /** Key of the ToolCall row that this call leaves. */
   readonly callId: string;
-  readonly #call: CallInfo;
+  readonly #call: VerbCallInfo;
   readonly #startedMs: number;
   #facts: CallDetails = {};
   #snapshot: GovernedSnapshot | null = null;
@@ -80,14 +80,14 @@ export class VerbCall {
   readonly #described: InvocationDetails[] = [];
   #isRecorded = false;
 
-  constructor(parts: VerbDependencies, invocation: Invocation, call: CallInfo) {
-    this.parts = parts;
-    this.invocation = invocation;
-    this.purpose = call.purpose;
-    this.signal = call.signal;
-    this.callId = call.callId ?? parts.ids.next();
-    this.#call = call;
-    this.#startedMs = parts.clock.monotonicMs();
+  constructor(verbDependencies: VerbDependencies, verbInvocation: Invocation, verbCall: VerbCallInfo) {
+    this.parts = verbDependencies;
+    this.invocation = verbInvocation;
+    this.purpose = verbCall.purpose;
+    this.signal = verbCall.signal;
+    this.callId = verbCall.callId ?? verbDependencies.ids.next();
+    this.#call = verbCall;
+    this.#startedMs = verbDependencies.clock.monotonicMs();
   }
 
   /** Taken once, when it is asked for first. */
@@ -95,70 +95,78 @@ export class VerbCall {
     return (this.#snapshot ??= this.invocation.snapshot());
   }
 
-  /** Rows of a query, over current rows unless `time` says otherwise. */
-  async ask(sql: string, parameters: readonly Literal[] = [], time: DefaultTime = 'current'): Promise<VerbRow[]> {
-    return rowsOf(await this.answer(sql, parameters, time));
+  /** Rows of a query, over current rows unless `defaultTime` says otherwise. */
+  async ask(verbSql: string, sqlParameters: readonly Literal[] = [], defaultTime: DefaultTime = 'current'): Promise<VerbRow[]> {
+    return rowsOf(await this.answer(verbSql, sqlParameters, defaultTime));
   }
 
-  answer(sql: string, parameters: readonly Literal[] = [], time: DefaultTime = 'current'): Promise<Answer> {
-    if (this.#questions !== null && this.#asked === questionsMax) {
+  answer(verbSql: string, sqlParameters: readonly Literal[] = [], defaultTime: DefaultTime = 'current'): Promise<Answer> {
+    if (this.#questions !== null && this.#asked === verbQuestionsMax) {
       this.#before.push(this.#questions);
       this.#questions = null;
       this.#asked = 0;
     }
     this.#asked++;
     this.#questions ??= this.#sessionOn(() => this.snapshot);
-    return this.#questions.query(this.#request(sql, parameters, time));
+    return this.#questions.query(this.#request(verbSql, sqlParameters, defaultTime));
   }
 
   /** Rows of a query on another snapshot. */
-  async askOn(snapshot: GovernedSnapshot, sql: string, parameters: readonly Literal[], time: DefaultTime): Promise<VerbRow[]> {
-    const questions = this.#sessionOn(() => snapshot);
-    return rowsOf(await questions.query(this.#request(sql, parameters, time)));
+  async askOn(
+    pinnedSnapshot: GovernedSnapshot,
+    verbSql: string,
+    sqlParameters: readonly Literal[],
+    defaultTime: DefaultTime,
+  ): Promise<VerbRow[]> {
+    const snapshotQuestions = this.#sessionOn(() => pinnedSnapshot);
+    return rowsOf(await snapshotQuestions.query(this.#request(verbSql, sqlParameters, defaultTime)));
   }
 
   /** The invocation for a reader that describes questions of its own: the record names them beside all others of this call. */
-  reader(snapshot: () => GovernedSnapshot = () => this.snapshot): Invocation {
-    const nth = this.#described.push({}) - 1;
-    const describe = (facts: InvocationDetails): void => {
-      this.#described[nth] = { ...this.#described[nth], ...facts };
-      const types = this.#described.flatMap(({ objectType }) => objectType?.split(',') ?? []);
-      const statements = this.#described.flatMap((each) => each.statements ?? []).slice(0, questionsMax);
+  reader(readSnapshot: () => GovernedSnapshot = () => this.snapshot): Invocation {
+    const readOrdinal = this.#described.push({}) - 1;
+    const describeRead = (readDetails: InvocationDetails): void => {
+      this.#described[readOrdinal] = { ...this.#described[readOrdinal], ...readDetails };
+      const describedTypes = this.#described.flatMap(({ objectType }) => objectType?.split(',') ?? []);
+      const describedStatements = this.#described
+        .flatMap((describedRead) => describedRead.statements ?? [])
+        .slice(0, verbQuestionsMax);
       this.invocation.describe({
-        ...facts,
-        ...(types.length > 0 && { objectType: [...new Set(types)].join(',') }),
-        ...(statements.length > 0 && { statements }),
+        ...readDetails,
+        ...(describedTypes.length > 0 && { objectType: [...new Set(describedTypes)].join(',') }),
+        ...(describedStatements.length > 0 && { statements: describedStatements }),
       });
     };
-    return readingThrough(this.invocation, { snapshot, describe });
+    return readingThrough(this.invocation, { snapshot: readSnapshot, describe: describeRead });
   }
 
-  #sessionOn(snapshot: () => GovernedSnapshot): QuerySeries {
-    const { verb, arguments: given } = this.#call;
-    return this.parts.planner.querySeries(this.reader(snapshot), {
-      template: `${verb} ?`,
-      literals: [given === undefined ? '' : exactJson(given)],
+  #sessionOn(readSnapshot: () => GovernedSnapshot): QuerySeries {
+    const { verb: verbName, arguments: callArguments } = this.#call;
+    return this.parts.planner.querySeries(this.reader(readSnapshot), {
+      template: `${verbName} ?`,
+      literals: [callArguments === undefined ? '' : exactJson(callArguments)],
     });
   }
 
-  #request(sql: string, parameters: readonly Literal[], time: DefaultTime) {
-    const signal = this.signal ? { signal: this.signal } : {};
+  #request(verbSql: string, sqlParameters: readonly Literal[], defaultTime: DefaultTime) {
+    const signalOption = this.signal ? { signal: this.signal } : {};
     return {
-      sql,
-      time,
+      sql: verbSql,
+      time: defaultTime,
       dialect: 'wide',
       queriesOnly: true,
       purpose: this.purpose,
-      ...(parameters.length > 0 && { parameters }),
-      ...signal,
+      ...(sqlParameters.length > 0 && { parameters: sqlParameters }),
+      ...signalOption,
     } as const;
   }
 
   /** REL_INVALID for a name that is no type: of a verb it is an argument, not a resource. */
-  type(name: string): TypeDefinition {
-    const definition = this.snapshot.catalog.type(name);
-    if (definition === undefined) throw new ServiceError('REL_INVALID', `the type ${JSON.stringify(name)} is not registered`);
-    return definition;
+  type(typeName: string): TypeDefinition {
+    const typeDefinition = this.snapshot.catalog.type(typeName);
+    if (typeDefinition === undefined)
+      throw new ServiceError('REL_INVALID', `the type ${JSON.stringify(typeName)} is not registered`);
+    return typeDefinition;
   }
 
   provenance(confidence = 1): Provenance {
@@ -166,31 +174,31 @@ export class VerbCall {
   }
 
   /** Adds members to the ToolCall row of this call; later calls override earlier ones. */
-  note(facts: CallDetails): void {
-    this.#facts = { ...this.#facts, ...facts };
+  note(callDetails: CallDetails): void {
+    this.#facts = { ...this.#facts, ...callDetails };
   }
 
   /** All of it in one append, the record of the call included. Throws what refuses the first row. */
-  async commit(steps: Batch['steps']): Promise<Outcome> {
+  async commit(batchSteps: Batch['steps']): Promise<Outcome> {
     this.#isRecorded = true;
-    return this.put([...steps, this.#record()]);
+    return this.put([...batchSteps, this.#record()]);
   }
 
   /** Writes that the record of the call comes after. */
-  async put(steps: readonly (PutRows | DeleteRows)[]): Promise<Outcome> {
-    const outcome = await this.#submit(steps);
-    const [refused] = outcome.errors;
-    if (refused !== undefined) throw new ServiceError(refused.code as ErrorCode, refused.detail);
-    return outcome;
+  async put(batchSteps: readonly (PutRows | DeleteRows)[]): Promise<Outcome> {
+    const batchOutcome = await this.#submit(batchSteps);
+    const [refusedRow] = batchOutcome.errors;
+    if (refusedRow !== undefined) throw new ServiceError(refusedRow.code as ErrorCode, refusedRow.detail);
+    return batchOutcome;
   }
 
   /** A verb's caller knows nothing of steps: removes their number from the error. */
-  async #submit(steps: Batch['steps']): Promise<Outcome> {
+  async #submit(batchSteps: Batch['steps']): Promise<Outcome> {
     try {
-      return await this.invocation.submit({ kind: 'batch', steps });
-    } catch (error) {
-      if (!(error instanceof ServiceError) || !error.message.startsWith('step ')) throw error;
-      throw new ServiceError(error.code, error.message.replace(/^step \d+: /, ''), error.facts);
+      return await this.invocation.submit({ kind: 'batch', steps: batchSteps });
+    } catch (batchError) {
+      if (!(batchError instanceof ServiceError) || !batchError.message.startsWith('step ')) throw batchError;
+      throw new ServiceError(batchError.code, batchError.message.replace(/^step \d+: /, ''), batchError.facts);
     }
   }
 
@@ -200,15 +208,28 @@ export class VerbCall {
    */
   async end(): Promise<void> {
     if (!this.#isRecorded && this.invocation.caller.sharedFrom === null) await this.commit([]);
-    if ([...this.#before, this.#questions].some((each) => each?.overtaken() === true))
+    if ([...this.#before, this.#questions].some((querySeries) => querySeries?.overtaken() === true))
       throw new ServiceError('REL_CONFLICT', 'rows of the answer were erased while it was made: call again');
   }
 
   #record(): PutRows {
-    const { arguments: given = this.#call.arguments, result = null, recipe = null, sessionId = null } = this.#facts;
-    const latency = this.parts.clock.monotonicMs() - this.#startedMs;
-    const row = { id: this.callId, name: this.#call.verb, arguments: given, result, latency, session_id: sessionId, recipe };
-    const put = putting({ definition: this.type('ToolCall'), rows: [row], provenance: this.provenance() });
-    return this.#call.callId === undefined ? put : { ...put, when: 'absent' };
+    const {
+      arguments: callArguments = this.#call.arguments,
+      result: callResult = null,
+      recipe: callRecipe = null,
+      sessionId: agentSessionId = null,
+    } = this.#facts;
+    const callLatencyMs = this.parts.clock.monotonicMs() - this.#startedMs;
+    const toolCallRow = {
+      id: this.callId,
+      name: this.#call.verb,
+      arguments: callArguments,
+      result: callResult,
+      latency: callLatencyMs,
+      session_id: agentSessionId,
+      recipe: callRecipe,
+    };
+    const toolCallPut = putting({ definition: this.type('ToolCall'), rows: [toolCallRow], provenance: this.provenance() });
+    return this.#call.callId === undefined ? toolCallPut : { ...toolCallPut, when: 'absent' };
   }
 }

@@ -14,17 +14,18 @@ import { parseExactJson } from '../shared/read-exact-json.ts';
 export type VerbRow = Readonly<Record<string, Cell>>;
 
 /** Rows of an answer as objects. JSON columns are texts, instants and integers bigints. */
-export function rowsOf({ columns, batches }: Pick<Answer, 'columns' | 'batches'>): VerbRow[] {
-  const rows: VerbRow[] = [];
-  for (const batch of batches) {
-    for (let i = 0; i < batch.count; i++) {
-      const at = batch.selection === null ? batch.first + i : batch.selection[i]!;
-      const row: Record<string, Cell> = Object.create(null);
-      for (const [column, { name, type }] of columns.entries()) row[name] = cellAt(batch.columns[column]!, type, at);
-      rows.push(row);
+export function rowsOf({ columns: answerColumns, batches: answerBatches }: Pick<Answer, 'columns' | 'batches'>): VerbRow[] {
+  const verbRows: VerbRow[] = [];
+  for (const answerBatch of answerBatches) {
+    for (let i = 0; i < answerBatch.count; i++) {
+      const batchRowId = answerBatch.selection === null ? answerBatch.first + i : answerBatch.selection[i]!;
+      const verbRow: Record<string, Cell> = Object.create(null);
+      for (const [columnIndex, { name: columnName, type: columnType }] of answerColumns.entries())
+        verbRow[columnName] = cellAt(answerBatch.columns[columnIndex]!, columnType, batchRowId);
+      verbRows.push(verbRow);
     }
   }
-  return rows;
+  return verbRows;
 }
 
 export interface NewRows {
@@ -35,58 +36,65 @@ export interface NewRows {
 }
 
 /** A command that puts plain values as rows of the type, read as an ingest of them would be. Throws what refuses the first row. */
-export function putting({ definition, rows, provenance, createType = false }: NewRows): PutRows {
-  const lines = rows.map((row) => exactJson(row)).join('\n');
-  const batch = readSmallBody(Buffer.from(lines), closedType(definition)) ?? readWhole(definition, lines, rows.length);
-  const [refused] = batch?.rejections ?? [];
-  if (refused !== undefined) throw new ServiceError(refused.code as ErrorCode, refused.detail);
-  if (batch === null || batch.rows.length !== rows.length)
+export function putting({ definition: typeDefinition, rows: newRows, provenance, createType = false }: NewRows): PutRows {
+  const rowLines = newRows.map((row) => exactJson(row)).join('\n');
+  const ingestBatch =
+    readSmallBody(Buffer.from(rowLines), closedTypeOf(typeDefinition)) ?? readRowLines(typeDefinition, rowLines, newRows.length);
+  const [refusedRow] = ingestBatch?.rejections ?? [];
+  if (refusedRow !== undefined) throw new ServiceError(refusedRow.code as ErrorCode, refusedRow.detail);
+  if (ingestBatch === null || ingestBatch.rows.length !== newRows.length)
     throw new ServiceError('REL_INTERNAL', 'rows are read as they were written');
-  return { kind: 'put-rows', type: definition.name, rows: batch.rows, atomic: true, createType, provenance };
+  return { kind: 'put-rows', type: typeDefinition.name, rows: ingestBatch.rows, atomic: true, createType, provenance };
 }
 
-function readWhole(definition: TypeDefinition, lines: string, rows: number): IngestBatch | null {
-  const reader = new BodyReader({ definition, batchRows: rows + 1, batchBytes: Infinity, predictBytesMin: Infinity });
-  reader.push(Buffer.from(lines));
-  return reader.read(true);
+function readRowLines(typeDefinition: TypeDefinition, rowLines: string, rowCount: number): IngestBatch | null {
+  const bodyReader = new BodyReader({
+    definition: typeDefinition,
+    batchRows: rowCount + 1,
+    batchBytes: Infinity,
+    predictBytesMin: Infinity,
+  });
+  bodyReader.push(Buffer.from(rowLines));
+  return bodyReader.read(true);
 }
 
 /** The type without further columns, which most rows don't have: the reader of a closed type is reused. */
-function closedType(definition: TypeDefinition): TypeDefinition {
-  if (!definition.open) return definition;
-  let known = closedTypes.get(definition);
-  if (known === undefined) closedTypes.set(definition, (known = { ...definition, open: false }));
-  return known;
+function closedTypeOf(typeDefinition: TypeDefinition): TypeDefinition {
+  if (!typeDefinition.open) return typeDefinition;
+  let closedDefinition = closedTypeByDefinition.get(typeDefinition);
+  if (closedDefinition === undefined)
+    closedTypeByDefinition.set(typeDefinition, (closedDefinition = { ...typeDefinition, open: false }));
+  return closedDefinition;
 }
 
-const closedTypes = new WeakMap<TypeDefinition, TypeDefinition>();
+const closedTypeByDefinition = new WeakMap<TypeDefinition, TypeDefinition>();
 
-export function textOf(cell: Cell | undefined): string | null {
-  return cell === null || cell === undefined ? null : String(cell);
+export function textOf(verbCell: Cell | undefined): string | null {
+  return verbCell === null || verbCell === undefined ? null : String(verbCell);
 }
 
 /** Groups values in the order of first appearance. */
-export function groupBy<T>(all: Iterable<T>, by: (each: T) => string): ReadonlyMap<string, readonly T[]> {
-  const groups = new Map<string, T[]>();
-  for (const each of all) {
-    const group = groups.get(by(each));
-    if (group === undefined) groups.set(by(each), [each]);
-    else group.push(each);
+export function groupBy<T>(groupedItems: Iterable<T>, groupOf: (groupedItem: T) => string): ReadonlyMap<string, readonly T[]> {
+  const itemsByGroup = new Map<string, T[]>();
+  for (const groupedItem of groupedItems) {
+    const itemGroup = itemsByGroup.get(groupOf(groupedItem));
+    if (itemGroup === undefined) itemsByGroup.set(groupOf(groupedItem), [groupedItem]);
+    else itemGroup.push(groupedItem);
   }
-  return groups;
+  return itemsByGroup;
 }
 
 /** A name in a statement. */
-export function quote(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
+export function quote(sqlName: string): string {
+  return `"${sqlName.replaceAll('"', '""')}"`;
 }
 
 /** Members of a JSON column; an empty list where it holds none. */
-export function listOf(cell: Cell | undefined): readonly string[] {
-  if (typeof cell !== 'string') return [];
+export function listOf(listCell: Cell | undefined): readonly string[] {
+  if (typeof listCell !== 'string') return [];
   try {
-    const value = parseExactJson(cell);
-    return Array.isArray(value) ? value.filter((each): each is string => typeof each === 'string') : [];
+    const listValue = parseExactJson(listCell);
+    return Array.isArray(listValue) ? listValue.filter((listedText): listedText is string => typeof listedText === 'string') : [];
   } catch {
     return [];
   }

@@ -48,19 +48,22 @@ export interface Verb<I extends z.ZodObject = z.ZodObject, O extends z.ZodType =
 }
 
 /** Keeps the types of input and output together while a verb is written. */
-export function verb<I extends z.ZodObject, O extends z.ZodType>(made: Verb<I, O>): Verb {
-  return made as unknown as Verb;
+export function verb<I extends z.ZodObject, O extends z.ZodType>(verbDefinition: Verb<I, O>): Verb {
+  return verbDefinition as unknown as Verb;
 }
 
 export const purposeField = z.string().describe('why; a registered purpose, recorded in the audit trail');
 
 /** The input of a verb as JSON schema, the purpose included. */
-export function inputSchema({ input, purpose }: Verb, purposeKnown = false): Readonly<Record<string, unknown>> {
-  const isStated = purpose !== 'required' || purposeKnown;
-  const whole = input.extend({ purpose: isStated ? purposeField.optional() : purposeField });
+export function inputSchema(
+  { input: verbInput, purpose: verbPurpose }: Verb,
+  purposeKnown = false,
+): Readonly<Record<string, unknown>> {
+  const isPurposeStated = verbPurpose !== 'required' || purposeKnown;
+  const wholeInput = verbInput.extend({ purpose: isPurposeStated ? purposeField.optional() : purposeField });
   // Exact numbers describe themselves in the schema.
-  const { $schema: _, ...schema } = z.toJSONSchema(whole.strict(), { io: 'input', unrepresentable: 'any' });
-  return schema;
+  const { $schema: _, ...jsonSchema } = z.toJSONSchema(wholeInput.strict(), { io: 'input', unrepresentable: 'any' });
+  return jsonSchema;
 }
 
 export const nanosecondsOut = z.bigint().describe('nanoseconds since 1970 UTC, exact');

@@ -5,7 +5,7 @@ import { record } from '../schemas/schema-check.ts';
 import { plainJson } from '../workflows/definition.ts';
 import { verb } from './verb.ts';
 
-const output = runView as unknown as z.ZodType;
+const runOutput = runView as unknown as z.ZodType;
 
 export const listWorkflows = verb({
   name: 'list_workflows',
@@ -18,9 +18,9 @@ export const listWorkflows = verb({
   bucket: 'read',
   tool: { title: 'Workflows', readOnly: true },
   example: {},
-  run: async ({ parts, invocation: { caller } }, { limit }) => {
-    const listed = listWorkflowViews(parts.workflows, caller);
-    return { workflows: listed.slice(0, limit), total: listed.length };
+  run: async ({ parts: verbDependencies, invocation: { caller: workflowCaller } }, { limit: workflowLimit }) => {
+    const listedWorkflows = listWorkflowViews(verbDependencies.workflows, workflowCaller);
+    return { workflows: listedWorkflows.slice(0, workflowLimit), total: listedWorkflows.length };
   },
 });
 
@@ -40,9 +40,15 @@ export const runWorkflow = verb({
   tool: { title: 'Run a workflow', readOnly: false },
   contents: ['arguments'],
   example: { name: 'a workflow', arguments: {} },
-  run: async ({ invocation, parts: { workflows } }, { name, arguments: given }) => {
-    const { run_id: id, state } = describeRun(workflows, await workflows.run(invocation, name, plainJson(given)));
-    return { run_id: id, state };
+  run: async (
+    { invocation: workflowInvocation, parts: { workflows: workflowDesk } },
+    { name: workflowName, arguments: workflowArguments },
+  ) => {
+    const { run_id: workflowRunId, state: workflowRunState } = describeRun(
+      workflowDesk,
+      await workflowDesk.run(workflowInvocation, workflowName, plainJson(workflowArguments)),
+    );
+    return { run_id: workflowRunId, state: workflowRunState };
   },
 });
 
@@ -50,12 +56,13 @@ export const workflowStatus = verb({
   name: 'workflow_status',
   description: 'How far a run of a workflow is: its state, and its steps with times, attempts and counts.',
   input: z.object({ run_id: z.string().min(1).max(1_024) }),
-  output,
+  output: runOutput,
   action: 'inspect',
   units: 0,
   purpose: 'required',
   bucket: 'read',
   tool: { title: 'Run of a workflow', readOnly: true },
   example: { run_id: 'a run' },
-  run: async ({ parts, invocation: { caller } }, { run_id: id }) => findRunView(parts.workflows, id, caller),
+  run: async ({ parts: verbDependencies, invocation: { caller: workflowCaller } }, { run_id: workflowRunId }) =>
+    findRunView(verbDependencies.workflows, workflowRunId, workflowCaller),
 });

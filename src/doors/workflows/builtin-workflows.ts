@@ -2,13 +2,13 @@
 import type { BuiltinWorkflow } from '../../governance/desks/workflow-desk.ts';
 import type { Json } from '../../log/values/canonical-json.ts';
 
-const screen = (name: string): Json => ({ function: { name: 'SANCTIONS_SCREEN', arguments: [name] } });
+const screenStep = (screenedName: string): Json => ({ function: { name: 'SANCTIONS_SCREEN', arguments: [screenedName] } });
 
-const alertOf = (title: string, type: string, key: string): Json => ({
-  alert: { title, severity: 'high', matched_type: type, matched_pk: key },
+const alertStep = (alertTitle: string, matchedType: string, matchedKey: string): Json => ({
+  alert: { title: alertTitle, severity: 'high', matched_type: matchedType, matched_pk: matchedKey },
 });
 
-const changed = "FROM Listing WHERE system_from > now() - {{arguments.hours}} * INTERVAL '1 hour'";
+const changedListingsSql = "FROM Listing WHERE system_from > now() - {{arguments.hours}} * INTERVAL '1 hour'";
 
 export const builtinWorkflows: readonly BuiltinWorkflow[] = [
   {
@@ -19,11 +19,11 @@ export const builtinWorkflows: readonly BuiltinWorkflow[] = [
         for_each: {
           items: '{{arguments.names}}',
           steps: [
-            screen('{{item}}'),
+            screenStep('{{item}}'),
             {
               for_each: {
                 items: '{{block.0.rows}}',
-                steps: [alertOf('a screened name is like a listing', '{{item.type}}', '{{item.nodeId}}')],
+                steps: [alertStep('a screened name is like a listing', '{{item.type}}', '{{item.nodeId}}')],
               },
             },
           ],
@@ -35,7 +35,7 @@ export const builtinWorkflows: readonly BuiltinWorkflow[] = [
     // `hours`: listings written so long ago at most have changed. An alert names the row of Party that one of them is like.
     name: 'rescreen-changed-listings',
     steps: [
-      { query: { sql: `SELECT _pk ${changed} LIMIT 1` } },
+      { query: { sql: `SELECT _pk ${changedListingsSql} LIMIT 1` } },
       {
         query: {
           sql: 'SELECT _pk, name FROM Party WHERE name IS NOT NULL AND {{steps.0.count}} > 0 ORDER BY _pk LIMIT 10000',
@@ -45,14 +45,18 @@ export const builtinWorkflows: readonly BuiltinWorkflow[] = [
         for_each: {
           items: '{{steps.1.rows}}',
           steps: [
-            screen('{{item.name}}'),
+            screenStep('{{item.name}}'),
             // The listings that were found, as JSON, have one that changed.
-            { query: { sql: `SELECT _pk ${changed} AND STRPOS({{block.0.rows}}, '"nodeId":"' || _pk || '"') > 0 LIMIT 1` } },
+            {
+              query: {
+                sql: `SELECT _pk ${changedListingsSql} AND STRPOS({{block.0.rows}}, '"nodeId":"' || _pk || '"') > 0 LIMIT 1`,
+              },
+            },
             {
               if: {
                 condition: '{{block.1.count}} > 0',
                 // oxlint-disable-next-line unicorn/no-thenable -- a list of steps, as the language of workflows calls it
-                then: [alertOf('a party is like a listing that changed', 'Party', '{{item._pk}}')],
+                then: [alertStep('a party is like a listing that changed', 'Party', '{{item._pk}}')],
               },
             },
           ],
@@ -65,12 +69,12 @@ export const builtinWorkflows: readonly BuiltinWorkflow[] = [
     name: 'onboard-entity',
     steps: [
       { insert: { type: 'Party', row: '{{arguments.row}}' } },
-      screen('{{arguments.row.name}}'),
+      screenStep('{{arguments.row.name}}'),
       {
         if: {
           condition: '{{steps.1.count}} > 0',
           // oxlint-disable-next-line unicorn/no-thenable -- a list of steps, as the language of workflows calls it
-          then: [alertOf('a new party is like a listing', 'Party', '{{steps.0.id}}')],
+          then: [alertStep('a new party is like a listing', 'Party', '{{steps.0.id}}')],
         },
       },
     ],

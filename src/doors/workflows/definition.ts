@@ -6,57 +6,64 @@ import { severities } from '../../projections/rules/rule.ts';
 import { check } from '../schemas/schema-check.ts';
 import { templatesIn } from './templates.ts';
 
-const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
-const json = z.json();
-const block = z.array(z.unknown()).min(1);
-const seconds = z.int().min(1).max(31_536_000);
+const stepScalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
+const stepJson = z.json();
+const stepBlock = z.array(z.unknown()).min(1);
+const stepSeconds = z.int().min(1).max(31_536_000);
 
-const kinds = {
-  query: z.strictObject({ sql: z.string(), parameters: z.array(scalar).max(1_000).default([]) }),
-  function: z.strictObject({ name: z.string(), arguments: z.array(scalar).max(64).default([]) }),
-  tool: z.strictObject({ name: z.string(), arguments: z.record(z.string(), json).default({}) }),
+const stepKinds = {
+  query: z.strictObject({ sql: z.string(), parameters: z.array(stepScalar).max(1_000).default([]) }),
+  function: z.strictObject({ name: z.string(), arguments: z.array(stepScalar).max(64).default([]) }),
+  tool: z.strictObject({ name: z.string(), arguments: z.record(z.string(), stepJson).default({}) }),
   insert: z
-    .strictObject({ type: z.string(), row: json.optional(), rows: json.optional() })
-    .refine(({ row, rows }) => (row === undefined) !== (rows === undefined), 'one of row and rows is expected'),
+    .strictObject({ type: z.string(), row: stepJson.optional(), rows: stepJson.optional() })
+    .refine(
+      ({ row: insertRow, rows: insertRows }) => (insertRow === undefined) !== (insertRows === undefined),
+      'one of row and rows is expected',
+    ),
   alert: z.strictObject({
     title: z.string(),
     severity: z.enum(severities).default('medium'),
     matched_type: z.string().nullable().default(null),
-    matched_pk: json.default(null),
+    matched_pk: stepJson.default(null),
   }),
   // oxlint-disable-next-line unicorn/no-thenable -- a list of steps, as the language of workflows calls it
-  if: z.strictObject({ condition: z.string(), then: block, else: block.optional() }),
-  for_each: z.strictObject({ items: json, steps: block }),
+  if: z.strictObject({ condition: z.string(), then: stepBlock, else: stepBlock.optional() }),
+  for_each: z.strictObject({ items: stepJson, steps: stepBlock }),
   wait: z
     .strictObject({
-      seconds: seconds.optional(),
+      seconds: stepSeconds.optional(),
       sql: z.string().optional(),
-      every_secs: seconds.default(60),
-      timeout_secs: seconds.default(86_400),
+      every_secs: stepSeconds.default(60),
+      timeout_secs: stepSeconds.default(86_400),
     })
-    .refine(({ seconds: given, sql }) => (given === undefined) !== (sql === undefined), 'one of seconds and sql is expected'),
-  approve: z.strictObject({ principal: z.string().min(1), timeout_secs: seconds.optional() }),
+    .refine(
+      ({ seconds: waitSeconds, sql: waitSql }) => (waitSeconds === undefined) !== (waitSql === undefined),
+      'one of seconds and sql is expected',
+    ),
+  approve: z.strictObject({ principal: z.string().min(1), timeout_secs: stepSeconds.optional() }),
 };
 
-type Kinds = { readonly [K in keyof typeof kinds]: z.output<(typeof kinds)[K]> };
-export type StepKind = keyof Kinds;
+type StepFields = { readonly [K in keyof typeof stepKinds]: z.output<(typeof stepKinds)[K]> };
+export type StepKind = keyof StepFields;
 
 /** A step by its kind, with the members that it was given and the steps inside of it. */
 export type Step = {
-  [K in StepKind]: { readonly kind: K; readonly given: Kinds[K]; readonly inner: readonly (readonly Step[])[] };
+  [K in StepKind]: { readonly kind: K; readonly given: StepFields[K]; readonly inner: readonly (readonly Step[])[] };
 }[StepKind];
 
-const stepsMax = 200;
-const depthMax = 8;
+const workflowStepsMax = 200;
+const stepDepthMax = 8;
 /** Most items of a `for_each`. */
 export const itemsMax = 10_000;
 
 /** Throws REL_INVALID with the place of the step. */
-export function readSteps(given: unknown): readonly Step[] {
-  const count = { steps: 0 };
-  const steps = readBlock(given, { location: 'steps', root: 'steps', depth: 0 }, count);
-  if (count.steps > stepsMax) throw new ServiceError('REL_INVALID', `a workflow has at most ${stepsMax} steps`);
-  return steps;
+export function readSteps(givenSteps: unknown): readonly Step[] {
+  const stepCounter = { steps: 0 };
+  const workflowSteps = readStepBlock(givenSteps, { location: 'steps', root: 'steps', depth: 0 }, stepCounter);
+  if (stepCounter.steps > workflowStepsMax)
+    throw new ServiceError('REL_INVALID', `a workflow has at most ${workflowStepsMax} steps`);
+  return workflowSteps;
 }
 
 /** `root`: the name by which steps of the block name each other; null: they don't. */
@@ -66,49 +73,80 @@ interface StepLocation {
   readonly depth: number;
 }
 
-function readBlock(given: unknown, { location: place, root, depth }: StepLocation, count: { steps: number }): readonly Step[] {
-  if (depth > depthMax) throw new ServiceError('REL_INVALID', `${place}: steps are nested ${depthMax} deep at most`);
-  if (!Array.isArray(given) || given.length === 0) throw new ServiceError('REL_INVALID', `${place}: a list of steps is expected`);
-  count.steps += given.length;
-  if (count.steps > stepsMax) throw new ServiceError('REL_INVALID', `a workflow has at most ${stepsMax} steps`);
-  return given.map((each, nth) => readStep(each, nth, { location: `${place}.${nth}`, root, depth }, count));
+function readStepBlock(
+  givenSteps: unknown,
+  { location: blockPath, root: templateRoot, depth: stepDepth }: StepLocation,
+  stepCounter: { steps: number },
+): readonly Step[] {
+  if (stepDepth > stepDepthMax)
+    throw new ServiceError('REL_INVALID', `${blockPath}: steps are nested ${stepDepthMax} deep at most`);
+  if (!Array.isArray(givenSteps) || givenSteps.length === 0)
+    throw new ServiceError('REL_INVALID', `${blockPath}: a list of steps is expected`);
+  stepCounter.steps += givenSteps.length;
+  if (stepCounter.steps > workflowStepsMax)
+    throw new ServiceError('REL_INVALID', `a workflow has at most ${workflowStepsMax} steps`);
+  return givenSteps.map((givenStep, stepOrdinal) =>
+    readWorkflowStep(
+      givenStep,
+      stepOrdinal,
+      { location: `${blockPath}.${stepOrdinal}`, root: templateRoot, depth: stepDepth },
+      stepCounter,
+    ),
+  );
 }
 
-function readStep(given: unknown, nth: number, { location: place, root, depth }: StepLocation, count: { steps: number }): Step {
-  const [kind, ...more] = typeof given === 'object' && given !== null && !Array.isArray(given) ? Object.keys(given) : [];
-  if (kind === undefined || more.length > 0 || !Object.hasOwn(kinds, kind))
-    throw new ServiceError('REL_INVALID', `${place}: an object with one of ${Object.keys(kinds).join(', ')} is expected`);
-  const read = check(kinds[kind as StepKind] as z.ZodType, (given as Readonly<Record<string, unknown>>)[kind]);
-  if (!read.success) {
-    const [{ path, message }] = read.issues as [(typeof read.issues)[number]];
-    throw new ServiceError('REL_INVALID', `${[place, kind, ...path.map(String)].join('.')}: ${message}`);
+function readWorkflowStep(
+  givenStep: unknown,
+  stepOrdinal: number,
+  { location: stepPath, root: templateRoot, depth: stepDepth }: StepLocation,
+  stepCounter: { steps: number },
+): Step {
+  const [stepKind, ...otherKinds] =
+    typeof givenStep === 'object' && givenStep !== null && !Array.isArray(givenStep) ? Object.keys(givenStep) : [];
+  if (stepKind === undefined || otherKinds.length > 0 || !Object.hasOwn(stepKinds, stepKind))
+    throw new ServiceError('REL_INVALID', `${stepPath}: an object with one of ${Object.keys(stepKinds).join(', ')} is expected`);
+  const stepCheck = check(
+    stepKinds[stepKind as StepKind] as z.ZodType,
+    (givenStep as Readonly<Record<string, unknown>>)[stepKind],
+  );
+  if (!stepCheck.success) {
+    const [{ path: issuePath, message: issueMessage }] = stepCheck.issues as [(typeof stepCheck.issues)[number]];
+    throw new ServiceError('REL_INVALID', `${[stepPath, stepKind, ...issuePath.map(String)].join('.')}: ${issueMessage}`);
   }
-  const step = { kind, given: read.data, inner: [] } as unknown as Step;
-  if (step.kind === 'tool' && step.given.name === 'run_workflow')
-    throw new ServiceError('REL_INVALID', `${place}: a workflow begins no other`);
-  const inner: (readonly Step[])[] = [];
-  const nest = (steps: unknown, name: string, of: StepLocation['root']): number =>
-    inner.push(readBlock(steps, { location: `${place}.${kind}.${name}`, root: of, depth: depth + 1 }, count));
-  if (step.kind === 'if') {
-    nest(step.given.then, 'then', null);
-    if (step.given.else !== undefined) nest(step.given.else, 'else', null);
+  const workflowStep = { kind: stepKind, given: stepCheck.data, inner: [] } as unknown as Step;
+  if (workflowStep.kind === 'tool' && workflowStep.given.name === 'run_workflow')
+    throw new ServiceError('REL_INVALID', `${stepPath}: a workflow begins no other`);
+  const innerBlocks: (readonly Step[])[] = [];
+  const nestBlock = (nestedSteps: unknown, blockName: string, nestedRoot: StepLocation['root']): number =>
+    innerBlocks.push(
+      readStepBlock(
+        nestedSteps,
+        { location: `${stepPath}.${stepKind}.${blockName}`, root: nestedRoot, depth: stepDepth + 1 },
+        stepCounter,
+      ),
+    );
+  if (workflowStep.kind === 'if') {
+    nestBlock(workflowStep.given.then, 'then', null);
+    if (workflowStep.given.else !== undefined) nestBlock(workflowStep.given.else, 'else', null);
   }
-  if (step.kind === 'for_each') nest(step.given.steps, 'steps', 'block');
+  if (workflowStep.kind === 'for_each') nestBlock(workflowStep.given.steps, 'steps', 'block');
   // Steps inside are read by themselves.
-  const { then: _then, else: _else, steps: _steps, ...own } = step.given as Readonly<Record<string, unknown>>;
-  for (const name of templatesIn(own)) {
-    const [of, number] = name.split('.');
-    if (of === root && Number(number) >= nth) throw new ServiceError('REL_INVALID', `${place}: {{${name}}} is no step before it`);
+  const { then: _then, else: _else, steps: _steps, ...ownFields } = workflowStep.given as Readonly<Record<string, unknown>>;
+  for (const templateName of templatesIn(ownFields)) {
+    const [templateBlock, templateStep] = templateName.split('.');
+    if (templateBlock === templateRoot && Number(templateStep) >= stepOrdinal)
+      throw new ServiceError('REL_INVALID', `${stepPath}: {{${templateName}}} is no step before it`);
   }
-  return { ...step, inner };
+  return { ...workflowStep, inner: innerBlocks };
 }
 
 /** The value as JSON says it exactly; numbers beyond 2^53 have to be texts. Throws REL_INVALID. */
-export function plainJson(value: unknown): Json {
+export function plainJson(jsonValue: unknown): Json {
   return JSON.parse(
-    JSON.stringify(value, (name, each: unknown) => {
-      if (typeof each === 'bigint') throw new ServiceError('REL_INVALID', `${name}: a number beyond 2^53 is sent as a text here`);
-      return each;
+    JSON.stringify(jsonValue, (memberName, memberValue: unknown) => {
+      if (typeof memberValue === 'bigint')
+        throw new ServiceError('REL_INVALID', `${memberName}: a number beyond 2^53 is sent as a text here`);
+      return memberValue;
     }),
   ) as Json;
 }

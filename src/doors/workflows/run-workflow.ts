@@ -56,55 +56,57 @@ export interface WorkflowRunner {
 }
 
 /** Rows that a step may hand on. */
-const rowsMax = 10_000;
-const insertMax = 1_000;
+const stepRowsMax = 10_000;
+const stepInsertMax = 1_000;
 /** Ends of steps that a run may have, those of all items together. */
-const endsMax = 100_000;
-const nsPerSec = 1_000_000_000n;
+const endedStepsMax = 100_000;
+const stepNsPerSec = 1_000_000_000n;
 
-export function performWorkflows(parts: WorkflowDependencies): WorkflowRunner {
+export function performWorkflows(workflowDependencies: WorkflowDependencies): WorkflowRunner {
   /** By run that is under way or waits: outputs of tools, which no record can give back. */
   const outputsByJob = new Map<string, { readonly tenant: string | null; readonly outputs: ToolOutputs }>();
-  const perform: PerformWorkflow = async (job, work) => {
-    const stored = parts.stepsOf(work.run.workflow!);
-    if (stored === null) throw new ServiceError('REL_NOT_FOUND', 'the workflow is gone');
-    const outputs: ToolOutputs = outputsByJob.get(work.run.id)?.outputs ?? new Map();
-    outputsByJob.set(work.run.id, { tenant: tenantOf(job.path), outputs });
-    let waits = false;
+  const performWorkflow: PerformWorkflow = async (workflowJob, workflowWork) => {
+    const storedSteps = workflowDependencies.stepsOf(workflowWork.run.workflow!);
+    if (storedSteps === null) throw new ServiceError('REL_NOT_FOUND', 'the workflow is gone');
+    const toolOutputs: ToolOutputs = outputsByJob.get(workflowWork.run.id)?.outputs ?? new Map();
+    outputsByJob.set(workflowWork.run.id, { tenant: tenantOf(workflowJob.path), outputs: toolOutputs });
+    let isWaiting = false;
     try {
-      const effect = await new WorkflowRun(parts, job, work, outputs).run(readSteps(stored));
-      waits = 'until' in effect;
-      return effect;
+      const workflowEffect = await new WorkflowExecution(workflowDependencies, workflowJob, workflowWork, toolOutputs).run(
+        readSteps(storedSteps),
+      );
+      isWaiting = 'until' in workflowEffect;
+      return workflowEffect;
     } finally {
-      if (!waits) outputsByJob.delete(work.run.id);
+      if (!isWaiting) outputsByJob.delete(workflowWork.run.id);
     }
   };
-  const forget = (tenant: string | null): void => {
-    for (const of of outputsByJob.values()) if (of.tenant === tenant) of.outputs.clear();
+  const forgetTenantOutputs = (forgottenTenant: string | null): void => {
+    for (const runOutputs of outputsByJob.values()) if (runOutputs.tenant === forgottenTenant) runOutputs.outputs.clear();
   };
-  return { perform, forget };
+  return { perform: performWorkflow, forget: forgetTenantOutputs };
 }
 
 /** By path of the step, with how many subjects had been erased before the call. */
 type ToolOutputs = Map<string, { readonly output: unknown; readonly erased: number }>;
 
 type StepArguments<K extends StepKind> = Extract<Step, { kind: K }>['given'];
-type Work = Parameters<PerformWorkflow>[1];
-type Result = WorkflowStep['result'];
+type WorkflowWork = Parameters<PerformWorkflow>[1];
+type StepResult = WorkflowStep['result'];
 
 /** The run stops here until something comes. */
-class Waits {
+class StepWait {
   readonly until: bigint | null;
-  readonly result: Result;
-  constructor(until: bigint | null, result: Result = {}) {
-    this.until = until;
-    this.result = result;
+  readonly result: StepResult;
+  constructor(waitUntil: bigint | null, waitResult: StepResult = {}) {
+    this.until = waitUntil;
+    this.result = waitResult;
   }
 }
 
 /** The result of a step for its record, its output for later steps, and the rows that go with its record. */
-interface Performed {
-  readonly result: Result;
+interface PerformedStep {
+  readonly result: StepResult;
   readonly output: unknown;
   readonly rows?: (invocation: Invocation) => PutRows;
   /** Whether rows of the output may have been erased since. */
@@ -112,32 +114,32 @@ interface Performed {
 }
 
 /** The output of a step, asked for when it is named, and again where rows of it may be gone. */
-class Output {
-  readonly #ask: () => Promise<Performed>;
-  readonly #isAnswer: boolean;
-  #held: Promise<Performed> | null;
-  #overtaken: () => boolean = () => false;
+class StepOutput {
+  readonly #deriveOutput: () => Promise<PerformedStep>;
+  readonly #isAnswerOfStore: boolean;
+  #heldOutput: Promise<PerformedStep> | null;
+  #isOutputOvertaken: () => boolean = () => false;
 
-  constructor(kind: StepKind, ask: () => Promise<Performed>, first: Performed | null) {
-    this.#isAnswer = kind !== 'tool';
-    this.#ask = ask;
-    this.#held = first === null ? null : this.#hold(first);
+  constructor(stepKind: StepKind, deriveOutput: () => Promise<PerformedStep>, firstOutput: PerformedStep | null) {
+    this.#isAnswerOfStore = stepKind !== 'tool';
+    this.#deriveOutput = deriveOutput;
+    this.#heldOutput = firstOutput === null ? null : this.#holdOutput(firstOutput);
   }
 
   /** True of answers alone: a tool is not called again before its output is named. */
   get isOvertaken(): boolean {
-    return this.#isAnswer && this.#overtaken();
+    return this.#isAnswerOfStore && this.#isOutputOvertaken();
   }
 
   async value(): Promise<unknown> {
-    if (this.#overtaken()) this.#held = null;
-    this.#held ??= this.#ask().then((performed) => this.#hold(performed));
-    return (await this.#held).output;
+    if (this.#isOutputOvertaken()) this.#heldOutput = null;
+    this.#heldOutput ??= this.#deriveOutput().then((performedStep) => this.#holdOutput(performedStep));
+    return (await this.#heldOutput).output;
   }
 
-  async #hold(performed: Performed): Promise<Performed> {
-    this.#overtaken = performed.overtaken ?? (() => false);
-    return performed;
+  async #holdOutput(performedStep: PerformedStep): Promise<PerformedStep> {
+    this.#isOutputOvertaken = performedStep.overtaken ?? (() => false);
+    return performedStep;
   }
 }
 
@@ -148,381 +150,495 @@ interface StepScope {
   readonly scope: Scope;
 }
 
-class WorkflowRun {
-  readonly #parts: WorkflowDependencies;
-  readonly #job: JobRecord;
-  readonly #work: Work;
+class WorkflowExecution {
+  readonly #workflowDependencies: WorkflowDependencies;
+  readonly #workflowJob: JobRecord;
+  readonly #workflowWork: WorkflowWork;
   readonly #keptOutputs: ToolOutputs;
   /** By path. */
-  readonly #outputs = new Map<string, Output>();
+  readonly #stepOutputs = new Map<string, StepOutput>();
   /** Errors whose step is on record. */
   readonly #reportedErrors = new WeakSet<ServiceError>();
-  #alerts = 0;
-  #done = 0;
+  #alertCount = 0;
+  #doneStepCount = 0;
 
-  constructor(parts: WorkflowDependencies, job: JobRecord, work: Work, keptOutputs: ToolOutputs) {
-    this.#parts = parts;
-    this.#job = job;
-    this.#work = work;
+  constructor(
+    workflowDependencies: WorkflowDependencies,
+    workflowJob: JobRecord,
+    workflowWork: WorkflowWork,
+    keptOutputs: ToolOutputs,
+  ) {
+    this.#workflowDependencies = workflowDependencies;
+    this.#workflowJob = workflowJob;
+    this.#workflowWork = workflowWork;
     this.#keptOutputs = keptOutputs;
   }
 
-  async run(steps: readonly Step[]): Promise<WorkflowEffect> {
-    const stopped = await this.#block(steps, '', '', {});
-    if (stopped !== null) return stopped;
-    return { alerts: this.#alerts, result: { steps: this.#done } };
+  async run(workflowSteps: readonly Step[]): Promise<WorkflowEffect> {
+    const stoppedStep = await this.#runBlock(workflowSteps, '', '', {});
+    if (stoppedStep !== null) return stoppedStep;
+    return { alerts: this.#alertCount, result: { steps: this.#doneStepCount } };
   }
 
   /** Null: all of its steps have ended. */
-  async #block(
-    steps: readonly Step[],
-    prefix: string,
-    block: string,
-    names: Readonly<Record<string, unknown>>,
-  ): Promise<Stopped | null> {
-    const scope: Scope = { value: (root, step) => this.#value(root, step, block, names) };
-    for (const [nth, step] of steps.entries()) {
-      if (prefix === '') this.#work.progress(nth, steps.length);
-      const stopped = await this.#step(step, { path: `${prefix}${nth}`, block, scope }, names);
-      if (stopped !== null) return stopped;
+  async #runBlock(
+    blockSteps: readonly Step[],
+    pathPrefix: string,
+    blockPath: string,
+    forEachNames: Readonly<Record<string, unknown>>,
+  ): Promise<StoppedStep | null> {
+    const templateScope: Scope = {
+      value: (templateRoot, templateStep) => this.#templateValue(templateRoot, templateStep, blockPath, forEachNames),
+    };
+    for (const [stepOrdinal, blockStep] of blockSteps.entries()) {
+      if (pathPrefix === '') this.#workflowWork.progress(stepOrdinal, blockSteps.length);
+      const stoppedStep = await this.#runStep(
+        blockStep,
+        { path: `${pathPrefix}${stepOrdinal}`, block: blockPath, scope: templateScope },
+        forEachNames,
+      );
+      if (stoppedStep !== null) return stoppedStep;
     }
     return null;
   }
 
-  async #step(step: Step, stepScope: StepScope, names: Readonly<Record<string, unknown>>): Promise<Stopped | null> {
-    const { signal, run, record } = this.#work;
-    signal.throwIfAborted();
-    if (this.#done >= endsMax) throw new ServiceError('REL_UNPROCESSABLE', `a run has at most ${endsMax} steps`);
-    const { path } = stepScope;
-    const before = this.#work.steps.get(path);
-    const started = before?.started ?? String(this.#parts.clock.now());
-    const tell = (state: WorkflowStep['state'], result: Result): WorkflowStep => ({
-      path,
-      state,
-      started,
-      attempt: run.attempt,
-      result,
+  async #runStep(
+    workflowStep: Step,
+    stepScope: StepScope,
+    forEachNames: Readonly<Record<string, unknown>>,
+  ): Promise<StoppedStep | null> {
+    const { signal: runSignal, run: workflowRun, record: recordStep } = this.#workflowWork;
+    runSignal.throwIfAborted();
+    if (this.#doneStepCount >= endedStepsMax)
+      throw new ServiceError('REL_UNPROCESSABLE', `a run has at most ${endedStepsMax} steps`);
+    const { path: stepPath } = stepScope;
+    const recordedBefore = this.#workflowWork.steps.get(stepPath);
+    const stepStarted = recordedBefore?.started ?? String(this.#workflowDependencies.clock.now());
+    const stepRecord = (stepState: WorkflowStep['state'], recordedResult: StepResult): WorkflowStep => ({
+      path: stepPath,
+      state: stepState,
+      started: stepStarted,
+      attempt: workflowRun.attempt,
+      result: recordedResult,
     });
-    if (before?.state === 'done') {
-      this.#count(before.result);
-      this.#keep(step, stepScope, before.result, null);
-      return step.kind === 'if' ? this.#branch(step, stepScope, before.result['taken'] === 'then', names) : null;
+    if (recordedBefore?.state === 'done') {
+      this.#countStep(recordedBefore.result);
+      this.#keepOutput(workflowStep, stepScope, recordedBefore.result, null);
+      return workflowStep.kind === 'if'
+        ? this.#runIfBranch(workflowStep, stepScope, recordedBefore.result['taken'] === 'then', forEachNames)
+        : null;
     }
     try {
-      if (step.kind === 'for_each') {
-        const items = await this.#itemsOf(step.given, stepScope);
-        const stopped = await this.#items(step, stepScope, items, names);
-        if (stopped !== null) return stopped;
-        await record(tell('done', { items: items.length }));
-        this.#keep(step, stepScope, { items: items.length }, null);
-        this.#done++;
+      if (workflowStep.kind === 'for_each') {
+        const forEachItems = await this.#forEachItems(workflowStep.given, stepScope);
+        const stoppedStep = await this.#runForEach(workflowStep, stepScope, forEachItems, forEachNames);
+        if (stoppedStep !== null) return stoppedStep;
+        await recordStep(stepRecord('done', { items: forEachItems.length }));
+        this.#keepOutput(workflowStep, stepScope, { items: forEachItems.length }, null);
+        this.#doneStepCount++;
         return null;
       }
       for (;;) {
-        const performed = await this.#perform(step, stepScope, before ?? null, BigInt(started));
-        const { result } = performed;
-        if (performed instanceof Waits) return { until: performed.until, step: tell('waiting', result) };
-        if (!(await this.#end(tell('done', result), performed.rows))) continue;
-        this.#count(result);
-        this.#keep(step, stepScope, result, performed);
-        return step.kind === 'if' ? await this.#branch(step, stepScope, result['taken'] === 'then', names) : null;
+        const performedStep = await this.#performStep(workflowStep, stepScope, recordedBefore ?? null, BigInt(stepStarted));
+        const { result: stepResult } = performedStep;
+        if (performedStep instanceof StepWait) return { until: performedStep.until, step: stepRecord('waiting', stepResult) };
+        if (!(await this.#endStep(stepRecord('done', stepResult), performedStep.rows))) continue;
+        this.#countStep(stepResult);
+        this.#keepOutput(workflowStep, stepScope, stepResult, performedStep);
+        return workflowStep.kind === 'if'
+          ? await this.#runIfBranch(workflowStep, stepScope, stepResult['taken'] === 'then', forEachNames)
+          : null;
       }
-    } catch (error) {
+    } catch (stepError) {
       if (
-        !(error instanceof ServiceError) ||
-        signal.aborted ||
-        error.code === 'REL_UNAVAILABLE' ||
-        this.#reportedErrors.has(error)
+        !(stepError instanceof ServiceError) ||
+        runSignal.aborted ||
+        stepError.code === 'REL_UNAVAILABLE' ||
+        this.#reportedErrors.has(stepError)
       )
-        throw error;
-      this.#reportedErrors.add(error);
-      await record(tell('failed', { error: error.code }));
-      throw error;
+        throw stepError;
+      this.#reportedErrors.add(stepError);
+      await recordStep(stepRecord('failed', { error: stepError.code }));
+      throw stepError;
     }
   }
 
-  #keep(step: Step, stepScope: StepScope, result: Result, performed: Performed | null): void {
-    this.#outputs.set(stepScope.path, new Output(step.kind, () => this.#derive(step, stepScope, result), performed));
+  #keepOutput(workflowStep: Step, stepScope: StepScope, stepResult: StepResult, performedStep: PerformedStep | null): void {
+    this.#stepOutputs.set(
+      stepScope.path,
+      new StepOutput(workflowStep.kind, () => this.#deriveStepOutput(workflowStep, stepScope, stepResult), performedStep),
+    );
   }
 
   /** Asks again what rows may be gone of. REL_CONFLICT where some are. */
-  async #renew(): Promise<void> {
-    for (const output of this.#outputs.values()) if (output.isOvertaken) await output.value();
+  async #renewOvertaken(): Promise<void> {
+    for (const stepOutput of this.#stepOutputs.values()) if (stepOutput.isOvertaken) await stepOutput.value();
   }
 
   /** False: nothing is written, since the rows were made of some that may be gone. */
-  async #end(step: WorkflowStep, rows: Performed['rows']): Promise<boolean> {
-    const overtaken = rowsAreGone();
-    const outputs = this.#outputs;
-    const makeCommand = (invocation: Invocation): PutRows => {
-      for (const { isOvertaken } of outputs.values()) if (isOvertaken) throw overtaken;
-      return rows!(invocation);
+  async #endStep(endedStep: WorkflowStep, makeRows: PerformedStep['rows']): Promise<boolean> {
+    const overtakenError = rowsGoneError();
+    const stepOutputs = this.#stepOutputs;
+    const makeStepCommand = (stepInvocation: Invocation): PutRows => {
+      for (const { isOvertaken: isOutputOvertaken } of stepOutputs.values()) if (isOutputOvertaken) throw overtakenError;
+      return makeRows!(stepInvocation);
     };
     try {
-      await this.#work.record(step, rows && makeCommand);
+      await this.#workflowWork.record(endedStep, makeRows && makeStepCommand);
       return true;
-    } catch (error) {
-      if (error === overtaken) return false;
-      throw error;
+    } catch (recordError) {
+      if (recordError === overtakenError) return false;
+      throw recordError;
     }
   }
 
-  #count(result: Result): void {
-    this.#done++;
-    if (result['alert'] !== undefined) this.#alerts++;
+  #countStep(stepResult: StepResult): void {
+    this.#doneStepCount++;
+    if (stepResult['alert'] !== undefined) this.#alertCount++;
   }
 
-  async #branch(
-    { inner }: Step,
-    { path, block }: StepScope,
-    isTrue: boolean,
-    names: Readonly<Record<string, unknown>>,
-  ): Promise<Stopped | null> {
-    const nth = isTrue ? 0 : 1;
-    return inner[nth] === undefined ? null : this.#block(inner[nth], `${path}.${nth}.`, block, names);
+  async #runIfBranch(
+    { inner: innerBlocks }: Step,
+    { path: stepPath, block: blockPath }: StepScope,
+    isConditionTrue: boolean,
+    forEachNames: Readonly<Record<string, unknown>>,
+  ): Promise<StoppedStep | null> {
+    const branchOrdinal = isConditionTrue ? 0 : 1;
+    return innerBlocks[branchOrdinal] === undefined
+      ? null
+      : this.#runBlock(innerBlocks[branchOrdinal], `${stepPath}.${branchOrdinal}.`, blockPath, forEachNames);
   }
 
-  async #items(
-    { inner }: Step,
-    { path }: StepScope,
-    items: readonly unknown[],
-    names: Readonly<Record<string, unknown>>,
-  ): Promise<Stopped | null> {
-    for (const [index, item] of items.entries()) {
-      this.#work.progress(index, items.length);
-      const block = `${path}.${index}.`;
-      const stopped = await this.#block(inner[0]!, block, block, { ...names, item, index });
-      if (stopped !== null) return stopped;
-      for (const known of this.#outputs.keys()) if (known.startsWith(block)) this.#outputs.delete(known);
+  async #runForEach(
+    { inner: innerBlocks }: Step,
+    { path: stepPath }: StepScope,
+    forEachItems: readonly unknown[],
+    forEachNames: Readonly<Record<string, unknown>>,
+  ): Promise<StoppedStep | null> {
+    for (const [forEachIndex, forEachItem] of forEachItems.entries()) {
+      this.#workflowWork.progress(forEachIndex, forEachItems.length);
+      const blockPath = `${stepPath}.${forEachIndex}.`;
+      const stoppedStep = await this.#runBlock(innerBlocks[0]!, blockPath, blockPath, {
+        ...forEachNames,
+        item: forEachItem,
+        index: forEachIndex,
+      });
+      if (stoppedStep !== null) return stoppedStep;
+      for (const outputPath of this.#stepOutputs.keys())
+        if (outputPath.startsWith(blockPath)) this.#stepOutputs.delete(outputPath);
     }
     return null;
   }
 
-  async #itemsOf({ items }: StepArguments<'for_each'>, { scope }: StepScope): Promise<readonly unknown[]> {
-    const filled = await fill(items as Json, scope);
+  async #forEachItems(
+    { items: itemsTemplate }: StepArguments<'for_each'>,
+    { scope: templateScope }: StepScope,
+  ): Promise<readonly unknown[]> {
+    const filled = await fill(itemsTemplate as Json, templateScope);
     if (!Array.isArray(filled)) throw new ServiceError('REL_UNPROCESSABLE', 'for_each: items are a list');
     if (filled.length > itemsMax) throw new ServiceError('REL_UNPROCESSABLE', `for_each: at most ${itemsMax} items are expected`);
     return filled;
   }
 
-  async #value(root: string, step: number | null, block: string, names: Readonly<Record<string, unknown>>): Promise<unknown> {
-    if (root === 'arguments') return this.#job.definition.run.arguments ?? {};
-    if (step === null) {
-      if (!Object.hasOwn(names, root)) throw new ServiceError('REL_UNPROCESSABLE', `{{${root}}}: there is no for_each around it`);
-      return names[root];
+  async #templateValue(
+    templateRoot: string,
+    templateStep: number | null,
+    blockPath: string,
+    forEachNames: Readonly<Record<string, unknown>>,
+  ): Promise<unknown> {
+    if (templateRoot === 'arguments') return this.#workflowJob.definition.run.arguments ?? {};
+    if (templateStep === null) {
+      if (!Object.hasOwn(forEachNames, templateRoot))
+        throw new ServiceError('REL_UNPROCESSABLE', `{{${templateRoot}}}: there is no for_each around it`);
+      return forEachNames[templateRoot];
     }
-    const output = this.#outputs.get(root === 'steps' ? String(step) : `${block}${step}`);
-    if (output === undefined) throw new ServiceError('REL_UNPROCESSABLE', `{{${root}.${step}}}: the step has not run`);
-    return output.value();
+    const stepOutput = this.#stepOutputs.get(templateRoot === 'steps' ? String(templateStep) : `${blockPath}${templateStep}`);
+    if (stepOutput === undefined)
+      throw new ServiceError('REL_UNPROCESSABLE', `{{${templateRoot}.${templateStep}}}: the step has not run`);
+    return stepOutput.value();
   }
 
-  async #perform(
-    step: Exclude<Step, { kind: 'for_each' }>,
+  async #performStep(
+    workflowStep: Exclude<Step, { kind: 'for_each' }>,
     stepScope: StepScope,
-    before: RecordedStep | null,
-    started: bigint,
-  ): Promise<Performed | Waits> {
-    await this.#renew();
-    const now = this.#parts.clock.now();
-    switch (step.kind) {
+    recordedBefore: RecordedStep | null,
+    stepStarted: bigint,
+  ): Promise<PerformedStep | StepWait> {
+    await this.#renewOvertaken();
+    const stepNow = this.#workflowDependencies.clock.now();
+    switch (workflowStep.kind) {
       case 'query':
       case 'function':
-        return this.#ask(step, stepScope, null);
+        return this.#askStep(workflowStep, stepScope, null);
       case 'tool':
-        return this.#call(step.given, stepScope);
+        return this.#callToolStep(workflowStep.given, stepScope);
       case 'insert':
-        return this.#insert(step.given, stepScope);
+        return this.#insertStep(workflowStep.given, stepScope);
       case 'alert':
-        return this.#alert(step.given, stepScope);
+        return this.#alertStep(workflowStep.given, stepScope);
       case 'if': {
-        const { sql, parameters } = await fillSql(`SELECT (${step.given.condition}) AS yes`, [], stepScope.scope);
-        const taken = (await this.#rows(sql, parameters, null)).rows[0]?.['yes'] === true ? 'then' : 'else';
-        return { result: { taken }, output: { taken } };
+        const { sql: stepSql, parameters: sqlParameters } = await fillSql(
+          `SELECT (${workflowStep.given.condition}) AS yes`,
+          [],
+          stepScope.scope,
+        );
+        const branchTaken = (await this.#queryStepRows(stepSql, sqlParameters, null)).rows[0]?.['yes'] === true ? 'then' : 'else';
+        return { result: { taken: branchTaken }, output: { taken: branchTaken } };
       }
       case 'wait': {
-        const { seconds, sql, every_secs: every, timeout_secs: timeout } = step.given;
-        if (seconds !== undefined) {
-          const until = started + BigInt(seconds) * nsPerSec;
-          return now < until ? new Waits(until) : { result: {}, output: {} };
+        const { seconds: waitSeconds, sql: stepSql, every_secs: pollSecs, timeout_secs: timeoutSecs } = workflowStep.given;
+        if (waitSeconds !== undefined) {
+          const waitUntil = stepStarted + BigInt(waitSeconds) * stepNsPerSec;
+          return stepNow < waitUntil ? new StepWait(waitUntil) : { result: {}, output: {} };
         }
-        const question = await fillSql(sql!, [], stepScope.scope);
-        const answer = await this.#rows(question.sql, question.parameters, null);
-        if (answer.rows.length > 0) return answerStep(answer);
-        if (now >= started + BigInt(timeout) * nsPerSec) throw new ServiceError('REL_TIMEOUT', 'the rows did not come');
-        return new Waits(now + BigInt(every) * nsPerSec);
+        const waitQuestion = await fillSql(stepSql!, [], stepScope.scope);
+        const answer = await this.#queryStepRows(waitQuestion.sql, waitQuestion.parameters, null);
+        if (answer.rows.length > 0) return performedAnswer(answer);
+        if (stepNow >= stepStarted + BigInt(timeoutSecs) * stepNsPerSec)
+          throw new ServiceError('REL_TIMEOUT', 'the rows did not come');
+        return new StepWait(stepNow + BigInt(pollSecs) * stepNsPerSec);
       }
       case 'approve': {
         // An approval is put on record when it is given: the step is found here only while there is none.
-        const { timeout_secs: timeout } = step.given;
-        if (timeout === undefined) return new Waits(null);
-        const until = started + BigInt(timeout) * nsPerSec;
-        if (before !== null && now >= until) throw new ServiceError('REL_TIMEOUT', 'nobody approved');
-        return new Waits(until);
+        const { timeout_secs: timeoutSecs } = workflowStep.given;
+        if (timeoutSecs === undefined) return new StepWait(null);
+        const waitUntil = stepStarted + BigInt(timeoutSecs) * stepNsPerSec;
+        if (recordedBefore !== null && stepNow >= waitUntil) throw new ServiceError('REL_TIMEOUT', 'nobody approved');
+        return new StepWait(waitUntil);
       }
     }
   }
 
-  /** `basis` null: over what is there now. */
-  async #ask(
-    step: Extract<Step, { kind: 'query' | 'function' }>,
-    { scope }: StepScope,
-    basis: bigint | null,
-  ): Promise<Performed> {
-    if (step.kind === 'function') {
-      const filled = (await fill(step.given.arguments as Json, scope)) as readonly unknown[];
-      const { sql } = questionOf({ function: step.given.name, arguments: filled.map(() => null) });
-      return answerStep(await this.#rows(sql, filled.map(parameterOf), basis));
+  /** `rowsBasis` null: over what is there now. */
+  async #askStep(
+    workflowStep: Extract<Step, { kind: 'query' | 'function' }>,
+    { scope: templateScope }: StepScope,
+    rowsBasis: bigint | null,
+  ): Promise<PerformedStep> {
+    if (workflowStep.kind === 'function') {
+      const filledArguments = (await fill(workflowStep.given.arguments as Json, templateScope)) as readonly unknown[];
+      const { sql: stepSql } = questionOf({ function: workflowStep.given.name, arguments: filledArguments.map(() => null) });
+      return performedAnswer(await this.#queryStepRows(stepSql, filledArguments.map(parameterOf), rowsBasis));
     }
-    const given = ((await fill(step.given.parameters as Json, scope)) as readonly unknown[]).map(parameterOf);
-    const { sql, parameters } = await fillSql(step.given.sql, given, scope);
-    return answerStep(await this.#rows(sql, parameters, basis));
+    const filledParameters = ((await fill(workflowStep.given.parameters as Json, templateScope)) as readonly unknown[]).map(
+      parameterOf,
+    );
+    const { sql, parameters: sqlParameters } = await fillSql(workflowStep.given.sql, filledParameters, templateScope);
+    return performedAnswer(await this.#queryStepRows(sql, sqlParameters, rowsBasis));
   }
 
-  #rows(sql: string, parameters: readonly Literal[], basis: bigint | null): Promise<Found> {
-    const { caller, run, signal } = this.#work;
-    const { gate, planner } = this.#parts;
-    const request = { action: 'query', purpose: this.#purpose, correlationId: run.id, gone: signal } as const;
-    return gate.invoke(caller, request, async (invocation) => {
-      const asked = { sql, parameters, time: 'current', dialect: 'wide', signal, queriesOnly: true } as const;
-      const answer = await planner.query(invocation, basis === null ? asked : { ...asked, basis });
-      if (answer.rowCount > rowsMax)
-        throw new ServiceError('REL_UNPROCESSABLE', `a step hands on at most ${rowsMax} rows: LIMIT them, or COUNT`);
-      return { rows: rowsOf(answer), basis: answer.asOfSystem, overtaken: () => answer.overtaken() };
+  #queryStepRows(stepSql: string, sqlParameters: readonly Literal[], rowsBasis: bigint | null): Promise<StepRows> {
+    const { caller: runCaller, run: workflowRun, signal: runSignal } = this.#workflowWork;
+    const { gate: workflowGate, planner: workflowPlanner } = this.#workflowDependencies;
+    const stepInvocation = {
+      action: 'query',
+      purpose: this.#runPurpose,
+      correlationId: workflowRun.id,
+      gone: runSignal,
+    } as const;
+    return workflowGate.invoke(runCaller, stepInvocation, async (invocation) => {
+      const stepQuestion = {
+        sql: stepSql,
+        parameters: sqlParameters,
+        time: 'current',
+        dialect: 'wide',
+        signal: runSignal,
+        queriesOnly: true,
+      } as const;
+      const stepAnswer = await workflowPlanner.query(
+        invocation,
+        rowsBasis === null ? stepQuestion : { ...stepQuestion, basis: rowsBasis },
+      );
+      if (stepAnswer.rowCount > stepRowsMax)
+        throw new ServiceError('REL_UNPROCESSABLE', `a step hands on at most ${stepRowsMax} rows: LIMIT them, or COUNT`);
+      return { rows: rowsOf(stepAnswer), basis: stepAnswer.asOfSystem, overtaken: () => stepAnswer.overtaken() };
     });
   }
 
-  async #call({ name, arguments: given }: StepArguments<'tool'>, { path, scope }: StepScope, again = 0): Promise<Performed> {
-    const callId = this.#keyOf(path, again);
-    const { caller, run, signal } = this.#work;
-    const input = (await fill(given as Json, scope)) as Json;
-    const call = { name, input, caller, signal, purpose: this.#purpose, correlationId: run.id, callId };
-    const erased = this.#erased;
-    const { output, readsOnly } = await this.#parts.callTool(call);
-    this.#keptOutputs.set(path, { output, erased });
-    const overtaken = (): boolean => erased !== this.#erased;
-    return { result: { call: callId, ...(readsOnly && { reads: true }) }, output, overtaken };
+  async #callToolStep(
+    { name: toolName, arguments: toolArguments }: StepArguments<'tool'>,
+    { path: stepPath, scope: templateScope }: StepScope,
+    repeatOrdinal = 0,
+  ): Promise<PerformedStep> {
+    const toolCallId = this.#stepKey(stepPath, repeatOrdinal);
+    const { caller: runCaller, run: workflowRun, signal: runSignal } = this.#workflowWork;
+    const toolInput = (await fill(toolArguments as Json, templateScope)) as Json;
+    const toolCall = {
+      name: toolName,
+      input: toolInput,
+      caller: runCaller,
+      signal: runSignal,
+      purpose: this.#runPurpose,
+      correlationId: workflowRun.id,
+      callId: toolCallId,
+    };
+    const erasedBefore = this.#erasedCount;
+    const { output: toolOutput, readsOnly: isReadOnlyTool } = await this.#workflowDependencies.callTool(toolCall);
+    this.#keptOutputs.set(stepPath, { output: toolOutput, erased: erasedBefore });
+    const isToolOvertaken = (): boolean => erasedBefore !== this.#erasedCount;
+    return {
+      result: { call: toolCallId, ...(isReadOnlyTool && { reads: true }) },
+      output: toolOutput,
+      overtaken: isToolOvertaken,
+    };
   }
 
-  async #insert(given: StepArguments<'insert'>, stepScope: StepScope): Promise<Performed> {
-    const rows = await this.#rowsOf(given, stepScope);
-    const keys = rows.map((row, nth) => ('_pk' in row ? row['_pk'] : 'id' in row ? row['id'] : this.#keyOf(stepScope.path, nth)));
-    const provenance = { source: this.#work.caller.principal, method: 'workflow', confidence: 1, derivedFrom: null };
+  async #insertStep(insertFields: StepArguments<'insert'>, stepScope: StepScope): Promise<PerformedStep> {
+    const insertRows = await this.#insertedRows(insertFields, stepScope);
+    const insertKeys = insertRows.map((insertRow, rowOrdinal) =>
+      '_pk' in insertRow ? insertRow['_pk'] : 'id' in insertRow ? insertRow['id'] : this.#stepKey(stepScope.path, rowOrdinal),
+    );
+    const insertProvenance = {
+      source: this.#workflowWork.caller.principal,
+      method: 'workflow',
+      confidence: 1,
+      derivedFrom: null,
+    };
     return {
-      result: { rows: rows.length },
-      output: { ids: keys, id: keys[0] ?? null },
-      rows: (invocation) => {
-        const definition = invocation.snapshot().catalog.type(given.type);
-        if (definition === undefined)
-          throw new ServiceError('REL_UNKNOWN_TYPE', `type ${JSON.stringify(given.type)} is not registered`);
-        const keyed = rows.map((row, nth) =>
-          definition.primaryKey !== null || '_pk' in row || 'id' in row ? row : { ...row, _pk: keys[nth] },
+      result: { rows: insertRows.length },
+      output: { ids: insertKeys, id: insertKeys[0] ?? null },
+      rows: (insertInvocation) => {
+        const insertedType = insertInvocation.snapshot().catalog.type(insertFields.type);
+        if (insertedType === undefined)
+          throw new ServiceError('REL_UNKNOWN_TYPE', `type ${JSON.stringify(insertFields.type)} is not registered`);
+        const keyedRows = insertRows.map((unkeyedRow, rowOrdinalOf) =>
+          insertedType.primaryKey !== null || '_pk' in unkeyedRow || 'id' in unkeyedRow
+            ? unkeyedRow
+            : { ...unkeyedRow, _pk: insertKeys[rowOrdinalOf] },
         );
-        return putting({ definition, rows: keyed, provenance });
+        return putting({ definition: insertedType, rows: keyedRows, provenance: insertProvenance });
       },
     };
   }
 
-  async #rowsOf({ row, rows }: StepArguments<'insert'>, { scope }: StepScope): Promise<readonly VerbRow[]> {
-    const filled = rows === undefined ? [await fill(row as Json, scope)] : await fill(rows as Json, scope);
-    const isRow = (each: unknown): boolean => typeof each === 'object' && each !== null && !Array.isArray(each);
-    if (!Array.isArray(filled) || filled.length === 0 || filled.length > insertMax || !filled.every(isRow))
-      throw new ServiceError('REL_UNPROCESSABLE', `insert: 1 to ${insertMax} objects are expected`);
-    return filled as readonly VerbRow[];
+  async #insertedRows(
+    { row: rowTemplate, rows: rowsTemplate }: StepArguments<'insert'>,
+    { scope: templateScope }: StepScope,
+  ): Promise<readonly VerbRow[]> {
+    const filledRows =
+      rowsTemplate === undefined
+        ? [await fill(rowTemplate as Json, templateScope)]
+        : await fill(rowsTemplate as Json, templateScope);
+    const isInsertRow = (filledRow: unknown): boolean =>
+      typeof filledRow === 'object' && filledRow !== null && !Array.isArray(filledRow);
+    if (
+      !Array.isArray(filledRows) ||
+      filledRows.length === 0 ||
+      filledRows.length > stepInsertMax ||
+      !filledRows.every(isInsertRow)
+    )
+      throw new ServiceError('REL_UNPROCESSABLE', `insert: 1 to ${stepInsertMax} objects are expected`);
+    return filledRows as readonly VerbRow[];
   }
 
-  async #alert(given: StepArguments<'alert'>, { path, scope }: StepScope): Promise<Performed> {
-    const id = this.#keyOf(path);
-    const { run } = this.#work;
-    const [title, type, key] = (await fill([given.title, given.matched_type, given.matched_pk as Json], scope)) as unknown[];
-    const alert = {
-      id,
-      rule: { id: run.workflow!, version: 1, definition: { name: textOf(title) ?? '', severity: given.severity } },
+  async #alertStep(
+    alertFields: StepArguments<'alert'>,
+    { path: stepPath, scope: templateScope }: StepScope,
+  ): Promise<PerformedStep> {
+    const alertId = this.#stepKey(stepPath);
+    const { run: workflowRun } = this.#workflowWork;
+    const [alertTitle, matchedType, matchedKey] = (await fill(
+      [alertFields.title, alertFields.matched_type, alertFields.matched_pk as Json],
+      templateScope,
+    )) as unknown[];
+    const stepAlert = {
+      id: alertId,
+      rule: {
+        id: workflowRun.workflow!,
+        version: 1,
+        definition: { name: templateText(alertTitle) ?? '', severity: alertFields.severity },
+      },
       match: {
-        type: textOf(type),
-        key: textOf(key),
+        type: templateText(matchedType),
+        key: templateText(matchedKey),
         systemFrom: null,
         values: [],
       },
       count: 1,
     };
     return {
-      result: { alert: id },
-      output: { id },
-      rows: (invocation) => putAlerts(alertTypeIn(invocation.snapshot().catalog), [alert], new Map(), run.id),
+      result: { alert: alertId },
+      output: { id: alertId },
+      rows: (invocation) => putAlerts(alertTypeIn(invocation.snapshot().catalog), [stepAlert], new Map(), workflowRun.id),
     };
   }
 
   /** A step that is on record as it was performed, for a step that names it. */
-  async #derive(step: Step, stepScope: StepScope, result: Result): Promise<Performed> {
-    const { path } = stepScope;
-    const basis = result['basis'] === undefined ? null : BigInt(result['basis'] as string);
-    switch (step.kind) {
+  async #deriveStepOutput(workflowStep: Step, stepScope: StepScope, stepResult: StepResult): Promise<PerformedStep> {
+    const { path: stepPath } = stepScope;
+    const rowsBasis = stepResult['basis'] === undefined ? null : BigInt(stepResult['basis'] as string);
+    switch (workflowStep.kind) {
       case 'query':
       case 'function':
-        return sameRows(await this.#ask(step, stepScope, basis), result);
+        return requireSameRows(await this.#askStep(workflowStep, stepScope, rowsBasis), stepResult);
       case 'insert':
-        return this.#insert(step.given, stepScope);
+        return this.#insertStep(workflowStep.given, stepScope);
       case 'alert':
-        return { result, output: { id: result['alert'] } };
+        return { result: stepResult, output: { id: stepResult['alert'] } };
       case 'tool': {
-        const keptOutput = this.#keptOutputs.get(path);
-        if (keptOutput?.erased === this.#erased)
-          return { result, output: keptOutput.output, overtaken: () => keptOutput.erased !== this.#erased };
-        if (result['reads'] === true) return this.#call(step.given, stepScope, this.#work.run.attempt);
+        const keptOutput = this.#keptOutputs.get(stepPath);
+        if (keptOutput?.erased === this.#erasedCount)
+          return { result: stepResult, output: keptOutput.output, overtaken: () => keptOutput.erased !== this.#erasedCount };
+        if (stepResult['reads'] === true)
+          return this.#callToolStep(workflowStep.given, stepScope, this.#workflowWork.run.attempt);
         throw new ServiceError(
           'REL_UNPROCESSABLE',
-          `{{steps.${path}}}: the output of a tool is not kept over a restart or an erasure`,
+          `{{steps.${stepPath}}}: the output of a tool is not kept over a restart or an erasure`,
         );
       }
       case 'wait': {
-        if (basis === null) return { result, output: {} };
-        const { sql, parameters } = await fillSql(step.given.sql!, [], stepScope.scope);
-        return sameRows(answerStep(await this.#rows(sql, parameters, basis)), result);
+        if (rowsBasis === null) return { result: stepResult, output: {} };
+        const { sql: stepSql, parameters: sqlParameters } = await fillSql(workflowStep.given.sql!, [], stepScope.scope);
+        return requireSameRows(performedAnswer(await this.#queryStepRows(stepSql, sqlParameters, rowsBasis)), stepResult);
       }
       default:
-        return { result, output: result };
+        return { result: stepResult, output: stepResult };
     }
   }
 
   /** Subjects of the tenant that were erased so far. */
-  get #erased(): number {
-    return this.#parts.erasedOf(tenantOf(this.#job.path));
+  get #erasedCount(): number {
+    return this.#workflowDependencies.erasedOf(tenantOf(this.#workflowJob.path));
   }
 
   /** Key of a write: of the run, the step and, in its path, the item. */
-  #keyOf(path: string, nth = 0): string {
+  #stepKey(stepPath: string, keyOrdinal = 0): string {
     return createHash('sha256')
-      .update(canonicalJson(['step/1', this.#work.run.id, path, nth]))
+      .update(canonicalJson(['step/1', this.#workflowWork.run.id, stepPath, keyOrdinal]))
       .digest('hex');
   }
 
-  get #purpose(): string | null {
-    return this.#job.definition.purpose;
+  get #runPurpose(): string | null {
+    return this.#workflowJob.definition.purpose;
   }
 }
 
-type Stopped = Extract<WorkflowEffect, { readonly step: WorkflowStep }>;
+type StoppedStep = Extract<WorkflowEffect, { readonly step: WorkflowStep }>;
 
-interface Found {
+interface StepRows {
   readonly rows: readonly VerbRow[];
   readonly basis: bigint;
   overtaken(): boolean;
 }
 
-function answerStep({ rows, basis, overtaken }: Found): Performed {
-  return { result: { rows: rows.length, basis: String(basis) }, output: { rows, count: rows.length }, overtaken };
+function performedAnswer({ rows: stepRows, basis: rowsBasis, overtaken: isOvertaken }: StepRows): PerformedStep {
+  return {
+    result: { rows: stepRows.length, basis: String(rowsBasis) },
+    output: { rows: stepRows, count: stepRows.length },
+    overtaken: isOvertaken,
+  };
 }
 
 /** Items are told apart by their number: with fewer rows the later ones would be others. */
-function sameRows(performed: Performed, before: Result): Performed {
-  if (performed.result['rows'] !== before['rows']) throw rowsAreGone();
-  return performed;
+function requireSameRows(performedStep: PerformedStep, resultBefore: StepResult): PerformedStep {
+  if (performedStep.result['rows'] !== resultBefore['rows']) throw rowsGoneError();
+  return performedStep;
 }
 
-const rowsAreGone = (): ServiceError => new ServiceError('REL_CONFLICT', 'rows that the run has found are gone');
+const rowsGoneError = (): ServiceError => new ServiceError('REL_CONFLICT', 'rows that the run has found are gone');
 
 /** A value as the text of a cell. */
-const textOf = (value: unknown): string | null => {
-  const cell = parameterOf(value);
-  return cell === null ? null : String(cell);
+const templateText = (templateCell: unknown): string | null => {
+  const templateLiteral = parameterOf(templateCell);
+  return templateLiteral === null ? null : String(templateLiteral);
 };

@@ -6,16 +6,24 @@ import { callVerb } from '../verbs/call-verb.ts';
 import type { StepCall, WorkflowDependencies } from './run-workflow.ts';
 
 /** A call whose row is there already was made by an earlier attempt: its output is gone, and it is not made again. */
-export async function callStep(context: HttpContext, step: StepCall): ReturnType<WorkflowDependencies['callTool']> {
-  const { verb, purpose, input } = readCall(step.name, step.input);
-  const { caller, signal: gone, correlationId, callId } = step;
-  const call = { verb, input, caller, gone, correlationId, callId, purpose: purpose ?? step.purpose };
-  const readsOnly = verb.tool!.readOnly;
+export async function callStep(httpContext: HttpContext, toolStep: StepCall): ReturnType<WorkflowDependencies['callTool']> {
+  const { verb: stepVerb, purpose: argumentPurpose, input: stepInput } = readCall(toolStep.name, toolStep.input);
+  const { caller: runCaller, signal: runAborted, correlationId, callId } = toolStep;
+  const stepCall = {
+    verb: stepVerb,
+    input: stepInput,
+    caller: runCaller,
+    gone: runAborted,
+    correlationId,
+    callId,
+    purpose: argumentPurpose ?? toolStep.purpose,
+  };
+  const isReadOnlyTool = stepVerb.tool!.readOnly;
   try {
-    return { output: (await callVerb(context.gate, context, call)).output, readsOnly };
-  } catch (error) {
-    if (!(error instanceof ServiceError) || error.code !== 'REL_CONFLICT' || error.facts.refused?.type !== 'ToolCall')
-      throw error;
-    return { output: null, readsOnly };
+    return { output: (await callVerb(httpContext.gate, httpContext, stepCall)).output, readsOnly: isReadOnlyTool };
+  } catch (stepError) {
+    if (!(stepError instanceof ServiceError) || stepError.code !== 'REL_CONFLICT' || stepError.facts.refused?.type !== 'ToolCall')
+      throw stepError;
+    return { output: null, readsOnly: isReadOnlyTool };
   }
 }

@@ -12,79 +12,91 @@ export interface Scope {
   readonly value: (root: string, step: number | null) => Promise<unknown>;
 }
 
-const inText = /\{\{([^{}]*)\}\}/g;
-const form = /^(?:(?:steps|block)\.\d{1,4}|arguments|item|index)(?:\.[^.\s]{1,128}){0,16}$/;
+const templatePattern = /\{\{([^{}]*)\}\}/g;
+const templateForm = /^(?:(?:steps|block)\.\d{1,4}|arguments|item|index)(?:\.[^.\s]{1,128}){0,16}$/;
 
 /** All templates of a value; each has the form of one. Throws REL_INVALID. */
-export function templatesIn(value: unknown): readonly string[] {
-  if (typeof value === 'string')
-    return [...value.matchAll(inText)].map(([whole, inner]) => {
-      const name = inner!.trim();
-      if (!form.test(name))
+export function templatesIn(templatedValue: unknown): readonly string[] {
+  if (typeof templatedValue === 'string')
+    return [...templatedValue.matchAll(templatePattern)].map(([wholeTemplate, templateInner]) => {
+      const templateName = templateInner!.trim();
+      if (!templateForm.test(templateName))
         throw new ServiceError(
           'REL_INVALID',
-          `${whole} is none of {{steps.N…}}, {{block.N…}}, {{arguments…}}, {{item…}} and {{index}}`,
+          `${wholeTemplate} is none of {{steps.N…}}, {{block.N…}}, {{arguments…}}, {{item…}} and {{index}}`,
         );
-      return name;
+      return templateName;
     });
-  if (Array.isArray(value)) return value.flatMap(templatesIn);
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(templatesIn) : [];
+  if (Array.isArray(templatedValue)) return templatedValue.flatMap(templatesIn);
+  return typeof templatedValue === 'object' && templatedValue !== null ? Object.values(templatedValue).flatMap(templatesIn) : [];
 }
 
 /** The value with its templates replaced. */
-export async function fill(value: Json, scope: Scope): Promise<unknown> {
-  if (typeof value === 'string') {
-    const whole = /^\{\{([^{}]*)\}\}$/.exec(value);
-    if (whole !== null) return valueOf(whole[1]!, scope);
-    let text = '';
-    let end = 0;
-    for (const match of value.matchAll(inText)) {
-      text += value.slice(end, match.index) + plainText(await valueOf(match[1]!, scope));
-      end = match.index + match[0].length;
+export async function fill(templatedValue: Json, templateScope: Scope): Promise<unknown> {
+  if (typeof templatedValue === 'string') {
+    const wholeTemplate = /^\{\{([^{}]*)\}\}$/.exec(templatedValue);
+    if (wholeTemplate !== null) return templateValueOf(wholeTemplate[1]!, templateScope);
+    let filledText = '';
+    let templateEnd = 0;
+    for (const templateMatch of templatedValue.matchAll(templatePattern)) {
+      filledText +=
+        templatedValue.slice(templateEnd, templateMatch.index) +
+        templatePlainText(await templateValueOf(templateMatch[1]!, templateScope));
+      templateEnd = templateMatch.index + templateMatch[0].length;
     }
-    return text + value.slice(end);
+    return filledText + templatedValue.slice(templateEnd);
   }
-  if (Array.isArray(value)) return Promise.all(value.map((each: Json) => fill(each, scope)));
-  if (typeof value !== 'object' || value === null) return value;
-  const members = Object.entries(value).map(async ([name, each]) => [name, await fill(each as Json, scope)] as const);
-  return Object.fromEntries(await Promise.all(members));
+  if (Array.isArray(templatedValue))
+    return Promise.all(templatedValue.map((templatedItem: Json) => fill(templatedItem, templateScope)));
+  if (typeof templatedValue !== 'object' || templatedValue === null) return templatedValue;
+  const filledMembers = Object.entries(templatedValue).map(
+    async ([memberName, templatedItem]) => [memberName, await fill(templatedItem as Json, templateScope)] as const,
+  );
+  return Object.fromEntries(await Promise.all(filledMembers));
 }
 
 /** SQL with `$n` for its templates, behind the parameters that are given. A template in quotes is all of its text. */
 export async function fillSql(
-  sql: string,
-  given: readonly Literal[],
-  scope: Scope,
+  templatedSql: string,
+  givenParameters: readonly Literal[],
+  templateScope: Scope,
 ): Promise<{ readonly sql: string; readonly parameters: readonly Literal[] }> {
-  const parameters = [...given];
-  let text = '';
-  let end = 0;
-  for (const match of sql.matchAll(/'\{\{([^{}]*)\}\}'|\{\{([^{}]*)\}\}/g)) {
-    const isText = match[1] !== undefined;
-    const value = parameterOf(await valueOf((match[1] ?? match[2])!, scope));
-    parameters.push(isText && value !== null ? String(value) : value);
-    text += `${sql.slice(end, match.index)}$${parameters.length}`;
-    end = match.index + match[0].length;
+  const sqlParameters = [...givenParameters];
+  let filledSql = '';
+  let templateEnd = 0;
+  for (const templateMatch of templatedSql.matchAll(/'\{\{([^{}]*)\}\}'|\{\{([^{}]*)\}\}/g)) {
+    const isQuotedTemplate = templateMatch[1] !== undefined;
+    const templateLiteral = parameterOf(await templateValueOf((templateMatch[1] ?? templateMatch[2])!, templateScope));
+    sqlParameters.push(isQuotedTemplate && templateLiteral !== null ? String(templateLiteral) : templateLiteral);
+    filledSql += `${templatedSql.slice(templateEnd, templateMatch.index)}$${sqlParameters.length}`;
+    templateEnd = templateMatch.index + templateMatch[0].length;
   }
-  return { sql: text + sql.slice(end), parameters };
+  return { sql: filledSql + templatedSql.slice(templateEnd), parameters: sqlParameters };
 }
 
-export function parameterOf(value: unknown): Literal {
-  if (value === null || typeof value === 'string' || typeof value === 'boolean' || typeof value === 'bigint') return value;
-  if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;
-  return exactJson(value);
+export function parameterOf(templateCell: unknown): Literal {
+  if (
+    templateCell === null ||
+    typeof templateCell === 'string' ||
+    typeof templateCell === 'boolean' ||
+    typeof templateCell === 'bigint'
+  )
+    return templateCell;
+  if (typeof templateCell === 'number') return Number.isSafeInteger(templateCell) ? BigInt(templateCell) : templateCell;
+  return exactJson(templateCell);
 }
 
-async function valueOf(name: string, scope: Scope): Promise<unknown> {
-  const [root, ...members] = name.trim().split('.');
-  const isNumbered = root === 'steps' || root === 'block';
-  let value = await scope.value(root!, isNumbered ? Number(members.shift()) : null);
-  for (const member of members) {
-    const isThere = typeof value === 'object' && value !== null && Object.hasOwn(value, member);
-    if (!isThere) throw new ServiceError('REL_UNPROCESSABLE', `{{${name.trim()}}}: there is no such value`);
-    value = (value as Readonly<Record<string, unknown>>)[member];
+async function templateValueOf(templateName: string, templateScope: Scope): Promise<unknown> {
+  const [templateRoot, ...memberPath] = templateName.trim().split('.');
+  const isStepTemplate = templateRoot === 'steps' || templateRoot === 'block';
+  let templateValue = await templateScope.value(templateRoot!, isStepTemplate ? Number(memberPath.shift()) : null);
+  for (const memberName of memberPath) {
+    const hasMember = typeof templateValue === 'object' && templateValue !== null && Object.hasOwn(templateValue, memberName);
+    if (!hasMember) throw new ServiceError('REL_UNPROCESSABLE', `{{${templateName.trim()}}}: there is no such value`);
+    templateValue = (templateValue as Readonly<Record<string, unknown>>)[memberName];
   }
-  return value;
+  return templateValue;
 }
 
-const plainText = (value: unknown): string => (typeof value === 'string' ? value : exactJson(value));
+const templatePlainText = (templateCell: unknown): string =>
+  typeof templateCell === 'string' ? templateCell : exactJson(templateCell);

@@ -4,7 +4,7 @@ import type { Caller } from '../../governance/caller.ts';
 import type { WorkflowDesk } from '../../governance/desks/workflow-desk.ts';
 import type { JobRecord, RecordedStep } from '../../projections/jobs/job.ts';
 
-const nanoseconds = z.int().describe('nanoseconds since 1970 UTC, exact');
+const workflowNanoseconds = z.int().describe('nanoseconds since 1970 UTC, exact');
 
 export const workflowView = z
   .object({
@@ -29,8 +29,8 @@ export const runView = z
       z.object({
         path: z.string().describe('number of the step; inside of others behind theirs, with that of the item or the branch'),
         state: z.enum(['waiting', 'done', 'failed']),
-        started_at: nanoseconds,
-        ended_at: nanoseconds.nullable(),
+        started_at: workflowNanoseconds,
+        ended_at: workflowNanoseconds.nullable(),
         attempts: z.int(),
         result: z.record(z.string(), z.unknown()).describe('counts and references, never rows'),
       }),
@@ -40,53 +40,75 @@ export const runView = z
   .meta({ id: 'WorkflowRun' });
 
 /** Steps of a run that a reply lists, the last ones. */
-const stepsShown = 1_000;
+const runStepsShown = 1_000;
 
-export function listWorkflowViews(desk: WorkflowDesk, caller: Caller): z.output<typeof workflowView>[] {
-  const made = desk.list(caller).map(describeWorkflow);
-  const builtin = desk.builtins.map(({ name, steps }) => ({
+export function listWorkflowViews(workflowDesk: WorkflowDesk, workflowCaller: Caller): z.output<typeof workflowView>[] {
+  const storedWorkflows = workflowDesk.list(workflowCaller).map(describeWorkflow);
+  const builtinViews = workflowDesk.builtins.map(({ name: workflowName, steps: workflowSteps }) => ({
     id: null,
-    name,
-    steps: steps as unknown[],
+    name: workflowName,
+    steps: workflowSteps as unknown[],
     principal: null,
     organization: null,
   }));
-  return [...made, ...builtin];
+  return [...storedWorkflows, ...builtinViews];
 }
 
-export function describeWorkflow({ id, definition, owner, path }: JobRecord): z.output<typeof workflowView> {
-  const steps = definition.run.steps as unknown[];
-  return { id, name: definition.name, steps, principal: owner.principal, organization: path };
-}
-
-export function describeRun(desk: WorkflowDesk, job: JobRecord) {
-  const run = job.open ?? job.last;
-  const steps = desk.steps(job);
+export function describeWorkflow({
+  id: workflowId,
+  definition: jobDefinition,
+  owner: workflowOwner,
+  path: workflowPath,
+}: JobRecord): z.output<typeof workflowView> {
+  const workflowSteps = jobDefinition.run.steps as unknown[];
   return {
-    run_id: job.id,
-    workflow: job.definition.name,
-    state: run?.state ?? ('queued' as const),
-    waiting: job.open?.state === 'queued' && job.open.until !== undefined,
-    attempt: run?.attempt ?? 1,
-    error: run?.state === 'failed' || run?.state === 'cancelled' ? run.reason : null,
-    alerts: job.totalAlerts,
-    steps: steps.map(describeStep).slice(-stepsShown),
-    steps_total: steps.length,
+    id: workflowId,
+    name: jobDefinition.name,
+    steps: workflowSteps,
+    principal: workflowOwner.principal,
+    organization: workflowPath,
   };
 }
 
-function describeStep({ path, state, started, attempt, result, at }: RecordedStep, nth: number, all: readonly RecordedStep[]) {
+export function describeRun(workflowDesk: WorkflowDesk, runJob: JobRecord) {
+  const workflowRun = runJob.open ?? runJob.last;
+  const runSteps = workflowDesk.steps(runJob);
   return {
-    path,
-    state,
-    started_at: BigInt(started),
-    ended_at: state === 'waiting' ? null : at,
+    run_id: runJob.id,
+    workflow: runJob.definition.name,
+    state: workflowRun?.state ?? ('queued' as const),
+    waiting: runJob.open?.state === 'queued' && runJob.open.until !== undefined,
+    attempt: workflowRun?.attempt ?? 1,
+    error: workflowRun?.state === 'failed' || workflowRun?.state === 'cancelled' ? workflowRun.reason : null,
+    alerts: runJob.totalAlerts,
+    steps: runSteps.map(describeRunStep).slice(-runStepsShown),
+    steps_total: runSteps.length,
+  };
+}
+
+function describeRunStep(
+  {
+    path: stepPath,
+    state: stepState,
+    started: stepStarted,
+    attempt: stepAttempt,
+    result: stepResult,
+    at: stepEndedAt,
+  }: RecordedStep,
+  stepOrdinal: number,
+  recordedSteps: readonly RecordedStep[],
+) {
+  return {
+    path: stepPath,
+    state: stepState,
+    started_at: BigInt(stepStarted),
+    ended_at: stepState === 'waiting' ? null : stepEndedAt,
     // It was begun in each attempt since the one that ended the step before it.
-    attempts: attempt - (all[nth - 1]?.attempt ?? 1) + 1,
-    result,
+    attempts: stepAttempt - (recordedSteps[stepOrdinal - 1]?.attempt ?? 1) + 1,
+    result: stepResult,
   };
 }
 
-export function findRunView(desk: WorkflowDesk, id: string, caller: Caller) {
-  return describeRun(desk, desk.findRun(id, caller));
+export function findRunView(workflowDesk: WorkflowDesk, workflowRunId: string, workflowCaller: Caller) {
+  return describeRun(workflowDesk, workflowDesk.findRun(workflowRunId, workflowCaller));
 }

@@ -13,42 +13,42 @@ import type { Appended } from '../../log/log-store.ts';
 const recordsPerEntryMax = 512;
 
 export class AccessRecordWriter {
-  readonly #commit: (drafts: readonly EntryDraft[]) => Appended;
+  readonly #commitRecords: (drafts: readonly EntryDraft[]) => Appended;
   readonly #defer: (task: () => void) => void;
-  #batch: Batch | undefined;
+  #accessBatch: AccessRecordBatch | undefined;
 
   /** `defer` runs its task once the current turn's work is done. */
   constructor(commit: (drafts: readonly EntryDraft[]) => Appended, defer: (task: () => void) => void) {
-    this.#commit = commit;
+    this.#commitRecords = commit;
     this.#defer = defer;
   }
 
   /** Takes the records of one invocation. Rejects with REL_UNAVAILABLE when they could not be appended: then nothing may leave. */
-  record(records: readonly AccessRecord[]): Promise<void> {
-    if (this.#batch === undefined) {
-      this.#batch = new Batch();
-      this.#defer(() => this.#defer(() => this.#flush()));
+  record(accessRecords: readonly AccessRecord[]): Promise<void> {
+    if (this.#accessBatch === undefined) {
+      this.#accessBatch = new AccessRecordBatch();
+      this.#defer(() => this.#defer(() => this.#flushAccessRecords()));
     }
-    this.#batch.records.push(...records);
-    return this.#batch.written;
+    this.#accessBatch.records.push(...accessRecords);
+    return this.#accessBatch.written;
   }
 
-  #flush(): void {
-    const batch = this.#batch!;
-    this.#batch = undefined;
+  #flushAccessRecords(): void {
+    const accessBatch = this.#accessBatch!;
+    this.#accessBatch = undefined;
     try {
       // The group's fsync is not waited for; its failure stops the log, which the next append tells.
-      const { written } = this.#commit(draftsOf(batch.records));
-      written.then(batch.resolve, (cause: unknown) => batch.reject(notRecorded(cause)));
+      const { written } = this.#commitRecords(accessDraftsOf(accessBatch.records));
+      written.then(accessBatch.resolve, (cause: unknown) => accessBatch.reject(unrecordedError(cause)));
     } catch (cause) {
-      batch.reject(notRecorded(cause));
+      accessBatch.reject(unrecordedError(cause));
     }
   }
 }
 
-const blockBytes = 64;
+const hmacBlockBytes = 64;
 /** Characters that are hashed at once. */
-const piece = 64 << 10;
+const literalChunkLength = 64 << 10;
 
 /**
  * Keyed digest of a statement's literals: who holds the key can test a guess, the log alone tells nothing. HMAC-SHA-256
@@ -56,63 +56,63 @@ const piece = 64 << 10;
  */
 export class LiteralDigest {
   /** Key block, then the message. */
-  #inner = Buffer.alloc(blockBytes + 4096);
+  #innerHmacBlock = Buffer.alloc(hmacBlockBytes + 4096);
   /** Key block, then the inner digest. */
-  readonly #outer = Buffer.alloc(blockBytes + 32);
+  readonly #outerHmacBlock = Buffer.alloc(hmacBlockBytes + 32);
 
-  constructor(key: Uint8Array) {
-    assert(key.length <= blockBytes, 'a key fits one block');
-    for (let i = 0; i < blockBytes; i++) {
-      this.#inner[i] = (key[i] ?? 0) ^ 0x36;
-      this.#outer[i] = (key[i] ?? 0) ^ 0x5c;
+  constructor(digestKey: Uint8Array) {
+    assert(digestKey.length <= hmacBlockBytes, 'a key fits one block');
+    for (let i = 0; i < hmacBlockBytes; i++) {
+      this.#innerHmacBlock[i] = (digestKey[i] ?? 0) ^ 0x36;
+      this.#outerHmacBlock[i] = (digestKey[i] ?? 0) ^ 0x5c;
     }
   }
 
   /** Hex. Lengths are hashed too: ('ab', 'c') and ('a', 'bc') differ. */
   digestOf(literals: readonly string[]): string {
-    let length = 0;
-    for (const literal of literals) length += literal.length;
-    if (length > piece) return this.#finish(this.#innerInPieces(literals));
-    let text = '';
-    for (const literal of literals) text += `${literal.length}:${literal}`;
-    this.#reserve(blockBytes + text.length * 3);
-    const end = blockBytes + this.#inner.write(text, blockBytes);
-    return this.#finish(hash('sha256', this.#inner.subarray(0, end), 'binary'));
+    let literalsLength = 0;
+    for (const literal of literals) literalsLength += literal.length;
+    if (literalsLength > literalChunkLength) return this.#finishLiteralHmac(this.#innerHashInChunks(literals));
+    let literalsText = '';
+    for (const literal of literals) literalsText += `${literal.length}:${literal}`;
+    this.#reserveHmacBlock(hmacBlockBytes + literalsText.length * 3);
+    const literalsEnd = hmacBlockBytes + this.#innerHmacBlock.write(literalsText, hmacBlockBytes);
+    return this.#finishLiteralHmac(hash('sha256', this.#innerHmacBlock.subarray(0, literalsEnd), 'binary'));
   }
 
-  #finish(inner: string): string {
-    this.#outer.write(inner, blockBytes, 'binary');
-    return hash('sha256', this.#outer, 'hex');
+  #finishLiteralHmac(innerDigest: string): string {
+    this.#outerHmacBlock.write(innerDigest, hmacBlockBytes, 'binary');
+    return hash('sha256', this.#outerHmacBlock, 'hex');
   }
 
   /** The same over long literals, without a copy of all of them. */
-  #innerInPieces(literals: readonly string[]): string {
-    const inner = createHash('sha256').update(this.#inner.subarray(0, blockBytes));
-    let text = '';
+  #innerHashInChunks(literals: readonly string[]): string {
+    const literalHash = createHash('sha256').update(this.#innerHmacBlock.subarray(0, hmacBlockBytes));
+    let literalsText = '';
     for (const literal of literals) {
-      text += `${literal.length}:`;
-      for (let at = 0, end: number; at < literal.length; at = end) {
-        end = Math.min(at + piece, literal.length);
+      literalsText += `${literal.length}:`;
+      for (let chunkStart = 0, chunkEnd: number; chunkStart < literal.length; chunkStart = chunkEnd) {
+        chunkEnd = Math.min(chunkStart + literalChunkLength, literal.length);
         // Both halves of a character stay together, or each would be hashed as U+FFFD.
-        while (end < literal.length && (literal.charCodeAt(end - 1) & 0xfc00) === 0xd800) end++;
-        text += literal.slice(at, end);
-        if (text.length < piece) continue;
-        inner.update(text, 'utf8');
-        text = '';
+        while (chunkEnd < literal.length && (literal.charCodeAt(chunkEnd - 1) & 0xfc00) === 0xd800) chunkEnd++;
+        literalsText += literal.slice(chunkStart, chunkEnd);
+        if (literalsText.length < literalChunkLength) continue;
+        literalHash.update(literalsText, 'utf8');
+        literalsText = '';
       }
     }
-    return inner.update(text, 'utf8').digest('binary');
+    return literalHash.update(literalsText, 'utf8').digest('binary');
   }
 
-  #reserve(bytes: number): void {
-    if (bytes <= this.#inner.length) return;
-    const larger = Buffer.alloc(bytes);
-    this.#inner.copy(larger, 0, 0, blockBytes);
-    this.#inner = larger;
+  #reserveHmacBlock(neededBlockBytes: number): void {
+    if (neededBlockBytes <= this.#innerHmacBlock.length) return;
+    const largerHmacBlock = Buffer.alloc(neededBlockBytes);
+    this.#innerHmacBlock.copy(largerHmacBlock, 0, 0, hmacBlockBytes);
+    this.#innerHmacBlock = largerHmacBlock;
   }
 }
 
-class Batch {
+class AccessRecordBatch {
   readonly records: AccessRecord[] = [];
   readonly written: Promise<void>;
   resolve!: () => void;
@@ -126,11 +126,11 @@ class Batch {
   }
 }
 
-function draftsOf(records: readonly AccessRecord[]): EntryDraft[] {
-  const drafts: EntryDraft[] = [];
-  for (let at = 0; at < records.length; at += recordsPerEntryMax) {
-    const chunk = records.slice(at, at + recordsPerEntryMax);
-    drafts.push({
+function accessDraftsOf(accessRecords: readonly AccessRecord[]): EntryDraft[] {
+  const accessDrafts: EntryDraft[] = [];
+  for (let recordIndex = 0; recordIndex < accessRecords.length; recordIndex += recordsPerEntryMax) {
+    const entryRecords = accessRecords.slice(recordIndex, recordIndex + recordsPerEntryMax);
+    accessDrafts.push({
       context: {
         branch: 'main',
         tenant: null,
@@ -139,21 +139,23 @@ function draftsOf(records: readonly AccessRecord[]): EntryDraft[] {
         door: 'gate',
         purpose: null,
         // The leaf may be shown to callers in the scope of any one of its records: it names a request only if all share it.
-        correlationId: chunk.every((each) => each.correlationId === chunk[0]!.correlationId) ? chunk[0]!.correlationId : '',
+        correlationId: entryRecords.every((each) => each.correlationId === entryRecords[0]!.correlationId)
+          ? entryRecords[0]!.correlationId
+          : '',
         policyDigest: '',
       },
-      body: { kind: 'access', records: chunk },
+      body: { kind: 'access', records: entryRecords },
     });
   }
-  return drafts;
+  return accessDrafts;
 }
 
-const withheld = 'the invocation could not be recorded, so its answer is withheld';
+const withheldAnswerText = 'the invocation could not be recorded, so its answer is withheld';
 
 /** The log's own words say what can be done about it. */
-function notRecorded(cause: unknown): ServiceError {
-  if (!(cause instanceof ServiceError)) return new ServiceError('REL_UNAVAILABLE', withheld, { cause });
-  return new ServiceError('REL_UNAVAILABLE', `${withheld}: ${cause.message}`, { ...cause.facts, cause });
+function unrecordedError(cause: unknown): ServiceError {
+  if (!(cause instanceof ServiceError)) return new ServiceError('REL_UNAVAILABLE', withheldAnswerText, { cause });
+  return new ServiceError('REL_UNAVAILABLE', `${withheldAnswerText}: ${cause.message}`, { ...cause.facts, cause });
 }
 
 /** The error of an invocation that wrote but whose record failed: its rows are written, or may be. */

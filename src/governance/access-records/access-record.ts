@@ -40,40 +40,44 @@ const objectTypesLengthMax = 64 * (limits.identifierLength + 1);
 const deniedKinds: ReadonlySet<ErrorKind> = new Set(['unauthenticated', 'payment_required', 'forbidden', 'too_many_requests']);
 
 /** Written field by field: one is made for every invocation, and a spread makes another hidden class each time. */
-export function accessRecord(happened: InvocationFacts): AccessRecord {
-  const { caller, statements, recalled } = happened;
-  const { decision, code } = verdictOn(happened.ending);
-  const record: { -readonly [K in keyof AccessRecord]: AccessRecord[K] } = {
-    time: happened.time,
-    correlationId: happened.correlationId,
+export function accessRecord(invocationFacts: InvocationFacts): AccessRecord {
+  const { caller, statements, recalled } = invocationFacts;
+  const { decision, code } = verdictOn(invocationFacts.ending);
+  const invocationRecord: { -readonly [K in keyof AccessRecord]: AccessRecord[K] } = {
+    time: invocationFacts.time,
+    correlationId: invocationFacts.correlationId,
     principal: caller.principal,
     tenant: tenantOf(caller.path),
     path: caller.path,
     door: caller.door,
-    action: happened.action,
-    purpose: clipText(happened.purpose, limits.identifierLength),
-    objectType: clipText(happened.objectType, objectTypesLengthMax),
+    action: invocationFacts.action,
+    purpose: clipText(invocationFacts.purpose, limits.identifierLength),
+    objectType: clipText(invocationFacts.objectType, objectTypesLengthMax),
     decision,
     code,
-    template: clipText(happened.template, templateLengthMax),
-    literalDigest: happened.literalDigest,
-    basis: happened.basis,
-    rowCount: happened.rowCount,
-    costUnits: happened.costUnits,
-    durationMs: Math.max(0, happened.durationMs),
+    template: clipText(invocationFacts.template, templateLengthMax),
+    literalDigest: invocationFacts.literalDigest,
+    basis: invocationFacts.basis,
+    rowCount: invocationFacts.rowCount,
+    costUnits: invocationFacts.costUnits,
+    durationMs: Math.max(0, invocationFacts.durationMs),
   };
-  if (happened.breakGlass !== null || happened.accessScopeRef !== null)
-    record.stated = {
-      breakGlass: clipText(happened.breakGlass, statedLengthMax),
-      accessScopeRef: clipText(happened.accessScopeRef, statedLengthMax),
+  if (invocationFacts.breakGlass !== null || invocationFacts.accessScopeRef !== null)
+    invocationRecord.stated = {
+      breakGlass: clipText(invocationFacts.breakGlass, statedLengthMax),
+      accessScopeRef: clipText(invocationFacts.accessScopeRef, statedLengthMax),
     };
-  if (statements.length > 0) record.statements = statements.map(statementRecord);
-  if (recalled !== null && recalled.ids.length > 0) record.recalled = recalled;
-  return record;
+  if (statements.length > 0) invocationRecord.statements = statements.map(statementRecord);
+  if (recalled !== null && recalled.ids.length > 0) invocationRecord.recalled = recalled;
+  return invocationRecord;
 }
 
-function statementRecord({ template, objectType, ...others }: StatementRecord): StatementRecord {
-  return { ...others, template: clipText(template, templateLengthMax), objectType: clipText(objectType, objectTypesLengthMax) };
+function statementRecord({ template, objectType, ...otherStatementFacts }: StatementRecord): StatementRecord {
+  return {
+    ...otherStatementFacts,
+    template: clipText(template, templateLengthMax),
+    objectType: clipText(objectType, objectTypesLengthMax),
+  };
 }
 
 function verdictOn(ending: Ending<unknown>): Pick<AccessRecord, 'decision' | 'code'> {
@@ -83,8 +87,8 @@ function verdictOn(ending: Ending<unknown>): Pick<AccessRecord, 'decision' | 'co
   return { decision: deniedKinds.has(failure.kind) ? 'deny' : 'error', code: failure.code };
 }
 
-function clipText(text: string | null, lengthMax: number): string | null {
-  if (text === null) return null;
-  const cut = text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
-  return cut.toWellFormed();
+function clipText(recordedText: string | null, lengthMax: number): string | null {
+  if (recordedText === null) return null;
+  const clippedText = recordedText.length > lengthMax ? `${recordedText.slice(0, lengthMax)}…` : recordedText;
+  return clippedText.toWellFormed();
 }

@@ -24,11 +24,11 @@ export class InvocationDescription {
   readonly time: bigint;
   /** The instant of what was read last; 0 where nothing was. */
   basis = 0n;
-  readonly #facts: { -readonly [K in keyof InvocationDetails]: InvocationDetails[K] } = {};
+  readonly #invocationDetails: { -readonly [K in keyof InvocationDetails]: InvocationDetails[K] } = {};
   /** By type, rows that were written so far; 0 for what was submitted and is not written, or not yet. */
-  readonly #written = new Map<string | null, number>();
+  readonly #writtenRowsByType = new Map<string | null, number>();
   /** The kind of the last submitted command; null: none that changes anything. */
-  #submitted: Command['kind'] | null = null;
+  #submittedKind: Command['kind'] | null = null;
   /** Until something else is described. */
   #judgedAs: Judged | null = null;
 
@@ -39,82 +39,85 @@ export class InvocationDescription {
   }
 
   describe(facts: InvocationDetails): void {
-    Object.assign(this.#facts, facts);
+    Object.assign(this.#invocationDetails, facts);
     this.#judgedAs = null;
   }
 
   /** Notes a command before anything can refuse it. */
   submits(command: Command): void {
-    const parts = partsOf(command).filter((part) => typeNamed(part) !== this.#callType);
-    for (const part of parts) this.#wrote(typeNamed(part), 0);
-    for (const type of typesBeside(command)) this.#wrote(type, 0);
+    const commandParts = partsOf(command).filter((part) => typeNamed(part) !== this.#recordedCallType);
+    for (const part of commandParts) this.#countWrittenRows(typeNamed(part), 0);
+    for (const type of typesBeside(command)) this.#countWrittenRows(type, 0);
     // An answer stays an answer, even where it is stored.
-    const changing = parts.filter(({ kind }) => !answers.has(actionOf[kind]));
-    const [first] = changing;
-    if (first !== undefined) this.#submitted = (changing.find(({ kind }) => kind === 'put-rows') ?? first).kind;
+    const changingCommands = commandParts.filter(({ kind }) => !answers.has(actionOf[kind]));
+    const [firstChange] = changingCommands;
+    if (firstChange !== undefined)
+      this.#submittedKind = (changingCommands.find(({ kind }) => kind === 'put-rows') ?? firstChange).kind;
   }
 
   /** Notes what came of it. */
   wrote(command: Command, { accepted, steps }: Pick<Outcome, 'accepted' | 'steps'>): void {
     for (const [i, part] of partsOf(command).entries())
-      this.#wrote(typeNamed(part), steps === undefined ? accepted : (steps[i]?.accepted ?? 0));
+      this.#countWrittenRows(typeNamed(part), steps === undefined ? accepted : (steps[i]?.accepted ?? 0));
   }
 
-  #wrote(type: string | null, rows: number): void {
-    this.#written.set(type, (this.#written.get(type) ?? 0) + rows);
+  #countWrittenRows(type: string | null, rows: number): void {
+    this.#writtenRowsByType.set(type, (this.#writtenRowsByType.get(type) ?? 0) + rows);
   }
 
-  get #callType(): string | undefined {
-    return this.#facts.call?.objectType;
+  get #recordedCallType(): string | undefined {
+    return this.#invocationDetails.call?.objectType;
   }
 
   /** The recorded act: the act that was judged, not the way in which it was requested. */
   get recordedAct(): RecordedAct {
     const { facts, request } = this;
-    const act = facts.act ?? request.act;
-    const submitted = this.#submitted;
-    const action = submitted === null ? (act?.action ?? this.action) : actionOf[submitted];
+    const describedAct = facts.act ?? request.act;
+    const submittedKind = this.#submittedKind;
+    const action = submittedKind === null ? (describedAct?.action ?? this.action) : actionOf[submittedKind];
     const { rowCount = this.#rowsWritten() } = facts;
     return {
       action,
-      objectType: this.#types(),
-      template: act?.template ?? facts.template ?? request.template ?? (submitted === null ? null : `${submitted} ?`),
-      literals: act?.template === undefined ? facts.literals : act.literals,
-      rowCount: submitted !== null && rowActions.has(action) ? this.#rowsWritten() : rowCount,
+      objectType: this.#recordedTypes(),
+      template:
+        describedAct?.template ?? facts.template ?? request.template ?? (submittedKind === null ? null : `${submittedKind} ?`),
+      literals: describedAct?.template === undefined ? facts.literals : describedAct.literals,
+      rowCount: submittedKind !== null && rowActions.has(action) ? this.#rowsWritten() : rowCount,
     };
   }
 
   /** Types that were read, then those that were written. */
-  #types(): string | null {
-    const { objectType = null } = this.#facts;
-    if (this.#written.size === 0) return objectType;
-    const types = new Set(objectType?.split(','));
-    for (const type of this.#written.keys()) if (type !== null && type !== this.#callType) types.add(type);
-    return types.size === 0 ? null : [...types].join(',');
+  #recordedTypes(): string | null {
+    const { objectType = null } = this.#invocationDetails;
+    if (this.#writtenRowsByType.size === 0) return objectType;
+    const recordedTypes = new Set(objectType?.split(','));
+    for (const type of this.#writtenRowsByType.keys())
+      if (type !== null && type !== this.#recordedCallType) recordedTypes.add(type);
+    return recordedTypes.size === 0 ? null : [...recordedTypes].join(',');
   }
 
   #rowsWritten(): number {
-    let sum = 0;
-    for (const [type, rows] of this.#written) if (type !== this.#callType) sum += rows;
-    return sum;
+    let writtenRowCount = 0;
+    for (const [type, rows] of this.#writtenRowsByType) if (type !== this.#recordedCallType) writtenRowCount += rows;
+    return writtenRowCount;
   }
 
   /** The call that it served, beside it; null: none. */
   get recordedCall(): RecordedAct | null {
-    const { call } = this.#facts;
-    return call === undefined ? null : { action: 'ingest', ...call, rowCount: this.#written.get(call.objectType) ?? 0 };
+    const { call } = this.#invocationDetails;
+    return call === undefined ? null : { action: 'ingest', ...call, rowCount: this.#writtenRowsByType.get(call.objectType) ?? 0 };
   }
 
   get facts(): InvocationDetails {
-    return this.#facts;
+    return this.#invocationDetails;
   }
 
   get action(): Action {
-    return this.#facts.action ?? this.request.action;
+    return this.#invocationDetails.action ?? this.request.action;
   }
 
   get purpose(): string | null {
-    return (this.#facts.purpose ?? this.request.purpose) || null;
+    return (this.#invocationDetails.purpose ?? this.request.purpose) || null;
   }
 
   /** A credential limited to purposes says for which of them it touches rows; its own upkeep needs none. */
@@ -126,7 +129,7 @@ export class InvocationDescription {
   /** The request that is judged: caller, action and statements. */
   get judged(): Judged {
     if (this.#judgedAs !== null) return this.#judgedAs;
-    const { breakGlass = this.request.breakGlass, accessScopeRef = this.request.accessScopeRef } = this.#facts;
+    const { breakGlass = this.request.breakGlass, accessScopeRef = this.request.accessScopeRef } = this.#invocationDetails;
     this.#judgedAs = {
       caller: this.caller,
       action: this.action,

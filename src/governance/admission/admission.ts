@@ -17,17 +17,17 @@ export class Admission {
   readonly #core: Core;
   readonly #description: InvocationDescription;
   /** The purpose that was let in; undefined before. */
-  #admittedFor: string | null | undefined = undefined;
+  #admittedPurpose: string | null | undefined = undefined;
   /** Fork of the branch that was admitted: a name that is forked anew meanwhile is another branch. */
   #branch: number | undefined = undefined;
   /** Holds a slot of its tenant, and a place of the store: a query that waits for a place has the first already. */
-  #running = false;
+  #hasTenantSlot = false;
   #holdsSlot = false;
   /** Slots given back while it waits for others. */
-  #paused = { running: false, holdsSlot: false };
-  #payer: Account | null = null;
-  #charged = 0;
-  #closed = false;
+  #slotsAtPause = { running: false, holdsSlot: false };
+  #payingAccount: Account | null = null;
+  #chargedUnits = 0;
+  #invocationEnded = false;
 
   constructor(core: Core, description: InvocationDescription) {
     this.#core = core;
@@ -41,46 +41,46 @@ export class Admission {
   enter(): Promise<void> | null {
     const { action, recordOnly, keysRead } = this.#description.request;
     if (recordOnly === true) return null;
-    this.#checkStanding();
+    this.#checkTenantStanding();
     if (unitsAtStart(action) === 0 || keysRead !== undefined) return null;
-    if (!this.#core.slots.take()) return this.#waitForPlace();
+    if (!this.#core.slots.take()) return this.#waitForQuerySlot();
     this.#holdsSlot = true;
     return null;
   }
 
-  async #waitForPlace(): Promise<void> {
+  async #waitForQuerySlot(): Promise<void> {
     const { action, continues = false, gone } = this.#description.request;
     // A waiting query counts as running for its tenant: one tenant alone cannot fill the lines.
-    if (!continues) this.#takeSlot();
+    if (!continues) this.#takeTenantSlot();
     await this.#core.slots.wait(priorityOf(action, continues, this.#description.caller), gone);
     this.#holdsSlot = true;
   }
 
   /** Before anything is read or written. `slot`: what is done ends within its turn, and takes none of the tenant's ('none'). */
   admit(slot: 'one' | 'none' = 'one'): void {
-    assert(!this.#closed, 'an invocation is not used after it has ended');
+    assert(!this.#invocationEnded, 'an invocation is not used after it has ended');
     const { caller, purpose } = this.#description;
     this.checkThere();
-    this.#checkStanding();
+    this.#checkTenantStanding();
     if (caller.sharedFrom !== null && !readsOnly.has(this.#description.action)) throw foreign();
-    const isAdmitted = this.#admittedFor === purpose;
-    if (isAdmitted && this.#running) return;
+    const isAdmitted = this.#admittedPurpose === purpose;
+    if (isAdmitted && this.#hasTenantSlot) return;
     if (!isAdmitted) checkPurpose(this.#core.purposes, purpose, caller.purposes, this.#description.purposeRequired);
     const { continues, keysRead } = this.#description.request;
-    const units = continues === true ? 0 : unitsOf(this.#description);
+    const admissionUnits = continues === true ? 0 : admissionUnitsOf(this.#description);
     // A read by keys ends within its turn, too.
-    if (slot === 'one' && units > 0 && keysRead === undefined) this.#takeSlot();
-    if (!isAdmitted) this.#spend(units);
-    this.#admittedFor = purpose;
+    if (slot === 'one' && admissionUnits > 0 && keysRead === undefined) this.#takeTenantSlot();
+    if (!isAdmitted) this.#spendQuota(admissionUnits);
+    this.#admittedPurpose = purpose;
   }
 
   /** The store runs, and the branch is the one that it was. */
   checkThere(): void {
     this.#core.committer.checkRunning();
     const { branch, path } = this.#description.caller;
-    const id = this.#core.parts.projections.branches.idOf(branch, tenantOf(path));
-    if (id === undefined || id !== (this.#branch ?? id)) throw unknownBranch(branch);
-    this.#branch = id;
+    const branchId = this.#core.parts.projections.branches.idOf(branch, tenantOf(path));
+    if (branchId === undefined || branchId !== (this.#branch ?? branchId)) throw unknownBranch(branch);
+    this.#branch = branchId;
   }
 
   /** Fork of the branch that was admitted. */
@@ -88,48 +88,48 @@ export class Admission {
     return this.#branch;
   }
 
-  #checkStanding(): void {
+  #checkTenantStanding(): void {
     const { request, caller } = this.#description;
     if (request.whileSuspended !== true) checkTenantStatus(this.#core.parts.projections.tenants, caller);
   }
 
-  #spend(units: number): void {
-    if (units === 0 || this.#charged > 0) return;
+  #spendQuota(units: number): void {
+    if (units === 0 || this.#chargedUnits > 0) return;
     const { quota, parts } = this.#core;
     quota.spend(this.#account, units, parts.clock.monotonicMs());
-    this.#charged = units;
+    this.#chargedUnits = units;
   }
 
-  #takeSlot(): void {
-    if (this.#running) return;
+  #takeTenantSlot(): void {
+    if (this.#hasTenantSlot) return;
     this.#core.quota.enter(this.#account.tenant);
-    this.#running = true;
+    this.#hasTenantSlot = true;
   }
 
   /** The cost: the measured units, else those charged at the start. */
   settle(nowMs: number): number {
-    const { costUnits = this.#charged } = this.#description.facts;
-    if (this.#charged > 0) this.#core.quota.settle(this.#account, costUnits - this.#charged, nowMs);
+    const { costUnits = this.#chargedUnits } = this.#description.facts;
+    if (this.#chargedUnits > 0) this.#core.quota.settle(this.#account, costUnits - this.#chargedUnits, nowMs);
     this.#description.request.onCost?.(costUnits);
     return costUnits;
   }
 
   /** Nothing is let in any more. */
   close(): void {
-    this.#closed = true;
+    this.#invocationEnded = true;
   }
 
   leave(): void {
     // The slot is for running queries; waiting for the record's bytes is the log's time, not the query's.
     const { quota, slots } = this.#core;
-    if (this.#running) quota.leave(this.#account.tenant);
+    if (this.#hasTenantSlot) quota.leave(this.#account.tenant);
     if (this.#holdsSlot) slots.leave();
-    this.#running = this.#holdsSlot = false;
+    this.#hasTenantSlot = this.#holdsSlot = false;
   }
 
   /** Gives up its turn until `resume`: it waits for others, who need its slots. */
   pause(): void {
-    this.#paused = { running: this.#running, holdsSlot: this.#holdsSlot };
+    this.#slotsAtPause = { running: this.#hasTenantSlot, holdsSlot: this.#holdsSlot };
     this.leave();
   }
 
@@ -137,26 +137,26 @@ export class Admission {
   async resume(): Promise<void> {
     const { slots } = this.#core;
     const { request, caller, action } = this.#description;
-    if (this.#paused.holdsSlot && !this.#holdsSlot) {
+    if (this.#slotsAtPause.holdsSlot && !this.#holdsSlot) {
       if (!slots.take()) await slots.wait(priorityOf(action, request.continues === true, caller), request.gone);
       this.#holdsSlot = true;
     }
-    if (this.#paused.running) this.#takeSlot();
+    if (this.#slotsAtPause.running) this.#takeTenantSlot();
   }
 
   /** The account that pays: the credential's tenant, else the tenant that it acts for. */
   get #account(): Account {
     const { tenant, path, principal } = this.#description.caller;
-    return (this.#payer ??= { tenant: tenant ?? tenantOf(path) ?? '', principal });
+    return (this.#payingAccount ??= { tenant: tenant ?? tenantOf(path) ?? '', principal });
   }
 }
 
-function unitsOf({ action, request }: InvocationDescription): number {
-  const units = unitsAtStart(action);
-  return request.keysRead === undefined ? units : Math.min(units, request.keysRead * unitsOfKey);
+function admissionUnitsOf({ action, request }: InvocationDescription): number {
+  const startUnits = unitsAtStart(action);
+  return request.keysRead === undefined ? startUnits : Math.min(startUnits, request.keysRead * costUnitsPerKey);
 }
 
 /** A wire client asks for one key at a time. */
-const unitsOfKey = 0.01;
+const costUnitsPerKey = 0.01;
 
 export const foreign = (): ServiceError => new ServiceError('REL_XORG', 'rows that another organisation shares are read-only');

@@ -8,41 +8,41 @@ import { ServiceError } from '../../errors.ts';
 import { bytesOfCells, type RowBatch } from '../../log/values/columns.ts';
 
 export class IngestBacklog {
-  readonly #bytesMax: number;
-  readonly #waiting: { readonly bytes: number; readonly admit: () => void }[] = [];
-  #bytes = 0;
+  readonly #backlogBytesMax: number;
+  readonly #waitingIngests: { readonly bytes: number; readonly admit: () => void }[] = [];
+  #backlogBytes = 0;
 
   constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax;
+    this.#backlogBytesMax = bytesMax;
   }
 
   /** Makes room in the calling turn, or not at all. Every byte taken is given back by `leave`. */
   take(bytes: number): boolean {
-    if (this.#waiting.length > 0 || !this.#fits(bytes)) return false;
-    this.#bytes += bytes;
+    if (this.#waitingIngests.length > 0 || !this.#fitsBacklog(bytes)) return false;
+    this.#backlogBytes += bytes;
     return true;
   }
 
   /** Resolves once the bytes were taken, in the order of the calls. */
   wait(bytes: number): Promise<void> {
-    return new Promise((admit) => this.#waiting.push({ bytes, admit }));
+    return new Promise((admit) => this.#waitingIngests.push({ bytes, admit }));
   }
 
   leave(bytes: number): void {
-    this.#bytes -= bytes;
-    while (this.#waiting.length > 0 && this.#fits(this.#waiting[0]!.bytes)) {
-      const next = this.#waiting.shift()!;
-      this.#bytes += next.bytes;
-      next.admit();
+    this.#backlogBytes -= bytes;
+    while (this.#waitingIngests.length > 0 && this.#fitsBacklog(this.#waitingIngests[0]!.bytes)) {
+      const nextIngest = this.#waitingIngests.shift()!;
+      this.#backlogBytes += nextIngest.bytes;
+      nextIngest.admit();
     }
   }
 
   get bytes(): number {
-    return this.#bytes;
+    return this.#backlogBytes;
   }
 
-  #fits(bytes: number): boolean {
-    return this.#bytes === 0 || this.#bytes + bytes <= this.#bytesMax;
+  #fitsBacklog(bytes: number): boolean {
+    return this.#backlogBytes === 0 || this.#backlogBytes + bytes <= this.#backlogBytesMax;
   }
 }
 
@@ -50,11 +50,11 @@ export const backlogFull = (): ServiceError =>
   new ServiceError('REL_QUEUE_FULL', 'too many rows wait for the disk; retry later', { retryAfterSecs: 1 });
 
 /** Bytes of a row beside its cells: position, key, organisation and provenance. */
-const rowBytes = 64;
+const backlogRowBytes = 64;
 
 /** Memory of the cells of a batch, as far as its length goes. */
 export function bytesOfRows({ length, columns }: RowBatch): number {
-  let bytes = length * rowBytes;
-  for (const { vector } of columns) bytes += bytesOfCells(vector, length);
-  return bytes;
+  let batchBytes = length * backlogRowBytes;
+  for (const { vector } of columns) batchBytes += bytesOfCells(vector, length);
+  return batchBytes;
 }

@@ -25,7 +25,7 @@ export interface SlotLimits {
   readonly waitMsMax: number;
 }
 
-interface Waiter {
+interface SlotWaiter {
   readonly admit: () => void;
   readonly refuse: (error: ServiceError) => void;
 }
@@ -35,29 +35,29 @@ interface Waiter {
  * attribute `priority` can put its holder further back, never further ahead.
  */
 export function priorityOf(action: Action, continues: boolean, { attributes }: Pick<Caller, 'attributes'>): Priority {
-  const ofAction = continues || action === 'export' ? 1 : 0;
-  const ofToken = priorities.findIndex((known) => known === attributes['priority']);
-  return priorities[Math.max(ofAction, ofToken)]!;
+  const actionPriority = continues || action === 'export' ? 1 : 0;
+  const tokenPriority = priorities.findIndex((known) => known === attributes['priority']);
+  return priorities[Math.max(actionPriority, tokenPriority)]!;
 }
 
 export class QuerySlots {
-  readonly #limits: SlotLimits;
+  readonly #slotLimits: SlotLimits;
   readonly #clock: Pick<Clock, 'sleep'>;
-  readonly #lines: readonly Waiter[][] = priorities.map(() => []);
-  #running = 0;
+  readonly #waiterQueues: readonly SlotWaiter[][] = priorities.map(() => []);
+  #runningQueries = 0;
   /** Places that went from one query straight to another. */
-  #handed = 0;
-  #closed = false;
+  #slotsHandedOn = 0;
+  #isDraining = false;
 
   constructor(limits: SlotLimits, clock: Pick<Clock, 'sleep'>) {
-    this.#limits = limits;
+    this.#slotLimits = limits;
     this.#clock = clock;
   }
 
   /** Takes a place where one is free, which none is while anybody waits. Every place taken is given back by one `leave`. */
   take(): boolean {
-    if (this.#running >= this.#limits.runningMax) return false;
-    this.#running++;
+    if (this.#runningQueries >= this.#slotLimits.runningMax) return false;
+    this.#runningQueries++;
     return true;
   }
 
@@ -66,66 +66,72 @@ export class QuerySlots {
    * REL_TIMEOUT when it takes too long and REL_UNAVAILABLE in a drain: then there is nothing to give back.
    */
   async wait(priority: Priority, gone?: AbortSignal): Promise<void> {
-    if (this.#closed) throw draining();
+    if (this.#isDraining) throw drainingError();
     if (gone?.aborted) throw cancelledError();
-    const line = this.#lines.slice(priorities.indexOf(priority)).find(({ length }) => length < this.#limits.waitingMax);
-    if (line === undefined) {
+    const waiterQueue = this.#waiterQueues
+      .slice(priorities.indexOf(priority))
+      .find(({ length }) => length < this.#slotLimits.waitingMax);
+    if (waiterQueue === undefined) {
       throw new ServiceError('REL_QUEUE_FULL', 'too many queries are running and waiting; retry later', {
         retryAfterSecs: 1,
       });
     }
     const timeout = new AbortController();
-    const leave = (error: ServiceError): void => {
-      line.splice(line.indexOf(waiter), 1);
+    const refuseWaiter = (error: ServiceError): void => {
+      waiterQueue.splice(waiterQueue.indexOf(waiter), 1);
       waiter.refuse(error);
     };
-    const onGone = (): void => leave(cancelledError());
-    let waiter!: Waiter;
+    const onCallerGone = (): void => refuseWaiter(cancelledError());
+    let waiter!: SlotWaiter;
     const slotPromise = new Promise<void>((resolve, reject) => {
       waiter = { admit: resolve, refuse: reject };
     }).finally(() => {
       timeout.abort();
-      gone?.removeEventListener('abort', onGone);
+      gone?.removeEventListener('abort', onCallerGone);
     });
-    line.push(waiter);
-    gone?.addEventListener('abort', onGone, { once: true });
-    void this.#clock.sleep(this.#limits.waitMsMax, timeout.signal).then(() => {
-      if (line.includes(waiter)) leave(new ServiceError('REL_TIMEOUT', 'the query waited too long for its turn to run'));
+    waiterQueue.push(waiter);
+    gone?.addEventListener('abort', onCallerGone, { once: true });
+    void this.#clock.sleep(this.#slotLimits.waitMsMax, timeout.signal).then(() => {
+      if (waiterQueue.includes(waiter))
+        refuseWaiter(new ServiceError('REL_TIMEOUT', 'the query waited too long for its turn to run'));
     });
     await slotPromise;
   }
 
   leave(): void {
-    const next = this.#next();
-    if (next === undefined) this.#running--;
-    else next.admit();
+    const nextWaiter = this.#nextWaiter();
+    if (nextWaiter === undefined) this.#runningQueries--;
+    else nextWaiter.admit();
   }
 
   /** Refuses all waiting queries, and every later one that would have to wait. */
   close(): void {
-    this.#closed = true;
-    for (const line of this.#lines) for (const waiter of line.splice(0)) waiter.refuse(draining());
+    this.#isDraining = true;
+    for (const waiterQueue of this.#waiterQueues) for (const waiter of waiterQueue.splice(0)) waiter.refuse(drainingError());
   }
 
   get running(): number {
-    return this.#running;
+    return this.#runningQueries;
   }
 
   /** Length of each line. */
   get waiting(): Readonly<Record<Priority, number>> {
-    const [interactive, background, low] = this.#lines.map(({ length }) => length);
+    const [interactive, background, low] = this.#waiterQueues.map(({ length }) => length);
     return { interactive: interactive!, background: background!, low: low! };
   }
 
-  #next(): Waiter | undefined {
-    if (this.#lines.every(({ length }) => length === 0)) return undefined;
-    const turn = this.#handed++ % 16;
-    const claim = turn === 15 ? 2 : turn % 5 === 4 ? 1 : 0;
-    const line = this.#lines[claim]!.length > 0 ? this.#lines[claim] : this.#lines.find(({ length }) => length > 0);
-    return line!.shift();
+  #nextWaiter(): SlotWaiter | undefined {
+    if (this.#waiterQueues.every(({ length }) => length === 0)) return undefined;
+    const slotTurn = this.#slotsHandedOn++ % 16;
+    const favouredPriority = slotTurn === 15 ? 2 : slotTurn % 5 === 4 ? 1 : 0;
+    const favouredQueue =
+      this.#waiterQueues[favouredPriority]!.length > 0
+        ? this.#waiterQueues[favouredPriority]
+        : this.#waiterQueues.find(({ length }) => length > 0);
+    return favouredQueue!.shift();
   }
 }
 
-const draining = (): ServiceError => new ServiceError('REL_UNAVAILABLE', 'the service is draining');
+const drainingError = (): ServiceError => new ServiceError('REL_UNAVAILABLE', 'the service is draining');
 const cancelledError = (): ServiceError =>
   new ServiceError('REL_CANCELLED', 'the caller went away while the query waited to run');

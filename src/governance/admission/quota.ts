@@ -25,7 +25,7 @@ export interface Account {
 }
 
 /** Counted on when nothing of theirs runs. */
-const tenantsKept = 256;
+const quotaTenantsMax = 256;
 
 /** As many queries of the tenant run as may: one that waits for others of them comes later. */
 export class SlotsTaken extends ServiceError {
@@ -36,36 +36,36 @@ export class SlotsTaken extends ServiceError {
 
 /** Time is an argument (`nowMs`, never falling): the same calls give the same verdicts. */
 export class Quota {
-  readonly #limits: QuotaLimits;
+  readonly #quotaLimits: QuotaLimits;
   readonly #quotaOf: QuotaOf;
-  #spent = new Map<string, number>();
+  #spentUnits = new Map<string, number>();
   #periodEndMs = Number.NEGATIVE_INFINITY;
-  readonly #running = new Map<string, number>();
+  readonly #runningByTenant = new Map<string, number>();
   /** By pace: tenants of one pace share a limiter, which holds a bucket for each. */
-  readonly #paces = new Map<number, RateLimiter>();
+  readonly #paceLimiters = new Map<number, RateLimiter>();
 
   constructor(limits: QuotaLimits, quotaOf: QuotaOf = () => undefined) {
-    this.#limits = limits;
+    this.#quotaLimits = limits;
     this.#quotaOf = quotaOf;
   }
 
   /** Charges `units`. Throws REL_QUOTA when the account had none left, or asks too fast; a last query may overdraw. */
   spend(account: Account, units: number, nowMs: number): void {
-    this.#turn(nowMs);
-    const agreed = account.tenant === '' ? undefined : this.#quotaOf(account.tenant);
-    const unitsMax = agreed?.queryUnits ?? this.#limits.unitsMax;
-    const key = keyOf(account);
-    const spent = this.#spent.get(key) ?? 0;
-    if (spent >= unitsMax) {
+    this.#turnQuotaPeriod(nowMs);
+    const tenantQuota = account.tenant === '' ? undefined : this.#quotaOf(account.tenant);
+    const unitsMax = tenantQuota?.queryUnits ?? this.#quotaLimits.unitsMax;
+    const accountKey = accountKeyOf(account);
+    const spentUnits = this.#spentUnits.get(accountKey) ?? 0;
+    if (spentUnits >= unitsMax) {
       const retryAfterSecs = Math.max(1, Math.ceil((this.#periodEndMs - nowMs) / 1000));
-      const setting = (agreed?.queryUnits ?? null) === null ? 'SERVICE_QUERY_QUOTA' : 'query_units of the tenant';
+      const setting = (tenantQuota?.queryUnits ?? null) === null ? 'SERVICE_QUERY_QUOTA' : 'query_units of the tenant';
       throw new ServiceError('REL_QUOTA', `all ${unitsMax} cost units of this period (${setting}) are used up`, {
         retryAfterSecs,
       });
     }
-    const pace = agreed?.requestsPerSecond ?? null;
-    if (pace !== null) this.#keepPace(account.tenant, pace, nowMs);
-    this.#spent.set(key, spent + units);
+    const tenantPace = tenantQuota?.requestsPerSecond ?? null;
+    if (tenantPace !== null) this.#keepTenantPace(account.tenant, tenantPace, nowMs);
+    this.#spentUnits.set(accountKey, spentUnits + units);
   }
 
   /**
@@ -73,49 +73,52 @@ export class Quota {
    */
   settle(account: Account, units: number, nowMs: number): void {
     if (units === 0) return;
-    this.#turn(nowMs);
-    const key = keyOf(account);
-    this.#spent.set(key, Math.max(0, (this.#spent.get(key) ?? 0) + units));
+    this.#turnQuotaPeriod(nowMs);
+    const accountKey = accountKeyOf(account);
+    this.#spentUnits.set(accountKey, Math.max(0, (this.#spentUnits.get(accountKey) ?? 0) + units));
   }
 
   /** Takes a running slot of the tenant, or throws REL_QUOTA. Every `enter` needs one `leave`. */
   enter(tenant: string): void {
-    const running = this.#running.get(tenant) ?? 0;
-    const agreed = tenant === '' ? undefined : this.#quotaOf(tenant)?.inFlight;
-    const inFlightMax = agreed ?? this.#limits.inFlightMax;
-    if (running >= inFlightMax) {
-      throw new SlotsTaken(inFlightMax, (agreed ?? null) === null ? 'SERVICE_MAX_INFLIGHT_QUERIES' : 'in_flight of the tenant');
+    const runningQueries = this.#runningByTenant.get(tenant) ?? 0;
+    const agreedInFlight = tenant === '' ? undefined : this.#quotaOf(tenant)?.inFlight;
+    const inFlightMax = agreedInFlight ?? this.#quotaLimits.inFlightMax;
+    if (runningQueries >= inFlightMax) {
+      throw new SlotsTaken(
+        inFlightMax,
+        (agreedInFlight ?? null) === null ? 'SERVICE_MAX_INFLIGHT_QUERIES' : 'in_flight of the tenant',
+      );
     }
-    this.#running.set(tenant, running + 1);
+    this.#runningByTenant.set(tenant, runningQueries + 1);
   }
 
   leave(tenant: string): void {
-    const running = this.#running.get(tenant) ?? 0;
+    const runningQueries = this.#runningByTenant.get(tenant) ?? 0;
     // A map that is emptied by each query is made anew by each, and its remains hold on to what the collector would take.
-    if (running <= 1 && this.#running.size > tenantsKept) this.#running.delete(tenant);
-    else this.#running.set(tenant, Math.max(0, running - 1));
+    if (runningQueries <= 1 && this.#runningByTenant.size > quotaTenantsMax) this.#runningByTenant.delete(tenant);
+    else this.#runningByTenant.set(tenant, Math.max(0, runningQueries - 1));
   }
 
-  #keepPace(tenant: string, pace: number, nowMs: number): void {
-    let limiter = this.#paces.get(pace);
-    if (limiter === undefined) this.#paces.set(pace, (limiter = new RateLimiter(pace)));
-    const { allowed, retryAfterSecs } = limiter.take(tenant, nowMs);
+  #keepTenantPace(tenant: string, pace: number, nowMs: number): void {
+    let paceLimiter = this.#paceLimiters.get(pace);
+    if (paceLimiter === undefined) this.#paceLimiters.set(pace, (paceLimiter = new RateLimiter(pace)));
+    const { allowed, retryAfterSecs } = paceLimiter.take(tenant, nowMs);
     if (allowed) return;
     throw new ServiceError('REL_QUOTA', `this tenant may send ${pace} requests a second`, {
       retryAfterSecs: Number.isFinite(retryAfterSecs) ? retryAfterSecs : 1,
     });
   }
 
-  #turn(nowMs: number): void {
+  #turnQuotaPeriod(nowMs: number): void {
     if (nowMs < this.#periodEndMs) return;
-    this.#spent = new Map();
-    this.#periodEndMs = nowMs + this.#limits.periodMs;
+    this.#spentUnits = new Map();
+    this.#periodEndMs = nowMs + this.#quotaLimits.periodMs;
     // Paces that were agreed once and are no more.
-    if (this.#paces.size > pacesMax) this.#paces.clear();
+    if (this.#paceLimiters.size > paceLimitersMax) this.#paceLimiters.clear();
   }
 }
 
-const pacesMax = 64;
+const paceLimitersMax = 64;
 
 /** Neither name can hold the character between them. */
-const keyOf = ({ tenant, principal }: Account): string => (tenant === '' ? principal : `${tenant}\u0000${principal}`);
+const accountKeyOf = ({ tenant, principal }: Account): string => (tenant === '' ? principal : `${tenant}\u0000${principal}`);

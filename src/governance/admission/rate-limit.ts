@@ -16,38 +16,38 @@ export interface RateVerdict {
   readonly nextInMs: number;
 }
 
-interface Bucket {
+interface TokenBucket {
   tokens: number;
   filledAtMs: number;
 }
 
 export class RateLimiter {
-  readonly #perSecond: number;
+  readonly #tokensPerSecond: number;
   /** The setting that its refusals name. */
   readonly setting: string;
   // A bucket left alone for a second is full again, which is what an unknown address starts with: dropping whole
   // generations older than that forgets nothing and bounds memory by the addresses of two seconds.
-  #young = new Map<string, Bucket>();
-  #old = new Map<string, Bucket>();
-  #turnedAtMs = Number.NEGATIVE_INFINITY;
+  #youngBuckets = new Map<string, TokenBucket>();
+  #oldBuckets = new Map<string, TokenBucket>();
+  #bucketsTurnedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(requestsPerSecond: number, setting = '') {
-    this.#perSecond = requestsPerSecond;
+    this.#tokensPerSecond = requestsPerSecond;
     this.setting = setting;
   }
 
   /** Takes one token of `address`, or so many. `nowMs` never falls. */
   take(address: string, nowMs: number, tokens = 1): RateVerdict {
-    const bucket = this.#bucket(address, nowMs);
-    const gained = ((nowMs - bucket.filledAtMs) / 1000) * this.#perSecond;
-    bucket.tokens = Math.min(this.#perSecond, bucket.tokens + gained);
+    const bucket = this.#bucketOf(address, nowMs);
+    const gainedTokens = ((nowMs - bucket.filledAtMs) / 1000) * this.#tokensPerSecond;
+    bucket.tokens = Math.min(this.#tokensPerSecond, bucket.tokens + gainedTokens);
     bucket.filledAtMs = nowMs;
     const allowed = bucket.tokens >= tokens;
     if (allowed) bucket.tokens -= tokens;
-    const nextInMs = bucket.tokens >= 1 ? 0 : ((1 - bucket.tokens) / this.#perSecond) * 1000;
+    const nextInMs = bucket.tokens >= 1 ? 0 : ((1 - bucket.tokens) / this.#tokensPerSecond) * 1000;
     return {
       allowed,
-      limit: this.#perSecond,
+      limit: this.#tokensPerSecond,
       remaining: allowed ? Math.floor(bucket.tokens) : 0,
       retryAfterSecs: allowed ? 0 : Math.max(1, Math.ceil(nextInMs / 1000)),
       nextInMs,
@@ -56,26 +56,26 @@ export class RateLimiter {
 
   /** Gives back what was taken of `address` before it was known how little it costs. */
   giveBack(address: string, tokens: number): void {
-    const bucket = this.#young.get(address) ?? this.#old.get(address);
-    if (bucket !== undefined) bucket.tokens = Math.min(this.#perSecond, bucket.tokens + tokens);
+    const bucket = this.#youngBuckets.get(address) ?? this.#oldBuckets.get(address);
+    if (bucket !== undefined) bucket.tokens = Math.min(this.#tokensPerSecond, bucket.tokens + tokens);
   }
 
   /** Addresses held. */
   get size(): number {
-    return this.#young.size + this.#old.size;
+    return this.#youngBuckets.size + this.#oldBuckets.size;
   }
 
-  #bucket(address: string, nowMs: number): Bucket {
-    if (nowMs - this.#turnedAtMs >= 1000) {
-      this.#old = nowMs - this.#turnedAtMs >= 2000 ? new Map() : this.#young;
-      this.#young = new Map();
-      this.#turnedAtMs = nowMs;
+  #bucketOf(address: string, nowMs: number): TokenBucket {
+    if (nowMs - this.#bucketsTurnedAtMs >= 1000) {
+      this.#oldBuckets = nowMs - this.#bucketsTurnedAtMs >= 2000 ? new Map() : this.#youngBuckets;
+      this.#youngBuckets = new Map();
+      this.#bucketsTurnedAtMs = nowMs;
     }
-    const young = this.#young.get(address);
-    if (young !== undefined) return young;
-    const bucket = this.#old.get(address) ?? { tokens: this.#perSecond, filledAtMs: nowMs };
-    this.#old.delete(address);
-    this.#young.set(address, bucket);
+    const youngBucket = this.#youngBuckets.get(address);
+    if (youngBucket !== undefined) return youngBucket;
+    const bucket = this.#oldBuckets.get(address) ?? { tokens: this.#tokensPerSecond, filledAtMs: nowMs };
+    this.#oldBuckets.delete(address);
+    this.#youngBuckets.set(address, bucket);
     return bucket;
   }
 }
@@ -88,8 +88,8 @@ export function refundOf(limiter: RateLimiter, address: string | null): (costUni
 }
 
 export function rateRefusal({ setting }: RateLimiter, { limit, retryAfterSecs }: RateVerdict): ServiceError {
-  const named = setting === '' ? '' : ` (${setting})`;
-  return new ServiceError('REL_RATE_LIMITED', `more than ${limit} requests in a second from this address${named}`, {
+  const limiterSetting = setting === '' ? '' : ` (${setting})`;
+  return new ServiceError('REL_RATE_LIMITED', `more than ${limit} requests in a second from this address${limiterSetting}`, {
     retryAfterSecs,
   });
 }

@@ -13,7 +13,7 @@ export interface TenantStorageDependencies {
   readonly warn: (line: string) => void;
 }
 
-interface Known {
+interface MeasuredStorage {
   bytes: number;
   measuredAtMs: number;
   warned: boolean;
@@ -22,47 +22,51 @@ interface Known {
 const measureEveryMs = 1_000;
 
 export class TenantStorage {
-  readonly #parts: TenantStorageDependencies;
+  readonly #storageDependencies: TenantStorageDependencies;
   /** Tenants with a limit that wrote since the start. */
-  readonly #known = new Map<string, Known>();
+  readonly #measuredTenants = new Map<string, MeasuredStorage>();
 
   constructor(parts: TenantStorageDependencies) {
-    this.#parts = parts;
+    this.#storageDependencies = parts;
   }
 
   /** Throws REL_STORAGE_CAP at the limit; warns once on every rise over 90 % of it. The last write may go beyond. */
   admitWrite(tenant: string, bytes: number, nowMs: number): void {
-    const max = this.#parts.bytesMaxOf(tenant) ?? null;
-    if (max === null) return;
-    const known = this.#knownOf(tenant, max, nowMs);
-    if (known.bytes >= max) {
-      throw new ServiceError('REL_STORAGE_CAP', `the storage limit of this tenant, ${max} bytes, is reached`);
+    const storageBytesMax = this.#storageDependencies.bytesMaxOf(tenant) ?? null;
+    if (storageBytesMax === null) return;
+    const tenantStorage = this.#measuredStorageOf(tenant, storageBytesMax, nowMs);
+    if (tenantStorage.bytes >= storageBytesMax) {
+      throw new ServiceError('REL_STORAGE_CAP', `the storage limit of this tenant, ${storageBytesMax} bytes, is reached`);
     }
-    const high = known.bytes >= max * 0.9;
-    if (high && !known.warned) {
-      this.#parts.warn(
-        `the tenant ${tenant} is at ${Math.floor((known.bytes / max) * 100)} % of the ${max} bytes that it may store`,
+    const isNearlyFull = tenantStorage.bytes >= storageBytesMax * 0.9;
+    if (isNearlyFull && !tenantStorage.warned) {
+      this.#storageDependencies.warn(
+        `the tenant ${tenant} is at ${Math.floor((tenantStorage.bytes / storageBytesMax) * 100)} % of the ${storageBytesMax} bytes that it may store`,
       );
     }
-    known.warned = high;
-    known.bytes += bytes;
+    tenantStorage.warned = isNearlyFull;
+    tenantStorage.bytes += bytes;
   }
 
   /** Gives back admitted bytes that were not stored after all. */
   giveBack(tenant: string, bytes: number): void {
-    const known = this.#known.get(tenant);
-    if (known !== undefined) known.bytes = Math.max(0, known.bytes - bytes);
+    const tenantStorage = this.#measuredTenants.get(tenant);
+    if (tenantStorage !== undefined) tenantStorage.bytes = Math.max(0, tenantStorage.bytes - bytes);
   }
 
-  #knownOf(tenant: string, max: number, nowMs: number): Known {
-    let known = this.#known.get(tenant);
-    if (known !== undefined && (known.bytes < max || nowMs - known.measuredAtMs < measureEveryMs)) return known;
-    if (known === undefined) {
-      known = { bytes: 0, measuredAtMs: nowMs, warned: false };
-      this.#known.set(tenant, known);
+  #measuredStorageOf(tenant: string, storageBytesMax: number, nowMs: number): MeasuredStorage {
+    let tenantStorage = this.#measuredTenants.get(tenant);
+    if (
+      tenantStorage !== undefined &&
+      (tenantStorage.bytes < storageBytesMax || nowMs - tenantStorage.measuredAtMs < measureEveryMs)
+    )
+      return tenantStorage;
+    if (tenantStorage === undefined) {
+      tenantStorage = { bytes: 0, measuredAtMs: nowMs, warned: false };
+      this.#measuredTenants.set(tenant, tenantStorage);
     }
-    known.bytes = this.#parts.measure(tenant);
-    known.measuredAtMs = nowMs;
-    return known;
+    tenantStorage.bytes = this.#storageDependencies.measure(tenant);
+    tenantStorage.measuredAtMs = nowMs;
+    return tenantStorage;
   }
 }

@@ -57,18 +57,18 @@ export interface AuthenticatorDependencies {
 }
 
 export class Authenticator {
-  readonly #parts: AuthenticatorDependencies;
-  readonly #registry: TokenRegistry;
+  readonly #authenticationParts: AuthenticatorDependencies;
+  readonly #tokenRegistry: TokenRegistry;
   #scramSecret: ScramSecret | null = null;
 
   constructor(parts: AuthenticatorDependencies) {
-    this.#parts = parts;
-    this.#registry = new TokenRegistry(parts.directory);
+    this.#authenticationParts = parts;
+    this.#tokenRegistry = new TokenRegistry(parts.directory);
   }
 
   /** A caller of the data listener. Throws REL_UNAUTHENTICATED, REL_XORG, or REL_INVALID for a malformed header. */
   dataCaller(credentials: Credentials): Caller {
-    if (credentials.authorization === undefined && this.#isOpen()) {
+    if (credentials.authorization === undefined && this.#isOpenDevelopment()) {
       return {
         ...tenantlessCaller('development', 'none', credentials.door),
         path: parseOrganization(credentials.organization),
@@ -76,7 +76,7 @@ export class Authenticator {
       };
     }
     return this.#tokenCaller(
-      verifyToken(bearer(credentials.authorization), this.#registry, this.#parts.clock.now()),
+      verifyToken(requiredBearer(credentials.authorization), this.#tokenRegistry, this.#authenticationParts.clock.now()),
       credentials,
     );
   }
@@ -102,11 +102,11 @@ export class Authenticator {
    * REL_UNAUTHENTICATED once the token was revoked, was rotated or has expired, REL_XORG once nothing is shared any more.
    */
   renew(caller: Caller): Caller {
-    if (caller.credential === 'none' && !this.#isOpen()) throw unauthenticatedError();
+    if (caller.credential === 'none' && !this.#isOpenDevelopment()) throw unauthenticatedError();
     if (caller.credential !== 'token') return caller;
-    const token = caller.tokenId === null ? undefined : this.#registry.token(caller.tokenId);
-    if (token === undefined || this.#parts.clock.now() >= token.expiresAt) throw unauthenticatedError();
-    if (caller.sharedFrom !== null && !this.#isShared(caller.path, caller.sharedFrom)) throw foreignOrganization();
+    const token = caller.tokenId === null ? undefined : this.#tokenRegistry.token(caller.tokenId);
+    if (token === undefined || this.#authenticationParts.clock.now() >= token.expiresAt) throw unauthenticatedError();
+    if (caller.sharedFrom !== null && !this.#isPathShared(caller.path, caller.sharedFrom)) throw foreignOrganization();
     const { roles, attributes, purposes } = token;
     // Nearly always it is as it was: a connection's requests then share one caller.
     if (caller.roles === roles && caller.attributes === attributes && caller.purposes === purposes) return caller;
@@ -119,42 +119,42 @@ export class Authenticator {
    * as the one that took its place.
    */
   absentCaller(owner: AbsentOwner): Caller {
-    const { principal, credential, token: id, path, branch } = owner;
+    const { principal, credential, token: tokenRecordId, path, branch } = owner;
     try {
-      checkTenantStatus(this.#parts.tenants, { path, credential });
+      checkTenantStatus(this.#authenticationParts.tenants, { path, credential });
     } catch (error) {
-      throw lostRights((error as ServiceError).message);
+      throw lostRightsError((error as ServiceError).message);
     }
     if (credential === 'token') {
-      const token = this.#presentToken(id);
-      if (token === undefined || this.#parts.clock.now() >= token.expiresAt)
-        throw lostRights('its token is not in force any more');
+      const token = this.#tokenInForce(tokenRecordId);
+      if (token === undefined || this.#authenticationParts.clock.now() >= token.expiresAt)
+        throw lostRightsError('its token is not in force any more');
       if (token.tenant !== null && (path === null || !covers(token.tenant, path)))
-        throw lostRights('its token does not reach the organisation path any more');
+        throw lostRightsError('its token does not reach the organisation path any more');
       const { tenant, roles, attributes, purposes } = token;
-      const base = tenantlessCaller(token.principal, 'operator', absentDoor);
-      return { ...base, credential: 'token', tokenId: token.id, tenant, path, roles, attributes, purposes, branch };
+      const ownerCaller = tenantlessCaller(token.principal, 'operator', absentDoor);
+      return { ...ownerCaller, credential: 'token', tokenId: token.id, tenant, path, roles, attributes, purposes, branch };
     }
-    const { SERVICE_ADMIN_TOKEN: admin, SERVICE_BEARER_TOKEN: shared } = this.#parts.settings;
-    const isGone =
-      (credential === 'none' && !this.#isOpen()) ||
-      (credential === 'admin' && (admin ?? '') === '' && !this.#isOpen()) ||
-      (credential === 'shared-secret' && (shared ?? '') === '');
-    if (isGone) throw lostRights('its credential is not in force any more');
+    const { SERVICE_ADMIN_TOKEN: adminToken, SERVICE_BEARER_TOKEN: sharedSecret } = this.#authenticationParts.settings;
+    const isCredentialGone =
+      (credential === 'none' && !this.#isOpenDevelopment()) ||
+      (credential === 'admin' && (adminToken ?? '') === '' && !this.#isOpenDevelopment()) ||
+      (credential === 'shared-secret' && (sharedSecret ?? '') === '');
+    if (isCredentialGone) throw lostRightsError('its credential is not in force any more');
     return { ...tenantlessCaller(principal, credential, absentDoor), path, branch };
   }
 
-  #presentToken(id: string | null): TokenRecord | undefined {
-    let token = id === null ? undefined : this.#parts.directory.token(id);
-    while (token !== undefined && token.replacedBy !== null) token = this.#parts.directory.token(token.replacedBy);
+  #tokenInForce(id: string | null): TokenRecord | undefined {
+    let token = id === null ? undefined : this.#authenticationParts.directory.token(id);
+    while (token !== undefined && token.replacedBy !== null) token = this.#authenticationParts.directory.token(token.replacedBy);
     return token === undefined || token.endedAt !== null ? undefined : token.record;
   }
 
   /** The administrator, on the admin listener. */
   adminCaller(credentials: Credentials): Caller {
-    const open = credentials.authorization === undefined && this.#isOpen();
+    const isOpenDevelopment = credentials.authorization === undefined && this.#isOpenDevelopment();
     // Where no credential could be right, the answer is the same whatever was sent.
-    if (!open) verifyAdmin(this.#parts.settings, bearerWord(credentials.authorization));
+    if (!isOpenDevelopment) verifyAdmin(this.#authenticationParts.settings, bearerTokenOf(credentials.authorization));
     return { ...tenantlessCaller('admin', 'admin', credentials.door), clientIp: credentials.clientIp || null };
   }
 
@@ -162,29 +162,39 @@ export class Authenticator {
    * Whom an access key of the object door stands for, and the secret that signs for it. `sharedSecretKey`: the one that goes with
    * the bootstrap secret; null: none is set, and a credential that is itself the access key need not be signed with anything.
    */
-  accessKey(key: string, sharedSecretKey: string | null): AccessKey {
-    const id = accessKeyId(key);
-    if (id !== null) {
-      const token = this.#parts.directory.token(id);
+  accessKey(accessKeyText: string, sharedSecretKey: string | null): AccessKey {
+    const accessTokenId = accessKeyId(accessKeyText);
+    if (accessTokenId !== null) {
+      const token = this.#authenticationParts.directory.token(accessTokenId);
       return {
         isPublic: true,
         signs: 'requests',
         secretKey: token === undefined ? noSecretKey : secretKeyOf(token.record),
-        caller: (facts) => this.#tokenIdCaller(id, facts),
+        caller: (facts) => this.#tokenIdCaller(accessTokenId, facts),
       };
     }
-    const { SERVICE_BEARER_TOKEN: secret } = this.#parts.settings;
-    if (sharedSecretKey !== null && secret !== null && secret !== '' && key === keyIdOf(secret))
-      return { isPublic: true, signs: 'urls', secretKey: sharedSecretKey, caller: (facts) => this.passwordCaller(secret, facts) };
-    const ofToken = sharedSecretKey === null ? null : keyPairOf(key);
-    const caller = (facts: DoorConnection): Caller => this.passwordCaller(key, facts);
-    return { isPublic: false, signs: 'requests', secretKey: ofToken === null ? sharedSecretKey : ofToken.secretKey, caller };
+    const { SERVICE_BEARER_TOKEN: sharedSecret } = this.#authenticationParts.settings;
+    if (sharedSecretKey !== null && sharedSecret !== null && sharedSecret !== '' && accessKeyText === keyIdOf(sharedSecret))
+      return {
+        isPublic: true,
+        signs: 'urls',
+        secretKey: sharedSecretKey,
+        caller: (facts) => this.passwordCaller(sharedSecret, facts),
+      };
+    const tokenKeyPair = sharedSecretKey === null ? null : keyPairOf(accessKeyText);
+    const caller = (facts: DoorConnection): Caller => this.passwordCaller(accessKeyText, facts);
+    return {
+      isPublic: false,
+      signs: 'requests',
+      secretKey: tokenKeyPair === null ? sharedSecretKey : tokenKeyPair.secretKey,
+      caller,
+    };
   }
 
   /** A caller whose request was signed with the secret key of this token. */
   #tokenIdCaller(id: string, { door, clientIp, organization }: DoorConnection): Caller {
-    const token = this.#registry.token(id);
-    if (token === undefined || this.#parts.clock.now() >= token.expiresAt) throw unauthenticatedError();
+    const token = this.#tokenRegistry.token(id);
+    if (token === undefined || this.#authenticationParts.clock.now() >= token.expiresAt) throw unauthenticatedError();
     return this.#tokenCaller(token, { organization: organization ?? undefined, door, clientIp: clientIp ?? undefined });
   }
 
@@ -193,10 +203,10 @@ export class Authenticator {
    * or a registry token. Throws REL_UNAUTHENTICATED, REL_XORG, or REL_INVALID for a malformed path.
    */
   passwordCaller(password: string, { door, clientIp, organization }: DoorConnection): Caller {
-    if (isSharedSecret(this.#parts.settings, password)) return this.#sharedCaller({ door, clientIp, organization });
-    const named = organization ?? undefined;
+    if (isSharedSecret(this.#authenticationParts.settings, password)) return this.#sharedCaller({ door, clientIp, organization });
+    const organizationHeader = organization ?? undefined;
     const authorization = `Bearer ${password}`;
-    return this.dataCaller({ authorization, organization: named, door, clientIp: clientIp ?? undefined });
+    return this.dataCaller({ authorization, organization: organizationHeader, door, clientIp: clientIp ?? undefined });
   }
 
   /**
@@ -204,9 +214,9 @@ export class Authenticator {
    * REL_UNAUTHENTICATED where none is set.
    */
   scram(random: Random): ScramExchange {
-    const { SERVICE_BEARER_TOKEN: secret } = this.#parts.settings;
-    if (secret === null || secret === '') throw unauthenticatedError();
-    this.#scramSecret ??= scramSecret(secret, random.fill(new Uint8Array(16)));
+    const { SERVICE_BEARER_TOKEN: sharedSecret } = this.#authenticationParts.settings;
+    if (sharedSecret === null || sharedSecret === '') throw unauthenticatedError();
+    this.#scramSecret ??= scramSecret(sharedSecret, random.fill(new Uint8Array(16)));
     return new ScramExchange(this.#scramSecret, random);
   }
 
@@ -218,7 +228,8 @@ export class Authenticator {
 
   /** Where there are many tenants the bootstrap secret speaks for none of them but at the relational door: registry tokens name theirs. */
   #sharedCaller({ door, clientIp, organization }: DoorConnection): Caller {
-    if (this.#parts.settings.SERVICE_TENANCY_MODE === 'multi' && door !== 'relational') throw unauthenticatedError();
+    if (this.#authenticationParts.settings.SERVICE_TENANCY_MODE === 'multi' && door !== 'relational')
+      throw unauthenticatedError();
     return {
       ...tenantlessCaller('shared-secret', 'shared-secret', door),
       path: parseOrganization(organization ?? undefined),
@@ -230,27 +241,27 @@ export class Authenticator {
   #organizationFor(token: TokenRecord, header: string | null): Pick<Caller, 'path' | 'sharedFrom'> {
     if (token.tenant !== null && header !== null && !covers(token.tenant, header)) {
       const path = pathInForce(token, null);
-      if (this.#isShared(path, header)) return { path, sharedFrom: header };
+      if (this.#isPathShared(path, header)) return { path, sharedFrom: header };
     }
     return { path: pathInForce(token, header), sharedFrom: null };
   }
 
-  #isShared(path: string | null, from: string): boolean {
-    if (path === null) return false;
-    const now = this.#parts.clock.now();
-    return this.#parts.tenants
-      .sharedWith(tenantOf(path)!)
+  #isPathShared(callerPath: string | null, sharedFromPath: string): boolean {
+    if (callerPath === null) return false;
+    const now = this.#authenticationParts.clock.now();
+    return this.#authenticationParts.tenants
+      .sharedWith(tenantOf(callerPath)!)
       .some(
         (agreement) =>
-          covers(agreement.assignee, path) &&
-          (covers(agreement.assigner, from) || covers(from, agreement.assigner)) &&
+          covers(agreement.assignee, callerPath) &&
+          (covers(agreement.assigner, sharedFromPath) || covers(sharedFromPath, agreement.assigner)) &&
           isInForce(agreement, now),
       );
   }
 
-  #isOpen(): boolean {
-    const { settings, boundToLoopback } = this.#parts;
-    return openDevelopment({ settings, registeredTokens: this.#registry.tokenCount, boundToLoopback });
+  #isOpenDevelopment(): boolean {
+    const { settings, boundToLoopback } = this.#authenticationParts;
+    return openDevelopment({ settings, registeredTokens: this.#tokenRegistry.tokenCount, boundToLoopback });
   }
 }
 
@@ -259,18 +270,18 @@ export interface AbsentOwner extends Pick<Caller, 'principal' | 'credential' | '
   readonly token: string | null;
 }
 
-const lostRights = (why: string): ServiceError => new ServiceError('REL_ACL', `the owner has lost its rights: ${why}`);
+const lostRightsError = (why: string): ServiceError => new ServiceError('REL_ACL', `the owner has lost its rights: ${why}`);
 
 /** Signs for unknown access keys: their refusal takes as long as one of a key that exists. */
 const noSecretKey = secretKeyOf({ secretHash: '' });
 
-function bearer(authorization: string | undefined): string {
-  const word = bearerWord(authorization);
-  if (word === null) throw unauthenticatedError();
-  return word;
+function requiredBearer(authorization: string | undefined): string {
+  const bearerToken = bearerTokenOf(authorization);
+  if (bearerToken === null) throw unauthenticatedError();
+  return bearerToken;
 }
 
 /** The scheme is case-insensitive, the token is one word (RFC 6750). null for anything else. */
-function bearerWord(authorization: string | undefined): string | null {
+function bearerTokenOf(authorization: string | undefined): string | null {
   return /^bearer +([^\s,]+) *$/i.exec(authorization ?? '')?.[1] ?? null;
 }

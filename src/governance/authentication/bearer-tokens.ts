@@ -32,12 +32,12 @@ export interface DraftedToken {
   readonly token: string;
 }
 
-const secretBytes = 32;
-const tokenShape = /^ann_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})_[A-Za-z0-9_-]{43}$/;
+const tokenSecretBytes = 32;
+const bearerTokenShape = /^ann_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})_[A-Za-z0-9_-]{43}$/;
 const expiresInSecsMax = 100 * 366 * 86_400;
 
 /** The id in a token, which is no secret; null for what has not the shape of one. */
-export const tokenId = (token: string): string | null => tokenShape.exec(token)?.[1] ?? null;
+export const tokenId = (token: string): string | null => bearerTokenShape.exec(token)?.[1] ?? null;
 
 /** Makes a token; it is valid once a `mint-token` or `rotate-token` command with its record was submitted. */
 export function draftToken(request: TokenRequest, ids: Ids, random: Random, nowNs: bigint): DraftedToken {
@@ -48,55 +48,55 @@ export function draftToken(request: TokenRequest, ids: Ids, random: Random, nowN
   if (tenant !== null && organization !== null && !covers(tenant, organization)) {
     throw new ServiceError('REL_INVALID', 'organization must be the tenant or lie below it');
   }
-  const id = ids.next();
-  const principal = request.principal ?? `principal-${id}`;
+  const newTokenId = ids.next();
+  const principal = request.principal ?? `principal-${newTokenId}`;
   checkIdentifier(principal, 'principal');
   for (const role of request.roles ?? []) checkIdentifier(role, 'a role');
   for (const purpose of request.purposes ?? []) checkIdentifier(purpose, 'a purpose');
-  const token = `ann_${id}_${Buffer.from(random.fill(new Uint8Array(secretBytes))).toString('base64url')}`;
+  const tokenText = `ann_${newTokenId}_${Buffer.from(random.fill(new Uint8Array(tokenSecretBytes))).toString('base64url')}`;
   return {
-    token,
+    token: tokenText,
     record: {
-      id,
-      secretHash: hash('sha256', token, 'hex'),
+      id: newTokenId,
+      secretHash: hash('sha256', tokenText, 'hex'),
       principal,
       tenant,
       organization,
       roles: request.roles ?? [],
       attributes: { ...request.attributes },
       purposes: request.purposes ?? [],
-      expiresAt: expiry(request.expiresInSecs, nowNs),
+      expiresAt: tokenExpiry(request.expiresInSecs, nowNs),
     },
   };
 }
 
 /** A new secret for an existing token: everything else stays, and its expiry is not prolonged. */
-export function draftRotation(current: TokenRecord, ids: Ids, random: Random): DraftedToken {
-  const drafted = draftToken({ principal: current.principal }, ids, random, 0n);
+export function draftRotation(rotatedToken: TokenRecord, ids: Ids, random: Random): DraftedToken {
+  const draftedToken = draftToken({ principal: rotatedToken.principal }, ids, random, 0n);
   return {
-    token: drafted.token,
-    record: { ...current, id: drafted.record.id, secretHash: drafted.record.secretHash },
+    token: draftedToken.token,
+    record: { ...rotatedToken, id: draftedToken.record.id, secretHash: draftedToken.record.secretHash },
   };
 }
 
 /** The record of a valid token. Throws REL_UNAUTHENTICATED, in the same words whatever is wrong. */
 export function verifyToken(token: string, directory: TokenDirectory, nowNs: bigint): TokenRecord {
-  const id = tokenId(token);
-  if (id === null) throw unauthenticatedError();
-  const record = directory.token(id);
+  const presentedTokenId = tokenId(token);
+  if (presentedTokenId === null) throw unauthenticatedError();
+  const tokenRecord = directory.token(presentedTokenId);
   // Hashed and compared even when there is no such token: how long a refusal takes must not tell which ids exist.
-  const given = hash('sha256', token, 'buffer');
-  const expected = record === undefined ? noDigest : Buffer.from(record.secretHash, 'hex');
-  const same = expected.length === given.length && timingSafeEqual(given, expected);
-  if (!same || record === undefined || nowNs >= record.expiresAt) throw unauthenticatedError();
-  return record;
+  const presentedHash = hash('sha256', token, 'buffer');
+  const expectedHash = tokenRecord === undefined ? absentTokenHash : Buffer.from(tokenRecord.secretHash, 'hex');
+  const isSameSecret = expectedHash.length === presentedHash.length && timingSafeEqual(presentedHash, expectedHash);
+  if (!isSameSecret || tokenRecord === undefined || nowNs >= tokenRecord.expiresAt) throw unauthenticatedError();
+  return tokenRecord;
 }
 
 export const unauthenticatedError = (): ServiceError => new ServiceError('REL_UNAUTHENTICATED', 'missing or invalid credential');
 
-const noDigest = Buffer.alloc(32);
+const absentTokenHash = Buffer.alloc(32);
 
-function expiry(expiresInSecs: number | undefined, nowNs: bigint): bigint {
+function tokenExpiry(expiresInSecs: number | undefined, nowNs: bigint): bigint {
   if (expiresInSecs === undefined) return FOREVER;
   if (!Number.isSafeInteger(expiresInSecs) || expiresInSecs < 1 || expiresInSecs > expiresInSecsMax) {
     throw new ServiceError('REL_INVALID', `expires_in_secs must be an integer from 1 to ${expiresInSecsMax}`);

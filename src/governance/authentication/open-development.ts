@@ -11,8 +11,8 @@ export interface OpenDevelopmentConditions {
 }
 
 /** Checked at each request: the first registered token ends the mode. Source: specification, "Authentication" 5. */
-export function openDevelopment(facts: OpenDevelopmentConditions): boolean {
-  const { settings, registeredTokens, boundToLoopback } = facts;
+export function openDevelopment(openConditions: OpenDevelopmentConditions): boolean {
+  const { settings, registeredTokens, boundToLoopback } = openConditions;
   return (
     settings.SERVICE_OPEN_DEV_ALLOWED &&
     settings.SERVICE_BEARER_TOKEN === null &&

@@ -8,8 +8,8 @@ import { ServiceError } from '../../errors.ts';
 import { unauthenticatedError } from './bearer-tokens.ts';
 
 export const scramMechanism = 'SCRAM-SHA-256';
-const iterations = 4_096;
-const nonceBytes = 18;
+const scramIterations = 4_096;
+const scramNonceBytes = 18;
 
 /** The form in which a server stores the secret. */
 export interface ScramSecret {
@@ -21,63 +21,69 @@ export interface ScramSecret {
 
 /** Takes some milliseconds: made once for a secret. */
 export function scramSecret(secret: string, salt: Uint8Array): ScramSecret {
-  const salted = pbkdf2Sync(secret.normalize('NFKC'), salt, iterations, 32, 'sha256');
-  return { salt, iterations, storedKey: sha256(hmac(salted, 'Client Key')), serverKey: hmac(salted, 'Server Key') };
+  const saltedPassword = pbkdf2Sync(secret.normalize('NFKC'), salt, scramIterations, 32, 'sha256');
+  return {
+    salt,
+    iterations: scramIterations,
+    storedKey: scramSha256(scramHmac(saltedPassword, 'Client Key')),
+    serverKey: scramHmac(saltedPassword, 'Server Key'),
+  };
 }
 
 export class ScramExchange {
-  readonly #secret: ScramSecret;
-  readonly #random: Random;
-  #state:
+  readonly #scramSecret: ScramSecret;
+  readonly #nonceRandom: Random;
+  #scramState:
     | { readonly at: 'start' }
     | { readonly at: 'challenged'; readonly header: string; readonly nonce: string; readonly said: string }
     | { readonly at: 'proven' | 'failed' } = { at: 'start' };
 
   constructor(secret: ScramSecret, random: Random) {
-    this.#secret = secret;
-    this.#random = random;
+    this.#scramSecret = secret;
+    this.#nonceRandom = random;
   }
 
   get proven(): boolean {
-    return this.#state.at === 'proven';
+    return this.#scramState.at === 'proven';
   }
 
   /** Client-first-message in, server-first-message out. Throws REL_INVALID for what is none. */
   challenge(clientFirst: string): string {
-    if (this.#state.at !== 'start') throw malformedError();
-    this.#state = { at: 'failed' };
-    const match = /^(([nyp])(?:=[^,]*)?,(?:a=[^,]*)?,)(n=[^,]*,r=([\x21-\x2b\x2d-\x7e]+)(?:,.*)?)$/s.exec(clientFirst);
-    if (!match) throw malformedError();
-    const [, header, flag, bare, clientNonce] = match;
-    if (flag === 'p')
+    if (this.#scramState.at !== 'start') throw malformedScramError();
+    this.#scramState = { at: 'failed' };
+    const clientFirstMatch = /^(([nyp])(?:=[^,]*)?,(?:a=[^,]*)?,)(n=[^,]*,r=([\x21-\x2b\x2d-\x7e]+)(?:,.*)?)$/s.exec(clientFirst);
+    if (!clientFirstMatch) throw malformedScramError();
+    const [, gs2Header, bindingFlag, clientFirstBare, clientNonce] = clientFirstMatch;
+    if (bindingFlag === 'p')
       throw new ServiceError('REL_INVALID', `channel binding was not offered: the mechanism is ${scramMechanism}`);
-    const nonce = clientNonce! + Buffer.from(this.#random.fill(new Uint8Array(nonceBytes))).toString('base64');
-    const serverFirst = `r=${nonce},s=${Buffer.from(this.#secret.salt).toString('base64')},i=${this.#secret.iterations}`;
-    this.#state = { at: 'challenged', header: header!, nonce, said: `${bare!},${serverFirst}` };
+    const scramNonce = clientNonce! + Buffer.from(this.#nonceRandom.fill(new Uint8Array(scramNonceBytes))).toString('base64');
+    const serverFirst = `r=${scramNonce},s=${Buffer.from(this.#scramSecret.salt).toString('base64')},i=${this.#scramSecret.iterations}`;
+    this.#scramState = { at: 'challenged', header: gs2Header!, nonce: scramNonce, said: `${clientFirstBare!},${serverFirst}` };
     return serverFirst;
   }
 
   /** Client-final-message in, server-final-message out. Throws REL_INVALID for what is none, REL_UNAUTHENTICATED for a wrong proof. */
   verify(clientFinal: string): string {
-    const state = this.#state;
-    this.#state = { at: 'failed' };
-    if (state.at !== 'challenged') throw malformedError();
-    const match = /^(c=([A-Za-z0-9+/=]+),r=([^,]+)(?:,.*)?),p=([A-Za-z0-9+/=]+)$/s.exec(clientFinal);
-    if (!match) throw malformedError();
-    const [, withoutProof, binding, nonce, given] = match;
-    if (Buffer.from(binding!, 'base64').toString() !== state.header || nonce !== state.nonce) throw malformedError();
-    const { storedKey, serverKey } = this.#secret;
-    const said = `${state.said},${withoutProof!}`;
-    const proof = Buffer.from(given!, 'base64');
-    if (proof.length !== 32) throw malformedError();
-    const signature = hmac(storedKey, said);
-    for (let i = 0; i < proof.length; i++) proof[i]! ^= signature[i]!;
-    if (!timingSafeEqual(sha256(proof), storedKey)) throw unauthenticatedError();
-    this.#state = { at: 'proven' };
-    return `v=${hmac(serverKey, said).toString('base64')}`;
+    const scramState = this.#scramState;
+    this.#scramState = { at: 'failed' };
+    if (scramState.at !== 'challenged') throw malformedScramError();
+    const clientFinalMatch = /^(c=([A-Za-z0-9+/=]+),r=([^,]+)(?:,.*)?),p=([A-Za-z0-9+/=]+)$/s.exec(clientFinal);
+    if (!clientFinalMatch) throw malformedScramError();
+    const [, withoutProof, channelBinding, presentedNonce, presentedProof] = clientFinalMatch;
+    if (Buffer.from(channelBinding!, 'base64').toString() !== scramState.header || presentedNonce !== scramState.nonce)
+      throw malformedScramError();
+    const { storedKey, serverKey } = this.#scramSecret;
+    const authMessage = `${scramState.said},${withoutProof!}`;
+    const clientProof = Buffer.from(presentedProof!, 'base64');
+    if (clientProof.length !== 32) throw malformedScramError();
+    const clientSignature = scramHmac(storedKey, authMessage);
+    for (let i = 0; i < clientProof.length; i++) clientProof[i]! ^= clientSignature[i]!;
+    if (!timingSafeEqual(scramSha256(clientProof), storedKey)) throw unauthenticatedError();
+    this.#scramState = { at: 'proven' };
+    return `v=${scramHmac(serverKey, authMessage).toString('base64')}`;
   }
 }
 
-const hmac = (key: Uint8Array, text: string): Buffer => createHmac('sha256', key).update(text).digest();
-const sha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest();
-const malformedError = (): ServiceError => new ServiceError('REL_INVALID', `malformed ${scramMechanism} message`);
+const scramHmac = (key: Uint8Array, text: string): Buffer => createHmac('sha256', key).update(text).digest();
+const scramSha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest();
+const malformedScramError = (): ServiceError => new ServiceError('REL_INVALID', `malformed ${scramMechanism} message`);

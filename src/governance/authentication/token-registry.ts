@@ -4,20 +4,20 @@ import type { Tokens } from '../../projections/tokens/projection.ts';
 import type { TokenDirectory } from './bearer-tokens.ts';
 
 export class TokenRegistry implements TokenDirectory {
-  readonly #directory: Pick<Tokens, 'token' | 'tokens' | 'size'>;
+  readonly #tokenDirectory: Pick<Tokens, 'token' | 'tokens' | 'size'>;
 
   constructor(directory: Pick<Tokens, 'token' | 'tokens' | 'size'>) {
-    this.#directory = directory;
+    this.#tokenDirectory = directory;
   }
 
   token(id: string): TokenRecord | undefined {
-    const token = this.#directory.token(id);
+    const token = this.#tokenDirectory.token(id);
     return token === undefined || token.endedAt !== null ? undefined : token.record;
   }
 
   /** In the order in which they were minted: ids carry their time. */
   tokens(): readonly TokenRecord[] {
-    return this.#directory
+    return this.#tokenDirectory
       .tokens()
       .filter((token) => token.endedAt === null)
       .map((token) => token.record);
@@ -25,6 +25,6 @@ export class TokenRegistry implements TokenDirectory {
 
   /** Every token ever registered: an installation that once had credentials does not fall open when the last one ends. */
   get tokenCount(): number {
-    return this.#directory.size;
+    return this.#tokenDirectory.size;
   }
 }

@@ -48,15 +48,15 @@ export interface Decision {
 }
 
 export function decide(rules: readonly Rule[], request: PolicyRequest): Decision {
-  const forbids = matching(rules, 'forbid', request);
-  if (forbids.length > 0) return { allowed: false, because: forbids };
-  const permits = matching(rules, 'permit', request);
-  return { allowed: permits.length > 0, because: permits };
+  const forbidRules = rulesThatMatch(rules, 'forbid', request);
+  if (forbidRules.length > 0) return { allowed: false, because: forbidRules };
+  const permitRules = rulesThatMatch(rules, 'permit', request);
+  return { allowed: permitRules.length > 0, because: permitRules };
 }
 
-function matching(rules: readonly Rule[], effect: Rule['effect'], request: PolicyRequest): readonly Rule[] {
+function rulesThatMatch(rules: readonly Rule[], effect: Rule['effect'], request: PolicyRequest): readonly Rule[] {
   const matchingRules: Rule[] = [];
-  for (const rule of rules) if (rule.effect === effect && matches(rule, request)) matchingRules.push(rule);
+  for (const rule of rules) if (rule.effect === effect && ruleMatches(rule, request)) matchingRules.push(rule);
   return matchingRules;
 }
 
@@ -76,36 +76,44 @@ export interface Installed {
  * grant decides which ones, type by type.
  */
 export function decideInstalled(rules: readonly Rule[], request: PolicyRequest, installed: Installed): Decision {
-  const ruled = decide(rules, request);
-  const isForbidden = !ruled.allowed && ruled.because.length > 0;
-  if (isForbidden || request.action === 'administer' || runsTheStore(request.caller, ruled)) return ruled;
+  const ruleDecision = decide(rules, request);
+  const isForbidden = !ruleDecision.allowed && ruleDecision.because.length > 0;
+  if (isForbidden || request.action === 'administer' || isStoreOperator(request.caller, ruleDecision)) return ruleDecision;
   const { action, about } = cedarActionOf[request.action];
   const { objectType, branch } = request;
   // Each type is judged where it is named, and rows that are put as they would be stored, one by one.
-  if (request.action === 'ingest' || (objectType === null && (about === 'rows' || about === 'type'))) return ruled;
-  const caller = installed.policies();
-  if (caller === null) return ruled;
-  const { now } = installed;
+  if (request.action === 'ingest' || (objectType === null && (about === 'rows' || about === 'type'))) return ruleDecision;
+  const callerPolicies = installed.policies();
+  if (callerPolicies === null) return ruleDecision;
+  const { now: policyInstant } = installed;
   if (about === 'rows' && objectType !== null) {
-    const { rows, because } = caller.rows(action, installed.typeOf(objectType) ?? unregisteredType(objectType), now);
+    const { rows, because } = callerPolicies.rows(
+      action,
+      installed.typeOf(objectType) ?? unregisteredType(objectType),
+      policyInstant,
+    );
     const allowed = rows !== 'none';
-    return { allowed, because: because.map(ruleOf(allowed ? 'permit' : 'forbid')), installed: true };
+    return { allowed, because: because.map(ruleOfPolicy(allowed ? 'permit' : 'forbid')), installed: true };
   }
   const { allowed, because } =
     about === 'type' && objectType !== null
-      ? caller.decide(action, { type: 'Type', id: objectType }, now)
+      ? callerPolicies.decide(action, { type: 'Type', id: objectType }, policyInstant)
       : about === 'branch'
-        ? caller.decide(action, { type: 'Branch', id: branch?.name ?? request.caller.branch, owner: branch?.owner ?? null }, now)
-        : caller.decide(action, { type: 'Store', id: about }, now);
-  return { allowed, because: because.map(ruleOf(allowed ? 'permit' : 'forbid')), installed: true };
+        ? callerPolicies.decide(
+            action,
+            { type: 'Branch', id: branch?.name ?? request.caller.branch, owner: branch?.owner ?? null },
+            policyInstant,
+          )
+        : callerPolicies.decide(action, { type: 'Store', id: about }, policyInstant);
+  return { allowed, because: because.map(ruleOfPolicy(allowed ? 'permit' : 'forbid')), installed: true };
 }
 
-function ruleOf(effect: Rule['effect']): (id: string) => Rule {
+function ruleOfPolicy(effect: Rule['effect']): (id: string) => Rule {
   return (id) => ({ id, effect, says: `the policy ${id} ${effect}s it`, matches: () => true });
 }
 
 /** The administrator in all actions; the operator, who opened the data directory, where no tenant's rows are read or written. */
-function runsTheStore({ credential }: Caller, { because }: Decision): boolean {
+function isStoreOperator({ credential }: Caller, { because }: Decision): boolean {
   return credential === 'admin' || (credential === 'operator' && because.some(({ id }) => id === 'permit-administrator'));
 }
 
@@ -123,8 +131,9 @@ export function authorise(decision: Decision, request: PolicyRequest): void {
   if (decision.because.includes(forbidClassified)) {
     throw new ServiceError('REL_HUMINT', `${request.objectType} is a classified type`);
   }
-  const why = decision.because.map((rule) => rule.says).join('; ') || `no ${decision.installed ? 'policy' : 'rule'} permits it`;
-  throw new ServiceError('REL_ACL', `${request.action} is denied: ${why}`);
+  const denialReason =
+    decision.because.map((rule) => rule.says).join('; ') || `no ${decision.installed ? 'policy' : 'rule'} permits it`;
+  throw new ServiceError('REL_ACL', `${request.action} is denied: ${denialReason}`);
 }
 
 const forbidClassified: Rule = {
@@ -134,7 +143,7 @@ const forbidClassified: Rule = {
   matches: ({ objectType }) => objectType !== null && isClassified(objectType),
 };
 
-const administrators: ReadonlySet<Caller['credential']> = new Set(['admin', 'operator', 'none']);
+const adminCredentials: ReadonlySet<Caller['credential']> = new Set(['admin', 'operator', 'none']);
 const adminActions: ReadonlySet<Action> = new Set(['administer', 'audit', 'inspect']);
 
 /** Roles of tokens that look after tenants: all of them, or one's own. */
@@ -143,7 +152,7 @@ const tenantAdmin = 'tenant-admin';
 
 /** Whether a caller looks after the types of the scope that they act in: may take back guards and masks, beside defining. */
 export function administers({ credential, tenant, roles }: Caller): boolean {
-  if (credential !== 'token') return administrators.has(credential);
+  if (credential !== 'token') return adminCredentials.has(credential);
   return roles.includes(tenant === null ? platformAdmin : tenantAdmin) && tenant?.includes('/') !== true;
 }
 
@@ -162,7 +171,7 @@ export const defaultRules: readonly Rule[] = [
     says: 'a branch is deleted by its maker’s organisation, or from above it',
     matches: ({ caller, branch }) =>
       branch !== undefined &&
-      !administrators.has(caller.credential) &&
+      !adminCredentials.has(caller.credential) &&
       !(branch.owner === null ? caller.path === null : caller.path !== null && covers(caller.path, branch.owner)),
   },
   {
@@ -176,7 +185,7 @@ export const defaultRules: readonly Rule[] = [
     effect: 'permit',
     says: 'the administrator runs the store',
     matches: ({ caller, action, branch }) =>
-      administrators.has(caller.credential) && (adminActions.has(action) || branch !== undefined),
+      adminCredentials.has(caller.credential) && (adminActions.has(action) || branch !== undefined),
   },
   {
     id: 'permit-platform-admin',
@@ -218,7 +227,7 @@ export const defaultRules: readonly Rule[] = [
 ];
 
 /** A rule that fails to evaluate must never widen what is allowed: an erring forbid denies, an erring permit is ignored. */
-function matches(rule: Rule, request: PolicyRequest): boolean {
+function ruleMatches(rule: Rule, request: PolicyRequest): boolean {
   try {
     return rule.matches(request);
   } catch {

@@ -15,7 +15,7 @@ interface ActionTraits {
   readonly ofTenant: boolean;
 }
 
-const facts: Readonly<Record<Action, ActionTraits>> = {
+const actionTraits: Readonly<Record<Action, ActionTraits>> = {
   query: { units: 1, touchesRows: true, readsOnly: true, answers: true, ofTenant: true },
   search: { units: 1, touchesRows: true, readsOnly: true, answers: true, ofTenant: true },
   export: { units: 1, touchesRows: true, readsOnly: true, answers: true, ofTenant: true },
@@ -32,7 +32,7 @@ const facts: Readonly<Record<Action, ActionTraits>> = {
   fork: { units: 0, touchesRows: false, readsOnly: false, answers: false, ofTenant: true },
 };
 
-export const unitsAtStart = (action: Action): number => facts[action].units;
+export const unitsAtStart = (action: Action): number => actionTraits[action].units;
 
 export const touchesRows = actionsThat(({ touchesRows: touches }) => touches);
 
@@ -42,8 +42,8 @@ export const answers = actionsThat(({ answers: does }) => does);
 
 export const ofTenant = actionsThat(({ ofTenant: is }) => is);
 
-function actionsThat(holds: (facts: ActionTraits) => boolean): ReadonlySet<Action> {
-  return new Set((Object.keys(facts) as Action[]).filter((action) => holds(facts[action])));
+function actionsThat(hasTrait: (facts: ActionTraits) => boolean): ReadonlySet<Action> {
+  return new Set((Object.keys(actionTraits) as Action[]).filter((action) => hasTrait(actionTraits[action])));
 }
 
 /** Policy actions of commands, independent of the invocation that submits them. */

@@ -6,13 +6,13 @@ import { ServiceError } from '../../errors.ts';
 import { classifiedTypes } from '../../projections/catalog/builtin-types.ts';
 
 // Spelling a name differently must not open a second drawer under it.
-const classified = new Set([...classifiedTypes].map((name) => name.toLowerCase()));
+const classifiedNames = new Set([...classifiedTypes].map((name) => name.toLowerCase()));
 
-const lengths = new Set([...classified].map(({ length }) => length));
+const classifiedLengths = new Set([...classifiedNames].map(({ length }) => length));
 
 /** Most names are told by their length: a tenant may have 10,000 of them. In lower case no name becomes one of these of another length. */
 export function isClassified(type: string): boolean {
-  return lengths.has(type.length) && classified.has(type.toLowerCase());
+  return classifiedLengths.has(type.length) && classifiedNames.has(type.toLowerCase());
 }
 
 /** Throws REL_HUMINT. The detail never depends on what is stored. */

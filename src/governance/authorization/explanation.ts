@@ -27,30 +27,31 @@ export interface ExplainedRead {
   readonly now: bigint;
 }
 
-export function explainRead(read: ExplainedRead): PolicyExplanation {
-  const { caller, decision, type, grant, policies, policyDigest, position, now } = read;
-  const closed = type === null ? null : closedBy(read.guards, type.name);
-  const explained = type === null || policies === null ? null : policies.explain(type, now);
-  const shared = (grant?.lanes ?? []).flatMap(({ agreement }) => (agreement === null ? [] : [agreement]));
-  const own = caller.sharedFrom !== null || !decision.allowed ? 'deny' : (explained?.decision ?? 'allow');
-  const open = own === 'deny' && shared.length > 0 && !isForbidden(decision) ? 'by row' : own;
-  const verdict = closed === null ? open : 'deny';
+export function explainRead(explainedRead: ExplainedRead): PolicyExplanation {
+  const { caller, decision, type, grant, policies, policyDigest, position, now } = explainedRead;
+  const guardRefusal = type === null ? null : guardRefusalOf(explainedRead.guards, type.name);
+  const policyExplanation = type === null || policies === null ? null : policies.explain(type, now);
+  const sharingAgreements = (grant?.lanes ?? []).flatMap(({ agreement }) => (agreement === null ? [] : [agreement]));
+  const ownDecision = caller.sharedFrom !== null || !decision.allowed ? 'deny' : (policyExplanation?.decision ?? 'allow');
+  const openDecision = ownDecision === 'deny' && sharingAgreements.length > 0 && !isForbidden(decision) ? 'by row' : ownDecision;
+  const explainedVerdict = guardRefusal === null ? openDecision : 'deny';
   const ruleTexts = decision.because.map((rule) => `${rule.id}: ${rule.says}`);
-  const determining = explained?.determining ?? decision.because.map(({ id, effect }) => ({ id, effect, left: 'true' }));
-  const lanes = shared.map((id) => `agreement ${id}`);
-  const permits = determining
+  const determiningPolicies =
+    policyExplanation?.determining ?? decision.because.map(({ id, effect }) => ({ id, effect, left: 'true' }));
+  const agreementLanes = sharingAgreements.map((id) => `agreement ${id}`);
+  const permitReasons = determiningPolicies
     .filter(({ effect }) => effect === 'permit')
-    .map(({ id }) => `${explained ? 'policy' : 'rule'} ${id}`);
+    .map(({ id }) => `${policyExplanation ? 'policy' : 'rule'} ${id}`);
   return {
-    decision: verdict,
-    because: closed === null ? ruleTexts : [closed, ...ruleTexts],
-    scope: scopeOf(caller),
-    determining,
-    residual: explained?.residual ?? null,
-    masks: explained?.masks ?? masksOf(grant),
+    decision: explainedVerdict,
+    because: guardRefusal === null ? ruleTexts : [guardRefusal, ...ruleTexts],
+    scope: rowScopeOf(caller),
+    determining: determiningPolicies,
+    residual: policyExplanation?.residual ?? null,
+    masks: policyExplanation?.masks ?? ownLaneMasks(grant),
     policyDigest,
     position,
-    satisfiedPath: verdict === 'deny' ? [] : [...(own === 'deny' ? [] : permits), ...lanes],
+    satisfiedPath: explainedVerdict === 'deny' ? [] : [...(ownDecision === 'deny' ? [] : permitReasons), ...agreementLanes],
   };
 }
 
@@ -60,7 +61,7 @@ function isForbidden({ allowed, because, installed }: Decision): boolean {
 }
 
 /** The guard that closes the type to this caller; null when none does. */
-function closedBy(guards: Guards, type: string): string | null {
+function guardRefusalOf(guards: Guards, type: string): string | null {
   try {
     guards.check(type, []);
     return null;
@@ -70,13 +71,13 @@ function closedBy(guards: Guards, type: string): string | null {
   }
 }
 
-function scopeOf({ path, sharedFrom }: Caller): string {
+function rowScopeOf({ path, sharedFrom }: Caller): string {
   if (sharedFrom !== null) return `rows of ${sharedFrom} and below, as they are shared`;
   return path === null ? 'rows without a tenant' : `rows of ${path} and below`;
 }
 
 /** While no policy is installed: the masks that the type itself declares. */
-function masksOf(grant: TypeGrant | null): PolicyExplanation['masks'] {
-  const own = grant?.lanes.find(({ agreement }) => agreement === null);
-  return [...(own?.masks ?? [])].map(([column, { kind, because }]) => ({ column, kind, when: null, because }));
+function ownLaneMasks(grant: TypeGrant | null): PolicyExplanation['masks'] {
+  const ownLane = grant?.lanes.find(({ agreement }) => agreement === null);
+  return [...(ownLane?.masks ?? [])].map(([column, { kind, because }]) => ({ column, kind, when: null, because }));
 }

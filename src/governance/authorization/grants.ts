@@ -43,104 +43,116 @@ const rememberedGrants = 1024;
 export const noMasks: ReadonlyMap<string, MaskKind> = new Map();
 
 export class Grants {
-  readonly #policies: PoliciesInForce;
+  readonly #policiesInForce: PoliciesInForce;
   readonly #tenants: Pick<Tenants, 'epoch' | 'sharedWith'>;
   /** Agreements by the tenant that they are shared with, as of one epoch of tenants. */
-  readonly #shared = new Map<string, readonly AgreementRecord[]>();
-  #sharedEpoch = -1;
-  readonly #views = new LRUCache<string, CallerView>({ max: rememberedGrants });
+  readonly #sharedByTenant = new Map<string, readonly AgreementRecord[]>();
+  #agreementsEpoch = -1;
+  readonly #callerViews = new LRUCache<string, CallerView>({ max: rememberedGrants });
   /** Each caller's latest grant: the next question asks for the same one nearly always. */
-  readonly #last = new WeakMap<Caller, { readonly granted: Granted; readonly epoch: number; readonly view: CallerView }>();
-  readonly #plain = { masked: plainGrant('', []), unmasked: plainGrant('unmask', ['unmask']) };
+  readonly #lastViewOf = new WeakMap<Caller, { readonly granted: Granted; readonly epoch: number; readonly view: CallerView }>();
+  readonly #plainGrants = { masked: plainGrant('', []), unmasked: plainGrant('unmask', ['unmask']) };
 
   constructor(policies: PoliciesInForce, tenants: Pick<Tenants, 'epoch' | 'sharedWith'>) {
-    this.#policies = policies;
+    this.#policiesInForce = policies;
     this.#tenants = tenants;
   }
 
   /** Rises with every change of policies, tenants and agreements. */
   get epoch(): number {
-    return this.#policies.epoch + this.#tenants.epoch;
+    return this.#policiesInForce.epoch + this.#tenants.epoch;
   }
 
   /** Throws REL_XORG for a visit that no agreement in force allows. */
   grantFor(granted: Granted): Grant {
     const { caller, now } = granted;
-    const set = this.#policies.current;
-    const agreements = caller.path === null ? none : this.#sharedWith(tenantOfPath(caller.path));
-    if (caller.sharedFrom !== null) checkVisit(agreements, caller.sharedFrom, now);
-    if (set === null && agreements.length === 0) {
-      return caller.roles.includes('unmask') ? this.#plain.unmasked : this.#plain.masked;
+    const policySet = this.#policiesInForce.current;
+    const agreements = caller.path === null ? noAgreements : this.#sharedWith(tenantOfPath(caller.path));
+    if (caller.sharedFrom !== null) checkSharedVisit(agreements, caller.sharedFrom, now);
+    if (policySet === null && agreements.length === 0) {
+      return caller.roles.includes('unmask') ? this.#plainGrants.unmasked : this.#plainGrants.masked;
     }
-    return this.#viewOf(granted, set, agreements).grantAt(now);
+    return this.#viewOf(granted, policySet, agreements).grantAt(now);
   }
 
   /**
    * The grant that a former policy set gave to the caller's own organisation, without rows that others share: for answers that
    * are derived again, and leave as seals.
    */
-  grantOfThen(granted: Granted, set: PolicySet | null): Grant {
+  grantOfThen(granted: Granted, policySetThen: PolicySet | null): Grant {
     const { caller, stated, action, now } = granted;
-    if (set === null) return caller.roles.includes('unmask') ? this.#plain.unmasked : this.#plain.masked;
+    if (policySetThen === null) return caller.roles.includes('unmask') ? this.#plainGrants.unmasked : this.#plainGrants.masked;
     const asker = askerOf(caller, stated);
-    const policies = set.callerPolicies(asker);
-    const key = `of then ${set.digest} ${askerKey(asker)}`;
-    const about = { key, path: caller.path, visiting: null, action: readAs(action), policies, masks: policies, shared: [] };
-    return new CallerView({ ...about, isTimed: set.policies.some(asksTime) }).grantAt(now);
+    const policies = policySetThen.callerPolicies(asker);
+    const grantKey = `of then ${policySetThen.digest} ${askerKey(asker)}`;
+    const viewFacts = {
+      key: grantKey,
+      path: caller.path,
+      visiting: null,
+      action: cedarActionForRead(action),
+      policies,
+      masks: policies,
+      shared: [],
+    };
+    return new CallerView({ ...viewFacts, isTimed: policySetThen.policies.some(asksTime) }).grantAt(now);
   }
 
-  #viewOf(granted: Granted, set: PolicySet | null, agreements: readonly AgreementRecord[]): CallerView {
+  #viewOf(granted: Granted, policySet: PolicySet | null, agreements: readonly AgreementRecord[]): CallerView {
     const { caller, stated, action, right } = granted;
     const { path, sharedFrom: visiting } = caller;
     const { epoch } = this;
-    const last = this.#last.get(caller);
-    if (last !== undefined && last.epoch === epoch && isSame(last.granted, granted)) return last.view;
-    const cedarAction = right ?? readAs(action);
+    const lastView = this.#lastViewOf.get(caller);
+    if (lastView !== undefined && lastView.epoch === epoch && isSameGranted(lastView.granted, granted)) return lastView.view;
+    const cedarAction = right ?? cedarActionForRead(action);
     const asker = askerOf(caller, stated);
-    const key = `${set?.digest ?? ''} ${cedarAction} ${JSON.stringify(visiting)} ${askerKey(asker)}`;
+    const key = `${policySet?.digest ?? ''} ${cedarAction} ${JSON.stringify(visiting)} ${askerKey(asker)}`;
     // Agreements are not in the key: a view is of one epoch.
     const viewKey = `${epoch} ${key}`;
-    let view = this.#views.get(viewKey);
-    if (view === undefined) {
-      const policies = set === null ? null : set.callerPolicies(asker);
-      const forbids = set === null ? [] : set.policies.filter(({ effect }) => effect === 'forbid');
-      const shared = agreements
-        .filter((agreement) => concerns(agreement, path!, stated.purpose, cedarAction, visiting))
+    let callerView = this.#callerViews.get(viewKey);
+    if (callerView === undefined) {
+      const policies = policySet === null ? null : policySet.callerPolicies(asker);
+      const forbidPolicies = policySet === null ? [] : policySet.policies.filter(({ effect }) => effect === 'forbid');
+      const sharedPolicies = agreements
+        .filter((agreement) => concernsCaller(agreement, path!, stated.purpose, cedarAction, visiting))
         .map((agreement) => {
           const policy = agreementPolicy(agreement);
-          const allowing = policy === null ? null : [policy, ...forbids];
-          return { agreement, policies: allowing && new CallerPolicies(byAction(allowing, cedarAction), asker) };
+          const agreementPolicies = policy === null ? null : [policy, ...forbidPolicies];
+          return {
+            agreement,
+            policies: agreementPolicies && new CallerPolicies(policiesForAction(agreementPolicies, cedarAction), asker),
+          };
         });
-      const isTimed = [...(set?.policies ?? []), ...shared.flatMap(({ agreement }) => agreementPolicy(agreement) ?? [])].some(
-        asksTime,
-      );
+      const isTimed = [
+        ...(policySet?.policies ?? []),
+        ...sharedPolicies.flatMap(({ agreement }) => agreementPolicy(agreement) ?? []),
+      ].some(asksTime);
       const masks = policies ?? new CallerPolicies(new Map(), asker);
-      view = new CallerView({ key, path, visiting, action: cedarAction, policies, masks, shared, isTimed });
-      this.#views.set(viewKey, view);
+      callerView = new CallerView({ key, path, visiting, action: cedarAction, policies, masks, shared: sharedPolicies, isTimed });
+      this.#callerViews.set(viewKey, callerView);
     }
-    this.#last.set(caller, { granted: { ...granted, stated: { ...stated } }, epoch, view });
-    return view;
+    this.#lastViewOf.set(caller, { granted: { ...granted, stated: { ...stated } }, epoch, view: callerView });
+    return callerView;
   }
 
   #sharedWith(tenant: string): readonly AgreementRecord[] {
-    if (this.#sharedEpoch !== this.#tenants.epoch) {
-      this.#shared.clear();
-      this.#sharedEpoch = this.#tenants.epoch;
+    if (this.#agreementsEpoch !== this.#tenants.epoch) {
+      this.#sharedByTenant.clear();
+      this.#agreementsEpoch = this.#tenants.epoch;
     }
-    let shared = this.#shared.get(tenant);
-    if (shared === undefined) this.#shared.set(tenant, (shared = this.#tenants.sharedWith(tenant)));
-    return shared;
+    let sharedAgreements = this.#sharedByTenant.get(tenant);
+    if (sharedAgreements === undefined) this.#sharedByTenant.set(tenant, (sharedAgreements = this.#tenants.sharedWith(tenant)));
+    return sharedAgreements;
   }
 }
 
-const none: readonly AgreementRecord[] = [];
+const noAgreements: readonly AgreementRecord[] = [];
 
 /** Actions that answer from rows see them by their own permission; any other action reads them. */
-function readAs(action: Action): CedarAction {
+function cedarActionForRead(action: Action): CedarAction {
   return answers.has(action) ? cedarActionOf[action].action : 'read';
 }
 
-function isSame(a: Granted, b: Granted): boolean {
+function isSameGranted(a: Granted, b: Granted): boolean {
   return (
     a.action === b.action &&
     a.right === b.right &&
@@ -151,7 +163,7 @@ function isSame(a: Granted, b: Granted): boolean {
 }
 
 /** The terms cover the caller's action and purpose; the clock decides whether they are in force. */
-function concerns(
+function concernsCaller(
   { assigner, assignee, permission, purposes }: AgreementRecord,
   path: string,
   purpose: string | null,
@@ -167,13 +179,13 @@ function concerns(
   );
 }
 
-function checkVisit(agreements: readonly AgreementRecord[], visiting: string, now: bigint): void {
+function checkSharedVisit(agreements: readonly AgreementRecord[], visiting: string, now: bigint): void {
   const tenant = tenantOfPath(visiting);
-  const open = agreements.some((each) => tenantOfPath(each.assigner) === tenant && isInForce(each, now));
-  if (!open) throw new ServiceError('REL_XORG', 'no agreement in force shares rows of that organisation');
+  const isShared = agreements.some((agreement) => tenantOfPath(agreement.assigner) === tenant && isInForce(agreement, now));
+  if (!isShared) throw new ServiceError('REL_XORG', 'no agreement in force shares rows of that organisation');
 }
 
-function byAction(policies: readonly Policy[], action: CedarAction): ReadonlyMap<CedarAction, readonly Policy[]> {
+function policiesForAction(policies: readonly Policy[], action: CedarAction): ReadonlyMap<CedarAction, readonly Policy[]> {
   return new Map([[action, policies.filter(({ actions }) => actions === null || actions.has(action))]]);
 }
 
@@ -186,19 +198,19 @@ function asksTime({ condition }: Policy): boolean {
 
 /** Without policies and agreements: rows of one's own organisation, less what types declare masked. */
 function plainGrant(key: string, roles: readonly string[]): Grant {
-  const policies = new CallerPolicies(new Map(), { ...nobody, roles });
+  const declaredPolicies = new CallerPolicies(new Map(), { ...nobodyAsker, roles });
   return {
     key,
     sharing: [],
-    grantFor: memoize((type) => {
+    grantFor: memoizeGrants((type) => {
       if (!Object.values(type.properties).some(({ masked }) => masked)) return openGrant;
-      const { masks } = policies.masks(type, 0n);
-      return masks.size === 0 ? openGrant : grantOf([{ ...ownLane, masks }]);
+      const { masks } = declaredPolicies.masks(type, 0n);
+      return masks.size === 0 ? openGrant : grantOfLanes([{ ...ownLane, masks }]);
     }),
   };
 }
 
-const nobody = {
+const nobodyAsker = {
   principal: '',
   path: null,
   attributes: {},
@@ -223,7 +235,7 @@ const ownLane: Lane = {
 /** All rows of the caller's own organisation, every cell: the gate knows it by its identity. */
 export const openGrant: TypeGrant = { allowed: true, lanes: [ownLane], masked: noMasks, because: [] };
 
-type Shared = readonly { readonly agreement: AgreementRecord; readonly policies: CallerPolicies | null }[];
+type SharedPolicies = readonly { readonly agreement: AgreementRecord; readonly policies: CallerPolicies | null }[];
 
 interface ViewInput {
   readonly key: string;
@@ -235,102 +247,108 @@ interface ViewInput {
   readonly policies: CallerPolicies | null;
   /** Says what is masked, installed or declared. */
   readonly masks: CallerPolicies;
-  readonly shared: Shared;
+  readonly shared: SharedPolicies;
   /** Some policy asks what time it is. */
   readonly isTimed: boolean;
 }
 
-let views = 0;
+let viewCount = 0;
 
 /** The view of one caller with one set of statements, while policies and agreements stay as they are: only the clock is left. */
 class CallerView {
-  readonly #parts: ViewInput;
+  readonly #viewInput: ViewInput;
   /** Where policies ask for the time, decisions come and go: grants are then identified by what was decided, in order. */
-  readonly #id = ++views;
-  #decided = 0;
+  readonly #viewId = ++viewCount;
+  #decisionChanges = 0;
   /** By whose rows they are about. */
-  readonly #decisions = new Map<string | null, Map<TypeDefinition, { readonly decision: string; readonly grant: TypeGrant }>>();
-  #last: { readonly grant: Grant; readonly from: bigint; readonly until: bigint } | null = null;
+  readonly #decisionsByOwner = new Map<
+    string | null,
+    Map<TypeDefinition, { readonly decision: string; readonly grant: TypeGrant }>
+  >();
+  #lastGrant: { readonly grant: Grant; readonly from: bigint; readonly until: bigint } | null = null;
 
   constructor(parts: ViewInput) {
-    this.#parts = parts;
+    this.#viewInput = parts;
   }
 
   grantAt(now: bigint): Grant {
-    const last = this.#last;
-    if (last !== null && last.from <= now && now < last.until) return last.grant;
-    const { shared, isTimed, key } = this.#parts;
+    const lastGrant = this.#lastGrant;
+    if (lastGrant !== null && lastGrant.from <= now && now < lastGrant.until) return lastGrant.grant;
+    const { shared, isTimed, key } = this.#viewInput;
     const inForce = shared.filter(({ agreement }) => isInForce(agreement, now));
-    const ids = JSON.stringify(inForce.map(({ agreement }) => agreement.id));
-    const tenant = tenantOf(this.#parts.path);
-    const ofTenant = (owner: string | null): Shared => inForce.filter(({ agreement }) => tenantOf(agreement.assigner) === owner);
-    const builder = (owner: string | null): ((type: TypeDefinition) => TypeGrant) => {
-      const own = ofTenant(owner);
+    const agreementIds = JSON.stringify(inForce.map(({ agreement }) => agreement.id));
+    const tenant = tenantOf(this.#viewInput.path);
+    const agreementsOfOwner = (owner: string | null): SharedPolicies =>
+      inForce.filter(({ agreement }) => tenantOf(agreement.assigner) === owner);
+    const grantBuilder = (owner: string | null): ((type: TypeDefinition) => TypeGrant) => {
+      const own = agreementsOfOwner(owner);
       const build = (type: TypeDefinition): TypeGrant => this.#typeGrant(type, owner === tenant, own, now);
-      return isTimed ? (type) => this.#reuseEqual(owner, type, build(type)) : build;
+      return isTimed ? (type) => this.#reuseEqualGrant(owner, type, build(type)) : build;
     };
-    const builders = new Map(
-      [tenant, ...inForce.map(({ agreement }) => tenantOf(agreement.assigner))].map((owner) => [owner, builder(owner)]),
+    const grantBuilders = new Map(
+      [tenant, ...inForce.map(({ agreement }) => tenantOf(agreement.assigner))].map((owner) => [owner, grantBuilder(owner)]),
     );
-    for (const [owner, decided] of this.#decisions) for (const type of decided.keys()) builders.get(owner)?.(type);
+    for (const [owner, typeDecisions] of this.#decisionsByOwner)
+      for (const type of typeDecisions.keys()) grantBuilders.get(owner)?.(type);
     const grant: Grant = {
-      key: isTimed ? `${key} ${ids} ${this.#id}.${this.#decided}` : `${key} ${ids}`,
-      grantFor: memoize(builders.get(tenant)!),
-      sharing: [...builders]
-        .flatMap(([owner, build]): SharingTenant[] => {
+      key: isTimed ? `${key} ${agreementIds} ${this.#viewId}.${this.#decisionChanges}` : `${key} ${agreementIds}`,
+      grantFor: memoizeGrants(grantBuilders.get(tenant)!),
+      sharing: [...grantBuilders]
+        .flatMap(([owner, buildTypeGrant]): SharingTenant[] => {
           if (owner === null || owner === tenant) return [];
-          const types = new Set(ofTenant(owner).flatMap(({ agreement }) => agreement.types));
-          return [{ tenant: owner, types, grantFor: memoize(build) }];
+          const types = new Set(agreementsOfOwner(owner).flatMap(({ agreement }) => agreement.types));
+          return [{ tenant: owner, types, grantFor: memoizeGrants(buildTypeGrant) }];
         })
         .sort((a, b) => compareText(a.tenant, b.tenant)),
     };
     // Policies go by milliseconds.
-    const until = isTimed ? now - (now % 1_000_000n) + 1_000_000n : FAR;
-    this.#last = { grant, from: now, until: this.#nextChange(now, until) };
+    const grantedUntil = isTimed ? now - (now % 1_000_000n) + 1_000_000n : farInstant;
+    this.#lastGrant = { grant, from: now, until: this.#nextAgreementChange(now, grantedUntil) };
     return grant;
   }
 
   /** Returns the earlier grant if the decision is the same: caches identify a grant by object. */
-  #reuseEqual(owner: string | null, type: TypeDefinition, newGrant: TypeGrant): TypeGrant {
-    const decision = decisionOf(newGrant);
-    const decided = this.#decisions.get(owner) ?? new Map<TypeDefinition, { decision: string; grant: TypeGrant }>();
-    this.#decisions.set(owner, decided);
-    const known = decided.get(type);
-    if (known?.decision === decision) return known.grant;
-    if (known !== undefined) this.#decided++;
-    decided.set(type, { decision, grant: newGrant });
+  #reuseEqualGrant(owner: string | null, type: TypeDefinition, newGrant: TypeGrant): TypeGrant {
+    const decision = decisionText(newGrant);
+    const typeDecisions = this.#decisionsByOwner.get(owner) ?? new Map<TypeDefinition, { decision: string; grant: TypeGrant }>();
+    this.#decisionsByOwner.set(owner, typeDecisions);
+    const knownDecision = typeDecisions.get(type);
+    if (knownDecision?.decision === decision) return knownDecision.grant;
+    if (knownDecision !== undefined) this.#decisionChanges++;
+    typeDecisions.set(type, { decision, grant: newGrant });
     return newGrant;
   }
 
-  #nextChange(now: bigint, until: bigint): bigint {
-    let next = until;
-    for (const { agreement } of this.#parts.shared) {
-      for (const at of [agreement.validFrom, agreement.validTo]) if (at > now && at < next) next = at;
+  #nextAgreementChange(now: bigint, until: bigint): bigint {
+    let nextInstant = until;
+    for (const { agreement } of this.#viewInput.shared) {
+      for (const agreementInstant of [agreement.validFrom, agreement.validTo])
+        if (agreementInstant > now && agreementInstant < nextInstant) nextInstant = agreementInstant;
     }
-    return next;
+    return nextInstant;
   }
 
-  /** `own`: rows of the caller's tenant. `inForce`: agreements whose assigner is of the tenant that the rows are of. */
-  #typeGrant(type: TypeDefinition, own: boolean, inForce: Shared, now: bigint): TypeGrant {
-    const { policies, masks: of, action, path, visiting } = this.#parts;
-    const { masks } = of.masks(type, now);
-    const lanes: Lane[] = [];
-    const because: string[] = [];
-    if (own && visiting === null) {
+  /** `isOwnTenant`: rows of the caller's tenant. `inForce`: agreements whose assigner is of the tenant that the rows are of. */
+  #typeGrant(type: TypeDefinition, isOwnTenant: boolean, inForce: SharedPolicies, now: bigint): TypeGrant {
+    const { policies, masks: maskPolicies, action, path, visiting } = this.#viewInput;
+    const { masks } = maskPolicies.masks(type, now);
+    const ownLanes: Lane[] = [];
+    const grantReasons: string[] = [];
+    if (isOwnTenant && visiting === null) {
       const decision = policies === null ? null : policies.rows(action, type, now);
-      because.push(...(decision?.because ?? []));
-      if (decision === null) lanes.push({ ...ownLane, covers: (row) => sees(path, row), masks });
+      grantReasons.push(...(decision?.because ?? []));
+      if (decision === null) ownLanes.push({ ...ownLane, covers: (row) => sees(path, row), masks });
       else if (decision.rows !== 'none') {
-        lanes.push({ ...ownLane, covers: (row) => sees(path, row), rows: decision.rows, masks });
+        ownLanes.push({ ...ownLane, covers: (row) => sees(path, row), rows: decision.rows, masks });
       }
     }
-    const shared: Lane[] = [];
-    for (const { agreement, policies: allowing } of inForce) {
-      if (allowing === null || !agreement.types.includes(type.name)) continue;
-      const { rows } = allowing.rows(action, type, now);
+    const agreementLanes: Lane[] = [];
+    for (const { agreement, policies: agreementPolicies } of inForce) {
+      if (agreementPolicies === null || !agreement.types.includes(type.name)) continue;
+      const { rows } = agreementPolicies.rows(action, type, now);
       if (rows === 'none') continue;
       const { assigner, columns, history, activatedAt } = agreement;
-      shared.push({
+      agreementLanes.push({
         agreement: agreement.id,
         covers: (row) => row !== null && covers(assigner, row) && (visiting === null || covers(visiting, row)),
         rows,
@@ -338,57 +356,57 @@ class CallerView {
         columns: columns === null ? null : new Set(columns),
         history: history === 'from_start' ? { from: activatedAt! } : history,
       });
-      because.push(`agreement ${agreement.id}`);
+      grantReasons.push(`agreement ${agreement.id}`);
     }
     // A row is read through the first lane that lets it through: those that hide less come first.
-    shared.sort((a, b) => a.masks.size - b.masks.size || compareText(a.agreement!, b.agreement!));
-    return grantOf([...lanes, ...shared], because);
+    agreementLanes.sort((a, b) => a.masks.size - b.masks.size || compareText(a.agreement!, b.agreement!));
+    return grantOfLanes([...ownLanes, ...agreementLanes], grantReasons);
   }
 }
 
-const FAR = 2n ** 63n;
+const farInstant = 2n ** 63n;
 
-function decisionOf({ lanes, because }: TypeGrant): string {
-  const each = lanes
+function decisionText({ lanes, because }: TypeGrant): string {
+  const laneTexts = lanes
     .map(({ agreement, rows, masks }) => {
-      const cells = [...masks].map(([column, { kind, size, when }]) => `${column} ${kind} ${size ?? ''} ${when?.key ?? ''}`);
-      return JSON.stringify([agreement, rows === null || rows === 'none' ? rows : rows.key, cells]);
+      const maskTexts = [...masks].map(([column, { kind, size, when }]) => `${column} ${kind} ${size ?? ''} ${when?.key ?? ''}`);
+      return JSON.stringify([agreement, rows === null || rows === 'none' ? rows : rows.key, maskTexts]);
     })
     .join('\n');
-  return `${because.join()}\n${each}`;
+  return `${because.join()}\n${laneTexts}`;
 }
 
 /** Joins the grants of several tenants' rows of one name, to explain them. */
 export function joinedGrant(grants: readonly TypeGrant[]): TypeGrant {
   const [only] = grants;
   if (grants.length === 1) return only!;
-  return grantOf(
+  return grantOfLanes(
     grants.flatMap(({ lanes }) => lanes),
     grants.flatMap(({ because }) => because),
   );
 }
 
-function grantOf(lanes: readonly Lane[], because: readonly string[] = []): TypeGrant {
-  const masked = new Map<string, MaskKind>();
+function grantOfLanes(lanes: readonly Lane[], because: readonly string[] = []): TypeGrant {
+  const maskedColumns = new Map<string, MaskKind>();
   for (const lane of lanes) {
     for (const [column, { kind }] of lane.masks) {
-      const known = masked.get(column);
-      if (known === undefined || strictness[kind] > strictness[known]) masked.set(column, kind);
+      const strictestMask = maskedColumns.get(column);
+      if (strictestMask === undefined || strictness[kind] > strictness[strictestMask]) maskedColumns.set(column, kind);
     }
   }
-  return { allowed: lanes.length > 0, lanes, masked: masked.size === 0 ? noMasks : masked, because };
+  return { allowed: lanes.length > 0, lanes, masked: maskedColumns.size === 0 ? noMasks : maskedColumns, because };
 }
 
 /**
  * Columns that are not shared. Columns that repeat the key are shared with it; the organisation and the instants of a shared row
  * are always known.
  */
-function withheld(columns: readonly string[] | null, type: TypeDefinition): readonly string[] {
+function withheldColumns(columns: readonly string[] | null, type: TypeDefinition): readonly string[] {
   if (columns === null) return [];
-  const keys = keyColumns(type);
-  const showsKey = keys.some((key) => columns.includes(key));
-  const names = new Set([...Object.keys(type.properties), ...keys]);
-  return [...names].filter((name) => (keys.includes(name) ? !showsKey : !columns.includes(name)));
+  const keyNames = keyColumns(type);
+  const isKeyShared = keyNames.some((key) => columns.includes(key));
+  const typeColumns = new Set([...Object.keys(type.properties), ...keyNames]);
+  return [...typeColumns].filter((name) => (keyNames.includes(name) ? !isKeyShared : !columns.includes(name)));
 }
 
 function keyColumns({ primaryKey }: TypeDefinition): readonly string[] {
@@ -404,29 +422,30 @@ function sharedMasks(
   policies: ReadonlyMap<string, CellMask>,
   type: TypeDefinition,
 ): ReadonlyMap<string, CellMask> {
-  const masks = new Map(policies);
-  const keys = keyColumns(type);
-  const named = Object.entries(masking).flatMap(([column, kind]) =>
-    keys.includes(column) ? keys.map((key) => [key, kind] as const) : [[column, kind] as const],
+  const laneMasks = new Map(policies);
+  const keyNames = keyColumns(type);
+  const agreementMasks = Object.entries(masking).flatMap(([column, kind]) =>
+    keyNames.includes(column) ? keyNames.map((key) => [key, kind] as const) : [[column, kind] as const],
   );
-  for (const [column, kind] of named) {
-    const known = masks.get(column);
+  for (const [column, kind] of agreementMasks) {
+    const policyMask = laneMasks.get(column);
     const because = `agreement ${id}`;
-    const own: CellMask = { kind, when: null, because };
-    if (known === undefined) masks.set(column, own);
-    else if (strictness[known.kind] >= strictness[kind])
-      masks.set(column, { ...known, when: null, because: `${known.because}, ${because}` });
-    else masks.set(column, own);
+    const agreementMask: CellMask = { kind, when: null, because };
+    if (policyMask === undefined) laneMasks.set(column, agreementMask);
+    else if (strictness[policyMask.kind] >= strictness[kind])
+      laneMasks.set(column, { ...policyMask, when: null, because: `${policyMask.because}, ${because}` });
+    else laneMasks.set(column, agreementMask);
   }
-  for (const column of withheld(columns, type)) masks.set(column, { kind: 'null', when: null, because: `agreement ${id}` });
-  return masks;
+  for (const column of withheldColumns(columns, type))
+    laneMasks.set(column, { kind: 'null', when: null, because: `agreement ${id}` });
+  return laneMasks;
 }
 
-function memoize(build: (type: TypeDefinition) => TypeGrant): (type: TypeDefinition) => TypeGrant {
-  const known = new WeakMap<TypeDefinition, TypeGrant>();
+function memoizeGrants(build: (type: TypeDefinition) => TypeGrant): (type: TypeDefinition) => TypeGrant {
+  const grantsByType = new WeakMap<TypeDefinition, TypeGrant>();
   return (type) => {
-    let grant = known.get(type);
-    if (grant === undefined) known.set(type, (grant = build(type)));
-    return grant;
+    let typeGrant = grantsByType.get(type);
+    if (typeGrant === undefined) grantsByType.set(type, (typeGrant = build(type)));
+    return typeGrant;
   };
 }

@@ -29,63 +29,70 @@ export interface Permits {
 }
 
 export class Guards {
-  readonly #opening: Opening;
-  readonly #protection: (type: string) => Protection;
-  readonly #permits: Permits;
+  readonly #guardedOpening: Opening;
+  readonly #protectionOf: (type: string) => Protection;
+  readonly #openingPermits: Permits;
 
   constructor(opening: Opening, protection: (type: string) => Protection, permits: Permits) {
-    this.#opening = opening;
-    this.#protection = protection;
-    this.#permits = permits;
+    this.#guardedOpening = opening;
+    this.#protectionOf = protection;
+    this.#openingPermits = permits;
   }
 
   /** Equal keys, equal answers, as far as no policy opens a type; the grant's key covers types that policies open. */
   get key(): string {
-    const { caller, breakGlass, accessScopeRef } = this.#opening;
+    const { caller, breakGlass, accessScopeRef } = this.#guardedOpening;
     if (breakGlass === null && accessScopeRef === null) return '';
     return JSON.stringify([breakGlass, caller.roles.includes('break-glass'), this.#clearedFor(accessScopeRef)]);
   }
 
   /** Throws REL_HUMINT, REL_ACL, REL_ACCESS_SCOPE or REL_PROTECTED_COLUMN; nothing where all of it is open. */
   check(type: string, columns: readonly string[]): void {
-    const guard = this.#protection(type);
-    if (guard.protected) this.#checkGlass(type);
-    if (guard.accessScope) this.#checkScope(type);
-    if (guard.references.size === 0) return;
+    const typeProtection = this.#protectionOf(type);
+    if (typeProtection.protected) this.#checkBreakGlass(type);
+    if (typeProtection.accessScope) this.#checkAccessScope(type);
+    if (typeProtection.references.size === 0) return;
     for (const column of columns) {
-      for (const named of guard.references.get(column) ?? []) {
-        if (!this.#protection(named).protected || this.#glass(named) === null) continue;
+      for (const referredType of typeProtection.references.get(column) ?? []) {
+        if (!this.#protectionOf(referredType).protected || this.#breakGlassRefusal(referredType) === null) continue;
         throw new ServiceError('REL_PROTECTED_COLUMN', `${type}.${column} refers to a protected type`);
       }
     }
   }
 
-  #checkGlass(type: string): void {
-    const refusal = this.#glass(type);
-    if (refusal === 'no reason')
+  #checkBreakGlass(type: string): void {
+    const glassRefusal = this.#breakGlassRefusal(type);
+    if (glassRefusal === 'no reason')
       throw new ServiceError('REL_HUMINT', `${type} is a protected type: state the reason in break_glass`);
-    if (refusal === 'no right') {
+    if (glassRefusal === 'no right') {
       throw new ServiceError('REL_ACL', `${type} is a protected type: neither the role break-glass nor a policy opens it`);
     }
   }
 
   /** null: open. */
-  #glass(type: string): 'no reason' | 'no right' | null {
-    const { caller, breakGlass } = this.#opening;
+  #breakGlassRefusal(type: string): 'no reason' | 'no right' | null {
+    const { caller, breakGlass } = this.#guardedOpening;
     if (breakGlass === null) return 'no reason';
-    return caller.roles.includes('break-glass') || this.#permits.permitsOpening(this.#opening, type) ? null : 'no right';
+    return caller.roles.includes('break-glass') || this.#openingPermits.permitsOpening(this.#guardedOpening, type)
+      ? null
+      : 'no right';
   }
 
-  #checkScope(type: string): void {
-    const { accessScopeRef } = this.#opening;
+  #checkAccessScope(type: string): void {
+    const { accessScopeRef } = this.#guardedOpening;
     if (this.#clearedFor(accessScopeRef)) return;
-    const why = accessScopeRef === null ? 'access_scope_ref states it' : 'the credential is not cleared for the one stated';
-    throw new ServiceError('REL_ACCESS_SCOPE', `${type} is read and written under an access scope: ${why}`);
+    const scopeRefusal =
+      accessScopeRef === null ? 'access_scope_ref states it' : 'the credential is not cleared for the one stated';
+    throw new ServiceError('REL_ACCESS_SCOPE', `${type} is read and written under an access scope: ${scopeRefusal}`);
   }
 
-  #clearedFor(ref: string | null): boolean {
-    const scopes = this.#opening.caller.attributes['access_scopes'];
-    return ref !== null && typeof scopes === 'string' && scopes.split(',').some((scope) => scope.trim() === ref);
+  #clearedFor(accessScopeRef: string | null): boolean {
+    const accessScopes = this.#guardedOpening.caller.attributes['access_scopes'];
+    return (
+      accessScopeRef !== null &&
+      typeof accessScopes === 'string' &&
+      accessScopes.split(',').some((scope) => scope.trim() === accessScopeRef)
+    );
   }
 }
 
@@ -96,17 +103,20 @@ export class Guards {
 export function opensByPolicy(policies: CallerPolicies, action: CedarAction, type: TypeDefinition, now: bigint): boolean {
   const { rows, residuals } = policies.rows(action, type, now);
   if (rows === 'none') return false;
-  const permits = residuals.filter(({ policy }) => policy.effect === 'permit');
-  const naming = permits.filter(({ policy }) => namesReason(policy));
-  return naming.length > 0 && (naming.length === permits.length || naming.some(({ left }) => left.op === 'value'));
+  const permitResiduals = residuals.filter(({ policy }) => policy.effect === 'permit');
+  const reasonedPermits = permitResiduals.filter(({ policy }) => namesReason(policy));
+  return (
+    reasonedPermits.length > 0 &&
+    (reasonedPermits.length === permitResiduals.length || reasonedPermits.some(({ left }) => left.op === 'value'))
+  );
 }
 
-const naming = new WeakMap<Policy, boolean>();
+const policiesNamingReason = new WeakMap<Policy, boolean>();
 
 function namesReason(policy: Policy): boolean {
-  let known = naming.get(policy);
-  if (known === undefined) {
-    known = mentions(
+  let isNamingReason = policiesNamingReason.get(policy);
+  if (isNamingReason === undefined) {
+    isNamingReason = mentions(
       policy.condition,
       (part) =>
         (part.op === 'attribute' || part.op === 'has') &&
@@ -114,7 +124,7 @@ function namesReason(policy: Policy): boolean {
         part.left.op === 'variable' &&
         part.left.name === 'context',
     );
-    naming.set(policy, known);
+    policiesNamingReason.set(policy, isNamingReason);
   }
-  return known;
+  return isNamingReason;
 }

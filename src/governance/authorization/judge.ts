@@ -42,30 +42,30 @@ export type About = Omit<PolicyRequest, 'caller' | 'purpose'>;
 export class Judge implements Permits {
   readonly policies: PoliciesInForce;
   readonly rules: readonly Rule[];
-  readonly #parts: JudgeDependencies;
+  readonly #judgeParts: JudgeDependencies;
 
   constructor(parts: JudgeDependencies) {
-    this.#parts = parts;
+    this.#judgeParts = parts;
     this.rules = [...defaultRules, ...parts.rules];
     this.policies = new PoliciesInForce(parts.policies);
   }
 
   /** One that decides by other policies, and else by the same rules. */
   withPolicies(policies: JudgeDependencies['policies']): Judge {
-    return new Judge({ ...this.#parts, policies });
+    return new Judge({ ...this.#judgeParts, policies });
   }
 
   decide(judged: Judged, about: About): Decision {
-    return this.#decide(judged, requestOf(judged, about));
+    return this.#decideRequest(judged, requestOf(judged, about));
   }
 
-  #decide(judged: Judged, request: PolicyRequest): Decision {
+  #decideRequest(judged: Judged, request: PolicyRequest): Decision {
     const { policies } = this;
     if (policies.digest === '') return decide(this.rules, request);
     return decideInstalled(this.rules, request, {
       policies: () => policies.policiesFor(judged.caller, judged),
-      now: this.#parts.clock.now(),
-      typeOf: (name) => this.#types(judged.caller)?.type(name),
+      now: this.#judgeParts.clock.now(),
+      typeOf: (name) => this.#catalogOf(judged.caller)?.type(name),
     });
   }
 
@@ -77,7 +77,7 @@ export class Judge implements Permits {
   /** Throws what refuses the request. */
   authorise(judged: Judged, about: About): void {
     const request = requestOf(judged, about);
-    authorise(this.#decide(judged, request), request);
+    authorise(this.#decideRequest(judged, request), request);
   }
 
   /** The guards of the branch's types, for this invocation. */
@@ -88,27 +88,27 @@ export class Judge implements Permits {
   permitsOpening(judged: Judged, name: string): boolean {
     const { caller, action } = judged;
     const policies = this.policies.policiesFor(caller, judged);
-    const type = this.#types(caller)?.type(name);
+    const type = this.#catalogOf(caller)?.type(name);
     if (policies === null || type === undefined) return false;
-    return opensByPolicy(policies, cedarActionOf[action].action, type, this.#parts.clock.now());
+    return opensByPolicy(policies, cedarActionOf[action].action, type, this.#judgeParts.clock.now());
   }
 
   /** Guards for writes: those of the branch's types now. */
   writeGuards(judged: Judged): Guards {
-    const { catalog } = this.#parts;
-    const branch = this.#branchOf(judged.caller);
-    if (branch === undefined) throw unknownBranch(judged.caller.branch);
+    const { catalog } = this.#judgeParts;
+    const branchId = this.#branchIdOf(judged.caller);
+    if (branchId === undefined) throw unknownBranch(judged.caller.branch);
     const tenant = tenantOf(judged.caller.path);
-    return this.guards(judged, (type) => catalog.protection(branch, tenant, type));
+    return this.guards(judged, (type) => catalog.protection(branchId, tenant, type));
   }
 
-  #types(caller: Caller): CatalogReader | undefined {
-    const id = this.#branchOf(caller);
-    return id === undefined ? undefined : this.#parts.catalog.catalogOn(id, tenantOf(caller.path));
+  #catalogOf(caller: Caller): CatalogReader | undefined {
+    const branchId = this.#branchIdOf(caller);
+    return branchId === undefined ? undefined : this.#judgeParts.catalog.catalogOn(branchId, tenantOf(caller.path));
   }
 
-  #branchOf({ branch, path }: Caller): number | undefined {
-    return this.#parts.branches.idOf(branch, tenantOf(path));
+  #branchIdOf({ branch, path }: Caller): number | undefined {
+    return this.#judgeParts.branches.idOf(branch, tenantOf(path));
   }
 }
 

@@ -20,18 +20,20 @@ export type MaskAt = (row: number) => CellMask | null;
 export function withoutCells(vector: Vector, rows: Rows, masked: Uint8Array): Vector {
   if (vector.kind === 'null') return vector;
   const { selection, first, count } = rows;
-  const nulls = new Uint8Array(rowsIn(rows));
-  const held = vector.nulls;
-  let hidden = 0;
+  const maskedNulls = new Uint8Array(rowsIn(rows));
+  const unmaskedNulls = vector.nulls;
+  let hiddenCells = 0;
   for (let k = 0; k < count; k++) {
-    const row = selection === null ? first + k : selection[k]!;
-    hidden += masked[k]!;
-    nulls[row] = held === null ? masked[k]! : masked[k]! | held[row]!;
+    const maskedRow = selection === null ? first + k : selection[k]!;
+    hiddenCells += masked[k]!;
+    maskedNulls[maskedRow] = unmaskedNulls === null ? masked[k]! : masked[k]! | unmaskedNulls[maskedRow]!;
   }
-  if (hidden === 0) return vector;
-  if (hidden === count) return { kind: 'null' };
+  if (hiddenCells === 0) return vector;
+  if (hiddenCells === count) return { kind: 'null' };
   // Masked cells must not reveal which rows have the same cell.
-  return vector.kind === 'text' ? { kind: 'text', offsets: vector.offsets, heap: vector.heap, nulls } : { ...vector, nulls };
+  return vector.kind === 'text'
+    ? { kind: 'text', offsets: vector.offsets, heap: vector.heap, nulls: maskedNulls }
+    : { ...vector, nulls: maskedNulls };
 }
 
 /** 1 for the places at which something masks the cell. */
@@ -48,29 +50,29 @@ export function rowsIn({ selection, first, count }: Rows): number {
 
 /** Hashes of one store, per tenant: equal texts of one tenant are seen to be equal, those of two are not. */
 export class MaskHash {
-  readonly #key: Uint8Array;
-  readonly #keys = new Map<string | null, Uint8Array>();
+  readonly #maskHashKey: Uint8Array;
+  readonly #tenantHashKeys = new Map<string | null, Uint8Array>();
 
   constructor(key: Uint8Array) {
-    this.#key = key;
+    this.#maskHashKey = key;
   }
 
   hashOf(text: string, path: string | null): string {
     const tenant = path === null ? null : tenantOfPath(path);
-    let key = this.#keys.get(tenant);
-    if (key === undefined) {
+    let tenantHashKey = this.#tenantHashKeys.get(tenant);
+    if (tenantHashKey === undefined) {
       // No tenant is called by a control character.
-      key = createHmac('sha256', this.#key)
+      tenantHashKey = createHmac('sha256', this.#maskHashKey)
         .update(`masked cells of ${tenant ?? '\u0000'}`)
         .digest();
-      if (this.#keys.size >= tenantsKept) this.#keys.clear();
-      this.#keys.set(tenant, key);
+      if (this.#tenantHashKeys.size >= maskHashKeysMax) this.#tenantHashKeys.clear();
+      this.#tenantHashKeys.set(tenant, tenantHashKey);
     }
-    return `h:${createHmac('sha256', key).update(text).digest('hex').slice(0, 16)}`;
+    return `h:${createHmac('sha256', tenantHashKey).update(text).digest('hex').slice(0, 16)}`;
   }
 }
 
-const tenantsKept = 4096;
+const maskHashKeysMax = 4096;
 
 export interface Rendered {
   readonly vector: Vector;
@@ -99,40 +101,47 @@ export function renderColumn(rendering: Rendered): Vector {
 
 function renderTexts({ vector, rows, maskAt, pathAt, hash }: Rendered): Vector {
   const { selection, first, count } = rows;
-  const size = rowsIn(rows);
-  const numbers = selection?.slice(0, count) ?? Int32Array.from({ length: count }, (_, k) => first + k);
+  const renderedRows = rowsIn(rows);
+  const visibleRowIds = selection?.slice(0, count) ?? Int32Array.from({ length: count }, (_, k) => first + k);
   // Storage takes its arrays back before the texts are read, so they are copied.
-  const texts = gather(vector, numbers);
-  const values = new Int32Array(size);
-  const nulls = new Uint8Array(size);
-  const masks: (CellMask | null)[] = [];
-  const paths: (string | null)[] = [];
+  const visibleTexts = gather(vector, visibleRowIds);
+  const textCodes = new Int32Array(renderedRows);
+  const renderedNulls = new Uint8Array(renderedRows);
+  const cellMasks: (CellMask | null)[] = [];
+  const cellPaths: (string | null)[] = [];
   for (let k = 0; k < count; k++) {
     const mask = maskAt(k);
-    values[numbers[k]!] = k;
-    masks.push(mask);
-    paths.push(mask?.kind === 'hash' ? pathAt(k) : null);
-    if (isShownAsNull(mask, texts, k)) nulls[numbers[k]!] = 1;
+    textCodes[visibleRowIds[k]!] = k;
+    cellMasks.push(mask);
+    cellPaths.push(mask?.kind === 'hash' ? pathAt(k) : null);
+    if (isRenderedAsNull(mask, visibleTexts, k)) renderedNulls[visibleRowIds[k]!] = 1;
   }
-  const render = (k: number): string => {
-    const mask = masks[k] ?? null;
-    if (mask?.kind === 'redact') return redacted;
-    const text = textAt(texts, k);
-    return mask === null || text === null ? (text ?? '') : (renderText(text, mask, paths[k] ?? null, hash) ?? '');
+  const renderCell = (k: number): string => {
+    const cellMask = cellMasks[k] ?? null;
+    if (cellMask?.kind === 'redact') return redactedText;
+    const unmaskedText = unmaskedTextAt(visibleTexts, k);
+    return cellMask === null || unmaskedText === null
+      ? (unmaskedText ?? '')
+      : (renderText(unmaskedText, cellMask, cellPaths[k] ?? null, hash) ?? '');
   };
-  return { kind: 'dict', values, dictionary: new RenderedTexts(count, render), nulls: nulls.includes(1) ? nulls : null };
+  return {
+    kind: 'dict',
+    values: textCodes,
+    dictionary: new RenderedTexts(count, renderCell),
+    nulls: renderedNulls.includes(1) ? renderedNulls : null,
+  };
 }
 
-const redacted = '***';
+const redactedText = '***';
 
-function isShownAsNull(mask: CellMask | null, texts: Vector, k: number): boolean {
+function isRenderedAsNull(mask: CellMask | null, texts: Vector, k: number): boolean {
   if (mask?.kind === 'redact') return false;
   if (mask?.kind === 'null' || mask?.kind === 'bucket') return true;
   if (texts.kind === 'null' || texts.nulls?.[k] === 1) return true;
-  return mask?.kind === 'year' && yearOf(textAt(texts, k)!) === null;
+  return mask?.kind === 'year' && yearOf(unmaskedTextAt(texts, k)!) === null;
 }
 
-function textAt(texts: Vector, k: number): string | null {
+function unmaskedTextAt(texts: Vector, k: number): string | null {
   const cell = cellAt(texts, 'string', k);
   return typeof cell === 'string' ? cell : null;
 }
@@ -140,7 +149,7 @@ function textAt(texts: Vector, k: number): string | null {
 function renderText(text: string, { kind }: CellMask, path: string | null, hash: MaskHash): string | null {
   switch (kind) {
     case 'redact':
-      return redacted;
+      return redactedText;
     case 'hash':
       return hash.hashOf(text, path);
     case 'last4':
@@ -154,9 +163,9 @@ function renderText(text: string, { kind }: CellMask, path: string | null, hash:
 }
 
 function lastFour(text: string): string {
-  const points = Array.from(text);
-  const hidden = points.length <= 4 ? points.length : points.length - 4;
-  return '*'.repeat(hidden) + points.slice(hidden).join('');
+  const codePoints = Array.from(text);
+  const hiddenCount = codePoints.length <= 4 ? codePoints.length : codePoints.length - 4;
+  return '*'.repeat(hiddenCount) + codePoints.slice(hiddenCount).join('');
 }
 
 const isoDate = /^(\d{4})-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01])(?:[T ].*)?)?$/s;
@@ -168,18 +177,18 @@ function yearOf(text: string): string | null {
 /** Texts by the rows of one block. A text in a search is never one of them. */
 class RenderedTexts implements Dictionary {
   readonly size: number;
-  readonly #render: (row: number) => string;
-  readonly #known = new Map<number, string>();
+  readonly #renderText: (row: number) => string;
+  readonly #renderedByCode = new Map<number, string>();
 
   constructor(size: number, render: (row: number) => string) {
     this.size = size;
-    this.#render = render;
+    this.#renderText = render;
   }
 
   text(code: number): string {
-    let text = this.#known.get(code);
-    if (text === undefined) this.#known.set(code, (text = this.#render(code)));
-    return text;
+    let renderedText = this.#renderedByCode.get(code);
+    if (renderedText === undefined) this.#renderedByCode.set(code, (renderedText = this.#renderText(code)));
+    return renderedText;
   }
 
   codeOf(text: string): number {
@@ -191,37 +200,38 @@ class RenderedTexts implements Dictionary {
 function renderIntegers({ vector, type, rows, maskAt }: Rendered): Vector {
   if (vector.kind === 'null') return vector;
   const { selection, first, count } = rows;
-  const values = new BigInt64Array(rowsIn(rows));
-  const nulls = new Uint8Array(values.length);
-  let masked = 0;
+  const renderedIntegers = new BigInt64Array(rowsIn(rows));
+  const renderedNulls = new Uint8Array(renderedIntegers.length);
+  let maskedCells = 0;
   for (let k = 0; k < count; k++) {
     const row = selection === null ? first + k : selection[k]!;
-    const mask = maskAt(k);
-    if (mask !== null) masked++;
-    const cell = cellAt(vector, type, row);
-    const shown = typeof cell !== 'bigint' ? null : mask === null ? cell : renderInteger(cell, type, mask);
-    if (shown === null) nulls[row] = 1;
-    else values[row] = shown;
+    const cellMask = maskAt(k);
+    if (cellMask !== null) maskedCells++;
+    const integerCell = cellAt(vector, type, row);
+    const renderedInteger =
+      typeof integerCell !== 'bigint' ? null : cellMask === null ? integerCell : renderInteger(integerCell, type, cellMask);
+    if (renderedInteger === null) renderedNulls[row] = 1;
+    else renderedIntegers[row] = renderedInteger;
   }
-  if (masked === 0) return vector;
-  return { kind: 'i64', values, nulls: nulls.includes(1) ? nulls : null };
+  if (maskedCells === 0) return vector;
+  return { kind: 'i64', values: renderedIntegers, nulls: renderedNulls.includes(1) ? renderedNulls : null };
 }
 
 function renderInteger(cell: bigint, type: ColumnType, { kind, size }: CellMask): bigint | null {
   if (type === 'timestamp') return kind === 'year' ? startOfYear(cell) : null;
   if (kind !== 'bucket' || size === undefined) return null;
-  const width = BigInt(size);
-  const remainder = ((cell % width) + width) % width;
-  return inRange(cell - remainder);
+  const bucketWidth = BigInt(size);
+  const remainder = ((cell % bucketWidth) + bucketWidth) % bucketWidth;
+  return timestampOrNull(cell - remainder);
 }
 
 /** 1 January of the instant's year in UTC. */
 function startOfYear(nanoseconds: bigint): bigint | null {
   const remainder = ((nanoseconds % 1_000_000n) + 1_000_000n) % 1_000_000n;
   const instant = new Date(Number((nanoseconds - remainder) / 1_000_000n));
-  return inRange(BigInt(Date.UTC(instant.getUTCFullYear(), 0, 1)) * 1_000_000n);
+  return timestampOrNull(BigInt(Date.UTC(instant.getUTCFullYear(), 0, 1)) * 1_000_000n);
 }
 
-function inRange(value: bigint): bigint | null {
+function timestampOrNull(value: bigint): bigint | null {
   return value < I64_MIN ? null : value;
 }

@@ -21,10 +21,13 @@ export interface Stated {
 export class PoliciesInForce {
   readonly #policies: Pick<Policies, 'current' | 'setAt'>;
   /** By identity of what the log holds; sets of earlier positions are asked for rarely, and go with it. */
-  readonly #sets = new WeakMap<PolicyTexts, PolicySet>();
-  readonly #byDigest = new Map<string, PolicySet>();
+  readonly #setsByTexts = new WeakMap<PolicyTexts, PolicySet>();
+  readonly #setsByDigest = new Map<string, PolicySet>();
   /** Each caller's latest policy set: the next question asks for the same one nearly always. */
-  readonly #last = new WeakMap<Caller, { readonly set: PolicySet; readonly stated: Stated; readonly policies: CallerPolicies }>();
+  readonly #lastByCaller = new WeakMap<
+    Caller,
+    { readonly set: PolicySet; readonly stated: Stated; readonly policies: CallerPolicies }
+  >();
 
   constructor(policies: Pick<Policies, 'current' | 'setAt'>) {
     this.#policies = policies;
@@ -42,39 +45,40 @@ export class PoliciesInForce {
 
   /** null while no policy is installed: then the rules decide alone. */
   get current(): PolicySet | null {
-    return this.#read(this.#policies.current);
+    return this.#readPolicySet(this.#policies.current);
   }
 
   /** The set that entries below this position left. */
   setAt(position: number): PolicySet | null {
-    const texts = this.#policies.setAt(position);
-    if (texts === this.#policies.current) return this.current;
-    if (texts.policies.length === 0) return null;
-    let set = this.#byDigest.get(texts.digest);
-    if (set === undefined) {
-      if (this.#byDigest.size >= setsOfThenMax) this.#byDigest.clear();
-      this.#byDigest.set(texts.digest, (set = setOf(texts)));
+    const policyTexts = this.#policies.setAt(position);
+    if (policyTexts === this.#policies.current) return this.current;
+    if (policyTexts.policies.length === 0) return null;
+    let policySet = this.#setsByDigest.get(policyTexts.digest);
+    if (policySet === undefined) {
+      if (this.#setsByDigest.size >= pastPolicySetsMax) this.#setsByDigest.clear();
+      this.#setsByDigest.set(policyTexts.digest, (policySet = policySetOf(policyTexts)));
     }
-    return set;
+    return policySet;
   }
 
   /** The decision of the set in force for this caller; null while no policy is installed. */
   policiesFor(caller: Caller, stated: Stated): CallerPolicies | null {
-    const set = this.current;
-    if (set === null) return null;
-    const last = this.#last.get(caller);
-    if (last !== undefined && last.set === set && isSame(last.stated, stated)) return last.policies;
-    const policies = set.callerPolicies(askerOf(caller, stated));
+    const policySet = this.current;
+    if (policySet === null) return null;
+    const lastPolicies = this.#lastByCaller.get(caller);
+    if (lastPolicies !== undefined && lastPolicies.set === policySet && isSameStated(lastPolicies.stated, stated))
+      return lastPolicies.policies;
+    const policies = policySet.callerPolicies(askerOf(caller, stated));
     const { purpose, breakGlass, accessScopeRef } = stated;
-    this.#last.set(caller, { set, stated: { purpose, breakGlass, accessScopeRef }, policies });
+    this.#lastByCaller.set(caller, { set: policySet, stated: { purpose, breakGlass, accessScopeRef }, policies });
     return policies;
   }
 
-  #read(texts: PolicyTexts): PolicySet | null {
-    if (texts.policies.length === 0) return null;
-    let set = this.#sets.get(texts);
-    if (set === undefined) this.#sets.set(texts, (set = setOf(texts)));
-    return set;
+  #readPolicySet(policyTexts: PolicyTexts): PolicySet | null {
+    if (policyTexts.policies.length === 0) return null;
+    let policySet = this.#setsByTexts.get(policyTexts);
+    if (policySet === undefined) this.#setsByTexts.set(policyTexts, (policySet = policySetOf(policyTexts)));
+    return policySet;
   }
 }
 
@@ -84,10 +88,10 @@ export function askerOf(caller: Caller, stated: Stated): Asker {
   return { principal, roles, path, attributes, purpose, door, branch, breakGlass, accessScopeRef, clientIp };
 }
 
-const setsOfThenMax = 8;
+const pastPolicySetsMax = 8;
 
 /** Texts were parsed before they were installed: a text that this version can't parse was installed by another one. */
-function setOf({ policies }: PolicyTexts): PolicySet {
+function policySetOf({ policies }: PolicyTexts): PolicySet {
   try {
     return new PolicySet(new Map(policies.map(({ id, text }) => [id, text])));
   } catch (cause) {
@@ -95,6 +99,6 @@ function setOf({ policies }: PolicyTexts): PolicySet {
   }
 }
 
-function isSame(a: Stated, b: Stated): boolean {
+function isSameStated(a: Stated, b: Stated): boolean {
   return a.purpose === b.purpose && a.breakGlass === b.breakGlass && a.accessScopeRef === b.accessScopeRef;
 }

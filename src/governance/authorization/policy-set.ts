@@ -15,14 +15,14 @@ export class PolicySet {
   /** Stands in every entry's context from the first installation on. */
   readonly digest: string;
   readonly policies: readonly Policy[];
-  readonly #byAction: ReadonlyMap<CedarAction, readonly Policy[]>;
-  readonly #callers = new LRUCache<string, CallerPolicies>({ max: rememberedCallers });
+  readonly #policiesByAction: ReadonlyMap<CedarAction, readonly Policy[]>;
+  readonly #policiesByAsker = new LRUCache<string, CallerPolicies>({ max: rememberedCallers });
 
   /** Texts by id. Throws REL_INVALID, or REL_NOT_IMPLEMENTED, with the place of what is refused. */
-  constructor(texts: ReadonlyMap<string, string>, types?: TypeLookup) {
-    this.digest = policyDigest(texts);
-    this.policies = [...texts].flatMap(([id, text]) => readPolicies(id, text, types));
-    this.#byAction = new Map(
+  constructor(policyTexts: ReadonlyMap<string, string>, types?: TypeLookup) {
+    this.digest = policyDigest(policyTexts);
+    this.policies = [...policyTexts].flatMap(([id, text]) => readPolicies(id, text, types));
+    this.#policiesByAction = new Map(
       cedarActions.map((action) => [action, this.policies.filter(({ actions }) => actions === null || actions.has(action))]),
     );
   }
@@ -33,10 +33,10 @@ export class PolicySet {
 
   callerPolicies(asker: Asker): CallerPolicies {
     const key = askerKey(asker);
-    let caller = this.#callers.get(key);
+    let caller = this.#policiesByAsker.get(key);
     if (caller === undefined) {
-      caller = new CallerPolicies(this.#byAction, asker);
-      this.#callers.set(key, caller);
+      caller = new CallerPolicies(this.#policiesByAction, asker);
+      this.#policiesByAsker.set(key, caller);
     }
     return caller;
   }

@@ -10,17 +10,19 @@ export interface PurposeRules {
   readonly registered: readonly string[];
 }
 
-/** True when `purpose` is `parent` or lies below it, segment by segment. */
-export function purposeCovers(parent: string, purpose: string): boolean {
+/** True when `purpose` is `coveringPurpose` or lies below it, segment by segment. */
+export function purposeCovers(coveringPurpose: string, purpose: string): boolean {
   return (
-    purpose === parent ||
-    (purpose.length > parent.length && purpose.startsWith(parent) && purpose.charCodeAt(parent.length) === 0x3a)
+    purpose === coveringPurpose ||
+    (purpose.length > coveringPurpose.length &&
+      purpose.startsWith(coveringPurpose) &&
+      purpose.charCodeAt(coveringPurpose.length) === 0x3a)
   );
 }
 
 /** Decides about one purpose. `restrictedTo` are the purposes that the credential is limited to; empty: any registered one. */
 export function checkPurpose(
-  rules: PurposeRules,
+  purposeRules: PurposeRules,
   purpose: string | null,
   restrictedTo: readonly string[],
   required: boolean,
@@ -33,10 +35,13 @@ export function checkPurpose(
   if (purpose.split(':').some((segment) => segment.trim() === '')) {
     throw new ServiceError('REL_PURPOSE_UNKNOWN', `the purpose ${JSON.stringify(purpose)} has an empty segment`);
   }
-  if (rules.mode === 'strict' && !rules.registered.some((parent) => purposeCovers(parent, purpose))) {
+  if (
+    purposeRules.mode === 'strict' &&
+    !purposeRules.registered.some((coveringPurpose) => purposeCovers(coveringPurpose, purpose))
+  ) {
     throw new ServiceError('REL_PURPOSE_UNKNOWN', `the purpose ${JSON.stringify(purpose)} is not registered`);
   }
-  if (restrictedTo.length > 0 && !restrictedTo.some((parent) => purposeCovers(parent, purpose))) {
+  if (restrictedTo.length > 0 && !restrictedTo.some((coveringPurpose) => purposeCovers(coveringPurpose, purpose))) {
     throw new ServiceError('REL_ACL', `the credential is not granted the purpose ${JSON.stringify(purpose)}`);
   }
 }

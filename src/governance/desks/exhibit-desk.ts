@@ -29,59 +29,62 @@ export interface ExhibitDeskDependencies {
 }
 
 export class GovernedExhibits implements ExhibitDesk {
-  readonly #parts: ExhibitDeskDependencies;
+  readonly #exhibitParts: ExhibitDeskDependencies;
 
   constructor(parts: ExhibitDeskDependencies) {
-    this.#parts = parts;
+    this.#exhibitParts = parts;
   }
 
   exhibit(id: string): ExhibitView {
-    const { exhibits, caller, beginning } = this.#parts;
+    const { exhibits, caller, beginning } = this.#exhibitParts;
     const exhibit = exhibits.exhibit(id, tenantOf(caller.path));
-    const known =
+    const isKnownExhibit =
       exhibit !== undefined &&
       sees(caller.path, exhibit.path) &&
       (beginning === null || exhibit.links[0]!.time >= beginning.time);
     // One answer for what does not exist and for what is not the caller's to know.
-    if (!known) throw new ServiceError('REL_NOT_FOUND', 'no such exhibit');
+    if (!isKnownExhibit) throw new ServiceError('REL_NOT_FOUND', 'no such exhibit');
     return exhibit;
   }
 
   mayReplay(link: ExhibitLink): boolean {
-    return sees(this.#parts.caller.path, link.path) && this.#parts.mayReplay(null);
+    return sees(this.#exhibitParts.caller.path, link.path) && this.#exhibitParts.mayReplay(null);
   }
 
   checkReplay(types: Iterable<string>): void {
-    for (const type of types) if (!this.#parts.mayReplay(type)) throw refusal();
+    for (const type of types) if (!this.#exhibitParts.mayReplay(type)) throw replayRefusal();
   }
 
   async entry(exhibit: ExhibitView, link: ExhibitLink): Promise<LinkEntry> {
-    if (!this.mayReplay(link)) throw refusal();
-    for await (const { body } of this.#parts.log.read(link.leaf)) {
-      assert(body.kind === 'exhibit' && body.exhibit === exhibit.id && body.link === link.link, 'a link lies where it was put');
-      const { resultHash: _, recipe, ...rest } = body;
-      return { ...rest, recipe: this.#parts.openRecipe(recipe) };
+    if (!this.mayReplay(link)) throw replayRefusal();
+    for await (const { body: linkBody } of this.#exhibitParts.log.read(link.leaf)) {
+      assert(
+        linkBody.kind === 'exhibit' && linkBody.exhibit === exhibit.id && linkBody.link === link.link,
+        'a link lies where it was put',
+      );
+      const { resultHash: _, recipe, ...linkFacts } = linkBody;
+      return { ...linkFacts, recipe: this.#exhibitParts.openRecipe(recipe) };
     }
     throw new ServiceError('REL_STORAGE', 'the log has no entry of the link');
   }
 
   policyDigest({ position }: GovernedSnapshot): string {
-    return this.#parts.policyDigestAt(position);
+    return this.#exhibitParts.policyDigestAt(position);
   }
 
   pin(grant: PinnedGrant, action: 'query' | 'search' = 'query'): GovernedSnapshot {
-    if (!sees(this.#parts.caller.path, grant.path) || !this.#parts.mayReplay(null)) throw refusal();
-    return this.#parts.govern(this.#parts.snapshotOf(grant.instant, grant.branch, grant.path), grant, action);
+    if (!sees(this.#exhibitParts.caller.path, grant.path) || !this.#exhibitParts.mayReplay(null)) throw replayRefusal();
+    return this.#exhibitParts.govern(this.#exhibitParts.snapshotOf(grant.instant, grant.branch, grant.path), grant, action);
   }
 
   rowsErasedSince(snapshot: GovernedSnapshot, types: ReadonlySet<string>): boolean {
-    return this.#parts.exhibits.removals.since(snapshot.position, types, (path) => sees(snapshot.caller.path, path));
+    return this.#exhibitParts.exhibits.removals.since(snapshot.position, types, (path) => sees(snapshot.caller.path, path));
   }
 
   head(link: ExhibitLink): Promise<SignedHead> {
-    return this.#parts.log.proofs.head(link.leaf + 1);
+    return this.#exhibitParts.log.proofs.head(link.leaf + 1);
   }
 }
 
-const refusal = (): ServiceError =>
+const replayRefusal = (): ServiceError =>
   new ServiceError('REL_ACL', 'replay is denied: the recipe ran under a path that yours does not cover, or no rule permits it');

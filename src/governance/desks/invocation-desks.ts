@@ -24,42 +24,42 @@ import { branchesToMeasure } from '../tenancy/tenant-usage.ts';
 export class InvocationDesks {
   readonly #core: Core;
   readonly #description: InvocationDescription;
-  readonly #admission: Admission;
+  readonly #deskAdmission: Admission;
 
-  constructor(core: Core, description: InvocationDescription, admission: Admission) {
+  constructor(core: Core, description: InvocationDescription, deskAdmission: Admission) {
     this.#core = core;
     this.#description = description;
-    this.#admission = admission;
+    this.#deskAdmission = deskAdmission;
   }
 
   audit(): AuditReader {
-    this.#open({ action: 'audit', objectType: null });
+    this.#openDesk({ action: 'audit', objectType: null });
     const { log, audit } = this.#core.parts;
     const { credential, path } = this.#description.caller;
-    const everything = credential === 'admin';
-    const reader = new LogAuditReader(
+    const seesEverything = credential === 'admin';
+    const auditReader = new LogAuditReader(
       audit,
       (leaf) => log.read(leaf),
-      (recordPath) => everything || sees(path, recordPath),
+      (recordPath) => seesEverything || sees(path, recordPath),
     );
-    return auditFrom(this.#beginning, reader);
+    return auditFrom(this.#tenantBeginning, auditReader);
   }
 
   proofs(): ProofReader {
-    this.#open({ action: 'audit', objectType: null });
+    this.#openDesk({ action: 'audit', objectType: null });
     const { log, projections } = this.#core.parts;
     const { credential, path } = this.#description.caller;
-    const everything = credential === 'admin';
-    const from = this.#beginning?.time ?? 0n;
+    const seesEverything = credential === 'admin';
+    const provableFrom = this.#tenantBeginning?.time ?? 0n;
     return new ProofDesk({
       proofs: log.proofs,
       origin: log.status().origin,
-      visible: (entryPath, time) => everything || (time >= from && sees(path, entryPath)),
+      visible: (entryPath, time) => seesEverything || (time >= provableFrom && sees(path, entryPath)),
       readable: (context, type, systemFrom) => {
         const paths = projections.snapshot(log.basis(), context.branch, context.tenant);
         const code = paths.rows.pathCodes().codeOf(context.path);
         if (paths.rows.provenanceOf(type, systemFrom, [code]) === undefined) return false;
-        return everything || this.#mayProve(paths, type, systemFrom);
+        return seesEverything || this.#mayProveRow(paths, type, systemFrom);
       },
       positionAt: (systemFrom) => projections.timeline.positionAt(systemFrom),
       forkOf: (branch) => projections.branches.branch(branch, tenantOf(path))?.fork,
@@ -67,12 +67,12 @@ export class InvocationDesks {
   }
 
   /** A proof shows every cell of its row: guards, policies and masks let all of it through, or none. */
-  #mayProve(paths: AccessPaths, type: string, systemFrom: bigint): boolean {
+  #mayProveRow(paths: AccessPaths, type: string, systemFrom: bigint): boolean {
     const { judged: ownJudged, caller, time } = this.#description;
-    const judged: Judged = { ...ownJudged, action: 'query', caller: { ...caller, branch: paths.branch } };
+    const proofJudged: Judged = { ...ownJudged, action: 'query', caller: { ...caller, branch: paths.branch } };
     try {
-      const governed = grantedSnapshot(this.#core, paths, judged, time);
-      return governed.masksOf(type).size === 0 && governed.rows.provenanceOf(type, systemFrom) !== undefined;
+      const governedRows = grantedSnapshot(this.#core, paths, proofJudged, time);
+      return governedRows.masksOf(type).size === 0 && governedRows.rows.provenanceOf(type, systemFrom) !== undefined;
     } catch (error) {
       if (error instanceof ServiceError) return false;
       throw error;
@@ -80,15 +80,15 @@ export class InvocationDesks {
   }
 
   exhibits(): ExhibitDesk {
-    this.#open({ action: this.#description.action, objectType: null });
+    this.#openDesk({ action: this.#description.action, objectType: null });
     const { log, projections } = this.#core.parts;
     const { caller } = this.#description;
     return new GovernedExhibits({
       caller,
-      beginning: this.#beginning,
+      beginning: this.#tenantBeginning,
       exhibits: projections.exhibits,
       log,
-      mayReplay: (objectType) => this.#may({ action: 'replay', objectType }),
+      mayReplay: (objectType) => this.#mayUseDesk({ action: 'replay', objectType }),
       snapshotOf: (instant, branch, path) => projections.snapshotOf(instant, branch, tenantOf(path)),
       govern: (paths, grant, action) => {
         this.#description.basis = grant.instant;
@@ -100,35 +100,35 @@ export class InvocationDesks {
   }
 
   branches(): readonly BranchView[] {
-    this.#open({ action: this.#description.action, objectType: null });
+    this.#openDesk({ action: this.#description.action, objectType: null });
     const { branches } = this.#core.parts.projections;
     const { credential, path } = this.#description.caller;
     const runsStore = path === null && (credential === 'admin' || credential === 'operator');
     return (runsStore ? branches.list() : branches.listFor(tenantOf(path))).map((branch) => {
-      const { owner: _, ...view } = branch;
-      return { ...view, own: this.#may({ action: 'fork', objectType: null, branch }) };
+      const { owner: _, ...branchView } = branch;
+      return { ...branchView, own: this.#mayUseDesk({ action: 'fork', objectType: null, branch }) };
     });
   }
 
   tokens(): readonly TokenView[] {
-    this.#admission.admit();
-    const seen: TokenView[] = [];
+    this.#deskAdmission.admit();
+    const tokenViews: TokenView[] = [];
     for (const token of this.#core.tokens.tokens()) {
-      if (!this.#may({ action: 'administer', objectType: null, token })) continue;
-      const { secretHash: _, ...view } = token;
-      seen.push(view);
+      if (!this.#mayUseDesk({ action: 'administer', objectType: null, token })) continue;
+      const { secretHash: _, ...tokenView } = token;
+      tokenViews.push(tokenView);
     }
-    return seen;
+    return tokenViews;
   }
 
   tenants(): TenantDeskContract {
-    this.#admission.admit();
+    this.#deskAdmission.admit();
     const { caller, time } = this.#description;
     const { log, audit, projections, licence, settings } = this.#core.parts;
     return new TenantDesk({
       caller,
       tenants: projections.tenants,
-      may: (registry) => this.#may({ action: 'administer', objectType: null, registry }),
+      may: (registry) => this.#mayUseDesk({ action: 'administer', objectType: null, registry }),
       usage: {
         audit: new LogAuditReader(
           audit,
@@ -145,21 +145,21 @@ export class InvocationDesks {
   }
 
   policies(): PolicyDeskContract {
-    this.#open({ action: 'administer', objectType: null });
+    this.#openDesk({ action: 'administer', objectType: null });
     const { policies, catalog } = this.#core.parts.projections;
     return new PolicyDesk(policies, (name) => catalog.definitions(0, name));
   }
 
-  #open(about: About): void {
-    this.#admission.admit();
+  #openDesk(about: About): void {
+    this.#deskAdmission.admit();
     this.#core.judge.authorise(this.#description.judged, about);
   }
 
-  #may(about: About): boolean {
+  #mayUseDesk(about: About): boolean {
     return this.#core.judge.decide(this.#description.judged, about).allowed;
   }
 
-  get #beginning(): Beginning {
+  get #tenantBeginning(): Beginning {
     return beginningOf(this.#core.parts.projections.tenants, this.#description.caller);
   }
 }

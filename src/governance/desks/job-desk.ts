@@ -25,74 +25,74 @@ export interface JobDeskDependencies {
 }
 
 /** How long whoever asks for a run waits for it. */
-const awaitedMs = 10_000;
+const runAwaitedMs = 10_000;
 
 export class JobDesk {
-  readonly #parts: JobDeskDependencies;
+  readonly #jobDeskParts: JobDeskDependencies;
 
   constructor(parts: JobDeskDependencies) {
-    this.#parts = parts;
+    this.#jobDeskParts = parts;
   }
 
   /** The newest first. */
   list(caller: Caller): readonly JobRecord[] {
-    return [...this.#parts.jobs.all()].filter((job) => this.#isShown(job, caller)).reverse();
+    return [...this.#jobDeskParts.jobs.all()].filter((job) => this.#isJobShown(job, caller)).reverse();
   }
 
   /** The same REL_NOT_FOUND for a job that does not exist and for one that the caller may not see; null: it is no scheduled job. */
   find(id: string, caller: Caller): JobRecord | null {
-    const job = this.#parts.jobs.job(id);
-    return job === undefined || !this.#isShown(job, caller) ? null : job;
+    const job = this.#jobDeskParts.jobs.job(id);
+    return job === undefined || !this.#isJobShown(job, caller) ? null : job;
   }
 
   /** Nanosecond of the next run; null: none is due. */
   next(id: string): bigint | null {
-    return this.#parts.scheduler.next(id);
+    return this.#jobDeskParts.scheduler.next(id);
   }
 
   /** Whether a run is due and finds no place. */
   waits(job: JobRecord): boolean {
-    return this.#parts.scheduler.waits(job);
+    return this.#jobDeskParts.scheduler.waits(job);
   }
 
   /** The run that is under way in this process. */
-  progress({ open }: JobRecord, caller: Caller): JobView | null {
-    if (open === null) return null;
-    return this.#parts.runner.list(caller).find(({ id }) => id === open.id) ?? null;
+  progress({ open: openRun }: JobRecord, caller: Caller): JobView | null {
+    if (openRun === null) return null;
+    return this.#jobDeskParts.runner.list(caller).find(({ id }) => id === openRun.id) ?? null;
   }
 
   /** Makes a job; its first run, where that is due at once, is waited for a while. */
   async make(invocation: Invocation, definition: JobDefinition): Promise<JobRecord> {
     checkSchedule(definition);
-    const { jobs, ids, scheduler } = this.#parts;
+    const { jobs, ids, scheduler } = this.#jobDeskParts;
     const { after } = definition;
     if (after !== null && this.find(after, invocation.caller) === null)
       throw new ServiceError('REL_NOT_FOUND', 'after: there is no such job');
     invocation.describe({ template: 'job ?', literals: [definition.name] });
-    const owner = { credential: 'none', token: null } as const;
-    const jobPut = await invocation.submit({ kind: 'put-job', id: ids.next(), definition, owner }, { sync: true });
-    const id = jobPut.ids[0]!;
-    await scheduler.begin(id);
-    await this.awaitRun(id);
-    return jobs.job(id)!;
+    const jobOwner = { credential: 'none', token: null } as const;
+    const jobPut = await invocation.submit({ kind: 'put-job', id: ids.next(), definition, owner: jobOwner }, { sync: true });
+    const madeJobId = jobPut.ids[0]!;
+    await scheduler.begin(madeJobId);
+    await this.awaitRun(madeJobId);
+    return jobs.job(madeJobId)!;
   }
 
   /** Makes a job in place of the one of its name, and waits for its first run a while. */
   async replace(invocation: Invocation, definition: JobDefinition): Promise<JobRecord> {
-    const { jobs, ids, scheduler } = this.#parts;
-    const before = this.findJob(invocation.caller, nameKey('', definition));
-    const owner = { credential: 'none', token: null } as const;
-    const command = { kind: 'put-job', id: ids.next(), definition, owner, replaces: true } as const;
-    const id = (await invocation.submit(command, { sync: true })).ids[0]!;
-    if (before !== null && before.id !== id) this.#stop(before.id);
-    await scheduler.begin(id);
-    await this.awaitRun(id);
-    return jobs.job(id)!;
+    const { jobs, ids, scheduler } = this.#jobDeskParts;
+    const replacedJob = this.findJob(invocation.caller, nameKey('', definition));
+    const jobOwner = { credential: 'none', token: null } as const;
+    const putJobCommand = { kind: 'put-job', id: ids.next(), definition, owner: jobOwner, replaces: true } as const;
+    const replacingJobId = (await invocation.submit(putJobCommand, { sync: true })).ids[0]!;
+    if (replacedJob !== null && replacedJob.id !== replacingJobId) this.#stopJobRun(replacedJob.id);
+    await scheduler.begin(replacingJobId);
+    await this.awaitRun(replacingJobId);
+    return jobs.job(replacingJobId)!;
   }
 
   /** The job of the caller's own path that has this key among those of the path, whoever made it; null: there is none. */
   findJob({ path }: Caller, key: string): JobRecord | null {
-    const { jobs, beginning } = this.#parts;
+    const { jobs, beginning } = this.#jobDeskParts;
     const job = jobs.job(jobs.namesOf(path).get(key) ?? '');
     return job === undefined || job.made < beginning(path) ? null : job;
   }
@@ -100,14 +100,14 @@ export class JobDesk {
   /** Ends a job that its owner shares with others of the path. */
   async endNamed(invocation: Invocation, { id }: JobRecord): Promise<void> {
     await invocation.submit({ kind: 'change-job', id, change: 'ended', reason: null }, { sync: true });
-    this.#stop(id);
-    this.#parts.scheduler.look();
+    this.#stopJobRun(id);
+    this.#jobDeskParts.scheduler.look();
   }
 
   /** The run that is under way, if any, ends. */
-  #stop(id: string): void {
-    const { open } = this.#parts.jobs.job(id)!;
-    if (open !== null) this.#parts.runner.stop(open.id);
+  #stopJobRun(id: string): void {
+    const { open: openRun } = this.#jobDeskParts.jobs.job(id)!;
+    if (openRun !== null) this.#jobDeskParts.runner.stop(openRun.id);
   }
 
   /** `run`: now, beside its schedule. */
@@ -116,18 +116,18 @@ export class JobDesk {
     if (job.state === 'ended') throw new ServiceError('REL_CONFLICT', 'the job has ended');
     invocation.describe({ template: 'run job ?', literals: [id] });
     invocation.checkInspects();
-    void this.#parts.scheduler.runNow(job);
+    void this.#jobDeskParts.scheduler.runNow(job);
     await this.awaitRun(id);
-    return this.#parts.jobs.job(id)!;
+    return this.#jobDeskParts.jobs.job(id)!;
   }
 
   async change(invocation: Invocation, id: string, change: 'paused' | 'resumed' | 'ended'): Promise<JobRecord> {
     this.#requireJob(id, invocation.caller);
     invocation.describe({ template: `${change} job ?`, literals: [id] });
     await invocation.submit({ kind: 'change-job', id, change, reason: null }, { sync: true });
-    if (change === 'ended') await this.#cancel(id, invocation.caller);
-    this.#parts.scheduler.look();
-    return this.#parts.jobs.job(id)!;
+    if (change === 'ended') await this.#cancelJobRun(id, invocation.caller);
+    this.#jobDeskParts.scheduler.look();
+    return this.#jobDeskParts.jobs.job(id)!;
   }
 
   /** Ends the run that is under way, if any, within a second; effects of it are there whole, or not at all. */
@@ -135,27 +135,28 @@ export class JobDesk {
     this.#requireJob(id, invocation.caller);
     invocation.describe({ template: 'cancel job ?', literals: [id] });
     invocation.checkInspects();
-    if (await this.#cancel(id, invocation.caller)) await this.awaitRun(id);
-    return this.#parts.jobs.job(id)!;
+    if (await this.#cancelJobRun(id, invocation.caller)) await this.awaitRun(id);
+    return this.#jobDeskParts.jobs.job(id)!;
   }
 
-  async #cancel(id: string, caller: Caller): Promise<boolean> {
-    const job = this.#parts.jobs.job(id)!;
-    const { open } = job;
-    if ((open === null || open.state === 'queued') && this.#parts.scheduler.underWay(id) === undefined)
-      await this.#parts.scheduler.endWaiting(job, 'REL_CANCELLED');
-    const view = open === null ? undefined : this.#parts.runner.list(caller).find((each) => each.id === open.id);
-    if (view === undefined || view.finishedAt !== null) return false;
-    this.#parts.runner.cancel(view.id, caller);
+  async #cancelJobRun(id: string, caller: Caller): Promise<boolean> {
+    const job = this.#jobDeskParts.jobs.job(id)!;
+    const { open: openRun } = job;
+    if ((openRun === null || openRun.state === 'queued') && this.#jobDeskParts.scheduler.underWay(id) === undefined)
+      await this.#jobDeskParts.scheduler.endWaiting(job, 'REL_CANCELLED');
+    const runView =
+      openRun === null ? undefined : this.#jobDeskParts.runner.list(caller).find((jobView) => jobView.id === openRun.id);
+    if (runView === undefined || runView.finishedAt !== null) return false;
+    this.#jobDeskParts.runner.cancel(runView.id, caller);
     return true;
   }
 
   /** Until the run that is under way, if any, has ended or waits; ten seconds at most. */
   async awaitRun(id: string): Promise<void> {
-    const run = this.#parts.scheduler.underWay(id);
-    if (run === undefined) return;
+    const runUnderWay = this.#jobDeskParts.scheduler.underWay(id);
+    if (runUnderWay === undefined) return;
     const timeout = new AbortController();
-    await Promise.race([run, this.#parts.clock.sleep(awaitedMs, timeout.signal)]);
+    await Promise.race([runUnderWay, this.#jobDeskParts.clock.sleep(runAwaitedMs, timeout.signal)]);
     timeout.abort();
   }
 
@@ -165,8 +166,8 @@ export class JobDesk {
     return job;
   }
 
-  #isShown({ owner, path, made, definition }: JobRecord, caller: Caller): boolean {
-    if (made < this.#parts.beginning(path) || definition.run.steps !== undefined) return false;
+  #isJobShown({ owner, path, made, definition }: JobRecord, caller: Caller): boolean {
+    if (made < this.#jobDeskParts.beginning(path) || definition.run.steps !== undefined) return false;
     // The path tells tenants apart.
     return isShownTo(caller, { principal: owner.principal, credential: owner.credential, tenant: caller.tenant, path });
   }

@@ -9,36 +9,36 @@ import { readPolicies, type TypeLookup } from '../authorization/cedar/policies.t
 import { warningsOf } from '../authorization/cedar/policy-warnings.ts';
 
 export class PolicyDesk implements PolicyDeskContract {
-  readonly #policies: Pick<Policies, 'current'>;
-  readonly #typesOf: TypeLookup;
+  readonly #installedPolicies: Pick<Policies, 'current'>;
+  readonly #typeLookup: TypeLookup;
 
   constructor(policies: Pick<Policies, 'current'>, typesOf: TypeLookup) {
-    this.#policies = policies;
-    this.#typesOf = typesOf;
+    this.#installedPolicies = policies;
+    this.#typeLookup = typesOf;
   }
 
   get epoch(): number {
-    return this.#policies.current.epoch;
+    return this.#installedPolicies.current.epoch;
   }
 
   get digest(): string {
-    return this.#policies.current.digest;
+    return this.#installedPolicies.current.digest;
   }
 
   policies(): readonly InstalledPolicy[] {
-    return this.#policies.current.policies;
+    return this.#installedPolicies.current.policies;
   }
 
   policy(id: string): InstalledPolicy {
-    const policy = this.policies().find((each) => each.id === id);
-    if (policy === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such policy');
-    return policy;
+    const installedPolicy = this.policies().find((installed) => installed.id === id);
+    if (installedPolicy === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such policy');
+    return installedPolicy;
   }
 
   checkText(id: string, text: string): readonly string[] {
     // Policies of a text are named <text>/<policy>: with a slash of its own, two could have one name.
     if (id.includes('/')) throw new ServiceError('REL_INVALID', 'the id of a policy must not contain a slash');
-    return warningsOf(readPolicies(id, text, this.#typesOf), this.#typesOf);
+    return warningsOf(readPolicies(id, text, this.#typeLookup), this.#typeLookup);
   }
 
   checkUnchanged(digests: readonly string[]): void {

@@ -32,78 +32,78 @@ export interface ProofSources {
 }
 
 export class ProofDesk implements ProofReader {
-  readonly #sources: ProofSources;
+  readonly #proofSources: ProofSources;
 
   constructor(sources: ProofSources) {
-    this.#sources = sources;
+    this.#proofSources = sources;
   }
 
   get origin(): string {
-    return this.#sources.origin;
+    return this.#proofSources.origin;
   }
 
   get key(): string {
-    return this.#sources.proofs.key;
+    return this.#proofSources.proofs.key;
   }
 
   get treeSize(): number {
-    return this.#sources.proofs.durable;
+    return this.#proofSources.proofs.durable;
   }
 
   leafHash(leaf: number): Uint8Array {
-    return this.#sources.proofs.leafHash(leaf);
+    return this.#proofSources.proofs.leafHash(leaf);
   }
 
   head(): Promise<SignedHead> {
-    return this.#sources.proofs.head(1);
+    return this.#proofSources.proofs.head(1);
   }
 
   async tile(level: number, index: number, width: number): Promise<Uint8Array> {
-    const { size } = await this.head();
-    const tile = this.#sources.proofs.tile(level, index, width, size);
-    if (tile === null) throw new ServiceError('REL_NOT_FOUND', 'the signed tree has no such tile yet');
-    return tile;
+    const { size: signedTreeSize } = await this.head();
+    const treeTile = this.#proofSources.proofs.tile(level, index, width, signedTreeSize);
+    if (treeTile === null) throw new ServiceError('REL_NOT_FOUND', 'the signed tree has no such tile yet');
+    return treeTile;
   }
 
-  async entry(asked: ProofRequest): Promise<EntryProof> {
-    const { proofs, origin } = this.#sources;
-    const request = this.#withPosition(asked);
-    const stored = await this.#find(request);
-    const { facts, leaf } = stored;
-    const row = request.row === undefined ? null : await this.#row(stored, request);
-    const head = await this.#head(facts.leaf, request.treeSize);
+  async entry(proofRequest: ProofRequest): Promise<EntryProof> {
+    const { proofs, origin } = this.#proofSources;
+    const locatedRequest = this.#withPosition(proofRequest);
+    const provenEntry = await this.#findProvenEntry(locatedRequest);
+    const { facts, leaf } = provenEntry;
+    const rowProof = locatedRequest.row === undefined ? null : await this.#rowProof(provenEntry, locatedRequest);
+    const signedHead = await this.#headOver(facts.leaf, locatedRequest.treeSize);
     return {
       origin,
-      position: row !== null ? facts.position + row.index : positionShown(request, stored),
+      position: rowProof !== null ? facts.position + rowProof.index : provenPosition(locatedRequest, provenEntry),
       leafIndex: facts.leaf,
       leafHash: proofs.leafHash(facts.leaf),
       leaf,
-      head,
-      path: proofs.inclusion(facts.leaf, head.size),
-      consistency: request.from === undefined ? null : this.#prefix(request.from, head.size),
-      row,
-      branch: request.branch === undefined ? null : this.#descent(stored, request.branch, head.size),
+      head: signedHead,
+      path: proofs.inclusion(facts.leaf, signedHead.size),
+      consistency: locatedRequest.from === undefined ? null : this.#prefixProof(locatedRequest.from, signedHead.size),
+      row: rowProof,
+      branch: locatedRequest.branch === undefined ? null : this.#forkProof(provenEntry, locatedRequest.branch, signedHead.size),
     };
   }
 
   /** An instant names a position as well as its number does. */
   #withPosition(request: ProofRequest): ProofRequest {
     if (request.systemFrom === undefined) return request;
-    const position = this.#sources.positionAt(request.systemFrom);
-    if (position < 0) throw notFound();
+    const position = this.#proofSources.positionAt(request.systemFrom);
+    if (position < 0) throw proofNotFound();
     return { ...request, position };
   }
 
-  async #find(request: ProofRequest): Promise<StoredEntry> {
-    const stored = await this.#sources.proofs.entry(this.#locatorOf(request));
-    if (stored === undefined || !this.#sees(stored)) throw notFound();
-    return stored;
+  async #findProvenEntry(request: ProofRequest): Promise<StoredEntry> {
+    const provenEntry = await this.#proofSources.proofs.entry(this.#locatorOf(request));
+    if (provenEntry === undefined || !this.#seesEntry(provenEntry)) throw proofNotFound();
+    return provenEntry;
   }
 
   #locatorOf({ position, leaf, branch }: ProofRequest): EntryLocator {
     if (branch !== undefined) {
-      const fork = this.#sources.forkOf(branch);
-      if (fork === undefined) throw notFound();
+      const fork = this.#proofSources.forkOf(branch);
+      if (fork === undefined) throw proofNotFound();
       return { position: fork };
     }
     if (leaf !== undefined) return { leaf };
@@ -111,76 +111,83 @@ export class ProofDesk implements ProofReader {
     return { position };
   }
 
-  #sees(stored: StoredEntry): boolean {
+  #seesEntry(stored: StoredEntry): boolean {
     const { kind, context, time } = stored.facts;
     if (kind === 'genesis' || kind === 'seal') return true;
-    if (kind !== 'access' && this.#sources.visible(context.path, time)) return true;
+    if (kind !== 'access' && this.#proofSources.visible(context.path, time)) return true;
     if (kind !== 'access' && kind !== 'agreement') return false;
     const { body } = stored.open().entry;
     // Both sides see what either did.
     if (body.kind === 'agreement') {
       const { assigner, assignee } = body.agreement;
-      return [assigner, assignee].some((side) => this.#sources.visible(side, time));
+      return [assigner, assignee].some((agreementSide) => this.#proofSources.visible(agreementSide, time));
     }
-    return body.kind === 'access' && body.records.some((record) => this.#sources.visible(record.path, record.time));
+    return body.kind === 'access' && body.records.some((record) => this.#proofSources.visible(record.path, record.time));
   }
 
   /** A head that covers the leaf: the newest, or that of the size asked for. */
-  async #head(leaf: number, treeSize: number | undefined): Promise<SignedHead> {
-    const { proofs } = this.#sources;
-    const newest = await proofs.head(leaf + 1);
-    if (treeSize === undefined) return newest;
+  async #headOver(leaf: number, treeSize: number | undefined): Promise<SignedHead> {
+    const { proofs } = this.#proofSources;
+    const newestHead = await proofs.head(leaf + 1);
+    if (treeSize === undefined) return newestHead;
     if (treeSize <= leaf) throw new ServiceError('REL_INVALID', `a tree of ${treeSize} leaves does not hold leaf ${leaf}`);
-    if (treeSize > Math.max(newest.size, proofs.durable)) {
-      throw new ServiceError('REL_INVALID', `tree_size: ${Math.max(newest.size, proofs.durable)} leaves are durable by now`);
+    if (treeSize > Math.max(newestHead.size, proofs.durable)) {
+      throw new ServiceError('REL_INVALID', `tree_size: ${Math.max(newestHead.size, proofs.durable)} leaves are durable by now`);
     }
     return proofs.headAt(treeSize);
   }
 
-  #prefix(first: number, second: number): NonNullable<EntryProof['consistency']> {
-    const { proofs } = this.#sources;
+  #prefixProof(first: number, second: number): NonNullable<EntryProof['consistency']> {
+    const { proofs } = this.#proofSources;
     if (first < 1 || first > second) {
       throw new ServiceError('REL_INVALID', `from: expected the size of an earlier tree, 1 to ${second}`);
     }
     return { first, second, firstRoot: proofs.root(first), path: proofs.consistency(first, second) };
   }
 
-  async #row(stored: StoredEntry, request: ProofRequest): Promise<RowProof> {
-    const { facts } = stored;
-    if (facts.kind !== 'rows') throw notFound();
-    const { entry, parts } = stored.open();
-    const candidates: number[] = [];
+  async #rowProof(provenEntry: StoredEntry, request: ProofRequest): Promise<RowProof> {
+    const { facts } = provenEntry;
+    if (facts.kind !== 'rows') throw proofNotFound();
+    const { entry, parts } = provenEntry.open();
+    const candidateRows: number[] = [];
     for (const { context, body, position, time } of splitParts(entry)) {
       if (body.kind !== 'rows') continue;
       for (const row of rowsOfKey(body, request.row!))
-        if (this.#readable(context, body.type, time + BigInt(row))) candidates.push(position - facts.position + row);
+        if (this.#isRowReadable(context, body.type, time + BigInt(row))) candidateRows.push(position - facts.position + row);
     }
     const rowInEntry = request.position === undefined ? undefined : request.position - facts.position;
-    const index = candidates.find((row) => row === rowInEntry) ?? candidates[0];
-    const proof = index === undefined ? null : await proveRow(facts, parts, index);
-    if (proof === null) throw notFound();
-    return proof;
+    const provenRow = candidateRows.find((row) => row === rowInEntry) ?? candidateRows[0];
+    const rowProof = provenRow === undefined ? null : await proveRow(facts, parts, provenRow);
+    if (rowProof === null) throw proofNotFound();
+    return rowProof;
   }
 
   /** Hard-deleted rows are still in the log until they are dropped from it; no caller sees them. */
-  #readable(context: EntryContext, type: string, systemFrom: bigint): boolean {
-    return !isClassified(type) && this.#sources.readable(context, type, systemFrom);
+  #isRowReadable(context: EntryContext, type: string, systemFrom: bigint): boolean {
+    return !isClassified(type) && this.#proofSources.readable(context, type, systemFrom);
   }
 
   /** The statement of the branch's first entry, and a proof that the log before it is a prefix of the log of now. */
-  #descent(stored: StoredEntry, name: string, size: number): NonNullable<EntryProof['branch']> {
+  #forkProof(stored: StoredEntry, name: string, size: number): NonNullable<EntryProof['branch']> {
     const { facts } = stored;
     const { body } = stored.open().entry;
-    const statement = statementOf(body);
-    if (body.kind !== 'branch' || body.change !== 'forked' || body.name !== name || statement === null) throw notFound();
+    const forkStatement = statementOf(body);
+    if (body.kind !== 'branch' || body.change !== 'forked' || body.name !== name || forkStatement === null) throw proofNotFound();
     const { source, shares } = body;
-    return { name, source, shares, statement, position: facts.position, fork: this.#prefix(facts.leaf, size) };
+    return {
+      name,
+      source,
+      shares,
+      statement: forkStatement,
+      position: facts.position,
+      fork: this.#prefixProof(facts.leaf, size),
+    };
   }
 }
 
-function positionShown({ position }: ProofRequest, { facts }: StoredEntry): number | null {
+function provenPosition({ position }: ProofRequest, { facts }: StoredEntry): number | null {
   return position ?? (facts.positions === 0 ? null : facts.position);
 }
 
-const notFound = (): ServiceError =>
+const proofNotFound = (): ServiceError =>
   new ServiceError('REL_NOT_FOUND', 'there is no such entry or row, or none that this credential may see');

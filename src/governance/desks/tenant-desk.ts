@@ -33,15 +33,15 @@ export interface TenantDeskDependencies {
 }
 
 export class TenantDesk implements TenantDeskContract {
-  readonly #parts: TenantDeskDependencies;
+  readonly #tenantDeskParts: TenantDeskDependencies;
 
   constructor(parts: TenantDeskDependencies) {
-    this.#parts = parts;
+    this.#tenantDeskParts = parts;
   }
 
   all(): readonly TenantView[] {
     this.checkRunsStore();
-    return this.#parts.tenants.tenants().map(viewOf);
+    return this.#tenantDeskParts.tenants.tenants().map(tenantViewOf);
   }
 
   liveTenants(): readonly TenantView[] {
@@ -50,29 +50,29 @@ export class TenantDesk implements TenantDeskContract {
 
   tenantRecord(id: string): TenantView {
     this.checkRunsStore();
-    const tenant = this.#parts.tenants.tenant(id);
+    const tenant = this.#tenantDeskParts.tenants.tenant(id);
     if (tenant === undefined) throw unknownTenant();
-    return viewOf(tenant);
+    return tenantViewOf(tenant);
   }
 
   tenant(id: string): TenantView {
     this.reach(id);
-    const tenant = this.#parts.tenants.tenant(id);
+    const tenant = this.#tenantDeskParts.tenants.tenant(id);
     if (tenant === undefined || tenant.manner !== null) throw unknownTenant();
-    return viewOf(tenant);
+    return tenantViewOf(tenant);
   }
 
   own(): OwnTenant {
-    const { caller, may, tenants } = this.#parts;
-    const id = tenantOf(caller.tenant);
-    if (id === null) return { tenant: this.tenant(this.#ownId()), looksAfter: true };
-    const tenant = tenants.tenant(id);
-    if (tenant === undefined || tenant.manner !== null) throw unknownTenant();
-    return { tenant: viewOf(tenant), looksAfter: may({ tenant: id, own: true }) };
+    const { caller, may, tenants } = this.#tenantDeskParts;
+    const ownTenantId = tenantOf(caller.tenant);
+    if (ownTenantId === null) return { tenant: this.tenant(this.#ownTenantId()), looksAfter: true };
+    const ownTenant = tenants.tenant(ownTenantId);
+    if (ownTenant === undefined || ownTenant.manner !== null) throw unknownTenant();
+    return { tenant: tenantViewOf(ownTenant), looksAfter: may({ tenant: ownTenantId, own: true }) };
   }
 
-  #ownId(): string {
-    const { caller } = this.#parts;
+  #ownTenantId(): string {
+    const { caller } = this.#tenantDeskParts;
     const id = caller.tenant ?? tenantOf(caller.path);
     if (id === null) {
       this.checkRunsStore();
@@ -82,13 +82,13 @@ export class TenantDesk implements TenantDeskContract {
   }
 
   checkRunsStore(): void {
-    if (!this.#parts.may({ tenant: null, own: false })) {
+    if (!this.#tenantDeskParts.may({ tenant: null, own: false })) {
       throw new ServiceError('REL_ACL', 'only the operator of the store may use the tenant registry');
     }
   }
 
   reach(id: string): void {
-    const { may, caller } = this.#parts;
+    const { may, caller } = this.#tenantDeskParts;
     if (may({ tenant: id, own: true })) return;
     // The manager of another tenant learns nothing about this one, not even whether it exists.
     if (caller.tenant !== null && may({ tenant: caller.tenant, own: true })) throw unknownTenant();
@@ -97,16 +97,18 @@ export class TenantDesk implements TenantDeskContract {
 
   agreements(tenant: string): readonly AgreementView[] {
     this.reach(tenant);
-    return this.#parts.tenants.agreementsOf(tenant).map(({ id }) => this.#view(this.#parts.tenants.agreement(id)!, tenant));
+    return this.#tenantDeskParts.tenants
+      .agreementsOf(tenant)
+      .map(({ id }) => this.#agreementView(this.#tenantDeskParts.tenants.agreement(id)!, tenant));
   }
 
   agreement(tenant: string, id: string): AgreementView {
-    return this.#view(this.#requireAgreement(tenant, id), tenant);
+    return this.#agreementView(this.#requireAgreement(tenant, id), tenant);
   }
 
   proposal(tenant: string, id: string, terms: AgreementTerms): ProposeAgreement {
     this.reach(tenant);
-    checkAgreementTerms(tenant, terms, (name) => this.#parts.typeOf(terms.assigner, name));
+    checkAgreementTerms(tenant, terms, (name) => this.#tenantDeskParts.typeOf(terms.assigner, name));
     return { kind: 'propose-agreement', id, terms };
   }
 
@@ -114,74 +116,75 @@ export class TenantDesk implements TenantDeskContract {
     const { record } = this.#requireAgreement(tenant, id);
     if (tenantOf(record.assigner) !== tenant)
       throw new ServiceError('REL_ACL', 'only the assigner may set the terms of an agreement');
-    checkAgreementTerms(tenant, terms, (name) => this.#parts.typeOf(terms.assigner, name));
+    checkAgreementTerms(tenant, terms, (name) => this.#tenantDeskParts.typeOf(terms.assigner, name));
     return { kind: 'change-agreement', id, terms };
   }
 
   move(tenant: string, id: string, to: AgreementState): MoveAgreement | null {
     const { record } = this.#requireAgreement(tenant, id);
     if (to === 'expired') throw new ServiceError('REL_INVALID', 'an agreement expires by itself');
-    if (stateAt(record, this.#parts.now) === to) return null;
+    if (stateAt(record, this.#tenantDeskParts.now) === to) return null;
     return { kind: 'move-agreement', id, to, side: this.#sideOf(tenant, record, to) };
   }
 
   async usage(tenant: string, period: Partial<Period>): Promise<TenantUsage> {
     this.reach(tenant);
-    const known = this.#parts.tenants.tenant(tenant);
+    const usageTenant = this.#tenantDeskParts.tenants.tenant(tenant);
     // One's own needs no registration; anybody else's must be there.
-    if ((known === undefined || known.manner !== null) && this.#parts.caller.tenant !== tenant) throw unknownTenant();
-    const subject = { tenant, since: known?.since?.time ?? null };
-    const [usage] = await usageOf(this.#parts.usage, [subject], this.periodOf(period));
+    if ((usageTenant === undefined || usageTenant.manner !== null) && this.#tenantDeskParts.caller.tenant !== tenant)
+      throw unknownTenant();
+    const usageSubject = { tenant, since: usageTenant?.since?.time ?? null };
+    const [usage] = await usageOf(this.#tenantDeskParts.usage, [usageSubject], this.periodOf(period));
     return usage!;
   }
 
   async usages(period: Partial<Period>): Promise<readonly TenantUsage[]> {
-    const subjects = this.liveTenants().map(({ id }) => ({
+    const usageSubjects = this.liveTenants().map(({ id }) => ({
       tenant: id,
-      since: this.#parts.tenants.tenant(id)!.since?.time ?? null,
+      since: this.#tenantDeskParts.tenants.tenant(id)!.since?.time ?? null,
     }));
-    return usageOf(this.#parts.usage, subjects, this.periodOf(period));
+    return usageOf(this.#tenantDeskParts.usage, usageSubjects, this.periodOf(period));
   }
 
   periodOf({ since, until }: Partial<Period>): Period {
-    const { now, periodNs } = this.#parts;
-    const end = until ?? now;
-    const period = { since: since ?? end - periodNs, until: end };
-    if (period.since >= period.until) throw new ServiceError('REL_INVALID', 'the period must end after it begins');
-    return period;
+    const { now, periodNs } = this.#tenantDeskParts;
+    const periodEnd = until ?? now;
+    const usagePeriod = { since: since ?? periodEnd - periodNs, until: periodEnd };
+    if (usagePeriod.since >= usagePeriod.until) throw new ServiceError('REL_INVALID', 'the period must end after it begins');
+    return usagePeriod;
   }
 
   licence(): LicenceView {
     this.checkRunsStore();
-    const { licence, tenants } = this.#parts;
-    const { graceEndsAt: _, ...shown } = licence;
-    return { ...shown, tenants: tenants.liveCount };
+    const { licence, tenants } = this.#tenantDeskParts;
+    const { graceEndsAt: _, ...licenceFacts } = licence;
+    return { ...licenceFacts, tenants: tenants.liveCount };
   }
 
   /** REL_NOT_FOUND for an agreement of others as for none, and for one that an earlier tenant of this id made. */
   #requireAgreement(tenant: string, id: string): KnownAgreement {
     this.reach(tenant);
-    const { tenants } = this.#parts;
+    const { tenants } = this.#tenantDeskParts;
     if (!tenants.agreementsOf(tenant).some((agreement) => agreement.id === id)) {
       throw new ServiceError('REL_NOT_FOUND', 'no such agreement');
     }
     return tenants.agreement(id)!;
   }
 
-  #view({ record, events }: KnownAgreement, tenant: string): AgreementView {
-    const sides = (['assigner', 'assignee'] as const).filter((side) => tenantOf(record[side]) === tenant);
-    return { ...record, state: stateAt(record, this.#parts.now), sides, events };
+  #agreementView({ record, events }: KnownAgreement, tenant: string): AgreementView {
+    const agreementSides = (['assigner', 'assignee'] as const).filter((side) => tenantOf(record[side]) === tenant);
+    return { ...record, state: stateAt(record, this.#tenantDeskParts.now), sides: agreementSides, events };
   }
 
   /** The operator of the store never consents for a side. Within one tenant either side may be the one to consent. */
   #sideOf(tenant: string, record: AgreementRecord, to: AgreementState): AgreementSide {
-    if (this.#parts.may({ tenant: null, own: false })) return 'administrator';
-    const sides = (['assigner', 'assignee'] as const).filter((side) => tenantOf(record[side]) === tenant);
-    return sides.find((side) => mayMove(record, to, side)) ?? sides[0]!;
+    if (this.#tenantDeskParts.may({ tenant: null, own: false })) return 'administrator';
+    const agreementSides = (['assigner', 'assignee'] as const).filter((side) => tenantOf(record[side]) === tenant);
+    return agreementSides.find((side) => mayMove(record, to, side)) ?? agreementSides[0]!;
   }
 }
 
-function viewOf({ record, manner, purged }: RegisteredTenant): TenantView {
+function tenantViewOf({ record, manner, purged }: RegisteredTenant): TenantView {
   return { ...record, manner, purged };
 }
 

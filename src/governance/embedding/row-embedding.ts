@@ -47,18 +47,18 @@ export interface RowEmbeddingDependencies {
 }
 
 /** Texts sent to the model at a time: rows of one entry at most, and the loss of one failure. */
-const textsAtOnce = 64;
+const textsPerModelCall = 64;
 /** UTF-16 units of a row that the model is given. */
-const unitsMost = 8_192;
-const blockRows = 1_024;
-const minute = 60_000_000_000n;
-const doublingsMost = 6;
-const hour = 60n * minute;
+const embeddedTextMax = 8_192;
+const embeddingBlockRows = 1_024;
+const minuteNs = 60_000_000_000n;
+const backoffDoublingsMax = 6;
+const hourNs = 60n * minuteNs;
 
-const lane = { runningMax: 1 };
+const embeddingLane = { runningMax: 1 };
 
 /** One type of one tenant. */
-interface Wanted {
+interface WantedEmbedding {
   readonly tenant: string | null;
   readonly type: string;
 }
@@ -70,149 +70,173 @@ interface BranchProgress {
   readonly after: bigint;
 }
 
-interface Pending {
+interface PendingRow {
   readonly position: number;
   readonly path: string | null;
   readonly text: string;
 }
 
 export class RowEmbedding {
-  readonly #parts: RowEmbeddingDependencies;
-  readonly #wanted = new Map<string, Wanted>();
+  readonly #embeddingParts: RowEmbeddingDependencies;
+  readonly #wantedEmbeddings = new Map<string, WantedEmbedding>();
   /** By type and branch. */
   readonly #branchProgress = new Map<string, BranchProgress>();
-  readonly #running = new Map<string, Promise<void>>();
+  readonly #runningEmbeddings = new Map<string, Promise<void>>();
   /** Types whose job was cancelled, and until when they are left alone. */
-  readonly #cancelled = new Map<string, bigint>();
-  #failures = 0;
-  #quietUntil = 0n;
+  readonly #cancelledUntil = new Map<string, bigint>();
+  #modelFailures = 0;
+  #modelQuietUntil = 0n;
 
   constructor(parts: RowEmbeddingDependencies) {
-    this.#parts = parts;
+    this.#embeddingParts = parts;
   }
 
   /** A caller searched the type by the model: its rows are embedded from now on. */
   want(tenant: string | null, type: string): void {
-    if (this.#parts.embedder === null) return;
-    const wanted = { tenant, type };
-    this.#wanted.set(keyOf(wanted), wanted);
-    void this.#begin(wanted);
+    if (this.#embeddingParts.embedder === null) return;
+    const wantedEmbedding = { tenant, type };
+    this.#wantedEmbeddings.set(wantedKeyOf(wantedEmbedding), wantedEmbedding);
+    void this.#beginEmbedding(wantedEmbedding);
   }
 
   /** Until the signal aborts, once a minute. */
   async run(signal: AbortSignal): Promise<void> {
-    if (this.#parts.embedder === null) return;
-    await onceAMinute(this.#parts.clock, signal, () => this.round());
+    if (this.#embeddingParts.embedder === null) return;
+    await onceAMinute(this.#embeddingParts.clock, signal, () => this.round());
   }
 
   /** Everything that was asked about, by this process or an earlier one. */
   async round(): Promise<void> {
-    const { embedder, state } = this.#parts;
+    const { embedder, state } = this.#embeddingParts;
     if (embedder === null) return;
-    for (const wanted of state.embeddings.types()) this.#wanted.set(keyOf(wanted), wanted);
-    for (const wanted of this.#wanted.values()) await this.#begin(wanted);
+    for (const wantedEmbedding of state.embeddings.types())
+      this.#wantedEmbeddings.set(wantedKeyOf(wantedEmbedding), wantedEmbedding);
+    for (const wanted of this.#wantedEmbeddings.values()) await this.#beginEmbedding(wanted);
   }
 
   /** Resolves once nothing runs. */
   async whenIdle(): Promise<void> {
-    while (this.#running.size > 0) await Promise.all(this.#running.values());
+    while (this.#runningEmbeddings.size > 0) await Promise.all(this.#runningEmbeddings.values());
   }
 
   /** Resolves when the type has been seen to, whatever came of it. */
-  async #begin(wanted: Wanted): Promise<void> {
-    const key = keyOf(wanted);
-    const running = this.#running.get(key);
-    if (running !== undefined) return running;
-    const now = this.#parts.clock.now();
-    if (now < this.#quietUntil || now < (this.#cancelled.get(key) ?? 0n)) return;
-    const begun = this.#embed(wanted)
+  async #beginEmbedding(wantedEmbedding: WantedEmbedding): Promise<void> {
+    const wantedKey = wantedKeyOf(wantedEmbedding);
+    const runningEmbedding = this.#runningEmbeddings.get(wantedKey);
+    if (runningEmbedding !== undefined) return runningEmbedding;
+    const now = this.#embeddingParts.clock.now();
+    if (now < this.#modelQuietUntil || now < (this.#cancelledUntil.get(wantedKey) ?? 0n)) return;
+    const begunEmbedding = this.#embedRows(wantedEmbedding)
       .catch((error: unknown) => {
         if (!(error instanceof ServiceError)) throw error;
-        if (error.code === 'REL_CANCELLED') this.#cancelled.set(key, this.#parts.clock.now() + hour);
+        if (error.code === 'REL_CANCELLED') this.#cancelledUntil.set(wantedKey, this.#embeddingParts.clock.now() + hourNs);
       })
-      .finally(() => this.#running.delete(key));
-    this.#running.set(key, begun);
-    await begun;
+      .finally(() => this.#runningEmbeddings.delete(wantedKey));
+    this.#runningEmbeddings.set(wantedKey, begunEmbedding);
+    await begunEmbedding;
   }
 
   /** A job, where there is anything to do. */
-  async #embed({ tenant, type }: Wanted): Promise<void> {
-    const { embedder, gate, jobs, ids, state, yieldTurn } = this.#parts;
+  async #embedRows({ tenant, type }: WantedEmbedding): Promise<void> {
+    const { embedder, gate, jobs, ids, state, yieldTurn } = this.#embeddingParts;
     // Suspended and deleted tenants are skipped.
     if (tenant !== null && (state.tenants.tenant(tenant)?.record.state ?? 'active') !== 'active') return;
     assert(embedder !== null, 'nothing is wanted without a model');
-    const branches = [mainBranch, ...state.branches.listFor(tenant).map(({ name }) => name)];
+    const embeddedBranches = [mainBranch, ...state.branches.listFor(tenant).map(({ name }) => name)];
     await yieldTurn();
-    let isDue = false;
-    for (const branch of branches) {
-      for await (const pending of this.#pendingOn(branch, tenant, type)) {
-        isDue = pending.length > 0;
-        if (isDue) break;
+    let isEmbeddingDue = false;
+    for (const branch of embeddedBranches) {
+      for await (const pendingRows of this.#pendingRowsOn(branch, tenant, type)) {
+        isEmbeddingDue = pendingRows.length > 0;
+        if (isEmbeddingDue) break;
       }
-      if (isDue) break;
+      if (isEmbeddingDue) break;
     }
-    if (!isDue) return;
+    if (!isEmbeddingDue) return;
     // The tenant's administrators see the job.
-    const caretaker = { ...tenantlessCaller('annals', 'operator', 'internal'), tenant, path: tenant };
-    const run = (work: JobWork): Promise<void> => {
+    const embeddingCaretaker = { ...tenantlessCaller('annals', 'operator', 'internal'), tenant, path: tenant };
+    const runEmbeddingJob = (work: JobWork): Promise<void> => {
       const request = { action: 'administer', purpose: null, correlationId: ids.next() } as const;
       return gate.invoke(tenantlessCaller('annals', 'operator', 'internal'), request, async (invocation) => {
-        let done = 0;
-        for (const branch of branches) {
-          for await (const pending of this.#pendingOn(branch, tenant, type, true)) {
-            for (let from = 0; from < pending.length; from += textsAtOnce) {
+        let embeddedRowCount = 0;
+        for (const branch of embeddedBranches) {
+          for await (const pendingRows of this.#pendingRowsOn(branch, tenant, type, true)) {
+            for (let textsFrom = 0; textsFrom < pendingRows.length; textsFrom += textsPerModelCall) {
               work.signal.throwIfAborted();
-              const some = pending.slice(from, from + textsAtOnce);
-              await this.#write(
-                some,
-                { embedder, branch, type, columns: this.#columnsOf(branch, tenant, type) },
+              const textsChunk = pendingRows.slice(textsFrom, textsFrom + textsPerModelCall);
+              await this.#writeVectors(
+                textsChunk,
+                { embedder, branch, type, columns: this.#embeddedColumnsOf(branch, tenant, type) },
                 invocation,
                 work,
               );
-              work.progress((done += some.length), null);
+              work.progress((embeddedRowCount += textsChunk.length), null);
             }
           }
         }
       });
     };
-    await jobs.start({ kind: 'embedding', about: type, unit: 'rows', lane, onDrain: 'cancel', run }, caretaker).ended;
+    await jobs.start(
+      { kind: 'embedding', about: type, unit: 'rows', lane: embeddingLane, onDrain: 'cancel', run: runEmbeddingJob },
+      embeddingCaretaker,
+    ).ended;
   }
 
-  async #write(
-    rows: readonly Pending[],
-    about: { readonly embedder: Embedder; readonly branch: string; readonly type: string; readonly columns: readonly string[] },
+  async #writeVectors(
+    rows: readonly PendingRow[],
+    embeddingTarget: {
+      readonly embedder: Embedder;
+      readonly branch: string;
+      readonly type: string;
+      readonly columns: readonly string[];
+    },
     invocation: Pick<Invocation, 'submit'>,
     { signal }: JobWork,
   ): Promise<void> {
-    const { embedder, branch, type, columns } = about;
-    const vectorRequests = await this.#askModel(
+    const { embedder, branch, type, columns } = embeddingTarget;
+    const vectorRequests = await this.#embedTexts(
       embedder,
       rows.map(({ text }) => text),
       signal,
     );
     const modelVectors = vectorRequests.flatMap((vector, i) => (vector === null ? [] : { row: rows[i]!, vector }));
-    const dims = modelVectors[0]!.vector.length;
-    const model = { name: embedder.name, digest: embedder.digest };
+    const vectorDims = modelVectors[0]!.vector.length;
+    const embeddingModel = { name: embedder.name, digest: embedder.digest };
     for (const path of new Set(modelVectors.map(({ row }) => row.path))) {
-      const own = modelVectors.filter(({ row, vector }) => row.path === path && vector.length === dims);
-      const vectors = new Float32Array(own.length * dims);
-      for (const [vectorIndex, { vector }] of own.entries()) vectors.set(vector, vectorIndex * dims);
-      const positions = own.map(({ row }) => row.position);
-      await invocation.submit({ kind: 'embed-rows', type, branch, path, model, columns, dims, positions, vectors });
+      const pathRows = modelVectors.filter(({ row, vector }) => row.path === path && vector.length === vectorDims);
+      const vectors = new Float32Array(pathRows.length * vectorDims);
+      for (const [vectorIndex, { vector }] of pathRows.entries()) vectors.set(vector, vectorIndex * vectorDims);
+      const positions = pathRows.map(({ row }) => row.position);
+      await invocation.submit({
+        kind: 'embed-rows',
+        type,
+        branch,
+        path,
+        model: embeddingModel,
+        columns,
+        dims: vectorDims,
+        positions,
+        vectors,
+      });
     }
   }
 
   /** null of a text that the model gives nothing for, where it gives something for others. Throws where it does not answer. */
-  async #askModel(embedder: Embedder, texts: readonly string[], signal: AbortSignal): Promise<readonly (Float32Array | null)[]> {
+  async #embedTexts(
+    embedder: Embedder,
+    texts: readonly string[],
+    signal: AbortSignal,
+  ): Promise<readonly (Float32Array | null)[]> {
     try {
-      const textVectors = await orDown(embedder.embedAll(texts, signal));
-      const each = textVectors ?? (await oneByOne(embedder, texts, signal));
-      this.#failures = 0;
+      const textVectors = await vectorsOrDown(embedder.embedAll(texts, signal));
+      const each = textVectors ?? (await embedOneByOne(embedder, texts, signal));
+      this.#modelFailures = 0;
       return each;
     } catch (error) {
       if (error instanceof ServiceError && error.code === 'REL_UNAVAILABLE') {
-        this.#quietUntil = this.#parts.clock.now() + minute * 2n ** BigInt(Math.min(this.#failures, doublingsMost));
-        this.#failures++;
+        this.#modelQuietUntil =
+          this.#embeddingParts.clock.now() + minuteNs * 2n ** BigInt(Math.min(this.#modelFailures, backoffDoublingsMax));
+        this.#modelFailures++;
       }
       throw error;
     }
@@ -222,79 +246,89 @@ export class RowEmbedding {
    * Rows without a vector, block after block; none where the branch or the type is gone. A block counts as done when the next one is
    * asked for: with `advance` whatever it had, else as far as nothing was pending.
    */
-  async *#pendingOn(
+  async *#pendingRowsOn(
     branch: string,
     tenant: string | null,
     type: string,
     advance = false,
-  ): AsyncGenerator<readonly Pending[], void> {
-    const { log, state, yieldTurn } = this.#parts;
-    const paths = orNull(() => state.snapshot(log.basis(), branch, tenant));
-    const definition = paths?.catalog.type(type);
-    if (!paths || !definition) return;
-    const columns = this.#columnsOf(branch, tenant, type);
+  ): AsyncGenerator<readonly PendingRow[], void> {
+    const { log, state, yieldTurn } = this.#embeddingParts;
+    const accessPaths = nullIfNotFound(() => state.snapshot(log.basis(), branch, tenant));
+    const definition = accessPaths?.catalog.type(type);
+    if (!accessPaths || !definition) return;
+    const columns = this.#embeddedColumnsOf(branch, tenant, type);
     if (columns.length === 0) return;
-    const masked = columns.join('\0');
-    const key = JSON.stringify([tenant, type, paths.branchId]);
-    const known = this.#branchProgress.get(key);
-    const after = known?.definition === definition && known.masked === masked ? known.after : null;
-    const vectors = vectorColumns(definition);
-    const blocks = paths.rows.scan({
+    const embeddedColumnsKey = columns.join('\0');
+    const progressKey = JSON.stringify([tenant, type, accessPaths.branchId]);
+    const branchProgress = this.#branchProgress.get(progressKey);
+    const embeddedAfter =
+      branchProgress?.definition === definition && branchProgress.masked === embeddedColumnsKey ? branchProgress.after : null;
+    const embeddingColumns = vectorColumns(definition);
+    const rowBlocks = accessPaths.rows.scan({
       type,
-      columns: ['system_from', pathColumn, ...columns, ...vectors],
-      time: { system: paths.instant, valid: 'all' },
-      ...(after !== null && { after }),
-      blockRows,
+      columns: ['system_from', pathColumn, ...columns, ...embeddingColumns],
+      time: { system: accessPaths.instant, valid: 'all' },
+      ...(embeddedAfter !== null && { after: embeddedAfter }),
+      blockRows: embeddingBlockRows,
     });
-    let isClear = true;
-    for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
-      const block = step.value;
-      const pending = this.#pendingIn(block, columns, paths);
-      const last = lastOf(block);
-      isClear &&= pending.length === 0;
-      yield pending;
-      if (last !== null && (advance || isClear)) this.#branchProgress.set(key, { definition, masked, after: last });
+    let isFullyEmbedded = true;
+    for (let step = rowBlocks.next(); step.done !== true; step = rowBlocks.next()) {
+      const rowBlock = step.value;
+      const pendingRows = this.#pendingRowsIn(rowBlock, columns, accessPaths);
+      const lastInstant = lastSystemFrom(rowBlock);
+      isFullyEmbedded &&= pendingRows.length === 0;
+      yield pendingRows;
+      if (lastInstant !== null && (advance || isFullyEmbedded))
+        this.#branchProgress.set(progressKey, { definition, masked: embeddedColumnsKey, after: lastInstant });
       await yieldTurn();
     }
   }
 
-  #pendingIn({ columns, selection, first, count }: RowBlock, texts: readonly string[], paths: AccessPaths): Pending[] {
-    const { embedder, state } = this.#parts;
-    const [times, codes, ...cells] = columns;
-    const pending: Pending[] = [];
-    const names = new Set(texts);
-    const scopes = paths.rows.pathCodes();
+  #pendingRowsIn(
+    { columns, selection, first, count }: RowBlock,
+    embeddedTexts: readonly string[],
+    paths: AccessPaths,
+  ): PendingRow[] {
+    const { embedder, state } = this.#embeddingParts;
+    const [systemTimes, pathCodes, ...embeddedCells] = columns;
+    const pendingRows: PendingRow[] = [];
+    const embeddedNames = new Set(embeddedTexts);
+    const pathScopes = paths.rows.pathCodes();
     for (let vectorIndex = 0; vectorIndex < count; vectorIndex++) {
       const row = selection === null ? first + vectorIndex : selection[vectorIndex]!;
-      if (cells.slice(texts.length).some((vector) => !isNullAt(vector, row))) continue;
-      const shown = texts.flatMap((_, i) => cellAt(cells[i]!, 'string', row) ?? []);
-      const text = shown.join('\n').slice(0, unitsMost);
-      if (text.trim() === '') continue;
-      const position = state.timeline.positionAt(cellAt(times!, 'timestamp', row) as bigint);
-      if (embedder === null || state.embeddings.has(position, embedder, names)) continue;
-      pending.push({ position, path: scopes.path(Number(cellAt(codes!, 'integer', row))), text });
+      if (embeddedCells.slice(embeddedTexts.length).some((vector) => !isNullAt(vector, row))) continue;
+      const rowTexts = embeddedTexts.flatMap((_, i) => cellAt(embeddedCells[i]!, 'string', row) ?? []);
+      const rowText = rowTexts.join('\n').slice(0, embeddedTextMax);
+      if (rowText.trim() === '') continue;
+      const position = state.timeline.positionAt(cellAt(systemTimes!, 'timestamp', row) as bigint);
+      if (embedder === null || state.embeddings.has(position, embedder, embeddedNames)) continue;
+      pendingRows.push({ position, path: pathScopes.path(Number(cellAt(pathCodes!, 'integer', row))), text: rowText });
     }
-    return pending;
+    return pendingRows;
   }
 
   /** Texts that no definition of the type's lineage declares masked, or to name other rows; none of a type that is guarded. */
-  #columnsOf(branch: string, tenant: string | null, type: string): readonly string[] {
-    const { log, state } = this.#parts;
-    const paths = orNull(() => state.snapshot(log.basis(), branch, tenant));
-    const definition = paths?.catalog.type(type);
-    if (!paths || !definition) return [];
-    const { masked, references, ...guard } = paths.protection(type);
-    if (guard.protected || guard.accessScope) return [];
+  #embeddedColumnsOf(branch: string, tenant: string | null, type: string): readonly string[] {
+    const { log, state } = this.#embeddingParts;
+    const accessPaths = nullIfNotFound(() => state.snapshot(log.basis(), branch, tenant));
+    const definition = accessPaths?.catalog.type(type);
+    if (!accessPaths || !definition) return [];
+    const { masked, references, ...typeGuard } = accessPaths.protection(type);
+    if (typeGuard.protected || typeGuard.accessScope) return [];
     return textColumns(definition).filter((name) => !masked.has(name) && !references.has(name));
   }
 }
 
 /** One text of several may be what the model does not take; of two that it takes neither of, it is taken to be down. */
-async function oneByOne(embedder: Embedder, texts: readonly string[], signal: AbortSignal): Promise<(Float32Array | null)[]> {
+async function embedOneByOne(
+  embedder: Embedder,
+  texts: readonly string[],
+  signal: AbortSignal,
+): Promise<(Float32Array | null)[]> {
   const embeddedTexts: (Float32Array | null)[] = [];
   for (const text of texts) {
-    const vectors = await orDown(embedder.embedAll([text], signal));
-    embeddedTexts.push(vectors?.[0] ?? null);
+    const singleVectors = await vectorsOrDown(embedder.embedAll([text], signal));
+    embeddedTexts.push(singleVectors?.[0] ?? null);
     const isDown = embeddedTexts.length === Math.min(2, texts.length) && embeddedTexts.every((vector) => vector === null);
     if (isDown) throw new ServiceError('REL_UNAVAILABLE', `the embedding model ${embedder.name} does not answer`);
   }
@@ -302,7 +336,7 @@ async function oneByOne(embedder: Embedder, texts: readonly string[], signal: Ab
 }
 
 /** null where the model does not answer. */
-async function orDown<T>(modelReply: Promise<T>): Promise<T | null> {
+async function vectorsOrDown<T>(modelReply: Promise<T>): Promise<T | null> {
   try {
     return await modelReply;
   } catch (error) {
@@ -311,21 +345,21 @@ async function orDown<T>(modelReply: Promise<T>): Promise<T | null> {
   }
 }
 
-function keyOf({ tenant, type }: Wanted): string {
+function wantedKeyOf({ tenant, type }: WantedEmbedding): string {
   return JSON.stringify([tenant, type]);
 }
 
 /** A branch that was deleted meanwhile has nothing that is to be embedded. */
-function orNull<T>(get: () => T): T | null {
+function nullIfNotFound<T>(readState: () => T): T | null {
   try {
-    return get();
+    return readState();
   } catch (error) {
     if (error instanceof ServiceError && error.code === 'REL_NOT_FOUND') return null;
     throw error;
   }
 }
 
-function lastOf({ columns, selection, first, count }: RowBlock): bigint | null {
+function lastSystemFrom({ columns, selection, first, count }: RowBlock): bigint | null {
   if (count === 0) return null;
   return cellAt(columns[0]!, 'timestamp', selection === null ? first + count - 1 : selection[count - 1]!) as bigint;
 }

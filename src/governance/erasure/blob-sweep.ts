@@ -19,71 +19,72 @@ export interface BlobSweepDependencies {
 
 /** Cells that hold what refers to a body. */
 export const named = { type: 'ObjectStoreObject', column: 'body' } as const;
-const cellsPerTurn = 4_096;
+const blobCellsPerTurn = 4_096;
 
 export class BlobSweep {
-  readonly #parts: BlobSweepDependencies;
-  #running: Promise<void> | null = null;
+  readonly #blobSweepParts: BlobSweepDependencies;
+  #runningSweep: Promise<void> | null = null;
 
   constructor(parts: BlobSweepDependencies) {
-    this.#parts = parts;
+    this.#blobSweepParts = parts;
   }
 
   /** Bytes of bodies on the disk. */
   get storedBytes(): number {
-    return this.#parts.blobs.bytes;
+    return this.#blobSweepParts.blobs.bytes;
   }
 
   /** One round at a time: a later caller waits for a round that begins after its call. */
   async round(): Promise<void> {
-    while (this.#running !== null) await this.#running;
-    this.#running = this.#sweep().finally(() => (this.#running = null));
-    await this.#running;
+    while (this.#runningSweep !== null) await this.#runningSweep;
+    this.#runningSweep = this.#sweepBlobs().finally(() => (this.#runningSweep = null));
+    await this.#runningSweep;
   }
 
-  async #sweep(): Promise<void> {
-    const { blobs } = this.#parts;
-    const touched = blobs.watch();
+  async #sweepBlobs(): Promise<void> {
+    const { blobs } = this.#blobSweepParts;
+    const touchedBlobs = blobs.watch();
     try {
-      const stored = await blobs.list();
-      if (stored.length === 0) return;
-      const inUse = await this.#inUse();
-      for (const address of stored) if (!inUse.has(address) && !touched.has(address)) await blobs.remove(address);
+      const storedBlobs = await blobs.list();
+      if (storedBlobs.length === 0) return;
+      const blobsInUse = await this.#findBlobsInUse();
+      for (const blobAddress of storedBlobs)
+        if (!blobsInUse.has(blobAddress) && !touchedBlobs.has(blobAddress)) await blobs.remove(blobAddress);
     } finally {
       blobs.unwatch();
     }
   }
 
-  async #inUse(): Promise<Set<string>> {
-    const { blobs, rows, yieldTurn } = this.#parts;
-    const addresses = new Set<string>();
-    for (const [tenant, paths] of pathsByTenant(rows.scopes)) {
-      for (const { vector, length, stands } of rows.texts(paths, named)) {
+  async #findBlobsInUse(): Promise<Set<string>> {
+    const { blobs, rows, yieldTurn } = this.#blobSweepParts;
+    const blobAddresses = new Set<string>();
+    for (const [tenant, tenantPathCodes] of pathsByTenant(rows.scopes)) {
+      for (const { vector, length, stands } of rows.texts(tenantPathCodes, named)) {
         for (let row = 0; row < length; row++) {
-          const sha256 = stands(row) ? referredTo(textAt(vector, row)) : null;
-          if (sha256 !== null) {
-            const scope = tenant ?? '';
-            const address = blobs.address({ scope, sha256 });
-            addresses.add(address);
-            blobs.claim(address, scope);
+          const bodySha256 = stands(row) ? referredTo(textAt(vector, row)) : null;
+          if (bodySha256 !== null) {
+            const blobScope = tenant ?? '';
+            const blobAddress = blobs.address({ scope: blobScope, sha256: bodySha256 });
+            blobAddresses.add(blobAddress);
+            blobs.claim(blobAddress, blobScope);
           }
-          if (row % cellsPerTurn === cellsPerTurn - 1) await yieldTurn();
+          if (row % blobCellsPerTurn === blobCellsPerTurn - 1) await yieldTurn();
         }
         await yieldTurn();
       }
     }
-    return addresses;
+    return blobAddresses;
   }
 }
 
 function pathsByTenant(scopes: PathCodes): Map<string | null, Set<number>> {
-  const tenants = new Map<string | null, Set<number>>();
-  for (let code = 0; code < scopes.size; code++) {
-    const tenant = tenantOf(scopes.path(code));
-    const paths = tenants.get(tenant) ?? new Set();
-    tenants.set(tenant, paths.add(code));
+  const pathCodesByTenant = new Map<string | null, Set<number>>();
+  for (let pathCode = 0; pathCode < scopes.size; pathCode++) {
+    const tenant = tenantOf(scopes.path(pathCode));
+    const paths = pathCodesByTenant.get(tenant) ?? new Set();
+    pathCodesByTenant.set(tenant, paths.add(pathCode));
   }
-  return tenants;
+  return pathCodesByTenant;
 }
 
 /** References are short: a longer cell is a body itself, and skipped. */
@@ -92,7 +93,7 @@ const referenceBytesMax = 256;
 export function textAt(vector: TextVector, row: number): string {
   if (vector.nulls?.[row] === 1) return '';
   if (vector.kind === 'dict') return vector.dictionary.text(vector.values[row]!);
-  const from = vector.offsets[row]!;
-  const to = vector.offsets[row + 1]!;
-  return to - from > referenceBytesMax ? '' : Buffer.from(vector.heap.subarray(from, to)).toString('latin1');
+  const cellStart = vector.offsets[row]!;
+  const cellEnd = vector.offsets[row + 1]!;
+  return cellEnd - cellStart > referenceBytesMax ? '' : Buffer.from(vector.heap.subarray(cellStart, cellEnd)).toString('latin1');
 }

@@ -21,9 +21,9 @@ export interface CurrentBranch {
 
 /** Main first. */
 export function currentBranches({ branches, catalog, rows }: BranchesRead, tenant: string | null): CurrentBranch[] {
-  const forks = [{ name: mainBranch, fork: 0, instant: 0n }, ...branches.list()];
-  return forks.map(({ fork, instant }) => {
-    const of = rowsOf(catalog, fork, tenant);
-    return { since: instant, types: of.catalog, rows: rows.tenantRows(of) };
+  const branchForks = [{ name: mainBranch, fork: 0, instant: 0n }, ...branches.list()];
+  return branchForks.map(({ fork, instant }) => {
+    const rowsScope = rowsOf(catalog, fork, tenant);
+    return { since: instant, types: rowsScope.catalog, rows: rows.tenantRows(rowsScope) };
   });
 }

@@ -5,113 +5,120 @@
  */
 import { hasWord, spellingsOf } from '../../projections/subject-names.ts';
 
-const lettersMin = 24;
-const wordsMin = 4;
-const sentencesMax = 16_384;
+const sentenceLettersMin = 24;
+const sentenceWordsMin = 4;
+const erasedSentencesMax = 16_384;
 /** Letters of all sentences together: they rest in one entry of the log. */
-const lettersMax = 2 ** 20;
+const erasedLettersMax = 2 ** 20;
 
 export class ErasedWords {
   /** Sentences, with the position of the first erased version that says each. */
-  readonly #since: Map<string, number>;
-  #letters = 0;
+  readonly #sentencePositions: Map<string, number>;
+  #sentenceLetters = 0;
 
-  constructor(known: Iterable<readonly [string, number]> = []) {
-    this.#since = new Map(known);
+  constructor(knownSentences: Iterable<readonly [string, number]> = []) {
+    this.#sentencePositions = new Map(knownSentences);
   }
 
   /** Restores the words from the result of `savedState`. */
-  static fromSaved(saved: string): ErasedWords {
-    return new ErasedWords(JSON.parse(saved) as [string, number][]);
+  static fromSaved(savedSentences: string): ErasedWords {
+    return new ErasedWords(JSON.parse(savedSentences) as [string, number][]);
   }
 
   get isEmpty(): boolean {
-    return this.#since.size === 0;
+    return this.#sentencePositions.size === 0;
   }
 
   savedState(): string {
-    return JSON.stringify([...this.#since]);
+    return JSON.stringify([...this.#sentencePositions]);
   }
 
   add(text: string, position: number): void {
-    if (text.length < lettersMin) return;
+    if (text.length < sentenceLettersMin) return;
     for (const sentence of text.split(/(?<=[.!?])\s+|[\r\n]+/)) {
-      const words = sentence.trim();
-      if (words.length < lettersMin || words.split(/\s+/).length < wordsMin) continue;
-      const since = this.#since.get(words);
-      if (since === undefined) {
-        if (this.#since.size === sentencesMax || this.#letters + words.length > lettersMax) return;
-        this.#letters += words.length;
+      const sentenceWords = sentence.trim();
+      if (sentenceWords.length < sentenceLettersMin || sentenceWords.split(/\s+/).length < sentenceWordsMin) continue;
+      const erasedSince = this.#sentencePositions.get(sentenceWords);
+      if (erasedSince === undefined) {
+        if (
+          this.#sentencePositions.size === erasedSentencesMax ||
+          this.#sentenceLetters + sentenceWords.length > erasedLettersMax
+        )
+          return;
+        this.#sentenceLetters += sentenceWords.length;
       }
-      if (since === undefined || position < since) this.#since.set(words, position);
+      if (erasedSince === undefined || position < erasedSince) this.#sentencePositions.set(sentenceWords, position);
     }
   }
 
   /** Null where there is nothing to look for. */
   search(): WordSearch | null {
-    return this.isEmpty ? null : new WordSearch(this.#since);
+    return this.isEmpty ? null : new WordSearch(this.#sentencePositions);
   }
 }
 
-interface Spelling {
+interface SentenceSpelling {
   readonly text: string;
   readonly bytes: Uint8Array;
   readonly since: number;
 }
 
 const beginningBits = 18;
-const decoder = new TextDecoder();
+const sentenceDecoder = new TextDecoder();
 
 /** Looks through bytes of texts, each byte once however many sentences there are. */
 export class WordSearch {
   /** Bytes of the longest spelling. */
   readonly longest: number;
   /** 1 where some sentence begins with 4 bytes of that slot. */
-  readonly #maybe = new Uint8Array(1 << beginningBits);
-  readonly #byBeginning = new Map<number, Spelling[]>();
+  readonly #beginningBits = new Uint8Array(1 << beginningBits);
+  readonly #spellingsByBeginning = new Map<number, SentenceSpelling[]>();
 
   constructor(sentences: Iterable<readonly [string, number]>) {
-    let longest = 0;
-    for (const [sentence, since] of sentences) {
-      for (const text of new Set(spellingsOf(sentence))) {
-        const bytes = Buffer.from(text, 'utf8');
-        longest = Math.max(longest, bytes.length);
-        const beginning = bytes.readInt32BE(0);
-        this.#maybe[slotOf(beginning)] = 1;
-        const known = this.#byBeginning.get(beginning);
-        if (known === undefined) this.#byBeginning.set(beginning, [{ text, bytes, since }]);
-        else known.push({ text, bytes, since });
+    let longestSpelling = 0;
+    for (const [sentence, erasedSince] of sentences) {
+      for (const spelledSentence of new Set(spellingsOf(sentence))) {
+        const spellingBytes = Buffer.from(spelledSentence, 'utf8');
+        longestSpelling = Math.max(longestSpelling, spellingBytes.length);
+        const spellingBeginning = spellingBytes.readInt32BE(0);
+        this.#beginningBits[beginningSlot(spellingBeginning)] = 1;
+        const sameBeginning = this.#spellingsByBeginning.get(spellingBeginning);
+        if (sameBeginning === undefined)
+          this.#spellingsByBeginning.set(spellingBeginning, [
+            { text: spelledSentence, bytes: spellingBytes, since: erasedSince },
+          ]);
+        else sameBeginning.push({ text: spelledSentence, bytes: spellingBytes, since: erasedSince });
       }
     }
-    this.longest = longest;
+    this.longest = longestSpelling;
   }
 
-  /** The earliest position of a sentence that UTF-8 text in bytes from `from` to `to` repeats; Infinity: of none. */
-  sinceIn(heap: Uint8Array, from = 0, to = heap.length): number {
-    let since = Infinity;
-    let word = 0;
-    let decoded: string | null = null;
-    for (let at = from; at < to; at++) {
-      word = (word << 8) | heap[at]!;
-      if (at < from + 3 || this.#maybe[slotOf(word)] === 0) continue;
-      for (const spelling of this.#byBeginning.get(word) ?? []) {
-        if (spelling.since >= since || !standsAt(heap, at - 3, to, spelling.bytes)) continue;
-        decoded ??= decoder.decode(heap.subarray(from, to));
-        if (hasWord(decoded, spelling.text)) since = spelling.since;
+  /** The earliest position of a sentence that UTF-8 text in bytes from `textStart` to `textEnd` repeats; Infinity: of none. */
+  sinceIn(heap: Uint8Array, textStart = 0, textEnd = heap.length): number {
+    let erasedSince = Infinity;
+    let fourByteWindow = 0;
+    let decodedText: string | null = null;
+    for (let byteIndex = textStart; byteIndex < textEnd; byteIndex++) {
+      fourByteWindow = (fourByteWindow << 8) | heap[byteIndex]!;
+      if (byteIndex < textStart + 3 || this.#beginningBits[beginningSlot(fourByteWindow)] === 0) continue;
+      for (const spelling of this.#spellingsByBeginning.get(fourByteWindow) ?? []) {
+        if (spelling.since >= erasedSince || !isSpellingAt(heap, byteIndex - 3, textEnd, spelling.bytes)) continue;
+        decodedText ??= sentenceDecoder.decode(heap.subarray(textStart, textEnd));
+        if (hasWord(decodedText, spelling.text)) erasedSince = spelling.since;
       }
     }
-    return since;
+    return erasedSince;
   }
 
   /** The same for bytes that may be text of any encoding: a blank separates words, which in UTF-16 has a zero beside it. */
   sinceInBytes(bytes: Buffer): number {
-    const since = this.sinceIn(bytes);
-    if (!bytes.includes(0)) return since;
-    const readings = [0, 1].flatMap((from) => {
-      const aligned = Buffer.from(bytes.subarray(from, bytes.length - ((bytes.length - from) % 2)));
-      return [aligned.toString('utf16le'), aligned.swap16().toString('utf16le')];
+    const erasedSince = this.sinceIn(bytes);
+    if (!bytes.includes(0)) return erasedSince;
+    const utf16Readings = [0, 1].flatMap((oddOrEvenStart) => {
+      const alignedUtf16 = Buffer.from(bytes.subarray(oddOrEvenStart, bytes.length - ((bytes.length - oddOrEvenStart) % 2)));
+      return [alignedUtf16.toString('utf16le'), alignedUtf16.swap16().toString('utf16le')];
     });
-    return Math.min(since, ...readings.map((text) => this.sinceInText(text)));
+    return Math.min(erasedSince, ...utf16Readings.map((text) => this.sinceInText(text)));
   }
 
   sinceInText(text: string): number {
@@ -119,12 +126,12 @@ export class WordSearch {
   }
 }
 
-function slotOf(word: number): number {
+function beginningSlot(word: number): number {
   return Math.imul(word, 0x9e3779b1) >>> (32 - beginningBits);
 }
 
-function standsAt(heap: Uint8Array, at: number, to: number, bytes: Uint8Array): boolean {
-  if (at + bytes.length > to) return false;
-  for (let i = 4; i < bytes.length; i++) if (heap[at + i] !== bytes[i]) return false;
+function isSpellingAt(heap: Uint8Array, spellingStart: number, textEnd: number, bytes: Uint8Array): boolean {
+  if (spellingStart + bytes.length > textEnd) return false;
+  for (let i = 4; i < bytes.length; i++) if (heap[spellingStart + i] !== bytes[i]) return false;
   return true;
 }

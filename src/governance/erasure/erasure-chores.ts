@@ -19,33 +19,33 @@ export interface ErasureChoresDependencies {
 }
 
 /** Rows that are removed in one round, at most. */
-const dueMax = 10_000;
-const caretaker = tenantlessCaller('annals', 'operator', 'internal');
+const dueRetentionsMax = 10_000;
+const erasureCaretaker = tenantlessCaller('annals', 'operator', 'internal');
 
 export class ErasureChores {
-  readonly #parts: ErasureChoresDependencies;
+  readonly #erasureChoreParts: ErasureChoresDependencies;
 
   constructor(parts: ErasureChoresDependencies) {
-    this.#parts = parts;
+    this.#erasureChoreParts = parts;
   }
 
   /** Until the signal aborts, once a minute. */
   async run(signal: AbortSignal): Promise<void> {
-    await onceAMinute(this.#parts.clock, signal, (until) => this.round(until));
+    await onceAMinute(this.#erasureChoreParts.clock, signal, (until) => this.round(until));
   }
 
   async round(signal: AbortSignal | null = null): Promise<void> {
-    await this.#parts.desk.resume();
-    await this.#expire(signal);
+    await this.#erasureChoreParts.desk.resume();
+    await this.#expireRetentions(signal);
   }
 
-  async #expire(signal: AbortSignal | null): Promise<void> {
-    const { gate, retention, clock, ids } = this.#parts;
-    const due = retention.due(clock.now(), dueMax);
-    if (due.length === 0) return;
-    const request = { action: 'administer', purpose: null, correlationId: ids.next() } as const;
-    await gate.invoke(caretaker, request, async (invocation) => {
-      for (const { id } of due) {
+  async #expireRetentions(signal: AbortSignal | null): Promise<void> {
+    const { gate, retention, clock, ids } = this.#erasureChoreParts;
+    const dueRetentions = retention.due(clock.now(), dueRetentionsMax);
+    if (dueRetentions.length === 0) return;
+    const expiryRequest = { action: 'administer', purpose: null, correlationId: ids.next() } as const;
+    await gate.invoke(erasureCaretaker, expiryRequest, async (invocation) => {
+      for (const { id } of dueRetentions) {
         if (signal?.aborted) return;
         try {
           await invocation.submit({ kind: 'expire-retention', id });

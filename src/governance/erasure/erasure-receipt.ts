@@ -94,16 +94,16 @@ export interface Envelope {
 }
 
 /** Digests of both sides of an intent, by type. */
-export function intentText(digests: readonly LiveDigests[], words: string | null): string {
-  const statement: IntentStatement = {
+export function intentText(digests: readonly LiveDigests[], sealedWords: string | null): string {
+  const intentStatement: IntentStatement = {
     projections: digests.map(({ type, before, after }) => ({
-      name: rowsOf(type),
+      name: rowsProjectionName(type),
       digest_before: before,
       digest_after: after,
     })),
-    ...(words !== null && { words }),
+    ...(sealedWords !== null && { words: sealedWords }),
   };
-  return canonicalJson(statement as unknown as Json);
+  return canonicalJson(intentStatement as unknown as Json);
 }
 
 /** The sealed words that an intent holds; null: none. */
@@ -113,28 +113,35 @@ export function wordsIn(intent: string): string | null {
 
 /** The projections that an erasure changed, with the digests that its intent states. */
 export function touchedBy(
-  counts: readonly { readonly type: string; readonly versions: number }[],
+  erasedCounts: readonly { readonly type: string; readonly versions: number }[],
   intent: string,
 ): TouchedProjection[] {
   const { projections } = (intent === '' ? { projections: [] } : JSON.parse(intent)) as IntentStatement;
-  const digests = new Map(projections.map((each) => [each.name, each]));
-  return counts.map(({ type, versions }) => ({ ...digests.get(rowsOf(type)), name: rowsOf(type), versions_erased: versions }));
+  const digestsByProjection = new Map(projections.map((standingDigest) => [standingDigest.name, standingDigest]));
+  return erasedCounts.map(({ type, versions }) => ({
+    ...digestsByProjection.get(rowsProjectionName(type)),
+    name: rowsProjectionName(type),
+    versions_erased: versions,
+  }));
 }
 
-const rowsOf = (type: string): string => `rows:${type}`;
+const rowsProjectionName = (type: string): string => `rows:${type}`;
 
 export function statementText(statement: ErasureStatement): string {
   return canonicalJson(statement as unknown as Json);
 }
 
 export function receiptOf(statement: string, { position, issuedAt, proof }: CompletionProof, signer: NoteSigner): Envelope {
-  const said = JSON.parse(statement) as { readonly [name: string]: Json };
-  const payload = Buffer.from(canonicalJson({ ...said, complete_seq: position, issued_at: issuedAt, proof }), 'utf8');
-  const sig = Buffer.from(signer.sign(preAuthenticated(receiptType, payload))).toString('base64');
+  const erasureStatement = JSON.parse(statement) as { readonly [name: string]: Json };
+  const receiptPayload = Buffer.from(
+    canonicalJson({ ...erasureStatement, complete_seq: position, issued_at: issuedAt, proof }),
+    'utf8',
+  );
+  const receiptSignature = Buffer.from(signer.sign(preAuthenticatedText(receiptType, receiptPayload))).toString('base64');
   return {
     payloadType: receiptType,
-    payload: payload.toString('base64'),
-    signatures: [{ keyid: keyIdOf(signer.publicKey), sig }],
+    payload: receiptPayload.toString('base64'),
+    signatures: [{ keyid: keyIdOf(signer.publicKey), sig: receiptSignature }],
   };
 }
 
@@ -153,19 +160,19 @@ export function commitmentOf(salt: Uint8Array, subject: string): string {
  * repeated request finds its erasure without the subject being kept anywhere.
  */
 export function saltOf(hmacKey: Uint8Array, tenant: string | null, subject: string): Uint8Array {
-  const hmac = createHmac('sha256', hmacKey).update(saltScope(tenant), 'utf8').update(subject, 'utf8');
-  return new Uint8Array(hmac.digest());
+  const saltHmac = createHmac('sha256', hmacKey).update(saltScope(tenant), 'utf8').update(subject, 'utf8');
+  return new Uint8Array(saltHmac.digest());
 }
 
 /** Whether a text is the subject of a commitment: the two above, without what is the same of every text. */
 export function commitmentTest(hmacKey: Uint8Array, tenant: string | null, commitment: string): (text: string) => boolean {
-  const salts = new KeyedHash(hmacKey);
-  const commitments = new KeyedHash(hmacKey);
-  const scope = saltScope(tenant);
-  const wanted = Buffer.from(commitment, 'hex');
+  const saltHash = new KeyedHash(hmacKey);
+  const commitmentHash = new KeyedHash(hmacKey);
+  const commitmentScope = saltScope(tenant);
+  const wantedCommitment = Buffer.from(commitment, 'hex');
   return (text) => {
-    commitments.rekey(salts.digest(scope + text));
-    return wanted.equals(commitments.digest(text));
+    commitmentHash.rekey(saltHash.digest(commitmentScope + text));
+    return wantedCommitment.equals(commitmentHash.digest(text));
   };
 }
 
@@ -174,7 +181,7 @@ function saltScope(tenant: string | null): string {
 }
 
 /** DSSE's pre-authentication encoding. */
-function preAuthenticated(type: string, payload: Uint8Array): Uint8Array {
-  const head = `DSSEv1 ${Buffer.byteLength(type)} ${type} ${payload.length} `;
-  return Buffer.concat([Buffer.from(head, 'utf8'), payload]);
+function preAuthenticatedText(type: string, payload: Uint8Array): Uint8Array {
+  const dsseHead = `DSSEv1 ${Buffer.byteLength(type)} ${type} ${payload.length} `;
+  return Buffer.concat([Buffer.from(dsseHead, 'utf8'), payload]);
 }

@@ -17,46 +17,46 @@ export interface MissingBodiesDependencies {
 }
 
 export class MissingBodies {
-  readonly #parts: MissingBodiesDependencies;
+  readonly #missingBodyParts: MissingBodiesDependencies;
   /** By position of the row, what it names and the leaf it stands in. */
-  readonly #named = new Map<number, { readonly address: string; readonly leaf: number }>();
+  readonly #namedBodies = new Map<number, { readonly address: string; readonly leaf: number }>();
 
   constructor(parts: MissingBodiesDependencies) {
-    this.#parts = parts;
+    this.#missingBodyParts = parts;
   }
 
   /** Takes entries in their order: removals come after the rows that they remove. */
   note(entry: CommittedEntry): void {
-    for (const part of splitParts(entry)) this.#note(part);
+    for (const part of splitParts(entry)) this.#noteNamedBodies(part);
   }
 
-  #note({ body, context, leaf, position }: WholeEntry): void {
-    if (body.kind === 'removal') for (const each of body.positions) this.#named.delete(each);
+  #noteNamedBodies({ body, context, leaf, position }: WholeEntry): void {
+    if (body.kind === 'removal') for (const removedPosition of body.positions) this.#namedBodies.delete(removedPosition);
     if (body.kind === 'erasure')
-      for (const { positions } of body.versions) for (const each of positions) this.#named.delete(each);
+      for (const { positions } of body.versions) for (const each of positions) this.#namedBodies.delete(each);
     if (body.kind !== 'rows' || body.type !== named.type) return;
-    const cells = body.cells.columns.find(({ name }) => name === named.column);
-    if (cells === undefined) return;
-    const { key: secret, address } = this.#parts;
+    const bodyCells = body.cells.columns.find(({ name }) => name === named.column);
+    if (bodyCells === undefined) return;
+    const { key: bodyKeySecret, address } = this.#missingBodyParts;
     for (let row = 0; row < body.ops.length; row++) {
-      const cell = cellAt(cells.vector, 'string', row);
-      const key = cellAt(body.keys.columns[0]!.vector, 'string', row);
-      if (typeof cell !== 'string' || typeof key !== 'string') continue;
-      const namedBody = bodyNamed(secret, cell, { type: body.type, key, path: context.path });
-      if (namedBody !== null) this.#named.set(position + row, { address: address(namedBody), leaf });
+      const bodyCell = cellAt(bodyCells.vector, 'string', row);
+      const objectKey = cellAt(body.keys.columns[0]!.vector, 'string', row);
+      if (typeof bodyCell !== 'string' || typeof objectKey !== 'string') continue;
+      const namedBody = bodyNamed(bodyKeySecret, bodyCell, { type: body.type, key: objectKey, path: context.path });
+      if (namedBody !== null) this.#namedBodies.set(position + row, { address: address(namedBody), leaf });
     }
   }
 
   /** One finding a body, at the first row that names it. */
   async findings(disk: Disk, directory: string): Promise<Finding[]> {
-    if (this.#named.size === 0) return [];
-    const known = new Set(await listBlobs(disk, directory));
-    const missing: Finding[] = [];
-    for (const { address, leaf } of this.#named.values()) {
-      if (known.has(address)) continue;
-      known.add(address);
-      missing.push({ place: `blobs/${address.slice(0, 2)}/${address}`, leaf, what: 'is missing, and a row names it' });
+    if (this.#namedBodies.size === 0) return [];
+    const storedBlobs = new Set(await listBlobs(disk, directory));
+    const missingBodies: Finding[] = [];
+    for (const { address, leaf } of this.#namedBodies.values()) {
+      if (storedBlobs.has(address)) continue;
+      storedBlobs.add(address);
+      missingBodies.push({ place: `blobs/${address.slice(0, 2)}/${address}`, leaf, what: 'is missing, and a row names it' });
     }
-    return missing;
+    return missingBodies;
   }
 }

@@ -7,13 +7,13 @@ import type { JobDefinition, RunRecord } from '../../projections/jobs/job.ts';
 import type { DetectionDefinition, EnrichDefinition } from '../../projections/rules/rule.ts';
 import { definitionIn, type OpenText } from '../../projections/sealed-definitions.ts';
 
-type Members = Readonly<Record<string, Json>>;
+type OpenMembers = Readonly<Record<string, Json>>;
 
 /**
  * The members that somebody wrote, of kinds whose content this release knows. A subject may be a number, and so are versions, attempts,
  * intervals and positions: they name nobody.
  */
-const written: Partial<Readonly<Record<OpenKind, (members: Members, body: OpenBody) => Json>>> = {
+const openTextsByKind: Partial<Readonly<Record<OpenKind, (members: OpenMembers, body: OpenBody) => Json>>> = {
   rule: ({ rule }) => {
     const { name, condition, object_type, dedupe_by, field, keep } = (rule ?? {}) as Partial<
       DetectionDefinition & EnrichDefinition
@@ -32,28 +32,28 @@ const written: Partial<Readonly<Record<OpenKind, (members: Members, body: OpenBo
 };
 
 /** JSON as it stands, and its texts without their escapes; bytes as if they were text. */
-export function textsOf(body: OpenBody, open: OpenText): string {
-  const { content, kind } = body;
+export function textsOf(body: OpenBody, openText: OpenText): string {
+  const { content: openContent, kind } = body;
   // Vectors say no word, and those of a subject are found by their versions.
-  if (isEmbedded(content)) return '';
-  if (typeof content !== 'string') return Buffer.from(content).toString();
-  const definition = definitionIn(body, open);
-  if (definition === null) return textsIn(content);
-  if (definition.isErased) return '';
-  const membersOf = written[kind];
-  return textsIn(membersOf === undefined ? content : canonicalJson(membersOf(definition.members, body)));
+  if (isEmbedded(openContent)) return '';
+  if (typeof openContent !== 'string') return Buffer.from(openContent).toString();
+  const openDefinition = definitionIn(body, openText);
+  if (openDefinition === null) return textsInMembers(openContent);
+  if (openDefinition.isErased) return '';
+  const writtenTextsOf = openTextsByKind[kind];
+  return textsInMembers(writtenTextsOf === undefined ? openContent : canonicalJson(writtenTextsOf(openDefinition.members, body)));
 }
 
-function textsIn(json: string): string {
-  const texts = [json];
-  const inner: Json[] = [JSON.parse(json) as Json];
-  for (let value = inner.pop(); value !== undefined; value = inner.pop()) {
-    if (typeof value === 'string') texts.push(value);
-    else if (typeof value === 'object' && value !== null) {
+function textsInMembers(membersJson: string): string {
+  const memberTexts = [membersJson];
+  const nestedJson: Json[] = [JSON.parse(membersJson) as Json];
+  for (let memberValue = nestedJson.pop(); memberValue !== undefined; memberValue = nestedJson.pop()) {
+    if (typeof memberValue === 'string') memberTexts.push(memberValue);
+    else if (typeof memberValue === 'object' && memberValue !== null) {
       // Elements of a list have numbers, and no names.
-      if (!Array.isArray(value)) texts.push(...Object.keys(value));
-      inner.push(...Object.values(value));
+      if (!Array.isArray(memberValue)) memberTexts.push(...Object.keys(memberValue));
+      nestedJson.push(...Object.values(memberValue));
     }
   }
-  return texts.join('\n');
+  return memberTexts.join('\n');
 }

@@ -17,23 +17,23 @@ export interface RedactionChoreDependencies {
 }
 
 export class RedactionChore {
-  readonly #parts: RedactionChoreDependencies;
+  readonly #redactionParts: RedactionChoreDependencies;
 
   constructor(parts: RedactionChoreDependencies) {
-    this.#parts = parts;
+    this.#redactionParts = parts;
   }
 
   /** Until the signal aborts, once a minute. */
   async run(signal: AbortSignal): Promise<void> {
-    await onceAMinute(this.#parts.clock, signal, (until) => this.round(until));
+    await onceAMinute(this.#redactionParts.clock, signal, (until) => this.round(until));
   }
 
   async round(signal: AbortSignal | null = null): Promise<void> {
-    const { log, redactions, yieldTurn, onRemoved } = this.#parts;
-    const first = redactions.next();
-    for (let next = first; next && signal?.aborted !== true; next = redactions.next()) {
-      await log.redact(next.positions, yieldTurn, next.through);
+    const { log, redactions, yieldTurn, onRemoved } = this.#redactionParts;
+    const firstRedaction = redactions.next();
+    for (let nextRedaction = firstRedaction; nextRedaction && signal?.aborted !== true; nextRedaction = redactions.next()) {
+      await log.redact(nextRedaction.positions, yieldTurn, nextRedaction.through);
     }
-    if (first && signal?.aborted !== true) await onRemoved?.();
+    if (firstRedaction && signal?.aborted !== true) await onRemoved?.();
   }
 }

@@ -56,29 +56,29 @@ export interface ScanResult {
   readonly lookedAt: Readonly<Record<string, number>>;
 }
 
-export async function residualScan(erasure: Erasure, sought: ScanTarget, parts: ScanDependencies): Promise<ScanResult> {
-  const scan = new Scan(parts);
+export async function residualScan(erasure: Erasure, scanTarget: ScanTarget, scanParts: ScanDependencies): Promise<ScanResult> {
+  const residualsScan = new ResidualScan(scanParts);
   const { keys, versions, mentions, tenant, intended } = erasure;
-  scan.keys(keys);
-  for (const { type, positions } of versions) await scan.entries(type, positions);
-  for (const each of versions) await scan.versions(each);
-  const erased = new Set(versions.flatMap(({ positions }) => positions));
-  for (const position of mentions) await scan.mention(position, erased);
-  await scan.exhibits(tenant, sought);
-  await scan.openEntries(tenant, sought);
-  await scan.cells(tenant, sought, intended.time);
-  await scan.words(tenant);
-  scan.texts(tenant, sought);
-  await scan.files();
-  return scan.result();
+  residualsScan.keys(keys);
+  for (const { type, positions } of versions) await residualsScan.entries(type, positions);
+  for (const erasedVersions of versions) await residualsScan.versions(erasedVersions);
+  const erasedPositions = new Set(versions.flatMap(({ positions }) => positions));
+  for (const position of mentions) await residualsScan.mention(position, erasedPositions);
+  await residualsScan.exhibits(tenant, scanTarget);
+  await residualsScan.openEntries(tenant, scanTarget);
+  await residualsScan.cells(tenant, scanTarget, intended.time);
+  await residualsScan.words(tenant);
+  residualsScan.texts(tenant, scanTarget);
+  await residualsScan.files();
+  return residualsScan.result();
 }
 
-class Scan {
-  readonly #parts: ScanDependencies;
-  readonly #hits = new Map<string, ResidualHit>();
+class ResidualScan {
+  readonly #scanParts: ScanDependencies;
+  readonly #residualHits = new Map<string, ResidualHit>();
   /** By hash, the earliest position of a sentence that a body repeats. */
-  readonly #bodies = new Map<string, number>();
-  readonly #looked: Record<string, number> = {
+  readonly #sinceByBody = new Map<string, number>();
+  readonly #lookedAtCounts: Record<string, number> = {
     keys: 0,
     entries: 0,
     versions: 0,
@@ -91,140 +91,146 @@ class Scan {
   };
 
   constructor(parts: ScanDependencies) {
-    this.#parts = parts;
+    this.#scanParts = parts;
   }
 
   result(): ScanResult {
-    return { hits: [...this.#hits.values()], lookedAt: this.#looked };
+    return { hits: [...this.#residualHits.values()], lookedAt: this.#lookedAtCounts };
   }
 
   keys(ids: readonly string[]): void {
     for (const id of ids) {
-      this.#looked['keys']!++;
-      if (this.#parts.keys.opening(id) !== null) this.#hit('key', null, 1);
+      this.#lookedAtCounts['keys']!++;
+      if (this.#scanParts.keys.opening(id) !== null) this.#addResidualHit('key', null, 1);
     }
   }
 
   /** The log’s own entries: rows of the subject lie under keys that are gone, or are gone themselves. */
   async entries(type: string, positions: readonly number[]): Promise<void> {
-    const { log, yieldTurn } = this.#parts;
-    let next = 0;
-    const rowsBelow = (end: number, first: number): number[] => {
-      const rows: number[] = [];
-      for (; next < positions.length && positions[next]! < end; next++) rows.push(positions[next]! - first);
-      return rows;
+    const { log, yieldTurn } = this.#scanParts;
+    let nextPosition = 0;
+    const rowsBelow = (positionEnd: number, firstPosition: number): number[] => {
+      const entryRows: number[] = [];
+      for (; nextPosition < positions.length && positions[nextPosition]! < positionEnd; nextPosition++)
+        entryRows.push(positions[nextPosition]! - firstPosition);
+      return entryRows;
     };
     // Positions that no entry covers are not known to be unreadable.
-    let open = 0;
-    for await (const stored of log.proofs.entries(positions)) {
+    let openRowCount = 0;
+    for await (const storedEntry of log.proofs.entries(positions)) {
       await yieldTurn();
-      this.#looked['entries']!++;
-      const { position, positions: count } = stored.facts;
-      open += rowsBelow(position, 0).length;
-      open += this.#openRows(stored, rowsBelow(position + count, position));
+      this.#lookedAtCounts['entries']!++;
+      const { position, positions: count } = storedEntry.facts;
+      openRowCount += rowsBelow(position, 0).length;
+      openRowCount += this.#openRowCount(storedEntry, rowsBelow(position + count, position));
     }
-    open += positions.length - next;
-    if (open > 0) this.#hit('log', type, open);
+    openRowCount += positions.length - nextPosition;
+    if (openRowCount > 0) this.#addResidualHit('log', type, openRowCount);
   }
 
   /** How many of these rows of an entry can be read. */
-  #openRows(stored: StoredEntry, rows: readonly number[]): number {
-    const keys = stored.rowKeys();
-    const known = new Map<string, boolean>();
-    const isOpen = (id: string): boolean => {
-      let open = known.get(id);
-      if (open === undefined) known.set(id, (open = this.#parts.keys.opening(id) !== null));
-      return open;
+  #openRowCount(storedEntry: StoredEntry, rows: readonly number[]): number {
+    const rowKeys = storedEntry.rowKeys();
+    const openByKeyId = new Map<string, boolean>();
+    const isOpen = (openedKeyId: string): boolean => {
+      let isKeyOpen = openByKeyId.get(openedKeyId);
+      if (isKeyOpen === undefined) openByKeyId.set(openedKeyId, (isKeyOpen = this.#scanParts.keys.opening(openedKeyId) !== null));
+      return isKeyOpen;
     };
-    let dropped: ReadonlySet<number> | null = null;
+    let droppedRowIds: ReadonlySet<number> | null = null;
     return rows.filter((row) => {
-      const key = keys?.keyIdOf(row) ?? null;
-      if (key !== null) return isOpen(key);
-      dropped ??= droppedRows(stored);
-      return !dropped.has(row);
+      const subjectKeyId = rowKeys?.keyIdOf(row) ?? null;
+      if (subjectKeyId !== null) return isOpen(subjectKeyId);
+      droppedRowIds ??= droppedRows(storedEntry);
+      return !droppedRowIds.has(row);
     }).length;
   }
 
   /** Tables of all branches. */
   async versions({ type, paths, positions }: ErasedVersions): Promise<void> {
-    for (const { rows } of currentBranches(this.#parts.state, tenantOfErased({ paths }))) {
-      await this.#parts.yieldTurn();
+    for (const { rows } of currentBranches(this.#scanParts.state, tenantOfErased({ paths }))) {
+      await this.#scanParts.yieldTurn();
       const versions = rows.versions(type);
       let readableRows = 0;
       for (const position of positions) {
-        this.#looked['versions']!++;
+        this.#lookedAtCounts['versions']!++;
         if ((versions?.versionAt(position) ?? -1) >= 0) readableRows++;
-        if (this.#looked['versions']! % 1024 === 0) await this.#parts.yieldTurn();
+        if (this.#lookedAtCounts['versions']! % 1024 === 0) await this.#scanParts.yieldTurn();
       }
-      if (readableRows > 0) this.#hit('rows', type, readableRows);
+      if (readableRows > 0) this.#addResidualHit('rows', type, readableRows);
     }
-    const vectors = this.#parts.state.embeddings.countOf(positions);
-    if (vectors > 0) this.#hit('embeddings', type, vectors);
+    const residualVectors = this.#scanParts.state.embeddings.countOf(positions);
+    if (residualVectors > 0) this.#addResidualHit('embeddings', type, residualVectors);
   }
 
   /** Texts of exhibits, views and removals that named the subject. */
   async mention(position: number, erased: ReadonlySet<number>): Promise<void> {
-    await this.#parts.yieldTurn();
-    this.#looked['mentions']!++;
-    const body = (await this.#parts.log.proofs.entry({ position }))?.open().entry.body;
-    if (body?.kind === 'exhibit' && this.#parts.seals.open(body.recipe) !== null) this.#hit('exhibit', body.exhibit, 1);
-    if (body?.kind === 'view' && this.#parts.seals.open(body.sql) !== null) this.#hit('view', body.name, 1);
-    if (body !== undefined && isOpen(body) && this.#holds(body, erased)) this.#hit('entry', body.kind, 1);
-    if (body?.kind === 'removal' && body.keys.length > 0) this.#hit('removal', body.type, 1);
+    await this.#scanParts.yieldTurn();
+    this.#lookedAtCounts['mentions']!++;
+    const mentioningBody = (await this.#scanParts.log.proofs.entry({ position }))?.open().entry.body;
+    if (mentioningBody?.kind === 'exhibit' && this.#scanParts.seals.open(mentioningBody.recipe) !== null)
+      this.#addResidualHit('exhibit', mentioningBody.exhibit, 1);
+    if (mentioningBody?.kind === 'view' && this.#scanParts.seals.open(mentioningBody.sql) !== null)
+      this.#addResidualHit('view', mentioningBody.name, 1);
+    if (mentioningBody !== undefined && isOpen(mentioningBody) && this.#stillHoldsText(mentioningBody, erased))
+      this.#addResidualHit('entry', mentioningBody.kind, 1);
+    if (mentioningBody?.kind === 'removal' && mentioningBody.keys.length > 0)
+      this.#addResidualHit('removal', mentioningBody.type, 1);
   }
 
   /** Whether an entry holds anything of what was erased: of vectors, those of these versions; of a definition, what was sealed. */
-  #holds(body: OpenBody, erased: ReadonlySet<number>): boolean {
+  #stillHoldsText(body: OpenBody, erased: ReadonlySet<number>): boolean {
     if (isEmbedded(body.content)) return withoutVectors(body.content, (position) => erased.has(position)) !== null;
-    const sealed = sealedTextIn(body);
-    return sealed === null ? !isBlank(body) : this.#parts.seals.open(sealed) !== null;
+    const sealedText = sealedTextIn(body);
+    return sealedText === null ? !isBlank(body) : this.#scanParts.seals.open(sealedText) !== null;
   }
 
   /** Scans recipes and notes on all exhibits of the tenant, including those since the mentions were found. */
-  async exhibits(tenant: string | null, sought: ScanTarget): Promise<void> {
-    const { state, log, seals, yieldTurn, links: known } = this.#parts;
+  async exhibits(tenant: string | null, scanTarget: ScanTarget): Promise<void> {
+    const { state, log, seals, yieldTurn, links: linksLookedAt } = this.#scanParts;
     for (const { id, links } of state.exhibits.all()) {
       for (const { leaf, path } of links) {
         if (tenantOf(path) !== tenant) continue;
-        this.#looked['links']!++;
-        if (known.has(leaf)) continue;
+        this.#lookedAtCounts['links']!++;
+        if (linksLookedAt.has(leaf)) continue;
         await yieldTurn();
-        const body = (await log.proofs.entry({ leaf }))?.open().entry.body;
-        const recipe = body?.kind === 'exhibit' ? seals.open(body.recipe) : null;
-        if (recipe !== null && sought.isIn(recipe)) this.#hit('exhibit', id, 1);
+        const exhibitBody = (await log.proofs.entry({ leaf }))?.open().entry.body;
+        const openedRecipe = exhibitBody?.kind === 'exhibit' ? seals.open(exhibitBody.recipe) : null;
+        if (openedRecipe !== null && scanTarget.isIn(openedRecipe)) this.#addResidualHit('exhibit', id, 1);
       }
     }
   }
 
   /** Entries of kinds that no reader of this release knows, since the mentions were found too. */
-  async openEntries(tenant: string | null, sought: ScanTarget): Promise<void> {
-    const { state, log, seals, yieldTurn, links: known } = this.#parts;
+  async openEntries(tenant: string | null, scanTarget: ScanTarget): Promise<void> {
+    const { state, log, seals, yieldTurn, links: linksLookedAt } = this.#scanParts;
     for (const { leaf, path } of state.openEntries.searchable()) {
       if (tenantOf(path) !== tenant) continue;
-      this.#looked['open_entries']!++;
-      if (known.has(leaf)) continue;
+      this.#lookedAtCounts['open_entries']!++;
+      if (linksLookedAt.has(leaf)) continue;
       await yieldTurn();
-      const body = (await log.proofs.entry({ leaf }))?.open().entry.body;
-      if (body !== undefined && isOpen(body) && sought.isIn(textsOf(body, (text) => seals.open(text))))
-        this.#hit('entry', body.kind, 1);
+      const openBody = (await log.proofs.entry({ leaf }))?.open().entry.body;
+      if (openBody !== undefined && isOpen(openBody) && scanTarget.isIn(textsOf(openBody, (text) => seals.open(text))))
+        this.#addResidualHit('entry', openBody.kind, 1);
     }
   }
 
   /** Rows of others that say the subject in a cell of their own; its own that came after the intent are for another erasure. */
-  async cells(tenant: string | null, sought: ScanTarget, intended: bigint): Promise<void> {
-    const { state, yieldTurn } = this.#parts;
-    const paths = pathsOf(tenant, state.rows.scopes);
-    let [of, testOf] = ['', sought.column('string')];
-    for (const texts of state.rows.texts(paths)) {
-      const name = `${texts.type}.${texts.column}`;
-      if (name !== of) [of, testOf] = [name, sought.column(texts.of)];
-      const says = testOf(texts.vector);
-      const perTurn = texts.of === 'json' ? Math.min(sought.cellsPerTurn, jsonPerTurn) : sought.cellsPerTurn;
-      for (let from = 0; from < texts.length; from += perTurn) {
-        const end = Math.min(texts.length, from + perTurn);
-        for (let row = from; row < end; row++)
-          if (says(row) && texts.stands(row)) this.#countHit(texts, name, row, sought, intended);
-        this.#looked['cells']! += end - from;
+  async cells(tenant: string | null, scanTarget: ScanTarget, intended: bigint): Promise<void> {
+    const { state, yieldTurn } = this.#scanParts;
+    const paths = pathCodesOfTenant(tenant, state.rows.scopes);
+    let [testedColumn, cellTestOf] = ['', scanTarget.column('string')];
+    for (const storedTexts of state.rows.texts(paths)) {
+      const columnName = `${storedTexts.type}.${storedTexts.column}`;
+      if (columnName !== testedColumn) [testedColumn, cellTestOf] = [columnName, scanTarget.column(storedTexts.of)];
+      const saysSubject = cellTestOf(storedTexts.vector);
+      const cellsPerTurn =
+        storedTexts.of === 'json' ? Math.min(scanTarget.cellsPerTurn, jsonCellsPerTurn) : scanTarget.cellsPerTurn;
+      for (let cellsFrom = 0; cellsFrom < storedTexts.length; cellsFrom += cellsPerTurn) {
+        const cellsEnd = Math.min(storedTexts.length, cellsFrom + cellsPerTurn);
+        for (let row = cellsFrom; row < cellsEnd; row++)
+          if (saysSubject(row) && storedTexts.stands(row)) this.#countCellHit(storedTexts, columnName, row, scanTarget, intended);
+        this.#lookedAtCounts['cells']! += cellsEnd - cellsFrom;
         await yieldTurn();
       }
     }
@@ -232,25 +238,30 @@ class Scan {
 
   /** Rows without a subject that repeat words of erased rows. */
   async words(tenant: string | null): Promise<void> {
-    const { state, words, yieldTurn } = this.#parts;
-    const search = words.search();
-    if (search === null) return;
+    const { state, words, yieldTurn } = this.#scanParts;
+    const wordSearch = words.search();
+    if (wordSearch === null) return;
     const derivable = state.rows.derivable(tenant);
-    for (const texts of state.rows.texts(pathsOf(tenant, state.rows.scopes))) {
-      const isMade = derivable.has(texts.type);
-      const sinceOf = sinceReader(texts, search);
-      const holdsBodies = texts.type === named.type && texts.column === named.column;
-      for (let row = 0, budget = wordsPerTurn; row < texts.length; row++) {
-        this.#looked['words']!++;
-        const body =
-          holdsBodies && texts.stands(row) && texts.subjectOf(row) === null ? referredTo(textAt(texts.vector, row)) : null;
-        const { since, looked } =
-          body === null ? sinceOf(row) : { since: await this.#sinceInBody(tenant, body, search), looked: 1 };
-        const isLater = since !== Infinity && (isMade || texts.positionOf(row) > since);
-        if (isLater && texts.stands(row) && texts.subjectOf(row) === null) this.#hit('words', `${texts.type}.${texts.column}`, 1);
-        budget -= looked;
-        if (budget > 0) continue;
-        budget = wordsPerTurn;
+    for (const storedTexts of state.rows.texts(pathCodesOfTenant(tenant, state.rows.scopes))) {
+      const isDerivable = derivable.has(storedTexts.type);
+      const erasedSinceOf = erasedSinceReader(storedTexts, wordSearch);
+      const isBodyColumn = storedTexts.type === named.type && storedTexts.column === named.column;
+      for (let row = 0, wordsBudget = wordBytesPerTurn; row < storedTexts.length; row++) {
+        this.#lookedAtCounts['words']!++;
+        const bodySha256 =
+          isBodyColumn && storedTexts.stands(row) && storedTexts.subjectOf(row) === null
+            ? referredTo(textAt(storedTexts.vector, row))
+            : null;
+        const { since: erasedSince, looked: lookedAtBytes } =
+          bodySha256 === null
+            ? erasedSinceOf(row)
+            : { since: await this.#erasedSinceInBody(tenant, bodySha256, wordSearch), looked: 1 };
+        const isAfterErasure = erasedSince !== Infinity && (isDerivable || storedTexts.positionOf(row) > erasedSince);
+        if (isAfterErasure && storedTexts.stands(row) && storedTexts.subjectOf(row) === null)
+          this.#addResidualHit('words', `${storedTexts.type}.${storedTexts.column}`, 1);
+        wordsBudget -= lookedAtBytes;
+        if (wordsBudget > 0) continue;
+        wordsBudget = wordBytesPerTurn;
         await yieldTurn();
       }
       await yieldTurn();
@@ -258,128 +269,135 @@ class Scan {
   }
 
   /** A body that rests beside the log, some of it a turn. */
-  async #sinceInBody(tenant: string | null, sha256: string, search: WordSearch): Promise<number> {
-    const known = this.#bodies.get(sha256);
-    if (known !== undefined) return known;
-    const reader = await this.#parts.bodies.open({ scope: tenant ?? '', sha256 });
-    let since = Infinity;
-    if (reader !== undefined) {
+  async #erasedSinceInBody(tenant: string | null, sha256: string, search: WordSearch): Promise<number> {
+    const knownSince = this.#sinceByBody.get(sha256);
+    if (knownSince !== undefined) return knownSince;
+    const bodyReader = await this.#scanParts.bodies.open({ scope: tenant ?? '', sha256 });
+    let erasedSince = Infinity;
+    if (bodyReader !== undefined) {
       try {
         // A sentence may begin in one piece and go on in the next: in UTF-16 it is longer.
-        let last: Uint8Array = new Uint8Array(0);
-        for await (const piece of reader.read(0, reader.size)) {
-          const window = Buffer.concat([last, piece]);
-          since = Math.min(since, search.sinceInBytes(window));
-          last = window.subarray(Math.max(0, window.length - 2 * search.longest));
-          await this.#parts.yieldTurn();
+        let windowTail: Uint8Array = new Uint8Array(0);
+        for await (const bodyChunk of bodyReader.read(0, bodyReader.size)) {
+          const bodyWindow = Buffer.concat([windowTail, bodyChunk]);
+          erasedSince = Math.min(erasedSince, search.sinceInBytes(bodyWindow));
+          windowTail = bodyWindow.subarray(Math.max(0, bodyWindow.length - 2 * search.longest));
+          await this.#scanParts.yieldTurn();
         }
       } finally {
-        await reader.close();
+        await bodyReader.close();
       }
     }
-    this.#bodies.set(sha256, since);
-    return since;
+    this.#sinceByBody.set(sha256, erasedSince);
+    return erasedSince;
   }
 
-  #countHit({ type, subjectOf, systemFrom }: StoredTexts, name: string, row: number, sought: ScanTarget, intended: bigint): void {
-    const subject = subjectOf(row);
-    if (subject === null || !sought.is(String(subject))) this.#hit('cells', name, 1);
-    else if (systemFrom(row) < intended) this.#hit('rows', type, 1);
+  #countCellHit(
+    { type, subjectOf, systemFrom }: StoredTexts,
+    name: string,
+    row: number,
+    scanTarget: ScanTarget,
+    intendedInstant: bigint,
+  ): void {
+    const cellSubject = subjectOf(row);
+    if (cellSubject === null || !scanTarget.is(String(cellSubject))) this.#addResidualHit('cells', name, 1);
+    else if (systemFrom(row) < intendedInstant) this.#addResidualHit('rows', type, 1);
   }
 
   texts(tenant: string | null, sought: ScanTarget): void {
-    for (const store of this.#parts.stores) {
-      this.#looked['stores']!++;
-      for (const { where, what, count } of store.search?.(sought, tenant) ?? []) this.#hit(where, what, count);
+    for (const store of this.#scanParts.stores) {
+      this.#lookedAtCounts['stores']!++;
+      for (const { where, what, count } of store.search?.(sought, tenant) ?? []) this.#addResidualHit(where, what, count);
     }
   }
 
   async files(): Promise<void> {
-    const stale = await this.#parts.staleFiles();
-    if (stale.length > 0) this.#hit('files', null, stale.length);
+    const staleFiles = await this.#scanParts.staleFiles();
+    if (staleFiles.length > 0) this.#addResidualHit('files', null, staleFiles.length);
   }
 
-  #hit(where: string, what: string | null, count: number): void {
-    const name = `${where}\0${what}`;
-    this.#hits.set(name, { where, what, count: (this.#hits.get(name)?.count ?? 0) + count });
+  #addResidualHit(where: string, what: string | null, count: number): void {
+    const hitName = `${where}\0${what}`;
+    this.#residualHits.set(hitName, { where, what, count: (this.#residualHits.get(hitName)?.count ?? 0) + count });
   }
 }
 
 /** Cells of JSON that are tested within a turn. */
-const jsonPerTurn = 256;
+const jsonCellsPerTurn = 256;
 /** Bytes that are looked through for words within a turn; a cell counts for some. */
-const wordsPerTurn = 1 << 18;
-const cellBytes = 64;
+const wordBytesPerTurn = 1 << 18;
+const wordCellBytes = 64;
 
 /** The earliest position of a sentence that a row repeats, and how much was looked at for that. */
-function sinceReader(
+function erasedSinceReader(
   { vector, column, of }: StoredTexts,
   search: WordSearch,
 ): (row: number) => { since: number; looked: number } {
-  const nothing = { since: Infinity, looked: 1 };
+  const noneErased = { since: Infinity, looked: 1 };
   if (vector.kind === 'dict') {
-    const known = new Map<number, number>();
+    const sinceByCode = new Map<number, number>();
     return (row) => {
       const code = vector.values[row]!;
-      if (vector.nulls?.[row] === 1) return nothing;
-      const before = known.get(code);
-      if (before !== undefined) return { since: before, looked: 1 };
+      if (vector.nulls?.[row] === 1) return noneErased;
+      const knownSince = sinceByCode.get(code);
+      if (knownSince !== undefined) return { since: knownSince, looked: 1 };
       const text = vector.dictionary.text(code);
-      const since = sinceInCell(Buffer.from(text, 'utf8'), { column, of }, search);
-      known.set(code, since);
-      return { since, looked: cellBytes + text.length };
+      const erasedSince = erasedSinceInCell(Buffer.from(text, 'utf8'), { column, of }, search);
+      sinceByCode.set(code, erasedSince);
+      return { since: erasedSince, looked: wordCellBytes + text.length };
     };
   }
   const { heap, offsets, nulls } = vector;
   return (row) => {
-    if (nulls?.[row] === 1) return nothing;
+    if (nulls?.[row] === 1) return noneErased;
     const bytes = heap.subarray(offsets[row]!, offsets[row + 1]!);
-    return { since: sinceInCell(bytes, { column, of }, search), looked: cellBytes + bytes.length };
+    return { since: erasedSinceInCell(bytes, { column, of }, search), looked: wordCellBytes + bytes.length };
   };
 }
 
 /** Rows of an entry, numbered on over its parts, of which only the leaf hash is left. */
 function droppedRows(stored: StoredEntry): ReadonlySet<number> {
-  const rows = new Set<number>();
-  let first = 0;
+  const droppedRowIds = new Set<number>();
+  let firstRow = 0;
   for (const { ops, dropped = [] } of rowBodiesOf(stored.open().entry.body)) {
-    for (const row of dropped) rows.add(first + row);
-    first += ops.length;
+    for (const row of dropped) droppedRowIds.add(firstRow + row);
+    firstRow += ops.length;
   }
-  return rows;
+  return droppedRowIds;
 }
 
 /** JSON may spell letters by numbers, and bytes that are no text rest in base64. */
-function sinceInCell(bytes: Uint8Array, { column, of }: Pick<StoredTexts, 'column' | 'of'>, search: WordSearch): number {
-  const asItIs = search.sinceIn(bytes);
-  if (of === 'json') return bytes.includes(backslash) ? Math.min(asItIs, search.sinceInText(respell(bytes))) : asItIs;
-  if (!column.endsWith('_base64') && !(column === named.column && isBase64(bytes))) return asItIs;
-  return Math.min(asItIs, search.sinceInBytes(Buffer.from(decoder.decode(bytes), 'base64')));
+function erasedSinceInCell(bytes: Uint8Array, { column, of }: Pick<StoredTexts, 'column' | 'of'>, search: WordSearch): number {
+  const sinceAsWritten = search.sinceIn(bytes);
+  if (of === 'json')
+    return bytes.includes(backslash) ? Math.min(sinceAsWritten, search.sinceInText(respellJson(bytes))) : sinceAsWritten;
+  if (!column.endsWith('_base64') && !(column === named.column && isBase64(bytes))) return sinceAsWritten;
+  return Math.min(sinceAsWritten, search.sinceInBytes(Buffer.from(residualDecoder.decode(bytes), 'base64')));
 }
 
 const backslash = '\\'.charCodeAt(0);
-const decoder = new TextDecoder();
+const residualDecoder = new TextDecoder();
 
-function respell(bytes: Uint8Array): string {
-  const json = decoder.decode(bytes);
+function respellJson(bytes: Uint8Array): string {
+  const jsonText = residualDecoder.decode(bytes);
   try {
-    return JSON.stringify(JSON.parse(json));
+    return JSON.stringify(JSON.parse(jsonText));
   } catch {
-    return json;
+    return jsonText;
   }
 }
 
-const base64 = /^[A-Za-z0-9+/]*={0,2}$/;
+const base64Pattern = /^[A-Za-z0-9+/]*={0,2}$/;
 
 function isBase64(bytes: Uint8Array): boolean {
-  return bytes.length % 4 === 0 && base64.test(decoder.decode(bytes));
+  return bytes.length % 4 === 0 && base64Pattern.test(residualDecoder.decode(bytes));
 }
 
-function pathsOf(tenant: string | null, scopes: PathCodes): Set<number> {
-  const codes = new Set<number>();
+function pathCodesOfTenant(tenant: string | null, scopes: PathCodes): Set<number> {
+  const pathCodes = new Set<number>();
   for (let code = 0; code < scopes.size; code++) {
     const path = scopes.path(code);
-    if (tenant === null ? path === null : path !== null && covers(tenant, path)) codes.add(code);
+    if (tenant === null ? path === null : path !== null && covers(tenant, path)) pathCodes.add(code);
   }
-  return codes;
+  return pathCodes;
 }

@@ -1,32 +1,32 @@
 /** Shared work in rounds: callers who come while a round runs are all served by the next. Pure. */
 
-interface Round<T> {
+interface SharedRound<T> {
   readonly items: T[];
   readonly done: Promise<void>;
 }
 
 export class SharedRounds<T> {
-  readonly #run: (items: readonly T[], yieldTurn: () => Promise<void>) => Promise<unknown>;
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #runRound: (items: readonly T[], yieldTurn: () => Promise<void>) => Promise<unknown>;
+  #lastRound: Promise<unknown> = Promise.resolve();
   /** The round that has not begun. */
-  #next: Round<T> | null = null;
+  #nextRound: SharedRound<T> | null = null;
 
   constructor(run: (items: readonly T[], yieldTurn: () => Promise<void>) => Promise<unknown>) {
-    this.#run = run;
+    this.#runRound = run;
   }
 
   /** Resolves once the items were worked on; fails with the round that they were in. `yieldTurn` is that of the first of a round. */
-  join(items: readonly T[], yieldTurn: () => Promise<void>): Promise<void> {
-    if (this.#next === null) {
-      const together: T[] = [];
-      const done = this.#last.then(async () => {
-        this.#next = null;
-        await this.#run(together, yieldTurn);
+  join(joinedItems: readonly T[], yieldTurn: () => Promise<void>): Promise<void> {
+    if (this.#nextRound === null) {
+      const sharedItems: T[] = [];
+      const roundDone = this.#lastRound.then(async () => {
+        this.#nextRound = null;
+        await this.#runRound(sharedItems, yieldTurn);
       });
-      this.#last = done.catch(() => undefined);
-      this.#next = { items: together, done };
+      this.#lastRound = roundDone.catch(() => undefined);
+      this.#nextRound = { items: sharedItems, done: roundDone };
     }
-    this.#next.items.push(...items);
-    return this.#next.done;
+    this.#nextRound.items.push(...joinedItems);
+    return this.#nextRound.done;
   }
 }

@@ -161,7 +161,7 @@ export interface Erased {
   readonly verificationKey: string;
 }
 
-interface Intended {
+interface IntendedErasure {
   readonly erasure: Erasure;
   /** Leaves of links that were found to say nothing of the subject, or stand among its mentions. */
   readonly links: ReadonlySet<number>;
@@ -170,30 +170,30 @@ interface Intended {
 const reasonLengthMax = 4_096;
 const subjectLengthMax = 1_024;
 /** Findings from before the intent, for the scan alone. */
-type Looked = Pick<Intended, 'links'>;
-const nothing: Looked = { links: new Set() };
-const caretaker = tenantlessCaller('annals', 'operator', 'internal');
-const sliceMs = 2;
+type LookedAtLinks = Pick<IntendedErasure, 'links'>;
+const noLinks: LookedAtLinks = { links: new Set() };
+const completionCaretaker = tenantlessCaller('annals', 'operator', 'internal');
+const erasureSliceMs = 2;
 /** A shorter key names too much else to be looked for in texts. */
-const keyLengthMin = 4;
+const subjectKeyLengthMin = 4;
 
 export class SubjectErasure {
-  readonly #parts: SubjectErasureDependencies;
-  readonly #stores: TextStore[] = [];
-  readonly #running = new Map<string, Promise<void>>();
+  readonly #erasureParts: SubjectErasureDependencies;
+  readonly #textStores: TextStore[] = [];
+  readonly #runningErasures = new Map<string, Promise<void>>();
   /** Each writes files of the log anew: erasures that run beside each other share them. */
   readonly #redactions: SharedRounds<number>;
   /** A caller waits for their receipt. */
-  readonly #awaited = new Set<string>();
+  readonly #awaitedErasures = new Set<string>();
   /** Erasures with a remainder of the subject: they continue with the next request, or after a start. */
-  readonly #waiting = new Set<string>();
+  readonly #waitingErasures = new Set<string>();
   /** Erasures that are made ready. */
-  #expected = 0;
-  #closing = false;
-  #sliceStartMs = 0;
+  #expectedErasures = 0;
+  #isClosing = false;
+  #erasureSliceStartMs = 0;
 
   constructor(parts: SubjectErasureDependencies) {
-    this.#parts = parts;
+    this.#erasureParts = parts;
     this.#redactions = new SharedRounds((positions, yieldTurn) =>
       parts.log.redact(
         [...new Set(positions)].sort((a, b) => a - b),
@@ -205,184 +205,212 @@ export class SubjectErasure {
   }
 
   get verificationKey(): string {
-    return hexOf(this.#parts.signer.publicKey);
+    return hexOf(this.#erasureParts.signer.publicKey);
   }
 
   /** From here on erasures reach this store, too. */
   reach(store: TextStore): void {
-    this.#stores.push(store);
+    this.#textStores.push(store);
   }
 
   /** REL_NOT_FOUND where there is nothing to erase and nothing was erased before; REL_CONFLICT while a row is held. */
   async erase(invocation: Invocation, request: EraseRequest): Promise<Erased> {
     invocation.describe({ action: 'erase' });
-    const permit = invocation.erasing();
+    const erasePermit = invocation.erasing();
     const { subject, reason, certify } = request;
-    checkRequest(request);
+    checkEraseRequest(request);
     const { caller } = invocation;
     const tenant = tenantOf(caller.path);
     if (caller.path !== tenant) {
       throw new ServiceError('REL_ACL', 'an erasure covers the whole tenant: send it under the tenant’s own path');
     }
-    const salt = saltOf(this.#parts.hmacKey, tenant, subject);
-    const commitment = commitmentOf(salt, subject);
-    const known = this.#erasuresOf(invocation, tenant, commitment);
-    const intended = await this.#intend(invocation, { subject, reason, tenant, commitment, known: known.length > 0 }, permit);
-    const last = intended?.erasure ?? known.at(-1);
-    assert(last, 'what is not known was intended');
-    const types = last.counts.map(({ type }) => type).join(',');
-    invocation.describe({ rowCount: versionsIn(last), ...(types !== '' && { objectType: types }) });
+    const erasureSalt = saltOf(this.#erasureParts.hmacKey, tenant, subject);
+    const commitment = commitmentOf(erasureSalt, subject);
+    const knownErasures = this.#erasuresOf(invocation, tenant, commitment);
+    const intendedErasure = await this.#intendErasure(
+      invocation,
+      { subject, reason, tenant, commitment, known: knownErasures.length > 0 },
+      erasePermit,
+    );
+    const lastErasure = intendedErasure?.erasure ?? knownErasures.at(-1);
+    assert(lastErasure, 'what is not known was intended');
+    const erasedTypes = lastErasure.counts.map(({ type }) => type).join(',');
+    invocation.describe({ rowCount: erasedVersionCount(lastErasure), ...(erasedTypes !== '' && { objectType: erasedTypes }) });
 
-    const sought = new TextTarget(subject);
+    const scanTarget = new TextTarget(subject);
     const openErasures = this.#erasuresOf(invocation, tenant, commitment).filter(({ completed }) => completed === null);
     // An earlier erasure names other mentions: only this one's own scan may skip the mentions found here.
-    const findingsFor = (id: string): Looked => (id === intended?.erasure.id ? intended : nothing);
-    if (certify) for (const { id } of openErasures) this.#awaited.add(id);
-    const ended = Promise.all(openErasures.map(({ id }) => this.#finish(id, sought, findingsFor(id))));
-    if (certify) await ended;
-    else ended.catch((error: unknown) => this.#sayWaiting(error));
-    const { id, completed } = this.#parts.state.erasures.find(last.id)!;
+    const findingsFor = (id: string): LookedAtLinks => (id === intendedErasure?.erasure.id ? intendedErasure : noLinks);
+    if (certify) for (const { id } of openErasures) this.#awaitedErasures.add(id);
+    const erasuresEnded = Promise.all(openErasures.map(({ id }) => this.#finishErasure(id, scanTarget, findingsFor(id))));
+    if (certify) await erasuresEnded;
+    else erasuresEnded.catch((error: unknown) => this.#sayErasureWaits(error));
+    const { id, completed } = this.#erasureParts.state.erasures.find(lastErasure.id)!;
     return {
       id,
-      versions: versionsIn(last),
+      versions: erasedVersionCount(lastErasure),
       certified: completed !== null,
       receipt: certify ? await this.receipt(id) : null,
-      salt: intended !== null && known.length === 0 ? hexOf(salt) : null,
+      salt: intendedErasure !== null && knownErasures.length === 0 ? hexOf(erasureSalt) : null,
       verificationKey: this.verificationKey,
     };
   }
 
   /** The receipt of an erasure that was completed. */
   async receipt(id: string): Promise<Envelope> {
-    const erasure = this.#parts.state.erasures.find(id);
+    const erasure = this.#erasureParts.state.erasures.find(id);
     assert(erasure?.completed, 'there is a receipt of what was completed');
     const { leaf, position, time } = erasure.completed;
-    const { proofs } = this.#parts.log;
+    const { proofs } = this.#erasureParts.log;
     await proofs.head(leaf + 1);
-    const head = await proofs.headAt(leaf + 1);
-    const stored = await proofs.entry({ leaf });
-    if (stored === undefined) throw new ServiceError('REL_STORAGE', 'the log has no entry of the erasure');
-    const proof = tlogProof({ leaf: stored.leaf, leafIndex: leaf, path: proofs.inclusion(leaf, leaf + 1), head });
-    return receiptOf(erasure.statement, { position, issuedAt: formatInstant(time), proof }, this.#parts.signer);
+    const signedHead = await proofs.headAt(leaf + 1);
+    const erasureEntry = await proofs.entry({ leaf });
+    if (erasureEntry === undefined) throw new ServiceError('REL_STORAGE', 'the log has no entry of the erasure');
+    const tlogProofText = tlogProof({
+      leaf: erasureEntry.leaf,
+      leafIndex: leaf,
+      path: proofs.inclusion(leaf, leaf + 1),
+      head: signedHead,
+    });
+    return receiptOf(
+      erasure.statement,
+      { position, issuedAt: formatInstant(time), proof: tlogProofText },
+      this.#erasureParts.signer,
+    );
   }
 
   /** Goes on with what was intended before the start, or failed since for a reason that may pass. */
   async resume(): Promise<void> {
-    for (const { id, tenant, commitment } of this.#parts.state.erasures.openErasures()) {
-      if (this.#closing) return;
-      if (this.#waiting.has(id)) continue;
+    for (const { id, tenant, commitment } of this.#erasureParts.state.erasures.openErasures()) {
+      if (this.#isClosing) return;
+      if (this.#waitingErasures.has(id)) continue;
       try {
-        await this.#finish(id, new CommitmentTarget(this.#parts.hmacKey, tenant, commitment), nothing);
+        await this.#finishErasure(id, new CommitmentTarget(this.#erasureParts.hmacKey, tenant, commitment), noLinks);
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error;
-        this.#sayWaiting(error);
+        this.#sayErasureWaits(error);
       }
     }
   }
 
   /** A run stops between two of its steps: a drain does not wait for all of it. */
   close(): void {
-    this.#closing = true;
+    this.#isClosing = true;
   }
 
   #erasuresOf(invocation: Invocation, tenant: string | null, commitment: string): readonly Erasure[] {
-    const { erasures, tenants } = this.#parts.state;
+    const { erasures, tenants } = this.#erasureParts.state;
     const since = beginningOf(tenants, invocation.caller)?.time ?? 0n;
     return erasures.ofCommitment(commitment).filter((erasure) => erasure.tenant === tenant && erasure.intended.time >= since);
   }
 
   /** Null where nothing is there that was not erased before. */
-  async #intend(
+  async #intendErasure(
     invocation: Invocation,
     request: { subject: string; reason: string; tenant: string | null; commitment: string; known: boolean },
     permit: ReturnType<Invocation['erasing']>,
-  ): Promise<Intended | null> {
-    const { state, keys, ids } = this.#parts;
+  ): Promise<IntendedErasure | null> {
+    const { state, keys, ids } = this.#erasureParts;
     const { subject, tenant, commitment, known } = request;
     const reason = new ErasureReason(request.reason, subject);
     const { rows } = state;
-    const subjectVersions = await this.#inSlices(rows.versionsOf(tenant, subject));
-    const derived = rows.derivedFrom(tenant, subject);
-    const removed = await this.#removedRows(tenant);
-    await this.#inSlices(derived.find(subjectVersions.versions, removed));
-    const early = together(subjectVersions.versions, derived.versions);
-    const words = new ErasedWords();
+    const subjectVersions = await this.#runInSlices(rows.versionsOf(tenant, subject));
+    const derivedVersions = rows.derivedFrom(tenant, subject);
+    const removedRows = await this.#removedRowsOf(tenant);
+    await this.#runInSlices(derivedVersions.find(subjectVersions.versions, removedRows));
+    const earlyVersions = joinVersions(subjectVersions.versions, derivedVersions.versions);
+    const erasedWords = new ErasedWords();
     // Derived rows may repeat words of other rows beside theirs.
-    await this.#inSlices(rows.cellsOf(subjectVersions.versions, (text, position) => words.add(text, position)));
-    const names = new Set([subject]);
+    await this.#runInSlices(rows.cellsOf(subjectVersions.versions, (text, position) => erasedWords.add(text, position)));
+    const subjectNames = new Set([subject]);
     const freeText = (text: string): void => reason.free(text);
-    const key = (text: string): void => {
+    const addSubjectKey = (text: string): void => {
       freeText(text);
-      if (text.length >= keyLengthMin) names.add(text);
+      if (text.length >= subjectKeyLengthMin) subjectNames.add(text);
     };
-    const concerns = (text: string): boolean => reason.has(text);
+    const concernsReason = (text: string): boolean => reason.has(text);
     const cellsIn = new LettersInARow(reason.folded);
-    const of = { cell: freeText, concerns, cellsIn };
-    for (let letters = keysIn(tenant, reason.folded, state); ; ) {
-      await this.#inSlices(rows.textsOf(early, { ...of, key, keysIn: letters }));
+    const textSink = { cell: freeText, concerns: concernsReason, cellsIn };
+    for (let keyLetters = keysIn(tenant, reason.folded, state); ; ) {
+      await this.#runInSlices(rows.textsOf(earlyVersions, { ...textSink, key: addSubjectKey, keysIn: keyLetters }));
       // A write meanwhile may hold keys that were passed over.
-      const now = keysIn(tenant, reason.folded, state);
-      if (letters === null || (now !== null && letters.covers(now))) break;
-      letters = now;
+      const currentLetters = keysIn(tenant, reason.folded, state);
+      if (keyLetters === null || (currentLetters !== null && keyLetters.covers(currentLetters))) break;
+      keyLetters = currentLetters;
     }
-    for (const text of derived.removedKeys) key(text);
-    const mentions = await this.#mentions(tenant, new SubjectNames([...names]));
-    this.#expected++;
+    for (const text of derivedVersions.removedKeys) addSubjectKey(text);
+    const mentions = await this.#mentions(tenant, new SubjectNames([...subjectNames]));
+    this.#expectedErasures++;
     try {
-      await this.#inSlices(rows.expectErasure(early));
+      await this.#runInSlices(rows.expectErasure(earlyVersions));
       const liveDigests = rows.liveVersionDigests();
-      await this.#inSlices(liveDigests.expect(early));
+      await this.#runInSlices(liveDigests.expect(earlyVersions));
 
       // One turn from here to the append: the rows found are the rows erased, and later rows are another erasure's.
-      const { versions: late } = finishSteps(rows.versionsOf(tenant, subject, subjectVersions.end));
-      finishSteps(rows.textsOf(late, { ...of, key: freeText, keysIn: cellsIn }));
-      finishSteps(rows.cellsOf(late, (text, position) => words.add(text, position)));
-      finishSteps(derived.find(late, this.#removedSince(tenant, subjectVersions.end), subjectVersions.end));
-      const versions = together(together(subjectVersions.versions, late), derived.versions);
-      const live = [subject, ...derived.subjects].flatMap((each) => keys.idsOf(tenant, each));
-      const isNew = versions.length > 0 || live.length > 0 || mentions.positions.length > 0;
-      if (!isNew || !mayErase(permit, state, versions)) {
+      const { versions: lateVersions } = finishSteps(rows.versionsOf(tenant, subject, subjectVersions.end));
+      finishSteps(rows.textsOf(lateVersions, { ...textSink, key: freeText, keysIn: cellsIn }));
+      finishSteps(rows.cellsOf(lateVersions, (text, position) => erasedWords.add(text, position)));
+      finishSteps(derivedVersions.find(lateVersions, this.#removedSince(tenant, subjectVersions.end), subjectVersions.end));
+      const erasedVersions = joinVersions(joinVersions(subjectVersions.versions, lateVersions), derivedVersions.versions);
+      const liveKeyIds = [subject, ...derivedVersions.subjects].flatMap((each) => keys.idsOf(tenant, each));
+      const isNew = erasedVersions.length > 0 || liveKeyIds.length > 0 || mentions.positions.length > 0;
+      if (!isNew || !mayErase(permit, state, erasedVersions)) {
         if (known && !isNew) return null;
         throw new ServiceError('REL_NOT_FOUND', 'no such subject, or none that you may erase');
       }
-      const id = `ers_${ids.next()}`;
-      const retired = [...live, ...mentions.keys];
-      const command = { kind: 'intend-erasure', id, commitment, reason: reason.text, keys: retired, versions } as const;
-      const statement = intentText(
-        liveDigests.digests(versions),
-        words.isEmpty ? null : this.#parts.seals.seal(words.savedState()),
+      const erasureId = `ers_${ids.next()}`;
+      const retiredKeys = [...liveKeyIds, ...mentions.keys];
+      const command = {
+        kind: 'intend-erasure',
+        id: erasureId,
+        commitment,
+        reason: reason.text,
+        keys: retiredKeys,
+        versions: erasedVersions,
+      } as const;
+      const intentStatement = intentText(
+        liveDigests.digests(erasedVersions),
+        erasedWords.isEmpty ? null : this.#erasureParts.seals.seal(erasedWords.savedState()),
       );
       // No key of the subject need cover what was made of its rows: it leaves the log as texts do, and its vectors.
-      const derivedPositions = derived.versions.flatMap(({ positions }) => positions);
-      const gone = new Set(versions.flatMap(({ positions }) => positions));
-      const judged = state.judgements.about(gone, tenant);
-      const texts = [
-        ...new Set([...mentions.positions, ...derivedPositions, ...state.embeddings.entriesOf(derivedPositions), ...judged]),
+      const derivedPositions = derivedVersions.versions.flatMap(({ positions }) => positions);
+      const erasedPositions = new Set(erasedVersions.flatMap(({ positions }) => positions));
+      const judgedPositions = state.judgements.about(erasedPositions, tenant);
+      const mentionPositions = [
+        ...new Set([
+          ...mentions.positions,
+          ...derivedPositions,
+          ...state.embeddings.entriesOf(derivedPositions),
+          ...judgedPositions,
+        ]),
       ];
-      const durable = invocation.submit({ ...command, mentions: texts, statement }, { sync: true });
-      const placedErasure = state.erasures.find(id);
-      if (placedErasure !== undefined) keys.retire(retired);
-      await durable;
+      const intentDurable = invocation.submit(
+        { ...command, mentions: mentionPositions, statement: intentStatement },
+        { sync: true },
+      );
+      const placedErasure = state.erasures.find(erasureId);
+      if (placedErasure !== undefined) keys.retire(retiredKeys);
+      await intentDurable;
       assert(placedErasure, 'an intent that is on disk was placed');
       return { erasure: placedErasure, links: mentions.links };
     } finally {
       // Data loaded for one erasure may serve another that is prepared at the same time.
-      if (--this.#expected === 0) rows.expectNoErasure();
+      if (--this.#expectedErasures === 0) rows.expectNoErasure();
     }
   }
 
   /** The removed rows of the tenant, except those that were erased. */
-  async #removedRows(tenant: string | null): Promise<readonly RemovedRow[]> {
-    const rows: RemovedRow[] = [];
-    for (const row of this.#removedSince(tenant, 0)) {
-      rows.push(row);
-      await this.#breathe(this.#parts.yieldTurn.soon);
+  async #removedRowsOf(tenant: string | null): Promise<readonly RemovedRow[]> {
+    const removedRows: RemovedRow[] = [];
+    for (const removedRow of this.#removedSince(tenant, 0)) {
+      removedRows.push(removedRow);
+      await this.#yieldIfLong(this.#erasureParts.yieldTurn.soon);
     }
-    return rows;
+    return removedRows;
   }
 
   *#removedSince(tenant: string | null, from: number): Generator<RemovedRow> {
-    const { state, seals } = this.#parts;
+    const { state, seals } = this.#erasureParts;
     for (const { type, path, position, text } of state.removedKeys.sources(tenant, from)) {
       const opened = seals.open(text);
       if (opened !== null) yield { type, path, position, ...(JSON.parse(opened) as RemovedSource) };
@@ -391,58 +419,58 @@ export class SubjectErasure {
 
   /** `names`: the subject itself, and the keys of its rows. */
   #mentions(tenant: string | null, names: SubjectNames): Promise<Mentions> {
-    const { exhibits, openEntries, views, removedKeys } = this.#parts.state;
-    const { log, seals } = this.#parts;
-    const yieldTurn = (): Promise<void> => this.#breathe(this.#parts.yieldTurn.soon);
+    const { exhibits, openEntries, views, removedKeys } = this.#erasureParts.state;
+    const { log, seals } = this.#erasureParts;
+    const yieldTurn = (): Promise<void> => this.#yieldIfLong(this.#erasureParts.yieldTurn.soon);
     return mentionsOf(tenant, names, { log, exhibits, openEntries, views, removedKeys, seals, yieldTurn });
   }
 
-  async #inSlices<T>(steps: Generator<undefined, T>, yieldTurn = this.#parts.yieldTurn.soon): Promise<T> {
-    for (let step = steps.next(); ; step = steps.next()) {
+  async #runInSlices<T>(erasureSteps: Generator<undefined, T>, yieldTurn = this.#erasureParts.yieldTurn.soon): Promise<T> {
+    for (let step = erasureSteps.next(); ; step = erasureSteps.next()) {
       if (step.done === true) return step.value;
-      if (this.#isLong) await this.#breathe(yieldTurn);
+      if (this.#isSliceLong) await this.#yieldIfLong(yieldTurn);
     }
   }
 
   /** A slice is over. */
-  get #isLong(): boolean {
-    return this.#parts.clock.monotonicMs() - this.#sliceStartMs >= sliceMs;
+  get #isSliceLong(): boolean {
+    return this.#erasureParts.clock.monotonicMs() - this.#erasureSliceStartMs >= erasureSliceMs;
   }
 
   /** Gives other work a turn once a slice is over. */
-  async #breathe(yieldTurn: () => Promise<void>): Promise<void> {
-    if (!this.#isLong) return;
+  async #yieldIfLong(yieldTurn: () => Promise<void>): Promise<void> {
+    if (!this.#isSliceLong) return;
     await yieldTurn();
-    this.#sliceStartMs = this.#parts.clock.monotonicMs();
+    this.#erasureSliceStartMs = this.#erasureParts.clock.monotonicMs();
   }
 
-  #finish(id: string, sought: ScanTarget, looked: Looked): Promise<void> {
-    let run = this.#running.get(id);
-    if (run === undefined) {
-      run = this.#run(id, sought, looked).finally(() => {
-        this.#running.delete(id);
-        this.#awaited.delete(id);
+  #finishErasure(id: string, sought: ScanTarget, lookedAtLinks: LookedAtLinks): Promise<void> {
+    let erasureRun = this.#runningErasures.get(id);
+    if (erasureRun === undefined) {
+      erasureRun = this.#runErasure(id, sought, lookedAtLinks).finally(() => {
+        this.#runningErasures.delete(id);
+        this.#awaitedErasures.delete(id);
       });
-      this.#running.set(id, run);
+      this.#runningErasures.set(id, erasureRun);
     }
-    return run;
+    return erasureRun;
   }
 
-  #run(id: string, sought: ScanTarget, { links }: Looked): Promise<void> {
-    const { gate, ids } = this.#parts;
-    const request = { action: 'administer', purpose: null, correlationId: ids.next() } as const;
-    const nextStep = (): Promise<void> => this.#nextStep(id);
-    return gate.invoke(caretaker, request, async (invocation) => {
-      const { state, keys, derived, log, seals, backupsBefore, bodies } = this.#parts;
-      const erasure = state.erasures.find(id);
-      assert(erasure, 'an erasure that is run was intended');
-      if (erasure.completed !== null) return;
-      await keys.destroy(erasure.keys, id);
+  #runErasure(id: string, sought: ScanTarget, { links }: LookedAtLinks): Promise<void> {
+    const { gate, ids } = this.#erasureParts;
+    const completionRequest = { action: 'administer', purpose: null, correlationId: ids.next() } as const;
+    const nextStep = (): Promise<void> => this.#nextErasureStep(id);
+    return gate.invoke(completionCaretaker, completionRequest, async (invocation) => {
+      const { state, keys, derived, log, seals, backupsBefore, bodies } = this.#erasureParts;
+      const intendedErasure = state.erasures.find(id);
+      assert(intendedErasure, 'an erasure that is run was intended');
+      if (intendedErasure.completed !== null) return;
+      await keys.destroy(intendedErasure.keys, id);
       await nextStep();
       // Rows are under the subject's keys, most recipes and definitions under keys of their own: a file is written anew for other texts alone.
-      const texts = await this.#findUnsealed(erasure.mentions, nextStep);
-      if (texts.length > 0) await this.#redactions.join(texts, nextStep);
-      for (const store of this.#stores) store.forget?.(erasure.tenant);
+      const unsealedTexts = await this.#findUnsealedTexts(intendedErasure.mentions, nextStep);
+      if (unsealedTexts.length > 0) await this.#redactions.join(unsealedTexts, nextStep);
+      for (const store of this.#textStores) store.forget?.(intendedErasure.tenant);
       await nextStep();
       if (!(await derived.renew())) {
         throw new ServiceError(
@@ -450,69 +478,69 @@ export class SubjectErasure {
           `the rows of the erasure ${id} are hidden, but older derived files can’t be replaced`,
         );
       }
-      await this.#inSlices(state.rows.wipe(), nextStep);
-      const { context, body } = (await log.proofs.entry({ leaf: erasure.intended.leaf }))!.open().entry;
+      await this.#runInSlices(state.rows.wipe(), nextStep);
+      const { context, body } = (await log.proofs.entry({ leaf: intendedErasure.intended.leaf }))!.open().entry;
       assert(body.kind === 'erasure', 'an erasure was intended by an entry of its own');
-      const sealed = wordsIn(body.statement);
-      const { hits, lookedAt } = await residualScan(erasure, sought, {
+      const sealedWords = wordsIn(body.statement);
+      const { hits: residualHits, lookedAt } = await residualScan(intendedErasure, sought, {
         state,
         log,
         keys,
         seals,
-        stores: this.#stores,
+        stores: this.#textStores,
         bodies,
         links,
-        words: this.#openWords(sealed),
+        words: this.#openErasedWords(sealedWords),
         staleFiles: () => derived.stale(),
         yieldTurn: nextStep,
       });
-      if (hits.length > 0) {
-        this.#waiting.add(id);
-        throw residual(id, hits);
+      if (residualHits.length > 0) {
+        this.#waitingErasures.add(id);
+        throw residualError(id, residualHits);
       }
-      const statement = statementText({
+      const completionStatement = statementText({
         version: 1,
         receipt_id: id,
-        subject_commitment: erasure.commitment,
-        reason: erasure.reason,
-        requested_by: erasure.principal,
-        tenant: erasure.tenant,
+        subject_commitment: intendedErasure.commitment,
+        reason: intendedErasure.reason,
+        requested_by: intendedErasure.principal,
+        tenant: intendedErasure.tenant,
         purpose: context.purpose,
         policy_digest: context.policyDigest,
-        intent_seq: erasure.intended.position,
-        keys_destroyed: erasure.keys,
-        counts: countsOf(erasure),
-        projections: touchedBy(erasure.counts, body.statement),
+        intent_seq: intendedErasure.intended.position,
+        keys_destroyed: intendedErasure.keys,
+        counts: erasureCountsOf(intendedErasure),
+        projections: touchedBy(intendedErasure.counts, body.statement),
         verification: { method: sought.method, looked_at: lookedAt, residual_hits: 0 },
-        residuals: await backupsBefore(erasure.intended.position),
+        residuals: await backupsBefore(intendedErasure.intended.position),
       });
       // The words themselves are of the subject: no certificate while they can be read.
-      if (sealed !== null) await keys.destroy(sealedKeyOf(sealed), id);
-      await invocation.submit({ kind: 'complete-erasure', id, statement }, { sync: true });
+      if (sealedWords !== null) await keys.destroy(sealedKeyOf(sealedWords), id);
+      await invocation.submit({ kind: 'complete-erasure', id, statement: completionStatement }, { sync: true });
     });
   }
 
   /** Where a run was cut off between its scan and its end, the words were looked for already, and are gone. */
-  #openWords(sealed: string | null): ErasedWords {
-    const saved = sealed === null ? null : this.#parts.seals.open(sealed);
-    return saved === null ? new ErasedWords() : ErasedWords.fromSaved(saved);
+  #openErasedWords(sealedWords: string | null): ErasedWords {
+    const savedWords = sealedWords === null ? null : this.#erasureParts.seals.open(sealedWords);
+    return savedWords === null ? new ErasedWords() : ErasedWords.fromSaved(savedWords);
   }
 
   /** The positions among these, ascending, whose texts are not covered by a key of their own. */
-  async #findUnsealed(positions: readonly number[], nextStep: () => Promise<void>): Promise<readonly number[]> {
+  async #findUnsealedTexts(positions: readonly number[], nextStep: () => Promise<void>): Promise<readonly number[]> {
     const lateErased: number[] = [];
     for (const position of positions) {
       await nextStep();
-      const body = (await this.#parts.log.proofs.entry({ position }))?.open().entry.body;
-      if (body === undefined || textKeysOf(body).length === 0) lateErased.push(position);
+      const entryBody = (await this.#erasureParts.log.proofs.entry({ position }))?.open().entry.body;
+      if (entryBody === undefined || textKeysOf(entryBody).length === 0) lateErased.push(position);
     }
     return lateErased;
   }
 
-  async #nextStep(id: string): Promise<void> {
-    const { forCaller: awaited, later } = this.#parts.yieldTurn;
-    await this.#breathe(this.#awaited.has(id) ? awaited : later);
-    if (this.#closing) {
+  async #nextErasureStep(id: string): Promise<void> {
+    const { forCaller: awaited, later } = this.#erasureParts.yieldTurn;
+    await this.#yieldIfLong(this.#awaitedErasures.has(id) ? awaited : later);
+    if (this.#isClosing) {
       throw new ServiceError(
         'REL_UNAVAILABLE',
         'the service is draining; the rows are hidden, and the erasure continues after the next start',
@@ -520,26 +548,29 @@ export class SubjectErasure {
     }
   }
 
-  #sayWaiting(error: unknown): void {
-    this.#parts.say(`an erasure waits for its end: ${error instanceof Error ? error.message : String(error)}`);
+  #sayErasureWaits(error: unknown): void {
+    this.#erasureParts.say(`an erasure waits for its end: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 
 /** Both, by type. */
-function together(early: readonly ErasedVersions[], late: readonly ErasedVersions[]): readonly ErasedVersions[] {
-  const types = new Map(early.map((each) => [each.type, each]));
-  for (const { type, paths, positions } of late) {
-    const before = types.get(type);
-    types.set(type, {
+function joinVersions(
+  earlyVersions: readonly ErasedVersions[],
+  lateVersions: readonly ErasedVersions[],
+): readonly ErasedVersions[] {
+  const versionsByType = new Map(earlyVersions.map((each) => [each.type, each]));
+  for (const { type, paths, positions } of lateVersions) {
+    const earlierVersions = versionsByType.get(type);
+    versionsByType.set(type, {
       type,
-      paths: [...new Set([...(before?.paths ?? []), ...paths])],
-      positions: [...(before?.positions ?? []), ...positions].sort((a, b) => a - b),
+      paths: [...new Set([...(earlierVersions?.paths ?? []), ...paths])],
+      positions: [...(earlierVersions?.positions ?? []), ...positions].sort((a, b) => a - b),
     });
   }
-  return [...types.values()];
+  return [...versionsByType.values()];
 }
 
-function checkRequest({ subject, reason }: EraseRequest): void {
+function checkEraseRequest({ subject, reason }: EraseRequest): void {
   checkText(subject, 'the subject');
   checkText(reason, 'the reason');
   if (subject === '' || subject.length > subjectLengthMax) {
@@ -550,7 +581,7 @@ function checkRequest({ subject, reason }: EraseRequest): void {
   }
 }
 
-function residual(id: string, hits: readonly ResidualHit[]): ServiceError {
+function residualError(id: string, hits: readonly ResidualHit[]): ServiceError {
   const hitTexts = hits.map(({ where, what, count }) => `${where}${what === null ? '' : ` ${what}`}: ${count}`).join('; ');
   return new ServiceError(
     'REL_UNPROCESSABLE',
@@ -559,11 +590,11 @@ function residual(id: string, hits: readonly ResidualHit[]): ServiceError {
   );
 }
 
-function versionsIn({ counts }: Pick<Erasure, 'counts'>): number {
+function erasedVersionCount({ counts }: Pick<Erasure, 'counts'>): number {
   return counts.reduce((sum, { versions }) => sum + versions, 0);
 }
 
-function countsOf(erasure: Pick<Erasure, 'counts' | 'mentions' | 'keys'>): Record<string, number> {
+function erasureCountsOf(erasure: Pick<Erasure, 'counts' | 'mentions' | 'keys'>): Record<string, number> {
   const { counts, mentions, keys } = erasure;
-  return { keys: keys.length, mentions: mentions.length, types: counts.length, versions: versionsIn(erasure) };
+  return { keys: keys.length, mentions: mentions.length, types: counts.length, versions: erasedVersionCount(erasure) };
 }

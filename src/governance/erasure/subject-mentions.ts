@@ -27,10 +27,10 @@ export interface MentionDependencies {
   readonly exhibits: { all(): Iterable<ExhibitView> };
   readonly openEntries: { searchable(): Iterable<OpenEntry> };
   readonly views: {
-    mentioning(names: NameTest, owns: Owns): readonly number[];
+    mentioning(names: NameTest, owns: TenantTest): readonly number[];
     keysOf(positions: readonly number[]): readonly string[];
   };
-  readonly removedKeys: { mentioning(names: NameTest, owns: Owns): readonly number[] };
+  readonly removedKeys: { mentioning(names: NameTest, owns: TenantTest): readonly number[] };
   readonly seals: Pick<KeyedTextSeals, 'open'>;
   readonly yieldTurn: () => Promise<void>;
 }
@@ -39,62 +39,66 @@ export interface MentionDependencies {
  * Texts that keys must occur in to be found by `mentionsOf`, besides `reason`; null: any key may be, since texts of exhibits are
  * read only once; so are those of open entries.
  */
-export function keysIn(tenant: string | null, reason: string, held: TextsHeld): LettersInARow | null {
-  const { exhibits, openEntries, views, removedKeys } = held;
-  const owns: Owns = (path) => tenantOf(path) === tenant;
-  for (const { path } of openEntries.searchable()) if (owns(path)) return null;
-  for (const { links } of exhibits.all()) if (links.some(({ path }) => owns(path))) return null;
-  const letters = new LettersInARow(reason);
-  const collect: NameTest = {
+export function keysIn(tenant: string | null, reason: string, textsHeld: MentioningTexts): LettersInARow | null {
+  const { exhibits, openEntries, views, removedKeys } = textsHeld;
+  const isOfTenant: TenantTest = (path) => tenantOf(path) === tenant;
+  for (const { path } of openEntries.searchable()) if (isOfTenant(path)) return null;
+  for (const { links } of exhibits.all()) if (links.some(({ path }) => isOfTenant(path))) return null;
+  const reasonLetters = new LettersInARow(reason);
+  const collectLetters: NameTest = {
     areIn: (text) => {
-      letters.add(text);
+      reasonLetters.add(text);
       return false;
     },
   };
-  views.mentioning(collect, owns);
-  removedKeys.mentioning(collect, owns);
-  return letters;
+  views.mentioning(collectLetters, isOfTenant);
+  removedKeys.mentioning(collectLetters, isOfTenant);
+  return reasonLetters;
 }
 
-type TextsHeld = Pick<MentionDependencies, 'exhibits' | 'openEntries' | 'views' | 'removedKeys'>;
+type MentioningTexts = Pick<MentionDependencies, 'exhibits' | 'openEntries' | 'views' | 'removedKeys'>;
 
 /** Whether an organisation path belongs to the tenant: other tenants' texts are theirs. */
-type Owns = (path: string | null) => boolean;
+type TenantTest = (path: string | null) => boolean;
 
-export async function mentionsOf(tenant: string | null, names: SubjectNames, parts: MentionDependencies): Promise<Mentions> {
+export async function mentionsOf(
+  tenant: string | null,
+  subjectNames: SubjectNames,
+  parts: MentionDependencies,
+): Promise<Mentions> {
   const { exhibits, openEntries, views, removedKeys, log, seals, yieldTurn } = parts;
-  const owns: Owns = (path) => tenantOf(path) === tenant;
-  const named = views.mentioning(names, owns);
-  const positions = new Set([...named, ...removedKeys.mentioning(names, owns)]);
-  const keys = [...views.keysOf(named)];
-  const seen = new Set<number>();
+  const isOfTenant: TenantTest = (path) => tenantOf(path) === tenant;
+  const mentioningViews = views.mentioning(subjectNames, isOfTenant);
+  const mentionPositions = new Set([...mentioningViews, ...removedKeys.mentioning(subjectNames, isOfTenant)]);
+  const textKeyIds = [...views.keysOf(mentioningViews)];
+  const linksSeen = new Set<number>();
   for (const { links } of exhibits.all()) {
     for (const { leaf, path } of links) {
-      if (!owns(path)) continue;
+      if (!isOfTenant(path)) continue;
       await yieldTurn();
       for await (const { body, position } of log.read(leaf)) {
-        const recipe = body.kind === 'exhibit' ? seals.open(body.recipe) : null;
-        if (body.kind === 'exhibit' && recipe !== null && names.areIn(recipe)) {
-          positions.add(position);
-          keys.push(...textKeysOf(body));
+        const openedRecipe = body.kind === 'exhibit' ? seals.open(body.recipe) : null;
+        if (body.kind === 'exhibit' && openedRecipe !== null && subjectNames.areIn(openedRecipe)) {
+          mentionPositions.add(position);
+          textKeyIds.push(...textKeysOf(body));
         }
-        seen.add(leaf);
+        linksSeen.add(leaf);
         break;
       }
     }
   }
   for (const { leaf, position, path } of openEntries.searchable()) {
-    if (!owns(path)) continue;
+    if (!isOfTenant(path)) continue;
     await yieldTurn();
     // The log does not read an entry that is not on disk yet: the scan will.
     for await (const { body } of log.read(leaf)) {
-      if (isOpen(body) && names.areIn(textsOf(body, (text) => seals.open(text)))) {
-        positions.add(position);
-        keys.push(...textKeysOf(body));
+      if (isOpen(body) && subjectNames.areIn(textsOf(body, (text) => seals.open(text)))) {
+        mentionPositions.add(position);
+        textKeyIds.push(...textKeysOf(body));
       }
-      seen.add(leaf);
+      linksSeen.add(leaf);
       break;
     }
   }
-  return { positions: [...positions].sort((a, b) => a - b), keys, links: seen };
+  return { positions: [...mentionPositions].sort((a, b) => a - b), keys: textKeyIds, links: linksSeen };
 }

@@ -18,32 +18,32 @@ export interface KeyedTextSealsDependencies {
 }
 
 /** No tenant has this name: paths have no empty segments. */
-const scope = '';
+const textSealScope = '';
 
 export class KeyedTextSeals implements TextSeals {
-  readonly #parts: KeyedTextSealsDependencies;
+  readonly #textSealParts: KeyedTextSealsDependencies;
 
   constructor(parts: KeyedTextSealsDependencies) {
-    this.#parts = parts;
+    this.#textSealParts = parts;
   }
 
   seal(text: string): string {
-    const { keys, ids, random } = this.#parts;
-    return sealText(text, keys.sealing(scope, ids.next()), 1, random);
+    const { keys, ids, random } = this.#textSealParts;
+    return sealText(text, keys.sealing(textSealScope, ids.next()), 1, random);
   }
 
   sealFor(tenant: string | null, subject: string, text: string): string {
-    const { keys, random } = this.#parts;
+    const { keys, random } = this.#textSealParts;
     return sealText(text, keys.sealing(tenant, subject), 2, random);
   }
 
   hasKey(tenant: string | null, subject: string): boolean {
-    return this.#parts.keys.idsOf(tenant, subject).length > 0;
+    return this.#textSealParts.keys.idsOf(tenant, subject).length > 0;
   }
 
   /** Null: erased. */
-  open(stored: string): string | null {
-    if (stored === '') return null;
-    return isSealedText(stored) ? openText(stored, this.#parts.keys) : stored;
+  open(sealedText: string): string | null {
+    if (sealedText === '') return null;
+    return isSealedText(sealedText) ? openText(sealedText, this.#textSealParts.keys) : sealedText;
   }
 }

@@ -87,14 +87,14 @@ export interface StartedJob<T> {
 }
 
 /** Kinds that are on record elsewhere, or that every start does again by itself. */
-const unrecorded: ReadonlySet<JobKind> = new Set(['scheduled', 'rebuild', 'embedding']);
+const unrecordedKinds: ReadonlySet<JobKind> = new Set(['scheduled', 'rebuild', 'embedding']);
 /** The reason of work that an end of the process cut off and that nothing but its request can begin: it is gone, and asks again. */
-const cutOff = 'cut_off';
+const cutOffReason = 'cut_off';
 /** Work that is begun again is on record as queued, and takes its turn. */
 const againLane: JobLane = { runningMax: 1 };
 
 /** Jobs that have ended can be asked for while there are not more of them. */
-const endedMax = 2_000;
+const endedJobsMax = 2_000;
 
 interface Job {
   /** The only part that leaves this file. */
@@ -112,14 +112,14 @@ export type Again = Required<Pick<JobSpec<unknown>, 'id' | 'attempt' | 'lane'>>;
 /** Begins work that was cut off. Rejects with REL_ACL where whoever asked for it has lost the right to. */
 export type BeginAgain = (as: Again) => Promise<unknown>;
 
-interface Waiting {
+interface WaitingJob {
   readonly job: Job;
   readonly go: () => void;
 }
 
 interface LaneState {
   running: number;
-  readonly waiting: Waiting[];
+  readonly waiting: WaitingJob[];
 }
 
 export interface JobRunnerDependencies {
@@ -134,25 +134,25 @@ export interface JobRunnerDependencies {
 }
 
 export class JobRunner {
-  readonly #parts: JobRunnerDependencies;
+  readonly #jobRunnerParts: JobRunnerDependencies;
   /** In the order in which they were asked for. */
-  readonly #jobs = new Map<string, Job>();
-  readonly #ended: string[] = [];
-  readonly #lanes = new Map<JobLane, LaneState>();
-  #draining = false;
+  readonly #runnerJobs = new Map<string, Job>();
+  readonly #endedJobIds: string[] = [];
+  readonly #laneStates = new Map<JobLane, LaneState>();
+  #isDraining = false;
 
   constructor(parts: JobRunnerDependencies) {
-    this.#parts = parts;
+    this.#jobRunnerParts = parts;
   }
 
   /** Throws REL_UNAVAILABLE while the store drains. Within the caller's invocation, which must last as long as the job. */
-  start<T>(spec: JobSpec<T>, asker: Caller): StartedJob<T> {
-    if (this.#draining) throw draining();
-    const { credential, tenant, principal, path, tokenId, branch } = asker;
-    const { kind, about = null, unit, onDrain, attempt = 1 } = spec;
-    const statement = spec.statement === undefined ? null : { ...spec.statement, token: tokenId, branch };
-    const view: Job['view'] = {
-      id: spec.id ?? this.#parts.newId(),
+  start<T>(jobSpec: JobSpec<T>, jobAsker: Caller): StartedJob<T> {
+    if (this.#isDraining) throw drainingError();
+    const { credential, tenant, principal, path, tokenId, branch } = jobAsker;
+    const { kind, about = null, unit, onDrain, attempt = 1 } = jobSpec;
+    const workStatement = jobSpec.statement === undefined ? null : { ...jobSpec.statement, token: tokenId, branch };
+    const jobView: Job['view'] = {
+      id: jobSpec.id ?? this.#jobRunnerParts.newId(),
       kind,
       about,
       state: 'queued',
@@ -161,78 +161,78 @@ export class JobRunner {
       total: null,
       principal,
       path,
-      queuedAt: this.#parts.now(),
+      queuedAt: this.#jobRunnerParts.now(),
       startedAt: null,
       finishedAt: null,
       code: null,
       result: null,
     };
     const caller = { credential, tenant, principal, path };
-    const job: Job = { view, caller, attempt, statement, ending: new AbortController(), onDrain };
-    this.#jobs.set(view.id, job);
-    return { view, ended: this.#run(spec, job) };
+    const job: Job = { view: jobView, caller, attempt, statement: workStatement, ending: new AbortController(), onDrain };
+    this.#runnerJobs.set(jobView.id, job);
+    return { view: jobView, ended: this.#runJob(jobSpec, job) };
   }
 
   /** Jobs of a lane that wait for their turn. */
   waiting(lane: JobLane): number {
-    return this.#lanes.get(lane)?.waiting.length ?? 0;
+    return this.#laneStates.get(lane)?.waiting.length ?? 0;
   }
 
   /** The newest first: a caller's own, an administrator's of the tenant, and all of them for who runs the store. */
   list(caller: Caller): readonly JobView[] {
-    const earlier = [...this.#parts.listRecorded()].flatMap((work) =>
-      !this.#jobs.has(work.run.id) && isShownTo(caller, ownerOf(work)) ? viewOf(work) : [],
+    const recordedJobs = [...this.#jobRunnerParts.listRecorded()].flatMap((work) =>
+      !this.#runnerJobs.has(work.run.id) && isShownTo(caller, workOwnerOf(work)) ? recordedJobView(work) : [],
     );
-    const own = [...this.#jobs.values()].flatMap((job) => (isShownTo(caller, job.caller) ? job.view : []));
-    return [...earlier, ...own].reverse();
+    const runningJobs = [...this.#runnerJobs.values()].flatMap((job) => (isShownTo(caller, job.caller) ? job.view : []));
+    return [...recordedJobs, ...runningJobs].reverse();
   }
 
   /**
    * Work that an earlier process has begun and not ended is begun again, one after the other; where that is not to be, or was tried often
    * enough, it has failed.
    */
-  async takeUp(again: (work: WorkRecord) => BeginAgain | null): Promise<void> {
-    const begun: (readonly [WorkRecord, BeginAgain])[] = [];
-    for (const recordedWork of this.#parts.listRecorded()) {
+  async takeUp(beginAgainOf: (work: WorkRecord) => BeginAgain | null): Promise<void> {
+    const jobsToBegin: (readonly [WorkRecord, BeginAgain])[] = [];
+    for (const recordedWork of this.#jobRunnerParts.listRecorded()) {
       const { run } = recordedWork;
-      if (run.work.finished !== null || this.#jobs.has(run.id)) continue;
-      const how = again(recordedWork);
-      if (how === null) await this.#endCutOff(recordedWork, cutOff);
-      else if (run.attempt >= attemptsMax) await this.#endCutOff(recordedWork, 'too_many_attempts');
-      else begun.push([recordedWork, how]);
+      if (run.work.finished !== null || this.#runnerJobs.has(run.id)) continue;
+      const beginAgain = beginAgainOf(recordedWork);
+      if (beginAgain === null) await this.#endCutOffJob(recordedWork, cutOffReason);
+      else if (run.attempt >= attemptsMax) await this.#endCutOffJob(recordedWork, 'too_many_attempts');
+      else jobsToBegin.push([recordedWork, beginAgain]);
     }
-    for (const [recordedWork, how] of begun) await this.#beginAgain(recordedWork, how);
+    for (const [recordedWork, how] of jobsToBegin) await this.#beginJobAgain(recordedWork, how);
   }
 
-  async #beginAgain(recordedWork: WorkRecord, begin: BeginAgain): Promise<void> {
+  async #beginJobAgain(recordedWork: WorkRecord, begin: BeginAgain): Promise<void> {
     const { id, attempt, work } = recordedWork.run;
     try {
       await begin({ id, attempt: attempt + 1, lane: againLane });
     } catch (error) {
       // Its end is on record where it has begun; one that the drain keeps from beginning is for the next start.
-      if (!(error instanceof ServiceError)) this.#parts.warn(`the ${work.kind} ${id} has failed: ${String(error)}`);
-      else if (!this.#jobs.has(id) && error.code !== 'REL_UNAVAILABLE') await this.#endCutOff(recordedWork, error.code);
+      if (!(error instanceof ServiceError)) this.#jobRunnerParts.warn(`the ${work.kind} ${id} has failed: ${String(error)}`);
+      else if (!this.#runnerJobs.has(id) && error.code !== 'REL_UNAVAILABLE') await this.#endCutOffJob(recordedWork, error.code);
     }
   }
 
-  async #endCutOff({ run, path }: WorkRecord, reason: string): Promise<void> {
-    const { statement: _, ...rest } = run.work;
-    const work = { ...rest, finished: String(this.#parts.now()) };
-    await this.#parts.record({ ...run, state: 'failed', reason, work }, { path });
+  async #endCutOffJob({ run, path }: WorkRecord, reason: string): Promise<void> {
+    const { statement: _, ...workFacts } = run.work;
+    const finishedWork = { ...workFacts, finished: String(this.#jobRunnerParts.now()) };
+    await this.#jobRunnerParts.record({ ...run, state: 'failed', reason, work: finishedWork }, { path });
   }
 
   /** The same REL_NOT_FOUND for a job that does not exist and for one that the caller may not see. */
   find(id: string, caller: Caller): JobView {
-    if (this.#jobs.has(id)) return this.#requireJob(id, caller).view;
-    for (const work of this.#parts.listRecorded())
-      if (work.run.id === id && isShownTo(caller, ownerOf(work))) return viewOf(work);
+    if (this.#runnerJobs.has(id)) return this.#requireJob(id, caller).view;
+    for (const work of this.#jobRunnerParts.listRecorded())
+      if (work.run.id === id && isShownTo(caller, workOwnerOf(work))) return recordedJobView(work);
     throw new ServiceError('REL_NOT_FOUND', 'no such job');
   }
 
   /** Ends with REL_CANCELLED as soon as it can; its effects so far stay. REL_CONFLICT for one that has ended. */
   cancel(id: string, caller: Caller): JobView {
-    const known = this.find(id, caller);
-    if (known.finishedAt !== null) throw new ServiceError('REL_CONFLICT', `the job has ended: it is ${known.state}`);
+    const jobView = this.find(id, caller);
+    if (jobView.finishedAt !== null) throw new ServiceError('REL_CONFLICT', `the job has ended: it is ${jobView.state}`);
     const { view, ending } = this.#requireJob(id, caller);
     ending.abort(new ServiceError('REL_CANCELLED', `the job was cancelled by ${caller.principal}`));
     return view;
@@ -240,75 +240,75 @@ export class JobRunner {
 
   /** Ends the job of this id, if it runs, as soon as it can: what asked for it is there no more. */
   stop(id: string): void {
-    const job = this.#jobs.get(id);
+    const job = this.#runnerJobs.get(id);
     if (job !== undefined && job.view.finishedAt === null)
       job.ending.abort(new ServiceError('REL_CANCELLED', 'the work is asked for no more'));
   }
 
   /** Takes no more jobs, and cancels those that were not promised to a caller. */
   drain(): void {
-    this.#draining = true;
-    for (const { view, onDrain, ending } of this.#jobs.values()) {
-      if (view.finishedAt === null && onDrain === 'cancel') ending.abort(draining());
+    this.#isDraining = true;
+    for (const { view, onDrain, ending } of this.#runnerJobs.values()) {
+      if (view.finishedAt === null && onDrain === 'cancel') ending.abort(drainingError());
     }
   }
 
   #requireJob(id: string, caller: Caller): Job {
-    const job = this.#jobs.get(id);
+    const job = this.#runnerJobs.get(id);
     if (job === undefined || !isShownTo(caller, job.caller)) throw new ServiceError('REL_NOT_FOUND', 'no such job');
     return job;
   }
 
-  async #run<T>({ lane, run, resultOf }: JobSpec<T>, job: Job): Promise<T> {
+  async #runJob<T>({ lane, run, resultOf }: JobSpec<T>, job: Job): Promise<T> {
     const { signal } = job.ending;
     const { view } = job;
     // The work does not wait for its first entry, and its end does.
-    const begun = this.#record(job, lane === undefined ? 'running' : 'queued');
+    const startRecorded = this.#recordJob(job, lane === undefined ? 'running' : 'queued');
     try {
-      if (lane !== undefined) await this.#turn(lane, job);
+      if (lane !== undefined) await this.#waitForLane(lane, job);
       try {
         signal.throwIfAborted();
         view.state = 'running';
-        view.startedAt = this.#parts.now();
+        view.startedAt = this.#jobRunnerParts.now();
         const progress = (done: number, total: number | null): void => {
           view.done = done;
           view.total = total;
         };
-        const result = await run({ signal, progress });
+        const jobResult = await run({ signal, progress });
         view.state = 'done';
         view.done = view.total ?? view.done;
-        view.result = resultOf?.(result) ?? null;
-        return result;
+        view.result = resultOf?.(jobResult) ?? null;
+        return jobResult;
       } finally {
-        if (lane !== undefined) this.#pass(lane);
+        if (lane !== undefined) this.#passLaneOn(lane);
       }
     } catch (error) {
-      const cancelled = signal.aborted;
-      view.state = cancelled ? 'cancelled' : 'failed';
+      const isCancelled = signal.aborted;
+      view.state = isCancelled ? 'cancelled' : 'failed';
       // However the work noticed that it was to end, it says why.
-      const reason = signal.reason as ServiceError;
-      const jobError = cancelled
-        ? new ServiceError(reason.code, reason.message, error instanceof ServiceError ? error.facts : {})
+      const cancelReason = signal.reason as ServiceError;
+      const jobError = isCancelled
+        ? new ServiceError(cancelReason.code, cancelReason.message, error instanceof ServiceError ? error.facts : {})
         : error;
       view.code = jobError instanceof ServiceError ? jobError.code : 'REL_INTERNAL';
       throw jobError;
     } finally {
-      view.finishedAt = this.#parts.now();
-      await begun;
-      await this.#record(job, view.state);
-      this.#ended.push(view.id);
-      if (this.#ended.length > endedMax) this.#jobs.delete(this.#ended.shift()!);
+      view.finishedAt = this.#jobRunnerParts.now();
+      await startRecorded;
+      await this.#recordJob(job, view.state);
+      this.#endedJobIds.push(view.id);
+      if (this.#endedJobIds.length > endedJobsMax) this.#runnerJobs.delete(this.#endedJobIds.shift()!);
     }
   }
 
   /** A disk that is full keeps nobody from reading: work that can not be put on record is in memory alone, and the operator hears of it. */
-  async #record({ view, caller, attempt, statement }: Job, state: JobState): Promise<void> {
+  async #recordJob({ view, caller, attempt, statement }: Job, state: JobState): Promise<void> {
     const { id, kind, about, unit, queuedAt, startedAt, finishedAt, code, result } = view;
-    if (unrecorded.has(kind)) return;
+    if (unrecordedKinds.has(kind)) return;
     const { principal, credential, tenant, path } = caller;
     const textOf = (instant: bigint | null): string | null => (instant === null ? null : String(instant));
-    const times = { started: textOf(startedAt), finished: textOf(finishedAt) };
-    const again = statement === null || finishedAt !== null ? {} : { statement };
+    const jobTimes = { started: textOf(startedAt), finished: textOf(finishedAt) };
+    const statementToRepeat = statement === null || finishedAt !== null ? {} : { statement };
     const run = {
       id,
       job: null,
@@ -321,43 +321,43 @@ export class JobRunner {
       reason: code,
       missed: 0,
       result,
-      work: { kind, about, unit, principal, credential, tenant, ...times, ...again },
+      work: { kind, about, unit, principal, credential, tenant, ...jobTimes, ...statementToRepeat },
     } as const;
     try {
-      await this.#parts.record(run, { path });
+      await this.#jobRunnerParts.record(run, { path });
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      this.#parts.warn(`the ${kind} ${id} is not on record as ${state}: ${why}`);
+      const recordFailure = error instanceof Error ? error.message : String(error);
+      this.#jobRunnerParts.warn(`the ${kind} ${id} is not on record as ${state}: ${recordFailure}`);
     }
   }
 
   /** Resolves with a place in the lane; one that was cancelled while it waited gets its place at once, and gives it back. */
-  async #turn(lane: JobLane, job: Job): Promise<void> {
-    const state = this.#lanes.get(lane) ?? { running: 0, waiting: [] };
-    this.#lanes.set(lane, state);
-    if (state.running < lane.runningMax) {
-      state.running++;
+  async #waitForLane(lane: JobLane, job: Job): Promise<void> {
+    const laneState = this.#laneStates.get(lane) ?? { running: 0, waiting: [] };
+    this.#laneStates.set(lane, laneState);
+    if (laneState.running < lane.runningMax) {
+      laneState.running++;
       return;
     }
     await new Promise<void>((resolve) => {
-      const waiting = { job, go: resolve };
-      state.waiting.push(waiting);
+      const waitingJob = { job, go: resolve };
+      laneState.waiting.push(waitingJob);
       job.ending.signal.addEventListener('abort', () => {
-        const at = state.waiting.indexOf(waiting);
-        if (at < 0) return;
-        state.waiting.splice(at, 1);
-        state.running++;
+        const waitingAt = laneState.waiting.indexOf(waitingJob);
+        if (waitingAt < 0) return;
+        laneState.waiting.splice(waitingAt, 1);
+        laneState.running++;
         resolve();
       });
     });
   }
 
   /** Hands the slot to the next job without a release, so that none comes in between. */
-  #pass(lane: JobLane): void {
-    const state = this.#lanes.get(lane)!;
-    const next = state.running > lane.runningMax ? undefined : state.waiting.shift();
-    if (next === undefined) state.running--;
-    else next.go();
+  #passLaneOn(lane: JobLane): void {
+    const laneState = this.#laneStates.get(lane)!;
+    const nextWaiting = laneState.running > lane.runningMax ? undefined : laneState.waiting.shift();
+    if (nextWaiting === undefined) laneState.running--;
+    else nextWaiting.go();
   }
 }
 
@@ -374,12 +374,12 @@ export function isShownTo(caller: Caller, owner: Pick<Caller, 'principal' | 'cre
   );
 }
 
-function ownerOf({ run, path }: WorkRecord): Pick<Caller, 'principal' | 'credential' | 'tenant' | 'path'> {
+function workOwnerOf({ run, path }: WorkRecord): Pick<Caller, 'principal' | 'credential' | 'tenant' | 'path'> {
   const { principal, credential, tenant } = run.work;
   return { principal, credential: credential as Caller['credential'], tenant, path };
 }
 
-function viewOf({ run, path }: WorkRecord): JobView {
+function recordedJobView({ run, path }: WorkRecord): JobView {
   const { kind, about, unit, principal, started, finished } = run.work;
   return {
     id: run.id,
@@ -399,6 +399,6 @@ function viewOf({ run, path }: WorkRecord): JobView {
   };
 }
 
-function draining(): ServiceError {
+function drainingError(): ServiceError {
   return new ServiceError('REL_UNAVAILABLE', 'the service is draining');
 }

@@ -108,255 +108,261 @@ export interface JobSchedulerDependencies {
   readonly parallelMax: number;
 }
 
-interface Due {
+interface DueJob {
   readonly id: string;
   readonly from: bigint;
 }
 
-interface Timed {
+interface TimedJob {
   readonly record: JobRecord;
   readonly due: bigint | null;
 }
 
 /** The loop looks at the clock this often at least: it may be set. */
-const tickMsMax = 30_000;
+const schedulerTickMsMax = 30_000;
 /** Looks at schedules end a slice this soon: the first one compiles what it runs, and may lose the processor to that for milliseconds. */
-const sliceMs = 0.5;
+const schedulerSliceMs = 0.5;
 /** So many are begun between two looks at all jobs. */
-const dueMax = 64;
-const restNs = 10_000_000_000n;
-const instantOf = (text: string | null | undefined): bigint | null => (text === null || text === undefined ? null : BigInt(text));
-const caretaker = tenantlessCaller('annals', 'operator', 'internal');
+const dueJobsMax = 64;
+const jobRestNs = 10_000_000_000n;
+const instantOrNull = (text: string | null | undefined): bigint | null =>
+  text === null || text === undefined ? null : BigInt(text);
+const jobCaretaker = tenantlessCaller('annals', 'operator', 'internal');
 
 export class JobScheduler {
-  readonly #parts: JobSchedulerDependencies;
-  readonly #lane: JobLane;
+  readonly #schedulerParts: JobSchedulerDependencies;
+  readonly #scheduledLane: JobLane;
   /** By job; computed again only where its record is another one. */
-  readonly #timed = new Map<string, Timed>();
-  readonly #running = new Map<string, Promise<void>>();
+  readonly #timedJobs = new Map<string, TimedJob>();
+  readonly #runsUnderWay = new Map<string, Promise<void>>();
   /** Nanosecond before which a job is not begun again: its run could not be put on record. */
-  readonly #rests = new Map<string, bigint>();
+  readonly #restsUntil = new Map<string, bigint>();
   /** The last run of a path that judges rules: they do so one after the other, so that each sees the alerts of those before it. */
-  readonly #judging = new Map<string | null, Promise<unknown>>();
-  #epoch: number | null = null;
+  readonly #judgingByPath = new Map<string | null, Promise<unknown>>();
+  #jobsEpoch: number | null = null;
   /** Jobs that the last look found to be due and that have not begun, the longest due first. Those that are due since wait behind them. */
-  #due: Due[] = [];
+  #dueJobs: DueJob[] = [];
   /** The last look, where it found nothing that is due. */
-  #seen: { readonly epoch: number; readonly next: bigint | null } | null = null;
+  #lastLook: { readonly epoch: number; readonly next: bigint | null } | null = null;
   /** Whether something has happened since the loop looked last. */
-  #isStale = true;
-  #wake: (() => void) | null = null;
+  #hasNewJobs = true;
+  #wakeScheduler: (() => void) | null = null;
 
   constructor(parts: JobSchedulerDependencies) {
-    this.#parts = parts;
-    this.#lane = { runningMax: parts.parallelMax };
+    this.#schedulerParts = parts;
+    this.#scheduledLane = { runningMax: parts.parallelMax };
     // The first look at the clock of a zone reads all zones, for tens of milliseconds: before anybody asks.
     for (const job of parts.jobs.all()) {
       if (job.definition.cron === null) continue;
-      this.#dueOf(job);
+      this.#jobDueAt(job);
       break;
     }
   }
 
   /** Until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock } = this.#parts;
+    const { clock } = this.#schedulerParts;
     while (!signal.aborted) {
-      this.#isStale = false;
-      const next = await this.tick();
-      if (this.#isStale) continue;
-      const ms = next === null ? tickMsMax : Number((next - clock.now()) / 1_000_000n) + 1;
-      const woken = new AbortController();
-      this.#wake = () => woken.abort();
-      await clock.sleep(Math.max(0, Math.min(ms, tickMsMax)), AbortSignal.any([signal, woken.signal]));
-      this.#wake = null;
+      this.#hasNewJobs = false;
+      const nextDueAt = await this.tick();
+      if (this.#hasNewJobs) continue;
+      const sleepMs = nextDueAt === null ? schedulerTickMsMax : Number((nextDueAt - clock.now()) / 1_000_000n) + 1;
+      const wokenEarly = new AbortController();
+      this.#wakeScheduler = () => wokenEarly.abort();
+      await clock.sleep(Math.max(0, Math.min(sleepMs, schedulerTickMsMax)), AbortSignal.any([signal, wokenEarly.signal]));
+      this.#wakeScheduler = null;
     }
   }
 
   /** A job was made, or a run has ended: the loop looks now. */
   look(): void {
-    if (this.#parts.jobs.epoch !== this.#epoch) this.#stir();
+    if (this.#schedulerParts.jobs.epoch !== this.#jobsEpoch) this.#stirScheduler();
   }
 
-  #stir(): void {
-    this.#isStale = true;
-    this.#wake?.();
+  #stirScheduler(): void {
+    this.#hasNewJobs = true;
+    this.#wakeScheduler?.();
   }
 
   /** When the next run of a job is due; null: none is. */
   next(id: string): bigint | null {
-    const job = this.#parts.jobs.job(id);
-    return job === undefined || job.state !== 'scheduled' || job.open !== null ? null : this.#dueOf(job);
+    const job = this.#schedulerParts.jobs.job(id);
+    return job === undefined || job.state !== 'scheduled' || job.open !== null ? null : this.#jobDueAt(job);
   }
 
   /** Whether a run of the job is due and finds no place. */
   waits(job: JobRecord): boolean {
-    const from = job.open === null ? this.#beginsAt(job) : null;
-    return from !== null && from <= this.#parts.clock.now();
+    const beginsAt = job.open === null ? this.#beginsAt(job) : null;
+    return beginsAt !== null && beginsAt <= this.#schedulerParts.clock.now();
   }
 
   /** Begins what is due, as far as there are places. Resolves with the next instant at which something is; null: nothing is. */
   async tick(): Promise<bigint | null> {
-    const { jobs, clock, parallelMax } = this.#parts;
+    const { jobs, clock, parallelMax } = this.#schedulerParts;
     // A run that ends gives its place back, and the loop looks again.
-    if (this.#running.size >= parallelMax) return null;
+    if (this.#runsUnderWay.size >= parallelMax) return null;
     const now = clock.now();
-    const turn = this.#newSlices();
-    if (this.#due.length === 0) {
-      const next = await this.#lookAtAll(now, turn);
-      if (this.#due.length === 0) return next;
+    const workSlices = this.#newSlices();
+    if (this.#dueJobs.length === 0) {
+      const nextDueAt = await this.#lookAtAllJobs(now, workSlices);
+      if (this.#dueJobs.length === 0) return nextDueAt;
     }
-    while (this.#due.length > 0 && this.#running.size < parallelMax) {
-      const [{ id }] = this.#due.splice(0, 1) as [Due];
+    while (this.#dueJobs.length > 0 && this.#runsUnderWay.size < parallelMax) {
+      const [{ id }] = this.#dueJobs.splice(0, 1) as [DueJob];
       // The beginning of a run is work of its own.
-      await turn.next();
+      await workSlices.next();
       const job = jobs.job(id);
-      if (job !== undefined && !this.#isJudged(job)) await this.#consider(id, now, turn);
+      if (job !== undefined && !this.#isJudgingRules(job)) await this.#considerJob(id, now, workSlices);
     }
     // Those that are left are the longest due of then: with places left, all are looked at again.
-    return this.#running.size < parallelMax ? now : null;
+    return this.#runsUnderWay.size < parallelMax ? now : null;
   }
 
   /** Finds the longest due, and when the next of the others is; null: none is. */
-  async #lookAtAll(now: bigint, turn: WorkSlices): Promise<bigint | null> {
-    const { jobs } = this.#parts;
-    const seen = this.#seen;
-    if (seen?.epoch === jobs.epoch && (seen.next === null || seen.next > now)) return seen.next;
-    this.#seen = null;
+  async #lookAtAllJobs(now: bigint, workSlices: WorkSlices): Promise<bigint | null> {
+    const { jobs } = this.#schedulerParts;
+    const lastLook = this.#lastLook;
+    if (lastLook?.epoch === jobs.epoch && (lastLook.next === null || lastLook.next > now)) return lastLook.next;
+    this.#lastLook = null;
     const { epoch } = jobs;
-    this.#epoch = epoch;
-    let next: bigint | null = null;
-    const due: Due[] = [];
+    this.#jobsEpoch = epoch;
+    let nextDueAt: bigint | null = null;
+    const dueJobs: DueJob[] = [];
     for (const job of jobs.all()) {
-      const from = this.#beginsAt(job);
-      if (from !== null && from <= now) {
+      const beginsAt = this.#beginsAt(job);
+      if (beginsAt !== null && beginsAt <= now) {
         // It would take a place only to wait there; the end of the other is looked at.
-        if (this.#isJudged(job)) continue;
-        const at = due.findLastIndex((other) => other.from <= from) + 1;
-        if (at < dueMax) due.splice(at, 0, { id: job.id, from });
-        due.length = Math.min(due.length, dueMax);
-      } else if (from !== null && (next === null || from < next)) next = from;
+        if (this.#isJudgingRules(job)) continue;
+        const dueOrdinal = dueJobs.findLastIndex((earlierDue) => earlierDue.from <= beginsAt) + 1;
+        if (dueOrdinal < dueJobsMax) dueJobs.splice(dueOrdinal, 0, { id: job.id, from: beginsAt });
+        dueJobs.length = Math.min(dueJobs.length, dueJobsMax);
+      } else if (beginsAt !== null && (nextDueAt === null || beginsAt < nextDueAt)) nextDueAt = beginsAt;
       // The clock of a zone may take a millisecond where it is asked for the first time.
-      if (turn.isOver()) await turn.next();
+      if (workSlices.isOver()) await workSlices.next();
     }
-    for (const id of this.#timed.keys()) {
-      if (jobs.job(id) === undefined) this.#timed.delete(id);
-      if (turn.isOver()) await turn.next();
+    for (const id of this.#timedJobs.keys()) {
+      if (jobs.job(id) === undefined) this.#timedJobs.delete(id);
+      if (workSlices.isOver()) await workSlices.next();
     }
-    this.#due = due;
-    if (due.length === 0) this.#seen = { epoch, next };
-    return next;
+    this.#dueJobs = dueJobs;
+    if (dueJobs.length === 0) this.#lastLook = { epoch, next: nextDueAt };
+    return nextDueAt;
   }
 
   #newSlices(): WorkSlices {
-    return new WorkSlices({ ...this.#parts, sliceMs });
+    return new WorkSlices({ ...this.#schedulerParts, sliceMs: schedulerSliceMs });
   }
 
   /** Whether a job judges rules, and another one of its path does so now. */
-  #isJudged({ definition, path }: JobRecord): boolean {
+  #isJudgingRules({ definition, path }: JobRecord): boolean {
     if (definition.run.rules === undefined) return false;
-    for (const id of this.#running.keys()) {
-      const other = this.#parts.jobs.job(id);
-      if (other?.path === path && other.definition.run.rules !== undefined) return true;
+    for (const id of this.#runsUnderWay.keys()) {
+      const runningJob = this.#schedulerParts.jobs.job(id);
+      if (runningJob?.path === path && runningJob.definition.run.rules !== undefined) return true;
     }
     return false;
   }
 
   /** Begins what is due of one job now, whatever else waits: somebody asks for it. */
   async begin(id: string): Promise<void> {
-    await this.#consider(id, this.#parts.clock.now(), this.#newSlices());
+    await this.#considerJob(id, this.#schedulerParts.clock.now(), this.#newSlices());
   }
 
   /** Null: a run of the job was begun, or none will be; else when the next one is. */
-  async #consider(id: string, now: bigint, turn: WorkSlices): Promise<bigint | null> {
-    const { jobs } = this.#parts;
+  async #considerJob(id: string, now: bigint, workSlices: WorkSlices): Promise<bigint | null> {
+    const { jobs } = this.#schedulerParts;
     const job = jobs.job(id);
-    const from = job === undefined ? null : this.#beginsAt(job);
-    if (job === undefined || from === null || from > now) return from;
+    const beginsAt = job === undefined ? null : this.#beginsAt(job);
+    if (job === undefined || beginsAt === null || beginsAt > now) return beginsAt;
     if (job.open !== null) {
       // A run that an earlier process began: this one does not run it.
-      const { until: _, ...run } = job.open;
-      void this.#begin(job, { ...run, state: 'running', attempt: run.attempt + (run.state === 'running' ? 1 : 0) });
+      const { until: _, ...openRun } = job.open;
+      void this.#beginRun(job, {
+        ...openRun,
+        state: 'running',
+        attempt: openRun.attempt + (openRun.state === 'running' ? 1 : 0),
+      });
       return null;
     }
-    const dueRuns = await turn.finish(dueAt(job, now, (other) => this.#doneAt(other)));
-    const later = dueRuns === null ? await turn.finish(dueAfter(job, now)) : null;
+    const dueRuns = await workSlices.finish(dueAt(job, now, (priorJobId) => this.#jobDoneAt(priorJobId)));
+    const laterDue = dueRuns === null ? await workSlices.finish(dueAfter(job, now)) : null;
     // Others had their turn meanwhile.
-    if (jobs.job(id) !== job || this.#running.has(id)) return this.#consider(id, now, turn);
+    if (jobs.job(id) !== job || this.#runsUnderWay.has(id)) return this.#considerJob(id, now, workSlices);
     if (dueRuns !== null) {
-      void this.#begin(job, this.#runOf(job, dueRuns.instant, dueRuns.missed, now));
+      void this.#beginRun(job, this.#newRunOf(job, dueRuns.instant, dueRuns.missed, now));
       return null;
     }
-    this.#timed.set(id, { record: job, due: later });
-    return later;
+    this.#timedJobs.set(id, { record: job, due: laterDue });
+    return laterDue;
   }
 
   /** Nanosecond from which a run of the job is to be begun, or begun again; null: none is. */
   #beginsAt(job: JobRecord): bigint | null {
     const { id, open, state, path, made } = job;
-    if (this.#running.has(id) || (state !== 'scheduled' && open === null)) return null;
+    if (this.#runsUnderWay.has(id) || (state !== 'scheduled' && open === null)) return null;
     const isQueued = open?.state === 'queued' && open.until !== undefined;
-    const from = open === null ? this.#dueOf(job) : isQueued ? instantOf(open.until) : BigInt(open.due);
-    if (from === null || made < this.#parts.beginning(path)) return null;
-    const rests = this.#rests.get(id);
-    return rests !== undefined && rests > from ? rests : from;
+    const dueFrom = open === null ? this.#jobDueAt(job) : isQueued ? instantOrNull(open.until) : BigInt(open.due);
+    if (dueFrom === null || made < this.#schedulerParts.beginning(path)) return null;
+    const restsUntil = this.#restsUntil.get(id);
+    return restsUntil !== undefined && restsUntil > dueFrom ? restsUntil : dueFrom;
   }
 
-  #dueOf(job: JobRecord): bigint | null {
-    const doneAt = (id: string): bigint | null => this.#doneAt(id);
+  #jobDueAt(job: JobRecord): bigint | null {
+    const doneAt = (id: string): bigint | null => this.#jobDoneAt(id);
     // It depends on the runs of another job.
     if (job.definition.after !== null) return nextDue(job, doneAt);
-    let timed = this.#timed.get(job.id);
-    if (timed?.record !== job) this.#timed.set(job.id, (timed = { record: job, due: nextDue(job, doneAt) }));
-    return timed.due;
+    let timedJob = this.#timedJobs.get(job.id);
+    if (timedJob?.record !== job) this.#timedJobs.set(job.id, (timedJob = { record: job, due: nextDue(job, doneAt) }));
+    return timedJob.due;
   }
 
   /** Begins a run now, beside those that are due. REL_CONFLICT while one is under way. */
   runNow(job: JobRecord): Promise<void> {
-    if (job.open !== null || this.#running.has(job.id)) throw new ServiceError('REL_CONFLICT', 'a run of the job is under way');
-    const now = this.#parts.clock.now();
-    return this.#begin(job, this.#runOf(job, now, 0, now));
+    if (job.open !== null || this.#runsUnderWay.has(job.id))
+      throw new ServiceError('REL_CONFLICT', 'a run of the job is under way');
+    const now = this.#schedulerParts.clock.now();
+    return this.#beginRun(job, this.#newRunOf(job, now, 0, now));
   }
 
   /** Ends a run that waits, or that is due and finds no place. */
   async endWaiting(job: JobRecord, reason: string): Promise<void> {
     const { open } = job;
     if (open?.state === 'queued') {
-      const { until: _, ...run } = open;
-      return this.#record({ ...run, state: 'cancelled', reason });
+      const { until: _, ...waitingRun } = open;
+      return this.#recordRun({ ...waitingRun, state: 'cancelled', reason });
     }
     if (!this.waits(job)) return;
-    const now = this.#parts.clock.now();
-    const dueRuns = await this.#newSlices().finish(dueAt(job, now, (other) => this.#doneAt(other)));
-    if (dueRuns === null || this.#parts.jobs.job(job.id) !== job || this.#running.has(job.id)) return;
-    await this.#record({ ...this.#runOf(job, dueRuns.instant, dueRuns.missed, now), state: 'cancelled', reason });
+    const now = this.#schedulerParts.clock.now();
+    const dueRuns = await this.#newSlices().finish(dueAt(job, now, (other) => this.#jobDoneAt(other)));
+    if (dueRuns === null || this.#schedulerParts.jobs.job(job.id) !== job || this.#runsUnderWay.has(job.id)) return;
+    await this.#recordRun({ ...this.#newRunOf(job, dueRuns.instant, dueRuns.missed, now), state: 'cancelled', reason });
   }
 
   /** A step that a run waits at has ended: the run goes on now. */
   async goOn({ id, open }: JobRecord, step: WorkflowStep): Promise<void> {
     if (open?.state !== 'queued') throw new ServiceError('REL_CONFLICT', 'the run does not wait');
-    await this.#record({ ...open, until: String(this.#parts.clock.now()), step });
+    await this.#recordRun({ ...open, until: String(this.#schedulerParts.clock.now()), step });
     await this.begin(id);
   }
 
   /** The run of a job that is under way in this process; undefined where none is. */
   underWay(id: string): Promise<void> | undefined {
-    return this.#running.get(id);
+    return this.#runsUnderWay.get(id);
   }
 
   /** Begins what is due, and resolves when no run is under way and none is due. */
   async settle(): Promise<void> {
-    for (await this.tick(); this.#running.size > 0; await this.tick()) await Promise.all(this.#running.values());
+    for (await this.tick(); this.#runsUnderWay.size > 0; await this.tick()) await Promise.all(this.#runsUnderWay.values());
   }
 
-  #doneAt(id: string): bigint | null {
-    const last = this.#parts.jobs.job(id)?.last ?? null;
-    return last === null || last.state !== 'done' ? null : BigInt(last.basis);
+  #jobDoneAt(id: string): bigint | null {
+    const lastRun = this.#schedulerParts.jobs.job(id)?.last ?? null;
+    return lastRun === null || lastRun.state !== 'done' ? null : BigInt(lastRun.basis);
   }
 
-  #runOf({ id }: JobRecord, due: bigint, missed: number, now: bigint): RunRecord {
+  #newRunOf({ id }: JobRecord, due: bigint, missed: number, now: bigint): RunRecord {
     return {
-      id: this.#parts.ids.next(),
+      id: this.#schedulerParts.ids.next(),
       job: id,
       group: null,
       state: 'running',
@@ -371,84 +377,87 @@ export class JobScheduler {
     };
   }
 
-  #begin(job: JobRecord, run: RunRecord): Promise<void> {
-    this.#rests.delete(job.id);
-    const work = this.#run(job, run)
+  #beginRun(job: JobRecord, run: RunRecord): Promise<void> {
+    this.#restsUntil.delete(job.id);
+    const jobRun = this.#runScheduled(job, run)
       .catch((error: unknown) => {
         // A drain, or a disk that is full: the run is on record as begun, and is begun again later.
-        this.#rests.set(job.id, this.#parts.clock.now() + restNs);
+        this.#restsUntil.set(job.id, this.#schedulerParts.clock.now() + jobRestNs);
         if (error instanceof ServiceError) return;
-        this.#parts.warn(
+        this.#schedulerParts.warn(
           `the job ${job.id} has failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
         );
       })
       .finally(() => {
-        this.#running.delete(job.id);
-        this.#seen = null;
-        this.#stir();
+        this.#runsUnderWay.delete(job.id);
+        this.#lastLook = null;
+        this.#stirScheduler();
       });
-    this.#running.set(job.id, work);
-    return work;
+    this.#runsUnderWay.set(job.id, jobRun);
+    return jobRun;
   }
 
-  async #run(job: JobRecord, begun: RunRecord): Promise<void> {
+  async #runScheduled(job: JobRecord, begunRun: RunRecord): Promise<void> {
     // A workflow that gets on is not given up.
-    const reached = [...this.#parts.jobs.steps(job.id).values()].at(-1)?.attempt ?? 1;
-    if (begun.attempt - reached >= attemptsMax) return this.#record({ ...begun, state: 'failed', reason: 'too_many_attempts' });
+    const reachedAttempt = [...this.#schedulerParts.jobs.steps(job.id).values()].at(-1)?.attempt ?? 1;
+    if (begunRun.attempt - reachedAttempt >= attemptsMax)
+      return this.#recordRun({ ...begunRun, state: 'failed', reason: 'too_many_attempts' });
     let caller: Caller;
     try {
-      caller = this.#parts.absentCaller({ ...job.owner, path: job.path, branch: job.branch });
+      caller = this.#schedulerParts.absentCaller({ ...job.owner, path: job.path, branch: job.branch });
     } catch (error) {
-      return this.#lostRights(job, begun, error);
+      return this.#pauseForLostRights(job, begunRun, error);
     }
-    const { workflow: name } = job.definition.run;
-    const follows = name === undefined ? undefined : (begun.workflow ?? this.#parts.workflowOf(name, job));
-    if (follows === null) return this.#record({ ...begun, state: 'failed', reason: 'REL_NOT_FOUND' });
-    const run: RunRecord = follows === undefined ? begun : { ...begun, workflow: follows };
-    await this.#record(run);
-    const timeout = new AbortController();
+    const { workflow: workflowName } = job.definition.run;
+    const workflowJobId =
+      workflowName === undefined ? undefined : (begunRun.workflow ?? this.#schedulerParts.workflowOf(workflowName, job));
+    if (workflowJobId === null) return this.#recordRun({ ...begunRun, state: 'failed', reason: 'REL_NOT_FOUND' });
+    const run: RunRecord = workflowJobId === undefined ? begunRun : { ...begunRun, workflow: workflowJobId };
+    await this.#recordRun(run);
+    const runTimeout = new AbortController();
     const waitsEnd = new AbortController();
-    let waits: Promise<void> = Promise.resolve();
-    let failed: unknown = null;
+    let timeoutWatch: Promise<void> = Promise.resolve();
+    let runFailure: unknown = null;
     try {
-      const { ended } = this.#parts.runner.start(
+      const { ended } = this.#schedulerParts.runner.start(
         {
           id: run.id,
           kind: 'scheduled',
           about: job.definition.name,
           unit: 'rows',
-          lane: this.#lane,
+          lane: this.#scheduledLane,
           onDrain: 'cancel',
           run: ({ signal, progress }) => {
             // It counts from its turn.
-            waits = this.#parts.clock.sleep(job.definition.timeout_secs * 1000, waitsEnd.signal).then(() => {
-              if (!waitsEnd.signal.aborted) timeout.abort(new ServiceError('REL_TIMEOUT', 'timed_out'));
+            timeoutWatch = this.#schedulerParts.clock.sleep(job.definition.timeout_secs * 1000, waitsEnd.signal).then(() => {
+              if (!waitsEnd.signal.aborted) runTimeout.abort(new ServiceError('REL_TIMEOUT', 'timed_out'));
             });
-            return this.#perform(job, run, caller, AbortSignal.any([signal, timeout.signal]), progress);
+            return this.#performRun(job, run, caller, AbortSignal.any([signal, runTimeout.signal]), progress);
           },
         },
         caller,
       );
       await ended;
     } catch (error) {
-      failed = error;
+      runFailure = error;
     } finally {
       waitsEnd.abort();
     }
-    await waits;
-    if (failed === null) return;
-    if (timeout.signal.aborted) return this.#record({ ...run, state: 'failed', reason: 'timed_out' });
-    if (!(failed instanceof ServiceError)) {
-      await this.#record({ ...run, state: 'failed', reason: 'REL_INTERNAL' });
-      throw failed;
+    await timeoutWatch;
+    if (runFailure === null) return;
+    if (runTimeout.signal.aborted) return this.#recordRun({ ...run, state: 'failed', reason: 'timed_out' });
+    if (!(runFailure instanceof ServiceError)) {
+      await this.#recordRun({ ...run, state: 'failed', reason: 'REL_INTERNAL' });
+      throw runFailure;
     }
-    if (failed.code === 'REL_UNAVAILABLE') throw failed;
-    const state = failed.code === 'REL_CANCELLED' ? 'cancelled' : 'failed';
-    if (failed.code === 'REL_ACL' || failed.code === 'REL_TENANT_SUSPENDED') return this.#lostRights(job, run, failed);
-    return this.#record({ ...run, state, reason: failed.code });
+    if (runFailure.code === 'REL_UNAVAILABLE') throw runFailure;
+    const failedState = runFailure.code === 'REL_CANCELLED' ? 'cancelled' : 'failed';
+    if (runFailure.code === 'REL_ACL' || runFailure.code === 'REL_TENANT_SUSPENDED')
+      return this.#pauseForLostRights(job, run, runFailure);
+    return this.#recordRun({ ...run, state: failedState, reason: runFailure.code });
   }
 
-  async #perform(
+  async #performRun(
     job: JobRecord,
     run: RunRecord,
     caller: Caller,
@@ -458,24 +467,24 @@ export class JobScheduler {
     signal.throwIfAborted();
     if (run.workflow !== undefined) return this.#performSteps(job, run, caller, signal, progress);
     if (job.definition.run.retention !== undefined) {
-      const result = await this.#parts.performRetention(job, { caller, run, signal, progress });
-      return this.#record({ ...run, state: 'done', result });
+      const result = await this.#schedulerParts.performRetention(job, { caller, run, signal, progress });
+      return this.#recordRun({ ...run, state: 'done', result });
     }
-    if (job.definition.run.rules === undefined) return this.#performOne(job, run, caller, signal, progress);
-    const before = this.#judging.get(job.path) ?? Promise.resolve();
-    const mine = before.then(() => this.#performOne(job, run, caller, signal, progress));
-    const over: Promise<void> = mine
+    if (job.definition.run.rules === undefined) return this.#performOnce(job, run, caller, signal, progress);
+    const earlierJudging = this.#judgingByPath.get(job.path) ?? Promise.resolve();
+    const ownJudging = earlierJudging.then(() => this.#performOnce(job, run, caller, signal, progress));
+    const judgingOver: Promise<void> = ownJudging
       .catch(() => undefined)
       .then(() => {
-        if (this.#judging.get(job.path) === over) this.#judging.delete(job.path);
+        if (this.#judgingByPath.get(job.path) === judgingOver) this.#judgingByPath.delete(job.path);
       });
-    this.#judging.set(job.path, over);
+    this.#judgingByPath.set(job.path, judgingOver);
     // One that is cancelled while it waits ends now.
-    const ended = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
-    await Promise.race([mine, ended]);
+    const runAborted = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
+    await Promise.race([ownJudging, runAborted]);
   }
 
-  async #performOne(
+  async #performOnce(
     job: JobRecord,
     run: RunRecord,
     caller: Caller,
@@ -484,9 +493,9 @@ export class JobScheduler {
   ): Promise<void> {
     signal.throwIfAborted();
     const request = { action: 'query', purpose: job.definition.purpose, correlationId: run.id, gone: signal } as const;
-    const { isWritten, result } = await this.#parts.gate.invoke(caller, request, async (invocation) => {
+    const { isWritten, result } = await this.#schedulerParts.gate.invoke(caller, request, async (invocation) => {
       invocation.describe({ template: 'job ?', literals: [job.id] });
-      const effect = await this.#parts.perform(job, {
+      const jobEffect = await this.#schedulerParts.perform(job, {
         invocation,
         caller,
         run: run.id,
@@ -495,14 +504,14 @@ export class JobScheduler {
         progress,
       });
       signal.throwIfAborted();
-      const isWritten = effect.rows !== null && effect.rows.rows.length > 0;
+      const isWritten = jobEffect.rows !== null && jobEffect.rows.rows.length > 0;
       if (isWritten) {
-        const done: RunRecord = { ...run, state: 'done', alerts: effect.alerts, result: effect.result };
-        await invocation.submit({ kind: 'record-run', run: done, alerts: effect.rows });
+        const doneRun: RunRecord = { ...run, state: 'done', alerts: jobEffect.alerts, result: jobEffect.result };
+        await invocation.submit({ kind: 'record-run', run: doneRun, alerts: jobEffect.rows });
       }
-      return { isWritten, result: effect.result };
+      return { isWritten, result: jobEffect.result };
     });
-    if (!isWritten) await this.#record({ ...run, state: 'done', result });
+    if (!isWritten) await this.#recordRun({ ...run, state: 'done', result });
   }
 
   async #performSteps(
@@ -512,64 +521,67 @@ export class JobScheduler {
     signal: AbortSignal,
     progress: JobWork['progress'],
   ): Promise<void> {
-    const { gate, jobs, performWorkflow } = this.#parts;
-    const record = async (step: WorkflowStep, rows?: (invocation: Invocation) => PutRows): Promise<void> => {
+    const { gate, jobs, performWorkflow } = this.#schedulerParts;
+    const recordStep = async (step: WorkflowStep, alertRowsOf?: (invocation: Invocation) => PutRows): Promise<void> => {
       signal.throwIfAborted();
-      if (rows === undefined) return this.#record({ ...run, step });
+      if (alertRowsOf === undefined) return this.#recordRun({ ...run, step });
       const request = { action: 'ingest', purpose: job.definition.purpose, correlationId: run.id, gone: signal } as const;
       await gate.invoke(caller, request, (invocation) => {
-        const alerts = rows(invocation);
+        const alerts = alertRowsOf(invocation);
         invocation.describe({ template: 'step ? of ?', literals: [step.path, job.id], objectType: alerts.type });
         return invocation.submit({ kind: 'record-run', run: { ...run, step }, alerts });
       });
     };
     const steps = jobs.steps(job.id);
-    const effect = await performWorkflow(job, { caller, run, steps, signal, progress, record });
+    const workflowEffect = await performWorkflow(job, { caller, run, steps, signal, progress, record: recordStep });
     signal.throwIfAborted();
-    if ('until' in effect) {
-      const until = effect.until === null ? null : String(effect.until);
-      return this.#record({ ...run, state: 'queued', until, step: effect.step });
+    if ('until' in workflowEffect) {
+      const waitsUntil = workflowEffect.until === null ? null : String(workflowEffect.until);
+      return this.#recordRun({ ...run, state: 'queued', until: waitsUntil, step: workflowEffect.step });
     }
-    return this.#record({ ...run, state: 'done', alerts: effect.alerts, result: effect.result });
+    return this.#recordRun({ ...run, state: 'done', alerts: workflowEffect.alerts, result: workflowEffect.result });
   }
 
-  async #lostRights(job: JobRecord, run: RunRecord, error: unknown): Promise<void> {
-    const why = error instanceof ServiceError ? error.code : 'REL_ACL';
-    const failed: RunRecord = { ...run, state: 'failed', reason: why };
-    if (job.definition.once === true) return this.#record(failed);
-    const { alertOf, warn } = this.#parts;
+  async #pauseForLostRights(job: JobRecord, run: RunRecord, error: unknown): Promise<void> {
+    const lostRightsCode = error instanceof ServiceError ? error.code : 'REL_ACL';
+    const failedRun: RunRecord = { ...run, state: 'failed', reason: lostRightsCode };
+    if (job.definition.once === true) return this.#recordRun(failedRun);
+    const { alertOf, warn } = this.#schedulerParts;
     try {
-      await this.#tend(
+      await this.#tendJob(
         (invocation) => {
-          const alerts = alertOf(invocation, job, run, why);
-          return invocation.submit({ kind: 'record-run', run: failed, alerts });
+          const alerts = alertOf(invocation, job, run, lostRightsCode);
+          return invocation.submit({ kind: 'record-run', run: failedRun, alerts });
         },
         { path: job.path, branch: job.branch },
       );
-    } catch (refused) {
-      if (!(refused instanceof ServiceError) || refused.code === 'REL_UNAVAILABLE') throw refused;
-      warn(`the job ${job.id} is paused, and its owner has no alert: ${refused.code} ${refused.message}`);
-      await this.#record(failed);
+    } catch (alertRefusal) {
+      if (!(alertRefusal instanceof ServiceError) || alertRefusal.code === 'REL_UNAVAILABLE') throw alertRefusal;
+      warn(`the job ${job.id} is paused, and its owner has no alert: ${alertRefusal.code} ${alertRefusal.message}`);
+      await this.#recordRun(failedRun);
     }
-    const pause = { kind: 'change-job', id: job.id, change: 'paused', reason: why } as const;
-    await this.#tend((invocation) => invocation.submit(pause), this.#pathOf(job.id));
+    const pauseCommand = { kind: 'change-job', id: job.id, change: 'paused', reason: lostRightsCode } as const;
+    await this.#tendJob((invocation) => invocation.submit(pauseCommand), this.#pathOf(job.id));
   }
 
-  #record(run: RunRecord): Promise<void> {
+  #recordRun(run: RunRecord): Promise<void> {
     // Fails for a result that JSON can't say before anything is written.
     canonicalJson(run.result);
-    return this.#tend((invocation) => invocation.submit({ kind: 'record-run', run, alerts: null }), this.#pathOf(run.job));
+    return this.#tendJob((invocation) => invocation.submit({ kind: 'record-run', run, alerts: null }), this.#pathOf(run.job));
   }
 
   /** The records of a job lie where the job does: nobody else learns that it ran. */
   #pathOf(job: string | null): Pick<Caller, 'path'> {
-    return { path: (job === null ? null : this.#parts.jobs.job(job)?.path) ?? null };
+    return { path: (job === null ? null : this.#schedulerParts.jobs.job(job)?.path) ?? null };
   }
 
-  /** `at`: the path, and the branch, that are written to. */
-  async #tend(act: (invocation: Invocation) => Promise<unknown>, at: Partial<Pick<JobRecord, 'path' | 'branch'>>): Promise<void> {
-    const correlationId = this.#parts.ids.next();
+  /** `jobScope`: the path, and the branch, that are written to. */
+  async #tendJob(
+    tendingAct: (invocation: Invocation) => Promise<unknown>,
+    jobScope: Partial<Pick<JobRecord, 'path' | 'branch'>>,
+  ): Promise<void> {
+    const correlationId = this.#schedulerParts.ids.next();
     const request = { action: 'administer', purpose: null, correlationId, whileSuspended: true } as const;
-    await this.#parts.gate.invoke({ ...caretaker, ...at }, request, act);
+    await this.#schedulerParts.gate.invoke({ ...jobCaretaker, ...jobScope }, request, tendingAct);
   }
 }

@@ -3,20 +3,20 @@ import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import { noRoomIn } from '../../log/disk/disk.ts';
 
-const everyMs = 60_000;
+const minuteMs = 60_000;
 
 export async function onceAMinute(
   clock: Clock,
   signal: AbortSignal,
-  round: (signal: AbortSignal) => Promise<void>,
+  minuteRound: (signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   while (!signal.aborted) {
     try {
-      await round(signal);
+      await minuteRound(signal);
     } catch (error) {
       // A drain, a log that takes no more writes, a full disk: a later round, or the next start, does the rest.
       if (!(error instanceof ServiceError) && noRoomIn(error) === null) throw error;
     }
-    await clock.sleep(everyMs, signal);
+    await clock.sleep(minuteMs, signal);
   }
 }

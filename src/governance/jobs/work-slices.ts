@@ -1,7 +1,7 @@
 /** Long work of the store's own in slices: each ends after a moment, and others have their turn before the next. */
 import type { Clock } from '../../clock.ts';
 
-const usualMs = 1.5;
+const usualSliceMs = 1.5;
 
 interface SlicesOptions {
   readonly clock: Pick<Clock, 'monotonicMs'>;
@@ -10,26 +10,26 @@ interface SlicesOptions {
 }
 
 export class WorkSlices {
-  readonly #clock: Pick<Clock, 'monotonicMs'>;
+  readonly #sliceClock: Pick<Clock, 'monotonicMs'>;
   readonly #yieldTurn: () => Promise<void>;
   readonly #sliceMs: number;
-  #beganMs: number;
+  #sliceBeganMs: number;
 
-  constructor({ clock, yieldTurn, sliceMs = usualMs }: SlicesOptions) {
-    this.#clock = clock;
+  constructor({ clock, yieldTurn, sliceMs = usualSliceMs }: SlicesOptions) {
+    this.#sliceClock = clock;
     this.#yieldTurn = yieldTurn;
     this.#sliceMs = sliceMs;
-    this.#beganMs = clock.monotonicMs();
+    this.#sliceBeganMs = clock.monotonicMs();
   }
 
   isOver(): boolean {
-    return this.#clock.monotonicMs() - this.#beganMs > this.#sliceMs;
+    return this.#sliceClock.monotonicMs() - this.#sliceBeganMs > this.#sliceMs;
   }
 
   /** Gives others their turn; resolves when the next slice begins. */
   async next(): Promise<void> {
     await this.#yieldTurn();
-    this.#beganMs = this.#clock.monotonicMs();
+    this.#sliceBeganMs = this.#sliceClock.monotonicMs();
   }
 
   /** Ends the slice where it is over. */
@@ -37,10 +37,10 @@ export class WorkSlices {
     if (this.isOver()) await this.next();
   }
 
-  async finish<T>(steps: Generator<undefined, T, void>): Promise<T> {
+  async finish<T>(workSteps: Generator<undefined, T, void>): Promise<T> {
     for (;;) {
-      const step = steps.next();
-      if (step.done === true) return step.value;
+      const workStep = workSteps.next();
+      if (workStep.done === true) return workStep.value;
       if (this.isOver()) await this.next();
     }
   }

@@ -18,50 +18,52 @@ import { VisibleTypes } from './visible-types.ts';
  */
 export function explainPolicy(
   { judge, grants, parts }: Pick<Core, 'judge' | 'grants' | 'parts'>,
-  asked: Judged,
+  invocationJudged: Judged,
   objectType: string | null,
   asOf: number | bigint | undefined,
 ): PolicyExplanation {
   const { projections, log, clock } = parts;
-  const { caller } = asked;
-  const judged: Judged = { ...asked, action: 'query' };
+  const { caller } = invocationJudged;
+  const judged: Judged = { ...invocationJudged, action: 'query' };
   const basis = log.basis();
-  const at = typeof asOf === 'bigint' ? positionAt(projections.timeline, asOf, basis) : asOf;
-  if (at !== undefined && (at < 1 || at > basis.position)) {
+  const explainedPosition = typeof asOf === 'bigint' ? pastPositionAt(projections.timeline, asOf, basis) : asOf;
+  if (explainedPosition !== undefined && (explainedPosition < 1 || explainedPosition > basis.position)) {
     throw new ServiceError('REL_INVALID', `decisions are explained as of positions 1 to ${basis.position}`);
   }
-  const now = at === undefined ? clock.now() : projections.timeline.timeOf(at - 1);
+  const now = explainedPosition === undefined ? clock.now() : projections.timeline.timeOf(explainedPosition - 1);
   const tenant = tenantOf(caller.path);
-  const paths =
-    at === undefined ? projections.snapshot(basis, caller.branch, tenant) : projections.snapshotOf(now, caller.branch, tenant);
-  const set = at === undefined ? judge.policies.current : judge.policies.setAt(at);
+  const accessPaths =
+    explainedPosition === undefined
+      ? projections.snapshot(basis, caller.branch, tenant)
+      : projections.snapshotOf(now, caller.branch, tenant);
+  const policySet = explainedPosition === undefined ? judge.policies.current : judge.policies.setAt(explainedPosition);
   const policies =
-    set === null
+    policySet === null
       ? null
-      : at === undefined
+      : explainedPosition === undefined
         ? judge.policies.policiesFor(caller, judged)
-        : set.callerPolicies(askerOf(caller, judged));
-  const granted = { caller, action: 'query', stated: judged, now } as const;
-  const grant = at === undefined ? grants.grantFor(granted) : grants.grantOfThen(granted, set);
+        : policySet.callerPolicies(askerOf(caller, judged));
+  const grantRequest = { caller, action: 'query', stated: judged, now } as const;
+  const grant = explainedPosition === undefined ? grants.grantFor(grantRequest) : grants.grantOfThen(grantRequest, policySet);
   const guardsOf = ({ protection }: TenantPaths): Guards => judge.guards(judged, protection);
-  const types = new VisibleTypes({ paths, grant, visiting: caller.sharedFrom !== null, guardsOf });
-  const visibleType = objectType === null || isClassified(objectType) ? undefined : types.find(objectType);
+  const visibleTypes = new VisibleTypes({ paths: accessPaths, grant, visiting: caller.sharedFrom !== null, guardsOf });
+  const visibleType = objectType === null || isClassified(objectType) ? undefined : visibleTypes.find(objectType);
   const type = visibleType?.definition ?? null;
   return explainRead({
     caller,
     decision: judge.decideUnder({ ...judged, objectType }, policies, now, () => type ?? undefined),
-    guards: visibleType?.sources[0]!.guards ?? guardsOf(paths),
+    guards: visibleType?.sources[0]!.guards ?? guardsOf(accessPaths),
     type,
     grant: visibleType?.grant ?? null,
     policies,
-    policyDigest: set?.digest ?? '',
-    position: at ?? basis.position,
+    policyDigest: policySet?.digest ?? '',
+    position: explainedPosition ?? basis.position,
     now,
   });
 }
 
 /** The position below which everything had happened by that instant; undefined where that is now. */
-function positionAt(timeline: Core['parts']['projections']['timeline'], instant: bigint, basis: Basis): number | undefined {
+function pastPositionAt(timeline: Core['parts']['projections']['timeline'], instant: bigint, basis: Basis): number | undefined {
   if (instant >= basis.instant || basis.position === 0) return undefined;
   return Math.max(1, Math.min(timeline.positionAfter(instant), basis.position));
 }

@@ -46,58 +46,58 @@ export interface GovernedRowsDependencies {
 }
 
 /** Rows that EXPLAIN and plans assume where a condition decides about rows: a count would reveal hidden ones. */
-const uncounted = 10_000;
+const uncountedRows = 10_000;
 const segmentRows = 65_536;
 
 export class GovernedRows implements RowReader<GovernedBlock> {
-  readonly #parts: GovernedRowsDependencies;
+  readonly #governedParts: GovernedRowsDependencies;
 
   constructor(parts: GovernedRowsDependencies) {
-    this.#parts = parts;
+    this.#governedParts = parts;
   }
 
   prepare(type: string, columns: readonly string[]): Preparation | null {
-    const request: ScanRequest = { type, columns, time: everything };
-    const { definition, sources } = this.#open(request);
-    const begun = sources.flatMap((source) => {
-      const laneScan = requestTo(source, definition, request);
-      checkReads(source, laneScan.columns);
+    const request: ScanRequest = { type, columns, time: allTimes };
+    const { definition, sources } = this.#openVisibleType(request);
+    const sourcePreparations = sources.flatMap((source) => {
+      const laneScan = requestToSource(source, definition, request);
+      checkSourceReads(source, laneScan.columns);
       return source.paths.rows.prepare?.(laneScan.type, laneScan.columns) ?? [];
     });
-    if (begun.length === 0) return null;
+    if (sourcePreparations.length === 0) return null;
     return {
-      ready: Promise.all(begun.map(({ ready }) => ready)).then(() => undefined),
+      ready: Promise.all(sourcePreparations.map(({ ready }) => ready)).then(() => undefined),
       progress: () => {
-        const each = begun.map((preparation) => preparation.progress());
+        const each = sourcePreparations.map((preparation) => preparation.progress());
         return { done: each.reduce((sum, { done }) => sum + done, 0), of: each.reduce((sum, { of }) => sum + of, 0) };
       },
     };
   }
 
   canBeNear(request: Pick<NearRequest, 'type' | 'column' | 'time'>): boolean {
-    return this.#nearIn(request) !== null;
+    return this.#nearRowsIn(request) !== null;
   }
 
   near(request: NearRequest): Promise<Near> | null {
     assert(request.paths === undefined, 'only the gate says which paths are near');
-    return this.#nearIn(request)?.near!({ ...request, paths: this.#parts.scope.codes }) ?? null;
+    return this.#nearRowsIn(request)?.near!({ ...request, paths: this.#governedParts.scope.codes }) ?? null;
   }
 
   /**
    * Storage that knows which rows are near: where they are one tenant's, as they are declared there. Where a condition or a mask
    * hides anything, everything that is shown is looked at.
    */
-  #nearIn({ type, column, time }: Pick<NearRequest, 'type' | 'column' | 'time'>): RowReader | null {
-    const { definition, sources } = this.#open({ type, columns: [column], time });
+  #nearRowsIn({ type, column, time }: Pick<NearRequest, 'type' | 'column' | 'time'>): RowReader | null {
+    const { definition, sources } = this.#openVisibleType({ type, columns: [column], time });
     const [source] = sources;
     if (sources.length > 1 || type !== source!.declared.name || !isAlike(definition, source!.declared, column)) return null;
-    checkReads(source!, [column]);
+    checkSourceReads(source!, [column]);
     const { rows } = source!.paths;
     return source!.grant === openGrant && rows.near !== undefined ? rows : null;
   }
 
   scan(request: ScanRequest): Iterator<GovernedBlock, void> {
-    const { definition, sources } = this.#open(request);
+    const { definition, sources } = this.#openVisibleType(request);
     if (sources.length === 1) return this.#scanSource(sources[0]!, definition, request);
     const { unsiftedRows: _, ...rest } = request;
     const withTime = { ...rest, columns: [...request.columns, 'system_from'] };
@@ -105,24 +105,24 @@ export class GovernedRows implements RowReader<GovernedBlock> {
   }
 
   #scanSource(source: RowSource, definition: TypeDefinition, request: ScanRequest): Iterator<GovernedBlock, void> {
-    const laneScan = requestTo(source, definition, request);
-    checkReads(source, laneScan.columns);
-    const blocks = this.#throughLanes(source, laneScan);
-    if (laneScan === request) return blocks;
+    const laneScan = requestToSource(source, definition, request);
+    checkSourceReads(source, laneScan.columns);
+    const laneBlocks = this.#scanThroughLanes(source, laneScan);
+    if (laneScan === request) return laneBlocks;
     return new PaddedBlocks(
-      blocks,
+      laneBlocks,
       request.columns.map((column) => laneScan.columns.indexOf(column)),
     );
   }
 
-  #throughLanes(source: RowSource, request: ScanRequest): Iterator<GovernedBlock, void> {
+  #scanThroughLanes(source: RowSource, request: ScanRequest): Iterator<GovernedBlock, void> {
     const { grant, paths, type } = source;
-    const { scope, codes, history } = this.#lanes(source, request.time);
-    const plan = lanePlan(grant, request.columns, type);
-    const laneScan = laneRequest(request, plan.columns, codes);
-    laneScan.further = plan.further;
+    const { scope, codes, history } = this.#lanesOfSource(source, request.time);
+    const lanePlanOfScan = lanePlan(grant, request.columns, type);
+    const laneScan = laneRequest(request, lanePlanOfScan.columns, codes);
+    laneScan.further = lanePlanOfScan.further;
     // Bits tell what one lane lets through; a row that several may show, or whose past counts, is looked at by itself.
-    if (!scope.apart || !plan.bitwise) laneScan.unsiftedRows = undefined;
+    if (!scope.apart || !lanePlanOfScan.bitwise) laneScan.unsiftedRows = undefined;
     if (grant.masked.size > 0) {
       laneScan.zones = request.zones && visibleZones(request.zones, grant);
       // To look rows up by a masked column would reveal its values.
@@ -130,18 +130,26 @@ export class GovernedRows implements RowReader<GovernedBlock> {
     }
     const { rows } = paths;
     const byKey = request.keys !== undefined;
-    const scan = { plan, lanes: grant.lanes, scope, history, byKey, reading: this.#parts.reading, pathCodes: rows.pathCodes() };
+    const scan = {
+      plan: lanePlanOfScan,
+      lanes: grant.lanes,
+      scope,
+      history,
+      byKey,
+      reading: this.#governedParts.reading,
+      pathCodes: rows.pathCodes(),
+    };
     return new LaneBlocks(rows.scan(laneScan), scan);
   }
 
   estimate(request: ScanRequest): ScanEstimate {
-    const { definition, sources } = this.#open(request);
-    const estimates = sources.map((source) => {
-      const laneScan = requestTo(source, definition, request);
-      checkReads(source, laneScan.columns);
+    const { definition, sources } = this.#openVisibleType(request);
+    const sourceEstimates = sources.map((source) => {
+      const laneScan = requestToSource(source, definition, request);
+      checkSourceReads(source, laneScan.columns);
       return this.#estimateSource(source, laneScan);
     });
-    return estimates.reduce((sum, { rows, segments }) => ({
+    return sourceEstimates.reduce((sum, { rows, segments }) => ({
       access: sum.access,
       rows: sum.rows + rows,
       segments: sum.segments + segments,
@@ -151,35 +159,38 @@ export class GovernedRows implements RowReader<GovernedBlock> {
   #estimateSource(source: RowSource, request: ScanRequest): ScanEstimate {
     const { grant } = source;
     const { rows } = source.paths;
-    const { scope, instant } = this.#parts;
+    const { scope, instant } = this.#governedParts;
     if (grant === openGrant) return rows.estimate(laneRequest(request, request.columns, scope.codes));
-    const lanes = this.#lanes(source, request.time);
+    const sourceLanes = this.#lanesOfSource(source, request.time);
     const zones = visibleZones(request.zones ?? [], grant);
-    const scanRequest: ScanRequest = { type: request.type, columns: noColumns, time: request.time, zones };
+    const scanRequest: ScanRequest = { type: request.type, columns: noColumnNames, time: request.time, zones };
     const { access } = rows.estimate({ ...scanRequest, paths: [], ...(request.keys ? { keys: request.keys } : {}) });
     if (request.keys) {
-      const laneCount = countRows(this.#throughLanes(source, { ...scanRequest, keys: request.keys }));
+      const laneCount = countRows(this.#scanThroughLanes(source, { ...scanRequest, keys: request.keys }));
       return { access, rows: laneCount, segments: laneCount === 0 ? 0 : 1 };
     }
-    const pastOf = (lane: number): LaneHistory => lanes.history?.[lane] ?? 'all';
-    const counted = { all: [] as number[], open: [] as number[] };
-    for (const code of lanes.codes) {
-      const [first] = lanes.scope.lanes[lanes.scope.groups[code]! - 1]!.filter((lane) => pastOf(lane) !== 'nothing');
-      if (first === undefined || grant.lanes[first]!.rows !== null) continue;
-      if (pastOf(first) === 'all') counted.all.push(code);
-      else if (pastOf(first) === 'open') counted.open.push(code);
+    const laneHistoryOf = (lane: number): LaneHistory => sourceLanes.history?.[lane] ?? 'all';
+    const countedCodes = { all: [] as number[], open: [] as number[] };
+    for (const code of sourceLanes.codes) {
+      const [firstLane] = sourceLanes.scope.lanes[sourceLanes.scope.groups[code]! - 1]!.filter(
+        (lane) => laneHistoryOf(lane) !== 'nothing',
+      );
+      if (firstLane === undefined || grant.lanes[firstLane]!.rows !== null) continue;
+      if (laneHistoryOf(firstLane) === 'all') countedCodes.all.push(code);
+      else if (laneHistoryOf(firstLane) === 'open') countedCodes.open.push(code);
     }
-    let sum = rows.estimate({ ...scanRequest, paths: counted.all }).rows;
-    const now = { ...scanRequest.time, system: instant };
-    if (counted.open.length > 0) sum += rows.estimate({ ...scanRequest, time: now, paths: counted.open }).rows;
+    let estimatedRows = rows.estimate({ ...scanRequest, paths: countedCodes.all }).rows;
+    const currentTime = { ...scanRequest.time, system: instant };
+    if (countedCodes.open.length > 0)
+      estimatedRows += rows.estimate({ ...scanRequest, time: currentTime, paths: countedCodes.open }).rows;
     // The count must not reveal whether such rows exist either.
-    const isUncounted = grant.lanes.some((lane, i) => lane.rows !== null || typeof pastOf(i) === 'object');
-    if (isUncounted) sum += uncounted;
-    return { access, rows: sum, segments: Math.ceil(sum / segmentRows) };
+    const isUncounted = grant.lanes.some((lane, i) => lane.rows !== null || typeof laneHistoryOf(i) === 'object');
+    if (isUncounted) estimatedRows += uncountedRows;
+    return { access, rows: estimatedRows, segments: Math.ceil(estimatedRows / segmentRows) };
   }
 
   provenanceOf(name: string, systemFrom: bigint): RowProvenance | undefined {
-    for (const source of this.#open({ type: name, columns: noColumns, time: everything }).sources) {
+    for (const source of this.#openVisibleType({ type: name, columns: noColumnNames, time: allTimes }).sources) {
       const ownProvenance = this.#provenanceIn(source, systemFrom);
       if (ownProvenance !== undefined) return ownProvenance;
     }
@@ -189,18 +200,18 @@ export class GovernedRows implements RowReader<GovernedBlock> {
   #provenanceIn(source: RowSource, systemFrom: bigint): RowProvenance | undefined {
     const { declared, grant, guards } = source;
     const { rows } = source.paths;
-    guards.check(declared.name, noColumns);
-    if (grant === openGrant) return rows.provenanceOf(declared.name, systemFrom, this.#parts.scope.codes);
-    if (!this.#shows(source, systemFrom)) return undefined;
-    const storedProvenance = rows.provenanceOf(declared.name, systemFrom, this.#lanes(source, everything).codes);
+    guards.check(declared.name, noColumnNames);
+    if (grant === openGrant) return rows.provenanceOf(declared.name, systemFrom, this.#governedParts.scope.codes);
+    if (!this.#showsVersion(source, systemFrom)) return undefined;
+    const storedProvenance = rows.provenanceOf(declared.name, systemFrom, this.#lanesOfSource(source, allTimes).codes);
     if (
       storedProvenance === undefined ||
       storedProvenance.derivedFrom === null ||
-      !versionName.test(storedProvenance.derivedFrom)
+      !versionNamePattern.test(storedProvenance.derivedFrom)
     )
       return storedProvenance;
     // The version that this one superseded may be hidden, and is not named then.
-    const isVisible = this.#shows(source, BigInt.asIntN(64, BigInt(`0x${storedProvenance.derivedFrom}`)));
+    const isVisible = this.#showsVersion(source, BigInt.asIntN(64, BigInt(`0x${storedProvenance.derivedFrom}`)));
     return isVisible ? storedProvenance : { ...storedProvenance, derivedFrom: null };
   }
 
@@ -210,45 +221,47 @@ export class GovernedRows implements RowReader<GovernedBlock> {
   }
 
   /** The rows that a request is about, and whose they are. Throws for a classified type. */
-  #open({ type, columns, paths, further }: ScanRequest): VisibleType {
+  #openVisibleType({ type, columns, paths, further }: ScanRequest): VisibleType {
     assert(!columns.includes(pathColumn), 'the path column is the gate’s own');
     assert(paths === undefined, 'only the gate says which paths a scan may show');
     assert(further === undefined, 'further columns are the gate’s own');
-    const namedType = this.#parts.types.typeNamed(type);
-    return namedType.sources.length === 1 ? namedType : { ...namedType, sources: openSources(namedType, namesOf(columns)) };
+    const namedType = this.#governedParts.types.typeNamed(type);
+    return namedType.sources.length === 1 ? namedType : { ...namedType, sources: openSources(namedType, columnNamesOf(columns)) };
   }
 
   /** The paths that the grant's lanes cover, codes ascending. */
-  #lanes({ grant, paths }: RowSource, time: TimeBounds): SourceLanes {
-    const { scope: own, reading, instant } = this.#parts;
-    const scope = reading.scopes.lanesOf(grant, own, paths.rows.pathCodes());
-    const history = historiesOf(grant, time, instant);
-    if (history === null || !history.includes('nothing')) return { scope, codes: scope.codes, history };
-    const isShown = (code: number): boolean => scope.lanes[scope.groups[code]! - 1]!.some((lane) => history[lane] !== 'nothing');
-    return { scope, codes: scope.codes.filter(isShown), history };
+  #lanesOfSource({ grant, paths }: RowSource, time: TimeBounds): SourceLanes {
+    const { scope: callerScope, reading, instant } = this.#governedParts;
+    const laneScope = reading.scopes.lanesOf(grant, callerScope, paths.rows.pathCodes());
+    const laneHistories = historiesOf(grant, time, instant);
+    if (laneHistories === null || !laneHistories.includes('nothing'))
+      return { scope: laneScope, codes: laneScope.codes, history: laneHistories };
+    const isShown = (code: number): boolean =>
+      laneScope.lanes[laneScope.groups[code]! - 1]!.some((lane) => laneHistories[lane] !== 'nothing');
+    return { scope: laneScope, codes: laneScope.codes.filter(isShown), history: laneHistories };
   }
 
-  #shows(source: RowSource, systemFrom: bigint): boolean {
+  #showsVersion(source: RowSource, systemFrom: bigint): boolean {
     const request: ScanRequest = {
       type: source.declared.name,
       columns: systemFromOnly,
-      time: everything,
+      time: allTimes,
       after: systemFrom - 1n,
       zones: [{ column: 'system_from', op: '<=', value: systemFrom }],
       blockRows: 1,
     };
-    const blocks = this.#throughLanes(source, request);
+    const laneBlocks = this.#scanThroughLanes(source, request);
     try {
-      for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
+      for (let step = laneBlocks.next(); step.done !== true; step = laneBlocks.next()) {
         const { columns, selection, first, count } = step.value;
         if (count === 0) continue;
-        const [vector] = columns;
-        assert(vector?.kind === 'i64', 'system times are i64');
-        return vector.values[selection === null ? first : selection[0]!] === systemFrom;
+        const [systemTimes] = columns;
+        assert(systemTimes?.kind === 'i64', 'system times are i64');
+        return systemTimes.values[selection === null ? first : selection[0]!] === systemFrom;
       }
       return false;
     } finally {
-      blocks.return?.();
+      laneBlocks.return?.();
     }
   }
 }
@@ -260,51 +273,51 @@ interface SourceLanes {
 }
 
 /** Throws where guards or policies close the rows of one tenant, or some of these columns. */
-function checkReads({ declared, grant, guards }: RowSource, columns: readonly string[]): void {
-  guards.check(declared.name, namesOf(columns));
+function checkSourceReads({ declared, grant, guards }: RowSource, columns: readonly string[]): void {
+  guards.check(declared.name, columnNamesOf(columns));
   if (grant.allowed) return;
   throw new ServiceError('REL_ACL', `no policy permits reading ${declared.name}, and no agreement shares it`);
 }
 
 /** The request to the rows of one tenant: of columns alone that mean the same there. */
-function requestTo({ declared }: RowSource, definition: TypeDefinition, request: ScanRequest): ScanRequest {
+function requestToSource({ declared }: RowSource, definition: TypeDefinition, request: ScanRequest): ScanRequest {
   const isNamed = request.type === declared.name;
   if (isNamed && declared === definition) return request;
-  const alike = (column: string): boolean => isAlike(definition, declared, shownOf(column) ?? column);
-  const columns = request.columns.filter(alike);
+  const isColumnAlike = (column: string): boolean => isAlike(definition, declared, shownOf(column) ?? column);
+  const columns = request.columns.filter(isColumnAlike);
   if (isNamed && columns.length === request.columns.length) return request;
-  const zones = request.zones?.filter(({ column }) => alike(column));
-  const indexed = request.indexed?.filter(alike);
-  const identifiers = request.identifiers?.every(({ column }) => alike(column)) ? request.identifiers : undefined;
+  const zones = request.zones?.filter(({ column }) => isColumnAlike(column));
+  const indexed = request.indexed?.filter(isColumnAlike);
+  const identifiers = request.identifiers?.every(({ column }) => isColumnAlike(column)) ? request.identifiers : undefined;
   return { ...request, type: declared.name, columns, zones, indexed, identifiers };
 }
 
 function countRows(blocks: Iterator<RowBlock, void>): number {
-  let count = 0;
-  for (let step = blocks.next(); step.done !== true; step = blocks.next()) count += step.value.count;
-  return count;
+  let rowCount = 0;
+  for (let step = blocks.next(); step.done !== true; step = blocks.next()) rowCount += step.value.count;
+  return rowCount;
 }
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-const noColumns: readonly string[] = [];
+const noColumnNames: readonly string[] = [];
 const systemFromOnly: readonly string[] = ['system_from'];
-const everything: TimeBounds = { system: 'all', valid: 'all' };
+const allTimes: TimeBounds = { system: 'all', valid: 'all' };
 /** A `system_from` as provenance names versions by it. */
-const versionName = /^[0-9a-f]{16}$/;
+const versionNamePattern = /^[0-9a-f]{16}$/;
 
-const known = new WeakMap<readonly string[], readonly string[]>();
+const namesByColumns = new WeakMap<readonly string[], readonly string[]>();
 
 /** Columns of the type, each once. Scans of one plan name the same columns. */
-function namesOf(columns: readonly string[]): readonly string[] {
-  let names = known.get(columns);
-  if (names === undefined) {
-    names = columns.some((column) => shownOf(column) !== null)
+function columnNamesOf(columns: readonly string[]): readonly string[] {
+  let columnNames = namesByColumns.get(columns);
+  if (columnNames === undefined) {
+    columnNames = columns.some((column) => shownOf(column) !== null)
       ? [...new Set(columns.map((column) => shownOf(column) ?? column))]
       : columns;
-    known.set(columns, names);
+    namesByColumns.set(columns, columnNames);
   }
-  return names;
+  return columnNames;
 }
 
 const noPathCodes: PathCodes = { size: 0, path: () => null, codeOf: () => -1 };

@@ -28,10 +28,10 @@ import { GovernedRows } from './governed-rows.ts';
 import type { Reading } from './lane-blocks.ts';
 import { isClosed, VisibleTypes } from './visible-types.ts';
 
-type Granting = Pick<Core, 'judge' | 'grants' | 'reading' | 'parts'>;
+type GrantingCore = Pick<Core, 'judge' | 'grants' | 'reading' | 'parts'>;
 
 export function grantedSnapshot(
-  core: Granting,
+  core: GrantingCore,
   paths: AccessPaths,
   judged: Judged,
   now: bigint,
@@ -44,12 +44,12 @@ export function grantedSnapshot(
 }
 
 /** The types of such a snapshot alone, for callers that read no row. */
-export function grantedTypes(core: Granting, paths: AccessPaths, judged: Judged, now: bigint): VisibleTypes {
+export function grantedTypes(core: GrantingCore, paths: AccessPaths, judged: Judged, now: bigint): VisibleTypes {
   const { grant, guardsOf } = grantAndGuards(core, judged, now);
   return new VisibleTypes({ paths, grant, visiting: judged.caller.sharedFrom !== null, guardsOf });
 }
 
-function grantAndGuards({ judge, grants }: Granting, judged: Judged, now: bigint, right?: CedarAction): Granted {
+function grantAndGuards({ judge, grants }: GrantingCore, judged: Judged, now: bigint, right?: CedarAction): GrantAndGuards {
   const { caller, action } = judged;
   return {
     grant: grants.grantFor({ caller, action, stated: judged, now, ...(right && { right }) }),
@@ -57,7 +57,7 @@ function grantAndGuards({ judge, grants }: Granting, judged: Judged, now: bigint
   };
 }
 
-interface Granted {
+interface GrantAndGuards {
   readonly grant: Grant;
   guardsOf(paths: TenantPaths): Guards;
 }
@@ -67,7 +67,7 @@ interface Granted {
  * plans of now.
  */
 export function pinnedSnapshot(
-  core: Granting,
+  core: GrantingCore,
   paths: AccessPaths,
   deriver: Caller,
   pinned: PinnedGrant,
@@ -76,17 +76,21 @@ export function pinnedSnapshot(
   const { judge, grants, reading } = core;
   const { principal, path, branch, roles, attributes, door, clientIp, instant, masked } = pinned;
   const { purpose, breakGlass, accessScopeRef } = pinned;
-  const set = judge.policies.setAt(paths.position);
-  if ((set?.digest ?? '') !== pinned.policyDigest) {
+  const pinnedPolicies = judge.policies.setAt(paths.position);
+  if ((pinnedPolicies?.digest ?? '') !== pinned.policyDigest) {
     throw new ServiceError('REL_UNPROCESSABLE', 'the policy set at the basis of the recipe is not the one that it names');
   }
   const caller = { ...deriver, principal, path, branch, roles, attributes, door, clientIp, sharedFrom: null };
-  const judged: Judged = { caller, action, purpose, breakGlass, accessScopeRef };
-  const grant = grants.grantOfThen({ caller, action, stated: judged, now: instant }, set);
-  const guardsOf = () => judge.guards(judged, paths.protection);
-  const protection = (type: string) => ({ ...paths.protection(type), masked: new Set(masked[type]) });
-  const snapshot = governSnapshot({ ...paths, protection }, { ...judged, guardsOf, grant, beginning: null }, reading);
-  return { ...snapshot, grantKey: `${snapshot.grantKey}\u0000@${instant}`, pinned: true };
+  const pinnedJudged: Judged = { caller, action, purpose, breakGlass, accessScopeRef };
+  const grant = grants.grantOfThen({ caller, action, stated: pinnedJudged, now: instant }, pinnedPolicies);
+  const guardsOf = () => judge.guards(pinnedJudged, paths.protection);
+  const pinnedProtection = (type: string) => ({ ...paths.protection(type), masked: new Set(masked[type]) });
+  const governedPaths = governSnapshot(
+    { ...paths, protection: pinnedProtection },
+    { ...pinnedJudged, guardsOf, grant, beginning: null },
+    reading,
+  );
+  return { ...governedPaths, grantKey: `${governedPaths.grantKey}\u0000@${instant}`, pinned: true };
 }
 
 /** Whom a snapshot is for. Everything that decides is in `grantKey`. */
@@ -103,16 +107,18 @@ export interface Governing {
 
 export function governSnapshot(paths: AccessPaths, governing: Governing, reading: Reading): GovernedSnapshot {
   const { caller, purpose, breakGlass, accessScopeRef, guardsOf, grant, beginning } = governing;
-  const scope = reading.scopes.scopeOf(caller.path, paths.rows.pathCodes());
-  const types = new VisibleTypes({ paths, grant, visiting: caller.sharedFrom !== null, guardsOf });
-  const rows = new GovernedRows({ types, scope, reading, instant: paths.instant });
-  const covers = (lane: Lane, path: string | null): boolean =>
+  const pathScope = reading.scopes.scopeOf(caller.path, paths.rows.pathCodes());
+  const visibleTypes = new VisibleTypes({ paths, grant, visiting: caller.sharedFrom !== null, guardsOf });
+  const governedRows = new GovernedRows({ types: visibleTypes, scope: pathScope, reading, instant: paths.instant });
+  const laneCovers = (lane: Lane, path: string | null): boolean =>
     lane.agreement === null ? sees(caller.path, path) : lane.covers(path);
   const mayShow = (type: string, path: string | null): boolean =>
-    types.typeNamed(type).grant.lanes.some((lane) => covers(lane, path));
+    visibleTypes.typeNamed(type).grant.lanes.some((lane) => laneCovers(lane, path));
   // A view of a path is visible to the paths below it.
-  const views = paths.views.filter(({ owner, position }) => sees(owner, caller.path) && position >= (beginning?.position ?? 0));
-  const epochs = `${paths.branchId}.${paths.protectionEpoch}`;
+  const visibleViews = paths.views.filter(
+    ({ owner, position }) => sees(owner, caller.path) && position >= (beginning?.position ?? 0),
+  );
+  const protectionEpochs = `${paths.branchId}.${paths.protectionEpoch}`;
   return {
     governed: true,
     caller,
@@ -122,47 +128,47 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
     // A control character can't occur in a path, so no path reads as the null one.
     // Two private snapshots may exist at one instant and hold different rows: results under this key are cached for neither.
     isPrivate: paths.isPrivate,
-    grantKey: `${grant.key}\u0000${epochs}\u0000${types.sharedKey}\u0000${guardsOf(paths).key}\u0000${caller.path ?? '\u0000'}${began(beginning)}`,
+    grantKey: `${grant.key}\u0000${protectionEpochs}\u0000${visibleTypes.sharedKey}\u0000${guardsOf(paths).key}\u0000${caller.path ?? '\u0000'}${beginningKey(beginning)}`,
     tenant: paths.tenant,
     branch: paths.branch,
     branchId: paths.branchId,
     position: paths.position,
     instant: paths.instant,
-    catalog: new GovernedCatalog(paths.catalog, types, views),
+    catalog: new GovernedCatalog(paths.catalog, visibleTypes, visibleViews),
     protection: paths.protection,
     protectionEpoch: paths.protectionEpoch,
-    masksOf: (type) => types.typeNamed(type).grant.masked,
-    hides: (type, column) => types.typeNamed(type).grant.lanes.every(({ masks }) => masks.get(column)?.when === null),
-    offers: (type) => types.offers(type),
-    notices: (type, columns) => types.notices(type, columns),
-    seenBy: (type) => (types.typeNamed(type).grant.lanes.every(isWhole) ? 'path' : 'row'),
-    shares: (type) => types.typeNamed(type).sources.some((source) => source.paths.tenant !== paths.tenant),
+    masksOf: (type) => visibleTypes.typeNamed(type).grant.masked,
+    hides: (type, column) => visibleTypes.typeNamed(type).grant.lanes.every(({ masks }) => masks.get(column)?.when === null),
+    offers: (type) => visibleTypes.offers(type),
+    notices: (type, columns) => visibleTypes.notices(type, columns),
+    seenBy: (type) => (visibleTypes.typeNamed(type).grant.lanes.every(isWholeLane) ? 'path' : 'row'),
+    shares: (type) => visibleTypes.typeNamed(type).sources.some((source) => source.paths.tenant !== paths.tenant),
     mayShow,
-    rows,
-    stored: rows,
+    rows: governedRows,
+    stored: governedRows,
     embeddingsOf: (type, model, instant, texts) => {
-      const { sources, grant: granted } = types.typeNamed(type);
+      const { sources, grant: granted } = visibleTypes.typeNamed(type);
       if (sources.some(({ paths: { tenant } }) => tenant !== paths.tenant)) return null;
       return paths.embeddings(model, instant, new Set(texts.filter((name) => !granted.masked.has(name))));
     },
     recallsOf: (type, rows, instant) => {
       const reader = paths.recalls(instant);
-      return rows.map((row) => reader.recallsOf(saltedId(reading, paths.branchId, type, row), (path) => sees(caller.path, path)));
+      return rows.map((row) => reader.recallsOf(recallId(reading, paths.branchId, type, row), (path) => sees(caller.path, path)));
     },
     recalledAs: (type, rows) => ({
       salt: recallSalt,
-      ids: rows.map((row) => saltedId(reading, paths.branchId, type, row)),
+      ids: rows.map((row) => recallId(reading, paths.branchId, type, row)),
     }),
-    removals: governRemovals(paths.removals, types, covers),
+    removals: governRemovals(paths.removals, visibleTypes, laneCovers),
     erasing: (names) =>
-      erasing(
+      erasureTest(
         paths.erasures,
-        [...names].map((name) => types.typeNamed(name).definition.name),
+        [...names].map((name) => visibleTypes.typeNamed(name).definition.name),
         mayShow,
       ),
     textLanguage: paths.textLanguage,
     searchAt: paths.searchAt,
-    views,
+    views: visibleViews,
     // Like rows: those of a path are seen by it and by the paths above it.
     judgements: (instant) =>
       paths
@@ -172,12 +178,12 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
   };
 }
 
-function erasing(erasures: ErasureReader, types: Iterable<string>, mayShow: GovernedSnapshot['mayShow']): () => boolean {
+function erasureTest(erasures: ErasureReader, types: Iterable<string>, mayShow: GovernedSnapshot['mayShow']): () => boolean {
   const { count } = erasures;
   return () => {
     if (erasures.count === count) return false;
     for (const type of types) {
-      for (const [path, last] of erasures.pathsOf(type)) if (last > count && mayShow(type, path)) return true;
+      for (const [path, lastErasure] of erasures.pathsOf(type)) if (lastErasure > count && mayShow(type, path)) return true;
     }
     return false;
   };
@@ -187,51 +193,51 @@ function erasing(erasures: ErasureReader, types: Iterable<string>, mayShow: Gove
 const recallSalt = 'recall/1';
 
 /** The id of a row in access records: without the store's key it leads to no row. */
-function saltedId({ hash }: Reading, branch: number, type: string, { key, path }: RecalledRow): string {
+function recallId({ hash }: Reading, branch: number, type: string, { key, path }: RecalledRow): string {
   return hash.hashOf(JSON.stringify([recallSalt, branch, path, type, key]), path);
 }
 
 /** Part of the plan-cache key: plans of an earlier tenant of the same path used its views. */
-const began = (beginning: Beginning): string => (beginning === null ? '' : `\u0000${beginning.position}`);
+const beginningKey = (beginning: Beginning): string => (beginning === null ? '' : `\u0000${beginning.position}`);
 
 /** All rows of one's own organisation. */
-function isWhole({ agreement, rows, history }: Lane): boolean {
+function isWholeLane({ agreement, rows, history }: Lane): boolean {
   return agreement === null && rows === null && history === 'full';
 }
 
-const none: ReadonlySet<string> = new Set();
+const noViewNames: ReadonlySet<string> = new Set();
 
 class GovernedCatalog implements CatalogReader {
-  readonly #catalog: CatalogReader;
-  readonly #types: VisibleTypes;
+  readonly #storedCatalog: CatalogReader;
+  readonly #visibleTypes: VisibleTypes;
   readonly #viewNames: ReadonlySet<string>;
 
   constructor(catalog: CatalogReader, types: VisibleTypes, views: readonly ViewRecord[]) {
-    this.#catalog = catalog;
-    this.#types = types;
-    this.#viewNames = views.length === 0 ? none : new Set(views.map(({ name }) => name));
+    this.#storedCatalog = catalog;
+    this.#visibleTypes = types;
+    this.#viewNames = views.length === 0 ? noViewNames : new Set(views.map(({ name }) => name));
   }
 
   type(name: string): ReturnType<CatalogReader['type']> {
-    return this.#isView(name) ? undefined : this.#types.find(name)?.definition;
+    return this.#isHiddenByView(name) ? undefined : this.#visibleTypes.find(name)?.definition;
   }
 
   /** A view of the tenant comes before an inherited or shared type of its name: no other tenant can replace it. */
-  #isView(name: string): boolean {
-    return this.#viewNames.has(name) && !this.#catalog.isOwn(name);
+  #isHiddenByView(name: string): boolean {
+    return this.#viewNames.has(name) && !this.#storedCatalog.isOwn(name);
   }
 
   isOwn(name: string): boolean {
-    return !isClassified(name) && this.#catalog.isOwn(name);
+    return !isClassified(name) && this.#storedCatalog.isOwn(name);
   }
 
   types(): ReturnType<CatalogReader['types']> {
-    const all = this.#types.definitions();
-    return this.#viewNames.size === 0 ? all : all.filter(({ name }) => !this.#isView(name));
+    const visibleDefinitions = this.#visibleTypes.definitions();
+    return this.#viewNames.size === 0 ? visibleDefinitions : visibleDefinitions.filter(({ name }) => !this.#isHiddenByView(name));
   }
 
   get ontologyVersion(): number {
-    return this.#catalog.ontologyVersion;
+    return this.#storedCatalog.ontologyVersion;
   }
 }
 
@@ -242,7 +248,7 @@ class GovernedCatalog implements CatalogReader {
 function governRemovals(
   removals: RemovalReader,
   types: VisibleTypes,
-  covers: (lane: Lane, path: string | null) => boolean,
+  laneCovers: (coveringLane: Lane, path: string | null) => boolean,
 ): RemovalReader {
   return {
     removedAfter: (name, instant) => {
@@ -251,9 +257,9 @@ function governRemovals(
         if (i > 0 && isClosed(guards, declared.name, [])) return [];
         guards.check(declared.name, []);
         return removals.removedAfter(declared.name, instant).flatMap((removal): Removal[] => {
-          const lane = grant.lanes.find((each) => covers(each, removal.path));
+          const lane = grant.lanes.find((each) => laneCovers(each, removal.path));
           if (lane === undefined) return [];
-          if (lane.rows === null && showsKeys(lane)) return [removal];
+          if (lane.rows === null && isLaneShowingKeys(lane)) return [removal];
           const { unnamed: _, ...namedRemoval } = removal;
           return [{ ...namedRemoval, keys: [] }];
         });
@@ -262,6 +268,6 @@ function governRemovals(
   };
 }
 
-function showsKeys({ masks, columns, history }: Lane): boolean {
+function isLaneShowingKeys({ masks, columns, history }: Lane): boolean {
   return !masks.has('_pk') && columns === null && history === 'full';
 }

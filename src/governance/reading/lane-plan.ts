@@ -35,37 +35,38 @@ export interface LanePlan {
   readonly keys: readonly (CellMask | null)[];
 }
 
-const plans = new WeakMap<TypeGrant, WeakMap<readonly string[], LanePlan>>();
+const plansByGrant = new WeakMap<TypeGrant, WeakMap<readonly string[], LanePlan>>();
 
 /** Scans of one plan name the same columns. */
 export function lanePlan(grant: TypeGrant, columns: readonly string[], type: TypeDefinition): LanePlan {
-  let known = plans.get(grant);
-  if (known === undefined) plans.set(grant, (known = new WeakMap()));
-  let plan = known.get(columns);
-  if (plan === undefined) known.set(columns, (plan = makePlan(grant, columns, typesOf(type))));
-  return plan;
+  let plansByColumns = plansByGrant.get(grant);
+  if (plansByColumns === undefined) plansByGrant.set(grant, (plansByColumns = new WeakMap()));
+  let scanPlan = plansByColumns.get(columns);
+  if (scanPlan === undefined) plansByColumns.set(columns, (scanPlan = makeLanePlan(grant, columns, typesOf(type))));
+  return scanPlan;
 }
 
-function makePlan(grant: TypeGrant, columns: readonly string[], typeOf: (column: string) => ColumnType): LanePlan {
+function makeLanePlan(grant: TypeGrant, columns: readonly string[], typeOf: (column: string) => ColumnType): LanePlan {
   const { lanes } = grant;
-  const names = columns.map((column) => shownOf(column) ?? column);
-  const sources = [...new Set(names)];
-  const own = columns.map((column, i): LaneColumn => {
-    const name = names[i]!;
+  const shownNames = columns.map((column) => shownOf(column) ?? column);
+  const sourceColumns = [...new Set(shownNames)];
+  const laneColumns = columns.map((column, i): LaneColumn => {
+    const name = shownNames[i]!;
     const masks = lanes.map((lane) => lane.masks.get(name) ?? null);
-    return { name, source: sources.indexOf(name), shown: shownOf(column) !== null, type: typeOf(name), masks };
+    return { name, source: sourceColumns.indexOf(name), shown: shownOf(column) !== null, type: typeOf(name), masks };
   });
-  const keys = lanes.map((lane) => lane.masks.get('_pk') ?? null);
-  const masks = [...own.flatMap((column) => column.masks), ...keys];
-  const whole = lanes.every(isPastWhole);
-  const looks = !whole || lanes.some(({ rows }) => rows !== null) || masks.some((mask) => mask !== null && mask.when !== null);
+  const keyMasks = lanes.map((lane) => lane.masks.get('_pk') ?? null);
+  const masks = [...laneColumns.flatMap((column) => column.masks), ...keyMasks];
+  const isPastShown = lanes.every(isPastWhole);
+  const readsFurther =
+    !isPastShown || lanes.some(({ rows }) => rows !== null) || masks.some((mask) => mask !== null && mask.when !== null);
   return {
-    columns: [...sources, pathColumn],
-    own,
-    open: grant === openGrant && sources.length === columns.length,
-    bitwise: whole && own.every(({ shown }) => !shown),
-    further: looks ? true : undefined,
-    keys,
+    columns: [...sourceColumns, pathColumn],
+    own: laneColumns,
+    open: grant === openGrant && sourceColumns.length === columns.length,
+    bitwise: isPastShown && laneColumns.every(({ shown }) => !shown),
+    further: readsFurther ? true : undefined,
+    keys: keyMasks,
   };
 }
 
@@ -80,19 +81,19 @@ export type LaneHistory =
 
 /** Histories that the lanes of a grant may read; null: all of them. `instant` is that of the snapshot. */
 export function historiesOf({ lanes }: TypeGrant, time: TimeBounds, instant: bigint): readonly LaneHistory[] | null {
-  return lanes.every(isPastWhole) ? null : lanes.map((lane) => historyOf(lane, time, instant));
+  return lanes.every(isPastWhole) ? null : lanes.map((lane) => laneHistoryOf(lane, time, instant));
 }
 
 const isPastWhole = ({ history }: Lane): boolean => history === 'full';
 
-function historyOf({ history }: Lane, time: TimeBounds, instant: bigint): LaneHistory {
+function laneHistoryOf({ history }: Lane, time: TimeBounds, instant: bigint): LaneHistory {
   if (history === 'full') return 'all';
   const { system } = time;
   if (history === 'current_only') return system !== 'all' && system >= instant ? 'all' : 'open';
-  const { from } = history;
-  if (system === 'all') return { after: from };
+  const { from: sharedFrom } = history;
+  if (system === 'all') return { after: sharedFrom };
   // A read at an instant ends after it.
-  return system < from ? 'nothing' : 'all';
+  return system < sharedFrom ? 'nothing' : 'all';
 }
 
 /** Never searches by a masked column: pruning would reveal its values. */

@@ -19,65 +19,70 @@ export interface Scope {
 
 /** Scopes by caller path, remade when storage has met new paths. Path codes are append-only, so a size tells it all. */
 export class ScopeCache {
-  readonly #scopes = new Map<string | null, Scope>();
-  readonly #lanes = new WeakMap<TypeGrant, Scope>();
-  readonly #entriesMax: number;
+  readonly #scopesByPath = new Map<string | null, Scope>();
+  readonly #laneScopes = new WeakMap<TypeGrant, Scope>();
+  readonly #scopesMax: number;
 
   constructor(entriesMax = 1024) {
-    this.#entriesMax = entriesMax;
+    this.#scopesMax = entriesMax;
   }
 
   scopeOf(callerPath: string | null, pathCodes: PathCodes): Scope {
-    const known = this.#scopes.get(callerPath);
-    if (known !== undefined && known.groups.length === pathCodes.size) return known;
+    const knownScope = this.#scopesByPath.get(callerPath);
+    if (knownScope !== undefined && knownScope.groups.length === pathCodes.size) return knownScope;
     // Snapshots hold on to the scope they were given: a grown one is a new one, and looks at new codes only.
-    const groups = new Uint8Array(pathCodes.size);
-    const codes = known === undefined ? [] : known.codes.slice();
-    if (known !== undefined) groups.set(known.groups);
-    for (let code = known?.groups.length ?? 0; code < pathCodes.size; code++) {
+    const pathGroups = new Uint8Array(pathCodes.size);
+    const visibleCodes = knownScope === undefined ? [] : knownScope.codes.slice();
+    if (knownScope !== undefined) pathGroups.set(knownScope.groups);
+    for (let code = knownScope?.groups.length ?? 0; code < pathCodes.size; code++) {
       if (!sees(callerPath, pathCodes.path(code))) continue;
-      groups[code] = 1;
-      codes.push(code);
+      pathGroups[code] = 1;
+      visibleCodes.push(code);
     }
-    if (this.#scopes.size >= this.#entriesMax) this.#scopes.clear();
-    const scope: Scope = { codes, groups, lanes: ownLanes, apart: true };
-    this.#scopes.set(callerPath, scope);
+    if (this.#scopesByPath.size >= this.#scopesMax) this.#scopesByPath.clear();
+    const scope: Scope = { codes: visibleCodes, groups: pathGroups, lanes: callerLanes, apart: true };
+    this.#scopesByPath.set(callerPath, scope);
     return scope;
   }
 
-  /** `own` is the scope of the path that the grant is for: as far as it knows path codes, lanes do. */
-  lanesOf(grant: TypeGrant, own: Scope, pathCodes: PathCodes): Scope {
+  /** `callerScope` is the scope of the path that the grant is for: as far as it knows path codes, lanes do. */
+  lanesOf(grant: TypeGrant, callerScope: Scope, pathCodes: PathCodes): Scope {
     const { lanes } = grant;
-    if (lanes.length === 1 && lanes[0]!.agreement === null) return own;
-    const size = own.groups.length;
-    const known = this.#lanes.get(grant);
-    if (known !== undefined && known.groups.length === size) return known;
-    const scope = laneScope(lanes, own, pathCodes);
-    this.#lanes.set(grant, scope);
-    return scope;
+    if (lanes.length === 1 && lanes[0]!.agreement === null) return callerScope;
+    const pathCount = callerScope.groups.length;
+    const knownScope = this.#laneScopes.get(grant);
+    if (knownScope !== undefined && knownScope.groups.length === pathCount) return knownScope;
+    const grantScope = laneScope(lanes, callerScope, pathCodes);
+    this.#laneScopes.set(grant, grantScope);
+    return grantScope;
   }
 }
 
-const ownLanes: readonly (readonly number[])[] = [[0]];
+const callerLanes: readonly (readonly number[])[] = [[0]];
 
-function laneScope(lanes: readonly Lane[], { groups: allowed }: Scope, pathCodes: PathCodes): Scope {
-  const size = allowed.length;
-  const groups = new Uint16Array(size);
-  const codes: number[] = [];
-  const numbers = new Map<string, number>();
+function laneScope(lanes: readonly Lane[], { groups: callerGroups }: Scope, pathCodes: PathCodes): Scope {
+  const pathCount = callerGroups.length;
+  const pathGroups = new Uint16Array(pathCount);
+  const visibleCodes: number[] = [];
+  const groupNumbers = new Map<string, number>();
   const codesByScope: number[][] = [];
-  for (let code = 0; code < size; code++) {
+  for (let code = 0; code < pathCount; code++) {
     const path = pathCodes.path(code);
-    const own: number[] = [];
+    const pathLanes: number[] = [];
     lanes.forEach((lane, i) => {
-      if (lane.agreement === null ? allowed[code] === 1 : lane.covers(path)) own.push(i);
+      if (lane.agreement === null ? callerGroups[code] === 1 : lane.covers(path)) pathLanes.push(i);
     });
-    if (own.length === 0) continue;
-    const key = own.join();
-    let number = numbers.get(key);
-    if (number === undefined) numbers.set(key, (number = codesByScope.push(own)));
-    groups[code] = number;
-    codes.push(code);
+    if (pathLanes.length === 0) continue;
+    const pathLanesKey = pathLanes.join();
+    let groupNumber = groupNumbers.get(pathLanesKey);
+    if (groupNumber === undefined) groupNumbers.set(pathLanesKey, (groupNumber = codesByScope.push(pathLanes)));
+    pathGroups[code] = groupNumber;
+    visibleCodes.push(code);
   }
-  return { codes, groups, lanes: codesByScope, apart: codesByScope.every((each) => each.length === 1) };
+  return {
+    codes: visibleCodes,
+    groups: pathGroups,
+    lanes: codesByScope,
+    apart: codesByScope.every((lanesOfGroup) => lanesOfGroup.length === 1),
+  };
 }

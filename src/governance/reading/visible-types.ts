@@ -42,37 +42,37 @@ export interface VisibleTypesDependencies {
 }
 
 export class VisibleTypes {
-  readonly #parts: VisibleTypesDependencies;
-  readonly #known = new Map<string, VisibleType | undefined>();
-  readonly #guards: Guards;
+  readonly #visibleTypeParts: VisibleTypesDependencies;
+  readonly #typesByName = new Map<string, VisibleType | undefined>();
+  readonly #ownGuards: Guards;
 
   constructor(parts: VisibleTypesDependencies) {
-    this.#parts = parts;
-    this.#guards = parts.guardsOf(parts.paths);
+    this.#visibleTypeParts = parts;
+    this.#ownGuards = parts.guardsOf(parts.paths);
   }
 
   /** Undefined when the caller can name no such type. Throws REL_HUMINT for a classified one. */
   find(name: string): VisibleType | undefined {
-    if (this.#known.has(name)) return this.#known.get(name);
-    const visibleType = this.#find(name);
-    this.#known.set(name, visibleType);
+    if (this.#typesByName.has(name)) return this.#typesByName.get(name);
+    const visibleType = this.#findVisibleType(name);
+    this.#typesByName.set(name, visibleType);
     return visibleType;
   }
 
   /** A name that is no type yet stands for rows of its own. */
   typeNamed(name: string): VisibleType {
-    return this.find(name) ?? visible([this.#own(unregisteredType(name))])!;
+    return this.find(name) ?? visibleTypeOf([this.#ownSource(unregisteredType(name))])!;
   }
 
   /** Goes through all types that can be named, in the order of their names: those that only others share included. */
   definitions(): readonly TypeDefinition[] {
-    const { paths, grant, visiting } = this.#parts;
-    const own = visiting ? [] : dropClassified(paths.catalog.types());
-    const names = new Set(grant.sharing.flatMap(({ types }) => [...types]).filter((name) => !isClassified(name)));
-    if (!visiting) for (const { name } of own) names.delete(name);
-    if (names.size === 0) return own;
-    const shared = [...names].flatMap((name) => this.find(name)?.definition ?? []);
-    return [...own, ...shared].sort((a, b) => compareText(a.name, b.name));
+    const { paths, grant, visiting } = this.#visibleTypeParts;
+    const ownTypes = visiting ? [] : dropClassified(paths.catalog.types());
+    const sharedNames = new Set(grant.sharing.flatMap(({ types }) => [...types]).filter((name) => !isClassified(name)));
+    if (!visiting) for (const { name } of ownTypes) sharedNames.delete(name);
+    if (sharedNames.size === 0) return ownTypes;
+    const sharedTypes = [...sharedNames].flatMap((name) => this.find(name)?.definition ?? []);
+    return [...ownTypes, ...sharedTypes].sort((a, b) => compareText(a.name, b.name));
   }
 
   /** Some rows of it may be read, as far as policies and guards go. */
@@ -85,65 +85,70 @@ export class VisibleTypes {
 
   /** Part of the plan key: definitions of shared types change plans. */
   get sharedKey(): string {
-    const { grant, paths } = this.#parts;
-    const keys = grant.sharing.map(({ tenant, types }) => {
-      const of = paths.pathsOf(tenant);
-      const versions = [...types].map((name) => [name, of.catalog.type(name)?.ontologyVersion ?? 0]);
-      return [tenant, of.protectionEpoch, versions];
+    const { grant, paths } = this.#visibleTypeParts;
+    const tenantKeys = grant.sharing.map(({ tenant, types }) => {
+      const sharingPaths = paths.pathsOf(tenant);
+      const typeVersions = [...types].map((name) => [name, sharingPaths.catalog.type(name)?.ontologyVersion ?? 0]);
+      return [tenant, sharingPaths.protectionEpoch, typeVersions];
     });
-    return keys.length === 0 ? '' : JSON.stringify(keys);
+    return tenantKeys.length === 0 ? '' : JSON.stringify(tenantKeys);
   }
 
   /** Sentences about rows of others that lack some of these columns, or are left out. */
   notices(name: string, columns: readonly string[]): readonly string[] {
     const visibleType = this.find(name);
     return (visibleType?.sources ?? []).flatMap(({ paths, type, grant, guards }) => {
-      if (paths.tenant === this.#parts.paths.tenant) return [];
-      const rows = `rows of ${JSON.stringify(type.name)} that ${paths.tenant} shares`;
+      if (paths.tenant === this.#visibleTypeParts.paths.tenant) return [];
+      const sharedRowsText = `rows of ${JSON.stringify(type.name)} that ${paths.tenant} shares`;
       if (visibleType!.sources.length > 1 && isClosed(guards, type.name, columns))
-        return [`${rows} are left out: they are guarded`];
-      const withheld = columns.filter((column) =>
+        return [`${sharedRowsText} are left out: they are guarded`];
+      const withheldColumns = columns.filter((column) =>
         grant.lanes.every((lane) => lane.columns !== null && lane.masks.get(column)?.kind === 'null'),
       );
-      const lacking = columns.filter((column) => !isAlike(visibleType!.definition, type, column));
+      const lackingColumns = columns.filter((column) => !isAlike(visibleType!.definition, type, column));
       return [
-        ...(withheld.length === 0 ? [] : [`${rows} have NULL in ${withheld.join(', ')}: not shared`]),
-        ...(lacking.length === 0 ? [] : [`${rows} have NULL in ${lacking.join(', ')}: no such column there, or of another type`]),
+        ...(withheldColumns.length === 0 ? [] : [`${sharedRowsText} have NULL in ${withheldColumns.join(', ')}: not shared`]),
+        ...(lackingColumns.length === 0
+          ? []
+          : [`${sharedRowsText} have NULL in ${lackingColumns.join(', ')}: no such column there, or of another type`]),
       ];
     });
   }
 
-  #find(name: string): VisibleType | undefined {
+  #findVisibleType(name: string): VisibleType | undefined {
     refuseClassified(name);
-    const { paths, visiting } = this.#parts;
-    const declared = visiting ? undefined : (paths.catalog.type(name) ?? (name === alertType ? unraisedAlerts : undefined));
-    const own = declared === undefined ? [] : [this.#own(declared)];
-    const sources = [...own, ...this.#sharedSources(name)];
-    if (sources.length > 0) return visible(sources);
-    const parts = splitTypeName(name);
-    if (parts === null) return undefined;
-    refuseClassified(parts.type);
-    if (parts.tenant !== paths.tenant) return visible(this.#sharedSources(parts.type, parts.tenant));
-    const named = visiting ? undefined : paths.catalog.type(parts.type);
-    return named && visible([this.#own(named)]);
+    const { paths, visiting } = this.#visibleTypeParts;
+    const declaredType = visiting ? undefined : (paths.catalog.type(name) ?? (name === alertType ? unraisedAlerts : undefined));
+    const ownSources = declaredType === undefined ? [] : [this.#ownSource(declaredType)];
+    const rowSources = [...ownSources, ...this.#sharedSources(name)];
+    if (rowSources.length > 0) return visibleTypeOf(rowSources);
+    const qualifiedName = splitTypeName(name);
+    if (qualifiedName === null) return undefined;
+    refuseClassified(qualifiedName.type);
+    if (qualifiedName.tenant !== paths.tenant)
+      return visibleTypeOf(this.#sharedSources(qualifiedName.type, qualifiedName.tenant));
+    const qualifiedType = visiting ? undefined : paths.catalog.type(qualifiedName.type);
+    return qualifiedType && visibleTypeOf([this.#ownSource(qualifiedType)]);
   }
 
-  #own(declared: TypeDefinition): RowSource {
-    const { paths, grant } = this.#parts;
+  #ownSource(declared: TypeDefinition): RowSource {
+    const { paths, grant } = this.#visibleTypeParts;
     const type = maskDeclared(paths, declared);
-    return { paths, declared, type, grant: grant.grantFor(type), guards: this.#guards };
+    return { paths, declared, type, grant: grant.grantFor(type), guards: this.#ownGuards };
   }
 
-  #sharedSources(name: string, only?: string): RowSource[] {
-    const { paths, grant, guardsOf } = this.#parts;
-    return grant.sharing.flatMap(({ tenant, types, grantFor: of }) => {
-      if (!types.has(name) || (only !== undefined && tenant !== only)) return [];
-      const theirs = paths.pathsOf(tenant);
-      const declared = theirs.catalog.type(name);
+  #sharedSources(name: string, onlyTenant?: string): RowSource[] {
+    const { paths, grant, guardsOf } = this.#visibleTypeParts;
+    return grant.sharing.flatMap(({ tenant, types, grantFor: sharedGrantFor }) => {
+      if (!types.has(name) || (onlyTenant !== undefined && tenant !== onlyTenant)) return [];
+      const sharingPaths = paths.pathsOf(tenant);
+      const declared = sharingPaths.catalog.type(name);
       if (declared === undefined) return [];
-      const type = maskDeclared(theirs, declared);
-      const shared = of(type);
-      return shared.allowed ? [{ paths: theirs, declared, type, grant: shared, guards: guardsOf(theirs) }] : [];
+      const type = maskDeclared(sharingPaths, declared);
+      const sharedGrant = sharedGrantFor(type);
+      return sharedGrant.allowed
+        ? [{ paths: sharingPaths, declared, type, grant: sharedGrant, guards: guardsOf(sharingPaths) }]
+        : [];
     });
   }
 }
@@ -162,15 +167,16 @@ const withoutClassified = new WeakMap<readonly TypeDefinition[], readonly TypeDe
 
 /** One list for all who ask of the same list: a tenant may have 10,000 types. */
 function dropClassified(types: readonly TypeDefinition[]): readonly TypeDefinition[] {
-  let left = withoutClassified.get(types);
-  if (left === undefined) withoutClassified.set(types, (left = types.filter(({ name }) => !isClassified(name))));
-  return left;
+  let unclassifiedTypes = withoutClassified.get(types);
+  if (unclassifiedTypes === undefined)
+    withoutClassified.set(types, (unclassifiedTypes = types.filter(({ name }) => !isClassified(name))));
+  return unclassifiedTypes;
 }
 
-function visible(sources: readonly RowSource[]): VisibleType | undefined {
-  const [first] = sources;
-  if (first === undefined) return undefined;
-  return { definition: first.declared, sources, grant: joinedGrant(sources.map(({ grant }) => grant)) };
+function visibleTypeOf(sources: readonly RowSource[]): VisibleType | undefined {
+  const [firstSource] = sources;
+  if (firstSource === undefined) return undefined;
+  return { definition: firstSource.declared, sources, grant: joinedGrant(sources.map(({ grant }) => grant)) };
 }
 
 /**
@@ -178,9 +184,11 @@ function visible(sources: readonly RowSource[]): VisibleType | undefined {
  * caller's own, and a notice says so; so are the caller's own where policies permit none of them.
  */
 export function openSources({ sources }: VisibleType, columns: readonly string[]): readonly RowSource[] {
-  const permitted = sources.filter(({ grant }) => grant.allowed);
-  const open = permitted.filter(({ guards, declared }, i) => i === 0 || !isClosed(guards, declared.name, columns));
-  return open.length > 0 ? open : sources.slice(0, 1);
+  const permittedSources = sources.filter(({ grant }) => grant.allowed);
+  const openedSources = permittedSources.filter(
+    ({ guards, declared }, i) => i === 0 || !isClosed(guards, declared.name, columns),
+  );
+  return openedSources.length > 0 ? openedSources : sources.slice(0, 1);
 }
 
 /** True when a column that the reader names is there, and means the same. */
@@ -202,18 +210,18 @@ export function isClosed(guards: Guards, type: string, columns: readonly string[
 /** A column that any definition of the lineage declares masked is, whatever the branch, or the catalog of then, says. */
 function maskDeclared({ protection }: TenantPaths, declared: TypeDefinition): TypeDefinition {
   const { masked: names } = protection(declared.name);
-  return names.size === 0 ? declared : withMasked(declared, names);
+  return names.size === 0 ? declared : withMaskedColumns(declared, names);
 }
 
 const maskedTypes = new WeakMap<TypeDefinition, { readonly masked: ReadonlySet<string>; readonly type: TypeDefinition }>();
 
 /** The same object for the same columns: decisions about a type are found by its identity. */
-function withMasked(type: TypeDefinition, names: ReadonlySet<string>): TypeDefinition {
-  const known = maskedTypes.get(type);
-  if (known?.masked === names) return known.type;
-  const present = [...names].filter((name) => Object.hasOwn(type.properties, name));
-  const added = present.map((name) => [name, { ...type.properties[name]!, masked: true }] as const);
-  const widenedType = { ...type, properties: { ...type.properties, ...Object.fromEntries(added) } };
+function withMaskedColumns(type: TypeDefinition, names: ReadonlySet<string>): TypeDefinition {
+  const knownMasked = maskedTypes.get(type);
+  if (knownMasked?.masked === names) return knownMasked.type;
+  const presentNames = [...names].filter((name) => Object.hasOwn(type.properties, name));
+  const maskedProperties = presentNames.map((name) => [name, { ...type.properties[name]!, masked: true }] as const);
+  const widenedType = { ...type, properties: { ...type.properties, ...Object.fromEntries(maskedProperties) } };
   maskedTypes.set(type, { masked: names, type: widenedType });
   return widenedType;
 }

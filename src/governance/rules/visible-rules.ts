@@ -6,10 +6,10 @@ import type { Beginning } from '../tenancy/earlier-tenant.ts';
 
 /** Rules of the caller's path and below it, and `enrich` rules of the paths above it, which apply to the caller's rows too. */
 export function visibleRules(rules: readonly RuleRecord[], path: string | null, beginning: Beginning): readonly RuleRecord[] {
-  const since = beginning?.position ?? 0;
+  const registeredSince = beginning?.position ?? 0;
   return rules.filter(
     ({ owner, definition, registered }) =>
-      registered >= since && (sees(path, owner) || (definition.kind === 'enrich' && sees(owner, path))),
+      registered >= registeredSince && (sees(path, owner) || (definition.kind === 'enrich' && sees(owner, path))),
   );
 }
 

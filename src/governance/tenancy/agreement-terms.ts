@@ -20,22 +20,29 @@ export function checkAgreementTerms(
   typeOf: (name: string) => TypeDefinition | undefined,
 ): void {
   const { assigner, types, where, columns, permission, masking, onwardSharing, aggregateMinGroup } = terms;
-  if (!covers(tenant, assigner)) throw invalid('the assigner is a path of the tenant that shares');
+  if (!covers(tenant, assigner)) throw invalidTermsError('the assigner is a path of the tenant that shares');
   if (onwardSharing) throw new ServiceError('REL_NOT_IMPLEMENTED', 'onward_sharing is not implemented');
   if (aggregateMinGroup !== null) throw new ServiceError('REL_NOT_IMPLEMENTED', 'aggregate_min_group is not implemented');
-  const unknown = permission.find((action) => !sharedActions.includes(action));
-  if (unknown !== undefined) {
-    throw invalid(`${JSON.stringify(unknown)} is nothing that can be shared; there are ${sharedActions.join(', ')}`);
+  const unknownPermission = permission.find((action) => !sharedActions.includes(action));
+  if (unknownPermission !== undefined) {
+    throw invalidTermsError(
+      `${JSON.stringify(unknownPermission)} is nothing that can be shared; there are ${sharedActions.join(', ')}`,
+    );
   }
   // A size of its own is nothing that an agreement has a place for.
-  const bucket = Object.entries(masking).find(([, kind]) => kind === 'bucket')?.[0];
-  if (bucket !== undefined) throw invalid(`the mask of ${JSON.stringify(bucket)} has no size: an agreement can't say bucket`);
-  const own = Object.keys(masking).find((column) => Object.hasOwn(systemColumns, column) && column !== '_pk' && column !== 'id');
-  if (own !== undefined)
-    throw invalid(`${own} is no cell of a row that could be masked: when it was written, and whose it is, shows`);
-  const definitions = types.map((name) => definitionOf(name, typeOf));
-  for (const column of [...(columns ?? []), ...Object.keys(masking)]) checkColumn(column, definitions);
-  if (where !== null) checkCondition(where, types, typeOf);
+  const bucketColumn = Object.entries(masking).find(([, kind]) => kind === 'bucket')?.[0];
+  if (bucketColumn !== undefined)
+    throw invalidTermsError(`the mask of ${JSON.stringify(bucketColumn)} has no size: an agreement can't say bucket`);
+  const unmaskableColumn = Object.keys(masking).find(
+    (column) => Object.hasOwn(systemColumns, column) && column !== '_pk' && column !== 'id',
+  );
+  if (unmaskableColumn !== undefined)
+    throw invalidTermsError(
+      `${unmaskableColumn} is no cell of a row that could be masked: when it was written, and whose it is, shows`,
+    );
+  const sharedTypes = types.map((name) => definitionOf(name, typeOf));
+  for (const column of [...(columns ?? []), ...Object.keys(masking)]) checkSharedColumn(column, sharedTypes);
+  if (where !== null) checkSharedCondition(where, types, typeOf);
 }
 
 function definitionOf(name: string, typeOf: (name: string) => TypeDefinition | undefined): TypeDefinition {
@@ -45,22 +52,26 @@ function definitionOf(name: string, typeOf: (name: string) => TypeDefinition | u
   return definition;
 }
 
-function checkColumn(column: string, types: readonly TypeDefinition[]): void {
-  if (Object.hasOwn(systemColumns, column) || types.some(({ properties }) => Object.hasOwn(properties, column))) return;
-  const guess = didYouMean(
+function checkSharedColumn(column: string, sharedTypes: readonly TypeDefinition[]): void {
+  if (Object.hasOwn(systemColumns, column) || sharedTypes.some(({ properties }) => Object.hasOwn(properties, column))) return;
+  const columnGuess = didYouMean(
     column,
-    types.flatMap(({ properties }) => Object.keys(properties)),
+    sharedTypes.flatMap(({ properties }) => Object.keys(properties)),
   );
-  throw new ServiceError('REL_UNKNOWN_COLUMN', `none of the shared types has a column ${JSON.stringify(column)}${guess}`);
+  throw new ServiceError('REL_UNKNOWN_COLUMN', `none of the shared types has a column ${JSON.stringify(column)}${columnGuess}`);
 }
 
-function checkCondition(where: string, types: readonly string[], typeOf: (name: string) => TypeDefinition | undefined): void {
+function checkSharedCondition(
+  where: string,
+  types: readonly string[],
+  typeOf: (name: string) => TypeDefinition | undefined,
+): void {
   readAgreementCondition(where);
   // Once more under each type: conditions on columns that can't be decided are refused with their place.
   for (const type of types) {
-    const scope = `permit(principal, action, resource in Type::${JSON.stringify(type)})`;
-    readPolicies(`of the agreement on ${type}`, `${scope} when {\n${where}\n};`, (name) => [typeOf(name) ?? []].flat());
+    const agreementScope = `permit(principal, action, resource in Type::${JSON.stringify(type)})`;
+    readPolicies(`of the agreement on ${type}`, `${agreementScope} when {\n${where}\n};`, (name) => [typeOf(name) ?? []].flat());
   }
 }
 
-const invalid = (why: string): ServiceError => new ServiceError('REL_INVALID', why);
+const invalidTermsError = (why: string): ServiceError => new ServiceError('REL_INVALID', why);

@@ -18,15 +18,15 @@ export function beginningOf(tenants: Pick<Tenants, 'tenant'>, { credential, path
 }
 
 /** The same records, less those of an earlier tenant. */
-export function auditFrom(beginning: Beginning, reader: AuditReader): AuditReader {
-  if (beginning === null) return reader;
+export function auditFrom(beginning: Beginning, auditReader: AuditReader): AuditReader {
+  if (beginning === null) return auditReader;
   const { time } = beginning;
-  const later = <Query extends Pick<AuditQuery, 'since'>>(query: Query): Query =>
+  const sinceBeginning = <Query extends Pick<AuditQuery, 'since'>>(query: Query): Query =>
     query.since !== undefined && query.since > time ? query : { ...query, since: time };
   return {
-    count: (filter) => reader.count(later(filter)),
-    entries: (query) => reader.entries(later(query)),
-    all: (filter) => reader.all(later(filter)),
+    count: (filter) => auditReader.count(sinceBeginning(filter)),
+    entries: (query) => auditReader.entries(sinceBeginning(query)),
+    all: (filter) => auditReader.all(sinceBeginning(filter)),
   };
 }
 

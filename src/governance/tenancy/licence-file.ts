@@ -25,9 +25,10 @@ export type LicenceSettings = Pick<
  * The licence that the settings give. Throws ConfigError for a licence that can't be trusted, or that does not fit the profile.
  */
 export function readLicence(settings: LicenceSettings): Licence {
-  const { SERVICE_PROFILE: profile, SERVICE_LICENSE_FILE: path, SERVICE_MAX_TENANTS: lowered } = settings;
-  const sold = path === null ? licenceOf(profile) : licenceIn(readSettingFile('SERVICE_LICENSE_FILE', path), settings);
-  const licence = { ...sold, tenantsMax: lowerOf(sold.tenantsMax, lowered) };
+  const { SERVICE_PROFILE: profile, SERVICE_LICENSE_FILE: licencePath, SERVICE_MAX_TENANTS: loweredTenantsMax } = settings;
+  const soldLicence =
+    licencePath === null ? licenceOf(profile) : licenceIn(readSettingFile('SERVICE_LICENSE_FILE', licencePath), settings);
+  const licence = { ...soldLicence, tenantsMax: lowerTenantsMax(soldLicence.tenantsMax, loweredTenantsMax) };
   if (settings.SERVICE_TENANCY_MODE === 'multi' && licence.tenantsMax === 1) {
     throw new ConfigError('SERVICE_TENANCY_MODE=multi needs a tenant ceiling above 1, and the licence allows one tenant');
   }
@@ -35,88 +36,93 @@ export function readLicence(settings: LicenceSettings): Licence {
 }
 
 /** The lower of two ceilings, 0 being none. */
-function lowerOf(licensed: number, lowered: number): number {
-  if (licensed === 0 || lowered === 0) return Math.max(licensed, lowered);
-  return Math.min(licensed, lowered);
+function lowerTenantsMax(licensedMax: number, loweredMax: number): number {
+  if (licensedMax === 0 || loweredMax === 0) return Math.max(licensedMax, loweredMax);
+  return Math.min(licensedMax, loweredMax);
 }
 
-function licenceIn(text: string, settings: LicenceSettings): Licence {
+function licenceIn(licenceText: string, settings: LicenceSettings): Licence {
   const { SERVICE_PROFILE: profile, SERVICE_LICENSE_GRACE_DAYS: graceDays } = settings;
-  if (profile === 'free') throw refusal('the free profile has limits of its own: set SERVICE_PROFILE to server or cluster');
-  const { signature, ...signed } = membersOf(text);
-  checkSignature(signed, signature, publicKeyOf(settings));
-  const { tier, max_tenants, storage_max_gb, capabilities, expires_unix_secs, licensee, ...more } = signed;
-  const [unknown] = Object.keys(more);
-  if (unknown !== undefined) throw refusal(`this version does not know the member ${JSON.stringify(unknown)}`);
-  if (tier !== profile) throw refusal(`its tier is ${JSON.stringify(tier)}, but SERVICE_PROFILE is ${profile}`);
-  if (typeof licensee !== 'string' || licensee === '') throw refusal('it names no licensee');
+  if (profile === 'free')
+    throw licenceRefusal('the free profile has limits of its own: set SERVICE_PROFILE to server or cluster');
+  const { signature, ...signedMembers } = licenceMembers(licenceText);
+  checkSignature(signedMembers, signature, publicKeyOf(settings));
+  const { tier, max_tenants, storage_max_gb, capabilities, expires_unix_secs, licensee, ...unknownMembers } = signedMembers;
+  const [unknownMember] = Object.keys(unknownMembers);
+  if (unknownMember !== undefined) throw licenceRefusal(`this version does not know the member ${JSON.stringify(unknownMember)}`);
+  if (tier !== profile) throw licenceRefusal(`its tier is ${JSON.stringify(tier)}, but SERVICE_PROFILE is ${profile}`);
+  if (typeof licensee !== 'string' || licensee === '') throw licenceRefusal('it names no licensee');
   if (!Array.isArray(capabilities) || !capabilities.every((each) => typeof each === 'string')) {
-    throw refusal('capabilities must be a list of strings');
+    throw licenceRefusal('capabilities must be a list of strings');
   }
-  const tenantsMax = wholeNumber('max_tenants', max_tenants, 1_000_000);
-  const storageBytesMax = wholeNumber('storage_max_gb', storage_max_gb, 9_000_000) * bytesPerGb;
-  const base = licenceOf(profile);
+  const tenantsMax = wholeLicenceNumber('max_tenants', max_tenants, 1_000_000);
+  const storageBytesMax = wholeLicenceNumber('storage_max_gb', storage_max_gb, 9_000_000) * bytesPerGb;
+  const profileLicence = licenceOf(profile);
   return {
     tier: profile,
     storageBytesMax,
     // One tenant on server, whatever was sold. Source: specification, "Deployment profiles".
-    tenantsMax: lowerOf(base.tenantsMax, tenantsMax),
+    tenantsMax: lowerTenantsMax(profileLicence.tenantsMax, tenantsMax),
     capabilities,
-    ...termOf(expires_unix_secs, graceDays),
+    ...licenceTermOf(expires_unix_secs, graceDays),
   };
 }
 
-function termOf(expires: Json | undefined, graceDays: number): Pick<Licence, 'expiresAt' | 'graceEndsAt'> {
+function licenceTermOf(expires: Json | undefined, graceDays: number): Pick<Licence, 'expiresAt' | 'graceEndsAt'> {
   if (expires === null) return { expiresAt: null, graceEndsAt: null };
-  const expiresAt = BigInt(wholeNumber('expires_unix_secs', expires, 9_000_000_000)) * 1_000_000_000n;
+  const expiresAt = BigInt(wholeLicenceNumber('expires_unix_secs', expires, 9_000_000_000)) * 1_000_000_000n;
   return { expiresAt, graceEndsAt: expiresAt + BigInt(graceDays) * 86_400_000_000_000n };
 }
 
-function wholeNumber(name: string, value: Json | undefined, max: number): number {
-  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0 || value > max) {
-    throw refusal(`${name} must be a whole number from 0 to ${max}`);
+function wholeLicenceNumber(name: string, memberValue: Json | undefined, max: number): number {
+  if (typeof memberValue !== 'number' || !Number.isSafeInteger(memberValue) || memberValue < 0 || memberValue > max) {
+    throw licenceRefusal(`${name} must be a whole number from 0 to ${max}`);
   }
-  return value;
+  return memberValue;
 }
 
-function membersOf(text: string): Record<string, Json> {
-  let value: Json;
+function licenceMembers(licenceText: string): Record<string, Json> {
+  let licenceJson: Json;
   try {
-    value = JSON.parse(text) as Json;
+    licenceJson = JSON.parse(licenceText) as Json;
   } catch {
-    throw refusal('it is not JSON');
+    throw licenceRefusal('it is not JSON');
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw refusal('it is not a JSON object');
-  return { ...(value as Record<string, Json>) };
+  if (typeof licenceJson !== 'object' || licenceJson === null || Array.isArray(licenceJson))
+    throw licenceRefusal('it is not a JSON object');
+  return { ...(licenceJson as Record<string, Json>) };
 }
 
 const spkiPrefix = Buffer.from('302a300506032b6570032100', 'hex');
 
-function checkSignature(signed: Record<string, Json>, signature: Json | undefined, publicKey: Uint8Array): void {
-  const key = crypto.createPublicKey({ key: Buffer.concat([spkiPrefix, publicKey]), format: 'der', type: 'spki' });
-  const bytes = typeof signature === 'string' ? Buffer.from(signature, 'base64') : Buffer.alloc(0);
-  if (bytes.length !== 64 || !crypto.verify(null, Buffer.from(canonicalOf(signed)), key, bytes)) {
-    throw refusal('its signature does not match the licence key');
+function checkSignature(signedMembers: Record<string, Json>, signature: Json | undefined, publicKey: Uint8Array): void {
+  const licenceKey = crypto.createPublicKey({ key: Buffer.concat([spkiPrefix, publicKey]), format: 'der', type: 'spki' });
+  const signatureBytes = typeof signature === 'string' ? Buffer.from(signature, 'base64') : Buffer.alloc(0);
+  if (
+    signatureBytes.length !== 64 ||
+    !crypto.verify(null, Buffer.from(canonicalLicence(signedMembers)), licenceKey, signatureBytes)
+  ) {
+    throw licenceRefusal('its signature does not match the licence key');
   }
 }
 
-function canonicalOf(signed: Record<string, Json>): string {
+function canonicalLicence(signed: Record<string, Json>): string {
   try {
     return canonicalJson(signed);
   } catch {
-    throw refusal('it holds values that JSON cannot represent');
+    throw licenceRefusal('it holds values that JSON cannot represent');
   }
 }
 
 function publicKeyOf(settings: LicenceSettings): Uint8Array {
-  const { SERVICE_LICENSE_PUBLIC_KEY: key, SERVICE_LICENSE_PUBLIC_KEY_FILE: path } = settings;
-  if (key !== null) return parseKey('SERVICE_LICENSE_PUBLIC_KEY', key);
-  if (path === null)
+  const { SERVICE_LICENSE_PUBLIC_KEY: publicKeyText, SERVICE_LICENSE_PUBLIC_KEY_FILE: publicKeyPath } = settings;
+  if (publicKeyText !== null) return parseKey('SERVICE_LICENSE_PUBLIC_KEY', publicKeyText);
+  if (publicKeyPath === null)
     throw new ConfigError('SERVICE_LICENSE_FILE needs SERVICE_LICENSE_PUBLIC_KEY or SERVICE_LICENSE_PUBLIC_KEY_FILE');
-  const name = 'SERVICE_LICENSE_PUBLIC_KEY_FILE';
-  return parseKey(name, readSettingFile(name, path));
+  const publicKeySetting = 'SERVICE_LICENSE_PUBLIC_KEY_FILE';
+  return parseKey(publicKeySetting, readSettingFile(publicKeySetting, publicKeyPath));
 }
 
-function refusal(why: string): ConfigError {
+function licenceRefusal(why: string): ConfigError {
   return new ConfigError(`SERVICE_LICENSE_FILE: ${why}`);
 }

@@ -27,10 +27,10 @@ export const bytesPerGb = 1_000_000_000;
 
 /** The limits of a profile without a licence file. Source: specification, "Deployment profiles". */
 export function licenceOf(profile: Licence['tier']): Licence {
-  const free = profile === 'free';
+  const isFreeProfile = profile === 'free';
   return {
     tier: profile,
-    storageBytesMax: free ? 10 * bytesPerGb : 0,
+    storageBytesMax: isFreeProfile ? 10 * bytesPerGb : 0,
     tenantsMax: profile === 'cluster' ? 0 : 1,
     capabilities: [],
     expiresAt: null,
@@ -39,28 +39,31 @@ export function licenceOf(profile: Licence['tier']): Licence {
 }
 
 export class StorageCap {
-  readonly #licence: Pick<Licence, 'tier' | 'storageBytesMax'>;
+  readonly #cappedLicence: Pick<Licence, 'tier' | 'storageBytesMax'>;
   readonly #storedBytes: () => number;
-  readonly #warn: (line: string) => void;
-  #warned = false;
+  readonly #warnOfCap: (line: string) => void;
+  #hasWarnedOfCap = false;
 
   constructor(licence: Pick<Licence, 'tier' | 'storageBytesMax'>, storedBytes: () => number, warn: (line: string) => void) {
-    this.#licence = licence;
+    this.#cappedLicence = licence;
     this.#storedBytes = storedBytes;
-    this.#warn = warn;
+    this.#warnOfCap = warn;
   }
 
   /** Throws REL_STORAGE_CAP at the cap, or where so many bytes go beyond it; warns once on every rise over 90 % of it. */
   admitWrite(bytes = 0): void {
-    const max = this.#licence.storageBytesMax;
-    if (max === 0) return;
-    const stored = this.#storedBytes();
-    if (stored >= max || stored + bytes > max) {
-      throw new ServiceError('REL_STORAGE_CAP', `the storage cap of ${max} bytes is reached`);
+    const storageBytesMax = this.#cappedLicence.storageBytesMax;
+    if (storageBytesMax === 0) return;
+    const storedBytes = this.#storedBytes();
+    if (storedBytes >= storageBytesMax || storedBytes + bytes > storageBytesMax) {
+      throw new ServiceError('REL_STORAGE_CAP', `the storage cap of ${storageBytesMax} bytes is reached`);
     }
-    const high = stored >= max * 0.9;
-    if (high && !this.#warned) this.#warn(`storage is at ${Math.floor((stored / max) * 100)} % of its cap of ${max} bytes`);
-    this.#warned = high;
+    const isNearCap = storedBytes >= storageBytesMax * 0.9;
+    if (isNearCap && !this.#hasWarnedOfCap)
+      this.#warnOfCap(
+        `storage is at ${Math.floor((storedBytes / storageBytesMax) * 100)} % of its cap of ${storageBytesMax} bytes`,
+      );
+    this.#hasWarnedOfCap = isNearCap;
   }
 }
 
@@ -68,7 +71,7 @@ export class StorageCap {
  * Commands that an expired licence still allows: removals, endings and withdrawals, and changes of permissions. Erasure is a duty
  * that no licence suspends.
  */
-const alwaysAllowed: ReadonlySet<CommandKind> = new Set<CommandKind>([
+const allowedAfterExpiry: ReadonlySet<CommandKind> = new Set<CommandKind>([
   'remove-rows',
   'intend-erasure',
   'complete-erasure',
@@ -98,47 +101,47 @@ const nsPerMs = 1_000_000n;
 
 /** How much time a licence has left, and the stage that follows. */
 export class LicenceTerm {
-  readonly #licence: Pick<Licence, 'expiresAt' | 'graceEndsAt'>;
-  readonly #warn: (line: string) => void;
+  readonly #termedLicence: Pick<Licence, 'expiresAt' | 'graceEndsAt'>;
+  readonly #warnOfTerm: (line: string) => void;
 
   constructor(licence: Pick<Licence, 'expiresAt' | 'graceEndsAt'>, warn: (line: string) => void) {
-    this.#licence = licence;
-    this.#warn = warn;
+    this.#termedLicence = licence;
+    this.#warnOfTerm = warn;
   }
 
   /** At an instant in nanoseconds. */
   stateAt(now: bigint): 'valid' | 'grace' | 'expired' {
-    const { expiresAt, graceEndsAt } = this.#licence;
+    const { expiresAt, graceEndsAt } = this.#termedLicence;
     if (expiresAt === null || graceEndsAt === null || now < expiresAt) return 'valid';
     return now < graceEndsAt ? 'grace' : 'expired';
   }
 
   /** Throws REL_LICENSE_EXPIRED for a write after the grace period. */
   admit(kind: CommandKind, now: bigint): void {
-    if (this.#licence.expiresAt === null || alwaysAllowed.has(kind) || this.stateAt(now) !== 'expired') return;
+    if (this.#termedLicence.expiresAt === null || allowedAfterExpiry.has(kind) || this.stateAt(now) !== 'expired') return;
     throw new ServiceError('REL_LICENSE_EXPIRED', 'the licence has expired: the store can be read, and no longer be written to');
   }
 
   /** Says what there is to be said about it now, and again every day, at its expiry and at the end of its grace. */
   async watch(clock: Clock, signal: AbortSignal): Promise<void> {
-    const { expiresAt, graceEndsAt } = this.#licence;
+    const { expiresAt, graceEndsAt } = this.#termedLicence;
     if (expiresAt === null || graceEndsAt === null) return;
     while (!signal.aborted) {
       const now = clock.now();
-      const state = this.stateAt(now);
-      if (state !== 'valid') this.#warn(this.#warning(state));
-      const next = state === 'valid' ? expiresAt : state === 'grace' ? graceEndsAt : null;
+      const termState = this.stateAt(now);
+      if (termState !== 'valid') this.#warnOfTerm(this.#termWarning(termState));
+      const nextTermChange = termState === 'valid' ? expiresAt : termState === 'grace' ? graceEndsAt : null;
       // Rounded up: at the instant itself, never just before it.
-      const ms = next === null ? dayMs : Number((next - now + nsPerMs - 1n) / nsPerMs);
-      await clock.sleep(Math.min(ms, dayMs), signal);
+      const msToTermChange = nextTermChange === null ? dayMs : Number((nextTermChange - now + nsPerMs - 1n) / nsPerMs);
+      await clock.sleep(Math.min(msToTermChange, dayMs), signal);
     }
   }
 
-  #warning(state: 'grace' | 'expired'): string {
-    const { expiresAt, graceEndsAt } = this.#licence;
-    const since = `THE LICENCE HAS EXPIRED on ${formatInstant(expiresAt!)}`;
-    return state === 'grace'
-      ? `${since}: writes are refused from ${formatInstant(graceEndsAt!)} on; renew SERVICE_LICENSE_FILE`
-      : `${since} and its grace is over: writes are refused, reads stay open; renew SERVICE_LICENSE_FILE`;
+  #termWarning(termState: 'grace' | 'expired'): string {
+    const { expiresAt, graceEndsAt } = this.#termedLicence;
+    const expiredSince = `THE LICENCE HAS EXPIRED on ${formatInstant(expiresAt!)}`;
+    return termState === 'grace'
+      ? `${expiredSince}: writes are refused from ${formatInstant(graceEndsAt!)} on; renew SERVICE_LICENSE_FILE`
+      : `${expiredSince} and its grace is over: writes are refused, reads stay open; renew SERVICE_LICENSE_FILE`;
   }
 }

@@ -11,7 +11,7 @@ import type { Caller } from '../caller.ts';
 import { platformAdmin, type Rule } from '../authorization/access-rules.ts';
 
 /** Credentials of callers within tenants; the others run the store. */
-const speaking: ReadonlySet<Caller['credential']> = new Set(['token', 'shared-secret', 'none']);
+const tenantCredentials: ReadonlySet<Caller['credential']> = new Set(['token', 'shared-secret', 'none']);
 
 export function multiTenancyRules(tenants: Pick<Tenants, 'tenant'>): readonly Rule[] {
   return [
@@ -20,10 +20,10 @@ export function multiTenancyRules(tenants: Pick<Tenants, 'tenant'>): readonly Ru
       effect: 'forbid',
       says: 'rows are reached inside a registered tenant only',
       matches: ({ caller, action }) => {
-        if (!speaking.has(caller.credential) || action === 'administer') return false;
+        if (!tenantCredentials.has(caller.credential) || action === 'administer') return false;
         // A shared secret carries its organisation with each connection; a token's is the one it was minted for.
-        const path = caller.credential === 'token' ? caller.tenant : caller.path;
-        if (path !== null) return !stands(tenants, path);
+        const tenantPath = caller.credential === 'token' ? caller.tenant : caller.path;
+        if (tenantPath !== null) return !isStandingTenant(tenants, tenantPath);
         return action !== 'inspect' || caller.path !== null;
       },
     },
@@ -39,10 +39,10 @@ export function checkMinted(token: Pick<TokenRecord, 'tenant' | 'roles'>, tenant
       `tenant_id is required in multi-tenant mode, unless the token has the role ${platformAdmin}`,
     );
   }
-  if (!stands(tenants, token.tenant)) throw new ServiceError('REL_NOT_FOUND', 'no such tenant');
+  if (!isStandingTenant(tenants, token.tenant)) throw new ServiceError('REL_NOT_FOUND', 'no such tenant');
 }
 
 /** Suspended tenants count: `checkStanding` refuses them. */
-function stands(tenants: Pick<Tenants, 'tenant'>, path: string): boolean {
+function isStandingTenant(tenants: Pick<Tenants, 'tenant'>, path: string): boolean {
   return tenants.tenant(tenantOf(path)!)?.manner === null;
 }

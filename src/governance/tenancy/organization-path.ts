@@ -6,30 +6,31 @@ import { ServiceError } from '../../errors.ts';
 import { checkText } from '../../log/values/value.ts';
 import { covers } from '../caller.ts';
 
-const pathBytesMax = 512;
+const organizationBytesMax = 512;
 
 /**
  * The path that an organisation header names; null when there is no header. Node joins a header that was sent twice
  * with a comma, so a comma is refused: which of the two a proxy checked is anybody's guess.
  */
-export function parseOrganization(header: string | readonly string[] | undefined): string | null {
-  if (header === undefined) return null;
-  if (typeof header !== 'string') throw malformedError('was sent more than once');
-  checkOrganization(header);
-  return header;
+export function parseOrganization(organizationHeader: string | readonly string[] | undefined): string | null {
+  if (organizationHeader === undefined) return null;
+  if (typeof organizationHeader !== 'string') throw malformedPathError('was sent more than once');
+  checkOrganization(organizationHeader);
+  return organizationHeader;
 }
 
-/** Throws REL_INVALID unless `path` can name an organisation. */
-export function checkOrganization(path: string): void {
-  checkText(path, 'the organisation path');
-  if (Buffer.byteLength(path) > pathBytesMax) throw malformedError(`is longer than ${pathBytesMax} bytes`);
-  for (let i = 0; i < path.length; i++) {
-    const unit = path.charCodeAt(i);
-    if (unit < 0x20 || unit === 0x7f) throw malformedError('holds a control character');
-    if (unit === 0x2c) throw malformedError('holds a comma, or was sent more than once');
+/** Throws REL_INVALID unless `organizationPath` can name an organisation. */
+export function checkOrganization(organizationPath: string): void {
+  checkText(organizationPath, 'the organisation path');
+  if (Buffer.byteLength(organizationPath) > organizationBytesMax)
+    throw malformedPathError(`is longer than ${organizationBytesMax} bytes`);
+  for (let i = 0; i < organizationPath.length; i++) {
+    const codeUnit = organizationPath.charCodeAt(i);
+    if (codeUnit < 0x20 || codeUnit === 0x7f) throw malformedPathError('holds a control character');
+    if (codeUnit === 0x2c) throw malformedPathError('holds a comma, or was sent more than once');
   }
-  for (const segment of path.split('/')) {
-    if (segment.trim() !== segment || segment === '') throw malformedError('has an empty or padded segment');
+  for (const pathSegment of organizationPath.split('/')) {
+    if (pathSegment.trim() !== pathSegment || pathSegment === '') throw malformedPathError('has an empty or padded segment');
   }
 }
 
@@ -39,19 +40,19 @@ export function checkOrganization(path: string): void {
  */
 export function pathInForce(
   credential: { readonly tenant: string | null; readonly organization: string | null },
-  header: string | null,
+  organizationHeader: string | null,
 ): string | null {
   const { tenant, organization } = credential;
-  if (tenant === null) return header ?? organization;
-  if (header === null) return organization ?? tenant;
-  if (!covers(tenant, header)) {
+  if (tenant === null) return organizationHeader ?? organization;
+  if (organizationHeader === null) return organization ?? tenant;
+  if (!covers(tenant, organizationHeader)) {
     throw foreignOrganization();
   }
-  return header;
+  return organizationHeader;
 }
 
 export function foreignOrganization(): ServiceError {
   return new ServiceError('REL_XORG', 'tenant mismatch: the organisation header names a path outside the tenant of the token');
 }
 
-const malformedError = (why: string): ServiceError => new ServiceError('REL_INVALID', `the organisation path ${why}`);
+const malformedPathError = (why: string): ServiceError => new ServiceError('REL_INVALID', `the organisation path ${why}`);

@@ -3,7 +3,7 @@ import type { PurgeCursor } from '../../projections/command.ts';
 import type { Invocation } from '../gate-contract.ts';
 
 /** Rows of so many keys leave in one append. */
-const keysPerStep = 2_000;
+const purgedKeysPerStep = 2_000;
 
 /** Removes the rows of a tenant that was deleted with them. Resolves with the number of keys removed, once none is left. */
 export async function purgeTenant(
@@ -11,16 +11,16 @@ export async function purgeTenant(
   id: string,
   yieldTurn: () => Promise<void>,
 ): Promise<number> {
-  let removed = 0;
-  let cursor: PurgeCursor | null = null;
+  let purgedRowCount = 0;
+  let purgeCursor: PurgeCursor | null = null;
   do {
-    const step: Awaited<ReturnType<Invocation['submit']>> = await invocation.submit(
-      { kind: 'purge-tenant', id, cursor, keysMax: keysPerStep },
+    const purgeStep: Awaited<ReturnType<Invocation['submit']>> = await invocation.submit(
+      { kind: 'purge-tenant', id, cursor: purgeCursor, keysMax: purgedKeysPerStep },
       { sync: true },
     );
-    cursor = step.purge ?? null;
-    if (cursor !== null) removed += step.accepted;
+    purgeCursor = purgeStep.purge ?? null;
+    if (purgeCursor !== null) purgedRowCount += purgeStep.accepted;
     await yieldTurn();
-  } while (cursor !== null);
-  return removed;
+  } while (purgeCursor !== null);
+  return purgedRowCount;
 }

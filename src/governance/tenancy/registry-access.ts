@@ -7,7 +7,7 @@ import type { AgreementSide, Command } from '../../projections/command.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
 import type { RegistryPart } from '../authorization/access-rules.ts';
 
-const ofTheStore: RegistryPart = { tenant: null, own: false };
+const storeRegistryPart: RegistryPart = { tenant: null, own: false };
 
 /** undefined for commands that are not about the registry. */
 export function registryPart(command: Command, tenants: Pick<Tenants, 'agreement'>): RegistryPart | undefined {
@@ -17,17 +17,18 @@ export function registryPart(command: Command, tenants: Pick<Tenants, 'agreement
     case 'reactivate-tenant':
     case 'delete-tenant':
     case 'purge-tenant':
-      return ofTheStore;
+      return storeRegistryPart;
     case 'change-tenant':
       return { tenant: command.id, own: command.tier === undefined && command.quota === undefined };
     case 'propose-agreement':
       return { tenant: tenantOf(command.terms.assigner), own: true };
     case 'change-agreement':
     case 'move-agreement': {
-      const agreement = tenants.agreement(command.id)?.record;
-      const side: AgreementSide = command.kind === 'change-agreement' ? 'assigner' : command.side;
-      if (agreement === undefined || side === 'administrator' || side === 'clock') return ofTheStore;
-      return { tenant: tenantOf(agreement[side]), own: true };
+      const agreementRecord = tenants.agreement(command.id)?.record;
+      const agreementSide: AgreementSide = command.kind === 'change-agreement' ? 'assigner' : command.side;
+      if (agreementRecord === undefined || agreementSide === 'administrator' || agreementSide === 'clock')
+        return storeRegistryPart;
+      return { tenant: tenantOf(agreementRecord[agreementSide]), own: true };
     }
     default:
       return undefined;

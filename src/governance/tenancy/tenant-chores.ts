@@ -20,39 +20,41 @@ export interface TenantChoresDependencies {
   readonly yieldTurn: () => Promise<void>;
 }
 
-const caretaker = tenantlessCaller('annals', 'operator', 'internal');
+const tenantCaretaker = tenantlessCaller('annals', 'operator', 'internal');
 
 export class TenantChores {
-  readonly #parts: TenantChoresDependencies;
+  readonly #tenantChoreParts: TenantChoresDependencies;
 
   constructor(parts: TenantChoresDependencies) {
-    this.#parts = parts;
+    this.#tenantChoreParts = parts;
   }
 
   /** Until the signal aborts, once a minute. */
   async run(signal: AbortSignal): Promise<void> {
-    await onceAMinute(this.#parts.clock, signal, (until) => this.round(until));
+    await onceAMinute(this.#tenantChoreParts.clock, signal, (until) => this.round(until));
   }
 
   /** A purge that is under way when the signal aborts stops between two of its steps: a drain does not wait for all of it. */
   async round(signal: AbortSignal | null = null): Promise<void> {
-    const { tenants, clock, yieldTurn } = this.#parts;
-    const nextStep = async (): Promise<void> => {
+    const { tenants, clock, yieldTurn } = this.#tenantChoreParts;
+    const nextPurgeStep = async (): Promise<void> => {
       await yieldTurn();
       if (signal?.aborted)
         throw new ServiceError('REL_UNAVAILABLE', 'the service is draining; the purge continues after the next start');
     };
-    for (const id of tenants.purging()) await this.#invoke((invocation) => purgeTenant(invocation, id, nextStep));
+    for (const id of tenants.purging()) await this.#invokeTenantChore((invocation) => purgeTenant(invocation, id, nextPurgeStep));
     const now = clock.now();
     for (const agreement of tenants.agreements()) {
       if (isEnded(agreement) || stateAt(agreement, now) !== 'expired') continue;
       const { id } = agreement;
-      await this.#invoke((invocation) => invocation.submit({ kind: 'move-agreement', id, to: 'expired', side: 'clock' }));
+      await this.#invokeTenantChore((invocation) =>
+        invocation.submit({ kind: 'move-agreement', id, to: 'expired', side: 'clock' }),
+      );
     }
   }
 
-  #invoke<T>(run: (invocation: Invocation) => Promise<T>): Promise<T> {
-    const request = { action: 'administer', purpose: null, correlationId: this.#parts.ids.next() } as const;
-    return this.#parts.gate.invoke(caretaker, request, run);
+  #invokeTenantChore<T>(runTenantChore: (invocation: Invocation) => Promise<T>): Promise<T> {
+    const choreRequest = { action: 'administer', purpose: null, correlationId: this.#tenantChoreParts.ids.next() } as const;
+    return this.#tenantChoreParts.gate.invoke(tenantCaretaker, choreRequest, runTenantChore);
   }
 }

@@ -13,8 +13,8 @@ export function checkTenantStatus(
   { path, credential }: Pick<Caller, 'path' | 'credential'>,
 ): void {
   if (path === null || credential === 'admin') return;
-  const state = tenants.tenant(tenantOf(path)!)?.record.state ?? 'active';
-  if (state === 'active') return;
-  if (state === 'suspended') throw new ServiceError('REL_TENANT_SUSPENDED', 'the tenant is suspended');
+  const tenantState = tenants.tenant(tenantOf(path)!)?.record.state ?? 'active';
+  if (tenantState === 'active') return;
+  if (tenantState === 'suspended') throw new ServiceError('REL_TENANT_SUSPENDED', 'the tenant is suspended');
   throw new ServiceError('REL_ACL', 'the tenant is deleted');
 }

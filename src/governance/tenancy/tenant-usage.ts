@@ -52,93 +52,96 @@ export interface UsageSubject {
 }
 
 export async function usageOf(
-  parts: UsageDependencies,
-  subjects: readonly UsageSubject[],
+  usageParts: UsageDependencies,
+  usageSubjects: readonly UsageSubject[],
   period: Period,
 ): Promise<TenantUsage[]> {
-  const counted = await countRecords(parts.audit, subjects, period);
-  return subjects.map(({ tenant }) => ({
+  const usageCounts = await countRecords(usageParts.audit, usageSubjects, period);
+  return usageSubjects.map(({ tenant }) => ({
     tenant,
     ...period,
-    ...counted.get(tenant)!,
-    ...measureHeld(parts.branches(tenant), tenant),
+    ...usageCounts.get(tenant)!,
+    ...measureHeld(usageParts.branches(tenant), tenant),
   }));
 }
 
-type Counts = Pick<TenantUsage, 'invocations' | 'queries' | 'costUnits' | 'rowsWritten'>;
+type UsageCounts = Pick<TenantUsage, 'invocations' | 'queries' | 'costUnits' | 'rowsWritten'>;
 
-const asking: ReadonlySet<string> = answers;
-const writing: ReadonlySet<string> = new Set(['ingest', 'delete', 'remove']);
+const queryActions: ReadonlySet<string> = answers;
+const writeActions: ReadonlySet<string> = new Set(['ingest', 'delete', 'remove']);
 
 async function countRecords(
   audit: UsageDependencies['audit'],
   subjects: readonly UsageSubject[],
   period: Period,
-): Promise<ReadonlyMap<string, Counts>> {
-  const begun = new Map(subjects.map(({ tenant, since }) => [tenant, since]));
-  const counts = new Map(subjects.map(({ tenant }) => [tenant, { invocations: 0, queries: 0, costUnits: 0, rowsWritten: 0 }]));
-  for await (const record of audit.all(period)) {
-    const tenant = tenantOf(record.path);
-    const own = tenant === null ? undefined : counts.get(tenant);
+): Promise<ReadonlyMap<string, UsageCounts>> {
+  const subjectsSince = new Map(subjects.map(({ tenant, since }) => [tenant, since]));
+  const usageCounts = new Map(
+    subjects.map(({ tenant }) => [tenant, { invocations: 0, queries: 0, costUnits: 0, rowsWritten: 0 }]),
+  );
+  for await (const accessRecord of audit.all(period)) {
+    const tenant = tenantOf(accessRecord.path);
+    const tenantCounts = tenant === null ? undefined : usageCounts.get(tenant);
     // A move of an agreement has an invocation's record of its own beside it.
-    const invoked = record.action !== 'agreement';
-    if (own !== undefined && invoked && record.time >= (begun.get(tenant!) ?? period.since)) add(own, record);
+    const isInvocation = accessRecord.action !== 'agreement';
+    if (tenantCounts !== undefined && isInvocation && accessRecord.time >= (subjectsSince.get(tenant!) ?? period.since))
+      addToUsage(tenantCounts, accessRecord);
   }
-  return counts;
+  return usageCounts;
 }
 
-function add(counts: { -readonly [K in keyof Counts]: number }, record: AccessRecord): void {
-  counts.invocations++;
-  if (record.decision === 'allow' && asking.has(record.action)) counts.queries++;
-  counts.costUnits += record.costUnits;
-  if (writing.has(record.action)) counts.rowsWritten += record.rowCount;
+function addToUsage(tenantCounts: { -readonly [K in keyof UsageCounts]: number }, accessRecord: AccessRecord): void {
+  tenantCounts.invocations++;
+  if (accessRecord.decision === 'allow' && queryActions.has(accessRecord.action)) tenantCounts.queries++;
+  tenantCounts.costUnits += accessRecord.costUnits;
+  if (writeActions.has(accessRecord.action)) tenantCounts.rowsWritten += accessRecord.rowCount;
 }
 
-type Held = Pick<TenantUsage, 'rowsStored' | 'storedBytes'>;
+type HeldByTenant = Pick<TenantUsage, 'rowsStored' | 'storedBytes'>;
 
 /** Versions of a type that are measured; more of them count as these do. */
-const sampleMax = 1_024;
-const everything = { system: 'all', valid: 'all' } as const;
+const sampledRowsMax = 1_024;
+const allTimes = { system: 'all', valid: 'all' } as const;
 
-export function measureHeld(branches: Iterable<MeasuredBranch>, tenant: string): Held {
-  const sum = { rowsStored: 0, storedBytes: 0 };
+export function measureHeld(branches: Iterable<MeasuredBranch>, tenant: string): HeldByTenant {
+  const heldByTenant = { rowsStored: 0, storedBytes: 0 };
   for (const { paths, fork } of branches) {
-    const codes = codesOf(paths.rows, tenant);
-    if (codes.length === 0) continue;
+    const tenantPathCodes = tenantPathCodesOf(paths.rows, tenant);
+    if (tenantPathCodes.length === 0) continue;
     for (const type of paths.catalog.types()) {
-      const versions = countOf(paths.rows, type.name, codes, fork);
-      if (versions === 0) continue;
-      const { measured, bytes } = sampleOf(paths.rows, type, codes, fork);
-      sum.rowsStored += versions;
-      if (measured > 0) sum.storedBytes += Math.round((bytes / measured) * versions);
+      const versionCount = versionCountOf(paths.rows, type.name, tenantPathCodes, fork);
+      if (versionCount === 0) continue;
+      const { measured: sampledRows, bytes: sampledBytes } = sampleOfRows(paths.rows, type, tenantPathCodes, fork);
+      heldByTenant.rowsStored += versionCount;
+      if (sampledRows > 0) heldByTenant.storedBytes += Math.round((sampledBytes / sampledRows) * versionCount);
     }
   }
-  return sum;
+  return heldByTenant;
 }
 
-function codesOf(rows: RowReader, tenant: string): number[] {
-  const codes = rows.pathCodes();
-  const own: number[] = [];
-  for (let code = 0; code < codes.size; code++) {
-    const path = codes.path(code);
-    if (path !== null && covers(tenant, path)) own.push(code);
+function tenantPathCodesOf(rows: RowReader, tenant: string): number[] {
+  const allPathCodes = rows.pathCodes();
+  const tenantPathCodes: number[] = [];
+  for (let code = 0; code < allPathCodes.size; code++) {
+    const path = allPathCodes.path(code);
+    if (path !== null && covers(tenant, path)) tenantPathCodes.push(code);
   }
-  return own;
+  return tenantPathCodes;
 }
 
 /** On main it is known; a branch has what was written on it, after its fork. */
-function countOf(rows: RowReader, type: string, paths: readonly number[], fork: bigint | null): number {
-  if (fork === null) return rows.estimate({ type, columns: [], time: everything, paths }).rows;
-  let count = 0;
-  const scan = rows.scan({ type, columns: [], time: everything, paths, after: fork });
-  for (let step = scan.next(); step.done !== true; step = scan.next()) count += step.value.count;
-  return count;
+function versionCountOf(rows: RowReader, type: string, paths: readonly number[], fork: bigint | null): number {
+  if (fork === null) return rows.estimate({ type, columns: [], time: allTimes, paths }).rows;
+  let versionCount = 0;
+  const forkScan = rows.scan({ type, columns: [], time: allTimes, paths, after: fork });
+  for (let forkStep = forkScan.next(); forkStep.done !== true; forkStep = forkScan.next()) versionCount += forkStep.value.count;
+  return versionCount;
 }
 
 /** The four bounds of a version. */
-const boundsBytes = 32;
+const versionBoundsBytes = 32;
 
-function sampleOf(
+function sampleOfRows(
   rows: RowReader,
   type: TypeDefinition,
   paths: readonly number[],
@@ -148,30 +151,36 @@ function sampleOf(
     ['_pk', systemColumns._pk],
     ...Object.entries(type.properties).map(([name, property]): [string, ColumnType] => [name, property.type]),
   ];
-  const names = columns.map(([name]) => name);
-  const scan = rows.scan({
+  const sampledColumns = columns.map(([name]) => name);
+  const sampleScan = rows.scan({
     type: type.name,
-    columns: names,
-    time: everything,
+    columns: sampledColumns,
+    time: allTimes,
     paths,
-    blockRows: sampleMax,
+    blockRows: sampledRowsMax,
     ...(fork === null ? {} : { after: fork }),
   });
-  let [measured, bytes] = [0, 0];
-  for (let step = scan.next(); step.done !== true && measured < sampleMax; step = scan.next()) {
-    const block = step.value;
-    for (let k = 0; k < block.count && measured < sampleMax; k++) {
-      const row = block.selection ? block.selection[k]! : block.first + k;
-      bytes += boundsBytes;
-      columns.forEach(([, columnType], i) => (bytes += bytesOf(cellAt(block.columns[i]!, columnType, row))));
-      measured++;
+  let [sampledRows, sampledBytes] = [0, 0];
+  for (
+    let sampleStep = sampleScan.next();
+    sampleStep.done !== true && sampledRows < sampledRowsMax;
+    sampleStep = sampleScan.next()
+  ) {
+    const sampledBlock = sampleStep.value;
+    for (let k = 0; k < sampledBlock.count && sampledRows < sampledRowsMax; k++) {
+      const row = sampledBlock.selection ? sampledBlock.selection[k]! : sampledBlock.first + k;
+      sampledBytes += versionBoundsBytes;
+      columns.forEach(
+        ([, columnType], i) => (sampledBytes += usageBytesOfCell(cellAt(sampledBlock.columns[i]!, columnType, row))),
+      );
+      sampledRows++;
     }
   }
-  scan.return?.();
-  return { measured, bytes };
+  sampleScan.return?.();
+  return { measured: sampledRows, bytes: sampledBytes };
 }
 
-function bytesOf(cell: Cell): number {
+function usageBytesOfCell(cell: Cell): number {
   if (cell === null) return 0;
   if (typeof cell === 'string') return Buffer.byteLength(cell);
   if (typeof cell === 'boolean') return 1;

@@ -34,45 +34,49 @@ export interface Scoring {
 }
 
 /** The weight of a term that differs from the sought word, relative to an exact match. */
-const nearShare = 0.5;
+const nearTermShare = 0.5;
 
 /** So few words are looked at in all their combinations: which may come to a score. */
-const wordsTogether = 4;
+const leavesTogetherMax = 4;
 
 /** Leaves of one plain word each that are gone through in one turn. */
 const LEAVES_A_TURN = 8;
 
 /** The most that a leaf adds to a score. */
-interface Bound {
+interface LeafBound {
   readonly leaf: number;
   readonly most: number;
 }
 
 /** Sums of rounded numbers are rounded again. */
-const boundSlack = 1 + 1e-9;
+const scoreBoundSlack = 1 + 1e-9;
 
-const ROWS = 65_536;
+const BLOCK_ROWS = 65_536;
 
 /** Words of which a row's fit a byte, beside two bits more. */
-const FEW = 6;
+const FEW_LEAVES = 6;
 /** Bits of a row that holds some leaf not just once, and of one that holds it more than once. */
-const TOLD = 0x40;
-const OFTEN = 0x80;
+const TIMES_TOLD = 0x40;
+const TERM_OFTEN = 0x80;
 /** By row: bits of the leaves that it holds; zeros between two searches. */
-const held = new Uint8Array(ROWS);
+const heldLeafBits = new Uint8Array(BLOCK_ROWS);
 /** Rows that hold any. */
-const noted = new Int32Array(ROWS);
+const notedRows = new Int32Array(BLOCK_ROWS);
 /** By leaf, how often a row holds it, where that is not once; zeros between two searches; and rows that this is said of. */
-const few = Array.from({ length: FEW }, () => ({ times: new Float32Array(ROWS), rowIds: new Int32Array(ROWS), count: 0 }));
+const fewLeafTimes = Array.from({ length: FEW_LEAVES }, () => ({
+  times: new Float32Array(BLOCK_ROWS),
+  rowIds: new Int32Array(BLOCK_ROWS),
+  count: 0,
+}));
 /** Rows that are among the best, in no order. */
-const taken = new Int32Array(ROWS);
+const takenRows = new Int32Array(BLOCK_ROWS);
 /** By what is held of a row: 1 where it may score so much. */
-const reaching = new Uint8Array(OFTEN + TOLD);
+const reachingBits = new Uint8Array(TERM_OFTEN + TIMES_TOLD);
 /** By bits of leaves, the most that a row scores that holds these: each once, or as often as may be. */
-const mostOnce = new Float64Array(1 << FEW);
-const mostOften = new Float64Array(1 << FEW);
+const mostScoreOnce = new Float64Array(1 << FEW_LEAVES);
+const mostScoreOften = new Float64Array(1 << FEW_LEAVES);
 /** Postings of one block that are read in one turn. */
-const POSTINGS_A_TURN = 4 * ROWS;
+const POSTINGS_A_TURN = 4 * BLOCK_ROWS;
 
 /** Rows of a range that may be among the best, rising; their scores; and how many rows match. */
 export interface Matching {
@@ -81,121 +85,123 @@ export interface Matching {
   readonly matching: number;
 }
 
-const rowsOf = new Int32Array(ROWS);
-const countsOf = new Int32Array(ROWS);
-const often = new Float64Array(ROWS);
-const weights = new Float64Array(ROWS);
+const postingRows = new Int32Array(BLOCK_ROWS);
+const postingCounts = new Int32Array(BLOCK_ROWS);
+const termTimesByRow = new Float64Array(BLOCK_ROWS);
+const weightsByRow = new Float64Array(BLOCK_ROWS);
 
 export class BlockSearch {
   readonly rows: number;
-  readonly #fields: readonly Field[];
+  readonly #searchedFields: readonly Field[];
   /** By field: typo tolerance may be off in some. */
-  readonly #queries: readonly TextQuery[];
+  readonly #fieldQueries: readonly TextQuery[];
   /** By field and leaf. */
-  readonly #terms: (readonly number[])[][];
-  readonly #words: number;
-  readonly #leafRows: Int32Array[] = [];
+  readonly #termsByField: (readonly number[])[][];
+  readonly #bitmapWords: number;
+  readonly #rowsByLeaf: Int32Array[] = [];
 
   constructor(fields: readonly Field[], queries: readonly TextQuery[]) {
     this.rows = fields[0]!.index.rows;
-    this.#fields = fields;
-    this.#queries = queries;
-    this.#terms = fields.map(() => []);
-    this.#words = (this.rows + 31) >>> 5;
+    this.#searchedFields = fields;
+    this.#fieldQueries = queries;
+    this.#termsByField = fields.map(() => []);
+    this.#bitmapWords = (this.rows + 31) >>> 5;
   }
 
   get query(): TextQuery {
-    return this.#queries[0]!;
+    return this.#fieldQueries[0]!;
   }
 
   /** Rows that hold any term in any of the columns; and by column, those that hold one there, with how many. */
   figures(): { readonly rows: number; readonly fields: readonly FieldFigures[] } {
-    const fields = this.#fields.map(({ index, shown }): FieldFigures => {
+    const fields = this.#searchedFields.map(({ index, shown }): FieldFigures => {
       if (shown === null) return { held: index.held, total: index.total };
-      return figuresOf(index, shown);
+      return shownFiguresOf(index, shown);
     });
     if (fields.length === 1) return { rows: fields[0]!.held, fields };
-    const any = new Int32Array(this.#words);
-    for (const { index, shown } of this.#fields) {
+    const anyFieldRows = new Int32Array(this.#bitmapWords);
+    for (const { index, shown } of this.#searchedFields) {
       for (let row = 0; row < this.rows; row++) {
         const isShown = shown === null || ((shown[row >>> 5]! >>> (row & 31)) & 1) === 1;
-        if (isShown && index.lengths[row]! > 0) any[row >>> 5]! |= 1 << (row & 31);
+        if (isShown && index.lengths[row]! > 0) anyFieldRows[row >>> 5]! |= 1 << (row & 31);
       }
     }
-    return { rows: bitCount(any), fields };
+    return { rows: bitCount(anyFieldRows), fields };
   }
 
   /** Lets go of what was found: it is found again where it is asked for. */
   release(): void {
-    this.#leafRows.length = 0;
+    this.#rowsByLeaf.length = 0;
   }
 
   /** How many rows hold a leaf. */
   frequency(leaf: number): number {
-    const [field, ...others] = this.#fields;
-    if (others.length === 0) {
-      const { index, shown } = field!;
-      const terms = this.#termsOf(0, leaf);
-      if (terms.length === 0) return 0;
-      if (terms.length === 1) return shown === null ? index.frequency(terms[0]!) : frequencyAmong(index, terms[0]!, shown);
+    const [onlyField, ...otherFields] = this.#searchedFields;
+    if (otherFields.length === 0) {
+      const { index, shown } = onlyField!;
+      const leafTerms = this.#leafTermsOf(0, leaf);
+      if (leafTerms.length === 0) return 0;
+      if (leafTerms.length === 1)
+        return shown === null ? index.frequency(leafTerms[0]!) : frequencyAmongShown(index, leafTerms[0]!, shown);
     }
-    return bitCount(this.#rowsOf(leaf));
+    return bitCount(this.#rowsOfLeaf(leaf));
   }
 
   /** A bit a row of those that may be seen, by the shape of the query or what it came to. */
   matching(shape: TextQuery['shape'] = this.query.shape): Int32Array {
-    const matchBits = this.#matching(shape);
+    const matchBits = this.#matchingRows(shape);
     // A negation sets bits beyond the last row: clears them.
-    const rest = this.rows & 31;
-    if (rest > 0) matchBits[matchBits.length - 1]! &= (1 << rest) - 1;
-    const [first, ...others] = this.#fields.map(({ shown }) => shown);
-    if (first === null || others.includes(null)) return matchBits;
-    const visible = first!.slice();
-    for (const shown of others) join(visible, shown!);
-    meet(matchBits, visible);
+    const lastWordBits = this.rows & 31;
+    if (lastWordBits > 0) matchBits[matchBits.length - 1]! &= (1 << lastWordBits) - 1;
+    const [firstShown, ...otherShown] = this.#searchedFields.map(({ shown }) => shown);
+    if (firstShown === null || otherShown.includes(null)) return matchBits;
+    const visibleRows = firstShown!.slice();
+    for (const shown of otherShown) joinBits(visibleRows, shown!);
+    meetBits(matchBits, visibleRows);
     return matchBits;
   }
 
-  #matching(shape: TextQuery['shape']): Int32Array {
+  #matchingRows(shape: TextQuery['shape']): Int32Array {
     const { leaves } = this.query;
     assert(shape !== 'rarest', 'it is known by now how rare words are');
     if (shape === 'any') {
-      const fulfilledBits = new Int32Array(this.#words);
+      const fulfilledBits = new Int32Array(this.#bitmapWords);
       for (let leaf = 0; leaf < leaves.length; leaf++) {
         // The visibility of the only column is applied once, after all leaves.
-        if (this.#fields.length === 1 && !this.#leafRows[leaf]) this.#mark(0, leaf, fulfilledBits);
-        else join(fulfilledBits, this.#rowsOf(leaf));
+        if (this.#searchedFields.length === 1 && !this.#rowsByLeaf[leaf]) this.#markLeafRows(0, leaf, fulfilledBits);
+        else joinBits(fulfilledBits, this.#rowsOfLeaf(leaf));
       }
       return fulfilledBits;
     }
-    if (shape === 'phrase') return this.#phrase();
-    return this.#fulfilling(shape);
+    if (shape === 'phrase') return this.#phraseRows();
+    return this.#rowsFulfilling(shape);
   }
 
-  #fulfilling(condition: Condition): Int32Array {
-    if (typeof condition === 'number') return this.#rowsOf(condition).slice();
+  #rowsFulfilling(condition: Condition): Int32Array {
+    if (typeof condition === 'number') return this.#rowsOfLeaf(condition).slice();
     if ('not' in condition) {
-      const negatedBits = this.#fulfilling(condition.not);
+      const negatedBits = this.#rowsFulfilling(condition.not);
       for (let i = 0; i < negatedBits.length; i++) negatedBits[i] = ~negatedBits[i]!;
       return negatedBits;
     }
     const isAll = 'all' in condition;
-    const [first, ...others] = isAll ? condition.all : condition.any;
-    const conditionBits = first === undefined ? new Int32Array(this.#words) : this.#fulfilling(first);
-    for (const each of others) (isAll ? meet : join)(conditionBits, this.#fulfilling(each));
+    const [firstCondition, ...otherConditions] = isAll ? condition.all : condition.any;
+    const conditionBits = firstCondition === undefined ? new Int32Array(this.#bitmapWords) : this.#rowsFulfilling(firstCondition);
+    for (const otherCondition of otherConditions)
+      (isAll ? meetBits : joinBits)(conditionBits, this.#rowsFulfilling(otherCondition));
     return conditionBits;
   }
 
-  /** Adds what leaves score to the rows that hold them, leaf after leaf; with `only`, to those of them that have their bit there. */
-  score(scoring: Scoring, into: Float64Array, only: Int32Array | null): void {
-    this.query.leaves.forEach((_, leaf) => this.scoreLeaf(leaf, scoring, into, only));
+  /** Adds what leaves score to the rows that hold them, leaf after leaf; with `onlyRows`, to those of them that have their bit there. */
+  score(scoring: Scoring, rowScores: Float64Array, onlyRows: Int32Array | null): void {
+    this.query.leaves.forEach((_, leaf) => this.scoreLeaf(leaf, scoring, rowScores, onlyRows));
   }
 
-  scoreLeaf(leaf: number, scoring: Scoring, into: Float64Array, only: Int32Array | null): void {
+  scoreLeaf(leaf: number, scoring: Scoring, rowScores: Float64Array, onlyRows: Int32Array | null): void {
     if (!this.query.scores[leaf] || scoring.frequencies[leaf] === 0) return;
-    if (only !== null && !areMeeting(this.#rowsOf(leaf), only)) return;
-    if (this.#isPlain(leaf)) this.#scoreOne(leaf, scoring, into, only);
-    else this.#scoreMany(leaf, scoring, into, only);
+    if (onlyRows !== null && !haveCommonBits(this.#rowsOfLeaf(leaf), onlyRows)) return;
+    if (this.#isPlainLeaf(leaf)) this.#scorePlainLeaf(leaf, scoring, rowScores, onlyRows);
+    else this.#scoreAcrossFields(leaf, scoring, rowScores, onlyRows);
   }
 
   /** Whether its leaves have to be gone through one by one, others having a turn in between. */
@@ -206,7 +212,7 @@ export class BlockSearch {
 
   /** Finds the terms and the rows of a leaf, which are known from then on until they are let go of. */
   seek(leaf: number): void {
-    this.#rowsOf(leaf);
+    this.#rowsOfLeaf(leaf);
   }
 
   /**
@@ -214,115 +220,124 @@ export class BlockSearch {
    * null for any other query. Nothing as large as a block is read, since most words stand in few rows.
    */
   scoreFew(scoring: Scoring, best: TopScores): Matching | null {
-    const { shape, leaves, scores: ranking } = this.query;
-    if (this.#fields.length > 1 || shape !== 'any' || leaves.length > FEW || ranking.includes(false)) return null;
-    const { index } = this.#fields[0]!;
-    if (scoring.weights[0]! <= 0 || (this.isSlow && this.#postings(index) > POSTINGS_A_TURN)) return null;
-    let matching = 0;
-    for (let leaf = 0; leaf < leaves.length; leaf++) matching = this.#hold(leaf, matching);
-    const most = this.#findMost(scoring);
-    const words = leaves.map((_, leaf) => this.#wordOf(leaf, scoring));
+    const { shape, leaves, scores: rankingLeaves } = this.query;
+    if (this.#searchedFields.length > 1 || shape !== 'any' || leaves.length > FEW_LEAVES || rankingLeaves.includes(false))
+      return null;
+    const { index } = this.#searchedFields[0]!;
+    if (scoring.weights[0]! <= 0 || (this.isSlow && this.#postingsCount(index) > POSTINGS_A_TURN)) return null;
+    let matchingCount = 0;
+    for (let leaf = 0; leaf < leaves.length; leaf++) matchingCount = this.#holdLeafRows(leaf, matchingCount);
+    const mostScore = this.#findMostScores(scoring);
+    const wordScores = leaves.map((_, leaf) => this.#wordScoresOf(leaf, scoring));
     // As long as any row is among the best, those that may score much go first.
-    const first = best.least === -Infinity ? this.#take(words, best, most / 2, matching, 0) : 0;
-    const topEnd = this.#take(words, best, best.least, matching, first);
-    const rows = taken.slice(0, topEnd).sort();
-    const scores = new Float64Array(topEnd);
+    const takenAtFirst = best.least === -Infinity ? this.#takeBestRows(wordScores, best, mostScore / 2, matchingCount, 0) : 0;
+    const topEnd = this.#takeBestRows(wordScores, best, best.least, matchingCount, takenAtFirst);
+    const bestRows = takenRows.slice(0, topEnd).sort();
+    const bestScores = new Float64Array(topEnd);
     for (let i = 0; i < topEnd; i++) {
-      scores[i] = weights[rows[i]!]!;
-      weights[rows[i]!] = 0;
+      bestScores[i] = weightsByRow[bestRows[i]!]!;
+      weightsByRow[bestRows[i]!] = 0;
     }
-    for (let i = 0; i < matching; i++) held[noted[i]!] = 0;
+    for (let i = 0; i < matchingCount; i++) heldLeafBits[notedRows[i]!] = 0;
     for (let leaf = 0; leaf < leaves.length; leaf++) {
-      const { times, rowIds, count } = few[leaf]!;
+      const { times, rowIds, count } = fewLeafTimes[leaf]!;
       for (let i = 0; i < count; i++) times[rowIds[i]!] = 0;
     }
-    return { rows, scores, matching };
+    return { rows: bestRows, scores: bestScores, matching: matchingCount };
   }
 
   /** Takes those of the noted rows that may score so much and are among the best; gives how many are taken then. */
-  #take(words: readonly WordScores[], best: TopScores, least: number, matching: number, from: number): number {
-    const { lengths } = this.#fields[0]!.index;
-    reach(words.length, least);
-    let topEnd = from;
+  #takeBestRows(
+    wordScores: readonly WordScores[],
+    best: TopScores,
+    least: number,
+    matching: number,
+    takenBefore: number,
+  ): number {
+    const { lengths } = this.#searchedFields[0]!.index;
+    fillReachingBits(wordScores.length, least);
+    let topEnd = takenBefore;
     for (let i = 0; i < matching; i++) {
-      const row = noted[i]!;
-      const bits = held[row]!;
-      if (reaching[bits & ~TOLD] === 0) continue;
-      held[row] = 0;
-      let score = 0;
-      for (let leaf = 0; leaf < words.length; leaf++) {
-        if (((bits >>> leaf) & 1) === 0) continue;
-        const times = (bits & TOLD) === 0 ? 1 : few[leaf]!.times[row]! || 1;
-        score += words[leaf]!.score(times, lengths[row]!);
+      const row = notedRows[i]!;
+      const leafBits = heldLeafBits[row]!;
+      if (reachingBits[leafBits & ~TIMES_TOLD] === 0) continue;
+      heldLeafBits[row] = 0;
+      let rowScore = 0;
+      for (let leaf = 0; leaf < wordScores.length; leaf++) {
+        if (((leafBits >>> leaf) & 1) === 0) continue;
+        const termTimes = (leafBits & TIMES_TOLD) === 0 ? 1 : fewLeafTimes[leaf]!.times[row]! || 1;
+        rowScore += wordScores[leaf]!.score(termTimes, lengths[row]!);
       }
-      if (!best.take(score)) continue;
-      weights[row] = score;
-      taken[topEnd++] = row;
+      if (!best.take(rowScore)) continue;
+      weightsByRow[row] = rowScore;
+      takenRows[topEnd++] = row;
     }
     return topEnd;
   }
 
-  #postings(index: TextIndex): number {
-    let sum = 0;
+  #postingsCount(index: TextIndex): number {
+    let postingsSum = 0;
     for (let leaf = 0; leaf < this.query.leaves.length; leaf++) {
-      for (const term of this.#termsOf(0, leaf)) sum += index.frequency(term);
+      for (const term of this.#leafTermsOf(0, leaf)) postingsSum += index.frequency(term);
     }
-    return sum;
+    return postingsSum;
   }
 
   /** Notes rows that hold a leaf, behind those that were noted before; gives how many are noted then. */
-  #hold(leaf: number, from: number): number {
-    const { index, shown } = this.#fields[0]!;
-    const { times, rowIds } = few[leaf]!;
-    const bit = 1 << leaf;
-    let [noting, telling] = [from, 0];
-    for (const term of this.#termsOf(0, leaf)) {
-      const share = this.#shareOf(0, leaf, term);
-      const count = index.postings(term, rowsOf, countsOf);
-      for (let i = 0; i < count; i++) {
-        const row = rowsOf[i]!;
+  #holdLeafRows(leaf: number, notedBefore: number): number {
+    const { index, shown } = this.#searchedFields[0]!;
+    const { times, rowIds } = fewLeafTimes[leaf]!;
+    const leafBit = 1 << leaf;
+    let [notedCount, toldCount] = [notedBefore, 0];
+    for (const term of this.#leafTermsOf(0, leaf)) {
+      const scoreShare = this.#scoreShareOf(0, leaf, term);
+      const postingsCount = index.postings(term, postingRows, postingCounts);
+      for (let i = 0; i < postingsCount; i++) {
+        const row = postingRows[i]!;
         if (shown !== null && ((shown[row >>> 5]! >>> (row & 31)) & 1) === 0) continue;
-        const before = held[row]!;
-        if (before === 0) noted[noting++] = row;
-        held[row] = before | bit;
-        const own = share * countsOf[i]!;
-        const isFirst = (before & bit) === 0;
-        if (isFirst && own === 1) continue;
-        const known = times[row]!;
-        if (known === 0) rowIds[telling++] = row;
-        const all = isFirst ? own : (known || 1) + own;
-        times[row] = all;
-        held[row]! |= all > 1 ? TOLD | OFTEN : TOLD;
+        const heldBits = heldLeafBits[row]!;
+        if (heldBits === 0) notedRows[notedCount++] = row;
+        heldLeafBits[row] = heldBits | leafBit;
+        const termTimes = scoreShare * postingCounts[i]!;
+        const isFirst = (heldBits & leafBit) === 0;
+        if (isFirst && termTimes === 1) continue;
+        const knownTimes = times[row]!;
+        if (knownTimes === 0) rowIds[toldCount++] = row;
+        const leafTimes = isFirst ? termTimes : (knownTimes || 1) + termTimes;
+        times[row] = leafTimes;
+        heldLeafBits[row]! |= leafTimes > 1 ? TIMES_TOLD | TERM_OFTEN : TIMES_TOLD;
       }
     }
-    few[leaf]!.count = telling;
-    return noting;
+    fewLeafTimes[leaf]!.count = toldCount;
+    return notedCount;
   }
 
   /** The weight of a term among those of its leaf. */
-  #shareOf(field: number, leaf: number, term: number): number {
-    const sought = this.#queries[field]!.leaves[leaf]!;
-    return isTolerant(sought) && !passesAsWritten(sought, this.#fields[field]!.index.term(term)) ? nearShare : 1;
+  #scoreShareOf(field: number, leaf: number, term: number): number {
+    const soughtLeaf = this.#fieldQueries[field]!.leaves[leaf]!;
+    return isTolerant(soughtLeaf) && !passesAsWritten(soughtLeaf, this.#searchedFields[field]!.index.term(term))
+      ? nearTermShare
+      : 1;
   }
 
   /** Computes upper bounds of the score for every set of leaves; returns the largest. */
-  #findMost(scoring: Scoring): number {
-    const all = 1 << this.query.leaves.length;
-    for (let bits = 1; bits < all; bits++) {
-      const [one, rest] = [bits & -bits, bits & (bits - 1)];
-      if (rest === 0) {
-        const leaf = 31 - Math.clz32(one);
-        mostOnce[bits] = this.#mostOf(leaf, scoring, 1) * boundSlack;
-        mostOften[bits] = this.#mostOf(leaf, scoring, Infinity) * boundSlack;
+  #findMostScores(scoring: Scoring): number {
+    const leafSubsets = 1 << this.query.leaves.length;
+    for (let bits = 1; bits < leafSubsets; bits++) {
+      const [lowestLeafBit, otherLeafBits] = [bits & -bits, bits & (bits - 1)];
+      if (otherLeafBits === 0) {
+        const leaf = 31 - Math.clz32(lowestLeafBit);
+        mostScoreOnce[bits] = this.#mostScoreOf(leaf, scoring, 1) * scoreBoundSlack;
+        mostScoreOften[bits] = this.#mostScoreOf(leaf, scoring, Infinity) * scoreBoundSlack;
       } else {
-        mostOnce[bits] = mostOnce[rest]! + mostOnce[one]!;
-        mostOften[bits] = mostOften[rest]! + mostOften[one]!;
+        mostScoreOnce[bits] = mostScoreOnce[otherLeafBits]! + mostScoreOnce[lowestLeafBit]!;
+        mostScoreOften[bits] = mostScoreOften[otherLeafBits]! + mostScoreOften[lowestLeafBit]!;
       }
     }
-    return mostOften[all - 1]!;
+    return mostScoreOften[leafSubsets - 1]!;
   }
 
-  #wordOf(leaf: number, { rows, frequencies, averages, weights: fieldWeights, tables }: Scoring): WordScores {
+  #wordScoresOf(leaf: number, { rows, frequencies, averages, weights: fieldWeights, tables }: Scoring): WordScores {
     return (tables[leaf] ??= new WordScores(rarity(rows, frequencies[leaf]!), fieldWeights[0]!, averages[0]!));
   }
 
@@ -331,166 +346,177 @@ export class BlockSearch {
    * shortest row that holds it. Null: one of the words has no such bound.
    */
   reaching(scoring: Scoring, least: number): Int32Array | null {
-    const bounds: Bound[] = [];
+    const leafBounds: LeafBound[] = [];
     for (let leaf = 0; leaf < this.query.leaves.length; leaf++) {
       if (!this.query.scores[leaf] || scoring.frequencies[leaf] === 0) continue;
-      const most = this.#mostOf(leaf, scoring, Infinity);
-      if (most > 0) bounds.push({ leaf, most: most * boundSlack });
-      if (most === Infinity) return null;
+      const mostScore = this.#mostScoreOf(leaf, scoring, Infinity);
+      if (mostScore > 0) leafBounds.push({ leaf, most: mostScore * scoreBoundSlack });
+      if (mostScore === Infinity) return null;
     }
-    bounds.sort((a, b) => b.most - a.most);
-    let rest = 0;
-    const rests = bounds.map(() => 0);
-    for (let i = bounds.length - 1; i >= 0; i--) rests[i] = rest += bounds[i]!.most;
-    if (bounds.length <= wordsTogether) return this.#together(bounds, rests, 0, least);
-    const candidateBits = new Int32Array(this.#words);
+    leafBounds.sort((a, b) => b.most - a.most);
+    let remainingScore = 0;
+    const remainingScores = leafBounds.map(() => 0);
+    for (let i = leafBounds.length - 1; i >= 0; i--) remainingScores[i] = remainingScore += leafBounds[i]!.most;
+    if (leafBounds.length <= leavesTogetherMax) return this.#rowsTogether(leafBounds, remainingScores, 0, least);
+    const candidateBits = new Int32Array(this.#bitmapWords);
     // A row needs at least one of the words without which the others come to too little.
-    for (const [i, { leaf }] of bounds.entries()) if (rests[i]! >= least) join(candidateBits, this.#rowsOf(leaf));
+    for (const [i, { leaf }] of leafBounds.entries())
+      if (remainingScores[i]! >= least) joinBits(candidateBits, this.#rowsOfLeaf(leaf));
     return candidateBits;
   }
 
   /** Rows whose words from the i-th on may come to so much. */
-  #together(bounds: readonly Bound[], rests: readonly number[], i: number, least: number): Int32Array {
-    if ((rests[i] ?? 0) < least) return new Int32Array(this.#words);
-    const { leaf, most } = bounds[i]!;
-    const leafBits = this.#rowsOf(leaf).slice();
-    if (most < least) meet(leafBits, this.#together(bounds, rests, i + 1, least - most));
-    if ((rests[i + 1] ?? 0) >= least) join(leafBits, this.#together(bounds, rests, i + 1, least));
+  #rowsTogether(leafBounds: readonly LeafBound[], remainingScores: readonly number[], i: number, leastScore: number): Int32Array {
+    if ((remainingScores[i] ?? 0) < leastScore) return new Int32Array(this.#bitmapWords);
+    const { leaf, most: mostScore } = leafBounds[i]!;
+    const leafBits = this.#rowsOfLeaf(leaf).slice();
+    if (mostScore < leastScore)
+      meetBits(leafBits, this.#rowsTogether(leafBounds, remainingScores, i + 1, leastScore - mostScore));
+    if ((remainingScores[i + 1] ?? 0) >= leastScore)
+      joinBits(leafBits, this.#rowsTogether(leafBounds, remainingScores, i + 1, leastScore));
     return leafBits;
   }
 
   /** The most that a leaf adds to the score of any row that holds it no more often than so. */
-  #mostOf(leaf: number, { rows, frequencies, averages, weights: fieldWeights }: Scoring, timesMost: number): number {
-    let weighted = 0;
-    for (const [field, { index }] of this.#fields.entries()) {
+  #mostScoreOf(leaf: number, { rows, frequencies, averages, weights: fieldWeights }: Scoring, timesMost: number): number {
+    let weightedTimes = 0;
+    for (const [field, { index }] of this.#searchedFields.entries()) {
       if (fieldWeights[field]! < 0) return Infinity;
-      let times = 0;
-      let least = Infinity;
-      for (const term of this.#termsOf(field, leaf)) {
-        times += index.timesMost(term);
-        least = Math.min(least, index.lengthLeast(term));
+      let timesInField = 0;
+      let shortestLength = Infinity;
+      for (const term of this.#leafTermsOf(field, leaf)) {
+        timesInField += index.timesMost(term);
+        shortestLength = Math.min(shortestLength, index.lengthLeast(term));
       }
-      times = Math.min(times, timesMost);
-      if (times === Infinity) return Infinity;
-      if (times > 0) weighted += fieldWeight(fieldWeights[field]!, times, least, averages[field]!);
+      timesInField = Math.min(timesInField, timesMost);
+      if (timesInField === Infinity) return Infinity;
+      if (timesInField > 0) weightedTimes += fieldWeight(fieldWeights[field]!, timesInField, shortestLength, averages[field]!);
     }
-    return weighted === 0 ? 0 : wordScore(rarity(rows, frequencies[leaf]!), weighted);
+    return weightedTimes === 0 ? 0 : wordScore(rarity(rows, frequencies[leaf]!), weightedTimes);
   }
 
   /** One word of the only column, as it is written. */
-  #isPlain(leaf: number): boolean {
-    return this.#fields.length === 1 && !isTolerant(this.query.leaves[leaf]!) && this.#termsOf(0, leaf).length === 1;
+  #isPlainLeaf(leaf: number): boolean {
+    return this.#searchedFields.length === 1 && !isTolerant(this.query.leaves[leaf]!) && this.#leafTermsOf(0, leaf).length === 1;
   }
 
   /** Multiplies scores by the highest of these numbers, by field, of those whose cell holds any of the words that rank. */
-  raise(boosts: readonly (number | null)[], into: Float64Array): void {
-    const falling = [...boosts.entries()].flatMap(([field, by]) => (by === null ? [] : [{ field, by }]));
-    falling.sort((a, b) => b.by - a.by);
-    const raised = new Int32Array(this.#words);
-    for (const { field, by } of falling) {
-      const held = new Int32Array(this.#words);
+  raise(boosts: readonly (number | null)[], rowScores: Float64Array): void {
+    const boostsFalling = [...boosts.entries()].flatMap(([field, by]) => (by === null ? [] : [{ field, by }]));
+    boostsFalling.sort((a, b) => b.by - a.by);
+    const raisedRows = new Int32Array(this.#bitmapWords);
+    for (const { field, by } of boostsFalling) {
+      const fieldRows = new Int32Array(this.#bitmapWords);
       this.query.leaves.forEach((_, leaf) => {
-        if (this.query.scores[leaf]) join(held, this.#rowsIn(field, leaf));
+        if (this.query.scores[leaf]) joinBits(fieldRows, this.#leafRowsInField(field, leaf));
       });
-      for (let i = 0; i < held.length; i++) held[i]! &= ~raised[i]!;
-      eachBit(held, (row) => (into[row]! *= by));
-      join(raised, held);
+      for (let i = 0; i < fieldRows.length; i++) fieldRows[i]! &= ~raisedRows[i]!;
+      eachBit(fieldRows, (row) => (rowScores[row]! *= by));
+      joinBits(raisedRows, fieldRows);
     }
   }
 
-  #scoreOne(leaf: number, scoring: Scoring, into: Float64Array, only: Int32Array | null): void {
-    const { index, shown } = this.#fields[0]!;
+  #scorePlainLeaf(leaf: number, scoring: Scoring, rowScores: Float64Array, onlyRows: Int32Array | null): void {
+    const { index, shown } = this.#searchedFields[0]!;
     const { lengths } = index;
-    const word = this.#wordOf(leaf, scoring);
-    const among = only ?? shown;
-    const count = index.postings(this.#termsOf(0, leaf)[0]!, rowsOf, countsOf);
-    for (let i = 0; i < count; i++) {
-      const row = rowsOf[i]!;
-      if (among !== null && ((among[row >>> 5]! >>> (row & 31)) & 1) === 0) continue;
-      into[row]! += word.score(countsOf[i]!, lengths[row]!);
+    const plainWordScores = this.#wordScoresOf(leaf, scoring);
+    const scoredRows = onlyRows ?? shown;
+    const postingsCount = index.postings(this.#leafTermsOf(0, leaf)[0]!, postingRows, postingCounts);
+    for (let i = 0; i < postingsCount; i++) {
+      const row = postingRows[i]!;
+      if (scoredRows !== null && ((scoredRows[row >>> 5]! >>> (row & 31)) & 1) === 0) continue;
+      rowScores[row]! += plainWordScores.score(postingCounts[i]!, lengths[row]!);
     }
   }
 
-  #scoreMany(leaf: number, scoring: Scoring, into: Float64Array, only: Int32Array | null): void {
+  #scoreAcrossFields(leaf: number, scoring: Scoring, rowScores: Float64Array, onlyRows: Int32Array | null): void {
     const { averages, weights: fieldWeights } = scoring;
-    const rows = only === null ? this.#rowsOf(leaf) : this.#rowsOf(leaf).slice();
-    if (only !== null) meet(rows, only);
-    this.#fields.forEach(({ index, shown }, field) => {
-      for (const term of this.#termsOf(field, leaf)) {
-        const share = this.#shareOf(field, leaf, term);
-        const count = index.postings(term, rowsOf, countsOf);
-        for (let i = 0; i < count; i++) {
-          const row = rowsOf[i]!;
-          if (((rows[row >>> 5]! >>> (row & 31)) & 1) === 1) often[row]! += share * countsOf[i]!;
+    const leafRows = onlyRows === null ? this.#rowsOfLeaf(leaf) : this.#rowsOfLeaf(leaf).slice();
+    if (onlyRows !== null) meetBits(leafRows, onlyRows);
+    this.#searchedFields.forEach(({ index, shown }, field) => {
+      for (const term of this.#leafTermsOf(field, leaf)) {
+        const scoreShare = this.#scoreShareOf(field, leaf, term);
+        const postingsCount = index.postings(term, postingRows, postingCounts);
+        for (let i = 0; i < postingsCount; i++) {
+          const row = postingRows[i]!;
+          if (((leafRows[row >>> 5]! >>> (row & 31)) & 1) === 1) termTimesByRow[row]! += scoreShare * postingCounts[i]!;
         }
       }
-      eachBit(rows, (row) => {
-        const rowCount = often[row]!;
-        often[row] = 0;
+      eachBit(leafRows, (row) => {
+        const rowCount = termTimesByRow[row]!;
+        termTimesByRow[row] = 0;
         if (rowCount === 0 || (shown !== null && ((shown[row >>> 5]! >>> (row & 31)) & 1) === 0)) return;
-        weights[row]! += fieldWeight(fieldWeights[field]!, rowCount, index.lengths[row]!, averages[field]!);
+        weightsByRow[row]! += fieldWeight(fieldWeights[field]!, rowCount, index.lengths[row]!, averages[field]!);
       });
     });
     const idf = rarity(scoring.rows, scoring.frequencies[leaf]!);
-    eachBit(rows, (row) => {
-      into[row]! += wordScore(idf, weights[row]!);
-      weights[row] = 0;
+    eachBit(leafRows, (row) => {
+      rowScores[row]! += wordScore(idf, weightsByRow[row]!);
+      weightsByRow[row] = 0;
     });
   }
 
   /** Rows that hold a leaf in any column where their cell is shown. */
-  #rowsOf(leaf: number): Int32Array {
-    let leafBits = this.#leafRows[leaf];
+  #rowsOfLeaf(leaf: number): Int32Array {
+    let leafBits = this.#rowsByLeaf[leaf];
     if (leafBits) return leafBits;
-    for (const field of this.#fields.keys()) {
-      const own = this.#rowsIn(field, leaf);
-      if (leafBits) join(leafBits, own);
-      else leafBits = own;
+    for (const field of this.#searchedFields.keys()) {
+      const fieldRows = this.#leafRowsInField(field, leaf);
+      if (leafBits) joinBits(leafBits, fieldRows);
+      else leafBits = fieldRows;
     }
-    return (this.#leafRows[leaf] = leafBits!);
+    return (this.#rowsByLeaf[leaf] = leafBits!);
   }
 
   /** Rows that hold a leaf in one column, where their cell is shown. */
-  #rowsIn(field: number, leaf: number): Int32Array {
-    const { shown } = this.#fields[field]!;
-    const leafBits = new Int32Array(this.#words);
-    this.#mark(field, leaf, leafBits);
-    if (shown !== null) meet(leafBits, shown);
+  #leafRowsInField(field: number, leaf: number): Int32Array {
+    const { shown } = this.#searchedFields[field]!;
+    const leafBits = new Int32Array(this.#bitmapWords);
+    this.#markLeafRows(field, leaf, leafBits);
+    if (shown !== null) meetBits(leafBits, shown);
     return leafBits;
   }
 
   /** Adds a bit of each row that holds a leaf in one column, shown or not. */
-  #mark(field: number, leaf: number, into: Int32Array): void {
-    const { index } = this.#fields[field]!;
-    for (const term of this.#termsOf(field, leaf)) {
-      const count = index.postings(term, rowsOf, countsOf);
-      for (let i = 0; i < count; i++) into[rowsOf[i]! >>> 5]! |= 1 << (rowsOf[i]! & 31);
+  #markLeafRows(field: number, leaf: number, markedRows: Int32Array): void {
+    const { index } = this.#searchedFields[field]!;
+    for (const term of this.#leafTermsOf(field, leaf)) {
+      const postingsCount = index.postings(term, postingRows, postingCounts);
+      for (let i = 0; i < postingsCount; i++) markedRows[postingRows[i]! >>> 5]! |= 1 << (postingRows[i]! & 31);
     }
   }
 
-  #termsOf(field: number, leaf: number): readonly number[] {
-    return (this.#terms[field]![leaf] ??= termsOf(this.#fields[field]!.index, this.#queries[field]!.leaves[leaf]!));
+  #leafTermsOf(field: number, leaf: number): readonly number[] {
+    return (this.#termsByField[field]![leaf] ??= termsOf(
+      this.#searchedFields[field]!.index,
+      this.#fieldQueries[field]!.leaves[leaf]!,
+    ));
   }
 
   /** Rows where the leaves stand one after the other in one column. */
-  #phrase(): Int32Array {
-    const wordBits = new Int32Array(this.#words);
+  #phraseRows(): Int32Array {
+    const wordBits = new Int32Array(this.#bitmapWords);
     const { leaves } = this.query;
     if (leaves.length === 0) return wordBits;
-    for (const [field, { index }] of this.#fields.entries()) {
-      const together = this.#rowsIn(field, 0);
-      for (let leaf = 1; leaf < leaves.length; leaf++) meet(together, this.#rowsIn(field, leaf));
-      if (!areMeeting(together, together)) continue;
-      let ends: readonly number[] | null = null;
-      for (let leaf = 0; leaf < leaves.length && ends?.length !== 0; leaf++) {
-        const terms = this.#termsOf(field, leaf);
+    for (const [field, { index }] of this.#searchedFields.entries()) {
+      const rowsWithAllTerms = this.#leafRowsInField(field, 0);
+      for (let leaf = 1; leaf < leaves.length; leaf++) meetBits(rowsWithAllTerms, this.#leafRowsInField(field, leaf));
+      if (!haveCommonBits(rowsWithAllTerms, rowsWithAllTerms)) continue;
+      let phraseEnds: readonly number[] | null = null;
+      for (let leaf = 0; leaf < leaves.length && phraseEnds?.length !== 0; leaf++) {
+        const leafTerms = this.#leafTermsOf(field, leaf);
         const ordinals: number[] = [];
-        const wide: OrdinalRange[] = [];
-        for (const term of terms) index.occurrences(term, together, rowsOf, countsOf, ordinals, wide);
-        if (terms.length > 1) ordinals.sort((a, b) => a - b);
-        ends = withWide(ends === null ? ordinals : following(ends, ordinals), wide, ends);
+        const wideOccurrences: OrdinalRange[] = [];
+        for (const term of leafTerms)
+          index.occurrences(term, rowsWithAllTerms, postingRows, postingCounts, ordinals, wideOccurrences);
+        if (leafTerms.length > 1) ordinals.sort((a, b) => a - b);
+        phraseEnds = withWideOccurrences(
+          phraseEnds === null ? ordinals : placesFollowing(phraseEnds, ordinals),
+          wideOccurrences,
+          phraseEnds,
+        );
       }
-      for (const ordinal of ends ?? []) {
+      for (const ordinal of phraseEnds ?? []) {
         const row = Math.floor(ordinal / ORDINALS_MAX);
         wordBits[row >>> 5]! |= 1 << (row & 31);
       }
@@ -500,86 +526,93 @@ export class BlockSearch {
 }
 
 /** Lengths of the visible texts by the bits of the visible rows: callers under an equal condition share these bits. */
-const figuresKnown = new WeakMap<Int32Array, WeakMap<TextIndex, FieldFigures>>();
+const figuresByShown = new WeakMap<Int32Array, WeakMap<TextIndex, FieldFigures>>();
 
-function figuresOf(index: TextIndex, shown: Int32Array): FieldFigures {
-  let known = figuresKnown.get(shown);
-  if (known === undefined) figuresKnown.set(shown, (known = new WeakMap()));
-  let figures = known.get(index);
-  if (figures === undefined) known.set(index, (figures = sumLengths(index, shown)));
-  return figures;
+function shownFiguresOf(index: TextIndex, shown: Int32Array): FieldFigures {
+  let figuresByIndex = figuresByShown.get(shown);
+  if (figuresByIndex === undefined) figuresByShown.set(shown, (figuresByIndex = new WeakMap()));
+  let fieldFigures = figuresByIndex.get(index);
+  if (fieldFigures === undefined) figuresByIndex.set(index, (fieldFigures = sumLengths(index, shown)));
+  return fieldFigures;
 }
 
 function sumLengths({ lengths }: TextIndex, shown: Int32Array): FieldFigures {
-  let [held, total] = [0, 0];
+  let [heldRows, totalLength] = [0, 0];
   for (let word = 0; word < shown.length; word++) {
-    for (let left = shown[word]!; left !== 0; left &= left - 1) {
+    for (let shownBits = shown[word]!; shownBits !== 0; shownBits &= shownBits - 1) {
       // Bits are of a whole segment, which may have grown since its first rows were indexed.
-      const length = lengths[(word << 5) + 31 - Math.clz32(left & -left)] ?? 0;
-      if (length > 0) held++;
-      total += length;
+      const textLength = lengths[(word << 5) + 31 - Math.clz32(shownBits & -shownBits)] ?? 0;
+      if (textLength > 0) heldRows++;
+      totalLength += textLength;
     }
   }
-  return { held, total };
+  return { held: heldRows, total: totalLength };
 }
 
-/** Ordinals of `places` that come right after one of `before`; both ascending. */
-function following(before: readonly number[], ordinals: readonly number[]): number[] {
+/** Ordinals of `places` that come right after one of `precedingPlaces`; both ascending. */
+function placesFollowing(precedingPlaces: readonly number[], ordinals: readonly number[]): number[] {
   const followingOrdinals: number[] = [];
   let i = 0;
   for (const ordinal of ordinals) {
-    while (i < before.length && before[i]! + 1 < ordinal) i++;
-    if (i < before.length && before[i]! + 1 === ordinal && ordinal % ORDINALS_MAX !== 0) followingOrdinals.push(ordinal);
+    while (i < precedingPlaces.length && precedingPlaces[i]! + 1 < ordinal) i++;
+    if (i < precedingPlaces.length && precedingPlaces[i]! + 1 === ordinal && ordinal % ORDINALS_MAX !== 0)
+      followingOrdinals.push(ordinal);
   }
   return followingOrdinals;
 }
 
-/** These ordinals, and the last ones of words that come right after one of `before`; ascending. */
-function withWide(ends: readonly number[], wide: readonly OrdinalRange[], before: readonly number[] | null): readonly number[] {
-  if (wide.length === 0) return ends;
-  const known = before && new Set(before);
-  const more = wide.filter(({ first }) => known === null || (first % ORDINALS_MAX !== 0 && known.has(first - 1)));
-  return [...new Set([...ends, ...more.map(({ last }) => last)])].sort((a, b) => a - b);
+/** These ordinals, and the last ones of words that come right after one of `precedingPlaces`; ascending. */
+function withWideOccurrences(
+  phraseEnds: readonly number[],
+  wide: readonly OrdinalRange[],
+  precedingPlaces: readonly number[] | null,
+): readonly number[] {
+  if (wide.length === 0) return phraseEnds;
+  const precedingEnds = precedingPlaces && new Set(precedingPlaces);
+  const wideFollowing = wide.filter(
+    ({ first }) => precedingEnds === null || (first % ORDINALS_MAX !== 0 && precedingEnds.has(first - 1)),
+  );
+  return [...new Set([...phraseEnds, ...wideFollowing.map(({ last }) => last)])].sort((a, b) => a - b);
 }
 
 /** Says which rows may score so much. */
-function reach(leaves: number, least: number): void {
-  reaching.fill(0);
-  for (let bits = 1; bits < 1 << leaves; bits++) {
-    if (mostOnce[bits]! >= least) reaching[bits] = 1;
-    if (mostOften[bits]! >= least) reaching[bits | OFTEN] = 1;
+function fillReachingBits(leaves: number, leastScore: number): void {
+  reachingBits.fill(0);
+  for (let leafBits = 1; leafBits < 1 << leaves; leafBits++) {
+    if (mostScoreOnce[leafBits]! >= leastScore) reachingBits[leafBits] = 1;
+    if (mostScoreOften[leafBits]! >= leastScore) reachingBits[leafBits | TERM_OFTEN] = 1;
   }
 }
 
 /** How many rows of these bits hold a term. */
-function frequencyAmong(index: TextIndex, term: number, shown: Int32Array): number {
-  const count = index.postings(term, rowsOf, countsOf);
-  let sum = 0;
-  for (let i = 0; i < count; i++) sum += (shown[rowsOf[i]! >>> 5]! >>> (rowsOf[i]! & 31)) & 1;
-  return sum;
+function frequencyAmongShown(index: TextIndex, term: number, shown: Int32Array): number {
+  const count = index.postings(term, postingRows, postingCounts);
+  let shownFrequency = 0;
+  for (let i = 0; i < count; i++) shownFrequency += (shown[postingRows[i]! >>> 5]! >>> (postingRows[i]! & 31)) & 1;
+  return shownFrequency;
 }
 
-function areMeeting(a: Int32Array, b: Int32Array): boolean {
+function haveCommonBits(a: Int32Array, b: Int32Array): boolean {
   for (let i = 0; i < a.length; i++) if ((a[i]! & b[i]!) !== 0) return true;
   return false;
 }
 
-function join(into: Int32Array, other: Int32Array): void {
-  for (let i = 0; i < into.length; i++) into[i]! |= other[i]!;
+function joinBits(joinedBits: Int32Array, addedBits: Int32Array): void {
+  for (let i = 0; i < joinedBits.length; i++) joinedBits[i]! |= addedBits[i]!;
 }
 
-function meet(into: Int32Array, other: Int32Array): void {
-  for (let i = 0; i < into.length; i++) into[i]! &= other[i] ?? 0;
+function meetBits(metBits: Int32Array, limitingBits: Int32Array): void {
+  for (let i = 0; i < metBits.length; i++) metBits[i]! &= limitingBits[i] ?? 0;
 }
 
 export function bitCount(bits: Int32Array): number {
-  let sum = 0;
-  for (let word of bits) {
-    word -= (word >>> 1) & 0x5555_5555;
-    word = (word & 0x3333_3333) + ((word >>> 2) & 0x3333_3333);
-    sum += Math.imul((word + (word >>> 4)) & 0x0f0f_0f0f, 0x0101_0101) >>> 24;
+  let setBitCount = 0;
+  for (let bitWord of bits) {
+    bitWord -= (bitWord >>> 1) & 0x5555_5555;
+    bitWord = (bitWord & 0x3333_3333) + ((bitWord >>> 2) & 0x3333_3333);
+    setBitCount += Math.imul((bitWord + (bitWord >>> 4)) & 0x0f0f_0f0f, 0x0101_0101) >>> 24;
   }
-  return sum;
+  return setBitCount;
 }
 
 /** Numbers of bits, so many of them. */
@@ -587,13 +620,15 @@ export function rowsIn(bits: Int32Array, count: number): Int32Array {
   const rows = new Int32Array(count);
   let bitTotal = 0;
   for (let word = 0; word < bits.length; word++) {
-    for (let left = bits[word]!; left !== 0; left &= left - 1) rows[bitTotal++] = (word << 5) + 31 - Math.clz32(left & -left);
+    for (let wordBits = bits[word]!; wordBits !== 0; wordBits &= wordBits - 1)
+      rows[bitTotal++] = (word << 5) + 31 - Math.clz32(wordBits & -wordBits);
   }
   return rows;
 }
 
-export function eachBit(bits: Int32Array, visit: (row: number) => void): void {
+export function eachBit(bits: Int32Array, visitRow: (row: number) => void): void {
   for (let word = 0; word < bits.length; word++) {
-    for (let left = bits[word]!; left !== 0; left &= left - 1) visit((word << 5) + 31 - Math.clz32(left & -left));
+    for (let wordBits = bits[word]!; wordBits !== 0; wordBits &= wordBits - 1)
+      visitRow((word << 5) + 31 - Math.clz32(wordBits & -wordBits));
   }
 }

@@ -5,31 +5,31 @@
 import { stemmer } from '../../projections/rows/indexes/text/stems.ts';
 import type { TextIndex } from '../../projections/rows/indexes/text/text-index.ts';
 
-type Stems = ReadonlyMap<string, readonly number[]>;
+type TermsByStem = ReadonlyMap<string, readonly number[]>;
 
-const termsAtOnce = 256;
-const stemsByIndex = new WeakMap<TextIndex, Map<string, Stems>>();
+const termsPerStemStep = 256;
+const stemsByIndex = new WeakMap<TextIndex, Map<string, TermsByStem>>();
 
 /** Must finish before `termsOfStem` is called. */
 export function* stemTerms(index: TextIndex, language: string): Generator<undefined, void> {
-  let languages = stemsByIndex.get(index);
-  if (!languages) stemsByIndex.set(index, (languages = new Map()));
-  if (languages.has(language)) return;
+  let stemsByLanguage = stemsByIndex.get(index);
+  if (!stemsByLanguage) stemsByIndex.set(index, (stemsByLanguage = new Map()));
+  if (stemsByLanguage.has(language)) return;
   const stem = stemmer(language);
   const stems = new Map<string, number[]>();
   for (let term = 0; term < index.terms; term++) {
-    const own = stem(index.term(term));
-    const others = stems.get(own);
-    if (others) others.push(term);
-    else stems.set(own, [term]);
-    if (term % termsAtOnce === termsAtOnce - 1) yield;
+    const termStem = stem(index.term(term));
+    const sameStemTerms = stems.get(termStem);
+    if (sameStemTerms) sameStemTerms.push(term);
+    else stems.set(termStem, [term]);
+    if (term % termsPerStemStep === termsPerStemStep - 1) yield;
   }
-  languages.set(language, stems);
+  stemsByLanguage.set(language, stems);
 }
 
 export function termsOfStem(index: TextIndex, language: string, stem: string): readonly number[] {
-  const known = stemsByIndex.get(index)?.get(language);
-  if (known) return known.get(stem) ?? [];
+  const stemmedTerms = stemsByIndex.get(index)?.get(language);
+  if (stemmedTerms) return stemmedTerms.get(stem) ?? [];
   for (const _ of stemTerms(index, language)) continue;
   return termsOfStem(index, language, stem);
 }

@@ -39,7 +39,7 @@ export type Leaf =
   /** `language`: the language of the stem, where it is not that of the indexes. */
   | { readonly kind: 'stem'; readonly text: string; readonly language: string | null };
 
-/** A condition on leaves: a leaf by its number, all or any of several conditions, or a negation. `any` of nothing is false. */
+/** A condition on leaves: a leaf by its number, all or any of several conditions, or a negation. `anyQuery` of nothing is false. */
 export type Condition =
   | number
   | { readonly all: readonly Condition[] }
@@ -66,9 +66,9 @@ export interface TypoTolerance {
 
 /** Limits of one search: a longer text is refused, so that no caller's text holds others up. */
 const queryCharacters = 16_384;
-const leavesMax = 256;
-const patternsMax = 16;
-const groupsMax = 32;
+const queryLeavesMax = 256;
+const queryPatternsMax = 16;
+const queryGroupsMax = 32;
 
 /** Characters from which on a word may differ by two edits. Source: specification, "Query". */
 export const longWord = 9;
@@ -100,229 +100,243 @@ export interface TextRules {
 /** Throws REL_INVALID for a text that asks for too much. */
 export function parseTextQuery(text: string, options: QueryOptions): TextQuery {
   if (text.length > queryCharacters)
-    throw tooMuch(`a text to match has at most ${queryCharacters} characters, this one has ${text.length}`);
-  const query = new Parser(options).parse(text);
-  if (query.leaves.length > leavesMax)
-    throw tooMuch(`a text to match has at most ${leavesMax} words, this one has ${query.leaves.length}`);
-  const patterns = query.leaves.filter(({ kind }) => kind === 'end' || kind === 'part').length;
-  if (patterns > patternsMax)
-    throw tooMuch(`a text to match has at most ${patternsMax} words with a leading *, this one has ${patterns}`);
-  return query;
+    throw tooLongQueryError(`a text to match has at most ${queryCharacters} characters, this one has ${text.length}`);
+  const textQuery = new TextQueryParser(options).parse(text);
+  if (textQuery.leaves.length > queryLeavesMax)
+    throw tooLongQueryError(`a text to match has at most ${queryLeavesMax} words, this one has ${textQuery.leaves.length}`);
+  const patternCount = textQuery.leaves.filter(({ kind }) => kind === 'end' || kind === 'part').length;
+  if (patternCount > queryPatternsMax)
+    throw tooLongQueryError(
+      `a text to match has at most ${queryPatternsMax} words with a leading *, this one has ${patternCount}`,
+    );
+  return textQuery;
 }
 
-function tooMuch(detail: string): ServiceError {
+function tooLongQueryError(detail: string): ServiceError {
   return new ServiceError('REL_INVALID', detail);
 }
 
-class Parser {
-  readonly #options: QueryOptions;
-  readonly #stem: (term: string) => string;
-  readonly #exact: ReadonlySet<string>;
+class TextQueryParser {
+  readonly #queryOptions: QueryOptions;
+  readonly #stemTerm: (term: string) => string;
+  readonly #exactWords: ReadonlySet<string>;
 
   constructor(options: QueryOptions) {
-    this.#options = options;
-    this.#stem = stemmer(options.rules.language);
-    this.#exact = new Set(options.typo?.disableOnWords.flatMap(tokensOf));
+    this.#queryOptions = options;
+    this.#stemTerm = stemmer(options.rules.language);
+    this.#exactWords = new Set(options.typo?.disableOnWords.flatMap(tokensOf));
   }
 
   parse(text: string): TextQuery {
-    const { mode } = this.#options;
+    const { mode } = this.#queryOptions;
     switch (mode) {
       case 'ANY':
-        return any(this.#words(text).flatMap(leavesIn));
+        return anyQuery(this.#queryWords(text).flatMap(leavesOfWord));
       case 'ALL':
       case 'LAST':
-        return strict(mode, this.#words(text));
+        return strictQuery(mode, this.#queryWords(text));
       case 'FREQUENCY': {
-        const leaves = this.#words(text).flatMap(({ parts }) => parts);
-        return leaves.length === 0 ? any(leaves) : { ...any(leaves), shape: 'rarest' };
+        const queryLeaves = this.#queryWords(text).flatMap(({ parts }) => parts);
+        return queryLeaves.length === 0 ? anyQuery(queryLeaves) : { ...anyQuery(queryLeaves), shape: 'rarest' };
       }
       case 'FUZZY':
-        return any(this.#withoutStopWords(this.#termsOf(text, (term) => this.#term(term))).flatMap(leavesIn));
+        return anyQuery(this.#withoutStopWords(this.#wordsOfTerms(text, (term) => this.#termLeaf(term))).flatMap(leavesOfWord));
       case 'STEMMED':
-        return any(this.#withoutStopWords(this.#termsOf(text, (term) => this.#stemLeaf(term))).flatMap(leavesIn));
+        return anyQuery(this.#withoutStopWords(this.#wordsOfTerms(text, (term) => this.#stemLeaf(term))).flatMap(leavesOfWord));
       case 'SUFFIX':
       case 'INFIX': {
-        const kind = mode === 'SUFFIX' ? 'end' : 'part';
-        return any(this.#termsOf(text, (term) => ({ kind, text: term, edits: this.#edits(term) })).flatMap(leavesIn));
+        const leafKind = mode === 'SUFFIX' ? 'end' : 'part';
+        return anyQuery(
+          this.#wordsOfTerms(text, (term) => ({ kind: leafKind, text: term, edits: this.#editsFor(term) })).flatMap(leavesOfWord),
+        );
       }
       case 'PHRASE': {
-        const leaves = tokensOf(text).map((token) => this.#term(token));
-        return { leaves, shape: 'phrase', scores: leaves.map(() => true) };
+        const queryLeaves = tokensOf(text).map((queryToken) => this.#termLeaf(queryToken));
+        return { leaves: queryLeaves, shape: 'phrase', scores: queryLeaves.map(() => true) };
       }
       case 'BOOLEAN':
-        return this.#boolean(text);
+        return this.#parseBoolean(text);
     }
   }
 
-  #words(text: string): readonly Word[] {
-    return this.#withoutStopWords(words(text).flatMap((word) => this.#word(word)));
+  #queryWords(text: string): readonly QueryWord[] {
+    return this.#withoutStopWords(splitWords(text).flatMap((word) => this.#parseWord(word)));
   }
 
   /** Each run of letters by itself, with its parts. */
-  #termsOf(text: string, leafOf: (term: string) => Leaf): Word[] {
+  #wordsOfTerms(text: string, leafOf: (term: string) => Leaf): QueryWord[] {
     const wordRuns: { parts: Leaf[]; whole: Leaf | null; readonly until: number }[] = [];
     for (const { term, ordinal, width } of tokenSpans(text).spans) {
-      const last = wordRuns.at(-1);
+      const lastWord = wordRuns.at(-1);
       if (width > 1) wordRuns.push({ parts: [], whole: leafOf(term), until: ordinal + width });
-      else if (last && ordinal < last.until) last.parts.push(leafOf(term));
+      else if (lastWord && ordinal < lastWord.until) lastWord.parts.push(leafOf(term));
       else wordRuns.push({ parts: [leafOf(term)], whole: null, until: ordinal });
     }
     return wordRuns;
   }
 
   /** Without stop words, unless there are no others. */
-  #withoutStopWords(all: readonly Word[]): readonly Word[] {
-    const { stopWords } = this.#options.rules;
-    if (stopWords.size === 0) return all;
-    const isKept = (leaf: Leaf): boolean => !stopWords.has(this.#wordOf.get(leaf) ?? '');
-    const searchedWords = all.flatMap(({ parts, whole }): Word[] => {
-      const own = { parts: parts.filter(isKept), whole: whole && isKept(whole) ? whole : null };
-      return own.parts.length > 0 || own.whole ? [own] : [];
+  #withoutStopWords(queryWords: readonly QueryWord[]): readonly QueryWord[] {
+    const { stopWords } = this.#queryOptions.rules;
+    if (stopWords.size === 0) return queryWords;
+    const isKept = (leaf: Leaf): boolean => !stopWords.has(this.#wordOfLeaf.get(leaf) ?? '');
+    const searchedWords = queryWords.flatMap(({ parts, whole }): QueryWord[] => {
+      const keptWord = { parts: parts.filter(isKept), whole: whole && isKept(whole) ? whole : null };
+      return keptWord.parts.length > 0 || keptWord.whole ? [keptWord] : [];
     });
-    return searchedWords.length > 0 ? searchedWords : all;
+    return searchedWords.length > 0 ? searchedWords : queryWords;
   }
 
   /** Leaves that are whole words, as they were written. */
-  readonly #wordOf = new Map<Leaf, string>();
+  readonly #wordOfLeaf = new Map<Leaf, string>();
 
   /** AND, OR and NOT go from the left; a parenthesis counts as one word. */
-  #boolean(text: string): TextQuery {
+  #parseBoolean(text: string): TextQuery {
     const leaves: Leaf[] = [];
     const scores: boolean[] = [];
-    const pieces = [...text.matchAll(/[()]|[^\s()]+/gu)].map(([piece]) => piece);
-    let at = 0;
-    const group = (depth: number, isNegated: boolean): Condition | null => {
-      if (depth > groupsMax) throw tooMuch(`a text to match has at most ${groupsMax} parentheses around each other`);
+    const booleanPieces = [...text.matchAll(/[()]|[^\s()]+/gu)].map(([piece]) => piece);
+    let pieceAt = 0;
+    const parseGroup = (depth: number, isNegated: boolean): Condition | null => {
+      if (depth > queryGroupsMax)
+        throw tooLongQueryError(`a text to match has at most ${queryGroupsMax} parentheses around each other`);
       let wordCondition: Condition | null = null;
-      let op: 'or' | 'and' = 'or';
-      let [negated, said] = [false, false];
-      for (; at < pieces.length && pieces[at] !== ')'; at++) {
-        const piece = pieces[at]!;
-        if (piece === 'AND' || piece === 'OR') op = piece === 'AND' ? 'and' : 'or';
-        else if (piece === 'NOT') {
+      let booleanOp: 'or' | 'and' = 'or';
+      let [isNotPending, isOrSaid] = [false, false];
+      for (; pieceAt < booleanPieces.length && booleanPieces[pieceAt] !== ')'; pieceAt++) {
+        const booleanPiece = booleanPieces[pieceAt]!;
+        if (booleanPiece === 'AND' || booleanPiece === 'OR') booleanOp = booleanPiece === 'AND' ? 'and' : 'or';
+        else if (booleanPiece === 'NOT') {
           // `a NOT b` is a without b; a NOT in front begins with all rows.
-          if (wordCondition !== null && op === 'or' && !said) op = 'and';
-          negated = true;
+          if (wordCondition !== null && booleanOp === 'or' && !isOrSaid) booleanOp = 'and';
+          isNotPending = true;
         } else {
-          const isInside = negated !== isNegated;
-          const own = piece === '(' ? (at++, group(depth + 1, isInside)) : this.#conditionFor(piece, leaves, scores, !isInside);
-          if (piece === '(' && pieces[at] !== ')')
+          const isInside = isNotPending !== isNegated;
+          const pieceCondition =
+            booleanPiece === '('
+              ? (pieceAt++, parseGroup(depth + 1, isInside))
+              : this.#conditionFor(booleanPiece, leaves, scores, !isInside);
+          if (booleanPiece === '(' && booleanPieces[pieceAt] !== ')')
             throw new ServiceError('REL_INVALID', 'a parenthesis of the text to match is not closed');
-          if (own !== null) {
-            const next: Condition = negated ? { not: own } : own;
+          if (pieceCondition !== null) {
+            const nextCondition: Condition = isNotPending ? { not: pieceCondition } : pieceCondition;
             wordCondition =
               wordCondition === null
-                ? op === 'and'
+                ? booleanOp === 'and'
                   ? { any: [] }
-                  : next
-                : op === 'and'
-                  ? { all: [wordCondition, next] }
-                  : { any: [wordCondition, next] };
-            [op, negated] = ['or', false];
+                  : nextCondition
+                : booleanOp === 'and'
+                  ? { all: [wordCondition, nextCondition] }
+                  : { any: [wordCondition, nextCondition] };
+            [booleanOp, isNotPending] = ['or', false];
           }
         }
-        said = piece === 'OR';
+        isOrSaid = booleanPiece === 'OR';
       }
       return wordCondition;
     };
-    const rootCondition = group(0, false);
-    if (at < pieces.length) throw new ServiceError('REL_INVALID', 'a parenthesis of the text to match was never opened');
+    const rootCondition = parseGroup(0, false);
+    if (pieceAt < booleanPieces.length)
+      throw new ServiceError('REL_INVALID', 'a parenthesis of the text to match was never opened');
     return { leaves, shape: rootCondition ?? { any: [] }, scores };
   }
 
   /** All parts of a word, or the word. */
-  #conditionFor(piece: string, leaves: Leaf[], scores: boolean[], isScoring: boolean): Condition | null {
-    const add = (leaf: Leaf): number => (scores.push(isScoring), leaves.push(leaf) - 1);
-    const each = this.#word(piece).map((word) => conditionOf(word, add));
-    return each.length === 0 ? null : each.length === 1 ? each[0]! : { all: each };
+  #conditionFor(booleanPiece: string, leaves: Leaf[], scores: boolean[], isScoring: boolean): Condition | null {
+    const addLeaf = (leaf: Leaf): number => (scores.push(isScoring), leaves.push(leaf) - 1);
+    const wordConditions = this.#parseWord(booleanPiece).map((word) => conditionOfWord(word, addLeaf));
+    return wordConditions.length === 0 ? null : wordConditions.length === 1 ? wordConditions[0]! : { all: wordConditions };
   }
 
   /** Words of the dialect hold several terms where letters meet digits or capitals. */
-  #word(word: string): Word[] {
-    const [leading, trailing] = [word.startsWith('*'), word.length > 1 && word.endsWith('*')];
-    const plain = withoutTrailing(word, '*').replace(/^\*+/, '');
-    const { spans } = tokenSpans(plain);
-    const [begin, end] = [spans[0]?.start, spans.at(-1)?.end];
-    let at = 0;
+  #parseWord(word: string): QueryWord[] {
+    const [hasLeadingStar, hasTrailingStar] = [word.startsWith('*'), word.length > 1 && word.endsWith('*')];
+    const plainWord = withoutTrailing(word, '*').replace(/^\*+/, '');
+    const { spans } = tokenSpans(plainWord);
+    const [firstStart, lastEnd] = [spans[0]?.start, spans.at(-1)?.end];
+    let spanOrdinal = 0;
     // A whole word comes before its parts, and stands as they do.
-    return this.#termsOf(plain, (term) => {
-      const span = spans[at++]!;
-      const open = [leading && span.start === begin, trailing && span.end === end];
-      if (!open[0] && !open[1]) return this.#term(term);
-      return { kind: open[0] && open[1] ? 'part' : open[0] ? 'end' : 'beginning', text: term, edits: this.#edits(term) };
+    return this.#wordsOfTerms(plainWord, (term) => {
+      const tokenSpan = spans[spanOrdinal++]!;
+      const openEnds = [hasLeadingStar && tokenSpan.start === firstStart, hasTrailingStar && tokenSpan.end === lastEnd];
+      if (!openEnds[0] && !openEnds[1]) return this.#termLeaf(term);
+      return {
+        kind: openEnds[0] && openEnds[1] ? 'part' : openEnds[0] ? 'end' : 'beginning',
+        text: term,
+        edits: this.#editsFor(term),
+      };
     });
   }
 
-  #term(text: string): Leaf {
+  #termLeaf(text: string): Leaf {
     // Longer runs of ideographs are stored as pairs: a single character is sought within them.
-    if (ideograph.test(text)) return { kind: 'part', text, edits: 0 };
-    return this.#withSynonyms(text, (term, isOwn) => ({ kind: 'term', text: term, edits: isOwn ? this.#edits(term) : 0 }));
+    if (ideographPattern.test(text)) return { kind: 'part', text, edits: 0 };
+    return this.#leafWithSynonyms(text, (term, isOwn) => ({ kind: 'term', text: term, edits: isOwn ? this.#editsFor(term) : 0 }));
   }
 
   #stemLeaf(text: string): Leaf {
-    const { language, indexed } = this.#options.rules;
-    const other = language === indexed ? null : language;
-    return this.#withSynonyms(text, (term) => ({ kind: 'stem', text: this.#stem(term), language: other }));
+    const { language, indexed } = this.#queryOptions.rules;
+    const otherLanguage = language === indexed ? null : language;
+    return this.#leafWithSynonyms(text, (term) => ({ kind: 'stem', text: this.#stemTerm(term), language: otherLanguage }));
   }
 
-  #withSynonyms(text: string, leafOf: (term: string, isOwn: boolean) => Leaf): Leaf {
-    const own = leafOf(text, true);
-    const others = (this.#options.rules.synonyms.get(text) ?? []).map((term) => leafOf(term, false));
-    const leaf: Leaf = others.length === 0 ? own : { kind: 'either', of: [own, ...others] };
-    this.#wordOf.set(leaf, text);
-    return leaf;
+  #leafWithSynonyms(text: string, leafOf: (term: string, isOwn: boolean) => Leaf): Leaf {
+    const ownLeaf = leafOf(text, true);
+    const synonymLeaves = (this.#queryOptions.rules.synonyms.get(text) ?? []).map((term) => leafOf(term, false));
+    const termLeaf: Leaf = synonymLeaves.length === 0 ? ownLeaf : { kind: 'either', of: [ownLeaf, ...synonymLeaves] };
+    this.#wordOfLeaf.set(termLeaf, text);
+    return termLeaf;
   }
 
-  #edits(term: string): number {
-    const { mode, typo } = this.#options;
-    const length = Array.from(term).length;
-    if (mode === 'FUZZY') return length >= longWord ? 2 : 1;
-    if (mode === 'BOOLEAN' || !typo?.enabled || length < typo.minWordSize || this.#exact.has(term)) return 0;
-    return length >= typo.longWordSize ? 2 : 1;
+  #editsFor(term: string): number {
+    const { mode, typo } = this.#queryOptions;
+    const termLength = Array.from(term).length;
+    if (mode === 'FUZZY') return termLength >= longWord ? 2 : 1;
+    if (mode === 'BOOLEAN' || !typo?.enabled || termLength < typo.minWordSize || this.#exactWords.has(term)) return 0;
+    return termLength >= typo.longWordSize ? 2 : 1;
   }
 }
 
-const ideograph = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]$/u;
+const ideographPattern = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]$/u;
 
-function any(leaves: readonly Leaf[]): TextQuery {
+function anyQuery(leaves: readonly Leaf[]): TextQuery {
   return { leaves, shape: 'any', scores: leaves.map(() => true) };
 }
 
 /** A word as it is sought: by its parts, and by itself where capitals part it. */
-interface Word {
+interface QueryWord {
   readonly parts: readonly Leaf[];
   readonly whole: Leaf | null;
 }
 
-function leavesIn({ parts, whole }: Word): readonly Leaf[] {
+function leavesOfWord({ parts, whole }: QueryWord): readonly Leaf[] {
   return whole ? [...parts, whole] : parts;
 }
 
-function conditionOf({ parts, whole }: Word, add: (leaf: Leaf) => number): Condition {
-  const all = parts.map(add);
-  const own: Condition = all.length === 1 ? all[0]! : { all };
-  return whole === null ? own : all.length === 0 ? add(whole) : { any: [own, add(whole)] };
+function conditionOfWord({ parts, whole }: QueryWord, addLeaf: (leaf: Leaf) => number): Condition {
+  const partLeaves = parts.map(addLeaf);
+  const partsCondition: Condition = partLeaves.length === 1 ? partLeaves[0]! : { all: partLeaves };
+  return whole === null ? partsCondition : partLeaves.length === 0 ? addLeaf(whole) : { any: [partsCondition, addLeaf(whole)] };
 }
 
 /** All of them rank, and some have to be there. */
-function strict(mode: 'ALL' | 'LAST', all: readonly Word[]): TextQuery {
+function strictQuery(mode: 'ALL' | 'LAST', strictWords: readonly QueryWord[]): TextQuery {
   const leaves: Leaf[] = [];
-  const add = (leaf: Leaf): number => leaves.push(leaf) - 1;
-  const each = all.map((word) => conditionOf(word, add));
-  if (each.length === 0) return any(leaves);
-  const last = all.at(-1)!;
-  const ends = { parts: last.parts.slice(-1), whole: last.whole };
-  const shape: Condition = mode === 'ALL' ? { all: each } : conditionOf(ends, (leaf) => leaves.lastIndexOf(leaf));
-  return { ...any(leaves), shape };
+  const addLeaf = (leaf: Leaf): number => leaves.push(leaf) - 1;
+  const wordConditions = strictWords.map((word) => conditionOfWord(word, addLeaf));
+  if (wordConditions.length === 0) return anyQuery(leaves);
+  const lastWord = strictWords.at(-1)!;
+  const lastParts = { parts: lastWord.parts.slice(-1), whole: lastWord.whole };
+  const strictShape: Condition =
+    mode === 'ALL' ? { all: wordConditions } : conditionOfWord(lastParts, (leaf) => leaves.lastIndexOf(leaf));
+  return { ...anyQuery(leaves), shape: strictShape };
 }
 
 /** Resolves `rarest` by how many rows hold each leaf; ties go to the first. */
 export function rarestOf(frequencies: readonly number[]): Condition {
-  const rising = [...frequencies.keys()].sort((a, b) => frequencies[a]! - frequencies[b]! || a - b);
-  return { all: rising.slice(0, Math.ceil(frequencies.length / 2)) };
+  const risingFrequencies = [...frequencies.keys()].sort((a, b) => frequencies[a]! - frequencies[b]! || a - b);
+  return { all: risingFrequencies.slice(0, Math.ceil(frequencies.length / 2)) };
 }
 
-function words(text: string): string[] {
+function splitWords(text: string): string[] {
   return text.split(/\s+/u).filter((word) => word !== '');
 }

@@ -27,58 +27,70 @@ export interface Showing {
 }
 
 export class VisibleTexts {
-  readonly #block: RowBlock;
-  readonly #placed: SegmentRows;
-  readonly #stored: StoredIndexes;
-  readonly #showing: Showing;
+  readonly #textBlock: RowBlock;
+  readonly #placedRows: SegmentRows;
+  readonly #storedIndexes: StoredIndexes;
+  readonly #textShowing: Showing;
 
   constructor(block: RowBlock, placed: SegmentRows, stored: StoredIndexes, showing: Showing) {
-    this.#block = block;
-    this.#placed = placed;
-    this.#stored = stored;
-    this.#showing = showing;
+    this.#textBlock = block;
+    this.#placedRows = placed;
+    this.#storedIndexes = stored;
+    this.#textShowing = showing;
   }
 
   /** Number at the place of the first row that searches number from. */
   get base(): number {
-    return this.#stored.base;
+    return this.#storedIndexes.base;
   }
 
   /** Some index is being made, and the reader did not want to wait for it. */
   get isComing(): boolean {
-    return this.#stored.isComing === true;
+    return this.#storedIndexes.isComing === true;
   }
 
   /** Opens the first `count` rows of the block; null where an index of one of the columns is missing. */
   open(columns: readonly string[], count: number): SearchableTexts | null {
-    const { base, rows } = this.#stored;
-    const { selection, first } = this.#placed.rows ?? this.#block;
-    const isCut = count < this.#block.count;
+    const { base, rows } = this.#storedIndexes;
+    const { selection, first } = this.#placedRows.rows ?? this.#textBlock;
+    const isCut = count < this.#textBlock.count;
     const isAll = !isCut && selection === null && first === base && count === rows;
-    const fields = new Map<string, Field>();
-    let visible: Int32Array | null | undefined;
+    const textFields = new Map<string, Field>();
+    let visibleBits: Int32Array | null | undefined;
     for (const column of columns) {
-      const index = this.#stored.index(column);
-      if (index === null || index.rows !== rows) return null;
-      const masked = this.#showing.maskedCells(column);
-      if (masked === undefined && visible === undefined)
-        visible = isAll ? null : isCut ? this.#bits(count, null) : (this.#showing.bits ?? this.#bits(count, null));
-      fields.set(column, { index, shown: masked === undefined ? visible! : this.#bits(count, masked) });
+      const textIndex = this.#storedIndexes.index(column);
+      if (textIndex === null || textIndex.rows !== rows) return null;
+      const maskedCells = this.#textShowing.maskedCells(column);
+      if (maskedCells === undefined && visibleBits === undefined)
+        visibleBits = isAll
+          ? null
+          : isCut
+            ? this.#visibleBits(count, null)
+            : (this.#textShowing.bits ?? this.#visibleBits(count, null));
+      textFields.set(column, {
+        index: textIndex,
+        shown: maskedCells === undefined ? visibleBits! : this.#visibleBits(count, maskedCells),
+      });
     }
-    return new SearchableTexts(fields);
+    return new SearchableTexts(textFields);
   }
 
   /** Rows of the block in numbers of its indexes; with a column, those whose cell is there. */
-  #bits(most: number, column: Vector | null): Int32Array {
-    const { base, rows } = this.#stored;
-    const { selection, first, count } = this.#block;
-    const lies = this.#placed.rows;
+  #visibleBits(rowsMax: number, maskedColumn: Vector | null): Int32Array {
+    const { base, rows } = this.#storedIndexes;
+    const { selection, first, count } = this.#textBlock;
+    const placedSelection = this.#placedRows.rows;
     const bits = new Int32Array((rows + 31) >>> 5);
-    for (let k = 0; k < count && k < most; k++) {
+    for (let k = 0; k < count && k < rowsMax; k++) {
       const row = selection === null ? first + k : selection[k]!;
-      if (column !== null && (column.kind === 'null' || column.nulls?.[row] === 1)) continue;
-      const at = (lies === null ? row : lies.selection === null ? lies.first + row : lies.selection[row]!) - base;
-      bits[at >>> 5]! |= 1 << (at & 31);
+      if (maskedColumn !== null && (maskedColumn.kind === 'null' || maskedColumn.nulls?.[row] === 1)) continue;
+      const indexedRow =
+        (placedSelection === null
+          ? row
+          : placedSelection.selection === null
+            ? placedSelection.first + row
+            : placedSelection.selection[row]!) - base;
+      bits[indexedRow >>> 5]! |= 1 << (indexedRow & 31);
     }
     return bits;
   }
@@ -86,23 +98,23 @@ export class VisibleTexts {
 
 /** Columns of texts that can be searched: of nothing but what is shown. */
 export class SearchableTexts {
-  readonly #fields: ReadonlyMap<string, Field>;
+  readonly #fieldsByColumn: ReadonlyMap<string, Field>;
 
   constructor(fields: ReadonlyMap<string, Field>) {
-    this.#fields = fields;
+    this.#fieldsByColumn = fields;
   }
 
   /** `queries` has one for each of the columns. */
   search(columns: readonly string[], queries: readonly TextQuery[]): BlockSearch {
     return new BlockSearch(
-      columns.map((column) => this.#fields.get(column)!),
+      columns.map((column) => this.#fieldsByColumn.get(column)!),
       queries,
     );
   }
 
   /** Finds the stems of all terms in another language than that of the indexes, in steps. */
   *stem(language: string): Generator<undefined, void> {
-    for (const { index } of this.#fields.values()) yield* stemTerms(index, language);
+    for (const { index } of this.#fieldsByColumn.values()) yield* stemTerms(index, language);
   }
 }
 
@@ -119,9 +131,9 @@ export function* indexTexts(
   language: string,
 ): Generator<unknown, SearchableTexts> {
   const rowAt = (k: number): number => (selection === null ? first + k : selection[k]!);
-  const fields = new Map<string, Field>();
+  const indexedFields = new Map<string, Field>();
   for (const { name, type, vector } of columns) {
-    fields.set(name, { index: yield* textIndexOf(chosenCells(vector, type, count, rowAt), language), shown: null });
+    indexedFields.set(name, { index: yield* textIndexOf(chosenCells(vector, type, count, rowAt), language), shown: null });
   }
-  return new SearchableTexts(fields);
+  return new SearchableTexts(indexedFields);
 }

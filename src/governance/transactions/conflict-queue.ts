@@ -8,7 +8,7 @@ import type { Clock } from '../../clock.ts';
 
 export const headMsMax = 1_000;
 
-type LineClock = Pick<Clock, 'sleep' | 'monotonicMs'>;
+type QueueClock = Pick<Clock, 'sleep' | 'monotonicMs'>;
 
 export interface Waiter {
   /** Its caller is gone. */
@@ -18,11 +18,11 @@ export interface Waiter {
 }
 
 export class ConflictQueue {
-  readonly clock: LineClock;
+  readonly clock: QueueClock;
   /** In order, those of each tenant. */
   readonly #tickets = new Map<string | null, QueueTicket[]>();
 
-  constructor(clock: LineClock) {
+  constructor(clock: QueueClock) {
     this.clock = clock;
   }
 
@@ -44,9 +44,9 @@ export class ConflictQueue {
   /** False where it does not stand there. */
   remove(tenant: string | null, ticket: QueueTicket): boolean {
     const tickets = this.#tickets.get(tenant);
-    const index = tickets?.indexOf(ticket) ?? -1;
-    if (index < 0) return false;
-    tickets!.splice(index, 1);
+    const ticketIndex = tickets?.indexOf(ticket) ?? -1;
+    if (ticketIndex < 0) return false;
+    tickets!.splice(ticketIndex, 1);
     if (tickets!.length === 0) this.#tickets.delete(tenant);
     return true;
   }
@@ -54,30 +54,30 @@ export class ConflictQueue {
 
 export class QueueTicket {
   readonly keys: ReadonlySet<string>;
-  readonly #line: ConflictQueue;
+  readonly #conflictQueue: ConflictQueue;
   readonly #tenant: string | null;
-  readonly #left: Promise<void>;
-  #leave: () => void = () => undefined;
+  readonly #hasLeft: Promise<void>;
+  #resolveLeft: () => void = () => undefined;
   #hasEntered = false;
   /** When nobody was before it any more, or it had waited long enough. */
-  #headMs: number | null = null;
+  #headSinceMs: number | null = null;
   #isContended = false;
 
   constructor(line: ConflictQueue, tenant: string | null, keys: ReadonlySet<string>) {
     this.keys = keys;
-    this.#line = line;
+    this.#conflictQueue = line;
     this.#tenant = tenant;
-    this.#left = new Promise((resolve) => (this.#leave = resolve));
+    this.#hasLeft = new Promise((resolve) => (this.#resolveLeft = resolve));
   }
 
   /** Takes its place at the end of the line. Null where nobody is before it, or it has entered already. */
   enter(waiter: Waiter): Promise<void> | null {
     if (this.#hasEntered) return null;
     this.#hasEntered = true;
-    this.#line.add(this.#tenant, this);
-    const before = this.#ticketBefore();
-    if (before !== undefined) return this.#wait(before, waiter);
-    this.#headMs = this.#line.clock.monotonicMs();
+    this.#conflictQueue.add(this.#tenant, this);
+    const ticketBefore = this.#ticketBefore();
+    if (ticketBefore !== undefined) return this.#waitBehind(ticketBefore, waiter);
+    this.#headSinceMs = this.#conflictQueue.clock.monotonicMs();
     return null;
   }
 
@@ -88,43 +88,43 @@ export class QueueTicket {
 
   /** It was at the head for too long: those behind it have gone on. */
   get isLost(): boolean {
-    return this.#headMs !== null && this.#line.clock.monotonicMs() - this.#headMs >= headMsMax;
+    return this.#headSinceMs !== null && this.#conflictQueue.clock.monotonicMs() - this.#headSinceMs >= headMsMax;
   }
 
-  isFor(keys: ReadonlySet<string>): boolean {
-    for (const key of this.keys) if (keys.has(key)) return true;
+  isFor(conflictKeys: ReadonlySet<string>): boolean {
+    for (const conflictKey of this.keys) if (conflictKeys.has(conflictKey)) return true;
     return false;
   }
 
   leave(): void {
-    if (!this.#line.remove(this.#tenant, this)) return;
-    if (this.#line.hasTickets(this.#tenant, this.keys)) this.#isContended = true;
-    this.#leave();
+    if (!this.#conflictQueue.remove(this.#tenant, this)) return;
+    if (this.#conflictQueue.hasTickets(this.#tenant, this.keys)) this.#isContended = true;
+    this.#resolveLeft();
   }
 
-  async #wait(first: QueueTicket, { gone, untilMs }: Waiter): Promise<void> {
+  async #waitBehind(firstAhead: QueueTicket, { gone, untilMs }: Waiter): Promise<void> {
     this.#isContended = true;
-    const { clock } = this.#line;
-    for (let before: QueueTicket | undefined = first; before !== undefined; before = this.#ticketBefore()) {
+    const { clock } = this.#conflictQueue;
+    for (let ticketAhead: QueueTicket | undefined = firstAhead; ticketAhead !== undefined; ticketAhead = this.#ticketBefore()) {
       const nowMs = clock.monotonicMs();
       if (gone?.aborted === true || nowMs >= untilMs) break;
-      await before.#leftOr(Math.min(untilMs, (before.#headMs ?? nowMs) + headMsMax) - nowMs, gone);
+      await ticketAhead.#leftOrTimeout(Math.min(untilMs, (ticketAhead.#headSinceMs ?? nowMs) + headMsMax) - nowMs, gone);
     }
-    this.#headMs = clock.monotonicMs();
+    this.#headSinceMs = clock.monotonicMs();
   }
 
-  async #leftOr(ms: number, gone: AbortSignal | undefined): Promise<void> {
-    const called = new AbortController();
-    const callOff = (): void => called.abort();
-    gone?.addEventListener('abort', callOff);
-    await Promise.race([this.#left, this.#line.clock.sleep(ms, called.signal)]);
-    gone?.removeEventListener('abort', callOff);
-    callOff();
+  async #leftOrTimeout(ms: number, gone: AbortSignal | undefined): Promise<void> {
+    const sleepCancelled = new AbortController();
+    const cancelSleep = (): void => sleepCancelled.abort();
+    gone?.addEventListener('abort', cancelSleep);
+    await Promise.race([this.#hasLeft, this.#conflictQueue.clock.sleep(ms, sleepCancelled.signal)]);
+    gone?.removeEventListener('abort', cancelSleep);
+    cancelSleep();
   }
 
   /** The nearest one that it has to wait for. */
   #ticketBefore(): QueueTicket | undefined {
-    const tickets = this.#line.ticketsOf(this.#tenant);
+    const tickets = this.#conflictQueue.ticketsOf(this.#tenant);
     for (let at = tickets.indexOf(this) - 1; at >= 0; at--) {
       const other = tickets[at]!;
       if (!other.isLost && other.isFor(this.keys)) return other;

@@ -32,7 +32,7 @@ export interface TransactionBounds {
 }
 
 /** One command, decided once. */
-interface Step {
+interface WaitingStep {
   readonly command: WaitingCommand;
   /** Keys that were made for rows that brought none: the client has them already, so a later decision makes the same. */
   readonly keys: readonly string[];
@@ -42,7 +42,7 @@ interface Step {
   readonly statement: StatementDetails;
 }
 
-interface Begun {
+interface BegunTransaction {
   readonly basis: Basis;
   readonly removals: number;
   branch: TransactionBranch;
@@ -86,30 +86,30 @@ export interface ConflictingRow {
 }
 
 /** Rows by type, path and key. */
-class Touched {
-  readonly #rows = new Map<string, TouchedRows & { readonly keys: Set<string> }>();
+class TouchedRowSet {
+  readonly #touchedByType = new Map<string, TouchedRows & { readonly keys: Set<string> }>();
   size = 0;
 
-  constructor(others?: Touched) {
+  constructor(others?: TouchedRowSet) {
     for (const { type, path, keys } of others?.rows() ?? []) this.add(type, path, keys);
   }
 
   add(type: string, path: string | null, keys: Iterable<string>): void {
     // A control character can't occur in a path.
-    const name = `${path ?? '\0'}\0${type}`;
-    let rows = this.#rows.get(name);
-    if (rows === undefined) this.#rows.set(name, (rows = { type, path, keys: new Set() }));
-    const before = rows.keys.size;
-    for (const key of keys) rows.keys.add(key);
-    this.size += rows.keys.size - before;
+    const touchedName = `${path ?? '\0'}\0${type}`;
+    let touchedRows = this.#touchedByType.get(touchedName);
+    if (touchedRows === undefined) this.#touchedByType.set(touchedName, (touchedRows = { type, path, keys: new Set() }));
+    const keysBefore = touchedRows.keys.size;
+    for (const key of keys) touchedRows.keys.add(key);
+    this.size += touchedRows.keys.size - keysBefore;
   }
 
   rows(): Iterable<TouchedRows> {
-    return this.#rows.values();
+    return this.#touchedByType.values();
   }
 
   clear(): void {
-    this.#rows.clear();
+    this.#touchedByType.clear();
     this.size = 0;
   }
 }
@@ -118,26 +118,26 @@ export class OpenTransaction implements Transaction {
   readonly id: string;
   readonly caller: Caller;
   readonly openedMs: number;
-  readonly #parts: TransactionDependencies;
-  #usedMs: number;
+  readonly #transactionParts: TransactionDependencies;
+  #lastUsedMs: number;
   /** From the first statement on. */
-  #begun: Begun | null = null;
-  #steps: Step[] = [];
-  readonly #size = { rows: 0, bytes: 0 };
+  #begunTransaction: BegunTransaction | null = null;
+  #waitingSteps: WaitingStep[] = [];
+  readonly #waitingSize = { rows: 0, bytes: 0 };
   readonly #savepoints: Savepoint[] = [];
   /** Keys of rows that must stand at the commit as they were read, beside those that are written. */
-  readonly #locked = new Touched();
-  #isOver = false;
+  readonly #lockedRows = new TouchedRowSet();
+  #hasEnded = false;
   /** The error that ended it; null: its client did. */
-  #over: ServiceError | null = null;
+  #endError: ServiceError | null = null;
   /** Rows in which it met a conflict. */
-  #met: ReadonlySet<string> | null = null;
+  #conflictingKeys: ReadonlySet<string> | null = null;
 
   constructor(id: string, caller: Caller, parts: TransactionDependencies) {
     this.id = id;
     this.caller = caller;
-    this.#parts = parts;
-    this.openedMs = this.#usedMs = parts.nowMs();
+    this.#transactionParts = parts;
+    this.openedMs = this.#lastUsedMs = parts.nowMs();
   }
 
   /** Throws what ended it, and where the caller is another one. */
@@ -146,35 +146,35 @@ export class OpenTransaction implements Transaction {
     if (caller.principal !== principal || caller.path !== path || caller.branch !== branch)
       throw new ServiceError('REL_NOT_FOUND', 'no such transaction');
     this.checkIdle();
-    this.#checkOpen();
-    this.#usedMs = this.#parts.nowMs();
-    const begun = this.#begun;
-    if (begun !== null && begun.removals !== this.#parts.state.removals(path))
+    this.#checkTransactionOpen();
+    this.#lastUsedMs = this.#transactionParts.nowMs();
+    const begunTransaction = this.#begunTransaction;
+    if (begunTransaction !== null && begunTransaction.removals !== this.#transactionParts.state.removals(path))
       throw this.#endWith(stale('rows were removed for good since the transaction began'));
   }
 
   /** See `Transaction`. */
   waits(gone: AbortSignal | undefined): Promise<void> | null {
-    const { ticket, nowMs, waitMsMax } = this.#parts;
-    if (this.#isOver || this.#begun !== null || ticket === null) return null;
+    const { ticket, nowMs, waitMsMax } = this.#transactionParts;
+    if (this.#hasEnded || this.#begunTransaction !== null || ticket === null) return null;
     return ticket.enter({ gone, untilMs: nowMs() + waitMsMax });
   }
 
   /** It met others, or may have by the time that it leaves the line. */
   get met(): boolean {
-    return this.#met !== null || this.#parts.ticket !== null;
+    return this.#conflictingKeys !== null || this.#transactionParts.ticket !== null;
   }
 
   /** Rows for which the client's next transaction should stand in line; null: none. */
   get contended(): ReadonlySet<string> | null {
-    const { ticket } = this.#parts;
-    return this.#met ?? (ticket?.isContended === true ? ticket.keys : null);
+    const { ticket } = this.#transactionParts;
+    return this.#conflictingKeys ?? (ticket?.isContended === true ? ticket.keys : null);
   }
 
   /** Ends it where it was left alone for too long. */
   checkIdle(): void {
-    const { nowMs, bounds } = this.#parts;
-    if (!this.#isOver && nowMs() - this.#usedMs > bounds.idleMs)
+    const { nowMs, bounds } = this.#transactionParts;
+    if (!this.#hasEnded && nowMs() - this.#lastUsedMs > bounds.idleMs)
       this.#endWith(
         new ServiceError('REL_TIMEOUT', `the transaction was idle for more than ${bounds.idleMs / 1000} s`, {
           reason: 'idle-transaction',
@@ -183,57 +183,57 @@ export class OpenTransaction implements Transaction {
   }
 
   get isOver(): boolean {
-    return this.#isOver;
+    return this.#hasEnded;
   }
 
   /** Null before the first statement. */
   get basis(): Basis | null {
-    return this.#begun?.basis ?? null;
+    return this.#begunTransaction?.basis ?? null;
   }
 
   /** See `Transaction`. */
   fix(): Basis {
-    return this.#enter().basis;
+    return this.#enterBranch().basis;
   }
 
   get usedMs(): number {
-    return this.#usedMs;
+    return this.#lastUsedMs;
   }
 
   get idleMs(): number {
-    return this.#parts.bounds.idleMs;
+    return this.#transactionParts.bounds.idleMs;
   }
 
   get isEmpty(): boolean {
-    return this.#steps.length === 0;
+    return this.#waitingSteps.length === 0;
   }
 
   get rowsMax(): number {
-    return this.#parts.bounds.rowsMax;
+    return this.#transactionParts.bounds.rowsMax;
   }
 
   /** Rows written, each as often as it was. */
   get rows(): number {
-    return this.#size.rows;
+    return this.#waitingSize.rows;
   }
 
   /** Memory of what was given for them. */
   get bytes(): number {
-    return this.#size.bytes;
+    return this.#waitingSize.bytes;
   }
 
   get pinnedBytes(): number {
-    return this.#begun === null ? 0 : this.#begun.branch.bytes + this.#size.bytes;
+    return this.#begunTransaction === null ? 0 : this.#begunTransaction.branch.bytes + this.#waitingSize.bytes;
   }
 
-  get steps(): readonly Step[] {
-    return this.#steps;
+  get steps(): readonly WaitingStep[] {
+    return this.#waitingSteps;
   }
 
   /** The data that its caller reads in it, ungoverned. */
   paths(): AccessPaths {
-    const { basis, branch } = this.#enter();
-    const { state } = this.#parts;
+    const { basis, branch } = this.#enterBranch();
+    const { state } = this.#transactionParts;
     return branch.pathsOver(state.snapshot(basis, this.caller.branch, tenantOf(this.caller.path)));
   }
 
@@ -248,34 +248,35 @@ export class OpenTransaction implements Transaction {
     }: {
       readonly checks: WriteChecks;
       readonly statement: StatementDetails;
-      readonly before: (decision: Decision, at: TransactionBranch['next']) => void;
+      readonly before: (decision: Decision, branchNext: TransactionBranch['next']) => void;
     },
   ): Decision {
-    const { branch } = this.#enter();
-    const bytes = partsOf(command).reduce((sum, part) => sum + (part.kind === 'put-rows' ? bytesOfRows(part.rows) : 0), 0);
-    let rows = 0;
-    const at = branch.next;
-    const { decision, keys } = branch.write(listingKept(command), context, {
+    const { branch } = this.#enterBranch();
+    const writtenBytes = partsOf(command).reduce((sum, part) => sum + (part.kind === 'put-rows' ? bytesOfRows(part.rows) : 0), 0);
+    let writtenRowCount = 0;
+    const branchNext = branch.next;
+    const { decision, keys } = branch.write(listingKeptRows(command), context, {
       checks,
       before: (decided) => {
-        rows = decided.drafts.reduce((sum, { body }) => sum + (body.kind === 'rows' ? body.ops.length : 0), 0);
-        this.#checkRoom(rows, bytes);
-        before(decided, at);
+        writtenRowCount = decided.drafts.reduce((sum, { body }) => sum + (body.kind === 'rows' ? body.ops.length : 0), 0);
+        this.#checkRoom(writtenRowCount, writtenBytes);
+        before(decided, branchNext);
       },
     });
     this.#lockKept(command, decision);
-    if (decision.drafts.length > 0) this.#push({ command, keys, drafts: decision.drafts, rows, bytes, statement });
+    if (decision.drafts.length > 0)
+      this.#addStep({ command, keys, drafts: decision.drafts, rows: writtenRowCount, bytes: writtenBytes, statement });
     return decision;
   }
 
-  #push(step: Step): void {
-    this.#steps.push(step);
-    this.#size.rows += step.rows;
-    this.#size.bytes += step.bytes;
+  #addStep(waitingStep: WaitingStep): void {
+    this.#waitingSteps.push(waitingStep);
+    this.#waitingSize.rows += waitingStep.rows;
+    this.#waitingSize.bytes += waitingStep.bytes;
   }
 
   #checkRoom(rows: number, bytes: number): void {
-    const { rowsMax, bytesMax } = this.#parts.bounds;
+    const { rowsMax, bytesMax } = this.#transactionParts.bounds;
     // A batch may go beyond it once: a client's batches end somewhere in the last.
     if (this.rows >= rowsMax || rows > rowsMax)
       throw new ServiceError('REL_TOO_LARGE', `a transaction writes at most ${rowsMax} rows: commit more often`, {
@@ -301,9 +302,9 @@ export class OpenTransaction implements Transaction {
   }
 
   lock(type: string, path: string | null, keys: Iterable<string>): void {
-    this.#locked.add(type, path, keys);
-    const { rowsMax } = this.#parts.bounds;
-    if (this.#locked.size > rowsMax)
+    this.#lockedRows.add(type, path, keys);
+    const { rowsMax } = this.#transactionParts.bounds;
+    if (this.#lockedRows.size > rowsMax)
       throw new ServiceError('REL_TOO_LARGE', `a transaction locks at most ${rowsMax} rows`, { reason: 'transaction-full' });
   }
 
@@ -312,95 +313,95 @@ export class OpenTransaction implements Transaction {
       throw new ServiceError('REL_TOO_LARGE', `a transaction has at most ${savepointsMax} savepoints`, {
         reason: 'transaction-full',
       });
-    this.#savepoints.push({ name, steps: this.#steps.length });
+    this.#savepoints.push({ name, steps: this.#waitingSteps.length });
   }
 
   /** False where no savepoint has the name. Later writes stay. */
   release(name: string): boolean {
-    const index = this.#savepoints.findLastIndex((each) => each.name === name);
-    if (index < 0) return false;
-    this.#savepoints.length = index;
+    const savepointIndex = this.#savepoints.findLastIndex((savepoint) => savepoint.name === name);
+    if (savepointIndex < 0) return false;
+    this.#savepoints.length = savepointIndex;
     return true;
   }
 
   /** False where there is none of the name. It is as it was there, and the savepoint stays. */
   rollbackTo(name: string): boolean {
-    const index = this.#savepoints.findLastIndex((each) => each.name === name);
-    if (index < 0) return false;
-    this.#savepoints.length = index + 1;
-    const { steps } = this.#savepoints[index]!;
-    if (steps === this.#steps.length) return true;
-    const remainingSteps = this.#steps.slice(0, steps);
-    this.#clear();
-    const begun = this.#begun!;
-    begun.branch = this.#branchAt(begun.basis);
+    const savepointIndex = this.#savepoints.findLastIndex((savepoint) => savepoint.name === name);
+    if (savepointIndex < 0) return false;
+    this.#savepoints.length = savepointIndex + 1;
+    const { steps: stepsAtSavepoint } = this.#savepoints[savepointIndex]!;
+    if (stepsAtSavepoint === this.#waitingSteps.length) return true;
+    const remainingSteps = this.#waitingSteps.slice(0, stepsAtSavepoint);
+    this.#clearSteps();
+    const begunTransaction = this.#begunTransaction!;
+    begunTransaction.branch = this.#privateBranchAt(begunTransaction.basis);
     for (const step of remainingSteps) {
-      begun.branch.take(step.drafts);
-      this.#push(step);
+      begunTransaction.branch.take(step.drafts);
+      this.#addStep(step);
     }
     return true;
   }
 
-  /** Drops all of it. Others in line for its rows go on when `shown` is settled: its commit is readable by then. */
-  end(shown: Promise<unknown> | null = null): void {
-    if (!this.#isOver) this.#end(shown);
+  /** Drops all of it. Others in line for its rows go on when `commitShown` is settled: its commit is readable by then. */
+  end(commitShown: Promise<unknown> | null = null): void {
+    if (!this.#hasEnded) this.#endTransaction(commitShown);
   }
 
   /** Notes rows that others have written; returns the conflict. */
   meets(rows: readonly ConflictingRow[]): ServiceError {
     const { branch } = this.caller;
-    this.#met = new Set(rows.map(({ type, path, key }) => JSON.stringify([branch, path, type, key])));
+    this.#conflictingKeys = new Set(rows.map(({ type, path, key }) => JSON.stringify([branch, path, type, key])));
     return stale(`a row of ${JSON.stringify(rows[0]!.type)} was written since the transaction began`);
   }
 
   /** Rows that must be unchanged at the commit since its basis: those it wrote, left as they were, or locked. */
   touchedRows(): Iterable<TouchedRows> {
-    const touched = new Touched(this.#locked);
-    for (const { command, drafts } of this.#steps) {
-      const types = new Set(partsOf(command).map((part) => ('type' in part ? part.type : null)));
+    const touchedRows = new TouchedRowSet(this.#lockedRows);
+    for (const { command, drafts } of this.#waitingSteps) {
+      const commandTypes = new Set(partsOf(command).map((part) => ('type' in part ? part.type : null)));
       for (const { body } of drafts)
-        if (body.kind === 'rows' && types.has(body.type)) touched.add(body.type, this.caller.path, keysOf(body));
+        if (body.kind === 'rows' && commandTypes.has(body.type)) touchedRows.add(body.type, this.caller.path, draftKeysOf(body));
     }
-    return touched.rows();
+    return touchedRows.rows();
   }
 
-  #enter(): Begun {
-    this.#checkOpen();
-    if (this.#begun !== null) return this.#begun;
-    const basis = this.#parts.basis();
-    const removals = this.#parts.state.removals(this.caller.path);
-    return (this.#begun = { basis, removals, branch: this.#branchAt(basis) });
+  #enterBranch(): BegunTransaction {
+    this.#checkTransactionOpen();
+    if (this.#begunTransaction !== null) return this.#begunTransaction;
+    const transactionBasis = this.#transactionParts.basis();
+    const removals = this.#transactionParts.state.removals(this.caller.path);
+    return (this.#begunTransaction = { basis: transactionBasis, removals, branch: this.#privateBranchAt(transactionBasis) });
   }
 
-  #clear(): void {
-    this.#steps = [];
-    this.#size.rows = this.#size.bytes = 0;
+  #clearSteps(): void {
+    this.#waitingSteps = [];
+    this.#waitingSize.rows = this.#waitingSize.bytes = 0;
   }
 
-  #branchAt(basis: Basis): TransactionBranch {
-    return this.#parts.state.privately(basis, this.caller.branch, tenantOf(this.caller.path));
+  #privateBranchAt(basis: Basis): TransactionBranch {
+    return this.#transactionParts.state.privately(basis, this.caller.branch, tenantOf(this.caller.path));
   }
 
-  #checkOpen(): void {
-    if (this.#isOver) throw this.#over ?? new ServiceError('REL_NOT_FOUND', 'no such transaction');
+  #checkTransactionOpen(): void {
+    if (this.#hasEnded) throw this.#endError ?? new ServiceError('REL_NOT_FOUND', 'no such transaction');
   }
 
-  #endWith(by: ServiceError): ServiceError {
-    this.#over = by;
-    this.#end(null);
-    return by;
+  #endWith(endingError: ServiceError): ServiceError {
+    this.#endError = endingError;
+    this.#endTransaction(null);
+    return endingError;
   }
 
-  #end(shown: Promise<unknown> | null): void {
-    this.#isOver = true;
-    this.#begun = null;
-    this.#clear();
+  #endTransaction(commitShown: Promise<unknown> | null): void {
+    this.#hasEnded = true;
+    this.#begunTransaction = null;
+    this.#clearSteps();
     this.#savepoints.length = 0;
-    this.#locked.clear();
-    const { ticket, onEnd } = this.#parts;
-    const leave = (): void => ticket?.leave();
-    if (shown === null) leave();
-    else shown.then(leave, leave);
+    this.#lockedRows.clear();
+    const { ticket, onEnd } = this.#transactionParts;
+    const leaveQueue = (): void => ticket?.leave();
+    if (commitShown === null) leaveQueue();
+    else commitShown.then(leaveQueue, leaveQueue);
     onEnd();
   }
 }
@@ -413,9 +414,9 @@ export function openOf({ transaction }: { readonly transaction?: Transaction | u
 
 const savepointsMax = 1_000;
 
-function listingKept(command: WaitingCommand): WaitingCommand {
+function listingKeptRows(command: WaitingCommand): WaitingCommand {
   if (command.kind === 'batch')
-    return { ...command, steps: command.steps.map((step) => listingKept(step) as PutRows | DeleteRows) };
+    return { ...command, steps: command.steps.map((step) => listingKeptRows(step) as PutRows | DeleteRows) };
   return command.kind === 'put-rows' && command.keepsPresent === true ? { ...command, listsRows: true } : command;
 }
 
@@ -424,11 +425,11 @@ export function stale(detail: string): ServiceError {
   return new ServiceError('REL_CONFLICT', detail, { stale: true });
 }
 
-const decoder = new TextDecoder();
+const keyDecoder = new TextDecoder();
 
-function* keysOf(body: Extract<EntryDraft['body'], { readonly kind: 'rows' }>): Generator<string> {
+function* draftKeysOf(body: Extract<EntryDraft['body'], { readonly kind: 'rows' }>): Generator<string> {
   const { vector } = body.keys.columns[0]!;
   if (vector.kind !== 'text') return;
   const { heap, offsets } = vector;
-  for (let row = 0; row < body.ops.length; row++) yield decoder.decode(heap.subarray(offsets[row]!, offsets[row + 1]!));
+  for (let row = 0; row < body.ops.length; row++) yield keyDecoder.decode(heap.subarray(offsets[row]!, offsets[row + 1]!));
 }

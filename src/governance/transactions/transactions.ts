@@ -10,7 +10,7 @@ import { QueueTicket, type ConflictQueue } from './conflict-queue.ts';
 import { type ForkedState, OpenTransaction, type TransactionBounds } from './transaction.ts';
 
 /** Each remembers a few keys. A size: for a number of them the cache would take its room at once. */
-const endedMax = 1_024;
+const endedTransactionsMax = 1_024;
 
 export interface TransactionsBounds extends TransactionBounds {
   readonly openMax: number;
@@ -30,57 +30,71 @@ interface TransactionsDependencies {
 }
 
 export class Transactions {
-  readonly #parts: TransactionsDependencies;
-  readonly #open = new Map<string | null, Set<OpenTransaction>>();
+  readonly #transactionsParts: TransactionsDependencies;
+  readonly #openByTenant = new Map<string | null, Set<OpenTransaction>>();
   /** By id, those that met others: their clients may name them when they begin again. */
-  readonly #ended = new LRUCache<string, OpenTransaction>({ maxSize: endedMax, sizeCalculation: () => 1 });
+  readonly #endedTransactions = new LRUCache<string, OpenTransaction>({
+    maxSize: endedTransactionsMax,
+    sizeCalculation: () => 1,
+  });
 
   constructor(parts: TransactionsDependencies) {
-    this.#parts = parts;
+    this.#transactionsParts = parts;
   }
 
   /**
-   * REL_QUEUE_FULL where the caller's tenant has as many as it may. `after`: the one that its client had before, or its id, which may
+   * REL_QUEUE_FULL where the caller's tenant has as many as it may. `previousTransaction`: the one that its client had before, or its id, which may
    * be forgotten by now.
    */
-  begin(caller: Caller, last?: OpenTransaction | string): OpenTransaction {
-    const { state, basis, clock, ids, line, waitMsMax, bounds } = this.#parts;
+  begin(caller: Caller, lastTransaction?: OpenTransaction | string): OpenTransaction {
+    const { state, basis, clock, ids, line, waitMsMax, bounds } = this.#transactionsParts;
     this.sweep();
     const tenant = tenantOf(caller.path);
-    let open = this.#open.get(tenant);
-    if (open === undefined) this.#open.set(tenant, (open = new Set()));
-    if (open.size >= bounds.openMax)
+    let openOfTenant = this.#openByTenant.get(tenant);
+    if (openOfTenant === undefined) this.#openByTenant.set(tenant, (openOfTenant = new Set()));
+    if (openOfTenant.size >= bounds.openMax)
       throw new ServiceError('REL_QUEUE_FULL', `${bounds.openMax} transactions are open: end one of them first`);
-    const own = open;
-    const after = typeof last === 'string' ? this.#endedOf(last, caller) : last;
-    const contended = after !== undefined && tenantOf(after.caller.path) === tenant ? after.contended : null;
-    const begun: OpenTransaction = new OpenTransaction(ids.next(), caller, {
+    const ownTransactions = openOfTenant;
+    const previousTransaction =
+      typeof lastTransaction === 'string' ? this.#endedTransactionOf(lastTransaction, caller) : lastTransaction;
+    const contendedKeys =
+      previousTransaction !== undefined && tenantOf(previousTransaction.caller.path) === tenant
+        ? previousTransaction.contended
+        : null;
+    const begunTransaction: OpenTransaction = new OpenTransaction(ids.next(), caller, {
       state,
       basis,
       nowMs: () => clock.monotonicMs(),
       bounds,
-      ticket: contended && new QueueTicket(line, tenant, contended),
+      ticket: contendedKeys && new QueueTicket(line, tenant, contendedKeys),
       waitMsMax,
       onEnd: () => {
-        own.delete(begun);
-        if (begun.met) this.#ended.set(begun.id, begun);
-        if (own.size === 0 && this.#open.get(tenant) === own) this.#open.delete(tenant);
+        ownTransactions.delete(begunTransaction);
+        if (begunTransaction.met) this.#endedTransactions.set(begunTransaction.id, begunTransaction);
+        if (ownTransactions.size === 0 && this.#openByTenant.get(tenant) === ownTransactions) this.#openByTenant.delete(tenant);
       },
     });
-    own.add(begun);
-    return begun;
+    ownTransactions.add(begunTransaction);
+    return begunTransaction;
   }
 
-  #endedOf(id: string, { principal, path }: Caller): OpenTransaction | undefined {
-    const ended = this.#ended.get(id);
-    return ended?.caller.principal === principal && ended.caller.path === path ? ended : undefined;
+  #endedTransactionOf(id: string, { principal, path }: Caller): OpenTransaction | undefined {
+    const endedTransaction = this.#endedTransactions.get(id);
+    return endedTransaction?.caller.principal === principal && endedTransaction.caller.path === path
+      ? endedTransaction
+      : undefined;
   }
 
   /** See `GateContract`. */
   find(id: string, caller: Caller): OpenTransaction {
     this.sweep();
-    for (const each of this.#open.get(tenantOf(caller.path)) ?? [])
-      if (each.id === id && each.caller.principal === caller.principal && each.caller.path === caller.path) return each;
+    for (const openTransaction of this.#openByTenant.get(tenantOf(caller.path)) ?? [])
+      if (
+        openTransaction.id === id &&
+        openTransaction.caller.principal === caller.principal &&
+        openTransaction.caller.path === caller.path
+      )
+        return openTransaction;
     throw new ServiceError('REL_NOT_FOUND', 'no such transaction');
   }
 
@@ -96,6 +110,6 @@ export class Transactions {
   }
 
   all(): readonly OpenTransaction[] {
-    return [...this.#open.values()].flatMap((open) => [...open]);
+    return [...this.#openByTenant.values()].flatMap((open) => [...open]);
   }
 }

@@ -7,28 +7,28 @@ import type { CommittedEntry, EntryDraft } from '../../log/entries/entry.ts';
 import type { Appended, AppendOptions, LogStore } from '../../log/log-store.ts';
 
 export class Committer {
-  readonly #log: LogStore;
-  readonly #apply: (entry: CommittedEntry) => void;
-  #halted: { readonly cause: unknown } | undefined;
+  readonly #committedLog: LogStore;
+  readonly #applyEntry: (entry: CommittedEntry) => void;
+  #haltCause: { readonly cause: unknown } | undefined;
 
   constructor(log: LogStore, apply: (entry: CommittedEntry) => void) {
-    this.#log = log;
-    this.#apply = apply;
+    this.#committedLog = log;
+    this.#applyEntry = apply;
   }
 
   /** Throws REL_UNAVAILABLE once an entry could not be applied. */
   checkRunning(): void {
-    if (this.#halted === undefined) return;
-    throw new ServiceError('REL_UNAVAILABLE', 'the store has halted: an entry could not be applied', this.#halted);
+    if (this.#haltCause === undefined) return;
+    throw new ServiceError('REL_UNAVAILABLE', 'the store has halted: an entry could not be applied', this.#haltCause);
   }
 
   commit(drafts: readonly EntryDraft[], options?: AppendOptions): Appended {
     this.checkRunning();
-    const appended = this.#log.append(drafts, options);
+    const appended = this.#committedLog.append(drafts, options);
     try {
-      for (const entry of appended.entries) this.#apply(entry);
+      for (const entry of appended.entries) this.#applyEntry(entry);
     } catch (cause) {
-      this.#halted = { cause };
+      this.#haltCause = { cause };
       throw cause;
     }
     return appended;

@@ -43,7 +43,7 @@ import { type ConflictingRow, openOf, type OpenTransaction, type WaitingCommand 
 import { writtenRows } from './rows-to-write.ts';
 
 /** Desks that check commands on exhibits and policies. */
-interface Desks {
+interface WriteDesks {
   exhibits(): Pick<ExhibitDesk, 'exhibit'>;
   policies(): Pick<PolicyDeskContract, 'checkText'>;
 }
@@ -61,18 +61,18 @@ export class GovernedWrites {
   readonly #core: Core;
   readonly #description: InvocationDescription;
   readonly #admission: Admission;
-  readonly #desks: Desks;
+  readonly #writeDesks: WriteDesks;
   readonly #correlationId: string;
   /** Writes under way, and the callback for the end of the last one. */
-  #underWay = 0;
-  #allEnded: () => void = ignore;
+  #writesUnderWay = 0;
+  #onAllWritesEnded: () => void = ignoreResult;
   #hasPlaced = false;
 
-  constructor(core: Core, description: InvocationDescription, admission: Admission, desks: Desks) {
+  constructor(core: Core, description: InvocationDescription, admission: Admission, desks: WriteDesks) {
     this.#core = core;
     this.#description = description;
     this.#admission = admission;
-    this.#desks = desks;
+    this.#writeDesks = desks;
     this.#correlationId = description.request.correlationId;
   }
 
@@ -82,53 +82,60 @@ export class GovernedWrites {
   }
 
   submit(command: Command, options: SubmitOptions): Promise<Outcome> {
-    const write = this.#submit(command, options);
+    const write = this.#submitCommand(command, options);
     // Handled where it is awaited; here it only must not count as unhandled when the caller gave up on it.
-    write.then(undefined, ignore);
+    write.then(undefined, ignoreResult);
     return write;
   }
 
   /** Resolves once all have ended; null when none is under way. */
   whenEnded(): Promise<void> | null {
-    return this.#underWay === 0 ? null : new Promise((resolve) => (this.#allEnded = resolve));
+    return this.#writesUnderWay === 0 ? null : new Promise((resolve) => (this.#onAllWritesEnded = resolve));
   }
 
-  async #submit(command: Command, options: SubmitOptions): Promise<Outcome> {
+  async #submitCommand(command: Command, options: SubmitOptions): Promise<Outcome> {
     const { backlog } = this.#core;
-    const bytes = bytesOf(command);
-    let held = 0;
-    this.#underWay++;
+    const ingestBytes = commandBytesOf(command);
+    let heldBytes = 0;
+    this.#writesUnderWay++;
     this.#description.submits(command);
     try {
-      if (bytes > 0 && !backlog.take(bytes)) {
+      if (ingestBytes > 0 && !backlog.take(ingestBytes)) {
         if (options.waits !== true) throw backlogFull();
-        await backlog.wait(bytes);
+        await backlog.wait(ingestBytes);
       }
-      held = bytes;
-      for (const within of this.#keysWithin(command)) if (within !== null) await within;
-      const placed = this.#isLong(command) ? await this.#placeInTurns(command, options) : this.#placeCommand(command, options);
-      const { outcome, receiptLeaf, acknowledged, isWritten = true } = placed;
-      const durability = await acknowledged;
+      heldBytes = ingestBytes;
+      for (const keysReady of this.#keysWithin(command)) if (keysReady !== null) await keysReady;
+      const placedCommand = this.#isLongCommand(command)
+        ? await this.#placeInTurns(command, options)
+        : this.#placeCommand(command, options);
+      const { outcome, receiptLeaf, acknowledged, isWritten = true } = placedCommand;
+      const writeDurability = await acknowledged;
       // The commit of a transaction reports its writes.
       if (isWritten) this.#description.wrote(command, outcome);
       // Written first: properties behind a spread make a new hidden class each time.
-      if (receiptLeaf === undefined) return { durability, ...outcome };
+      if (receiptLeaf === undefined) return { durability: writeDurability, ...outcome };
       const { log, projections } = this.#core.parts;
-      return { ...outcome, ...(await outcomeInReceipt(log, projections.timeline, receiptLeaf)), durability, replayed: true };
+      return {
+        ...outcome,
+        ...(await outcomeInReceipt(log, projections.timeline, receiptLeaf)),
+        durability: writeDurability,
+        replayed: true,
+      };
     } finally {
-      if (held > 0) backlog.leave(held);
-      this.#underWay--;
-      if (this.#underWay === 0) this.#allEnded();
+      if (heldBytes > 0) backlog.leave(heldBytes);
+      this.#writesUnderWay--;
+      if (this.#writesUnderWay === 0) this.#onAllWritesEnded();
     }
   }
 
   /** See `Invocation`. */
   async rehearse(command: PutRows, unknown: ReadonlySet<string>): Promise<Pick<Outcome, 'errors'>> {
-    for (const within of this.#keysWithin(command)) if (within !== null) await within;
-    this.#admit(command, false);
+    for (const keysReady of this.#keysWithin(command)) if (keysReady !== null) await keysReady;
+    this.#admitCommand(command, false);
     const { judge, parts } = this.#core;
-    const checks = writeChecks(judge, this.#description.judged, command, parts.clock.now(), unknown);
-    return parts.projections.decide(command, this.#context(), parts.log.next(), checks).outcome;
+    const rehearsalChecks = writeChecks(judge, this.#description.judged, command, parts.clock.now(), unknown);
+    return parts.projections.decide(command, this.#writeContext(), parts.log.next(), rehearsalChecks).outcome;
   }
 
   /** Keys that have to be in memory first; null where they are, so that the write is placed in the turn that asks for it. */
@@ -139,15 +146,15 @@ export class GovernedWrites {
   }
 
   /** Up to what is asked of each row. */
-  #admit(command: Command, stores: boolean): void {
+  #admitCommand(command: Command, stores: boolean): void {
     this.#admission.admit();
     if (this.#description.caller.sharedFrom !== null) throw foreign();
     for (const part of partsOf(command)) this.#core.term.admit(part.kind, this.#description.time);
     if (stores) this.#admitStored(command);
-    for (const type of typesBeside(command)) this.#authorise({ action: actionOf[command.kind], objectType: type });
+    for (const type of typesBeside(command)) this.#authoriseWrite({ action: actionOf[command.kind], objectType: type });
     for (const part of partsOf(command)) {
-      this.#authorise({ action: actionOf[part.kind], objectType: typeNamed(part), ...this.#subjectOf(part) });
-      this.#checkKept(part);
+      this.#authoriseWrite({ action: actionOf[part.kind], objectType: typeNamed(part), ...this.#policySubjectOf(part) });
+      this.#checkKeptRow(part);
       this.#checkGuards(part);
       this.#checkSources(part);
     }
@@ -160,16 +167,16 @@ export class GovernedWrites {
     transaction.enter(this.#description.caller);
     const { steps } = transaction;
     const { backlog } = this.#core;
-    const bytes = steps.reduce((sum, step) => sum + step.bytes, 0);
-    let held = 0;
-    this.#underWay++;
+    const transactionBytes = steps.reduce((sum, step) => sum + step.bytes, 0);
+    let heldBytes = 0;
+    this.#writesUnderWay++;
     try {
       for (const { command } of steps) this.#description.submits(command);
       this.#description.describe({ template: 'COMMIT', statements: firstStatements(steps.map(({ statement }) => statement)) });
-      if (bytes > 0 && !backlog.take(bytes)) await backlog.wait(bytes);
-      held = bytes;
-      for (const { command } of steps) for (const within of this.#keysWithin(command)) if (within !== null) await within;
-      const { outcome, acknowledged } = await this.#placeAll(transaction, options);
+      if (transactionBytes > 0 && !backlog.take(transactionBytes)) await backlog.wait(transactionBytes);
+      heldBytes = transactionBytes;
+      for (const { command } of steps) for (const keysReady of this.#keysWithin(command)) if (keysReady !== null) await keysReady;
+      const { outcome, acknowledged } = await this.#placeTransaction(transaction, options);
       transaction.end(acknowledged);
       const durability = await acknowledged;
       for (const [i, { command }] of steps.entries()) this.#description.wrote(command, outcome.steps![i]!);
@@ -177,51 +184,51 @@ export class GovernedWrites {
     } finally {
       // The transaction is over, whatever its outcome.
       transaction.end();
-      if (held > 0) backlog.leave(held);
-      this.#underWay--;
-      if (this.#underWay === 0) this.#allEnded();
+      if (heldBytes > 0) backlog.leave(heldBytes);
+      this.#writesUnderWay--;
+      if (this.#writesUnderWay === 0) this.#onAllWritesEnded();
     }
   }
 
   /** Decides a transaction's writes again on the state of now, and appends them in one append. */
-  #placeAll(
+  #placeTransaction(
     transaction: OpenTransaction,
     options: SubmitOptions,
-  ): Promise<Settled & { readonly acknowledged: Promise<Durability> }> {
+  ): Promise<SettledTransaction & { readonly acknowledged: Promise<Durability> }> {
     const { log, settings } = this.#core.parts;
-    const deciding = (next: NextPosition) => this.#decideAll(transaction, next);
-    return this.#settleInTurns(transaction.rows, deciding, ({ outcome, drafts }, next, isSameTurn) => {
+    const decideTransaction = (next: NextPosition) => this.#decideAll(transaction, next);
+    return this.#settleInTurns(transaction.rows, decideTransaction, ({ outcome, drafts }, next, isSameTurn) => {
       transaction.enter(this.#description.caller);
       for (const { command } of transaction.steps) {
         if (isSameTurn) this.#admitStored(command);
-        else this.#admit(command, true);
+        else this.#admitCommand(command, true);
       }
-      const acknowledged = drafts.length === 0 ? log.acknowledged : this.#append(drafts, next, options, settings);
+      const acknowledged = drafts.length === 0 ? log.acknowledged : this.#appendDrafts(drafts, next, options, settings);
       return { outcome, drafts, acknowledged };
     });
   }
 
   /** Rows that are decided one by one, and too many or too long for one turn. Those of a transaction are decided in turns by its commit. */
-  #isLong(command: Command): command is PutRows | DeleteRows {
-    if (command.kind === 'delete-rows') return command.keys.length > rowsPerTurn && !this.#isWithin();
-    if (command.kind !== 'put-rows' || weightOf(command) <= rowsPerTurn || this.#isWithin()) return false;
+  #isLongCommand(command: Command): command is PutRows | DeleteRows {
+    if (command.kind === 'delete-rows') return command.keys.length > decidedRowsPerTurn && !this.#isInTransaction();
+    if (command.kind !== 'put-rows' || rowWeightOf(command) <= decidedRowsPerTurn || this.#isInTransaction()) return false;
     return command.receipt === undefined && (command.patch !== undefined || typeof command.when === 'object');
   }
 
-  #isWithin(): boolean {
+  #isInTransaction(): boolean {
     return openOf(this.#description.request) !== undefined;
   }
 
   #placeInTurns(command: PutRows | DeleteRows, options: SubmitOptions): Promise<PlacedCommand> {
     const { projections, clock } = this.#core.parts;
-    const rows = command.kind === 'put-rows' ? weightOf(command) : command.keys.length;
-    const deciding = (next: NextPosition) => {
-      this.#admit(command, false);
+    const rowWeight = command.kind === 'put-rows' ? rowWeightOf(command) : command.keys.length;
+    const decideInTurns = (next: NextPosition) => {
+      this.#admitCommand(command, false);
       const checks = writeChecks(this.#core.judge, this.#description.judged, command, clock.now());
-      return projections.decideInSteps(command, this.#context(), next, checks);
+      return projections.decideInSteps(command, this.#writeContext(), next, checks);
     };
-    return this.#settleInTurns(rows, deciding, (decision, next) => {
-      this.#admit(command, true);
+    return this.#settleInTurns(rowWeight, decideInTurns, (decision, next) => {
+      this.#admitCommand(command, true);
       return this.#appendDecision(decision, next, options);
     });
   }
@@ -232,150 +239,160 @@ export class GovernedWrites {
    * `place` runs in the turn that found everything as decided; `isSameTurn` says whether that is the turn of the decision.
    */
   async #settleInTurns<D, P>(
-    rows: number,
-    decide: (next: NextPosition) => Generator<undefined, D>,
-    placeDrafts: (decided: D, next: NextPosition, isSameTurn: boolean) => P,
+    rowWeight: number,
+    decide: (nextPosition: NextPosition) => Generator<undefined, D>,
+    placeDrafts: (decided: D, nextPosition: NextPosition, isSameTurn: boolean) => P,
   ): Promise<P> {
     const { log, clock } = this.#core.parts;
     // Small writes are decided in the calling turn, even if the caller is gone by then.
-    const isCancelled = (): boolean => rows > rowsPerTurn && this.#description.request.gone?.aborted === true;
-    for (let tries = 1; ; tries++) {
+    const isCancelled = (): boolean => rowWeight > decidedRowsPerTurn && this.#description.request.gone?.aborted === true;
+    for (let settleTries = 1; ; settleTries++) {
       // Once it is appended, nothing calls it off any more.
       if (isCancelled()) throw new ServiceError('REL_CANCELLED', 'it was cancelled before any row was written');
-      const isInTurns = rows > rowsPerTurn && tries <= decidingNs.length;
-      const aheadNs = isInTurns ? BigInt(rows * decidingNs[tries - 1]!) : 0n;
+      const isInTurns = rowWeight > decidedRowsPerTurn && settleTries <= decidingNsPerRow.length;
+      const aheadNs = isInTurns ? BigInt(rowWeight * decidingNsPerRow[settleTries - 1]!) : 0n;
       const { position, time } = log.next();
-      const next = { position, time: time + aheadNs };
+      const nextPosition = { position, time: time + aheadNs };
       const { digest } = this.#core.judge.policies;
-      const isAsDecided = (): boolean => log.claim(next) && this.#core.judge.policies.digest === digest;
-      let step: IteratorResult<undefined, D>;
+      const isAsDecided = (): boolean => log.claim(nextPosition) && this.#core.judge.policies.digest === digest;
+      let decisionStep: IteratorResult<undefined, D>;
       try {
-        const deciding = decide(next);
-        step = deciding.next();
-        while (step.done !== true) {
+        const decisionSteps = decide(nextPosition);
+        decisionStep = decisionSteps.next();
+        while (decisionStep.done !== true) {
           if (isInTurns) await this.#core.turn();
           if (isCancelled()) break;
-          step = deciding.next();
+          decisionStep = decisionSteps.next();
         }
       } catch (error) {
         if (isAsDecided()) throw error;
         continue;
       }
       // No time of a row lies ahead of what its readers call now.
-      const leftNs = isInTurns ? next.time - clock.now() : 0n;
-      if (leftNs > 0n && leftNs <= aheadNs) await clock.sleep(Math.ceil(Number(leftNs) / 1e6));
-      if (step.done === true && !isCancelled() && isAsDecided()) return placeDrafts(step.value, next, !isInTurns);
+      const remainingNs = isInTurns ? nextPosition.time - clock.now() : 0n;
+      if (remainingNs > 0n && remainingNs <= aheadNs) await clock.sleep(Math.ceil(Number(remainingNs) / 1e6));
+      if (decisionStep.done === true && !isCancelled() && isAsDecided())
+        return placeDrafts(decisionStep.value, nextPosition, !isInTurns);
     }
   }
 
   /** So many rows a step. */
-  *#decideAll(transaction: OpenTransaction, next: NextPosition): Generator<undefined, Settled> {
+  *#decideAll(transaction: OpenTransaction, next: NextPosition): Generator<undefined, SettledTransaction> {
     const { projections } = this.#core.parts;
     const { caller } = this.#description;
     transaction.enter(caller);
-    for (const { command } of transaction.steps) this.#admit(command, false);
+    for (const { command } of transaction.steps) this.#admitCommand(command, false);
     const { steps, basis } = transaction;
     const { branch, path } = caller;
-    let looked = 0;
+    let keysChecked = 0;
     const isWritten = projections.writtenSince(branch, tenantOf(path), basis?.position ?? next.position);
-    const conflicting: ConflictingRow[] = [];
-    for (const { type, path: of, keys } of transaction.touchedRows()) {
+    const conflictingRows: ConflictingRow[] = [];
+    for (const { type, path: touchedPath, keys } of transaction.touchedRows()) {
       for (const key of keys) {
-        if (isWritten(type, of, key)) conflicting.push({ type, path: of, key });
-        if (++looked % rowsPerTurn > 0) continue;
-        if (conflicting.length > 0) break;
+        if (isWritten(type, touchedPath, key)) conflictingRows.push({ type, path: touchedPath, key });
+        if (++keysChecked % decidedRowsPerTurn > 0) continue;
+        if (conflictingRows.length > 0) break;
         yield;
       }
     }
-    if (conflicting.length > 0) throw transaction.meets(conflicting.slice(0, conflictingMax));
-    let decided = yield* this.#decideSteps(steps, next, []);
+    if (conflictingRows.length > 0) throw transaction.meets(conflictingRows.slice(0, conflictingRowsMax));
+    let decidedSteps = yield* this.#decideSteps(steps, next, []);
     // Types come before all rows, so that the rows are one entry: with these the steps define none.
-    const types = typesBehindRows(decided.drafts);
-    if (types.length > 0) decided = yield* this.#decideSteps(steps, next, types);
-    const drafts = netEffect(decided.drafts, next);
-    const positions = drafts.reduce((sum, { body }) => sum + positionsOf(body), 0);
-    return { outcome: sumOutcomes(decided.outcomes, next, positions), drafts: joinDrafts(drafts) };
+    const typeDrafts = typesBehindRows(decidedSteps.drafts);
+    if (typeDrafts.length > 0) decidedSteps = yield* this.#decideSteps(steps, next, typeDrafts);
+    const netDrafts = netEffect(decidedSteps.drafts, next);
+    const positionCount = netDrafts.reduce((sum, { body }) => sum + positionsOf(body), 0);
+    return { outcome: sumOutcomes(decidedSteps.outcomes, next, positionCount), drafts: joinDrafts(netDrafts) };
   }
 
   /** Steps one after the other, behind definitions of types. */
   *#decideSteps(
     steps: OpenTransaction['steps'],
     next: NextPosition,
-    types: readonly EntryDraft[],
+    typeDrafts: readonly EntryDraft[],
   ): Generator<undefined, { readonly outcomes: readonly Decision['outcome'][]; readonly drafts: readonly EntryDraft[] }> {
     const { projections, clock } = this.#core.parts;
     const { caller, judged } = this.#description;
     const outcomes: Decision['outcome'][] = [];
-    const drafts: EntryDraft[] = [...types];
+    const drafts: EntryDraft[] = [...typeDrafts];
     // One step has none before it to stand on.
-    const isAlone = steps.length <= 1 && types.length === 0;
+    const isAlone = steps.length <= 1 && typeDrafts.length === 0;
     const basis = { position: next.position, instant: next.time - 1n };
-    const head = isAlone ? null : projections.privately(basis, caller.branch, tenantOf(caller.path));
-    head?.take(types);
-    let looked = 0;
+    const transactionHead = isAlone ? null : projections.privately(basis, caller.branch, tenantOf(caller.path));
+    transactionHead?.take(typeDrafts);
+    let rowsDecided = 0;
     for (const [i, { command, keys, rows }] of steps.entries()) {
-      const checks = writeChecks(this.#core.judge, judged, command, clock.now());
+      const stepChecks = writeChecks(this.#core.judge, judged, command, clock.now());
       const isLast = i === steps.length - 1;
-      const meant = unconditional(command);
+      const unconditionalWrite = withoutCondition(command);
       const decision =
-        head === null
-          ? projections.decide(meant, this.#context(), next, checks, keys)
-          : head.write(meant, this.#context(), { checks, keys, isLast }).decision;
+        transactionHead === null
+          ? projections.decide(unconditionalWrite, this.#writeContext(), next, stepChecks, keys)
+          : transactionHead.write(unconditionalWrite, this.#writeContext(), { checks: stepChecks, keys, isLast }).decision;
       drafts.push(...decision.drafts);
       outcomes.push(decision.outcome);
-      looked += rows;
-      if (looked < rowsPerTurn) continue;
-      looked = 0;
+      rowsDecided += rows;
+      if (rowsDecided < decidedRowsPerTurn) continue;
+      rowsDecided = 0;
       yield;
     }
     return { outcomes, drafts };
   }
 
   /** Decided in the transaction that it is in: it is written when that is committed. */
-  #placeWithin(transaction: OpenTransaction, command: Command, options: SubmitOptions): PlacedCommand {
+  #placeInTransaction(transaction: OpenTransaction, command: Command, options: SubmitOptions): PlacedCommand {
     const { caller, facts } = this.#description;
     if (command.kind !== 'put-rows' && command.kind !== 'delete-rows' && command.kind !== 'batch')
       throw new ServiceError('REL_NOT_IMPLEMENTED', `${command.kind} is not part of a transaction: send it outside of one`);
     if (partsOf(command).some((part) => part.kind === 'put-rows' && part.receipt !== undefined))
       throw new ServiceError('REL_INVALID', 'a transaction takes no idempotency key: its commit writes once');
     transaction.enter(caller);
-    this.#admit(command, false);
-    const checks = writeChecks(this.#core.judge, this.#description.judged, command, this.#core.parts.clock.now());
+    this.#admitCommand(command, false);
+    const transactionChecks = writeChecks(this.#core.judge, this.#description.judged, command, this.#core.parts.clock.now());
     const { literals, objectType } = facts;
     const template = facts.template ?? this.#description.request.template;
-    const { outcome } = transaction.write(command, this.#context(), {
-      checks,
+    const { outcome } = transaction.write(command, this.#writeContext(), {
+      checks: transactionChecks,
       statement: { template, literals, ...(objectType !== undefined && { objectType }) },
       before: (decision, at) =>
-        options.before?.(decision.outcome, () => writtenRows(decision.drafts, at, caller.path, (type) => this.#reads(type))),
+        options.before?.(decision.outcome, () =>
+          writtenRows(decision.drafts, at, caller.path, (type) => this.#writtenTypeOf(type)),
+        ),
     });
     return { outcome, receiptLeaf: undefined, acknowledged: Promise.resolve('buffered'), isWritten: false };
   }
 
   #placeCommand(command: Command, options: SubmitOptions): PlacedCommand {
     const transaction = openOf(this.#description.request);
-    if (transaction !== undefined && !standsAlone.has(command.kind)) return this.#placeWithin(transaction, command, options);
-    this.#admit(command, true);
+    if (transaction !== undefined && !untransactedCommands.has(command.kind))
+      return this.#placeInTransaction(transaction, command, options);
+    this.#admitCommand(command, true);
     const { log, projections, settings } = this.#core.parts;
     if (command.kind === 'mint-token' && settings.SERVICE_TENANCY_MODE === 'multi') {
       checkMinted(command.token, projections.tenants);
     }
-    if (command.kind === 'link-exhibit' && !command.open) this.#desks.exhibits().exhibit(command.exhibit);
+    if (command.kind === 'link-exhibit' && !command.open) this.#writeDesks.exhibits().exhibit(command.exhibit);
     // For every caller: an undecidable policy text would make all rows unreadable.
-    if (command.kind === 'put-policy') this.#desks.policies().checkText(command.id, command.text);
+    if (command.kind === 'put-policy') this.#writeDesks.policies().checkText(command.id, command.text);
     const next = log.next();
     const checks = {
       textSeals: this.#core.parts.textSeals,
       ...writeChecks(this.#core.judge, this.#description.judged, command, this.#core.parts.clock.now()),
     };
-    return this.#appendDecision(projections.decide(this.#asMeant(command), this.#context(), next, checks), next, options);
+    return this.#appendDecision(
+      projections.decide(this.#completeCommand(command), this.#writeContext(), next, checks),
+      next,
+      options,
+    );
   }
 
   #appendDecision({ drafts, outcome, receiptLeaf }: Decision, next: NextPosition, options: SubmitOptions): PlacedCommand {
     const { log, settings } = this.#core.parts;
-    options.before?.(outcome, () => writtenRows(drafts, next, this.#description.caller.path, (type) => this.#reads(type)));
+    options.before?.(outcome, () =>
+      writtenRows(drafts, next, this.#description.caller.path, (type) => this.#writtenTypeOf(type)),
+    );
     // A command that changed nothing still rests on what was written before it.
-    const acknowledged = drafts.length === 0 ? log.acknowledged : this.#append(drafts, next, options, settings);
+    const acknowledged = drafts.length === 0 ? log.acknowledged : this.#appendDrafts(drafts, next, options, settings);
     return { outcome, receiptLeaf, acknowledged };
   }
 
@@ -386,18 +403,23 @@ export class GovernedWrites {
 
   #admitStorage(command: Command): void {
     const { storage, tenantStorage, parts } = this.#core;
-    if (storesMore.has(command.kind)) storage.admitWrite();
+    if (storingCommands.has(command.kind)) storage.admitWrite();
     const tenant = tenantOf(this.#description.caller.path);
     if (command.kind !== 'put-rows' || tenant === null) return;
     tenantStorage.admitWrite(tenant, bytesOfRows(command.rows), parts.clock.monotonicMs());
   }
 
-  #append(drafts: readonly EntryDraft[], at: NextPosition, options: SubmitOptions, settings: GateSettings): Promise<Durability> {
-    const sync = options.sync === true || settings.SERVICE_DURABILITY === 'sync';
-    const appended: Appended = this.#core.committer.commit(drafts, { at, sync });
-    this.#core.writes.onPlaced(drafts, appended);
+  #appendDrafts(
+    drafts: readonly EntryDraft[],
+    appendPosition: NextPosition,
+    options: SubmitOptions,
+    settings: GateSettings,
+  ): Promise<Durability> {
+    const isSynced = options.sync === true || settings.SERVICE_DURABILITY === 'sync';
+    const appendedEntries: Appended = this.#core.committer.commit(drafts, { at: appendPosition, sync: isSynced });
+    this.#core.writes.onPlaced(drafts, appendedEntries);
     this.#hasPlaced = true;
-    return appended.acknowledged;
+    return appendedEntries.acknowledged;
   }
 
   /** Guarded types are written as they are read: the caller states the reason that opens them. */
@@ -423,24 +445,27 @@ export class GovernedWrites {
     if (command.kind !== 'put-rows' && command.kind !== 'delete-rows') return;
     const { computedFrom, type } = command;
     if (computedFrom === undefined || computedFrom.length === 0) return;
-    const masks = this.#masksOf(type);
-    const masked = computedFrom.find((name) => masks.has(name));
-    if (masked === undefined) return;
-    const column = JSON.stringify(masked);
+    const sourceMasks = this.#masksOf(type);
+    const maskedSource = computedFrom.find((name) => sourceMasks.has(name));
+    if (maskedSource === undefined) return;
+    const column = JSON.stringify(maskedSource);
     throw new ServiceError('REL_MASKED_COLUMN', `${column} is masked: nothing can be written from it, nor by a condition on it`);
   }
 
   /** A type as its writer reads it now. */
-  #reads(type: string): { readonly definition: TypeDefinition | undefined; readonly masks: ReadonlyMap<string, MaskKind> } {
-    return { definition: this.#paths().catalog.type(type), masks: this.#masksOf(type) };
+  #writtenTypeOf(type: string): {
+    readonly definition: TypeDefinition | undefined;
+    readonly masks: ReadonlyMap<string, MaskKind>;
+  } {
+    return { definition: this.#writtenPaths().catalog.type(type), masks: this.#masksOf(type) };
   }
 
   #masksOf(type: string): ReadonlyMap<string, MaskKind> {
     const { judged, time } = this.#description;
-    return grantedTypes(this.#core, this.#paths(), { ...judged, action: 'query' }, time).typeNamed(type).grant.masked;
+    return grantedTypes(this.#core, this.#writtenPaths(), { ...judged, action: 'query' }, time).typeNamed(type).grant.masked;
   }
 
-  #paths(): AccessPaths {
+  #writtenPaths(): AccessPaths {
     const { log, projections } = this.#core.parts;
     const { branch, path } = this.#description.caller;
     return openOf(this.#description.request)?.paths() ?? projections.snapshot(log.basis(), branch, tenantOf(path));
@@ -452,44 +477,44 @@ export class GovernedWrites {
     if (!partsOf(command).some(writesRows)) return types;
     const { projections } = this.#core.parts;
     const { branch, path } = this.#description.caller;
-    const fork = projections.branches.idOf(branch, tenantOf(path));
-    if (fork === undefined) return types;
-    const catalog = projections.catalog.catalogOn(fork, tenantOf(path));
-    const links = types.flatMap((type) => catalog.type(type)?.graphTriggers.map(({ linkType }) => linkType) ?? []);
-    return [...types, ...links, ...sourceTypes(types, catalog)];
+    const branchFork = projections.branches.idOf(branch, tenantOf(path));
+    if (branchFork === undefined) return types;
+    const catalog = projections.catalog.catalogOn(branchFork, tenantOf(path));
+    const linkTypes = types.flatMap((type) => catalog.type(type)?.graphTriggers.map(({ linkType }) => linkType) ?? []);
+    return [...types, ...linkTypes, ...sourceTypes(types, catalog)];
   }
 
   /** Policies are asked about the type of the row that it is about, which the command does not name. */
-  #checkKept(command: Command): void {
+  #checkKeptRow(command: Command): void {
     const { path } = this.#description.caller;
     const releasedRule = rowToRelease(command, this.#core.parts.projections.retention, { path, fork: this.#admission.fork });
-    if (releasedRule !== null) this.#authorise({ action: actionOf[command.kind], objectType: releasedRule.type });
+    if (releasedRule !== null) this.#authoriseWrite({ action: actionOf[command.kind], objectType: releasedRule.type });
   }
 
-  #authorise(about: About): void {
-    this.#core.judge.authorise(this.#description.judged, about);
+  #authoriseWrite(writeAbout: About): void {
+    this.#core.judge.authorise(this.#description.judged, writeAbout);
   }
 
   /** The subject of a command that is about neither a type nor the store. */
-  #subjectOf(command: Command): Pick<PolicyRequest, 'token' | 'branch' | 'registry'> {
+  #policySubjectOf(command: Command): Pick<PolicyRequest, 'token' | 'branch' | 'registry'> {
     const registry = registryPart(command, this.#core.parts.projections.tenants);
-    return { ...this.#tokenNamed(command), ...this.#branchEnded(command), ...(registry && { registry }) };
+    return { ...this.#tokenOfCommand(command), ...this.#endedBranchOf(command), ...(registry && { registry }) };
   }
 
-  #tokenNamed(command: Command): { token?: TokenRecord } {
+  #tokenOfCommand(command: Command): { token?: TokenRecord } {
     if (command.kind !== 'rotate-token' && command.kind !== 'revoke-token') return {};
     const token = this.#core.tokens.token(command.id);
     return token === undefined ? {} : { token };
   }
 
-  #branchEnded(command: Command): { branch?: BranchRecord } {
+  #endedBranchOf(command: Command): { branch?: BranchRecord } {
     if (command.kind !== 'delete-branch') return {};
     const branch = this.#core.parts.projections.branches.branch(command.name, tenantOf(this.#description.caller.path));
     return branch === undefined ? {} : { branch };
   }
 
   /** As many tenants as the licence allows, whatever the command says; keys of this tenant, not of an earlier one of its id. */
-  #asMeant(command: Command): Command {
+  #completeCommand(command: Command): Command {
     if (command.kind === 'create-tenant') return { ...command, tenantsMax: this.#core.parts.licence.tenantsMax };
     if (command.kind === 'evolve-type') return { ...command, mayTakeBack: administers(this.#description.caller) };
     if (command.kind === 'migrate-types') {
@@ -503,7 +528,7 @@ export class GovernedWrites {
     return onceFrom(beginningOf(this.#core.parts.projections.tenants, this.#description.caller), command);
   }
 
-  #context(): EntryContext {
+  #writeContext(): EntryContext {
     const { caller, purpose } = this.#description;
     return {
       branch: caller.branch,
@@ -518,14 +543,14 @@ export class GovernedWrites {
   }
 }
 
-function bytesOf(command: Command): number {
-  let bytes = 0;
-  for (const part of partsOf(command)) if (part.kind === 'put-rows') bytes += bytesOfRows(part.rows);
-  return bytes;
+function commandBytesOf(command: Command): number {
+  let commandBytes = 0;
+  for (const part of partsOf(command)) if (part.kind === 'put-rows') commandBytes += bytesOfRows(part.rows);
+  return commandBytes;
 }
 
 /** In rows: each of long texts counts for several. */
-function weightOf({ rows }: PutRows): number {
+function rowWeightOf({ rows }: PutRows): number {
   return rows.length + Math.floor(bytesOfRows(rows) / bytesOfLongRow);
 }
 
@@ -533,49 +558,52 @@ function authorOf({ credential, tokenId }: Caller): Omit<RuleAuthor, 'principal'
   return { credential, token: tokenId };
 }
 
-function ignore(): void {}
+function ignoreResult(): void {}
 
 /** Commands that are refused where the store is full. */
-const storesMore: ReadonlySet<Command['kind']> = new Set(['put-rows', 'link-exhibit', 'judge-identities']);
+const storingCommands: ReadonlySet<Command['kind']> = new Set(['put-rows', 'link-exhibit', 'judge-identities']);
 
 /** Made at once where a transaction asks for them, and not undone with it. */
-const standsAlone: ReadonlySet<Command['kind']> = new Set(['register-type', 'evolve-type', 'create-view', 'drop-view']);
+const untransactedCommands: ReadonlySet<Command['kind']> = new Set(['register-type', 'evolve-type', 'create-view', 'drop-view']);
 
 /** Rows that a transaction chose stand as it saw them: that was looked at for all of it, and its own writes are none of another's. */
-function unconditional(command: WaitingCommand): WaitingCommand {
+function withoutCondition(command: WaitingCommand): WaitingCommand {
   if (command.kind === 'batch')
-    return { ...command, steps: command.steps.map((step) => unconditional(step) as PutRows | DeleteRows) };
+    return { ...command, steps: command.steps.map((step) => withoutCondition(step) as PutRows | DeleteRows) };
   return typeof command.when === 'object' ? { ...command, when: 'present' } : command;
 }
 
 /** As many as a record has room for; of the others, one digest. */
 function firstStatements(statements: readonly StatementDetails[]): readonly StatementDetails[] {
-  if (statements.length <= statementsMax) return statements;
-  const others = statements.slice(statementsMax - 1);
-  const literals = others.flatMap((each) => [each.template ?? '', ...(each.literals ?? [])]);
-  return [...statements.slice(0, statementsMax - 1), { template: `${others.length} more statements`, literals }];
+  if (statements.length <= recordedStatementsMax) return statements;
+  const otherStatements = statements.slice(recordedStatementsMax - 1);
+  const otherLiterals = otherStatements.flatMap((each) => [each.template ?? '', ...(each.literals ?? [])]);
+  return [
+    ...statements.slice(0, recordedStatementsMax - 1),
+    { template: `${otherStatements.length} more statements`, literals: otherLiterals },
+  ];
 }
 
-const statementsMax = 256;
+const recordedStatementsMax = 256;
 
 /** The result of a transaction at its commit. */
-interface Settled {
+interface SettledTransaction {
   readonly outcome: Decision['outcome'];
   readonly drafts: readonly EntryDraft[];
 }
 
 /** Rows of a conflict that are remembered. */
-const conflictingMax = 16;
+const conflictingRowsMax = 16;
 /** Rows of a transaction that are looked at or decided within a turn. */
-const rowsPerTurn = 1_024;
+const decidedRowsPerTurn = 1_024;
 /** So many bytes of text take as long as a row. */
 const bytesOfLongRow = 4_096;
 /** For each time that all of it is decided in turns, how long a row may take. */
-const decidingNs = [10_000, 40_000, 160_000] as const;
+const decidingNsPerRow = [10_000, 40_000, 160_000] as const;
 
 /** Adds up the outcomes of all steps of a commit. */
 function sumOutcomes(steps: readonly Decision['outcome'][], next: NextPosition, positions: number): Decision['outcome'] {
-  const changed = positions > 0;
+  const hasChanged = positions > 0;
   return {
     kind: 'batch',
     accepted: steps.reduce((sum, { accepted }) => sum + accepted, 0),
@@ -583,9 +611,9 @@ function sumOutcomes(steps: readonly Decision['outcome'][], next: NextPosition, 
     errors: [],
     ids: [],
     idsTruncated: false,
-    systemFrom: changed ? next.time : 0n,
-    systemFromLast: changed ? next.time + BigInt(positions - 1) : 0n,
-    changed,
+    systemFrom: hasChanged ? next.time : 0n,
+    systemFromLast: hasChanged ? next.time + BigInt(positions - 1) : 0n,
+    changed: hasChanged,
     steps,
   };
 }

@@ -43,10 +43,10 @@ export interface LargeBodiesDependencies {
   readonly key: Uint8Array;
 }
 
-const reference = /^body:1:([0-9a-f]{64}):(\d{1,15}):([0-9a-f]{64})$/;
+const bodyReferencePattern = /^body:1:([0-9a-f]{64}):(\d{1,15}):([0-9a-f]{64})$/;
 
 /** Digest of the body that a cell refers to, in any row; null where it refers to none. */
-export const referredTo = (cell: string): string | null => reference.exec(cell)?.[1] ?? null;
+export const referredTo = (cell: string): string | null => bodyReferencePattern.exec(cell)?.[1] ?? null;
 
 /** Lets in bytes of a body. Throws REL_STORAGE_CAP. */
 export interface BodyAdmission {
@@ -57,119 +57,124 @@ export interface BodyAdmission {
 }
 
 /** Bytes after which it is asked whether there still is room. */
-const admittedBytes = 1 << 20;
+const bytesPerAdmission = 1 << 20;
 
 export class LargeBodies implements BodyDesk {
-  readonly #parts: LargeBodiesDependencies;
-  readonly #path: string | null;
-  readonly #admission: BodyAdmission;
+  readonly #largeBodyParts: LargeBodiesDependencies;
+  readonly #bodyPath: string | null;
+  readonly #bodyAdmission: BodyAdmission;
   /** By address, what gives back the bytes that were let in for it; null: none were. */
-  readonly #held: (readonly [address: string, giveBack: (() => void) | null])[] = [];
-  readonly #referred = new Set<string>();
+  readonly #heldBlobs: (readonly [address: string, giveBack: (() => void) | null])[] = [];
+  readonly #referredBlobs = new Set<string>();
 
   constructor(parts: LargeBodiesDependencies, path: string | null, admission: BodyAdmission) {
-    this.#parts = parts;
-    this.#path = path;
-    this.#admission = admission;
+    this.#largeBodyParts = parts;
+    this.#bodyPath = path;
+    this.#bodyAdmission = admission;
   }
 
   async begin(type: string, size: number, madeOf?: 'parts'): Promise<BodyWriter> {
-    const giveBack = this.#admission.begin(type, size, madeOf);
-    const { blobs } = this.#parts;
-    const writer = await blobs.begin(this.#scope);
-    const finish = async (): ReturnType<BodyWriter['finish']> => {
-      const body = await writer.finish();
-      this.#held.push([blobs.address(body), giveBack]);
+    const giveStorageBack = this.#bodyAdmission.begin(type, size, madeOf);
+    const { blobs } = this.#largeBodyParts;
+    const bodyWriter = await blobs.begin(this.#blobScope);
+    const finishBody = async (): ReturnType<BodyWriter['finish']> => {
+      const body = await bodyWriter.finish();
+      this.#heldBlobs.push([blobs.address(body), giveStorageBack]);
       return body;
     };
-    const abandon = (): Promise<void> => {
-      giveBack();
-      return writer.abandon();
+    const abandonBody = (): Promise<void> => {
+      giveStorageBack();
+      return bodyWriter.abandon();
     };
-    return { write: madeOf === undefined ? this.#admitting(writer) : writer.write, finish, abandon };
+    return {
+      write: madeOf === undefined ? this.#admittingWrite(bodyWriter) : bodyWriter.write,
+      finish: finishBody,
+      abandon: abandonBody,
+    };
   }
 
   async part(type: string, size: number): Promise<PartWriter> {
-    const giveBack = this.#admission.begin(type, size);
-    const writer = await this.#parts.blobs.part();
-    const finish = async (): Promise<Part> => {
-      const part = await writer.finish();
+    const giveStorageBack = this.#bodyAdmission.begin(type, size);
+    const partWriter = await this.#largeBodyParts.blobs.part();
+    const finishPart = async (): Promise<Part> => {
+      const part = await partWriter.finish();
       const drop = (): Promise<void> => {
-        giveBack();
+        giveStorageBack();
         return part.drop();
       };
       return { ...part, drop };
     };
-    const abandon = (): Promise<void> => {
-      giveBack();
-      return writer.abandon();
+    const abandonPart = (): Promise<void> => {
+      giveStorageBack();
+      return partWriter.abandon();
     };
-    return { write: this.#admitting(writer), finish, abandon };
+    return { write: this.#admittingWrite(partWriter), finish: finishPart, abandon: abandonPart };
   }
 
-  #admitting(writer: Pick<PartWriter, 'write'>): PartWriter['write'] {
-    let bytes = 0;
-    return (piece) => {
-      bytes += piece.length;
-      if (bytes >= admittedBytes) {
-        this.#admission.goOn();
-        bytes = 0;
+  #admittingWrite(writer: Pick<PartWriter, 'write'>): PartWriter['write'] {
+    let bytesSinceAdmission = 0;
+    return (bodyChunk) => {
+      bytesSinceAdmission += bodyChunk.length;
+      if (bytesSinceAdmission >= bytesPerAdmission) {
+        this.#bodyAdmission.goOn();
+        bytesSinceAdmission = 0;
       }
-      return writer.write(piece);
+      return writer.write(bodyChunk);
     };
   }
 
   refer({ scope, sha256, size }: StoredBody, { type, key }: Pick<BodyRow, 'type' | 'key'>): string {
-    if (scope !== this.#scope) throw new ServiceError('REL_XORG', 'a body of another tenant cannot be referenced: copy it');
-    this.#referred.add(this.#parts.blobs.address({ scope, sha256 }));
-    return `body:1:${sha256}:${size}:${macOf(this.#parts.key, sha256, size, { type, key, path: this.#path }).toString('hex')}`;
+    if (scope !== this.#blobScope) throw new ServiceError('REL_XORG', 'a body of another tenant cannot be referenced: copy it');
+    this.#referredBlobs.add(this.#largeBodyParts.blobs.address({ scope, sha256 }));
+    return `body:1:${sha256}:${size}:${bodyReferenceMac(this.#largeBodyParts.key, sha256, size, { type, key, path: this.#bodyPath }).toString('hex')}`;
   }
 
   bodyOf(cell: string, row: BodyRow): StoredBody {
-    const body = bodyNamed(this.#parts.key, cell, row);
+    const body = bodyNamed(this.#largeBodyParts.key, cell, row);
     if (body === null)
       throw new ServiceError('REL_UNPROCESSABLE', 'the row’s body reference is invalid: it was made for another row');
     return body;
   }
 
   async open(body: StoredBody): Promise<BlobReader> {
-    const { blobs } = this.#parts;
-    const address = blobs.address(body);
-    blobs.hold(address);
-    this.#held.push([address, null]);
-    const reader = await blobs.open(body);
-    if (reader === undefined || reader.size !== body.size) throw new ServiceError('REL_STORAGE', 'the body of the row is gone');
-    return reader;
+    const { blobs } = this.#largeBodyParts;
+    const blobAddress = blobs.address(body);
+    blobs.hold(blobAddress);
+    this.#heldBlobs.push([blobAddress, null]);
+    const bodyReader = await blobs.open(body);
+    if (bodyReader === undefined || bodyReader.size !== body.size)
+      throw new ServiceError('REL_STORAGE', 'the body of the row is gone');
+    return bodyReader;
   }
 
   /** The invocation is over. `wrote`: rows name by now what they are to name; else nothing that it stored is named. */
   end(wrote: boolean): Promise<unknown> | null {
-    const { blobs } = this.#parts;
-    if (wrote) for (const address of this.#referred) blobs.name(address);
-    const removals: Promise<void>[] = [];
-    for (const [address, giveBack] of this.#held.splice(0)) {
+    const { blobs } = this.#largeBodyParts;
+    if (wrote) for (const address of this.#referredBlobs) blobs.name(address);
+    const blobRemovals: Promise<void>[] = [];
+    for (const [address, giveBack] of this.#heldBlobs.splice(0)) {
       if (!wrote) giveBack?.();
-      const removal = blobs.release(address);
-      if (removal !== null) removals.push(removal);
+      const blobRemoval = blobs.release(address);
+      if (blobRemoval !== null) blobRemovals.push(blobRemoval);
     }
-    return removals.length === 0 ? null : Promise.all(removals);
+    return blobRemovals.length === 0 ? null : Promise.all(blobRemovals);
   }
 
-  get #scope(): string {
-    return tenantOf(this.#path) ?? '';
+  get #blobScope(): string {
+    return tenantOf(this.#bodyPath) ?? '';
   }
 }
 
 /** The body that a cell names in its row; null where it names none, or was not made for the row. */
 export function bodyNamed(secret: Uint8Array, cell: string, row: BodyRow): StoredBody | null {
-  const match = reference.exec(cell);
-  if (match === null) return null;
-  const [, sha256, size, mac] = match as unknown as [string, string, string, string];
-  if (!timingSafeEqual(Buffer.from(mac, 'hex'), macOf(secret, sha256, Number(size), row))) return null;
+  const referenceMatch = bodyReferencePattern.exec(cell);
+  if (referenceMatch === null) return null;
+  const [, sha256, size, referenceMac] = referenceMatch as unknown as [string, string, string, string];
+  if (!timingSafeEqual(Buffer.from(referenceMac, 'hex'), bodyReferenceMac(secret, sha256, Number(size), row))) return null;
   return { scope: tenantOf(row.path) ?? '', sha256, size: Number(size) };
 }
 
-function macOf(secret: Uint8Array, sha256: string, size: number, { type, key, path }: BodyRow): Buffer {
-  const said = JSON.stringify(['body', type, key, path, sha256, size]);
-  return createHmac('sha256', secret).update(said).digest();
+function bodyReferenceMac(secret: Uint8Array, sha256: string, size: number, { type, key, path }: BodyRow): Buffer {
+  const referencedBody = JSON.stringify(['body', type, key, path, sha256, size]);
+  return createHmac('sha256', secret).update(referencedBody).digest();
 }

@@ -13,38 +13,38 @@ export async function outcomeInReceipt(
 ): Promise<Receipted & { readonly ids: readonly string[] }> {
   for await (const { body } of log.read(leaf)) {
     if (body.kind !== 'receipt') break;
-    const outcome = readOutcome(body.outcome);
-    const { ids } = outcome;
-    return { ...outcome, ids: typeof ids === 'number' ? await keysOf(log, timeline, outcome, ids) : ids };
+    const receiptOutcome = readOutcome(body.outcome);
+    const { ids } = receiptOutcome;
+    return { ...receiptOutcome, ids: typeof ids === 'number' ? await receiptedKeysOf(log, timeline, receiptOutcome, ids) : ids };
   }
   throw new ServiceError('REL_STORAGE', 'the log has no receipt of the request');
 }
 
 /** Keys of the rows themselves, as far as they are not erased. */
-async function keysOf(
+async function receiptedKeysOf(
   log: Pick<LogStore, 'proofs'>,
   timeline: Pick<Timeline, 'positionAt'>,
   { systemFrom, systemFromLast }: Receipted,
   count: number,
 ): Promise<readonly string[]> {
-  const keys: string[] = [];
-  if (count === 0) return keys;
-  const last = timeline.positionAt(systemFromLast);
-  for (let position = timeline.positionAt(systemFrom); position <= last && keys.length < count; ) {
+  const receiptedKeys: string[] = [];
+  if (count === 0) return receiptedKeys;
+  const lastPosition = timeline.positionAt(systemFromLast);
+  for (let position = timeline.positionAt(systemFrom); position <= lastPosition && receiptedKeys.length < count; ) {
     const entry = (await log.proofs.entry({ position }))?.open().entry;
     if (entry === undefined) throw new ServiceError('REL_STORAGE', 'the log does not have the rows of the request');
-    for (const body of rowBodiesOf(entry.body)) keys.push(...putKeys(body));
+    for (const body of rowBodiesOf(entry.body)) receiptedKeys.push(...putKeysOfBody(body));
     position = entry.position + entry.positions;
   }
-  return keys.slice(0, count);
+  return receiptedKeys.slice(0, count);
 }
 
-function putKeys({ ops, keys, dropped = [] }: RowsBody): string[] {
-  const gone = new Set(dropped);
+function putKeysOfBody({ ops, keys, dropped = [] }: RowsBody): string[] {
+  const droppedRowIds = new Set(dropped);
   const { vector } = keys.columns[0]!;
-  const put: string[] = [];
+  const putRowKeys: string[] = [];
   for (let row = 0; row < ops.length; row++) {
-    if (ops[row] === rowOp.put && !gone.has(row)) put.push(String(cellAt(vector, 'string', row)));
+    if (ops[row] === rowOp.put && !droppedRowIds.has(row)) putRowKeys.push(String(cellAt(vector, 'string', row)));
   }
-  return put;
+  return putRowKeys;
 }

@@ -17,13 +17,13 @@ export interface ReleaseScope {
 export function rowToRelease(command: Command, retention: Pick<Retention, 'find'>, scope: ReleaseScope): RetentionRule | null {
   if (command.kind !== 'release-retention' && command.kind !== 'expire-retention') return null;
   const retentionRule = retention.find(command.id);
-  if (retentionRule === undefined || !isOwn(command.kind, retentionRule, scope)) {
+  if (retentionRule === undefined || !isOwnRetention(command.kind, retentionRule, scope)) {
     throw notInForce();
   }
   return retentionRule;
 }
 
-function isOwn(
+function isOwnRetention(
   kind: 'release-retention' | 'expire-retention',
   retentionRule: RetentionRule,
   { path, fork }: ReleaseScope,

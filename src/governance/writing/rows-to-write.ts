@@ -5,17 +5,17 @@ import type { NextPosition } from '../../log/log-store.ts';
 import { storedColumn } from '../../projections/rows/checks/row-check.ts';
 import type { WrittenRows } from '../gate-contract.ts';
 
-interface Read {
+interface WrittenType {
   readonly definition: TypeDefinition | undefined;
   readonly masks: ReadonlyMap<string, MaskKind>;
 }
 
-/** `reads`: a type as its writer reads it, before the drafts. */
+/** `readType`: a type as its writer reads it, before the drafts. */
 export function writtenRows(
   drafts: readonly EntryDraft[],
   next: NextPosition,
   path: string | null,
-  reads: (type: string) => Read,
+  readType: (type: string) => WrittenType,
 ): WrittenRows[] {
   const draftedTypes = new Map<string, TypeDefinition>();
   const written: WrittenRows[] = [];
@@ -23,23 +23,23 @@ export function writtenRows(
   for (const { body } of drafts) {
     if (body.kind === 'type') draftedTypes.set(body.definition.name, body.definition);
     if (body.kind === 'rows') {
-      const { definition: stored, masks } = reads(body.type);
+      const { definition: stored, masks } = readType(body.type);
       const definition = draftedTypes.get(body.type) ?? stored;
       assert(definition, 'rows are of a type');
       const [keys, validFrom, validTo] = body.keys.columns.map(({ vector }) => vector);
       assert(keys?.kind === 'text' && validFrom && validTo, 'rows have keys and bounds');
-      const rows = { definition, length: body.ops.length, cells: body.cells.columns, keys, validFrom, validTo };
-      const at = { ...next, position, time };
+      const draftRows = { definition, length: body.ops.length, cells: body.cells.columns, keys, validFrom, validTo };
+      const writtenAt = { ...next, position, time };
       written.push({
         definition,
-        length: rows.length,
+        length: draftRows.length,
         systemFrom: time,
-        column: (name) => (masks.has(name) ? { kind: 'null' } : storedColumn(name, rows, { path, at })),
+        column: (name) => (masks.has(name) ? { kind: 'null' } : storedColumn(name, draftRows, { path, at: writtenAt })),
       });
     }
-    const taken = positionsOf(body);
-    position += taken;
-    time += BigInt(taken);
+    const positionCount = positionsOf(body);
+    position += positionCount;
+    time += BigInt(positionCount);
   }
   return written;
 }

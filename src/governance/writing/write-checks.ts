@@ -23,15 +23,20 @@ export function writeChecks(
 ): WriteChecks {
   if (command.kind === 'batch') return { ofStep: (step) => writeChecks(judge, judged, step, now) };
   if (command.kind === 'record-run') return command.alerts === null ? {} : writeChecks(judge, judged, command.alerts, now);
-  const isOfRows = writesRows(command);
-  const check =
-    isOfRows || checksRows.has(command.kind) ? rowCheck(judge, judged, actionOf[command.kind], now, unknown) : undefined;
+  const isRowCommand = writesRows(command);
+  const commandRowCheck =
+    isRowCommand || commandsCheckingRows.has(command.kind)
+      ? rowCheck(judge, judged, actionOf[command.kind], now, unknown)
+      : undefined;
   const action = actionOf[command.kind];
-  return { rowCheck: check, refusalOf: isOfRows ? (type) => refusalOf(judge, judged, action, type) : undefined };
+  return {
+    rowCheck: commandRowCheck,
+    refusalOf: isRowCommand ? (type) => writeRefusalOf(judge, judged, action, type) : undefined,
+  };
 }
 
 /** The refusal to write edges of a type that the command does not name. */
-function refusalOf(judge: Judge, judged: Judged, action: Action, objectType: string): ServiceError | null {
+function writeRefusalOf(judge: Judge, judged: Judged, action: Action, objectType: string): ServiceError | null {
   try {
     judge.authorise(judged, { action, objectType });
     judge.writeGuards({ ...judged, action }).check(objectType, Object.values(edgeColumns));
@@ -43,7 +48,7 @@ function refusalOf(judge: Judge, judged: Judged, action: Action, objectType: str
 }
 
 /** Commands that write no rows, and are about some that have to be allowed. */
-const checksRows: ReadonlySet<Command['kind']> = new Set([
+const commandsCheckingRows: ReadonlySet<Command['kind']> = new Set([
   'schedule-retention',
   'hold-row',
   'release-retention',
@@ -58,17 +63,17 @@ export function rowCheck(
   now: bigint,
   unknown?: ReadonlySet<string>,
 ): RowCheck | undefined {
-  const policies = judge.policies.policiesFor(judged.caller, judged);
-  if (policies === null) return undefined;
+  const callerPolicies = judge.policies.policiesFor(judged.caller, judged);
+  if (callerPolicies === null) return undefined;
   const decideType = (type: TypeDefinition): RowDecision => {
-    const decision = policies.rows(cedarActionOf[action].action, type, now);
+    const decision = callerPolicies.rows(cedarActionOf[action].action, type, now);
     return unknown === undefined ? decision : decideEarly(decision, type, unknown);
   };
   return {
     testFor: (type) => decideType(type).rows,
     refuse: (type) => {
-      const why = decideType(type).because.map((id) => `the policy ${id} forbids it`);
-      throw new ServiceError('REL_ACL', `${action} is denied: ${why.join('; ') || 'no policy permits it'}`);
+      const forbiddingPolicies = decideType(type).because.map((id) => `the policy ${id} forbids it`);
+      throw new ServiceError('REL_ACL', `${action} is denied: ${forbiddingPolicies.join('; ') || 'no policy permits it'}`);
     },
   };
 }

@@ -8,7 +8,7 @@ import { finalOutcome } from '../../log/append/full-disk.ts';
 import type { Appended } from '../../log/log-store.ts';
 import type { WriteScope } from '../gate-contract.ts';
 
-interface Listener extends WriteScope {
+interface WriteListener extends WriteScope {
   readonly call: () => void;
 }
 
@@ -17,71 +17,73 @@ type BranchIds = (branch: string, tenant: string | null) => number | undefined;
 
 export class WriteNotices {
   /** By type. */
-  readonly #listeners = new Map<string, Set<Listener>>();
+  readonly #listenersByType = new Map<string, Set<WriteListener>>();
   /** Listeners that are due and not called yet: many writes of one turn are one call. */
-  readonly #due = new Set<Listener>();
-  readonly #defer: (task: () => void) => void;
-  readonly #idOf: BranchIds;
+  readonly #dueListeners = new Set<WriteListener>();
+  readonly #deferNotices: (task: () => void) => void;
+  readonly #branchIdOf: BranchIds;
 
   constructor(defer: (task: () => void) => void, idOf: BranchIds) {
-    this.#defer = defer;
-    this.#idOf = idOf;
+    this.#deferNotices = defer;
+    this.#branchIdOf = idOf;
   }
 
   /** Returns what ends the listening. */
   listen(scope: WriteScope, call: () => void): () => void {
     const { type } = scope;
     const listener = { ...scope, call };
-    const listeners = this.#listeners.get(type) ?? new Set();
-    this.#listeners.set(type, listeners.add(listener));
+    const typeListeners = this.#listenersByType.get(type) ?? new Set();
+    this.#listenersByType.set(type, typeListeners.add(listener));
     return () => {
-      this.#due.delete(listener);
-      listeners.delete(listener);
-      if (listeners.size === 0 && this.#listeners.get(type) === listeners) this.#listeners.delete(type);
+      this.#dueListeners.delete(listener);
+      typeListeners.delete(listener);
+      if (typeListeners.size === 0 && this.#listenersByType.get(type) === typeListeners) this.#listenersByType.delete(type);
     };
   }
 
   /** Called for every append, in the turn in which it was placed. */
   onPlaced(drafts: readonly EntryDraft[], appended: Appended): void {
-    if (this.#listeners.size === 0) return;
-    const concerned = drafts.flatMap((draft) => this.#concernedBy(draft));
-    if (concerned.length === 0) return;
+    if (this.#listenersByType.size === 0) return;
+    const concernedListeners = drafts.flatMap((draft) => this.#listenersConcerned(draft));
+    if (concernedListeners.length === 0) return;
     // An entry that failed to become durable never becomes visible either.
     finalOutcome(appended).then(
-      () => this.#tell(concerned),
+      () => this.#markListenersDue(concernedListeners),
       () => undefined,
     );
   }
 
-  #concernedBy({ context, body }: EntryDraft): readonly Listener[] {
-    const rows = rowBodiesOf(body);
-    if (rows.length > 0) {
-      const listeners = [...new Set(rows.map(({ type }) => type))].flatMap((type) => this.#ofType(type));
+  #listenersConcerned({ context, body }: EntryDraft): readonly WriteListener[] {
+    const rowBodies = rowBodiesOf(body);
+    if (rowBodies.length > 0) {
+      const listeners = [...new Set(rowBodies.map(({ type }) => type))].flatMap((type) => this.#listenersOfType(type));
       if (listeners.length === 0) return [];
       // Two tenants may each have a branch of this name.
-      const written = this.#idOf(context.branch, context.tenant);
-      return listeners.filter(({ branch, tenant, shows }) => this.#idOf(branch, tenant) === written && shows(context.path));
+      const writtenBranch = this.#branchIdOf(context.branch, context.tenant);
+      return listeners.filter(
+        ({ branch, tenant, shows }) => this.#branchIdOf(branch, tenant) === writtenBranch && shows(context.path),
+      );
     }
     // A removal reaches what was forked from its branch, and which that is, is not known here; an erasure reaches all.
-    if (body.kind === 'removal') return this.#ofType(body.type).filter(({ shows }) => shows(context.path));
+    if (body.kind === 'removal') return this.#listenersOfType(body.type).filter(({ shows }) => shows(context.path));
     if (body.kind !== 'erasure') return [];
-    return body.versions.flatMap(({ type, paths }) => this.#ofType(type).filter(({ shows }) => paths.some(shows)));
+    return body.versions.flatMap(({ type, paths }) => this.#listenersOfType(type).filter(({ shows }) => paths.some(shows)));
   }
 
-  #ofType(type: string): readonly Listener[] {
-    return [...(this.#listeners.get(type) ?? [])];
+  #listenersOfType(type: string): readonly WriteListener[] {
+    return [...(this.#listenersByType.get(type) ?? [])];
   }
 
-  #tell(concerned: readonly Listener[]): void {
-    if (this.#due.size === 0) this.#defer(() => this.#callAll());
-    for (const listener of concerned) {
-      if (this.#listeners.get(listener.type)?.has(listener)) this.#due.add(listener);
+  #markListenersDue(concernedListeners: readonly WriteListener[]): void {
+    if (this.#dueListeners.size === 0) this.#deferNotices(() => this.#callDueListeners());
+    for (const listener of concernedListeners) {
+      if (this.#listenersByType.get(listener.type)?.has(listener)) this.#dueListeners.add(listener);
     }
   }
 
-  #callAll(): void {
-    const due = [...this.#due];
-    this.#due.clear();
-    for (const { call } of due) call();
+  #callDueListeners(): void {
+    const dueListeners = [...this.#dueListeners];
+    this.#dueListeners.clear();
+    for (const { call } of dueListeners) call();
   }
 }

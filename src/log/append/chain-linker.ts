@@ -4,58 +4,62 @@ import type { HashChain } from '../files/hash-chain.ts';
 import type { Frontier, TreeHead } from '../tree/merkle-tree.ts';
 
 export class ChainLinker {
-  readonly #onLinked: () => void;
+  readonly #onEntriesLinked: () => void;
   /** The tree over the linked entries. */
-  readonly #tree: Frontier;
+  readonly #leafFrontier: Frontier;
   /** Entries that are placed and not linked: the first one's body is not sealed yet. */
-  #unlinked: PlacedEntry[] = [];
-  #previousHash: Uint8Array;
+  #unlinkedEntries: PlacedEntry[] = [];
+  #previousLeafHash: Uint8Array;
 
-  constructor({ tree, previousHash }: Pick<HashChain, 'tree' | 'previousHash'>, onLinked: () => void) {
-    this.#tree = tree;
-    this.#previousHash = previousHash;
-    this.#onLinked = onLinked;
+  constructor(
+    { tree: leafFrontier, previousHash: previousLeafHash }: Pick<HashChain, 'tree' | 'previousHash'>,
+    onEntriesLinked: () => void,
+  ) {
+    this.#leafFrontier = leafFrontier;
+    this.#previousLeafHash = previousLeafHash;
+    this.#onEntriesLinked = onEntriesLinked;
   }
 
   get lastLeafHash(): Uint8Array {
-    return this.#previousHash;
+    return this.#previousLeafHash;
   }
 
   get isBehind(): boolean {
-    return this.#unlinked.length > 0;
+    return this.#unlinkedEntries.length > 0;
   }
 
   /** `linkReady` comes next. */
-  add(entry: PlacedEntry): void {
-    this.#unlinked.push(entry);
+  add(placedEntry: PlacedEntry): void {
+    this.#unlinkedEntries.push(placedEntry);
   }
 
   linkReady(): void {
-    const unlinked = this.#unlinked;
-    let count = 0;
-    for (; count < unlinked.length && unlinked[count]!.ready; count++) this.#link(unlinked[count]!);
-    if (count === 0) return;
-    if (count === unlinked.length) this.#unlinked = [];
-    else unlinked.splice(0, count);
-    this.#onLinked();
+    const unlinkedEntries = this.#unlinkedEntries;
+    let linkedCount = 0;
+    for (; linkedCount < unlinkedEntries.length && unlinkedEntries[linkedCount]!.ready; linkedCount++)
+      this.#linkEntry(unlinkedEntries[linkedCount]!);
+    if (linkedCount === 0) return;
+    if (linkedCount === unlinkedEntries.length) this.#unlinkedEntries = [];
+    else unlinkedEntries.splice(0, linkedCount);
+    this.#onEntriesLinked();
   }
 
   /** Links all placed entries, in this turn: seals here the bodies that are still being sealed. */
   linkNow(): void {
-    if (this.#unlinked.length === 0) return;
-    for (const entry of this.#unlinked) this.#link(entry);
-    this.#unlinked = [];
-    this.#onLinked();
+    if (this.#unlinkedEntries.length === 0) return;
+    for (const unlinkedEntry of this.#unlinkedEntries) this.#linkEntry(unlinkedEntry);
+    this.#unlinkedEntries = [];
+    this.#onEntriesLinked();
   }
 
   head(): TreeHead {
     this.linkNow();
-    return { size: this.#tree.size, root: this.#tree.root() };
+    return { size: this.#leafFrontier.size, root: this.#leafFrontier.root() };
   }
 
-  #link(entry: PlacedEntry): void {
-    entry.link(this.#previousHash);
-    this.#previousHash = entry.leafHash;
-    this.#tree.append(entry.leafHash);
+  #linkEntry(placedEntry: PlacedEntry): void {
+    placedEntry.link(this.#previousLeafHash);
+    this.#previousLeafHash = placedEntry.leafHash;
+    this.#leafFrontier.append(placedEntry.leafHash);
   }
 }

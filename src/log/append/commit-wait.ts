@@ -5,76 +5,76 @@
 import type { Clock } from '../../clock.ts';
 
 /** Stop waiting for expected appends this long after the last one came. */
-const PATIENCE_MS = 0.15;
+const QUIET_WAIT_MS = 0.15;
 /** The same in turns of the event loop, whatever the clock says. */
-const PATIENCE_TURNS = 16;
+const QUIET_TURNS_MAX = 16;
 /** A caller that comes back later than this after an fsync is not expected. */
-const EXPECTED_MS = 5;
+const EXPECTED_WRITERS_MS = 5;
 /** No fsync waits longer than this for further callers, however many keep coming. */
 const GATHER_MS_MAX = 2;
 
 export class CommitWait {
-  readonly #clock: Pick<Clock, 'monotonicMs'>;
+  readonly #commitClock: Pick<Clock, 'monotonicMs'>;
   /** How many waited for a recent fsync, or arrived while it was made. */
-  #expected = 1;
-  #sinceMs = 0;
+  #expectedSyncs = 1;
+  #roundBeganMs = 0;
   #quietSinceMs = 0;
   #quietTurns = 0;
 
-  constructor(clock: Pick<Clock, 'monotonicMs'>) {
-    this.#clock = clock;
+  constructor(commitClock: Pick<Clock, 'monotonicMs'>) {
+    this.#commitClock = commitClock;
   }
 
   /** Resumes after a while without commits: only the one that came is expected. */
   resume(): void {
-    const idleMs = this.#clock.monotonicMs() - this.#sinceMs;
-    this.begin(idleMs > EXPECTED_MS ? 1 : this.#expected);
+    const idleMs = this.#commitClock.monotonicMs() - this.#roundBeganMs;
+    this.begin(idleMs > EXPECTED_WRITERS_MS ? 1 : this.#expectedSyncs);
   }
 
-  begin(expected = this.#expected): void {
-    this.#expected = expected;
-    this.#sinceMs = this.#quietSinceMs = this.#clock.monotonicMs();
+  begin(expectedSyncs = this.#expectedSyncs): void {
+    this.#expectedSyncs = expectedSyncs;
+    this.#roundBeganMs = this.#quietSinceMs = this.#commitClock.monotonicMs();
     this.#quietTurns = 0;
   }
 
-  /** A turn of the event loop is over; `someCame`: a caller came in it. */
-  turn(someCame: boolean): void {
-    if (someCame) {
-      this.#quietSinceMs = this.#clock.monotonicMs();
+  /** A turn of the event loop is over; `hasNewAppends`: a caller came in it. */
+  turn(hasNewAppends: boolean): void {
+    if (hasNewAppends) {
+      this.#quietSinceMs = this.#commitClock.monotonicMs();
       this.#quietTurns = 0;
     } else this.#quietTurns++;
   }
 
-  isComplete(syncs: number): boolean {
-    return syncs >= this.#expected;
+  isComplete(waitingSyncs: number): boolean {
+    return waitingSyncs >= this.#expectedSyncs;
   }
 
   /** Whether an fsync that so many wait for had better wait for more of them. */
-  isWorthWaiting(syncs: number): boolean {
-    if (syncs === 0 || this.isComplete(syncs) || this.#quietTurns >= PATIENCE_TURNS) return false;
-    const nowMs = this.#clock.monotonicMs();
-    return nowMs - this.#quietSinceMs < PATIENCE_MS && nowMs - this.#sinceMs < GATHER_MS_MAX;
+  isWorthWaiting(waitingSyncs: number): boolean {
+    if (waitingSyncs === 0 || this.isComplete(waitingSyncs) || this.#quietTurns >= QUIET_TURNS_MAX) return false;
+    const nowMs = this.#commitClock.monotonicMs();
+    return nowMs - this.#quietSinceMs < QUIET_WAIT_MS && nowMs - this.#roundBeganMs < GATHER_MS_MAX;
   }
 }
 
 /** Readers are expected to come again within this time. */
-const READING_MS = 50;
+const RECENT_READ_MS = 50;
 
 /** Whether somebody reads while commits wait: then an fsync must not hold the event loop. */
 export class ReadActivity {
-  readonly #clock: Pick<Clock, 'monotonicMs'>;
+  readonly #readClock: Pick<Clock, 'monotonicMs'>;
   /** When an access record came last while commits waited: their callers leave one only once they are acknowledged. */
-  #lastMs = Number.NEGATIVE_INFINITY;
+  #lastReadMs = Number.NEGATIVE_INFINITY;
 
-  constructor(clock: Pick<Clock, 'monotonicMs'>) {
-    this.#clock = clock;
+  constructor(readClock: Pick<Clock, 'monotonicMs'>) {
+    this.#readClock = readClock;
   }
 
   note(): void {
-    this.#lastMs = this.#clock.monotonicMs();
+    this.#lastReadMs = this.#readClock.monotonicMs();
   }
 
   isRecent(): boolean {
-    return this.#clock.monotonicMs() - this.#lastMs < READING_MS;
+    return this.#readClock.monotonicMs() - this.#lastReadMs < RECENT_READ_MS;
   }
 }

@@ -19,94 +19,94 @@ export interface FullDiskOptions {
 }
 
 /** Writes that wait for room: each is retried by itself. */
-type Short = 'frames' | 'head';
+type ShortWrite = 'frames' | 'head';
 
-const RETRY_MS = 500;
+const DISK_RETRY_MS = 500;
 
-const words: Record<NoRoom, string> = {
+const noRoomTexts: Record<NoRoom, string> = {
   ENOSPC: 'the disk is full',
   EDQUOT: 'the quota on the disk is used up',
   EROFS: 'the disk is read-only',
 };
 
 export class FullDisk {
-  readonly #options: FullDiskOptions;
-  readonly #short = new Set<Short>();
-  #why: string | null = null;
+  readonly #diskOptions: FullDiskOptions;
+  readonly #shortWrites = new Set<ShortWrite>();
+  #shortageText: string | null = null;
   /** Callers that wait for something else while there is room. */
-  readonly #impatient = new Set<(error: ServiceError) => void>();
+  readonly #shortageWaiters = new Set<(error: ServiceError) => void>();
 
-  constructor(options: FullDiskOptions) {
-    this.#options = options;
+  constructor(diskOptions: FullDiskOptions) {
+    this.#diskOptions = diskOptions;
   }
 
   /** Why nothing is written for now, with directory and free space; null while there is room. */
   get why(): string | null {
-    return this.#why;
+    return this.#shortageText;
   }
 
   /** After a call that failed. True: it can be made again after `wait`. False: it failed for another reason, or nothing waits any more. */
-  async isShort(short: Short, error: unknown): Promise<boolean> {
-    const { disk, directory, signal, say } = this.#options;
-    const code = noRoomIn(error);
-    if (code === null || signal.aborted) return false;
-    const free = await disk.freeBytes(directory);
-    const known = this.#why !== null;
-    this.#short.add(short);
-    this.#why = `${words[code]} (${code}) at ${directory}${free === null ? '' : `, ${bytesText(free)} free`}`;
-    for (const reject of this.#impatient) reject(this.refusal());
-    this.#impatient.clear();
-    if (!known) say(`${this.#why}: nothing is written until there is room, and then the store goes on by itself`);
+  async isShort(shortWrite: ShortWrite, writeError: unknown): Promise<boolean> {
+    const { disk, directory, signal, say } = this.#diskOptions;
+    const noRoomCode = noRoomIn(writeError);
+    if (noRoomCode === null || signal.aborted) return false;
+    const freeBytes = await disk.freeBytes(directory);
+    const wasShort = this.#shortageText !== null;
+    this.#shortWrites.add(shortWrite);
+    this.#shortageText = `${noRoomTexts[noRoomCode]} (${noRoomCode}) at ${directory}${freeBytes === null ? '' : `, ${freeBytesText(freeBytes)} free`}`;
+    for (const reject of this.#shortageWaiters) reject(this.refusal());
+    this.#shortageWaiters.clear();
+    if (!wasShort) say(`${this.#shortageText}: nothing is written until there is room, and then the store goes on by itself`);
     return true;
   }
 
-  /** Resolves with `work`; rejects as soon as there is no room, even if `work` succeeds later. */
-  async unlessShort<T>(work: Promise<T>): Promise<T> {
+  /** Resolves with `diskWork`; rejects as soon as there is no room, even if `diskWork` succeeds later. */
+  async unlessShort<T>(diskWork: Promise<T>): Promise<T> {
     let reject!: (error: ServiceError) => void;
-    const short = new Promise<never>((_, refuse) => (reject = refuse));
-    this.#impatient.add(reject);
+    const shortage = new Promise<never>((_, refuse) => (reject = refuse));
+    this.#shortageWaiters.add(reject);
     try {
-      return await Promise.race([work, short]);
+      return await Promise.race([diskWork, shortage]);
     } finally {
-      this.#impatient.delete(reject);
+      this.#shortageWaiters.delete(reject);
     }
   }
 
   /** Until it is worth trying again; no longer once the log closes. */
   wait(): Promise<void> {
-    return this.#options.clock.sleep(RETRY_MS, this.#options.signal);
+    return this.#diskOptions.clock.sleep(DISK_RETRY_MS, this.#diskOptions.signal);
   }
 
   /** The write that lacked room has succeeded. */
-  clearShortage(short: Short): void {
-    if (!this.#short.delete(short) || this.#short.size > 0) return;
-    this.#why = null;
-    this.#options.say(`the disk at ${this.#options.directory} has room again: the store takes writes`);
+  clearShortage(shortWrite: ShortWrite): void {
+    if (!this.#shortWrites.delete(shortWrite) || this.#shortWrites.size > 0) return;
+    this.#shortageText = null;
+    this.#diskOptions.say(`the disk at ${this.#diskOptions.directory} has room again: the store takes writes`);
   }
 
   /** The error for appends that arrive while there is no room. */
   refusal(): ServiceError {
-    return this.#unavailable('nothing was written; the store takes writes again by itself once there is room');
+    return this.#noRoomError('nothing was written; the store takes writes again by itself once there is room');
   }
 
   /** The error for waiting appends whose frames are kept until there is room. */
   uncertain(): ServiceError {
-    return this.#unavailable(`what was sent may be written once there is room: ${sendAgain}`);
+    return this.#noRoomError(`what was sent may be written once there is room: ${sendAgain}`);
   }
 
-  #unavailable(then: string): ServiceError {
-    return new ServiceError('REL_UNAVAILABLE', `${this.#why}: ${then}`, { retryAfterSecs: 1 });
+  #noRoomError(outcomeText: string): ServiceError {
+    return new ServiceError('REL_UNAVAILABLE', `${this.#shortageText}: ${outcomeText}`, { retryAfterSecs: 1 });
   }
 }
 
 /** The final outcome of an append, across every postponement for lack of room. */
-export async function finalOutcome(appended: Pick<Appended, 'acknowledged'>): Promise<Durability> {
+export async function finalOutcome(pendingAppend: Pick<Appended, 'acknowledged'>): Promise<Durability> {
   for (;;) {
-    const acknowledged = appended.acknowledged;
+    const acknowledged = pendingAppend.acknowledged;
     try {
       return await acknowledged;
-    } catch (error) {
-      if (acknowledged === appended.acknowledged) throw error;
+    } catch (outcomeError) {
+      if (acknowledged === pendingAppend.acknowledged) throw outcomeError;
     }
   }
 }
@@ -114,6 +114,6 @@ export async function finalOutcome(appended: Pick<Appended, 'acknowledged'>): Pr
 /** Advice to a caller who cannot know whether rows were written. */
 export const sendAgain = 'send it again with the same Idempotency-Key, and it is written once';
 
-function bytesText(bytes: number): string {
-  return bytes < 1 << 20 ? `${Math.floor(bytes / 1024)} KiB` : `${Math.floor(bytes / (1 << 20))} MiB`;
+function freeBytesText(freeBytes: number): string {
+  return freeBytes < 1 << 20 ? `${Math.floor(freeBytes / 1024)} KiB` : `${Math.floor(freeBytes / (1 << 20))} MiB`;
 }

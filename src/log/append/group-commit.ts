@@ -51,59 +51,65 @@ interface ExclusiveWork {
   readonly reject: (cause: unknown) => void;
 }
 
-type State = { at: 'idle' } | { at: 'committing'; done: Promise<void> } | { at: 'failed'; error: ServiceError };
+type CommitState = { at: 'idle' } | { at: 'committing'; done: Promise<void> } | { at: 'failed'; error: ServiceError };
 
 export class GroupCommit {
-  readonly #writer: LogWriter;
+  readonly #logWriter: LogWriter;
   readonly #walSync: WalSync;
-  readonly #room: FullDisk;
-  readonly #listener: GroupListener;
-  #state: State = { at: 'idle' };
-  readonly #queue = new CommitQueue();
+  readonly #diskRoom: FullDisk;
+  readonly #groupListener: GroupListener;
+  #commitState: CommitState = { at: 'idle' };
+  readonly #commitQueue = new CommitQueue();
   /** A group that found no room: nothing else is written before it is. */
   #unwrittenGroup: readonly PendingAppend[] = [];
   /** Outcome of the newest append that holds more than access records. */
-  #newest: Outcome<Durability>;
-  readonly #backlog = new FsyncBacklog();
+  #newestAcknowledgement: Outcome<Durability>;
+  readonly #fsyncBacklog = new FsyncBacklog();
   readonly #commitWait: CommitWait;
-  readonly #fsync: LogFsync;
-  readonly #reads: ReadActivity;
+  readonly #logFsync: LogFsync;
+  readonly #readActivity: ReadActivity;
   /** Wakes the loop when something was linked. */
-  #wake: () => void = ignore;
+  #wakeCommitRound: () => void = ignoreOutcome;
   /** Runs while no group is written and no fsync is under way. */
-  readonly #exclusive: ExclusiveWork[] = [];
+  readonly #exclusiveWork: ExclusiveWork[] = [];
 
-  constructor(writer: LogWriter, walSync: WalSync, clock: Pick<Clock, 'monotonicMs'>, room: FullDisk, listener: GroupListener) {
-    this.#writer = writer;
+  constructor(
+    logWriter: LogWriter,
+    walSync: WalSync,
+    clock: Pick<Clock, 'monotonicMs'>,
+    diskRoom: FullDisk,
+    groupListener: GroupListener,
+  ) {
+    this.#logWriter = logWriter;
     this.#walSync = walSync;
     this.#commitWait = new CommitWait(clock);
-    this.#fsync = new LogFsync(writer, clock);
-    this.#reads = new ReadActivity(clock);
-    this.#room = room;
-    this.#listener = listener;
-    this.#newest = new Outcome();
-    this.#newest.resolve(walSync === 'off' ? 'buffered' : 'synced');
+    this.#logFsync = new LogFsync(logWriter, clock);
+    this.#readActivity = new ReadActivity(clock);
+    this.#diskRoom = diskRoom;
+    this.#groupListener = groupListener;
+    this.#newestAcknowledgement = new Outcome();
+    this.#newestAcknowledgement.resolve(walSync === 'off' ? 'buffered' : 'synced');
   }
 
   /** Resolves once all commits that were added so far meet the sync policy. */
   get acknowledged(): Promise<Durability> {
-    return this.#room.why === null ? this.#newest.promise : Promise.reject(this.#room.uncertain());
+    return this.#diskRoom.why === null ? this.#newestAcknowledgement.promise : Promise.reject(this.#diskRoom.uncertain());
   }
 
-  /** `sync` asks for an fsync whatever the mode; `access` means that nothing but access records is in it. */
-  add(entries: readonly PlacedEntry[], kind: { readonly sync: boolean; readonly access: boolean }): Appended {
-    const isDue = this.#backlog.takeRequest();
-    const sync = kind.sync || isDue;
-    const needs = sync ? 'fsync' : this.#walSync === 'off' ? 'write' : kind.access ? 'nothing' : 'fsync';
-    const waiting = new PendingAppend(entries, needs);
-    if (kind.access && this.#syncs + this.#backlog.running.syncs > 0) this.#reads.note();
-    if (!kind.access) this.#newest = waiting.acknowledgement;
-    if (this.#state.at === 'failed') waiting.reject(this.#state.error);
+  /** `mustSync` asks for an fsync whatever the mode; `access` means that nothing but access records is in it. */
+  add(placedEntries: readonly PlacedEntry[], appendKind: { readonly sync: boolean; readonly access: boolean }): Appended {
+    const isFsyncDue = this.#fsyncBacklog.takeRequest();
+    const mustSync = appendKind.sync || isFsyncDue;
+    const acknowledgedBy = mustSync ? 'fsync' : this.#walSync === 'off' ? 'write' : appendKind.access ? 'nothing' : 'fsync';
+    const pendingAppend = new PendingAppend(placedEntries, acknowledgedBy);
+    if (appendKind.access && this.#waitingSyncs + this.#fsyncBacklog.running.syncs > 0) this.#readActivity.note();
+    if (!appendKind.access) this.#newestAcknowledgement = pendingAppend.acknowledgement;
+    if (this.#commitState.at === 'failed') pendingAppend.reject(this.#commitState.error);
     else {
-      this.#queue.add(waiting);
-      if (this.#state.at === 'idle') this.#state = { at: 'committing', done: this.#commit() };
+      this.#commitQueue.add(pendingAppend);
+      if (this.#commitState.at === 'idle') this.#commitState = { at: 'committing', done: this.#runCommitRounds() };
     }
-    return waiting;
+    return pendingAppend;
   }
 
   /**
@@ -111,80 +117,85 @@ export class GroupCommit {
    * state.
    */
   async runExclusively(work: () => Promise<void>): Promise<void> {
-    if (this.#state.at === 'failed') throw this.#state.error;
-    if (this.#room.why !== null) throw this.#room.refusal();
-    const done = new Promise<void>((resolve, reject) => this.#exclusive.push({ work, resolve, reject }));
-    if (this.#state.at === 'idle') this.#state = { at: 'committing', done: this.#commit() };
-    this.#wake();
-    await done;
+    if (this.#commitState.at === 'failed') throw this.#commitState.error;
+    if (this.#diskRoom.why !== null) throw this.#diskRoom.refusal();
+    const workDone = new Promise<void>((resolve, reject) => this.#exclusiveWork.push({ work, resolve, reject }));
+    if (this.#commitState.at === 'idle') this.#commitState = { at: 'committing', done: this.#runCommitRounds() };
+    this.#wakeCommitRound();
+    await workDone;
   }
 
   /** Called when an added append has been linked. */
   onLinked(): void {
-    this.#wake();
+    this.#wakeCommitRound();
   }
 
   /** The next append, whatever it is, gets an fsync if something written still waits for one. */
   syncSoon(): void {
-    this.#backlog.request();
+    this.#fsyncBacklog.request();
   }
 
   /** Resolves when everything added before has been committed or refused. */
   async idle(): Promise<void> {
-    while (this.#state.at === 'committing') await this.#state.done;
+    while (this.#commitState.at === 'committing') await this.#commitState.done;
   }
 
   /** Refuses all that waits and all that comes: also when something beside the groups has failed. */
-  fail(cause: unknown): void {
-    const first = this.#state.at !== 'failed';
-    const error =
-      this.#state.at === 'failed' ? this.#state.error : new ServiceError('REL_UNAVAILABLE', failureText(cause), { cause });
-    this.#state = { at: 'failed', error };
-    const written = this.#backlog.clear();
-    const unwritten = [...this.#unwrittenGroup, ...this.#queue.clear()];
+  fail(failureCause: unknown): void {
+    const isFirstFailure = this.#commitState.at !== 'failed';
+    const logFailure =
+      this.#commitState.at === 'failed'
+        ? this.#commitState.error
+        : new ServiceError('REL_UNAVAILABLE', failureText(failureCause), { cause: failureCause });
+    this.#commitState = { at: 'failed', error: logFailure };
+    const unsyncedOutcomes = this.#fsyncBacklog.clear();
+    const unwrittenAppends = [...this.#unwrittenGroup, ...this.#commitQueue.clear()];
     this.#unwrittenGroup = [];
-    for (const each of [...written, ...unwritten]) each.reject(error);
-    for (const { reject } of this.#exclusive.splice(0)) reject(error);
-    this.#wake();
-    if (first) this.#listener.onFailed(cause);
+    for (const failedOutcome of [...unsyncedOutcomes, ...unwrittenAppends]) failedOutcome.reject(logFailure);
+    for (const { reject } of this.#exclusiveWork.splice(0)) reject(logFailure);
+    this.#wakeCommitRound();
+    if (isFirstFailure) this.#groupListener.onFailed(failureCause);
   }
 
-  async #commit(): Promise<void> {
+  async #runCommitRounds(): Promise<void> {
     try {
       this.#commitWait.resume();
       // The records were gathered before they were appended: they are written once this turn has linked them.
-      if (this.#queue.isOnlyRecords) await Promise.resolve();
-      else await this.#gather();
-      while (this.#isBusy() && this.#state.at !== 'failed') {
+      if (this.#commitQueue.isOnlyRecords) await Promise.resolve();
+      else await this.#gatherWriters();
+      while (this.#isBusy() && this.#commitState.at !== 'failed') {
         if (this.#unwrittenGroup.length > 0) {
-          await this.#writeAgain();
+          await this.#writeGroupAgain();
           continue;
         }
-        if (this.#exclusive.length > 0) {
-          await this.#runExclusive(this.#exclusive.shift()!);
+        if (this.#exclusiveWork.length > 0) {
+          await this.#runExclusive(this.#exclusiveWork.shift()!);
           continue;
         }
-        const group = this.#queue.take(GROUP_BYTES_MAX, 1);
-        if (group.length > 0) await this.#write(group);
-        else if (this.#backlog.next.syncs === 0) {
-          await new Promise<void>((resolve) => (this.#wake = resolve));
+        const commitGroup = this.#commitQueue.take(GROUP_BYTES_MAX, 1);
+        if (commitGroup.length > 0) await this.#writeGroup(commitGroup);
+        else if (this.#fsyncBacklog.next.syncs === 0) {
+          await new Promise<void>((resolve) => (this.#wakeCommitRound = resolve));
           continue;
         }
-        const nobodyWoken = group.every(({ isRecord }) => isRecord) && this.#backlog.next.syncs === 0;
-        if (this.#backlog.next.syncs > 0 && !this.#commitWait.isWorthWaiting(this.#syncs)) await this.#sync();
-        if (!nobodyWoken || this.#queue.length > 0) await this.#gather();
+        const wokeNobody = commitGroup.every(({ isRecord }) => isRecord) && this.#fsyncBacklog.next.syncs === 0;
+        if (this.#fsyncBacklog.next.syncs > 0 && !this.#commitWait.isWorthWaiting(this.#waitingSyncs)) await this.#syncFrames();
+        if (!wokeNobody || this.#commitQueue.length > 0) await this.#gatherWriters();
       }
-      if (this.#state.at === 'committing') this.#state = { at: 'idle' };
+      if (this.#commitState.at === 'committing') this.#commitState = { at: 'idle' };
       // Another failure came while this group was under way: appends that wait for an fsync get none.
       else this.fail(undefined);
-    } catch (cause) {
-      this.fail(cause);
+    } catch (commitFailure) {
+      this.fail(commitFailure);
     }
   }
 
   #isBusy(): boolean {
     return (
-      this.#queue.length > 0 || this.#unwrittenGroup.length > 0 || this.#backlog.next.syncs > 0 || this.#exclusive.length > 0
+      this.#commitQueue.length > 0 ||
+      this.#unwrittenGroup.length > 0 ||
+      this.#fsyncBacklog.next.syncs > 0 ||
+      this.#exclusiveWork.length > 0
     );
   }
 
@@ -192,10 +203,10 @@ export class GroupCommit {
     try {
       await work();
       resolve();
-    } catch (cause) {
-      reject(cause);
+    } catch (workFailure) {
+      reject(workFailure);
       // Nothing was changed for want of room: the caller asks again.
-      if (noRoomIn(cause) === null) throw cause;
+      if (noRoomIn(workFailure) === null) throw workFailure;
     }
   }
 
@@ -203,100 +214,102 @@ export class GroupCommit {
    * Callers that append in this turn of the event loop, woken by the same group, join the same next group; so do expected
    * callers, unless an append waits for a write alone.
    */
-  async #gather(): Promise<void> {
+  async #gatherWriters(): Promise<void> {
     do {
-      const before = this.#queue.syncs;
+      const syncsBefore = this.#commitQueue.syncs;
       await new Promise<void>((resolve) => setImmediate(resolve));
-      this.#commitWait.turn(this.#queue.syncs > before);
-    } while (this.#queue.length === this.#queue.syncs && this.#commitWait.isWorthWaiting(this.#syncs));
+      this.#commitWait.turn(this.#commitQueue.syncs > syncsBefore);
+    } while (this.#commitQueue.length === this.#commitQueue.syncs && this.#commitWait.isWorthWaiting(this.#waitingSyncs));
   }
 
   /** Appends that wait for an fsync that has not begun. */
-  get #syncs(): number {
-    return this.#queue.syncs + this.#backlog.next.syncs;
+  get #waitingSyncs(): number {
+    return this.#commitQueue.syncs + this.#fsyncBacklog.next.syncs;
   }
 
-  /** `again`: it found no room before, and all waiting callers were told so. */
-  async #write(group: readonly PendingAppend[], again = false): Promise<void> {
+  /** `isRetry`: it found no room before, and all waiting callers were told so. */
+  async #writeGroup(commitGroup: readonly PendingAppend[], isRetry = false): Promise<void> {
     try {
-      const keys = this.#listener.keysDurable();
-      if (keys) await keys;
-      if (this.#state.at === 'failed') throw this.#state.error;
-      const entries = group.length === 1 ? group[0]!.placed : group.flatMap(({ placed }) => placed);
-      await this.#writer.write(entries);
-      this.#room.clearShortage('frames');
-      this.#backlog.next.add(entries, this.#queue.countWritten(group));
-      for (const { sealing } of entries) if (sealing) this.#listener.onWritten(sealing);
-      for (const { write } of group) write.resolve();
-      if (this.#walSync === 'off') this.#listener.onCommitted(entries[entries.length - 1]!);
-      for (const waiting of group) {
-        if (waiting.needs === 'write') waiting.acknowledgement.resolve('buffered');
-        else this.#backlog.next.acknowledgements.push(waiting.acknowledgement);
+      const keysWrite = this.#groupListener.keysDurable();
+      if (keysWrite) await keysWrite;
+      if (this.#commitState.at === 'failed') throw this.#commitState.error;
+      const groupEntries = commitGroup.length === 1 ? commitGroup[0]!.placed : commitGroup.flatMap(({ placed }) => placed);
+      await this.#logWriter.write(groupEntries);
+      this.#diskRoom.clearShortage('frames');
+      this.#fsyncBacklog.next.add(groupEntries, this.#commitQueue.countWritten(commitGroup));
+      for (const { sealing } of groupEntries) if (sealing) this.#groupListener.onWritten(sealing);
+      for (const { write } of commitGroup) write.resolve();
+      if (this.#walSync === 'off') this.#groupListener.onCommitted(groupEntries[groupEntries.length - 1]!);
+      for (const pendingAppend of commitGroup) {
+        if (pendingAppend.needs === 'write') pendingAppend.acknowledgement.resolve('buffered');
+        else this.#fsyncBacklog.next.acknowledgements.push(pendingAppend.acknowledgement);
       }
-    } catch (cause) {
-      this.#unwrittenGroup = group;
+    } catch (writeFailure) {
+      this.#unwrittenGroup = commitGroup;
       // Refused with all that waits.
-      if (this.#hasFailed() || !(await this.#room.isShort('frames', cause))) throw cause;
-      if (again) return;
-      const error = this.#room.uncertain();
-      for (const waiting of group) waiting.postpone(error);
-      this.#queue.postpone(error);
-      for (const { reject } of this.#exclusive.splice(0)) reject(this.#room.refusal());
+      if (this.#hasFailed() || !(await this.#diskRoom.isShort('frames', writeFailure))) throw writeFailure;
+      if (isRetry) return;
+      const uncertainError = this.#diskRoom.uncertain();
+      for (const pendingAppend of commitGroup) pendingAppend.postpone(uncertainError);
+      this.#commitQueue.postpone(uncertainError);
+      for (const { reject } of this.#exclusiveWork.splice(0)) reject(this.#diskRoom.refusal());
     }
   }
 
   /** Frames that were written before need no room to become durable. */
-  async #writeAgain(): Promise<void> {
-    if (this.#backlog.next.syncs > 0) return await this.#sync();
-    await this.#room.wait();
-    const group = this.#unwrittenGroup;
+  async #writeGroupAgain(): Promise<void> {
+    if (this.#fsyncBacklog.next.syncs > 0) return await this.#syncFrames();
+    await this.#diskRoom.wait();
+    const commitGroup = this.#unwrittenGroup;
     this.#unwrittenGroup = [];
-    await this.#write(group, true);
+    await this.#writeGroup(commitGroup, true);
   }
 
   #hasFailed(): boolean {
-    return this.#state.at === 'failed';
+    return this.#commitState.at === 'failed';
   }
 
-  async #sync(): Promise<void> {
-    const written = this.#backlog.begin();
-    const nobodyElse = !this.#reads.isRecent() && this.#commitWait.isComplete(written.syncs);
-    const done = this.#fsync.sync(written.bytes, nobodyElse).then(() => {
-      if (this.#walSync !== 'off') this.#listener.onCommitted(written.last!);
-      for (const acknowledgement of written.acknowledgements) acknowledgement.resolve('synced');
-      this.#backlog.end();
-      this.#commitWait.begin(written.syncs + this.#syncs);
+  async #syncFrames(): Promise<void> {
+    const writtenFrames = this.#fsyncBacklog.begin();
+    const isOnlyWriter = !this.#readActivity.isRecent() && this.#commitWait.isComplete(writtenFrames.syncs);
+    const fsyncDone = this.#logFsync.sync(writtenFrames.bytes, isOnlyWriter).then(() => {
+      if (this.#walSync !== 'off') this.#groupListener.onCommitted(writtenFrames.last!);
+      for (const acknowledgement of writtenFrames.acknowledgements) acknowledgement.resolve('synced');
+      this.#fsyncBacklog.end();
+      this.#commitWait.begin(writtenFrames.syncs + this.#waitingSyncs);
     });
-    await this.#writeBeside(done);
+    await this.#writeDuringSync(fsyncDone);
   }
 
   /** Writes further groups while an fsync runs: an append that waits for a write alone is not held up by it. */
-  async #writeBeside(syncing: Promise<void>): Promise<void> {
-    let underWay = true;
-    const ended = syncing.finally(() => {
-      underWay = false;
-      this.#wake();
+  async #writeDuringSync(fsyncDone: Promise<void>): Promise<void> {
+    let isSyncing = true;
+    const fsyncEnded = fsyncDone.finally(() => {
+      isSyncing = false;
+      this.#wakeCommitRound();
     });
-    ended.catch(ignore);
-    let keysFail = false;
-    while (underWay) {
-      const waitsForWrite = this.#queue.length > this.#queue.syncs && this.#unwrittenGroup.length === 0 && !keysFail;
-      const keys = waitsForWrite ? this.#listener.keysDurable() : null;
+    fsyncEnded.catch(ignoreOutcome);
+    let keysWriteFails = false;
+    while (isSyncing) {
+      const waitsForWrite =
+        this.#commitQueue.length > this.#commitQueue.syncs && this.#unwrittenGroup.length === 0 && !keysWriteFails;
+      const keysWrite = waitsForWrite ? this.#groupListener.keysDurable() : null;
       // A file must not end during its fsync: appends without room wait.
-      const group = waitsForWrite && !keys ? this.#queue.take(Math.min(GROUP_BYTES_MAX, this.#writer.room), 0) : [];
-      if (group.length > 0) await this.#write(group);
+      const commitGroup =
+        waitsForWrite && !keysWrite ? this.#commitQueue.take(Math.min(GROUP_BYTES_MAX, this.#logWriter.room), 0) : [];
+      if (commitGroup.length > 0) await this.#writeGroup(commitGroup);
       // The next writer asks for the keys again, and gets the error.
-      else if (keys) await Promise.race([keys.catch(() => (keysFail = true)), ended]);
-      else await new Promise<void>((resolve) => (this.#wake = resolve));
+      else if (keysWrite) await Promise.race([keysWrite.catch(() => (keysWriteFails = true)), fsyncEnded]);
+      else await new Promise<void>((resolve) => (this.#wakeCommitRound = resolve));
     }
-    await ended;
+    await fsyncEnded;
   }
 }
 
 /** Why nothing is written any more. */
-export function failureText(cause: unknown): string {
-  const why = cause instanceof Error ? cause.message : String(cause);
-  return `the log has failed (${why}) and accepts no writes until the server is restarted; what was sent may have been written: ${sendAgain}`;
+export function failureText(failureCause: unknown): string {
+  const causeText = failureCause instanceof Error ? failureCause.message : String(failureCause);
+  return `the log has failed (${causeText}) and accepts no writes until the server is restarted; what was sent may have been written: ${sendAgain}`;
 }
 
-function ignore(): void {}
+function ignoreOutcome(): void {}

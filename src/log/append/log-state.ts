@@ -4,35 +4,35 @@ import { FullDisk, type FullDiskOptions } from './full-disk.ts';
 import { failureText } from './group-commit.ts';
 import type { LogStatus } from '../log-store.ts';
 
-type At = { at: 'open' } | { at: 'draining' } | { at: 'closed' } | { at: 'failed'; reason: string };
+type LogStage = { at: 'open' } | { at: 'draining' } | { at: 'closed' } | { at: 'failed'; reason: string };
 
 export class LogState {
   readonly room: FullDisk;
-  readonly #options: Omit<FullDiskOptions, 'signal'>;
-  readonly #closing = new AbortController();
-  #at: At = { at: 'open' };
+  readonly #logOptions: Omit<FullDiskOptions, 'signal'>;
+  readonly #logClosing = new AbortController();
+  #logStage: LogStage = { at: 'open' };
 
-  constructor(options: Omit<FullDiskOptions, 'signal'>) {
-    this.#options = options;
-    this.room = new FullDisk({ ...options, signal: this.#closing.signal });
+  constructor(logOptions: Omit<FullDiskOptions, 'signal'>) {
+    this.#logOptions = logOptions;
+    this.room = new FullDisk({ ...logOptions, signal: this.#logClosing.signal });
   }
 
   /** Aborted when the log closes or has failed. */
   get signal(): AbortSignal {
-    return this.#closing.signal;
+    return this.#logClosing.signal;
   }
 
   get at(): LogStatus['state'] {
-    return this.isFull ? 'full' : this.#at.at;
+    return this.isFull ? 'full' : this.#logStage.at;
   }
 
   get failure(): string | null {
-    return this.#at.at === 'failed' ? this.#at.reason : this.room.why;
+    return this.#logStage.at === 'failed' ? this.#logStage.reason : this.room.why;
   }
 
   /** Full or not. */
   get isOpen(): boolean {
-    return this.#at.at === 'open';
+    return this.#logStage.at === 'open';
   }
 
   get isFull(): boolean {
@@ -40,34 +40,35 @@ export class LogState {
   }
 
   get hasFailed(): boolean {
-    return this.#at.at === 'failed';
+    return this.#logStage.at === 'failed';
   }
 
   /** Heads are still signed while the log drains. */
   get isSealable(): boolean {
-    return this.isOpen || this.#at.at === 'draining';
+    return this.isOpen || this.#logStage.at === 'draining';
   }
 
   /** Nothing waits for room any more. */
   drain(): void {
-    this.#closing.abort();
-    if (this.isOpen) this.#at = { at: 'draining' };
+    this.#logClosing.abort();
+    if (this.isOpen) this.#logStage = { at: 'draining' };
   }
 
   close(): void {
-    this.#at = { at: 'closed' };
+    this.#logStage = { at: 'closed' };
   }
 
-  fail(cause: unknown): void {
-    this.#at = { at: 'failed', reason: cause instanceof Error ? cause.message : String(cause) };
-    this.#options.say(`${this.#options.directory}: ${failureText(cause)}`);
-    this.#closing.abort();
+  fail(failureCause: unknown): void {
+    this.#logStage = { at: 'failed', reason: failureCause instanceof Error ? failureCause.message : String(failureCause) };
+    this.#logOptions.say(`${this.#logOptions.directory}: ${failureText(failureCause)}`);
+    this.#logClosing.abort();
   }
 
   refusal(): ServiceError {
-    const at = this.#at;
+    const logStage = this.#logStage;
     if (this.isFull) return this.room.refusal();
-    const why = at.at === 'failed' ? `the log has failed (${at.reason}): restart the server` : `the log is ${at.at}`;
-    return new ServiceError('REL_UNAVAILABLE', `${why}; it accepts no writes`);
+    const logStateText =
+      logStage.at === 'failed' ? `the log has failed (${logStage.reason}): restart the server` : `the log is ${logStage.at}`;
+    return new ServiceError('REL_UNAVAILABLE', `${logStateText}; it accepts no writes`);
   }
 }

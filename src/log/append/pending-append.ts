@@ -7,41 +7,41 @@ import type { Appended, Durability } from '../log-store.ts';
 
 /** The future outcome of an append; makes a promise only on request. */
 export class Outcome<T> {
-  #promise: Promise<T> | null = null;
-  #resolve: ((value: T) => void) | null = null;
-  #reject: ((error: ServiceError) => void) | null = null;
-  #settled: { readonly value: T } | { readonly error: ServiceError } | null = null;
+  #outcomePromise: Promise<T> | null = null;
+  #resolveOutcome: ((value: T) => void) | null = null;
+  #rejectOutcome: ((error: ServiceError) => void) | null = null;
+  #settledOutcome: { readonly value: T } | { readonly error: ServiceError } | null = null;
 
   get promise(): Promise<T> {
-    if (this.#promise) return this.#promise;
-    const settled = this.#settled;
-    this.#promise = new Promise((resolve, reject) => {
-      if (settled === null) {
-        this.#resolve = resolve;
-        this.#reject = reject;
-      } else if ('value' in settled) resolve(settled.value);
-      else reject(settled.error);
+    if (this.#outcomePromise) return this.#outcomePromise;
+    const settledOutcome = this.#settledOutcome;
+    this.#outcomePromise = new Promise((resolve, reject) => {
+      if (settledOutcome === null) {
+        this.#resolveOutcome = resolve;
+        this.#rejectOutcome = reject;
+      } else if ('value' in settledOutcome) resolve(settledOutcome.value);
+      else reject(settledOutcome.error);
     });
     // The caller may wait for the other outcome: this must not count as an unhandled rejection.
-    this.#promise.catch(ignore);
-    return this.#promise;
+    this.#outcomePromise.catch(ignoreOutcome);
+    return this.#outcomePromise;
   }
 
   /** The first outcome stays. */
-  resolve(value: T): void {
-    this.#settled ??= { value };
-    this.#resolve?.(value);
+  resolve(outcomeValue: T): void {
+    this.#settledOutcome ??= { value: outcomeValue };
+    this.#resolveOutcome?.(outcomeValue);
   }
 
-  reject(error: ServiceError): void {
-    this.#settled ??= { error };
-    this.#reject?.(error);
+  reject(outcomeError: ServiceError): void {
+    this.#settledOutcome ??= { error: outcomeError };
+    this.#rejectOutcome?.(outcomeError);
   }
 
   /** Rejects the waiting callers because the outcome is not known yet; later callers wait for the outcome. */
-  postpone(error: ServiceError): void {
-    this.#reject?.(error);
-    this.#promise = this.#resolve = this.#reject = null;
+  postpone(postponeError: ServiceError): void {
+    this.#rejectOutcome?.(postponeError);
+    this.#outcomePromise = this.#resolveOutcome = this.#rejectOutcome = null;
   }
 }
 
@@ -56,10 +56,10 @@ export class PendingAppend implements Appended {
    */
   readonly acknowledgement = new Outcome<Durability>();
 
-  constructor(placed: readonly PlacedEntry[], needs: PendingAppend['needs']) {
-    this.placed = placed;
-    this.entries = placed.length === 1 ? [placed[0]!.entry] : placed.map(({ entry }) => entry);
-    this.needs = needs;
+  constructor(placedEntries: readonly PlacedEntry[], acknowledgedBy: PendingAppend['needs']) {
+    this.placed = placedEntries;
+    this.entries = placedEntries.length === 1 ? [placedEntries[0]!.entry] : placedEntries.map(({ entry }) => entry);
+    this.needs = acknowledgedBy;
   }
 
   /** Whether it is access records alone, which no commit waits for. */
@@ -75,70 +75,70 @@ export class PendingAppend implements Appended {
     return this.acknowledgement.promise;
   }
 
-  reject(error: ServiceError): void {
-    this.write.reject(error);
-    this.acknowledgement.reject(error);
+  reject(appendError: ServiceError): void {
+    this.write.reject(appendError);
+    this.acknowledgement.reject(appendError);
   }
 
-  postpone(error: ServiceError): void {
-    this.write.postpone(error);
-    this.acknowledgement.postpone(error);
+  postpone(postponeError: ServiceError): void {
+    this.write.postpone(postponeError);
+    this.acknowledgement.postpone(postponeError);
   }
 }
 
 /** Appends that no group has taken yet, in order. */
 export class CommitQueue {
-  #appends: PendingAppend[] = [];
-  #syncs = 0;
+  #pendingAppends: PendingAppend[] = [];
+  #fsyncAppends = 0;
 
   get length(): number {
-    return this.#appends.length;
+    return this.#pendingAppends.length;
   }
 
   /** Appends that wait for an fsync and are not written: queued, or in a group that is being written. */
   get syncs(): number {
-    return this.#syncs;
+    return this.#fsyncAppends;
   }
 
   get isOnlyRecords(): boolean {
-    return this.#appends.every(({ isRecord }) => isRecord);
+    return this.#pendingAppends.every(({ isRecord }) => isRecord);
   }
 
-  add(append: PendingAppend): void {
-    this.#appends.push(append);
-    if (append.needs === 'fsync') this.#syncs++;
+  add(pendingAppend: PendingAppend): void {
+    this.#pendingAppends.push(pendingAppend);
+    if (pendingAppend.needs === 'fsync') this.#fsyncAppends++;
   }
 
-  /** Takes the linked appends up to so many bytes, and at least `countMin` of them whatever their size. */
-  take(bytesMax: number, countMin: 0 | 1): PendingAppend[] {
-    let count = 0;
-    for (let bytes = 0; count < this.#appends.length; count++) {
-      const { placed } = this.#appends[count]!;
+  /** Takes the linked appends up to so many bytes, and at least `appendsMin` of them whatever their size. */
+  take(groupBytesMax: number, appendsMin: 0 | 1): PendingAppend[] {
+    let takenAppends = 0;
+    for (let groupBytes = 0; takenAppends < this.#pendingAppends.length; takenAppends++) {
+      const { placed } = this.#pendingAppends[takenAppends]!;
       if (!placed[placed.length - 1]!.linked) break;
-      bytes += frameBytes(placed);
-      if (count >= countMin && bytes > bytesMax) break;
+      groupBytes += frameBytes(placed);
+      if (takenAppends >= appendsMin && groupBytes > groupBytesMax) break;
     }
-    return count === 0 ? [] : this.#appends.splice(0, count);
+    return takenAppends === 0 ? [] : this.#pendingAppends.splice(0, takenAppends);
   }
 
   /** How many of a group that is written now wait for an fsync. */
-  countWritten(group: readonly PendingAppend[]): number {
-    let syncs = 0;
-    for (const { needs } of group) if (needs === 'fsync') syncs++;
-    this.#syncs -= syncs;
-    return syncs;
+  countWritten(commitGroup: readonly PendingAppend[]): number {
+    let writtenSyncs = 0;
+    for (const { needs } of commitGroup) if (needs === 'fsync') writtenSyncs++;
+    this.#fsyncAppends -= writtenSyncs;
+    return writtenSyncs;
   }
 
-  postpone(error: ServiceError): void {
-    for (const append of this.#appends) append.postpone(error);
+  postpone(postponeError: ServiceError): void {
+    for (const pendingAppend of this.#pendingAppends) pendingAppend.postpone(postponeError);
   }
 
   /** Everything goes; the appends that were queued are returned. */
   clear(): readonly PendingAppend[] {
-    const appends = this.#appends;
-    this.#appends = [];
-    this.#syncs = 0;
-    return appends;
+    const pendingAppends = this.#pendingAppends;
+    this.#pendingAppends = [];
+    this.#fsyncAppends = 0;
+    return pendingAppends;
   }
 }
 
@@ -151,10 +151,10 @@ class Unsynced {
   /** The last entry that is written. */
   last: EncodedEntry | null = null;
 
-  add(entries: readonly EncodedEntry[], syncs: number): void {
-    this.syncs += syncs;
-    this.bytes += frameBytes(entries);
-    this.last = entries[entries.length - 1]!;
+  add(writtenEntries: readonly EncodedEntry[], fsyncAppends: number): void {
+    this.syncs += fsyncAppends;
+    this.bytes += frameBytes(writtenEntries);
+    this.last = writtenEntries[writtenEntries.length - 1]!;
   }
 }
 
@@ -164,48 +164,48 @@ class Unsynced {
  */
 export class FsyncBacklog {
   /** Written before the fsync that is under way began. */
-  #running = new Unsynced();
+  #runningFsync = new Unsynced();
   /** Written, and waiting for whatever fsync comes next. */
-  #next = new Unsynced();
+  #nextFsync = new Unsynced();
   /** The next append asks for an fsync, whatever it is. */
-  #isDue = false;
+  #isFsyncDue = false;
 
   get running(): Unsynced {
-    return this.#running;
+    return this.#runningFsync;
   }
 
   get next(): Unsynced {
-    return this.#next;
+    return this.#nextFsync;
   }
 
   begin(): Unsynced {
-    this.#running = this.#next;
-    this.#next = new Unsynced();
-    return this.#running;
+    this.#runningFsync = this.#nextFsync;
+    this.#nextFsync = new Unsynced();
+    return this.#runningFsync;
   }
 
   end(): void {
-    this.#running = new Unsynced();
+    this.#runningFsync = new Unsynced();
   }
 
   /** Makes an fsync due if a written frame still waits for one. */
   request(): void {
-    this.#isDue = this.#next.acknowledgements.length > 0;
+    this.#isFsyncDue = this.#nextFsync.acknowledgements.length > 0;
   }
 
   takeRequest(): boolean {
-    const isDue = this.#isDue;
-    this.#isDue = false;
-    return isDue;
+    const isFsyncDue = this.#isFsyncDue;
+    this.#isFsyncDue = false;
+    return isFsyncDue;
   }
 
   /** Everything goes; acknowledgements that still waited are returned. */
   clear(): readonly Outcome<Durability>[] {
-    const acknowledgements = [...this.#running.acknowledgements, ...this.#next.acknowledgements];
-    this.#running = new Unsynced();
-    this.#next = new Unsynced();
-    return acknowledgements;
+    const unsyncedOutcomes = [...this.#runningFsync.acknowledgements, ...this.#nextFsync.acknowledgements];
+    this.#runningFsync = new Unsynced();
+    this.#nextFsync = new Unsynced();
+    return unsyncedOutcomes;
   }
 }
 
-function ignore(): void {}
+function ignoreOutcome(): void {}

@@ -9,101 +9,108 @@ import { type HashChain, lastInstantOf } from '../files/hash-chain.ts';
 import type { Basis, NextPosition } from '../log-store.ts';
 
 export class PositionAssigner {
-  readonly #clock: Clock;
-  readonly #listeners: ((basis: Basis) => void)[] = [];
+  readonly #instantClock: Clock;
+  readonly #basisListeners: ((basis: Basis) => void)[] = [];
   /** First instants of entries that are placed and not visible: a reader's instant stays below the first. */
-  readonly #hidden: { readonly leaf: number; readonly time: bigint }[] = [];
-  #leaves: number;
-  #position: number;
-  #lastInstant: bigint;
+  readonly #invisibleEntries: { readonly leaf: number; readonly time: bigint }[] = [];
+  #assignedLeaves: number;
+  #nextPosition: number;
+  #lastEntryInstant: bigint;
   #visiblePosition: number;
   #visibleInstant: bigint;
-  #handedOut: bigint;
-  #promised: NextPosition | null = null;
+  #handedOutInstant: bigint;
+  #promisedPosition: NextPosition | null = null;
 
-  constructor(clock: Clock, chain: HashChain) {
-    this.#clock = clock;
-    this.#leaves = chain.leaves;
-    this.#position = this.#visiblePosition = chain.position;
-    this.#lastInstant = this.#visibleInstant = this.#handedOut = chain.lastInstant ?? 0n;
+  constructor(instantClock: Clock, hashChain: HashChain) {
+    this.#instantClock = instantClock;
+    this.#assignedLeaves = hashChain.leaves;
+    this.#nextPosition = this.#visiblePosition = hashChain.position;
+    this.#lastEntryInstant = this.#visibleInstant = this.#handedOutInstant = hashChain.lastInstant ?? 0n;
   }
 
   /** Entries that are placed, linked or not. */
   get leaves(): number {
-    return this.#leaves;
+    return this.#assignedLeaves;
   }
 
   get position(): number {
-    return this.#position;
+    return this.#nextPosition;
   }
 
   /** Kept until the end of the calling turn: a decision reads the place that its append will get. */
   next(): NextPosition {
-    return this.#promised ?? this.#promise({ position: this.#position, time: this.#nextTime() });
+    return this.#promisedPosition ?? this.#promisePosition({ position: this.#nextPosition, time: this.#nextInstant() });
   }
 
   /** Whether a place that was meant to come later than `next` is free; it is kept as that is then. */
   claim(claimed: NextPosition): boolean {
     const isFree = this.isFree(claimed);
-    if (isFree) this.#promise(claimed);
+    if (isFree) this.#promisePosition(claimed);
     return isFree;
   }
 
-  #promise(promised: NextPosition): NextPosition {
-    if (this.#promised === null)
+  #promisePosition(promised: NextPosition): NextPosition {
+    if (this.#promisedPosition === null)
       queueMicrotask(() => {
-        this.#promised = null;
+        this.#promisedPosition = null;
       });
-    return (this.#promised = promised);
+    return (this.#promisedPosition = promised);
   }
 
   basis(): Basis {
-    const now = this.#clock.now();
-    const bound = this.#hidden[0]?.time ?? this.#promised?.time;
-    const below = bound !== undefined && now >= bound ? bound - 1n : now;
-    const instant = max(below, max(this.#visibleInstant, this.#handedOut));
-    assert(bound === undefined || instant < bound, 'a reader never holds the instant of an entry that it may not see');
-    this.#handedOut = instant;
-    return { position: this.#visiblePosition, instant };
+    const nowInstant = this.#instantClock.now();
+    const firstInvisible = this.#invisibleEntries[0]?.time ?? this.#promisedPosition?.time;
+    const visibleBound = firstInvisible !== undefined && nowInstant >= firstInvisible ? firstInvisible - 1n : nowInstant;
+    const basisInstant = laterInstant(visibleBound, laterInstant(this.#visibleInstant, this.#handedOutInstant));
+    assert(
+      firstInvisible === undefined || basisInstant < firstInvisible,
+      'a reader never holds the instant of an entry that it may not see',
+    );
+    this.#handedOutInstant = basisInstant;
+    return { position: this.#visiblePosition, instant: basisInstant };
   }
 
-  isFree({ position, time }: NextPosition): boolean {
-    return position === this.#position && time > this.#lastInstant && time > this.#handedOut;
+  isFree({ position: claimedPosition, time: claimedInstant }: NextPosition): boolean {
+    return (
+      claimedPosition === this.#nextPosition && claimedInstant > this.#lastEntryInstant && claimedInstant > this.#handedOutInstant
+    );
   }
 
-  /** So many entries are placed from `first` on; `next` comes right behind them. */
-  advance(entries: number, first: NextPosition, next: NextPosition): void {
-    this.#promised = null;
-    this.#position = next.position;
-    this.#lastInstant = next.time - 1n;
-    this.#leaves += entries;
+  /** So many entries are placed from `firstPlacement` on; `nextPlacement` comes right behind them. */
+  advance(entryCount: number, firstPlacement: NextPosition, nextPlacement: NextPosition): void {
+    this.#promisedPosition = null;
+    this.#nextPosition = nextPlacement.position;
+    this.#lastEntryInstant = nextPlacement.time - 1n;
+    this.#assignedLeaves += entryCount;
     // Access records hide nothing from readers, and wait for an fsync that may be long in coming.
-    if (next.position > first.position) this.#hidden.push({ leaf: this.#leaves - 1, time: first.time });
+    if (nextPlacement.position > firstPlacement.position)
+      this.#invisibleEntries.push({ leaf: this.#assignedLeaves - 1, time: firstPlacement.time });
   }
 
   /** All entries up to this one meet the sync policy. */
-  makeVisible(entry: CommittedEntry): void {
-    let count = 0;
-    while (count < this.#hidden.length && this.#hidden[count]!.leaf <= entry.leaf) count++;
-    this.#hidden.splice(0, count);
-    this.#visibleInstant = lastInstantOf(entry);
-    const position = entry.position + entry.positions;
-    if (position === this.#visiblePosition) return;
-    this.#visiblePosition = position;
-    if (this.#listeners.length === 0) return;
+  makeVisible(committedEntry: CommittedEntry): void {
+    let visibleCount = 0;
+    while (visibleCount < this.#invisibleEntries.length && this.#invisibleEntries[visibleCount]!.leaf <= committedEntry.leaf)
+      visibleCount++;
+    this.#invisibleEntries.splice(0, visibleCount);
+    this.#visibleInstant = lastInstantOf(committedEntry);
+    const visiblePosition = committedEntry.position + committedEntry.positions;
+    if (visiblePosition === this.#visiblePosition) return;
+    this.#visiblePosition = visiblePosition;
+    if (this.#basisListeners.length === 0) return;
     const basis = this.basis();
-    for (const listener of this.#listeners) listener(basis);
+    for (const basisListener of this.#basisListeners) basisListener(basis);
   }
 
   onVisible(listener: (basis: Basis) => void): void {
-    this.#listeners.push(listener);
+    this.#basisListeners.push(listener);
   }
 
-  #nextTime(): bigint {
-    return max(this.#clock.now(), max(this.#lastInstant, this.#handedOut) + 1n);
+  #nextInstant(): bigint {
+    return laterInstant(this.#instantClock.now(), laterInstant(this.#lastEntryInstant, this.#handedOutInstant) + 1n);
   }
 }
 
-function max(a: bigint, b: bigint): bigint {
-  return a > b ? a : b;
+function laterInstant(firstInstant: bigint, secondInstant: bigint): bigint {
+  return firstInstant > secondInstant ? firstInstant : secondInstant;
 }

@@ -38,96 +38,96 @@ export interface SignedHeadsOptions {
 }
 
 export class SignedHeads {
-  readonly #options: SignedHeadsOptions;
+  readonly #headOptions: SignedHeadsOptions;
   #sealedLeaves: number;
   /** The same before the last seal: that one may not be written yet. */
-  #sealedBefore: number;
-  #seals: number;
+  #previousSealedLeaves: number;
+  #sealEntryCount: number;
   /** Newest head in the checkpoint file. */
-  #stored: SignedHead;
-  #lastAppended: Pick<Appended, 'written'> | null = null;
+  #storedHead: SignedHead;
+  #lastAppend: Pick<Appended, 'written'> | null = null;
   #lastWriteMs = 0;
-  #sealTimer = false;
+  #hasSealTimer = false;
   /** The log has begun, and callers hear of a lack of room. */
-  #opened = false;
-  #sealing: Promise<void> = Promise.resolve();
+  #isOpened = false;
+  #headSealing: Promise<void> = Promise.resolve();
 
-  constructor(options: SignedHeadsOptions, { sealed, seals }: Pick<HashChain, 'sealed' | 'seals'>) {
-    this.#options = options;
-    this.#sealedLeaves = this.#sealedBefore = sealed;
-    this.#seals = seals;
-    this.#stored = this.sign(options.linker.head());
+  constructor(headOptions: SignedHeadsOptions, { sealed: sealedLeaves, seals: sealCount }: Pick<HashChain, 'sealed' | 'seals'>) {
+    this.#headOptions = headOptions;
+    this.#sealedLeaves = this.#previousSealedLeaves = sealedLeaves;
+    this.#sealEntryCount = sealCount;
+    this.#storedHead = this.sign(headOptions.linker.head());
   }
 
   /** Begins after the replay, of which every entry is durable: writes the checkpoint file, unless it covers that many leaves. */
   async open(checkpointSize: number): Promise<void> {
-    const head = this.#options.linker.head();
-    if (head.size > checkpointSize) await (this.#sealing = this.#store(this.sign(head)));
-    this.#opened = true;
-    if (head.size > this.#sealedLeaves) this.#sealWhenIdle();
+    const treeHead = this.#headOptions.linker.head();
+    if (treeHead.size > checkpointSize) await (this.#headSealing = this.#storeHead(this.sign(treeHead)));
+    this.#isOpened = true;
+    if (treeHead.size > this.#sealedLeaves) this.#sealWhenIdle();
   }
 
   /** Called after each append to the log. */
   onAppended(appended: Appended): void {
-    this.#lastAppended = appended;
+    this.#lastAppend = appended;
     this.#sealWhenIdle();
   }
 
   async seal(): Promise<void> {
-    const { state } = this.#options;
-    if (!state.isSealable) throw state.refusal();
+    const { state: logState } = this.#headOptions;
+    if (!logState.isSealable) throw logState.refusal();
     // One at a time: a seal's checkpoint is in place before the next seal is written.
-    const done = this.#sealing.then(() => this.#seal());
-    this.#sealing = done.catch(() => undefined);
-    await state.room.unlessShort(done);
+    const sealDone = this.#headSealing.then(() => this.#appendSeal());
+    this.#headSealing = sealDone.catch(() => undefined);
+    await logState.room.unlessShort(sealDone);
   }
 
-  /** Leaves that seals cover, and how many seals there are, among the first `written` leaves: at most the last is not. */
-  sealsWithin(written: number): Pick<HashChain, 'sealed' | 'seals'> {
-    if (this.#sealedLeaves <= written) return { sealed: this.#sealedLeaves, seals: this.#seals };
-    return { sealed: this.#sealedBefore, seals: this.#seals - 1 };
+  /** Leaves that seals cover, and how many seals there are, among the first `writtenLeaves` leaves: at most the last is not. */
+  sealsWithin(writtenLeaves: number): Pick<HashChain, 'sealed' | 'seals'> {
+    if (this.#sealedLeaves <= writtenLeaves) return { sealed: this.#sealedLeaves, seals: this.#sealEntryCount };
+    return { sealed: this.#previousSealedLeaves, seals: this.#sealEntryCount - 1 };
   }
 
   /** The newest stored head; a new one where it covers fewer leaves. */
-  async headOver(leaves: number): Promise<SignedHead> {
-    const { state, writer, root } = this.#options;
-    if (this.#stored.size >= leaves) return this.#stored;
+  async headOver(coveredLeaves: number): Promise<SignedHead> {
+    const { state, writer: logWriter, root } = this.#headOptions;
+    if (this.#storedHead.size >= coveredLeaves) return this.#storedHead;
     if (state.isFull) throw state.refusal();
-    assert(leaves <= this.#options.leaves(), 'a head covers entries that are there');
-    if (writer.durableLeaves < leaves) await this.seal();
-    const signing = this.#sealing.then(async () => {
-      const size = writer.durableLeaves;
-      if (this.#stored.size >= leaves) return;
+    assert(coveredLeaves <= this.#headOptions.leaves(), 'a head covers entries that are there');
+    if (logWriter.durableLeaves < coveredLeaves) await this.seal();
+    const headSigning = this.#headSealing.then(async () => {
+      const durableLeaves = logWriter.durableLeaves;
+      if (this.#storedHead.size >= coveredLeaves) return;
       if (!state.isSealable) throw state.refusal();
-      await this.#store(this.sign({ size, root: root(size) }));
+      await this.#storeHead(this.sign({ size: durableLeaves, root: root(durableLeaves) }));
     });
-    this.#sealing = signing.catch(() => undefined);
-    await state.room.unlessShort(signing);
-    return this.#stored;
+    this.#headSealing = headSigning.catch(() => undefined);
+    await state.room.unlessShort(headSigning);
+    return this.#storedHead;
   }
 
-  sign(head: TreeHead): SignedHead {
-    const { origin, keyring } = this.#options;
-    return { ...head, note: signCheckpoint(origin, head, keyring.signer) };
+  sign(treeHead: TreeHead): SignedHead {
+    const { origin, keyring } = this.#headOptions;
+    return { ...treeHead, note: signCheckpoint(origin, treeHead, keyring.signer) };
   }
 
   /** One timer at a time: it looks again when something was written while it slept. */
   #sealWhenIdle(): void {
-    const { clock, sealIdleMs, state, leaves } = this.#options;
+    const { clock, sealIdleMs, state, leaves } = this.#headOptions;
     this.#lastWriteMs = clock.monotonicMs();
-    if (this.#sealTimer || sealIdleMs === 0) return;
-    this.#sealTimer = true;
-    void this.#waitAndSeal(sealIdleMs).finally(() => {
-      this.#sealTimer = false;
+    if (this.#hasSealTimer || sealIdleMs === 0) return;
+    this.#hasSealTimer = true;
+    void this.#sealAfterIdle(sealIdleMs).finally(() => {
+      this.#hasSealTimer = false;
       // Entries may have been written during the seal: they need a seal of their own.
       if (state.isOpen && leaves() > this.#sealedLeaves) this.#sealWhenIdle();
     });
   }
 
-  async #waitAndSeal(sealIdleMs: number): Promise<void> {
-    const { clock, state, commits } = this.#options;
-    for (let wait = sealIdleMs; wait > 0; wait = sealIdleMs - (clock.monotonicMs() - this.#lastWriteMs)) {
-      await clock.sleep(wait, state.signal);
+  async #sealAfterIdle(sealIdleMs: number): Promise<void> {
+    const { clock, state, commits } = this.#headOptions;
+    for (let idleWaitMs = sealIdleMs; idleWaitMs > 0; idleWaitMs = sealIdleMs - (clock.monotonicMs() - this.#lastWriteMs)) {
+      await clock.sleep(idleWaitMs, state.signal);
       if (state.signal.aborted) return;
       commits.syncSoon();
     }
@@ -136,40 +136,40 @@ export class SignedHeads {
     if (state.isOpen) await this.seal().catch(() => undefined);
   }
 
-  async #seal(): Promise<void> {
-    const { state, linker, leaves, append } = this.#options;
+  async #appendSeal(): Promise<void> {
+    const { state: logState, linker, leaves, append } = this.#headOptions;
     // Waits for pending appends first, so that only later ones can hold up the turn.
-    if (linker.isBehind) await this.#lastAppended?.written.catch(() => undefined);
-    if (state.hasFailed || state.isFull) throw state.refusal();
+    if (linker.isBehind) await this.#lastAppend?.written.catch(() => undefined);
+    if (logState.hasFailed || logState.isFull) throw logState.refusal();
     if (leaves() === this.#sealedLeaves) return;
-    const head = linker.head();
-    const appended = append({ kind: 'seal', treeSize: head.size, checkpoint: this.sign(head).note });
+    const sealedHead = linker.head();
+    const sealAppend = append({ kind: 'seal', treeSize: sealedHead.size, checkpoint: this.sign(sealedHead).note });
     // The checkpoint beside the log covers the seal as well, so that no durable entry can be missed.
-    const covering = this.sign(linker.head());
-    this.#sealedBefore = this.#sealedLeaves;
-    this.#sealedLeaves = covering.size;
-    this.#seals++;
+    const coveringHead = this.sign(linker.head());
+    this.#previousSealedLeaves = this.#sealedLeaves;
+    this.#sealedLeaves = coveringHead.size;
+    this.#sealEntryCount++;
     // The checkpoint is in place before the next seal is written, however long both wait for room.
-    await finalOutcome(appended);
-    await this.#store(covering);
+    await finalOutcome(sealAppend);
+    await this.#storeHead(coveringHead);
   }
 
-  async #store(head: SignedHead): Promise<void> {
-    const { disk, logDirectory, state, commits } = this.#options;
+  async #storeHead(signedHead: SignedHead): Promise<void> {
+    const { disk, logDirectory, state, commits } = this.#headOptions;
     for (;;) {
       try {
-        await disk.replaceFile(checkpointPath(logDirectory), Buffer.from(head.note));
+        await disk.replaceFile(checkpointPath(logDirectory), Buffer.from(signedHead.note));
         break;
-      } catch (cause) {
+      } catch (storeFailure) {
         // No room: the one before is there still, and no seal follows until this one is in its place.
-        if (!this.#opened || !(await state.room.isShort('head', cause))) {
-          commits.fail(cause);
+        if (!this.#isOpened || !(await state.room.isShort('head', storeFailure))) {
+          commits.fail(storeFailure);
           throw state.refusal();
         }
         await state.room.wait();
       }
     }
     state.room.clearShortage('head');
-    this.#stored = head;
+    this.#storedHead = signedHead;
   }
 }

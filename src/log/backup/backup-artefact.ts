@@ -14,7 +14,7 @@ import { hexOf } from '../bytes/sha256.ts';
 export const ARTEFACT_VERSION = 1;
 export const ARTEFACT_NAME = 'backup.json';
 
-const SIGNED_AS = 'annals backup 1\n';
+const BACKUP_SIGNED_AS = 'annals backup 1\n';
 
 /** A copied file: its path below the backup's directory, and below the data directory. */
 export interface CopiedFile {
@@ -58,16 +58,16 @@ export function formatArtefact(artefact: Artefact, signer: NoteSigner): Uint8Arr
  * Throws REL_UNPROCESSABLE for a document that is not whole, not of a version that is known here, or that none of `publicKeys` has
  * signed just so.
  */
-export function openArtefact(bytes: Uint8Array, publicKeys: readonly Uint8Array[]): Artefact {
-  const { signature, ...rest } = readDocument(bytes);
-  const signed = typeof signature === 'string' ? Buffer.from(signature, 'base64') : Buffer.alloc(0);
-  const message = attempt(() => signedBytes(rest));
-  if (!publicKeys.some((key) => verifySignature(key, message, signed))) {
+export function openArtefact(artefactBytes: Uint8Array, publicKeys: readonly Uint8Array[]): Artefact {
+  const { signature, ...unsignedFields } = readArtefactJson(artefactBytes);
+  const artefactSignature = typeof signature === 'string' ? Buffer.from(signature, 'base64') : Buffer.alloc(0);
+  const signedMessage = attemptRead(() => signedBytes(unsignedFields));
+  if (!publicKeys.some((signingKey) => verifySignature(signingKey, signedMessage, artefactSignature))) {
     throw refusal('is not signed by a key of this log, or was edited since');
   }
-  const artefact = readArtefact(rest);
-  const head = attempt(() => openCheckpoint(artefact.head, artefact.origin, publicKeys));
-  if (head.size !== artefact.tree_size || hexOf(head.root) !== artefact.root) {
+  const artefact = readArtefactFields(unsignedFields);
+  const backupHead = attemptRead(() => openCheckpoint(artefact.head, artefact.origin, publicKeys));
+  if (backupHead.size !== artefact.tree_size || hexOf(backupHead.root) !== artefact.root) {
     throw refusal('has a signed head of another tree');
   }
   if ((artefact.digest_tree_size ?? 0) > artefact.tree_size) throw refusal('has digests of more leaves than it holds');
@@ -75,105 +75,107 @@ export function openArtefact(bytes: Uint8Array, publicKeys: readonly Uint8Array[
 }
 
 /** Entries at which the projections were digested; null where they were not. */
-export function digestedAt({ projections, digest_tree_size: size, tree_size: all }: Artefact): number | null {
-  return projections && (size ?? all);
+export function digestedAt({ projections, digest_tree_size: digestedSize, tree_size: artefactSize }: Artefact): number | null {
+  return projections && (digestedSize ?? artefactSize);
 }
 
 export function bytesOf({ files, blobs }: Artefact): number {
-  return [...files, ...blobs].reduce((sum, { length }) => sum + length, 0);
+  return [...files, ...blobs].reduce((artefactBytes, { length }) => artefactBytes + length, 0);
 }
 
 function signedBytes(artefact: object): Uint8Array {
-  return Buffer.from(`${SIGNED_AS}${canonicalJson(artefact as Json)}`);
+  return Buffer.from(`${BACKUP_SIGNED_AS}${canonicalJson(artefact as Json)}`);
 }
 
 /** Turns an error of any reader into a refusal of the backup. */
-function attempt<T>(read: () => T): T {
+function attemptRead<T>(readArtefactPart: () => T): T {
   try {
-    return read();
+    return readArtefactPart();
   } catch (cause) {
     throw refusal(`does not read: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
   }
 }
 
-export function refusal(what: string, cause?: unknown): ServiceError {
-  return new ServiceError('REL_UNPROCESSABLE', `the backup ${what}`, { cause });
+export function refusal(backupFault: string, cause?: unknown): ServiceError {
+  return new ServiceError('REL_UNPROCESSABLE', `the backup ${backupFault}`, { cause });
 }
 
-type Fields = Readonly<Record<string, unknown>>;
+type ArtefactFields = Readonly<Record<string, unknown>>;
 
 /** Checks the version first: a later one may give its members another meaning, and sign them differently. */
-function readDocument(bytes: Uint8Array): Fields {
-  let document: unknown;
+function readArtefactJson(artefactBytes: Uint8Array): ArtefactFields {
+  let artefactDocument: unknown;
   try {
-    document = JSON.parse(Buffer.from(bytes).toString('utf8'));
+    artefactDocument = JSON.parse(Buffer.from(artefactBytes).toString('utf8'));
   } catch (cause) {
     throw refusal('is no JSON document', cause);
   }
-  if (typeof document !== 'object' || document === null || Array.isArray(document)) throw refusal('is without members');
-  const { schema_version: version } = document as Fields;
-  if (typeof version !== 'number') throw refusal('is without a schema_version');
-  if (version !== ARTEFACT_VERSION) {
-    throw refusal(`is of schema_version ${version}; this version reads ${ARTEFACT_VERSION}`);
+  if (typeof artefactDocument !== 'object' || artefactDocument === null || Array.isArray(artefactDocument))
+    throw refusal('is without members');
+  const { schema_version: artefactVersion } = artefactDocument as ArtefactFields;
+  if (typeof artefactVersion !== 'number') throw refusal('is without a schema_version');
+  if (artefactVersion !== ARTEFACT_VERSION) {
+    throw refusal(`is of schema_version ${artefactVersion}; this version reads ${ARTEFACT_VERSION}`);
   }
-  return document as Fields;
+  return artefactDocument as ArtefactFields;
 }
 
-function readArtefact(fields: Fields): Artefact {
-  const text = (name: string): string => {
-    const value = fields[name];
-    if (typeof value !== 'string') throw refusal(`is without ${name}`);
-    return value;
+function readArtefactFields(artefactFields: ArtefactFields): Artefact {
+  const artefactText = (name: string): string => {
+    const fieldText = artefactFields[name];
+    if (typeof fieldText !== 'string') throw refusal(`is without ${name}`);
+    return fieldText;
   };
-  const number = (name: string): number => count(fields[name], name);
-  const files = readFiles(fields['files'], /^log\/(\d{8}(\.[1-9]\d{0,8})?\.log|manifest|checkpoint)$/);
-  const names = new Set(files.map(({ name }) => name));
-  if (!names.has('log/manifest') || !names.has('log/checkpoint')) throw refusal('is without a manifest and a head');
+  const artefactCount = (name: string): number => readCount(artefactFields[name], name);
+  const files = readFileList(artefactFields['files'], /^log\/(\d{8}(\.[1-9]\d{0,8})?\.log|manifest|checkpoint)$/);
+  const fileNames = new Set(files.map(({ name }) => name));
+  if (!fileNames.has('log/manifest') || !fileNames.has('log/checkpoint')) throw refusal('is without a manifest and a head');
   return {
     schema_version: ARTEFACT_VERSION,
-    id: text('id'),
-    created_at: text('created_at'),
-    engine_version: text('engine_version'),
-    log_id: text('log_id'),
-    origin: text('origin'),
-    tree_size: number('tree_size'),
-    root: text('root'),
-    head: text('head'),
+    id: artefactText('id'),
+    created_at: artefactText('created_at'),
+    engine_version: artefactText('engine_version'),
+    log_id: artefactText('log_id'),
+    origin: artefactText('origin'),
+    tree_size: artefactCount('tree_size'),
+    root: artefactText('root'),
+    head: artefactText('head'),
     files,
-    blobs: readFiles(fields['blobs'], /^blobs\/([0-9a-f]{2})\/\1[0-9a-f]{62}$/),
-    key_ids: readList(fields['key_ids'], 'key_ids').map((id) => count(id, 'key_ids')),
-    erased_keys: number('erased_keys'),
-    projections: readDigests(fields['projections']),
-    ...(fields['digest_tree_size'] !== undefined && { digest_tree_size: number('digest_tree_size') }),
+    blobs: readFileList(artefactFields['blobs'], /^blobs\/([0-9a-f]{2})\/\1[0-9a-f]{62}$/),
+    key_ids: readArtefactList(artefactFields['key_ids'], 'key_ids').map((id) => readCount(id, 'key_ids')),
+    erased_keys: artefactCount('erased_keys'),
+    projections: readProjectionDigests(artefactFields['projections']),
+    ...(artefactFields['digest_tree_size'] !== undefined && { digest_tree_size: artefactCount('digest_tree_size') }),
   };
 }
 
 /** Only names of the layout: nothing is ever read or written anywhere else. */
-function readFiles(value: unknown, pattern: RegExp): CopiedFile[] {
-  const seen = new Set<string>();
-  return readList(value, 'files').map((item) => {
-    const { name, length, sha256 } = (item ?? {}) as Fields;
-    if (typeof name !== 'string' || !pattern.test(name) || seen.has(name)) throw refusal('lists a file with an invalid name');
+function readFileList(fileList: unknown, fileNamePattern: RegExp): CopiedFile[] {
+  const seenFileNames = new Set<string>();
+  return readArtefactList(fileList, 'files').map((listedFile) => {
+    const { name, length, sha256 } = (listedFile ?? {}) as ArtefactFields;
+    if (typeof name !== 'string' || !fileNamePattern.test(name) || seenFileNames.has(name))
+      throw refusal('lists a file with an invalid name');
     if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256)) throw refusal('lists a file without a digest');
-    seen.add(name);
-    return { name, length: count(length, name), sha256 };
+    seenFileNames.add(name);
+    return { name, length: readCount(length, name), sha256 };
   });
 }
 
-function readDigests(value: unknown): Readonly<Record<string, string>> | null {
-  if (value === null) return null;
-  if (typeof value !== 'object') throw refusal('is without projections');
-  const digests = Object.entries(value as Fields);
+function readProjectionDigests(digestField: unknown): Readonly<Record<string, string>> | null {
+  if (digestField === null) return null;
+  if (typeof digestField !== 'object') throw refusal('is without projections');
+  const digests = Object.entries(digestField as ArtefactFields);
   if (!digests.every(([, digest]) => typeof digest === 'string')) throw refusal('has a malformed digest');
   return Object.fromEntries(digests) as Record<string, string>;
 }
 
-function readList(value: unknown, name: string): readonly unknown[] {
-  if (!Array.isArray(value)) throw refusal(`is without ${name}`);
-  return value;
+function readArtefactList(listField: unknown, listName: string): readonly unknown[] {
+  if (!Array.isArray(listField)) throw refusal(`is without ${listName}`);
+  return listField;
 }
 
-function count(value: unknown, name: string): number {
-  if (!Number.isSafeInteger(value) || (value as number) < 0) throw refusal(`has a malformed ${name}`);
-  return value as number;
+function readCount(countField: unknown, countName: string): number {
+  if (!Number.isSafeInteger(countField) || (countField as number) < 0) throw refusal(`has a malformed ${countName}`);
+  return countField as number;
 }

@@ -34,80 +34,81 @@ export interface BackupOptions {
   readonly copy: (request: CopyRequest) => Promise<CopiedLog>;
 }
 
-const prefixOf = (logId: string): string => `${logId.slice(0, 8)}-`;
+const backupIdPrefix = (logId: string): string => `${logId.slice(0, 8)}-`;
 
 /** Names that a backup may have in its directory. */
 export const backupIdPattern = /^[0-9a-f]{8}-[0-9a-f-]{1,64}$/;
 
 /** Throws REL_UNAVAILABLE when it can't be done; nothing is left then, as far as the disk lets it be removed. */
-export async function captureBackup(options: BackupOptions): Promise<Artefact> {
-  const { disk, target, capture, name } = options;
-  const id = `${prefixOf(capture.manifest.logId)}${name}`;
-  const home = `${target}/${id}`;
+export async function captureBackup(backupOptions: BackupOptions): Promise<Artefact> {
+  const { disk, target: backupTarget, capture: logCapture, name } = backupOptions;
+  const backupId = `${backupIdPrefix(logCapture.manifest.logId)}${name}`;
+  const backupHome = `${backupTarget}/${backupId}`;
   try {
-    await disk.makeDirectory(target);
-    await clearUnfinished(options);
-    return await copyLog(options, id, home);
+    await disk.makeDirectory(backupTarget);
+    await clearUnfinishedBackups(backupOptions);
+    return await copyCapturedLog(backupOptions, backupId, backupHome);
   } catch (cause) {
-    await removeTree(disk, home).catch(() => undefined);
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new ServiceError('REL_UNAVAILABLE', `no backup was taken: ${why}`, { cause });
+    await removeTree(disk, backupHome).catch(() => undefined);
+    const causeText = cause instanceof Error ? cause.message : String(cause);
+    throw new ServiceError('REL_UNAVAILABLE', `no backup was taken: ${causeText}`, { cause });
   }
 }
 
 /** Digests that became known once the backup was taken, beside all that its document says already. */
 export async function recordDigests(
-  { disk, target, keyring }: Pick<BackupOptions, 'disk' | 'target' | 'keyring'>,
-  artefact: Artefact,
+  { disk, target: backupTarget, keyring }: Pick<BackupOptions, 'disk' | 'target' | 'keyring'>,
+  backupArtefact: Artefact,
   { projections, digest_tree_size }: Required<Pick<Artefact, 'projections' | 'digest_tree_size'>>,
 ): Promise<Artefact> {
-  const path = `${target}/${artefact.id}/${ARTEFACT_NAME}`;
-  if ((await disk.size(path)) === undefined) throw new ServiceError('REL_NOT_FOUND', `${path} was removed meanwhile`);
-  const digested: Artefact = { ...artefact, projections, digest_tree_size };
-  await disk.replaceFile(path, formatArtefact(digested, keyring.signer));
-  return digested;
+  const artefactPath = `${backupTarget}/${backupArtefact.id}/${ARTEFACT_NAME}`;
+  if ((await disk.size(artefactPath)) === undefined)
+    throw new ServiceError('REL_NOT_FOUND', `${artefactPath} was removed meanwhile`);
+  const digestedArtefact: Artefact = { ...backupArtefact, projections, digest_tree_size };
+  await disk.replaceFile(artefactPath, formatArtefact(digestedArtefact, keyring.signer));
+  return digestedArtefact;
 }
 
 /** Removes the leftovers of an earlier capture of this log that did not finish. */
-async function clearUnfinished({ disk, target, capture }: BackupOptions): Promise<void> {
-  for (const name of await disk.list(target)) {
-    const home = `${target}/${name}`;
-    if (!name.startsWith(prefixOf(capture.manifest.logId)) || !backupIdPattern.test(name)) continue;
-    if ((await disk.size(`${home}/${ARTEFACT_NAME}`)) === undefined) await removeTree(disk, home);
+async function clearUnfinishedBackups({ disk, target: backupTarget, capture: logCapture }: BackupOptions): Promise<void> {
+  for (const backupName of await disk.list(backupTarget)) {
+    const unfinishedHome = `${backupTarget}/${backupName}`;
+    if (!backupName.startsWith(backupIdPrefix(logCapture.manifest.logId)) || !backupIdPattern.test(backupName)) continue;
+    if ((await disk.size(`${unfinishedHome}/${ARTEFACT_NAME}`)) === undefined) await removeTree(disk, unfinishedHome);
   }
 }
 
-async function copyLog(options: BackupOptions, id: string, home: string): Promise<Artefact> {
-  const { disk, directory, target, capture, keyring } = options;
-  const { manifest, openLength, head } = capture;
-  const { files, blobs } = await options.copy({
+async function copyCapturedLog(backupOptions: BackupOptions, backupId: string, backupHome: string): Promise<Artefact> {
+  const { disk, directory, target: backupTarget, capture: logCapture, keyring } = backupOptions;
+  const { manifest, openLength, head: capturedHead } = logCapture;
+  const { files, blobs } = await backupOptions.copy({
     directory,
-    home,
-    log: manifest.files.map((record) => ({
-      name: `log/${logFileName(record)}`,
-      length: record.state === 'sealed' ? record.length : openLength,
+    home: backupHome,
+    log: manifest.files.map((capturedFile) => ({
+      name: `log/${logFileName(capturedFile)}`,
+      length: capturedFile.state === 'sealed' ? capturedFile.length : openLength,
     })),
     manifest: Buffer.from(formatManifest(manifest), 'latin1'),
-    head: { note: head.note, size: head.size, root: hexOf(head.root) },
+    head: { note: capturedHead.note, size: capturedHead.size, root: hexOf(capturedHead.root) },
     keys: handedKeys(keyring),
   });
   const artefact: Artefact = {
     schema_version: ARTEFACT_VERSION,
-    id,
-    created_at: options.createdAt,
-    engine_version: options.engineVersion,
+    id: backupId,
+    created_at: backupOptions.createdAt,
+    engine_version: backupOptions.engineVersion,
     log_id: manifest.logId,
-    origin: options.origin,
-    tree_size: head.size,
-    root: hexOf(head.root),
-    head: head.note,
+    origin: backupOptions.origin,
+    tree_size: capturedHead.size,
+    root: hexOf(capturedHead.root),
+    head: capturedHead.note,
     files,
     blobs,
     key_ids: keyring.dataKeyIds,
-    erased_keys: options.erasedKeys,
-    projections: options.projections,
+    erased_keys: backupOptions.erasedKeys,
+    projections: backupOptions.projections,
   };
-  await disk.syncDirectory(target);
-  await disk.replaceFile(`${home}/${ARTEFACT_NAME}`, formatArtefact(artefact, keyring.signer));
+  await disk.syncDirectory(backupTarget);
+  await disk.replaceFile(`${backupHome}/${ARTEFACT_NAME}`, formatArtefact(artefact, keyring.signer));
   return artefact;
 }

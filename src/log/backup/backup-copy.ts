@@ -48,8 +48,8 @@ export interface CopyMeans {
 }
 
 /** Every byte of it durable, and all names but that of `home`. Rejects when nothing that is going on touches the copy any more. */
-export async function copyLog(request: CopyRequest, means: CopyMeans): Promise<CopiedLog> {
-  return await new LogCopy(request, means).run();
+export async function copyLog(copyRequest: CopyRequest, copyMeans: CopyMeans): Promise<CopiedLog> {
+  return await new LogCopy(copyRequest, copyMeans).run();
 }
 
 export function handedKeys(keyring: Keyring): HandedKeys {
@@ -61,117 +61,122 @@ export function handedKeys(keyring: Keyring): HandedKeys {
 const READ_BACK_BYTES = 1 << 20;
 
 class LogCopy {
-  readonly #request: CopyRequest;
-  readonly #means: CopyMeans;
-  readonly #copier: FileCopier;
-  #copied = 0;
-  #readBack = 0;
-  #bytesTotal = 0;
+  readonly #copyRequest: CopyRequest;
+  readonly #copyMeans: CopyMeans;
+  readonly #fileCopier: FileCopier;
+  #copiedBytes = 0;
+  #readBackBytes = 0;
+  #copyBytesTotal = 0;
 
-  constructor(request: CopyRequest, means: CopyMeans) {
-    this.#request = request;
-    this.#means = means;
-    const { disk, yieldTurn } = means;
+  constructor(copyRequest: CopyRequest, copyMeans: CopyMeans) {
+    this.#copyRequest = copyRequest;
+    this.#copyMeans = copyMeans;
+    const { disk, yieldTurn } = copyMeans;
     const onBytes = (bytes: number): void => {
-      this.#copied += bytes;
-      this.#progress();
+      this.#copiedBytes += bytes;
+      this.#reportCopyProgress();
     };
-    this.#copier = new FileCopier({ disk, yieldTurn, onBytes, from: request.directory, to: request.home });
+    this.#fileCopier = new FileCopier({ disk, yieldTurn, onBytes, from: copyRequest.directory, to: copyRequest.home });
   }
 
   async run(): Promise<CopiedLog> {
-    const { log, home, manifest, head } = this.#request;
-    const { disk } = this.#means;
+    const { log, home: backupHome, manifest, head: signedHead } = this.#copyRequest;
+    const { disk } = this.#copyMeans;
     // A blob is there before the entry that names it, so all that these entries name are there by now.
-    const blobs = await this.#listBlobs();
-    const sum = (files: readonly FileToCopy[]): number => files.reduce((bytes, { length }) => bytes + length, 0);
-    this.#bytesTotal = 2 * sum(log) + sum(blobs);
-    await disk.makeDirectory(`${home}/log`);
-    const small = [await this.#put('log/manifest', manifest), await this.#put('log/checkpoint', Buffer.from(head.note))];
-    const copyAll = async (copy: (file: FileToCopy) => Promise<CopiedFile>): Promise<CopiedLog> => {
+    const blobsToCopy = await this.#listBlobs();
+    const totalBytes = (files: readonly FileToCopy[]): number => files.reduce((bytes, { length }) => bytes + length, 0);
+    this.#copyBytesTotal = 2 * totalBytes(log) + totalBytes(blobsToCopy);
+    await disk.makeDirectory(`${backupHome}/log`);
+    const manifestAndHead = [
+      await this.#writeBackupFile('log/manifest', manifest),
+      await this.#writeBackupFile('log/checkpoint', Buffer.from(signedHead.note)),
+    ];
+    const copyLogAndBlobs = async (copy: (file: FileToCopy) => Promise<CopiedFile>): Promise<CopiedLog> => {
       const files: CopiedFile[] = [];
       for (const each of log) files.push(await copy(each));
-      return { files, blobs: await this.#copyBlobs(blobs) };
+      return { files, blobs: await this.#copyBlobs(blobsToCopy) };
     };
-    const [copied] = await copyAndRead(this.#copier, { disk, to: home }, log, copyAll, (behind) => this.#checkCopy(behind));
-    await disk.syncDirectory(`${home}/log`);
-    return { files: [...copied.files, ...small], blobs: copied.blobs };
+    const [copiedLog] = await copyAndRead(this.#fileCopier, { disk, to: backupHome }, log, copyLogAndBlobs, (diskBehindCopy) =>
+      this.#checkCopy(diskBehindCopy),
+    );
+    await disk.syncDirectory(`${backupHome}/log`);
+    return { files: [...copiedLog.files, ...manifestAndHead], blobs: copiedLog.blobs };
   }
 
   async #listBlobs(): Promise<FileToCopy[]> {
-    const { directory } = this.#request;
-    const { disk } = this.#means;
-    const blobs: FileToCopy[] = [];
-    for (const prefix of await disk.list(`${directory}/blobs`)) {
-      for (const hash of await disk.list(`${directory}/blobs/${prefix}`)) {
-        if (!/^[0-9a-f]{64}$/.test(hash)) continue;
-        const name = `blobs/${prefix}/${hash}`;
-        const length = await disk.size(`${directory}/${name}`);
-        if (length !== undefined) blobs.push({ name, length });
+    const { directory } = this.#copyRequest;
+    const { disk } = this.#copyMeans;
+    const blobsToCopy: FileToCopy[] = [];
+    for (const hashPrefix of await disk.list(`${directory}/blobs`)) {
+      for (const blobHash of await disk.list(`${directory}/blobs/${hashPrefix}`)) {
+        if (!/^[0-9a-f]{64}$/.test(blobHash)) continue;
+        const blobName = `blobs/${hashPrefix}/${blobHash}`;
+        const blobLength = await disk.size(`${directory}/${blobName}`);
+        if (blobLength !== undefined) blobsToCopy.push({ name: blobName, length: blobLength });
       }
     }
-    return blobs;
+    return blobsToCopy;
   }
 
   async #copyBlobs(blobs: readonly FileToCopy[]): Promise<CopiedFile[]> {
-    const { directory, home } = this.#request;
-    const { disk } = this.#means;
-    const copied: CopiedFile[] = [];
-    const homes = new Set<string>();
-    for (const blob of blobs) {
-      const { name } = blob;
-      const blobFolder = `${home}/${name.slice(0, 'blobs/00'.length)}`;
-      if (!homes.has(blobFolder)) await disk.makeDirectory(blobFolder);
-      homes.add(blobFolder);
+    const { directory, home: backupHome } = this.#copyRequest;
+    const { disk } = this.#copyMeans;
+    const copiedBlobs: CopiedFile[] = [];
+    const blobDirectories = new Set<string>();
+    for (const blobToCopy of blobs) {
+      const { name } = blobToCopy;
+      const blobFolder = `${backupHome}/${name.slice(0, 'blobs/00'.length)}`;
+      if (!blobDirectories.has(blobFolder)) await disk.makeDirectory(blobFolder);
+      blobDirectories.add(blobFolder);
       try {
-        copied.push(await this.#copier.copy(blob));
+        copiedBlobs.push(await this.#fileCopier.copy(blobToCopy));
       } catch (error) {
         // Removed for good while the backup was taken: it is in no backup from then on.
         if ((await disk.size(`${directory}/${name}`)) !== undefined) throw error;
-        await disk.unlink(`${home}/${name}`).catch(() => undefined);
+        await disk.unlink(`${backupHome}/${name}`).catch(() => undefined);
       }
     }
-    for (const blobFolder of homes) await disk.syncDirectory(blobFolder);
-    return copied;
+    for (const blobFolder of blobDirectories) await disk.syncDirectory(blobFolder);
+    return copiedBlobs;
   }
 
-  async #put(name: string, content: Uint8Array): Promise<CopiedFile> {
-    await this.#means.disk.replaceFile(`${this.#request.home}/${name}`, content);
-    return { name, length: content.length, sha256: sha256Hex(content) };
+  async #writeBackupFile(name: string, fileContent: Uint8Array): Promise<CopiedFile> {
+    await this.#copyMeans.disk.replaceFile(`${this.#copyRequest.home}/${name}`, fileContent);
+    return { name, length: fileContent.length, sha256: sha256Hex(fileContent) };
   }
 
   /** A copy of what has rotted since it was written is a true copy, and no backup. */
-  async #checkCopy(behind: Disk): Promise<void> {
-    const { home, head, keys } = this.#request;
-    const { yieldTurn } = this.#means;
-    const report = await verifyDirectory({
-      disk: pacedDisk(behind, yieldTurn),
+  async #checkCopy(diskBehindCopy: Disk): Promise<void> {
+    const { home, head, keys } = this.#copyRequest;
+    const { yieldTurn } = this.#copyMeans;
+    const copyReport = await verifyDirectory({
+      disk: pacedDisk(diskBehindCopy, yieldTurn),
       windowBytes: READ_BACK_BYTES,
       directory: home,
       keyring: openedKeys(keys),
       sealed: true,
       onProgress: (bytes) => {
-        this.#readBack = bytes;
-        this.#progress();
+        this.#readBackBytes = bytes;
+        this.#reportCopyProgress();
       },
     });
-    const [finding] = report.findings;
-    if (finding) throw new ServiceError('REL_STORAGE', `${finding.place}: ${finding.what}`);
-    if (report.root !== head.root || report.leaves !== head.size)
-      throw new ServiceError('REL_STORAGE', `the copy holds ${report.leaves} leaves of another root than the signed head`);
+    const [copyFinding] = copyReport.findings;
+    if (copyFinding) throw new ServiceError('REL_STORAGE', `${copyFinding.place}: ${copyFinding.what}`);
+    if (copyReport.root !== head.root || copyReport.leaves !== head.size)
+      throw new ServiceError('REL_STORAGE', `the copy holds ${copyReport.leaves} leaves of another root than the signed head`);
   }
 
-  #progress(): void {
-    this.#means.onProgress?.(this.#copied + this.#readBack, this.#bytesTotal);
+  #reportCopyProgress(): void {
+    this.#copyMeans.onProgress?.(this.#copiedBytes + this.#readBackBytes, this.#copyBytesTotal);
   }
 }
 
 function openedKeys({ active, dataKeys, publicKeys }: HandedKeys): VerifyKeys {
-  const keys = new Map(dataKeys);
-  const open = (id: number): KeyObject => {
-    const key = keys.get(id);
-    if (!key) throw new ServiceError('REL_STORAGE', `data key ${id} is not there`);
-    return key;
+  const openedDataKeys = new Map(dataKeys);
+  const openDataKey = (dataKeyId: number): KeyObject => {
+    const dataKey = openedDataKeys.get(dataKeyId);
+    if (!dataKey) throw new ServiceError('REL_STORAGE', `data key ${dataKeyId} is not there`);
+    return dataKey;
   };
-  return { activeDataKey: active, open, publicKeys, subjects: noSubjects };
+  return { activeDataKey: active, open: openDataKey, publicKeys, subjects: noSubjects };
 }

@@ -58,222 +58,237 @@ export interface Restored {
   readonly erasedAbsent: boolean;
 }
 
-const MARKER = '.annals-restoring';
+const RESTORE_MARKER = '.annals-restoring';
 
 /** Undefined, or why a directory must not be opened as a store. */
-export async function unfinishedRestore(disk: Disk, directory: string): Promise<string | undefined> {
-  if ((await disk.size(`${directory}/${MARKER}`)) === undefined) return undefined;
-  return `a restore into ${directory} did not come to its end: run it again, or empty the directory`;
+export async function unfinishedRestore(disk: Disk, dataDirectory: string): Promise<string | undefined> {
+  if ((await disk.size(`${dataDirectory}/${RESTORE_MARKER}`)) === undefined) return undefined;
+  return `a restore into ${dataDirectory} did not come to its end: run it again, or empty the directory`;
 }
 
 /** A backup's document, checked. REL_NOT_FOUND where there is none. */
-export async function readBackup(disk: Disk, source: string, publicKeys: readonly Uint8Array[]): Promise<Artefact> {
-  const bytes = await disk.readFile(`${source}/${ARTEFACT_NAME}`);
-  if (!bytes) throw new ServiceError('REL_NOT_FOUND', `there is no backup in ${source}`);
-  return openArtefact(bytes, publicKeys);
+export async function readBackup(disk: Disk, backupDirectory: string, publicKeys: readonly Uint8Array[]): Promise<Artefact> {
+  const artefactBytes = await disk.readFile(`${backupDirectory}/${ARTEFACT_NAME}`);
+  if (!artefactBytes) throw new ServiceError('REL_NOT_FOUND', `there is no backup in ${backupDirectory}`);
+  return openArtefact(artefactBytes, publicKeys);
 }
 
 /**
- * Restores, and lets `judge` check the result while the target still counts for nothing. Throws REL_NOT_FOUND for a missing
- * backup, REL_UNPROCESSABLE for one that is not whole, REL_CONFLICT for a target that is not empty. After any error, of `judge`
+ * Restores, and lets `judgeRestored` check the result while the target still counts for nothing. Throws REL_NOT_FOUND for a missing
+ * backup, REL_UNPROCESSABLE for one that is not whole, REL_CONFLICT for a target that is not empty. After any error, of `judgeRestored`
  * too, the target is empty.
  */
-export async function restoreBackup<T>(options: RestoreOptions, judge: (restored: Restored) => Promise<T>): Promise<T> {
-  const { disk, source, target, publicKeys } = options;
-  let begun = false;
-  let keyring: Keyring | null = null;
+export async function restoreBackup<T>(
+  restoreOptions: RestoreOptions,
+  judgeRestored: (restored: Restored) => Promise<T>,
+): Promise<T> {
+  const { disk, source: backupDirectory, target: restoreTarget, publicKeys } = restoreOptions;
+  let hasBegunRestore = false;
+  let restoredKeyring: Keyring | null = null;
   try {
-    const artefact = await readBackup(disk, source, publicKeys);
-    await checkTarget(disk, target);
-    begun = true;
-    await begin(disk, target);
-    for (const file of filesOf(artefact)) await checkLength(options, file);
-    keyring = await putKeys(options, artefact);
-    const result = await judge(await new Restoring(options, artefact, keyring).run());
-    await keyring.close();
-    keyring = null;
-    await disk.unlink(`${target}/${MARKER}`);
-    await disk.syncDirectory(target);
-    return result;
+    const backupArtefact = await readBackup(disk, backupDirectory, publicKeys);
+    await checkTarget(disk, restoreTarget);
+    hasBegunRestore = true;
+    await beginRestore(disk, restoreTarget);
+    for (const backupFile of filesOfBackup(backupArtefact)) await checkBackupLength(restoreOptions, backupFile);
+    restoredKeyring = await putRestoreKeys(restoreOptions, backupArtefact);
+    const judgement = await judgeRestored(await new RestoreRun(restoreOptions, backupArtefact, restoredKeyring).run());
+    await restoredKeyring.close();
+    restoredKeyring = null;
+    await disk.unlink(`${restoreTarget}/${RESTORE_MARKER}`);
+    await disk.syncDirectory(restoreTarget);
+    return judgement;
   } catch (cause) {
-    await keyring?.close().catch(() => undefined);
-    if (begun) await clear(disk, target).catch(() => undefined);
+    await restoredKeyring?.close().catch(() => undefined);
+    if (hasBegunRestore) await clearTarget(disk, restoreTarget).catch(() => undefined);
     if (cause instanceof ServiceError) throw cause;
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new ServiceError('REL_STORAGE', `the restore failed: ${why}`, { cause });
+    const causeText = cause instanceof Error ? cause.message : String(cause);
+    throw new ServiceError('REL_STORAGE', `the restore failed: ${causeText}`, { cause });
   }
 }
 
-async function checkTarget(disk: Disk, target: string): Promise<void> {
-  const names = await disk.list(target).catch(() => null);
-  if (!names) throw new ServiceError('REL_CONFLICT', `${target} is not a directory`);
-  if (names.length > 0 && !names.includes(MARKER)) throw new ServiceError('REL_CONFLICT', `${target} is not empty`);
+async function checkTarget(disk: Disk, restoreTarget: string): Promise<void> {
+  const targetNames = await disk.list(restoreTarget).catch(() => null);
+  if (!targetNames) throw new ServiceError('REL_CONFLICT', `${restoreTarget} is not a directory`);
+  if (targetNames.length > 0 && !targetNames.includes(RESTORE_MARKER))
+    throw new ServiceError('REL_CONFLICT', `${restoreTarget} is not empty`);
 }
 
-async function begin(disk: Disk, target: string): Promise<void> {
-  await clear(disk, target);
-  await disk.makeDirectory(target);
+async function beginRestore(disk: Disk, restoreTarget: string): Promise<void> {
+  await clearTarget(disk, restoreTarget);
+  await disk.makeDirectory(restoreTarget);
   // In one step: a replacement's temporary file would be there before the marker is.
-  const marker = await disk.open(`${target}/${MARKER}`, 'create');
-  await marker.close();
-  await disk.syncDirectory(target);
+  const restoreMarker = await disk.open(`${restoreTarget}/${RESTORE_MARKER}`, 'create');
+  await restoreMarker.close();
+  await disk.syncDirectory(restoreTarget);
 }
 
 /** The marker goes last: the next restore clears the rest of an interrupted clearing. */
-async function clear(disk: Disk, target: string): Promise<void> {
-  const names = await disk.list(target);
-  if (names.length === 0) return;
-  for (const name of names) {
-    if (name === MARKER) continue;
-    const path = `${target}/${name}`;
-    await disk.unlink(path).catch(() => removeTree(disk, path));
+async function clearTarget(disk: Disk, restoreTarget: string): Promise<void> {
+  const targetNames = await disk.list(restoreTarget);
+  if (targetNames.length === 0) return;
+  for (const targetName of targetNames) {
+    if (targetName === RESTORE_MARKER) continue;
+    const leftoverPath = `${restoreTarget}/${targetName}`;
+    await disk.unlink(leftoverPath).catch(() => removeTree(disk, leftoverPath));
   }
-  await disk.syncDirectory(target);
-  if (!names.includes(MARKER)) return;
-  await disk.unlink(`${target}/${MARKER}`);
-  await disk.syncDirectory(target);
+  await disk.syncDirectory(restoreTarget);
+  if (!targetNames.includes(RESTORE_MARKER)) return;
+  await disk.unlink(`${restoreTarget}/${RESTORE_MARKER}`);
+  await disk.syncDirectory(restoreTarget);
 }
 
-async function checkLength({ disk, source }: RestoreOptions, { name, length }: CopiedFile): Promise<void> {
-  const size = await disk.size(`${source}/${name}`);
-  if (size === undefined) throw refusal(`lists ${name}, which is missing`);
-  if (size !== length) throw refusal(`lists ${name} with ${length} bytes; it has ${size}`);
+async function checkBackupLength(
+  { disk, source: backupDirectory }: RestoreOptions,
+  { name: backupFileName, length: listedLength }: CopiedFile,
+): Promise<void> {
+  const backupFileSize = await disk.size(`${backupDirectory}/${backupFileName}`);
+  if (backupFileSize === undefined) throw refusal(`lists ${backupFileName}, which is missing`);
+  if (backupFileSize !== listedLength)
+    throw refusal(`lists ${backupFileName} with ${listedLength} bytes; it has ${backupFileSize}`);
 }
 
 /** Keys that don't open the backup are refused before any of it is read. */
-async function putKeys({ putKeys: put }: RestoreOptions, artefact: Artefact): Promise<Keyring> {
-  const keyring = await put();
+async function putRestoreKeys({ putKeys: putKeysOnDisk }: RestoreOptions, backupArtefact: Artefact): Promise<Keyring> {
+  const restoredKeyring = await putKeysOnDisk();
   try {
-    for (const id of artefact.key_ids) keyring.open(id);
+    for (const dataKeyId of backupArtefact.key_ids) restoredKeyring.open(dataKeyId);
   } catch (cause) {
-    await keyring.close();
+    await restoredKeyring.close();
     throw new ServiceError('REL_UNPROCESSABLE', `the keys given do not open the backup: ${(cause as Error).message}`, { cause });
   }
-  return keyring;
+  return restoredKeyring;
 }
 
 /** Bytes of a slice where no other work shares the thread: a reader behind the copy would wait for each smaller slice. */
-const SLICE_BYTES = 4 << 20;
+const RESTORE_SLICE_BYTES = 4 << 20;
 
-class Restoring {
-  readonly #options: RestoreOptions;
-  readonly #artefact: Artefact;
-  readonly #keyring: Keyring;
-  readonly #copying: CopyOptions;
+class RestoreRun {
+  readonly #restoreOptions: RestoreOptions;
+  readonly #backupArtefact: Artefact;
+  readonly #restoredKeyring: Keyring;
+  readonly #copyOptions: CopyOptions;
   readonly #bytesTotal: number;
-  #copied = 0;
-  #read = 0;
+  #copiedBytes = 0;
+  #readBytes = 0;
   /** Keys that the log says were destroyed, or are about to be, by the receipt of their erasure. */
-  readonly #erasing = new Map<string, string>();
-  #rowsErased = 0;
+  readonly #erasuresOfKeys = new Map<string, string>();
+  #erasedRowCount = 0;
 
-  constructor(options: RestoreOptions, artefact: Artefact, keyring: Keyring) {
-    const { disk, yieldTurn, openBeside } = options;
-    this.#options = options;
-    this.#artefact = artefact;
-    this.#keyring = keyring;
+  constructor(restoreOptions: RestoreOptions, backupArtefact: Artefact, keyring: Keyring) {
+    const { disk, yieldTurn, openBeside } = restoreOptions;
+    this.#restoreOptions = restoreOptions;
+    this.#backupArtefact = backupArtefact;
+    this.#restoredKeyring = keyring;
     const onBytes = (bytes: number): void => {
-      this.#copied += bytes;
-      this.#progress();
+      this.#copiedBytes += bytes;
+      this.#reportRestore();
     };
-    this.#copying = { disk, yieldTurn, onBytes, ...(openBeside && { sliceBytes: SLICE_BYTES }) };
-    this.#bytesTotal = bytesOf(artefact) + artefact.files.reduce((sum, { length }) => sum + length, 0);
+    this.#copyOptions = { disk, yieldTurn, onBytes, ...(openBeside && { sliceBytes: RESTORE_SLICE_BYTES }) };
+    this.#bytesTotal = bytesOf(backupArtefact) + backupArtefact.files.reduce((logBytes, { length }) => logBytes + length, 0);
   }
 
   async run(): Promise<Restored> {
-    const { disk, clock, source: from, target: to } = this.#options;
-    const files = filesOf(this.#artefact);
-    const homes = [...new Set(files.map(({ name }) => `${to}/${name.slice(0, name.lastIndexOf('/'))}`))];
-    for (const home of homes) await disk.makeDirectory(home);
+    const { disk, clock, source: from, target: to } = this.#restoreOptions;
+    const backupFiles = filesOfBackup(this.#backupArtefact);
+    const targetDirectories = [...new Set(backupFiles.map(({ name }) => `${to}/${name.slice(0, name.lastIndexOf('/'))}`))];
+    for (const targetDirectory of targetDirectories) await disk.makeDirectory(targetDirectory);
     const startMs = clock.monotonicMs();
     // Files beside the log are read whole; log files are verified while they are copied.
-    const [log, others] = [files.filter(isOfLog), files.filter((file) => !isOfLog(file))];
-    const copier = new FileCopier({ ...this.#copying, from, to });
+    const [logCopies, otherCopies] = [backupFiles.filter(isLogCopy), backupFiles.filter((backupFile) => !isLogCopy(backupFile))];
+    const backupCopier = new FileCopier({ ...this.#copyOptions, from, to });
     try {
-      for (const file of others) compare(file, (await copier.copy(file)).sha256);
-      await copier.sync();
+      for (const backupFile of otherCopies) compareChecksum(backupFile, (await backupCopier.copy(backupFile)).sha256);
+      await backupCopier.sync();
     } catch (error) {
-      await copier.whenIdle();
+      await backupCopier.whenIdle();
       throw error;
     }
-    const copyAll = async (copy: (file: CopiedFile) => Promise<CopiedFile>): Promise<number> => {
-      for (const file of log) compare(file, (await copy(file)).sha256);
+    const copyLogFiles = async (copy: (file: CopiedFile) => Promise<CopiedFile>): Promise<number> => {
+      for (const file of logCopies) compareChecksum(file, (await copy(file)).sha256);
       return clock.monotonicMs() - startMs;
     };
-    const [copyMs, report] = await copyAndRead(copier, { disk, to }, log, copyAll, (behind) => this.#readAll(behind));
-    for (const home of homes) await disk.syncDirectory(home);
+    const [copyMs, restoreReport] = await copyAndRead(backupCopier, { disk, to }, logCopies, copyLogFiles, (diskBehindCopy) =>
+      this.#replayRestored(diskBehindCopy),
+    );
+    for (const home of targetDirectories) await disk.syncDirectory(home);
     return {
-      artefact: this.#artefact,
-      keyring: this.#keyring,
+      artefact: this.#backupArtefact,
+      keyring: this.#restoredKeyring,
       copyMs,
-      root: report.root!,
-      rows: report.rows,
-      blobs: report.blobs,
-      rowsErased: this.#rowsErased,
-      ...(await eraseAgain(this.#keyring, this.#erasing)),
+      root: restoreReport.root!,
+      rows: restoreReport.rows,
+      blobs: restoreReport.blobs,
+      rowsErased: this.#erasedRowCount,
+      ...(await eraseAgain(this.#restoredKeyring, this.#erasuresOfKeys)),
     };
   }
 
-  async #readAll(behind: Disk): Promise<VerifyReport> {
-    const { target, yieldTurn, rebuild, openBeside } = this.#options;
-    const artefact = this.#artefact;
-    const take = rebuild(artefact, this.#keyring);
-    const report = await verifyDirectory({
-      disk: pacedDisk(behind, yieldTurn),
+  async #replayRestored(diskBehindCopy: Disk): Promise<VerifyReport> {
+    const { target, yieldTurn, rebuild, openBeside } = this.#restoreOptions;
+    const backupArtefact = this.#backupArtefact;
+    const rebuildEntry = rebuild(backupArtefact, this.#restoredKeyring);
+    const restoreReport = await verifyDirectory({
+      disk: pacedDisk(diskBehindCopy, yieldTurn),
       ...(openBeside ? { openBeside } : { windowBytes: PACED_BYTES }),
       directory: target,
-      keyring: this.#keyring,
+      keyring: this.#restoredKeyring,
       onProgress: (bytes) => {
-        this.#read = bytes;
-        this.#progress();
+        this.#readBytes = bytes;
+        this.#reportRestore();
       },
       onEntry: (entry) => {
         const { body } = entry;
-        if (body.kind === 'erasure') for (const id of body.keys) this.#erasing.set(id, body.id);
-        for (const { dropped } of rowBodiesOf(body)) this.#rowsErased += dropped?.length ?? 0;
-        return take(entry);
+        if (body.kind === 'erasure') for (const id of body.keys) this.#erasuresOfKeys.set(id, body.id);
+        for (const { dropped } of rowBodiesOf(body)) this.#erasedRowCount += dropped?.length ?? 0;
+        return rebuildEntry(entry);
       },
     });
     // A verification that was aborted reports no finding: let the abort arrive first.
     await yieldTurn();
-    const [finding] = report.findings;
-    if (finding) throw refusal(`does not hold what it says: ${finding.place}: ${finding.what}`);
-    if (report.logId !== artefact.log_id || report.leaves !== artefact.tree_size || report.root !== artefact.root) {
+    const [restoreFinding] = restoreReport.findings;
+    if (restoreFinding) throw refusal(`does not hold what it says: ${restoreFinding.place}: ${restoreFinding.what}`);
+    if (
+      restoreReport.logId !== backupArtefact.log_id ||
+      restoreReport.leaves !== backupArtefact.tree_size ||
+      restoreReport.root !== backupArtefact.root
+    ) {
       throw refusal(
-        `gives ${report.leaves} leaves with root ${report.root}, not ${artefact.tree_size} with root ${artefact.root}`,
+        `gives ${restoreReport.leaves} leaves with root ${restoreReport.root}, not ${backupArtefact.tree_size} with root ${backupArtefact.root}`,
       );
     }
-    return report;
+    return restoreReport;
   }
 
-  #progress(): void {
-    this.#options.onProgress?.(this.#copied + this.#read, this.#bytesTotal);
+  #reportRestore(): void {
+    this.#restoreOptions.onProgress?.(this.#copiedBytes + this.#readBytes, this.#bytesTotal);
   }
 }
 
-const filesOf = ({ files, blobs }: Artefact): readonly CopiedFile[] => [...files, ...blobs];
+const filesOfBackup = ({ files, blobs }: Artefact): readonly CopiedFile[] => [...files, ...blobs];
 
-const isOfLog = ({ name }: CopiedFile): boolean => parseFileName(name.slice(name.lastIndexOf('/') + 1)) !== undefined;
+const isLogCopy = ({ name }: CopiedFile): boolean => parseFileName(name.slice(name.lastIndexOf('/') + 1)) !== undefined;
 
-function compare({ name, sha256 }: CopiedFile, copiedDigest: string): void {
+function compareChecksum({ name, sha256 }: CopiedFile, copiedDigest: string): void {
   if (copiedDigest !== sha256) throw refusal(`lists ${name} with another checksum than it has`);
 }
 
 /** Keys kept from before an erasure bring back what it destroyed, so the records of it are followed once more. */
 async function eraseAgain(
   keyring: Keyring,
-  erasing: ReadonlyMap<string, string>,
+  erasuresOfKeys: ReadonlyMap<string, string>,
 ): Promise<Pick<Restored, 'erased' | 'erasedAbsent'>> {
   const { subjects } = keyring;
-  for (const [id, receipt] of erasing) if (opens(keyring, id)) await subjects.destroy([id], receipt);
-  const erased = [...new Set([...subjects.tombstones().map(({ id }) => id), ...erasing.keys()])];
-  return { erased, erasedAbsent: !erased.some((id) => opens(keyring, id)) };
+  for (const [subjectKeyId, erasureReceipt] of erasuresOfKeys)
+    if (opensSubject(keyring, subjectKeyId)) await subjects.destroy([subjectKeyId], erasureReceipt);
+  const erased = [...new Set([...subjects.tombstones().map(({ id }) => id), ...erasuresOfKeys.keys()])];
+  return { erased, erasedAbsent: !erased.some((id) => opensSubject(keyring, id)) };
 }
 
 /** A key that was erased may be unknown to keys that were kept since: that is no loss. */
-function opens({ subjects }: Keyring, id: string): boolean {
+function opensSubject({ subjects }: Keyring, subjectKeyId: string): boolean {
   try {
-    return subjects.opening(id) !== null;
+    return subjects.opening(subjectKeyId) !== null;
   } catch {
     return false;
   }

@@ -17,46 +17,49 @@ export interface FileCopierOptions extends CopyOptions {
 }
 
 /** Files that may be on their way to the disk while the next one is copied. */
-const UNSYNCED_MAX = 2;
+const UNSYNCED_COPIES_MAX = 2;
 
 export class FileCopier {
-  readonly #options: FileCopierOptions;
+  readonly #copierOptions: FileCopierOptions;
   /** Oldest first. */
-  readonly #unsynced: Promise<void>[] = [];
+  readonly #unsyncedCopies: Promise<void>[] = [];
 
-  constructor(options: FileCopierOptions) {
-    this.#options = options;
+  constructor(copierOptions: FileCopierOptions) {
+    this.#copierOptions = copierOptions;
   }
 
-  async copy({ name, length }: FileToCopy, onBytes?: (bytes: number) => void): Promise<CopiedFile> {
-    const { from, to } = this.#options;
-    const options: CopyOptions = {
-      ...this.#options,
+  async copy(
+    { name: copiedName, length: copiedLength }: FileToCopy,
+    onBytes?: (copiedBytes: number) => void,
+  ): Promise<CopiedFile> {
+    const { from, to } = this.#copierOptions;
+    const fileCopyOptions: CopyOptions = {
+      ...this.#copierOptions,
       onBytes: (bytes) => {
         onBytes?.(bytes);
-        this.#options.onBytes?.(bytes);
+        this.#copierOptions.onBytes?.(bytes);
       },
     };
-    await this.#syncedBut(UNSYNCED_MAX - 1);
-    const { sha256, durable } = await copyFile(options, `${from}/${name}`, `${to}/${name}`, length);
-    this.#unsynced.push(durable);
-    return { name, length, sha256 };
+    await this.#awaitSyncedCopies(UNSYNCED_COPIES_MAX - 1);
+    const { sha256, durable } = await copyFile(fileCopyOptions, `${from}/${copiedName}`, `${to}/${copiedName}`, copiedLength);
+    this.#unsyncedCopies.push(durable);
+    return { name: copiedName, length: copiedLength, sha256 };
   }
 
   /** The bytes of all files are on the disk. */
   async sync(): Promise<void> {
-    await this.#syncedBut(0);
+    await this.#awaitSyncedCopies(0);
   }
 
   /** Resolves when no file is in use any more. */
   async whenIdle(): Promise<void> {
-    await Promise.allSettled(this.#unsynced);
+    await Promise.allSettled(this.#unsyncedCopies);
   }
 
-  async #syncedBut(most: number): Promise<void> {
-    while (this.#unsynced.length > most) {
-      await this.#unsynced[0];
-      void this.#unsynced.shift();
+  async #awaitSyncedCopies(unsyncedMax: number): Promise<void> {
+    while (this.#unsyncedCopies.length > unsyncedMax) {
+      await this.#unsyncedCopies[0];
+      void this.#unsyncedCopies.shift();
     }
   }
 }
@@ -66,27 +69,27 @@ export class FileCopier {
  * further than they are copied. Their bytes are durable when it resolves; no file is in use any more when it rejects.
  */
 export async function copyAndRead<C, R>(
-  copier: FileCopier,
+  fileCopier: FileCopier,
   { disk, to }: { readonly disk: Disk; readonly to: string },
-  files: readonly FileToCopy[],
+  filesToCopy: readonly FileToCopy[],
   copyAll: (copy: (file: FileToCopy) => Promise<CopiedFile>) => Promise<C>,
-  read: (behind: Disk) => Promise<R>,
+  read: (diskBehindCopy: Disk) => Promise<R>,
 ): Promise<[C, R]> {
-  const front = new CopiedPrefix(files.map(({ name, length }) => ({ path: `${to}/${name}`, length })));
-  const copyFiles = async (): Promise<C> => {
+  const copiedPrefix = new CopiedPrefix(filesToCopy.map(({ name, length }) => ({ path: `${to}/${name}`, length })));
+  const copyBackupFiles = async (): Promise<C> => {
     try {
-      const result = await copyAll((file) => copier.copy(file, (bytes) => front.advance(bytes)));
-      await copier.sync();
-      return result;
+      const copyResult = await copyAll((file) => fileCopier.copy(file, (bytes) => copiedPrefix.advance(bytes)));
+      await fileCopier.sync();
+      return copyResult;
     } catch (error) {
-      front.fail(error);
-      await copier.whenIdle();
+      copiedPrefix.fail(error);
+      await fileCopier.whenIdle();
       throw error;
     }
   };
-  const [copying, reading] = await Promise.allSettled([copyFiles(), read(front.limitedDisk(disk))]);
+  const [copyOutcome, readOutcome] = await Promise.allSettled([copyBackupFiles(), read(copiedPrefix.limitedDisk(disk))]);
   // A file that could not be copied could not be read either: the copy's error is the cause.
-  if (copying.status === 'rejected') throw copying.reason;
-  if (reading.status === 'rejected') throw reading.reason;
-  return [copying.value, reading.value];
+  if (copyOutcome.status === 'rejected') throw copyOutcome.reason;
+  if (readOutcome.status === 'rejected') throw readOutcome.reason;
+  return [copyOutcome.value, readOutcome.value];
 }

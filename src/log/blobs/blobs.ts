@@ -18,13 +18,13 @@ import { firstBlobMagic, isFirstBlob } from './first-blob-format.ts';
 import type { Keyring } from '../keys/keys.ts';
 import { readFully, readSealed, sealedBytes, SealedWriter, type StreamSeal } from '../disk/sealed-stream.ts';
 
-const magic = Buffer.from('ABL2', 'latin1');
-const HEAD_BYTES = 16;
-const WRAPPED_BYTES = 48;
-const MAC_BYTES = 32;
-const FOOT_BYTES = WRAPPED_BYTES + 8 + MAC_BYTES;
+const blobMagic = Buffer.from('ABL2', 'latin1');
+const BLOB_HEAD_BYTES = 16;
+const WRAPPED_KEY_BYTES = 48;
+const BLOB_MAC_BYTES = 32;
+const BLOB_FOOT_BYTES = WRAPPED_KEY_BYTES + 8 + BLOB_MAC_BYTES;
 /** A file takes a block of the disk, however little it holds. */
-const fileBytesMin = 4_096;
+const blobFileBytesMin = 4_096;
 
 export interface BlobsOptions {
   readonly disk: Disk;
@@ -43,102 +43,102 @@ export interface BlobName {
 }
 
 export class Blobs {
-  readonly #options: BlobsOptions;
-  readonly #root: string;
-  #uploads = 0;
-  #bytes = 0;
+  readonly #blobOptions: BlobsOptions;
+  readonly #blobRoot: string;
+  #uploadCount = 0;
+  #blobBytes = 0;
   /** By address: bytes of each blob, and its scope where that is known. */
-  readonly #sizes = new Map<string, number>();
-  readonly #owners = new Map<string, string>();
-  readonly #bytesOf = new Map<string, number>();
+  readonly #blobSizes = new Map<string, number>();
+  readonly #blobOwners = new Map<string, string>();
+  readonly #bytesByScope = new Map<string, number>();
   /** By address: the number of holders who count on it, though no row names it yet. */
-  readonly #held = new Map<string, number>();
-  #touched: Set<string> | null = null;
+  readonly #heldBlobs = new Map<string, number>();
+  #touchedBlobs: Set<string> | null = null;
   /** Stored by this process, and no row is known to name them: the last holder who releases one removes it. */
-  readonly #unnamed = new Set<string>();
+  readonly #unnamedBlobs = new Set<string>();
   /** By address: the last change of its file that is under way. It never rejects. */
-  readonly #changing = new Map<string, Promise<void>>();
+  readonly #blobChanges = new Map<string, Promise<void>>();
 
   /** Drops the unfinished files of an earlier process, and counts the blobs. */
-  static async open(options: BlobsOptions): Promise<Blobs> {
-    const blobs = new Blobs(options);
-    await blobs.#start();
-    return blobs;
+  static async open(blobOptions: BlobsOptions): Promise<Blobs> {
+    const openedBlobs = new Blobs(blobOptions);
+    await openedBlobs.#loadBlobs();
+    return openedBlobs;
   }
 
-  constructor(options: BlobsOptions) {
-    this.#options = options;
-    this.#root = `${options.directory}/blobs`;
+  constructor(blobOptions: BlobsOptions) {
+    this.#blobOptions = blobOptions;
+    this.#blobRoot = `${blobOptions.directory}/blobs`;
   }
 
   /** A body that is about to come. */
-  async begin(scope: string): Promise<BlobWriter> {
-    const { random, keyring } = this.#options;
-    const seal = { key: random.fill(new Uint8Array(32)), prefix: random.fill(new Uint8Array(8)) };
-    const head = Buffer.alloc(HEAD_BYTES);
-    head.set(magic);
+  async begin(blobScope: string): Promise<BlobWriter> {
+    const { random, keyring } = this.#blobOptions;
+    const blobSeal = { key: random.fill(new Uint8Array(32)), prefix: random.fill(new Uint8Array(8)) };
+    const blobHead = Buffer.alloc(BLOB_HEAD_BYTES);
+    blobHead.set(blobMagic);
     const dataKey = keyring.activeDataKey;
-    head.writeUInt32LE(dataKey, 4);
-    head.set(seal.prefix, 8);
-    const file = await this.#newFile();
-    const mac = createHmac('sha256', macKey(keyring.open(dataKey))).update(head);
-    await writeFully(file, head, 0);
-    const counted = this.#counter();
-    const writer = new SealedWriter(file, seal, HEAD_BYTES, (bytes) => {
-      mac.update(bytes);
-      counted.add(bytes.length);
+    blobHead.writeUInt32LE(dataKey, 4);
+    blobHead.set(blobSeal.prefix, 8);
+    const uploadFile = await this.#newUploadFile();
+    const blobMac = createHmac('sha256', blobMacKey(keyring.open(dataKey))).update(blobHead);
+    await writeFully(uploadFile, blobHead, 0);
+    const uploadBytes = this.#byteCounter();
+    const sealedWriter = new SealedWriter(uploadFile, blobSeal, BLOB_HEAD_BYTES, (bytes) => {
+      blobMac.update(bytes);
+      uploadBytes.add(bytes.length);
     });
-    const hash = createHash('sha256');
+    const blobHash = createHash('sha256');
     return {
       write: (piece) => {
-        hash.update(piece);
-        return writer.write(piece);
+        blobHash.update(piece);
+        return sealedWriter.write(piece);
       },
       finish: async () => {
-        await writer.flush();
-        const name = { scope, sha256: hash.digest('hex') };
-        const foot = Buffer.alloc(FOOT_BYTES);
-        foot.set(wrap(this.#wrapKey(dataKey, name), seal));
-        foot.writeBigUInt64LE(BigInt(writer.size), WRAPPED_BYTES);
+        await sealedWriter.flush();
+        const name = { scope: blobScope, sha256: blobHash.digest('hex') };
+        const foot = Buffer.alloc(BLOB_FOOT_BYTES);
+        foot.set(wrapBlobKey(this.#wrapKey(dataKey, name), blobSeal));
+        foot.writeBigUInt64LE(BigInt(sealedWriter.size), WRAPPED_KEY_BYTES);
         const address = this.address(name);
-        mac.update(foot.subarray(0, -MAC_BYTES)).update(Buffer.from(address, 'hex'));
-        foot.set(mac.digest(), WRAPPED_BYTES + 8);
-        await writeFully(file, foot, writer.end);
-        await file.sync();
-        await file.close();
+        blobMac.update(foot.subarray(0, -BLOB_MAC_BYTES)).update(Buffer.from(address, 'hex'));
+        foot.set(blobMac.digest(), WRAPPED_KEY_BYTES + 8);
+        await writeFully(uploadFile, foot, sealedWriter.end);
+        await uploadFile.sync();
+        await uploadFile.close();
         this.hold(address);
-        counted.clear();
-        await this.#inTurn(address, () => this.#settle(file.path, address, scope));
-        return { ...name, size: writer.size };
+        uploadBytes.clear();
+        await this.#changeInTurn(address, () => this.#settleUpload(uploadFile.path, address, blobScope));
+        return { ...name, size: sealedWriter.size };
       },
       abandon: () => {
-        counted.clear();
-        return this.#drop(file);
+        uploadBytes.clear();
+        return this.#dropUpload(uploadFile);
       },
     };
   }
 
   /** A body that is kept for as long as the process: one of the parts of another. */
   async part(): Promise<PartWriter> {
-    const { random } = this.#options;
-    const seal: StreamSeal = { key: random.fill(new Uint8Array(32)), prefix: random.fill(new Uint8Array(8)) };
-    const file = await this.#newFile();
-    const counted = this.#counter();
-    counted.add(fileBytesMin);
-    const writer = new SealedWriter(file, seal, 0, (bytes) => counted.add(bytes.length));
+    const { random } = this.#blobOptions;
+    const partSeal: StreamSeal = { key: random.fill(new Uint8Array(32)), prefix: random.fill(new Uint8Array(8)) };
+    const partFile = await this.#newUploadFile();
+    const partBytes = this.#byteCounter();
+    partBytes.add(blobFileBytesMin);
+    const partSealer = new SealedWriter(partFile, partSeal, 0, (bytes) => partBytes.add(bytes.length));
     const abandon = (): Promise<void> => {
-      counted.clear();
-      return this.#drop(file);
+      partBytes.clear();
+      return this.#dropUpload(partFile);
     };
     return {
-      write: (piece) => writer.write(piece),
+      write: (piece) => partSealer.write(piece),
       finish: async () => {
-        await writer.flush();
-        const { size } = writer;
+        await partSealer.flush();
+        const { size } = partSealer;
         return {
           size,
-          read: () => readSealed(file, seal, { offset: 0, size, from: 0, to: size }),
-          count: (is) => counted.count(is),
+          read: () => readSealed(partFile, partSeal, { offset: 0, size, from: 0, to: size }),
+          count: (is) => partBytes.count(is),
           drop: abandon,
         };
       },
@@ -146,194 +146,196 @@ export class Blobs {
     };
   }
 
-  /** Bytes of one file that is being written, as part of `bytes`. */
-  #counter(): { add(bytes: number): void; clear(): void; count(is: boolean): void } {
-    let bytes = 0;
+  /** Bytes of one file that is being written, as part of `countedBytes`. */
+  #byteCounter(): { add(countedBytes: number): void; clear(): void; count(is: boolean): void } {
+    let countedBytes = 0;
     let isCounted = true;
-    const count = (is: boolean): void => {
-      if (is !== isCounted) this.#bytes += is ? bytes : -bytes;
+    const setCounted = (is: boolean): void => {
+      if (is !== isCounted) this.#blobBytes += is ? countedBytes : -countedBytes;
       isCounted = is;
     };
-    const add = (more: number): void => {
-      bytes += more;
-      if (isCounted) this.#bytes += more;
+    const add = (addedBytes: number): void => {
+      countedBytes += addedBytes;
+      if (isCounted) this.#blobBytes += addedBytes;
     };
-    const clear = (): void => {
-      count(false);
-      bytes = 0;
+    const clearCount = (): void => {
+      setCounted(false);
+      countedBytes = 0;
     };
-    return { add, clear, count };
+    return { add, clear: clearCount, count: setCounted };
   }
 
   /** Undefined when there is none. Throws REL_STORAGE when the stored bytes are not the ones that were put. */
-  async open(name: BlobName): Promise<BlobReader | undefined> {
-    const { disk } = this.#options;
-    const path = this.#path(this.address(name));
-    if ((await disk.size(path)) === undefined) return undefined;
-    const file = await disk.open(path, 'read');
+  async open(blobName: BlobName): Promise<BlobReader | undefined> {
+    const { disk } = this.#blobOptions;
+    const blobFilePath = this.#pathOfBlob(this.address(blobName));
+    if ((await disk.size(blobFilePath)) === undefined) return undefined;
+    const blobFile = await disk.open(blobFilePath, 'read');
     try {
-      const { dataKey, prefix, foot, size } = await frameOf(file);
-      const key = unwrap(this.#wrapKey(dataKey, name), prefix, foot.subarray(0, WRAPPED_BYTES));
-      const seal = { key, prefix };
+      const { dataKey, prefix, foot, size } = await readBlobFrame(blobFile);
+      const blobKey = unwrapBlobKey(this.#wrapKey(dataKey, blobName), prefix, foot.subarray(0, WRAPPED_KEY_BYTES));
+      const blobSeal = { key: blobKey, prefix };
       return {
         size,
-        read: (from, to) => readSealed(file, seal, { offset: HEAD_BYTES, size, from, to }),
-        close: () => file.close(),
+        read: (from, to) => readSealed(blobFile, blobSeal, { offset: BLOB_HEAD_BYTES, size, from, to }),
+        close: () => blobFile.close(),
       };
     } catch (error) {
-      await file.close();
+      await blobFile.close();
       throw error;
     }
   }
 
   /** Addresses of everything stored, sorted. */
   list(): Promise<string[]> {
-    return listBlobs(this.#options.disk, this.#options.directory);
+    return listBlobs(this.#blobOptions.disk, this.#blobOptions.directory);
   }
 
   /** Bytes on the disk: blobs, parts, and unfinished files. */
   get bytes(): number {
-    return this.#bytes;
+    return this.#blobBytes;
   }
 
   /** Bytes of blobs of a scope: those that were stored since the start, and those that were claimed. */
-  bytesOf(scope: string): number {
-    return this.#bytesOf.get(scope) ?? 0;
+  bytesOf(blobScope: string): number {
+    return this.#bytesByScope.get(blobScope) ?? 0;
   }
 
   /** A row of the scope names it: an address does not tell whose it is. */
-  claim(address: string, scope: string): void {
-    const size = this.#sizes.get(address);
-    if (size === undefined || this.#owners.has(address)) return;
-    this.#owners.set(address, scope);
-    this.#bytesOf.set(scope, this.bytesOf(scope) + size);
+  claim(blobAddress: string, blobScope: string): void {
+    const blobSize = this.#blobSizes.get(blobAddress);
+    if (blobSize === undefined || this.#blobOwners.has(blobAddress)) return;
+    this.#blobOwners.set(blobAddress, blobScope);
+    this.#bytesByScope.set(blobScope, this.bytesOf(blobScope) + blobSize);
   }
 
-  #store(address: string, size: number): void {
-    this.#bytes += size;
-    this.#sizes.set(address, size);
+  #addStoredBlob(blobAddress: string, blobSize: number): void {
+    this.#blobBytes += blobSize;
+    this.#blobSizes.set(blobAddress, blobSize);
   }
 
-  #forget(address: string, size: number): void {
-    this.#bytes -= size;
-    this.#sizes.delete(address);
-    const owner = this.#owners.get(address);
-    this.#owners.delete(address);
-    if (owner !== undefined) this.#bytesOf.set(owner, this.bytesOf(owner) - size);
+  #forgetBlob(blobAddress: string, blobSize: number): void {
+    this.#blobBytes -= blobSize;
+    this.#blobSizes.delete(blobAddress);
+    const blobOwner = this.#blobOwners.get(blobAddress);
+    this.#blobOwners.delete(blobAddress);
+    if (blobOwner !== undefined) this.#bytesByScope.set(blobOwner, this.bytesOf(blobOwner) - blobSize);
   }
 
   /** It is not removed until it was released as often. */
-  hold(address: string): void {
-    this.#held.set(address, (this.#held.get(address) ?? 0) + 1);
-    this.#touched?.add(address);
+  hold(blobAddress: string): void {
+    this.#heldBlobs.set(blobAddress, (this.#heldBlobs.get(blobAddress) ?? 0) + 1);
+    this.#touchedBlobs?.add(blobAddress);
   }
 
   /** Addresses that are held from now on, until `unwatch`, be it for a while only. */
   watch(): ReadonlySet<string> {
-    return (this.#touched = new Set(this.#held.keys()));
+    return (this.#touchedBlobs = new Set(this.#heldBlobs.keys()));
   }
 
   unwatch(): void {
-    this.#touched = null;
+    this.#touchedBlobs = null;
   }
 
   /** A row names it, or may: only a sweep removes it from now on. */
-  name(address: string): void {
-    this.#unnamed.delete(address);
+  name(blobAddress: string): void {
+    this.#unnamedBlobs.delete(blobAddress);
   }
 
   /** Removes an unnamed blob once it has no holder; null where there is nothing to remove. */
-  release(address: string): Promise<void> | null {
-    const count = this.#held.get(address) ?? 0;
-    if (count > 1) this.#held.set(address, count - 1);
-    else this.#held.delete(address);
-    return count === 1 && this.#unnamed.has(address) ? this.#remove(address) : null;
+  release(blobAddress: string): Promise<void> | null {
+    const holderCount = this.#heldBlobs.get(blobAddress) ?? 0;
+    if (holderCount > 1) this.#heldBlobs.set(blobAddress, holderCount - 1);
+    else this.#heldBlobs.delete(blobAddress);
+    return holderCount === 1 && this.#unnamedBlobs.has(blobAddress) ? this.#removeBlob(blobAddress) : null;
   }
 
   /** For good; false: it is held, and stays. */
-  async remove(address: string): Promise<boolean> {
-    if (this.#held.has(address) || this.#touched?.has(address) === true) return false;
-    await this.#remove(address);
+  async remove(blobAddress: string): Promise<boolean> {
+    if (this.#heldBlobs.has(blobAddress) || this.#touchedBlobs?.has(blobAddress) === true) return false;
+    await this.#removeBlob(blobAddress);
     return true;
   }
 
-  #remove(address: string): Promise<void> {
-    this.#unnamed.delete(address);
-    return this.#inTurn(address, () => this.#unlink(address));
+  #removeBlob(blobAddress: string): Promise<void> {
+    this.#unnamedBlobs.delete(blobAddress);
+    return this.#changeInTurn(blobAddress, () => this.#unlinkBlob(blobAddress));
   }
 
   /**
    * One change after the other: a blob that is put during its removal stays, and of two writers of one blob the second finds it.
    */
-  #inTurn(address: string, change: () => Promise<void>): Promise<void> {
-    const turn = (this.#changing.get(address) ?? Promise.resolve()).then(change);
+  #changeInTurn(blobAddress: string, blobChangeWork: () => Promise<void>): Promise<void> {
+    const blobChange = (this.#blobChanges.get(blobAddress) ?? Promise.resolve()).then(blobChangeWork);
     const endTurn = (): void => {
-      if (this.#changing.get(address) === last) this.#changing.delete(address);
+      if (this.#blobChanges.get(blobAddress) === lastChange) this.#blobChanges.delete(blobAddress);
     };
-    const last: Promise<void> = turn.then(endTurn, endTurn);
-    this.#changing.set(address, last);
-    return turn;
+    const lastChange: Promise<void> = blobChange.then(endTurn, endTurn);
+    this.#blobChanges.set(blobAddress, lastChange);
+    return blobChange;
   }
 
-  async #unlink(address: string): Promise<void> {
-    const { disk } = this.#options;
-    const path = this.#path(address);
-    const size = await disk.size(path);
-    if (size === undefined) return;
-    await disk.unlink(path);
-    this.#forget(address, size);
-    await disk.syncDirectory(`${this.#root}/${address.slice(0, 2)}`);
+  async #unlinkBlob(blobAddress: string): Promise<void> {
+    const { disk } = this.#blobOptions;
+    const blobFilePath = this.#pathOfBlob(blobAddress);
+    const blobSize = await disk.size(blobFilePath);
+    if (blobSize === undefined) return;
+    await disk.unlink(blobFilePath);
+    this.#forgetBlob(blobAddress, blobSize);
+    await disk.syncDirectory(`${this.#blobRoot}/${blobAddress.slice(0, 2)}`);
   }
 
-  async #start(): Promise<void> {
-    const { disk, directory } = this.#options;
-    for (const name of await disk.list(this.#incoming)) await disk.unlink(`${this.#incoming}/${name}`);
-    this.#bytes = 0;
-    for (const address of await listBlobs(disk, directory)) this.#store(address, (await disk.size(this.#path(address))) ?? 0);
+  async #loadBlobs(): Promise<void> {
+    const { disk, directory } = this.#blobOptions;
+    for (const staleUpload of await disk.list(this.#uploadDirectory))
+      await disk.unlink(`${this.#uploadDirectory}/${staleUpload}`);
+    this.#blobBytes = 0;
+    for (const address of await listBlobs(disk, directory))
+      this.#addStoredBlob(address, (await disk.size(this.#pathOfBlob(address))) ?? 0);
   }
 
-  address({ scope, sha256 }: BlobName): string {
+  address({ scope: blobScope, sha256 }: BlobName): string {
     if (!/^[0-9a-f]{64}$/.test(sha256)) throw new ServiceError('REL_INVALID', 'the name of a body must be 64 hex digits');
-    return createHmac('sha256', this.#options.keyring.hmacKey).update(`blob\0${scope}\0${sha256}`).digest('hex');
+    return createHmac('sha256', this.#blobOptions.keyring.hmacKey).update(`blob\0${blobScope}\0${sha256}`).digest('hex');
   }
 
-  async #newFile(): Promise<DiskFile> {
-    const { disk } = this.#options;
-    await disk.makeDirectory(this.#incoming);
-    return disk.open(`${this.#incoming}/${++this.#uploads}`, 'create');
+  async #newUploadFile(): Promise<DiskFile> {
+    const { disk } = this.#blobOptions;
+    await disk.makeDirectory(this.#uploadDirectory);
+    return disk.open(`${this.#uploadDirectory}/${++this.#uploadCount}`, 'create');
   }
 
   /** The first of those with the same content stays. */
-  async #settle(from: string, address: string, scope: string): Promise<void> {
-    const { disk } = this.#options;
-    const home = `${this.#root}/${address.slice(0, 2)}`;
-    if ((await disk.size(this.#path(address))) !== undefined) return disk.unlink(from);
-    await disk.makeDirectory(home);
-    await disk.rename(from, this.#path(address));
-    this.#unnamed.add(address);
-    this.#store(address, (await disk.size(this.#path(address))) ?? 0);
-    this.claim(address, scope);
-    await disk.syncDirectory(home);
+  async #settleUpload(uploadPath: string, blobAddress: string, blobScope: string): Promise<void> {
+    const { disk } = this.#blobOptions;
+    const blobDirectory = `${this.#blobRoot}/${blobAddress.slice(0, 2)}`;
+    if ((await disk.size(this.#pathOfBlob(blobAddress))) !== undefined) return disk.unlink(uploadPath);
+    await disk.makeDirectory(blobDirectory);
+    await disk.rename(uploadPath, this.#pathOfBlob(blobAddress));
+    this.#unnamedBlobs.add(blobAddress);
+    this.#addStoredBlob(blobAddress, (await disk.size(this.#pathOfBlob(blobAddress))) ?? 0);
+    this.claim(blobAddress, blobScope);
+    await disk.syncDirectory(blobDirectory);
   }
 
-  async #drop(file: DiskFile): Promise<void> {
+  async #dropUpload(uploadFile: DiskFile): Promise<void> {
     try {
-      await file.close();
+      await uploadFile.close();
     } finally {
-      await this.#options.disk.unlink(file.path);
+      await this.#blobOptions.disk.unlink(uploadFile.path);
     }
   }
 
   #wrapKey(dataKey: number, { scope, sha256 }: BlobName): Buffer {
-    return createHmac('sha256', this.#options.keyring.open(dataKey)).update(`blob key\0${scope}\0${sha256}`).digest();
+    return createHmac('sha256', this.#blobOptions.keyring.open(dataKey)).update(`blob key\0${scope}\0${sha256}`).digest();
   }
 
-  get #incoming(): string {
-    return `${this.#root}/incoming`;
+  get #uploadDirectory(): string {
+    return `${this.#blobRoot}/incoming`;
   }
 
-  #path(address: string): string {
-    return pathOf(this.#options.directory, address);
+  #pathOfBlob(blobAddress: string): string {
+    return blobPath(this.#blobOptions.directory, blobAddress);
   }
 }
 
@@ -366,70 +368,71 @@ export interface Part {
 }
 
 /** The wrapping key belongs to one content alone, so a nonce of the blob's own keeps wrapped keys apart. */
-function wrap(wrapKey: Uint8Array, { key, prefix }: StreamSeal): Buffer {
-  const cipher = createCipheriv('aes-256-gcm', wrapKey, wrapNonce(prefix));
-  return Buffer.concat([cipher.update(key), cipher.final(), cipher.getAuthTag()]);
+function wrapBlobKey(wrapKey: Uint8Array, { key, prefix }: StreamSeal): Buffer {
+  const keyCipher = createCipheriv('aes-256-gcm', wrapKey, blobWrapNonce(prefix));
+  return Buffer.concat([keyCipher.update(key), keyCipher.final(), keyCipher.getAuthTag()]);
 }
 
-function unwrap(wrapKey: Uint8Array, prefix: Uint8Array, bytes: Uint8Array): Buffer {
-  const decipher = createDecipheriv('aes-256-gcm', wrapKey, wrapNonce(prefix), { authTagLength: 16 });
-  decipher.setAuthTag(bytes.subarray(32));
+function unwrapBlobKey(wrapKey: Uint8Array, prefix: Uint8Array, wrappedKey: Uint8Array): Buffer {
+  const keyDecipher = createDecipheriv('aes-256-gcm', wrapKey, blobWrapNonce(prefix), { authTagLength: 16 });
+  keyDecipher.setAuthTag(wrappedKey.subarray(32));
   try {
-    return Buffer.concat([decipher.update(bytes.subarray(0, 32)), decipher.final()]);
+    return Buffer.concat([keyDecipher.update(wrappedKey.subarray(0, 32)), keyDecipher.final()]);
   } catch (cause) {
     throw new ServiceError('REL_STORAGE', 'a blob is damaged: its key does not open', { cause });
   }
 }
 
-const wrapNonce = (prefix: Uint8Array): Buffer => Buffer.concat([prefix, Buffer.alloc(4, 0xff)]);
+const blobWrapNonce = (prefix: Uint8Array): Buffer => Buffer.concat([prefix, Buffer.alloc(4, 0xff)]);
 
 export async function listBlobs(disk: Disk, directory: string): Promise<string[]> {
-  const addresses: string[] = [];
-  for (const prefix of await disk.list(`${directory}/blobs`)) {
-    if (!/^[0-9a-f]{2}$/.test(prefix)) continue;
-    for (const name of await disk.list(`${directory}/blobs/${prefix}`)) if (/^[0-9a-f]{64}$/.test(name)) addresses.push(name);
+  const blobAddresses: string[] = [];
+  for (const addressPrefix of await disk.list(`${directory}/blobs`)) {
+    if (!/^[0-9a-f]{2}$/.test(addressPrefix)) continue;
+    for (const blobAddress of await disk.list(`${directory}/blobs/${addressPrefix}`))
+      if (/^[0-9a-f]{64}$/.test(blobAddress)) blobAddresses.push(blobAddress);
   }
-  return addresses;
+  return blobAddresses;
 }
 
 /** Throws REL_STORAGE where what is there is not as it was written; false: there is none. */
 export async function checkBlob(
   { disk, directory, keyring }: Pick<BlobsOptions, 'disk' | 'directory'> & { readonly keyring: Pick<Keyring, 'open'> },
-  address: string,
+  blobAddress: string,
 ): Promise<boolean> {
-  const path = pathOf(directory, address);
-  if ((await disk.size(path)) === undefined) return false;
-  const file = await disk.open(path, 'read');
+  const checkedBlobPath = blobPath(directory, blobAddress);
+  if ((await disk.size(checkedBlobPath)) === undefined) return false;
+  const blobFile = await disk.open(checkedBlobPath, 'read');
   try {
-    if (await beginsWith(file, firstBlobMagic)) {
-      const bytes = Buffer.alloc(await file.size());
-      await readFully(file, bytes, 0);
-      if (!isFirstBlob(bytes, address, (id) => keyring.open(id))) throw damagedError(file);
+    if (await beginsWithMagic(blobFile, firstBlobMagic)) {
+      const blobBytes = Buffer.alloc(await blobFile.size());
+      await readFully(blobFile, blobBytes, 0);
+      if (!isFirstBlob(blobBytes, blobAddress, (id) => keyring.open(id))) throw damagedBlobError(blobFile);
       return true;
     }
-    const { dataKey, foot, length } = await frameOf(file);
-    const mac = createHmac('sha256', macKey(keyring.open(dataKey)));
-    const piece = Buffer.allocUnsafe(1 << 20);
-    for (let at = 0; at < length - MAC_BYTES; ) {
-      const part = piece.subarray(0, Math.min(piece.length, length - MAC_BYTES - at));
-      await readFully(file, part, at);
-      mac.update(part);
-      at += part.length;
+    const { dataKey, foot, length } = await readBlobFrame(blobFile);
+    const blobMac = createHmac('sha256', blobMacKey(keyring.open(dataKey)));
+    const blobPiece = Buffer.allocUnsafe(1 << 20);
+    for (let blobOffset = 0; blobOffset < length - BLOB_MAC_BYTES; ) {
+      const readPiece = blobPiece.subarray(0, Math.min(blobPiece.length, length - BLOB_MAC_BYTES - blobOffset));
+      await readFully(blobFile, readPiece, blobOffset);
+      blobMac.update(readPiece);
+      blobOffset += readPiece.length;
     }
-    mac.update(Buffer.from(address, 'hex'));
-    if (!timingSafeEqual(mac.digest(), foot.subarray(-MAC_BYTES))) throw damagedError(file);
+    blobMac.update(Buffer.from(blobAddress, 'hex'));
+    if (!timingSafeEqual(blobMac.digest(), foot.subarray(-BLOB_MAC_BYTES))) throw damagedBlobError(blobFile);
     return true;
   } finally {
-    await file.close();
+    await blobFile.close();
   }
 }
 
-async function beginsWith(file: DiskFile, magicBytes: Buffer): Promise<boolean> {
-  const begins = Buffer.alloc(magicBytes.length);
-  return (await file.read(begins, 0)) === begins.length && begins.equals(magicBytes);
+async function beginsWithMagic(blobFile: DiskFile, magicBytes: Buffer): Promise<boolean> {
+  const firstBytes = Buffer.alloc(magicBytes.length);
+  return (await blobFile.read(firstBytes, 0)) === firstBytes.length && firstBytes.equals(magicBytes);
 }
 
-interface Frame {
+interface BlobFrame {
   readonly dataKey: number;
   readonly prefix: Buffer;
   readonly foot: Buffer;
@@ -437,22 +440,29 @@ interface Frame {
   readonly length: number;
 }
 
-async function frameOf(file: DiskFile): Promise<Frame> {
-  const length = await file.size();
-  if (length < HEAD_BYTES + FOOT_BYTES) throw damagedError(file);
-  const head = Buffer.alloc(HEAD_BYTES);
-  const foot = Buffer.alloc(FOOT_BYTES);
-  await readFully(file, head, 0);
-  await readFully(file, foot, length - FOOT_BYTES);
-  const size = Number(foot.readBigUInt64LE(WRAPPED_BYTES));
-  if (!head.subarray(0, 4).equals(magic) || HEAD_BYTES + sealedBytes(size) + FOOT_BYTES !== length) throw damagedError(file);
-  return { dataKey: head.readUInt32LE(4), prefix: head.subarray(8), foot, size, length };
+async function readBlobFrame(blobFile: DiskFile): Promise<BlobFrame> {
+  const blobLength = await blobFile.size();
+  if (blobLength < BLOB_HEAD_BYTES + BLOB_FOOT_BYTES) throw damagedBlobError(blobFile);
+  const blobHead = Buffer.alloc(BLOB_HEAD_BYTES);
+  const blobFoot = Buffer.alloc(BLOB_FOOT_BYTES);
+  await readFully(blobFile, blobHead, 0);
+  await readFully(blobFile, blobFoot, blobLength - BLOB_FOOT_BYTES);
+  const contentSize = Number(blobFoot.readBigUInt64LE(WRAPPED_KEY_BYTES));
+  if (!blobHead.subarray(0, 4).equals(blobMagic) || BLOB_HEAD_BYTES + sealedBytes(contentSize) + BLOB_FOOT_BYTES !== blobLength)
+    throw damagedBlobError(blobFile);
+  return {
+    dataKey: blobHead.readUInt32LE(4),
+    prefix: blobHead.subarray(8),
+    foot: blobFoot,
+    size: contentSize,
+    length: blobLength,
+  };
 }
 
-function pathOf(directory: string, address: string): string {
-  if (!/^[0-9a-f]{64}$/.test(address)) throw new ServiceError('REL_INVALID', 'the name of a blob must be 64 hex digits');
-  return `${directory}/blobs/${address.slice(0, 2)}/${address}`;
+function blobPath(dataDirectory: string, blobAddress: string): string {
+  if (!/^[0-9a-f]{64}$/.test(blobAddress)) throw new ServiceError('REL_INVALID', 'the name of a blob must be 64 hex digits');
+  return `${dataDirectory}/blobs/${blobAddress.slice(0, 2)}/${blobAddress}`;
 }
 
-const macKey = (dataKey: KeyObject): Buffer => createHmac('sha256', dataKey).update('blob mac').digest();
-const damagedError = (file: DiskFile): ServiceError => new ServiceError('REL_STORAGE', `${file.path} is damaged`);
+const blobMacKey = (dataKey: KeyObject): Buffer => createHmac('sha256', dataKey).update('blob mac').digest();
+const damagedBlobError = (file: DiskFile): ServiceError => new ServiceError('REL_STORAGE', `${file.path} is damaged`);

@@ -43,23 +43,23 @@ export interface DerivedHome extends DerivedReader {
 
 /** Why a derived file is not believed. */
 export class DerivedFileError extends Error {
-  constructor(name: string, why: string, options?: ErrorOptions) {
-    super(`${name}: ${why}`, options);
+  constructor(derivedName: string, derivedFault: string, errorOptions?: ErrorOptions) {
+    super(`${derivedName}: ${derivedFault}`, errorOptions);
     this.name = 'DerivedFileError';
   }
 }
 
 /** A disk that can't give a derived file back is one more way in which that file can be wrong. */
-function unreadable(name: string, error: unknown): never {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  if (error instanceof DerivedFileError || !/^E[A-Z0-9]+$/.test(code)) throw error;
-  throw new DerivedFileError(name, `it can not be read (${code})`, { cause: error });
+function unreadableFile(derivedName: string, error: unknown): never {
+  const systemErrorCode = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (error instanceof DerivedFileError || !/^E[A-Z0-9]+$/.test(systemErrorCode)) throw error;
+  throw new DerivedFileError(derivedName, `it can not be read (${systemErrorCode})`, { cause: error });
 }
 
 /** How a piece is packed; `dense` is slower to write and shorter. */
 export type Packing = 'fast' | 'dense';
 
-interface Header {
+interface DerivedHeader {
   readonly format: number;
   readonly logId: string;
   readonly name: string;
@@ -69,121 +69,139 @@ interface Header {
 }
 
 /** `[offset, stored, plain, packing]` */
-type Piece = readonly [number, number, number, number];
+type DerivedPiece = readonly [number, number, number, number];
 
-interface Chunk {
+interface DerivedChunk {
   readonly length: number;
   readonly first: number;
-  readonly pieces: readonly Piece[];
+  readonly pieces: readonly DerivedPiece[];
 }
 
-type Directory = Readonly<Record<string, Chunk>>;
+type ChunkDirectory = Readonly<Record<string, DerivedChunk>>;
 
-const FORMAT = 1;
-const MAGIC = Buffer.from('ANNALSD1');
-const END_MAGIC = Buffer.from('ANNALSDE');
+const DERIVED_FORMAT = 1;
+const DERIVED_MAGIC = Buffer.from('ANNALSD1');
+const DERIVED_END_MAGIC = Buffer.from('ANNALSDE');
 const TAG_BYTES = 16;
 const TRAILER_BYTES = 24;
 const PIECE_BYTES = 256 * 1024;
-const HEADER_MAX = 64 * 1024;
-const DIRECTORY_MAX = 256 * 1024 * 1024;
-const DIRECTORY_NUMBER = 0xffff_ffff;
-const PACKED_FROM_BYTES = 128;
+const DERIVED_HEADER_MAX = 64 * 1024;
+const CHUNK_DIRECTORY_MAX = 256 * 1024 * 1024;
+const DIRECTORY_PIECE = 0xffff_ffff;
+const PACKED_BYTES_MIN = 128;
 const packings = { none: 0, lz4: 1, deflate: 2 } as const;
 
 /** Writes one file from front to back. A caller that fails half-way calls `abandon`. */
 export class DerivedFileWriter {
-  readonly #home: DerivedHome;
-  readonly #name: string;
-  readonly #file: DiskFile;
-  readonly #seal: Seal;
+  readonly #derivedHome: DerivedHome;
+  readonly #derivedName: string;
+  readonly #derivedFile: DiskFile;
+  readonly #pieceSeal: PieceSeal;
   /** One sealed piece at a time: the next is made when the one before is written. */
-  readonly #stored = Buffer.allocUnsafeSlow(PIECE_BYTES + TAG_BYTES);
-  readonly #chunks: Record<string, Chunk> = Object.create(null) as Record<string, Chunk>;
-  #offset: number;
-  #number = 0;
+  readonly #sealedPiece = Buffer.allocUnsafeSlow(PIECE_BYTES + TAG_BYTES);
+  readonly #writtenChunks: Record<string, DerivedChunk> = Object.create(null) as Record<string, DerivedChunk>;
+  #pieceOffset: number;
+  #pieceNumber = 0;
 
-  private constructor(home: DerivedHome, name: string, file: DiskFile, seal: Seal, offset: number) {
-    this.#home = home;
-    this.#name = name;
-    this.#file = file;
-    this.#seal = seal;
-    this.#offset = offset;
+  private constructor(
+    derivedHome: DerivedHome,
+    derivedName: string,
+    derivedFile: DiskFile,
+    pieceSeal: PieceSeal,
+    pieceOffset: number,
+  ) {
+    this.#derivedHome = derivedHome;
+    this.#derivedName = derivedName;
+    this.#derivedFile = derivedFile;
+    this.#pieceSeal = pieceSeal;
+    this.#pieceOffset = pieceOffset;
   }
 
-  /** Makes a file that is not there yet; `at` is where it waits until it is renamed to its name. */
-  static async create(home: DerivedHome, name: string, at = name): Promise<DerivedFileWriter> {
-    const { random, keyring, logId } = home;
-    const key = random.fill(new Uint8Array(32));
-    const nonce = random.fill(new Uint8Array(12));
-    const cipher = crypto.createCipheriv('aes-256-gcm', keyring.open(keyring.activeDataKey), nonce);
-    cipher.setAAD(wrapBinding(logId, name));
-    const wrapped = Buffer.concat([cipher.update(key), cipher.final(), cipher.getAuthTag()]);
-    const header: Header = {
-      format: FORMAT,
+  /** Makes a file that is not there yet; `temporaryName` is where it waits until it is renamed to its name. */
+  static async create(derivedHome: DerivedHome, derivedName: string, temporaryName = derivedName): Promise<DerivedFileWriter> {
+    const { random, keyring, logId } = derivedHome;
+    const derivedKey = random.fill(new Uint8Array(32));
+    const keyNonce = random.fill(new Uint8Array(12));
+    const keyCipher = crypto.createCipheriv('aes-256-gcm', keyring.open(keyring.activeDataKey), keyNonce);
+    keyCipher.setAAD(derivedKeyBinding(logId, derivedName));
+    const wrappedKey = Buffer.concat([keyCipher.update(derivedKey), keyCipher.final(), keyCipher.getAuthTag()]);
+    const derivedHeader: DerivedHeader = {
+      format: DERIVED_FORMAT,
       logId,
-      name,
+      name: derivedName,
       dataKey: keyring.activeDataKey,
-      nonce: hexOf(nonce),
-      wrapped: hexOf(wrapped),
+      nonce: hexOf(keyNonce),
+      wrapped: hexOf(wrappedKey),
     };
-    const json = Buffer.from(JSON.stringify(header));
-    const head = Buffer.concat([MAGIC, u32(json.length), json]);
-    const file = await home.disk.open(`${home.directory}/${at}`, 'create');
-    await writeFully(file, head, 0);
-    return new DerivedFileWriter(home, name, file, new Seal(crypto.createSecretKey(key), head), head.length);
+    const headerJson = Buffer.from(JSON.stringify(derivedHeader));
+    const derivedHead = Buffer.concat([DERIVED_MAGIC, u32(headerJson.length), headerJson]);
+    const derivedFile = await derivedHome.disk.open(`${derivedHome.directory}/${temporaryName}`, 'create');
+    await writeFully(derivedFile, derivedHead, 0);
+    return new DerivedFileWriter(
+      derivedHome,
+      derivedName,
+      derivedFile,
+      new PieceSeal(crypto.createSecretKey(derivedKey), derivedHead),
+      derivedHead.length,
+    );
   }
 
   /** Bytes written so far. */
   get size(): number {
-    return this.#offset;
+    return this.#pieceOffset;
   }
 
   /** One chunk: the parts one after the other. They must not change until this resolves. */
-  async chunk(name: string, parts: readonly ArrayBufferView[], packing: Packing = 'fast'): Promise<void> {
-    assert(!(name in this.#chunks), 'a chunk is written once');
-    const first = this.#number;
-    const pieces: Piece[] = [];
-    let length = 0;
-    for (const plain of piecesOf(parts)) {
-      const packed = pack(plain, packing);
-      const stored = this.#seal.close(this.#number++, plain.length, packed.how, packed.bytes, this.#stored);
-      await writeFully(this.#file, stored, this.#offset);
-      pieces.push([this.#offset, stored.length, plain.length, packed.how]);
-      this.#offset += stored.length;
-      length += plain.length;
-      await this.#home.yieldTurn();
+  async chunk(chunkName: string, chunkParts: readonly ArrayBufferView[], packing: Packing = 'fast'): Promise<void> {
+    assert(!(chunkName in this.#writtenChunks), 'a chunk is written once');
+    const firstPiece = this.#pieceNumber;
+    const chunkPieces: DerivedPiece[] = [];
+    let chunkLength = 0;
+    for (const plainPiece of cutIntoPieces(chunkParts)) {
+      const packedPiece = packPiece(plainPiece, packing);
+      const storedPiece = this.#pieceSeal.close(
+        this.#pieceNumber++,
+        plainPiece.length,
+        packedPiece.how,
+        packedPiece.bytes,
+        this.#sealedPiece,
+      );
+      await writeFully(this.#derivedFile, storedPiece, this.#pieceOffset);
+      chunkPieces.push([this.#pieceOffset, storedPiece.length, plainPiece.length, packedPiece.how]);
+      this.#pieceOffset += storedPiece.length;
+      chunkLength += plainPiece.length;
+      await this.#derivedHome.yieldTurn();
     }
-    this.#chunks[name] = { length, first, pieces };
+    this.#writtenChunks[chunkName] = { length: chunkLength, first: firstPiece, pieces: chunkPieces };
   }
 
   /** Directory, trailer, fsync. The file stays open for reading; its name is durable once the directory is synced. */
   async finish(): Promise<DerivedFile> {
-    const plain = Buffer.from(JSON.stringify(this.#chunks));
-    const { how, bytes } = pack(plain, 'fast');
-    const stored = this.#seal.close(DIRECTORY_NUMBER, plain.length, how, bytes);
-    const trailer = Buffer.alloc(TRAILER_BYTES);
-    trailer.writeBigUInt64LE(BigInt(this.#offset), 0);
-    trailer.writeUInt32LE(stored.length, 8);
+    const directoryJson = Buffer.from(JSON.stringify(this.#writtenChunks));
+    const { how: packingNumber, bytes: packedDirectory } = packPiece(directoryJson, 'fast');
+    const sealedDirectory = this.#pieceSeal.close(DIRECTORY_PIECE, directoryJson.length, packingNumber, packedDirectory);
+    const derivedTrailer = Buffer.alloc(TRAILER_BYTES);
+    derivedTrailer.writeBigUInt64LE(BigInt(this.#pieceOffset), 0);
+    derivedTrailer.writeUInt32LE(sealedDirectory.length, 8);
     // The packing rides in the top bits: a directory is far below a gigabyte.
-    trailer.writeUInt32LE((plain.length | (how << 30)) >>> 0, 12);
-    END_MAGIC.copy(trailer, 16);
-    await writeFully(this.#file, Buffer.concat([stored, trailer]), this.#offset);
-    await this.#file.sync();
+    derivedTrailer.writeUInt32LE((directoryJson.length | (packingNumber << 30)) >>> 0, 12);
+    DERIVED_END_MAGIC.copy(derivedTrailer, 16);
+    await writeFully(this.#derivedFile, Buffer.concat([sealedDirectory, derivedTrailer]), this.#pieceOffset);
+    await this.#derivedFile.sync();
     return new DerivedFile(
-      this.#name,
-      this.#home.logId,
-      this.#file,
-      this.#seal,
-      this.#chunks,
-      this.#offset + stored.length + TRAILER_BYTES,
+      this.#derivedName,
+      this.#derivedHome.logId,
+      this.#derivedFile,
+      this.#pieceSeal,
+      this.#writtenChunks,
+      this.#pieceOffset + sealedDirectory.length + TRAILER_BYTES,
     );
   }
 
   /** Closes and removes what was begun. */
   async abandon(): Promise<void> {
-    await this.#file.close().catch(() => undefined);
-    await this.#home.disk.unlink(this.#file.path).catch(() => undefined);
+    await this.#derivedFile.close().catch(() => undefined);
+    await this.#derivedHome.disk.unlink(this.#derivedFile.path).catch(() => undefined);
   }
 }
 
@@ -192,270 +210,322 @@ export class DerivedFile {
   readonly name: string;
   readonly logId: string;
   readonly size: number;
-  readonly #file: DiskFile;
-  readonly #seal: Seal;
-  readonly #chunks: Directory;
+  readonly #derivedFile: DiskFile;
+  readonly #pieceSeal: PieceSeal;
+  readonly #chunkDirectory: ChunkDirectory;
 
-  constructor(name: string, logId: string, file: DiskFile, seal: Seal, chunks: Directory, size: number) {
-    this.name = name;
+  constructor(
+    derivedName: string,
+    logId: string,
+    derivedFile: DiskFile,
+    pieceSeal: PieceSeal,
+    chunkDirectory: ChunkDirectory,
+    derivedSize: number,
+  ) {
+    this.name = derivedName;
     this.logId = logId;
-    this.size = size;
-    this.#file = file;
-    this.#seal = seal;
-    this.#chunks = chunks;
+    this.size = derivedSize;
+    this.#derivedFile = derivedFile;
+    this.#pieceSeal = pieceSeal;
+    this.#chunkDirectory = chunkDirectory;
   }
 
   /** Checks header, trailer and directory; chunks are checked as they are read. Undefined when there is no such file. */
-  static async open(home: DerivedReader, name: string): Promise<DerivedFile | undefined> {
-    const path = `${home.directory}/${name}`;
-    if ((await home.disk.size(path)) === undefined) return undefined;
-    const file = await home.disk.open(path, 'read').catch((error: unknown) => unreadable(name, error));
+  static async open(derivedReader: DerivedReader, derivedName: string): Promise<DerivedFile | undefined> {
+    const derivedPath = `${derivedReader.directory}/${derivedName}`;
+    if ((await derivedReader.disk.size(derivedPath)) === undefined) return undefined;
+    const derivedFile = await derivedReader.disk
+      .open(derivedPath, 'read')
+      .catch((error: unknown) => unreadableFile(derivedName, error));
     try {
-      return await openFile(home, name, file);
+      return await openDerivedFile(derivedReader, derivedName, derivedFile);
     } catch (error) {
-      await file.close();
-      return unreadable(name, error);
+      await derivedFile.close();
+      return unreadableFile(derivedName, error);
     }
   }
 
-  has(chunk: string): boolean {
-    return Object.hasOwn(this.#chunks, chunk);
+  has(chunkName: string): boolean {
+    return Object.hasOwn(this.#chunkDirectory, chunkName);
   }
 
   chunks(): readonly string[] {
-    return Object.keys(this.#chunks);
+    return Object.keys(this.#chunkDirectory);
   }
 
-  /** A chunk within the turn, in what `makeTarget` gives for so many bytes; its buffer is its own unless that says otherwise. */
-  readNow(chunk: string, makeTarget = newBytes): Uint8Array<ArrayBuffer> {
-    const { length, pieces, first } = this.#find(chunk);
-    const target = makeTarget(length);
-    let at = 0;
-    for (let i = 0; i < pieces.length; i++) {
-      const [offset, stored, plain] = pieces[i]!;
-      const bytes = Buffer.allocUnsafe(stored);
-      for (let read = 0; read < stored; ) {
-        const count = this.#readNow(bytes.subarray(read), offset + read);
-        if (count === 0) throw new DerivedFileError(this.name, 'it ends early');
-        read += count;
+  /** A chunk within the turn, in what `makeChunkBytes` gives for so many bytes; its buffer is its own unless that says otherwise. */
+  readNow(chunkName: string, makeChunkBytes = newChunkBytes): Uint8Array<ArrayBuffer> {
+    const { length: chunkLength, pieces: chunkPieces, first: firstPiece } = this.#findChunk(chunkName);
+    const chunkBytes = makeChunkBytes(chunkLength);
+    let chunkOffset = 0;
+    for (let i = 0; i < chunkPieces.length; i++) {
+      const [pieceOffset, storedLength, plainLength] = chunkPieces[i]!;
+      const storedPiece = Buffer.allocUnsafe(storedLength);
+      for (let readPieceBytes = 0; readPieceBytes < storedLength; ) {
+        const readCount = this.#readPieceNow(storedPiece.subarray(readPieceBytes), pieceOffset + readPieceBytes);
+        if (readCount === 0) throw new DerivedFileError(this.name, 'it ends early');
+        readPieceBytes += readCount;
       }
-      target.set(this.#openPiece(first + i, pieces[i]!, bytes), at);
-      at += plain;
+      chunkBytes.set(this.#openPiece(firstPiece + i, chunkPieces[i]!, storedPiece), chunkOffset);
+      chunkOffset += plainLength;
     }
-    return target;
+    return chunkBytes;
   }
 
-  #readNow(target: Uint8Array, offset: number): number {
+  #readPieceNow(chunkBytes: Uint8Array, pieceOffset: number): number {
     try {
-      return this.#file.readNow(target, offset);
+      return this.#derivedFile.readNow(chunkBytes, pieceOffset);
     } catch (error) {
-      return unreadable(this.name, error);
+      return unreadableFile(this.name, error);
     }
   }
 
-  async read(chunk: string): Promise<Uint8Array<ArrayBuffer>> {
-    return await this.#readInto(chunk, newBytes);
+  async read(chunkName: string): Promise<Uint8Array<ArrayBuffer>> {
+    return await this.#readChunkInto(chunkName, newChunkBytes);
   }
 
   /** The same in memory that threads share. */
-  async readShared(chunk: string): Promise<Uint8Array<SharedArrayBuffer>> {
-    return await this.#readInto(chunk, (length) => new Uint8Array(new SharedArrayBuffer(length)));
+  async readShared(chunkName: string): Promise<Uint8Array<SharedArrayBuffer>> {
+    return await this.#readChunkInto(chunkName, (length) => new Uint8Array(new SharedArrayBuffer(length)));
   }
 
-  async #readInto<Target extends Uint8Array>(chunk: string, makeTarget: (length: number) => Target): Promise<Target> {
-    const { length, pieces, first } = this.#find(chunk);
-    const target = makeTarget(length);
-    let at = 0;
-    for (let i = 0; i < pieces.length; i++) {
-      const [offset, stored, plain] = pieces[i]!;
-      target.set(this.#openPiece(first + i, pieces[i]!, await readAll(this.#file, this.name, offset, stored)), at);
-      at += plain;
+  async #readChunkInto<Target extends Uint8Array>(
+    chunkName: string,
+    makeChunkBytes: (chunkLength: number) => Target,
+  ): Promise<Target> {
+    const { length: chunkLength, pieces: chunkPieces, first: firstPiece } = this.#findChunk(chunkName);
+    const chunkBytes = makeChunkBytes(chunkLength);
+    let chunkOffset = 0;
+    for (let i = 0; i < chunkPieces.length; i++) {
+      const [pieceOffset, storedLength, plainLength] = chunkPieces[i]!;
+      chunkBytes.set(
+        this.#openPiece(
+          firstPiece + i,
+          chunkPieces[i]!,
+          await readDerivedBytes(this.#derivedFile, this.name, pieceOffset, storedLength),
+        ),
+        chunkOffset,
+      );
+      chunkOffset += plainLength;
     }
-    return target;
+    return chunkBytes;
   }
 
   async close(): Promise<void> {
-    await this.#file.close();
+    await this.#derivedFile.close();
   }
 
-  #find(chunk: string): Chunk {
-    if (!this.has(chunk)) throw new DerivedFileError(this.name, `there is no ${chunk} in it`);
-    return this.#chunks[chunk]!;
+  #findChunk(chunkName: string): DerivedChunk {
+    if (!this.has(chunkName)) throw new DerivedFileError(this.name, `there is no ${chunkName} in it`);
+    return this.#chunkDirectory[chunkName]!;
   }
 
-  #openPiece(number: number, [, , plain, how]: Piece, bytes: Buffer): Uint8Array {
-    return unpack(this.name, this.#seal.open(this.name, number, plain, how, bytes), plain, how);
+  #openPiece(pieceNumber: number, [, , plainLength, packingNumber]: DerivedPiece, storedPiece: Buffer): Uint8Array {
+    return unpackPiece(
+      this.name,
+      this.#pieceSeal.open(this.name, pieceNumber, plainLength, packingNumber, storedPiece),
+      plainLength,
+      packingNumber,
+    );
   }
 }
 
-function newBytes(length: number): Uint8Array<ArrayBuffer> {
+function newChunkBytes(length: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array(length);
 }
 
-async function openFile({ keyring, logId }: DerivedReader, name: string, file: DiskFile): Promise<DerivedFile> {
-  const size = await file.size();
-  const refuse = (why: string, options?: ErrorOptions): never => {
-    throw new DerivedFileError(name, why, options);
+async function openDerivedFile(
+  { keyring, logId }: DerivedReader,
+  derivedName: string,
+  derivedFile: DiskFile,
+): Promise<DerivedFile> {
+  const derivedFileSize = await derivedFile.size();
+  const refuseDerivedFile = (why: string, options?: ErrorOptions): never => {
+    throw new DerivedFileError(derivedName, why, options);
   };
-  if (size < MAGIC.length + 4 + TRAILER_BYTES) return refuse('it ends early');
-  const start = await readAll(file, name, 0, MAGIC.length + 4);
-  if (!start.subarray(0, MAGIC.length).equals(MAGIC)) return refuse('it is not a derived file');
-  const headLength = start.readUInt32LE(MAGIC.length);
-  if (headLength > HEADER_MAX || size < start.length + headLength + TRAILER_BYTES) return refuse('it ends early');
-  const json = await readAll(file, name, start.length, headLength);
-  const header = parse(json) as Header;
-  if (header.format !== FORMAT) return refuse('it has another format');
-  if (logId !== null && header.logId !== logId) return refuse('it belongs to another log');
-  if (header.name !== name) return refuse('it was written under another name');
-  const seal = new Seal(unwrap(keyring, header), Buffer.concat([start, json]));
-  const trailer = await readAll(file, name, size - TRAILER_BYTES, TRAILER_BYTES);
-  if (!trailer.subarray(16).equals(END_MAGIC)) return refuse('it was not finished');
-  const offset = Number(trailer.readBigUInt64LE(0));
-  const stored = trailer.readUInt32LE(8);
-  const word = trailer.readUInt32LE(12);
-  const [plain, how] = [word & 0x3fff_ffff, word >>> 30];
-  if (plain > DIRECTORY_MAX || offset + stored + TRAILER_BYTES !== size) return refuse('its directory is not where it says');
-  const sealed = await readAll(file, name, offset, stored);
-  const directory = parse(unpack(name, seal.open(name, DIRECTORY_NUMBER, plain, how, sealed), plain, how)) as Directory;
-  return new DerivedFile(name, header.logId, file, seal, directory, size);
+  if (derivedFileSize < DERIVED_MAGIC.length + 4 + TRAILER_BYTES) return refuseDerivedFile('it ends early');
+  const magicAndLength = await readDerivedBytes(derivedFile, derivedName, 0, DERIVED_MAGIC.length + 4);
+  if (!magicAndLength.subarray(0, DERIVED_MAGIC.length).equals(DERIVED_MAGIC))
+    return refuseDerivedFile('it is not a derived file');
+  const headLength = magicAndLength.readUInt32LE(DERIVED_MAGIC.length);
+  if (headLength > DERIVED_HEADER_MAX || derivedFileSize < magicAndLength.length + headLength + TRAILER_BYTES)
+    return refuseDerivedFile('it ends early');
+  const headerJson = await readDerivedBytes(derivedFile, derivedName, magicAndLength.length, headLength);
+  const derivedHeader = parseHeaderJson(headerJson) as DerivedHeader;
+  if (derivedHeader.format !== DERIVED_FORMAT) return refuseDerivedFile('it has another format');
+  if (logId !== null && derivedHeader.logId !== logId) return refuseDerivedFile('it belongs to another log');
+  if (derivedHeader.name !== derivedName) return refuseDerivedFile('it was written under another name');
+  const pieceSeal = new PieceSeal(unwrapDerivedKey(keyring, derivedHeader), Buffer.concat([magicAndLength, headerJson]));
+  const derivedTrailer = await readDerivedBytes(derivedFile, derivedName, derivedFileSize - TRAILER_BYTES, TRAILER_BYTES);
+  if (!derivedTrailer.subarray(16).equals(DERIVED_END_MAGIC)) return refuseDerivedFile('it was not finished');
+  const directoryOffset = Number(derivedTrailer.readBigUInt64LE(0));
+  const directoryLength = derivedTrailer.readUInt32LE(8);
+  const packingWord = derivedTrailer.readUInt32LE(12);
+  const [plainLength, packingNumber] = [packingWord & 0x3fff_ffff, packingWord >>> 30];
+  if (plainLength > CHUNK_DIRECTORY_MAX || directoryOffset + directoryLength + TRAILER_BYTES !== derivedFileSize)
+    return refuseDerivedFile('its directory is not where it says');
+  const sealedDirectory = await readDerivedBytes(derivedFile, derivedName, directoryOffset, directoryLength);
+  const chunkDirectory = parseHeaderJson(
+    unpackPiece(
+      derivedName,
+      pieceSeal.open(derivedName, DIRECTORY_PIECE, plainLength, packingNumber, sealedDirectory),
+      plainLength,
+      packingNumber,
+    ),
+  ) as ChunkDirectory;
+  return new DerivedFile(derivedName, derivedHeader.logId, derivedFile, pieceSeal, chunkDirectory, derivedFileSize);
 
-  function parse(bytes: Uint8Array): unknown {
+  function parseHeaderJson(jsonBytes: Uint8Array): unknown {
     try {
-      return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString());
+      return JSON.parse(Buffer.from(jsonBytes.buffer, jsonBytes.byteOffset, jsonBytes.length).toString());
     } catch (cause) {
-      return refuse('its header is not JSON', { cause });
+      return refuseDerivedFile('its header is not JSON', { cause });
     }
   }
 }
 
-function unwrap(keyring: DerivedReader['keyring'], { logId, name, dataKey, nonce, wrapped }: Header): crypto.KeyObject {
+function unwrapDerivedKey(
+  keyring: DerivedReader['keyring'],
+  { logId, name, dataKey, nonce, wrapped }: DerivedHeader,
+): crypto.KeyObject {
   try {
-    const box = Buffer.from(wrapped, 'hex');
-    const decipher = crypto.createDecipheriv('aes-256-gcm', keyring.open(dataKey), Buffer.from(nonce, 'hex'), {
+    const wrappedKeyBytes = Buffer.from(wrapped, 'hex');
+    const keyDecipher = crypto.createDecipheriv('aes-256-gcm', keyring.open(dataKey), Buffer.from(nonce, 'hex'), {
       authTagLength: TAG_BYTES,
     });
-    decipher.setAAD(wrapBinding(logId, name));
-    decipher.setAuthTag(box.subarray(-TAG_BYTES));
-    return crypto.createSecretKey(Buffer.concat([decipher.update(box.subarray(0, -TAG_BYTES)), decipher.final()]));
+    keyDecipher.setAAD(derivedKeyBinding(logId, name));
+    keyDecipher.setAuthTag(wrappedKeyBytes.subarray(-TAG_BYTES));
+    return crypto.createSecretKey(
+      Buffer.concat([keyDecipher.update(wrappedKeyBytes.subarray(0, -TAG_BYTES)), keyDecipher.final()]),
+    );
   } catch (cause) {
     throw new DerivedFileError(name, `its key does not open under data key ${dataKey}`, { cause });
   }
 }
 
-function wrapBinding(logId: string, name: string): Buffer {
-  return Buffer.from(`annals derived file key\0${logId}\0${name}`);
+function derivedKeyBinding(logId: string, derivedName: string): Buffer {
+  return Buffer.from(`annals derived file key\0${logId}\0${derivedName}`);
 }
 
 /** Pieces of one file under its key. */
-class Seal {
-  readonly #key: crypto.KeyObject;
-  readonly #nonce = Buffer.alloc(12);
+class PieceSeal {
+  readonly #derivedKey: crypto.KeyObject;
+  readonly #pieceNonce = Buffer.alloc(12);
   /** Header hash · number · plain length · packing. */
-  readonly #binding: Buffer;
+  readonly #pieceBinding: Buffer;
 
-  constructor(key: crypto.KeyObject, head: Uint8Array) {
-    this.#key = key;
-    this.#binding = Buffer.concat([crypto.createHash('sha256').update(head).digest(), Buffer.alloc(9)]);
+  constructor(derivedKey: crypto.KeyObject, derivedHead: Uint8Array) {
+    this.#derivedKey = derivedKey;
+    this.#pieceBinding = Buffer.concat([crypto.createHash('sha256').update(derivedHead).digest(), Buffer.alloc(9)]);
   }
 
-  /** Into the start of `target`, or memory of its own. */
+  /** Into the start of `sealedPiece`, or memory of its own. */
   close(
-    number: number,
-    plain: number,
-    how: number,
-    bytes: Uint8Array,
-    target = Buffer.allocUnsafe(bytes.length + TAG_BYTES),
+    pieceNumber: number,
+    plainLength: number,
+    packingNumber: number,
+    packedBytes: Uint8Array,
+    sealedPiece = Buffer.allocUnsafe(packedBytes.length + TAG_BYTES),
   ): Buffer {
-    this.#bind(number, plain, how);
-    const cipher = crypto.createCipheriv('aes-256-gcm', this.#key, this.#nonce);
-    cipher.setAAD(this.#binding);
-    target.set(cipher.update(bytes));
-    cipher.final();
-    target.set(cipher.getAuthTag(), bytes.length);
-    return target.subarray(0, bytes.length + TAG_BYTES);
+    this.#bindPiece(pieceNumber, plainLength, packingNumber);
+    const pieceCipher = crypto.createCipheriv('aes-256-gcm', this.#derivedKey, this.#pieceNonce);
+    pieceCipher.setAAD(this.#pieceBinding);
+    sealedPiece.set(pieceCipher.update(packedBytes));
+    pieceCipher.final();
+    sealedPiece.set(pieceCipher.getAuthTag(), packedBytes.length);
+    return sealedPiece.subarray(0, packedBytes.length + TAG_BYTES);
   }
 
-  open(name: string, number: number, plain: number, how: number, stored: Buffer): Uint8Array {
-    this.#bind(number, plain, how);
+  open(derivedName: string, pieceNumber: number, plainLength: number, packingNumber: number, sealedPiece: Buffer): Uint8Array {
+    this.#bindPiece(pieceNumber, plainLength, packingNumber);
     try {
-      const decipher = crypto.createDecipheriv('aes-256-gcm', this.#key, this.#nonce, { authTagLength: TAG_BYTES });
-      decipher.setAAD(this.#binding);
-      decipher.setAuthTag(stored.subarray(-TAG_BYTES));
-      const bytes = decipher.update(stored.subarray(0, -TAG_BYTES));
-      decipher.final();
-      return bytes;
+      const pieceDecipher = crypto.createDecipheriv('aes-256-gcm', this.#derivedKey, this.#pieceNonce, {
+        authTagLength: TAG_BYTES,
+      });
+      pieceDecipher.setAAD(this.#pieceBinding);
+      pieceDecipher.setAuthTag(sealedPiece.subarray(-TAG_BYTES));
+      const packedBytes = pieceDecipher.update(sealedPiece.subarray(0, -TAG_BYTES));
+      pieceDecipher.final();
+      return packedBytes;
     } catch (cause) {
-      throw new DerivedFileError(name, 'a seal in it is broken', { cause });
+      throw new DerivedFileError(derivedName, 'a seal in it is broken', { cause });
     }
   }
 
-  #bind(number: number, plain: number, how: number): void {
-    this.#nonce.writeUInt32LE(number, 0);
-    this.#binding.writeUInt32LE(number, 32);
-    this.#binding.writeUInt32LE(plain, 36);
-    this.#binding[40] = how;
+  #bindPiece(pieceNumber: number, plainLength: number, packingNumber: number): void {
+    this.#pieceNonce.writeUInt32LE(pieceNumber, 0);
+    this.#pieceBinding.writeUInt32LE(pieceNumber, 32);
+    this.#pieceBinding.writeUInt32LE(plainLength, 36);
+    this.#pieceBinding[40] = packingNumber;
   }
 }
 
-function pack(plain: Uint8Array, packing: Packing): { readonly bytes: Uint8Array; readonly how: number } {
-  if (plain.length < PACKED_FROM_BYTES) return { bytes: plain, how: packings.none };
-  const packed =
+function packPiece(plainPiece: Uint8Array, packing: Packing): { readonly bytes: Uint8Array; readonly how: number } {
+  if (plainPiece.length < PACKED_BYTES_MIN) return { bytes: plainPiece, how: packings.none };
+  const packedBytes =
     packing === 'dense'
-      ? deflateRawSync(plain, { level: 9 })
-      : lz4.compressSync(Buffer.from(plain.buffer, plain.byteOffset, plain.length));
+      ? deflateRawSync(plainPiece, { level: 9 })
+      : lz4.compressSync(Buffer.from(plainPiece.buffer, plainPiece.byteOffset, plainPiece.length));
   // Packing that saves less than a sixteenth is not worth unpacking at every read.
-  if (packed.length > plain.length - (plain.length >>> 4)) return { bytes: plain, how: packings.none };
-  return { bytes: packed, how: packing === 'dense' ? packings.deflate : packings.lz4 };
+  if (packedBytes.length > plainPiece.length - (plainPiece.length >>> 4)) return { bytes: plainPiece, how: packings.none };
+  return { bytes: packedBytes, how: packing === 'dense' ? packings.deflate : packings.lz4 };
 }
 
-function unpack(name: string, bytes: Uint8Array, length: number, how: number): Uint8Array {
-  if (how === packings.none) return bytes;
-  const plain =
-    how === packings.deflate
-      ? inflateRawSync(bytes)
-      : lz4.uncompressSync(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
-  if (plain.length !== length) throw new DerivedFileError(name, 'a piece has another length');
-  return plain;
+function unpackPiece(derivedName: string, packedBytes: Uint8Array, plainLength: number, packingNumber: number): Uint8Array {
+  if (packingNumber === packings.none) return packedBytes;
+  const plainPiece =
+    packingNumber === packings.deflate
+      ? inflateRawSync(packedBytes)
+      : lz4.uncompressSync(Buffer.from(packedBytes.buffer, packedBytes.byteOffset, packedBytes.length));
+  if (plainPiece.length !== plainLength) throw new DerivedFileError(derivedName, 'a piece has another length');
+  return plainPiece;
 }
 
 /** Holds the piece that was yielded last, whichever file it is for: fresh memory for each would keep the collector busy. */
-const piece = new Uint8Array(PIECE_BYTES);
+const pieceBuffer = new Uint8Array(PIECE_BYTES);
 
 /**
  * The parts as one row of bytes, cut into pieces. A piece is good until its taker next yields: nothing is kept in it from one
  * to the next, so writers of several files may take turns. A copy in any case, as codecs do not take views over shared memory.
  */
-function* piecesOf(parts: readonly ArrayBufferView[]): Generator<Uint8Array> {
-  let used = 0;
-  for (const part of parts) {
-    const bytes = new Uint8Array(part.buffer, part.byteOffset, part.byteLength);
-    for (let at = 0; at < bytes.length; ) {
-      const count = Math.min(PIECE_BYTES - used, bytes.length - at);
-      piece.set(bytes.subarray(at, at + count), used);
-      used += count;
-      at += count;
-      if (used === PIECE_BYTES) {
-        yield piece;
-        used = 0;
+function* cutIntoPieces(chunkParts: readonly ArrayBufferView[]): Generator<Uint8Array> {
+  let usedPieceBytes = 0;
+  for (const chunkPart of chunkParts) {
+    const partBytes = new Uint8Array(chunkPart.buffer, chunkPart.byteOffset, chunkPart.byteLength);
+    for (let partOffset = 0; partOffset < partBytes.length; ) {
+      const copiedCount = Math.min(PIECE_BYTES - usedPieceBytes, partBytes.length - partOffset);
+      pieceBuffer.set(partBytes.subarray(partOffset, partOffset + copiedCount), usedPieceBytes);
+      usedPieceBytes += copiedCount;
+      partOffset += copiedCount;
+      if (usedPieceBytes === PIECE_BYTES) {
+        yield pieceBuffer;
+        usedPieceBytes = 0;
       }
     }
   }
-  if (used > 0) yield piece.subarray(0, used);
+  if (usedPieceBytes > 0) yield pieceBuffer.subarray(0, usedPieceBytes);
 }
 
-async function readAll(file: DiskFile, name: string, offset: number, length: number): Promise<Buffer> {
-  const bytes = Buffer.allocUnsafe(length);
-  let read = 0;
-  while (read < length) {
-    const count = await file.read(bytes.subarray(read), offset + read).catch((error: unknown) => unreadable(name, error));
-    if (count === 0) throw new DerivedFileError(name, 'it ends early');
-    read += count;
+async function readDerivedBytes(
+  derivedFile: DiskFile,
+  derivedName: string,
+  readOffset: number,
+  readLength: number,
+): Promise<Buffer> {
+  const derivedBytes = Buffer.allocUnsafe(readLength);
+  let readByteCount = 0;
+  while (readByteCount < readLength) {
+    const chunkReadCount = await derivedFile
+      .read(derivedBytes.subarray(readByteCount), readOffset + readByteCount)
+      .catch((error: unknown) => unreadableFile(derivedName, error));
+    if (chunkReadCount === 0) throw new DerivedFileError(derivedName, 'it ends early');
+    readByteCount += chunkReadCount;
   }
-  return bytes;
+  return derivedBytes;
 }
 
 function u32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32LE(value);
-  return bytes;
+  const u32Bytes = Buffer.alloc(4);
+  u32Bytes.writeUInt32LE(value);
+  return u32Bytes;
 }

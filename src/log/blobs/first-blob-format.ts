@@ -10,19 +10,24 @@ import { createDecipheriv, type KeyObject } from 'node:crypto';
 import { sha256Hex } from '../bytes/sha256.ts';
 
 export const firstBlobMagic = Buffer.from('ABLB', 'latin1');
-const HEAD_BYTES = 20;
-const TAG_BYTES = 16;
+const FIRST_BLOB_HEAD_BYTES = 20;
+const FIRST_BLOB_TAG_BYTES = 16;
 
 /** Whether the file holds what its name says. */
-export function isFirstBlob(bytes: Buffer, name: string, open: (dataKey: number) => KeyObject): boolean {
-  if (bytes.length < HEAD_BYTES + TAG_BYTES) return false;
-  const nonce = bytes.subarray(8, HEAD_BYTES);
-  const decipher = createDecipheriv('aes-256-gcm', open(bytes.readUInt32LE(4)), nonce, { authTagLength: TAG_BYTES });
-  decipher.setAAD(Buffer.from(name, 'hex'));
-  decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
+export function isFirstBlob(firstBlobBytes: Buffer, blobAddress: string, openDataKey: (dataKey: number) => KeyObject): boolean {
+  if (firstBlobBytes.length < FIRST_BLOB_HEAD_BYTES + FIRST_BLOB_TAG_BYTES) return false;
+  const blobNonce = firstBlobBytes.subarray(8, FIRST_BLOB_HEAD_BYTES);
+  const blobDecipher = createDecipheriv('aes-256-gcm', openDataKey(firstBlobBytes.readUInt32LE(4)), blobNonce, {
+    authTagLength: FIRST_BLOB_TAG_BYTES,
+  });
+  blobDecipher.setAAD(Buffer.from(blobAddress, 'hex'));
+  blobDecipher.setAuthTag(firstBlobBytes.subarray(-FIRST_BLOB_TAG_BYTES));
   try {
-    const content = Buffer.concat([decipher.update(bytes.subarray(HEAD_BYTES, -TAG_BYTES)), decipher.final()]);
-    return sha256Hex(content) === name;
+    const blobContent = Buffer.concat([
+      blobDecipher.update(firstBlobBytes.subarray(FIRST_BLOB_HEAD_BYTES, -FIRST_BLOB_TAG_BYTES)),
+      blobDecipher.final(),
+    ]);
+    return sha256Hex(blobContent) === blobAddress;
   } catch {
     return false;
   }

@@ -5,214 +5,217 @@
 import { ServiceError } from '../../errors.ts';
 import { checkText } from '../values/value.ts';
 
-const encoder = new TextEncoder();
-const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const utf8Encoder = new TextEncoder();
+const utf8Decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** The error of a reader: no writer of this format makes these bytes. */
-export function malformedError(what: string): ServiceError {
-  return new ServiceError('REL_STORAGE', `malformed bytes: ${what}`);
+export function malformedError(malformedPart: string): ServiceError {
+  return new ServiceError('REL_STORAGE', `malformed bytes: ${malformedPart}`);
 }
 
 /** Growable and reusable: `take` copies out, `view` shows what was written until the next `reset`. */
 export class ByteWriter {
-  #bytes: Uint8Array;
-  #view: DataView;
-  #at = 0;
+  #writtenBytes: Uint8Array;
+  #writtenView: DataView;
+  #writeOffset = 0;
 
   /** The initial size in bytes, or memory to begin in; larger content moves to memory of its own. */
-  constructor(start: number | Uint8Array = 1024) {
-    this.#bytes = typeof start === 'number' ? new Uint8Array(start) : start;
-    this.#view = new DataView(this.#bytes.buffer, this.#bytes.byteOffset, this.#bytes.byteLength);
+  constructor(initialBytes: number | Uint8Array = 1024) {
+    this.#writtenBytes = typeof initialBytes === 'number' ? new Uint8Array(initialBytes) : initialBytes;
+    this.#writtenView = new DataView(this.#writtenBytes.buffer, this.#writtenBytes.byteOffset, this.#writtenBytes.byteLength);
   }
 
   get length(): number {
-    return this.#at;
+    return this.#writeOffset;
   }
 
   reset(): void {
     // One huge body must not pin its memory for ever.
-    if (this.#bytes.length > 8 << 20) {
-      this.#bytes = new Uint8Array(1 << 16);
-      this.#view = new DataView(this.#bytes.buffer);
+    if (this.#writtenBytes.length > 8 << 20) {
+      this.#writtenBytes = new Uint8Array(1 << 16);
+      this.#writtenView = new DataView(this.#writtenBytes.buffer);
     }
-    this.#at = 0;
+    this.#writeOffset = 0;
   }
 
   view(): Uint8Array {
-    return this.#bytes.subarray(0, this.#at);
+    return this.#writtenBytes.subarray(0, this.#writeOffset);
   }
 
   take(): Uint8Array<ArrayBuffer> {
-    return this.#bytes.slice(0, this.#at) as Uint8Array<ArrayBuffer>;
+    return this.#writtenBytes.slice(0, this.#writeOffset) as Uint8Array<ArrayBuffer>;
   }
 
-  u8(value: number): void {
-    const at = this.#reserve(1);
-    this.#bytes[at] = value;
+  u8(u8Value: number): void {
+    const u8Offset = this.#reserveBytes(1);
+    this.#writtenBytes[u8Offset] = u8Value;
   }
 
-  u16(value: number): void {
-    this.#view.setUint16(this.#reserve(2), value, true);
+  u16(u16Value: number): void {
+    this.#writtenView.setUint16(this.#reserveBytes(2), u16Value, true);
   }
 
-  u32(value: number): void {
-    const at = this.#reserve(4);
-    this.#view.setUint32(at, value, true);
+  u32(u32Value: number): void {
+    const u32Offset = this.#reserveBytes(4);
+    this.#writtenView.setUint32(u32Offset, u32Value, true);
   }
 
   /** A safe integer from 0 to 2^53 - 1, in eight bytes. */
-  u64(value: number): void {
-    const at = this.#reserve(8);
-    this.#view.setUint32(at, value >>> 0, true);
-    this.#view.setUint32(at + 4, Math.floor(value / 4_294_967_296), true);
+  u64(u64Value: number): void {
+    const u64Offset = this.#reserveBytes(8);
+    this.#writtenView.setUint32(u64Offset, u64Value >>> 0, true);
+    this.#writtenView.setUint32(u64Offset + 4, Math.floor(u64Value / 4_294_967_296), true);
   }
 
-  i64(value: bigint): void {
-    const at = this.#reserve(8);
-    this.#view.setBigInt64(at, value, true);
+  i64(i64Value: bigint): void {
+    const i64Offset = this.#reserveBytes(8);
+    this.#writtenView.setBigInt64(i64Offset, i64Value, true);
   }
 
-  f64(value: number): void {
-    const at = this.#reserve(8);
-    this.#view.setFloat64(at, value, true);
+  f64(f64Value: number): void {
+    const f64Offset = this.#reserveBytes(8);
+    this.#writtenView.setFloat64(f64Offset, f64Value, true);
   }
 
-  raw(bytes: Uint8Array): void {
-    const at = this.#reserve(bytes.length);
-    this.#bytes.set(bytes, at);
+  raw(rawBytes: Uint8Array): void {
+    const rawOffset = this.#reserveBytes(rawBytes.length);
+    this.#writtenBytes.set(rawBytes, rawOffset);
   }
 
-  i32(value: number): void {
-    const at = this.#reserve(4);
-    this.#view.setInt32(at, value, true);
+  i32(i32Value: number): void {
+    const i32Offset = this.#reserveBytes(4);
+    this.#writtenView.setInt32(i32Offset, i32Value, true);
   }
 
-  /** Bytes from .. to-1 of `source`: for a few, a view of them would cost more than the copy. */
-  part(source: Uint8Array, from: number, to: number): void {
-    const at = this.#reserve(to - from);
-    const bytes = this.#bytes;
-    if (to - from > 48) bytes.set(source.subarray(from, to), at);
-    else for (let i = from; i < to; i++) bytes[at + i - from] = source[i]!;
+  /** Bytes from .. to-1 of `partSource`: for a few, a view of them would cost more than the copy. */
+  part(partSource: Uint8Array, partStart: number, partEnd: number): void {
+    const partOffset = this.#reserveBytes(partEnd - partStart);
+    const writtenBytes = this.#writtenBytes;
+    if (partEnd - partStart > 48) writtenBytes.set(partSource.subarray(partStart, partEnd), partOffset);
+    else for (let i = partStart; i < partEnd; i++) writtenBytes[partOffset + i - partStart] = partSource[i]!;
   }
 
   /** u32 length, UTF-8. Throws REL_INVALID on a lone surrogate. */
-  text(value: string): void {
-    const at = this.#reserve(4 + value.length * 3);
-    const written = this.#utf8(value, at + 4);
-    this.#view.setUint32(at, written, true);
-    this.#at = at + 4 + written;
+  text(textValue: string): void {
+    const lengthOffset = this.#reserveBytes(4 + textValue.length * 3);
+    const utf8Length = this.#writeUtf8(textValue, lengthOffset + 4);
+    this.#writtenView.setUint32(lengthOffset, utf8Length, true);
+    this.#writeOffset = lengthOffset + 4 + utf8Length;
   }
 
   /** u8 presence, then the text. */
-  optionalText(value: string | null): void {
-    this.u8(value === null ? 0 : 1);
-    if (value !== null) this.text(value);
+  optionalText(textValue: string | null): void {
+    this.u8(textValue === null ? 0 : 1);
+    if (textValue !== null) this.text(textValue);
   }
 
-  /** Zeros up to a multiple of `size`. */
-  align(size: number): void {
-    const padding = this.#at % size;
+  /** Zeros up to a multiple of `alignment`. */
+  align(alignment: number): void {
+    const padding = this.#writeOffset % alignment;
     if (padding === 0) return;
-    const at = this.#reserve(size - padding);
-    this.#bytes.fill(0, at, at + size - padding);
+    const paddingOffset = this.#reserveBytes(alignment - padding);
+    this.#writtenBytes.fill(0, paddingOffset, paddingOffset + alignment - padding);
   }
 
-  #utf8(value: string, at: number): number {
-    const bytes = this.#bytes;
-    if (value.length <= 64) {
+  #writeUtf8(utf8Text: string, utf8Offset: number): number {
+    const writtenBytes = this.#writtenBytes;
+    if (utf8Text.length <= 64) {
       let i = 0;
-      for (; i < value.length; i++) {
-        const code = value.charCodeAt(i);
-        if (code > 127) break;
-        bytes[at + i] = code;
+      for (; i < utf8Text.length; i++) {
+        const charCode = utf8Text.charCodeAt(i);
+        if (charCode > 127) break;
+        writtenBytes[utf8Offset + i] = charCode;
       }
-      if (i === value.length) return i;
+      if (i === utf8Text.length) return i;
     }
-    checkText(value, 'a text');
-    return encoder.encodeInto(value, bytes.subarray(at)).written;
+    checkText(utf8Text, 'a text');
+    return utf8Encoder.encodeInto(utf8Text, writtenBytes.subarray(utf8Offset)).written;
   }
 
-  #reserve(size: number): number {
-    const at = this.#at;
-    this.#at = at + size;
-    if (this.#at > this.#bytes.length) {
-      const grown = new Uint8Array(Math.max(this.#bytes.length * 2, this.#at));
-      grown.set(this.#bytes.subarray(0, at));
-      this.#bytes = grown;
-      this.#view = new DataView(grown.buffer);
+  #reserveBytes(reservedBytes: number): number {
+    const reservedOffset = this.#writeOffset;
+    this.#writeOffset = reservedOffset + reservedBytes;
+    if (this.#writeOffset > this.#writtenBytes.length) {
+      const grownBytes = new Uint8Array(Math.max(this.#writtenBytes.length * 2, this.#writeOffset));
+      grownBytes.set(this.#writtenBytes.subarray(0, reservedOffset));
+      this.#writtenBytes = grownBytes;
+      this.#writtenView = new DataView(grownBytes.buffer);
     }
-    return at;
+    return reservedOffset;
   }
 }
 
 /** Reads what `ByteWriter` wrote. Every failure is REL_STORAGE: the bytes are not ours, or not whole. */
 export class ByteReader {
   readonly bytes: Uint8Array;
-  readonly #view: DataView;
-  #at = 0;
+  readonly #readView: DataView;
+  #readOffset = 0;
 
-  constructor(bytes: Uint8Array) {
+  constructor(sourceBytes: Uint8Array) {
     // A Buffer's own subarray and slice are slower and mean other things than a plain array's.
-    this.bytes = bytes.constructor === Uint8Array ? bytes : new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.bytes =
+      sourceBytes.constructor === Uint8Array
+        ? sourceBytes
+        : new Uint8Array(sourceBytes.buffer, sourceBytes.byteOffset, sourceBytes.byteLength);
+    this.#readView = new DataView(sourceBytes.buffer, sourceBytes.byteOffset, sourceBytes.byteLength);
   }
 
   get at(): number {
-    return this.#at;
+    return this.#readOffset;
   }
 
   get left(): number {
-    return this.bytes.length - this.#at;
+    return this.bytes.length - this.#readOffset;
   }
 
   u8(): number {
-    return this.bytes[this.#advance(1)]!;
+    return this.bytes[this.#advanceRead(1)]!;
   }
 
   u16(): number {
-    return this.#view.getUint16(this.#advance(2), true);
+    return this.#readView.getUint16(this.#advanceRead(2), true);
   }
 
   u32(): number {
-    return this.#view.getUint32(this.#advance(4), true);
+    return this.#readView.getUint32(this.#advanceRead(4), true);
   }
 
   u64(): number {
-    const at = this.#advance(8);
-    const high = this.#view.getUint32(at + 4, true);
-    if (high > 0x1f_ffff) throw malformedError('an integer above 2^53');
-    return high * 4_294_967_296 + this.#view.getUint32(at, true);
+    const u64Offset = this.#advanceRead(8);
+    const u64High = this.#readView.getUint32(u64Offset + 4, true);
+    if (u64High > 0x1f_ffff) throw malformedError('an integer above 2^53');
+    return u64High * 4_294_967_296 + this.#readView.getUint32(u64Offset, true);
   }
 
   i64(): bigint {
-    return this.#view.getBigInt64(this.#advance(8), true);
+    return this.#readView.getBigInt64(this.#advanceRead(8), true);
   }
 
   f64(): number {
-    return this.#view.getFloat64(this.#advance(8), true);
+    return this.#readView.getFloat64(this.#advanceRead(8), true);
   }
 
   /** A view of the next bytes: not a copy. */
-  raw(size: number): Uint8Array {
-    const at = this.#advance(size);
-    return this.bytes.subarray(at, at + size);
+  raw(rawSize: number): Uint8Array {
+    const rawOffset = this.#advanceRead(rawSize);
+    return this.bytes.subarray(rawOffset, rawOffset + rawSize);
   }
 
   text(): string {
-    const size = this.u32();
-    const at = this.#advance(size);
-    if (size <= 24) {
-      let text = '';
+    const utf8Length = this.u32();
+    const utf8Offset = this.#advanceRead(utf8Length);
+    if (utf8Length <= 24) {
+      let asciiText = '';
       let i = 0;
-      for (; i < size; i++) {
-        const byte = this.bytes[at + i]!;
-        if (byte > 127) break;
-        text += String.fromCharCode(byte);
+      for (; i < utf8Length; i++) {
+        const asciiByte = this.bytes[utf8Offset + i]!;
+        if (asciiByte > 127) break;
+        asciiText += String.fromCharCode(asciiByte);
       }
-      if (i === size) return text;
+      if (i === utf8Length) return asciiText;
     }
     try {
-      return decoder.decode(this.bytes.subarray(at, at + size));
+      return utf8Decoder.decode(this.bytes.subarray(utf8Offset, utf8Offset + utf8Length));
     } catch {
       throw malformedError('text that is not UTF-8');
     }
@@ -224,33 +227,34 @@ export class ByteReader {
 
   /** A byte that may only be 0 or 1. */
   flag(): boolean {
-    const value = this.u8();
-    if (value > 1) throw malformedError('a flag that is neither 0 nor 1');
-    return value === 1;
+    const flagByte = this.u8();
+    if (flagByte > 1) throw malformedError('a flag that is neither 0 nor 1');
+    return flagByte === 1;
   }
 
   /** A count of items that take at least `itemBytes` each: never more than what is left can hold. */
   count(itemBytes: number): number {
-    const count = this.u32();
-    if (count * itemBytes > this.left) throw malformedError('a count beyond the end');
-    return count;
+    const itemCount = this.u32();
+    if (itemCount * itemBytes > this.left) throw malformedError('a count beyond the end');
+    return itemCount;
   }
 
-  align(size: number): void {
-    const padding = this.#at % size;
+  align(alignment: number): void {
+    const padding = this.#readOffset % alignment;
     if (padding === 0) return;
-    const at = this.#advance(size - padding);
-    for (let i = at; i < this.#at; i++) if (this.bytes[i] !== 0) throw malformedError('padding that is not zero');
+    const paddingOffset = this.#advanceRead(alignment - padding);
+    for (let i = paddingOffset; i < this.#readOffset; i++)
+      if (this.bytes[i] !== 0) throw malformedError('padding that is not zero');
   }
 
   end(): void {
     if (this.left !== 0) throw malformedError('bytes after the end');
   }
 
-  #advance(size: number): number {
-    const at = this.#at;
-    if (size > this.bytes.length - at) throw malformedError('the end came early');
-    this.#at = at + size;
-    return at;
+  #advanceRead(advancedBytes: number): number {
+    const readOffset = this.#readOffset;
+    if (advancedBytes > this.bytes.length - readOffset) throw malformedError('the end came early');
+    this.#readOffset = readOffset + advancedBytes;
+    return readOffset;
   }
 }

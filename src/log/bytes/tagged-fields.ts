@@ -12,33 +12,38 @@ import { ByteReader, ByteWriter, malformedError } from './byte-stream.ts';
 /** Writes the value of one field; null: the field is absent. */
 export type FieldWriter = readonly [tag: number, write: ((target: ByteWriter) => void) | null];
 
-export function writeFields(fields: readonly FieldWriter[], target: ByteWriter): void {
-  const present = fields.flatMap(([tag, write]) => (write === null ? [] : [{ tag, write }]));
-  target.u8(present.length);
-  const bytes = new ByteWriter(256);
-  for (const { tag, write } of present) {
-    bytes.reset();
-    write(bytes);
-    target.u8(tag);
-    target.u32(bytes.length);
-    target.raw(bytes.view());
+export function writeFields(fieldWriters: readonly FieldWriter[], taggedTarget: ByteWriter): void {
+  const presentFields = fieldWriters.flatMap(([fieldTag, writeField]) =>
+    writeField === null ? [] : [{ tag: fieldTag, write: writeField }],
+  );
+  taggedTarget.u8(presentFields.length);
+  const fieldBytes = new ByteWriter(256);
+  for (const { tag, write } of presentFields) {
+    fieldBytes.reset();
+    write(fieldBytes);
+    taggedTarget.u8(tag);
+    taggedTarget.u32(fieldBytes.length);
+    taggedTarget.raw(fieldBytes.view());
   }
 }
 
 /** Calls back for each field, with its bytes: all of them are to be read. False: the tag is not known. */
-export function readFields(source: ByteReader, read: (tag: number, field: ByteReader) => boolean): void {
-  let last = 0;
-  for (let left = source.u8(); left > 0; left--) {
-    const tag = source.u8();
-    if (tag <= last) throw malformedError('fields out of order');
-    last = tag;
-    const field = new ByteReader(source.raw(source.u32()));
-    if (!read(tag, field)) {
+export function readFields(
+  taggedSource: ByteReader,
+  readTaggedField: (fieldTag: number, fieldReader: ByteReader) => boolean,
+): void {
+  let lastTag = 0;
+  for (let fieldsLeft = taggedSource.u8(); fieldsLeft > 0; fieldsLeft--) {
+    const fieldTag = taggedSource.u8();
+    if (fieldTag <= lastTag) throw malformedError('fields out of order');
+    lastTag = fieldTag;
+    const fieldReader = new ByteReader(taggedSource.raw(taggedSource.u32()));
+    if (!readTaggedField(fieldTag, fieldReader)) {
       throw new ServiceError(
         'REL_STORAGE',
-        `a body has the field ${tag}, which this release does not know: a later one wrote it`,
+        `a body has the field ${fieldTag}, which this release does not know: a later one wrote it`,
       );
     }
-    field.end();
+    fieldReader.end();
   }
 }

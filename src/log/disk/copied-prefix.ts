@@ -2,12 +2,12 @@
 import type { Disk, DiskFile } from './disk.ts';
 
 /** A file as it will be. */
-interface Coming {
+interface FileBeingCopied {
   readonly path: string;
   readonly length: number;
 }
 
-interface Waiting {
+interface PrefixReader {
   /** Bytes of all files, one after the other. */
   readonly bytes: number;
   readonly resolve: () => void;
@@ -15,42 +15,42 @@ interface Waiting {
 }
 
 export class CopiedPrefix {
-  readonly #files: ReadonlyMap<string, { readonly start: number; readonly length: number }>;
-  #waiting: Waiting[] = [];
-  #copied = 0;
-  #failed: { readonly cause: unknown } | null = null;
+  readonly #filesBeingCopied: ReadonlyMap<string, { readonly start: number; readonly length: number }>;
+  #prefixReaders: PrefixReader[] = [];
+  #copiedPrefixBytes = 0;
+  #copyFailure: { readonly cause: unknown } | null = null;
 
   /** In the order in which they are copied. */
-  constructor(files: readonly Coming[]) {
-    let start = 0;
-    this.#files = new Map(files.map(({ path, length }) => [path, { start: (start += length) - length, length }]));
+  constructor(files: readonly FileBeingCopied[]) {
+    let fileStart = 0;
+    this.#filesBeingCopied = new Map(files.map(({ path, length }) => [path, { start: (fileStart += length) - length, length }]));
   }
 
   /** So many bytes more are written. */
-  advance(bytes: number): void {
-    this.#copied += bytes;
-    const ready = this.#waiting.filter((each) => each.bytes <= this.#copied);
-    this.#waiting = this.#waiting.filter((each) => each.bytes > this.#copied);
-    for (const { resolve } of ready) resolve();
+  advance(newlyCopied: number): void {
+    this.#copiedPrefixBytes += newlyCopied;
+    const readyReaders = this.#prefixReaders.filter((prefixReader) => prefixReader.bytes <= this.#copiedPrefixBytes);
+    this.#prefixReaders = this.#prefixReaders.filter((prefixReader) => prefixReader.bytes > this.#copiedPrefixBytes);
+    for (const { resolve } of readyReaders) resolve();
   }
 
   /** Rejects all waiting reads: nothing more is written. */
   fail(cause: unknown): void {
-    this.#failed = { cause };
-    for (const { reject } of this.#waiting.splice(0)) reject(cause);
+    this.#copyFailure = { cause };
+    for (const { reject } of this.#prefixReaders.splice(0)) reject(cause);
   }
 
   /** Files that are copied have their final length, and reads of them find the bytes in place. */
   limitedDisk(disk: Disk): Disk {
     return {
       open: async (path, mode) => {
-        const coming = this.#files.get(path);
+        const coming = this.#filesBeingCopied.get(path);
         // Its first byte is written, so the file is there.
-        if (coming) await this.#until(coming.start + Math.min(1, coming.length));
+        if (coming) await this.#untilCopied(coming.start + Math.min(1, coming.length));
         const file = await disk.open(path, mode);
-        return coming ? this.#fileBehind(file, coming) : file;
+        return coming ? this.#fileBehindCopy(file, coming) : file;
       },
-      size: async (path) => this.#files.get(path)?.length ?? (await disk.size(path)),
+      size: async (path) => this.#filesBeingCopied.get(path)?.length ?? (await disk.size(path)),
       readFile: (path) => disk.readFile(path),
       replaceFile: (path, content, mode) => disk.replaceFile(path, content, mode),
       rename: (from, to) => disk.rename(from, to),
@@ -64,12 +64,12 @@ export class CopiedPrefix {
     };
   }
 
-  #fileBehind(file: DiskFile, { start, length }: { readonly start: number; readonly length: number }): DiskFile {
+  #fileBehindCopy(file: DiskFile, { start, length }: { readonly start: number; readonly length: number }): DiskFile {
     return {
       path: file.path,
       size: async () => length,
       read: async (target, offset) => {
-        await this.#until(start + Math.min(offset + target.length, length));
+        await this.#untilCopied(start + Math.min(offset + target.length, length));
         return file.read(target, offset);
       },
       readNow: (target, offset) => file.readNow(target, offset),
@@ -80,9 +80,9 @@ export class CopiedPrefix {
     };
   }
 
-  #until(bytes: number): Promise<void> {
-    if (bytes <= this.#copied) return Promise.resolve();
-    if (this.#failed) return Promise.reject(this.#failed.cause);
-    return new Promise((resolve, reject) => this.#waiting.push({ bytes, resolve, reject }));
+  #untilCopied(bytes: number): Promise<void> {
+    if (bytes <= this.#copiedPrefixBytes) return Promise.resolve();
+    if (this.#copyFailure) return Promise.reject(this.#copyFailure.cause);
+    return new Promise((resolve, reject) => this.#prefixReaders.push({ bytes, resolve, reject }));
   }
 }

@@ -65,11 +65,14 @@ export function noRoomIn(error: unknown): NoRoom | null {
   return code === 'ENOSPC' || code === 'EDQUOT' || code === 'EROFS' ? code : null;
 }
 
-/** Writes all of `source`: a write may be short, and is then continued. */
-export async function writeFully(file: DiskFile, source: Uint8Array, offset: number): Promise<void> {
-  for (let at = 0; at < source.length; ) {
-    const written = await file.write(at === 0 ? source : source.subarray(at), offset + at);
-    assert(written > 0, 'a write that writes nothing fails');
-    at += written;
+/** Writes all of `bytesToWrite`: a write may be short, and is then continued. */
+export async function writeFully(file: DiskFile, bytesToWrite: Uint8Array, offset: number): Promise<void> {
+  for (let writtenOffset = 0; writtenOffset < bytesToWrite.length; ) {
+    const writtenBytes = await file.write(
+      writtenOffset === 0 ? bytesToWrite : bytesToWrite.subarray(writtenOffset),
+      offset + writtenOffset,
+    );
+    assert(writtenBytes > 0, 'a write that writes nothing fails');
+    writtenOffset += writtenBytes;
   }
 }

@@ -4,7 +4,7 @@ import { ServiceError } from '../../errors.ts';
 import { type Disk, type DiskFile, writeFully } from './disk.ts';
 
 /** Hashing one takes the turn for about a millisecond. */
-const SLICE_BYTES = 1 << 20;
+const COPY_SLICE_BYTES = 1 << 20;
 
 export interface CopyOptions {
   readonly disk: Disk;
@@ -23,75 +23,100 @@ export interface FileCopy {
   readonly durable: Promise<void>;
 }
 
-/** The first `length` bytes of a file as a new one. Its name is not durable yet, its bytes once `durable` resolves. */
-export async function copyFile(options: CopyOptions, source: string, target: string, length: number): Promise<FileCopy> {
-  const { disk } = options;
-  const from = await disk.open(source, 'read');
+/** The first `copiedLength` bytes of a file as a new one. Its name is not durable yet, its bytes once `durable` resolves. */
+export async function copyFile(
+  copyOptions: CopyOptions,
+  sourcePath: string,
+  targetPath: string,
+  copiedLength: number,
+): Promise<FileCopy> {
+  const { disk } = copyOptions;
+  const sourceFile = await disk.open(sourcePath, 'read');
   try {
-    const to = await disk.open(target, 'create');
-    const sha256 = await copyBytes(options, from, to, length).catch(async (error: unknown) => {
-      await to.close();
+    const targetFile = await disk.open(targetPath, 'create');
+    const sha256 = await copySlices(copyOptions, sourceFile, targetFile, copiedLength).catch(async (error: unknown) => {
+      await targetFile.close();
       throw error;
     });
-    const durable = syncedAndClosed(to);
+    const durable = syncAndCloseCopy(targetFile);
     durable.catch(() => undefined);
     return { sha256, durable };
   } finally {
-    await from.close();
+    await sourceFile.close();
   }
 }
 
-async function syncedAndClosed(to: DiskFile): Promise<void> {
+async function syncAndCloseCopy(targetFile: DiskFile): Promise<void> {
   try {
-    await to.sync();
+    await targetFile.sync();
   } finally {
-    await to.close();
+    await targetFile.close();
   }
 }
 
 /** The next slice is read while the one before it is hashed and written. */
-async function copyBytes(options: CopyOptions, from: DiskFile, to: DiskFile, length: number): Promise<string> {
-  const { yieldTurn, onBytes, sliceBytes = SLICE_BYTES } = options;
-  const hash = crypto.createHash('sha256');
-  const buffers = [new Uint8Array(Math.min(length, sliceBytes)), new Uint8Array(Math.min(length, sliceBytes))] as const;
-  const sliceAt = (at: number): Uint8Array => buffers[(at / sliceBytes) & 1]!.subarray(0, Math.min(sliceBytes, length - at));
-  const read = async (at: number): Promise<Uint8Array> => {
-    const slice = sliceAt(at);
-    for (let done = 0; done < slice.length; ) {
-      const count = await from.read(slice.subarray(done), at + done);
-      if (count === 0)
-        throw new ServiceError('REL_STORAGE', `${from.path} ends at ${at + done}; ${length} bytes were to be there`);
-      done += count;
+async function copySlices(
+  copyOptions: CopyOptions,
+  sourceFile: DiskFile,
+  targetFile: DiskFile,
+  copiedLength: number,
+): Promise<string> {
+  const { yieldTurn, onBytes, sliceBytes = COPY_SLICE_BYTES } = copyOptions;
+  const copyHash = crypto.createHash('sha256');
+  const sliceBuffers = [
+    new Uint8Array(Math.min(copiedLength, sliceBytes)),
+    new Uint8Array(Math.min(copiedLength, sliceBytes)),
+  ] as const;
+  const copySliceAt = (bufferOffset: number): Uint8Array =>
+    sliceBuffers[(bufferOffset / sliceBytes) & 1]!.subarray(0, Math.min(sliceBytes, copiedLength - bufferOffset));
+  const readCopySlice = async (readOffset: number): Promise<Uint8Array> => {
+    const readSlice = copySliceAt(readOffset);
+    for (let readSliceBytes = 0; readSliceBytes < readSlice.length; ) {
+      const diskReadCount = await sourceFile.read(readSlice.subarray(readSliceBytes), readOffset + readSliceBytes);
+      if (diskReadCount === 0)
+        throw new ServiceError(
+          'REL_STORAGE',
+          `${sourceFile.path} ends at ${readOffset + readSliceBytes}; ${copiedLength} bytes were to be there`,
+        );
+      readSliceBytes += diskReadCount;
     }
-    return slice;
+    return readSlice;
   };
-  let next = length > 0 ? await read(0) : null;
-  for (let at = 0; next; at += sliceBytes) {
-    const slice = next;
-    const after = at + slice.length;
-    const [ahead, written] = await Promise.allSettled([after < length ? read(after) : null, writeSlice(to, slice, at, hash)]);
+  let nextSlice = copiedLength > 0 ? await readCopySlice(0) : null;
+  for (let sliceOffset = 0; nextSlice; sliceOffset += sliceBytes) {
+    const copySlice = nextSlice;
+    const nextSliceOffset = sliceOffset + copySlice.length;
+    const [sliceReadAhead, sliceWritten] = await Promise.allSettled([
+      nextSliceOffset < copiedLength ? readCopySlice(nextSliceOffset) : null,
+      writeCopySlice(targetFile, copySlice, sliceOffset, copyHash),
+    ]);
     // Both must be over before either failure is thrown: the caller then closes the files.
-    if (written.status === 'rejected') throw written.reason;
-    if (ahead.status === 'rejected') throw ahead.reason;
-    next = ahead.value;
-    onBytes?.(slice.length);
+    if (sliceWritten.status === 'rejected') throw sliceWritten.reason;
+    if (sliceReadAhead.status === 'rejected') throw sliceReadAhead.reason;
+    nextSlice = sliceReadAhead.value;
+    onBytes?.(copySlice.length);
     await yieldTurn();
   }
-  return hash.digest('hex');
+  return copyHash.digest('hex');
 }
 
-async function writeSlice(to: DiskFile, slice: Uint8Array, at: number, hash: crypto.Hash): Promise<void> {
-  const writing = writeFully(to, slice, at);
-  hash.update(slice);
-  await writing;
+async function writeCopySlice(
+  targetFile: DiskFile,
+  copySlice: Uint8Array,
+  sliceOffset: number,
+  copyHash: crypto.Hash,
+): Promise<void> {
+  const sliceWrite = writeFully(targetFile, copySlice, sliceOffset);
+  copyHash.update(copySlice);
+  await sliceWrite;
 }
 
 /** Removes a directory and all in it. Durable with a sync of its parent. */
 export async function removeTree(disk: Disk, directory: string): Promise<void> {
-  for (const name of await disk.list(directory)) {
-    const path = `${directory}/${name}`;
+  for (const treeName of await disk.list(directory)) {
+    const treePath = `${directory}/${treeName}`;
     // No disk unlinks a directory.
-    await disk.unlink(path).catch(() => removeTree(disk, path));
+    await disk.unlink(treePath).catch(() => removeTree(disk, treePath));
   }
   await disk.removeDirectory(directory);
 }

@@ -8,213 +8,224 @@ export class DiskError extends Error {
   /** As those errors name the call, where that makes a difference: `fsync`. */
   readonly syscall: string | undefined;
 
-  constructor(code: string, what: string, syscall?: string) {
-    super(`${code}: ${what}`);
+  constructor(errnoCode: string, diskOperation: string, syscall?: string) {
+    super(`${errnoCode}: ${diskOperation}`);
     this.name = 'DiskError';
-    this.code = code;
+    this.code = errnoCode;
     this.syscall = syscall;
   }
 }
 
 export class MemoryDisk implements Disk {
-  readonly #files = new Map<string, Content>();
-  readonly #directories = new Set<string>(['/', '.']);
-  readonly #locks = new Set<string>();
+  readonly #memoryFiles = new Map<string, MemoryContent>();
+  readonly #memoryDirectories = new Set<string>(['/', '.']);
+  readonly #lockedPaths = new Set<string>();
 
-  async open(path: string, mode: 'read' | 'write' | 'create'): Promise<DiskFile> {
-    const name = normalize(path);
-    let content = this.#files.get(name);
+  async open(openedPath: string, mode: 'read' | 'write' | 'create'): Promise<DiskFile> {
+    const memoryPath = normalize(openedPath);
+    let memoryContent = this.#memoryFiles.get(memoryPath);
     if (mode === 'create') {
-      if (content) throw new DiskError('EEXIST', `open ${name}`);
-      this.#requireParent(name);
-      this.#files.set(name, (content = new Content()));
+      if (memoryContent) throw new DiskError('EEXIST', `open ${memoryPath}`);
+      this.#requireDirectory(memoryPath);
+      this.#memoryFiles.set(memoryPath, (memoryContent = new MemoryContent()));
     }
-    if (!content) throw new DiskError('ENOENT', `open ${name}`);
-    return new MemoryFile(name, content, mode !== 'read');
+    if (!memoryContent) throw new DiskError('ENOENT', `open ${memoryPath}`);
+    return new MemoryFile(memoryPath, memoryContent, mode !== 'read');
   }
 
   async readFile(path: string): Promise<Uint8Array | undefined> {
-    return this.#files.get(normalize(path))?.copy();
+    return this.#memoryFiles.get(normalize(path))?.copy();
   }
 
-  async replaceFile(path: string, bytes: Uint8Array): Promise<void> {
-    const name = normalize(path);
-    this.#requireParent(name);
-    const content = new Content();
-    content.write(bytes, 0);
-    this.#files.set(name, content);
+  async replaceFile(replacedPath: string, replacingBytes: Uint8Array): Promise<void> {
+    const memoryPath = normalize(replacedPath);
+    this.#requireDirectory(memoryPath);
+    const memoryContent = new MemoryContent();
+    memoryContent.write(replacingBytes, 0);
+    this.#memoryFiles.set(memoryPath, memoryContent);
   }
 
-  async rename(from: string, to: string): Promise<void> {
-    const content = this.#files.get(normalize(from));
-    if (!content) throw new DiskError('ENOENT', `rename ${from}`);
-    this.#requireParent(normalize(to));
-    this.#files.delete(normalize(from));
-    this.#files.set(normalize(to), content);
+  async rename(oldPath: string, newPath: string): Promise<void> {
+    const memoryContent = this.#memoryFiles.get(normalize(oldPath));
+    if (!memoryContent) throw new DiskError('ENOENT', `rename ${oldPath}`);
+    this.#requireDirectory(normalize(newPath));
+    this.#memoryFiles.delete(normalize(oldPath));
+    this.#memoryFiles.set(normalize(newPath), memoryContent);
   }
 
-  async unlink(path: string): Promise<void> {
-    if (!this.#files.delete(normalize(path))) throw new DiskError('ENOENT', `unlink ${path}`);
+  async unlink(unlinkedPath: string): Promise<void> {
+    if (!this.#memoryFiles.delete(normalize(unlinkedPath))) throw new DiskError('ENOENT', `unlink ${unlinkedPath}`);
   }
 
-  async list(directory: string): Promise<string[]> {
-    const parent = normalize(directory).replace(/(?<=.)\/$/, '');
-    const names: string[] = [];
-    for (const path of [...this.#files.keys(), ...this.#directories]) {
-      if (dirname(path) === parent && path !== parent) names.push(path.slice(path.lastIndexOf('/') + 1));
+  async list(listedDirectory: string): Promise<string[]> {
+    const parentDirectory = normalize(listedDirectory).replace(/(?<=.)\/$/, '');
+    const memoryFileNames: string[] = [];
+    for (const memoryPath of [...this.#memoryFiles.keys(), ...this.#memoryDirectories]) {
+      if (dirname(memoryPath) === parentDirectory && memoryPath !== parentDirectory)
+        memoryFileNames.push(memoryPath.slice(memoryPath.lastIndexOf('/') + 1));
     }
-    return names.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+    return memoryFileNames.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
   }
 
-  async makeDirectory(path: string): Promise<void> {
-    for (let name = normalize(path); !this.#directories.has(name); name = dirname(name)) this.#directories.add(name);
+  async makeDirectory(madePath: string): Promise<void> {
+    for (let newDirectory = normalize(madePath); !this.#memoryDirectories.has(newDirectory); newDirectory = dirname(newDirectory))
+      this.#memoryDirectories.add(newDirectory);
   }
 
-  async removeDirectory(path: string): Promise<void> {
-    const name = normalize(path);
-    if ((await this.list(name)).length > 0) throw new DiskError('ENOTEMPTY', `remove ${name}`);
-    if (!this.#directories.delete(name)) throw new DiskError('ENOENT', `remove ${name}`);
+  async removeDirectory(removedPath: string): Promise<void> {
+    const directoryPath = normalize(removedPath);
+    if ((await this.list(directoryPath)).length > 0) throw new DiskError('ENOTEMPTY', `remove ${directoryPath}`);
+    if (!this.#memoryDirectories.delete(directoryPath)) throw new DiskError('ENOENT', `remove ${directoryPath}`);
   }
 
   async syncDirectory(path: string): Promise<void> {
-    if (!this.#directories.has(normalize(path))) throw new DiskError('ENOENT', `sync ${path}`);
+    if (!this.#memoryDirectories.has(normalize(path))) throw new DiskError('ENOENT', `sync ${path}`);
   }
 
   async size(path: string): Promise<number | undefined> {
-    return this.#files.get(normalize(path))?.length;
+    return this.#memoryFiles.get(normalize(path))?.length;
   }
 
   async freeBytes(): Promise<number | null> {
     return null;
   }
 
-  async lock(path: string): Promise<{ release(): Promise<void> }> {
-    const name = normalize(path);
-    if (this.#locks.has(name)) throw new DiskError('EWOULDBLOCK', `lock ${name}`);
-    this.#locks.add(name);
+  async lock(lockedPath: string): Promise<{ release(): Promise<void> }> {
+    const lockPath = normalize(lockedPath);
+    if (this.#lockedPaths.has(lockPath)) throw new DiskError('EWOULDBLOCK', `lock ${lockPath}`);
+    this.#lockedPaths.add(lockPath);
     return {
       release: async () => {
-        this.#locks.delete(name);
+        this.#lockedPaths.delete(lockPath);
       },
     };
   }
 
-  #requireParent(path: string): void {
-    if (!this.#directories.has(dirname(path))) throw new DiskError('ENOENT', `no directory ${dirname(path)}`);
+  #requireDirectory(path: string): void {
+    if (!this.#memoryDirectories.has(dirname(path))) throw new DiskError('ENOENT', `no directory ${dirname(path)}`);
   }
 }
 
 class MemoryFile implements DiskFile {
   readonly path: string;
-  readonly #content: Content;
-  readonly #writable: boolean;
-  #open = true;
+  readonly #memoryContent: MemoryContent;
+  readonly #isWritable: boolean;
+  #isFileOpen = true;
 
-  constructor(path: string, content: Content, writable: boolean) {
+  constructor(path: string, memoryContent: MemoryContent, isWritable: boolean) {
     this.path = path;
-    this.#content = content;
-    this.#writable = writable;
+    this.#memoryContent = memoryContent;
+    this.#isWritable = isWritable;
   }
 
   async size(): Promise<number> {
-    this.#check(false);
-    return this.#content.length;
+    this.#checkDescriptor(false);
+    return this.#memoryContent.length;
   }
 
-  async read(target: Uint8Array, offset: number): Promise<number> {
-    this.#check(false);
-    return this.#content.read(target, offset);
+  async read(readBuffer: Uint8Array, contentOffset: number): Promise<number> {
+    this.#checkDescriptor(false);
+    return this.#memoryContent.read(readBuffer, contentOffset);
   }
 
-  readNow(target: Uint8Array, offset: number): number {
-    this.#check(false);
-    return this.#content.read(target, offset);
+  readNow(readBuffer: Uint8Array, contentOffset: number): number {
+    this.#checkDescriptor(false);
+    return this.#memoryContent.read(readBuffer, contentOffset);
   }
 
-  async write(source: Uint8Array, offset: number): Promise<number> {
-    this.#check(true);
-    this.#content.write(source, offset);
-    return source.length;
+  async write(bytesToWrite: Uint8Array, contentOffset: number): Promise<number> {
+    this.#checkDescriptor(true);
+    this.#memoryContent.write(bytesToWrite, contentOffset);
+    return bytesToWrite.length;
   }
 
   async sync(): Promise<void> {
-    this.#check(false);
+    this.#checkDescriptor(false);
   }
 
-  async truncate(length: number): Promise<void> {
-    this.#check(true);
-    this.#content.truncate(length);
+  async truncate(truncatedLength: number): Promise<void> {
+    this.#checkDescriptor(true);
+    this.#memoryContent.truncate(truncatedLength);
   }
 
   async close(): Promise<void> {
-    this.#check(false);
-    this.#open = false;
+    this.#checkDescriptor(false);
+    this.#isFileOpen = false;
   }
 
-  #check(writing: boolean): void {
-    if (!this.#open || (writing && !this.#writable)) throw new DiskError('EBADF', this.path);
+  #checkDescriptor(isWriting: boolean): void {
+    if (!this.#isFileOpen || (isWriting && !this.#isWritable)) throw new DiskError('EBADF', this.path);
   }
 }
 
-const pieceBytes = 1 << 20;
+const memoryPieceBytes = 1 << 20;
 
 /**
  * Bytes of one file, in pieces of which the last may be shorter: a file that grows is not copied. Outlives its name while a handle is
  * open, as on a real disk.
  */
-class Content {
+class MemoryContent {
   /** Bytes beyond the end are zero. */
-  readonly #pieces: Uint8Array[] = [];
+  readonly #memoryPieces: Uint8Array[] = [];
   length = 0;
 
-  read(target: Uint8Array, offset: number): number {
-    const count = Math.max(0, Math.min(target.length, this.length - offset));
-    for (let done = 0; done < count; ) {
-      const at = (offset + done) % pieceBytes;
-      const part = Math.min(count - done, pieceBytes - at);
-      target.set(this.#pieces[Math.floor((offset + done) / pieceBytes)]!.subarray(at, at + part), done);
-      done += part;
+  read(readBuffer: Uint8Array, contentOffset: number): number {
+    const readCount = Math.max(0, Math.min(readBuffer.length, this.length - contentOffset));
+    for (let readBytes = 0; readBytes < readCount; ) {
+      const pieceOffset = (contentOffset + readBytes) % memoryPieceBytes;
+      const pieceCount = Math.min(readCount - readBytes, memoryPieceBytes - pieceOffset);
+      readBuffer.set(
+        this.#memoryPieces[Math.floor((contentOffset + readBytes) / memoryPieceBytes)]!.subarray(
+          pieceOffset,
+          pieceOffset + pieceCount,
+        ),
+        readBytes,
+      );
+      readBytes += pieceCount;
     }
-    return count;
+    return readCount;
   }
 
-  write(source: Uint8Array, offset: number): void {
-    this.#reserve(offset + source.length);
-    for (let done = 0; done < source.length; ) {
-      const at = (offset + done) % pieceBytes;
-      const part = Math.min(source.length - done, pieceBytes - at);
-      this.#pieces[Math.floor((offset + done) / pieceBytes)]!.set(source.subarray(done, done + part), at);
-      done += part;
+  write(bytesToWrite: Uint8Array, contentOffset: number): void {
+    this.#reserveMemory(contentOffset + bytesToWrite.length);
+    for (let writtenBytes = 0; writtenBytes < bytesToWrite.length; ) {
+      const pieceOffset = (contentOffset + writtenBytes) % memoryPieceBytes;
+      const pieceCount = Math.min(bytesToWrite.length - writtenBytes, memoryPieceBytes - pieceOffset);
+      this.#memoryPieces[Math.floor((contentOffset + writtenBytes) / memoryPieceBytes)]!.set(
+        bytesToWrite.subarray(writtenBytes, writtenBytes + pieceCount),
+        pieceOffset,
+      );
+      writtenBytes += pieceCount;
     }
-    this.length = Math.max(this.length, offset + source.length);
+    this.length = Math.max(this.length, contentOffset + bytesToWrite.length);
   }
 
-  truncate(length: number): void {
-    this.#reserve(length);
-    if (length < this.length) {
-      this.#pieces.length = Math.ceil(length / pieceBytes);
-      if (length % pieceBytes > 0) this.#pieces.at(-1)!.fill(0, length % pieceBytes);
+  truncate(truncatedLength: number): void {
+    this.#reserveMemory(truncatedLength);
+    if (truncatedLength < this.length) {
+      this.#memoryPieces.length = Math.ceil(truncatedLength / memoryPieceBytes);
+      if (truncatedLength % memoryPieceBytes > 0) this.#memoryPieces.at(-1)!.fill(0, truncatedLength % memoryPieceBytes);
     }
-    this.length = length;
+    this.length = truncatedLength;
   }
 
   copy(): Uint8Array {
-    const bytes = new Uint8Array(this.length);
-    this.read(bytes, 0);
-    return bytes;
+    const contentCopy = new Uint8Array(this.length);
+    this.read(contentCopy, 0);
+    return contentCopy;
   }
 
-  #reserve(length: number): void {
+  #reserveMemory(reservedLength: number): void {
     for (;;) {
-      const count = this.#pieces.length;
-      const last = this.#pieces.at(-1);
-      const needed = Math.min(pieceBytes, length - Math.max(0, count - 1) * pieceBytes);
-      if (last !== undefined && last.length < needed) {
-        const grown = new Uint8Array(Math.min(pieceBytes, Math.max(needed, last.length * 2)));
-        grown.set(last);
-        this.#pieces[count - 1] = grown;
-      } else if (length > count * pieceBytes) {
-        this.#pieces.push(new Uint8Array(Math.min(pieceBytes, length - count * pieceBytes)));
+      const pieceCount = this.#memoryPieces.length;
+      const lastPiece = this.#memoryPieces.at(-1);
+      const neededPieceBytes = Math.min(memoryPieceBytes, reservedLength - Math.max(0, pieceCount - 1) * memoryPieceBytes);
+      if (lastPiece !== undefined && lastPiece.length < neededPieceBytes) {
+        const grownPiece = new Uint8Array(Math.min(memoryPieceBytes, Math.max(neededPieceBytes, lastPiece.length * 2)));
+        grownPiece.set(lastPiece);
+        this.#memoryPieces[pieceCount - 1] = grownPiece;
+      } else if (reservedLength > pieceCount * memoryPieceBytes) {
+        this.#memoryPieces.push(new Uint8Array(Math.min(memoryPieceBytes, reservedLength - pieceCount * memoryPieceBytes)));
       } else return;
     }
   }

@@ -21,40 +21,40 @@ export interface MemoryFile {
 }
 
 /** Null where there is no such file system, or none with room for so many bytes. */
-export async function openMemoryFile(directory: string, bytes: number): Promise<MemoryFile | null> {
-  if (!(await hasRoom(directory, bytes))) return null;
-  const own = await fsp.mkdtemp(`${directory}/annals-`);
-  const name = `${own}/file`;
-  let handle: FileHandle;
+export async function openMemoryFile(memoryDirectory: string, memoryBytes: number): Promise<MemoryFile | null> {
+  if (!(await hasMemoryRoom(memoryDirectory, memoryBytes))) return null;
+  const temporaryDirectory = await fsp.mkdtemp(`${memoryDirectory}/annals-`);
+  const memoryFilePath = `${temporaryDirectory}/file`;
+  let memoryHandle: FileHandle;
   try {
-    handle = await fsp.open(name, 'wx+', 0o600);
-    await fsp.unlink(name);
+    memoryHandle = await fsp.open(memoryFilePath, 'wx+', 0o600);
+    await fsp.unlink(memoryFilePath);
   } finally {
-    await fsp.rmdir(own);
+    await fsp.rmdir(temporaryDirectory);
   }
   return {
-    path: `/proc/self/fd/${handle.fd}`,
+    path: `/proc/self/fd/${memoryHandle.fd}`,
     write: async (source) => {
-      for (let at = 0; at < source.length; ) at += (await handle.write(source, at, source.length - at, at)).bytesWritten;
+      for (let at = 0; at < source.length; ) at += (await memoryHandle.write(source, at, source.length - at, at)).bytesWritten;
     },
     read: async () => {
-      const { size } = await handle.stat();
+      const { size } = await memoryHandle.stat();
       const target = new Uint8Array(new SharedArrayBuffer(size));
       for (let at = 0; at < size; ) {
-        const { bytesRead } = await handle.read(target, at, size - at, at);
+        const { bytesRead } = await memoryHandle.read(target, at, size - at, at);
         if (bytesRead === 0) throw new Error('a file in memory ends early');
         at += bytesRead;
       }
       return target;
     },
-    close: () => handle.close(),
+    close: () => memoryHandle.close(),
   };
 }
 
-async function hasRoom(directory: string, bytes: number): Promise<boolean> {
+async function hasMemoryRoom(memoryDirectory: string, neededBytes: number): Promise<boolean> {
   try {
-    const { type, bsize, bavail } = await fsp.statfs(directory);
-    return MEMORY_TYPES.has(type) && bsize * bavail >= bytes;
+    const { type, bsize, bavail } = await fsp.statfs(memoryDirectory);
+    return MEMORY_TYPES.has(type) && bsize * bavail >= neededBytes;
   } catch {
     return false;
   }

@@ -11,14 +11,14 @@ import { promisify } from 'node:util';
 import { ServiceError } from '../../errors.ts';
 import type { Disk, DiskFile } from './disk.ts';
 
-const writeSyncBytesMax = 128 * 1024;
-const readSyncBytesMax = 16 * 1024;
+const writeInTurnBytesMax = 128 * 1024;
+const readInTurnBytesMax = 16 * 1024;
 
 /** Everything in a data directory is private to its owner; keys and bodies lie in it. */
-const fileMode = 0o600;
-const directoryMode = 0o700;
+const storeFileMode = 0o600;
+const storeDirectoryMode = 0o700;
 
-const flags = { read: 'r', write: 'r+', create: 'wx+' } as const;
+const openFlags = { read: 'r', write: 'r+', create: 'wx+' } as const;
 const openFd = promisify(fs.open);
 const closeFd = promisify(fs.close);
 const fsyncFd = promisify(fs.fsync);
@@ -27,61 +27,62 @@ const ftruncateFd = promisify(fs.ftruncate);
 const fstatFd = promisify(fs.fstat);
 
 export const nodeDisk: Disk = {
-  async open(path, mode) {
-    return new NodeFile(path, await openFd(path, flags[mode], fileMode));
+  async open(openedPath, openMode) {
+    return new NodeFile(openedPath, await openFd(openedPath, openFlags[openMode], storeFileMode));
   },
 
   async readFile(path) {
-    return await unlessAbsent(fsp.readFile(path));
+    return await undefinedIfAbsent(fsp.readFile(path));
   },
 
-  async replaceFile(path, content, mode = fileMode) {
-    const temporary = `${path}.tmp`;
+  async replaceFile(replacedPath, replacingContent, fileModeBits = storeFileMode) {
+    const temporaryPath = `${replacedPath}.tmp`;
     // A crash can leave an older temporary file behind, with whatever permissions it had then.
-    await unlessAbsent(fsp.unlink(temporary));
-    const fd = await openFd(temporary, 'wx', mode);
+    await undefinedIfAbsent(fsp.unlink(temporaryPath));
+    const temporaryFd = await openFd(temporaryPath, 'wx', fileModeBits);
     try {
-      for (let at = 0; at < content.length; ) at += await writeAt(fd, content.subarray(at), at);
-      await fsyncFd(fd);
+      for (let contentOffset = 0; contentOffset < replacingContent.length; )
+        contentOffset += await writeDiskBytes(temporaryFd, replacingContent.subarray(contentOffset), contentOffset);
+      await fsyncFd(temporaryFd);
     } finally {
-      await closeFd(fd);
+      await closeFd(temporaryFd);
     }
-    await fsp.rename(temporary, path);
-    await this.syncDirectory(dirname(path));
+    await fsp.rename(temporaryPath, replacedPath);
+    await this.syncDirectory(dirname(replacedPath));
   },
 
   rename: (from, to) => fsp.rename(from, to),
 
   unlink: (path) => fsp.unlink(path),
 
-  async list(directory) {
-    const names = (await unlessAbsent(fsp.readdir(directory))) ?? [];
-    return names.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+  async list(listedDirectory) {
+    const fileNames = (await undefinedIfAbsent(fsp.readdir(listedDirectory))) ?? [];
+    return fileNames.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
   },
 
-  async makeDirectory(path) {
-    const first = await fsp.mkdir(path, { recursive: true, mode: directoryMode });
+  async makeDirectory(madePath) {
+    const firstNewDirectory = await fsp.mkdir(madePath, { recursive: true, mode: storeDirectoryMode });
     // An existing directory may have been made by a process that died before its name was durable.
-    if (first === undefined) return await this.syncDirectory(dirname(path));
-    for (let created = path; ; created = dirname(created)) {
+    if (firstNewDirectory === undefined) return await this.syncDirectory(dirname(madePath));
+    for (let created = madePath; ; created = dirname(created)) {
       await this.syncDirectory(dirname(created));
-      if (created === first || created === dirname(created)) return;
+      if (created === firstNewDirectory || created === dirname(created)) return;
     }
   },
 
   removeDirectory: (path) => fsp.rmdir(path),
 
-  async syncDirectory(path) {
-    const fd = await openFd(path, 'r');
+  async syncDirectory(syncedPath) {
+    const directoryFd = await openFd(syncedPath, 'r');
     try {
-      await fsyncFd(fd);
+      await fsyncFd(directoryFd);
     } finally {
-      await closeFd(fd);
+      await closeFd(directoryFd);
     }
   },
 
   async size(path) {
-    return (await unlessAbsent(fsp.stat(path)))?.size;
+    return (await undefinedIfAbsent(fsp.stat(path)))?.size;
   },
 
   async freeBytes(path) {
@@ -93,26 +94,26 @@ export const nodeDisk: Disk = {
     }
   },
 
-  async lock(path) {
-    const fd = await openFd(path, fs.constants.O_RDWR | fs.constants.O_CREAT, fileMode);
+  async lock(lockFilePath) {
+    const lockFd = await openFd(lockFilePath, fs.constants.O_RDWR | fs.constants.O_CREAT, storeFileMode);
     try {
-      const holder = await fsp.readFile(path, 'utf8');
-      if (!takeFlock(fd, holder)) {
-        const [pid = ''] = holder.split(' ');
-        const who = /^\d+$/.test(pid) ? `process ${pid}` : 'another process';
-        throw new ServiceError('REL_STORAGE', `${dirname(path)} is in use by ${who}`);
+      const lockHolder = await fsp.readFile(lockFilePath, 'utf8');
+      if (!takeDirectoryLock(lockFd, lockHolder)) {
+        const [holderPid = ''] = lockHolder.split(' ');
+        const lockHolderText = /^\d+$/.test(holderPid) ? `process ${holderPid}` : 'another process';
+        throw new ServiceError('REL_STORAGE', `${dirname(lockFilePath)} is in use by ${lockHolderText}`);
       }
-      await ftruncateFd(fd, 0);
-      await writeAt(fd, Buffer.from(`${process.pid} ${startOf(process.pid) ?? ''}\n`), 0);
+      await ftruncateFd(lockFd, 0);
+      await writeDiskBytes(lockFd, Buffer.from(`${process.pid} ${processStartTime(process.pid) ?? ''}\n`), 0);
     } catch (error) {
-      await closeFd(fd);
+      await closeFd(lockFd);
       throw error;
     }
     return {
       async release() {
         // The file stays: removing it would let two processes lock two files of one name.
-        await ftruncateFd(fd, 0);
-        await closeFd(fd);
+        await ftruncateFd(lockFd, 0);
+        await closeFd(lockFd);
       },
     };
   },
@@ -120,58 +121,64 @@ export const nodeDisk: Disk = {
 
 class NodeFile implements DiskFile {
   readonly path: string;
-  readonly #fd: number;
-  #syncFailed = false;
+  readonly #diskFileFd: number;
+  #hasSyncFailed = false;
 
-  constructor(path: string, fd: number) {
+  constructor(path: string, diskFileFd: number) {
     this.path = path;
-    this.#fd = fd;
+    this.#diskFileFd = diskFileFd;
   }
 
   async size(): Promise<number> {
-    return (await fstatFd(this.#fd)).size;
+    return (await fstatFd(this.#diskFileFd)).size;
   }
 
-  async read(target: Uint8Array, offset: number): Promise<number> {
-    if (target.length <= readSyncBytesMax) return fs.readSync(this.#fd, target, 0, target.length, offset);
+  async read(readBuffer: Uint8Array, diskOffset: number): Promise<number> {
+    if (readBuffer.length <= readInTurnBytesMax)
+      return fs.readSync(this.#diskFileFd, readBuffer, 0, readBuffer.length, diskOffset);
     return await new Promise((resolve, reject) => {
-      fs.read(this.#fd, target, 0, target.length, offset, (error, count) => (error ? reject(error) : resolve(count)));
+      fs.read(this.#diskFileFd, readBuffer, 0, readBuffer.length, diskOffset, (readError, readCount) =>
+        readError ? reject(readError) : resolve(readCount),
+      );
     });
   }
 
-  readNow(target: Uint8Array, offset: number): number {
-    return fs.readSync(this.#fd, target, 0, target.length, offset);
+  readNow(readBuffer: Uint8Array, diskOffset: number): number {
+    return fs.readSync(this.#diskFileFd, readBuffer, 0, readBuffer.length, diskOffset);
   }
 
-  write(source: Uint8Array, offset: number): Promise<number> {
-    return writeAt(this.#fd, source, offset);
+  write(bytesToWrite: Uint8Array, diskOffset: number): Promise<number> {
+    return writeDiskBytes(this.#diskFileFd, bytesToWrite, diskOffset);
   }
 
   async sync(inTurn = false): Promise<void> {
     // The kernel reports a lost write once; asking again would say that all is well.
-    if (this.#syncFailed) throw new Error(`${this.path}: sync after a failed sync`);
+    if (this.#hasSyncFailed) throw new Error(`${this.path}: sync after a failed sync`);
     try {
-      if (inTurn) fs.fdatasyncSync(this.#fd);
-      else await fdatasyncFd(this.#fd);
+      if (inTurn) fs.fdatasyncSync(this.#diskFileFd);
+      else await fdatasyncFd(this.#diskFileFd);
     } catch (error) {
-      this.#syncFailed = true;
+      this.#hasSyncFailed = true;
       throw error;
     }
   }
 
-  truncate(length: number): Promise<void> {
-    return ftruncateFd(this.#fd, length);
+  truncate(truncatedLength: number): Promise<void> {
+    return ftruncateFd(this.#diskFileFd, truncatedLength);
   }
 
   close(): Promise<void> {
-    return closeFd(this.#fd);
+    return closeFd(this.#diskFileFd);
   }
 }
 
-async function writeAt(fd: number, source: Uint8Array, offset: number): Promise<number> {
-  if (source.length <= writeSyncBytesMax) return fs.writeSync(fd, source, 0, source.length, offset);
+async function writeDiskBytes(diskFileFd: number, bytesToWrite: Uint8Array, diskOffset: number): Promise<number> {
+  if (bytesToWrite.length <= writeInTurnBytesMax)
+    return fs.writeSync(diskFileFd, bytesToWrite, 0, bytesToWrite.length, diskOffset);
   return await new Promise((resolve, reject) => {
-    fs.write(fd, source, 0, source.length, offset, (error, count) => (error ? reject(error) : resolve(count)));
+    fs.write(diskFileFd, bytesToWrite, 0, bytesToWrite.length, diskOffset, (error, writtenCount) =>
+      error ? reject(error) : resolve(writtenCount),
+    );
   });
 }
 
@@ -179,24 +186,24 @@ async function writeAt(fd: number, source: Uint8Array, offset: number): Promise<
  * flock(2) belongs to the open file, which a child shares: the lock that `flock -n 3` takes stays with us when the
  * child ends, and the kernel drops it when we do, however we die. Without that tool the recorded process is looked up.
  */
-function takeFlock(fd: number, holder: string): boolean {
-  const { status, error } = spawnSync('flock', ['-x', '-n', '3'], { stdio: ['ignore', 'ignore', 'ignore', fd] });
+function takeDirectoryLock(lockFd: number, lockHolder: string): boolean {
+  const { status, error } = spawnSync('flock', ['-x', '-n', '3'], { stdio: ['ignore', 'ignore', 'ignore', lockFd] });
   if (!error && (status === 0 || status === 1)) return status === 0;
-  const [pid, start] = holder.trim().split(' ');
-  if (!pid) return true;
-  const processStart = startOf(Number(pid));
-  return processStart === undefined || (start !== undefined && processStart !== start);
+  const [holderPid, holderStartTime] = lockHolder.trim().split(' ');
+  if (!holderPid) return true;
+  const processStart = processStartTime(Number(holderPid));
+  return processStart === undefined || (holderStartTime !== undefined && processStart !== holderStartTime);
 }
 
 /** A token that tells a process from a later one with the same id; undefined when there is none. */
-function startOf(pid: number): string | undefined {
+function processStartTime(holderPid: number): string | undefined {
   try {
-    const stat = fs.readFileSync(`/proc/${pid}/stat`, 'latin1');
+    const procStat = fs.readFileSync(`/proc/${holderPid}/stat`, 'latin1');
     // The second field is the command in parentheses and may hold anything; start time is the 20th after it.
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+    return procStat.slice(procStat.lastIndexOf(')') + 2).split(' ')[19];
   } catch {
     try {
-      process.kill(pid, 0);
+      process.kill(holderPid, 0);
       return 'alive';
     } catch {
       return undefined;
@@ -204,9 +211,9 @@ function startOf(pid: number): string | undefined {
   }
 }
 
-async function unlessAbsent<T>(result: Promise<T>): Promise<T | undefined> {
+async function undefinedIfAbsent<T>(diskResult: Promise<T>): Promise<T | undefined> {
   try {
-    return await result;
+    return await diskResult;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;

@@ -4,9 +4,9 @@ import type { Disk, DiskFile } from './disk.ts';
 /** A few milliseconds of decoding and hashing. */
 export const PACED_BYTES = 256 << 10;
 
-export function pacedDisk(disk: Disk, pace: () => Promise<void>): Disk {
+export function pacedDisk(disk: Disk, paceRead: () => Promise<void>): Disk {
   return {
-    open: async (path, mode) => pacedFile(await disk.open(path, mode), pace),
+    open: async (path, mode) => pacedFile(await disk.open(path, mode), paceRead),
     readFile: (path) => disk.readFile(path),
     replaceFile: (path, content, mode) => disk.replaceFile(path, content, mode),
     rename: (from, to) => disk.rename(from, to),
@@ -21,18 +21,18 @@ export function pacedDisk(disk: Disk, pace: () => Promise<void>): Disk {
   };
 }
 
-function pacedFile(file: DiskFile, pace: () => Promise<void>): DiskFile {
+function pacedFile(unpacedFile: DiskFile, paceRead: () => Promise<void>): DiskFile {
   return {
-    path: file.path,
-    size: () => file.size(),
+    path: unpacedFile.path,
+    size: () => unpacedFile.size(),
     read: async (target, offset) => {
-      await pace();
-      return file.read(target, offset);
+      await paceRead();
+      return unpacedFile.read(target, offset);
     },
-    readNow: (target, offset) => file.readNow(target, offset),
-    write: (source, offset) => file.write(source, offset),
-    sync: (inTurn) => file.sync(inTurn),
-    truncate: (length) => file.truncate(length),
-    close: () => file.close(),
+    readNow: (target, offset) => unpacedFile.readNow(target, offset),
+    write: (source, offset) => unpacedFile.write(source, offset),
+    sync: (inTurn) => unpacedFile.sync(inTurn),
+    truncate: (length) => unpacedFile.truncate(length),
+    close: () => unpacedFile.close(),
   };
 }

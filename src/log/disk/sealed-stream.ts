@@ -8,7 +8,7 @@ import { ServiceError } from '../../errors.ts';
 import { type DiskFile, writeFully } from './disk.ts';
 
 export const FRAME_BYTES = 1 << 20;
-const TAG_BYTES = 16;
+const STREAM_TAG_BYTES = 16;
 
 /** Key material of one stream: no other stream is sealed under this key. */
 export interface StreamSeal {
@@ -18,112 +18,133 @@ export interface StreamSeal {
 }
 
 export class SealedWriter {
-  readonly #file: DiskFile;
-  readonly #seal: StreamSeal;
+  readonly #sealedFile: DiskFile;
+  readonly #streamSeal: StreamSeal;
   readonly #onSealed: (bytes: Uint8Array) => void;
-  readonly #frame = Buffer.allocUnsafe(FRAME_BYTES);
-  #used = 0;
-  #frames = 0;
-  #at: number;
-  #size = 0;
+  readonly #plainFrame = Buffer.allocUnsafe(FRAME_BYTES);
+  #usedFrameBytes = 0;
+  #sealedFrameCount = 0;
+  #sealedOffset: number;
+  #plainStreamSize = 0;
 
   /** From `offset` of the file on; `onSealed` is shown every byte that is written. */
-  constructor(file: DiskFile, seal: StreamSeal, offset = 0, onSealed: (bytes: Uint8Array) => void = () => undefined) {
-    this.#file = file;
-    this.#seal = seal;
-    this.#at = offset;
+  constructor(sealedFile: DiskFile, streamSeal: StreamSeal, offset = 0, onSealed: (bytes: Uint8Array) => void = () => undefined) {
+    this.#sealedFile = sealedFile;
+    this.#streamSeal = streamSeal;
+    this.#sealedOffset = offset;
     this.#onSealed = onSealed;
   }
 
   /** Bytes of content so far. */
   get size(): number {
-    return this.#size;
+    return this.#plainStreamSize;
   }
 
   /** Where the next byte goes in the file. */
   get end(): number {
-    return this.#at;
+    return this.#sealedOffset;
   }
 
-  async write(piece: Uint8Array): Promise<void> {
-    this.#size += piece.length;
-    for (let at = 0; at < piece.length; ) {
-      const part = piece.subarray(at, at + FRAME_BYTES - this.#used);
-      this.#frame.set(part, this.#used);
-      this.#used += part.length;
-      at += part.length;
-      if (this.#used === FRAME_BYTES) await this.#put();
+  async write(plainPiece: Uint8Array): Promise<void> {
+    this.#plainStreamSize += plainPiece.length;
+    for (let pieceOffset = 0; pieceOffset < plainPiece.length; ) {
+      const framePart = plainPiece.subarray(pieceOffset, pieceOffset + FRAME_BYTES - this.#usedFrameBytes);
+      this.#plainFrame.set(framePart, this.#usedFrameBytes);
+      this.#usedFrameBytes += framePart.length;
+      pieceOffset += framePart.length;
+      if (this.#usedFrameBytes === FRAME_BYTES) await this.#sealFrame();
     }
   }
 
   /** Seals and writes the rest as the last frame. */
   async flush(): Promise<void> {
-    if (this.#used > 0) await this.#put();
+    if (this.#usedFrameBytes > 0) await this.#sealFrame();
   }
 
-  async #put(): Promise<void> {
-    const { key, prefix } = this.#seal;
-    const cipher = createCipheriv('aes-256-gcm', key, nonceOf(prefix, this.#frames++));
-    const sealed = cipher.update(this.#frame.subarray(0, this.#used));
-    cipher.final();
-    const tag = cipher.getAuthTag();
-    this.#used = 0;
-    for (const bytes of [sealed, tag]) {
-      this.#onSealed(bytes);
-      await writeFully(this.#file, bytes, this.#at);
-      this.#at += bytes.length;
+  async #sealFrame(): Promise<void> {
+    const { key, prefix } = this.#streamSeal;
+    const frameCipher = createCipheriv('aes-256-gcm', key, streamFrameNonce(prefix, this.#sealedFrameCount++));
+    const sealedFrame = frameCipher.update(this.#plainFrame.subarray(0, this.#usedFrameBytes));
+    frameCipher.final();
+    const frameTag = frameCipher.getAuthTag();
+    this.#usedFrameBytes = 0;
+    for (const sealedFrameBytes of [sealedFrame, frameTag]) {
+      this.#onSealed(sealedFrameBytes);
+      await writeFully(this.#sealedFile, sealedFrameBytes, this.#sealedOffset);
+      this.#sealedOffset += sealedFrameBytes.length;
     }
   }
 }
 
-/** Content from `from` to before `to`, frame by frame. Throws REL_STORAGE for what is not as it was written. */
+/** Content from `plainFrom` to before `plainTo`, frame by frame. Throws REL_STORAGE for what is not as it was written. */
 export async function* readSealed(
-  file: DiskFile,
-  seal: StreamSeal,
-  { offset, size, from, to }: { readonly offset: number; readonly size: number; readonly from: number; readonly to: number },
+  sealedFile: DiskFile,
+  streamSeal: StreamSeal,
+  {
+    offset: streamOffset,
+    size: streamSize,
+    from: plainFrom,
+    to: plainTo,
+  }: { readonly offset: number; readonly size: number; readonly from: number; readonly to: number },
 ): AsyncGenerator<Buffer, void> {
-  const sealed = Buffer.allocUnsafe(FRAME_BYTES + TAG_BYTES);
-  for (let at = from; at < to; ) {
-    const index = Math.floor(at / FRAME_BYTES);
-    const start = index * FRAME_BYTES;
-    const length = Math.min(FRAME_BYTES, size - start);
-    await readFully(file, sealed.subarray(0, length + TAG_BYTES), offset + index * (FRAME_BYTES + TAG_BYTES));
-    const content = openFrame(seal, index, sealed.subarray(0, length), sealed.subarray(length, length + TAG_BYTES));
-    const end = Math.min(to, start + length);
-    yield content.subarray(at - start, end - start);
-    at = end;
+  const sealedFrame = Buffer.allocUnsafe(FRAME_BYTES + STREAM_TAG_BYTES);
+  for (let plainOffset = plainFrom; plainOffset < plainTo; ) {
+    const frameNumber = Math.floor(plainOffset / FRAME_BYTES);
+    const frameStart = frameNumber * FRAME_BYTES;
+    const frameLength = Math.min(FRAME_BYTES, streamSize - frameStart);
+    await readFully(
+      sealedFile,
+      sealedFrame.subarray(0, frameLength + STREAM_TAG_BYTES),
+      streamOffset + frameNumber * (FRAME_BYTES + STREAM_TAG_BYTES),
+    );
+    const plainFrame = openSealedFrame(
+      streamSeal,
+      frameNumber,
+      sealedFrame.subarray(0, frameLength),
+      sealedFrame.subarray(frameLength, frameLength + STREAM_TAG_BYTES),
+    );
+    const plainEnd = Math.min(plainTo, frameStart + frameLength);
+    yield plainFrame.subarray(plainOffset - frameStart, plainEnd - frameStart);
+    plainOffset = plainEnd;
   }
 }
 
 /** Bytes that so much content takes when it is sealed. */
-export function sealedBytes(size: number): number {
-  return size + Math.ceil(size / FRAME_BYTES) * TAG_BYTES;
+export function sealedBytes(plainSize: number): number {
+  return plainSize + Math.ceil(plainSize / FRAME_BYTES) * STREAM_TAG_BYTES;
 }
 
-function openFrame({ key, prefix }: StreamSeal, index: number, sealed: Uint8Array, tag: Uint8Array): Buffer {
-  const decipher = createDecipheriv('aes-256-gcm', key, nonceOf(prefix, index), { authTagLength: TAG_BYTES });
-  decipher.setAuthTag(tag);
+function openSealedFrame(
+  { key, prefix }: StreamSeal,
+  frameNumber: number,
+  sealedFrame: Uint8Array,
+  frameTag: Uint8Array,
+): Buffer {
+  const frameDecipher = createDecipheriv('aes-256-gcm', key, streamFrameNonce(prefix, frameNumber), {
+    authTagLength: STREAM_TAG_BYTES,
+  });
+  frameDecipher.setAuthTag(frameTag);
   try {
-    const content = decipher.update(sealed);
-    decipher.final();
-    return content;
+    const plainFrame = frameDecipher.update(sealedFrame);
+    frameDecipher.final();
+    return plainFrame;
   } catch (cause) {
-    throw new ServiceError('REL_STORAGE', `frame ${index} of a sealed file is damaged`, { cause });
+    throw new ServiceError('REL_STORAGE', `frame ${frameNumber} of a sealed file is damaged`, { cause });
   }
 }
 
 /** Throws REL_STORAGE where the file ends before that. */
-export async function readFully(file: DiskFile, target: Uint8Array, offset: number): Promise<void> {
-  for (let at = 0; at < target.length; ) {
-    const read = await file.read(target.subarray(at), offset + at);
-    if (read === 0) throw new ServiceError('REL_STORAGE', `${file.path} is cut off`);
-    at += read;
+export async function readFully(readFile: DiskFile, readBuffer: Uint8Array, fileOffset: number): Promise<void> {
+  for (let filledBytes = 0; filledBytes < readBuffer.length; ) {
+    const readCount = await readFile.read(readBuffer.subarray(filledBytes), fileOffset + filledBytes);
+    if (readCount === 0) throw new ServiceError('REL_STORAGE', `${readFile.path} is cut off`);
+    filledBytes += readCount;
   }
 }
 
-function nonceOf(prefix: Uint8Array, index: number): Buffer {
-  const nonce = Buffer.alloc(12);
-  nonce.set(prefix);
-  nonce.writeUInt32LE(index, 8);
-  return nonce;
+function streamFrameNonce(prefix: Uint8Array, frameNumber: number): Buffer {
+  const frameNonce = Buffer.alloc(12);
+  frameNonce.set(prefix);
+  frameNonce.writeUInt32LE(frameNumber, 8);
+  return frameNonce;
 }

@@ -34,7 +34,7 @@ import { readKeyIds, RowKeys } from './section-opener.ts';
 const ROWS_VERSION = 1;
 const SUBJECT_ROWS_VERSION = 3;
 const FIELDS_VERSION = 5;
-const PARTS_FIELD = 1;
+const ROW_PARTS_FIELD = 1;
 
 /** Numbers never change; a new kind takes the next one. */
 export const kindNumber: Record<EntryKind, number> = {
@@ -68,165 +68,179 @@ export interface DecodedBody {
   readonly parts: readonly DecodedRows[];
 }
 
-/** `secrets`: of each part of a body of rows. `sealed`: the vectors of a body whose rows are subjects'. */
+/** `rowSecrets`: of each part of a body of rows. `sealedEmbedding`: the vectors of a body whose rows are subjects'. */
 export function encodeBody(
-  body: EntryBody,
-  secrets: readonly RowSecrets[],
-  target: ByteWriter,
-  sealed: readonly SealedVectors[] | null = null,
+  entryBody: EntryBody,
+  rowSecrets: readonly RowSecrets[],
+  bodyWriter: ByteWriter,
+  sealedEmbedding: readonly SealedVectors[] | null = null,
 ): void {
-  if (body.kind === 'parts') {
-    assert(secrets.length === body.parts.length, 'every part has salts');
+  if (entryBody.kind === 'parts') {
+    assert(rowSecrets.length === entryBody.parts.length, 'every part has salts');
     return joinParts(
-      body.parts.map((part, i) => encodePart(part, secrets[i]!)),
-      target,
+      entryBody.parts.map((rowPart, i) => encodePart(rowPart, rowSecrets[i]!)),
+      bodyWriter,
     );
   }
-  target.u8(body.kind === 'rows' ? ROWS_VERSION : FIELDS_VERSION);
-  target.u8(kindNumber[kindOf(body)]);
-  if (body.kind === 'rows') {
-    assert(secrets[0], 'rows have salts');
-    return encodeRows(body, secrets[0], target);
+  bodyWriter.u8(entryBody.kind === 'rows' ? ROWS_VERSION : FIELDS_VERSION);
+  bodyWriter.u8(kindNumber[kindOf(entryBody)]);
+  if (entryBody.kind === 'rows') {
+    assert(rowSecrets[0], 'rows have salts');
+    return encodeRows(entryBody, rowSecrets[0], bodyWriter);
   }
-  if (isOpen(body)) return writeOpen(body, target, sealed);
-  encodeFixed(body, target);
-  writeFieldsOf(body, target);
+  if (isOpen(entryBody)) return writeOpen(entryBody, bodyWriter, sealedEmbedding);
+  encodeFixed(entryBody, bodyWriter);
+  writeFieldsOf(entryBody, bodyWriter);
 }
 
 /** The bytes of one part, no row of which is sealed by subject. */
 export function encodePart(part: RowsBody, secrets: RowSecrets): Uint8Array {
-  const target = new ByteWriter();
-  encodeBody(part, [secrets], target);
-  return target.view();
+  const partWriter = new ByteWriter();
+  encodeBody(part, [secrets], partWriter);
+  return partWriter.view();
 }
 
 /** Parts as one body. */
-export function joinParts(parts: readonly Uint8Array[], target: ByteWriter): void {
-  assert(parts.length > 1, 'one part alone is a body of its own');
-  target.u8(FIELDS_VERSION);
-  target.u8(kindNumber.rows);
-  const write = (field: ByteWriter): void => {
-    field.u32(parts.length);
-    for (const part of parts) {
-      field.u32(part.length);
-      field.raw(part);
+export function joinParts(encodedParts: readonly Uint8Array[], bodyWriter: ByteWriter): void {
+  assert(encodedParts.length > 1, 'one part alone is a body of its own');
+  bodyWriter.u8(FIELDS_VERSION);
+  bodyWriter.u8(kindNumber.rows);
+  const writeParts = (field: ByteWriter): void => {
+    field.u32(encodedParts.length);
+    for (const encodedPart of encodedParts) {
+      field.u32(encodedPart.length);
+      field.raw(encodedPart);
     }
   };
-  writeFields([[PARTS_FIELD, write]], target);
+  writeFields([[ROW_PARTS_FIELD, writeParts]], bodyWriter);
 }
 
 /** The bytes of each part of a body of rows, in views of it: itself where it has none. */
-export function bytesOfParts(bytes: Uint8Array): readonly Uint8Array[] {
-  if (bytes[0] !== FIELDS_VERSION || bytes[1] !== kindNumber.rows) return [bytes];
-  const source = new ByteReader(bytes.subarray(2));
-  const parts: Uint8Array[] = [];
-  readFields(source, (tag, field) => {
-    if (tag !== PARTS_FIELD) return false;
-    for (let left = field.count(PART_BYTES_MIN); left > 0; left--) parts.push(field.raw(field.u32()));
+export function bytesOfParts(bodyBytes: Uint8Array): readonly Uint8Array[] {
+  if (bodyBytes[0] !== FIELDS_VERSION || bodyBytes[1] !== kindNumber.rows) return [bodyBytes];
+  const bodyReader = new ByteReader(bodyBytes.subarray(2));
+  const partBytes: Uint8Array[] = [];
+  readFields(bodyReader, (tag, field) => {
+    if (tag !== ROW_PARTS_FIELD) return false;
+    for (let partsLeft = field.count(ROW_PART_BYTES_MIN); partsLeft > 0; partsLeft--) partBytes.push(field.raw(field.u32()));
     return true;
   });
-  source.end();
-  if (parts.length < 2) throw malformedError('a body of fewer than two parts');
-  return parts;
+  bodyReader.end();
+  if (partBytes.length < 2) throw malformedError('a body of fewer than two parts');
+  return partBytes;
 }
 
 /** Its size, its version and kind, and a type. */
-const PART_BYTES_MIN = 10;
+const ROW_PART_BYTES_MIN = 10;
 
 /** Writes the part of rows sealed by subject that precedes their tables and cells: see `subject-sections.ts`. */
-export function encodeSubjectHead(body: RowsBody, target: ByteWriter): void {
-  target.u8(SUBJECT_ROWS_VERSION);
-  target.u8(kindNumber.rows);
-  encodeSubjectRowsHead(body, target);
+export function encodeSubjectHead(rowsBody: RowsBody, headWriter: ByteWriter): void {
+  headWriter.u8(SUBJECT_ROWS_VERSION);
+  headWriter.u8(kindNumber.rows);
+  encodeSubjectRowsHead(rowsBody, headWriter);
 }
 
 /**
- * Reads bytes that may be anything: REL_STORAGE, never more memory than the bytes themselves account for. `checked`: these
+ * Reads bytes that may be anything: REL_STORAGE, never more memory than the bytes themselves account for. `isChecked`: these
  * very bytes were read before, and the cells of their columns are not looked at again. Only rows that are sealed by subject
  * ask for keys.
  */
-export function decodeBody(bytes: Uint8Array, subjects: SubjectOpener = noSubjects, checked = false): DecodedBody {
-  const source = new ByteReader(bytes);
-  const version = source.u8();
-  const kind = kindOfNumber.get(source.u8());
-  if (kind === undefined) throw malformedError('an unknown entry kind');
-  if (kind === 'rows') {
-    if (version === FIELDS_VERSION) return decodeParts(bytes, subjects, checked);
-    const rows = rowsOf(version, source, subjects, checked);
-    source.end();
-    return { body: rows.body, parts: [rows] };
+export function decodeBody(bodyBytes: Uint8Array, subjectOpener: SubjectOpener = noSubjects, isChecked = false): DecodedBody {
+  const bodyReader = new ByteReader(bodyBytes);
+  const bodyVersion = bodyReader.u8();
+  const entryKind = kindOfNumber.get(bodyReader.u8());
+  if (entryKind === undefined) throw malformedError('an unknown entry kind');
+  if (entryKind === 'rows') {
+    if (bodyVersion === FIELDS_VERSION) return decodeRowParts(bodyBytes, subjectOpener, isChecked);
+    const decodedRows = decodeRowBody(bodyVersion, bodyReader, subjectOpener, isChecked);
+    bodyReader.end();
+    return { body: decodedRows.body, parts: [decodedRows] };
   }
-  const body = otherBody(kind, version, source, subjects);
-  source.end();
-  return { body, parts: [] };
+  const decodedBody = decodeOtherBody(entryKind, bodyVersion, bodyReader, subjectOpener);
+  bodyReader.end();
+  return { body: decodedBody, parts: [] };
 }
 
-function decodeParts(bytes: Uint8Array, subjects: SubjectOpener, checked: boolean): DecodedBody {
-  const parts = bytesOfParts(bytes).map((part) => {
-    const source = new ByteReader(part);
-    const version = source.u8();
-    if (source.u8() !== kindNumber.rows) throw malformedError('a part of another kind than rows');
-    const rows = rowsOf(version, source, subjects, checked);
-    source.end();
-    if (rows.body.ops.length === 0) throw malformedError('a part without rows');
-    return rows;
+function decodeRowParts(bodyBytes: Uint8Array, subjectOpener: SubjectOpener, isChecked: boolean): DecodedBody {
+  const decodedParts = bytesOfParts(bodyBytes).map((partBytes) => {
+    const partReader = new ByteReader(partBytes);
+    const partVersion = partReader.u8();
+    if (partReader.u8() !== kindNumber.rows) throw malformedError('a part of another kind than rows');
+    const decodedPart = decodeRowBody(partVersion, partReader, subjectOpener, isChecked);
+    partReader.end();
+    if (decodedPart.body.ops.length === 0) throw malformedError('a part without rows');
+    return decodedPart;
   });
-  return { body: { kind: 'parts', parts: parts.map(({ body }) => body) }, parts };
+  return { body: { kind: 'parts', parts: decodedParts.map(({ body }) => body) }, parts: decodedParts };
 }
 
-function rowsOf(version: number, source: ByteReader, subjects: SubjectOpener, checked: boolean): DecodedRows {
-  if (version === ROWS_VERSION) return decodeRows(source, checked);
-  if (version === SUBJECT_ROWS_VERSION) return decodeSubjectRows(source, subjects);
-  throw unknownVersion();
+function decodeRowBody(
+  bodyVersion: number,
+  rowsReader: ByteReader,
+  subjectOpener: SubjectOpener,
+  isChecked: boolean,
+): DecodedRows {
+  if (bodyVersion === ROWS_VERSION) return decodeRows(rowsReader, isChecked);
+  if (bodyVersion === SUBJECT_ROWS_VERSION) return decodeSubjectRows(rowsReader, subjectOpener);
+  throw unknownVersionError();
 }
 
-function otherBody(kind: Exclude<EntryKind, 'rows'>, version: number, source: ByteReader, subjects: SubjectOpener): EntryBody {
-  if (version === FIELDS_VERSION) {
-    return isOpenKind(kind) ? readOpen(kind, source, subjects) : readFieldsOf(decodeFixed(kind, source), source);
+function decodeOtherBody(
+  entryKind: Exclude<EntryKind, 'rows'>,
+  bodyVersion: number,
+  bodyReader: ByteReader,
+  subjectOpener: SubjectOpener,
+): EntryBody {
+  if (bodyVersion === FIELDS_VERSION) {
+    return isOpenKind(entryKind)
+      ? readOpen(entryKind, bodyReader, subjectOpener)
+      : readFieldsOf(decodeFixed(entryKind, bodyReader), bodyReader);
   }
-  const earlier = isOpenKind(kind) ? null : decodeEarlier(version, kind, source);
-  if (earlier === null) throw unknownVersion();
-  return earlier;
+  const earlierBody = isOpenKind(entryKind) ? null : decodeEarlier(bodyVersion, entryKind, bodyReader);
+  if (earlierBody === null) throw unknownVersionError();
+  return earlierBody;
 }
 
-function unknownVersion(): Error {
+function unknownVersionError(): Error {
   return malformedError('an unknown body version');
 }
 
 /** Ids of the keys that a body asks for, 16 bytes each. */
-export function subjectKeysOf(bytes: Uint8Array): Uint8Array {
-  const ids: Uint8Array[] = [];
-  for (const part of bytesOfParts(bytes)) {
-    const source = subjectRows(part);
-    if (source === null) continue;
-    decodeSubjectHead(source);
-    ids.push(readKeyIds(source));
+export function subjectKeysOf(bodyBytes: Uint8Array): Uint8Array {
+  const subjectKeyIds: Uint8Array[] = [];
+  for (const partBytes of bytesOfParts(bodyBytes)) {
+    const partReader = readerOfSealedPart(partBytes);
+    if (partReader === null) continue;
+    decodeSubjectHead(partReader);
+    subjectKeyIds.push(readKeyIds(partReader));
   }
-  return ids.length === 1 ? ids[0]! : Uint8Array.from(Buffer.concat(ids));
+  return subjectKeyIds.length === 1 ? subjectKeyIds[0]! : Uint8Array.from(Buffer.concat(subjectKeyIds));
 }
 
 /** Which keys the rows of a body lie under; null where none is sealed by subject. */
-export function rowKeysOf(bytes: Uint8Array): RowKeys | null {
-  const parts = bytesOfParts(bytes);
-  const sealed = parts.map(subjectRows);
-  if (sealed.every((source) => source === null)) return null;
-  const keys = sealed.map((source, i) =>
-    source === null ? RowKeys.none(rowsIn(parts[i]!)) : RowKeys.read(source, decodeSubjectHead(source).ops.length),
+export function rowKeysOf(bodyBytes: Uint8Array): RowKeys | null {
+  const partBytes = bytesOfParts(bodyBytes);
+  const sealedParts = partBytes.map(readerOfSealedPart);
+  if (sealedParts.every((partReader) => partReader === null)) return null;
+  const rowKeysOfParts = sealedParts.map((partReader, i) =>
+    partReader === null
+      ? RowKeys.none(rowCountOfPart(partBytes[i]!))
+      : RowKeys.read(partReader, decodeSubjectHead(partReader).ops.length),
   );
-  return keys.length === 1 ? keys[0]! : RowKeys.join(keys);
+  return rowKeysOfParts.length === 1 ? rowKeysOfParts[0]! : RowKeys.join(rowKeysOfParts);
 }
 
 /** Counts the rows of a part without rows sealed by subject. */
-function rowsIn(part: Uint8Array): number {
-  const source = new ByteReader(part.subarray(2));
-  source.text();
-  return source.u32();
+function rowCountOfPart(partBytes: Uint8Array): number {
+  const partReader = new ByteReader(partBytes.subarray(2));
+  partReader.text();
+  return partReader.u32();
 }
 
 /** Skips the version and the kind of rows that are sealed by subject; null: they are not. */
-function subjectRows(part: Uint8Array): ByteReader | null {
-  const source = new ByteReader(part);
-  if (source.u8() !== SUBJECT_ROWS_VERSION) return null;
-  if (source.u8() !== kindNumber.rows) throw malformedError('an unknown body version');
-  return source;
+function readerOfSealedPart(partBytes: Uint8Array): ByteReader | null {
+  const partReader = new ByteReader(partBytes);
+  if (partReader.u8() !== SUBJECT_ROWS_VERSION) return null;
+  if (partReader.u8() !== kindNumber.rows) throw malformedError('an unknown body version');
+  return partReader;
 }

@@ -27,60 +27,63 @@ import type { SubjectOpener } from './rows-codec.ts';
 import { readFields, writeFields } from '../bytes/tagged-fields.ts';
 import { limits } from '../values/value.ts';
 
-export function writeFieldsOf(body: FixedBody, target: ByteWriter): void {
-  switch (body.kind) {
+export function writeFieldsOf(fixedBody: FixedBody, fieldWriter: ByteWriter): void {
+  switch (fixedBody.kind) {
     case 'type':
-      return writeTypeFields(body, target);
+      return writeTypeFields(fixedBody, fieldWriter);
     case 'access':
-      return writeRecordFields(body, target);
+      return writeRecordFields(fixedBody, fieldWriter);
     case 'branch':
-      return writeFields([[flagField, body.own === true ? nothing : null]], target);
+      return writeFields([[flagField, fixedBody.own === true ? writeNoValue : null]], fieldWriter);
     case 'view':
-      return writeFields([[flagField, body.dropped === true ? nothing : null]], target);
+      return writeFields([[flagField, fixedBody.dropped === true ? writeNoValue : null]], fieldWriter);
     case 'removal': {
-      const { sources } = body;
+      const { sources } = fixedBody;
       assert(sources === undefined || sources.length > 0, 'a removal that leads somewhere has sources');
-      return writeFields([[sourcesField, sources === undefined ? null : (field) => writeTexts(sources, field)]], target);
+      return writeFields(
+        [[sourcesField, sources === undefined ? null : (sourcesWriter) => writeFieldTexts(sources, sourcesWriter)]],
+        fieldWriter,
+      );
     }
     default:
-      return target.u8(0);
+      return fieldWriter.u8(0);
   }
 }
 
-/** `plain` is the body without them. */
-export function readFieldsOf(plain: FixedBody, source: ByteReader): FixedBody {
-  switch (plain.kind) {
+/** `fixedBody` is the body without them. */
+export function readFieldsOf(fixedBody: FixedBody, fieldReader: ByteReader): FixedBody {
+  switch (fixedBody.kind) {
     case 'type':
-      return readTypeFields(plain.definition, source);
+      return readTypeFields(fixedBody.definition, fieldReader);
     case 'access':
-      return readRecordFields(plain, source);
+      return readRecordFields(fixedBody, fieldReader);
     case 'branch':
-      return readFlag(source) ? { ...plain, own: true } : plain;
+      return readFlagField(fieldReader) ? { ...fixedBody, own: true } : fixedBody;
     case 'view':
-      return readFlag(source) ? { ...plain, dropped: true } : plain;
+      return readFlagField(fieldReader) ? { ...fixedBody, dropped: true } : fixedBody;
     case 'removal': {
-      let sources: readonly string[] | null = null;
-      readFields(source, (tag, field) => {
-        if (tag !== sourcesField) return false;
-        sources = someTexts(field);
+      let removalSources: readonly string[] | null = null;
+      readFields(fieldReader, (fieldTag, sourcesReader) => {
+        if (fieldTag !== sourcesField) return false;
+        removalSources = readFieldTexts(sourcesReader);
         return true;
       });
-      return sources === null ? plain : { ...plain, sources };
+      return removalSources === null ? fixedBody : { ...fixedBody, sources: removalSources };
     }
     default:
-      readFields(source, () => false);
-      return plain;
+      readFields(fieldReader, () => false);
+      return fixedBody;
   }
 }
 
 /** `own` of a branch and `dropped` of a view: a field without bytes. */
 const flagField = 1;
 const sourcesField = 1;
-const nothing = (): void => undefined;
+const writeNoValue = (): void => undefined;
 
-function readFlag(source: ByteReader): boolean {
+function readFlagField(fieldReader: ByteReader): boolean {
   let flag = false;
-  readFields(source, (tag) => {
+  readFields(fieldReader, (tag) => {
     if (tag !== flagField) return false;
     flag = true;
     return true;
@@ -100,7 +103,7 @@ const typeField = {
   identifierKinds: 9,
 } as const;
 
-function writeTypeFields({ definition, own }: TypeBody, target: ByteWriter): void {
+function writeTypeFields({ definition, own }: TypeBody, typeWriter: ByteWriter): void {
   const { properties, guard, edge, role, identifier, language, roleColumns, identifierKinds } = definition;
   const references = Object.values(properties).flatMap(({ references: to }, number) =>
     to === undefined ? [] : [{ number, to }],
@@ -108,17 +111,20 @@ function writeTypeFields({ definition, own }: TypeBody, target: ByteWriter): voi
   assert(identifier === undefined || identifier.length > 0, 'an identifier has properties');
   writeFields(
     [
-      [typeField.own, own === true ? nothing : null],
-      [typeField.guard, guard === undefined ? null : (field) => field.u8(+guard.protected | (+guard.accessScope << 1))],
+      [typeField.own, own === true ? writeNoValue : null],
+      [
+        typeField.guard,
+        guard === undefined ? null : (typeFieldWriter) => typeFieldWriter.u8(+guard.protected | (+guard.accessScope << 1)),
+      ],
       [
         typeField.references,
         references.length === 0
           ? null
-          : (field) => {
-              field.u32(references.length);
+          : (typeFieldWriter) => {
+              typeFieldWriter.u32(references.length);
               for (const { number, to } of references) {
-                field.u32(number);
-                field.text(to);
+                typeFieldWriter.u32(number);
+                typeFieldWriter.text(to);
               }
             },
       ],
@@ -126,108 +132,115 @@ function writeTypeFields({ definition, own }: TypeBody, target: ByteWriter): voi
         typeField.edge,
         edge === undefined
           ? null
-          : (field) => {
-              field.text(edge.from);
-              field.text(edge.to);
+          : (typeFieldWriter) => {
+              typeFieldWriter.text(edge.from);
+              typeFieldWriter.text(edge.to);
             },
       ],
-      [typeField.role, role === undefined ? null : (field) => field.text(role)],
-      [typeField.identifier, identifier === undefined ? null : (field) => writeTexts(identifier, field)],
-      [typeField.language, language === undefined ? null : (field) => field.text(language)],
-      [typeField.roleColumns, roleColumns === undefined ? null : (field) => writePairs(roleColumns, field)],
-      [typeField.identifierKinds, identifierKinds === undefined ? null : (field) => writePairs(identifierKinds, field)],
+      [typeField.role, role === undefined ? null : (typeFieldWriter) => typeFieldWriter.text(role)],
+      [typeField.identifier, identifier === undefined ? null : (typeFieldWriter) => writeFieldTexts(identifier, typeFieldWriter)],
+      [typeField.language, language === undefined ? null : (typeFieldWriter) => typeFieldWriter.text(language)],
+      [
+        typeField.roleColumns,
+        roleColumns === undefined ? null : (typeFieldWriter) => writeNamePairs(roleColumns, typeFieldWriter),
+      ],
+      [
+        typeField.identifierKinds,
+        identifierKinds === undefined ? null : (typeFieldWriter) => writeNamePairs(identifierKinds, typeFieldWriter),
+      ],
     ],
-    target,
+    typeWriter,
   );
 }
 
-type MoreOfType = 'guard' | 'edge' | 'role' | 'identifier' | 'language' | 'roleColumns' | 'identifierKinds';
+type OptionalTypePart = 'guard' | 'edge' | 'role' | 'identifier' | 'language' | 'roleColumns' | 'identifierKinds';
 
-function readTypeFields(plain: TypeDefinition, source: ByteReader): TypeBody {
-  let properties = plain.properties;
-  let own = false;
-  const more: { -readonly [K in MoreOfType]?: TypeDefinition[K] } = {};
-  readFields(source, (tag, field) => {
-    switch (tag) {
+function readTypeFields(fixedDefinition: TypeDefinition, typeFieldReader: ByteReader): TypeBody {
+  let properties = fixedDefinition.properties;
+  let isOwn = false;
+  const optionalTypeParts: { -readonly [K in OptionalTypePart]?: TypeDefinition[K] } = {};
+  readFields(typeFieldReader, (typeFieldTag, typeFieldBytes) => {
+    switch (typeFieldTag) {
       case typeField.own:
-        own = true;
+        isOwn = true;
         return true;
       case typeField.guard: {
-        const flags = field.u8();
-        if (flags === 0 || flags > 3) throw malformedError('an unknown guard of a type');
-        more.guard = { protected: (flags & 1) !== 0, accessScope: (flags & 2) !== 0 };
+        const guardFlags = typeFieldBytes.u8();
+        if (guardFlags === 0 || guardFlags > 3) throw malformedError('an unknown guard of a type');
+        optionalTypeParts.guard = { protected: (guardFlags & 1) !== 0, accessScope: (guardFlags & 2) !== 0 };
         return true;
       }
       case typeField.references:
-        properties = withReferences(properties, field);
+        properties = withReferences(properties, typeFieldBytes);
         return true;
       case typeField.edge:
-        more.edge = { from: field.text(), to: field.text() };
+        optionalTypeParts.edge = { from: typeFieldBytes.text(), to: typeFieldBytes.text() };
         return true;
       case typeField.role:
-        more.role = field.text();
+        optionalTypeParts.role = typeFieldBytes.text();
         return true;
       case typeField.identifier:
-        more.identifier = someTexts(field);
+        optionalTypeParts.identifier = readFieldTexts(typeFieldBytes);
         return true;
       case typeField.language:
-        more.language = field.text();
+        optionalTypeParts.language = typeFieldBytes.text();
         return true;
       case typeField.roleColumns:
-        more.roleColumns = readPairs(field);
+        optionalTypeParts.roleColumns = readNamePairs(typeFieldBytes);
         return true;
       case typeField.identifierKinds:
-        more.identifierKinds = readPairs(field);
+        optionalTypeParts.identifierKinds = readNamePairs(typeFieldBytes);
         return true;
       default:
         return false;
     }
   });
-  const definition = { ...plain, properties, ...more } as TypeDefinition;
-  return own ? { kind: 'type', definition, own } : { kind: 'type', definition };
+  const definition = { ...fixedDefinition, properties, ...optionalTypeParts } as TypeDefinition;
+  return isOwn ? { kind: 'type', definition, own: isOwn } : { kind: 'type', definition };
 }
 
 /** Names and what each stands for, one after the other, in the order of the names. */
-function writePairs(pairs: Readonly<Record<string, string>>, target: ByteWriter): void {
-  const entries = Object.entries(pairs).sort(([a], [b]) => (a < b ? -1 : 1));
-  assert(entries.length > 0, 'pairs are some');
-  writeTexts(entries.flat(), target);
+function writeNamePairs(namesByName: Readonly<Record<string, string>>, pairWriter: ByteWriter): void {
+  const namePairs = Object.entries(namesByName).sort(([a], [b]) => (a < b ? -1 : 1));
+  assert(namePairs.length > 0, 'pairs are some');
+  writeFieldTexts(namePairs.flat(), pairWriter);
 }
 
-function readPairs(field: ByteReader): Readonly<Record<string, string>> {
-  const texts = someTexts(field);
-  if (texts.length % 2 !== 0) throw malformedError('a name that stands for nothing');
-  const pairs: Record<string, string> = Object.create(null);
-  for (let i = 0; i < texts.length; i += 2) {
-    if (i > 0 && texts[i]! <= texts[i - 2]!) throw malformedError('names out of order');
-    pairs[texts[i]!] = texts[i + 1]!;
+function readNamePairs(pairReader: ByteReader): Readonly<Record<string, string>> {
+  const pairTexts = readFieldTexts(pairReader);
+  if (pairTexts.length % 2 !== 0) throw malformedError('a name that stands for nothing');
+  const namePairs: Record<string, string> = Object.create(null);
+  for (let i = 0; i < pairTexts.length; i += 2) {
+    if (i > 0 && pairTexts[i]! <= pairTexts[i - 2]!) throw malformedError('names out of order');
+    namePairs[pairTexts[i]!] = pairTexts[i + 1]!;
   }
-  return pairs;
+  return namePairs;
 }
 
-function withReferences(properties: TypeDefinition['properties'], field: ByteReader): TypeDefinition['properties'] {
-  const entries = Object.entries(properties);
-  let last = -1;
-  const count = field.count(8);
-  if (count === 0) throw malformedError('references of no property');
-  for (let left = count; left > 0; left--) {
-    const number = field.u32();
-    const entry = entries[number];
-    if (entry === undefined || number <= last) throw malformedError('a reference of no property, or out of order');
-    last = number;
-    const property: PropertyDefinition = { ...entry[1], references: field.text() };
-    entries[number] = [entry[0], property];
+function withReferences(typeProperties: TypeDefinition['properties'], referenceReader: ByteReader): TypeDefinition['properties'] {
+  const propertyEntries = Object.entries(typeProperties);
+  let lastPropertyNumber = -1;
+  const referenceCount = referenceReader.count(8);
+  if (referenceCount === 0) throw malformedError('references of no property');
+  for (let referencesLeft = referenceCount; referencesLeft > 0; referencesLeft--) {
+    const propertyNumber = referenceReader.u32();
+    const propertyEntry = propertyEntries[propertyNumber];
+    if (propertyEntry === undefined || propertyNumber <= lastPropertyNumber)
+      throw malformedError('a reference of no property, or out of order');
+    lastPropertyNumber = propertyNumber;
+    const referencingProperty: PropertyDefinition = { ...propertyEntry[1], references: referenceReader.text() };
+    propertyEntries[propertyNumber] = [propertyEntry[0], referencingProperty];
   }
-  return Object.fromEntries(entries);
+  return Object.fromEntries(propertyEntries);
 }
 
-const recordField = { stated: 1, statements: 2, recalled: 3 } as const;
+const accessRecordField = { stated: 1, statements: 2, recalled: 3 } as const;
 
-function writeRecordFields({ records }: AccessBody, target: ByteWriter): void {
+function writeRecordFields({ records }: AccessBody, recordWriter: ByteWriter): void {
   for (const { stated, statements, recalled } of records) {
     // Nearly every record: one is written for each request.
     if (stated === undefined && statements === undefined && recalled === undefined) {
-      target.u8(0);
+      recordWriter.u8(0);
       continue;
     }
     assert(statements === undefined || statements.length > 0, 'a record lists statements or none');
@@ -235,123 +248,130 @@ function writeRecordFields({ records }: AccessBody, target: ByteWriter): void {
     writeFields(
       [
         [
-          recordField.stated,
+          accessRecordField.stated,
           stated === undefined
             ? null
-            : (field) => {
-                field.optionalText(stated.breakGlass);
-                field.optionalText(stated.accessScopeRef);
+            : (recordFieldWriter) => {
+                recordFieldWriter.optionalText(stated.breakGlass);
+                recordFieldWriter.optionalText(stated.accessScopeRef);
               },
         ],
-        [recordField.statements, statements === undefined ? null : (field) => writeStatements(statements, field)],
         [
-          recordField.recalled,
+          accessRecordField.statements,
+          statements === undefined ? null : (recordFieldWriter) => writeStatements(statements, recordFieldWriter),
+        ],
+        [
+          accessRecordField.recalled,
           recalled === undefined
             ? null
-            : (field) => {
-                field.text(recalled.salt);
-                writeTexts(recalled.ids, field);
+            : (recordFieldWriter) => {
+                recordFieldWriter.text(recalled.salt);
+                writeFieldTexts(recalled.ids, recordFieldWriter);
               },
         ],
       ],
-      target,
+      recordWriter,
     );
   }
 }
 
-function readRecordFields(plain: AccessBody, source: ByteReader): AccessBody {
-  const records = plain.records.map((record): AccessRecord => {
-    const more: { -readonly [K in 'stated' | 'statements' | 'recalled']?: AccessRecord[K] } = {};
-    readFields(source, (tag, field) => {
-      switch (tag) {
-        case recordField.stated: {
-          const stated = { breakGlass: field.optionalText(), accessScopeRef: field.optionalText() };
+function readRecordFields(fixedAccess: AccessBody, recordReader: ByteReader): AccessBody {
+  const records = fixedAccess.records.map((accessRecord): AccessRecord => {
+    const recordAdditions: { -readonly [K in 'stated' | 'statements' | 'recalled']?: AccessRecord[K] } = {};
+    readFields(recordReader, (recordFieldTag, recordFieldReader) => {
+      switch (recordFieldTag) {
+        case accessRecordField.stated: {
+          const stated = { breakGlass: recordFieldReader.optionalText(), accessScopeRef: recordFieldReader.optionalText() };
           if (stated.breakGlass === null && stated.accessScopeRef === null) throw malformedError('what is stated says nothing');
-          more.stated = stated;
+          recordAdditions.stated = stated;
           return true;
         }
-        case recordField.statements:
-          more.statements = readStatements(field);
+        case accessRecordField.statements:
+          recordAdditions.statements = readStatements(recordFieldReader);
           return true;
-        case recordField.recalled:
-          more.recalled = readRecalled(field);
+        case accessRecordField.recalled:
+          recordAdditions.recalled = readRecalled(recordFieldReader);
           return true;
         default:
           return false;
       }
     });
-    return { ...record, ...more } as AccessRecord;
+    return { ...accessRecord, ...recordAdditions } as AccessRecord;
   });
   return { kind: 'access', records };
 }
 
-function writeStatements(statements: readonly StatementRecord[], field: ByteWriter): void {
-  field.u32(statements.length);
+function writeStatements(statements: readonly StatementRecord[], statementWriter: ByteWriter): void {
+  statementWriter.u32(statements.length);
   for (const { template, literalDigest, objectType, rowCount } of statements) {
-    field.optionalText(template);
-    field.optionalText(literalDigest);
-    field.optionalText(objectType);
-    field.u64(rowCount);
+    statementWriter.optionalText(template);
+    statementWriter.optionalText(literalDigest);
+    statementWriter.optionalText(objectType);
+    statementWriter.u64(rowCount);
   }
 }
 
-function readStatements(field: ByteReader): readonly StatementRecord[] {
+function readStatements(statementReader: ByteReader): readonly StatementRecord[] {
   const statements: StatementRecord[] = [];
-  for (let left = field.count(11); left > 0; left--) {
+  for (let statementsLeft = statementReader.count(11); statementsLeft > 0; statementsLeft--) {
     statements.push({
-      template: field.optionalText(),
-      literalDigest: field.optionalText(),
-      objectType: field.optionalText(),
-      rowCount: field.u64(),
+      template: statementReader.optionalText(),
+      literalDigest: statementReader.optionalText(),
+      objectType: statementReader.optionalText(),
+      rowCount: statementReader.u64(),
     });
   }
   if (statements.length === 0) throw malformedError('a list of no statements');
   return statements;
 }
 
-function readRecalled(field: ByteReader): Recalled {
-  return { salt: field.text(), ids: someTexts(field) };
+function readRecalled(recalledReader: ByteReader): Recalled {
+  return { salt: recalledReader.text(), ids: readFieldTexts(recalledReader) };
 }
 
-export function writeOpen({ content }: OpenBody, target: ByteWriter, sealed: readonly SealedVectors[] | null): void {
-  if (isEmbedded(content)) return writeEmbedded(content, sealed, target);
-  const isText = typeof content === 'string';
-  target.u8(isText ? 1 : 0);
-  if (isText) {
-    assert(isCanonical(content), 'JSON of an open body has its one spelling');
-    return target.text(content);
+export function writeOpen(
+  { content: openContent }: OpenBody,
+  openBodyWriter: ByteWriter,
+  sealedEmbedding: readonly SealedVectors[] | null,
+): void {
+  if (isEmbedded(openContent)) return writeEmbedded(openContent, sealedEmbedding, openBodyWriter);
+  const isTextContent = typeof openContent === 'string';
+  openBodyWriter.u8(isTextContent ? 1 : 0);
+  if (isTextContent) {
+    assert(isCanonicalJson(openContent), 'JSON of an open body has its one spelling');
+    return openBodyWriter.text(openContent);
   }
-  target.u32(content.length);
-  target.raw(content);
+  openBodyWriter.u32(openContent.length);
+  openBodyWriter.raw(openContent);
 }
 
-export function readOpen(kind: OpenBody['kind'], source: ByteReader, subjects: SubjectOpener): OpenBody {
-  const form = source.u8();
-  if (form === 2 && kind === 'embedding') return { kind, content: readEmbedded(source, subjects) };
-  if (form > 1) throw malformedError('an open body of an unknown form');
-  if (form === 0) return { kind, content: source.raw(source.u32()).slice() };
-  const content = source.text();
-  if (!isCanonical(content)) throw malformedError('JSON in another spelling, or none');
-  return { kind, content };
+export function readOpen(openKind: OpenBody['kind'], openBodyReader: ByteReader, subjects: SubjectOpener): OpenBody {
+  const openBodyForm = openBodyReader.u8();
+  if (openBodyForm === 2 && openKind === 'embedding') return { kind: openKind, content: readEmbedded(openBodyReader, subjects) };
+  if (openBodyForm > 1) throw malformedError('an open body of an unknown form');
+  if (openBodyForm === 0) return { kind: openKind, content: openBodyReader.raw(openBodyReader.u32()).slice() };
+  const openText = openBodyReader.text();
+  if (!isCanonicalJson(openText)) throw malformedError('JSON in another spelling, or none');
+  return { kind: openKind, content: openText };
 }
 
-function isCanonical(text: string): boolean {
+function isCanonicalJson(jsonText: string): boolean {
   try {
-    const value = JSON.parse(text) as Json;
-    return isShallow(value, limits.jsonDepth) && canonicalJson(value) === text;
+    const parsedJson = JSON.parse(jsonText) as Json;
+    return isShallow(parsedJson, limits.jsonDepth) && canonicalJson(parsedJson) === jsonText;
   } catch {
     return false;
   }
 }
 
-function writeTexts(texts: readonly string[], field: ByteWriter): void {
-  field.u32(texts.length);
-  for (const text of texts) field.text(text);
+function writeFieldTexts(fieldTexts: readonly string[], textWriter: ByteWriter): void {
+  textWriter.u32(fieldTexts.length);
+  for (const fieldText of fieldTexts) textWriter.text(fieldText);
 }
 
-function someTexts(field: ByteReader): readonly string[] {
-  const texts: string[] = [];
-  for (let left = field.count(4); left > 0; left--) texts.push(field.text());
-  if (texts.length === 0) throw malformedError('a list of nothing');
-  return texts;
+function readFieldTexts(textReader: ByteReader): readonly string[] {
+  const fieldTexts: string[] = [];
+  for (let textsLeft = textReader.count(4); textsLeft > 0; textsLeft--) fieldTexts.push(textReader.text());
+  if (fieldTexts.length === 0) throw malformedError('a list of nothing');
+  return fieldTexts;
 }

@@ -30,9 +30,9 @@ export const LZ4_FLAG = 1;
 /** Bytes that a payload adds to its body at most. */
 export const PAYLOAD_EXTRA = PAYLOAD_HEAD + NONCE_BYTES + TAG_BYTES;
 /** Below this LZ4 costs more than it saves. */
-const LZ4_FROM_BYTES = 2048;
+const LZ4_BODY_BYTES_MIN = 2048;
 /** Bytes sealed between two yields on the event loop: below a millisecond each. */
-const SLICE_BYTES = 512 << 10;
+const SEAL_SLICE_BYTES = 512 << 10;
 
 /** How the rows of one part are sealed by subject. */
 export interface PartSeal {
@@ -65,39 +65,43 @@ export interface SealReply {
 export type Slices = Generator<Promise<Buffer> | undefined, SealReply, Buffer | undefined>;
 
 /** No payload of such a body is longer. */
-export function payloadBytesMax({ body, seals }: Pick<SealRequest, 'body' | 'seals'>): number {
-  return body.length + PAYLOAD_EXTRA + seals.reduce((sum, { sections }) => sum + (sections?.extraBytes ?? 0), 0);
+export function payloadBytesMax({ body: bodyBytes, seals: partSeals }: Pick<SealRequest, 'body' | 'seals'>): number {
+  return bodyBytes.length + PAYLOAD_EXTRA + partSeals.reduce((sum, { sections }) => sum + (sections?.extraBytes ?? 0), 0);
 }
 
-/** `background`: may use the thread pool, so that no slice is long. */
-export function* sealInSlices(request: SealRequest, background: boolean): Slices {
-  const { seals, path, keyId, key, nonce, target } = request;
+/** `inBackground`: may use the thread pool, so that no slice is long. */
+export function* sealInSlices(sealRequest: SealRequest, inBackground: boolean): Slices {
+  const { seals: partSeals, path, keyId, key, nonce: payloadNonce, target } = sealRequest;
   // The caller encoded the body: its cells are right.
-  const { parts } = decodeBody(request.body, noSubjects, true);
-  assert(parts.length === seals.length && parts.length > 0, 'only rows are sealed in bulk');
+  const { parts: rowParts } = decodeBody(sealRequest.body, noSubjects, true);
+  assert(rowParts.length === partSeals.length && rowParts.length > 0, 'only rows are sealed in bulk');
   yield;
-  const { body, root } = yield* sealPartsInSlices(request.body, parts, seals, path);
-  let plain: Uint8Array = body;
-  let flags = 0;
-  if (body.length >= LZ4_FROM_BYTES) {
-    const source = Buffer.from(body.buffer, body.byteOffset, body.length);
-    const packed = background && body.length > SLICE_BYTES ? yield lz4.compress(source) : lz4.compressSync(source);
-    if (packed!.length < body.length) {
-      plain = packed!;
-      flags = LZ4_FLAG;
+  const { body: sealedBody, root } = yield* sealPartsInSlices(sealRequest.body, rowParts, partSeals, path);
+  let plainBody: Uint8Array = sealedBody;
+  let payloadFlags = 0;
+  if (sealedBody.length >= LZ4_BODY_BYTES_MIN) {
+    const bodyBuffer = Buffer.from(sealedBody.buffer, sealedBody.byteOffset, sealedBody.length);
+    const packedBody =
+      inBackground && sealedBody.length > SEAL_SLICE_BYTES ? yield lz4.compress(bodyBuffer) : lz4.compressSync(bodyBuffer);
+    if (packedBody!.length < sealedBody.length) {
+      plainBody = packedBody!;
+      payloadFlags = LZ4_FLAG;
     }
   }
   yield;
-  const payload = writePayloadHead(target, plain.length, flags, keyId, body.length, nonce);
-  const cipher = crypto.createCipheriv('aes-256-gcm', key, nonce);
-  cipher.setAAD(payload.subarray(0, PAYLOAD_HEAD));
-  for (let at = 0; at < plain.length; at += SLICE_BYTES) {
-    payload.set(cipher.update(plain.subarray(at, at + SLICE_BYTES)), PAYLOAD_HEAD + NONCE_BYTES + at);
+  const payload = writePayloadHead(target, plainBody.length, payloadFlags, keyId, sealedBody.length, payloadNonce);
+  const payloadCipher = crypto.createCipheriv('aes-256-gcm', key, payloadNonce);
+  payloadCipher.setAAD(payload.subarray(0, PAYLOAD_HEAD));
+  for (let sealOffset = 0; sealOffset < plainBody.length; sealOffset += SEAL_SLICE_BYTES) {
+    payload.set(
+      payloadCipher.update(plainBody.subarray(sealOffset, sealOffset + SEAL_SLICE_BYTES)),
+      PAYLOAD_HEAD + NONCE_BYTES + sealOffset,
+    );
     yield;
   }
-  cipher.final();
-  payload.set(cipher.getAuthTag(), payload.length - TAG_BYTES);
-  return { payloadBytes: payload.length, root, digest: yield* digestInSlices(payload) };
+  payloadCipher.final();
+  payload.set(payloadCipher.getAuthTag(), payload.length - TAG_BYTES);
+  return { payloadBytes: payload.length, root, digest: yield* digestPayload(payload) };
 }
 
 interface SealedRowsBody {
@@ -107,67 +111,74 @@ interface SealedRowsBody {
 
 /** A body of rows as it is with its sections, and the root over them. */
 function* sealPartsInSlices(
-  body: Uint8Array,
-  parts: readonly Pick<DecodedRows, 'body' | 'secrets'>[],
-  seals: readonly PartSeal[],
-  path: string | null,
+  rowsBytes: Uint8Array,
+  rowParts: readonly Pick<DecodedRows, 'body' | 'secrets'>[],
+  partSeals: readonly PartSeal[],
+  organisationPath: string | null,
 ): Generator<undefined, SealedRowsBody> {
-  const isOne = parts.length === 1;
-  const rows = parts.reduce((sum, part) => sum + part.body.ops.length, 0);
-  const hashes = isOne ? undefined : new Uint8Array(rows * HASH_BYTES);
-  const bytes = [...bytesOfParts(body)];
-  let root: Uint8Array | null = null;
-  let first = 0;
-  let since = 0;
-  for (const [i, part] of parts.entries()) {
-    const count = part.body.ops.length;
-    const own = hashes?.subarray(first * HASH_BYTES, (first + count) * HASH_BYTES);
-    const { sections, nonce } = seals[i]!;
+  const isOnePart = rowParts.length === 1;
+  const totalRows = rowParts.reduce((sum, rowPart) => sum + rowPart.body.ops.length, 0);
+  const partRowHashes = isOnePart ? undefined : new Uint8Array(totalRows * HASH_BYTES);
+  const bytesOfEachPart = [...bytesOfParts(rowsBytes)];
+  let bodyRoot: Uint8Array | null = null;
+  let firstRow = 0;
+  let rowsSinceYield = 0;
+  for (const [i, part] of rowParts.entries()) {
+    const partRows = part.body.ops.length;
+    const ownRowHashes = partRowHashes?.subarray(firstRow * HASH_BYTES, (firstRow + partRows) * HASH_BYTES);
+    const { sections, nonce } = partSeals[i]!;
     if (sections !== null) {
-      const sealed = yield* subjectBodyInSlices(part.body, path, sections, nonce, seedOf(part.secrets), own);
-      root = sealed.root;
-      bytes[i] = sealed.body;
-    } else root = yield* rootInSlices(part.body, path, saltsOfRows(part.secrets, count), own);
-    first += count;
-    since += count;
-    if (since < SLICED_ROWS_MIN) continue;
-    since = 0;
+      const sealedPart = yield* subjectBodyInSlices(
+        part.body,
+        organisationPath,
+        sections,
+        nonce,
+        seedOf(part.secrets),
+        ownRowHashes,
+      );
+      bodyRoot = sealedPart.root;
+      bytesOfEachPart[i] = sealedPart.body;
+    } else bodyRoot = yield* rowsRootOfPart(part.body, organisationPath, saltsOfRows(part.secrets, partRows), ownRowHashes);
+    firstRow += partRows;
+    rowsSinceYield += partRows;
+    if (rowsSinceYield < ROWS_IN_SLICES_MIN) continue;
+    rowsSinceYield = 0;
     yield;
   }
-  if (hashes !== undefined) root = yield* rootOfHashes(hashes);
-  assert(root, 'a body of rows has a part');
-  if (seals.every(({ sections }) => sections === null)) return { body, root };
-  if (isOne) return { body: bytes[0]!, root };
-  const joined = new ByteWriter(bytes.reduce((sum, { length }) => sum + length + 16, 0));
-  joinParts(bytes, joined);
-  return { body: joined.view(), root };
+  if (partRowHashes !== undefined) bodyRoot = yield* rootOfHashes(partRowHashes);
+  assert(bodyRoot, 'a body of rows has a part');
+  if (partSeals.every(({ sections }) => sections === null)) return { body: rowsBytes, root: bodyRoot };
+  if (isOnePart) return { body: bytesOfEachPart[0]!, root: bodyRoot };
+  const joinedParts = new ByteWriter(bytesOfEachPart.reduce((sum, { length }) => sum + length + 16, 0));
+  joinParts(bytesOfEachPart, joinedParts);
+  return { body: joinedParts.view(), root: bodyRoot };
 }
 
 /** A part whose rows are sealed by subject, and the root over them. */
 function* subjectBodyInSlices(
-  body: RowsBody,
-  path: string | null,
-  sections: SubjectSections,
-  nonce: Uint8Array,
-  seed: Uint8Array,
-  hashes = new Uint8Array(body.ops.length * HASH_BYTES),
+  rowsBody: RowsBody,
+  organisationPath: string | null,
+  subjectSections: SubjectSections,
+  sectionNonce: Uint8Array,
+  saltSeed: Uint8Array,
+  sectionRowHashes = new Uint8Array(rowsBody.ops.length * HASH_BYTES),
 ): Generator<undefined, SealedRowsBody> {
-  const head = new ByteWriter();
-  encodeSubjectHead(body, head);
-  const sealed = yield* sealSections(head.view(), body, sections, nonce, seed);
-  const root = yield* rootInSlices(body, path, sealed.salts, hashes);
-  sealed.writeHashes(hashes);
-  return { body: sealed.bytes, root };
+  const subjectHead = new ByteWriter();
+  encodeSubjectHead(rowsBody, subjectHead);
+  const sealedSections = yield* sealSections(subjectHead.view(), rowsBody, subjectSections, sectionNonce, saltSeed);
+  const rowTreeRoot = yield* rowsRootOfPart(rowsBody, organisationPath, sealedSections.salts, sectionRowHashes);
+  sealedSections.writeHashes(sectionRowHashes);
+  return { body: sealedSections.bytes, root: rowTreeRoot };
 }
 
-function* rootInSlices(
-  body: RowsBody,
-  path: string | null,
-  salts: Uint8Array,
-  hashes: Uint8Array | undefined,
+function* rowsRootOfPart(
+  rowsBody: RowsBody,
+  organisationPath: string | null,
+  rowSalts: Uint8Array,
+  rowHashTarget: Uint8Array | undefined,
 ): Generator<undefined, Uint8Array> {
-  if (body.ops.length < SLICED_ROWS_MIN) return rowsRoot(body, path, salts, undefined, hashes);
-  return yield* rowsRootInSlices(body, path, salts, hashes);
+  if (rowsBody.ops.length < ROWS_IN_SLICES_MIN) return rowsRoot(rowsBody, organisationPath, rowSalts, undefined, rowHashTarget);
+  return yield* rowsRootInSlices(rowsBody, organisationPath, rowSalts, rowHashTarget);
 }
 
 export function seedOf(secrets: RowSecrets): Uint8Array {
@@ -176,95 +187,98 @@ export function seedOf(secrets: RowSecrets): Uint8Array {
 }
 
 /** Fewer rows are hashed at once. */
-const SLICED_ROWS_MIN = 256;
+const ROWS_IN_SLICES_MIN = 256;
 
 /** The same at once. */
 export function subjectBody(
-  body: RowsBody,
-  path: string | null,
-  sections: SubjectSections,
-  nonce: Uint8Array,
-  seed: Uint8Array,
+  rowsBody: RowsBody,
+  organisationPath: string | null,
+  subjectSections: SubjectSections,
+  sectionNonce: Uint8Array,
+  saltSeed: Uint8Array,
 ): SealedRowsBody {
-  return finishSteps(subjectBodyInSlices(body, path, sections, nonce, seed));
+  return finishSteps(subjectBodyInSlices(rowsBody, organisationPath, subjectSections, sectionNonce, saltSeed));
 }
 
 /** A body of several parts at once: see `sealPartsInSlices`. */
 export function sealParts(
-  body: Uint8Array,
-  parts: readonly Pick<DecodedRows, 'body' | 'secrets'>[],
-  seals: readonly PartSeal[],
-  path: string | null,
+  rowsBytes: Uint8Array,
+  rowParts: readonly Pick<DecodedRows, 'body' | 'secrets'>[],
+  partSeals: readonly PartSeal[],
+  organisationPath: string | null,
 ): SealedRowsBody {
-  return finishSteps(sealPartsInSlices(body, parts, seals, path));
+  return finishSteps(sealPartsInSlices(rowsBytes, rowParts, partSeals, organisationPath));
 }
 
 /** The seed of rows without a subject; zeros where there are none. */
 export const noSeed: RowSecrets = { salts: 'seed', seed: new Uint8Array(SEED_BYTES) };
 
 /** The head of the payload at hand: a view of the payload would cost more than the copy. */
-const head = Buffer.alloc(PAYLOAD_HEAD);
+const payloadHead = Buffer.alloc(PAYLOAD_HEAD);
 
 /** The same at once, for a body of any kind that has no rows root to compute. */
-export function sealPayload(body: Uint8Array, { keyId, key, nonce }: Pick<SealRequest, 'keyId' | 'key' | 'nonce'>): Uint8Array {
-  let flags = 0;
-  let plain = body;
-  if (body.length >= LZ4_FROM_BYTES) {
-    const packed = lz4.compressSync(Buffer.from(body.buffer, body.byteOffset, body.length));
-    if (packed.length < body.length) {
-      plain = packed;
-      flags = LZ4_FLAG;
+export function sealPayload(
+  bodyToSeal: Uint8Array,
+  { keyId: dataKeyId, key: dataKey, nonce: payloadNonce }: Pick<SealRequest, 'keyId' | 'key' | 'nonce'>,
+): Uint8Array {
+  let payloadFlags = 0;
+  let plainBody = bodyToSeal;
+  if (bodyToSeal.length >= LZ4_BODY_BYTES_MIN) {
+    const packedBody = lz4.compressSync(Buffer.from(bodyToSeal.buffer, bodyToSeal.byteOffset, bodyToSeal.length));
+    if (packedBody.length < bodyToSeal.length) {
+      plainBody = packedBody;
+      payloadFlags = LZ4_FLAG;
     }
   }
-  const target = Buffer.allocUnsafe(plain.length + PAYLOAD_EXTRA);
-  const payload = writePayloadHead(target, plain.length, flags, keyId, body.length, nonce);
-  const cipher = crypto.createCipheriv('aes-256-gcm', key, nonce);
-  for (let i = 0; i < PAYLOAD_HEAD; i++) head[i] = payload[i]!;
-  cipher.setAAD(head);
-  payload.set(cipher.update(plain), PAYLOAD_HEAD + NONCE_BYTES);
-  cipher.final();
-  payload.set(cipher.getAuthTag(), payload.length - TAG_BYTES);
+  const payloadBuffer = Buffer.allocUnsafe(plainBody.length + PAYLOAD_EXTRA);
+  const payload = writePayloadHead(payloadBuffer, plainBody.length, payloadFlags, dataKeyId, bodyToSeal.length, payloadNonce);
+  const payloadCipher = crypto.createCipheriv('aes-256-gcm', dataKey, payloadNonce);
+  for (let i = 0; i < PAYLOAD_HEAD; i++) payloadHead[i] = payload[i]!;
+  payloadCipher.setAAD(payloadHead);
+  payload.set(payloadCipher.update(plainBody), PAYLOAD_HEAD + NONCE_BYTES);
+  payloadCipher.final();
+  payload.set(payloadCipher.getAuthTag(), payload.length - TAG_BYTES);
   return payload;
 }
 
 /** The payload of a body of `plainBytes` once packed, without what is sealed. */
 function writePayloadHead(
-  target: Uint8Array,
+  payloadBuffer: Uint8Array,
   plainBytes: number,
-  flags: number,
-  keyId: number,
+  payloadFlags: number,
+  dataKeyId: number,
   bodyBytes: number,
-  nonce: Uint8Array,
+  payloadNonce: Uint8Array,
 ): Uint8Array {
-  assert(plainBytes + PAYLOAD_EXTRA <= target.length, 'the payload has room');
-  const size = plainBytes + PAYLOAD_EXTRA;
-  const payload = size === target.length ? target : target.subarray(0, size);
+  assert(plainBytes + PAYLOAD_EXTRA <= payloadBuffer.length, 'the payload has room');
+  const payloadSize = plainBytes + PAYLOAD_EXTRA;
+  const payload = payloadSize === payloadBuffer.length ? payloadBuffer : payloadBuffer.subarray(0, payloadSize);
   payload[0] = PAYLOAD_FORMAT;
-  payload[1] = flags;
+  payload[1] = payloadFlags;
   payload[2] = payload[3] = 0;
   for (let i = 0; i < 4; i++) {
-    payload[4 + i] = keyId >>> (8 * i);
+    payload[4 + i] = dataKeyId >>> (8 * i);
     payload[8 + i] = bodyBytes >>> (8 * i);
   }
-  for (let i = 0; i < NONCE_BYTES; i++) payload[PAYLOAD_HEAD + i] = nonce[i]!;
+  for (let i = 0; i < NONCE_BYTES; i++) payload[PAYLOAD_HEAD + i] = payloadNonce[i]!;
   return payload;
 }
 
-function* digestInSlices(bytes: Uint8Array): Generator<undefined, Uint8Array> {
-  if (bytes.length <= SLICE_BYTES) return sha256(bytes);
-  const hash = crypto.createHash('sha256');
-  for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
-    hash.update(bytes.subarray(at, at + SLICE_BYTES));
+function* digestPayload(payloadBytes: Uint8Array): Generator<undefined, Uint8Array> {
+  if (payloadBytes.length <= SEAL_SLICE_BYTES) return sha256(payloadBytes);
+  const payloadHash = crypto.createHash('sha256');
+  for (let hashOffset = 0; hashOffset < payloadBytes.length; hashOffset += SEAL_SLICE_BYTES) {
+    payloadHash.update(payloadBytes.subarray(hashOffset, hashOffset + SEAL_SLICE_BYTES));
     yield;
   }
-  const digest = new Uint8Array(HASH_BYTES);
-  digest.set(hash.digest());
-  return digest;
+  const payloadDigest = new Uint8Array(HASH_BYTES);
+  payloadDigest.set(payloadHash.digest());
+  return payloadDigest;
 }
 
 /** From the first slice to the last at once. */
-export function sealAtOnce(request: SealRequest): SealReply {
-  return finishSteps(sealInSlices(request, false));
+export function sealAtOnce(sealRequest: SealRequest): SealReply {
+  return finishSteps(sealInSlices(sealRequest, false));
 }
 
 export const sealJob: Job<null, SealRequest, SealReply> = {

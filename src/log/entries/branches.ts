@@ -29,13 +29,17 @@ export interface LineageRange {
   readonly end: number;
 }
 
-const main: Branch = { id: 0, name: mainBranch, tenant: null, source: null, shares: 'everything' };
+const mainBranchRoot: Branch = { id: 0, name: mainBranch, tenant: null, source: null, shares: 'everything' };
 
 /** Rows of a branch are those of these ranges, oldest first; the last one is the branch's own and has no end. */
-export function lineageOf(branch: Branch): readonly LineageRange[] {
-  const lineage: LineageRange[] = [{ branch, end: Infinity }];
-  for (let at = branch; at.source !== null && at.shares === 'everything'; at = at.source) {
-    lineage.unshift({ branch: at.source, end: at.id });
+export function lineageOf(lineageBranch: Branch): readonly LineageRange[] {
+  const lineage: LineageRange[] = [{ branch: lineageBranch, end: Infinity }];
+  for (
+    let descendant = lineageBranch;
+    descendant.source !== null && descendant.shares === 'everything';
+    descendant = descendant.source
+  ) {
+    lineage.unshift({ branch: descendant.source, end: descendant.id });
   }
   return lineage;
 }
@@ -53,35 +57,35 @@ export interface SavedBranches {
   }[];
 }
 
-type Change =
+type BranchChange =
   | { readonly forked: Branch; readonly ended: null; readonly released: readonly [] }
   | { readonly forked: null; readonly ended: Branch; readonly released: readonly Branch[] };
 
 export class BranchTree {
   readonly #liveNames = new TenantNames<Branch>();
   /** Branches with readers: live ones, and deleted ones below them. By id. */
-  #branchesById = new Map<number, Branch>([[0, main]]);
+  #branchesById = new Map<number, Branch>([[0, mainBranchRoot]]);
 
   constructor() {
-    this.#liveNames.set(mainBranch, null, main);
+    this.#liveNames.set(mainBranch, null, mainBranchRoot);
   }
 
   /** The branch that a name means to a tenant. */
-  get(name: string, tenant: string | null): Branch | undefined {
-    return name === mainBranch ? main : this.#liveNames.get(name, tenant);
+  get(branchName: string, tenant: string | null): Branch | undefined {
+    return branchName === mainBranch ? mainBranchRoot : this.#liveNames.get(branchName, tenant);
   }
 
   /** A branch that is kept. */
-  byId(id: number): Branch | undefined {
-    return this.#branchesById.get(id);
+  byId(branchId: number): Branch | undefined {
+    return this.#branchesById.get(branchId);
   }
 
   /** The branch that an entry belongs to. */
-  branchOf(entry: CommittedEntry): Branch {
-    const { branch: name, tenant } = entry.context;
-    const branch = this.get(name, tenant);
-    assert(branch, 'an entry belongs to a branch that stands');
-    return branch;
+  branchOf(branchedEntry: CommittedEntry): Branch {
+    const { branch: branchName, tenant } = branchedEntry.context;
+    const entryBranch = this.get(branchName, tenant);
+    assert(entryBranch, 'an entry belongs to a branch that stands');
+    return entryBranch;
   }
 
   /** Branches whose rows a standing one reads, by rising id. */
@@ -90,28 +94,35 @@ export class BranchTree {
   }
 
   /** True when another branch reads rows of this one. */
-  isShared(branch: Branch): boolean {
-    for (const other of this.#branchesById.values()) if (other.source === branch && other.shares === 'everything') return true;
+  isShared(sharedBranch: Branch): boolean {
+    for (const otherBranch of this.#branchesById.values())
+      if (otherBranch.source === sharedBranch && otherBranch.shares === 'everything') return true;
     return false;
   }
 
   /** Applies a `branch` entry; returns the branch that it made, or the one that it ended and those without readers since. */
-  apply(entry: CommittedEntry, body: BranchBody): Change {
-    const { name, change, shares } = body;
-    const tenant = scopeOfName(entry, body);
-    const liveBranch = this.#liveNames.own(name, tenant);
+  apply(branchEntry: CommittedEntry, branchBody: BranchBody): BranchChange {
+    const { name: branchName, change, shares } = branchBody;
+    const branchTenant = scopeOfName(branchEntry, branchBody);
+    const liveBranch = this.#liveNames.own(branchName, branchTenant);
     if (change === 'forked') {
-      const source = this.get(body.source, entry.context.tenant);
-      assert(source, 'a branch is forked from one that stands');
-      assert(!liveBranch && name !== mainBranch, 'a branch takes a name that is free');
-      const forked: Branch = { id: entry.position, name, tenant, source, shares };
-      this.#liveNames.set(name, tenant, forked);
-      this.#branchesById.set(forked.id, forked);
-      return { forked, ended: null, released: [] };
+      const sourceBranch = this.get(branchBody.source, branchEntry.context.tenant);
+      assert(sourceBranch, 'a branch is forked from one that stands');
+      assert(!liveBranch && branchName !== mainBranch, 'a branch takes a name that is free');
+      const forkedBranch: Branch = {
+        id: branchEntry.position,
+        name: branchName,
+        tenant: branchTenant,
+        source: sourceBranch,
+        shares,
+      };
+      this.#liveNames.set(branchName, branchTenant, forkedBranch);
+      this.#branchesById.set(forkedBranch.id, forkedBranch);
+      return { forked: forkedBranch, ended: null, released: [] };
     }
-    assert(liveBranch && liveBranch !== main, 'a branch that stands is deleted, and never main');
-    this.#liveNames.delete(name, tenant);
-    return { forked: null, ended: liveBranch, released: this.#release() };
+    assert(liveBranch && liveBranch !== mainBranchRoot, 'a branch that stands is deleted, and never main');
+    this.#liveNames.delete(branchName, branchTenant);
+    return { forked: null, ended: liveBranch, released: this.#releaseUnread() };
   }
 
   savedState(): SavedBranches {
@@ -128,24 +139,24 @@ export class BranchTree {
     };
   }
 
-  static fromSaved(saved: SavedBranches): BranchTree {
-    const tree = new BranchTree();
-    for (const { standing, source: sourceId, tenant = null, ...rest } of saved.branches) {
-      const source = tree.#branchesById.get(sourceId);
-      assert(source, 'a saved branch follows its source');
-      const branch: Branch = { ...rest, tenant, source };
-      tree.#branchesById.set(branch.id, branch);
-      if (standing) tree.#liveNames.set(branch.name, tenant, branch);
+  static fromSaved(savedBranches: SavedBranches): BranchTree {
+    const branchTree = new BranchTree();
+    for (const { standing, source: sourceId, tenant = null, ...savedFields } of savedBranches.branches) {
+      const sourceBranch = branchTree.#branchesById.get(sourceId);
+      assert(sourceBranch, 'a saved branch follows its source');
+      const restoredBranch: Branch = { ...savedFields, tenant, source: sourceBranch };
+      branchTree.#branchesById.set(restoredBranch.id, restoredBranch);
+      if (standing) branchTree.#liveNames.set(restoredBranch.name, tenant, restoredBranch);
     }
-    return tree;
+    return branchTree;
   }
 
   /** Takes out what no standing branch reads. */
-  #release(): readonly Branch[] {
-    const read = new Set<Branch>();
-    for (const branch of this.#liveNames.values()) for (const range of lineageOf(branch)) read.add(range.branch);
-    const released = [...this.#branchesById.values()].filter((branch) => !read.has(branch));
-    for (const { id } of released) this.#branchesById.delete(id);
-    return released;
+  #releaseUnread(): readonly Branch[] {
+    const readBranches = new Set<Branch>();
+    for (const openBranch of this.#liveNames.values()) for (const range of lineageOf(openBranch)) readBranches.add(range.branch);
+    const releasedBranches = [...this.#branchesById.values()].filter((branch) => !readBranches.has(branch));
+    for (const { id: releasedId } of releasedBranches) this.#branchesById.delete(releasedId);
+    return releasedBranches;
   }
 }

@@ -25,13 +25,13 @@ export interface BulkOptions {
 /** Below this handing over and waiting cost more than they save. */
 export const BULK_ROWS_MIN = 256;
 /** A larger body would block the turn in which it is placed, however few its rows. */
-const BULK_BYTES_MIN = 512 << 10;
-const ROOM_BESIDE_CELLS = 64 << 10;
+const BULK_BODY_BYTES_MIN = 512 << 10;
+const SLOT_ROOM_BESIDE_CELLS = 64 << 10;
 /** Slots that are kept: a stream has four batches under way. */
-const SLOTS_MAX = 4;
+const SEALING_SLOTS_MAX = 4;
 /** A slot that one huge body made is not kept. */
-const SLOT_BYTES_MAX = 24 << 20;
-const SLOT_BYTES_MIN = 1 << 20;
+const SEALING_SLOT_BYTES_MAX = 24 << 20;
+const SEALING_SLOT_BYTES_MIN = 1 << 20;
 
 export interface SealedBody {
   readonly payload: Uint8Array;
@@ -39,7 +39,7 @@ export interface SealedBody {
   readonly digest: Uint8Array;
 }
 
-type Secrets = Pick<SealRequest, 'path' | 'keyId' | 'seals'> & { readonly key: KeyObject; readonly nonce: Uint8Array };
+type BulkSecrets = Pick<SealRequest, 'path' | 'keyId' | 'seals'> & { readonly key: KeyObject; readonly nonce: Uint8Array };
 
 /** A body on its way. */
 export class Sealing {
@@ -49,20 +49,20 @@ export class Sealing {
   /** Another thread reads its body or writes to its slot. */
   busy = false;
 
-  constructor(request: SealRequest) {
-    this.request = request;
+  constructor(sealRequest: SealRequest) {
+    this.request = sealRequest;
   }
 
   /** Done within the turn, if it is not yet. */
   now(): SealedBody {
     if (this.sealed) return this.sealed;
     // Into memory of its own: a thread may be writing to the slot.
-    const target = new Uint8Array(payloadBytesMax(this.request));
-    return this.finish(sealAtOnce({ ...this.request, target }), target);
+    const payloadTarget = new Uint8Array(payloadBytesMax(this.request));
+    return this.finish(sealAtOnce({ ...this.request, target: payloadTarget }), payloadTarget);
   }
 
-  finish({ payloadBytes, root, digest }: SealReply, target = this.request.target): SealedBody {
-    this.sealed ??= { payload: target.subarray(0, payloadBytes), root, digest };
+  finish({ payloadBytes, root, digest }: SealReply, payloadTarget = this.request.target): SealedBody {
+    this.sealed ??= { payload: payloadTarget.subarray(0, payloadBytes), root, digest };
     // A worker that still seals this body works for nothing: its copy of the secrets is ignored.
     for (const { sections } of this.request.seals) sections?.secrets.fill(0);
     return this.sealed;
@@ -70,124 +70,127 @@ export class Sealing {
 }
 
 export class BulkSealer {
-  readonly #options: BulkOptions;
-  readonly #onDone: () => void;
-  readonly #onFailed: (cause: unknown) => void;
-  readonly #slots: SharedArrayBuffer[] = [];
+  readonly #bulkOptions: BulkOptions;
+  readonly #onBodySealed: () => void;
+  readonly #onSealFailed: (cause: unknown) => void;
+  readonly #idleSlots: SharedArrayBuffer[] = [];
   /** Half the bytes of the next new slot: the size of the last body that found no slot. */
-  #slotBytes = SLOT_BYTES_MIN;
-  readonly #queue: Sealing[] = [];
-  #worker: Worker<SealRequest, SealReply> | null = null;
-  #slicing = false;
-  #ended = false;
+  #nextSlotBytes = SEALING_SLOT_BYTES_MIN;
+  readonly #sealingQueue: Sealing[] = [];
+  #sealWorker: Worker<SealRequest, SealReply> | null = null;
+  #isSealingInTurn = false;
+  #hasEnded = false;
 
-  /** `done` is called whenever a sealing is; `failed` when one never will be. */
-  constructor(options: BulkOptions, done: () => void, failed: (cause: unknown) => void) {
-    this.#options = options;
-    this.#onDone = done;
-    this.#onFailed = failed;
+  /** `onBodySealed` is called whenever a sealing is; `onSealFailed` when one never will be. */
+  constructor(bulkOptions: BulkOptions, onBodySealed: () => void, onSealFailed: (cause: unknown) => void) {
+    this.#bulkOptions = bulkOptions;
+    this.#onBodySealed = onBodySealed;
+    this.#onSealFailed = onSealFailed;
   }
 
-  takes(body: RowsBody | RowPartsBody): boolean {
-    return positionsOf(body) >= this.#options.rowsMin || bytesOf(body) >= BULK_BYTES_MIN;
+  takes(rowsBody: RowsBody | RowPartsBody): boolean {
+    return positionsOf(rowsBody) >= this.#bulkOptions.rowsMin || cellBytesOfRows(rowsBody) >= BULK_BODY_BYTES_MIN;
   }
 
   /** Encodes a body into a slot; nothing happens to it before `start`. */
-  prepare(rows: RowsBody | RowPartsBody, encode: (target: ByteWriter) => void, secrets: Secrets): Sealing {
+  prepare(rowsToSeal: RowsBody | RowPartsBody, encodeBody: (target: ByteWriter) => void, bulkSecrets: BulkSecrets): Sealing {
     // Cells that don't fit are known to be: growing would copy them again and again.
-    const least = 2 * (bytesOf(rows) + ROOM_BESIDE_CELLS);
-    const reusedSlot = this.#slots.pop();
-    const slot =
-      reusedSlot && reusedSlot.byteLength >= least ? reusedSlot : new SharedArrayBuffer(Math.max(this.#slotBytes, least));
-    if (reusedSlot && reusedSlot !== slot) this.#keep(reusedSlot);
-    const writer = new ByteWriter(new Uint8Array(slot, 0, slot.byteLength >> 1));
+    const slotBytesMin = 2 * (cellBytesOfRows(rowsToSeal) + SLOT_ROOM_BESIDE_CELLS);
+    const reusedSlot = this.#idleSlots.pop();
+    const sealingSlot =
+      reusedSlot && reusedSlot.byteLength >= slotBytesMin
+        ? reusedSlot
+        : new SharedArrayBuffer(Math.max(this.#nextSlotBytes, slotBytesMin));
+    if (reusedSlot && reusedSlot !== sealingSlot) this.#keepSlot(reusedSlot);
+    const bodyWriter = new ByteWriter(new Uint8Array(sealingSlot, 0, sealingSlot.byteLength >> 1));
     try {
-      encode(writer);
+      encodeBody(bodyWriter);
     } catch (error) {
-      this.#keep(slot);
+      this.#keepSlot(sealingSlot);
       throw error;
     }
-    const body = writer.view();
-    const room = payloadBytesMax({ body, seals: secrets.seals });
-    if (body.buffer === slot && room <= slot.byteLength >> 1) {
-      return new Sealing({ ...secrets, body, target: new Uint8Array(slot, slot.byteLength >> 1) });
+    const encodedBody = bodyWriter.view();
+    const payloadRoom = payloadBytesMax({ body: encodedBody, seals: bulkSecrets.seals });
+    if (encodedBody.buffer === sealingSlot && payloadRoom <= sealingSlot.byteLength >> 1) {
+      return new Sealing({ ...bulkSecrets, body: encodedBody, target: new Uint8Array(sealingSlot, sealingSlot.byteLength >> 1) });
     }
     // Half as much again, in the hope that the next one fits as well.
-    const half = Math.ceil(room * 1.5);
-    const larger = new SharedArrayBuffer(half * 2);
-    this.#slotBytes = Math.min(SLOT_BYTES_MAX, half * 2);
-    const copy = new Uint8Array(larger, 0, body.length);
-    copy.set(body);
-    return new Sealing({ ...secrets, body: copy, target: new Uint8Array(larger, half) });
+    const halfSlotBytes = Math.ceil(payloadRoom * 1.5);
+    const largerSlot = new SharedArrayBuffer(halfSlotBytes * 2);
+    this.#nextSlotBytes = Math.min(SEALING_SLOT_BYTES_MAX, halfSlotBytes * 2);
+    const bodyCopy = new Uint8Array(largerSlot, 0, encodedBody.length);
+    bodyCopy.set(encodedBody);
+    return new Sealing({ ...bulkSecrets, body: bodyCopy, target: new Uint8Array(largerSlot, halfSlotBytes) });
   }
 
-  start(sealing: Sealing): void {
-    const { startWorker } = this.#options;
-    sealing.busy = true;
+  start(startedSealing: Sealing): void {
+    const { startWorker } = this.#bulkOptions;
+    startedSealing.busy = true;
     if (startWorker === null) {
-      this.#queue.push(sealing);
-      if (!this.#slicing) void this.#slice();
+      this.#sealingQueue.push(startedSealing);
+      if (!this.#isSealingInTurn) void this.#sealInTurn();
       return;
     }
-    this.#worker ??= startWorker(sealJob, null);
-    void this.#worker.ask(sealing.request).then(
-      (reply) => {
-        sealing.busy = false;
-        sealing.finish(reply);
-        this.#onDone();
+    this.#sealWorker ??= startWorker(sealJob, null);
+    void this.#sealWorker.ask(startedSealing.request).then(
+      (sealReply) => {
+        startedSealing.busy = false;
+        startedSealing.finish(sealReply);
+        this.#onBodySealed();
       },
       (cause: unknown) => {
-        if (!this.#ended) this.#onFailed(cause);
+        if (!this.#hasEnded) this.#onSealFailed(cause);
       },
     );
   }
 
   /** The payload is no longer needed, or the sealing was never started. */
   release({ request, busy }: Sealing): void {
-    if (!busy) this.#keep(request.target.buffer as SharedArrayBuffer);
+    if (!busy) this.#keepSlot(request.target.buffer as SharedArrayBuffer);
   }
 
   async end(): Promise<void> {
-    this.#ended = true;
-    await this.#worker?.end();
+    this.#hasEnded = true;
+    await this.#sealWorker?.end();
   }
 
-  #keep(slot: SharedArrayBuffer): void {
-    if (this.#slots.length < SLOTS_MAX && slot.byteLength <= SLOT_BYTES_MAX) this.#slots.push(slot);
+  #keepSlot(sealingSlot: SharedArrayBuffer): void {
+    if (this.#idleSlots.length < SEALING_SLOTS_MAX && sealingSlot.byteLength <= SEALING_SLOT_BYTES_MAX)
+      this.#idleSlots.push(sealingSlot);
   }
 
-  async #slice(): Promise<void> {
-    this.#slicing = true;
-    const { yieldTurn = nextRound } = this.#options;
+  async #sealInTurn(): Promise<void> {
+    this.#isSealingInTurn = true;
+    const { yieldTurn = nextLoopRound } = this.#bulkOptions;
     try {
-      for (let next = this.#queue.shift(); next; next = this.#queue.shift()) {
-        const slices = sealInSlices(next.request, true);
-        let step = slices.next();
-        while (!step.done) {
-          const packed = await step.value;
+      for (let nextSealing = this.#sealingQueue.shift(); nextSealing; nextSealing = this.#sealingQueue.shift()) {
+        const sealSlices = sealInSlices(nextSealing.request, true);
+        let sealStep = sealSlices.next();
+        while (!sealStep.done) {
+          const packedBody = await sealStep.value;
           await yieldTurn();
           // A caller that could not wait has sealed it.
-          if (next.sealed) break;
-          step = slices.next(packed);
+          if (nextSealing.sealed) break;
+          sealStep = sealSlices.next(packedBody);
         }
-        next.busy = false;
-        if (step.done) next.finish(step.value);
-        this.#onDone();
+        nextSealing.busy = false;
+        if (sealStep.done) nextSealing.finish(sealStep.value);
+        this.#onBodySealed();
       }
-      this.#slicing = false;
+      this.#isSealingInTurn = false;
     } catch (cause) {
-      this.#onFailed(cause);
+      this.#onSealFailed(cause);
     }
   }
 }
 
-function bytesOf(rows: RowsBody | RowPartsBody): number {
-  let bytes = 0;
-  for (const { ops, cells } of rowBodiesOf(rows))
-    for (const { vector } of cells.columns) bytes += bytesOfCells(vector, ops.length);
-  return bytes;
+function cellBytesOfRows(rowsBody: RowsBody | RowPartsBody): number {
+  let cellBytes = 0;
+  for (const { ops, cells } of rowBodiesOf(rowsBody))
+    for (const { vector } of cells.columns) cellBytes += bytesOfCells(vector, ops.length);
+  return cellBytes;
 }
 
-function nextRound(): Promise<void> {
+function nextLoopRound(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

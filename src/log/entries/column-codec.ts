@@ -23,139 +23,147 @@ assert(endianness() === 'LE', 'raw arrays in the log are little-endian');
 
 /** Numbers of the layouts on disk; a `dict` is written as `text`. */
 export const kinds = { null: 0, i32: 1, f64: 2, i64: 3, bool: 4, text: 5, vec: 6 } as const;
-const encoder = new TextEncoder();
+const cellEncoder = new TextEncoder();
 
-export function encodeBatch(batch: RowBatch, target: ByteWriter): void {
-  target.u32(batch.length);
-  target.u32(batch.columns.length);
-  for (const column of batch.columns) encodeColumn(column, batch.length, target);
+export function encodeBatch(batch: RowBatch, batchWriter: ByteWriter): void {
+  batchWriter.u32(batch.length);
+  batchWriter.u32(batch.columns.length);
+  for (const batchColumn of batch.columns) encodeColumn(batchColumn, batch.length, batchWriter);
 }
 
 /**
- * `rowsMax` bounds what a batch of NULL columns, which take no bytes a row, may claim. `checked`: the same bytes were
+ * `batchRowsMax` bounds what a batch of NULL columns, which take no bytes a row, may claim. `isChecked`: the same bytes were
  * decoded before, and their cells are not looked at again.
  */
-export function decodeBatch(source: ByteReader, rowsMax: number, checked = false): RowBatch {
-  const length = source.u32();
-  if (length > rowsMax) throw malformedError('more rows than the entry has');
-  const columns: NamedColumn[] = [];
-  const count = source.count(7);
-  const names = new Set<string>();
-  for (let i = 0; i < count; i++) {
-    const column = decodeColumn(source, length, checked);
-    if (names.has(column.name)) throw malformedError('a column twice');
-    names.add(column.name);
-    columns.push(column);
+export function decodeBatch(batchReader: ByteReader, batchRowsMax: number, isChecked = false): RowBatch {
+  const batchRows = batchReader.u32();
+  if (batchRows > batchRowsMax) throw malformedError('more rows than the entry has');
+  const batchColumns: NamedColumn[] = [];
+  const columnCount = batchReader.count(7);
+  const columnNames = new Set<string>();
+  for (let i = 0; i < columnCount; i++) {
+    const batchColumn = decodeColumn(batchReader, batchRows, isChecked);
+    if (columnNames.has(batchColumn.name)) throw malformedError('a column twice');
+    columnNames.add(batchColumn.name);
+    batchColumns.push(batchColumn);
   }
-  return { length, columns };
+  return { length: batchRows, columns: batchColumns };
 }
 
 /** A dict vector as the text vector with the same cells. */
-export function textOfDict(values: Int32Array, dictionary: Dictionary, nulls: Uint8Array | null, length: number): Vector {
-  const cache: (Uint8Array | undefined)[] = [];
-  let size = 0;
-  for (let i = 0; i < length; i++) {
-    if (nulls?.[i] === 1) continue;
-    const code = values[i]!;
-    const bytes = (cache[code] ??= encoder.encode(dictionary.text(code)));
-    size += bytes.length;
+export function textOfDict(
+  dictCodes: Int32Array,
+  dictionary: Dictionary,
+  dictNulls: Uint8Array | null,
+  dictRows: number,
+): Vector {
+  const encodedTexts: (Uint8Array | undefined)[] = [];
+  let heapBytes = 0;
+  for (let i = 0; i < dictRows; i++) {
+    if (dictNulls?.[i] === 1) continue;
+    const textCode = dictCodes[i]!;
+    const encodedText = (encodedTexts[textCode] ??= cellEncoder.encode(dictionary.text(textCode)));
+    heapBytes += encodedText.length;
   }
-  const offsets = new Uint32Array(length + 1);
-  const heap = new Uint8Array(size);
-  let at = 0;
-  for (let i = 0; i < length; i++) {
-    if (nulls?.[i] !== 1) {
-      const bytes = cache[values[i]!]!;
-      heap.set(bytes, at);
-      at += bytes.length;
+  const textOffsets = new Uint32Array(dictRows + 1);
+  const textHeap = new Uint8Array(heapBytes);
+  let heapOffset = 0;
+  for (let i = 0; i < dictRows; i++) {
+    if (dictNulls?.[i] !== 1) {
+      const encodedText = encodedTexts[dictCodes[i]!]!;
+      textHeap.set(encodedText, heapOffset);
+      heapOffset += encodedText.length;
     }
-    offsets[i + 1] = at;
+    textOffsets[i + 1] = heapOffset;
   }
-  return { kind: 'text', offsets, heap, nulls };
+  return { kind: 'text', offsets: textOffsets, heap: textHeap, nulls: dictNulls };
 }
 
-function encodeColumn(column: NamedColumn, length: number, target: ByteWriter): void {
-  const given = column.vector;
-  const vector = given.kind === 'dict' ? textOfDict(given.values, given.dictionary, given.nulls, length) : given;
-  assert(vector.kind !== 'dict', 'dict vectors travel as text');
-  target.text(column.name);
-  target.u8(columnTypes.indexOf(column.type));
-  target.u8(kinds[vector.kind]);
-  if (vector.kind === 'null') {
-    target.u8(0);
+function encodeColumn(namedColumn: NamedColumn, columnRows: number, columnWriter: ByteWriter): void {
+  const columnVector = namedColumn.vector;
+  const loggedVector =
+    columnVector.kind === 'dict'
+      ? textOfDict(columnVector.values, columnVector.dictionary, columnVector.nulls, columnRows)
+      : columnVector;
+  assert(loggedVector.kind !== 'dict', 'dict vectors travel as text');
+  columnWriter.text(namedColumn.name);
+  columnWriter.u8(columnTypes.indexOf(namedColumn.type));
+  columnWriter.u8(kinds[loggedVector.kind]);
+  if (loggedVector.kind === 'null') {
+    columnWriter.u8(0);
     return;
   }
-  const { nulls } = vector;
-  const hasNulls = nulls !== null && hasOne(nulls, length);
-  target.u8(hasNulls ? 1 : 0);
-  if (hasNulls) target.part(nulls, 0, length);
-  target.align(8);
+  const { nulls } = loggedVector;
+  const hasNulls = nulls !== null && hasNullCell(nulls, columnRows);
+  columnWriter.u8(hasNulls ? 1 : 0);
+  if (hasNulls) columnWriter.part(nulls, 0, columnRows);
+  columnWriter.align(8);
   // Few values are written one by one: a view over them would cost more.
-  const few = length <= FEW;
-  switch (vector.kind) {
+  const isFewCells = columnRows <= FEW_CELLS;
+  switch (loggedVector.kind) {
     case 'i32':
-      if (!few) return target.raw(bytesOf(vector.values, length));
-      for (let i = 0; i < length; i++) target.i32(vector.values[i]!);
+      if (!isFewCells) return columnWriter.raw(bytesOfCellArray(loggedVector.values, columnRows));
+      for (let i = 0; i < columnRows; i++) columnWriter.i32(loggedVector.values[i]!);
       return;
     case 'f64':
-      if (!few) return target.raw(bytesOf(vector.values, length));
-      for (let i = 0; i < length; i++) target.f64(vector.values[i]!);
+      if (!isFewCells) return columnWriter.raw(bytesOfCellArray(loggedVector.values, columnRows));
+      for (let i = 0; i < columnRows; i++) columnWriter.f64(loggedVector.values[i]!);
       return;
     case 'i64':
-      if (!few) return target.raw(bytesOf(vector.values, length));
-      for (let i = 0; i < length; i++) target.i64(vector.values[i]!);
+      if (!isFewCells) return columnWriter.raw(bytesOfCellArray(loggedVector.values, columnRows));
+      for (let i = 0; i < columnRows; i++) columnWriter.i64(loggedVector.values[i]!);
       return;
     case 'bool':
-      return target.part(vector.values, 0, length);
+      return columnWriter.part(loggedVector.values, 0, columnRows);
     case 'vec':
-      target.u32(vector.dims);
-      return target.raw(bytesOf(vector.values, length * vector.dims));
+      columnWriter.u32(loggedVector.dims);
+      return columnWriter.raw(bytesOfCellArray(loggedVector.values, columnRows * loggedVector.dims));
     case 'text': {
-      const first = vector.offsets[0]!;
-      const end = vector.offsets[length]!;
-      target.u32(end - first);
-      target.u32(0);
-      if (first === 0 && !few) target.raw(bytesOf(vector.offsets, length + 1));
-      else for (let i = 0; i <= length; i++) target.u32(vector.offsets[i]! - first);
-      return target.part(vector.heap, first, end);
+      const firstOffset = loggedVector.offsets[0]!;
+      const endOffset = loggedVector.offsets[columnRows]!;
+      columnWriter.u32(endOffset - firstOffset);
+      columnWriter.u32(0);
+      if (firstOffset === 0 && !isFewCells) columnWriter.raw(bytesOfCellArray(loggedVector.offsets, columnRows + 1));
+      else for (let i = 0; i <= columnRows; i++) columnWriter.u32(loggedVector.offsets[i]! - firstOffset);
+      return columnWriter.part(loggedVector.heap, firstOffset, endOffset);
     }
   }
 }
 
-const FEW = 4;
+const FEW_CELLS = 4;
 
-function hasOne(nulls: Uint8Array, length: number): boolean {
-  if (length > FEW) return nulls.subarray(0, length).includes(1);
-  for (let i = 0; i < length; i++) if (nulls[i] === 1) return true;
+function hasNullCell(nullMap: Uint8Array, nullRows: number): boolean {
+  if (nullRows > FEW_CELLS) return nullMap.subarray(0, nullRows).includes(1);
+  for (let i = 0; i < nullRows; i++) if (nullMap[i] === 1) return true;
   return false;
 }
 
-function decodeColumn(source: ByteReader, length: number, checked: boolean): NamedColumn {
-  const name = source.text();
-  const type = columnTypes[source.u8()];
-  if (type === undefined) throw malformedError('an unknown column type');
-  const kind = source.u8();
-  const hasNulls = source.flag();
-  if (kind === kinds.null) {
-    if (hasNulls) throw malformedError('a NULL column with a null map');
-    return { name, type, vector: { kind: 'null' } };
+function decodeColumn(columnReader: ByteReader, columnRows: number, isChecked: boolean): NamedColumn {
+  const columnName = columnReader.text();
+  const columnType = columnTypes[columnReader.u8()];
+  if (columnType === undefined) throw malformedError('an unknown column type');
+  const columnLayout = columnReader.u8();
+  const hasNullMap = columnReader.flag();
+  if (columnLayout === kinds.null) {
+    if (hasNullMap) throw malformedError('a NULL column with a null map');
+    return { name: columnName, type: columnType, vector: { kind: 'null' } };
   }
-  checkLayout(type, kind);
-  let nulls: Uint8Array | null = null;
-  if (hasNulls) {
-    nulls = source.raw(length);
-    if (!checked && checkBits(nulls) === 0) throw malformedError('a null map without a NULL');
+  checkLayout(columnType, columnLayout);
+  let nullMap: Uint8Array | null = null;
+  if (hasNullMap) {
+    nullMap = columnReader.raw(columnRows);
+    if (!isChecked && checkBits(nullMap) === 0) throw malformedError('a null map without a NULL');
   }
-  source.align(8);
-  return { name, type, vector: decodeVector(source, kind, length, nulls, checked) };
+  columnReader.align(8);
+  return { name: columnName, type: columnType, vector: decodeCells(columnReader, columnLayout, columnRows, nullMap, isChecked) };
 }
 
-export function checkLayout(type: ColumnType, kind: number): void {
-  if (!layouts[type].includes(kind)) throw malformedError('a layout that its column type cannot have');
+export function checkLayout(columnType: ColumnType, columnLayout: number): void {
+  if (!layoutsOfType[columnType].includes(columnLayout)) throw malformedError('a layout that its column type cannot have');
 }
 
 /** Which layouts each column type may rest in. */
-const layouts: Record<ColumnType, readonly number[]> = {
+const layoutsOfType: Record<ColumnType, readonly number[]> = {
   string: [kinds.text],
   json: [kinds.text],
   integer: [kinds.i32, kinds.f64, kinds.i64],
@@ -165,31 +173,42 @@ const layouts: Record<ColumnType, readonly number[]> = {
   vector: [kinds.vec],
 };
 
-function decodeVector(source: ByteReader, kind: number, length: number, nulls: Uint8Array | null, checked: boolean): Vector {
-  switch (kind) {
+function decodeCells(
+  cellReader: ByteReader,
+  columnLayout: number,
+  columnRows: number,
+  nullMap: Uint8Array | null,
+  isChecked: boolean,
+): Vector {
+  switch (columnLayout) {
     case kinds.i32:
-      return { kind: 'i32', values: arrayOf(Int32Array, source.raw(length * 4)), nulls };
+      return { kind: 'i32', values: cellArrayOf(Int32Array, cellReader.raw(columnRows * 4)), nulls: nullMap };
     case kinds.f64:
-      return { kind: 'f64', values: arrayOf(Float64Array, source.raw(length * 8)), nulls };
+      return { kind: 'f64', values: cellArrayOf(Float64Array, cellReader.raw(columnRows * 8)), nulls: nullMap };
     case kinds.i64:
-      return { kind: 'i64', values: arrayOf(BigInt64Array, source.raw(length * 8)), nulls };
+      return { kind: 'i64', values: cellArrayOf(BigInt64Array, cellReader.raw(columnRows * 8)), nulls: nullMap };
     case kinds.bool: {
-      const values = source.raw(length);
-      if (!checked) checkBits(values);
-      return { kind: 'bool', values, nulls };
+      const cellBits = cellReader.raw(columnRows);
+      if (!isChecked) checkBits(cellBits);
+      return { kind: 'bool', values: cellBits, nulls: nullMap };
     }
     case kinds.vec: {
-      const dims = source.u32();
-      if (dims === 0) throw malformedError('vectors of no dimension');
-      return { kind: 'vec', values: arrayOf(Float32Array, source.raw(length * dims * 4)), dims, nulls };
+      const vectorDims = cellReader.u32();
+      if (vectorDims === 0) throw malformedError('vectors of no dimension');
+      return {
+        kind: 'vec',
+        values: cellArrayOf(Float32Array, cellReader.raw(columnRows * vectorDims * 4)),
+        dims: vectorDims,
+        nulls: nullMap,
+      };
     }
     case kinds.text: {
-      const size = source.u32();
-      if (source.u32() !== 0) throw malformedError('padding that is not zero');
-      const offsets = arrayOf(Uint32Array, source.raw((length + 1) * 4));
-      const heap = source.raw(size);
-      if (!checked) checkOffsets(offsets, heap);
-      return { kind: 'text', offsets, heap, nulls };
+      const heapBytes = cellReader.u32();
+      if (cellReader.u32() !== 0) throw malformedError('padding that is not zero');
+      const textOffsets = cellArrayOf(Uint32Array, cellReader.raw((columnRows + 1) * 4));
+      const textHeap = cellReader.raw(heapBytes);
+      if (!isChecked) checkOffsets(textOffsets, textHeap);
+      return { kind: 'text', offsets: textOffsets, heap: textHeap, nulls: nullMap };
     }
     default:
       throw malformedError('an unknown column layout');
@@ -197,39 +216,41 @@ function decodeVector(source: ByteReader, kind: number, length: number, nulls: U
 }
 
 /** All of them or-ed together. */
-export function checkBits(bytes: Uint8Array): number {
-  let seen = 0;
-  for (let i = 0; i < bytes.length; i++) seen |= bytes[i]!;
-  if (seen > 1) throw malformedError('a bit that is neither 0 nor 1');
-  return seen;
+export function checkBits(bitMap: Uint8Array): number {
+  let seenBits = 0;
+  for (let i = 0; i < bitMap.length; i++) seenBits |= bitMap[i]!;
+  if (seenBits > 1) throw malformedError('a bit that is neither 0 nor 1');
+  return seenBits;
 }
 
 /** Every cell is a range of the heap and whole UTF-8: no cell can read outside, or turn into another on the way out. */
-export function checkOffsets(offsets: Uint32Array, heap: Uint8Array): void {
-  let last = 0;
-  if (offsets[0] !== 0 || offsets[offsets.length - 1] !== heap.length) throw malformedError('text offsets that miss the heap');
-  for (let i = 1; i < offsets.length; i++) {
-    const offset = offsets[i]!;
-    if (offset < last || offset > heap.length) throw malformedError('text offsets that fall');
-    if (offset < heap.length && (heap[offset]! & 0xc0) === 0x80) throw malformedError('a text cell that splits a character');
-    last = offset;
+export function checkOffsets(textOffsets: Uint32Array, textHeap: Uint8Array): void {
+  let lastOffset = 0;
+  if (textOffsets[0] !== 0 || textOffsets[textOffsets.length - 1] !== textHeap.length)
+    throw malformedError('text offsets that miss the heap');
+  for (let i = 1; i < textOffsets.length; i++) {
+    const textOffset = textOffsets[i]!;
+    if (textOffset < lastOffset || textOffset > textHeap.length) throw malformedError('text offsets that fall');
+    if (textOffset < textHeap.length && (textHeap[textOffset]! & 0xc0) === 0x80)
+      throw malformedError('a text cell that splits a character');
+    lastOffset = textOffset;
   }
-  if (!isUtf8(heap)) throw malformedError('text that is not UTF-8');
+  if (!isUtf8(textHeap)) throw malformedError('text that is not UTF-8');
 }
 
-type NumberArray = Int32Array | Uint32Array | Float32Array | Float64Array | BigInt64Array;
+type CellArray = Int32Array | Uint32Array | Float32Array | Float64Array | BigInt64Array;
 
-interface ArrayMaker<T extends NumberArray> {
+interface CellArrayMaker<T extends CellArray> {
   readonly BYTES_PER_ELEMENT: number;
   new (buffer: ArrayBufferLike, offset: number, length: number): T;
 }
 
-function arrayOf<T extends NumberArray>(Maker: ArrayMaker<T>, bytes: Uint8Array): T {
-  const width = Maker.BYTES_PER_ELEMENT;
-  const aligned = bytes.byteOffset % width === 0 ? bytes : new Uint8Array(bytes);
-  return new Maker(aligned.buffer, aligned.byteOffset, aligned.length / width);
+function cellArrayOf<T extends CellArray>(CellArrayClass: CellArrayMaker<T>, cellBytes: Uint8Array): T {
+  const cellWidth = CellArrayClass.BYTES_PER_ELEMENT;
+  const alignedBytes = cellBytes.byteOffset % cellWidth === 0 ? cellBytes : new Uint8Array(cellBytes);
+  return new CellArrayClass(alignedBytes.buffer, alignedBytes.byteOffset, alignedBytes.length / cellWidth);
 }
 
-function bytesOf(values: NumberArray, length: number): Uint8Array {
-  return new Uint8Array(values.buffer, values.byteOffset, length * values.BYTES_PER_ELEMENT);
+function bytesOfCellArray(cellArray: CellArray, cellCount: number): Uint8Array {
+  return new Uint8Array(cellArray.buffer, cellArray.byteOffset, cellCount * cellArray.BYTES_PER_ELEMENT);
 }

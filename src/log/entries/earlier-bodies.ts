@@ -11,56 +11,62 @@ import type { AccessBody, AccessRecord, PropertyDefinition, TypeBody } from './e
 import { decodeFixed, type FixedBody, type FixedKind } from './fixed-fields.ts';
 
 /** Null: the version is none of these, or has no such kind. */
-export function decodeEarlier(version: number, kind: FixedKind, source: ByteReader): FixedBody | null {
-  const known = version === 1 || (version === 2 ? kind === 'type' || kind === 'access' : version === 4 && isOwned(kind));
-  if (!known) return null;
-  const body = decodeFixed(kind, source);
-  if (version === 1) return body;
-  switch (body.kind) {
+export function decodeEarlier(bodyVersion: number, fixedKind: FixedKind, earlierReader: ByteReader): FixedBody | null {
+  const isKnownVersion =
+    bodyVersion === 1 ||
+    (bodyVersion === 2 ? fixedKind === 'type' || fixedKind === 'access' : bodyVersion === 4 && isOwnedKind(fixedKind));
+  if (!isKnownVersion) return null;
+  const earlierBody = decodeFixed(fixedKind, earlierReader);
+  if (bodyVersion === 1) return earlierBody;
+  switch (earlierBody.kind) {
     case 'type':
-      return version === 4 ? { ...withGuard(body, source), own: true } : requireGuard(withGuard(body, source));
+      return bodyVersion === 4
+        ? { ...withGuard(earlierBody, earlierReader), own: true }
+        : requireGuard(withGuard(earlierBody, earlierReader));
     case 'access':
-      return withStated(body, source);
+      return withStated(earlierBody, earlierReader);
     case 'branch':
-      return { ...body, own: true };
+      return { ...earlierBody, own: true };
     case 'view':
-      return { ...body, dropped: true };
+      return { ...earlierBody, dropped: true };
     default:
-      return body;
+      return earlierBody;
   }
 }
 
-function isOwned(kind: FixedKind): boolean {
+function isOwnedKind(kind: FixedKind): boolean {
   return kind === 'type' || kind === 'branch' || kind === 'view';
 }
 
-function requireGuard(body: TypeBody): TypeBody {
-  const { guard, properties } = body.definition;
-  const references = Object.values(properties).some((property) => property.references !== undefined);
-  if (guard === undefined && !references) throw malformedError('a guarded type without a guard');
-  return body;
+function requireGuard(guardedType: TypeBody): TypeBody {
+  const { guard, properties } = guardedType.definition;
+  const hasReferences = Object.values(properties).some((property) => property.references !== undefined);
+  if (guard === undefined && !hasReferences) throw malformedError('a guarded type without a guard');
+  return guardedType;
 }
 
-function withGuard({ definition }: TypeBody, source: ByteReader): TypeBody {
-  const flags = source.u8();
-  if (flags > 3) throw malformedError('an unknown guard of a type');
+function withGuard({ definition }: TypeBody, guardReader: ByteReader): TypeBody {
+  const guardFlags = guardReader.u8();
+  if (guardFlags > 3) throw malformedError('an unknown guard of a type');
   const properties = Object.entries(definition.properties).map(([name, property]): [string, PropertyDefinition] => {
-    const references = source.optionalText();
-    return [name, references === null ? property : { ...property, references }];
+    const referencedType = guardReader.optionalText();
+    return [name, referencedType === null ? property : { ...property, references: referencedType }];
   });
-  const guard = flags === 0 ? {} : { guard: { protected: (flags & 1) !== 0, accessScope: (flags & 2) !== 0 } };
-  return { kind: 'type', definition: { ...definition, properties: Object.fromEntries(properties), ...guard } };
+  const typeGuard = guardFlags === 0 ? {} : { guard: { protected: (guardFlags & 1) !== 0, accessScope: (guardFlags & 2) !== 0 } };
+  return { kind: 'type', definition: { ...definition, properties: Object.fromEntries(properties), ...typeGuard } };
 }
 
-function withStated({ records }: AccessBody, source: ByteReader): AccessBody {
-  const body = {
+function withStated({ records }: AccessBody, statedReader: ByteReader): AccessBody {
+  const statedAccess = {
     kind: 'access' as const,
     records: records.map((record): AccessRecord => {
-      const stated = { breakGlass: source.optionalText(), accessScopeRef: source.optionalText() };
-      return stated.breakGlass === null && stated.accessScopeRef === null ? record : { ...record, stated };
+      const statedOpening = { breakGlass: statedReader.optionalText(), accessScopeRef: statedReader.optionalText() };
+      return statedOpening.breakGlass === null && statedOpening.accessScopeRef === null
+        ? record
+        : { ...record, stated: statedOpening };
     }),
   };
-  if (body.records.every((record) => record.stated === undefined))
+  if (statedAccess.records.every((record) => record.stated === undefined))
     throw malformedError('access records that state nothing, as if one did');
-  return body;
+  return statedAccess;
 }

@@ -20,13 +20,13 @@ import type { SubjectKey } from '../keys/recent-subject-keys.ts';
 import { readFields, writeFields } from '../bytes/tagged-fields.ts';
 
 const KEY_ID_BYTES = 16;
-const KEY_BYTES = 32;
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
-const DIGEST_BYTES = 32;
-const DIMS_MAX = 4_096;
+const VECTOR_KEY_BYTES = 32;
+const VECTOR_NONCE_BYTES = 12;
+const VECTOR_TAG_BYTES = 16;
+const MODEL_DIGEST_BYTES = 32;
+const EMBEDDING_DIMS_MAX = 4_096;
 
-const field = { model: 1, digest: 2, type: 3, columns: 4, dims: 5, rows: 6, sections: 7, dropped: 8 } as const;
+const embeddedField = { model: 1, digest: 2, type: 3, columns: 4, dims: 5, rows: 6, sections: 7, dropped: 8 } as const;
 
 /** Vectors of one subject's rows, sealed. */
 export interface SealedVectors {
@@ -40,118 +40,128 @@ export interface SealedVectors {
 /** The sections of a body whose rows have subjects; null where they have none. */
 export function sealedVectors(
   { positions, vectors, dims, subjects }: Embedded,
-  keyOf: (subject: string) => SubjectKey,
-  draw: (size: number) => Uint8Array,
+  subjectKeyOf: (subject: string) => SubjectKey,
+  drawRandom: (size: number) => Uint8Array,
 ): readonly SealedVectors[] | null {
   if (subjects === undefined) return null;
-  const rowsOf = new Map<string, number[]>();
-  for (const [row, subject] of subjects.entries()) {
-    const rows = rowsOf.get(subject);
-    if (rows === undefined) rowsOf.set(subject, [row]);
-    else rows.push(row);
+  const rowsBySubject = new Map<string, number[]>();
+  for (const [embeddedRow, subject] of subjects.entries()) {
+    const subjectRows = rowsBySubject.get(subject);
+    if (subjectRows === undefined) rowsBySubject.set(subject, [embeddedRow]);
+    else subjectRows.push(embeddedRow);
   }
-  return [...rowsOf].map(([subject, rows]): SealedVectors => {
-    const sealingKey = keyOf(subject);
-    const key = Buffer.from(sealingKey.id, 'hex');
-    const secret = Buffer.alloc(KEY_BYTES);
-    sealingKey.copyTo(secret, 0);
-    const plain = new Uint8Array(rows.length * dims * 4);
-    for (const [i, row] of rows.entries()) plain.set(bytesOf(vectors.subarray(row * dims, (row + 1) * dims)), i * dims * 4);
-    const nonce = draw(NONCE_BYTES).slice();
-    const cipher = crypto.createCipheriv('aes-256-gcm', vectorKey(secret), nonce);
-    cipher.setAAD(key);
-    const sealed = Buffer.concat([cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
-    return { key, nonce, positions: Float64Array.from(rows, (row) => positions[row]!), sealed };
+  return [...rowsBySubject].map(([subject, subjectRows]): SealedVectors => {
+    const sealingKey = subjectKeyOf(subject);
+    const subjectKeyId = Buffer.from(sealingKey.id, 'hex');
+    const keySecret = Buffer.alloc(VECTOR_KEY_BYTES);
+    sealingKey.copyTo(keySecret, 0);
+    const plainVectors = new Uint8Array(subjectRows.length * dims * 4);
+    for (const [i, row] of subjectRows.entries())
+      plainVectors.set(bytesOfFloats(vectors.subarray(row * dims, (row + 1) * dims)), i * dims * 4);
+    const vectorNonce = drawRandom(VECTOR_NONCE_BYTES).slice();
+    const vectorCipher = crypto.createCipheriv('aes-256-gcm', vectorKey(keySecret), vectorNonce);
+    vectorCipher.setAAD(subjectKeyId);
+    const sealedVectorBytes = Buffer.concat([vectorCipher.update(plainVectors), vectorCipher.final(), vectorCipher.getAuthTag()]);
+    return {
+      key: subjectKeyId,
+      nonce: vectorNonce,
+      positions: Float64Array.from(subjectRows, (row) => positions[row]!),
+      sealed: sealedVectorBytes,
+    };
   });
 }
 
-export function writeEmbedded(content: Embedded, sections: readonly SealedVectors[] | null, target: ByteWriter): void {
-  const { model, digest, type, columns, dims, positions, vectors, dropped } = content;
-  assert((sections === null) === (content.subjects === undefined), 'vectors of a subject are sealed');
+export function writeEmbedded(
+  embeddedContent: Embedded,
+  vectorSections: readonly SealedVectors[] | null,
+  embeddedWriter: ByteWriter,
+): void {
+  const { model, digest, type, columns, dims, positions, vectors, dropped } = embeddedContent;
+  assert((vectorSections === null) === (embeddedContent.subjects === undefined), 'vectors of a subject are sealed');
   assert(vectors.length === positions.length * dims, 'each row has its vector');
-  target.u8(2);
-  const plain = sections === null && positions.length > 0;
+  embeddedWriter.u8(2);
+  const isPlain = vectorSections === null && positions.length > 0;
   writeFields(
     [
-      [field.model, (bytes) => bytes.text(model)],
-      [field.digest, (bytes) => bytes.raw(Buffer.from(digest, 'hex'))],
-      [field.type, (bytes) => bytes.text(type)],
+      [embeddedField.model, (bytes) => bytes.text(model)],
+      [embeddedField.digest, (bytes) => bytes.raw(Buffer.from(digest, 'hex'))],
+      [embeddedField.type, (bytes) => bytes.text(type)],
       [
-        field.columns,
+        embeddedField.columns,
         (bytes) => {
           bytes.u32(columns.length);
           for (const column of columns) bytes.text(column);
         },
       ],
-      [field.dims, (bytes) => bytes.u32(dims)],
+      [embeddedField.dims, (bytes) => bytes.u32(dims)],
       [
-        field.rows,
-        plain
+        embeddedField.rows,
+        isPlain
           ? (bytes) => {
               writePositions(positions, bytes);
-              bytes.raw(bytesOf(vectors));
+              bytes.raw(bytesOfFloats(vectors));
             }
           : null,
       ],
       [
-        field.sections,
-        sections === null
+        embeddedField.sections,
+        vectorSections === null
           ? null
           : (bytes) => {
-              bytes.u32(sections.length);
-              for (const section of sections) {
-                bytes.raw(section.key);
-                bytes.raw(section.nonce);
-                writePositions(section.positions, bytes);
-                bytes.raw(section.sealed);
+              bytes.u32(vectorSections.length);
+              for (const vectorSection of vectorSections) {
+                bytes.raw(vectorSection.key);
+                bytes.raw(vectorSection.nonce);
+                writePositions(vectorSection.positions, bytes);
+                bytes.raw(vectorSection.sealed);
               }
             },
       ],
-      [field.dropped, dropped === 0 ? null : (bytes) => bytes.u32(dropped)],
+      [embeddedField.dropped, dropped === 0 ? null : (bytes) => bytes.u32(dropped)],
     ],
-    target,
+    embeddedWriter,
   );
 }
 
 /** Rows whose key is destroyed are missing. */
-export function readEmbedded(source: ByteReader, subjects: SubjectOpener): Embedded {
+export function readEmbedded(embeddedReader: ByteReader, subjectOpener: SubjectOpener): Embedded {
   let [model, digest, type] = ['', '', ''];
   let columns: readonly string[] = [];
   let [dims, dropped] = [0, 0];
-  let rows: Pick<Embedded, 'positions' | 'vectors'> = { positions: new Float64Array(0), vectors: new Float32Array(0) };
+  let embeddedRows: Pick<Embedded, 'positions' | 'vectors'> = { positions: new Float64Array(0), vectors: new Float32Array(0) };
   let isSealed = false as boolean;
-  readFields(source, (tag, bytes) => {
-    switch (tag) {
-      case field.model:
-        model = bytes.text();
+  readFields(embeddedReader, (embeddedFieldTag, fieldReader) => {
+    switch (embeddedFieldTag) {
+      case embeddedField.model:
+        model = fieldReader.text();
         return true;
-      case field.digest:
-        digest = Buffer.from(bytes.raw(DIGEST_BYTES)).toString('hex');
+      case embeddedField.digest:
+        digest = Buffer.from(fieldReader.raw(MODEL_DIGEST_BYTES)).toString('hex');
         return true;
-      case field.type:
-        type = bytes.text();
+      case embeddedField.type:
+        type = fieldReader.text();
         return true;
-      case field.columns:
-        columns = Array.from({ length: bytes.count(4) }, () => bytes.text());
+      case embeddedField.columns:
+        columns = Array.from({ length: fieldReader.count(4) }, () => fieldReader.text());
         return true;
-      case field.dims:
-        dims = bytes.u32();
-        if (dims === 0 || dims > DIMS_MAX) throw malformedError('vectors of no dimensions, or of too many');
+      case embeddedField.dims:
+        dims = fieldReader.u32();
+        if (dims === 0 || dims > EMBEDDING_DIMS_MAX) throw malformedError('vectors of no dimensions, or of too many');
         return true;
-      case field.rows: {
+      case embeddedField.rows: {
         if (dims === 0) throw malformedError('vectors of no dimensions');
-        const positions = readPositions(bytes);
-        if (positions.length === 0) throw malformedError('vectors of no rows');
-        rows = { positions, vectors: floatsOf(bytes.raw(positions.length * dims * 4)) };
+        const rowPositions = readPositions(fieldReader);
+        if (rowPositions.length === 0) throw malformedError('vectors of no rows');
+        embeddedRows = { positions: rowPositions, vectors: floatsOf(fieldReader.raw(rowPositions.length * dims * 4)) };
         return true;
       }
-      case field.sections:
-        if (dims === 0 || rows.positions.length > 0) throw malformedError('sealed vectors beside open ones');
-        rows = openSections(bytes, dims, subjects);
+      case embeddedField.sections:
+        if (dims === 0 || embeddedRows.positions.length > 0) throw malformedError('sealed vectors beside open ones');
+        embeddedRows = openVectorSections(fieldReader, dims, subjectOpener);
         isSealed = true;
         return true;
-      case field.dropped:
-        dropped = bytes.u32();
+      case embeddedField.dropped:
+        dropped = fieldReader.u32();
         if (dropped === 0) throw malformedError('a count of no rows that were dropped');
         return true;
       default:
@@ -159,23 +169,23 @@ export function readEmbedded(source: ByteReader, subjects: SubjectOpener): Embed
     }
   });
   if (digest === '' || dims === 0 || columns.length === 0) throw malformedError('vectors without a model, or of no texts');
-  return { model, digest, type, columns, dims, ...rows, dropped, ...(isSealed && { isSealed: true as const }) };
+  return { model, digest, type, columns, dims, ...embeddedRows, dropped, ...(isSealed && { isSealed: true as const }) };
 }
 
-/** Without the rows that are `gone`; null where there are none of them, or they are sealed: their key is what is destroyed. */
-export function withoutVectors(content: Embedded, gone: (position: number) => boolean): Embedded | null {
-  if (content.isSealed === true) return null;
-  const { positions, vectors, dims } = content;
+/** Without the rows that are `isRowGone`; null where there are none of them, or they are sealed: their key is what is destroyed. */
+export function withoutVectors(embeddedContent: Embedded, isRowGone: (position: number) => boolean): Embedded | null {
+  if (embeddedContent.isSealed === true) return null;
+  const { positions, vectors, dims } = embeddedContent;
   const remainingRows: number[] = [];
-  for (const [row, position] of positions.entries()) if (!gone(position)) remainingRows.push(row);
+  for (const [vectorRow, position] of positions.entries()) if (!isRowGone(position)) remainingRows.push(vectorRow);
   if (remainingRows.length === positions.length) return null;
-  const left = new Float32Array(remainingRows.length * dims);
-  for (const [i, row] of remainingRows.entries()) left.set(vectors.subarray(row * dims, (row + 1) * dims), i * dims);
+  const keptVectors = new Float32Array(remainingRows.length * dims);
+  for (const [i, row] of remainingRows.entries()) keptVectors.set(vectors.subarray(row * dims, (row + 1) * dims), i * dims);
   return {
-    ...content,
+    ...embeddedContent,
     positions: Float64Array.from(remainingRows, (row) => positions[row]!),
-    vectors: left,
-    dropped: content.dropped + positions.length - remainingRows.length,
+    vectors: keptVectors,
+    dropped: embeddedContent.dropped + positions.length - remainingRows.length,
   };
 }
 
@@ -184,61 +194,63 @@ export function isEmbedded(content: OpenBody['content']): content is Embedded {
   return typeof content !== 'string' && !(content instanceof Uint8Array);
 }
 
-type Rows = Pick<Embedded, 'positions' | 'vectors'>;
+type EmbeddedRows = Pick<Embedded, 'positions' | 'vectors'>;
 
-function openSections(source: ByteReader, dims: number, subjects: SubjectOpener): Rows {
-  const positions: number[] = [];
-  const parts: Float32Array[] = [];
-  const secret = Buffer.alloc(KEY_BYTES);
-  let left = source.count(KEY_ID_BYTES + NONCE_BYTES + 4 + TAG_BYTES);
-  if (left === 0) throw malformedError('sealed vectors of nobody');
-  for (; left > 0; left--) {
-    const key = source.raw(KEY_ID_BYTES);
-    const nonce = source.raw(NONCE_BYTES);
-    const rows = readPositions(source);
-    const sealed = source.raw(rows.length * dims * 4 + TAG_BYTES);
-    if (!subjects.copyKey(key, secret, 0)) continue;
-    const decipher = crypto.createDecipheriv('aes-256-gcm', vectorKey(secret), nonce, { authTagLength: TAG_BYTES });
-    decipher.setAAD(key);
-    decipher.setAuthTag(sealed.subarray(-TAG_BYTES));
-    const plain = decipher.update(sealed.subarray(0, -TAG_BYTES));
+function openVectorSections(sectionReader: ByteReader, vectorDims: number, subjectOpener: SubjectOpener): EmbeddedRows {
+  const openedPositions: number[] = [];
+  const openedVectors: Float32Array[] = [];
+  const keySecret = Buffer.alloc(VECTOR_KEY_BYTES);
+  let sectionsLeft = sectionReader.count(KEY_ID_BYTES + VECTOR_NONCE_BYTES + 4 + VECTOR_TAG_BYTES);
+  if (sectionsLeft === 0) throw malformedError('sealed vectors of nobody');
+  for (; sectionsLeft > 0; sectionsLeft--) {
+    const subjectKeyId = sectionReader.raw(KEY_ID_BYTES);
+    const vectorNonce = sectionReader.raw(VECTOR_NONCE_BYTES);
+    const sectionPositions = readPositions(sectionReader);
+    const sealedVectorBytes = sectionReader.raw(sectionPositions.length * vectorDims * 4 + VECTOR_TAG_BYTES);
+    if (!subjectOpener.copyKey(subjectKeyId, keySecret, 0)) continue;
+    const vectorDecipher = crypto.createDecipheriv('aes-256-gcm', vectorKey(keySecret), vectorNonce, {
+      authTagLength: VECTOR_TAG_BYTES,
+    });
+    vectorDecipher.setAAD(subjectKeyId);
+    vectorDecipher.setAuthTag(sealedVectorBytes.subarray(-VECTOR_TAG_BYTES));
+    const plainVectors = vectorDecipher.update(sealedVectorBytes.subarray(0, -VECTOR_TAG_BYTES));
     try {
-      decipher.final();
+      vectorDecipher.final();
     } catch (cause) {
       throw new ServiceError('REL_STORAGE', "vectors of a subject's rows do not open under its key", { cause });
     }
-    positions.push(...rows);
-    parts.push(floatsOf(plain));
+    openedPositions.push(...sectionPositions);
+    openedVectors.push(floatsOf(plainVectors));
   }
-  const vectors = new Float32Array(positions.length * dims);
-  let at = 0;
-  for (const part of parts) {
-    vectors.set(part, at);
-    at += part.length;
+  const vectorFloats = new Float32Array(openedPositions.length * vectorDims);
+  let vectorOffset = 0;
+  for (const sectionVectors of openedVectors) {
+    vectorFloats.set(sectionVectors, vectorOffset);
+    vectorOffset += sectionVectors.length;
   }
-  return { positions: Float64Array.from(positions), vectors };
+  return { positions: Float64Array.from(openedPositions), vectors: vectorFloats };
 }
 
-function vectorKey(secret: Uint8Array): Buffer {
-  return crypto.createHmac('sha256', secret).update('annals embedding').digest();
+function vectorKey(subjectSecret: Uint8Array): Buffer {
+  return crypto.createHmac('sha256', subjectSecret).update('annals embedding').digest();
 }
 
-function writePositions(positions: Float64Array, target: ByteWriter): void {
-  target.u32(positions.length);
-  for (const position of positions) target.u64(position);
+function writePositions(positions: Float64Array, positionWriter: ByteWriter): void {
+  positionWriter.u32(positions.length);
+  for (const position of positions) positionWriter.u64(position);
 }
 
-function readPositions(source: ByteReader): Float64Array {
-  const positions = new Float64Array(source.count(8));
-  for (let row = 0; row < positions.length; row++) positions[row] = source.u64();
+function readPositions(positionReader: ByteReader): Float64Array {
+  const positions = new Float64Array(positionReader.count(8));
+  for (let row = 0; row < positions.length; row++) positions[row] = positionReader.u64();
   return positions;
 }
 
-function bytesOf({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array {
+function bytesOfFloats({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
 /** A copy, at a place where floats may lie. */
-function floatsOf(bytes: Uint8Array): Float32Array {
-  return new Float32Array(bytes.slice().buffer);
+function floatsOf(floatBytes: Uint8Array): Float32Array {
+  return new Float32Array(floatBytes.slice().buffer);
 }

@@ -72,14 +72,14 @@ export const LEAF_BYTES_MAX = 65_535;
 export const BODY_BYTES_MAX = 1 << 30;
 
 /** LZ4 can't expand further than this: a body that claims more lies. */
-const LZ4_RATIO_MAX = 255;
+const BODY_LZ4_RATIO_MAX = 255;
 /** Explicit salts of so few rows are no longer than a seed, and need no keystream. */
-const EXPLICIT_SALTS_MAX = 2;
-const LEAF_FIXED = 30;
-const ROWS_ROOT_AT = LEAF_FIXED + HASH_BYTES;
-const DIGEST_AT = ROWS_ROOT_AT + HASH_BYTES;
+const EXPLICIT_SALT_ROWS_MAX = 2;
+const LEAF_FIXED_BYTES = 30;
+const LEAF_ROWS_ROOT_AT = LEAF_FIXED_BYTES + HASH_BYTES;
+const LEAF_DIGEST_AT = LEAF_ROWS_ROOT_AT + HASH_BYTES;
 
-assert(LEAF_FIXED === 1 + 1 + 8 + 8 + 4 + 8, 'the drawing above is what is written');
+assert(LEAF_FIXED_BYTES === 1 + 1 + 8 + 8 + 4 + 8, 'the drawing above is what is written');
 
 export interface EntryPosition {
   readonly leaf: number;
@@ -115,19 +115,19 @@ export class PlacedEntry implements EncodedEntry {
   readonly entry: CommittedEntry;
   /** Null unless the body is sealed beside the event loop. */
   readonly sealing: Sealing | null;
-  readonly #body: SealedBody | null;
+  readonly #sealedBody: SealedBody | null;
   /** The leaf behind the 0x00 of its hash, so that hashing it copies nothing. */
-  readonly #bytes: Uint8Array;
+  readonly #leafBytes: Uint8Array;
   readonly leaf: Uint8Array;
-  #leafHash: Uint8Array | null = null;
-  #payload: Uint8Array | null = null;
+  #linkedLeafHash: Uint8Array | null = null;
+  #entryPayload: Uint8Array | null = null;
 
-  constructor(entry: CommittedEntry, bytes: Uint8Array, body: SealedBody | Sealing) {
-    this.entry = entry;
-    this.#bytes = bytes;
-    this.leaf = bytes.subarray(1);
-    this.sealing = 'payload' in body ? null : body;
-    this.#body = 'payload' in body ? body : null;
+  constructor(committedEntry: CommittedEntry, leafBytes: Uint8Array, bodyOrSealing: SealedBody | Sealing) {
+    this.entry = committedEntry;
+    this.#leafBytes = leafBytes;
+    this.leaf = leafBytes.subarray(1);
+    this.sealing = 'payload' in bodyOrSealing ? null : bodyOrSealing;
+    this.#sealedBody = 'payload' in bodyOrSealing ? bodyOrSealing : null;
   }
 
   /** Whether its body is sealed. */
@@ -137,81 +137,81 @@ export class PlacedEntry implements EncodedEntry {
 
   /** Whether it is in the chain: from here on the fields below are there. */
   get linked(): boolean {
-    return this.#leafHash !== null;
+    return this.#linkedLeafHash !== null;
   }
 
   /** Does within the turn what is not done yet. */
   link(previousHash: Uint8Array): void {
-    const { payload, root, digest } = this.#body ?? this.sealing!.now();
-    const bytes = this.#bytes;
-    bytes.set(previousHash, 1 + LEAF_FIXED);
-    bytes.set(root, 1 + ROWS_ROOT_AT);
-    bytes.set(digest, 1 + DIGEST_AT);
-    this.#payload = payload;
-    this.#leafHash = sha256(bytes);
+    const { payload: entryPayload, root: rowsRootHash, digest: payloadDigest } = this.#sealedBody ?? this.sealing!.now();
+    const leafBytes = this.#leafBytes;
+    leafBytes.set(previousHash, 1 + LEAF_FIXED_BYTES);
+    leafBytes.set(rowsRootHash, 1 + LEAF_ROWS_ROOT_AT);
+    leafBytes.set(payloadDigest, 1 + LEAF_DIGEST_AT);
+    this.#entryPayload = entryPayload;
+    this.#linkedLeafHash = sha256(leafBytes);
   }
 
   get payload(): Uint8Array {
-    assert(this.#payload, 'an entry that is linked has its payload');
-    return this.#payload;
+    assert(this.#entryPayload, 'an entry that is linked has its payload');
+    return this.#entryPayload;
   }
 
   get leafHash(): Uint8Array {
-    assert(this.#leafHash, 'an entry that is linked has its hash');
-    return this.#leafHash;
+    assert(this.#linkedLeafHash, 'an entry that is linked has its hash');
+    return this.#linkedLeafHash;
   }
 
   /** More than the entry takes in a frame. */
   get bytesMax(): number {
-    const body = this.#body ? this.#body.payload.length : payloadBytesMax(this.sealing!.request);
-    return this.#bytes.length + body;
+    const payloadBytes = this.#sealedBody ? this.#sealedBody.payload.length : payloadBytesMax(this.sealing!.request);
+    return this.#leafBytes.length + payloadBytes;
   }
 }
 
 /** Encodes and seals entries of one process. Holds scratch memory and the nonce counter; never used concurrently. */
 export class EntrySealer {
-  readonly #keyring: Keyring;
-  readonly #random: Random;
-  readonly #bulk: BulkSealer | null;
-  readonly #body = new ByteWriter(1 << 16);
-  readonly #leaf = new ByteWriter(1024);
-  readonly #pool = new Uint8Array(8192);
-  #poolAt = this.#pool.length;
+  readonly #sealerKeyring: Keyring;
+  readonly #saltRandom: Random;
+  readonly #bulkSealer: BulkSealer | null;
+  readonly #bodyWriter = new ByteWriter(1 << 16);
+  readonly #leafWriter = new ByteWriter(1024);
+  readonly #randomPool = new Uint8Array(8192);
+  #randomPoolOffset = this.#randomPool.length;
   // Eight random bytes a process and a counter: no nonce comes twice under a key, even for leaves that are cut and redone.
-  readonly #nonce = new Uint8Array(NONCE_BYTES);
-  #nonceCounter = 0;
+  readonly #payloadNonce = new Uint8Array(NONCE_BYTES);
+  #payloadNonceCount = 0;
 
-  /** With `bulk`, large bodies of rows are sealed there. */
-  constructor(keyring: Keyring, random: Random, bulk: BulkSealer | null = null) {
-    this.#keyring = keyring;
-    this.#random = random;
-    this.#bulk = bulk;
-    random.fill(this.#nonce.subarray(0, 8));
+  /** With `bulkSealer`, large bodies of rows are sealed there. */
+  constructor(sealerKeyring: Keyring, saltRandom: Random, bulkSealer: BulkSealer | null = null) {
+    this.#sealerKeyring = sealerKeyring;
+    this.#saltRandom = saltRandom;
+    this.#bulkSealer = bulkSealer;
+    saltRandom.fill(this.#payloadNonce.subarray(0, 8));
   }
 
   /** Placed and linked in one turn. */
   encode(draft: EntryDraft, position: EntryPosition, previousHash: Uint8Array): EncodedEntry {
-    const placed = this.placeDraft(draft, position);
-    placed.link(previousHash);
-    return placed;
+    const placedEntry = this.placeDraft(draft, position);
+    placedEntry.link(previousHash);
+    return placedEntry;
   }
 
   /** Throws for what can't be encoded. A body that `bulk` is to seal is encoded only: nothing is started. */
   placeDraft({ body, context }: EntryDraft, position: EntryPosition): PlacedEntry {
     const positions = positionsOf(body);
     const bytes = this.#encodeLeaf(context, kindOf(body), position, positions);
-    if (body.kind === 'parts') return this.#placeParts({ body, context }, bytes, position);
-    const sections = body.kind === 'rows' && body.subjects ? this.#sections(body, context) : null;
-    const secrets = body.kind === 'rows' ? this.#secrets(positions, sections) : null;
-    const keyId = this.#keyring.activeDataKey;
-    const key = this.#keyring.open(keyId);
+    if (body.kind === 'parts') return this.#placeRowParts({ body, context }, bytes, position);
+    const sections = body.kind === 'rows' && body.subjects ? this.#subjectSections(body, context) : null;
+    const secrets = body.kind === 'rows' ? this.#drawRowSecrets(positions, sections) : null;
+    const keyId = this.#sealerKeyring.activeDataKey;
+    const key = this.#sealerKeyring.open(keyId);
     const entry = { context, body, leaf: position.leaf, position: position.position, positions, time: position.time };
-    if (body.kind === 'rows' && this.#bulk?.takes(body)) {
+    if (body.kind === 'rows' && this.#bulkSealer?.takes(body)) {
       const nonce = this.#nextNonce().slice();
       return new PlacedEntry(
         entry,
         bytes,
-        this.#prepare(body, [secrets!], [{ sections, nonce }], { path: context.path, keyId, key, nonce }),
+        this.#prepareBulk(body, [secrets!], [{ sections, nonce }], { path: context.path, keyId, key, nonce }),
       );
     }
     if (body.kind === 'rows' && sections) {
@@ -222,47 +222,48 @@ export class EntrySealer {
       const payload = sealPayload(sealed.body, { keyId, key, nonce });
       return new PlacedEntry(entry, bytes, { payload, root: sealed.root, digest: sha256(payload) });
     }
-    this.#body.reset();
-    encodeBody(body, secrets === null ? [] : [secrets], this.#body, this.#vectors(body, context));
-    assert(this.#body.length <= BODY_BYTES_MAX, 'a body fits its length field');
-    const payload = sealPayload(this.#body.view(), { keyId, key, nonce: this.#nextNonce() });
+    this.#bodyWriter.reset();
+    encodeBody(body, secrets === null ? [] : [secrets], this.#bodyWriter, this.#sealEmbedded(body, context));
+    assert(this.#bodyWriter.length <= BODY_BYTES_MAX, 'a body fits its length field');
+    const payload = sealPayload(this.#bodyWriter.view(), { keyId, key, nonce: this.#nextNonce() });
     const root = secrets ? rowsRoot(body as RowsBody, context.path, saltsOfRows(secrets, positions)) : statementRoot(body);
     return new PlacedEntry(entry, bytes, { payload, root, digest: sha256(payload) });
   }
 
   /** Each part has salts, a nonce and sections of its own. */
-  #placeParts(
+  #placeRowParts(
     { body, context }: EntryDraft & { readonly body: RowPartsBody },
-    bytes: Uint8Array,
+    leafBytes: Uint8Array,
     { leaf, position, time }: EntryPosition,
   ): PlacedEntry {
     const { path } = context;
-    const entry = { context, body, leaf, position, positions: positionsOf(body), time };
-    const parts: Pick<DecodedRows, 'body' | 'secrets'>[] = [];
-    const seals: PartSeal[] = [];
-    for (const part of body.parts) {
-      const sections = part.subjects ? this.#sections(part, context) : null;
-      seals.push({ sections, nonce: this.#nextNonce().slice() });
-      parts.push({ body: part, secrets: this.#secrets(part.ops.length, sections) });
+    const partsEntry = { context, body, leaf, position, positions: positionsOf(body), time };
+    const partsToSeal: Pick<DecodedRows, 'body' | 'secrets'>[] = [];
+    const partSeals: PartSeal[] = [];
+    for (const rowPart of body.parts) {
+      const subjectSections = rowPart.subjects ? this.#subjectSections(rowPart, context) : null;
+      partSeals.push({ sections: subjectSections, nonce: this.#nextNonce().slice() });
+      partsToSeal.push({ body: rowPart, secrets: this.#drawRowSecrets(rowPart.ops.length, subjectSections) });
     }
-    const secrets = parts.map((part) => part.secrets);
-    const keyId = this.#keyring.activeDataKey;
-    const sealedBy = { keyId, key: this.#keyring.open(keyId), nonce: this.#nextNonce().slice() };
-    if (this.#bulk?.takes(body)) return new PlacedEntry(entry, bytes, this.#prepare(body, secrets, seals, { path, ...sealedBy }));
-    this.#body.reset();
-    encodeBody(body, secrets, this.#body);
-    const sealed = sealParts(this.#body.view(), parts, seals, path);
-    for (const { sections } of seals) sections?.secrets.fill(0);
-    assert(sealed.body.length <= BODY_BYTES_MAX, 'a body fits its length field');
-    const payload = sealPayload(sealed.body, sealedBy);
-    return new PlacedEntry(entry, bytes, { payload, root: sealed.root, digest: sha256(payload) });
+    const partSecrets = partsToSeal.map((part) => part.secrets);
+    const dataKeyId = this.#sealerKeyring.activeDataKey;
+    const sealedBy = { keyId: dataKeyId, key: this.#sealerKeyring.open(dataKeyId), nonce: this.#nextNonce().slice() };
+    if (this.#bulkSealer?.takes(body))
+      return new PlacedEntry(partsEntry, leafBytes, this.#prepareBulk(body, partSecrets, partSeals, { path, ...sealedBy }));
+    this.#bodyWriter.reset();
+    encodeBody(body, partSecrets, this.#bodyWriter);
+    const sealedParts = sealParts(this.#bodyWriter.view(), partsToSeal, partSeals, path);
+    for (const { sections } of partSeals) sections?.secrets.fill(0);
+    assert(sealedParts.body.length <= BODY_BYTES_MAX, 'a body fits its length field');
+    const payload = sealPayload(sealedParts.body, sealedBy);
+    return new PlacedEntry(partsEntry, leafBytes, { payload, root: sealedParts.root, digest: sha256(payload) });
   }
 
   /** Encodes a body that `bulk` takes. */
-  #prepare(
-    body: RowsBody | RowPartsBody,
-    secrets: readonly RowSecrets[],
-    seals: readonly PartSeal[],
+  #prepareBulk(
+    rowsToSeal: RowsBody | RowPartsBody,
+    partSecrets: readonly RowSecrets[],
+    partSeals: readonly PartSeal[],
     sealedBy: {
       readonly path: string | null;
       readonly keyId: number;
@@ -270,118 +271,122 @@ export class EntrySealer {
       readonly nonce: Uint8Array;
     },
   ): Sealing {
-    const sealing = this.#bulk!.prepare(body, (target) => encodeBody(body, secrets, target), { ...sealedBy, seals });
-    assert(payloadBytesMax(sealing.request) <= BODY_BYTES_MAX, 'a body fits its length field');
-    return sealing;
+    const bulkSealing = this.#bulkSealer!.prepare(rowsToSeal, (target) => encodeBody(rowsToSeal, partSecrets, target), {
+      ...sealedBy,
+      seals: partSeals,
+    });
+    assert(payloadBytesMax(bulkSealing.request) <= BODY_BYTES_MAX, 'a body fits its length field');
+    return bulkSealing;
   }
 
   /** Encodes the hashed part of a leaf: 0x00 and the leaf, without the fields that only sealing its body yields. */
-  #encodeLeaf(context: EntryContext, kind: EntryKind, position: EntryPosition, positions: number): Uint8Array {
-    const leaf = this.#leaf;
-    leaf.reset();
-    leaf.u8(0);
-    leaf.u8(LEAF_FORMAT);
-    leaf.u8(kindNumber[kind]);
-    leaf.u64(position.leaf);
-    leaf.u64(position.position);
-    leaf.u32(positions);
-    leaf.i64(position.time);
-    for (let hashes = 0; hashes < 3; hashes++) leaf.raw(noPreviousHash);
-    leaf.text(context.branch);
-    leaf.optionalText(context.tenant);
-    leaf.optionalText(context.path);
-    leaf.text(context.principal);
-    leaf.text(context.door);
-    leaf.optionalText(context.purpose);
-    leaf.text(context.correlationId);
-    leaf.text(context.policyDigest);
-    if (leaf.length > LEAF_BYTES_MAX) throw new ServiceError('REL_TOO_LARGE', 'the names that an entry shows exceed 64 KiB');
-    return leaf.take();
+  #encodeLeaf(entryContext: EntryContext, entryKind: EntryKind, position: EntryPosition, positions: number): Uint8Array {
+    const leafWriter = this.#leafWriter;
+    leafWriter.reset();
+    leafWriter.u8(0);
+    leafWriter.u8(LEAF_FORMAT);
+    leafWriter.u8(kindNumber[entryKind]);
+    leafWriter.u64(position.leaf);
+    leafWriter.u64(position.position);
+    leafWriter.u32(positions);
+    leafWriter.i64(position.time);
+    for (let hashFields = 0; hashFields < 3; hashFields++) leafWriter.raw(noPreviousHash);
+    leafWriter.text(entryContext.branch);
+    leafWriter.optionalText(entryContext.tenant);
+    leafWriter.optionalText(entryContext.path);
+    leafWriter.text(entryContext.principal);
+    leafWriter.text(entryContext.door);
+    leafWriter.optionalText(entryContext.purpose);
+    leafWriter.text(entryContext.correlationId);
+    leafWriter.text(entryContext.policyDigest);
+    if (leafWriter.length > LEAF_BYTES_MAX)
+      throw new ServiceError('REL_TOO_LARGE', 'the names that an entry shows exceed 64 KiB');
+    return leafWriter.take();
   }
 
   #nextNonce(): Uint8Array {
-    const count = this.#nonceCounter++;
-    if (this.#nonceCounter === 0x1_0000_0000) {
-      this.#random.fill(this.#nonce.subarray(0, 8));
-      this.#nonceCounter = 0;
+    const nonceCount = this.#payloadNonceCount++;
+    if (this.#payloadNonceCount === 0x1_0000_0000) {
+      this.#saltRandom.fill(this.#payloadNonce.subarray(0, 8));
+      this.#payloadNonceCount = 0;
     }
-    this.#nonce[8] = count >>> 24;
-    this.#nonce[9] = count >>> 16;
-    this.#nonce[10] = count >>> 8;
-    this.#nonce[11] = count;
-    return this.#nonce;
+    this.#payloadNonce[8] = nonceCount >>> 24;
+    this.#payloadNonce[9] = nonceCount >>> 16;
+    this.#payloadNonce[10] = nonceCount >>> 8;
+    this.#payloadNonce[11] = nonceCount;
+    return this.#payloadNonce;
   }
 
   /** Keys are made for subjects that have none. */
-  #sections(body: RowsBody, context: EntryContext): SubjectSections | null {
-    return sectionsOf(body, this.#keyOf(context));
+  #subjectSections(rowsBody: RowsBody, entryContext: EntryContext): SubjectSections | null {
+    return sectionsOf(rowsBody, this.#subjectKeyOf(entryContext));
   }
 
-  #vectors(body: EntryBody, context: EntryContext): readonly SealedVectors[] | null {
-    if (!isOpen(body) || !isEmbedded(body.content)) return null;
-    return sealedVectors(body.content, this.#keyOf(context), (size) => this.#draw(size));
+  #sealEmbedded(entryBody: EntryBody, entryContext: EntryContext): readonly SealedVectors[] | null {
+    if (!isOpen(entryBody) || !isEmbedded(entryBody.content)) return null;
+    return sealedVectors(entryBody.content, this.#subjectKeyOf(entryContext), (size) => this.#drawRandom(size));
   }
 
-  #keyOf({ tenant, path }: EntryContext): (subject: string) => SubjectKey {
-    const of = tenant ?? (path === null ? null : path.split('/', 1)[0]!);
-    return (subject) => this.#keyring.subjects.sealing(of, subject);
+  #subjectKeyOf({ tenant, path }: EntryContext): (subject: string) => SubjectKey {
+    const keyTenant = tenant ?? (path === null ? null : path.split('/', 1)[0]!);
+    return (subject) => this.#sealerKeyring.subjects.sealing(keyTenant, subject);
   }
 
-  #secrets(rows: number, sections: SubjectSections | null): RowSecrets {
-    if (sections) return sections.rows.length === rows ? noSeed : { salts: 'seed', seed: this.#draw(32) };
-    if (rows > EXPLICIT_SALTS_MAX) return { salts: 'seed', seed: this.#draw(32) };
-    return { salts: 'explicit', bytes: this.#draw(rows * SALT_BYTES), dropped: new Map() };
+  #drawRowSecrets(rowCount: number, subjectSections: SubjectSections | null): RowSecrets {
+    if (subjectSections) return subjectSections.rows.length === rowCount ? noSeed : { salts: 'seed', seed: this.#drawRandom(32) };
+    if (rowCount > EXPLICIT_SALT_ROWS_MAX) return { salts: 'seed', seed: this.#drawRandom(32) };
+    return { salts: 'explicit', bytes: this.#drawRandom(rowCount * SALT_BYTES), dropped: new Map() };
   }
 
-  #draw(size: number): Uint8Array {
-    if (this.#poolAt + size > this.#pool.length) {
-      this.#random.fill(this.#pool);
-      this.#poolAt = 0;
+  #drawRandom(drawnByteCount: number): Uint8Array {
+    if (this.#randomPoolOffset + drawnByteCount > this.#randomPool.length) {
+      this.#saltRandom.fill(this.#randomPool);
+      this.#randomPoolOffset = 0;
     }
-    return this.#pool.slice(this.#poolAt, (this.#poolAt += size));
+    return this.#randomPool.slice(this.#randomPoolOffset, (this.#randomPoolOffset += drawnByteCount));
   }
 }
 
-export function leafHashOf(leaf: Uint8Array): Uint8Array {
-  return sha256(leafPrefix, leaf);
+export function leafHashOf(leafBytes: Uint8Array): Uint8Array {
+  return sha256(leafHashPrefix, leafBytes);
 }
 
-const leafPrefix = new Uint8Array(1);
+const leafHashPrefix = new Uint8Array(1);
 
 /** Where a leaf stands, nothing else of it looked at: for a search over many. */
 export function leafSpan(leaf: Uint8Array): Pick<LeafFields, 'leaf' | 'position' | 'positions'> {
-  const source = new ByteReader(leaf.subarray(2, LEAF_FIXED));
-  return { leaf: source.u64(), position: source.u64(), positions: source.u32() };
+  const leafReader = new ByteReader(leaf.subarray(2, LEAF_FIXED_BYTES));
+  return { leaf: leafReader.u64(), position: leafReader.u64(), positions: leafReader.u32() };
 }
 
-export function decodeLeaf(bytes: Uint8Array): LeafFields {
-  const source = new ByteReader(bytes);
-  if (bytes.length > LEAF_BYTES_MAX) throw malformedError('a leaf over 64 KiB');
-  if (source.u8() !== LEAF_FORMAT) throw malformedError('an unknown leaf format');
-  const kind = kindOfNumber.get(source.u8());
+export function decodeLeaf(leafBytes: Uint8Array): LeafFields {
+  const leafReader = new ByteReader(leafBytes);
+  if (leafBytes.length > LEAF_BYTES_MAX) throw malformedError('a leaf over 64 KiB');
+  if (leafReader.u8() !== LEAF_FORMAT) throw malformedError('an unknown leaf format');
+  const kind = kindOfNumber.get(leafReader.u8());
   if (kind === undefined) throw malformedError('an unknown entry kind');
-  const facts: LeafFields = {
+  const leafFields: LeafFields = {
     kind,
-    leaf: source.u64(),
-    position: source.u64(),
-    positions: source.u32(),
-    time: source.i64(),
-    previousHash: source.raw(HASH_BYTES),
-    rowsRoot: source.raw(HASH_BYTES),
-    payloadDigest: source.raw(HASH_BYTES),
+    leaf: leafReader.u64(),
+    position: leafReader.u64(),
+    positions: leafReader.u32(),
+    time: leafReader.i64(),
+    previousHash: leafReader.raw(HASH_BYTES),
+    rowsRoot: leafReader.raw(HASH_BYTES),
+    payloadDigest: leafReader.raw(HASH_BYTES),
     context: {
-      branch: source.text(),
-      tenant: source.optionalText(),
-      path: source.optionalText(),
-      principal: source.text(),
-      door: source.text(),
-      purpose: source.optionalText(),
-      correlationId: source.text(),
-      policyDigest: source.text(),
+      branch: leafReader.text(),
+      tenant: leafReader.optionalText(),
+      path: leafReader.optionalText(),
+      principal: leafReader.text(),
+      door: leafReader.text(),
+      purpose: leafReader.optionalText(),
+      correlationId: leafReader.text(),
+      policyDigest: leafReader.text(),
     },
   };
-  source.end();
-  return facts;
+  leafReader.end();
+  return leafFields;
 }
 
 /** Keys that open bodies. */
@@ -392,12 +397,12 @@ export type BodyKeys = Pick<Keyring, 'open'> & { readonly subjects: SubjectOpene
  * recomputed too, which costs a microsecond a row; a redacted payload is always checked that way.
  */
 export function decodeEntry(
-  facts: LeafFields,
+  leafFields: LeafFields,
   payload: Uint8Array,
   keyring: BodyKeys,
-  check: { readonly redacted: boolean; readonly rows: boolean },
+  entryChecks: { readonly redacted: boolean; readonly rows: boolean },
 ): CommittedEntry {
-  return decodeEntryWithSecrets(facts, payload, keyring, check).entry;
+  return decodeEntryWithSecrets(leafFields, payload, keyring, entryChecks).entry;
 }
 
 export interface OpenedEntry {
@@ -408,30 +413,30 @@ export interface OpenedEntry {
 
 /** The same, with what the leaves of its rows hide behind: for proofs of single rows. */
 export function decodeEntryWithSecrets(
-  facts: LeafFields,
+  leafFields: LeafFields,
   payload: Uint8Array,
   keyring: BodyKeys,
-  check: { readonly redacted: boolean; readonly rows: boolean },
+  entryChecks: { readonly redacted: boolean; readonly rows: boolean },
 ): OpenedEntry {
-  checkDigest(facts, payload, check.redacted);
-  return decodeOpened(facts, openPayload(payload, keyring), check, keyring.subjects);
+  checkDigest(leafFields, payload, entryChecks.redacted);
+  return decodeOpened(leafFields, openPayload(payload, keyring), entryChecks, keyring.subjects);
 }
 
-export function checkDigest(facts: LeafFields, payload: Uint8Array, redacted: boolean): void {
-  if (!redacted && !equalBytes(sha256(payload), facts.payloadDigest))
+export function checkDigest(leafFields: LeafFields, payload: Uint8Array, redacted: boolean): void {
+  if (!redacted && !equalBytes(sha256(payload), leafFields.payloadDigest))
     throw malformedError('the payload does not match its digest');
 }
 
 /** The data key that a payload names; null where there are too few bytes for one. */
-export function payloadKey(bytes: Uint8Array, payload: number): number | null {
-  if (payload + PAYLOAD_HEAD > bytes.length) return null;
-  return new DataView(bytes.buffer, bytes.byteOffset + payload, PAYLOAD_HEAD).getUint32(4, true);
+export function payloadKey(bytes: Uint8Array, payloadOffset: number): number | null {
+  if (payloadOffset + PAYLOAD_HEAD > bytes.length) return null;
+  return new DataView(bytes.buffer, bytes.byteOffset + payloadOffset, PAYLOAD_HEAD).getUint32(4, true);
 }
 
 /** An entry of a body that `decodeOpened` has found in order. */
-export function entryOfChecked(facts: LeafFields, plain: Uint8Array): CommittedEntry {
-  const { context, leaf, position, positions, time } = facts;
-  return { context, body: decodeBody(plain, noSubjects, true).body, leaf, position, positions, time };
+export function entryOfChecked(leafFields: LeafFields, checkedBody: Uint8Array): CommittedEntry {
+  const { context, leaf, position, positions, time } = leafFields;
+  return { context, body: decodeBody(checkedBody, noSubjects, true).body, leaf, position, positions, time };
 }
 
 /**
@@ -439,95 +444,109 @@ export function entryOfChecked(facts: LeafFields, plain: Uint8Array): CommittedE
  * where they are sealed under a key that is destroyed, and nowhere else.
  */
 export function decodeOpened(
-  facts: LeafFields,
-  plain: Uint8Array,
-  check: { readonly redacted: boolean; readonly rows: boolean },
+  leafFields: LeafFields,
+  openedBody: Uint8Array,
+  entryChecks: { readonly redacted: boolean; readonly rows: boolean },
   subjects: SubjectOpener,
 ): OpenedEntry {
-  const { body, parts } = decodeBody(plain, subjects);
-  if (kindOf(body) !== facts.kind) throw malformedError('a body of another kind than its leaf says');
-  if (positionsOf(body) !== facts.positions) throw malformedError('a body of another length than its leaf says');
-  if (check.redacted && parts.length === 0 && !isBlank(body) && !hasDropped(body))
+  const { body, parts: decodedParts } = decodeBody(openedBody, subjects);
+  if (kindOf(body) !== leafFields.kind) throw malformedError('a body of another kind than its leaf says');
+  if (positionsOf(body) !== leafFields.positions) throw malformedError('a body of another length than its leaf says');
+  if (entryChecks.redacted && decodedParts.length === 0 && !isBlank(body) && !hasDroppedVectors(body))
     throw malformedError('a body from which nothing was dropped, marked as if it were');
-  if (!check.redacted && parts.some((part) => part.body.dropped && !part.sealed))
+  if (!entryChecks.redacted && decodedParts.some((part) => part.body.dropped && !part.sealed))
     throw malformedError('rows are missing from a whole payload');
-  if (parts.length === 0 && !equalBytes(facts.rowsRoot, statementRoot(body)))
+  if (decodedParts.length === 0 && !equalBytes(leafFields.rowsRoot, statementRoot(body)))
     throw malformedError('a root that is not of what the entry states');
-  if (parts.length > 0 && (check.rows || check.redacted)) checkRoot(facts, parts);
-  const { context, leaf, position, positions, time } = facts;
-  return { entry: { context, body, leaf, position, positions, time }, parts };
+  if (decodedParts.length > 0 && (entryChecks.rows || entryChecks.redacted)) checkRowsRoot(leafFields, decodedParts);
+  const { context, leaf, position, positions, time } = leafFields;
+  return { entry: { context, body, leaf, position, positions, time }, parts: decodedParts };
 }
 
-function checkRoot({ positions, context, rowsRoot: stated }: LeafFields, parts: readonly DecodedRows[]): void {
-  const isOne = parts.length === 1;
-  const hashes = isOne && parts[0]!.sealed === null ? undefined : new Uint8Array(positions * HASH_BYTES);
-  let at = 0;
-  const checked = parts.map(({ body, secrets, sealed }) => {
-    const rows = body.ops.length;
-    const dropped = secrets.salts === 'explicit' ? secrets.dropped : undefined;
-    const own = hashes?.subarray(at, (at += rows * HASH_BYTES));
-    return { root: rowsRoot(body, context.path, saltsOfRows(secrets, rows), dropped, own), sealed, hashes: own };
+function checkRowsRoot(
+  { positions: entryPositions, context, rowsRoot: statedRoot }: LeafFields,
+  parts: readonly DecodedRows[],
+): void {
+  const isOnePart = parts.length === 1;
+  const leafRowHashes = isOnePart && parts[0]!.sealed === null ? undefined : new Uint8Array(entryPositions * HASH_BYTES);
+  let hashOffset = 0;
+  const checkedParts = parts.map(({ body, secrets, sealed }) => {
+    const partRowCount = body.ops.length;
+    const droppedRows = secrets.salts === 'explicit' ? secrets.dropped : undefined;
+    const ownRowHashes = leafRowHashes?.subarray(hashOffset, (hashOffset += partRowCount * HASH_BYTES));
+    return {
+      root: rowsRoot(body, context.path, saltsOfRows(secrets, partRowCount), droppedRows, ownRowHashes),
+      sealed,
+      hashes: ownRowHashes,
+    };
   });
-  const root = isOne ? checked[0]!.root : finishSteps(rootOfHashes(hashes!));
-  if (!equalBytes(root, stated)) throw malformedError('the rows do not give the root that their leaf commits to');
-  for (const part of checked) if (part.sealed) checkSealedHashes(part.sealed, part.hashes!);
+  const checkedRoot = isOnePart ? checkedParts[0]!.root : finishSteps(rootOfHashes(leafRowHashes!));
+  if (!equalBytes(checkedRoot, statedRoot)) throw malformedError('the rows do not give the root that their leaf commits to');
+  for (const checkedPart of checkedParts) if (checkedPart.sealed) checkSealedHashes(checkedPart.sealed, checkedPart.hashes!);
 }
 
-function hasDropped(body: EntryBody): boolean {
+function hasDroppedVectors(body: EntryBody): boolean {
   return isOpen(body) && isEmbedded(body.content) && body.content.dropped > 0;
 }
 
 /**
  * After their key is destroyed only these hashes are left of sealed rows, so they are checked while the rows can still be read.
  */
-function checkSealedHashes({ rows, hashes: stated }: SealedRows, hashes: Uint8Array): void {
-  for (let i = 0, at = 0; i < rows.length; i++) {
-    const from = rows[i]! * HASH_BYTES;
+function checkSealedHashes({ rows: sealedRows, hashes: statedHashes }: SealedRows, leafRowHashes: Uint8Array): void {
+  for (let i = 0, statedOffset = 0; i < sealedRows.length; i++) {
+    const rowHashOffset = sealedRows[i]! * HASH_BYTES;
     for (let k = 0; k < HASH_BYTES; k++) {
-      if (hashes[from + k] !== stated[at++]) throw malformedError('a sealed row of another hash than its body states');
+      if (leafRowHashes[rowHashOffset + k] !== statedHashes[statedOffset++])
+        throw malformedError('a sealed row of another hash than its body states');
     }
   }
 }
 
-export function openPayload(payload: Uint8Array, keyring: Pick<Keyring, 'open'>): Uint8Array {
-  if (payload.length < PAYLOAD_EXTRA) throw malformedError('a payload shorter than its frame');
-  const head = new ByteReader(payload.subarray(0, PAYLOAD_HEAD));
-  if (head.u8() !== PAYLOAD_FORMAT) throw malformedError('an unknown payload format');
-  const flags = head.u8();
-  if (flags > LZ4_FLAG || head.u16() !== 0) throw malformedError('unknown payload flags');
-  const keyId = head.u32();
-  const size = head.u32();
+export function openPayload(sealedPayload: Uint8Array, keyring: Pick<Keyring, 'open'>): Uint8Array {
+  if (sealedPayload.length < PAYLOAD_EXTRA) throw malformedError('a payload shorter than its frame');
+  const payloadHead = new ByteReader(sealedPayload.subarray(0, PAYLOAD_HEAD));
+  if (payloadHead.u8() !== PAYLOAD_FORMAT) throw malformedError('an unknown payload format');
+  const payloadFlags = payloadHead.u8();
+  if (payloadFlags > LZ4_FLAG || payloadHead.u16() !== 0) throw malformedError('unknown payload flags');
+  const dataKeyId = payloadHead.u32();
+  const bodySize = payloadHead.u32();
   const nonceEnd = PAYLOAD_HEAD + NONCE_BYTES;
-  const sealedEnd = payload.length - TAG_BYTES;
-  const decipher = crypto.createDecipheriv('aes-256-gcm', keyring.open(keyId), payload.subarray(PAYLOAD_HEAD, nonceEnd), {
-    authTagLength: TAG_BYTES,
-  });
-  decipher.setAAD(payload.subarray(0, PAYLOAD_HEAD));
-  decipher.setAuthTag(payload.subarray(sealedEnd));
-  const plain = decipher.update(payload.subarray(nonceEnd, sealedEnd));
+  const sealedEnd = sealedPayload.length - TAG_BYTES;
+  const payloadDecipher = crypto.createDecipheriv(
+    'aes-256-gcm',
+    keyring.open(dataKeyId),
+    sealedPayload.subarray(PAYLOAD_HEAD, nonceEnd),
+    {
+      authTagLength: TAG_BYTES,
+    },
+  );
+  payloadDecipher.setAAD(sealedPayload.subarray(0, PAYLOAD_HEAD));
+  payloadDecipher.setAuthTag(sealedPayload.subarray(sealedEnd));
+  const plainBody = payloadDecipher.update(sealedPayload.subarray(nonceEnd, sealedEnd));
   try {
-    decipher.final();
+    payloadDecipher.final();
   } catch (cause) {
-    throw new ServiceError('REL_STORAGE', `a payload does not open under data key ${keyId}`, { cause });
+    throw new ServiceError('REL_STORAGE', `a payload does not open under data key ${dataKeyId}`, { cause });
   }
-  if (flags === 0) {
-    if (plain.length !== size) throw malformedError('a body of another length');
-    return plain;
+  if (payloadFlags === 0) {
+    if (plainBody.length !== bodySize) throw malformedError('a body of another length');
+    return plainBody;
   }
-  return unpack(plain, size);
+  return unpackBody(plainBody, bodySize);
 }
 
 /** The codec trusts the size in its own prefix and stays silent on truncated input, so both are checked around it. */
-function unpack(packed: Buffer, size: number): Uint8Array {
-  if (size > BODY_BYTES_MAX || size > packed.length * LZ4_RATIO_MAX)
+function unpackBody(packedBody: Buffer, bodySize: number): Uint8Array {
+  if (bodySize > BODY_BYTES_MAX || bodySize > packedBody.length * BODY_LZ4_RATIO_MAX)
     throw malformedError('a compressed body that claims too much');
-  if (packed.length < 4 || packed.readUInt32LE(0) !== size) throw malformedError('a compressed body of another length');
-  let body: Buffer;
+  if (packedBody.length < 4 || packedBody.readUInt32LE(0) !== bodySize)
+    throw malformedError('a compressed body of another length');
+  let unpackedBody: Buffer;
   try {
-    body = lz4.uncompressSync(packed);
+    unpackedBody = lz4.uncompressSync(packedBody);
   } catch (cause) {
     throw new ServiceError('REL_STORAGE', 'malformed bytes: a compressed body does not unpack', { cause });
   }
-  if (body.length !== size) throw malformedError('a compressed body that ends early');
-  return body;
+  if (unpackedBody.length !== bodySize) throw malformedError('a compressed body that ends early');
+  return unpackedBody;
 }

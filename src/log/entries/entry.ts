@@ -31,8 +31,8 @@ export type EntryBody =
 /** As leaves say it: rows are rows, in one part or in several. */
 export type EntryKind = Exclude<EntryBody['kind'], 'parts'>;
 
-export function kindOf(body: EntryBody): EntryKind {
-  return body.kind === 'parts' ? 'rows' : body.kind;
+export function kindOf(entryBody: EntryBody): EntryKind {
+  return entryBody.kind === 'parts' ? 'rows' : entryBody.kind;
 }
 
 /** First entry of every log. Takes one position. */
@@ -547,8 +547,8 @@ export function isOpenKind(kind: EntryBody['kind']): kind is OpenKind {
   return openKindNames.has(kind);
 }
 
-export function isOpen(body: EntryBody): body is OpenBody {
-  return isOpenKind(body.kind);
+export function isOpen(entryBody: EntryBody): entryBody is OpenBody {
+  return isOpenKind(entryBody.kind);
 }
 
 /** The branch that always exists: it was never forked, and cannot be deleted. */
@@ -591,15 +591,15 @@ export interface WholeEntry extends CommittedEntry {
 }
 
 /** The parts of an entry one after the other, each as an entry at its own positions and times; an entry without parts is itself. */
-export function* splitParts(entry: CommittedEntry): Generator<WholeEntry> {
-  if (isWhole(entry)) return yield entry;
-  const { context, leaf } = entry;
-  let { position, time } = entry;
-  for (const body of rowBodiesOf(entry.body)) {
-    const positions = positionsOf(body);
-    yield { context, body, leaf, position, positions, time };
-    position += positions;
-    time += BigInt(positions);
+export function* splitParts(partsEntry: CommittedEntry): Generator<WholeEntry> {
+  if (isWhole(partsEntry)) return yield partsEntry;
+  const { context, leaf } = partsEntry;
+  let { position, time } = partsEntry;
+  for (const partBody of rowBodiesOf(partsEntry.body)) {
+    const partPositions = positionsOf(partBody);
+    yield { context, body: partBody, leaf, position, positions: partPositions, time };
+    position += partPositions;
+    time += BigInt(partPositions);
   }
 }
 
@@ -608,19 +608,19 @@ export function isWhole(entry: CommittedEntry): entry is WholeEntry {
 }
 
 /** The rows of a body, part by part; none where it is of another kind. */
-export function rowBodiesOf(body: EntryBody): readonly RowsBody[] {
-  if (body.kind === 'parts') return body.parts;
-  return body.kind === 'rows' ? [body] : [];
+export function rowBodiesOf(entryBody: EntryBody): readonly RowsBody[] {
+  if (entryBody.kind === 'parts') return entryBody.parts;
+  return entryBody.kind === 'rows' ? [entryBody] : [];
 }
 
 /** Positions that a body covers. */
-export function positionsOf(body: EntryBody): number {
-  if (isOpen(body)) return 1;
-  switch (body.kind) {
+export function positionsOf(entryBody: EntryBody): number {
+  if (isOpen(entryBody)) return 1;
+  switch (entryBody.kind) {
     case 'rows':
-      return body.ops.length;
+      return entryBody.ops.length;
     case 'parts':
-      return body.parts.reduce((sum, { ops }) => sum + ops.length, 0);
+      return entryBody.parts.reduce((partPositions, { ops }) => partPositions + ops.length, 0);
     case 'access':
     case 'seal':
     case 'redaction':

@@ -21,301 +21,329 @@ import { columnTypes } from '../values/value.ts';
 export type FixedBody = Exclude<EntryBody, RowsBody | RowPartsBody | OpenBody>;
 export type FixedKind = FixedBody['kind'];
 
-export function encodeFixed(body: FixedBody, target: ByteWriter): void {
-  switch (body.kind) {
+export function encodeFixed(fixedBody: FixedBody, fixedWriter: ByteWriter): void {
+  switch (fixedBody.kind) {
     case 'genesis':
-      target.text(body.logId);
-      target.text(body.origin);
-      return target.text(body.engineVersion);
+      fixedWriter.text(fixedBody.logId);
+      fixedWriter.text(fixedBody.origin);
+      return fixedWriter.text(fixedBody.engineVersion);
     case 'seal':
-      target.u64(body.treeSize);
-      return target.text(body.checkpoint);
+      fixedWriter.u64(fixedBody.treeSize);
+      return fixedWriter.text(fixedBody.checkpoint);
     case 'removal':
-      return encodeRemoval(body, target);
+      return encodeRemoval(fixedBody, fixedWriter);
     case 'type':
-      return encodeType(body, target);
+      return encodeTypeBody(fixedBody, fixedWriter);
     case 'token':
-      return encodeToken(body, target);
+      return encodeTokenBody(fixedBody, fixedWriter);
     case 'access':
-      return encodeAccess(body, target);
+      return encodeAccess(fixedBody, fixedWriter);
     case 'branch':
-      return encodeBranch(body, target);
+      return encodeBranch(fixedBody, fixedWriter);
     case 'exhibit':
-      return encodeExhibit(body, target);
+      return encodeExhibit(fixedBody, fixedWriter);
     case 'view':
-      target.text(body.name);
-      target.text(body.sql);
-      return target.u64(body.refreshSecs);
+      fixedWriter.text(fixedBody.name);
+      fixedWriter.text(fixedBody.sql);
+      return fixedWriter.u64(fixedBody.refreshSecs);
     case 'receipt':
-      target.text(body.key);
-      target.u32(body.batch);
-      target.text(body.request);
-      return target.text(body.outcome);
+      fixedWriter.text(fixedBody.key);
+      fixedWriter.u32(fixedBody.batch);
+      fixedWriter.text(fixedBody.request);
+      return fixedWriter.text(fixedBody.outcome);
     default:
-      return target.text(recordText(body));
+      return fixedWriter.text(recordText(fixedBody));
   }
 }
 
-export function decodeFixed(kind: FixedKind, source: ByteReader): FixedBody {
+export function decodeFixed(kind: FixedKind, fixedReader: ByteReader): FixedBody {
   switch (kind) {
     case 'genesis':
-      return { kind, logId: source.text(), origin: source.text(), engineVersion: source.text() };
+      return { kind, logId: fixedReader.text(), origin: fixedReader.text(), engineVersion: fixedReader.text() };
     case 'seal':
-      return { kind, treeSize: source.u64(), checkpoint: source.text() };
+      return { kind, treeSize: fixedReader.u64(), checkpoint: fixedReader.text() };
     case 'removal':
-      return decodeRemoval(source);
+      return decodeRemoval(fixedReader);
     case 'type':
-      return decodeType(source);
+      return decodeTypeBody(fixedReader);
     case 'token':
-      return decodeToken(source);
+      return decodeTokenBody(fixedReader);
     case 'access':
-      return decodeAccess(source);
+      return decodeAccess(fixedReader);
     case 'branch':
-      return decodeBranch(source);
+      return decodeBranch(fixedReader);
     case 'exhibit':
-      return decodeExhibit(source);
+      return decodeExhibit(fixedReader);
     case 'view':
-      return { kind, name: source.text(), sql: source.text(), refreshSecs: source.u64() };
+      return { kind, name: fixedReader.text(), sql: fixedReader.text(), refreshSecs: fixedReader.u64() };
     case 'receipt':
-      return { kind, key: source.text(), batch: source.u32(), request: source.text(), outcome: source.text() };
+      return {
+        kind,
+        key: fixedReader.text(),
+        batch: fixedReader.u32(),
+        request: fixedReader.text(),
+        outcome: fixedReader.text(),
+      };
     default:
-      return recordOf(kind, source.text());
+      return recordOf(kind, fixedReader.text());
   }
 }
 
-function encodeRemoval(body: RemovalBody, target: ByteWriter): void {
-  target.text(body.type);
-  target.u32(body.keys.length);
-  for (const key of body.keys) target.text(key);
-  target.u32(body.positions.length);
-  for (const position of body.positions) target.u64(position);
+function encodeRemoval(removalBody: RemovalBody, removalWriter: ByteWriter): void {
+  removalWriter.text(removalBody.type);
+  removalWriter.u32(removalBody.keys.length);
+  for (const removedKey of removalBody.keys) removalWriter.text(removedKey);
+  removalWriter.u32(removalBody.positions.length);
+  for (const removedPosition of removalBody.positions) removalWriter.u64(removedPosition);
 }
 
-function decodeRemoval(source: ByteReader): RemovalBody {
-  const type = source.text();
-  const keys: string[] = [];
-  for (let left = source.count(4); left > 0; left--) keys.push(source.text());
-  const positions = new Float64Array(source.count(8));
-  for (let i = 0; i < positions.length; i++) positions[i] = source.u64();
-  return { kind: 'removal', type, keys, positions };
+function decodeRemoval(removalReader: ByteReader): RemovalBody {
+  const removedType = removalReader.text();
+  const removedKeys: string[] = [];
+  for (let keysLeft = removalReader.count(4); keysLeft > 0; keysLeft--) removedKeys.push(removalReader.text());
+  const removedPositions = new Float64Array(removalReader.count(8));
+  for (let i = 0; i < removedPositions.length; i++) removedPositions[i] = removalReader.u64();
+  return { kind: 'removal', type: removedType, keys: removedKeys, positions: removedPositions };
 }
 
-function encodeType({ definition }: TypeBody, target: ByteWriter): void {
-  target.text(definition.name);
-  const properties = Object.entries(definition.properties);
-  target.u32(properties.length);
-  for (const [name, property] of properties) {
-    target.text(name);
-    target.u8(columnTypes.indexOf(property.type));
-    target.u8(+property.required | (+property.masked << 1) | (+property.indexed << 2) | (+property.subject << 3));
-    target.u32(property.dims);
+function encodeTypeBody({ definition: typeDefinition }: TypeBody, typeWriter: ByteWriter): void {
+  typeWriter.text(typeDefinition.name);
+  const typeProperties = Object.entries(typeDefinition.properties);
+  typeWriter.u32(typeProperties.length);
+  for (const [propertyName, typeProperty] of typeProperties) {
+    typeWriter.text(propertyName);
+    typeWriter.u8(columnTypes.indexOf(typeProperty.type));
+    typeWriter.u8(
+      +typeProperty.required | (+typeProperty.masked << 1) | (+typeProperty.indexed << 2) | (+typeProperty.subject << 3),
+    );
+    typeWriter.u32(typeProperty.dims);
   }
-  target.u8(definition.open ? 1 : 0);
-  target.optionalText(definition.primaryKey);
-  target.u32(definition.graphTriggers.length);
-  for (const trigger of definition.graphTriggers) {
-    target.text(trigger.linkType);
-    target.text(trigger.sourceField);
-    target.text(trigger.targetField);
+  typeWriter.u8(typeDefinition.open ? 1 : 0);
+  typeWriter.optionalText(typeDefinition.primaryKey);
+  typeWriter.u32(typeDefinition.graphTriggers.length);
+  for (const graphTrigger of typeDefinition.graphTriggers) {
+    typeWriter.text(graphTrigger.linkType);
+    typeWriter.text(graphTrigger.sourceField);
+    typeWriter.text(graphTrigger.targetField);
   }
-  target.u64(definition.ontologyVersion);
+  typeWriter.u64(typeDefinition.ontologyVersion);
 }
 
-function decodeType(source: ByteReader): TypeBody {
-  const name = source.text();
-  const properties: [string, PropertyDefinition][] = [];
-  for (let left = source.count(10); left > 0; left--) {
-    const property = source.text();
-    const type = columnTypes[source.u8()];
-    const flags = source.u8();
-    if (type === undefined || flags > 15) throw malformedError('an unknown property type or flag');
-    const bit = (n: number): boolean => (flags & (1 << n)) !== 0;
-    const dims = source.u32();
-    properties.push([property, { type, required: bit(0), masked: bit(1), indexed: bit(2), subject: bit(3), dims }]);
+function decodeTypeBody(typeReader: ByteReader): TypeBody {
+  const typeName = typeReader.text();
+  const typeProperties: [string, PropertyDefinition][] = [];
+  for (let itemsLeft = typeReader.count(10); itemsLeft > 0; itemsLeft--) {
+    const propertyName = typeReader.text();
+    const propertyType = columnTypes[typeReader.u8()];
+    const propertyFlags = typeReader.u8();
+    if (propertyType === undefined || propertyFlags > 15) throw malformedError('an unknown property type or flag');
+    const hasPropertyFlag = (n: number): boolean => (propertyFlags & (1 << n)) !== 0;
+    const vectorDims = typeReader.u32();
+    typeProperties.push([
+      propertyName,
+      {
+        type: propertyType,
+        required: hasPropertyFlag(0),
+        masked: hasPropertyFlag(1),
+        indexed: hasPropertyFlag(2),
+        subject: hasPropertyFlag(3),
+        dims: vectorDims,
+      },
+    ]);
   }
-  checkDistinct(properties);
-  const open = source.flag();
-  const primaryKey = source.optionalText();
+  checkDistinctNames(typeProperties);
+  const isOpenType = typeReader.flag();
+  const primaryKey = typeReader.optionalText();
   const graphTriggers = [];
-  for (let left = source.count(12); left > 0; left--) {
-    graphTriggers.push({ linkType: source.text(), sourceField: source.text(), targetField: source.text() });
+  for (let left = typeReader.count(12); left > 0; left--) {
+    graphTriggers.push({ linkType: typeReader.text(), sourceField: typeReader.text(), targetField: typeReader.text() });
   }
-  const ontologyVersion = source.u64();
+  const ontologyVersion = typeReader.u64();
   // fromEntries defines own properties: one named `__proto__` is a property like any other.
-  const definition = { name, properties: Object.fromEntries(properties), open, primaryKey, graphTriggers, ontologyVersion };
-  return { kind: 'type', definition };
+  const typeDefinition = {
+    name: typeName,
+    properties: Object.fromEntries(typeProperties),
+    open: isOpenType,
+    primaryKey,
+    graphTriggers,
+    ontologyVersion,
+  };
+  return { kind: 'type', definition: typeDefinition };
 }
 
-function checkDistinct(named: readonly (readonly [string, unknown])[]): void {
-  if (new Set(named.map(([name]) => name)).size !== named.length) throw malformedError('a name twice');
+function checkDistinctNames(namedValues: readonly (readonly [string, unknown])[]): void {
+  if (new Set(namedValues.map(([name]) => name)).size !== namedValues.length) throw malformedError('a name twice');
 }
 
 const tokenChanges = ['minted', 'rotated', 'revoked'] as const;
 const attributeKinds = ['string', 'number', 'boolean'] as const;
 
-function encodeToken(body: TokenBody, target: ByteWriter): void {
-  const token = body.token;
-  target.u8(tokenChanges.indexOf(body.change));
-  target.text(token.id);
-  target.text(token.secretHash);
-  target.text(token.principal);
-  target.optionalText(token.tenant);
-  target.optionalText(token.organization);
-  encodeTexts(token.roles, target);
-  const attributes = Object.entries(token.attributes);
-  target.u32(attributes.length);
-  for (const [name, value] of attributes) {
-    target.text(name);
-    target.u8(attributeKinds.indexOf(typeof value as 'string' | 'number' | 'boolean'));
-    if (typeof value === 'string') target.text(value);
-    else if (typeof value === 'number') target.f64(value);
-    else target.u8(value ? 1 : 0);
+function encodeTokenBody(tokenBody: TokenBody, tokenWriter: ByteWriter): void {
+  const tokenRecord = tokenBody.token;
+  tokenWriter.u8(tokenChanges.indexOf(tokenBody.change));
+  tokenWriter.text(tokenRecord.id);
+  tokenWriter.text(tokenRecord.secretHash);
+  tokenWriter.text(tokenRecord.principal);
+  tokenWriter.optionalText(tokenRecord.tenant);
+  tokenWriter.optionalText(tokenRecord.organization);
+  encodeTokenTexts(tokenRecord.roles, tokenWriter);
+  const tokenAttributes = Object.entries(tokenRecord.attributes);
+  tokenWriter.u32(tokenAttributes.length);
+  for (const [attributeName, attributeValue] of tokenAttributes) {
+    tokenWriter.text(attributeName);
+    tokenWriter.u8(attributeKinds.indexOf(typeof attributeValue as 'string' | 'number' | 'boolean'));
+    if (typeof attributeValue === 'string') tokenWriter.text(attributeValue);
+    else if (typeof attributeValue === 'number') tokenWriter.f64(attributeValue);
+    else tokenWriter.u8(attributeValue ? 1 : 0);
   }
-  encodeTexts(token.purposes, target);
-  target.i64(token.expiresAt);
-  target.optionalText(body.replaces);
+  encodeTokenTexts(tokenRecord.purposes, tokenWriter);
+  tokenWriter.i64(tokenRecord.expiresAt);
+  tokenWriter.optionalText(tokenBody.replaces);
 }
 
-function decodeToken(source: ByteReader): TokenBody {
-  const change = tokenChanges[source.u8()];
-  if (change === undefined) throw malformedError('an unknown token change');
-  const id = source.text();
-  const secretHash = source.text();
-  const principal = source.text();
-  const tenant = source.optionalText();
-  const organization = source.optionalText();
-  const roles = decodeTexts(source);
-  const attributes: [string, string | number | boolean][] = [];
-  for (let left = source.count(6); left > 0; left--) {
-    const name = source.text();
-    const kind = attributeKinds[source.u8()];
-    if (kind === undefined) throw malformedError('an unknown attribute kind');
-    attributes.push([name, kind === 'string' ? source.text() : kind === 'number' ? source.f64() : source.flag()]);
+function decodeTokenBody(tokenReader: ByteReader): TokenBody {
+  const tokenChange = tokenChanges[tokenReader.u8()];
+  if (tokenChange === undefined) throw malformedError('an unknown token change');
+  const tokenId = tokenReader.text();
+  const secretHash = tokenReader.text();
+  const principal = tokenReader.text();
+  const tenant = tokenReader.optionalText();
+  const organization = tokenReader.optionalText();
+  const roles = decodeTokenTexts(tokenReader);
+  const tokenAttributes: [string, string | number | boolean][] = [];
+  for (let attributesLeft = tokenReader.count(6); attributesLeft > 0; attributesLeft--) {
+    const attributeName = tokenReader.text();
+    const attributeKind = attributeKinds[tokenReader.u8()];
+    if (attributeKind === undefined) throw malformedError('an unknown attribute kind');
+    tokenAttributes.push([
+      attributeName,
+      attributeKind === 'string' ? tokenReader.text() : attributeKind === 'number' ? tokenReader.f64() : tokenReader.flag(),
+    ]);
   }
-  checkDistinct(attributes);
-  const purposes = decodeTexts(source);
-  const expiresAt = source.i64();
-  const replaces = source.optionalText();
-  const token = {
-    id,
+  checkDistinctNames(tokenAttributes);
+  const purposes = decodeTokenTexts(tokenReader);
+  const expiresAt = tokenReader.i64();
+  const replaces = tokenReader.optionalText();
+  const tokenRecord = {
+    id: tokenId,
     secretHash,
     principal,
     tenant,
     organization,
     roles,
-    attributes: Object.fromEntries(attributes),
+    attributes: Object.fromEntries(tokenAttributes),
     purposes,
     expiresAt,
   };
-  return { kind: 'token', change, token, replaces };
+  return { kind: 'token', change: tokenChange, token: tokenRecord, replaces };
 }
 
-function encodeTexts(texts: readonly string[], target: ByteWriter): void {
-  target.u32(texts.length);
-  for (const text of texts) target.text(text);
+function encodeTokenTexts(tokenTexts: readonly string[], tokenWriter: ByteWriter): void {
+  tokenWriter.u32(tokenTexts.length);
+  for (const tokenText of tokenTexts) tokenWriter.text(tokenText);
 }
 
-function decodeTexts(source: ByteReader): string[] {
-  const texts: string[] = [];
-  for (let left = source.count(4); left > 0; left--) texts.push(source.text());
-  return texts;
+function decodeTokenTexts(tokenReader: ByteReader): string[] {
+  const tokenTexts: string[] = [];
+  for (let textsLeft = tokenReader.count(4); textsLeft > 0; textsLeft--) tokenTexts.push(tokenReader.text());
+  return tokenTexts;
 }
 
-const decisions = ['allow', 'deny', 'error'] as const;
+const accessDecisions = ['allow', 'deny', 'error'] as const;
 
-function encodeAccess(body: AccessBody, target: ByteWriter): void {
-  target.u32(body.records.length);
-  for (const record of body.records) {
-    target.i64(record.time);
-    target.text(record.correlationId);
-    target.text(record.principal);
-    target.optionalText(record.tenant);
-    target.optionalText(record.path);
-    target.text(record.door);
-    target.text(record.action);
-    target.optionalText(record.purpose);
-    target.optionalText(record.objectType);
-    target.u8(decisions.indexOf(record.decision));
-    target.optionalText(record.code);
-    target.optionalText(record.template);
-    target.optionalText(record.literalDigest);
-    target.i64(record.basis);
-    target.u64(record.rowCount);
-    target.f64(record.costUnits);
-    target.f64(record.durationMs);
+function encodeAccess(accessBody: AccessBody, accessWriter: ByteWriter): void {
+  accessWriter.u32(accessBody.records.length);
+  for (const accessRecord of accessBody.records) {
+    accessWriter.i64(accessRecord.time);
+    accessWriter.text(accessRecord.correlationId);
+    accessWriter.text(accessRecord.principal);
+    accessWriter.optionalText(accessRecord.tenant);
+    accessWriter.optionalText(accessRecord.path);
+    accessWriter.text(accessRecord.door);
+    accessWriter.text(accessRecord.action);
+    accessWriter.optionalText(accessRecord.purpose);
+    accessWriter.optionalText(accessRecord.objectType);
+    accessWriter.u8(accessDecisions.indexOf(accessRecord.decision));
+    accessWriter.optionalText(accessRecord.code);
+    accessWriter.optionalText(accessRecord.template);
+    accessWriter.optionalText(accessRecord.literalDigest);
+    accessWriter.i64(accessRecord.basis);
+    accessWriter.u64(accessRecord.rowCount);
+    accessWriter.f64(accessRecord.costUnits);
+    accessWriter.f64(accessRecord.durationMs);
   }
 }
 
-function decodeAccess(source: ByteReader): AccessBody {
-  const records: AccessRecord[] = [];
-  for (let left = source.count(64); left > 0; left--) {
-    records.push({
-      time: source.i64(),
-      correlationId: source.text(),
-      principal: source.text(),
-      tenant: source.optionalText(),
-      path: source.optionalText(),
-      door: source.text(),
-      action: source.text(),
-      purpose: source.optionalText(),
-      objectType: source.optionalText(),
-      decision: decisionOf(source.u8()),
-      code: source.optionalText(),
-      template: source.optionalText(),
-      literalDigest: source.optionalText(),
-      basis: source.i64(),
-      rowCount: source.u64(),
-      costUnits: source.f64(),
-      durationMs: source.f64(),
+function decodeAccess(accessReader: ByteReader): AccessBody {
+  const accessRecords: AccessRecord[] = [];
+  for (let recordsLeft = accessReader.count(64); recordsLeft > 0; recordsLeft--) {
+    accessRecords.push({
+      time: accessReader.i64(),
+      correlationId: accessReader.text(),
+      principal: accessReader.text(),
+      tenant: accessReader.optionalText(),
+      path: accessReader.optionalText(),
+      door: accessReader.text(),
+      action: accessReader.text(),
+      purpose: accessReader.optionalText(),
+      objectType: accessReader.optionalText(),
+      decision: accessDecisionOf(accessReader.u8()),
+      code: accessReader.optionalText(),
+      template: accessReader.optionalText(),
+      literalDigest: accessReader.optionalText(),
+      basis: accessReader.i64(),
+      rowCount: accessReader.u64(),
+      costUnits: accessReader.f64(),
+      durationMs: accessReader.f64(),
     });
   }
-  return { kind: 'access', records };
+  return { kind: 'access', records: accessRecords };
 }
 
-function decisionOf(number: number): AccessRecord['decision'] {
-  const decision = decisions[number];
-  if (decision === undefined) throw malformedError('an unknown decision');
-  return decision;
+function accessDecisionOf(decisionNumber: number): AccessRecord['decision'] {
+  const accessDecision = accessDecisions[decisionNumber];
+  if (accessDecision === undefined) throw malformedError('an unknown decision');
+  return accessDecision;
 }
 
 const branchChanges = ['forked', 'deleted'] as const;
 const branchShares = ['everything', 'ontology'] as const;
 
-function encodeBranch(body: BranchBody, target: ByteWriter): void {
-  target.u8(branchChanges.indexOf(body.change));
-  target.text(body.name);
-  target.text(body.source);
-  target.u8(branchShares.indexOf(body.shares));
+function encodeBranch(branchBody: BranchBody, branchWriter: ByteWriter): void {
+  branchWriter.u8(branchChanges.indexOf(branchBody.change));
+  branchWriter.text(branchBody.name);
+  branchWriter.text(branchBody.source);
+  branchWriter.u8(branchShares.indexOf(branchBody.shares));
 }
 
-function decodeBranch(source: ByteReader): BranchBody {
-  const change = branchChanges[source.u8()];
-  const name = source.text();
-  const from = source.text();
-  const shares = branchShares[source.u8()];
-  if (change === undefined || shares === undefined) throw malformedError('an unknown change of a branch');
-  return { kind: 'branch', change, name, source: from, shares };
+function decodeBranch(branchReader: ByteReader): BranchBody {
+  const branchChange = branchChanges[branchReader.u8()];
+  const branchName = branchReader.text();
+  const sourceBranch = branchReader.text();
+  const sharedBranchParts = branchShares[branchReader.u8()];
+  if (branchChange === undefined || sharedBranchParts === undefined) throw malformedError('an unknown change of a branch');
+  return { kind: 'branch', change: branchChange, name: branchName, source: sourceBranch, shares: sharedBranchParts };
 }
 
-function encodeExhibit(body: ExhibitBody, target: ByteWriter): void {
-  target.text(body.exhibit);
-  target.u64(body.link);
-  target.text(body.act);
-  target.text(body.recipe);
-  target.text(body.resultHash);
-  target.text(body.previousSeal);
-  target.text(body.seal);
+function encodeExhibit(exhibitBody: ExhibitBody, exhibitWriter: ByteWriter): void {
+  exhibitWriter.text(exhibitBody.exhibit);
+  exhibitWriter.u64(exhibitBody.link);
+  exhibitWriter.text(exhibitBody.act);
+  exhibitWriter.text(exhibitBody.recipe);
+  exhibitWriter.text(exhibitBody.resultHash);
+  exhibitWriter.text(exhibitBody.previousSeal);
+  exhibitWriter.text(exhibitBody.seal);
 }
 
-function decodeExhibit(source: ByteReader): ExhibitBody {
+function decodeExhibit(exhibitReader: ByteReader): ExhibitBody {
   return {
     kind: 'exhibit',
-    exhibit: source.text(),
-    link: source.u64(),
-    act: source.text(),
-    recipe: source.text(),
-    resultHash: source.text(),
-    previousSeal: source.text(),
-    seal: source.text(),
+    exhibit: exhibitReader.text(),
+    link: exhibitReader.u64(),
+    act: exhibitReader.text(),
+    recipe: exhibitReader.text(),
+    resultHash: exhibitReader.text(),
+    previousSeal: exhibitReader.text(),
+    seal: exhibitReader.text(),
   };
 }

@@ -26,133 +26,136 @@ import { compareText, I64_MAX, I64_MIN, limits } from '../values/value.ts';
 
 export type RecordBody = PolicyBody | TenantBody | AgreementBody | ErasureBody | RetentionBody | RedactionBody;
 
-export function recordText(body: RecordBody): string {
-  switch (body.kind) {
+export function recordText(recordBody: RecordBody): string {
+  switch (recordBody.kind) {
     case 'policy':
-      return canonicalJson({ change: body.change, id: body.id, text: body.text, digest: body.digest });
+      return canonicalJson({ change: recordBody.change, id: recordBody.id, text: recordBody.text, digest: recordBody.digest });
     case 'tenant':
-      return canonicalJson({ change: body.change, manner: body.manner, tenant: withTexts(body.tenant) });
+      return canonicalJson({
+        change: recordBody.change,
+        manner: recordBody.manner,
+        tenant: withBigintsAsTexts(recordBody.tenant),
+      });
     case 'agreement':
-      return canonicalJson({ change: body.change, agreement: withTexts(body.agreement) });
+      return canonicalJson({ change: recordBody.change, agreement: withBigintsAsTexts(recordBody.agreement) });
     case 'erasure': {
-      const { kind: _, ...members } = body;
-      return canonicalJson(members as unknown as Json);
+      const { kind: _, ...recordMembers } = recordBody;
+      return canonicalJson(recordMembers as unknown as Json);
     }
     case 'redaction':
-      return canonicalJson({ through: body.through, rows: body.rows });
+      return canonicalJson({ through: recordBody.through, rows: recordBody.rows });
     case 'retention': {
-      const { kind: _, ...members } = body;
-      return canonicalJson(withTexts(members));
+      const { kind: _, ...recordMembers } = recordBody;
+      return canonicalJson(withBigintsAsTexts(recordMembers));
     }
   }
 }
 
 /** Reads text that may be anything: REL_STORAGE for what `recordText` would not have written. */
-export function recordOf(kind: RecordBody['kind'], text: string): RecordBody {
-  const members = objectOf(parseCanonical(text));
+export function recordOf(kind: RecordBody['kind'], recordJson: string): RecordBody {
+  const recordMembers = requireObject(parseCanonicalRecord(recordJson));
   switch (kind) {
     case 'policy':
-      return policyOf(members);
+      return readPolicyBody(recordMembers);
     case 'tenant':
-      return tenantBodyOf(members);
+      return readTenantBody(recordMembers);
     case 'agreement':
-      return agreementBodyOf(members);
+      return readAgreementBody(recordMembers);
     case 'erasure':
-      return erasureOf(members);
+      return readErasureBody(recordMembers);
     case 'retention':
-      return retentionOf(members);
+      return readRetentionBody(recordMembers);
     case 'redaction':
-      return redactionOf(members);
+      return readRedactionBody(recordMembers);
   }
 }
 
-type Members = Readonly<Record<string, unknown>>;
+type RecordMembers = Readonly<Record<string, unknown>>;
 
 /** 64-bit integers as texts; everything else is JSON as it stands. */
-function withTexts(record: TenantRecord | AgreementRecord | Omit<RetentionBody, 'kind'>): Json {
-  const members = Object.entries(record).map(([name, value]): [string, Json] => [
-    name,
-    typeof value === 'bigint' ? String(value) : (value as Json),
+function withBigintsAsTexts(bodyRecord: TenantRecord | AgreementRecord | Omit<RetentionBody, 'kind'>): Json {
+  const textMembers = Object.entries(bodyRecord).map(([memberName, memberValue]): [string, Json] => [
+    memberName,
+    typeof memberValue === 'bigint' ? String(memberValue) : (memberValue as Json),
   ]);
-  return Object.fromEntries(members);
+  return Object.fromEntries(textMembers);
 }
 
-function parseCanonical(text: string): unknown {
-  let value: Json;
-  let spelled: string;
+function parseCanonicalRecord(recordJson: string): unknown {
+  let recordValue: Json;
+  let canonicalText: string;
   try {
-    value = JSON.parse(text) as Json;
-    if (!isShallow(value, recordDepth)) throw malformedError('a record nested too deep');
-    spelled = canonicalJson(value);
+    recordValue = JSON.parse(recordJson) as Json;
+    if (!isShallow(recordValue, recordDepth)) throw malformedError('a record nested too deep');
+    canonicalText = canonicalJson(recordValue);
   } catch {
     throw malformedError('a record that is no proper JSON');
   }
-  if (spelled !== text) throw malformedError('a record in another spelling');
-  return value;
+  if (canonicalText !== recordJson) throw malformedError('a record in another spelling');
+  return recordValue;
 }
 
 /** A search configuration may be as deep as any JSON, inside its tenant, inside its record. */
 const recordDepth = limits.jsonDepth + 3;
 
-/** True when arrays and objects lie in each other at most `depth` deep. */
-export function isShallow(value: unknown, depth: number): boolean {
-  if (typeof value !== 'object' || value === null) return true;
-  return depth > 0 && Object.values(value).every((member) => isShallow(member, depth - 1));
+/** True when arrays and objects lie in each other at most `jsonDepth` deep. */
+export function isShallow(nestedValue: unknown, jsonDepth: number): boolean {
+  if (typeof nestedValue !== 'object' || nestedValue === null) return true;
+  return jsonDepth > 0 && Object.values(nestedValue).every((member) => isShallow(member, jsonDepth - 1));
 }
 
-function policyOf(members: Members): PolicyBody {
-  checkNames(members, ['change', 'digest', 'id', 'text']);
+function readPolicyBody(policyMembers: RecordMembers): PolicyBody {
+  checkMemberNames(policyMembers, ['change', 'digest', 'id', 'text']);
   return {
     kind: 'policy',
-    change: oneOf(members['change'], ['installed', 'deleted']),
-    id: textOf(members['id']),
-    text: textOf(members['text']),
-    digest: textOf(members['digest']),
+    change: requireWord(policyMembers['change'], ['installed', 'deleted']),
+    id: requireText(policyMembers['id']),
+    text: requireText(policyMembers['text']),
+    digest: requireText(policyMembers['digest']),
   };
 }
 
 const tenantChanges = ['created', 'changed', 'suspended', 'reactivated', 'deleted', 'purged'] as const;
-const manners = ['soft', 'purge', 'tombstone'] as const;
+const deletionManners = ['soft', 'purge', 'tombstone'] as const;
 
-function tenantBodyOf(members: Members): TenantBody {
-  checkNames(members, ['change', 'manner', 'tenant']);
+function readTenantBody(tenantBodyMembers: RecordMembers): TenantBody {
+  checkMemberNames(tenantBodyMembers, ['change', 'manner', 'tenant']);
   return {
     kind: 'tenant',
-    change: oneOf(members['change'], tenantChanges),
-    manner: members['manner'] === null ? null : oneOf(members['manner'], manners),
-    tenant: tenantOf(objectOf(members['tenant'])),
+    change: requireWord(tenantBodyMembers['change'], tenantChanges),
+    manner: tenantBodyMembers['manner'] === null ? null : requireWord(tenantBodyMembers['manner'], deletionManners),
+    tenant: readTenantRecord(requireObject(tenantBodyMembers['tenant'])),
   };
 }
 
-function tenantOf(members: Members): TenantRecord {
-  checkNames(members, ['changedAt', 'createdAt', 'id', 'members', 'name', 'quota', 'search', 'state', 'tier']);
-  const listed = listOf(members['members']).map((member) => {
-    const { principal, role, ...more } = objectOf(member);
-    checkNames(more, []);
-    return { principal: textOf(principal), role: textOf(role) };
+function readTenantRecord(recordMembers: RecordMembers): TenantRecord {
+  checkMemberNames(recordMembers, ['changedAt', 'createdAt', 'id', 'members', 'name', 'quota', 'search', 'state', 'tier']);
+  const tenantMembers = requireList(recordMembers['members']).map((tenantMember) => {
+    const { principal, role, ...otherMembers } = requireObject(tenantMember);
+    checkMemberNames(otherMembers, []);
+    return { principal: requireText(principal), role: requireText(role) };
   });
-  if (listed.some(({ principal }, i) => i > 0 && compareText(listed[i - 1]!.principal, principal) >= 0)) {
+  if (tenantMembers.some(({ principal }, i) => i > 0 && compareText(tenantMembers[i - 1]!.principal, principal) >= 0)) {
     throw malformedError('members out of order');
   }
   return {
-    id: textOf(members['id']),
-    name: textOf(members['name']),
-    tier: textOf(members['tier']),
-    state: oneOf(members['state'], ['active', 'suspended', 'deleted']),
-    quota: quotaOf(objectOf(members['quota'])),
-    search: objectOf(members['search']) as TenantRecord['search'],
-    members: listed,
-    createdAt: i64Of(members['createdAt']),
-    changedAt: i64Of(members['changedAt']),
+    id: requireText(recordMembers['id']),
+    name: requireText(recordMembers['name']),
+    tier: requireText(recordMembers['tier']),
+    state: requireWord(recordMembers['state'], ['active', 'suspended', 'deleted']),
+    quota: readTenantQuota(requireObject(recordMembers['quota'])),
+    search: requireObject(recordMembers['search']) as TenantRecord['search'],
+    members: tenantMembers,
+    createdAt: requireI64(recordMembers['createdAt']),
+    changedAt: requireI64(recordMembers['changedAt']),
   };
 }
 
-function quotaOf(members: Members): TenantQuota {
-  checkNames(members, quotaNames);
-  return Object.fromEntries(quotaNames.map((name) => [name, members[name] === null ? null : countOf(members[name])])) as Record<
-    keyof TenantQuota,
-    number | null
-  >;
+function readTenantQuota(quotaMembers: RecordMembers): TenantQuota {
+  checkMemberNames(quotaMembers, quotaNames);
+  return Object.fromEntries(
+    quotaNames.map((quotaName) => [quotaName, quotaMembers[quotaName] === null ? null : requireCount(quotaMembers[quotaName])]),
+  ) as Record<keyof TenantQuota, number | null>;
 }
 
 const agreementChanges = ['proposed', 'accepted', 'activated', 'suspended', 'resumed', 'revoked', 'expired', 'changed'] as const;
@@ -178,133 +181,141 @@ const agreementMembers = [
   'where',
 ] as const;
 
-function agreementBodyOf(members: Members): AgreementBody {
-  checkNames(members, ['agreement', 'change']);
-  const change = oneOf(members['change'], agreementChanges);
-  const record = objectOf(members['agreement']);
-  checkNames(record, agreementMembers);
-  const { activatedAt, aggregateMinGroup, columns, onwardSharing, termsDigest, where } = record;
+function readAgreementBody(bodyMembers: RecordMembers): AgreementBody {
+  checkMemberNames(bodyMembers, ['agreement', 'change']);
+  const agreementChange = requireWord(bodyMembers['change'], agreementChanges);
+  const agreementFields = requireObject(bodyMembers['agreement']);
+  checkMemberNames(agreementFields, agreementMembers);
+  const { activatedAt, aggregateMinGroup, columns, onwardSharing, termsDigest, where } = agreementFields;
   if (typeof onwardSharing !== 'boolean') throw malformedError('a record with another type of member');
-  const masking = Object.entries(objectOf(record['masking'])).map(([name, kind]): [string, MaskKind] => [
+  const agreementMasks = Object.entries(requireObject(agreementFields['masking'])).map(([name, kind]): [string, MaskKind] => [
     name,
-    oneOf(kind, maskKinds),
+    requireWord(kind, maskKinds),
   ]);
-  const agreement: AgreementRecord = {
-    id: textOf(record['id']),
-    assigner: textOf(record['assigner']),
-    assignee: textOf(record['assignee']),
-    types: textsOf(record['types']),
-    where: where === null ? null : textOf(where),
-    columns: columns === null ? null : textsOf(columns),
-    permission: textsOf(record['permission']),
-    purposes: textsOf(record['purposes']),
-    validFrom: i64Of(record['validFrom']),
-    validTo: i64Of(record['validTo']),
-    history: oneOf(record['history'], sharedHistories),
-    masking: Object.fromEntries(masking),
+  const agreementRecord: AgreementRecord = {
+    id: requireText(agreementFields['id']),
+    assigner: requireText(agreementFields['assigner']),
+    assignee: requireText(agreementFields['assignee']),
+    types: requireTexts(agreementFields['types']),
+    where: where === null ? null : requireText(where),
+    columns: columns === null ? null : requireTexts(columns),
+    permission: requireTexts(agreementFields['permission']),
+    purposes: requireTexts(agreementFields['purposes']),
+    validFrom: requireI64(agreementFields['validFrom']),
+    validTo: requireI64(agreementFields['validTo']),
+    history: requireWord(agreementFields['history'], sharedHistories),
+    masking: Object.fromEntries(agreementMasks),
     onwardSharing,
-    aggregateMinGroup: aggregateMinGroup === null ? null : countOf(aggregateMinGroup),
-    termsDigest: termsDigest === null ? null : textOf(termsDigest),
-    state: oneOf(record['state'], agreementStates),
-    createdAt: i64Of(record['createdAt']),
-    activatedAt: activatedAt === null ? null : i64Of(activatedAt),
+    aggregateMinGroup: aggregateMinGroup === null ? null : requireCount(aggregateMinGroup),
+    termsDigest: termsDigest === null ? null : requireText(termsDigest),
+    state: requireWord(agreementFields['state'], agreementStates),
+    createdAt: requireI64(agreementFields['createdAt']),
+    activatedAt: activatedAt === null ? null : requireI64(activatedAt),
   };
-  return { kind: 'agreement', change, agreement };
+  return { kind: 'agreement', change: agreementChange, agreement: agreementRecord };
 }
 
-function erasureOf(members: Members): ErasureBody {
-  checkNames(members, ['change', 'commitment', 'id', 'keys', 'mentions', 'reason', 'statement', 'versions']);
-  const versions = listOf(members['versions']).map(erasedOf);
-  if (versions.some(({ type }, i) => i > 0 && compareText(versions[i - 1]!.type, type) >= 0)) {
+function readErasureBody(erasureMembers: RecordMembers): ErasureBody {
+  checkMemberNames(erasureMembers, ['change', 'commitment', 'id', 'keys', 'mentions', 'reason', 'statement', 'versions']);
+  const erasedVersions = requireList(erasureMembers['versions']).map(readErasedVersions);
+  if (erasedVersions.some(({ type }, i) => i > 0 && compareText(erasedVersions[i - 1]!.type, type) >= 0)) {
     throw malformedError('erased types out of order');
   }
   return {
     kind: 'erasure',
-    change: oneOf(members['change'], ['intended', 'completed']),
-    id: textOf(members['id']),
-    commitment: textOf(members['commitment']),
-    reason: textOf(members['reason']),
-    keys: textsOf(members['keys']),
-    versions,
-    mentions: risingOf(members['mentions']),
-    statement: textOf(members['statement']),
+    change: requireWord(erasureMembers['change'], ['intended', 'completed']),
+    id: requireText(erasureMembers['id']),
+    commitment: requireText(erasureMembers['commitment']),
+    reason: requireText(erasureMembers['reason']),
+    keys: requireTexts(erasureMembers['keys']),
+    versions: erasedVersions,
+    mentions: readRisingPositions(erasureMembers['mentions']),
+    statement: requireText(erasureMembers['statement']),
   };
 }
 
-function erasedOf(value: unknown): ErasedVersions {
-  const members = objectOf(value);
-  checkNames(members, ['paths', 'positions', 'type']);
-  const paths = listOf(members['paths']).map((path) => (path === null ? null : textOf(path)));
-  const falls = (path: string | null, i: number): boolean =>
-    i > 0 && (path === null || compareText(paths[i - 1] ?? '', path) >= 0);
-  if (paths.some(falls)) throw malformedError('erased paths out of order');
-  return { type: textOf(members['type']), paths, positions: risingOf(members['positions']) };
+function readErasedVersions(erasedValue: unknown): ErasedVersions {
+  const erasedMembers = requireObject(erasedValue);
+  checkMemberNames(erasedMembers, ['paths', 'positions', 'type']);
+  const erasedPaths = requireList(erasedMembers['paths']).map((path) => (path === null ? null : requireText(path)));
+  const isPathOutOfOrder = (path: string | null, i: number): boolean =>
+    i > 0 && (path === null || compareText(erasedPaths[i - 1] ?? '', path) >= 0);
+  if (erasedPaths.some(isPathOutOfOrder)) throw malformedError('erased paths out of order');
+  return {
+    type: requireText(erasedMembers['type']),
+    paths: erasedPaths,
+    positions: readRisingPositions(erasedMembers['positions']),
+  };
 }
 
-function risingOf(value: unknown): readonly number[] {
-  const positions = listOf(value).map(countOf);
-  if (positions.some((position, i) => i > 0 && positions[i - 1]! >= position)) throw malformedError('positions out of order');
-  return positions;
+function readRisingPositions(value: unknown): readonly number[] {
+  const risingPositions = requireList(value).map(requireCount);
+  if (risingPositions.some((position, i) => i > 0 && risingPositions[i - 1]! >= position))
+    throw malformedError('positions out of order');
+  return risingPositions;
 }
 
-function retentionOf(members: Members): RetentionBody {
-  checkNames(members, ['change', 'id', 'position', 'type', 'until']);
+function readRetentionBody(retentionMembers: RecordMembers): RetentionBody {
+  checkMemberNames(retentionMembers, ['change', 'id', 'position', 'type', 'until']);
   return {
     kind: 'retention',
-    change: oneOf(members['change'], ['scheduled', 'held', 'released']),
-    id: textOf(members['id']),
-    type: textOf(members['type']),
-    position: countOf(members['position']),
-    until: i64Of(members['until']),
+    change: requireWord(retentionMembers['change'], ['scheduled', 'held', 'released']),
+    id: requireText(retentionMembers['id']),
+    type: requireText(retentionMembers['type']),
+    position: requireCount(retentionMembers['position']),
+    until: requireI64(retentionMembers['until']),
   };
 }
 
-function redactionOf(members: Members): RedactionBody {
-  checkNames(members, ['rows', 'through']);
-  return { kind: 'redaction', through: countOf(members['through']), rows: countOf(members['rows']) };
+function readRedactionBody(redactionMembers: RecordMembers): RedactionBody {
+  checkMemberNames(redactionMembers, ['rows', 'through']);
+  return { kind: 'redaction', through: requireCount(redactionMembers['through']), rows: requireCount(redactionMembers['rows']) };
 }
 
 /** Exactly these members. */
-function checkNames(members: Members, names: readonly string[]): void {
-  const given = Object.keys(members);
-  if (given.length !== names.length || !names.every((name) => Object.hasOwn(members, name))) {
+function checkMemberNames(recordMembers: RecordMembers, expectedNames: readonly string[]): void {
+  const memberNames = Object.keys(recordMembers);
+  if (memberNames.length !== expectedNames.length || !expectedNames.every((name) => Object.hasOwn(recordMembers, name))) {
     throw malformedError('a record of other members');
   }
 }
 
-function objectOf(value: unknown): Members {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw malformedError('a record that is no object');
-  return value as Members;
+function requireObject(recordValue: unknown): RecordMembers {
+  if (typeof recordValue !== 'object' || recordValue === null || Array.isArray(recordValue))
+    throw malformedError('a record that is no object');
+  return recordValue as RecordMembers;
 }
 
-function listOf(value: unknown): readonly unknown[] {
-  if (!Array.isArray(value)) throw malformedError('a record with another type of member');
-  return value;
+function requireList(recordValue: unknown): readonly unknown[] {
+  if (!Array.isArray(recordValue)) throw malformedError('a record with another type of member');
+  return recordValue;
 }
 
-function textOf(value: unknown): string {
-  if (typeof value !== 'string') throw malformedError('a record with another type of member');
-  return value;
+function requireText(recordValue: unknown): string {
+  if (typeof recordValue !== 'string') throw malformedError('a record with another type of member');
+  return recordValue;
 }
 
-function textsOf(value: unknown): readonly string[] {
-  return listOf(value).map(textOf);
+function requireTexts(recordValue: unknown): readonly string[] {
+  return requireList(recordValue).map(requireText);
 }
 
-function oneOf<T extends string>(value: unknown, known: readonly T[]): T {
-  const knownValue = known.find((each) => each === value);
+function requireWord<T extends string>(recordValue: unknown, knownWords: readonly T[]): T {
+  const knownValue = knownWords.find((candidateWord) => candidateWord === recordValue);
   if (knownValue === undefined) throw malformedError('a record with an unknown word');
   return knownValue;
 }
 
-function countOf(value: unknown): number {
-  if (!Number.isSafeInteger(value) || (value as number) < 0) throw malformedError('a record with a number that counts nothing');
-  return value as number;
+function requireCount(recordValue: unknown): number {
+  if (!Number.isSafeInteger(recordValue) || (recordValue as number) < 0)
+    throw malformedError('a record with a number that counts nothing');
+  return recordValue as number;
 }
 
-function i64Of(value: unknown): bigint {
-  const text = textOf(value);
-  const number = /^(0|-?[1-9]\d{0,18})$/.test(text) ? BigInt(text) : null;
-  if (number === null || number > I64_MAX || number < I64_MIN) throw malformedError('a record with a number out of range');
-  return number;
+function requireI64(recordValue: unknown): bigint {
+  const i64Text = requireText(recordValue);
+  const i64Number = /^(0|-?[1-9]\d{0,18})$/.test(i64Text) ? BigInt(i64Text) : null;
+  if (i64Number === null || i64Number > I64_MAX || i64Number < I64_MIN)
+    throw malformedError('a record with a number out of range');
+  return i64Number;
 }

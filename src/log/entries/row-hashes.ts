@@ -54,17 +54,17 @@ export interface HashInput {
 }
 
 /** Larger bodies are hashed row by row: their memory would never be given back. */
-const MEMORY_BYTES_MAX = 64 << 20;
-const ROW_BYTES_MAX = 1 << 20;
+const HASH_MEMORY_BYTES_MAX = 64 << 20;
+const HASHED_ROW_BYTES_MAX = 1 << 20;
 /** Longer rows are laid out here and hashed one by one: the processor's own SHA-256 then makes good for the call. */
-const MEAN_ROW_BYTES_MAX = 320;
-const PAGE_BYTES = 65_536;
+const MEAN_HASHED_ROW_BYTES = 320;
+const WASM_PAGE_BYTES = 65_536;
 const TABLE_COLUMN_BYTES = 32;
 /** The module reads and writes past an end by less than this. */
-const SLACK = 16;
-const VIEWS_MAX = 4096;
+const HASH_MEMORY_SLACK = 16;
+const STAGE_VIEWS_MAX = 4096;
 
-interface Exports {
+interface RowHashExports {
   tableAt(): number;
   freeFrom(): number;
   hashRows(first: number, end: number): void;
@@ -72,175 +72,184 @@ interface Exports {
   reduce(count: number): void;
 }
 
-let compiled: WebAssembly.Module | undefined;
+let rowHashModule: WebAssembly.Module | undefined;
 
 export class RowHashes {
-  #bytes: Uint8Array = new Uint8Array(0);
-  #words: Uint32Array = new Uint32Array(0);
-  #module: Exports | null = null;
-  #at = 0;
-  #hashes = 0;
-  #rows = 0;
-  #long = false;
+  #hashMemory: Uint8Array = new Uint8Array(0);
+  #hashWords: Uint32Array = new Uint32Array(0);
+  #hashModule: RowHashExports | null = null;
+  #memoryOffset = 0;
+  #hashesOffset = 0;
+  #hashedRows = 0;
+  #hasLongRows = false;
   /** Views of the stage, by length: making one costs as much as laying out a row. */
-  #views: Uint8Array[] = [];
+  #stageViews: Uint8Array[] = [];
 
   /** False, and nothing has happened, for a body that is too large. */
-  begin(input: HashInput): boolean {
-    const { rows, prefix, salts, ops, pk, validFrom, validTo, closeOffsets, closes, columns } = input;
-    const closesMax = mostCloses(closeOffsets, rows);
-    const all: HashColumn[] = [];
-    for (const column of [pk, validFrom, validTo]) if (column !== null) all.push(column);
-    for (const column of columns) all.push(column);
+  begin(hashInput: HashInput): boolean {
+    const { rows: rowCount, prefix, salts, ops, pk, validFrom, validTo, closeOffsets, closes, columns } = hashInput;
+    const closesMax = mostClosesOfRow(closeOffsets, rowCount);
+    const hashColumns: HashColumn[] = [];
+    for (const hashColumn of [pk, validFrom, validTo]) if (hashColumn !== null) hashColumns.push(hashColumn);
+    for (const column of columns) hashColumns.push(column);
     let rowBytes = prefix.length + 64 + closesMax * 8;
     let cellBytes = 0;
-    let size = 0;
-    for (const column of all) {
-      const bytes = sizeOf(column, rows);
+    let memoryBytes = 0;
+    for (const column of hashColumns) {
+      const columnBytes = hashColumnBytes(column, rowCount);
       rowBytes += column.head.length + column.cellBytesMax;
-      cellBytes += column.head.length * rows + bytes;
-      size += bytes + column.head.length + TABLE_COLUMN_BYTES + SLACK * 5;
+      cellBytes += column.head.length * rowCount + columnBytes;
+      memoryBytes += columnBytes + column.head.length + TABLE_COLUMN_BYTES + HASH_MEMORY_SLACK * 5;
     }
-    const stride = Math.ceil((rowBytes + 64 + 9 + SLACK) / 64) * 64;
-    size += prefix.length + rows * (16 + 1 + HASH_BYTES) + (rows + 1) * 4 + closes.byteLength + stride * 4 + 512;
-    if (rowBytes > ROW_BYTES_MAX || size > MEMORY_BYTES_MAX) return false;
-    this.#reserve(size + PAGE_BYTES);
-    this.#rows = rows;
-    this.#long = cellBytes > MEAN_ROW_BYTES_MAX * rows;
-    this.#at = this.#module!.freeFrom();
+    const stageStride = Math.ceil((rowBytes + 64 + 9 + HASH_MEMORY_SLACK) / 64) * 64;
+    memoryBytes +=
+      prefix.length + rowCount * (16 + 1 + HASH_BYTES) + (rowCount + 1) * 4 + closes.byteLength + stageStride * 4 + 512;
+    if (rowBytes > HASHED_ROW_BYTES_MAX || memoryBytes > HASH_MEMORY_BYTES_MAX) return false;
+    this.#reserveMemory(memoryBytes + WASM_PAGE_BYTES);
+    this.#hashedRows = rowCount;
+    this.#hasLongRows = cellBytes > MEAN_HASHED_ROW_BYTES * rowCount;
+    this.#memoryOffset = this.#hashModule!.freeFrom();
     // First, so that it is at the same place for every body.
-    const stage = this.#take(stride * 4);
-    const entries = new Uint32Array(16);
-    entries[0] = this.#put(prefix, prefix.length);
-    entries[1] = prefix.length;
-    entries[2] = this.#put(salts, rows * 16);
-    entries[3] = this.#put(ops, rows);
+    const stageOffset = this.#takeMemory(stageStride * 4);
+    const tableEntries = new Uint32Array(16);
+    tableEntries[0] = this.#putBytes(prefix, prefix.length);
+    tableEntries[1] = prefix.length;
+    tableEntries[2] = this.#putBytes(salts, rowCount * 16);
+    tableEntries[3] = this.#putBytes(ops, rowCount);
     if (closesMax > 0) {
-      entries[4] = this.#put(closeOffsets, (rows + 1) * 4);
-      entries[5] = this.#put(closes, closes.byteLength);
+      tableEntries[4] = this.#putBytes(closeOffsets, (rowCount + 1) * 4);
+      tableEntries[5] = this.#putBytes(closes, closes.byteLength);
     }
-    const table = this.#take((columns.length + 3) * TABLE_COLUMN_BYTES);
-    const keysAt = table + columns.length * TABLE_COLUMN_BYTES;
-    for (let i = 0; i < columns.length; i++) this.#describe(columns[i]!, rows, table + i * TABLE_COLUMN_BYTES);
-    const keys = [pk, validFrom, validTo];
-    for (let i = 0; i < 3; i++) this.#describe(keys[i]!, rows, keysAt + i * TABLE_COLUMN_BYTES);
+    const columnTable = this.#takeMemory((columns.length + 3) * TABLE_COLUMN_BYTES);
+    const keyTableOffset = columnTable + columns.length * TABLE_COLUMN_BYTES;
+    for (let i = 0; i < columns.length; i++) this.#describeColumn(columns[i]!, rowCount, columnTable + i * TABLE_COLUMN_BYTES);
+    const keyHashColumns = [pk, validFrom, validTo];
+    for (let i = 0; i < 3; i++) this.#describeColumn(keyHashColumns[i]!, rowCount, keyTableOffset + i * TABLE_COLUMN_BYTES);
     // Lanes beyond those that are used, and nodes beyond the last, are read as well.
-    this.#hashes = this.#take(rows * HASH_BYTES + 256);
-    entries[6] = table;
-    entries[7] = columns.length;
-    entries[8] = stage;
-    entries[9] = stride;
-    entries[10] = this.#hashes;
-    entries[11] = pk ? keysAt : 0;
+    this.#hashesOffset = this.#takeMemory(rowCount * HASH_BYTES + 256);
+    tableEntries[6] = columnTable;
+    tableEntries[7] = columns.length;
+    tableEntries[8] = stageOffset;
+    tableEntries[9] = stageStride;
+    tableEntries[10] = this.#hashesOffset;
+    tableEntries[11] = pk ? keyTableOffset : 0;
     for (let i = 0; i < 2; i++) {
-      const word = (keysAt + (1 + i) * TABLE_COLUMN_BYTES) >>> 2;
-      entries[12 + i * 2] = this.#words[word + 3]!;
-      entries[13 + i * 2] = this.#words[word + 5]!;
+      const keyTableWord = (keyTableOffset + (1 + i) * TABLE_COLUMN_BYTES) >>> 2;
+      tableEntries[12 + i * 2] = this.#hashWords[keyTableWord + 3]!;
+      tableEntries[13 + i * 2] = this.#hashWords[keyTableWord + 5]!;
     }
-    this.#words.set(entries, this.#module!.tableAt() >>> 2);
-    assert(this.#at <= this.#bytes.length, 'what a body takes was counted');
+    this.#hashWords.set(tableEntries, this.#hashModule!.tableAt() >>> 2);
+    assert(this.#memoryOffset <= this.#hashMemory.length, 'what a body takes was counted');
     return true;
   }
 
-  hash(first: number, end: number): void {
-    if (!this.#long) return this.#module!.hashRows(first, end);
-    const { stage, freeFrom } = this.#module!;
-    const from = freeFrom();
-    for (let row = first; row < end; row++) {
-      const size = stage(row);
-      const bytes = this.#bytes;
-      const view =
-        size < VIEWS_MAX ? (this.#views[size] ??= bytes.subarray(from, from + size)) : bytes.subarray(from, from + size);
-      const hash = crypto.hash('sha256', view, 'binary');
-      let word = (this.#hashes + row * HASH_BYTES) / 4;
+  hash(firstRow: number, endRow: number): void {
+    if (!this.#hasLongRows) return this.#hashModule!.hashRows(firstRow, endRow);
+    const { stage, freeFrom } = this.#hashModule!;
+    const stageOffset = freeFrom();
+    for (let row = firstRow; row < endRow; row++) {
+      const stagedBytes = stage(row);
+      const hashMemory = this.#hashMemory;
+      const stagedRow =
+        stagedBytes < STAGE_VIEWS_MAX
+          ? (this.#stageViews[stagedBytes] ??= hashMemory.subarray(stageOffset, stageOffset + stagedBytes))
+          : hashMemory.subarray(stageOffset, stageOffset + stagedBytes);
+      const binaryRowHash = crypto.hash('sha256', stagedRow, 'binary');
+      let hashWord = (this.#hashesOffset + row * HASH_BYTES) / 4;
       for (let i = 0; i < HASH_BYTES; i += 4) {
-        this.#words[word++] =
-          (hash.charCodeAt(i) << 24) | (hash.charCodeAt(i + 1) << 16) | (hash.charCodeAt(i + 2) << 8) | hash.charCodeAt(i + 3);
+        this.#hashWords[hashWord++] =
+          (binaryRowHash.charCodeAt(i) << 24) |
+          (binaryRowHash.charCodeAt(i + 1) << 16) |
+          (binaryRowHash.charCodeAt(i + 2) << 8) |
+          binaryRowHash.charCodeAt(i + 3);
       }
     }
   }
 
   /** In place of the hash of a row that is not here. */
-  put(row: number, hash: Uint8Array): void {
-    const view = new DataView(hash.buffer, hash.byteOffset, HASH_BYTES);
-    const first = (this.#hashes + row * HASH_BYTES) / 4;
-    for (let i = 0; i < HASH_BYTES / 4; i++) this.#words[first + i] = view.getUint32(i * 4);
+  put(hashedRow: number, rowHash: Uint8Array): void {
+    const rowHashView = new DataView(rowHash.buffer, rowHash.byteOffset, HASH_BYTES);
+    const firstHashWord = (this.#hashesOffset + hashedRow * HASH_BYTES) / 4;
+    for (let i = 0; i < HASH_BYTES / 4; i++) this.#hashWords[firstHashWord + i] = rowHashView.getUint32(i * 4);
   }
 
   /** Copies out the hashes of rows first .. end-1, each to its place: before the root, which is computed over them. */
-  take(first: number, end: number, target: Uint8Array): void {
-    const view = new DataView(target.buffer, target.byteOffset, target.byteLength);
-    const from = this.#hashes / 4;
-    for (let i = (first * HASH_BYTES) / 4; i < (end * HASH_BYTES) / 4; i++) view.setUint32(i * 4, this.#words[from + i]!);
+  take(firstRow: number, endRow: number, hashTarget: Uint8Array): void {
+    const targetView = new DataView(hashTarget.buffer, hashTarget.byteOffset, hashTarget.byteLength);
+    const firstHashWord = this.#hashesOffset / 4;
+    for (let i = (firstRow * HASH_BYTES) / 4; i < (endRow * HASH_BYTES) / 4; i++)
+      targetView.setUint32(i * 4, this.#hashWords[firstHashWord + i]!);
   }
 
   /** Root over all rows, once each was hashed. */
   root(): Uint8Array {
-    assert(this.#rows > 0, 'a tree of rows has a row');
-    this.#module!.reduce(this.#rows);
-    const root = new Uint8Array(HASH_BYTES);
-    const view = new DataView(root.buffer);
-    for (let i = 0; i < HASH_BYTES / 4; i++) view.setUint32(i * 4, this.#words[this.#hashes / 4 + i]!);
-    return root;
+    assert(this.#hashedRows > 0, 'a tree of rows has a row');
+    this.#hashModule!.reduce(this.#hashedRows);
+    const rowTreeRoot = new Uint8Array(HASH_BYTES);
+    const rootView = new DataView(rowTreeRoot.buffer);
+    for (let i = 0; i < HASH_BYTES / 4; i++) rootView.setUint32(i * 4, this.#hashWords[this.#hashesOffset / 4 + i]!);
+    return rowTreeRoot;
   }
 
   /** Where a column's arrays lie, into the table; zeros for one that is not there. */
-  #describe(column: HashColumn | null, rows: number, at: number): void {
-    const fields = new Uint32Array(TABLE_COLUMN_BYTES / 4);
-    if (column !== null) {
-      const { form, head, data, offsets, nulls, dims } = column;
-      fields[0] = form;
-      fields[1] = this.#put(head, head.length);
-      fields[2] = head.length;
+  #describeColumn(hashColumn: HashColumn | null, rowCount: number, tableOffset: number): void {
+    const columnFields = new Uint32Array(TABLE_COLUMN_BYTES / 4);
+    if (hashColumn !== null) {
+      const { form, head: cellHead, data: cellData, offsets, nulls: cellNulls, dims } = hashColumn;
+      columnFields[0] = form;
+      columnFields[1] = this.#putBytes(cellHead, cellHead.length);
+      columnFields[2] = cellHead.length;
       if (offsets) {
-        const first = offsets[0]!;
+        const firstTextOffset = offsets[0]!;
         // Offsets count from where cell 0 would begin if nothing were left out.
-        fields[3] = this.#put(data, offsets[rows]! - first, first) - first;
-        fields[4] = this.#put(offsets, (rows + 1) * 4);
-      } else fields[3] = this.#put(data, widths[form]! * rows * (form === HashForm.vec ? dims : 1));
-      if (nulls) fields[5] = this.#put(nulls, rows);
-      fields[6] = dims;
+        columnFields[3] = this.#putBytes(cellData, offsets[rowCount]! - firstTextOffset, firstTextOffset) - firstTextOffset;
+        columnFields[4] = this.#putBytes(offsets, (rowCount + 1) * 4);
+      } else columnFields[3] = this.#putBytes(cellData, cellWidthOfForm[form]! * rowCount * (form === HashForm.vec ? dims : 1));
+      if (cellNulls) columnFields[5] = this.#putBytes(cellNulls, rowCount);
+      columnFields[6] = dims;
     }
-    this.#words.set(fields, at >>> 2);
+    this.#hashWords.set(columnFields, tableOffset >>> 2);
   }
 
-  /** So many bytes of an array of any kind, from byte `from` on. */
-  #put(view: ArrayBufferView, size: number, from = 0): number {
-    const at = this.#take(size);
-    this.#bytes.set(new Uint8Array(view.buffer, view.byteOffset + from, size), at);
-    return at;
+  /** So many bytes of an array of any kind, from byte `viewOffset` on. */
+  #putBytes(rowHashView: ArrayBufferView, putBytes: number, viewOffset = 0): number {
+    const memoryOffset = this.#takeMemory(putBytes);
+    this.#hashMemory.set(new Uint8Array(rowHashView.buffer, rowHashView.byteOffset + viewOffset, putBytes), memoryOffset);
+    return memoryOffset;
   }
 
-  #take(bytes: number): number {
-    const at = this.#at;
-    this.#at = (at + bytes + SLACK + 7) & ~7;
-    return at;
+  #takeMemory(takenBytes: number): number {
+    const memoryOffset = this.#memoryOffset;
+    this.#memoryOffset = (memoryOffset + takenBytes + HASH_MEMORY_SLACK + 7) & ~7;
+    return memoryOffset;
   }
 
-  #reserve(bytes: number): void {
-    if (bytes <= this.#bytes.length) return;
-    compiled ??= new WebAssembly.Module(Buffer.from(rowHashesCode, 'base64'));
-    const pages = Math.ceil(Math.min(Math.max(bytes * 1.25, 1 << 20), MEMORY_BYTES_MAX + 4 * PAGE_BYTES) / PAGE_BYTES);
-    const memory = new WebAssembly.Memory({ initial: pages });
-    this.#module = new WebAssembly.Instance(compiled, { env: { memory } }).exports as unknown as Exports;
-    this.#bytes = new Uint8Array(memory.buffer);
-    this.#words = new Uint32Array(memory.buffer);
-    this.#views = [];
+  #reserveMemory(neededBytes: number): void {
+    if (neededBytes <= this.#hashMemory.length) return;
+    rowHashModule ??= new WebAssembly.Module(Buffer.from(rowHashesCode, 'base64'));
+    const memoryPages = Math.ceil(
+      Math.min(Math.max(neededBytes * 1.25, 1 << 20), HASH_MEMORY_BYTES_MAX + 4 * WASM_PAGE_BYTES) / WASM_PAGE_BYTES,
+    );
+    const memory = new WebAssembly.Memory({ initial: memoryPages });
+    this.#hashModule = new WebAssembly.Instance(rowHashModule, { env: { memory } }).exports as unknown as RowHashExports;
+    this.#hashMemory = new Uint8Array(memory.buffer);
+    this.#hashWords = new Uint32Array(memory.buffer);
+    this.#stageViews = [];
   }
 }
 
-function mostCloses(offsets: Uint32Array, rows: number): number {
-  if (offsets[rows] === 0) return 0;
-  let most = 0;
-  for (let row = 0; row < rows; row++) most = Math.max(most, offsets[row + 1]! - offsets[row]!);
-  return most;
+function mostClosesOfRow(closeOffsets: Uint32Array, rows: number): number {
+  if (closeOffsets[rows] === 0) return 0;
+  let mostRowCloses = 0;
+  for (let row = 0; row < rows; row++) mostRowCloses = Math.max(mostRowCloses, closeOffsets[row + 1]! - closeOffsets[row]!);
+  return mostRowCloses;
 }
 
 /** Bytes of a cell, by form; of `vec`, of one of its floats. */
-const widths = [1, 4, 8, 8, 4, 8, 1, 4];
+const cellWidthOfForm = [1, 4, 8, 8, 4, 8, 1, 4];
 
-function sizeOf({ form, data, offsets, nulls, dims }: HashColumn, rows: number): number {
-  if (offsets) return offsets[rows]! - offsets[0]! + (rows + 1) * 4 + (nulls ? rows : 0);
-  assert(data.byteLength >= rows * widths[form]!, 'a column has a cell for every row');
-  return rows * widths[form]! * (form === HashForm.vec ? dims : 1) + (nulls ? rows : 0);
+function hashColumnBytes({ form, data, offsets, nulls, dims }: HashColumn, rowCount: number): number {
+  if (offsets) return offsets[rowCount]! - offsets[0]! + (rowCount + 1) * 4 + (nulls ? rowCount : 0);
+  assert(data.byteLength >= rowCount * cellWidthOfForm[form]!, 'a column has a cell for every row');
+  return rowCount * cellWidthOfForm[form]! * (form === HashForm.vec ? dims : 1) + (nulls ? rowCount : 0);
 }

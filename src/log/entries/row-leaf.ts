@@ -34,148 +34,148 @@ export const keyColumns = [
   { name: 'valid_to', type: 'timestamp' },
 ] as const;
 
-const encoder = new TextEncoder();
-const noSalts = Buffer.alloc(SALT_BYTES * 1024);
-const noIv = new Uint8Array(16);
+const rowTextEncoder = new TextEncoder();
+const zeroSalts = Buffer.alloc(SALT_BYTES * 1024);
+const zeroIv = new Uint8Array(16);
 
-/** Salts of `rows` rows from a seed: an AES-256-CTR keystream, so 32 bytes stand for any number of salts. */
-export function saltsOf(seed: Uint8Array, rows: number): Uint8Array {
-  const size = rows * SALT_BYTES;
-  const zeros = size <= noSalts.length ? noSalts.subarray(0, size) : Buffer.alloc(size);
-  return crypto.createCipheriv('aes-256-ctr', seed, noIv).update(zeros);
+/** Salts of `rowCount` rows from a seed: an AES-256-CTR keystream, so 32 bytes stand for any number of salts. */
+export function saltsOf(saltSeed: Uint8Array, rowCount: number): Uint8Array {
+  const saltBytes = rowCount * SALT_BYTES;
+  const zeroBytes = saltBytes <= zeroSalts.length ? zeroSalts.subarray(0, saltBytes) : Buffer.alloc(saltBytes);
+  return crypto.createCipheriv('aes-256-ctr', saltSeed, zeroIv).update(zeroBytes);
 }
 
 /**
- * Root over the rows of a body. `salts` holds 16 bytes a row. A row that was dropped counts by the leaf hash that was
- * kept of it. Into `hashes`, if it is given, the leaf hashes of all rows are written.
+ * Root over the rows of a body. `rowSalts` holds 16 bytes a row. A row that was dropped counts by the leaf hash that was
+ * kept of it. Into `rowHashTarget`, if it is given, the leaf hashes of all rows are written.
  */
 export function rowsRoot(
-  body: RowsBody,
-  path: string | null,
-  salts: Uint8Array,
-  dropped?: ReadonlyMap<number, Uint8Array>,
-  hashes?: Uint8Array,
+  rowsBody: RowsBody,
+  organisationPath: string | null,
+  rowSalts: Uint8Array,
+  droppedRowHashes?: ReadonlyMap<number, Uint8Array>,
+  rowHashTarget?: Uint8Array,
 ): Uint8Array {
-  const rows = body.ops.length;
-  assert(salts.length >= rows * SALT_BYTES, 'every row has a salt');
-  const hasher = new RowHasher(body, path);
-  if (rows >= MODULE_ROWS_MIN && sharedHashes.begin(hasher.input(salts))) {
-    sharedHashes.hash(0, rows);
-    if (dropped) for (const [row, leafHash] of dropped) sharedHashes.put(row, leafHash);
-    if (hashes) sharedHashes.take(0, rows, hashes);
-    return sharedHashes.root();
+  const rowCount = rowsBody.ops.length;
+  assert(rowSalts.length >= rowCount * SALT_BYTES, 'every row has a salt');
+  const rowHasher = new RowHasher(rowsBody, organisationPath);
+  if (rowCount >= WASM_HASH_ROWS_MIN && sharedRowHashes.begin(rowHasher.input(rowSalts))) {
+    sharedRowHashes.hash(0, rowCount);
+    if (droppedRowHashes) for (const [leafRow, leafHash] of droppedRowHashes) sharedRowHashes.put(leafRow, leafHash);
+    if (rowHashTarget) sharedRowHashes.take(0, rowCount, rowHashTarget);
+    return sharedRowHashes.root();
   }
-  if (rows === 1 && !dropped?.size && !hashes) return bytesOf(hasher.hash(0, salts));
-  const tree = new RowTree();
-  for (let row = 0; row < rows; row++) {
-    const droppedHash = dropped?.get(row);
-    const hash = droppedHash ? Buffer.from(droppedHash).toString('binary') : hasher.hash(row, salts);
-    if (hashes) writeHash(hash, hashes, row);
-    tree.append(hash);
+  if (rowCount === 1 && !droppedRowHashes?.size && !rowHashTarget) return hashBytesOf(rowHasher.hash(0, rowSalts));
+  const rowTree = new RowTree();
+  for (let row = 0; row < rowCount; row++) {
+    const droppedHash = droppedRowHashes?.get(row);
+    const rowHash = droppedHash ? Buffer.from(droppedHash).toString('binary') : rowHasher.hash(row, rowSalts);
+    if (rowHashTarget) writeRowHash(rowHash, rowHashTarget, row);
+    rowTree.append(rowHash);
   }
-  return tree.root();
+  return rowTree.root();
 }
 
-function writeHash(hash: string, target: Uint8Array, row: number): void {
-  for (let i = 0, at = row * HASH_BYTES; i < HASH_BYTES; i++) target[at + i] = hash.charCodeAt(i);
+function writeRowHash(rowHash: string, hashTarget: Uint8Array, hashedRow: number): void {
+  for (let i = 0, hashOffset = hashedRow * HASH_BYTES; i < HASH_BYTES; i++) hashTarget[hashOffset + i] = rowHash.charCodeAt(i);
 }
 
 /** Below this laying out the module's memory costs more than it saves. */
-const MODULE_ROWS_MIN = 32;
-const sharedHashes = new RowHashes();
+const WASM_HASH_ROWS_MIN = 32;
+const sharedRowHashes = new RowHashes();
 /** Slices that are not in use. */
-const idleHashes: RowHashes[] = [];
+const idleRowHashes: RowHashes[] = [];
 
 /** Rows that are hashed between two yields: about a millisecond. */
-const SLICE_ROWS = 1024;
+const HASH_SLICE_ROWS = 1024;
 
 /** The root over the rows of a whole body, a slice at a time. */
 export function* rowsRootInSlices(
-  body: RowsBody,
-  path: string | null,
-  salts: Uint8Array,
-  target?: Uint8Array,
+  rowsBody: RowsBody,
+  organisationPath: string | null,
+  rowSalts: Uint8Array,
+  hashTarget?: Uint8Array,
 ): Generator<undefined, Uint8Array> {
-  const rows = body.ops.length;
-  assert(salts.length >= rows * SALT_BYTES, 'every row has a salt');
-  const hasher = new RowHasher(body, path);
-  const hashes = idleHashes.pop() ?? new RowHashes();
-  if (rows > 0 && hashes.begin(hasher.input(salts))) {
-    for (let first = 0; first < rows; first += SLICE_ROWS) {
-      const end = Math.min(rows, first + SLICE_ROWS);
-      hashes.hash(first, end);
-      if (target) hashes.take(first, end, target);
+  const rowCount = rowsBody.ops.length;
+  assert(rowSalts.length >= rowCount * SALT_BYTES, 'every row has a salt');
+  const rowHasher = new RowHasher(rowsBody, organisationPath);
+  const wasmRowHashes = idleRowHashes.pop() ?? new RowHashes();
+  if (rowCount > 0 && wasmRowHashes.begin(rowHasher.input(rowSalts))) {
+    for (let sliceStart = 0; sliceStart < rowCount; sliceStart += HASH_SLICE_ROWS) {
+      const sliceEnd = Math.min(rowCount, sliceStart + HASH_SLICE_ROWS);
+      wasmRowHashes.hash(sliceStart, sliceEnd);
+      if (hashTarget) wasmRowHashes.take(sliceStart, sliceEnd, hashTarget);
       yield;
     }
-    const root = hashes.root();
-    idleHashes.push(hashes);
-    return root;
+    const rowTreeRoot = wasmRowHashes.root();
+    idleRowHashes.push(wasmRowHashes);
+    return rowTreeRoot;
   }
-  const tree = new RowTree();
-  for (let first = 0; first < rows; first += SLICE_ROWS) {
+  const rowTree = new RowTree();
+  for (let first = 0; first < rowCount; first += HASH_SLICE_ROWS) {
     // Other rows may have used the scratch bytes since the last slice.
-    hasher.restart(path);
-    for (let row = first; row < Math.min(rows, first + SLICE_ROWS); row++) {
-      const hash = hasher.hash(row, salts);
-      if (target) writeHash(hash, target, row);
-      tree.append(hash);
+    rowHasher.restart(organisationPath);
+    for (let leafRow = first; leafRow < Math.min(rowCount, first + HASH_SLICE_ROWS); leafRow++) {
+      const rowHash = rowHasher.hash(leafRow, rowSalts);
+      if (hashTarget) writeRowHash(rowHash, hashTarget, leafRow);
+      rowTree.append(rowHash);
     }
     yield;
   }
-  return tree.root();
+  return rowTree.root();
 }
 
 /** The root over leaf hashes, 32 bytes each, a slice at a time: of rows that stand in several parts. */
 export function* rootOfHashes(hashes: Uint8Array): Generator<undefined, Uint8Array> {
-  const bytes = Buffer.from(hashes.buffer, hashes.byteOffset, hashes.length);
-  const tree = new RowTree();
-  for (let at = 0; at < bytes.length; at += HASH_BYTES) {
-    tree.append(bytes.toString('binary', at, at + HASH_BYTES));
-    if (at % (SLICE_ROWS * HASH_BYTES) === 0 && at > 0) yield;
+  const hashBuffer = Buffer.from(hashes.buffer, hashes.byteOffset, hashes.length);
+  const rowTree = new RowTree();
+  for (let hashOffset = 0; hashOffset < hashBuffer.length; hashOffset += HASH_BYTES) {
+    rowTree.append(hashBuffer.toString('binary', hashOffset, hashOffset + HASH_BYTES));
+    if (hashOffset % (HASH_SLICE_ROWS * HASH_BYTES) === 0 && hashOffset > 0) yield;
   }
-  return tree.root();
+  return rowTree.root();
 }
 
 /** Leaf hashes of all rows, 32 bytes each: for dropping one. */
-export function rowLeafHashes(body: RowsBody, path: string | null, salts: Uint8Array): Uint8Array {
-  return new RowLeaves(body, path, salts).hashes(0, body.ops.length);
+export function rowLeafHashes(rowsBody: RowsBody, organisationPath: string | null, rowSalts: Uint8Array): Uint8Array {
+  return new RowLeaves(rowsBody, organisationPath, rowSalts).hashes(0, rowsBody.ops.length);
 }
 
 /** The leaves of one entry, a few at a time: for proofs of single rows out of entries of many. */
 export class RowLeaves {
-  readonly #hasher: RowHasher;
-  readonly #path: string | null;
-  readonly #salts: Uint8Array;
+  readonly #rowHasher: RowHasher;
+  readonly #organisationPath: string | null;
+  readonly #rowSalts: Uint8Array;
 
-  constructor(body: RowsBody, path: string | null, salts: Uint8Array) {
-    this.#hasher = new RowHasher(body, path);
-    this.#path = path;
-    this.#salts = salts;
+  constructor(rowsBody: RowsBody, organisationPath: string | null, rowSalts: Uint8Array) {
+    this.#rowHasher = new RowHasher(rowsBody, organisationPath);
+    this.#organisationPath = organisationPath;
+    this.#rowSalts = rowSalts;
   }
 
   /** Hashes of rows first .. end-1, 32 bytes each. */
-  hashes(first: number, end: number): Uint8Array {
-    this.#hasher.restart(this.#path);
-    const hashes = Buffer.alloc((end - first) * HASH_BYTES);
-    for (let row = first; row < end; row++) {
-      hashes.write(this.#hasher.hash(row, this.#salts), (row - first) * HASH_BYTES, HASH_BYTES, 'binary');
+  hashes(firstRow: number, endRow: number): Uint8Array {
+    this.#rowHasher.restart(this.#organisationPath);
+    const leafHashBytes = Buffer.alloc((endRow - firstRow) * HASH_BYTES);
+    for (let row = firstRow; row < endRow; row++) {
+      leafHashBytes.write(this.#rowHasher.hash(row, this.#rowSalts), (row - firstRow) * HASH_BYTES, HASH_BYTES, 'binary');
     }
-    return new Uint8Array(hashes.buffer, hashes.byteOffset, hashes.length);
+    return new Uint8Array(leafHashBytes.buffer, leafHashBytes.byteOffset, leafHashBytes.length);
   }
 
   /** The canonical bytes of a row, its salt left out. */
-  row(row: number): Uint8Array {
-    this.#hasher.restart(this.#path);
-    return this.#hasher.bytes(row, this.#salts);
+  row(leafRow: number): Uint8Array {
+    this.#rowHasher.restart(this.#organisationPath);
+    return this.#rowHasher.bytes(leafRow, this.#rowSalts);
   }
 
-  salt(row: number): Uint8Array {
-    return Uint8Array.from(this.#salts.subarray(row * SALT_BYTES, (row + 1) * SALT_BYTES));
+  salt(saltedRow: number): Uint8Array {
+    return Uint8Array.from(this.#rowSalts.subarray(saltedRow * SALT_BYTES, (saltedRow + 1) * SALT_BYTES));
   }
 }
 
 /** 0x01, left, right: the hashed bytes of every inner node. */
-const pair = Buffer.alloc(1 + 2 * HASH_BYTES, 1);
+const nodePair = Buffer.alloc(1 + 2 * HASH_BYTES, 1);
 
 /**
  * The tree of RFC 9162 section 2.1.1 over hashes as binary strings. It keeps one open subtree a level and no leaf: tens of
@@ -183,56 +183,56 @@ const pair = Buffer.alloc(1 + 2 * HASH_BYTES, 1);
  */
 class RowTree {
   /** Root of the open subtree of 2^level leaves; empty where there is none. */
-  readonly #open: string[] = [];
+  readonly #openNodes: string[] = [];
 
-  append(leaf: string): void {
-    let node = leaf;
-    let level = 0;
-    for (let left = this.#open[level]; left; left = this.#open[level]) {
-      node = parent(left, node);
-      this.#open[level++] = '';
+  append(rowLeafHash: string): void {
+    let treeNode = rowLeafHash;
+    let treeLevel = 0;
+    for (let leftNode = this.#openNodes[treeLevel]; leftNode; leftNode = this.#openNodes[treeLevel]) {
+      treeNode = parentHash(leftNode, treeNode);
+      this.#openNodes[treeLevel++] = '';
     }
-    this.#open[level] = node;
+    this.#openNodes[treeLevel] = treeNode;
   }
 
   root(): Uint8Array {
-    let right = '';
-    for (const left of this.#open) if (left) right = right ? parent(left, right) : left;
-    if (!right) return sha256(new Uint8Array(0));
-    return bytesOf(right);
+    let rightNode = '';
+    for (const leftNode of this.#openNodes) if (leftNode) rightNode = rightNode ? parentHash(leftNode, rightNode) : leftNode;
+    if (!rightNode) return sha256(new Uint8Array(0));
+    return hashBytesOf(rightNode);
   }
 }
 
-function bytesOf(hash: string): Uint8Array {
-  const bytes = new Uint8Array(HASH_BYTES);
-  for (let i = 0; i < HASH_BYTES; i++) bytes[i] = hash.charCodeAt(i);
-  return bytes;
+function hashBytesOf(binaryHash: string): Uint8Array {
+  const hashBytes = new Uint8Array(HASH_BYTES);
+  for (let i = 0; i < HASH_BYTES; i++) hashBytes[i] = binaryHash.charCodeAt(i);
+  return hashBytes;
 }
 
-function parent(left: string, right: string): string {
-  pair.write(left, 1, HASH_BYTES, 'binary');
-  pair.write(right, 1 + HASH_BYTES, HASH_BYTES, 'binary');
-  return crypto.hash('sha256', pair, 'binary');
+function parentHash(leftHash: string, rightHash: string): string {
+  nodePair.write(leftHash, 1, HASH_BYTES, 'binary');
+  nodePair.write(rightHash, 1 + HASH_BYTES, HASH_BYTES, 'binary');
+  return crypto.hash('sha256', nodePair, 'binary');
 }
 
 /** A column laid flat: one shape whatever the vector's kind, because a row loop over many shapes is several times slower. */
-class CellSource {
+class LeafCellSource {
   readonly head: CellHead;
-  readonly form: Form;
+  readonly form: CellForm;
   readonly nulls: Uint8Array | null;
   /** Values of `i32` and `f64`. */
-  numbers: Int32Array | Float64Array = noNumbers;
-  wide: BigInt64Array = noWide;
-  bytes: Uint8Array = noBytes;
+  numbers: Int32Array | Float64Array = noNumberCells;
+  wide: BigInt64Array = noWideCells;
+  bytes: Uint8Array = noCellBytes;
   /** Over `bytes`; null where there are too few rows to be worth it. */
   bytesView: DataView | null = null;
-  offsets: Uint32Array = noOffsets;
-  floats: Float32Array = noFloats;
+  offsets: Uint32Array = noTextOffsets;
+  floats: Float32Array = noFloatCells;
   dims = 0;
   /** No cell of the column takes more. */
   cellBytesMax = 8;
 
-  constructor(head: CellHead, form: Form, nulls: Uint8Array | null) {
+  constructor(head: CellHead, form: CellForm, nulls: Uint8Array | null) {
     this.head = head;
     this.form = form;
     this.nulls = nulls;
@@ -247,64 +247,64 @@ interface CellHead {
   readonly raw: Uint8Array;
 }
 
-const Form = { text: 0, integer: 1, number: 2, wide: 3, bool: 4, vec: 5 } as const;
-type Form = (typeof Form)[keyof typeof Form];
+const CellForm = { text: 0, integer: 1, number: 2, wide: 3, bool: 4, vec: 5 } as const;
+type CellForm = (typeof CellForm)[keyof typeof CellForm];
 
-const noNumbers = new Float64Array(0);
-const noWide = new BigInt64Array(0);
-const noBytes = new Uint8Array(0);
-const noOffsets = new Uint32Array(0);
-const noFloats = new Float32Array(0);
+const noNumberCells = new Float64Array(0);
+const noWideCells = new BigInt64Array(0);
+const noCellBytes = new Uint8Array(0);
+const noTextOffsets = new Uint32Array(0);
+const noFloatCells = new Float32Array(0);
 
 /** Views of the scratch bytes by length: making one costs as much as writing a cell. */
-const views: Uint8Array[] = [];
-let scratch = new Uint8Array(1 << 16);
-let scratchView = new DataView(scratch.buffer);
+const rowViews: Uint8Array[] = [];
+let rowScratch = new Uint8Array(1 << 16);
+let rowScratchView = new DataView(rowScratch.buffer);
 
 /** Writes row after row over the same scratch bytes: the bytes that all rows of an entry share are written once. */
 class RowHasher {
-  readonly #body: RowsBody;
-  readonly #columns: CellSource[];
-  readonly #pk: CellSource | null;
+  readonly #hashedBody: RowsBody;
+  readonly #leafColumns: LeafCellSource[];
+  readonly #primaryKeyCells: LeafCellSource | null;
   readonly #validFrom: Vector;
   readonly #validTo: Vector;
-  readonly #start: number;
+  readonly #sharedPrefixBytes: number;
   /** Bytes of a row at most, its closes left out. */
   readonly #rowBytesMax: number;
 
-  constructor(body: RowsBody, path: string | null) {
-    const rows = body.ops.length;
-    this.#body = body;
-    const [pk, validFrom, validTo] = body.keys.columns;
-    assert(pk && validFrom && validTo, 'keys are _pk, valid_from, valid_to');
-    this.#pk = cellSource(pk, rows);
+  constructor(rowsBody: RowsBody, organisationPath: string | null) {
+    const rowCount = rowsBody.ops.length;
+    this.#hashedBody = rowsBody;
+    const [primaryKeyColumn, validFrom, validTo] = rowsBody.keys.columns;
+    assert(primaryKeyColumn && validFrom && validTo, 'keys are _pk, valid_from, valid_to');
+    this.#primaryKeyCells = cellSource(primaryKeyColumn, rowCount);
     this.#validFrom = validFrom.vector;
     this.#validTo = validTo.vector;
-    this.#columns = [];
-    let cells = 0;
-    for (const i of orderByName(body.cells.columns)) {
-      const source = cellSource(body.cells.columns[i]!, rows);
-      if (source === null) continue;
-      this.#columns.push(source);
-      cells += source.head.bytes + source.cellBytesMax;
+    this.#leafColumns = [];
+    let cellBytesSum = 0;
+    for (const i of orderColumnsByName(rowsBody.cells.columns)) {
+      const leafCells = cellSource(rowsBody.cells.columns[i]!, rowCount);
+      if (leafCells === null) continue;
+      this.#leafColumns.push(leafCells);
+      cellBytesSum += leafCells.head.bytes + leafCells.cellBytesMax;
     }
-    this.#start = this.#writeShared(path);
-    this.#rowBytesMax = this.#start + 64 + (this.#pk?.cellBytesMax ?? 4) + cells;
+    this.#sharedPrefixBytes = this.#writeSharedPrefix(organisationPath);
+    this.#rowBytesMax = this.#sharedPrefixBytes + 64 + (this.#primaryKeyCells?.cellBytesMax ?? 4) + cellBytesSum;
   }
 
   /** Writes what rows share once more: another hasher has used the scratch bytes since. */
-  restart(path: string | null): void {
-    this.#writeShared(path);
+  restart(organisationPath: string | null): void {
+    this.#writeSharedPrefix(organisationPath);
   }
 
   /** The same rows for the module. */
-  input(salts: Uint8Array): HashInput {
-    const { ops, closeOffsets, closes } = this.#body;
+  input(rowSalts: Uint8Array): HashInput {
+    const { ops, closeOffsets, closes } = this.#hashedBody;
     const boundColumn = (vector: Vector): HashColumn | null =>
       vector.kind === 'i64'
         ? {
             form: HashForm.wide,
-            head: noBytes,
+            head: noCellBytes,
             data: vector.values,
             offsets: null,
             nulls: vector.nulls,
@@ -318,276 +318,308 @@ class RowHasher {
     );
     return {
       rows: ops.length,
-      prefix: scratch.slice(0, this.#start),
-      salts,
+      prefix: rowScratch.slice(0, this.#sharedPrefixBytes),
+      salts: rowSalts,
       ops,
-      pk: this.#pk && hashColumn(this.#pk),
+      pk: this.#primaryKeyCells && hashColumn(this.#primaryKeyCells),
       validFrom: boundColumn(this.#validFrom),
       validTo: boundColumn(this.#validTo),
       closeOffsets,
       closes,
-      columns: this.#columns.map(hashColumn),
+      columns: this.#leafColumns.map(hashColumn),
     };
   }
 
   /** SHA-256 as a binary string. */
-  hash(row: number, salts: Uint8Array): string {
-    const end = this.#write(row, salts);
-    const view = end < 4096 ? (views[end] ??= scratch.subarray(0, end)) : scratch.subarray(0, end);
-    return crypto.hash('sha256', view, 'binary');
+  hash(leafRow: number, rowSalts: Uint8Array): string {
+    const leafEnd = this.#writeLeaf(leafRow, rowSalts);
+    const leafView = leafEnd < 4096 ? (rowViews[leafEnd] ??= rowScratch.subarray(0, leafEnd)) : rowScratch.subarray(0, leafEnd);
+    return crypto.hash('sha256', leafView, 'binary');
   }
 
   /** A copy of what is hashed behind the salt. */
-  bytes(row: number, salts: Uint8Array): Uint8Array {
-    return scratch.slice(1 + SALT_BYTES, this.#write(row, salts));
+  bytes(leafRow: number, rowSalts: Uint8Array): Uint8Array {
+    return rowScratch.slice(1 + SALT_BYTES, this.#writeLeaf(leafRow, rowSalts));
   }
 
   /** 0x00, salt, row over the scratch bytes; where they end. */
-  #write(row: number, salts: Uint8Array): number {
-    const closes = this.#body.closeOffsets[row + 1]! - this.#body.closeOffsets[row]!;
-    reserve(this.#rowBytesMax + closes * 8);
-    const salt = row * SALT_BYTES;
-    for (let i = 0; i < SALT_BYTES; i++) scratch[1 + i] = salts[salt + i]!;
-    return this.#writeRow(row, scratch, scratchView);
+  #writeLeaf(leafRow: number, rowSalts: Uint8Array): number {
+    const closeCount = this.#hashedBody.closeOffsets[leafRow + 1]! - this.#hashedBody.closeOffsets[leafRow]!;
+    reserveScratch(this.#rowBytesMax + closeCount * 8);
+    const saltOffset = leafRow * SALT_BYTES;
+    for (let i = 0; i < SALT_BYTES; i++) rowScratch[1 + i] = rowSalts[saltOffset + i]!;
+    return this.#writeRowCells(leafRow, rowScratch, rowScratchView);
   }
 
-  #writeShared(path: string | null): number {
-    const { type, provenance } = this.#body;
+  #writeSharedPrefix(organisationPath: string | null): number {
+    const { type, provenance } = this.#hashedBody;
     const { source, method, derivedFrom } = provenance;
-    const characters = (path?.length ?? 0) + type.length + source.length + method.length + (derivedFrom?.length ?? 0);
-    reserve(64 + 5 * 5 + characters * 3);
-    scratch[0] = 0;
-    let at = 1 + SALT_BYTES;
-    scratch[at++] = ROW_FORMAT;
-    at = writeOptional(path, at);
-    at = writeText(type, at);
-    at = writeText(source, at);
-    at = writeText(method, at);
-    scratchView.setFloat64(at, provenance.confidence);
-    return writeOptional(derivedFrom, at + 8);
+    const sharedCharacters =
+      (organisationPath?.length ?? 0) + type.length + source.length + method.length + (derivedFrom?.length ?? 0);
+    reserveScratch(64 + 5 * 5 + sharedCharacters * 3);
+    rowScratch[0] = 0;
+    let prefixOffset = 1 + SALT_BYTES;
+    rowScratch[prefixOffset++] = ROW_FORMAT;
+    prefixOffset = writeOptionalLeafText(organisationPath, prefixOffset);
+    prefixOffset = writeLeafText(type, prefixOffset);
+    prefixOffset = writeLeafText(source, prefixOffset);
+    prefixOffset = writeLeafText(method, prefixOffset);
+    rowScratchView.setFloat64(prefixOffset, provenance.confidence);
+    return writeOptionalLeafText(derivedFrom, prefixOffset + 8);
   }
 
-  #writeRow(row: number, target: Uint8Array, view: DataView): number {
-    const { ops, closeOffsets, closes } = this.#body;
-    let at = this.#start;
-    target[at++] = ops[row]!;
-    if (this.#pk === null) {
-      view.setUint32(at, 0);
-      at += 4;
-    } else at = writeCell(this.#pk, row, target, view, at);
-    at = writeBound(this.#validFrom, row, target, view, at);
-    at = writeBound(this.#validTo, row, target, view, at);
-    const firstClose = closeOffsets[row]!;
-    const lastClose = closeOffsets[row + 1]!;
-    view.setUint32(at, lastClose - firstClose);
-    at += 4;
-    for (let i = firstClose; i < lastClose; i++, at += 8) writeInteger(closes[i]!, view, at);
-    const columns = this.#columns;
-    for (let i = 0; i < columns.length; i++) {
-      const column = columns[i]!;
-      const { nulls, head } = column;
-      if (nulls !== null && nulls[row] === 1) continue;
+  #writeRowCells(leafRow: number, leafBytes: Uint8Array, leafView: DataView): number {
+    const { ops, closeOffsets, closes } = this.#hashedBody;
+    let leafOffset = this.#sharedPrefixBytes;
+    leafBytes[leafOffset++] = ops[leafRow]!;
+    if (this.#primaryKeyCells === null) {
+      leafView.setUint32(leafOffset, 0);
+      leafOffset += 4;
+    } else leafOffset = writeLeafCell(this.#primaryKeyCells, leafRow, leafBytes, leafView, leafOffset);
+    leafOffset = writeValidBound(this.#validFrom, leafRow, leafBytes, leafView, leafOffset);
+    leafOffset = writeValidBound(this.#validTo, leafRow, leafBytes, leafView, leafOffset);
+    const firstClose = closeOffsets[leafRow]!;
+    const lastClose = closeOffsets[leafRow + 1]!;
+    leafView.setUint32(leafOffset, lastClose - firstClose);
+    leafOffset += 4;
+    for (let i = firstClose; i < lastClose; i++, leafOffset += 8) writeLeafInteger(closes[i]!, leafView, leafOffset);
+    const leafColumns = this.#leafColumns;
+    for (let i = 0; i < leafColumns.length; i++) {
+      const leafColumn = leafColumns[i]!;
+      const { nulls, head } = leafColumn;
+      if (nulls !== null && nulls[leafRow] === 1) continue;
       // Word by word, past the end where need be: the next write covers the excess.
       const { words } = head;
-      for (let k = 0; k < words.length; k++) view.setUint32(at + k * 4, words[k]!);
-      at = writeCell(column, row, target, view, at + head.bytes);
+      for (let k = 0; k < words.length; k++) leafView.setUint32(leafOffset + k * 4, words[k]!);
+      leafOffset = writeLeafCell(leafColumn, leafRow, leafBytes, leafView, leafOffset + head.bytes);
     }
-    return at;
+    return leafOffset;
   }
 }
 
-function hashColumn({ head, form, nulls, numbers, wide, bytes, offsets, floats, dims, cellBytesMax }: CellSource): HashColumn {
-  const common = { head: head.raw, nulls, dims, cellBytesMax, offsets: form === Form.text ? offsets : null };
-  const narrow = numbers instanceof Int32Array;
+function hashColumn({
+  head,
+  form,
+  nulls,
+  numbers,
+  wide,
+  bytes,
+  offsets,
+  floats,
+  dims,
+  cellBytesMax,
+}: LeafCellSource): HashColumn {
+  const commonFields = { head: head.raw, nulls, dims, cellBytesMax, offsets: form === CellForm.text ? offsets : null };
+  const isNarrow = numbers instanceof Int32Array;
   switch (form) {
-    case Form.text:
-      return { ...common, form: HashForm.text, data: bytes };
-    case Form.integer:
-      return { ...common, form: narrow ? HashForm.integerOfI32 : HashForm.integerOfF64, data: numbers };
-    case Form.number:
-      return { ...common, form: narrow ? HashForm.numberOfI32 : HashForm.numberOfF64, data: numbers };
-    case Form.wide:
-      return { ...common, form: HashForm.wide, data: wide };
-    case Form.bool:
-      return { ...common, form: HashForm.bool, data: bytes };
-    case Form.vec:
-      return { ...common, form: HashForm.vec, data: floats };
+    case CellForm.text:
+      return { ...commonFields, form: HashForm.text, data: bytes };
+    case CellForm.integer:
+      return { ...commonFields, form: isNarrow ? HashForm.integerOfI32 : HashForm.integerOfF64, data: numbers };
+    case CellForm.number:
+      return { ...commonFields, form: isNarrow ? HashForm.numberOfI32 : HashForm.numberOfF64, data: numbers };
+    case CellForm.wide:
+      return { ...commonFields, form: HashForm.wide, data: wide };
+    case CellForm.bool:
+      return { ...commonFields, form: HashForm.bool, data: bytes };
+    case CellForm.vec:
+      return { ...commonFields, form: HashForm.vec, data: floats };
   }
 }
 
-let orderedNames: readonly string[] = [];
-let order: readonly number[] = [];
+let orderedColumnNames: readonly string[] = [];
+let columnOrder: readonly number[] = [];
 
 /** Indices of columns, sorted bytewise by name. Kept: one entry after the other has the same columns. */
-function orderByName(columns: readonly NamedColumn[]): readonly number[] {
-  let same = columns.length === orderedNames.length;
-  for (let i = 0; same && i < columns.length; i++) same = columns[i]!.name === orderedNames[i];
-  if (same) return order;
-  orderedNames = columns.map(({ name }) => name);
-  order = columns.map((_, i) => i).sort((a, b) => compareText(orderedNames[a]!, orderedNames[b]!));
-  return order;
+function orderColumnsByName(columns: readonly NamedColumn[]): readonly number[] {
+  let isSameOrder = columns.length === orderedColumnNames.length;
+  for (let i = 0; isSameOrder && i < columns.length; i++) isSameOrder = columns[i]!.name === orderedColumnNames[i];
+  if (isSameOrder) return columnOrder;
+  orderedColumnNames = columns.map(({ name }) => name);
+  columnOrder = columns.map((_, i) => i).sort((a, b) => compareText(orderedColumnNames[a]!, orderedColumnNames[b]!));
+  return columnOrder;
 }
 
 /** Null for a column of NULLs. */
-function cellSource({ name, type, vector: given }: NamedColumn, rows: number): CellSource | null {
-  const vector = given.kind === 'dict' ? textOfDict(given.values, given.dictionary, given.nulls, rows) : given;
-  if (vector.kind === 'null') return null;
-  assert(vector.kind !== 'dict', 'dict vectors were turned into text');
-  const source = new CellSource(cellHead(name, type), formOf(vector, type), vector.nulls);
-  switch (vector.kind) {
+function cellSource({ name, type, vector: columnVector }: NamedColumn, rowCount: number): LeafCellSource | null {
+  const leafVector =
+    columnVector.kind === 'dict'
+      ? textOfDict(columnVector.values, columnVector.dictionary, columnVector.nulls, rowCount)
+      : columnVector;
+  if (leafVector.kind === 'null') return null;
+  assert(leafVector.kind !== 'dict', 'dict vectors were turned into text');
+  const leafCells = new LeafCellSource(cellHead(name, type), cellFormOf(leafVector, type), leafVector.nulls);
+  switch (leafVector.kind) {
     case 'text':
-      source.bytes = vector.heap;
-      source.offsets = vector.offsets;
-      source.cellBytesMax = 4 + longestCell(vector.offsets, rows);
-      if (rows >= VIEW_ROWS_MIN)
-        source.bytesView = new DataView(vector.heap.buffer, vector.heap.byteOffset, vector.heap.byteLength);
-      return source;
+      leafCells.bytes = leafVector.heap;
+      leafCells.offsets = leafVector.offsets;
+      leafCells.cellBytesMax = 4 + longestTextCell(leafVector.offsets, rowCount);
+      if (rowCount >= TEXT_VIEW_ROWS_MIN)
+        leafCells.bytesView = new DataView(leafVector.heap.buffer, leafVector.heap.byteOffset, leafVector.heap.byteLength);
+      return leafCells;
     case 'i32':
     case 'f64':
-      source.numbers = vector.values;
-      return source;
+      leafCells.numbers = leafVector.values;
+      return leafCells;
     case 'i64':
-      source.wide = vector.values;
-      return source;
+      leafCells.wide = leafVector.values;
+      return leafCells;
     case 'bool':
-      source.bytes = vector.values;
-      return source;
+      leafCells.bytes = leafVector.values;
+      return leafCells;
     case 'vec':
-      source.floats = vector.values;
-      source.dims = vector.dims;
-      source.cellBytesMax = 4 + 4 * vector.dims;
-      return source;
+      leafCells.floats = leafVector.values;
+      leafCells.dims = leafVector.dims;
+      leafCells.cellBytesMax = 4 + 4 * leafVector.dims;
+      return leafCells;
   }
 }
 
-function formOf(vector: Exclude<Vector, { kind: 'null' | 'dict' }>, type: ColumnType): Form {
-  switch (vector.kind) {
+function cellFormOf(cellVector: Exclude<Vector, { kind: 'null' | 'dict' }>, columnType: ColumnType): CellForm {
+  switch (cellVector.kind) {
     case 'text':
-      return Form.text;
+      return CellForm.text;
     case 'i32':
     case 'f64':
-      return type === 'number' ? Form.number : Form.integer;
+      return columnType === 'number' ? CellForm.number : CellForm.integer;
     case 'i64':
-      return Form.wide;
+      return CellForm.wide;
     case 'bool':
-      return Form.bool;
+      return CellForm.bool;
     case 'vec':
-      return Form.vec;
+      return CellForm.vec;
   }
 }
 
-function longestCell(offsets: Uint32Array, rows: number): number {
-  let longest = 0;
-  for (let i = 0; i < rows; i++) {
-    const size = offsets[i + 1]! - offsets[i]!;
-    if (size > longest) longest = size;
+function longestTextCell(textOffsets: Uint32Array, rowCount: number): number {
+  let longestBytes = 0;
+  for (let i = 0; i < rowCount; i++) {
+    const textBytes = textOffsets[i + 1]! - textOffsets[i]!;
+    if (textBytes > longestBytes) longestBytes = textBytes;
   }
-  return longest;
+  return longestBytes;
 }
 
-const VIEW_ROWS_MIN = 16;
-const HEADS_MAX = 4096;
-const heads = new Map<ColumnType, Map<string, CellHead>>(columnTypes.map((type) => [type, new Map()]));
+const TEXT_VIEW_ROWS_MIN = 16;
+const CELL_HEADS_MAX = 4096;
+const cellHeadsByType = new Map<ColumnType, Map<string, CellHead>>(columnTypes.map((type) => [type, new Map()]));
 
 /** Kept by name: for an entry of one row, making the heads would cost more than all the rest. */
-function cellHead(name: string, type: ColumnType): CellHead {
-  const ofType = heads.get(type)!;
-  const known = ofType.get(name);
-  if (known) return known;
-  const nameBytes = encoder.encode(name);
-  const bytes = 3 + nameBytes.length;
-  const padded = new DataView(new ArrayBuffer((bytes + 3) & ~3));
-  padded.setUint16(0, nameBytes.length);
-  new Uint8Array(padded.buffer).set(nameBytes, 2);
-  padded.setUint8(bytes - 1, columnTypes.indexOf(type));
-  const words = Uint32Array.from({ length: padded.byteLength / 4 }, (_, i) => padded.getUint32(i * 4));
-  if (ofType.size >= HEADS_MAX) ofType.clear();
-  const head = { name, words, bytes, raw: new Uint8Array(padded.buffer, 0, bytes) };
-  ofType.set(name, head);
-  return head;
+function cellHead(columnName: string, columnType: ColumnType): CellHead {
+  const headsOfType = cellHeadsByType.get(columnType)!;
+  const knownHead = headsOfType.get(columnName);
+  if (knownHead) return knownHead;
+  const nameBytes = rowTextEncoder.encode(columnName);
+  const headBytes = 3 + nameBytes.length;
+  const paddedHead = new DataView(new ArrayBuffer((headBytes + 3) & ~3));
+  paddedHead.setUint16(0, nameBytes.length);
+  new Uint8Array(paddedHead.buffer).set(nameBytes, 2);
+  paddedHead.setUint8(headBytes - 1, columnTypes.indexOf(columnType));
+  const headWords = Uint32Array.from({ length: paddedHead.byteLength / 4 }, (_, i) => paddedHead.getUint32(i * 4));
+  if (headsOfType.size >= CELL_HEADS_MAX) headsOfType.clear();
+  const newCellHead = {
+    name: columnName,
+    words: headWords,
+    bytes: headBytes,
+    raw: new Uint8Array(paddedHead.buffer, 0, headBytes),
+  };
+  headsOfType.set(columnName, newCellHead);
+  return newCellHead;
 }
 
-function writeCell(column: CellSource, row: number, target: Uint8Array, view: DataView, at: number): number {
-  switch (column.form) {
-    case Form.text: {
-      const { offsets, bytes, bytesView } = column;
-      const start = offsets[row]!;
-      const size = offsets[row + 1]! - start;
-      view.setUint32(at, size);
-      if (size > 128) target.set(bytes.subarray(start, start + size), at + 4);
-      else if (bytesView !== null && start + size + 3 < bytes.length) {
-        for (let i = 0; i < size; i += 4) view.setUint32(at + 4 + i, bytesView.getUint32(start + i));
-      } else for (let i = 0; i < size; i++) target[at + 4 + i] = bytes[start + i]!;
-      return at + 4 + size;
+function writeLeafCell(
+  leafCells: LeafCellSource,
+  leafRow: number,
+  leafBytes: Uint8Array,
+  leafView: DataView,
+  leafOffset: number,
+): number {
+  switch (leafCells.form) {
+    case CellForm.text: {
+      const { offsets, bytes, bytesView } = leafCells;
+      const textStart = offsets[leafRow]!;
+      const textByteCount = offsets[leafRow + 1]! - textStart;
+      leafView.setUint32(leafOffset, textByteCount);
+      if (textByteCount > 128) leafBytes.set(bytes.subarray(textStart, textStart + textByteCount), leafOffset + 4);
+      else if (bytesView !== null && textStart + textByteCount + 3 < bytes.length) {
+        for (let i = 0; i < textByteCount; i += 4) leafView.setUint32(leafOffset + 4 + i, bytesView.getUint32(textStart + i));
+      } else for (let i = 0; i < textByteCount; i++) leafBytes[leafOffset + 4 + i] = bytes[textStart + i]!;
+      return leafOffset + 4 + textByteCount;
     }
-    case Form.integer:
-      writeInteger(column.numbers[row]!, view, at);
-      return at + 8;
-    case Form.number:
-      view.setFloat64(at, column.numbers[row]!);
-      return at + 8;
-    case Form.wide:
-      view.setBigInt64(at, column.wide[row]!);
-      return at + 8;
-    case Form.bool:
-      target[at] = column.bytes[row]!;
-      return at + 1;
-    case Form.vec: {
-      const { dims, floats } = column;
-      view.setUint32(at, dims);
-      for (let i = 0; i < dims; i++) view.setFloat32(at + 4 + i * 4, floats[row * dims + i]!);
-      return at + 4 + dims * 4;
+    case CellForm.integer:
+      writeLeafInteger(leafCells.numbers[leafRow]!, leafView, leafOffset);
+      return leafOffset + 8;
+    case CellForm.number:
+      leafView.setFloat64(leafOffset, leafCells.numbers[leafRow]!);
+      return leafOffset + 8;
+    case CellForm.wide:
+      leafView.setBigInt64(leafOffset, leafCells.wide[leafRow]!);
+      return leafOffset + 8;
+    case CellForm.bool:
+      leafBytes[leafOffset] = leafCells.bytes[leafRow]!;
+      return leafOffset + 1;
+    case CellForm.vec: {
+      const { dims, floats } = leafCells;
+      leafView.setUint32(leafOffset, dims);
+      for (let i = 0; i < dims; i++) leafView.setFloat32(leafOffset + 4 + i * 4, floats[leafRow * dims + i]!);
+      return leafOffset + 4 + dims * 4;
     }
   }
 }
 
-function writeBound(vector: Vector, row: number, target: Uint8Array, view: DataView, at: number): number {
-  if (vector.kind === 'null' || vector.nulls?.[row] === 1) {
-    target[at] = 0;
-    return at + 1;
+function writeValidBound(
+  boundVector: Vector,
+  leafRow: number,
+  leafBytes: Uint8Array,
+  leafView: DataView,
+  leafOffset: number,
+): number {
+  if (boundVector.kind === 'null' || boundVector.nulls?.[leafRow] === 1) {
+    leafBytes[leafOffset] = 0;
+    return leafOffset + 1;
   }
-  assert(vector.kind === 'i64', 'bounds are timestamps');
-  target[at] = 1;
-  view.setBigInt64(at + 1, vector.values[row]!);
-  return at + 9;
+  assert(boundVector.kind === 'i64', 'bounds are timestamps');
+  leafBytes[leafOffset] = 1;
+  leafView.setBigInt64(leafOffset + 1, boundVector.values[leafRow]!);
+  return leafOffset + 9;
 }
 
 /** An exact integer of at most 2^53 as a big-endian i64. */
-function writeInteger(value: number, view: DataView, at: number): void {
-  const high = Math.floor(value / 4_294_967_296);
-  view.setInt32(at, high);
-  view.setUint32(at + 4, value - high * 4_294_967_296);
+function writeLeafInteger(leafInteger: number, leafView: DataView, leafOffset: number): void {
+  const highWord = Math.floor(leafInteger / 4_294_967_296);
+  leafView.setInt32(leafOffset, highWord);
+  leafView.setUint32(leafOffset + 4, leafInteger - highWord * 4_294_967_296);
 }
 
-function writeText(text: string, at: number): number {
-  if (text.length <= 64) {
+function writeLeafText(leafText: string, leafOffset: number): number {
+  if (leafText.length <= 64) {
     let i = 0;
-    for (; i < text.length; i++) {
-      const code = text.charCodeAt(i);
-      if (code > 127) break;
-      scratch[at + 4 + i] = code;
+    for (; i < leafText.length; i++) {
+      const charCode = leafText.charCodeAt(i);
+      if (charCode > 127) break;
+      rowScratch[leafOffset + 4 + i] = charCode;
     }
-    if (i === text.length) {
-      scratchView.setUint32(at, i);
-      return at + 4 + i;
+    if (i === leafText.length) {
+      rowScratchView.setUint32(leafOffset, i);
+      return leafOffset + 4 + i;
     }
   }
-  const { written } = encoder.encodeInto(text, scratch.subarray(at + 4));
-  scratchView.setUint32(at, written);
-  return at + 4 + written;
+  const { written } = rowTextEncoder.encodeInto(leafText, rowScratch.subarray(leafOffset + 4));
+  rowScratchView.setUint32(leafOffset, written);
+  return leafOffset + 4 + written;
 }
 
-function writeOptional(text: string | null, at: number): number {
-  scratch[at] = text === null ? 0 : 1;
-  return text === null ? at + 1 : writeText(text, at + 1);
+function writeOptionalLeafText(leafText: string | null, leafOffset: number): number {
+  rowScratch[leafOffset] = leafText === null ? 0 : 1;
+  return leafText === null ? leafOffset + 1 : writeLeafText(leafText, leafOffset + 1);
 }
 
 /** Grows the scratch buffer and keeps its bytes: rows share the written prefix. */
-function reserve(size: number): void {
-  if (size <= scratch.length) return;
-  const grown = new Uint8Array(Math.max(scratch.length * 2, size));
-  grown.set(scratch);
-  scratch = grown;
-  scratchView = new DataView(scratch.buffer);
-  views.length = 0;
+function reserveScratch(leafBytesMax: number): void {
+  if (leafBytesMax <= rowScratch.length) return;
+  const grownScratch = new Uint8Array(Math.max(rowScratch.length * 2, leafBytesMax));
+  grownScratch.set(rowScratch);
+  rowScratch = grownScratch;
+  rowScratchView = new DataView(rowScratch.buffer);
+  rowViews.length = 0;
 }

@@ -12,85 +12,94 @@ export interface Rows {
   readonly secrets: RowSecrets;
 }
 
-/** `rows` ascending; those that were dropped before are passed over. Null when nothing is left to drop. */
-export function withoutRows({ body, secrets }: Rows, path: string | null, rows: readonly number[]): Rows | null {
-  const count = body.ops.length;
-  const before = secrets.salts === 'explicit' ? secrets.dropped : new Map<number, Uint8Array>();
-  const gone = new Set(rows.filter((row) => !before.has(row)));
-  if (gone.size === 0) return null;
-  const salts = saltsOfRows(secrets, count);
-  const leaves = new RowLeaves(body, path, salts);
-  const dropped = new Map(before);
-  for (const row of gone) dropped.set(row, leaves.hashes(row, row + 1));
-  const ordered = new Map([...dropped].sort(([a], [b]) => a - b));
-  const remainingSalts = new Uint8Array((count - ordered.size) * SALT_BYTES);
-  let at = 0;
-  for (let row = 0; row < count; row++) {
-    if (ordered.has(row)) continue;
-    remainingSalts.set(salts.subarray(row * SALT_BYTES, (row + 1) * SALT_BYTES), at);
-    at += SALT_BYTES;
+/** `redactedRows` ascending; those that were dropped before are passed over. Null when nothing is left to drop. */
+export function withoutRows(
+  { body: rowsBody, secrets: rowSecrets }: Rows,
+  organisationPath: string | null,
+  redactedRows: readonly number[],
+): Rows | null {
+  const rowCount = rowsBody.ops.length;
+  const alreadyDropped = rowSecrets.salts === 'explicit' ? rowSecrets.dropped : new Map<number, Uint8Array>();
+  const newlyDropped = new Set(redactedRows.filter((redactedRow) => !alreadyDropped.has(redactedRow)));
+  if (newlyDropped.size === 0) return null;
+  const rowSalts = saltsOfRows(rowSecrets, rowCount);
+  const rowLeaves = new RowLeaves(rowsBody, organisationPath, rowSalts);
+  const droppedRowHashes = new Map(alreadyDropped);
+  for (const row of newlyDropped) droppedRowHashes.set(row, rowLeaves.hashes(row, row + 1));
+  const droppedInOrder = new Map([...droppedRowHashes].sort(([a], [b]) => a - b));
+  const remainingSalts = new Uint8Array((rowCount - droppedInOrder.size) * SALT_BYTES);
+  let saltOffset = 0;
+  for (let row = 0; row < rowCount; row++) {
+    if (droppedInOrder.has(row)) continue;
+    remainingSalts.set(rowSalts.subarray(row * SALT_BYTES, (row + 1) * SALT_BYTES), saltOffset);
+    saltOffset += SALT_BYTES;
   }
-  for (const hash of ordered.values()) assert(hash.length === HASH_BYTES, 'a leaf hash has 32 bytes');
+  for (const droppedHash of droppedInOrder.values()) assert(droppedHash.length === HASH_BYTES, 'a leaf hash has 32 bytes');
   return {
-    body: { ...body, keys: emptyRows(body.keys, gone), cells: emptyRows(body.cells, gone), dropped: [...ordered.keys()] },
-    secrets: { salts: 'explicit', bytes: remainingSalts, dropped: ordered },
+    body: {
+      ...rowsBody,
+      keys: blankRowCells(rowsBody.keys, newlyDropped),
+      cells: blankRowCells(rowsBody.cells, newlyDropped),
+      dropped: [...droppedInOrder.keys()],
+    },
+    secrets: { salts: 'explicit', bytes: remainingSalts, dropped: droppedInOrder },
   };
 }
 
-function emptyRows({ length, columns }: RowBatch, rows: ReadonlySet<number>): RowBatch {
-  const without = ({ vector, ...column }: NamedColumn): NamedColumn => ({
+function blankRowCells({ length: batchRows, columns: batchColumns }: RowBatch, droppedRows: ReadonlySet<number>): RowBatch {
+  const blankColumn = ({ vector, ...column }: NamedColumn): NamedColumn => ({
     ...column,
-    vector: withoutCells(vector, length, rows),
+    vector: blankVectorCells(vector, batchRows, droppedRows),
   });
-  return { length, columns: columns.map(without) };
+  return { length: batchRows, columns: batchColumns.map(blankColumn) };
 }
 
 /** NULL in these rows, and no byte of what they held. */
-function withoutCells(vector: Vector, length: number, rows: ReadonlySet<number>): Vector {
-  if (vector.kind === 'null') return vector;
-  assert(vector.kind !== 'dict', 'columns of a body have no dictionary');
-  const nulls = new Uint8Array(length);
-  if (vector.nulls) nulls.set(vector.nulls.subarray(0, length));
-  for (const row of rows) nulls[row] = 1;
-  if (nulls.every((isNull) => isNull === 1)) return { kind: 'null' };
-  switch (vector.kind) {
+function blankVectorCells(blankedVector: Vector, vectorRows: number, droppedRows: ReadonlySet<number>): Vector {
+  if (blankedVector.kind === 'null') return blankedVector;
+  assert(blankedVector.kind !== 'dict', 'columns of a body have no dictionary');
+  const blankedNulls = new Uint8Array(vectorRows);
+  if (blankedVector.nulls) blankedNulls.set(blankedVector.nulls.subarray(0, vectorRows));
+  for (const row of droppedRows) blankedNulls[row] = 1;
+  if (blankedNulls.every((isNull) => isNull === 1)) return { kind: 'null' };
+  switch (blankedVector.kind) {
     case 'text':
-      return { kind: 'text', ...textsWithout(vector, length, rows), nulls };
+      return { kind: 'text', ...blankTextCells(blankedVector, vectorRows, droppedRows), nulls: blankedNulls };
     case 'vec': {
-      const values = vector.values.slice(0, length * vector.dims);
-      for (const row of rows) values.fill(0, row * vector.dims, (row + 1) * vector.dims);
-      return { ...vector, values, nulls };
+      const blankedValues = blankedVector.values.slice(0, vectorRows * blankedVector.dims);
+      for (const row of droppedRows) blankedValues.fill(0, row * blankedVector.dims, (row + 1) * blankedVector.dims);
+      return { ...blankedVector, values: blankedValues, nulls: blankedNulls };
     }
     case 'i64': {
-      const values = vector.values.slice(0, length);
-      for (const row of rows) values[row] = 0n;
-      return { ...vector, values, nulls };
+      const blankedValues = blankedVector.values.slice(0, vectorRows);
+      for (const row of droppedRows) blankedValues[row] = 0n;
+      return { ...blankedVector, values: blankedValues, nulls: blankedNulls };
     }
     case 'i32':
     case 'f64':
     case 'bool': {
-      const values = vector.values.slice(0, length);
-      for (const row of rows) values[row] = 0;
-      return { ...vector, values, nulls } as Vector;
+      const blankedValues = blankedVector.values.slice(0, vectorRows);
+      for (const row of droppedRows) blankedValues[row] = 0;
+      return { ...blankedVector, values: blankedValues, nulls: blankedNulls } as Vector;
     }
   }
 }
 
-function textsWithout(
-  { offsets, heap }: { readonly offsets: Uint32Array; readonly heap: Uint8Array },
-  length: number,
-  rows: ReadonlySet<number>,
+function blankTextCells(
+  { offsets: textOffsets, heap: textHeap }: { readonly offsets: Uint32Array; readonly heap: Uint8Array },
+  textRows: number,
+  droppedRows: ReadonlySet<number>,
 ): { readonly offsets: Uint32Array; readonly heap: Uint8Array } {
-  const shorter = new Uint32Array(length + 1);
-  const bytes = new Uint8Array(offsets[length]! - offsets[0]!);
-  let end = 0;
-  for (let row = 0; row < length; row++) {
-    if (!rows.has(row)) {
-      const cell = heap.subarray(offsets[row]!, offsets[row + 1]!);
-      bytes.set(cell, end);
-      end += cell.length;
+  const shorterOffsets = new Uint32Array(textRows + 1);
+  const shorterHeap = new Uint8Array(textOffsets[textRows]! - textOffsets[0]!);
+  let heapEnd = 0;
+  for (let row = 0; row < textRows; row++) {
+    if (!droppedRows.has(row)) {
+      const textCell = textHeap.subarray(textOffsets[row]!, textOffsets[row + 1]!);
+      shorterHeap.set(textCell, heapEnd);
+      heapEnd += textCell.length;
     }
-    shorter[row + 1] = end;
+    shorterOffsets[row + 1] = heapEnd;
   }
-  return { offsets: shorter, heap: bytes.subarray(0, end) };
+  return { offsets: shorterOffsets, heap: shorterHeap.subarray(0, heapEnd) };
 }

@@ -44,175 +44,190 @@ export const noSubjects: SubjectOpener = {
 };
 
 /** 16 bytes for every row; zeros where the row was dropped. */
-export function saltsOfRows(secrets: RowSecrets, rows: number): Uint8Array {
-  if (secrets.salts === 'seed') return saltsOf(secrets.seed, rows);
-  if (secrets.dropped.size === 0) return secrets.bytes;
-  const salts = new Uint8Array(rows * SALT_BYTES);
-  let from = 0;
-  for (let row = 0; row < rows; row++) {
-    if (secrets.dropped.has(row)) continue;
-    salts.set(secrets.bytes.subarray(from, from + SALT_BYTES), row * SALT_BYTES);
-    from += SALT_BYTES;
+export function saltsOfRows(rowSecrets: RowSecrets, rowCount: number): Uint8Array {
+  if (rowSecrets.salts === 'seed') return saltsOf(rowSecrets.seed, rowCount);
+  if (rowSecrets.dropped.size === 0) return rowSecrets.bytes;
+  const rowSalts = new Uint8Array(rowCount * SALT_BYTES);
+  let saltOffset = 0;
+  for (let row = 0; row < rowCount; row++) {
+    if (rowSecrets.dropped.has(row)) continue;
+    rowSalts.set(rowSecrets.bytes.subarray(saltOffset, saltOffset + SALT_BYTES), row * SALT_BYTES);
+    saltOffset += SALT_BYTES;
   }
-  return salts;
+  return rowSalts;
 }
 
 /** Writes the part of rows sealed by subject that precedes their nonce. */
-export function encodeSubjectRowsHead(body: RowsBody, target: ByteWriter): void {
-  checkRows(body);
-  target.text(body.type);
-  target.u32(body.ops.length);
-  target.raw(body.ops);
-  encodeCloses(body, target);
-  encodeProvenance(body.provenance, target);
-  writeSchema(body, target);
+export function encodeSubjectRowsHead(rowsBody: RowsBody, rowsWriter: ByteWriter): void {
+  checkRowsBody(rowsBody);
+  rowsWriter.text(rowsBody.type);
+  rowsWriter.u32(rowsBody.ops.length);
+  rowsWriter.raw(rowsBody.ops);
+  encodeRowCloses(rowsBody, rowsWriter);
+  encodeProvenance(rowsBody.provenance, rowsWriter);
+  writeSchema(rowsBody, rowsWriter);
 }
 
-function checkRows(body: RowsBody): void {
-  const rows = body.ops.length;
-  assert(body.keys.length === rows && body.cells.length === rows, 'ops, keys and cells have one length');
-  assert(body.closeOffsets.length >= rows + 1, 'every row has a range of closes');
+function checkRowsBody(rowsBody: RowsBody): void {
+  const rowCount = rowsBody.ops.length;
+  assert(rowsBody.keys.length === rowCount && rowsBody.cells.length === rowCount, 'ops, keys and cells have one length');
+  assert(rowsBody.closeOffsets.length >= rowCount + 1, 'every row has a range of closes');
   keyColumns.forEach(({ name, type }, i) => {
-    const column = body.keys.columns[i];
-    assert(column?.name === name && column.type === type, 'keys are _pk, valid_from, valid_to');
+    const keyColumn = rowsBody.keys.columns[i];
+    assert(keyColumn?.name === name && keyColumn.type === type, 'keys are _pk, valid_from, valid_to');
   });
 }
 
-export function encodeRows(body: RowsBody, secrets: RowSecrets, target: ByteWriter): void {
-  checkRows(body);
-  const rows = body.ops.length;
-  target.text(body.type);
-  target.u32(rows);
-  target.raw(body.ops);
-  target.u8(secrets.salts === 'seed' ? 0 : 1);
-  if (secrets.salts === 'seed') target.raw(secrets.seed);
+export function encodeRows(rowsBody: RowsBody, rowSecrets: RowSecrets, rowsWriter: ByteWriter): void {
+  checkRowsBody(rowsBody);
+  const rowCount = rowsBody.ops.length;
+  rowsWriter.text(rowsBody.type);
+  rowsWriter.u32(rowCount);
+  rowsWriter.raw(rowsBody.ops);
+  rowsWriter.u8(rowSecrets.salts === 'seed' ? 0 : 1);
+  if (rowSecrets.salts === 'seed') rowsWriter.raw(rowSecrets.seed);
   else {
-    assert(secrets.bytes.length === (rows - secrets.dropped.size) * SALT_BYTES, 'every row that is here has a salt');
-    target.u32(secrets.dropped.size);
-    for (const [row, hash] of secrets.dropped) {
-      target.u32(row);
-      target.raw(hash);
+    assert(rowSecrets.bytes.length === (rowCount - rowSecrets.dropped.size) * SALT_BYTES, 'every row that is here has a salt');
+    rowsWriter.u32(rowSecrets.dropped.size);
+    for (const [row, droppedRowHash] of rowSecrets.dropped) {
+      rowsWriter.u32(row);
+      rowsWriter.raw(droppedRowHash);
     }
-    target.raw(secrets.bytes);
+    rowsWriter.raw(rowSecrets.bytes);
   }
-  encodeCloses(body, target);
-  encodeProvenance(body.provenance, target);
-  encodeBatch(body.keys, target);
-  encodeBatch(body.cells, target);
+  encodeRowCloses(rowsBody, rowsWriter);
+  encodeProvenance(rowsBody.provenance, rowsWriter);
+  encodeBatch(rowsBody.keys, rowsWriter);
+  encodeBatch(rowsBody.cells, rowsWriter);
 }
 
-function encodeCloses(body: RowsBody, target: ByteWriter): void {
-  const rows = body.ops.length;
-  const closes = body.closeOffsets[rows]!;
-  target.u32(closes);
-  if (closes > 0) {
-    for (let i = 0; i <= rows; i++) target.u32(body.closeOffsets[i]!);
-    for (let i = 0; i < closes; i++) target.u64(body.closes[i]!);
+function encodeRowCloses(rowsBody: RowsBody, closeWriter: ByteWriter): void {
+  const rowCount = rowsBody.ops.length;
+  const closeCount = rowsBody.closeOffsets[rowCount]!;
+  closeWriter.u32(closeCount);
+  if (closeCount > 0) {
+    for (let i = 0; i <= rowCount; i++) closeWriter.u32(rowsBody.closeOffsets[i]!);
+    for (let i = 0; i < closeCount; i++) closeWriter.u64(rowsBody.closes[i]!);
   }
 }
 
-function encodeProvenance({ source, method, confidence, derivedFrom }: Provenance, target: ByteWriter): void {
-  target.text(source);
-  target.text(method);
-  target.f64(confidence);
-  target.optionalText(derivedFrom);
+function encodeProvenance({ source, method, confidence, derivedFrom }: Provenance, provenanceWriter: ByteWriter): void {
+  provenanceWriter.text(source);
+  provenanceWriter.text(method);
+  provenanceWriter.f64(confidence);
+  provenanceWriter.optionalText(derivedFrom);
 }
 
-function decodeOps(source: ByteReader): Uint8Array {
-  const rows = source.count(1);
-  const ops = source.raw(rows);
-  for (let i = 0; i < rows; i++) if (ops[i]! > 2) throw malformedError('an unknown row operation');
-  return ops;
+function decodeRowOps(opReader: ByteReader): Uint8Array {
+  const opCount = opReader.count(1);
+  const rowOps = opReader.raw(opCount);
+  for (let i = 0; i < opCount; i++) if (rowOps[i]! > 2) throw malformedError('an unknown row operation');
+  return rowOps;
 }
 
-function decodeCloses(source: ByteReader, rows: number): Pick<RowsBody, 'closeOffsets' | 'closes'> {
-  const total = source.count(8);
-  const closeOffsets = new Uint32Array(rows + 1);
-  const closes = new Float64Array(total);
-  if (total > 0) {
-    let last = 0;
-    for (let i = 0; i <= rows; i++) {
-      const offset = source.u32();
-      if (offset < last || offset > total || (i === 0 && offset !== 0)) throw malformedError('close offsets that fall');
-      closeOffsets[i] = last = offset;
+function decodeRowCloses(closeReader: ByteReader, rowCount: number): Pick<RowsBody, 'closeOffsets' | 'closes'> {
+  const closeCount = closeReader.count(8);
+  const closeOffsets = new Uint32Array(rowCount + 1);
+  const closes = new Float64Array(closeCount);
+  if (closeCount > 0) {
+    let lastCloseOffset = 0;
+    for (let i = 0; i <= rowCount; i++) {
+      const closeOffset = closeReader.u32();
+      if (closeOffset < lastCloseOffset || closeOffset > closeCount || (i === 0 && closeOffset !== 0))
+        throw malformedError('close offsets that fall');
+      closeOffsets[i] = lastCloseOffset = closeOffset;
     }
-    if (last !== total) throw malformedError('close offsets that miss the end');
-    for (let i = 0; i < total; i++) closes[i] = source.u64();
+    if (lastCloseOffset !== closeCount) throw malformedError('close offsets that miss the end');
+    for (let i = 0; i < closeCount; i++) closes[i] = closeReader.u64();
   }
   return { closeOffsets, closes };
 }
 
-function decodeProvenance(source: ByteReader): Provenance {
+function decodeProvenance(provenanceReader: ByteReader): Provenance {
   return {
-    source: source.text(),
-    method: source.text(),
-    confidence: source.f64(),
-    derivedFrom: source.optionalText(),
+    source: provenanceReader.text(),
+    method: provenanceReader.text(),
+    confidence: provenanceReader.f64(),
+    derivedFrom: provenanceReader.optionalText(),
   };
 }
 
-export function decodeRows(source: ByteReader, checked: boolean): DecodedRows {
-  const type = source.text();
-  const ops = decodeOps(source);
-  const rows = ops.length;
-  const secrets = decodeSecrets(source, rows);
-  const closes = decodeCloses(source, rows);
-  const provenance = decodeProvenance(source);
-  const keys = decodeBatch(source, rows, checked);
-  const cells = decodeBatch(source, rows, checked);
-  if (keys.length !== rows || cells.length !== rows) throw malformedError('keys and cells of other lengths');
+export function decodeRows(rowsReader: ByteReader, isChecked: boolean): DecodedRows {
+  const rowType = rowsReader.text();
+  const rowOps = decodeRowOps(rowsReader);
+  const rowCount = rowOps.length;
+  const rowSecrets = decodeRowSecrets(rowsReader, rowCount);
+  const rowCloses = decodeRowCloses(rowsReader, rowCount);
+  const provenance = decodeProvenance(rowsReader);
+  const keyBatch = decodeBatch(rowsReader, rowCount, isChecked);
+  const cellBatch = decodeBatch(rowsReader, rowCount, isChecked);
+  if (keyBatch.length !== rowCount || cellBatch.length !== rowCount) throw malformedError('keys and cells of other lengths');
   keyColumns.forEach(({ name, type: columnType }, i) => {
-    const column = keys.columns[i];
-    if (keys.columns.length !== 3 || column?.name !== name || column.type !== columnType)
+    const keyColumn = keyBatch.columns[i];
+    if (keyBatch.columns.length !== 3 || keyColumn?.name !== name || keyColumn.type !== columnType)
       throw malformedError('keys of other columns');
-    if (!wellKeyed(column.vector, i)) throw malformedError('keys in another layout');
+    if (!hasKeyLayout(keyColumn.vector, i)) throw malformedError('keys in another layout');
   });
-  const body: RowsBody = { kind: 'rows', type, ops, keys, ...closes, cells, provenance };
-  const dropped = secrets.salts === 'explicit' && secrets.dropped.size > 0 ? [...secrets.dropped.keys()] : null;
-  return { body: dropped ? { ...body, dropped } : body, secrets, sealed: null };
+  const rowsBody: RowsBody = {
+    kind: 'rows',
+    type: rowType,
+    ops: rowOps,
+    keys: keyBatch,
+    ...rowCloses,
+    cells: cellBatch,
+    provenance,
+  };
+  const droppedRows = rowSecrets.salts === 'explicit' && rowSecrets.dropped.size > 0 ? [...rowSecrets.dropped.keys()] : null;
+  return { body: droppedRows ? { ...rowsBody, dropped: droppedRows } : rowsBody, secrets: rowSecrets, sealed: null };
 }
 
-export function decodeSubjectHead(source: ByteReader): Omit<RowsBody, 'keys' | 'cells'> {
-  const type = source.text();
-  const ops = decodeOps(source);
-  return { kind: 'rows', type, ops, ...decodeCloses(source, ops.length), provenance: decodeProvenance(source) };
+export function decodeSubjectHead(subjectReader: ByteReader): Omit<RowsBody, 'keys' | 'cells'> {
+  const rowType = subjectReader.text();
+  const rowOps = decodeRowOps(subjectReader);
+  return {
+    kind: 'rows',
+    type: rowType,
+    ops: rowOps,
+    ...decodeRowCloses(subjectReader, rowOps.length),
+    provenance: decodeProvenance(subjectReader),
+  };
 }
 
-export function decodeSubjectRows(source: ByteReader, subjects: SubjectOpener): DecodedRows {
-  const { kind, type, ops, closeOffsets, closes, provenance } = decodeSubjectHead(source);
-  const { keys, cells, salts, erased, sealed } = openSections(source, ops.length, subjects);
-  const body: RowsBody = { kind, type, ops, keys, closeOffsets, closes, cells, provenance };
-  const secrets: RowSecrets = { salts: 'explicit', bytes: saltsLeft(salts, erased), dropped: erased };
-  return { body: erased.size > 0 ? { ...body, dropped: [...erased.keys()] } : body, secrets, sealed };
+export function decodeSubjectRows(subjectReader: ByteReader, subjectOpener: SubjectOpener): DecodedRows {
+  const { kind, type, ops, closeOffsets, closes, provenance } = decodeSubjectHead(subjectReader);
+  const { keys, cells, salts, erased, sealed } = openSections(subjectReader, ops.length, subjectOpener);
+  const rowsBody: RowsBody = { kind, type, ops, keys, closeOffsets, closes, cells, provenance };
+  const rowSecrets: RowSecrets = { salts: 'explicit', bytes: saltsOfUnerasedRows(salts, erased), dropped: erased };
+  return { body: erased.size > 0 ? { ...rowsBody, dropped: [...erased.keys()] } : rowsBody, secrets: rowSecrets, sealed };
 }
 
 /** Without those of rows that are erased. */
-function saltsLeft(salts: Uint8Array, erased: ReadonlyMap<number, Uint8Array>): Uint8Array {
-  if (erased.size === 0) return salts;
-  const left = new Uint8Array(salts.length - erased.size * SALT_BYTES);
-  for (let row = 0, at = 0; row * SALT_BYTES < salts.length; row++) {
-    if (erased.has(row)) continue;
-    left.set(salts.subarray(row * SALT_BYTES, (row + 1) * SALT_BYTES), at);
-    at += SALT_BYTES;
+function saltsOfUnerasedRows(rowSalts: Uint8Array, erasedRows: ReadonlyMap<number, Uint8Array>): Uint8Array {
+  if (erasedRows.size === 0) return rowSalts;
+  const unerasedSalts = new Uint8Array(rowSalts.length - erasedRows.size * SALT_BYTES);
+  for (let row = 0, saltOffset = 0; row * SALT_BYTES < rowSalts.length; row++) {
+    if (erasedRows.has(row)) continue;
+    unerasedSalts.set(rowSalts.subarray(row * SALT_BYTES, (row + 1) * SALT_BYTES), saltOffset);
+    saltOffset += SALT_BYTES;
   }
-  return left;
+  return unerasedSalts;
 }
 
-function wellKeyed(vector: Vector, column: number): boolean {
-  return vector.kind === 'null' || vector.kind === (column === 0 ? 'text' : 'i64');
+function hasKeyLayout(keyVector: Vector, keyColumnNumber: number): boolean {
+  return keyVector.kind === 'null' || keyVector.kind === (keyColumnNumber === 0 ? 'text' : 'i64');
 }
 
-function decodeSecrets(source: ByteReader, rows: number): RowSecrets {
-  if (!source.flag()) return { salts: 'seed', seed: source.raw(32) };
-  const count = source.count(36);
-  if (count > rows) throw malformedError('more rows dropped than there are');
-  const dropped = new Map<number, Uint8Array>();
-  let last = -1;
-  for (let i = 0; i < count; i++) {
-    const row = source.u32();
-    if (row <= last || row >= rows) throw malformedError('dropped rows out of order');
-    dropped.set(row, source.raw(32));
-    last = row;
+function decodeRowSecrets(secretReader: ByteReader, rowCount: number): RowSecrets {
+  if (!secretReader.flag()) return { salts: 'seed', seed: secretReader.raw(32) };
+  const droppedCount = secretReader.count(36);
+  if (droppedCount > rowCount) throw malformedError('more rows dropped than there are');
+  const droppedRowHashes = new Map<number, Uint8Array>();
+  let lastDroppedRow = -1;
+  for (let i = 0; i < droppedCount; i++) {
+    const droppedRow = secretReader.u32();
+    if (droppedRow <= lastDroppedRow || droppedRow >= rowCount) throw malformedError('dropped rows out of order');
+    droppedRowHashes.set(droppedRow, secretReader.raw(32));
+    lastDroppedRow = droppedRow;
   }
-  return { salts: 'explicit', dropped, bytes: source.raw((rows - count) * SALT_BYTES) };
+  return { salts: 'explicit', dropped: droppedRowHashes, bytes: secretReader.raw((rowCount - droppedCount) * SALT_BYTES) };
 }

@@ -7,71 +7,81 @@ import { chacha20Code } from './chacha20-code.ts';
 export const SECRET_BYTES = 32;
 export const SECTION_NONCE_BYTES = 12;
 
-const PAGE_BYTES = 65_536;
-const KEY_AT = 0;
-const NONCE_AT = 32;
-const FIRST = 64;
+const SECTION_PAGE_BYTES = 65_536;
+const CHACHA_KEY_AT = 0;
+const CHACHA_NONCE_AT = 32;
+const SECTION_DATA_AT = 64;
 /** The module reads and writes so far behind an end. */
-const SLACK = 16;
+const SECTION_MEMORY_SLACK = 16;
 /** Memories that are kept for the next body, and how large one of them may be. */
-const KEPT_MAX = 2;
-const KEPT_BYTES_MAX = 16 << 20;
+const IDLE_MEMORIES_MAX = 2;
+const IDLE_MEMORY_BYTES_MAX = 16 << 20;
 
-interface Exports {
+interface ChachaExports {
   freeFrom(): number;
   xor(key: number, nonce: number, block: number, data: number, size: number): void;
 }
 
-let compiled: WebAssembly.Module | undefined;
+let chachaModule: WebAssembly.Module | undefined;
 const spareMemories: SectionMemory[] = [];
 
 export class SectionMemory {
   /** The bytes that callers may write. */
   readonly bytes: Buffer;
   readonly view: DataView;
-  readonly #module: Exports;
-  readonly #base: number;
-  readonly #head: Uint8Array;
+  readonly #chachaExports: ChachaExports;
+  readonly #chachaBase: number;
+  readonly #keyAndNonce: Uint8Array;
 
   private constructor(size: number) {
-    compiled ??= new WebAssembly.Module(Buffer.from(chacha20Code, 'base64'));
-    const pages = Math.ceil((size + FIRST + SLACK) / PAGE_BYTES) + 1;
-    const memory = new WebAssembly.Memory({ initial: pages });
-    this.#module = new WebAssembly.Instance(compiled, { env: { memory } }).exports as unknown as Exports;
-    this.#base = this.#module.freeFrom();
-    const first = this.#base + FIRST;
-    this.#head = new Uint8Array(memory.buffer, this.#base, FIRST);
-    this.bytes = Buffer.from(memory.buffer, first, memory.buffer.byteLength - first - SLACK);
-    this.view = new DataView(memory.buffer, first, this.bytes.length);
+    chachaModule ??= new WebAssembly.Module(Buffer.from(chacha20Code, 'base64'));
+    const memoryPages = Math.ceil((size + SECTION_DATA_AT + SECTION_MEMORY_SLACK) / SECTION_PAGE_BYTES) + 1;
+    const memory = new WebAssembly.Memory({ initial: memoryPages });
+    this.#chachaExports = new WebAssembly.Instance(chachaModule, { env: { memory } }).exports as unknown as ChachaExports;
+    this.#chachaBase = this.#chachaExports.freeFrom();
+    const sectionDataOffset = this.#chachaBase + SECTION_DATA_AT;
+    this.#keyAndNonce = new Uint8Array(memory.buffer, this.#chachaBase, SECTION_DATA_AT);
+    this.bytes = Buffer.from(
+      memory.buffer,
+      sectionDataOffset,
+      memory.buffer.byteLength - sectionDataOffset - SECTION_MEMORY_SLACK,
+    );
+    this.view = new DataView(memory.buffer, sectionDataOffset, this.bytes.length);
   }
 
   /** Holds anything. To be given back, or to be forgotten. */
   static acquire(size: number): SectionMemory {
     const spareIndex = spareMemories.findIndex(({ bytes }) => bytes.length >= size);
     if (spareIndex >= 0) return spareMemories.splice(spareIndex, 1)[0]!;
-    return new SectionMemory(size <= KEPT_BYTES_MAX / 2 ? size * 2 : size);
+    return new SectionMemory(size <= IDLE_MEMORY_BYTES_MAX / 2 ? size * 2 : size);
   }
 
   /** Returns the memory; it must not be used any more. */
   giveBack(): void {
-    this.#head.fill(0);
-    if (this.bytes.length > KEPT_BYTES_MAX) return;
-    if (spareMemories.length === KEPT_MAX) spareMemories.shift();
+    this.#keyAndNonce.fill(0);
+    if (this.bytes.length > IDLE_MEMORY_BYTES_MAX) return;
+    if (spareMemories.length === IDLE_MEMORIES_MAX) spareMemories.shift();
     spareMemories.push(this);
   }
 
   setNonce(nonce: Uint8Array): void {
-    this.#head.set(nonce, NONCE_AT);
+    this.#keyAndNonce.set(nonce, CHACHA_NONCE_AT);
   }
 
   /** Where the key goes. */
   get key(): Uint8Array {
-    return this.#head;
+    return this.#keyAndNonce;
   }
 
   /** Bytes from .. to-1, which begin with this block of the stream, and up to fifteen behind them. */
   xor(from: number, to: number, block = 0): void {
-    const base = this.#base;
-    this.#module.xor(base + KEY_AT, base + NONCE_AT, block, base + FIRST + from, to - from);
+    const chachaBase = this.#chachaBase;
+    this.#chachaExports.xor(
+      chachaBase + CHACHA_KEY_AT,
+      chachaBase + CHACHA_NONCE_AT,
+      block,
+      chachaBase + SECTION_DATA_AT + from,
+      to - from,
+    );
   }
 }

@@ -10,13 +10,13 @@ import { HASH_BYTES } from '../bytes/sha256.ts';
 import { columnsOf, SEED_BYTES, type SubjectSections, shapeOf, spreadSalts, wordsOf } from './subject-sections.ts';
 import { columnTypes } from '../values/value.ts';
 
-const BLOCK_BYTES = 64;
+const CHACHA_BLOCK_BYTES = 64;
 /** Bytes sealed between two yields: below a millisecond. */
-const SLICE_BYTES = 256 << 10;
+const SECTION_SLICE_BYTES = 256 << 10;
 /** Cost of one section beside its bytes, in bytes. */
-const SECTION_COST = 2 << 10;
+const SECTION_SEAL_COST = 2 << 10;
 /** Rows of which a column is written between two yields. */
-const SLICE_ROWS = 8192;
+const SECTION_SLICE_ROWS = 8192;
 
 export interface SealedSections {
   readonly bytes: Uint8Array;
@@ -26,108 +26,114 @@ export interface SealedSections {
   writeHashes(hashes: Uint8Array): void;
 }
 
-export function writeSchema({ keys, cells }: RowsBody, target: ByteWriter): void {
-  for (const column of keys.columns) target.u8(shapeOf(column).layout);
-  target.u32(cells.columns.length);
+export function writeSchema({ keys, cells }: RowsBody, schemaWriter: ByteWriter): void {
+  for (const schemaColumn of keys.columns) schemaWriter.u8(shapeOf(schemaColumn).layout);
+  schemaWriter.u32(cells.columns.length);
   for (const column of cells.columns) {
     const { name, type, layout, dims } = shapeOf(column);
-    target.text(name);
-    target.u8(columnTypes.indexOf(type));
-    target.u8(layout);
-    if (column.vector.kind === 'vec') target.u32(dims);
+    schemaWriter.text(name);
+    schemaWriter.u8(columnTypes.indexOf(type));
+    schemaWriter.u8(layout);
+    if (column.vector.kind === 'vec') schemaWriter.u32(dims);
   }
 }
 
-/** `head` is what comes before the nonce. Neither nonce nor seed was used for another body. */
+/** `subjectHead` is what comes before the nonce. Neither nonce nor seed was used for another body. */
 export function* sealSections(
-  head: Uint8Array,
-  body: RowsBody,
-  sections: SubjectSections,
-  nonce: Uint8Array,
-  seed: Uint8Array,
+  subjectHead: Uint8Array,
+  rowsBody: RowsBody,
+  subjectSections: SubjectSections,
+  sectionNonce: Uint8Array,
+  saltSeed: Uint8Array,
 ): Generator<undefined, SealedSections> {
-  assert(nonce.length === SECTION_NONCE_BYTES && seed.length === SEED_BYTES, 'a nonce and a seed');
-  const rows = body.ops.length;
-  const { ids, secrets, ends, rows: sealed } = sections;
-  const count = ends.length;
-  const columns: CellSource[] = [];
-  for (const column of columnsOf(body)) if (column.vector.kind !== 'null') columns.push(new CellSource(column, rows));
-  const fixed = head.length + SECTION_NONCE_BYTES + ids.length + count * 8 + SEED_BYTES + 8;
-  const cells = columns.reduce((sum, { cellsBytes }) => sum + cellsBytes + rows + count + 1, 0);
-  const target = new SectionWriter(fixed + sealed.length * (4 + HASH_BYTES + SALT_BYTES) + cells);
-  target.raw(head);
-  target.raw(nonce);
-  target.u32(count);
-  target.raw(ids);
-  for (let s = 0; s < count; s++) target.u32(ends[s]! - (s > 0 ? ends[s - 1]! : 0));
-  const sizesAt = target.skip(count * 4);
-  for (let i = 0; i < sealed.length; i++) target.u32(sealed[i]!);
-  const hashesAt = target.skip(sealed.length * HASH_BYTES);
+  assert(sectionNonce.length === SECTION_NONCE_BYTES && saltSeed.length === SEED_BYTES, 'a nonce and a seed');
+  const rowCount = rowsBody.ops.length;
+  const { ids: subjectKeyIds, secrets: keySecrets, ends: sectionEnds, rows: sealedRows } = subjectSections;
+  const sectionCount = sectionEnds.length;
+  const sectionColumns: SectionCells[] = [];
+  for (const sectionColumn of columnsOf(rowsBody))
+    if (sectionColumn.vector.kind !== 'null') sectionColumns.push(new SectionCells(sectionColumn, rowCount));
+  const fixedBytes = subjectHead.length + SECTION_NONCE_BYTES + subjectKeyIds.length + sectionCount * 8 + SEED_BYTES + 8;
+  const cellBytesMax = sectionColumns.reduce((sum, { cellsBytes }) => sum + cellsBytes + rowCount + sectionCount + 1, 0);
+  const sectionWriter = new SectionWriter(fixedBytes + sealedRows.length * (4 + HASH_BYTES + SALT_BYTES) + cellBytesMax);
+  sectionWriter.raw(subjectHead);
+  sectionWriter.raw(sectionNonce);
+  sectionWriter.u32(sectionCount);
+  sectionWriter.raw(subjectKeyIds);
+  for (let sectionIndex = 0; sectionIndex < sectionCount; sectionIndex++)
+    sectionWriter.u32(sectionEnds[sectionIndex]! - (sectionIndex > 0 ? sectionEnds[sectionIndex - 1]! : 0));
+  const sectionSizesOffset = sectionWriter.skip(sectionCount * 4);
+  for (let i = 0; i < sealedRows.length; i++) sectionWriter.u32(sealedRows[i]!);
+  const sealedHashesOffset = sectionWriter.skip(sealedRows.length * HASH_BYTES);
 
-  const salts = new Uint8Array(rows * SALT_BYTES);
-  const open = rowsOfNobody(rows, sealed);
-  if (open.length > 0) {
-    target.raw(seed);
-    const sizeAt = target.skip(4);
-    for (const column of columns) {
-      column.write(open, 0, open.length, target);
-      if (open.length > SLICE_ROWS) yield;
+  const rowSalts = new Uint8Array(rowCount * SALT_BYTES);
+  const openRows = rowsWithoutSubject(rowCount, sealedRows);
+  if (openRows.length > 0) {
+    sectionWriter.raw(saltSeed);
+    const openSizeOffset = sectionWriter.skip(4);
+    for (const column of sectionColumns) {
+      column.write(openRows, 0, openRows.length, sectionWriter);
+      if (openRows.length > SECTION_SLICE_ROWS) yield;
     }
-    target.view.setUint32(sizeAt, target.at - sizeAt - 4, true);
-    spreadSalts(saltsOf(seed, open.length), 0, open, salts);
+    sectionWriter.view.setUint32(openSizeOffset, sectionWriter.at - openSizeOffset - 4, true);
+    spreadSalts(saltsOf(saltSeed, openRows.length), 0, openRows, rowSalts);
   }
 
-  const { memory } = target;
-  const { key } = memory;
-  memory.setNonce(nonce);
-  let cost = 0;
-  for (let s = 0, first = 0; s < count; s++) {
-    const end = ends[s]!;
-    const start = target.at;
+  const { memory: sectionMemory } = sectionWriter;
+  const { key: sectionKey } = sectionMemory;
+  sectionMemory.setNonce(sectionNonce);
+  let sliceCost = 0;
+  for (let s = 0, firstSealed = 0; s < sectionCount; s++) {
+    const endSealed = sectionEnds[s]!;
+    const sectionStart = sectionWriter.at;
     // Zeros in front, which the keystream turns into the salts; the sealed cells then move to their place.
-    const cellsAt = start + (end - first) * SALT_BYTES;
-    target.bytes.fill(0, target.skip(cellsAt - start), cellsAt);
-    for (let c = 0; c < columns.length; c++) {
-      columns[c]!.write(sealed, first, end, target);
-      if (end - first > SLICE_ROWS) yield;
+    const cellsOffset = sectionStart + (endSealed - firstSealed) * SALT_BYTES;
+    sectionWriter.bytes.fill(0, sectionWriter.skip(cellsOffset - sectionStart), cellsOffset);
+    for (let columnIndex = 0; columnIndex < sectionColumns.length; columnIndex++) {
+      sectionColumns[columnIndex]!.write(sealedRows, firstSealed, endSealed, sectionWriter);
+      if (endSealed - firstSealed > SECTION_SLICE_ROWS) yield;
     }
-    for (let k = 0; k < SECRET_BYTES; k++) key[k] = secrets[s * SECRET_BYTES + k]!;
-    for (let at = start; at < target.at; at += SLICE_BYTES) {
-      memory.xor(at, Math.min(target.at, at + SLICE_BYTES), (at - start) / BLOCK_BYTES);
-      if (target.at - at > SLICE_BYTES) yield;
+    for (let k = 0; k < SECRET_BYTES; k++) sectionKey[k] = keySecrets[s * SECRET_BYTES + k]!;
+    for (let xorOffset = sectionStart; xorOffset < sectionWriter.at; xorOffset += SECTION_SLICE_BYTES) {
+      sectionMemory.xor(
+        xorOffset,
+        Math.min(sectionWriter.at, xorOffset + SECTION_SLICE_BYTES),
+        (xorOffset - sectionStart) / CHACHA_BLOCK_BYTES,
+      );
+      if (sectionWriter.at - xorOffset > SECTION_SLICE_BYTES) yield;
     }
-    spreadSalts(target.bytes, start, sealed, salts, first, end);
-    target.bytes.copyWithin(start, cellsAt, target.at);
-    target.view.setUint32(sizesAt + s * 4, target.at - cellsAt, true);
-    target.at -= cellsAt - start;
-    first = end;
-    cost += target.at - start + SECTION_COST;
-    if (cost < SLICE_BYTES) continue;
-    cost = 0;
+    spreadSalts(sectionWriter.bytes, sectionStart, sealedRows, rowSalts, firstSealed, endSealed);
+    sectionWriter.bytes.copyWithin(sectionStart, cellsOffset, sectionWriter.at);
+    sectionWriter.view.setUint32(sectionSizesOffset + s * 4, sectionWriter.at - cellsOffset, true);
+    sectionWriter.at -= cellsOffset - sectionStart;
+    firstSealed = endSealed;
+    sliceCost += sectionWriter.at - sectionStart + SECTION_SEAL_COST;
+    if (sliceCost < SECTION_SLICE_BYTES) continue;
+    sliceCost = 0;
     yield;
   }
-  assert(target.at <= target.bytes.length, 'what a body takes was counted');
-  const bytes = Uint8Array.prototype.slice.call(target.bytes, 0, target.at);
-  memory.giveBack();
+  assert(sectionWriter.at <= sectionWriter.bytes.length, 'what a body takes was counted');
+  const sealedBytes = Uint8Array.prototype.slice.call(sectionWriter.bytes, 0, sectionWriter.at);
+  sectionMemory.giveBack();
   return {
-    bytes,
-    salts,
+    bytes: sealedBytes,
+    salts: rowSalts,
     writeHashes(hashes) {
-      for (let i = 0, to = hashesAt; i < sealed.length; i++) {
-        const from = sealed[i]! * HASH_BYTES;
-        for (let k = 0; k < HASH_BYTES; k++) bytes[to++] = hashes[from + k]!;
+      for (let i = 0, to = sealedHashesOffset; i < sealedRows.length; i++) {
+        const from = sealedRows[i]! * HASH_BYTES;
+        for (let k = 0; k < HASH_BYTES; k++) sealedBytes[to++] = hashes[from + k]!;
       }
     },
   };
 }
 
-function rowsOfNobody(rows: number, sealed: Uint32Array): Uint32Array {
-  const open = new Uint32Array(rows - sealed.length);
-  if (open.length === 0) return open;
-  const taken = new Uint8Array(rows);
-  for (let i = 0; i < sealed.length; i++) taken[sealed[i]!] = 1;
-  for (let row = 0, i = 0; row < rows; row++) if (taken[row] === 0) open[i++] = row;
-  return open;
+function rowsWithoutSubject(rowCount: number, sealedRows: Uint32Array): Uint32Array {
+  const openRows = new Uint32Array(rowCount - sealedRows.length);
+  if (openRows.length === 0) return openRows;
+  const isRowSealed = new Uint8Array(rowCount);
+  for (let i = 0; i < sealedRows.length; i++) isRowSealed[sealedRows[i]!] = 1;
+  for (let row = 0, i = 0; row < rowCount; row++) if (isRowSealed[row] === 0) openRows[i++] = row;
+  return openRows;
 }
 
 /** Memory of a size that is known to be enough: no write looks whether there is room, the end does. */
@@ -137,102 +143,113 @@ class SectionWriter {
   readonly view: DataView;
   at = 0;
 
-  constructor(size: number) {
-    this.memory = SectionMemory.acquire(size);
+  constructor(sectionBytesMax: number) {
+    this.memory = SectionMemory.acquire(sectionBytesMax);
     this.bytes = this.memory.bytes;
     this.view = this.memory.view;
   }
 
-  u32(value: number): void {
-    this.view.setUint32(this.at, value, true);
+  u32(u32Value: number): void {
+    this.view.setUint32(this.at, u32Value, true);
     this.at += 4;
   }
 
-  raw(bytes: Uint8Array): void {
-    this.bytes.set(bytes, this.at);
-    this.at += bytes.length;
+  raw(rawBytes: Uint8Array): void {
+    this.bytes.set(rawBytes, this.at);
+    this.at += rawBytes.length;
   }
 
   /** Where the bytes begin that are written later. */
-  skip(bytes: number): number {
+  skip(skippedBytes: number): number {
     const { at } = this;
-    this.at += bytes;
+    this.at += skippedBytes;
     return at;
   }
 }
 
-const noWords = new Int32Array(0);
-const noBytes = new Uint8Array(0);
+const noCellWords = new Int32Array(0);
+const noCellBytes = new Uint8Array(0);
 
 /** A column as words, bytes or texts, whatever its type: one shape, because a loop over many shapes is several times slower. */
-class CellSource {
+class SectionCells {
   readonly cellsBytes: number;
-  readonly #nulls: Uint8Array | null;
+  readonly #sectionNulls: Uint8Array | null;
   /** Words of a cell; 0 where cells are bits or texts. */
-  readonly #wordsEach: number;
-  readonly #words: Int32Array = noWords;
+  readonly #wordsPerCell: number;
+  readonly #cellWords: Int32Array = noCellWords;
   /** Bits, or what texts are made of. */
-  readonly #bytes: Uint8Array = noBytes;
-  readonly #offsets: Uint32Array | null = null;
+  readonly #cellBytes: Uint8Array = noCellBytes;
+  readonly #textOffsets: Uint32Array | null = null;
 
-  constructor(column: NamedColumn, rows: number) {
-    const given = column.vector;
-    const vector = given.kind === 'dict' ? textOfDict(given.values, given.dictionary, given.nulls, rows) : given;
-    assert(vector.kind !== 'null' && vector.kind !== 'dict', 'a column with cells');
-    this.#nulls = vector.nulls;
-    this.#wordsEach = wordsOf(shapeOf(column));
-    this.cellsBytes = rows * this.#wordsEach * 4;
-    if (vector.kind === 'text') {
-      this.#bytes = vector.heap;
-      this.#offsets = vector.offsets;
-      this.cellsBytes = rows * 4 + vector.offsets[rows]! - vector.offsets[0]!;
-    } else if (vector.kind === 'bool') {
-      this.#bytes = vector.values;
-      this.cellsBytes = rows;
-    } else this.#words = new Int32Array(vector.values.buffer, vector.values.byteOffset, rows * this.#wordsEach);
+  constructor(namedColumn: NamedColumn, rowCount: number) {
+    const columnVector = namedColumn.vector;
+    const sectionVector =
+      columnVector.kind === 'dict'
+        ? textOfDict(columnVector.values, columnVector.dictionary, columnVector.nulls, rowCount)
+        : columnVector;
+    assert(sectionVector.kind !== 'null' && sectionVector.kind !== 'dict', 'a column with cells');
+    this.#sectionNulls = sectionVector.nulls;
+    this.#wordsPerCell = wordsOf(shapeOf(namedColumn));
+    this.cellsBytes = rowCount * this.#wordsPerCell * 4;
+    if (sectionVector.kind === 'text') {
+      this.#cellBytes = sectionVector.heap;
+      this.#textOffsets = sectionVector.offsets;
+      this.cellsBytes = rowCount * 4 + sectionVector.offsets[rowCount]! - sectionVector.offsets[0]!;
+    } else if (sectionVector.kind === 'bool') {
+      this.#cellBytes = sectionVector.values;
+      this.cellsBytes = rowCount;
+    } else
+      this.#cellWords = new Int32Array(
+        sectionVector.values.buffer,
+        sectionVector.values.byteOffset,
+        rowCount * this.#wordsPerCell,
+      );
   }
 
   /** Cells of rows[first .. end]. */
-  write(rows: Uint32Array, first: number, end: number, target: SectionWriter): void {
-    const { bytes, view } = target;
-    let at = target.at;
-    const nulls = this.#nulls;
-    bytes[at++] = 0;
-    if (nulls !== null) {
-      let some = 0;
-      for (let i = first; i < end; i++) some |= nulls[rows[i]!]!;
-      if (some === 1) {
-        bytes[at - 1] = 1;
-        for (let i = first; i < end; i++) bytes[at++] = nulls[rows[i]!]!;
+  write(sectionRows: Uint32Array, firstInSection: number, endInSection: number, sectionWriter: SectionWriter): void {
+    const { bytes: sectionBytes, view: sectionView } = sectionWriter;
+    let sectionOffset = sectionWriter.at;
+    const sectionNulls = this.#sectionNulls;
+    sectionBytes[sectionOffset++] = 0;
+    if (sectionNulls !== null) {
+      let hasNull = 0;
+      for (let i = firstInSection; i < endInSection; i++) hasNull |= sectionNulls[sectionRows[i]!]!;
+      if (hasNull === 1) {
+        sectionBytes[sectionOffset - 1] = 1;
+        for (let i = firstInSection; i < endInSection; i++) sectionBytes[sectionOffset++] = sectionNulls[sectionRows[i]!]!;
       }
     }
-    const offsets = this.#offsets;
-    const source = this.#bytes;
-    const words = this.#words;
-    const each = this.#wordsEach;
-    if (offsets !== null) {
-      for (let i = first; i < end; i++, at += 4) view.setUint32(at, offsets[rows[i]! + 1]! - offsets[rows[i]!]!, true);
-      for (let i = first; i < end; i++) {
-        const from = offsets[rows[i]!]!;
-        const to = offsets[rows[i]! + 1]!;
-        if (to - from > 64) {
-          bytes.set(source.subarray(from, to), at);
-          at += to - from;
-        } else for (let k = from; k < to; k++) bytes[at++] = source[k]!;
+    const textOffsets = this.#textOffsets;
+    const cellBytes = this.#cellBytes;
+    const cellWords = this.#cellWords;
+    const wordsPerCell = this.#wordsPerCell;
+    if (textOffsets !== null) {
+      for (let i = firstInSection; i < endInSection; i++, sectionOffset += 4)
+        sectionView.setUint32(sectionOffset, textOffsets[sectionRows[i]! + 1]! - textOffsets[sectionRows[i]!]!, true);
+      for (let i = firstInSection; i < endInSection; i++) {
+        const cellStart = textOffsets[sectionRows[i]!]!;
+        const textEnd = textOffsets[sectionRows[i]! + 1]!;
+        if (textEnd - cellStart > 64) {
+          sectionBytes.set(cellBytes.subarray(cellStart, textEnd), sectionOffset);
+          sectionOffset += textEnd - cellStart;
+        } else for (let k = cellStart; k < textEnd; k++) sectionBytes[sectionOffset++] = cellBytes[k]!;
       }
-    } else if (each === 1) {
-      for (let i = first; i < end; i++, at += 4) view.setInt32(at, words[rows[i]!]!, true);
-    } else if (each === 2) {
-      for (let i = first; i < end; i++, at += 8) {
-        view.setInt32(at, words[rows[i]! * 2]!, true);
-        view.setInt32(at + 4, words[rows[i]! * 2 + 1]!, true);
+    } else if (wordsPerCell === 1) {
+      for (let i = firstInSection; i < endInSection; i++, sectionOffset += 4)
+        sectionView.setInt32(sectionOffset, cellWords[sectionRows[i]!]!, true);
+    } else if (wordsPerCell === 2) {
+      for (let i = firstInSection; i < endInSection; i++, sectionOffset += 8) {
+        sectionView.setInt32(sectionOffset, cellWords[sectionRows[i]! * 2]!, true);
+        sectionView.setInt32(sectionOffset + 4, cellWords[sectionRows[i]! * 2 + 1]!, true);
       }
-    } else if (each > 0) {
-      for (let i = first; i < end; i++) {
-        const from = rows[i]! * each;
-        for (let k = from; k < from + each; k++, at += 4) view.setInt32(at, words[k]!, true);
+    } else if (wordsPerCell > 0) {
+      for (let i = firstInSection; i < endInSection; i++) {
+        const cellStart = sectionRows[i]! * wordsPerCell;
+        for (let k = cellStart; k < cellStart + wordsPerCell; k++, sectionOffset += 4)
+          sectionView.setInt32(sectionOffset, cellWords[k]!, true);
       }
-    } else for (let i = first; i < end; i++) bytes[at++] = source[rows[i]!]!;
-    target.at = at;
+    } else for (let i = firstInSection; i < endInSection; i++) sectionBytes[sectionOffset++] = cellBytes[sectionRows[i]!]!;
+    sectionWriter.at = sectionOffset;
   }
 }

@@ -15,19 +15,30 @@ import { sha256, sha256Hex } from '../bytes/sha256.ts';
 /** Root of an entry that states nothing: the hash of no bytes. */
 export const noStatementRoot: Uint8Array = sha256(new Uint8Array(0));
 
-const prefix = new Uint8Array(1);
-const encoder = new TextEncoder();
+const statementLeafPrefix = new Uint8Array(1);
+const statementEncoder = new TextEncoder();
 
 /** Null for kinds that state nothing, and for rows, whose root is over the rows. */
-export function statementOf(body: EntryBody): string | null {
-  if (isOpen(body)) return null;
-  switch (body.kind) {
+export function statementOf(statedBody: EntryBody): string | null {
+  if (isOpen(statedBody)) return null;
+  switch (statedBody.kind) {
     case 'branch':
-      return lines('annals/branch/v1', body.change, JSON.stringify(body.name), JSON.stringify(body.source), body.shares);
+      return statementLines(
+        'annals/branch/v1',
+        statedBody.change,
+        JSON.stringify(statedBody.name),
+        JSON.stringify(statedBody.source),
+        statedBody.shares,
+      );
     case 'exhibit':
-      return lines('annals/exhibit/v1', JSON.stringify(body.exhibit), String(body.link), body.seal);
+      return statementLines('annals/exhibit/v1', JSON.stringify(statedBody.exhibit), String(statedBody.link), statedBody.seal);
     case 'erasure':
-      return lines('annals/erasure/v1', body.change, JSON.stringify(body.id), sha256Hex(encoder.encode(body.statement)));
+      return statementLines(
+        'annals/erasure/v1',
+        statedBody.change,
+        JSON.stringify(statedBody.id),
+        sha256Hex(statementEncoder.encode(statedBody.statement)),
+      );
     case 'genesis':
     case 'seal':
     case 'rows':
@@ -47,11 +58,11 @@ export function statementOf(body: EntryBody): string | null {
   }
 }
 
-export function statementRoot(body: EntryBody): Uint8Array {
-  const statement = statementOf(body);
-  return statement === null ? noStatementRoot : sha256(prefix, encoder.encode(statement));
+export function statementRoot(statedBody: EntryBody): Uint8Array {
+  const statement = statementOf(statedBody);
+  return statement === null ? noStatementRoot : sha256(statementLeafPrefix, statementEncoder.encode(statement));
 }
 
-function lines(...parts: readonly string[]): string {
-  return parts.map((part) => `${part}\n`).join('');
+function statementLines(...statementParts: readonly string[]): string {
+  return statementParts.map((statementPart) => `${statementPart}\n`).join('');
 }

@@ -53,120 +53,124 @@ export interface SubjectSections {
 
 export type KeyOfSubject = (subject: string) => SubjectKey;
 
-const NOBODY = -1;
+const NO_SUBJECT = -1;
 
 /** Null where no row has a subject. */
-export function sectionsOf(body: RowsBody, keyOf: KeyOfSubject): SubjectSections | null {
-  const { subjects } = body;
+export function sectionsOf(rowsBody: RowsBody, keyOfSubject: KeyOfSubject): SubjectSections | null {
+  const { subjects } = rowsBody;
   if (subjects === undefined || subjects.kind === 'null') return null;
   assert(subjects.kind === 'text' || subjects.kind === 'dict', 'subjects are texts');
-  const grouping = new Grouping(keyOf);
-  const rows = body.ops.length;
+  const subjectGrouping = new SubjectGrouping(keyOfSubject);
+  const rowCount = rowsBody.ops.length;
   const subjectCount = subjects.kind === 'text' ? subjects.offsets.length - 1 : subjects.values.length;
-  assert(subjectCount >= rows, 'it is told of every row whose it is');
-  const ofRow = new Int32Array(rows);
+  assert(subjectCount >= rowCount, 'it is told of every row whose it is');
+  const sectionOfRow = new Int32Array(rowCount);
   const { nulls } = subjects;
-  let sealed = 0;
+  let sealedRowCount = 0;
   // Rows of one subject often follow each other, and a code needs no text.
-  const ofCode: number[] = [];
-  let last = -1;
-  const textOf = subjects.kind === 'text' ? textsOf(subjects) : (code: number) => subjects.dictionary.text(code);
-  for (let row = 0; row < rows; row++) {
-    if (nulls?.[row] === 1) {
-      ofRow[row] = NOBODY;
+  const sectionOfCode: number[] = [];
+  let lastSubjectRow = -1;
+  const subjectTextOf =
+    subjects.kind === 'text' ? subjectTextsOf(subjects) : (subjectCode: number) => subjects.dictionary.text(subjectCode);
+  for (let subjectRow = 0; subjectRow < rowCount; subjectRow++) {
+    if (nulls?.[subjectRow] === 1) {
+      sectionOfRow[subjectRow] = NO_SUBJECT;
       continue;
     }
     if (subjects.kind === 'dict') {
-      const code = subjects.values[row]!;
-      ofRow[row] = ofCode[code] ??= grouping.sectionOf(textOf(code));
+      const subjectCode = subjects.values[subjectRow]!;
+      sectionOfRow[subjectRow] = sectionOfCode[subjectCode] ??= subjectGrouping.sectionOf(subjectTextOf(subjectCode));
     } else {
-      ofRow[row] = last >= 0 && sameText(subjects, last, row) ? ofRow[last]! : grouping.sectionOf(textOf(row));
-      last = row;
+      sectionOfRow[subjectRow] =
+        lastSubjectRow >= 0 && isSameSubjectText(subjects, lastSubjectRow, subjectRow)
+          ? sectionOfRow[lastSubjectRow]!
+          : subjectGrouping.sectionOf(subjectTextOf(subjectRow));
+      lastSubjectRow = subjectRow;
     }
-    sealed++;
+    sealedRowCount++;
   }
-  return sealed === 0 ? null : grouping.sections(ofRow, sealed, columnsOf(body).length);
+  return sealedRowCount === 0 ? null : subjectGrouping.sections(sectionOfRow, sealedRowCount, columnsOf(rowsBody).length);
 }
 
-class Grouping {
-  readonly #keyOf: KeyOfSubject;
-  readonly #ofSubject = new Map<string, number>();
-  readonly #keys: SubjectKey[] = [];
+class SubjectGrouping {
+  readonly #keyOfSubject: KeyOfSubject;
+  readonly #sectionBySubject = new Map<string, number>();
+  readonly #sectionKeys: SubjectKey[] = [];
 
   constructor(keyOf: KeyOfSubject) {
-    this.#keyOf = keyOf;
+    this.#keyOfSubject = keyOf;
   }
 
   sectionOf(subject: string): number {
-    const known = this.#ofSubject.get(subject);
-    if (known !== undefined) return known;
-    const section = this.#keys.push(this.#keyOf(subject)) - 1;
-    this.#ofSubject.set(subject, section);
-    return section;
+    const knownSection = this.#sectionBySubject.get(subject);
+    if (knownSection !== undefined) return knownSection;
+    const newSection = this.#sectionKeys.push(this.#keyOfSubject(subject)) - 1;
+    this.#sectionBySubject.set(subject, newSection);
+    return newSection;
   }
 
-  sections(ofRow: Int32Array, sealed: number, columns: number): SubjectSections {
-    const count = this.#keys.length;
-    const ids = Buffer.alloc(count * KEY_ID_BYTES);
-    const secrets = new Uint8Array(count * SECRET_BYTES);
-    for (let s = 0; s < count; s++) {
-      const key = this.#keys[s]!;
-      const written = ids.write(key.id, s * KEY_ID_BYTES, 'hex');
-      assert(written === KEY_ID_BYTES && key.id.length === KEY_ID_BYTES * 2, 'an id is 32 hex digits');
-      key.copyTo(secrets, s * SECRET_BYTES);
+  sections(sectionOfRow: Int32Array, sealedRowCount: number, columns: number): SubjectSections {
+    const sectionCount = this.#sectionKeys.length;
+    const subjectKeyIds = Buffer.alloc(sectionCount * KEY_ID_BYTES);
+    const keySecrets = new Uint8Array(sectionCount * SECRET_BYTES);
+    for (let sectionIndex = 0; sectionIndex < sectionCount; sectionIndex++) {
+      const sectionKey = this.#sectionKeys[sectionIndex]!;
+      const writtenIdBytes = subjectKeyIds.write(sectionKey.id, sectionIndex * KEY_ID_BYTES, 'hex');
+      assert(writtenIdBytes === KEY_ID_BYTES && sectionKey.id.length === KEY_ID_BYTES * 2, 'an id is 32 hex digits');
+      sectionKey.copyTo(keySecrets, sectionIndex * SECRET_BYTES);
     }
-    assert(allDiffer(ids, KEY_ID_BYTES), 'no key has two sections, whose streams would be one');
-    const ends = new Uint32Array(count);
-    for (const section of ofRow) if (section !== NOBODY) ends[section]!++;
-    let start = 0;
-    for (let section = 0; section < ends.length; section++) {
-      const rowsOf = ends[section]!;
-      ends[section] = start;
-      start += rowsOf;
+    assert(haveDistinctKeyIds(subjectKeyIds, KEY_ID_BYTES), 'no key has two sections, whose streams would be one');
+    const sectionEnds = new Uint32Array(sectionCount);
+    for (const section of sectionOfRow) if (section !== NO_SUBJECT) sectionEnds[section]!++;
+    let sectionStart = 0;
+    for (let section = 0; section < sectionEnds.length; section++) {
+      const sectionRowCount = sectionEnds[section]!;
+      sectionEnds[section] = sectionStart;
+      sectionStart += sectionRowCount;
     }
-    const rows = new Uint32Array(sealed);
-    for (let row = 0; row < ofRow.length; row++) {
-      const section = ofRow[row]!;
-      if (section !== NOBODY) rows[ends[section]!++] = row;
+    const sealedRows = new Uint32Array(sealedRowCount);
+    for (let row = 0; row < sectionOfRow.length; row++) {
+      const section = sectionOfRow[row]!;
+      if (section !== NO_SUBJECT) sealedRows[sectionEnds[section]!++] = row;
     }
-    const extraBytes = 256 + columns * 16 + sealed * (4 + HASH_BYTES) + count * (KEY_ID_BYTES + 8 + columns);
-    return { ids, secrets, ends, rows, extraBytes };
+    const extraBytes = 256 + columns * 16 + sealedRowCount * (4 + HASH_BYTES) + sectionCount * (KEY_ID_BYTES + 8 + columns);
+    return { ids: subjectKeyIds, secrets: keySecrets, ends: sectionEnds, rows: sealedRows, extraBytes };
   }
 }
 
-type TextVector = Extract<Vector, { kind: 'text' }>;
+type SubjectTextVector = Extract<Vector, { kind: 'text' }>;
 
-function sameText({ offsets, heap }: TextVector, a: number, b: number): boolean {
-  const from = offsets[a]!;
-  const size = offsets[a + 1]! - from;
-  const other = offsets[b]!;
-  if (offsets[b + 1]! - other !== size) return false;
-  for (let i = 0; i < size; i++) if (heap[from + i] !== heap[other + i]) return false;
+function isSameSubjectText({ offsets, heap }: SubjectTextVector, firstRow: number, secondRow: number): boolean {
+  const firstTextStart = offsets[firstRow]!;
+  const subjectTextBytes = offsets[firstRow + 1]! - firstTextStart;
+  const otherTextStart = offsets[secondRow]!;
+  if (offsets[secondRow + 1]! - otherTextStart !== subjectTextBytes) return false;
+  for (let i = 0; i < subjectTextBytes; i++) if (heap[firstTextStart + i] !== heap[otherTextStart + i]) return false;
   return true;
 }
 
 /** Flat strings, which a map takes without looking at them twice. */
-function textsOf({ offsets, heap }: TextVector): (row: number) => string {
-  const bytes = Buffer.from(heap.buffer, heap.byteOffset, heap.length);
-  return (row) => bytes.toString('utf8', offsets[row]!, offsets[row + 1]!);
+function subjectTextsOf({ offsets, heap }: SubjectTextVector): (subjectRow: number) => string {
+  const heapBuffer = Buffer.from(heap.buffer, heap.byteOffset, heap.length);
+  return (subjectRow) => heapBuffer.toString('utf8', offsets[subjectRow]!, offsets[subjectRow + 1]!);
 }
 
-/** Whether random values of `size` bytes each all differ; they are compared by their first four bytes. */
-function allDiffer(bytes: Uint8Array, size: number): boolean {
-  const count = bytes.length / size;
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+/** Whether random values of `keyIdSize` bytes each all differ; they are compared by their first four bytes. */
+function haveDistinctKeyIds(keyIdBytes: Uint8Array, keyIdSize: number): boolean {
+  const keyIdCount = keyIdBytes.length / keyIdSize;
+  const keyIdView = new DataView(keyIdBytes.buffer, keyIdBytes.byteOffset, keyIdBytes.length);
   let slotCount = 8;
-  while (slotCount < count * 2) slotCount *= 2;
-  const table = new Int32Array(slotCount);
-  for (let i = 0; i < count; i++) {
-    let slot = view.getUint32(i * size) & (slotCount - 1);
-    for (; table[slot] !== 0; slot = (slot + 1) & (slotCount - 1)) {
-      const other = table[slot]! - 1;
+  while (slotCount < keyIdCount * 2) slotCount *= 2;
+  const keyIdTable = new Int32Array(slotCount);
+  for (let i = 0; i < keyIdCount; i++) {
+    let slot = keyIdView.getUint32(i * keyIdSize) & (slotCount - 1);
+    for (; keyIdTable[slot] !== 0; slot = (slot + 1) & (slotCount - 1)) {
+      const otherKeyId = keyIdTable[slot]! - 1;
       let k = 0;
-      while (k < size && bytes[other * size + k] === bytes[i * size + k]) k++;
-      if (k === size) return false;
+      while (k < keyIdSize && keyIdBytes[otherKeyId * keyIdSize + k] === keyIdBytes[i * keyIdSize + k]) k++;
+      if (k === keyIdSize) return false;
     }
-    table[slot] = i + 1;
+    keyIdTable[slot] = i + 1;
   }
   return true;
 }
@@ -189,7 +193,7 @@ export function shapeOf({ name, type, vector }: NamedColumn): ColumnShape {
 }
 
 /** Words of four bytes that a cell of a column takes; 0 of texts, bits and NULL. */
-export function wordsOf({ layout, dims }: ColumnShape): number {
+export function wordsOf({ layout, dims: vectorDims }: ColumnShape): number {
   switch (layout) {
     case kinds.i32:
       return 1;
@@ -197,7 +201,7 @@ export function wordsOf({ layout, dims }: ColumnShape): number {
     case kinds.i64:
       return 2;
     case kinds.vec:
-      return dims;
+      return vectorDims;
     default:
       return 0;
   }
@@ -216,23 +220,23 @@ export function columnsOf({ keys, cells }: RowsBody): readonly NamedColumn[] {
 
 /** Salts of rows[first .. end], which lie one after the other, to the places of these rows. */
 export function spreadSalts(
-  source: Uint8Array,
-  at: number,
+  packedSalts: Uint8Array,
+  saltsOffset: number,
   rows: Uint32Array,
-  salts: Uint8Array,
-  first = 0,
-  end = rows.length,
+  rowSalts: Uint8Array,
+  firstSealed = 0,
+  endSealed = rows.length,
 ): void {
-  for (let i = first, from = at; i < end; i++) {
-    const to = rows[i]! * SALT_BYTES;
-    for (let k = 0; k < SALT_BYTES; k++) salts[to + k] = source[from++]!;
+  for (let i = firstSealed, saltOffset = saltsOffset; i < endSealed; i++) {
+    const rowSaltOffset = rows[i]! * SALT_BYTES;
+    for (let k = 0; k < SALT_BYTES; k++) rowSalts[rowSaltOffset + k] = packedSalts[saltOffset++]!;
   }
 }
 
 /** Ids as texts of 16 characters. */
-export function keyNames(ids: Uint8Array): string[] {
-  const bytes = Buffer.from(ids.buffer, ids.byteOffset, ids.length);
-  return Array.from({ length: ids.length / KEY_ID_BYTES }, (_, i) =>
-    bytes.toString('latin1', i * KEY_ID_BYTES, (i + 1) * KEY_ID_BYTES),
+export function keyNames(subjectKeyIds: Uint8Array): string[] {
+  const keyIdBuffer = Buffer.from(subjectKeyIds.buffer, subjectKeyIds.byteOffset, subjectKeyIds.length);
+  return Array.from({ length: subjectKeyIds.length / KEY_ID_BYTES }, (_, i) =>
+    keyIdBuffer.toString('latin1', i * KEY_ID_BYTES, (i + 1) * KEY_ID_BYTES),
   );
 }

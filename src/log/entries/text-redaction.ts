@@ -10,32 +10,32 @@
 import { isEmbedded } from './embedded-vectors.ts';
 import { type EntryBody, isOpen } from './entry.ts';
 
-const noBytes = new Uint8Array(0);
+const blankContent = new Uint8Array(0);
 
 /** Null for kinds that repeat nothing. */
-export function blankOf(body: EntryBody): EntryBody | null {
-  switch (body.kind) {
+export function blankOf(redactedBody: EntryBody): EntryBody | null {
+  switch (redactedBody.kind) {
     case 'exhibit':
-      return { ...body, recipe: '' };
+      return { ...redactedBody, recipe: '' };
     case 'view':
-      return { ...body, sql: '' };
+      return { ...redactedBody, sql: '' };
     case 'removal':
-      return { ...body, keys: [] };
+      return { ...redactedBody, keys: [] };
     default:
-      return isOpen(body) ? { ...body, content: noBytes } : null;
+      return isOpen(redactedBody) ? { ...redactedBody, content: blankContent } : null;
   }
 }
 
 /** Whether nothing is left to drop. */
-export function isBlank(body: EntryBody): boolean {
-  switch (body.kind) {
+export function isBlank(redactedBody: EntryBody): boolean {
+  switch (redactedBody.kind) {
     case 'exhibit':
-      return body.recipe === '';
+      return redactedBody.recipe === '';
     case 'view':
-      return body.sql === '';
+      return redactedBody.sql === '';
     case 'removal':
-      return body.keys.length === 0;
+      return redactedBody.keys.length === 0;
     default:
-      return isOpen(body) && !isEmbedded(body.content) && body.content.length === 0;
+      return isOpen(redactedBody) && !isEmbedded(redactedBody.content) && redactedBody.content.length === 0;
   }
 }

@@ -46,174 +46,195 @@ export interface Redacted {
 }
 
 /**
- * Writes what is left of a sealed file once the rows and texts at these positions of it, ascending, are dropped, and vectors of `all`. Durable under its new
+ * Writes what is left of a sealed file once the rows and texts at these positions of it, ascending, are dropped, and vectors of `allPositions`. Durable under its new
  * name when it resolves; null when there is nothing to drop, and then nothing is left behind.
  */
 export async function redactFile(
-  options: RedactionOptions,
-  record: SealedFileRecord,
-  positions: Ascending,
-  counts: Redacted,
-  all: Ascending = positions,
+  redactionOptions: RedactionOptions,
+  sealedRecord: SealedFileRecord,
+  redactedPositions: Ascending,
+  redactedCounts: Redacted,
+  allPositions: Ascending = redactedPositions,
 ): Promise<ReplacedFile | null> {
-  const { disk, logDirectory } = options;
-  const next: SealedFileRecord = { ...record, generation: (record.generation ?? 0) + 1 };
-  const source = await disk.open(`${logDirectory}/${logFileName(record)}`, 'read');
+  const { disk, logDirectory } = redactionOptions;
+  const nextFileRecord: SealedFileRecord = { ...sealedRecord, generation: (sealedRecord.generation ?? 0) + 1 };
+  const sourceFile = await disk.open(`${logDirectory}/${logFileName(sealedRecord)}`, 'read');
   try {
-    const path = `${logDirectory}/${logFileName(next)}`;
+    const redactedPath = `${logDirectory}/${logFileName(nextFileRecord)}`;
     // Leftovers of an earlier attempt are useless.
-    if ((await disk.size(path)) !== undefined) await disk.unlink(path);
-    const target = await disk.open(path, 'create');
-    let replaced: ReplacedFile | null = null;
+    if ((await disk.size(redactedPath)) !== undefined) await disk.unlink(redactedPath);
+    const redactedFile = await disk.open(redactedPath, 'create');
+    let replacedFile: ReplacedFile | null = null;
     try {
-      const rewriting = new Rewriting(options, next, source, target, positions, counts, all);
-      replaced = await rewriting.run(record.length);
-      if (replaced) await target.sync();
+      const fileRewrite = new FileRewrite(
+        redactionOptions,
+        nextFileRecord,
+        sourceFile,
+        redactedFile,
+        redactedPositions,
+        redactedCounts,
+        allPositions,
+      );
+      replacedFile = await fileRewrite.run(sealedRecord.length);
+      if (replacedFile) await redactedFile.sync();
     } finally {
-      await target.close();
-      if (!replaced) await disk.unlink(path);
+      await redactedFile.close();
+      if (!replacedFile) await disk.unlink(redactedPath);
     }
-    if (replaced) await disk.syncDirectory(logDirectory);
-    return replaced;
+    if (replacedFile) await disk.syncDirectory(logDirectory);
+    return replacedFile;
   } finally {
-    await source.close();
+    await sourceFile.close();
   }
 }
 
-class Rewriting {
-  readonly #options: RedactionOptions;
-  readonly #record: SealedFileRecord;
-  readonly #source: DiskFile;
-  readonly #target: DiskFile;
-  readonly #positions: Ascending;
-  readonly #counts: Redacted;
-  readonly #all: Ascending;
+class FileRewrite {
+  readonly #redactionOptions: RedactionOptions;
+  readonly #redactedRecord: SealedFileRecord;
+  readonly #sourceLogFile: DiskFile;
+  readonly #redactedFile: DiskFile;
+  readonly #redactedPositions: Ascending;
+  readonly #redactedCounts: Redacted;
+  readonly #allPositions: Ascending;
   readonly #frameStarts: FrameStart[] = [];
-  readonly #body = new ByteWriter(1 << 16);
-  #offset = 0;
-  #changed = false;
+  readonly #bodyWriter = new ByteWriter(1 << 16);
+  #redactedOffset = 0;
+  #hasRedacted = false;
 
   constructor(
-    options: RedactionOptions,
-    record: SealedFileRecord,
-    source: DiskFile,
-    target: DiskFile,
-    positions: Ascending,
-    counts: Redacted,
-    all: Ascending,
+    redactionOptions: RedactionOptions,
+    redactedRecord: SealedFileRecord,
+    sourceLogFile: DiskFile,
+    redactedFile: DiskFile,
+    redactedPositions: Ascending,
+    redactedCounts: Redacted,
+    allPositions: Ascending,
   ) {
-    this.#all = all;
-    this.#options = options;
-    this.#record = record;
-    this.#source = source;
-    this.#target = target;
-    this.#positions = positions;
-    this.#counts = counts;
+    this.#allPositions = allPositions;
+    this.#redactionOptions = redactionOptions;
+    this.#redactedRecord = redactedRecord;
+    this.#sourceLogFile = sourceLogFile;
+    this.#redactedFile = redactedFile;
+    this.#redactedPositions = redactedPositions;
+    this.#redactedCounts = redactedCounts;
   }
 
-  async run(length: number): Promise<ReplacedFile | null> {
-    const { number, firstLeaf, firstPosition } = this.#record;
-    await this.#write(encodeFileHeader({ file: number, firstLeaf, firstPosition, logId: this.#options.logId }));
-    const scanner = new FrameScanner(this.#source, number, length, FILE_HEADER_BYTES);
-    let last = { file: number, offset: 0, end: 0 };
+  async run(sourceLength: number): Promise<ReplacedFile | null> {
+    const { number, firstLeaf, firstPosition } = this.#redactedRecord;
+    await this.#writeRedacted(encodeFileHeader({ file: number, firstLeaf, firstPosition, logId: this.#redactionOptions.logId }));
+    const frameScanner = new FrameScanner(this.#sourceLogFile, number, sourceLength, FILE_HEADER_BYTES);
+    let lastRedactedFrame = { file: number, offset: 0, end: 0 };
     for (;;) {
-      const { offset } = scanner;
-      const scanned = await scanner.next();
-      if (scanned.result === 'end') {
-        if (offset !== length) throw malformedError(`${this.#source.path} offset ${offset}: frames up to ${length} are gone`);
+      const { offset } = frameScanner;
+      const scannedFrame = await frameScanner.next();
+      if (scannedFrame.result === 'end') {
+        if (offset !== sourceLength)
+          throw malformedError(`${this.#sourceLogFile.path} offset ${offset}: frames up to ${sourceLength} are gone`);
         break;
       }
-      if (scanned.result === 'bad') throw malformedError(`${this.#source.path} offset ${offset}: ${scanned.reason}`);
-      const { header, bytes } = scanned;
-      const stored = frameEntries(bytes, header);
-      const facts = decodeLeaf(stored[0]!.leaf);
-      const entries = stored.map((entry) => this.#redact(entry));
-      const frameStart = { file: number, offset: this.#offset, firstLeaf: header.firstLeaf };
-      this.#frameStarts.push({ ...frameStart, firstPosition: facts.position });
-      await this.#write(encodeStored({ ...frameStart, durableThrough: header.durableThrough }, entries));
-      last = { file: number, offset: frameStart.offset, end: this.#offset };
-      await this.#options.yieldTurn();
+      if (scannedFrame.result === 'bad')
+        throw malformedError(`${this.#sourceLogFile.path} offset ${offset}: ${scannedFrame.reason}`);
+      const { header: frameHeader, bytes: sourceFrameBytes } = scannedFrame;
+      const frameEntriesRead = frameEntries(sourceFrameBytes, frameHeader);
+      const leafFields = decodeLeaf(frameEntriesRead[0]!.leaf);
+      const redactedEntries = frameEntriesRead.map((sourceEntry) => this.#redactEntry(sourceEntry));
+      const frameStart = { file: number, offset: this.#redactedOffset, firstLeaf: frameHeader.firstLeaf };
+      this.#frameStarts.push({ ...frameStart, firstPosition: leafFields.position });
+      await this.#writeRedacted(encodeStored({ ...frameStart, durableThrough: frameHeader.durableThrough }, redactedEntries));
+      lastRedactedFrame = { file: number, offset: frameStart.offset, end: this.#redactedOffset };
+      await this.#redactionOptions.yieldTurn();
     }
-    if (!this.#changed) return null;
-    return { record: { ...this.#record, length: this.#offset }, frameStarts: this.#frameStarts, lastFrame: last };
+    if (!this.#hasRedacted) return null;
+    return {
+      record: { ...this.#redactedRecord, length: this.#redactedOffset },
+      frameStarts: this.#frameStarts,
+      lastFrame: lastRedactedFrame,
+    };
   }
 
-  async #write(bytes: Uint8Array): Promise<void> {
-    await writeFully(this.#target, bytes, this.#offset);
-    this.#offset += bytes.length;
+  async #writeRedacted(frameBytes: Uint8Array): Promise<void> {
+    await writeFully(this.#redactedFile, frameBytes, this.#redactedOffset);
+    this.#redactedOffset += frameBytes.length;
   }
 
-  #redact(stored: FrameEntry): FrameEntry {
-    const facts = decodeLeaf(stored.leaf);
-    const rows = this.#rowsWithin(facts);
-    if (rows.length === 0) return stored;
-    const body = facts.kind === 'rows' ? this.#withoutRows(facts, stored, rows) : this.#withoutTexts(facts, stored);
-    if (!body) return stored;
-    this.#changed = true;
-    const { keyring, random } = this.#options;
-    const keyId = keyring.activeDataKey;
-    const nonce = random.fill(new Uint8Array(NONCE_BYTES));
-    return { leaf: stored.leaf, payload: sealPayload(body, { keyId, key: keyring.open(keyId), nonce }), redacted: true };
+  #redactEntry(storedEntry: FrameEntry): FrameEntry {
+    const leafFields = decodeLeaf(storedEntry.leaf);
+    const redactedRows = this.#rowsWithin(leafFields);
+    if (redactedRows.length === 0) return storedEntry;
+    const redactedBody =
+      leafFields.kind === 'rows'
+        ? this.#dropRows(leafFields, storedEntry, redactedRows)
+        : this.#blankTexts(leafFields, storedEntry);
+    if (!redactedBody) return storedEntry;
+    this.#hasRedacted = true;
+    const { keyring, random } = this.#redactionOptions;
+    const dataKeyId = keyring.activeDataKey;
+    const payloadNonce = random.fill(new Uint8Array(NONCE_BYTES));
+    return {
+      leaf: storedEntry.leaf,
+      payload: sealPayload(redactedBody, { keyId: dataKeyId, key: keyring.open(dataKeyId), nonce: payloadNonce }),
+      redacted: true,
+    };
   }
 
-  #withoutRows(facts: LeafFields, stored: FrameEntry, rows: readonly number[]): Uint8Array | null {
-    const { redacted, payload } = stored;
-    checkDigest(facts, payload, redacted);
-    const { keyring } = this.#options;
-    const plain = openPayload(payload, keyring);
-    const { parts } = decodeOpened(facts, plain, { redacted, rows: true }, keyring.subjects);
-    assert(parts.length > 0, 'rows have parts');
+  #dropRows(leafFields: LeafFields, storedEntry: FrameEntry, redactedRows: readonly number[]): Uint8Array | null {
+    const { redacted, payload } = storedEntry;
+    checkDigest(leafFields, payload, redacted);
+    const { keyring } = this.#redactionOptions;
+    const plainBody = openPayload(payload, keyring);
+    const { parts: decodedParts } = decodeOpened(leafFields, plainBody, { redacted, rows: true }, keyring.subjects);
+    assert(decodedParts.length > 0, 'rows have parts');
     // Rows that are sealed by subject stay as they are, byte for byte.
-    const bytes = [...bytesOfParts(plain)];
+    const partBytes = [...bytesOfParts(plainBody)];
     let isChanged = false;
-    let first = 0;
-    for (const [i, { body, secrets, sealed }] of parts.entries()) {
-      const end = first + body.ops.length;
-      const own = rows.filter((row) => row >= first && row < end).map((row) => row - first);
-      first = end;
-      if (own.length === 0) continue;
+    let partStart = 0;
+    for (const [i, { body, secrets, sealed }] of decodedParts.entries()) {
+      const partEnd = partStart + body.ops.length;
+      const partRows = redactedRows.filter((row) => row >= partStart && row < partEnd).map((row) => row - partStart);
+      partStart = partEnd;
+      if (partRows.length === 0) continue;
       if (sealed) {
-        this.#counts.kept += own.length;
+        this.#redactedCounts.kept += partRows.length;
         continue;
       }
-      const left = withoutRows({ body, secrets }, facts.context.path, own);
-      if (!left) continue;
-      this.#counts.rows += left.body.dropped!.length - (body.dropped?.length ?? 0);
-      bytes[i] = encodePart(left.body, left.secrets);
+      const redactedPart = withoutRows({ body, secrets }, leafFields.context.path, partRows);
+      if (!redactedPart) continue;
+      this.#redactedCounts.rows += redactedPart.body.dropped!.length - (body.dropped?.length ?? 0);
+      partBytes[i] = encodePart(redactedPart.body, redactedPart.secrets);
       isChanged = true;
     }
     if (!isChanged) return null;
-    if (bytes.length === 1) return bytes[0]!;
-    this.#body.reset();
-    joinParts(bytes, this.#body);
-    return this.#body.view();
+    if (partBytes.length === 1) return partBytes[0]!;
+    this.#bodyWriter.reset();
+    joinParts(partBytes, this.#bodyWriter);
+    return this.#bodyWriter.view();
   }
 
-  #withoutTexts(facts: LeafFields, stored: FrameEntry): Uint8Array | null {
-    const { payload, redacted } = stored;
-    const { body } = decodeEntry(facts, payload, this.#options.keyring, { redacted, rows: true });
-    const blank = isOpen(body) && isEmbedded(body.content) ? this.#withoutVectors(body, body.content) : blankOf(body);
-    if (!blank || isBlank(body)) return null;
-    this.#counts.texts++;
-    this.#body.reset();
-    encodeBody(blank, [], this.#body);
-    return this.#body.view();
+  #blankTexts(leafFields: LeafFields, storedEntry: FrameEntry): Uint8Array | null {
+    const { payload, redacted } = storedEntry;
+    const { body } = decodeEntry(leafFields, payload, this.#redactionOptions.keyring, { redacted, rows: true });
+    const blankBody = isOpen(body) && isEmbedded(body.content) ? this.#dropVectors(body, body.content) : blankOf(body);
+    if (!blankBody || isBlank(body)) return null;
+    this.#redactedCounts.texts++;
+    this.#bodyWriter.reset();
+    encodeBody(blankBody, [], this.#bodyWriter);
+    return this.#bodyWriter.view();
   }
 
   /** Vectors of the versions that are dropped go, those of others stay. */
-  #withoutVectors(body: OpenBody, content: Embedded): OpenBody | null {
-    const left = withoutVectors(content, (position) => {
-      const at = firstFrom(this.#all, position);
-      return at < this.#all.length && this.#all[at] === position;
+  #dropVectors(body: OpenBody, content: Embedded): OpenBody | null {
+    const redactedContent = withoutVectors(content, (position) => {
+      const positionIndex = firstFrom(this.#allPositions, position);
+      return positionIndex < this.#allPositions.length && this.#allPositions[positionIndex] === position;
     });
-    return left && { ...body, content: left };
+    return redactedContent && { ...body, content: redactedContent };
   }
 
   /** Row numbers, within the entry, of the positions that it covers. */
   #rowsWithin({ position, positions }: LeafFields): readonly number[] {
     const rows: number[] = [];
-    for (let i = firstFrom(this.#positions, position); i < this.#positions.length; i++) {
-      const row = this.#positions[i]! - position;
+    for (let i = firstFrom(this.#redactedPositions, position); i < this.#redactedPositions.length; i++) {
+      const row = this.#redactedPositions[i]! - position;
       if (row >= positions) break;
       rows.push(row);
     }
@@ -222,13 +243,13 @@ class Rewriting {
 }
 
 /** Index of the first number that is not below a bound. */
-export function firstFrom(ascending: Ascending, bound: number): number {
-  let low = 0;
-  let high = ascending.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (ascending[middle]! < bound) low = middle + 1;
-    else high = middle;
+export function firstFrom(ascendingPositions: Ascending, positionBound: number): number {
+  let lowIndex = 0;
+  let highIndex = ascendingPositions.length;
+  while (lowIndex < highIndex) {
+    const middleIndex = (lowIndex + highIndex) >> 1;
+    if (ascendingPositions[middleIndex]! < positionBound) lowIndex = middleIndex + 1;
+    else highIndex = middleIndex;
   }
-  return low;
+  return lowIndex;
 }

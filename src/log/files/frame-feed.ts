@@ -8,12 +8,12 @@ import { bodyAt, type FrameOpener, type OpenReply, vouches } from './frame-opene
 import { failsChecksum, type FrameHeader, type FrameScanner, frameIsWhole, type Scanned } from './log-file.ts';
 
 /** Windows that are read before they are asked for. */
-const WINDOWS_AHEAD = 4;
+const FRAME_WINDOWS_AHEAD = 4;
 
 type ScannedFrame = Extract<Scanned, { readonly result: 'frame' }>;
-type End = Exclude<Scanned, ScannedFrame>;
+type FeedEnd = Exclude<Scanned, ScannedFrame>;
 
-export type Fed = FedFrame | End;
+export type Fed = FedFrame | FeedEnd;
 
 export interface FedFrame {
   readonly result: 'frame';
@@ -27,105 +27,106 @@ export interface FedFrame {
   bodyOf(i: number): Uint8Array | null;
 }
 
-interface Window {
+interface FrameWindow {
   readonly frames: (ScannedFrame & { readonly offset: number })[];
   /** The end behind them, where no further frame follows. */
-  readonly end: End | null;
+  readonly end: FeedEnd | null;
   readonly reply: Promise<OpenReply | null>;
 }
 
 export class FrameFeed {
-  readonly #scanner: FrameScanner;
-  readonly #opener: FrameOpener | null;
-  readonly #poison: boolean;
-  readonly #ahead: Window[] = [];
+  readonly #frameScanner: FrameScanner;
+  readonly #frameOpener: FrameOpener | null;
+  readonly #poisonsMemory: boolean;
+  readonly #windowsAhead: FrameWindow[] = [];
   /** Buffers for bodies that are not in use. */
-  readonly #free: SharedArrayBuffer[] = [];
-  #readAll = false;
-  #started: (ScannedFrame & { readonly offset: number }) | null = null;
-  #window: { readonly of: Window; readonly reply: OpenReply | null; frame: number; entry: number } | null = null;
+  readonly #freeBodies: SharedArrayBuffer[] = [];
+  #hasReadAll = false;
+  #firstOfNextWindow: (ScannedFrame & { readonly offset: number }) | null = null;
+  #currentWindow: { readonly of: FrameWindow; readonly reply: OpenReply | null; frame: number; entry: number } | null = null;
 
-  /** With an opener the scanner reads into shared memory. `poison`: bodies are overwritten as soon as they are no longer valid. */
-  constructor(scanner: FrameScanner, opener: FrameOpener | null, poison: boolean) {
-    this.#scanner = scanner;
-    this.#opener = opener;
-    this.#poison = poison;
+  /** With an opener the scanner reads into shared memory. `poisonsMemory`: bodies are overwritten as soon as they are no longer valid. */
+  constructor(frameScanner: FrameScanner, frameOpener: FrameOpener | null, poisonsMemory: boolean) {
+    this.#frameScanner = frameScanner;
+    this.#frameOpener = frameOpener;
+    this.#poisonsMemory = poisonsMemory;
   }
 
   async next(): Promise<Fed> {
-    if (!this.#opener) {
-      const { offset } = this.#scanner;
-      const scanned = await this.#scanner.next();
-      return scanned.result === 'frame' ? { ...scanned, offset, bodyOf: () => null } : scanned;
+    if (!this.#frameOpener) {
+      const { offset: frameOffset } = this.#frameScanner;
+      const scannedFrame = await this.#frameScanner.next();
+      return scannedFrame.result === 'frame' ? { ...scannedFrame, offset: frameOffset, bodyOf: () => null } : scannedFrame;
     }
-    while (!this.#window || this.#window.frame === this.#window.of.frames.length) {
-      const ended = this.#window?.of.end;
-      if (ended) return ended;
-      await this.#nextWindow(this.#opener);
+    while (!this.#currentWindow || this.#currentWindow.frame === this.#currentWindow.of.frames.length) {
+      const feedEnd = this.#currentWindow?.of.end;
+      if (feedEnd) return feedEnd;
+      await this.#nextWindow(this.#frameOpener);
     }
-    const window = this.#window;
-    const { header, bytes, offset } = window.of.frames[window.frame++]!;
-    const first = window.entry;
-    window.entry += header.entries;
-    const isVouched = (i: number): boolean => vouches(window.reply, first + i);
+    const frameWindow = this.#currentWindow;
+    const { header: frameHeader, bytes: frameBytes, offset } = frameWindow.of.frames[frameWindow.frame++]!;
+    const firstEntry = frameWindow.entry;
+    frameWindow.entry += frameHeader.entries;
+    const isVouchedEntry = (i: number): boolean => vouches(frameWindow.reply, firstEntry + i);
     // One entry that was opened is enough: the checksum was looked at before.
-    if (!isVouched(0) && !frameIsWhole(bytes)) {
-      this.#scanner.offset = offset;
+    if (!isVouchedEntry(0) && !frameIsWhole(frameBytes)) {
+      this.#frameScanner.offset = offset;
       return { result: 'bad', reason: failsChecksum };
     }
-    const openedBody = (i: number): Uint8Array | null => {
-      return isVouched(i) ? bodyAt(window.reply!, first + i) : null;
+    const vouchedBody = (i: number): Uint8Array | null => {
+      return isVouchedEntry(i) ? bodyAt(frameWindow.reply!, firstEntry + i) : null;
     };
-    return { result: 'frame', offset, header, bytes, bodyOf: openedBody };
+    return { result: 'frame', offset, header: frameHeader, bytes: frameBytes, bodyOf: vouchedBody };
   }
 
-  async #nextWindow(opener: FrameOpener): Promise<void> {
-    if (this.#window) this.#release(this.#window);
-    this.#window = null;
-    while (!this.#readAll && this.#ahead.length < WINDOWS_AHEAD) this.#ahead.push(await this.#read(opener));
-    const window = this.#ahead.shift();
-    assert(window, 'the last window says how the frames end');
-    this.#window = { of: window, reply: await window.reply, frame: 0, entry: 0 };
+  async #nextWindow(frameOpener: FrameOpener): Promise<void> {
+    if (this.#currentWindow) this.#releaseWindow(this.#currentWindow);
+    this.#currentWindow = null;
+    while (!this.#hasReadAll && this.#windowsAhead.length < FRAME_WINDOWS_AHEAD)
+      this.#windowsAhead.push(await this.#readWindow(frameOpener));
+    const frameWindow = this.#windowsAhead.shift();
+    assert(frameWindow, 'the last window says how the frames end');
+    this.#currentWindow = { of: frameWindow, reply: await frameWindow.reply, frame: 0, entry: 0 };
   }
 
-  #release({ of, reply }: { readonly of: Window; readonly reply: OpenReply | null }): void {
-    const bodies = reply?.bodies;
-    if (bodies) {
-      this.#spoil(bodies);
-      this.#free.push(bodies);
+  #releaseWindow({ of: releasedWindow, reply }: { readonly of: FrameWindow; readonly reply: OpenReply | null }): void {
+    const openedBodies = reply?.bodies;
+    if (openedBodies) {
+      this.#poisonMemory(openedBodies);
+      this.#freeBodies.push(openedBodies);
     }
-    const memory = of.frames[0]!.bytes.buffer;
-    if (this.#scanner.release(memory)) this.#spoil(memory);
+    const windowMemory = releasedWindow.frames[0]!.bytes.buffer;
+    if (this.#frameScanner.release(windowMemory)) this.#poisonMemory(windowMemory);
   }
 
-  #spoil(memory: ArrayBufferLike): void {
-    if (this.#poison) new Uint8Array(memory).fill(0xdd);
+  #poisonMemory(poisonedMemory: ArrayBufferLike): void {
+    if (this.#poisonsMemory) new Uint8Array(poisonedMemory).fill(0xdd);
   }
 
   /** Frames up to the end of what the scanner has in its buffer. */
-  async #read(opener: FrameOpener): Promise<Window> {
-    const frames = this.#started ? [this.#started] : [];
-    this.#started = null;
+  async #readWindow(frameOpener: FrameOpener): Promise<FrameWindow> {
+    const windowFrames = this.#firstOfNextWindow ? [this.#firstOfNextWindow] : [];
+    this.#firstOfNextWindow = null;
     for (;;) {
-      const { offset } = this.#scanner;
-      const scanned = await this.#scanner.next(false);
-      if (scanned.result !== 'frame') {
-        this.#readAll = true;
-        return this.#openWindow(opener, frames, scanned);
+      const { offset } = this.#frameScanner;
+      const scannedFrame = await this.#frameScanner.next(false);
+      if (scannedFrame.result !== 'frame') {
+        this.#hasReadAll = true;
+        return this.#openWindow(frameOpener, windowFrames, scannedFrame);
       }
-      const frame = { ...scanned, offset };
-      if (frames.length > 0 && frames[0]!.bytes.buffer !== frame.bytes.buffer) {
-        this.#started = frame;
-        return this.#openWindow(opener, frames, null);
+      const foundFrame = { ...scannedFrame, offset };
+      if (windowFrames.length > 0 && windowFrames[0]!.bytes.buffer !== foundFrame.bytes.buffer) {
+        this.#firstOfNextWindow = foundFrame;
+        return this.#openWindow(frameOpener, windowFrames, null);
       }
-      frames.push(frame);
+      windowFrames.push(foundFrame);
     }
   }
 
-  #openWindow(opener: FrameOpener, frames: Window['frames'], end: End | null): Window {
-    if (frames.length === 0) return { frames, end, reply: Promise.resolve(null) };
+  #openWindow(frameOpener: FrameOpener, windowFrames: FrameWindow['frames'], feedEnd: FeedEnd | null): FrameWindow {
+    if (windowFrames.length === 0) return { frames: windowFrames, end: feedEnd, reply: Promise.resolve(null) };
     // A worker that has died has opened nothing: all is looked at in the caller's turn.
-    const reply = opener.open(frames, this.#free.pop() ?? new SharedArrayBuffer(0)).catch(() => null);
-    return { frames, end, reply };
+    const openReply = frameOpener.open(windowFrames, this.#freeBodies.pop() ?? new SharedArrayBuffer(0)).catch(() => null);
+    return { frames: windowFrames, end: feedEnd, reply: openReply };
   }
 }

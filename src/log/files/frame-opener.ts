@@ -78,15 +78,15 @@ export interface OpenReply {
   readonly bodies: SharedArrayBuffer | null;
 }
 
-const NOTHING = -1;
+const NOT_OPENED = -1;
 const BODY_RANGE_FIELDS = 3;
-const ALIGNMENT = 8;
+const BODY_ALIGNMENT = 8;
 
 export const openJob: Job<null, OpenRequest, OpenReply> = {
   module: import.meta.url,
   name: 'openJob',
   begin() {
-    const keys = new HandedKeys();
+    const keys = new HandedDataKeys();
     return (request) => {
       keys.add(request);
       return openFrames(request, keys, (id) => keys.has(id));
@@ -95,129 +95,143 @@ export const openJob: Job<null, OpenRequest, OpenReply> = {
 };
 
 /** The keys handed to a thread. */
-class HandedKeys implements BodyKeys {
-  readonly #keys = new Map<number, KeyObject>();
+class HandedDataKeys implements BodyKeys {
+  readonly #handedDataKeys = new Map<number, KeyObject>();
   /** Null: destroyed. */
-  readonly #subjectKeys = new Map<string, Uint8Array | null>();
+  readonly #handedSubjectKeys = new Map<string, Uint8Array | null>();
 
   add({ keys, subjectKeys }: OpenRequest): void {
-    for (const [id, key] of keys) this.#keys.set(id, key);
+    for (const [id, key] of keys) this.#handedDataKeys.set(id, key);
     if (!subjectKeys) return;
     const { ids, has, secrets } = subjectKeys;
-    for (const [i, name] of keyNames(ids).entries()) {
-      this.#subjectKeys.set(name, has[i] === 1 ? secrets.subarray(i * SECRET_BYTES, (i + 1) * SECRET_BYTES) : null);
+    for (const [i, subjectKeyName] of keyNames(ids).entries()) {
+      this.#handedSubjectKeys.set(
+        subjectKeyName,
+        has[i] === 1 ? secrets.subarray(i * SECRET_BYTES, (i + 1) * SECRET_BYTES) : null,
+      );
     }
   }
 
   open(id: number): KeyObject {
-    const key = this.#keys.get(id);
-    if (!key) throw new ServiceError('REL_STORAGE', `data key ${id} was not handed over`);
-    return key;
+    const dataKey = this.#handedDataKeys.get(id);
+    if (!dataKey) throw new ServiceError('REL_STORAGE', `data key ${id} was not handed over`);
+    return dataKey;
   }
 
   readonly subjects: SubjectOpener = {
     copyKey: (id, target, at) => {
-      const secret = this.#subjectKeys.get(keyNames(id)[0]!) ?? null;
+      const secret = this.#handedSubjectKeys.get(keyNames(id)[0]!) ?? null;
       if (secret) target.set(secret, at);
       return secret !== null;
     },
   };
 
   has(subjectKey: string): boolean {
-    return this.#subjectKeys.has(subjectKey);
+    return this.#handedSubjectKeys.has(subjectKey);
   }
 }
 
-/** Entry `i` of those that were asked about is in order. */
-export function vouches(reply: OpenReply | null, i: number): boolean {
-  return reply !== null && reply.bodyRanges[i * BODY_RANGE_FIELDS]! !== NOTHING;
+/** Entry `entryInWindow` of those that were asked about is in order. */
+export function vouches(openReply: OpenReply | null, entryInWindow: number): boolean {
+  return openReply !== null && openReply.bodyRanges[entryInWindow * BODY_RANGE_FIELDS]! !== NOT_OPENED;
 }
 
 /** Erased rows of entry i, which must be in order. */
-export function erasedRows(reply: OpenReply, i: number): number {
-  return reply.bodyRanges[i * BODY_RANGE_FIELDS + 2]!;
+export function erasedRows(openReply: OpenReply, entryInWindow: number): number {
+  return openReply.bodyRanges[entryInWindow * BODY_RANGE_FIELDS + 2]!;
 }
 
-export function bodyAt({ bodyRanges, bodies }: OpenReply, i: number): Uint8Array {
-  return new Uint8Array(bodies!, bodyRanges[i * BODY_RANGE_FIELDS]!, bodyRanges[i * BODY_RANGE_FIELDS + 1]!);
+export function bodyAt({ bodyRanges, bodies }: OpenReply, entryInWindow: number): Uint8Array {
+  return new Uint8Array(
+    bodies!,
+    bodyRanges[entryInWindow * BODY_RANGE_FIELDS]!,
+    bodyRanges[entryInWindow * BODY_RANGE_FIELDS + 1]!,
+  );
 }
 
 /** A request for frames of one buffer, without keys. */
-export function requestFor(frames: readonly ReadFrame[], rows: boolean): OpenRequest {
-  const list = new Float64Array(frames.length * 3);
-  frames.forEach(({ header, bytes }, i) => {
-    list[i * 3] = bytes.byteOffset;
-    list[i * 3 + 1] = bytes.length;
-    list[i * 3 + 2] = header.entries;
+export function requestFor(readFrames: readonly ReadFrame[], checksRows: boolean): OpenRequest {
+  const frameRanges = new Float64Array(readFrames.length * 3);
+  readFrames.forEach(({ header, bytes }, i) => {
+    frameRanges[i * 3] = bytes.byteOffset;
+    frameRanges[i * 3 + 1] = bytes.length;
+    frameRanges[i * 3 + 2] = header.entries;
   });
-  return { source: frames[0]!.bytes.buffer, frames: list, keys: [], subjectKeys: null, rows, bodies: null };
+  return {
+    source: readFrames[0]!.bytes.buffer,
+    frames: frameRanges,
+    keys: [],
+    subjectKeys: null,
+    rows: checksRows,
+    bodies: null,
+  };
 }
 
-/** `has`: whether the key of a subject was handed over, where keys are. */
+/** `hasSubjectKey`: whether the key of a subject was handed over, where keys are. */
 export function openFrames(
-  { source, frames, rows, bodies }: OpenRequest,
-  keys: BodyKeys,
-  has: (subjectKey: string) => boolean = () => true,
+  { source: frameMemory, frames: frameRanges, rows: checksRows, bodies }: OpenRequest,
+  bodyKeys: BodyKeys,
+  hasSubjectKey: (subjectKey: string) => boolean = () => true,
 ): OpenReply {
-  let entries = 0;
-  for (let i = 0; i < frames.length; i += 3) entries += frames[i + 2]!;
-  const bodyRanges = new Int32Array(entries * BODY_RANGE_FIELDS).fill(NOTHING);
-  const missing = new Set<string>();
-  const opened: Uint8Array[] = [];
-  let size = 0;
-  let entry = 0;
-  for (let i = 0; i < frames.length; i += 3) {
-    const bytes = new Uint8Array(source, frames[i]!, frames[i + 1]!);
-    const count = frames[i + 2]!;
-    for (const [k, openedBody] of openFrame(bytes, count, rows, keys, has).entries()) {
+  let entryCount = 0;
+  for (let i = 0; i < frameRanges.length; i += 3) entryCount += frameRanges[i + 2]!;
+  const bodyRanges = new Int32Array(entryCount * BODY_RANGE_FIELDS).fill(NOT_OPENED);
+  const missingSubjectKeys = new Set<string>();
+  const openedBodies: Uint8Array[] = [];
+  let bodiesSize = 0;
+  let firstEntry = 0;
+  for (let i = 0; i < frameRanges.length; i += 3) {
+    const frameBytes = new Uint8Array(frameMemory, frameRanges[i]!, frameRanges[i + 1]!);
+    const frameEntryCount = frameRanges[i + 2]!;
+    for (const [k, openedBody] of openFrameBodies(frameBytes, frameEntryCount, checksRows, bodyKeys, hasSubjectKey).entries()) {
       if (openedBody === null) continue;
       if ('missing' in openedBody) {
-        for (const id of openedBody.missing) missing.add(id);
+        for (const id of openedBody.missing) missingSubjectKeys.add(id);
         continue;
       }
-      const { body, erased } = openedBody;
-      bodyRanges.set([size, body.length, erased], (entry + k) * BODY_RANGE_FIELDS);
-      if (bodies) opened.push(body);
-      size += Math.ceil(body.length / ALIGNMENT) * ALIGNMENT;
+      const { body: openedFrameBody, erased } = openedBody;
+      bodyRanges.set([bodiesSize, openedFrameBody.length, erased], (firstEntry + k) * BODY_RANGE_FIELDS);
+      if (bodies) openedBodies.push(openedFrameBody);
+      bodiesSize += Math.ceil(openedFrameBody.length / BODY_ALIGNMENT) * BODY_ALIGNMENT;
     }
-    entry += count;
+    firstEntry += frameEntryCount;
   }
-  if (!bodies) return { bodyRanges, missing: idsOf(missing), bodies: null };
-  const target = bodies.byteLength >= size ? bodies : new SharedArrayBuffer(Math.ceil(size * 1.25));
-  let at = 0;
-  for (const body of opened) {
-    new Uint8Array(target, at, body.length).set(body);
-    at += Math.ceil(body.length / ALIGNMENT) * ALIGNMENT;
+  if (!bodies) return { bodyRanges, missing: subjectKeyIdsOf(missingSubjectKeys), bodies: null };
+  const bodiesMemory = bodies.byteLength >= bodiesSize ? bodies : new SharedArrayBuffer(Math.ceil(bodiesSize * 1.25));
+  let bodyOffset = 0;
+  for (const body of openedBodies) {
+    new Uint8Array(bodiesMemory, bodyOffset, body.length).set(body);
+    bodyOffset += Math.ceil(body.length / BODY_ALIGNMENT) * BODY_ALIGNMENT;
   }
-  return { bodyRanges, missing: idsOf(missing), bodies: target };
+  return { bodyRanges, missing: subjectKeyIdsOf(missingSubjectKeys), bodies: bodiesMemory };
 }
 
-function idsOf(names: ReadonlySet<string>): Uint8Array {
+function subjectKeyIdsOf(names: ReadonlySet<string>): Uint8Array {
   return Uint8Array.from(Buffer.from([...names].join(''), 'latin1'));
 }
 
 /** Null: nothing is vouched for. */
 type OpenedBody = { readonly body: Uint8Array; readonly erased: number } | { readonly missing: readonly string[] } | null;
 
-function openFrame(
-  bytes: Uint8Array,
-  count: number,
-  rows: boolean,
-  keys: BodyKeys,
-  has: (subjectKey: string) => boolean,
+function openFrameBodies(
+  frameBytes: Uint8Array,
+  frameEntryCount: number,
+  checksRows: boolean,
+  bodyKeys: BodyKeys,
+  hasSubjectKey: (subjectKey: string) => boolean,
 ): OpenedBody[] {
   try {
-    if (!frameIsWhole(bytes)) return [];
-    return frameEntries(bytes, { entries: count }).map(({ leaf, payload, redacted }) => {
+    if (!frameIsWhole(frameBytes)) return [];
+    return frameEntries(frameBytes, { entries: frameEntryCount }).map(({ leaf, payload, redacted }) => {
       try {
-        const facts = decodeLeaf(leaf);
+        const leafFields = decodeLeaf(leaf);
         // Vectors may lie under keys of subjects, which only the caller has at hand.
-        if (facts.kind === 'embedding') return null;
-        checkDigest(facts, payload, redacted);
-        const body = openPayload(payload, keys);
-        const missing = keyNames(subjectKeysOf(body)).filter((id) => !has(id));
-        if (missing.length > 0) return { missing };
-        return openedBody(body, decodeOpened(facts, body, { redacted, rows }, keys.subjects));
+        if (leafFields.kind === 'embedding') return null;
+        checkDigest(leafFields, payload, redacted);
+        const payloadBody = openPayload(payload, bodyKeys);
+        const missingKeyIds = keyNames(subjectKeysOf(payloadBody)).filter((id) => !hasSubjectKey(id));
+        if (missingKeyIds.length > 0) return { missing: missingKeyIds };
+        return plainBodyOf(payloadBody, decodeOpened(leafFields, payloadBody, { redacted, rows: checksRows }, bodyKeys.subjects));
       } catch {
         return null;
       }
@@ -228,29 +242,29 @@ function openFrame(
 }
 
 /** Without sections, which whoever asked has no need to open once more. */
-function openedBody(body: Uint8Array, { entry, parts }: OpenedEntry): OpenedBody {
+function plainBodyOf(body: Uint8Array, { entry, parts }: OpenedEntry): OpenedBody {
   if (parts.every(({ sealed }) => sealed === null)) return { body, erased: 0 };
-  const plain = new ByteWriter(body.length);
+  const plainWriter = new ByteWriter(body.length);
   encodeBody(
     entry.body,
     parts.map(({ secrets }) => secrets),
-    plain,
+    plainWriter,
   );
-  return { body: plain.view(), erased: parts.reduce((sum, part) => sum + (part.body.dropped?.length ?? 0), 0) };
+  return { body: plainWriter.view(), erased: parts.reduce((sum, part) => sum + (part.body.dropped?.length ?? 0), 0) };
 }
 
 /** Asks a worker to open windows of frames, and hands it the keys that it needs. */
 export class FrameOpener {
-  readonly #worker: Worker<OpenRequest, OpenReply>;
-  readonly #keyring: BodyKeys;
-  readonly #rows: boolean;
-  readonly #sent = new Set<number>();
+  readonly #openWorker: Worker<OpenRequest, OpenReply>;
+  readonly #bodyKeyring: BodyKeys;
+  readonly #checksRows: boolean;
+  readonly #sentDataKeys = new Set<number>();
   #requestCount = 0;
 
-  constructor(startWorker: StartWorker, keyring: BodyKeys, rows: boolean) {
-    this.#worker = startWorker(openJob, null);
-    this.#keyring = keyring;
-    this.#rows = rows;
+  constructor(startWorker: StartWorker, bodyKeyring: BodyKeys, checksRows: boolean) {
+    this.#openWorker = startWorker(openJob, null);
+    this.#bodyKeyring = bodyKeyring;
+    this.#checksRows = checksRows;
   }
 
   /** Windows that were asked for and not answered. */
@@ -259,61 +273,69 @@ export class FrameOpener {
   }
 
   /** The frames lie in one shared buffer. A worker that has ended vouches for nothing. */
-  async open(frames: readonly ReadFrame[], bodies: SharedArrayBuffer | null): Promise<OpenReply> {
-    const keys: [number, KeyObject][] = [];
-    for (const { header, bytes } of frames) this.#addKeys(bytes, header.entries, keys);
-    const request = requestFor(frames, this.#rows);
+  async open(readFrames: readonly ReadFrame[], bodiesMemory: SharedArrayBuffer | null): Promise<OpenReply> {
+    const dataKeysToSend: [number, KeyObject][] = [];
+    for (const { header, bytes } of readFrames) this.#addDataKeys(bytes, header.entries, dataKeysToSend);
+    const openRequest = requestFor(readFrames, this.#checksRows);
     this.#requestCount++;
     try {
-      const reply = await this.#worker.ask({ ...request, keys, bodies });
-      const subjectKeys = this.#subjectKeys(reply.missing);
-      return subjectKeys === null ? reply : await this.#worker.ask({ ...request, subjectKeys, bodies: reply.bodies });
+      const openReply = await this.#openWorker.ask({ ...openRequest, keys: dataKeysToSend, bodies: bodiesMemory });
+      const subjectKeys = this.#missingSubjectKeys(openReply.missing);
+      return subjectKeys === null
+        ? openReply
+        : await this.#openWorker.ask({ ...openRequest, subjectKeys, bodies: openReply.bodies });
     } finally {
       this.#requestCount--;
     }
   }
 
   end(): Promise<void> {
-    return this.#worker.end();
+    return this.#openWorker.end();
   }
 
   /** Null where none of them is here: opening a body whose key is lost reports the loss. */
-  #subjectKeys(missing: Uint8Array): HandedSubjectKeys | null {
-    const count = missing.length / KEY_ID_BYTES;
-    const ids: number[] = [];
-    const has = new Uint8Array(count);
-    const secrets = new Uint8Array(count * SECRET_BYTES);
+  #missingSubjectKeys(missingKeyIds: Uint8Array): HandedSubjectKeys | null {
+    const missingCount = missingKeyIds.length / KEY_ID_BYTES;
+    const foundKeyIds: number[] = [];
+    const hasSubjectKey = new Uint8Array(missingCount);
+    const subjectSecrets = new Uint8Array(missingCount * SECRET_BYTES);
     let missingKeys = 0;
-    for (let at = 0; at < missing.length; at += KEY_ID_BYTES) {
-      const id = missing.subarray(at, at + KEY_ID_BYTES);
+    for (let missingOffset = 0; missingOffset < missingKeyIds.length; missingOffset += KEY_ID_BYTES) {
+      const subjectKeyId = missingKeyIds.subarray(missingOffset, missingOffset + KEY_ID_BYTES);
       try {
-        has[missingKeys] = this.#keyring.subjects.copyKey(id, secrets, missingKeys * SECRET_BYTES) ? 1 : 0;
+        hasSubjectKey[missingKeys] = this.#bodyKeyring.subjects.copyKey(subjectKeyId, subjectSecrets, missingKeys * SECRET_BYTES)
+          ? 1
+          : 0;
       } catch (cause) {
         if (!(cause instanceof ServiceError)) throw cause;
         continue;
       }
-      ids.push(...id);
+      foundKeyIds.push(...subjectKeyId);
       missingKeys++;
     }
-    return missingKeys === 0 ? null : { ids: Uint8Array.from(ids), has, secrets };
+    return missingKeys === 0 ? null : { ids: Uint8Array.from(foundKeyIds), has: hasSubjectKey, secrets: subjectSecrets };
   }
 
   /** Adds keys that payloads of a frame name and that were not sent yet, as far as the unchecked frame can be read. */
-  #addKeys(bytes: Uint8Array, entries: number, keys: [number, KeyObject][]): void {
-    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-    for (let left = entries, at = FRAME_HEADER_BYTES; left > 0 && at + ENTRY_HEADER_BYTES <= bytes.length; left--) {
-      const payload = at + ENTRY_HEADER_BYTES + view.getUint32(at, true);
-      const id = payloadKey(bytes, payload);
-      if (id !== null && !this.#sent.has(id)) {
-        this.#sent.add(id);
+  #addDataKeys(frameBytes: Uint8Array, entries: number, dataKeysToSend: [number, KeyObject][]): void {
+    const frameView = new DataView(frameBytes.buffer, frameBytes.byteOffset, frameBytes.length);
+    for (
+      let entriesLeft = entries, entryOffset = FRAME_HEADER_BYTES;
+      entriesLeft > 0 && entryOffset + ENTRY_HEADER_BYTES <= frameBytes.length;
+      entriesLeft--
+    ) {
+      const payloadOffset = entryOffset + ENTRY_HEADER_BYTES + frameView.getUint32(entryOffset, true);
+      const dataKeyId = payloadKey(frameBytes, payloadOffset);
+      if (dataKeyId !== null && !this.#sentDataKeys.has(dataKeyId)) {
+        this.#sentDataKeys.add(dataKeyId);
         try {
-          keys.push([id, this.#keyring.open(id)]);
+          dataKeysToSend.push([dataKeyId, this.#bodyKeyring.open(dataKeyId)]);
         } catch (cause) {
           // The key is missing: opening the payload reports it.
           if (!(cause instanceof ServiceError)) throw cause;
         }
       }
-      at = payload + view.getUint32(at + 4, true);
+      entryOffset = payloadOffset + frameView.getUint32(entryOffset + 4, true);
     }
   }
 }

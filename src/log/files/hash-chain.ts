@@ -38,23 +38,23 @@ export interface ChainStart {
  */
 export class HashChain {
   readonly tree: Frontier;
-  #position = 0;
-  #lastInstant: bigint | null = null;
-  #previousHash: Uint8Array = noPreviousHash;
-  #sealed = 0;
-  #seals = 0;
-  readonly #options: ChainOptions;
+  #chainPosition = 0;
+  #lastEntryInstant: bigint | null = null;
+  #previousLeafHash: Uint8Array = noPreviousHash;
+  #sealedLeaves = 0;
+  #sealCount = 0;
+  readonly #chainOptions: ChainOptions;
 
-  constructor(options: ChainOptions) {
-    this.#options = options;
-    const { start } = options;
-    this.tree = start?.tree ?? new Frontier(0, [], options.nodes ?? null);
-    if (!start) return;
-    this.#position = start.position;
-    this.#lastInstant = start.lastInstant;
-    this.#previousHash = start.previousHash;
-    this.#sealed = start.sealed;
-    this.#seals = start.seals;
+  constructor(chainOptions: ChainOptions) {
+    this.#chainOptions = chainOptions;
+    const { start: chainStart } = chainOptions;
+    this.tree = chainStart?.tree ?? new Frontier(0, [], chainOptions.nodes ?? null);
+    if (!chainStart) return;
+    this.#chainPosition = chainStart.position;
+    this.#lastEntryInstant = chainStart.lastInstant;
+    this.#previousLeafHash = chainStart.previousHash;
+    this.#sealedLeaves = chainStart.sealed;
+    this.#sealCount = chainStart.seals;
   }
 
   /** Entries so far: the number of the next leaf. */
@@ -63,62 +63,67 @@ export class HashChain {
   }
 
   get position(): number {
-    return this.#position;
+    return this.#chainPosition;
   }
 
   /** Last instant that an entry covers; null before the first. */
   get lastInstant(): bigint | null {
-    return this.#lastInstant;
+    return this.#lastEntryInstant;
   }
 
   get previousHash(): Uint8Array {
-    return this.#previousHash;
+    return this.#previousLeafHash;
   }
 
   /** Leaves up to and including the last seal. */
   get sealed(): number {
-    return this.#sealed;
+    return this.#sealedLeaves;
   }
 
   get seals(): number {
-    return this.#seals;
+    return this.#sealCount;
   }
 
   /**
-   * Throws REL_STORAGE with what does not hold; the chain then must not be used further. `opened` is the body, where it was
+   * Throws REL_STORAGE with what does not hold; the chain then must not be used further. `openedBody` is the body, where it was
    * opened and found in order before.
    */
-  follow(stored: FrameEntry, opened: Uint8Array | null = null): CommittedEntry {
-    const facts = decodeLeaf(stored.leaf);
-    if (facts.leaf !== this.leaves) throw malformedError(`leaf ${facts.leaf} where ${this.leaves} belongs`);
-    if (facts.position !== this.#position) throw malformedError(`position ${facts.position} where ${this.#position} belongs`);
-    if (!equalBytes(facts.previousHash, this.#previousHash))
+  follow(storedEntry: FrameEntry, openedBody: Uint8Array | null = null): CommittedEntry {
+    const leafFields = decodeLeaf(storedEntry.leaf);
+    if (leafFields.leaf !== this.leaves) throw malformedError(`leaf ${leafFields.leaf} where ${this.leaves} belongs`);
+    if (leafFields.position !== this.#chainPosition)
+      throw malformedError(`position ${leafFields.position} where ${this.#chainPosition} belongs`);
+    if (!equalBytes(leafFields.previousHash, this.#previousLeafHash))
       throw malformedError('a leaf that does not link to the one before it');
-    if (this.#lastInstant !== null && facts.time <= this.#lastInstant) throw malformedError('time that does not rise');
-    const entry = opened
-      ? entryOfChecked(facts, opened)
-      : decodeEntry(facts, stored.payload, this.#options.keyring, { redacted: stored.redacted, rows: this.#options.rows });
-    if (entry.body.kind === 'seal') this.#checkSeal(entry.body);
-    this.#previousHash = leafHashOf(stored.leaf);
-    this.tree.append(this.#previousHash);
-    this.#position += entry.positions;
-    this.#lastInstant = lastInstantOf(entry);
-    if (entry.body.kind === 'seal') {
-      this.#sealed = this.leaves;
-      this.#seals++;
+    if (this.#lastEntryInstant !== null && leafFields.time <= this.#lastEntryInstant)
+      throw malformedError('time that does not rise');
+    const chainedEntry = openedBody
+      ? entryOfChecked(leafFields, openedBody)
+      : decodeEntry(leafFields, storedEntry.payload, this.#chainOptions.keyring, {
+          redacted: storedEntry.redacted,
+          rows: this.#chainOptions.rows,
+        });
+    if (chainedEntry.body.kind === 'seal') this.#checkSealEntry(chainedEntry.body);
+    this.#previousLeafHash = leafHashOf(storedEntry.leaf);
+    this.tree.append(this.#previousLeafHash);
+    this.#chainPosition += chainedEntry.positions;
+    this.#lastEntryInstant = lastInstantOf(chainedEntry);
+    if (chainedEntry.body.kind === 'seal') {
+      this.#sealedLeaves = this.leaves;
+      this.#sealCount++;
     }
-    return entry;
+    return chainedEntry;
   }
 
-  #checkSeal(body: SealBody): void {
-    const head = openCheckpoint(body.checkpoint, this.#options.origin, this.#options.keyring.publicKeys);
-    if (body.treeSize !== this.leaves || head.size !== this.leaves) throw malformedError('a seal of another size');
-    const root = this.tree.root();
-    if (!equalBytes(head.root, root)) throw malformedError(`a seal of another root than ${hexOf(root)}`);
+  #checkSealEntry(sealBody: SealBody): void {
+    const sealedHead = openCheckpoint(sealBody.checkpoint, this.#chainOptions.origin, this.#chainOptions.keyring.publicKeys);
+    if (sealBody.treeSize !== this.leaves || sealedHead.size !== this.leaves) throw malformedError('a seal of another size');
+    const chainRoot = this.tree.root();
+    if (!equalBytes(sealedHead.root, chainRoot)) throw malformedError(`a seal of another root than ${hexOf(chainRoot)}`);
   }
 }
 
 /** Row i has time + i; an entry that takes no position still takes one instant. */
-export function lastInstantOf(entry: Pick<CommittedEntry, 'time' | 'positions'>): bigint {
-  return entry.time + BigInt(Math.max(1, entry.positions) - 1);
+export function lastInstantOf(timedEntry: Pick<CommittedEntry, 'time' | 'positions'>): bigint {
+  return timedEntry.time + BigInt(Math.max(1, timedEntry.positions) - 1);
 }

@@ -33,11 +33,11 @@ export const FRAME_HEADER_BYTES = 56;
 export const ENTRY_HEADER_BYTES = 12;
 export const FRAME_BYTES_MAX = 2 ** 31;
 
-const CHECKSUM_AT = 48;
-const CHUNK_BYTES = 1 << 20;
-const zeros = Buffer.alloc(1 << 16);
-const fileMagic = Buffer.from('ANNALLOG', 'latin1');
-const frameMagic = Buffer.from('ANLF', 'latin1');
+const FRAME_CHECKSUM_AT = 48;
+const SCAN_CHUNK_BYTES = 1 << 20;
+const zeroFilling = Buffer.alloc(1 << 16);
+const logFileMagic = Buffer.from('ANNALLOG', 'latin1');
+const logFrameMagic = Buffer.from('ANLF', 'latin1');
 
 const { h64Raw } = await xxhash();
 
@@ -65,128 +65,140 @@ export interface FrameEntry {
   readonly redacted: boolean;
 }
 
-export function encodeFileHeader(header: FileHeader): Uint8Array {
-  const target = new ByteWriter(FILE_HEADER_BYTES);
-  target.raw(fileMagic);
-  target.u32(FILE_FORMAT);
-  target.u32(header.file);
-  target.u64(header.firstLeaf);
-  target.u64(header.firstPosition);
-  target.raw(Buffer.from(header.logId, 'hex'));
-  target.u64(0);
-  const sum = h64Raw(target.view(), 0n);
-  target.i64(BigInt.asIntN(64, sum));
-  assert(target.length === FILE_HEADER_BYTES, 'the file header is 64 bytes');
-  return target.take();
+export function encodeFileHeader(fileHeader: FileHeader): Uint8Array {
+  const fileHeaderWriter = new ByteWriter(FILE_HEADER_BYTES);
+  fileHeaderWriter.raw(logFileMagic);
+  fileHeaderWriter.u32(FILE_FORMAT);
+  fileHeaderWriter.u32(fileHeader.file);
+  fileHeaderWriter.u64(fileHeader.firstLeaf);
+  fileHeaderWriter.u64(fileHeader.firstPosition);
+  fileHeaderWriter.raw(Buffer.from(fileHeader.logId, 'hex'));
+  fileHeaderWriter.u64(0);
+  const headerChecksum = h64Raw(fileHeaderWriter.view(), 0n);
+  fileHeaderWriter.i64(BigInt.asIntN(64, headerChecksum));
+  assert(fileHeaderWriter.length === FILE_HEADER_BYTES, 'the file header is 64 bytes');
+  return fileHeaderWriter.take();
 }
 
-export function decodeFileHeader(bytes: Uint8Array): FileHeader {
-  if (bytes.length < FILE_HEADER_BYTES) throw malformedError('a file shorter than its header');
-  const source = new ByteReader(bytes.subarray(0, FILE_HEADER_BYTES));
-  if (!fileMagic.equals(source.raw(8))) throw malformedError('not a log file');
-  const format = source.u32();
-  if (format !== FILE_FORMAT) throw malformedError(`log file format ${format}; this version reads ${FILE_FORMAT}`);
-  const file = source.u32();
-  const firstLeaf = source.u64();
-  const firstPosition = source.u64();
-  const logId = Buffer.from(source.raw(16)).toString('hex');
-  if (source.u64() !== 0) throw malformedError('a file header with unknown fields');
-  if (BigInt.asUintN(64, source.i64()) !== h64Raw(bytes.subarray(0, 56), 0n))
+export function decodeFileHeader(fileHeaderBytes: Uint8Array): FileHeader {
+  if (fileHeaderBytes.length < FILE_HEADER_BYTES) throw malformedError('a file shorter than its header');
+  const fileHeaderReader = new ByteReader(fileHeaderBytes.subarray(0, FILE_HEADER_BYTES));
+  if (!logFileMagic.equals(fileHeaderReader.raw(8))) throw malformedError('not a log file');
+  const fileFormat = fileHeaderReader.u32();
+  if (fileFormat !== FILE_FORMAT) throw malformedError(`log file format ${fileFormat}; this version reads ${FILE_FORMAT}`);
+  const file = fileHeaderReader.u32();
+  const firstLeaf = fileHeaderReader.u64();
+  const firstPosition = fileHeaderReader.u64();
+  const logId = Buffer.from(fileHeaderReader.raw(16)).toString('hex');
+  if (fileHeaderReader.u64() !== 0) throw malformedError('a file header with unknown fields');
+  if (BigInt.asUintN(64, fileHeaderReader.i64()) !== h64Raw(fileHeaderBytes.subarray(0, 56), 0n))
     throw malformedError('a file header that fails its checksum');
   return { file, firstLeaf, firstPosition, logId };
 }
 
 /** Bytes that a frame of these entries takes. */
-export function frameBytes(entries: readonly Pick<EncodedEntry, 'leaf' | 'payload'>[]): number {
-  let bytes = FRAME_HEADER_BYTES;
-  for (const { leaf, payload } of entries) bytes += ENTRY_HEADER_BYTES + leaf.length + payload.length;
-  return bytes;
+export function frameBytes(encodedEntries: readonly Pick<EncodedEntry, 'leaf' | 'payload'>[]): number {
+  let frameSize = FRAME_HEADER_BYTES;
+  for (const { leaf, payload } of encodedEntries) frameSize += ENTRY_HEADER_BYTES + leaf.length + payload.length;
+  return frameSize;
 }
 
-/** One frame of `entries`, followed by `zeros` bytes of zeros; in the memory that `room` gives for so many bytes. */
+/** One frame of `entries`, followed by `zeroBytes` bytes of zeros; in the memory that `allocateFrame` gives for so many bytes. */
 export function encodeFrame(
   frame: Pick<FrameHeader, 'file' | 'offset' | 'durableThrough'>,
   entries: readonly EncodedEntry[],
-  zeros: number,
-  room: (bytes: number) => Buffer = Buffer.allocUnsafe,
+  zeroBytes: number,
+  allocateFrame: (bytes: number) => Buffer = Buffer.allocUnsafe,
 ): Uint8Array {
-  return encodeStored({ ...frame, firstLeaf: entries[0]!.entry.leaf }, entries, zeros, room);
+  return encodeStored({ ...frame, firstLeaf: entries[0]!.entry.leaf }, entries, zeroBytes, allocateFrame);
 }
 
 /** Encodes a frame of entries that were stored before. */
 export function encodeStored(
   header: Pick<FrameHeader, 'file' | 'offset' | 'durableThrough' | 'firstLeaf'>,
   entries: readonly (Pick<FrameEntry, 'leaf' | 'payload'> & Partial<FrameEntry>)[],
-  zeros = 0,
-  room: (bytes: number) => Buffer = Buffer.allocUnsafe,
+  zeroBytes = 0,
+  allocateFrame: (frameSize: number) => Buffer = Buffer.allocUnsafe,
 ): Uint8Array {
-  const bytes = frameBytes(entries);
-  const frame = room(bytes + zeros);
-  const view = new DataView(frame.buffer, frame.byteOffset, frame.length);
-  frame.set(frameMagic, 0);
-  view.setUint32(4, FILE_FORMAT, true);
-  view.setUint32(8, bytes - FRAME_HEADER_BYTES, true);
-  view.setUint32(12, entries.length, true);
-  view.setUint32(16, header.file, true);
-  view.setUint32(20, 0, true);
-  view.setBigUint64(24, BigInt(header.offset), true);
-  view.setBigUint64(32, BigInt(header.firstLeaf), true);
-  view.setBigUint64(40, BigInt(header.durableThrough), true);
-  let at = FRAME_HEADER_BYTES;
+  const frameSize = frameBytes(entries);
+  const frame = allocateFrame(frameSize + zeroBytes);
+  const frameView = new DataView(frame.buffer, frame.byteOffset, frame.length);
+  frame.set(logFrameMagic, 0);
+  frameView.setUint32(4, FILE_FORMAT, true);
+  frameView.setUint32(8, frameSize - FRAME_HEADER_BYTES, true);
+  frameView.setUint32(12, entries.length, true);
+  frameView.setUint32(16, header.file, true);
+  frameView.setUint32(20, 0, true);
+  frameView.setBigUint64(24, BigInt(header.offset), true);
+  frameView.setBigUint64(32, BigInt(header.firstLeaf), true);
+  frameView.setBigUint64(40, BigInt(header.durableThrough), true);
+  let entryOffset = FRAME_HEADER_BYTES;
   for (const { leaf, payload, redacted } of entries) {
-    view.setUint32(at, leaf.length, true);
-    view.setUint32(at + 4, payload.length, true);
-    view.setUint32(at + 8, redacted === true ? 1 : 0, true);
-    frame.set(leaf, at + ENTRY_HEADER_BYTES);
-    frame.set(payload, at + ENTRY_HEADER_BYTES + leaf.length);
-    at += ENTRY_HEADER_BYTES + leaf.length + payload.length;
+    frameView.setUint32(entryOffset, leaf.length, true);
+    frameView.setUint32(entryOffset + 4, payload.length, true);
+    frameView.setUint32(entryOffset + 8, redacted === true ? 1 : 0, true);
+    frame.set(leaf, entryOffset + ENTRY_HEADER_BYTES);
+    frame.set(payload, entryOffset + ENTRY_HEADER_BYTES + leaf.length);
+    entryOffset += ENTRY_HEADER_BYTES + leaf.length + payload.length;
   }
-  frame.fill(0, at);
-  view.setBigUint64(CHECKSUM_AT, checksum(frame.subarray(0, bytes)), true);
+  frame.fill(0, entryOffset);
+  frameView.setBigUint64(FRAME_CHECKSUM_AT, frameChecksum(frame.subarray(0, frameSize)), true);
   return frame;
 }
 
-/** The header at the start of `bytes` if one is there, for this place; it says nothing yet about the checksum. */
-export function decodeFrameHeader(bytes: Uint8Array, file: number, offset: number): FrameHeader | undefined {
-  if (bytes.length < FRAME_HEADER_BYTES || !frameMagic.equals(bytes.subarray(0, 4))) return undefined;
-  const source = new ByteReader(bytes.subarray(4, FRAME_HEADER_BYTES));
+/** The header at the start of `frameHeaderBytes` if one is there, for this place; it says nothing yet about the checksum. */
+export function decodeFrameHeader(
+  frameHeaderBytes: Uint8Array,
+  fileNumber: number,
+  frameOffset: number,
+): FrameHeader | undefined {
+  if (frameHeaderBytes.length < FRAME_HEADER_BYTES || !logFrameMagic.equals(frameHeaderBytes.subarray(0, 4))) return undefined;
+  const frameHeaderReader = new ByteReader(frameHeaderBytes.subarray(4, FRAME_HEADER_BYTES));
   try {
-    const format = source.u32();
-    const size = source.u32();
-    const entries = source.u32();
-    const here = source.u32() === file && source.u32() === 0 && source.u64() === offset;
-    const header = { file, offset, size, entries, firstLeaf: source.u64(), durableThrough: source.u64() };
-    const fits = size <= FRAME_BYTES_MAX && entries > 0 && entries * ENTRY_HEADER_BYTES <= size;
-    return format === FILE_FORMAT && here && fits ? header : undefined;
+    const frameFormat = frameHeaderReader.u32();
+    const frameBodySize = frameHeaderReader.u32();
+    const entryCount = frameHeaderReader.u32();
+    const isInPlace =
+      frameHeaderReader.u32() === fileNumber && frameHeaderReader.u32() === 0 && frameHeaderReader.u64() === frameOffset;
+    const frameHeader = {
+      file: fileNumber,
+      offset: frameOffset,
+      size: frameBodySize,
+      entries: entryCount,
+      firstLeaf: frameHeaderReader.u64(),
+      durableThrough: frameHeaderReader.u64(),
+    };
+    const isPlausible = frameBodySize <= FRAME_BYTES_MAX && entryCount > 0 && entryCount * ENTRY_HEADER_BYTES <= frameBodySize;
+    return frameFormat === FILE_FORMAT && isInPlace && isPlausible ? frameHeader : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** `frame` starts at its header and ends with its last entry. */
-export function frameIsWhole(frame: Uint8Array): boolean {
-  const view = new DataView(frame.buffer, frame.byteOffset, frame.length);
-  return view.getBigUint64(CHECKSUM_AT, true) === checksum(frame);
+/** `frameBytesRead` starts at its header and ends with its last entry. */
+export function frameIsWhole(frameBytesRead: Uint8Array): boolean {
+  const frameView = new DataView(frameBytesRead.buffer, frameBytesRead.byteOffset, frameBytesRead.length);
+  return frameView.getBigUint64(FRAME_CHECKSUM_AT, true) === frameChecksum(frameBytesRead);
 }
 
 /** Entries of a frame that is whole. Throws REL_STORAGE where their sizes don't add up. */
 export function frameEntries(frame: Uint8Array, header: Pick<FrameHeader, 'entries'>): FrameEntry[] {
-  const source = new ByteReader(frame.subarray(FRAME_HEADER_BYTES));
-  const entries: FrameEntry[] = [];
-  for (let left = header.entries; left > 0; left--) {
-    const leafSize = source.u32();
-    const payloadSize = source.u32();
-    const redacted = source.flag();
-    if (source.u8() !== 0 || source.u16() !== 0) throw malformedError('an entry with unknown flags');
-    entries.push({ leaf: source.raw(leafSize), payload: source.raw(payloadSize), redacted });
+  const frameReader = new ByteReader(frame.subarray(FRAME_HEADER_BYTES));
+  const storedEntries: FrameEntry[] = [];
+  for (let entriesLeft = header.entries; entriesLeft > 0; entriesLeft--) {
+    const leafSize = frameReader.u32();
+    const payloadSize = frameReader.u32();
+    const redacted = frameReader.flag();
+    if (frameReader.u8() !== 0 || frameReader.u16() !== 0) throw malformedError('an entry with unknown flags');
+    storedEntries.push({ leaf: frameReader.raw(leafSize), payload: frameReader.raw(payloadSize), redacted });
   }
-  source.end();
-  return entries;
+  frameReader.end();
+  return storedEntries;
 }
 
-function checksum(frame: Uint8Array): bigint {
+function frameChecksum(frameBytesRead: Uint8Array): bigint {
   // Seeded with the sum of the header, so that the field itself needs no blanking.
-  return h64Raw(frame.subarray(FRAME_HEADER_BYTES), h64Raw(frame.subarray(0, CHECKSUM_AT), 0n));
+  return h64Raw(frameBytesRead.subarray(FRAME_HEADER_BYTES), h64Raw(frameBytesRead.subarray(0, FRAME_CHECKSUM_AT), 0n));
 }
 
 export const failsChecksum = 'a frame that fails its checksum';
@@ -200,122 +212,131 @@ export type Scanned =
 
 /** Reads a log file from front to back through one buffer. Never reads or allocates past the end of the file. */
 export class FrameScanner {
-  readonly #disk: DiskFile;
-  readonly #file: number;
-  readonly #length: number;
-  readonly #chunkBytes: number;
-  readonly #shared: boolean;
-  #buffer: Uint8Array = new Uint8Array(0);
-  #bufferAt = 0;
-  readonly #free: ArrayBufferLike[] = [];
+  readonly #scannedFile: DiskFile;
+  readonly #fileNumber: number;
+  readonly #scannedLength: number;
+  readonly #scanChunkBytes: number;
+  readonly #sharesMemory: boolean;
+  #scanBuffer: Uint8Array = new Uint8Array(0);
+  #scanBufferOffset = 0;
+  readonly #freeMemories: ArrayBufferLike[] = [];
   /** Where the next frame is expected. */
   offset: number;
 
-  /** `chunkBytes` is how much is read ahead; `shared`: into memory that other threads can read. */
+  /** `chunkBytes` is how much is read ahead; `sharesMemory`: into memory that other threads can read. */
   constructor(
-    disk: DiskFile,
-    file: number,
-    length: number,
+    scannedFile: DiskFile,
+    fileNumber: number,
+    scannedLength: number,
     offset = FILE_HEADER_BYTES,
-    { chunkBytes = CHUNK_BYTES, shared = false }: { readonly chunkBytes?: number; readonly shared?: boolean } = {},
+    {
+      chunkBytes = SCAN_CHUNK_BYTES,
+      shared: sharesMemory = false,
+    }: { readonly chunkBytes?: number; readonly shared?: boolean } = {},
   ) {
-    this.#disk = disk;
-    this.#file = file;
-    this.#length = length;
-    this.#chunkBytes = chunkBytes;
-    this.#shared = shared;
+    this.#scannedFile = scannedFile;
+    this.#fileNumber = fileNumber;
+    this.#scannedLength = scannedLength;
+    this.#scanChunkBytes = chunkBytes;
+    this.#sharesMemory = sharesMemory;
     this.offset = offset;
   }
 
-  /** The frame at `offset`, which moves past it; `end` and `bad` leave it where it is. `check`: its checksum is held against it. */
-  async next(check = true): Promise<Scanned> {
-    const left = this.#length - this.offset;
-    if (left <= 0) return { result: 'end' };
-    const head = await this.#read(this.offset, Math.min(left, FRAME_HEADER_BYTES));
-    const header = decodeFrameHeader(head, this.#file, this.offset);
-    if (!header) return (await this.#zerosFrom(this.offset)) ? { result: 'end' } : { result: 'bad', reason: 'no frame header' };
-    const size = FRAME_HEADER_BYTES + header.size;
-    if (size > left) return { result: 'bad', reason: 'a frame longer than the file' };
-    const bytes = await this.#read(this.offset, size);
-    if (check && !frameIsWhole(bytes)) return { result: 'bad', reason: failsChecksum };
-    this.offset += size;
-    return { result: 'frame', header, bytes };
+  /** The frame at `offset`, which moves past it; `end` and `bad` leave it where it is. `checksFrame`: its checksum is held against it. */
+  async next(checksFrame = true): Promise<Scanned> {
+    const bytesLeft = this.#scannedLength - this.offset;
+    if (bytesLeft <= 0) return { result: 'end' };
+    const frameHead = await this.#readScanned(this.offset, Math.min(bytesLeft, FRAME_HEADER_BYTES));
+    const frameHeader = decodeFrameHeader(frameHead, this.#fileNumber, this.offset);
+    if (!frameHeader)
+      return (await this.#hasOnlyZerosFrom(this.offset)) ? { result: 'end' } : { result: 'bad', reason: 'no frame header' };
+    const frameSize = FRAME_HEADER_BYTES + frameHeader.size;
+    if (frameSize > bytesLeft) return { result: 'bad', reason: 'a frame longer than the file' };
+    const wholeFrame = await this.#readScanned(this.offset, frameSize);
+    if (checksFrame && !frameIsWhole(wholeFrame)) return { result: 'bad', reason: failsChecksum };
+    this.offset += frameSize;
+    return { result: 'frame', header: frameHeader, bytes: wholeFrame };
   }
 
   /** Frames anywhere after `offset`, at any byte: evidence about a bad frame. */
   async *later(): AsyncGenerator<FrameHeader> {
-    let at = this.offset + 1;
-    while (at + FRAME_HEADER_BYTES <= this.#length) {
-      const window = await this.#read(at, Math.min(CHUNK_BYTES, this.#length - at));
-      const hit = Buffer.from(window.buffer, window.byteOffset, window.length).indexOf(frameMagic);
-      if (hit < 0) {
-        at += Math.max(1, window.length - frameMagic.length + 1);
+    let searchOffset = this.offset + 1;
+    while (searchOffset + FRAME_HEADER_BYTES <= this.#scannedLength) {
+      const searchWindow = await this.#readScanned(searchOffset, Math.min(SCAN_CHUNK_BYTES, this.#scannedLength - searchOffset));
+      const magicIndex = Buffer.from(searchWindow.buffer, searchWindow.byteOffset, searchWindow.length).indexOf(logFrameMagic);
+      if (magicIndex < 0) {
+        searchOffset += Math.max(1, searchWindow.length - logFrameMagic.length + 1);
         continue;
       }
-      at += hit;
-      const header = await this.#wholeFrameAt(at);
-      if (header) yield header;
-      at += header ? FRAME_HEADER_BYTES + header.size : 1;
+      searchOffset += magicIndex;
+      const laterFrame = await this.#findWholeFrame(searchOffset);
+      if (laterFrame) yield laterFrame;
+      searchOffset += laterFrame ? FRAME_HEADER_BYTES + laterFrame.size : 1;
     }
   }
 
   /** Offset just after the last byte that is not zero; `offset` when all are. */
   async dataEnd(): Promise<number> {
-    let end = this.offset;
-    for (let at = this.offset; at < this.#length; ) {
-      const window = await this.#read(at, Math.min(CHUNK_BYTES, this.#length - at));
-      for (let i = window.length - 1; i >= 0; i--) {
-        if (window[i] !== 0) {
-          end = at + i + 1;
+    let lastDataEnd = this.offset;
+    for (let searchOffset = this.offset; searchOffset < this.#scannedLength; ) {
+      const searchWindow = await this.#readScanned(searchOffset, Math.min(SCAN_CHUNK_BYTES, this.#scannedLength - searchOffset));
+      for (let i = searchWindow.length - 1; i >= 0; i--) {
+        if (searchWindow[i] !== 0) {
+          lastDataEnd = searchOffset + i + 1;
           break;
         }
       }
-      at += window.length;
+      searchOffset += searchWindow.length;
     }
-    return end;
+    return lastDataEnd;
   }
 
-  async #wholeFrameAt(at: number): Promise<FrameHeader | undefined> {
-    if (this.#length - at < FRAME_HEADER_BYTES) return undefined;
-    const header = decodeFrameHeader(await this.#read(at, FRAME_HEADER_BYTES), this.#file, at);
-    if (!header || FRAME_HEADER_BYTES + header.size > this.#length - at) return undefined;
-    const bytes = await this.#read(at, FRAME_HEADER_BYTES + header.size);
-    return frameIsWhole(bytes) ? header : undefined;
+  async #findWholeFrame(frameOffset: number): Promise<FrameHeader | undefined> {
+    if (this.#scannedLength - frameOffset < FRAME_HEADER_BYTES) return undefined;
+    const frameHeader = decodeFrameHeader(
+      await this.#readScanned(frameOffset, FRAME_HEADER_BYTES),
+      this.#fileNumber,
+      frameOffset,
+    );
+    if (!frameHeader || FRAME_HEADER_BYTES + frameHeader.size > this.#scannedLength - frameOffset) return undefined;
+    const wholeFrame = await this.#readScanned(frameOffset, FRAME_HEADER_BYTES + frameHeader.size);
+    return frameIsWhole(wholeFrame) ? frameHeader : undefined;
   }
 
-  async #zerosFrom(offset: number): Promise<boolean> {
-    for (let at = offset; at < this.#length; ) {
-      const window = await this.#read(at, Math.min(zeros.length, this.#length - at));
-      if (!zeros.subarray(0, window.length).equals(window)) return false;
-      at += window.length;
+  async #hasOnlyZerosFrom(offset: number): Promise<boolean> {
+    for (let zeroOffset = offset; zeroOffset < this.#scannedLength; ) {
+      const zeroWindow = await this.#readScanned(zeroOffset, Math.min(zeroFilling.length, this.#scannedLength - zeroOffset));
+      if (!zeroFilling.subarray(0, zeroWindow.length).equals(zeroWindow)) return false;
+      zeroOffset += zeroWindow.length;
     }
     return true;
   }
 
   /** Returns memory whose frames are not in use: later reads may fill it. False while the scanner itself uses it. */
-  release(memory: ArrayBufferLike): boolean {
-    if (memory === this.#buffer.buffer) return false;
-    this.#free.push(memory);
+  release(freedMemory: ArrayBufferLike): boolean {
+    if (freedMemory === this.#scanBuffer.buffer) return false;
+    this.#freeMemories.push(freedMemory);
     return true;
   }
 
   /** To touch fresh memory for the first time takes longer than to read into it. */
-  #memory(bytes: number): Uint8Array {
-    const used = this.#free.pop();
-    if (used && used.byteLength >= bytes) return new Uint8Array(used, 0, bytes);
-    return new Uint8Array(this.#shared ? new SharedArrayBuffer(bytes) : new ArrayBuffer(bytes));
+  #takeMemory(memoryBytes: number): Uint8Array {
+    const freedMemory = this.#freeMemories.pop();
+    if (freedMemory && freedMemory.byteLength >= memoryBytes) return new Uint8Array(freedMemory, 0, memoryBytes);
+    return new Uint8Array(this.#sharesMemory ? new SharedArrayBuffer(memoryBytes) : new ArrayBuffer(memoryBytes));
   }
 
-  /** A view of `size` bytes at `offset`, from the buffer where it has them. Valid until the next read. */
-  async #read(offset: number, size: number): Promise<Uint8Array> {
-    const skip = offset - this.#bufferAt;
-    if (skip >= 0 && skip + size <= this.#buffer.length) return this.#buffer.subarray(skip, skip + size);
-    const want = Math.min(Math.max(size, this.#chunkBytes), this.#length - offset);
-    const buffer = this.#memory(want);
-    await readFully(this.#disk, buffer, offset);
-    this.#buffer = buffer;
-    this.#bufferAt = offset;
-    return buffer.subarray(0, size);
+  /** A view of `readSize` bytes at `offset`, from the buffer where it has them. Valid until the next read. */
+  async #readScanned(offset: number, readSize: number): Promise<Uint8Array> {
+    const bufferOffset = offset - this.#scanBufferOffset;
+    if (bufferOffset >= 0 && bufferOffset + readSize <= this.#scanBuffer.length)
+      return this.#scanBuffer.subarray(bufferOffset, bufferOffset + readSize);
+    const chunkLength = Math.min(Math.max(readSize, this.#scanChunkBytes), this.#scannedLength - offset);
+    const chunkBuffer = this.#takeMemory(chunkLength);
+    await readFully(this.#scannedFile, chunkBuffer, offset);
+    this.#scanBuffer = chunkBuffer;
+    this.#scanBufferOffset = offset;
+    return chunkBuffer.subarray(0, readSize);
   }
 }
 
@@ -344,21 +365,21 @@ export interface TailEvidence {
 /** Only a tail that no seal, no later frame or file and no signed head claims as durable may be cut. Pure. */
 export function judgeTail(evidence: TailEvidence): TailVerdict {
   const { leaves, bad, sealed, laterClaim, nextFileLeaf, checkpointSize } = evidence;
-  const what = bad ?? 'the file ends';
-  const corrupt = (reason: string): TailVerdict => ({ tail: 'corrupt', reason: `${what}, and ${reason}` });
-  if (checkpointSize > leaves) return corrupt(`the signed checkpoint covers ${checkpointSize} leaves`);
-  if (nextFileLeaf !== null && nextFileLeaf > leaves) return corrupt(`the next file begins at leaf ${nextFileLeaf}`);
+  const tailFault = bad ?? 'the file ends';
+  const corruptTail = (reason: string): TailVerdict => ({ tail: 'corrupt', reason: `${tailFault}, and ${reason}` });
+  if (checkpointSize > leaves) return corruptTail(`the signed checkpoint covers ${checkpointSize} leaves`);
+  if (nextFileLeaf !== null && nextFileLeaf > leaves) return corruptTail(`the next file begins at leaf ${nextFileLeaf}`);
   if (bad === null) return { tail: 'clean' };
-  if (sealed) return corrupt('the file is sealed');
-  if (laterClaim !== null && laterClaim > leaves) return corrupt(`a later frame says that ${laterClaim} leaves were durable`);
+  if (sealed) return corruptTail('the file is sealed');
+  if (laterClaim !== null && laterClaim > leaves) return corruptTail(`a later frame says that ${laterClaim} leaves were durable`);
   return { tail: 'torn' };
 }
 
-/** Fills `target`; throws when the file is shorter than it said. */
-export async function readFully(file: DiskFile, target: Uint8Array, offset: number): Promise<void> {
-  for (let at = 0; at < target.length; ) {
-    const read = await file.read(at === 0 ? target : target.subarray(at), offset + at);
-    if (read === 0) throw malformedError(`${file.path} ended early`);
-    at += read;
+/** Fills `readBuffer`; throws when the file is shorter than it said. */
+export async function readFully(file: DiskFile, readBuffer: Uint8Array, offset: number): Promise<void> {
+  for (let filledBytes = 0; filledBytes < readBuffer.length; ) {
+    const readCount = await file.read(filledBytes === 0 ? readBuffer : readBuffer.subarray(filledBytes), offset + filledBytes);
+    if (readCount === 0) throw malformedError(`${file.path} ended early`);
+    filledBytes += readCount;
   }
 }

@@ -25,22 +25,31 @@ export interface ReadRange {
 }
 
 /** How long frames are read before others get their turn. */
-const SLICE_MS = 2;
+const READER_SLICE_MS = 2;
 
-export function readEntries(range: ReadRange, frames: FrameIndex, clock: Clock): AsyncGenerator<CommittedEntry> {
+export function readEntries(readRange: ReadRange, frames: FrameIndex, clock: Clock): AsyncGenerator<CommittedEntry> {
   // Files and places are of one moment.
-  return readFrom(range, frames.frameBefore(range.fromLeaf), clock);
+  return readEntriesFrom(readRange, frames.frameBefore(readRange.fromLeaf), clock);
 }
 
-async function* readFrom(range: ReadRange, start: FrameStart | undefined, clock: Clock): AsyncGenerator<CommittedEntry> {
-  if (start === undefined) return;
-  const slices = new Slices(clock);
-  for (const record of range.files.slice(start.file)) {
-    yield* readFileEntries(range, record, record.number === start.file ? start.offset : FILE_HEADER_BYTES, slices);
+async function* readEntriesFrom(
+  readRange: ReadRange,
+  frameStart: FrameStart | undefined,
+  clock: Clock,
+): AsyncGenerator<CommittedEntry> {
+  if (frameStart === undefined) return;
+  const readerSlices = new ReaderSlices(clock);
+  for (const fileRecord of readRange.files.slice(frameStart.file)) {
+    yield* readFileEntries(
+      readRange,
+      fileRecord,
+      fileRecord.number === frameStart.file ? frameStart.offset : FILE_HEADER_BYTES,
+      readerSlices,
+    );
   }
 }
 
-interface OpenedFile {
+interface OpenedLogFile {
   readonly file: DiskFile;
   readonly path: string;
   readonly length: number;
@@ -48,49 +57,54 @@ interface OpenedFile {
 }
 
 /** The file that held these leaves, or, where that was written anew meanwhile, the one that holds them now. */
-async function openFile(
+async function openLogFile(
   { disk, logDirectory, openLength, current }: Omit<ReadRange, 'fromLeaf' | 'keyring' | 'files'>,
-  record: LogFileRecord,
-  from: number,
-): Promise<OpenedFile> {
-  let known = record;
-  let start = from;
+  listedRecord: LogFileRecord,
+  readOffset: number,
+): Promise<OpenedLogFile> {
+  let knownRecord = listedRecord;
+  let readStart = readOffset;
   for (;;) {
-    const path = `${logDirectory}/${logFileName(known)}`;
+    const logFilePath = `${logDirectory}/${logFileName(knownRecord)}`;
     try {
-      const file = await disk.open(path, 'read');
-      return { file, path, length: known.state === 'sealed' ? known.length : openLength, from: start };
+      const logFile = await disk.open(logFilePath, 'read');
+      return {
+        file: logFile,
+        path: logFilePath,
+        length: knownRecord.state === 'sealed' ? knownRecord.length : openLength,
+        from: readStart,
+      };
     } catch (error) {
-      const now = current(record.number);
-      if (logFileName(now) === logFileName(known)) throw error;
-      known = now;
-      start = FILE_HEADER_BYTES;
+      const currentRecord = current(listedRecord.number);
+      if (logFileName(currentRecord) === logFileName(knownRecord)) throw error;
+      knownRecord = currentRecord;
+      readStart = FILE_HEADER_BYTES;
     }
   }
 }
 
-class Slices {
-  readonly #clock: Clock;
-  #start: number;
+class ReaderSlices {
+  readonly #readerClock: Clock;
+  #sliceStartMs: number;
 
   constructor(clock: Clock) {
-    this.#clock = clock;
-    this.#start = clock.monotonicMs();
+    this.#readerClock = clock;
+    this.#sliceStartMs = clock.monotonicMs();
   }
 
   /** Whether what has been done since the last turn is enough. */
   get isOver(): boolean {
-    return this.#clock.monotonicMs() - this.#start >= SLICE_MS;
+    return this.#readerClock.monotonicMs() - this.#sliceStartMs >= READER_SLICE_MS;
   }
 
   async turn(): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
-    this.#start = this.#clock.monotonicMs();
+    this.#sliceStartMs = this.#readerClock.monotonicMs();
   }
 }
 
 /** Between two notes of the index lie about so many bytes. */
-const LOOKUP_BYTES = 128 << 10;
+const LOOKUP_CHUNK_BYTES = 128 << 10;
 
 export type EntryLocator = { readonly leaf: number } | { readonly position: number };
 
@@ -99,83 +113,104 @@ export type EntryLocator = { readonly leaf: number } | { readonly position: numb
  * it those that follow it in its frame. Empty when none that was written does.
  */
 export async function readStoredEntries(
-  range: Omit<ReadRange, 'fromLeaf' | 'keyring'>,
+  readRange: Omit<ReadRange, 'fromLeaf' | 'keyring'>,
   frames: FrameIndex,
   locator: EntryLocator,
 ): Promise<readonly FrameEntry[]> {
-  const start = 'leaf' in locator ? frames.frameBefore(locator.leaf) : frames.beforePosition(locator.position);
-  if (start === undefined) return [];
-  let from = start.offset;
-  for (const record of range.files.slice(start.file)) {
-    const { file, path, length, from: begin } = await openFile(range, record, from);
+  const frameStart = 'leaf' in locator ? frames.frameBefore(locator.leaf) : frames.beforePosition(locator.position);
+  if (frameStart === undefined) return [];
+  let readOffset = frameStart.offset;
+  for (const fileRecord of readRange.files.slice(frameStart.file)) {
+    const {
+      file: logFile,
+      path: logFilePath,
+      length: logFileLength,
+      from: scanStart,
+    } = await openLogFile(readRange, fileRecord, readOffset);
     try {
-      await mustBe(record, path, file);
-      const scanner = new FrameScanner(file, record.number, length, begin, { chunkBytes: LOOKUP_BYTES });
+      await checkLogFileHeader(fileRecord, logFilePath, logFile);
+      const frameScanner = new FrameScanner(logFile, fileRecord.number, logFileLength, scanStart, {
+        chunkBytes: LOOKUP_CHUNK_BYTES,
+      });
       for (;;) {
-        const { offset } = scanner;
-        const scanned = await scanner.next();
-        if (scanned.result === 'end') {
-          mustEndAt(path, offset, length);
+        const { offset } = frameScanner;
+        const scannedFrame = await frameScanner.next();
+        if (scannedFrame.result === 'end') {
+          checkScannedEnd(logFilePath, offset, logFileLength);
           break;
         }
-        if (scanned.result === 'bad') throw new ServiceError('REL_STORAGE', `${path} offset ${offset}: ${scanned.reason}`);
-        const { header } = scanned;
-        if ('leaf' in locator && header.firstLeaf + header.entries <= locator.leaf) continue;
-        const entries = frameEntries(scanned.bytes, header);
-        const entryIndex = entries.findIndex(({ leaf }) => {
-          const span = leafSpan(leaf);
-          return 'leaf' in locator ? span.leaf === locator.leaf : span.position + span.positions > locator.position;
+        if (scannedFrame.result === 'bad')
+          throw new ServiceError('REL_STORAGE', `${logFilePath} offset ${offset}: ${scannedFrame.reason}`);
+        const { header: frameHeader } = scannedFrame;
+        if ('leaf' in locator && frameHeader.firstLeaf + frameHeader.entries <= locator.leaf) continue;
+        const foundEntries = frameEntries(scannedFrame.bytes, frameHeader);
+        const entryIndex = foundEntries.findIndex(({ leaf }) => {
+          const entrySpan = leafSpan(leaf);
+          return 'leaf' in locator
+            ? entrySpan.leaf === locator.leaf
+            : entrySpan.position + entrySpan.positions > locator.position;
         });
-        if (entryIndex >= 0) return entries.slice(entryIndex);
+        if (entryIndex >= 0) return foundEntries.slice(entryIndex);
       }
     } finally {
-      await file.close();
+      await logFile.close();
     }
-    from = FILE_HEADER_BYTES;
+    readOffset = FILE_HEADER_BYTES;
   }
   return [];
 }
 
 /** A log that was opened from a saved state has not read its old files, their headers included. */
-async function mustBe(record: LogFileRecord, path: string, file: DiskFile): Promise<void> {
-  const bytes = new Uint8Array(FILE_HEADER_BYTES);
-  await readFully(file, bytes, 0);
-  const header = decodeFileHeader(bytes);
-  if (header.file !== record.number || header.firstLeaf !== record.firstLeaf || header.firstPosition !== record.firstPosition)
-    throw new ServiceError('REL_STORAGE', `${path} does not fit its place in the manifest`);
+async function checkLogFileHeader(fileRecord: LogFileRecord, logFilePath: string, file: DiskFile): Promise<void> {
+  const headerBytes = new Uint8Array(FILE_HEADER_BYTES);
+  await readFully(file, headerBytes, 0);
+  const fileHeader = decodeFileHeader(headerBytes);
+  if (
+    fileHeader.file !== fileRecord.number ||
+    fileHeader.firstLeaf !== fileRecord.firstLeaf ||
+    fileHeader.firstPosition !== fileRecord.firstPosition
+  )
+    throw new ServiceError('REL_STORAGE', `${logFilePath} does not fit its place in the manifest`);
 }
 
 /** For the same reason zeros where frames were are no end of a file. */
-function mustEndAt(path: string, offset: number, length: number): void {
-  if (offset < length) throw new ServiceError('REL_STORAGE', `${path} offset ${offset}: frames up to ${length} are gone`);
+function checkScannedEnd(path: string, scannedOffset: number, logFileLength: number): void {
+  if (scannedOffset < logFileLength)
+    throw new ServiceError('REL_STORAGE', `${path} offset ${scannedOffset}: frames up to ${logFileLength} are gone`);
 }
 
 async function* readFileEntries(
-  range: ReadRange,
-  record: LogFileRecord,
-  from: number,
-  slices: Slices,
+  readRange: ReadRange,
+  fileRecord: LogFileRecord,
+  readOffset: number,
+  readerSlices: ReaderSlices,
 ): AsyncGenerator<CommittedEntry> {
-  const { file, path, length, from: begin } = await openFile(range, record, from);
+  const {
+    file: logFile,
+    path: logFilePath,
+    length: logFileLength,
+    from: scanStart,
+  } = await openLogFile(readRange, fileRecord, readOffset);
   try {
-    await mustBe(record, path, file);
-    const scanner = new FrameScanner(file, record.number, length, begin);
+    await checkLogFileHeader(fileRecord, logFilePath, logFile);
+    const frameScanner = new FrameScanner(logFile, fileRecord.number, logFileLength, scanStart);
     for (;;) {
-      if (slices.isOver) await slices.turn();
-      const offset = scanner.offset;
-      const scanned = await scanner.next();
-      if (scanned.result === 'end') return mustEndAt(path, offset, length);
-      if (scanned.result === 'bad') throw new ServiceError('REL_STORAGE', `${path} offset ${offset}: ${scanned.reason}`);
-      const { header } = scanned;
-      if (header.firstLeaf + header.entries <= range.fromLeaf) continue;
-      for (const stored of frameEntries(scanned.bytes, header)) {
-        const facts = decodeLeaf(stored.leaf);
-        if (facts.leaf < range.fromLeaf) continue;
-        if (slices.isOver) await slices.turn();
-        yield decodeEntry(facts, stored.payload, range.keyring, { redacted: stored.redacted, rows: false });
+      if (readerSlices.isOver) await readerSlices.turn();
+      const offset = frameScanner.offset;
+      const scannedFrame = await frameScanner.next();
+      if (scannedFrame.result === 'end') return checkScannedEnd(logFilePath, offset, logFileLength);
+      if (scannedFrame.result === 'bad')
+        throw new ServiceError('REL_STORAGE', `${logFilePath} offset ${offset}: ${scannedFrame.reason}`);
+      const { header: frameHeader } = scannedFrame;
+      if (frameHeader.firstLeaf + frameHeader.entries <= readRange.fromLeaf) continue;
+      for (const storedEntry of frameEntries(scannedFrame.bytes, frameHeader)) {
+        const leafFields = decodeLeaf(storedEntry.leaf);
+        if (leafFields.leaf < readRange.fromLeaf) continue;
+        if (readerSlices.isOver) await readerSlices.turn();
+        yield decodeEntry(leafFields, storedEntry.payload, readRange.keyring, { redacted: storedEntry.redacted, rows: false });
       }
     }
   } finally {
-    await file.close();
+    await logFile.close();
   }
 }

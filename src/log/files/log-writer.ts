@@ -54,104 +54,107 @@ export interface LogEnd {
 }
 
 export class LogWriter {
-  readonly #disk: Disk;
-  readonly #directory: string;
-  readonly #limits: WriterLimits;
-  #manifest: Manifest;
-  #open: OpenLogFile;
+  readonly #logDisk: Disk;
+  readonly #logDirectory: string;
+  readonly #writerLimits: WriterLimits;
+  #logManifest: Manifest;
+  #openLogFile: OpenLogFile;
   /** Root of the tree over the first leaves. */
-  readonly #root: (leaves: number) => Uint8Array;
-  #leaves: number;
-  #position: number;
-  #durableLeaves: number;
-  #sealedBytes: number;
+  readonly #rootOfLeaves: (leaves: number) => Uint8Array;
+  #writtenLeaves: number;
+  #writtenPosition: number;
+  #durableLeafCount: number;
+  #sealedFileBytes: number;
   /** A next file may lie there that the list does not name, because there was no room. */
-  #nextBegun = false;
-  readonly #frames: FrameIndex;
-  #frame = Buffer.alloc(0);
-  #lastFrame: FrameSpan | null;
+  #hasBegunNextFile = false;
+  readonly #frameIndex: FrameIndex;
+  #reusedFrame = Buffer.alloc(0);
+  #lastFrameSpan: FrameSpan | null;
 
-  constructor(disk: Disk, directory: string, end: LogEnd, limits: WriterLimits, root: (leaves: number) => Uint8Array) {
-    this.#disk = disk;
-    this.#directory = directory;
-    this.#limits = limits;
-    this.#manifest = end.manifest;
-    this.#open = new OpenLogFile(end.file, end.offset);
-    this.#root = root;
-    this.#leaves = end.tree.size;
-    this.#position = end.position;
-    this.#frames = end.frames;
-    this.#lastFrame = end.lastFrame;
-    this.#durableLeaves = end.tree.size;
-    this.#sealedBytes = end.manifest.files.reduce((sum, file) => sum + (file.state === 'sealed' ? file.length : 0), 0);
+  constructor(disk: Disk, directory: string, logEnd: LogEnd, limits: WriterLimits, root: (leaves: number) => Uint8Array) {
+    this.#logDisk = disk;
+    this.#logDirectory = directory;
+    this.#writerLimits = limits;
+    this.#logManifest = logEnd.manifest;
+    this.#openLogFile = new OpenLogFile(logEnd.file, logEnd.offset);
+    this.#rootOfLeaves = root;
+    this.#writtenLeaves = logEnd.tree.size;
+    this.#writtenPosition = logEnd.position;
+    this.#frameIndex = logEnd.frames;
+    this.#lastFrameSpan = logEnd.lastFrame;
+    this.#durableLeafCount = logEnd.tree.size;
+    this.#sealedFileBytes = logEnd.manifest.files.reduce(
+      (sum, manifestFile) => sum + (manifestFile.state === 'sealed' ? manifestFile.length : 0),
+      0,
+    );
   }
 
   get manifest(): Manifest {
-    return this.#manifest;
+    return this.#logManifest;
   }
 
   get files(): readonly LogFileRecord[] {
-    return this.#manifest.files;
+    return this.#logManifest.files;
   }
 
   /** Bytes of the open file that hold frames. */
   get offset(): number {
-    return this.#open.offset;
+    return this.#openLogFile.offset;
   }
 
   /** Bytes left in the open file; a larger frame starts a new file. */
   get room(): number {
-    return Math.max(0, this.#limits.fileBytesMax - this.offset);
+    return Math.max(0, this.#writerLimits.fileBytesMax - this.offset);
   }
 
   get bytes(): number {
-    return this.#sealedBytes + this.offset;
+    return this.#sealedFileBytes + this.offset;
   }
 
   get frames(): FrameIndex {
-    return this.#frames;
+    return this.#frameIndex;
   }
 
   /** The last frame that was written; null before the first. */
   get lastFrame(): FrameSpan | null {
-    return this.#lastFrame;
+    return this.#lastFrameSpan;
   }
 
   /** Leaves written, fsynced or not. */
   get leaves(): number {
-    return this.#leaves;
+    return this.#writtenLeaves;
   }
 
   get durableLeaves(): number {
-    return this.#durableLeaves;
+    return this.#durableLeafCount;
   }
 
   /** Writes the entries as one frame. */
-  async write(entries: readonly EncodedEntry[]): Promise<void> {
-    assert(entries[0]!.entry.leaf === this.leaves, 'frames hold what comes next');
-    const size = frameBytes(entries);
-    if (this.offset + size > this.#limits.fileBytesMax && this.offset > FILE_HEADER_BYTES) await this.#beginNextFile();
+  async write(encodedEntries: readonly EncodedEntry[]): Promise<void> {
+    assert(encodedEntries[0]!.entry.leaf === this.leaves, 'frames hold what comes next');
+    const frameSize = frameBytes(encodedEntries);
+    if (this.offset + frameSize > this.#writerLimits.fileBytesMax && this.offset > FILE_HEADER_BYTES) await this.#beginNextFile();
     const { offset } = this;
-    const file = this.#current().number;
-    const zeros = this.#open.zerosAfter(size, this.#limits);
-    const header = { file, offset, durableThrough: this.#durableLeaves };
-    const frame = encodeFrame(header, entries, zeros, (bytes) => this.#frameBuffer(bytes));
-    await this.#open.write(frame);
+    const file = this.#openFileRecord().number;
+    const zeroBytes = this.#openLogFile.zerosAfter(frameSize, this.#writerLimits);
+    const frameHeader = { file, offset, durableThrough: this.#durableLeafCount };
+    const encodedFrame = encodeFrame(frameHeader, encodedEntries, zeroBytes, (bytes) => this.#frameBuffer(bytes));
+    await this.#openLogFile.write(encodedFrame);
     // Index, end, leaves and positions change in one turn: a reader takes them at any time.
-    this.#frames.note({ file, offset, firstLeaf: this.leaves, firstPosition: this.#position });
-    this.#open.advance(size, frame.length);
-    this.#lastFrame = { file, offset, end: this.offset };
-    this.#leaves += entries.length;
-    const last = entries[entries.length - 1]!.entry;
-    this.#position = last.position + last.positions;
+    this.#frameIndex.note({ file, offset, firstLeaf: this.leaves, firstPosition: this.#writtenPosition });
+    this.#openLogFile.advance(frameSize, encodedFrame.length);
+    this.#lastFrameSpan = { file, offset, end: this.offset };
+    this.#writtenLeaves += encodedEntries.length;
+    const lastEntry = encodedEntries[encodedEntries.length - 1]!.entry;
+    this.#writtenPosition = lastEntry.position + lastEntry.positions;
   }
 
   /** `inTurn`: see `DiskFile.sync`. */
   async sync(inTurn = false): Promise<void> {
-    const written = this.leaves;
-    if (this.#durableLeaves === written) return;
-    await this.#open.sync(inTurn);
-    this.#durableLeaves = written;
+    const leavesToSync = this.leaves;
+    if (this.#durableLeafCount === leavesToSync) return;
+    await this.#openLogFile.sync(inTurn);
+    this.#durableLeafCount = leavesToSync;
   }
 
   /** Starts a new file, so that everything written lies in sealed ones. Call it between groups. */
@@ -160,77 +163,81 @@ export class LogWriter {
   }
 
   /** A sealed file was written anew: from here on the list names the other generation. Call it between groups. */
-  async replaceFile({ record, frameStarts, lastFrame }: ReplacedFile): Promise<void> {
-    const files = this.#manifest.files.map((file) => (file.number === record.number ? record : file));
-    const before = this.#manifest.files[record.number]!;
-    assert(before.state === 'sealed', 'what grows is not replaced');
-    const manifest = { logId: this.#manifest.logId, files };
-    await writeManifest(this.#disk, this.#directory, manifest);
+  async replaceFile({ record: replacedRecord, frameStarts, lastFrame }: ReplacedFile): Promise<void> {
+    const manifestFiles = this.#logManifest.files.map((manifestFile) =>
+      manifestFile.number === replacedRecord.number ? replacedRecord : manifestFile,
+    );
+    const previousRecord = this.#logManifest.files[replacedRecord.number]!;
+    assert(previousRecord.state === 'sealed', 'what grows is not replaced');
+    const nextManifest = { logId: this.#logManifest.logId, files: manifestFiles };
+    await writeManifest(this.#logDisk, this.#logDirectory, nextManifest);
     // List, index and offsets of the last frame change in one turn: a reader takes them at any time.
-    this.#manifest = manifest;
-    this.#sealedBytes += record.length - before.length;
-    this.#frames.replace(record.number, frameStarts);
-    if (this.#lastFrame?.file === record.number) this.#lastFrame = lastFrame;
+    this.#logManifest = nextManifest;
+    this.#sealedFileBytes += replacedRecord.length - previousRecord.length;
+    this.#frameIndex.replace(replacedRecord.number, frameStarts);
+    if (this.#lastFrameSpan?.file === replacedRecord.number) this.#lastFrameSpan = lastFrame;
   }
 
   /** Cuts the file to size; call it with nothing in flight. */
   async close(): Promise<void> {
-    await this.#cutToSize();
-    await this.#open.close();
+    await this.#cutOpenFile();
+    await this.#openLogFile.close();
   }
 
   /** Closes the file as it is: after an error nothing more may be asked of it. */
   async abandon(): Promise<void> {
-    await this.#open.abandon();
+    await this.#openLogFile.abandon();
   }
 
   /** Frames are written one after the other and not read afterwards: large ones share their memory. */
-  #frameBuffer(bytes: number): Buffer {
-    if (bytes > REUSED_FRAME_BYTES_MAX) return Buffer.allocUnsafe(bytes);
-    if (bytes > this.#frame.length) this.#frame = Buffer.allocUnsafeSlow(Math.min(REUSED_FRAME_BYTES_MAX, bytes * 2));
-    return this.#frame.subarray(0, bytes);
+  #frameBuffer(frameSize: number): Buffer {
+    if (frameSize > REUSED_FRAME_BYTES_MAX) return Buffer.allocUnsafe(frameSize);
+    if (frameSize > this.#reusedFrame.length)
+      this.#reusedFrame = Buffer.allocUnsafeSlow(Math.min(REUSED_FRAME_BYTES_MAX, frameSize * 2));
+    return this.#reusedFrame.subarray(0, frameSize);
   }
 
-  #current(): LogFileRecord {
-    return this.#manifest.files[this.#manifest.files.length - 1]!;
+  #openFileRecord(): LogFileRecord {
+    return this.#logManifest.files[this.#logManifest.files.length - 1]!;
   }
 
-  async #cutToSize(): Promise<void> {
-    await this.#open.cutToSize();
-    this.#durableLeaves = this.leaves;
+  async #cutOpenFile(): Promise<void> {
+    await this.#openLogFile.cutToSize();
+    this.#durableLeafCount = this.leaves;
   }
 
   async #beginNextFile(): Promise<void> {
-    await this.#cutToSize();
-    const current = this.#current();
-    const record = { number: current.number + 1, firstLeaf: this.leaves, firstPosition: this.#position };
-    const path = `${this.#directory}/${logFileName(record)}`;
-    if (this.#nextBegun && (await this.#disk.size(path)) !== undefined) await this.#disk.unlink(path);
-    this.#nextBegun = true;
-    const file = await createLogFile(this.#disk, this.#directory, this.#manifest.logId, record);
-    const sealed: LogFileRecord = {
+    await this.#cutOpenFile();
+    const openRecord = this.#openFileRecord();
+    const nextFileRecord = { number: openRecord.number + 1, firstLeaf: this.leaves, firstPosition: this.#writtenPosition };
+    const nextFilePath = `${this.#logDirectory}/${logFileName(nextFileRecord)}`;
+    if (this.#hasBegunNextFile && (await this.#logDisk.size(nextFilePath)) !== undefined)
+      await this.#logDisk.unlink(nextFilePath);
+    this.#hasBegunNextFile = true;
+    const nextLogFile = await createLogFile(this.#logDisk, this.#logDirectory, this.#logManifest.logId, nextFileRecord);
+    const sealedRecord: LogFileRecord = {
       state: 'sealed',
-      number: current.number,
-      firstLeaf: current.firstLeaf,
-      firstPosition: current.firstPosition,
+      number: openRecord.number,
+      firstLeaf: openRecord.firstLeaf,
+      firstPosition: openRecord.firstPosition,
       length: this.offset,
-      leaves: this.leaves - current.firstLeaf,
-      root: hexOf(this.#root(this.leaves)),
+      leaves: this.leaves - openRecord.firstLeaf,
+      root: hexOf(this.#rootOfLeaves(this.leaves)),
     };
-    const files = [...this.#manifest.files.slice(0, -1), sealed, { state: 'open', ...record } as const];
-    const manifest = { logId: this.#manifest.logId, files };
+    const manifestFiles = [...this.#logManifest.files.slice(0, -1), sealedRecord, { state: 'open', ...nextFileRecord } as const];
+    const nextManifest = { logId: this.#logManifest.logId, files: manifestFiles };
     try {
-      await writeManifest(this.#disk, this.#directory, manifest);
+      await writeManifest(this.#logDisk, this.#logDirectory, nextManifest);
     } catch (error) {
-      await file.close().catch(() => undefined);
+      await nextLogFile.close().catch(() => undefined);
       throw error;
     }
-    this.#nextBegun = false;
-    await this.#open.close();
+    this.#hasBegunNextFile = false;
+    await this.#openLogFile.close();
     // Files and offset change in one turn: a reader takes both at any time.
-    this.#manifest = manifest;
-    this.#sealedBytes += this.offset;
-    this.#open = new OpenLogFile(file, FILE_HEADER_BYTES);
+    this.#logManifest = nextManifest;
+    this.#sealedFileBytes += this.offset;
+    this.#openLogFile = new OpenLogFile(nextLogFile, FILE_HEADER_BYTES);
   }
 }
 
@@ -239,17 +246,22 @@ export async function createLogFile(
   disk: Disk,
   directory: string,
   logId: string,
-  record: { readonly number: number; readonly firstLeaf: number; readonly firstPosition: number },
+  newFileRecord: { readonly number: number; readonly firstLeaf: number; readonly firstPosition: number },
 ): Promise<DiskFile> {
-  const file = await disk.open(`${directory}/${logFileName(record)}`, 'create');
-  const header = { file: record.number, firstLeaf: record.firstLeaf, firstPosition: record.firstPosition, logId };
+  const newLogFile = await disk.open(`${directory}/${logFileName(newFileRecord)}`, 'create');
+  const fileHeader = {
+    file: newFileRecord.number,
+    firstLeaf: newFileRecord.firstLeaf,
+    firstPosition: newFileRecord.firstPosition,
+    logId,
+  };
   try {
-    await writeFully(file, encodeFileHeader(header), 0);
-    await file.sync();
+    await writeFully(newLogFile, encodeFileHeader(fileHeader), 0);
+    await newLogFile.sync();
     await disk.syncDirectory(directory);
-    return file;
+    return newLogFile;
   } catch (error) {
-    await file.close().catch(() => undefined);
+    await newLogFile.close().catch(() => undefined);
     throw error;
   }
 }

@@ -43,8 +43,8 @@ export interface Manifest {
 }
 
 export function logFileName({ number, generation = 0 }: { readonly number: number; readonly generation?: number }): string {
-  const name = String(number).padStart(8, '0');
-  return generation === 0 ? `${name}.log` : `${name}.${generation}.log`;
+  const paddedNumber = String(number).padStart(8, '0');
+  return generation === 0 ? `${paddedNumber}.log` : `${paddedNumber}.${generation}.log`;
 }
 
 /** Number and generation in a name that `logFileName` makes; undefined for any other name. */
@@ -58,84 +58,90 @@ export function manifestPath(logDirectory: string): string {
 }
 
 export async function readManifest(disk: Disk, logDirectory: string): Promise<Manifest | undefined> {
-  const bytes = await disk.readFile(manifestPath(logDirectory));
-  return bytes && parseManifest(Buffer.from(bytes).toString('latin1'));
+  const manifestBytes = await disk.readFile(manifestPath(logDirectory));
+  return manifestBytes && parseManifest(Buffer.from(manifestBytes).toString('latin1'));
 }
 
 export async function writeManifest(disk: Disk, logDirectory: string, manifest: Manifest): Promise<void> {
   await disk.replaceFile(manifestPath(logDirectory), Buffer.from(formatManifest(manifest), 'latin1'));
 }
 
-export function formatManifest({ logId, files }: Manifest): string {
-  const head = headOf(logId);
-  let link = sha256Hex(head);
-  let text = `${head}\n`;
-  for (const file of files) {
-    const line = lineOf(file);
-    link = sha256Hex(`${link} ${line}`);
-    text += `${line} ${link}\n`;
+export function formatManifest({ logId, files: manifestFiles }: Manifest): string {
+  const firstLine = manifestHead(logId);
+  let lineHash = sha256Hex(firstLine);
+  let manifestText = `${firstLine}\n`;
+  for (const logFile of manifestFiles) {
+    const fileLine = manifestLine(logFile);
+    lineHash = sha256Hex(`${lineHash} ${fileLine}`);
+    manifestText += `${fileLine} ${lineHash}\n`;
   }
-  return text;
+  return manifestText;
 }
 
-/** The link over all files numbered below `number`: never changes once they are sealed. */
-export function linkBefore({ logId, files }: Manifest, number: number): string {
-  return files.slice(0, number).reduce((link, file) => sha256Hex(`${link} ${lineOf(file)}`), sha256Hex(headOf(logId)));
+/** The link over all files numbered below `fileNumber`: never changes once they are sealed. */
+export function linkBefore({ logId, files: manifestFiles }: Manifest, fileNumber: number): string {
+  return manifestFiles
+    .slice(0, fileNumber)
+    .reduce((lineHash, logFile) => sha256Hex(`${lineHash} ${manifestLine(logFile)}`), sha256Hex(manifestHead(logId)));
 }
 
-function headOf(logId: string): string {
+function manifestHead(logId: string): string {
   return `annals-log 1 ${logId}`;
 }
 
-function lineOf(file: LogFileRecord): string {
-  const end = file.state === 'sealed' ? `${file.length} ${file.leaves} ${file.root}` : '- - -';
-  const generation = file.state === 'sealed' && file.generation ? `.${file.generation}` : '';
-  return `${file.number}${generation} ${file.state} ${file.firstLeaf} ${file.firstPosition} ${end}`;
+function manifestLine(logFile: LogFileRecord): string {
+  const sealedFields = logFile.state === 'sealed' ? `${logFile.length} ${logFile.leaves} ${logFile.root}` : '- - -';
+  const generation = logFile.state === 'sealed' && logFile.generation ? `.${logFile.generation}` : '';
+  return `${logFile.number}${generation} ${logFile.state} ${logFile.firstLeaf} ${logFile.firstPosition} ${sealedFields}`;
 }
 
-const linePattern =
+const manifestLinePattern =
   /^(\d+)(?:\.([1-9]\d{0,8}))? (?:(open) (\d+) (\d+) - - -|(sealed) (\d+) (\d+) (\d+) (\d+) ([0-9a-f]{64})) [0-9a-f]{64}$/;
 
 /** Throws REL_STORAGE unless the text is byte for byte what `formatManifest` writes for some list in order. */
-export function parseManifest(text: string): Manifest {
-  const lines = text.split('\n');
-  const head = /^annals-log 1 ([0-9a-f]{32})$/.exec(lines[0]!);
-  if (!head) throw malformedError('a manifest of another format');
-  const files = lines.slice(1, -1).map(parseLine);
-  const manifest = { logId: head[1]!, files };
-  if (formatManifest(manifest) !== text) throw malformedError('a manifest whose chain is broken');
-  checkOrder(files);
-  return manifest;
+export function parseManifest(manifestText: string): Manifest {
+  const manifestLines = manifestText.split('\n');
+  const firstLineMatch = /^annals-log 1 ([0-9a-f]{32})$/.exec(manifestLines[0]!);
+  if (!firstLineMatch) throw malformedError('a manifest of another format');
+  const logFiles = manifestLines.slice(1, -1).map(parseManifestLine);
+  const parsedManifest = { logId: firstLineMatch[1]!, files: logFiles };
+  if (formatManifest(parsedManifest) !== manifestText) throw malformedError('a manifest whose chain is broken');
+  checkFileOrder(logFiles);
+  return parsedManifest;
 }
 
-function parseLine(line: string): LogFileRecord {
-  const match = linePattern.exec(line);
-  if (!match) throw malformedError('a manifest line');
-  const number = Number(match[1]);
-  const generation = match[2] === undefined ? {} : { generation: Number(match[2]) };
-  if (match[3]) return { state: 'open', number, firstLeaf: Number(match[4]), firstPosition: Number(match[5]) };
+function parseManifestLine(manifestLineText: string): LogFileRecord {
+  const lineMatch = manifestLinePattern.exec(manifestLineText);
+  if (!lineMatch) throw malformedError('a manifest line');
+  const fileNumber = Number(lineMatch[1]);
+  const generation = lineMatch[2] === undefined ? {} : { generation: Number(lineMatch[2]) };
+  if (lineMatch[3])
+    return { state: 'open', number: fileNumber, firstLeaf: Number(lineMatch[4]), firstPosition: Number(lineMatch[5]) };
   return {
     state: 'sealed',
-    number,
+    number: fileNumber,
     ...generation,
-    firstLeaf: Number(match[7]),
-    firstPosition: Number(match[8]),
-    length: Number(match[9]),
-    leaves: Number(match[10]),
-    root: match[11]!,
+    firstLeaf: Number(lineMatch[7]),
+    firstPosition: Number(lineMatch[8]),
+    length: Number(lineMatch[9]),
+    leaves: Number(lineMatch[10]),
+    root: lineMatch[11]!,
   };
 }
 
-function checkOrder(files: readonly LogFileRecord[]): void {
-  let leaf = 0;
-  let position = 0;
-  files.forEach((file, i) => {
-    const last = i === files.length - 1;
-    const inOrder =
-      file.number === i && (file.state === 'open') === last && file.firstLeaf === leaf && file.firstPosition >= position;
-    if (!inOrder) throw malformedError('a manifest out of order');
-    if (file.state === 'sealed') leaf += file.leaves;
-    position = file.firstPosition;
+function checkFileOrder(manifestFiles: readonly LogFileRecord[]): void {
+  let nextLeaf = 0;
+  let lastPosition = 0;
+  manifestFiles.forEach((logFile, i) => {
+    const isLastFile = i === manifestFiles.length - 1;
+    const isInOrder =
+      logFile.number === i &&
+      (logFile.state === 'open') === isLastFile &&
+      logFile.firstLeaf === nextLeaf &&
+      logFile.firstPosition >= lastPosition;
+    if (!isInOrder) throw malformedError('a manifest out of order');
+    if (logFile.state === 'sealed') nextLeaf += logFile.leaves;
+    lastPosition = logFile.firstPosition;
   });
-  if (files.length === 0) throw malformedError('a manifest without files');
+  if (manifestFiles.length === 0) throw malformedError('a manifest without files');
 }

@@ -9,66 +9,66 @@ import { type DiskFile, writeFully } from '../disk/disk.ts';
 const SMALL_FRAME_BYTES = 32 << 10;
 
 export class OpenLogFile {
-  readonly #file: DiskFile;
-  #offset: number;
+  readonly #openLogFile: DiskFile;
+  #writeOffset: number;
   /** Physical length: the offset, or further where zeros were written ahead. */
-  #allocated: number;
-  #syncing = false;
-  #abandoned = false;
+  #allocatedOffset: number;
+  #isSyncing = false;
+  #isAbandoned = false;
 
   constructor(file: DiskFile, offset: number) {
-    this.#file = file;
-    this.#offset = offset;
-    this.#allocated = offset;
+    this.#openLogFile = file;
+    this.#writeOffset = offset;
+    this.#allocatedOffset = offset;
   }
 
   /** Bytes that hold frames. */
   get offset(): number {
-    return this.#offset;
+    return this.#writeOffset;
   }
 
-  /** Zeros to write after a frame of `size` bytes, where the file would grow for it. */
-  zerosAfter(size: number, { preallocateBytes, fileBytesMax }: { preallocateBytes: number; fileBytesMax: number }): number {
-    const end = this.#offset + size;
-    if (size > SMALL_FRAME_BYTES || end <= this.#allocated || preallocateBytes === 0) return 0;
-    return Math.max(0, Math.min(preallocateBytes, fileBytesMax - end));
+  /** Zeros to write after a frame of `frameSize` bytes, where the file would grow for it. */
+  zerosAfter(frameSize: number, { preallocateBytes, fileBytesMax }: { preallocateBytes: number; fileBytesMax: number }): number {
+    const frameEnd = this.#writeOffset + frameSize;
+    if (frameSize > SMALL_FRAME_BYTES || frameEnd <= this.#allocatedOffset || preallocateBytes === 0) return 0;
+    return Math.max(0, Math.min(preallocateBytes, fileBytesMax - frameEnd));
   }
 
   /** Writes a frame and the zeros after it. The file's own end moves with `advance`, in the turn of the caller's other changes. */
   write(frame: Uint8Array): Promise<void> {
-    return writeFully(this.#file, frame, this.#offset);
+    return writeFully(this.#openLogFile, frame, this.#writeOffset);
   }
 
-  advance(size: number, written: number): void {
-    this.#allocated = Math.max(this.#allocated, this.#offset + written);
-    this.#offset += size;
+  advance(frameSize: number, writtenBytes: number): void {
+    this.#allocatedOffset = Math.max(this.#allocatedOffset, this.#writeOffset + writtenBytes);
+    this.#writeOffset += frameSize;
   }
 
   /** `inTurn`: see `DiskFile.sync`. */
   async sync(inTurn: boolean): Promise<void> {
-    this.#syncing = true;
-    await this.#file.sync(inTurn);
-    this.#syncing = false;
+    this.#isSyncing = true;
+    await this.#openLogFile.sync(inTurn);
+    this.#isSyncing = false;
   }
 
   /** Drops the zeros and makes the rest durable. */
   async cutToSize(): Promise<void> {
-    assert(!this.#syncing, 'a file is not ended under its fsync');
-    if (this.#allocated > this.#offset) {
-      await this.#file.truncate(this.#offset);
-      this.#allocated = this.#offset;
+    assert(!this.#isSyncing, 'a file is not ended under its fsync');
+    if (this.#allocatedOffset > this.#writeOffset) {
+      await this.#openLogFile.truncate(this.#writeOffset);
+      this.#allocatedOffset = this.#writeOffset;
     }
-    await this.#file.sync();
+    await this.#openLogFile.sync();
   }
 
   async close(): Promise<void> {
-    await this.#file.close();
+    await this.#openLogFile.close();
   }
 
   /** Closes the file as it is: after an error nothing more may be asked of it. */
   async abandon(): Promise<void> {
-    if (this.#abandoned) return;
-    this.#abandoned = true;
-    await this.#file.close();
+    if (this.#isAbandoned) return;
+    this.#isAbandoned = true;
+    await this.#openLogFile.close();
   }
 }

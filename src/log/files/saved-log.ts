@@ -70,40 +70,45 @@ export interface SavedState {
   readonly seals: number;
 }
 
-const magic = Buffer.from('ANNSAVED', 'latin1');
-const FORMAT = 1;
+const savedLogMagic = Buffer.from('ANNSAVED', 'latin1');
+const SAVED_LOG_FORMAT = 1;
 
 /** `frames` and `nodes` keep growing; their part of the saved state does not change. */
-export function savedLog(state: SavedState, files: readonly LogFileRecord[], frames: FrameIndex, nodes: TreeStore): SavedLog {
-  const { logId, leaves, written } = state;
-  const framesThen = frames.count;
-  const leafHash = (): Uint8Array => nodes.node(0, leaves - 1);
-  const encode = (): Uint8Array => {
-    const target = new ByteWriter(1 << 16);
-    target.raw(magic);
-    target.u32(FORMAT);
-    target.text(logId);
-    target.u64(leaves);
-    target.raw(leafHash());
-    target.u64(written);
-    target.text(linkBefore({ logId, files }, state.lastFrame.file));
-    target.u32(state.lastFrame.file);
-    target.u64(state.lastFrame.offset);
-    target.u64(state.lastFrame.end);
-    target.u64(state.sealed);
-    target.u64(state.seals);
-    frames.save(framesThen, target);
-    nodes.save(written, target);
-    return target.take();
+export function savedLog(
+  savedLogState: SavedState,
+  files: readonly LogFileRecord[],
+  frames: FrameIndex,
+  nodes: TreeStore,
+): SavedLog {
+  const { logId, leaves, written } = savedLogState;
+  const savedFrameCount = frames.count;
+  const lastLeafHash = (): Uint8Array => nodes.node(0, leaves - 1);
+  const encodeSavedLog = (): Uint8Array => {
+    const savedLogWriter = new ByteWriter(1 << 16);
+    savedLogWriter.raw(savedLogMagic);
+    savedLogWriter.u32(SAVED_LOG_FORMAT);
+    savedLogWriter.text(logId);
+    savedLogWriter.u64(leaves);
+    savedLogWriter.raw(lastLeafHash());
+    savedLogWriter.u64(written);
+    savedLogWriter.text(linkBefore({ logId, files }, savedLogState.lastFrame.file));
+    savedLogWriter.u32(savedLogState.lastFrame.file);
+    savedLogWriter.u64(savedLogState.lastFrame.offset);
+    savedLogWriter.u64(savedLogState.lastFrame.end);
+    savedLogWriter.u64(savedLogState.sealed);
+    savedLogWriter.u64(savedLogState.seals);
+    frames.save(savedFrameCount, savedLogWriter);
+    nodes.save(written, savedLogWriter);
+    return savedLogWriter.take();
   };
   return {
     logId,
     leaves,
     get leafHash() {
-      return hexOf(leafHash());
+      return hexOf(lastLeafHash());
     },
     get bytes() {
-      return encode();
+      return encodeSavedLog();
     },
     get blobs() {
       return nodes.blobs(written);
@@ -123,105 +128,118 @@ export interface Start {
 /** Throws REL_STORAGE with what does not fit the log on disk. Reads one frame of it, and the sizes of its files. */
 export async function startFrom(
   { bytes, blob }: ResumeOptions,
-  log: {
+  recoveredLog: {
     readonly disk: Disk;
     readonly logDirectory: string;
     readonly manifest: Manifest;
     readonly checkpoint: TreeHead | null;
   },
 ): Promise<Start> {
-  const { state, leafHash, link, frames, nodes } = decode(bytes, blob);
-  const { manifest, checkpoint } = log;
+  const { state, leafHash, link: manifestLink, frames, nodes } = decodeSavedLog(bytes, blob);
+  const { manifest, checkpoint } = recoveredLog;
   const { lastFrame, written } = state;
   if (state.logId !== manifest.logId) throw malformedError(`it is of log ${state.logId}`);
   if (lastFrame.file >= manifest.files.length)
     throw malformedError(`it knows log file ${lastFrame.file}, which the manifest does not list`);
-  if (link !== linkBefore(manifest, lastFrame.file)) throw malformedError('the manifest lists other files than it did then');
-  await checkFiles(log, lastFrame);
-  const last = await lastEntry(log, lastFrame, written);
-  const previousHash = leafHashOf(last.leaf);
+  if (manifestLink !== linkBefore(manifest, lastFrame.file))
+    throw malformedError('the manifest lists other files than it did then');
+  await checkSavedFiles(recoveredLog, lastFrame);
+  const lastSavedEntry = await readLastSavedEntry(recoveredLog, lastFrame, written);
+  const previousHash = leafHashOf(lastSavedEntry.leaf);
   if (!equalBytes(previousHash, nodes.node(0, written - 1))) throw malformedError(`the log has another leaf ${written - 1}`);
   if (state.leaves === written && !equalBytes(leafHash, previousHash)) throw malformedError('its last leaf has two hashes');
   if (checkpoint && checkpoint.size <= written && !equalBytes(nodes.root(checkpoint.size), checkpoint.root)) {
     throw malformedError(`the signed checkpoint of ${checkpoint.size} leaves has another root`);
   }
-  const facts = decodeLeaf(last.leaf);
-  const chain: ChainStart = {
+  const leafFields = decodeLeaf(lastSavedEntry.leaf);
+  const chainStart: ChainStart = {
     tree: nodes.frontier(),
-    position: facts.position + facts.positions,
-    lastInstant: lastInstantOf(facts),
+    position: leafFields.position + leafFields.positions,
+    lastInstant: lastInstantOf(leafFields),
     previousHash,
     sealed: state.sealed,
     seals: state.seals,
   };
-  return { state, leafHash, chain, frames, nodes };
+  return { state, leafHash, chain: chainStart, frames, nodes };
 }
 
-function decode(bytes: Uint8Array, blob: ReadBlob): Omit<Start, 'chain'> & { readonly link: string } {
-  const source = new ByteReader(bytes);
-  if (!magic.equals(source.raw(magic.length))) throw malformedError('it is no saved state of a log');
-  const format = source.u32();
-  if (format !== FORMAT) throw malformedError(`it has format ${format}; this version reads ${FORMAT}`);
-  const logId = source.text();
-  const leaves = source.u64();
-  const leafHash = source.raw(HASH_BYTES);
-  const written = source.u64();
-  const link = source.text();
-  const lastFrame = { file: source.u32(), offset: source.u64(), end: source.u64() };
-  const sealed = source.u64();
-  const seals = source.u64();
-  const inOrder = written > 0 && written <= leaves && lastFrame.offset < lastFrame.end && sealed <= written && seals <= written;
-  if (!inOrder) throw malformedError('its numbers contradict each other');
-  const frames = FrameIndex.restore(source);
-  const nodes = TreeStore.restore(source, written, (name) => readBlob(blob, name));
-  source.end();
-  return { state: { logId, leaves, written, lastFrame, sealed, seals }, leafHash, link, frames, nodes };
+function decodeSavedLog(savedLogBytes: Uint8Array, blob: ReadBlob): Omit<Start, 'chain'> & { readonly link: string } {
+  const savedLogReader = new ByteReader(savedLogBytes);
+  if (!savedLogMagic.equals(savedLogReader.raw(savedLogMagic.length))) throw malformedError('it is no saved state of a log');
+  const savedFormat = savedLogReader.u32();
+  if (savedFormat !== SAVED_LOG_FORMAT)
+    throw malformedError(`it has format ${savedFormat}; this version reads ${SAVED_LOG_FORMAT}`);
+  const logId = savedLogReader.text();
+  const savedLeaves = savedLogReader.u64();
+  const leafHash = savedLogReader.raw(HASH_BYTES);
+  const writtenLeaves = savedLogReader.u64();
+  const manifestLink = savedLogReader.text();
+  const lastFrame = { file: savedLogReader.u32(), offset: savedLogReader.u64(), end: savedLogReader.u64() };
+  const sealedLeaves = savedLogReader.u64();
+  const sealCount = savedLogReader.u64();
+  const isConsistent =
+    writtenLeaves > 0 &&
+    writtenLeaves <= savedLeaves &&
+    lastFrame.offset < lastFrame.end &&
+    sealedLeaves <= writtenLeaves &&
+    sealCount <= writtenLeaves;
+  if (!isConsistent) throw malformedError('its numbers contradict each other');
+  const frames = FrameIndex.restore(savedLogReader);
+  const nodes = TreeStore.restore(savedLogReader, writtenLeaves, (blobName) => readSavedNodes(blob, blobName));
+  savedLogReader.end();
+  return {
+    state: { logId, leaves: savedLeaves, written: writtenLeaves, lastFrame, sealed: sealedLeaves, seals: sealCount },
+    leafHash,
+    link: manifestLink,
+    frames,
+    nodes,
+  };
 }
 
 /** Files before the place are not read again: they must be there, as long as they were sealed. */
-async function checkFiles(
+async function checkSavedFiles(
   { disk, logDirectory, manifest }: { readonly disk: Disk; readonly logDirectory: string; readonly manifest: Manifest },
   lastFrame: FrameSpan,
 ): Promise<void> {
-  for (const record of manifest.files.slice(0, lastFrame.file + 1)) {
-    const name = logFileName(record);
-    const size = await disk.size(`${logDirectory}/${name}`);
-    const wanted = record.state === 'sealed' ? record.length : lastFrame.end;
-    if (size === undefined) throw malformedError(`${name} is missing`);
-    if (size < wanted || (record.state === 'sealed' && size > wanted))
-      throw malformedError(`${name} has ${size} bytes and not ${wanted}`);
-    if (record.number === lastFrame.file && lastFrame.end > wanted)
-      throw malformedError(`${name} was sealed before the place it knows`);
+  for (const fileRecord of manifest.files.slice(0, lastFrame.file + 1)) {
+    const savedFileName = logFileName(fileRecord);
+    const savedFileSize = await disk.size(`${logDirectory}/${savedFileName}`);
+    const expectedSize = fileRecord.state === 'sealed' ? fileRecord.length : lastFrame.end;
+    if (savedFileSize === undefined) throw malformedError(`${savedFileName} is missing`);
+    if (savedFileSize < expectedSize || (fileRecord.state === 'sealed' && savedFileSize > expectedSize))
+      throw malformedError(`${savedFileName} has ${savedFileSize} bytes and not ${expectedSize}`);
+    if (fileRecord.number === lastFrame.file && lastFrame.end > expectedSize)
+      throw malformedError(`${savedFileName} was sealed before the place it knows`);
   }
 }
 
 /** The last entry of the frame that was the last one written: the chain that it ends is the one that was saved. */
-async function lastEntry(
+async function readLastSavedEntry(
   { disk, logDirectory, manifest }: { readonly disk: Disk; readonly logDirectory: string; readonly manifest: Manifest },
-  { file: number, offset, end }: FrameSpan,
-  written: number,
+  { file: fileNumber, offset, end: frameEnd }: FrameSpan,
+  writtenLeaves: number,
 ): Promise<FrameEntry> {
-  const name = logFileName(manifest.files[number]!);
-  const file = await disk.open(`${logDirectory}/${name}`, 'read');
+  const lastFileName = logFileName(manifest.files[fileNumber]!);
+  const lastLogFile = await disk.open(`${logDirectory}/${lastFileName}`, 'read');
   try {
-    const scanner = new FrameScanner(file, number, end, offset, { chunkBytes: end - offset });
-    const scanned = await scanner.next();
-    if (scanned.result !== 'frame' || scanner.offset !== end)
-      throw malformedError(`${name} has no such frame at offset ${offset}`);
-    const { header, bytes } = scanned;
-    if (header.firstLeaf + header.entries !== written)
-      throw malformedError(`${name} has a frame of other leaves at offset ${offset}`);
-    return frameEntries(bytes, header)[header.entries - 1]!;
+    const frameScanner = new FrameScanner(lastLogFile, fileNumber, frameEnd, offset, { chunkBytes: frameEnd - offset });
+    const scannedFrame = await frameScanner.next();
+    if (scannedFrame.result !== 'frame' || frameScanner.offset !== frameEnd)
+      throw malformedError(`${lastFileName} has no such frame at offset ${offset}`);
+    const { header: frameHeader, bytes: frameBytes } = scannedFrame;
+    if (frameHeader.firstLeaf + frameHeader.entries !== writtenLeaves)
+      throw malformedError(`${lastFileName} has a frame of other leaves at offset ${offset}`);
+    return frameEntries(frameBytes, frameHeader)[frameHeader.entries - 1]!;
   } finally {
-    await file.close();
+    await lastLogFile.close();
   }
 }
 
-function readBlob(blob: ReadBlob, name: string): Uint8Array {
+function readSavedNodes(blob: ReadBlob, blobName: string): Uint8Array {
   try {
-    return blob(name);
+    return blob(blobName);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new ServiceError('REL_STORAGE', `tree nodes can't be read back: ${name}: ${reason}`, { cause });
+    const causeText = cause instanceof Error ? cause.message : String(cause);
+    throw new ServiceError('REL_STORAGE', `tree nodes can't be read back: ${blobName}: ${causeText}`, { cause });
   }
 }

@@ -19,11 +19,11 @@ import { type KeyContents, keyFilePath } from './keys.ts';
 import { equalBytes, HASH_BYTES } from '../bytes/sha256.ts';
 import { encodeShard, RECORD_BYTES, SHARD_KEYS_MAX, shardName, shardNumber, type Tombstone } from './subject-shard.ts';
 
-const FORMAT = 1;
-const KEY_BYTES = 32;
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
-const LINE_BYTES_MAX = 1 << 16;
+const ESCROW_FORMAT = 1;
+const ESCROW_KEY_BYTES = 32;
+const ESCROW_NONCE_BYTES = 12;
+const ESCROW_TAG_BYTES = 16;
+const LABEL_LINE_BYTES_MAX = 1 << 16;
 const PIECE_TOMBSTONES = 4096;
 const secretsPiece = 1;
 const recordsPiece = 2;
@@ -50,7 +50,7 @@ export interface Escrow extends KeyContents {
 }
 
 /** Between two pieces. */
-interface Paced {
+interface PacedEscrow {
   readonly yieldTurn: () => Promise<void>;
 }
 
@@ -59,89 +59,97 @@ export async function writeEscrow(
   {
     disk,
     random,
-    path,
-    key,
+    path: escrowPath,
+    key: escrowKey,
     madeAt,
     yieldTurn,
-  }: Paced & { disk: Disk; random: Random; path: string; key: Uint8Array; madeAt: string },
-  { secrets, records, tombstones }: KeyContents,
+  }: PacedEscrow & { disk: Disk; random: Random; path: string; key: Uint8Array; madeAt: string },
+  { secrets, records: keyRecords, tombstones }: KeyContents,
 ): Promise<EscrowLabel> {
-  requireKey(key);
-  const shards = [...records].filter((bytes) => bytes.length > 0);
-  const label: EscrowLabel = {
-    format: FORMAT,
+  requireEscrowKey(escrowKey);
+  const shardRecords = [...keyRecords].filter((recordBytes) => recordBytes.length > 0);
+  const escrowLabel: EscrowLabel = {
+    format: ESCROW_FORMAT,
     made_at: madeAt,
-    sealed_for: fingerprint(key),
+    sealed_for: escrowKeyFingerprint(escrowKey),
     log_key: secrets.publicKeys[0] ?? '',
     active_data_key: secrets.active,
     data_keys: [...secrets.dataKeys.keys()].sort((a, b) => a - b),
-    subject_keys: shards.reduce((sum, bytes) => sum + bytes.length / RECORD_BYTES, 0),
+    subject_keys: shardRecords.reduce((sum, recordBytes) => sum + recordBytes.length / RECORD_BYTES, 0),
     erased_keys: tombstones.length,
   };
-  const pieces: Buffer[] = [piece(secretsPiece, Buffer.from(formatSecrets(secrets)))];
-  for (const bytes of shards) pieces.push(piece(recordsPiece, bytes));
-  for (const some of groups(tombstones, PIECE_TOMBSTONES)) pieces.push(piece(tombstonesPiece, Buffer.from(JSON.stringify(some))));
+  const escrowPieces: Buffer[] = [escrowPiece(secretsPiece, Buffer.from(formatSecrets(secrets)))];
+  for (const bytes of shardRecords) escrowPieces.push(escrowPiece(recordsPiece, bytes));
+  for (const tombstoneGroup of cutIntoGroups(tombstones, PIECE_TOMBSTONES))
+    escrowPieces.push(escrowPiece(tombstonesPiece, Buffer.from(JSON.stringify(tombstoneGroup))));
 
-  const line = Buffer.from(`${JSON.stringify(label)}\n`);
-  const file = [line];
-  const digest = crypto.createHash('sha256').update(line);
-  for (const [number, plain] of pieces.entries()) {
-    const nonce = random.fill(Buffer.alloc(NONCE_BYTES));
-    const cipher = crypto.createCipheriv('aes-256-gcm', key, nonce);
-    cipher.setAAD(binding(line, number, number === pieces.length - 1));
-    const sealed = Buffer.concat([cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
-    plain.fill(0);
-    const size = Buffer.alloc(4);
-    size.writeUInt32LE(NONCE_BYTES + sealed.length);
-    for (const part of [size, nonce, sealed]) {
-      file.push(part);
-      digest.update(part);
+  const labelLine = Buffer.from(`${JSON.stringify(escrowLabel)}\n`);
+  const escrowChunks = [labelLine];
+  const escrowDigest = crypto.createHash('sha256').update(labelLine);
+  for (const [pieceNumber, plainPiece] of escrowPieces.entries()) {
+    const pieceNonce = random.fill(Buffer.alloc(ESCROW_NONCE_BYTES));
+    const pieceCipher = crypto.createCipheriv('aes-256-gcm', escrowKey, pieceNonce);
+    pieceCipher.setAAD(pieceBinding(labelLine, pieceNumber, pieceNumber === escrowPieces.length - 1));
+    const sealedPiece = Buffer.concat([pieceCipher.update(plainPiece), pieceCipher.final(), pieceCipher.getAuthTag()]);
+    plainPiece.fill(0);
+    const pieceLength = Buffer.alloc(4);
+    pieceLength.writeUInt32LE(ESCROW_NONCE_BYTES + sealedPiece.length);
+    for (const pieceChunk of [pieceLength, pieceNonce, sealedPiece]) {
+      escrowChunks.push(pieceChunk);
+      escrowDigest.update(pieceChunk);
     }
     await yieldTurn();
   }
-  await disk.replaceFile(path, Buffer.concat([...file, digest.digest()]), 0o600);
-  return label;
+  await disk.replaceFile(escrowPath, Buffer.concat([...escrowChunks, escrowDigest.digest()]), 0o600);
+  return escrowLabel;
 }
 
 /** Throws REL_UNPROCESSABLE for a file that is damaged, edited, sealed for another secret, or of a format that is not known here. */
 export async function readEscrow({
   disk,
-  path,
-  key,
+  path: escrowPath,
+  key: escrowKey,
   yieldTurn,
-}: Paced & { disk: Disk; path: string; key: Uint8Array }): Promise<Escrow> {
-  requireKey(key);
-  const stored = await disk.readFile(path);
-  if (!stored) throw new ServiceError('REL_NOT_FOUND', `there is no escrow at ${path}`);
-  const bytes = Buffer.from(stored.buffer, stored.byteOffset, stored.length);
-  const { label, line } = readLabel(path, bytes);
-  const end = bytes.length - HASH_BYTES;
-  const digest = crypto.createHash('sha256');
-  for (let at = 0; at < end; at += 1 << 20) {
-    digest.update(bytes.subarray(at, Math.min(end, at + (1 << 20))));
+}: PacedEscrow & { disk: Disk; path: string; key: Uint8Array }): Promise<Escrow> {
+  requireEscrowKey(escrowKey);
+  const storedEscrow = await disk.readFile(escrowPath);
+  if (!storedEscrow) throw new ServiceError('REL_NOT_FOUND', `there is no escrow at ${escrowPath}`);
+  const escrowBytes = Buffer.from(storedEscrow.buffer, storedEscrow.byteOffset, storedEscrow.length);
+  const { label, line } = readEscrowLabel(escrowPath, escrowBytes);
+  const digestOffset = escrowBytes.length - HASH_BYTES;
+  const escrowDigest = crypto.createHash('sha256');
+  for (let escrowOffset = 0; escrowOffset < digestOffset; escrowOffset += 1 << 20) {
+    escrowDigest.update(escrowBytes.subarray(escrowOffset, Math.min(digestOffset, escrowOffset + (1 << 20))));
     await yieldTurn();
   }
-  if (!equalBytes(digest.digest(), bytes.subarray(end))) throw damagedError(path, 'its digest is another');
-  if (label.sealed_for !== fingerprint(key)) {
-    throw new ServiceError('REL_UNPROCESSABLE', `the escrow key given is not the one that ${path} was sealed with`);
+  if (!equalBytes(escrowDigest.digest(), escrowBytes.subarray(digestOffset)))
+    throw damagedEscrowError(escrowPath, 'its digest is another');
+  if (label.sealed_for !== escrowKeyFingerprint(escrowKey)) {
+    throw new ServiceError('REL_UNPROCESSABLE', `the escrow key given is not the one that ${escrowPath} was sealed with`);
   }
-  let secrets: KeySecrets | null = null;
-  const records: Uint8Array[] = [];
-  const tombstones: Tombstone[] = [];
-  for (let at = line.length, number = 0; at < end; number++) {
-    const next = at + 4 + (at + 4 <= end ? bytes.readUInt32LE(at) : 0);
-    if (next > end || next < at + 4 + NONCE_BYTES + TAG_BYTES) throw damagedError(path, 'it ends early');
-    const plain = unseal(key, bytes.subarray(at + 4, next), binding(line, number, next === end));
-    if (!plain || (plain[0] === secretsPiece) !== (number === 0)) throw damagedError(path, 'it was edited');
-    const content = plain.subarray(1);
-    if (number === 0) secrets = parseSecrets(content.toString('utf8'));
-    else if (plain[0] === recordsPiece) records.push(content);
-    else tombstones.push(...(JSON.parse(content.toString('utf8')) as Tombstone[]));
-    at = next;
+  let escrowSecrets: KeySecrets | null = null;
+  const escrowRecords: Uint8Array[] = [];
+  const escrowTombstones: Tombstone[] = [];
+  for (let at = line.length, pieceNumber = 0; at < digestOffset; pieceNumber++) {
+    const nextPieceOffset = at + 4 + (at + 4 <= digestOffset ? escrowBytes.readUInt32LE(at) : 0);
+    if (nextPieceOffset > digestOffset || nextPieceOffset < at + 4 + ESCROW_NONCE_BYTES + ESCROW_TAG_BYTES)
+      throw damagedEscrowError(escrowPath, 'it ends early');
+    const plainPiece = unsealPiece(
+      escrowKey,
+      escrowBytes.subarray(at + 4, nextPieceOffset),
+      pieceBinding(line, pieceNumber, nextPieceOffset === digestOffset),
+    );
+    if (!plainPiece || (plainPiece[0] === secretsPiece) !== (pieceNumber === 0))
+      throw damagedEscrowError(escrowPath, 'it was edited');
+    const pieceContent = plainPiece.subarray(1);
+    if (pieceNumber === 0) escrowSecrets = parseSecrets(pieceContent.toString('utf8'));
+    else if (plainPiece[0] === recordsPiece) escrowRecords.push(pieceContent);
+    else escrowTombstones.push(...(JSON.parse(pieceContent.toString('utf8')) as Tombstone[]));
+    at = nextPieceOffset;
     await yieldTurn();
   }
-  if (!secrets) throw damagedError(path, 'it holds nothing');
-  return { label, secrets, records, tombstones };
+  if (!escrowSecrets) throw damagedEscrowError(escrowPath, 'it holds nothing');
+  return { label, secrets: escrowSecrets, records: escrowRecords, tombstones: escrowTombstones };
 }
 
 /**
@@ -150,88 +158,102 @@ export async function readEscrow({
  */
 export async function writeKeysFrom(
   { secrets, records, tombstones }: KeyContents,
-  options: Paced & { disk: Disk; random: Random; directory: string; kek: Uint8Array },
+  options: PacedEscrow & { disk: Disk; random: Random; directory: string; kek: Uint8Array },
 ): Promise<void> {
   const { disk, random, directory, kek, yieldTurn } = options;
-  if (kek.length !== KEY_BYTES) throw new ServiceError('REL_INVALID', `the key-encryption key must have ${KEY_BYTES} bytes`);
-  const path = keyFilePath(directory);
-  const keys = `${directory}/keys`;
-  const names = await disk.list(keys);
-  if ((await disk.size(path)) !== undefined || names.some((name) => shardNumber(name) !== undefined))
-    throw new ServiceError('REL_CONFLICT', `${keys} holds keys already: they are put into an empty data directory only`);
-  await disk.makeDirectory(keys);
+  if (kek.length !== ESCROW_KEY_BYTES)
+    throw new ServiceError('REL_INVALID', `the key-encryption key must have ${ESCROW_KEY_BYTES} bytes`);
+  const keyFile = keyFilePath(directory);
+  const keysDirectory = `${directory}/keys`;
+  const keyFileNames = await disk.list(keysDirectory);
+  if ((await disk.size(keyFile)) !== undefined || keyFileNames.some((name) => shardNumber(name) !== undefined))
+    throw new ServiceError('REL_CONFLICT', `${keysDirectory} holds keys already: they are put into an empty data directory only`);
+  await disk.makeDirectory(keysDirectory);
   const dataKeys = {
     activeDataKey: secrets.active,
     open: () => crypto.createSecretKey(secrets.dataKeys.get(secrets.active)!),
   };
-  const held = [...records].filter((bytes) => bytes.length > 0);
-  const ledger = [...groups(tombstones, SHARD_KEYS_MAX)];
-  for (let shard = 0; shard < Math.max(held.length, ledger.length); shard++) {
-    const { bytes } = encodeShard(shard, held[shard] ?? new Uint8Array(0), ledger[shard] ?? [], { dataKeys, random });
-    await disk.replaceFile(`${keys}/${shardName(shard)}`, bytes, 0o600);
+  const shardRecords = [...records].filter((shardBytes) => shardBytes.length > 0);
+  const tombstoneGroups = [...cutIntoGroups(tombstones, SHARD_KEYS_MAX)];
+  for (let shardIndex = 0; shardIndex < Math.max(shardRecords.length, tombstoneGroups.length); shardIndex++) {
+    const { bytes: shardBytes } = encodeShard(
+      shardIndex,
+      shardRecords[shardIndex] ?? new Uint8Array(0),
+      tombstoneGroups[shardIndex] ?? [],
+      { dataKeys, random },
+    );
+    await disk.replaceFile(`${keysDirectory}/${shardName(shardIndex)}`, shardBytes, 0o600);
     await yieldTurn();
   }
-  await disk.replaceFile(path, sealKeyFile(secrets, kek, random), 0o600);
+  await disk.replaceFile(keyFile, sealKeyFile(secrets, kek, random), 0o600);
 }
 
-function readLabel(path: string, bytes: Buffer): { readonly label: EscrowLabel; readonly line: Buffer } {
-  const end = bytes.subarray(0, LINE_BYTES_MAX).indexOf(0x0a) + 1;
+function readEscrowLabel(escrowPath: string, escrowBytes: Buffer): { readonly label: EscrowLabel; readonly line: Buffer } {
+  const labelEnd = escrowBytes.subarray(0, LABEL_LINE_BYTES_MAX).indexOf(0x0a) + 1;
   let label: Partial<EscrowLabel> | null = null;
   try {
-    label = JSON.parse(bytes.toString('utf8', 0, end)) as Partial<EscrowLabel> | null;
+    label = JSON.parse(escrowBytes.toString('utf8', 0, labelEnd)) as Partial<EscrowLabel> | null;
   } catch (cause) {
-    throw damagedError(path, 'it does not begin like one', cause);
+    throw damagedEscrowError(escrowPath, 'it does not begin like one', cause);
   }
-  if (typeof label?.format !== 'number') throw damagedError(path, 'it does not begin like one');
-  if (label.format !== FORMAT)
-    throw new ServiceError('REL_UNPROCESSABLE', `${path} has format ${label.format}; this version reads ${FORMAT}`);
-  if (bytes.length < end + HASH_BYTES) throw damagedError(path, 'it ends early');
-  return { label: label as EscrowLabel, line: bytes.subarray(0, end) };
+  if (typeof label?.format !== 'number') throw damagedEscrowError(escrowPath, 'it does not begin like one');
+  if (label.format !== ESCROW_FORMAT)
+    throw new ServiceError('REL_UNPROCESSABLE', `${escrowPath} has format ${label.format}; this version reads ${ESCROW_FORMAT}`);
+  if (escrowBytes.length < labelEnd + HASH_BYTES) throw damagedEscrowError(escrowPath, 'it ends early');
+  return { label: label as EscrowLabel, line: escrowBytes.subarray(0, labelEnd) };
 }
 
-function piece(kind: number, content: Uint8Array): Buffer {
-  const plain = Buffer.alloc(1 + content.length);
-  plain[0] = kind;
-  plain.set(content, 1);
-  return plain;
+function escrowPiece(pieceKind: number, pieceContent: Uint8Array): Buffer {
+  const plainPiece = Buffer.alloc(1 + pieceContent.length);
+  plainPiece[0] = pieceKind;
+  plainPiece.set(pieceContent, 1);
+  return plainPiece;
 }
 
-function* groups<T>(items: readonly T[], size: number): Generator<T[]> {
-  for (let at = 0; at < items.length; at += size) yield items.slice(at, at + size);
+function* cutIntoGroups<T>(groupedItems: readonly T[], groupSize: number): Generator<T[]> {
+  for (let groupStart = 0; groupStart < groupedItems.length; groupStart += groupSize)
+    yield groupedItems.slice(groupStart, groupStart + groupSize);
 }
 
-function binding(line: Uint8Array, number: number, last: boolean): Buffer {
+function pieceBinding(labelLine: Uint8Array, pieceNumber: number, isLastPiece: boolean): Buffer {
   const shardNumber = Buffer.alloc(5);
-  shardNumber.writeUInt32LE(number);
-  shardNumber[4] = last ? 1 : 0;
+  shardNumber.writeUInt32LE(pieceNumber);
+  shardNumber[4] = isLastPiece ? 1 : 0;
   return Buffer.concat([
     Buffer.from('annals escrow\0', 'latin1'),
-    crypto.createHash('sha256').update(line).digest(),
+    crypto.createHash('sha256').update(labelLine).digest(),
     shardNumber,
   ]);
 }
 
-function unseal(key: Uint8Array, box: Buffer, bound: Uint8Array): Buffer | null {
-  const decipher = crypto.createDecipheriv('aes-256-gcm', key, box.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
-  decipher.setAAD(bound);
-  decipher.setAuthTag(box.subarray(-TAG_BYTES));
+function unsealPiece(escrowKey: Uint8Array, sealedPiece: Buffer, boundTo: Uint8Array): Buffer | null {
+  const pieceDecipher = crypto.createDecipheriv('aes-256-gcm', escrowKey, sealedPiece.subarray(0, ESCROW_NONCE_BYTES), {
+    authTagLength: ESCROW_TAG_BYTES,
+  });
+  pieceDecipher.setAAD(boundTo);
+  pieceDecipher.setAuthTag(sealedPiece.subarray(-ESCROW_TAG_BYTES));
   try {
-    return Buffer.concat([decipher.update(box.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]);
+    return Buffer.concat([
+      pieceDecipher.update(sealedPiece.subarray(ESCROW_NONCE_BYTES, -ESCROW_TAG_BYTES)),
+      pieceDecipher.final(),
+    ]);
   } catch {
     return null;
   }
 }
 
 /** Says which secret sealed an escrow without helping to guess it. */
-function fingerprint(key: Uint8Array): string {
+function escrowKeyFingerprint(key: Uint8Array): string {
   return crypto.createHmac('sha256', key).update('annals escrow').digest('hex').slice(0, 16);
 }
 
-function requireKey(key: Uint8Array): void {
-  if (key.length !== KEY_BYTES)
-    throw new ServiceError('REL_INVALID', `the escrow key must have ${KEY_BYTES} bytes, not ${key.length}`);
+function requireEscrowKey(key: Uint8Array): void {
+  if (key.length !== ESCROW_KEY_BYTES)
+    throw new ServiceError('REL_INVALID', `the escrow key must have ${ESCROW_KEY_BYTES} bytes, not ${key.length}`);
 }
 
-function damagedError(path: string, why: string, cause?: unknown): ServiceError {
-  return new ServiceError('REL_UNPROCESSABLE', `${path} is not a whole escrow (${why}): take another copy`, { cause });
+function damagedEscrowError(escrowPath: string, escrowDamage: string, damageCause?: unknown): ServiceError {
+  return new ServiceError('REL_UNPROCESSABLE', `${escrowPath} is not a whole escrow (${escrowDamage}): take another copy`, {
+    cause: damageCause,
+  });
 }

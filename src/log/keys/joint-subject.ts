@@ -5,21 +5,23 @@
 
 /** The one subject of rows of all of these; null where there is none. */
 export function jointSubject(subjects: Iterable<string>): string | null {
-  const all = [...new Set([...subjects].flatMap((each) => subjectsIn(each)))].sort();
-  return all.length < 2 ? (all[0] ?? null) : JSON.stringify(all);
+  const jointSubjects = [...new Set([...subjects].flatMap((memberSubject) => subjectsIn(memberSubject)))].sort();
+  return jointSubjects.length < 2 ? (jointSubjects[0] ?? null) : JSON.stringify(jointSubjects);
 }
 
 /** The subjects in a joint subject; of any other the subject itself. */
 export function subjectsIn(subject: string): readonly string[] {
   if (!subject.startsWith('["')) return [subject];
   try {
-    const list: unknown = JSON.parse(subject);
+    const subjectList: unknown = JSON.parse(subject);
     const isJoint =
-      Array.isArray(list) &&
-      list.length > 1 &&
-      list.every((each, i) => typeof each === 'string' && (i === 0 || (list[i - 1] as string) < each)) &&
-      JSON.stringify(list) === subject;
-    return isJoint ? (list as string[]) : [subject];
+      Array.isArray(subjectList) &&
+      subjectList.length > 1 &&
+      subjectList.every(
+        (memberSubject, i) => typeof memberSubject === 'string' && (i === 0 || (subjectList[i - 1] as string) < memberSubject),
+      ) &&
+      JSON.stringify(subjectList) === subject;
+    return isJoint ? (subjectList as string[]) : [subject];
   } catch {
     return [subject];
   }

@@ -7,8 +7,8 @@ import type { Random } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import { hexOf } from '../bytes/sha256.ts';
 
-const FORMAT = 1;
-const TAG_BYTES = 16;
+const KEY_FILE_FORMAT = 1;
+const KEY_FILE_TAG_BYTES = 16;
 
 export interface KeySecrets {
   /** Number of the data key that is in use. */
@@ -20,49 +20,65 @@ export interface KeySecrets {
 }
 
 /** Says which KEK sealed a file without helping to guess it: the KEK has 256 bits of its own. */
-function fingerprint(kek: Uint8Array): string {
+function kekFingerprint(kek: Uint8Array): string {
   return crypto.createHmac('sha256', kek).update('annals key file').digest('hex').slice(0, 16);
 }
 
-export function sealKeyFile(secrets: KeySecrets, kek: Uint8Array, random: Random): Uint8Array {
-  const plain = formatSecrets(secrets);
-  const head = `${FORMAT} ${fingerprint(kek)}`;
-  const nonce = random.fill(new Uint8Array(12));
-  const cipher = crypto.createCipheriv('aes-256-gcm', kek, nonce);
-  cipher.setAAD(Buffer.from(head));
-  const sealed = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()]);
-  const file = { format: FORMAT, kek: fingerprint(kek), nonce: hexOf(nonce), sealed: hexOf(sealed) };
-  return Buffer.from(`${JSON.stringify(file, null, 2)}\n`);
+export function sealKeyFile(keySecrets: KeySecrets, kek: Uint8Array, random: Random): Uint8Array {
+  const plainSecrets = formatSecrets(keySecrets);
+  const keyFileHead = `${KEY_FILE_FORMAT} ${kekFingerprint(kek)}`;
+  const keyFileNonce = random.fill(new Uint8Array(12));
+  const keyFileCipher = crypto.createCipheriv('aes-256-gcm', kek, keyFileNonce);
+  keyFileCipher.setAAD(Buffer.from(keyFileHead));
+  const sealedSecrets = Buffer.concat([
+    keyFileCipher.update(plainSecrets, 'utf8'),
+    keyFileCipher.final(),
+    keyFileCipher.getAuthTag(),
+  ]);
+  const keyFileJson = {
+    format: KEY_FILE_FORMAT,
+    kek: kekFingerprint(kek),
+    nonce: hexOf(keyFileNonce),
+    sealed: hexOf(sealedSecrets),
+  };
+  return Buffer.from(`${JSON.stringify(keyFileJson, null, 2)}\n`);
 }
 
-export function openKeyFile(bytes: Uint8Array, kek: Uint8Array, path: string): KeySecrets {
-  const file = parseJson(bytes, path);
-  const { format, kek: print, nonce, sealed } = file;
-  if (typeof print !== 'string' || typeof nonce !== 'string' || typeof sealed !== 'string') throw damagedError(path);
-  if (format !== FORMAT)
-    throw new ServiceError('REL_STORAGE', `${path} has format ${String(format)}; this version reads ${FORMAT}`);
-  if (print !== fingerprint(kek)) {
-    throw new ServiceError('REL_STORAGE', `the key-encryption key given is not the one that ${path} was sealed with`);
+export function openKeyFile(keyFileBytes: Uint8Array, kek: Uint8Array, keyFileLocation: string): KeySecrets {
+  const keyFileJson = parseKeyFileJson(keyFileBytes, keyFileLocation);
+  const { format, kek: storedFingerprint, nonce: nonceHex, sealed } = keyFileJson;
+  if (typeof storedFingerprint !== 'string' || typeof nonceHex !== 'string' || typeof sealed !== 'string')
+    throw damagedKeyFileError(keyFileLocation);
+  if (format !== KEY_FILE_FORMAT)
+    throw new ServiceError(
+      'REL_STORAGE',
+      `${keyFileLocation} has format ${String(format)}; this version reads ${KEY_FILE_FORMAT}`,
+    );
+  if (storedFingerprint !== kekFingerprint(kek)) {
+    throw new ServiceError('REL_STORAGE', `the key-encryption key given is not the one that ${keyFileLocation} was sealed with`);
   }
-  const box = Buffer.from(sealed, 'hex');
-  const iv = Buffer.from(nonce, 'hex');
-  if (box.length < TAG_BYTES || iv.length !== 12) throw damagedError(path);
-  const decipher = crypto.createDecipheriv('aes-256-gcm', kek, iv, { authTagLength: TAG_BYTES });
-  decipher.setAAD(Buffer.from(`${FORMAT} ${print}`));
-  decipher.setAuthTag(box.subarray(-TAG_BYTES));
-  let plain: Buffer;
+  const sealedSecrets = Buffer.from(sealed, 'hex');
+  const keyFileNonce = Buffer.from(nonceHex, 'hex');
+  if (sealedSecrets.length < KEY_FILE_TAG_BYTES || keyFileNonce.length !== 12) throw damagedKeyFileError(keyFileLocation);
+  const keyFileDecipher = crypto.createDecipheriv('aes-256-gcm', kek, keyFileNonce, { authTagLength: KEY_FILE_TAG_BYTES });
+  keyFileDecipher.setAAD(Buffer.from(`${KEY_FILE_FORMAT} ${storedFingerprint}`));
+  keyFileDecipher.setAuthTag(sealedSecrets.subarray(-KEY_FILE_TAG_BYTES));
+  let plainSecrets: Buffer;
   try {
-    plain = Buffer.concat([decipher.update(box.subarray(0, -TAG_BYTES)), decipher.final()]);
+    plainSecrets = Buffer.concat([
+      keyFileDecipher.update(sealedSecrets.subarray(0, -KEY_FILE_TAG_BYTES)),
+      keyFileDecipher.final(),
+    ]);
   } catch (cause) {
-    throw damagedError(path, cause);
+    throw damagedKeyFileError(keyFileLocation, cause);
   }
-  return parseSecrets(plain.toString('utf8'));
+  return parseSecrets(plainSecrets.toString('utf8'));
 }
 
 /** Whether the file names this key-encryption key: its content may be damaged all the same. */
-export function isSealedFor(bytes: Uint8Array, kek: Uint8Array): boolean {
+export function isSealedFor(keyFileBytes: Uint8Array, kek: Uint8Array): boolean {
   try {
-    return (JSON.parse(Buffer.from(bytes).toString('utf8')) as { kek?: unknown } | null)?.kek === fingerprint(kek);
+    return (JSON.parse(Buffer.from(keyFileBytes).toString('utf8')) as { kek?: unknown } | null)?.kek === kekFingerprint(kek);
   } catch {
     return false;
   }
@@ -77,40 +93,40 @@ interface StoredSecrets {
 }
 
 /** In the clear: only ever to be sealed. */
-export function formatSecrets(secrets: KeySecrets): string {
-  const stored: StoredSecrets = {
-    active: secrets.active,
-    dataKeys: Object.fromEntries([...secrets.dataKeys].map(([id, key]) => [id, hexOf(key)])),
-    signingSeed: secrets.signingSeed && hexOf(secrets.signingSeed),
-    publicKeys: secrets.publicKeys,
-    hmacKey: hexOf(secrets.hmacKey),
+export function formatSecrets(keySecrets: KeySecrets): string {
+  const storedSecrets: StoredSecrets = {
+    active: keySecrets.active,
+    dataKeys: Object.fromEntries([...keySecrets.dataKeys].map(([id, key]) => [id, hexOf(key)])),
+    signingSeed: keySecrets.signingSeed && hexOf(keySecrets.signingSeed),
+    publicKeys: keySecrets.publicKeys,
+    hmacKey: hexOf(keySecrets.hmacKey),
   };
-  return JSON.stringify(stored);
+  return JSON.stringify(storedSecrets);
 }
 
-export function parseSecrets(text: string): KeySecrets {
-  const stored = JSON.parse(text) as StoredSecrets;
-  const bytes = (hex: string): Uint8Array => new Uint8Array(Buffer.from(hex, 'hex'));
+export function parseSecrets(secretsText: string): KeySecrets {
+  const storedSecrets = JSON.parse(secretsText) as StoredSecrets;
+  const keyBytesOfHex = (hex: string): Uint8Array => new Uint8Array(Buffer.from(hex, 'hex'));
   return {
-    active: stored.active,
-    dataKeys: new Map(Object.entries(stored.dataKeys).map(([id, key]) => [Number(id), bytes(key)])),
-    signingSeed: stored.signingSeed === null ? null : bytes(stored.signingSeed),
-    publicKeys: stored.publicKeys,
-    hmacKey: bytes(stored.hmacKey),
+    active: storedSecrets.active,
+    dataKeys: new Map(Object.entries(storedSecrets.dataKeys).map(([id, key]) => [Number(id), keyBytesOfHex(key)])),
+    signingSeed: storedSecrets.signingSeed === null ? null : keyBytesOfHex(storedSecrets.signingSeed),
+    publicKeys: storedSecrets.publicKeys,
+    hmacKey: keyBytesOfHex(storedSecrets.hmacKey),
   };
 }
 
-function parseJson(bytes: Uint8Array, path: string): Record<string, unknown> {
-  let file: unknown;
+function parseKeyFileJson(keyFileBytes: Uint8Array, path: string): Record<string, unknown> {
+  let keyFileJson: unknown;
   try {
-    file = JSON.parse(Buffer.from(bytes).toString('utf8'));
+    keyFileJson = JSON.parse(Buffer.from(keyFileBytes).toString('utf8'));
   } catch (cause) {
-    throw damagedError(path, cause);
+    throw damagedKeyFileError(path, cause);
   }
-  if (typeof file !== 'object' || file === null) throw damagedError(path);
-  return file as Record<string, unknown>;
+  if (typeof keyFileJson !== 'object' || keyFileJson === null) throw damagedKeyFileError(path);
+  return keyFileJson as Record<string, unknown>;
 }
 
-function damagedError(path: string, cause?: unknown): ServiceError {
-  return new ServiceError('REL_STORAGE', `${path} is damaged: restore it from a copy`, { cause });
+function damagedKeyFileError(damagedPath: string, cause?: unknown): ServiceError {
+  return new ServiceError('REL_STORAGE', `${damagedPath} is damaged: restore it from a copy`, { cause });
 }

@@ -71,33 +71,39 @@ export interface KeyringOptions {
   readonly signingSeed?: Uint8Array;
 }
 
-const KEY_BYTES = 32;
+const KEYRING_KEY_BYTES = 32;
 
 /** Opens the key file, or makes it where there is no log yet. */
-export async function openKeyring(options: KeyringOptions): Promise<KeyStore> {
-  const { disk, random, directory, kek, signingSeed } = options;
-  requireKey(kek, 'the key-encryption key');
-  if (signingSeed) requireKey(signingSeed, 'the log signing seed');
-  const path = keyFilePath(directory);
-  const stored = await disk.readFile(path);
+export async function openKeyring(keyringOptions: KeyringOptions): Promise<KeyStore> {
+  const { disk, random, directory, kek, signingSeed } = keyringOptions;
+  requireKeyBytes(kek, 'the key-encryption key');
+  if (signingSeed) requireKeyBytes(signingSeed, 'the log signing seed');
+  const keyFile = keyFilePath(directory);
+  const storedKeyFile = await disk.readFile(keyFile);
   // A process that died before its last step may have left a name that a power cut would take back.
-  if (stored) await disk.syncDirectory(`${directory}/keys`);
-  const secrets = stored ? openKeyFile(stored, kek, path) : await firstSecrets(options);
-  const seed = signingSeed ?? secrets.signingSeed ?? random.fill(new Uint8Array(KEY_BYTES));
-  const signer = noteSigner(seed);
-  const current = hexOf(signer.publicKey);
-  const next: KeySecrets = {
-    ...secrets,
-    signingSeed: signingSeed ? secrets.signingSeed : seed,
-    publicKeys: [current, ...secrets.publicKeys.filter((key) => key !== current)],
+  if (storedKeyFile) await disk.syncDirectory(`${directory}/keys`);
+  const keySecrets = storedKeyFile ? openKeyFile(storedKeyFile, kek, keyFile) : await drawFirstSecrets(keyringOptions);
+  const logSigningSeed = signingSeed ?? keySecrets.signingSeed ?? random.fill(new Uint8Array(KEYRING_KEY_BYTES));
+  const logSigner = noteSigner(logSigningSeed);
+  const currentPublicKey = hexOf(logSigner.publicKey);
+  const nextSecrets: KeySecrets = {
+    ...keySecrets,
+    signingSeed: signingSeed ? keySecrets.signingSeed : logSigningSeed,
+    publicKeys: [currentPublicKey, ...keySecrets.publicKeys.filter((publicKey) => publicKey !== currentPublicKey)],
   };
-  if (!stored || next.publicKeys[0] !== secrets.publicKeys[0]) {
+  if (!storedKeyFile || nextSecrets.publicKeys[0] !== keySecrets.publicKeys[0]) {
     await disk.makeDirectory(`${directory}/keys`);
-    await disk.replaceFile(path, sealKeyFile(next, kek, random), 0o600);
+    await disk.replaceFile(keyFile, sealKeyFile(nextSecrets, kek, random), 0o600);
   }
-  const dataKeys = new OpenDataKeys(next);
-  const subjects = await SubjectKeyFiles.open({ disk, random, directory: `${directory}/keys`, dataKeys, hmacKey: next.hmacKey });
-  return new OpenKeyring(options, next, { signer, dataKeys, subjects });
+  const dataKeys = new OpenDataKeys(nextSecrets);
+  const subjectKeys = await SubjectKeyFiles.open({
+    disk,
+    random,
+    directory: `${directory}/keys`,
+    dataKeys,
+    hmacKey: nextSecrets.hmacKey,
+  });
+  return new OpenKeyring(keyringOptions, nextSecrets, { signer: logSigner, dataKeys, subjects: subjectKeys });
 }
 
 export function keyFilePath(directory: string): string {
@@ -105,49 +111,49 @@ export function keyFilePath(directory: string): string {
 }
 
 /** Under another key-encryption key, atomically; where that was done already, nothing changes. */
-export async function rewrapKeys(options: {
+export async function rewrapKeys(rewrapOptions: {
   readonly disk: Disk;
   readonly random: Random;
   readonly directory: string;
   readonly kek: Uint8Array;
   readonly next: Uint8Array;
 }): Promise<void> {
-  const { disk, random, directory, kek, next } = options;
-  requireKey(kek, 'the key-encryption key');
-  requireKey(next, 'the new key-encryption key');
-  const path = keyFilePath(directory);
-  const stored = await disk.readFile(path);
-  if (!stored) throw new ServiceError('REL_STORAGE', `${path} is missing`);
-  if (isSealedFor(stored, next)) {
-    openKeyFile(stored, next, path);
+  const { disk, random, directory, kek, next: nextKek } = rewrapOptions;
+  requireKeyBytes(kek, 'the key-encryption key');
+  requireKeyBytes(nextKek, 'the new key-encryption key');
+  const keyFile = keyFilePath(directory);
+  const storedKeyFile = await disk.readFile(keyFile);
+  if (!storedKeyFile) throw new ServiceError('REL_STORAGE', `${keyFile} is missing`);
+  if (isSealedFor(storedKeyFile, nextKek)) {
+    openKeyFile(storedKeyFile, nextKek, keyFile);
     return await disk.syncDirectory(`${directory}/keys`);
   }
-  await disk.replaceFile(path, sealKeyFile(openKeyFile(stored, kek, path), next, random), 0o600);
+  await disk.replaceFile(keyFile, sealKeyFile(openKeyFile(storedKeyFile, kek, keyFile), nextKek, random), 0o600);
 }
 
 class OpenDataKeys implements DataKeys {
   activeDataKey: number;
-  readonly #keys: Map<number, KeyObject>;
+  readonly #dataKeysById: Map<number, KeyObject>;
 
   constructor({ active, dataKeys }: KeySecrets) {
     this.activeDataKey = active;
-    this.#keys = new Map([...dataKeys].map(([id, key]) => [id, crypto.createSecretKey(key)]));
+    this.#dataKeysById = new Map([...dataKeys].map(([id, key]) => [id, crypto.createSecretKey(key)]));
   }
 
   get ids(): readonly number[] {
-    return [...this.#keys.keys()].sort((a, b) => a - b);
+    return [...this.#dataKeysById.keys()].sort((a, b) => a - b);
   }
 
-  open(id: number): KeyObject {
-    const key = this.#keys.get(id);
-    if (!key) throw new ServiceError('REL_STORAGE', `data key ${id} is not in the key file`);
-    return key;
+  open(dataKeyId: number): KeyObject {
+    const dataKey = this.#dataKeysById.get(dataKeyId);
+    if (!dataKey) throw new ServiceError('REL_STORAGE', `data key ${dataKeyId} is not in the key file`);
+    return dataKey;
   }
 
   /** From this turn on everything is sealed under it. */
-  use(id: number, key: Uint8Array): void {
-    this.#keys.set(id, crypto.createSecretKey(key));
-    this.activeDataKey = id;
+  use(dataKeyId: number, newDataKey: Uint8Array): void {
+    this.#dataKeysById.set(dataKeyId, crypto.createSecretKey(newDataKey));
+    this.activeDataKey = dataKeyId;
   }
 }
 
@@ -156,103 +162,112 @@ class OpenKeyring implements KeyStore {
   readonly publicKeys: readonly Uint8Array[];
   readonly hmacKey: Uint8Array;
   readonly subjects: SubjectKeyFiles;
-  readonly #options: KeyringOptions;
-  readonly #dataKeys: OpenDataKeys;
-  #secrets: KeySecrets;
+  readonly #keyringOptions: KeyringOptions;
+  readonly #openDataKeys: OpenDataKeys;
+  #keySecrets: KeySecrets;
   /** The highest number that a data key was ever made under. */
-  #lastNumber: number;
-  #rotating: Promise<unknown> = Promise.resolve();
+  #lastDataKeyId: number;
+  #keyRotation: Promise<unknown> = Promise.resolve();
 
   constructor(
-    options: KeyringOptions,
-    secrets: KeySecrets,
-    opened: { readonly signer: NoteSigner; readonly dataKeys: OpenDataKeys; readonly subjects: SubjectKeyFiles },
+    keyringOptions: KeyringOptions,
+    keySecrets: KeySecrets,
+    openedKeys: { readonly signer: NoteSigner; readonly dataKeys: OpenDataKeys; readonly subjects: SubjectKeyFiles },
   ) {
-    this.signer = opened.signer;
-    this.publicKeys = secrets.publicKeys.map((key) => new Uint8Array(Buffer.from(key, 'hex')));
-    this.hmacKey = secrets.hmacKey;
-    this.subjects = opened.subjects;
-    this.#options = options;
-    this.#dataKeys = opened.dataKeys;
-    this.#secrets = secrets;
-    this.#lastNumber = Math.max(...secrets.dataKeys.keys());
+    this.signer = openedKeys.signer;
+    this.publicKeys = keySecrets.publicKeys.map((publicKey) => new Uint8Array(Buffer.from(publicKey, 'hex')));
+    this.hmacKey = keySecrets.hmacKey;
+    this.subjects = openedKeys.subjects;
+    this.#keyringOptions = keyringOptions;
+    this.#openDataKeys = openedKeys.dataKeys;
+    this.#keySecrets = keySecrets;
+    this.#lastDataKeyId = Math.max(...keySecrets.dataKeys.keys());
   }
 
   get activeDataKey(): number {
-    return this.#dataKeys.activeDataKey;
+    return this.#openDataKeys.activeDataKey;
   }
 
   get dataKeyIds(): readonly number[] {
-    return this.#dataKeys.ids;
+    return this.#openDataKeys.ids;
   }
 
-  open(id: number): KeyObject {
-    return this.#dataKeys.open(id);
+  open(dataKeyId: number): KeyObject {
+    return this.#openDataKeys.open(dataKeyId);
   }
 
   rotate(): Promise<Rotation> {
-    const rotating = this.#rotating.then(() => this.#rotate());
-    this.#rotating = rotating.catch(() => undefined);
-    return rotating;
+    const keyRotation = this.#keyRotation.then(() => this.#rotateDataKey());
+    this.#keyRotation = keyRotation.catch(() => undefined);
+    return keyRotation;
   }
 
   contents(): KeyContents {
-    return { secrets: this.#secrets, records: this.subjects.usedRecords(), tombstones: this.subjects.tombstones() };
+    return { secrets: this.#keySecrets, records: this.subjects.usedRecords(), tombstones: this.subjects.tombstones() };
   }
 
   async close(): Promise<void> {
-    await this.#rotating;
+    await this.#keyRotation;
     await this.subjects.close();
   }
 
-  async #rotate(): Promise<Rotation> {
-    const { disk, random, directory, kek } = this.#options;
+  async #rotateDataKey(): Promise<Rotation> {
+    const { disk, random, directory, kek } = this.#keyringOptions;
     // The file of an attempt that failed may be there after all, so its number is not tried again.
-    const number = ++this.#lastNumber;
-    const key = random.fill(new Uint8Array(KEY_BYTES));
-    const next = { ...this.#secrets, active: number, dataKeys: new Map([...this.#secrets.dataKeys, [number, key]]) };
-    const previous = this.activeDataKey;
+    const dataKeyId = ++this.#lastDataKeyId;
+    const newDataKey = random.fill(new Uint8Array(KEYRING_KEY_BYTES));
+    const nextSecrets = {
+      ...this.#keySecrets,
+      active: dataKeyId,
+      dataKeys: new Map([...this.#keySecrets.dataKeys, [dataKeyId, newDataKey]]),
+    };
+    const previousDataKey = this.activeDataKey;
     try {
-      await disk.replaceFile(keyFilePath(directory), sealKeyFile(next, kek, random), 0o600);
+      await disk.replaceFile(keyFilePath(directory), sealKeyFile(nextSecrets, kek, random), 0o600);
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause);
-      throw new ServiceError('REL_STORAGE', `data key ${previous} stays in use, the new one could not be stored: ${why}`, {
-        cause,
-      });
+      const causeText = cause instanceof Error ? cause.message : String(cause);
+      throw new ServiceError(
+        'REL_STORAGE',
+        `data key ${previousDataKey} stays in use, the new one could not be stored: ${causeText}`,
+        {
+          cause,
+        },
+      );
     }
-    this.#secrets = next;
-    this.#dataKeys.use(number, key);
-    return { active: number, previous };
+    this.#keySecrets = nextSecrets;
+    this.#openDataKeys.use(dataKeyId, newDataKey);
+    return { active: dataKeyId, previous: previousDataKey };
   }
 }
 
 /** Throws where something lies that only a key file which is gone could open: no key is made in its place. */
 export async function refuseLostKeys(disk: Disk, directory: string): Promise<void> {
   if ((await disk.size(keyFilePath(directory))) !== undefined) return;
-  const names = await disk.list(`${directory}/log`);
-  const keys = await disk.list(`${directory}/keys`);
-  if (keys.some((name) => shardNumber(name) !== undefined)) {
+  const logFileNames = await disk.list(`${directory}/log`);
+  const keyFileNames = await disk.list(`${directory}/keys`);
+  if (keyFileNames.some((name) => shardNumber(name) !== undefined)) {
     throw new ServiceError(
       'REL_STORAGE',
       `${keyFilePath(directory)} is missing, and keys of subjects beside it can't be read without it`,
     );
   }
-  if (names.length > 0) {
+  if (logFileNames.length > 0) {
     throw new ServiceError('REL_STORAGE', `${keyFilePath(directory)} is missing, and the log beside it can't be read without it`);
   }
 }
 
-async function firstSecrets({ disk, random, directory }: KeyringOptions): Promise<KeySecrets> {
+async function drawFirstSecrets({ disk, random, directory }: KeyringOptions): Promise<KeySecrets> {
   await refuseLostKeys(disk, directory);
   return {
     active: 1,
-    dataKeys: new Map([[1, random.fill(new Uint8Array(KEY_BYTES))]]),
+    dataKeys: new Map([[1, random.fill(new Uint8Array(KEYRING_KEY_BYTES))]]),
     signingSeed: null,
     publicKeys: [],
-    hmacKey: random.fill(new Uint8Array(KEY_BYTES)),
+    hmacKey: random.fill(new Uint8Array(KEYRING_KEY_BYTES)),
   };
 }
 
-function requireKey(key: Uint8Array, what: string): void {
-  if (key.length !== KEY_BYTES) throw new ServiceError('REL_INVALID', `${what} must have ${KEY_BYTES} bytes, not ${key.length}`);
+function requireKeyBytes(keyBytes: Uint8Array, keyTitle: string): void {
+  if (keyBytes.length !== KEYRING_KEY_BYTES)
+    throw new ServiceError('REL_INVALID', `${keyTitle} must have ${KEYRING_KEY_BYTES} bytes, not ${keyBytes.length}`);
 }

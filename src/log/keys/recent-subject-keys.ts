@@ -12,79 +12,79 @@ export interface SubjectKey {
 }
 
 /** Keys that are held ready, of as many subjects as were asked for last: twice as many at most. */
-const RECENT_MAX = 16_384;
+const RECENT_KEYS_MAX = 16_384;
 
 /** Makes its key object on first use, which costs more than finding the bytes. The bytes are a copy: the key may be destroyed by then. */
 export class LazySubjectKey implements SubjectKey {
   readonly id: string;
-  #key: KeyObject | Buffer;
+  #subjectKey: KeyObject | Buffer;
 
   constructor(id: string, secret: Buffer) {
     this.id = id;
-    this.#key = Buffer.from(secret);
+    this.#subjectKey = Buffer.from(secret);
   }
 
   get key(): KeyObject {
-    if (!Buffer.isBuffer(this.#key)) return this.#key;
-    const key = crypto.createSecretKey(this.#key);
-    this.#key.fill(0);
-    return (this.#key = key);
+    if (!Buffer.isBuffer(this.#subjectKey)) return this.#subjectKey;
+    const keyObject = crypto.createSecretKey(this.#subjectKey);
+    this.#subjectKey.fill(0);
+    return (this.#subjectKey = keyObject);
   }
 
   copyTo(target: Uint8Array, at: number): void {
-    if (Buffer.isBuffer(this.#key)) target.set(this.#key, at);
-    else target.set(this.#key.export(), at);
+    if (Buffer.isBuffer(this.#subjectKey)) target.set(this.#subjectKey, at);
+    else target.set(this.#subjectKey.export(), at);
   }
 }
 
 /** Keys that were asked for last, ready for use: two generations, of which the older is dropped when the newer is full. */
 export class RecentSubjectKeys {
-  #subjects = new Map<string | null, Map<string, SubjectKey>>();
-  #subjectsBefore = this.#subjects;
-  #count = 0;
-  #ids = new Map<string, KeyObject>();
-  #idsBefore = this.#ids;
+  #keysBySubject = new Map<string | null, Map<string, SubjectKey>>();
+  #olderKeysBySubject = this.#keysBySubject;
+  #recentKeyCount = 0;
+  #keysById = new Map<string, KeyObject>();
+  #olderKeysById = this.#keysById;
 
   ofSubject(tenant: string | null, subject: string): SubjectKey | undefined {
-    const recentKey = this.#subjects.get(tenant)?.get(subject);
-    if (recentKey || this.#subjectsBefore === this.#subjects) return recentKey;
-    const before = this.#subjectsBefore.get(tenant)?.get(subject);
-    if (before) this.keep(tenant, subject, before);
-    return before;
+    const recentKey = this.#keysBySubject.get(tenant)?.get(subject);
+    if (recentKey || this.#olderKeysBySubject === this.#keysBySubject) return recentKey;
+    const olderKey = this.#olderKeysBySubject.get(tenant)?.get(subject);
+    if (olderKey) this.keep(tenant, subject, olderKey);
+    return olderKey;
   }
 
-  keep(tenant: string | null, subject: string, key: SubjectKey): void {
-    if (this.#count === RECENT_MAX) {
-      this.#subjectsBefore = this.#subjects;
-      this.#subjects = new Map();
-      this.#count = 0;
+  keep(tenant: string | null, subject: string, subjectKey: SubjectKey): void {
+    if (this.#recentKeyCount === RECENT_KEYS_MAX) {
+      this.#olderKeysBySubject = this.#keysBySubject;
+      this.#keysBySubject = new Map();
+      this.#recentKeyCount = 0;
     }
-    let subjects = this.#subjects.get(tenant);
-    if (!subjects) this.#subjects.set(tenant, (subjects = new Map()));
-    subjects.set(subject, key);
-    this.#count++;
+    let tenantSubjects = this.#keysBySubject.get(tenant);
+    if (!tenantSubjects) this.#keysBySubject.set(tenant, (tenantSubjects = new Map()));
+    tenantSubjects.set(subject, subjectKey);
+    this.#recentKeyCount++;
   }
 
   ofId(id: string): KeyObject | undefined {
-    const recentKey = this.#ids.get(id);
-    if (recentKey || this.#idsBefore === this.#ids) return recentKey;
-    const before = this.#idsBefore.get(id);
-    if (before) this.keepId(id, before);
-    return before;
+    const recentKey = this.#keysById.get(id);
+    if (recentKey || this.#olderKeysById === this.#keysById) return recentKey;
+    const olderKey = this.#olderKeysById.get(id);
+    if (olderKey) this.keepId(id, olderKey);
+    return olderKey;
   }
 
   keepId(id: string, key: KeyObject): void {
-    if (this.#ids.size === RECENT_MAX) {
-      this.#idsBefore = this.#ids;
-      this.#ids = new Map();
+    if (this.#keysById.size === RECENT_KEYS_MAX) {
+      this.#olderKeysById = this.#keysById;
+      this.#keysById = new Map();
     }
-    this.#ids.set(id, key);
+    this.#keysById.set(id, key);
   }
 
   /** Names of subjects and keys alike. */
   clear(): void {
-    this.#subjects = this.#subjectsBefore = new Map();
-    this.#ids = this.#idsBefore = new Map();
-    this.#count = 0;
+    this.#keysBySubject = this.#olderKeysBySubject = new Map();
+    this.#keysById = this.#olderKeysById = new Map();
+    this.#recentKeyCount = 0;
   }
 }

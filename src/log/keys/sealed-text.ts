@@ -14,59 +14,66 @@ import { canonicalJson } from '../values/canonical-json.ts';
 import type { SubjectKey } from './recent-subject-keys.ts';
 import type { SubjectKeys } from './subject-keys.ts';
 
-type Version = 1 | 2;
+type SealedTextVersion = 1 | 2;
 
-interface Stored {
-  readonly annals_sealed: Version;
+interface StoredSealedText {
+  readonly annals_sealed: SealedTextVersion;
   readonly key: string;
   readonly nonce: string;
   readonly text: string;
 }
 
-const nonceBytes = 12;
-const tagBytes = 16;
-const begins = '{"annals_sealed":';
+const textNonceBytes = 12;
+const textTagBytes = 16;
+const sealedTextStart = '{"annals_sealed":';
 
-export function sealText(text: string, { id, key }: Pick<SubjectKey, 'id' | 'key'>, version: Version, random: Random): string {
-  const nonce = random.fill(new Uint8Array(nonceBytes));
-  const cipher = createCipheriv('aes-256-gcm', textKey(key, version), nonce);
-  cipher.setAAD(Buffer.from(id));
-  const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+export function sealText(
+  text: string,
+  { id, key }: Pick<SubjectKey, 'id' | 'key'>,
+  version: SealedTextVersion,
+  random: Random,
+): string {
+  const textNonce = random.fill(new Uint8Array(textNonceBytes));
+  const textCipher = createCipheriv('aes-256-gcm', textKeyOf(key, version), textNonce);
+  textCipher.setAAD(Buffer.from(id));
+  const sealedText = Buffer.concat([textCipher.update(text, 'utf8'), textCipher.final(), textCipher.getAuthTag()]);
   return canonicalJson({
     annals_sealed: version,
     key: id,
-    nonce: Buffer.from(nonce).toString('base64'),
-    text: sealed.toString('base64'),
+    nonce: Buffer.from(textNonce).toString('base64'),
+    text: sealedText.toString('base64'),
   });
 }
 
 /** Null: its key is destroyed. Throws REL_STORAGE where it does not open under its key. */
-export function openText(stored: string, keys: Pick<SubjectKeys, 'opening'>): string | null {
-  const { annals_sealed: version, key: id, nonce, text } = JSON.parse(stored) as Stored;
-  const key = keys.opening(id);
-  if (key === null) return null;
+export function openText(storedText: string, keys: Pick<SubjectKeys, 'opening'>): string | null {
+  const { annals_sealed: version, key: id, nonce, text } = JSON.parse(storedText) as StoredSealedText;
+  const subjectKey = keys.opening(id);
+  if (subjectKey === null) return null;
   try {
-    const sealed = Buffer.from(text, 'base64');
-    const decipher = createDecipheriv('aes-256-gcm', textKey(key, version), Buffer.from(nonce, 'base64'), {
-      authTagLength: tagBytes,
+    const sealedTextBytes = Buffer.from(text, 'base64');
+    const textDecipher = createDecipheriv('aes-256-gcm', textKeyOf(subjectKey, version), Buffer.from(nonce, 'base64'), {
+      authTagLength: textTagBytes,
     });
-    decipher.setAAD(Buffer.from(id));
-    decipher.setAuthTag(sealed.subarray(-tagBytes));
-    return Buffer.concat([decipher.update(sealed.subarray(0, -tagBytes)), decipher.final()]).toString('utf8');
+    textDecipher.setAAD(Buffer.from(id));
+    textDecipher.setAuthTag(sealedTextBytes.subarray(-textTagBytes));
+    return Buffer.concat([textDecipher.update(sealedTextBytes.subarray(0, -textTagBytes)), textDecipher.final()]).toString(
+      'utf8',
+    );
   } catch (cause) {
     throw new ServiceError('REL_STORAGE', 'a sealed text does not open under its key', { cause });
   }
 }
 
-export function isSealedText(stored: string): boolean {
-  return stored.startsWith(begins);
+export function isSealedText(storedText: string): boolean {
+  return storedText.startsWith(sealedTextStart);
 }
 
 /** Id of the key that a text is sealed under; none where it is not sealed. */
-export function sealedKeyOf(stored: string): readonly string[] {
-  return isSealedText(stored) ? [(JSON.parse(stored) as Stored).key] : [];
+export function sealedKeyOf(storedText: string): readonly string[] {
+  return isSealedText(storedText) ? [(JSON.parse(storedText) as StoredSealedText).key] : [];
 }
 
-function textKey(key: KeyObject, version: Version): KeyObject | Buffer {
+function textKeyOf(key: KeyObject, version: SealedTextVersion): KeyObject | Buffer {
   return version === 1 ? key : createHmac('sha256', key).update('annals text').digest();
 }

@@ -6,36 +6,36 @@ import { SubjectIndex, SubjectRecords } from './subject-index.ts';
 import { ID_BYTES, KEY_AT, RECORD_BYTES, SHARD_KEYS_MAX, SUBJECT_AT } from './subject-shard.ts';
 
 export class SubjectKeyTable {
-  readonly #records = new SubjectRecords();
-  readonly #byId = new SubjectIndex(this.#records, 0);
-  readonly #bySubject = new SubjectIndex(this.#records, SUBJECT_AT);
+  readonly #subjectRecords = new SubjectRecords();
+  readonly #slotsByKeyId = new SubjectIndex(this.#subjectRecords, 0);
+  readonly #slotsBySubject = new SubjectIndex(this.#subjectRecords, SUBJECT_AT);
   /** Slots of earlier keys of subjects that have a newer one, oldest first. */
-  readonly #earlier = new Map<string, number[]>();
-  readonly #retired = new Set<number>();
+  readonly #earlierKeySlots = new Map<string, number[]>();
+  readonly #retiredSlots = new Set<number>();
 
   /** Memory for so many keys, reserved before they come. */
   reserve(keys: number): void {
-    this.#byId.reserve(keys);
-    this.#bySubject.reserve(keys);
+    this.#slotsByKeyId.reserve(keys);
+    this.#slotsBySubject.reserve(keys);
   }
 
   addShard(): number {
-    return this.#records.addShard();
+    return this.#subjectRecords.addShard();
   }
 
   /** All records of a shard at once, from its first slot on. */
   fill(shard: number, records: Uint8Array): void {
-    this.#records.fill(shard, records);
+    this.#subjectRecords.fill(shard, records);
   }
 
   /** The record of a slot, as a view. */
   record(slot: number): Buffer {
-    return this.#records.record(slot);
+    return this.#subjectRecords.record(slot);
   }
 
   /** Copies of the records in use among records `from` to `to` of a shard. */
   usedRecords(shard: number, from: number, to: number): Buffer {
-    return this.#records.usedRecords(shard, from, to);
+    return this.#subjectRecords.usedRecords(shard, from, to);
   }
 
   /** -1 for what is no id, too. */
@@ -44,62 +44,62 @@ export class SubjectKeyTable {
   }
 
   slotOfIdBytes(id: Uint8Array): number {
-    return this.#byId.find(id);
+    return this.#slotsByKeyId.find(id);
   }
 
   /** The slot of the subject's key that rows are sealed under; -1 where the subject has none. */
   sealingSlot(subjectHash: Uint8Array): number {
-    const slot = this.#bySubject.find(subjectHash);
-    return this.#retired.has(slot) ? -1 : slot;
+    const keySlot = this.#slotsBySubject.find(subjectHash);
+    return this.#retiredSlots.has(keySlot) ? -1 : keySlot;
   }
 
   /** Ids of the subject's keys, newest first. */
   idsOfSubject(subjectHash: Buffer): string[] {
-    const slot = this.#bySubject.find(subjectHash);
-    if (slot < 0) return [];
-    const earlier = this.#earlier.get(subjectHash.toString('hex')) ?? [];
-    return [slot, ...earlier.toReversed()].map((each) => this.idAt(each));
+    const newestSlot = this.#slotsBySubject.find(subjectHash);
+    if (newestSlot < 0) return [];
+    const earlierSlots = this.#earlierKeySlots.get(subjectHash.toString('hex')) ?? [];
+    return [newestSlot, ...earlierSlots.toReversed()].map((subjectSlot) => this.idAt(subjectSlot));
   }
 
   idAt(slot: number): string {
-    return this.#records.record(slot).toString('hex', 0, ID_BYTES);
+    return this.#subjectRecords.record(slot).toString('hex', 0, ID_BYTES);
   }
 
   /** As a view. */
   secretAt(slot: number): Buffer {
-    return this.#records.record(slot).subarray(KEY_AT);
+    return this.#subjectRecords.record(slot).subarray(KEY_AT);
   }
 
   /** Seals nothing under this key any more; sealed bytes still open. */
-  retire(slot: number): void {
-    this.#retired.add(slot);
+  retire(retiredSlot: number): void {
+    this.#retiredSlots.add(retiredSlot);
   }
 
   /** Enters a slot whose record is there, as its subject's newest. */
-  enter(slot: number): void {
-    const slab = this.#records.slabOf(slot);
-    const offset = (slot % SHARD_KEYS_MAX) * RECORD_BYTES;
-    this.#byId.set(slab, offset, slot);
-    const previous = this.#bySubject.set(slab, offset + SUBJECT_AT, slot);
-    if (previous < 0) return;
-    const name = slab.toString('hex', offset + SUBJECT_AT, offset + KEY_AT);
-    this.#earlier.set(name, [...(this.#earlier.get(name) ?? []), previous]);
+  enter(keySlot: number): void {
+    const recordSlab = this.#subjectRecords.slabOf(keySlot);
+    const recordOffset = (keySlot % SHARD_KEYS_MAX) * RECORD_BYTES;
+    this.#slotsByKeyId.set(recordSlab, recordOffset, keySlot);
+    const previousSlot = this.#slotsBySubject.set(recordSlab, recordOffset + SUBJECT_AT, keySlot);
+    if (previousSlot < 0) return;
+    const subjectHashText = recordSlab.toString('hex', recordOffset + SUBJECT_AT, recordOffset + KEY_AT);
+    this.#earlierKeySlots.set(subjectHashText, [...(this.#earlierKeySlots.get(subjectHashText) ?? []), previousSlot]);
   }
 
-  wipe(slot: number): void {
-    const record = this.#records.record(slot);
-    const subjectHash = record.subarray(SUBJECT_AT, KEY_AT);
-    const name = subjectHash.toString('hex');
-    const earlier = (this.#earlier.get(name) ?? []).filter((each) => each !== slot);
-    if (this.#bySubject.find(subjectHash) === slot) {
-      const newest = earlier.pop();
-      if (newest === undefined) this.#bySubject.delete(subjectHash, 0);
-      else this.#bySubject.set(subjectHash, 0, newest);
+  wipe(wipedSlot: number): void {
+    const wipedRecord = this.#subjectRecords.record(wipedSlot);
+    const subjectHash = wipedRecord.subarray(SUBJECT_AT, KEY_AT);
+    const subjectHashText = subjectHash.toString('hex');
+    const earlierSlots = (this.#earlierKeySlots.get(subjectHashText) ?? []).filter((earlierSlot) => earlierSlot !== wipedSlot);
+    if (this.#slotsBySubject.find(subjectHash) === wipedSlot) {
+      const newestSlot = earlierSlots.pop();
+      if (newestSlot === undefined) this.#slotsBySubject.delete(subjectHash, 0);
+      else this.#slotsBySubject.set(subjectHash, 0, newestSlot);
     }
-    if (earlier.length > 0) this.#earlier.set(name, earlier);
-    else this.#earlier.delete(name);
-    this.#byId.delete(record, 0);
-    this.#retired.delete(slot);
-    record.fill(0);
+    if (earlierSlots.length > 0) this.#earlierKeySlots.set(subjectHashText, earlierSlots);
+    else this.#earlierKeySlots.delete(subjectHashText);
+    this.#slotsByKeyId.delete(wipedRecord, 0);
+    this.#retiredSlots.delete(wipedSlot);
+    wipedRecord.fill(0);
   }
 }

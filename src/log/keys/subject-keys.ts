@@ -72,10 +72,10 @@ export interface SubjectKeyFilesOptions {
 }
 
 /** Keys that random bytes are drawn for at a time. */
-const DRAWN = 64;
-const DRAW_BYTES = ID_BYTES + RECORD_BYTES - KEY_AT;
+const DRAWN_KEYS = 64;
+const DRAWN_KEY_BYTES = ID_BYTES + RECORD_BYTES - KEY_AT;
 
-interface Shard {
+interface KeyShard {
   readonly number: number;
   /** Slots in use, and how many of them the file holds. */
   count: number;
@@ -92,157 +92,165 @@ interface Shard {
 }
 
 export class SubjectKeyFiles implements SubjectKeys {
-  readonly #options: SubjectKeyFilesOptions;
-  readonly #shardKeysMax: number;
-  readonly #hash: KeyedHash;
-  readonly #table = new SubjectKeyTable();
-  readonly #tombstones = new Map<string, Shard>();
-  readonly #shards: Shard[] = [];
+  readonly #keyFilesOptions: SubjectKeyFilesOptions;
+  readonly #keysPerShardMax: number;
+  readonly #subjectHash: KeyedHash;
+  readonly #subjectKeyTable = new SubjectKeyTable();
+  readonly #shardsOfTombstones = new Map<string, KeyShard>();
+  readonly #keyShards: KeyShard[] = [];
   /** Where something waits to be written that a frame may need. */
-  readonly #waiting = new Set<Shard>();
+  readonly #unwrittenShards = new Set<KeyShard>();
   /** Writes that have not begun, for all who come until then. */
-  #flush: Promise<void> | null = null;
+  #shardFlush: Promise<void> | null = null;
   /** One change of the files at a time. */
-  #last: Promise<unknown> = Promise.resolve();
+  #lastShardWork: Promise<unknown> = Promise.resolve();
   /** The file that was added to last. */
-  #open: { readonly shard: Shard; readonly file: DiskFile } | null = null;
-  readonly #recent = new RecentSubjectKeys();
-  readonly #randomPool: RandomPool;
+  #openShardFile: { readonly shard: KeyShard; readonly file: DiskFile } | null = null;
+  readonly #recentKeys = new RecentSubjectKeys();
+  readonly #drawnKeyPool: DrawnKeyPool;
 
-  private constructor(options: SubjectKeyFilesOptions) {
-    this.#options = options;
-    this.#shardKeysMax = options.shardKeysMax ?? SHARD_KEYS_MAX;
-    this.#hash = new KeyedHash(options.hmacKey);
-    this.#randomPool = new RandomPool(options.random);
+  private constructor(keyFilesOptions: SubjectKeyFilesOptions) {
+    this.#keyFilesOptions = keyFilesOptions;
+    this.#keysPerShardMax = keyFilesOptions.shardKeysMax ?? SHARD_KEYS_MAX;
+    this.#subjectHash = new KeyedHash(keyFilesOptions.hmacKey);
+    this.#drawnKeyPool = new DrawnKeyPool(keyFilesOptions.random);
   }
 
   /** Reads what is there, and changes nothing; the names in the directory have been made durable. */
-  static async open(options: SubjectKeyFilesOptions): Promise<SubjectKeyFiles> {
-    const { disk, directory, dataKeys } = options;
-    const keys = new SubjectKeyFiles(options);
-    const numbers = (await disk.list(directory)).flatMap((name) => shardNumber(name) ?? []).sort((a, b) => a - b);
+  static async open(keyFilesOptions: SubjectKeyFilesOptions): Promise<SubjectKeyFiles> {
+    const { disk, directory, dataKeys } = keyFilesOptions;
+    const subjectKeys = new SubjectKeyFiles(keyFilesOptions);
+    const shardNumbers = (await disk.list(directory)).flatMap((name) => shardNumber(name) ?? []).sort((a, b) => a - b);
     // The last shard may have few keys, and mostly there is no other.
-    const full = Math.max(0, numbers.length - 1);
-    keys.#table.reserve(full * SHARD_KEYS_MAX);
-    for (const [i, number] of numbers.entries()) {
-      const path = `${directory}/${shardName(number)}`;
-      if (number !== i)
+    const fullShards = Math.max(0, shardNumbers.length - 1);
+    subjectKeys.#subjectKeyTable.reserve(fullShards * SHARD_KEYS_MAX);
+    for (const [i, listedShard] of shardNumbers.entries()) {
+      const shardPath = `${directory}/${shardName(listedShard)}`;
+      if (listedShard !== i)
         throw new ServiceError('REL_STORAGE', `${directory}/${shardName(i)} is missing: restore the keys from their escrow`);
-      const bytes = (await disk.readFile(path))!;
-      keys.#load(path, decodeShard(path, number, i === numbers.length - 1, Buffer.from(bytes), dataKeys));
+      const shardBytes = (await disk.readFile(shardPath))!;
+      subjectKeys.#loadShard(
+        shardPath,
+        decodeShard(shardPath, listedShard, i === shardNumbers.length - 1, Buffer.from(shardBytes), dataKeys),
+      );
     }
-    return keys;
+    return subjectKeys;
   }
 
-  sealing(tenant: string | null, subject: string): SubjectKey {
-    const known = this.#recent.ofSubject(tenant, subject);
-    if (known) return known;
-    const hash = this.#hashOf(tenant, subject);
-    let slot = this.#table.sealingSlot(hash);
-    if (slot < 0) slot = this.#addKey(hash);
-    const key = new LazySubjectKey(this.#table.idAt(slot), this.#table.secretAt(slot));
-    this.#recent.keep(tenant, subject, key);
-    return key;
+  sealing(tenant: string | null, sealedSubject: string): SubjectKey {
+    const recentKey = this.#recentKeys.ofSubject(tenant, sealedSubject);
+    if (recentKey) return recentKey;
+    const subjectHash = this.#hashOfSubject(tenant, sealedSubject);
+    let keySlot = this.#subjectKeyTable.sealingSlot(subjectHash);
+    if (keySlot < 0) keySlot = this.#addSubjectKey(subjectHash);
+    const sealingKey = new LazySubjectKey(this.#subjectKeyTable.idAt(keySlot), this.#subjectKeyTable.secretAt(keySlot));
+    this.#recentKeys.keep(tenant, sealedSubject, sealingKey);
+    return sealingKey;
   }
 
   opening(id: string): KeyObject | null {
-    const known = this.#recent.ofId(id);
-    if (known) return known;
-    const slot = this.#table.slotOfId(id);
-    if (slot < 0) {
-      if (this.#tombstones.has(id)) return null;
-      throw lostKeyError(id);
+    const recentKey = this.#recentKeys.ofId(id);
+    if (recentKey) return recentKey;
+    const keySlot = this.#subjectKeyTable.slotOfId(id);
+    if (keySlot < 0) {
+      if (this.#shardsOfTombstones.has(id)) return null;
+      throw lostSubjectKeyError(id);
     }
-    const key = crypto.createSecretKey(this.#table.secretAt(slot));
-    this.#recent.keepId(id, key);
-    return key;
+    const openedKey = crypto.createSecretKey(this.#subjectKeyTable.secretAt(keySlot));
+    this.#recentKeys.keepId(id, openedKey);
+    return openedKey;
   }
 
-  copyKey(id: Uint8Array, target: Uint8Array, at: number): boolean {
-    const bytes = Buffer.from(id.buffer, id.byteOffset, ID_BYTES);
-    const slot = this.#table.slotOfIdBytes(bytes);
-    if (slot >= 0) {
-      this.#table.secretAt(slot).copy(target, at);
+  copyKey(id: Uint8Array, keyTarget: Uint8Array, keyTargetOffset: number): boolean {
+    const keyIdBytes = Buffer.from(id.buffer, id.byteOffset, ID_BYTES);
+    const keySlot = this.#subjectKeyTable.slotOfIdBytes(keyIdBytes);
+    if (keySlot >= 0) {
+      this.#subjectKeyTable.secretAt(keySlot).copy(keyTarget, keyTargetOffset);
       return true;
     }
-    const name = bytes.toString('hex');
-    if (this.#tombstones.has(name)) return false;
-    throw lostKeyError(name);
+    const keyIdText = keyIdBytes.toString('hex');
+    if (this.#shardsOfTombstones.has(keyIdText)) return false;
+    throw lostSubjectKeyError(keyIdText);
   }
 
   idsOf(tenant: string | null, subject: string): readonly string[] {
-    return this.#table.idsOfSubject(this.#hashOf(tenant, subject));
+    return this.#subjectKeyTable.idsOfSubject(this.#hashOfSubject(tenant, subject));
   }
 
   retire(ids: readonly string[]): void {
-    for (const id of ids) {
-      const slot = this.#table.slotOfId(id);
-      if (slot >= 0) this.#table.retire(slot);
+    for (const retiredId of ids) {
+      const keySlot = this.#subjectKeyTable.slotOfId(retiredId);
+      if (keySlot >= 0) this.#subjectKeyTable.retire(keySlot);
     }
-    this.#recent.clear();
+    this.#recentKeys.clear();
   }
 
   durable(): Promise<void> | null {
-    if (this.#waiting.size === 0) return null;
-    this.#flush ??= this.#next(async () => {
-      this.#flush = null;
-      for (const shard of [...this.#waiting].sort((a, b) => a.number - b.number)) {
-        const { count } = shard;
-        await this.#write(shard);
-        if (shard.count === count) this.#waiting.delete(shard);
+    if (this.#unwrittenShards.size === 0) return null;
+    this.#shardFlush ??= this.#queueShardWork(async () => {
+      this.#shardFlush = null;
+      for (const unwrittenShard of [...this.#unwrittenShards].sort((a, b) => a.number - b.number)) {
+        const { count } = unwrittenShard;
+        await this.#writeShard(unwrittenShard);
+        if (unwrittenShard.count === count) this.#unwrittenShards.delete(unwrittenShard);
       }
     });
-    return this.#flush;
+    return this.#shardFlush;
   }
 
-  async destroy(ids: readonly string[], receipt: string): Promise<void> {
-    checkReceipt(receipt);
-    const unknown = ids.find((id) => this.#table.slotOfId(id) < 0 && !this.#tombstones.has(id));
-    if (unknown !== undefined) throw lostKeyError(unknown);
-    const shards = new Set<Shard>();
+  async destroy(ids: readonly string[], erasureReceipt: string): Promise<void> {
+    checkReceipt(erasureReceipt);
+    const unknownKeyId = ids.find((id) => this.#subjectKeyTable.slotOfId(id) < 0 && !this.#shardsOfTombstones.has(id));
+    if (unknownKeyId !== undefined) throw lostSubjectKeyError(unknownKeyId);
+    const wipedShards = new Set<KeyShard>();
     for (const id of ids) {
-      const slot = this.#table.slotOfId(id);
-      if (slot >= 0) this.#wipe(id, slot, receipt);
-      shards.add(this.#tombstones.get(id)!);
+      const keySlot = this.#subjectKeyTable.slotOfId(id);
+      if (keySlot >= 0) this.#wipeKey(id, keySlot, erasureReceipt);
+      wipedShards.add(this.#shardsOfTombstones.get(id)!);
     }
-    this.#recent.clear();
-    await this.#next(async () => {
-      for (const shard of shards) if (shard.stale) await this.#writeAnew(shard);
+    this.#recentKeys.clear();
+    await this.#queueShardWork(async () => {
+      for (const wipedShard of wipedShards) if (wipedShard.stale) await this.#rewriteShard(wipedShard);
     });
   }
 
   tombstones(): readonly Tombstone[] {
-    return [...this.#tombstones].map(([id, shard]) => ({ id, receipt: shard.tombstones.get(id)! }));
+    return [...this.#shardsOfTombstones].map(([id, shard]) => ({ id, receipt: shard.tombstones.get(id)! }));
   }
 
   /** Records of all keys that stand, one shard after the other: for the escrow. */
   *usedRecords(): Generator<Buffer> {
-    for (const { number, count } of this.#shards) yield this.#table.usedRecords(number, 0, count);
+    for (const { number, count } of this.#keyShards) yield this.#subjectKeyTable.usedRecords(number, 0, count);
   }
 
   /** Waits for pending writes; records without a waiting caller are not written. */
   async close(): Promise<void> {
-    await this.#next(() => this.#closeOpenFile());
+    await this.#queueShardWork(() => this.#closeShardFile());
   }
 
-  #load(path: string, content: ReturnType<typeof decodeShard>): void {
-    const { records, tombstones } = content;
-    const count = records.length / RECORD_BYTES;
-    if (count > SHARD_KEYS_MAX) throw new ServiceError('REL_STORAGE', `${path} is damaged (it holds ${count} keys)`);
-    const shard = this.#addShard();
-    this.#table.fill(shard.number, records);
-    for (let i = 0; i < count; i++) this.#enterNext(shard);
+  #loadShard(shardPath: string, shardContent: ReturnType<typeof decodeShard>): void {
+    const { records, tombstones } = shardContent;
+    const keyCount = records.length / RECORD_BYTES;
+    if (keyCount > SHARD_KEYS_MAX) throw new ServiceError('REL_STORAGE', `${shardPath} is damaged (it holds ${keyCount} keys)`);
+    const loadedShard = this.#addShard();
+    this.#subjectKeyTable.fill(loadedShard.number, records);
+    for (let i = 0; i < keyCount; i++) this.#enterNextKey(loadedShard);
     for (const { id, receipt } of tombstones) {
-      shard.tombstones.set(id, receipt);
-      this.#tombstones.set(id, shard);
+      loadedShard.tombstones.set(id, receipt);
+      this.#shardsOfTombstones.set(id, loadedShard);
     }
-    Object.assign(shard, { written: count, fileKey: content.fileKey, end: content.end, unconfirmed: content.unconfirmed });
-    if (content.unconfirmed) this.#waiting.add(shard);
+    Object.assign(loadedShard, {
+      written: keyCount,
+      fileKey: shardContent.fileKey,
+      end: shardContent.end,
+      unconfirmed: shardContent.unconfirmed,
+    });
+    if (shardContent.unconfirmed) this.#unwrittenShards.add(loadedShard);
   }
 
-  #addShard(): Shard {
-    const number = this.#table.addShard();
-    const shard: Shard = {
+  #addShard(): KeyShard {
+    const number = this.#subjectKeyTable.addShard();
+    const newShard: KeyShard = {
       number,
       count: 0,
       written: 0,
@@ -252,135 +260,139 @@ export class SubjectKeyFiles implements SubjectKeys {
       stale: false,
       unconfirmed: false,
     };
-    this.#shards.push(shard);
-    return shard;
+    this.#keyShards.push(newShard);
+    return newShard;
   }
 
-  #addKey(hash: Buffer): number {
-    const drawn = this.#randomPool.draw();
-    let shard = this.#shards.at(-1);
-    if (!shard || shard.count >= this.#shardKeysMax) shard = this.#addShard();
-    const record = this.#table.record(shard.number * SHARD_KEYS_MAX + shard.count);
-    drawn.copy(record, 0, 0, ID_BYTES);
-    hash.copy(record, SUBJECT_AT);
-    drawn.copy(record, KEY_AT, ID_BYTES);
-    drawn.fill(0);
-    const slot = this.#enterNext(shard);
-    this.#waiting.add(shard);
-    return slot;
+  #addSubjectKey(subjectHash: Buffer): number {
+    const drawnKey = this.#drawnKeyPool.draw();
+    let lastShard = this.#keyShards.at(-1);
+    if (!lastShard || lastShard.count >= this.#keysPerShardMax) lastShard = this.#addShard();
+    const keyRecord = this.#subjectKeyTable.record(lastShard.number * SHARD_KEYS_MAX + lastShard.count);
+    drawnKey.copy(keyRecord, 0, 0, ID_BYTES);
+    subjectHash.copy(keyRecord, SUBJECT_AT);
+    drawnKey.copy(keyRecord, KEY_AT, ID_BYTES);
+    drawnKey.fill(0);
+    const newSlot = this.#enterNextKey(lastShard);
+    this.#unwrittenShards.add(lastShard);
+    return newSlot;
   }
 
   /** Takes the next slot of a shard, whose record is there, as its subject's newest. */
-  #enterNext(shard: Shard): number {
-    const slot = shard.number * SHARD_KEYS_MAX + shard.count++;
-    this.#table.enter(slot);
-    return slot;
+  #enterNextKey(keyShard: KeyShard): number {
+    const keySlot = keyShard.number * SHARD_KEYS_MAX + keyShard.count++;
+    this.#subjectKeyTable.enter(keySlot);
+    return keySlot;
   }
 
-  #wipe(id: string, slot: number, receipt: string): void {
-    this.#table.wipe(slot);
-    const shard = this.#shards[Math.floor(slot / SHARD_KEYS_MAX)]!;
-    shard.tombstones.set(id, receipt);
-    shard.stale = true;
-    this.#tombstones.set(id, shard);
+  #wipeKey(id: string, wipedSlot: number, receipt: string): void {
+    this.#subjectKeyTable.wipe(wipedSlot);
+    const wipedShard = this.#keyShards[Math.floor(wipedSlot / SHARD_KEYS_MAX)]!;
+    wipedShard.tombstones.set(id, receipt);
+    wipedShard.stale = true;
+    this.#shardsOfTombstones.set(id, wipedShard);
   }
 
   /**
    * Writes the records that a shard holds beyond its file. A full shard is rewritten as one block: a start reads mostly those.
    */
-  async #write(shard: Shard): Promise<void> {
-    const { fileKey, count, written, end } = shard;
-    if (!fileKey || shard.unconfirmed || count >= this.#shardKeysMax) return await this.#writeAnew(shard);
-    const body = this.#table.usedRecords(shard.number, written, count);
+  async #writeShard(unwrittenShard: KeyShard): Promise<void> {
+    const { fileKey, count, written, end } = unwrittenShard;
+    if (!fileKey || unwrittenShard.unconfirmed || count >= this.#keysPerShardMax) return await this.#rewriteShard(unwrittenShard);
+    const body = this.#subjectKeyTable.usedRecords(unwrittenShard.number, written, count);
     if (body.length === 0) {
-      shard.written = count;
+      unwrittenShard.written = count;
       return;
     }
-    const { random } = this.#options;
-    const block = encodeBlock({ kind: 'keys', count: body.length / RECORD_BYTES, offset: end, body }, fileKey, random);
+    const { random } = this.#keyFilesOptions;
+    const keyBlock = encodeBlock({ kind: 'keys', count: body.length / RECORD_BYTES, offset: end, body }, fileKey, random);
     try {
-      const file = await this.#openShard(shard);
-      await writeFully(file, block, end);
-      await file.sync();
-      shard.end = end + block.length;
-      shard.written = count;
+      const shardFile = await this.#openShard(unwrittenShard);
+      await writeFully(shardFile, keyBlock, end);
+      await shardFile.sync();
+      unwrittenShard.end = end + keyBlock.length;
+      unwrittenShard.written = count;
       // Tells the next start, unless the power is cut soon, that nothing here was torn.
-      await writeFully(file, encodeMark(shard.end, fileKey, random), shard.end);
+      await writeFully(shardFile, encodeMark(unwrittenShard.end, fileKey, random), unwrittenShard.end);
     } catch (error) {
-      shard.unconfirmed = true;
-      await this.#closeOpenFile().catch(() => undefined);
+      unwrittenShard.unconfirmed = true;
+      await this.#closeShardFile().catch(() => undefined);
       throw error;
     }
   }
 
-  async #writeAnew(shard: Shard): Promise<void> {
-    const { disk, directory } = this.#options;
-    await this.#closeOpenFile();
-    const { count, stale } = shard;
-    const path = `${directory}/${shardName(shard.number)}`;
-    const records = this.#table.usedRecords(shard.number, 0, count);
-    const tombstones = [...shard.tombstones].map(([id, receipt]) => ({ id, receipt }));
-    const { bytes, fileKey, end } = encodeShard(shard.number, records, tombstones, this.#options);
-    shard.stale = false;
-    let before: DiskFile | null = null;
+  async #rewriteShard(rewrittenShard: KeyShard): Promise<void> {
+    const { disk, directory } = this.#keyFilesOptions;
+    await this.#closeShardFile();
+    const { count, stale } = rewrittenShard;
+    const shardPath = `${directory}/${shardName(rewrittenShard.number)}`;
+    const liveRecords = this.#subjectKeyTable.usedRecords(rewrittenShard.number, 0, count);
+    const shardTombstones = [...rewrittenShard.tombstones].map(([id, receipt]) => ({ id, receipt }));
+    const {
+      bytes: shardBytes,
+      fileKey,
+      end,
+    } = encodeShard(rewrittenShard.number, liveRecords, shardTombstones, this.#keyFilesOptions);
+    rewrittenShard.stale = false;
+    let previousShardFile: DiskFile | null = null;
     try {
-      if (stale && shard.fileKey) before = await disk.open(path, 'write');
-      await disk.replaceFile(path, bytes, 0o600);
+      if (stale && rewrittenShard.fileKey) previousShardFile = await disk.open(shardPath, 'write');
+      await disk.replaceFile(shardPath, shardBytes, 0o600);
     } catch (error) {
       // Which of the two files a start will find is not known.
-      Object.assign(shard, { stale: stale || shard.stale, unconfirmed: true });
-      await before?.close().catch(() => undefined);
+      Object.assign(rewrittenShard, { stale: stale || rewrittenShard.stale, unconfirmed: true });
+      await previousShardFile?.close().catch(() => undefined);
       throw error;
     }
-    Object.assign(shard, { fileKey, end, written: count, unconfirmed: false });
-    if (before) await forget(before);
+    Object.assign(rewrittenShard, { fileKey, end, written: count, unconfirmed: false });
+    if (previousShardFile) await wipeFileKey(previousShardFile);
   }
 
-  async #openShard(shard: Shard): Promise<DiskFile> {
-    if (this.#open?.shard === shard) return this.#open.file;
-    await this.#closeOpenFile();
-    const { disk, directory } = this.#options;
-    const file = await disk.open(`${directory}/${shardName(shard.number)}`, 'write');
-    this.#open = { shard, file };
-    return file;
+  async #openShard(shard: KeyShard): Promise<DiskFile> {
+    if (this.#openShardFile?.shard === shard) return this.#openShardFile.file;
+    await this.#closeShardFile();
+    const { disk, directory } = this.#keyFilesOptions;
+    const shardFile = await disk.open(`${directory}/${shardName(shard.number)}`, 'write');
+    this.#openShardFile = { shard, file: shardFile };
+    return shardFile;
   }
 
-  async #closeOpenFile(): Promise<void> {
-    const open = this.#open;
-    this.#open = null;
-    await open?.file.close();
+  async #closeShardFile(): Promise<void> {
+    const openShard = this.#openShardFile;
+    this.#openShardFile = null;
+    await openShard?.file.close();
   }
 
   /** After all that was asked for before, whatever became of it. */
-  #next(work: () => Promise<void>): Promise<void> {
-    const done = this.#last.then(work);
-    this.#last = done.catch(() => undefined);
-    return done;
+  #queueShardWork(shardWork: () => Promise<void>): Promise<void> {
+    const workDone = this.#lastShardWork.then(shardWork);
+    this.#lastShardWork = workDone.catch(() => undefined);
+    return workDone;
   }
 
-  #hashOf(tenant: string | null, subject: string): Buffer {
+  #hashOfSubject(tenant: string | null, subject: string): Buffer {
     // A tenant is a segment of a path and has no NUL: two different pairs are two different texts.
-    return this.#hash.digest(`annals subject\0${tenant === null ? '-' : `+${tenant}`}\0${subject}`).subarray(0, ID_BYTES);
+    return this.#subjectHash.digest(`annals subject\0${tenant === null ? '-' : `+${tenant}`}\0${subject}`).subarray(0, ID_BYTES);
   }
 }
 
 /** Random bytes of ids and keys, drawn many at a time, and wiped by whoever takes them. */
-class RandomPool {
-  readonly #random: Random;
-  readonly #bytes = Buffer.alloc(DRAWN * DRAW_BYTES);
-  #taken = this.#bytes.length;
+class DrawnKeyPool {
+  readonly #keyRandom: Random;
+  readonly #drawnKeyBytes = Buffer.alloc(DRAWN_KEYS * DRAWN_KEY_BYTES);
+  #takenKeyBytes = this.#drawnKeyBytes.length;
 
   constructor(random: Random) {
-    this.#random = random;
+    this.#keyRandom = random;
   }
 
   /** Bytes of one id and one key, as a view. */
   draw(): Buffer {
-    if (this.#taken === this.#bytes.length) {
-      this.#random.fill(this.#bytes);
-      this.#taken = 0;
+    if (this.#takenKeyBytes === this.#drawnKeyBytes.length) {
+      this.#keyRandom.fill(this.#drawnKeyBytes);
+      this.#takenKeyBytes = 0;
     }
-    return this.#bytes.subarray(this.#taken, (this.#taken += DRAW_BYTES));
+    return this.#drawnKeyBytes.subarray(this.#takenKeyBytes, (this.#takenKeyBytes += DRAWN_KEY_BYTES));
   }
 }
 
@@ -388,17 +400,17 @@ class RandomPool {
  * A file without a name still lies on the disk until something overwrites it: without its file key it is noise. Annals cannot
  * control what the disk does with that write, nor a failure of it: no named file holds the destroyed key.
  */
-async function forget(file: DiskFile): Promise<void> {
+async function wipeFileKey(previousShardFile: DiskFile): Promise<void> {
   try {
-    await writeFully(file, new Uint8Array(FILE_KEY_BYTES), FILE_KEY_AT);
-    await file.sync();
+    await writeFully(previousShardFile, new Uint8Array(FILE_KEY_BYTES), FILE_KEY_AT);
+    await previousShardFile.sync();
   } catch {
-    return await file.close().catch(() => undefined);
+    return await previousShardFile.close().catch(() => undefined);
   }
-  await file.close();
+  await previousShardFile.close();
 }
 
-function lostKeyError(id: string): ServiceError {
+function lostSubjectKeyError(id: string): ServiceError {
   return new ServiceError(
     'REL_STORAGE',
     `subject key ${id} is not in the key files, and was not erased: restore the keys from their escrow`,

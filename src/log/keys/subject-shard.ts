@@ -35,25 +35,25 @@ export const ID_BYTES = 16;
 export const SUBJECT_AT = 16;
 export const KEY_AT = 32;
 
-const FORMAT = 1;
-const HEADER_BYTES = 80;
-const HEADER_NONCE_AT = 20;
+const SHARD_FORMAT = 1;
+const SHARD_HEADER_BYTES = 80;
+const SHARD_HEADER_NONCE_AT = 20;
 /** Where a file's own key lies, sealed. */
-export const FILE_KEY_AT = HEADER_NONCE_AT;
-export const FILE_KEY_BYTES = HEADER_BYTES - HEADER_NONCE_AT;
-const BLOCK_HEAD_BYTES = 40;
-const BLOCK_NONCE_AT = 28;
-const TAG_BYTES = 16;
-const NONCE_BYTES = 12;
-const KEY_BYTES = 32;
+export const FILE_KEY_AT = SHARD_HEADER_NONCE_AT;
+export const FILE_KEY_BYTES = SHARD_HEADER_BYTES - SHARD_HEADER_NONCE_AT;
+const SHARD_BLOCK_HEAD_BYTES = 40;
+const SHARD_BLOCK_NONCE_AT = 28;
+const SHARD_TAG_BYTES = 16;
+const SHARD_NONCE_BYTES = 12;
+const SHARD_KEY_BYTES = 32;
 const RECEIPT_BYTES_MAX = 0xffff;
-const magic = Buffer.from('ANNALSUB', 'latin1');
-const blockMagic = Buffer.from('SKEY', 'latin1');
-const nothing = Buffer.alloc(0);
+const shardMagic = Buffer.from('ANNALSUB', 'latin1');
+const shardBlockMagic = Buffer.from('SKEY', 'latin1');
+const emptyBody = Buffer.alloc(0);
 
 export type BlockKind = 'keys' | 'tombstones' | 'mark';
-const kindNumber: Readonly<Record<BlockKind, number>> = { keys: 1, tombstones: 2, mark: 3 };
-const kindOf: readonly (BlockKind | undefined)[] = [undefined, 'keys', 'tombstones', 'mark'];
+const blockKindNumber: Readonly<Record<BlockKind, number>> = { keys: 1, tombstones: 2, mark: 3 };
+const blockKindOfNumber: readonly (BlockKind | undefined)[] = [undefined, 'keys', 'tombstones', 'mark'];
 
 /** The data keys of the key file, which wrap file keys. */
 export interface DataKeys {
@@ -82,112 +82,145 @@ export function shardName(shard: number): string {
 }
 
 /** Number of the shard that a file of the key directory is; undefined for another file. */
-export function shardNumber(name: string): number | undefined {
-  const digits = /^subjects-(\d{2,})$/.exec(name)?.[1];
-  return digits === undefined || shardName(Number(digits)) !== name ? undefined : Number(digits);
+export function shardNumber(shardFileName: string): number | undefined {
+  const shardDigits = /^subjects-(\d{2,})$/.exec(shardFileName)?.[1];
+  return shardDigits === undefined || shardName(Number(shardDigits)) !== shardFileName ? undefined : Number(shardDigits);
 }
 
 /** A whole file, under a file key of its own, and where its next block goes. */
 export function encodeShard(
   shard: number,
-  records: Uint8Array,
+  keyRecords: Uint8Array,
   tombstones: readonly Tombstone[],
   { dataKeys, random }: { readonly dataKeys: DataKeys; readonly random: Random },
 ): { readonly bytes: Buffer; readonly fileKey: KeyObject; readonly end: number } {
-  const secret = random.fill(new Uint8Array(KEY_BYTES));
-  const header = Buffer.alloc(HEADER_BYTES);
-  magic.copy(header, 0);
-  header.writeUInt32LE(FORMAT, 8);
-  header.writeUInt32LE(shard, 12);
-  header.writeUInt32LE(dataKeys.activeDataKey, 16);
-  random.fill(header.subarray(HEADER_NONCE_AT, HEADER_NONCE_AT + NONCE_BYTES));
-  const cipher = crypto.createCipheriv(
+  const fileKeySecret = random.fill(new Uint8Array(SHARD_KEY_BYTES));
+  const shardHeader = Buffer.alloc(SHARD_HEADER_BYTES);
+  shardMagic.copy(shardHeader, 0);
+  shardHeader.writeUInt32LE(SHARD_FORMAT, 8);
+  shardHeader.writeUInt32LE(shard, 12);
+  shardHeader.writeUInt32LE(dataKeys.activeDataKey, 16);
+  random.fill(shardHeader.subarray(SHARD_HEADER_NONCE_AT, SHARD_HEADER_NONCE_AT + SHARD_NONCE_BYTES));
+  const fileKeyCipher = crypto.createCipheriv(
     'aes-256-gcm',
     dataKeys.open(dataKeys.activeDataKey),
-    header.subarray(HEADER_NONCE_AT, HEADER_NONCE_AT + NONCE_BYTES),
+    shardHeader.subarray(SHARD_HEADER_NONCE_AT, SHARD_HEADER_NONCE_AT + SHARD_NONCE_BYTES),
   );
-  cipher.setAAD(wrapBinding(header));
-  Buffer.concat([cipher.update(secret), cipher.final(), cipher.getAuthTag()]).copy(header, HEADER_NONCE_AT + NONCE_BYTES);
-  const fileKey = crypto.createSecretKey(secret);
-  secret.fill(0);
+  fileKeyCipher.setAAD(fileKeyBinding(shardHeader));
+  Buffer.concat([fileKeyCipher.update(fileKeySecret), fileKeyCipher.final(), fileKeyCipher.getAuthTag()]).copy(
+    shardHeader,
+    SHARD_HEADER_NONCE_AT + SHARD_NONCE_BYTES,
+  );
+  const fileKey = crypto.createSecretKey(fileKeySecret);
+  fileKeySecret.fill(0);
 
-  const parts: Buffer[] = [header];
-  let end = HEADER_BYTES;
-  const add = (kind: BlockKind, count: number, body: Uint8Array): void => {
-    const block = encodeBlock({ kind, count, offset: end, body }, fileKey, random);
-    parts.push(block);
-    end += block.length;
+  const shardBlocks: Buffer[] = [shardHeader];
+  let shardEnd = SHARD_HEADER_BYTES;
+  const addBlock = (blockKind: BlockKind, itemCount: number, blockBody: Uint8Array): void => {
+    const shardBlock = encodeBlock({ kind: blockKind, count: itemCount, offset: shardEnd, body: blockBody }, fileKey, random);
+    shardBlocks.push(shardBlock);
+    shardEnd += shardBlock.length;
   };
-  if (tombstones.length > 0) add('tombstones', tombstones.length, encodeTombstones(tombstones));
-  if (records.length > 0) add('keys', records.length / RECORD_BYTES, records);
-  parts.push(encodeMark(end, fileKey, random));
-  return { bytes: Buffer.concat(parts), fileKey, end };
+  if (tombstones.length > 0) addBlock('tombstones', tombstones.length, encodeTombstones(tombstones));
+  if (keyRecords.length > 0) addBlock('keys', keyRecords.length / RECORD_BYTES, keyRecords);
+  shardBlocks.push(encodeMark(shardEnd, fileKey, random));
+  return { bytes: Buffer.concat(shardBlocks), fileKey, end: shardEnd };
 }
 
 export function encodeBlock(
-  { kind, count, offset, body }: { kind: BlockKind; count: number; offset: number; body: Uint8Array },
+  {
+    kind: blockKind,
+    count: itemCount,
+    offset: blockOffset,
+    body: blockBody,
+  }: { kind: BlockKind; count: number; offset: number; body: Uint8Array },
   fileKey: KeyObject,
   random: Random,
 ): Buffer {
-  const head = Buffer.alloc(BLOCK_HEAD_BYTES);
-  blockMagic.copy(head, 0);
-  head.writeUInt32LE(kindNumber[kind], 4);
-  head.writeUInt32LE(count, 8);
-  head.writeUInt32LE(body.length, 12);
-  head.writeBigUInt64LE(BigInt(offset), 16);
-  const nonce = random.fill(head.subarray(BLOCK_NONCE_AT));
-  const cipher = crypto.createCipheriv('aes-256-gcm', fileKey, nonce);
-  cipher.setAAD(head.subarray(0, BLOCK_NONCE_AT));
-  return Buffer.concat([head, cipher.update(body), cipher.final(), cipher.getAuthTag()]);
+  const blockHead = Buffer.alloc(SHARD_BLOCK_HEAD_BYTES);
+  shardBlockMagic.copy(blockHead, 0);
+  blockHead.writeUInt32LE(blockKindNumber[blockKind], 4);
+  blockHead.writeUInt32LE(itemCount, 8);
+  blockHead.writeUInt32LE(blockBody.length, 12);
+  blockHead.writeBigUInt64LE(BigInt(blockOffset), 16);
+  const blockNonce = random.fill(blockHead.subarray(SHARD_BLOCK_NONCE_AT));
+  const blockCipher = crypto.createCipheriv('aes-256-gcm', fileKey, blockNonce);
+  blockCipher.setAAD(blockHead.subarray(0, SHARD_BLOCK_NONCE_AT));
+  return Buffer.concat([blockHead, blockCipher.update(blockBody), blockCipher.final(), blockCipher.getAuthTag()]);
 }
 
-export function encodeMark(offset: number, fileKey: KeyObject, random: Random): Buffer {
-  return encodeBlock({ kind: 'mark', count: 0, offset, body: nothing }, fileKey, random);
+export function encodeMark(markOffset: number, fileKey: KeyObject, random: Random): Buffer {
+  return encodeBlock({ kind: 'mark', count: 0, offset: markOffset, body: emptyBody }, fileKey, random);
 }
 
-/** `last`: nothing was begun after this file, so that what it ends with may be torn. */
-export function decodeShard(path: string, shard: number, last: boolean, bytes: Buffer, dataKeys: DataKeys): ShardContent {
-  const fileKey = openHeader(path, shard, bytes, dataKeys);
-  const records: Uint8Array[] = [];
+/** `isLastShard`: nothing was begun after this file, so that what it ends with may be torn. */
+export function decodeShard(
+  shardPath: string,
+  shard: number,
+  isLastShard: boolean,
+  shardBytes: Buffer,
+  dataKeys: DataKeys,
+): ShardContent {
+  const fileKey = openShardHeader(shardPath, shard, shardBytes, dataKeys);
+  const keyRecords: Uint8Array[] = [];
   const tombstones: Tombstone[] = [];
-  let at = HEADER_BYTES;
-  let confirmed = HEADER_BYTES;
-  for (let block = openBlock(bytes, at, fileKey); block; block = openBlock(bytes, at, fileKey)) {
-    confirmed = at;
-    if (block.kind === 'mark') break;
-    if (block.kind === 'keys') {
-      if (block.body.length !== block.count * RECORD_BYTES)
-        throw damagedError(path, 'a block of keys has another length than it says');
-      records.push(block.body);
-    } else tombstones.push(...decodeTombstones(path, block.body, block.count));
-    at += block.length;
+  let blockOffset = SHARD_HEADER_BYTES;
+  let confirmedOffset = SHARD_HEADER_BYTES;
+  for (
+    let shardBlock = openShardBlock(shardBytes, blockOffset, fileKey);
+    shardBlock;
+    shardBlock = openShardBlock(shardBytes, blockOffset, fileKey)
+  ) {
+    confirmedOffset = blockOffset;
+    if (shardBlock.kind === 'mark') break;
+    if (shardBlock.kind === 'keys') {
+      if (shardBlock.body.length !== shardBlock.count * RECORD_BYTES)
+        throw damagedShardError(shardPath, 'a block of keys has another length than it says');
+      keyRecords.push(shardBlock.body);
+    } else tombstones.push(...decodeTombstones(shardPath, shardBlock.body, shardBlock.count));
+    blockOffset += shardBlock.length;
   }
-  const markLength = openBlock(bytes, at, fileKey)?.length ?? 0;
-  const torn = at + markLength < bytes.length;
-  if (torn) {
-    const later = blockAfter(bytes, at, fileKey);
-    if (later !== null)
-      throw damagedError(path, `byte ${at} and what follows do not open, and byte ${later} says that they were written`);
-    if (!last) throw damagedError(path, `byte ${at} and what follows do not open, and another file was begun after it`);
+  const markLength = openShardBlock(shardBytes, blockOffset, fileKey)?.length ?? 0;
+  const isTorn = blockOffset + markLength < shardBytes.length;
+  if (isTorn) {
+    const laterBlockOffset = findBlockAfter(shardBytes, blockOffset, fileKey);
+    if (laterBlockOffset !== null)
+      throw damagedShardError(
+        shardPath,
+        `byte ${blockOffset} and what follows do not open, and byte ${laterBlockOffset} says that they were written`,
+      );
+    if (!isLastShard)
+      throw damagedShardError(shardPath, `byte ${blockOffset} and what follows do not open, and another file was begun after it`);
   }
-  return { fileKey, records: Buffer.concat(records), tombstones, end: at, unconfirmed: torn || confirmed < at };
+  return {
+    fileKey,
+    records: Buffer.concat(keyRecords),
+    tombstones,
+    end: blockOffset,
+    unconfirmed: isTorn || confirmedOffset < blockOffset,
+  };
 }
 
-function openHeader(path: string, shard: number, bytes: Buffer, dataKeys: DataKeys): KeyObject {
-  if (bytes.length < HEADER_BYTES || !bytes.subarray(0, magic.length).equals(magic))
-    throw damagedError(path, 'it does not begin like one');
-  const format = bytes.readUInt32LE(8);
-  if (format !== FORMAT) throw new ServiceError('REL_STORAGE', `${path} has format ${format}; this version reads ${FORMAT}`);
-  if (bytes.readUInt32LE(12) !== shard) throw damagedError(path, 'it was written under another name');
-  const dataKey = dataKeys.open(bytes.readUInt32LE(16));
-  const plain = unseal(dataKey, bytes.subarray(HEADER_NONCE_AT, HEADER_BYTES), wrapBinding(bytes));
-  if (!plain) throw damagedError(path, 'its header does not open');
-  const fileKey = crypto.createSecretKey(plain);
-  plain.fill(0);
+function openShardHeader(shardPath: string, shard: number, shardBytes: Buffer, dataKeys: DataKeys): KeyObject {
+  if (shardBytes.length < SHARD_HEADER_BYTES || !shardBytes.subarray(0, shardMagic.length).equals(shardMagic))
+    throw damagedShardError(shardPath, 'it does not begin like one');
+  const shardFormat = shardBytes.readUInt32LE(8);
+  if (shardFormat !== SHARD_FORMAT)
+    throw new ServiceError('REL_STORAGE', `${shardPath} has format ${shardFormat}; this version reads ${SHARD_FORMAT}`);
+  if (shardBytes.readUInt32LE(12) !== shard) throw damagedShardError(shardPath, 'it was written under another name');
+  const wrappingDataKey = dataKeys.open(shardBytes.readUInt32LE(16));
+  const plainFileKey = unsealShardBlock(
+    wrappingDataKey,
+    shardBytes.subarray(SHARD_HEADER_NONCE_AT, SHARD_HEADER_BYTES),
+    fileKeyBinding(shardBytes),
+  );
+  if (!plainFileKey) throw damagedShardError(shardPath, 'its header does not open');
+  const fileKey = crypto.createSecretKey(plainFileKey);
+  plainFileKey.fill(0);
   return fileKey;
 }
 
-interface Block {
+interface ShardBlock {
   readonly kind: BlockKind;
   readonly count: number;
   readonly body: Buffer;
@@ -196,32 +229,50 @@ interface Block {
 }
 
 /** The block that begins here; null where none does. */
-function openBlock(bytes: Buffer, at: number, fileKey: KeyObject): Block | null {
-  if (at + BLOCK_HEAD_BYTES + TAG_BYTES > bytes.length) return null;
-  if (!bytes.subarray(at, at + blockMagic.length).equals(blockMagic)) return null;
-  const kind = kindOf[bytes.readUInt32LE(at + 4)];
-  const size = bytes.readUInt32LE(at + 12);
-  const length = BLOCK_HEAD_BYTES + size + TAG_BYTES;
-  if (!kind || at + length > bytes.length || bytes.readBigUInt64LE(at + 16) !== BigInt(at)) return null;
-  const body = unseal(fileKey, bytes.subarray(at + BLOCK_NONCE_AT, at + length), bytes.subarray(at, at + BLOCK_NONCE_AT));
-  return body && { kind, count: bytes.readUInt32LE(at + 8), body, length };
+function openShardBlock(shardBytes: Buffer, blockOffset: number, fileKey: KeyObject): ShardBlock | null {
+  if (blockOffset + SHARD_BLOCK_HEAD_BYTES + SHARD_TAG_BYTES > shardBytes.length) return null;
+  if (!shardBytes.subarray(blockOffset, blockOffset + shardBlockMagic.length).equals(shardBlockMagic)) return null;
+  const blockKind = blockKindOfNumber[shardBytes.readUInt32LE(blockOffset + 4)];
+  const blockBodySize = shardBytes.readUInt32LE(blockOffset + 12);
+  const blockLength = SHARD_BLOCK_HEAD_BYTES + blockBodySize + SHARD_TAG_BYTES;
+  if (
+    !blockKind ||
+    blockOffset + blockLength > shardBytes.length ||
+    shardBytes.readBigUInt64LE(blockOffset + 16) !== BigInt(blockOffset)
+  )
+    return null;
+  const blockBody = unsealShardBlock(
+    fileKey,
+    shardBytes.subarray(blockOffset + SHARD_BLOCK_NONCE_AT, blockOffset + blockLength),
+    shardBytes.subarray(blockOffset, blockOffset + SHARD_BLOCK_NONCE_AT),
+  );
+  return blockBody && { kind: blockKind, count: shardBytes.readUInt32LE(blockOffset + 8), body: blockBody, length: blockLength };
 }
 
-/** Where a block begins after `at`, whatever lies between; null where none does. */
-function blockAfter(bytes: Buffer, at: number, fileKey: KeyObject): number | null {
-  for (let next = bytes.indexOf(blockMagic, at + 1); next >= 0; next = bytes.indexOf(blockMagic, next + 1)) {
-    if (openBlock(bytes, next, fileKey)) return next;
+/** Where a block begins after `shardOffset`, whatever lies between; null where none does. */
+function findBlockAfter(shardBytes: Buffer, shardOffset: number, fileKey: KeyObject): number | null {
+  for (
+    let blockMagicOffset = shardBytes.indexOf(shardBlockMagic, shardOffset + 1);
+    blockMagicOffset >= 0;
+    blockMagicOffset = shardBytes.indexOf(shardBlockMagic, blockMagicOffset + 1)
+  ) {
+    if (openShardBlock(shardBytes, blockMagicOffset, fileKey)) return blockMagicOffset;
   }
   return null;
 }
 
 /** Nonce, sealed bytes, tag; null where they do not open. */
-function unseal(key: KeyObject, box: Buffer, binding: Uint8Array): Buffer | null {
-  const decipher = crypto.createDecipheriv('aes-256-gcm', key, box.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
-  decipher.setAAD(binding);
-  decipher.setAuthTag(box.subarray(-TAG_BYTES));
+function unsealShardBlock(blockKey: KeyObject, sealedBlock: Buffer, blockBinding: Uint8Array): Buffer | null {
+  const blockDecipher = crypto.createDecipheriv('aes-256-gcm', blockKey, sealedBlock.subarray(0, SHARD_NONCE_BYTES), {
+    authTagLength: SHARD_TAG_BYTES,
+  });
+  blockDecipher.setAAD(blockBinding);
+  blockDecipher.setAuthTag(sealedBlock.subarray(-SHARD_TAG_BYTES));
   try {
-    return Buffer.concat([decipher.update(box.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]);
+    return Buffer.concat([
+      blockDecipher.update(sealedBlock.subarray(SHARD_NONCE_BYTES, -SHARD_TAG_BYTES)),
+      blockDecipher.final(),
+    ]);
   } catch {
     return null;
   }
@@ -230,41 +281,41 @@ function unseal(key: KeyObject, box: Buffer, binding: Uint8Array): Buffer | null
 function encodeTombstones(tombstones: readonly Tombstone[]): Buffer {
   return Buffer.concat(
     tombstones.flatMap(({ id, receipt }) => {
-      const text = Buffer.from(receipt, 'utf8');
-      const size = Buffer.alloc(2);
-      size.writeUInt16LE(text.length);
-      return [Buffer.from(id, 'hex'), size, text];
+      const receiptText = Buffer.from(receipt, 'utf8');
+      const receiptLength = Buffer.alloc(2);
+      receiptLength.writeUInt16LE(receiptText.length);
+      return [Buffer.from(id, 'hex'), receiptLength, receiptText];
     }),
   );
 }
 
-function decodeTombstones(path: string, body: Buffer, count: number): Tombstone[] {
+function decodeTombstones(path: string, blockBody: Buffer, tombstoneCount: number): Tombstone[] {
   const tombstones: Tombstone[] = [];
-  let at = 0;
-  while (at + ID_BYTES + 2 <= body.length) {
-    const end = at + ID_BYTES + 2 + body.readUInt16LE(at + ID_BYTES);
+  let tombstoneOffset = 0;
+  while (tombstoneOffset + ID_BYTES + 2 <= blockBody.length) {
+    const tombstoneEnd = tombstoneOffset + ID_BYTES + 2 + blockBody.readUInt16LE(tombstoneOffset + ID_BYTES);
     tombstones.push({
-      id: body.toString('hex', at, at + ID_BYTES),
-      receipt: body.toString('utf8', at + ID_BYTES + 2, end),
+      id: blockBody.toString('hex', tombstoneOffset, tombstoneOffset + ID_BYTES),
+      receipt: blockBody.toString('utf8', tombstoneOffset + ID_BYTES + 2, tombstoneEnd),
     });
-    at = end;
+    tombstoneOffset = tombstoneEnd;
   }
-  if (at !== body.length || tombstones.length !== count)
-    throw damagedError(path, 'a block of tombstones has another length than it says');
+  if (tombstoneOffset !== blockBody.length || tombstones.length !== tombstoneCount)
+    throw damagedShardError(path, 'a block of tombstones has another length than it says');
   return tombstones;
 }
 
 /** Throws for a receipt that a tombstone has no room for. */
-export function checkReceipt(receipt: string): void {
-  if (Buffer.byteLength(receipt, 'utf8') > RECEIPT_BYTES_MAX)
+export function checkReceipt(erasureReceipt: string): void {
+  if (Buffer.byteLength(erasureReceipt, 'utf8') > RECEIPT_BYTES_MAX)
     throw new ServiceError('REL_INVALID', `a receipt of a destroyed key has at most ${RECEIPT_BYTES_MAX} bytes`);
 }
 
 /** The authenticated data of a wrapped file key: the fields of the header before it. */
-function wrapBinding(header: Uint8Array): Buffer {
-  return Buffer.concat([Buffer.from('annals subject key file\0', 'latin1'), header.subarray(0, HEADER_NONCE_AT)]);
+function fileKeyBinding(shardHeader: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from('annals subject key file\0', 'latin1'), shardHeader.subarray(0, SHARD_HEADER_NONCE_AT)]);
 }
 
-function damagedError(path: string, why: string): ServiceError {
-  return new ServiceError('REL_STORAGE', `${path} is damaged (${why}): restore the keys from their escrow`);
+function damagedShardError(shardPath: string, shardDamage: string): ServiceError {
+  return new ServiceError('REL_STORAGE', `${shardPath} is damaged (${shardDamage}): restore the keys from their escrow`);
 }

@@ -26,74 +26,75 @@ export interface LogProofsDependencies {
 
 export class LocalProofs implements LogProofs {
   readonly key: string;
-  readonly #parts: LogProofsDependencies;
+  readonly #proofSources: LogProofsDependencies;
 
-  constructor(parts: LogProofsDependencies) {
-    this.key = verifierKey(parts.origin, parts.keyring.signer.publicKey);
-    this.#parts = parts;
+  constructor(proofSources: LogProofsDependencies) {
+    this.key = verifierKey(proofSources.origin, proofSources.keyring.signer.publicKey);
+    this.#proofSources = proofSources;
   }
 
   get durable(): number {
-    return this.#parts.durable();
+    return this.#proofSources.durable();
   }
 
-  root(size: number): Uint8Array {
-    return this.#parts.nodes.root(size);
+  root(treeSize: number): Uint8Array {
+    return this.#proofSources.nodes.root(treeSize);
   }
 
-  leafHash(leaf: number): Uint8Array {
-    if (leaf >= this.#parts.nodes.size) this.#parts.linkNow();
-    return this.#parts.nodes.node(0, leaf);
+  leafHash(leafIndex: number): Uint8Array {
+    if (leafIndex >= this.#proofSources.nodes.size) this.#proofSources.linkNow();
+    return this.#proofSources.nodes.node(0, leafIndex);
   }
 
-  inclusion(leaf: number, size: number): readonly Uint8Array[] {
-    return this.#parts.nodes.inclusion(leaf, size);
+  inclusion(leafIndex: number, treeSize: number): readonly Uint8Array[] {
+    return this.#proofSources.nodes.inclusion(leafIndex, treeSize);
   }
 
-  consistency(first: number, second: number): readonly Uint8Array[] {
-    return this.#parts.nodes.consistency(first, second);
+  consistency(firstTreeSize: number, secondTreeSize: number): readonly Uint8Array[] {
+    return this.#proofSources.nodes.consistency(firstTreeSize, secondTreeSize);
   }
 
-  tile(level: number, index: number, width: number, size: number): Uint8Array | null {
-    return this.#parts.nodes.tile(level, index, width, size);
+  tile(tileLevel: number, tileIndex: number, tileWidth: number, treeSize: number): Uint8Array | null {
+    return this.#proofSources.nodes.tile(tileLevel, tileIndex, tileWidth, treeSize);
   }
 
   head(leaves: number): Promise<SignedHead> {
-    return this.#parts.head(leaves);
+    return this.#proofSources.head(leaves);
   }
 
-  async headAt(size: number): Promise<SignedHead> {
-    const newest = await this.#parts.head(size);
-    assert(size <= newest.size, 'an earlier head lies below a stored one');
-    return size === newest.size ? newest : this.#parts.sign({ size, root: this.root(size) });
+  async headAt(treeSize: number): Promise<SignedHead> {
+    const newestHead = await this.#proofSources.head(treeSize);
+    assert(treeSize <= newestHead.size, 'an earlier head lies below a stored one');
+    return treeSize === newestHead.size ? newestHead : this.#proofSources.sign({ size: treeSize, root: this.root(treeSize) });
   }
 
   async entry(locator: EntryLocator): Promise<StoredEntry | undefined> {
-    const [stored] = await this.#parts.read(locator);
-    return stored && this.#storedEntry(stored);
+    const [frameEntry] = await this.#proofSources.read(locator);
+    return frameEntry && this.#provableEntry(frameEntry);
   }
 
-  async *entries(positions: readonly number[]): AsyncGenerator<StoredEntry> {
-    for (let next = 0; next < positions.length; ) {
-      const together = await this.#parts.read({ position: positions[next]! });
-      if (together.length === 0) return;
-      for (const stored of together) {
-        const { position, positions: count } = leafSpan(stored.leaf);
-        const before = next;
-        while (next < positions.length && positions[next]! < position + count) next++;
-        if (next > before) yield this.#storedEntry(stored);
+  async *entries(provenPositions: readonly number[]): AsyncGenerator<StoredEntry> {
+    for (let nextPosition = 0; nextPosition < provenPositions.length; ) {
+      const frameEntries = await this.#proofSources.read({ position: provenPositions[nextPosition]! });
+      if (frameEntries.length === 0) return;
+      for (const frameEntry of frameEntries) {
+        const { position, positions: entryPositions } = leafSpan(frameEntry.leaf);
+        const firstInEntry = nextPosition;
+        while (nextPosition < provenPositions.length && provenPositions[nextPosition]! < position + entryPositions)
+          nextPosition++;
+        if (nextPosition > firstInEntry) yield this.#provableEntry(frameEntry);
       }
     }
   }
 
-  #storedEntry({ leaf, payload, redacted }: FrameEntry): StoredEntry {
-    const { keyring } = this.#parts;
-    const facts = decodeLeaf(leaf);
+  #provableEntry({ leaf: leafBytes, payload: entryPayload, redacted }: FrameEntry): StoredEntry {
+    const { keyring } = this.#proofSources;
+    const leafFields = decodeLeaf(leafBytes);
     return {
-      facts,
-      leaf,
-      open: () => decodeEntryWithSecrets(facts, payload, keyring, { redacted, rows: false }),
-      rowKeys: () => (facts.kind === 'rows' ? rowKeysOf(openPayload(payload, keyring)) : null),
+      facts: leafFields,
+      leaf: leafBytes,
+      open: () => decodeEntryWithSecrets(leafFields, entryPayload, keyring, { redacted, rows: false }),
+      rowKeys: () => (leafFields.kind === 'rows' ? rowKeysOf(openPayload(entryPayload, keyring)) : null),
     };
   }
 }

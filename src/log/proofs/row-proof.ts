@@ -24,66 +24,77 @@ export interface RowProof {
 }
 
 /** Rows hashed between two turns of the event loop: a millisecond or two. */
-const SLICE_ROWS = 512;
+const PROOF_SLICE_ROWS = 512;
 
-/** `parts`: of the entry's rows. Null for a row of which only the hash is left. */
-export async function proveRow(facts: LeafFields, parts: readonly DecodedRows[], index: number): Promise<RowProof | null> {
-  const nodes = new TreeStore();
-  const tree = new Frontier(0, [], nodes);
-  let shown: Pick<RowProof, 'pk' | 'salt' | 'row'> | null = null;
-  let rows = 0;
-  let since = 0;
-  for (const { body, secrets } of parts) {
-    const count = body.ops.length;
-    const own = index - rows;
-    const dropped = secrets.salts === 'explicit' ? secrets.dropped : undefined;
-    if (dropped?.has(own)) return null;
-    const leaves = new RowLeaves(body, facts.context.path, saltsOfRows(secrets, count));
-    for (let first = 0; first < count; ) {
-      const end = Math.min(count, first + SLICE_ROWS - since);
-      const hashes = leaves.hashes(first, end);
-      for (let at = 0; at < hashes.length; at += HASH_BYTES) {
-        tree.append(dropped?.get(first + at / HASH_BYTES) ?? hashes.slice(at, at + HASH_BYTES));
+/** `decodedBodies`: of the entry's rows. Null for a row of which only the hash is left. */
+export async function proveRow(
+  entryLeaf: LeafFields,
+  decodedBodies: readonly DecodedRows[],
+  rowIndex: number,
+): Promise<RowProof | null> {
+  const rowTreeNodes = new TreeStore();
+  const rowTree = new Frontier(0, [], rowTreeNodes);
+  let provenRow: Pick<RowProof, 'pk' | 'salt' | 'row'> | null = null;
+  let rowsBefore = 0;
+  let rowsSinceYield = 0;
+  for (const { body: rowsBody, secrets: rowSecrets } of decodedBodies) {
+    const bodyRowCount = rowsBody.ops.length;
+    const rowInBody = rowIndex - rowsBefore;
+    const droppedRowHashes = rowSecrets.salts === 'explicit' ? rowSecrets.dropped : undefined;
+    if (droppedRowHashes?.has(rowInBody)) return null;
+    const rowLeaves = new RowLeaves(rowsBody, entryLeaf.context.path, saltsOfRows(rowSecrets, bodyRowCount));
+    for (let sliceStart = 0; sliceStart < bodyRowCount; ) {
+      const sliceEnd = Math.min(bodyRowCount, sliceStart + PROOF_SLICE_ROWS - rowsSinceYield);
+      const rowHashes = rowLeaves.hashes(sliceStart, sliceEnd);
+      for (let hashOffset = 0; hashOffset < rowHashes.length; hashOffset += HASH_BYTES) {
+        rowTree.append(
+          droppedRowHashes?.get(sliceStart + hashOffset / HASH_BYTES) ?? rowHashes.slice(hashOffset, hashOffset + HASH_BYTES),
+        );
       }
-      since += end - first;
-      first = end;
-      if (since < SLICE_ROWS) continue;
-      since = 0;
+      rowsSinceYield += sliceEnd - sliceStart;
+      sliceStart = sliceEnd;
+      if (rowsSinceYield < PROOF_SLICE_ROWS) continue;
+      rowsSinceYield = 0;
       await new Promise((resolve) => setImmediate(resolve));
     }
-    if (own >= 0 && own < count)
-      shown = { pk: pkOf(body.keys.columns[0]!.vector, own), salt: leaves.salt(own), row: leaves.row(own) };
-    rows += count;
+    if (rowInBody >= 0 && rowInBody < bodyRowCount)
+      provenRow = {
+        pk: rowPrimaryKey(rowsBody.keys.columns[0]!.vector, rowInBody),
+        salt: rowLeaves.salt(rowInBody),
+        row: rowLeaves.row(rowInBody),
+      };
+    rowsBefore += bodyRowCount;
   }
-  assert(shown !== null, 'the entry has the row');
-  if (!equalBytes(tree.root(), facts.rowsRoot)) throw malformedError('the rows do not give the root that their leaf commits to');
+  assert(provenRow !== null, 'the entry has the row');
+  if (!equalBytes(rowTree.root(), entryLeaf.rowsRoot))
+    throw malformedError('the rows do not give the root that their leaf commits to');
   return {
-    ...shown,
-    index,
-    rowHash: nodes.node(0, index),
-    rowsRoot: facts.rowsRoot,
-    path: nodes.inclusion(index, rows),
+    ...provenRow,
+    index: rowIndex,
+    rowHash: rowTreeNodes.node(0, rowIndex),
+    rowsRoot: entryLeaf.rowsRoot,
+    path: rowTreeNodes.inclusion(rowIndex, rowsBefore),
   };
 }
 
 /** Rows of this key, in order; a row that was dropped has none. */
-export function rowsOfKey(body: RowsBody, pk: string): number[] {
+export function rowsOfKey(rowsBody: RowsBody, primaryKey: string): number[] {
   const keyRows: number[] = [];
-  const gone = new Set(body.dropped);
-  const cells = body.keys.columns[0]!.vector;
-  const wanted = Buffer.from(pk);
-  for (let row = 0; row < body.ops.length; row++) {
-    const same =
-      cells.kind === 'text'
-        ? wanted.equals(cells.heap.subarray(cells.offsets[row]!, cells.offsets[row + 1]!))
-        : pkOf(cells, row) === pk;
-    if (same && !gone.has(row)) keyRows.push(row);
+  const droppedRows = new Set(rowsBody.dropped);
+  const keyCells = rowsBody.keys.columns[0]!.vector;
+  const wantedKey = Buffer.from(primaryKey);
+  for (let bodyRow = 0; bodyRow < rowsBody.ops.length; bodyRow++) {
+    const hasSameKey =
+      keyCells.kind === 'text'
+        ? wantedKey.equals(keyCells.heap.subarray(keyCells.offsets[bodyRow]!, keyCells.offsets[bodyRow + 1]!))
+        : rowPrimaryKey(keyCells, bodyRow) === primaryKey;
+    if (hasSameKey && !droppedRows.has(bodyRow)) keyRows.push(bodyRow);
   }
   return keyRows;
 }
 
-function pkOf(cells: Vector, row: number): string {
-  if (cells.kind === 'dict') return cells.dictionary.text(cells.values[row]!);
-  assert(cells.kind === 'text', 'rows have keys, and keys are text');
-  return Buffer.from(cells.heap.subarray(cells.offsets[row]!, cells.offsets[row + 1]!)).toString('utf8');
+function rowPrimaryKey(keyCells: Vector, bodyRow: number): string {
+  if (keyCells.kind === 'dict') return keyCells.dictionary.text(keyCells.values[bodyRow]!);
+  assert(keyCells.kind === 'text', 'rows have keys, and keys are text');
+  return Buffer.from(keyCells.heap.subarray(keyCells.offsets[bodyRow]!, keyCells.offsets[bodyRow + 1]!)).toString('utf8');
 }

@@ -20,10 +20,10 @@ export interface SteppedJob<Request, Reply> {
 }
 
 /** Work to its end, without a rest. */
-export function finishSteps<T>(steps: Generator<unknown, T>): T {
+export function finishSteps<T>(jobSteps: Generator<unknown, T>): T {
   for (;;) {
-    const step = steps.next();
-    if (step.done === true) return step.value;
+    const jobStep = jobSteps.next();
+    if (jobStep.done === true) return jobStep.value;
   }
 }
 
@@ -38,27 +38,27 @@ export const steppingJob: Job<null, StepRequest, Stepped> = {
   module: import.meta.url,
   name: 'steppingJob',
   begin: () => {
-    const running = new Map<number, Generator<Progress, unknown>>();
+    const runningJobs = new Map<number, Generator<Progress, unknown>>();
     return async (stepRequest) => {
       if ('module' in stepRequest) {
         const jobModule = (await import(stepRequest.module)) as Record<string, SteppedJob<unknown, unknown>>;
-        running.set(stepRequest.task, jobModule[stepRequest.name]!.steps(stepRequest.request));
+        runningJobs.set(stepRequest.task, jobModule[stepRequest.name]!.steps(stepRequest.request));
         return null;
       }
       if (stepRequest.ask === 'drop') {
-        running.get(stepRequest.task)?.return(null);
-        running.delete(stepRequest.task);
+        runningJobs.get(stepRequest.task)?.return(null);
+        runningJobs.delete(stepRequest.task);
         return null;
       }
-      const steps = running.get(stepRequest.task);
-      assert(steps, 'work that goes on was begun');
+      const jobSteps = runningJobs.get(stepRequest.task);
+      assert(jobSteps, 'work that goes on was begun');
       try {
-        const step = steps.next();
-        if (step.done !== true) return { progress: step.value };
-        running.delete(stepRequest.task);
-        return { reply: step.value };
+        const jobStep = jobSteps.next();
+        if (jobStep.done !== true) return { progress: jobStep.value };
+        runningJobs.delete(stepRequest.task);
+        return { reply: jobStep.value };
       } catch (error) {
-        running.delete(stepRequest.task);
+        runningJobs.delete(stepRequest.task);
         throw error;
       }
     };

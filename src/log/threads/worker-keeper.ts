@@ -32,13 +32,17 @@ export interface WorkerKeeperOptions {
 
 /** Threads where there are cores for them, turns where there are none. */
 export function workerKeeper(yieldTurn: () => Promise<void>, startWorker?: StartWorker): WorkerKeeper {
-  const threads = startWorker ? 1 : Math.max(1, spareCores());
-  return new Keeper({ threads, startWorker: startWorker ?? (spareCores() > 0 ? threadWorker : inlineWorker), yieldTurn });
+  const threadCount = startWorker ? 1 : Math.max(1, spareCores());
+  return new ThreadKeeper({
+    threads: threadCount,
+    startWorker: startWorker ?? (spareCores() > 0 ? threadWorker : inlineWorker),
+    yieldTurn,
+  });
 }
 
-const urgency: Readonly<Record<WorkKind, number>> = { query: 0, index: 1, upkeep: 2 };
+const urgencyOfWork: Readonly<Record<WorkKind, number>> = { query: 0, index: 1, upkeep: 2 };
 
-interface Task {
+interface WorkTask {
   readonly number: number;
   readonly job: SteppedJob<never, unknown>;
   readonly request: unknown;
@@ -47,122 +51,123 @@ interface Task {
   readonly resolve: (reply: unknown) => void;
   readonly reject: (cause: unknown) => void;
   /** The thread that it was begun in. */
-  lane: Lane | null;
+  lane: WorkerLane | null;
   over: boolean;
 }
 
-interface Lane {
+interface WorkerLane {
   worker: Worker<StepRequest, Stepped> | null;
   busy: boolean;
 }
 
-class Keeper implements WorkerKeeper {
-  readonly #options: WorkerKeeperOptions;
-  readonly #lanes: readonly Lane[];
+class ThreadKeeper implements WorkerKeeper {
+  readonly #keeperOptions: WorkerKeeperOptions;
+  readonly #workerLanes: readonly WorkerLane[];
   /** The most urgent first, then the oldest. */
-  #tasks: Task[] = [];
-  #count = 0;
-  #ended = false;
+  #workTasks: WorkTask[] = [];
+  #taskCount = 0;
+  #isKeeperEnded = false;
 
-  constructor(options: WorkerKeeperOptions) {
-    this.#options = options;
-    this.#lanes = Array.from({ length: options.threads }, () => ({ worker: null, busy: false }));
+  constructor(keeperOptions: WorkerKeeperOptions) {
+    this.#keeperOptions = keeperOptions;
+    this.#workerLanes = Array.from({ length: keeperOptions.threads }, () => ({ worker: null, busy: false }));
   }
 
   run<Request, Reply>(
-    job: SteppedJob<Request, Reply>,
-    request: Request,
-    kind: WorkKind,
-    signal: AbortSignal,
+    steppedJob: SteppedJob<Request, Reply>,
+    jobRequest: Request,
+    workKind: WorkKind,
+    abortSignal: AbortSignal,
     onProgress: (done: number, of: number) => void = () => undefined,
   ): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      if (this.#ended || signal.aborted) return reject(cancelledError());
-      const abort = (): void => this.#close(task, () => reject(cancelledError()));
-      const task: Task = {
-        number: ++this.#count,
-        job: job as SteppedJob<never, unknown>,
-        request,
-        urgency: urgency[kind],
+      if (this.#isKeeperEnded || abortSignal.aborted) return reject(workCancelledError());
+      const abortTask = (): void => this.#closeTask(workTask, () => reject(workCancelledError()));
+      const workTask: WorkTask = {
+        number: ++this.#taskCount,
+        job: steppedJob as SteppedJob<never, unknown>,
+        request: jobRequest,
+        urgency: urgencyOfWork[workKind],
         onProgress,
         resolve: (reply) => {
-          signal.removeEventListener('abort', abort);
+          abortSignal.removeEventListener('abort', abortTask);
           resolve(reply as Reply);
         },
         reject: (cause) => {
-          signal.removeEventListener('abort', abort);
+          abortSignal.removeEventListener('abort', abortTask);
           reject(cause);
         },
         lane: null,
         over: false,
       };
-      signal.addEventListener('abort', abort, { once: true });
-      const at = this.#tasks.findIndex((other) => other.urgency > task.urgency);
-      this.#tasks.splice(at < 0 ? this.#tasks.length : at, 0, task);
-      this.#pump();
+      abortSignal.addEventListener('abort', abortTask, { once: true });
+      const queueIndex = this.#workTasks.findIndex((otherTask) => otherTask.urgency > workTask.urgency);
+      this.#workTasks.splice(queueIndex < 0 ? this.#workTasks.length : queueIndex, 0, workTask);
+      this.#startIdleLanes();
     });
   }
 
   async end(): Promise<void> {
-    this.#ended = true;
-    for (const task of this.#tasks.slice()) this.#close(task, () => task.reject(cancelledError()));
-    for (const lane of this.#lanes) await lane.worker?.end();
+    this.#isKeeperEnded = true;
+    for (const openTask of this.#workTasks.slice()) this.#closeTask(openTask, () => openTask.reject(workCancelledError()));
+    for (const workerLane of this.#workerLanes) await workerLane.worker?.end();
   }
 
-  #close(task: Task, tell: () => void): void {
-    if (task.over) return;
-    this.#endTask(task);
+  #closeTask(workTask: WorkTask, tellOutcome: () => void): void {
+    if (workTask.over) return;
+    this.#endTask(workTask);
     // The thread may have ended meanwhile: then there is nothing to let go of.
-    void task.lane?.worker?.ask({ task: task.number, ask: 'drop' }).catch(() => undefined);
-    tell();
+    void workTask.lane?.worker?.ask({ task: workTask.number, ask: 'drop' }).catch(() => undefined);
+    tellOutcome();
   }
 
-  #pump(): void {
-    for (const lane of this.#lanes) if (!lane.busy && this.#next(lane)) void this.#work(lane);
+  #startIdleLanes(): void {
+    for (const workerLane of this.#workerLanes)
+      if (!workerLane.busy && this.#nextTask(workerLane)) void this.#workOffTasks(workerLane);
   }
 
-  #next(lane: Lane): Task | undefined {
-    return this.#tasks.find((task) => task.lane === lane || task.lane === null);
+  #nextTask(workerLane: WorkerLane): WorkTask | undefined {
+    return this.#workTasks.find((waitingTask) => waitingTask.lane === workerLane || waitingTask.lane === null);
   }
 
   /** A step of the most urgent at a time, for as long as there is any. */
-  async #work(lane: Lane): Promise<void> {
-    lane.busy = true;
-    for (let task = this.#next(lane); task; task = this.#next(lane)) {
+  async #workOffTasks(workerLane: WorkerLane): Promise<void> {
+    workerLane.busy = true;
+    for (let workTask = this.#nextTask(workerLane); workTask; workTask = this.#nextTask(workerLane)) {
       try {
-        await this.#step(lane, task);
-      } catch (error) {
-        if (task.over) continue;
-        this.#endTask(task);
-        task.reject(error);
+        await this.#stepTask(workerLane, workTask);
+      } catch (stepError) {
+        if (workTask.over) continue;
+        this.#endTask(workTask);
+        workTask.reject(stepError);
       }
     }
-    lane.busy = false;
+    workerLane.busy = false;
   }
 
-  async #step(lane: Lane, task: Task): Promise<void> {
+  async #stepTask(workerLane: WorkerLane, task: WorkTask): Promise<void> {
     const { number, job, request } = task;
-    if (this.#options.startWorker === inlineWorker) await this.#options.yieldTurn();
+    if (this.#keeperOptions.startWorker === inlineWorker) await this.#keeperOptions.yieldTurn();
     if (task.over) return;
-    const worker = (lane.worker ??= this.#options.startWorker(steppingJob, null));
+    const laneWorker = (workerLane.worker ??= this.#keeperOptions.startWorker(steppingJob, null));
     if (task.lane === null) {
-      task.lane = lane;
-      await worker.ask({ task: number, module: job.module, name: job.name, request });
+      task.lane = workerLane;
+      await laneWorker.ask({ task: number, module: job.module, name: job.name, request });
       if (task.over) return;
     }
-    const stepped = await worker.ask({ task: number, ask: 'step' });
-    if (task.over || stepped === null) return;
-    if ('progress' in stepped) return task.onProgress(stepped.progress.done, stepped.progress.of);
+    const steppedTask = await laneWorker.ask({ task: number, ask: 'step' });
+    if (task.over || steppedTask === null) return;
+    if ('progress' in steppedTask) return task.onProgress(steppedTask.progress.done, steppedTask.progress.of);
     this.#endTask(task);
-    task.resolve(stepped.reply);
+    task.resolve(steppedTask.reply);
   }
 
-  #endTask(task: Task): void {
+  #endTask(task: WorkTask): void {
     task.over = true;
-    this.#tasks = this.#tasks.filter((other) => other !== task);
+    this.#workTasks = this.#workTasks.filter((other) => other !== task);
   }
 }
 
-function cancelledError(): ServiceError {
+function workCancelledError(): ServiceError {
   return new ServiceError('REL_CANCELLED', 'the work was cancelled before it was done');
 }

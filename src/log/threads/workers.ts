@@ -39,23 +39,23 @@ export function spareCores(): number {
 }
 
 /** Runs a job in the calling turn. */
-export const inlineWorker: StartWorker = (job, data) => {
-  const answer = job.begin(data);
-  let ended = false;
+export const inlineWorker: StartWorker = (workerJob, jobData) => {
+  const answerInline = workerJob.begin(jobData);
+  let isInlineEnded = false;
   return {
     // Async: an error of the job becomes a rejection here as in a thread.
     ask: async (request) => {
-      if (ended) throw endedError();
-      return answer(request);
+      if (isInlineEnded) throw workerEndedError();
+      return answerInline(request);
     },
     end: async () => {
-      ended = true;
+      isInlineEnded = true;
     },
   };
 };
 
 /** Runs a job in a thread of its own. */
-export const threadWorker: StartWorker = (job, data) => new ThreadWorker(job, data);
+export const threadWorker: StartWorker = (workerJob, jobData) => new ThreadWorker(workerJob, jobData);
 
 /** Workers that wait for their first request. */
 export interface StartedAhead {
@@ -66,113 +66,120 @@ export interface StartedAhead {
 }
 
 /** Starts workers of jobs that are about to be needed: a thread takes some 50 ms to answer, beside whatever comes before. */
-export function startedAhead(startWorker: StartWorker, jobs: readonly Job<null, never, unknown>[]): StartedAhead {
-  const ready = new Map<unknown, Worker<never, unknown>>(jobs.map((job) => [job, startWorker(job, null)]));
+export function startedAhead(startWorker: StartWorker, workerJobs: readonly Job<null, never, unknown>[]): StartedAhead {
+  const readyWorkers = new Map<unknown, Worker<never, unknown>>(
+    workerJobs.map((workerJob) => [workerJob, startWorker(workerJob, null)]),
+  );
   return {
     startWorker: <Data, Request, Reply>(job: Job<Data, Request, Reply>, data: Data) => {
-      const worker = ready.get(job);
-      ready.delete(job);
+      const worker = readyWorkers.get(job);
+      readyWorkers.delete(job);
       return worker ? (worker as unknown as Worker<Request, Reply>) : startWorker(job, data);
     },
     end: async () => {
-      for (const worker of ready.values()) await worker.end();
-      ready.clear();
+      for (const worker of readyWorkers.values()) await worker.end();
+      readyWorkers.clear();
     },
   };
 }
 
-interface Start {
-  readonly starts: typeof startMark;
+interface ThreadStart {
+  readonly starts: typeof threadStartMark;
   readonly module: string;
   readonly name: string;
   readonly data: unknown;
 }
 
-type Answer =
+type WorkerAnswer =
   | { readonly reply: unknown }
   | { readonly code: ErrorCode; readonly message: string; readonly facts: ErrorDetails }
   | { readonly failed: unknown };
 
-interface Waiting<Reply> {
+interface PendingRequest<Reply> {
   readonly resolve: (reply: Reply) => void;
   readonly reject: (cause: unknown) => void;
 }
 
-const startMark = 'annals job';
+const threadStartMark = 'annals job';
 
 class ThreadWorker<Data, Request, Reply> implements Worker<Request, Reply> {
-  readonly #thread: Thread;
-  readonly #waiting: Waiting<Reply>[] = [];
-  #ended: ServiceError | null = null;
+  readonly #workerThread: Thread;
+  readonly #pendingRequests: PendingRequest<Reply>[] = [];
+  #endedCause: ServiceError | null = null;
 
-  constructor({ module, name }: Job<Data, Request, Reply>, data: Data) {
-    const start: Start = { starts: startMark, module, name, data };
-    this.#thread = newThread(import.meta.url, start);
-    this.#thread.unref();
-    this.#thread.on('message', (answer: Answer) => this.#onAnswer(answer));
-    this.#thread.on('error', (cause) => this.#end(endedError(cause)));
-    this.#thread.on('exit', () => this.#end(endedError()));
+  constructor({ module: jobModule, name: jobName }: Job<Data, Request, Reply>, jobData: Data) {
+    const threadStart: ThreadStart = { starts: threadStartMark, module: jobModule, name: jobName, data: jobData };
+    this.#workerThread = startThread(import.meta.url, threadStart);
+    this.#workerThread.unref();
+    this.#workerThread.on('message', (workerAnswer: WorkerAnswer) => this.#onWorkerAnswer(workerAnswer));
+    this.#workerThread.on('error', (cause) => this.#endThread(workerEndedError(cause)));
+    this.#workerThread.on('exit', () => this.#endThread(workerEndedError()));
   }
 
-  ask(request: Request): Promise<Reply> {
+  ask(workerRequest: Request): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      if (this.#ended) return reject(this.#ended);
-      this.#thread.postMessage(request);
-      if (this.#waiting.push({ resolve, reject }) === 1) this.#thread.ref();
+      if (this.#endedCause) return reject(this.#endedCause);
+      this.#workerThread.postMessage(workerRequest);
+      if (this.#pendingRequests.push({ resolve, reject }) === 1) this.#workerThread.ref();
     });
   }
 
   async end(): Promise<void> {
-    this.#end(endedError());
-    await this.#thread.terminate();
+    this.#endThread(workerEndedError());
+    await this.#workerThread.terminate();
   }
 
-  #onAnswer(answer: Answer): void {
-    const first = this.#waiting.shift();
-    if (this.#waiting.length === 0) this.#thread.unref();
-    if ('reply' in answer) first?.resolve(answer.reply as Reply);
-    else first?.reject('code' in answer ? new ServiceError(answer.code, answer.message, answer.facts) : answer.failed);
+  #onWorkerAnswer(workerAnswer: WorkerAnswer): void {
+    const oldestRequest = this.#pendingRequests.shift();
+    if (this.#pendingRequests.length === 0) this.#workerThread.unref();
+    if ('reply' in workerAnswer) oldestRequest?.resolve(workerAnswer.reply as Reply);
+    else
+      oldestRequest?.reject(
+        'code' in workerAnswer
+          ? new ServiceError(workerAnswer.code, workerAnswer.message, workerAnswer.facts)
+          : workerAnswer.failed,
+      );
   }
 
-  #end(error: ServiceError): void {
-    this.#ended ??= error;
-    this.#thread.unref();
-    for (const { reject } of this.#waiting.splice(0)) reject(this.#ended);
+  #endThread(error: ServiceError): void {
+    this.#endedCause ??= error;
+    this.#workerThread.unref();
+    for (const { reject } of this.#pendingRequests.splice(0)) reject(this.#endedCause);
   }
 }
 
 /** A thread that starts with a file; sources that were not compiled by way of the loader that runs them here as well. */
-function newThread(here: string, data: unknown): Thread {
-  if (here.endsWith('.js')) return new Thread(new URL(here), { workerData: data });
-  const loader = new URL('./esm/api/index.mjs', pathToFileURL(createRequire(here).resolve('tsx'))).href;
-  const text = `import(${JSON.stringify(loader)}).then(({ register }) => (register(), import(${JSON.stringify(here)})))`;
-  return new Thread(text, { eval: true, workerData: data, execArgv: [] });
+function startThread(moduleUrl: string, threadData: unknown): Thread {
+  if (moduleUrl.endsWith('.js')) return new Thread(new URL(moduleUrl), { workerData: threadData });
+  const tsxLoader = new URL('./esm/api/index.mjs', pathToFileURL(createRequire(moduleUrl).resolve('tsx'))).href;
+  const loaderScript = `import(${JSON.stringify(tsxLoader)}).then(({ register }) => (register(), import(${JSON.stringify(moduleUrl)})))`;
+  return new Thread(loaderScript, { eval: true, workerData: threadData, execArgv: [] });
 }
 
-function endedError(cause?: unknown): ServiceError {
+function workerEndedError(cause?: unknown): ServiceError {
   return new ServiceError('REL_INTERNAL', 'a worker has ended', { cause });
 }
 
-async function serve({ module, name, data }: Start): Promise<void> {
-  const port = parentPort!;
+async function serveThread({ module, name: jobName, data: jobData }: ThreadStart): Promise<void> {
+  const workerPort = parentPort!;
   const jobModule = (await import(module)) as Record<string, Job<unknown, unknown, unknown>>;
-  const answer = jobModule[name]!.begin(data);
-  let before = Promise.resolve();
-  port.on('message', (request: unknown) => {
-    before = before.then(async () => port.postMessage(await answerRequest(request)));
+  const answerJob = jobModule[jobName]!.begin(jobData);
+  let earlierAnswer = Promise.resolve();
+  workerPort.on('message', (portMessage: unknown) => {
+    earlierAnswer = earlierAnswer.then(async () => workerPort.postMessage(await answerRequest(portMessage)));
   });
 
-  async function answerRequest(request: unknown): Promise<Answer> {
+  async function answerRequest(workerRequest: unknown): Promise<WorkerAnswer> {
     try {
-      return { reply: await answer(request) };
-    } catch (cause) {
+      return { reply: await answerJob(workerRequest) };
+    } catch (jobFailure) {
       // A message keeps no classes: the fields by which callers distinguish errors are sent as such.
-      if (!(cause instanceof ServiceError)) return { failed: cause };
-      const { cause: _, ...facts } = cause.facts;
-      return { code: cause.code, message: cause.message, facts };
+      if (!(jobFailure instanceof ServiceError)) return { failed: jobFailure };
+      const { cause: _, ...facts } = jobFailure.facts;
+      return { code: jobFailure.code, message: jobFailure.message, facts };
     }
   }
 }
 
 // Not awaited: a job's module may import this one, and would wait for its end.
-if (!isMainThread && (workerData as Start | null)?.starts === startMark) void serve(workerData as Start);
+if (!isMainThread && (workerData as ThreadStart | null)?.starts === threadStartMark) void serveThread(workerData as ThreadStart);

@@ -21,214 +21,215 @@ export interface NodeSink {
   keep(level: number, index: number, hash: Uint8Array): void;
 }
 
-const scratch = Buffer.alloc(1 + 2 * HASH_BYTES, 1);
+const childrenBuffer = Buffer.alloc(1 + 2 * HASH_BYTES, 1);
 
-export function hashChildren(left: Uint8Array, right: Uint8Array): Uint8Array {
-  scratch.set(left, 1);
-  scratch.set(right, 1 + HASH_BYTES);
-  return sha256(scratch);
+export function hashChildren(leftHash: Uint8Array, rightHash: Uint8Array): Uint8Array {
+  childrenBuffer.set(leftHash, 1);
+  childrenBuffer.set(rightHash, 1 + HASH_BYTES);
+  return sha256(childrenBuffer);
 }
 
 /** The complete subtrees of a growing list, largest first: all that appending and the root need. */
 export class Frontier {
-  readonly #nodes: Uint8Array[];
-  readonly #sink: NodeSink | null;
-  #size: number;
+  readonly #frontierNodes: Uint8Array[];
+  readonly #nodeSink: NodeSink | null;
+  #treeSize: number;
 
-  constructor(size = 0, nodes: readonly Uint8Array[] = [], sink: NodeSink | null = null) {
-    this.#size = size;
-    this.#nodes = [...nodes];
-    this.#sink = sink;
+  constructor(treeSize = 0, frontierNodes: readonly Uint8Array[] = [], nodeSink: NodeSink | null = null) {
+    this.#treeSize = treeSize;
+    this.#frontierNodes = [...frontierNodes];
+    this.#nodeSink = nodeSink;
   }
 
   get size(): number {
-    return this.#size;
+    return this.#treeSize;
   }
 
   append(leafHash: Uint8Array): void {
-    const sink = this.#sink;
-    let node = leafHash;
-    let level = 0;
-    let index = this.#size;
-    sink?.keep(level, index, node);
+    const nodeSink = this.#nodeSink;
+    let nodeHash = leafHash;
+    let nodeLevel = 0;
+    let nodeIndex = this.#treeSize;
+    nodeSink?.keep(nodeLevel, nodeIndex, nodeHash);
     // A subtree merges with its left neighbour for every trailing one bit of the size before.
-    for (; index % 2 === 1; index = (index - 1) / 2) {
-      node = hashChildren(this.#nodes.pop()!, node);
-      sink?.keep(++level, (index - 1) / 2, node);
+    for (; nodeIndex % 2 === 1; nodeIndex = (nodeIndex - 1) / 2) {
+      nodeHash = hashChildren(this.#frontierNodes.pop()!, nodeHash);
+      nodeSink?.keep(++nodeLevel, (nodeIndex - 1) / 2, nodeHash);
     }
-    this.#nodes.push(node);
-    this.#size++;
+    this.#frontierNodes.push(nodeHash);
+    this.#treeSize++;
   }
 
   root(): Uint8Array {
-    if (this.#size === 0) return sha256(new Uint8Array(0));
-    let root = this.#nodes[this.#nodes.length - 1]!;
-    for (let i = this.#nodes.length - 2; i >= 0; i--) root = hashChildren(this.#nodes[i]!, root);
-    return root;
+    if (this.#treeSize === 0) return sha256(new Uint8Array(0));
+    let rootHash = this.#frontierNodes[this.#frontierNodes.length - 1]!;
+    for (let i = this.#frontierNodes.length - 2; i >= 0; i--) rootHash = hashChildren(this.#frontierNodes[i]!, rootHash);
+    return rootHash;
   }
 
   /** An independent copy: hashes appended to it reach no sink. */
   copy(): Frontier {
-    return new Frontier(this.#size, this.#nodes);
+    return new Frontier(this.#treeSize, this.#frontierNodes);
   }
 }
 
 /** All complete nodes of a list of leaf hashes, for proofs over logs that fit in memory: level 0 first. */
 export function completeNodes(leafHashes: readonly Uint8Array[]): NodeHash {
-  const levels: Uint8Array[][] = [[...leafHashes]];
-  for (let level = levels[0]!; level.length > 1; levels.push(level)) {
-    const parents: Uint8Array[] = [];
-    for (let i = 0; i + 1 < level.length; i += 2) parents.push(hashChildren(level[i]!, level[i + 1]!));
-    level = parents;
+  const treeLevels: Uint8Array[][] = [[...leafHashes]];
+  for (let treeLevel = treeLevels[0]!; treeLevel.length > 1; treeLevels.push(treeLevel)) {
+    const parentHashes: Uint8Array[] = [];
+    for (let i = 0; i + 1 < treeLevel.length; i += 2) parentHashes.push(hashChildren(treeLevel[i]!, treeLevel[i + 1]!));
+    treeLevel = parentHashes;
   }
   return (level, index) => {
-    const node = levels[level]?.[index];
+    const node = treeLevels[level]?.[index];
     if (!node) throw new RangeError(`no complete node ${level}/${index}`);
     return node;
   };
 }
 
-/** Root of the first `size` leaves. */
-export function rootOf(size: number, nodes: NodeHash): Uint8Array {
-  return size === 0 ? sha256(new Uint8Array(0)) : rangeHash(0, size, nodes);
+/** Root of the first `treeSize` leaves. */
+export function rootOf(treeSize: number, nodeHashes: NodeHash): Uint8Array {
+  return treeSize === 0 ? sha256(new Uint8Array(0)) : rangeRootHash(0, treeSize, nodeHashes);
 }
 
 /** RFC 9162 section 2.1.3.1: siblings from the leaf up. */
-export function inclusionProof(leaf: number, size: number, nodes: NodeHash): Uint8Array[] {
-  if (!(leaf >= 0 && leaf < size)) throw new RangeError('the leaf lies outside the tree');
-  const path: Uint8Array[] = [];
-  let first = 0;
-  let end = size;
-  const siblings: [number, number][] = [];
-  while (end - first > 1) {
-    const split = first + splitOf(end - first);
-    if (leaf < split) {
-      siblings.push([split, end]);
-      end = split;
+export function inclusionProof(leafIndex: number, treeSize: number, nodeHashes: NodeHash): Uint8Array[] {
+  if (!(leafIndex >= 0 && leafIndex < treeSize)) throw new RangeError('the leaf lies outside the tree');
+  const proofPath: Uint8Array[] = [];
+  let rangeStart = 0;
+  let rangeEnd = treeSize;
+  const siblingRanges: [number, number][] = [];
+  while (rangeEnd - rangeStart > 1) {
+    const rangeSplit = rangeStart + subtreeSplit(rangeEnd - rangeStart);
+    if (leafIndex < rangeSplit) {
+      siblingRanges.push([rangeSplit, rangeEnd]);
+      rangeEnd = rangeSplit;
     } else {
-      siblings.push([first, split]);
-      first = split;
+      siblingRanges.push([rangeStart, rangeSplit]);
+      rangeStart = rangeSplit;
     }
   }
-  for (let i = siblings.length - 1; i >= 0; i--) path.push(rangeHash(...siblings[i]!, nodes));
-  return path;
+  for (let i = siblingRanges.length - 1; i >= 0; i--) proofPath.push(rangeRootHash(...siblingRanges[i]!, nodeHashes));
+  return proofPath;
 }
 
-/** RFC 9162 section 2.1.4.1: nodes that turn the root of `first` leaves into that of `second`. */
-export function consistencyProof(first: number, second: number, nodes: NodeHash): Uint8Array[] {
-  if (!(first >= 1 && first <= second)) throw new RangeError('sizes of a consistency proof rise from 1');
-  const proof: Uint8Array[] = [];
-  let start = 0;
-  let end = second;
-  let known = true;
-  while (first < end) {
-    const split = start + splitOf(end - start);
-    if (first <= split) {
-      proof.push(rangeHash(split, end, nodes));
-      end = split;
+/** RFC 9162 section 2.1.4.1: nodes that turn the root of `firstTreeSize` leaves into that of `secondTreeSize`. */
+export function consistencyProof(firstTreeSize: number, secondTreeSize: number, nodeHashes: NodeHash): Uint8Array[] {
+  if (!(firstTreeSize >= 1 && firstTreeSize <= secondTreeSize)) throw new RangeError('sizes of a consistency proof rise from 1');
+  const proofHashes: Uint8Array[] = [];
+  let rangeStart = 0;
+  let rangeEnd = secondTreeSize;
+  let isOldRootKnown = true;
+  while (firstTreeSize < rangeEnd) {
+    const rangeSplit = rangeStart + subtreeSplit(rangeEnd - rangeStart);
+    if (firstTreeSize <= rangeSplit) {
+      proofHashes.push(rangeRootHash(rangeSplit, rangeEnd, nodeHashes));
+      rangeEnd = rangeSplit;
     } else {
-      proof.push(rangeHash(start, split, nodes));
-      start = split;
-      known = false;
+      proofHashes.push(rangeRootHash(rangeStart, rangeSplit, nodeHashes));
+      rangeStart = rangeSplit;
+      isOldRootKnown = false;
     }
   }
-  if (!known) proof.push(rangeHash(start, end, nodes));
-  return proof.reverse();
+  if (!isOldRootKnown) proofHashes.push(rangeRootHash(rangeStart, rangeEnd, nodeHashes));
+  return proofHashes.reverse();
 }
 
 /** RFC 9162 section 2.1.3.2. False for anything that does not prove it, malformed input included. */
 export function verifyInclusion(
   leafHash: Uint8Array,
-  leaf: number,
-  size: number,
-  path: readonly Uint8Array[],
-  root: Uint8Array,
+  leafIndex: number,
+  treeSize: number,
+  proofPath: readonly Uint8Array[],
+  treeRoot: Uint8Array,
 ): boolean {
-  if (!isSize(leaf) || !isSize(size) || leaf >= size || !wellFormed(path)) return false;
-  let node = leaf;
-  let last = size - 1;
-  let hash = leafHash;
-  for (const sibling of path) {
-    if (last === 0) return false;
-    if (node % 2 === 1 || node === last) {
-      hash = hashChildren(sibling, hash);
-      while (node % 2 === 0 && node !== 0) {
-        node /= 2;
-        last = Math.floor(last / 2);
+  if (!isTreeSize(leafIndex) || !isTreeSize(treeSize) || leafIndex >= treeSize || !isProofPath(proofPath)) return false;
+  let nodeIndex = leafIndex;
+  let lastNodeIndex = treeSize - 1;
+  let pathHash = leafHash;
+  for (const siblingHash of proofPath) {
+    if (lastNodeIndex === 0) return false;
+    if (nodeIndex % 2 === 1 || nodeIndex === lastNodeIndex) {
+      pathHash = hashChildren(siblingHash, pathHash);
+      while (nodeIndex % 2 === 0 && nodeIndex !== 0) {
+        nodeIndex /= 2;
+        lastNodeIndex = Math.floor(lastNodeIndex / 2);
       }
     } else {
-      hash = hashChildren(hash, sibling);
+      pathHash = hashChildren(pathHash, siblingHash);
     }
-    node = Math.floor(node / 2);
-    last = Math.floor(last / 2);
+    nodeIndex = Math.floor(nodeIndex / 2);
+    lastNodeIndex = Math.floor(lastNodeIndex / 2);
   }
-  return last === 0 && equalBytes(hash, root);
+  return lastNodeIndex === 0 && equalBytes(pathHash, treeRoot);
 }
 
 /** RFC 9162 section 2.1.4.2. An empty log is a prefix of every log. */
 export function verifyConsistency(
-  first: number,
-  second: number,
+  firstTreeSize: number,
+  secondTreeSize: number,
   firstRoot: Uint8Array,
   secondRoot: Uint8Array,
-  proof: readonly Uint8Array[],
+  proofHashes: readonly Uint8Array[],
 ): boolean {
-  if (!isSize(first) || !isSize(second) || first > second || !wellFormed(proof)) return false;
-  if (first === second) return proof.length === 0 && equalBytes(firstRoot, secondRoot);
-  if (first === 0) return proof.length === 0 && equalBytes(firstRoot, sha256(new Uint8Array(0)));
-  const path = isPowerOfTwo(first) ? [firstRoot, ...proof] : proof;
-  if (path.length === 0) return false;
-  let node = first - 1;
-  let last = second - 1;
-  while (node % 2 === 1) {
-    node = Math.floor(node / 2);
-    last = Math.floor(last / 2);
+  if (!isTreeSize(firstTreeSize) || !isTreeSize(secondTreeSize) || firstTreeSize > secondTreeSize || !isProofPath(proofHashes))
+    return false;
+  if (firstTreeSize === secondTreeSize) return proofHashes.length === 0 && equalBytes(firstRoot, secondRoot);
+  if (firstTreeSize === 0) return proofHashes.length === 0 && equalBytes(firstRoot, sha256(new Uint8Array(0)));
+  const proofPath = isPowerOfTwo(firstTreeSize) ? [firstRoot, ...proofHashes] : proofHashes;
+  if (proofPath.length === 0) return false;
+  let nodeIndex = firstTreeSize - 1;
+  let lastNodeIndex = secondTreeSize - 1;
+  while (nodeIndex % 2 === 1) {
+    nodeIndex = Math.floor(nodeIndex / 2);
+    lastNodeIndex = Math.floor(lastNodeIndex / 2);
   }
-  let oldHash = path[0]!;
-  let newHash = path[0]!;
-  for (const sibling of path.slice(1)) {
-    if (last === 0) return false;
-    if (node % 2 === 1 || node === last) {
-      oldHash = hashChildren(sibling, oldHash);
-      newHash = hashChildren(sibling, newHash);
-      while (node % 2 === 0 && node !== 0) {
-        node /= 2;
-        last = Math.floor(last / 2);
+  let oldHash = proofPath[0]!;
+  let newHash = proofPath[0]!;
+  for (const siblingHash of proofPath.slice(1)) {
+    if (lastNodeIndex === 0) return false;
+    if (nodeIndex % 2 === 1 || nodeIndex === lastNodeIndex) {
+      oldHash = hashChildren(siblingHash, oldHash);
+      newHash = hashChildren(siblingHash, newHash);
+      while (nodeIndex % 2 === 0 && nodeIndex !== 0) {
+        nodeIndex /= 2;
+        lastNodeIndex = Math.floor(lastNodeIndex / 2);
       }
     } else {
-      newHash = hashChildren(newHash, sibling);
+      newHash = hashChildren(newHash, siblingHash);
     }
-    node = Math.floor(node / 2);
-    last = Math.floor(last / 2);
+    nodeIndex = Math.floor(nodeIndex / 2);
+    lastNodeIndex = Math.floor(lastNodeIndex / 2);
   }
-  return last === 0 && equalBytes(oldHash, firstRoot) && equalBytes(newHash, secondRoot);
+  return lastNodeIndex === 0 && equalBytes(oldHash, firstRoot) && equalBytes(newHash, secondRoot);
 }
 
-/** Hash of leaves [first, end): `first` is a multiple of the power of two that the range splits at. */
-function rangeHash(first: number, end: number, nodes: NodeHash): Uint8Array {
-  const count = end - first;
-  if (isPowerOfTwo(count)) {
-    const level = Math.log2(count);
-    return nodes(level, first / count);
+/** Hash of leaves [first, end): `firstLeaf` is a multiple of the power of two that the range splits at. */
+function rangeRootHash(firstLeaf: number, endLeaf: number, nodeHashes: NodeHash): Uint8Array {
+  const rangeLeaves = endLeaf - firstLeaf;
+  if (isPowerOfTwo(rangeLeaves)) {
+    const subtreeLevel = Math.log2(rangeLeaves);
+    return nodeHashes(subtreeLevel, firstLeaf / rangeLeaves);
   }
-  const split = first + splitOf(count);
-  return hashChildren(rangeHash(first, split, nodes), rangeHash(split, end, nodes));
+  const rangeSplit = firstLeaf + subtreeSplit(rangeLeaves);
+  return hashChildren(rangeRootHash(firstLeaf, rangeSplit, nodeHashes), rangeRootHash(rangeSplit, endLeaf, nodeHashes));
 }
 
-/** Largest power of two below `count`. */
-function splitOf(count: number): number {
-  return 2 ** Math.ceil(Math.log2(count) - 1);
+/** Largest power of two below `leafCount`. */
+function subtreeSplit(leafCount: number): number {
+  return 2 ** Math.ceil(Math.log2(leafCount) - 1);
 }
 
-function isPowerOfTwo(count: number): boolean {
-  return Number.isInteger(Math.log2(count));
+function isPowerOfTwo(leafCount: number): boolean {
+  return Number.isInteger(Math.log2(leafCount));
 }
 
-function isSize(value: number): boolean {
-  return Number.isSafeInteger(value) && value >= 0;
+function isTreeSize(treeSize: number): boolean {
+  return Number.isSafeInteger(treeSize) && treeSize >= 0;
 }
 
 /** No tree that fits in 64 bits has a longer path. */
-function wellFormed(path: readonly Uint8Array[]): boolean {
-  return path.length <= 64 && path.every((hash) => hash.length === HASH_BYTES);
+function isProofPath(proofPath: readonly Uint8Array[]): boolean {
+  return proofPath.length <= 64 && proofPath.every((proofHash) => proofHash.length === HASH_BYTES);
 }

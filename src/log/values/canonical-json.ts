@@ -8,23 +8,23 @@ import { checkText } from './value.ts';
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
 
 /** Throws REL_INVALID for a lone surrogate, which UTF-8 can't carry, and for a number that JSON can't say. */
-export function canonicalJson(value: Json): string {
-  if (value === null || typeof value === 'boolean') return String(value);
-  if (typeof value === 'string') return canonicalString(value);
-  if (typeof value === 'number') return canonicalNumber(value);
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
-  const object = value as { readonly [name: string]: Json };
+export function canonicalJson(jsonValue: Json): string {
+  if (jsonValue === null || typeof jsonValue === 'boolean') return String(jsonValue);
+  if (typeof jsonValue === 'string') return canonicalString(jsonValue);
+  if (typeof jsonValue === 'number') return canonicalNumber(jsonValue);
+  if (Array.isArray(jsonValue)) return `[${jsonValue.map(canonicalJson).join(',')}]`;
+  const jsonObject = jsonValue as { readonly [memberName: string]: Json };
   // The default order of `sort` is the one that the RFC asks for.
-  const names = Object.keys(object).sort();
-  return `{${names.map((name) => `${canonicalString(name)}:${canonicalJson(object[name]!)}`).join(',')}}`;
+  const memberNames = Object.keys(jsonObject).sort();
+  return `{${memberNames.map((memberName) => `${canonicalString(memberName)}:${canonicalJson(jsonObject[memberName]!)}`).join(',')}}`;
 }
 
-export function canonicalString(text: string): string {
-  checkText(text, 'a text');
-  return JSON.stringify(text);
+export function canonicalString(jsonText: string): string {
+  checkText(jsonText, 'a text');
+  return JSON.stringify(jsonText);
 }
 
-function canonicalNumber(value: number): string {
-  if (!Number.isFinite(value)) throw new ServiceError('REL_INVALID', `${value} has no form in JSON`);
-  return JSON.stringify(value);
+function canonicalNumber(jsonNumber: number): string {
+  if (!Number.isFinite(jsonNumber)) throw new ServiceError('REL_INVALID', `${jsonNumber} has no form in JSON`);
+  return JSON.stringify(jsonNumber);
 }

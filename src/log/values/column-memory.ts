@@ -10,34 +10,34 @@
  */
 import { assert } from '../../errors.ts';
 
-const PAGE_BYTES = 65_536;
-const ALIGNMENT = 64;
+const ARENA_PAGE_BYTES = 65_536;
+const EXTENT_ALIGNMENT = 64;
 /** Columns of one segment should share a memory, so one memory holds many segments; kernels take 32-bit offsets. */
-const MEMORY_BYTES = 1024 * 1024 * 1024;
+const ARENA_BYTES = 1024 * 1024 * 1024;
 /** Extra share of a memory for workspaces, beside its columns. */
-const SPARE_SHARE = 1 / 32;
+const ARENA_SPARE_SHARE = 1 / 32;
 
-interface Free {
+interface FreeExtent {
   at: number;
   size: number;
 }
 
-interface Arena {
+interface ColumnArena {
   readonly owner: ColumnMemory;
   readonly memory: WebAssembly.Memory;
   readonly buffer: ArrayBufferLike;
   /** By offset; neighbours are joined. */
-  readonly free: Free[];
+  readonly free: FreeExtent[];
   /** The same behind the columns, for workspaces: a memory full of columns still has room for kernels. */
-  readonly spare: Free[];
+  readonly spare: FreeExtent[];
   readonly spareAt: number;
 }
 
-const arenas = new WeakMap<ArrayBufferLike, Arena>();
+const arenasByBuffer = new WeakMap<ArrayBufferLike, ColumnArena>();
 
 /** The WebAssembly memory that a view's buffer belongs to; undefined for ordinary arrays. */
 export function memoryOf(view: ArrayBufferView): WebAssembly.Memory | undefined {
-  return arenas.get(view.buffer)?.memory;
+  return arenasByBuffer.get(view.buffer)?.memory;
 }
 
 /** Bytes in one memory beside the columns that rest there, for kernels to work in. */
@@ -48,11 +48,12 @@ export interface Workspace {
 }
 
 /** Null where the memory has no room. */
-export function workspaceIn(memory: WebAssembly.Memory, bytes: number): Workspace | null {
-  const arena = arenas.get(memory.buffer);
-  assert(arena, 'workspaces lie beside columns');
-  const view = arena.owner.allocateIn(arena, bytes) ?? arena.owner.allocateIn(arena, bytes, true);
-  return view && { memory, bytes: view, release: () => arena.owner.release(view) };
+export function workspaceIn(memory: WebAssembly.Memory, workspaceBytes: number): Workspace | null {
+  const columnArena = arenasByBuffer.get(memory.buffer);
+  assert(columnArena, 'workspaces lie beside columns');
+  const workspaceView =
+    columnArena.owner.allocateIn(columnArena, workspaceBytes) ?? columnArena.owner.allocateIn(columnArena, workspaceBytes, true);
+  return workspaceView && { memory, bytes: workspaceView, release: () => columnArena.owner.release(workspaceView) };
 }
 
 export interface ColumnMemoryOptions {
@@ -63,110 +64,128 @@ export interface ColumnMemoryOptions {
 }
 
 export class ColumnMemory {
-  readonly #memoryBytes: number;
-  readonly #poison: boolean;
-  readonly #arenas: Arena[] = [];
-  #used = 0;
+  readonly #arenaBytes: number;
+  readonly #poisonsFreed: boolean;
+  readonly #columnArenas: ColumnArena[] = [];
+  #usedColumnBytes = 0;
 
-  constructor({ memoryBytes = MEMORY_BYTES, poison = false }: ColumnMemoryOptions = {}) {
-    assert(memoryBytes > 0 && memoryBytes % PAGE_BYTES === 0, 'a memory has whole pages');
-    this.#memoryBytes = memoryBytes;
-    this.#poison = poison;
+  constructor({ memoryBytes = ARENA_BYTES, poison = false }: ColumnMemoryOptions = {}) {
+    assert(memoryBytes > 0 && memoryBytes % ARENA_PAGE_BYTES === 0, 'a memory has whole pages');
+    this.#arenaBytes = memoryBytes;
+    this.#poisonsFreed = poison;
   }
 
   /** Bytes that are given out. */
   get used(): number {
-    return this.#used;
+    return this.#usedColumnBytes;
   }
 
   /** `null` for what is longer than a memory: such a column stays in an array of its own. */
-  allocate(bytes: number): Uint8Array | null {
-    const size = roundUp(bytes);
-    if (size > this.#memoryBytes) return null;
-    for (const arena of this.#arenas) {
-      const view = this.allocateIn(arena, bytes);
-      if (view) return view;
+  allocate(columnBytes: number): Uint8Array | null {
+    const extentSize = alignedExtent(columnBytes);
+    if (extentSize > this.#arenaBytes) return null;
+    for (const columnArena of this.#columnArenas) {
+      const columnView = this.allocateIn(columnArena, columnBytes);
+      if (columnView) return columnView;
     }
-    const columnPages = this.#memoryBytes / PAGE_BYTES;
-    const sparePages = Math.floor(columnPages * SPARE_SHARE);
-    const pages = columnPages + sparePages + 1;
-    const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
+    const columnPages = this.#arenaBytes / ARENA_PAGE_BYTES;
+    const sparePages = Math.floor(columnPages * ARENA_SPARE_SHARE);
+    const arenaPages = columnPages + sparePages + 1;
+    const arenaMemory = new WebAssembly.Memory({ initial: arenaPages, maximum: arenaPages, shared: true });
     // Nothing lies at 0: kernels take that address for none. The page beyond makes up for it.
-    const free = [{ at: ALIGNMENT, size: this.#memoryBytes }];
-    const spareAt = ALIGNMENT + this.#memoryBytes;
-    const spare = sparePages > 0 ? [{ at: spareAt, size: sparePages * PAGE_BYTES }] : [];
-    const arena: Arena = { owner: this, memory, buffer: memory.buffer, free, spare, spareAt };
-    arenas.set(arena.buffer, arena);
-    this.#arenas.push(arena);
-    return this.allocateIn(arena, bytes);
+    const freeExtents = [{ at: EXTENT_ALIGNMENT, size: this.#arenaBytes }];
+    const spareAt = EXTENT_ALIGNMENT + this.#arenaBytes;
+    const spareExtents = sparePages > 0 ? [{ at: spareAt, size: sparePages * ARENA_PAGE_BYTES }] : [];
+    const arena: ColumnArena = {
+      owner: this,
+      memory: arenaMemory,
+      buffer: arenaMemory.buffer,
+      free: freeExtents,
+      spare: spareExtents,
+      spareAt,
+    };
+    arenasByBuffer.set(arena.buffer, arena);
+    this.#columnArenas.push(arena);
+    return this.allocateIn(arena, columnBytes);
   }
 
-  /** Allocates in one of its memories; `spare` bytes are for workspaces alone. */
-  allocateIn(arena: Arena, bytes: number, spare = false): Uint8Array | null {
-    const at = take(spare ? arena.spare : arena.free, roundUp(bytes));
-    if (at < 0) return null;
-    this.#used += roundUp(bytes);
-    return new Uint8Array(arena.buffer, at, bytes);
+  /** Allocates in one of its memories; `useSpare` bytes are for workspaces alone. */
+  allocateIn(columnArena: ColumnArena, columnBytes: number, useSpare = false): Uint8Array | null {
+    const extentOffset = takeExtent(useSpare ? columnArena.spare : columnArena.free, alignedExtent(columnBytes));
+    if (extentOffset < 0) return null;
+    this.#usedColumnBytes += alignedExtent(columnBytes);
+    return new Uint8Array(columnArena.buffer, extentOffset, columnBytes);
   }
 
   /** Gives back an extent: a view over the whole result of `allocate`, in any element type. */
-  release(view: ArrayBufferView): void {
-    const arena = this.#arenas.find(({ buffer }) => buffer === view.buffer);
-    assert(arena, 'what is released was allocated here');
-    const size = roundUp(view.byteLength);
-    if (this.#poison) new Uint8Array(arena.buffer, view.byteOffset, size).fill(0xdd);
-    give(view.byteOffset < arena.spareAt ? arena.free : arena.spare, view.byteOffset, size);
-    this.#used -= size;
+  release(columnView: ArrayBufferView): void {
+    const columnArena = this.#columnArenas.find(({ buffer }) => buffer === columnView.buffer);
+    assert(columnArena, 'what is released was allocated here');
+    const extentSize = alignedExtent(columnView.byteLength);
+    if (this.#poisonsFreed) new Uint8Array(columnArena.buffer, columnView.byteOffset, extentSize).fill(0xdd);
+    freeExtent(
+      columnView.byteOffset < columnArena.spareAt ? columnArena.free : columnArena.spare,
+      columnView.byteOffset,
+      extentSize,
+    );
+    this.#usedColumnBytes -= extentSize;
   }
 
-  /** Releases the bytes of an extent behind its first `bytes`. */
-  shorten(view: ArrayBufferView, bytes: number): void {
-    const arena = this.#arenas.find(({ buffer }) => buffer === view.buffer);
-    assert(arena && bytes <= view.byteLength, 'what is shortened was allocated here');
-    const bytesLeft = roundUp(bytes);
-    const size = roundUp(view.byteLength) - bytesLeft;
-    if (size === 0) return;
-    if (this.#poison) new Uint8Array(arena.buffer, view.byteOffset + bytesLeft, size).fill(0xdd);
-    give(view.byteOffset < arena.spareAt ? arena.free : arena.spare, view.byteOffset + bytesLeft, size);
-    this.#used -= size;
+  /** Releases the bytes of an extent behind its first `shortenedBytes`. */
+  shorten(columnView: ArrayBufferView, shortenedBytes: number): void {
+    const columnArena = this.#columnArenas.find(({ buffer }) => buffer === columnView.buffer);
+    assert(columnArena && shortenedBytes <= columnView.byteLength, 'what is shortened was allocated here');
+    const bytesLeft = alignedExtent(shortenedBytes);
+    const freedExtent = alignedExtent(columnView.byteLength) - bytesLeft;
+    if (freedExtent === 0) return;
+    if (this.#poisonsFreed) new Uint8Array(columnArena.buffer, columnView.byteOffset + bytesLeft, freedExtent).fill(0xdd);
+    freeExtent(
+      columnView.byteOffset < columnArena.spareAt ? columnArena.free : columnArena.spare,
+      columnView.byteOffset + bytesLeft,
+      freedExtent,
+    );
+    this.#usedColumnBytes -= freedExtent;
   }
 }
 
-function roundUp(bytes: number): number {
-  return Math.max(ALIGNMENT, Math.ceil(bytes / ALIGNMENT) * ALIGNMENT);
+function alignedExtent(extentBytes: number): number {
+  return Math.max(EXTENT_ALIGNMENT, Math.ceil(extentBytes / EXTENT_ALIGNMENT) * EXTENT_ALIGNMENT);
 }
 
 /** Offset of the first hole that is large enough, or -1. */
-function take(free: Free[], size: number): number {
-  const index = free.findIndex((hole) => hole.size >= size);
-  if (index < 0) return -1;
-  const hole = free[index]!;
-  const { at } = hole;
-  hole.at += size;
-  hole.size -= size;
-  if (hole.size === 0) free.splice(index, 1);
-  return at;
+function takeExtent(freeExtents: FreeExtent[], extentSize: number): number {
+  const holeIndex = freeExtents.findIndex((freeHole) => freeHole.size >= extentSize);
+  if (holeIndex < 0) return -1;
+  const hole = freeExtents[holeIndex]!;
+  const { at: extentOffset } = hole;
+  hole.at += extentSize;
+  hole.size -= extentSize;
+  if (hole.size === 0) freeExtents.splice(holeIndex, 1);
+  return extentOffset;
 }
 
-function give(free: Free[], at: number, size: number): void {
-  let low = 0;
-  let high = free.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (free[middle]!.at < at) low = middle + 1;
-    else high = middle;
+function freeExtent(freeExtents: FreeExtent[], extentOffset: number, extentSize: number): void {
+  let lowHole = 0;
+  let highHole = freeExtents.length;
+  while (lowHole < highHole) {
+    const middleHole = (lowHole + highHole) >>> 1;
+    if (freeExtents[middleHole]!.at < extentOffset) lowHole = middleHole + 1;
+    else highHole = middleHole;
   }
-  const before = free[low - 1];
-  const after = free[low];
-  assert((!before || before.at + before.size <= at) && (!after || at + size <= after.at), 'an extent is released once');
-  const joinsBefore = before !== undefined && before.at + before.size === at;
-  const joinsAfter = after !== undefined && at + size === after.at;
+  const holeBefore = freeExtents[lowHole - 1];
+  const holeAfter = freeExtents[lowHole];
+  assert(
+    (!holeBefore || holeBefore.at + holeBefore.size <= extentOffset) && (!holeAfter || extentOffset + extentSize <= holeAfter.at),
+    'an extent is released once',
+  );
+  const joinsBefore = holeBefore !== undefined && holeBefore.at + holeBefore.size === extentOffset;
+  const joinsAfter = holeAfter !== undefined && extentOffset + extentSize === holeAfter.at;
   if (joinsBefore && joinsAfter) {
-    before.size += size + after.size;
-    free.splice(low, 1);
-  } else if (joinsBefore) before.size += size;
+    holeBefore.size += extentSize + holeAfter.size;
+    freeExtents.splice(lowHole, 1);
+  } else if (joinsBefore) holeBefore.size += extentSize;
   else if (joinsAfter) {
-    after.at = at;
-    after.size += size;
-  } else free.splice(low, 0, { at, size });
+    holeAfter.at = extentOffset;
+    holeAfter.size += extentSize;
+  } else freeExtents.splice(lowHole, 0, { at: extentOffset, size: extentSize });
 }

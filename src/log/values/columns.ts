@@ -93,21 +93,21 @@ export interface RowBatch {
 }
 
 /** Memory of so many of its cells. */
-export function bytesOfCells(vector: Vector, length: number): number {
-  switch (vector.kind) {
+export function bytesOfCells(columnVector: Vector, cellCount: number): number {
+  switch (columnVector.kind) {
     case 'null':
       return 0;
     case 'bool':
-      return length;
+      return cellCount;
     case 'i32':
     case 'dict':
-      return length * 4;
+      return cellCount * 4;
     case 'f64':
     case 'i64':
-      return length * 8;
+      return cellCount * 8;
     case 'vec':
-      return length * vector.dims * 4;
+      return cellCount * columnVector.dims * 4;
     case 'text':
-      return length * 4 + (vector.offsets[length] ?? 0) - (vector.offsets[0] ?? 0);
+      return cellCount * 4 + (columnVector.offsets[cellCount] ?? 0) - (columnVector.offsets[0] ?? 0);
   }
 }

@@ -2,46 +2,49 @@
 import { type PositionColumn, Timeline } from './timeline.ts';
 
 export class ForkedTimeline extends Timeline {
-  readonly #below: Timeline;
-  readonly #from: number;
+  readonly #sourceTimeline: Timeline;
+  readonly #forkPosition: number;
 
-  /** Positions below `from` are those of `below`, whatever it covers beyond. */
-  constructor(below: Timeline, from: number) {
+  /** Positions below `forkPosition` are those of `sourceTimeline`, whatever it covers beyond. */
+  constructor(sourceTimeline: Timeline, forkPosition: number) {
     super();
-    this.#below = below;
-    this.#from = from;
+    this.#sourceTimeline = sourceTimeline;
+    this.#forkPosition = forkPosition;
   }
 
   override get end(): number {
-    return this.runs === 0 ? this.#from : super.end;
+    return this.runs === 0 ? this.#forkPosition : super.end;
   }
 
-  override timeOf(position: number): bigint {
-    return position < this.#from ? this.#below.timeOf(position) : super.timeOf(position);
+  override timeOf(soughtPosition: number): bigint {
+    return soughtPosition < this.#forkPosition ? this.#sourceTimeline.timeOf(soughtPosition) : super.timeOf(soughtPosition);
   }
 
-  override positionAfter(instant: bigint): number {
-    const position = this.runs === 0 ? 0 : super.positionAfter(instant);
-    return position > this.#from ? position : Math.min(this.#below.positionAfter(instant), this.#from);
+  override positionAfter(soughtInstant: bigint): number {
+    const ownPosition = this.runs === 0 ? 0 : super.positionAfter(soughtInstant);
+    return ownPosition > this.#forkPosition
+      ? ownPosition
+      : Math.min(this.#sourceTimeline.positionAfter(soughtInstant), this.#forkPosition);
   }
 
-  override positionAt(instant: bigint): number {
-    const own = super.positionAt(instant);
-    if (own >= this.#from) return own;
-    const position = this.#below.positionAt(instant);
-    return position < this.#from ? position : -1;
+  override positionAt(soughtInstant: bigint): number {
+    const ownPosition = super.positionAt(soughtInstant);
+    if (ownPosition >= this.#forkPosition) return ownPosition;
+    const sourcePosition = this.#sourceTimeline.positionAt(soughtInstant);
+    return sourcePosition < this.#forkPosition ? sourcePosition : -1;
   }
 
   /** Rows rest in one segment, and a segment lies on one side. */
   override writeTimes(
-    target: BigInt64Array,
-    column: PositionColumn,
-    rows: Int32Array | null,
+    timeTarget: BigInt64Array,
+    positionColumn: PositionColumn,
+    timeRows: Int32Array | null,
     first: number,
     count: number,
     compact: boolean,
   ): void {
-    if (column.base < this.#from) this.#below.writeTimes(target, column, rows, first, count, compact);
-    else super.writeTimes(target, column, rows, first, count, compact);
+    if (positionColumn.base < this.#forkPosition)
+      this.#sourceTimeline.writeTimes(timeTarget, positionColumn, timeRows, first, count, compact);
+    else super.writeTimes(timeTarget, positionColumn, timeRows, first, count, compact);
   }
 }

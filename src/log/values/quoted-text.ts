@@ -3,15 +3,15 @@
  * fails as if calls were nested too deep from some twelve million letters on; a row may have more.
  */
 
-const backslash = 0x5c;
+const backslashCode = 0x5c;
 
-/** Where the text ends that begins with the quote at `start`: behind its last quote; null where it never ends. */
-export function endOfQuoted(text: string, start: number): number | null {
-  const quote = text.charCodeAt(start);
-  for (let at = start + 1; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (code === quote) return at + 1;
-    if (code === backslash) at++;
+/** Where the text ends that begins with the quote at `quoteOffset`: behind its last quote; null where it never ends. */
+export function endOfQuoted(quotedText: string, quoteOffset: number): number | null {
+  const quoteCode = quotedText.charCodeAt(quoteOffset);
+  for (let characterIndex = quoteOffset + 1; characterIndex < quotedText.length; characterIndex++) {
+    const charCode = quotedText.charCodeAt(characterIndex);
+    if (charCode === quoteCode) return characterIndex + 1;
+    if (charCode === backslashCode) characterIndex++;
   }
   return null;
 }

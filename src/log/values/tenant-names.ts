@@ -3,36 +3,36 @@
  * to a caller without a tenant it means the store's. Two tenants never meet each other's names. Pure.
  */
 export class TenantNames<T> {
-  readonly #named = new Map<string, T>();
+  readonly #thingsByTenantName = new Map<string, T>();
 
   /** The thing that the name means to a tenant; null: to a caller without one. */
-  get(name: string, tenant: string | null): T | undefined {
-    const own = tenant === null ? undefined : this.#named.get(keyOf(name, tenant));
-    return own ?? this.#named.get(keyOf(name, null));
+  get(thingName: string, tenant: string | null): T | undefined {
+    const tenantThing = tenant === null ? undefined : this.#thingsByTenantName.get(tenantNameKey(thingName, tenant));
+    return tenantThing ?? this.#thingsByTenantName.get(tenantNameKey(thingName, null));
   }
 
   /** The thing that this tenant, or for null the store, has under the name. */
-  own(name: string, tenant: string | null): T | undefined {
-    return this.#named.get(keyOf(name, tenant));
+  own(thingName: string, tenant: string | null): T | undefined {
+    return this.#thingsByTenantName.get(tenantNameKey(thingName, tenant));
   }
 
-  set(name: string, tenant: string | null, thing: T): void {
-    this.#named.set(keyOf(name, tenant), thing);
+  set(thingName: string, tenant: string | null, namedThing: T): void {
+    this.#thingsByTenantName.set(tenantNameKey(thingName, tenant), namedThing);
   }
 
-  delete(name: string, tenant: string | null): boolean {
-    return this.#named.delete(keyOf(name, tenant));
+  delete(thingName: string, tenant: string | null): boolean {
+    return this.#thingsByTenantName.delete(tenantNameKey(thingName, tenant));
   }
 
   /** Values of every tenant and of the store. */
   values(): IterableIterator<T> {
-    return this.#named.values();
+    return this.#thingsByTenantName.values();
   }
 
   clear(): void {
-    this.#named.clear();
+    this.#thingsByTenantName.clear();
   }
 }
 
 /** Neither a path nor a name has a control character. */
-const keyOf = (name: string, tenant: string | null): string => `${tenant ?? ''}\u0000${name}`;
+const tenantNameKey = (name: string, tenant: string | null): string => `${tenant ?? ''}\u0000${name}`;

@@ -4,7 +4,7 @@
  */
 import { assert } from '../../errors.ts';
 
-const TWO_32 = 4_294_967_296;
+const LOW_WORD_SIZE = 4_294_967_296;
 
 /** Positions of rows where they rest: `base + deltas[row]`, or `base + row` where there are none. */
 export interface PositionColumn {
@@ -20,128 +20,138 @@ export interface SavedTimeline {
 }
 
 export class Timeline {
-  #positions = new Float64Array(64);
-  #times = new BigInt64Array(64);
-  /** The bytes of `#times`, low word first: arithmetic on words makes no bigint per row. */
-  #words = new Int32Array(this.#times.buffer);
-  #runs = 0;
-  #end = 0;
-  #lastTime = 0n;
+  #runPositions = new Float64Array(64);
+  #runTimes = new BigInt64Array(64);
+  /** The bytes of `#runTimes`, low word first: arithmetic on words makes no bigint per row. */
+  #runTimeWords = new Int32Array(this.#runTimes.buffer);
+  #runCount = 0;
+  #endPosition = 0;
+  #lastRunTime = 0n;
 
   /** First position that no run covers. */
   get end(): number {
-    return this.#end;
+    return this.#endPosition;
   }
 
   get runs(): number {
-    return this.#runs;
+    return this.#runCount;
   }
 
-  /** `count` positions from `position` on, at `time`, `time` + 1 … Covers what comes next, with no gap in positions. */
-  append(position: number, time: bigint, count: number): void {
-    if (count === 0) return;
-    assert(this.#runs === 0 || (position === this.#end && time > this.#lastTime), 'time rises with position');
-    if (this.#runs === 0 || time !== this.#lastTime + 1n) this.#push(position, time);
-    this.#end = position + count;
-    this.#lastTime = time + BigInt(count - 1);
+  /** `positionCount` positions from `firstPosition` on, at `firstInstant`, `firstInstant` + 1 … Covers what comes next, with no gap in positions. */
+  append(firstPosition: number, firstInstant: bigint, positionCount: number): void {
+    if (positionCount === 0) return;
+    assert(
+      this.#runCount === 0 || (firstPosition === this.#endPosition && firstInstant > this.#lastRunTime),
+      'time rises with position',
+    );
+    if (this.#runCount === 0 || firstInstant !== this.#lastRunTime + 1n) this.#pushRun(firstPosition, firstInstant);
+    this.#endPosition = firstPosition + positionCount;
+    this.#lastRunTime = firstInstant + BigInt(positionCount - 1);
   }
 
-  timeOf(position: number): bigint {
-    const run = this.#lastRun((i) => this.#positions[i]! <= position);
-    assert(run >= 0 && position < this.#end, 'the position has a time');
-    return this.#times[run]! + BigInt(position - this.#positions[run]!);
+  timeOf(soughtPosition: number): bigint {
+    const timelineRun = this.#findLastRun((i) => this.#runPositions[i]! <= soughtPosition);
+    assert(timelineRun >= 0 && soughtPosition < this.#endPosition, 'the position has a time');
+    return this.#runTimes[timelineRun]! + BigInt(soughtPosition - this.#runPositions[timelineRun]!);
   }
 
-  /** How many positions, from the first covered one on, have a time at or below `instant`: the first position after it. */
-  positionAfter(instant: bigint): number {
-    const run = this.#lastRun((i) => this.#times[i]! <= instant);
-    if (run < 0) return this.#runs === 0 ? 0 : this.#positions[0]!;
-    const end = run + 1 < this.#runs ? this.#positions[run + 1]! : this.#end;
-    const reached = instant - this.#times[run]! + 1n;
-    const count = end - this.#positions[run]!;
-    return reached >= BigInt(count) ? end : this.#positions[run]! + Number(reached);
+  /** How many positions, from the first covered one on, have a time at or below `soughtInstant`: the first position after it. */
+  positionAfter(soughtInstant: bigint): number {
+    const timelineRun = this.#findLastRun((i) => this.#runTimes[i]! <= soughtInstant);
+    if (timelineRun < 0) return this.#runCount === 0 ? 0 : this.#runPositions[0]!;
+    const runEnd = timelineRun + 1 < this.#runCount ? this.#runPositions[timelineRun + 1]! : this.#endPosition;
+    const reachedInRun = soughtInstant - this.#runTimes[timelineRun]! + 1n;
+    const runLength = runEnd - this.#runPositions[timelineRun]!;
+    return reachedInRun >= BigInt(runLength) ? runEnd : this.#runPositions[timelineRun]! + Number(reachedInRun);
   }
 
   /** The position with exactly this time, or -1. */
-  positionAt(instant: bigint): number {
-    const position = this.positionAfter(instant) - 1;
-    return this.#runs > 0 && position >= this.#positions[0]! && this.timeOf(position) === instant ? position : -1;
+  positionAt(soughtInstant: bigint): number {
+    const foundPosition = this.positionAfter(soughtInstant) - 1;
+    return this.#runCount > 0 && foundPosition >= this.#runPositions[0]! && this.timeOf(foundPosition) === soughtInstant
+      ? foundPosition
+      : -1;
   }
 
   /**
-   * Times of rows with ascending positions: `target[compact ? k : row]` for row k of `rows`, or of first .. first+count-1
-   * where `rows` is null.
+   * Times of rows with ascending positions: `target[compact ? k : row]` for row k of `timeRows`, or of first .. first+count-1
+   * where `timeRows` is null.
    */
   writeTimes(
-    target: BigInt64Array,
-    column: PositionColumn,
-    rows: Int32Array | null,
+    timeTarget: BigInt64Array,
+    positionColumn: PositionColumn,
+    timeRows: Int32Array | null,
     first: number,
-    count: number,
+    timeCount: number,
     compact: boolean,
   ): void {
-    if (count === 0) return;
-    const { base, deltas } = column;
-    const out = new Int32Array(target.buffer, target.byteOffset, target.length * 2);
-    const chosen: ChosenRows = { out, deltas, rows, first, count, compact };
-    const firstRow = rows ? rows[0]! : first;
-    const start = base + (deltas ? deltas[firstRow]! : firstRow);
-    let run = this.#lastRun((i) => this.#positions[i]! <= start);
-    for (let k = 0; k < count; run++) {
-      const from = this.#positions[run]!;
-      const end = run + 1 < this.#runs ? this.#positions[run + 1]! : this.#end;
-      const low = this.#words[run * 2]! >>> 0;
-      const high = this.#words[run * 2 + 1]!;
+    if (timeCount === 0) return;
+    const { base, deltas } = positionColumn;
+    const timeWords = new Int32Array(timeTarget.buffer, timeTarget.byteOffset, timeTarget.length * 2);
+    const chosen: ChosenRows = { out: timeWords, deltas, rows: timeRows, first, count: timeCount, compact };
+    const firstRow = timeRows ? timeRows[0]! : first;
+    const firstPosition = base + (deltas ? deltas[firstRow]! : firstRow);
+    let timelineRun = this.#findLastRun((i) => this.#runPositions[i]! <= firstPosition);
+    for (let k = 0; k < timeCount; timelineRun++) {
+      const runStart = this.#runPositions[timelineRun]!;
+      const runEnd = timelineRun + 1 < this.#runCount ? this.#runPositions[timelineRun + 1]! : this.#endPosition;
+      const lowWord = this.#runTimeWords[timelineRun * 2]! >>> 0;
+      const highWord = this.#runTimeWords[timelineRun * 2 + 1]!;
       // Up to where the low word overflows, then from there: in between, times are 32-bit sums.
-      const carry = from + TWO_32 - low;
-      const sum = (low + (base - from)) | 0;
-      k = writeTimes(chosen, k, Math.min(end, carry) - base, sum, high);
-      if (carry < end) k = writeTimes(chosen, k, end - base, sum, high + 1);
+      const carryPosition = runStart + LOW_WORD_SIZE - lowWord;
+      const lowWordSum = (lowWord + (base - runStart)) | 0;
+      k = writeTimes(chosen, k, Math.min(runEnd, carryPosition) - base, lowWordSum, highWord);
+      if (carryPosition < runEnd) k = writeTimes(chosen, k, runEnd - base, lowWordSum, highWord + 1);
     }
   }
 
   savedState(): SavedTimeline {
-    return { end: this.#end, positions: this.#positions.slice(0, this.#runs), times: this.#times.slice(0, this.#runs) };
+    return {
+      end: this.#endPosition,
+      positions: this.#runPositions.slice(0, this.#runCount),
+      times: this.#runTimes.slice(0, this.#runCount),
+    };
   }
 
-  restore(saved: SavedTimeline): void {
+  restore(savedTimeline: SavedTimeline): void {
     this.clear();
-    saved.positions.forEach((position, run) => this.#push(position, saved.times[run]!));
-    this.#end = saved.end;
-    if (this.#runs > 0) this.#lastTime = saved.times.at(-1)! + BigInt(saved.end - 1 - saved.positions.at(-1)!);
+    savedTimeline.positions.forEach((position, run) => this.#pushRun(position, savedTimeline.times[run]!));
+    this.#endPosition = savedTimeline.end;
+    if (this.#runCount > 0)
+      this.#lastRunTime = savedTimeline.times.at(-1)! + BigInt(savedTimeline.end - 1 - savedTimeline.positions.at(-1)!);
   }
 
   clear(): void {
-    this.#runs = 0;
-    this.#end = 0;
-    this.#lastTime = 0n;
+    this.#runCount = 0;
+    this.#endPosition = 0;
+    this.#lastRunTime = 0n;
   }
 
-  #push(position: number, time: bigint): void {
-    if (this.#runs === this.#positions.length) {
-      const positions = new Float64Array(this.#runs * 2);
-      const times = new BigInt64Array(this.#runs * 2);
-      positions.set(this.#positions);
-      times.set(this.#times);
-      this.#positions = positions;
-      this.#times = times;
-      this.#words = new Int32Array(times.buffer);
+  #pushRun(runPosition: number, runTime: bigint): void {
+    if (this.#runCount === this.#runPositions.length) {
+      const grownPositions = new Float64Array(this.#runCount * 2);
+      const grownTimes = new BigInt64Array(this.#runCount * 2);
+      grownPositions.set(this.#runPositions);
+      grownTimes.set(this.#runTimes);
+      this.#runPositions = grownPositions;
+      this.#runTimes = grownTimes;
+      this.#runTimeWords = new Int32Array(grownTimes.buffer);
     }
-    this.#positions[this.#runs] = position;
-    this.#times[this.#runs] = time;
-    this.#runs++;
+    this.#runPositions[this.#runCount] = runPosition;
+    this.#runTimes[this.#runCount] = runTime;
+    this.#runCount++;
   }
 
-  /** Index of the last run that `holds`, which is true of a prefix of the runs; -1 when of none. */
-  #lastRun(holds: (run: number) => boolean): number {
-    let low = -1;
-    let high = this.#runs;
-    while (high - low > 1) {
-      const middle = (low + high) >> 1;
-      if (holds(middle)) low = middle;
-      else high = middle;
+  /** Index of the last run that `isRunBefore`, which is true of a prefix of the runs; -1 when of none. */
+  #findLastRun(isRunBefore: (run: number) => boolean): number {
+    let lowRun = -1;
+    let highRun = this.#runCount;
+    while (highRun - lowRun > 1) {
+      const middleRun = (lowRun + highRun) >> 1;
+      if (isRunBefore(middleRun)) lowRun = middleRun;
+      else highRun = middleRun;
     }
-    return low;
+    return lowRun;
   }
 }
 

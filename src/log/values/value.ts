@@ -8,13 +8,13 @@ import { ServiceError } from '../../errors.ts';
 export type ColumnType = 'string' | 'integer' | 'number' | 'boolean' | 'timestamp' | 'json' | 'vector';
 
 /** Types whose columns may become text: each of their values has one text. */
-export function becomesText(type: ColumnType): boolean {
-  return type === 'integer' || type === 'number' || type === 'boolean';
+export function becomesText(columnType: ColumnType): boolean {
+  return columnType === 'integer' || columnType === 'number' || columnType === 'boolean';
 }
 
 /** The words of its cells are searched: those of a text, or of the strings of JSON. */
-export function holdsTexts(type: ColumnType): boolean {
-  return type === 'string' || type === 'json';
+export function holdsTexts(columnType: ColumnType): boolean {
+  return columnType === 'string' || columnType === 'json';
 }
 
 export const columnTypes: readonly ColumnType[] = ['string', 'integer', 'number', 'boolean', 'timestamp', 'json', 'vector'];
@@ -51,40 +51,41 @@ export const systemColumns = {
 export const embeddingPrefix = '_emb_';
 
 /** Throws REL_INVALID for text that UTF-8 cannot carry: two different keys would become one. */
-export function checkText(text: string, what: string): void {
-  if (!text.isWellFormed()) throw new ServiceError('REL_INVALID', `${what} holds a lone surrogate`);
+export function checkText(checkedText: string, textTitle: string): void {
+  if (!checkedText.isWellFormed()) throw new ServiceError('REL_INVALID', `${textTitle} holds a lone surrogate`);
 }
 
-/** Throws REL_INVALID unless `name` can name a type, column, branch or token: 1 to 128 characters, no NUL or control. */
-export function checkIdentifier(name: string, what: string): void {
-  checkText(name, what);
-  if (name.length === 0 || name.length > limits.identifierLength) {
-    throw new ServiceError('REL_INVALID', `${what} must have 1 to ${limits.identifierLength} characters`);
+/** Throws REL_INVALID unless `identifierName` can name a type, column, branch or token: 1 to 128 characters, no NUL or control. */
+export function checkIdentifier(identifierName: string, identifierTitle: string): void {
+  checkText(identifierName, identifierTitle);
+  if (identifierName.length === 0 || identifierName.length > limits.identifierLength) {
+    throw new ServiceError('REL_INVALID', `${identifierTitle} must have 1 to ${limits.identifierLength} characters`);
   }
-  for (let i = 0; i < name.length; i++) {
-    if (name.charCodeAt(i) < 0x20) throw new ServiceError('REL_INVALID', `${what} holds a control character`);
+  for (let i = 0; i < identifierName.length; i++) {
+    if (identifierName.charCodeAt(i) < 0x20)
+      throw new ServiceError('REL_INVALID', `${identifierTitle} holds a control character`);
   }
 }
 
 /** Codepoint order of two strings, the specification's default: UTF-16 order differs above U+FFFF. */
 export function compareText(a: string, b: string): number {
-  const n = Math.min(a.length, b.length);
-  for (let i = 0; i < n; i++) {
-    const x = a.charCodeAt(i);
-    const y = b.charCodeAt(i);
-    if (x !== y) {
+  const sharedLength = Math.min(a.length, b.length);
+  for (let i = 0; i < sharedLength; i++) {
+    const codeOfA = a.charCodeAt(i);
+    const codeOfB = b.charCodeAt(i);
+    if (codeOfA !== codeOfB) {
       // A surrogate stands for a codepoint above every other 16-bit unit.
-      const xHigh = x >= 0xd800 && x <= 0xdfff;
-      const yHigh = y >= 0xd800 && y <= 0xdfff;
-      return xHigh === yHigh ? x - y : xHigh ? 1 : -1;
+      const isSurrogateA = codeOfA >= 0xd800 && codeOfA <= 0xdfff;
+      const isSurrogateB = codeOfB >= 0xd800 && codeOfB <= 0xdfff;
+      return isSurrogateA === isSurrogateB ? codeOfA - codeOfB : isSurrogateA ? 1 : -1;
     }
   }
   return a.length - b.length;
 }
 
 /** The tenant that an organisation path belongs to: its first segment. null: no tenant. */
-export function tenantOf(path: string | null): string | null {
-  if (path === null) return null;
-  const slash = path.indexOf('/');
-  return slash === -1 ? path : path.slice(0, slash);
+export function tenantOf(organisationPath: string | null): string | null {
+  if (organisationPath === null) return null;
+  const slashIndex = organisationPath.indexOf('/');
+  return slashIndex === -1 ? organisationPath : organisationPath.slice(0, slashIndex);
 }

@@ -5,300 +5,327 @@ import { type Cell, type ColumnType, checkText, I64_MAX, I64_MIN } from './value
 
 const I32_MAX = 2_147_483_647;
 const I32_MIN = -2_147_483_648;
-const encoder = new TextEncoder();
+const cellTextEncoder = new TextEncoder();
 
 export class VectorBuilder {
   readonly type: ColumnType;
-  #length = 0;
-  #capacity: number;
-  readonly #heapBytes: number;
-  #nulls: Uint8Array | null = null;
-  #i32: Int32Array | null = null;
-  #f64: Float64Array | null = null;
-  #i64: BigInt64Array | null = null;
-  #bool: Uint8Array | null = null;
-  #offsets: Uint32Array | null = null;
-  #heap: Uint8Array | null = null;
-  #heapUsed = 0;
-  #floats: Float32Array | null = null;
-  #dims = 0;
-  #sawValue = false;
+  #cellCount = 0;
+  #cellCapacity: number;
+  readonly #heapBytesHint: number;
+  #cellNulls: Uint8Array | null = null;
+  #i32Cells: Int32Array | null = null;
+  #f64Cells: Float64Array | null = null;
+  #i64Cells: BigInt64Array | null = null;
+  #boolCells: Uint8Array | null = null;
+  #textOffsets: Uint32Array | null = null;
+  #textHeap: Uint8Array | null = null;
+  #textHeapUsed = 0;
+  #vectorFloats: Float32Array | null = null;
+  #vectorDims = 0;
+  #hasCellValue = false;
 
-  /** Room for `capacity` cells and `heapBytes` of text: more is made when it is needed. */
-  constructor(type: ColumnType, capacity = 64, heapBytes = capacity * 16) {
-    this.type = type;
-    this.#capacity = capacity;
-    this.#heapBytes = heapBytes;
+  /** Room for `cellCapacity` cells and `heapBytesHint` of text: more is made when it is needed. */
+  constructor(columnType: ColumnType, cellCapacity = 64, heapBytesHint = cellCapacity * 16) {
+    this.type = columnType;
+    this.#cellCapacity = cellCapacity;
+    this.#heapBytesHint = heapBytesHint;
   }
 
   get length(): number {
-    return this.#length;
+    return this.#cellCount;
   }
 
   appendNull(): void {
-    this.#reserve();
-    this.#nulls ??= new Uint8Array(this.#capacity);
-    this.#nulls[this.#length] = 1;
-    if (this.#offsets) this.#offsets[this.#length + 1] = this.#heapUsed;
-    this.#length++;
+    this.#reserveCells();
+    this.#cellNulls ??= new Uint8Array(this.#cellCapacity);
+    this.#cellNulls[this.#cellCount] = 1;
+    if (this.#textOffsets) this.#textOffsets[this.#cellCount + 1] = this.#textHeapUsed;
+    this.#cellCount++;
   }
 
   /** A safe integer (|value| at most 2^53 - 1) of an integer or timestamp column. */
-  appendInteger(value: number): void {
-    if (this.type === 'timestamp') return this.appendBigint(BigInt(value));
-    this.#reserve();
-    this.#sawValue = true;
-    if (this.#i64) this.#i64[this.#length] = BigInt(value);
-    else if (this.#f64) this.#f64[this.#length] = value === 0 ? 0 : value;
-    else if (value >= I32_MIN && value <= I32_MAX) (this.#i32 ??= new Int32Array(this.#capacity))[this.#length] = value;
-    else this.#widenToF64()[this.#length] = value;
-    this.#length++;
+  appendInteger(integerCell: number): void {
+    if (this.type === 'timestamp') return this.appendBigint(BigInt(integerCell));
+    this.#reserveCells();
+    this.#hasCellValue = true;
+    if (this.#i64Cells) this.#i64Cells[this.#cellCount] = BigInt(integerCell);
+    else if (this.#f64Cells) this.#f64Cells[this.#cellCount] = integerCell === 0 ? 0 : integerCell;
+    else if (integerCell >= I32_MIN && integerCell <= I32_MAX)
+      (this.#i32Cells ??= new Int32Array(this.#cellCapacity))[this.#cellCount] = integerCell;
+    else this.#widenCellsToF64()[this.#cellCount] = integerCell;
+    this.#cellCount++;
   }
 
   /** Any i64 of an integer or timestamp column. */
-  appendBigint(value: bigint): void {
-    assert(value <= I64_MAX && value >= I64_MIN, 'integer out of i64 range');
-    if (this.type !== 'timestamp' && value <= 9_007_199_254_740_991n && value >= -9_007_199_254_740_991n && !this.#i64) {
-      return this.appendInteger(Number(value));
+  appendBigint(integerCell: bigint): void {
+    assert(integerCell <= I64_MAX && integerCell >= I64_MIN, 'integer out of i64 range');
+    if (
+      this.type !== 'timestamp' &&
+      integerCell <= 9_007_199_254_740_991n &&
+      integerCell >= -9_007_199_254_740_991n &&
+      !this.#i64Cells
+    ) {
+      return this.appendInteger(Number(integerCell));
     }
-    this.#reserve();
-    this.#sawValue = true;
-    this.#widenToI64()[this.#length] = value;
-    this.#length++;
+    this.#reserveCells();
+    this.#hasCellValue = true;
+    this.#widenCellsToI64()[this.#cellCount] = integerCell;
+    this.#cellCount++;
   }
 
   /** A finite double of a number column. */
-  appendNumber(value: number): void {
-    this.#reserve();
-    this.#sawValue = true;
-    (this.#f64 ??= new Float64Array(this.#capacity))[this.#length] = value;
-    this.#length++;
+  appendNumber(numberCell: number): void {
+    this.#reserveCells();
+    this.#hasCellValue = true;
+    (this.#f64Cells ??= new Float64Array(this.#cellCapacity))[this.#cellCount] = numberCell;
+    this.#cellCount++;
   }
 
-  appendBoolean(value: boolean): void {
-    this.#reserve();
-    this.#sawValue = true;
-    (this.#bool ??= new Uint8Array(this.#capacity))[this.#length] = value ? 1 : 0;
-    this.#length++;
+  appendBoolean(booleanCell: boolean): void {
+    this.#reserveCells();
+    this.#hasCellValue = true;
+    (this.#boolCells ??= new Uint8Array(this.#cellCapacity))[this.#cellCount] = booleanCell ? 1 : 0;
+    this.#cellCount++;
   }
 
   /** UTF-8 bytes source[start..end) of a string or json column. The caller has checked that they are valid UTF-8. */
-  appendText(source: Uint8Array, start: number, end: number): void {
-    const size = end - start;
-    this.#reserveText(size);
-    const heap = this.#heap!;
-    const used = this.#heapUsed;
-    if (size <= 24) for (let i = 0; i < size; i++) heap[used + i] = source[start + i]!;
-    else heap.set(source.subarray(start, end), used);
-    this.#finishText(size);
+  appendText(textBytes: Uint8Array, textStart: number, textEnd: number): void {
+    const textSize = textEnd - textStart;
+    this.#reserveTextHeap(textSize);
+    const textHeap = this.#textHeap!;
+    const heapUsed = this.#textHeapUsed;
+    if (textSize <= 24) for (let i = 0; i < textSize; i++) textHeap[heapUsed + i] = textBytes[textStart + i]!;
+    else textHeap.set(textBytes.subarray(textStart, textEnd), heapUsed);
+    this.#finishTextCell(textSize);
   }
 
   /** A string or json column's text. Throws REL_INVALID on a lone surrogate. */
-  appendString(value: string): void {
+  appendString(cellText: string): void {
     // Counts the bytes of long texts: reserving the worst case would zero and keep three times as much.
-    this.#reserveText(value.length > 4_096 ? Buffer.byteLength(value) : value.length * 3);
-    const heap = this.#heap!;
-    const at = this.#heapUsed;
+    this.#reserveTextHeap(cellText.length > 4_096 ? Buffer.byteLength(cellText) : cellText.length * 3);
+    const textHeap = this.#textHeap!;
+    const heapOffset = this.#textHeapUsed;
     // Short ASCII is the common case, and a byte loop beats a call into the encoder there.
-    if (value.length <= 32) {
+    if (cellText.length <= 32) {
       let i = 0;
-      for (; i < value.length; i++) {
-        const code = value.charCodeAt(i);
-        if (code > 127) break;
-        heap[at + i] = code;
+      for (; i < cellText.length; i++) {
+        const charCode = cellText.charCodeAt(i);
+        if (charCode > 127) break;
+        textHeap[heapOffset + i] = charCode;
       }
-      if (i === value.length) return this.#finishText(i);
+      if (i === cellText.length) return this.#finishTextCell(i);
     }
-    checkText(value, 'a string');
-    this.#finishText(encoder.encodeInto(value, heap.subarray(at)).written);
+    checkText(cellText, 'a string');
+    this.#finishTextCell(cellTextEncoder.encodeInto(cellText, textHeap.subarray(heapOffset)).written);
   }
 
   /** `dims` floats of a vector column; the first one appended fixes `dims`. */
-  appendVector(values: ArrayLike<number>): void {
-    this.#reserve();
-    this.#sawValue = true;
-    if (this.#dims === 0) {
-      this.#dims = values.length;
-      this.#floats = new Float32Array(this.#capacity * this.#dims);
+  appendVector(vectorCell: ArrayLike<number>): void {
+    this.#reserveCells();
+    this.#hasCellValue = true;
+    if (this.#vectorDims === 0) {
+      this.#vectorDims = vectorCell.length;
+      this.#vectorFloats = new Float32Array(this.#cellCapacity * this.#vectorDims);
     }
-    assert(values.length === this.#dims, 'vectors of one column have one length');
-    this.#floats!.set(values, this.#length * this.#dims);
-    this.#length++;
+    assert(vectorCell.length === this.#vectorDims, 'vectors of one column have one length');
+    this.#vectorFloats!.set(vectorCell, this.#cellCount * this.#vectorDims);
+    this.#cellCount++;
   }
 
   /**
-   * `count` cells of a string or json column: cell i is heap[offsets[i]..offsets[i + 1]], and nothing where nulls[i] is 1.
+   * `textCount` cells of a string or json column: cell i is heap[offsets[i]..offsets[i + 1]], and nothing where nulls[i] is 1.
    * Not all of them are NULL, here and in the other methods that take many cells.
    */
-  appendTexts(heap: Uint8Array, offsets: Uint32Array, nulls: Uint8Array | null, count: number): void {
-    const first = offsets[0]!;
-    const size = offsets[count]! - first;
-    this.#reserveText(size, count);
-    const shift = this.#heapUsed - first;
-    const from = this.#length + 1;
-    const target = this.#offsets!;
-    for (let i = 1; i <= count; i++) target[from + i - 1] = offsets[i]! + shift;
-    this.#heap!.set(heap.subarray(first, first + size), this.#heapUsed);
-    this.#heapUsed += size;
-    this.#finishCells(nulls, count);
+  appendTexts(sourceHeap: Uint8Array, sourceOffsets: Uint32Array, textNulls: Uint8Array | null, textCount: number): void {
+    const firstOffset = sourceOffsets[0]!;
+    const textBytes = sourceOffsets[textCount]! - firstOffset;
+    this.#reserveTextHeap(textBytes, textCount);
+    const offsetShift = this.#textHeapUsed - firstOffset;
+    const firstNewOffset = this.#cellCount + 1;
+    const textOffsets = this.#textOffsets!;
+    for (let i = 1; i <= textCount; i++) textOffsets[firstNewOffset + i - 1] = sourceOffsets[i]! + offsetShift;
+    this.#textHeap!.set(sourceHeap.subarray(firstOffset, firstOffset + textBytes), this.#textHeapUsed);
+    this.#textHeapUsed += textBytes;
+    this.#finishAppendedCells(textNulls, textCount);
   }
 
-  /** `count` cells of an integer or timestamp column in the narrowest layout that holds them; 0 where NULL. */
-  appendIntegers(values: Int32Array | Float64Array | BigInt64Array, nulls: Uint8Array | null, count: number): void {
-    this.#reserve(count);
-    const from = this.#length;
-    if (values instanceof BigInt64Array) this.#widenToI64().set(values.subarray(0, count), from);
-    else if (this.#i64) for (let i = 0; i < count; i++) this.#i64[from + i] = BigInt(values[i]!);
-    else if (this.#f64) this.#f64.set(values.subarray(0, count), from);
-    else if (values instanceof Float64Array) this.#widenToF64().set(values.subarray(0, count), from);
-    else (this.#i32 ??= new Int32Array(this.#capacity)).set(values.subarray(0, count), from);
-    this.#finishCells(nulls, count);
+  /** `integerCount` cells of an integer or timestamp column in the narrowest layout that holds them; 0 where NULL. */
+  appendIntegers(
+    integerCells: Int32Array | Float64Array | BigInt64Array,
+    integerNulls: Uint8Array | null,
+    integerCount: number,
+  ): void {
+    this.#reserveCells(integerCount);
+    const firstNewCell = this.#cellCount;
+    if (integerCells instanceof BigInt64Array) this.#widenCellsToI64().set(integerCells.subarray(0, integerCount), firstNewCell);
+    else if (this.#i64Cells) for (let i = 0; i < integerCount; i++) this.#i64Cells[firstNewCell + i] = BigInt(integerCells[i]!);
+    else if (this.#f64Cells) this.#f64Cells.set(integerCells.subarray(0, integerCount), firstNewCell);
+    else if (integerCells instanceof Float64Array)
+      this.#widenCellsToF64().set(integerCells.subarray(0, integerCount), firstNewCell);
+    else (this.#i32Cells ??= new Int32Array(this.#cellCapacity)).set(integerCells.subarray(0, integerCount), firstNewCell);
+    this.#finishAppendedCells(integerNulls, integerCount);
   }
 
-  /** `count` finite doubles of a number column; 0 where NULL. */
-  appendNumbers(values: Float64Array, nulls: Uint8Array | null, count: number): void {
-    this.#reserve(count);
-    (this.#f64 ??= new Float64Array(this.#capacity)).set(values.subarray(0, count), this.#length);
-    this.#finishCells(nulls, count);
+  /** `numberCount` finite doubles of a number column; 0 where NULL. */
+  appendNumbers(numberCells: Float64Array, numberNulls: Uint8Array | null, numberCount: number): void {
+    this.#reserveCells(numberCount);
+    (this.#f64Cells ??= new Float64Array(this.#cellCapacity)).set(numberCells.subarray(0, numberCount), this.#cellCount);
+    this.#finishAppendedCells(numberNulls, numberCount);
   }
 
-  /** `count` cells of a boolean column: 0 or 1, and 0 where NULL. */
-  appendBooleans(values: Uint8Array, nulls: Uint8Array | null, count: number): void {
-    this.#reserve(count);
-    (this.#bool ??= new Uint8Array(this.#capacity)).set(values.subarray(0, count), this.#length);
-    this.#finishCells(nulls, count);
+  /** `booleanCount` cells of a boolean column: 0 or 1, and 0 where NULL. */
+  appendBooleans(booleanCells: Uint8Array, booleanNulls: Uint8Array | null, booleanCount: number): void {
+    this.#reserveCells(booleanCount);
+    (this.#boolCells ??= new Uint8Array(this.#cellCapacity)).set(booleanCells.subarray(0, booleanCount), this.#cellCount);
+    this.#finishAppendedCells(booleanNulls, booleanCount);
   }
 
   /** For single cells: tests, literals, remainders. Bulk paths call the typed methods. */
-  append(cell: Cell): void {
-    if (cell === null) return this.appendNull();
+  append(appendedCell: Cell): void {
+    if (appendedCell === null) return this.appendNull();
     switch (this.type) {
       case 'string':
       case 'json':
-        assert(typeof cell === 'string', 'text expected');
-        return this.appendString(cell);
+        assert(typeof appendedCell === 'string', 'text expected');
+        return this.appendString(appendedCell);
       case 'integer':
       case 'timestamp':
-        assert(typeof cell === 'bigint', 'bigint expected');
-        return this.appendBigint(cell);
+        assert(typeof appendedCell === 'bigint', 'bigint expected');
+        return this.appendBigint(appendedCell);
       case 'number':
-        assert(typeof cell === 'number', 'number expected');
-        return this.appendNumber(cell);
+        assert(typeof appendedCell === 'number', 'number expected');
+        return this.appendNumber(appendedCell);
       case 'boolean':
-        assert(typeof cell === 'boolean', 'boolean expected');
-        return this.appendBoolean(cell);
+        assert(typeof appendedCell === 'boolean', 'boolean expected');
+        return this.appendBoolean(appendedCell);
       case 'vector':
-        assert(cell instanceof Float32Array, 'vector expected');
-        return this.appendVector(cell);
+        assert(appendedCell instanceof Float32Array, 'vector expected');
+        return this.appendVector(appendedCell);
     }
   }
 
   /** The column; the builder must not be used afterwards. Arrays are as long as the column. */
   build(): Vector {
-    const n = this.#length;
-    const nulls = this.#nulls ? first(this.#nulls, n) : null;
-    if (!this.#sawValue) return { kind: 'null' };
-    if (this.#offsets)
-      return { kind: 'text', offsets: first(this.#offsets, n + 1), heap: first(this.#heap!, this.#heapUsed), nulls };
-    if (this.#bool) return { kind: 'bool', values: first(this.#bool, n), nulls };
-    if (this.#floats) return { kind: 'vec', values: first(this.#floats, n * this.#dims), dims: this.#dims, nulls };
-    if (this.#i64) return { kind: 'i64', values: first(this.#i64, n), nulls };
-    if (this.#f64) return { kind: 'f64', values: first(this.#f64, n), nulls };
-    if (this.#i32) return { kind: 'i32', values: first(this.#i32, n), nulls };
+    const builtCells = this.#cellCount;
+    const builtNulls = this.#cellNulls ? firstCells(this.#cellNulls, builtCells) : null;
+    if (!this.#hasCellValue) return { kind: 'null' };
+    if (this.#textOffsets)
+      return {
+        kind: 'text',
+        offsets: firstCells(this.#textOffsets, builtCells + 1),
+        heap: firstCells(this.#textHeap!, this.#textHeapUsed),
+        nulls: builtNulls,
+      };
+    if (this.#boolCells) return { kind: 'bool', values: firstCells(this.#boolCells, builtCells), nulls: builtNulls };
+    if (this.#vectorFloats)
+      return {
+        kind: 'vec',
+        values: firstCells(this.#vectorFloats, builtCells * this.#vectorDims),
+        dims: this.#vectorDims,
+        nulls: builtNulls,
+      };
+    if (this.#i64Cells) return { kind: 'i64', values: firstCells(this.#i64Cells, builtCells), nulls: builtNulls };
+    if (this.#f64Cells) return { kind: 'f64', values: firstCells(this.#f64Cells, builtCells), nulls: builtNulls };
+    if (this.#i32Cells) return { kind: 'i32', values: firstCells(this.#i32Cells, builtCells), nulls: builtNulls };
     throw new AssertionError('a column with values has a layout');
   }
 
-  #finishCells(nulls: Uint8Array | null, count: number): void {
-    if (nulls !== null) (this.#nulls ??= new Uint8Array(this.#capacity)).set(nulls.subarray(0, count), this.#length);
-    this.#sawValue = true;
-    this.#length += count;
+  #finishAppendedCells(appendedNulls: Uint8Array | null, appendedCells: number): void {
+    if (appendedNulls !== null)
+      (this.#cellNulls ??= new Uint8Array(this.#cellCapacity)).set(appendedNulls.subarray(0, appendedCells), this.#cellCount);
+    this.#hasCellValue = true;
+    this.#cellCount += appendedCells;
   }
 
-  #reserveText(bytes: number, cells = 1): void {
-    this.#reserve(cells);
-    if (!this.#offsets) {
-      this.#offsets = new Uint32Array(this.#capacity + 1);
-      this.#heap = new Uint8Array(this.#capacity === 1 ? bytes : Math.max(256, bytes, this.#heapBytes));
+  #reserveTextHeap(textBytes: number, cells = 1): void {
+    this.#reserveCells(cells);
+    if (!this.#textOffsets) {
+      this.#textOffsets = new Uint32Array(this.#cellCapacity + 1);
+      this.#textHeap = new Uint8Array(this.#cellCapacity === 1 ? textBytes : Math.max(256, textBytes, this.#heapBytesHint));
     }
-    if (this.#heapUsed + bytes > this.#heap!.length) {
-      const heap = new Uint8Array(Math.max(this.#heap!.length * 2, this.#heapUsed + bytes));
-      heap.set(this.#heap!.subarray(0, this.#heapUsed));
-      this.#heap = heap;
+    if (this.#textHeapUsed + textBytes > this.#textHeap!.length) {
+      const grownHeap = new Uint8Array(Math.max(this.#textHeap!.length * 2, this.#textHeapUsed + textBytes));
+      grownHeap.set(this.#textHeap!.subarray(0, this.#textHeapUsed));
+      this.#textHeap = grownHeap;
     }
   }
 
-  #finishText(bytes: number): void {
-    this.#sawValue = true;
-    this.#heapUsed += bytes;
-    this.#length++;
-    this.#offsets![this.#length] = this.#heapUsed;
+  #finishTextCell(textBytes: number): void {
+    this.#hasCellValue = true;
+    this.#textHeapUsed += textBytes;
+    this.#cellCount++;
+    this.#textOffsets![this.#cellCount] = this.#textHeapUsed;
   }
 
-  #widenToF64(): Float64Array {
-    const wide = new Float64Array(this.#capacity);
-    if (this.#i32) wide.set(this.#i32);
-    this.#i32 = null;
-    return (this.#f64 = wide);
+  #widenCellsToF64(): Float64Array {
+    const f64Cells = new Float64Array(this.#cellCapacity);
+    if (this.#i32Cells) f64Cells.set(this.#i32Cells);
+    this.#i32Cells = null;
+    return (this.#f64Cells = f64Cells);
   }
 
-  #widenToI64(): BigInt64Array {
-    if (this.#i64) return this.#i64;
-    const wide = new BigInt64Array(this.#capacity);
-    const narrow = this.#f64 ?? this.#i32;
-    if (narrow) for (let i = 0; i < this.#length; i++) wide[i] = BigInt(narrow[i]!);
-    this.#f64 = null;
-    this.#i32 = null;
-    return (this.#i64 = wide);
+  #widenCellsToI64(): BigInt64Array {
+    if (this.#i64Cells) return this.#i64Cells;
+    const i64Cells = new BigInt64Array(this.#cellCapacity);
+    const narrowCells = this.#f64Cells ?? this.#i32Cells;
+    if (narrowCells) for (let i = 0; i < this.#cellCount; i++) i64Cells[i] = BigInt(narrowCells[i]!);
+    this.#f64Cells = null;
+    this.#i32Cells = null;
+    return (this.#i64Cells = i64Cells);
   }
 
-  #reserve(cells = 1): void {
-    if (this.#length + cells <= this.#capacity) return;
-    const capacity = (this.#capacity = Math.max(16, this.#length + cells, this.#capacity * 2));
-    if (this.#nulls) this.#nulls = copyInto(this.#nulls, new Uint8Array(capacity));
-    if (this.#i32) this.#i32 = copyInto(this.#i32, new Int32Array(capacity));
-    if (this.#f64) this.#f64 = copyInto(this.#f64, new Float64Array(capacity));
-    if (this.#i64) {
-      const wide = new BigInt64Array(capacity);
-      wide.set(this.#i64);
-      this.#i64 = wide;
+  #reserveCells(cells = 1): void {
+    if (this.#cellCount + cells <= this.#cellCapacity) return;
+    const grownCapacity = (this.#cellCapacity = Math.max(16, this.#cellCount + cells, this.#cellCapacity * 2));
+    if (this.#cellNulls) this.#cellNulls = copyCellsInto(this.#cellNulls, new Uint8Array(grownCapacity));
+    if (this.#i32Cells) this.#i32Cells = copyCellsInto(this.#i32Cells, new Int32Array(grownCapacity));
+    if (this.#f64Cells) this.#f64Cells = copyCellsInto(this.#f64Cells, new Float64Array(grownCapacity));
+    if (this.#i64Cells) {
+      const grownI64Cells = new BigInt64Array(grownCapacity);
+      grownI64Cells.set(this.#i64Cells);
+      this.#i64Cells = grownI64Cells;
     }
-    if (this.#bool) this.#bool = copyInto(this.#bool, new Uint8Array(capacity));
-    if (this.#offsets) this.#offsets = copyInto(this.#offsets, new Uint32Array(capacity + 1));
-    if (this.#floats) this.#floats = copyInto(this.#floats, new Float32Array(capacity * this.#dims));
+    if (this.#boolCells) this.#boolCells = copyCellsInto(this.#boolCells, new Uint8Array(grownCapacity));
+    if (this.#textOffsets) this.#textOffsets = copyCellsInto(this.#textOffsets, new Uint32Array(grownCapacity + 1));
+    if (this.#vectorFloats)
+      this.#vectorFloats = copyCellsInto(this.#vectorFloats, new Float32Array(grownCapacity * this.#vectorDims));
   }
 }
 
-/** A view of the first `length`; where that is all, the array itself: a column of one cell is smaller than its views. */
-function first<T extends Uint8Array | Int32Array | Uint32Array | Float32Array | Float64Array | BigInt64Array>(
-  from: T,
-  length: number,
+/** A view of the first `cellCount`; where that is all, the array itself: a column of one cell is smaller than its views. */
+function firstCells<T extends Uint8Array | Int32Array | Uint32Array | Float32Array | Float64Array | BigInt64Array>(
+  cellArray: T,
+  cellCount: number,
 ): T {
-  return from.length === length ? from : (from.subarray(0, length) as T);
+  return cellArray.length === cellCount ? cellArray : (cellArray.subarray(0, cellCount) as T);
 }
 
-function copyInto<T extends Uint8Array | Int32Array | Uint32Array | Float32Array | Float64Array>(from: T, to: T): T {
-  to.set(from);
-  return to;
+function copyCellsInto<T extends Uint8Array | Int32Array | Uint32Array | Float32Array | Float64Array>(
+  oldCells: T,
+  grownCells: T,
+): T {
+  grownCells.set(oldCells);
+  return grownCells;
 }
 
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+const cellTextDecoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** One cell of a vector as a value: for single cells, never in a loop over rows. */
-export function cellAt(vector: Vector, type: ColumnType, row: number): Cell {
-  if (vector.kind === 'null' || vector.nulls?.[row] === 1) return null;
-  switch (vector.kind) {
+export function cellAt(cellVector: Vector, columnType: ColumnType, cellRow: number): Cell {
+  if (cellVector.kind === 'null' || cellVector.nulls?.[cellRow] === 1) return null;
+  switch (cellVector.kind) {
     case 'text':
-      return decoder.decode(vector.heap.subarray(vector.offsets[row]!, vector.offsets[row + 1]!));
+      return cellTextDecoder.decode(cellVector.heap.subarray(cellVector.offsets[cellRow]!, cellVector.offsets[cellRow + 1]!));
     case 'dict':
-      return vector.dictionary.text(vector.values[row]!);
+      return cellVector.dictionary.text(cellVector.values[cellRow]!);
     case 'bool':
-      return vector.values[row] === 1;
+      return cellVector.values[cellRow] === 1;
     case 'vec':
-      return vector.values.slice(row * vector.dims, (row + 1) * vector.dims);
+      return cellVector.values.slice(cellRow * cellVector.dims, (cellRow + 1) * cellVector.dims);
     case 'i64':
-      return type === 'number' ? Number(vector.values[row]!) : vector.values[row]!;
+      return columnType === 'number' ? Number(cellVector.values[cellRow]!) : cellVector.values[cellRow]!;
     case 'i32':
     case 'f64':
-      return type === 'number' ? vector.values[row]! : BigInt(vector.values[row]!);
+      return columnType === 'number' ? cellVector.values[cellRow]! : BigInt(cellVector.values[cellRow]!);
   }
 }

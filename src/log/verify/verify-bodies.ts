@@ -18,55 +18,55 @@ import { frameIsWhole } from '../files/log-file.ts';
 import { failsChecksum, type FileWindow, type FrameAtOffset, frameAt } from './verify-frames.ts';
 
 /** Batches that the worker has before the calling thread takes one itself. */
-const ASKED_MAX = 2;
+const OPENER_REQUESTS_MAX = 2;
 /** Batches that are read and not yet walked, at most: bounds the memory. */
-const AHEAD_MAX = 8;
+const FRAME_BATCHES_AHEAD_MAX = 8;
 
 /** Opens bodies in two threads. */
 export class BodyChecker {
-  readonly #keyring: BodyKeys;
-  readonly #opener: FrameOpener;
-  readonly #poison: boolean;
+  readonly #bodyKeys: BodyKeys;
+  readonly #frameOpener: FrameOpener;
+  readonly #poisonsMemory: boolean;
   /** Buffers for bodies that are not in use; null where bodies are only checked. */
-  readonly #free: SharedArrayBuffer[] | null;
+  readonly #freeBodies: SharedArrayBuffer[] | null;
 
-  constructor({ startWorker, poison = false }: BackgroundOpening, keyring: BodyKeys, bodies: boolean) {
-    this.#keyring = keyring;
-    this.#opener = new FrameOpener(startWorker, keyring, true);
-    this.#poison = poison;
-    this.#free = bodies ? [] : null;
+  constructor({ startWorker, poison: poisonsMemory = false }: BackgroundOpening, bodyKeys: BodyKeys, keepsBodies: boolean) {
+    this.#bodyKeys = bodyKeys;
+    this.#frameOpener = new FrameOpener(startWorker, bodyKeys, true);
+    this.#poisonsMemory = poisonsMemory;
+    this.#freeBodies = keepsBodies ? [] : null;
   }
 
   /** The worker has less to do than it may have. */
   get wants(): boolean {
-    return this.#opener.requestCount < ASKED_MAX;
+    return this.#frameOpener.requestCount < OPENER_REQUESTS_MAX;
   }
 
   /** The reply, or the promise of one. */
-  check(frames: readonly FrameAtOffset[]): OpenReply | Promise<OpenReply | null> {
-    const bodies = this.#free && (this.#free.pop() ?? new SharedArrayBuffer(0));
-    if (this.wants) return this.#opener.open(frames, bodies).catch(() => null);
-    return openFrames({ ...requestFor(frames, true), bodies }, this.#keyring);
+  check(batchFrames: readonly FrameAtOffset[]): OpenReply | Promise<OpenReply | null> {
+    const bodiesMemory = this.#freeBodies && (this.#freeBodies.pop() ?? new SharedArrayBuffer(0));
+    if (this.wants) return this.#frameOpener.open(batchFrames, bodiesMemory).catch(() => null);
+    return openFrames({ ...requestFor(batchFrames, true), bodies: bodiesMemory }, this.#bodyKeys);
   }
 
   /** Returns the bodies of a reply, which are not read any more. */
   release({ bodies }: OpenReply): void {
     if (!bodies) return;
     this.spoil(bodies);
-    this.#free?.push(bodies);
+    this.#freeBodies?.push(bodies);
   }
 
   /** Overwrites bodies that are no longer valid, so that tests notice a late reader. */
-  spoil(memory: ArrayBufferLike): void {
-    if (this.#poison) new Uint8Array(memory).fill(0xdd);
+  spoil(poisonedMemory: ArrayBufferLike): void {
+    if (this.#poisonsMemory) new Uint8Array(poisonedMemory).fill(0xdd);
   }
 
   end(): Promise<void> {
-    return this.#opener.end();
+    return this.#frameOpener.end();
   }
 }
 
-interface Batch {
+interface FrameBatch {
   readonly frames: readonly FrameAtOffset[];
   reply: OpenReply | null | 'under way';
   readonly replied: Promise<void>;
@@ -84,97 +84,113 @@ export interface WalkedFrame {
 
 /** Frames from an offset up to the first that is none. */
 export class FrameRun {
-  readonly #window: FileWindow;
-  readonly #file: number;
-  readonly #length: number;
-  readonly #checker: BodyChecker | null;
-  readonly #ahead: Batch[] = [];
-  #at: number;
+  readonly #fileWindow: FileWindow;
+  readonly #fileNumber: number;
+  readonly #fileLength: number;
+  readonly #bodyChecker: BodyChecker | null;
+  readonly #batchesAhead: FrameBatch[] = [];
+  #frameOffset: number;
   /** Why the frames end; null at the end of the file. */
-  #end: string | null | undefined;
-  #started: FrameAtOffset | null = null;
-  #batch: Batch | null = null;
-  #frame = 0;
-  #entry = 0;
+  #runEnd: string | null | undefined;
+  #firstOfNextBatch: FrameAtOffset | null = null;
+  #frameBatch: FrameBatch | null = null;
+  #frameInBatch = 0;
+  #entryInBatch = 0;
 
-  constructor(window: FileWindow, file: number, from: number, length: number, checker: BodyChecker | null) {
-    this.#window = window;
-    this.#file = file;
-    this.#length = length;
-    this.#checker = checker;
-    this.#at = from;
+  constructor(
+    fileWindow: FileWindow,
+    fileNumber: number,
+    firstOffset: number,
+    fileLength: number,
+    bodyChecker: BodyChecker | null,
+  ) {
+    this.#fileWindow = fileWindow;
+    this.#fileNumber = fileNumber;
+    this.#fileLength = fileLength;
+    this.#bodyChecker = bodyChecker;
+    this.#frameOffset = firstOffset;
   }
 
   /** A frame; or why there is none, null at the end of the file. */
   async next(): Promise<WalkedFrame | string | null> {
-    while (!this.#batch || this.#frame === this.#batch.frames.length) {
-      if (this.#batch) this.#release(this.#batch);
+    while (!this.#frameBatch || this.#frameInBatch === this.#frameBatch.frames.length) {
+      if (this.#frameBatch) this.#releaseBatch(this.#frameBatch);
       await this.#readAhead();
-      this.#batch = this.#ahead.shift() ?? null;
-      if (!this.#batch) return this.#end ?? null;
-      await this.#batch.replied;
-      this.#frame = this.#entry = 0;
+      this.#frameBatch = this.#batchesAhead.shift() ?? null;
+      if (!this.#frameBatch) return this.#runEnd ?? null;
+      await this.#frameBatch.replied;
+      this.#frameInBatch = this.#entryInBatch = 0;
     }
-    const { frames, reply } = this.#batch;
-    const frame = frames[this.#frame++]!;
-    const first = this.#entry;
-    this.#entry += frame.header.entries;
-    const known = reply === 'under way' ? null : reply;
-    const isVouched = (i: number): boolean => vouches(known, first + i);
+    const { frames: batchFrames, reply: batchReply } = this.#frameBatch;
+    const walkedFrame = batchFrames[this.#frameInBatch++]!;
+    const firstEntry = this.#entryInBatch;
+    this.#entryInBatch += walkedFrame.header.entries;
+    const openReply = batchReply === 'under way' ? null : batchReply;
+    const isVouched = (i: number): boolean => vouches(openReply, firstEntry + i);
     // One entry that is vouched for is enough: the checksum was looked at before.
-    if (this.#checker && !isVouched(0) && !frameIsWhole(frame.bytes)) return failsChecksum;
+    if (this.#bodyChecker && !isVouched(0) && !frameIsWhole(walkedFrame.bytes)) return failsChecksum;
     return {
-      frame,
+      frame: walkedFrame,
       isVouched,
-      erasedRows: (i) => erasedRows(known!, first + i),
-      body: (i) => bodyAt(known!, first + i),
+      erasedRows: (i) => erasedRows(openReply!, firstEntry + i),
+      body: (i) => bodyAt(openReply!, firstEntry + i),
     };
   }
 
-  #release({ frames, reply }: Batch): void {
-    if (reply && reply !== 'under way') this.#checker?.release(reply);
-    const memory = frames[0]!.bytes.buffer;
-    if (this.#window.release(memory)) this.#checker?.spoil(memory);
+  #releaseBatch({ frames, reply }: FrameBatch): void {
+    if (reply && reply !== 'under way') this.#bodyChecker?.release(reply);
+    const batchMemory = frames[0]!.bytes.buffer;
+    if (this.#fileWindow.release(batchMemory)) this.#bodyChecker?.spoil(batchMemory);
   }
 
   /** Goes on while the next batch is still in the worker's hands, or there is none, and while the worker has little to do. */
   async #readAhead(): Promise<void> {
-    const most = this.#checker ? AHEAD_MAX : 1;
-    const waits = (): boolean => (this.#ahead[0]?.reply ?? 'under way') === 'under way';
+    const batchesMax = this.#bodyChecker ? FRAME_BATCHES_AHEAD_MAX : 1;
+    const isFirstBatchPending = (): boolean => (this.#batchesAhead[0]?.reply ?? 'under way') === 'under way';
     // Replies that came during the last batch are taken in, or the worker would seem to be at it still.
-    if (this.#checker) await new Promise((resolve) => setImmediate(resolve));
-    while (this.#end === undefined && this.#ahead.length < most && (waits() || this.#checker?.wants)) {
-      const frames = await this.#read();
-      if (frames.length > 0) this.#ahead.push(this.#begin(frames));
+    if (this.#bodyChecker) await new Promise((resolve) => setImmediate(resolve));
+    while (
+      this.#runEnd === undefined &&
+      this.#batchesAhead.length < batchesMax &&
+      (isFirstBatchPending() || this.#bodyChecker?.wants)
+    ) {
+      const batchFrames = await this.#readBatchFrames();
+      if (batchFrames.length > 0) this.#batchesAhead.push(this.#beginBatch(batchFrames));
     }
   }
 
-  #begin(frames: readonly FrameAtOffset[]): Batch {
-    const checked = this.#checker?.check(frames) ?? null;
-    if (!(checked instanceof Promise)) return { frames, reply: checked, replied: Promise.resolve() };
-    const replied = checked.then((reply) => void (batch.reply = reply));
-    const batch: Batch = { frames, reply: 'under way', replied };
-    return batch;
+  #beginBatch(batchFrames: readonly FrameAtOffset[]): FrameBatch {
+    const checkedBodies = this.#bodyChecker?.check(batchFrames) ?? null;
+    if (!(checkedBodies instanceof Promise)) return { frames: batchFrames, reply: checkedBodies, replied: Promise.resolve() };
+    const replied = checkedBodies.then((reply) => void (frameBatch.reply = reply));
+    const frameBatch: FrameBatch = { frames: batchFrames, reply: 'under way', replied };
+    return frameBatch;
   }
 
   /** Frames up to the end of what the window holds. */
-  async #read(): Promise<FrameAtOffset[]> {
-    const frames = this.#started ? [this.#started] : [];
-    this.#started = null;
-    while (this.#at < this.#length) {
-      const frame = await frameAt(this.#window, this.#file, this.#at, this.#length, this.#checker === null);
-      if (typeof frame === 'string') {
-        this.#end = frame;
-        return frames;
+  async #readBatchFrames(): Promise<FrameAtOffset[]> {
+    const batchFrames = this.#firstOfNextBatch ? [this.#firstOfNextBatch] : [];
+    this.#firstOfNextBatch = null;
+    while (this.#frameOffset < this.#fileLength) {
+      const frameFound = await frameAt(
+        this.#fileWindow,
+        this.#fileNumber,
+        this.#frameOffset,
+        this.#fileLength,
+        this.#bodyChecker === null,
+      );
+      if (typeof frameFound === 'string') {
+        this.#runEnd = frameFound;
+        return batchFrames;
       }
-      this.#at += frame.bytes.length;
-      if (frames.length > 0 && frames[0]!.bytes.buffer !== frame.bytes.buffer) {
-        this.#started = frame;
-        return frames;
+      this.#frameOffset += frameFound.bytes.length;
+      if (batchFrames.length > 0 && batchFrames[0]!.bytes.buffer !== frameFound.bytes.buffer) {
+        this.#firstOfNextBatch = frameFound;
+        return batchFrames;
       }
-      frames.push(frame);
+      batchFrames.push(frameFound);
     }
-    this.#end = null;
-    return frames;
+    this.#runEnd = null;
+    return batchFrames;
   }
 }

@@ -9,17 +9,17 @@ export interface Finding {
   readonly what: string;
 }
 
-const findingsMax = 1000;
+const verifyFindingsMax = 1000;
 
 export class VerifyFindings {
   readonly findings: Finding[] = [];
   readonly notes: string[] = [];
-  #leftOut = 0;
+  #omittedFindings = 0;
 
   /** `location`: a path below the data directory, and `@` with a byte offset. */
-  add(location: string, leaf: number | null, what: string): void {
-    if (this.findings.length < findingsMax) this.findings.push({ place: location, leaf, what });
-    else this.#leftOut++;
+  add(location: string, leaf: number | null, findingText: string): void {
+    if (this.findings.length < verifyFindingsMax) this.findings.push({ place: location, leaf, what: findingText });
+    else this.#omittedFindings++;
   }
 
   /** Notes what is in order but worth knowing. */
@@ -29,7 +29,7 @@ export class VerifyFindings {
 
   /** Says how many faults are not listed. */
   close(): void {
-    if (this.#leftOut > 0) this.note(`${this.#leftOut} more findings are left out`);
+    if (this.#omittedFindings > 0) this.note(`${this.#omittedFindings} more findings are left out`);
   }
 }
 

@@ -20,102 +20,104 @@ interface ExpectedRoot {
 }
 
 export class ExpectedHeads {
-  readonly #findings: VerifyFindings;
+  readonly #verifyFindings: VerifyFindings;
   /** Undefined: signatures are not checked. */
-  readonly #publicKeys: readonly Uint8Array[] | undefined;
-  readonly #roots: ExpectedRoot[] = [];
-  readonly #origins: { readonly origin: string; readonly location: string }[] = [];
-  #origin: string | null = null;
+  readonly #verifyPublicKeys: readonly Uint8Array[] | undefined;
+  readonly #expectedRoots: ExpectedRoot[] = [];
+  readonly #expectedOrigins: { readonly origin: string; readonly location: string }[] = [];
+  #logOrigin: string | null = null;
 
-  constructor(findings: VerifyFindings, publicKeys: readonly Uint8Array[] | undefined) {
-    this.#findings = findings;
-    this.#publicKeys = publicKeys;
+  constructor(verifyFindings: VerifyFindings, publicKeys: readonly Uint8Array[] | undefined) {
+    this.#verifyFindings = verifyFindings;
+    this.#verifyPublicKeys = publicKeys;
   }
 
   /** Reads a signed head and remembers the root that the log must have at its size. */
-  expect(note: string, location: string): CheckedHead | null {
-    const match = /^([^\n]+)\n(0|[1-9]\d{0,15})\n([A-Za-z0-9+/]{43}=)\n\n— /.exec(note);
-    if (!match) {
-      this.#findings.add(location, null, 'not a signed tree head');
+  expect(headNote: string, headLocation: string): CheckedHead | null {
+    const headMatch = /^([^\n]+)\n(0|[1-9]\d{0,15})\n([A-Za-z0-9+/]{43}=)\n\n— /.exec(headNote);
+    if (!headMatch) {
+      this.#verifyFindings.add(headLocation, null, 'not a signed tree head');
       return null;
     }
-    const size = Number(match[2]);
-    this.#roots.push({ size, root: Buffer.from(match[3]!, 'base64'), location });
-    this.#origins.push({ origin: match[1]!, location });
-    if (!this.#publicKeys) {
-      this.#findings.note(`${location}: the signature was not checked: no public key was given`);
-      return { size, signature: 'not checked' };
+    const headSize = Number(headMatch[2]);
+    this.#expectedRoots.push({ size: headSize, root: Buffer.from(headMatch[3]!, 'base64'), location: headLocation });
+    this.#expectedOrigins.push({ origin: headMatch[1]!, location: headLocation });
+    if (!this.#verifyPublicKeys) {
+      this.#verifyFindings.note(`${headLocation}: the signature was not checked: no public key was given`);
+      return { size: headSize, signature: 'not checked' };
     }
     try {
-      openCheckpoint(note, match[1]!, this.#publicKeys);
-      return { size, signature: 'verified' };
+      openCheckpoint(headNote, headMatch[1]!, this.#verifyPublicKeys);
+      return { size: headSize, signature: 'verified' };
     } catch (error) {
-      this.#findings.add(location, null, messageOf(error));
-      return { size, signature: 'bad' };
+      this.#verifyFindings.add(headLocation, null, messageOf(error));
+      return { size: headSize, signature: 'bad' };
     }
   }
 
   /** Most leaves that any signed head says were there. */
   claimedLeaves(): number {
-    return this.#roots.reduce((most, { size }) => Math.max(most, size), 0);
+    return this.#expectedRoots.reduce((claimedMax, { size }) => Math.max(claimedMax, size), 0);
   }
 
   /** Compares the tree as it stands with every head that commits to `leaves`; `tree` is null behind a gap. */
   compareRoots(leaves: number, tree: Frontier | null): void {
-    for (let i = this.#roots.length - 1; i >= 0; i--) {
-      const { size, root, location } = this.#roots[i]!;
+    for (let i = this.#expectedRoots.length - 1; i >= 0; i--) {
+      const { size, root, location } = this.#expectedRoots[i]!;
       if (size !== leaves) continue;
-      this.#roots.splice(i, 1);
-      if (!tree) this.#findings.add(location, null, `can't be compared: leaves before ${size} are missing`);
-      else if (!equalBytes(root, tree.root())) this.#findings.add(location, null, `commits to another root over ${size} leaves`);
+      this.#expectedRoots.splice(i, 1);
+      if (!tree) this.#verifyFindings.add(location, null, `can't be compared: leaves before ${size} are missing`);
+      else if (!equalBytes(root, tree.root()))
+        this.#verifyFindings.add(location, null, `commits to another root over ${size} leaves`);
     }
   }
 
   /** Forgets heads below a leaf: the leaves that they commit to are missing. */
   skipTo(leaf: number): void {
-    const skipped = this.#roots.filter(({ size }) => size < leaf);
-    for (const root of skipped) this.#roots.splice(this.#roots.indexOf(root), 1);
+    const skippedRoots = this.#expectedRoots.filter(({ size }) => size < leaf);
+    for (const skippedRoot of skippedRoots) this.#expectedRoots.splice(this.#expectedRoots.indexOf(skippedRoot), 1);
   }
 
   /** Reports heads that commit to more leaves than the log has. */
   reportMissing(leaves: number): void {
-    for (const { size, location } of this.#roots)
-      this.#findings.add(location, null, `commits to ${size} leaves; the log has ${leaves}`);
+    for (const { size, location } of this.#expectedRoots)
+      this.#verifyFindings.add(location, null, `commits to ${size} leaves; the log has ${leaves}`);
   }
 
   /** Every head of this log is signed in the name that its first entry gave it. */
   checkOrigin(origin: string): void {
-    this.#origin = origin;
-    for (const head of this.#origins) {
-      if (head.origin !== origin) this.#findings.add(head.location, null, `is a head of ${head.origin}; this log is ${origin}`);
+    this.#logOrigin = origin;
+    for (const expectedOrigin of this.#expectedOrigins) {
+      if (expectedOrigin.origin !== origin)
+        this.#verifyFindings.add(expectedOrigin.location, null, `is a head of ${expectedOrigin.origin}; this log is ${origin}`);
     }
   }
 
   /** A seal signs the tree of all leaves before it. */
   checkSeal(
-    seal: { readonly treeSize: number; readonly checkpoint: string },
+    sealBody: { readonly treeSize: number; readonly checkpoint: string },
     publicKeys: readonly Uint8Array[],
     { leaf, tree }: { readonly leaf: number; readonly tree: Frontier | null },
-    location: string,
+    sealLocation: string,
   ): void {
-    const { treeSize, checkpoint: note } = seal;
-    const head = openCheckpointOf(note, this.#origin ?? note.slice(0, note.indexOf('\n')), publicKeys);
-    if (typeof head === 'string') return this.#findings.add(location, leaf, head);
-    if (treeSize !== leaf || head.size !== leaf) {
-      this.#findings.add(location, leaf, `seals ${head.size} leaves where ${leaf} come before it`);
-    } else if (tree && !equalBytes(head.root, tree.root())) {
-      this.#findings.add(location, leaf, 'seals another root than its leaves give');
+    const { treeSize, checkpoint: sealNote } = sealBody;
+    const sealedHead = openCheckpointOf(sealNote, this.#logOrigin ?? sealNote.slice(0, sealNote.indexOf('\n')), publicKeys);
+    if (typeof sealedHead === 'string') return this.#verifyFindings.add(sealLocation, leaf, sealedHead);
+    if (treeSize !== leaf || sealedHead.size !== leaf) {
+      this.#verifyFindings.add(sealLocation, leaf, `seals ${sealedHead.size} leaves where ${leaf} come before it`);
+    } else if (tree && !equalBytes(sealedHead.root, tree.root())) {
+      this.#verifyFindings.add(sealLocation, leaf, 'seals another root than its leaves give');
     }
   }
 }
 
 function openCheckpointOf(
-  note: string,
+  sealNote: string,
   origin: string,
   publicKeys: readonly Uint8Array[],
 ): { size: number; root: Uint8Array } | string {
   try {
-    return openCheckpoint(note, origin, publicKeys);
+    return openCheckpoint(sealNote, origin, publicKeys);
   } catch (error) {
     return messageOf(error);
   }

@@ -85,8 +85,8 @@ export interface VerifyReport {
   readonly checkpoint: CheckedHead | null;
 }
 
-export async function verifyDirectory(options: VerifyOptions): Promise<VerifyReport> {
-  return await new Verification(options).run();
+export async function verifyDirectory(verifyOptions: VerifyOptions): Promise<VerifyReport> {
+  return await new LogVerification(verifyOptions).run();
 }
 
 export function checkpointPath(logDirectory: string): string {
@@ -94,10 +94,10 @@ export function checkpointPath(logDirectory: string): string {
 }
 
 /** Kinds that the log writes by itself, and whose bodies describe the log. */
-const ownKinds: ReadonlySet<string> = new Set(['genesis', 'seal']);
+const storeEntryKinds: ReadonlySet<string> = new Set(['genesis', 'seal']);
 
 /** Kinds that say which rows may be missing. */
-const removingKinds: ReadonlySet<string> = new Set(['removal', 'erasure']);
+const removingEntryKinds: ReadonlySet<string> = new Set(['removal', 'erasure']);
 
 /** A log file that a crash left beside those that the manifest lists. */
 interface UnlistedFile {
@@ -112,62 +112,63 @@ interface MissingRows {
 }
 
 /** An entry of a frame. */
-interface Vouched {
+interface VouchedBody {
   readonly in: WalkedFrame;
   readonly i: number;
 }
 
-class Verification {
-  readonly #options: VerifyOptions;
-  readonly #log: string;
-  readonly #findings = new VerifyFindings();
-  readonly #heads: ExpectedHeads;
-  readonly #walk = new LogWalk(this.#findings);
-  readonly #counts = { bytes: 0, frames: 0, bodiesOpened: 0, rows: 0, rowsErased: 0, seals: 0, blobs: 0, unopened: 0 };
+class LogVerification {
+  readonly #verifyOptions: VerifyOptions;
+  readonly #verifiedLog: string;
+  readonly #verifyFindings = new VerifyFindings();
+  readonly #expectedHeads: ExpectedHeads;
+  readonly #logWalk = new LogWalk(this.#verifyFindings);
+  readonly #verifyCounts = { bytes: 0, frames: 0, bodiesOpened: 0, rows: 0, rowsErased: 0, seals: 0, blobs: 0, unopened: 0 };
   readonly #missingRows: MissingRows = { dropped: [], removed: new Set() };
   /** Null: opens bodies inline. */
-  #checker: BodyChecker | null = null;
-  #unlisted: UnlistedFile | null = null;
-  #logId: string | null = null;
-  #bytesTotal = 0;
+  #bodyChecker: BodyChecker | null = null;
+  #unlistedFile: UnlistedFile | null = null;
+  #verifiedLogId: string | null = null;
+  #logBytesTotal = 0;
 
-  constructor(options: VerifyOptions) {
-    this.#options = options;
-    this.#log = `${options.directory}/log`;
-    this.#heads = new ExpectedHeads(this.#findings, options.keyring?.publicKeys ?? options.publicKeys);
+  constructor(verifyOptions: VerifyOptions) {
+    this.#verifyOptions = verifyOptions;
+    this.#verifiedLog = `${verifyOptions.directory}/log`;
+    this.#expectedHeads = new ExpectedHeads(this.#verifyFindings, verifyOptions.keyring?.publicKeys ?? verifyOptions.publicKeys);
   }
 
   async run(): Promise<VerifyReport> {
-    const { disk, heldCheckpoints = [] } = this.#options;
+    const { disk, heldCheckpoints = [] } = this.#verifyOptions;
     // In this order a server may write meanwhile: files that are read later cover those read first.
     const checkpoint = await this.#readCheckpoint();
-    const names = await disk.list(this.#log);
-    const records = await this.#readManifest(names);
-    heldCheckpoints.forEach((note, i) => void this.#heads.expect(note, `held checkpoint ${i + 1}`));
-    for (const record of records) this.#bytesTotal += (await disk.size(`${this.#log}/${logFileName(record)}`)) ?? 0;
-    this.#checker = this.#newChecker();
+    const logFileNames = await disk.list(this.#verifiedLog);
+    const fileRecords = await this.#readManifest(logFileNames);
+    heldCheckpoints.forEach((heldCheckpoint, i) => void this.#expectedHeads.expect(heldCheckpoint, `held checkpoint ${i + 1}`));
+    for (const fileRecord of fileRecords)
+      this.#logBytesTotal += (await disk.size(`${this.#verifiedLog}/${logFileName(fileRecord)}`)) ?? 0;
+    this.#bodyChecker = this.#newChecker();
     try {
-      for (const [i, record] of records.entries()) await this.#checkFile(record, i === records.length - 1);
+      for (const [i, record] of fileRecords.entries()) await this.#checkLogFile(record, i === fileRecords.length - 1);
     } finally {
-      await this.#checker?.end();
+      await this.#bodyChecker?.end();
     }
     this.#reportMissing(checkpoint === null);
     await this.#checkBlobs();
-    const { unopened } = this.#counts;
+    const { unopened } = this.#verifyCounts;
     if (unopened > 0) {
-      const why = this.#options.keyring ? 'only what is sealed was to be checked' : 'no keys were given';
-      this.#findings.note(`${unopened} bodies were not opened: ${why}`);
+      const unopenedReason = this.#verifyOptions.keyring ? 'only what is sealed was to be checked' : 'no keys were given';
+      this.#verifyFindings.note(`${unopened} bodies were not opened: ${unopenedReason}`);
     }
-    this.#findings.close();
-    const { findings, notes } = this.#findings;
-    const { bytes, frames, bodiesOpened, rows, rowsErased, seals, blobs } = this.#counts;
-    const { leaf, position, tree } = this.#walk;
+    this.#verifyFindings.close();
+    const { findings, notes } = this.#verifyFindings;
+    const { bytes, frames, bodiesOpened, rows, rowsErased, seals, blobs } = this.#verifyCounts;
+    const { leaf, position, tree } = this.#logWalk;
     return {
       ok: findings.length === 0,
       findings,
       notes,
-      logId: this.#logId,
-      files: records.length,
+      logId: this.#verifiedLogId,
+      files: fileRecords.length,
       bytes,
       frames,
       leaves: leaf,
@@ -184,311 +185,367 @@ class Verification {
   }
 
   /** Reports what signed heads, the files and the rows' removals promise and the log does not have. */
-  #reportMissing(noCheckpoint: boolean): void {
-    const { leaf, tree } = this.#walk;
-    this.#heads.compareRoots(leaf, tree);
-    this.#heads.reportMissing(leaf);
-    if (this.#unlisted && this.#unlisted.firstLeaf > leaf) {
-      const { location, firstLeaf } = this.#unlisted;
-      this.#findings.add(location, null, `begins with leaf ${firstLeaf}; the log before it has ${leaf}`);
+  #reportMissing(lacksCheckpoint: boolean): void {
+    const { leaf, tree } = this.#logWalk;
+    this.#expectedHeads.compareRoots(leaf, tree);
+    this.#expectedHeads.reportMissing(leaf);
+    if (this.#unlistedFile && this.#unlistedFile.firstLeaf > leaf) {
+      const { location, firstLeaf } = this.#unlistedFile;
+      this.#verifyFindings.add(location, null, `begins with leaf ${firstLeaf}; the log before it has ${leaf}`);
     }
     // A crash can come between the first seal and the first checkpoint, and not later.
-    if (noCheckpoint && this.#counts.seals > 1) this.#findings.add('log/checkpoint', null, 'missing from a log that was sealed');
-    for (const row of this.#missingRows.dropped) {
-      if (!this.#missingRows.removed.has(row.position))
-        this.#findings.add(row.location, row.leaf, `the row at position ${row.position} is missing, and no entry removed it`);
+    if (lacksCheckpoint && this.#verifyCounts.seals > 1)
+      this.#verifyFindings.add('log/checkpoint', null, 'missing from a log that was sealed');
+    for (const droppedRow of this.#missingRows.dropped) {
+      if (!this.#missingRows.removed.has(droppedRow.position))
+        this.#verifyFindings.add(
+          droppedRow.location,
+          droppedRow.leaf,
+          `the row at position ${droppedRow.position} is missing, and no entry removed it`,
+        );
     }
   }
 
   #newChecker(): BodyChecker | null {
-    const { openBeside, keyring, sealed = false, onEntry } = this.#options;
-    if (!openBeside || !keyring || sealed || this.#bytesTotal < openBeside.bytesMin) return null;
+    const { openBeside, keyring, sealed = false, onEntry } = this.#verifyOptions;
+    if (!openBeside || !keyring || sealed || this.#logBytesTotal < openBeside.bytesMin) return null;
     return new BodyChecker(openBeside, keyring, onEntry !== undefined);
   }
 
-  #windowOf(file: DiskFile, length: number): FileWindow {
-    const windowBytes = this.#options.windowBytes ?? this.#options.openBeside?.windowBytes;
-    return new FileWindow(file, length, { shared: this.#checker !== null, ...(windowBytes ? { windowBytes } : {}) });
+  #fileWindowOf(verifiedFile: DiskFile, fileLength: number): FileWindow {
+    const windowBytes = this.#verifyOptions.windowBytes ?? this.#verifyOptions.openBeside?.windowBytes;
+    return new FileWindow(verifiedFile, fileLength, {
+      shared: this.#bodyChecker !== null,
+      ...(windowBytes ? { windowBytes } : {}),
+    });
   }
 
   /** The list of files that the manifest gives or, where it can't be read, that the directory suggests. */
-  async #readManifest(names: readonly string[]): Promise<readonly LogFileRecord[]> {
-    const present = names.filter((name) => parseFileName(name) !== undefined);
-    let manifest: Manifest | undefined;
+  async #readManifest(logFileNames: readonly string[]): Promise<readonly LogFileRecord[]> {
+    const presentFileNames = logFileNames.filter((presentFileName) => parseFileName(presentFileName) !== undefined);
+    let parsedManifest: Manifest | undefined;
     try {
-      const bytes = await this.#options.disk.readFile(manifestPath(this.#log));
-      if (!bytes) return await this.#withoutManifest(present);
-      manifest = parseManifest(Buffer.from(bytes).toString('latin1'));
+      const manifestBytes = await this.#verifyOptions.disk.readFile(manifestPath(this.#verifiedLog));
+      if (!manifestBytes) return await this.#withoutManifest(presentFileNames);
+      parsedManifest = parseManifest(Buffer.from(manifestBytes).toString('latin1'));
     } catch (error) {
-      this.#findings.add('log/manifest', null, messageOf(error));
+      this.#verifyFindings.add('log/manifest', null, messageOf(error));
     }
-    this.#logId = manifest?.logId ?? null;
-    const records =
-      manifest?.files ??
-      present.map((name): LogFileRecord => ({ state: 'open', ...parseFileName(name)!, firstLeaf: -1, firstPosition: -1 }));
-    const listed = new Set(records.map(logFileName));
-    for (const name of present) {
-      if (listed.has(name)) continue;
-      const { number } = parseFileName(name)!;
-      if (number < records.length)
-        this.#findings.note(`log/${name} is not the file ${number} of the manifest; opening the log drops it`);
+    this.#verifiedLogId = parsedManifest?.logId ?? null;
+    const fileRecords =
+      parsedManifest?.files ??
+      presentFileNames.map(
+        (presentFileName): LogFileRecord => ({
+          state: 'open',
+          ...parseFileName(presentFileName)!,
+          firstLeaf: -1,
+          firstPosition: -1,
+        }),
+      );
+    const listedFileNames = new Set(fileRecords.map(logFileName));
+    for (const name of presentFileNames) {
+      if (listedFileNames.has(name)) continue;
+      const { number: fileNumber } = parseFileName(name)!;
+      if (fileNumber < fileRecords.length)
+        this.#verifyFindings.note(`log/${name} is not the file ${fileNumber} of the manifest; opening the log drops it`);
       // Made by a crash between the file's creation and the manifest's: the next opening begins it anew.
       else await this.#noteUnlisted(name);
     }
-    return records;
+    return fileRecords;
   }
 
   /** A crash may come between the first file's creation and the manifest's; nothing has been said to be durable then. */
-  async #withoutManifest(present: readonly string[]): Promise<readonly LogFileRecord[]> {
-    for (const name of present) await this.#noteUnlisted(name);
-    if (present.length > 1) this.#findings.add('log/manifest', null, 'missing, and there are log files');
-    else if (present.length === 0) this.#findings.add('log', null, 'there is no log here');
+  async #withoutManifest(presentFileNames: readonly string[]): Promise<readonly LogFileRecord[]> {
+    for (const presentFileName of presentFileNames) await this.#noteUnlisted(presentFileName);
+    if (presentFileNames.length > 1) this.#verifyFindings.add('log/manifest', null, 'missing, and there are log files');
+    else if (presentFileNames.length === 0) this.#verifyFindings.add('log', null, 'there is no log here');
     return [];
   }
 
-  async #noteUnlisted(name: string): Promise<void> {
-    const file = await this.#options.disk.open(`${this.#log}/${name}`, 'read');
-    const length = await file.size();
-    const window = new FileWindow(file, length);
-    const frame = await nextFrame(window, Number(name.slice(0, 8)), 0, length);
-    const head = await window.view(0, Math.min(length, FILE_HEADER_BYTES));
-    await window.settle();
-    await file.close();
-    if (frame) return this.#findings.add(`log/${name}`, null, 'holds entries and is not in the manifest');
-    this.#findings.note(`log/${name} is not in the manifest and holds no entry`);
+  async #noteUnlisted(unlistedName: string): Promise<void> {
+    const unlistedLogFile = await this.#verifyOptions.disk.open(`${this.#verifiedLog}/${unlistedName}`, 'read');
+    const unlistedLength = await unlistedLogFile.size();
+    const unlistedWindow = new FileWindow(unlistedLogFile, unlistedLength);
+    const firstIntactFrame = await nextFrame(unlistedWindow, Number(unlistedName.slice(0, 8)), 0, unlistedLength);
+    const unlistedHead = await unlistedWindow.view(0, Math.min(unlistedLength, FILE_HEADER_BYTES));
+    await unlistedWindow.settle();
+    await unlistedLogFile.close();
+    if (firstIntactFrame)
+      return this.#verifyFindings.add(`log/${unlistedName}`, null, 'holds entries and is not in the manifest');
+    this.#verifyFindings.note(`log/${unlistedName} is not in the manifest and holds no entry`);
     try {
       // It was begun after everything before it had been synced.
-      const { firstLeaf, logId } = decodeFileHeader(head);
-      if (logId === this.#logId) this.#unlisted = { location: `log/${name}`, firstLeaf };
+      const { firstLeaf, logId } = decodeFileHeader(unlistedHead);
+      if (logId === this.#verifiedLogId) this.#unlistedFile = { location: `log/${unlistedName}`, firstLeaf };
     } catch {
       // Not even its header is whole, so it says nothing.
     }
   }
 
   async #readCheckpoint(): Promise<VerifyReport['checkpoint']> {
-    const bytes = await this.#options.disk.readFile(checkpointPath(this.#log));
-    if (!bytes) return null;
-    return this.#heads.expect(Buffer.from(bytes).toString('utf8'), 'log/checkpoint');
+    const checkpointBytes = await this.#verifyOptions.disk.readFile(checkpointPath(this.#verifiedLog));
+    if (!checkpointBytes) return null;
+    return this.#expectedHeads.expect(Buffer.from(checkpointBytes).toString('utf8'), 'log/checkpoint');
   }
 
-  async #checkFile(record: LogFileRecord, last: boolean): Promise<void> {
-    const name = `log/${logFileName(record)}`;
-    let file: DiskFile;
+  async #checkLogFile(fileRecord: LogFileRecord, isLastFile: boolean): Promise<void> {
+    const verifiedFileName = `log/${logFileName(fileRecord)}`;
+    let verifiedFile: DiskFile;
     try {
-      file = await this.#options.disk.open(`${this.#options.directory}/${name}`, 'read');
-    } catch (error) {
-      this.#findings.add(name, null, `can't be opened: ${messageOf(error)}`);
-      return this.#skipTo(record.state === 'sealed' ? record.firstLeaf + record.leaves : this.#walk.leaf);
+      verifiedFile = await this.#verifyOptions.disk.open(`${this.#verifyOptions.directory}/${verifiedFileName}`, 'read');
+    } catch (fileError) {
+      this.#verifyFindings.add(verifiedFileName, null, `can't be opened: ${messageOf(fileError)}`);
+      return this.#skipToLeaf(fileRecord.state === 'sealed' ? fileRecord.firstLeaf + fileRecord.leaves : this.#logWalk.leaf);
     }
-    let window: FileWindow | null = null;
+    let fileWindow: FileWindow | null = null;
     try {
-      const length = await file.size();
-      window = this.#windowOf(file, length);
-      await this.#checkHeader(file, name, length, record);
-      if (record.firstLeaf >= 0 && record.firstLeaf !== this.#walk.leaf) {
-        this.#findings.add(
-          name,
-          record.firstLeaf,
-          `begins with leaf ${record.firstLeaf} by the manifest, with ${this.#walk.leaf} by its place`,
+      const fileLength = await verifiedFile.size();
+      fileWindow = this.#fileWindowOf(verifiedFile, fileLength);
+      await this.#checkLogFileHeader(verifiedFile, verifiedFileName, fileLength, fileRecord);
+      if (fileRecord.firstLeaf >= 0 && fileRecord.firstLeaf !== this.#logWalk.leaf) {
+        this.#verifyFindings.add(
+          verifiedFileName,
+          fileRecord.firstLeaf,
+          `begins with leaf ${fileRecord.firstLeaf} by the manifest, with ${this.#logWalk.leaf} by its place`,
         );
       }
-      const end = await this.#checkFrames(window, name, record, length, last);
-      if (last && this.#heads.claimedLeaves() > this.#walk.leaf)
-        this.#findings.add(`${name}@${end}`, this.#walk.leaf, 'the log ends before what a signed head covers');
-      if (record.state === 'sealed') this.#checkSealed(name, record, end, length);
+      const framesEnd = await this.#checkFrames(fileWindow, verifiedFileName, fileRecord, fileLength, isLastFile);
+      if (isLastFile && this.#expectedHeads.claimedLeaves() > this.#logWalk.leaf)
+        this.#verifyFindings.add(
+          `${verifiedFileName}@${framesEnd}`,
+          this.#logWalk.leaf,
+          'the log ends before what a signed head covers',
+        );
+      if (fileRecord.state === 'sealed') this.#checkSealed(verifiedFileName, fileRecord, framesEnd, fileLength);
     } catch (error) {
-      this.#findings.add(name, this.#walk.leaf, `reading failed: ${messageOf(error)}`);
-      this.#skipTo(record.state === 'sealed' ? record.firstLeaf + record.leaves : this.#walk.leaf);
+      this.#verifyFindings.add(verifiedFileName, this.#logWalk.leaf, `reading failed: ${messageOf(error)}`);
+      this.#skipToLeaf(fileRecord.state === 'sealed' ? fileRecord.firstLeaf + fileRecord.leaves : this.#logWalk.leaf);
     } finally {
-      await window?.settle();
-      await file.close();
+      await fileWindow?.settle();
+      await verifiedFile.close();
     }
   }
 
-  async #checkHeader(file: DiskFile, name: string, length: number, record: LogFileRecord): Promise<void> {
-    const bytes = new Uint8Array(Math.min(length, FILE_HEADER_BYTES));
-    await readAll(file, bytes, 0);
-    this.#counts.bytes += bytes.length;
+  async #checkLogFileHeader(
+    verifiedFile: DiskFile,
+    verifiedFileName: string,
+    fileLength: number,
+    fileRecord: LogFileRecord,
+  ): Promise<void> {
+    const headerBytes = new Uint8Array(Math.min(fileLength, FILE_HEADER_BYTES));
+    await readAll(verifiedFile, headerBytes, 0);
+    this.#verifyCounts.bytes += headerBytes.length;
     try {
-      const header = decodeFileHeader(bytes);
-      if (header.file !== record.number) this.#findings.add(name, null, `says that it is file ${header.file}`);
-      if (this.#logId !== null && header.logId !== this.#logId) this.#findings.add(name, null, `belongs to log ${header.logId}`);
-      this.#logId ??= header.logId;
-      const agrees = header.firstLeaf === record.firstLeaf && header.firstPosition === record.firstPosition;
-      if (record.firstLeaf >= 0 && !agrees) this.#findings.add(name, null, 'begins elsewhere than the manifest says');
-    } catch (error) {
-      this.#findings.add(name, null, messageOf(error));
+      const fileHeader = decodeFileHeader(headerBytes);
+      if (fileHeader.file !== fileRecord.number)
+        this.#verifyFindings.add(verifiedFileName, null, `says that it is file ${fileHeader.file}`);
+      if (this.#verifiedLogId !== null && fileHeader.logId !== this.#verifiedLogId)
+        this.#verifyFindings.add(verifiedFileName, null, `belongs to log ${fileHeader.logId}`);
+      this.#verifiedLogId ??= fileHeader.logId;
+      const agreesWithManifest =
+        fileHeader.firstLeaf === fileRecord.firstLeaf && fileHeader.firstPosition === fileRecord.firstPosition;
+      if (fileRecord.firstLeaf >= 0 && !agreesWithManifest)
+        this.#verifyFindings.add(verifiedFileName, null, 'begins elsewhere than the manifest says');
+    } catch (headerError) {
+      this.#verifyFindings.add(verifiedFileName, null, messageOf(headerError));
     }
   }
 
   /** Checks frame after frame; returns where the last one ended. */
-  async #checkFrames(window: FileWindow, name: string, record: LogFileRecord, length: number, last: boolean): Promise<number> {
-    let at = FILE_HEADER_BYTES;
-    let run = new FrameRun(window, record.number, at, length, this.#checker);
+  async #checkFrames(
+    fileWindow: FileWindow,
+    verifiedFileName: string,
+    fileRecord: LogFileRecord,
+    fileLength: number,
+    isLastFile: boolean,
+  ): Promise<number> {
+    let frameOffset = FILE_HEADER_BYTES;
+    let frameRun = new FrameRun(fileWindow, fileRecord.number, frameOffset, fileLength, this.#bodyChecker);
     for (;;) {
-      const frame = await run.next();
-      if (frame === null) return at;
-      if (typeof frame !== 'string') {
-        await this.#checkFrame(frame, name);
-        at += frame.frame.bytes.length;
-        this.#counts.bytes += frame.frame.bytes.length;
-        this.#options.onProgress?.(this.#counts.bytes, this.#bytesTotal);
+      const walkedFrame = await frameRun.next();
+      if (walkedFrame === null) return frameOffset;
+      if (typeof walkedFrame !== 'string') {
+        await this.#checkFrame(walkedFrame, verifiedFileName);
+        frameOffset += walkedFrame.frame.bytes.length;
+        this.#verifyCounts.bytes += walkedFrame.frame.bytes.length;
+        this.#verifyOptions.onProgress?.(this.#verifyCounts.bytes, this.#logBytesTotal);
         continue;
       }
-      const next = await nextFrame(window, record.number, at + 1, length);
-      const open = record.state === 'open' && last && this.#heads.claimedLeaves() <= this.#walk.leaf;
-      if (next === null && open) {
-        if (!(await onlyZeros(window, at, length))) {
-          this.#findings.note(
-            `${name}@${at}: ${length - at} bytes that nothing says were durable (${frame}); opening the log cuts them`,
+      const nextIntactFrame = await nextFrame(fileWindow, fileRecord.number, frameOffset + 1, fileLength);
+      const mayBeTorn = fileRecord.state === 'open' && isLastFile && this.#expectedHeads.claimedLeaves() <= this.#logWalk.leaf;
+      if (nextIntactFrame === null && mayBeTorn) {
+        if (!(await onlyZeros(fileWindow, frameOffset, fileLength))) {
+          this.#verifyFindings.note(
+            `${verifiedFileName}@${frameOffset}: ${fileLength - frameOffset} bytes that nothing says were durable (${walkedFrame}); opening the log cuts them`,
           );
         }
-        return at;
+        return frameOffset;
       }
-      if (next !== null && open && next.header.durableThrough <= this.#walk.leaf) {
-        this.#findings.note(`${name}@${at}: a torn tail of ${length - at} bytes (${frame}); opening the log cuts them`);
-        return at;
+      if (nextIntactFrame !== null && mayBeTorn && nextIntactFrame.header.durableThrough <= this.#logWalk.leaf) {
+        this.#verifyFindings.note(
+          `${verifiedFileName}@${frameOffset}: a torn tail of ${fileLength - frameOffset} bytes (${walkedFrame}); opening the log cuts them`,
+        );
+        return frameOffset;
       }
-      const claim =
-        next === null && this.#heads.claimedLeaves() > this.#walk.leaf
-          ? `, and a signed head covers ${this.#heads.claimedLeaves()} leaves`
+      const claimText =
+        nextIntactFrame === null && this.#expectedHeads.claimedLeaves() > this.#logWalk.leaf
+          ? `, and a signed head covers ${this.#expectedHeads.claimedLeaves()} leaves`
           : '';
-      this.#findings.add(`${name}@${at}`, this.#walk.leaf, `${frame}${claim}`);
-      if (next === null) return at;
-      this.#skipTo(next.header.firstLeaf);
-      at = next.at;
-      run = new FrameRun(window, record.number, at, length, this.#checker);
+      this.#verifyFindings.add(`${verifiedFileName}@${frameOffset}`, this.#logWalk.leaf, `${walkedFrame}${claimText}`);
+      if (nextIntactFrame === null) return frameOffset;
+      this.#skipToLeaf(nextIntactFrame.header.firstLeaf);
+      frameOffset = nextIntactFrame.at;
+      frameRun = new FrameRun(fileWindow, fileRecord.number, frameOffset, fileLength, this.#bodyChecker);
     }
   }
 
-  #checkSealed(name: string, record: Extract<LogFileRecord, { state: 'sealed' }>, end: number, length: number): void {
-    if (length !== record.length)
-      this.#findings.add(`${name}@${Math.min(length, record.length)}`, null, `has ${length} bytes; sealed with ${record.length}`);
-    else if (end !== record.length)
-      this.#findings.add(`${name}@${end}`, null, `its frames end at ${end}; sealed with ${record.length}`);
-    if (this.#walk.leaf !== record.firstLeaf + record.leaves) {
-      this.#findings.add(
-        name,
+  #checkSealed(
+    verifiedFileName: string,
+    sealedRecord: Extract<LogFileRecord, { state: 'sealed' }>,
+    framesEnd: number,
+    fileLength: number,
+  ): void {
+    if (fileLength !== sealedRecord.length)
+      this.#verifyFindings.add(
+        `${verifiedFileName}@${Math.min(fileLength, sealedRecord.length)}`,
         null,
-        `ends with ${this.#walk.leaf} leaves in all; sealed with ${record.firstLeaf + record.leaves}`,
+        `has ${fileLength} bytes; sealed with ${sealedRecord.length}`,
+      );
+    else if (framesEnd !== sealedRecord.length)
+      this.#verifyFindings.add(
+        `${verifiedFileName}@${framesEnd}`,
+        null,
+        `its frames end at ${framesEnd}; sealed with ${sealedRecord.length}`,
+      );
+    if (this.#logWalk.leaf !== sealedRecord.firstLeaf + sealedRecord.leaves) {
+      this.#verifyFindings.add(
+        verifiedFileName,
+        null,
+        `ends with ${this.#logWalk.leaf} leaves in all; sealed with ${sealedRecord.firstLeaf + sealedRecord.leaves}`,
       );
     }
-    if (this.#walk.tree && hexOf(this.#walk.tree.root()) !== record.root)
-      this.#findings.add(name, null, 'does not give the root it was sealed with');
+    if (this.#logWalk.tree && hexOf(this.#logWalk.tree.root()) !== sealedRecord.root)
+      this.#verifyFindings.add(verifiedFileName, null, 'does not give the root it was sealed with');
   }
 
-  async #checkFrame(walked: WalkedFrame, name: string): Promise<void> {
-    const { header, bytes, at } = walked.frame;
-    const location = `${name}@${at}`;
-    this.#counts.frames++;
-    if (header.firstLeaf !== this.#walk.leaf) {
-      this.#findings.add(
-        location,
-        this.#walk.leaf,
-        `a frame of leaf ${header.firstLeaf} stands where leaf ${this.#walk.leaf} belongs`,
+  async #checkFrame(walkedFrame: WalkedFrame, verifiedFileName: string): Promise<void> {
+    const { header: frameHeader, bytes: frameBytes, at: frameOffset } = walkedFrame.frame;
+    const frameLocation = `${verifiedFileName}@${frameOffset}`;
+    this.#verifyCounts.frames++;
+    if (frameHeader.firstLeaf !== this.#logWalk.leaf) {
+      this.#verifyFindings.add(
+        frameLocation,
+        this.#logWalk.leaf,
+        `a frame of leaf ${frameHeader.firstLeaf} stands where leaf ${this.#logWalk.leaf} belongs`,
       );
-      this.#skipTo(header.firstLeaf);
+      this.#skipToLeaf(frameHeader.firstLeaf);
     }
-    this.#walk.checkDurability(header, location);
+    this.#logWalk.checkDurability(frameHeader, frameLocation);
     let entries: readonly FrameEntry[];
     try {
-      entries = frameEntries(bytes, header);
-    } catch (error) {
-      this.#findings.add(location, this.#walk.leaf, messageOf(error));
-      return this.#skipTo(header.firstLeaf + header.entries);
+      entries = frameEntries(frameBytes, frameHeader);
+    } catch (frameError) {
+      this.#verifyFindings.add(frameLocation, this.#logWalk.leaf, messageOf(frameError));
+      return this.#skipToLeaf(frameHeader.firstLeaf + frameHeader.entries);
     }
-    for (const [i, entry] of entries.entries()) {
-      this.#heads.compareRoots(this.#walk.leaf, this.#walk.tree);
-      const leaf = this.#walk.leaf;
+    for (const [i, storedEntry] of entries.entries()) {
+      this.#expectedHeads.compareRoots(this.#logWalk.leaf, this.#logWalk.tree);
+      const checkedLeaf = this.#logWalk.leaf;
       try {
-        const taken = this.#checkEntry(entry, location, walked.isVouched(i) ? { in: walked, i } : null);
-        if (taken) await taken;
+        const entryTaken = this.#checkEntry(storedEntry, frameLocation, walkedFrame.isVouched(i) ? { in: walkedFrame, i } : null);
+        if (entryTaken) await entryTaken;
       } catch (error) {
-        this.#findings.add(location, leaf, messageOf(error));
-        this.#skipTo(leaf + 1);
+        this.#verifyFindings.add(frameLocation, checkedLeaf, messageOf(error));
+        this.#skipToLeaf(checkedLeaf + 1);
       }
     }
   }
 
-  /** `vouched`: its body has been opened and is what the leaf says. Returns the work of the entry's receiver. */
-  #checkEntry({ leaf: bytes, payload, redacted }: FrameEntry, location: string, vouched: Vouched | null): void | Promise<void> {
-    const { onEntry } = this.#options;
-    const hash = leafHashOf(bytes);
-    const facts = decodeLeaf(bytes);
-    this.#walk.checkLink(facts, location);
-    this.#walk.checkOrder(facts, location);
-    if (facts.kind === 'seal') this.#counts.seals++;
-    if (!vouched && !redacted && !equalBytes(sha256(payload), facts.payloadDigest)) {
-      this.#findings.add(location, this.#walk.leaf, 'the payload does not match its digest');
+  /** `vouchedBody`: its body has been opened and is what the leaf says. Returns the work of the entry's receiver. */
+  #checkEntry(
+    { leaf: leafBytes, payload: entryPayload, redacted: isRedacted }: FrameEntry,
+    frameLocation: string,
+    vouchedBody: VouchedBody | null,
+  ): void | Promise<void> {
+    const { onEntry } = this.#verifyOptions;
+    const checkedLeafHash = leafHashOf(leafBytes);
+    const leafFields = decodeLeaf(leafBytes);
+    this.#logWalk.checkLink(leafFields, frameLocation);
+    this.#logWalk.checkOrder(leafFields, frameLocation);
+    if (leafFields.kind === 'seal') this.#verifyCounts.seals++;
+    if (!vouchedBody && !isRedacted && !equalBytes(sha256(entryPayload), leafFields.payloadDigest)) {
+      this.#verifyFindings.add(frameLocation, this.#logWalk.leaf, 'the payload does not match its digest');
     }
-    let entry: CommittedEntry | null;
-    if (vouched && !redacted && !ownKinds.has(facts.kind) && !removingKinds.has(facts.kind)) {
-      this.#counts.bodiesOpened++;
-      if (facts.kind === 'rows') this.#counts.rows += facts.positions;
-      this.#counts.rowsErased += vouched.in.erasedRows(vouched.i);
-      entry = onEntry ? entryOfChecked(facts, vouched.in.body(vouched.i)) : null;
-    } else entry = this.#openBody(facts, payload, redacted, location);
-    this.#walk.append(hash);
-    if (entry && onEntry) return onEntry(entry);
+    let checkedEntry: CommittedEntry | null;
+    if (vouchedBody && !isRedacted && !storeEntryKinds.has(leafFields.kind) && !removingEntryKinds.has(leafFields.kind)) {
+      this.#verifyCounts.bodiesOpened++;
+      if (leafFields.kind === 'rows') this.#verifyCounts.rows += leafFields.positions;
+      this.#verifyCounts.rowsErased += vouchedBody.in.erasedRows(vouchedBody.i);
+      checkedEntry = onEntry ? entryOfChecked(leafFields, vouchedBody.in.body(vouchedBody.i)) : null;
+    } else checkedEntry = this.#openBody(leafFields, entryPayload, isRedacted, frameLocation);
+    this.#logWalk.append(checkedLeafHash);
+    if (checkedEntry && onEntry) return onEntry(checkedEntry);
   }
 
   /** Null where it stays shut, or does not open to what the leaf says. */
-  #openBody(facts: LeafFields, payload: Uint8Array, redacted: boolean, location: string): CommittedEntry | null {
-    const { keyring, sealed = false } = this.#options;
-    if (!keyring || (sealed && !ownKinds.has(facts.kind))) {
-      this.#counts.unopened++;
+  #openBody(leafFields: LeafFields, entryPayload: Uint8Array, redacted: boolean, frameLocation: string): CommittedEntry | null {
+    const { keyring, sealed = false } = this.#verifyOptions;
+    if (!keyring || (sealed && !storeEntryKinds.has(leafFields.kind))) {
+      this.#verifyCounts.unopened++;
       return null;
     }
-    let opened: OpenedEntry;
+    let openedEntry: OpenedEntry;
     try {
-      opened = decodeEntryWithSecrets(facts, payload, keyring, { redacted, rows: true });
-    } catch (error) {
-      this.#findings.add(location, this.#walk.leaf, messageOf(error));
+      openedEntry = decodeEntryWithSecrets(leafFields, entryPayload, keyring, { redacted, rows: true });
+    } catch (bodyError) {
+      this.#verifyFindings.add(frameLocation, this.#logWalk.leaf, messageOf(bodyError));
       return null;
     }
-    const { entry, parts } = opened;
-    const { body } = entry;
-    this.#counts.bodiesOpened++;
-    let { position } = facts;
-    for (const { body: rows, sealed } of parts) {
-      this.#counts.rows += rows.ops.length;
-      if (!redacted || sealed) this.#counts.rowsErased += rows.dropped?.length ?? 0;
+    const { entry, parts: decodedParts } = openedEntry;
+    const { body: openedBody } = entry;
+    this.#verifyCounts.bodiesOpened++;
+    let { position } = leafFields;
+    for (const { body: rowsBody, sealed } of decodedParts) {
+      this.#verifyCounts.rows += rowsBody.ops.length;
+      if (!redacted || sealed) this.#verifyCounts.rowsErased += rowsBody.dropped?.length ?? 0;
       else
-        for (const row of rows.dropped ?? [])
-          this.#missingRows.dropped.push({ position: position + row, location, leaf: facts.leaf });
-      position += rows.ops.length;
+        for (const droppedRow of rowsBody.dropped ?? [])
+          this.#missingRows.dropped.push({ position: position + droppedRow, location: frameLocation, leaf: leafFields.leaf });
+      position += rowsBody.ops.length;
     }
-    if (body.kind === 'removal') for (const position of body.positions) this.#missingRows.removed.add(position);
-    if (body.kind === 'erasure')
-      for (const { positions } of body.versions) for (const position of positions) this.#missingRows.removed.add(position);
-    if (body.kind === 'genesis') this.#heads.checkOrigin(body.origin);
-    if (body.kind === 'genesis' && this.#logId !== null && body.logId !== this.#logId) {
-      this.#findings.add(location, this.#walk.leaf, `begins log ${body.logId}`);
+    if (openedBody.kind === 'removal') for (const position of openedBody.positions) this.#missingRows.removed.add(position);
+    if (openedBody.kind === 'erasure')
+      for (const { positions } of openedBody.versions) for (const position of positions) this.#missingRows.removed.add(position);
+    if (openedBody.kind === 'genesis') this.#expectedHeads.checkOrigin(openedBody.origin);
+    if (openedBody.kind === 'genesis' && this.#verifiedLogId !== null && openedBody.logId !== this.#verifiedLogId) {
+      this.#verifyFindings.add(frameLocation, this.#logWalk.leaf, `begins log ${openedBody.logId}`);
     }
-    if (body.kind === 'seal') this.#heads.checkSeal(body, keyring.publicKeys, this.#walk, location);
+    if (openedBody.kind === 'seal') this.#expectedHeads.checkSeal(openedBody, keyring.publicKeys, this.#logWalk, frameLocation);
     return entry;
   }
 
   async #checkBlobs(): Promise<void> {
-    const { disk, directory, keyring } = this.#options;
-    if (!keyring || this.#options.sealed) {
+    const { disk, directory, keyring } = this.#verifyOptions;
+    if (!keyring || this.#verifyOptions.sealed) {
       if ((await disk.list(`${directory}/blobs`)).length > 0)
-        this.#findings.note(`blobs were not opened: ${keyring ? 'only what is sealed was to be checked' : 'no keys were given'}`);
+        this.#verifyFindings.note(
+          `blobs were not opened: ${keyring ? 'only what is sealed was to be checked' : 'no keys were given'}`,
+        );
       return;
     }
-    for (const address of await listBlobs(disk, directory)) {
+    for (const blobAddress of await listBlobs(disk, directory)) {
       try {
         // Removed for good while the others were looked at: it need not be there.
-        if (await checkBlob({ disk, directory, keyring }, address)) this.#counts.blobs++;
+        if (await checkBlob({ disk, directory, keyring }, blobAddress)) this.#verifyCounts.blobs++;
       } catch (error) {
-        this.#findings.add(`blobs/${address.slice(0, 2)}/${address}`, null, messageOf(error));
+        this.#verifyFindings.add(`blobs/${blobAddress.slice(0, 2)}/${blobAddress}`, null, messageOf(error));
       }
     }
   }
 
   /** Continues at a later leaf. */
-  #skipTo(leaf: number): void {
-    this.#walk.skipTo(leaf);
-    this.#heads.skipTo(leaf);
+  #skipToLeaf(leafIndex: number): void {
+    this.#logWalk.skipTo(leafIndex);
+    this.#expectedHeads.skipTo(leafIndex);
   }
 }

@@ -44,92 +44,100 @@ export interface AggregateRequest {
 
 export class AggregateBinder {
   readonly #environment: Environment;
-  readonly #scope: Scope;
-  readonly #rows: ExpressionContext;
-  readonly #keyCount: number;
-  readonly #arguments: Bound[] = [];
-  readonly #calls: { readonly call: AggregateCall; readonly type: ColumnType }[] = [];
+  readonly #aggregateScope: Scope;
+  readonly #rowContext: ExpressionContext;
+  readonly #groupKeyCount: number;
+  readonly #argumentBounds: Bound[] = [];
+  readonly #aggregateCalls: { readonly call: AggregateCall; readonly type: ColumnType }[] = [];
   /** The order in which aggregates take their rows; null without one. */
-  #order: readonly SortKey[] | null = null;
+  #aggregateOrder: readonly SortKey[] | null = null;
 
   constructor({ environment, scope, rows, keyCount }: AggregateRequest) {
     this.#environment = environment;
-    this.#scope = scope;
-    this.#rows = rows;
-    this.#keyCount = keyCount;
+    this.#aggregateScope = scope;
+    this.#rowContext = rows;
+    this.#groupKeyCount = keyCount;
   }
 
   /** Columns that the aggregate node reads behind its keys. */
   get arguments(): readonly Bound[] {
-    return this.#arguments;
+    return this.#argumentBounds;
   }
 
   get calls(): readonly AggregateCall[] {
-    return this.#calls.map(({ call }) => call);
+    return this.#aggregateCalls.map(({ call }) => call);
   }
 
   /** The columns that the calls yield. */
   get columns(): readonly PlanColumn[] {
-    return this.#calls.map(({ call, type }): PlanColumn => ({ name: call.function, type }));
+    return this.#aggregateCalls.map(({ call, type }): PlanColumn => ({ name: call.function, type }));
   }
 
   bind(expression: AggregateExpression): Bound {
     // Clients of Postgres are given arrays as it has them.
     const isArray = expression.function === 'array_agg' && this.#environment.catalogue;
-    const call = isArray ? 'array' : expression.function;
-    checkForm(expression, aggregateFunctions[call]);
-    const condition = this.#condition(expression);
-    const operand = this.#operand(expression, call);
-    const columns = this.#columnsOf(expression, call, condition, operand);
-    refuseOuterOnly(expression, call, [condition, operand.bound]);
-    const second = this.#second(expression, call);
+    const aggregateName = isArray ? 'array' : expression.function;
+    checkAggregateForm(expression, aggregateFunctions[aggregateName]);
+    const filterCondition = this.#bindFilterCondition(expression);
+    const boundOperand = this.#bindOperand(expression, aggregateName);
+    const callColumns = this.#callColumnsOf(expression, aggregateName, filterCondition, boundOperand);
+    refuseOuterAggregate(expression, aggregateName, [filterCondition, boundOperand.bound]);
+    const secondColumn = this.#bindSecond(expression, aggregateName);
     if (expression.orderBy) this.#orderRows(expression.orderBy);
-    const { type, wire } = operand;
-    const index = this.#callIndex(
+    const { type, wire } = boundOperand;
+    const aggregateIndex = this.#callIndex(
       {
-        function: call,
-        ...columns,
+        function: aggregateName,
+        ...callColumns,
         distinct: expression.distinct,
-        ...(second === undefined ? {} : { second }),
+        ...(secondColumn === undefined ? {} : { second: secondColumn }),
         ...(expression.descending === true && { descending: true }),
-        ...(wire !== undefined && (call === 'array' || wire === 'interval') && { wire }),
+        ...(wire !== undefined && (aggregateName === 'array' || wire === 'interval') && { wire }),
       },
       type,
     );
-    return { kind: 'column', index: this.#keyCount + index, name: call, type, ...(wire !== undefined && { wire }) };
+    return {
+      kind: 'column',
+      index: this.#groupKeyCount + aggregateIndex,
+      name: aggregateName,
+      type,
+      ...(wire !== undefined && { wire }),
+    };
   }
 
   /** The input of the aggregate node, in the order that ORDER BY inside of a call asks for. */
   sortInput(input: PlanNode): PlanNode {
-    const keys = this.#order;
-    return keys === null ? input : { kind: 'sort', input, keys, limit: null, counted: false, columns: input.columns };
+    const aggregateKeys = this.#aggregateOrder;
+    return aggregateKeys === null
+      ? input
+      : { kind: 'sort', input, keys: aggregateKeys, limit: null, counted: false, columns: input.columns };
   }
 
-  #condition({ filter }: AggregateExpression): Bound | null {
-    const condition = filter && bindPredicate(filter, this.#rows);
-    if (condition) this.#scope.refuseMasked(condition, 'FILTER', filter.location);
-    return condition;
+  #bindFilterCondition({ filter }: AggregateExpression): Bound | null {
+    const filterCondition = filter && bindPredicate(filter, this.#rowContext);
+    if (filterCondition) this.#aggregateScope.refuseMasked(filterCondition, 'FILTER', filter.location);
+    return filterCondition;
   }
 
-  #operand({ operand, distinct, location }: AggregateExpression, call: AggregateName): AggregateOperand {
+  #bindOperand({ operand, distinct, location }: AggregateExpression, call: AggregateName): AggregateOperand {
     if (!operand) return { bound: null, type: 'integer', wire: undefined };
     const { name } = aggregateFunctions[call];
-    const bound = bindExpression(operand, this.#rows);
-    const wire = this.#wireType(bound, call);
-    if (wire === 'interval' && distinct && !yieldsItsValues.has(call))
+    const operandBound = bindExpression(operand, this.#rowContext);
+    const operandWire = this.#wireType(operandBound, call);
+    if (operandWire === 'interval' && distinct && !aggregatesKeepingWire.has(call))
       throw errorAt('REL_NOT_IMPLEMENTED', `${name} of DISTINCT intervals is not implemented`, location);
-    const type = aggregateType(call, bound, operand);
-    this.#scope.refuseMasked(bound, name, operand.location);
-    return { bound, type, wire };
+    const type = aggregateType(call, operandBound, operand);
+    this.#aggregateScope.refuseMasked(operandBound, name, operand.location);
+    return { bound: operandBound, type, wire: operandWire };
   }
 
   #wireType(bound: Bound, call: AggregateName): string | undefined {
     if (call === 'array') return this.#environment.catalogue!.typeNamed(`${wireTypeOf(bound)}[]`) ?? '_text';
-    if (yieldsItsValues.has(call)) return wireIn(bound);
+    if (aggregatesKeepingWire.has(call)) return wireIn(bound);
     return isInterval(bound) && (call === 'sum' || call === 'avg') ? 'interval' : undefined;
   }
 
-  #columnsOf(
+  #callColumnsOf(
     { operand, location }: AggregateExpression,
     call: AggregateName,
     condition: Bound | null,
@@ -138,78 +146,83 @@ export class AggregateBinder {
     const { name, takesNull = false }: AggregateFunction = aggregateFunctions[call];
     if (bound === null) {
       if (call !== 'count') throw errorAt('REL_INVALID', `${name} needs a column`, location);
-      const every: Bound = { kind: 'constant', cell: true, type: 'boolean' };
-      return { column: condition && this.#argument(valueWhere(condition, every)) };
+      const trueConstant: Bound = { kind: 'constant', cell: true, type: 'boolean' };
+      return { column: condition && this.#argumentColumn(valueWhereTrue(condition, trueConstant)) };
     }
-    const value = condition && bound.type === 'vector' ? vectorAsText(bound, operand!.location) : bound;
-    if (!condition) return { column: this.#argument(value) };
-    if (!takesNull) return { column: this.#argument(valueWhere(condition, value)) };
-    const when = this.#argument(condition);
-    return { column: this.#argument(value), when };
+    const aggregatedBound = condition && bound.type === 'vector' ? vectorAsText(bound, operand!.location) : bound;
+    if (!condition) return { column: this.#argumentColumn(aggregatedBound) };
+    if (!takesNull) return { column: this.#argumentColumn(valueWhereTrue(condition, aggregatedBound)) };
+    const filterColumn = this.#argumentColumn(condition);
+    return { column: this.#argumentColumn(aggregatedBound), when: filterColumn };
   }
 
   /** The column of the second argument: a separator, a share, the x of a pair. */
-  #second({ second, distinct }: AggregateExpression, call: AggregateName): number | undefined {
+  #bindSecond({ second, distinct }: AggregateExpression, call: AggregateName): number | undefined {
     if (!second) return undefined;
-    const { name, second: takes, isOrdered = false }: AggregateFunction = aggregateFunctions[call];
-    const bound = bindExpression(second, this.#rows);
-    checkSecond(name, takes, bound, second);
-    const readsColumn = some(bound, ({ kind }) => kind === 'column');
+    const { name, second: secondTaken, isOrdered = false }: AggregateFunction = aggregateFunctions[call];
+    const secondBound = bindExpression(second, this.#rowContext);
+    checkSecond(name, secondTaken, secondBound, second);
+    const readsColumn = some(secondBound, ({ kind }) => kind === 'column');
     if (isOrdered && readsColumn)
       throw errorAt('REL_INVALID', `the share of ${name} is one for all rows`, second.location, 'not-grouped');
     // DISTINCT compares the first value of a pair alone.
     if (distinct && readsColumn)
       throw errorAt('REL_NOT_IMPLEMENTED', `${name} of DISTINCT pairs is not implemented`, second.location);
-    this.#scope.refuseMasked(bound, name, second.location);
-    return this.#argument(bound);
+    this.#aggregateScope.refuseMasked(secondBound, name, second.location);
+    return this.#argumentColumn(secondBound);
   }
 
   /** All aggregates take their rows in one order. */
   #orderRows(orderBy: readonly OrderItem[]): void {
-    const keys = orderBy.map((item): SortKey => {
-      const bound = bindExpression(item.expression, this.#rows);
-      checkSortKey(bound, item);
-      this.#scope.refuseMasked(bound, 'ORDER BY', item.expression.location);
+    const aggregateKeys = orderBy.map((item): SortKey => {
+      const orderBound = bindExpression(item.expression, this.#rowContext);
+      checkSortKey(orderBound, item);
+      this.#aggregateScope.refuseMasked(orderBound, 'ORDER BY', item.expression.location);
       const { descending, collate, nullsFirst } = item;
-      return { column: this.#argument(bound), descending, collate, nullsFirst };
+      return { column: this.#argumentColumn(orderBound), descending, collate, nullsFirst };
     });
-    if (this.#order !== null && JSON.stringify(this.#order) !== JSON.stringify(keys))
+    if (this.#aggregateOrder !== null && JSON.stringify(this.#aggregateOrder) !== JSON.stringify(aggregateKeys))
       throw errorAt('REL_NOT_IMPLEMENTED', 'aggregates in two orders are not implemented', orderBy[0]!.expression.location);
-    this.#order = keys;
+    this.#aggregateOrder = aggregateKeys;
   }
 
   /** The column of the node's input that holds an argument. */
-  #argument(bound: Bound): number {
+  #argumentColumn(bound: Bound): number {
     const { literals, guards } = this.#environment;
-    const index = this.#arguments.findIndex((each) => sameExpression(each, bound, literals, guards));
-    return this.#keyCount + (index < 0 ? this.#arguments.push(bound) - 1 : index);
+    const argumentIndex = this.#argumentBounds.findIndex((each) => sameExpression(each, bound, literals, guards));
+    return this.#groupKeyCount + (argumentIndex < 0 ? this.#argumentBounds.push(bound) - 1 : argumentIndex);
   }
 
   #callIndex(call: AggregateCall, type: ColumnType): number {
-    const index = this.#calls.findIndex(({ call: known }) => isSameCall(known, call));
-    return index < 0 ? this.#calls.push({ call, type }) - 1 : index;
+    const knownCallIndex = this.#aggregateCalls.findIndex(({ call: knownCall }) => isSameAggregate(knownCall, call));
+    return knownCallIndex < 0 ? this.#aggregateCalls.push({ call, type }) - 1 : knownCallIndex;
   }
 }
 
 /** Functions whose result is one of the values that they are given. */
-const yieldsItsValues: ReadonlySet<AggregateName> = new Set(['min', 'max', 'any_value', 'mode', 'percentile_disc']);
+const aggregatesKeepingWire: ReadonlySet<AggregateName> = new Set(['min', 'max', 'any_value', 'mode', 'percentile_disc']);
 
-function checkForm(
+function checkAggregateForm(
   { operand, second, filter, location }: AggregateExpression,
-  { name, usage, second: takes }: AggregateFunction,
+  { name, usage, second: secondTaken }: AggregateFunction,
 ): void {
-  if ((second !== null) !== (takes !== undefined))
+  if ((second !== null) !== (secondTaken !== undefined))
     throw errorAt('REL_INVALID', `${name} is written ${usage}`, location, 'no-such-function');
-  for (const part of [operand, second, filter]) {
-    if (part && containsAggregate(part)) throw errorAt('REL_PARSE', "aggregates can't be nested", part.location, 'not-grouped');
+  for (const aggregatePart of [operand, second, filter]) {
+    if (aggregatePart && containsAggregate(aggregatePart))
+      throw errorAt('REL_PARSE', "aggregates can't be nested", aggregatePart.location, 'not-grouped');
   }
 }
 
 /** SQL has an aggregate over nothing but outer columns add up the rows of the outer query. */
-function refuseOuterOnly({ location }: AggregateExpression, call: AggregateName, read: readonly (Bound | null)[]): void {
-  const reads = (kind: Bound['kind']): boolean =>
-    read.some((bound) => bound !== null && some(bound, (each) => each.kind === kind));
-  if (!reads('outer') || reads('column')) return;
+function refuseOuterAggregate(
+  { location }: AggregateExpression,
+  call: AggregateName,
+  boundsRead: readonly (Bound | null)[],
+): void {
+  const readsKind = (kind: Bound['kind']): boolean =>
+    boundsRead.some((bound) => bound !== null && some(bound, (each) => each.kind === kind));
+  if (!readsKind('outer') || readsKind('column')) return;
   throw errorAt(
     'REL_NOT_IMPLEMENTED',
     `${aggregateFunctions[call].name} of nothing but columns of a query around belongs to that query: write it there`,
@@ -217,18 +230,18 @@ function refuseOuterOnly({ location }: AggregateExpression, call: AggregateName,
   );
 }
 
-function isSameCall(a: AggregateCall, b: AggregateCall): boolean {
+function isSameAggregate(oneCall: AggregateCall, otherCall: AggregateCall): boolean {
   return (
-    a.function === b.function &&
-    a.column === b.column &&
-    a.second === b.second &&
-    a.when === b.when &&
-    (a.descending ?? false) === (b.descending ?? false) &&
-    a.distinct === b.distinct
+    oneCall.function === otherCall.function &&
+    oneCall.column === otherCall.column &&
+    oneCall.second === otherCall.second &&
+    oneCall.when === otherCall.when &&
+    (oneCall.descending ?? false) === (otherCall.descending ?? false) &&
+    oneCall.distinct === otherCall.distinct
   );
 }
 
 /** The value on the rows of FILTER, NULL on the others. */
-function valueWhere(condition: Bound, value: Bound): Bound {
+function valueWhereTrue(condition: Bound, value: Bound): Bound {
   return { kind: 'case', operand: null, branches: [{ when: condition, result: value }], otherwise: null, type: value.type };
 }

@@ -8,10 +8,10 @@ import type { AggregateCall } from '../logical-plan.ts';
 import { errorAt } from '../syntax/error-location.ts';
 import type { Expression } from '../syntax/statement.ts';
 
-export function aggregateType(call: AggregateCall['function'], bound: Bound, operand: Expression): ColumnType {
+export function aggregateType(call: AggregateCall['function'], boundOperand: Bound, operand: Expression): ColumnType {
   const { name, yields, isOrdered = false } = aggregateFunctions[call];
-  if (isInterval(bound)) {
-    if (isSum(call) || isText(call)) return 'string';
+  if (isInterval(boundOperand)) {
+    if (isSumOrAverage(call) || isTextExtreme(call)) return 'string';
     if (isOrdered)
       throw errorAt(
         'REL_NOT_IMPLEMENTED',
@@ -20,36 +20,56 @@ export function aggregateType(call: AggregateCall['function'], bound: Bound, ope
       );
   }
   // A value that comes later, of which nothing tells the type, is text.
-  const type = yields(bound.type === 'null' && isText(call) ? 'string' : isSum(call) && isVector(bound) ? 'vector' : bound.type);
-  if (type === null) throw errorAt('REL_TYPE_MISMATCH', `${name} can't take ${bound.type}`, operand.location, 'no-such-function');
-  return type;
+  const resultType = yields(
+    boundOperand.type === 'null' && isTextExtreme(call)
+      ? 'string'
+      : isSumOrAverage(call) && isVector(boundOperand)
+        ? 'vector'
+        : boundOperand.type,
+  );
+  if (resultType === null)
+    throw errorAt('REL_TYPE_MISMATCH', `${name} can't take ${boundOperand.type}`, operand.location, 'no-such-function');
+  return resultType;
 }
 
-export function checkSecond(name: string, takes: AggregateFunction['second'], { type }: Bound, second: Expression): void {
-  const fits =
-    takes === 'any'
+export function checkSecond(
+  name: string,
+  takesType: AggregateFunction['second'],
+  { type }: Bound,
+  secondOperand: Expression,
+): void {
+  const fitsSecond =
+    takesType === 'any'
       ? type !== 'vector' && type !== 'interval'
-      : type === 'null' || (takes === 'number' ? type === 'integer' || type === 'number' : type === takes);
-  if (!fits)
-    throw errorAt('REL_TYPE_MISMATCH', `the second value of ${name} can't be ${type}`, second.location, 'no-such-function');
+      : type === 'null' || (takesType === 'number' ? type === 'integer' || type === 'number' : type === takesType);
+  if (!fitsSecond)
+    throw errorAt(
+      'REL_TYPE_MISMATCH',
+      `the second value of ${name} can't be ${type}`,
+      secondOperand.location,
+      'no-such-function',
+    );
 }
 
-const isSum = (call: AggregateCall['function']): boolean => call === 'sum' || call === 'avg';
-const isText = (call: AggregateCall['function']): boolean => call === 'min' || call === 'max';
+const isSumOrAverage = (call: AggregateCall['function']): boolean => call === 'sum' || call === 'avg';
+const isTextExtreme = (call: AggregateCall['function']): boolean => call === 'min' || call === 'max';
 
-const known = new WeakMap<Expression, boolean>();
+const aggregateByExpression = new WeakMap<Expression, boolean>();
 
 /** Asked at every node of a tree, answered by one walk of it. */
 export function containsAggregate(expression: Expression): boolean {
   // A list may have a hundred thousand of them.
   if (expression.kind === 'literal') return false;
-  let isAggregate = known.get(expression);
+  let isAggregate = aggregateByExpression.get(expression);
   if (isAggregate === undefined)
-    known.set(expression, (isAggregate = expression.kind === 'aggregate' || operandsOf(expression).some(containsAggregate)));
+    aggregateByExpression.set(
+      expression,
+      (isAggregate = expression.kind === 'aggregate' || operandsOf(expression).some(containsAggregate)),
+    );
   return isAggregate;
 }
 
-const none: readonly Expression[] = [];
+const noOperands: readonly Expression[] = [];
 
 /** Expressions that one is made of; queries inside it are their own. */
 export function operandsOf(expression: Expression): readonly Expression[] {
@@ -69,7 +89,7 @@ export function operandsOf(expression: Expression): readonly Expression[] {
     // A query groups its own rows.
     case 'scalar-query':
     case 'exists':
-      return none;
+      return noOperands;
     case 'row':
       return expression.items;
     case 'over':
@@ -92,10 +112,10 @@ export function operandsOf(expression: Expression): readonly Expression[] {
     case 'between':
       return [expression.operand, expression.low, expression.high];
     case 'case': {
-      const branches = expression.branches.flatMap(({ when, then }) => [when, then]);
+      const caseOperands = expression.branches.flatMap(({ when, then }) => [when, then]);
       return [
         ...(expression.operand ? [expression.operand] : []),
-        ...branches,
+        ...caseOperands,
         ...(expression.otherwise ? [expression.otherwise] : []),
       ];
     }

@@ -12,41 +12,51 @@ import { errorAt } from '../syntax/error-location.ts';
 import type { AsOf, Literal, Location, Query } from '../syntax/statement.ts';
 
 export function bindQuery(request: BindRequest): LogicalPlan {
-  const environment = new Environment(request);
+  const bindEnvironment = new Environment(request);
   const { withProvenance, query, literals } = request;
-  const bound = new QueryBinder(environment).statement(query, withProvenance);
+  const boundQuery = new QueryBinder(bindEnvironment).statement(query, withProvenance);
   const plan: LogicalPlan = {
-    root: withNames(bound, environment),
-    subqueries: environment.subqueries,
-    facets: bound.facets,
+    root: withReferenceNames(boundQuery, bindEnvironment),
+    subqueries: bindEnvironment.subqueries,
+    facets: boundQuery.facets,
     parameters: [],
-    time: timeOf(query, literals, environment.wide),
-    visible: bound.visible,
-    systemFrom: bound.systemFrom,
-    paged: bound.paged,
+    time: timeOf(query, literals, bindEnvironment.wide),
+    visible: boundQuery.visible,
+    systemFrom: boundQuery.systemFrom,
+    paged: boundQuery.paged,
     withProvenance,
-    objectTypes: [...environment.objectTypes],
-    viewLiterals: environment.viewLiterals,
-    caveats: environment.caveats,
-    guards: environment.guards,
+    objectTypes: [...bindEnvironment.objectTypes],
+    viewLiterals: bindEnvironment.viewLiterals,
+    caveats: bindEnvironment.caveats,
+    guards: bindEnvironment.guards,
     ...(query.entities && {
-      entities: query.entities.map((shape) => shape && { shape, types: environment.entityTypes.byType }),
+      entities: query.entities.map(
+        (entityShape) => entityShape && { shape: entityShape, types: bindEnvironment.entityTypes.byType },
+      ),
     }),
   };
   return hasApply(plan) ? refuseOuter(decorrelate(plan)) : plan;
 }
 
 /** Replaces the numbers of catalogue objects by their names in the columns that leave. */
-function withNames({ node, columns }: BoundQuery, { catalogue }: Environment): PlanNode {
-  if (catalogue === undefined || columns.every(({ wire }) => wire === undefined || !catalogue.isReference(wire))) return node;
-  const outputs = throughColumns(node).map(({ name, bound }, i): Output => {
+function withReferenceNames({ node, columns }: BoundQuery, { catalogue }: Environment): PlanNode {
+  if (
+    catalogue === undefined ||
+    columns.every(({ wire: outputWire }) => outputWire === undefined || !catalogue.isReference(outputWire))
+  )
+    return node;
+  const namedOutputs = throughColumns(node).map(({ name, bound }, i): Output => {
     const { label } = node.columns[i]!;
-    const wire = columns[i]?.wire;
-    if (wire === undefined || !catalogue.isReference(wire)) return { name, label, bound };
-    const { signature, type } = catalogue.cast(wire, 'text')!;
-    return { name, label, bound: { kind: 'call', name: wire.toUpperCase(), function: signature, operands: [bound], type, wire } };
+    const outputWire = columns[i]?.wire;
+    if (outputWire === undefined || !catalogue.isReference(outputWire)) return { name, label, bound };
+    const { signature, type } = catalogue.cast(outputWire, 'text')!;
+    return {
+      name,
+      label,
+      bound: { kind: 'call', name: outputWire.toUpperCase(), function: signature, operands: [bound], type, wire: outputWire },
+    };
   });
-  return project(node, outputs);
+  return project(node, namedOutputs);
 }
 
 function hasApply(plan: LogicalPlan): boolean {
@@ -55,19 +65,19 @@ function hasApply(plan: LogicalPlan): boolean {
 
 /** The times of a statement's AS OF, on both axes. */
 export function timeOf({ asOf, body, oneInstant }: Query, literals: readonly Literal[], wide: boolean): LogicalPlan['time'] {
-  const stated = { asOf, literals, wide };
-  if (oneInstant) return functionTime(stated);
-  if (body.kind === 'select' && body.from.kind === 'function') return functionTime(stated);
-  return { system: axis(stated, 'system', 'all'), valid: axis(stated, 'valid', 'all') };
+  const statedTime = { asOf, literals, wide };
+  if (oneInstant) return functionTime(statedTime);
+  if (body.kind === 'select' && body.from.kind === 'function') return functionTime(statedTime);
+  return { system: axisBoundOf(statedTime, 'system', 'all'), valid: axisBoundOf(statedTime, 'valid', 'all') };
 }
 
 /**
  * A table function reads the current and valid rows at an instant: now, unless AS OF names another. With AS OF SYSTEM TIME, valid
  * time is the same instant; with AS OF a valid time, system time is now.
  */
-function functionTime(stated: StatedTime): LogicalPlan['time'] {
-  const system = axis(stated, 'system', 'now');
-  return { system, valid: stated.asOf?.axis === 'system' ? system : axis(stated, 'valid', 'now') };
+function functionTime(statedTime: StatedTime): LogicalPlan['time'] {
+  const systemAxis = axisBoundOf(statedTime, 'system', 'now');
+  return { system: systemAxis, valid: statedTime.asOf?.axis === 'system' ? systemAxis : axisBoundOf(statedTime, 'valid', 'now') };
 }
 
 interface StatedTime {
@@ -78,29 +88,36 @@ interface StatedTime {
 }
 
 /** An instant names no column. */
-const nothing: Pick<ExpressionContext, 'leaf' | 'over' | 'subselect'> = {
+const instantContext: Pick<ExpressionContext, 'leaf' | 'over' | 'subselect'> = {
   leaf: () => undefined,
-  over: ({ location }) => refuseIn(location),
-  subselect: ({ location }) => refuseIn(location),
+  over: ({ location }) => refuseInAsOf(location),
+  subselect: ({ location }) => refuseInAsOf(location),
 };
 
-function refuseIn(location: Location): never {
+function refuseInAsOf(location: Location): never {
   throw errorAt('REL_INVALID', 'AS OF takes an instant, or now() and an interval', location);
 }
 
-function axis({ asOf, literals, wide }: StatedTime, which: 'system' | 'valid', otherwise: 'all' | 'now'): AxisBound {
+function axisBoundOf(
+  { asOf, literals, wide }: StatedTime,
+  timeAxis: 'system' | 'valid',
+  unstatedBound: 'all' | 'now',
+): AxisBound {
   if (asOf?.axis === 'current') return 'now';
-  if (asOf?.axis !== which) return otherwise;
+  if (asOf?.axis !== timeAxis) return unstatedBound;
   const { instant } = asOf;
   if (instant.kind !== 'literal') {
-    const bound = bindExpression(instant, { ...nothing, environment: { literals, lookup: () => undefined } });
-    if (bound.type !== 'timestamp') throw errorAt('REL_INVALID', `AS OF takes an instant, not ${bound.type}`, instant.location);
-    return { instant: bound };
+    const boundInstant = bindExpression(instant, { ...instantContext, environment: { literals, lookup: () => undefined } });
+    if (boundInstant.type !== 'timestamp')
+      throw errorAt('REL_INVALID', `AS OF takes an instant, not ${boundInstant.type}`, instant.location);
+    return { instant: boundInstant };
   }
-  const { slot, location } = instant;
-  const literal = literals[slot];
-  if (typeof literal !== 'string' && typeof literal !== 'bigint') {
+  const { slot: instantSlot, location } = instant;
+  const instantLiteral = literals[instantSlot];
+  if (typeof instantLiteral !== 'string' && typeof instantLiteral !== 'bigint') {
     throw errorAt('REL_INVALID', 'AS OF takes a timestamp in quotes or integer nanoseconds', location);
   }
-  return { instant: { kind: 'literal', slot, as: 'basis', ...(wide && { zoned: true }), type: 'timestamp', location } };
+  return {
+    instant: { kind: 'literal', slot: instantSlot, as: 'basis', ...(wide && { zoned: true }), type: 'timestamp', location },
+  };
 }

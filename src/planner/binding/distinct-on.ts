@@ -16,49 +16,49 @@ export interface DistinctOnRequest {
 /** The condition that is true of the first row of each group of equal ones. */
 export function bindDistinctOn(distinctOn: readonly Expression[], request: DistinctOnRequest): Bound {
   const { select, rows } = request;
-  const partition = distinctOn.map((each) => itemOf(each, false, request));
-  const orderBy = request.orderBy.map((item) => ({ ...item, expression: itemOf(item.expression, true, request) }));
-  checkOrder(partition, orderBy, request);
-  const numbered = { function: 'row_number', arguments: [], partition, orderBy, frame: null } as const;
-  const left = bindExpression({ kind: 'over', ...numbered, filter: null, location: select.location }, rows);
-  const right: Bound = { kind: 'constant', cell: 1n, type: 'integer' };
-  return { kind: 'compare', op: '=', left, right, type: 'boolean' };
+  const distinctOnItems = distinctOn.map((each) => distinctOnItem(each, false, request));
+  const orderBy = request.orderBy.map((item) => ({ ...item, expression: distinctOnItem(item.expression, true, request) }));
+  checkDistinctOnOrder(distinctOnItems, orderBy, request);
+  const rowNumbering = { function: 'row_number', arguments: [], partition: distinctOnItems, orderBy, frame: null } as const;
+  const rowNumber = bindExpression({ kind: 'over', ...rowNumbering, filter: null, location: select.location }, rows);
+  const firstNumber: Bound = { kind: 'constant', cell: 1n, type: 'integer' };
+  return { kind: 'compare', op: '=', left: rowNumber, right: firstNumber, type: 'boolean' };
 }
 
 /** The projection item that an expression names by position or by name; otherwise the expression itself. */
-function itemOf(expression: Expression, byName: boolean, { select, environment }: DistinctOnRequest): Expression {
+function distinctOnItem(expression: Expression, canBeAlias: boolean, { select, environment }: DistinctOnRequest): Expression {
   const { projection } = select;
   const position = positionOf(expression, projection.length, environment);
   if (position !== null && projection.some(({ kind }) => kind === 'star'))
     throw errorAt('REL_NOT_IMPLEMENTED', 'DISTINCT ON with * and column positions is not implemented', expression.location);
-  const isNamed = (item: ProjectionItem): boolean =>
-    byName &&
+  const isNamedItem = (item: ProjectionItem): boolean =>
+    canBeAlias &&
     item.kind === 'expression' &&
     expression.kind === 'column' &&
     expression.table === null &&
     item.alias === expression.name;
-  const item = position === null ? projection.find(isNamed) : projection[position];
-  return item?.kind === 'expression' ? item.expression : expression;
+  const projectedItem = position === null ? projection.find(isNamedItem) : projection[position];
+  return projectedItem?.kind === 'expression' ? projectedItem.expression : expression;
 }
 
 /** Checks that ORDER BY begins with the expressions of DISTINCT ON. */
-function checkOrder(
+function checkDistinctOnOrder(
   partition: readonly Expression[],
   orderBy: readonly OrderItem[],
   { environment: { literals, guards }, rows }: DistinctOnRequest,
 ): void {
-  const left = partition.map((each) => bindExpression(each, rows));
+  const distinctOnBounds = partition.map((each) => bindExpression(each, rows));
   for (const { expression } of orderBy) {
-    if (left.length === 0) return;
-    const bound = bindExpression(expression, rows);
-    const index = left.findIndex((each) => sameExpression(each, bound, literals, guards));
-    if (index < 0)
+    if (distinctOnBounds.length === 0) return;
+    const orderBound = bindExpression(expression, rows);
+    const distinctOnIndex = distinctOnBounds.findIndex((each) => sameExpression(each, orderBound, literals, guards));
+    if (distinctOnIndex < 0)
       throw errorAt(
         'REL_INVALID',
         'ORDER BY must begin with the expressions of DISTINCT ON',
         expression.location,
         'no-such-column-here',
       );
-    left.splice(index, 1);
+    distinctOnBounds.splice(distinctOnIndex, 1);
   }
 }

@@ -14,7 +14,7 @@ import type { Expression, Location } from '../syntax/statement.ts';
 import type { Environment } from './environment.ts';
 import type { Scope, ScopeTable } from './scope.ts';
 
-type Of = keyof typeof entityCalls;
+type EntityKind = keyof typeof entityCalls;
 type EntityCall = Extract<Expression, { kind: 'call' }>;
 
 export function isEntityCall(expression: Expression): expression is EntityCall {
@@ -25,56 +25,56 @@ export function isEntityCall(expression: Expression): expression is EntityCall {
 export function bindEntity(expression: Expression, scope: Scope, environment: Environment): Bound | undefined {
   if (!isEntityCall(expression)) return undefined;
   const { location, name } = expression;
-  const key = expression.arguments[0]!.value;
-  const table = key.kind === 'column' ? scope.tables.find((each) => each.name === key.table) : undefined;
-  if (table === undefined) throw errorAt('REL_PARSE', 'an entity is the row of a table', location);
-  return entityOf({ of: name === entityCalls.nodes ? 'nodes' : 'edges', table, scope, environment, location });
+  const entityKey = expression.arguments[0]!.value;
+  const entityTable = entityKey.kind === 'column' ? scope.tables.find((each) => each.name === entityKey.table) : undefined;
+  if (entityTable === undefined) throw errorAt('REL_PARSE', 'an entity is the row of a table', location);
+  return entityOf({ of: name === entityCalls.nodes ? 'nodes' : 'edges', table: entityTable, scope, environment, location });
 }
 
-export function entityOf(row: {
-  readonly of: Of;
+export function entityOf(entityRow: {
+  readonly of: EntityKind;
   readonly table: ScopeTable;
   readonly scope: Scope;
   readonly environment: Environment;
   readonly location: Location;
 }): Bound {
-  const { of, table, scope, environment, location } = row;
+  const { of, table, scope, environment, location } = entityRow;
   const type = splitTypeName(table.type!)?.type ?? table.type!;
   const { properties } = environment.catalog.type(table.type!)!;
-  const names = table.columns.flatMap(({ name }) => (Object.hasOwn(properties, name) ? [name] : []));
+  const propertyNames = table.columns.flatMap(({ name }) => (Object.hasOwn(properties, name) ? [name] : []));
   const visibleProperty = (name: string): Bound => {
     const bound = scope.column({ kind: 'column', table: table.name, name, location });
     return scope.shownAs(bound) ?? bound;
   };
-  const columns = names.map((name) => ({ name, bound: visibleProperty(name) }));
-  for (const { name, bound } of columns) environment.entityTypes.add(type, name, bound.type as ColumnType);
-  const operands = [
-    constant(type),
-    constant(JSON.stringify(names)),
+  const propertyColumns = propertyNames.map((name) => ({ name, bound: visibleProperty(name) }));
+  for (const { name, bound } of propertyColumns) environment.entityTypes.add(type, name, bound.type as ColumnType);
+  const entityOperands = [
+    stringConstant(type),
+    stringConstant(JSON.stringify(propertyNames)),
     visibleProperty('_pk'),
     visibleProperty('system_from'),
-    ...columns.map(({ bound }) => propertyOf(bound, location)),
+    ...propertyColumns.map(({ bound }) => propertyAsJson(bound, location)),
   ];
   const { name, signatures } = scalarFunction(entityCalls[of])!;
-  return { kind: 'call', name, function: signatures[0]!, operands, type: 'json' };
+  return { kind: 'call', name, function: signatures[0]!, operands: entityOperands, type: 'json' };
 }
 
-function propertyOf(bound: Bound, location: Location): Bound {
+function propertyAsJson(bound: Bound, location: Location): Bound {
   switch (bound.type) {
     case 'json':
       return bound;
     case 'timestamp':
-      return json('#PROPERTY', bound);
+      return jsonCall('#PROPERTY', bound);
     case 'vector':
-      return json('#PROPERTY', vectorAsText(bound, location));
+      return jsonCall('#PROPERTY', vectorAsText(bound, location));
     default:
-      return json('#JSON', bound);
+      return jsonCall('#JSON', bound);
   }
 }
 
-function json(name: string, operand: Bound): Bound {
-  const signature = scalarFunction(name)!.signatures.find(({ takes }): boolean => takes[0] === operand.type) as Signature;
-  return { kind: 'call', name, function: signature, operands: [operand], type: 'json' };
+function jsonCall(name: string, operand: Bound): Bound {
+  const jsonSignature = scalarFunction(name)!.signatures.find(({ takes }): boolean => takes[0] === operand.type) as Signature;
+  return { kind: 'call', name, function: jsonSignature, operands: [operand], type: 'json' };
 }
 
-const constant = (cell: string): Bound => ({ kind: 'constant', cell, type: 'string' });
+const stringConstant = (cell: string): Bound => ({ kind: 'constant', cell, type: 'string' });

@@ -70,15 +70,15 @@ export interface CommonName {
 export class EntityTypes {
   readonly byType = new Map<string, Map<string, ColumnType>>();
 
-  add(type: string, property: string, of: ColumnType): void {
-    if (of !== 'timestamp' && of !== 'number' && of !== 'vector') return;
-    const known = this.byType.get(type) ?? new Map<string, ColumnType>();
-    this.byType.set(type, known.set(property, of));
+  add(type: string, property: string, propertyType: ColumnType): void {
+    if (propertyType !== 'timestamp' && propertyType !== 'number' && propertyType !== 'vector') return;
+    const entityProperties = this.byType.get(type) ?? new Map<string, ColumnType>();
+    this.byType.set(type, entityProperties.set(property, propertyType));
   }
 }
 
 /** A view or a common table named often, or by others that are, unfolds; this is where that ends. */
-const selectsMax = 500;
+const unfoldedSelectsMax = 500;
 
 export const noMasks: ReadonlyMap<string, MaskKind> = new Map();
 
@@ -92,29 +92,29 @@ export class Environment {
   readonly viewLiterals: Literal[] = [];
   readonly caveats: Caveat[] = [];
   readonly entityTypes = new EntityTypes();
-  #literals: readonly Literal[];
-  #selects = 0;
-  #recursions = 0;
-  #levels = 0;
+  #boundLiterals: readonly Literal[];
+  #selectCount = 0;
+  #recursionCount = 0;
+  #levelCount = 0;
 
   constructor(request: BindRequest) {
     this.request = request;
     this.catalog = request.catalog;
     this.asOf = request.query.asOf;
-    this.#literals = request.literals;
+    this.#boundLiterals = request.literals;
   }
 
   /** Literals of the statement, then those of the views that it names. */
   get literals(): readonly Literal[] {
-    return this.#literals;
+    return this.#boundLiterals;
   }
 
   /** Brings a view's literals in; its query comes back with slots that number them here. */
-  adopt(view: ViewDefinition): Query {
-    const offset = this.#literals.length;
-    this.viewLiterals.push(...view.literals);
-    this.#literals = [...this.#literals, ...view.literals];
-    return shiftSlots(view.query, offset);
+  adopt(adoptedView: ViewDefinition): Query {
+    const slotOffset = this.#boundLiterals.length;
+    this.viewLiterals.push(...adoptedView.literals);
+    this.#boundLiterals = [...this.#boundLiterals, ...adoptedView.literals];
+    return shiftSlots(adoptedView.query, slotOffset);
   }
 
   get wide(): boolean {
@@ -144,13 +144,13 @@ export class Environment {
 
   /** Adds the notice about typed edges once, for callers on a graph door. */
   noteTypedEdges(): void {
-    const isTold = this.request.dialect !== 'graph' || this.caveats.some(({ kind }) => kind === 'typed-edges');
-    if (!isTold) this.caveats.push({ kind: 'typed-edges' });
+    const isAlreadyNoted = this.request.dialect !== 'graph' || this.caveats.some(({ kind }) => kind === 'typed-edges');
+    if (!isAlreadyNoted) this.caveats.push({ kind: 'typed-edges' });
   }
 
   countSelect(location: Location): void {
-    if (++this.#selects > selectsMax) {
-      throw errorAt('REL_PARSE', `views and common tables unfold to more than ${selectsMax} SELECTs`, location);
+    if (++this.#selectCount > unfoldedSelectsMax) {
+      throw errorAt('REL_PARSE', `views and common tables unfold to more than ${unfoldedSelectsMax} SELECTs`, location);
     }
   }
 
@@ -161,23 +161,23 @@ export class Environment {
 
   /** Tells the queries that subselects stand in apart. */
   nextLevel(): number {
-    return ++this.#levels;
+    return ++this.#levelCount;
   }
 
   recursionName(name: string): string {
-    return `${name}#${++this.#recursions}`;
+    return `${name}#${++this.#recursionCount}`;
   }
 }
 
 /** Copies a tree with every slot shifted. */
 export function shiftSlots<T>(tree: T, offset: number): T {
-  if (Array.isArray(tree)) return tree.map((each: unknown) => shiftSlots(each, offset)) as T;
+  if (Array.isArray(tree)) return tree.map((subtree: unknown) => shiftSlots(subtree, offset)) as T;
   if (tree === null || typeof tree !== 'object') return tree;
-  const copy: Record<string, unknown> = {};
-  for (const [key, value] of Object.entries(tree)) {
-    copy[key] = key === 'slot' && typeof value === 'number' ? value + offset : shiftSlots(value as unknown, offset);
+  const shiftedTree: Record<string, unknown> = {};
+  for (const [key, member] of Object.entries(tree)) {
+    shiftedTree[key] = key === 'slot' && typeof member === 'number' ? member + offset : shiftSlots(member as unknown, offset);
   }
-  return copy as T;
+  return shiftedTree as T;
 }
 
 /** A query in an expression is no part of a round. */
@@ -186,10 +186,10 @@ export function outsideRecursion(common: CommonName): CommonName {
   return { ...common, bind: (location) => refuseMisplaced(common.name, 'a query in an expression', location) };
 }
 
-export function refuseMisplaced(name: string, where: string, location: Location): never {
+export function refuseMisplaced(name: string, misplacedIn: string, location: Location): never {
   throw errorAt(
     'REL_INVALID',
-    `the recursive table ${JSON.stringify(name)} can't stand in ${where}`,
+    `the recursive table ${JSON.stringify(name)} can't stand in ${misplacedIn}`,
     location,
     'recursion-misplaced',
   );

@@ -15,55 +15,61 @@ export function edgeScans(
   scan: (type: string) => BoundSource,
   contextOf: (scope: Scope) => ExpressionContext,
 ): readonly PlanNode[] {
-  const bound = types.links.map((link) => ({ link, source: scan(link.name) }));
+  const boundLinks = types.links.map((link) => ({ link, source: scan(link.name) }));
   const edgeTypes = source.edges === undefined ? [] : namesOf(source.edges);
   // Columns that some types of edges lack: they are NULL there.
-  const elsewhere = new Map<string, PlanColumn>();
-  for (const each of bound) {
-    for (const column of each.source.tables[0]!.columns) {
+  const columnsOfOtherLinks = new Map<string, PlanColumn>();
+  for (const boundLink of boundLinks) {
+    for (const column of boundLink.source.tables[0]!.columns) {
       if (edgeTypes.includes(column.name))
-        elsewhere.set(column.name, {
+        columnsOfOtherLinks.set(column.name, {
           name: column.name,
-          type: each.source.node.columns.find(({ name }) => name === column.name)!.type,
+          type: boundLink.source.node.columns.find(({ name }) => name === column.name)!.type,
         });
     }
   }
-  return bound.map((each) => {
+  return boundLinks.map((each) => {
     const node = source.edges === undefined ? each.source.node : filterEdges(each.source, each.link);
     const { from, to } = each.link.ends;
-    const columns = [from, to, 'system_from', ...(weight === null ? [] : [weight])];
+    const edgeColumns = [from, to, 'system_from', ...(weight === null ? [] : [weight])];
     return project(
       node,
-      columns.map((name): Output => ({ name, bound: columnOf(each.source.node, name) })),
+      edgeColumns.map((name): Output => ({ name, bound: edgeColumnOf(each.source.node, name) })),
     );
   });
 
   function filterEdges({ node, tables }: BoundSource, { name: type, ends }: LinkType): PlanNode {
-    const [table] = tables;
-    const has = (name: string): boolean => table!.columns.some((column) => column.name === name);
-    const more: Output[] = [];
-    const add = (name: string, value: Bound): void => {
-      if (edgeTypes.includes(name) && !has(name)) more.push({ name, bound: value });
+    const [edgeTable] = tables;
+    const hasColumn = (name: string): boolean => edgeTable!.columns.some((column) => column.name === name);
+    const addedOutputs: Output[] = [];
+    const addColumn = (name: string, value: Bound): void => {
+      if (edgeTypes.includes(name) && !hasColumn(name)) addedOutputs.push({ name, bound: value });
     };
-    add('link_type', { kind: 'constant', cell: type, type: 'string' });
-    add('from_id', columnOf(node, ends.from));
-    add('to_id', columnOf(node, ends.to));
-    for (const { name, type: of } of elsewhere.values()) {
-      if (!more.some((output) => output.name === name)) add(name, { kind: 'constant', cell: null, type: of });
+    addColumn('link_type', { kind: 'constant', cell: type, type: 'string' });
+    addColumn('from_id', edgeColumnOf(node, ends.from));
+    addColumn('to_id', edgeColumnOf(node, ends.to));
+    for (const { name, type: addedType } of columnsOfOtherLinks.values()) {
+      if (!addedOutputs.some((output) => output.name === name))
+        addColumn(name, { kind: 'constant', cell: null, type: addedType });
     }
-    const input = more.length === 0 ? node : project(node, [...throughColumns(node), ...more]);
-    const added = {
+    const filterInput = addedOutputs.length === 0 ? node : project(node, [...throughColumns(node), ...addedOutputs]);
+    const addedTable = {
       name: null,
       type: null,
-      columns: more.map(({ name, bound: value }) => ({ name, type: value.type })),
+      columns: addedOutputs.map(({ name, bound: value }) => ({ name, type: value.type })),
       first: node.columns.length,
     };
-    const scope = new Scope(more.length === 0 ? tables : [...tables, added], []);
-    return { kind: 'filter', input, predicate: bindPredicate(source.edges!, contextOf(scope)), columns: input.columns };
+    const scope = new Scope(addedOutputs.length === 0 ? tables : [...tables, addedTable], []);
+    return {
+      kind: 'filter',
+      input: filterInput,
+      predicate: bindPredicate(source.edges!, contextOf(scope)),
+      columns: filterInput.columns,
+    };
   }
 }
 
-function columnOf(node: PlanNode, name: string): Bound {
-  const index = node.columns.findIndex((column) => column.name === name);
-  return { kind: 'column', index, name, type: node.columns[index]!.type };
+function edgeColumnOf(node: PlanNode, name: string): Bound {
+  const columnIndex = node.columns.findIndex((column) => column.name === name);
+  return { kind: 'column', index: columnIndex, name, type: node.columns[columnIndex]!.type };
 }

@@ -22,39 +22,46 @@ export function bindGraphRows(source: GraphRows, request: FunctionRequest): Boun
   const { environment } = request;
   const { of, types, properties, alias, location } = source;
   const named = types.length > 0;
-  const names = named ? [...new Set(types)] : (of === 'nodes' ? nodeTypes : edgeTypes)(environment.catalog);
-  const arms = names.map((name) => ({ name, source: request.scan(name) }));
-  if (of === 'edges' && named) for (const name of names) linkNamed(environment.catalog.type(name)!, location);
+  const graphTypes = named ? [...new Set(types)] : (of === 'nodes' ? nodeTypes : edgeTypes)(environment.catalog);
+  const typeArms = graphTypes.map((name) => ({ name, source: request.scan(name) }));
+  if (of === 'edges' && named) for (const name of graphTypes) linkNamed(environment.catalog.type(name)!, location);
   const columns: OutputType[] = [
     { name: rowColumns.name, type: of === 'nodes' ? 'string' : 'timestamp' },
     { name: rowColumns.key, type: 'string' },
     { name: rowColumns.type, type: 'string' },
-    ...properties.map((name) => ownColumns.get(name) ?? commonColumn(name, arms)),
+    ...properties.map((name) => graphOwnColumns.get(name) ?? commonColumn(name, typeArms)),
   ];
-  const edges = arms.map((arm) => {
+  const armNodes = typeArms.map((arm) => {
     const scope = new Scope(arm.source.tables, []);
     const context = request.contextOf(scope);
-    const bind = (expression: Expression): Bound => bindExpression(expression, context);
-    const own = (name: string): ColumnRef => ({ kind: 'column', table: arm.source.tables[0]!.name, name, location });
-    const outputs: Output[] = columns.map(({ name, type }): Output => {
-      if (name === rowColumns.name) return { name, bound: bind(of === 'nodes' ? nodeName(own('id')) : own('system_from')) };
-      if (name === rowColumns.key) return { name, bound: bind(own('_pk')) };
+    const bindInArm = (expression: Expression): Bound => bindExpression(expression, context);
+    const armColumn = (name: string): ColumnRef => ({ kind: 'column', table: arm.source.tables[0]!.name, name, location });
+    const armOutputs: Output[] = columns.map(({ name, type }): Output => {
+      if (name === rowColumns.name)
+        return { name, bound: bindInArm(of === 'nodes' ? nodeNameCallOf(armColumn('id')) : armColumn('system_from')) };
+      if (name === rowColumns.key) return { name, bound: bindInArm(armColumn('_pk')) };
       if (name === rowColumns.type) return { name, bound: { kind: 'constant', cell: arm.name, type: 'string' } };
       if (name === rowColumns.entity)
         return { name, bound: entityOf({ of, table: arm.source.tables[0]!, scope, environment, location }) };
       if (name === rowColumns.from || name === rowColumns.to) {
-        const ends = endsOf(environment.catalog.type(arm.name)!)!;
-        return { name, bound: bind(castTo('string', own(name === rowColumns.from ? ends.from : ends.to))) };
+        const armEnds = endsOf(environment.catalog.type(arm.name)!)!;
+        return {
+          name,
+          bound: bindInArm(castExpressionTo('string', armColumn(name === rowColumns.from ? armEnds.from : armEnds.to))),
+        };
       }
       if (!scope.has(name)) return { name, bound: { kind: 'constant', cell: null, type: columnType(type) } };
-      const bound = bind(own(name));
-      return { name, bound: bound.type === type ? bound : bind(castTo(columnType(type), own(name))) };
+      const boundProperty = bindInArm(armColumn(name));
+      return {
+        name,
+        bound: boundProperty.type === type ? boundProperty : bindInArm(castExpressionTo(columnType(type), armColumn(name))),
+      };
     });
-    return project(arm.source.node, outputs);
+    return project(arm.source.node, armOutputs);
   });
-  const read = names.map((name) => ({ name, named }));
-  const planned = columns.map(({ name, type }): PlanColumn => ({ name, type: columnType(type) }));
-  const node: FunctionNode = {
+  const graphTypesRead = graphTypes.map((name) => ({ name, named }));
+  const planColumns = columns.map(({ name, type }): PlanColumn => ({ name, type: columnType(type) }));
+  const functionNode: FunctionNode = {
     kind: 'function',
     name: rowsName,
     words: [of, ...types],
@@ -64,11 +71,11 @@ export function bindGraphRows(source: GraphRows, request: FunctionRequest): Boun
     reads: [],
     carries: 'edges',
     limit: null,
-    columns: planned,
-    own: [...planned.keys()],
+    columns: planColumns,
+    own: [...planColumns.keys()],
     graph: {
-      types: { links: [], nodes: read, isolated: true },
-      edges,
+      types: { links: [], nodes: graphTypesRead, isolated: true },
+      edges: armNodes,
       weight: null,
       choices: new Map(),
       isWhole: true,
@@ -76,11 +83,11 @@ export function bindGraphRows(source: GraphRows, request: FunctionRequest): Boun
       location,
     },
   };
-  return { node, tables: [{ name: alias, type: null, columns, first: 0 }] };
+  return { node: functionNode, tables: [{ name: alias, type: null, columns, first: 0 }] };
 }
 
 /** Columns that rows of every type have. */
-const ownColumns: ReadonlyMap<string, OutputType> = new Map([
+const graphOwnColumns: ReadonlyMap<string, OutputType> = new Map([
   [rowColumns.entity, { name: rowColumns.entity, type: 'json' }],
   [rowColumns.from, { name: rowColumns.from, type: 'string' }],
   [rowColumns.to, { name: rowColumns.to, type: 'string' }],
@@ -89,29 +96,29 @@ const ownColumns: ReadonlyMap<string, OutputType> = new Map([
 /** A column of the types that have one: of one type as it is, of integers and numbers a number, of others their text. */
 function commonColumn(name: string, arms: readonly { readonly source: BoundSource }[]): OutputType {
   const propertyColumns = arms.flatMap(({ source }) => source.tables[0]!.columns.filter((column) => column.name === name));
-  const masked = propertyColumns.find((column) => column.masked !== undefined)?.masked;
-  const types = new Set(propertyColumns.map(({ type }) => type));
-  const [only = 'string'] = types;
-  const numeric = [...types].every((type) => type === 'integer' || type === 'number');
-  return { name, type: types.size <= 1 ? only : numeric ? 'number' : 'string', masked };
+  const commonMask = propertyColumns.find((column) => column.masked !== undefined)?.masked;
+  const columnTypes = new Set(propertyColumns.map(({ type }) => type));
+  const [onlyType = 'string'] = columnTypes;
+  const areNumeric = [...columnTypes].every((type) => type === 'integer' || type === 'number');
+  return { name, type: columnTypes.size <= 1 ? onlyType : areNumeric ? 'number' : 'string', masked: commonMask };
 }
 
-function castTo(type: string, value: Expression): Expression {
+function castExpressionTo(type: string, value: Expression): Expression {
   const { location } = value;
-  const target: ColumnRef = { kind: 'column', table: null, name: type === 'number' ? 'DOUBLE' : 'TEXT', location };
-  const given = [
+  const castTarget: ColumnRef = { kind: 'column', table: null, name: type === 'number' ? 'DOUBLE' : 'TEXT', location };
+  const castArguments = [
     { name: null, value },
-    { name: 'TYPE', value: target },
+    { name: 'TYPE', value: castTarget },
   ];
-  return { kind: 'call', name: 'CAST', arguments: given, location };
+  return { kind: 'call', name: 'CAST', arguments: castArguments, location };
 }
 
-function nodeName(id: ColumnRef): Expression {
+function nodeNameCallOf(id: ColumnRef): Expression {
   return { kind: 'call', name: nodeNameCall, arguments: [{ name: null, value: id }], location: id.location };
 }
 
 /**
- * The text by which edges name a node: its `id`, else its key. Undefined for any other expression. A key that is the id is read by
+ * The text by which edges name a node: its `idColumn`, else its key. Undefined for any other expression. A key that is the id is read by
  * itself, so that it can be looked up; a row whose id is masked is called nothing.
  */
 export function bindNodeName(
@@ -121,19 +128,19 @@ export function bindNodeName(
   context: () => ExpressionContext,
 ): Bound | undefined {
   if (!isNodeName(expression)) return undefined;
-  const id = expression.arguments[0]!.value;
-  if (id.kind !== 'column') throw errorAt('REL_PARSE', 'a node is named by a column', expression.location);
-  const key: ColumnRef = { ...id, name: '_pk' };
-  const table = scope.tables.find(({ name }) => name === id.table);
-  const column = table?.columns.find(({ name }) => name === 'id');
-  const isMasked = scope.maskedColumn(scope.column(id)) !== undefined;
-  if (!isMasked && table !== undefined && table.type !== null && primaryKeyOf(table.type) === 'id') {
-    if (column?.type === 'string' || column?.type === 'integer') return scope.column(key);
+  const idColumn = expression.arguments[0]!.value;
+  if (idColumn.kind !== 'column') throw errorAt('REL_PARSE', 'a node is named by a column', expression.location);
+  const keyColumn: ColumnRef = { ...idColumn, name: '_pk' };
+  const nodeTable = scope.tables.find(({ name }) => name === idColumn.table);
+  const column = nodeTable?.columns.find(({ name }) => name === 'id');
+  const isMasked = scope.maskedColumn(scope.column(idColumn)) !== undefined;
+  if (!isMasked && nodeTable !== undefined && nodeTable.type !== null && primaryKeyOf(nodeTable.type) === 'id') {
+    if (column?.type === 'string' || column?.type === 'integer') return scope.column(keyColumn);
   }
-  const text = castTo('string', id);
-  if (isMasked) return bindExpression(text, context());
-  const either = [text, key].map((value) => ({ name: null, value }));
-  return bindExpression({ kind: 'call', name: 'COALESCE', arguments: either, location: expression.location }, context());
+  const idAsText = castExpressionTo('string', idColumn);
+  if (isMasked) return bindExpression(idAsText, context());
+  const nameOrKey = [idAsText, keyColumn].map((value) => ({ name: null, value }));
+  return bindExpression({ kind: 'call', name: 'COALESCE', arguments: nameOrKey, location: expression.location }, context());
 }
 
 export function isNodeName(expression: Expression): expression is Extract<Expression, { kind: 'call' }> {

@@ -20,7 +20,7 @@ import type { Level } from './subselects.ts';
 import { filterSource } from './table-functions.ts';
 import { bindWindow } from './time-windows.ts';
 
-type Call = Extract<Expression, { kind: 'call' }>;
+type GroupCall = Extract<Expression, { kind: 'call' }>;
 
 export interface GroupRequest {
   readonly environment: Environment;
@@ -60,60 +60,67 @@ export function bindGroups(request: GroupRequest): BoundRows {
 }
 
 class GroupBinder {
-  readonly #request: GroupRequest;
-  readonly #rows: ExpressionContext;
+  readonly #groupRequest: GroupRequest;
+  readonly #groupedRows: ExpressionContext;
   /** The expressions of GROUP BY, then the bounds of a window; below, the same bound. */
   readonly #keyExpressions: readonly Expression[];
-  readonly #keys: readonly Bound[];
+  readonly #groupKeys: readonly Bound[];
   readonly #hasColumnKeysOnly: boolean;
   /** The expressions of GROUP BY, where it names items of the projection: these. */
-  readonly #groupedBy: Expression[] = [];
-  readonly #aggregates: AggregateBinder;
-  readonly #sets: GroupingSets;
+  readonly #groupedExpressions: Expression[] = [];
+  readonly #aggregateBinder: AggregateBinder;
+  readonly #groupingSets: GroupingSets;
 
   constructor(request: GroupRequest) {
     const { environment, select, scope } = request;
-    this.#request = request;
-    const keys = select.groupBy.map((expression) => this.#bindKey(expression));
-    const window = select.window ? this.#bindWindow(select.window, keys) : null;
-    this.#rows = window?.rows ?? request.rows;
-    this.#keyExpressions = [...select.groupBy, ...(window?.expressions ?? [])];
-    this.#keys = [...keys, ...(window?.keys ?? [])];
-    this.#hasColumnKeysOnly = this.#keys.every(({ kind }) => kind === 'column');
-    this.#aggregates = new AggregateBinder({ environment, scope, rows: this.#rows, keyCount: this.#keys.length });
-    this.#sets = new GroupingSets(
+    this.#groupRequest = request;
+    const writtenKeys = select.groupBy.map((expression) => this.#bindGroupKey(expression));
+    const groupWindow = select.window ? this.#bindGroupWindow(select.window, writtenKeys) : null;
+    this.#groupedRows = groupWindow?.rows ?? request.rows;
+    this.#keyExpressions = [...select.groupBy, ...(groupWindow?.expressions ?? [])];
+    this.#groupKeys = [...writtenKeys, ...(groupWindow?.keys ?? [])];
+    this.#hasColumnKeysOnly = this.#groupKeys.every(({ kind }) => kind === 'column');
+    this.#aggregateBinder = new AggregateBinder({
+      environment,
+      scope,
+      rows: this.#groupedRows,
+      keyCount: this.#groupKeys.length,
+    });
+    this.#groupingSets = new GroupingSets(
       select.groupingSets,
-      this.#keys.map((key) => this.#keyIndex(key)),
+      this.#groupKeys.map((key) => this.#groupKeyIndex(key)),
     );
   }
 
   bind(): BoundRows {
-    const { environment, select, scope, level: rows, projection, contexts } = this.#request;
-    const leaf: Leaf = (expression) => this.#leaf(expression);
-    this.#collectAggregates({ ...this.#rows, leaf });
-    const keyColumns = this.#keys.map(
+    const { environment, select, scope, level: rowLevel, projection, contexts } = this.#groupRequest;
+    const groupLeaf: Leaf = (expression) => this.#groupLeaf(expression);
+    this.#collectAggregates({ ...this.#groupedRows, leaf: groupLeaf });
+    const keyColumns = this.#groupKeys.map(
       (key, i): PlanColumn => ({ name: nameOf(this.#keyExpressions[i]!, i), type: columnType(key.type) }),
     );
-    const inputs = [...this.#keys, ...this.#aggregates.arguments].map((bound, i): Output => ({ name: `#${i}`, bound }));
-    const level = contexts.levelOf(
-      this.#sets.nodeOf(
+    const aggregateInputs = [...this.#groupKeys, ...this.#aggregateBinder.arguments].map(
+      (bound, i): Output => ({ name: `#${i}`, bound }),
+    );
+    const groupLevel = contexts.levelOf(
+      this.#groupingSets.nodeOf(
         {
           kind: 'aggregate',
-          input: this.#aggregates.sortInput(project(rows.node, inputs)),
-          groups: this.#keys.length,
-          calls: this.#aggregates.calls,
-          columns: [...keyColumns, ...this.#aggregates.columns],
+          input: this.#aggregateBinder.sortInput(project(rowLevel.node, aggregateInputs)),
+          groups: this.#groupKeys.length,
+          calls: this.#aggregateBinder.calls,
+          columns: [...keyColumns, ...this.#aggregateBinder.columns],
         },
         select.location,
       ),
     );
-    const context = contexts.withSubselects({ environment, leaf }, scope, level);
+    const groupContext = contexts.withSubselects({ environment, leaf: groupLeaf }, scope, groupLevel);
     if (select.having) {
       // Queries in HAVING add columns to the level before its rows are filtered.
-      const predicate = bindPredicate(select.having, context);
-      level.node = filterSource(level.node, predicate);
+      const predicate = bindPredicate(select.having, groupContext);
+      groupLevel.node = filterSource(groupLevel.node, predicate);
     }
-    return { level, outputs: projection.bindOutputs(context), context };
+    return { level: groupLevel, outputs: projection.bindOutputs(groupContext), context: groupContext };
   }
 
   /**
@@ -121,119 +128,119 @@ class GroupBinder {
    * HAVING and ORDER BY too. Queries wait for the node.
    */
   #collectAggregates(context: ExpressionContext): void {
-    const { select, orderBy, projection } = this.#request;
-    const first: ExpressionContext = {
+    const { select, orderBy, projection } = this.#groupRequest;
+    const firstPassContext: ExpressionContext = {
       ...context,
       subselect: (expression, bind) => {
         if ('operand' in expression)
           (expression.operand.kind === 'row' ? expression.operand.items : [expression.operand]).forEach(bind);
-        return unknownYet;
+        return unknownAggregate;
       },
       over: (expression, bind) => {
         const { arguments: operands, partition, orderBy: order, filter } = expression;
         [...operands, ...partition, ...order.map((item) => item.expression), ...(filter ? [filter] : [])].forEach(bind);
-        return unknownYet;
+        return unknownAggregate;
       },
     };
-    const outputs = projection.bindOutputs(first);
-    if (select.having) bindPredicate(select.having, first);
+    const firstPassOutputs = projection.bindOutputs(firstPassContext);
+    if (select.having) bindPredicate(select.having, firstPassContext);
     for (const { expression } of orderBy) {
-      if (!projection.outputNamed(expression, outputs)) bindExpression(expression, first);
+      if (!projection.outputNamed(expression, firstPassOutputs)) bindExpression(expression, firstPassContext);
     }
   }
 
   /** An expression above the groups that is a key or an aggregate; undefined for one that is made of these. */
-  #leaf(expression: Expression): Bound | undefined {
-    const { environment, select } = this.#request;
-    if (expression.kind === 'aggregate') return this.#aggregates.bind(expression);
+  #groupLeaf(expression: Expression): Bound | undefined {
+    const { environment, select } = this.#groupRequest;
+    if (expression.kind === 'aggregate') return this.#aggregateBinder.bind(expression);
     if (expression.kind === 'call' && expression.name === 'GROUPING' && environment.wide === true)
-      return this.#grouping(expression);
+      return this.#bindGrouping(expression);
     if (expression.kind === 'literal' || containsAggregate(expression)) return undefined;
-    const own = expression.kind === 'scalar-query' ? this.#groupedBy.indexOf(expression) : -1;
-    if (own >= 0) return keyColumn(own, expression, this.#keys[own]!);
+    const groupedOrdinal = expression.kind === 'scalar-query' ? this.#groupedExpressions.indexOf(expression) : -1;
+    if (groupedOrdinal >= 0) return groupKeyColumn(groupedOrdinal, expression, this.#groupKeys[groupedOrdinal]!);
     if (select.window && expression.kind === 'call' && expression.name === select.window.type.toUpperCase()) {
-      this.#checkWindow(expression, select.window);
-      return { kind: 'column', index: this.#keys.length - 2, name: 'window_start', type: 'timestamp' };
+      this.#checkGroupWindow(expression, select.window);
+      return { kind: 'column', index: this.#groupKeys.length - 2, name: 'window_start', type: 'timestamp' };
     }
     if (this.#hasColumnKeysOnly && expression.kind !== 'column' && !isNodeName(expression) && !isEntityCall(expression))
       return undefined;
-    const bound = bindExpression(expression, this.#rows);
-    const index = this.#keyIndex(bound);
-    if (index >= 0) return keyColumn(index, expression, bound);
+    const keyOrColumn = bindExpression(expression, this.#groupedRows);
+    const groupKeyIndex = this.#groupKeyIndex(keyOrColumn);
+    if (groupKeyIndex >= 0) return groupKeyColumn(groupKeyIndex, expression, keyOrColumn);
     if (expression.kind === 'column') {
-      const text = `${JSON.stringify(expression.name)} must stand in GROUP BY or inside an aggregate`;
-      throw errorAt('REL_INVALID', text, expression.location, 'not-grouped');
+      const notGroupedText = `${JSON.stringify(expression.name)} must stand in GROUP BY or inside an aggregate`;
+      throw errorAt('REL_INVALID', notGroupedText, expression.location, 'not-grouped');
     }
     return undefined;
   }
 
-  #keyIndex(bound: Bound): number {
-    const { literals, guards } = this.#request.environment;
-    return this.#keys.findIndex((key) => sameExpression(key, bound, literals, guards));
+  #groupKeyIndex(bound: Bound): number {
+    const { literals, guards } = this.#groupRequest.environment;
+    return this.#groupKeys.findIndex((key) => sameExpression(key, bound, literals, guards));
   }
 
-  #grouping({ arguments: operands, location }: Call): Bound {
-    const keys = operands.map(({ value }): number => {
-      const index = this.#keyIndex(bindExpression(value, this.#rows));
-      if (index >= 0) return index;
+  #bindGrouping({ arguments: operands, location }: GroupCall): Bound {
+    const groupingKeys = operands.map(({ value }): number => {
+      const groupingKeyIndex = this.#groupKeyIndex(bindExpression(value, this.#groupedRows));
+      if (groupingKeyIndex >= 0) return groupingKeyIndex;
       throw errorAt('REL_INVALID', 'GROUPING takes expressions of GROUP BY', value.location, 'not-grouped');
     });
-    return this.#sets.grouping(keys, this.#keys.length + this.#aggregates.calls.length, location);
+    return this.#groupingSets.grouping(groupingKeys, this.#groupKeys.length + this.#aggregateBinder.calls.length, location);
   }
 
   /** A column, an alias of the projection where no column has that name, or any expression over columns. */
-  #bindKey(expression: Expression): Bound {
-    const { environment, scope, select, rows } = this.#request;
+  #bindGroupKey(expression: Expression): Bound {
+    const { environment, scope, select, rows } = this.#groupRequest;
     const { projection } = select;
     const isAlias = expression.kind === 'column' && expression.table === null && !scope.has(expression.name);
     const position = positionOf(expression, projection.length, environment);
     if (position !== null && projection.some(({ kind }) => kind === 'star')) {
       throw errorAt('REL_INVALID', 'with SELECT *, GROUP BY takes column names, not positions', expression.location);
     }
-    const item =
+    const groupItem =
       position !== null
         ? projection[position]
         : isAlias
           ? projection.find((each) => each.kind === 'expression' && each.alias === expression.name)
           : undefined;
-    const target = item?.kind === 'expression' ? item.expression : expression;
-    this.#groupedBy.push(target);
-    const bound = bindExpression(target, rows);
-    if (bound.type === 'vector' || bound.type === 'interval') {
-      throw errorAt('REL_TYPE_MISMATCH', `GROUP BY can't group ${bound.type}`, expression.location);
+    const groupTarget = groupItem?.kind === 'expression' ? groupItem.expression : expression;
+    this.#groupedExpressions.push(groupTarget);
+    const groupBound = bindExpression(groupTarget, rows);
+    if (groupBound.type === 'vector' || groupBound.type === 'interval') {
+      throw errorAt('REL_TYPE_MISMATCH', `GROUP BY can't group ${groupBound.type}`, expression.location);
     }
-    scope.refuseMasked(bound, 'GROUP BY', expression.location);
-    return bound;
+    scope.refuseMasked(groupBound, 'GROUP BY', expression.location);
+    return groupBound;
   }
 
   /** The bounds of a time window become two more keys, and two columns of the rows. */
-  #bindWindow(
+  #bindGroupWindow(
     window: NonNullable<Select['window']>,
     keys: readonly Bound[],
   ): { readonly rows: ExpressionContext; readonly keys: readonly Bound[]; readonly expressions: readonly Expression[] } {
-    const { scope, level, outer, rows, contexts } = this.#request;
+    const { scope, level, outer, rows, contexts } = this.#groupRequest;
     const { column, type, location } = window;
     scope.refuseMasked(scope.column(column), type.toUpperCase(), column.location);
-    const bound = bindWindow(level.node, keys, window, rows);
-    level.node = bound.node;
-    const table = { name: null, type: null, columns: bound.bounds, first: bound.node.columns.length - 2 };
+    const boundWindow = bindWindow(level.node, keys, window, rows);
+    level.node = boundWindow.node;
+    const windowTable = { name: null, type: null, columns: boundWindow.bounds, first: boundWindow.node.columns.length - 2 };
     return {
-      rows: contexts.contextOf(new Scope([...scope.tables, table], outer), level),
-      keys: bound.keys,
-      expressions: bound.bounds.map(({ name }) => ({ kind: 'column', table: null, name, location })),
+      rows: contexts.contextOf(new Scope([...scope.tables, windowTable], outer), level),
+      keys: boundWindow.keys,
+      expressions: boundWindow.bounds.map(({ name }) => ({ kind: 'column', table: null, name, location })),
     };
   }
 
   /** The window's own function stands for its start. */
-  #checkWindow(call: Call, { column, intervals }: NonNullable<Select['window']>): void {
-    const { environment, scope } = this.#request;
+  #checkGroupWindow(call: GroupCall, { column, intervals }: NonNullable<Select['window']>): void {
+    const { environment, scope } = this.#groupRequest;
     const { literals, guards } = environment;
-    const [operand, ...others] = call.arguments.map(({ value }) => value);
+    const [windowOperand, ...windowIntervals] = call.arguments.map(({ value }) => value);
     const isSame =
-      operand?.kind === 'column' &&
-      sameExpression(scope.column(operand), scope.column(column), literals, guards) &&
-      others.length === intervals.length &&
-      others.every(
+      windowOperand?.kind === 'column' &&
+      sameExpression(scope.column(windowOperand), scope.column(column), literals, guards) &&
+      windowIntervals.length === intervals.length &&
+      windowIntervals.every(
         (each, i) => each.kind === 'interval' && literals[each.interval.slot.slot] === literals[intervals[i]!.slot.slot],
       );
     if (isSame) return;
@@ -242,10 +249,16 @@ class GroupBinder {
 }
 
 /** Stands for a query or a window function until the node of the groups is there. */
-const unknownYet: Bound = { kind: 'constant', cell: null, type: 'null' };
+const unknownAggregate: Bound = { kind: 'constant', cell: null, type: 'null' };
 
-function keyColumn(index: number, expression: Expression, bound: Bound): Bound {
-  const wire = wireIn(bound);
-  const type = columnType(bound.type);
-  return { kind: 'column', index, name: nameOf(expression, index), type, ...(wire !== undefined && { wire }) };
+function groupKeyColumn(index: number, expression: Expression, bound: Bound): Bound {
+  const keyWire = wireIn(bound);
+  const keyType = columnType(bound.type);
+  return {
+    kind: 'column',
+    index,
+    name: nameOf(expression, index),
+    type: keyType,
+    ...(keyWire !== undefined && { wire: keyWire }),
+  };
 }

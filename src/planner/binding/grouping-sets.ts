@@ -9,80 +9,94 @@ import type { Location, Select } from '../syntax/statement.ts';
 import { project, throughColumns } from './output-columns.ts';
 
 /** Nodes of a plan that come of one grouping: sets within sets multiply. */
-const nodesMax = 4_096;
+const groupingNodesMax = 4_096;
 /** Bits of a positive int4. */
 const groupingMax = 31;
 const setColumn: PlanColumn = { name: '#set', type: 'integer' };
 
 export class GroupingSets {
-  readonly #sets: readonly ReadonlySet<number>[];
+  readonly #groupingSets: readonly ReadonlySet<number>[];
   readonly #isPlain: boolean;
 
   /** `first` has the place of the first key that equals each of them. */
-  constructor(given: Select['groupingSets'], first: readonly number[]) {
-    const sets = given?.sets ?? [first];
-    const named = sets.map((set) => [...new Set(set.map((key) => first[key]!))].sort((a, b) => a - b));
-    const once = new Map(named.map((set) => [set.join(), set]));
-    this.#sets = [...(given?.distinct === true ? once.values() : named)].map((set) => new Set(set));
-    this.#isPlain = given === undefined;
+  constructor(givenSets: Select['groupingSets'], first: readonly number[]) {
+    const keySets = givenSets?.sets ?? [first];
+    const groupedKeySets = keySets.map((set) => [...new Set(set.map((key) => first[key]!))].sort((a, b) => a - b));
+    const distinctSets = new Map(groupedKeySets.map((set) => [set.join(), set]));
+    this.#groupingSets = [...(givenSets?.distinct === true ? distinctSets.values() : groupedKeySets)].map((set) => new Set(set));
+    this.#isPlain = givenSets === undefined;
   }
 
   /** GROUPING of these keys: a bit for each, from the last one on, that is set where the key is missing. `column` has the set. */
   grouping(keys: readonly number[], column: number, location: Location): Bound {
     if (keys.length === 0 || keys.length > groupingMax)
       throw errorAt('REL_INVALID', `GROUPING takes 1 to ${groupingMax} expressions of GROUP BY`, location, 'not-of-this-call');
-    const masks = this.#sets.map((set) => keys.reduce((mask, key) => mask * 2 + (set.has(key) ? 0 : 1), 0));
-    const value = (cell: number): Bound => ({ kind: 'constant', cell: BigInt(cell), type: 'integer' });
-    if (this.#isPlain) return value(masks[0]!);
-    const operand: Bound = { kind: 'column', index: column, ...setColumn };
-    const branches = masks.map((mask, i) => ({ when: value(i), result: value(mask) }));
-    return { kind: 'case', operand, branches, otherwise: null, type: 'integer' };
+    const groupingMasks = this.#groupingSets.map((set) => keys.reduce((mask, key) => mask * 2 + (set.has(key) ? 0 : 1), 0));
+    const integerConstant = (cell: number): Bound => ({ kind: 'constant', cell: BigInt(cell), type: 'integer' });
+    if (this.#isPlain) return integerConstant(groupingMasks[0]!);
+    const setOperand: Bound = { kind: 'column', index: column, ...setColumn };
+    const setBranches = groupingMasks.map((mask, i) => ({ when: integerConstant(i), result: integerConstant(mask) }));
+    return { kind: 'case', operand: setOperand, branches: setBranches, otherwise: null, type: 'integer' };
   }
 
   /** The rows of the aggregate by all keys become those of each set. */
-  nodeOf(all: AggregateNode, location: Location): PlanNode {
-    if (this.#isPlain) return all;
-    if (sizeOf(all) * this.#sets.length > nodesMax)
-      throw errorAt('REL_PARSE', `the groupings of this statement unfold to more than ${nodesMax} steps`, location);
-    const columns = [...all.columns, setColumn];
-    const arms = this.#sets.map((set, i) => oneOf(copyTree(all) as AggregateNode, set, i));
+  nodeOf(wholeAggregate: AggregateNode, location: Location): PlanNode {
+    if (this.#isPlain) return wholeAggregate;
+    if (planSizeOf(wholeAggregate) * this.#groupingSets.length > groupingNodesMax)
+      throw errorAt('REL_PARSE', `the groupings of this statement unfold to more than ${groupingNodesMax} steps`, location);
+    const columns = [...wholeAggregate.columns, setColumn];
+    const setArms = this.#groupingSets.map((set, i) => aggregateOfSet(copyPlanTree(wholeAggregate) as AggregateNode, set, i));
     // Halves of halves, so that many do not nest deep.
-    const union = (from: number, to: number): PlanNode => {
-      if (to - from === 1) return arms[from]!;
-      const middle = (from + to) >>> 1;
-      return { kind: 'set-operation', op: 'union all', left: union(from, middle), right: union(middle, to), columns };
+    const unionOfArms = (firstArm: number, endArm: number): PlanNode => {
+      if (endArm - firstArm === 1) return setArms[firstArm]!;
+      const middleArm = (firstArm + endArm) >>> 1;
+      return {
+        kind: 'set-operation',
+        op: 'union all',
+        left: unionOfArms(firstArm, middleArm),
+        right: unionOfArms(middleArm, endArm),
+        columns,
+      };
     };
-    return union(0, arms.length);
+    return unionOfArms(0, setArms.length);
   }
 }
 
-function oneOf(all: AggregateNode, set: ReadonlySet<number>, number: number): PlanNode {
-  const given = throughColumns(all.input);
-  const keys = [...set];
-  const movedColumn = (column: number): number => column - all.groups + keys.length;
-  const input = project(all.input, [...keys.map((key) => given[key]!), ...given.slice(all.groups)]);
-  const calls = all.calls.map((call) => ({
+function aggregateOfSet(wholeAggregate: AggregateNode, set: ReadonlySet<number>, number: number): PlanNode {
+  const inputColumns = throughColumns(wholeAggregate.input);
+  const setKeys = [...set];
+  const movedColumn = (column: number): number => column - wholeAggregate.groups + setKeys.length;
+  const setInput = project(wholeAggregate.input, [
+    ...setKeys.map((key) => inputColumns[key]!),
+    ...inputColumns.slice(wholeAggregate.groups),
+  ]);
+  const movedCalls = wholeAggregate.calls.map((call) => ({
     ...call,
     column: call.column === null ? null : movedColumn(call.column),
     ...(call.second !== undefined && { second: movedColumn(call.second) }),
   }));
-  const columns = [...keys.map((key) => all.columns[key]!), ...all.columns.slice(all.groups)];
-  const node: AggregateNode = { kind: 'aggregate', input, groups: keys.length, calls, columns };
-  const outputs = throughColumns(node);
-  const none: Bound = { kind: 'constant', cell: null, type: 'null' };
-  const shown = all.columns.map((_, i) => {
-    const at = i < all.groups ? keys.indexOf(i) : movedColumn(i);
-    return at < 0 ? none : outputs[at]!.bound;
+  const columns = [...setKeys.map((key) => wholeAggregate.columns[key]!), ...wholeAggregate.columns.slice(wholeAggregate.groups)];
+  const setAggregate: AggregateNode = { kind: 'aggregate', input: setInput, groups: setKeys.length, calls: movedCalls, columns };
+  const setOutputs = throughColumns(setAggregate);
+  const nullConstant: Bound = { kind: 'constant', cell: null, type: 'null' };
+  const shownKeys = wholeAggregate.columns.map((_, i) => {
+    const outputIndex = i < wholeAggregate.groups ? setKeys.indexOf(i) : movedColumn(i);
+    return outputIndex < 0 ? nullConstant : setOutputs[outputIndex]!.bound;
   });
-  const own: Bound = { kind: 'constant', cell: BigInt(number), type: 'integer' };
-  return { kind: 'project', input: node, expressions: [...shown, own], columns: [...all.columns, setColumn] };
+  const setNumber: Bound = { kind: 'constant', cell: BigInt(number), type: 'integer' };
+  return {
+    kind: 'project',
+    input: setAggregate,
+    expressions: [...shownKeys, setNumber],
+    columns: [...wholeAggregate.columns, setColumn],
+  };
 }
 
-function sizeOf(node: PlanNode): number {
-  return inputsOf(node).reduce((sum, input) => sum + sizeOf(input), 1);
+function planSizeOf(node: PlanNode): number {
+  return inputsOf(node).reduce((sum, input) => sum + planSizeOf(input), 1);
 }
 
 /** Passes, kernels and measurements tell nodes apart by their identity. */
-function copyTree(node: PlanNode): PlanNode {
-  return mapInputs({ ...node }, copyTree);
+function copyPlanTree(node: PlanNode): PlanNode {
+  return mapInputs({ ...node }, copyPlanTree);
 }

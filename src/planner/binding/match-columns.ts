@@ -11,7 +11,7 @@ import type { Expression, OrderItem, Select } from '../syntax/statement.ts';
 import { operandsOf } from './aggregate-calls.ts';
 import type { Scope } from './scope.ts';
 
-type Call = Extract<Expression, { kind: 'call' }>;
+type MatchCall = Extract<Expression, { kind: 'call' }>;
 
 export const scoreName = '_score';
 /** How well a row matches, beside a rank. */
@@ -36,54 +36,64 @@ export interface SearchRequest {
 
 /** Undefined where nothing of it is searched, or its rows are not those of one type. */
 export function bindSearch({ select, orderBy, scope, source, scored: ranked }: SearchRequest): BoundSearch | undefined {
-  const [table, ...others] = scope.tables;
-  if (source.kind !== 'scan' || others.length > 0 || !table || table.type === null) return undefined;
+  const [table, ...otherTables] = scope.tables;
+  if (source.kind !== 'scan' || otherTables.length > 0 || !table || table.type === null) return undefined;
   /** By number: there may be thousands, and every expression asks whether it is one. */
-  const calls = new Map<Call, number>();
-  let scored = ranked;
-  const ranks = select.rankBy.length > 0 || scope.has(scoreName);
+  const matchCalls = new Map<MatchCall, number>();
+  let isScored = ranked;
+  const hasRanking = select.rankBy.length > 0 || scope.has(scoreName);
   const isMatch = (expression: Expression): boolean =>
     expression.kind === 'column' && expression.table === null && expression.name === matchName && !scope.has(matchName);
-  const read = (expression: Expression): void => {
-    if (isMatchCall(expression) && !calls.has(expression)) calls.set(expression, calls.size);
-    if (isBm25(expression) || isMatch(expression)) scored = true;
-    if (expression.kind === 'column' && expression.table === null && expression.name === scoreName && !ranks) scored = true;
-    for (const part of operandsOf(expression)) if (part.kind !== 'literal') read(part);
+  const readMatchCalls = (expression: Expression): void => {
+    if (isMatchCall(expression) && !matchCalls.has(expression)) matchCalls.set(expression, matchCalls.size);
+    if (isBm25(expression) || isMatch(expression)) isScored = true;
+    if (expression.kind === 'column' && expression.table === null && expression.name === scoreName && !hasRanking)
+      isScored = true;
+    for (const part of operandsOf(expression)) if (part.kind !== 'literal') readMatchCalls(part);
   };
-  if (select.where) read(select.where);
-  if (calls.size === 0) return undefined;
-  for (const item of select.projection) if (item.kind === 'expression') read(item.expression);
-  for (const { expression } of select.compute) read(expression);
-  for (const expression of select.rankBy) read(expression);
-  for (const { expression } of orderBy) read(expression);
-  const width = source.columns.length;
-  const matches = [...calls.keys()].map((call) => matchOf(call, scope));
-  const columns: PlanColumn[] = [
+  if (select.where) readMatchCalls(select.where);
+  if (matchCalls.size === 0) return undefined;
+  for (const item of select.projection) if (item.kind === 'expression') readMatchCalls(item.expression);
+  for (const { expression } of select.compute) readMatchCalls(expression);
+  for (const expression of select.rankBy) readMatchCalls(expression);
+  for (const { expression } of orderBy) readMatchCalls(expression);
+  const sourceWidth = source.columns.length;
+  const boundMatches = [...matchCalls.keys()].map((call) => boundMatchOf(call, scope));
+  const searchColumns: PlanColumn[] = [
     ...source.columns,
-    ...matches.map((_, i): PlanColumn => ({ name: `#match ${i + 1}`, type: 'boolean' })),
-    ...(scored ? [{ name: scoreName, type: 'number' } as const] : []),
+    ...boundMatches.map((_, i): PlanColumn => ({ name: `#match ${i + 1}`, type: 'boolean' })),
+    ...(isScored ? [{ name: scoreName, type: 'number' } as const] : []),
   ];
-  const node: SearchNode = { kind: 'search', input: source, matches, scored, required: [], best: null, unread: [], columns };
-  const columnAt = (index: number): Bound => {
-    const { name, type } = columns[index]!;
+  const searchNode: SearchNode = {
+    kind: 'search',
+    input: source,
+    matches: boundMatches,
+    scored: isScored,
+    required: [],
+    best: null,
+    unread: [],
+    columns: searchColumns,
+  };
+  const searchColumnAt = (index: number): Bound => {
+    const { name, type } = searchColumns[index]!;
     return { kind: 'column', index, name, type };
   };
-  const score = scored ? columnAt(width + matches.length) : null;
+  const scoreColumn = isScored ? searchColumnAt(sourceWidth + boundMatches.length) : null;
   const isScore = (expression: Expression): boolean =>
-    score !== null && expression.kind === 'column' && expression.table === null && expression.name === scoreName;
+    scoreColumn !== null && expression.kind === 'column' && expression.table === null && expression.name === scoreName;
   return {
-    node,
-    score,
+    node: searchNode,
+    score: scoreColumn,
     column: (expression) => {
-      if (isScore(expression)) return score!;
-      if (isBm25(expression) || isMatch(expression)) return score ?? undefined;
-      const number = isMatchCall(expression) ? calls.get(expression) : undefined;
-      return number === undefined ? undefined : columnAt(width + number);
+      if (isScore(expression)) return scoreColumn!;
+      if (isBm25(expression) || isMatch(expression)) return scoreColumn ?? undefined;
+      const number = isMatchCall(expression) ? matchCalls.get(expression) : undefined;
+      return number === undefined ? undefined : searchColumnAt(sourceWidth + number);
     },
   };
 }
 
-function isMatchCall(expression: Expression): expression is Call {
+function isMatchCall(expression: Expression): expression is MatchCall {
   return expression.kind === 'call' && expression.name === 'MATCH';
 }
 
@@ -91,13 +101,19 @@ function isBm25(expression: Expression): boolean {
   return expression.kind === 'call' && expression.name === 'BM25' && expression.arguments.length === 0;
 }
 
-function matchOf(call: Call, scope: Scope): Match {
+function boundMatchOf(call: MatchCall, scope: Scope): Match {
   const { fields, slot, mode } = readMatch(call);
-  const columns = fields.map(({ text }) => {
+  const matchedColumns = fields.map(({ text }) => {
     if (text.kind !== 'column') throw errorAt('REL_INVALID', 'MATCH takes a column', text.location);
-    const bound = scope.column(text);
-    if (bound.kind !== 'column' || !holdsTexts(bound.type)) throw notText(bound.type, text);
-    return bound.index;
+    const boundField = scope.column(text);
+    if (boundField.kind !== 'column' || !holdsTexts(boundField.type)) throw notText(boundField.type, text);
+    return boundField.index;
   });
-  return { columns, slot, mode, weights: fields.map(({ weight }) => weight), boosts: fields.map(({ boost }) => boost) };
+  return {
+    columns: matchedColumns,
+    slot,
+    mode,
+    weights: fields.map(({ weight }) => weight),
+    boosts: fields.map(({ boost }) => boost),
+  };
 }

@@ -10,18 +10,18 @@ import type { Environment } from './environment.ts';
  */
 export function positionOf(expression: Expression, columns: number, environment: Environment): number | null {
   if (expression.kind !== 'literal') return null;
-  const literal = environment.literals[expression.slot];
-  if (typeof literal !== 'bigint') return null;
-  if (literal < 1n || literal > BigInt(columns)) {
+  const ordinalLiteral = environment.literals[expression.slot];
+  if (typeof ordinalLiteral !== 'bigint') return null;
+  if (ordinalLiteral < 1n || ordinalLiteral > BigInt(columns)) {
     throw errorAt(
       'REL_INVALID',
-      `there is no column ${literal}: the SELECT has ${columns}`,
+      `there is no column ${ordinalLiteral}: the SELECT has ${columns}`,
       expression.location,
       'no-such-column-here',
     );
   }
-  environment.guards.push({ slot: expression.slot, is: literal });
-  return Number(literal) - 1;
+  environment.guards.push({ slot: expression.slot, is: ordinalLiteral });
+  return Number(ordinalLiteral) - 1;
 }
 
 /** The offset member of a node that skips rows; empty without OFFSET. */

@@ -53,10 +53,10 @@ export function throughColumns(node: PlanNode): Output[] {
 /** The final rows of a query: masked columns are replaced by what their masks show. */
 export function projectShown({ node, columns }: { readonly node: PlanNode; readonly columns: readonly OutputType[] }): PlanNode {
   if (node.columns.length === columns.length) return node;
-  const through = throughColumns(node);
+  const throughOutputs = throughColumns(node);
   return project(
     node,
-    columns.map(({ shown }, i) => ({ ...through[i]!, bound: through[shown ?? i]!.bound })),
+    columns.map(({ shown }, i) => ({ ...throughOutputs[i]!, bound: throughOutputs[shown ?? i]!.bound })),
   );
 }
 
@@ -84,14 +84,14 @@ export function labelOf(expression: Expression, catalogue: CatalogueFunctions): 
 }
 
 /** A label and its strength. An expression around a weak label may replace it by a better one. */
-interface Figured {
+interface InferredLabel {
   readonly label: string;
   readonly isWeak?: boolean;
 }
 
-const unnamed: Figured = { label: '?column?', isWeak: true };
+const unnamedLabel: InferredLabel = { label: '?column?', isWeak: true };
 
-function inferLabel(expression: Expression, catalogue: CatalogueFunctions): Figured {
+function inferLabel(expression: Expression, catalogue: CatalogueFunctions): InferredLabel {
   switch (expression.kind) {
     case 'column':
       return { label: expression.name };
@@ -99,70 +99,74 @@ function inferLabel(expression: Expression, catalogue: CatalogueFunctions): Figu
     case 'over':
       return { label: expression.function };
     case 'case': {
-      if (expression.isTest === true) return unnamed;
-      const otherwise = expression.otherwise ? inferLabel(expression.otherwise, catalogue) : unnamed;
-      return otherwise.isWeak === true ? { label: 'case', isWeak: true } : otherwise;
+      if (expression.isTest === true) return unnamedLabel;
+      const elseLabel = expression.otherwise ? inferLabel(expression.otherwise, catalogue) : unnamedLabel;
+      return elseLabel.isWeak === true ? { label: 'case', isWeak: true } : elseLabel;
     }
     case 'exists':
     case 'now':
       return { label: expression.kind };
     case 'scalar-query':
-      return ofQuery(expression.query.body, catalogue);
+      return queryLabel(expression.query.body, catalogue);
     case 'call':
-      return ofCall(expression, catalogue);
+      return callLabel(expression, catalogue);
     default:
-      return unnamed;
+      return unnamedLabel;
   }
 }
 
-function ofQuery(body: QueryBody, catalogue: CatalogueFunctions): Figured {
-  if (body.kind !== 'select') return ofQuery(body.left, catalogue);
-  const [item] = body.projection;
-  if (item?.kind !== 'expression') return unnamed;
-  return item.alias === null ? inferLabel(item.expression, catalogue) : { label: item.alias };
+function queryLabel(body: QueryBody, catalogue: CatalogueFunctions): InferredLabel {
+  if (body.kind !== 'select') return queryLabel(body.left, catalogue);
+  const [firstItem] = body.projection;
+  if (firstItem?.kind !== 'expression') return unnamedLabel;
+  return firstItem.alias === null ? inferLabel(firstItem.expression, catalogue) : { label: firstItem.alias };
 }
 
-function ofCall({ name, arguments: given }: Extract<Expression, { kind: 'call' }>, catalogue: CatalogueFunctions): Figured {
+function callLabel(
+  { name, arguments: callArguments }: Extract<Expression, { kind: 'call' }>,
+  catalogue: CatalogueFunctions,
+): InferredLabel {
   if (name === 'CAST') {
-    const [of, type] = given;
-    const inner = inferLabel(of!.value, catalogue);
-    const sourceType = inner.isWeak === true && type?.value.kind === 'column' ? catalogue.typeNamed(type.value.name) : null;
-    return sourceType === null ? inner : { label: catalogue.elementOf(sourceType) ?? sourceType, isWeak: true };
+    const [castOperand, castType] = callArguments;
+    const innerLabel = inferLabel(castOperand!.value, catalogue);
+    const sourceType =
+      innerLabel.isWeak === true && castType?.value.kind === 'column' ? catalogue.typeNamed(castType.value.name) : null;
+    return sourceType === null ? innerLabel : { label: catalogue.elementOf(sourceType) ?? sourceType, isWeak: true };
   }
   if (name === 'TRIM') return { label: 'btrim' };
   if (name === '_ARRAY') return { label: 'array' };
   if (name.startsWith('.')) return { label: name.slice(1) };
-  if (name.startsWith('[')) return inferLabel(given[0]!.value, catalogue);
-  return name === 'ILIKE' || !/^\w+$/.test(name) ? unnamed : { label: name.toLowerCase() };
+  if (name.startsWith('[')) return inferLabel(callArguments[0]!.value, catalogue);
+  return name === 'ILIKE' || !/^\w+$/.test(name) ? unnamedLabel : { label: name.toLowerCase() };
 }
 
 /** A reply row is an object: of two columns with one name, the later one gets `_2`. */
 export function uniqueNames(outputs: readonly Output[]): Output[] {
-  const taken = new Set(outputs.map(({ name }) => name));
-  const counts = new Map<string, number>();
+  const takenNames = new Set(outputs.map(({ name }) => name));
+  const nameCounts = new Map<string, number>();
   return outputs.map((output) => {
     const { name } = output;
-    let count = (counts.get(name) ?? 0) + 1;
-    let unique = name;
-    if (count > 1) while (taken.has((unique = `${name}_${count}`))) count++;
-    counts.set(name, count);
-    return { ...output, name: unique };
+    let nameCount = (nameCounts.get(name) ?? 0) + 1;
+    let uniqueName = name;
+    if (nameCount > 1) while (takenNames.has((uniqueName = `${name}_${nameCount}`))) nameCount++;
+    nameCounts.set(name, nameCount);
+    return { ...output, name: uniqueName };
   });
 }
 
 /** Gives the columns the names of a column list; a list must name all of them. */
 export function renameColumns<Q extends { readonly node: PlanNode; readonly columns: readonly OutputType[] }>(
-  bound: Q,
+  renamedQuery: Q,
   table: string,
   names: readonly string[],
   location: Location,
 ): Q {
-  if (names.length === 0) return bound;
-  if (names.length !== bound.columns.length) {
-    const text = `${JSON.stringify(table)} names ${names.length} columns, its query has ${bound.columns.length}`;
-    throw errorAt('REL_INVALID', text, location, 'no-such-column-here');
+  if (names.length === 0) return renamedQuery;
+  if (names.length !== renamedQuery.columns.length) {
+    const renameError = `${JSON.stringify(table)} names ${names.length} columns, its query has ${renamedQuery.columns.length}`;
+    throw errorAt('REL_INVALID', renameError, location, 'no-such-column-here');
   }
-  return { ...bound, columns: bound.columns.map((column, i) => ({ ...column, name: names[i]! })) };
+  return { ...renamedQuery, columns: renamedQuery.columns.map((column, i) => ({ ...column, name: names[i]! })) };
 }
 
 /** The type of Postgres that the values of an expression have, where their cells do not say it. */

@@ -17,53 +17,56 @@ type Unwind = Extract<Source, { kind: 'unwind' }>;
 
 export function bindEntities(source: Entities, input: BoundSource, request: FunctionRequest): BoundSource {
   const { wanted, alias, location } = source;
-  const behind = new Behind(input, request);
-  const layouts = wanted.map(
-    (each): EntityLayout => ({
-      as: each.as,
-      edge: each.edge && {
-        entity: behind.add(each.edge.entity),
-        from: behind.add(each.edge.from),
-        to: behind.add(each.edge.to),
+  const entityInput = new ColumnsBehind(input, request);
+  const entityLayouts = wanted.map(
+    (wantedEntity): EntityLayout => ({
+      as: wantedEntity.as,
+      edge: wantedEntity.edge && {
+        entity: entityInput.add(wantedEntity.edge.entity),
+        from: entityInput.add(wantedEntity.edge.from),
+        to: entityInput.add(wantedEntity.edge.to),
       },
-      start: each.start && behind.add(each.start),
-      steps: each.steps.map(({ trail, reversed }) => ({ trail: behind.add(trail), reversed })),
-      known: each.known.map(({ name, entity }) => ({ name: behind.add(name), entity: behind.add(entity) })),
+      start: wantedEntity.start && entityInput.add(wantedEntity.start),
+      steps: wantedEntity.steps.map(({ trail, reversed }) => ({ trail: entityInput.add(trail), reversed })),
+      known: wantedEntity.known.map(({ name, entity }) => ({ name: entityInput.add(name), entity: entityInput.add(entity) })),
     }),
   );
-  const rowsOf = (of: 'nodes' | 'edges', types: readonly string[], properties: readonly string[]): PlanNode =>
+  const graphRowsOf = (of: 'nodes' | 'edges', types: readonly string[], properties: readonly string[]): PlanNode =>
     bindGraphRows({ kind: 'graph-rows', of, types, properties, alias: `#${of}`, location }, request).node;
   // Where both ends of each relationship are bound, no other nodes have to be read.
   const namesNodes = wanted.some(({ as, known }) => as !== 'relationship' || known.length < 2);
-  const nodes = namesNodes ? [rowsOf('nodes', [], [rowColumns.entity])] : [];
-  const walked = wanted.filter(({ steps }) => steps.length > 0);
-  const types = walked.some((each) => each.types.length === 0) ? [] : [...new Set(walked.flatMap((each) => each.types))];
-  const noEdges = walked.length === 0 || (types.length === 0 && edgeTypes(request.environment.catalog).length === 0);
-  const edges = noEdges ? [] : [rowsOf('edges', types, [rowColumns.entity, rowColumns.from, rowColumns.to])];
-  const arms = [...nodes, ...edges];
-  const read = arms.flatMap((node) => (node as FunctionNode).graph!.types.nodes);
-  for (const { name } of read) request.environment.objectTypes.add(name);
-  const own = wanted.map(({ name }): PlanColumn => ({ name, type: 'json' }));
-  return behind.function({
+  const nodeRows = namesNodes ? [graphRowsOf('nodes', [], [rowColumns.entity])] : [];
+  const walkedEntities = wanted.filter(({ steps }) => steps.length > 0);
+  const walkedTypes = walkedEntities.some((wantedEntity) => wantedEntity.types.length === 0)
+    ? []
+    : [...new Set(walkedEntities.flatMap((wantedEntity) => wantedEntity.types))];
+  const noEdges =
+    walkedEntities.length === 0 || (walkedTypes.length === 0 && edgeTypes(request.environment.catalog).length === 0);
+  const edgeRows = noEdges ? [] : [graphRowsOf('edges', walkedTypes, [rowColumns.entity, rowColumns.from, rowColumns.to])];
+  const entityArms = [...nodeRows, ...edgeRows];
+  const nodeTypesRead = entityArms.flatMap((node) => (node as FunctionNode).graph!.types.nodes);
+  for (const { name } of nodeTypesRead) request.environment.objectTypes.add(name);
+  const entityColumns = wanted.map(({ name }): PlanColumn => ({ name, type: 'json' }));
+  return entityInput.function({
     name: entitiesName,
     alias,
     location,
-    own,
-    words: [JSON.stringify(layouts)],
+    own: entityColumns,
+    words: [JSON.stringify(entityLayouts)],
     choices: new Map([
-      ['LAYOUT', JSON.stringify(layouts)],
-      ['NODES', String(nodes.length)],
+      ['LAYOUT', JSON.stringify(entityLayouts)],
+      ['NODES', String(nodeRows.length)],
     ]),
-    edges: arms,
+    edges: entityArms,
   });
 }
 
 export function bindUnwind({ list, alias, location }: Unwind, input: BoundSource, request: FunctionRequest): BoundSource {
-  const behind = new Behind(input, request);
-  behind.add(list);
-  if (behind.typeOf(0) !== 'json' && behind.typeOf(0) !== 'null')
-    throw errorAt('REL_TYPE_MISMATCH', `UNWIND takes a list, not ${behind.typeOf(0)}`, list.location);
-  return behind.function({
+  const unwindInput = new ColumnsBehind(input, request);
+  unwindInput.add(list);
+  if (unwindInput.typeOf(0) !== 'json' && unwindInput.typeOf(0) !== 'null')
+    throw errorAt('REL_TYPE_MISMATCH', `UNWIND takes a list, not ${unwindInput.typeOf(0)}`, list.location);
+  return unwindInput.function({
     name: unwindName,
     alias,
     location,
@@ -75,24 +78,24 @@ export function bindUnwind({ list, alias, location }: Unwind, input: BoundSource
 }
 
 /** Columns that a function reads behind those of its rows. */
-class Behind {
-  readonly #input: BoundSource;
-  readonly #bind: (expression: Expression) => Bound;
-  readonly #bound: Bound[] = [];
+class ColumnsBehind {
+  readonly #sourceInput: BoundSource;
+  readonly #bindInSource: (expression: Expression) => Bound;
+  readonly #boundBehind: Bound[] = [];
 
   constructor(input: BoundSource, { contextOf }: FunctionRequest) {
-    const context = contextOf(new Scope(input.tables, []));
-    this.#input = input;
-    this.#bind = (expression) => bindExpression(expression, context);
+    const sourceContext = contextOf(new Scope(input.tables, []));
+    this.#sourceInput = input;
+    this.#bindInSource = (expression) => bindExpression(expression, sourceContext);
   }
 
   /** Its number. */
   add(expression: Expression): number {
-    return this.#bound.push(this.#bind(expression)) - 1;
+    return this.#boundBehind.push(this.#bindInSource(expression)) - 1;
   }
 
   typeOf(number: number): Bound['type'] {
-    return this.#bound[number]!.type;
+    return this.#boundBehind[number]!.type;
   }
 
   function(element: {
@@ -105,25 +108,40 @@ class Behind {
     readonly edges: readonly PlanNode[];
   }): BoundSource {
     const { name, alias, location, own, words, choices, edges } = element;
-    const given = this.#bound.map((bound, i) => ({ name: `#behind ${i}`, bound }));
-    const node = project(this.#input.node, [...throughColumns(this.#input.node), ...given]);
-    const width = node.columns.length;
-    const begins = new Map([...choices, ['BEGINS', String(given.length)]]);
-    const types = { links: [], nodes: edges.flatMap((each) => (each as FunctionNode).graph!.types.nodes), isolated: true };
-    const rows: FunctionNode = {
+    const behindOutputs = this.#boundBehind.map((bound, i) => ({ name: `#behind ${i}`, bound }));
+    const behindNode = project(this.#sourceInput.node, [...throughColumns(this.#sourceInput.node), ...behindOutputs]);
+    const behindWidth = behindNode.columns.length;
+    const choicesWithBegins = new Map([...choices, ['BEGINS', String(behindOutputs.length)]]);
+    const functionTypes = {
+      links: [],
+      nodes: edges.flatMap((each) => (each as FunctionNode).graph!.types.nodes),
+      isolated: true,
+    };
+    const functionNode: FunctionNode = {
       kind: 'function',
       name,
       words,
       values: new Map(),
       type: null,
-      input: node,
-      reads: [...node.columns.keys()],
+      input: behindNode,
+      reads: [...behindNode.columns.keys()],
       carries: 'input',
       limit: null,
-      columns: [...node.columns, ...own],
-      own: [...[...node.columns.keys()].map(() => -1), ...own.keys()],
-      graph: { types, edges, weight: null, choices: begins, isWhole: true, limitsGroups: false, location },
+      columns: [...behindNode.columns, ...own],
+      own: [...[...behindNode.columns.keys()].map(() => -1), ...own.keys()],
+      graph: {
+        types: functionTypes,
+        edges,
+        weight: null,
+        choices: choicesWithBegins,
+        isWhole: true,
+        limitsGroups: false,
+        location,
+      },
     };
-    return { node: rows, tables: [...this.#input.tables, { name: alias, type: null, columns: own, first: width }] };
+    return {
+      node: functionNode,
+      tables: [...this.#sourceInput.tables, { name: alias, type: null, columns: own, first: behindWidth }],
+    };
   }
 }

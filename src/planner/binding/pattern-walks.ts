@@ -13,7 +13,7 @@ import type { FunctionRequest } from './table-functions.ts';
 
 type Walk = Extract<Source, { kind: 'walk' }>;
 
-const own: readonly PlanColumn[] = [
+const walkOwnColumns: readonly PlanColumn[] = [
   { name: walkColumns.end, type: 'string' },
   { name: walkColumns.edge, type: 'timestamp' },
   { name: walkColumns.trail, type: 'string' },
@@ -21,46 +21,54 @@ const own: readonly PlanColumn[] = [
 
 export function bindWalk(walk: Walk, input: BoundSource, { environment, scan, contextOf }: FunctionRequest): BoundSource {
   const { types, direction, hops, from, avoids, alias, location } = walk;
-  const words = {
+  const walkWords = {
     word: (name: string): string | undefined => (name === 'LINK_TYPES' && types.length > 0 ? types.join(',') : undefined),
     locationOf: () => location,
     given: new Set<string>(),
   };
-  const read = graphTypes(environment.catalog, words);
-  for (const { name } of [...read.nodes, ...read.links]) environment.objectTypes.add(name);
+  const walkTypes = graphTypes(environment.catalog, walkWords);
+  for (const { name } of [...walkTypes.nodes, ...walkTypes.links]) environment.objectTypes.add(name);
   if (types.length > 0) environment.noteTypedEdges();
-  const context = contextOf(new Scope(input.tables, []));
-  const begun = [from, ...avoids].map((each, i) => ({ name: `#begin ${i}`, bound: bindExpression(each, context) }));
-  const node = project(input.node, [...throughColumns(input.node), ...begun]);
-  const width = node.columns.length;
-  const values = new Map<string, FunctionValue>();
-  const add = (name: string, slot: Slot | null): void => {
+  const walkContext = contextOf(new Scope(input.tables, []));
+  const walkBeginnings = [from, ...avoids].map((each, i) => ({ name: `#begin ${i}`, bound: bindExpression(each, walkContext) }));
+  const walkInput = project(input.node, [...throughColumns(input.node), ...walkBeginnings]);
+  const walkWidth = walkInput.columns.length;
+  const hopValues = new Map<string, FunctionValue>();
+  const addHops = (name: string, slot: Slot | null): void => {
     if (slot === null) return;
-    const bound: Bound = { kind: 'literal', slot: slot.slot, as: 'value', type: 'integer', location: slot.location };
-    values.set(name, { location: slot.location, isVector: false, bound });
+    const hopsLiteral: Bound = { kind: 'literal', slot: slot.slot, as: 'value', type: 'integer', location: slot.location };
+    hopValues.set(name, { location: slot.location, isVector: false, bound: hopsLiteral });
   };
-  add('LEAST', hops && hops.least);
-  add('MOST', hops && hops.most);
-  const call = { kind: 'function', name: walkName, arguments: [], alias, location } as const;
-  const edges = edgeScans({ types: read, weight: null }, call, scan, contextOf);
-  const choices = new Map([
+  addHops('LEAST', hops && hops.least);
+  addHops('MOST', hops && hops.most);
+  const walkCall = { kind: 'function', name: walkName, arguments: [], alias, location } as const;
+  const walkEdges = edgeScans({ types: walkTypes, weight: null }, walkCall, scan, contextOf);
+  const walkChoices = new Map([
     ['DIRECTION', direction],
-    ['BEGINS', String(begun.length)],
+    ['BEGINS', String(walkBeginnings.length)],
   ]);
-  const walked: FunctionNode = {
+  const walkNode: FunctionNode = {
     kind: 'function',
     name: walkName,
     words: [direction, ...types],
-    values,
+    values: hopValues,
     type: null,
-    input: node,
-    reads: [...node.columns.keys()],
+    input: walkInput,
+    reads: [...walkInput.columns.keys()],
     carries: 'input',
     limit: null,
-    columns: [...node.columns, ...own],
-    own: [...[...node.columns.keys()].map(() => -1), ...own.keys()],
-    graph: { types: read, edges, weight: null, choices, isWhole: true, limitsGroups: false, location },
+    columns: [...walkInput.columns, ...walkOwnColumns],
+    own: [...[...walkInput.columns.keys()].map(() => -1), ...walkOwnColumns.keys()],
+    graph: {
+      types: walkTypes,
+      edges: walkEdges,
+      weight: null,
+      choices: walkChoices,
+      isWhole: true,
+      limitsGroups: false,
+      location,
+    },
   };
-  const table = { name: alias, type: null, columns: own, first: width };
-  return { node: walked, tables: [...input.tables, table] };
+  const walkTable = { name: alias, type: null, columns: walkOwnColumns, first: walkWidth };
+  return { node: walkNode, tables: [...input.tables, walkTable] };
 }

@@ -23,41 +23,49 @@ import { asColumns, combine, unifyColumns } from './set-operations.ts';
 import { Subselects } from './subselects.ts';
 
 export class QueryBinder {
-  readonly #environment: Environment;
+  readonly #queryEnvironment: Environment;
 
   constructor(environment: Environment) {
-    this.#environment = environment;
+    this.#queryEnvironment = environment;
   }
 
   statement(query: Query, withProvenance: boolean): BoundSelect {
-    const names = this.#withNames(query, [], []);
+    const commonNames = this.#withNames(query, [], []);
     const { body, orderBy } = query;
-    const counts = this.#countsOf(query, names);
+    const rowCounts = this.#boundCountsOf(query, commonNames);
     if (body.kind === 'select') {
       const statement = { query, withProvenance };
-      return bindSelect({ ...this.#selectParts(names, []), select: body, orderBy, ...counts, statement });
+      return bindSelect({ ...this.#selectParts(commonNames, []), select: body, orderBy, ...rowCounts, statement });
     }
-    const excluded = query.after ? 'AFTER' : withProvenance ? 'WITH PROVENANCE' : query.facets.length > 0 ? 'FACETS' : null;
-    if (excluded)
-      throw errorAt('REL_INVALID', `${excluded} is of the rows of one SELECT: it excludes set operations`, query.location);
-    const bound = this.#orderAndLimit(this.#body(body, names, []), { orderBy, ...counts }, true);
-    const visible = bound.columns.length;
-    return { node: projectShown(bound), columns: bound.columns, visible, systemFrom: null, paged: false, facets: null };
+    const excludedClause = query.after ? 'AFTER' : withProvenance ? 'WITH PROVENANCE' : query.facets.length > 0 ? 'FACETS' : null;
+    if (excludedClause)
+      throw errorAt('REL_INVALID', `${excludedClause} is of the rows of one SELECT: it excludes set operations`, query.location);
+    const boundStatement = this.#orderAndLimit(this.#bindBody(body, commonNames, []), { orderBy, ...rowCounts }, true);
+    const visibleWidth = boundStatement.columns.length;
+    return {
+      node: projectShown(boundStatement),
+      columns: boundStatement.columns,
+      visible: visibleWidth,
+      systemFrom: null,
+      paged: false,
+      facets: null,
+    };
   }
 
-  #query(query: Query, outerNames: readonly CommonName[], outer: readonly OuterQuery[]): BoundQuery {
+  #bindSubquery(query: Query, outerNames: readonly CommonName[], outer: readonly OuterQuery[]): BoundQuery {
     if (query.after)
       throw errorAt('REL_INVALID', 'AFTER pages through the rows of a statement, not of a subquery', query.after.location);
     const [facet] = query.facets;
     if (facet) throw errorAt('REL_INVALID', 'FACETS belongs to a statement, not to a subquery', facet.location);
-    const names = this.#withNames(query, outerNames, outer);
+    const commonNames = this.#withNames(query, outerNames, outer);
     const { body, orderBy } = query;
-    const counts = this.#countsOf(query, names);
-    if (body.kind !== 'select') return this.#orderAndLimit(this.#body(body, names, outer), { orderBy, ...counts }, false);
-    return bindSelect({ ...this.#selectParts(names, outer), select: body, orderBy, ...counts, statement: null });
+    const rowCounts = this.#boundCountsOf(query, commonNames);
+    if (body.kind !== 'select')
+      return this.#orderAndLimit(this.#bindBody(body, commonNames, outer), { orderBy, ...rowCounts }, false);
+    return bindSelect({ ...this.#selectParts(commonNames, outer), select: body, orderBy, ...rowCounts, statement: null });
   }
 
-  #body(body: QueryBody, names: readonly CommonName[], outer: readonly OuterQuery[]): BoundQuery {
+  #bindBody(body: QueryBody, names: readonly CommonName[], outer: readonly OuterQuery[]): BoundQuery {
     if (body.kind === 'select') {
       return bindSelect({
         ...this.#selectParts(names, outer),
@@ -68,33 +76,38 @@ export class QueryBinder {
         statement: null,
       });
     }
-    return combine(body.op, this.#body(body.left, names, outer), this.#body(body.right, names, outer), body.location);
+    return combine(body.op, this.#bindBody(body.left, names, outer), this.#bindBody(body.right, names, outer), body.location);
   }
 
   #selectParts(names: readonly CommonName[], outer: readonly OuterQuery[]) {
     return {
-      environment: this.#environment,
+      environment: this.#queryEnvironment,
       names,
       outer,
-      bindQuery: (query: Query, inner: readonly CommonName[], around: readonly OuterQuery[]) => this.#query(query, inner, around),
+      bindQuery: (query: Query, inner: readonly CommonName[], around: readonly OuterQuery[]) =>
+        this.#bindSubquery(query, inner, around),
     };
   }
 
   /** ORDER BY and LIMIT of a set operation, by the names of its columns. */
-  #orderAndLimit(bound: BoundQuery, { orderBy, limit, offset }: Counts & Pick<Query, 'orderBy'>, counted: boolean): BoundQuery {
-    const names = uniqueNames(
-      bound.columns.map(({ name }, index): Output => ({ name, bound: throughColumns(bound.node)[index]!.bound })),
+  #orderAndLimit(
+    boundQuery: BoundQuery,
+    { orderBy, limit, offset }: BoundRowCounts & Pick<Query, 'orderBy'>,
+    counted: boolean,
+  ): BoundQuery {
+    const uniqueOutputs = uniqueNames(
+      boundQuery.columns.map(({ name }, index): Output => ({ name, bound: throughColumns(boundQuery.node)[index]!.bound })),
     );
-    const columns = bound.columns.map((column, i): OutputType => ({ ...column, name: names[i]!.name }));
-    const shown = throughColumns(bound.node).slice(columns.length);
-    const isRenamed = names.some(({ name }, i) => name !== bound.node.columns[i]!.name);
-    let node = isRenamed ? project(bound.node, [...names, ...shown]) : bound.node;
-    const width = node.columns.length;
+    const columns = boundQuery.columns.map((column, i): OutputType => ({ ...column, name: uniqueOutputs[i]!.name }));
+    const maskedOutputs = throughColumns(boundQuery.node).slice(columns.length);
+    const isRenamed = uniqueOutputs.some(({ name }, i) => name !== boundQuery.node.columns[i]!.name);
+    let node = isRenamed ? project(boundQuery.node, [...uniqueOutputs, ...maskedOutputs]) : boundQuery.node;
+    const shownWidth = node.columns.length;
     if (orderBy.length > 0) {
-      const scope = new Scope([{ name: null, type: null, columns, first: 0 }], []);
-      const context: ExpressionContext = {
-        environment: this.#environment,
-        leaf: (expression) => (expression.kind === 'column' ? scope.column(expression) : undefined),
+      const outputScope = new Scope([{ name: null, type: null, columns, first: 0 }], []);
+      const orderContext: ExpressionContext = {
+        environment: this.#queryEnvironment,
+        leaf: (expression) => (expression.kind === 'column' ? outputScope.column(expression) : undefined),
         over: ({ location }) => {
           throw errorAt('REL_INVALID', 'ORDER BY of a set operation takes its columns, not a window', location);
         },
@@ -102,73 +115,85 @@ export class QueryBinder {
           throw errorAt('REL_INVALID', 'ORDER BY of a set operation takes its columns, not a subquery', location);
         },
       };
-      const computed: Output[] = [];
-      const keys = orderBy.map((item): SortKey => {
-        const position = positionOf(item.expression, columns.length, this.#environment);
-        const key = position === null ? bindExpression(item.expression, context) : throughColumns(node)[position]!.bound;
+      const computedKeys: Output[] = [];
+      const orderKeys = orderBy.map((item): SortKey => {
+        const position = positionOf(item.expression, columns.length, this.#queryEnvironment);
+        const key = position === null ? bindExpression(item.expression, orderContext) : throughColumns(node)[position]!.bound;
         checkSortKey(key, item);
-        scope.refuseMasked(key, 'ORDER BY', item.expression.location);
-        const column = key.kind === 'column' ? key.index : width + computed.push({ name: '#key', bound: key }) - 1;
+        outputScope.refuseMasked(key, 'ORDER BY', item.expression.location);
+        const column = key.kind === 'column' ? key.index : shownWidth + computedKeys.push({ name: '#key', bound: key }) - 1;
         return { column, descending: item.descending, collate: item.collate, nullsFirst: item.nullsFirst };
       });
-      const input = computed.length > 0 ? project(node, [...throughColumns(node), ...computed]) : node;
-      node = { kind: 'sort', input, keys, limit, ...offsetOption(offset), counted, columns: input.columns };
+      const sortInput = computedKeys.length > 0 ? project(node, [...throughColumns(node), ...computedKeys]) : node;
+      node = {
+        kind: 'sort',
+        input: sortInput,
+        keys: orderKeys,
+        limit,
+        ...offsetOption(offset),
+        counted,
+        columns: sortInput.columns,
+      };
     }
     if (limit)
       node = { kind: 'limit', input: node, limit, ...offsetOption(offset), counting: null, counted, columns: node.columns };
     if (offset) node = { kind: 'skip', input: node, offset, columns: node.columns };
-    return { node: node.columns.length > width ? project(node, throughColumns(node).slice(0, width)) : node, columns };
+    return { node: node.columns.length > shownWidth ? project(node, throughColumns(node).slice(0, shownWidth)) : node, columns };
   }
 
   #withNames(query: Query, names: readonly CommonName[], outer: readonly OuterQuery[]): readonly CommonName[] {
-    let known = names;
-    const own = new Set<string>();
+    let knownNames = names;
+    const ownNames = new Set<string>();
     for (const table of query.with) {
-      if (own.has(table.name))
+      if (ownNames.has(table.name))
         throw errorAt('REL_INVALID', `WITH names ${JSON.stringify(table.name)} twice`, table.query.location, 'alias-twice');
-      own.add(table.name);
-      const before = known;
-      known = [...known, { name: table.name, bind: () => this.#common(table, before, outer), working: false }];
+      ownNames.add(table.name);
+      const earlierNames = knownNames;
+      knownNames = [
+        ...knownNames,
+        { name: table.name, bind: () => this.#bindCommonTable(table, earlierNames, outer), working: false },
+      ];
     }
-    return known;
+    return knownNames;
   }
 
-  #common(table: CommonTable, names: readonly CommonName[], outer: readonly OuterQuery[]): BoundQuery {
-    const recursive = table.recursive && table.query.body.kind === 'set-operation';
-    const bound = recursive ? this.#recursive(table, names, outer) : this.#query(table.query, names, outer);
-    return renameColumns(bound, table.name, table.columns, table.query.location);
+  #bindCommonTable(table: CommonTable, names: readonly CommonName[], outer: readonly OuterQuery[]): BoundQuery {
+    const isRecursive = table.recursive && table.query.body.kind === 'set-operation';
+    const boundCommon = isRecursive ? this.#bindRecursive(table, names, outer) : this.#bindSubquery(table.query, names, outer);
+    return renameColumns(boundCommon, table.name, table.columns, table.query.location);
   }
 
   /** The base gives names and types; a step of wider types widens the base, and is bound again over it. */
-  #recursive(table: CommonTable, names: readonly CommonName[], outer: readonly OuterQuery[]): BoundQuery {
+  #bindRecursive(table: CommonTable, names: readonly CommonName[], outer: readonly OuterQuery[]): BoundQuery {
     const { query } = table;
     const { body } = query;
     if (body.kind !== 'set-operation') throw errorAt('REL_INTERNAL', 'a recursion is a union', query.location);
-    const own = {
+    const refusedName = {
       name: table.name,
       working: false,
       bind: (location: Location) => refuseMisplaced(table.name, 'the left side of its UNION', location),
     };
-    const inside = this.#withNames(query, names, outer);
-    const start = this.#body(body.left, [...inside, own], outer);
-    const base = renameColumns(start, table.name, table.columns, query.location);
-    const name = this.#environment.recursionName(table.name);
-    let columns: readonly OutputType[] = base.columns.map(withoutShown);
+    const insideNames = this.#withNames(query, names, outer);
+    const boundStart = this.#bindBody(body.left, [...insideNames, refusedName], outer);
+    const recursionBase = renameColumns(boundStart, table.name, table.columns, query.location);
+    const recursionName = this.#queryEnvironment.recursionName(table.name);
+    let columns: readonly OutputType[] = recursionBase.columns.map(withoutShown);
     for (;;) {
-      let used = false;
-      const workingColumns = asColumns(base, columns).columns;
-      const working: CommonName = {
+      let isWorkingUsed = false;
+      const workingColumns = asColumns(recursionBase, columns).columns;
+      const workingTable: CommonName = {
         name: table.name,
         working: true,
         bind: () => {
-          used = true;
-          return { node: { kind: 'working', table: name, columns: workingColumns }, columns };
+          isWorkingUsed = true;
+          return { node: { kind: 'working', table: recursionName, columns: workingColumns }, columns };
         },
       };
-      const step = this.#body(body.right, [...inside, working], outer);
+      const recursionStep = this.#bindBody(body.right, [...insideNames, workingTable], outer);
       // No recursion after all: ORDER BY knows the columns by their own names, as in any other union.
-      const tail = { orderBy: query.orderBy, ...this.#countsOf(query, inside) };
-      if (!used) return this.#orderAndLimit(combine(body.op, start, step, body.location), tail, false);
+      const recursionTail = { orderBy: query.orderBy, ...this.#boundCountsOf(query, insideNames) };
+      if (!isWorkingUsed)
+        return this.#orderAndLimit(combine(body.op, boundStart, recursionStep, body.location), recursionTail, false);
       if (body.op !== 'union' && body.op !== 'union all') {
         throw errorAt(
           'REL_INVALID',
@@ -176,57 +201,67 @@ export class QueryBinder {
           body.location,
         );
       }
-      const common = unifyColumns(body.op, columns, step.columns, body.location);
-      const settled = common.every(({ type, masked }, i) => type === columns[i]!.type && masked === columns[i]!.masked);
-      columns = common;
-      if (!settled) continue;
-      const node: PlanNode = {
+      const unifiedColumns = unifyColumns(body.op, columns, recursionStep.columns, body.location);
+      const areTypesSettled = unifiedColumns.every(
+        ({ type, masked }, i) => type === columns[i]!.type && masked === columns[i]!.masked,
+      );
+      columns = unifiedColumns;
+      if (!areTypesSettled) continue;
+      const recursiveNode: PlanNode = {
         kind: 'recursive',
-        table: name,
+        table: recursionName,
         op: body.op,
-        base: asColumns(base, columns),
-        step: asColumns(step, columns),
+        base: asColumns(recursionBase, columns),
+        step: asColumns(recursionStep, columns),
         columns: workingColumns,
       };
-      return this.#orderAndLimit({ node, columns }, tail, false);
+      return this.#orderAndLimit({ node: recursiveNode, columns }, recursionTail, false);
     }
   }
 
-  #countsOf({ limit, offset }: Query, names: readonly CommonName[]): Counts {
-    return { limit: limit && this.#countOf(limit, 'LIMIT', names), offset: offset && this.#countOf(offset, 'OFFSET', names) };
+  #boundCountsOf({ limit, offset }: Query, names: readonly CommonName[]): BoundRowCounts {
+    return {
+      limit: limit && this.#boundCountOf(limit, 'LIMIT', names),
+      offset: offset && this.#boundCountOf(offset, 'OFFSET', names),
+    };
   }
 
-  #countOf(count: GivenCount, of: 'LIMIT' | 'OFFSET', names: readonly CommonName[]): RowCount {
+  #boundCountOf(count: GivenCount, countClause: 'LIMIT' | 'OFFSET', names: readonly CommonName[]): RowCount {
     if ('slot' in count) {
-      const literal = this.#environment.literals[count.slot];
-      if (typeof literal === 'bigint' && literal >= 0n) return count;
-      const reason = of === 'LIMIT' ? 'row-count' : 'skip-count';
-      throw errorAt('REL_INVALID', `${of} takes a whole number of at least 0`, count.location, reason);
+      const countLiteral = this.#queryEnvironment.literals[count.slot];
+      if (typeof countLiteral === 'bigint' && countLiteral >= 0n) return count;
+      const countReason = countClause === 'LIMIT' ? 'row-count' : 'skip-count';
+      throw errorAt('REL_INVALID', `${countClause} takes a whole number of at least 0`, count.location, countReason);
     }
     const { expression, location } = count;
-    const bindQuery = (query: Query): BoundQuery => this.#query(query, names, []);
-    const subselects = new Subselects({ environment: this.#environment, level: null, bindQuery });
-    const context: ExpressionContext = {
-      environment: this.#environment,
+    const bindQuery = (query: Query): BoundQuery => this.#bindSubquery(query, names, []);
+    const countSubselects = new Subselects({ environment: this.#queryEnvironment, level: null, bindQuery });
+    const countContext: ExpressionContext = {
+      environment: this.#queryEnvironment,
       leaf: (each) => {
         if (each.kind !== 'column') return undefined;
-        throw errorAt('REL_INVALID', `${of} takes a number of rows, which no column says`, each.location, 'no-such-column-here');
+        throw errorAt(
+          'REL_INVALID',
+          `${countClause} takes a number of rows, which no column says`,
+          each.location,
+          'no-such-column-here',
+        );
       },
-      subselect: (each, bind) => subselects.bind(each, bind),
+      subselect: (each, bind) => countSubselects.bind(each, bind),
       over: (each) => {
-        throw errorAt('REL_INVALID', `${of} takes a number of rows, not a window`, each.location, 'window-misplaced');
+        throw errorAt('REL_INVALID', `${countClause} takes a number of rows, not a window`, each.location, 'window-misplaced');
       },
     };
-    const bound = bindRowCount(expression, context, of);
+    const boundCount = bindRowCount(expression, countContext, countClause);
     // Without a number there is no limit, and nothing is skipped.
-    const otherwise: Bound = { kind: 'constant', cell: of === 'LIMIT' ? integerMax : 0n, type: 'integer' };
-    return { value: { kind: 'coalesce', operands: [bound, otherwise], type: 'integer' }, of, location };
+    const unlimitedCount: Bound = { kind: 'constant', cell: countClause === 'LIMIT' ? rowCountMax : 0n, type: 'integer' };
+    return { value: { kind: 'coalesce', operands: [boundCount, unlimitedCount], type: 'integer' }, of: countClause, location };
   }
 }
 
-const integerMax = 2n ** 63n - 1n;
+const rowCountMax = 2n ** 63n - 1n;
 
-interface Counts {
+interface BoundRowCounts {
   readonly limit: RowCount | null;
   readonly offset: RowCount | null;
 }

@@ -26,9 +26,9 @@ import { scoreName } from './match-columns.ts';
 import type { Expression, FunctionArgument, Literal, Location, Select } from '../syntax/statement.ts';
 
 /** Nanoseconds. */
-const perHighlighted: Cost = { call: 1_000, character: 300 };
+const highlightCost: Cost = { call: 1_000, character: 300 };
 
-type Call = Extract<Expression, { kind: 'call' }>;
+type RankingCall = Extract<Expression, { kind: 'call' }>;
 
 /** A rule of `SERVICE_RANKING_<Type>`. */
 export interface RankingRule {
@@ -39,100 +39,100 @@ export interface RankingRule {
 
 /** The default score of rows that a MATCH finds, for statements without RANK BY: BM25 plus these rules. */
 export function bindDefaultScore(rules: readonly RankingRule[], select: Select, rows: ExpressionContext): Bound {
-  const ranking = new Ranking(select, rows);
+  const ranking = new ScoreBinder(select, rows);
   return sumOf([ranking.bm25(select.location), ...rules.map((rule) => knownOrZero(ranking.byRule(rule)))]);
 }
 
 export function bindScore(select: Select, rows: ExpressionContext): Bound {
-  const ranking = new Ranking(select, rows);
+  const ranking = new ScoreBinder(select, rows);
   return sumOf(select.rankBy.map((expression) => knownOrZero(ranking.number(expression))));
 }
 
 export function bindCompute(expression: Expression, select: Select, rows: ExpressionContext): Bound {
-  const bound = new Ranking(select, rows, 'compute').any(expression);
-  if (bound.type === 'interval') throw errorAt('REL_TYPE_MISMATCH', 'an INTERVAL is no column', expression.location);
-  return bound;
+  const computedColumn = new ScoreBinder(select, rows, 'compute').any(expression);
+  if (computedColumn.type === 'interval') throw errorAt('REL_TYPE_MISMATCH', 'an INTERVAL is no column', expression.location);
+  return computedColumn;
 }
 
-class Ranking {
-  readonly #select: Select;
-  readonly #rows: ExpressionContext;
+class ScoreBinder {
+  readonly #rankedSelect: Select;
+  readonly #rankingContext: ExpressionContext;
 
-  readonly #leaf: ExpressionContext['leaf'];
-  readonly #use: 'rank' | 'compute';
+  readonly #sourceLeaf: ExpressionContext['leaf'];
+  readonly #scoreUse: 'rank' | 'compute';
 
   constructor(select: Select, rows: ExpressionContext, use: 'rank' | 'compute' = 'rank') {
-    this.#select = select;
-    this.#leaf = rows.leaf;
-    this.#use = use;
+    this.#rankedSelect = select;
+    this.#sourceLeaf = rows.leaf;
+    this.#scoreUse = use;
     // Primitives nest in arithmetic and in each other.
-    this.#rows = {
+    this.#rankingContext = {
       ...rows,
-      leaf: (expression) => (expression.kind === 'call' ? this.#call(expression) : undefined) ?? rows.leaf(expression),
+      leaf: (expression) => (expression.kind === 'call' ? this.#scoreCall(expression) : undefined) ?? rows.leaf(expression),
     };
   }
 
   any(expression: Expression): Bound {
-    return bindExpression(expression, this.#rows);
+    return bindExpression(expression, this.#rankingContext);
   }
 
   number(expression: Expression): Bound {
-    const bound = this.any(expression);
-    if (isNumber(bound)) return bound;
-    throw errorAt('REL_TYPE_MISMATCH', `a score is a number, this is ${bound.type}`, expression.location);
+    const scoreOperand = this.any(expression);
+    if (isNumberBound(scoreOperand)) return scoreOperand;
+    throw errorAt('REL_TYPE_MISMATCH', `a score is a number, this is ${scoreOperand.type}`, expression.location);
   }
 
   bm25(location: Location): Bound {
-    const score = this.#leaf(bm25Of(location));
-    if (score) return score;
+    const bm25Score = this.#sourceLeaf(bm25Of(location));
+    if (bm25Score) return bm25Score;
     throw errorAt('REL_INVALID', 'BM25() scores the rows of one type that a MATCH in WHERE finds', location);
   }
 
   byRule({ rule, field, value }: RankingRule): Bound {
-    const column: Expression = { kind: 'column', table: null, name: field, location: this.#select.location };
+    const column: Expression = { kind: 'column', table: null, name: field, location: this.#rankedSelect.location };
     const weight: Bound = { kind: 'constant', cell: value, type: 'number' };
-    const of = this.any(column);
-    if (rule === 'recency') return this.#recencyOf(of, weight, column.location);
-    if (rule === 'exact') return this.#exactOf(of, weight, this.#soughtTexts(column.location), column.location);
-    if (isNumber(of)) return product([of, weight]);
-    throw errorAt('REL_TYPE_MISMATCH', `a score is a number, ${JSON.stringify(field)} is ${of.type}`, column.location);
+    const ruleField = this.any(column);
+    if (rule === 'recency') return this.#recencyOf(ruleField, weight, column.location);
+    if (rule === 'exact') return this.#exactOf(ruleField, weight, this.#soughtTextsOf(column.location), column.location);
+    if (isNumberBound(ruleField)) return productOf([ruleField, weight]);
+    throw errorAt('REL_TYPE_MISMATCH', `a score is a number, ${JSON.stringify(field)} is ${ruleField.type}`, column.location);
   }
 
-  #call(call: Call): Bound | undefined {
+  #scoreCall(call: RankingCall): Bound | undefined {
     switch (call.name) {
       case 'RECENCY':
         return this.#recency(call);
       case 'CUSTOM': {
-        const [field, weight] = this.#numbers(call, 2, 2);
-        return product([field!, weight!]);
+        const [field, customWeight] = this.#scoreNumbers(call, 2, 2);
+        return productOf([field!, customWeight!]);
       }
       case 'EXACT':
         return this.#exact(call);
       case 'ATTRIBUTE': {
-        const [only] = arguments_(call, 1, 1);
-        return this.any(only!);
+        const [attributeOperand] = positionalArguments(call, 1, 1);
+        return this.any(attributeOperand!);
       }
       case 'SUM':
-        return sumOf(this.#numbers(call, 1, 32).map(knownOrZero));
+        return sumOf(this.#scoreNumbers(call, 1, 32).map(knownOrZero));
       case 'MAX':
-        return { kind: 'function', name: 'greatest', operands: this.#numbers(call, 1, 32), type: 'number' };
+        return { kind: 'function', name: 'greatest', operands: this.#scoreNumbers(call, 1, 32), type: 'number' };
       case 'PRODUCT':
-        return product(this.#numbers(call, 1, 32));
+        return productOf(this.#scoreNumbers(call, 1, 32));
       case 'SATURATE': {
-        const [value, half] = this.#numbers(call, 2, 2);
-        return arithmetic('/', value!, arithmetic('+', value!, half!));
+        const [value, halfPoint] = this.#scoreNumbers(call, 2, 2);
+        return arithmeticBound('/', value!, arithmeticBound('+', value!, halfPoint!));
       }
       case 'DECAY': {
-        const [value, scale] = this.#numbers(call, 2, 2);
-        return decay(arithmetic('/', scalar('abs', value!), scale!));
+        const [value, decayScale] = this.#scoreNumbers(call, 2, 2);
+        return decayOf(arithmeticBound('/', scalarBound('abs', value!), decayScale!));
       }
       case 'DIST':
         return this.#distance(call);
       case 'BM25':
-        arguments_(call, 0, 0);
+        positionalArguments(call, 0, 0);
         return this.bm25(call.location);
       case 'VECTOR':
-        arguments_(call, 0, 0);
+        positionalArguments(call, 0, 0);
         return this.#vector(call.location);
       case 'HIGHLIGHT':
         return this.#highlight(call);
@@ -141,8 +141,8 @@ class Ranking {
     }
   }
 
-  #recency(call: Call): Bound {
-    const [field, halfLife] = arguments_(call, 2, 2);
+  #recency(call: RankingCall): Bound {
+    const [field, halfLife] = positionalArguments(call, 2, 2);
     return this.#recencyOf(this.any(field!), this.number(halfLife!), call.location);
   }
 
@@ -151,36 +151,42 @@ class Ranking {
     if (field.type !== 'timestamp' && field.type !== 'integer') {
       throw errorAt('REL_TYPE_MISMATCH', `RECENCY takes a timestamp or an integer of nanoseconds, not ${field.type}`, location);
     }
-    const nanoseconds = scalar('elapsed', { kind: 'now', type: 'timestamp' }, field);
-    return decay(arithmetic('/', nanoseconds, scalar('nanoseconds', halfLife)));
+    const ageNanoseconds = scalarBound('elapsed', { kind: 'now', type: 'timestamp' }, field);
+    return decayOf(arithmeticBound('/', ageNanoseconds, scalarBound('nanoseconds', halfLife)));
   }
 
-  #exact(call: Call): Bound {
-    const [field, boost, text] = arguments_(call, 2, 3);
-    const texts = text ? [text] : this.#soughtTexts(call.location);
+  #exact(call: RankingCall): Bound {
+    const [field, boost, text] = positionalArguments(call, 2, 3);
+    const texts = text ? [text] : this.#soughtTextsOf(call.location);
     return this.#exactOf(this.any(field!), this.number(boost!), texts, call.location);
   }
 
   #exactOf(field: Bound, boost: Bound, texts: readonly Expression[], location: Location): Bound {
     if (field.type !== 'string') throw errorAt('REL_TYPE_MISMATCH', `EXACT takes text, not ${field.type}`, location);
-    const branches = texts.map((text) => {
-      const pattern = this.any(text);
-      if (pattern.kind !== 'literal' || pattern.type !== 'string') {
+    const exactBranches = texts.map((text) => {
+      const exactPattern = this.any(text);
+      if (exactPattern.kind !== 'literal' || exactPattern.type !== 'string') {
         throw errorAt('REL_TYPE_MISMATCH', 'EXACT compares with a text in quotes', text.location);
       }
-      return { when: { kind: 'same-folded', operand: field, text: pattern, type: 'boolean' } as const, result: boost };
+      return { when: { kind: 'same-folded', operand: field, text: exactPattern, type: 'boolean' } as const, result: boost };
     });
-    const none: Bound = { kind: 'constant', cell: 0n, type: 'integer' };
-    return { kind: 'case', operand: null, branches, otherwise: none, type: boost.type === 'number' ? 'number' : 'integer' };
+    const noBoost: Bound = { kind: 'constant', cell: 0n, type: 'integer' };
+    return {
+      kind: 'case',
+      operand: null,
+      branches: exactBranches,
+      otherwise: noBoost,
+      type: boost.type === 'number' ? 'number' : 'integer',
+    };
   }
 
   /** The cosine that SIMILAR in WHERE compares, or the score of a function that ranks by likeness. */
   #vector(location: Location): Bound {
-    const call = similarIn(this.#select.where);
-    if (call) return bindSimilarity(call, (operand) => this.any(operand));
-    const isRanked = this.#select.from.kind === 'function' && this.#select.from.name === 'SIMILAR';
-    const score = isRanked ? this.#leaf({ kind: 'column', table: null, name: scoreName, location }) : undefined;
-    if (score) return score;
+    const similarCall = similarIn(this.#rankedSelect.where);
+    if (similarCall) return bindSimilarity(similarCall, (operand) => this.any(operand));
+    const isRanked = this.#rankedSelect.from.kind === 'function' && this.#rankedSelect.from.name === 'SIMILAR';
+    const vectorScore = isRanked ? this.#sourceLeaf({ kind: 'column', table: null, name: scoreName, location }) : undefined;
+    if (vectorScore) return vectorScore;
     throw errorAt(
       'REL_INVALID',
       'VECTOR() scores rows that SIMILAR finds: SIMILAR(column, ARRAY[…], threshold=0.5) in WHERE',
@@ -188,47 +194,53 @@ class Ranking {
     );
   }
 
-  #highlight(call: Call): Bound {
-    if (this.#use === 'rank') throw errorAt('REL_INVALID', 'HIGHLIGHT yields text: write it in COMPUTE', call.location);
-    const [field] = arguments_(call, 1, 1);
-    const operand = this.any(field!);
-    const { type } = operand;
+  #highlight(call: RankingCall): Bound {
+    if (this.#scoreUse === 'rank') throw errorAt('REL_INVALID', 'HIGHLIGHT yields text: write it in COMPUTE', call.location);
+    const [field] = positionalArguments(call, 1, 1);
+    const highlightOperand = this.any(field!);
+    const { type } = highlightOperand;
     if (type !== 'string' && type !== 'json')
-      throw errorAt('REL_TYPE_MISMATCH', `HIGHLIGHT takes text, not ${operand.type}`, call.location);
-    const sought = matchesIn(this.#select.where).map(readMatch);
-    if (sought.length === 0)
+      throw errorAt('REL_TYPE_MISMATCH', `HIGHLIGHT takes text, not ${highlightOperand.type}`, call.location);
+    const matchesSought = matchesIn(this.#rankedSelect.where).map(readMatch);
+    if (matchesSought.length === 0)
       throw errorAt('REL_INVALID', 'HIGHLIGHT marks the words of a MATCH, and WHERE has none', call.location);
-    const modes = sought.map(({ mode }) => mode);
-    const column = operand.kind === 'column' ? operand.name : '';
-    const signature: Signature = {
+    const matchModes = matchesSought.map(({ mode }) => mode);
+    const highlightColumn = highlightOperand.kind === 'column' ? highlightOperand.name : '';
+    const highlightSignature: Signature = {
       takes: [type],
-      cost: perHighlighted,
+      cost: highlightCost,
       repeats: true,
       yields: 'string',
       evaluate: (text) => text!,
       searching:
         (rules) =>
         (text, ...queries) => {
-          const highlighter = rules.highlighter(queries.map(String), modes, column);
+          const highlighter = rules.highlighter(queries.map(String), matchModes, highlightColumn);
           return type === 'json' ? highlighter.ofJson(String(text)) : highlighter.mark(String(text));
         },
     };
-    const queries = sought.map(
+    const matchQueries = matchesSought.map(
       ({ slot }): Bound => ({ kind: 'literal', slot, as: 'value', type: 'string', location: call.location }),
     );
-    return { kind: 'call', name: call.name, function: signature, operands: [operand, ...queries], type: 'string' };
+    return {
+      kind: 'call',
+      name: call.name,
+      function: highlightSignature,
+      operands: [highlightOperand, ...matchQueries],
+      type: 'string',
+    };
   }
 
   /** Texts that WHERE compares something with. */
-  #soughtTexts(location: Location): Expression[] {
+  #soughtTextsOf(location: Location): Expression[] {
     const soughtTexts: Expression[] = [];
-    const literals: readonly Literal[] = this.#rows.environment.literals;
+    const literals: readonly Literal[] = this.#rankingContext.environment.literals;
     const isText = (each: Expression): boolean => each.kind === 'literal' && typeof literals[each.slot] === 'string';
-    const walk = (each: Expression): void => {
+    const walkCondition = (each: Expression): void => {
       if (each.kind === 'binary') {
         if (each.op === 'and' || each.op === 'or') {
-          walk(each.left);
-          walk(each.right);
+          walkCondition(each.left);
+          walkCondition(each.right);
         } else if (each.op === '=' || each.op === 'like') soughtTexts.push(...[each.left, each.right].filter(isText));
       } else if (each.kind === 'in-list' && !each.negated) soughtTexts.push(...each.items.filter(isText));
       else if (each.kind === 'call' && each.name === 'MATCH') {
@@ -236,7 +248,7 @@ class Ranking {
         soughtTexts.push({ kind: 'literal', slot, location: each.location });
       }
     };
-    if (this.#select.where) walk(this.#select.where);
+    if (this.#rankedSelect.where) walkCondition(this.#rankedSelect.where);
     if (soughtTexts.length === 0 || soughtTexts.length > 32) {
       throw errorAt(
         'REL_INVALID',
@@ -247,31 +259,35 @@ class Ranking {
     return soughtTexts;
   }
 
-  #distance(call: Call): Bound {
-    const [attribute, ...coordinates] = arguments_(call, 2, 4_097);
-    const from = this.any(attribute!);
-    const to = coordinates.map((each) => this.number(each));
-    if (from.type === 'vector') {
-      if (from.kind !== 'column') throw errorAt('REL_TYPE_MISMATCH', 'DIST takes a column', call.location);
-      return { kind: 'function', name: 'distance', operands: [from, ...to], type: 'number' };
+  #distance(call: RankingCall): Bound {
+    const [distanceAttribute, ...coordinates] = positionalArguments(call, 2, 4_097);
+    const distanceFrom = this.any(distanceAttribute!);
+    const distanceCoordinates = coordinates.map((each) => this.number(each));
+    if (distanceFrom.type === 'vector') {
+      if (distanceFrom.kind !== 'column') throw errorAt('REL_TYPE_MISMATCH', 'DIST takes a column', call.location);
+      return { kind: 'function', name: 'distance', operands: [distanceFrom, ...distanceCoordinates], type: 'number' };
     }
-    if (!isNumber(from) || to.length > 1) {
-      throw errorAt('REL_TYPE_MISMATCH', `DIST of ${to.length} coordinates takes a vector, not ${from.type}`, call.location);
+    if (!isNumberBound(distanceFrom) || distanceCoordinates.length > 1) {
+      throw errorAt(
+        'REL_TYPE_MISMATCH',
+        `DIST of ${distanceCoordinates.length} coordinates takes a vector, not ${distanceFrom.type}`,
+        call.location,
+      );
     }
-    return scalar('abs', arithmetic('-', from, to[0]!));
+    return scalarBound('abs', arithmeticBound('-', distanceFrom, distanceCoordinates[0]!));
   }
 
-  #numbers(call: Call, least: number, most: number): Bound[] {
-    return arguments_(call, least, most).map((expression) => this.number(expression));
+  #scoreNumbers(call: RankingCall, least: number, most: number): Bound[] {
+    return positionalArguments(call, least, most).map((expression) => this.number(expression));
   }
 }
 
-function arguments_(call: Call, least: number, most: number): Expression[] {
-  const named: FunctionArgument | undefined = call.arguments.find(({ name }) => name !== null);
-  const count = call.arguments.length;
-  if (named || count < least || count > most) {
-    const many = least === most ? `${least}` : `${least} to ${most}`;
-    throw errorAt('REL_PARSE', `${call.name} takes ${many} arguments, by position`, call.location);
+function positionalArguments(call: RankingCall, argumentsLeast: number, argumentsMost: number): Expression[] {
+  const namedArgument: FunctionArgument | undefined = call.arguments.find(({ name }) => name !== null);
+  const argumentCount = call.arguments.length;
+  if (namedArgument || argumentCount < argumentsLeast || argumentCount > argumentsMost) {
+    const argumentCounts = argumentsLeast === argumentsMost ? `${argumentsLeast}` : `${argumentsLeast} to ${argumentsMost}`;
+    throw errorAt('REL_PARSE', `${call.name} takes ${argumentCounts} arguments, by position`, call.location);
   }
   return call.arguments.map(({ value }) => value);
 }
@@ -282,7 +298,7 @@ function bm25Of(location: Location): Expression {
 }
 
 /** The MATCH calls of WHERE that seek words; not those under NOT. */
-function matchesIn(where: Expression | null): readonly Call[] {
+function matchesIn(where: Expression | null): readonly RankingCall[] {
   if (where === null) return [];
   if (where.kind === 'binary' && (where.op === 'and' || where.op === 'or')) {
     return [...matchesIn(where.left), ...matchesIn(where.right)];
@@ -290,35 +306,35 @@ function matchesIn(where: Expression | null): readonly Call[] {
   return where.kind === 'call' && where.name === 'MATCH' ? [where] : [];
 }
 
-function isNumber(bound: Bound): boolean {
+function isNumberBound(bound: Bound): boolean {
   return bound.type === 'null' || bound.type === 'integer' || bound.type === 'number';
 }
 
 /** Scores are doubles: an order, not an account. */
-function arithmetic(op: '+' | '-' | '*' | '/', left: Bound, right: Bound): Bound {
+function arithmeticBound(op: '+' | '-' | '*' | '/', left: Bound, right: Bound): Bound {
   return { kind: 'arithmetic', op, left, right, type: 'number' };
 }
 
-function scalar(name: ScalarFunction, ...operands: Bound[]): Bound {
+function scalarBound(name: ScalarFunction, ...operands: Bound[]): Bound {
   return { kind: 'function', name, operands, type: 'number' };
 }
 
-function decay(exponent: Bound): Bound {
-  return scalar('exp', { kind: 'negate', operand: exponent, type: 'number' });
+function decayOf(exponent: Bound): Bound {
+  return scalarBound('exp', { kind: 'negate', operand: exponent, type: 'number' });
 }
 
-function product(bounds: readonly Bound[]): Bound {
-  return bounds.reduce((left, right) => arithmetic('*', left, right));
+function productOf(bounds: readonly Bound[]): Bound {
+  return bounds.reduce((left, right) => arithmeticBound('*', left, right));
 }
 
 function sumOf(bounds: readonly Bound[]): Bound {
-  const [first, ...others] = bounds;
-  return others.reduce(
-    (left, right) => arithmetic('+', left, right),
-    arithmetic('+', first!, { kind: 'constant', cell: 0n, type: 'integer' }),
+  const [firstSummand, ...otherSummands] = bounds;
+  return otherSummands.reduce(
+    (left, right) => arithmeticBound('+', left, right),
+    arithmeticBound('+', firstSummand!, { kind: 'constant', cell: 0n, type: 'integer' }),
   );
 }
 
 function knownOrZero(bound: Bound): Bound {
-  return scalar('known', bound);
+  return scalarBound('known', bound);
 }

@@ -28,7 +28,7 @@ export interface ScopeTable {
   readonly isOffered?: () => boolean;
 }
 
-interface Candidate {
+interface ColumnCandidate {
   readonly table: ScopeTable;
   readonly position: number;
 }
@@ -41,18 +41,18 @@ export interface OuterQuery {
 
 export class Scope {
   readonly tables: readonly ScopeTable[];
-  readonly #outer: readonly OuterQuery[];
+  readonly #outerQueries: readonly OuterQuery[];
   readonly #columnsByName = new Map<string, { readonly table: ScopeTable; readonly position: number }[]>();
   /** Masked columns, by number in the input. */
-  readonly #masked = new Map<number, { readonly table: ScopeTable; readonly column: OutputType }>();
+  readonly #maskedByIndex = new Map<number, { readonly table: ScopeTable; readonly column: OutputType }>();
 
   constructor(tables: readonly ScopeTable[], outer: readonly OuterQuery[]) {
     this.tables = tables;
-    this.#outer = outer;
+    this.#outerQueries = outer;
     for (const table of tables) {
       table.columns.forEach((column, position) => {
         const { name } = column;
-        if (column.masked !== undefined) this.#masked.set(table.first + position, { table, column });
+        if (column.masked !== undefined) this.#maskedByIndex.set(table.first + position, { table, column });
         if (table.hidden?.has(position)) return;
         const sameNamed = this.#columnsByName.get(name);
         if (sameNamed) sameNamed.push({ table, position });
@@ -64,7 +64,10 @@ export class Scope {
   /** Marks a column behind those of the tables as masked, or as computed from a masked one. */
   addMasked(index: number, { name, type, masked }: OutputType): void {
     // How the mask shows it stays behind in the query that it comes from: here it is NULL.
-    this.#masked.set(index, { table: { name: null, type: null, columns: [], first: index }, column: { name, type, masked } });
+    this.#maskedByIndex.set(index, {
+      table: { name: null, type: null, columns: [], first: index },
+      column: { name, type, masked },
+    });
   }
 
   has(name: string): boolean {
@@ -74,21 +77,26 @@ export class Scope {
   column(reference: ColumnRef): Bound {
     const { name, location } = reference;
     const candidates = this.#candidates(reference);
-    const [match, another] = candidates;
-    if (match && another) {
-      const where = candidates.map(({ table }) => JSON.stringify(table.name ?? 'a subquery')).join(' and ');
-      throw errorAt('REL_INVALID', `column ${JSON.stringify(name)} is ambiguous: ${where} have one`, location, 'ambiguous-name');
+    const [match, ambiguousColumn] = candidates;
+    if (match && ambiguousColumn) {
+      const ambiguousTables = candidates.map(({ table }) => JSON.stringify(table.name ?? 'a subquery')).join(' and ');
+      throw errorAt(
+        'REL_INVALID',
+        `column ${JSON.stringify(name)} is ambiguous: ${ambiguousTables} have one`,
+        location,
+        'ambiguous-name',
+      );
     }
     if (!match) {
-      const outer = this.#outer.findLast((each) => each.knows(reference));
-      if (outer) return outer.column(reference);
-      const value = reference.table === null ? this.tables.find((table) => table.isValue && table.name === name) : undefined;
-      if (value) return columnOf(value, 0);
-      const oid = this.#tableOid(reference);
-      if (oid !== undefined) return { kind: 'constant', cell: BigInt(oid), type: 'integer' };
-      throw this.#unknown(reference);
+      const outerQuery = this.#outerQueries.findLast((each) => each.knows(reference));
+      if (outerQuery) return outerQuery.column(reference);
+      const valueTable = reference.table === null ? this.tables.find((table) => table.isValue && table.name === name) : undefined;
+      if (valueTable) return scopeColumn(valueTable, 0);
+      const tableOid = this.#tableOid(reference);
+      if (tableOid !== undefined) return { kind: 'constant', cell: BigInt(tableOid), type: 'integer' };
+      throw this.#unknownColumnError(reference);
     }
-    return columnOf(match.table, match.position);
+    return scopeColumn(match.table, match.position);
   }
 
   #tableOid({ table: qualifier, name }: ColumnRef): number | undefined {
@@ -105,19 +113,19 @@ export class Scope {
   /** `*` or `t.*`. */
   star(qualifier: string | null, location: Location): Output[] {
     const tables = qualifier === null ? this.tables : this.tables.filter(({ name }) => name === qualifier);
-    if (qualifier !== null && tables.length === 0) throw this.#noTable(qualifier, location);
+    if (qualifier !== null && tables.length === 0) throw this.#noTableError(qualifier, location);
     return tables.flatMap((table) =>
       table.columns.flatMap(({ name }, position): Output[] =>
-        qualifier === null && table.hidden?.has(position) ? [] : [{ name, bound: columnOf(table, position) }],
+        qualifier === null && table.hidden?.has(position) ? [] : [{ name, bound: scopeColumn(table, position) }],
       ),
     );
   }
 
   /** Finds the first masked column that an expression over these tables reads. */
   maskedColumn(bound: Bound): OutputType | undefined {
-    if (this.#masked.size === 0) return undefined;
+    if (this.#maskedByIndex.size === 0) return undefined;
     for (const index of columnsIn(bound)) {
-      const maskedEntry = this.#masked.get(index);
+      const maskedEntry = this.#maskedByIndex.get(index);
       if (maskedEntry) return maskedEntry.column;
     }
     return undefined;
@@ -132,7 +140,7 @@ export class Scope {
 
   /** The column that shows a masked column, for use by itself in the output; undefined for any other expression. */
   shownAs(bound: Bound): Bound | undefined {
-    const maskedEntry = bound.kind === 'column' ? this.#masked.get(bound.index) : undefined;
+    const maskedEntry = bound.kind === 'column' ? this.#maskedByIndex.get(bound.index) : undefined;
     if (bound.kind !== 'column' || maskedEntry?.column.shown === undefined) return undefined;
     return { ...bound, index: maskedEntry.table.first + maskedEntry.column.shown, name: shownColumn(bound.name) };
   }
@@ -141,85 +149,91 @@ export class Scope {
     return this.#candidates(reference).length > 0;
   }
 
-  #candidates(reference: ColumnRef): readonly Candidate[] {
+  #candidates(reference: ColumnRef): readonly ColumnCandidate[] {
     const { table: qualifier, name, quoted } = reference;
     if (qualifier === null) {
       const candidates = this.#columnsByName.get(name);
       return candidates ?? (quoted ? [] : this.#candidatesInEitherCase(this.tables, name));
     }
-    const exact = this.tables.filter((table) => table.name === qualifier);
-    const named = exact.length > 0 || quoted ? exact : this.tables.filter((table) => isLike(table.name, qualifier));
-    const tableMatches = named.flatMap((table) => {
+    const exactTables = this.tables.filter((table) => table.name === qualifier);
+    const namedTables =
+      exactTables.length > 0 || quoted ? exactTables : this.tables.filter((table) => isLikeName(table.name, qualifier));
+    const tableMatches = namedTables.flatMap((table) => {
       const position = table.columns.findIndex((column) => column.name === name);
       return position < 0 ? [] : [{ table, position }];
     });
-    return tableMatches.length > 0 || quoted ? tableMatches : this.#candidatesInEitherCase(named, name);
+    return tableMatches.length > 0 || quoted ? tableMatches : this.#candidatesInEitherCase(namedTables, name);
   }
 
   /** Without quotes a name that the statement itself gives, or the catalogue, may be written in letters of either case; columns of types may not. */
-  #candidatesInEitherCase(tables: readonly ScopeTable[], name: string): readonly Candidate[] {
+  #candidatesInEitherCase(tables: readonly ScopeTable[], name: string): readonly ColumnCandidate[] {
     return tables.flatMap((table) =>
       table.type !== null
         ? []
         : table.columns.flatMap((column, position) =>
-            isLike(column.name, name) && table.hidden?.has(position) !== true ? [{ table, position }] : [],
+            isLikeName(column.name, name) && table.hidden?.has(position) !== true ? [{ table, position }] : [],
           ),
     );
   }
 
-  #noTable(name: string, location: Location): Error {
-    const guess = didYouMean(
+  #noTableError(name: string, location: Location): Error {
+    const tableGuess = didYouMean(
       name,
       this.tables.flatMap((table) => table.name ?? []),
     );
     return errorAt(
       'REL_UNKNOWN_COLUMN',
-      `there is no table ${JSON.stringify(name)} in FROM${guess}`,
+      `there is no table ${JSON.stringify(name)} in FROM${tableGuess}`,
       location,
       'no-such-table-here',
     );
   }
 
-  #unknown(reference: ColumnRef): Error {
+  #unknownColumnError(reference: ColumnRef): Error {
     const { table: qualifier, name, quoted, location } = reference;
-    if (qualifier !== null && !this.tables.some((table) => table.name === qualifier)) return this.#noTable(qualifier, location);
+    if (qualifier !== null && !this.tables.some((table) => table.name === qualifier))
+      return this.#noTableError(qualifier, location);
     const tables = qualifier === null ? this.tables : this.tables.filter((table) => table.name === qualifier);
-    const [only, ...others] = tables;
-    const owner =
-      others.length > 0 || !only
+    const [onlyTable, ...otherTables] = tables;
+    const ownerText =
+      otherTables.length > 0 || !onlyTable
         ? 'no table in FROM has a column'
-        : only.type !== null
-          ? `type ${JSON.stringify(only.type)} has no column`
-          : only.name === null
+        : onlyTable.type !== null
+          ? `type ${JSON.stringify(onlyTable.type)} has no column`
+          : onlyTable.name === null
             ? 'there is no column'
-            : `${JSON.stringify(only.name)} has no column`;
-    const offered = tables.filter(({ isOffered }) => isOffered?.() !== false);
-    const guess = didYouMean(name, new Set(offered.flatMap((table) => table.columns.map((column) => column.name))));
-    const hint = (guess !== '' ? guess : quoted ? '; texts stand in single quotes' : '') + listColumns(offered);
-    return errorAt('REL_UNKNOWN_COLUMN', `${owner} ${JSON.stringify(name)}${hint}`, location);
+            : `${JSON.stringify(onlyTable.name)} has no column`;
+    const offeredTables = tables.filter(({ isOffered }) => isOffered?.() !== false);
+    const columnGuess = didYouMean(name, new Set(offeredTables.flatMap((table) => table.columns.map((column) => column.name))));
+    const columnHint =
+      (columnGuess !== '' ? columnGuess : quoted ? '; texts stand in single quotes' : '') + listColumns(offeredTables);
+    return errorAt('REL_UNKNOWN_COLUMN', `${ownerText} ${JSON.stringify(name)}${columnHint}`, location);
   }
 }
 
-const isLike = (name: string | null, other: string): boolean => name !== null && name.toLowerCase() === other.toLowerCase();
+const isLikeName = (name: string | null, other: string): boolean => name !== null && name.toLowerCase() === other.toLowerCase();
 
-function columnOf(table: ScopeTable, position: number): Bound {
+function scopeColumn(table: ScopeTable, position: number): Bound {
   const { name, type, wire } = table.columns[position]!;
   return { kind: 'column', index: table.first + position, name, type: columnType(type), ...(wire !== undefined && { wire }) };
 }
 
 /** Names of columns that an error lists, at most. */
-const listedMax = 40;
+const listedColumnsMax = 40;
 
 /** Lists the column names of the tables for an error; system columns, which every type has, are left out. */
 function listColumns(tables: readonly ScopeTable[]): string {
-  let left = listedMax;
-  const lists = tables.flatMap(({ name, type, columns }) => {
-    const own = columns.flatMap((column) => (type !== null && Object.hasOwn(systemColumns, column.name) ? [] : column.name));
-    if (own.length === 0 || left === 0) return [];
-    const shown = own.slice(0, left);
-    left -= shown.length;
-    const more = own.length > shown.length ? ` and ${own.length - shown.length} more` : '';
-    return `${tables.length === 1 || name === null ? 'it' : JSON.stringify(name)} has ${shown.join(', ')}${more}`;
+  let remainingColumns = listedColumnsMax;
+  const columnLists = tables.flatMap(({ name, type, columns }) => {
+    const tableColumns = columns.flatMap((column) =>
+      type !== null && Object.hasOwn(systemColumns, column.name) ? [] : column.name,
+    );
+    if (tableColumns.length === 0 || remainingColumns === 0) return [];
+    const listedColumns = tableColumns.slice(0, remainingColumns);
+    remainingColumns -= listedColumns.length;
+    const moreColumnsText =
+      tableColumns.length > listedColumns.length ? ` and ${tableColumns.length - listedColumns.length} more` : '';
+    return `${tables.length === 1 || name === null ? 'it' : JSON.stringify(name)} has ${listedColumns.join(', ')}${moreColumnsText}`;
   });
-  return lists.map((list) => `; ${list}`).join('');
+  return columnLists.map((list) => `; ${list}`).join('');
 }

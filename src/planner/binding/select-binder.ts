@@ -47,32 +47,32 @@ export interface BoundSelect extends BoundQuery {
   readonly facets: FacetPlan | null;
 }
 
-const columnsMax = 4_096;
+const selectColumnsMax = 4_096;
 
 export function bindSelect(request: SelectRequest): BoundSelect {
   return new SelectBinder(request).bind();
 }
 
 class SelectBinder implements ContextMaker, ProjectionBinder {
-  readonly #request: SelectRequest;
-  readonly #environment: Environment;
-  readonly #select: Select;
-  readonly #scope: Scope;
+  readonly #selectRequest: SelectRequest;
+  readonly #selectEnvironment: Environment;
+  readonly #wholeRowSelect: Select;
+  readonly #fromScope: Scope;
   /** The rows of FROM, what WHERE leaves of them, and the columns that queries in expressions add. */
-  readonly #level: Level;
-  readonly #rows: ExpressionContext;
-  readonly #search: BoundSearch | undefined;
+  readonly #fromLevel: Level;
+  readonly #rowContext: ExpressionContext;
+  readonly #boundSearch: BoundSearch | undefined;
   /** Null while FROM is bound: conditions of ON know no score. */
-  readonly #score: SelectScore | null = null;
-  readonly #order: OrderBinder;
+  readonly #selectScore: SelectScore | null = null;
+  readonly #orderBinder: OrderBinder;
 
   constructor(request: SelectRequest) {
     const { environment } = request;
-    const written = withoutSeed(request.select);
-    this.#request = request;
-    this.#environment = environment;
-    environment.countSelect(written.location);
-    const source = bindSource(written.from, {
+    const unseededSelect = withoutSeed(request.select);
+    this.#selectRequest = request;
+    this.#selectEnvironment = environment;
+    environment.countSelect(unseededSelect.location);
+    const fromSource = bindSource(unseededSelect.from, {
       environment,
       names: request.names,
       outer: request.outer,
@@ -80,70 +80,83 @@ class SelectBinder implements ContextMaker, ProjectionBinder {
       bindQuery: request.bindQuery,
       contextOf: (scope, level) => ({ ...this.contextOf(scope, level), over: refuseOver }),
     });
-    const scope = new Scope(source.tables, request.outer);
-    this.#scope = scope;
-    const typeOf = (name: string) => environment.catalog.type(name);
-    const select = environment.catalogue ? withWholeRows(written, { scope, typeOf }) : written;
-    this.#select = select;
+    const scope = new Scope(fromSource.tables, request.outer);
+    this.#fromScope = scope;
+    const typeDefinitionOf = (name: string) => environment.catalog.type(name);
+    const select = environment.catalogue ? withWholeRows(unseededSelect, { scope, typeOf: typeDefinitionOf }) : unseededSelect;
+    this.#wholeRowSelect = select;
     const { orderBy, limit, offset, statement } = request;
-    const rules = rankingRules(select, scope, environment);
-    const search = bindSearch({ select, orderBy, scope, source: source.node, scored: rules.length > 0 });
-    this.#search = search;
-    this.#score = new SelectScore({
+    const scoreRules = rankingRules(select, scope, environment);
+    const search = bindSearch({ select, orderBy, scope, source: fromSource.node, scored: scoreRules.length > 0 });
+    this.#boundSearch = search;
+    this.#selectScore = new SelectScore({
       scope,
       select,
       search,
-      rules,
+      rules: scoreRules,
       ordersByRules: orderBy.length === 0 && statement?.query.after === null,
-      rows: () => this.#rows,
+      rows: () => this.#rowContext,
       contextWithout: (tables) => this.contextOf(tables, null),
     });
-    this.#order = new OrderBinder({ environment, scope, select, orderBy, limit, offset, counted: statement !== null });
-    this.#level = this.levelOf(search?.node ?? source.node);
-    this.#rows = this.contextOf(scope, this.#level);
+    this.#orderBinder = new OrderBinder({ environment, scope, select, orderBy, limit, offset, counted: statement !== null });
+    this.#fromLevel = this.levelOf(search?.node ?? fromSource.node);
+    this.#rowContext = this.contextOf(scope, this.#fromLevel);
   }
 
   bind(): BoundSelect {
-    const select = this.#select;
-    const { orderBy, limit, statement } = this.#request;
-    if (select.where) filterLevel(this.#level, bindPredicate(select.where, this.#rows));
-    const source = this.#level.node;
-    const grouped =
+    const select = this.#wholeRowSelect;
+    const { orderBy, limit, statement } = this.#selectRequest;
+    if (select.where) filterLevel(this.#fromLevel, bindPredicate(select.where, this.#rowContext));
+    const filteredSource = this.#fromLevel.node;
+    const isGrouped =
       select.groupBy.length > 0 || select.groupingSets !== undefined || select.window !== null || this.#hasAggregates();
-    if (grouped && select.distinctOn)
+    if (isGrouped && select.distinctOn)
       throw errorAt('REL_NOT_IMPLEMENTED', 'DISTINCT ON of groups is not implemented', select.location);
-    const rowByRow = !grouped && !select.distinct;
-    const ranked = select.rankBy.length > 0 || (rowByRow && this.#score!.ordersRows);
-    if (!rowByRow && (ranked || select.compute.length > 0)) {
+    const rowByRow = !isGrouped && !select.distinct;
+    const isRanked = select.rankBy.length > 0 || (rowByRow && this.#selectScore!.ordersRows);
+    if (!rowByRow && (isRanked || select.compute.length > 0)) {
       throw errorAt('REL_INVALID', 'RANK BY and COMPUTE apply to rows: they exclude DISTINCT and aggregates', select.location);
     }
-    const ofType = rowByRow && this.#scope.tables.length === 1 && this.#scope.tables[0]!.type !== null;
-    if (statement) checkRowsOfType(statement, ofType, rowByRow);
-    const facets = statement && statement.query.facets.length > 0 ? this.#facets(source, statement.query) : null;
+    const isOfOneType = rowByRow && this.#fromScope.tables.length === 1 && this.#fromScope.tables[0]!.type !== null;
+    if (statement) checkRowsOfType(statement, isOfOneType, rowByRow);
+    const facets = statement && statement.query.facets.length > 0 ? this.#facetPlan(filteredSource, statement.query) : null;
 
-    const { level, outputs, context } = grouped ? this.#bindGroups() : this.#bindRows();
-    if (outputs.length > columnsMax) throw errorAt('REL_PARSE', `a SELECT yields at most ${columnsMax} columns`, select.location);
+    const { level, outputs, context } = isGrouped ? this.#bindGroups() : this.#bindUngrouped();
+    if (outputs.length > selectColumnsMax)
+      throw errorAt('REL_PARSE', `a SELECT yields at most ${selectColumnsMax} columns`, select.location);
     if (select.distinct && outputs.some(({ bound }) => bound.type === 'vector')) {
       throw errorAt('REL_TYPE_MISMATCH', "DISTINCT can't compare vectors", select.location);
     }
-    const named = uniqueNames(outputs);
-    const visible = named.length;
-    const paged =
+    const namedOutputs = uniqueNames(outputs);
+    const visibleWidth = namedOutputs.length;
+    const isPaged =
       statement !== null &&
-      ofType &&
+      isOfOneType &&
       orderBy.length === 0 &&
-      !ranked &&
+      !isRanked &&
       limit !== null &&
       'slot' in limit &&
-      this.#request.offset === null;
-    const hidden = paged || statement?.withProvenance === true;
-    if (hidden) named.push({ name: 'system_from', bound: this.#scope.systemColumn('system_from', select.location) });
+      this.#selectRequest.offset === null;
+    const hasHiddenTime = isPaged || statement?.withProvenance === true;
+    if (hasHiddenTime)
+      namedOutputs.push({ name: 'system_from', bound: this.#fromScope.systemColumn('system_from', select.location) });
     // Groups are made of nothing that is masked.
-    const { columns, leaving } = grouped ? { columns: typesOf(named), leaving: named } : this.#leavingColumns(named);
-    const root = select.distinct
-      ? this.#order.limitRows(this.#order.sortOutputs(distinct(project(level.node, named)), named, context))
-      : project(this.#order.limitRows(this.#sort({ level, outputs: named, context }, grouped)), leaving);
-    return { node: root, columns: columns.slice(0, visible), visible, systemFrom: hidden ? visible : null, paged, facets };
+    const { columns, leaving } = isGrouped
+      ? { columns: outputTypesOf(namedOutputs), leaving: namedOutputs }
+      : this.#leavingColumns(namedOutputs);
+    const selectRoot = select.distinct
+      ? this.#orderBinder.limitRows(
+          this.#orderBinder.sortOutputs(distinctNode(project(level.node, namedOutputs)), namedOutputs, context),
+        )
+      : project(this.#orderBinder.limitRows(this.#sortedRows({ level, outputs: namedOutputs, context }, isGrouped)), leaving);
+    return {
+      node: selectRoot,
+      columns: columns.slice(0, visibleWidth),
+      visible: visibleWidth,
+      systemFrom: hasHiddenTime ? visibleWidth : null,
+      paged: isPaged,
+      facets,
+    };
   }
 
   /**
@@ -151,66 +164,85 @@ class SelectBinder implements ContextMaker, ProjectionBinder {
    * replaces it; in an inner one it stands behind the rows, for the outer query to pass on.
    */
   #leavingColumns(named: readonly Output[]): { columns: readonly OutputType[]; leaving: readonly Output[] } {
-    const behind: Output[] = [];
+    const shownBehind: Output[] = [];
     const columns = named.map(({ name, bound }): OutputType => {
-      const shown = this.#scope.shownAs(bound);
-      const shownIndex = shown && named.length + behind.push({ name: shownColumn(name), bound: shown }) - 1;
-      return { name, type: bound.type, wire: wireIn(bound), masked: this.#scope.maskedColumn(bound)?.masked, shown: shownIndex };
+      const shownBound = this.#fromScope.shownAs(bound);
+      const shownIndex = shownBound && named.length + shownBehind.push({ name: shownColumn(name), bound: shownBound }) - 1;
+      return {
+        name,
+        type: bound.type,
+        wire: wireIn(bound),
+        masked: this.#fromScope.maskedColumn(bound)?.masked,
+        shown: shownIndex,
+      };
     });
-    if (this.#request.statement === null) return { columns, leaving: [...named, ...behind] };
-    return { columns, leaving: named.map((output) => ({ ...output, bound: this.#scope.shownAs(output.bound) ?? output.bound })) };
+    if (this.#selectRequest.statement === null) return { columns, leaving: [...named, ...shownBehind] };
+    return {
+      columns,
+      leaving: named.map((output) => ({ ...output, bound: this.#fromScope.shownAs(output.bound) ?? output.bound })),
+    };
   }
 
   levelOf(node: PlanNode): Level {
-    return { id: this.#environment.nextLevel(), node, noteMasked: (index, column) => this.#scope.addMasked(index, column) };
+    return {
+      id: this.#selectEnvironment.nextLevel(),
+      node,
+      noteMasked: (index, column) => this.#fromScope.addMasked(index, column),
+    };
   }
 
   /** Queries that read outer rows are refused where no column can be added to these (ON, VALUES). */
   contextOf(scope: Scope, level: Level | null): ExpressionContext {
     const leaf: Leaf = (expression) =>
-      this.#score?.column(expression) ??
-      this.#search?.column(expression) ??
-      this.#score?.similarity(expression, scope) ??
+      this.#selectScore?.column(expression) ??
+      this.#boundSearch?.column(expression) ??
+      this.#selectScore?.similarity(expression, scope) ??
       bindNodeName(
         expression,
         scope,
-        (type) => this.#environment.catalog.type(type)?.primaryKey ?? null,
+        (type) => this.#selectEnvironment.catalog.type(type)?.primaryKey ?? null,
         () => this.contextOf(scope, level),
       ) ??
-      bindEntity(expression, scope, this.#environment) ??
+      bindEntity(expression, scope, this.#selectEnvironment) ??
       (expression.kind === 'column' ? scope.column(expression) : undefined);
-    return this.withSubselects({ environment: this.#environment, leaf }, scope, level);
+    return this.withSubselects({ environment: this.#selectEnvironment, leaf }, scope, level);
   }
 
   withSubselects(context: Pick<ExpressionContext, 'environment' | 'leaf'>, scope: Scope, level: Level | null): ExpressionContext {
-    const names = this.#request.names.map(outsideRecursion);
-    const own = {
+    const outsideNames = this.#selectRequest.names.map(outsideRecursion);
+    const ownQuery = {
       knows: (reference: ColumnRef) => scope.knows(reference),
       column: (reference: ColumnRef) => outerColumn(context.leaf(reference), level, reference.location),
     };
     const subselects = new Subselects({
-      environment: this.#environment,
+      environment: this.#selectEnvironment,
       level,
-      bindQuery: (query) => this.#request.bindQuery(query, names, [...this.#request.outer, own]),
+      bindQuery: (query) => this.#selectRequest.bindQuery(query, outsideNames, [...this.#selectRequest.outer, ownQuery]),
     });
-    const overs = new Map<Expression, Bound>();
+    const boundOvers = new Map<Expression, Bound>();
     return {
       ...context,
       subselect: (expression, bind) => subselects.bind(expression, bind),
       spread: (expression, bind) => {
-        let bound = overs.get(expression);
-        if (!bound) overs.set(expression, (bound = bindSpread(expression, bind, level, this.#environment.catalogue!)));
+        let bound = boundOvers.get(expression);
+        if (!bound) boundOvers.set(expression, (bound = bindSpread(expression, bind, level, this.#selectEnvironment.catalogue!)));
         return bound;
       },
       over: (expression, bind) => {
         if (level === null) return refuseOver(expression);
-        let bound = overs.get(expression);
+        let bound = boundOvers.get(expression);
         if (!bound) {
           const refuseMasked = (each: Bound, location: Location): void => {
-            if (level === this.#level) this.#scope.refuseMasked(each, 'OVER', location);
+            if (level === this.#fromLevel) this.#fromScope.refuseMasked(each, 'OVER', location);
           };
-          bound = bindOver(expression, { level, environment: this.#environment, bind, checkOrder: checkSortKey, refuseMasked });
-          overs.set(expression, bound);
+          bound = bindOver(expression, {
+            level,
+            environment: this.#selectEnvironment,
+            bind,
+            checkOrder: checkSortKey,
+            refuseMasked,
+          });
+          boundOvers.set(expression, bound);
         }
         return bound;
       },
@@ -218,100 +250,103 @@ class SelectBinder implements ContextMaker, ProjectionBinder {
   }
 
   #bindGroups(): BoundRows {
-    const { orderBy, outer } = this.#request;
+    const { orderBy, outer } = this.#selectRequest;
     return bindGroups({
-      environment: this.#environment,
-      select: this.#select,
+      environment: this.#selectEnvironment,
+      select: this.#wholeRowSelect,
       orderBy,
       outer,
-      scope: this.#scope,
-      level: this.#level,
-      rows: this.#rows,
+      scope: this.#fromScope,
+      level: this.#fromLevel,
+      rows: this.#rowContext,
       projection: this,
       contexts: this,
     });
   }
 
-  #bindRows(): BoundRows {
-    const { orderBy } = this.#request;
-    const [environment, select, rows] = [this.#environment, this.#select, this.#rows];
-    if (select.distinctOn) filterLevel(this.#level, bindDistinctOn(select.distinctOn, { environment, select, orderBy, rows }));
-    this.#level.spreads = true;
+  #bindUngrouped(): BoundRows {
+    const { orderBy } = this.#selectRequest;
+    const [environment, select, rows] = [this.#selectEnvironment, this.#wholeRowSelect, this.#rowContext];
+    if (select.distinctOn)
+      filterLevel(this.#fromLevel, bindDistinctOn(select.distinctOn, { environment, select, orderBy, rows }));
+    this.#fromLevel.spreads = true;
     const outputs = this.bindOutputs(rows);
-    this.#level.spreads = false;
+    this.#fromLevel.spreads = false;
     if (!outputs.some(({ name }) => name === scoreName)) {
-      const score = this.#score!.bindOrder();
-      if (score) outputs.push({ name: scoreName, bound: score });
+      const orderScore = this.#selectScore!.bindOrder();
+      if (orderScore) outputs.push({ name: scoreName, bound: orderScore });
     }
     for (const { label, expression } of select.compute) {
-      const bound = bindCompute(expression, select, rows);
-      this.#scope.refuseMasked(bound, 'COMPUTE', expression.location);
-      outputs.push({ name: label, bound });
+      const computedBound = bindCompute(expression, select, rows);
+      this.#fromScope.refuseMasked(computedBound, 'COMPUTE', expression.location);
+      outputs.push({ name: label, bound: computedBound });
     }
-    return { level: this.#level, outputs, context: rows };
+    return { level: this.#fromLevel, outputs, context: rows };
   }
 
-  #sort({ level, outputs, context }: BoundRows, grouped: boolean): PlanNode {
-    if (grouped) return this.#order.sortGroups(level, outputs, context);
-    const score = (): Bound =>
-      this.#select.rankBy.length > 0 ? this.#score!.bindOrder()! : outputs.find(({ name }) => name === scoreName)!.bound;
-    const isRanked = this.#request.orderBy.length === 0 && this.#score!.ordersRows;
-    return this.#order.sortRows(level, outputs, context, isRanked ? score : null);
+  #sortedRows({ level, outputs, context }: BoundRows, isGrouped: boolean): PlanNode {
+    if (isGrouped) return this.#orderBinder.sortGroups(level, outputs, context);
+    const scoreBound = (): Bound =>
+      this.#wholeRowSelect.rankBy.length > 0
+        ? this.#selectScore!.bindOrder()!
+        : outputs.find(({ name }) => name === scoreName)!.bound;
+    const isRanked = this.#selectRequest.orderBy.length === 0 && this.#selectScore!.ordersRows;
+    return this.#orderBinder.sortRows(level, outputs, context, isRanked ? scoreBound : null);
   }
 
   outputNamed(expression: Expression, outputs: readonly Output[]): Bound | undefined {
-    return this.#order.outputNamed(expression, outputs);
+    return this.#orderBinder.outputNamed(expression, outputs);
   }
 
   bindOutputs(context: ExpressionContext): Output[] {
     const outputs: Output[] = [];
-    this.#select.projection.forEach((item, i) => {
-      if (outputs.length <= columnsMax) outputs.push(...this.#output(item, i, context));
+    this.#wholeRowSelect.projection.forEach((item, i) => {
+      if (outputs.length <= selectColumnsMax) outputs.push(...this.#itemOutputs(item, i, context));
     });
     return outputs;
   }
 
-  #output(item: ProjectionItem, position: number, context: ExpressionContext): Output[] {
+  #itemOutputs(item: ProjectionItem, position: number, context: ExpressionContext): Output[] {
     if (item.kind === 'expression') {
       const bound = bindExpression(item.expression, context);
       if (bound.type === 'interval') throw errorAt('REL_TYPE_MISMATCH', 'an INTERVAL is no column', item.location);
-      if (context === this.#rows) this.#checkDistinct(bound, item);
-      const { catalogue } = this.#environment;
-      const label = catalogue && { label: item.alias ?? labelOf(item.expression, catalogue) };
-      return [{ name: item.alias ?? nameOf(item.expression, position), bound, ...label }];
+      if (context === this.#rowContext) this.#checkDistinctMask(bound, item);
+      const { catalogue } = this.#selectEnvironment;
+      const outputLabel = catalogue && { label: item.alias ?? labelOf(item.expression, catalogue) };
+      return [{ name: item.alias ?? nameOf(item.expression, position), bound, ...outputLabel }];
     }
-    const columns = this.#scope
+    const starOutputs = this.#fromScope
       .star(item.table, item.location)
       .filter(({ name }) => item.without?.includes(name) !== true)
       .map((each) => ({ ...each, label: each.name }));
-    if (context !== this.#rows)
+    if (context !== this.#rowContext)
       throw errorAt('REL_INVALID', "* can't stand beside GROUP BY or an aggregate", item.location, 'not-grouped');
-    for (const { bound } of columns) this.#checkDistinct(bound, item);
-    return columns;
+    for (const { bound } of starOutputs) this.#checkDistinctMask(bound, item);
+    return starOutputs;
   }
 
-  #checkDistinct(bound: Bound, { location }: ProjectionItem): void {
-    if (this.#select.distinct) this.#scope.refuseMasked(bound, 'DISTINCT', location);
+  #checkDistinctMask(bound: Bound, { location }: ProjectionItem): void {
+    if (this.#wholeRowSelect.distinct) this.#fromScope.refuseMasked(bound, 'DISTINCT', location);
   }
 
-  #facets(source: PlanNode, query: Query): FacetPlan {
-    const outputs = query.facets.map((reference): Output => {
-      const bound = this.#scope.column(reference);
-      if (bound.type === 'vector' || bound.type === 'json') {
-        throw errorAt('REL_TYPE_MISMATCH', `FACETS can't count ${bound.type}`, reference.location);
+  #facetPlan(source: PlanNode, query: Query): FacetPlan {
+    const facetOutputs = query.facets.map((reference): Output => {
+      const facetBound = this.#fromScope.column(reference);
+      if (facetBound.type === 'vector' || facetBound.type === 'json') {
+        throw errorAt('REL_TYPE_MISMATCH', `FACETS can't count ${facetBound.type}`, reference.location);
       }
-      this.#scope.refuseMasked(bound, 'FACETS', reference.location);
-      return { name: reference.name, bound };
+      this.#fromScope.refuseMasked(facetBound, 'FACETS', reference.location);
+      return { name: reference.name, bound: facetBound };
     });
-    return { root: project(source, uniqueNames(outputs)) };
+    return { root: project(source, uniqueNames(facetOutputs)) };
   }
 
   #hasAggregates(): boolean {
-    const { projection, having } = this.#select;
+    const { projection, having } = this.#wholeRowSelect;
     return (
       having !== null ||
       projection.some((item) => item.kind === 'expression' && containsAggregate(item.expression)) ||
-      this.#request.orderBy.some((item) => containsAggregate(item.expression))
+      this.#selectRequest.orderBy.some((item) => containsAggregate(item.expression))
     );
   }
 }
@@ -327,24 +362,24 @@ function filterLevel(level: Level, predicate: Bound): void {
 /** Pages and lineage are of stored rows: one type, row by row. */
 function checkRowsOfType(
   statement: { readonly query: Query; readonly withProvenance: boolean },
-  ofType: boolean,
-  rowByRow: boolean,
+  isOfOneType: boolean,
+  isRowByRow: boolean,
 ): void {
   const { query, withProvenance } = statement;
-  if (query.after && (!ofType || query.orderBy.length > 0)) {
-    const why = rowByRow && query.orderBy.length === 0 ? 'joins and subqueries' : 'ORDER BY, DISTINCT and aggregates';
-    throw errorAt('REL_INVALID', `AFTER pages through rows of a type: it excludes ${why}`, query.after.location);
+  if (query.after && (!isOfOneType || query.orderBy.length > 0)) {
+    const excludedText = isRowByRow && query.orderBy.length === 0 ? 'joins and subqueries' : 'ORDER BY, DISTINCT and aggregates';
+    throw errorAt('REL_INVALID', `AFTER pages through rows of a type: it excludes ${excludedText}`, query.after.location);
   }
-  if (withProvenance && !ofType) {
-    const why = rowByRow ? 'joins and subqueries' : 'DISTINCT and aggregates';
-    throw errorAt('REL_INVALID', `WITH PROVENANCE needs rows of a type: it excludes ${why}`, query.location);
+  if (withProvenance && !isOfOneType) {
+    const excludedText = isRowByRow ? 'joins and subqueries' : 'DISTINCT and aggregates';
+    throw errorAt('REL_INVALID', `WITH PROVENANCE needs rows of a type: it excludes ${excludedText}`, query.location);
   }
 }
 
-function typesOf(outputs: readonly Output[]): OutputType[] {
+function outputTypesOf(outputs: readonly Output[]): OutputType[] {
   return outputs.map(({ name, bound }) => ({ name, type: bound.type, wire: wireIn(bound) }));
 }
 
-function distinct(input: PlanNode): PlanNode {
+function distinctNode(input: PlanNode): PlanNode {
   return { kind: 'distinct', input, columns: input.columns };
 }

@@ -23,68 +23,72 @@ export interface ScoreRequest {
 }
 
 export class SelectScore {
-  readonly #request: ScoreRequest;
-  #isRanking = false;
+  readonly #scoreRequest: ScoreRequest;
+  #isBindingRank = false;
 
   constructor(request: ScoreRequest) {
-    this.#request = request;
+    this.#scoreRequest = request;
   }
 
   /** Whether rows come in the order of their score. */
   get ordersRows(): boolean {
-    return this.#request.select.rankBy.length > 0 || this.#ordersByRules();
+    return this.#scoreRequest.select.rankBy.length > 0 || this.#ordersByRules();
   }
 
   /** The score by which rows are ordered; undefined where none orders them. */
   bindOrder(): Bound | undefined {
-    const { select } = this.#request;
-    if (select.rankBy.length > 0) return this.#rank();
-    return this.#ordersByRules() ? this.#byRules() : undefined;
+    const { select } = this.#scoreRequest;
+    if (select.rankBy.length > 0) return this.#bindRank();
+    return this.#ordersByRules() ? this.#scoreByRules() : undefined;
   }
 
   /** `_score` as a column of the rows. */
   column(expression: Expression): Bound | undefined {
-    const { select, rules, search, scope } = this.#request;
-    if (!isScore(expression, scope)) return undefined;
-    if (select.rankBy.length > 0) return this.#isRanking ? undefined : this.#rank();
-    return rules.length > 0 && search !== undefined ? this.#byRules() : undefined;
+    const { select, rules, search, scope } = this.#scoreRequest;
+    if (!isScoreColumn(expression, scope)) return undefined;
+    if (select.rankBy.length > 0) return this.#isBindingRank ? undefined : this.#bindRank();
+    return rules.length > 0 && search !== undefined ? this.#scoreByRules() : undefined;
   }
 
   /** `_score` beside a SIMILAR that the condition requires. */
   similarity(expression: Expression, scope: Scope): Bound | undefined {
-    const call = isScore(expression, scope) ? similarIn(this.#request.select.where) : null;
-    return call ? bindSimilarity(call, (operand) => bindExpression(operand, this.#request.contextWithout(scope))) : undefined;
+    const similarCall = isScoreColumn(expression, scope) ? similarIn(this.#scoreRequest.select.where) : null;
+    return similarCall
+      ? bindSimilarity(similarCall, (operand) => bindExpression(operand, this.#scoreRequest.contextWithout(scope)))
+      : undefined;
   }
 
   #ordersByRules(): boolean {
-    const { rules, search, ordersByRules } = this.#request;
+    const { rules, search, ordersByRules } = this.#scoreRequest;
     return rules.length > 0 && search !== undefined && ordersByRules;
   }
 
   /** The score of RANK BY. `_score` can't be used within RANK BY itself. */
-  #rank(): Bound {
-    const { select, scope } = this.#request;
-    this.#isRanking = true;
-    const score = bindScore(select, this.#request.rows());
-    this.#isRanking = false;
-    scope.refuseMasked(score, 'RANK BY', select.rankBy[0]!.location);
-    return score;
+  #bindRank(): Bound {
+    const { select, scope } = this.#scoreRequest;
+    this.#isBindingRank = true;
+    const rankScore = bindScore(select, this.#scoreRequest.rows());
+    this.#isBindingRank = false;
+    scope.refuseMasked(rankScore, 'RANK BY', select.rankBy[0]!.location);
+    return rankScore;
   }
 
-  #byRules(): Bound {
-    const { rules, select, rows } = this.#request;
+  #scoreByRules(): Bound {
+    const { rules, select, rows } = this.#scoreRequest;
     return bindDefaultScore(rules, select, rows());
   }
 }
 
 /** The ranking rules of the type, without those on masked columns. */
 export function rankingRules({ rankBy }: Select, scope: Scope, environment: Environment): readonly RankingRule[] {
-  const type = scope.tables[0]?.type ?? null;
-  if (type === null || rankBy.length > 0) return [];
-  const masked = environment.masksOf(type);
-  return (environment.request.rankings?.(splitTypeName(type)?.type ?? type) ?? []).filter(({ field }) => !masked.has(field));
+  const rankedType = scope.tables[0]?.type ?? null;
+  if (rankedType === null || rankBy.length > 0) return [];
+  const maskedFields = environment.masksOf(rankedType);
+  return (environment.request.rankings?.(splitTypeName(rankedType)?.type ?? rankedType) ?? []).filter(
+    ({ field }) => !maskedFields.has(field),
+  );
 }
 
-function isScore(expression: Expression, scope: Scope): boolean {
+function isScoreColumn(expression: Expression, scope: Scope): boolean {
   return expression.kind === 'column' && expression.table === null && expression.name === scoreName && !scope.has(scoreName);
 }

@@ -12,16 +12,18 @@ import { columnType, type Output, type OutputType, project } from './output-colu
 
 export function combine(op: SetOperationNode['op'], left: BoundQuery, right: BoundQuery, location: Location): BoundQuery {
   const columns = unifyColumns(op, left.columns, right.columns, location);
-  const shown = op === 'union all' ? columns.flatMap((_, i) => (isShown(i, left, right) ? i : [])) : [];
-  const arms = { left: asColumns(left, columns, shown), right: asColumns(right, columns, shown) };
+  const shownColumns = op === 'union all' ? columns.flatMap((_, i) => (isShownInArms(i, left, right) ? i : [])) : [];
+  const setArms = { left: asColumns(left, columns, shownColumns), right: asColumns(right, columns, shownColumns) };
   return {
-    node: { kind: 'set-operation', op, ...arms, columns: arms.left.columns },
-    columns: columns.map((column, i) => (shown.includes(i) ? { ...column, shown: columns.length + shown.indexOf(i) } : column)),
+    node: { kind: 'set-operation', op, ...setArms, columns: setArms.left.columns },
+    columns: columns.map((column, i) =>
+      shownColumns.includes(i) ? { ...column, shown: columns.length + shownColumns.indexOf(i) } : column,
+    ),
   };
 }
 
-function isShown(column: number, ...arms: readonly BoundQuery[]): boolean {
-  return arms.some(({ columns }) => columns[column]!.shown !== undefined);
+function isShownInArms(column: number, ...setArms: readonly BoundQuery[]): boolean {
+  return setArms.some(({ columns }) => columns[column]!.shown !== undefined);
 }
 
 /** Names of the left, types that hold the values of both. */
@@ -36,47 +38,47 @@ export function unifyColumns(
     throw errorAt('REL_INVALID', text, location, 'syntax');
   }
   return left.map(({ name, type, wire, masked }, i) => {
-    const { type: other, wire: otherWire, masked: otherMasked } = right[i]!;
-    const common = commonType(type, other);
-    if (common === null) {
-      const text = `column ${i + 1} of ${operation.toUpperCase()} is ${type} on one side and ${other} on the other`;
+    const { type: otherType, wire: otherWire, masked: otherMasked } = right[i]!;
+    const commonColumnType = commonTypeOfArms(type, otherType);
+    if (commonColumnType === null) {
+      const text = `column ${i + 1} of ${operation.toUpperCase()} is ${type} on one side and ${otherType} on the other`;
       throw errorAt('REL_TYPE_MISMATCH', text, location, 'types-differ');
     }
-    if (common === 'vector' && operation !== 'union all') {
+    if (commonColumnType === 'vector' && operation !== 'union all') {
       throw errorAt('REL_TYPE_MISMATCH', `${operation.toUpperCase()} can't compare vectors`, location);
     }
-    return { name, type: common, wire: wire === otherWire ? wire : undefined, masked: masked ?? otherMasked };
+    return { name, type: commonColumnType, wire: wire === otherWire ? wire : undefined, masked: masked ?? otherMasked };
   });
 }
 
 /** The rows of a query under these names and types; behind them, how the columns of these numbers are shown. */
 export function asColumns(query: BoundQuery, columns: readonly OutputType[], shown: readonly number[] = []): PlanNode {
-  const output = ({ name, type }: OutputType, given: OutputType, index: number): Output => {
+  const outputAs = ({ name, type }: OutputType, given: OutputType, index: number): Output => {
     const column = { kind: 'column', index, name, type: columnType(given.type) } as const;
     if (given.type === 'integer' && type === 'number')
       return { name, bound: { kind: 'to-number', operand: column, type: 'number' } };
     // NULLs throughout are NULLs of any type.
     return { name, bound: { ...column, type: columnType(type) } };
   };
-  const plain = columns.map((column, i) => output(column, query.columns[i]!, i));
+  const plainOutputs = columns.map((column, i) => outputAs(column, query.columns[i]!, i));
   const outputs = [
-    ...plain,
+    ...plainOutputs,
     ...shown.map((i): Output => {
-      const given = query.columns[i]!;
-      return output({ ...columns[i]!, name: shownColumn(columns[i]!.name) }, given, given.shown ?? i);
+      const givenColumn = query.columns[i]!;
+      return outputAs({ ...columns[i]!, name: shownColumn(columns[i]!.name) }, givenColumn, givenColumn.shown ?? i);
     }),
   ];
-  const isWhole = outputs.length === query.node.columns.length;
-  const same =
-    isWhole &&
+  const hasAllColumns = outputs.length === query.node.columns.length;
+  const isUnchanged =
+    hasAllColumns &&
     outputs.every(({ name, bound }, i) => {
-      const own = query.node.columns[i]!;
-      return bound.kind === 'column' && bound.index === i && name === own.name && bound.type === own.type;
+      const ownColumn = query.node.columns[i]!;
+      return bound.kind === 'column' && bound.index === i && name === ownColumn.name && bound.type === ownColumn.type;
     });
-  return same ? query.node : project(query.node, outputs);
+  return isUnchanged ? query.node : project(query.node, outputs);
 }
 
-function commonType(a: ValueType, b: ValueType): ValueType | null {
+function commonTypeOfArms(a: ValueType, b: ValueType): ValueType | null {
   if (a === b || b === 'null') return a;
   if (a === 'null') return b;
   return (a === 'integer' && b === 'number') || (a === 'number' && b === 'integer') ? 'number' : null;

@@ -9,10 +9,10 @@ import type { Expression } from '../syntax/statement.ts';
 import { project, throughColumns } from './output-columns.ts';
 import type { Level } from './subselects.ts';
 
-type Call = Extract<Expression, { kind: 'call' }>;
+type SetReturningCall = Extract<Expression, { kind: 'call' }>;
 
 export function bindSpread(
-  call: Call,
+  call: SetReturningCall,
   bind: (operand: Expression) => Bound,
   level: Level | null,
   catalogue: CatalogueFunctions,
@@ -24,24 +24,24 @@ export function bindSpread(
       `${name} yields several rows: it stands in the projection of a SELECT without groups, or in FROM`,
       location,
     );
-  const operands = call.arguments.map(({ value }) => bind(value));
-  const setCall = catalogue.set(name.toLowerCase(), operands.map(wireTypeOf));
+  const setOperands = call.arguments.map(({ value }) => bind(value));
+  const setCall = catalogue.set(name.toLowerCase(), setOperands.map(wireTypeOf));
   if (setCall === null) throw errorAt('REL_TYPE_MISMATCH', `${name} can't take these`, location, 'no-such-function');
   const { array, element } = setCall;
-  const bound = ofCatalogue(name, array, operands, location);
-  const column: PlanColumn = { name: name.toLowerCase(), type: element.type };
+  const arrayBound = ofCatalogue(name, array, setOperands, location);
+  const elementColumn: PlanColumn = { name: name.toLowerCase(), type: element.type };
   const { node } = level;
-  const open = node.kind === 'spread' && node === level.spread ? node : null;
-  const input: PlanNode = open ? open.input : node;
-  const width = open ? open.width : node.columns.length;
-  const arrays = project(input, [...throughColumns(input), { name: '#array', bound }]);
+  const openSpread = node.kind === 'spread' && node === level.spread ? node : null;
+  const spreadInput: PlanNode = openSpread ? openSpread.input : node;
+  const spreadWidth = openSpread ? openSpread.width : node.columns.length;
+  const arraysNode = project(spreadInput, [...throughColumns(spreadInput), { name: '#array', bound: arrayBound }]);
   const spread: PlanNode = {
     kind: 'spread',
-    input: arrays,
-    width,
-    wires: [...(open?.wires ?? []), element.wire],
-    columns: [...(open ?? node).columns, column],
+    input: arraysNode,
+    width: spreadWidth,
+    wires: [...(openSpread?.wires ?? []), element.wire],
+    columns: [...(openSpread ?? node).columns, elementColumn],
   };
   level.node = level.spread = spread;
-  return { kind: 'column', index: spread.columns.length - 1, ...column, wire: element.wire };
+  return { kind: 'column', index: spread.columns.length - 1, ...elementColumn, wire: element.wire };
 }

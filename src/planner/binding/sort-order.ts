@@ -25,43 +25,43 @@ export interface OrderRequest {
 }
 
 export class OrderBinder {
-  readonly #request: OrderRequest;
+  readonly #orderRequest: OrderRequest;
 
   constructor(request: OrderRequest) {
-    this.#request = request;
+    this.#orderRequest = request;
   }
 
   /** Sorts rows that are not grouped: by ORDER BY, else by their score where they have one. */
   sortRows(level: Level, outputs: readonly Output[], context: ExpressionContext, score: (() => Bound) | null): PlanNode {
-    const { orderBy, scope, select } = this.#request;
+    const { orderBy, scope, select } = this.#orderRequest;
     if (orderBy.length === 0 && score === null) return level.node;
-    return this.#sort(level, outputs, context, (columnOf) => {
-      const keys: SortKey[] = [];
-      if (orderBy.length === 0) keys.push({ column: columnOf(score!()), descending: true, collate: 'codepoint' });
+    return this.#sortedNode(level, outputs, context, (columnOf) => {
+      const tieKeys: SortKey[] = [];
+      if (orderBy.length === 0) tieKeys.push({ column: columnOf(score!()), descending: true, collate: 'codepoint' });
       // Rows that the keys don't tell apart: `_pk` bytewise, then system_from, the order in which rows arrive. Of a join or
       // a subquery, they stay in the order in which it yields them.
-      const [only, ...others] = scope.tables;
-      if (others.length === 0 && only && only.type !== null)
-        keys.push({ column: columnOf(scope.systemColumn('_pk', select.location)), descending: false, collate: 'codepoint' });
-      return keys;
+      const [onlyTable, ...otherTables] = scope.tables;
+      if (otherTables.length === 0 && onlyTable && onlyTable.type !== null)
+        tieKeys.push({ column: columnOf(scope.systemColumn('_pk', select.location)), descending: false, collate: 'codepoint' });
+      return tieKeys;
     });
   }
 
   sortGroups(level: Level, outputs: readonly Output[], context: ExpressionContext): PlanNode {
-    return this.#request.orderBy.length === 0 ? level.node : this.#sort(level, outputs, context, null);
+    return this.#orderRequest.orderBy.length === 0 ? level.node : this.#sortedNode(level, outputs, context, null);
   }
 
-  #sort(
+  #sortedNode(
     level: Level,
     outputs: readonly Output[],
     context: ExpressionContext,
     /** Keys behind those of ORDER BY; null for groups, whose columns hold nothing that is masked. */
-    moreKeys: ((columnOf: (bound: Bound) => number) => readonly SortKey[]) | null,
+    moreKeys: ((keyColumnOf: (bound: Bound) => number) => readonly SortKey[]) | null,
   ): PlanNode {
-    const { orderBy, limit, offset, counted, scope } = this.#request;
-    const computed: Output[] = [];
+    const { orderBy, limit, offset, counted, scope } = this.#orderRequest;
+    const computedKeys: Output[] = [];
     // Queries in ORDER BY add columns: computed sort columns come behind them.
-    const bounds = orderBy.map((item): Bound => {
+    const orderBounds = orderBy.map((item): Bound => {
       const sortBound = this.outputNamed(item.expression, outputs) ?? bindExpression(item.expression, context);
       const bound = isInterval(sortBound) ? intervalOrder(sortBound) : sortBound;
       checkSortKey(bound, item);
@@ -69,25 +69,38 @@ export class OrderBinder {
       return bound;
     });
     const { node } = level;
-    const columnOf = (bound: Bound): number =>
-      bound.kind === 'column' ? bound.index : node.columns.length + computed.push({ name: '#key', bound }) - 1;
-    const keys = orderBy.map(
-      ({ descending, collate, nullsFirst }, i): SortKey => ({ column: columnOf(bounds[i]!), descending, collate, nullsFirst }),
+    const keyColumnOf = (bound: Bound): number =>
+      bound.kind === 'column' ? bound.index : node.columns.length + computedKeys.push({ name: '#key', bound }) - 1;
+    const orderKeys = orderBy.map(
+      ({ descending, collate, nullsFirst }, i): SortKey => ({
+        column: keyColumnOf(orderBounds[i]!),
+        descending,
+        collate,
+        nullsFirst,
+      }),
     );
-    if (moreKeys) keys.push(...moreKeys(columnOf));
-    const input = computed.length > 0 ? project(node, [...throughColumns(node), ...computed]) : node;
-    return { kind: 'sort', input, keys, limit, ...offsetOption(offset), counted, columns: input.columns };
+    if (moreKeys) orderKeys.push(...moreKeys(keyColumnOf));
+    const sortInput = computedKeys.length > 0 ? project(node, [...throughColumns(node), ...computedKeys]) : node;
+    return {
+      kind: 'sort',
+      input: sortInput,
+      keys: orderKeys,
+      limit,
+      ...offsetOption(offset),
+      counted,
+      columns: sortInput.columns,
+    };
   }
 
   /** Sorts distinct rows, by columns of the projection. */
   sortOutputs(node: PlanNode, outputs: readonly Output[], context: ExpressionContext): PlanNode {
-    const { orderBy, limit, offset, counted, environment } = this.#request;
+    const { orderBy, limit, offset, counted, environment } = this.#orderRequest;
     const { literals, guards } = environment;
     if (orderBy.length === 0) return node;
-    const keys = orderBy.map((item): SortKey => {
-      const bound = this.outputNamed(item.expression, outputs) ?? bindExpression(item.expression, context);
-      checkSortKey(bound, item);
-      const column = outputs.findIndex((output) => sameExpression(output.bound, bound, literals, guards));
+    const orderKeys = orderBy.map((item): SortKey => {
+      const orderBound = this.outputNamed(item.expression, outputs) ?? bindExpression(item.expression, context);
+      checkSortKey(orderBound, item);
+      const column = outputs.findIndex((output) => sameExpression(output.bound, orderBound, literals, guards));
       if (column < 0)
         throw errorAt(
           'REL_INVALID',
@@ -97,37 +110,37 @@ export class OrderBinder {
         );
       return { column, descending: item.descending, collate: item.collate, nullsFirst: item.nullsFirst };
     });
-    return { kind: 'sort', input: node, keys, limit, ...offsetOption(offset), counted, columns: node.columns };
+    return { kind: 'sort', input: node, keys: orderKeys, limit, ...offsetOption(offset), counted, columns: node.columns };
   }
 
   limitRows(node: PlanNode): PlanNode {
-    const { limit, offset, counted } = this.#request;
+    const { limit, offset, counted } = this.#orderRequest;
     const { columns } = node;
-    const input = node.kind === 'function' && limit && 'slot' in limit && !offset ? { ...node, limit } : node;
-    if (input.kind === 'function' && input.limit !== null && input.graph?.limitsGroups) return input;
-    const first: PlanNode = limit
-      ? { kind: 'limit', input, limit, ...offsetOption(offset), counting: null, counted, columns }
+    const limitInput = node.kind === 'function' && limit && 'slot' in limit && !offset ? { ...node, limit } : node;
+    if (limitInput.kind === 'function' && limitInput.limit !== null && limitInput.graph?.limitsGroups) return limitInput;
+    const limitedRows: PlanNode = limit
+      ? { kind: 'limit', input: limitInput, limit, ...offsetOption(offset), counting: null, counted, columns }
       : node;
-    return offset ? { kind: 'skip', input: first, offset, columns } : first;
+    return offset ? { kind: 'skip', input: limitedRows, offset, columns } : limitedRows;
   }
 
   /** The column of the projection that an item of ORDER BY names, by its position or its name. */
   outputNamed(expression: Expression, outputs: readonly Output[]): Bound | undefined {
-    const visible = outputs.filter(({ name }) => name !== '_score');
-    const position = positionOf(expression, visible.length, this.#request.environment);
-    return position === null ? this.#aliased(expression, outputs) : visible[position]!.bound;
+    const visibleOutputs = outputs.filter(({ name }) => name !== '_score');
+    const position = positionOf(expression, visibleOutputs.length, this.#orderRequest.environment);
+    return position === null ? this.#aliasedOutput(expression, outputs) : visibleOutputs[position]!.bound;
   }
 
-  #aliased(expression: Expression, outputs: readonly Output[]): Bound | undefined {
+  #aliasedOutput(expression: Expression, outputs: readonly Output[]): Bound | undefined {
     if (expression.kind !== 'column' || expression.table !== null) return undefined;
-    const { projection, rankBy, compute } = this.#request.select;
-    const isNamed = (item: ProjectionItem): boolean => item.kind === 'expression' && shownName(item) === expression.name;
-    const named =
+    const { projection, rankBy, compute } = this.#orderRequest.select;
+    const isNamed = (item: ProjectionItem): boolean => item.kind === 'expression' && projectedName(item) === expression.name;
+    const isAliasKnown =
       projection.filter(isNamed).length === 1 ||
       projection.some((item) => item.kind === 'expression' && item.alias === expression.name) ||
       (rankBy.length > 0 && expression.name === '_score') ||
       compute.some(({ label }) => label === expression.name);
-    return named ? outputs.find((output) => output.name === expression.name)?.bound : undefined;
+    return isAliasKnown ? outputs.find((output) => output.name === expression.name)?.bound : undefined;
   }
 }
 
@@ -145,6 +158,6 @@ export function checkSortKey(bound: Bound, item: OrderItem): void {
 }
 
 /** The name of a column of the projection: its alias, else that of the column of FROM that it is. */
-function shownName({ alias, expression }: Extract<ProjectionItem, { kind: 'expression' }>): string | null {
+function projectedName({ alias, expression }: Extract<ProjectionItem, { kind: 'expression' }>): string | null {
   return alias ?? (expression.kind === 'column' ? expression.name : null);
 }

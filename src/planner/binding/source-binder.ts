@@ -36,13 +36,13 @@ type JoinSource = Extract<Source, { kind: 'join' }>;
 type SubquerySource = Extract<Source, { kind: 'subquery' }>;
 
 /** Most tables that one FROM may join, and most parts that one VALUES may have. */
-const tablesMax = 64;
+const fromTablesMax = 64;
 
 export function bindSource(source: Source, request: SourceRequest): BoundSource {
-  const bound = new SourceBinder(request).bind(source);
-  const seen = new Set<string>();
-  for (const { name } of bound.tables) {
-    if (name !== null && seen.has(name)) {
+  const boundFrom = new FromBinder(request).bind(source);
+  const aliasesSeen = new Set<string>();
+  for (const { name } of boundFrom.tables) {
+    if (name !== null && aliasesSeen.has(name)) {
       throw errorAt(
         'REL_INVALID',
         `${JSON.stringify(name)} stands in FROM twice: give each an alias of its own`,
@@ -50,9 +50,9 @@ export function bindSource(source: Source, request: SourceRequest): BoundSource 
         'alias-twice',
       );
     }
-    if (name !== null) seen.add(name);
+    if (name !== null) aliasesSeen.add(name);
   }
-  return bound;
+  return boundFrom;
 }
 
 /** System columns first, then properties in order; a declared `id` keeps its declared type. */
@@ -68,155 +68,185 @@ export function readableColumns(definition: TypeDefinition): ReadableColumn[] {
   return columns;
 }
 
-class SourceBinder {
-  readonly #request: SourceRequest;
-  #tables = 0;
+class FromBinder {
+  readonly #sourceRequest: SourceRequest;
+  #tableCount = 0;
 
   constructor(request: SourceRequest) {
-    this.#request = request;
+    this.#sourceRequest = request;
   }
 
   bind(source: Source): BoundSource {
     switch (source.kind) {
       case 'table':
-        this.#count(source);
-        return this.#table(source);
+        this.#countTable(source);
+        return this.#bindTable(source);
       case 'subquery': {
-        this.#count(source);
-        return this.#subquery(source, this.#request.outer);
+        this.#countTable(source);
+        return this.#bindFromQuery(source, this.#sourceRequest.outer);
       }
       case 'values':
-        return this.#values(source);
+        return this.#bindValues(source);
       case 'given':
-        return bindGiven(source);
+        return bindGivenRows(source);
       case 'join':
-        return this.#join(source);
+        return this.#bindJoin(source);
       case 'function':
         return this.#bindCall(source);
       case 'walk':
-        return bindWalk(source, this.bind(source.input), this.#functions(source.location));
+        return bindWalk(source, this.bind(source.input), this.#functionRequest(source.location));
       case 'entities':
-        return bindEntities(source, this.bind(source.input), this.#functions(source.location));
+        return bindEntities(source, this.bind(source.input), this.#functionRequest(source.location));
       case 'unwind':
-        return bindUnwind(source, this.bind(source.input), this.#functions(source.location));
+        return bindUnwind(source, this.bind(source.input), this.#functionRequest(source.location));
       case 'graph-rows':
-        this.#count(source);
-        return bindGraphRows(source, this.#functions(source.location));
+        this.#countTable(source);
+        return bindGraphRows(source, this.#functionRequest(source.location));
     }
   }
 
   #bindCall(source: FunctionSource): BoundSource {
-    return bindFunction(source, this.#functions(source.location));
+    return bindFunction(source, this.#functionRequest(source.location));
   }
 
-  #functions(location: Location): FunctionRequest {
-    const { environment, contextOf } = this.#request;
+  #functionRequest(location: Location): FunctionRequest {
+    const { environment, contextOf } = this.#sourceRequest;
     return { environment, scan: (type) => this.#rankedScan(type, location), contextOf: (scope) => contextOf(scope, null) };
   }
 
-  #table(source: Extract<Source, { kind: 'table' }>): BoundSource {
-    const { environment, names, outer } = this.#request;
+  #bindTable(source: Extract<Source, { kind: 'table' }>): BoundSource {
+    const { environment, names, outer } = this.#sourceRequest;
     const name = source.alias ?? splitTypeName(source.name)?.type ?? source.name;
-    const common = names.findLast((each) => each.name === source.name);
-    if (common) return this.#derivedTable(common.bind(source.location), name);
-    const definition = environment.catalog.type(source.name);
-    if (definition) return this.#scan(source.name, definition, name);
-    const served = environment.request.servedView?.(source.name);
-    if (served) return this.#servedView(source.name, served, name);
-    const view = environment.request.views?.(source.name);
+    const commonTable = names.findLast((each) => each.name === source.name);
+    if (commonTable) return this.#derivedTable(commonTable.bind(source.location), name);
+    const typeDefinition = environment.catalog.type(source.name);
+    if (typeDefinition) return this.#scanNode(source.name, typeDefinition, name);
+    const servedColumns = environment.request.servedView?.(source.name);
+    if (servedColumns) return this.#servedView(source.name, servedColumns, name);
+    const viewDefinition = environment.request.views?.(source.name);
     // A view stands for itself: it sees no common table of the statement that names it.
-    if (view) return this.#derivedTable(this.#request.bindQuery(environment.adopt(view), [], outer), name);
-    const virtual = environment.wide ? environment.request.virtual?.(source.name) : undefined;
-    if (virtual) {
-      const { node, tables } = this.#derivedTable({ node: virtual, columns: virtual.columns }, name);
-      return { node, tables: tables.map((table) => ({ ...table, oid: virtual.oid })) };
+    if (viewDefinition)
+      return this.#derivedTable(this.#sourceRequest.bindQuery(environment.adopt(viewDefinition), [], outer), name);
+    const virtualTable = environment.wide ? environment.request.virtual?.(source.name) : undefined;
+    if (virtualTable) {
+      const { node, tables } = this.#derivedTable({ node: virtualTable, columns: virtualTable.columns }, name);
+      return { node, tables: tables.map((table) => ({ ...table, oid: virtualTable.oid })) };
     }
-    const named = functionOfTable(source.name);
-    if (named)
-      return this.#bindCall({ kind: 'function', name: named.name, arguments: [], alias: name, location: source.location });
-    throw this.#unknownType(source.name, source.location);
+    const tableFunction = functionOfTable(source.name);
+    if (tableFunction)
+      return this.#bindCall({
+        kind: 'function',
+        name: tableFunction.name,
+        arguments: [],
+        alias: name,
+        location: source.location,
+      });
+    throw this.#unknownTypeError(source.name, source.location);
   }
 
-  #unknownType(name: string, location: Location): Error {
-    const { environment, names } = this.#request;
-    const types = environment.catalog.types().flatMap((type) => (environment.offers(type.name) ? type.name : []));
-    const guess = didYouMean(name, [...names.map((each) => each.name), ...(environment.request.viewNames?.() ?? []), ...types]);
-    return errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(name)} is not registered${guess}`, location);
+  #unknownTypeError(name: string, location: Location): Error {
+    const { environment, names } = this.#sourceRequest;
+    const offeredTypes = environment.catalog.types().flatMap((type) => (environment.offers(type.name) ? type.name : []));
+    const typeGuess = didYouMean(name, [
+      ...names.map((each) => each.name),
+      ...(environment.request.viewNames?.() ?? []),
+      ...offeredTypes,
+    ]);
+    return errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(name)} is not registered${typeGuess}`, location);
   }
 
   #servedView(view: string, columns: readonly PlanColumn[], name: string): BoundSource {
-    const about = { type: view, primaryKey: null, masked: noMasks };
-    const node: PlanNode = { kind: 'scan', ...about, columns, keys: null, zones: [], after: null };
+    const scanFacts = { type: view, primaryKey: null, masked: noMasks };
+    const node: PlanNode = { kind: 'scan', ...scanFacts, columns, keys: null, zones: [], after: null };
     return this.#derivedTable({ node, columns }, name);
   }
 
   #rankedScan(name: string, location: Location): BoundSource {
-    const definition = this.#request.environment.catalog.type(name);
-    if (!definition) throw this.#unknownType(name, location);
-    return this.#scan(name, definition, name);
+    const definition = this.#sourceRequest.environment.catalog.type(name);
+    if (!definition) throw this.#unknownTypeError(name, location);
+    return this.#scanNode(name, definition, name);
   }
 
   /** `type` is the name that the statement gives it: another tenant's stands for that tenant's rows alone. */
-  #scan(type: string, definition: TypeDefinition, name: string): BoundSource {
-    this.#request.environment.objectTypes.add(type);
-    const masked = this.#request.environment.masksOf(type);
-    const columns = readableColumns(definition).map(({ name: column, type: of }): PlanColumn => ({ name: column, type: of }));
-    const shown: PlanColumn[] = [];
-    const named = columns.map((column): OutputType => {
-      const kind = masked.get(column.name);
-      if (kind === undefined) return column;
-      return { ...column, masked: kind, shown: columns.length + shown.push({ ...column, name: shownColumn(column.name) }) - 1 };
+  #scanNode(type: string, definition: TypeDefinition, name: string): BoundSource {
+    this.#sourceRequest.environment.objectTypes.add(type);
+    const maskedColumns = this.#sourceRequest.environment.masksOf(type);
+    const columns = readableColumns(definition).map(
+      ({ name: column, type: readableType }): PlanColumn => ({ name: column, type: readableType }),
+    );
+    const shownColumns: PlanColumn[] = [];
+    const scanOutputs = columns.map((column): OutputType => {
+      const maskKind = maskedColumns.get(column.name);
+      if (maskKind === undefined) return column;
+      return {
+        ...column,
+        masked: maskKind,
+        shown: columns.length + shownColumns.push({ ...column, name: shownColumn(column.name) }) - 1,
+      };
     });
     const node: PlanNode = {
       kind: 'scan',
       type,
       primaryKey: definition.primaryKey,
-      masked,
-      columns: [...columns, ...shown],
+      masked: maskedColumns,
+      columns: [...columns, ...shownColumns],
       keys: null,
       zones: [],
-      after: this.#request.after,
+      after: this.#sourceRequest.after,
     };
-    const isOffered = (): boolean => this.#request.environment.offers(type);
-    return { node, tables: [{ name, type, columns: named, first: 0, isOffered }] };
+    const isOffered = (): boolean => this.#sourceRequest.environment.offers(type);
+    return { node, tables: [{ name, type, columns: scanOutputs, first: 0, isOffered }] };
   }
 
-  #subquery({ query, alias, columns, isValue, location }: SubquerySource, outer: readonly OuterQuery[]): BoundSource {
-    const bound = this.#request.bindQuery(query, this.#request.names, outer);
-    const { node, tables } = this.#derivedTable(renameColumns(bound, alias ?? '', columns, location), alias);
+  #bindFromQuery({ query, alias, columns, isValue, location }: SubquerySource, outer: readonly OuterQuery[]): BoundSource {
+    const boundFromQuery = this.#sourceRequest.bindQuery(query, this.#sourceRequest.names, outer);
+    const { node, tables } = this.#derivedTable(renameColumns(boundFromQuery, alias ?? '', columns, location), alias);
     return { node, tables: tables.map((table) => ({ ...table, isValue })) };
   }
 
   /** The whole condition is the join's residual: the passes take it apart. */
-  #join(joinSource: JoinSource): BoundSource {
-    const source = besideAll(joinSource);
-    const left = this.bind(source.left);
-    const lateral = source.right.kind === 'subquery' && source.right.lateral === true ? source.right : null;
-    if (lateral && isRowByRow(source, lateral)) return this.#columnsBeside(source, lateral, left);
-    const around = lateral ? this.#level(left.node, new Scope(left.tables, this.#request.outer)) : null;
-    const right = lateral && around ? this.#lateral(source.type, lateral, left, around) : this.bind(source.right);
-    if (around && namesOuter(right.node, around.id)) return this.#dependentJoin(source, left, right, around);
-    const width = left.node.columns.length;
-    const tables = [...left.tables, ...right.tables.map((table) => ({ ...table, first: table.first + width }))];
-    if (source.using !== null) return this.#joinUsing(source, source.using, left, right, null);
-    const scope = new Scope(tables, this.#request.outer);
+  #bindJoin(joinSource: JoinSource): BoundSource {
+    const source = pullLateralUp(joinSource);
+    const leftSource = this.bind(source.left);
+    const lateralQuery = source.right.kind === 'subquery' && source.right.lateral === true ? source.right : null;
+    if (lateralQuery && isRowByRow(source, lateralQuery)) return this.#bindColumnsBeside(source, lateralQuery, leftSource);
+    const aroundLevel = lateralQuery
+      ? this.#sourceLevel(leftSource.node, new Scope(leftSource.tables, this.#sourceRequest.outer))
+      : null;
+    const rightSource =
+      lateralQuery && aroundLevel
+        ? this.#bindLateral(source.type, lateralQuery, leftSource, aroundLevel)
+        : this.bind(source.right);
+    if (aroundLevel && namesOuter(rightSource.node, aroundLevel.id))
+      return this.#dependentJoin(source, leftSource, rightSource, aroundLevel);
+    const leftWidth = leftSource.node.columns.length;
+    const joinedTables = [
+      ...leftSource.tables,
+      ...rightSource.tables.map((table) => ({ ...table, first: table.first + leftWidth })),
+    ];
+    if (source.using !== null) return this.#joinUsing(source, source.using, leftSource, rightSource, null);
+    const joinScope = new Scope(joinedTables, this.#sourceRequest.outer);
     const join: JoinNode = {
       kind: 'join',
       type: source.type,
-      left: left.node,
-      right: right.node,
+      left: leftSource.node,
+      right: rightSource.node,
       leftKeys: [],
       rightKeys: [],
       residual: null,
       build: 'right',
-      columns: [...left.node.columns, ...right.node.columns],
+      columns: [...leftSource.node.columns, ...rightSource.node.columns],
     };
-    if (source.on === null) return { node: join, tables };
-    if (source.type !== 'inner') return { node: this.#outerJoin(source.on, { ...join, type: source.type }, left, right), tables };
-    const level = this.#level(join, scope);
-    const condition = bindPredicate(source.on, this.#request.contextOf(scope, level));
-    if (level.node === join) return { node: { ...join, residual: condition }, tables };
-    return { node: { kind: 'filter', input: level.node, predicate: condition, columns: level.node.columns }, tables };
+    if (source.on === null) return { node: join, tables: joinedTables };
+    if (source.type !== 'inner')
+      return { node: this.#outerJoin(source.on, { ...join, type: source.type }, leftSource, rightSource), tables: joinedTables };
+    const joinLevel = this.#sourceLevel(join, joinScope);
+    const joinCondition = bindPredicate(source.on, this.#sourceRequest.contextOf(joinScope, joinLevel));
+    if (joinLevel.node === join) return { node: { ...join, residual: joinCondition }, tables: joinedTables };
+    return {
+      node: { kind: 'filter', input: joinLevel.node, predicate: joinCondition, columns: joinLevel.node.columns },
+      tables: joinedTables,
+    };
   }
 
   /**
@@ -226,97 +256,117 @@ class SourceBinder {
    */
   #outerJoin(on: Expression, join: JoinNode, left: BoundSource, right: BoundSource): PlanNode {
     const [numberedLeft, numberedRight] = [numberRows(left.node), numberRows(right.node)];
-    const [number, width] = [left.node.columns.length, numberedLeft.columns.length];
-    const both = [...numberedLeft.columns, ...numberedRight.columns];
-    const pairs: JoinNode = { ...join, type: 'inner', left: numberedLeft, right: numberedRight, columns: both };
-    const tables = [...left.tables, ...right.tables.map((table) => ({ ...table, first: table.first + width }))];
-    const scope = new Scope(tables, this.#request.outer);
-    const level = this.#level(pairs, scope);
-    const condition = bindPredicate(on, this.#request.contextOf(scope, level));
-    if (level.node === pairs) {
-      const asWritten = (column: BoundColumn): Bound => ({ ...column, index: column.index - (column.index < width ? 0 : 1) });
-      return { ...join, residual: replaceColumns(condition, asWritten) };
+    const [leftRowColumn, pairLeftWidth] = [left.node.columns.length, numberedLeft.columns.length];
+    const pairColumns = [...numberedLeft.columns, ...numberedRight.columns];
+    const pairsJoin: JoinNode = { ...join, type: 'inner', left: numberedLeft, right: numberedRight, columns: pairColumns };
+    const pairTables = [...left.tables, ...right.tables.map((table) => ({ ...table, first: table.first + pairLeftWidth }))];
+    const pairScope = new Scope(pairTables, this.#sourceRequest.outer);
+    const pairLevel = this.#sourceLevel(pairsJoin, pairScope);
+    const onCondition = bindPredicate(on, this.#sourceRequest.contextOf(pairScope, pairLevel));
+    if (pairLevel.node === pairsJoin) {
+      const asWritten = (column: BoundColumn): Bound => ({
+        ...column,
+        index: column.index - (column.index < pairLeftWidth ? 0 : 1),
+      });
+      return { ...join, residual: replaceColumns(onCondition, asWritten) };
     }
-    const filtered: PlanNode = { kind: 'filter', input: level.node, predicate: condition, columns: level.node.columns };
-    const met = project(filtered, [outputOf(filtered, number), outputOf(filtered, both.length - 1)]);
-    const ofLeft = joinedBy(join.type === 'right' ? 'inner' : 'left', numberedLeft, met, [number, width]);
-    const ofBoth = joinedBy(join.type, ofLeft, numberedRight, [width + 1, ofLeft.columns.length + right.node.columns.length]);
-    const own = join.columns.map((_, i) => outputOf(ofBoth, i < number ? i : ofLeft.columns.length + i - number));
-    return project(ofBoth, own);
+    const filtered: PlanNode = { kind: 'filter', input: pairLevel.node, predicate: onCondition, columns: pairLevel.node.columns };
+    const pairNumbers = project(filtered, [
+      outputOfColumn(filtered, leftRowColumn),
+      outputOfColumn(filtered, pairColumns.length - 1),
+    ]);
+    const leftJoined = joinByRowNumbers(join.type === 'right' ? 'inner' : 'left', numberedLeft, pairNumbers, [
+      leftRowColumn,
+      pairLeftWidth,
+    ]);
+    const bothJoined = joinByRowNumbers(join.type, leftJoined, numberedRight, [
+      pairLeftWidth + 1,
+      leftJoined.columns.length + right.node.columns.length,
+    ]);
+    const outerOutputs = join.columns.map((_, i) =>
+      outputOfColumn(bothJoined, i < leftRowColumn ? i : leftJoined.columns.length + i - leftRowColumn),
+    );
+    return project(bothJoined, outerOutputs);
   }
 
   /** A query that may name columns of the tables before it. */
-  #lateral(type: JoinNode['type'], query: SubquerySource, left: BoundSource, around: Level): BoundSource {
-    this.#count(query);
-    const { outer } = this.#request;
+  #bindLateral(type: JoinNode['type'], query: SubquerySource, left: BoundSource, aroundLevel: Level): BoundSource {
+    this.#countTable(query);
+    const { outer } = this.#sourceRequest;
     // The rows before it need not have a partner: there is nothing that they could be asked for.
-    if (type !== 'inner' && type !== 'left') return this.#subquery(query, outer);
+    if (type !== 'inner' && type !== 'left') return this.#bindFromQuery(query, outer);
     const scope = new Scope(left.tables, outer);
-    const own: OuterQuery = {
+    const lateralQuery: OuterQuery = {
       knows: (reference) => scope.knows(reference),
-      column: (reference) => outerColumn(scope.column(reference), around, reference.location),
+      column: (reference) => outerColumn(scope.column(reference), aroundLevel, reference.location),
     };
-    return this.#subquery(query, [...outer, own]);
+    return this.#bindFromQuery(query, [...outer, lateralQuery]);
   }
 
   /** Joins each row with those that a query yields for it. */
-  #dependentJoin(source: JoinSource, left: BoundSource, right: BoundSource, around: Level): BoundSource {
+  #dependentJoin(source: JoinSource, left: BoundSource, right: BoundSource, aroundLevel: Level): BoundSource {
     const { type, on, using } = source;
-    if (using !== null) return this.#joinUsing(source, using, left, right, around);
-    const width = left.node.columns.length;
-    const tables = [...left.tables, ...right.tables.map((table) => ({ ...table, first: table.first + width }))];
-    const apply = applyOf(type, left.node, right.node, around.id);
-    if (on === null) return { node: apply, tables };
-    const scope = new Scope(tables, this.#request.outer);
+    if (using !== null) return this.#joinUsing(source, using, left, right, aroundLevel);
+    const leftWidth = left.node.columns.length;
+    const dependentTables = [...left.tables, ...right.tables.map((table) => ({ ...table, first: table.first + leftWidth }))];
+    const applyNode = applyNodeOf(type, left.node, right.node, aroundLevel.id);
+    if (on === null) return { node: applyNode, tables: dependentTables };
+    const scope = new Scope(dependentTables, this.#sourceRequest.outer);
     if (type === 'left') {
-      const condition = bindPredicate(on, this.#request.contextOf(scope, null));
-      const holds = condition.kind === 'constant' && condition.cell === true;
-      return { node: holds ? apply : { ...apply, condition }, tables };
+      const condition = bindPredicate(on, this.#sourceRequest.contextOf(scope, null));
+      const isAlwaysTrue = condition.kind === 'constant' && condition.cell === true;
+      return { node: isAlwaysTrue ? applyNode : { ...applyNode, condition }, tables: dependentTables };
     }
-    const level = this.#level(apply, scope);
-    const predicate = bindPredicate(on, this.#request.contextOf(scope, level));
-    return { node: { kind: 'filter', input: level.node, predicate, columns: level.node.columns }, tables };
+    const applyLevel = this.#sourceLevel(applyNode, scope);
+    const predicate = bindPredicate(on, this.#sourceRequest.contextOf(scope, applyLevel));
+    return {
+      node: { kind: 'filter', input: applyLevel.node, predicate, columns: applyLevel.node.columns },
+      tables: dependentTables,
+    };
   }
 
   /** Adds the columns of a query without FROM, computed from each row before it. */
-  #columnsBeside(
+  #bindColumnsBeside(
     { on }: JoinSource,
     { query: { body }, alias, columns: names, isValue, location }: SubquerySource,
     left: BoundSource,
   ): BoundSource {
-    this.#count({ location });
+    this.#countTable({ location });
     if (body.kind !== 'select') throw errorAt('REL_INTERNAL', 'a query row by row is a SELECT', location);
-    const { outer, contextOf } = this.#request;
+    const { outer, contextOf } = this.#sourceRequest;
     const scope = new Scope(left.tables, outer);
-    const level = this.#level(left.node, scope);
+    const level = this.#sourceLevel(left.node, scope);
     level.spreads = true;
     const context = contextOf(scope, level);
     const outputs = body.projection.map((item, i): Output => {
       if (item.kind === 'star') throw errorAt('REL_INVALID', '* needs a FROM', item.location);
       return { name: names[i] ?? item.alias ?? nameOf(item.expression, i), bound: bindExpression(item.expression, context) };
     });
-    const width = left.node.columns.length;
-    const node = project(level.node, [...throughColumns(level.node).slice(0, width), ...outputs]);
+    const leftWidth = left.node.columns.length;
+    const node = project(level.node, [...throughColumns(level.node).slice(0, leftWidth), ...outputs]);
     const columns = outputs.map(({ name, bound }): OutputType => {
-      const masked = scope.maskedColumn(bound)?.masked;
+      const maskKind = scope.maskedColumn(bound)?.masked;
       return {
         name,
         type: bound.type,
         wire: 'wire' in bound ? bound.wire : undefined,
-        ...(masked === undefined ? {} : { masked }),
+        ...(maskKind === undefined ? {} : { masked: maskKind }),
       };
     });
-    const tables = [...left.tables, { name: alias, type: null, columns, first: width, isValue }];
-    if (on === null) return { node, tables };
-    const joined = new Scope(tables, outer);
-    const above = this.#level(node, joined);
-    const predicate = bindPredicate(on, contextOf(joined, above));
-    return { node: { kind: 'filter', input: above.node, predicate, columns: above.node.columns }, tables };
+    const besideTables = [...left.tables, { name: alias, type: null, columns, first: leftWidth, isValue }];
+    if (on === null) return { node, tables: besideTables };
+    const besideScope = new Scope(besideTables, outer);
+    const besideLevel = this.#sourceLevel(node, besideScope);
+    const predicate = bindPredicate(on, contextOf(besideScope, besideLevel));
+    return {
+      node: { kind: 'filter', input: besideLevel.node, predicate, columns: besideLevel.node.columns },
+      tables: besideTables,
+    };
   }
 
-  #level(node: PlanNode, scope: Scope): Level {
+  #sourceLevel(node: PlanNode, scope: Scope): Level {
     const noteMasked = (index: number, column: BoundQuery['columns'][number]): void => scope.addMasked(index, column);
-    return { id: this.#request.environment.nextLevel(), node, noteMasked };
+    return { id: this.#sourceRequest.environment.nextLevel(), node, noteMasked };
   }
 
   /** Columns of one name become one, in front of the others; an outer join takes it from the side that has a row. */
@@ -327,22 +377,26 @@ class SourceBinder {
     right: BoundSource,
     around: Level | null,
   ): BoundSource {
-    const width = left.node.columns.length;
-    const shifted = right.tables.map((table) => ({ ...table, first: table.first + width }));
-    const [leftScope, rightScope] = [new Scope(left.tables, []), new Scope(shifted, [])];
-    const names = using === 'natural' ? sharedNames(left.tables, right.tables) : using;
-    const pairs = names.map((name) => {
+    const leftWidth = left.node.columns.length;
+    const shiftedRight = right.tables.map((table) => ({ ...table, first: table.first + leftWidth }));
+    const [leftScope, rightScope] = [new Scope(left.tables, []), new Scope(shiftedRight, [])];
+    const usingNames = using === 'natural' ? naturalJoinNames(left.tables, right.tables) : using;
+    const usingPairs = usingNames.map((name) => {
       const reference: ColumnRef = { kind: 'column', table: null, name, location };
       return { name, left: leftScope.column(reference), right: rightScope.column(reference) };
     });
-    const equal = pairs.map((pair): Bound => {
-      const [l, r] = matchOperands(pair.left, pair.right, '=', location);
+    const usingComparisons = usingPairs.map((usingPair): Bound => {
+      const [l, r] = matchOperands(usingPair.left, usingPair.right, '=', location);
       return { kind: 'compare', op: '=', left: l, right: r, type: 'boolean' };
     });
-    const condition: Bound | null =
-      equal.length === 0 ? null : equal.length === 1 ? equal[0]! : { kind: 'and', operands: equal, type: 'boolean' };
-    const join: PlanNode = around
-      ? { ...applyOf(type, left.node, right.node, around.id), condition }
+    const usingCondition: Bound | null =
+      usingComparisons.length === 0
+        ? null
+        : usingComparisons.length === 1
+          ? usingComparisons[0]!
+          : { kind: 'and', operands: usingComparisons, type: 'boolean' };
+    const usingJoin: PlanNode = around
+      ? { ...applyNodeOf(type, left.node, right.node, around.id), condition: usingCondition }
       : {
           kind: 'join',
           type,
@@ -350,107 +404,111 @@ class SourceBinder {
           right: right.node,
           leftKeys: [],
           rightKeys: [],
-          residual: condition,
+          residual: usingCondition,
           build: 'right',
           columns: [...left.node.columns, ...right.node.columns],
         };
-    const merged = pairs.map((pair): Output => {
-      if (type !== 'full') return { name: pair.name, bound: type === 'right' ? pair.right : pair.left };
-      const { type: of, fit } = commonResult('USING', [pair.left, pair.right], location);
-      return { name: pair.name, bound: { kind: 'coalesce', operands: [fit(pair.left), fit(pair.right)], type: of } };
+    const mergedOutputs = usingPairs.map((usingPair): Output => {
+      if (type !== 'full') return { name: usingPair.name, bound: type === 'right' ? usingPair.right : usingPair.left };
+      const { type: mergedType, fit } = commonResult('USING', [usingPair.left, usingPair.right], location);
+      return {
+        name: usingPair.name,
+        bound: { kind: 'coalesce', operands: [fit(usingPair.left), fit(usingPair.right)], type: mergedType },
+      };
     });
-    const node = project(join, [...throughColumns(join), ...merged]);
-    const columns = pairs.map(({ name, left: l, right: r }, i): OutputType => {
-      const masked = leftScope.maskedColumn(l)?.masked ?? rightScope.maskedColumn(r)?.masked;
-      return { name, type: merged[i]!.bound.type, ...(masked === undefined ? {} : { masked }) };
+    const node = project(usingJoin, [...throughColumns(usingJoin), ...mergedOutputs]);
+    const columns = usingPairs.map(({ name, left: l, right: r }, i): OutputType => {
+      const usingMask = leftScope.maskedColumn(l)?.masked ?? rightScope.maskedColumn(r)?.masked;
+      return { name, type: mergedOutputs[i]!.bound.type, ...(usingMask === undefined ? {} : { masked: usingMask }) };
     });
-    const own: ScopeTable = { name: null, type: null, columns, first: join.columns.length };
+    const mergedTable: ScopeTable = { name: null, type: null, columns, first: usingJoin.columns.length };
     const hideJoined = (table: ScopeTable): ScopeTable => ({
       ...table,
       hidden: new Set([
         ...(table.hidden ?? []),
-        ...table.columns.flatMap(({ name }, position) => (names.includes(name) ? [position] : [])),
+        ...table.columns.flatMap(({ name }, position) => (usingNames.includes(name) ? [position] : [])),
       ]),
     });
-    return { node, tables: [own, ...left.tables.map(hideJoined), ...shifted.map(hideJoined)] };
+    return { node, tables: [mergedTable, ...left.tables.map(hideJoined), ...shiftedRight.map(hideJoined)] };
   }
 
   /**
    * Each column has the type that holds the values of all rows. A row with a query about rows around it is the one row of
    * a level of its own, which that query grows; such rows and those between them are put together as UNION ALL does.
    */
-  #values({ rows, location }: Extract<Source, { kind: 'values' }>): BoundSource {
-    const { environment, contextOf, outer } = this.#request;
-    const width = rows[0]!.length;
-    if (rows.length > 1 || width > 0) this.#count({ location });
-    const masks: OutputType['masked'][] = [];
-    const inputs: PlanNode[] = [];
-    const begin = (): { readonly scope: Scope; readonly level: Level; readonly context: ExpressionContext } => {
+  #bindValues({ rows, location }: Extract<Source, { kind: 'values' }>): BoundSource {
+    const { environment, contextOf, outer } = this.#sourceRequest;
+    const valuesWidth = rows[0]!.length;
+    if (rows.length > 1 || valuesWidth > 0) this.#countTable({ location });
+    const valuesMasks: OutputType['masked'][] = [];
+    const rowInputs: PlanNode[] = [];
+    const beginRow = (): { readonly scope: Scope; readonly level: Level; readonly context: ExpressionContext } => {
       const scope = new Scope([], outer);
       const level: Level = {
         id: environment.nextLevel(),
-        node: oneRow,
+        node: oneEmptyRow,
         noteMasked: (index, column) => scope.addMasked(index, column),
       };
       return { scope, level, context: contextOf(scope, level) };
     };
-    let own = begin();
-    const bound = rows.map((row) => {
-      const cells = row.map((each) => bindExpression(each, own.context));
-      inputs.push(own.level.node);
-      if (own.level.node !== oneRow) {
-        for (const [c, cell] of cells.entries()) masks[c] ??= own.scope.maskedColumn(cell)?.masked;
-        own = begin();
+    let rowBinding = beginRow();
+    const boundRows = rows.map((row) => {
+      const rowCells = row.map((each) => bindExpression(each, rowBinding.context));
+      rowInputs.push(rowBinding.level.node);
+      if (rowBinding.level.node !== oneEmptyRow) {
+        for (const [c, cell] of rowCells.entries()) valuesMasks[c] ??= rowBinding.scope.maskedColumn(cell)?.masked;
+        rowBinding = beginRow();
       }
-      return cells;
+      return rowCells;
     });
     const columns: OutputType[] = [];
-    for (let c = 0; c < width; c++) {
-      const cells = asIntervals(
-        bound.map((row) => row[c]!),
+    for (let c = 0; c < valuesWidth; c++) {
+      const rowCells = asIntervals(
+        boundRows.map((row) => row[c]!),
         environment.catalogue,
       );
-      const { type, fit } = commonResult('a column of VALUES', cells, location);
-      const wire = commonWire(cells, environment.catalogue);
-      for (const [r, row] of bound.entries()) row[c] = fit(cells[r]!);
-      columns.push({ name: `column${c + 1}`, type, wire, ...(masks[c] === undefined ? {} : { masked: masks[c] }) });
+      const { type, fit } = commonResult('a column of VALUES', rowCells, location);
+      const wire = commonWire(rowCells, environment.catalogue);
+      for (const [r, row] of boundRows.entries()) row[c] = fit(rowCells[r]!);
+      columns.push({ name: `column${c + 1}`, type, wire, ...(valuesMasks[c] === undefined ? {} : { masked: valuesMasks[c] }) });
     }
-    const tables: ScopeTable[] = width === 0 ? [] : [{ name: null, type: null, columns, first: 0 }];
-    const types = columns.map(({ name, type }) => ({ name, type: columnType(type) }));
-    const parts: PlanNode[] = [];
-    let plain: Bound[][] = [];
+    const tables: ScopeTable[] = valuesWidth === 0 ? [] : [{ name: null, type: null, columns, first: 0 }];
+    const valuesColumns = columns.map(({ name, type }) => ({ name, type: columnType(type) }));
+    const valuesParts: PlanNode[] = [];
+    let plainRows: Bound[][] = [];
     const closePlain = (): void => {
-      if (plain.length > 0) parts.push({ kind: 'values', rows: plain, columns: types });
-      plain = [];
+      if (plainRows.length > 0) valuesParts.push({ kind: 'values', rows: plainRows, columns: valuesColumns });
+      plainRows = [];
     };
-    for (const [r, input] of inputs.entries()) {
-      if (input === oneRow) plain.push(bound[r]!);
+    for (const [r, input] of rowInputs.entries()) {
+      if (input === oneEmptyRow) plainRows.push(boundRows[r]!);
       else {
         closePlain();
-        parts.push({ kind: 'project', input, expressions: bound[r]!, columns: types });
+        valuesParts.push({ kind: 'project', input, expressions: boundRows[r]!, columns: valuesColumns });
       }
     }
     closePlain();
-    if (parts.length > tablesMax)
+    if (valuesParts.length > fromTablesMax)
       throw errorAt(
         'REL_PARSE',
-        `VALUES is in more than ${tablesMax} parts: each query about rows around it parts its rows`,
+        `VALUES is in more than ${fromTablesMax} parts: each query about rows around it parts its rows`,
         location,
       );
-    const node = parts.reduce(
-      (left, right): PlanNode => ({ kind: 'set-operation', op: 'union all', left, right, columns: types }),
+    const node = valuesParts.reduce(
+      (left, right): PlanNode => ({ kind: 'set-operation', op: 'union all', left, right, columns: valuesColumns }),
     );
     return { node, tables };
   }
 
   /** A column of bare NULLs keeps the type `null`, whatever type the query gives out. */
   #derivedTable({ node, columns }: BoundQuery, name: string | null): BoundSource {
-    const { environment } = this.#request;
-    return { node, tables: [{ name, type: null, columns, first: 0, isOffered: () => isOffered(node, environment) }] };
+    const { environment } = this.#sourceRequest;
+    return { node, tables: [{ name, type: null, columns, first: 0, isOffered: () => isSourceOffered(node, environment) }] };
   }
 
-  #count(source: { readonly location: Location }): void {
-    if (++this.#tables > tablesMax) throw errorAt('REL_PARSE', `FROM joins more than ${tablesMax} tables`, source.location);
+  #countTable(source: { readonly location: Location }): void {
+    if (++this.#tableCount > fromTablesMax)
+      throw errorAt('REL_PARSE', `FROM joins more than ${fromTablesMax} tables`, source.location);
   }
 }
 
@@ -477,14 +535,14 @@ function isRowByRow({ type, using }: JoinSource, { query }: SubquerySource): boo
 }
 
 /** `a, b JOIN LATERAL (...) ON ...` as `(a, b) JOIN LATERAL (...) ON ...`, for the query may name columns of a, too. */
-function besideAll(source: JoinSource): JoinSource {
-  const { type, left, right, on, using } = source;
-  if (type !== 'inner' || on !== null || using !== null || right.kind !== 'join') return source;
-  if ((right.type !== 'inner' && right.type !== 'left') || right.using !== null || !hasLateral(right)) return source;
-  return { ...right, left: besideAll({ ...source, left, right: right.left }) };
+function pullLateralUp(besideJoin: JoinSource): JoinSource {
+  const { type, left, right, on, using } = besideJoin;
+  if (type !== 'inner' || on !== null || using !== null || right.kind !== 'join') return besideJoin;
+  if ((right.type !== 'inner' && right.type !== 'left') || right.using !== null || !hasLateral(right)) return besideJoin;
+  return { ...right, left: pullLateralUp({ ...besideJoin, left, right: right.left }) };
 }
 
-function applyOf(type: JoinNode['type'], input: PlanNode, query: PlanNode, level: number): ApplyNode {
+function applyNodeOf(type: JoinNode['type'], input: PlanNode, query: PlanNode, level: number): ApplyNode {
   const columns = [...input.columns, ...query.columns];
   return { kind: 'apply', type: type === 'left' ? 'left' : 'inner', input, query, level, condition: null, columns };
 }
@@ -494,19 +552,19 @@ function hasLateral(source: Source): boolean {
   return source.kind === 'subquery' && source.lateral === true;
 }
 
-const oneRow: PlanNode = { kind: 'values', rows: [[]], columns: [] };
+const oneEmptyRow: PlanNode = { kind: 'values', rows: [[]], columns: [] };
 
 function numberRows(input: PlanNode): PlanNode {
   return { kind: 'number', input, whole: true, columns: [...input.columns, { name: '#row', type: 'integer' }] };
 }
 
-function outputOf({ columns }: PlanNode, index: number): Output {
+function outputOfColumn({ columns }: PlanNode, index: number): Output {
   const { name, type } = columns[index]!;
   return { name, bound: { kind: 'column', index, name, type } };
 }
 
 /** Rows of both sides that have one value in the columns of these numbers, the second counted behind the left side. */
-function joinedBy(
+function joinByRowNumbers(
   type: JoinNode['type'],
   left: PlanNode,
   right: PlanNode,
@@ -514,35 +572,35 @@ function joinedBy(
 ): JoinNode {
   const columns = [...left.columns, ...right.columns];
   const columnAt = (index: number): Bound => ({ kind: 'column', index, ...columns[index]! });
-  const residual: Bound = { kind: 'compare', op: '=', left: columnAt(ofLeft), right: columnAt(ofRight), type: 'boolean' };
-  return { kind: 'join', type, left, right, leftKeys: [], rightKeys: [], residual, build: 'right', columns };
+  const rowNumberMatch: Bound = { kind: 'compare', op: '=', left: columnAt(ofLeft), right: columnAt(ofRight), type: 'boolean' };
+  return { kind: 'join', type, left, right, leftKeys: [], rightKeys: [], residual: rowNumberMatch, build: 'right', columns };
 }
 
 /** Names that both sides have, in the order of the left; system columns don't count. */
-function sharedNames(left: readonly ScopeTable[], right: readonly ScopeTable[]): readonly string[] {
+function naturalJoinNames(left: readonly ScopeTable[], right: readonly ScopeTable[]): readonly string[] {
   const namesOf = (tables: readonly ScopeTable[]): string[] =>
     tables.flatMap(({ columns, hidden, type }) =>
       columns.flatMap(({ name }, i) =>
         hidden?.has(i) || (type !== null && name !== 'id' && Object.hasOwn(systemColumns, name)) ? [] : [name],
       ),
     );
-  const others = new Set(namesOf(right));
-  return [...new Set(namesOf(left))].filter((name) => others.has(name));
+  const rightNames = new Set(namesOf(right));
+  return [...new Set(namesOf(left))].filter((name) => rightNames.has(name));
 }
 
 /** Whether errors may name all types that a query reads. A served view was checked when it was bound. */
-function isOffered(node: PlanNode, environment: Environment): boolean {
+function isSourceOffered(node: PlanNode, environment: Environment): boolean {
   if (node.kind === 'scan' && environment.catalog.type(node.type) && !environment.offers(node.type)) return false;
-  return inputsOf(node).every((input) => isOffered(input, environment));
+  return inputsOf(node).every((input) => isSourceOffered(input, environment));
 }
 
-function bindGiven({ rows, tables }: Extract<Source, { kind: 'given' }>): BoundSource {
+function bindGivenRows({ rows, tables }: Extract<Source, { kind: 'given' }>): BoundSource {
   const columns = tables.flatMap((table) => table.columns);
-  let first = 0;
-  const scoped = tables.map((table): ScopeTable => {
-    const placed = { name: table.name, type: null, columns: table.columns, first };
-    first += table.columns.length;
-    return table.apart ? { ...placed, hidden: new Set(table.columns.keys()) } : placed;
+  let firstColumn = 0;
+  const scopedTables = tables.map((table): ScopeTable => {
+    const givenTable = { name: table.name, type: null, columns: table.columns, first: firstColumn };
+    firstColumn += table.columns.length;
+    return table.apart ? { ...givenTable, hidden: new Set(table.columns.keys()) } : givenTable;
   });
-  return { node: { kind: 'working', table: rows, columns }, tables: scoped };
+  return { node: { kind: 'working', table: rows, columns }, tables: scopedTables };
 }

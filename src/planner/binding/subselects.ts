@@ -30,7 +30,7 @@ export interface Level {
   readonly noteMasked: (index: number, column: BoundQuery['columns'][number]) => void;
 }
 
-const lookingAround = 'a subquery that looks at rows around it is not implemented here: put it into WHERE or into ON';
+const lookingAroundText = 'a subquery that looks at rows around it is not implemented here: put it into WHERE or into ON';
 
 export interface SubselectsRequest {
   readonly environment: Environment;
@@ -40,77 +40,77 @@ export interface SubselectsRequest {
 }
 
 export class Subselects {
-  readonly #request: SubselectsRequest;
-  readonly #known = new Map<Expression, Bound>();
+  readonly #subselectRequest: SubselectsRequest;
+  readonly #boundSubselects = new Map<Expression, Bound>();
 
   constructor(request: SubselectsRequest) {
-    this.#request = request;
+    this.#subselectRequest = request;
   }
 
   bind(expression: Subselect | InQuery, bind: (operand: Expression) => Bound): Bound {
-    const known = this.#known.get(expression);
-    if (known) return known;
-    const bound = this.#bind(expression, bind);
-    this.#known.set(expression, bound);
-    return bound;
+    const knownSubselect = this.#boundSubselects.get(expression);
+    if (knownSubselect) return knownSubselect;
+    const boundSubselect = this.#bindSubselect(expression, bind);
+    this.#boundSubselects.set(expression, boundSubselect);
+    return boundSubselect;
   }
 
-  #bind(expression: Subselect | InQuery, bind: (operand: Expression) => Bound): Bound {
+  #bindSubselect(expression: Subselect | InQuery, bind: (operand: Expression) => Bound): Bound {
     switch (expression.kind) {
       case 'exists':
-        return this.#exists(expression.query);
+        return this.#bindExists(expression.query);
       case 'scalar-query':
-        return this.#scalar(expression.query);
+        return this.#bindScalar(expression.query);
       case 'in-query': {
-        const member = this.#compareAny(expression, '=', bind);
-        return expression.negated ? { kind: 'not', operand: member, type: 'boolean' } : member;
+        const isMember = this.#compareAny(expression, '=', bind);
+        return expression.negated ? { kind: 'not', operand: isMember, type: 'boolean' } : isMember;
       }
       case 'quantified': {
         const { op, all } = expression;
-        const any = this.#compareAny(expression, all ? negatedOp[op] : op, bind);
-        return all ? { kind: 'not', operand: any, type: 'boolean' } : any;
+        const comparedAny = this.#compareAny(expression, all ? negatedOp[op] : op, bind);
+        return all ? { kind: 'not', operand: comparedAny, type: 'boolean' } : comparedAny;
       }
     }
   }
 
-  #exists(query: Query): Bound {
-    const { bindQuery, environment } = this.#request;
-    const bound = bindQuery(query);
+  #bindExists(query: Query): Bound {
+    const { bindQuery, environment } = this.#subselectRequest;
+    const existsQuery = bindQuery(query);
     // Its columns say nothing.
-    const node = project(bound.node, []);
+    const node = project(existsQuery.node, []);
     if (!namesOuter(node)) {
       return { kind: 'subquery', index: environment.addSubquery({ root: node, type: 'boolean', as: 'exists' }), type: 'boolean' };
     }
-    return this.#mark(node, null, query.location);
+    return this.#markedRows(node, null, query.location);
   }
 
-  #scalar(query: Query): Bound {
-    const { bindQuery, environment } = this.#request;
-    const bound = bindQuery(query);
-    const [only] = columnsOf(bound, 1, query.location);
-    const node = firstColumns(bound, 1);
-    if (!namesOuter(node)) {
-      const index = environment.addSubquery({ root: node, type: node.columns[0]!.type, as: 'scalar' });
+  #bindScalar(query: Query): Bound {
+    const { bindQuery, environment } = this.#subselectRequest;
+    const scalarQuery = bindQuery(query);
+    const [scalarColumn] = subselectColumns(scalarQuery, 1, query.location);
+    const scalarNode = firstColumns(scalarQuery, 1);
+    if (!namesOuter(scalarNode)) {
+      const index = environment.addSubquery({ root: scalarNode, type: scalarNode.columns[0]!.type, as: 'scalar' });
       // A vector stands as its text, which is what distances take beside one.
-      const wire = only!.wire === undefined ? {} : { wire: only!.wire };
-      return { kind: 'subquery', index, type: only!.type === 'vector' ? 'string' : only!.type, ...wire };
+      const scalarWire = scalarColumn!.wire === undefined ? {} : { wire: scalarColumn!.wire };
+      return { kind: 'subquery', index, type: scalarColumn!.type === 'vector' ? 'string' : scalarColumn!.type, ...scalarWire };
     }
-    if (only!.type === 'vector')
+    if (scalarColumn!.type === 'vector')
       throw errorAt('REL_TYPE_MISMATCH', "a subquery that looks at rows around it can't yield a vector", query.location);
-    const level = this.#level(query.location);
-    const column: PlanColumn = { name: node.columns[0]!.name, type: node.columns[0]!.type };
-    const index = level.node.columns.length;
-    level.node = {
+    const aroundLevel = this.#requireLevel(query.location);
+    const appliedColumn: PlanColumn = { name: scalarNode.columns[0]!.name, type: scalarNode.columns[0]!.type };
+    const index = aroundLevel.node.columns.length;
+    aroundLevel.node = {
       kind: 'apply',
       type: 'single',
-      input: level.node,
-      query: node,
-      level: level.id,
+      input: aroundLevel.node,
+      query: scalarNode,
+      level: aroundLevel.id,
       condition: null,
-      columns: [...level.node.columns, column],
+      columns: [...aroundLevel.node.columns, appliedColumn],
     };
-    if (only!.masked !== undefined) level.noteMasked(index, only!);
-    return { kind: 'column', index, ...column, ...(only!.wire !== undefined && { wire: only!.wire }) };
+    if (scalarColumn!.masked !== undefined) aroundLevel.noteMasked(index, scalarColumn!);
+    return { kind: 'column', index, ...appliedColumn, ...(scalarColumn!.wire !== undefined && { wire: scalarColumn!.wire }) };
   }
 
   /** Whether `operand op` holds for any row of the query. */
@@ -119,84 +119,89 @@ export class Subselects {
     op: CompareOp,
     bind: (operand: Expression) => Bound,
   ): Bound {
-    const { bindQuery, environment } = this.#request;
-    const operands = (operand.kind === 'row' ? operand.items : [operand]).map(bind);
-    const bound = bindQuery(query);
-    const columns = columnsOf(bound, operands.length, query.location);
+    const { bindQuery, environment } = this.#subselectRequest;
+    const memberOperands = (operand.kind === 'row' ? operand.items : [operand]).map(bind);
+    const memberQuery = bindQuery(query);
+    const columns = subselectColumns(memberQuery, memberOperands.length, query.location);
     for (const { type } of columns) {
       if (type === 'vector' || type === 'interval')
         throw errorAt('REL_TYPE_MISMATCH', `IN can't compare ${type}`, query.location);
     }
-    const node = firstColumns(bound, operands.length);
-    if (op === '=' && operands.length === 1 && !namesOuter(node)) {
-      const values: Bound = { kind: 'parameter', index: -1, type: columns[0]!.type };
-      const [each, other] = matchOperands(operands[0]!, values, '=', location);
-      const root = other.type === 'string' && values.type === 'json' ? asText(node) : node;
-      const set = environment.addSubquery({ root, type: root.columns[0]!.type, as: 'set' });
-      return { kind: 'in-set', operand: each, set, type: 'boolean' };
+    const memberNode = firstColumns(memberQuery, memberOperands.length);
+    if (op === '=' && memberOperands.length === 1 && !namesOuter(memberNode)) {
+      const setValues: Bound = { kind: 'parameter', index: -1, type: columns[0]!.type };
+      const [memberOperand, setValue] = matchOperands(memberOperands[0]!, setValues, '=', location);
+      const setRoot = setValue.type === 'string' && setValues.type === 'json' ? asTextNode(memberNode) : memberNode;
+      const setSubquery = environment.addSubquery({ root: setRoot, type: setRoot.columns[0]!.type, as: 'set' });
+      return { kind: 'in-set', operand: memberOperand, set: setSubquery, type: 'boolean' };
     }
-    const width = this.#level(location).node.columns.length;
+    const levelWidth = this.#requireLevel(location).node.columns.length;
     const compareColumn = (i: number, operator: CompareOp): Bound => {
       // A column of bare NULLs has no other type.
       const type = columns[i]!.type;
-      const column = { kind: 'column', index: width + i, name: columns[i]!.name, type: node.columns[i]!.type } as const;
-      const other: Bound = type === 'null' ? { kind: 'constant', cell: null, type: 'null' } : column;
-      const [left, right] = matchOperands(operands[i]!, other, operator, location);
+      const column = {
+        kind: 'column',
+        index: levelWidth + i,
+        name: columns[i]!.name,
+        type: memberNode.columns[i]!.type,
+      } as const;
+      const comparedColumn: Bound = type === 'null' ? { kind: 'constant', cell: null, type: 'null' } : column;
+      const [left, right] = matchOperands(memberOperands[i]!, comparedColumn, operator, location);
       return { kind: 'compare', op: operator, left, right, type: 'boolean' };
     };
-    const condition = comparedRows(operands.length, op, compareColumn);
-    const holds = this.#mark(node, condition, location);
+    const rowComparison = comparedRowsBound(memberOperands.length, op, compareColumn);
+    const holdsMark = this.#markedRows(memberNode, rowComparison, location);
     // The condition's references to the query's rows shift by the added column.
-    const moved = movedBeyond(condition, width);
-    const open = this.#mark(node, { kind: 'is-null', operand: moved, type: 'boolean' }, location);
-    const unknown: Bound = { kind: 'constant', cell: null, type: 'null' };
-    const undecided: Bound = { kind: 'and', operands: [open, unknown], type: 'boolean' };
-    return { kind: 'or', operands: [holds, undecided], type: 'boolean' };
+    const movedComparison = movedBeyondMark(rowComparison, levelWidth);
+    const openMark = this.#markedRows(memberNode, { kind: 'is-null', operand: movedComparison, type: 'boolean' }, location);
+    const nullConstant: Bound = { kind: 'constant', cell: null, type: 'null' };
+    const undecidedBound: Bound = { kind: 'and', operands: [openMark, nullConstant], type: 'boolean' };
+    return { kind: 'or', operands: [holdsMark, undecidedBound], type: 'boolean' };
   }
 
-  #mark(query: PlanNode, condition: Bound | null, location: Location): Bound {
-    const level = this.#level(location);
+  #markedRows(query: PlanNode, condition: Bound | null, location: Location): Bound {
+    const level = this.#requireLevel(location);
     const index = level.node.columns.length;
     const columns: PlanColumn[] = [...level.node.columns, { name: '#mark', type: 'boolean' }];
     level.node = { kind: 'apply', type: 'mark', input: level.node, query, level: level.id, condition, columns };
     return { kind: 'column', index, name: '#mark', type: 'boolean' };
   }
 
-  #level(location: Location): Level {
-    if (this.#request.level) return this.#request.level;
-    throw errorAt('REL_NOT_IMPLEMENTED', lookingAround, location);
+  #requireLevel(location: Location): Level {
+    if (this.#subselectRequest.level) return this.#subselectRequest.level;
+    throw errorAt('REL_NOT_IMPLEMENTED', lookingAroundText, location);
   }
 }
 
 const negatedOp: Readonly<Record<CompareOp, CompareOp>> = { '=': '!=', '!=': '=', '<': '>=', '<=': '>', '>': '<=', '>=': '<' };
 
 /** `=` and `!=` of rows compare item by item; an order follows the first items that differ. */
-function comparedRows(width: number, op: CompareOp, compare: (item: number, operator: CompareOp) => Bound): Bound {
-  const last = compare(width - 1, op);
-  if (width === 1) return last;
+function comparedRowsBound(width: number, op: CompareOp, compareItem: (item: number, operator: CompareOp) => Bound): Bound {
+  const lastComparison = compareItem(width - 1, op);
+  if (width === 1) return lastComparison;
   if (op === '=' || op === '!=') {
-    const operands = Array.from({ length: width }, (_, i) => compare(i, op));
+    const operands = Array.from({ length: width }, (_, i) => compareItem(i, op));
     return { kind: op === '=' ? 'and' : 'or', operands, type: 'boolean' };
   }
-  const strict = op.startsWith('<') ? '<' : '>';
-  let whole = last;
+  const strictOp = op.startsWith('<') ? '<' : '>';
+  let wholeComparison = lastComparison;
   for (let i = width - 2; i >= 0; i--) {
-    const later: Bound = { kind: 'and', operands: [compare(i, '='), whole], type: 'boolean' };
-    whole = { kind: 'or', operands: [compare(i, strict), later], type: 'boolean' };
+    const laterItems: Bound = { kind: 'and', operands: [compareItem(i, '='), wholeComparison], type: 'boolean' };
+    wholeComparison = { kind: 'or', operands: [compareItem(i, strictOp), laterItems], type: 'boolean' };
   }
-  return whole;
+  return wholeComparison;
 }
 
-function movedBeyond(bound: Bound, width: number): Bound {
+function movedBeyondMark(bound: Bound, width: number): Bound {
   if (bound.kind === 'column') return bound.index < width ? bound : { ...bound, index: bound.index + 1 };
-  return mapChildren(bound, (child) => movedBeyond(child, width));
+  return mapChildren(bound, (child) => movedBeyondMark(child, width));
 }
 
-function columnsOf(bound: BoundQuery, wanted: number, location: Location): BoundQuery['columns'] {
+function subselectColumns(bound: BoundQuery, wantedCount: number, location: Location): BoundQuery['columns'] {
   const { columns } = bound;
-  if (columns.length === wanted) return columns;
-  const many = wanted === 1 ? 'one column' : `${wanted} columns`;
-  throw errorAt('REL_INVALID', `a subquery of ${many} belongs here, not of ${columns.length}`, location, 'syntax');
+  if (columns.length === wantedCount) return columns;
+  const columnCountText = wantedCount === 1 ? 'one column' : `${wantedCount} columns`;
+  throw errorAt('REL_INVALID', `a subquery of ${columnCountText} belongs here, not of ${columns.length}`, location, 'syntax');
 }
 
 /** Drops the columns that show masked ones: expressions see only cells that they may. */
@@ -205,7 +210,7 @@ function firstColumns({ node }: BoundQuery, count: number): PlanNode {
 }
 
 /** The one column of a node, json, as the text that it is compared by. */
-function asText(node: PlanNode): PlanNode {
+function asTextNode(node: PlanNode): PlanNode {
   return project(
     node,
     throughColumns(node).map(({ name, bound }) => ({ name, bound: jsonText(bound) })),
@@ -214,15 +219,15 @@ function asText(node: PlanNode): PlanNode {
 
 /** Whether anything in a plan names a column of a query around it. */
 export function namesOuter(node: PlanNode, level?: number): boolean {
-  const inside = (bound: Bound): boolean =>
-    bound.kind === 'outer' ? level === undefined || bound.level === level : childrenOf(bound).some(inside);
-  return expressionsOf(node).some(inside) || inputsOf(node).some((input) => namesOuter(input, level));
+  const namesOuterColumn = (bound: Bound): boolean =>
+    bound.kind === 'outer' ? level === undefined || bound.level === level : childrenOf(bound).some(namesOuterColumn);
+  return expressionsOf(node).some(namesOuterColumn) || inputsOf(node).some((input) => namesOuter(input, level));
 }
 
 /** A column of the rows around a query, as that query names it. */
 export function outerColumn(bound: Bound | undefined, level: Level | null, location: Location): Bound {
   if (bound?.kind === 'outer') return bound;
-  if (level === null) throw errorAt('REL_NOT_IMPLEMENTED', lookingAround, location);
+  if (level === null) throw errorAt('REL_NOT_IMPLEMENTED', lookingAroundText, location);
   if (bound?.kind !== 'column')
     throw errorAt('REL_INVALID', 'a query inside another one names columns of it, and no expressions', location);
   const { index, name, type, wire } = bound;

@@ -15,7 +15,7 @@ import type { OutputType } from './output-columns.ts';
 import type { Scope } from './scope.ts';
 
 /** These columns identify a version, and break ties between equally ranked rows. */
-const rankedBy: readonly string[] = ['system_from', '_pk'];
+const rankedByColumns: readonly string[] = ['system_from', '_pk'];
 
 export interface FunctionRequest {
   readonly environment: Environment;
@@ -24,23 +24,23 @@ export interface FunctionRequest {
 }
 
 export function bindFunction(source: FunctionSource, { environment, scan, contextOf }: FunctionRequest): BoundSource {
-  const call = arrangeCall(source, null);
-  if (call === undefined) throw refuseTableFunction(source.name, source.location);
-  const { function: tableFunction, given } = call;
-  const words = wordsOf(tableFunction, given, environment.literals, source.location);
-  const scope: BoundScope = { words, catalog: environment.catalog };
-  const common = {
+  const arrangedCall = arrangeCall(source, null);
+  if (arrangedCall === undefined) throw refuseTableFunction(source.name, source.location);
+  const { function: tableFunction, given: givenArguments } = arrangedCall;
+  const functionWords = wordsOf(tableFunction, givenArguments, environment.literals, source.location);
+  const scope: BoundScope = { words: functionWords, catalog: environment.catalog };
+  const functionFacts = {
     kind: 'function',
     name: tableFunction.name,
-    words: tableFunction.arguments.flatMap(({ name }) => words.word(name) ?? []),
-    values: valuesOf(tableFunction, given, environment),
+    words: tableFunction.arguments.flatMap(({ name }) => functionWords.word(name) ?? []),
+    values: valuesOf(tableFunction, givenArguments, environment),
     limit: null,
   } as const;
   for (const type of tableFunction.types(scope)) environment.objectTypes.add(type);
   const columns = tableFunction.columns(scope);
   const name = source.alias ?? source.name;
-  const ranked = tableFunction.ranks?.(scope);
-  if (ranked === undefined) {
+  const rankedType = tableFunction.ranks?.(scope);
+  if (rankedType === undefined) {
     const graphInput = tableFunction.graph?.(scope);
     const isWhole = source.edges === undefined;
     const graph = graphInput && {
@@ -49,26 +49,28 @@ export function bindFunction(source: FunctionSource, { environment, scan, contex
       isWhole,
       location: source.location,
     };
-    const own = [...columns.keys()];
+    const ownColumns = [...columns.keys()];
     const node: FunctionNode = {
-      ...common,
+      ...functionFacts,
       type: null,
       input: null,
       reads: [],
       columns,
-      own,
+      own: ownColumns,
       ...(graph && { graph }),
       ...(tableFunction.bind && { bound: tableFunction.bind(scope) }),
-      ...seekOf(tableFunction, given),
+      ...seekOfFunction(tableFunction, givenArguments),
     };
     return { node, tables: [{ name, type: null, columns, first: 0 }] };
   }
-  const { node: scanned, tables } = scan(ranked.type);
-  const input = addSearch(scanned, ranked, common.values, (column) => environment.hides(ranked.type, column));
-  const { columns: typed } = tables[0]!;
-  const masked = environment.masksOf(ranked.type);
-  for (const column of ranked.named) {
-    if (environment.hides(ranked.type, column)) {
+  const { node: scannedNode, tables } = scan(rankedType.type);
+  const input = addSearchToScan(scannedNode, rankedType, functionFacts.values, (column) =>
+    environment.hides(rankedType.type, column),
+  );
+  const { columns: typedColumns } = tables[0]!;
+  const maskedColumns = environment.masksOf(rankedType.type);
+  for (const column of rankedType.named) {
+    if (environment.hides(rankedType.type, column)) {
       throw errorAt(
         'REL_MASKED_COLUMN',
         `column ${JSON.stringify(column)} is masked: ${tableFunction.name} can't rank by it`,
@@ -76,7 +78,7 @@ export function bindFunction(source: FunctionSource, { environment, scan, contex
       );
     }
   }
-  if (masked.has('system_from')) {
+  if (maskedColumns.has('system_from')) {
     throw errorAt(
       'REL_MASKED_COLUMN',
       `column "system_from" is masked: ${tableFunction.name} tells rows apart by it`,
@@ -84,61 +86,78 @@ export function bindFunction(source: FunctionSource, { environment, scan, contex
     );
   }
   // Columns of the type, then the function's own, then those that show masked ones, which names can't reach.
-  const shown = scanned.columns.slice(typed.length);
-  const named: OutputType[] = [
-    ...typed.map(
+  const shownColumns = scannedNode.columns.slice(typedColumns.length);
+  const functionOutputs: OutputType[] = [
+    ...typedColumns.map(
       (column): OutputType => (column.shown === undefined ? column : { ...column, shown: column.shown + columns.length }),
     ),
     ...columns,
   ];
-  const all: PlanColumn[] = [...scanned.columns.slice(0, typed.length), ...columns, ...shown];
-  const score = input === scanned ? [] : [input.columns.length - 1];
+  const allColumns: PlanColumn[] = [...scannedNode.columns.slice(0, typedColumns.length), ...columns, ...shownColumns];
+  const scoreColumns = input === scannedNode ? [] : [input.columns.length - 1];
   const node: FunctionNode = {
-    ...common,
-    type: ranked.type,
+    ...functionFacts,
+    type: rankedType.type,
     input,
-    reads: [...[...rankedBy, ...ranked.reads].map((column) => typed.findIndex((each) => each.name === column)), ...score],
-    columns: all,
-    own: all.map((_, i) => (i >= typed.length && i < typed.length + columns.length ? i - typed.length : -1)),
+    reads: [
+      ...[...rankedByColumns, ...rankedType.reads].map((column) => typedColumns.findIndex((each) => each.name === column)),
+      ...scoreColumns,
+    ],
+    columns: allColumns,
+    own: allColumns.map((_, i) =>
+      i >= typedColumns.length && i < typedColumns.length + columns.length ? i - typedColumns.length : -1,
+    ),
   };
-  return { node, tables: [{ name, type: null, columns: named, first: 0 }] };
+  return { node, tables: [{ name, type: null, columns: functionOutputs, first: 0 }] };
 }
 
-function seekOf({ seeks }: TableFunction, given: ReadonlyMap<string, unknown>): Pick<FunctionNode, 'seeks'> {
+function seekOfFunction({ seeks }: TableFunction, given: ReadonlyMap<string, unknown>): Pick<FunctionNode, 'seeks'> {
   return seeks === undefined || given.has(seeks.argument) ? {} : { seeks };
 }
 
 /** Adds the match score of each row, where the function asks for it. Texts that the caller can't see are not searched. */
-function addSearch(
+function addSearchToScan(
   scan: PlanNode,
   { matches }: RankedType,
   values: FunctionNode['values'],
   hides: (column: string) => boolean,
 ): PlanNode {
   if (matches === undefined || scan.kind !== 'scan') return scan;
-  const columns = matches.columns.flatMap((name) => (hides(name) ? [] : [scan.columns.findIndex((each) => each.name === name)]));
-  if (columns.length === 0) return scan;
-  const value = values.get(matches.argument)!;
-  if (!('bound' in value) || value.bound.kind !== 'literal') {
-    throw errorAt('REL_INVALID', `${matches.argument} is a text in quotes`, value.location);
+  const searchedColumns = matches.columns.flatMap((name) =>
+    hides(name) ? [] : [scan.columns.findIndex((each) => each.name === name)],
+  );
+  if (searchedColumns.length === 0) return scan;
+  const matchArgument = values.get(matches.argument)!;
+  if (!('bound' in matchArgument) || matchArgument.bound.kind !== 'literal') {
+    throw errorAt('REL_INVALID', `${matches.argument} is a text in quotes`, matchArgument.location);
   }
-  const none = columns.map(() => null);
-  const match: Match = { columns, slot: value.bound.slot, mode: 'ANY', weights: none, boosts: none };
+  const noWeights = searchedColumns.map(() => null);
+  const functionMatch: Match = {
+    columns: searchedColumns,
+    slot: matchArgument.bound.slot,
+    mode: 'ANY',
+    weights: noWeights,
+    boosts: noWeights,
+  };
   const ownColumns: readonly PlanColumn[] = [
     { name: '#match 1', type: 'boolean' },
     { name: '_score', type: 'number' },
   ];
-  const rest = { matches: [match], scored: true, required: [], best: null, unread: [], ranks: true } as const;
-  return { kind: 'search', input: scan, ...rest, columns: [...scan.columns, ...ownColumns] };
+  const searchFacts = { matches: [functionMatch], scored: true, required: [], best: null, unread: [], ranks: true } as const;
+  return { kind: 'search', input: scan, ...searchFacts, columns: [...scan.columns, ...ownColumns] };
 }
 
 /** Takes the condition on the ranking out of WHERE; the rest selects the rows to rank. */
 export function withoutSeed(select: Select): Select {
   if (select.from.kind !== 'function') return select;
-  const call = arrangeCall(select.from, select.where);
-  if (call === undefined) return select;
-  const given = [...call.given].map(([name, value]) => ({ name, value }));
-  return { ...select, from: { ...select.from, arguments: given, ...(call.edges && { edges: call.edges }) }, where: call.where };
+  const arrangedCall = arrangeCall(select.from, select.where);
+  if (arrangedCall === undefined) return select;
+  const seedlessArguments = [...arrangedCall.given].map(([name, value]) => ({ name, value }));
+  return {
+    ...select,
+    from: { ...select.from, arguments: seedlessArguments, ...(arrangedCall.edges && { edges: arrangedCall.edges }) },
+    where: arrangedCall.where,
+  };
 }
 
 /**
@@ -146,16 +165,17 @@ export function withoutSeed(select: Select): Select {
  * filter the result.
  */
 export function filterSource(source: PlanNode, predicate: Bound): PlanNode {
-  const filter = (input: PlanNode, conditions: readonly Bound[]): PlanNode =>
+  const filterBy = (input: PlanNode, conditions: readonly Bound[]): PlanNode =>
     conditions.length === 0 ? input : { kind: 'filter', input, predicate: conjunction(conditions), columns: input.columns };
-  if (source.kind !== 'function' || source.input === null) return filter(source, [predicate]);
+  if (source.kind !== 'function' || source.input === null) return filterBy(source, [predicate]);
   const { own, input } = source;
-  const below: Bound[] = [];
-  const above: Bound[] = [];
-  for (const each of flat(predicate)) ([...columnsIn(each)].every((index) => own[index]! < 0) ? below : above).push(each);
-  return filter({ ...source, input: filter(input, below) }, above);
+  const predicatesBelow: Bound[] = [];
+  const predicatesAbove: Bound[] = [];
+  for (const conjunct of conjunctsOf(predicate))
+    ([...columnsIn(conjunct)].every((index) => own[index]! < 0) ? predicatesBelow : predicatesAbove).push(conjunct);
+  return filterBy({ ...source, input: filterBy(input, predicatesBelow) }, predicatesAbove);
 }
 
-function flat(predicate: Bound): readonly Bound[] {
-  return predicate.kind === 'and' ? predicate.operands.flatMap(flat) : [predicate];
+function conjunctsOf(predicate: Bound): readonly Bound[] {
+  return predicate.kind === 'and' ? predicate.operands.flatMap(conjunctsOf) : [predicate];
 }

@@ -15,35 +15,35 @@ export interface Windowed {
 
 /** `keys` are the other group keys: a session is one of rows that agree in them. */
 export function bindWindow(source: PlanNode, keys: readonly Bound[], window: GroupWindow, rows: ExpressionContext): Windowed {
-  const column = bindExpression(window.column, rows);
-  if (column.kind !== 'column' || (column.type !== 'timestamp' && column.type !== 'integer')) {
-    const text = `${window.type.toUpperCase()} is over a timestamp or an integer of nanoseconds, not ${column.type}`;
-    throw errorAt('REL_TYPE_MISMATCH', text, window.column.location);
+  const windowColumn = bindExpression(window.column, rows);
+  if (windowColumn.kind !== 'column' || (windowColumn.type !== 'timestamp' && windowColumn.type !== 'integer')) {
+    const windowError = `${window.type.toUpperCase()} is over a timestamp or an integer of nanoseconds, not ${windowColumn.type}`;
+    throw errorAt('REL_TYPE_MISMATCH', windowError, window.column.location);
   }
-  const computed: Output[] = [];
-  const partition =
+  const computedKeys: Output[] = [];
+  const sessionPartition =
     window.type === 'session'
       ? keys.map((bound) =>
-          bound.kind === 'column' ? bound.index : source.columns.length + computed.push({ name: '#key', bound }) - 1,
+          bound.kind === 'column' ? bound.index : source.columns.length + computedKeys.push({ name: '#key', bound }) - 1,
         )
       : [];
-  const input = computed.length > 0 ? project(source, [...throughColumns(source), ...computed]) : source;
-  const bounds: PlanColumn[] = [
+  const input = computedKeys.length > 0 ? project(source, [...throughColumns(source), ...computedKeys]) : source;
+  const windowBounds: PlanColumn[] = [
     { name: 'window_start', type: 'timestamp' },
     { name: 'window_end', type: 'timestamp' },
   ];
-  const first = input.columns.length;
+  const firstBound = input.columns.length;
   return {
     node: {
       kind: 'window',
       input,
       type: window.type,
-      column: column.index,
+      column: windowColumn.index,
       intervals: window.intervals.map(({ slot }) => slot),
-      partition,
-      columns: [...input.columns, ...bounds],
+      partition: sessionPartition,
+      columns: [...input.columns, ...windowBounds],
     },
-    bounds,
-    keys: bounds.map(({ name, type }, i) => ({ kind: 'column', index: first + i, name, type })),
+    bounds: windowBounds,
+    keys: windowBounds.map(({ name, type }, i) => ({ kind: 'column', index: firstBound + i, name, type })),
   };
 }

@@ -13,7 +13,7 @@ import type { Environment } from './environment.ts';
 import { columnType, type Output, project, throughColumns } from './output-columns.ts';
 import type { Level } from './subselects.ts';
 
-type Over = Extract<Expression, { kind: 'over' }>;
+type OverExpression = Extract<Expression, { kind: 'over' }>;
 
 export interface OverRequest {
   readonly level: Level;
@@ -24,9 +24,9 @@ export interface OverRequest {
   readonly refuseMasked: (bound: Bound, location: Location) => void;
 }
 
-export function bindOver(over: Over, request: OverRequest): Bound {
+export function bindOver(over: OverExpression, request: OverRequest): Bound {
   const { level, bind, refuseMasked } = request;
-  const named = over.function.toUpperCase();
+  const windowName = over.function.toUpperCase();
   const bindOperand = (expression: Expression): Bound => {
     const each = bind(expression);
     if (each.type === 'vector' || each.type === 'interval')
@@ -39,127 +39,153 @@ export function bindOver(over: Over, request: OverRequest): Bound {
   const filter = over.filter && bindOperand(over.filter);
   if (filter && filter.type !== 'boolean' && filter.type !== 'null')
     throw errorAt('REL_TYPE_MISMATCH', `FILTER takes a condition, not ${filter.type}`, over.filter!.location);
-  const partition = over.partition.map(bindOperand);
-  const order = over.orderBy.map((item) => {
-    const each = bindOperand(item.expression);
-    request.checkOrder(each, item);
-    return each;
+  const partitionOperands = over.partition.map(bindOperand);
+  const orderOperands = over.orderBy.map((item) => {
+    const overOperand = bindOperand(item.expression);
+    request.checkOrder(overOperand, item);
+    return overOperand;
   });
-  const computed: Output[] = [];
+  const computedOperands: Output[] = [];
   const width = level.node.columns.length;
-  const columnOf = (each: Bound): number =>
-    each.kind === 'column' ? each.index : width + computed.push({ name: '#over', bound: each }) - 1;
-  const whole = callOf(over, operands, columnOf, request);
-  const call: OverCall = filter ? { ...whole.call, when: columnOf(filter) } : whole.call;
-  const partitions = partition.map(columnOf);
-  const keys = over.orderBy.map(
-    ({ descending, collate, nullsFirst }, i): SortKey => ({ column: columnOf(order[i]!), descending, collate, nullsFirst }),
+  const overColumnOf = (each: Bound): number =>
+    each.kind === 'column' ? each.index : width + computedOperands.push({ name: '#over', bound: each }) - 1;
+  const overCall = overCallOf(over, operands, overColumnOf, request);
+  const filteredCall: OverCall = filter ? { ...overCall.call, when: overColumnOf(filter) } : overCall.call;
+  const partitions = partitionOperands.map(overColumnOf);
+  const overKeys = over.orderBy.map(
+    ({ descending, collate, nullsFirst }, i): SortKey => ({
+      column: overColumnOf(orderOperands[i]!),
+      descending,
+      collate,
+      nullsFirst,
+    }),
   );
-  const input: PlanNode = computed.length > 0 ? project(level.node, [...throughColumns(level.node), ...computed]) : level.node;
-  const column = { name: over.function, type: call.type, ...(whole.wire !== undefined && { wire: whole.wire }) };
-  const index = input.columns.length;
-  if (call.frame.unit === 'range' && over.frame && over.orderBy.length === 0 && over.frame.from.kind === 'current') {
-    throw errorAt('REL_INVALID', `${named} needs ORDER BY for this frame`, over.frame.location);
+  const overInput: PlanNode =
+    computedOperands.length > 0 ? project(level.node, [...throughColumns(level.node), ...computedOperands]) : level.node;
+  const overColumn = {
+    name: over.function,
+    type: filteredCall.type,
+    ...(overCall.wire !== undefined && { wire: overCall.wire }),
+  };
+  const index = overInput.columns.length;
+  if (filteredCall.frame.unit === 'range' && over.frame && over.orderBy.length === 0 && over.frame.from.kind === 'current') {
+    throw errorAt('REL_INVALID', `${windowName} needs ORDER BY for this frame`, over.frame.location);
   }
-  level.node = { kind: 'over', input, partition: partitions, keys, calls: [call], columns: [...input.columns, column] };
-  return { kind: 'column', index, ...column };
+  level.node = {
+    kind: 'over',
+    input: overInput,
+    partition: partitions,
+    keys: overKeys,
+    calls: [filteredCall],
+    columns: [...overInput.columns, overColumn],
+  };
+  return { kind: 'column', index, ...overColumn };
 }
 
-const isCount = ({ type }: Bound): boolean => type === 'integer' || type === 'null';
+const isCountBound = ({ type }: Bound): boolean => type === 'integer' || type === 'null';
 
-function callOf(
-  over: Over,
+function overCallOf(
+  over: OverExpression,
   operands: readonly Bound[],
   columnOf: (bound: Bound) => number,
   { environment }: OverRequest,
 ): { readonly call: OverCall; readonly wire?: string } {
   const { function: name, location } = over;
-  const named = name.toUpperCase();
-  const frame: OverCall['frame'] = over.frame ?? {
+  const windowName = name.toUpperCase();
+  const overFrame: OverCall['frame'] = over.frame ?? {
     unit: 'range',
     from: { kind: 'unbounded' },
     to: { kind: 'current' },
   };
-  const wrong = (usage: string): never => {
-    throw errorAt('REL_INVALID', `${named} is written ${usage}`, location, 'no-such-function');
+  const refuseUsage = (usage: string): never => {
+    throw errorAt('REL_INVALID', `${windowName} is written ${usage}`, location, 'no-such-function');
   };
-  const none = { column: null, offset: null, otherwise: null } as const;
+  const noOperands = { column: null, offset: null, otherwise: null } as const;
   switch (name) {
     case 'row_number':
     case 'rank':
     case 'dense_rank':
-      if (operands.length > 0) wrong(`${named}()`);
-      return { call: { ...none, function: name, type: 'integer', frame } };
+      if (operands.length > 0) refuseUsage(`${windowName}()`);
+      return { call: { ...noOperands, function: name, type: 'integer', frame: overFrame } };
     case 'percent_rank':
     case 'cume_dist':
-      if (operands.length > 0) wrong(`${named}()`);
-      return { call: { ...none, function: name, type: 'number', frame } };
+      if (operands.length > 0) refuseUsage(`${windowName}()`);
+      return { call: { ...noOperands, function: name, type: 'number', frame: overFrame } };
     case 'ntile': {
-      const [count, ...more] = operands;
-      if (!count || more.length > 0 || !isCount(count)) return wrong(`${named}(n)`);
-      return { call: { ...none, function: name, column: columnOf(count), type: 'integer', frame } };
+      const [countOperand, ...moreOperands] = operands;
+      if (!countOperand || moreOperands.length > 0 || !isCountBound(countOperand)) return refuseUsage(`${windowName}(n)`);
+      return { call: { ...noOperands, function: name, column: columnOf(countOperand), type: 'integer', frame: overFrame } };
     }
     case 'nth_value': {
-      const [value, nth, ...more] = operands;
-      if (!value || !nth || more.length > 0 || !isCount(nth)) return wrong(`${named}(x, n)`);
+      const [valueOperand, nthOperand, ...moreOperands] = operands;
+      if (!valueOperand || !nthOperand || moreOperands.length > 0 || !isCountBound(nthOperand))
+        return refuseUsage(`${windowName}(x, n)`);
       const call: OverCall = {
-        ...none,
+        ...noOperands,
         function: name,
-        column: columnOf(value),
-        second: columnOf(nth),
-        type: columnType(value.type),
-        frame,
+        column: columnOf(valueOperand),
+        second: columnOf(nthOperand),
+        type: columnType(valueOperand.type),
+        frame: overFrame,
       };
       return { call };
     }
     case 'lag':
     case 'lead': {
-      const [value, , otherwise, ...more] = operands;
-      if (!value || more.length > 0) return wrong(`${named}(x[, n[, otherwise]])`);
+      const [valueOperand, , defaultOperand, ...moreOperands] = operands;
+      if (!valueOperand || moreOperands.length > 0) return refuseUsage(`${windowName}(x[, n[, otherwise]])`);
       const separator = over.arguments[1];
-      const literal = separator?.kind === 'literal' ? environment.literals[separator.slot] : undefined;
-      if (separator && (separator.kind !== 'literal' || typeof literal !== 'bigint' || literal < 0n)) {
-        throw errorAt('REL_INVALID', `${named} goes so many rows, a whole number of at least 0`, separator.location);
+      const offsetLiteral = separator?.kind === 'literal' ? environment.literals[separator.slot] : undefined;
+      if (separator && (separator.kind !== 'literal' || typeof offsetLiteral !== 'bigint' || offsetLiteral < 0n)) {
+        throw errorAt('REL_INVALID', `${windowName} goes so many rows, a whole number of at least 0`, separator.location);
       }
-      const { type, fit } = commonResult(named, otherwise ? [value, otherwise] : [value], location);
+      const { type, fit } = commonResult(windowName, defaultOperand ? [valueOperand, defaultOperand] : [valueOperand], location);
       const call: OverCall = {
         function: name,
-        column: columnOf(fit(value)),
+        column: columnOf(fit(valueOperand)),
         offset: separator?.kind === 'literal' ? { slot: separator.slot, location: separator.location } : null,
-        otherwise: otherwise ? columnOf(fit(otherwise)) : null,
+        otherwise: defaultOperand ? columnOf(fit(defaultOperand)) : null,
         type: columnType(type),
-        frame,
+        frame: overFrame,
       };
       return { call };
     }
     case 'first_value':
     case 'last_value': {
-      const [value, ...more] = operands;
-      if (!value || more.length > 0) return wrong(`${named}(x)`);
-      return { call: { ...none, function: name, column: columnOf(value), type: columnType(value.type), frame } };
+      const [valueOperand, ...moreOperands] = operands;
+      if (!valueOperand || moreOperands.length > 0) return refuseUsage(`${windowName}(x)`);
+      return {
+        call: {
+          ...noOperands,
+          function: name,
+          column: columnOf(valueOperand),
+          type: columnType(valueOperand.type),
+          frame: overFrame,
+        },
+      };
     }
     default: {
-      const [value, second, ...more] = operands;
+      const [valueOperand, second, ...moreOperands] = operands;
       // Clients of Postgres are given arrays as it has them.
       const call = name === 'array_agg' && environment.catalogue ? 'array' : name;
       const { usage, second: takes }: AggregateFunction = aggregateFunctions[call];
-      if (more.length > 0 || (!value && name !== 'count') || (second !== undefined) !== (takes !== undefined))
-        return wrong(usage);
-      if (second) checkSecond(named, takes, second, over.arguments[1]!);
-      if (value && isInterval(value) && ['sum', 'avg', 'min', 'max'].includes(name))
-        throw errorAt('REL_NOT_IMPLEMENTED', `${named} of intervals has no OVER: take EXTRACT(EPOCH FROM x)`, over.location);
-      const type: ColumnType = value ? aggregateType(name, value, over.arguments[0]!) : 'integer';
+      if (moreOperands.length > 0 || (!valueOperand && name !== 'count') || (second !== undefined) !== (takes !== undefined))
+        return refuseUsage(usage);
+      if (second) checkSecond(windowName, takes, second, over.arguments[1]!);
+      if (valueOperand && isInterval(valueOperand) && ['sum', 'avg', 'min', 'max'].includes(name))
+        throw errorAt('REL_NOT_IMPLEMENTED', `${windowName} of intervals has no OVER: take EXTRACT(EPOCH FROM x)`, over.location);
+      const type: ColumnType = valueOperand ? aggregateType(name, valueOperand, over.arguments[0]!) : 'integer';
       if (type === 'string' && (name === 'sum' || name === 'avg'))
-        throw errorAt('REL_NOT_IMPLEMENTED', `${named} of vectors has no OVER`, over.location);
-      const wire = call === 'array' ? (environment.catalogue!.typeNamed(`${wireTypeOf(value!)}[]`) ?? '_text') : undefined;
+        throw errorAt('REL_NOT_IMPLEMENTED', `${windowName} of vectors has no OVER`, over.location);
+      const wire = call === 'array' ? (environment.catalogue!.typeNamed(`${wireTypeOf(valueOperand!)}[]`) ?? '_text') : undefined;
       return {
         call: {
-          ...none,
+          ...noOperands,
           function: call,
-          column: value ? columnOf(value) : null,
+          column: valueOperand ? columnOf(valueOperand) : null,
           ...(second && { second: columnOf(second) }),
           type,
-          frame,
+          frame: overFrame,
         },
         ...(wire !== undefined && { wire }),
       };

@@ -9,33 +9,35 @@ import type { Expression, FunctionArgument, Literal, Location } from '../syntax/
 import type { ArgumentKind, Signature, Words } from './argument-spec.ts';
 
 /** Values of a vector that is written out. */
-const componentsMax = 4_096;
+const vectorComponentsMax = 4_096;
 
 /** Each argument that was given, by the name of its specification. */
 export function argumentsByName(
-  { name: called, arguments: specs }: Signature,
-  given: readonly FunctionArgument[],
+  { name: functionName, arguments: specs }: Signature,
+  givenArguments: readonly FunctionArgument[],
   location: Location,
 ): ReadonlyMap<string, Expression> {
   const argumentByName = new Map<string, Expression>();
-  let next = 0;
-  for (const { name, value } of given) {
-    if (name === null && next === specs.length) {
-      throw errorAt('REL_INVALID', `${called} takes at most ${specs.length} arguments`, value.location);
+  let nextPosition = 0;
+  for (const { name, value } of givenArguments) {
+    if (name === null && nextPosition === specs.length) {
+      throw errorAt('REL_INVALID', `${functionName} takes at most ${specs.length} arguments`, value.location);
     }
-    const spec = name === null ? specs[next++]! : specs.find((each) => each.name === name);
-    if (spec === undefined) {
-      const guess = didYouMean(
+    const argumentSpec = name === null ? specs[nextPosition++]! : specs.find((each) => each.name === name);
+    if (argumentSpec === undefined) {
+      const argumentGuess = didYouMean(
         name!,
         specs.map((each) => each.name),
       );
-      throw errorAt('REL_INVALID', `${called} has no argument ${name}${guess}`, value.location);
+      throw errorAt('REL_INVALID', `${functionName} has no argument ${name}${argumentGuess}`, value.location);
     }
-    if (argumentByName.has(spec.name)) throw errorAt('REL_INVALID', `${called} is given ${spec.name} twice`, value.location);
-    argumentByName.set(spec.name, value);
+    if (argumentByName.has(argumentSpec.name))
+      throw errorAt('REL_INVALID', `${functionName} is given ${argumentSpec.name} twice`, value.location);
+    argumentByName.set(argumentSpec.name, value);
   }
-  const missing = specs.find((spec) => spec.required && !argumentByName.has(spec.name));
-  if (missing) throw errorAt('REL_INVALID', `${called} needs ${missing.name}: ${missing.summary}`, location);
+  const missingArgument = specs.find((argumentSpec) => argumentSpec.required && !argumentByName.has(argumentSpec.name));
+  if (missingArgument)
+    throw errorAt('REL_INVALID', `${functionName} needs ${missingArgument.name}: ${missingArgument.summary}`, location);
   return argumentByName;
 }
 
@@ -45,27 +47,32 @@ export function isWord(kind: ArgumentKind): boolean {
 
 /** The words of a call. `literals` are those of the statement. */
 export function wordsOf(
-  { arguments: specs, name: called }: Signature,
+  { arguments: specs, name: functionName }: Signature,
   given: ReadonlyMap<string, Expression>,
   literals: readonly Literal[],
   location: Location,
 ): Words {
-  const words = new Map<string, string>();
-  for (const spec of specs) {
-    const value = isWord(spec.kind) ? given.get(spec.name) : undefined;
-    if (value === undefined) continue;
+  const argumentWords = new Map<string, string>();
+  for (const wordSpec of specs) {
+    const wordValue = isWord(wordSpec.kind) ? given.get(wordSpec.name) : undefined;
+    if (wordValue === undefined) continue;
     const givenLiteral =
-      value.kind === 'column' && value.table === null ? value.name : value.kind === 'literal' ? literals[value.slot] : undefined;
-    const text = typeof givenLiteral === 'boolean' ? String(givenLiteral) : givenLiteral;
-    if (typeof text !== 'string') throw errorAt('REL_INVALID', `${spec.name} of ${called} is a name`, value.location);
-    const word = spec.choices?.find((choice) => choice.toLowerCase() === text.toLowerCase()) ?? text;
-    if (spec.choices && !spec.choices.includes(word)) {
-      throw errorAt('REL_INVALID', `${spec.name} of ${called} is ${listChoices(spec.choices)}`, value.location);
+      wordValue.kind === 'column' && wordValue.table === null
+        ? wordValue.name
+        : wordValue.kind === 'literal'
+          ? literals[wordValue.slot]
+          : undefined;
+    const wordText = typeof givenLiteral === 'boolean' ? String(givenLiteral) : givenLiteral;
+    if (typeof wordText !== 'string')
+      throw errorAt('REL_INVALID', `${wordSpec.name} of ${functionName} is a name`, wordValue.location);
+    const chosenWord = wordSpec.choices?.find((choice) => choice.toLowerCase() === wordText.toLowerCase()) ?? wordText;
+    if (wordSpec.choices && !wordSpec.choices.includes(chosenWord)) {
+      throw errorAt('REL_INVALID', `${wordSpec.name} of ${functionName} is ${listChoices(wordSpec.choices)}`, wordValue.location);
     }
-    words.set(spec.name, word);
+    argumentWords.set(wordSpec.name, chosenWord);
   }
   return {
-    word: (name) => words.get(name),
+    word: (name) => argumentWords.get(name),
     locationOf: (name) => given.get(name)?.location ?? location,
     given: new Set(given.keys()),
   };
@@ -77,91 +84,101 @@ function listChoices(choices: readonly string[]): string {
 
 /** The values of a call, read with the literals of an execution. */
 export class Values {
-  readonly #values: ReadonlyMap<string, FunctionValue>;
+  readonly #functionValues: ReadonlyMap<string, FunctionValue>;
 
   constructor(values: ReadonlyMap<string, FunctionValue>) {
-    this.#values = values;
+    this.#functionValues = values;
   }
 
   get names(): readonly string[] {
-    return [...this.#values.keys()];
+    return [...this.#functionValues.keys()];
   }
 
   has(name: string): boolean {
-    return this.#values.has(name);
+    return this.#functionValues.has(name);
   }
 
   locationOf(name: string): Location {
-    return this.#values.get(name)!.location;
+    return this.#functionValues.get(name)!.location;
   }
 
   /** An argument that is no ARRAY, as an expression. */
   boundOf(name: string): Bound {
-    const value = this.#values.get(name)!;
+    const value = this.#functionValues.get(name)!;
     assert('bound' in value, 'an ARRAY is no expression');
     return value.bound;
   }
 
   text(name: string, kernels: KernelContext): string | undefined {
-    const cell = this.#cell(name, kernels);
+    const cell = this.#constantCell(name, kernels);
     return cell === undefined ? undefined : String(cell);
   }
 
   /** Finite. */
   number(name: string, kernels: KernelContext): number | undefined {
-    const cell = this.#cell(name, kernels);
+    const cell = this.#constantCell(name, kernels);
     return cell === undefined ? undefined : Number(cell);
   }
 
   integer(name: string, kernels: KernelContext): bigint | undefined {
-    const cell = this.#cell(name, kernels);
+    const cell = this.#constantCell(name, kernels);
     return typeof cell === 'bigint' ? cell : undefined;
   }
 
   boolean(name: string, kernels: KernelContext): boolean | undefined {
-    const cell = this.#cell(name, kernels);
+    const cell = this.#constantCell(name, kernels);
     return cell === undefined ? undefined : cell === true;
   }
 
   /** 32-bit floats, as vectors are stored. */
   vector(name: string, kernels: KernelContext): Float32Array | undefined {
-    const value = this.#values.get(name);
-    if (value === undefined) return undefined;
-    const numbers =
-      'items' in value
-        ? value.items.map((item) => kernels.constant(item))
-        : listOf(String(kernels.constant(value.bound)), value.location);
-    const vector = Float32Array.from(numbers, Number);
-    const isNumeric = numbers.every((each) => typeof each === 'number' || typeof each === 'bigint');
-    if (!isNumeric || vector.length === 0 || vector.length > componentsMax || !vector.every(Number.isFinite)) {
-      throw errorAt('REL_INVALID', `a vector has 1 to ${componentsMax} numbers, each a finite 32-bit float`, value.location);
+    const vectorValue = this.#functionValues.get(name);
+    if (vectorValue === undefined) return undefined;
+    const components =
+      'items' in vectorValue
+        ? vectorValue.items.map((item) => kernels.constant(item))
+        : vectorListOf(String(kernels.constant(vectorValue.bound)), vectorValue.location);
+    const componentVector = Float32Array.from(components, Number);
+    const isNumeric = components.every((each) => typeof each === 'number' || typeof each === 'bigint');
+    if (
+      !isNumeric ||
+      componentVector.length === 0 ||
+      componentVector.length > vectorComponentsMax ||
+      !componentVector.every(Number.isFinite)
+    ) {
+      throw errorAt(
+        'REL_INVALID',
+        `a vector has 1 to ${vectorComponentsMax} numbers, each a finite 32-bit float`,
+        vectorValue.location,
+      );
     }
-    return vector;
+    return componentVector;
   }
 
   /** The value as EXPLAIN shows it: a vector by its length alone. */
   describe(name: string, kernels: KernelContext): string {
-    const value = this.#values.get(name)!;
+    const value = this.#functionValues.get(name)!;
     if ('items' in value) return `[${value.items.length} numbers]`;
-    const cell = kernels.constant(value.bound);
+    const constantCell = kernels.constant(value.bound);
     if (value.isVector) return `[${this.vector(name, kernels)!.length} numbers]`;
-    return typeof cell === 'string' ? `'${cell.replaceAll("'", "''")}'` : String(cell);
+    return typeof constantCell === 'string' ? `'${constantCell.replaceAll("'", "''")}'` : String(constantCell);
   }
 
-  #cell(name: string, kernels: KernelContext): string | bigint | number | boolean | undefined {
-    const value = this.#values.get(name);
+  #constantCell(name: string, kernels: KernelContext): string | bigint | number | boolean | undefined {
+    const value = this.#functionValues.get(name);
     if (value === undefined || !('bound' in value)) return undefined;
-    const cell = kernels.constant(value.bound);
-    if (cell === null || typeof cell === 'object') throw errorAt('REL_INVALID', `${name} has no value`, value.location);
-    return cell;
+    const constantCell = kernels.constant(value.bound);
+    if (constantCell === null || typeof constantCell === 'object')
+      throw errorAt('REL_INVALID', `${name} has no value`, value.location);
+    return constantCell;
   }
 }
 
 /** `'[0.1, 2]'`, as clients of vector stores write one. */
-function listOf(text: string, location: Location): readonly unknown[] {
+function vectorListOf(vectorText: string, location: Location): readonly unknown[] {
   try {
-    const list: unknown = JSON.parse(text);
-    if (Array.isArray(list)) return list as readonly unknown[];
+    const componentList: unknown = JSON.parse(vectorText);
+    if (Array.isArray(componentList)) return componentList as readonly unknown[];
   } catch {
     // Said below, in words of the statement.
   }
@@ -169,42 +186,48 @@ function listOf(text: string, location: Location): readonly unknown[] {
 }
 
 export function valuesOf(
-  { arguments: specs, name: called, mistyped }: Signature,
+  { arguments: specs, name: functionName, mistyped }: Signature,
   given: ReadonlyMap<string, Expression>,
   environment: ExpressionContext['environment'],
 ): ReadonlyMap<string, FunctionValue> {
-  const context: ExpressionContext = {
+  const valuesContext: ExpressionContext = {
     environment,
     leaf: (expression) => {
       if (expression.kind !== 'column') return undefined;
-      throw errorAt('REL_INVALID', `${called} takes values: a text stands in single quotes`, expression.location);
+      throw errorAt('REL_INVALID', `${functionName} takes values: a text stands in single quotes`, expression.location);
     },
     over: ({ location }) => {
-      throw errorAt('REL_INVALID', `${called} takes values, not a window function`, location);
+      throw errorAt('REL_INVALID', `${functionName} takes values, not a window function`, location);
     },
     subselect: ({ location }) => {
-      throw errorAt('REL_INVALID', `${called} takes values, not a subquery`, location);
+      throw errorAt('REL_INVALID', `${functionName} takes values, not a subquery`, location);
     },
   };
-  const values = new Map<string, FunctionValue>();
-  for (const spec of specs) {
-    const value = isWord(spec.kind) ? undefined : given.get(spec.name);
-    if (value === undefined) continue;
-    const { location } = value;
-    if (spec.kind === 'vector' && value.kind === 'call' && value.name === 'ARRAY') {
-      const items = value.arguments.map((item) =>
-        checkArgument(bindExpression(item.value, context), 'number', item.value.location),
+  const functionValues = new Map<string, FunctionValue>();
+  for (const valueSpec of specs) {
+    const argumentValue = isWord(valueSpec.kind) ? undefined : given.get(valueSpec.name);
+    if (argumentValue === undefined) continue;
+    const { location } = argumentValue;
+    if (valueSpec.kind === 'vector' && argumentValue.kind === 'call' && argumentValue.name === 'ARRAY') {
+      const boundItems = argumentValue.arguments.map((item) =>
+        checkArgument(bindExpression(item.value, valuesContext), 'number', item.value.location),
       );
-      values.set(spec.name, { location, isVector: true, items });
+      functionValues.set(valueSpec.name, { location, isVector: true, items: boundItems });
     } else {
-      const bound = checkArgument(bindExpression(value, context), spec.kind, location, `${spec.name} of ${called}`, mistyped);
-      values.set(spec.name, { location, isVector: spec.kind === 'vector', bound });
+      const bound = checkArgument(
+        bindExpression(argumentValue, valuesContext),
+        valueSpec.kind,
+        location,
+        `${valueSpec.name} of ${functionName}`,
+        mistyped,
+      );
+      functionValues.set(valueSpec.name, { location, isVector: valueSpec.kind === 'vector', bound });
     }
   }
-  return values;
+  return functionValues;
 }
 
-const typesOfKind: Readonly<Record<Exclude<ArgumentKind, 'type' | 'column' | 'word'>, readonly Bound['type'][]>> = {
+const typesByArgumentKind: Readonly<Record<Exclude<ArgumentKind, 'type' | 'column' | 'word'>, readonly Bound['type'][]>> = {
   text: ['string'],
   key: ['string', 'integer'],
   number: ['number', 'integer'],
@@ -220,6 +243,6 @@ function checkArgument(
   vectorPart = 'a component of a vector',
   code: 'REL_INVALID' | 'REL_TYPE_MISMATCH' = 'REL_TYPE_MISMATCH',
 ): Bound {
-  if (isWord(kind) || typesOfKind[kind as keyof typeof typesOfKind].includes(bound.type)) return bound;
+  if (isWord(kind) || typesByArgumentKind[kind as keyof typeof typesByArgumentKind].includes(bound.type)) return bound;
   throw errorAt(code, `${vectorPart} is ${kind === 'integer' ? 'an integer' : `a ${kind}`}, not ${bound.type}`, location);
 }

@@ -5,8 +5,13 @@ import type { Answer } from '../planner-contract.ts';
 
 export async function forkBranch({ statement, invocation, clock, startedMs }: ControlRequest): Promise<Answer> {
   invocation.describe({ action: 'fork' });
-  const [name, source] = statement.names as readonly [string, string];
-  const { systemFrom } = await invocation.submit({ kind: 'fork-branch', name, source, shares: 'everything' });
+  const [branchName, sourceBranch] = statement.names as readonly [string, string];
+  const { systemFrom } = await invocation.submit({
+    kind: 'fork-branch',
+    name: branchName,
+    source: sourceBranch,
+    shares: 'everything',
+  });
   const processingTimeMs = clock.monotonicMs() - startedMs;
   return smallAnswer(
     [
@@ -14,7 +19,7 @@ export async function forkBranch({ statement, invocation, clock, startedMs }: Co
       { name: 'branch', type: 'string' },
       { name: 'source', type: 'string' },
     ],
-    [[true, name, source]],
+    [[true, branchName, sourceBranch]],
     { asOfSystem: systemFrom, costUnits: 1, processingTimeMs },
   );
 }

@@ -10,13 +10,13 @@ import { watch } from './watch-control.ts';
 import type { Answer } from '../planner-contract.ts';
 import type { ControlWhat } from '../syntax/statement.ts';
 
-type Control = (request: ControlRequest) => Promise<Answer>;
+type ControlRunner = (request: ControlRequest) => Promise<Answer>;
 
 export async function runControl(request: ControlRequest): Promise<Answer> {
-  return controls[request.statement.what](request);
+  return controlsByStatement[request.statement.what](request);
 }
 
-const controls: { readonly [W in ControlWhat]: Control } = {
+const controlsByStatement: { readonly [W in ControlWhat]: ControlRunner } = {
   branch: forkBranch,
   'register-lookup': registerLookup,
   'drop-lookup': dropLookup,

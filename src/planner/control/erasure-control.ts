@@ -4,7 +4,7 @@ import type { ControlRequest } from './control-request.ts';
 import { errorAt } from '../syntax/error-location.ts';
 import type { Answer, OutputColumn } from '../planner-contract.ts';
 
-const columns: readonly OutputColumn[] = [
+const erasureColumns: readonly OutputColumn[] = [
   { name: 'erasure_id', type: 'string' },
   { name: 'versions', type: 'integer' },
   { name: 'certified', type: 'boolean' },
@@ -22,12 +22,12 @@ export async function eraseSubject({
   clock,
   startedMs,
 }: ControlRequest): Promise<Answer> {
-  const desk = continuous?.erasures ?? null;
-  if (desk === null) throw errorAt('REL_NOT_IMPLEMENTED', 'ERASE SUBJECT is not offered here', statement.location);
+  const erasureDesk = continuous?.erasures ?? null;
+  if (erasureDesk === null) throw errorAt('REL_NOT_IMPLEMENTED', 'ERASE SUBJECT is not offered here', statement.location);
   const [subject, reason] = statement.arguments.map(({ slot }) => String(literals[slot])) as [string, string];
-  const certify = statement.names.includes('CERTIFY');
-  const erased = await desk.erase(invocation, { subject, reason, certify });
-  const row = [
+  const isCertified = statement.names.includes('CERTIFY');
+  const erased = await erasureDesk.erase(invocation, { subject, reason, certify: isCertified });
+  const erasureRow = [
     erased.id,
     BigInt(erased.versions),
     erased.certified,
@@ -36,7 +36,7 @@ export async function eraseSubject({
     erased.verificationKey,
   ];
   invocation.describe({ costUnits: 1 });
-  return smallAnswer(columns, [row], {
+  return smallAnswer(erasureColumns, [erasureRow], {
     asOfSystem: clock.now(),
     costUnits: 1,
     processingTimeMs: clock.monotonicMs() - startedMs,

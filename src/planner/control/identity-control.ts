@@ -14,14 +14,14 @@ import type { Slot } from '../syntax/statement.ts';
 import type { ControlRequest } from './control-request.ts';
 
 export function fuseIdentities(request: ControlRequest): Promise<Answer> {
-  return judge(request, 'positive');
+  return judgeIdentities(request, 'positive');
 }
 
 export function splitIdentities(request: ControlRequest): Promise<Answer> {
-  return judge(request, 'negative');
+  return judgeIdentities(request, 'negative');
 }
 
-const columns: readonly OutputColumn[] = [
+const judgementColumns: readonly OutputColumn[] = [
   { name: 'a', type: 'string' },
   { name: 'a_type', type: 'string' },
   { name: 'b', type: 'string' },
@@ -30,63 +30,66 @@ const columns: readonly OutputColumn[] = [
   { name: 'changed', type: 'boolean' },
 ];
 
-async function judge(request: ControlRequest, judgement: 'positive' | 'negative'): Promise<Answer> {
+async function judgeIdentities(request: ControlRequest, judgement: 'positive' | 'negative'): Promise<Answer> {
   const { statement, invocation, clock, startedMs } = request;
   // The rows are found by the right to read them, and judged by the right to write them.
   invocation.describe({ action: 'query', act: { action: 'ingest' } });
   const snapshot = invocation.snapshot();
-  const time = { system: snapshot.instant, valid: snapshot.instant };
-  const [a, b] = statement.arguments.slice(0, 2).map((slot) => namedRow(request, snapshot, slot, time)) as [NamedRow, NamedRow];
-  if (judgement === 'positive') refuseVetoed(snapshot, a, b, time);
+  const judgedTime = { system: snapshot.instant, valid: snapshot.instant };
+  const [a, b] = statement.arguments.slice(0, 2).map((slot) => judgedRow(request, snapshot, slot, judgedTime)) as [
+    NamedRow,
+    NamedRow,
+  ];
+  if (judgement === 'positive') refuseVetoed(snapshot, a, b, judgedTime);
   invocation.describe({ action: 'ingest' });
-  const { changed } = await invocation.submit({ kind: 'judge-identities', a, b, judgement, reason: reasonOf(request) });
+  const { changed } = await invocation.submit({ kind: 'judge-identities', a, b, judgement, reason: judgementReason(request) });
   invocation.describe({ costUnits: 1 });
-  return smallAnswer(columns, [[a.key, a.type, b.key, b.type, judgement, changed]], {
+  return smallAnswer(judgementColumns, [[a.key, a.type, b.key, b.type, judgement, changed]], {
     asOfSystem: snapshot.instant,
     costUnits: 1,
     processingTimeMs: clock.monotonicMs() - startedMs,
   });
 }
 
-function namedRow(request: ControlRequest, snapshot: GovernedSnapshot, slot: Slot, time: TimeBounds): NamedRow {
-  const name = textOf(request, slot);
-  const rows = rowsNamed(snapshot, name, time);
-  if (rows.length === 1) return rows[0]!;
-  if (rows.length === 0) throw errorAt('REL_NOT_FOUND', `no row has the key ${JSON.stringify(name)}`, slot.location);
-  const types = rows.map(({ type }) => type);
-  const detail = `rows of ${types.join(' and ')} have the key ${JSON.stringify(name)}: say which, as in '${types[0]}:${name}'`;
+function judgedRow(request: ControlRequest, snapshot: GovernedSnapshot, slot: Slot, time: TimeBounds): NamedRow {
+  const keyText = quotedTextOf(request, slot);
+  const rowsOfKey = rowsNamed(snapshot, keyText, time);
+  if (rowsOfKey.length === 1) return rowsOfKey[0]!;
+  if (rowsOfKey.length === 0) throw errorAt('REL_NOT_FOUND', `no row has the key ${JSON.stringify(keyText)}`, slot.location);
+  const typesOfKey = rowsOfKey.map(({ type }) => type);
+  const detail = `rows of ${typesOfKey.join(' and ')} have the key ${JSON.stringify(keyText)}: say which, as in '${typesOfKey[0]}:${keyText}'`;
   throw errorAt('REL_INVALID', detail, slot.location);
 }
 
-function reasonOf(request: ControlRequest): string | null {
-  const { options, arguments: given } = request.statement;
-  let [, , reason] = given;
+function judgementReason(request: ControlRequest): string | null {
+  const { options, arguments: judgedArguments } = request.statement;
+  let [, , reason] = judgedArguments;
   for (const { name, value } of options) {
     if (name !== 'REASON') throw errorAt('REL_INVALID', `there is no argument ${name}`, value.location);
     if (reason !== undefined) throw errorAt('REL_INVALID', 'REASON is given twice', value.location);
     reason = value;
   }
-  return reason === undefined ? null : textOf(request, reason);
+  return reason === undefined ? null : quotedTextOf(request, reason);
 }
 
-function textOf({ literals }: ControlRequest, { slot, location }: Slot): string {
-  const value = literals[slot];
-  if (typeof value !== 'string') throw errorAt('REL_INVALID', 'a text in quotes is expected here', location);
-  return value;
+function quotedTextOf({ literals }: ControlRequest, { slot, location }: Slot): string {
+  const literalText = literals[slot];
+  if (typeof literalText !== 'string') throw errorAt('REL_INVALID', 'a text in quotes is expected here', location);
+  return literalText;
 }
 
 /** Throws REL_CONFLICT with the judgement that keeps some row of one side apart from some row of the other. */
 function refuseVetoed(snapshot: GovernedSnapshot, a: NamedRow, b: NamedRow, time: TimeBounds): void {
   const judgements = snapshot.judgements(snapshot.instant);
   if (judgements.length === 0) return;
-  const seen = new Map<string, boolean>();
-  const sees = (row: NamedRow): boolean => {
-    const id = rowId(row);
-    let known = seen.get(id);
-    if (known === undefined) seen.set(id, (known = hasRow(snapshot, row, time)));
-    return known;
+  const visibleRows = new Map<string, boolean>();
+  const isVisible = (row: NamedRow): boolean => {
+    const judgedRowId = rowId(row);
+    let isKnownVisible = visibleRows.get(judgedRowId);
+    if (isKnownVisible === undefined) visibleRows.set(judgedRowId, (isKnownVisible = hasRow(snapshot, row, time)));
+    return isKnownVisible;
   };
-  const clusters = new Clusters(newestOfPairs(judgements).filter((each) => sees(each.a) && sees(each.b)));
-  const veto = clusters.join(rowId(a), rowId(b));
-  if (veto !== null) throw conflictWith(veto);
+  const judgedClusters = new Clusters(newestOfPairs(judgements).filter((each) => isVisible(each.a) && isVisible(each.b)));
+  const conflictingVeto = judgedClusters.join(rowId(a), rowId(b));
+  if (conflictingVeto !== null) throw conflictWith(conflictingVeto);
 }

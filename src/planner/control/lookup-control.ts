@@ -8,17 +8,17 @@ import type { Answer } from '../planner-contract.ts';
 export async function registerLookup(request: ControlRequest): Promise<Answer> {
   const { continuous, statement, literals, invocation, clock, startedMs } = request;
   if (continuous === null) throw errorAt('REL_NOT_IMPLEMENTED', 'REGISTER LOOKUP is not served here', statement.location);
-  const [name, key, ...fields] = statement.names;
-  const minutes = statement.options.find((option) => option.name === 'MINUTES');
+  const [lookupName, lookupKey, ...lookupFields] = statement.names;
+  const minutesOption = statement.options.find((option) => option.name === 'MINUTES');
   invocation.describe({ action: 'schema' });
   const { instant } = invocation.snapshot();
-  const table = await continuous.lookups.register(
+  const lookupTable = await continuous.lookups.register(
     {
-      name: name!,
+      name: lookupName!,
       path: String(literals[statement.arguments[0]!.slot]),
-      key: key!,
-      fields,
-      refreshMinutes: minutes === undefined ? null : Number(literals[minutes.value.slot]),
+      key: lookupKey!,
+      fields: lookupFields,
+      refreshMinutes: minutesOption === undefined ? null : Number(literals[minutesOption.value.slot]),
     },
     invocation.caller.path,
   );
@@ -28,7 +28,7 @@ export async function registerLookup(request: ControlRequest): Promise<Answer> {
       { name: 'rows', type: 'integer' },
       { name: 'loaded_at', type: 'timestamp' },
     ],
-    [[table.name, BigInt(table.rows), table.loadedAt]],
+    [[lookupTable.name, BigInt(lookupTable.rows), lookupTable.loadedAt]],
     { asOfSystem: instant, costUnits: 1, processingTimeMs: clock.monotonicMs() - startedMs },
   );
 }
@@ -36,16 +36,16 @@ export async function registerLookup(request: ControlRequest): Promise<Answer> {
 /** Drops a lookup table of the caller's own path: one of a path above it stays, and is found under the name again. */
 export async function dropLookup({ continuous, statement, invocation, clock, startedMs }: ControlRequest): Promise<Answer> {
   if (continuous === null) throw errorAt('REL_NOT_IMPLEMENTED', 'DROP LOOKUP is not served here', statement.location);
-  const name = statement.names[0]!;
+  const lookupName = statement.names[0]!;
   invocation.describe({ action: 'schema' });
   const { instant } = invocation.snapshot();
-  continuous.lookups.drop(name, invocation.caller.path);
+  continuous.lookups.drop(lookupName, invocation.caller.path);
   return smallAnswer(
     [
       { name: 'lookup', type: 'string' },
       { name: 'dropped', type: 'boolean' },
     ],
-    [[name, true]],
+    [[lookupName, true]],
     { asOfSystem: instant, costUnits: 1, processingTimeMs: clock.monotonicMs() - startedMs },
   );
 }

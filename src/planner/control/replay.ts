@@ -24,7 +24,7 @@ export interface Replayed {
   readonly reason: Mismatch | null;
 }
 
-const columns: readonly OutputColumn[] = [
+const replayColumns: readonly OutputColumn[] = [
   { name: 'exhibit_id', type: 'string' },
   { name: 'seq', type: 'integer' },
   { name: 'basis', type: 'timestamp' },
@@ -41,26 +41,26 @@ const columns: readonly OutputColumn[] = [
 export async function explainReplay(request: ControlRequest): Promise<Answer> {
   const { statement, literals, invocation } = request;
   invocation.describe({ action: 'replay' });
-  const desk = invocation.exhibits();
-  const exhibit = desk.exhibit(String(literals[statement.arguments[0]!.slot]));
-  const link = linkNamed(exhibit, request);
-  const { basis, derivedSeal, reason } = await replay(desk, exhibit, link, request);
-  const head = await desk.head(link);
+  const exhibitDesk = invocation.exhibits();
+  const exhibit = exhibitDesk.exhibit(String(literals[statement.arguments[0]!.slot]));
+  const replayedLink = linkOfStatement(exhibit, request);
+  const { basis, derivedSeal, reason } = await replayLink(exhibitDesk, exhibit, replayedLink, request);
+  const signedHead = await exhibitDesk.head(replayedLink);
   invocation.describe({ rowCount: 1, costUnits: 1 });
-  const row = [
+  const replayRow = [
     exhibit.id,
-    BigInt(link.link),
+    BigInt(replayedLink.link),
     basis,
-    link.seal,
+    replayedLink.seal,
     derivedSeal,
     reason === null,
     reason,
-    link.previousSeal,
-    BigInt(link.leaf),
-    BigInt(head.size),
-    Buffer.from(head.root).toString('hex'),
+    replayedLink.previousSeal,
+    BigInt(replayedLink.leaf),
+    BigInt(signedHead.size),
+    Buffer.from(signedHead.root).toString('hex'),
   ];
-  return smallAnswer(columns, [row], {
+  return smallAnswer(replayColumns, [replayRow], {
     asOfSystem: request.clock.now(),
     costUnits: 1,
     processingTimeMs: request.clock.monotonicMs() - request.startedMs,
@@ -68,42 +68,48 @@ export async function explainReplay(request: ControlRequest): Promise<Answer> {
 }
 
 /** The link that SEQ names, else the last one. Link 0 opened the exhibit and has no answer. */
-function linkNamed(exhibit: ExhibitView, { statement, literals, locationOf }: ControlRequest): ExhibitLink {
-  let seq = BigInt(exhibit.links.length - 1);
+function linkOfStatement(exhibit: ExhibitView, { statement, literals, locationOf }: ControlRequest): ExhibitLink {
+  let linkNumber = BigInt(exhibit.links.length - 1);
   for (const { name, value } of statement.options) {
-    const given = literals[value.slot];
+    const seqLiteral = literals[value.slot];
     if (name !== 'SEQ') throw errorAt('REL_PARSE', `EXPLAIN_REPLAY has no option ${name}`, locationOf(value.slot));
-    if (typeof given !== 'bigint') throw errorAt('REL_INVALID', 'SEQ takes the number of a link', locationOf(value.slot));
-    seq = given;
+    if (typeof seqLiteral !== 'bigint') throw errorAt('REL_INVALID', 'SEQ takes the number of a link', locationOf(value.slot));
+    linkNumber = seqLiteral;
   }
-  const link = seq >= 1n && seq < BigInt(exhibit.links.length) ? exhibit.links[Number(seq)] : undefined;
-  if (link === undefined) throw new ServiceError('REL_NOT_FOUND', 'the exhibit has no such link');
-  return link;
+  const exhibitLink =
+    linkNumber >= 1n && linkNumber < BigInt(exhibit.links.length) ? exhibit.links[Number(linkNumber)] : undefined;
+  if (exhibitLink === undefined) throw new ServiceError('REL_NOT_FOUND', 'the exhibit has no such link');
+  return exhibitLink;
 }
 
-async function replay(desk: ExhibitDesk, exhibit: ExhibitView, link: ExhibitLink, request: ControlRequest): Promise<Replayed> {
-  const stored = await storedLink(desk, exhibit, link);
-  if (stored === null) return { basis: null, derivedSeal: null, reason: 'missing_segment' };
-  const { recipe: text, previousSeal } = stored;
-  if (text === null) return { basis: null, derivedSeal: null, reason: 'erased_recipe' };
-  const recipe = readRecipe(text);
-  const basis = recipe.grant.instant;
-  const derived = await derive(desk, recipe, request);
-  if (derived.resultHash === null) return { basis, derivedSeal: null, reason: derived.reason };
-  const { resultHash } = derived;
+async function replayLink(
+  exhibitDesk: ExhibitDesk,
+  exhibit: ExhibitView,
+  link: ExhibitLink,
+  request: ControlRequest,
+): Promise<Replayed> {
+  const storedEntry = await readStoredLink(exhibitDesk, exhibit, link);
+  if (storedEntry === null) return { basis: null, derivedSeal: null, reason: 'missing_segment' };
+  const { recipe: recipeText, previousSeal } = storedEntry;
+  if (recipeText === null) return { basis: null, derivedSeal: null, reason: 'erased_recipe' };
+  const recipe = readRecipe(recipeText);
+  const recipeBasis = recipe.grant.instant;
+  const derivedAnswer = await deriveAgain(exhibitDesk, recipe, request);
+  if (derivedAnswer.resultHash === null) return { basis: recipeBasis, derivedSeal: null, reason: derivedAnswer.reason };
+  const { resultHash } = derivedAnswer;
   const derivedSeal = sealOf({
     exhibit: exhibit.id,
     link: link.link,
     previousSeal,
-    recipeHash: textHash(text),
+    recipeHash: textHash(recipeText),
     resultHash,
   });
-  const follows = exhibit.links[link.link - 1]?.seal === previousSeal;
-  return { basis, derivedSeal, reason: derivedSeal === link.seal && follows ? null : derived.reason };
+  const followsPrevious = exhibit.links[link.link - 1]?.seal === previousSeal;
+  return { basis: recipeBasis, derivedSeal, reason: derivedSeal === link.seal && followsPrevious ? null : derivedAnswer.reason };
 }
 
 /** The stored link; null when the log can't be read there. */
-async function storedLink(
+async function readStoredLink(
   desk: ExhibitDesk,
   exhibit: ExhibitView,
   link: ExhibitLink,
@@ -117,33 +123,36 @@ async function storedLink(
 }
 
 /** Derives the recipe's result again, with the reason to report where the hash differs. */
-async function derive(
-  desk: ExhibitDesk,
+async function deriveAgain(
+  exhibitDesk: ExhibitDesk,
   recipe: Recipe,
   { invocation, request, query, engine, yieldTurn }: ControlRequest,
 ): Promise<{ readonly resultHash: string | null; readonly reason: Mismatch }> {
   if (recipe.statement === null) return { resultHash: textHash(wordsResult(recipe.text ?? '')), reason: 'tampered' };
-  const otherEngine = recipe.engine !== engine || recipe.dialect !== dialect;
-  const sql = recipe.statement;
-  let snapshot: GovernedSnapshot;
+  const isOtherEngine = recipe.engine !== engine || recipe.dialect !== dialect;
+  const recipeStatement = recipe.statement;
+  let pinnedSnapshot: GovernedSnapshot;
   try {
-    snapshot = desk.pin(recipe.grant);
+    pinnedSnapshot = exhibitDesk.pin(recipe.grant);
   } catch (error) {
     // A branch that was deleted took what only it could read along.
     if (error instanceof ServiceError && error.code === 'REL_NOT_FOUND') return { resultHash: null, reason: 'missing_segment' };
     throw error;
   }
-  desk.checkReplay(typesOf(sql, snapshot));
+  exhibitDesk.checkReplay(typesOf(recipeStatement, pinnedSnapshot));
   try {
     // The replay is recorded by the outer invocation; facts of the recipe's own run are dropped.
-    const reading = readingThrough(invocation, { snapshot: () => snapshot, describe: () => undefined });
-    const answer = await query(reading, { sql, ...(request.signal ? { signal: request.signal } : {}) });
-    const erased = desk.rowsErasedSince(snapshot, sourcesOf(sql, snapshot.views));
-    const reason = erased ? 'erased_rows' : otherEngine ? 'engine_version_changed' : 'tampered';
-    return { resultHash: await resultDigest(answer, yieldTurn), reason };
+    const pinnedReading = readingThrough(invocation, { snapshot: () => pinnedSnapshot, describe: () => undefined });
+    const replayedAnswer = await query(pinnedReading, {
+      sql: recipeStatement,
+      ...(request.signal ? { signal: request.signal } : {}),
+    });
+    const hasErasedRows = exhibitDesk.rowsErasedSince(pinnedSnapshot, sourcesOf(recipeStatement, pinnedSnapshot.views));
+    const mismatchReason = hasErasedRows ? 'erased_rows' : isOtherEngine ? 'engine_version_changed' : 'tampered';
+    return { resultHash: await resultDigest(replayedAnswer, yieldTurn), reason: mismatchReason };
   } catch (error) {
     // A statement that another engine version can't run is not evidence of tampering. Limits and deadlines prove nothing either.
-    if (otherEngine && error instanceof ServiceError && error.kind === 'invalid')
+    if (isOtherEngine && error instanceof ServiceError && error.kind === 'invalid')
       return { resultHash: null, reason: 'engine_version_changed' };
     throw error;
   }

@@ -15,9 +15,9 @@ export async function watch({
   startedMs,
 }: ControlRequest): Promise<Answer> {
   if (continuous === null) throw errorAt('REL_NOT_IMPLEMENTED', 'WATCH is not served here', statement.location);
-  const subscription = await continuous.watch.register(invocation, text(), request.purpose ?? null);
-  continuous.watch.offer(subscription);
-  const { id, basis, statement: watched } = subscription;
+  const watchSubscription = await continuous.watch.register(invocation, text(), request.purpose ?? null);
+  continuous.watch.offer(watchSubscription);
+  const { id, basis, statement: watched } = watchSubscription;
   invocation.describe({ rowCount: 0, costUnits: 1 });
   return smallAnswer(
     [

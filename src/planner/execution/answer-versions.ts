@@ -13,22 +13,28 @@ export async function provenanceOf(
   { snapshot }: Execution,
   { clock, scheduler }: Pick<ExecutorOptions, 'clock' | 'scheduler'>,
 ): Promise<ProvenanceEntry[]> {
-  const entries: ProvenanceEntry[] = [];
-  let sliceStart = clock.monotonicMs();
-  for (const batch of batches) {
-    for (let row = 0; row < batch.count; row++) {
-      const entry = snapshot.rows.provenanceOf(plan.objectTypes[0]!, systemFromAt(plan, batch, row));
+  const provenanceEntries: ProvenanceEntry[] = [];
+  let provenanceSliceMs = clock.monotonicMs();
+  for (const answerBatch of batches) {
+    for (let row = 0; row < answerBatch.count; row++) {
+      const versionProvenance = snapshot.rows.provenanceOf(plan.objectTypes[0]!, answerSystemFrom(plan, answerBatch, row));
       // A version removed for good between scan and lookup has no lineage left to tell.
-      entries.push(
-        entry ?? { source: '', method: '', confidence: 0, recordedAt: systemFromAt(plan, batch, row), derivedFrom: null },
+      provenanceEntries.push(
+        versionProvenance ?? {
+          source: '',
+          method: '',
+          confidence: 0,
+          recordedAt: answerSystemFrom(plan, answerBatch, row),
+          derivedFrom: null,
+        },
       );
-      if (row % 256 === 255 && clock.monotonicMs() - sliceStart > 1.5) {
+      if (row % 256 === 255 && clock.monotonicMs() - provenanceSliceMs > 1.5) {
         await scheduler.yield();
-        sliceStart = clock.monotonicMs();
+        provenanceSliceMs = clock.monotonicMs();
       }
     }
   }
-  return entries;
+  return provenanceEntries;
 }
 
 /** Only a page that was cut has a cursor: a full page at the very end has nothing after it. */
@@ -38,15 +44,15 @@ export function cursors(
   { batches, rowCount }: Result,
   execution: Execution,
 ): { cursor: string | null; nextCursor: string | null } {
-  const last = batches[batches.length - 1];
+  const lastBatch = batches[batches.length - 1];
   const { limit } = query;
-  const full = plan.paged && limit !== null && 'slot' in limit && rowCount === execution.rowLimit(limit);
-  if (!full || last === undefined || execution.counters.hits === rowCount) return { cursor: null, nextCursor: null };
-  const systemFrom = systemFromAt(plan, last, last.count - 1);
+  const isFullPage = plan.paged && limit !== null && 'slot' in limit && rowCount === execution.rowLimit(limit);
+  if (!isFullPage || lastBatch === undefined || execution.counters.hits === rowCount) return { cursor: null, nextCursor: null };
+  const systemFrom = answerSystemFrom(plan, lastBatch, lastBatch.count - 1);
   return { cursor: systemFrom.toString(), nextCursor: opaqueCursor(execution.kernels.instant, systemFrom) };
 }
 
-function systemFromAt(plan: LogicalPlan, batch: OutputBatch, row: number): bigint {
+function answerSystemFrom(plan: LogicalPlan, batch: OutputBatch, row: number): bigint {
   const vector = plan.systemFrom === null ? undefined : batch.columns[plan.systemFrom];
   if (vector?.kind !== 'i64') throw new ServiceError('REL_INTERNAL', 'rows of a type carry their system_from');
   return vector.values[batch.first + row]!;

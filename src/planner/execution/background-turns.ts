@@ -5,46 +5,46 @@
 import type { Clock } from '../../clock.ts';
 
 /** The length of a rest, as a multiple of the slice before it. */
-const restShare = 8;
+const backgroundRestShare = 8;
 /** The most that counts of one slice: a longer one may have waited for something. */
-const countedMsMax = 10;
+const countedTurnMsMax = 10;
 /** Callers ask while the last request is no older. */
-const askingMs = 50;
+const recentRequestMs = 50;
 
 export class TurnsBehind {
-  readonly #clock: Pick<Clock, 'monotonicMs' | 'sleep'>;
-  readonly #turn: () => Promise<void>;
-  #askedMs = Number.NEGATIVE_INFINITY;
-  #beganMs = Number.POSITIVE_INFINITY;
+  readonly #turnClock: Pick<Clock, 'monotonicMs' | 'sleep'>;
+  readonly #takeTurn: () => Promise<void>;
+  #lastRequestMs = Number.NEGATIVE_INFINITY;
+  #turnBeganMs = Number.POSITIVE_INFINITY;
   /** For all work behind callers together. */
-  #restsUntilMs = Number.NEGATIVE_INFINITY;
+  #restUntilMs = Number.NEGATIVE_INFINITY;
 
   /** `turn` gives all others theirs. */
   constructor(clock: Pick<Clock, 'monotonicMs' | 'sleep'>, turn: () => Promise<void>) {
-    this.#clock = clock;
-    this.#turn = turn;
+    this.#turnClock = clock;
+    this.#takeTurn = turn;
   }
 
   /** A caller asks for something. */
   noteRequest(): void {
-    this.#askedMs = this.#clock.monotonicMs();
+    this.#lastRequestMs = this.#turnClock.monotonicMs();
   }
 
   /** Ends the slice that began when this resolved the last time. */
   async next(): Promise<void> {
-    const clock = this.#clock;
-    let nowMs = clock.monotonicMs();
-    const tookMs = Math.min(nowMs - this.#beganMs, countedMsMax);
-    this.#restsUntilMs = Math.max(this.#restsUntilMs, nowMs + restShare * tookMs);
+    const turnClock = this.#turnClock;
+    let nowMs = turnClock.monotonicMs();
+    const turnTookMs = Math.min(nowMs - this.#turnBeganMs, countedTurnMsMax);
+    this.#restUntilMs = Math.max(this.#restUntilMs, nowMs + backgroundRestShare * turnTookMs);
     do {
-      while (nowMs < this.#restsUntilMs && nowMs - this.#askedMs < askingMs) {
-        await clock.sleep(Math.min(this.#restsUntilMs - nowMs, askingMs));
-        nowMs = clock.monotonicMs();
+      while (nowMs < this.#restUntilMs && nowMs - this.#lastRequestMs < recentRequestMs) {
+        await turnClock.sleep(Math.min(this.#restUntilMs - nowMs, recentRequestMs));
+        nowMs = turnClock.monotonicMs();
       }
-      await this.#turn();
-      nowMs = clock.monotonicMs();
+      await this.#takeTurn();
+      nowMs = turnClock.monotonicMs();
       // Others of its kind may have had their slice meanwhile, and a caller may have come.
-    } while (nowMs < this.#restsUntilMs && nowMs - this.#askedMs < askingMs);
-    this.#beganMs = nowMs;
+    } while (nowMs < this.#restUntilMs && nowMs - this.#lastRequestMs < recentRequestMs);
+    this.#turnBeganMs = nowMs;
   }
 }

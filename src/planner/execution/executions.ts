@@ -27,18 +27,18 @@ type ExecutionOptions = QueryOptions & Pick<QueryRequest, 'inBackground'>;
 
 const segmentRows = 65_536;
 /** Rows at once of a question behind others: a step of it is over before its slice is. */
-const blockRowsBehind = 4_096;
-const kernelRowsBehind = 16_384;
+const backgroundBlockRows = 4_096;
+const backgroundKernelRows = 16_384;
 
 export class Executions {
   readonly #options: ExecutionsOptions;
-  readonly #limits: ExecutionLimits;
+  readonly #executionLimits: ExecutionLimits;
   readonly #backgroundLimits: ExecutionLimits;
 
   constructor(options: ExecutionsOptions) {
     const { blockRows, scannedRowsMax, vectorRowsMax, vectorExactRows, resultRowsMax } = options.limits;
     this.#options = options;
-    this.#limits = {
+    this.#executionLimits = {
       blockRows,
       kernelRows: segmentRows,
       scannedRowsMax,
@@ -47,9 +47,9 @@ export class Executions {
       graphRowsMax: resultRowsMax,
     };
     this.#backgroundLimits = {
-      ...this.#limits,
-      blockRows: Math.min(blockRows, blockRowsBehind),
-      kernelRows: kernelRowsBehind,
+      ...this.#executionLimits,
+      blockRows: Math.min(blockRows, backgroundBlockRows),
+      kernelRows: backgroundKernelRows,
     };
   }
 
@@ -60,58 +60,73 @@ export class Executions {
     { time = 'all', basis, typo, consistency = 'strong', inBackground = false }: ExecutionOptions,
     snapshot: GovernedSnapshot,
     catalogue: () => SeenCatalogue,
-    surroundings: Pick<Execution, 'watch' | 'longWork' | 'working'> = alone,
+    surroundings: Pick<Execution, 'watch' | 'longWork' | 'working'> = unnestedExecution,
   ): Execution {
-    const stated = source.parameters.length;
-    const literals = plan.viewLiterals.length > 0 ? [...source.parameters, ...plan.viewLiterals] : source.parameters;
-    const locationOf = (slot: number): Location => (slot < stated ? source.locationOf(slot) : query.location);
-    const cursor: Cursor | null = query.after && readCursor(literals[query.after.slot]!, locationOf(query.after.slot));
-    const isBehind = basis !== undefined && isWrittenAfter(basis, plan.objectTypes, snapshot);
-    const pinned = cursor?.pinned ?? (isBehind ? basis : null);
-    if (pinned !== null && pinned > snapshot.instant)
+    const statedParameters = source.parameters.length;
+    const allLiterals = plan.viewLiterals.length > 0 ? [...source.parameters, ...plan.viewLiterals] : source.parameters;
+    const locationOf = (slot: number): Location => (slot < statedParameters ? source.locationOf(slot) : query.location);
+    const pageCursor: Cursor | null = query.after && readCursor(allLiterals[query.after.slot]!, locationOf(query.after.slot));
+    const isWrittenSince = basis !== undefined && isWrittenAfter(basis, plan.objectTypes, snapshot);
+    const pinnedInstant = pageCursor?.pinned ?? (isWrittenSince ? basis : null);
+    if (pinnedInstant !== null && pinnedInstant > snapshot.instant)
       throw errorAt(
         'REL_INVALID',
         'the cursor is of a later instant',
         query.after ? locationOf(query.after.slot) : query.location,
       );
-    const instant = pinned ?? basis ?? snapshot.instant;
-    const typos = typo === 'configured' ? { otherwise: this.#options.searchTypo } : (typo ?? null);
-    let believed = instant;
-    const rules = (): SearchRules => new SearchRules(snapshot.searchAt(believed), snapshot.textLanguage, typos);
-    const kernels = new KernelContext({ literals, locationOf, instant, rules, catalogue, parameters: plan.parameters });
-    const axis = (bound: AxisBound): 'all' | bigint =>
-      bound === 'all' ? 'all' : bound === 'now' ? instant : asInstant(kernels.constant(bound.instant));
+    const instant = pinnedInstant ?? basis ?? snapshot.instant;
+    const typoTolerance = typo === 'configured' ? { otherwise: this.#options.searchTypo } : (typo ?? null);
+    let searchInstant = instant;
+    const rules = (): SearchRules => new SearchRules(snapshot.searchAt(searchInstant), snapshot.textLanguage, typoTolerance);
+    const kernelContext = new KernelContext({
+      literals: allLiterals,
+      locationOf,
+      instant,
+      rules,
+      catalogue,
+      parameters: plan.parameters,
+    });
+    const axisBound = (bound: AxisBound): 'all' | bigint =>
+      bound === 'all' ? 'all' : bound === 'now' ? instant : asInstant(kernelContext.constant(bound.instant));
     const isDefault = query.asOf === null && time !== 'all';
-    const bounds = isDefault ? defaultBounds(time, instant) : { system: axis(plan.time.system), valid: axis(plan.time.valid) };
-    const { system } = bounds;
-    if (system !== 'all' && system < instant) believed = system;
+    const timeBounds = isDefault
+      ? defaultBounds(time, instant)
+      : { system: axisBound(plan.time.system), valid: axisBound(plan.time.valid) };
+    const { system } = timeBounds;
+    if (system !== 'all' && system < instant) searchInstant = system;
     const rowLimit = (count: RowCount): number => {
-      const rows = 'value' in count ? kernels.constant(count.value) : literals[count.slot];
-      if (typeof rows === 'bigint' && rows >= 0n) return Number(rows);
+      const limitCell = 'value' in count ? kernelContext.constant(count.value) : allLiterals[count.slot];
+      if (typeof limitCell === 'bigint' && limitCell >= 0n) return Number(limitCell);
       const clauseName = 'value' in count ? count.of : 'LIMIT';
       const location = 'value' in count ? count.location : locationOf(count.slot);
-      const reason = clauseName === 'LIMIT' ? 'row-count' : 'skip-count';
-      throw errorAt('REL_INVALID', `${clauseName} takes a whole number of at least 0`, location, reason);
+      const countReason = clauseName === 'LIMIT' ? 'row-count' : 'skip-count';
+      throw errorAt('REL_INVALID', `${clauseName} takes a whole number of at least 0`, location, countReason);
     };
-    const limits = inBackground ? this.#backgroundLimits : this.#limits;
+    const executionLimits = inBackground ? this.#backgroundLimits : this.#executionLimits;
     const pageRows = plan.paged && query.limit && 'slot' in query.limit ? rowLimit(query.limit) : null;
     return {
       snapshot,
-      kernels,
+      kernels: kernelContext,
       // Beyond the pinned basis nothing was known yet: a later instant means the basis itself.
-      time: { system: system !== 'all' && pinned !== null && system > pinned ? pinned : system, valid: bounds.valid },
-      after: cursor?.after ?? null,
-      pinned,
-      literals,
+      time: {
+        system: system !== 'all' && pinnedInstant !== null && system > pinnedInstant ? pinnedInstant : system,
+        valid: timeBounds.valid,
+      },
+      after: pageCursor?.after ?? null,
+      pinned: pinnedInstant,
+      literals: allLiterals,
       rowLimit,
       working: surroundings.working,
       virtual: (read) => catalogue().read(read),
-      limits: pageRows === null ? limits : { ...limits, blockRows: Math.min(limits.blockRows, Math.max(1_024, 2 * pageRows)) },
+      limits:
+        pageRows === null
+          ? executionLimits
+          : { ...executionLimits, blockRows: Math.min(executionLimits.blockRows, Math.max(1_024, 2 * pageRows)) },
       services: this.#options.services,
       consistency,
       unbuilt: new Set(),
       wait: { until: null },
-      notices: caveatsOf(plan.caveats, literals, locationOf),
+      notices: caveatsOf(plan.caveats, allLiterals, locationOf),
       memory: new MemoryMeter(this.#options.limits.memoryBytesMax),
       counters: { scanned: 0, looks: 0, hits: 0, byGraph: 0, leftOut: 0, warm: 0 },
       longWork: surroundings.longWork,
@@ -121,23 +136,23 @@ export class Executions {
 }
 
 /** Blocks of rows of others that are looked at before it is taken for granted. */
-const blocksLookedAt = 16;
+const newestBlocksMax = 16;
 
 /** Whether a version of one of these types came after the instant: without one, all that there is is what there was then. */
 function isWrittenAfter(instant: bigint, types: readonly string[], { rows, catalog }: GovernedSnapshot): boolean {
   const time = { system: 'all', valid: 'all' } as const;
   return types.some((type) => {
     if (catalog.type(type) === undefined) return true;
-    const blocks = rows.scan({ type, columns: ['system_from'], time, after: instant, blockRows: 1 });
+    const newestBlocks = rows.scan({ type, columns: ['system_from'], time, after: instant, blockRows: 1 });
     try {
-      for (let seen = 0; seen < blocksLookedAt; seen++) {
-        const step = blocks.next();
-        if (step.done === true) return false;
-        if (step.value.count > 0) return true;
+      for (let blocksSeen = 0; blocksSeen < newestBlocksMax; blocksSeen++) {
+        const newestStep = newestBlocks.next();
+        if (newestStep.done === true) return false;
+        if (newestStep.value.count > 0) return true;
       }
       return true;
     } finally {
-      blocks.return?.();
+      newestBlocks.return?.();
     }
   });
 }
@@ -146,7 +161,7 @@ function isWrittenAfter(instant: bigint, types: readonly string[], { rows, catal
 export const noWorking: Execution['working'] = new Map();
 
 /** A run without measurement, long work or a recursion around it. */
-const alone: Pick<Execution, 'watch' | 'longWork' | 'working'> = { watch: null, longWork: null, working: noWorking };
+const unnestedExecution: Pick<Execution, 'watch' | 'longWork' | 'working'> = { watch: null, longWork: null, working: noWorking };
 
 /** The default time of a query without AS OF, as of an instant. */
 export function defaultBounds(time: DefaultTime, now: bigint): Execution['time'] {

@@ -82,9 +82,9 @@ export interface Result {
 
 /** The longest time before it first waits for its turn: several may begin in one round of the event loop. */
 const firstSliceMs = 0.5;
-const outputRows = 8_192;
+const answerBatchRows = 8_192;
 /** How often a query that waits for an index looks whether anybody still waits for it. */
-const lookMs = 100;
+const awaitLookMs = 100;
 const countingBlockRows = 8_192;
 
 type NodeKernels = readonly FilterKernels[] | KernelFilterKernels | KernelCache<FilterKernel> | ProjectKernels | null;
@@ -108,277 +108,295 @@ export interface RunRequest {
 /** Sets behind IN first, then the rows, then the facets: all under one clock and one account of memory. */
 export async function run(options: ExecutorOptions, request: RunRequest): Promise<Result> {
   const { plan, kernels, execution } = request;
-  const driver = new Driver(options, request);
-  const keyed = request.taker === null ? runKeyed(plan, execution) : null;
-  if (keyed !== null && keyed.rowCount <= options.resultRowsMax) return keyed;
+  const planDriver = new PlanDriver(options, request);
+  const keyedAnswer = request.taker === null ? runKeyed(plan, execution) : null;
+  if (keyedAnswer !== null && keyedAnswer.rowCount <= options.resultRowsMax) return keyedAnswer;
   const { searches, waits } = aheadOf(plan);
-  for (const node of searches) await driver.prepare(node);
+  for (const node of searches) await planDriver.prepare(node);
   // A page begins behind its cursor; sets and facets are of everything.
-  const whole = plan.subqueries.length > 0 || plan.facets ? { ...execution, after: null } : execution;
-  for (const { root, as } of plan.subqueries) {
+  const wholeExecution = plan.subqueries.length > 0 || plan.facets ? { ...execution, after: null } : execution;
+  for (const { root: rootOperator, as } of plan.subqueries) {
     if (as !== 'set') {
-      const only = new OnlyCell(root.columns[0]?.type ?? 'boolean', as);
-      await driver.drain(buildOperator(root, kernels, whole), (batch) => only.take(batch));
-      execution.kernels.addSubqueryResult(only.cell);
+      const onlyCell = new SubqueryCell(rootOperator.columns[0]?.type ?? 'boolean', as);
+      await planDriver.drain(buildOperator(rootOperator, kernels, wholeExecution), (operatorBatch) =>
+        onlyCell.take(operatorBatch),
+      );
+      execution.kernels.addSubqueryResult(onlyCell.cell);
       continue;
     }
-    const set = new SubquerySet();
+    const subquerySet = new SubquerySet();
     let heldBytes = 0;
-    await driver.drain(buildOperator(root, kernels, whole), (batch) => {
-      set.add(batch);
-      heldBytes = execution.memory.change(heldBytes, set.bytes);
+    await planDriver.drain(buildOperator(rootOperator, kernels, wholeExecution), (operatorBatch) => {
+      subquerySet.add(operatorBatch);
+      heldBytes = execution.memory.change(heldBytes, subquerySet.bytes);
     });
-    execution.kernels.addSubquerySet(set);
+    execution.kernels.addSubquerySet(subquerySet);
   }
-  const output = new Output(options.resultRowsMax, request);
-  const ready = waits ? await prepare(plan.root, request) : execution;
-  const root = buildOperator(plan.root, kernels, ready);
+  const answerOutput = new AnswerOutput(options.resultRowsMax, request);
+  const preparedExecution = waits ? await prepareRoot(plan.root, request) : execution;
+  const root = buildOperator(plan.root, kernels, preparedExecution);
   if (request.isLong) await options.scheduler.yield();
-  const turns = driver.drain(root, (batch) => output.append(batch));
-  if (turns) await turns;
-  const facets = plan.facets && (await countFacets(driver, plan.facets.root, { kernels, execution: whole }));
-  const { batches, rowCount } = output.finish();
-  return { batches, rowCount, facets };
+  const drainTurns = planDriver.drain(root, (operatorBatch) => answerOutput.append(operatorBatch));
+  if (drainTurns) await drainTurns;
+  const answerFacets = plan.facets && (await countFacets(planDriver, plan.facets.root, { kernels, execution: wholeExecution }));
+  const { batches, rowCount } = answerOutput.finish();
+  return { batches, rowCount, facets: answerFacets };
 }
 
 /** Things that a plan has to await before it runs, cached by plan: a plan may run ten thousand times a second. */
-interface Ahead {
+interface PlanAhead {
   readonly searches: readonly SearchNode[];
   readonly waits: boolean;
 }
 
-const known = new WeakMap<LogicalPlan, Ahead>();
+const aheadByPlan = new WeakMap<LogicalPlan, PlanAhead>();
 
-function aheadOf(plan: LogicalPlan): Ahead {
-  let ahead = known.get(plan);
-  if (ahead === undefined) {
-    const searches = nodesOf(plan).filter((node) => node.kind === 'search');
-    ahead = { searches, waits: functionIn(plan.root) !== null || nearestIn(plan.root) !== null };
-    known.set(plan, ahead);
+function aheadOf(plan: LogicalPlan): PlanAhead {
+  let planAhead = aheadByPlan.get(plan);
+  if (planAhead === undefined) {
+    const searchNodes = nodesOf(plan).filter((node) => node.kind === 'search');
+    planAhead = { searches: searchNodes, waits: functionIn(plan.root) !== null || nearestIn(plan.root) !== null };
+    aheadByPlan.set(plan, planAhead);
   }
-  return ahead;
+  return planAhead;
 }
 
 /** Runs a plan over a few given rows within one turn. */
 export function runAtOnce(plan: LogicalPlan, execution: Execution): readonly OutputBatch[] {
-  const output = new Output(Infinity, { plan, execution, taker: null });
-  const root = buildOperator(plan.root, new Map(), execution);
+  const answerOutput = new AnswerOutput(Infinity, { plan, execution, taker: null });
+  const rootOperator = buildOperator(plan.root, new Map(), execution);
   try {
-    for (let batch = root.next(); batch !== null; batch = root.next()) if (batch.count > 0) output.append(batch);
+    for (let operatorBatch = rootOperator.next(); operatorBatch !== null; operatorBatch = rootOperator.next())
+      if (operatorBatch.count > 0) answerOutput.append(operatorBatch);
   } finally {
-    root.close();
+    rootOperator.close();
   }
-  return output.finish().batches;
+  return answerOutput.finish().batches;
 }
 
 /** Awaits what a table function needs before its operator is built. */
-async function prepare(root: PlanNode, { execution, signal }: RunRequest): Promise<Execution> {
-  const node = functionIn(root);
-  if (node === null) {
-    const ranked = nearestIn(root);
-    return ranked === null ? execution : { ...execution, prepared: await prepareNearest(ranked, execution) };
+async function prepareRoot(root: PlanNode, { execution, signal }: RunRequest): Promise<Execution> {
+  const functionNode = functionIn(root);
+  if (functionNode === null) {
+    const nearestNode = nearestIn(root);
+    return nearestNode === null ? execution : { ...execution, prepared: await prepareNearest(nearestNode, execution) };
   }
-  const tableFunction = functionOf(node);
+  const tableFunction = calledFunctionOf(functionNode);
   if (!tableFunction.prepare) return execution;
-  return { ...execution, prepared: await tableFunction.prepare({ node, values: new Values(node.values), execution }, signal) };
+  return {
+    ...execution,
+    prepared: await tableFunction.prepare({ node: functionNode, values: new Values(functionNode.values), execution }, signal),
+  };
 }
 
 /** A table function stands alone: it is all that a statement reads. */
 function functionIn(node: PlanNode): FunctionNode | null {
   if (node.kind === 'function') return node;
-  const [only, ...others] = inputsOf(node);
-  return only && others.length === 0 ? functionIn(only) : null;
+  const [onlyInput, ...otherInputs] = inputsOf(node);
+  return onlyInput && otherInputs.length === 0 ? functionIn(onlyInput) : null;
 }
 
 /** The projection that ranks the rows of one type by a distance, where the statement reads nothing else. */
 function nearestIn(node: PlanNode): ProjectNode | null {
   if (node.kind === 'project' && node.nearest && node.input.kind === 'scan') return node;
-  const [only, ...others] = inputsOf(node);
-  return only && others.length === 0 ? nearestIn(only) : null;
+  const [onlyInput, ...otherInputs] = inputsOf(node);
+  return onlyInput && otherInputs.length === 0 ? nearestIn(onlyInput) : null;
 }
 
 function nearInput({ input }: ProjectNode, execution: Execution): Operator | null {
-  const near = execution.prepared as Near | null | undefined;
-  if (!near || input.kind !== 'scan') return null;
-  return new ScanOperator(input, execution, 0, { placed: true, candidates: near.candidates });
+  const preparedNear = execution.prepared as Near | null | undefined;
+  if (!preparedNear || input.kind !== 'scan') return null;
+  return new ScanOperator(input, execution, 0, { placed: true, candidates: preparedNear.candidates });
 }
 
-function functionOf({ name }: FunctionNode): TableFunction {
+function calledFunctionOf({ name }: FunctionNode): TableFunction {
   const known = tableFunction(name);
   assert(known, 'a plan calls functions that there are');
   return known;
 }
 
 /** The value of a subquery of at most one row, or whether it has any row. */
-class OnlyCell {
-  readonly #type: ColumnType;
-  readonly #as: 'scalar' | 'exists';
-  #rows = 0;
-  #cell: Cell = null;
+class SubqueryCell {
+  readonly #subqueryType: ColumnType;
+  readonly #subqueryUse: 'scalar' | 'exists';
+  #subqueryRows = 0;
+  #subqueryCell: Cell = null;
 
   constructor(type: ColumnType, as: 'scalar' | 'exists') {
-    this.#type = type;
-    this.#as = as;
+    this.#subqueryType = type;
+    this.#subqueryUse = as;
   }
 
   get cell(): Cell {
-    return this.#as === 'exists' ? this.#rows > 0 : this.#cell;
+    return this.#subqueryUse === 'exists' ? this.#subqueryRows > 0 : this.#subqueryCell;
   }
 
   /** False once it needs no more rows. */
   take({ columns, selection, first, count }: Batch): boolean {
-    this.#rows += count;
-    if (this.#as === 'exists') return false;
-    if (this.#rows > 1) throw secondRow();
-    const cell = cellAt(columns[0]!, this.#type, selection ? selection[0]! : first);
-    this.#cell = cell instanceof Float32Array ? vectorText(cell) : cell;
+    this.#subqueryRows += count;
+    if (this.#subqueryUse === 'exists') return false;
+    if (this.#subqueryRows > 1) throw secondRow();
+    const firstCell = cellAt(columns[0]!, this.#subqueryType, selection ? selection[0]! : first);
+    this.#subqueryCell = firstCell instanceof Float32Array ? vectorText(firstCell) : firstCell;
     return true;
   }
 }
 
 /** Pulls operators, gives others a turn in between, and looks whether anybody still waits. */
-class Driver {
-  readonly #options: ExecutorOptions;
-  readonly #request: RunRequest;
-  #sliceStart: number;
+class PlanDriver {
+  readonly #executorOptions: ExecutorOptions;
+  readonly #runRequest: RunRequest;
+  #driverSliceStart: number;
 
   constructor(options: ExecutorOptions, request: RunRequest) {
-    this.#options = options;
-    this.#request = request;
+    this.#executorOptions = options;
+    this.#runRequest = request;
     checkSignal(request.signal);
     const now = options.clock.monotonicMs();
     checkTime(now, request, options);
-    this.#sliceStart = now - (options.sliceMs - firstSliceMs);
+    this.#driverSliceStart = now - (options.sliceMs - firstSliceMs);
   }
 
   /** Takes batches until there are none, or until one is enough; null where it finished without giving others a turn. */
-  drain(root: Operator, take: (batch: Batch) => boolean | void): Promise<void> | null {
-    let turn: Promise<void> | null = null;
+  drain(rootOperator: Operator, takeBatch: (batch: Batch) => boolean | void): Promise<void> | null {
+    let drainTurn: Promise<void> | null = null;
     try {
-      turn = this.#pull(root, take);
+      drainTurn = this.#pullBatches(rootOperator, takeBatch);
     } finally {
-      if (turn === null) root.close();
+      if (drainTurn === null) rootOperator.close();
     }
-    return turn && this.#drainOn(root, take, turn);
+    return drainTurn && this.#drainAcrossTurns(rootOperator, takeBatch, drainTurn);
   }
 
-  async #drainOn(root: Operator, take: (batch: Batch) => boolean | void, due: Promise<void>): Promise<void> {
+  async #drainAcrossTurns(
+    rootOperator: Operator,
+    takeBatch: (batch: Batch) => boolean | void,
+    firstTurn: Promise<void>,
+  ): Promise<void> {
     try {
-      for (let turn: Promise<void> | null = due; turn !== null; turn = this.#pull(root, take)) await turn;
+      for (
+        let drainTurn: Promise<void> | null = firstTurn;
+        drainTurn !== null;
+        drainTurn = this.#pullBatches(rootOperator, takeBatch)
+      )
+        await drainTurn;
     } finally {
-      root.close();
+      rootOperator.close();
     }
   }
 
   /** Takes batches until others are due, or there is nothing more to take: null. */
-  #pull(root: Operator, take: (batch: Batch) => boolean | void): Promise<void> | null {
-    for (let batch = root.next(); batch !== null; batch = root.next()) {
-      if (batch.count > 0 && take(batch) === false) return null;
-      const turn = this.#turn();
-      if (turn) return turn;
+  #pullBatches(rootOperator: Operator, takeBatch: (operatorBatch: Batch) => boolean | void): Promise<void> | null {
+    for (let operatorBatch = rootOperator.next(); operatorBatch !== null; operatorBatch = rootOperator.next()) {
+      if (operatorBatch.count > 0 && takeBatch(operatorBatch) === false) return null;
+      const dueTurn = this.#turnWhenDue();
+      if (dueTurn) return dueTurn;
     }
     return null;
   }
 
   /** Until what an operator waits for is there. */
-  async #await(until: Promise<void>): Promise<void> {
-    const { clock } = this.#options;
-    let isOver = false;
-    const over = new AbortController();
-    const ready = until.then(() => {
-      isOver = true;
-      over.abort();
+  async #awaitKernel(until: Promise<void>): Promise<void> {
+    const { clock } = this.#executorOptions;
+    let isKernelReady = false;
+    const awaitOver = new AbortController();
+    const kernelReady = until.then(() => {
+      isKernelReady = true;
+      awaitOver.abort();
     });
-    while (!isOver) {
-      await Promise.race([ready, clock.sleep(lookMs, over.signal)]);
-      checkSignal(this.#request.signal);
-      checkTime(clock.monotonicMs(), this.#request, this.#options);
+    while (!isKernelReady) {
+      await Promise.race([kernelReady, clock.sleep(awaitLookMs, awaitOver.signal)]);
+      checkSignal(this.#runRequest.signal);
+      checkTime(clock.monotonicMs(), this.#runRequest, this.#executorOptions);
     }
-    this.#request.execution.wait.until = null;
-    this.#sliceStart = clock.monotonicMs();
+    this.#runRequest.execution.wait.until = null;
+    this.#driverSliceStart = clock.monotonicMs();
   }
 
   /**
    * Waits for indexes that are being made beside the event loop, or uses those that are ready; the making continues in any case.
    */
   async prepare({ input, matches, required }: SearchNode): Promise<void> {
-    const { execution } = this.#request;
-    const columns = [...new Set(matches.flatMap((match) => match.columns))].map((column) => input.columns[column]!.name);
-    const begun = execution.snapshot.rows.prepare?.(input.type, columns);
-    if (!begun) return;
+    const { execution } = this.#runRequest;
+    const matchedColumns = [...new Set(matches.flatMap((match) => match.columns))].map((column) => input.columns[column]!.name);
+    const indexPreparation = execution.snapshot.rows.prepare?.(input.type, matchedColumns);
+    if (!indexPreparation) return;
     // Rows that may come without a match can't be left out.
     if (execution.consistency === 'eventual' && required.length > 0) {
       execution.unbuilt.add(input.type);
       return;
     }
-    const { clock } = this.#options;
+    const { clock } = this.#executorOptions;
     let isReady = false;
-    const over = new AbortController();
-    const ready = begun.ready.then(() => {
+    const preparationOver = new AbortController();
+    const indexReady = indexPreparation.ready.then(() => {
       isReady = true;
-      over.abort();
+      preparationOver.abort();
     });
     while (!isReady) {
-      await Promise.race([ready, clock.sleep(lookMs, over.signal)]);
-      checkSignal(this.#request.signal);
-      if (isReady || clock.monotonicMs() - this.#request.startedMs <= this.#options.timeoutMs) continue;
-      const { done, of } = begun.progress();
+      await Promise.race([indexReady, clock.sleep(awaitLookMs, preparationOver.signal)]);
+      checkSignal(this.#runRequest.signal);
+      if (isReady || clock.monotonicMs() - this.#runRequest.startedMs <= this.#executorOptions.timeoutMs) continue;
+      const { done, of } = indexPreparation.progress();
       // In steps of ten percent: a number of blocks would reveal hidden rows.
-      const texts = `${Math.floor((done * 10) / of) * 10} % of ${input.type} are indexed`;
-      throw new ServiceError('REL_TIMEOUT', `the texts are being indexed for the first time: ${texts} so far; ask again later`);
+      const indexProgress = `${Math.floor((done * 10) / of) * 10} % of ${input.type} are indexed`;
+      throw new ServiceError(
+        'REL_TIMEOUT',
+        `the texts are being indexed for the first time: ${indexProgress} so far; ask again later`,
+      );
     }
-    this.#sliceStart = clock.monotonicMs();
+    this.#driverSliceStart = clock.monotonicMs();
   }
 
   /** Work in bounded steps, to its result. */
   async finish<T>(work: Generator<undefined, T, void>): Promise<T> {
     for (;;) {
-      const step = work.next();
-      if (step.done) return step.value;
-      const turn = this.#turn();
-      if (turn) await turn;
+      const workStep = work.next();
+      if (workStep.done) return workStep.value;
+      const dueTurn = this.#turnWhenDue();
+      if (dueTurn) await dueTurn;
     }
   }
 
   /** A promise where others are due; most of the time there is none to wait for. */
-  #turn(): Promise<void> | null {
-    const { until } = this.#request.execution.wait;
-    if (until !== null) return this.#await(until);
-    const now = this.#options.clock.monotonicMs();
-    if (now - this.#sliceStart < this.#options.sliceMs) return null;
-    checkTime(now, this.#request, this.#options);
-    return this.#yield();
+  #turnWhenDue(): Promise<void> | null {
+    const { until } = this.#runRequest.execution.wait;
+    if (until !== null) return this.#awaitKernel(until);
+    const now = this.#executorOptions.clock.monotonicMs();
+    if (now - this.#driverSliceStart < this.#executorOptions.sliceMs) return null;
+    checkTime(now, this.#runRequest, this.#executorOptions);
+    return this.#yieldSlice();
   }
 
-  async #yield(): Promise<void> {
-    await this.#options.scheduler.yield();
-    checkSignal(this.#request.signal);
-    this.#sliceStart = this.#options.clock.monotonicMs();
-    checkTime(this.#sliceStart, this.#request, this.#options);
+  async #yieldSlice(): Promise<void> {
+    await this.#executorOptions.scheduler.yield();
+    checkSignal(this.#runRequest.signal);
+    this.#driverSliceStart = this.#executorOptions.clock.monotonicMs();
+    checkTime(this.#driverSliceStart, this.#runRequest, this.#executorOptions);
   }
 }
 
 /** Counts the first rows of the matching set, of a page like of the whole. */
 async function countFacets(
-  driver: Driver,
+  driver: PlanDriver,
   root: PlanNode,
   { kernels, execution }: Pick<RunRequest, 'kernels' | 'execution'>,
 ): Promise<Facets> {
-  const counter = new FacetCounter(root.columns, execution.memory);
-  await driver.drain(buildOperator(root, kernels, execution), (batch) => counter.add(batch));
-  return driver.finish(counter.finish());
+  const facetCounter = new FacetCounter(root.columns, execution.memory);
+  await driver.drain(buildOperator(root, kernels, execution), (batch) => facetCounter.add(batch));
+  return driver.finish(facetCounter.finish());
 }
 
 /** Compiles the kernels of a node once, for all executions and rounds of a recursion. */
-function kernelsOf<K extends NodeKernels>(kernels: PlanKernels, node: PlanNode, make: () => K): K {
-  let own = kernels.get(node);
-  if (own === undefined) kernels.set(node, (own = make()));
+function nodeKernelsOf<K extends NodeKernels>(kernels: PlanKernels, node: PlanNode, makeKernels: () => K): K {
+  let nodeKernels = kernels.get(node);
+  if (nodeKernels === undefined) kernels.set(node, (nodeKernels = makeKernels()));
   // A node has one kind, and each kind one sort of kernels.
-  return own as K;
+  return nodeKernels as K;
 }
 
 /** Inside the step of a recursion: what stays the same from round to round, by node. */
-interface Rounds {
+interface RecursionRounds {
   readonly table: string;
   readonly cache: Map<PlanNode, RecursionCache>;
 }
@@ -391,37 +409,37 @@ function buildOperator(
   node: PlanNode,
   kernels: PlanKernels,
   execution: Execution,
-  rounds: Rounds | null = null,
+  recursionRounds: RecursionRounds | null = null,
   rowsAtOnce = 0,
   narrowings: readonly Narrowing[] = [],
 ): Operator {
-  if (rounds && !readsWorking(node, rounds.table)) {
-    let rows = rounds.cache.get(node);
-    if (!rows) rounds.cache.set(node, (rows = new RecursionCache(node.columns, execution)));
-    return rows.reader(() => buildOperator(node, kernels, execution));
+  if (recursionRounds && !readsWorkingTable(node, recursionRounds.table)) {
+    let keptRows = recursionRounds.cache.get(node);
+    if (!keptRows) recursionRounds.cache.set(node, (keptRows = new RecursionCache(node.columns, execution)));
+    return keptRows.reader(() => buildOperator(node, kernels, execution));
   }
-  const operator = operatorOf(node, kernels, execution, rounds, rowsAtOnce, narrowings);
-  return execution.watch === null ? operator : execution.watch.around(node, operator);
+  const nodeOperator = operatorOf(node, kernels, execution, recursionRounds, rowsAtOnce, narrowings);
+  return execution.watch === null ? nodeOperator : execution.watch.around(node, nodeOperator);
 }
 
 function operatorOf(
   node: PlanNode,
   kernels: PlanKernels,
   execution: Execution,
-  rounds: Rounds | null,
+  recursionRounds: RecursionRounds | null,
   rowsAtOnce: number,
   narrowings: readonly Narrowing[],
 ): Operator {
-  const build = (input: PlanNode, rows = 0, more: readonly Narrowing[] = []): Operator => {
-    const below = narrowings.length === 0 ? more : [...more, ...narrowedInput(node, input, narrowings)];
-    return buildOperator(input, kernels, execution, rounds, rows, below);
+  const buildInput = (input: PlanNode, rows = 0, more: readonly Narrowing[] = []): Operator => {
+    const narrowingsBelow = narrowings.length === 0 ? more : [...more, ...narrowedInput(node, input, narrowings)];
+    return buildOperator(input, kernels, execution, recursionRounds, rows, narrowingsBelow);
   };
-  const narrow = (operator: Operator): Operator =>
+  const narrowOperator = (operator: Operator): Operator =>
     narrowings.length === 0 ? operator : new NarrowedOperator(operator, narrowings);
   switch (node.kind) {
     case 'scan':
-      if (rowsAtOnce === 0) return narrow(new ScanOperator(node, execution, 0, {}, narrowings));
-      return narrow(
+      if (rowsAtOnce === 0) return narrowOperator(new ScanOperator(node, execution, 0, {}, narrowings));
+      return narrowOperator(
         new KernelFilterOperator(new ScanOperator(node, execution, rowsAtOnce, {}, narrowings), noConditions, execution),
       );
     case 'search':
@@ -429,64 +447,64 @@ function operatorOf(
     case 'values':
       return new ValuesOperator(node, execution);
     case 'virtual':
-      return narrow(new VirtualOperator(node, execution, narrowings));
+      return narrowOperator(new VirtualOperator(node, execution, narrowings));
     case 'spread':
-      return new SpreadOperator(build(node.input), node, execution);
+      return new SpreadOperator(buildInput(node.input), node, execution);
     case 'working':
       return new WorkingOperator(node, execution);
     case 'filter': {
       if (node.input.kind !== 'scan' || !filtersByKernel(node))
-        return filterOperator(node, build(node.input), kernels, execution);
-      const own = kernelsOf(kernels, node, () => kernelFilterKernels(node));
+        return filterOperator(node, buildInput(node.input), kernels, execution);
+      const nodeKernels = nodeKernelsOf(kernels, node, () => kernelFilterKernels(node));
       const scan = new ScanOperator(node.input, execution, rowsAtOnce, {}, narrowings);
-      return narrow(new KernelFilterOperator(scan, own, execution));
+      return narrowOperator(new KernelFilterOperator(scan, nodeKernels, execution));
     }
     case 'project': {
-      const near = node.nearest ? (nearInput(node, execution) ?? build(node.input)) : null;
-      const input = near ? new NearestOperator(near, node.nearest!, execution) : build(node.input, rowsAtOnce);
+      const near = node.nearest ? (nearInput(node, execution) ?? buildInput(node.input)) : null;
+      const input = near ? new NearestOperator(near, node.nearest!, execution) : buildInput(node.input, rowsAtOnce);
       return new ProjectOperator(
         input,
         node,
-        kernelsOf(kernels, node, () => projectKernels(node)),
+        nodeKernelsOf(kernels, node, () => projectKernels(node)),
         execution,
       );
     }
     case 'aggregate':
       return new AggregateOperator(
-        build(node.input, aggregatesByKernel(node) ? execution.limits.kernelRows : 0),
+        buildInput(node.input, aggregatesByKernel(node) ? execution.limits.kernelRows : 0),
         node,
         execution,
       );
     case 'distinct':
-      return new DistinctOperator(build(node.input), node, execution);
+      return new DistinctOperator(buildInput(node.input), node, execution);
     case 'sort':
-      return new SortOperator(build(node.input), node, execution);
+      return new SortOperator(buildInput(node.input), node, execution);
     case 'limit':
-      return limitOperator(node, build(node.input), kernels, execution);
+      return limitOperator(node, buildInput(node.input), kernels, execution);
     case 'skip':
-      return new SkipOperator(build(node.input), node, execution);
+      return new SkipOperator(buildInput(node.input), node, execution);
     case 'number':
-      return new NumberOperator(build(node.input));
+      return new NumberOperator(buildInput(node.input));
     case 'over':
-      return new OverOperator(build(node.input), node, execution);
+      return new OverOperator(buildInput(node.input), node, execution);
     case 'apply':
       throw new AssertionError('queries that name others are joins by now');
     case 'window':
-      return windowOperator(build(node.input), node, execution);
+      return windowOperator(buildInput(node.input), node, execution);
     case 'join':
-      return joinOperator(node, build, kernels, execution);
+      return joinOperator(node, buildInput, kernels, execution);
     case 'set-operation':
-      return new SetOperationOperator(build(node.left), build(node.right), node, execution);
+      return new SetOperationOperator(buildInput(node.left), buildInput(node.right), node, execution);
     case 'function':
-      return functionOperator(node, node.input && build(node.input), kernels, execution, narrowings);
+      return functionOperator(node, node.input && buildInput(node.input), kernels, execution, narrowings);
     case 'recursive':
-      return recursiveOperator(node, build(node.base), kernels, execution);
+      return recursiveOperator(node, buildInput(node.base), kernels, execution);
   }
 }
 
 /** One operator for each part of a condition of very many. */
 function filterOperator(node: FilterNode, input: Operator, kernels: PlanKernels, execution: Execution): Operator {
-  return kernelsOf(kernels, node, () => filterKernels(node)).reduce<Operator>(
+  return nodeKernelsOf(kernels, node, () => filterKernels(node)).reduce<Operator>(
     (below, kernelsOfPart) => new FilterOperator(below, kernelsOfPart, execution),
     input,
   );
@@ -512,9 +530,9 @@ function joinOperator(
   kernels: PlanKernels,
   execution: Execution,
 ): Operator {
-  const residual = kernelsOf(kernels, node, () => joinKernels(node));
-  const leftKeys = keyFilters(node, 'left');
-  const rightKeys = keyFilters(node, 'right');
+  const residual = nodeKernelsOf(kernels, node, () => joinKernels(node));
+  const leftKeys = joinKeyFilters(node, 'left');
+  const rightKeys = joinKeyFilters(node, 'right');
   const [left, right] = [build(node.left, 0, leftKeys), build(node.right, 0, rightKeys)];
   return new JoinOperator({ left, right, node, residual, narrowings: [...leftKeys, ...rightKeys], execution });
 }
@@ -527,17 +545,17 @@ function functionOperator(
   narrowings: readonly Narrowing[],
 ): Operator {
   // A function is about one instant, wherever it stands.
-  const then = node.graph ? { ...execution, time: oneInstant(execution) } : execution;
+  const then = node.graph ? { ...execution, time: timeOfOneInstant(execution) } : execution;
   const edges = (node.graph?.edges ?? []).map((scan) => (more: readonly Narrowing[] = []) => {
     const all = narrowings.length === 0 ? more : [...more, ...narrowedInput(node, scan, narrowings)];
     return buildOperator(scan, kernels, { ...then, distinct: true }, null, 0, all);
   });
   const { prepared } = execution;
-  return functionOf(node).open({ node, values: new Values(node.values), input, edges, execution: then, prepared });
+  return calledFunctionOf(node).open({ node, values: new Values(node.values), input, edges, execution: then, prepared });
 }
 
 function recursiveOperator(node: RecursiveNode, base: Operator, kernels: PlanKernels, execution: Execution): Operator {
-  const own: Rounds = { table: node.table, cache: new Map() };
+  const own: RecursionRounds = { table: node.table, cache: new Map() };
   return new RecursiveOperator({
     base,
     step: (rows) => {
@@ -550,27 +568,30 @@ function recursiveOperator(node: RecursiveNode, base: Operator, kernels: PlanKer
 }
 
 /** As `binder.ts` has it for statements about a function: now, on each axis that is not named. */
-function oneInstant({ time: { system, valid }, kernels: { instant } }: Execution): Execution['time'] {
-  const known = system === 'all' ? instant : system;
-  return { system: known, valid: valid === 'all' ? known : valid };
+function timeOfOneInstant({ time: { system, valid }, kernels: { instant } }: Execution): Execution['time'] {
+  const systemInstant = system === 'all' ? instant : system;
+  return { system: systemInstant, valid: valid === 'all' ? systemInstant : valid };
 }
 
 /** The narrowings of an input that follow from those of its node. */
 function narrowedInput(node: PlanNode, input: PlanNode, narrowings: readonly Narrowing[]): Narrowing[] {
   const i = inputsOf(node).indexOf(input);
-  return narrowings.flatMap(({ column, filter }) => narrowedBelow(node, i, column).map((below) => ({ column: below, filter })));
+  return narrowings.flatMap(({ column, filter }) =>
+    narrowedBelow(node, i, column).map((columnBelow) => ({ column: columnBelow, filter })),
+  );
 }
 
 /** A filter for each key of the join that a scan on one side can use, once the other side is read. */
-function keyFilters(node: JoinNode, side: 'left' | 'right'): JoinNarrowing[] {
-  const isFirst = side === 'left' ? node.build === 'left' || node.leads === true : node.build === 'right' && node.leads !== true;
-  if (isFirst || !narrows(node, side)) return [];
-  const keys = side === 'left' ? node.leftKeys : node.rightKeys;
-  return keys.flatMap((column, key) => (takesKeys(node[side], column) ? [{ column, key, filter: new KeyFilter() }] : []));
+function joinKeyFilters(node: JoinNode, side: 'left' | 'right'): JoinNarrowing[] {
+  const isReadFirst =
+    side === 'left' ? node.build === 'left' || node.leads === true : node.build === 'right' && node.leads !== true;
+  if (isReadFirst || !narrows(node, side)) return [];
+  const sideKeys = side === 'left' ? node.leftKeys : node.rightKeys;
+  return sideKeys.flatMap((column, key) => (takesKeys(node[side], column) ? [{ column, key, filter: new KeyFilter() }] : []));
 }
 
-function readsWorking(node: PlanNode, table: string): boolean {
-  return node.kind === 'working' ? node.table === table : inputsOf(node).some((input) => readsWorking(input, table));
+function readsWorkingTable(node: PlanNode, table: string): boolean {
+  return node.kind === 'working' ? node.table === table : inputsOf(node).some((input) => readsWorkingTable(input, table));
 }
 
 function checkSignal(signal: AbortSignal | undefined): void {
@@ -583,60 +604,63 @@ function checkTime(nowMs: number, request: RunRequest, options: ExecutorOptions)
 }
 
 /** Copies what leaves: batches belong to operators and store, the answer outlives both. */
-class Output {
-  readonly #rowsMax: number;
-  readonly #request: Pick<RunRequest, 'plan' | 'execution' | 'taker'>;
-  readonly #execution: Execution;
-  readonly #batches: OutputBatch[] = [];
+class AnswerOutput {
+  readonly #answerRowsMax: number;
+  readonly #outputRequest: Pick<RunRequest, 'plan' | 'execution' | 'taker'>;
+  readonly #outputExecution: Execution;
+  readonly #answerBatches: OutputBatch[] = [];
   /** Null once it takes no more rows. */
-  #taker: RunRequest['taker'];
-  #taken = 0;
+  #rowTaker: RunRequest['taker'];
+  #takenBytes = 0;
   /** Takes the rows since the last batch; null before the first. */
-  #sink: RowSink | null = null;
+  #rowSink: RowSink | null = null;
   #rowCount = 0;
-  #heldBefore = 0;
+  #heldBytesBefore = 0;
   #heldBytes = 0;
 
   constructor(rowsMax: number, request: Pick<RunRequest, 'plan' | 'execution' | 'taker'>) {
-    this.#rowsMax = rowsMax;
-    this.#request = request;
-    this.#execution = request.execution;
-    this.#taker = request.taker;
+    this.#answerRowsMax = rowsMax;
+    this.#outputRequest = request;
+    this.#outputExecution = request.execution;
+    this.#rowTaker = request.taker;
   }
 
   append(batch: Batch): void {
     this.#rowCount += batch.count;
-    if (this.#rowCount > this.#rowsMax) {
-      throw new ServiceError('REL_RESULT_CAP', `the result has more than ${this.#rowsMax} rows; LIMIT and AFTER page through it`);
+    if (this.#rowCount > this.#answerRowsMax) {
+      throw new ServiceError(
+        'REL_RESULT_CAP',
+        `the result has more than ${this.#answerRowsMax} rows; LIMIT and AFTER page through it`,
+      );
     }
-    if (this.#taker !== null) {
-      const { columns, rows } = this.#taker;
+    if (this.#rowTaker !== null) {
+      const { columns, rows } = this.#rowTaker;
       if (rows.take(columns, batch)) {
-        this.#taken = this.#execution.memory.change(this.#taken, rows.bytes);
+        this.#takenBytes = this.#outputExecution.memory.change(this.#takenBytes, rows.bytes);
         return;
       }
-      this.#taker = null;
+      this.#rowTaker = null;
     }
-    const sink = (this.#sink ??= this.#newSink(null));
-    sink.append(batch);
-    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, this.#heldBefore + sink.bytes);
-    if (sink.length >= outputRows) this.#flush(sink);
+    const rowSink = (this.#rowSink ??= this.#newSink(null));
+    rowSink.append(batch);
+    this.#heldBytes = this.#outputExecution.memory.change(this.#heldBytes, this.#heldBytesBefore + rowSink.bytes);
+    if (rowSink.length >= answerBatchRows) this.#flushSink(rowSink);
   }
 
   finish(): Omit<Result, 'facets'> {
-    if (this.#sink !== null && this.#sink.length > 0) this.#flush(this.#sink);
-    return { batches: this.#batches, rowCount: this.#rowCount };
+    if (this.#rowSink !== null && this.#rowSink.length > 0) this.#flushSink(this.#rowSink);
+    return { batches: this.#answerBatches, rowCount: this.#rowCount };
   }
 
-  #flush(sink: RowSink): void {
-    const columns: Vector[] = sink.vectors();
-    this.#batches.push({ columns, selection: null, first: 0, count: sink.length });
-    this.#heldBefore = this.#heldBytes;
-    this.#sink = this.#newSink(sink);
+  #flushSink(fullSink: RowSink): void {
+    const columns: Vector[] = fullSink.vectors();
+    this.#answerBatches.push({ columns, selection: null, first: 0, count: fullSink.length });
+    this.#heldBytesBefore = this.#heldBytes;
+    this.#rowSink = this.#newSink(fullSink);
   }
 
-  #newSink(like: RowSink | null): RowSink {
-    const types = this.#request.plan.root.columns.map(({ type }) => type);
-    return new RowSink(types, null, like);
+  #newSink(previousSink: RowSink | null): RowSink {
+    const answerTypes = this.#outputRequest.plan.root.columns.map(({ type }) => type);
+    return new RowSink(answerTypes, null, previousSink);
   }
 }

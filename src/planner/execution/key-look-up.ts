@@ -14,12 +14,12 @@ export type BoundsAt = (time: DefaultTime, now: bigint) => TimeBounds;
 export const unitsOfKey = 0.01;
 
 /** Keys that are looked up in one turn. */
-const keysInTurn = 1_024;
+const keysPerTurn = 1_024;
 
 export function lookUp(invocation: Invocation, request: KeyLookUp, boundsOf: BoundsAt): Answer {
-  const { read, answer } = prepare(invocation, request, boundsOf);
-  read(request.keys);
-  return answer();
+  const { read: readKeys, answer: keyedAnswer } = prepareLookUp(invocation, request, boundsOf);
+  readKeys(request.keys);
+  return keyedAnswer();
 }
 
 /** `yieldTurn` throws where the lookup has taken too long, or its caller is gone. */
@@ -29,47 +29,47 @@ export async function lookUpInTurns(
   { boundsOf, yieldTurn }: { readonly boundsOf: BoundsAt; readonly yieldTurn: () => Promise<void> },
 ): Promise<Answer> {
   const { keys } = request;
-  if (keys.length <= keysInTurn) return lookUp(invocation, request, boundsOf);
-  const { read, answer } = prepare(invocation, request, boundsOf);
-  for (let at = 0; at < keys.length; at += keysInTurn) {
-    if (at > 0) await yieldTurn();
-    read(keys.slice(at, at + keysInTurn));
+  if (keys.length <= keysPerTurn) return lookUp(invocation, request, boundsOf);
+  const { read: readKeys, answer: keyedAnswer } = prepareLookUp(invocation, request, boundsOf);
+  for (let keysStart = 0; keysStart < keys.length; keysStart += keysPerTurn) {
+    if (keysStart > 0) await yieldTurn();
+    readKeys(keys.slice(keysStart, keysStart + keysPerTurn));
   }
-  return answer();
+  return keyedAnswer();
 }
 
-interface Prepared {
+interface PreparedLookUp {
   read(keys: readonly string[]): void;
   answer(): Answer;
 }
 
-function prepare(invocation: Invocation, request: KeyLookUp, boundsOf: BoundsAt): Prepared {
+function prepareLookUp(invocation: Invocation, request: KeyLookUp, boundsOf: BoundsAt): PreparedLookUp {
   const { type, keys, time = 'current' } = request;
   invocation.describe({ objectType: type, literals: keys });
   const snapshot = invocation.snapshot();
-  const known = columnsOf(snapshot, request);
-  const { columns, template } = known;
+  const listedColumns = listedColumnsOf(snapshot, request);
+  const { columns, template } = listedColumns;
   const costUnits = keys.length * unitsOfKey;
   invocation.describe({ template, costUnits });
-  const overtaken = snapshot.erasing([type]);
-  const masked = snapshot.masksOf(type);
-  const shown = masked.size === 0 ? known.names : shownIn(known, masked);
-  const bounds = boundsOf(time, snapshot.instant);
-  const batches: OutputBatch[] = [];
+  const isOvertaken = snapshot.erasing([type]);
+  const maskedColumns = snapshot.masksOf(type);
+  const shownColumns = maskedColumns.size === 0 ? listedColumns.names : shownNamesOf(listedColumns, maskedColumns);
+  const keyedBounds = boundsOf(time, snapshot.instant);
+  const keyedBatches: OutputBatch[] = [];
   let rowCount = 0;
-  const read = (some: readonly string[]): void => {
-    const blocks = snapshot.rows.scan({ type, columns: shown, time: bounds, keys: some });
-    for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
-      if (step.value.count === 0) continue;
-      batches.push(fewRows(step.value, null, columns));
-      rowCount += step.value.count;
+  const readKeys = (someKeys: readonly string[]): void => {
+    const keyedBlocks = snapshot.rows.scan({ type, columns: shownColumns, time: keyedBounds, keys: someKeys });
+    for (let keyedStep = keyedBlocks.next(); keyedStep.done !== true; keyedStep = keyedBlocks.next()) {
+      if (keyedStep.value.count === 0) continue;
+      keyedBatches.push(fewRows(keyedStep.value, null, columns));
+      rowCount += keyedStep.value.count;
     }
   };
   const answer = (): Answer => {
     invocation.describe({ rowCount });
     return {
       columns,
-      batches,
+      batches: keyedBatches,
       rowCount,
       costUnits,
       estimatedTotalHits: rowCount,
@@ -81,14 +81,14 @@ function prepare(invocation: Invocation, request: KeyLookUp, boundsOf: BoundsAt)
       plan: null,
       actualRows: null,
       processingTimeMs: 0,
-      overtaken,
+      overtaken: isOvertaken,
     };
   };
-  return { read, answer };
+  return { read: readKeys, answer };
 }
 
 /** Values derived from a list of columns, cached by that list. */
-interface Listed {
+interface ListedColumns {
   readonly columns: readonly OutputColumn[];
   readonly names: readonly string[];
   readonly template: string;
@@ -97,38 +97,41 @@ interface Listed {
 }
 
 /** By definition and list: lookups by key repeat the same ones. */
-const listed = new WeakMap<object, WeakMap<readonly string[], Listed>>();
-const all: readonly string[] = [];
+const listedByDefinition = new WeakMap<object, WeakMap<readonly string[], ListedColumns>>();
+const allColumns: readonly string[] = [];
 
-function columnsOf(snapshot: GovernedSnapshot, { type, columns }: KeyLookUp): Listed {
+function listedColumnsOf(snapshot: GovernedSnapshot, { type, columns }: KeyLookUp): ListedColumns {
   const definition = snapshot.catalog.type(type);
   if (definition === undefined) throw new ServiceError('REL_UNKNOWN_TYPE', `type ${JSON.stringify(type)} is not registered`);
-  let ofType = listed.get(definition);
-  if (ofType === undefined) listed.set(definition, (ofType = new WeakMap()));
-  const columnNames = columns ?? all;
-  let listedColumns = ofType.get(columnNames);
+  let listedOfType = listedByDefinition.get(definition);
+  if (listedOfType === undefined) listedByDefinition.set(definition, (listedOfType = new WeakMap()));
+  const columnNames = columns ?? allColumns;
+  let listedColumns = listedOfType.get(columnNames);
   if (listedColumns === undefined) {
-    const readable = readableColumns(definition);
-    const types = new Map<string, ColumnType>(readable.map((each) => [each.name, each.type]));
-    const names = columns ?? [...types.keys()];
-    const output = names.map((name) => {
-      const of = types.get(name);
-      if (of === undefined) throw new ServiceError('REL_UNKNOWN_COLUMN', `${type} has no column ${JSON.stringify(name)}`);
-      return { name, type: of };
+    const readableOfType = readableColumns(definition);
+    const typesByColumn = new Map<string, ColumnType>(readableOfType.map((each) => [each.name, each.type]));
+    const outputNames = columns ?? [...typesByColumn.keys()];
+    const outputColumns = outputNames.map((name) => {
+      const outputType = typesByColumn.get(name);
+      if (outputType === undefined) throw new ServiceError('REL_UNKNOWN_COLUMN', `${type} has no column ${JSON.stringify(name)}`);
+      return { name, type: outputType };
     });
     listedColumns = {
-      columns: output,
-      names,
-      template: `KEYS OF ${type}: ${columns === null ? '*' : names.join(', ')}`,
+      columns: outputColumns,
+      names: outputNames,
+      template: `KEYS OF ${type}: ${columns === null ? '*' : outputNames.join(', ')}`,
       shown: null,
     };
-    ofType.set(columnNames, listedColumns);
+    listedOfType.set(columnNames, listedColumns);
   }
   return listedColumns;
 }
 
-function shownIn(listed: Listed, masked: ReadonlyMap<string, unknown>): readonly string[] {
-  if (listed.shown?.masked !== masked)
-    listed.shown = { masked, names: listed.names.map((name) => (masked.has(name) ? shownColumn(name) : name)) };
+function shownNamesOf(listed: ListedColumns, maskedColumns: ReadonlyMap<string, unknown>): readonly string[] {
+  if (listed.shown?.masked !== maskedColumns)
+    listed.shown = {
+      masked: maskedColumns,
+      names: listed.names.map((name) => (maskedColumns.has(name) ? shownColumn(name) : name)),
+    };
   return listed.shown.names;
 }

@@ -13,27 +13,27 @@ export interface SmallAnswerFigures {
 export function smallAnswer(
   columns: readonly OutputColumn[],
   rows: readonly (readonly Cell[])[],
-  facts: SmallAnswerFigures,
+  answerFigures: SmallAnswerFigures,
 ): Answer {
-  const vectors = columns.map(({ type }, i) => {
-    const builder = new VectorBuilder(type, Math.max(1, rows.length));
-    for (const row of rows) builder.append(row[i] ?? null);
-    return builder.build();
+  const answerVectors = columns.map(({ type }, i) => {
+    const cellBuilder = new VectorBuilder(type, Math.max(1, rows.length));
+    for (const answerRow of rows) cellBuilder.append(answerRow[i] ?? null);
+    return cellBuilder.build();
   });
   return {
     columns,
-    batches: rows.length === 0 ? [] : [{ columns: vectors, selection: null, first: 0, count: rows.length }],
+    batches: rows.length === 0 ? [] : [{ columns: answerVectors, selection: null, first: 0, count: rows.length }],
     rowCount: rows.length,
-    costUnits: facts.costUnits,
+    costUnits: answerFigures.costUnits,
     estimatedTotalHits: rows.length,
-    asOfSystem: facts.asOfSystem,
+    asOfSystem: answerFigures.asOfSystem,
     cursor: null,
     nextCursor: null,
     provenance: null,
     facets: null,
-    plan: facts.plan ?? null,
+    plan: answerFigures.plan ?? null,
     actualRows: null,
-    processingTimeMs: facts.processingTimeMs,
+    processingTimeMs: answerFigures.processingTimeMs,
     overtaken: () => false,
   };
 }

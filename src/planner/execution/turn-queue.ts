@@ -12,7 +12,7 @@ export type WorkKind = 'queries' | 'bodies' | 'seals' | 'files' | 'erasures' | '
 const CHORE_ROUNDS = 16;
 const ERASURE_TURNS = 3;
 
-interface Lane {
+interface WorkLane {
   readonly kind: WorkKind;
   waiting: (() => void)[];
   /** Those before it have gone on. */
@@ -21,13 +21,13 @@ interface Lane {
 
 export class TurnQueue {
   readonly #defer: (task: () => void) => void;
-  readonly #lanes = new Map<WorkKind, Lane>();
+  readonly #workLanes = new Map<WorkKind, WorkLane>();
   /** Lanes with waiting tasks, the one whose turn is next first. */
-  readonly #order: Lane[] = [];
+  readonly #laneOrder: WorkLane[] = [];
   /** Turns of others since the last one of a chore. */
-  #passed = 0;
+  #turnsSinceChores = 0;
   /** Turns that erasures had one after the other. */
-  #erasures = 0;
+  #erasureTurns = 0;
 
   /** `defer` runs its task in the next round of the event loop. */
   constructor(defer: (task: () => void) => void = (task) => void setImmediate(task)) {
@@ -36,53 +36,53 @@ export class TurnQueue {
 
   /** Whether work of this kind waits for a turn. */
   waits(kind: WorkKind): boolean {
-    const lane = this.#lanes.get(kind);
-    return lane !== undefined && lane.waiting.length > lane.first;
+    const workLane = this.#workLanes.get(kind);
+    return workLane !== undefined && workLane.waiting.length > workLane.first;
   }
 
   /** Resolves when it is the caller's turn. */
   next(kind: WorkKind = 'queries'): Promise<void> {
     return new Promise((resolve) => {
-      let lane = this.#lanes.get(kind);
-      if (!lane) this.#lanes.set(kind, (lane = { kind, waiting: [], first: 0 }));
-      lane.waiting.push(resolve);
-      if (lane.waiting.length - lane.first > 1) return;
-      this.#order.push(lane);
-      if (this.#order.length === 1) this.#defer(this.#wake);
+      let workLane = this.#workLanes.get(kind);
+      if (!workLane) this.#workLanes.set(kind, (workLane = { kind, waiting: [], first: 0 }));
+      workLane.waiting.push(resolve);
+      if (workLane.waiting.length - workLane.first > 1) return;
+      this.#laneOrder.push(workLane);
+      if (this.#laneOrder.length === 1) this.#defer(this.#wakeNextLane);
     });
   }
 
-  readonly #wake = (): void => {
-    const lane = this.#order.splice(this.#choose(), 1)[0]!;
-    this.#passed = lane.kind === 'chores' ? 0 : this.#passed + 1;
-    this.#erasures = lane.kind === 'erasures' ? this.#erasures + 1 : 0;
-    const resolve = lane.waiting[lane.first++]!;
+  readonly #wakeNextLane = (): void => {
+    const chosenLane = this.#laneOrder.splice(this.#chooseLane(), 1)[0]!;
+    this.#turnsSinceChores = chosenLane.kind === 'chores' ? 0 : this.#turnsSinceChores + 1;
+    this.#erasureTurns = chosenLane.kind === 'erasures' ? this.#erasureTurns + 1 : 0;
+    const resolveTurn = chosenLane.waiting[chosenLane.first++]!;
     // The queue may never be empty: resumed entries must not pile up.
-    if (lane.first === goneMax || lane.first === lane.waiting.length) {
-      lane.waiting = lane.waiting.slice(lane.first);
-      lane.first = 0;
+    if (chosenLane.first === resolvedTurnsMax || chosenLane.first === chosenLane.waiting.length) {
+      chosenLane.waiting = chosenLane.waiting.slice(chosenLane.first);
+      chosenLane.first = 0;
     }
-    if (lane.waiting.length > 0) this.#order.push(lane);
-    if (this.#order.length > 0) this.#defer(this.#wake);
+    if (chosenLane.waiting.length > 0) this.#laneOrder.push(chosenLane);
+    if (this.#laneOrder.length > 0) this.#defer(this.#wakeNextLane);
     // The task resumes after this callback returns.
-    resolve();
+    resolveTurn();
   };
 
   /** The place of the lane whose turn it is. */
-  #choose(): number {
-    const order = this.#order;
-    const erasures = this.#erasures < ERASURE_TURNS ? order.findIndex(({ kind }) => kind === 'erasures') : -1;
-    if (erasures >= 0) return erasures;
-    const isDue = ({ kind }: Lane): boolean =>
-      kind === 'erasures' ? false : kind !== 'chores' || this.#passed >= CHORE_ROUNDS - 1;
-    const due = order.findIndex(isDue);
-    return due >= 0
-      ? due
+  #chooseLane(): number {
+    const laneOrder = this.#laneOrder;
+    const erasureLane = this.#erasureTurns < ERASURE_TURNS ? laneOrder.findIndex(({ kind }) => kind === 'erasures') : -1;
+    if (erasureLane >= 0) return erasureLane;
+    const isDue = ({ kind }: WorkLane): boolean =>
+      kind === 'erasures' ? false : kind !== 'chores' || this.#turnsSinceChores >= CHORE_ROUNDS - 1;
+    const dueLane = laneOrder.findIndex(isDue);
+    return dueLane >= 0
+      ? dueLane
       : Math.max(
           0,
-          order.findIndex(({ kind }) => kind !== 'erasures'),
+          laneOrder.findIndex(({ kind }) => kind !== 'erasures'),
         );
   }
 }
 
-const goneMax = 64;
+const resolvedTurnsMax = 64;

@@ -21,28 +21,28 @@ export function checkDerivable(sql: string): void {
   if (statement.kind === 'control' || statement.kind === 'explain') {
     throw new ServiceError('REL_UNPROCESSABLE', 'only the answer of a query can be derived again from the log');
   }
-  if (statement.kind === 'query') checkCall(statement.query, parameters);
-  checkCalls(read(sql));
+  if (statement.kind === 'query') checkFunctionCall(statement.query, parameters);
+  refuseBesideLog(readStatement(sql));
 }
 
 /** Replay is authorised by type: a call has to name the type that it reads. */
-function checkCall(query: Query, literals: readonly Literal[]): void {
-  const called = functionCalled(query);
-  if (called === undefined) return;
-  if (!called.deterministic) {
+function checkFunctionCall(query: Query, literals: readonly Literal[]): void {
+  const calledFunction = functionCalled(query);
+  if (calledFunction === undefined) return;
+  if (!calledFunction.deterministic) {
     throw new ServiceError(
       'REL_UNPROCESSABLE',
-      `${called.name} depends on more than the log: its answer cannot be derived again`,
+      `${calledFunction.name} depends on more than the log: its answer cannot be derived again`,
     );
   }
   if (typesCalled(query, literals).length === 0) {
-    throw new ServiceError('REL_UNPROCESSABLE', `on an exhibit, ${called.name} names the type that it reads`);
+    throw new ServiceError('REL_UNPROCESSABLE', `on an exhibit, ${calledFunction.name} names the type that it reads`);
   }
 }
 
 /** Applies the same check to the views that it reads, which the snapshot knows. */
 export function checkViewsDerivable(sql: string, views: readonly ViewRecord[]): void {
-  for (const reading of expandViews(sql, views)) checkCalls(reading);
+  for (const viewReading of expandViews(sql, views)) refuseBesideLog(viewReading);
 }
 
 /** Names of the types, views and functions that a statement reads, those behind views included. */
@@ -55,46 +55,46 @@ export function typesOf(sql: string, { views, catalog }: Pick<AccessPaths, 'view
   return [...sourcesOf(sql, views)].filter((name) => catalog.type(name) !== undefined);
 }
 
-interface Reading {
+interface StatementReading {
   readonly sources: ReadonlySet<string>;
   /** Why its answer does not follow from the log; null where it does. */
   readonly beside: string | null;
 }
 
-function checkCalls({ beside }: Reading): void {
+function refuseBesideLog({ beside }: StatementReading): void {
   if (beside !== null) throw new ServiceError('REL_UNPROCESSABLE', `${beside}: its answer cannot be derived again`);
 }
 
 /** The statement and every view that it or another of them names. */
-function expandViews(sql: string, views: readonly ViewRecord[]): Reading[] {
-  const readings = [read(sql)];
-  const open = new Set(views);
-  for (let i = 0; i < readings.length; i++) {
-    for (const view of open) {
-      if (!readings[i]!.sources.has(view.name)) continue;
-      open.delete(view);
-      readings.push(read(view.sql));
+function expandViews(sql: string, views: readonly ViewRecord[]): StatementReading[] {
+  const viewReadings = [readStatement(sql)];
+  const unexpandedViews = new Set(views);
+  for (let i = 0; i < viewReadings.length; i++) {
+    for (const view of unexpandedViews) {
+      if (!viewReadings[i]!.sources.has(view.name)) continue;
+      unexpandedViews.delete(view);
+      viewReadings.push(readStatement(view.sql));
     }
   }
-  return readings;
+  return viewReadings;
 }
 
-function read(sql: string): Reading {
+function readStatement(sql: string): StatementReading {
   const { statement, parameters } = parseLexed(lexStatement(sql));
-  const sources = new Set(statement.kind === 'query' ? typesCalled(statement.query, parameters) : []);
-  let beside: string | null = null;
-  for (const { kind, name } of nodesOf(statement.kind === 'query' ? statement.query : null)) {
-    if ((kind === 'table' || kind === 'function') && typeof name === 'string') sources.add(name);
+  const sourceNames = new Set(statement.kind === 'query' ? typesCalled(statement.query, parameters) : []);
+  let besideReason: string | null = null;
+  for (const { kind, name } of treeNodesOf(statement.kind === 'query' ? statement.query : null)) {
+    if ((kind === 'table' || kind === 'function') && typeof name === 'string') sourceNames.add(name);
     if (kind !== 'call' || typeof name !== 'string') continue;
-    if (name === 'LOOKUP') beside = 'LOOKUP reads a table that is not in the log';
-    else if (drawingFunctions.has(name)) beside = `${name} yields another value each time`;
+    if (name === 'LOOKUP') besideReason = 'LOOKUP reads a table that is not in the log';
+    else if (drawingFunctions.has(name)) besideReason = `${name} yields another value each time`;
   }
-  return { sources, beside };
+  return { sources: sourceNames, beside: besideReason };
 }
 
 /** Every node of a tree. */
-function* nodesOf(value: unknown): Generator<Readonly<Record<string, unknown>>, void> {
-  if (typeof value !== 'object' || value === null) return;
-  if (!Array.isArray(value)) yield value as Readonly<Record<string, unknown>>;
-  for (const item of Object.values(value)) yield* nodesOf(item);
+function* treeNodesOf(treeNode: unknown): Generator<Readonly<Record<string, unknown>>, void> {
+  if (typeof treeNode !== 'object' || treeNode === null) return;
+  if (!Array.isArray(treeNode)) yield treeNode as Readonly<Record<string, unknown>>;
+  for (const treeMember of Object.values(treeNode)) yield* treeNodesOf(treeMember);
 }

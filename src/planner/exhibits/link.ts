@@ -10,7 +10,7 @@ import { readingThrough } from './pinned-invocation.ts';
 import { type Act, acts, grantOf, type Recipe, recipeText, wordsResult } from './recipe.ts';
 import { resultDigest } from './result-digest.ts';
 
-const wordsBytesMax = 64 * 1024;
+const linkWordsBytesMax = 64 * 1024;
 
 export interface LinkRequest {
   readonly exhibit: string;
@@ -43,81 +43,96 @@ export async function openExhibit(
   { engine }: Pick<LinkDependencies, 'engine'>,
   { exhibit, sync, title }: Pick<LinkRequest, 'exhibit' | 'sync'> & { readonly title: string },
 ): Promise<Linked> {
-  checkWords(title, 'the title of an exhibit');
-  return putWords(invocation, { exhibit, open: true, act: 'open', text: title, sync, engine });
+  checkLinkWords(title, 'the title of an exhibit');
+  return putWordsLink(invocation, { exhibit, open: true, act: 'open', text: title, sync, engine });
 }
 
 export async function linkExhibit(invocation: Invocation, dependencies: LinkDependencies, request: LinkRequest): Promise<Linked> {
   const { exhibit, sql, text, purpose, sync } = request;
   const { engine } = dependencies;
-  const act = acts.find((known) => known === request.act) satisfies Act | undefined;
-  if (act === undefined) throw new ServiceError('REL_INVALID', `act is one of ${acts.join(', ')}`);
+  const linkAct = acts.find((known) => known === request.act) satisfies Act | undefined;
+  if (linkAct === undefined) throw new ServiceError('REL_INVALID', `act is one of ${acts.join(', ')}`);
   // A missing exhibit is reported before errors in the request.
   invocation.exhibits().exhibit(exhibit);
-  if (act !== 'query') {
-    if (text === undefined || sql !== undefined) throw new ServiceError('REL_INVALID', `a ${act} has a text and no sql`);
-    checkWords(text, `a ${act}`);
-    return putWords(invocation, { exhibit, open: false, act, text, sync, engine });
+  if (linkAct !== 'query') {
+    if (text === undefined || sql !== undefined) throw new ServiceError('REL_INVALID', `a ${linkAct} has a text and no sql`);
+    checkLinkWords(text, `a ${linkAct}`);
+    return putWordsLink(invocation, { exhibit, open: false, act: linkAct, text, sync, engine });
   }
   if (sql === undefined || text !== undefined) throw new ServiceError('REL_INVALID', 'a query has sql and no text');
   checkText(sql, 'the statement');
   checkDerivable(sql);
   const { signal } = request;
   // Reads as a replay will: with the column types of the basis, which nobody can change meanwhile.
-  const desk = invocation.exhibits();
-  let grant: PinnedGrant | undefined;
-  const reading = readingThrough(invocation, {
+  const exhibitDesk = invocation.exhibits();
+  let pinnedGrant: PinnedGrant | undefined;
+  const pinnedReading = readingThrough(invocation, {
     describe: (details) => invocation.describe(details),
     snapshot: () => {
       const now = invocation.snapshot();
-      const pinned = desk.pin((grant = grantOf(now, desk.policyDigest(now), sourcesOf(sql, now.views))));
+      const pinned = exhibitDesk.pin((pinnedGrant = grantOf(now, exhibitDesk.policyDigest(now), sourcesOf(sql, now.views))));
       checkViewsDerivable(sql, pinned.views);
-      desk.checkReplay(typesOf(sql, pinned));
+      exhibitDesk.checkReplay(typesOf(sql, pinned));
       return pinned;
     },
   });
-  const answer = await dependencies.planner.query(reading, { sql, purpose, consistency: 'exact', ...(signal ? { signal } : {}) });
-  if (grant === undefined) throw new ServiceError('REL_INTERNAL', 'a query takes a snapshot');
-  const recipe = recipeText({ act, statement: sql, grant, engine });
-  const resultHash = await resultDigest(answer, dependencies.yieldTurn);
-  return put(invocation, { exhibit, open: false, act, recipe, resultHash, sync }, grant.instant, answer.rowCount);
+  const exhibitAnswer = await dependencies.planner.query(pinnedReading, {
+    sql,
+    purpose,
+    consistency: 'exact',
+    ...(signal ? { signal } : {}),
+  });
+  if (pinnedGrant === undefined) throw new ServiceError('REL_INTERNAL', 'a query takes a snapshot');
+  const linkRecipe = recipeText({ act: linkAct, statement: sql, grant: pinnedGrant, engine });
+  const resultHash = await resultDigest(exhibitAnswer, dependencies.yieldTurn);
+  return putLinkCommand(
+    invocation,
+    { exhibit, open: false, act: linkAct, recipe: linkRecipe, resultHash, sync },
+    pinnedGrant.instant,
+    exhibitAnswer.rowCount,
+  );
 }
 
-interface Words extends Pick<LinkRequest, 'exhibit' | 'sync'> {
+interface LinkWords extends Pick<LinkRequest, 'exhibit' | 'sync'> {
   readonly open: boolean;
   readonly act: Recipe['act'];
   readonly text: string;
   readonly engine: string;
 }
 
-function putWords(invocation: Invocation, words: Words): Promise<Linked> {
+function putWordsLink(invocation: Invocation, words: LinkWords): Promise<Linked> {
   const { exhibit, open, act, text, sync, engine } = words;
-  const now = invocation.snapshot();
-  const grant = grantOf(now, invocation.exhibits().policyDigest(now));
-  const recipe = recipeText({ act, text, grant, engine });
-  return put(invocation, { exhibit, open, act, recipe, resultHash: textHash(wordsResult(text)), sync }, grant.instant, null);
+  const currentSnapshot = invocation.snapshot();
+  const wordsGrant = grantOf(currentSnapshot, invocation.exhibits().policyDigest(currentSnapshot));
+  const wordsRecipe = recipeText({ act, text, grant: wordsGrant, engine });
+  return putLinkCommand(
+    invocation,
+    { exhibit, open, act, recipe: wordsRecipe, resultHash: textHash(wordsResult(text)), sync },
+    wordsGrant.instant,
+    null,
+  );
 }
 
-async function put(
+async function putLinkCommand(
   invocation: Invocation,
-  link: { exhibit: string; open: boolean; act: string; recipe: string; resultHash: string; sync: boolean },
+  linkCommand: { exhibit: string; open: boolean; act: string; recipe: string; resultHash: string; sync: boolean },
   basis: bigint,
   rowCount: number | null,
 ): Promise<Linked> {
-  const { sync, ...command } = link;
+  const { sync, ...command } = linkCommand;
   const { systemFrom } = await invocation.submit({ kind: 'link-exhibit', ...command }, { sync });
   // Others may have linked since: the entry's own instant tells which one is ours.
-  const own = invocation
+  const putLink = invocation
     .exhibits()
     .exhibit(command.exhibit)
     .links.findLast(({ time }) => time === systemFrom);
-  if (own === undefined) throw new ServiceError('REL_INTERNAL', 'a link that was put is there');
-  return { exhibit: command.exhibit, link: own, basis, rowCount };
+  if (putLink === undefined) throw new ServiceError('REL_INTERNAL', 'a link that was put is there');
+  return { exhibit: command.exhibit, link: putLink, basis, rowCount };
 }
 
-function checkWords(text: string, wordName: string): void {
+function checkLinkWords(text: string, wordName: string): void {
   checkText(text, wordName);
-  if (text.length === 0 || Buffer.byteLength(text) > wordsBytesMax) {
-    throw new ServiceError('REL_INVALID', `${wordName} has 1 to ${wordsBytesMax} bytes`);
+  if (text.length === 0 || Buffer.byteLength(text) > linkWordsBytesMax) {
+    throw new ServiceError('REL_INVALID', `${wordName} has 1 to ${linkWordsBytesMax} bytes`);
   }
 }

@@ -7,29 +7,29 @@ export function readingThrough(
   { caller, correlationId }: Pick<Invocation, 'caller' | 'correlationId'>,
   { snapshot, describe }: { readonly snapshot: () => GovernedSnapshot; readonly describe: Invocation['describe'] },
 ): Invocation {
-  const refuse = (): never => {
+  const refuseOnExhibit = (): never => {
     throw new ServiceError('REL_UNPROCESSABLE', 'on an exhibit a statement reads the log and does nothing else');
   };
-  const refused = {
-    submit: refuse,
-    commit: refuse,
+  const refusedCalls = {
+    submit: refuseOnExhibit,
+    commit: refuseOnExhibit,
     transaction: null,
-    rehearse: refuse,
-    audit: refuse,
-    proofs: refuse,
-    branches: refuse,
-    bodies: refuse,
-    exhibits: refuse,
-    retryConflicts: refuse,
-    tokens: refuse,
-    tenants: refuse,
-    policies: refuse,
-    erasing: refuse,
-    retentionOf: refuse,
-    heldRows: refuse,
-    deletable: refuse,
-    checkInspects: refuse,
-    explainPolicy: refuse,
+    rehearse: refuseOnExhibit,
+    audit: refuseOnExhibit,
+    proofs: refuseOnExhibit,
+    branches: refuseOnExhibit,
+    bodies: refuseOnExhibit,
+    exhibits: refuseOnExhibit,
+    retryConflicts: refuseOnExhibit,
+    tokens: refuseOnExhibit,
+    tenants: refuseOnExhibit,
+    policies: refuseOnExhibit,
+    erasing: refuseOnExhibit,
+    retentionOf: refuseOnExhibit,
+    heldRows: refuseOnExhibit,
+    deletable: refuseOnExhibit,
+    checkInspects: refuseOnExhibit,
+    explainPolicy: refuseOnExhibit,
   };
-  return { ...refused, caller, correlationId, describe, snapshot };
+  return { ...refusedCalls, caller, correlationId, describe, snapshot };
 }

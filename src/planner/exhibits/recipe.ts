@@ -42,13 +42,13 @@ export function grantOf(
   sources: Iterable<string> = [],
 ): PinnedGrant {
   const { branch, path, principal, roles, attributes, door, clientIp } = caller;
-  const masked: Record<string, readonly string[]> = {};
+  const maskedByType: Record<string, readonly string[]> = {};
   for (const name of sources) {
-    const names = catalog.type(name) === undefined ? [] : [...protection(name).masked];
-    if (names.length > 0) masked[name] = names.sort(compareText);
+    const maskedNames = catalog.type(name) === undefined ? [] : [...protection(name).masked];
+    if (maskedNames.length > 0) maskedByType[name] = maskedNames.sort(compareText);
   }
-  const asked = { purpose, door, clientIp, breakGlass, accessScopeRef };
-  return { branch, path, principal, roles, attributes, ...asked, instant, policyDigest, masked };
+  const askedFacts = { purpose, door, clientIp, breakGlass, accessScopeRef };
+  return { branch, path, principal, roles, attributes, ...askedFacts, instant, policyDigest, masked: maskedByType };
 }
 
 export function recipeText(facts: RecipeInput): string {
@@ -82,34 +82,34 @@ function statedTermsOf({ policyDigest, door, clientIp, breakGlass, accessScopeRe
 
 /** Throws REL_STORAGE for what no version of this program wrote. */
 export function readRecipe(text: string): Recipe {
-  const recipe = JSON.parse(text) as Record<string, Json>;
-  const { act, basis, branch, dialect: language, engine, organisation, principal, purpose, statement } = recipe;
-  const instant = member(basis, 'as_of_system');
-  const id = member(principal, 'id');
-  const asked = recipe['asked'];
-  if (typeof instant !== 'string' || typeof branch !== 'string' || typeof id !== 'string') {
+  const recipeJson = JSON.parse(text) as Record<string, Json>;
+  const { act, basis, branch, dialect: language, engine, organisation, principal, purpose, statement } = recipeJson;
+  const basisInstant = recipeMember(basis, 'as_of_system');
+  const principalId = recipeMember(principal, 'id');
+  const askedJson = recipeJson['asked'];
+  if (typeof basisInstant !== 'string' || typeof branch !== 'string' || typeof principalId !== 'string') {
     throw new ServiceError('REL_STORAGE', 'the recipe of the link is malformed');
   }
   return {
     act: act as Recipe['act'],
-    statement: textOf(statement),
-    text: textOf(recipe['text']),
-    engine: textOf(engine) ?? '',
-    dialect: textOf(language) ?? '',
+    statement: recipeTextOf(statement),
+    text: recipeTextOf(recipeJson['text']),
+    engine: recipeTextOf(engine) ?? '',
+    dialect: recipeTextOf(language) ?? '',
     grant: {
       branch,
-      path: textOf(organisation),
-      principal: id,
-      roles: (member(principal, 'roles') ?? []) as readonly string[],
-      attributes: (member(principal, 'attributes') ?? {}) as Caller['attributes'],
-      purpose: textOf(purpose),
-      door: textOf(member(asked, 'door')) ?? '',
-      clientIp: textOf(member(asked, 'client_ip')),
-      breakGlass: textOf(member(asked, 'break_glass')),
-      accessScopeRef: textOf(member(asked, 'access_scope_ref')),
-      instant: BigInt(instant),
-      policyDigest: textOf(recipe['policy_digest']) ?? '',
-      masked: (recipe['masked'] ?? {}) as PinnedGrant['masked'],
+      path: recipeTextOf(organisation),
+      principal: principalId,
+      roles: (recipeMember(principal, 'roles') ?? []) as readonly string[],
+      attributes: (recipeMember(principal, 'attributes') ?? {}) as Caller['attributes'],
+      purpose: recipeTextOf(purpose),
+      door: recipeTextOf(recipeMember(askedJson, 'door')) ?? '',
+      clientIp: recipeTextOf(recipeMember(askedJson, 'client_ip')),
+      breakGlass: recipeTextOf(recipeMember(askedJson, 'break_glass')),
+      accessScopeRef: recipeTextOf(recipeMember(askedJson, 'access_scope_ref')),
+      instant: BigInt(basisInstant),
+      policyDigest: recipeTextOf(recipeJson['policy_digest']) ?? '',
+      masked: (recipeJson['masked'] ?? {}) as PinnedGrant['masked'],
     },
   };
 }
@@ -119,12 +119,12 @@ export function wordsResult(text: string): string {
   return canonicalJson({ text });
 }
 
-function member(value: Json | undefined, name: string): Json | undefined {
+function recipeMember(value: Json | undefined, name: string): Json | undefined {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
     ? (value as { readonly [name: string]: Json })[name]
     : undefined;
 }
 
-function textOf(value: Json | undefined): string | null {
+function recipeTextOf(value: Json | undefined): string | null {
   return typeof value === 'string' ? value : null;
 }

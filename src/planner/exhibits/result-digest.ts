@@ -13,52 +13,52 @@ import type { Cell } from '../../log/values/value.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import type { Answer, Facets } from '../planner-contract.ts';
 
-const pieceLength = 64 * 1024;
-const rowsPerTurn = 2_048;
+const digestPieceLength = 64 * 1024;
+const digestRowsPerTurn = 2_048;
 
 /** Lower-case hex. `yieldTurn` lets other work in between. */
 export async function resultDigest(
   answer: Pick<Answer, 'columns' | 'batches' | 'facets' | 'provenance'>,
   yieldTurn: () => Promise<void>,
 ): Promise<string> {
-  const hash = createHash('sha256');
+  const resultHash = createHash('sha256');
   const { columns, batches, facets, provenance } = answer;
-  let piece = `{"columns":${canonicalJson(columns.map(({ name, type }) => ({ name, type })))}`;
+  let jsonPiece = `{"columns":${canonicalJson(columns.map(({ name, type }) => ({ name, type })))}`;
   let digestedBytes = 0;
   /** Commas go between, so the first of a list has none. */
-  const put = async (text: string): Promise<void> => {
-    piece += text;
-    if (piece.length >= pieceLength) {
-      hash.update(piece, 'utf8');
-      piece = '';
+  const putJson = async (text: string): Promise<void> => {
+    jsonPiece += text;
+    if (jsonPiece.length >= digestPieceLength) {
+      resultHash.update(jsonPiece, 'utf8');
+      jsonPiece = '';
     }
-    if (++digestedBytes % rowsPerTurn === 0) await yieldTurn();
+    if (++digestedBytes % digestRowsPerTurn === 0) await yieldTurn();
   };
-  if (facets !== null) piece += `,"facets":${canonicalJson(facetsJson(facets))}`;
+  if (facets !== null) jsonPiece += `,"facets":${canonicalJson(facetsJson(facets))}`;
   if (provenance !== null) {
-    piece += ',"provenance":[';
-    for (const [i, entry] of provenance.entries()) {
-      const { source, method, confidence, recordedAt, derivedFrom } = entry;
-      const json = { source, method, confidence, recorded_at: recordedAt.toString(), derived_from: derivedFrom };
-      await put(`${i === 0 ? '' : ','}${canonicalJson(json)}`);
+    jsonPiece += ',"provenance":[';
+    for (const [i, provenanceEntry] of provenance.entries()) {
+      const { source, method, confidence, recordedAt, derivedFrom } = provenanceEntry;
+      const provenanceJson = { source, method, confidence, recorded_at: recordedAt.toString(), derived_from: derivedFrom };
+      await putJson(`${i === 0 ? '' : ','}${canonicalJson(provenanceJson)}`);
     }
-    piece += ']';
+    jsonPiece += ']';
   }
-  piece += ',"rows":[';
-  let first = true;
-  for (const { columns: vectors, selection, first: start, count } of batches) {
+  jsonPiece += ',"rows":[';
+  let isFirstRow = true;
+  for (const { columns: vectors, selection, first: batchStart, count } of batches) {
     for (let k = 0; k < count; k++) {
-      const row = selection === null ? start + k : selection[k]!;
-      const cells = columns.map(({ type }, i) => cellText(cellAt(vectors[i]!, type, row)));
-      await put(`${first ? '' : ','}[${cells.join(',')}]`);
-      first = false;
+      const row = selection === null ? batchStart + k : selection[k]!;
+      const cellTexts = columns.map(({ type }, i) => digestCellText(cellAt(vectors[i]!, type, row)));
+      await putJson(`${isFirstRow ? '' : ','}[${cellTexts.join(',')}]`);
+      isFirstRow = false;
     }
   }
-  hash.update(`${piece}]}`, 'utf8');
-  return hash.digest('hex');
+  resultHash.update(`${jsonPiece}]}`, 'utf8');
+  return resultHash.digest('hex');
 }
 
-function cellText(cell: Cell): string {
+function digestCellText(cell: Cell): string {
   if (cell === null || typeof cell === 'boolean') return String(cell);
   if (typeof cell === 'bigint') return `"${cell}"`;
   if (typeof cell === 'string') return canonicalString(cell);
@@ -67,14 +67,14 @@ function cellText(cell: Cell): string {
 }
 
 function facetsJson({ counts, stats }: Facets): Json {
-  const figure = (value: bigint | number): Json =>
+  const figureJson = (value: bigint | number): Json =>
     typeof value === 'bigint' ? value.toString() : Number.isFinite(value) ? value : null;
   return {
     counts: Object.fromEntries([...counts].map(([attribute, values]) => [attribute, Object.fromEntries(values)])),
     stats: Object.fromEntries(
       [...stats].map(([attribute, { min, max, sum, avg, count }]) => [
         attribute,
-        { min: figure(min), max: figure(max), sum: figure(sum), avg: figure(avg), count },
+        { min: figureJson(min), max: figureJson(max), sum: figureJson(sum), avg: figureJson(avg), count },
       ]),
     ),
   };

@@ -18,28 +18,33 @@ import { sameVector, vectorCast } from './functions/vectors.ts';
 import { isSame, resolveSignature, type ScalarFunction } from './functions/scalar-function.ts';
 
 type Literal = Extract<Bound, { kind: 'literal' }>;
-type Call = Extract<Expression, { kind: 'call' }>;
+type CallExpression = Extract<Expression, { kind: 'call' }>;
 type CalledBound = Extract<Bound, { kind: 'call' }>;
-type Bind = (argument: Expression) => Bound;
+type BindArgument = (argument: Expression) => Bound;
 
-export function bindCall(call: Call, bindOperand: Bind, wide = false, catalogue?: CatalogueFunctions): Bound {
-  const bind = once(bindOperand);
-  const { name, location } = call;
-  switch (name) {
+export function bindCall(
+  call: CallExpression,
+  bindOperand: BindArgument,
+  isWideDialect = false,
+  catalogue?: CatalogueFunctions,
+): Bound {
+  const bindOnce = once(bindOperand);
+  const { name: callName, location } = call;
+  switch (callName) {
     case 'CAST':
-      return bindCast(call, bind, wide, catalogue);
+      return bindCast(call, bindOnce, isWideDialect, catalogue);
     case 'DATE':
     case 'TIMESTAMP':
       // The word before a text, or a call: both are the text as an instant.
-      return bindLiteralInstant(call, bind, wide, catalogue !== undefined);
+      return bindLiteralInstant(call, bindOnce, isWideDialect, catalogue !== undefined);
     case 'EXTRACT': {
-      const [field, of] = call.arguments;
-      if (field?.value.kind !== 'column' || field.name !== 'FIELD' || !of)
+      const [field, instantArgument] = call.arguments;
+      if (field?.value.kind !== 'column' || field.name !== 'FIELD' || !instantArgument)
         throw errorAt('REL_PARSE', 'EXTRACT(field FROM x)', location);
-      const operand = bind(of.value);
-      const part: Bound = { kind: 'constant', cell: field.value.name, type: 'string' };
-      const ofInterval = wireTypeOf(operand) === 'interval' ? catalogue?.call('date_part', ['text', 'interval']) : null;
-      if (ofInterval) return ofCatalogue('EXTRACT', ofInterval, [part, operand], location);
+      const operand = bindOnce(instantArgument.value);
+      const fieldConstant: Bound = { kind: 'constant', cell: field.value.name, type: 'string' };
+      const intervalExtraction = wireTypeOf(operand) === 'interval' ? catalogue?.call('date_part', ['text', 'interval']) : null;
+      if (intervalExtraction) return ofCatalogue('EXTRACT', intervalExtraction, [fieldConstant, operand], location);
       const extraction = extractions.get(unitNamed(field.value.name));
       if (!extraction) {
         throw errorAt('REL_INVALID', `EXTRACT takes ${extractFields.join(', ')}`, field.value.location);
@@ -47,34 +52,34 @@ export function bindCall(call: Call, bindOperand: Bind, wide = false, catalogue?
       return bindSignature(extraction, 'EXTRACT', [asInstantLiteral(operand)], location);
     }
     case 'COALESCE':
-      return bindCoalesce(call, bind, catalogue);
+      return bindCoalesce(call, bindOnce, catalogue);
   }
-  const scalar = scalarFunction(name);
-  const ofArrays = catalogue && arrayOperators.has(name) ? arrayCall(call, bind, catalogue) : null;
-  if (ofArrays) return ofArrays;
-  const timed = catalogue && timeFunctions.has(name) ? timeCall(call, bind, catalogue) : null;
-  if (timed) return timed;
-  if (!scalar) return catalogueCall(call, bind, catalogue) ?? refuse(unknown(call, bind, catalogue));
-  const named = call.arguments.find((each) => each.name !== null);
-  if (named) throw errorAt('REL_INVALID', `${name} takes no argument by name`, named.value.location);
+  const scalar = scalarFunction(callName);
+  const arrayBound = catalogue && arrayOperators.has(callName) ? arrayCall(call, bindOnce, catalogue) : null;
+  if (arrayBound) return arrayBound;
+  const timeBound = catalogue && timeFunctions.has(callName) ? timeCall(call, bindOnce, catalogue) : null;
+  if (timeBound) return timeBound;
+  if (!scalar) return catalogueCall(call, bindOnce, catalogue) ?? refuse(unknown(call, bindOnce, catalogue));
+  const namedArgument = call.arguments.find((callArgument) => callArgument.name !== null);
+  if (namedArgument) throw errorAt('REL_INVALID', `${callName} takes no argument by name`, namedArgument.value.location);
   const boundCall = bindSignature(
     scalar,
-    name,
+    callName,
     call.arguments.map(({ value }) => {
-      const operand = bind(value);
+      const operand = bindOnce(value);
       // A pattern is matched against the characters of a JSON string, as by LIKE.
       if (scalar.group === 'patterns') return jsonText(operand);
-      return wide && operand.type === 'boolean' && outputNames.has(name)
-        ? bindSignature(shortBoolean, name, [operand], value.location)
+      return isWideDialect && operand.type === 'boolean' && textOutputCalls.has(callName)
+        ? bindSignature(shortBoolean, callName, [operand], value.location)
         : operand;
     }),
     location,
   );
-  return catalogue && name === 'MAKE_TIMESTAMP' ? { ...boundCall, wire: 'timestamp' } : boundCall;
+  return catalogue && callName === 'MAKE_TIMESTAMP' ? { ...boundCall, wire: 'timestamp' } : boundCall;
 }
 
 /** Binds each argument once: if overloads bound theirs anew at each of n levels, the innermost would be bound 2^n times. */
-function once(bind: Bind): Bind {
+function once(bind: BindArgument): BindArgument {
   const boundArguments = new Map<Expression, Bound>();
   return (argument) => {
     let bound = boundArguments.get(argument);
@@ -88,7 +93,7 @@ function refuse(error: ServiceError): never {
 }
 
 /** Functions to which PostgreSQL gives values as it shows them. */
-const outputNames: ReadonlySet<string> = new Set(['CONCAT', 'CONCAT_WS', 'FORMAT']);
+const textOutputCalls: ReadonlySet<string> = new Set(['CONCAT', 'CONCAT_WS', 'FORMAT']);
 
 /** Operators that mean something else where no array is. */
 const arrayOperators: ReadonlySet<string> = new Set(['||', 'ARRAY', 'FORMAT']);
@@ -96,52 +101,57 @@ const arrayOperators: ReadonlySet<string> = new Set(['||', 'ARRAY', 'FORMAT']);
 /** Functions that are others where an interval is, or an instant without a zone. */
 const timeFunctions: ReadonlySet<string> = new Set('DATE_PART DATE_TRUNC TO_CHAR MAKE_INTERVAL AGE'.split(' '));
 
-const intervalParts = 'YEARS MONTHS WEEKS DAYS HOURS MINS SECS'.split(' ');
+const intervalUnits = 'YEARS MONTHS WEEKS DAYS HOURS MINS SECS'.split(' ');
 
-function timeCall(call: Call, bind: Bind, catalogue: CatalogueFunctions): Bound | null {
-  const { name, arguments: given, location } = call;
+function timeCall(call: CallExpression, bind: BindArgument, catalogue: CatalogueFunctions): Bound | null {
+  const { name, arguments: callArguments, location } = call;
   if (name === 'MAKE_INTERVAL') {
-    const parts = intervalParts.map((part, i): Expression => {
-      const argument = given.find((each, at) => (each.name === null ? at === i : each.name === part));
+    const unitArguments = intervalUnits.map((intervalUnit, i): Expression => {
+      const argument = callArguments.find((callArgument, argumentIndex) =>
+        callArgument.name === null ? argumentIndex === i : callArgument.name === intervalUnit,
+      );
       return argument?.value ?? { kind: 'constant', cell: 0n, location };
     });
-    const strange = given.find((each) => each.name !== null && !intervalParts.includes(each.name));
-    if (strange || given.length > parts.length)
-      throw errorAt('REL_INVALID', `MAKE_INTERVAL takes ${intervalParts.join(', ').toLowerCase()}`, location, 'no-such-function');
-    return catalogueCall({ ...call, arguments: parts.map((value) => ({ name: null, value })) }, bind, catalogue);
+    const unknownUnit = callArguments.find(
+      (callArgument) => callArgument.name !== null && !intervalUnits.includes(callArgument.name),
+    );
+    if (unknownUnit || callArguments.length > unitArguments.length)
+      throw errorAt('REL_INVALID', `MAKE_INTERVAL takes ${intervalUnits.join(', ').toLowerCase()}`, location, 'no-such-function');
+    return catalogueCall({ ...call, arguments: unitArguments.map((value) => ({ name: null, value })) }, bind, catalogue);
   }
-  if (name === 'AGE' && given.length === 1) {
-    const today: Expression = {
+  if (name === 'AGE' && callArguments.length === 1) {
+    const todayCall: Expression = {
       kind: 'call',
       name: 'DATE',
       arguments: [{ name: null, value: { kind: 'now', location } }],
       location,
     };
-    return catalogueCall({ ...call, arguments: [{ name: null, value: today }, ...given] }, bind, catalogue);
+    return catalogueCall({ ...call, arguments: [{ name: null, value: todayCall }, ...callArguments] }, bind, catalogue);
   }
-  const wires = given.map(({ value }) => wireTypeOf(bind(value)));
-  const isOther =
-    wires.some((wire) => wire === 'interval' || wire === 'timestamp') || (name === 'DATE_TRUNC' && wires.length === 3);
-  return isOther ? catalogueCall(call, bind, catalogue) : null;
+  const argumentWires = callArguments.map(({ value }) => wireTypeOf(bind(value)));
+  const needsCatalogue =
+    argumentWires.some((wire) => wire === 'interval' || wire === 'timestamp') ||
+    (name === 'DATE_TRUNC' && argumentWires.length === 3);
+  return needsCatalogue ? catalogueCall(call, bind, catalogue) : null;
 }
 
 /** Null where no argument is an array, names a thing of the catalogue, or is json that is put before or behind another. */
-function arrayCall(call: Call, bind: Bind, catalogue: CatalogueFunctions): Bound | null {
-  const types = call.arguments.map(({ value }) => wireTypeOf(bind(value)));
+function arrayCall(call: CallExpression, bind: BindArgument, catalogue: CatalogueFunctions): Bound | null {
+  const operandWires = call.arguments.map(({ value }) => wireTypeOf(bind(value)));
   return call.name === 'ARRAY' ||
-    types.some((type) => catalogue.elementOf(type) !== null || catalogue.isReference(type)) ||
-    (call.name === '||' && types.includes('json'))
+    operandWires.some((operandWire) => catalogue.elementOf(operandWire) !== null || catalogue.isReference(operandWire)) ||
+    (call.name === '||' && operandWires.includes('json'))
     ? catalogueCall(call, bind, catalogue)
     : null;
 }
 
 function catalogueCall(
-  { name, arguments: given, location }: Call,
-  bind: Bind,
+  { name, arguments: callArguments, location }: CallExpression,
+  bind: BindArgument,
   catalogue: CatalogueFunctions | undefined,
 ): Bound | null {
-  if (catalogue === undefined || given.some((each) => each.name !== null)) return null;
-  const operands = given.map(({ value }) => bind(value));
+  if (catalogue === undefined || callArguments.some((callArgument) => callArgument.name !== null)) return null;
+  const operands = callArguments.map(({ value }) => bind(value));
   const catalogueCall = catalogue.call(name.toLowerCase(), operands.map(wireTypeOf));
   return catalogueCall && ofCatalogue(name, catalogueCall, operands, location);
 }
@@ -149,43 +159,47 @@ function catalogueCall(
 export function ofCatalogue(
   name: string,
   { signature, type, wire }: CatalogueCall,
-  given: readonly Bound[],
+  boundArguments: readonly Bound[],
   location: Location,
 ): Bound {
-  const operands = given.map((each, i) => (signature.takes[i] === 'timestamp' ? asInstantLiteral(each, 'text') : each));
-  const refused = operands.find((each) => each.type === 'interval' || each.type === 'vector');
-  if (refused) throw mismatch(`${name} can't take ${refused.type}`, location);
+  const operands = boundArguments.map((boundArgument, i) =>
+    signature.takes[i] === 'timestamp' ? asInstantLiteral(boundArgument, 'text') : boundArgument,
+  );
+  const refusedOperand = operands.find((boundArgument) => boundArgument.type === 'interval' || boundArgument.type === 'vector');
+  if (refusedOperand) throw mismatch(`${name} can't take ${refusedOperand.type}`, location);
   return { kind: 'call', name, function: signature, operands, type, wire };
 }
 
 /** Binds a call to the signature that fits; refuses arguments that no signature takes. */
 function bindSignature(
-  of: ScalarFunction,
+  calledFunction: ScalarFunction,
   name: string,
-  arguments_: readonly Bound[],
+  boundArguments: readonly Bound[],
   location: Location,
   reason: ErrorReason = 'no-such-function',
 ): CalledBound {
-  const literal = arguments_.map((each) => each.kind === 'literal' && each.as === 'value');
-  const types = arguments_.map(({ type }) => type);
-  const resolved = resolveSignature(of, types, literal);
+  const isLiteralArgument = boundArguments.map(
+    (boundArgument) => boundArgument.kind === 'literal' && boundArgument.as === 'value',
+  );
+  const argumentTypes = boundArguments.map(({ type }) => type);
+  const resolved = resolveSignature(calledFunction, argumentTypes, isLiteralArgument);
   if (!resolved) {
-    const given = types.length === 0 ? 'nothing' : types.join(', ');
+    const givenTypes = argumentTypes.length === 0 ? 'nothing' : argumentTypes.join(', ');
     throw errorAt(
       'REL_TYPE_MISMATCH',
-      `${name} can't take ${given}${of.usage === '' ? '' : `: it is written ${of.usage}`}`,
+      `${name} can't take ${givenTypes}${calledFunction.usage === '' ? '' : `: it is written ${calledFunction.usage}`}`,
       location,
       reason,
     );
   }
-  const { signature, same, type } = resolved;
-  const operands = arguments_.map((operand, i): Bound => {
-    const wanted = signature.takes[Math.min(i, signature.takes.length - 1)]!;
-    if (wanted === 'any') return asText(operand, location);
-    const instant = wanted === 'timestamp' || (isSame(signature.takes, i) && same === 'timestamp');
-    return instant ? asInstantLiteral(operand) : operand;
+  const { signature, same: sharedType, type } = resolved;
+  const operands = boundArguments.map((operand, i): Bound => {
+    const parameterType = signature.takes[Math.min(i, signature.takes.length - 1)]!;
+    if (parameterType === 'any') return asText(operand, location);
+    const takesInstant = parameterType === 'timestamp' || (isSame(signature.takes, i) && sharedType === 'timestamp');
+    return takesInstant ? asInstantLiteral(operand) : operand;
   });
-  return { kind: 'call', name: of.name, function: signature, operands, type };
+  return { kind: 'call', name: calledFunction.name, function: signature, operands, type };
 }
 
 function asText(operand: Bound, location: Location): Bound {
@@ -194,195 +208,209 @@ function asText(operand: Bound, location: Location): Bound {
     : bindSignature(casts.get('string')!, 'CAST', [operand], location);
 }
 
-function bindCast(call: Call, bind: Bind, wide: boolean, catalogue: CatalogueFunctions | undefined): Bound {
-  const [of, type, ...sizes] = call.arguments;
-  if (!of || type?.value.kind !== 'column' || type.name !== 'TYPE') throw errorAt('REL_PARSE', 'CAST(x AS type)', call.location);
+function bindCast(
+  call: CallExpression,
+  bind: BindArgument,
+  isWideDialect: boolean,
+  catalogue: CatalogueFunctions | undefined,
+): Bound {
+  const [castOperand, type, ...vectorSizes] = call.arguments;
+  if (!castOperand || type?.value.kind !== 'column' || type.name !== 'TYPE')
+    throw errorAt('REL_PARSE', 'CAST(x AS type)', call.location);
   const { name: castType } = type.value;
   const wireType = catalogue?.typeNamed(castType) ?? null;
-  const named = typeNames.get(castType);
+  const plainCastTarget = typeNames.get(castType);
   if (catalogue && wireType !== null) {
-    const operand = bind(of.value);
-    const from = wireTypeOf(operand);
-    if (named === undefined || !catalogue.isPlain(wireType) || !catalogue.isPlain(from)) {
-      const cast = catalogue.cast(from, wireType);
-      if (cast === null)
-        throw errorAt('REL_TYPE_MISMATCH', `${from} can't be cast to ${wireType}`, call.location, 'can-not-cast');
-      return ofCatalogue(`CAST AS ${castType}`, cast, [operand], call.location);
+    const operand = bind(castOperand.value);
+    const operandWire = wireTypeOf(operand);
+    if (plainCastTarget === undefined || !catalogue.isPlain(wireType) || !catalogue.isPlain(operandWire)) {
+      const castSignature = catalogue.cast(operandWire, wireType);
+      if (castSignature === null)
+        throw errorAt('REL_TYPE_MISMATCH', `${operandWire} can't be cast to ${wireType}`, call.location, 'can-not-cast');
+      return ofCatalogue(`CAST AS ${castType}`, castSignature, [operand], call.location);
     }
   }
   // The integer type of this store has 64 bits; what clients of Postgres mean by its name has 32.
-  const target = wide && named === 'integer' && /^INT(EGER)?$/.test(castType) ? 'int4' : named;
-  if (!target)
+  const castTarget = isWideDialect && plainCastTarget === 'integer' && /^INT(EGER)?$/.test(castType) ? 'int4' : plainCastTarget;
+  if (!castTarget)
     throw errorAt(
       'REL_INVALID',
       `there is no type ${type.value.name}${didYouMean(type.value.name, [...typeNames.keys()])}`,
       type.value.location,
       'no-such-type',
     );
-  const operand = bind(of.value);
+  const operand = bind(castOperand.value);
   const from = wireTypeOf(operand);
-  if (target === 'vector')
+  if (castTarget === 'vector')
     return asVector(
       operand,
-      sizes.map(({ value }) => bind(value)),
+      vectorSizes.map(({ value }) => bind(value)),
       call.location,
     );
-  const shown = catalogue && wireType !== null && ownNames.has(wireType) ? { wire: wireType } : {};
-  if (operand.type === 'null') return { ...nullOf(target, operand), ...shown };
+  const shownWire = catalogue && wireType !== null && wiredTypes.has(wireType) ? { wire: wireType } : {};
+  if (operand.type === 'null') return { ...nullOf(castTarget, operand), ...shownWire };
   const cast =
-    wide && target === 'string' && isDate(operand)
+    isWideDialect && castTarget === 'string' && isDate(operand)
       ? dayText
-      : target === 'string' && from === 'timestamp'
+      : castTarget === 'string' && from === 'timestamp'
         ? localText
-        : (wide ? wideCasts : casts).get(target)!;
-  return { ...bindSignature(cast, `CAST AS ${type.value.name}`, [operand], call.location, 'can-not-cast'), ...shown };
+        : (isWideDialect ? wideCasts : casts).get(castTarget)!;
+  return { ...bindSignature(cast, `CAST AS ${type.value.name}`, [operand], call.location, 'can-not-cast'), ...shownWire };
 }
 
 /** A row of values as one, which is the text that PostgreSQL shows of a record. */
-export function recordOf(row: Extract<Expression, { kind: 'row' }>, bind: Bind, catalogue: CatalogueFunctions): Bound {
-  const fields = row.items.map((item): Bound => {
-    const { location } = item;
-    const bound = bind(item);
-    if (bound.type === 'string') return bound;
-    if (bound.type === 'boolean') return bindSignature(shortBoolean, 'ROW', [bound], location);
-    const type: Expression = { kind: 'column', table: null, name: 'TEXT', location };
-    const given = [
-      { name: null, value: item },
-      { name: 'TYPE', value: type },
+export function recordOf(row: Extract<Expression, { kind: 'row' }>, bind: BindArgument, catalogue: CatalogueFunctions): Bound {
+  const rowFields = row.items.map((rowItem): Bound => {
+    const { location } = rowItem;
+    const boundField = bind(rowItem);
+    if (boundField.type === 'string') return boundField;
+    if (boundField.type === 'boolean') return bindSignature(shortBoolean, 'ROW', [boundField], location);
+    const textTypeName: Expression = { kind: 'column', table: null, name: 'TEXT', location };
+    const castArguments = [
+      { name: null, value: rowItem },
+      { name: 'TYPE', value: textTypeName },
     ];
-    return bindCast({ kind: 'call', name: 'CAST', arguments: given, location }, () => bound, true, catalogue);
+    return bindCast({ kind: 'call', name: 'CAST', arguments: castArguments, location }, () => boundField, true, catalogue);
   });
   const catalogueCall = catalogue.call(
     '#row',
-    fields.map(() => 'text'),
+    rowFields.map(() => 'text'),
   )!;
-  return ofCatalogue('ROW', catalogueCall, fields, row.location);
+  return ofCatalogue('ROW', catalogueCall, rowFields, row.location);
 }
 
 /** Catalogue types whose values are plain cells, and whose names clients see. */
-const ownNames: ReadonlySet<string> = new Set(['name', 'oid', 'timestamp']);
+const wiredTypes: ReadonlySet<string> = new Set(['name', 'oid', 'timestamp']);
 
 /** A vector as the text that expressions hold. */
 export const vectorAsText = (vector: Bound, location: Location): Bound =>
   bindSignature(vectorCast, vectorCast.name, [vector], location);
 
 /** A column of vectors is one already. */
-function asVector(operand: Bound, sizes: readonly Bound[], location: Location): Bound {
+function asVector(operand: Bound, vectorSizes: readonly Bound[], location: Location): Bound {
   return operand.type === 'vector' || operand.type === 'null'
     ? operand
-    : bindSignature(vectorCast, vectorCast.name, [operand, ...sizes], location);
+    : bindSignature(vectorCast, vectorCast.name, [operand, ...vectorSizes], location);
 }
 
 /** NULL of a type, as a column that is NULL throughout would be. */
-function nullOf(target: CastTarget, operand: Bound): CalledBound {
-  const cast = casts.get(target) ?? casts.get('string')!;
-  const type = target === 'date' ? 'timestamp' : isSized(target) ? sizedTypes[target] : target;
-  return { kind: 'call', name: cast.name, function: cast.signatures[0]!, operands: [operand], type };
+function nullOf(castTarget: CastTarget, operand: Bound): CalledBound {
+  const nullCast = casts.get(castTarget) ?? casts.get('string')!;
+  const nullType = castTarget === 'date' ? 'timestamp' : isSized(castTarget) ? sizedTypes[castTarget] : castTarget;
+  return { kind: 'call', name: nullCast.name, function: nullCast.signatures[0]!, operands: [operand], type: nullType };
 }
 
 /** A text literal as a day. */
 export function asDateLiteral(bound: Bound): Bound {
-  const instant = asInstantLiteral(bound, 'text');
-  return instant.kind === 'literal' && instant.as === 'instant'
-    ? bindSignature(casts.get('date')!, 'DATE', [instant], instant.location)
+  const instantLiteral = asInstantLiteral(bound, 'text');
+  return instantLiteral.kind === 'literal' && instantLiteral.as === 'instant'
+    ? bindSignature(casts.get('date')!, 'DATE', [instantLiteral], instantLiteral.location)
     : bound;
 }
 
 /** A parameter of which the type is stated, as a value of that type wherever it stands. */
-export function bindStated(literal: Literal, { type, isNull }: Exclude<StatedType, 'unknown'>): Bound {
-  if (isNull) return nullOf(type, { ...literal, type: 'null' });
-  switch (type) {
+export function bindStated(literal: Literal, { type: statedType, isNull }: Exclude<StatedType, 'unknown'>): Bound {
+  if (isNull) return nullOf(statedType, { ...literal, type: 'null' });
+  switch (statedType) {
     case 'timestamp':
-      return { ...literal, as: 'instant', type };
+      return { ...literal, as: 'instant', type: statedType };
     case 'date':
       return bindSignature(casts.get('date')!, 'DATE', [{ ...literal, as: 'instant', type: 'timestamp' }], literal.location);
     case 'json':
-      return bindSignature(casts.get(type)!, type, [literal], literal.location);
+      return bindSignature(casts.get(statedType)!, statedType, [literal], literal.location);
     case 'vector':
       return asVector(literal, [], literal.location);
     default:
-      return { ...literal, type };
+      return { ...literal, type: statedType };
   }
 }
 
-/** `local`: an instant without a zone is of a type of its own. */
-function bindLiteralInstant(call: Call, bind: Bind, wide: boolean, local: boolean): Bound {
-  const [of, ...others] = call.arguments;
-  if (!of || others.length > 0) throw errorAt('REL_INVALID', `${call.name} takes one text`, call.location);
-  const operand = bind(of.value);
+/** `isLocalTimestamp`: an instant without a zone is of a type of its own. */
+function bindLiteralInstant(call: CallExpression, bind: BindArgument, isWideDialect: boolean, isLocalTimestamp: boolean): Bound {
+  const [instantText, ...extraArguments] = call.arguments;
+  if (!instantText || extraArguments.length > 0) throw errorAt('REL_INVALID', `${call.name} takes one text`, call.location);
+  const operand = bind(instantText.value);
   if (operand.kind === 'literal' && operand.type === 'string') {
-    const instant = asInstantLiteral(operand);
-    if (call.name === 'DATE') return bindSignature(casts.get('date')!, 'DATE', [instant], call.location);
-    if (!local) return instant;
-    return { ...bindSignature(wideCasts.get('timestamp')!, call.name, [instant], call.location), wire: 'timestamp' };
+    const instantLiteral = asInstantLiteral(operand);
+    if (call.name === 'DATE') return bindSignature(casts.get('date')!, 'DATE', [instantLiteral], call.location);
+    if (!isLocalTimestamp) return instantLiteral;
+    return { ...bindSignature(wideCasts.get('timestamp')!, call.name, [instantLiteral], call.location), wire: 'timestamp' };
   }
   const boundCall = bindSignature(
-    (wide ? wideCasts : casts).get(call.name === 'DATE' ? 'date' : 'timestamp')!,
+    (isWideDialect ? wideCasts : casts).get(call.name === 'DATE' ? 'date' : 'timestamp')!,
     call.name,
     [operand],
     call.location,
   );
-  return local && call.name === 'TIMESTAMP' ? { ...boundCall, wire: 'timestamp' } : boundCall;
+  return isLocalTimestamp && call.name === 'TIMESTAMP' ? { ...boundCall, wire: 'timestamp' } : boundCall;
 }
 
-function bindCoalesce({ arguments: given, location }: Call, bind: Bind, catalogue: CatalogueFunctions | undefined): Bound {
+function bindCoalesce(
+  { arguments: coalesceArguments, location }: CallExpression,
+  bind: BindArgument,
+  catalogue: CatalogueFunctions | undefined,
+): Bound {
   const operands = asIntervals(
-    given.map(({ value }) => bind(value)),
+    coalesceArguments.map(({ value }) => bind(value)),
     catalogue,
   );
   if (operands.length === 0) throw errorAt('REL_INVALID', 'COALESCE takes at least one value', location, 'syntax');
-  const { type, fit } = commonResult('a COALESCE', operands, location);
-  return withCommonWire({ kind: 'coalesce', operands: operands.map(fit), type }, operands, catalogue);
+  const { type: coalesceType, fit: fitResult } = commonResult('a COALESCE', operands, location);
+  return withCommonWire({ kind: 'coalesce', operands: operands.map(fitResult), type: coalesceType }, operands, catalogue);
 }
 
 /** Texts beside an interval as intervals. */
-export function asIntervals(results: readonly Bound[], catalogue: CatalogueFunctions | undefined): readonly Bound[] {
-  const wires = results.map(wireTypeOf);
-  const cast = wires.includes('interval') ? catalogue?.cast('unknown', 'interval') : null;
-  if (!cast) return results;
-  return results.map((each, i) =>
-    each.kind === 'literal' && wires[i] === 'unknown' ? ofCatalogue('CAST AS INTERVAL', cast, [each], each.location) : each,
+export function asIntervals(branchResults: readonly Bound[], catalogue: CatalogueFunctions | undefined): readonly Bound[] {
+  const resultWires = branchResults.map(wireTypeOf);
+  const intervalCast = resultWires.includes('interval') ? catalogue?.cast('unknown', 'interval') : null;
+  if (!intervalCast) return branchResults;
+  return branchResults.map((branchResult, i) =>
+    branchResult.kind === 'literal' && resultWires[i] === 'unknown'
+      ? ofCatalogue('CAST AS INTERVAL', intervalCast, [branchResult], branchResult.location)
+      : branchResult,
   );
 }
 
 /** The one type of several results, and each as a value of it. */
 export function commonResult(
   signatureName: string,
-  results: readonly Bound[],
+  branchResults: readonly Bound[],
   location: Location,
 ): { readonly type: ValueType; readonly fit: (result: Bound) => Bound } {
-  const fixed = results.filter((each) => !isUntypedText(each));
-  const types = new Set((fixed.length > 0 ? fixed : results).map((each) => each.type));
-  types.delete('null');
-  if (types.size === 0) results.forEach((each) => each.type === 'null' || types.add(each.type));
-  if (types.has('timestamp') && types.size > 1) types.delete('string');
-  if (types.has('number')) types.delete('integer');
-  const [type = 'null', ...others] = types;
-  if (others.length > 0)
-    throw mismatch(`the results of ${signatureName} have one type, not ${[...types].join(' and ')}`, location);
-  if (type === 'interval' || type === 'vector') throw mismatch(`${signatureName} can't yield ${type}`, location);
-  const fit = (result: Bound): Bound => {
-    const fitted = type === 'timestamp' ? asInstantLiteral(result) : asBeside(result, type);
-    if (type === 'timestamp' && fitted.type === 'string') {
+  const typedResults = branchResults.filter((typedResult) => !isUntypedText(typedResult));
+  const resultTypes = new Set((typedResults.length > 0 ? typedResults : branchResults).map((typedResult) => typedResult.type));
+  resultTypes.delete('null');
+  if (resultTypes.size === 0)
+    branchResults.forEach((typedResult) => typedResult.type === 'null' || resultTypes.add(typedResult.type));
+  if (resultTypes.has('timestamp') && resultTypes.size > 1) resultTypes.delete('string');
+  if (resultTypes.has('number')) resultTypes.delete('integer');
+  const [commonType = 'null', ...otherResultTypes] = resultTypes;
+  if (otherResultTypes.length > 0)
+    throw mismatch(`the results of ${signatureName} have one type, not ${[...resultTypes].join(' and ')}`, location);
+  if (commonType === 'interval' || commonType === 'vector')
+    throw mismatch(`${signatureName} can't yield ${commonType}`, location);
+  const fitResult = (branchResult: Bound): Bound => {
+    const fittedResult = commonType === 'timestamp' ? asInstantLiteral(branchResult) : asBeside(branchResult, commonType);
+    if (commonType === 'timestamp' && fittedResult.type === 'string') {
       throw mismatch(`the results of ${signatureName} have one type, not timestamp and string`, location);
     }
-    return fitted;
+    return fittedResult;
   };
-  return { type, fit };
+  return { type: commonType, fit: fitResult };
 }
 
 /** A text literal as an instant; an integer literal too, unless only texts are to be taken. */
-export function asInstantLiteral(bound: Bound, of: 'text' | 'any' = 'any'): Bound {
-  const isTyped = bound.type === 'string' || (bound.type === 'integer' && of === 'any');
-  const instant = bound.kind === 'literal' && bound.as === 'value' && isTyped;
-  return instant ? { ...bound, as: 'instant', type: 'timestamp' } : bound;
+export function asInstantLiteral(bound: Bound, acceptedLiterals: 'text' | 'any' = 'any'): Bound {
+  const isTyped = bound.type === 'string' || (bound.type === 'integer' && acceptedLiterals === 'any');
+  const isInstantLiteral = bound.kind === 'literal' && bound.as === 'value' && isTyped;
+  return isInstantLiteral ? { ...bound, as: 'instant', type: 'timestamp' } : bound;
 }
 
 /** A text without a type, as Postgres has it: in the wide dialect it is a value of the type that it stands beside. */
-export function asBeside(bound: Bound, other: ValueType): Bound {
+export function asBeside(bound: Bound, besideType: ValueType): Bound {
   if (!isUntypedText(bound)) return bound;
-  if (other !== 'integer' && other !== 'number' && other !== 'boolean') return bound;
-  return bindSignature(casts.get(other)!, `CAST AS ${other}`, [bound], bound.location);
+  if (besideType !== 'integer' && besideType !== 'number' && besideType !== 'boolean') return bound;
+  return bindSignature(casts.get(besideType)!, `CAST AS ${besideType}`, [bound], bound.location);
 }
 
 function isUntypedText(bound: Bound): bound is Literal {
@@ -441,22 +469,22 @@ export function isNumeric(type: ValueType): type is Extract<ColumnType, 'integer
 }
 
 function unknown(
-  { name, location, arguments: given }: Call,
-  bind: Bind,
+  { name, location, arguments: callArguments }: CallExpression,
+  bind: BindArgument,
   catalogue: CatalogueFunctions | undefined,
 ): ServiceError {
   if (isOperator.test(name)) {
-    const detail =
+    const operatorProblem =
       catalogue === undefined
         ? `the operator ${name} is of the wide dialect, which the relational and the columnar doors take: it is not implemented here`
-        : `there is no operator ${name} for ${given.map(({ value }) => wireTypeOf(bind(value))).join(' and ')}`;
-    return errorAt('REL_NOT_IMPLEMENTED', detail, location, 'no-such-function');
+        : `there is no operator ${name} for ${callArguments.map(({ value }) => wireTypeOf(bind(value))).join(' and ')}`;
+    return errorAt('REL_NOT_IMPLEMENTED', operatorProblem, location, 'no-such-function');
   }
-  const guess = didYouMean(
+  const functionGuess = didYouMean(
     name,
     scalarFunctions.map((each) => each.name),
   );
-  return errorAt('REL_NOT_IMPLEMENTED', `${name}() is not implemented${guess}`, location, 'no-such-function');
+  return errorAt('REL_NOT_IMPLEMENTED', `${name}() is not implemented${functionGuess}`, location, 'no-such-function');
 }
 
 const isOperator = /^[^\w]+$/;

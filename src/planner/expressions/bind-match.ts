@@ -5,21 +5,21 @@ import { type MatchMode, matchModes } from '../../governance/text-search/text-qu
 import type { Expression } from '../syntax/statement.ts';
 import type { Bound } from './bound-expression.ts';
 
-type Call = Extract<Expression, { kind: 'call' }>;
+type MatchCall = Extract<Expression, { kind: 'call' }>;
 
 /** MATCH where there is no search: of one text. */
-export function bindMatch(call: Call, bind: (expression: Expression) => Bound): Bound {
-  const { fields, slot, mode } = readMatch(call);
-  const [field, ...others] = fields;
-  if (others.length > 0 || mode === 'FREQUENCY') {
-    const matchForm = others.length > 0 ? 'MATCH of several columns' : 'FREQUENCY';
+export function bindMatch(call: MatchCall, bind: (expression: Expression) => Bound): Bound {
+  const { fields, slot, mode: matchMode } = readMatch(call);
+  const [matchField, ...otherMatchFields] = fields;
+  if (otherMatchFields.length > 0 || matchMode === 'FREQUENCY') {
+    const matchForm = otherMatchFields.length > 0 ? 'MATCH of several columns' : 'FREQUENCY';
     throw errorAt('REL_INVALID', `${matchForm} needs rows of one type, not of a join or a subquery`, call.location);
   }
-  const operand = bind(field!.text);
-  if (operand.type !== 'null' && operand.type !== 'interval' && !holdsTexts(operand.type))
-    throw notText(operand.type, field!.text);
-  const query: Bound = { kind: 'literal', slot, as: 'value', type: 'string', location: call.location };
-  return { kind: 'match', operand, query, mode, type: 'boolean' };
+  const matchedOperand = bind(matchField!.text);
+  if (matchedOperand.type !== 'null' && matchedOperand.type !== 'interval' && !holdsTexts(matchedOperand.type))
+    throw notText(matchedOperand.type, matchField!.text);
+  const matchQuery: Bound = { kind: 'literal', slot, as: 'value', type: 'string', location: call.location };
+  return { kind: 'match', operand: matchedOperand, query: matchQuery, mode: matchMode, type: 'boolean' };
 }
 
 export function notText(type: string, { location }: Expression): Error {
@@ -43,19 +43,19 @@ export interface ReadMatch {
 }
 
 /** WEIGHT and BOOST stand behind the column that they are of; no text of SQL has them. */
-export function readMatch({ arguments: given, location }: Call): ReadMatch {
-  const named = given.find(({ name }) => name === 'MODE')?.value;
-  const plain = given.filter(({ name }) => name === null).map(({ value }) => value);
-  const query = plain.at(-1);
-  if (plain.length < 2 || query?.kind !== 'literal') {
+export function readMatch({ arguments: matchArguments, location }: MatchCall): ReadMatch {
+  const modeArgument = matchArguments.find(({ name }) => name === 'MODE')?.value;
+  const plainArguments = matchArguments.filter(({ name }) => name === null).map(({ value: matchArgument }) => matchArgument);
+  const queryLiteral = plainArguments.at(-1);
+  if (plainArguments.length < 2 || queryLiteral?.kind !== 'literal') {
     throw errorAt('REL_PARSE', "MATCH is written MATCH(column, 'text') or MATCH(column, 'text', MODE)", location);
   }
-  const fields: { -readonly [K in keyof MatchField]: MatchField[K] }[] = [];
-  for (const { name, value } of given) {
-    if (name === null && value !== query) fields.push({ text: value, weight: null, boost: null });
-    else if (name === 'WEIGHT' && value.kind === 'literal') fields.at(-1)!.weight = value.slot;
-    else if (name === 'BOOST' && value.kind === 'literal') fields.at(-1)!.boost = value.slot;
+  const matchFields: { -readonly [K in keyof MatchField]: MatchField[K] }[] = [];
+  for (const { name, value } of matchArguments) {
+    if (name === null && value !== queryLiteral) matchFields.push({ text: value, weight: null, boost: null });
+    else if (name === 'WEIGHT' && value.kind === 'literal') matchFields.at(-1)!.weight = value.slot;
+    else if (name === 'BOOST' && value.kind === 'literal') matchFields.at(-1)!.boost = value.slot;
   }
-  const mode = named?.kind === 'column' ? named.name.toUpperCase() : 'ANY';
-  return { fields, slot: query.slot, mode: matchModes.find((each) => each === mode) ?? 'ANY' };
+  const mode = modeArgument?.kind === 'column' ? modeArgument.name.toUpperCase() : 'ANY';
+  return { fields: matchFields, slot: queryLiteral.slot, mode: matchModes.find((matchMode) => matchMode === mode) ?? 'ANY' };
 }

@@ -3,55 +3,66 @@ import { errorAt } from '../syntax/error-location.ts';
 import type { Expression } from '../syntax/statement.ts';
 import type { Bound } from './bound-expression.ts';
 
-type Call = Extract<Expression, { kind: 'call' }>;
+type SimilarCall = Extract<Expression, { kind: 'call' }>;
 type Bind = (expression: Expression) => Bound;
 
-export function bindSimilar(call: Call, bind: Bind): Bound {
-  const threshold = call.arguments.find(({ name }) => name === 'THRESHOLD')?.value;
-  if (threshold === undefined) {
+export function bindSimilar(call: SimilarCall, bind: Bind): Bound {
+  const thresholdArgument = call.arguments.find(({ name }) => name === 'THRESHOLD')?.value;
+  if (thresholdArgument === undefined) {
     throw errorAt(
       'REL_INVALID',
       'SIMILAR as a condition needs a threshold: SIMILAR(column, ARRAY[…], threshold=0.5)',
       call.location,
     );
   }
-  const least = bind(threshold);
-  if (least.type !== 'number' && least.type !== 'integer') {
-    throw errorAt('REL_TYPE_MISMATCH', `a threshold is a number, not ${least.type}`, threshold.location);
+  const similarityFloor = bind(thresholdArgument);
+  if (similarityFloor.type !== 'number' && similarityFloor.type !== 'integer') {
+    throw errorAt('REL_TYPE_MISMATCH', `a threshold is a number, not ${similarityFloor.type}`, thresholdArgument.location);
   }
-  return { kind: 'compare', op: '>=', left: bindSimilarity(call, bind), right: least, type: 'boolean' };
+  return { kind: 'compare', op: '>=', left: bindSimilarity(call, bind), right: similarityFloor, type: 'boolean' };
 }
 
 /** The cosine that it compares. */
-export function bindSimilarity(call: Call, bind: Bind): Bound {
-  const [column, vector, ...others] = call.arguments.filter(({ name }) => name === null).map(({ value }) => value);
-  if (!column || others.length > 0 || vector?.kind !== 'call' || vector.name !== 'ARRAY' || vector.arguments.length === 0) {
+export function bindSimilarity(call: SimilarCall, bind: Bind): Bound {
+  const [columnArgument, vectorArgument, ...others] = call.arguments
+    .filter(({ name }) => name === null)
+    .map(({ value: componentExpression }) => componentExpression);
+  if (
+    !columnArgument ||
+    others.length > 0 ||
+    vectorArgument?.kind !== 'call' ||
+    vectorArgument.name !== 'ARRAY' ||
+    vectorArgument.arguments.length === 0
+  ) {
     throw errorAt('REL_INVALID', 'SIMILAR as a condition is written SIMILAR(column, ARRAY[…], threshold=0.5)', call.location);
   }
-  const of = bind(column);
-  if (of.kind !== 'column' || of.type !== 'vector') {
-    throw errorAt('REL_TYPE_MISMATCH', `SIMILAR takes a column of vectors, not ${of.type}`, column.location);
+  const vectorOperand = bind(columnArgument);
+  if (vectorOperand.kind !== 'column' || vectorOperand.type !== 'vector') {
+    throw errorAt('REL_TYPE_MISMATCH', `SIMILAR takes a column of vectors, not ${vectorOperand.type}`, columnArgument.location);
   }
-  const components = vector.arguments.map(({ value }) => {
-    const bound = bind(value);
-    const isNumber = bound.type === 'number' || bound.type === 'integer';
-    if (isNumber && isConstant(value)) return bound;
+  const vectorComponents = vectorArgument.arguments.map(({ value: componentExpression }) => {
+    const boundComponent = bind(componentExpression);
+    const isNumber = boundComponent.type === 'number' || boundComponent.type === 'integer';
+    if (isNumber && isConstant(componentExpression)) return boundComponent;
     throw errorAt(
       'REL_TYPE_MISMATCH',
-      `a component of a vector is a number, not ${isNumber ? 'an expression' : bound.type}`,
-      value.location,
+      `a component of a vector is a number, not ${isNumber ? 'an expression' : boundComponent.type}`,
+      componentExpression.location,
     );
   });
-  return { kind: 'function', name: 'cosine', operands: [of, ...components], type: 'number' };
+  return { kind: 'function', name: 'cosine', operands: [vectorOperand, ...vectorComponents], type: 'number' };
 }
 
 /** The first SIMILAR that a condition requires: what `_score` means beside it. */
-export function similarIn(where: Expression | null): Call | null {
-  if (where === null) return null;
-  if (where.kind === 'binary' && where.op === 'and') return similarIn(where.left) ?? similarIn(where.right);
-  return where.kind === 'call' && where.name === 'SIMILAR' ? where : null;
+export function similarIn(whereCondition: Expression | null): SimilarCall | null {
+  if (whereCondition === null) return null;
+  if (whereCondition.kind === 'binary' && whereCondition.op === 'and')
+    return similarIn(whereCondition.left) ?? similarIn(whereCondition.right);
+  return whereCondition.kind === 'call' && whereCondition.name === 'SIMILAR' ? whereCondition : null;
 }
 
-function isConstant(value: Expression): boolean {
-  return value.kind === 'literal' || (value.kind === 'negate' && isConstant(value.operand));
+function isConstant(componentExpression: Expression): boolean {
+  return (
+    componentExpression.kind === 'literal' || (componentExpression.kind === 'negate' && isConstant(componentExpression.operand))
+  );
 }

@@ -112,7 +112,7 @@ export type Bound =
 
 export type BoundColumn = Extract<Bound, { kind: 'column' }>;
 
-const none: readonly Bound[] = [];
+const noChildren: readonly Bound[] = [];
 
 export function childrenOf(bound: Bound): readonly Bound[] {
   switch (bound.kind) {
@@ -124,7 +124,7 @@ export function childrenOf(bound: Bound): readonly Bound[] {
     case 'outer':
     case 'subquery':
     case 'parameter':
-      return none;
+      return noChildren;
     case 'compare':
     case 'arithmetic':
       return [bound.left, bound.right];
@@ -153,28 +153,28 @@ export function childrenOf(bound: Bound): readonly Bound[] {
     case 'match':
       return [bound.operand, bound.query];
     case 'case': {
-      const branches = bound.branches.flatMap((branch) => [branch.when, branch.result]);
-      return [...(bound.operand ? [bound.operand] : []), ...branches, ...(bound.otherwise ? [bound.otherwise] : [])];
+      const branchChildren = bound.branches.flatMap((branch) => [branch.when, branch.result]);
+      return [...(bound.operand ? [bound.operand] : []), ...branchChildren, ...(bound.otherwise ? [bound.otherwise] : [])];
     }
   }
 }
 
-const listed = new WeakMap<Bound, readonly Bound[]>();
+const listChildren = new WeakMap<Bound, readonly Bound[]>();
 
 /** Many ask for them, and they may be a hundred thousand. */
-function childrenOfList(list: Extract<Bound, { kind: 'in' }>): readonly Bound[] {
-  let children = listed.get(list);
-  if (children === undefined) listed.set(list, (children = [list.operand, ...list.items]));
-  return children;
+function childrenOfList(inList: Extract<Bound, { kind: 'in' }>): readonly Bound[] {
+  let inListChildren = listChildren.get(inList);
+  if (inListChildren === undefined) listChildren.set(inList, (inListChildren = [inList.operand, ...inList.items]));
+  return inListChildren;
 }
 
 /** Whether any node of a tree is so. */
-export function some(bound: Bound, is: (bound: Bound) => boolean): boolean {
-  return is(bound) || childrenOf(bound).some((child) => some(child, is));
+export function some(bound: Bound, holdsFor: (bound: Bound) => boolean): boolean {
+  return holdsFor(bound) || childrenOf(bound).some((childBound) => some(childBound, holdsFor));
 }
 
 /** Copies a node with other children. */
-export function mapChildren(bound: Bound, map: (child: Bound) => Bound): Bound {
+export function mapChildren(bound: Bound, mapChild: (child: Bound) => Bound): Bound {
   switch (bound.kind) {
     case 'column':
     case 'literal':
@@ -187,15 +187,15 @@ export function mapChildren(bound: Bound, map: (child: Bound) => Bound): Bound {
       return bound;
     case 'compare':
     case 'arithmetic':
-      return { ...bound, left: map(bound.left), right: map(bound.right) };
+      return { ...bound, left: mapChild(bound.left), right: mapChild(bound.right) };
     case 'and':
     case 'or':
     case 'function':
     case 'call':
     case 'coalesce':
-      return { ...bound, operands: bound.operands.map(map) };
+      return { ...bound, operands: bound.operands.map(mapChild) };
     case 'same-folded':
-      return { ...bound, operand: map(bound.operand), text: map(bound.text) };
+      return { ...bound, operand: mapChild(bound.operand), text: mapChild(bound.text) };
     case 'not':
     case 'negate':
     case 'is-null':
@@ -203,51 +203,52 @@ export function mapChildren(bound: Bound, map: (child: Bound) => Bound): Bound {
     case 'to-number':
     case 'lookup':
     case 'phonetic':
-      return { ...bound, operand: map(bound.operand) };
+      return { ...bound, operand: mapChild(bound.operand) };
     case 'between':
-      return { ...bound, operand: map(bound.operand), low: map(bound.low), high: map(bound.high) };
+      return { ...bound, operand: mapChild(bound.operand), low: mapChild(bound.low), high: mapChild(bound.high) };
     case 'in':
-      return { ...bound, operand: map(bound.operand), items: bound.items.map(map) };
+      return { ...bound, operand: mapChild(bound.operand), items: bound.items.map(mapChild) };
     case 'match':
-      return { ...bound, operand: map(bound.operand), query: map(bound.query) };
+      return { ...bound, operand: mapChild(bound.operand), query: mapChild(bound.query) };
     case 'like':
-      return { ...bound, operand: map(bound.operand), pattern: map(bound.pattern) };
+      return { ...bound, operand: mapChild(bound.operand), pattern: mapChild(bound.pattern) };
     case 'case':
       return {
         ...bound,
-        operand: bound.operand && map(bound.operand),
-        branches: bound.branches.map((branch) => ({ when: map(branch.when), result: map(branch.result) })),
-        otherwise: bound.otherwise && map(bound.otherwise),
+        operand: bound.operand && mapChild(bound.operand),
+        branches: bound.branches.map((branch) => ({ when: mapChild(branch.when), result: mapChild(branch.result) })),
+        otherwise: bound.otherwise && mapChild(bound.otherwise),
       };
   }
 }
 
 /** Column numbers that the expression reads. */
-export function columnsIn(bound: Bound, into = new Set<number>()): Set<number> {
-  if (bound.kind === 'column') into.add(bound.index);
+export function columnsIn(bound: Bound, columnIndexes = new Set<number>()): Set<number> {
+  if (bound.kind === 'column') columnIndexes.add(bound.index);
   if (bound.kind === 'in') {
     // Most items of a list are values, and they may be a hundred thousand.
-    columnsIn(bound.operand, into);
-    for (const item of bound.items) if (item.kind !== 'parameter' && item.kind !== 'literal') columnsIn(item, into);
-  } else for (const child of childrenOf(bound)) columnsIn(child, into);
-  return into;
+    columnsIn(bound.operand, columnIndexes);
+    for (const inListItem of bound.items)
+      if (inListItem.kind !== 'parameter' && inListItem.kind !== 'literal') columnsIn(inListItem, columnIndexes);
+  } else for (const childBound of childrenOf(bound)) columnsIn(childBound, columnIndexes);
+  return columnIndexes;
 }
 
 /** Few items, and items that depend on the row, are compared one by one. */
 export function isConstantSet(bound: Bound): boolean {
   if (bound.kind !== 'in' || bound.items.length <= 8 || bound.operand.type === 'boolean') return false;
-  let is = constantSets.get(bound);
-  if (is === undefined)
-    constantSets.set(bound, (is = bound.items.every(({ kind }) => kind === 'parameter' || kind === 'literals')));
-  return is;
+  let isConstantList = constantSets.get(bound);
+  if (isConstantList === undefined)
+    constantSets.set(bound, (isConstantList = bound.items.every(({ kind }) => kind === 'parameter' || kind === 'literals')));
+  return isConstantList;
 }
 
 /** A list is asked for each text of a dictionary. */
 const constantSets = new WeakMap<Bound, boolean>();
 
 /** How many values the items of a list are. */
-export function countValues(items: readonly Bound[]): number {
-  return items.reduce((sum, item) => sum + (item.kind === 'literals' ? item.count : 1), 0);
+export function countValues(inListItems: readonly Bound[]): number {
+  return inListItems.reduce((valueCount, inListItem) => valueCount + (inListItem.kind === 'literals' ? inListItem.count : 1), 0);
 }
 
 /** The bound form of one of the values. */
@@ -257,8 +258,8 @@ export function literalAt({ first, slot }: Extract<Bound, { kind: 'literals' }>,
   return index === 0 ? first : moveSlot(first);
 }
 
-export function replaceColumns(bound: Bound, replace: (column: BoundColumn) => Bound): Bound {
-  return bound.kind === 'column' ? replace(bound) : mapChildren(bound, (child) => replaceColumns(child, replace));
+export function replaceColumns(bound: Bound, replaceColumn: (column: BoundColumn) => Bound): Bound {
+  return bound.kind === 'column' ? replaceColumn(bound) : mapChildren(bound, (child) => replaceColumns(child, replaceColumn));
 }
 
 /** True when evaluating can fail on some row (an overflow): such a conjunct runs after those that cannot. */
@@ -292,59 +293,73 @@ export function guardHolds(guard: Guard, literals: readonly Literal[]): boolean 
 }
 
 /** Same meaning under these literals. Pairs of slots that had to be equal for it are added to `guards`. */
-export function sameExpression(a: Bound, b: Bound, literals: readonly Literal[], guards: Guard[]): boolean {
-  if (a.kind !== b.kind || a.type !== b.type) return false;
-  if (a.kind === 'column') return b.kind === 'column' && a.index === b.index;
-  if (a.kind === 'parameter') return b.kind === 'parameter' && a.index === b.index;
-  if (a.kind === 'outer') return b.kind === 'outer' && a.level === b.level && a.index === b.index;
-  if (a.kind === 'subquery') return b.kind === 'subquery' && a.index === b.index;
-  if (a.kind === 'literal' && b.kind === 'literal') {
-    if (a.as !== b.as || literals[a.slot] !== literals[b.slot]) return false;
-    if (a.slot !== b.slot) guards.push([a.slot, b.slot]);
+export function sameExpression(leftBound: Bound, rightBound: Bound, literals: readonly Literal[], guards: Guard[]): boolean {
+  if (leftBound.kind !== rightBound.kind || leftBound.type !== rightBound.type) return false;
+  if (leftBound.kind === 'column') return rightBound.kind === 'column' && leftBound.index === rightBound.index;
+  if (leftBound.kind === 'parameter') return rightBound.kind === 'parameter' && leftBound.index === rightBound.index;
+  if (leftBound.kind === 'outer')
+    return rightBound.kind === 'outer' && leftBound.level === rightBound.level && leftBound.index === rightBound.index;
+  if (leftBound.kind === 'subquery') return rightBound.kind === 'subquery' && leftBound.index === rightBound.index;
+  if (leftBound.kind === 'literal' && rightBound.kind === 'literal') {
+    if (leftBound.as !== rightBound.as || literals[leftBound.slot] !== literals[rightBound.slot]) return false;
+    if (leftBound.slot !== rightBound.slot) guards.push([leftBound.slot, rightBound.slot]);
     return true;
   }
   // Only a list that is named a second time is the same.
-  if (a.kind === 'literals') return b.kind === 'literals' && a.slot === b.slot && a.count === b.count;
-  if (a.kind === 'in-set' && b.kind === 'in-set' && a.set !== b.set) return false;
-  if (a.kind === 'constant' && b.kind === 'constant') return a.cell === b.cell;
-  if (a.kind === 'function' && b.kind === 'function' && a.name !== b.name) return false;
-  if (a.kind === 'call' && b.kind === 'call' && a.function !== b.function) return false;
-  if ('op' in a && 'op' in b && a.op !== b.op) return false;
-  if (a.kind === 'lookup' && b.kind === 'lookup' && (a.table !== b.table || a.field !== b.field)) return false;
-  if (a.kind === 'match' && b.kind === 'match' && a.mode !== b.mode) return false;
-  if (a.kind === 'phonetic' && b.kind === 'phonetic' && a.function !== b.function) return false;
-  if (a.kind === 'case' && b.kind === 'case') {
-    if ((a.otherwise === null) !== (b.otherwise === null) || (a.operand === null) !== (b.operand === null)) return false;
+  if (leftBound.kind === 'literals')
+    return rightBound.kind === 'literals' && leftBound.slot === rightBound.slot && leftBound.count === rightBound.count;
+  if (leftBound.kind === 'in-set' && rightBound.kind === 'in-set' && leftBound.set !== rightBound.set) return false;
+  if (leftBound.kind === 'constant' && rightBound.kind === 'constant') return leftBound.cell === rightBound.cell;
+  if (leftBound.kind === 'function' && rightBound.kind === 'function' && leftBound.name !== rightBound.name) return false;
+  if (leftBound.kind === 'call' && rightBound.kind === 'call' && leftBound.function !== rightBound.function) return false;
+  if ('op' in leftBound && 'op' in rightBound && leftBound.op !== rightBound.op) return false;
+  if (
+    leftBound.kind === 'lookup' &&
+    rightBound.kind === 'lookup' &&
+    (leftBound.table !== rightBound.table || leftBound.field !== rightBound.field)
+  )
+    return false;
+  if (leftBound.kind === 'match' && rightBound.kind === 'match' && leftBound.mode !== rightBound.mode) return false;
+  if (leftBound.kind === 'phonetic' && rightBound.kind === 'phonetic' && leftBound.function !== rightBound.function) return false;
+  if (leftBound.kind === 'case' && rightBound.kind === 'case') {
+    if (
+      (leftBound.otherwise === null) !== (rightBound.otherwise === null) ||
+      (leftBound.operand === null) !== (rightBound.operand === null)
+    )
+      return false;
   }
-  const left = childrenOf(a);
-  const right = childrenOf(b);
-  return left.length === right.length && left.every((child, i) => sameExpression(child, right[i]!, literals, guards));
+  const leftChildren = childrenOf(leftBound);
+  const rightChildren = childrenOf(rightBound);
+  return (
+    leftChildren.length === rightChildren.length &&
+    leftChildren.every((child, i) => sameExpression(child, rightChildren[i]!, literals, guards))
+  );
 }
 
 /** The number of an expression's nodes. */
 export function partsOf(bound: Bound): number {
-  return childrenOf(bound).reduce((sum, child) => sum + partsOf(child), 1);
+  return childrenOf(bound).reduce((partCount, childBound) => partCount + partsOf(childBound), 1);
 }
 
 /** Nodes that are code of a kernel: constants that values are sought among are one set. */
 export function codeParts(bound: Bound): number {
   if (bound.kind === 'in' && isConstantSet(bound)) return 1 + codeParts(bound.operand);
-  return childrenOf(bound).reduce((sum, child) => sum + codeParts(child), 1);
+  return childrenOf(bound).reduce((codePartCount, childBound) => codePartCount + codeParts(childBound), 1);
 }
 
 /** The same operands in the same order, in groups of at most `most` parts; an operand with more stands alone. */
 export function groupsOf(operands: readonly Bound[], partsMost: number): Bound[][] {
-  const groups: Bound[][] = [];
-  let parts = Number.POSITIVE_INFINITY;
+  const operandGroups: Bound[][] = [];
+  let groupCodeParts = Number.POSITIVE_INFINITY;
   for (const operand of operands) {
-    const size = codeParts(operand);
-    if ((parts += size) > partsMost) {
-      groups.push([]);
-      parts = size;
+    const operandCodeParts = codeParts(operand);
+    if ((groupCodeParts += operandCodeParts) > partsMost) {
+      operandGroups.push([]);
+      groupCodeParts = operandCodeParts;
     }
-    groups.at(-1)!.push(operand);
+    operandGroups.at(-1)!.push(operand);
   }
-  return groups;
+  return operandGroups;
 }
 
 const wholeParts = 1_024;

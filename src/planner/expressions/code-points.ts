@@ -4,20 +4,22 @@
 export const plain = /^[^\ud800-\udfff]*$/;
 
 /** How many characters a text has. */
-export function lengthOf(of: string): number {
-  if (plain.test(of)) return of.length;
-  let count = 0;
-  for (let at = 0; at < of.length; at++) if ((of.charCodeAt(at) & 0xfc00) !== 0xdc00) count++;
-  return count;
+export function lengthOf(codePointText: string): number {
+  if (plain.test(codePointText)) return codePointText.length;
+  let codePointCount = 0;
+  for (let unitIndex = 0; unitIndex < codePointText.length; unitIndex++)
+    if ((codePointText.charCodeAt(unitIndex) & 0xfc00) !== 0xdc00) codePointCount++;
+  return codePointCount;
 }
 
 /** The offset in code units of the character that comes this many code points behind another. */
-export function unitAfter(of: string, start: number, count: number): number {
-  let at = start;
-  for (let left = count; left > 0 && at < of.length; left--) at += unitsOf(of.codePointAt(at)!);
-  return at;
+export function unitAfter(codePointText: string, start: number, count: number): number {
+  let unitIndex = start;
+  for (let codePointsLeft = count; codePointsLeft > 0 && unitIndex < codePointText.length; codePointsLeft--)
+    unitIndex += unitsOf(codePointText.codePointAt(unitIndex)!);
+  return unitIndex;
 }
 
-export function unitsOf(point: number): number {
-  return point > 0xffff ? 2 : 1;
+export function unitsOf(codePoint: number): number {
+  return codePoint > 0xffff ? 2 : 1;
 }

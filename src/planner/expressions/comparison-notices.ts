@@ -19,18 +19,22 @@ export function caveatsOf(
   const notices: string[] = [];
   for (const caveat of caveats) {
     if (notices.length === noticesMax) break;
-    const sentence = sentenceOf(caveat, literals, locationOf);
-    if (sentence !== null) notices.push(sentence);
+    const noticeSentence = caveatSentence(caveat, literals, locationOf);
+    if (noticeSentence !== null) notices.push(noticeSentence);
   }
   return notices;
 }
 
-function sentenceOf(caveat: Caveat, literals: readonly Literal[], locationOf: (slot: number) => Location): string | null {
+function caveatSentence(
+  caveat: Caveat,
+  literals: readonly Literal[],
+  locationOf: (literalSlot: number) => Location,
+): string | null {
   if (caveat.kind === 'typed-edges') return 'only relationships of the types that the pattern names are gone along';
-  const { kind, slot } = caveat;
-  if (kind === 'quoted' && !isQuoted(literals[slot])) return null;
-  const { line, column } = locationOf(slot);
-  if (kind === 'null') return `${line}:${column}: a comparison with NULL holds for no row; write IS NULL or IS NOT NULL`;
+  const { kind: caveatKind, slot: literalSlot } = caveat;
+  if (caveatKind === 'quoted' && !isQuoted(literals[literalSlot])) return null;
+  const { line, column } = locationOf(literalSlot);
+  if (caveatKind === 'null') return `${line}:${column}: a comparison with NULL holds for no row; write IS NULL or IS NOT NULL`;
   return `${line}:${column}: json is compared by its value; write the text without its double quotes`;
 }
 

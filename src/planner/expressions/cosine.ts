@@ -1,23 +1,23 @@
 /** How alike two vectors are, as every answer says it: sums of doubles in the order of components, so the bits are the same anywhere. */
 
-export function squareOf(values: Float32Array, start: number, dims: number): number {
-  let sum = 0;
+export function squareOf(vectorComponents: Float32Array, start: number, dims: number): number {
+  let squareSum = 0;
   for (let k = 0; k < dims; k++) {
-    const x = values[start + k]!;
-    sum += x * x;
+    const component = vectorComponents[start + k]!;
+    squareSum += component * component;
   }
-  return sum;
+  return squareSum;
 }
 
 /** A direction that rows are compared with. */
 export class Direction {
   readonly values: Float32Array;
-  readonly #square: number;
+  readonly #squaredLength: number;
 
   /** Not all zeros. */
   constructor(values: Float32Array) {
     this.values = values;
-    this.#square = squareOf(values, 0, values.length);
+    this.#squaredLength = squareOf(values, 0, values.length);
   }
 
   get dims(): number {
@@ -25,27 +25,27 @@ export class Direction {
   }
 
   get length(): number {
-    return Math.sqrt(this.#square);
+    return Math.sqrt(this.#squaredLength);
   }
 
   /** The vector at length 1, as far as 32 bits hold it. */
   unit(): Float32Array {
-    const { length } = this;
-    return this.values.map((value) => value / length);
+    const { length: vectorLength } = this;
+    return this.values.map((component) => component / vectorLength);
   }
 
   /** Cosine of the angle to the vector at `start`, from -1 to 1; a vector of zeros has no direction and counts as at a right angle. */
   cosine(values: Float32Array, start: number): number {
-    const { values: own } = this;
-    let dot = 0;
-    let square = 0;
-    for (let k = 0; k < own.length; k++) {
-      const x = values[start + k]!;
-      dot += own[k]! * x;
-      square += x * x;
+    const { values: directionComponents } = this;
+    let dotProduct = 0;
+    let rowSquare = 0;
+    for (let k = 0; k < directionComponents.length; k++) {
+      const rowComponent = values[start + k]!;
+      dotProduct += directionComponents[k]! * rowComponent;
+      rowSquare += rowComponent * rowComponent;
     }
-    if (square === 0) return 0;
-    return Math.max(-1, Math.min(1, dot / Math.sqrt(this.#square * square)));
+    if (rowSquare === 0) return 0;
+    return Math.max(-1, Math.min(1, dotProduct / Math.sqrt(this.#squaredLength * rowSquare)));
   }
 }
 

@@ -5,22 +5,22 @@ import { dayNs } from './functions/instants.ts';
 
 const dateCast = casts.get('date')!;
 /** Calls that yield a day. */
-const ofDays: ReadonlySet<string> = new Set([dateCast.name, 'MAKE_DATE', 'TO_DATE']);
-const wholeCast = casts.get('integer')!.signatures.find(({ takes }) => takes[0] === 'number')!;
+const dateCalls: ReadonlySet<string> = new Set([dateCast.name, 'MAKE_DATE', 'TO_DATE']);
+const wholeNumberCast = casts.get('integer')!.signatures.find(({ takes }) => takes[0] === 'number')!;
 
 /** It is a day by the way that it is made: CURRENT_DATE, a cast to DATE, a parameter of that type, a date and a number of days. */
 export function isDate(bound: Bound): boolean {
   switch (bound.kind) {
     case 'call':
       if (bound.type !== 'timestamp') return false;
-      return ofDays.has(bound.name) || (bound.function.yields === 'same' && bound.operands.every(isDateOrNull));
+      return dateCalls.has(bound.name) || (bound.function.yields === 'same' && bound.operands.every(isDateOrNull));
     case 'arithmetic':
       return bound.type === 'timestamp' && isDate(bound.left) && isDays(bound.right);
     case 'coalesce':
       return bound.type === 'timestamp' && bound.operands.every(isDateOrNull);
     case 'case': {
-      const results = [...bound.branches.map(({ result }) => result), ...(bound.otherwise ? [bound.otherwise] : [])];
-      return bound.type === 'timestamp' && results.every(isDateOrNull);
+      const caseResults = [...bound.branches.map(({ result }) => result), ...(bound.otherwise ? [bound.otherwise] : [])];
+      return bound.type === 'timestamp' && caseResults.every(isDateOrNull);
     }
     default:
       return false;
@@ -37,8 +37,8 @@ function isDays(bound: Bound): boolean {
 
 const oneDay: Bound = { kind: 'constant', cell: dayNs, type: 'integer' };
 
-function daysOf(count: Bound): Bound {
-  return { kind: 'arithmetic', op: '*', left: count, right: oneDay, type: 'integer' };
+function daysOf(dayCount: Bound): Bound {
+  return { kind: 'arithmetic', op: '*', left: dayCount, right: oneDay, type: 'integer' };
 }
 
 /** A date and a number of days, or two dates; `refuse` for all else. */
@@ -49,8 +49,8 @@ export function dateArithmetic(op: ArithmeticOp, left: Bound, right: Bound, refu
     return { kind: 'arithmetic', op, left: right, right: daysOf(left), type: 'timestamp' };
   if (right.type === 'interval' && (op === '+' || op === '-')) return { kind: 'arithmetic', op, left, right, type: 'timestamp' };
   if (right.type !== 'timestamp' || op !== '-') return refuse();
-  const between: Bound = { kind: 'arithmetic', op, left, right, type: 'integer' };
-  if (!isDate(left) || !isDate(right)) return between;
-  const days: Bound = { kind: 'arithmetic', op: '/', left: between, right: oneDay, type: 'number' };
-  return { kind: 'call', name: 'DAYS', function: wholeCast, operands: [days], type: 'integer' };
+  const instantDifference: Bound = { kind: 'arithmetic', op, left, right, type: 'integer' };
+  if (!isDate(left) || !isDate(right)) return instantDifference;
+  const dayQuotient: Bound = { kind: 'arithmetic', op: '/', left: instantDifference, right: oneDay, type: 'number' };
+  return { kind: 'call', name: 'DAYS', function: wholeNumberCast, operands: [dayQuotient], type: 'integer' };
 }

@@ -11,24 +11,34 @@ export const degreeNames = {
   function: (direction: (typeof degreeDirections)[number]): string => `#DEGREE ${direction}`,
 };
 
-type Call = Extract<Expression, { kind: 'call' }>;
+type DegreeCall = Extract<Expression, { kind: 'call' }>;
 
-export function degreeQuery(call: Call, literals: readonly Literal[]): Query {
-  const { arguments: given, location } = call;
-  const [of, way] = given.map(({ value }) => value);
-  if (of?.kind !== 'column' || given.length > 2 || given.some(({ name }) => name !== null)) {
+export function degreeQuery(call: DegreeCall, literals: readonly Literal[]): Query {
+  const { arguments: degreeArguments, location } = call;
+  const [degreeColumn, directionArgument] = degreeArguments.map(({ value }) => value);
+  if (degreeColumn?.kind !== 'column' || degreeArguments.length > 2 || degreeArguments.some(({ name }) => name !== null)) {
     throw errorAt('REL_INVALID', 'DEGREE takes a column, and a direction: DEGREE(id), DEGREE(id, out)', location);
   }
-  const word = way === undefined ? 'both' : way.kind === 'column' ? way.name : way.kind === 'literal' ? literals[way.slot] : null;
-  const direction = degreeDirections.find((each) => typeof word === 'string' && word.toLowerCase() === each);
-  if (direction === undefined) throw errorAt('REL_INVALID', 'the direction of DEGREE is out, in or both', way!.location);
-  const inner = (name: string): ColumnRef => ({ kind: 'column', table: null, name, location });
-  const text: Expression = {
+  const directionWord =
+    directionArgument === undefined
+      ? 'both'
+      : directionArgument.kind === 'column'
+        ? directionArgument.name
+        : directionArgument.kind === 'literal'
+          ? literals[directionArgument.slot]
+          : null;
+  const direction = degreeDirections.find(
+    (degreeDirection) => typeof directionWord === 'string' && directionWord.toLowerCase() === degreeDirection,
+  );
+  if (direction === undefined)
+    throw errorAt('REL_INVALID', 'the direction of DEGREE is out, in or both', directionArgument!.location);
+  const degreeColumnRef = (name: string): ColumnRef => ({ kind: 'column', table: null, name, location });
+  const nodeIdText: Expression = {
     kind: 'call',
     name: 'CAST',
     arguments: [
-      { name: null, value: of },
-      { name: 'TYPE', value: inner('TEXT') },
+      { name: null, value: degreeColumn },
+      { name: 'TYPE', value: degreeColumnRef('TEXT') },
     ],
     location,
   };
@@ -37,9 +47,9 @@ export function degreeQuery(call: Call, literals: readonly Literal[]): Query {
     body: {
       kind: 'select',
       distinct: false,
-      projection: [{ kind: 'expression', expression: inner(degreeNames.degree), alias: null, location }],
+      projection: [{ kind: 'expression', expression: degreeColumnRef(degreeNames.degree), alias: null, location }],
       from: { kind: 'function', name: degreeNames.function(direction), arguments: [], alias: null, location },
-      where: { kind: 'binary', op: '=', left: inner(degreeNames.node), right: text, location },
+      where: { kind: 'binary', op: '=', left: degreeColumnRef(degreeNames.node), right: nodeIdText, location },
       groupBy: [],
       window: null,
       having: null,

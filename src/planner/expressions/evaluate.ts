@@ -70,8 +70,8 @@ export function evaluate(bound: Bound, env: Environment): Cell {
     case 'or':
       return evaluateConnective(bound, env);
     case 'not': {
-      const value = evaluate(bound.operand, env);
-      return value === null ? null : !value;
+      const operandCell = evaluate(bound.operand, env);
+      return operandCell === null ? null : !operandCell;
     }
     case 'is-null':
       return evaluate(bound.operand, env) === null;
@@ -88,24 +88,24 @@ export function evaluate(bound: Bound, env: Environment): Cell {
     case 'arithmetic':
       return evaluateArithmetic(bound, env);
     case 'negate': {
-      const value = evaluate(bound.operand, env);
-      if (value === null) return null;
-      return bound.type === 'integer' ? exact('-', 0n, value) : numberArithmetic('-', 0, Number(value));
+      const operandCell = evaluate(bound.operand, env);
+      if (operandCell === null) return null;
+      return bound.type === 'integer' ? exactArithmetic('-', 0n, operandCell) : numberArithmetic('-', 0, Number(operandCell));
     }
     case 'same-folded': {
-      const operand = evaluate(bound.operand, env);
-      const text = evaluate(bound.text, env);
-      return operand === null || text === null ? null : foldCase(String(operand)) === foldCase(String(text));
+      const operandValue = evaluate(bound.operand, env);
+      const textCell = evaluate(bound.text, env);
+      return operandValue === null || textCell === null ? null : foldCase(String(operandValue)) === foldCase(String(textCell));
     }
     case 'function':
-      return scalar(
+      return evaluateScalar(
         bound.name,
-        bound.operands.map((operand) => evaluate(operand, env)),
+        bound.operands.map((operandValue) => evaluate(operandValue, env)),
       );
     case 'call':
       return evaluateCall(
         bound,
-        bound.operands.map((operand) => evaluate(operand, env)),
+        bound.operands.map((operandValue) => evaluate(operandValue, env)),
         env,
       );
     case 'coalesce':
@@ -115,10 +115,10 @@ export function evaluate(bound: Bound, env: Environment): Cell {
     case 'lookup':
       return bound.table.value(bound.field, evaluate(bound.operand, env));
     case 'phonetic': {
-      const text = evaluate(bound.operand, env);
-      if (text === null) return null;
-      assert(typeof text === 'string', 'a sound is bound to text');
-      return phoneticCode(bound.function, text);
+      const textCell = evaluate(bound.operand, env);
+      if (textCell === null) return null;
+      assert(typeof textCell === 'string', 'a sound is bound to text');
+      return phoneticCode(bound.function, textCell);
     }
     case 'case':
       return evaluateCase(bound, env);
@@ -128,7 +128,7 @@ export function evaluate(bound: Bound, env: Environment): Cell {
 function evaluateCompare({ op, left: leftOperand, right: rightOperand }: BoundOf<'compare'>, env: Environment): Cell {
   const left = evaluate(leftOperand, env);
   const right = evaluate(rightOperand, env);
-  return left === null || right === null ? null : holds(op, compareCells(left, right));
+  return left === null || right === null ? null : orderFits(op, compareCells(left, right));
 }
 
 /** AND and OR: the first operand that decides, else NULL where one is NULL. */
@@ -198,7 +198,9 @@ function evaluateArithmetic(bound: BoundOf<'arithmetic'>, env: Environment): Cel
   const left = evaluate(bound.left, env);
   const right = evaluate(bound.right, env);
   if (left === null || right === null) return null;
-  return bound.type === 'number' ? numberArithmetic(bound.op, Number(left), Number(right)) : exact(bound.op, left, right);
+  return bound.type === 'number'
+    ? numberArithmetic(bound.op, Number(left), Number(right))
+    : exactArithmetic(bound.op, left, right);
 }
 
 function evaluateCoalesce({ operands, type }: BoundOf<'coalesce'>, env: Environment): Cell {
@@ -228,18 +230,21 @@ function evaluateCase(bound: BoundOf<'case'>, env: Environment): Cell {
 /** A function's result for these cells. */
 function evaluateCall(
   { function: signature, type }: Extract<Bound, { kind: 'call' }>,
-  cells: readonly Cell[],
-  within: Pick<Environment, 'rules' | 'catalogue'>,
+  argumentCells: readonly Cell[],
+  callEnvironment: Pick<Environment, 'rules' | 'catalogue'>,
 ): Cell {
-  if (signature.takesNull !== true && cells.includes(null)) return null;
-  return convertToType(countedEvaluator(signature, within)(...cells), type);
+  if (signature.takesNull !== true && argumentCells.includes(null)) return null;
+  return convertToType(countedEvaluator(signature, callEnvironment)(...argumentCells), type);
 }
 
 /** Exact across integer and number; text in codepoint order; false before true. */
-export function compareCells(a: Cell, b: Cell): number {
-  if (typeof a === 'string' && typeof b === 'string') return compareText(a, b);
-  assert(a !== null && b !== null && typeof a !== 'object' && typeof b !== 'object', 'comparable cells');
-  return a < b ? -1 : a > b ? 1 : 0;
+export function compareCells(leftCell: Cell, rightCell: Cell): number {
+  if (typeof leftCell === 'string' && typeof rightCell === 'string') return compareText(leftCell, rightCell);
+  assert(
+    leftCell !== null && rightCell !== null && typeof leftCell !== 'object' && typeof rightCell !== 'object',
+    'comparable cells',
+  );
+  return leftCell < rightCell ? -1 : leftCell > rightCell ? 1 : 0;
 }
 
 export function integerOverflow(): ServiceError {
@@ -257,87 +262,87 @@ export function inexactNumber(): ServiceError {
   );
 }
 
-function holds(op: CompareOp, order: number): boolean {
-  switch (op) {
+function orderFits(compareOp: CompareOp, comparisonOrder: number): boolean {
+  switch (compareOp) {
     case '=':
-      return order === 0;
+      return comparisonOrder === 0;
     case '!=':
-      return order !== 0;
+      return comparisonOrder !== 0;
     case '<':
-      return order < 0;
+      return comparisonOrder < 0;
     case '<=':
-      return order <= 0;
+      return comparisonOrder <= 0;
     case '>':
-      return order > 0;
+      return comparisonOrder > 0;
     case '>=':
-      return order >= 0;
+      return comparisonOrder >= 0;
   }
 }
 
-function scalar(name: ScalarFunction, cells: readonly Cell[]): number | null {
-  const known = cells.filter((cell) => cell !== null);
-  if (name === 'greatest') return known.length === 0 ? null : Math.max(...known.map(Number));
-  if (name === 'known') return known.length === 0 ? 0 : Number(known[0]);
-  if (known.length < cells.length) return null;
-  const [first, second] = cells;
+function evaluateScalar(name: ScalarFunction, scalarOperands: readonly Cell[]): number | null {
+  const nonNullCells = scalarOperands.filter((cell) => cell !== null);
+  if (name === 'greatest') return nonNullCells.length === 0 ? null : Math.max(...nonNullCells.map(Number));
+  if (name === 'known') return nonNullCells.length === 0 ? 0 : Number(nonNullCells[0]);
+  if (nonNullCells.length < scalarOperands.length) return null;
+  const [firstCell, secondCell] = scalarOperands;
   switch (name) {
     case 'exp':
-      return finite(Math.exp(Number(first)));
+      return finiteResult(Math.exp(Number(firstCell)));
     case 'abs':
-      return Math.abs(Number(first));
+      return Math.abs(Number(firstCell));
     case 'nanoseconds':
-      return finite(nanoseconds(Number(first)));
+      return finiteResult(nanoseconds(Number(firstCell)));
     case 'elapsed':
-      return elapsedNs(first as bigint, second as bigint);
+      return elapsedNs(firstCell as bigint, secondCell as bigint);
     case 'cosine':
-      assert(first instanceof Float32Array, 'a cosine is of a vector');
-      return cosine(first, 0, first.length, direction(cells.slice(1).map(Number)));
+      assert(firstCell instanceof Float32Array, 'a cosine is of a vector');
+      return cosine(firstCell, 0, firstCell.length, direction(scalarOperands.slice(1).map(Number)));
     case 'distance':
-      assert(first instanceof Float32Array, 'a distance is from a vector');
-      return distance(first, 0, first.length, cells.slice(1).map(Number));
+      assert(firstCell instanceof Float32Array, 'a distance is from a vector');
+      return distance(firstCell, 0, firstCell.length, scalarOperands.slice(1).map(Number));
   }
 }
 
-function finite(result: number): number {
-  if (!Number.isFinite(result)) throw numberOverflow();
-  return result;
+function finiteResult(doubleResult: number): number {
+  if (!Number.isFinite(doubleResult)) throw numberOverflow();
+  return doubleResult;
 }
 
 function numberArithmetic(op: ArithmeticOp, left: number, right: number): number | null {
   if ((op === '/' || op === '%') && right === 0) return null;
-  const result =
+  const arithmeticResult =
     op === '+' ? left + right : op === '-' ? left - right : op === '*' ? left * right : op === '/' ? left / right : left % right;
-  return finite(result);
+  return finiteResult(arithmeticResult);
 }
 
-function exact(op: ArithmeticOp, left: Cell, right: Cell): bigint | null {
+function exactArithmetic(op: ArithmeticOp, left: Cell, right: Cell): bigint | null {
   assert(typeof left === 'bigint' && typeof right === 'bigint', 'exact arithmetic is bound to integers');
   if (op === '%' && right === 0n) return null;
   assert(op !== '/', 'division yields a number');
-  const result = op === '+' ? left + right : op === '-' ? left - right : op === '*' ? left * right : left % right;
-  if (result > I64_MAX || result < I64_MIN) throw integerOverflow();
-  return result;
+  const exactResult = op === '+' ? left + right : op === '-' ? left - right : op === '*' ? left * right : left % right;
+  if (exactResult > I64_MAX || exactResult < I64_MIN) throw integerOverflow();
+  return exactResult;
 }
 
-function convertToType(value: Cell, type: Bound['type']): Cell {
-  return type === 'number' && typeof value === 'bigint' ? Number(value) : value;
+function convertToType(evaluatedCell: Cell, type: Bound['type']): Cell {
+  return type === 'number' && typeof evaluatedCell === 'bigint' ? Number(evaluatedCell) : evaluatedCell;
 }
 
 function literalValue(bound: Extract<Bound, { kind: 'literal' }>, env: Environment): Cell {
-  const literal = env.literals[bound.slot]!;
-  if (literal === null || bound.as === 'value') return literal;
-  if (bound.as === 'instant' && typeof literal === 'bigint') return literal;
+  const literalCell = env.literals[bound.slot]!;
+  if (literalCell === null || bound.as === 'value') return literalCell;
+  if (bound.as === 'instant' && typeof literalCell === 'bigint') return literalCell;
   try {
-    if (bound.as === 'basis' && typeof literal === 'bigint') return nanosecondsOf(literal);
-    assert(typeof literal === 'string', 'an instant or interval is text');
-    if (bound.as === 'interval') return intervalNanoseconds(literal);
-    if (bound.zoned) return parseZonedInstant(literal);
-    return bound.as === 'basis' ? parseBasis(literal) : parseInstant(typedInstant(literal));
+    if (bound.as === 'basis' && typeof literalCell === 'bigint') return nanosecondsOf(literalCell);
+    assert(typeof literalCell === 'string', 'an instant or interval is text');
+    if (bound.as === 'interval') return intervalNanoseconds(literalCell);
+    if (bound.zoned) return parseZonedInstant(literalCell);
+    return bound.as === 'basis' ? parseBasis(literalCell) : parseInstant(typedInstant(literalCell));
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     // Malformed beside a column is a mismatch with its type; AS OF and INTERVAL have a form of their own in the dialect.
-    const code = bound.as === 'instant' ? 'REL_TYPE_MISMATCH' : 'REL_PARSE';
-    throw errorAt(code, error.message, env.locationOf(bound.slot), error.facts.reason);
+    const literalErrorCode = bound.as === 'instant' ? 'REL_TYPE_MISMATCH' : 'REL_PARSE';
+    throw errorAt(literalErrorCode, error.message, env.locationOf(bound.slot), error.facts.reason);
   }
 }
 
@@ -348,16 +353,16 @@ function typedInstant(text: string): string {
 
 /** Parses the instant of AS OF: +00 is Z; for another offset the error gives the UTC form. */
 function parseBasis(text: string): bigint {
-  const form = typedInstant(text);
-  const offset = /([+-])(\d{2})(?::?(\d{2}))?$/.exec(form);
-  const local = offset && form.slice(0, offset.index);
-  if (offset === null || !local!.includes('T')) return parseInstant(form);
-  const [, sign, hours, minutes] = offset;
-  if (Number(hours) === 0 && Number(minutes ?? 0) === 0) return parseInstant(`${local!}Z`);
-  if (minutes === undefined) return parseInstant(form);
-  const away = BigInt(Number(hours) * 60 + Number(minutes)) * 60_000_000_000n;
-  const utc = parseInstant(`${local!}Z`) - (sign === '+' ? away : -away);
-  throw new ServiceError('REL_INVALID', `timestamps are UTC: write ${formatInstant(utc)} for this offset`);
+  const instantForm = typedInstant(text);
+  const zoneOffset = /([+-])(\d{2})(?::?(\d{2}))?$/.exec(instantForm);
+  const localInstant = zoneOffset && instantForm.slice(0, zoneOffset.index);
+  if (zoneOffset === null || !localInstant!.includes('T')) return parseInstant(instantForm);
+  const [, sign, hours, minutes] = zoneOffset;
+  if (Number(hours) === 0 && Number(minutes ?? 0) === 0) return parseInstant(`${localInstant!}Z`);
+  if (minutes === undefined) return parseInstant(instantForm);
+  const zoneOffsetNs = BigInt(Number(hours) * 60 + Number(minutes)) * 60_000_000_000n;
+  const utcInstant = parseInstant(`${localInstant!}Z`) - (sign === '+' ? zoneOffsetNs : -zoneOffsetNs);
+  throw new ServiceError('REL_INVALID', `timestamps are UTC: write ${formatInstant(utcInstant)} for this offset`);
 }
 
 /** An instant that must be there: AS OF NULL means nothing. */

@@ -4,14 +4,14 @@
  */
 import { LRUCache } from 'lru-cache';
 
-const compiled = new LRUCache<string, object>({ max: 4_096 });
+const generatedFunctions = new LRUCache<string, object>({ max: 4_096 });
 
 export function generateFunction<F extends object>(parameters: readonly string[], body: string): F {
-  const key = `${parameters.join()}\n${body}`;
-  const known = compiled.get(key);
-  if (known) return known as F;
+  const functionSource = `${parameters.join()}\n${body}`;
+  const generatedFunction = generatedFunctions.get(functionSource);
+  if (generatedFunction) return generatedFunction as F;
   // oxlint-disable-next-line typescript/no-implied-eval -- loops specialised to a column layout are what makes scans fast
   const compiledFunction = new Function(...parameters, body) as F;
-  compiled.set(key, compiledFunction);
+  generatedFunctions.set(functionSource, compiledFunction);
   return compiledFunction;
 }

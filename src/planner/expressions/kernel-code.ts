@@ -38,24 +38,24 @@ import { KernelWriter } from './kernel-writer.ts';
 import { isCounted } from './functions/scalar-function.ts';
 
 /** Parts of a condition in one function, and about how many functions one calls. */
-const functionParts = 256;
-const functionCalls = 64;
+const functionCodePartsMax = 256;
+const functionCallsMax = 64;
 
 export class KernelCode extends KernelWriter {
-  #interner = '';
+  #internerName = '';
 
   /** The value of a whole expression in the representation that its type leaves in. */
   result(bound: Bound): Value {
-    if (bound.type === 'string' || bound.type === 'json') return this.#code(bound, this.#internerOf(bound));
-    const value = this.value(bound);
-    if (bound.type === 'number') return this.#convert(value, 'num');
-    return bound.type === 'timestamp' ? this.#convert(value, 'big') : value;
+    if (bound.type === 'string' || bound.type === 'json') return this.#textCode(bound, this.#declareInterner(bound));
+    const resultCode = this.value(bound);
+    if (bound.type === 'number') return this.#convertRep(resultCode, 'num');
+    return bound.type === 'timestamp' ? this.#convertRep(resultCode, 'big') : resultCode;
   }
 
   cost(bound: Bound): number {
     if (mayRaise(bound)) return 1;
-    if (partsOf(bound) > manyParts) return 3;
-    if (this.#tableColumn(bound) !== null) return 0;
+    if (partsOf(bound) > dearCodeParts) return 3;
+    if (this.#truthTableColumn(bound) !== null) return 0;
     return touchesText(bound, this.shape.columns) ? 2 : bound.kind === 'case' ? 1 : 0;
   }
 
@@ -64,23 +64,23 @@ export class KernelCode extends KernelWriter {
   }
 
   /** Operands of a long condition are put together in functions of their own. */
-  #fewOperands({ kind, operands }: Extract<Bound, { readonly kind: 'and' | 'or' }>): readonly Rails[] {
-    const parts = operands.reduce((sum, each) => sum + codeParts(each), 0);
-    const groups = groupsOf(operands, Math.max(functionParts, parts / functionCalls));
-    if (groups.length === 1) return operands.map((operand) => this.rails(operand));
-    return groups.map((group) => {
-      const both = this.apart(() => {
-        const { isTrue, isFalse } = this.rails({ kind, type: 'boolean', operands: group });
+  #groupOperands({ kind, operands }: Extract<Bound, { readonly kind: 'and' | 'or' }>): readonly Rails[] {
+    const operandCodeParts = operands.reduce((sum, operandPart) => sum + codeParts(operandPart), 0);
+    const operandGroups = groupsOf(operands, Math.max(functionCodePartsMax, operandCodeParts / functionCallsMax));
+    if (operandGroups.length === 1) return operands.map((operand) => this.rails(operand));
+    return operandGroups.map((operandGroup) => {
+      const combinedTruth = this.apart(() => {
+        const { isTrue, isFalse } = this.rails({ kind, type: 'boolean', operands: operandGroup });
         return `(${isTrue}) | ((${isFalse}) << 1)`;
       });
-      return { isTrue: `(${both} & 1)`, isFalse: `(${both} >> 1)` };
+      return { isTrue: `(${combinedTruth} & 1)`, isFalse: `(${combinedTruth} >> 1)` };
     });
   }
 
   /** Both rails at once: each operand is computed one time, however deep conditions nest. */
   rails(bound: Bound): Rails {
-    const dictionaryColumn = this.#tableColumn(bound);
-    if (dictionaryColumn !== null) return this.#lookup(bound, dictionaryColumn);
+    const dictionaryColumn = this.#truthTableColumn(bound);
+    if (dictionaryColumn !== null) return this.#truthTableCode(bound, dictionaryColumn);
     switch (bound.kind) {
       case 'not': {
         const { isTrue, isFalse } = this.rails(bound.operand);
@@ -88,42 +88,42 @@ export class KernelCode extends KernelWriter {
       }
       case 'and':
       case 'or': {
-        const operands = this.#fewOperands(bound);
+        const operandRails = this.#groupOperands(bound);
         const [whenTrue, whenFalse] = bound.kind === 'and' ? [' & ', ' | '] : [' | ', ' & '];
         return {
-          isTrue: `(${operands.map(({ isTrue }) => isTrue).join(whenTrue)})`,
-          isFalse: `(${operands.map(({ isFalse }) => isFalse).join(whenFalse)})`,
+          isTrue: `(${operandRails.map(({ isTrue }) => isTrue).join(whenTrue)})`,
+          isFalse: `(${operandRails.map(({ isFalse }) => isFalse).join(whenFalse)})`,
         };
       }
       case 'compare':
-        return this.#compare(bound.op, this.#operand(bound.left), this.#operand(bound.right));
+        return this.#comparisonCode(bound.op, this.#operandCode(bound.left), this.#operandCode(bound.right));
       case 'between': {
-        const operand = this.#operand(bound.operand);
-        const above = this.#compare('>=', operand, this.#operand(bound.low));
-        const below = this.#compare('<=', operand, this.#operand(bound.high));
-        return { isTrue: `(${above.isTrue} & ${below.isTrue})`, isFalse: `(${above.isFalse} | ${below.isFalse})` };
+        const operand = this.#operandCode(bound.operand);
+        const lowRails = this.#comparisonCode('>=', operand, this.#operandCode(bound.low));
+        const highRails = this.#comparisonCode('<=', operand, this.#operandCode(bound.high));
+        return { isTrue: `(${lowRails.isTrue} & ${highRails.isTrue})`, isFalse: `(${lowRails.isFalse} | ${highRails.isFalse})` };
       }
       case 'is-null': {
-        const { ok } = this.#operand(bound.operand);
+        const { ok } = this.#operandCode(bound.operand);
         return ok === null ? { isTrue: '0', isFalse: '1' } : { isTrue: `(${ok} ^ 1)`, isFalse: ok };
       }
       case 'in':
         return this.#inList(bound);
       case 'in-set':
-        return this.#inSet(bound);
+        return this.#inSetCode(bound);
       case 'same-folded': {
-        const { ok, string } = this.#operand(bound.operand);
-        const text = this.#operand(bound.text);
-        const known = both(ok, text.ok);
-        if (known === '0') return never;
-        const wanted = this.once(`p${this.site(bound)}u`, `help.folded(${text.string})`);
-        const same = this.temporary(`${ok === null ? '' : `${ok} && `}help.folded(${string}) === ${wanted}`);
-        return { isTrue: both(known, same), isFalse: both(known, `!${same}`) };
+        const { ok, string } = this.#operandCode(bound.operand);
+        const textOperand = this.#operandCode(bound.text);
+        const knownCode = both(ok, textOperand.ok);
+        if (knownCode === '0') return never;
+        const foldedText = this.once(`p${this.site(bound)}u`, `help.folded(${textOperand.string})`);
+        const foldedTest = this.temporary(`${ok === null ? '' : `${ok} && `}help.folded(${string}) === ${foldedText}`);
+        return { isTrue: both(knownCode, foldedTest), isFalse: both(knownCode, `!${foldedTest}`) };
       }
       case 'like':
-        return this.#like(bound);
+        return this.#likeCode(bound);
       case 'match':
-        return this.#match(bound);
+        return this.#matchCode(bound);
       case 'literal':
       case 'constant':
       case 'now':
@@ -142,21 +142,21 @@ export class KernelCode extends KernelWriter {
       case 'column':
         return this.column(bound);
       case 'parameter':
-        return this.#parameter(bound.index);
+        return this.#parameterCode(bound.index);
       case 'arithmetic':
-        return this.#arithmetic(bound);
+        return this.#arithmeticCode(bound);
       case 'negate':
-        return this.#arithmetic({ kind: 'arithmetic', op: '-', left: zero, right: bound.operand, type: bound.type });
+        return this.#arithmeticCode({ kind: 'arithmetic', op: '-', left: zeroParameter, right: bound.operand, type: bound.type });
       case 'function':
-        return this.#function(bound);
+        return this.#functionCode(bound);
       case 'call':
-        return this.#callCode(bound);
+        return this.#callValueCode(bound);
       case 'coalesce':
-        return this.#coalesce(bound, (operand) => this.value(operand));
+        return this.#coalesceCode(bound, (operand) => this.value(operand));
       case 'to-number':
-        return this.#toNumber(bound.operand);
+        return this.#toNumberCode(bound.operand);
       case 'case':
-        return this.#case(bound, (result) => this.value(result), bound.type);
+        return this.#caseCode(bound, (result) => this.value(result), bound.type);
       case 'literal':
       case 'constant':
       case 'now':
@@ -164,172 +164,189 @@ export class KernelCode extends KernelWriter {
       case 'outer':
         throw new AssertionError('constants are parameters by now');
       default: {
-        const rails = this.rails(bound);
-        const isTrue = this.temporary(rails.isTrue);
-        return { code: `(${isTrue} & 1)`, ok: this.temporary(`${isTrue} | ${rails.isFalse}`), rep: 'bool' };
+        const truthRails = this.rails(bound);
+        const isTrue = this.temporary(truthRails.isTrue);
+        return { code: `(${isTrue} & 1)`, ok: this.temporary(`${isTrue} | ${truthRails.isFalse}`), rep: 'bool' };
       }
     }
   }
 
-  #parameter(index: number): Value {
+  #parameterCode(index: number): Value {
     const { letter } = this.shape.context.parameters[index]!;
     if (letter === 'z') return { code: '0', ok: '0', rep: 'int' };
-    const name = this.once(`p${index}`, `context.parameters[${index}].narrow`);
-    return { code: name, ok: null, rep: letter === 'i' ? 'int' : letter === 'b' ? 'big' : letter === 'n' ? 'num' : 'bool' };
+    const parameterName = this.once(`p${index}`, `context.parameters[${index}].narrow`);
+    return {
+      code: parameterName,
+      ok: null,
+      rep: letter === 'i' ? 'int' : letter === 'b' ? 'big' : letter === 'n' ? 'num' : 'bool',
+    };
   }
 
-  #arithmetic(bound: Extract<Bound, { kind: 'arithmetic' }>): Value {
-    let left = bound.left === zero ? zeroValue : this.value(bound.left);
-    let right = this.value(bound.right);
+  #arithmeticCode(bound: Extract<Bound, { kind: 'arithmetic' }>): Value {
+    let leftCode = bound.left === zeroParameter ? zeroKernelValue : this.value(bound.left);
+    let rightCode = this.value(bound.right);
     const { op, type } = bound;
-    let ok = both(left.ok, right.ok);
+    let ok = both(leftCode.ok, rightCode.ok);
     if (type === 'number') {
-      left = this.#convert(left, 'num');
-      right = this.#convert(right, 'num');
-      let divisor = right.code;
+      leftCode = this.#convertRep(leftCode, 'num');
+      rightCode = this.#convertRep(rightCode, 'num');
+      let divisorCode = rightCode.code;
       if (op === '/' || op === '%') {
-        divisor = this.temporary(right.code);
-        ok = both(ok, `(${divisor} !== 0)`);
+        divisorCode = this.temporary(rightCode.code);
+        ok = both(ok, `(${divisorCode} !== 0)`);
       }
-      const result = this.guard(ok, `${left.code} ${op} ${divisor}`, '0');
+      const resultName = this.guard(ok, `${leftCode.code} ${op} ${divisorCode}`, '0');
       // Infinity and NaN are the only values that differ from themselves once subtracted.
-      this.emit(`if (${result} - ${result} !== 0) throw help.numberOverflow();`);
-      return this.valueOf(result, ok, 'num');
+      this.emit(`if (${resultName} - ${resultName} !== 0) throw help.numberOverflow();`);
+      return this.valueOf(resultName, ok, 'num');
     }
-    const big = this.shape.wide || left.rep === 'big' || right.rep === 'big';
-    if (big) {
-      left = this.#convert(left, 'big');
-      right = this.#convert(right, 'big');
+    const isBigInt = this.shape.wide || leftCode.rep === 'big' || rightCode.rep === 'big';
+    if (isBigInt) {
+      leftCode = this.#convertRep(leftCode, 'big');
+      rightCode = this.#convertRep(rightCode, 'big');
     }
-    let divisor = right.code;
+    let divisor = rightCode.code;
     if (op === '%') {
-      divisor = this.temporary(right.code);
-      ok = both(ok, `(${divisor} !== ${big ? '0n' : '0'})`);
+      divisor = this.temporary(rightCode.code);
+      ok = both(ok, `(${divisor} !== ${isBigInt ? '0n' : '0'})`);
     }
-    if (big) {
-      const result = this.guard(ok, `${left.code} ${op} ${divisor}`, '0n');
-      this.emit(`if (BigInt.asIntN(64, ${result}) !== ${result}) throw help.integerOverflow();`);
-      return this.valueOf(result, ok, 'big');
+    if (isBigInt) {
+      const resultName = this.guard(ok, `${leftCode.code} ${op} ${divisor}`, '0n');
+      this.emit(`if (BigInt.asIntN(64, ${resultName}) !== ${resultName}) throw help.integerOverflow();`);
+      return this.valueOf(resultName, ok, 'big');
     }
     // Adding 0 turns -0, which no integer is, into 0.
     const result = this.guard(
       ok,
-      op === '*' || op === '%' ? `${left.code} ${op} ${divisor} + 0` : `${left.code} ${op} ${divisor}`,
+      op === '*' || op === '%' ? `${leftCode.code} ${op} ${divisor} + 0` : `${leftCode.code} ${op} ${divisor}`,
       '0',
     );
     this.emit(`if (${result} > 9007199254740991 || ${result} < -9007199254740991) throw help.widen;`);
     return this.valueOf(result, ok, 'int');
   }
 
-  #function({ name, operands }: Extract<Bound, { kind: 'function' }>): Value {
+  #functionCode({ name, operands }: Extract<Bound, { kind: 'function' }>): Value {
     if (name === 'cosine') return cosine(this, operands[0]!, operands.slice(1));
     if (name === 'distance') {
       return distance(
         this,
         operands[0]!,
-        operands.slice(1).map((bound) => this.#convert(this.value(bound), 'num')),
+        operands.slice(1).map((bound) => this.#convertRep(this.value(bound), 'num')),
       );
     }
-    const values = operands.map((operand) => this.#convert(this.value(operand), name === 'elapsed' ? 'big' : 'num'));
+    const operandValues = operands.map((operand) => this.#convertRep(this.value(operand), name === 'elapsed' ? 'big' : 'num'));
     if (name === 'known') {
-      const [{ code, ok }] = values as [Value];
+      const [{ code, ok }] = operandValues as [Value];
       return this.valueOf(this.temporary(ok === null ? code : `${ok} ? ${code} : 0`), null, 'num');
     }
     if (name === 'greatest') {
-      const items = values.map(({ code, ok }) => (ok === null ? code : `(${ok} ? ${code} : -Infinity)`));
-      const most = this.temporary(`Math.max(${items.join(', ')})`);
-      return this.valueOf(most, values.some(({ ok }) => ok === null) ? null : `(${most} !== -Infinity)`, 'num');
+      const greatestItems = operandValues.map(({ code, ok }) => (ok === null ? code : `(${ok} ? ${code} : -Infinity)`));
+      const greatestName = this.temporary(`Math.max(${greatestItems.join(', ')})`);
+      return this.valueOf(
+        greatestName,
+        operandValues.some(({ ok }) => ok === null) ? null : `(${greatestName} !== -Infinity)`,
+        'num',
+      );
     }
-    const ok = values.reduce<string | null>((all, value) => both(all, value.ok), null);
-    const result = this.guard(ok, `help.${name}(${values.map(({ code }) => code).join(', ')})`, '0');
-    this.emit(`if (${result} - ${result} !== 0) throw help.numberOverflow();`);
-    return this.valueOf(result, ok, 'num');
+    const ok = operandValues.reduce<string | null>((allKnown, value) => both(allKnown, value.ok), null);
+    const resultName = this.guard(ok, `help.${name}(${operandValues.map(({ code }) => code).join(', ')})`, '0');
+    this.emit(`if (${resultName} - ${resultName} !== 0) throw help.numberOverflow();`);
+    return this.valueOf(resultName, ok, 'num');
   }
 
   /**
    * The result of a registry function as a cell: the name of a constant that is null where the result is NULL. Returns null where
    * every result is NULL.
    */
-  #cell(bound: Extract<Bound, { kind: 'call' }>): string | null {
+  #cellCode(bound: Extract<Bound, { kind: 'call' }>): string | null {
     const { takesNull } = bound.function;
-    const cells: string[] = [];
+    const argumentCells: string[] = [];
     let ok: string | null = null;
     for (const operand of bound.operands) {
-      const { ok: there, value, string } = this.#operand(operand);
+      const { ok: isPresent, value, string } = this.#operandCode(operand);
       const code = vectorCell(this, operand) ?? string ?? (value && cellOf(value));
-      if (takesNull !== true) ok = both(ok, code === null ? '0' : there);
+      if (takesNull !== true) ok = both(ok, code === null ? '0' : isPresent);
       if (ok === '0') return null;
-      const known = takesNull !== true || there === null;
-      cells.push(code === null || there === '0' ? 'null' : known ? code : `(${there} ? ${code} : null)`);
+      const isKnownCell = takesNull !== true || isPresent === null;
+      argumentCells.push(code === null || isPresent === '0' ? 'null' : isKnownCell ? code : `(${isPresent} ? ${code} : null)`);
     }
     if (isCounted(bound.function)) this.count();
     const site = this.site(bound);
-    const call = `${this.once(`f${site}`, `help.evaluator(sites[${site}], context)`)}(${cells.join(', ')})`;
-    return this.temporary(ok === null ? call : `${ok} ? ${call} : null`);
+    const evaluatorCall = `${this.once(`f${site}`, `help.evaluator(sites[${site}], context)`)}(${argumentCells.join(', ')})`;
+    return this.temporary(ok === null ? evaluatorCall : `${ok} ? ${evaluatorCall} : null`);
   }
 
-  #callCode(bound: Extract<Bound, { kind: 'call' }>): Value {
+  #callValueCode(bound: Extract<Bound, { kind: 'call' }>): Value {
     const [operand] = bound.operands;
-    const words = bound.function.ofHalves && operand?.kind === 'column' ? this.columnWords(operand) : null;
-    if (words) {
+    const wordsCode = bound.function.ofHalves && operand?.kind === 'column' ? this.columnWords(operand) : null;
+    if (wordsCode) {
       const site = this.site(bound);
-      const field = this.once(`h${site}`, `sites[${site}].function.ofHalves`);
+      const halvesField = this.once(`h${site}`, `sites[${site}].function.ofHalves`);
       const ok = this.ok((operand as BoundColumn).index);
-      return { code: this.guard(ok, `${field}(${words.high}, ${words.low})`, '0'), ok, rep: repOf(bound) };
+      return { code: this.guard(ok, `${halvesField}(${wordsCode.high}, ${wordsCode.low})`, '0'), ok, rep: repOf(bound) };
     }
-    const cell = this.#cell(bound);
+    const calledCell = this.#cellCode(bound);
     const rep = repOf(bound);
-    if (cell === null) return { code: rep === 'big' ? '0n' : '0', ok: '0', rep };
-    return { code: scalarOf(cell, rep), ok: `(${cell} !== null)`, rep };
+    if (calledCell === null) return { code: rep === 'big' ? '0n' : '0', ok: '0', rep };
+    return { code: scalarOf(calledCell, rep), ok: `(${calledCell} !== null)`, rep };
   }
 
   /** Nested statements, as for CASE: nothing behind the value that was found is computed. */
-  #coalesce(bound: Extract<Bound, { kind: 'coalesce' }>, yields: (operand: Bound) => Value): Value {
+  #coalesceCode(bound: Extract<Bound, { kind: 'coalesce' }>, operandYields: (operand: Bound) => Value): Value {
     const rep = this.#sharedRep(bound.type, bound.operands);
-    const held = this.name();
+    const coalescedName = this.name();
     const ok = this.name();
-    this.emit(`let ${held} = ${rep === 'big' ? '0n' : '0'}, ${ok} = 0;`);
+    this.emit(`let ${coalescedName} = ${rep === 'big' ? '0n' : '0'}, ${ok} = 0;`);
     for (const operand of bound.operands) {
       this.emit(`if (${ok} === 0) {`);
-      const value = this.#convert(yields(operand), rep);
-      if (value.ok !== '0') this.emit(`${held} = ${value.code}; ${ok} = ${value.ok === null ? '1' : `${value.ok} ? 1 : 0`};`);
+      const operandValue = this.#convertRep(operandYields(operand), rep);
+      if (operandValue.ok !== '0')
+        this.emit(
+          `${coalescedName} = ${operandValue.code}; ${ok} = ${operandValue.ok === null ? '1' : `${operandValue.ok} ? 1 : 0`};`,
+        );
       this.emit('}');
     }
-    return { code: held, ok: `(${ok} === 1)`, rep };
+    return { code: coalescedName, ok: `(${ok} === 1)`, rep };
   }
 
-  #toNumber(operand: Bound): Value {
-    const value = this.value(operand);
-    if (value.rep === 'big' && value.ok !== '0') {
-      const exact = `BigInt(Number(${value.code})) === ${value.code}`;
-      this.emit(`if (!(${value.ok === null ? exact : `!${value.ok} || ${exact}`})) throw help.inexactNumber();`);
+  #toNumberCode(operand: Bound): Value {
+    const convertedValue = this.value(operand);
+    if (convertedValue.rep === 'big' && convertedValue.ok !== '0') {
+      const exactTest = `BigInt(Number(${convertedValue.code})) === ${convertedValue.code}`;
+      this.emit(
+        `if (!(${convertedValue.ok === null ? exactTest : `!${convertedValue.ok} || ${exactTest}`})) throw help.inexactNumber();`,
+      );
     }
-    return this.#convert(value, 'num');
+    return this.#convertRep(convertedValue, 'num');
   }
 
   /** A branch that is not taken computes nothing and can't fail. */
-  #case(bound: Extract<Bound, { kind: 'case' }>, yields: (result: Bound) => Value, type: Bound['type']): Value {
+  #caseCode(bound: Extract<Bound, { kind: 'case' }>, resultYields: (result: Bound) => Value, type: Bound['type']): Value {
     const rep = this.#sharedRep(type, resultsOf(bound));
-    const held = this.name();
+    const caseResultName = this.name();
     const ok = this.name();
-    this.emit(`let ${held} = ${rep === 'big' ? '0n' : '0'}, ${ok} = 0;`);
-    const assign = (each: Bound): void => {
-      const value = this.#convert(yields(each), rep);
-      if (value.ok === '0') return;
-      this.emit(`${held} = ${value.code}; ${ok} = ${value.ok === null ? '1' : `${value.ok} ? 1 : 0`};`);
+    this.emit(`let ${caseResultName} = ${rep === 'big' ? '0n' : '0'}, ${ok} = 0;`);
+    const assign = (branchResult: Bound): void => {
+      const branchValue = this.#convertRep(resultYields(branchResult), rep);
+      if (branchValue.ok === '0') return;
+      this.emit(
+        `${caseResultName} = ${branchValue.code}; ${ok} = ${branchValue.ok === null ? '1' : `${branchValue.ok} ? 1 : 0`};`,
+      );
     };
-    const operand = bound.operand && this.#operand(bound.operand);
+    const caseOperand = bound.operand && this.#operandCode(bound.operand);
     // Left at the branch that is taken: thousands of branches within each other are deeper than code may nest.
-    const branches = this.name();
-    this.emit(`${branches}: {`);
+    const branchesLabel = this.name();
+    this.emit(`${branchesLabel}: {`);
     for (const { when, result } of bound.branches) {
-      this.emit(`if (${operand ? this.#compare('=', operand, this.#operand(when)).isTrue : this.truth(when)}) {`);
+      this.emit(
+        `if (${caseOperand ? this.#comparisonCode('=', caseOperand, this.#operandCode(when)).isTrue : this.truth(when)}) {`,
+      );
       assign(result);
-      this.emit(`break ${branches}; }`);
+      this.emit(`break ${branchesLabel}; }`);
     }
     if (bound.otherwise) assign(bound.otherwise);
     this.emit('}');
-    return { code: held, ok, rep };
+    return { code: caseResultName, ok, rep };
   }
 
   /** Results of one CASE share a representation: bigint as soon as one of them is. */
@@ -337,7 +354,7 @@ export class KernelCode extends KernelWriter {
     if (type === 'number') return 'num';
     if (type === 'boolean') return 'bool';
     if (type === 'string' || type === 'json') return 'code';
-    return this.shape.wide || type === 'timestamp' || results.some((each) => this.#isBig(each)) ? 'big' : 'int';
+    return this.shape.wide || type === 'timestamp' || results.some((branchResult) => this.#isBig(branchResult)) ? 'big' : 'int';
   }
 
   #isBig(bound: Bound): boolean {
@@ -350,7 +367,7 @@ export class KernelCode extends KernelWriter {
     return bound.kind === 'case' && this.#sharedRep(bound.type, resultsOf(bound)) === 'big';
   }
 
-  #convert(value: Value, rep: Rep): Value {
+  #convertRep(value: Value, rep: Rep): Value {
     if (value.rep === rep || value.ok === '0')
       return value.ok === '0' ? { ...value, code: rep === 'big' ? '0n' : '0', rep } : value;
     if (rep === 'big') {
@@ -362,8 +379,8 @@ export class KernelCode extends KernelWriter {
   }
 
   /** An operand made ready to be used more than once. */
-  #operand(bound: Bound): Operand {
-    if (isTextual(bound)) return this.#textual(bound);
+  #operandCode(bound: Bound): Operand {
+    if (isTextual(bound)) return this.#textualCode(bound);
     if (bound.kind === 'column') {
       const { kind } = this.shape.columns[bound.index]!;
       if (kind === 'null') return { bound, ok: '0', value: null, bytes: null, string: null };
@@ -378,169 +395,178 @@ export class KernelCode extends KernelWriter {
     return { bound, ok: value.ok, value, bytes: null, string: null };
   }
 
-  #textual(bound: Bound): Operand {
+  #textualCode(bound: Bound): Operand {
     if (bound.kind === 'parameter') {
-      const absent = this.shape.context.parameters[bound.index]!.letter === 'z';
-      if (absent) return { bound, ok: '0', value: null, bytes: null, string: null };
+      const isNullParameter = this.shape.context.parameters[bound.index]!.letter === 'z';
+      if (isNullParameter) return { bound, ok: '0', value: null, bytes: null, string: null };
       const string = this.once(`p${bound.index}`, `context.parameters[${bound.index}].narrow`);
       return { bound, ok: null, value: null, bytes: null, string };
     }
     if (bound.kind === 'column') {
-      const vector = this.shape.columns[bound.index]!;
-      if (vector.kind === 'null') return { bound, ok: '0', value: null, bytes: null, string: null };
+      const textVector = this.shape.columns[bound.index]!;
+      if (textVector.kind === 'null') return { bound, ok: '0', value: null, bytes: null, string: null };
       const name = this.vector(bound.index);
       const ok = this.ok(bound.index);
-      if (vector.kind === 'dict') return { bound, ok, value: null, bytes: null, string: `${name}d.text(${name}v[i])` };
+      if (textVector.kind === 'dict') return { bound, ok, value: null, bytes: null, string: `${name}d.text(${name}v[i])` };
       const bytes = `${name}h, ${name}o[i], ${name}o[i + 1]`;
       this.count();
       return { bound, ok, value: null, bytes, string: `help.decode(${bytes})` };
     }
     if (bound.kind === 'phonetic') {
-      const { ok, string } = this.#textual(bound.operand);
+      const { ok, string } = this.#textualCode(bound.operand);
       this.count();
       return { bound, ok, value: null, bytes: null, string: `help.phoneticCode('${bound.function}', ${string})` };
     }
     if (bound.kind === 'call') {
-      const cell = this.#cell(bound);
-      return { bound, ok: cell === null ? '0' : `(${cell} !== null)`, value: null, bytes: null, string: cell };
+      const calledCell = this.#cellCode(bound);
+      return { bound, ok: calledCell === null ? '0' : `(${calledCell} !== null)`, value: null, bytes: null, string: calledCell };
     }
-    const interner = this.#internerOf(bound);
-    const value = this.#code(bound, interner);
+    const interner = this.#declareInterner(bound);
+    const value = this.#textCode(bound, interner);
     return { bound, ok: value.ok, value: null, bytes: null, string: `${interner}.text(${value.code})` };
   }
 
-  #compare(op: CompareOp, left: Operand, right: Operand): Rails {
+  #comparisonCode(op: CompareOp, left: Operand, right: Operand): Rails {
     const ok = both(left.ok, right.ok);
     if (ok === '0') return never;
-    const test = (sign: CompareOp): string =>
+    const comparisonTest = (sign: CompareOp): string =>
       left.value && right.value
-        ? this.#compareValues(sign, left, left.value, right, right.value)
-        : this.#compareTexts(sign, left, right, ok);
-    return { isTrue: both(ok, test(op)), isFalse: both(ok, test(opposite[op])) };
+        ? this.#valueComparisonCode(sign, left, left.value, right, right.value)
+        : this.#textComparisonCode(sign, left, right, ok);
+    return { isTrue: both(ok, comparisonTest(op)), isFalse: both(ok, comparisonTest(opposite[op])) };
   }
 
-  #compareValues(op: CompareOp, left: Operand, leftValue: Value, right: Operand, rightValue: Value): string {
-    const leftWords = this.#words(left.bound, rightValue);
-    const rightWords = this.#words(right.bound, leftValue);
+  #valueComparisonCode(op: CompareOp, left: Operand, leftValue: Value, right: Operand, rightValue: Value): string {
+    const leftWords = this.#wordsOfOperand(left.bound, rightValue);
+    const rightWords = this.#wordsOfOperand(right.bound, leftValue);
     if (leftWords && rightWords) return compareWords(leftWords, rightWords, op);
-    const l = this.#alignParameter(left.bound, leftValue, rightValue);
-    const r = this.#alignParameter(right.bound, rightValue, leftValue);
+    const leftAligned = this.#alignParameter(left.bound, leftValue, rightValue);
+    const rightAligned = this.#alignParameter(right.bound, rightValue, leftValue);
     // Comparing a bigint with a double is exact in this language, as long as nothing converts either.
-    const strict = (leftValue.rep === 'big') === (rightValue.rep === 'big') || l !== leftValue.code || r !== rightValue.code;
-    return `(${l} ${signOf(op, strict)} ${r})`;
+    const isStrict =
+      (leftValue.rep === 'big') === (rightValue.rep === 'big') ||
+      leftAligned !== leftValue.code ||
+      rightAligned !== rightValue.code;
+    return `(${leftAligned} ${signOf(op, isStrict)} ${rightAligned})`;
   }
 
-  #compareTexts(op: CompareOp, left: Operand, right: Operand, ok: string | null): string {
-    const equality = op === '=' || op === '!=';
+  #textComparisonCode(op: CompareOp, left: Operand, right: Operand, ok: string | null): string {
+    const isEquality = op === '=' || op === '!=';
     const sign = signOf(op, true);
-    const constant = right.bound.kind === 'parameter' ? right.bound : left.bound.kind === 'parameter' ? left.bound : null;
-    const range = constant === right.bound ? left.bytes : right.bytes;
-    if (constant && range) {
-      const bytes = this.once(`p${constant.index}t`, `context.parameters[${constant.index}].bytes`);
-      if (equality) return `(help.equalBytes(${range}, ${bytes}) ${sign} true)`;
-      const order = `help.compareBytes(${range}, ${bytes})`;
-      return constant === right.bound ? `(${order} ${sign} 0)` : `(0 ${sign} ${order})`;
+    const constantSide = right.bound.kind === 'parameter' ? right.bound : left.bound.kind === 'parameter' ? left.bound : null;
+    const heapRange = constantSide === right.bound ? left.bytes : right.bytes;
+    if (constantSide && heapRange) {
+      const bytes = this.once(`p${constantSide.index}t`, `context.parameters[${constantSide.index}].bytes`);
+      if (isEquality) return `(help.equalBytes(${heapRange}, ${bytes}) ${sign} true)`;
+      const byteOrder = `help.compareBytes(${heapRange}, ${bytes})`;
+      return constantSide === right.bound ? `(${byteOrder} ${sign} 0)` : `(0 ${sign} ${byteOrder})`;
     }
     if (left.bytes && right.bytes) return `(help.compareHeaps(${left.bytes}, ${right.bytes}) ${sign} 0)`;
     // Text under a NULL may not exist: both sides are looked at only where both are there.
-    const test = equality
+    const textTest = isEquality
       ? `${left.string} ${sign} ${right.string}`
       : `help.compareText(${left.string}, ${right.string}) ${sign} 0`;
-    return ok === null ? `(${test})` : `(${ok} ? ${test} : false)`;
+    return ok === null ? `(${textTest})` : `(${ok} ? ${textTest} : false)`;
   }
 
   /** High and low halves of a 64-bit column, or of an integer constant beside one: far cheaper to compare than bigints. */
-  #words(bound: Bound, other: Value): Words | null {
-    const column = bound.kind === 'column' ? this.columnWords(bound) : null;
-    if (column) return column;
-    if (bound.kind !== 'parameter' || other.rep !== 'big') return null;
+  #wordsOfOperand(bound: Bound, comparedValue: Value): Words | null {
+    const wordsCode = bound.kind === 'column' ? this.columnWords(bound) : null;
+    if (wordsCode) return wordsCode;
+    if (bound.kind !== 'parameter' || comparedValue.rep !== 'big') return null;
     const { letter } = this.shape.context.parameters[bound.index]!;
     if (letter !== 'i' && letter !== 'b') return null;
-    const high = this.once(`p${bound.index}h`, `Number(context.parameters[${bound.index}].big >> 32n)`);
-    const low = this.once(`p${bound.index}w`, `Number(BigInt.asIntN(32, context.parameters[${bound.index}].big))`);
-    return { high, low };
+    const highWord = this.once(`p${bound.index}h`, `Number(context.parameters[${bound.index}].big >> 32n)`);
+    const lowWord = this.once(`p${bound.index}w`, `Number(BigInt.asIntN(32, context.parameters[${bound.index}].big))`);
+    return { high: highWord, low: lowWord };
   }
 
   /** A small integer constant beside a bigint column is better a bigint too. */
-  #alignParameter(bound: Bound, value: Value, other: Value): string {
-    if (bound.kind !== 'parameter' || value.rep !== 'int' || other.rep !== 'big') return value.code;
+  #alignParameter(bound: Bound, value: Value, comparedValue: Value): string {
+    if (bound.kind !== 'parameter' || value.rep !== 'int' || comparedValue.rep !== 'big') return value.code;
     return this.once(`p${bound.index}b`, `context.parameters[${bound.index}].big`);
   }
 
   /** A text as a code of `interner`. */
-  #code(bound: Bound, interner: string): Value {
+  #textCode(bound: Bound, interner: string): Value {
     if (bound.type === 'null') return { code: '0', ok: '0', rep: 'code' };
-    if (bound.kind === 'case') return this.#case(bound, (result) => this.#code(result, interner), bound.type);
+    if (bound.kind === 'case') return this.#caseCode(bound, (result) => this.#textCode(result, interner), bound.type);
     if (bound.kind === 'parameter') {
       if (this.shape.context.parameters[bound.index]!.letter === 'z') return { code: '0', ok: '0', rep: 'code' };
-      const text = this.once(`p${bound.index}`, `context.parameters[${bound.index}].narrow`);
-      return { code: this.once(`p${bound.index}c${interner}`, `${interner}.ofText(${text})`), ok: null, rep: 'code' };
+      const parameterText = this.once(`p${bound.index}`, `context.parameters[${bound.index}].narrow`);
+      return { code: this.once(`p${bound.index}c${interner}`, `${interner}.ofText(${parameterText})`), ok: null, rep: 'code' };
     }
-    if (bound.kind === 'lookup') return this.#lookupCode(bound, interner);
-    if (bound.kind === 'coalesce') return this.#coalesce(bound, (operand) => this.#code(operand, interner));
-    if (bound.kind === 'call') return this.#calledCode(bound, interner);
+    if (bound.kind === 'lookup') return this.#lookupTextCode(bound, interner);
+    if (bound.kind === 'coalesce') return this.#coalesceCode(bound, (operand) => this.#textCode(operand, interner));
+    if (bound.kind === 'call') return this.#calledTextCode(bound, interner);
     if (bound.kind !== 'column') throw new AssertionError(`${bound.kind} yields no text`);
-    const vector = this.shape.columns[bound.index]!;
-    if (vector.kind === 'null') return { code: '0', ok: '0', rep: 'code' };
+    const textVector = this.shape.columns[bound.index]!;
+    if (textVector.kind === 'null') return { code: '0', ok: '0', rep: 'code' };
     const name = this.vector(bound.index);
     const ok = this.ok(bound.index);
     let code: string;
     this.count();
-    if (vector.kind === 'text') code = `${interner}.ofBytes(${name}h, ${name}o[i], ${name}o[i + 1])`;
+    if (textVector.kind === 'text') code = `${interner}.ofBytes(${name}h, ${name}o[i], ${name}o[i + 1])`;
     else {
-      const table = this.once(`${name}f${interner}`, `${interner}.foreign(${name}d)`);
-      code = `(${table}[${name}v[i]] ? ${table}[${name}v[i]] - 1 : ${interner}.ofForeign(${name}d, ${name}v[i]))`;
+      const foreignTable = this.once(`${name}f${interner}`, `${interner}.foreign(${name}d)`);
+      code = `(${foreignTable}[${name}v[i]] ? ${foreignTable}[${name}v[i]] - 1 : ${interner}.ofForeign(${name}d, ${name}v[i]))`;
     }
     // Under a NULL there may be a code that no dictionary has.
     return { code: ok === null ? code : `(${ok} ? ${code} : 0)`, ok, rep: 'code' };
   }
 
   /** Asks a function once for each text of a dictionary column. */
-  #calledCode(bound: Extract<Bound, { kind: 'call' }>, interner: string): Value {
+  #calledTextCode(bound: Extract<Bound, { kind: 'call' }>, interner: string): Value {
     const index = mayRaise(bound) ? null : this.#onlyDictionary(bound);
     if (index !== null) {
       const site = this.site(bound);
       const name = this.vector(index);
       this.count();
-      const table = this.once(`d${site}${interner}`, `context.codeTable(sites[${site}], ${name}d, ${interner})`);
+      const textCodeTable = this.once(`d${site}${interner}`, `context.codeTable(sites[${site}], ${name}d, ${interner})`);
       const ok = this.ok(index);
       const verdict = this.temporary(
-        ok === null ? `${table}.verdictOf(${name}v[i])` : `${ok} ? ${table}.verdictOf(${name}v[i]) : ${table}.ofNull`,
+        ok === null
+          ? `${textCodeTable}.verdictOf(${name}v[i])`
+          : `${ok} ? ${textCodeTable}.verdictOf(${name}v[i]) : ${textCodeTable}.ofNull`,
       );
       return { code: `(${verdict} < 0 ? 0 : ${verdict})`, ok: `(${verdict} >= 0)`, rep: 'code' };
     }
-    const cell = this.#cell(bound);
-    if (cell === null) return { code: '0', ok: '0', rep: 'code' };
-    return { code: `(${cell} === null ? 0 : ${interner}.ofText(${cell}))`, ok: `(${cell} !== null)`, rep: 'code' };
+    const calledCell = this.#cellCode(bound);
+    if (calledCell === null) return { code: '0', ok: '0', rep: 'code' };
+    return {
+      code: `(${calledCell} === null ? 0 : ${interner}.ofText(${calledCell}))`,
+      ok: `(${calledCell} !== null)`,
+      rep: 'code',
+    };
   }
 
   /** Looks up each dictionary key once, not once per row. */
-  #lookupCode(bound: Extract<Bound, { kind: 'lookup' }>, interner: string): Value {
+  #lookupTextCode(bound: Extract<Bound, { kind: 'lookup' }>, interner: string): Value {
     const { operand } = bound;
-    const { ok, value, string } = this.#operand(operand);
+    const { ok, value, string } = this.#operandCode(operand);
     if (ok === '0') return { code: '0', ok: '0', rep: 'code' };
     this.count();
-    const field = this.once(`l${this.site(bound)}${interner}`, `context.lookupField(sites[${this.site(bound)}])`);
-    const isCode = operand.kind === 'column' && this.shape.columns[operand.index]!.kind === 'dict';
-    const name = isCode ? this.vector(operand.index) : '';
-    const key = isCode ? `${name}d, ${name}v[i]` : (string ?? value!.code);
-    const codeCall = `${field}.${isCode ? 'ofCode' : 'codeOfKey'}(${interner}, ${key})`;
+    const lookupField = this.once(`l${this.site(bound)}${interner}`, `context.lookupField(sites[${this.site(bound)}])`);
+    const isDictionaryKey = operand.kind === 'column' && this.shape.columns[operand.index]!.kind === 'dict';
+    const name = isDictionaryKey ? this.vector(operand.index) : '';
+    const lookupKey = isDictionaryKey ? `${name}d, ${name}v[i]` : (string ?? value!.code);
+    const codeCall = `${lookupField}.${isDictionaryKey ? 'ofCode' : 'codeOfKey'}(${interner}, ${lookupKey})`;
     const code = this.temporary(ok === null ? codeCall : `${ok} ? ${codeCall} : -1`);
     return { code: `(${code} < 0 ? 0 : ${code})`, ok: `(${code} >= 0)`, rep: 'code' };
   }
 
-  #internerOf(bound: Bound): string {
+  #declareInterner(bound: Bound): string {
     const site = this.site(bound);
-    this.#interner = this.once(`n${site}`, `context.interner(sites[${site}])`);
-    return this.#interner;
+    this.#internerName = this.once(`n${site}`, `context.interner(sites[${site}])`);
+    return this.#internerName;
   }
 
   /** Few items, and items that depend on the row, are compared one by one; many constants are a set. */
   #inList(bound: Extract<Bound, { kind: 'in' }>): Rails {
-    const operand = this.#operand(bound.operand);
+    const operand = this.#operandCode(bound.operand);
     if (operand.ok === '0') return never;
     if (!isConstantSet(bound)) {
-      const equal = bound.items.map((item) => this.#compare('=', operand, this.#operand(item)));
+      const equal = bound.items.map((item) => this.#comparisonCode('=', operand, this.#operandCode(item)));
       return {
         isTrue: `(${equal.map(({ isTrue }) => isTrue).join(' | ')})`,
         isFalse: `(${equal.map(({ isFalse }) => isFalse).join(' & ')})`,
@@ -556,53 +582,61 @@ export class KernelCode extends KernelWriter {
   }
 
   /** IN an empty set is false, even for NULL. */
-  #inSet(bound: Extract<Bound, { kind: 'in-set' }>): Rails {
-    const { ok, value, bytes, string } = this.#operand(bound.operand);
-    const set = this.once(`q${bound.set}`, `context.subquerySet(${bound.set})`);
-    const empty = this.once(`q${bound.set}e`, `${set}.isEmpty ? 1 : 0`);
-    if (ok === '0') return { isTrue: '0', isFalse: empty };
-    const member = value ? (value.rep === 'big' ? 'hasInteger' : 'hasNumber') : bytes ? 'hasBytes' : 'hasText';
-    const test = `${set}.${member}(${value ? value.code : (bytes ?? string)})`;
-    const verdict = this.temporary(ok === null ? test : `${ok} ? ${test} : false`);
-    return { isTrue: both(ok, verdict), isFalse: `(${empty} | ${both(ok, `(!${verdict} & (${set}.hasNull ? 0 : 1))`)})` };
+  #inSetCode(bound: Extract<Bound, { kind: 'in-set' }>): Rails {
+    const { ok, value, bytes, string } = this.#operandCode(bound.operand);
+    const subquerySetName = this.once(`q${bound.set}`, `context.subquerySet(${bound.set})`);
+    const emptySetTest = this.once(`q${bound.set}e`, `${subquerySetName}.isEmpty ? 1 : 0`);
+    if (ok === '0') return { isTrue: '0', isFalse: emptySetTest };
+    const setMember = value ? (value.rep === 'big' ? 'hasInteger' : 'hasNumber') : bytes ? 'hasBytes' : 'hasText';
+    const membershipTest = `${subquerySetName}.${setMember}(${value ? value.code : (bytes ?? string)})`;
+    const verdict = this.temporary(ok === null ? membershipTest : `${ok} ? ${membershipTest} : false`);
+    return {
+      isTrue: both(ok, verdict),
+      isFalse: `(${emptySetTest} | ${both(ok, `(!${verdict} & (${subquerySetName}.hasNull ? 0 : 1))`)})`,
+    };
   }
 
-  #like(bound: Extract<Bound, { kind: 'like' }>): Rails {
-    const escapes = bound.escapes === true;
+  #likeCode(bound: Extract<Bound, { kind: 'like' }>): Rails {
+    const hasEscapes = bound.escapes === true;
     const { pattern } = bound;
-    const { ok, bytes, string } = this.#operand(bound.operand);
+    const { ok, bytes, string } = this.#operandCode(bound.operand);
     this.count();
     if (pattern.kind !== 'parameter') {
-      const patternOperand = this.#operand(pattern);
-      const known = both(ok, patternOperand.ok);
-      if (known === '0') return never;
-      const test = `help.likeMatches(${patternOperand.string}, ${string}, ${escapes})`;
-      const verdict = this.temporary(known === null ? test : `${known} ? ${test} : false`);
-      return { isTrue: both(known, verdict), isFalse: both(known, `!${verdict}`) };
+      const patternOperand = this.#operandCode(pattern);
+      const knownOperands = both(ok, patternOperand.ok);
+      if (knownOperands === '0') return never;
+      const likeTest = `help.likeMatches(${patternOperand.string}, ${string}, ${hasEscapes})`;
+      const verdict = this.temporary(knownOperands === null ? likeTest : `${knownOperands} ? ${likeTest} : false`);
+      return { isTrue: both(knownOperands, verdict), isFalse: both(knownOperands, `!${verdict}`) };
     }
     if (ok === '0' || this.shape.context.parameters[pattern.index]!.letter === 'z') return never;
-    const text = this.once(`p${pattern.index}`, `context.parameters[${pattern.index}].narrow`);
-    const matcher = this.once(`p${pattern.index}l`, `help.like(${text}, ${escapes})`);
-    const test = bytes ? `${matcher}.matches(${bytes})` : `help.likeText(${matcher}, ${string})`;
+    const patternText = this.once(`p${pattern.index}`, `context.parameters[${pattern.index}].narrow`);
+    const likeMatcher = this.once(`p${pattern.index}l`, `help.like(${patternText}, ${hasEscapes})`);
+    const test = bytes ? `${likeMatcher}.matches(${bytes})` : `help.likeText(${likeMatcher}, ${string})`;
     const soundVerdict = this.temporary(ok === null ? test : `${ok} ? ${test} : false`);
     return { isTrue: both(ok, soundVerdict), isFalse: both(ok, `!${soundVerdict}`) };
   }
 
-  #match(bound: Extract<Bound, { kind: 'match' }>): Rails {
+  #matchCode(bound: Extract<Bound, { kind: 'match' }>): Rails {
     const { operand, query, mode } = bound;
     if (query.kind !== 'parameter') throw new AssertionError('what MATCH seeks is a constant');
     this.count();
-    const { ok, string } = this.#operand(operand);
+    const { ok, string } = this.#operandCode(operand);
     if (ok === '0' || this.shape.context.parameters[query.index]!.letter === 'z') return never;
-    const sought = `context.parameters[${query.index}].narrow`;
-    const column = JSON.stringify(operand.kind === 'column' ? operand.name : '');
-    const matcher = this.once(`p${query.index}m${this.site(bound)}`, `context.rules.matcher(${sought}, '${mode}', ${column})`);
-    const verdict = this.temporary(`${ok === null ? '' : `${ok} && `}${matcher}.matches(${string}, ${operand.type === 'json'})`);
+    const soughtText = `context.parameters[${query.index}].narrow`;
+    const matchColumn = JSON.stringify(operand.kind === 'column' ? operand.name : '');
+    const textMatcher = this.once(
+      `p${query.index}m${this.site(bound)}`,
+      `context.rules.matcher(${soughtText}, '${mode}', ${matchColumn})`,
+    );
+    const verdict = this.temporary(
+      `${ok === null ? '' : `${ok} && `}${textMatcher}.matches(${string}, ${operand.type === 'json'})`,
+    );
     return { isTrue: both(ok, verdict), isFalse: both(ok, `!${verdict}`) };
   }
 
   /** The dictionary column that alone decides a condition, if there is one. Functions that can fail are dear: asked once too. */
-  #tableColumn(bound: Bound): number | null {
+  #truthTableColumn(bound: Bound): number | null {
     if (bound.type !== 'boolean' || bound.kind === 'parameter') return null;
     if (mayRaise(bound) && bound.kind !== 'call') return null;
     if (some(bound, isDraw)) return null;
@@ -610,30 +644,30 @@ export class KernelCode extends KernelWriter {
   }
 
   #onlyDictionary(bound: Bound): number | null {
-    const columns = columnsIn(bound);
-    if (columns.size !== 1) return null;
-    const [index] = columns;
+    const columnIndexes = columnsIn(bound);
+    if (columnIndexes.size !== 1) return null;
+    const [index] = columnIndexes;
     return this.shape.columns[index!]!.kind === 'dict' ? index! : null;
   }
 
-  #lookup(bound: Bound, index: number): Rails {
+  #truthTableCode(bound: Bound, index: number): Rails {
     const site = this.site(bound);
     const name = this.vector(index);
     this.count();
-    const table = this.once(`t${site}`, `context.truthTable(sites[${site}], ${name}d, count)`);
-    const bytes = this.once(`t${site}y`, `${table}.bytes`);
-    const verdict = `(${bytes}[${name}v[i]] || ${table}.fill(${name}v[i]))`;
+    const truthTableName = this.once(`t${site}`, `context.truthTable(sites[${site}], ${name}d, count)`);
+    const verdictBytes = this.once(`t${site}y`, `${truthTableName}.bytes`);
+    const verdictCode = `(${verdictBytes}[${name}v[i]] || ${truthTableName}.fill(${name}v[i]))`;
     const ok = this.ok(index);
     // Under a NULL there may be a code that no dictionary has: it is not looked up.
-    const cellVerdict = this.temporary(ok === null ? verdict : `${ok} ? ${verdict} : ${table}.ofNull`);
+    const cellVerdict = this.temporary(ok === null ? verdictCode : `${ok} ? ${verdictCode} : ${truthTableName}.ofNull`);
     return { isTrue: `(${cellVerdict} & 1)`, isFalse: `((${cellVerdict} >> 1) & 1)` };
   }
 }
 
 /** Conditions of more parts are tested on rows alone that pass the others. */
-const manyParts = 64;
+const dearCodeParts = 64;
 
 const isDraw = (bound: Bound): boolean => bound.kind === 'call' && bound.function.draws === true;
 
-const zero: Bound = { kind: 'parameter', index: -1, type: 'integer' };
-const zeroValue: Value = { code: '0', ok: null, rep: 'int' };
+const zeroParameter: Bound = { kind: 'parameter', index: -1, type: 'integer' };
+const zeroKernelValue: Value = { code: '0', ok: null, rep: 'int' };

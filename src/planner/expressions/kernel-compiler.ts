@@ -60,76 +60,85 @@ const layoutLetters: Record<Vector['kind'], string> = {
 };
 
 /** Nanoseconds of a part. */
-const compileCost = 1_000;
+const kernelCompileCost = 1_000;
 
 /** Kernels of one expression by signature; lives as long as its plan. */
 export class KernelCache<K> {
-  readonly #bound: Bound;
-  readonly #compile: (bound: Bound, shape: Shape) => K;
-  readonly #columns: readonly number[];
-  readonly #parameters: readonly number[];
-  readonly #kernels = new Map<string, K>();
+  readonly #kernelExpression: Bound;
+  readonly #compileKernel: (bound: Bound, shape: Shape) => K;
+  readonly #columnIndexes: readonly number[];
+  readonly #parameterIndexes: readonly number[];
+  readonly #kernelsByLayout = new Map<string, K>();
 
   constructor(bound: Bound, compile: (bound: Bound, shape: Shape) => K) {
-    this.#bound = bound;
-    this.#compile = compile;
-    this.#columns = [...columnsIn(bound)];
-    this.#parameters = [...parametersIn(bound)];
+    this.#kernelExpression = bound;
+    this.#compileKernel = compile;
+    this.#columnIndexes = [...columnsIn(bound)];
+    this.#parameterIndexes = [...parameterIndexes(bound)];
   }
 
   get(shape: Shape): K {
-    let signature = shape.dense ? (shape.wide ? 'DW' : 'D') : shape.wide ? 'W' : '';
-    for (const index of this.#columns) {
-      const vector = shape.columns[index]!;
-      signature += layoutLetters[vector.kind];
-      if (vector.kind !== 'null' && vector.nulls) signature += '?';
+    let layoutSignature = shape.dense ? (shape.wide ? 'DW' : 'D') : shape.wide ? 'W' : '';
+    for (const index of this.#columnIndexes) {
+      const columnVector = shape.columns[index]!;
+      layoutSignature += layoutLetters[columnVector.kind];
+      if (columnVector.kind !== 'null' && columnVector.nulls) layoutSignature += '?';
     }
-    for (const index of this.#parameters) signature += shape.context.parameters[index]!.letter;
-    let kernel = this.#kernels.get(signature);
-    if (!kernel) {
-      this.#kernels.set(signature, (kernel = this.#compile(this.#bound, shape)));
+    for (const index of this.#parameterIndexes) layoutSignature += shape.context.parameters[index]!.letter;
+    let compiledKernel = this.#kernelsByLayout.get(layoutSignature);
+    if (!compiledKernel) {
+      this.#kernelsByLayout.set(layoutSignature, (compiledKernel = this.#compileKernel(this.#kernelExpression, shape)));
       // A kernel of many parts runs in the next turn.
-      work.done += compileCost * codeParts(this.#bound);
+      work.done += kernelCompileCost * codeParts(this.#kernelExpression);
     }
-    return kernel;
+    return compiledKernel;
   }
 }
 
 export function compileFilter(predicate: Bound, shape: Shape): FilterKernel {
-  const code = new KernelCode(shape);
-  const conjuncts = predicate.kind === 'and' ? [...predicate.operands] : [predicate];
+  const filterCode = new KernelCode(shape);
+  const filterConjuncts = predicate.kind === 'and' ? [...predicate.operands] : [predicate];
   // Cheap tests are one branchless mask; each dear one runs only on rows that are still in.
-  const ranked = conjuncts.map((bound) => ({ bound, cost: code.cost(bound) })).sort((a, b) => a.cost - b.cost);
-  let mask = '';
-  for (const { bound, cost } of ranked) {
-    if (cost > 0 && mask !== '') code.emit(`if (!(${mask})) continue;`);
-    const test = code.truth(bound);
-    mask = cost > 0 || mask === '' ? test : `${mask} & ${test}`;
+  const rankedConjuncts = filterConjuncts
+    .map((bound) => ({ bound, cost: filterCode.cost(bound) }))
+    .sort((cheaperConjunct, dearerConjunct) => cheaperConjunct.cost - dearerConjunct.cost);
+  let filterMask = '';
+  for (const { bound, cost } of rankedConjuncts) {
+    if (cost > 0 && filterMask !== '') filterCode.emit(`if (!(${filterMask})) continue;`);
+    const conjunctTest = filterCode.truth(bound);
+    filterMask = cost > 0 || filterMask === '' ? conjunctTest : `${filterMask} & ${conjunctTest}`;
   }
-  return code.finish<FilterKernel>(
+  return filterCode.finish<FilterKernel>(
     'columns, context, selection, first, count, out',
-    `out[kept] = i; kept = (kept + ((${mask}) & 1)) | 0;`,
+    `out[kept] = i; kept = (kept + ((${filterMask}) & 1)) | 0;`,
   );
 }
 
 export function compileProject(bound: Bound, shape: Shape): CompiledProject {
-  const code = new KernelCode(shape);
+  const projectCode = new KernelCode(shape);
   if (bound.type === 'null') return { kernel: () => undefined, layout: 'null', nullable: true };
-  const value = code.result(bound);
-  if (value.ok === '0') return { kernel: () => undefined, layout: 'null', nullable: true };
-  const nulls = value.ok === null ? '' : `nulls[i] = ${value.ok} ? 0 : 1;`;
-  const kernel = code.finish<ProjectKernel>(
+  const projectedValue = projectCode.result(bound);
+  if (projectedValue.ok === '0') return { kernel: () => undefined, layout: 'null', nullable: true };
+  const nullsCode = projectedValue.ok === null ? '' : `nulls[i] = ${projectedValue.ok} ? 0 : 1;`;
+  const projectKernel = projectCode.finish<ProjectKernel>(
     'columns, context, selection, first, count, out, nulls',
-    `out[i] = ${value.code}; ${nulls}`,
+    `out[i] = ${projectedValue.code}; ${nullsCode}`,
   );
-  const layout = value.rep === 'code' ? 'code' : value.rep === 'bool' ? 'bool' : value.rep === 'big' ? 'i64' : 'f64';
-  return { kernel, layout, nullable: value.ok !== null };
+  const layout =
+    projectedValue.rep === 'code'
+      ? 'code'
+      : projectedValue.rep === 'bool'
+        ? 'bool'
+        : projectedValue.rep === 'big'
+          ? 'i64'
+          : 'f64';
+  return { kernel: projectKernel, layout, nullable: projectedValue.ok !== null };
 }
 
-function parametersIn(bound: Bound, into = new Set<number>()): Set<number> {
-  if (bound.kind === 'parameter') into.add(bound.index);
+function parameterIndexes(bound: Bound, parameterIndexSet = new Set<number>()): Set<number> {
+  if (bound.kind === 'parameter') parameterIndexSet.add(bound.index);
   // A kernel takes such a list as a set: it is the same for any.
-  if (bound.kind === 'in' && isConstantSet(bound)) return parametersIn(bound.operand, into);
-  for (const child of childrenOf(bound)) parametersIn(child, into);
-  return into;
+  if (bound.kind === 'in' && isConstantSet(bound)) return parameterIndexes(bound.operand, parameterIndexSet);
+  for (const childBound of childrenOf(bound)) parameterIndexes(childBound, parameterIndexSet);
+  return parameterIndexSet;
 }

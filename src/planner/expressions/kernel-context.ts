@@ -16,10 +16,10 @@ import { LookupField } from './lookup-table.ts';
 import { TextInterner } from './text-interner.ts';
 import { work } from './expression-cost.ts';
 
-const encoder = new TextEncoder();
-const noBytes = new Uint8Array(0);
+const parameterEncoder = new TextEncoder();
+const noParameterBytes = new Uint8Array(0);
 /** Nanoseconds of each part of a verdict, besides what its functions count. */
-const partCost = 250;
+const truthPartCost = 250;
 
 /** One constant. `letter` is part of a kernel's signature: null, int (exact in a double), big, number, text, boolean. */
 export interface Parameter {
@@ -42,82 +42,82 @@ export interface TruthTable {
 /** Items of an IN list in the form that is asked for: of a hundred thousand, no other form is made. */
 export class ConstantSet {
   readonly hasNull: boolean;
-  readonly #cells: readonly Cell[];
-  #numbers: Set<number> | null = null;
-  #bigs: Set<bigint> | null = null;
-  #texts: TextInterner | null = null;
-  #strings: Set<Cell> | null = null;
+  readonly #constantCells: readonly Cell[];
+  #numberSet: Set<number> | null = null;
+  #bigintSet: Set<bigint> | null = null;
+  #internedTexts: TextInterner | null = null;
+  #stringSet: Set<Cell> | null = null;
 
   constructor(cells: readonly Cell[]) {
-    this.#cells = cells;
+    this.#constantCells = cells;
     this.hasNull = cells.includes(null);
   }
 
   /** The items that a double holds exactly. */
   get numbers(): Set<number> {
-    if (this.#numbers) return this.#numbers;
-    const numbers = new Set<number>();
-    for (const cell of this.#cells) {
-      if (typeof cell === 'number') numbers.add(cell);
+    if (this.#numberSet) return this.#numberSet;
+    const constantNumbers = new Set<number>();
+    for (const cell of this.#constantCells) {
+      if (typeof cell === 'number') constantNumbers.add(cell);
       else if (typeof cell === 'bigint') {
-        const number = Number(cell);
-        if (Number.isSafeInteger(number) || BigInt(number) === cell) numbers.add(number);
+        const constantNumber = Number(cell);
+        if (Number.isSafeInteger(constantNumber) || BigInt(constantNumber) === cell) constantNumbers.add(constantNumber);
       }
     }
-    return (this.#numbers = numbers);
+    return (this.#numberSet = constantNumbers);
   }
 
   /** The items that are whole numbers. */
   get bigs(): Set<bigint> {
-    if (this.#bigs) return this.#bigs;
-    const bigs = new Set<bigint>();
-    for (const cell of this.#cells) {
-      if (typeof cell === 'bigint') bigs.add(cell);
-      else if (typeof cell === 'number' && Number.isInteger(cell)) bigs.add(BigInt(cell));
+    if (this.#bigintSet) return this.#bigintSet;
+    const constantBigints = new Set<bigint>();
+    for (const cell of this.#constantCells) {
+      if (typeof cell === 'bigint') constantBigints.add(cell);
+      else if (typeof cell === 'number' && Number.isInteger(cell)) constantBigints.add(BigInt(cell));
     }
-    return (this.#bigs = bigs);
+    return (this.#bigintSet = constantBigints);
   }
 
   has(cell: Cell): boolean {
     if (typeof cell === 'number') return this.numbers.has(cell);
     if (typeof cell === 'bigint') return this.bigs.has(cell);
-    return (this.#strings ??= new Set(this.#cells)).has(cell);
+    return (this.#stringSet ??= new Set(this.#constantCells)).has(cell);
   }
 
   get texts(): TextInterner {
-    if (this.#texts) return this.#texts;
-    const texts = new TextInterner();
-    for (const cell of this.#cells) if (typeof cell === 'string') texts.ofText(cell);
-    return (this.#texts = texts);
+    if (this.#internedTexts) return this.#internedTexts;
+    const constantTexts = new TextInterner();
+    for (const cell of this.#constantCells) if (typeof cell === 'string') constantTexts.ofText(cell);
+    return (this.#internedTexts = constantTexts);
   }
 }
 
 /** Codes by code, made as they are asked for. */
 export class CodeTable {
-  readonly #make: (code: number) => number;
-  readonly #makeNull: () => number;
-  #known = new Int32Array(64);
-  #ofNull: number | null = null;
+  readonly #makeVerdict: (code: number) => number;
+  readonly #makeNullVerdict: () => number;
+  #verdictsByCode = new Int32Array(64);
+  #nullVerdict: number | null = null;
 
-  constructor(make: (code: number) => number, makeNull: () => number) {
-    this.#make = make;
-    this.#makeNull = makeNull;
+  constructor(makeVerdict: (code: number) => number, makeNullVerdict: () => number) {
+    this.#makeVerdict = makeVerdict;
+    this.#makeNullVerdict = makeNullVerdict;
   }
 
   get ofNull(): number {
-    return (this.#ofNull ??= this.#makeNull());
+    return (this.#nullVerdict ??= this.#makeNullVerdict());
   }
 
   verdictOf(code: number): number {
-    const known = code < this.#known.length ? this.#known[code]! : 0;
-    if (known !== 0) return known - 2;
-    const verdict = this.#make(code);
-    if (code >= this.#known.length) {
-      const grown = new Int32Array(Math.max(2 * this.#known.length, code + 1));
-      grown.set(this.#known);
-      this.#known = grown;
+    const knownVerdict = code < this.#verdictsByCode.length ? this.#verdictsByCode[code]! : 0;
+    if (knownVerdict !== 0) return knownVerdict - 2;
+    const verdict = this.#makeVerdict(code);
+    if (code >= this.#verdictsByCode.length) {
+      const grownVerdicts = new Int32Array(Math.max(2 * this.#verdictsByCode.length, code + 1));
+      grownVerdicts.set(this.#verdictsByCode);
+      this.#verdictsByCode = grownVerdicts;
     }
-    this.#known[code] = verdict + 2;
+    this.#verdictsByCode[code] = verdict + 2;
     return verdict;
   }
 }
@@ -137,127 +137,131 @@ export interface ContextRequest {
 export class KernelContext {
   readonly parameters: Parameter[];
   readonly instant: bigint;
-  readonly #request: ContextRequest;
-  readonly #cells: Cell[];
+  readonly #contextRequest: ContextRequest;
+  readonly #parameterCells: Cell[];
   /** Most expressions search no text. */
-  readonly #rulesOf = (): SearchRules => this.rules;
+  readonly #searchRulesOf = (): SearchRules => this.rules;
   // Made when they are asked for: most executions have no use for any.
-  #rules: SearchRules | null = null;
-  #tables: Map<Bound, Map<Dictionary, TruthTable>> | null = null;
-  #sets: Map<Bound, ConstantSet> | null = null;
-  #interners: Map<Bound, TextInterner> | null = null;
-  #patterns: Map<Bound, LikePattern> | null = null;
-  #lookups: Map<Bound, LookupField> | null = null;
+  #searchRules: SearchRules | null = null;
+  #truthTables: Map<Bound, Map<Dictionary, TruthTable>> | null = null;
+  #constantSets: Map<Bound, ConstantSet> | null = null;
+  #textInterners: Map<Bound, TextInterner> | null = null;
+  #likePatterns: Map<Bound, LikePattern> | null = null;
+  #lookupFields: Map<Bound, LookupField> | null = null;
   readonly #subquerySets: CellSet[] = [];
-  readonly #results: Cell[] = [];
+  readonly #subqueryResults: Cell[] = [];
   /** Parameters that wait for the results of subqueries: the number of the last one each, and their own. */
-  readonly #waiting: { readonly last: number; readonly index: number }[] = [];
+  readonly #waitingParameters: { readonly last: number; readonly index: number }[] = [];
 
-  constructor(request: ContextRequest) {
-    this.#request = request;
-    this.instant = request.instant;
+  constructor(contextRequest: ContextRequest) {
+    this.#contextRequest = contextRequest;
+    this.instant = contextRequest.instant;
     work.done = 0;
-    this.#cells = request.parameters.map((bound, index) => {
-      const last = lastSubquery(bound);
-      if (last < 0) return this.#evaluate(bound, null, []);
-      this.#waiting.push({ last, index });
+    this.#parameterCells = contextRequest.parameters.map((bound, index) => {
+      const lastSubqueryIndex = lastSubquery(bound);
+      if (lastSubqueryIndex < 0) return this.#evaluateBound(bound, null, []);
+      this.#waitingParameters.push({ last: lastSubqueryIndex, index });
       return null;
     });
-    this.parameters = this.#cells.map(parameterOf);
+    this.parameters = this.#parameterCells.map(parameterOf);
   }
 
   /** How texts are searched. */
   get rules(): SearchRules {
-    return (this.#rules ??= this.#request.rules?.() ?? noRules);
+    return (this.#searchRules ??= this.#contextRequest.rules?.() ?? noSearchRules);
   }
 
   get catalogue(): Catalogue {
-    assert(this.#request.catalogue, 'what asks of the catalogue runs where there is one');
-    return this.#request.catalogue();
+    assert(this.#contextRequest.catalogue, 'what asks of the catalogue runs where there is one');
+    return this.#contextRequest.catalogue();
   }
 
   /** Whether a constant is known before any subquery has run. */
   isKnown(bound: Bound): boolean {
-    return bound.kind !== 'parameter' || !this.#waiting.some(({ index }) => index === bound.index);
+    return bound.kind !== 'parameter' || !this.#waitingParameters.some(({ index }) => index === bound.index);
   }
 
   /** The value of a column-free expression of the plan. */
   constant(bound: Bound): Cell {
-    return this.#evaluate(bound, null, this.#cells);
+    return this.#evaluateBound(bound, null, this.#parameterCells);
   }
 
   /** Each value of a list. */
-  constants(items: readonly Bound[]): Cell[] {
-    const cells: Cell[] = [];
-    for (const item of items) {
-      if (item.kind !== 'literals') cells.push(this.constant(item));
-      else if (item.first.kind === 'literal' && item.first.as === 'value')
-        for (let i = 0; i < item.count; i++) cells.push(this.#request.literals[item.slot + i]!);
-      else for (let i = 0; i < item.count; i++) cells.push(this.constant(literalAt(item, i)));
+  constants(constantItems: readonly Bound[]): Cell[] {
+    const constantCells: Cell[] = [];
+    for (const constantItem of constantItems) {
+      if (constantItem.kind !== 'literals') constantCells.push(this.constant(constantItem));
+      else if (constantItem.first.kind === 'literal' && constantItem.first.as === 'value')
+        for (let i = 0; i < constantItem.count; i++) constantCells.push(this.#contextRequest.literals[constantItem.slot + i]!);
+      else for (let i = 0; i < constantItem.count; i++) constantCells.push(this.constant(literalAt(constantItem, i)));
     }
-    return cells;
+    return constantCells;
   }
 
-  /** `site` is a predicate over one column; `rows` is how many rows will ask, so that a few don't pay for a large table. */
-  truthTable(site: Bound, dictionary: Dictionary, rows: number): TruthTable {
-    let tables = this.#tables?.get(site);
-    if (!tables) (this.#tables ??= new Map()).set(site, (tables = new Map()));
-    let table = tables.get(dictionary);
-    if (!table) {
-      const ofNull = (): number => verdict(this.#evaluate(site, null, this.#cells));
-      const cost = partCost * partsOf(site);
-      let known = 0;
+  /** `site` is a predicate over one column; `rowCount` is how many rows will ask, so that a few don't pay for a large table. */
+  truthTable(site: Bound, dictionary: Dictionary, rowCount: number): TruthTable {
+    let siteTables = this.#truthTables?.get(site);
+    if (!siteTables) (this.#truthTables ??= new Map()).set(site, (siteTables = new Map()));
+    let dictionaryTable = siteTables.get(dictionary);
+    if (!dictionaryTable) {
+      const ofNull = (): number => verdictOfCell(this.#evaluateBound(site, null, this.#parameterCells));
+      const verdictCost = truthPartCost * partsOf(site);
+      let knownNullVerdict = 0;
       const truthTable: TruthTable = {
-        bytes: noBytes,
+        bytes: noParameterBytes,
         get ofNull() {
-          return (known ||= ofNull());
+          return (knownNullVerdict ||= ofNull());
         },
         fill: (code) => {
-          work.done += cost;
-          const verdictCode = verdict(this.#evaluate(site, dictionary.text(code), this.#cells));
+          work.done += verdictCost;
+          const verdictCode = verdictOfCell(this.#evaluateBound(site, dictionary.text(code), this.#parameterCells));
           if (code < truthTable.bytes.length) truthTable.bytes[code] = verdictCode;
           return verdictCode;
         },
       };
-      table = truthTable;
-      tables.set(dictionary, table);
+      dictionaryTable = truthTable;
+      siteTables.set(dictionary, dictionaryTable);
     }
-    if (table.bytes.length < dictionary.size && rows * 16 >= dictionary.size) {
-      const bytes = new Uint8Array(dictionary.size);
-      bytes.set(table.bytes);
-      table.bytes = bytes;
+    if (dictionaryTable.bytes.length < dictionary.size && rowCount * 16 >= dictionary.size) {
+      const grownVerdicts = new Uint8Array(dictionary.size);
+      grownVerdicts.set(dictionaryTable.bytes);
+      dictionaryTable.bytes = grownVerdicts;
     }
-    return table;
+    return dictionaryTable;
   }
 
   /** `site` yields a text of the one column that it reads: a dictionary's codes to those of its own texts, -1 for NULL. */
   codeTable(site: Bound, dictionary: Dictionary, interner: TextInterner): CodeTable {
-    const code = (cell: Cell): number => {
-      const verdictCell = this.#evaluate(site, cell, this.#cells);
+    const codeOfCell = (cell: Cell): number => {
+      const verdictCell = this.#evaluateBound(site, cell, this.#parameterCells);
       return verdictCell === null ? -1 : interner.ofText(String(verdictCell));
     };
     return new CodeTable(
-      (of) => code(dictionary.text(of)),
-      () => code(null),
+      (dictionaryCode) => codeOfCell(dictionary.text(dictionaryCode)),
+      () => codeOfCell(null),
     );
   }
 
   /** Made once, and not for each text that a condition is judged on. */
-  readonly #patternOf = (like: Bound, text: string): LikePattern => {
-    let pattern = (this.#patterns ??= new Map()).get(like);
-    if (!pattern) this.#patterns.set(like, (pattern = new LikePattern(text, like.kind === 'like' && like.escapes === true)));
-    return pattern;
+  readonly #likePatternOf = (likeExpression: Bound, text: string): LikePattern => {
+    let likePattern = (this.#likePatterns ??= new Map()).get(likeExpression);
+    if (!likePattern)
+      this.#likePatterns.set(
+        likeExpression,
+        (likePattern = new LikePattern(text, likeExpression.kind === 'like' && likeExpression.escapes === true)),
+      );
+    return likePattern;
   };
 
-  readonly #valuesOf = (list: Bound): ConstantSet => this.constantSet(list);
+  readonly #constantSetOf = (list: Bound): ConstantSet => this.constantSet(list);
 
   constantSet(site: Bound): ConstantSet {
-    let set = this.#sets?.get(site);
-    if (!set) {
+    let siteSet = this.#constantSets?.get(site);
+    if (!siteSet) {
       assert(site.kind === 'in', 'sets belong to IN lists');
-      (this.#sets ??= new Map()).set(site, (set = new ConstantSet(this.constants(site.items))));
+      (this.#constantSets ??= new Map()).set(site, (siteSet = new ConstantSet(this.constants(site.items))));
     }
-    return set;
+    return siteSet;
   }
 
   /** The rows of a subquery behind IN; they are there before anything runs that asks for them. */
@@ -268,57 +272,57 @@ export class KernelContext {
   /** The next subquery's rows, as far as they are a set. */
   addSubquerySet(set: CellSet): void {
     this.#subquerySets.push(set);
-    this.#results.push(null);
-    this.#settle();
+    this.#subqueryResults.push(null);
+    this.#settleParameters();
   }
 
   /** Adds the result of the next subquery. */
   addSubqueryResult(cell: Cell): void {
-    this.#subquerySets.push(noSet);
-    this.#results.push(cell);
-    this.#settle();
+    this.#subquerySets.push(noSubquerySet);
+    this.#subqueryResults.push(cell);
+    this.#settleParameters();
   }
 
-  #settle(): void {
-    const known = this.#results.length - 1;
-    for (const { last, index } of this.#waiting) {
-      if (last !== known) continue;
+  #settleParameters(): void {
+    const settledSubquery = this.#subqueryResults.length - 1;
+    for (const { last: awaitedSubquery, index } of this.#waitingParameters) {
+      if (awaitedSubquery !== settledSubquery) continue;
       work.done = 0;
-      this.#cells[index] = this.#evaluate(this.#request.parameters[index]!, null, this.#cells);
-      this.parameters[index] = parameterOf(this.#cells[index]!);
+      this.#parameterCells[index] = this.#evaluateBound(this.#contextRequest.parameters[index]!, null, this.#parameterCells);
+      this.parameters[index] = parameterOf(this.#parameterCells[index]!);
     }
   }
 
   /** A field of a lookup table, for one expression of this execution. */
   lookupField(site: Bound): LookupField {
-    let field = this.#lookups?.get(site);
-    if (!field) {
+    let siteField = this.#lookupFields?.get(site);
+    if (!siteField) {
       assert(site.kind === 'lookup', 'fields belong to lookups');
-      (this.#lookups ??= new Map()).set(site, (field = new LookupField(site.table, site.field)));
+      (this.#lookupFields ??= new Map()).set(site, (siteField = new LookupField(site.table, site.field)));
     }
-    return field;
+    return siteField;
   }
 
   /** Texts that an expression of this execution yields, by code. */
   interner(site: Bound): TextInterner {
-    let interner = this.#interners?.get(site);
-    if (!interner) (this.#interners ??= new Map()).set(site, (interner = new TextInterner()));
+    let interner = this.#textInterners?.get(site);
+    if (!interner) (this.#textInterners ??= new Map()).set(site, (interner = new TextInterner()));
     return interner;
   }
 
-  #evaluate(bound: Bound, cell: Cell, parameters: readonly Cell[]): Cell {
+  #evaluateBound(bound: Bound, cell: Cell, parameters: readonly Cell[]): Cell {
     if (bound.kind === 'parameter') return parameters[bound.index]!;
-    const { literals, locationOf, instant } = this.#request;
-    const [sets, results] = [this.#subquerySets, this.#results];
+    const { literals, locationOf, instant } = this.#contextRequest;
+    const [sets, results] = [this.#subquerySets, this.#subqueryResults];
     const catalogue = (): Catalogue => this.catalogue;
     return evaluate(bound, {
       catalogue,
-      valuesOf: this.#valuesOf,
-      patternOf: this.#patternOf,
+      valuesOf: this.#constantSetOf,
+      patternOf: this.#likePatternOf,
       literals,
       locationOf,
       instant,
-      rules: this.#rulesOf,
+      rules: this.#searchRulesOf,
       parameters,
       sets,
       results,
@@ -327,26 +331,26 @@ export class KernelContext {
   }
 }
 
-const noRules = new SearchRules(noSearchConfig, 'none', null);
+const noSearchRules = new SearchRules(noSearchConfig, 'none', null);
 
-const noSet: CellSet = { isEmpty: true, hasNull: false, has: () => false };
+const noSubquerySet: CellSet = { isEmpty: true, hasNull: false, has: () => false };
 
 /** -1 where the expression asks for none. */
 function lastSubquery(bound: Bound): number {
-  let last = bound.kind === 'subquery' ? bound.index : -1;
-  for (const child of childrenOf(bound)) last = Math.max(last, lastSubquery(child));
-  return last;
+  let lastIndex = bound.kind === 'subquery' ? bound.index : -1;
+  for (const childBound of childrenOf(bound)) lastIndex = Math.max(lastIndex, lastSubquery(childBound));
+  return lastIndex;
 }
 
-function verdict(value: Cell): number {
-  return value === null ? 4 : value === true ? 5 : 6;
+function verdictOfCell(evaluatedCell: Cell): number {
+  return evaluatedCell === null ? 4 : evaluatedCell === true ? 5 : 6;
 }
 
 class ParameterValue implements Parameter {
   readonly cell: Cell;
   readonly letter: Parameter['letter'];
   readonly narrow: Cell;
-  #bytes: Uint8Array | null = null;
+  #encodedText: Uint8Array | null = null;
 
   constructor(cell: Cell, letter: Parameter['letter'], narrow: Cell) {
     this.cell = cell;
@@ -360,7 +364,7 @@ class ParameterValue implements Parameter {
 
   /** Made when asked for: of a list of many thousands, nothing asks. */
   get bytes(): Uint8Array {
-    return (this.#bytes ??= typeof this.cell === 'string' ? encoder.encode(this.cell) : noBytes);
+    return (this.#encodedText ??= typeof this.cell === 'string' ? parameterEncoder.encode(this.cell) : noParameterBytes);
   }
 }
 
@@ -368,8 +372,8 @@ function parameterOf(cell: Cell): Parameter {
   if (cell === null) return new ParameterValue(cell, 'z', null);
   switch (typeof cell) {
     case 'bigint': {
-      const safe = cell <= 9_007_199_254_740_991n && cell >= -9_007_199_254_740_991n;
-      return new ParameterValue(cell, safe ? 'i' : 'b', safe ? Number(cell) : cell);
+      const isSafeInteger = cell <= 9_007_199_254_740_991n && cell >= -9_007_199_254_740_991n;
+      return new ParameterValue(cell, isSafeInteger ? 'i' : 'b', isSafeInteger ? Number(cell) : cell);
     }
     case 'number':
       return new ParameterValue(cell, 'n', cell);

@@ -12,7 +12,7 @@ import { turnMost, work } from './expression-cost.ts';
 /** Thrown by a narrow kernel: the block needs bigints. */
 export const widen = Symbol('widen');
 
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+const heapDecoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** All functions that generated code may call. */
 export const runtime = {
@@ -38,40 +38,48 @@ export const runtime = {
     { function: signature, type }: Extract<Bound, { kind: 'call' }>,
     context: Pick<KernelContext, 'rules' | 'catalogue'>,
   ): Evaluator => {
-    const evaluate = countedEvaluator(signature, { rules: () => context.rules, catalogue: () => context.catalogue });
-    if (type !== 'number') return evaluate;
+    const evaluateCounted = countedEvaluator(signature, { rules: () => context.rules, catalogue: () => context.catalogue });
+    if (type !== 'number') return evaluateCounted;
     return (...cells) => {
-      const result = evaluate(...cells);
-      return typeof result === 'bigint' ? Number(result) : result;
+      const evaluatedCell = evaluateCounted(...cells);
+      return typeof evaluatedCell === 'bigint' ? Number(evaluatedCell) : evaluatedCell;
     };
   },
   like: (pattern: string, escapes: boolean): LikePattern => new LikePattern(pattern, escapes),
   likeText,
-  words: (values: BigInt64Array): Int32Array => new Int32Array(values.buffer, values.byteOffset, values.length * 2),
-  decode: (heap: Uint8Array, start: number, end: number): string => {
-    work.done += end - start;
-    return decoder.decode(heap.subarray(start, end));
+  words: (bigintValues: BigInt64Array): Int32Array =>
+    new Int32Array(bigintValues.buffer, bigintValues.byteOffset, bigintValues.length * 2),
+  decode: (heap: Uint8Array, textStart: number, textEnd: number): string => {
+    work.done += textEnd - textStart;
+    return heapDecoder.decode(heap.subarray(textStart, textEnd));
   },
-  equalBytes: (heap: Uint8Array, start: number, end: number, bytes: Uint8Array): boolean => {
-    if (end - start !== bytes.length) return false;
-    for (let i = start, j = 0; i < end; i++, j++) if (heap[i] !== bytes[j]) return false;
+  equalBytes: (heap: Uint8Array, heapStart: number, heapEnd: number, parameterBytes: Uint8Array): boolean => {
+    if (heapEnd - heapStart !== parameterBytes.length) return false;
+    for (let i = heapStart, j = 0; i < heapEnd; i++, j++) if (heap[i] !== parameterBytes[j]) return false;
     return true;
   },
   /** Bytewise order of UTF-8 is codepoint order. */
-  compareHeaps: (a: Uint8Array, aStart: number, aEnd: number, b: Uint8Array, bStart: number, bEnd: number): number => {
-    const shared = Math.min(aEnd - aStart, bEnd - bStart);
-    for (let j = 0; j < shared; j++) {
-      const difference = a[aStart + j]! - b[bStart + j]!;
-      if (difference !== 0) return difference;
+  compareHeaps: (
+    leftHeap: Uint8Array,
+    aStart: number,
+    aEnd: number,
+    rightHeap: Uint8Array,
+    bStart: number,
+    bEnd: number,
+  ): number => {
+    const sharedLength = Math.min(aEnd - aStart, bEnd - bStart);
+    for (let j = 0; j < sharedLength; j++) {
+      const byteDifference = leftHeap[aStart + j]! - rightHeap[bStart + j]!;
+      if (byteDifference !== 0) return byteDifference;
     }
     return aEnd - aStart - (bEnd - bStart);
   },
-  compareBytes: (heap: Uint8Array, start: number, end: number, bytes: Uint8Array): number => {
-    const shared = Math.min(end - start, bytes.length);
-    for (let j = 0; j < shared; j++) {
-      const difference = heap[start + j]! - bytes[j]!;
-      if (difference !== 0) return difference;
+  compareBytes: (heap: Uint8Array, heapStart: number, heapEnd: number, parameterBytes: Uint8Array): number => {
+    const sharedLength = Math.min(heapEnd - heapStart, parameterBytes.length);
+    for (let j = 0; j < sharedLength; j++) {
+      const byteDifference = heap[heapStart + j]! - parameterBytes[j]!;
+      if (byteDifference !== 0) return byteDifference;
     }
-    return end - start - bytes.length;
+    return heapEnd - heapStart - parameterBytes.length;
   },
 };

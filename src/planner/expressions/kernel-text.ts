@@ -26,12 +26,12 @@ export interface Words {
   readonly low: string;
 }
 
-export function compareWords(left: Words, right: Words, op: CompareOp): string {
-  const equal = `(${left.low} === ${right.low}) & (${left.high} === ${right.high})`;
-  if (op === '=') return `(${equal})`;
-  if (op === '!=') return `(1 - (${equal}))`;
-  const strict = op.slice(0, 1);
-  return `((${left.high} ${strict} ${right.high}) | ((${left.high} === ${right.high}) & (${left.low} >>> 0 ${op} ${right.low} >>> 0)))`;
+export function compareWords(leftWords: Words, rightWords: Words, op: CompareOp): string {
+  const equalWords = `(${leftWords.low} === ${rightWords.low}) & (${leftWords.high} === ${rightWords.high})`;
+  if (op === '=') return `(${equalWords})`;
+  if (op === '!=') return `(1 - (${equalWords}))`;
+  const strictSign = op.slice(0, 1);
+  return `((${leftWords.high} ${strictSign} ${rightWords.high}) | ((${leftWords.high} === ${rightWords.high}) & (${leftWords.low} >>> 0 ${op} ${rightWords.low} >>> 0)))`;
 }
 
 export const opposite: Readonly<Record<CompareOp, CompareOp>> = {
@@ -43,17 +43,17 @@ export const opposite: Readonly<Record<CompareOp, CompareOp>> = {
   '>=': '<',
 };
 
-export function both(left: string | null, right: string): string;
-export function both(left: string | null, right: string | null): string | null;
-export function both(left: string | null, right: string | null): string | null {
-  if (left === null || right === null) return left ?? right;
-  if (left === '0' || right === '0') return '0';
-  return `(${left} & ${right})`;
+export function both(leftOk: string | null, rightOk: string): string;
+export function both(leftOk: string | null, rightOk: string | null): string | null;
+export function both(leftOk: string | null, rightOk: string | null): string | null {
+  if (leftOk === null || rightOk === null) return leftOk ?? rightOk;
+  if (leftOk === '0' || rightOk === '0') return '0';
+  return `(${leftOk} & ${rightOk})`;
 }
 
-export function signOf(op: CompareOp, strict: boolean): string {
-  if (op === '=') return strict ? '===' : '==';
-  if (op === '!=') return strict ? '!==' : '!=';
+export function signOf(op: CompareOp, isStrict: boolean): string {
+  if (op === '=') return isStrict ? '===' : '==';
+  if (op === '!=') return isStrict ? '!==' : '!=';
   return op;
 }
 
@@ -63,8 +63,8 @@ export function isTextual(bound: Bound): boolean {
 
 export function touchesText(bound: Bound, columns: readonly Vector[]): boolean {
   for (const index of columnsIn(bound)) {
-    const kind = columns[index]!.kind;
-    if (kind === 'text' || kind === 'dict') return true;
+    const vectorKind = columns[index]!.kind;
+    if (vectorKind === 'text' || vectorKind === 'dict') return true;
   }
   return false;
 }

@@ -20,144 +20,148 @@ export interface Shape {
 }
 
 /** Nanoseconds of a row for each character of its code, as code runs before it is optimised. */
-const characterCost = 0.25;
+const codeCharacterCost = 0.25;
 /** Rows that take no longer need no counting: a block of them fits a turn. */
-const quickRow = 100;
+const quickRowCost = 100;
 
 export class KernelWriter {
   readonly shape: Shape;
-  readonly #prologue: string[] = [];
-  #body: string[] = [];
-  readonly #sites: unknown[] = [];
-  readonly #known = new Map<string, string>();
-  #names = 0;
+  readonly #kernelPrologue: string[] = [];
+  #kernelBody: string[] = [];
+  readonly #kernelSites: unknown[] = [];
+  readonly #declaredNames = new Map<string, string>();
+  #nameCount = 0;
   /** Characters of the functions that are called for each row. */
-  #apart = 0;
-  #isDear = false;
+  #apartLength = 0;
+  #isCounted = false;
 
   constructor(shape: Shape) {
     this.shape = shape;
   }
 
-  emit(line: string): void {
-    this.#body.push(line);
+  emit(codeLine: string): void {
+    this.#kernelBody.push(codeLine);
   }
 
   /** Counts the work on texts: the loop stops once it has done enough for one turn. */
   count(): void {
-    this.#isDear = true;
+    this.#isCounted = true;
   }
 
   /** Code in a function of its own, by its result: one of thousands of parts takes V8 gigabytes and minutes to optimise. */
-  apart(write: () => string): string {
-    const body = this.#body;
-    this.#body = [];
-    this.emit(`return ${write()};`);
-    const code = this.#body.join('\n');
-    this.#body = body;
-    this.#apart += code.length;
-    const name = this.name();
-    this.#prologue.push(`const ${name} = (i) => {\n${code}\n};`);
-    return this.temporary(`${name}(i)`);
+  apart(writeApart: () => string): string {
+    const outerBody = this.#kernelBody;
+    this.#kernelBody = [];
+    this.emit(`return ${writeApart()};`);
+    const functionCode = this.#kernelBody.join('\n');
+    this.#kernelBody = outerBody;
+    this.#apartLength += functionCode.length;
+    const functionName = this.name();
+    this.#kernelPrologue.push(`const ${functionName} = (i) => {\n${functionCode}\n};`);
+    return this.temporary(`${functionName}(i)`);
   }
 
-  finish<K>(parameters: string, last: string): K {
-    const counting = parameters.endsWith('out');
-    const loop = this.shape.dense
+  finish<K>(kernelParameters: string, lastLine: string): K {
+    const countsRows = kernelParameters.endsWith('out');
+    const loopCode = this.shape.dense
       ? 'for (let i = first, end = first + count; i < end; i++) {'
       : 'for (let j = 0; j < count; j++) { const i = selection[j];';
     // A row of very many parts is work in itself, whatever the parts are.
-    const rowCost = this.#body.reduce((sum, { length }) => sum + length, last.length + this.#apart) * characterCost;
-    const isLong = rowCost > quickRow;
-    const stops = this.#isDear || isLong;
-    const source = [
-      `"use strict"; return function (${parameters}) {`,
-      ...this.#prologue,
-      counting ? 'let kept = 0;' : '',
-      stops ? 'const { work, turnMost } = help;' : '',
-      loop,
-      stops ? `if (work.done > turnMost) { work.left = ${this.shape.dense ? 'end - i' : 'count - j'}; break; }` : '',
+    const rowCost =
+      this.#kernelBody.reduce((codeLength, { length }) => codeLength + length, lastLine.length + this.#apartLength) *
+      codeCharacterCost;
+    const isLong = rowCost > quickRowCost;
+    const yieldsTurns = this.#isCounted || isLong;
+    const kernelSource = [
+      `"use strict"; return function (${kernelParameters}) {`,
+      ...this.#kernelPrologue,
+      countsRows ? 'let kept = 0;' : '',
+      yieldsTurns ? 'const { work, turnMost } = help;' : '',
+      loopCode,
+      yieldsTurns ? `if (work.done > turnMost) { work.left = ${this.shape.dense ? 'end - i' : 'count - j'}; break; }` : '',
       isLong ? `work.done += ${Math.ceil(rowCost)};` : '',
-      ...this.#body,
-      last,
+      ...this.#kernelBody,
+      lastLine,
       '}',
-      counting ? 'return kept;' : '',
+      countsRows ? 'return kept;' : '',
       '};',
     ].join('\n');
-    const make = generateFunction<(sites: readonly unknown[], help: typeof runtime) => K>(['sites', 'help'], source);
-    return make(this.#sites, runtime);
+    const makeKernel = generateFunction<(sites: readonly unknown[], help: typeof runtime) => K>(['sites', 'help'], kernelSource);
+    return makeKernel(this.#kernelSites, runtime);
   }
 
   ok(index: number): string | null {
-    const vector = this.shape.columns[index]!;
-    return vector.kind !== 'null' && vector.nulls ? `(${this.vector(index)}n[i] === 0)` : null;
+    const columnVector = this.shape.columns[index]!;
+    return columnVector.kind !== 'null' && columnVector.nulls ? `(${this.vector(index)}n[i] === 0)` : null;
   }
 
   /** Declares the arrays of a column ahead of the loop: `v` values, `n` nulls, `d` dictionary, `o` offsets, `h` heap. */
   vector(index: number): string {
-    const name = `c${index}`;
-    if (this.#known.has(name)) return name;
-    const vector = this.shape.columns[index]!;
-    this.#known.set(name, name);
-    const parts: [string, string][] =
-      vector.kind === 'text'
+    const vectorName = `c${index}`;
+    if (this.#declaredNames.has(vectorName)) return vectorName;
+    const columnVector = this.shape.columns[index]!;
+    this.#declaredNames.set(vectorName, vectorName);
+    const vectorProperties: [string, string][] =
+      columnVector.kind === 'text'
         ? [
             ['o', 'offsets'],
             ['h', 'heap'],
           ]
-        : vector.kind === 'dict'
+        : columnVector.kind === 'dict'
           ? [
               ['v', 'values'],
               ['d', 'dictionary'],
             ]
           : [['v', 'values']];
-    if (vector.kind !== 'null' && vector.nulls) parts.push(['n', 'nulls']);
-    for (const [suffix, property] of parts) this.#prologue.push(`const ${name}${suffix} = columns[${index}].${property};`);
-    return name;
+    if (columnVector.kind !== 'null' && columnVector.nulls) vectorProperties.push(['n', 'nulls']);
+    for (const [suffix, property] of vectorProperties)
+      this.#kernelPrologue.push(`const ${vectorName}${suffix} = columns[${index}].${property};`);
+    return vectorName;
   }
 
   /** A column that is no text, cell by cell. */
   column(bound: BoundColumn): Value {
-    const vector = this.shape.columns[bound.index]!;
-    if (vector.kind === 'null') return { code: '0', ok: '0', rep: bound.type === 'boolean' ? 'bool' : 'int' };
-    const name = this.vector(bound.index);
+    const columnVector = this.shape.columns[bound.index]!;
+    if (columnVector.kind === 'null') return { code: '0', ok: '0', rep: bound.type === 'boolean' ? 'bool' : 'int' };
+    const vectorName = this.vector(bound.index);
     const ok = this.ok(bound.index);
-    const code = `${name}v[i]`;
-    if (vector.kind === 'bool') return { code, ok, rep: 'bool' };
-    if (vector.kind === 'i64')
+    const code = `${vectorName}v[i]`;
+    if (columnVector.kind === 'bool') return { code, ok, rep: 'bool' };
+    if (columnVector.kind === 'i64')
       return bound.type === 'number' ? { code: `Number(${code})`, ok, rep: 'num' } : { code, ok, rep: 'big' };
-    if (vector.kind === 'i32' || vector.kind === 'f64') return { code, ok, rep: bound.type === 'number' ? 'num' : 'int' };
-    throw new AssertionError(`a ${vector.kind} column is no scalar number`);
+    if (columnVector.kind === 'i32' || columnVector.kind === 'f64')
+      return { code, ok, rep: bound.type === 'number' ? 'num' : 'int' };
+    throw new AssertionError(`a ${columnVector.kind} column is no scalar number`);
   }
 
   /** The halves of a 64-bit column, high and low; null where it is none. */
   columnWords({ index, type }: BoundColumn): Words | null {
     if (this.shape.columns[index]!.kind !== 'i64' || type === 'number') return null;
-    const words = this.once(`${this.vector(index)}w`, `help.words(c${index}v)`);
-    return { high: `${words}[2 * i + 1]`, low: `${words}[2 * i]` };
+    const wordsName = this.once(`${this.vector(index)}w`, `help.words(c${index}v)`);
+    return { high: `${wordsName}[2 * i + 1]`, low: `${wordsName}[2 * i]` };
   }
 
   once(name: string, code: string): string {
-    if (!this.#known.has(name)) {
-      this.#known.set(name, name);
-      this.#prologue.push(`const ${name} = ${code};`);
+    if (!this.#declaredNames.has(name)) {
+      this.#declaredNames.set(name, name);
+      this.#kernelPrologue.push(`const ${name} = ${code};`);
     }
     return name;
   }
 
   site(bound: Bound): number {
-    const known = this.#sites.indexOf(bound);
-    return known >= 0 ? known : this.#sites.push(bound) - 1;
+    const siteIndex = this.#kernelSites.indexOf(bound);
+    return siteIndex >= 0 ? siteIndex : this.#kernelSites.push(bound) - 1;
   }
 
   name(): string {
-    return `x${this.#names++}`;
+    return `x${this.#nameCount++}`;
   }
 
   temporary(code: string): string {
-    const name = this.name();
-    this.emit(`const ${name} = ${code};`);
-    return name;
+    const temporaryName = this.name();
+    this.emit(`const ${temporaryName} = ${code};`);
+    return temporaryName;
   }
 
   /** Guards arithmetic that can fail: the value under a NULL is arbitrary and must not reach it. */

@@ -14,17 +14,17 @@ import { type Cost, work } from './expression-cost.ts';
 const wildSegmentMax = 64;
 const anyCharacter = -1;
 
-interface Segment {
+interface LikeSegment {
   /** Bytes of the segment, `anyCharacter` for `_`. */
   readonly codes: Int16Array;
   /** Tables for a search without `_`; null where the segment has one, or is not searched. */
-  readonly steps: Steps | null;
+  readonly steps: LikeSteps | null;
   /** Masks for a search with `_`; null where there is none, or the segment is too long for them. */
   readonly codePoints: CodePointMasks | null;
 }
 
 /** How a search goes on in a segment that is bytes alone. */
-interface Steps {
+interface LikeSteps {
   /** Longest border of each prefix. */
   readonly borders: Int32Array;
   /** By the byte at the end of the window: the shift of the search, 255 at most. */
@@ -42,39 +42,41 @@ interface CodePointMasks {
 }
 
 /** Nanoseconds. */
-const byteCost = 6;
-const patternCost: Cost = { call: 2_000, character: 50 };
+const likeByteCost = 6;
+const likePatternCost: Cost = { call: 2_000, character: 50 };
 
 export class LikePattern {
-  readonly #segments: readonly Segment[];
+  readonly #likeSegments: readonly LikeSegment[];
 
   constructor(pattern: string, escapes = false) {
-    work.done += patternCost.call + pattern.length * patternCost.character;
-    const pieces = piecesOf(pattern, escapes);
+    work.done += likePatternCost.call + pattern.length * likePatternCost.character;
+    const patternPieces = likePieces(pattern, escapes);
     // The first and the last are bound to the ends of the text: no search, no tables.
-    this.#segments = pieces.map((piece, i) => segmentOf(piece, i > 0 && i < pieces.length - 1));
-    for (const { codes, steps } of this.#segments.slice(1, -1)) {
+    this.#likeSegments = patternPieces.map((patternPiece, i) => likeSegment(patternPiece, i > 0 && i < patternPieces.length - 1));
+    for (const { codes, steps } of this.#likeSegments.slice(1, -1)) {
       if (steps !== null || codes.length <= wildSegmentMax) continue;
       throw new ServiceError('REL_INVALID', `a LIKE pattern with _ has at most ${wildSegmentMax} bytes between two %`);
     }
   }
 
   /** Whether the text in bytes[from .. to] matches. The bytes are well-formed UTF-8. */
-  matches(bytes: Uint8Array, from: number, to: number): boolean {
-    work.done += (to - from) * byteCost;
-    const segments = this.#segments;
-    const first = segments[0]!;
-    const start = matchAt(first.codes, bytes, from, to);
-    if (start < 0) return false;
-    if (segments.length === 1) return start === to;
-    const end = matchBackFrom(segments[segments.length - 1]!.codes, bytes, start, to);
-    if (end < 0) return false;
-    let at = start;
-    for (let index = 1; index < segments.length - 1; index++) {
-      const { codes, steps, codePoints } = segments[index]!;
+  matches(textBytes: Uint8Array, textStart: number, textEnd: number): boolean {
+    work.done += (textEnd - textStart) * likeByteCost;
+    const likeSegments = this.#likeSegments;
+    const firstSegment = likeSegments[0]!;
+    const firstSegmentEnd = matchSegmentAt(firstSegment.codes, textBytes, textStart, textEnd);
+    if (firstSegmentEnd < 0) return false;
+    if (likeSegments.length === 1) return firstSegmentEnd === textEnd;
+    const lastSegmentStart = matchSegmentBack(likeSegments[likeSegments.length - 1]!.codes, textBytes, firstSegmentEnd, textEnd);
+    if (lastSegmentStart < 0) return false;
+    let segmentEnd = firstSegmentEnd;
+    for (let segmentIndex = 1; segmentIndex < likeSegments.length - 1; segmentIndex++) {
+      const { codes, steps, codePoints } = likeSegments[segmentIndex]!;
       if (codes.length === 0) continue;
-      at = steps ? search(codes, steps, bytes, at, end) : searchWild(codePoints!, bytes, at, end);
-      if (at < 0) return false;
+      segmentEnd = steps
+        ? searchSegment(codes, steps, textBytes, segmentEnd, lastSegmentStart)
+        : searchWildSegment(codePoints!, textBytes, segmentEnd, lastSegmentStart);
+      if (segmentEnd < 0) return false;
     }
     return true;
   }
@@ -82,64 +84,65 @@ export class LikePattern {
 
 /** Matches single values; to match a column, keep a `LikePattern` instead. */
 export function likeMatches(pattern: string, text: string, escapes = false): boolean {
-  if (pattern !== lastText || escapes !== lastEscapes) {
+  if (pattern !== lastPatternText || escapes !== lastEscapes) {
     lastPattern = new LikePattern(pattern, escapes);
-    lastText = pattern;
+    lastPatternText = pattern;
     lastEscapes = escapes;
   }
   return likeText(lastPattern, text);
 }
 
 export function likeText(pattern: LikePattern, text: string): boolean {
-  const bytes = encoder.encode(text);
-  return pattern.matches(bytes, 0, bytes.length);
+  const likeTextBytes = likeEncoder.encode(text);
+  return pattern.matches(likeTextBytes, 0, likeTextBytes.length);
 }
 
-const encoder = new TextEncoder();
-let lastText = '';
+const likeEncoder = new TextEncoder();
+let lastPatternText = '';
 let lastEscapes = false;
 let lastPattern = new LikePattern('');
 
 /** Characters between two `%`; null is any one. */
-type Piece = readonly (string | null)[];
+type LikePiece = readonly (string | null)[];
 
-function piecesOf(pattern: string, escapes: boolean): Piece[] {
-  const pieces: (string | null)[][] = [[]];
-  const characters = Array.from(pattern);
-  for (let i = 0; i < characters.length; i++) {
-    const character = characters[i]!;
-    if (escapes && character === '\\' && i + 1 < characters.length) pieces.at(-1)!.push(characters[++i]!);
-    else if (character === '%') pieces.push([]);
-    else pieces.at(-1)!.push(character === '_' ? null : character);
+function likePieces(pattern: string, escapes: boolean): LikePiece[] {
+  const patternPieces: (string | null)[][] = [[]];
+  const patternCharacters = Array.from(pattern);
+  for (let i = 0; i < patternCharacters.length; i++) {
+    const patternCharacter = patternCharacters[i]!;
+    if (escapes && patternCharacter === '\\' && i + 1 < patternCharacters.length)
+      patternPieces.at(-1)!.push(patternCharacters[++i]!);
+    else if (patternCharacter === '%') patternPieces.push([]);
+    else patternPieces.at(-1)!.push(patternCharacter === '_' ? null : patternCharacter);
   }
-  return pieces;
+  return patternPieces;
 }
 
-function segmentOf(piece: Piece, isSearched: boolean): Segment {
-  const wild = piece.includes(null);
-  const codes = new Int16Array(encoder.encode(piece.map((each) => each ?? '_').join('')));
-  if (wild) {
-    let at = 0;
-    for (const each of piece) {
-      if (each === null) codes[at] = anyCharacter;
-      at += each === null ? 1 : Buffer.byteLength(each);
+function likeSegment(piece: LikePiece, isSearched: boolean): LikeSegment {
+  const isWild = piece.includes(null);
+  const segmentCodes = new Int16Array(likeEncoder.encode(piece.map((pieceCharacter) => pieceCharacter ?? '_').join('')));
+  if (isWild) {
+    let codeIndex = 0;
+    for (const pieceCharacter of piece) {
+      if (pieceCharacter === null) segmentCodes[codeIndex] = anyCharacter;
+      codeIndex += pieceCharacter === null ? 1 : Buffer.byteLength(pieceCharacter);
     }
   }
   return {
-    codes,
-    steps: isSearched && !wild ? { borders: bordersOf(codes), skips: skipsOf(codes) } : null,
-    codePoints: isSearched && wild && codes.length <= wildSegmentMax ? masksOf(piece) : null,
+    codes: segmentCodes,
+    steps: isSearched && !isWild ? { borders: segmentBorders(segmentCodes), skips: segmentSkips(segmentCodes) } : null,
+    codePoints: isSearched && isWild && segmentCodes.length <= wildSegmentMax ? masksOf(piece) : null,
   };
 }
 
-function masksOf(piece: Piece): CodePointMasks {
+function masksOf(piece: LikePiece): CodePointMasks {
   const points = piece.map((character) => character?.codePointAt(0) ?? anyCharacter);
-  const bits = (of: (point: number) => boolean): [number, number] => {
-    const words: [number, number] = [0, 0];
+  const bits = (hasPoint: (point: number) => boolean): [number, number] => {
+    const pointWords: [number, number] = [0, 0];
     points.forEach((point, i) => {
-      if (of(point)) words[i >>> 5]! |= 1 << (i & 31);
+      if (hasPoint(point)) pointWords[i >>> 5]! |= 1 << (i & 31);
     });
-    return words;
+    return pointWords;
   };
   const anywhere = bits((point) => point === anyCharacter);
   const ascii = new Int32Array(256);
@@ -154,114 +157,127 @@ function masksOf(piece: Piece): CodePointMasks {
   return { ascii, others, anywhere, lastLow: last < 32 ? 1 << last : 0, lastHigh: last < 32 ? 0 : 1 << (last - 32) };
 }
 
-function bordersOf(codes: Int16Array): Int32Array {
-  const borders = new Int32Array(codes.length);
-  let border = 0;
-  for (let i = 1; i < codes.length; i++) {
-    while (border > 0 && codes[i] !== codes[border]) border = borders[border - 1]!;
-    if (codes[i] === codes[border]) border++;
-    borders[i] = border;
+function segmentBorders(segmentCodes: Int16Array): Int32Array {
+  const borderLengths = new Int32Array(segmentCodes.length);
+  let borderLength = 0;
+  for (let i = 1; i < segmentCodes.length; i++) {
+    while (borderLength > 0 && segmentCodes[i] !== segmentCodes[borderLength]) borderLength = borderLengths[borderLength - 1]!;
+    if (segmentCodes[i] === segmentCodes[borderLength]) borderLength++;
+    borderLengths[i] = borderLength;
   }
-  return borders;
+  return borderLengths;
 }
 
-function skipsOf(codes: Int16Array): Uint8Array {
-  const { length } = codes;
+function segmentSkips(segmentCodes: Int16Array): Uint8Array {
+  const { length } = segmentCodes;
   const skips = new Uint8Array(256).fill(Math.min(Math.max(1, length), 255));
-  for (let i = Math.max(0, length - 256); i < length - 1; i++) skips[codes[i]!] = length - 1 - i;
+  for (let i = Math.max(0, length - 256); i < length - 1; i++) skips[segmentCodes[i]!] = length - 1 - i;
   return skips;
 }
 
-/** The end of the segment's match that starts exactly at `from`, or -1. */
-function matchAt(codes: Int16Array, bytes: Uint8Array, from: number, to: number): number {
-  let at = from;
-  for (let i = 0; i < codes.length; i++) {
-    if (at >= to) return -1;
-    const code = codes[i]!;
-    if (code === anyCharacter) {
-      at++;
-      while (at < to && isContinuation(bytes[at]!)) at++;
-    } else if (bytes[at++] !== code) return -1;
+/** The end of the segment's match that starts exactly at `textStart`, or -1. */
+function matchSegmentAt(segmentCodes: Int16Array, textBytes: Uint8Array, textStart: number, textEnd: number): number {
+  let textOffset = textStart;
+  for (let i = 0; i < segmentCodes.length; i++) {
+    if (textOffset >= textEnd) return -1;
+    const segmentCode = segmentCodes[i]!;
+    if (segmentCode === anyCharacter) {
+      textOffset++;
+      while (textOffset < textEnd && isContinuationByte(textBytes[textOffset]!)) textOffset++;
+    } else if (textBytes[textOffset++] !== segmentCode) return -1;
   }
-  return at;
+  return textOffset;
 }
 
-/** The start of the segment's match that ends exactly at `to`, or -1. */
-function matchBackFrom(codes: Int16Array, bytes: Uint8Array, from: number, to: number): number {
-  let at = to;
-  for (let i = codes.length - 1; i >= 0; i--) {
-    if (at <= from) return -1;
-    const code = codes[i]!;
-    at--;
-    if (code === anyCharacter) {
-      while (at > from && isContinuation(bytes[at]!)) at--;
-    } else if (bytes[at] !== code) return -1;
+/** The start of the segment's match that ends exactly at `textEnd`, or -1. */
+function matchSegmentBack(segmentCodes: Int16Array, textBytes: Uint8Array, textStart: number, textEnd: number): number {
+  let textOffset = textEnd;
+  for (let i = segmentCodes.length - 1; i >= 0; i--) {
+    if (textOffset <= textStart) return -1;
+    const segmentCode = segmentCodes[i]!;
+    textOffset--;
+    if (segmentCode === anyCharacter) {
+      while (textOffset > textStart && isContinuationByte(textBytes[textOffset]!)) textOffset--;
+    } else if (textBytes[textOffset] !== segmentCode) return -1;
   }
-  return at;
+  return textOffset;
 }
 
 /** The end of the first occurrence in bytes[from .. to], or -1. */
-function search(codes: Int16Array, { borders, skips }: Steps, bytes: Uint8Array, from: number, to: number): number {
-  const last = codes.length - 1;
-  const ending = codes[last]!;
+function searchSegment(
+  segmentCodes: Int16Array,
+  { borders, skips }: LikeSteps,
+  textBytes: Uint8Array,
+  textStart: number,
+  textEnd: number,
+): number {
+  const lastCodeIndex = segmentCodes.length - 1;
+  const lastCode = segmentCodes[lastCodeIndex]!;
   // Bytes that may be compared in vain: beyond them the search that looks at each byte once goes on.
-  let patience = to - from;
-  for (let at = from + last; at < to; ) {
-    const byte = bytes[at]!;
-    if (byte === ending) {
-      let before = 1;
-      while (before <= last && bytes[at - before] === codes[last - before]) before++;
-      if (before > last) return at + 1;
-      patience -= before;
-      if (patience < 0) return searchEach(codes, borders, bytes, at - last, to);
+  let comparisonsLeft = textEnd - textStart;
+  for (let textOffset = textStart + lastCodeIndex; textOffset < textEnd; ) {
+    const textByte = textBytes[textOffset]!;
+    if (textByte === lastCode) {
+      let matchedBack = 1;
+      while (matchedBack <= lastCodeIndex && textBytes[textOffset - matchedBack] === segmentCodes[lastCodeIndex - matchedBack])
+        matchedBack++;
+      if (matchedBack > lastCodeIndex) return textOffset + 1;
+      comparisonsLeft -= matchedBack;
+      if (comparisonsLeft < 0) return searchSegmentEach(segmentCodes, borders, textBytes, textOffset - lastCodeIndex, textEnd);
     }
-    at += skips[byte]!;
+    textOffset += skips[textByte]!;
   }
   return -1;
 }
 
-function searchEach(codes: Int16Array, borders: Int32Array, bytes: Uint8Array, from: number, to: number): number {
-  const last = codes.length;
-  let matched = 0;
-  for (let at = from; at < to; at++) {
-    const byte = bytes[at]!;
-    while (matched > 0 && byte !== codes[matched]) matched = borders[matched - 1]!;
-    if (byte === codes[matched]) matched++;
-    if (matched === last) return at + 1;
+function searchSegmentEach(
+  segmentCodes: Int16Array,
+  borders: Int32Array,
+  textBytes: Uint8Array,
+  from: number,
+  to: number,
+): number {
+  const codeCount = segmentCodes.length;
+  let matchedCodes = 0;
+  for (let textOffset = from; textOffset < to; textOffset++) {
+    const textByte = textBytes[textOffset]!;
+    while (matchedCodes > 0 && textByte !== segmentCodes[matchedCodes]) matchedCodes = borders[matchedCodes - 1]!;
+    if (textByte === segmentCodes[matchedCodes]) matchedCodes++;
+    if (matchedCodes === codeCount) return textOffset + 1;
   }
   return -1;
 }
 
 /** The end of the first occurrence in bytes[from .. to], or -1: all occurrences are equally long, so the first to end is it. */
-function searchWild(codePoints: CodePointMasks, bytes: Uint8Array, from: number, to: number): number {
+function searchWildSegment(codePoints: CodePointMasks, textBytes: Uint8Array, from: number, to: number): number {
   const { ascii, others, anywhere, lastLow, lastHigh } = codePoints;
-  let low = 0;
-  let high = 0;
-  for (let at = from; at < to; ) {
-    const byte = bytes[at]!;
-    const size = byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
-    high = (high << 1) | (low >>> 31);
-    low = (low << 1) | 1;
-    if (size === 1) {
-      low &= ascii[2 * byte]!;
-      high &= ascii[2 * byte + 1]!;
+  let lowMask = 0;
+  let highMask = 0;
+  for (let textOffset = from; textOffset < to; ) {
+    const leadByte = textBytes[textOffset]!;
+    const utf8Size = leadByte < 0x80 ? 1 : leadByte < 0xe0 ? 2 : leadByte < 0xf0 ? 3 : 4;
+    highMask = (highMask << 1) | (lowMask >>> 31);
+    lowMask = (lowMask << 1) | 1;
+    if (utf8Size === 1) {
+      lowMask &= ascii[2 * leadByte]!;
+      highMask &= ascii[2 * leadByte + 1]!;
     } else {
-      const [lowHere, highHere] = others.get(codePointAt(bytes, at, size)) ?? anywhere;
-      low &= lowHere;
-      high &= highHere;
+      const [lowPointMask, highPointMask] = others.get(utf8CodePoint(textBytes, textOffset, utf8Size)) ?? anywhere;
+      lowMask &= lowPointMask;
+      highMask &= highPointMask;
     }
-    at += size;
-    if ((low & lastLow) !== 0 || (high & lastHigh) !== 0) return at;
+    textOffset += utf8Size;
+    if ((lowMask & lastLow) !== 0 || (highMask & lastHigh) !== 0) return textOffset;
   }
   return -1;
 }
 
-function codePointAt(bytes: Uint8Array, at: number, size: number): number {
-  let point = bytes[at]! & (0x7f >> size);
-  for (let i = 1; i < size; i++) point = (point << 6) | (bytes[at + i]! & 0x3f);
-  return point;
+function utf8CodePoint(bytes: Uint8Array, at: number, utf8Size: number): number {
+  let codePoint = bytes[at]! & (0x7f >> utf8Size);
+  for (let i = 1; i < utf8Size; i++) codePoint = (codePoint << 6) | (bytes[at + i]! & 0x3f);
+  return codePoint;
 }
 
-function isContinuation(byte: number): boolean {
+function isContinuationByte(byte: number): boolean {
   return (byte & 0xc0) === 0x80;
 }

@@ -13,30 +13,31 @@ export interface LookupTable {
 
 /** One field of a table while a statement runs: keys of a dictionary are looked up once each. Codes are of one interner; -1 is NULL. */
 export class LookupField {
-  readonly #table: LookupTable;
-  readonly #field: string;
-  readonly #codes = new Map<Dictionary, Int32Array>();
+  readonly #lookupTable: LookupTable;
+  readonly #lookupFieldName: string;
+  readonly #codesByDictionary = new Map<Dictionary, Int32Array>();
 
   constructor(table: LookupTable, field: string) {
-    this.#table = table;
-    this.#field = field;
+    this.#lookupTable = table;
+    this.#lookupFieldName = field;
   }
 
-  codeOfKey(interner: TextInterner, key: Cell): number {
-    const lookedUp = this.#table.value(this.#field, key);
+  codeOfKey(interner: TextInterner, lookupKey: Cell): number {
+    const lookedUp = this.#lookupTable.value(this.#lookupFieldName, lookupKey);
     return typeof lookedUp === 'string' ? interner.ofText(lookedUp) : -1;
   }
 
   /** `interner` is the same one throughout. */
-  ofCode(interner: TextInterner, dictionary: Dictionary, code: number): number {
-    let codes = this.#codes.get(dictionary);
-    if (!codes || codes.length <= code) {
-      const larger = new Int32Array(Math.max(dictionary.size, code + 1));
-      if (codes) larger.set(codes);
-      this.#codes.set(dictionary, (codes = larger));
+  ofCode(interner: TextInterner, dictionary: Dictionary, dictionaryCode: number): number {
+    let dictionaryCodes = this.#codesByDictionary.get(dictionary);
+    if (!dictionaryCodes || dictionaryCodes.length <= dictionaryCode) {
+      const largerCodes = new Int32Array(Math.max(dictionary.size, dictionaryCode + 1));
+      if (dictionaryCodes) largerCodes.set(dictionaryCodes);
+      this.#codesByDictionary.set(dictionary, (dictionaryCodes = largerCodes));
     }
     // 0 is not asked yet; else the code + 2, so that NULL is 1.
-    if (codes[code] === 0) codes[code] = this.codeOfKey(interner, dictionary.text(code)) + 2;
-    return codes[code]! - 2;
+    if (dictionaryCodes[dictionaryCode] === 0)
+      dictionaryCodes[dictionaryCode] = this.codeOfKey(interner, dictionary.text(dictionaryCode)) + 2;
+    return dictionaryCodes[dictionaryCode]! - 2;
   }
 }

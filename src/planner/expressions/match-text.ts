@@ -9,59 +9,62 @@ import { spend } from './expression-cost.ts';
 
 export class TextMatcher {
   readonly query: TextQuery;
-  readonly #stem: (term: string) => string;
+  readonly #stemTerm: (term: string) => string;
   /** By term: numbers of the leaves that it satisfies. */
-  readonly #passed = new Map<string, readonly number[]>();
+  readonly #leavesByTerm = new Map<string, readonly number[]>();
 
   constructor(text: string, options: QueryOptions) {
-    this.#stem = stemmer(options.rules.language);
+    this.#stemTerm = stemmer(options.rules.language);
     this.query = parseTextQuery(text, options);
   }
 
   /** The text is searched, or the strings of JSON together. */
-  matches(text: string, isJson: boolean): boolean {
-    spend(text.length * characterCost);
+  matches(searchedText: string, isJson: boolean): boolean {
+    spend(searchedText.length * matchCharacterCost);
     const { leaves, shape } = this.query;
     assert(shape !== 'rarest', 'how rare words are is known of the rows of a type alone');
-    const spans = isJson ? jsonTokenSpans(text) : tokenSpans(text).spans;
-    if (shape === 'phrase') return leaves.length > 0 && this.phrases(spans).length > 0;
-    const held = new Set(spans.flatMap(({ term }) => this.leavesOf(term)));
-    return shape === 'any' ? held.size > 0 : isFulfilled(shape, held);
+    const matchedSpans = isJson ? jsonTokenSpans(searchedText) : tokenSpans(searchedText).spans;
+    if (shape === 'phrase') return leaves.length > 0 && this.phrases(matchedSpans).length > 0;
+    const heldLeaves = new Set(matchedSpans.flatMap(({ term }) => this.leavesOf(term)));
+    return shape === 'any' ? heldLeaves.size > 0 : isFulfilled(shape, heldLeaves);
   }
 
   /** The terms of each place where the phrase stands. */
   phrases(spans: readonly TokenSpan[]): readonly (readonly TokenSpan[])[] {
     const { leaves } = this.query;
-    let open = spans.filter(({ term }) => this.leavesOf(term).includes(0)).map((span): readonly TokenSpan[] => [span]);
-    for (let leaf = 1; leaf < leaves.length && open.length > 0; leaf++) {
-      const next = new Map<number, TokenSpan[]>();
-      for (const span of spans) {
-        if (this.leavesOf(span.term).includes(leaf)) next.set(span.ordinal, [...(next.get(span.ordinal) ?? []), span]);
+    let openPhrases = spans
+      .filter(({ term }) => this.leavesOf(term).includes(0))
+      .map((termSpan): readonly TokenSpan[] => [termSpan]);
+    for (let leaf = 1; leaf < leaves.length && openPhrases.length > 0; leaf++) {
+      const nextSpans = new Map<number, TokenSpan[]>();
+      for (const termSpan of spans) {
+        if (this.leavesOf(termSpan.term).includes(leaf))
+          nextSpans.set(termSpan.ordinal, [...(nextSpans.get(termSpan.ordinal) ?? []), termSpan]);
       }
-      open = open.flatMap((before) => {
-        const { ordinal: wordOffset, width } = before.at(-1)!;
-        return (next.get(wordOffset + width) ?? []).map((span) => [...before, span]);
+      openPhrases = openPhrases.flatMap((phraseSpans) => {
+        const { ordinal: wordOffset, width } = phraseSpans.at(-1)!;
+        return (nextSpans.get(wordOffset + width) ?? []).map((span) => [...phraseSpans, span]);
       });
     }
-    return leaves.length > 0 ? open : [];
+    return leaves.length > 0 ? openPhrases : [];
   }
 
   leavesOf(term: string): readonly number[] {
-    let passed = this.#passed.get(term);
-    if (passed) return passed;
-    passed = this.query.leaves.flatMap((leaf, i) => (passes(leaf, term, this.#stem) ? [i] : []));
-    if (this.#passed.size < termsKept) this.#passed.set(term, passed);
-    return passed;
+    let passedLeaves = this.#leavesByTerm.get(term);
+    if (passedLeaves) return passedLeaves;
+    passedLeaves = this.query.leaves.flatMap((leaf, i) => (passes(leaf, term, this.#stemTerm) ? [i] : []));
+    if (this.#leavesByTerm.size < cachedTermsMax) this.#leavesByTerm.set(term, passedLeaves);
+    return passedLeaves;
   }
 }
 
-function isFulfilled(condition: Condition, held: ReadonlySet<number>): boolean {
-  if (typeof condition === 'number') return held.has(condition);
-  if ('not' in condition) return !isFulfilled(condition.not, held);
-  if ('any' in condition) return condition.any.some((each) => isFulfilled(each, held));
-  return condition.all.length > 0 && condition.all.every((each) => isFulfilled(each, held));
+function isFulfilled(matchCondition: Condition, heldLeaves: ReadonlySet<number>): boolean {
+  if (typeof matchCondition === 'number') return heldLeaves.has(matchCondition);
+  if ('not' in matchCondition) return !isFulfilled(matchCondition.not, heldLeaves);
+  if ('any' in matchCondition) return matchCondition.any.some((partCondition) => isFulfilled(partCondition, heldLeaves));
+  return matchCondition.all.length > 0 && matchCondition.all.every((partCondition) => isFulfilled(partCondition, heldLeaves));
 }
 
-const termsKept = 20_000;
+const cachedTermsMax = 20_000;
 /** Nanoseconds, of words that are met for the first time. */
-const characterCost = 100;
+const matchCharacterCost = 100;

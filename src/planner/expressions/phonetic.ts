@@ -10,24 +10,24 @@ import { spend } from './expression-cost.ts';
 export type PhoneticFunction = 'soundex' | 'metaphone' | 'cologne';
 
 /** Nanoseconds. */
-const characterCost = 250;
+const phoneticCharacterCost = 250;
 
 export function phoneticCode(name: PhoneticFunction, text: string): string {
-  spend(text.length * characterCost);
+  spend(text.length * phoneticCharacterCost);
   switch (name) {
     case 'soundex':
-      return soundex(lettersOf(text));
+      return soundex(phoneticLetters(text));
     case 'metaphone':
-      return metaphone(lettersOf(text));
+      return metaphone(phoneticLetters(text));
     case 'cologne':
-      return cologne(lettersOf(text));
+      return cologne(phoneticLetters(text));
   }
 }
 
 /** A to Z: accents fall away, ligatures and sharp s come apart. */
-function lettersOf(text: string): string {
-  const apart = text.replaceAll(/[ßẞæÆœŒøØ]/g, (letter) => ligatures[letter.toLowerCase()]!);
-  return apart
+function phoneticLetters(text: string): string {
+  const ligaturesApart = text.replaceAll(/[ßẞæÆœŒøØ]/g, (ligature) => ligatures[ligature.toLowerCase()]!);
+  return ligaturesApart
     .normalize('NFD')
     .toUpperCase()
     .replaceAll(/[^A-Z]/g, '');
@@ -38,17 +38,17 @@ const ligatures: Readonly<Record<string, string>> = { ß: 'ss', æ: 'ae', œ: 'o
 /** Digits of A to Z; 0 parts equal digits on both sides of it, a dot does not. */
 const soundexDigits = '0123012.02245501262301.202';
 
-function soundex(word: string): string {
-  if (word === '') return '';
-  let code = word[0]!;
-  let last = soundexDigit(word, 0);
-  for (let i = 1; i < word.length && code.length < 4; i++) {
-    const digit = soundexDigit(word, i);
-    if (digit === '.') continue;
-    if (digit !== '0' && digit !== last) code += digit;
-    last = digit;
+function soundex(soundexWord: string): string {
+  if (soundexWord === '') return '';
+  let soundexCode = soundexWord[0]!;
+  let lastSoundexDigit = soundexDigit(soundexWord, 0);
+  for (let i = 1; i < soundexWord.length && soundexCode.length < 4; i++) {
+    const currentDigit = soundexDigit(soundexWord, i);
+    if (currentDigit === '.') continue;
+    if (currentDigit !== '0' && currentDigit !== lastSoundexDigit) soundexCode += currentDigit;
+    lastSoundexDigit = currentDigit;
   }
-  return code.padEnd(4, '0');
+  return soundexCode.padEnd(4, '0');
 }
 
 function soundexDigit(word: string, i: number): string {
@@ -56,29 +56,29 @@ function soundexDigit(word: string, i: number): string {
 }
 
 function metaphone(letters: string): string {
-  const word = initial(letters);
-  let code = '';
-  for (let i = 0; i < word.length; i++) {
-    const letter = word[i]!;
-    const previous = word[i - 1] ?? '';
+  const metaphoneWord = metaphoneInitial(letters);
+  let metaphoneCode = '';
+  for (let i = 0; i < metaphoneWord.length; i++) {
+    const metaphoneLetter = metaphoneWord[i]!;
+    const previousLetter = metaphoneWord[i - 1] ?? '';
     // Doubled letters count once, but for C.
-    if (letter === previous && letter !== 'C') continue;
-    code += sound(word, i, letter, previous);
+    if (metaphoneLetter === previousLetter && metaphoneLetter !== 'C') continue;
+    metaphoneCode += metaphoneSound(metaphoneWord, i, metaphoneLetter, previousLetter);
   }
-  return code;
+  return metaphoneCode;
 }
 
 /** Letters that are silent, or stand for others, at the beginning. */
-function initial(word: string): string {
-  if (/^(KN|GN|PN|AE|WR)/.test(word)) return word.slice(1);
-  if (word.startsWith('WH')) return `W${word.slice(2)}`;
-  return word.startsWith('X') ? `S${word.slice(1)}` : word;
+function metaphoneInitial(metaphoneWord: string): string {
+  if (/^(KN|GN|PN|AE|WR)/.test(metaphoneWord)) return metaphoneWord.slice(1);
+  if (metaphoneWord.startsWith('WH')) return `W${metaphoneWord.slice(2)}`;
+  return metaphoneWord.startsWith('X') ? `S${metaphoneWord.slice(1)}` : metaphoneWord;
 }
 
 /** `0` is the th of thing, `X` the sh of ship. */
-function sound(word: string, i: number, letter: string, previous: string): string {
-  const rest = word.slice(i + 1);
-  const next = rest[0] ?? '';
+function metaphoneSound(metaphoneWord: string, i: number, letter: string, previousLetter: string): string {
+  const restOfWord = metaphoneWord.slice(i + 1);
+  const nextLetter = restOfWord[0] ?? '';
   switch (letter) {
     case 'A':
     case 'E':
@@ -87,37 +87,37 @@ function sound(word: string, i: number, letter: string, previous: string): strin
     case 'U':
       return i === 0 ? letter : '';
     case 'B':
-      return previous === 'M' && rest === '' ? '' : 'B';
+      return previousLetter === 'M' && restOfWord === '' ? '' : 'B';
     case 'C':
-      if (rest.startsWith('IA')) return 'X';
-      if (next === 'H') return previous === 'S' ? 'K' : 'X';
-      if (isFront(next)) return previous === 'S' ? '' : 'S';
-      return next === 'K' ? '' : 'K';
+      if (restOfWord.startsWith('IA')) return 'X';
+      if (nextLetter === 'H') return previousLetter === 'S' ? 'K' : 'X';
+      if (isFrontVowel(nextLetter)) return previousLetter === 'S' ? '' : 'S';
+      return nextLetter === 'K' ? '' : 'K';
     case 'D':
-      return next === 'G' && isFront(rest[1] ?? '') ? 'J' : 'T';
+      return nextLetter === 'G' && isFrontVowel(restOfWord[1] ?? '') ? 'J' : 'T';
     case 'G':
-      return soundOfG(rest, previous);
+      return soundOfG(restOfWord, previousLetter);
     case 'H':
       // The letter before H already accounts for it.
-      if ('CSPTG'.includes(previous) && previous !== '') return '';
-      return isVowel(previous) && !isVowel(next) ? '' : 'H';
+      if ('CSPTG'.includes(previousLetter) && previousLetter !== '') return '';
+      return isVowel(previousLetter) && !isVowel(nextLetter) ? '' : 'H';
     case 'K':
       return 'K';
     case 'P':
-      return next === 'H' ? 'F' : 'P';
+      return nextLetter === 'H' ? 'F' : 'P';
     case 'Q':
       return 'K';
     case 'S':
-      return next === 'H' || rest.startsWith('IO') || rest.startsWith('IA') ? 'X' : 'S';
+      return nextLetter === 'H' || restOfWord.startsWith('IO') || restOfWord.startsWith('IA') ? 'X' : 'S';
     case 'T':
-      if (rest.startsWith('IA') || rest.startsWith('IO')) return 'X';
-      if (next === 'H') return '0';
-      return rest.startsWith('CH') ? '' : 'T';
+      if (restOfWord.startsWith('IA') || restOfWord.startsWith('IO')) return 'X';
+      if (nextLetter === 'H') return '0';
+      return restOfWord.startsWith('CH') ? '' : 'T';
     case 'V':
       return 'F';
     case 'W':
     case 'Y':
-      return isVowel(next) ? letter : '';
+      return isVowel(nextLetter) ? letter : '';
     case 'X':
       return 'KS';
     case 'Z':
@@ -127,45 +127,45 @@ function sound(word: string, i: number, letter: string, previous: string): strin
   }
 }
 
-function soundOfG(rest: string, previous: string): string {
-  const next = rest[0] ?? '';
-  if (next === 'H') return rest.length === 1 || isVowel(rest[1]!) ? 'K' : '';
-  if (rest === 'N' || rest === 'NED') return '';
+function soundOfG(lettersAfterG: string, letterBeforeG: string): string {
+  const letterAfterG = lettersAfterG[0] ?? '';
+  if (letterAfterG === 'H') return lettersAfterG.length === 1 || isVowel(lettersAfterG[1]!) ? 'K' : '';
+  if (lettersAfterG === 'N' || lettersAfterG === 'NED') return '';
   // The soft g of an edge is said with its d.
-  if (previous === 'D' && isFront(next)) return '';
-  return isFront(next) && previous !== 'G' ? 'J' : 'K';
+  if (letterBeforeG === 'D' && isFrontVowel(letterAfterG)) return '';
+  return isFrontVowel(letterAfterG) && letterBeforeG !== 'G' ? 'J' : 'K';
 }
 
 function isVowel(letter: string): boolean {
   return letter !== '' && 'AEIOU'.includes(letter);
 }
 
-function isFront(letter: string): boolean {
+function isFrontVowel(letter: string): boolean {
   return letter === 'E' || letter === 'I' || letter === 'Y';
 }
 
-function cologne(word: string): string {
-  let digits = '';
-  for (let i = 0; i < word.length; i++) digits += cologneDigits(word, i);
+function cologne(cologneWord: string): string {
+  let colognePhonetics = '';
+  for (let i = 0; i < cologneWord.length; i++) colognePhonetics += cologneDigits(cologneWord, i);
   // Equal neighbours first, then zeros: a vowel between two of a kind keeps them apart.
-  const single = digits.replaceAll(/(.)\1+/g, '$1');
-  return single.slice(0, 1) + single.slice(1).replaceAll('0', '');
+  const singleDigits = colognePhonetics.replaceAll(/(.)\1+/g, '$1');
+  return singleDigits.slice(0, 1) + singleDigits.slice(1).replaceAll('0', '');
 }
 
-function cologneDigits(word: string, i: number): string {
-  const letter = word[i]!;
-  const previous = word[i - 1] ?? '-';
-  const next = word[i + 1] ?? '-';
-  switch (letter) {
+function cologneDigits(cologneWord: string, i: number): string {
+  const cologneLetter = cologneWord[i]!;
+  const previousLetter = cologneWord[i - 1] ?? '-';
+  const nextLetter = cologneWord[i + 1] ?? '-';
+  switch (cologneLetter) {
     case 'H':
       return '';
     case 'B':
       return '1';
     case 'P':
-      return next === 'H' ? '3' : '1';
+      return nextLetter === 'H' ? '3' : '1';
     case 'D':
     case 'T':
-      return 'CSZ'.includes(next) ? '8' : '2';
+      return 'CSZ'.includes(nextLetter) ? '8' : '2';
     case 'F':
     case 'V':
     case 'W':
@@ -175,10 +175,10 @@ function cologneDigits(word: string, i: number): string {
     case 'Q':
       return '4';
     case 'C':
-      if (i === 0) return 'AHKLOQRUX'.includes(next) ? '4' : '8';
-      return 'AHKOQUX'.includes(next) && !'SZ'.includes(previous) ? '4' : '8';
+      if (i === 0) return 'AHKLOQRUX'.includes(nextLetter) ? '4' : '8';
+      return 'AHKOQUX'.includes(nextLetter) && !'SZ'.includes(previousLetter) ? '4' : '8';
     case 'X':
-      return 'CKQ'.includes(previous) ? '8' : '48';
+      return 'CKQ'.includes(previousLetter) ? '8' : '48';
     case 'L':
       return '5';
     case 'M':

@@ -5,7 +5,7 @@ import { vectorCast } from './functions/vectors.ts';
 import type { Bound } from './bound-expression.ts';
 import type { ValueType } from './value-type.ts';
 
-const ofValues: Readonly<Record<ValueType, string>> = {
+const postgresTypes: Readonly<Record<ValueType, string>> = {
   string: 'text',
   integer: 'int8',
   number: 'float8',
@@ -23,22 +23,23 @@ export function wireTypeOf(bound: Bound): string {
   if (bound.kind === 'literal' && bound.type === 'string' && bound.as === 'value' && bound.zoned === true) return 'unknown';
   if (bound.kind === 'call' && bound.name === vectorCast.name) return 'vector';
   if (isDate(bound)) return 'date';
-  return ofValues[bound.type];
+  return postgresTypes[bound.type];
 }
 
 /** The type that all of them have together, where they are no plain ones. */
-export function commonWire(results: readonly Bound[], catalogue: CatalogueFunctions | undefined): string | undefined {
-  if (catalogue === undefined || !results.some((each) => 'wire' in each && each.wire !== undefined)) return undefined;
-  let common: string | null = 'unknown';
-  for (const each of results) common = common === null ? null : catalogue.common(common, wireTypeOf(each));
-  return common === null || common === 'unknown' ? undefined : common;
+export function commonWire(branchResults: readonly Bound[], catalogue: CatalogueFunctions | undefined): string | undefined {
+  if (catalogue === undefined || !branchResults.some((branchResult) => 'wire' in branchResult && branchResult.wire !== undefined))
+    return undefined;
+  let commonType: string | null = 'unknown';
+  for (const each of branchResults) commonType = commonType === null ? null : catalogue.common(commonType, wireTypeOf(each));
+  return commonType === null || commonType === 'unknown' ? undefined : commonType;
 }
 
 export function withCommonWire(
   bound: Extract<Bound, { kind: 'case' | 'coalesce' | 'call' }>,
-  results: readonly Bound[],
+  branchResults: readonly Bound[],
   catalogue: CatalogueFunctions | undefined,
 ): Bound {
-  const wire = commonWire(results, catalogue);
-  return wire === undefined ? bound : { ...bound, wire };
+  const commonWireType = commonWire(branchResults, catalogue);
+  return commonWireType === undefined ? bound : { ...bound, wire: commonWireType };
 }

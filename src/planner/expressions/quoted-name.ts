@@ -1,6 +1,6 @@
 /** Names and texts as SQL writes them. */
 
-const keyWords: ReadonlySet<string> = new Set(
+const sqlKeyWords: ReadonlySet<string> = new Set(
   (
     'all analyse analyze and any array as asc both case cast check collate column constraint create default desc distinct do else end ' +
     'except false fetch for foreign from grant group having in initially intersect into lateral leading limit not null offset on only ' +
@@ -9,16 +9,16 @@ const keyWords: ReadonlySet<string> = new Set(
 );
 
 export function listKeyWords(): readonly string[] {
-  return [...keyWords];
+  return [...sqlKeyWords];
 }
 
 /** The name as SQL writes it: in quotes where it is no plain word. */
 export function quotedName(name: string): string {
-  return /^[a-z_][a-z0-9_$]*$/.test(name) && !keyWords.has(name) ? name : `"${name.replaceAll('"', '""')}"`;
+  return /^[a-z_][a-z0-9_$]*$/.test(name) && !sqlKeyWords.has(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }
 
 /** The text as a literal: with a backslash in it, one that PostgreSQL reads alike whatever its settings. */
-export function quotedText(text: string): string {
-  const quoted = `'${text.replaceAll("'", "''")}'`;
-  return text.includes('\\') ? `E${quoted.replaceAll('\\', '\\\\')}` : quoted;
+export function quotedText(literalText: string): string {
+  const quotedLiteral = `'${literalText.replaceAll("'", "''")}'`;
+  return literalText.includes('\\') ? `E${quotedLiteral.replaceAll('\\', '\\\\')}` : quotedLiteral;
 }

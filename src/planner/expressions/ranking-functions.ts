@@ -13,36 +13,37 @@ export function nanoseconds(seconds: number): number {
   return seconds * 1e9;
 }
 
-/** Between the vector at `start` and a point. */
-export function distance(values: Float32Array, start: number, dims: number, point: readonly number[]): number {
-  if (point.length !== dims) {
-    throw new ServiceError('REL_INVALID', `DIST has ${point.length} coordinates, the vectors have ${dims}`);
+/** Between the vector at `vectorStart` and a point. */
+export function distance(vectorNumbers: Float32Array, vectorStart: number, dims: number, queryPoint: readonly number[]): number {
+  if (queryPoint.length !== dims) {
+    throw new ServiceError('REL_INVALID', `DIST has ${queryPoint.length} coordinates, the vectors have ${dims}`);
   }
-  let sum = 0;
+  let squareSum = 0;
   for (let k = 0; k < dims; k++) {
-    const difference = values[start + k]! - point[k]!;
-    sum += difference * difference;
+    const coordinateGap = vectorNumbers[vectorStart + k]! - queryPoint[k]!;
+    squareSum += coordinateGap * coordinateGap;
   }
-  return Math.sqrt(sum);
+  return Math.sqrt(squareSum);
 }
 
 /** A vector of the statement as rows are compared with it: of 32-bit floats, as theirs are. */
-export function direction(point: readonly number[]): Direction {
-  const values = Float32Array.from(point);
-  if (!values.every(Number.isFinite)) throw new ServiceError('REL_INVALID', 'a vector is of finite 32-bit floats');
-  if (values.every((value) => value === 0)) {
+export function direction(directionPoint: readonly number[]): Direction {
+  const directionNumbers = Float32Array.from(directionPoint);
+  if (!directionNumbers.every(Number.isFinite)) throw new ServiceError('REL_INVALID', 'a vector is of finite 32-bit floats');
+  if (directionNumbers.every((component) => component === 0)) {
     throw new ServiceError('REL_INVALID', 'a vector of zeros has no direction: no row is like it');
   }
-  return new Direction(values);
+  return new Direction(directionNumbers);
 }
 
-/** Between the vector at `start` and a direction. */
-export function cosine(values: Float32Array, start: number, dims: number, to: Direction): number {
-  if (to.dims !== dims) throw new ServiceError('REL_INVALID', `SIMILAR is given ${to.dims} numbers, the vectors have ${dims}`);
-  return to.cosine(values, start);
+/** Between the vector at `vectorStart` and a direction. */
+export function cosine(vectorNumbers: Float32Array, vectorStart: number, dims: number, queryDirection: Direction): number {
+  if (queryDirection.dims !== dims)
+    throw new ServiceError('REL_INVALID', `SIMILAR is given ${queryDirection.dims} numbers, the vectors have ${dims}`);
+  return queryDirection.cosine(vectorNumbers, vectorStart);
 }
 
 /** Text without its case, for comparisons that ignore it. */
-export function foldCase(text: string): string {
-  return text.toLowerCase();
+export function foldCase(unfoldedText: string): string {
+  return unfoldedText.toLowerCase();
 }

@@ -3,15 +3,15 @@ export type Steps<T> = Generator<undefined, T, undefined>;
 
 export function allAtOnce<T>(steps: Steps<T>): T {
   for (;;) {
-    const { done, value } = steps.next();
-    if (done === true) return value;
+    const { done: isDone, value: finalValue } = steps.next();
+    if (isDone === true) return finalValue;
   }
 }
 
 export async function inTurns<T>(steps: Steps<T>, yieldTurn: () => Promise<void>): Promise<T> {
   for (;;) {
-    const { done, value } = steps.next();
-    if (done === true) return value;
+    const { done: isDone, value: finalValue } = steps.next();
+    if (isDone === true) return finalValue;
     await yieldTurn();
   }
 }

@@ -10,68 +10,72 @@ import { Highlighter } from './highlight.ts';
 import { longWord, type MatchMode, type TextRules, type TypoTolerance } from '../../governance/text-search/text-query.ts';
 
 /** Matchers of one execution. */
-const matchersMost = 64;
+const cachedMatchersMax = 64;
 
 export class SearchRules {
-  readonly #config: SearchConfig;
-  readonly #indexed: string;
-  readonly #typo: TypoTolerance | null;
-  readonly #highlighters = new Map<string, Highlighter>();
-  readonly #matchers = new Map<string, TextMatcher>();
+  readonly #searchConfig: SearchConfig;
+  readonly #indexedLanguage: string;
+  readonly #typoTolerance: TypoTolerance | null;
+  readonly #highlightersByQuery = new Map<string, Highlighter>();
+  readonly #matchersByQuery = new Map<string, TextMatcher>();
 
   /** `typo` of a request; `configured` with the default for tenants without a setting. */
-  constructor(config: SearchConfig, indexed: string, typo: TypoTolerance | { readonly otherwise: TypoTolerance } | null) {
-    this.#config = config;
-    this.#indexed = indexed;
-    if (typo === null || !('otherwise' in typo)) this.#typo = typo;
-    else this.#typo = config.typo ? { ...config.typo, longWordSize: longWord } : typo.otherwise;
+  constructor(
+    searchConfig: SearchConfig,
+    indexedLanguage: string,
+    typo: TypoTolerance | { readonly otherwise: TypoTolerance } | null,
+  ) {
+    this.#searchConfig = searchConfig;
+    this.#indexedLanguage = indexedLanguage;
+    if (typo === null || !('otherwise' in typo)) this.#typoTolerance = typo;
+    else this.#typoTolerance = searchConfig.typo ? { ...searchConfig.typo, longWordSize: longWord } : typo.otherwise;
   }
 
   /** How far words may differ that are sought in a column. */
   typo(column: string): TypoTolerance | null {
-    return this.#typo?.disableOnAttributes.includes(column) ? null : this.#typo;
+    return this.#typoTolerance?.disableOnAttributes.includes(column) ? null : this.#typoTolerance;
   }
 
   /** Rules for a type, whose texts may be in a language of their own; undefined: for any. */
   rulesFor(type: TypeDefinition | undefined): TextRules {
-    const { language, stopWords, synonyms } = this.#config;
-    const own = type?.language === undefined ? undefined : languageOf(type.language);
-    return { language: own ?? language ?? this.#indexed, indexed: this.#indexed, stopWords, synonyms };
+    const { language, stopWords, synonyms } = this.#searchConfig;
+    const typeLanguage = type?.language === undefined ? undefined : stemmerLanguage(type.language);
+    return { language: typeLanguage ?? language ?? this.#indexedLanguage, indexed: this.#indexedLanguage, stopWords, synonyms };
   }
 
   /** The weight of a column's words; undefined where none is configured. */
   weight(type: string, column: string): number | undefined {
-    return this.#config.fieldWeights.get(splitTypeName(type)?.type ?? type)?.get(column);
+    return this.#searchConfig.fieldWeights.get(splitTypeName(type)?.type ?? type)?.get(column);
   }
 
   /** Marks the words in texts, or in those of JSON, that these seek. */
-  highlighter(queries: readonly string[], modes: readonly MatchMode[], column: string): Highlighter {
-    const key = `${column}\0${queries.join('\0')}`;
-    let highlighter = this.#highlighters.get(key);
+  highlighter(searchQueries: readonly string[], modes: readonly MatchMode[], column: string): Highlighter {
+    const highlighterKey = `${column}\0${searchQueries.join('\0')}`;
+    let highlighter = this.#highlightersByQuery.get(highlighterKey);
     if (!highlighter) {
-      highlighter = new Highlighter(queries.map((query, i) => this.matcher(query, modes[i]!, column)));
-      if (this.#highlighters.size < matchersMost) this.#highlighters.set(key, highlighter);
+      highlighter = new Highlighter(searchQueries.map((query, i) => this.matcher(query, modes[i]!, column)));
+      if (this.#highlightersByQuery.size < cachedMatchersMax) this.#highlightersByQuery.set(highlighterKey, highlighter);
     }
     return highlighter;
   }
 
   /** Tells texts by themselves. The same matcher for the same words. */
-  matcher(text: string, mode: MatchMode, column: string): TextMatcher {
-    const key = `${mode}\0${column}\0${text}`;
-    let matcher = this.#matchers.get(key);
-    if (matcher) return matcher;
-    matcher = new TextMatcher(text, { mode, typo: this.typo(column), rules: this.rulesFor(undefined) });
-    if (this.#matchers.size < matchersMost) this.#matchers.set(key, matcher);
-    return matcher;
+  matcher(searchText: string, mode: MatchMode, column: string): TextMatcher {
+    const matcherKey = `${mode}\0${column}\0${searchText}`;
+    let textMatcher = this.#matchersByQuery.get(matcherKey);
+    if (textMatcher) return textMatcher;
+    textMatcher = new TextMatcher(searchText, { mode, typo: this.typo(column), rules: this.rulesFor(undefined) });
+    if (this.#matchersByQuery.size < cachedMatchersMax) this.#matchersByQuery.set(matcherKey, textMatcher);
+    return textMatcher;
   }
 }
 
 /** The language of a BCP 47 tag; undefined for one whose words have no stems here. */
-function languageOf(tag: string): string | undefined {
-  return stems.get(tag.split('-', 1)[0]!.toLowerCase());
+function stemmerLanguage(languageTag: string): string | undefined {
+  return stemmerLanguages.get(languageTag.split('-', 1)[0]!.toLowerCase());
 }
 
-const stems: ReadonlyMap<string, string> = new Map(
+const stemmerLanguages: ReadonlyMap<string, string> = new Map(
   Object.entries({
     ar: 'arabic',
     ca: 'catalan',

@@ -23,156 +23,176 @@ import { malformedError } from './flat-table.ts';
 
 /** Hands out nodes and buffers of one batch in their order, each compared with the body. */
 export class BatchBuffers {
-  readonly #batch: ArrowBatch;
-  readonly #body: Uint8Array;
-  #node = 0;
-  #buffer = 0;
-  #views = 0;
+  readonly #arrowBatch: ArrowBatch;
+  readonly #arrowBody: Uint8Array;
+  #fieldNode = 0;
+  #bufferOrdinal = 0;
+  #viewColumn = 0;
 
-  /** `body` begins at a multiple of eight in its memory. */
-  constructor(batch: ArrowBatch, body: Uint8Array) {
-    this.#batch = batch;
-    this.#body = new Uint8Array(body.buffer, body.byteOffset, body.byteLength);
+  /** `arrowBody` begins at a multiple of eight in its memory. */
+  constructor(arrowBatch: ArrowBatch, arrowBody: Uint8Array) {
+    this.#arrowBatch = arrowBatch;
+    this.#arrowBody = new Uint8Array(arrowBody.buffer, arrowBody.byteOffset, arrowBody.byteLength);
   }
 
   /** Cells of the next column. `rows`: how many the batch has. */
-  cells(form: CellForm, rows: number, known: ArrowDictionary | null): ArrowCells {
-    const { dictionary } = form.field;
-    if (dictionary === null) return this.values(form, rows);
-    const validity = this.#validity(rows);
-    const codes = this.#integers(dictionary.index, rows);
+  cells(cellForm: CellForm, rows: number, knownDictionary: ArrowDictionary | null): ArrowCells {
+    const { dictionary } = cellForm.field;
+    if (dictionary === null) return this.values(cellForm, rows);
+    const validityBits = this.#validityBits(rows);
+    const dictionaryCodes = this.#arrowIntegers(dictionary.index, rows);
     // A column of NULL may come before its dictionary, or without one.
-    return new CodedCells(validity, codes, known ?? new ArrowDictionary(form.type));
+    return new CodedCells(validityBits, dictionaryCodes, knownDictionary ?? new ArrowDictionary(cellForm.type));
   }
 
   /** The cells of a column in plain buffers, such as the values of a dictionary. */
-  values(form: CellForm, rows: number): ArrowCells {
-    const { type } = form.field;
-    if (type.kind === 'null') {
-      this.#nextNode();
+  values(cellForm: CellForm, rows: number): ArrowCells {
+    const { type: arrowType } = cellForm.field;
+    if (arrowType.kind === 'null') {
+      this.#nextFieldNode();
       return new NoCells(null);
     }
-    const validity = this.#validity(rows);
-    switch (type.kind) {
+    const validityBits = this.#validityBits(rows);
+    switch (arrowType.kind) {
       case 'bool':
-        return new BooleanCells(validity, this.#bytes(Math.ceil(rows / 8), 1));
+        return new BooleanCells(validityBits, this.#alignedBuffer(Math.ceil(rows / 8), 1));
       case 'int':
-        return new IntegerCells(validity, this.#integers(type, rows), form.type);
+        return new IntegerCells(validityBits, this.#arrowIntegers(arrowType, rows), cellForm.type);
       case 'float':
-        return new NumberCells(validity, this.#numbers(type.bits, rows));
+        return new NumberCells(validityBits, this.#arrowNumbers(arrowType.bits, rows));
       case 'instant':
-        return new InstantCells(validity, type.bits === 32 ? this.#int32(rows) : this.#int64(rows), type.unitNs);
+        return new InstantCells(
+          validityBits,
+          arrowType.bits === 32 ? this.#int32Buffer(rows) : this.#int64Buffer(rows),
+          arrowType.unitNs,
+        );
       case 'decimal': {
-        const each = Math.max(1, type.bits / 64);
-        return new DecimalCells(validity, type.bits === 32 ? this.#int32(rows) : this.#int64(rows * each), each, type.scale);
+        const decimalWords = Math.max(1, arrowType.bits / 64);
+        return new DecimalCells(
+          validityBits,
+          arrowType.bits === 32 ? this.#int32Buffer(rows) : this.#int64Buffer(rows * decimalWords),
+          decimalWords,
+          arrowType.scale,
+        );
       }
       case 'text':
-        return new TextCells(validity, this.#texts(type.offsets, rows), form.type);
+        return new TextCells(validityBits, this.#arrowTexts(arrowType.offsets, rows), cellForm.type);
       case 'list':
-        return this.#lists(validity, type, form, rows);
+        return this.#listCells(validityBits, arrowType, cellForm, rows);
     }
   }
 
-  #lists(validity: Uint8Array | null, type: Extract<ArrowType, { kind: 'list' }>, form: CellForm, rows: number): ArrowCells {
-    const offsets = type.offsets === 0 ? type.size : this.#offsets(type.offsets, rows);
-    assert(type.item.kind === 'float', 'lists are of numbers');
-    const itemCount = this.#peekNode();
-    const itemValidity = this.#validity(itemCount);
-    const items = new NumberCells(itemValidity, this.#numbers(type.item.bits, itemCount));
-    if (type.offsets === 0 && itemCount < rows * type.size) throw malformedError('a column of lists is shorter than its batch');
-    return new ListCells(validity, offsets, items, itemCount, form);
+  #listCells(
+    listValidity: Uint8Array | null,
+    listType: Extract<ArrowType, { kind: 'list' }>,
+    form: CellForm,
+    rows: number,
+  ): ArrowCells {
+    const listOffsets = listType.offsets === 0 ? listType.size : this.#arrowOffsets(listType.offsets, rows);
+    assert(listType.item.kind === 'float', 'lists are of numbers');
+    const listItemCount = this.#peekFieldNode();
+    const itemValidity = this.#validityBits(listItemCount);
+    const listItems = new NumberCells(itemValidity, this.#arrowNumbers(listType.item.bits, listItemCount));
+    if (listType.offsets === 0 && listItemCount < rows * listType.size)
+      throw malformedError('a column of lists is shorter than its batch');
+    return new ListCells(listValidity, listOffsets, listItems, listItemCount, form);
   }
 
-  #texts(offsets: 32 | 64 | 'views', rows: number): Texts {
-    if (offsets !== 'views') return offsetTexts(this.#offsets(offsets, rows), this.#nextBuffer());
-    const views = this.#int32(rows * 4);
-    const count = this.#batch.viewBuffers[this.#views++];
-    if (count === undefined || count < 0n || count > this.#batch.buffers.length)
+  #arrowTexts(textOffsets: 32 | 64 | 'views', rows: number): Texts {
+    if (textOffsets !== 'views') return offsetTexts(this.#arrowOffsets(textOffsets, rows), this.#nextArrowBuffer());
+    const textViews = this.#int32Buffer(rows * 4);
+    const viewBufferCount = this.#arrowBatch.viewBuffers[this.#viewColumn++];
+    if (viewBufferCount === undefined || viewBufferCount < 0n || viewBufferCount > this.#arrowBatch.buffers.length)
       throw malformedError('buffers of a column of views are missing');
     return viewTexts(
-      views,
-      Array.from({ length: Number(count) }, () => this.#nextBuffer()),
+      textViews,
+      Array.from({ length: Number(viewBufferCount) }, () => this.#nextArrowBuffer()),
     );
   }
 
   /** Offsets, one more than cells; an empty column may have no buffer for them. */
-  #offsets(bits: 32 | 64, rows: number): Int32Array | BigInt64Array {
+  #arrowOffsets(bits: 32 | 64, rows: number): Int32Array | BigInt64Array {
     if (rows === 0) {
-      this.#nextBuffer();
+      this.#nextArrowBuffer();
       return new Int32Array(1);
     }
-    return bits === 32 ? this.#int32(rows + 1) : this.#int64(rows + 1);
+    return bits === 32 ? this.#int32Buffer(rows + 1) : this.#int64Buffer(rows + 1);
   }
 
-  #integers(type: ArrowType, rows: number): Integers {
-    assert(type.kind === 'int', 'integers have a width');
-    const bytes = this.#bytes(rows * (type.bits / 8), type.bits / 8);
-    const at = [bytes.buffer, bytes.byteOffset, rows] as const;
-    switch (type.bits) {
+  #arrowIntegers(integerType: ArrowType, rows: number): Integers {
+    assert(integerType.kind === 'int', 'integers have a width');
+    const integerBytes = this.#alignedBuffer(rows * (integerType.bits / 8), integerType.bits / 8);
+    const integerBuffer = [integerBytes.buffer, integerBytes.byteOffset, rows] as const;
+    switch (integerType.bits) {
       case 8:
-        return type.isSigned ? new Int8Array(...at) : new Uint8Array(...at);
+        return integerType.isSigned ? new Int8Array(...integerBuffer) : new Uint8Array(...integerBuffer);
       case 16:
-        return type.isSigned ? new Int16Array(...at) : new Uint16Array(...at);
+        return integerType.isSigned ? new Int16Array(...integerBuffer) : new Uint16Array(...integerBuffer);
       case 32:
-        return type.isSigned ? new Int32Array(...at) : new Uint32Array(...at);
+        return integerType.isSigned ? new Int32Array(...integerBuffer) : new Uint32Array(...integerBuffer);
       default:
-        return type.isSigned ? new BigInt64Array(...at) : new BigUint64Array(...at);
+        return integerType.isSigned ? new BigInt64Array(...integerBuffer) : new BigUint64Array(...integerBuffer);
     }
   }
 
-  #numbers(bits: number, rows: number): Float64Array | Float32Array | Uint16Array {
-    const bytes = this.#bytes(rows * (bits / 8), bits / 8);
-    const at = [bytes.buffer, bytes.byteOffset, rows] as const;
-    return bits === 64 ? new Float64Array(...at) : bits === 32 ? new Float32Array(...at) : new Uint16Array(...at);
+  #arrowNumbers(bits: number, rows: number): Float64Array | Float32Array | Uint16Array {
+    const floatBytes = this.#alignedBuffer(rows * (bits / 8), bits / 8);
+    const floatBuffer = [floatBytes.buffer, floatBytes.byteOffset, rows] as const;
+    return bits === 64
+      ? new Float64Array(...floatBuffer)
+      : bits === 32
+        ? new Float32Array(...floatBuffer)
+        : new Uint16Array(...floatBuffer);
   }
 
-  #int32(count: number): Int32Array {
-    const bytes = this.#bytes(count * 4, 4);
-    return new Int32Array(bytes.buffer, bytes.byteOffset, count);
+  #int32Buffer(count: number): Int32Array {
+    const int32Bytes = this.#alignedBuffer(count * 4, 4);
+    return new Int32Array(int32Bytes.buffer, int32Bytes.byteOffset, count);
   }
 
-  #int64(count: number): BigInt64Array {
-    const bytes = this.#bytes(count * 8, 8);
-    return new BigInt64Array(bytes.buffer, bytes.byteOffset, count);
+  #int64Buffer(count: number): BigInt64Array {
+    const int64Bytes = this.#alignedBuffer(count * 8, 8);
+    return new BigInt64Array(int64Bytes.buffer, int64Bytes.byteOffset, count);
   }
 
   /** The next column's node, and its bits of validity; null: no cell is NULL. */
-  #validity(rows: number): Uint8Array | null {
-    const { length, nullCount } = this.#nextNode();
-    if (length !== BigInt(rows)) throw malformedError('a column is longer or shorter than its batch');
-    const bits = this.#nextBuffer();
-    if (nullCount === 0n || bits.length === 0) return null;
-    if (bits.length < Math.ceil(rows / 8)) throw malformedError('a column’s validity is shorter than its batch');
-    return bits;
+  #validityBits(rows: number): Uint8Array | null {
+    const { length: nodeLength, nullCount } = this.#nextFieldNode();
+    if (nodeLength !== BigInt(rows)) throw malformedError('a column is longer or shorter than its batch');
+    const validityBits = this.#nextArrowBuffer();
+    if (nullCount === 0n || validityBits.length === 0) return null;
+    if (validityBits.length < Math.ceil(rows / 8)) throw malformedError('a column’s validity is shorter than its batch');
+    return validityBits;
   }
 
-  #peekNode(): number {
-    const length = this.#batch.nodes[this.#node * 2];
-    if (length === undefined || length < 0n || length > BigInt(this.#body.length)) throw malformedError('a list has no items');
-    return Number(length);
+  #peekFieldNode(): number {
+    const nodeLength = this.#arrowBatch.nodes[this.#fieldNode * 2];
+    if (nodeLength === undefined || nodeLength < 0n || nodeLength > BigInt(this.#arrowBody.length))
+      throw malformedError('a list has no items');
+    return Number(nodeLength);
   }
 
-  #nextNode(): { readonly length: bigint; readonly nullCount: bigint } {
-    const at = 2 * this.#node++;
-    const { nodes } = this.#batch;
-    if (at + 1 >= nodes.length) throw malformedError('it has fewer columns than its schema');
-    return { length: nodes[at]!, nullCount: nodes[at + 1]! };
+  #nextFieldNode(): { readonly length: bigint; readonly nullCount: bigint } {
+    const nodeOffset = 2 * this.#fieldNode++;
+    const { nodes } = this.#arrowBatch;
+    if (nodeOffset + 1 >= nodes.length) throw malformedError('it has fewer columns than its schema');
+    return { length: nodes[nodeOffset]!, nullCount: nodes[nodeOffset + 1]! };
   }
 
-  /** The next buffer, of `size` bytes at least, at a multiple of `each` in memory. */
-  #bytes(size: number, each: number): Uint8Array {
-    const bytes = this.#nextBuffer();
-    if (bytes.length < size) throw malformedError('a buffer is shorter than its column');
-    return bytes.byteOffset % each === 0 ? bytes : bytes.slice();
+  /** The next buffer, of `bufferBytes` bytes at least, at a multiple of `alignment` in memory. */
+  #alignedBuffer(bufferBytes: number, alignment: number): Uint8Array {
+    const arrowBuffer = this.#nextArrowBuffer();
+    if (arrowBuffer.length < bufferBytes) throw malformedError('a buffer is shorter than its column');
+    return arrowBuffer.byteOffset % alignment === 0 ? arrowBuffer : arrowBuffer.slice();
   }
 
-  #nextBuffer(): Uint8Array {
-    const at = 2 * this.#buffer++;
-    const { buffers } = this.#batch;
-    if (at + 1 >= buffers.length) throw malformedError('it has fewer buffers than its schema');
-    const [offset, length] = [buffers[at]!, buffers[at + 1]!];
-    if (offset < 0n || length < 0n || offset + length > BigInt(this.#body.length))
+  #nextArrowBuffer(): Uint8Array {
+    const bufferSlot = 2 * this.#bufferOrdinal++;
+    const { buffers } = this.#arrowBatch;
+    if (bufferSlot + 1 >= buffers.length) throw malformedError('it has fewer buffers than its schema');
+    const [offset, length] = [buffers[bufferSlot]!, buffers[bufferSlot + 1]!];
+    if (offset < 0n || length < 0n || offset + length > BigInt(this.#arrowBody.length))
       throw malformedError('a buffer lies outside of its body');
-    return this.#body.subarray(Number(offset), Number(offset + length));
+    return this.#arrowBody.subarray(Number(offset), Number(offset + length));
   }
 }

@@ -19,38 +19,38 @@ export type Refuse = (row: number, detail: string) => void;
 
 /** Cells of one column; rows are numbered within their batch. */
 export abstract class ArrowCells {
-  readonly #validity: Uint8Array | null;
+  readonly #validityBits: Uint8Array | null;
 
-  constructor(validity: Uint8Array | null) {
-    this.#validity = validity;
+  constructor(validityBits: Uint8Array | null) {
+    this.#validityBits = validityBits;
   }
 
   isNull(row: number): boolean {
-    const bits = this.#validity;
-    return bits !== null && ((bits[row >> 3]! >> (row & 7)) & 1) === 0;
+    const validityBits = this.#validityBits;
+    return validityBits !== null && ((validityBits[row >> 3]! >> (row & 7)) & 1) === 0;
   }
 
   /** Decoded size of these cells in bytes. */
   abstract bytes(from: number, count: number): number;
 
   /** Looks at cells before they are appended: throws where the batch is malformed. */
-  check(from: number, count: number, refuse: Refuse): void {
-    for (let row = from; row < from + count; row++) {
+  check(firstRow: number, count: number, refuseCell: Refuse): void {
+    for (let row = firstRow; row < firstRow + count; row++) {
       if (this.isNull(row)) continue;
-      const problem = this.problemOf(row);
-      if (problem !== null) refuse(row, problem);
+      const cellProblem = this.problemOf(row);
+      if (cellProblem !== null) refuseCell(row, cellProblem);
     }
   }
 
-  append(builder: VectorBuilder, from: number, count: number): void {
-    let nulls: Uint8Array | null = null;
-    let holes = 0;
-    if (this.#validity !== null) {
-      nulls = new Uint8Array(count);
-      for (let i = 0; i < count; i++) if (this.isNull(from + i)) holes += nulls[i] = 1;
+  append(builder: VectorBuilder, firstRow: number, count: number): void {
+    let arrowNulls: Uint8Array | null = null;
+    let nullCount = 0;
+    if (this.#validityBits !== null) {
+      arrowNulls = new Uint8Array(count);
+      for (let i = 0; i < count; i++) if (this.isNull(firstRow + i)) nullCount += arrowNulls[i] = 1;
     }
-    if (holes === count) for (let i = 0; i < count; i++) builder.appendNull();
-    else this.fill(builder, from, count, holes === 0 ? null : nulls);
+    if (nullCount === count) for (let i = 0; i < count; i++) builder.appendNull();
+    else this.fill(builder, firstRow, count, nullCount === 0 ? null : arrowNulls);
   }
 
   /** Why the column does not take the cell, which is not NULL; null: it does. */
@@ -87,79 +87,79 @@ export type Integers =
   | BigUint64Array;
 
 export class IntegerCells extends ArrowCells {
-  readonly #values: Integers;
+  readonly #arrowIntegers: Integers;
   /** Halves of 64-bit integers, the lower ones first. */
-  readonly #halves: Int32Array | null;
-  readonly #type: ColumnType;
+  readonly #int64Halves: Int32Array | null;
+  readonly #integerType: ColumnType;
 
-  constructor(validity: Uint8Array | null, values: Integers, type: ColumnType) {
+  constructor(validity: Uint8Array | null, arrowIntegers: Integers, type: ColumnType) {
     super(validity);
-    this.#values = values;
-    const isWide = values instanceof BigInt64Array || values instanceof BigUint64Array;
-    this.#halves = isWide ? new Int32Array(values.buffer, values.byteOffset, values.length * 2) : null;
-    this.#type = type;
+    this.#arrowIntegers = arrowIntegers;
+    const is64Bit = arrowIntegers instanceof BigInt64Array || arrowIntegers instanceof BigUint64Array;
+    this.#int64Halves = is64Bit ? new Int32Array(arrowIntegers.buffer, arrowIntegers.byteOffset, arrowIntegers.length * 2) : null;
+    this.#integerType = type;
   }
 
   bytes(_: number, count: number): number {
-    return count * this.#values.BYTES_PER_ELEMENT;
+    return count * this.#arrowIntegers.BYTES_PER_ELEMENT;
   }
 
   override check(from: number, count: number, refuse: Refuse): void {
-    if (this.#values instanceof BigUint64Array) super.check(from, count, refuse);
+    if (this.#arrowIntegers instanceof BigUint64Array) super.check(from, count, refuse);
   }
 
   protected problemOf(row: number): string | null {
-    return this.#values[row]! > I64_MAX ? 'is beyond a 64-bit integer' : null;
+    return this.#arrowIntegers[row]! > I64_MAX ? 'is beyond a 64-bit integer' : null;
   }
 
   protected fill(builder: VectorBuilder, from: number, count: number, nulls: Uint8Array | null): void {
-    if (this.#type === 'string') this.#fillTexts(builder, from, count, nulls);
-    else if (this.#type === 'timestamp') builder.appendIntegers(this.#wide(from, count, nulls), nulls, count);
-    else builder.appendIntegers(this.#narrowest(from, count, nulls), nulls, count);
+    if (this.#integerType === 'string') this.#fillIntegerTexts(builder, from, count, nulls);
+    else if (this.#integerType === 'timestamp') builder.appendIntegers(this.#wideIntegers(from, count, nulls), nulls, count);
+    else builder.appendIntegers(this.#narrowestIntegers(from, count, nulls), nulls, count);
   }
 
-  #fillTexts(builder: VectorBuilder, from: number, count: number, nulls: Uint8Array | null): void {
+  #fillIntegerTexts(builder: VectorBuilder, from: number, count: number, nulls: Uint8Array | null): void {
     for (let i = 0; i < count; i++) {
       if (nulls?.[i] === 1) builder.appendNull();
-      else builder.appendString(String(this.#values[from + i]!));
+      else builder.appendString(String(this.#arrowIntegers[from + i]!));
     }
   }
 
-  #wide(from: number, count: number, nulls: Uint8Array | null): BigInt64Array {
-    const wide = new BigInt64Array(count);
-    for (let i = 0; i < count; i++) if (nulls?.[i] !== 1) wide[i] = BigInt(this.#values[from + i]!);
-    return wide;
+  #wideIntegers(from: number, count: number, nulls: Uint8Array | null): BigInt64Array {
+    const wideIntegers = new BigInt64Array(count);
+    for (let i = 0; i < count; i++) if (nulls?.[i] !== 1) wideIntegers[i] = BigInt(this.#arrowIntegers[from + i]!);
+    return wideIntegers;
   }
 
-  #narrowest(from: number, count: number, nulls: Uint8Array | null): Int32Array | Float64Array | BigInt64Array {
-    const halves = this.#halves;
-    let [isSmall, isSafe] = [true, true];
-    const numbers = new Float64Array(count);
+  #narrowestIntegers(from: number, count: number, nulls: Uint8Array | null): Int32Array | Float64Array | BigInt64Array {
+    const int64Halves = this.#int64Halves;
+    let [isInt32, isSafeInteger] = [true, true];
+    const narrowNumbers = new Float64Array(count);
     for (let i = 0; i < count; i++) {
       if (nulls?.[i] === 1) continue;
-      if (halves === null) numbers[i] = this.#values[from + i] as number;
+      if (int64Halves === null) narrowNumbers[i] = this.#arrowIntegers[from + i] as number;
       else {
-        const high = halves[(from + i) * 2 + 1]!;
+        const highHalf = int64Halves[(from + i) * 2 + 1]!;
         // 2^53 - 1 is the largest integer that a double holds together with its neighbours.
-        isSafe &&= high < 0x20_0000 && high > -0x20_0000;
-        numbers[i] = high * 4_294_967_296 + (halves[(from + i) * 2]! >>> 0);
+        isSafeInteger &&= highHalf < 0x20_0000 && highHalf > -0x20_0000;
+        narrowNumbers[i] = highHalf * 4_294_967_296 + (int64Halves[(from + i) * 2]! >>> 0);
       }
-      isSmall &&= numbers[i] === (numbers[i]! | 0);
+      isInt32 &&= narrowNumbers[i] === (narrowNumbers[i]! | 0);
     }
-    if (!isSafe) return this.#wide(from, count, nulls);
-    return isSmall ? Int32Array.from(numbers) : numbers;
+    if (!isSafeInteger) return this.#wideIntegers(from, count, nulls);
+    return isInt32 ? Int32Array.from(narrowNumbers) : narrowNumbers;
   }
 }
 
 /** Instants in units of more or fewer nanoseconds. */
 export class InstantCells extends ArrowCells {
-  readonly #values: BigInt64Array | Int32Array;
-  readonly #unitNs: bigint;
+  readonly #instantUnits: BigInt64Array | Int32Array;
+  readonly #instantUnitNs: bigint;
 
-  constructor(validity: Uint8Array | null, values: BigInt64Array | Int32Array, unitNs: bigint) {
+  constructor(validity: Uint8Array | null, instantUnits: BigInt64Array | Int32Array, unitNs: bigint) {
     super(validity);
-    this.#values = values;
-    this.#unitNs = unitNs;
+    this.#instantUnits = instantUnits;
+    this.#instantUnitNs = unitNs;
   }
 
   bytes(_: number, count: number): number {
@@ -167,27 +167,27 @@ export class InstantCells extends ArrowCells {
   }
 
   protected problemOf(row: number): string | null {
-    return isLong(this.#valueAt(row)) ? null : 'lies outside of the years 1677 to 2262';
+    return isInt64(this.#instantAt(row)) ? null : 'lies outside of the years 1677 to 2262';
   }
 
   protected fill(builder: VectorBuilder, from: number, count: number, nulls: Uint8Array | null): void {
-    const instants = new BigInt64Array(count);
-    for (let i = 0; i < count; i++) if (nulls?.[i] !== 1) instants[i] = this.#valueAt(from + i);
-    builder.appendIntegers(instants, nulls, count);
+    const arrowInstants = new BigInt64Array(count);
+    for (let i = 0; i < count; i++) if (nulls?.[i] !== 1) arrowInstants[i] = this.#instantAt(from + i);
+    builder.appendIntegers(arrowInstants, nulls, count);
   }
 
-  #valueAt(row: number): bigint {
-    return BigInt(this.#values[row]!) * this.#unitNs;
+  #instantAt(row: number): bigint {
+    return BigInt(this.#instantUnits[row]!) * this.#instantUnitNs;
   }
 }
 
 export class NumberCells extends ArrowCells {
-  readonly #values: Float64Array | Float32Array | Uint16Array;
+  readonly #arrowNumbers: Float64Array | Float32Array | Uint16Array;
 
   /** 16-bit numbers come as their bits. */
-  constructor(validity: Uint8Array | null, values: Float64Array | Float32Array | Uint16Array) {
+  constructor(validity: Uint8Array | null, arrowNumbers: Float64Array | Float32Array | Uint16Array) {
     super(validity);
-    this.#values = values;
+    this.#arrowNumbers = arrowNumbers;
   }
 
   bytes(_: number, count: number): number {
@@ -195,8 +195,8 @@ export class NumberCells extends ArrowCells {
   }
 
   numberAt(row: number): number {
-    const value = this.#values[row]!;
-    return this.#values instanceof Uint16Array ? halfFloat(value) : value;
+    const floatValue = this.#arrowNumbers[row]!;
+    return this.#arrowNumbers instanceof Uint16Array ? halfFloatNumber(floatValue) : floatValue;
   }
 
   protected problemOf(row: number): string | null {
@@ -204,30 +204,39 @@ export class NumberCells extends ArrowCells {
   }
 
   protected fill(builder: VectorBuilder, from: number, count: number, nulls: Uint8Array | null): void {
-    const numbers = new Float64Array(count);
-    for (let i = 0; i < count; i++) if (nulls?.[i] !== 1) numbers[i] = this.numberAt(from + i);
-    builder.appendNumbers(numbers, nulls, count);
+    const filledNumbers = new Float64Array(count);
+    for (let i = 0; i < count; i++) if (nulls?.[i] !== 1) filledNumbers[i] = this.numberAt(from + i);
+    builder.appendNumbers(filledNumbers, nulls, count);
   }
 }
 
-function halfFloat(bits: number): number {
-  const sign = bits & 0x8000 ? -1 : 1;
-  const [exponent, fraction] = [(bits >> 10) & 0x1f, bits & 0x3ff];
-  if (exponent === 0) return sign * fraction * 2 ** -24;
-  return exponent === 31 ? (fraction === 0 ? sign * Infinity : Number.NaN) : sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+function halfFloatNumber(halfBits: number): number {
+  const halfSign = halfBits & 0x8000 ? -1 : 1;
+  const [halfExponent, halfFraction] = [(halfBits >> 10) & 0x1f, halfBits & 0x3ff];
+  if (halfExponent === 0) return halfSign * halfFraction * 2 ** -24;
+  return halfExponent === 31
+    ? halfFraction === 0
+      ? halfSign * Infinity
+      : Number.NaN
+    : halfSign * (1 + halfFraction / 1024) * 2 ** (halfExponent - 15);
 }
 
 /** Decimals without a fraction are integers, others numbers: where a double holds them, so that its shortest text has the same digits. */
 export class DecimalCells extends ArrowCells {
-  readonly #words: BigInt64Array | Int32Array;
-  readonly #wordsEach: number;
-  readonly #scale: number;
+  readonly #decimalWords: BigInt64Array | Int32Array;
+  readonly #wordsPerDecimal: number;
+  readonly #decimalScale: number;
 
-  constructor(validity: Uint8Array | null, words: BigInt64Array | Int32Array, wordsEach: number, scale: number) {
+  constructor(
+    validity: Uint8Array | null,
+    decimalWords: BigInt64Array | Int32Array,
+    wordsPerDecimal: number,
+    decimalScale: number,
+  ) {
     super(validity);
-    this.#words = words;
-    this.#wordsEach = wordsEach;
-    this.#scale = scale;
+    this.#decimalWords = decimalWords;
+    this.#wordsPerDecimal = wordsPerDecimal;
+    this.#decimalScale = decimalScale;
   }
 
   bytes(_: number, count: number): number {
@@ -235,45 +244,53 @@ export class DecimalCells extends ArrowCells {
   }
 
   protected problemOf(row: number): string | null {
-    const unscaled = this.#valueAt(row);
-    if (this.#scale <= 0) return isLong(unscaled * 10n ** BigInt(-this.#scale)) ? null : 'is beyond a 64-bit integer';
-    return sameDigits(unscaled, this.#scale) ? null : 'has more digits than a number holds: send it as text';
+    const unscaledDecimal = this.#unscaledAt(row);
+    if (this.#decimalScale <= 0)
+      return isInt64(unscaledDecimal * 10n ** BigInt(-this.#decimalScale)) ? null : 'is beyond a 64-bit integer';
+    return hasSameDigits(unscaledDecimal, this.#decimalScale) ? null : 'has more digits than a number holds: send it as text';
   }
 
   protected fill(builder: VectorBuilder, from: number, count: number, nulls: Uint8Array | null): void {
     for (let i = 0; i < count; i++) {
       if (nulls?.[i] === 1) builder.appendNull();
-      else if (this.#scale <= 0) builder.appendBigint(this.#valueAt(from + i) * 10n ** BigInt(-this.#scale));
-      else builder.appendNumber(Number(`${this.#valueAt(from + i)}e${-this.#scale}`));
+      else if (this.#decimalScale <= 0) builder.appendBigint(this.#unscaledAt(from + i) * 10n ** BigInt(-this.#decimalScale));
+      else builder.appendNumber(Number(`${this.#unscaledAt(from + i)}e${-this.#decimalScale}`));
     }
   }
 
-  #valueAt(row: number): bigint {
-    const each = this.#wordsEach;
+  #unscaledAt(row: number): bigint {
+    const wordsPerDecimal = this.#wordsPerDecimal;
     // Two's complement: the last word has the sign.
-    let value = BigInt(this.#words[row * each + each - 1]!);
-    for (let i = each - 2; i >= 0; i--) value = (value << 64n) | BigInt.asUintN(64, BigInt(this.#words[row * each + i]!));
-    return value;
+    let unscaledDecimal = BigInt(this.#decimalWords[row * wordsPerDecimal + wordsPerDecimal - 1]!);
+    for (let i = wordsPerDecimal - 2; i >= 0; i--)
+      unscaledDecimal = (unscaledDecimal << 64n) | BigInt.asUintN(64, BigInt(this.#decimalWords[row * wordsPerDecimal + i]!));
+    return unscaledDecimal;
   }
 }
 
-function sameDigits(unscaled: bigint, scale: number): boolean {
-  if (unscaled === 0n) return true;
-  const [digits, exponent] = Number(`${unscaled}e${-scale}`).toExponential().replace('.', '').split('e') as [string, string];
-  const given = String(unscaled);
-  const trimmed = withoutTrailing(given, '0');
-  const fractionDigits = digits.replace('-', '').length - 1;
-  return digits === trimmed && Number(exponent) - fractionDigits === given.length - trimmed.length - scale;
+function hasSameDigits(unscaledDecimal: bigint, decimalScale: number): boolean {
+  if (unscaledDecimal === 0n) return true;
+  const [doubleDigits, doubleExponent] = Number(`${unscaledDecimal}e${-decimalScale}`)
+    .toExponential()
+    .replace('.', '')
+    .split('e') as [string, string];
+  const givenDigits = String(unscaledDecimal);
+  const trimmedDigits = withoutTrailing(givenDigits, '0');
+  const fractionDigits = doubleDigits.replace('-', '').length - 1;
+  return (
+    doubleDigits === trimmedDigits &&
+    Number(doubleExponent) - fractionDigits === givenDigits.length - trimmedDigits.length - decimalScale
+  );
 }
 
-const isLong = (value: bigint): boolean => value >= I64_MIN && value <= I64_MAX;
+const isInt64 = (unscaledInteger: bigint): boolean => unscaledInteger >= I64_MIN && unscaledInteger <= I64_MAX;
 
 export class BooleanCells extends ArrowCells {
-  readonly #bits: Uint8Array;
+  readonly #booleanBits: Uint8Array;
 
-  constructor(validity: Uint8Array | null, bits: Uint8Array) {
+  constructor(validity: Uint8Array | null, booleanBits: Uint8Array) {
     super(validity);
-    this.#bits = bits;
+    this.#booleanBits = booleanBits;
   }
 
   bytes(_: number, count: number): number {
@@ -287,9 +304,10 @@ export class BooleanCells extends ArrowCells {
   }
 
   protected fill(builder: VectorBuilder, from: number, count: number, nulls: Uint8Array | null): void {
-    const values = new Uint8Array(count);
-    for (let i = 0; i < count; i++) if (nulls?.[i] !== 1) values[i] = (this.#bits[(from + i) >> 3]! >> ((from + i) & 7)) & 1;
-    builder.appendBooleans(values, nulls, count);
+    const filledBooleans = new Uint8Array(count);
+    for (let i = 0; i < count; i++)
+      if (nulls?.[i] !== 1) filledBooleans[i] = (this.#booleanBits[(from + i) >> 3]! >> ((from + i) & 7)) & 1;
+    builder.appendBooleans(filledBooleans, nulls, count);
   }
 }
 
@@ -305,235 +323,237 @@ export interface Texts {
   readonly plain: { readonly offsets: Uint32Array; readonly heap: Uint8Array } | null;
 }
 
-export function offsetTexts(offsets: Int32Array | BigInt64Array, heap: Uint8Array): Texts {
-  const offsetAt = (i: number): number => Number(offsets[i]!);
+export function offsetTexts(textOffsets: Int32Array | BigInt64Array, textHeap: Uint8Array): Texts {
+  const textOffsetAt = (i: number): number => Number(textOffsets[i]!);
   return {
-    bytes: (from, count) => Math.max(0, offsetAt(from + count) - offsetAt(from)),
+    bytes: (from, count) => Math.max(0, textOffsetAt(from + count) - textOffsetAt(from)),
     check: (row) => {
-      if (!(offsetAt(row) >= 0 && offsetAt(row) <= offsetAt(row + 1) && offsetAt(row + 1) <= heap.length))
+      if (!(textOffsetAt(row) >= 0 && textOffsetAt(row) <= textOffsetAt(row + 1) && textOffsetAt(row + 1) <= textHeap.length))
         throw malformedError('a text lies outside of its buffer');
     },
-    source: () => heap,
-    start: offsetAt,
-    end: (row) => offsetAt(row + 1),
+    source: () => textHeap,
+    start: textOffsetAt,
+    end: (row) => textOffsetAt(row + 1),
     plain:
-      offsets instanceof Int32Array
-        ? { offsets: new Uint32Array(offsets.buffer, offsets.byteOffset, offsets.length), heap }
+      textOffsets instanceof Int32Array
+        ? { offsets: new Uint32Array(textOffsets.buffer, textOffsets.byteOffset, textOffsets.length), heap: textHeap }
         : null,
   };
 }
 
 /** 16 bytes a cell: its length, and up to 12 bytes of text or the number of a buffer and an offset in it. */
-export function viewTexts(views: Int32Array, buffers: readonly Uint8Array[]): Texts {
-  const own = new Uint8Array(views.buffer, views.byteOffset, views.byteLength);
-  const size = (row: number): number => views[row * 4]!;
-  const isInline = (row: number): boolean => size(row) <= 12;
-  const start = (row: number): number => (isInline(row) ? row * 16 + 4 : views[row * 4 + 3]!);
+export function viewTexts(textViews: Int32Array, viewBuffers: readonly Uint8Array[]): Texts {
+  const inlineViews = new Uint8Array(textViews.buffer, textViews.byteOffset, textViews.byteLength);
+  const viewSize = (row: number): number => textViews[row * 4]!;
+  const isInline = (row: number): boolean => viewSize(row) <= 12;
+  const viewStart = (row: number): number => (isInline(row) ? row * 16 + 4 : textViews[row * 4 + 3]!);
   return {
     bytes: (from, count) => {
       let bytes = 0;
-      for (let row = from; row < from + count; row++) bytes += Math.max(0, size(row));
+      for (let row = from; row < from + count; row++) bytes += Math.max(0, viewSize(row));
       return bytes;
     },
     check: (row) => {
-      const buffer = isInline(row) ? own : buffers[views[row * 4 + 2]!];
-      const isWithin = buffer !== undefined && size(row) >= 0 && start(row) >= 0 && start(row) + size(row) <= buffer.length;
+      const buffer = isInline(row) ? inlineViews : viewBuffers[textViews[row * 4 + 2]!];
+      const isWithin =
+        buffer !== undefined && viewSize(row) >= 0 && viewStart(row) >= 0 && viewStart(row) + viewSize(row) <= buffer.length;
       if (!isWithin) throw malformedError('a text lies outside of its buffer');
     },
-    source: (row) => (isInline(row) ? own : buffers[views[row * 4 + 2]!]!),
-    start,
-    end: (row) => start(row) + size(row),
+    source: (row) => (isInline(row) ? inlineViews : viewBuffers[textViews[row * 4 + 2]!]!),
+    start: viewStart,
+    end: (row) => viewStart(row) + viewSize(row),
     plain: null,
   };
 }
 
 export class TextCells extends ArrowCells {
-  readonly #texts: Texts;
-  readonly #json: JsonText | null;
+  readonly #arrowTexts: Texts;
+  readonly #jsonText: ArrowJsonText | null;
 
-  constructor(validity: Uint8Array | null, texts: Texts, type: ColumnType) {
+  constructor(validity: Uint8Array | null, arrowTexts: Texts, type: ColumnType) {
     super(validity);
-    this.#texts = texts;
-    this.#json = type === 'json' ? new JsonText() : null;
+    this.#arrowTexts = arrowTexts;
+    this.#jsonText = type === 'json' ? new ArrowJsonText() : null;
   }
 
   bytes(from: number, count: number): number {
-    return this.#texts.bytes(from, count);
+    return this.#arrowTexts.bytes(from, count);
   }
 
   override check(from: number, count: number, refuse: Refuse): void {
-    for (let row = from; row < from + count; row++) if (!this.isNull(row)) this.#texts.check(row);
-    if (this.#json !== null || !this.#isAllUtf8(from, count)) super.check(from, count, refuse);
+    for (let row = from; row < from + count; row++) if (!this.isNull(row)) this.#arrowTexts.check(row);
+    if (this.#jsonText !== null || !this.#isAllUtf8(from, count)) super.check(from, count, refuse);
   }
 
   protected problemOf(row: number): string | null {
-    const bytes = this.#texts.source(row).subarray(this.#texts.start(row), this.#texts.end(row));
-    if (!isUtf8(bytes)) return 'is no UTF-8';
-    return this.#json?.problemOf(bytes) ?? null;
+    const cellBytes = this.#arrowTexts.source(row).subarray(this.#arrowTexts.start(row), this.#arrowTexts.end(row));
+    if (!isUtf8(cellBytes)) return 'is no UTF-8';
+    return this.#jsonText?.problemOf(cellBytes) ?? null;
   }
 
   protected fill(builder: VectorBuilder, from: number, count: number, nulls: Uint8Array | null): void {
-    const { plain } = this.#texts;
-    if (plain !== null && nulls === null) {
-      builder.appendTexts(plain.heap, plain.offsets.subarray(from, from + count + 1), null, count);
+    const { plain: plainTexts } = this.#arrowTexts;
+    if (plainTexts !== null && nulls === null) {
+      builder.appendTexts(plainTexts.heap, plainTexts.offsets.subarray(from, from + count + 1), null, count);
       return;
     }
     for (let i = 0; i < count; i++) {
-      const row = from + i;
+      const textRow = from + i;
       if (nulls?.[i] === 1) builder.appendNull();
-      else builder.appendText(this.#texts.source(row), this.#texts.start(row), this.#texts.end(row));
+      else builder.appendText(this.#arrowTexts.source(textRow), this.#arrowTexts.start(textRow), this.#arrowTexts.end(textRow));
     }
   }
 
   /** One look at all of them: they are if their bytes are, and none begins inside of a character. */
   #isAllUtf8(from: number, count: number): boolean {
-    const { plain } = this.#texts;
-    if (plain === null) return false;
-    const { offsets, heap } = plain;
-    const [start, end] = [offsets[from]!, offsets[from + count]!];
-    if (!(start <= end && end <= heap.length) || !isUtf8(heap.subarray(start, end))) return false;
+    const { plain: plainTexts } = this.#arrowTexts;
+    if (plainTexts === null) return false;
+    const { offsets, heap } = plainTexts;
+    const [textStart, textEnd] = [offsets[from]!, offsets[from + count]!];
+    if (!(textStart <= textEnd && textEnd <= heap.length) || !isUtf8(heap.subarray(textStart, textEnd))) return false;
     for (let row = from; row < from + count; row++) {
-      const first = offsets[row]!;
-      if (first < offsets[row + 1]! && (heap[first]! & 0xc0) === 0x80) return false;
+      const firstByte = offsets[row]!;
+      if (firstByte < offsets[row + 1]! && (heap[firstByte]! & 0xc0) === 0x80) return false;
     }
     return true;
   }
 }
 
 /** JSON as it is taken out of a row of JSON: the same depth, names once. */
-class JsonText {
-  readonly #tape = new RowTape();
-  readonly #reader = new JsonReader({ names: [], slotOf: () => -1 }, this.#tape);
+class ArrowJsonText {
+  readonly #jsonTape = new RowTape();
+  readonly #jsonReader = new JsonReader({ names: [], slotOf: () => -1 }, this.#jsonTape);
 
-  problemOf(text: Uint8Array): string | null {
+  problemOf(jsonCell: Uint8Array): string | null {
     // A number ends where something else begins.
-    const bytes = new Uint8Array(text.length + 1);
-    bytes.set(text);
-    bytes[text.length] = 0x20;
-    this.#tape.reset(bytes);
-    this.#reader.openField(bytes, bytes.length);
-    const end = this.#reader.skipValue(this.#reader.skipSpace(0), 0);
-    if (end >= 0 && this.#reader.skipSpace(end) < text.length) return 'is JSON with text behind it';
-    return end >= 0 ? (this.#tape.problem?.detail ?? null) : 'is not JSON';
+    const paddedJson = new Uint8Array(jsonCell.length + 1);
+    paddedJson.set(jsonCell);
+    paddedJson[jsonCell.length] = 0x20;
+    this.#jsonTape.reset(paddedJson);
+    this.#jsonReader.openField(paddedJson, paddedJson.length);
+    const jsonEnd = this.#jsonReader.skipValue(this.#jsonReader.skipSpace(0), 0);
+    if (jsonEnd >= 0 && this.#jsonReader.skipSpace(jsonEnd) < jsonCell.length) return 'is JSON with text behind it';
+    return jsonEnd >= 0 ? (this.#jsonTape.problem?.detail ?? null) : 'is not JSON';
   }
 }
 
 export class ListCells extends ArrowCells {
-  readonly #offsets: Int32Array | BigInt64Array | number;
-  readonly #items: NumberCells;
-  readonly #itemCount: number;
-  readonly #form: CellForm;
+  readonly #listOffsets: Int32Array | BigInt64Array | number;
+  readonly #listItems: NumberCells;
+  readonly #listItemCount: number;
+  readonly #listForm: CellForm;
 
-  /** `offsets`: a number where all lists have that many items. */
+  /** `listOffsets`: a number where all lists have that many items. */
   constructor(
     validity: Uint8Array | null,
-    offsets: Int32Array | BigInt64Array | number,
-    items: NumberCells,
-    itemCount: number,
-    form: CellForm,
+    listOffsets: Int32Array | BigInt64Array | number,
+    listItems: NumberCells,
+    listItemCount: number,
+    listForm: CellForm,
   ) {
     super(validity);
-    this.#offsets = offsets;
-    this.#items = items;
-    this.#itemCount = itemCount;
-    this.#form = form;
+    this.#listOffsets = listOffsets;
+    this.#listItems = listItems;
+    this.#listItemCount = listItemCount;
+    this.#listForm = listForm;
   }
 
   bytes(from: number, count: number): number {
-    return Math.max(0, this.#start(from + count) - this.#start(from)) * 4;
+    return Math.max(0, this.#listStart(from + count) - this.#listStart(from)) * 4;
   }
 
   protected problemOf(row: number): string | null {
-    const [start, end] = [this.#start(row), this.#start(row + 1)];
-    if (!(start >= 0 && start <= end && end <= this.#itemCount)) throw malformedError('a list lies outside of its items');
-    const size = end - start;
-    if (size < 1 || size > limits.vectorDims) return `has ${size} dimensions, not 1 to ${limits.vectorDims}`;
-    const { dims } = this.#form;
-    if (dims !== 0 && size !== dims) return `has ${size} dimensions instead of ${dims}`;
-    for (let i = start; i < end; i++) {
-      if (this.#items.isNull(i) || !Number.isFinite(Math.fround(this.#items.numberAt(i))))
+    const [listStart, listEnd] = [this.#listStart(row), this.#listStart(row + 1)];
+    if (!(listStart >= 0 && listStart <= listEnd && listEnd <= this.#listItemCount))
+      throw malformedError('a list lies outside of its items');
+    const listSize = listEnd - listStart;
+    if (listSize < 1 || listSize > limits.vectorDims) return `has ${listSize} dimensions, not 1 to ${limits.vectorDims}`;
+    const { dims: listDims } = this.#listForm;
+    if (listDims !== 0 && listSize !== listDims) return `has ${listSize} dimensions instead of ${listDims}`;
+    for (let i = listStart; i < listEnd; i++) {
+      if (this.#listItems.isNull(i) || !Number.isFinite(Math.fround(this.#listItems.numberAt(i))))
         return 'holds what is not a finite 32-bit number';
     }
-    this.#form.dims = size;
+    this.#listForm.dims = listSize;
     return null;
   }
 
   protected fill(builder: VectorBuilder, from: number, count: number, nulls: Uint8Array | null): void {
-    const vector = new Float32Array(this.#form.dims);
+    const listVector = new Float32Array(this.#listForm.dims);
     for (let i = 0; i < count; i++) {
       if (nulls?.[i] === 1) {
         builder.appendNull();
         continue;
       }
-      const start = this.#start(from + i);
-      for (let j = 0; j < vector.length; j++) vector[j] = this.#items.numberAt(start + j);
-      builder.appendVector(vector);
+      const listStart = this.#listStart(from + i);
+      for (let j = 0; j < listVector.length; j++) listVector[j] = this.#listItems.numberAt(listStart + j);
+      builder.appendVector(listVector);
     }
   }
 
-  #start(row: number): number {
-    return typeof this.#offsets === 'number' ? row * this.#offsets : Number(this.#offsets[row]!);
+  #listStart(row: number): number {
+    return typeof this.#listOffsets === 'number' ? row * this.#listOffsets : Number(this.#listOffsets[row]!);
   }
 }
 
 /** Values of a dictionary: the first ones, and those that later messages added. */
 export class ArrowDictionary {
   readonly type: ColumnType;
-  readonly #parts: { readonly first: number; readonly vector: Vector }[] = [];
-  #size = 0;
+  readonly #dictionaryParts: { readonly first: number; readonly vector: Vector }[] = [];
+  #dictionarySize = 0;
 
   constructor(type: ColumnType) {
     this.type = type;
   }
 
   get size(): number {
-    return this.#size;
+    return this.#dictionarySize;
   }
 
-  add(vector: Vector, count: number): void {
+  add(dictionaryVector: Vector, count: number): void {
     if (count === 0) return;
-    this.#parts.push({ first: this.#size, vector });
-    this.#size += count;
+    this.#dictionaryParts.push({ first: this.#dictionarySize, vector: dictionaryVector });
+    this.#dictionarySize += count;
   }
 
   /** The part that a value lies in, and its row there. */
-  find(code: number): { readonly vector: Vector; readonly row: number } {
-    let [low, high] = [0, this.#parts.length - 1];
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (this.#parts[middle]!.first <= code) low = middle;
-      else high = middle - 1;
+  find(dictionaryCode: number): { readonly vector: Vector; readonly row: number } {
+    let [lowPart, highPart] = [0, this.#dictionaryParts.length - 1];
+    while (lowPart < highPart) {
+      const middlePart = (lowPart + highPart + 1) >> 1;
+      if (this.#dictionaryParts[middlePart]!.first <= dictionaryCode) lowPart = middlePart;
+      else highPart = middlePart - 1;
     }
-    const part = this.#parts[low];
-    assert(part, 'a code is checked before its value is looked for');
-    return { vector: part.vector, row: code - part.first };
+    const dictionaryPart = this.#dictionaryParts[lowPart];
+    assert(dictionaryPart, 'a code is checked before its value is looked for');
+    return { vector: dictionaryPart.vector, row: dictionaryCode - dictionaryPart.first };
   }
 }
 
 export class CodedCells extends ArrowCells {
-  readonly #codes: Integers;
-  readonly #dictionary: ArrowDictionary;
+  readonly #dictionaryCodes: Integers;
+  readonly #arrowDictionary: ArrowDictionary;
 
-  constructor(validity: Uint8Array | null, codes: Integers, dictionary: ArrowDictionary) {
+  constructor(validity: Uint8Array | null, dictionaryCodes: Integers, arrowDictionary: ArrowDictionary) {
     super(validity);
-    this.#codes = codes;
-    this.#dictionary = dictionary;
+    this.#dictionaryCodes = dictionaryCodes;
+    this.#arrowDictionary = arrowDictionary;
   }
 
   bytes(from: number, count: number): number {
-    let bytes = 0;
+    let codedBytes = 0;
     for (let row = from; row < from + count; row++) {
-      const code = Number(this.#codes[row]!);
-      if (this.isNull(row) || !(code >= 0 && code < this.#dictionary.size)) continue;
-      const { vector, row: at } = this.#dictionary.find(code);
-      bytes += vector.kind === 'text' ? vector.offsets[at + 1]! - vector.offsets[at]! : 8;
+      const dictionaryCode = Number(this.#dictionaryCodes[row]!);
+      if (this.isNull(row) || !(dictionaryCode >= 0 && dictionaryCode < this.#arrowDictionary.size)) continue;
+      const { vector, row: dictionaryRow } = this.#arrowDictionary.find(dictionaryCode);
+      codedBytes += vector.kind === 'text' ? vector.offsets[dictionaryRow + 1]! - vector.offsets[dictionaryRow]! : 8;
     }
-    return bytes;
+    return codedBytes;
   }
 
   protected problemOf(row: number): null {
-    const code = Number(this.#codes[row]!);
-    if (!(code >= 0 && code < this.#dictionary.size))
+    const dictionaryCode = Number(this.#dictionaryCodes[row]!);
+    if (!(dictionaryCode >= 0 && dictionaryCode < this.#arrowDictionary.size))
       throw malformedError('a cell names a value that its dictionary does not have');
     return null;
   }
@@ -544,10 +564,16 @@ export class CodedCells extends ArrowCells {
         builder.appendNull();
         continue;
       }
-      const { vector, row } = this.#dictionary.find(Number(this.#codes[from + i]!));
-      if (vector.kind === 'text' && vector.nulls?.[row] !== 1)
-        builder.appendText(vector.heap, vector.offsets[row]!, vector.offsets[row + 1]!);
-      else builder.append(cellAt(vector, this.#dictionary.type, row));
+      const { vector: dictionaryVector, row: dictionaryRow } = this.#arrowDictionary.find(
+        Number(this.#dictionaryCodes[from + i]!),
+      );
+      if (dictionaryVector.kind === 'text' && dictionaryVector.nulls?.[dictionaryRow] !== 1)
+        builder.appendText(
+          dictionaryVector.heap,
+          dictionaryVector.offsets[dictionaryRow]!,
+          dictionaryVector.offsets[dictionaryRow + 1]!,
+        );
+      else builder.append(cellAt(dictionaryVector, this.#arrowDictionary.type, dictionaryRow));
     }
   }
 }

@@ -40,21 +40,26 @@ export type ArrowMessage =
 
 /** Metadata of one message. Throws REL_PARSE where it is malformed, REL_TYPE_MISMATCH for columns of types that none here has. */
 export function parseArrowMessage(metadata: Uint8Array): ArrowMessage {
-  const message = FlatTable.root(metadata);
-  const version = message.short(0);
-  if (version !== 3 && version !== 4) throw malformedError(`its version is ${version}, not V4 or V5`);
-  const header = message.table(2);
-  if (header === null) throw malformedError('it has no header');
-  switch (message.byte(1)) {
+  const messageTable = FlatTable.root(metadata);
+  const messageVersion = messageTable.short(0);
+  if (messageVersion !== 3 && messageVersion !== 4) throw malformedError(`its version is ${messageVersion}, not V4 or V5`);
+  const messageHeader = messageTable.table(2);
+  if (messageHeader === null) throw malformedError('it has no header');
+  switch (messageTable.byte(1)) {
     case 1:
-      return { kind: 'schema', fields: schemaOf(header) };
+      return { kind: 'schema', fields: schemaFields(messageHeader) };
     case 2: {
-      const data = header.table(1);
-      if (data === null) throw malformedError('a dictionary has no values');
-      return { kind: 'dictionary', id: header.long(0), isDelta: header.byte(2) !== 0, batch: batchOf(data) };
+      const dictionaryBatch = messageHeader.table(1);
+      if (dictionaryBatch === null) throw malformedError('a dictionary has no values');
+      return {
+        kind: 'dictionary',
+        id: messageHeader.long(0),
+        isDelta: messageHeader.byte(2) !== 0,
+        batch: arrowBatchOf(dictionaryBatch),
+      };
     }
     case 3:
-      return { kind: 'batch', batch: batchOf(header) };
+      return { kind: 'batch', batch: arrowBatchOf(messageHeader) };
     default:
       throw malformedError('it is neither a schema, a dictionary nor a record batch');
   }
@@ -62,48 +67,54 @@ export function parseArrowMessage(metadata: Uint8Array): ArrowMessage {
 
 /** Bytes of the body behind the metadata. Throws REL_PARSE where that is no number of bytes. */
 export function parseMessageSize(metadata: Uint8Array): number {
-  const size = FlatTable.root(metadata).long(3);
-  if (size < 0n || size > BigInt(Number.MAX_SAFE_INTEGER)) throw malformedError('its body has a negative length');
-  return Number(size);
+  const messageBodySize = FlatTable.root(metadata).long(3);
+  if (messageBodySize < 0n || messageBodySize > BigInt(Number.MAX_SAFE_INTEGER))
+    throw malformedError('its body has a negative length');
+  return Number(messageBodySize);
 }
 
-function schemaOf(schema: FlatTable): ArrowField[] {
-  if (schema.short(0) !== 0) throw malformedError('its numbers are big-endian');
-  const fields = schema.tables(1);
+function schemaFields(schemaTable: FlatTable): ArrowField[] {
+  if (schemaTable.short(0) !== 0) throw malformedError('its numbers are big-endian');
+  const fieldTables = schemaTable.tables(1);
   // Beside properties a row has its key, its bounds and where it comes from.
-  const most = limits.columnsPerType + 8;
-  if (fields.length > most) throw new ServiceError('REL_INVALID', `rows have at most ${most} columns, not ${fields.length}`);
-  return fields.map(fieldOf);
+  const columnsMax = limits.columnsPerType + 8;
+  if (fieldTables.length > columnsMax)
+    throw new ServiceError('REL_INVALID', `rows have at most ${columnsMax} columns, not ${fieldTables.length}`);
+  return fieldTables.map(arrowFieldOf);
 }
 
-function fieldOf(field: FlatTable): ArrowField {
-  const name = field.text(0) ?? '';
-  const refuse = (problem: string): never => {
+function arrowFieldOf(fieldTable: FlatTable): ArrowField {
+  const name = fieldTable.text(0) ?? '';
+  const refuseField = (problem: string): never => {
     throw new ServiceError('REL_TYPE_MISMATCH', `column ${JSON.stringify(name.slice(0, 128))}: ${problem}`);
   };
-  const type = typeOf(field, refuse);
-  const encoding = field.table(4);
+  const fieldType = arrowTypeOf(fieldTable, refuseField);
+  const dictionaryEncoding = fieldTable.table(4);
   let dictionary: ArrowField['dictionary'] = null;
-  if (encoding !== null) {
-    const index = encoding.table(1);
-    dictionary = { id: encoding.long(0), index: index === null ? { kind: 'int', bits: 32, isSigned: true } : intOf(index) };
-    if (type.kind === 'list' || type.kind === 'null') refuse('dictionaries of lists and of nulls are not supported');
+  if (dictionaryEncoding !== null) {
+    const dictionaryIndex = dictionaryEncoding.table(1);
+    dictionary = {
+      id: dictionaryEncoding.long(0),
+      index: dictionaryIndex === null ? { kind: 'int', bits: 32, isSigned: true } : arrowInt(dictionaryIndex),
+    };
+    if (fieldType.kind === 'list' || fieldType.kind === 'null')
+      refuseField('dictionaries of lists and of nulls are not supported');
   }
-  return { name, type, dictionary, meaning: meaningOf(field) };
+  return { name, type: fieldType, dictionary, meaning: fieldMeaning(fieldTable) };
 }
 
-function meaningOf(field: FlatTable): ArrowField['meaning'] {
-  for (const entry of field.tables(6)) {
-    const key = entry.text(0);
-    const value = key === 'annals.type' || key === 'ARROW:extension:name' ? entry.text(1) : null;
-    if (value === 'arrow.json' || value === 'json') return 'json';
-    if (value === 'timestamp') return value;
+function fieldMeaning(fieldTable: FlatTable): ArrowField['meaning'] {
+  for (const metadataEntry of fieldTable.tables(6)) {
+    const metadataKey = metadataEntry.text(0);
+    const metadataValue = metadataKey === 'annals.type' || metadataKey === 'ARROW:extension:name' ? metadataEntry.text(1) : null;
+    if (metadataValue === 'arrow.json' || metadataValue === 'json') return 'json';
+    if (metadataValue === 'timestamp') return metadataValue;
   }
   return null;
 }
 
 /** Types that are not supported, by the number of the union `Type`. */
-const unread: Readonly<Record<number, string>> = {
+const unsupportedTypes: Readonly<Record<number, string>> = {
   4: 'Binary',
   9: 'Time',
   11: 'Interval',
@@ -119,86 +130,104 @@ const unread: Readonly<Record<number, string>> = {
   26: 'LargeListView',
 };
 
-const unitsNs = [1_000_000_000n, 1_000_000n, 1_000n, 1n];
+const timestampUnitsNs = [1_000_000_000n, 1_000_000n, 1_000n, 1n];
 
-function typeOf(field: FlatTable, refuse: (problem: string) => never): ArrowType {
-  const number = field.byte(2);
-  const type = field.table(3);
-  if (type === null) throw malformedError('a column has no type');
-  switch (number) {
+function arrowTypeOf(fieldTable: FlatTable, refuseField: (problem: string) => never): ArrowType {
+  const typeNumber = fieldTable.byte(2);
+  const typeTable = fieldTable.table(3);
+  if (typeTable === null) throw malformedError('a column has no type');
+  switch (typeNumber) {
     case 1:
       return { kind: 'null' };
     case 2:
-      return intOf(type);
+      return arrowInt(typeTable);
     case 3:
-      return floatOf(type);
+      return arrowFloat(typeTable);
     case 5:
       return { kind: 'text', offsets: 32 };
     case 6:
       return { kind: 'bool' };
     case 7:
-      return decimalOf(type);
+      return arrowDecimal(typeTable);
     case 8:
-      return type.short(0, 1) === 0
+      return typeTable.short(0, 1) === 0
         ? { kind: 'instant', bits: 32, unitNs: 86_400_000_000_000n }
         : { kind: 'instant', bits: 64, unitNs: 1_000_000n };
     case 10: {
-      const unitNs = unitsNs[type.short(0)];
+      const unitNs = timestampUnitsNs[typeTable.short(0)];
       if (unitNs === undefined) throw malformedError('a timestamp has an unknown unit');
       return { kind: 'instant', bits: 64, unitNs };
     }
     case 12:
     case 16:
     case 21:
-      return listOf(field, number === 16 ? 0 : number === 12 ? 32 : 64, number === 16 ? type.int(0) : 0, refuse);
+      return arrowList(
+        fieldTable,
+        typeNumber === 16 ? 0 : typeNumber === 12 ? 32 : 64,
+        typeNumber === 16 ? typeTable.int(0) : 0,
+        refuseField,
+      );
     case 20:
       return { kind: 'text', offsets: 64 };
     case 24:
       return { kind: 'text', offsets: 'views' };
     default:
-      return refuse(`Arrow’s type ${unread[number] ?? number} is not supported`);
+      return refuseField(`Arrow’s type ${unsupportedTypes[typeNumber] ?? typeNumber} is not supported`);
   }
 }
 
-function intOf(type: FlatTable): ArrowType {
-  const bits = type.int(0);
-  if (![8, 16, 32, 64].includes(bits)) throw malformedError(`an integer has ${bits} bits`);
-  return { kind: 'int', bits, isSigned: type.byte(1) !== 0 };
+function arrowInt(intTable: FlatTable): ArrowType {
+  const intBits = intTable.int(0);
+  if (![8, 16, 32, 64].includes(intBits)) throw malformedError(`an integer has ${intBits} bits`);
+  return { kind: 'int', bits: intBits, isSigned: intTable.byte(1) !== 0 };
 }
 
-function floatOf(type: FlatTable): ArrowType {
-  const bits = [16, 32, 64][type.short(0)];
-  if (bits === undefined) throw malformedError('a floating-point number has an unknown width');
-  return { kind: 'float', bits };
+function arrowFloat(floatTable: FlatTable): ArrowType {
+  const floatBits = [16, 32, 64][floatTable.short(0)];
+  if (floatBits === undefined) throw malformedError('a floating-point number has an unknown width');
+  return { kind: 'float', bits: floatBits };
 }
 
 /** Digits that 256 bits hold. */
-const scaleMax = 76;
+const decimalScaleMax = 76;
 
-function decimalOf(type: FlatTable): ArrowType {
-  const [scale, bits] = [type.int(1), type.int(2, 128)];
-  if (![32, 64, 128, 256].includes(bits) || Math.abs(scale) > scaleMax)
+function arrowDecimal(decimalTable: FlatTable): ArrowType {
+  const [scale, bits] = [decimalTable.int(1), decimalTable.int(2, 128)];
+  if (![32, 64, 128, 256].includes(bits) || Math.abs(scale) > decimalScaleMax)
     throw malformedError('a decimal has an unknown width or scale');
   return { kind: 'decimal', bits, scale };
 }
 
-function listOf(field: FlatTable, offsets: 0 | 32 | 64, size: number, refuse: (problem: string) => never): ArrowType {
-  const [item, ...more] = field.tables(5);
-  if (item === undefined || more.length > 0) throw malformedError('a list has one type of items');
-  if (item.byte(2) !== 3 || item.table(4) !== null)
-    return refuse('only lists of floating-point numbers are supported, as vectors');
-  if (offsets === 0 && (size < 1 || size > limits.vectorDims))
-    return refuse(`a vector has 1 to ${limits.vectorDims} dimensions, not ${size}`);
-  const width = item.table(3);
-  if (width === null) throw malformedError('a list has one type of items');
-  return { kind: 'list', offsets, size, item: floatOf(width) };
+function arrowList(
+  fieldTable: FlatTable,
+  offsets: 0 | 32 | 64,
+  listSize: number,
+  refuseField: (problem: string) => never,
+): ArrowType {
+  const [itemTable, ...moreItems] = fieldTable.tables(5);
+  if (itemTable === undefined || moreItems.length > 0) throw malformedError('a list has one type of items');
+  if (itemTable.byte(2) !== 3 || itemTable.table(4) !== null)
+    return refuseField('only lists of floating-point numbers are supported, as vectors');
+  if (offsets === 0 && (listSize < 1 || listSize > limits.vectorDims))
+    return refuseField(`a vector has 1 to ${limits.vectorDims} dimensions, not ${listSize}`);
+  const floatTable = itemTable.table(3);
+  if (floatTable === null) throw malformedError('a list has one type of items');
+  return { kind: 'list', offsets, size: listSize, item: arrowFloat(floatTable) };
 }
 
-function batchOf(batch: FlatTable): ArrowBatch {
-  const compression = batch.table(3);
-  if (compression !== null) {
-    const codec = compression.byte(0) === 0 ? 'LZ4' : 'ZSTD';
-    throw new ServiceError('REL_NOT_IMPLEMENTED', `record batches in ${codec} are not supported: write them uncompressed`);
+function arrowBatchOf(batchTable: FlatTable): ArrowBatch {
+  const batchCompression = batchTable.table(3);
+  if (batchCompression !== null) {
+    const compressionCodec = batchCompression.byte(0) === 0 ? 'LZ4' : 'ZSTD';
+    throw new ServiceError(
+      'REL_NOT_IMPLEMENTED',
+      `record batches in ${compressionCodec} are not supported: write them uncompressed`,
+    );
   }
-  return { length: batch.long(0), nodes: batch.longs(1, 2), buffers: batch.longs(2, 2), viewBuffers: batch.longs(4) };
+  return {
+    length: batchTable.long(0),
+    nodes: batchTable.longs(1, 2),
+    buffers: batchTable.longs(2, 2),
+    viewBuffers: batchTable.longs(4),
+  };
 }

@@ -18,265 +18,285 @@ import type { IngestBatch, IngestOptions } from './ingest-batch.ts';
 import type { Column } from './ingest-column.ts';
 import { RowTape } from './row-tape.ts';
 
-const metadataBytesMax = 4 << 20;
-const bodyBytesMax = 64 << 20;
+const arrowMetadataMax = 4 << 20;
+const arrowBodyMax = 64 << 20;
 /** Most bytes of all dictionaries of a stream. */
 const dictionaryBytesMax = 64 << 20;
 /** Most rows of a message: columns of type null may claim any number of rows without any bytes. */
 const messageRowsMax = 1 << 24;
 /** The work of one turn: rows, or bytes of their cells. */
-const [turnRows, turnBytes] = [4_096, 1 << 20];
+const [arrowTurnRows, arrowTurnBytes] = [4_096, 1 << 20];
 /** Least bytes counted for a row, whatever its cells: its key and its position. */
-const rowBytes = 8;
+const arrowRowBytes = 8;
 const defaultRowBytesMax = 16 << 20;
 
-interface ArrowColumn extends CellForm {
+interface IngestedColumn extends CellForm {
   /** Null until the first cell. */
   builder: VectorBuilder | null;
 }
 
 /** Rows of a record batch, or values of a dictionary, that are being taken. */
-interface Hand {
+interface MessageInHand {
   readonly cells: readonly ArrowCells[];
   readonly rows: number;
   at: number;
-  readonly dictionary: { readonly id: bigint; readonly isDelta: boolean; readonly column: ArrowColumn } | null;
+  readonly dictionary: { readonly id: bigint; readonly isDelta: boolean; readonly column: IngestedColumn } | null;
 }
 
 /** Messages in, batches out, nothing awaited. */
 export class ArrowRows {
-  readonly #options: IngestOptions;
-  readonly #positional: boolean;
+  readonly #ingestOptions: IngestOptions;
+  readonly #isPositional: boolean;
   readonly #rowBytesMax: number;
   /** Null until the schema has come. */
-  #columns: readonly ArrowColumn[] | null = null;
-  readonly #dictionaries = new Map<bigint, ArrowDictionary>();
+  #arrowColumns: readonly IngestedColumn[] | null = null;
+  readonly #arrowDictionaries = new Map<bigint, ArrowDictionary>();
   #dictionaryBytes = 0;
-  #hand: Hand | null = null;
-  #endOffset = 0;
+  #messageInHand: MessageInHand | null = null;
+  #messageEndOffset = 0;
 
-  #index = 0;
-  #batchIndex = 0;
-  #rows = 0;
-  #batchBytes = 0;
-  #allBytes = 0;
-  #rejections: RowRejection[] = [];
-  #indexes: number[] | null = null;
+  #rowIndex = 0;
+  #batchFirstIndex = 0;
+  #batchRowCount = 0;
+  #arrowBatchBytes = 0;
+  #arrowBytesRead = 0;
+  #rowRejections: RowRejection[] = [];
+  #acceptedIndexes: number[] | null = null;
 
-  /** `positional`: columns are matched by position instead of name: `p0`, `p1` … */
-  constructor(options: IngestOptions, positional = false) {
-    this.#options = options;
-    this.#positional = positional;
-    this.#rowBytesMax = options.rowBytesMax ?? defaultRowBytesMax;
+  /** `isPositional`: columns are matched by position instead of name: `p0`, `p1` … */
+  constructor(ingestOptions: IngestOptions, isPositional = false) {
+    this.#ingestOptions = ingestOptions;
+    this.#isPositional = isPositional;
+    this.#rowBytesMax = ingestOptions.rowBytesMax ?? defaultRowBytesMax;
   }
 
   /** Rows that were read, accepted or not. */
   get index(): number {
-    return this.#index;
+    return this.#rowIndex;
   }
 
   get hasSchema(): boolean {
-    return this.#columns !== null;
+    return this.#arrowColumns !== null;
   }
 
   /** There are rows in hand: the next message is not taken before `read` has worked them off. */
   get isBusy(): boolean {
-    return this.#hand !== null;
+    return this.#messageInHand !== null;
   }
 
   /** One message; `body` begins at a multiple of eight in its memory. `endOffset`: bytes of the stream up to its end. */
   accept(metadata: Uint8Array, body: Uint8Array, endOffset: number): void {
-    assert(this.#hand === null, 'a message is taken once the last one is worked off');
-    this.#endOffset = endOffset;
-    const message = parseArrowMessage(metadata);
-    if (message.kind === 'schema') {
-      if (this.#columns !== null) throw malformedError('a stream has one schema');
-      const fields = this.#positional ? message.fields.map((field, i) => ({ ...field, name: `p${i}` })) : message.fields;
-      this.#columns = columnsOf(fields, this.#options.definition);
+    assert(this.#messageInHand === null, 'a message is taken once the last one is worked off');
+    this.#messageEndOffset = endOffset;
+    const arrowMessage = parseArrowMessage(metadata);
+    if (arrowMessage.kind === 'schema') {
+      if (this.#arrowColumns !== null) throw malformedError('a stream has one schema');
+      const schemaFields = this.#isPositional
+        ? arrowMessage.fields.map((field, i) => ({ ...field, name: `p${i}` }))
+        : arrowMessage.fields;
+      this.#arrowColumns = ingestColumnsOf(schemaFields, this.#ingestOptions.definition);
       return;
     }
-    if (this.#columns === null) throw malformedError('the schema comes first');
-    const { batch } = message;
-    const rows = Number(batch.length);
-    if (!(rows >= 0)) throw malformedError('its length is negative');
-    if (rows > messageRowsMax) throw new ServiceError('REL_TOO_LARGE', `a record batch has at most ${messageRowsMax} rows`);
-    const buffers = new BatchBuffers(batch, body);
-    if (message.kind === 'batch') this.#hand = { cells: this.#cellsOf(buffers, rows), rows, at: 0, dictionary: null };
-    else this.#takeDictionary(message.id, message.isDelta, buffers, rows);
+    if (this.#arrowColumns === null) throw malformedError('the schema comes first');
+    const { batch: arrowBatch } = arrowMessage;
+    const messageRows = Number(arrowBatch.length);
+    if (!(messageRows >= 0)) throw malformedError('its length is negative');
+    if (messageRows > messageRowsMax)
+      throw new ServiceError('REL_TOO_LARGE', `a record batch has at most ${messageRowsMax} rows`);
+    const batchBuffers = new BatchBuffers(arrowBatch, body);
+    if (arrowMessage.kind === 'batch')
+      this.#messageInHand = { cells: this.#batchCells(batchBuffers, messageRows), rows: messageRows, at: 0, dictionary: null };
+    else this.#takeDictionary(arrowMessage.id, arrowMessage.isDelta, batchBuffers, messageRows);
   }
 
-  #cellsOf(buffers: BatchBuffers, rows: number): ArrowCells[] {
-    return this.#columns!.map((column) => {
-      const id = column.field.dictionary?.id;
-      return buffers.cells(column, rows, (id === undefined ? undefined : this.#dictionaries.get(id)) ?? null);
+  #batchCells(batchBuffers: BatchBuffers, rows: number): ArrowCells[] {
+    return this.#arrowColumns!.map((arrowColumn) => {
+      const dictionaryId = arrowColumn.field.dictionary?.id;
+      return batchBuffers.cells(
+        arrowColumn,
+        rows,
+        (dictionaryId === undefined ? undefined : this.#arrowDictionaries.get(dictionaryId)) ?? null,
+      );
     });
   }
 
-  #takeDictionary(id: bigint, isDelta: boolean, buffers: BatchBuffers, rows: number): void {
-    const column = this.#columns!.find((each) => each.field.dictionary?.id === id);
-    if (!column) throw malformedError(`no column has the dictionary ${id}`);
-    const values: ArrowColumn = { field: column.field, type: column.type, dims: 0, builder: null };
-    this.#hand = { cells: [buffers.values(values, rows)], rows, at: 0, dictionary: { id, isDelta, column: values } };
+  #takeDictionary(id: bigint, isDelta: boolean, batchBuffers: BatchBuffers, rows: number): void {
+    const codedColumn = this.#arrowColumns!.find((each) => each.field.dictionary?.id === id);
+    if (!codedColumn) throw malformedError(`no column has the dictionary ${id}`);
+    const dictionaryColumn: IngestedColumn = { field: codedColumn.field, type: codedColumn.type, dims: 0, builder: null };
+    this.#messageInHand = {
+      cells: [batchBuffers.values(dictionaryColumn, rows)],
+      rows,
+      at: 0,
+      dictionary: { id, isDelta, column: dictionaryColumn },
+    };
   }
 
   /**
-   * The next full batch; null where a message is missing, or (`isBusy`) where the turn is over. With `last`, the remaining rows.
+   * The next full batch; null where a message is missing, or (`isBusy`) where the turn is over. With `isLastRead`, the remaining rows.
    */
-  read(last: boolean): IngestBatch | null {
-    const hand = this.#hand;
-    if (hand !== null) {
-      if (hand.at < hand.rows) this.#takeTurn(hand);
-      if (hand.at === hand.rows) this.#finish(hand);
-      if (this.#isFull()) return this.#take();
-      if (this.#hand !== null) return null;
+  read(isLastRead: boolean): IngestBatch | null {
+    const messageInHand = this.#messageInHand;
+    if (messageInHand !== null) {
+      if (messageInHand.at < messageInHand.rows) this.#readTurn(messageInHand);
+      if (messageInHand.at === messageInHand.rows) this.#finishMessage(messageInHand);
+      if (this.#isBatchFull()) return this.#takeBatch();
+      if (this.#messageInHand !== null) return null;
     }
-    return last && this.#index > this.#batchIndex ? this.#take() : null;
+    return isLastRead && this.#rowIndex > this.#batchFirstIndex ? this.#takeBatch() : null;
   }
 
   /** The rows that were read before an error; null where there are none. */
   takeRest(): IngestBatch | null {
-    return this.#index > this.#batchIndex ? this.#take() : null;
+    return this.#rowIndex > this.#batchFirstIndex ? this.#takeBatch() : null;
   }
 
-  #finish({ dictionary, rows }: Hand): void {
-    this.#hand = null;
+  #finishMessage({ dictionary, rows }: MessageInHand): void {
+    this.#messageInHand = null;
     if (dictionary === null) return;
-    const { id, isDelta, column } = dictionary;
-    const known = isDelta ? this.#dictionaries.get(id) : undefined;
-    const grown = known ?? new ArrowDictionary(column.type);
-    if (column.builder !== null) grown.add(column.builder.build(), rows);
-    this.#dictionaries.set(id, grown);
+    const { id, isDelta, column: dictionaryColumn } = dictionary;
+    const knownDictionary = isDelta ? this.#arrowDictionaries.get(id) : undefined;
+    const grownDictionary = knownDictionary ?? new ArrowDictionary(dictionaryColumn.type);
+    if (dictionaryColumn.builder !== null) grownDictionary.add(dictionaryColumn.builder.build(), rows);
+    this.#arrowDictionaries.set(id, grownDictionary);
   }
 
-  #takeTurn(hand: Hand): void {
-    const { cells, dictionary } = hand;
-    let count = Math.min(turnRows, hand.rows - hand.at, dictionary === null ? Math.max(1, this.#roomRows()) : Infinity);
-    let bytes = bytesOf(cells, hand.at, count);
-    while (count > 1 && bytes > turnBytes) {
-      count >>= 1;
-      bytes = bytesOf(cells, hand.at, count);
+  #readTurn(messageInHand: MessageInHand): void {
+    const { cells, dictionary } = messageInHand;
+    let turnCount = Math.min(
+      arrowTurnRows,
+      messageInHand.rows - messageInHand.at,
+      dictionary === null ? Math.max(1, this.#batchRowsLeft()) : Infinity,
+    );
+    let turnBytesRead = arrowBytesOf(cells, messageInHand.at, turnCount);
+    while (turnCount > 1 && turnBytesRead > arrowTurnBytes) {
+      turnCount >>= 1;
+      turnBytesRead = arrowBytesOf(cells, messageInHand.at, turnCount);
     }
-    const columns = dictionary === null ? this.#columns! : [dictionary.column];
-    const refused = this.#check(cells, columns, hand.at, count, bytes);
+    const turnColumns = dictionary === null ? this.#arrowColumns! : [dictionary.column];
+    const refusedRows = this.#checkCells(cells, turnColumns, messageInHand.at, turnCount, turnBytesRead);
     if (dictionary !== null) {
-      const [first] = refused.values();
-      if (first !== undefined) throw new ServiceError('REL_TYPE_MISMATCH', `a value of a dictionary ${first}`);
-      this.#dictionaryBytes += bytes;
+      const [firstRefusal] = refusedRows.values();
+      if (firstRefusal !== undefined) throw new ServiceError('REL_TYPE_MISMATCH', `a value of a dictionary ${firstRefusal}`);
+      this.#dictionaryBytes += turnBytesRead;
       if (this.#dictionaryBytes > dictionaryBytesMax)
         throw new ServiceError('REL_TOO_LARGE', `dictionaries have at most ${dictionaryBytesMax} bytes`);
-    } else this.#count(bytes);
-    for (let at = hand.at; at < hand.at + count; ) {
-      const problem = refused.get(at);
-      if (problem !== undefined) {
-        this.#reject(problem);
-        at++;
+    } else this.#countBytes(turnBytesRead);
+    for (let turnRow = messageInHand.at; turnRow < messageInHand.at + turnCount; ) {
+      const rowProblem = refusedRows.get(turnRow);
+      if (rowProblem !== undefined) {
+        this.#rejectRow(rowProblem);
+        turnRow++;
         continue;
       }
-      let end = at + 1;
-      while (end < hand.at + count && !refused.has(end)) end++;
-      append(columns, cells, at, end - at, dictionary === null ? this.#rows : at);
-      if (dictionary === null) this.#accept(end - at);
-      at = end;
+      let acceptedEnd = turnRow + 1;
+      while (acceptedEnd < messageInHand.at + turnCount && !refusedRows.has(acceptedEnd)) acceptedEnd++;
+      appendArrowCells(turnColumns, cells, turnRow, acceptedEnd - turnRow, dictionary === null ? this.#batchRowCount : turnRow);
+      if (dictionary === null) this.#acceptRows(acceptedEnd - turnRow);
+      turnRow = acceptedEnd;
     }
-    hand.at += count;
+    messageInHand.at += turnCount;
   }
 
   /** Finds the reason why each refused row is refused. */
-  #check(
+  #checkCells(
     cells: readonly ArrowCells[],
-    columns: readonly ArrowColumn[],
+    columns: readonly IngestedColumn[],
     from: number,
     count: number,
     bytes: number,
   ): Map<number, string> {
-    const refused = new Map<number, string>();
-    if (bytes > this.#rowBytesMax && count === 1) refused.set(from, `is over ${this.#rowBytesMax} bytes`);
-    cells.forEach((each, i) => {
+    const refusedRows = new Map<number, string>();
+    if (bytes > this.#rowBytesMax && count === 1) refusedRows.set(from, `is over ${this.#rowBytesMax} bytes`);
+    cells.forEach((columnCells, i) => {
       const { name } = columns[i]!.field;
-      each.check(from, count, (row, detail) => refused.has(row) || refused.set(row, `${name} ${detail}`));
+      columnCells.check(from, count, (row, detail) => refusedRows.has(row) || refusedRows.set(row, `${name} ${detail}`));
     });
-    return refused;
+    return refusedRows;
   }
 
   /** Limits the bytes of the whole stream: a caller that wants it as one batch holds all of it in memory. */
-  #count(bytes: number): void {
-    const { limitBytes } = this.#options;
-    this.#batchBytes += bytes;
-    this.#allBytes += bytes;
-    if (limitBytes !== undefined && this.#allBytes > limitBytes)
-      throw new ServiceError('REL_TOO_LARGE', `the rows come to over ${limitBytes} bytes; ${this.#index} rows were read`);
+  #countBytes(bytes: number): void {
+    const { limitBytes } = this.#ingestOptions;
+    this.#arrowBatchBytes += bytes;
+    this.#arrowBytesRead += bytes;
+    if (limitBytes !== undefined && this.#arrowBytesRead > limitBytes)
+      throw new ServiceError('REL_TOO_LARGE', `the rows come to over ${limitBytes} bytes; ${this.#rowIndex} rows were read`);
   }
 
-  #accept(count: number): void {
-    for (let i = 0; this.#indexes !== null && i < count; i++) this.#indexes.push(this.#index + i);
-    this.#index += count;
-    this.#rows += count;
+  #acceptRows(count: number): void {
+    for (let i = 0; this.#acceptedIndexes !== null && i < count; i++) this.#acceptedIndexes.push(this.#rowIndex + i);
+    this.#rowIndex += count;
+    this.#batchRowCount += count;
   }
 
-  #reject(detail: string): void {
-    this.#indexes ??= Array.from({ length: this.#index - this.#batchIndex }, (_, i) => this.#batchIndex + i);
-    const code: ErrorCode = detail.startsWith('is over') ? 'REL_TOO_LARGE' : 'REL_TYPE_MISMATCH';
-    this.#rejections.push({ index: this.#index, code, detail });
-    this.#index++;
+  #rejectRow(detail: string): void {
+    this.#acceptedIndexes ??= Array.from({ length: this.#rowIndex - this.#batchFirstIndex }, (_, i) => this.#batchFirstIndex + i);
+    const rejectionCode: ErrorCode = detail.startsWith('is over') ? 'REL_TOO_LARGE' : 'REL_TYPE_MISMATCH';
+    this.#rowRejections.push({ index: this.#rowIndex, code: rejectionCode, detail });
+    this.#rowIndex++;
   }
 
-  #roomRows(): number {
-    const { batchRows } = this.#options;
-    return (typeof batchRows === 'number' ? batchRows : batchRows()) - (this.#index - this.#batchIndex);
+  #batchRowsLeft(): number {
+    const { batchRows } = this.#ingestOptions;
+    return (typeof batchRows === 'number' ? batchRows : batchRows()) - (this.#rowIndex - this.#batchFirstIndex);
   }
 
-  #isFull(): boolean {
-    return this.#index > this.#batchIndex && (this.#roomRows() <= 0 || this.#batchBytes >= this.#options.batchBytes);
+  #isBatchFull(): boolean {
+    return (
+      this.#rowIndex > this.#batchFirstIndex &&
+      (this.#batchRowsLeft() <= 0 || this.#arrowBatchBytes >= this.#ingestOptions.batchBytes)
+    );
   }
 
-  #take(): IngestBatch {
-    const length = this.#rows;
-    const columns: NamedColumn[] = [];
-    const sent = new Map<string, Uint8Array>();
-    for (const column of this.#columns ?? []) {
+  #takeBatch(): IngestBatch {
+    const batchLength = this.#batchRowCount;
+    const ingestedColumns: NamedColumn[] = [];
+    const sentCells = new Map<string, Uint8Array>();
+    for (const column of this.#arrowColumns ?? []) {
       const { field, builder, type } = column;
-      sent.set(field.name, new Uint8Array(length).fill(1));
+      sentCells.set(field.name, new Uint8Array(batchLength).fill(1));
       if (builder === null) continue;
-      columns.push({ name: field.name, type, vector: builder.build() });
+      ingestedColumns.push({ name: field.name, type, vector: builder.build() });
       column.builder = null;
     }
-    const batch: IngestBatch = {
-      ...(this.#options.tracksSent === true && { sent }),
-      rows: { length, columns },
-      firstIndex: this.#batchIndex,
-      indexes: this.#indexes === null ? null : Float64Array.from(this.#indexes),
-      rejections: this.#rejections,
-      endOffset: this.#endOffset,
+    const ingestBatch: IngestBatch = {
+      ...(this.#ingestOptions.tracksSent === true && { sent: sentCells }),
+      rows: { length: batchLength, columns: ingestedColumns },
+      firstIndex: this.#batchFirstIndex,
+      indexes: this.#acceptedIndexes === null ? null : Float64Array.from(this.#acceptedIndexes),
+      rejections: this.#rowRejections,
+      endOffset: this.#messageEndOffset,
       mixed: [],
     };
-    this.#batchIndex = this.#index;
-    this.#rows = 0;
-    this.#batchBytes = 0;
-    this.#rejections = [];
-    this.#indexes = null;
-    return batch;
+    this.#batchFirstIndex = this.#rowIndex;
+    this.#batchRowCount = 0;
+    this.#arrowBatchBytes = 0;
+    this.#rowRejections = [];
+    this.#acceptedIndexes = null;
+    return ingestBatch;
   }
 }
 
-function bytesOf(cells: readonly ArrowCells[], from: number, count: number): number {
-  let bytes = count * rowBytes;
-  for (const each of cells) bytes += each.bytes(from, count);
-  return bytes;
+function arrowBytesOf(cells: readonly ArrowCells[], from: number, count: number): number {
+  let arrowBytes = count * arrowRowBytes;
+  for (const columnCells of cells) arrowBytes += columnCells.bytes(from, count);
+  return arrowBytes;
 }
 
 /** `length`: cells that the columns hold. */
-function append(
-  columns: readonly ArrowColumn[],
+function appendArrowCells(
+  columns: readonly IngestedColumn[],
   cells: readonly ArrowCells[],
   from: number,
   count: number,
   length: number,
 ): void {
-  columns.forEach((column, i) => {
-    if (column.field.type.kind === 'null') return;
-    column.builder ??= new VectorBuilder(column.type, Math.max(64, count));
-    assert(column.builder.length === length, 'columns grow together');
-    cells[i]!.append(column.builder, from, count);
+  columns.forEach((arrowColumn, i) => {
+    if (arrowColumn.field.type.kind === 'null') return;
+    arrowColumn.builder ??= new VectorBuilder(arrowColumn.type, Math.max(64, count));
+    assert(arrowColumn.builder.length === length, 'columns grow together');
+    cells[i]!.append(arrowColumn.builder, from, count);
   });
 }
 
@@ -287,60 +307,65 @@ function append(
 export function arrowColumns(
   metadata: Uint8Array,
 ): { readonly name: string; readonly type: ColumnType; readonly dims: number }[] {
-  const message = parseArrowMessage(metadata);
-  if (message.kind !== 'schema') throw malformedError('the schema comes first');
-  return columnsOf(message.fields, null).flatMap(({ field, type, dims }) =>
+  const schemaMessage = parseArrowMessage(metadata);
+  if (schemaMessage.kind !== 'schema') throw malformedError('the schema comes first');
+  return ingestColumnsOf(schemaMessage.fields, null).flatMap(({ field, type, dims }) =>
     field.type.kind === 'null' ? [] : { name: field.name, type, dims },
   );
 }
 
 /** Columns of the schema as the type takes them. */
-function columnsOf(fields: readonly ArrowField[], definition: IngestOptions['definition']): ArrowColumn[] {
-  const tape = new RowTape();
-  const set = new ColumnSet(definition, tape, false);
-  const forms = new Map<bigint, ColumnType>();
-  return fields.map((field, i) => {
-    tape.reset(new Uint8Array(0));
-    const slot = set.slotOf(field.name);
-    if (slot < 0) {
-      const { code, detail } = tape.problem!;
+function ingestColumnsOf(fields: readonly ArrowField[], definition: IngestOptions['definition']): IngestedColumn[] {
+  const columnTape = new RowTape();
+  const columnSet = new ColumnSet(definition, columnTape, false);
+  const dictionaryTypes = new Map<bigint, ColumnType>();
+  return fields.map((arrowField, i) => {
+    columnTape.reset(new Uint8Array(0));
+    const columnSlot = columnSet.slotOf(arrowField.name);
+    if (columnSlot < 0) {
+      const { code, detail } = columnTape.problem!;
       throw new ServiceError(code, detail);
     }
-    if (slot < i) throw new ServiceError('REL_INVALID', `the column ${JSON.stringify(field.name)} is given twice`);
-    if (field.type.kind === 'null') return { field, type: 'json', dims: 0, builder: null };
-    const type = wantedType(field, set.columns[slot]!);
-    const id = field.dictionary?.id;
-    if (id !== undefined && (forms.get(id) ?? type) !== type)
+    if (columnSlot < i) throw new ServiceError('REL_INVALID', `the column ${JSON.stringify(arrowField.name)} is given twice`);
+    if (arrowField.type.kind === 'null') return { field: arrowField, type: 'json', dims: 0, builder: null };
+    const columnType = ingestedType(arrowField, columnSet.columns[columnSlot]!);
+    const dictionaryId = arrowField.dictionary?.id;
+    if (dictionaryId !== undefined && (dictionaryTypes.get(dictionaryId) ?? columnType) !== columnType)
       throw new ServiceError(
         'REL_TYPE_MISMATCH',
-        `column ${JSON.stringify(field.name)}: its dictionary is another column’s of ${forms.get(id)}`,
+        `column ${JSON.stringify(arrowField.name)}: its dictionary is another column’s of ${dictionaryTypes.get(dictionaryId)}`,
       );
-    if (id !== undefined) forms.set(id, type);
-    const { dims } = set.columns[slot]!;
-    if (field.type.kind === 'list' && field.type.size !== 0 && dims !== 0 && field.type.size !== dims)
+    if (dictionaryId !== undefined) dictionaryTypes.set(dictionaryId, columnType);
+    const { dims } = columnSet.columns[columnSlot]!;
+    if (arrowField.type.kind === 'list' && arrowField.type.size !== 0 && dims !== 0 && arrowField.type.size !== dims)
       throw new ServiceError(
         'REL_TYPE_MISMATCH',
-        `column ${JSON.stringify(field.name)} has ${field.type.size} dimensions instead of ${dims}`,
+        `column ${JSON.stringify(arrowField.name)} has ${arrowField.type.size} dimensions instead of ${dims}`,
       );
-    return { field, type, dims: dims || (field.type.kind === 'list' ? field.type.size : 0), builder: null };
+    return {
+      field: arrowField,
+      type: columnType,
+      dims: dims || (arrowField.type.kind === 'list' ? arrowField.type.size : 0),
+      builder: null,
+    };
   });
 }
 
 /** The type to which cells are decoded; a later check of the rows decides whether each fits its column exactly. */
-function wantedType({ name, type, meaning }: ArrowField, { type: fixed, declared, integersAsText }: Column): ColumnType {
-  const wanted = fixed ?? declared;
-  const own = ownType(type, meaning);
-  if (wanted === null || wanted === own) return own;
-  const isNumeric = wanted === 'integer' || wanted === 'number';
-  if (type.kind === 'text' && (wanted === 'string' || wanted === 'json')) return wanted;
-  if (type.kind === 'text' && wanted === 'timestamp') return 'string';
-  if (type.kind === 'int' && (isNumeric || wanted === 'timestamp')) return 'integer';
-  if (type.kind === 'int' && wanted === 'string' && integersAsText) return wanted;
-  if (isNumeric && (own === 'integer' || own === 'number')) return own;
-  throw new ServiceError('REL_TYPE_MISMATCH', `column ${JSON.stringify(name)} is of type ${wanted}; ${own} is given`);
+function ingestedType({ name, type, meaning }: ArrowField, { type: fixed, declared, integersAsText }: Column): ColumnType {
+  const declaredType = fixed ?? declared;
+  const arrowType = arrowColumnType(type, meaning);
+  if (declaredType === null || declaredType === arrowType) return arrowType;
+  const isNumericColumn = declaredType === 'integer' || declaredType === 'number';
+  if (type.kind === 'text' && (declaredType === 'string' || declaredType === 'json')) return declaredType;
+  if (type.kind === 'text' && declaredType === 'timestamp') return 'string';
+  if (type.kind === 'int' && (isNumericColumn || declaredType === 'timestamp')) return 'integer';
+  if (type.kind === 'int' && declaredType === 'string' && integersAsText) return declaredType;
+  if (isNumericColumn && (arrowType === 'integer' || arrowType === 'number')) return arrowType;
+  throw new ServiceError('REL_TYPE_MISMATCH', `column ${JSON.stringify(name)} is of type ${declaredType}; ${arrowType} is given`);
 }
 
-function ownType(type: ArrowField['type'], meaning: ArrowField['meaning']): ColumnType {
+function arrowColumnType(type: ArrowField['type'], meaning: ArrowField['meaning']): ColumnType {
   switch (type.kind) {
     case 'null':
       return 'json';
@@ -363,128 +388,128 @@ function ownType(type: ArrowField['type'], meaning: ArrowField['meaning']): Colu
 
 /** Messages that come one by one, each behind the other's batches. */
 export async function* readArrowMessages(
-  source: AsyncIterable<{ readonly header: Uint8Array; readonly body: Uint8Array }>,
+  arrowMessages: AsyncIterable<{ readonly header: Uint8Array; readonly body: Uint8Array }>,
   options: IngestOptions,
   positional = false,
 ): AsyncGenerator<IngestBatch, void> {
-  const rows = new ArrowRows(options, positional);
-  let failure: ServiceError | null = null;
+  const arrowRows = new ArrowRows(options, positional);
+  let arrowFailure: ServiceError | null = null;
   try {
-    for await (const { header, body } of source) {
-      rows.accept(header, body, 0);
-      while (rows.isBusy) {
-        const batch = rows.read(false);
-        if (batch !== null) yield batch;
+    for await (const { header, body } of arrowMessages) {
+      arrowRows.accept(header, body, 0);
+      while (arrowRows.isBusy) {
+        const ingestBatch = arrowRows.read(false);
+        if (ingestBatch !== null) yield ingestBatch;
         else await options.yieldTurn?.();
       }
     }
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    failure = error;
+    arrowFailure = error;
   }
-  const rest = rows.takeRest();
-  if (rest !== null) yield rest;
-  if (failure !== null) throw failure;
+  const lastBatch = arrowRows.takeRest();
+  if (lastBatch !== null) yield lastBatch;
+  if (arrowFailure !== null) throw arrowFailure;
 }
 
 /** A stream in pieces: each message as it is there. */
 export class ArrowStream {
-  readonly #rows: ArrowRows;
-  /** The part of the stream that is being gathered; `#size` bytes of it are there. */
-  #part: 'mark' | 'metadata' | 'body' | 'end' = 'mark';
-  #gathered: Uint8Array = new Uint8Array(8);
-  #size = 0;
-  #metadata: Uint8Array = this.#gathered;
-  #pieces: Uint8Array[] = [];
-  #offset: number;
+  readonly #streamRows: ArrowRows;
+  /** The part of the stream that is being gathered; `#gatheredSize` bytes of it are there. */
+  #messagePart: 'mark' | 'metadata' | 'body' | 'end' = 'mark';
+  #gatheredBytes: Uint8Array = new Uint8Array(8);
+  #gatheredSize = 0;
+  #messageMetadata: Uint8Array = this.#gatheredBytes;
+  #arrowPieces: Uint8Array[] = [];
+  #streamOffset: number;
 
   /** `offset`: bytes that stand before it. */
   constructor(options: IngestOptions, offset: number) {
-    this.#rows = new ArrowRows(options);
-    this.#offset = offset;
+    this.#streamRows = new ArrowRows(options);
+    this.#streamOffset = offset;
   }
 
   /** Rows are in hand, and others have their turn before they are gone on with. */
   get isBusy(): boolean {
-    return this.#rows.isBusy;
+    return this.#streamRows.isBusy;
   }
 
   get index(): number {
-    return this.#rows.index;
+    return this.#streamRows.index;
   }
 
   /** The rows that were read before an error; null where there are none. */
   takeRest(): IngestBatch | null {
-    return this.#rows.takeRest();
+    return this.#streamRows.takeRest();
   }
 
   /** The bytes are not changed before they are read. */
-  push(bytes: Uint8Array): void {
-    this.#pieces.push(bytes);
+  push(pushedBytes: Uint8Array): void {
+    this.#arrowPieces.push(pushedBytes);
   }
 
-  read(last: boolean): IngestBatch | null {
+  read(isLastRead: boolean): IngestBatch | null {
     for (;;) {
-      if (this.#rows.isBusy) {
-        const batch = this.#rows.read(false);
-        if (batch !== null || this.#rows.isBusy) return batch;
+      if (this.#streamRows.isBusy) {
+        const ingestBatch = this.#streamRows.read(false);
+        if (ingestBatch !== null || this.#streamRows.isBusy) return ingestBatch;
       }
-      if (!this.#gather()) break;
-      this.#step();
+      if (!this.#gatherPart()) break;
+      this.#readPart();
     }
-    if (!last) return null;
-    if (this.#part !== 'end' && (this.#part !== 'mark' || this.#size > 0 || !this.#rows.hasSchema))
-      throw malformedError(`the stream ends inside of it, after ${this.#rows.index} rows`);
-    return this.#rows.read(true);
+    if (!isLastRead) return null;
+    if (this.#messagePart !== 'end' && (this.#messagePart !== 'mark' || this.#gatheredSize > 0 || !this.#streamRows.hasSchema))
+      throw malformedError(`the stream ends inside of it, after ${this.#streamRows.index} rows`);
+    return this.#streamRows.read(true);
   }
 
   /** True: the part is there as a whole. */
-  #gather(): boolean {
-    while (this.#size < this.#gathered.length) {
-      const piece = this.#pieces[0];
-      if (piece === undefined) return false;
-      const taken = Math.min(piece.length, this.#gathered.length - this.#size);
-      this.#gathered.set(piece.subarray(0, taken), this.#size);
-      this.#size += taken;
-      this.#offset += taken;
-      if (taken === piece.length) this.#pieces.shift();
-      else this.#pieces[0] = piece.subarray(taken);
+  #gatherPart(): boolean {
+    while (this.#gatheredSize < this.#gatheredBytes.length) {
+      const arrowPiece = this.#arrowPieces[0];
+      if (arrowPiece === undefined) return false;
+      const takenBytes = Math.min(arrowPiece.length, this.#gatheredBytes.length - this.#gatheredSize);
+      this.#gatheredBytes.set(arrowPiece.subarray(0, takenBytes), this.#gatheredSize);
+      this.#gatheredSize += takenBytes;
+      this.#streamOffset += takenBytes;
+      if (takenBytes === arrowPiece.length) this.#arrowPieces.shift();
+      else this.#arrowPieces[0] = arrowPiece.subarray(takenBytes);
     }
-    if (this.#part !== 'end') return true;
-    if (this.#pieces.length > 0) throw new ServiceError('REL_PARSE', 'there are bytes behind the end of the Arrow stream');
+    if (this.#messagePart !== 'end') return true;
+    if (this.#arrowPieces.length > 0) throw new ServiceError('REL_PARSE', 'there are bytes behind the end of the Arrow stream');
     return false;
   }
 
-  #step(): void {
-    const gathered = this.#gathered;
-    if (this.#part === 'mark') {
-      const view = new DataView(gathered.buffer);
-      if (view.getUint32(0, true) !== 0xffff_ffff) throw malformedError('it does not begin with its mark');
-      const size = view.getUint32(4, true);
-      if (size > metadataBytesMax)
-        throw new ServiceError('REL_TOO_LARGE', `metadata of a message has at most ${metadataBytesMax} bytes`);
-      this.#begin(size === 0 ? 'end' : 'metadata', size);
+  #readPart(): void {
+    const gatheredPart = this.#gatheredBytes;
+    if (this.#messagePart === 'mark') {
+      const markView = new DataView(gatheredPart.buffer);
+      if (markView.getUint32(0, true) !== 0xffff_ffff) throw malformedError('it does not begin with its mark');
+      const partSize = markView.getUint32(4, true);
+      if (partSize > arrowMetadataMax)
+        throw new ServiceError('REL_TOO_LARGE', `metadata of a message has at most ${arrowMetadataMax} bytes`);
+      this.#beginPart(partSize === 0 ? 'end' : 'metadata', partSize);
       return;
     }
-    if (this.#part === 'metadata') {
-      this.#metadata = gathered;
-      const size = parseMessageSize(gathered);
-      if (size > bodyBytesMax)
+    if (this.#messagePart === 'metadata') {
+      this.#messageMetadata = gatheredPart;
+      const partSize = parseMessageSize(gatheredPart);
+      if (partSize > arrowBodyMax)
         throw new ServiceError(
           'REL_TOO_LARGE',
-          `a record batch has at most ${bodyBytesMax} bytes, not ${size}: write smaller ones`,
+          `a record batch has at most ${arrowBodyMax} bytes, not ${partSize}: write smaller ones`,
         );
-      this.#begin('body', size);
+      this.#beginPart('body', partSize);
       return;
     }
-    this.#begin('mark', 8);
-    this.#rows.accept(this.#metadata, gathered, this.#offset);
+    this.#beginPart('mark', 8);
+    this.#streamRows.accept(this.#messageMetadata, gatheredPart, this.#streamOffset);
   }
 
   /** Memory that nothing was written to yet is none. */
-  #begin(part: 'mark' | 'metadata' | 'body' | 'end', bytes: number): void {
-    this.#part = part;
-    this.#gathered = new Uint8Array(bytes);
-    this.#size = 0;
+  #beginPart(messagePart: 'mark' | 'metadata' | 'body' | 'end', partBytes: number): void {
+    this.#messagePart = messagePart;
+    this.#gatheredBytes = new Uint8Array(partBytes);
+    this.#gatheredSize = 0;
   }
 }

@@ -34,13 +34,13 @@ import { copyWords, wordSlack } from './short-copies.ts';
 import { EncodedDictionary } from './encoded-dictionary.ts';
 import { floats, integers, numbers } from './plain-cells.ts';
 
-type Rows = Pick<Answer, 'columns' | 'batches'>;
+type ArrowAnswer = Pick<Answer, 'columns' | 'batches'>;
 type VectorKind<Kind extends Vector['kind']> = Extract<Vector, { kind: Kind }>;
 
 /** Smaller pieces leave in company: a write to a socket costs more than copying them. */
-const aloneBytes = 32 * 1024;
+const pieceAloneBytes = 32 * 1024;
 /** A column of so much takes a few milliseconds. */
-const batchLimits: SliceLimits = { textBytes: 8 << 20, floats: 4 << 20 };
+const arrowSliceLimits: SliceLimits = { textBytes: 8 << 20, floats: 4 << 20 };
 
 export interface ArrowOptions {
   /** A `file` has its marks around the stream; `stream` where this is absent. */
@@ -53,193 +53,200 @@ export interface ArrowOptions {
 
 /**
  * The stream in pieces, each made when it is asked for; empty ones stand where only work was done. Pieces may share
- * memory with the answer. `facts` go into the schema's metadata. Throws REL_TYPE_MISMATCH for vectors of several lengths.
+ * memory with the answer. `schemaFacts` go into the schema's metadata. Throws REL_TYPE_MISMATCH for vectors of several lengths.
  */
 export function writeArrowPieces(
-  rows: Rows,
-  facts: ReadonlyMap<string, string>,
-  { shape = 'stream', limits = batchLimits, dims = [] }: ArrowOptions = {},
+  arrowAnswer: ArrowAnswer,
+  schemaFacts: ReadonlyMap<string, string>,
+  { shape = 'stream', limits = arrowSliceLimits, dims = [] }: ArrowOptions = {},
 ): Generator<Uint8Array, void> {
-  const columns = rows.columns.map(
-    (column, i) => new ArrowColumn(column, column.type === 'vector' ? vectorDims(rows, i) || dims[i] || 1 : 0),
+  const arrowColumns = arrowAnswer.columns.map(
+    (column, i) => new WrittenColumn(column, column.type === 'vector' ? answerVectorDims(arrowAnswer, i) || dims[i] || 1 : 0),
   );
-  const schema = new Schema(
-    columns.map(({ field }) => field),
-    new Map(facts),
+  const arrowSchema = new Schema(
+    arrowColumns.map(({ field }) => field),
+    new Map(schemaFacts),
   );
-  return pieces(rows, columns, schema, shape, limits);
+  return arrowPieces(arrowAnswer, arrowColumns, arrowSchema, shape, limits);
 }
 
-function* pieces(
-  rows: Rows,
-  columns: readonly ArrowColumn[],
-  schema: Schema,
+function* arrowPieces(
+  arrowAnswer: ArrowAnswer,
+  arrowColumns: readonly WrittenColumn[],
+  arrowSchema: Schema,
   shape: 'stream' | 'file',
   limits: SliceLimits,
 ): Generator<Uint8Array, void> {
-  const struct = new Struct(schema.fields);
-  const options = { autoDestroy: false };
-  const writer = shape === 'file' ? new RecordBatchFileWriter(options) : new RecordBatchStreamWriter(options);
-  const queue = new PieceQueue();
-  writer.reset(queue, schema);
-  for (const batch of slicesOf(rows.batches, limits)) {
-    const children: Data[] = [];
-    for (let i = 0; i < columns.length; i++) {
-      children.push(columns[i]!.data(batch.columns[i]!, batch));
-      yield nothing;
+  const rowStruct = new Struct(arrowSchema.fields);
+  const writerOptions = { autoDestroy: false };
+  const arrowWriter = shape === 'file' ? new RecordBatchFileWriter(writerOptions) : new RecordBatchStreamWriter(writerOptions);
+  const pieceQueue = new ArrowPieceQueue();
+  arrowWriter.reset(pieceQueue, arrowSchema);
+  for (const answerSlice of slicesOf(arrowAnswer.batches, limits)) {
+    const columnData: Data[] = [];
+    for (let i = 0; i < arrowColumns.length; i++) {
+      columnData.push(arrowColumns[i]!.data(answerSlice.columns[i]!, answerSlice));
+      yield yieldedNothing;
     }
-    writer.write(new RecordBatch(schema, makeData({ type: struct, length: batch.count, nullCount: 0, children })));
-    yield* queue.take();
+    arrowWriter.write(
+      new RecordBatch(arrowSchema, makeData({ type: rowStruct, length: answerSlice.count, nullCount: 0, children: columnData })),
+    );
+    yield* pieceQueue.take();
   }
-  writer.finish();
-  yield* queue.take();
+  arrowWriter.finish();
+  yield* pieceQueue.take();
 }
 
 /** Receives the pieces of the library's writer. */
-class PieceQueue extends AsyncByteQueue {
-  #pieces: Uint8Array[] = [];
+class ArrowPieceQueue extends AsyncByteQueue {
+  #queuedPieces: Uint8Array[] = [];
 
-  override write(piece: Uint8Array): void {
-    this.#pieces.push(piece);
+  override write(arrowPiece: Uint8Array): void {
+    this.#queuedPieces.push(arrowPiece);
   }
 
   /** Takes the bytes written since the last call, with small pieces joined. */
   *take(): Generator<Uint8Array, void> {
-    const pieces = this.#pieces;
-    this.#pieces = [];
-    let small: Uint8Array[] = [];
-    for (const piece of pieces) {
-      if (piece.length < aloneBytes) {
-        small.push(piece);
+    const queuedPieces = this.#queuedPieces;
+    this.#queuedPieces = [];
+    let smallPieces: Uint8Array[] = [];
+    for (const arrowPiece of queuedPieces) {
+      if (arrowPiece.length < pieceAloneBytes) {
+        smallPieces.push(arrowPiece);
         continue;
       }
-      if (small.length > 0) yield Buffer.concat(small);
-      small = [];
-      yield piece;
+      if (smallPieces.length > 0) yield Buffer.concat(smallPieces);
+      smallPieces = [];
+      yield arrowPiece;
     }
-    if (small.length > 0) yield Buffer.concat(small);
+    if (smallPieces.length > 0) yield Buffer.concat(smallPieces);
   }
 }
 
 /** Writes one column for all batches of an answer. */
-class ArrowColumn {
+class WrittenColumn {
   readonly field: Field;
-  readonly #column: OutputColumn;
-  readonly #type: DataType;
-  readonly #dictionaries = new Map<Dictionary, EncodedDictionary>();
+  readonly #outputColumn: OutputColumn;
+  readonly #arrowType: DataType;
+  readonly #encodedDictionaries = new Map<Dictionary, EncodedDictionary>();
 
-  constructor(column: OutputColumn, dims: number) {
-    this.#column = column;
-    this.#type = typeOf(column, dims);
-    const metadata = new Map<string, string>([['annals.type', column.type]]);
+  constructor(outputColumn: OutputColumn, dims: number) {
+    this.#outputColumn = outputColumn;
+    this.#arrowType = arrowTypeOf(outputColumn, dims);
+    const fieldMetadata = new Map<string, string>([['annals.type', outputColumn.type]]);
     // The canonical extension for JSON in text: readers that know it give JSON, others text.
-    if (column.type === 'json') metadata.set('ARROW:extension:name', 'arrow.json').set('ARROW:extension:metadata', '');
-    this.field = new Field(column.name, this.#type, true, metadata);
+    if (outputColumn.type === 'json') fieldMetadata.set('ARROW:extension:name', 'arrow.json').set('ARROW:extension:metadata', '');
+    this.field = new Field(outputColumn.name, this.#arrowType, true, fieldMetadata);
   }
 
-  data(vector: Vector, batch: OutputBatch): Data {
-    const type = this.#type;
-    const { count } = batch;
-    const { nullBitmap, nullCount } = validity(vector, batch);
-    const shape = { length: count, nullCount, nullBitmap };
-    const { type: columnType } = this.#column;
+  data(vector: Vector, answerSlice: OutputBatch): Data {
+    const arrowType = this.#arrowType;
+    const { count } = answerSlice;
+    const { nullBitmap, nullCount } = arrowValidity(vector, answerSlice);
+    const dataShape = { length: count, nullCount, nullBitmap };
+    const { type: columnType } = this.#outputColumn;
     switch (columnType) {
       case 'string':
       case 'json':
-        return makeData({ type: type as Utf8, ...shape, ...this.#texts(vector, batch, nullCount > 0) });
+        return makeData({ type: arrowType as Utf8, ...dataShape, ...this.#textData(vector, answerSlice, nullCount > 0) });
       case 'integer':
       case 'timestamp':
-        return makeData({ type: type as Int64, ...shape, data: integers(vector, batch, nullCount > 0) });
+        return makeData({ type: arrowType as Int64, ...dataShape, data: integers(vector, answerSlice, nullCount > 0) });
       case 'number':
-        return makeData({ type: type as Float64, ...shape, data: numbers(vector, batch, nullCount > 0) });
+        return makeData({ type: arrowType as Float64, ...dataShape, data: numbers(vector, answerSlice, nullCount > 0) });
       case 'boolean':
-        return makeData({ type: type as Bool, ...shape, data: bits(vector, batch) });
+        return makeData({ type: arrowType as Bool, ...dataShape, data: arrowBits(vector, answerSlice) });
       case 'vector': {
-        const { listSize } = type as FixedSizeList<Float32>;
-        const child = makeData({
+        const { listSize } = arrowType as FixedSizeList<Float32>;
+        const floatData = makeData({
           type: new Float32(),
           length: count * listSize,
           nullCount: 0,
-          data: floats(vector, batch, listSize),
+          data: floats(vector, answerSlice, listSize),
         });
-        return makeData({ type: type as FixedSizeList<Float32>, ...shape, child });
+        return makeData({ type: arrowType as FixedSizeList<Float32>, ...dataShape, child: floatData });
       }
     }
   }
 
-  #texts(vector: Vector, batch: OutputBatch, holes: boolean): { valueOffsets: Int32Array; data: Uint8Array } {
-    const { selection, first, count } = batch;
-    if (vector.kind === 'null') return { valueOffsets: new Int32Array(count + 1), data: noBytes };
-    if (vector.kind === 'dict') return this.#entries(vector, batch, holes);
+  #textData(vector: Vector, answerSlice: OutputBatch, hasNulls: boolean): { valueOffsets: Int32Array; data: Uint8Array } {
+    const { selection, first, count } = answerSlice;
+    if (vector.kind === 'null') return { valueOffsets: new Int32Array(count + 1), data: noTextBytes };
+    if (vector.kind === 'dict') return this.#dictionaryTexts(vector, answerSlice, hasNulls);
     assert(vector.kind === 'text', 'texts are text or codes');
     const { offsets, heap, nulls } = vector;
-    if (selection === null && !holes) {
+    if (selection === null && !hasNulls) {
       // The library takes the offsets from the first one on, and only the bytes between.
       return { valueOffsets: new Int32Array(offsets.buffer, offsets.byteOffset + first * 4, count + 1), data: heap };
     }
     const valueOffsets = new Int32Array(count + 1);
-    let size = 0;
+    let textSize = 0;
     for (let i = 0; i < count; i++) {
-      const row = selection === null ? first + i : selection[i]!;
-      if (nulls === null || nulls[row] === 0) size += offsets[row + 1]! - offsets[row]!;
-      valueOffsets[i + 1] = size;
+      const textRow = selection === null ? first + i : selection[i]!;
+      if (nulls === null || nulls[textRow] === 0) textSize += offsets[textRow + 1]! - offsets[textRow]!;
+      valueOffsets[i + 1] = textSize;
     }
-    const data = new Uint8Array(size);
+    const textData = new Uint8Array(textSize);
     for (let i = 0; i < count; i++) {
-      const from = offsets[selection === null ? first + i : selection[i]!]!;
-      copyCell(data, valueOffsets[i]!, heap, from, valueOffsets[i + 1]! - valueOffsets[i]!);
+      const textStart = offsets[selection === null ? first + i : selection[i]!]!;
+      copyTextCell(textData, valueOffsets[i]!, heap, textStart, valueOffsets[i + 1]! - valueOffsets[i]!);
     }
-    return { valueOffsets, data };
+    return { valueOffsets, data: textData };
   }
 
-  #entries(vector: VectorKind<'dict'>, batch: OutputBatch, holes: boolean): { valueOffsets: Int32Array; data: Uint8Array } {
-    const { selection, first, count } = batch;
+  #dictionaryTexts(
+    vector: VectorKind<'dict'>,
+    answerSlice: OutputBatch,
+    hasNulls: boolean,
+  ): { valueOffsets: Int32Array; data: Uint8Array } {
+    const { selection, first, count } = answerSlice;
     const { values, nulls, dictionary } = vector;
-    let entries = this.#dictionaries.get(dictionary);
-    if (entries === undefined) {
-      entries = new EncodedDictionary(dictionary, (text) => encoder.encode(text));
-      this.#dictionaries.set(dictionary, entries);
+    let encodedEntries = this.#encodedDictionaries.get(dictionary);
+    if (encodedEntries === undefined) {
+      encodedEntries = new EncodedDictionary(dictionary, (text) => arrowTextEncoder.encode(text));
+      this.#encodedDictionaries.set(dictionary, encodedEntries);
     }
     const valueOffsets = new Int32Array(count + 1);
-    let size = 0;
+    let entriesSize = 0;
     for (let i = 0; i < count; i++) {
-      const row = selection === null ? first + i : selection[i]!;
-      if (!holes || nulls![row] === 0) {
-        const code = values[row]!;
-        if (code >= entries.ends.length || entries.ends[code] === 0) entries.add(code);
-        size += entries.ends[code]! - entries.starts[code]!;
+      const codeRow = selection === null ? first + i : selection[i]!;
+      if (!hasNulls || nulls![codeRow] === 0) {
+        const dictionaryCode = values[codeRow]!;
+        if (dictionaryCode >= encodedEntries.ends.length || encodedEntries.ends[dictionaryCode] === 0)
+          encodedEntries.add(dictionaryCode);
+        entriesSize += encodedEntries.ends[dictionaryCode]! - encodedEntries.starts[dictionaryCode]!;
       }
-      valueOffsets[i + 1] = size;
+      valueOffsets[i + 1] = entriesSize;
     }
-    const target = new DataView(new ArrayBuffer(size + wordSlack));
-    const { view, starts } = entries;
+    const textTarget = new DataView(new ArrayBuffer(entriesSize + wordSlack));
+    const { view, starts } = encodedEntries;
     for (let i = 0; i < count; i++) {
-      const from = starts[values[selection === null ? first + i : selection[i]!]!]!;
-      copyWords(target, valueOffsets[i]!, view, from, valueOffsets[i + 1]! - valueOffsets[i]!);
+      const entryStart = starts[values[selection === null ? first + i : selection[i]!]!]!;
+      copyWords(textTarget, valueOffsets[i]!, view, entryStart, valueOffsets[i + 1]! - valueOffsets[i]!);
     }
-    return { valueOffsets, data: new Uint8Array(target.buffer, 0, size) };
+    return { valueOffsets, data: new Uint8Array(textTarget.buffer, 0, entriesSize) };
   }
 }
 
 /** Length of the column's vectors, 0 where it has none. */
-function vectorDims({ columns, batches }: Rows, index: number): number {
-  let dims = 0;
+function answerVectorDims({ columns, batches }: ArrowAnswer, columnIndex: number): number {
+  let arrowDims = 0;
   for (const batch of batches) {
-    const vector = batch.columns[index]!;
-    if (vector.kind !== 'vec' || vector.dims === dims) continue;
-    if (dims !== 0) {
-      const { name } = columns[index]!;
+    const vectorColumn = batch.columns[columnIndex]!;
+    if (vectorColumn.kind !== 'vec' || vectorColumn.dims === arrowDims) continue;
+    if (arrowDims !== 0) {
+      const { name } = columns[columnIndex]!;
       throw new ServiceError(
         'REL_TYPE_MISMATCH',
-        `${JSON.stringify(name)} holds vectors of ${dims} and of ${vector.dims} dimensions`,
+        `${JSON.stringify(name)} holds vectors of ${arrowDims} and of ${vectorColumn.dims} dimensions`,
       );
     }
-    ({ dims } = vector);
+    ({ dims: arrowDims } = vectorColumn);
   }
-  return dims;
+  return arrowDims;
 }
 
-function typeOf({ type }: OutputColumn, dims: number): DataType {
+function arrowTypeOf({ type }: OutputColumn, dims: number): DataType {
   switch (type) {
     case 'string':
     case 'json':
@@ -257,7 +264,7 @@ function typeOf({ type }: OutputColumn, dims: number): DataType {
 }
 
 /** The validity bitmap, one bit a row; none where every row has a value. */
-function validity(vector: Vector, batch: OutputBatch): { nullBitmap: Uint8Array | null; nullCount: number } {
+function arrowValidity(vector: Vector, batch: OutputBatch): { nullBitmap: Uint8Array | null; nullCount: number } {
   const { selection, first, count } = batch;
   if (vector.kind === 'null') return { nullBitmap: new Uint8Array((count + 7) >> 3), nullCount: count };
   const { nulls } = vector;
@@ -265,31 +272,37 @@ function validity(vector: Vector, batch: OutputBatch): { nullBitmap: Uint8Array 
   const nullBitmap = new Uint8Array((count + 7) >> 3);
   let nullCount = 0;
   for (let i = 0; i < count; i++) {
-    const hole = nulls[selection === null ? first + i : selection[i]!]!;
-    nullCount += hole;
-    nullBitmap[i >> 3]! |= (1 - hole) << (i & 7);
+    const isNullBit = nulls[selection === null ? first + i : selection[i]!]!;
+    nullCount += isNullBit;
+    nullBitmap[i >> 3]! |= (1 - isNullBit) << (i & 7);
   }
   return nullCount === 0 ? { nullBitmap: null, nullCount } : { nullBitmap, nullCount };
 }
 
-function bits(vector: Vector, batch: OutputBatch): Uint8Array {
+function arrowBits(vector: Vector, batch: OutputBatch): Uint8Array {
   const { selection, first, count } = batch;
-  const cells = new Uint8Array((count + 7) >> 3);
-  if (vector.kind === 'null') return cells;
+  const booleanBits = new Uint8Array((count + 7) >> 3);
+  if (vector.kind === 'null') return booleanBits;
   assert(vector.kind === 'bool', 'booleans are booleans');
   const { values, nulls } = vector;
   for (let i = 0; i < count; i++) {
-    const row = selection === null ? first + i : selection[i]!;
-    if (values[row] === 1 && (nulls === null || nulls[row] === 0)) cells[i >> 3]! |= 1 << (i & 7);
+    const booleanRow = selection === null ? first + i : selection[i]!;
+    if (values[booleanRow] === 1 && (nulls === null || nulls[booleanRow] === 0)) booleanBits[i >> 3]! |= 1 << (i & 7);
   }
-  return cells;
+  return booleanBits;
 }
 
-function copyCell(target: Uint8Array, at: number, source: Uint8Array, from: number, size: number): void {
-  if (size > 32) target.set(source.subarray(from, from + size), at);
-  else for (let k = 0; k < size; k++) target[at + k] = source[from + k]!;
+function copyTextCell(
+  textTarget: Uint8Array,
+  targetStart: number,
+  textSource: Uint8Array,
+  sourceStart: number,
+  textSize: number,
+): void {
+  if (textSize > 32) textTarget.set(textSource.subarray(sourceStart, sourceStart + textSize), targetStart);
+  else for (let k = 0; k < textSize; k++) textTarget[targetStart + k] = textSource[sourceStart + k]!;
 }
 
-const nothing = new Uint8Array(0);
-const noBytes = new Uint8Array(0);
-const encoder = new TextEncoder();
+const yieldedNothing = new Uint8Array(0);
+const noTextBytes = new Uint8Array(0);
+const arrowTextEncoder = new TextEncoder();

@@ -12,62 +12,66 @@ export interface SliceLimits {
 }
 
 /** All rows in order; no slice is empty. */
-export function* slicesOf(batches: readonly OutputBatch[], limits: SliceLimits): Generator<OutputBatch, void> {
-  for (const batch of batches) yield* cut(batch, limits, 1);
+export function* slicesOf(batches: readonly OutputBatch[], sliceLimits: SliceLimits): Generator<OutputBatch, void> {
+  for (const slicedBatch of batches) yield* cutBatch(slicedBatch, sliceLimits, 1);
 }
 
-/** `most`: how many times a limit a slice may be. */
-function* cut(batch: OutputBatch, limits: SliceLimits, most: number): Generator<OutputBatch, void> {
-  const share = shareOf(batch, limits);
-  if (share <= most || batch.count === 1) return yield batch;
-  const rows = Math.max(1, Math.floor(batch.count / share));
-  for (let from = 0; from < batch.count; from += rows) {
-    const count = Math.min(rows, batch.count - from);
-    const selection = batch.selection?.subarray(from, from + count) ?? null;
+/** `shareMax`: how many times a limit a slice may be. */
+function* cutBatch(slicedBatch: OutputBatch, sliceLimits: SliceLimits, shareMax: number): Generator<OutputBatch, void> {
+  const limitShare = limitShareOf(slicedBatch, sliceLimits);
+  if (limitShare <= shareMax || slicedBatch.count === 1) return yield slicedBatch;
+  const sliceRows = Math.max(1, Math.floor(slicedBatch.count / limitShare));
+  for (let sliceStart = 0; sliceStart < slicedBatch.count; sliceStart += sliceRows) {
+    const sliceCount = Math.min(sliceRows, slicedBatch.count - sliceStart);
+    const sliceSelection = slicedBatch.selection?.subarray(sliceStart, sliceStart + sliceCount) ?? null;
     // Long cells may lie side by side.
-    yield* cut({ columns: batch.columns, selection, first: batch.first + from, count }, limits, unevenly);
+    yield* cutBatch(
+      { columns: slicedBatch.columns, selection: sliceSelection, first: slicedBatch.first + sliceStart, count: sliceCount },
+      sliceLimits,
+      unevenShare,
+    );
   }
 }
 
-const unevenly = 2;
+const unevenShare = 2;
 
 /** How many slices the batch would need. */
-function shareOf(batch: OutputBatch, limits: SliceLimits): number {
-  const { textBytes, floats, bytes = Number.POSITIVE_INFINITY } = limits;
-  let share = 0;
-  let sum = 0;
-  for (const vector of batch.columns) {
-    const size = bytesOf(vector, batch);
-    sum += size;
-    if (vector.kind === 'vec') share = Math.max(share, size / 4 / floats);
-    else if (vector.kind === 'text' || vector.kind === 'dict') share = Math.max(share, size / textBytes);
+function limitShareOf(slicedBatch: OutputBatch, sliceLimits: SliceLimits): number {
+  const { textBytes, floats, bytes = Number.POSITIVE_INFINITY } = sliceLimits;
+  let largestShare = 0;
+  let summedBytes = 0;
+  for (const vector of slicedBatch.columns) {
+    const vectorBytes = vectorBytesOf(vector, slicedBatch);
+    summedBytes += vectorBytes;
+    if (vector.kind === 'vec') largestShare = Math.max(largestShare, vectorBytes / 4 / floats);
+    else if (vector.kind === 'text' || vector.kind === 'dict') largestShare = Math.max(largestShare, vectorBytes / textBytes);
   }
-  return Math.max(share, sum / bytes);
+  return Math.max(largestShare, summedBytes / bytes);
 }
 
-function bytesOf(vector: Vector, batch: OutputBatch): number {
-  if (vector.kind === 'vec') return batch.count * vector.dims * 4;
-  if (vector.kind === 'text') return textBytes(vector.offsets, batch);
-  if (vector.kind !== 'dict') return batch.count * 8;
+function vectorBytesOf(vector: Vector, slicedBatch: OutputBatch): number {
+  if (vector.kind === 'vec') return slicedBatch.count * vector.dims * 4;
+  if (vector.kind === 'text') return sliceTextBytes(vector.offsets, slicedBatch);
+  if (vector.kind !== 'dict') return slicedBatch.count * 8;
   // A dictionary does not tell how long its texts are: a few of the batch's are looked at.
-  let sampled = 0;
-  for (let n = 0; n < rowsSampled; n++) {
-    const row = rowAt(batch, Math.floor((n * batch.count) / rowsSampled));
-    if (vector.nulls?.[row] !== 1) sampled += vector.dictionary.text(vector.values[row]!).length;
+  let sampledBytes = 0;
+  for (let sampleOrdinal = 0; sampleOrdinal < textRowsSampled; sampleOrdinal++) {
+    const sampledRow = sliceRowAt(slicedBatch, Math.floor((sampleOrdinal * slicedBatch.count) / textRowsSampled));
+    if (vector.nulls?.[sampledRow] !== 1) sampledBytes += vector.dictionary.text(vector.values[sampledRow]!).length;
   }
-  return (sampled * batch.count) / rowsSampled;
+  return (sampledBytes * slicedBatch.count) / textRowsSampled;
 }
 
-function textBytes(offsets: Uint32Array, batch: OutputBatch): number {
-  const { selection, first, count } = batch;
+function sliceTextBytes(offsets: Uint32Array, slicedBatch: OutputBatch): number {
+  const { selection, first, count } = slicedBatch;
   if (selection === null) return offsets[first + count]! - offsets[first]!;
-  let bytes = 0;
-  for (let i = 0; i < count; i++) bytes += offsets[selection[i]! + 1]! - offsets[selection[i]!]!;
-  return bytes;
+  let selectedTextBytes = 0;
+  for (let i = 0; i < count; i++) selectedTextBytes += offsets[selection[i]! + 1]! - offsets[selection[i]!]!;
+  return selectedTextBytes;
 }
 
-function rowAt({ selection, first }: OutputBatch, i: number): number {
+function sliceRowAt({ selection, first }: OutputBatch, i: number): number {
   return selection === null ? first + i : selection[i]!;
 }
 
-const rowsSampled = 16;
+const textRowsSampled = 16;

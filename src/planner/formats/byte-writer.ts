@@ -14,34 +14,34 @@ export class FixedTexts {
   /** Room for these texts, each with the number behind it. */
   readonly bytes: number;
 
-  constructor(texts: readonly string[]) {
-    const encoded = texts.map((text) => Buffer.from(text));
-    this.starts = new Int32Array(texts.length + 1);
-    this.sizes = Int32Array.from(encoded, ({ length }) => length);
-    encoded.forEach(({ length }, i) => {
+  constructor(fixedTexts: readonly string[]) {
+    const encodedTexts = fixedTexts.map((text) => Buffer.from(text));
+    this.starts = new Int32Array(fixedTexts.length + 1);
+    this.sizes = Int32Array.from(encodedTexts, ({ length }) => length);
+    encodedTexts.forEach(({ length }, i) => {
       this.starts[i + 1] = this.starts[i]! + Math.ceil(length / 8);
     });
-    this.words = new Float64Array(this.starts[texts.length]!);
+    this.words = new Float64Array(this.starts[fixedTexts.length]!);
     this.bytes = this.words.byteLength;
-    const padded = new Uint8Array(8);
-    const view = viewOf(padded);
-    encoded.forEach((text, i) => {
-      for (let at = 0; at < text.length; at += 8) {
-        padded.fill(0).set(text.subarray(at, at + 8));
-        this.words[this.starts[i]! + at / 8] = view.getFloat64(0, true);
+    const paddedWord = new Uint8Array(8);
+    const paddedView = viewOf(paddedWord);
+    encodedTexts.forEach((text, i) => {
+      for (let textOffset = 0; textOffset < text.length; textOffset += 8) {
+        paddedWord.fill(0).set(text.subarray(textOffset, textOffset + 8));
+        this.words[this.starts[i]! + textOffset / 8] = paddedView.getFloat64(0, true);
       }
     });
   }
 }
 
 /** The number of fewest digits that is this one among floats of 32 bits. */
-export function shortFloat(value: number): number {
-  if ((Number.isInteger(value) && Math.abs(value) < 0x100_0000) || !Number.isFinite(value)) return value;
-  for (let precision = 7; precision < 9; precision++) {
-    const short = Number(value.toPrecision(precision));
-    if (Math.fround(short) === value) return short;
+export function shortFloat(floatValue: number): number {
+  if ((Number.isInteger(floatValue) && Math.abs(floatValue) < 0x100_0000) || !Number.isFinite(floatValue)) return floatValue;
+  for (let floatPrecision = 7; floatPrecision < 9; floatPrecision++) {
+    const shortenedFloat = Number(floatValue.toPrecision(floatPrecision));
+    if (Math.fround(shortenedFloat) === floatValue) return shortenedFloat;
   }
-  return Number(value.toPrecision(9));
+  return Number(floatValue.toPrecision(9));
 }
 
 /**
@@ -52,134 +52,135 @@ export class ByteWriter {
   bytes: Buffer;
   view: DataView;
   /** Text of the i64 that was written last. */
-  readonly #last = new Uint8Array(lastBytes);
-  readonly #lastWords = viewOf(this.#last);
-  #lastSize = 1;
-  #lastHigh = 0;
-  #lastLow = 0;
+  readonly #lastInt64Text = new Uint8Array(lastInt64Bytes);
+  readonly #lastInt64Words = viewOf(this.#lastInt64Text);
+  #lastInt64Size = 1;
+  #lastHighHalf = 0;
+  #lastLowHalf = 0;
 
   constructor(capacity: number) {
     this.bytes = Buffer.allocUnsafeSlow(Math.max(64, capacity));
     this.view = viewOf(this.bytes);
-    this.#last[0] = 0x30;
+    this.#lastInt64Text[0] = 0x30;
   }
 
   /** Takes the bytes written since the last call; the writer starts anew. */
   take(): Buffer {
-    const taken = this.bytes.subarray(0, this.length);
+    const takenBytes = this.bytes.subarray(0, this.length);
     this.bytes = Buffer.allocUnsafeSlow(this.bytes.length);
     this.view = viewOf(this.bytes);
     this.length = 0;
-    return taken;
+    return takenBytes;
   }
 
   byte(value: number): void {
-    if (this.length === this.bytes.length) this.#grow(1);
+    if (this.length === this.bytes.length) this.#growBuffer(1);
     this.bytes[this.length++] = value;
   }
 
   copy(source: Uint8Array, start: number, end: number): void {
-    const size = end - start;
-    this.reserve(size);
+    const copySize = end - start;
+    this.reserve(copySize);
     const { bytes } = this;
-    let at = this.length;
-    if (size > 32) bytes.set(source.subarray(start, end), at);
-    else for (let i = start; i < end; i++) bytes[at++] = source[i]!;
-    this.length += size;
+    let writeOffset = this.length;
+    if (copySize > 32) bytes.set(source.subarray(start, end), writeOffset);
+    else for (let i = start; i < end; i++) bytes[writeOffset++] = source[i]!;
+    this.length += copySize;
   }
 
   /** JSON text whose line breaks, white space wherever they stand bare, become spaces. */
   copyOnOneLine(source: Uint8Array, start: number, end: number): void {
-    const from = this.length;
+    const copyStart = this.length;
     this.copy(source, start, end);
     const { bytes } = this;
-    for (let i = from; i < this.length; i++) if (bytes[i] === 0x0a || bytes[i] === 0x0d) bytes[i] = 0x20;
+    for (let i = copyStart; i < this.length; i++) if (bytes[i] === 0x0a || bytes[i] === 0x0d) bytes[i] = 0x20;
   }
 
   /** Any text, in UTF-8. */
   string(text: string): void {
     this.reserve(text.length * 3);
     const { bytes } = this;
-    let at = this.length;
+    let writeOffset = this.length;
     for (let i = 0; i < text.length; i++) {
-      const code = text.charCodeAt(i);
-      if (code > 127) {
+      const characterCode = text.charCodeAt(i);
+      if (characterCode > 127) {
         this.length += bytes.write(text, this.length, 'utf8');
         return;
       }
-      bytes[at++] = code;
+      bytes[writeOffset++] = characterCode;
     }
-    this.length = at;
+    this.length = writeOffset;
   }
 
-  /** Two's complement i64 as its two halves, in room for `lastBytes`; the place after it. */
-  putI64(at: number, highHalf: number, lowHalf: number): number {
+  /** Two's complement i64 as its two halves, in room for `lastInt64Bytes`; the place after it. */
+  putI64(writeOffset: number, highHalf: number, lowHalf: number): number {
     const { view } = this;
-    if (highHalf === foreverHigh && lowHalf === foreverLow) {
-      for (let k = 0; k < foreverText.words.length; k++) view.setFloat64(at + k * 8, foreverText.words[k]!, true);
-      return at + foreverText.sizes[0]!;
+    if (highHalf === foreverHighHalf && lowHalf === foreverLowHalf) {
+      for (let k = 0; k < foreverText.words.length; k++) view.setFloat64(writeOffset + k * 8, foreverText.words[k]!, true);
+      return writeOffset + foreverText.sizes[0]!;
     }
     // An instant stands in a row twice more often than not: as that of the row and as that of the belief.
-    if (highHalf !== this.#lastHigh || lowHalf !== this.#lastLow) {
+    if (highHalf !== this.#lastHighHalf || lowHalf !== this.#lastLowHalf) {
       // Instants of neighbours follow each other by one nanosecond.
-      const final = this.#last[this.#lastSize - 1]!;
-      const next = highHalf === this.#lastHigh && lowHalf === this.#lastLow + 1 && highHalf >= 0 && final !== nine;
-      if (next) this.#last[this.#lastSize - 1] = final + 1;
-      else this.#lastSize = putI64(this.#last, 0, highHalf, lowHalf);
-      this.#lastHigh = highHalf;
-      this.#lastLow = lowHalf;
+      const finalDigit = this.#lastInt64Text[this.#lastInt64Size - 1]!;
+      const isNextInteger =
+        highHalf === this.#lastHighHalf && lowHalf === this.#lastLowHalf + 1 && highHalf >= 0 && finalDigit !== digitNine;
+      if (isNextInteger) this.#lastInt64Text[this.#lastInt64Size - 1] = finalDigit + 1;
+      else this.#lastInt64Size = putI64(this.#lastInt64Text, 0, highHalf, lowHalf);
+      this.#lastHighHalf = highHalf;
+      this.#lastLowHalf = lowHalf;
     }
-    const last = this.#lastWords;
-    for (let k = 0; k < lastBytes; k += 8) view.setFloat64(at + k, last.getFloat64(k, true), true);
-    return at + this.#lastSize;
+    const lastWords = this.#lastInt64Words;
+    for (let k = 0; k < lastInt64Bytes; k += 8) view.setFloat64(writeOffset + k, lastWords.getFloat64(k, true), true);
+    return writeOffset + this.#lastInt64Size;
   }
 
   /** The shortest text of 7 to 9 digits that reads back as this 32-bit float; null for what JSON has no number for. */
   float(value: number): void {
-    this.#number(shortFloat(value));
+    this.#writeNumber(shortFloat(value));
   }
 
-  #number(value: number): void {
+  #writeNumber(value: number): void {
     if (!Number.isFinite(value)) return this.string('null');
     this.reserve(numberBytes);
     this.length = putNumber(this.bytes, this.length, value);
   }
 
   reserve(size: number): void {
-    if (this.length + size > this.bytes.length) this.#grow(size);
+    if (this.length + size > this.bytes.length) this.#growBuffer(size);
   }
 
-  #grow(size: number): void {
-    const bytes = Buffer.allocUnsafeSlow(Math.max(this.bytes.length * 2, this.length + size));
-    bytes.set(this.bytes.subarray(0, this.length));
-    this.bytes = bytes;
-    this.view = viewOf(bytes);
+  #growBuffer(size: number): void {
+    const grownBuffer = Buffer.allocUnsafeSlow(Math.max(this.bytes.length * 2, this.length + size));
+    grownBuffer.set(this.bytes.subarray(0, this.length));
+    this.bytes = grownBuffer;
+    this.view = viewOf(grownBuffer);
   }
 }
 
 /** A byte of a JSON string that does not stand there as it is; the place after it. Takes six bytes at most. */
 export function putEscaped(bytes: Uint8Array, start: number, byte: number): number {
-  const escape = escapeOf[byte]!;
-  let at = start;
-  bytes[at++] = 0x5c;
-  bytes[at++] = escape;
-  if (escape !== 0x75) return at;
-  bytes[at++] = 0x30;
-  bytes[at++] = 0x30;
-  bytes[at++] = hexDigits.charCodeAt(byte >> 4);
-  bytes[at++] = hexDigits.charCodeAt(byte & 15);
-  return at;
+  const escapeLetter = escapeOf[byte]!;
+  let escapeOffset = start;
+  bytes[escapeOffset++] = 0x5c;
+  bytes[escapeOffset++] = escapeLetter;
+  if (escapeLetter !== 0x75) return escapeOffset;
+  bytes[escapeOffset++] = 0x30;
+  bytes[escapeOffset++] = 0x30;
+  bytes[escapeOffset++] = escapeHexDigits.charCodeAt(byte >> 4);
+  bytes[escapeOffset++] = escapeHexDigits.charCodeAt(byte & 15);
+  return escapeOffset;
 }
 
-const hexDigits = '0123456789abcdef';
-const nine = 0x39;
+const escapeHexDigits = '0123456789abcdef';
+const digitNine = 0x39;
 /** The longest i64, in words. */
-const lastBytes = 24;
+const lastInt64Bytes = 24;
 /** The longest number: a sign, 17 digits, a point and an exponent. */
 export const numberBytes = 32;
 /** The greatest i64, the open end of most versions. */
-const foreverHigh = 0x7fff_ffff;
-const foreverLow = 0xffff_ffff;
+const foreverHighHalf = 0x7fff_ffff;
+const foreverLowHalf = 0xffff_ffff;
 const foreverText = new FixedTexts(['9223372036854775807']);
 
 /**

@@ -22,73 +22,74 @@ import { type RowScanner, type ScanKind, scanKind } from './row-scanner.ts';
 import { type CellKind, cellKind, type RowTape } from './row-tape.ts';
 
 /** Rows that a batch is expected to hold, before there was one: a body may be one small row. */
-const firstCapacity = 8;
+const columnCapacityMin = 8;
 
 export class ColumnSet implements ColumnNames {
   /** Names as JSON text, so that equal names have equal bytes whichever characters are escaped. */
   readonly names: Uint8Array[] = [];
   readonly columns: Column[] = [];
-  readonly #slots = new Map<string, number>();
+  readonly #slotsByName = new Map<string, number>();
   readonly #definer: ColumnDefiner;
-  readonly #tape: RowTape;
+  readonly #rowTape: RowTape;
   /** Columns that existed before the row on the tape. */
-  #settled = 0;
-  #rows = 0;
+  #settledColumns = 0;
+  #builtRows = 0;
   /** Never fewer rows are made room for. */
-  readonly #capacityMin: number;
-  #capacity: number;
-  readonly #instants: bigint[] = [];
-  readonly #vectors: Float32Array[] = [];
-  #scratch = new Uint8Array(256);
+  readonly #columnCapacityMin: number;
+  #columnCapacity: number;
+  readonly #checkedInstants: bigint[] = [];
+  readonly #checkedVectors: Float32Array[] = [];
+  #unescapeScratch = new Uint8Array(256);
 
   /** Cells are plain text (CSV): an open type's columns are typed by all their cells, when the batch is taken. */
-  readonly #plainText: boolean;
+  readonly #isPlainText: boolean;
   /** By slot: rows that sent the column, NULL or not. Null where the reader does not need them. */
-  readonly #sent: number[][] | null;
+  readonly #sentRowsBySlot: number[][] | null;
 
   constructor(
-    definition: TypeDefinition | null,
-    tape: RowTape,
-    plainText: boolean,
-    capacityMin = firstCapacity,
+    typeDefinition: TypeDefinition | null,
+    rowTape: RowTape,
+    isPlainText: boolean,
+    capacityMin = columnCapacityMin,
     tracksSent = false,
   ) {
-    this.#sent = tracksSent ? [] : null;
-    this.#capacity = this.#capacityMin = capacityMin;
-    this.#definer = new ColumnDefiner(definition, tape);
-    this.#tape = tape;
-    this.#plainText = plainText;
+    this.#sentRowsBySlot = tracksSent ? [] : null;
+    this.#columnCapacity = this.#columnCapacityMin = capacityMin;
+    this.#definer = new ColumnDefiner(typeDefinition, rowTape);
+    this.#rowTape = rowTape;
+    this.#isPlainText = isPlainText;
   }
 
   get rows(): number {
-    return this.#rows;
+    return this.#builtRows;
   }
 
   slotOf(name: string): number {
-    const known = this.#slots.get(name);
-    if (known !== undefined) return known;
+    const knownSlot = this.#slotsByName.get(name);
+    if (knownSlot !== undefined) return knownSlot;
     const column = this.#definer.define(name);
     if (column === null) return -1;
-    const slot = this.columns.length;
+    const newSlot = this.columns.length;
     this.columns.push(column);
-    this.#tape.reserve(this.columns.length);
-    this.names.push(encodedName(name));
-    this.#slots.set(name, slot);
-    return slot;
+    this.#rowTape.reserve(this.columns.length);
+    this.names.push(encodedColumnName(name));
+    this.#slotsByName.set(name, newSlot);
+    return newSlot;
   }
 
   /** Takes the row on the tape, or forgets it and the columns that it alone would have made; then the tape says why. */
   commit(): boolean {
-    const tape = this.#tape;
-    const count = tape.count;
-    for (let i = 0; i < count && tape.problem === null; i++) this.#check(i);
-    if (tape.problem !== null) {
+    const rowTape = this.#rowTape;
+    const cellCount = rowTape.count;
+    for (let i = 0; i < cellCount && rowTape.problem === null; i++) this.#checkCell(i);
+    if (rowTape.problem !== null) {
       this.abandon();
       return false;
     }
-    for (let i = 0; i < count; i++) this.#append(i);
-    if (this.#sent !== null) for (let i = 0; i < count; i++) (this.#sent[tape.slots[i]!] ??= []).push(this.#rows);
-    this.#rows++;
+    for (let i = 0; i < cellCount; i++) this.#appendCell(i);
+    if (this.#sentRowsBySlot !== null)
+      for (let i = 0; i < cellCount; i++) (this.#sentRowsBySlot[rowTape.slots[i]!] ??= []).push(this.#builtRows);
+    this.#builtRows++;
     this.settle();
     return true;
   }
@@ -110,45 +111,45 @@ export class ColumnSet implements ColumnNames {
   }
 
   /** Takes the first `rows` rows of a scanner's latest run, whose column i is `slots[i]`. */
-  takeRun(run: RowScanner, slots: readonly number[], rows: number): void {
+  takeRun(scannedRun: RowScanner, slots: readonly number[], rows: number): void {
     for (let i = 0; i < slots.length; i++) {
-      const column = this.columns[slots[i]!]!;
-      const nulls = run.nulls(i, rows);
-      if (nulls !== null && !nulls.includes(0)) continue;
-      const builder = this.#builderOf(column);
-      switch (column.type) {
+      const runColumn = this.columns[slots[i]!]!;
+      const runNulls = scannedRun.nulls(i, rows);
+      if (runNulls !== null && !runNulls.includes(0)) continue;
+      const runBuilder = this.#columnBuilder(runColumn);
+      switch (runColumn.type) {
         case 'string':
-          builder.appendTexts(run.heap(i), run.offsets(i), nulls, rows);
+          runBuilder.appendTexts(scannedRun.heap(i), scannedRun.offsets(i), runNulls, rows);
           break;
         case 'integer':
-          builder.appendIntegers(run.integers(i, rows), nulls, rows);
+          runBuilder.appendIntegers(scannedRun.integers(i, rows), runNulls, rows);
           break;
         case 'timestamp':
-          builder.appendIntegers(run.timestamps(i), nulls, rows);
+          runBuilder.appendIntegers(scannedRun.timestamps(i), runNulls, rows);
           break;
         case 'number':
-          builder.appendNumbers(run.numbers(i), nulls, rows);
+          runBuilder.appendNumbers(scannedRun.numbers(i), runNulls, rows);
           break;
         case 'boolean':
-          builder.appendBooleans(run.booleans(i), nulls, rows);
+          runBuilder.appendBooleans(scannedRun.booleans(i), runNulls, rows);
           break;
         default:
-          throw new AssertionError(`a run has no cells of ${column.type}`);
+          throw new AssertionError(`a run has no cells of ${runColumn.type}`);
       }
     }
-    this.#rows += rows;
+    this.#builtRows += rows;
   }
 
   /** Keeps the columns made so far, even if the next row is refused. */
   settle(): void {
-    this.#settled = this.columns.length;
+    this.#settledColumns = this.columns.length;
   }
 
   /** Forgets columns that only an abandoned row has named. */
   abandon(): void {
-    while (this.columns.length > this.#settled) {
+    while (this.columns.length > this.#settledColumns) {
       const column = this.columns.pop()!;
-      this.#slots.delete(column.name);
+      this.#slotsByName.delete(column.name);
       this.names.pop();
       this.#definer.forget(column);
     }
@@ -161,231 +162,242 @@ export class ColumnSet implements ColumnNames {
 
   /** Which cells the rows sent that are taken next, where this is kept track of. */
   takeSent(): SentCells {
-    const sent = new Map<string, Uint8Array>();
+    const sentCells = new Map<string, Uint8Array>();
     this.columns.forEach(({ name }, slot) => {
-      const flags = new Uint8Array(this.#rows);
-      for (const row of this.#sent?.[slot] ?? []) flags[row] = 1;
-      sent.set(name, flags);
+      const sentFlags = new Uint8Array(this.#builtRows);
+      for (const sentRow of this.#sentRowsBySlot?.[slot] ?? []) sentFlags[sentRow] = 1;
+      sentCells.set(name, sentFlags);
     });
-    if (this.#sent !== null) this.#sent.length = 0;
-    return sent;
+    if (this.#sentRowsBySlot !== null) this.#sentRowsBySlot.length = 0;
+    return sentCells;
   }
 
   take(): RowBatch {
-    const length = this.#rows;
-    const columns: NamedColumn[] = [];
-    for (const column of this.columns) {
-      if (column.builder === null) continue;
-      padTo(column.builder, length);
-      if (this.#plainText && !column.fixed) {
-        const before = column.type;
-        column.builder = typedFromText(column.builder, before, column.kindsSeen);
-        column.type = column.builder.type;
-        column.mixed ||= column.type === 'string' && before !== null && before !== 'string';
+    const builtLength = this.#builtRows;
+    const builtColumns: NamedColumn[] = [];
+    for (const ingestColumn of this.columns) {
+      if (ingestColumn.builder === null) continue;
+      padWithNulls(ingestColumn.builder, builtLength);
+      if (this.#isPlainText && !ingestColumn.fixed) {
+        const textType = ingestColumn.type;
+        ingestColumn.builder = typedFromText(ingestColumn.builder, textType, ingestColumn.kindsSeen);
+        ingestColumn.type = ingestColumn.builder.type;
+        ingestColumn.mixed ||= ingestColumn.type === 'string' && textType !== null && textType !== 'string';
       }
-      const vector = column.builder.build();
-      columns.push({ name: column.name, type: column.builder.type, vector });
-      if (vector.kind === 'text') column.heapBytes = vector.heap.length;
-      column.builder = null;
-      column.kindsSeen = 0;
+      const builtVector = ingestColumn.builder.build();
+      builtColumns.push({ name: ingestColumn.name, type: ingestColumn.builder.type, vector: builtVector });
+      if (builtVector.kind === 'text') ingestColumn.heapBytes = builtVector.heap.length;
+      ingestColumn.builder = null;
+      ingestColumn.kindsSeen = 0;
     }
-    this.#rows = 0;
-    this.#capacity = Math.max(this.#capacityMin, length);
-    return { length, columns };
+    this.#builtRows = 0;
+    this.#columnCapacity = Math.max(this.#columnCapacityMin, builtLength);
+    return { length: builtLength, columns: builtColumns };
   }
 
-  /** Refuses the row when a declared column can't hold cell `i`; leaves parsed instants and vectors for `#append`. */
-  #check(i: number): void {
-    const tape = this.#tape;
-    const column = this.columns[tape.slots[i]!]!;
-    const kind = tape.kinds[i]!;
-    if (kind === cellKind.huge && column.type !== 'json') {
-      return tape.refuse('REL_INVALID', `${column.name} is beyond a 64-bit integer or a double`);
+  /** Refuses the row when a declared column can't hold cell `i`; leaves parsed instants and vectors for `#appendCell`. */
+  #checkCell(i: number): void {
+    const rowTape = this.#rowTape;
+    const cellColumn = this.columns[rowTape.slots[i]!]!;
+    const tokenKind = rowTape.kinds[i]!;
+    if (tokenKind === cellKind.huge && cellColumn.type !== 'json') {
+      return rowTape.refuse('REL_INVALID', `${cellColumn.name} is beyond a 64-bit integer or a double`);
     }
-    if (kind === cellKind.null) return;
-    if (!column.fixed) {
-      if (!this.#mayBecome(column, i, kind)) this.#misfit(i, column, `is ${kindWords[kind]!}`);
+    if (tokenKind === cellKind.null) return;
+    if (!cellColumn.fixed) {
+      if (!this.#mayCellBecome(cellColumn, i, tokenKind)) this.#refuseMisfit(i, cellColumn, `is ${cellKindWords[tokenKind]!}`);
       return;
     }
-    switch (column.type) {
+    switch (cellColumn.type) {
       case 'string':
-        if (kind === cellKind.text || kind === cellKind.escaped) return;
-        if (column.integersAsText && (kind === cellKind.integer || kind === cellKind.wide)) return;
+        if (tokenKind === cellKind.text || tokenKind === cellKind.escaped) return;
+        if (cellColumn.integersAsText && (tokenKind === cellKind.integer || tokenKind === cellKind.wide)) return;
         break;
       case 'integer':
-        if (kind === cellKind.integer || kind === cellKind.wide) return;
-        if (kind === cellKind.number && tape.numbers[i] === 0 && tape.ends[i]! - tape.starts[i]! === 2) return; // the token -0
+        if (tokenKind === cellKind.integer || tokenKind === cellKind.wide) return;
+        if (tokenKind === cellKind.number && rowTape.numbers[i] === 0 && rowTape.ends[i]! - rowTape.starts[i]! === 2) return; // the token -0
         break;
       case 'number':
-        if (kind === cellKind.integer || kind === cellKind.number) return;
-        if (kind === cellKind.wide) {
-          if (exactInDouble(integerAt(tape.bytes, tape.starts[i]!, tape.ends[i]!))) return;
-          return this.#misfit(i, column, 'is an integer that a double does not hold exactly');
+        if (tokenKind === cellKind.integer || tokenKind === cellKind.number) return;
+        if (tokenKind === cellKind.wide) {
+          if (exactInDouble(integerAt(rowTape.bytes, rowTape.starts[i]!, rowTape.ends[i]!))) return;
+          return this.#refuseMisfit(i, cellColumn, 'is an integer that a double does not hold exactly');
         }
         break;
       case 'boolean':
-        if (kind === cellKind.true || kind === cellKind.false) return;
+        if (tokenKind === cellKind.true || tokenKind === cellKind.false) return;
         break;
       case 'timestamp':
-        if (kind === cellKind.integer || kind === cellKind.wide) {
-          const instant = integerAt(tape.bytes, tape.starts[i]!, tape.ends[i]!);
-          if (isBound(column.name) && isCoarse(instant)) return this.#misfit(i, column, `is no number of ${coarseHint}`);
-          this.#instants[i] = instant;
+        if (tokenKind === cellKind.integer || tokenKind === cellKind.wide) {
+          const cellInstant = integerAt(rowTape.bytes, rowTape.starts[i]!, rowTape.ends[i]!);
+          if (isBound(cellColumn.name) && isCoarse(cellInstant))
+            return this.#refuseMisfit(i, cellColumn, `is no number of ${coarseHint}`);
+          this.#checkedInstants[i] = cellInstant;
           return;
         }
-        if (kind === cellKind.text) {
+        if (tokenKind === cellKind.text) {
           try {
-            this.#instants[i] = instantAt(tape.bytes, tape.starts[i]!, tape.ends[i]!);
+            this.#checkedInstants[i] = instantAt(rowTape.bytes, rowTape.starts[i]!, rowTape.ends[i]!);
           } catch (error) {
             if (!(error instanceof ServiceError)) throw error;
-            this.#misfit(i, column, `is ${error.message}`);
+            this.#refuseMisfit(i, cellColumn, `is ${error.message}`);
           }
           return;
         }
         break;
       case 'json':
-        if (!this.#plainText || kind !== cellKind.text) return;
+        if (!this.#isPlainText || tokenKind !== cellKind.text) return;
         break;
       case 'vector':
-        if (kind === cellKind.json && tape.bytes[tape.starts[i]!] === 0x5b) return this.#checkVector(i, column);
+        if (tokenKind === cellKind.json && rowTape.bytes[rowTape.starts[i]!] === 0x5b)
+          return this.#checkVectorCell(i, cellColumn);
         break;
       case null:
         throw new AssertionError('a fixed column has a type');
     }
-    this.#misfit(i, column, `is ${kindWords[kind]!}`);
+    this.#refuseMisfit(i, cellColumn, `is ${cellKindWords[tokenKind]!}`);
   }
 
   /** False when nothing that an open type's declared column could widen to holds cell `i`. */
-  #mayBecome({ declared, integersAsText }: Column, i: number, kind: number): boolean {
-    const isText = kind === cellKind.text || kind === cellKind.escaped;
-    const isBoolean = kind === cellKind.true || kind === cellKind.false;
-    const tape = this.#tape;
+  #mayCellBecome({ declared, integersAsText }: Column, i: number, tokenKind: number): boolean {
+    const isTextCell = tokenKind === cellKind.text || tokenKind === cellKind.escaped;
+    const isBooleanCell = tokenKind === cellKind.true || tokenKind === cellKind.false;
+    const rowTape = this.#rowTape;
     // A quoted field of CSV is a text, but one that looks like a number or boolean may be meant as such.
-    const isScalar = () => this.#plainText && scalarToken.test(latin1(tape.bytes, tape.starts[i]!, tape.ends[i]!));
+    const isScalarText = () => this.#isPlainText && scalarToken.test(latin1(rowTape.bytes, rowTape.starts[i]!, rowTape.ends[i]!));
     switch (declared) {
       case 'integer':
       case 'number':
-        return isText ? isScalar() : !isBoolean && kind !== cellKind.json;
+        return isTextCell ? isScalarText() : !isBooleanCell && tokenKind !== cellKind.json;
       case 'boolean':
-        return isBoolean || (isText && isScalar());
+        return isBooleanCell || (isTextCell && isScalarText());
       case 'string':
-        return isText || this.#plainText || (integersAsText && (kind === cellKind.integer || kind === cellKind.wide));
+        return (
+          isTextCell || this.#isPlainText || (integersAsText && (tokenKind === cellKind.integer || tokenKind === cellKind.wide))
+        );
       default:
         return true;
     }
   }
 
-  #checkVector(i: number, column: Column): void {
-    const tape = this.#tape;
-    const inside = latin1(tape.bytes, tape.starts[i]! + 1, tape.ends[i]! - 1);
-    const items = inside.trim() === '' ? [] : inside.split(',');
-    if (items.length === 0 || items.length > limits.vectorDims) {
-      return this.#misfit(i, column, `has ${items.length} dimensions, not 1 to ${limits.vectorDims}`);
+  #checkVectorCell(i: number, column: Column): void {
+    const rowTape = this.#rowTape;
+    const vectorText = latin1(rowTape.bytes, rowTape.starts[i]! + 1, rowTape.ends[i]! - 1);
+    const vectorItems = vectorText.trim() === '' ? [] : vectorText.split(',');
+    if (vectorItems.length === 0 || vectorItems.length > limits.vectorDims) {
+      return this.#refuseMisfit(i, column, `has ${vectorItems.length} dimensions, not 1 to ${limits.vectorDims}`);
     }
-    if (column.dims !== 0 && items.length !== column.dims) {
-      return this.#misfit(i, column, `has ${items.length} dimensions instead of ${column.dims}`);
+    if (column.dims !== 0 && vectorItems.length !== column.dims) {
+      return this.#refuseMisfit(i, column, `has ${vectorItems.length} dimensions instead of ${column.dims}`);
     }
-    const values = new Float32Array(items.length);
-    for (let j = 0; j < items.length; j++) {
-      const item = items[j]!.trim();
-      const value = numberToken.test(item) ? Number(item) : Number.NaN;
-      values[j] = value;
-      if (!Number.isFinite(values[j])) return this.#misfit(i, column, 'holds what is not a finite 32-bit number');
+    const vectorFloats = new Float32Array(vectorItems.length);
+    for (let j = 0; j < vectorItems.length; j++) {
+      const vectorItem = vectorItems[j]!.trim();
+      const itemNumber = vectorNumberToken.test(vectorItem) ? Number(vectorItem) : Number.NaN;
+      vectorFloats[j] = itemNumber;
+      if (!Number.isFinite(vectorFloats[j])) return this.#refuseMisfit(i, column, 'holds what is not a finite 32-bit number');
     }
-    this.#vectors[i] = values;
+    this.#checkedVectors[i] = vectorFloats;
   }
 
-  #misfit(i: number, column: Column, problem: string): void {
-    const tape = this.#tape;
-    const sample = decoder.decode(tape.bytes.subarray(tape.starts[i]!, Math.min(tape.ends[i]!, tape.starts[i]! + 40)));
-    tape.refuse(
+  #refuseMisfit(i: number, column: Column, problem: string): void {
+    const rowTape = this.#rowTape;
+    const cellSample = sampleDecoder.decode(
+      rowTape.bytes.subarray(rowTape.starts[i]!, Math.min(rowTape.ends[i]!, rowTape.starts[i]! + 40)),
+    );
+    rowTape.refuse(
       'REL_TYPE_MISMATCH',
-      `${column.name} is ${articleOf(column.type!)} ${column.type}; ${JSON.stringify(sample)} ${problem}`,
+      `${column.name} is ${typeArticle(column.type!)} ${column.type}; ${JSON.stringify(cellSample)} ${problem}`,
     );
   }
 
-  #append(i: number): void {
-    const tape = this.#tape;
-    const column = this.columns[tape.slots[i]!]!;
-    const kind = tape.kinds[i]! as CellKind;
-    if (kind === cellKind.null) return;
-    if (!column.fixed) {
-      if (this.#plainText) return this.#appendUntyped(column, i, kind);
-      this.#widen(column, i, kind);
+  #appendCell(i: number): void {
+    const rowTape = this.#rowTape;
+    const cellColumn = this.columns[rowTape.slots[i]!]!;
+    const tokenKind = rowTape.kinds[i]! as CellKind;
+    if (tokenKind === cellKind.null) return;
+    if (!cellColumn.fixed) {
+      if (this.#isPlainText) return this.#appendUntypedCell(cellColumn, i, tokenKind);
+      this.#widenColumn(cellColumn, i, tokenKind);
     }
-    const builder = this.#builderOf(column);
-    const start = tape.starts[i]!;
-    const end = tape.ends[i]!;
-    switch (column.type!) {
+    const cellBuilder = this.#columnBuilder(cellColumn);
+    const cellStart = rowTape.starts[i]!;
+    const cellEnd = rowTape.ends[i]!;
+    switch (cellColumn.type!) {
       case 'string':
-        if (kind !== cellKind.escaped) return builder.appendText(tape.bytes, start, end);
-        if (this.#scratch.length < end - start) this.#scratch = new Uint8Array((end - start) * 2);
-        return builder.appendText(this.#scratch, 0, unescapeInto(this.#scratch, tape.bytes, start, end));
+        if (tokenKind !== cellKind.escaped) return cellBuilder.appendText(rowTape.bytes, cellStart, cellEnd);
+        if (this.#unescapeScratch.length < cellEnd - cellStart) this.#unescapeScratch = new Uint8Array((cellEnd - cellStart) * 2);
+        return cellBuilder.appendText(
+          this.#unescapeScratch,
+          0,
+          unescapeInto(this.#unescapeScratch, rowTape.bytes, cellStart, cellEnd),
+        );
       case 'integer':
-        if (kind === cellKind.wide) return builder.appendBigint(integerAt(tape.bytes, start, end));
-        return builder.appendInteger(tape.numbers[i]!);
+        if (tokenKind === cellKind.wide) return cellBuilder.appendBigint(integerAt(rowTape.bytes, cellStart, cellEnd));
+        return cellBuilder.appendInteger(rowTape.numbers[i]!);
       case 'number':
-        if (kind === cellKind.wide) return builder.appendNumber(Number(integerAt(tape.bytes, start, end)));
-        return builder.appendNumber(tape.numbers[i]!);
+        if (tokenKind === cellKind.wide) return cellBuilder.appendNumber(Number(integerAt(rowTape.bytes, cellStart, cellEnd)));
+        return cellBuilder.appendNumber(rowTape.numbers[i]!);
       case 'boolean':
-        return builder.appendBoolean(kind === cellKind.true);
+        return cellBuilder.appendBoolean(tokenKind === cellKind.true);
       case 'timestamp':
-        return builder.appendBigint(this.#instants[i]!);
+        return cellBuilder.appendBigint(this.#checkedInstants[i]!);
       case 'json':
         // A text's quotes stand right outside of its bytes.
-        if (kind === cellKind.text || kind === cellKind.escaped) return builder.appendText(tape.bytes, start - 1, end + 1);
-        return builder.appendText(tape.bytes, start, end);
+        if (tokenKind === cellKind.text || tokenKind === cellKind.escaped)
+          return cellBuilder.appendText(rowTape.bytes, cellStart - 1, cellEnd + 1);
+        return cellBuilder.appendText(rowTape.bytes, cellStart, cellEnd);
       case 'vector':
-        column.dims = this.#vectors[i]!.length;
-        return builder.appendVector(this.#vectors[i]!);
+        cellColumn.dims = this.#checkedVectors[i]!.length;
+        return cellBuilder.appendVector(this.#checkedVectors[i]!);
     }
   }
 
   /** The builder for a cell of the current row. */
-  #builderOf(column: Column): VectorBuilder {
-    let builder = column.builder;
-    if (builder === null) {
-      const type = this.#plainText && !column.fixed ? 'string' : column.type!;
+  #columnBuilder(column: Column): VectorBuilder {
+    let columnBuilder = column.builder;
+    if (columnBuilder === null) {
+      const builderType = this.#isPlainText && !column.fixed ? 'string' : column.type!;
       // A little more than last time, so that texts that grow slowly do not have their bytes moved in every batch.
-      const heapBytes = column.heapBytes === 0 ? this.#capacity * 16 : column.heapBytes + (column.heapBytes >> 4);
-      builder = column.builder = new VectorBuilder(type, this.#capacity, heapBytes);
+      const heapBytes = column.heapBytes === 0 ? this.#columnCapacity * 16 : column.heapBytes + (column.heapBytes >> 4);
+      columnBuilder = column.builder = new VectorBuilder(builderType, this.#columnCapacity, heapBytes);
     }
-    if (builder.length < this.#rows) padTo(builder, this.#rows);
-    return builder;
+    if (columnBuilder.length < this.#builtRows) padWithNulls(columnBuilder, this.#builtRows);
+    return columnBuilder;
   }
 
-  #appendUntyped(column: Column, i: number, kind: CellKind): void {
-    const tape = this.#tape;
-    const builder = this.#builderOf(column);
+  #appendUntypedCell(column: Column, i: number, kind: CellKind): void {
+    const rowTape = this.#rowTape;
+    const untypedBuilder = this.#columnBuilder(column);
     column.kindsSeen |= 1 << kind;
-    builder.appendText(tape.bytes, tape.starts[i]!, tape.ends[i]!);
+    untypedBuilder.appendText(rowTape.bytes, rowTape.starts[i]!, rowTape.ends[i]!);
   }
 
   /** Makes an open type's column able to hold cell `i`. */
-  #widen(column: Column, i: number, kind: CellKind): void {
-    const type = column.type;
+  #widenColumn(column: Column, i: number, kind: CellKind): void {
+    const columnType = column.type;
     const kindType = typeOfKind[kind]!;
-    if (type === kindType || type === 'json') return;
-    if (type === null) {
+    if (columnType === kindType || columnType === 'json') return;
+    if (columnType === null) {
       column.type = kindType;
       return;
     }
-    const tape = this.#tape;
+    const rowTape = this.#rowTape;
     if (column.integersAsText && kindType === 'integer') return;
-    if (type === 'number' && kindType === 'integer') {
-      if (kind === cellKind.integer || exactInDouble(integerAt(tape.bytes, tape.starts[i]!, tape.ends[i]!))) return;
-    } else if (type === 'integer' && kindType === 'number') {
-      const widened = column.builder === null ? null : numbersFrom(column.builder);
-      if (widened !== undefined) {
+    if (columnType === 'number' && kindType === 'integer') {
+      if (kind === cellKind.integer || exactInDouble(integerAt(rowTape.bytes, rowTape.starts[i]!, rowTape.ends[i]!))) return;
+    } else if (columnType === 'integer' && kindType === 'number') {
+      const widenedBuilder = column.builder === null ? null : numbersFrom(column.builder);
+      if (widenedBuilder !== undefined) {
         column.type = 'number';
-        column.builder = widened;
+        column.builder = widenedBuilder;
         return;
       }
     }
     if (kindType !== 'json') {
       column.type = 'string';
       column.mixed = true;
-      if (type !== 'string' && column.builder !== null) column.builder = textFrom(column.builder);
+      if (columnType !== 'string' && column.builder !== null) column.builder = textFrom(column.builder);
       return;
     }
     column.type = 'json';
@@ -393,33 +405,33 @@ export class ColumnSet implements ColumnNames {
   }
 }
 
-function padTo(builder: VectorBuilder, length: number): void {
+function padWithNulls(builder: VectorBuilder, length: number): void {
   while (builder.length < length) builder.appendNull();
 }
 
-function articleOf(type: ColumnType): string {
+function typeArticle(type: ColumnType): string {
   return type === 'integer' ? 'an' : 'a';
 }
 
 /** Bodies of one type name the same columns again and again. */
-const encodedNames = new Map<string, Uint8Array>();
+const encodedColumnNames = new Map<string, Uint8Array>();
 const encodedNamesMax = 10_000;
 
-function encodedName(name: string): Uint8Array {
-  let bytes = encodedNames.get(name);
-  if (bytes === undefined) {
-    bytes = encoder.encode(JSON.stringify(name).slice(1, -1));
-    if (encodedNames.size >= encodedNamesMax) encodedNames.clear();
-    encodedNames.set(name, bytes);
+function encodedColumnName(name: string): Uint8Array {
+  let encodedBytes = encodedColumnNames.get(name);
+  if (encodedBytes === undefined) {
+    encodedBytes = columnNameEncoder.encode(JSON.stringify(name).slice(1, -1));
+    if (encodedColumnNames.size >= encodedNamesMax) encodedColumnNames.clear();
+    encodedColumnNames.set(name, encodedBytes);
   }
-  return bytes;
+  return encodedBytes;
 }
 
-const encoder = new TextEncoder();
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-const numberToken = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/;
+const columnNameEncoder = new TextEncoder();
+const sampleDecoder = new TextDecoder('utf-8', { ignoreBOM: true });
+const vectorNumberToken = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/;
 
-const kindWords: readonly string[] = [
+const cellKindWords: readonly string[] = [
   'null',
   'a boolean',
   'a boolean',

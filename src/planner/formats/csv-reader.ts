@@ -11,187 +11,189 @@ import { JsonReader, type RowStatus } from './json-reader.ts';
 import { cellKind, RowTape } from './row-tape.ts';
 
 /** Digits that a double always gives back. */
-const significantDigitsMax = 17;
+const csvDigitsMax = 17;
 
 /** More fields than any type has columns: a longer record is not read to its end. */
-const fieldsMax = limits.columnsPerType * 4;
+const csvFieldsMax = limits.columnsPerType * 4;
 
 export class CsvReader {
   /** Just after the record that was read; where reading failed otherwise. */
   position = 0;
   reason = '';
-  readonly #columns: ColumnSet;
-  readonly #tape: RowTape;
-  readonly #nullText: Uint8Array | null;
+  readonly #csvColumns: ColumnSet;
+  readonly #csvTape: RowTape;
+  readonly #csvNullText: Uint8Array | null;
   /** Column of each field. */
-  #slots: number[] = [];
-  readonly #starts: number[] = [];
-  readonly #ends: number[] = [];
-  readonly #quoted: boolean[] = [];
-  #bytes: Uint8Array = new Uint8Array(0);
-  #end = 0;
-  readonly #tokenTape = new RowTape();
-  readonly #tokens: JsonReader;
+  #headerSlots: number[] = [];
+  readonly #fieldStarts: number[] = [];
+  readonly #fieldEnds: number[] = [];
+  readonly #quotedFields: boolean[] = [];
+  #csvBytes: Uint8Array = new Uint8Array(0);
+  #csvEnd = 0;
+  readonly #fieldTape = new RowTape();
+  readonly #fieldTokens: JsonReader;
 
-  constructor(columns: ColumnSet, tape: RowTape, nullText: string | null) {
-    this.#columns = columns;
-    this.#tape = tape;
-    this.#nullText = nullText === null ? null : encoder.encode(nullText);
-    this.#tokens = new JsonReader({ names: [], slotOf: () => -1 }, this.#tokenTape);
+  constructor(csvColumns: ColumnSet, csvTape: RowTape, nullText: string | null) {
+    this.#csvColumns = csvColumns;
+    this.#csvTape = csvTape;
+    this.#csvNullText = nullText === null ? null : csvNullEncoder.encode(nullText);
+    this.#fieldTokens = new JsonReader({ names: [], slotOf: () => -1 }, this.#fieldTape);
   }
 
   /** Gives the bytes to read from; the last record must end in a line feed. Doubled quotes are undone in place. */
   open(bytes: Uint8Array, end: number): void {
-    this.#bytes = bytes;
-    this.#end = end;
+    this.#csvBytes = bytes;
+    this.#csvEnd = end;
   }
 
-  /** Reads the record at `from` as the header. */
-  readHeader(from: number): RowStatus {
-    const status = this.#readFields(from);
-    if (status !== 'row') return status;
-    const names = this.#starts.map((start, field) => this.#textOf(start, this.#ends[field]!));
-    if (names.length === 1 && !this.#quoted[0] && names[0]!.includes(';')) {
-      const name = JSON.stringify(names[0]!.slice(0, 128));
+  /** Reads the record at `headerStart` as the header. */
+  readHeader(headerStart: number): RowStatus {
+    const headerStatus = this.#readRecordFields(headerStart);
+    if (headerStatus !== 'row') return headerStatus;
+    const headerNames = this.#fieldStarts.map((start, field) => this.#fieldTextOf(start, this.#fieldEnds[field]!));
+    if (headerNames.length === 1 && !this.#quotedFields[0] && headerNames[0]!.includes(';')) {
+      const headerName = JSON.stringify(headerNames[0]!.slice(0, 128));
       throw new ServiceError(
         'REL_INVALID',
-        `the CSV header is one column, ${name}: fields are separated by commas, not semicolons`,
+        `the CSV header is one column, ${headerName}: fields are separated by commas, not semicolons`,
       );
     }
-    this.useHeader(names);
+    this.useHeader(headerNames);
     return 'row';
   }
 
-  useHeader(names: readonly string[]): void {
-    const seen = new Set<string>();
-    for (const name of names) {
-      checkIdentifier(name, 'a CSV column name');
-      if (seen.has(name)) throw new ServiceError('REL_INVALID', `the CSV header names ${JSON.stringify(name)} twice`);
-      seen.add(name);
+  useHeader(headerNames: readonly string[]): void {
+    const seenNames = new Set<string>();
+    for (const headerName of headerNames) {
+      checkIdentifier(headerName, 'a CSV column name');
+      if (seenNames.has(headerName))
+        throw new ServiceError('REL_INVALID', `the CSV header names ${JSON.stringify(headerName)} twice`);
+      seenNames.add(headerName);
     }
-    this.#tape.reset(this.#bytes);
-    this.#slots = names.map((name) => {
-      const slot = this.#columns.slotOf(name);
-      const problem = this.#tape.problem;
-      if (problem !== null) throw new ServiceError(problem.code, problem.detail);
-      return slot;
+    this.#csvTape.reset(this.#csvBytes);
+    this.#headerSlots = headerNames.map((name) => {
+      const headerSlot = this.#csvColumns.slotOf(name);
+      const slotProblem = this.#csvTape.problem;
+      if (slotProblem !== null) throw new ServiceError(slotProblem.code, slotProblem.detail);
+      return headerSlot;
     });
-    this.#columns.settle();
+    this.#csvColumns.settle();
   }
 
-  readRow(from: number): RowStatus {
-    const tape = this.#tape;
-    tape.reset(this.#bytes);
-    const status = this.#readFields(from);
-    if (status !== 'row') return status;
-    const fields = this.#starts.length;
-    if (fields !== this.#slots.length) {
-      tape.refuse('REL_INVALID', `${fields} fields where the header has ${this.#slots.length}`);
+  readRow(recordStart: number): RowStatus {
+    const csvTape = this.#csvTape;
+    csvTape.reset(this.#csvBytes);
+    const recordStatus = this.#readRecordFields(recordStart);
+    if (recordStatus !== 'row') return recordStatus;
+    const fieldCount = this.#fieldStarts.length;
+    if (fieldCount !== this.#headerSlots.length) {
+      csvTape.refuse('REL_INVALID', `${fieldCount} fields where the header has ${this.#headerSlots.length}`);
       return 'row';
     }
-    for (let field = 0; field < fields; field++) {
-      const start = this.#starts[field]!;
-      const end = this.#ends[field]!;
-      const at = tape.count++;
-      tape.slots[at] = this.#slots[field]!;
-      tape.starts[at] = start;
-      tape.ends[at] = end;
-      tape.kinds[at] = this.#kindOf(at, start, end, this.#quoted[field]!);
+    for (let field = 0; field < fieldCount; field++) {
+      const fieldStart = this.#fieldStarts[field]!;
+      const fieldEnd = this.#fieldEnds[field]!;
+      const cellOrdinal = csvTape.count++;
+      csvTape.slots[cellOrdinal] = this.#headerSlots[field]!;
+      csvTape.starts[cellOrdinal] = fieldStart;
+      csvTape.ends[cellOrdinal] = fieldEnd;
+      csvTape.kinds[cellOrdinal] = this.#fieldKindOf(cellOrdinal, fieldStart, fieldEnd, this.#quotedFields[field]!);
     }
     return 'row';
   }
 
-  #readFields(from: number): RowStatus {
-    const bytes = this.#bytes;
-    const end = this.#end;
-    const starts = this.#starts;
-    const ends = this.#ends;
-    starts.length = ends.length = this.#quoted.length = 0;
-    let all = 0;
-    let doubled = false;
-    let i = from;
+  #readRecordFields(recordStart: number): RowStatus {
+    const csvBytes = this.#csvBytes;
+    const csvEnd = this.#csvEnd;
+    const fieldStarts = this.#fieldStarts;
+    const fieldEnds = this.#fieldEnds;
+    fieldStarts.length = fieldEnds.length = this.#quotedFields.length = 0;
+    let fieldBits = 0;
+    let hasDoubledQuotes = false;
+    let i = recordStart;
     for (;;) {
-      if (i >= end) return this.#incomplete('the text ends inside a record');
-      const quoted = bytes[i] === 0x22;
-      const start = quoted ? i + 1 : i;
-      let stop: number;
-      if (quoted) {
-        for (i = start; ; i++) {
-          if (i >= end) return this.#incomplete('the text ends inside a quoted field');
-          const byte = bytes[i]!;
-          all |= byte;
-          if (byte !== 0x22) continue;
-          if (i + 1 >= end) return this.#incomplete('the text ends inside a quoted field');
-          if (bytes[i + 1] !== 0x22) break;
-          doubled = true;
+      if (i >= csvEnd) return this.#incompleteRecord('the text ends inside a record');
+      const isQuoted = csvBytes[i] === 0x22;
+      const fieldStart = isQuoted ? i + 1 : i;
+      let fieldStop: number;
+      if (isQuoted) {
+        for (i = fieldStart; ; i++) {
+          if (i >= csvEnd) return this.#incompleteRecord('the text ends inside a quoted field');
+          const fieldByte = csvBytes[i]!;
+          fieldBits |= fieldByte;
+          if (fieldByte !== 0x22) continue;
+          if (i + 1 >= csvEnd) return this.#incompleteRecord('the text ends inside a quoted field');
+          if (csvBytes[i + 1] !== 0x22) break;
+          hasDoubledQuotes = true;
           i++;
         }
-        stop = i++;
-        if (bytes[i] === 0x0d && i + 1 < end && bytes[i + 1] === 0x0a) i++;
-        if (bytes[i] !== 0x2c && bytes[i] !== 0x0a) {
-          if (bytes[i] === 0x0d && i + 1 >= end) return this.#incomplete('the text ends inside a record');
+        fieldStop = i++;
+        if (csvBytes[i] === 0x0d && i + 1 < csvEnd && csvBytes[i + 1] === 0x0a) i++;
+        if (csvBytes[i] !== 0x2c && csvBytes[i] !== 0x0a) {
+          if (csvBytes[i] === 0x0d && i + 1 >= csvEnd) return this.#incompleteRecord('the text ends inside a record');
           this.position = i;
           this.reason = 'text after the closing quote of a field';
           return 'malformed';
         }
       } else {
-        while (i < end && bytes[i] !== 0x2c && bytes[i] !== 0x0a) all |= bytes[i++]!;
-        if (i >= end) return this.#incomplete('the text ends inside a record');
-        stop = bytes[i] === 0x0a && i > start && bytes[i - 1] === 0x0d ? i - 1 : i;
+        while (i < csvEnd && csvBytes[i] !== 0x2c && csvBytes[i] !== 0x0a) fieldBits |= csvBytes[i++]!;
+        if (i >= csvEnd) return this.#incompleteRecord('the text ends inside a record');
+        fieldStop = csvBytes[i] === 0x0a && i > fieldStart && csvBytes[i - 1] === 0x0d ? i - 1 : i;
       }
-      if (starts.length === fieldsMax) {
-        this.position = start;
-        this.reason = `more than ${fieldsMax} fields`;
+      if (fieldStarts.length === csvFieldsMax) {
+        this.position = fieldStart;
+        this.reason = `more than ${csvFieldsMax} fields`;
         return 'malformed';
       }
-      starts.push(start);
-      ends.push(stop);
-      this.#quoted.push(quoted);
-      const separator = bytes[i++]!;
-      if (separator === 0x0a) break;
+      fieldStarts.push(fieldStart);
+      fieldEnds.push(fieldStop);
+      this.#quotedFields.push(isQuoted);
+      const fieldSeparator = csvBytes[i++]!;
+      if (fieldSeparator === 0x0a) break;
     }
-    if (all > 0x7f && !isUtf8(bytes.subarray(from, i))) this.#tape.refuse('REL_INVALID', 'a field is not valid UTF-8');
-    if (doubled) this.#undouble();
+    if (fieldBits > 0x7f && !isUtf8(csvBytes.subarray(recordStart, i)))
+      this.#csvTape.refuse('REL_INVALID', 'a field is not valid UTF-8');
+    if (hasDoubledQuotes) this.#undoubleQuotes();
     this.position = i;
     return 'row';
   }
 
-  #undouble(): void {
-    const bytes = this.#bytes;
-    for (let field = 0; field < this.#starts.length; field++) {
-      if (!this.#quoted[field]) continue;
-      const end = this.#ends[field]!;
-      let at = this.#starts[field]!;
-      for (let i = at; i < end; i++) {
-        bytes[at++] = bytes[i]!;
-        if (bytes[i] === 0x22) i++;
+  #undoubleQuotes(): void {
+    const csvBytes = this.#csvBytes;
+    for (let field = 0; field < this.#fieldStarts.length; field++) {
+      if (!this.#quotedFields[field]) continue;
+      const quotedEnd = this.#fieldEnds[field]!;
+      let undoubledAt = this.#fieldStarts[field]!;
+      for (let i = undoubledAt; i < quotedEnd; i++) {
+        csvBytes[undoubledAt++] = csvBytes[i]!;
+        if (csvBytes[i] === 0x22) i++;
       }
       // Ends the shortened field here; a later reader must not go on into the leftover bytes.
-      bytes[at] = 0x22;
-      this.#ends[field] = at;
+      csvBytes[undoubledAt] = 0x22;
+      this.#fieldEnds[field] = undoubledAt;
     }
   }
 
-  #kindOf(cell: number, start: number, end: number, quoted: boolean): number {
-    if (!quoted && (start === end || this.#isNullText(start, end))) return cellKind.null;
-    const column = this.#columns.columns[this.#tape.slots[cell]!]!;
-    if (column.fixed ? column.type === 'string' : quoted) return cellKind.text;
-    const kind = this.#tokenKind(start, end);
-    if (kind === cellKind.json || kind === cellKind.text || kind === cellKind.huge) {
-      return column.fixed && (column.type === 'json' || column.type === 'vector') ? kind : cellKind.text;
+  #fieldKindOf(cell: number, fieldStart: number, fieldEnd: number, isQuoted: boolean): number {
+    if (!isQuoted && (fieldStart === fieldEnd || this.#isCsvNull(fieldStart, fieldEnd))) return cellKind.null;
+    const fieldColumn = this.#csvColumns.columns[this.#csvTape.slots[cell]!]!;
+    if (fieldColumn.fixed ? fieldColumn.type === 'string' : isQuoted) return cellKind.text;
+    const fieldKind = this.#fieldTokenKind(fieldStart, fieldEnd);
+    if (fieldKind === cellKind.json || fieldKind === cellKind.text || fieldKind === cellKind.huge) {
+      return fieldColumn.fixed && (fieldColumn.type === 'json' || fieldColumn.type === 'vector') ? fieldKind : cellKind.text;
     }
-    this.#tape.numbers[cell] = this.#tokens.numberValue;
-    return kind;
+    this.#csvTape.numbers[cell] = this.#fieldTokens.numberValue;
+    return fieldKind;
   }
 
   /** Kind of the JSON value that the field is, or `text`. */
-  #tokenKind(start: number, end: number): number {
-    if (start === end || startsToken[this.#bytes[start]!] === 0) return cellKind.text;
-    const tokens = this.#tokens;
-    this.#tokenTape.reset(this.#bytes);
-    tokens.openField(this.#bytes, end + 1);
-    if (tokens.skipValue(start, 0) !== end || this.#tokenTape.problem !== null) return cellKind.text;
-    switch (this.#bytes[start]!) {
+  #fieldTokenKind(fieldStart: number, fieldEnd: number): number {
+    if (fieldStart === fieldEnd || startsCsvToken[this.#csvBytes[fieldStart]!] === 0) return cellKind.text;
+    const fieldTokens = this.#fieldTokens;
+    this.#fieldTape.reset(this.#csvBytes);
+    fieldTokens.openField(this.#csvBytes, fieldEnd + 1);
+    if (fieldTokens.skipValue(fieldStart, 0) !== fieldEnd || this.#fieldTape.problem !== null) return cellKind.text;
+    switch (this.#csvBytes[fieldStart]!) {
       case 0x74:
         return cellKind.true;
       case 0x66:
@@ -202,43 +204,43 @@ export class CsvReader {
       case 0x6e:
         return cellKind.json;
       default:
-        return tokens.numberKind === cellKind.number && this.#digitsIn(start, end) > significantDigitsMax
+        return fieldTokens.numberKind === cellKind.number && this.#significantDigits(fieldStart, fieldEnd) > csvDigitsMax
           ? cellKind.text
-          : tokens.numberKind;
+          : fieldTokens.numberKind;
     }
   }
 
   /** Zeros in front say nothing of how exact a number is. */
-  #digitsIn(start: number, end: number): number {
-    let digits = 0;
-    for (let i = start; i < end && this.#bytes[i] !== 0x65 && this.#bytes[i] !== 0x45; i++) {
-      const byte = this.#bytes[i]!;
-      if (byte > 0x30 && byte <= 0x39) digits++;
-      else if (byte === 0x30 && digits > 0) digits++;
+  #significantDigits(start: number, end: number): number {
+    let digitCount = 0;
+    for (let i = start; i < end && this.#csvBytes[i] !== 0x65 && this.#csvBytes[i] !== 0x45; i++) {
+      const digitByte = this.#csvBytes[i]!;
+      if (digitByte > 0x30 && digitByte <= 0x39) digitCount++;
+      else if (digitByte === 0x30 && digitCount > 0) digitCount++;
     }
-    return digits;
+    return digitCount;
   }
 
-  #isNullText(start: number, end: number): boolean {
-    const nullText = this.#nullText;
-    if (nullText === null || end - start !== nullText.length) return false;
-    for (let i = 0; i < nullText.length; i++) if (this.#bytes[start + i] !== nullText[i]) return false;
+  #isCsvNull(start: number, end: number): boolean {
+    const csvNullText = this.#csvNullText;
+    if (csvNullText === null || end - start !== csvNullText.length) return false;
+    for (let i = 0; i < csvNullText.length; i++) if (this.#csvBytes[start + i] !== csvNullText[i]) return false;
     return true;
   }
 
-  #textOf(start: number, end: number): string {
-    return decoder.decode(this.#bytes.subarray(start, end));
+  #fieldTextOf(start: number, end: number): string {
+    return csvDecoder.decode(this.#csvBytes.subarray(start, end));
   }
 
-  #incomplete(reason: string): RowStatus {
-    this.position = this.#end;
+  #incompleteRecord(reason: string): RowStatus {
+    this.position = this.#csvEnd;
     this.reason = reason;
     return 'incomplete';
   }
 }
 
-const encoder = new TextEncoder();
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+const csvNullEncoder = new TextEncoder();
+const csvDecoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
-const startsToken = new Uint8Array(256);
-for (const byte of encoder.encode('-0123456789tfn"[{')) startsToken[byte] = 1;
+const startsCsvToken = new Uint8Array(256);
+for (const byte of csvNullEncoder.encode('-0123456789tfn"[{')) startsCsvToken[byte] = 1;

@@ -10,158 +10,163 @@ import { putField, putI64, putInteger, putNumber } from './cell-text.ts';
 import { copyWords, viewOf, wordSlack } from './short-copies.ts';
 import { EncodedDictionary } from './encoded-dictionary.ts';
 
-type Rows = Pick<Answer, 'columns' | 'batches'>;
+type CsvAnswer = Pick<Answer, 'columns' | 'batches'>;
 
 /** Pieces of about `chunkBytes`, each made when it is asked for. */
-export function* writeCsvChunks(rows: Rows, chunkBytes = 256 * 1024): Generator<Uint8Array, void> {
-  const columns = rows.columns.map((column) => new CsvColumn(column));
-  const piece = new CsvPiece(columns, chunkBytes);
-  piece.header(rows.columns.map(({ name }) => name));
-  for (const batch of rows.batches) {
-    columns.forEach((column, i) => column.open(batch.columns[i]!, batch));
+export function* writeCsvChunks(csvAnswer: CsvAnswer, chunkBytes = 256 * 1024): Generator<Uint8Array, void> {
+  const csvColumns = csvAnswer.columns.map((column) => new CsvColumn(column));
+  const csvChunk = new CsvChunkWriter(csvColumns, chunkBytes);
+  csvChunk.header(csvAnswer.columns.map(({ name }) => name));
+  for (const batch of csvAnswer.batches) {
+    csvColumns.forEach((column, i) => column.open(batch.columns[i]!, batch));
     for (let i = 0; i < batch.count; ) {
-      i = piece.rows(batch, i);
-      if (piece.length >= chunkBytes) yield piece.take();
+      i = csvChunk.rows(batch, i);
+      if (csvChunk.length >= chunkBytes) yield csvChunk.take();
     }
   }
-  if (piece.length > 0) yield piece.take();
+  if (csvChunk.length > 0) yield csvChunk.take();
 }
 
-class CsvPiece {
+class CsvChunkWriter {
   length = 0;
-  readonly #columns: readonly CsvColumn[];
-  readonly #chunkBytes: number;
-  #bytes: Uint8Array;
+  readonly #csvColumns: readonly CsvColumn[];
+  readonly #csvChunkBytes: number;
+  #csvBytes: Uint8Array;
 
-  constructor(columns: readonly CsvColumn[], chunkBytes: number) {
-    this.#columns = columns;
-    this.#chunkBytes = chunkBytes;
-    this.#bytes = Buffer.allocUnsafeSlow(chunkBytes + slackBytes);
+  constructor(csvColumns: readonly CsvColumn[], chunkBytes: number) {
+    this.#csvColumns = csvColumns;
+    this.#csvChunkBytes = chunkBytes;
+    this.#csvBytes = Buffer.allocUnsafeSlow(chunkBytes + csvSlackBytes);
   }
 
   take(): Uint8Array {
-    const taken = this.#bytes.subarray(0, this.length);
-    this.#bytes = Buffer.allocUnsafeSlow(this.#chunkBytes + slackBytes);
+    const takenChunk = this.#csvBytes.subarray(0, this.length);
+    this.#csvBytes = Buffer.allocUnsafeSlow(this.#csvChunkBytes + csvSlackBytes);
     this.length = 0;
-    return taken;
+    return takenChunk;
   }
 
   header(names: readonly string[]): void {
     names.forEach((name, i) => {
-      const source = encoder.encode(name);
-      const bytes = this.#grow(this.#bytes, this.length, source.length * 2 + cellBytes);
-      let at = this.length;
-      if (i > 0) bytes[at++] = comma;
-      this.length = putField(bytes, at, source, 0, source.length);
+      const headerName = csvEncoder.encode(name);
+      const headerBytes = this.#growChunk(this.#csvBytes, this.length, headerName.length * 2 + csvCellBytes);
+      let headerOffset = this.length;
+      if (i > 0) headerBytes[headerOffset++] = csvComma;
+      this.length = putField(headerBytes, headerOffset, headerName, 0, headerName.length);
     });
-    const bytes = this.#grow(this.#bytes, this.length, cellBytes);
+    const bytes = this.#growChunk(this.#csvBytes, this.length, csvCellBytes);
     bytes[this.length++] = 0x0d;
     bytes[this.length++] = 0x0a;
   }
 
-  /** Writes rows from `from` on until the piece is full; the row to go on with. */
-  rows({ selection, first, count }: OutputBatch, from: number): number {
-    const columns = this.#columns;
-    const width = columns.length;
-    let bytes = this.#bytes;
-    let view = viewOf(bytes);
-    let at = this.length;
-    let i = from;
-    for (; i < count && at < this.#chunkBytes; i++) {
-      const row = selection === null ? first + i : selection[i]!;
-      for (let c = 0; c < width; c++) {
-        const column = columns[c]!;
-        if (at + cellBytes > bytes.length) view = viewOf((bytes = this.#grow(bytes, at, cellBytes)));
-        if (c > 0) bytes[at++] = comma;
-        if (column.nulls !== null && column.nulls[row] === 1) continue;
-        switch (column.layout) {
-          case layout.null:
+  /** Writes rows from `firstCsvRow` on until the piece is full; the row to go on with. */
+  rows({ selection, first, count }: OutputBatch, firstCsvRow: number): number {
+    const csvColumns = this.#csvColumns;
+    const columnCount = csvColumns.length;
+    let csvBytes = this.#csvBytes;
+    let csvView = viewOf(csvBytes);
+    let csvOffset = this.length;
+    let i = firstCsvRow;
+    for (; i < count && csvOffset < this.#csvChunkBytes; i++) {
+      const csvRow = selection === null ? first + i : selection[i]!;
+      for (let columnOrdinal = 0; columnOrdinal < columnCount; columnOrdinal++) {
+        const csvColumn = csvColumns[columnOrdinal]!;
+        if (csvOffset + csvCellBytes > csvBytes.length)
+          csvView = viewOf((csvBytes = this.#growChunk(csvBytes, csvOffset, csvCellBytes)));
+        if (columnOrdinal > 0) csvBytes[csvOffset++] = csvComma;
+        if (csvColumn.nulls !== null && csvColumn.nulls[csvRow] === 1) continue;
+        switch (csvColumn.layout) {
+          case csvLayout.null:
             break;
-          case layout.i32:
-            at = putInteger(bytes, at, column.integers[row]!);
+          case csvLayout.i32:
+            csvOffset = putInteger(csvBytes, csvOffset, csvColumn.integers[csvRow]!);
             break;
-          case layout.whole:
+          case csvLayout.whole:
             // An integer column has no minus zero.
-            at = putInteger(bytes, at, column.numbers[row]! + 0);
+            csvOffset = putInteger(csvBytes, csvOffset, csvColumn.numbers[csvRow]! + 0);
             break;
-          case layout.number: {
+          case csvLayout.number: {
             // No question gives infinities or NaN; CSV has no word for them.
-            const value = column.numbers[row]!;
-            if (Number.isFinite(value)) at = putNumber(bytes, at, value);
+            const numberCell = csvColumn.numbers[csvRow]!;
+            if (Number.isFinite(numberCell)) csvOffset = putNumber(csvBytes, csvOffset, numberCell);
             break;
           }
-          case layout.i64: {
-            const { halves } = column;
-            at = putI64(bytes, at, halves[row * 2 + 1]!, halves[row * 2]! >>> 0);
+          case csvLayout.i64: {
+            const { halves } = csvColumn;
+            csvOffset = putI64(csvBytes, csvOffset, halves[csvRow * 2 + 1]!, halves[csvRow * 2]! >>> 0);
             break;
           }
-          case layout.boolean: {
-            const word = column.flags[row] === 1 ? trueText : falseText;
-            for (let k = 0; k < word.length; k++) bytes[at++] = word[k]!;
+          case csvLayout.boolean: {
+            const booleanText = csvColumn.flags[csvRow] === 1 ? csvTrue : csvFalse;
+            for (let k = 0; k < booleanText.length; k++) csvBytes[csvOffset++] = booleanText[k]!;
             break;
           }
-          case layout.text: {
-            const start = column.offsets[row]!;
-            const end = column.offsets[row + 1]!;
-            const room = (end - start) * 2 + cellBytes;
-            if (at + room > bytes.length) view = viewOf((bytes = this.#grow(bytes, at, room)));
-            at = putField(bytes, at, column.heap, start, end);
+          case csvLayout.text: {
+            const cellStart = csvColumn.offsets[csvRow]!;
+            const cellEnd = csvColumn.offsets[csvRow + 1]!;
+            const cellRoom = (cellEnd - cellStart) * 2 + csvCellBytes;
+            if (csvOffset + cellRoom > csvBytes.length)
+              csvView = viewOf((csvBytes = this.#growChunk(csvBytes, csvOffset, cellRoom)));
+            csvOffset = putField(csvBytes, csvOffset, csvColumn.heap, cellStart, cellEnd);
             break;
           }
-          case layout.plain: {
-            const start = column.offsets[row]!;
-            const size = column.offsets[row + 1]! - start;
-            if (at + size + cellBytes > bytes.length) view = viewOf((bytes = this.#grow(bytes, at, size + cellBytes)));
-            bytes[at++] = quote;
-            copyWords(view, at, column.heapView, start, size);
-            at += size;
-            bytes[at++] = quote;
+          case csvLayout.plain: {
+            const cellStart = csvColumn.offsets[csvRow]!;
+            const cellSize = csvColumn.offsets[csvRow + 1]! - cellStart;
+            if (csvOffset + cellSize + csvCellBytes > csvBytes.length)
+              csvView = viewOf((csvBytes = this.#growChunk(csvBytes, csvOffset, cellSize + csvCellBytes)));
+            csvBytes[csvOffset++] = csvQuote;
+            copyWords(csvView, csvOffset, csvColumn.heapView, cellStart, cellSize);
+            csvOffset += cellSize;
+            csvBytes[csvOffset++] = csvQuote;
             break;
           }
-          case layout.codes: {
-            const entries = column.entries!;
-            const code = column.codes[row]!;
-            if (code >= entries.ends.length || entries.ends[code] === 0) entries.add(code);
-            const start = entries.starts[code]!;
-            const size = entries.ends[code]! - start;
-            if (at + size + cellBytes > bytes.length) view = viewOf((bytes = this.#grow(bytes, at, size + cellBytes)));
-            copyWords(view, at, entries.view, start, size);
-            at += size;
+          case csvLayout.codes: {
+            const entries = csvColumn.entries!;
+            const dictionaryCode = csvColumn.codes[csvRow]!;
+            if (dictionaryCode >= entries.ends.length || entries.ends[dictionaryCode] === 0) entries.add(dictionaryCode);
+            const cellStart = entries.starts[dictionaryCode]!;
+            const cellSize = entries.ends[dictionaryCode]! - cellStart;
+            if (csvOffset + cellSize + csvCellBytes > csvBytes.length)
+              csvView = viewOf((csvBytes = this.#growChunk(csvBytes, csvOffset, cellSize + csvCellBytes)));
+            copyWords(csvView, csvOffset, entries.view, cellStart, cellSize);
+            csvOffset += cellSize;
             break;
           }
-          case layout.floats: {
-            const text = column.vectorText(row);
-            if (at + text.length + cellBytes > bytes.length)
-              view = viewOf((bytes = this.#grow(bytes, at, text.length + cellBytes)));
-            bytes.set(text, at);
-            at += text.length;
+          case csvLayout.floats: {
+            const floatsText = csvColumn.vectorText(csvRow);
+            if (csvOffset + floatsText.length + csvCellBytes > csvBytes.length)
+              csvView = viewOf((csvBytes = this.#growChunk(csvBytes, csvOffset, floatsText.length + csvCellBytes)));
+            csvBytes.set(floatsText, csvOffset);
+            csvOffset += floatsText.length;
           }
         }
       }
-      if (at + cellBytes > bytes.length) view = viewOf((bytes = this.#grow(bytes, at, cellBytes)));
-      bytes[at++] = 0x0d;
-      bytes[at++] = 0x0a;
+      if (csvOffset + csvCellBytes > csvBytes.length)
+        csvView = viewOf((csvBytes = this.#growChunk(csvBytes, csvOffset, csvCellBytes)));
+      csvBytes[csvOffset++] = 0x0d;
+      csvBytes[csvOffset++] = 0x0a;
     }
-    this.length = at;
+    this.length = csvOffset;
     return i;
   }
 
-  /** Bytes with room for `size` more behind `used`. */
-  #grow(bytes: Uint8Array, used: number, size: number): Uint8Array {
-    if (used + size <= bytes.length) return bytes;
-    const larger = new Uint8Array(Math.max(bytes.length * 2, used + size));
-    larger.set(bytes.subarray(0, used));
-    this.#bytes = larger;
-    return larger;
+  /** Bytes with room for `neededBytes` more behind `usedBytes`. */
+  #growChunk(bytes: Uint8Array, usedBytes: number, neededBytes: number): Uint8Array {
+    if (usedBytes + neededBytes <= bytes.length) return bytes;
+    const largerChunk = new Uint8Array(Math.max(bytes.length * 2, usedBytes + neededBytes));
+    largerChunk.set(bytes.subarray(0, usedBytes));
+    this.#csvBytes = largerChunk;
+    return largerChunk;
   }
 }
 
 /** How the cells of a column lie in the batch at hand: a number, since every cell asks. */
-const layout = { null: 0, i32: 1, whole: 2, number: 3, i64: 4, boolean: 5, text: 6, plain: 7, codes: 8, floats: 9 } as const;
+const csvLayout = { null: 0, i32: 1, whole: 2, number: 3, i64: 4, boolean: 5, text: 6, plain: 7, codes: 8, floats: 9 } as const;
 
-/** Writes one column for all batches of an answer; `layout` tells which arrays are in use. */
+/** Writes one column for all batches of an answer; `csvLayout` tells which arrays are in use. */
 class CsvColumn {
-  layout: number = layout.null;
+  layout: number = csvLayout.null;
   nulls: Uint8Array | null = null;
   integers: Int32Array = new Int32Array(0);
   numbers: Float64Array = new Float64Array(0);
@@ -173,90 +178,94 @@ class CsvColumn {
   heapView: DataView = viewOf(this.heap);
   codes: Int32Array = new Int32Array(0);
   entries: EncodedDictionary | null = null;
-  readonly #column: OutputColumn;
-  readonly #dictionaries = new Map<Dictionary, EncodedDictionary>();
-  #floats: Extract<Vector, { kind: 'vec' }> | null = null;
+  readonly #outputColumn: OutputColumn;
+  readonly #encodedDictionaries = new Map<Dictionary, EncodedDictionary>();
+  #vectorCells: Extract<Vector, { kind: 'vec' }> | null = null;
 
-  constructor(column: OutputColumn) {
-    this.#column = column;
+  constructor(outputColumn: OutputColumn) {
+    this.#outputColumn = outputColumn;
   }
 
   open(vector: Vector, batch: OutputBatch): void {
     this.nulls = vector.kind === 'null' ? null : vector.nulls;
-    const number = this.#column.type === 'number';
+    const isNumberColumn = this.#outputColumn.type === 'number';
     switch (vector.kind) {
       case 'null':
-        this.layout = layout.null;
+        this.layout = csvLayout.null;
         return;
       case 'i32':
-        this.layout = layout.i32;
+        this.layout = csvLayout.i32;
         this.integers = vector.values;
         return;
       case 'f64':
-        this.layout = number ? layout.number : layout.whole;
+        this.layout = isNumberColumn ? csvLayout.number : csvLayout.whole;
         this.numbers = vector.values;
         return;
       case 'i64':
-        this.layout = number ? layout.number : layout.i64;
-        if (number) this.numbers = Float64Array.from(vector.values, Number);
+        this.layout = isNumberColumn ? csvLayout.number : csvLayout.i64;
+        if (isNumberColumn) this.numbers = Float64Array.from(vector.values, Number);
         else this.halves = new Int32Array(vector.values.buffer, vector.values.byteOffset, vector.values.length * 2);
         return;
       case 'bool':
-        this.layout = layout.boolean;
+        this.layout = csvLayout.boolean;
         this.flags = vector.values;
         return;
       case 'text':
         ({ offsets: this.offsets, heap: this.heap } = vector);
         this.heapView = viewOf(this.heap);
-        this.layout = isPlain(vector, batch) ? layout.plain : layout.text;
+        this.layout = isPlainCsvText(vector, batch) ? csvLayout.plain : csvLayout.text;
         return;
       case 'dict':
-        this.layout = layout.codes;
+        this.layout = csvLayout.codes;
         this.codes = vector.values;
-        this.entries = this.#dictionaries.get(vector.dictionary) ?? new EncodedDictionary(vector.dictionary, encodeField);
-        this.#dictionaries.set(vector.dictionary, this.entries);
+        this.entries =
+          this.#encodedDictionaries.get(vector.dictionary) ?? new EncodedDictionary(vector.dictionary, encodeCsvField);
+        this.#encodedDictionaries.set(vector.dictionary, this.entries);
         return;
       case 'vec':
-        this.layout = layout.floats;
-        this.#floats = vector;
+        this.layout = csvLayout.floats;
+        this.#vectorCells = vector;
     }
   }
 
   /** A vector as a quoted field. */
   vectorText(row: number): Uint8Array {
-    const { values, dims } = this.#floats!;
-    const writer = new ByteWriter(dims * 12 + 4);
-    writer.byte(0x22);
-    writer.byte(0x5b);
+    const { values, dims } = this.#vectorCells!;
+    const vectorWriter = new ByteWriter(dims * 12 + 4);
+    vectorWriter.byte(0x22);
+    vectorWriter.byte(0x5b);
     for (let i = 0; i < dims; i++) {
-      if (i > 0) writer.byte(comma);
-      writer.float(values[row * dims + i]!);
+      if (i > 0) vectorWriter.byte(csvComma);
+      vectorWriter.float(values[row * dims + i]!);
     }
-    writer.byte(0x5d);
-    writer.byte(0x22);
-    return writer.take();
+    vectorWriter.byte(0x5d);
+    vectorWriter.byte(0x22);
+    return vectorWriter.take();
   }
 }
 
 /** Whether the texts of the rows are one range of the heap that holds no quote, with room behind it. */
-function isPlain({ offsets, heap }: Extract<Vector, { kind: 'text' }>, { selection, first, count }: OutputBatch): boolean {
+function isPlainCsvText({ offsets, heap }: Extract<Vector, { kind: 'text' }>, { selection, first, count }: OutputBatch): boolean {
   if (selection !== null) return false;
-  const from = offsets[first]!;
-  const to = offsets[first + count]!;
-  return to + wordSlack <= heap.length && !Buffer.from(heap.buffer, heap.byteOffset + from, to - from).includes(quote);
+  const textStart = offsets[first]!;
+  const textEnd = offsets[first + count]!;
+  return (
+    textEnd + wordSlack <= heap.length &&
+    !Buffer.from(heap.buffer, heap.byteOffset + textStart, textEnd - textStart).includes(csvQuote)
+  );
 }
 
-function encodeField(text: string): Uint8Array {
-  const source = encoder.encode(text);
-  const bytes = new Uint8Array(source.length * 2 + 2);
-  return bytes.subarray(0, putField(bytes, 0, source, 0, source.length));
+function encodeCsvField(text: string): Uint8Array {
+  const fieldText = csvEncoder.encode(text);
+  const fieldBytes = new Uint8Array(fieldText.length * 2 + 2);
+  return fieldBytes.subarray(0, putField(fieldBytes, 0, fieldText, 0, fieldText.length));
 }
 
 /** Room for a comma, the longest number and the end of a line. */
-const cellBytes = 40;
-const slackBytes = 8_192;
-const comma = 0x2c;
-const quote = 0x22;
-const encoder = new TextEncoder();
-const trueText = encoder.encode('true');
-const falseText = encoder.encode('false');
+const csvCellBytes = 40;
+const csvSlackBytes = 8_192;
+const csvComma = 0x2c;
+const csvQuote = 0x22;
+const csvEncoder = new TextEncoder();
+const csvTrue = csvEncoder.encode('true');
+const csvFalse = csvEncoder.encode('false');

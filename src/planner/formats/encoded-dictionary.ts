@@ -10,39 +10,39 @@ export class EncodedDictionary {
   /** Bytes of `code`: heap[starts[code] .. ends[code]]; ends[code] is 0 until the code is encoded. */
   starts: Int32Array;
   ends: Int32Array;
-  readonly #dictionary: Dictionary;
-  readonly #encode: (text: string) => Uint8Array;
-  #used = 1;
+  readonly #sourceDictionary: Dictionary;
+  readonly #encodeEntry: (text: string) => Uint8Array;
+  #usedHeapBytes = 1;
 
-  constructor(dictionary: Dictionary, encode: (text: string) => Uint8Array) {
-    this.#dictionary = dictionary;
-    this.#encode = encode;
-    this.starts = new Int32Array(dictionary.size);
-    this.ends = new Int32Array(dictionary.size);
+  constructor(sourceDictionary: Dictionary, encodeEntry: (text: string) => Uint8Array) {
+    this.#sourceDictionary = sourceDictionary;
+    this.#encodeEntry = encodeEntry;
+    this.starts = new Int32Array(sourceDictionary.size);
+    this.ends = new Int32Array(sourceDictionary.size);
   }
 
-  /** Makes the bytes of `code` known. */
-  add(code: number): void {
-    const bytes = this.#encode(this.#dictionary.text(code));
-    const end = this.#used + bytes.length;
-    if (end + wordSlack > this.heap.length) {
-      const larger = new Uint8Array(Math.max(end + wordSlack, this.heap.length * 2));
-      larger.set(this.heap.subarray(0, this.#used));
-      this.heap = larger;
-      this.view = viewOf(larger);
+  /** Makes the bytes of `entryCode` known. */
+  add(entryCode: number): void {
+    const entryBytes = this.#encodeEntry(this.#sourceDictionary.text(entryCode));
+    const entryEnd = this.#usedHeapBytes + entryBytes.length;
+    if (entryEnd + wordSlack > this.heap.length) {
+      const largerHeap = new Uint8Array(Math.max(entryEnd + wordSlack, this.heap.length * 2));
+      largerHeap.set(this.heap.subarray(0, this.#usedHeapBytes));
+      this.heap = largerHeap;
+      this.view = viewOf(largerHeap);
     }
-    if (code >= this.ends.length) {
-      this.starts = growArray(this.starts, this.#dictionary.size);
-      this.ends = growArray(this.ends, this.#dictionary.size);
+    if (entryCode >= this.ends.length) {
+      this.starts = growOffsets(this.starts, this.#sourceDictionary.size);
+      this.ends = growOffsets(this.ends, this.#sourceDictionary.size);
     }
-    this.heap.set(bytes, this.#used);
-    this.starts[code] = this.#used;
-    this.ends[code] = this.#used = end;
+    this.heap.set(entryBytes, this.#usedHeapBytes);
+    this.starts[entryCode] = this.#usedHeapBytes;
+    this.ends[entryCode] = this.#usedHeapBytes = entryEnd;
   }
 }
 
-function growArray(array: Int32Array, length: number): Int32Array {
-  const larger = new Int32Array(length);
-  larger.set(array);
-  return larger;
+function growOffsets(offsets: Int32Array, length: number): Int32Array {
+  const largerOffsets = new Int32Array(length);
+  largerOffsets.set(offsets);
+  return largerOffsets;
 }

@@ -29,121 +29,124 @@ export function exactInDouble(value: bigint): boolean {
 }
 
 /** Number column with the integers of another; undefined when one of them would change. */
-export function numbersFrom(integers: VectorBuilder): VectorBuilder | undefined {
-  const { length } = integers;
-  const vector = integers.build();
-  const target = new VectorBuilder('number', Math.max(64, length));
-  for (let row = 0; row < length; row++) {
-    if (isNull(vector, row)) target.appendNull();
-    else if (vector.kind === 'i64') {
-      if (!exactInDouble(vector.values[row]!)) return undefined;
-      target.appendNumber(Number(vector.values[row]!));
-    } else if (vector.kind === 'i32' || vector.kind === 'f64') target.appendNumber(vector.values[row]!);
+export function numbersFrom(integerBuilder: VectorBuilder): VectorBuilder | undefined {
+  const { length } = integerBuilder;
+  const integerVector = integerBuilder.build();
+  const numberBuilder = new VectorBuilder('number', Math.max(64, length));
+  for (let integerRow = 0; integerRow < length; integerRow++) {
+    if (isNullCell(integerVector, integerRow)) numberBuilder.appendNull();
+    else if (integerVector.kind === 'i64') {
+      if (!exactInDouble(integerVector.values[integerRow]!)) return undefined;
+      numberBuilder.appendNumber(Number(integerVector.values[integerRow]!));
+    } else if (integerVector.kind === 'i32' || integerVector.kind === 'f64')
+      numberBuilder.appendNumber(integerVector.values[integerRow]!);
   }
-  return target;
+  return numberBuilder;
 }
 
 /** Every cell of an inferred column of integers, numbers or booleans as text. */
-export function textFrom(source: VectorBuilder): VectorBuilder {
-  const { length } = source;
-  const vector = source.build();
-  const target = new VectorBuilder('string', Math.max(64, length));
+export function textFrom(narrowBuilder: VectorBuilder): VectorBuilder {
+  const { length } = narrowBuilder;
+  const widenedVector = narrowBuilder.build();
+  const textBuilder = new VectorBuilder('string', Math.max(64, length));
   for (let row = 0; row < length; row++) {
-    if (isNull(vector, row)) target.appendNull();
-    else target.appendString(jsonOfCell(vector, row));
+    if (isNullCell(widenedVector, row)) textBuilder.appendNull();
+    else textBuilder.appendString(widenedCellJson(widenedVector, row));
   }
-  return target;
+  return textBuilder;
 }
 
 /** JSON text of every cell of an inferred column. */
-export function jsonFrom(source: VectorBuilder): VectorBuilder {
-  const { length } = source;
-  const vector = source.build();
-  const target = new VectorBuilder('json', Math.max(64, length));
+export function jsonFrom(narrowBuilder: VectorBuilder): VectorBuilder {
+  const { length } = narrowBuilder;
+  const widenedVector = narrowBuilder.build();
+  const jsonBuilder = new VectorBuilder('json', Math.max(64, length));
   for (let row = 0; row < length; row++) {
-    if (isNull(vector, row)) target.appendNull();
-    else target.appendString(jsonOfCell(vector, row));
+    if (isNullCell(widenedVector, row)) jsonBuilder.appendNull();
+    else jsonBuilder.appendString(widenedCellJson(widenedVector, row));
   }
-  return target;
+  return jsonBuilder;
 }
 
-function jsonOfCell(vector: Vector, row: number): string {
-  switch (vector.kind) {
+function widenedCellJson(widenedVector: Vector, row: number): string {
+  switch (widenedVector.kind) {
     case 'text':
-      return JSON.stringify(decoder.decode(vector.heap.subarray(vector.offsets[row]!, vector.offsets[row + 1]!)));
+      return JSON.stringify(
+        textCellDecoder.decode(widenedVector.heap.subarray(widenedVector.offsets[row]!, widenedVector.offsets[row + 1]!)),
+      );
     case 'bool':
-      return vector.values[row] === 1 ? 'true' : 'false';
+      return widenedVector.values[row] === 1 ? 'true' : 'false';
     case 'i32':
     case 'i64':
-      return String(vector.values[row]!);
+      return String(widenedVector.values[row]!);
     case 'f64':
-      return Object.is(vector.values[row], -0) ? '-0' : String(vector.values[row]!);
+      return Object.is(widenedVector.values[row], -0) ? '-0' : String(widenedVector.values[row]!);
     case 'vec':
     case 'dict':
     case 'null':
-      throw new AssertionError(`a column of ${vector.kind} is never widened`);
+      throw new AssertionError(`a column of ${widenedVector.kind} is never widened`);
   }
 }
 
-function isNull(vector: Vector, row: number): boolean {
+function isNullCell(vector: Vector, row: number): boolean {
   return vector.kind === 'null' || vector.nulls?.[row] === 1;
 }
 
 /**
- * The texts of one batch's column in the narrowest type that holds all of them and agrees with `known`, the type that
+ * The texts of one batch's column in the narrowest type that holds all of them and agrees with `knownType`, the type that
  * the column had before (null: none). `kindsSeen` has one bit for each kind of token among them.
  */
-export function typedFromText(texts: VectorBuilder, known: ColumnType | null, kindsSeen: number): VectorBuilder {
-  const inferredType = typeOfTexts(texts, kindsSeen);
-  if (known === 'string') return texts;
-  if (known === null || known === inferredType) return retype(texts, inferredType);
-  if (known === 'number' && inferredType === 'integer' && allExact(texts)) return retype(texts, 'number');
-  if (known === 'integer' && inferredType === 'number') return retype(texts, 'number');
-  return known === 'json' ? retype(texts, 'json') : texts;
+export function typedFromText(texts: VectorBuilder, knownType: ColumnType | null, kindsSeen: number): VectorBuilder {
+  const inferredType = inferredTypeOf(texts, kindsSeen);
+  if (knownType === 'string') return texts;
+  if (knownType === null || knownType === inferredType) return retypeTexts(texts, inferredType);
+  if (knownType === 'number' && inferredType === 'integer' && areAllExact(texts)) return retypeTexts(texts, 'number');
+  if (knownType === 'integer' && inferredType === 'number') return retypeTexts(texts, 'number');
+  return knownType === 'json' ? retypeTexts(texts, 'json') : texts;
 }
 
-function typeOfTexts(texts: VectorBuilder, kindsSeen: number): ColumnType {
-  const booleans = (1 << cellKind.true) | (1 << cellKind.false);
-  const integers = (1 << cellKind.integer) | (1 << cellKind.wide);
-  const numbers = integers | (1 << cellKind.number);
-  if ((kindsSeen & ~booleans) === 0) return 'boolean';
-  if ((kindsSeen & ~integers) === 0) return 'integer';
-  if ((kindsSeen & ~numbers) === 0 && ((kindsSeen & (1 << cellKind.wide)) === 0 || allExact(texts))) return 'number';
+function inferredTypeOf(texts: VectorBuilder, kindsSeen: number): ColumnType {
+  const booleanKinds = (1 << cellKind.true) | (1 << cellKind.false);
+  const integerKinds = (1 << cellKind.integer) | (1 << cellKind.wide);
+  const numberKinds = integerKinds | (1 << cellKind.number);
+  if ((kindsSeen & ~booleanKinds) === 0) return 'boolean';
+  if ((kindsSeen & ~integerKinds) === 0) return 'integer';
+  if ((kindsSeen & ~numberKinds) === 0 && ((kindsSeen & (1 << cellKind.wide)) === 0 || areAllExact(texts))) return 'number';
   return 'string';
 }
 
-function allExact(texts: VectorBuilder): boolean {
-  const vector = texts.build();
-  if (vector.kind !== 'text') return true;
+function areAllExact(texts: VectorBuilder): boolean {
+  const textVector = texts.build();
+  if (textVector.kind !== 'text') return true;
   for (let row = 0; row < texts.length; row++) {
-    if (isNull(vector, row)) continue;
-    const token = latin1(vector.heap, vector.offsets[row]!, vector.offsets[row + 1]!);
-    if (integerToken.test(token) && !exactInDouble(BigInt(token))) return false;
+    if (isNullCell(textVector, row)) continue;
+    const numberText = latin1(textVector.heap, textVector.offsets[row]!, textVector.offsets[row + 1]!);
+    if (integerTextToken.test(numberText) && !exactInDouble(BigInt(numberText))) return false;
   }
   return true;
 }
 
-function retype(texts: VectorBuilder, type: ColumnType): VectorBuilder {
+function retypeTexts(texts: VectorBuilder, type: ColumnType): VectorBuilder {
   if (type === 'string') return texts;
-  const vector = texts.build();
-  if (vector.kind !== 'text') throw new AssertionError('texts lie in a text column');
-  const { heap, offsets } = vector;
-  const target = new VectorBuilder(type, Math.max(64, texts.length));
+  const textVector = texts.build();
+  if (textVector.kind !== 'text') throw new AssertionError('texts lie in a text column');
+  const { heap, offsets } = textVector;
+  const typedBuilder = new VectorBuilder(type, Math.max(64, texts.length));
   for (let row = 0; row < texts.length; row++) {
-    const start = offsets[row]!;
-    const end = offsets[row + 1]!;
-    if (isNull(vector, row)) target.appendNull();
-    else if (type === 'integer') target.appendBigint(integerAt(heap, start, end));
-    else if (type === 'number') target.appendNumber(Number(latin1(heap, start, end)));
-    else if (type === 'boolean') target.appendBoolean(heap[start] === 0x74);
+    const textStart = offsets[row]!;
+    const textEnd = offsets[row + 1]!;
+    if (isNullCell(textVector, row)) typedBuilder.appendNull();
+    else if (type === 'integer') typedBuilder.appendBigint(integerAt(heap, textStart, textEnd));
+    else if (type === 'number') typedBuilder.appendNumber(Number(latin1(heap, textStart, textEnd)));
+    else if (type === 'boolean') typedBuilder.appendBoolean(heap[textStart] === 0x74);
     else {
-      const text = decoder.decode(heap.subarray(start, end));
-      target.appendString(scalarToken.test(text) ? text : JSON.stringify(text));
+      const jsonText = textCellDecoder.decode(heap.subarray(textStart, textEnd));
+      typedBuilder.appendString(scalarToken.test(jsonText) ? jsonText : JSON.stringify(jsonText));
     }
   }
-  return target;
+  return typedBuilder;
 }
 
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-const integerToken = /^-?\d+$/;
+const textCellDecoder = new TextDecoder('utf-8', { ignoreBOM: true });
+const integerTextToken = /^-?\d+$/;
 export const scalarToken = /^(true|false|-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?)$/;

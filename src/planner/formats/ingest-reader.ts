@@ -19,24 +19,28 @@ import { PredictedRows } from './predicted-rows.ts';
 import { RowTape } from './row-tape.ts';
 
 export async function* readIngest(source: AsyncIterable<Uint8Array>, options: IngestOptions): AsyncGenerator<IngestBatch, void> {
-  const body = new BodyReader(options);
-  for await (const chunk of source) {
-    body.push(chunk);
-    yield* batchesOf(body, false, options);
+  const bodyReader = new BodyReader(options);
+  for await (const bodyChunk of source) {
+    bodyReader.push(bodyChunk);
+    yield* readBodyBatches(bodyReader, false, options);
   }
-  yield* batchesOf(body, true, options);
+  yield* readBodyBatches(bodyReader, true, options);
 }
 
-async function* batchesOf(body: BodyReader, last: boolean, { yieldTurn }: IngestOptions): AsyncGenerator<IngestBatch, void> {
+async function* readBodyBatches(
+  bodyReader: BodyReader,
+  isLastRead: boolean,
+  { yieldTurn }: IngestOptions,
+): AsyncGenerator<IngestBatch, void> {
   for (;;) {
-    const batch = body.read(last);
-    if (batch !== null) yield batch;
-    else if (!body.isBusy) return;
+    const ingestBatch = bodyReader.read(isLastRead);
+    if (ingestBatch !== null) yield ingestBatch;
+    else if (!bodyReader.isBusy) return;
     else await yieldTurn?.();
   }
 }
 
-type Form =
+type BodyForm =
   | 'unknown'
   | 'ndjson'
   | 'csv-header'
@@ -51,415 +55,443 @@ type Form =
   | 'wrapper-next'
   | 'done';
 
-const defaultRowBytesMax = 16 * 1024 * 1024;
+const ingestRowBytesMax = 16 * 1024 * 1024;
 /** Names of columns are short; what begins like none of the forms is taken for a header, too. */
-const headerBytesMax = 1 << 20;
+const csvHeaderBytesMax = 1 << 20;
 /** A few rows are read before a run of them would have begun. */
-const defaultPredictBytesMin = 2_048;
+const predictedBodyMin = 2_048;
 /** White space and a byte-order mark may come first; a body that shows no form within this many bytes is refused. */
-const detectBytesMax = 65_536;
+const formDetectBytesMax = 65_536;
 
 /** Reads without a stream: bytes in, batches out, no awaiting. */
 export class BodyReader {
-  readonly #options: IngestOptions;
+  readonly #ingestOptions: IngestOptions;
   readonly #rowBytesMax: number;
-  readonly #tape = new RowTape();
-  #columns: ColumnSet;
-  #json: JsonReader;
-  #csv: CsvReader | null = null;
-  readonly #predicted: PredictedRows;
-  #form: Form = 'unknown';
-  #wrapped = false;
+  readonly #rowTape = new RowTape();
+  #ingestColumns: ColumnSet;
+  #jsonReader: JsonReader;
+  #csvReader: CsvReader | null = null;
+  readonly #predictedRows: PredictedRows;
+  #bodyForm: BodyForm = 'unknown';
+  #isWrapped = false;
   /** The body is Arrow: this reads all of it. */
-  #arrow: ArrowStream | null = null;
+  #arrowStream: ArrowStream | null = null;
 
-  readonly #window = new ByteWindow();
+  readonly #bodyWindow = new ByteWindow();
   /** An unfinished row is not tried again before the window holds this many bytes from its start. */
-  #retryAt = 0;
+  #retryBytes = 0;
   /** In a line that was refused before its end had arrived. */
-  #skippingLine = false;
+  #isSkippingLine = false;
   readonly #tally = new BatchTally();
-  #failure: ServiceError | null = null;
+  #bodyFailure: ServiceError | null = null;
 
-  constructor(options: IngestOptions) {
-    this.#options = options;
-    this.#rowBytesMax = options.rowBytesMax ?? defaultRowBytesMax;
-    const tracksSent = options.tracksSent === true;
-    this.#columns = new ColumnSet(options.definition, this.#tape, false, undefined, tracksSent);
-    this.#json = new JsonReader(this.#columns, this.#tape);
-    this.#predicted = new PredictedRows(
-      this.#columns,
+  constructor(ingestOptions: IngestOptions) {
+    this.#ingestOptions = ingestOptions;
+    this.#rowBytesMax = ingestOptions.rowBytesMax ?? ingestRowBytesMax;
+    const tracksSent = ingestOptions.tracksSent === true;
+    this.#ingestColumns = new ColumnSet(ingestOptions.definition, this.#rowTape, false, undefined, tracksSent);
+    this.#jsonReader = new JsonReader(this.#ingestColumns, this.#rowTape);
+    this.#predictedRows = new PredictedRows(
+      this.#ingestColumns,
       // A run of rows knows no cell that was not sent.
-      tracksSent ? Infinity : (options.predictBytesMin ?? defaultPredictBytesMin),
+      tracksSent ? Infinity : (ingestOptions.predictBytesMin ?? predictedBodyMin),
     );
   }
 
-  push(chunk: Uint8Array): void {
-    this.#window.received += chunk.length;
-    if (this.#options.limitBytes !== undefined && this.#window.received > this.#options.limitBytes) {
-      this.#failure = new ServiceError(
+  push(bodyChunk: Uint8Array): void {
+    this.#bodyWindow.received += bodyChunk.length;
+    if (this.#ingestOptions.limitBytes !== undefined && this.#bodyWindow.received > this.#ingestOptions.limitBytes) {
+      this.#bodyFailure = new ServiceError(
         'REL_TOO_LARGE',
-        `the body is over ${this.#options.limitBytes} bytes; ${this.#arrow?.index ?? this.#tally.index} rows were read`,
+        `the body is over ${this.#ingestOptions.limitBytes} bytes; ${this.#arrowStream?.index ?? this.#tally.index} rows were read`,
       );
       return;
     }
-    if (this.#arrow !== null) this.#arrow.push(chunk);
-    else this.#window.push(chunk);
+    if (this.#arrowStream !== null) this.#arrowStream.push(bodyChunk);
+    else this.#bodyWindow.push(bodyChunk);
   }
 
   /** There is more to read before more bytes are needed: `read` gave null so that others have their turn. */
   get isBusy(): boolean {
-    return this.#failure === null && this.#arrow?.isBusy === true;
+    return this.#bodyFailure === null && this.#arrowStream?.isBusy === true;
   }
 
   /**
-   * The next full batch; null when more bytes are needed, or (`isBusy`) a turn is over. With `last`, the remaining rows, and then
+   * The next full batch; null when more bytes are needed, or (`isBusy`) a turn is over. With `isLastRead`, the remaining rows, and then
    * null.
    */
-  read(last: boolean): IngestBatch | null {
-    if (this.#failure !== null) return this.#fail(this.#failure);
+  read(isLastRead: boolean): IngestBatch | null {
+    if (this.#bodyFailure !== null) return this.#failBody(this.#bodyFailure);
     try {
-      if (last && this.#arrow === null) this.#finishLine();
-      while (this.#arrow === null && this.#step(last)) if (this.#isFull()) return this.#take();
-      if (this.#arrow !== null) return this.#arrow.read(last);
+      if (isLastRead && this.#arrowStream === null) this.#finishLine();
+      while (this.#arrowStream === null && this.#stepForm(isLastRead)) if (this.#isBatchFull()) return this.#takeBatch();
+      if (this.#arrowStream !== null) return this.#arrowStream.read(isLastRead);
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
-      return this.#fail(error);
+      return this.#failBody(error);
     }
-    return last && this.#tally.index > this.#tally.firstIndex ? this.#take() : null;
+    return isLastRead && this.#tally.index > this.#tally.firstIndex ? this.#takeBatch() : null;
   }
 
   /** Rows before the failure leave first. */
-  #fail(error: ServiceError): IngestBatch {
-    this.#failure = error;
-    const rest =
-      this.#arrow === null ? (this.#tally.index === this.#tally.firstIndex ? null : this.#take()) : this.#arrow.takeRest();
-    if (rest === null) throw error;
-    return rest;
+  #failBody(bodyError: ServiceError): IngestBatch {
+    this.#bodyFailure = bodyError;
+    const lastBatch =
+      this.#arrowStream === null
+        ? this.#tally.index === this.#tally.firstIndex
+          ? null
+          : this.#takeBatch()
+        : this.#arrowStream.takeRest();
+    if (lastBatch === null) throw bodyError;
+    return lastBatch;
   }
 
-  #isFull(): boolean {
-    return this.#roomRows() <= 0 || this.#tally.bytes >= this.#options.batchBytes;
+  #isBatchFull(): boolean {
+    return this.#batchRowsLeft() <= 0 || this.#tally.bytes >= this.#ingestOptions.batchBytes;
   }
 
   /** Rows that the batch may still take. */
-  #roomRows(): number {
-    const { batchRows } = this.#options;
+  #batchRowsLeft(): number {
+    const { batchRows } = this.#ingestOptions;
     return (typeof batchRows === 'number' ? batchRows : batchRows()) - (this.#tally.index - this.#tally.firstIndex);
   }
 
-  #take(): IngestBatch {
+  #takeBatch(): IngestBatch {
     return this.#tally.take({
-      ...(this.#options.tracksSent && { sent: this.#columns.takeSent() }),
-      rows: this.#columns.take(),
-      endOffset: this.#window.offset + this.#window.at,
-      mixed: this.#columns.mixedColumns(),
+      ...(this.#ingestOptions.tracksSent && { sent: this.#ingestColumns.takeSent() }),
+      rows: this.#ingestColumns.take(),
+      endOffset: this.#bodyWindow.offset + this.#bodyWindow.at,
+      mixed: this.#ingestColumns.mixedColumns(),
     });
   }
 
   /** Reads one row or one piece of punctuation; false when it needs more bytes or nothing is left. */
-  #step(last: boolean): boolean {
-    switch (this.#form) {
+  #stepForm(isLastRead: boolean): boolean {
+    switch (this.#bodyForm) {
       case 'unknown':
-        return this.#detect(last);
+        return this.#detectForm(isLastRead);
       case 'ndjson':
-        return this.#stepLine(last);
+        return this.#stepLine(isLastRead);
       case 'csv-header':
       case 'csv':
-        return this.#stepRecord(last);
+        return this.#stepRecord(isLastRead);
       case 'array-start':
       case 'array-row':
       case 'array-next':
-        return this.#stepArray(last);
+        return this.#stepArray(isLastRead);
       case 'wrapper-next':
-        return this.#stepWrapper(last);
+        return this.#stepWrapper(isLastRead);
       case 'done':
         return this.#stepDone();
     }
   }
 
-  #detect(last: boolean): boolean {
-    this.#openJson(false);
-    const window = this.#window.bytes;
-    if (this.#window.offset + this.#window.at === 0 && window[0] === 0xef) {
-      if (this.#window.end < 3 && !last) return false;
-      if (window[1] === 0xbb && window[2] === 0xbf && this.#window.end >= 3) this.#window.at = 3;
+  #detectForm(isLastRead: boolean): boolean {
+    this.#openJsonWindow(false);
+    const bodyWindow = this.#bodyWindow.bytes;
+    if (this.#bodyWindow.offset + this.#bodyWindow.at === 0 && bodyWindow[0] === 0xef) {
+      if (this.#bodyWindow.end < 3 && !isLastRead) return false;
+      if (bodyWindow[1] === 0xbb && bodyWindow[2] === 0xbf && this.#bodyWindow.end >= 3) this.#bodyWindow.at = 3;
     }
-    const start = this.#json.skipSpace(this.#window.at);
-    if (start >= this.#window.end) {
-      if (this.#window.end - this.#window.at > detectBytesMax)
+    const bodyStart = this.#jsonReader.skipSpace(this.#bodyWindow.at);
+    if (bodyStart >= this.#bodyWindow.end) {
+      if (this.#bodyWindow.end - this.#bodyWindow.at > formDetectBytesMax)
         throw new ServiceError('REL_PARSE', 'the body starts with nothing but white space');
       return false;
     }
-    const first = window[start]!;
-    if (this.#options.columns || (first !== 0x7b && first !== 0x5b)) {
-      const arrow = arrowForm(window.subarray(this.#window.at, this.#window.end));
-      if (arrow === 'unclear' && !last) return false;
-      if (arrow === 'file')
+    const firstByte = bodyWindow[bodyStart]!;
+    if (this.#ingestOptions.columns || (firstByte !== 0x7b && firstByte !== 0x5b)) {
+      const detectedArrow = detectArrowForm(bodyWindow.subarray(this.#bodyWindow.at, this.#bodyWindow.end));
+      if (detectedArrow === 'unclear' && !isLastRead) return false;
+      if (detectedArrow === 'file')
         throw new ServiceError(
           'REL_PARSE',
           'the body is an Arrow file: send it as a stream (application/vnd.apache.arrow.stream)',
         );
-      if (arrow === 'stream') {
-        this.#arrow = new ArrowStream(this.#options, this.#window.offset + this.#window.at);
-        this.#arrow.push(window.slice(this.#window.at, this.#window.end));
+      if (detectedArrow === 'stream') {
+        this.#arrowStream = new ArrowStream(this.#ingestOptions, this.#bodyWindow.offset + this.#bodyWindow.at);
+        this.#arrowStream.push(bodyWindow.slice(this.#bodyWindow.at, this.#bodyWindow.end));
       } else this.#startCsv();
       return true;
     }
-    if (first === 0x5b) {
-      this.#window.at = start + 1;
-      this.#form = 'array-start';
+    if (firstByte === 0x5b) {
+      this.#bodyWindow.at = bodyStart + 1;
+      this.#bodyForm = 'array-start';
       return true;
     }
-    const array = this.#wrapperArray(start, last);
-    if (array === 'unclear') return false;
-    if (array === null) this.#form = 'ndjson';
+    const wrappedArray = this.#wrapperArray(bodyStart, isLastRead);
+    if (wrappedArray === 'unclear') return false;
+    if (wrappedArray === null) this.#bodyForm = 'ndjson';
     else {
-      this.#window.at = array;
-      this.#wrapped = true;
-      this.#form = 'array-start';
+      this.#bodyWindow.at = wrappedArray;
+      this.#isWrapped = true;
+      this.#bodyForm = 'array-start';
     }
-    this.#window.isDirty = true;
+    this.#bodyWindow.isDirty = true;
     return true;
   }
 
   /** Offset after the `[` of a body that starts with `{"rows": [`; null when it does not. */
-  #wrapperArray(start: number, last: boolean): number | null | 'unclear' {
-    let i = start + 1;
-    for (const token of ['"rows"', ':', '[']) {
-      i = this.#json.skipSpace(i);
-      for (let j = 0; j < token.length; j++, i++) {
-        if (i >= this.#window.end) return last || i - start > detectBytesMax ? null : 'unclear';
-        if (this.#window.bytes[i] !== token.charCodeAt(j)) return null;
+  #wrapperArray(wrapperStart: number, isLastRead: boolean): number | null | 'unclear' {
+    let i = wrapperStart + 1;
+    for (const wrapperToken of ['"rows"', ':', '[']) {
+      i = this.#jsonReader.skipSpace(i);
+      for (let j = 0; j < wrapperToken.length; j++, i++) {
+        if (i >= this.#bodyWindow.end) return isLastRead || i - wrapperStart > formDetectBytesMax ? null : 'unclear';
+        if (this.#bodyWindow.bytes[i] !== wrapperToken.charCodeAt(j)) return null;
       }
     }
     return i;
   }
 
   #startCsv(): void {
-    this.#columns = new ColumnSet(this.#options.definition, this.#tape, true, undefined, this.#options.tracksSent === true);
-    this.#csv = new CsvReader(this.#columns, this.#tape, this.#options.nullText ?? null);
-    this.#form = 'csv-header';
-    if (this.#options.columns) {
-      this.#csv.useHeader(this.#options.columns);
-      this.#form = 'csv';
+    this.#ingestColumns = new ColumnSet(
+      this.#ingestOptions.definition,
+      this.#rowTape,
+      true,
+      undefined,
+      this.#ingestOptions.tracksSent === true,
+    );
+    this.#csvReader = new CsvReader(this.#ingestColumns, this.#rowTape, this.#ingestOptions.nullText ?? null);
+    this.#bodyForm = 'csv-header';
+    if (this.#ingestOptions.columns) {
+      this.#csvReader.useHeader(this.#ingestOptions.columns);
+      this.#bodyForm = 'csv';
     }
   }
 
-  #stepLine(last: boolean): boolean {
-    if (this.#mustWait(last)) return false;
-    this.#openJson(true);
-    const window = this.#window.bytes;
-    if (this.#skippingLine) return this.#skipLine(last);
+  #stepLine(isLastRead: boolean): boolean {
+    if (this.#mustWaitForRow(isLastRead)) return false;
+    this.#openJsonWindow(true);
+    const bodyWindow = this.#bodyWindow.bytes;
+    if (this.#isSkippingLine) return this.#skipLine(isLastRead);
     for (;;) {
-      this.#window.at = this.#json.skipSpace(this.#window.at);
-      if (this.#window.at >= this.#window.end) return false;
-      if (window[this.#window.at] !== 0x0a) break;
-      this.#window.at++;
+      this.#bodyWindow.at = this.#jsonReader.skipSpace(this.#bodyWindow.at);
+      if (this.#bodyWindow.at >= this.#bodyWindow.end) return false;
+      if (bodyWindow[this.#bodyWindow.at] !== 0x0a) break;
+      this.#bodyWindow.at++;
     }
-    if (this.#readRun(true)) return true;
-    const from = this.#window.at;
-    let status = this.#json.readRow(from);
-    if (status === 'row') {
-      const after = this.#json.skipSpace(this.#json.position);
-      if (after >= this.#window.end) status = 'incomplete';
-      else if (window[after] === 0x0a) {
-        this.#advance(after + 1);
-        this.#commit();
+    if (this.#readPredictedRun(true)) return true;
+    const lineStart = this.#bodyWindow.at;
+    let lineStatus = this.#jsonReader.readRow(lineStart);
+    if (lineStatus === 'row') {
+      const lineRest = this.#jsonReader.skipSpace(this.#jsonReader.position);
+      if (lineRest >= this.#bodyWindow.end) lineStatus = 'incomplete';
+      else if (bodyWindow[lineRest] === 0x0a) {
+        this.#advanceWindow(lineRest + 1);
+        this.#commitRow();
         return true;
       } else {
-        this.#json.reason = 'text after the end of the object';
-        this.#json.position = after;
-        status = 'malformed';
+        this.#jsonReader.reason = 'text after the end of the object';
+        this.#jsonReader.position = lineRest;
+        lineStatus = 'malformed';
       }
     }
-    if (status === 'incomplete' && !last) return this.#wait('ndjson');
-    this.#columns.abandon();
-    this.#reject('REL_PARSE', `${this.#json.reason}, at byte ${this.#json.position - from} of the line`);
-    return this.#skipLine(last);
+    if (lineStatus === 'incomplete' && !isLastRead) return this.#waitForRow('ndjson');
+    this.#ingestColumns.abandon();
+    this.#rejectRow('REL_PARSE', `${this.#jsonReader.reason}, at byte ${this.#jsonReader.position - lineStart} of the line`);
+    return this.#skipLine(isLastRead);
   }
 
-  #stepRecord(last: boolean): boolean {
-    const csv = this.#csv!;
-    const window = this.#window.bytes;
-    if (this.#skippingLine) return this.#skipLine(last);
-    csv.open(window, this.#window.end);
+  #stepRecord(isLastRead: boolean): boolean {
+    const csvReader = this.#csvReader!;
+    const bodyWindow = this.#bodyWindow.bytes;
+    if (this.#isSkippingLine) return this.#skipLine(isLastRead);
+    csvReader.open(bodyWindow, this.#bodyWindow.end);
     while (
-      this.#window.at < this.#window.end &&
-      (window[this.#window.at] === 0x0a ||
-        (this.#window.at + 1 < this.#window.end && window[this.#window.at] === 0x0d && window[this.#window.at + 1] === 0x0a))
+      this.#bodyWindow.at < this.#bodyWindow.end &&
+      (bodyWindow[this.#bodyWindow.at] === 0x0a ||
+        (this.#bodyWindow.at + 1 < this.#bodyWindow.end &&
+          bodyWindow[this.#bodyWindow.at] === 0x0d &&
+          bodyWindow[this.#bodyWindow.at + 1] === 0x0a))
     ) {
-      this.#window.at += window[this.#window.at] === 0x0a ? 1 : 2;
+      this.#bodyWindow.at += bodyWindow[this.#bodyWindow.at] === 0x0a ? 1 : 2;
     }
-    if (this.#window.at >= this.#window.end || this.#mustWait(last)) return false;
-    const from = this.#window.at;
-    const header = this.#form === 'csv-header';
-    const status: RowStatus = header ? csv.readHeader(from) : csv.readRow(from);
-    if (status === 'incomplete' && !last) return this.#wait('CSV');
-    if (status !== 'row') {
-      const detail = `${csv.reason}, at byte ${csv.position - from} of the record`;
-      if (header) throw new ServiceError('REL_PARSE', `the CSV header is malformed: ${detail}`);
-      this.#reject('REL_PARSE', detail);
+    if (this.#bodyWindow.at >= this.#bodyWindow.end || this.#mustWaitForRow(isLastRead)) return false;
+    const recordStart = this.#bodyWindow.at;
+    const isHeader = this.#bodyForm === 'csv-header';
+    const recordStatus: RowStatus = isHeader ? csvReader.readHeader(recordStart) : csvReader.readRow(recordStart);
+    if (recordStatus === 'incomplete' && !isLastRead) return this.#waitForRow('CSV');
+    if (recordStatus !== 'row') {
+      const recordProblem = `${csvReader.reason}, at byte ${csvReader.position - recordStart} of the record`;
+      if (isHeader) throw new ServiceError('REL_PARSE', `the CSV header is malformed: ${recordProblem}`);
+      this.#rejectRow('REL_PARSE', recordProblem);
       // Reading continues at the next line: after a stray quote the ends of fields can't be known.
-      return this.#skipLine(last);
+      return this.#skipLine(isLastRead);
     }
-    this.#advance(csv.position);
-    if (header) this.#form = 'csv';
-    else this.#commit();
+    this.#advanceWindow(csvReader.position);
+    if (isHeader) this.#bodyForm = 'csv';
+    else this.#commitRow();
     return true;
   }
 
-  #stepArray(last: boolean): boolean {
-    if (this.#mustWait(last)) return false;
-    this.#openJson(false);
-    this.#window.at = this.#json.skipSpace(this.#window.at);
-    if (this.#window.at >= this.#window.end)
-      return last ? this.#throwParseError('the text ends inside the array', this.#window.at) : false;
-    const byte = this.#window.bytes[this.#window.at]!;
-    if (this.#form === 'array-next' || (this.#form === 'array-start' && byte === 0x5d)) {
-      if (byte === 0x5d) this.#form = this.#wrapped ? 'wrapper-next' : 'done';
-      else if (byte === 0x2c) this.#form = 'array-row';
-      else return this.#throwParseError('a comma or ] expected', this.#window.at);
-      this.#advance(this.#window.at + 1);
+  #stepArray(isLastRead: boolean): boolean {
+    if (this.#mustWaitForRow(isLastRead)) return false;
+    this.#openJsonWindow(false);
+    this.#bodyWindow.at = this.#jsonReader.skipSpace(this.#bodyWindow.at);
+    if (this.#bodyWindow.at >= this.#bodyWindow.end)
+      return isLastRead ? this.#throwParseError('the text ends inside the array', this.#bodyWindow.at) : false;
+    const arrayByte = this.#bodyWindow.bytes[this.#bodyWindow.at]!;
+    if (this.#bodyForm === 'array-next' || (this.#bodyForm === 'array-start' && arrayByte === 0x5d)) {
+      if (arrayByte === 0x5d) this.#bodyForm = this.#isWrapped ? 'wrapper-next' : 'done';
+      else if (arrayByte === 0x2c) this.#bodyForm = 'array-row';
+      else return this.#throwParseError('a comma or ] expected', this.#bodyWindow.at);
+      this.#advanceWindow(this.#bodyWindow.at + 1);
       return true;
     }
-    if (this.#readRun(false)) return true;
-    const status = this.#json.readRow(this.#window.at);
-    if (status === 'incomplete' && !last) return this.#wait('array');
-    if (status !== 'row') {
-      this.#columns.abandon();
-      return this.#throwParseError(this.#json.reason, this.#json.position);
+    if (this.#readPredictedRun(false)) return true;
+    const arrayRowStatus = this.#jsonReader.readRow(this.#bodyWindow.at);
+    if (arrayRowStatus === 'incomplete' && !isLastRead) return this.#waitForRow('array');
+    if (arrayRowStatus !== 'row') {
+      this.#ingestColumns.abandon();
+      return this.#throwParseError(this.#jsonReader.reason, this.#jsonReader.position);
     }
-    this.#advance(this.#json.position);
-    this.#form = 'array-next';
-    this.#commit();
+    this.#advanceWindow(this.#jsonReader.position);
+    this.#bodyForm = 'array-next';
+    this.#commitRow();
     return true;
   }
 
   /** As many rows as look like those before them; false when there are none, and the next one is read on its own. */
-  #readRun(byLine: boolean): boolean {
-    const limits = {
-      byLine,
+  #readPredictedRun(isByLine: boolean): boolean {
+    const runLimits = {
+      byLine: isByLine,
       // The room may have shrunk since it was checked.
-      rows: Math.max(1, this.#roomRows()),
-      bytes: this.#options.batchBytes - this.#tally.bytes,
+      rows: Math.max(1, this.#batchRowsLeft()),
+      bytes: this.#ingestOptions.batchBytes - this.#tally.bytes,
     };
-    const end = this.#predicted.read(this.#window.bytes, this.#window.at, this.#window.end, this.#json.validText, limits);
-    if (end === null) return false;
-    this.#tally.accept(end.rows);
-    this.#window.at = end.at;
-    this.#tally.bytes += end.bytes;
-    this.#retryAt = 0;
-    if (!byLine) this.#form = end.afterRow ? 'array-next' : 'array-row';
+    const predictedEnd = this.#predictedRows.read(
+      this.#bodyWindow.bytes,
+      this.#bodyWindow.at,
+      this.#bodyWindow.end,
+      this.#jsonReader.validText,
+      runLimits,
+    );
+    if (predictedEnd === null) return false;
+    this.#tally.accept(predictedEnd.rows);
+    this.#bodyWindow.at = predictedEnd.at;
+    this.#tally.bytes += predictedEnd.bytes;
+    this.#retryBytes = 0;
+    if (!isByLine) this.#bodyForm = predictedEnd.afterRow ? 'array-next' : 'array-row';
     return true;
   }
 
   /** Other properties of a wrapper are read over. */
-  #stepWrapper(last: boolean): boolean {
-    if (this.#mustWait(last)) return false;
-    this.#openJson(false);
-    const json = this.#json;
-    let i = json.skipSpace(this.#window.at);
-    if (i < this.#window.end && this.#window.bytes[i] === 0x7d) {
-      this.#advance(i + 1);
-      this.#form = 'done';
+  #stepWrapper(isLastRead: boolean): boolean {
+    if (this.#mustWaitForRow(isLastRead)) return false;
+    this.#openJsonWindow(false);
+    const jsonReader = this.#jsonReader;
+    let i = jsonReader.skipSpace(this.#bodyWindow.at);
+    if (i < this.#bodyWindow.end && this.#bodyWindow.bytes[i] === 0x7d) {
+      this.#advanceWindow(i + 1);
+      this.#bodyForm = 'done';
       return true;
     }
-    if (i < this.#window.end && this.#window.bytes[i] !== 0x2c) return this.#throwParseError('a comma or } expected', i);
-    i = json.skipSpace(i + 1);
-    if (i < this.#window.end && this.#window.bytes[i] !== 0x22) return this.#throwParseError('a property name expected', i);
-    this.#tape.reset(this.#window.bytes);
-    i = json.skipValue(i, 1);
+    if (i < this.#bodyWindow.end && this.#bodyWindow.bytes[i] !== 0x2c) return this.#throwParseError('a comma or } expected', i);
+    i = jsonReader.skipSpace(i + 1);
+    if (i < this.#bodyWindow.end && this.#bodyWindow.bytes[i] !== 0x22)
+      return this.#throwParseError('a property name expected', i);
+    this.#rowTape.reset(this.#bodyWindow.bytes);
+    i = jsonReader.skipValue(i, 1);
     if (i >= 0) {
-      i = json.skipSpace(i);
-      if (i < this.#window.end && this.#window.bytes[i] !== 0x3a) return this.#throwParseError('a colon expected', i);
-      i = json.skipValue(json.skipSpace(i + 1), 1);
+      i = jsonReader.skipSpace(i);
+      if (i < this.#bodyWindow.end && this.#bodyWindow.bytes[i] !== 0x3a) return this.#throwParseError('a colon expected', i);
+      i = jsonReader.skipValue(jsonReader.skipSpace(i + 1), 1);
     }
-    if (i < -1) return this.#throwParseError(json.reason, json.position);
-    if (i < 0 || i >= this.#window.end)
-      return last ? this.#throwParseError('the text ends inside the wrapper', this.#window.end) : this.#wait('wrapper');
-    this.#advance(i);
+    if (i < -1) return this.#throwParseError(jsonReader.reason, jsonReader.position);
+    if (i < 0 || i >= this.#bodyWindow.end)
+      return isLastRead
+        ? this.#throwParseError('the text ends inside the wrapper', this.#bodyWindow.end)
+        : this.#waitForRow('wrapper');
+    this.#advanceWindow(i);
     return true;
   }
 
   #stepDone(): boolean {
-    this.#openJson(false);
-    this.#window.at = this.#json.skipSpace(this.#window.at);
-    if (this.#window.at < this.#window.end) return this.#throwParseError('text after the end of the rows', this.#window.at);
+    this.#openJsonWindow(false);
+    this.#bodyWindow.at = this.#jsonReader.skipSpace(this.#bodyWindow.at);
+    if (this.#bodyWindow.at < this.#bodyWindow.end)
+      return this.#throwParseError('text after the end of the rows', this.#bodyWindow.at);
     return false;
   }
 
-  #openJson(byLine: boolean): void {
-    if (!this.#window.isDirty) return;
-    this.#json.open(this.#window.bytes, this.#window.at, this.#window.end, byLine);
-    this.#predicted.invalidate();
-    this.#window.isDirty = false;
+  #openJsonWindow(byLine: boolean): void {
+    if (!this.#bodyWindow.isDirty) return;
+    this.#jsonReader.open(this.#bodyWindow.bytes, this.#bodyWindow.at, this.#bodyWindow.end, byLine);
+    this.#predictedRows.invalidate();
+    this.#bodyWindow.isDirty = false;
   }
 
   /** The last line may lack its line feed. */
   #finishLine(): void {
-    if (this.#window.at >= this.#window.end || this.#window.bytes[this.#window.end - 1] === 0x0a) return;
-    if (this.#form !== 'ndjson' && this.#form !== 'csv' && this.#form !== 'csv-header' && this.#form !== 'unknown') return;
-    this.#window.bytes[this.#window.end++] = 0x0a;
-    this.#window.isDirty = true;
+    if (this.#bodyWindow.at >= this.#bodyWindow.end || this.#bodyWindow.bytes[this.#bodyWindow.end - 1] === 0x0a) return;
+    if (
+      this.#bodyForm !== 'ndjson' &&
+      this.#bodyForm !== 'csv' &&
+      this.#bodyForm !== 'csv-header' &&
+      this.#bodyForm !== 'unknown'
+    )
+      return;
+    this.#bodyWindow.bytes[this.#bodyWindow.end++] = 0x0a;
+    this.#bodyWindow.isDirty = true;
   }
 
-  #commit(): void {
-    if (this.#tape.problem === null && this.#columns.commit()) {
+  #commitRow(): void {
+    if (this.#rowTape.problem === null && this.#ingestColumns.commit()) {
       this.#tally.accept(1);
-      this.#predicted.learn(this.#tape);
+      this.#predictedRows.learn(this.#rowTape);
       return;
     }
-    this.#columns.abandon();
-    const { code, detail } = this.#tape.problem!;
-    this.#reject(code, detail);
+    this.#ingestColumns.abandon();
+    const { code, detail } = this.#rowTape.problem!;
+    this.#rejectRow(code, detail);
   }
 
-  #reject(code: ErrorCode, detail: string): void {
+  #rejectRow(code: ErrorCode, detail: string): void {
     this.#tally.reject(code, detail);
-    this.#predicted.pass();
+    this.#predictedRows.pass();
   }
 
-  #advance(to: number): void {
-    this.#tally.bytes += to - this.#window.at;
-    this.#window.at = to;
-    this.#retryAt = 0;
+  #advanceWindow(nextOffset: number): void {
+    this.#tally.bytes += nextOffset - this.#bodyWindow.at;
+    this.#bodyWindow.at = nextOffset;
+    this.#retryBytes = 0;
   }
 
-  #skipLine(last: boolean): boolean {
+  #skipLine(isLastRead: boolean): boolean {
     // Searches only the bytes read so far: the window may be far larger.
-    const feed = this.#window.bytes.subarray(this.#window.at, this.#window.end).indexOf(0x0a);
-    const hasFeed = feed >= 0;
-    this.#skippingLine = !hasFeed && !last;
-    this.#advance(hasFeed ? this.#window.at + feed + 1 : this.#window.end);
-    return hasFeed || last;
+    const lineFeed = this.#bodyWindow.bytes.subarray(this.#bodyWindow.at, this.#bodyWindow.end).indexOf(0x0a);
+    const hasFeed = lineFeed >= 0;
+    this.#isSkippingLine = !hasFeed && !isLastRead;
+    this.#advanceWindow(hasFeed ? this.#bodyWindow.at + lineFeed + 1 : this.#bodyWindow.end);
+    return hasFeed || isLastRead;
   }
 
-  #mustWait(last: boolean): boolean {
-    return !last && this.#window.end - this.#window.at < this.#retryAt;
+  #mustWaitForRow(last: boolean): boolean {
+    return !last && this.#bodyWindow.end - this.#bodyWindow.at < this.#retryBytes;
   }
 
   /** Each further attempt at a long row waits for twice the bytes, so that the work stays linear in them. */
-  #wait(form: 'ndjson' | 'CSV' | 'array' | 'wrapper'): false {
-    this.#columns.abandon();
-    const held = this.#window.end - this.#window.at;
-    const isHeader = this.#form === 'csv-header';
-    const bytesMax = isHeader ? Math.min(headerBytesMax, this.#rowBytesMax) : this.#rowBytesMax;
-    if (held > bytesMax) {
-      const detail = `${isHeader ? 'the CSV header' : `row ${this.#tally.index}`} is over ${bytesMax} bytes`;
-      if (form !== 'ndjson') throw new ServiceError('REL_TOO_LARGE', `${detail}; the rows before it were read`);
-      this.#reject('REL_TOO_LARGE', detail);
+  #waitForRow(waitingForm: 'ndjson' | 'CSV' | 'array' | 'wrapper'): false {
+    this.#ingestColumns.abandon();
+    const heldBytes = this.#bodyWindow.end - this.#bodyWindow.at;
+    const isHeader = this.#bodyForm === 'csv-header';
+    const bytesMax = isHeader ? Math.min(csvHeaderBytesMax, this.#rowBytesMax) : this.#rowBytesMax;
+    if (heldBytes > bytesMax) {
+      const oversizeProblem = `${isHeader ? 'the CSV header' : `row ${this.#tally.index}`} is over ${bytesMax} bytes`;
+      if (waitingForm !== 'ndjson') throw new ServiceError('REL_TOO_LARGE', `${oversizeProblem}; the rows before it were read`);
+      this.#rejectRow('REL_TOO_LARGE', oversizeProblem);
       this.#skipLine(false);
       return false;
     }
-    this.#retryAt = held * 2;
+    this.#retryBytes = heldBytes * 2;
     return false;
   }
 
   #throwParseError(reason: string, at: number): never {
     throw new ServiceError(
       'REL_PARSE',
-      `${reason}, at byte ${this.#window.offset + at} of the body, after ${this.#tally.index} rows`,
+      `${reason}, at byte ${this.#bodyWindow.offset + at} of the body, after ${this.#tally.index} rows`,
     );
   }
 }
@@ -468,11 +500,12 @@ export class BodyReader {
 const arrowBeginnings = { file: Buffer.from('ARROW1\0'), stream: Buffer.from([0xff, 0xff, 0xff, 0xff]) } as const;
 
 /** Null: neither an Arrow file nor a stream. */
-function arrowForm(bytes: Uint8Array): 'file' | 'stream' | 'unclear' | null {
-  for (const form of ['file', 'stream'] as const) {
-    const beginning = arrowBeginnings[form];
-    const size = Math.min(bytes.length, beginning.length);
-    if (beginning.subarray(0, size).equals(bytes.subarray(0, size))) return size === beginning.length ? form : 'unclear';
+function detectArrowForm(bodyBytes: Uint8Array): 'file' | 'stream' | 'unclear' | null {
+  for (const arrowShape of ['file', 'stream'] as const) {
+    const arrowBeginning = arrowBeginnings[arrowShape];
+    const comparedBytes = Math.min(bodyBytes.length, arrowBeginning.length);
+    if (arrowBeginning.subarray(0, comparedBytes).equals(bodyBytes.subarray(0, comparedBytes)))
+      return comparedBytes === arrowBeginning.length ? arrowShape : 'unclear';
   }
   return null;
 }

@@ -22,450 +22,455 @@ export interface ColumnNames {
 
 export type RowStatus = 'row' | 'incomplete' | 'malformed';
 
-const INCOMPLETE = -1;
-const MALFORMED = -2;
+const INCOMPLETE_JSON = -1;
+const MALFORMED_JSON = -2;
 
-const powersOfTen = Float64Array.from({ length: 23 }, (_, i) => Number(`1e${i}`));
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+const jsonPowersOfTen = Float64Array.from({ length: 23 }, (_, i) => Number(`1e${i}`));
+const jsonDecoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 export class JsonReader {
   /** Just after the row that was read; where reading failed otherwise. */
   position = 0;
   /** Why the syntax is broken. */
   reason = '';
-  readonly #columns: ColumnNames;
-  readonly #tape: RowTape;
+  readonly #jsonColumns: ColumnNames;
+  readonly #jsonTape: RowTape;
   /** Slot that followed slot s in the latest row that had s; entry 0 is for the start of a row. */
-  readonly #following: number[] = [0];
-  readonly #seenInRow: number[] = [];
-  #rowStamp = 0;
-  #bytes: Uint8Array = new Uint8Array(0);
-  #end = 0;
+  readonly #followingSlots: number[] = [0];
+  readonly #seenSlotStamps: number[] = [];
+  #jsonRowStamp = 0;
+  #jsonBytes: Uint8Array = new Uint8Array(0);
+  #jsonEnd = 0;
   /** Bytes below this offset are known to be valid UTF-8. */
-  #validUntil = 0;
+  #validUtf8Until = 0;
   /** A line feed ends a row (NDJSON) instead of being white space. */
-  #byLine = false;
-  #escaped = false;
-  #number = 0;
-  #numberKind: number = cellKind.integer;
+  #isByLine = false;
+  #isEscaped = false;
+  #jsonNumber = 0;
+  #jsonNumberKind: number = cellKind.integer;
 
-  constructor(columns: ColumnNames, tape: RowTape) {
-    this.#columns = columns;
-    this.#tape = tape;
+  constructor(jsonColumns: ColumnNames, jsonTape: RowTape) {
+    this.#jsonColumns = jsonColumns;
+    this.#jsonTape = jsonTape;
   }
 
   /** Gives the bytes to read from. Must be called again whenever they move or grow. */
-  open(bytes: Uint8Array, from: number, end: number, byLine: boolean): void {
-    this.#bytes = bytes;
-    this.#end = end;
-    this.#byLine = byLine;
+  open(jsonBytes: Uint8Array, jsonStart: number, jsonEnd: number, isByLine: boolean): void {
+    this.#jsonBytes = jsonBytes;
+    this.#jsonEnd = jsonEnd;
+    this.#isByLine = isByLine;
     // Checked once for all strings in it; the cut may lie inside a character, so up to the last ASCII byte.
-    let last = end;
-    while (last > from && bytes[last - 1]! > 0x7f) last--;
-    this.#validUntil = isUtf8(bytes.subarray(from, last)) ? last : 0;
+    let lastAscii = jsonEnd;
+    while (lastAscii > jsonStart && jsonBytes[lastAscii - 1]! > 0x7f) lastAscii--;
+    this.#validUtf8Until = isUtf8(jsonBytes.subarray(jsonStart, lastAscii)) ? lastAscii : 0;
   }
 
   /** Every string that lies within the bytes is valid UTF-8; false: some may not be. */
   get validText(): boolean {
-    return this.#validUntil > 0;
+    return this.#validUtf8Until > 0;
   }
 
   /** Like `open` for a few bytes: strings are checked one by one. */
-  openField(bytes: Uint8Array, end: number): void {
-    this.#bytes = bytes;
-    this.#end = end;
-    this.#byLine = false;
-    this.#validUntil = 0;
+  openField(fieldBytes: Uint8Array, fieldEnd: number): void {
+    this.#jsonBytes = fieldBytes;
+    this.#jsonEnd = fieldEnd;
+    this.#isByLine = false;
+    this.#validUtf8Until = 0;
   }
 
-  /** Reads the value at `from`, which must not be white space. The tape holds the row only when the status is `row`. */
-  readRow(from: number): RowStatus {
-    const tape = this.#tape;
-    tape.reset(this.#bytes);
-    if (this.#bytes[from] !== 0x7b) {
-      const end = this.skipValue(from, 0);
-      if (end < 0) return this.#statusOf(end);
-      tape.refuse('REL_INVALID', 'a row must be a JSON object');
-      this.position = end;
+  /** Reads the value at `rowStart`, which must not be white space. The tape holds the row only when the status is `row`. */
+  readRow(rowStart: number): RowStatus {
+    const jsonTape = this.#jsonTape;
+    jsonTape.reset(this.#jsonBytes);
+    if (this.#jsonBytes[rowStart] !== 0x7b) {
+      const rowEnd = this.skipValue(rowStart, 0);
+      if (rowEnd < 0) return this.#rowStatusOf(rowEnd);
+      jsonTape.refuse('REL_INVALID', 'a row must be a JSON object');
+      this.position = rowEnd;
       return 'row';
     }
-    const end = this.#readObject(from + 1);
-    if (end < 0) return this.#statusOf(end);
+    const end = this.#readRowObject(rowStart + 1);
+    if (end < 0) return this.#rowStatusOf(end);
     this.position = end;
     return 'row';
   }
 
-  /** End of the value at `from`, or negative. Checks syntax, depth and duplicate names below it. */
-  skipValue(from: number, depth: number): number {
-    if (from >= this.#end) return INCOMPLETE;
-    const bytes = this.#bytes;
-    const first = bytes[from]!;
-    switch (first) {
+  /** End of the value at `valueStart`, or negative. Checks syntax, depth and duplicate names below it. */
+  skipValue(valueStart: number, jsonDepth: number): number {
+    if (valueStart >= this.#jsonEnd) return INCOMPLETE_JSON;
+    const jsonBytes = this.#jsonBytes;
+    const firstValueByte = jsonBytes[valueStart]!;
+    switch (firstValueByte) {
       case 0x22: {
-        const close = this.skipString(from + 1);
-        return close < 0 ? close : close + 1;
+        const closingQuote = this.skipString(valueStart + 1);
+        return closingQuote < 0 ? closingQuote : closingQuote + 1;
       }
       case 0x7b:
-        return this.#skipObject(from, depth + 1);
+        return this.#skipJsonObject(valueStart, jsonDepth + 1);
       case 0x5b:
-        return this.#skipArray(from, depth + 1);
+        return this.#skipJsonArray(valueStart, jsonDepth + 1);
       case 0x74:
-        return this.#literal(from, 'true');
+        return this.#skipLiteral(valueStart, 'true');
       case 0x66:
-        return this.#literal(from, 'false');
+        return this.#skipLiteral(valueStart, 'false');
       case 0x6e:
-        return this.#literal(from, 'null');
+        return this.#skipLiteral(valueStart, 'null');
       default:
-        return this.readNumber(from);
+        return this.readNumber(valueStart);
     }
   }
 
-  /** Offset of the first byte at or after `from` that is not white space. */
-  skipSpace(from: number): number {
-    const bytes = this.#bytes;
-    const end = this.#end;
-    let i = from;
-    while (i < end) {
-      const byte = bytes[i]!;
-      if (byte !== 0x20 && byte !== 0x09 && byte !== 0x0d && (byte !== 0x0a || this.#byLine)) break;
+  /** Offset of the first byte at or after `spaceStart` that is not white space. */
+  skipSpace(spaceStart: number): number {
+    const jsonBytes = this.#jsonBytes;
+    const jsonEnd = this.#jsonEnd;
+    let i = spaceStart;
+    while (i < jsonEnd) {
+      const spaceByte = jsonBytes[i]!;
+      if (spaceByte !== 0x20 && spaceByte !== 0x09 && spaceByte !== 0x0d && (spaceByte !== 0x0a || this.#isByLine)) break;
       i++;
     }
     return i;
   }
 
-  /** Offset of the closing quote of the string that starts at `from`, or negative. */
-  skipString(from: number): number {
-    const bytes = this.#bytes;
-    const end = this.#end;
-    let i = from;
-    let all = 0;
-    this.#escaped = false;
-    while (i < end) {
-      const byte = bytes[i]!;
-      if (byte === 0x22) {
-        if (all > 0x7f && i > this.#validUntil && !isUtf8(bytes.subarray(from, i))) {
-          this.#tape.refuse('REL_INVALID', 'a string is not valid UTF-8');
+  /** Offset of the closing quote of the string that starts at `stringStart`, or negative. */
+  skipString(stringStart: number): number {
+    const jsonBytes = this.#jsonBytes;
+    const jsonEnd = this.#jsonEnd;
+    let i = stringStart;
+    let stringBits = 0;
+    this.#isEscaped = false;
+    while (i < jsonEnd) {
+      const stringByte = jsonBytes[i]!;
+      if (stringByte === 0x22) {
+        if (stringBits > 0x7f && i > this.#validUtf8Until && !isUtf8(jsonBytes.subarray(stringStart, i))) {
+          this.#jsonTape.refuse('REL_INVALID', 'a string is not valid UTF-8');
         }
         return i;
       }
-      if (byte === 0x5c) {
-        this.#escaped = true;
-        const size = this.#escapeSize(i);
-        if (size < 0) return size;
-        i += size;
+      if (stringByte === 0x5c) {
+        this.#isEscaped = true;
+        const escapeSize = this.#jsonEscapeSize(i);
+        if (escapeSize < 0) return escapeSize;
+        i += escapeSize;
         continue;
       }
-      if (byte < 0x20) return this.#markMalformed(i, 'a control character in a string');
-      all |= byte;
+      if (stringByte < 0x20) return this.#markJsonMalformed(i, 'a control character in a string');
+      stringBits |= stringByte;
       i++;
     }
-    return INCOMPLETE;
+    return INCOMPLETE_JSON;
   }
 
-  /** End of the number at `from`, or negative. Its kind and value are in `numberKind` and `numberValue`. */
-  readNumber(from: number): number {
-    const bytes = this.#bytes;
-    const end = this.#end;
-    let i = from;
-    const negative = bytes[i] === 0x2d;
-    if (negative) i++;
-    const digitsAt = i;
+  /** End of the number at `numberStart`, or negative. Its kind and value are in `numberKind` and `numberValue`. */
+  readNumber(numberStart: number): number {
+    const jsonBytes = this.#jsonBytes;
+    const jsonEnd = this.#jsonEnd;
+    let i = numberStart;
+    const isNegative = jsonBytes[i] === 0x2d;
+    if (isNegative) i++;
+    const integerStart = i;
     let mantissa = 0;
-    while (i < end) {
-      const digit = bytes[i]! - 0x30;
-      if (digit < 0 || digit > 9) break;
-      mantissa = mantissa * 10 + digit;
+    while (i < jsonEnd) {
+      const numberDigit = jsonBytes[i]! - 0x30;
+      if (numberDigit < 0 || numberDigit > 9) break;
+      mantissa = mantissa * 10 + numberDigit;
       i++;
     }
-    if (i === end) return INCOMPLETE;
-    const digits = i - digitsAt;
-    if (digits === 0) return this.#markMalformed(i, 'a value expected');
-    if (digits > 1 && bytes[digitsAt] === 0x30) return this.#markMalformed(digitsAt, 'a number with a leading zero');
-    const next = bytes[i]!;
-    if (next !== 0x2e && next !== 0x65 && next !== 0x45) {
-      if (negative && mantissa === 0) {
+    if (i === jsonEnd) return INCOMPLETE_JSON;
+    const integerDigits = i - integerStart;
+    if (integerDigits === 0) return this.#markJsonMalformed(i, 'a value expected');
+    if (integerDigits > 1 && jsonBytes[integerStart] === 0x30)
+      return this.#markJsonMalformed(integerStart, 'a number with a leading zero');
+    const afterInteger = jsonBytes[i]!;
+    if (afterInteger !== 0x2e && afterInteger !== 0x65 && afterInteger !== 0x45) {
+      if (isNegative && mantissa === 0) {
         // An integer has no minus zero: as a number it keeps its sign.
-        this.#numberKind = cellKind.number;
-        this.#number = -0;
-      } else if (digits <= 15) {
-        this.#numberKind = cellKind.integer;
-        this.#number = negative ? -mantissa : mantissa;
+        this.#jsonNumberKind = cellKind.number;
+        this.#jsonNumber = -0;
+      } else if (integerDigits <= 15) {
+        this.#jsonNumberKind = cellKind.integer;
+        this.#jsonNumber = isNegative ? -mantissa : mantissa;
       } else {
-        this.#numberKind = cellKind.wide;
-        if (digits > 19) this.#numberKind = cellKind.huge;
-        else if (digits === 19) {
-          const value = integerAt(bytes, from, i);
-          if (value > I64_MAX || value < I64_MIN) this.#numberKind = cellKind.huge;
+        this.#jsonNumberKind = cellKind.wide;
+        if (integerDigits > 19) this.#jsonNumberKind = cellKind.huge;
+        else if (integerDigits === 19) {
+          const numberValue = integerAt(jsonBytes, numberStart, i);
+          if (numberValue > I64_MAX || numberValue < I64_MIN) this.#jsonNumberKind = cellKind.huge;
         }
       }
       return i;
     }
     let fractionDigits = 0;
-    if (next === 0x2e) {
+    if (afterInteger === 0x2e) {
       i++;
-      const fractionAt = i;
-      while (i < end) {
-        const digit = bytes[i]! - 0x30;
-        if (digit < 0 || digit > 9) break;
-        mantissa = mantissa * 10 + digit;
+      const fractionStart = i;
+      while (i < jsonEnd) {
+        const numberDigit = jsonBytes[i]! - 0x30;
+        if (numberDigit < 0 || numberDigit > 9) break;
+        mantissa = mantissa * 10 + numberDigit;
         i++;
       }
-      if (i === end) return INCOMPLETE;
-      fractionDigits = i - fractionAt;
-      if (fractionDigits === 0) return this.#markMalformed(i, 'a digit expected after the decimal point');
+      if (i === jsonEnd) return INCOMPLETE_JSON;
+      fractionDigits = i - fractionStart;
+      if (fractionDigits === 0) return this.#markJsonMalformed(i, 'a digit expected after the decimal point');
     }
-    this.#numberKind = cellKind.number;
-    const exponent = bytes[i] === 0x65 || bytes[i] === 0x45;
-    if (exponent) {
+    this.#jsonNumberKind = cellKind.number;
+    const hasExponent = jsonBytes[i] === 0x65 || jsonBytes[i] === 0x45;
+    if (hasExponent) {
       i++;
-      if (i < end && (bytes[i] === 0x2b || bytes[i] === 0x2d)) i++;
-      const exponentAt = i;
-      while (i < end && bytes[i]! >= 0x30 && bytes[i]! <= 0x39) i++;
-      if (i === end) return INCOMPLETE;
-      if (i === exponentAt) return this.#markMalformed(i, 'a digit expected in the exponent');
-    } else if (digits + fractionDigits <= 15) {
+      if (i < jsonEnd && (jsonBytes[i] === 0x2b || jsonBytes[i] === 0x2d)) i++;
+      const exponentStart = i;
+      while (i < jsonEnd && jsonBytes[i]! >= 0x30 && jsonBytes[i]! <= 0x39) i++;
+      if (i === jsonEnd) return INCOMPLETE_JSON;
+      if (i === exponentStart) return this.#markJsonMalformed(i, 'a digit expected in the exponent');
+    } else if (integerDigits + fractionDigits <= 15) {
       // Both operands are exact doubles, so the quotient is the correctly rounded value.
-      const value = mantissa / powersOfTen[fractionDigits]!;
-      this.#number = negative ? -value : value;
+      const numberValue = mantissa / jsonPowersOfTen[fractionDigits]!;
+      this.#jsonNumber = isNegative ? -numberValue : numberValue;
       return i;
     }
-    this.#number = Number(latin1(bytes, from, i));
-    if (!Number.isFinite(this.#number)) this.#numberKind = cellKind.huge;
+    this.#jsonNumber = Number(latin1(jsonBytes, numberStart, i));
+    if (!Number.isFinite(this.#jsonNumber)) this.#jsonNumberKind = cellKind.huge;
     return i;
   }
 
   get numberKind(): number {
-    return this.#numberKind;
+    return this.#jsonNumberKind;
   }
 
   get numberValue(): number {
-    return this.#number;
+    return this.#jsonNumber;
   }
 
-  #readObject(from: number): number {
-    const bytes = this.#bytes;
-    const tape = this.#tape;
-    const stamp = ++this.#rowStamp;
-    let previous = 0;
-    let i = this.skipSpace(from);
-    if (i >= this.#end) return INCOMPLETE;
-    if (bytes[i] === 0x7d) return i + 1;
+  #readRowObject(objectStart: number): number {
+    const jsonBytes = this.#jsonBytes;
+    const jsonTape = this.#jsonTape;
+    const rowStamp = ++this.#jsonRowStamp;
+    let previousSlot = 0;
+    let i = this.skipSpace(objectStart);
+    if (i >= this.#jsonEnd) return INCOMPLETE_JSON;
+    if (jsonBytes[i] === 0x7d) return i + 1;
     for (;;) {
-      if (i >= this.#end) return INCOMPLETE;
-      if (bytes[i] !== 0x22) return this.#markMalformed(i, 'a property name expected');
-      let slot = this.#predictSlot(i + 1, previous);
-      if (slot >= 0) i += this.#columns.names[slot]!.length + 2;
+      if (i >= this.#jsonEnd) return INCOMPLETE_JSON;
+      if (jsonBytes[i] !== 0x22) return this.#markJsonMalformed(i, 'a property name expected');
+      let nameSlot = this.#predictNameSlot(i + 1, previousSlot);
+      if (nameSlot >= 0) i += this.#jsonColumns.names[nameSlot]!.length + 2;
       else {
-        const close = this.skipString(i + 1);
-        if (close < 0) return close;
-        slot = tape.problem === null ? this.#columns.slotOf(this.#nameAt(i + 1, close)) : -1;
-        i = close + 1;
+        const closingQuote = this.skipString(i + 1);
+        if (closingQuote < 0) return closingQuote;
+        nameSlot = jsonTape.problem === null ? this.#jsonColumns.slotOf(this.#propertyNameAt(i + 1, closingQuote)) : -1;
+        i = closingQuote + 1;
       }
-      if (bytes[i] !== 0x3a) {
+      if (jsonBytes[i] !== 0x3a) {
         i = this.skipSpace(i);
-        if (i >= this.#end) return INCOMPLETE;
-        if (bytes[i] !== 0x3a) return this.#markMalformed(i, 'a colon expected');
+        if (i >= this.#jsonEnd) return INCOMPLETE_JSON;
+        if (jsonBytes[i] !== 0x3a) return this.#markJsonMalformed(i, 'a colon expected');
       }
       i++;
-      if (bytes[i]! <= 0x20) i = this.skipSpace(i);
-      i = this.#readCell(i, slot);
+      if (jsonBytes[i]! <= 0x20) i = this.skipSpace(i);
+      i = this.#readJsonCell(i, nameSlot);
       if (i < 0) return i;
-      if (slot >= 0) {
-        if (this.#seenInRow[slot] === stamp) {
-          tape.refuse('REL_INVALID', `the property ${nameText(this.#columns.names[slot]!)} is given twice`);
+      if (nameSlot >= 0) {
+        if (this.#seenSlotStamps[nameSlot] === rowStamp) {
+          jsonTape.refuse('REL_INVALID', `the property ${jsonNameText(this.#jsonColumns.names[nameSlot]!)} is given twice`);
         }
-        this.#seenInRow[slot] = stamp;
-        this.#following[previous] = slot;
-        previous = slot + 1;
+        this.#seenSlotStamps[nameSlot] = rowStamp;
+        this.#followingSlots[previousSlot] = nameSlot;
+        previousSlot = nameSlot + 1;
       }
-      if (bytes[i]! <= 0x20) i = this.skipSpace(i);
-      if (i >= this.#end) return INCOMPLETE;
-      const after = bytes[i]!;
-      if (after === 0x7d) return i + 1;
-      if (after !== 0x2c) return this.#markMalformed(i, 'a comma or } expected');
+      if (jsonBytes[i]! <= 0x20) i = this.skipSpace(i);
+      if (i >= this.#jsonEnd) return INCOMPLETE_JSON;
+      const afterCell = jsonBytes[i]!;
+      if (afterCell === 0x7d) return i + 1;
+      if (afterCell !== 0x2c) return this.#markJsonMalformed(i, 'a comma or } expected');
       i++;
-      if (bytes[i]! <= 0x20) i = this.skipSpace(i);
+      if (jsonBytes[i]! <= 0x20) i = this.skipSpace(i);
     }
   }
 
   /** Reads a value onto the tape (not when the slot is negative: the row is refused already). Its end, or negative. */
-  #readCell(from: number, slot: number): number {
-    if (from >= this.#end) return INCOMPLETE;
-    const bytes = this.#bytes;
-    const tape = this.#tape;
-    let kind: number;
-    let start = from;
-    let stop: number;
-    let end: number;
-    switch (bytes[from]!) {
+  #readJsonCell(valueStart: number, slot: number): number {
+    if (valueStart >= this.#jsonEnd) return INCOMPLETE_JSON;
+    const jsonBytes = this.#jsonBytes;
+    const jsonTape = this.#jsonTape;
+    let jsonCellKind: number;
+    let cellStart = valueStart;
+    let cellStop: number;
+    let cellEnd: number;
+    switch (jsonBytes[valueStart]!) {
       case 0x22:
-        start = from + 1;
-        stop = this.skipString(start);
-        if (stop < 0) return stop;
-        kind = this.#escaped ? cellKind.escaped : cellKind.text;
-        end = stop + 1;
+        cellStart = valueStart + 1;
+        cellStop = this.skipString(cellStart);
+        if (cellStop < 0) return cellStop;
+        jsonCellKind = this.#isEscaped ? cellKind.escaped : cellKind.text;
+        cellEnd = cellStop + 1;
         break;
       case 0x7b:
       case 0x5b:
-        kind = cellKind.json;
-        stop = end = this.skipValue(from, 1);
+        jsonCellKind = cellKind.json;
+        cellStop = cellEnd = this.skipValue(valueStart, 1);
         break;
       case 0x74:
-        kind = cellKind.true;
-        stop = end = this.#literal(from, 'true');
+        jsonCellKind = cellKind.true;
+        cellStop = cellEnd = this.#skipLiteral(valueStart, 'true');
         break;
       case 0x66:
-        kind = cellKind.false;
-        stop = end = this.#literal(from, 'false');
+        jsonCellKind = cellKind.false;
+        cellStop = cellEnd = this.#skipLiteral(valueStart, 'false');
         break;
       case 0x6e:
-        kind = cellKind.null;
-        stop = end = this.#literal(from, 'null');
+        jsonCellKind = cellKind.null;
+        cellStop = cellEnd = this.#skipLiteral(valueStart, 'null');
         break;
       default:
-        stop = end = this.readNumber(from);
-        kind = this.#numberKind;
+        cellStop = cellEnd = this.readNumber(valueStart);
+        jsonCellKind = this.#jsonNumberKind;
     }
-    if (end < 0 || slot < 0 || tape.problem !== null) return end;
-    const at = tape.count++;
-    tape.slots[at] = slot;
-    tape.kinds[at] = kind;
-    tape.starts[at] = start;
-    tape.ends[at] = stop;
-    tape.numbers[at] = this.#number;
-    return end;
+    if (cellEnd < 0 || slot < 0 || jsonTape.problem !== null) return cellEnd;
+    const tapeOrdinal = jsonTape.count++;
+    jsonTape.slots[tapeOrdinal] = slot;
+    jsonTape.kinds[tapeOrdinal] = jsonCellKind;
+    jsonTape.starts[tapeOrdinal] = cellStart;
+    jsonTape.ends[tapeOrdinal] = cellStop;
+    jsonTape.numbers[tapeOrdinal] = this.#jsonNumber;
+    return cellEnd;
   }
 
-  /** The column that came here in the last row, or the one after it, if its name stands at `from`. */
-  #predictSlot(from: number, previous: number): number {
-    const names = this.#columns.names;
-    const bytes = this.#bytes;
-    let slot = this.#following[previous];
-    for (let attempt = 0; attempt < 2 && slot !== undefined; attempt++) {
-      const name = names[slot];
-      if (name === undefined) return -1;
-      const size = name.length;
-      if (from + size < this.#end && bytes[from + size] === 0x22) {
+  /** The column that came here in the last row, or the one after it, if its name stands at `nameStart`. */
+  #predictNameSlot(nameStart: number, previousSlot: number): number {
+    const columnNames = this.#jsonColumns.names;
+    const jsonBytes = this.#jsonBytes;
+    let predictedSlot = this.#followingSlots[previousSlot];
+    for (let attempt = 0; attempt < 2 && predictedSlot !== undefined; attempt++) {
+      const predictedName = columnNames[predictedSlot];
+      if (predictedName === undefined) return -1;
+      const nameSize = predictedName.length;
+      if (nameStart + nameSize < this.#jsonEnd && jsonBytes[nameStart + nameSize] === 0x22) {
         let i = 0;
-        while (i < size && bytes[from + i] === name[i]) i++;
-        if (i === size) return slot;
+        while (i < nameSize && jsonBytes[nameStart + i] === predictedName[i]) i++;
+        if (i === nameSize) return predictedSlot;
       }
-      slot = this.#following[slot + 1];
+      predictedSlot = this.#followingSlots[predictedSlot + 1];
     }
     return -1;
   }
 
-  #nameAt(from: number, to: number): string {
-    if (!this.#escaped) return decoder.decode(this.#bytes.subarray(from, to));
-    return JSON.parse(decoder.decode(this.#bytes.subarray(from - 1, to + 1))) as string;
+  #propertyNameAt(nameStart: number, nameEnd: number): string {
+    if (!this.#isEscaped) return jsonDecoder.decode(this.#jsonBytes.subarray(nameStart, nameEnd));
+    return JSON.parse(jsonDecoder.decode(this.#jsonBytes.subarray(nameStart - 1, nameEnd + 1))) as string;
   }
 
-  #skipObject(from: number, depth: number): number {
-    if (depth > limits.jsonDepth) return this.#markMalformed(from, `nested deeper than ${limits.jsonDepth} levels`);
-    const bytes = this.#bytes;
-    let names: Set<string> | null = null;
-    let i = this.skipSpace(from + 1);
-    if (i >= this.#end) return INCOMPLETE;
-    if (bytes[i] === 0x7d) return i + 1;
+  #skipJsonObject(objectStart: number, jsonDepth: number): number {
+    if (jsonDepth > limits.jsonDepth)
+      return this.#markJsonMalformed(objectStart, `nested deeper than ${limits.jsonDepth} levels`);
+    const jsonBytes = this.#jsonBytes;
+    let objectNames: Set<string> | null = null;
+    let i = this.skipSpace(objectStart + 1);
+    if (i >= this.#jsonEnd) return INCOMPLETE_JSON;
+    if (jsonBytes[i] === 0x7d) return i + 1;
     for (;;) {
-      if (i >= this.#end) return INCOMPLETE;
-      if (bytes[i] !== 0x22) return this.#markMalformed(i, 'a property name expected');
-      const close = this.skipString(i + 1);
-      if (close < 0) return close;
-      if (this.#tape.problem === null) {
-        const name = this.#nameAt(i + 1, close);
-        names ??= new Set();
-        if (names.has(name)) this.#tape.refuse('REL_INVALID', `the property ${JSON.stringify(name.slice(0, 64))} is given twice`);
-        names.add(name);
+      if (i >= this.#jsonEnd) return INCOMPLETE_JSON;
+      if (jsonBytes[i] !== 0x22) return this.#markJsonMalformed(i, 'a property name expected');
+      const closingQuote = this.skipString(i + 1);
+      if (closingQuote < 0) return closingQuote;
+      if (this.#jsonTape.problem === null) {
+        const propertyName = this.#propertyNameAt(i + 1, closingQuote);
+        objectNames ??= new Set();
+        if (objectNames.has(propertyName))
+          this.#jsonTape.refuse('REL_INVALID', `the property ${JSON.stringify(propertyName.slice(0, 64))} is given twice`);
+        objectNames.add(propertyName);
       }
-      i = this.skipSpace(close + 1);
-      if (i >= this.#end) return INCOMPLETE;
-      if (bytes[i] !== 0x3a) return this.#markMalformed(i, 'a colon expected');
-      i = this.skipValue(this.skipSpace(i + 1), depth);
+      i = this.skipSpace(closingQuote + 1);
+      if (i >= this.#jsonEnd) return INCOMPLETE_JSON;
+      if (jsonBytes[i] !== 0x3a) return this.#markJsonMalformed(i, 'a colon expected');
+      i = this.skipValue(this.skipSpace(i + 1), jsonDepth);
       if (i < 0) return i;
       i = this.skipSpace(i);
-      if (i >= this.#end) return INCOMPLETE;
-      if (bytes[i] === 0x7d) return i + 1;
-      if (bytes[i] !== 0x2c) return this.#markMalformed(i, 'a comma or } expected');
+      if (i >= this.#jsonEnd) return INCOMPLETE_JSON;
+      if (jsonBytes[i] === 0x7d) return i + 1;
+      if (jsonBytes[i] !== 0x2c) return this.#markJsonMalformed(i, 'a comma or } expected');
       i = this.skipSpace(i + 1);
     }
   }
 
-  #skipArray(from: number, depth: number): number {
-    if (depth > limits.jsonDepth) return this.#markMalformed(from, `nested deeper than ${limits.jsonDepth} levels`);
-    const bytes = this.#bytes;
-    let i = this.skipSpace(from + 1);
-    if (i >= this.#end) return INCOMPLETE;
-    if (bytes[i] === 0x5d) return i + 1;
+  #skipJsonArray(arrayStart: number, jsonDepth: number): number {
+    if (jsonDepth > limits.jsonDepth) return this.#markJsonMalformed(arrayStart, `nested deeper than ${limits.jsonDepth} levels`);
+    const jsonBytes = this.#jsonBytes;
+    let i = this.skipSpace(arrayStart + 1);
+    if (i >= this.#jsonEnd) return INCOMPLETE_JSON;
+    if (jsonBytes[i] === 0x5d) return i + 1;
     for (;;) {
-      i = this.skipValue(i, depth);
+      i = this.skipValue(i, jsonDepth);
       if (i < 0) return i;
       i = this.skipSpace(i);
-      if (i >= this.#end) return INCOMPLETE;
-      if (bytes[i] === 0x5d) return i + 1;
-      if (bytes[i] !== 0x2c) return this.#markMalformed(i, 'a comma or ] expected');
+      if (i >= this.#jsonEnd) return INCOMPLETE_JSON;
+      if (jsonBytes[i] === 0x5d) return i + 1;
+      if (jsonBytes[i] !== 0x2c) return this.#markJsonMalformed(i, 'a comma or ] expected');
       i = this.skipSpace(i + 1);
     }
   }
 
-  #literal(from: number, text: string): number {
-    const bytes = this.#bytes;
-    for (let i = 0; i < text.length; i++) {
-      if (from + i >= this.#end) return INCOMPLETE;
-      if (bytes[from + i] !== text.charCodeAt(i)) return this.#markMalformed(from, 'a value expected');
+  #skipLiteral(literalStart: number, literalText: string): number {
+    const jsonBytes = this.#jsonBytes;
+    for (let i = 0; i < literalText.length; i++) {
+      if (literalStart + i >= this.#jsonEnd) return INCOMPLETE_JSON;
+      if (jsonBytes[literalStart + i] !== literalText.charCodeAt(i))
+        return this.#markJsonMalformed(literalStart, 'a value expected');
     }
-    return from + text.length;
+    return literalStart + literalText.length;
   }
 
-  /** Length of the escape at `from`, both halves of a surrogate pair included; negative as elsewhere. */
-  #escapeSize(from: number): number {
-    const bytes = this.#bytes;
-    if (from + 1 >= this.#end) return INCOMPLETE;
-    const letter = bytes[from + 1]!;
-    if (letter !== 0x75) return simpleEscapes[letter] === 0 ? this.#markMalformed(from, 'an unknown escape') : 2;
-    const unit = this.#hexAt(from + 2);
-    if (unit < 0) return unit;
-    if (unit < 0xd800 || unit > 0xdfff) return 6;
-    if (unit < 0xdc00) {
-      if (from + 6 >= this.#end) return INCOMPLETE;
-      if (bytes[from + 6] === 0x5c) {
-        if (from + 7 >= this.#end) return INCOMPLETE;
-        if (bytes[from + 7] === 0x75) {
-          const low = this.#hexAt(from + 8);
-          if (low < 0) return low;
-          if (low >= 0xdc00 && low <= 0xdfff) return 12;
+  /** Length of the escape at `escapeStart`, both halves of a surrogate pair included; negative as elsewhere. */
+  #jsonEscapeSize(escapeStart: number): number {
+    const jsonBytes = this.#jsonBytes;
+    if (escapeStart + 1 >= this.#jsonEnd) return INCOMPLETE_JSON;
+    const escapeLetter = jsonBytes[escapeStart + 1]!;
+    if (escapeLetter !== 0x75)
+      return simpleEscapes[escapeLetter] === 0 ? this.#markJsonMalformed(escapeStart, 'an unknown escape') : 2;
+    const utf16Unit = this.#hexUnitAt(escapeStart + 2);
+    if (utf16Unit < 0) return utf16Unit;
+    if (utf16Unit < 0xd800 || utf16Unit > 0xdfff) return 6;
+    if (utf16Unit < 0xdc00) {
+      if (escapeStart + 6 >= this.#jsonEnd) return INCOMPLETE_JSON;
+      if (jsonBytes[escapeStart + 6] === 0x5c) {
+        if (escapeStart + 7 >= this.#jsonEnd) return INCOMPLETE_JSON;
+        if (jsonBytes[escapeStart + 7] === 0x75) {
+          const lowSurrogate = this.#hexUnitAt(escapeStart + 8);
+          if (lowSurrogate < 0) return lowSurrogate;
+          if (lowSurrogate >= 0xdc00 && lowSurrogate <= 0xdfff) return 12;
         }
       }
     }
-    this.#tape.refuse('REL_INVALID', 'a string holds a lone surrogate');
+    this.#jsonTape.refuse('REL_INVALID', 'a string holds a lone surrogate');
     return 6;
   }
 
-  #hexAt(from: number): number {
-    let value = 0;
-    for (let i = from; i < from + 4; i++) {
-      if (i >= this.#end) return INCOMPLETE;
-      const digit = hexDigits[this.#bytes[i]!]!;
-      if (digit > 15) return this.#markMalformed(i, 'four hexadecimal digits expected');
-      value = value * 16 + digit;
+  #hexUnitAt(hexStart: number): number {
+    let hexValue = 0;
+    for (let i = hexStart; i < hexStart + 4; i++) {
+      if (i >= this.#jsonEnd) return INCOMPLETE_JSON;
+      const hexDigit = hexDigits[this.#jsonBytes[i]!]!;
+      if (hexDigit > 15) return this.#markJsonMalformed(i, 'four hexadecimal digits expected');
+      hexValue = hexValue * 16 + hexDigit;
     }
-    return value;
+    return hexValue;
   }
 
-  #markMalformed(at: number, reason: string): number {
+  #markJsonMalformed(at: number, reason: string): number {
     this.position = at;
     this.reason = reason;
-    return MALFORMED;
+    return MALFORMED_JSON;
   }
 
-  #statusOf(status: number): RowStatus {
-    if (status === MALFORMED) return 'malformed';
-    this.position = this.#end;
+  #rowStatusOf(status: number): RowStatus {
+    if (status === MALFORMED_JSON) return 'malformed';
+    this.position = this.#jsonEnd;
     this.reason = 'the text ends inside a value';
     return 'incomplete';
   }
 }
 
-function nameText(name: Uint8Array): string {
-  return `"${decoder.decode(name).slice(0, 64)}"`;
+function jsonNameText(jsonName: Uint8Array): string {
+  return `"${jsonDecoder.decode(jsonName).slice(0, 64)}"`;
 }

@@ -9,64 +9,75 @@ import { putInteger, putNumber } from './cell-text.ts';
 import { viewOf } from './short-copies.ts';
 import type { Answer, OutputBatch, OutputColumn, RowTaker } from '../planner-contract.ts';
 
-type Rows = Pick<Answer, 'columns' | 'batches'>;
+type JsonAnswer = Pick<Answer, 'columns' | 'batches'>;
 
 /** `array`: each row behind a comma, which stands for the bracket before the first. JSON columns of `lines` have no line break. */
-type Shape = 'array' | 'lines' | 'groups';
+type JsonRowsShape = 'array' | 'lines' | 'groups';
 
 /** Writes one object per line, into one buffer. */
-export function writeNdjson(rows: Rows): Buffer {
+export function writeNdjson(rows: JsonAnswer): Buffer {
   return Buffer.concat([...writeRowChunks(rows, 'lines', Number.MAX_SAFE_INTEGER)]);
 }
 
 /** The same rows in pieces of about `chunkBytes`, each made when it is asked for. */
 export function* writeRowChunks(
-  rows: Rows,
+  jsonAnswer: JsonAnswer,
   shape: 'array' | 'lines' = 'array',
   chunkBytes = 256 * 1024,
 ): Generator<Buffer, void> {
-  if (shape === 'array') return yield* moreRows(rows, { after: 0, chunkBytes });
-  yield* chunks(new ByteWriter(Math.min(chunkBytes, pieceBytes)), rows, shape, chunkBytes);
+  if (shape === 'array') return yield* moreRows(jsonAnswer, { after: 0, chunkBytes });
+  yield* jsonChunks(new ByteWriter(Math.min(chunkBytes, jsonPieceBytes)), jsonAnswer, shape, chunkBytes);
 }
 
 /** The rest of an array of which `after` rows are written already, with its closing bracket. */
-export function* moreRows(rows: Rows, { after = 0, chunkBytes = 256 * 1024 }): Generator<Buffer, void> {
-  const writer = new ByteWriter(Math.min(chunkBytes, pieceBytes));
-  const pieces = chunks(writer, rows, 'array', chunkBytes);
-  let opened = after > 0;
-  for (const piece of pieces) {
+export function* moreRows(jsonAnswer: JsonAnswer, { after = 0, chunkBytes = 256 * 1024 }): Generator<Buffer, void> {
+  const jsonWriter = new ByteWriter(Math.min(chunkBytes, jsonPieceBytes));
+  const jsonPieces = jsonChunks(jsonWriter, jsonAnswer, 'array', chunkBytes);
+  let hasOpenedArray = after > 0;
+  for (const jsonPiece of jsonPieces) {
     // The comma before the first row of all is where the array begins.
-    if (!opened) piece[0] = openingBracket;
-    opened = true;
-    yield piece;
+    if (!hasOpenedArray) jsonPiece[0] = jsonOpeningBracket;
+    hasOpenedArray = true;
+    yield jsonPiece;
   }
-  yield Buffer.from(opened ? ']' : '[]');
+  yield Buffer.from(hasOpenedArray ? ']' : '[]');
 }
 
-function* chunks(writer: ByteWriter, rows: Rows, shape: Shape, chunkBytes: number): Generator<Buffer, void> {
-  const columns = new JsonColumns(rows.columns, shape);
-  for (const batch of rows.batches) {
-    columns.open(batch);
-    for (let i = 0; i < batch.count; ) {
-      i = columns.write(writer, batch, i, batch.count, chunkBytes);
-      if (writer.length >= chunkBytes) yield writer.take();
+function* jsonChunks(
+  jsonWriter: ByteWriter,
+  jsonAnswer: JsonAnswer,
+  shape: JsonRowsShape,
+  chunkBytes: number,
+): Generator<Buffer, void> {
+  const jsonColumns = new JsonColumns(jsonAnswer.columns, shape);
+  for (const jsonBatch of jsonAnswer.batches) {
+    jsonColumns.open(jsonBatch);
+    for (let i = 0; i < jsonBatch.count; ) {
+      i = jsonColumns.write(jsonWriter, jsonBatch, i, jsonBatch.count, chunkBytes);
+      if (jsonWriter.length >= chunkBytes) yield jsonWriter.take();
     }
   }
-  if (writer.length > 0) yield writer.take();
+  if (jsonWriter.length > 0) yield jsonWriter.take();
 }
 
 /** Arrays of at most `groupRows` rows each, without a line break in any. */
-export function* writeRowGroups(rows: Rows, groupRows: number): Generator<Buffer, void> {
-  const writer = new ByteWriter(65_536);
-  const columns = new JsonColumns(rows.columns, 'groups');
-  for (const batch of rows.batches) {
-    columns.open(batch);
-    for (let first = 0; first < batch.count; first += groupRows) {
-      columns.write(writer, batch, first, Math.min(first + groupRows, batch.count), Number.MAX_SAFE_INTEGER);
-      writer.byte(0x5d);
-      const group = writer.take();
-      group[0] = openingBracket;
-      yield group;
+export function* writeRowGroups(jsonAnswer: JsonAnswer, groupRows: number): Generator<Buffer, void> {
+  const groupWriter = new ByteWriter(65_536);
+  const jsonColumns = new JsonColumns(jsonAnswer.columns, 'groups');
+  for (const groupedBatch of jsonAnswer.batches) {
+    jsonColumns.open(groupedBatch);
+    for (let firstGroupRow = 0; firstGroupRow < groupedBatch.count; firstGroupRow += groupRows) {
+      jsonColumns.write(
+        groupWriter,
+        groupedBatch,
+        firstGroupRow,
+        Math.min(firstGroupRow + groupRows, groupedBatch.count),
+        Number.MAX_SAFE_INTEGER,
+      );
+      groupWriter.byte(0x5d);
+      const rowGroup = groupWriter.take();
+      rowGroup[0] = jsonOpeningBracket;
+      yield rowGroup;
     }
   }
 }
@@ -80,76 +91,76 @@ export interface RowsTextLimits {
 export class RowsText implements RowTaker {
   rows = 0;
   readonly writer: ByteWriter;
-  readonly #limits: RowsTextLimits;
-  readonly #start: number;
-  #full = false;
+  readonly #textLimits: RowsTextLimits;
+  readonly #textStart: number;
+  #isFull = false;
 
-  constructor(writer: ByteWriter, limits: RowsTextLimits) {
+  constructor(writer: ByteWriter, textLimits: RowsTextLimits) {
     this.writer = writer;
-    this.#limits = limits;
-    this.#start = writer.length;
+    this.#textLimits = textLimits;
+    this.#textStart = writer.length;
   }
 
   get bytes(): number {
-    return this.writer.length - this.#start;
+    return this.writer.length - this.#textStart;
   }
 
   take(columns: readonly OutputColumn[], batch: OutputBatch): boolean {
-    const { rowsMax, bytesMax } = this.#limits;
-    if (this.#full || this.rows + batch.count > rowsMax) return !(this.#full = true);
+    const { rowsMax, bytesMax } = this.#textLimits;
+    if (this.#isFull || this.rows + batch.count > rowsMax) return !(this.#isFull = true);
     const { writer } = this;
-    const before = writer.length;
-    const most = this.#start + bytesMax;
-    const cells = columnsOf(columns);
-    cells.open(batch);
-    const writtenCells = cells.write(writer, batch, 0, batch.count, most);
-    cells.close();
+    const lengthBefore = writer.length;
+    const textEndMax = this.#textStart + bytesMax;
+    const jsonColumns = jsonColumnsOf(columns);
+    jsonColumns.open(batch);
+    const writtenCells = jsonColumns.write(writer, batch, 0, batch.count, textEndMax);
+    jsonColumns.close();
     // A batch is taken as a whole, or not at all.
-    if (writtenCells < batch.count || writer.length > most) {
-      writer.length = before;
-      return !(this.#full = true);
+    if (writtenCells < batch.count || writer.length > textEndMax) {
+      writer.length = lengthBefore;
+      return !(this.#isFull = true);
     }
     this.rows += batch.count;
     return true;
   }
 
   restart(): void {
-    this.writer.length = this.#start;
+    this.writer.length = this.#textStart;
     this.rows = 0;
-    this.#full = false;
+    this.#isFull = false;
   }
 
   /** The array ends here. */
   close(): void {
-    if (this.rows === 0) this.writer.byte(openingBracket);
-    else this.#open();
+    if (this.rows === 0) this.writer.byte(jsonOpeningBracket);
+    else this.#openArray();
     this.writer.byte(0x5d);
   }
 
   /** Ends this part of the array without its bracket; `moreRows` writes the rest. */
   leaveOpen(): void {
-    if (this.rows > 0) this.#open();
+    if (this.rows > 0) this.#openArray();
   }
 
-  #open(): void {
-    this.writer.bytes[this.#start] = openingBracket;
+  #openArray(): void {
+    this.writer.bytes[this.#textStart] = jsonOpeningBracket;
   }
 }
 
-const pieceBytes = 65_536;
-const openingBracket = 0x5b;
+const jsonPieceBytes = 65_536;
+const jsonOpeningBracket = 0x5b;
 
-const known = new WeakMap<readonly OutputColumn[], JsonColumns>();
+const knownJsonColumns = new WeakMap<readonly OutputColumn[], JsonColumns>();
 
 /** Answers of one plan share their columns and these writers: each caller finishes within one turn. */
-function columnsOf(columns: readonly OutputColumn[]): JsonColumns {
-  let jsonColumns = known.get(columns);
-  if (jsonColumns === undefined) known.set(columns, (jsonColumns = new JsonColumns(columns, 'array')));
+function jsonColumnsOf(columns: readonly OutputColumn[]): JsonColumns {
+  let jsonColumns = knownJsonColumns.get(columns);
+  if (jsonColumns === undefined) knownJsonColumns.set(columns, (jsonColumns = new JsonColumns(columns, 'array')));
   return jsonColumns;
 }
 
 /** The fixed texts around the cells of a row: text k precedes the k-th of `cells`, the last one follows all of them. */
-interface Frame {
+interface JsonFrame {
   readonly cells: readonly JsonColumn[];
   readonly texts: FixedTexts;
   /** Bytes of a row without its texts, JSON and vectors. */
@@ -157,7 +168,7 @@ interface Frame {
 }
 
 /** How the cells of a column lie in the batch at hand: a number, since every cell asks. */
-const layout = {
+const jsonLayout = {
   null: 0,
   i32: 1,
   whole: 2,
@@ -173,293 +184,311 @@ const layout = {
 };
 
 class JsonColumn {
-  layout = layout.null;
+  layout = jsonLayout.null;
   nulls: Uint8Array | null = null;
-  integers: Int32Array = noIntegers;
-  numbers: Float64Array = noNumbers;
+  integers: Int32Array = noIntegerCells;
+  numbers: Float64Array = noNumberCells;
   /** 64-bit integers, low half before high: reading a bigint would make an object. */
-  halves: Int32Array = noIntegers;
-  bytes: Uint8Array = noBytes;
+  halves: Int32Array = noIntegerCells;
+  bytes: Uint8Array = noHeapBytes;
   /** A view of the same bytes. */
-  view: DataView = noView;
-  offsets: Uint32Array = noOffsets;
+  view: DataView = noHeapView;
+  offsets: Uint32Array = noHeapOffsets;
   dictionary: Dictionary | null = null;
-  vector: Vector = nullVector;
-  readonly #column: OutputColumn;
+  vector: Vector = jsonNullVector;
+  readonly #outputColumn: OutputColumn;
 
-  constructor(column: OutputColumn) {
-    this.#column = column;
+  constructor(outputColumn: OutputColumn) {
+    this.#outputColumn = outputColumn;
   }
 
   open(vector: Exclude<Vector, { kind: 'null' }>): void {
-    const { type } = this.#column;
+    const { type } = this.#outputColumn;
     this.vector = vector;
     this.nulls = vector.nulls;
     switch (vector.kind) {
       case 'i32':
-        this.layout = layout.i32;
+        this.layout = jsonLayout.i32;
         this.integers = vector.values;
         return;
       case 'f64':
-        this.layout = type === 'number' ? layout.number : layout.whole;
+        this.layout = type === 'number' ? jsonLayout.number : jsonLayout.whole;
         this.numbers = vector.values;
         return;
       case 'i64':
-        this.layout = type === 'number' ? layout.wide : layout.i64;
+        this.layout = type === 'number' ? jsonLayout.wide : jsonLayout.i64;
         this.halves = new Int32Array(vector.values.buffer, vector.values.byteOffset, vector.values.length * 2);
         return;
       case 'bool':
-        this.layout = layout.boolean;
+        this.layout = jsonLayout.boolean;
         this.bytes = vector.values;
         return;
       case 'text':
-        this.layout = type === 'json' ? layout.json : layout.text;
-        this.#hold(vector.heap, vector.offsets);
+        this.layout = type === 'json' ? jsonLayout.json : jsonLayout.text;
+        this.#holdHeap(vector.heap, vector.offsets);
         return;
       case 'dict': {
         const utf8 = type === 'json' ? undefined : vector.dictionary.utf8;
-        this.layout = utf8 === undefined ? layout.words : layout.codes;
+        this.layout = utf8 === undefined ? jsonLayout.words : jsonLayout.codes;
         this.integers = vector.values;
         this.dictionary = vector.dictionary;
-        if (utf8 !== undefined) this.#hold(utf8.heap, utf8.offsets);
+        if (utf8 !== undefined) this.#holdHeap(utf8.heap, utf8.offsets);
         return;
       }
       case 'vec':
-        this.layout = layout.floats;
+        this.layout = jsonLayout.floats;
     }
   }
 
   /** Lets go of arrays, but for those of columns at rest: their memory is there in any case. */
   close(): void {
     this.nulls = null;
-    this.integers = this.halves = noIntegers;
-    this.numbers = noNumbers;
-    this.offsets = noOffsets;
+    this.integers = this.halves = noIntegerCells;
+    this.numbers = noNumberCells;
+    this.offsets = noHeapOffsets;
     this.dictionary = null;
-    this.vector = nullVector;
-    if (!(this.bytes.buffer instanceof SharedArrayBuffer)) this.#hold(noBytes, noOffsets);
+    this.vector = jsonNullVector;
+    if (!(this.bytes.buffer instanceof SharedArrayBuffer)) this.#holdHeap(noHeapBytes, noHeapOffsets);
   }
 
-  #hold(heap: Uint8Array, offsets: Uint32Array): void {
+  #holdHeap(heap: Uint8Array, offsets: Uint32Array): void {
     this.offsets = offsets;
     // Mostly that of the batch before.
     if (heap === this.bytes) return;
     this.bytes = heap;
-    this.view = heap === noBytes ? noView : viewOf(heap);
+    this.view = heap === noHeapBytes ? noHeapView : viewOf(heap);
   }
 
   /** The text of a code that has no bytes in place. */
-  word(code: number): Uint8Array {
-    const text = this.dictionary!.text(code);
-    return encoder.encode(this.#column.type === 'json' ? text : JSON.stringify(text));
+  word(dictionaryCode: number): Uint8Array {
+    const dictionaryText = this.dictionary!.text(dictionaryCode);
+    return jsonEncoder.encode(this.#outputColumn.type === 'json' ? dictionaryText : JSON.stringify(dictionaryText));
   }
 }
 
-const noIntegers = new Int32Array(0);
-const noNumbers = new Float64Array(0);
-const noBytes = new Uint8Array(0);
-const noView = viewOf(noBytes);
-const noOffsets = new Uint32Array(0);
-const nullVector: Vector = { kind: 'null' };
+const noIntegerCells = new Int32Array(0);
+const noNumberCells = new Float64Array(0);
+const noHeapBytes = new Uint8Array(0);
+const noHeapView = viewOf(noHeapBytes);
+const noHeapOffsets = new Uint32Array(0);
+const jsonNullVector: Vector = { kind: 'null' };
 
 /** The columns of an answer through its batches. */
 class JsonColumns {
-  readonly #columns: readonly JsonColumn[];
-  readonly #names: readonly string[];
-  readonly #shape: Shape;
+  readonly #jsonColumns: readonly JsonColumn[];
+  readonly #jsonNames: readonly string[];
+  readonly #rowsShape: JsonRowsShape;
   /** Frames by the set of columns that hold only NULL, whose text is part of the frame. */
-  readonly #frames = new Map<string, Frame>();
-  #frame: Frame;
+  readonly #jsonFrames = new Map<string, JsonFrame>();
+  #jsonFrame: JsonFrame;
 
-  constructor(columns: readonly OutputColumn[], shape: Shape) {
-    const opening = shape === 'lines' ? '{' : ',{';
-    this.#columns = columns.map((column) => new JsonColumn(column));
-    this.#names = columns.map(({ name }, i) => `${i === 0 ? opening : ','}${JSON.stringify(name)}:`);
-    this.#shape = shape;
-    this.#frame = this.#frameWithout('');
+  constructor(columns: readonly OutputColumn[], rowsShape: JsonRowsShape) {
+    const objectOpening = rowsShape === 'lines' ? '{' : ',{';
+    this.#jsonColumns = columns.map((column) => new JsonColumn(column));
+    this.#jsonNames = columns.map(({ name }, i) => `${i === 0 ? objectOpening : ','}${JSON.stringify(name)}:`);
+    this.#rowsShape = rowsShape;
+    this.#jsonFrame = this.#jsonFrameWithout('');
   }
 
   open({ columns }: OutputBatch): void {
-    let absent = '';
-    for (let i = 0; i < this.#columns.length; i++) {
-      const vector = columns[i]!;
-      if (vector.kind === 'null') absent += `${i} `;
-      else this.#columns[i]!.open(vector);
+    let absentColumns = '';
+    for (let i = 0; i < this.#jsonColumns.length; i++) {
+      const columnVector = columns[i]!;
+      if (columnVector.kind === 'null') absentColumns += `${i} `;
+      else this.#jsonColumns[i]!.open(columnVector);
     }
-    this.#frame = this.#frames.get(absent) ?? this.#frameWithout(absent);
+    this.#jsonFrame = this.#jsonFrames.get(absentColumns) ?? this.#jsonFrameWithout(absentColumns);
   }
 
   close(): void {
-    for (const column of this.#columns) column.close();
+    for (const jsonColumn of this.#jsonColumns) jsonColumn.close();
   }
 
-  /** Writes rows from `from` to `end` - 1 while the writer holds less than `bytesMax`; the row to go on with. */
-  write(writer: ByteWriter, { selection, first }: OutputBatch, from: number, end: number, bytesMax: number): number {
-    const { cells, texts, rowBytes } = this.#frame;
-    const { words, starts, sizes } = texts;
-    const oneLine = this.#shape !== 'array';
-    const width = cells.length;
-    let at = writer.length;
-    let bytes = writer.bytes;
-    let view = writer.view;
-    let i = from;
-    for (; i < end && at < bytesMax; i++) {
-      const row = selection === null ? first + i : selection[i]!;
-      if (at + rowBytes > bytes.length) {
-        writer.length = at;
-        writer.reserve(rowBytes);
-        ({ bytes, view } = writer);
+  /** Writes rows from `firstJsonRow` to `endJsonRow` - 1 while the writer holds less than `bytesMax`; the row to go on with. */
+  write(
+    jsonWriter: ByteWriter,
+    { selection, first }: OutputBatch,
+    firstJsonRow: number,
+    endJsonRow: number,
+    bytesMax: number,
+  ): number {
+    const { cells: frameColumns, texts: frameTexts, rowBytes } = this.#jsonFrame;
+    const { words, starts, sizes } = frameTexts;
+    const isOneLine = this.#rowsShape !== 'array';
+    const frameWidth = frameColumns.length;
+    let jsonOffset = jsonWriter.length;
+    let jsonBytes = jsonWriter.bytes;
+    let jsonView = jsonWriter.view;
+    let i = firstJsonRow;
+    for (; i < endJsonRow && jsonOffset < bytesMax; i++) {
+      const jsonRow = selection === null ? first + i : selection[i]!;
+      if (jsonOffset + rowBytes > jsonBytes.length) {
+        jsonWriter.length = jsonOffset;
+        jsonWriter.reserve(rowBytes);
+        ({ bytes: jsonBytes, view: jsonView } = jsonWriter);
       }
-      for (let c = 0; ; c++) {
-        for (let k = starts[c]!, to = starts[c + 1]!, target = at; k < to; k++, target += 8)
-          view.setFloat64(target, words[k]!, true);
-        at += sizes[c]!;
-        if (c === width) break;
-        const column = cells[c]!;
-        if (column.nulls !== null && column.nulls[row] === 1) {
-          view.setInt32(at, nullWord, true);
-          at += 4;
+      for (let columnOrdinal = 0; ; columnOrdinal++) {
+        for (let k = starts[columnOrdinal]!, to = starts[columnOrdinal + 1]!, target = jsonOffset; k < to; k++, target += 8)
+          jsonView.setFloat64(target, words[k]!, true);
+        jsonOffset += sizes[columnOrdinal]!;
+        if (columnOrdinal === frameWidth) break;
+        const jsonColumn = frameColumns[columnOrdinal]!;
+        if (jsonColumn.nulls !== null && jsonColumn.nulls[jsonRow] === 1) {
+          jsonView.setInt32(jsonOffset, jsonNullWord, true);
+          jsonOffset += 4;
           continue;
         }
-        switch (column.layout) {
-          case layout.i32:
-            at = putInteger(bytes, at, column.integers[row]!);
+        switch (jsonColumn.layout) {
+          case jsonLayout.i32:
+            jsonOffset = putInteger(jsonBytes, jsonOffset, jsonColumn.integers[jsonRow]!);
             break;
-          case layout.whole:
+          case jsonLayout.whole:
             // An integer column has no minus zero.
-            at = putInteger(bytes, at, column.numbers[row]! + 0);
+            jsonOffset = putInteger(jsonBytes, jsonOffset, jsonColumn.numbers[jsonRow]! + 0);
             break;
-          case layout.number: {
-            const value = column.numbers[row]!;
-            if (Number.isFinite(value)) at = putNumber(bytes, at, value);
+          case jsonLayout.number: {
+            const numberCell = jsonColumn.numbers[jsonRow]!;
+            if (Number.isFinite(numberCell)) jsonOffset = putNumber(jsonBytes, jsonOffset, numberCell);
             else {
-              view.setInt32(at, nullWord, true);
-              at += 4;
+              jsonView.setInt32(jsonOffset, jsonNullWord, true);
+              jsonOffset += 4;
             }
             break;
           }
-          case layout.wide:
-            at = putNumber(bytes, at, Number((column.vector as Extract<Vector, { kind: 'i64' }>).values[row]!));
+          case jsonLayout.wide:
+            jsonOffset = putNumber(
+              jsonBytes,
+              jsonOffset,
+              Number((jsonColumn.vector as Extract<Vector, { kind: 'i64' }>).values[jsonRow]!),
+            );
             break;
-          case layout.i64: {
-            const { halves } = column;
-            at = writer.putI64(at, halves[row * 2 + 1]!, halves[row * 2]! >>> 0);
+          case jsonLayout.i64: {
+            const { halves } = jsonColumn;
+            jsonOffset = jsonWriter.putI64(jsonOffset, halves[jsonRow * 2 + 1]!, halves[jsonRow * 2]! >>> 0);
             break;
           }
-          case layout.boolean:
-            if (column.bytes[row] === 1) {
-              view.setInt32(at, trueWord, true);
-              at += 4;
+          case jsonLayout.boolean:
+            if (jsonColumn.bytes[jsonRow] === 1) {
+              jsonView.setInt32(jsonOffset, jsonTrueWord, true);
+              jsonOffset += 4;
             } else {
-              view.setInt32(at, falseWord, true);
-              bytes[at + 4] = 0x65;
-              at += 5;
+              jsonView.setInt32(jsonOffset, jsonFalseWord, true);
+              jsonBytes[jsonOffset + 4] = 0x65;
+              jsonOffset += 5;
             }
             break;
-          case layout.text:
-          case layout.codes: {
-            const cell = column.layout === layout.text ? row : column.integers[row]!;
-            const start = column.offsets[cell]!;
-            const stop = column.offsets[cell + 1]!;
-            if (at + (stop - start) * 6 + rowBytes > bytes.length) {
-              writer.length = at;
-              writer.reserve((stop - start) * 6 + rowBytes);
-              ({ bytes, view } = writer);
+          case jsonLayout.text:
+          case jsonLayout.codes: {
+            const textCell = jsonColumn.layout === jsonLayout.text ? jsonRow : jsonColumn.integers[jsonRow]!;
+            const textStart = jsonColumn.offsets[textCell]!;
+            const textStop = jsonColumn.offsets[textCell + 1]!;
+            if (jsonOffset + (textStop - textStart) * 6 + rowBytes > jsonBytes.length) {
+              jsonWriter.length = jsonOffset;
+              jsonWriter.reserve((textStop - textStart) * 6 + rowBytes);
+              ({ bytes: jsonBytes, view: jsonView } = jsonWriter);
             }
-            at = putText(bytes, view, at, column, start, stop);
+            jsonOffset = putJsonText(jsonBytes, jsonView, jsonOffset, jsonColumn, textStart, textStop);
             break;
           }
           default: {
-            writer.length = at;
-            this.#writeLong(writer, column, row, oneLine);
-            writer.reserve(rowBytes);
-            at = writer.length;
-            ({ bytes, view } = writer);
+            jsonWriter.length = jsonOffset;
+            this.#writeLongCell(jsonWriter, jsonColumn, jsonRow, isOneLine);
+            jsonWriter.reserve(rowBytes);
+            jsonOffset = jsonWriter.length;
+            ({ bytes: jsonBytes, view: jsonView } = jsonWriter);
           }
         }
       }
     }
-    writer.length = at;
+    jsonWriter.length = jsonOffset;
     return i;
   }
 
   /** Writes rare kinds of cells, and those that are long anyway. */
-  #writeLong(writer: ByteWriter, column: JsonColumn, row: number, oneLine: boolean): void {
-    if (column.layout === layout.json) {
-      const start = column.offsets[row]!;
-      const end = column.offsets[row + 1]!;
-      return oneLine ? writer.copyOnOneLine(column.bytes, start, end) : writer.copy(column.bytes, start, end);
+  #writeLongCell(jsonWriter: ByteWriter, jsonColumn: JsonColumn, row: number, isOneLine: boolean): void {
+    if (jsonColumn.layout === jsonLayout.json) {
+      const jsonStart = jsonColumn.offsets[row]!;
+      const jsonEnd = jsonColumn.offsets[row + 1]!;
+      return isOneLine
+        ? jsonWriter.copyOnOneLine(jsonColumn.bytes, jsonStart, jsonEnd)
+        : jsonWriter.copy(jsonColumn.bytes, jsonStart, jsonEnd);
     }
-    if (column.layout === layout.words) {
-      const text = column.word(column.integers[row]!);
-      return oneLine ? writer.copyOnOneLine(text, 0, text.length) : writer.copy(text, 0, text.length);
+    if (jsonColumn.layout === jsonLayout.words) {
+      const wordText = jsonColumn.word(jsonColumn.integers[row]!);
+      return isOneLine ? jsonWriter.copyOnOneLine(wordText, 0, wordText.length) : jsonWriter.copy(wordText, 0, wordText.length);
     }
-    const { values, dims } = column.vector as Extract<Vector, { kind: 'vec' }>;
-    writer.byte(openingBracket);
+    const { values, dims } = jsonColumn.vector as Extract<Vector, { kind: 'vec' }>;
+    jsonWriter.byte(jsonOpeningBracket);
     for (let i = 0; i < dims; i++) {
-      if (i > 0) writer.byte(0x2c);
-      writer.float(values[row * dims + i]!);
+      if (i > 0) jsonWriter.byte(0x2c);
+      jsonWriter.float(values[row * dims + i]!);
     }
-    writer.byte(0x5d);
+    jsonWriter.byte(0x5d);
   }
 
-  #frameWithout(absent: string): Frame {
-    const without = new Set(absent.split(' '));
-    const cells: JsonColumn[] = [];
-    const texts: string[] = [];
-    let text = this.#names.length > 0 ? '' : this.#shape === 'lines' ? '{' : ',{';
-    for (const [i, name] of this.#names.entries()) {
-      text += name;
-      if (without.has(String(i))) text += 'null';
+  #jsonFrameWithout(absentColumns: string): JsonFrame {
+    const absentOrdinals = new Set(absentColumns.split(' '));
+    const frameColumns: JsonColumn[] = [];
+    const frameTexts: string[] = [];
+    let fixedText = this.#jsonNames.length > 0 ? '' : this.#rowsShape === 'lines' ? '{' : ',{';
+    for (const [i, name] of this.#jsonNames.entries()) {
+      fixedText += name;
+      if (absentOrdinals.has(String(i))) fixedText += 'null';
       else {
-        cells.push(this.#columns[i]!);
-        texts.push(text);
-        text = '';
+        frameColumns.push(this.#jsonColumns[i]!);
+        frameTexts.push(fixedText);
+        fixedText = '';
       }
     }
-    texts.push(`${text}}${this.#shape === 'lines' ? '\n' : ''}`);
-    const fixed = new FixedTexts(texts);
-    const frame = { cells, texts: fixed, rowBytes: fixed.bytes + (cells.length + 1) * numberBytes };
-    if (this.#frames.size >= framesMax) this.#frames.clear();
-    this.#frames.set(absent, frame);
-    return frame;
+    frameTexts.push(`${fixedText}}${this.#rowsShape === 'lines' ? '\n' : ''}`);
+    const fixedTexts = new FixedTexts(frameTexts);
+    const jsonFrame = {
+      cells: frameColumns,
+      texts: fixedTexts,
+      rowBytes: fixedTexts.bytes + (frameColumns.length + 1) * numberBytes,
+    };
+    if (this.#jsonFrames.size >= jsonFramesMax) this.#jsonFrames.clear();
+    this.#jsonFrames.set(absentColumns, jsonFrame);
+    return jsonFrame;
   }
 }
 
 /** UTF-8 as a JSON string, four bytes at a time as far as none of them wants an escape. */
-function putText(
+function putJsonText(
   bytes: Uint8Array,
   view: DataView,
   start: number,
   { bytes: source, view: sourceView }: JsonColumn,
-  from: number,
-  to: number,
+  textStart: number,
+  textEnd: number,
 ): number {
-  let at = start;
-  let k = from;
-  bytes[at++] = 0x22;
-  for (; k < to - 3; k += 4, at += 4) {
-    const word = sourceView.getInt32(k, true);
-    const quotes = word ^ 0x2222_2222;
-    const backslashes = word ^ 0x5c5c_5c5c;
+  let jsonOffset = start;
+  let textOffset = textStart;
+  bytes[jsonOffset++] = 0x22;
+  for (; textOffset < textEnd - 3; textOffset += 4, jsonOffset += 4) {
+    const fourBytes = sourceView.getInt32(textOffset, true);
+    const quoteBits = fourBytes ^ 0x2222_2222;
+    const backslashBits = fourBytes ^ 0x5c5c_5c5c;
     // The highest bit is set in a byte that is below the subtrahend, and maybe in those above such a byte.
     const cellSize =
-      ((word - 0x2020_2020) & ~word) | ((quotes - 0x0101_0101) & ~quotes) | ((backslashes - 0x0101_0101) & ~backslashes);
+      ((fourBytes - 0x2020_2020) & ~fourBytes) |
+      ((quoteBits - 0x0101_0101) & ~quoteBits) |
+      ((backslashBits - 0x0101_0101) & ~backslashBits);
     if ((cellSize & 0x8080_8080) !== 0) break;
-    view.setInt32(at, word, true);
+    view.setInt32(jsonOffset, fourBytes, true);
   }
-  for (; k < to; k++) {
-    const byte = source[k]!;
-    if (escapeOf[byte] === 0) bytes[at++] = byte;
-    else at = putEscaped(bytes, at, byte);
+  for (; textOffset < textEnd; textOffset++) {
+    const textByte = source[textOffset]!;
+    if (escapeOf[textByte] === 0) bytes[jsonOffset++] = textByte;
+    else jsonOffset = putEscaped(bytes, jsonOffset, textByte);
   }
-  bytes[at++] = 0x22;
-  return at;
+  bytes[jsonOffset++] = 0x22;
+  return jsonOffset;
 }
 
-const framesMax = 64;
-const encoder = new TextEncoder();
-const wordOf = (text: string): number => Buffer.from(text).readInt32LE(0);
-const nullWord = wordOf('null');
-const trueWord = wordOf('true');
-const falseWord = wordOf('fals');
+const jsonFramesMax = 64;
+const jsonEncoder = new TextEncoder();
+const jsonWordOf = (fourLetters: string): number => Buffer.from(fourLetters).readInt32LE(0);
+const jsonNullWord = jsonWordOf('null');
+const jsonTrueWord = jsonWordOf('true');
+const jsonFalseWord = jsonWordOf('fals');

@@ -2,68 +2,68 @@
 
 /** Exact value of the integer token bytes[start..end): at most 19 digits. */
 export function integerAt(bytes: Uint8Array, start: number, end: number): bigint {
-  const negative = bytes[start] === 0x2d;
-  let i = negative ? start + 1 : start;
-  const split = Math.max(i, end - 9);
-  let high = 0;
-  for (; i < split; i++) high = high * 10 + bytes[i]! - 0x30;
-  let low = 0;
-  for (; i < end; i++) low = low * 10 + bytes[i]! - 0x30;
-  const value = BigInt(high) * 1_000_000_000n + BigInt(low);
-  return negative ? -value : value;
+  const isNegative = bytes[start] === 0x2d;
+  let i = isNegative ? start + 1 : start;
+  const halvesSplit = Math.max(i, end - 9);
+  let highDigits = 0;
+  for (; i < halvesSplit; i++) highDigits = highDigits * 10 + bytes[i]! - 0x30;
+  let lowDigits = 0;
+  for (; i < end; i++) lowDigits = lowDigits * 10 + bytes[i]! - 0x30;
+  const integerValue = BigInt(highDigits) * 1_000_000_000n + BigInt(lowDigits);
+  return isNegative ? -integerValue : integerValue;
 }
 
-/** Writes the text of a checked JSON string (without quotes) as UTF-8 into `target`; returns its length, never above the source's. */
-export function unescapeInto(target: Uint8Array, bytes: Uint8Array, start: number, end: number): number {
-  let at = 0;
+/** Writes the text of a checked JSON string (without quotes) as UTF-8 into `unescapedBytes`; returns its length, never above the source's. */
+export function unescapeInto(unescapedBytes: Uint8Array, bytes: Uint8Array, start: number, end: number): number {
+  let unescapedAt = 0;
   for (let i = start; i < end; i++) {
-    const byte = bytes[i]!;
-    if (byte !== 0x5c) {
-      target[at++] = byte;
+    const escapedByte = bytes[i]!;
+    if (escapedByte !== 0x5c) {
+      unescapedBytes[unescapedAt++] = escapedByte;
       continue;
     }
-    const letter = bytes[++i]!;
-    if (letter !== 0x75) {
-      target[at++] = simpleEscapes[letter]!;
+    const escapeLetter = bytes[++i]!;
+    if (escapeLetter !== 0x75) {
+      unescapedBytes[unescapedAt++] = simpleEscapes[escapeLetter]!;
       continue;
     }
-    let code = hex4(bytes, i + 1);
+    let codePoint = hexUnitAt(bytes, i + 1);
     i += 4;
-    if (code >= 0xd800 && code <= 0xdbff) {
-      code = 0x10000 + ((code - 0xd800) << 10) + (hex4(bytes, i + 3) - 0xdc00);
+    if (codePoint >= 0xd800 && codePoint <= 0xdbff) {
+      codePoint = 0x10000 + ((codePoint - 0xd800) << 10) + (hexUnitAt(bytes, i + 3) - 0xdc00);
       i += 6;
     }
-    if (code < 0x80) target[at++] = code;
+    if (codePoint < 0x80) unescapedBytes[unescapedAt++] = codePoint;
     else {
-      if (code < 0x800) target[at++] = 0xc0 | (code >> 6);
+      if (codePoint < 0x800) unescapedBytes[unescapedAt++] = 0xc0 | (codePoint >> 6);
       else {
-        if (code < 0x10000) target[at++] = 0xe0 | (code >> 12);
+        if (codePoint < 0x10000) unescapedBytes[unescapedAt++] = 0xe0 | (codePoint >> 12);
         else {
-          target[at++] = 0xf0 | (code >> 18);
-          target[at++] = 0x80 | ((code >> 12) & 63);
+          unescapedBytes[unescapedAt++] = 0xf0 | (codePoint >> 18);
+          unescapedBytes[unescapedAt++] = 0x80 | ((codePoint >> 12) & 63);
         }
-        target[at++] = 0x80 | ((code >> 6) & 63);
+        unescapedBytes[unescapedAt++] = 0x80 | ((codePoint >> 6) & 63);
       }
-      target[at++] = 0x80 | (code & 63);
+      unescapedBytes[unescapedAt++] = 0x80 | (codePoint & 63);
     }
   }
-  return at;
+  return unescapedAt;
 }
 
 /** Text of ASCII bytes. */
 export function latin1(bytes: Uint8Array, start: number, end: number): string {
   if (end - start > 32) return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('latin1');
-  let text = '';
-  for (let i = start; i < end; i++) text += String.fromCharCode(bytes[i]!);
-  return text;
+  let latin1Text = '';
+  for (let i = start; i < end; i++) latin1Text += String.fromCharCode(bytes[i]!);
+  return latin1Text;
 }
 
-function hex4(bytes: Uint8Array, at: number): number {
+function hexUnitAt(bytes: Uint8Array, hexStart: number): number {
   return (
-    hexDigits[bytes[at]!]! * 4096 +
-    hexDigits[bytes[at + 1]!]! * 256 +
-    hexDigits[bytes[at + 2]!]! * 16 +
-    hexDigits[bytes[at + 3]!]!
+    hexDigits[bytes[hexStart]!]! * 4096 +
+    hexDigits[bytes[hexStart + 1]!]! * 256 +
+    hexDigits[bytes[hexStart + 2]!]! * 16 +
+    hexDigits[bytes[hexStart + 3]!]!
   );
 }
 

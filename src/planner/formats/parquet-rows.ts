@@ -13,79 +13,87 @@ import type { Dictionary, Vector } from '../../log/values/columns.ts';
 import type { Answer, OutputBatch, OutputColumn } from '../planner-contract.ts';
 import { slicesOf } from './batch-slices.ts';
 
-type Rows = Pick<Answer, 'columns' | 'batches'>;
+type ParquetAnswer = Pick<Answer, 'columns' | 'batches'>;
 
-/** The file in pieces, `facts` among its key-value metadata, each made when it is asked for; empty ones stand where only work was done. */
-export function* writeParquetPieces(rows: Rows, facts: ReadonlyMap<string, string>): Generator<Uint8Array, void> {
-  const columns = rows.columns.map((column) => new ParquetColumn(column));
-  const sink = new PieceWriter();
-  const root: SchemaElement = { name: 'schema', num_children: columns.length };
-  const file = new ParquetWriter({
-    writer: sink,
-    schema: [root, ...columns.flatMap(({ schema }) => schema)],
+/** The file in pieces, `parquetFacts` among its key-value metadata, each made when it is asked for; empty ones stand where only work was done. */
+export function* writeParquetPieces(
+  parquetAnswer: ParquetAnswer,
+  parquetFacts: ReadonlyMap<string, string>,
+): Generator<Uint8Array, void> {
+  const parquetColumns = parquetAnswer.columns.map((parquetColumn) => new ParquetColumn(parquetColumn));
+  const parquetSink = new ParquetPieceWriter();
+  const rootElement: SchemaElement = { name: 'schema', num_children: parquetColumns.length };
+  const parquetFile = new ParquetWriter({
+    writer: parquetSink,
+    schema: [rootElement, ...parquetColumns.flatMap(({ schema }) => schema)],
     createdBy: 'annals',
-    kvMetadata: keyValues(rows.columns, facts),
+    kvMetadata: parquetKeyValues(parquetAnswer.columns, parquetFacts),
   });
-  for (const batch of slicesOf(rows.batches, groupLimits)) {
-    const start = sink.offset;
-    const chunks = [];
-    let uncompressed = 0n;
-    for (let i = 0; i < columns.length; i++) {
-      const column = columns[i]!;
+  for (const groupBatch of slicesOf(parquetAnswer.batches, parquetGroupLimits)) {
+    const groupStart = parquetSink.offset;
+    const columnChunks = [];
+    let uncompressedBytes = 0n;
+    for (let i = 0; i < parquetColumns.length; i++) {
+      const parquetColumn = parquetColumns[i]!;
       const writtenColumn = writeColumn({
-        writer: sink,
+        writer: parquetSink,
         column: {
-          columnName: column.schema.map(({ name }) => name).join('.'),
-          element: column.encoded,
-          schemaPath: [root, ...column.schema],
+          columnName: parquetColumn.schema.map(({ name }) => name).join('.'),
+          element: parquetColumn.encoded,
+          schemaPath: [rootElement, ...parquetColumn.schema],
           codec: 'SNAPPY',
           compressors: { SNAPPY: snappyCompress },
           stats: true,
-          pageSize: pageBytes,
+          pageSize: parquetPageBytes,
           columnIndex: false,
           offsetIndex: true,
-          ...(column.plain ? { encoding: 'PLAIN' } : {}),
+          ...(parquetColumn.plain ? { encoding: 'PLAIN' } : {}),
         },
-        pageData: column.page(batch.columns[i]!, batch),
+        pageData: parquetColumn.page(groupBatch.columns[i]!, groupBatch),
       });
-      chunks.push(writtenColumn.chunk);
-      file.pendingIndexes.push(writtenColumn);
-      uncompressed += writtenColumn.chunk.meta_data!.total_uncompressed_size;
-      yield sink.take();
+      columnChunks.push(writtenColumn.chunk);
+      parquetFile.pendingIndexes.push(writtenColumn);
+      uncompressedBytes += writtenColumn.chunk.meta_data!.total_uncompressed_size;
+      yield parquetSink.take();
     }
-    const count = BigInt(batch.count);
-    file.num_rows += count;
-    const total_compressed_size = BigInt(sink.offset - start);
-    file.row_groups.push({ columns: chunks, total_byte_size: uncompressed, num_rows: count, total_compressed_size });
+    const groupRowCount = BigInt(groupBatch.count);
+    parquetFile.num_rows += groupRowCount;
+    const total_compressed_size = BigInt(parquetSink.offset - groupStart);
+    parquetFile.row_groups.push({
+      columns: columnChunks,
+      total_byte_size: uncompressedBytes,
+      num_rows: groupRowCount,
+      total_compressed_size,
+    });
   }
-  void file.finish();
-  yield sink.take();
+  void parquetFile.finish();
+  yield parquetSink.take();
 }
 
-const pageBytes = 1 << 20;
+const parquetPageBytes = 1 << 20;
 /** A column of so much takes a few milliseconds. */
-const groupLimits = { textBytes: 512 * 1024, floats: 32_768 };
+const parquetGroupLimits = { textBytes: 512 * 1024, floats: 32_768 };
 
-function keyValues(columns: Rows['columns'], facts: ReadonlyMap<string, string>): KeyValue[] {
-  const types = JSON.stringify(Object.fromEntries(columns.map(({ name, type }) => [name, type])));
-  return [...facts, ['annals.types', types] as const].map(([key, value]) => ({ key, value }));
+function parquetKeyValues(columns: ParquetAnswer['columns'], parquetFacts: ReadonlyMap<string, string>): KeyValue[] {
+  const columnTypes = JSON.stringify(Object.fromEntries(columns.map(({ name, type }) => [name, type])));
+  return [...parquetFacts, ['annals.types', columnTypes] as const].map(([key, value]) => ({ key, value }));
 }
 
 /** The buffer that the library writes to; its content is sent after every column. */
-class PieceWriter extends ByteWriter {
+class ParquetPieceWriter extends ByteWriter {
   constructor() {
     super(1 << 16);
   }
 
   take(): Uint8Array {
-    const piece = this.getBytes().slice();
+    const parquetPiece = this.getBytes().slice();
     this.index = 0;
-    return piece;
+    return parquetPiece;
   }
 }
 
 /** Cells as the library wants them, with the levels that say where NULLs and lists are. */
-interface Page {
+interface ParquetPage {
   readonly values: DecodedArray;
   readonly definitionLevels: number[];
   readonly repetitionLevels: number[];
@@ -99,53 +107,54 @@ class ParquetColumn {
   readonly encoded: SchemaElement;
   /** Dictionaries of the library are keyed by value, and so take 0 for -0. */
   readonly plain: boolean;
-  readonly #column: OutputColumn;
-  readonly #dictionaries = new Map<Dictionary, (Uint8Array | undefined)[]>();
+  readonly #outputColumn: OutputColumn;
+  readonly #encodedEntries = new Map<Dictionary, (Uint8Array | undefined)[]>();
 
-  constructor(column: OutputColumn) {
-    this.#column = column;
-    this.schema = schemaOf(column);
-    const leaf = this.schema.at(-1)!;
-    this.encoded = column.type === 'json' ? { name: leaf.name, type: 'BYTE_ARRAY', repetition_type: 'OPTIONAL' } : leaf;
-    this.plain = column.type === 'number' || column.type === 'vector';
+  constructor(outputColumn: OutputColumn) {
+    this.#outputColumn = outputColumn;
+    this.schema = parquetSchemaOf(outputColumn);
+    const leafElement = this.schema.at(-1)!;
+    this.encoded =
+      outputColumn.type === 'json' ? { name: leafElement.name, type: 'BYTE_ARRAY', repetition_type: 'OPTIONAL' } : leafElement;
+    this.plain = outputColumn.type === 'number' || outputColumn.type === 'vector';
   }
 
-  page(vector: Vector, batch: OutputBatch): Page {
-    const { count } = batch;
-    if (this.#column.type === 'vector') return listPage(vector, batch);
+  page(vector: Vector, groupBatch: OutputBatch): ParquetPage {
+    const { count } = groupBatch;
+    if (this.#outputColumn.type === 'vector') return parquetListPage(vector, groupBatch);
     const definitionLevels: number[] = Array.from({ length: count }, () => 1);
-    const page = { definitionLevels, repetitionLevels: [], maxDefinitionLevel: 1 };
+    const columnPage = { definitionLevels, repetitionLevels: [], maxDefinitionLevel: 1 };
     if (vector.kind === 'null') {
       definitionLevels.fill(0);
-      return { ...page, values: Array.from({ length: count }, () => null) };
+      return { ...columnPage, values: Array.from({ length: count }, () => null) };
     }
-    const { selection, first } = batch;
+    const { selection, first } = groupBatch;
     const { nulls } = vector;
-    if (selection === null && nulls === null && this.#column.type !== 'number') {
-      if (vector.kind === 'i64') return { ...page, values: vector.values.subarray(first, first + count) };
+    if (selection === null && nulls === null && this.#outputColumn.type !== 'number') {
+      if (vector.kind === 'i64') return { ...columnPage, values: vector.values.subarray(first, first + count) };
     }
-    if (selection === null && nulls === null && vector.kind === 'f64' && this.#column.type === 'number') {
-      return { ...page, values: vector.values.subarray(first, first + count) };
+    if (selection === null && nulls === null && vector.kind === 'f64' && this.#outputColumn.type === 'number') {
+      return { ...columnPage, values: vector.values.subarray(first, first + count) };
     }
     const values: unknown[] = Array.from({ length: count });
-    const cell = this.#cellOf(vector);
+    const parquetCell = this.#parquetCellOf(vector);
     for (let i = 0; i < count; i++) {
-      const row = selection === null ? first + i : selection[i]!;
-      if (nulls !== null && nulls[row] === 1) {
+      const pageRow = selection === null ? first + i : selection[i]!;
+      if (nulls !== null && nulls[pageRow] === 1) {
         definitionLevels[i] = 0;
         values[i] = null;
-      } else values[i] = cell(row);
+      } else values[i] = parquetCell(pageRow);
     }
-    return { ...page, values };
+    return { ...columnPage, values };
   }
 
-  #cellOf(vector: Exclude<Vector, { kind: 'null' }>): (row: number) => unknown {
+  #parquetCellOf(vector: Exclude<Vector, { kind: 'null' }>): (row: number) => unknown {
     switch (vector.kind) {
       case 'i32':
       case 'f64':
       case 'i64': {
         const { values } = vector;
-        return this.#column.type === 'number' ? (row) => Number(values[row]!) : (row) => BigInt(values[row]!);
+        return this.#outputColumn.type === 'number' ? (row) => Number(values[row]!) : (row) => BigInt(values[row]!);
       }
       case 'bool':
         return (row) => vector.values[row] === 1;
@@ -153,9 +162,9 @@ class ParquetColumn {
         return (row) => vector.heap.subarray(vector.offsets[row]!, vector.offsets[row + 1]!);
       case 'dict': {
         const { dictionary } = vector;
-        const entries = this.#dictionaries.get(dictionary) ?? [];
-        this.#dictionaries.set(dictionary, entries);
-        return (row) => (entries[vector.values[row]!] ??= encoder.encode(dictionary.text(vector.values[row]!)));
+        const encodedEntries = this.#encodedEntries.get(dictionary) ?? [];
+        this.#encodedEntries.set(dictionary, encodedEntries);
+        return (row) => (encodedEntries[vector.values[row]!] ??= parquetEncoder.encode(dictionary.text(vector.values[row]!)));
       }
       case 'vec':
         throw new AssertionError('vectors are lists');
@@ -163,23 +172,23 @@ class ParquetColumn {
   }
 }
 
-function schemaOf({ name, type }: OutputColumn): SchemaElement[] {
-  const column = { name, repetition_type: 'OPTIONAL' } as const;
+function parquetSchemaOf({ name, type }: OutputColumn): SchemaElement[] {
+  const columnElement = { name, repetition_type: 'OPTIONAL' } as const;
   switch (type) {
     case 'string':
-      return [{ ...column, type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } }];
+      return [{ ...columnElement, type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } }];
     case 'json':
-      return [{ ...column, type: 'BYTE_ARRAY', converted_type: 'JSON', logical_type: { type: 'JSON' } }];
+      return [{ ...columnElement, type: 'BYTE_ARRAY', converted_type: 'JSON', logical_type: { type: 'JSON' } }];
     case 'integer':
     case 'timestamp':
-      return [{ ...column, type: 'INT64' }];
+      return [{ ...columnElement, type: 'INT64' }];
     case 'number':
-      return [{ ...column, type: 'DOUBLE' }];
+      return [{ ...columnElement, type: 'DOUBLE' }];
     case 'boolean':
-      return [{ ...column, type: 'BOOLEAN' }];
+      return [{ ...columnElement, type: 'BOOLEAN' }];
     case 'vector':
       return [
-        { ...column, num_children: 1, converted_type: 'LIST', logical_type: { type: 'LIST' } },
+        { ...columnElement, num_children: 1, converted_type: 'LIST', logical_type: { type: 'LIST' } },
         { name: 'list', repetition_type: 'REPEATED', num_children: 1 },
         { name: 'element', repetition_type: 'REQUIRED', type: 'FLOAT' },
       ];
@@ -187,21 +196,21 @@ function schemaOf({ name, type }: OutputColumn): SchemaElement[] {
 }
 
 /** Definition levels of a list: 0 NULL, 2 a number; repetition levels: 0 the first of a row. */
-function listPage(vector: Vector, { selection, first, count }: OutputBatch): Page {
+function parquetListPage(vector: Vector, { selection, first, count }: OutputBatch): ParquetPage {
   const values: (number | null)[] = [];
   const definitionLevels: number[] = [];
   const repetitionLevels: number[] = [];
   assert(vector.kind === 'vec' || vector.kind === 'null', 'vectors are vectors');
   for (let i = 0; i < count; i++) {
-    const row = selection === null ? first + i : selection[i]!;
-    if (vector.kind === 'null' || (vector.nulls !== null && vector.nulls[row] === 1)) {
+    const listRow = selection === null ? first + i : selection[i]!;
+    if (vector.kind === 'null' || (vector.nulls !== null && vector.nulls[listRow] === 1)) {
       values.push(null);
       definitionLevels.push(0);
       repetitionLevels.push(0);
       continue;
     }
     for (let j = 0; j < vector.dims; j++) {
-      values.push(vector.values[row * vector.dims + j]!);
+      values.push(vector.values[listRow * vector.dims + j]!);
       definitionLevels.push(2);
       repetitionLevels.push(j === 0 ? 0 : 1);
     }
@@ -209,4 +218,4 @@ function listPage(vector: Vector, { selection, first, count }: OutputBatch): Pag
   return { values, definitionLevels, repetitionLevels, maxDefinitionLevel: 2 };
 }
 
-const encoder = new TextEncoder();
+const parquetEncoder = new TextEncoder();

@@ -12,11 +12,11 @@ import { RowScanner, type ScanColumn, type ScanEnd, scanKind, sharedScanner } fr
 import type { RowTape } from './row-tape.ts';
 
 /** A run shorter than this was hardly worth its start. */
-const runRowsMin = 8;
+const predictedRunRowsMin = 8;
 /** Rows that the general reader is left with, at the most, before a run is tried again. */
-const pauseMax = 1024;
+const predictionPauseMax = 1024;
 /** Bytes are moved into the scanner again when it has less than this left. */
-const leftBytesMin = 16_384;
+const predictedBytesMin = 16_384;
 
 export interface RunLimits {
   readonly byLine: boolean;
@@ -25,96 +25,97 @@ export interface RunLimits {
 }
 
 export class PredictedRows {
-  readonly #columns: ColumnSet;
-  readonly #bytesMin: number;
+  readonly #predictedColumns: ColumnSet;
+  readonly #predictedBytesMin: number;
   /** Columns in the order in which rows name them. */
-  #order: number[] = [];
+  #predictedSlots: number[] = [];
   /** Rows that the general reader still reads. */
-  #pause = 1;
+  #predictionPause = 1;
   /** Short runs in a row. */
-  #short = 0;
+  #shortRunCount = 0;
   /** The range of the window that the scanner has loaded. */
-  #loadedFrom = 0;
-  #loadedTo = 0;
+  #loadedWindowFrom = 0;
+  #loadedWindowTo = 0;
 
   /** A run is tried where at least `bytesMin` bytes are there. */
-  constructor(columns: ColumnSet, bytesMin: number) {
-    this.#columns = columns;
-    this.#bytesMin = bytesMin;
+  constructor(predictedColumns: ColumnSet, bytesMin: number) {
+    this.#predictedColumns = predictedColumns;
+    this.#predictedBytesMin = bytesMin;
   }
 
   /** The window's bytes have moved, or there are more. */
   invalidate(): void {
-    this.#loadedTo = 0;
+    this.#loadedWindowTo = 0;
   }
 
   /** The row on the tape was read the general way, and taken. */
-  learn(tape: RowTape): void {
-    if (--this.#pause > 0) return;
-    const order = this.#order;
+  learn(learnedTape: RowTape): void {
+    if (--this.#predictionPause > 0) return;
+    const predictedSlots = this.#predictedSlots;
     let columnAt = 0;
-    for (let i = 0; i < tape.count; i++) {
-      const slot = tape.slots[i]!;
-      if (order[columnAt] === slot) {
+    for (let i = 0; i < learnedTape.count; i++) {
+      const learnedSlot = learnedTape.slots[i]!;
+      if (predictedSlots[columnAt] === learnedSlot) {
         columnAt++;
         continue;
       }
-      const known = order.indexOf(slot);
-      if (known < 0) order.splice(columnAt++, 0, slot);
-      else if (known > columnAt) columnAt = known + 1;
-      else return this.#reorder(tape);
+      const knownOrdinal = predictedSlots.indexOf(learnedSlot);
+      if (knownOrdinal < 0) predictedSlots.splice(columnAt++, 0, learnedSlot);
+      else if (knownOrdinal > columnAt) columnAt = knownOrdinal + 1;
+      else return this.#reorderSlots(learnedTape);
     }
   }
 
   /** A row that was refused, or was no row. */
   pass(): void {
-    this.#pause--;
+    this.#predictionPause--;
   }
 
-  /** Takes rows from `from` on; null when none could be taken. */
-  read(window: Uint8Array, from: number, to: number, validText: boolean, limits: RunLimits): ScanEnd | null {
-    if (this.#pause > 0 || to - from < this.#bytesMin || this.#order.length === 0) return null;
-    const scanner = sharedScanner();
-    if (scanner.owner !== this || from < this.#loadedFrom || this.#isNearlyRead(from, to)) {
-      this.#loadedFrom = from;
-      this.#loadedTo = from + scanner.load(this, window, from, to);
+  /** Takes rows from `windowFrom` on; null when none could be taken. */
+  read(window: Uint8Array, windowFrom: number, windowTo: number, validText: boolean, runLimits: RunLimits): ScanEnd | null {
+    if (this.#predictionPause > 0 || windowTo - windowFrom < this.#predictedBytesMin || this.#predictedSlots.length === 0)
+      return null;
+    const rowScanner = sharedScanner();
+    if (rowScanner.owner !== this || windowFrom < this.#loadedWindowFrom || this.#isWindowNearlyRead(windowFrom, windowTo)) {
+      this.#loadedWindowFrom = windowFrom;
+      this.#loadedWindowTo = windowFrom + rowScanner.load(this, window, windowFrom, windowTo);
     }
-    const shape = this.#order.map(
-      (slot): ScanColumn => ({ name: this.#columns.names[slot]!, kind: this.#columns.scanKindOf(slot) }),
+    const scanShape = this.#predictedSlots.map(
+      (slot): ScanColumn => ({ name: this.#predictedColumns.names[slot]!, kind: this.#predictedColumns.scanKindOf(slot) }),
     );
-    if (!scanner.useShape(shape)) {
-      this.#pause = pauseMax;
+    if (!rowScanner.useShape(scanShape)) {
+      this.#predictionPause = predictionPauseMax;
       return null;
     }
-    const { byLine, rows, bytes } = limits;
-    const scan = (rowsMax: number): ScanEnd =>
-      scanner.scan(from - this.#loadedFrom, byLine, shape.length, rowsMax, bytes, validText);
-    let end = scan(rows);
-    const sound = this.#fillDeferred(scanner, shape, end.deferred);
-    if (sound >= 0) {
-      end = scan(sound);
-      this.#fillDeferred(scanner, shape, end.deferred);
+    const { byLine, rows, bytes } = runLimits;
+    const scanRows = (rowsMax: number): ScanEnd =>
+      rowScanner.scan(windowFrom - this.#loadedWindowFrom, byLine, scanShape.length, rowsMax, bytes, validText);
+    let scanEnd = scanRows(rows);
+    const soundRowCount = this.#fillDeferredCells(rowScanner, scanShape, scanEnd.deferred);
+    if (soundRowCount >= 0) {
+      scanEnd = scanRows(soundRowCount);
+      this.#fillDeferredCells(rowScanner, scanShape, scanEnd.deferred);
     }
-    const at = end.at + this.#loadedFrom;
-    this.#judge(end.rows, sound >= 0 || end.surprised, this.#loadedTo - at);
-    if (end.rows === 0) return null;
-    this.#columns.takeRun(scanner, this.#order, end.rows);
-    return { ...end, at };
+    const windowEnd = scanEnd.at + this.#loadedWindowFrom;
+    this.#judgeRun(scanEnd.rows, soundRowCount >= 0 || scanEnd.surprised, this.#loadedWindowTo - windowEnd);
+    if (scanEnd.rows === 0) return null;
+    this.#predictedColumns.takeRun(rowScanner, this.#predictedSlots, scanEnd.rows);
+    return { ...scanEnd, at: windowEnd };
   }
 
   /** Row of the first cell that the general reader refuses; negative when there is none. */
-  #fillDeferred(scanner: RowScanner, shape: readonly ScanColumn[], count: number): number {
-    const { text } = scanner;
-    for (let i = 0; i < count; i++) {
-      const { row, column, start, end } = scanner.deferredCell(i);
-      if (shape[column]!.kind === scanKind.number) {
-        const value = Number(latin1(text, start, end));
-        if (!Number.isFinite(value)) return row;
-        scanner.numbers(column)[row] = value;
+  #fillDeferredCells(rowScanner: RowScanner, scanShape: readonly ScanColumn[], deferredCount: number): number {
+    const { text: scannedText } = rowScanner;
+    for (let i = 0; i < deferredCount; i++) {
+      const { row, column, start, end } = rowScanner.deferredCell(i);
+      if (scanShape[column]!.kind === scanKind.number) {
+        const deferredNumber = Number(latin1(scannedText, start, end));
+        if (!Number.isFinite(deferredNumber)) return row;
+        rowScanner.numbers(column)[row] = deferredNumber;
         continue;
       }
       try {
-        scanner.timestamps(column)[row] = instantAt(text, start, end);
+        rowScanner.timestamps(column)[row] = instantAt(scannedText, start, end);
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error;
         return row;
@@ -124,22 +125,23 @@ export class PredictedRows {
   }
 
   /** After a surprise the general reader has a row; where surprises are many, more and more of them. */
-  #judge(rows: number, surprised: boolean, leftBytes: number): void {
-    if (!surprised) return;
+  #judgeRun(rows: number, isSurprised: boolean, leftBytes: number): void {
+    if (!isSurprised) return;
     // At the end of the bytes every run ends so; the general reader finds out that they are too few.
-    const atTheEnd = leftBytes < this.#bytesMin || (this.#loadedTo - this.#loadedFrom === RowScanner.textBytes && rows > 0);
-    if (rows >= runRowsMin) this.#short = 0;
-    else if (!atTheEnd) this.#short++;
-    if (!atTheEnd) this.#pause = Math.min(pauseMax, 2 ** this.#short);
+    const isAtWindowEnd =
+      leftBytes < this.#predictedBytesMin || (this.#loadedWindowTo - this.#loadedWindowFrom === RowScanner.textBytes && rows > 0);
+    if (rows >= predictedRunRowsMin) this.#shortRunCount = 0;
+    else if (!isAtWindowEnd) this.#shortRunCount++;
+    if (!isAtWindowEnd) this.#predictionPause = Math.min(predictionPauseMax, 2 ** this.#shortRunCount);
   }
 
-  #isNearlyRead(from: number, to: number): boolean {
-    return this.#loadedTo < to && this.#loadedTo - from < leftBytesMin;
+  #isWindowNearlyRead(from: number, to: number): boolean {
+    return this.#loadedWindowTo < to && this.#loadedWindowTo - from < predictedBytesMin;
   }
 
   /** The row's own order, and behind it what else there is. */
-  #reorder(tape: RowTape): void {
-    const slots = [...tape.slots.subarray(0, tape.count)];
-    this.#order = [...slots, ...this.#order.filter((slot) => !slots.includes(slot))];
+  #reorderSlots(tape: RowTape): void {
+    const tapeSlots = [...tape.slots.subarray(0, tape.count)];
+    this.#predictedSlots = [...tapeSlots, ...this.#predictedSlots.filter((slot) => !tapeSlots.includes(slot))];
   }
 }

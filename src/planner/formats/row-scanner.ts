@@ -19,24 +19,24 @@ export interface ScanColumn {
 }
 
 // Offsets in the module's memory.
-const textAt = 4096;
-const textBytes = 65_536;
+const scannedTextAt = 4096;
+const scannedTextBytes = 65_536;
 /** Zeros behind every text, at which the module stops. */
-const textEnd = 64;
-const columnsAt = textAt + textBytes + textEnd;
-const columnsMax = 128;
-const namesAt = columnsAt + columnsMax * 16;
-const namesBytes = 16_384;
-const deferredAt = namesAt + namesBytes + 64;
-const deferredMax = 4096;
-const cellsAt = deferredAt + deferredMax * 16;
-const rowsMax = 1024;
-const values = rowsMax;
-const narrowed = values + rowsMax * 8 + 64;
-const heap = narrowed + rowsMax * 8;
-const cellsBytes = heap + textBytes + 64;
+const scannedTextPadding = 64;
+const scanColumnsAt = scannedTextAt + scannedTextBytes + scannedTextPadding;
+const scanColumnsMax = 128;
+const scanNamesAt = scanColumnsAt + scanColumnsMax * 16;
+const scanNamesBytes = 16_384;
+const deferredCellsAt = scanNamesAt + scanNamesBytes + 64;
+const deferredCellsMax = 4096;
+const scannedCellsAt = deferredCellsAt + deferredCellsMax * 16;
+const scannedRowsMax = 1024;
+const scannedValuesAt = scannedRowsMax;
+const narrowedValuesAt = scannedValuesAt + scannedRowsMax * 8 + 64;
+const scannedHeapAt = narrowedValuesAt + scannedRowsMax * 8;
+const scannedColumnBytes = scannedHeapAt + scannedTextBytes + 64;
 
-interface Exports {
+interface ScannerExports {
   readonly memory: WebAssembly.Memory;
   readonly at: WebAssembly.Global;
   readonly bytesTaken: WebAssembly.Global;
@@ -70,7 +70,7 @@ export interface DeferredCell {
   readonly end: number;
 }
 
-interface ColumnViews {
+interface ScannedColumnViews {
   readonly nulls: Uint8Array;
   readonly offsets: Uint32Array;
   readonly heap: Uint8Array;
@@ -82,148 +82,156 @@ interface ColumnViews {
 }
 
 export class RowScanner {
-  static readonly textBytes = textBytes;
-  static readonly rowsMax = rowsMax;
+  static readonly textBytes = scannedTextBytes;
+  static readonly rowsMax = scannedRowsMax;
   owner: object | null = null;
-  readonly #code: Exports;
-  readonly #bytes: Uint8Array;
-  readonly #words: Uint32Array;
-  readonly #views: ColumnViews[] = [];
+  readonly #scannerExports: ScannerExports;
+  readonly #scannerBytes: Uint8Array;
+  readonly #scannerWords: Uint32Array;
+  readonly #columnViews: ScannedColumnViews[] = [];
 
   constructor() {
-    const module = new WebAssembly.Module(Buffer.from(rowScannerCode, 'base64'));
-    this.#code = new WebAssembly.Instance(module).exports as unknown as Exports;
-    const { buffer } = this.#code.memory;
-    assert(buffer.byteLength >= cellsAt + columnsMax * cellsBytes, 'the scanner has memory for all of its columns');
-    this.#bytes = new Uint8Array(buffer);
-    this.#words = new Uint32Array(buffer);
+    const scannerModule = new WebAssembly.Module(Buffer.from(rowScannerCode, 'base64'));
+    this.#scannerExports = new WebAssembly.Instance(scannerModule).exports as unknown as ScannerExports;
+    const { buffer: scannerMemory } = this.#scannerExports.memory;
+    assert(
+      scannerMemory.byteLength >= scannedCellsAt + scanColumnsMax * scannedColumnBytes,
+      'the scanner has memory for all of its columns',
+    );
+    this.#scannerBytes = new Uint8Array(scannerMemory);
+    this.#scannerWords = new Uint32Array(scannerMemory);
   }
 
   /** The text that was loaded, at the places that runs speak of. */
   get text(): Uint8Array {
-    return this.#bytes.subarray(textAt, textAt + textBytes);
+    return this.#scannerBytes.subarray(scannedTextAt, scannedTextAt + scannedTextBytes);
   }
 
-  /** Takes over at most `textBytes` bytes; gives how many. */
+  /** Takes over at most `scannedTextBytes` bytes; gives how many. */
   load(owner: object, source: Uint8Array, from: number, to: number): number {
     this.owner = owner;
-    const size = Math.min(to - from, textBytes);
-    this.#bytes.set(source.subarray(from, from + size), textAt);
-    this.#bytes.fill(0, textAt + size, textAt + size + textEnd);
-    return size;
+    const loadedBytes = Math.min(to - from, scannedTextBytes);
+    this.#scannerBytes.set(source.subarray(from, from + loadedBytes), scannedTextAt);
+    this.#scannerBytes.fill(0, scannedTextAt + loadedBytes, scannedTextAt + loadedBytes + scannedTextPadding);
+    return loadedBytes;
   }
 
   /** False when there are too many columns, or their names are too long: rows of this shape are nothing for it. */
-  useShape(columns: readonly ScanColumn[]): boolean {
-    if (columns.length > columnsMax) return false;
-    let used = 0;
-    for (let i = 0; i < columns.length; i++) {
-      const { name, kind } = columns[i]!;
-      const size = name.length + 3;
-      if (used + size + 8 > namesBytes) return false;
-      const at = namesAt + used;
-      this.#bytes[at] = 0x22;
-      this.#bytes.set(name, at + 1);
-      this.#bytes[at + size - 2] = 0x22;
-      this.#bytes[at + size - 1] = 0x3a;
-      const word = columnsAt / 4 + i * 4;
-      this.#words[word] = used;
-      this.#words[word + 1] = size;
-      this.#words[word + 2] = kind;
-      used += (size + 7) & ~7;
+  useShape(shapeColumns: readonly ScanColumn[]): boolean {
+    if (shapeColumns.length > scanColumnsMax) return false;
+    let usedNameBytes = 0;
+    for (let i = 0; i < shapeColumns.length; i++) {
+      const { name, kind } = shapeColumns[i]!;
+      const nameSize = name.length + 3;
+      if (usedNameBytes + nameSize + 8 > scanNamesBytes) return false;
+      const nameAt = scanNamesAt + usedNameBytes;
+      this.#scannerBytes[nameAt] = 0x22;
+      this.#scannerBytes.set(name, nameAt + 1);
+      this.#scannerBytes[nameAt + nameSize - 2] = 0x22;
+      this.#scannerBytes[nameAt + nameSize - 1] = 0x3a;
+      const columnWord = scanColumnsAt / 4 + i * 4;
+      this.#scannerWords[columnWord] = usedNameBytes;
+      this.#scannerWords[columnWord + 1] = nameSize;
+      this.#scannerWords[columnWord + 2] = kind;
+      usedNameBytes += (nameSize + 7) & ~7;
     }
     return true;
   }
 
   /** `validText`: all of the text is valid UTF-8. */
   scan(from: number, byLine: boolean, columns: number, rows: number, bytes: number, validText: boolean): ScanEnd {
-    const code = this.#code;
-    const taken = code.scan(
+    const scannerExports = this.#scannerExports;
+    const scannedRows = scannerExports.scan(
       from,
       Number(byLine),
       columns,
-      Math.min(rows, rowsMax),
+      Math.min(rows, scannedRowsMax),
       Math.min(bytes, 0x7fff_ffff),
       Number(validText),
     );
     return {
-      rows: taken,
-      at: code.at.value as number,
-      bytes: code.bytesTaken.value as number,
-      afterRow: code.afterRow.value !== 0,
-      surprised: code.surprised.value !== 0,
-      deferred: code.deferred.value as number,
+      rows: scannedRows,
+      at: scannerExports.at.value as number,
+      bytes: scannerExports.bytesTaken.value as number,
+      afterRow: scannerExports.afterRow.value !== 0,
+      surprised: scannerExports.surprised.value !== 0,
+      deferred: scannerExports.deferred.value as number,
     };
   }
 
   deferredCell(i: number): DeferredCell {
-    const word = deferredAt / 4 + i * 4;
-    const [row, column, start, end] = this.#words.subarray(word, word + 4) as unknown as [number, number, number, number];
+    const deferredWord = deferredCellsAt / 4 + i * 4;
+    const [row, column, start, end] = this.#scannerWords.subarray(deferredWord, deferredWord + 4) as unknown as [
+      number,
+      number,
+      number,
+      number,
+    ];
     return { row, column, start, end };
   }
 
   /** NULL marks of the latest run's rows; null when there is none. */
   nulls(column: number, rows: number): Uint8Array | null {
-    if (this.#words[columnsAt / 4 + column * 4 + 3] === 0) return null;
-    const nulls = this.#viewsOf(column).nulls.subarray(0, rows);
-    return nulls.includes(1) ? nulls : null;
+    if (this.#scannerWords[scanColumnsAt / 4 + column * 4 + 3] === 0) return null;
+    const columnNulls = this.#columnViewsOf(column).nulls.subarray(0, rows);
+    return columnNulls.includes(1) ? columnNulls : null;
   }
 
   offsets(column: number): Uint32Array {
-    return this.#viewsOf(column).offsets;
+    return this.#columnViewsOf(column).offsets;
   }
 
   heap(column: number): Uint8Array {
-    return this.#viewsOf(column).heap;
+    return this.#columnViewsOf(column).heap;
   }
 
   numbers(column: number): Float64Array {
-    return this.#viewsOf(column).f64;
+    return this.#columnViewsOf(column).f64;
   }
 
   booleans(column: number): Uint8Array {
-    return this.#viewsOf(column).bool;
+    return this.#columnViewsOf(column).bool;
   }
 
   timestamps(column: number): BigInt64Array {
-    return this.#viewsOf(column).i64;
+    return this.#columnViewsOf(column).i64;
   }
 
   /** Integers in the narrowest layout that holds them all. */
   integers(column: number, rows: number): Int32Array | Float64Array | BigInt64Array {
-    const views = this.#viewsOf(column);
-    switch (this.#code.narrow(column, rows)) {
+    const columnViews = this.#columnViewsOf(column);
+    switch (this.#scannerExports.narrow(column, rows)) {
       case 0:
-        return views.narrowI32;
+        return columnViews.narrowI32;
       case 1:
-        return views.narrowF64;
+        return columnViews.narrowF64;
       default:
-        return views.i64;
+        return columnViews.i64;
     }
   }
 
-  #viewsOf(column: number): ColumnViews {
-    return (this.#views[column] ??= this.#newViews(column));
+  #columnViewsOf(column: number): ScannedColumnViews {
+    return (this.#columnViews[column] ??= this.#newColumnViews(column));
   }
 
-  #newViews(column: number): ColumnViews {
-    const { buffer } = this.#code.memory;
-    const at = cellsAt + column * cellsBytes;
+  #newColumnViews(column: number): ScannedColumnViews {
+    const { buffer: scannerMemory } = this.#scannerExports.memory;
+    const cellsOffset = scannedCellsAt + column * scannedColumnBytes;
     return {
-      nulls: new Uint8Array(buffer, at, rowsMax),
-      offsets: new Uint32Array(buffer, at + values, rowsMax + 1),
-      heap: new Uint8Array(buffer, at + heap, textBytes),
-      f64: new Float64Array(buffer, at + values, rowsMax),
-      i64: new BigInt64Array(buffer, at + values, rowsMax),
-      bool: new Uint8Array(buffer, at + values, rowsMax),
-      narrowI32: new Int32Array(buffer, at + narrowed, rowsMax),
-      narrowF64: new Float64Array(buffer, at + narrowed, rowsMax),
+      nulls: new Uint8Array(scannerMemory, cellsOffset, scannedRowsMax),
+      offsets: new Uint32Array(scannerMemory, cellsOffset + scannedValuesAt, scannedRowsMax + 1),
+      heap: new Uint8Array(scannerMemory, cellsOffset + scannedHeapAt, scannedTextBytes),
+      f64: new Float64Array(scannerMemory, cellsOffset + scannedValuesAt, scannedRowsMax),
+      i64: new BigInt64Array(scannerMemory, cellsOffset + scannedValuesAt, scannedRowsMax),
+      bool: new Uint8Array(scannerMemory, cellsOffset + scannedValuesAt, scannedRowsMax),
+      narrowI32: new Int32Array(scannerMemory, cellsOffset + narrowedValuesAt, scannedRowsMax),
+      narrowF64: new Float64Array(scannerMemory, cellsOffset + narrowedValuesAt, scannedRowsMax),
     };
   }
 }
 
-let shared: RowScanner | null = null;
+let sharedRowScanner: RowScanner | null = null;
 
 export function sharedScanner(): RowScanner {
-  return (shared ??= new RowScanner());
+  return (sharedRowScanner ??= new RowScanner());
 }

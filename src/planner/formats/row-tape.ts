@@ -30,19 +30,19 @@ export interface RowProblem {
 }
 
 /** Few: a body may be one small row. */
-const firstCells = 24;
+const tapeCellsMin = 24;
 
 export class RowTape {
   bytes: Uint8Array = new Uint8Array(0);
   count = 0;
   /** Column of each cell. */
-  slots = new Int32Array(firstCells);
-  kinds = new Uint8Array(firstCells);
+  slots = new Int32Array(tapeCellsMin);
+  kinds = new Uint8Array(tapeCellsMin);
   /** Bytes of the token; of a text without its quotes. */
-  starts = new Int32Array(firstCells);
-  ends = new Int32Array(firstCells);
+  starts = new Int32Array(tapeCellsMin);
+  ends = new Int32Array(tapeCellsMin);
   /** Value of an `integer` or `number`. */
-  numbers = new Float64Array(firstCells);
+  numbers = new Float64Array(tapeCellsMin);
   /** The first reason to refuse the row, where its syntax is sound. */
   problem: RowProblem | null = null;
 
@@ -55,13 +55,13 @@ export class RowTape {
   /** Makes room for a row of `columns` cells and one more: a column given twice is noticed once it is on the tape. */
   reserve(columns: number): void {
     if (columns < this.slots.length) return;
-    const size = columns * 2;
+    const tapeCells = columns * 2;
     const { slots, kinds, starts, ends, numbers } = this;
-    (this.slots = new Int32Array(size)).set(slots);
-    (this.kinds = new Uint8Array(size)).set(kinds);
-    (this.starts = new Int32Array(size)).set(starts);
-    (this.ends = new Int32Array(size)).set(ends);
-    (this.numbers = new Float64Array(size)).set(numbers);
+    (this.slots = new Int32Array(tapeCells)).set(slots);
+    (this.kinds = new Uint8Array(tapeCells)).set(kinds);
+    (this.starts = new Int32Array(tapeCells)).set(starts);
+    (this.ends = new Int32Array(tapeCells)).set(ends);
+    (this.numbers = new Float64Array(tapeCells)).set(numbers);
   }
 
   /** Keeps the first problem, which is the first in the text as well. */

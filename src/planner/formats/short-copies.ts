@@ -6,17 +6,26 @@
 /** How many bytes must be there behind a text, where it stands and where it goes. */
 export const wordSlack = 3;
 /** From this size on a block copy is faster. */
-const blockBytes = 192;
+const blockCopyBytes = 192;
 
 export function viewOf({ buffer, byteOffset, byteLength }: Uint8Array): DataView {
   return new DataView(buffer, byteOffset, byteLength);
 }
 
-export function copyWords(target: DataView, at: number, source: DataView, from: number, size: number): void {
-  if (size > blockBytes) bytesOf(target, at, size).set(bytesOf(source, from, size));
-  else for (let k = 0; k < size; k += 4) target.setInt32(at + k, source.getInt32(from + k, true), true);
+export function copyWords(
+  targetView: DataView,
+  targetOffset: number,
+  sourceView: DataView,
+  sourceOffset: number,
+  copiedBytes: number,
+): void {
+  if (copiedBytes > blockCopyBytes)
+    viewedBytes(targetView, targetOffset, copiedBytes).set(viewedBytes(sourceView, sourceOffset, copiedBytes));
+  else
+    for (let k = 0; k < copiedBytes; k += 4)
+      targetView.setInt32(targetOffset + k, sourceView.getInt32(sourceOffset + k, true), true);
 }
 
-function bytesOf({ buffer, byteOffset }: DataView, from: number, size: number): Uint8Array {
+function viewedBytes({ buffer, byteOffset }: DataView, from: number, size: number): Uint8Array {
   return new Uint8Array(buffer, byteOffset + from, size);
 }

@@ -13,104 +13,105 @@ import { JsonReader } from './json-reader.ts';
 import { RowTape } from './row-tape.ts';
 
 /** Beyond this size the general reader costs little relative to the rows. */
-const bytesMax = 4_096;
-const rowsMax = 64;
+const smallBodyBytesMax = 4_096;
+const smallBodyRowsMax = 64;
 
 export function readSmallBody(body: Uint8Array, definition: TypeDefinition | null): IngestBatch | null {
-  if (body.length === 0 || body.length > bytesMax || body[0] !== 0x7b) return null;
-  if (definition === null || !isSettled(definition)) return new SmallBody(definition).read(body);
-  const keptReader = readers.get(definition);
-  const batch = keptReader?.read(body) ?? null;
-  if (batch !== null) return batch;
+  if (body.length === 0 || body.length > smallBodyBytesMax || body[0] !== 0x7b) return null;
+  if (definition === null || !isTypeSettled(definition)) return new SmallBodyReader(definition).read(body);
+  const keptReader = smallBodyReaders.get(definition);
+  const ingestBatch = keptReader?.read(body) ?? null;
+  if (ingestBatch !== null) return ingestBatch;
   // A reader that learnt another order of names, or a refused row, does not help this client.
-  const reader = new SmallBody(definition);
-  const first = reader.read(body);
-  if (first !== null) readers.set(definition, reader);
-  return first;
+  const smallBodyReader = new SmallBodyReader(definition);
+  const firstBatch = smallBodyReader.read(body);
+  if (firstBatch !== null) smallBodyReaders.set(definition, smallBodyReader);
+  return firstBatch;
 }
 
-const readers = new WeakMap<TypeDefinition, SmallBody>();
+const smallBodyReaders = new WeakMap<TypeDefinition, SmallBodyReader>();
 
-const settled = new WeakMap<TypeDefinition, boolean>();
+const settledTypes = new WeakMap<TypeDefinition, boolean>();
 
-function isSettled(definition: TypeDefinition): boolean {
-  let known = settled.get(definition);
-  if (known === undefined) {
-    known = !definition.open && Object.values(definition.properties).every(({ type }) => type !== 'vector');
-    settled.set(definition, known);
+function isTypeSettled(definition: TypeDefinition): boolean {
+  let isKnownSettled = settledTypes.get(definition);
+  if (isKnownSettled === undefined) {
+    isKnownSettled = !definition.open && Object.values(definition.properties).every(({ type }) => type !== 'vector');
+    settledTypes.set(definition, isKnownSettled);
   }
-  return known;
+  return isKnownSettled;
 }
 
-class SmallBody {
-  readonly #tape = new RowTape();
-  readonly #columns: ColumnSet;
-  readonly #json: JsonReader;
-  readonly #window = new Uint8Array(bytesMax + 1);
+class SmallBodyReader {
+  readonly #smallTape = new RowTape();
+  readonly #smallColumns: ColumnSet;
+  readonly #smallJsonReader: JsonReader;
+  readonly #smallWindow = new Uint8Array(smallBodyBytesMax + 1);
   /** Columns of the first row of a body, in its order. */
-  #slots: number[] = [];
+  #firstRowSlots: number[] = [];
 
   constructor(definition: TypeDefinition | null) {
     // Mostly there is one row, and columns of one cell need no more memory than that.
-    this.#columns = new ColumnSet(definition, this.#tape, false, 1);
-    this.#json = new JsonReader(this.#columns, this.#tape);
+    this.#smallColumns = new ColumnSet(definition, this.#smallTape, false, 1);
+    this.#smallJsonReader = new JsonReader(this.#smallColumns, this.#smallTape);
   }
 
-  read(body: Uint8Array): IngestBatch | null {
-    const window = this.#window;
-    window.set(body);
-    let end = body.length;
+  read(smallBody: Uint8Array): IngestBatch | null {
+    const smallWindow = this.#smallWindow;
+    smallWindow.set(smallBody);
+    let smallBodyEnd = smallBody.length;
     // The last line may lack its line feed.
-    if (window[end - 1] !== 0x0a) window[end++] = 0x0a;
-    const json = this.#json;
-    json.open(window, 0, end, true);
-    let rows = 0;
-    for (let at = 0; at < end; ) {
-      if (window[at] === 0x0a) at++;
-      else if (rows === rowsMax || json.readRow(at) !== 'row' || !this.#take(rows)) return this.#giveUp();
+    if (smallWindow[smallBodyEnd - 1] !== 0x0a) smallWindow[smallBodyEnd++] = 0x0a;
+    const jsonReader = this.#smallJsonReader;
+    jsonReader.open(smallWindow, 0, smallBodyEnd, true);
+    let smallRowCount = 0;
+    for (let rowStart = 0; rowStart < smallBodyEnd; ) {
+      if (smallWindow[rowStart] === 0x0a) rowStart++;
+      else if (smallRowCount === smallBodyRowsMax || jsonReader.readRow(rowStart) !== 'row' || !this.#takeSmallRow(smallRowCount))
+        return this.#giveUpSmallBody();
       else {
-        rows++;
-        at = json.skipSpace(json.position);
-        if (at >= end || window[at] !== 0x0a) return this.#giveUp();
-        at++;
+        smallRowCount++;
+        rowStart = jsonReader.skipSpace(jsonReader.position);
+        if (rowStart >= smallBodyEnd || smallWindow[rowStart] !== 0x0a) return this.#giveUpSmallBody();
+        rowStart++;
       }
-      at = json.skipSpace(at);
+      rowStart = jsonReader.skipSpace(rowStart);
     }
     return {
-      rows: this.#columns.take(),
+      rows: this.#smallColumns.take(),
       firstIndex: 0,
       indexes: null,
       rejections: [],
-      endOffset: body.length,
-      mixed: this.#columns.mixedColumns(),
+      endOffset: smallBody.length,
+      mixed: this.#smallColumns.mixedColumns(),
     };
   }
 
   /** The row on the tape, where its columns stand in the order in which this body named them first. */
-  #take(row: number): boolean {
-    const tape = this.#tape;
-    if (tape.problem !== null) return false;
-    const slots = this.#slots;
-    if (row > 0 && tape.count !== slots.length) return false;
-    if (row === 0) slots.length = tape.count;
-    for (let i = 0; i < tape.count; i++) {
-      const slot = tape.slots[i]!;
-      if (row > 0 ? slots[i] !== slot : i > 0 && slot <= slots[i - 1]!) return false;
-      slots[i] = slot;
+  #takeSmallRow(rowOrdinal: number): boolean {
+    const smallTape = this.#smallTape;
+    if (smallTape.problem !== null) return false;
+    const firstRowSlots = this.#firstRowSlots;
+    if (rowOrdinal > 0 && smallTape.count !== firstRowSlots.length) return false;
+    if (rowOrdinal === 0) firstRowSlots.length = smallTape.count;
+    for (let i = 0; i < smallTape.count; i++) {
+      const cellSlot = smallTape.slots[i]!;
+      if (rowOrdinal > 0 ? firstRowSlots[i] !== cellSlot : i > 0 && cellSlot <= firstRowSlots[i - 1]!) return false;
+      firstRowSlots[i] = cellSlot;
     }
     // The first name may be that of a wrapper's rows.
-    if (row === 0 && tape.count > 0 && isRows(this.#columns.names[slots[0]!]!)) return false;
-    return this.#columns.commit();
+    if (rowOrdinal === 0 && smallTape.count > 0 && isRowsWrapper(this.#smallColumns.names[firstRowSlots[0]!]!)) return false;
+    return this.#smallColumns.commit();
   }
 
   /** Drops the gathered rows, and forgets columns that only a refused row named. */
-  #giveUp(): null {
-    this.#columns.take();
-    this.#columns.abandon();
+  #giveUpSmallBody(): null {
+    this.#smallColumns.take();
+    this.#smallColumns.abandon();
     return null;
   }
 }
 
-function isRows(name: Uint8Array): boolean {
+function isRowsWrapper(name: Uint8Array): boolean {
   return name.length === 4 && name[0] === 0x72 && name[1] === 0x6f && name[2] === 0x77 && name[3] === 0x73;
 }

@@ -8,41 +8,41 @@ import type { Answer } from '../planner-contract.ts';
 
 export const sparqlResultsType = 'application/sparql-results+json';
 
-const rowsAtOnce = 256;
-const iri = /^[^\s<>"{}|\\^`]+$/;
+const bindingRowsAtOnce = 256;
+const iriPattern = /^[^\s<>"{}|\\^`]+$/;
 /** Source: SPARQL 1.1, BLANK_NODE_LABEL. */
-const blankNode = /^_:[\p{L}\p{N}_](?:[\p{L}\p{N}_\-.·]*[\p{L}\p{N}_\-·])?$/u;
-const absoluteIri = /^[a-z][a-z0-9+.-]*:[^\s<>"{}|\\^`]+$/i;
+const blankNodePattern = /^_:[\p{L}\p{N}_](?:[\p{L}\p{N}_\-.·]*[\p{L}\p{N}_\-·])?$/u;
+const absoluteIriPattern = /^[a-z][a-z0-9+.-]*:[^\s<>"{}|\\^`]+$/i;
 
 /** `resources` are the columns of subjects and predicates. */
 export function* sparqlResults(
   { columns, batches }: Pick<Answer, 'columns' | 'batches'>,
   resources: ReadonlySet<string>,
 ): Generator<Uint8Array, void> {
-  const shapes = columns.map(({ name, type }) => ({
+  const sparqlVariables = columns.map(({ name, type }) => ({
     key: JSON.stringify(name),
     type,
-    pattern: resources.has(name) ? iri : absoluteIri,
+    pattern: resources.has(name) ? iriPattern : absoluteIriPattern,
   }));
-  let text = `{"head":{"vars":[${shapes.map(({ key }) => key).join()}]},"results":{"bindings":[`;
-  let between = '';
-  let rows = 0;
-  for (const { columns: vectors, selection, first, count } of batches) {
+  let resultsText = `{"head":{"vars":[${sparqlVariables.map(({ key }) => key).join()}]},"results":{"bindings":[`;
+  let bindingSeparator = '';
+  let bindingRowCount = 0;
+  for (const { columns: solutionVectors, selection, first, count } of batches) {
     for (let i = 0; i < count; i++) {
-      const row = selection === null ? first + i : selection[i]!;
-      const bindings = shapes.flatMap(({ key, type, pattern }, c) => {
-        const cell = cellAt(vectors[c]!, type, row);
-        if (cell === null) return [];
-        const value = String(cell);
-        if (blankNode.test(value)) return [`${key}:{"type":"bnode","value":${JSON.stringify(value.slice(2))}}`];
-        return [`${key}:{"type":"${pattern.test(value) ? 'uri' : 'literal'}","value":${JSON.stringify(value)}}`];
+      const solutionRow = selection === null ? first + i : selection[i]!;
+      const sparqlBindings = sparqlVariables.flatMap(({ key, type, pattern }, variableOrdinal) => {
+        const sparqlCell = cellAt(solutionVectors[variableOrdinal]!, type, solutionRow);
+        if (sparqlCell === null) return [];
+        const sparqlTerm = String(sparqlCell);
+        if (blankNodePattern.test(sparqlTerm)) return [`${key}:{"type":"bnode","value":${JSON.stringify(sparqlTerm.slice(2))}}`];
+        return [`${key}:{"type":"${pattern.test(sparqlTerm) ? 'uri' : 'literal'}","value":${JSON.stringify(sparqlTerm)}}`];
       });
-      text += `${between}{${bindings.join()}}`;
-      between = ',';
-      if (++rows % rowsAtOnce !== 0) continue;
-      yield Buffer.from(text);
-      text = '';
+      resultsText += `${bindingSeparator}{${sparqlBindings.join()}}`;
+      bindingSeparator = ',';
+      if (++bindingRowCount % bindingRowsAtOnce !== 0) continue;
+      yield Buffer.from(resultsText);
+      resultsText = '';
     }
   }
-  yield Buffer.from(`${text}]}}`);
+  yield Buffer.from(`${resultsText}]}}`);
 }

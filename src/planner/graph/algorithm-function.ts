@@ -19,73 +19,84 @@ export const edgeColumns: readonly PlanColumn[] = [
   { name: 'system_to', type: 'timestamp' },
 ];
 
-const columnTypes = { node: 'string', integer: 'integer', number: 'number', boolean: 'boolean', text: 'string' } as const;
+const graphColumnTypes = { node: 'string', integer: 'integer', number: 'number', boolean: 'boolean', text: 'string' } as const;
 
 export function graphFunction(algorithm: GraphAlgorithm): TableFunction {
   const { name, summary, about, direction, weighted, columns, tellsEdges } = algorithm;
-  const directions: ArgumentSpec = {
+  const directionArgument: ArgumentSpec = {
     name: 'DIRECTION',
     kind: 'word',
     choices: ['out', 'in', 'both'],
     summary: `which way edges are gone: 'out', 'in' or 'both'; '${direction}' by default`,
   };
-  const specs: readonly ArgumentSpec[] = [
-    ...(about === 'typed' ? typedArguments : []),
+  const graphArguments: readonly ArgumentSpec[] = [
+    ...(about === 'typed' ? typedGraphArguments : []),
     ...algorithm.arguments,
-    ...(about === 'open' ? [linkTypes] : []),
-    ...(weighted ? [weight] : []),
-    ...(direction === undefined ? [] : [directions]),
+    ...(about === 'open' ? [linkTypesArgument] : []),
+    ...(weighted ? [weightArgument] : []),
+    ...(direction === undefined ? [] : [directionArgument]),
   ];
-  const own: readonly PlanColumn[] = [
-    ...columns.map((column): PlanColumn => ({ name: column.name, type: columnTypes[column.holds] })),
+  const graphColumns: readonly PlanColumn[] = [
+    ...columns.map((column): PlanColumn => ({ name: column.name, type: graphColumnTypes[column.holds] })),
     ...(tellsEdges ? edgeColumns : []),
   ];
   // Functions that report edges take conditions on the edge columns as conditions on edges.
-  const above = new Set(own.map((column) => column.name).filter((column) => !tellsEdges || !ofEdges.has(column)));
+  const nonEdgeColumns = new Set(
+    graphColumns.map((column) => column.name).filter((column) => !tellsEdges || !edgeColumnNames.has(column)),
+  );
   return {
     name,
     summary,
-    arguments: specs,
+    arguments: graphArguments,
     action: 'query',
     units: 1,
     deterministic: true,
-    arrange: (call) => withoutEdges(call, above),
+    arrange: (call) => withoutEdges(call, nonEdgeColumns),
     types: ({ words, catalog }) => {
       if (catalog === null) return ['TYPE', 'LINK'].flatMap((argument) => words.word(argument) ?? []);
-      const { links, nodes } = graphTypes(catalog, words);
-      return [...new Set([...nodes, ...links].map((type) => type.name))];
+      const { links: edgeTypes, nodes: nodeTypes } = graphTypes(catalog, words);
+      return [...new Set([...nodeTypes, ...edgeTypes].map((type) => type.name))];
     },
-    columns: () => own,
+    columns: () => graphColumns,
     graph: ({ words, catalog }) => {
-      const types = graphTypes(catalog, words);
-      const column = words.word('WEIGHT') ?? null;
-      for (const link of types.links) {
-        const type = column === null ? 'number' : catalog.type(link.name)!.properties[column]?.type;
-        if (type === 'number' || type === 'integer') continue;
-        const problem = `${JSON.stringify(link.name)} has no column ${JSON.stringify(column)} of numbers`;
+      const graphTypesFound = graphTypes(catalog, words);
+      const weightColumn = words.word('WEIGHT') ?? null;
+      for (const edgeType of graphTypesFound.links) {
+        const weightColumnType = weightColumn === null ? 'number' : catalog.type(edgeType.name)!.properties[weightColumn]?.type;
+        if (weightColumnType === 'number' || weightColumnType === 'integer') continue;
+        const problem = `${JSON.stringify(edgeType.name)} has no column ${JSON.stringify(weightColumn)} of numbers`;
         throw errorAt('REL_UNKNOWN_COLUMN', `${problem}: LINK says whose edges are weighed`, words.locationOf('WEIGHT'));
       }
-      const choices = new Map(
-        specs.flatMap((spec) => (words.word(spec.name) === undefined ? [] : [[spec.name, words.word(spec.name)!]])),
+      const graphChoices = new Map(
+        graphArguments.flatMap((spec) => (words.word(spec.name) === undefined ? [] : [[spec.name, words.word(spec.name)!]])),
       );
-      return { types, weight: column, choices, limitsGroups: algorithm.limitsGroups === true };
+      return {
+        types: graphTypesFound,
+        weight: weightColumn,
+        choices: graphChoices,
+        limitsGroups: algorithm.limitsGroups === true,
+      };
     },
     open: (opening) => new GraphOperator(algorithm, opening),
   };
 }
 
 /** Columns of an edge's row that answers have as well. */
-const ofEdges: ReadonlySet<string> = new Set(['from_id', 'to_id', ...edgeColumns.map(({ name }) => name)]);
+const edgeColumnNames: ReadonlySet<string> = new Set(['from_id', 'to_id', ...edgeColumns.map(({ name }) => name)]);
 
-const typedArguments: readonly ArgumentSpec[] = [
+const typedGraphArguments: readonly ArgumentSpec[] = [
   { name: 'TYPE', kind: 'type', required: true, summary: 'the type whose rows are the nodes, or a type of edges' },
   { name: 'LINK', kind: 'type', summary: 'the type of the edges; every type of edges by default' },
 ];
 
-const linkTypes: ArgumentSpec = {
+const linkTypesArgument: ArgumentSpec = {
   name: 'LINK_TYPES',
   kind: 'word',
   summary: "types of the edges, as 'a,b'; every type of edges by default",
 };
 
-const weight: ArgumentSpec = { name: 'WEIGHT', kind: 'column', summary: 'the column with the weight of an edge; 1 by default' };
+const weightArgument: ArgumentSpec = {
+  name: 'WEIGHT',
+  kind: 'column',
+  summary: 'the column with the weight of an edge; 1 by default',
+};

@@ -19,176 +19,192 @@ import { looksOfScan } from './graph-limits.ts';
 import type { Steps } from './stepped-sort.ts';
 import { startingState } from './warm-start.ts';
 
-const outputRows = 1_024;
+const graphOutputRows = 1_024;
 
 export class GraphOperator implements Operator {
-  readonly #algorithm: GraphAlgorithm;
-  readonly #opening: Opening;
-  readonly #reader: GraphReader;
-  readonly #pieces: Generator<Batch, void>;
-  readonly #work: Work = { looks: 0, heldBytes: 0 };
+  readonly #graphAlgorithm: GraphAlgorithm;
+  readonly #graphOpening: Opening;
+  readonly #graphReader: GraphReader;
+  readonly #graphBatches: Generator<Batch, void>;
+  readonly #graphWork: Work = { looks: 0, heldBytes: 0 };
   /** Aborted once the result of a worker is no longer wanted. */
   readonly #cancelled = new AbortController();
 
-  constructor(algorithm: GraphAlgorithm, opening: Opening) {
-    this.#algorithm = algorithm;
-    this.#opening = opening;
-    this.#reader = new GraphReader(opening);
-    this.#pieces = this.#run();
+  constructor(graphAlgorithm: GraphAlgorithm, graphOpening: Opening) {
+    this.#graphAlgorithm = graphAlgorithm;
+    this.#graphOpening = graphOpening;
+    this.#graphReader = new GraphReader(graphOpening);
+    this.#graphBatches = this.#runGraph();
   }
 
   next(): Batch | null {
-    const piece = this.#pieces.next();
-    return piece.done ? null : piece.value;
+    const graphBatch = this.#graphBatches.next();
+    return graphBatch.done ? null : graphBatch.value;
   }
 
   close(): void {
     this.#cancelled.abort();
-    this.#reader.close();
+    this.#graphReader.close();
   }
 
-  *#run(): Generator<Batch, void> {
-    const { execution, node } = this.#opening;
-    const erased = execution.snapshot.erasing(this.#reader.of?.types ?? []);
-    const graph = yield* inTurns(this.#reader.graph(), () => this.#tick());
-    const callArguments = this.#parts();
-    const start = yield* inTurns(this.#start(graph, callArguments), () => this.#tick());
-    const { rows, order } = yield* this.#answer(graph, { ...callArguments, start });
-    this.#keep(graph, callArguments, rows, erased);
-    if (node.limit !== null) execution.counters.hits += rows.count;
-    yield* this.#output(graph, rows, order);
-    this.#work.heldBytes = execution.memory.change(this.#work.heldBytes, 0);
+  *#runGraph(): Generator<Batch, void> {
+    const { execution, node } = this.#graphOpening;
+    const isGraphErased = execution.snapshot.erasing(this.#graphReader.of?.types ?? []);
+    const graph = yield* graphInTurns(this.#graphReader.graph(), () => this.#tickLongWork());
+    const callArguments = this.#graphCallArguments();
+    const warmStart = yield* graphInTurns(this.#warmStart(graph, callArguments), () => this.#tickLongWork());
+    const { rows: graphRows, order: rowOrder } = yield* this.#answerGraph(graph, { ...callArguments, start: warmStart });
+    this.#keepWarmState(graph, callArguments, graphRows, isGraphErased);
+    if (node.limit !== null) execution.counters.hits += graphRows.count;
+    yield* this.#outputGraphRows(graph, graphRows, rowOrder);
+    this.#graphWork.heldBytes = execution.memory.change(this.#graphWork.heldBytes, 0);
   }
 
-  *#start(graph: Graph, callArguments: CallArguments): Steps<State | null> {
-    const { consistency, counters, notices } = this.#opening.execution;
-    const { graphs } = this.#opening.execution.services;
-    const { of } = this.#reader;
-    if (consistency !== 'eventual' || of === null || this.#algorithm.warm === undefined) return null;
-    const warm = graphs.warm(of, this.#nameOf(callArguments));
-    const start = warm && (yield* startingState(this.#algorithm, warm, graph));
-    if (start === null || this.#algorithm.warm === 'components') return start;
+  *#warmStart(graph: Graph, callArguments: CallArguments): Steps<State | null> {
+    const { consistency, counters, notices } = this.#graphOpening.execution;
+    const { graphs } = this.#graphOpening.execution.services;
+    const { of: graphSource } = this.#graphReader;
+    if (consistency !== 'eventual' || graphSource === null || this.#graphAlgorithm.warm === undefined) return null;
+    const warmGraph = graphs.warm(graphSource, this.#warmNameOf(callArguments));
+    const warmStart = warmGraph && (yield* startingState(this.#graphAlgorithm, warmGraph, graph));
+    if (warmStart === null || this.#graphAlgorithm.warm === 'components') return warmStart;
     counters.warm++;
     notices.push(
       `${callArguments.algorithm} went on from what an earlier answer came to: ask for strong consistency to have it begin anew`,
     );
-    return start;
+    return warmStart;
   }
 
-  #keep(graph: Graph, callArguments: CallArguments, { state }: GraphRows, erased: () => boolean): void {
-    const { of } = this.#reader;
-    if (of === null || this.#algorithm.warm === undefined || state === undefined) return;
-    this.#opening.execution.services.graphs.keepWarm(of, this.#nameOf(callArguments), state, graph, erased);
+  #keepWarmState(graph: Graph, callArguments: CallArguments, { state }: GraphRows, isGraphErased: () => boolean): void {
+    const { of: graphSource } = this.#graphReader;
+    if (graphSource === null || this.#graphAlgorithm.warm === undefined || state === undefined) return;
+    this.#graphOpening.execution.services.graphs.keepWarm(
+      graphSource,
+      this.#warmNameOf(callArguments),
+      state,
+      graph,
+      isGraphErased,
+    );
   }
 
   /** Calls with equal names have equal results. */
-  #nameOf({ choices, values }: CallArguments): string {
-    return JSON.stringify([this.#algorithm.warm, [...choices], [...values]]);
+  #warmNameOf({ choices, values }: CallArguments): string {
+    return JSON.stringify([this.#graphAlgorithm.warm, [...choices], [...values]]);
   }
 
   /** Runs here while it is little work; longer work starts again in a worker. */
-  *#answer(graph: Graph, callArguments: CallArguments): Generator<Batch, Answered> {
-    const { counters, memory } = this.#opening.execution;
-    const { beside } = this.#opening.execution.services;
-    const work = this.#work;
-    const looks = counters.looks;
+  *#answerGraph(graph: Graph, callArguments: CallArguments): Generator<Batch, Answered> {
+    const { counters, memory } = this.#graphOpening.execution;
+    const { beside: graphBeside } = this.#graphOpening.execution.services;
+    const graphWork = this.#graphWork;
+    const earlierLooks = counters.looks;
     // An algorithm over a whole graph with this many edges goes to a worker.
-    if (beside !== null && this.#algorithm.about === 'typed' && graph.edges > beside.looksMin)
-      return yield* this.#runInWorker(beside.workers, graph, callArguments, looks);
-    const steps = answerCall(this.#algorithm, graph, countedCall(callArguments, work, memory), work);
-    for (let step = steps.next(); ; step = steps.next()) {
-      counters.looks = looks + work.looks;
-      if (step.done) return step.value;
-      this.#tick();
+    if (graphBeside !== null && this.#graphAlgorithm.about === 'typed' && graph.edges > graphBeside.looksMin)
+      return yield* this.#runInWorker(graphBeside.workers, graph, callArguments, earlierLooks);
+    const answerSteps = answerCall(this.#graphAlgorithm, graph, countedCall(callArguments, graphWork, memory), graphWork);
+    for (let answerStep = answerSteps.next(); ; answerStep = answerSteps.next()) {
+      counters.looks = earlierLooks + graphWork.looks;
+      if (answerStep.done) return answerStep.value;
+      this.#tickLongWork();
       yield emptyBatch;
-      if (beside === null || work.looks <= beside.looksMin) continue;
-      work.heldBytes = memory.change(work.heldBytes, 0);
-      return yield* this.#runInWorker(beside.workers, graph, callArguments, looks);
+      if (graphBeside === null || graphWork.looks <= graphBeside.looksMin) continue;
+      graphWork.heldBytes = memory.change(graphWork.heldBytes, 0);
+      return yield* this.#runInWorker(graphBeside.workers, graph, callArguments, earlierLooks);
     }
   }
 
-  *#runInWorker(workers: WorkerKeeper, graph: Graph, call: CallArguments, looks: number): Generator<Batch, Answered> {
-    const { counters, memory, wait } = this.#opening.execution;
+  *#runInWorker(workers: WorkerKeeper, graph: Graph, call: CallArguments, earlierLooks: number): Generator<Batch, Answered> {
+    const { counters, memory, wait } = this.#graphOpening.execution;
     const { out, in: into, systemFrom, linkOf, links, weights } = graph;
-    const named = new Map(
-      [...call.values.values()].flatMap((value) => (typeof value === 'string' ? [[value, graph.texts.numberOf(value)]] : [])),
+    const namedNodes = new Map(
+      [...call.values.values()].flatMap((argumentText) =>
+        typeof argumentText === 'string' ? [[argumentText, graph.texts.numberOf(argumentText)]] : [],
+      ),
     );
-    const request: GraphRequest = {
+    const graphRequest: GraphRequest = {
       arrays: { out, in: into, systemFrom, linkOf, links, weights },
       nodes: graph.nodes,
-      named,
+      named: namedNodes,
       call,
       memory: { bytesMax: memory.bytesMax, bytes: memory.bytes },
     };
-    const onProgress = (done: number): void => {
-      counters.looks = looks + done;
-      this.#tick();
+    const onGraphProgress = (done: number): void => {
+      counters.looks = earlierLooks + done;
+      this.#tickLongWork();
     };
-    const waiting = { workers, wait, signal: this.#cancelled.signal, onProgress };
-    const { work, ...answer } = yield* inTurns(besideLoop(graphJob, request, waiting), () => undefined);
-    counters.looks = looks + work.looks;
-    this.#work.heldBytes = memory.change(0, work.heldBytes);
-    return answer;
+    const workerWaiting = { workers, wait, signal: this.#cancelled.signal, onProgress: onGraphProgress };
+    const { work: workerWork, ...workerAnswer } = yield* graphInTurns(
+      besideLoop(graphJob, graphRequest, workerWaiting),
+      () => undefined,
+    );
+    counters.looks = earlierLooks + workerWork.looks;
+    this.#graphWork.heldBytes = memory.change(0, workerWork.heldBytes);
+    return workerAnswer;
   }
 
-  #tick(): void {
-    const { longWork, counters } = this.#opening.execution;
+  #tickLongWork(): void {
+    const { longWork, counters } = this.#graphOpening.execution;
     longWork?.tick(counters.looks);
   }
 
-  *#output(graph: Graph, rows: GraphRows, order: Int32Array | null): Generator<Batch, void> {
-    const instants = rows.edges === undefined ? null : new EdgeInstants(graph, this.#opening.execution, rows.edges);
-    for (let first = 0; first < rows.count; first += outputRows) {
-      const count = Math.min(outputRows, rows.count - first);
-      const resultRows = Int32Array.from({ length: count }, (_, i) => (order === null ? first + i : order[first + i]!));
-      const columns = this.#algorithm.columns.map(({ name, holds }): Vector => {
-        const cells = rows.columns.get(name)!;
-        if (holds === 'number') return numbersOf(cells as Float64Array, resultRows);
+  *#outputGraphRows(graph: Graph, graphRows: GraphRows, rowOrder: Int32Array | null): Generator<Batch, void> {
+    const edgeInstants =
+      graphRows.edges === undefined ? null : new EdgeInstants(graph, this.#graphOpening.execution, graphRows.edges);
+    for (let firstOutputRow = 0; firstOutputRow < graphRows.count; firstOutputRow += graphOutputRows) {
+      const outputCount = Math.min(graphOutputRows, graphRows.count - firstOutputRow);
+      const resultRows = Int32Array.from({ length: outputCount }, (_, i) =>
+        rowOrder === null ? firstOutputRow + i : rowOrder[firstOutputRow + i]!,
+      );
+      const outputColumns = this.#graphAlgorithm.columns.map(({ name, holds }): Vector => {
+        const graphCells = graphRows.columns.get(name)!;
+        if (holds === 'number') return graphNumberVector(graphCells as Float64Array, resultRows);
         if (holds === 'integer')
-          return { kind: 'i32', values: Int32Array.from(resultRows, (row) => cells[row] as number), nulls: null };
+          return { kind: 'i32', values: Int32Array.from(resultRows, (row) => graphCells[row] as number), nulls: null };
         if (holds === 'boolean')
-          return { kind: 'bool', values: Uint8Array.from(resultRows, (row) => cells[row] as number), nulls: null };
+          return { kind: 'bool', values: Uint8Array.from(resultRows, (row) => graphCells[row] as number), nulls: null };
         if (holds === 'node')
-          return textsOf(
+          return nodeTextVector(
             graph.texts,
-            resultRows.map((row) => cells[row] as number),
+            resultRows.map((row) => graphCells[row] as number),
           );
-        const builder = new VectorBuilder('string', count);
-        for (const row of resultRows) builder.append(cells[row] as string);
-        return builder.build();
+        const graphTextBuilder = new VectorBuilder('string', outputCount);
+        for (const row of resultRows) graphTextBuilder.append(graphCells[row] as string);
+        return graphTextBuilder.build();
       });
-      if (instants !== null) {
-        const edges = resultRows.map((row) => rows.edges![row]!);
-        columns.push(...(yield* inTurns(instants.columns(edges), () => this.#tick())));
+      if (edgeInstants !== null) {
+        const outputEdges = resultRows.map((row) => graphRows.edges![row]!);
+        outputColumns.push(...(yield* graphInTurns(edgeInstants.columns(outputEdges), () => this.#tickLongWork())));
       }
-      yield { columns, selection: null, first: 0, count };
+      yield { columns: outputColumns, selection: null, first: 0, count: outputCount };
     }
   }
 
-  #parts(): CallArguments {
-    const { node, values, execution } = this.#opening;
+  #graphCallArguments(): CallArguments {
+    const { node, values, execution } = this.#graphOpening;
     const { kernels } = execution;
-    const { name, direction, arguments: specs } = this.#algorithm;
-    const { choices: chosen, location } = node.graph!;
-    const choices = new Map([
-      ...specs.flatMap((spec) => (spec.choices ? [[spec.name, spec.choices[0]!] as const] : [])),
-      ...chosen,
+    const { name, direction, arguments: graphArguments } = this.#graphAlgorithm;
+    const { choices: chosenChoices, location } = node.graph!;
+    const graphChoices = new Map([
+      ...graphArguments.flatMap((graphArgument) =>
+        graphArgument.choices ? [[graphArgument.name, graphArgument.choices[0]!] as const] : [],
+      ),
+      ...chosenChoices,
     ]);
-    const given = new Map<string, string | number>();
+    const graphArgumentValues = new Map<string, string | number>();
     const locations = new Map<string, Location>();
-    for (const spec of specs) {
+    for (const spec of graphArguments) {
       if (!values.has(spec.name)) continue;
       locations.set(spec.name, values.locationOf(spec.name));
-      if (spec.kind === 'number') given.set(spec.name, values.number(spec.name, kernels) ?? Number.NaN);
-      else if (spec.kind === 'integer') given.set(spec.name, Number(values.integer(spec.name, kernels)));
-      else if (spec.kind === 'text' || spec.kind === 'key') given.set(spec.name, values.text(spec.name, kernels)!);
+      if (spec.kind === 'number') graphArgumentValues.set(spec.name, values.number(spec.name, kernels) ?? Number.NaN);
+      else if (spec.kind === 'integer') graphArgumentValues.set(spec.name, Number(values.integer(spec.name, kernels)));
+      else if (spec.kind === 'text' || spec.kind === 'key') graphArgumentValues.set(spec.name, values.text(spec.name, kernels)!);
     }
     if (values.has('WEIGHT')) locations.set('WEIGHT', values.locationOf('WEIGHT'));
     return {
       algorithm: name,
-      direction: (choices.get('DIRECTION') as GraphCall['direction'] | undefined) ?? direction ?? 'both',
-      choices,
-      values: given,
+      direction: (graphChoices.get('DIRECTION') as GraphCall['direction'] | undefined) ?? direction ?? 'both',
+      choices: graphChoices,
+      values: graphArgumentValues,
       locations,
       location,
       limit: node.limit === null ? Number.POSITIVE_INFINITY : execution.rowLimit(node.limit),
@@ -200,32 +216,32 @@ export class GraphOperator implements Operator {
 }
 
 /** A batch without rows says that there is more to do. */
-function* inTurns<T>(steps: Steps<T>, between: () => void): Generator<Batch, T> {
-  for (let step = steps.next(); ; step = steps.next()) {
-    if (step.done) return step.value;
-    between();
+function* graphInTurns<T>(graphSteps: Steps<T>, betweenSteps: () => void): Generator<Batch, T> {
+  for (let graphStep = graphSteps.next(); ; graphStep = graphSteps.next()) {
+    if (graphStep.done) return graphStep.value;
+    betweenSteps();
     yield emptyBatch;
   }
 }
 
 /** -1: NULL. */
-function textsOf(texts: NodeTexts, nodes: Int32Array): Vector {
+function nodeTextVector(nodeTexts: NodeTexts, nodes: Int32Array): Vector {
   const offsets = new Uint32Array(nodes.length + 1);
-  const bytes: (Uint8Array | null)[] = [];
+  const nodeTextBytes: (Uint8Array | null)[] = [];
   for (let i = 0; i < nodes.length; i++) {
-    const text = nodes[i]! < 0 ? null : texts.bytesOf(nodes[i]!);
-    bytes.push(text);
-    offsets[i + 1] = offsets[i]! + (text?.length ?? 0);
+    const nodeText = nodes[i]! < 0 ? null : nodeTexts.bytesOf(nodes[i]!);
+    nodeTextBytes.push(nodeText);
+    offsets[i + 1] = offsets[i]! + (nodeText?.length ?? 0);
   }
-  const heap = new Uint8Array(offsets[nodes.length]!);
-  for (const [i, text] of bytes.entries()) if (text !== null) heap.set(text, offsets[i]!);
+  const nodeTextHeap = new Uint8Array(offsets[nodes.length]!);
+  for (const [i, text] of nodeTextBytes.entries()) if (text !== null) nodeTextHeap.set(text, offsets[i]!);
   const nulls = nodes.some((node) => node < 0) ? Uint8Array.from(nodes, (node) => (node < 0 ? 1 : 0)) : null;
-  return { kind: 'text', offsets, heap, nulls };
+  return { kind: 'text', offsets, heap: nodeTextHeap, nulls };
 }
 
 /** NaN is no number: NULL. */
-function numbersOf(cells: Float64Array, resultRows: Int32Array): Vector {
-  const values = Float64Array.from(resultRows, (row) => cells[row]!);
-  const nulls = values.some(Number.isNaN) ? Uint8Array.from(values, (value) => (Number.isNaN(value) ? 1 : 0)) : null;
-  return { kind: 'f64', values, nulls };
+function graphNumberVector(graphCells: Float64Array, resultRows: Int32Array): Vector {
+  const graphNumbers = Float64Array.from(resultRows, (row) => graphCells[row]!);
+  const nulls = graphNumbers.some(Number.isNaN) ? Uint8Array.from(graphNumbers, (value) => (Number.isNaN(value) ? 1 : 0)) : null;
+  return { kind: 'f64', values: graphNumbers, nulls };
 }

@@ -20,31 +20,37 @@ export interface GraphReply extends Answered {
 }
 
 /** Looks, and steps, between two messages: some tens of milliseconds, as each of them waits for a turn of the event loop. */
-const looksAtOnce = 1 << 22;
-const stepsAtOnce = 256;
+const workerLooksAtOnce = 1 << 22;
+const workerStepsAtOnce = 256;
 
 export const graphJob: SteppedJob<GraphRequest, GraphReply> = {
   module: import.meta.url,
   name: 'graphJob',
   *steps({ arrays, nodes, named, call, memory }) {
-    const work: Work = { looks: 0, heldBytes: 0 };
-    const meter = new MemoryMeter(memory.bytesMax, memory.bytes);
-    const graph = new Graph({ ...arrays, texts: textsOf(nodes, named) });
-    const running = answerCall(algorithmOf(call.algorithm), graph, countedCall(call, work, meter), work);
-    for (let reportedLooks = 0, steps = 0; ; steps++) {
-      const step = running.next();
-      if (step.done) return { ...step.value, work };
-      if (steps % stepsAtOnce !== stepsAtOnce - 1 && work.looks - reportedLooks < looksAtOnce) continue;
-      reportedLooks = work.looks;
+    const graphWork: Work = { looks: 0, heldBytes: 0 };
+    const graphMemoryMeter = new MemoryMeter(memory.bytesMax, memory.bytes);
+    const workerGraph = new Graph({ ...arrays, texts: namedNodeTexts(nodes, named) });
+    const answerSteps = answerCall(
+      algorithmOf(call.algorithm),
+      workerGraph,
+      countedCall(call, graphWork, graphMemoryMeter),
+      graphWork,
+    );
+    for (let reportedLooks = 0, graphStepCount = 0; ; graphStepCount++) {
+      const graphStep = answerSteps.next();
+      if (graphStep.done) return { ...graphStep.value, work: graphWork };
+      if (graphStepCount % workerStepsAtOnce !== workerStepsAtOnce - 1 && graphWork.looks - reportedLooks < workerLooksAtOnce)
+        continue;
+      reportedLooks = graphWork.looks;
       yield { done: reportedLooks, of: call.looksMax };
     }
   },
 };
 
 /** No algorithm reads a text: its answer is in numbers of nodes. */
-function textsOf(size: number, named: ReadonlyMap<string, number>): NodeTexts {
-  const none = (): never => {
+function namedNodeTexts(nodeCount: number, namedNodes: ReadonlyMap<string, number>): NodeTexts {
+  const noNodeText = (): never => {
     throw new Error('texts of nodes are not in a worker');
   };
-  return { size, numberOf: (text) => named.get(text) ?? -1, text: none, bytesOf: none, bytes: 0 };
+  return { size: nodeCount, numberOf: (text) => namedNodes.get(text) ?? -1, text: noNodeText, bytesOf: noNodeText, bytes: 0 };
 }

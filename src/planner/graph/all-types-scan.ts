@@ -11,37 +11,37 @@ import { patternFunction } from './inner-pattern-function.ts';
 export const graphRows = patternFunction(rowsName, 'rows of several types', (opening) => new GraphRowsOperator(opening));
 
 class GraphRowsOperator implements Operator {
-  readonly #opening: Opening;
-  #type = 0;
-  #open: Operator | null = null;
+  readonly #rowsOpening: Opening;
+  #scannedType = 0;
+  #openTypeScan: Operator | null = null;
 
-  constructor(opening: Opening) {
-    this.#opening = opening;
+  constructor(rowsOpening: Opening) {
+    this.#rowsOpening = rowsOpening;
   }
 
   next(): Batch | null {
-    const { edges } = this.#opening;
-    while (this.#type < edges.length) {
-      this.#open ??= this.#begin(this.#type);
-      const batch = this.#open?.next() ?? null;
-      if (batch !== null) return batch;
+    const { edges: typeScans } = this.#rowsOpening;
+    while (this.#scannedType < typeScans.length) {
+      this.#openTypeScan ??= this.#beginTypeScan(this.#scannedType);
+      const typeBatch = this.#openTypeScan?.next() ?? null;
+      if (typeBatch !== null) return typeBatch;
       this.close();
-      this.#type++;
+      this.#scannedType++;
     }
     return null;
   }
 
   close(): void {
-    this.#open?.close();
-    this.#open = null;
+    this.#openTypeScan?.close();
+    this.#openTypeScan = null;
   }
 
-  #begin(type: number): Operator | null {
-    const { edges, node } = this.#opening;
+  #beginTypeScan(scannedType: number): Operator | null {
+    const { edges: typeScans, node } = this.#rowsOpening;
     try {
-      return edges[type]!();
+      return typeScans[scannedType]!();
     } catch (error) {
-      if (!node.graph!.types.nodes[type]!.named && isClosed(error)) return null;
+      if (!node.graph!.types.nodes[scannedType]!.named && isClosed(error)) return null;
       throw error;
     }
   }

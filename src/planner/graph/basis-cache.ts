@@ -17,60 +17,66 @@ interface CachedPiece {
 }
 
 /** Instants for which one piece is kept under one grant. */
-const instantsMax = 4;
+const basisInstantsMax = 4;
 
 export class BasisCache {
-  readonly #bytesMax: number;
+  readonly #basisBytesMax: number;
   /** By key, the one asked about last at the end. */
   readonly #pieces = new Map<string, readonly CachedPiece[]>();
-  #generation = 0;
+  #basisGeneration = 0;
 
-  constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax;
+  constructor(basisBytesMax: number) {
+    this.#basisBytesMax = basisBytesMax;
   }
 
   clear(): void {
-    this.#generation++;
+    this.#basisGeneration++;
     this.#pieces.clear();
   }
 
-  /** `what` says how the piece is made of the rows of `types`; `make` gives it with the bytes that it holds on to. */
+  /** `what` says how the piece is made of the rows of `types`; `makeValue` gives it with the bytes that it holds on to. */
   *find<T>(
     { snapshot, time }: { readonly snapshot: GovernedSnapshot; readonly time: TimeBounds },
     types: readonly string[],
     pieceName: string,
-    make: () => Steps<{ readonly value: T; readonly bytes: number }>,
+    makeValue: () => Steps<{ readonly value: T; readonly bytes: number }>,
   ): Steps<T> {
-    if (snapshot.isPrivate || snapshot.pinned) return (yield* make()).value;
-    const key = JSON.stringify([snapshot.grantKey, snapshot.branchId, snapshot.catalog.ontologyVersion, types, pieceName]);
-    const generation = this.#generation;
-    const isErased = snapshot.erasing(types);
+    if (snapshot.isPrivate || snapshot.pinned) return (yield* makeValue()).value;
+    const basisKey = JSON.stringify([snapshot.grantKey, snapshot.branchId, snapshot.catalog.ontologyVersion, types, pieceName]);
+    const basisGeneration = this.#basisGeneration;
+    const isBasisErased = snapshot.erasing(types);
     let cachedPiece: CachedPiece | undefined;
-    let read: ReadAt | null = null;
-    for (const piece of this.#pieces.get(key) ?? []) {
-      if (!piece.isErased()) read = yield* readAgain(piece.read, { snapshot, types, time });
-      if (read === null) continue;
+    let readAgainAt: ReadAt | null = null;
+    for (const piece of this.#pieces.get(basisKey) ?? []) {
+      if (!piece.isErased()) readAgainAt = yield* readAgain(piece.read, { snapshot, types, time });
+      if (readAgainAt === null) continue;
       cachedPiece = piece;
       break;
     }
-    const currentPiece = cachedPiece ?? (yield* make());
-    if (generation === this.#generation && !isErased()) {
+    const currentPiece = cachedPiece ?? (yield* makeValue());
+    if (basisGeneration === this.#basisGeneration && !isBasisErased()) {
       const { value, bytes } = currentPiece;
-      const others = (this.#pieces.get(key) ?? []).filter((each) => each !== cachedPiece);
-      this.#pieces.delete(key);
-      this.#pieces.set(key, [{ value, bytes, read: read ?? readAt(time, snapshot), isErased }, ...others].slice(0, instantsMax));
-      this.#letGo();
+      const otherValues = (this.#pieces.get(basisKey) ?? []).filter((each) => each !== cachedPiece);
+      this.#pieces.delete(basisKey);
+      this.#pieces.set(
+        basisKey,
+        [{ value, bytes, read: readAgainAt ?? readAt(time, snapshot), isErased: isBasisErased }, ...otherValues].slice(
+          0,
+          basisInstantsMax,
+        ),
+      );
+      this.#evictOldestValues();
     }
     return currentPiece.value as T;
   }
 
-  #letGo(): void {
-    let bytes = 0;
-    for (const all of this.#pieces.values()) for (const each of all) bytes += each.bytes;
-    for (const [key, all] of this.#pieces) {
-      if (bytes <= this.#bytesMax) return;
-      this.#pieces.delete(key);
-      for (const each of all) bytes -= each.bytes;
+  #evictOldestValues(): void {
+    let cachedBytes = 0;
+    for (const valuesOfKey of this.#pieces.values()) for (const cachedValue of valuesOfKey) cachedBytes += cachedValue.bytes;
+    for (const [basisKey, all] of this.#pieces) {
+      if (cachedBytes <= this.#basisBytesMax) return;
+      this.#pieces.delete(basisKey);
+      for (const each of all) cachedBytes -= each.bytes;
     }
   }
 }

@@ -19,54 +19,64 @@ export interface Search {
 }
 
 /** Search a layer backwards when it has more than this fraction (one in n) of the remaining edges. */
-const manyOf = 8;
-const nodesAtOnce = 1 << 14;
+const frontierShareMin = 8;
+const breadthNodesAtOnce = 1 << 14;
 
 /** How many are reached. */
-export function* breadthFirst(graph: Graph, call: GraphCall, search: Search): Steps<number> {
+export function* breadthFirst(graph: Graph, call: GraphCall, breadthSearch: Search): Steps<number> {
   const { nodes } = graph;
-  const along = ways(graph, call.direction);
-  const back = call.direction === 'both' ? along : ways(graph, call.direction === 'out' ? 'in' : 'out');
-  const { reached, distance, to } = search;
-  reached[0] = search.source;
-  let first = 0;
-  let count = 1;
-  let left = along.length * graph.edges;
-  for (let hops = 1; first < count; hops++) {
-    const end = count;
-    const edges = edgesOf(along, reached, first, end);
-    left -= edges;
-    if (edges * manyOf > left + nodes) {
-      for (let node = 0; node < nodes; node += nodesAtOnce) {
-        count = lookBack(back, search, { hops, count, first: node, end: Math.min(nodes, node + nodesAtOnce) });
+  const frontierWays = ways(graph, call.direction);
+  const backWays = call.direction === 'both' ? frontierWays : ways(graph, call.direction === 'out' ? 'in' : 'out');
+  const { reached, distance, to } = breadthSearch;
+  reached[0] = breadthSearch.source;
+  let frontierStart = 0;
+  let reachedCount = 1;
+  let edgesLeft = frontierWays.length * graph.edges;
+  for (let frontierHops = 1; frontierStart < reachedCount; frontierHops++) {
+    const frontierEnd = reachedCount;
+    const frontierEdges = frontierEdgeCount(frontierWays, reached, frontierStart, frontierEnd);
+    edgesLeft -= frontierEdges;
+    if (frontierEdges * frontierShareMin > edgesLeft + nodes) {
+      for (let node = 0; node < nodes; node += breadthNodesAtOnce) {
+        reachedCount = walkFromUnreached(backWays, breadthSearch, {
+          hops: frontierHops,
+          count: reachedCount,
+          first: node,
+          end: Math.min(nodes, node + breadthNodesAtOnce),
+        });
         yield;
       }
     } else {
-      for (let at = first; at < end; ) {
-        const nodeCount = layerRangeEnd(along, reached, at, end);
-        count = goAlong(along, search, { hops, count, first: at, end: nodeCount });
-        at = nodeCount;
-        if (edges >= stepsAtOnce) yield;
+      for (let frontierOrdinal = frontierStart; frontierOrdinal < frontierEnd; ) {
+        const nodeCount = layerRangeEnd(frontierWays, reached, frontierOrdinal, frontierEnd);
+        reachedCount = walkFrontier(frontierWays, breadthSearch, {
+          hops: frontierHops,
+          count: reachedCount,
+          first: frontierOrdinal,
+          end: nodeCount,
+        });
+        frontierOrdinal = nodeCount;
+        if (frontierEdges >= stepsAtOnce) yield;
       }
     }
-    call.spend(Math.max(1, edges));
-    if (to >= 0 && distance[to]! !== Number.POSITIVE_INFINITY) return count;
-    first = end;
+    call.spend(Math.max(1, frontierEdges));
+    if (to >= 0 && distance[to]! !== Number.POSITIVE_INFINITY) return reachedCount;
+    frontierStart = frontierEnd;
   }
-  return count;
+  return reachedCount;
 }
 
-function edgesOf(along: readonly Adjacency[], reached: Int32Array, first: number, end: number): number {
-  let edges = 0;
-  for (const { offsets } of along) {
-    for (let i = first; i < end; i++) edges += offsets[reached[i]! + 1]! - offsets[reached[i]!]!;
+function frontierEdgeCount(frontierWays: readonly Adjacency[], reached: Int32Array, first: number, end: number): number {
+  let frontierEdges = 0;
+  for (const { offsets } of frontierWays) {
+    for (let i = first; i < end; i++) frontierEdges += offsets[reached[i]! + 1]! - offsets[reached[i]!]!;
   }
-  return edges;
+  return frontierEdges;
 }
 
 function layerRangeEnd(along: readonly Adjacency[], reached: Int32Array, first: number, last: number): number {
   let end = first;
-  for (let edges = 0; end < last && edges < 2 * stepsAtOnce; end++) edges += 1 + edgesOf(along, reached, end, end + 1);
+  for (let edges = 0; end < last && edges < 2 * stepsAtOnce; end++) edges += 1 + frontierEdgeCount(along, reached, end, end + 1);
   return end;
 }
 
@@ -77,52 +87,60 @@ interface LayerRange {
   readonly end: number;
 }
 
-function goAlong(along: readonly Adjacency[], search: Search, { hops, count: before, first, end: last }: LayerRange): number {
-  const { distance, hop, previous, reached } = search;
-  let count = before;
-  for (const { offsets, neighbours } of along) {
+function walkFrontier(
+  frontierWays: readonly Adjacency[],
+  breadthSearch: Search,
+  { hops, count: before, first, end: last }: LayerRange,
+): number {
+  const { distance, hop: hopCounts, previous: previousNodes, reached } = breadthSearch;
+  let reachedCount = before;
+  for (const { offsets, neighbours } of frontierWays) {
     for (let i = first; i < last; i++) {
-      const node = reached[i]!;
-      const end = offsets[node + 1]!;
-      for (let edgeSlot = offsets[node]!; edgeSlot < end; edgeSlot++) {
-        const other = neighbours[edgeSlot]!;
-        if (distance[other]! < hops) continue;
-        if (distance[other] === hops) {
-          if (node < previous[other]!) previous[other] = node;
+      const frontierNode = reached[i]!;
+      const neighbourEnd = offsets[frontierNode + 1]!;
+      for (let edgeSlot = offsets[frontierNode]!; edgeSlot < neighbourEnd; edgeSlot++) {
+        const frontierNeighbour = neighbours[edgeSlot]!;
+        if (distance[frontierNeighbour]! < hops) continue;
+        if (distance[frontierNeighbour] === hops) {
+          if (frontierNode < previousNodes[frontierNeighbour]!) previousNodes[frontierNeighbour] = frontierNode;
           continue;
         }
-        distance[other] = hops;
-        hop[other] = hops;
-        previous[other] = node;
-        reached[count++] = other;
+        distance[frontierNeighbour] = hops;
+        hopCounts[frontierNeighbour] = hops;
+        previousNodes[frontierNeighbour] = frontierNode;
+        reached[reachedCount++] = frontierNeighbour;
       }
     }
   }
-  return count;
+  return reachedCount;
 }
 
 /** Neighbours ascend: the first of the layer that a node finds is the least. */
-function lookBack(back: readonly Adjacency[], search: Search, { hops, count: before, first, end: last }: LayerRange): number {
-  const { distance, hop, previous, reached } = search;
-  let count = before;
-  const nearest = hops - 1;
-  for (let node = first; node < last; node++) {
-    if (distance[node]! < hops) continue;
-    let from = -1;
-    for (const { offsets, neighbours } of back) {
-      const end = offsets[node + 1]!;
-      for (let edgeSlot = offsets[node]!; edgeSlot < end; edgeSlot++) {
-        const other = neighbours[edgeSlot]!;
-        if (distance[other] !== nearest) continue;
-        if (from < 0 || other < from) from = other;
+function walkFromUnreached(
+  backWays: readonly Adjacency[],
+  breadthSearch: Search,
+  { hops, count: before, first, end: last }: LayerRange,
+): number {
+  const { distance, hop: hopCounts, previous: previousNodes, reached } = breadthSearch;
+  let reachedCount = before;
+  const nearestHops = hops - 1;
+  for (let unreachedNode = first; unreachedNode < last; unreachedNode++) {
+    if (distance[unreachedNode]! < hops) continue;
+    let nearestNode = -1;
+    for (const { offsets, neighbours } of backWays) {
+      const neighbourEnd = offsets[unreachedNode + 1]!;
+      for (let edgeSlot = offsets[unreachedNode]!; edgeSlot < neighbourEnd; edgeSlot++) {
+        const reachedNeighbour = neighbours[edgeSlot]!;
+        if (distance[reachedNeighbour] !== nearestHops) continue;
+        if (nearestNode < 0 || reachedNeighbour < nearestNode) nearestNode = reachedNeighbour;
         break;
       }
     }
-    if (from < 0) continue;
-    distance[node] = hops;
-    hop[node] = hops;
-    previous[node] = from;
-    reached[count++] = node;
+    if (nearestNode < 0) continue;
+    distance[unreachedNode] = hops;
+    hopCounts[unreachedNode] = hops;
+    previousNodes[unreachedNode] = nearestNode;
+    reached[reachedCount++] = unreachedNode;
   }
-  return count;
+  return reachedCount;
 }

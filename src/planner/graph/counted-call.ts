@@ -27,36 +27,38 @@ export interface Work {
   heldBytes: number;
 }
 
-export function countedCall(callArguments: CallArguments, work: Work, memory: MemoryMeter): GraphCall {
+export function countedCall(callArguments: CallArguments, graphWork: Work, graphMemory: MemoryMeter): GraphCall {
   const { algorithm, choices, values, locations, looksMax } = callArguments;
-  const invalid = (name: string, text: string): Error =>
-    errorAt('REL_INVALID', text, locations.get(name) ?? callArguments.location);
-  const number: GraphCall['number'] = (name, otherwise, least, most) => {
-    if (!values.has(name)) return otherwise;
-    const value = Number(values.get(name));
-    if (value >= least && value <= most) return value;
-    const range = Number.isFinite(most) ? `from ${least} to ${most}` : `at least ${least}`;
-    throw invalid(name, `${name} of ${algorithm} is ${range}`);
+  const invalidArgument = (name: string, argumentProblem: string): Error =>
+    errorAt('REL_INVALID', argumentProblem, locations.get(name) ?? callArguments.location);
+  const numberArgument: GraphCall['number'] = (name, defaultNumber, leastNumber, greatestNumber) => {
+    if (!values.has(name)) return defaultNumber;
+    const argumentNumber = Number(values.get(name));
+    if (argumentNumber >= leastNumber && argumentNumber <= greatestNumber) return argumentNumber;
+    const argumentRange = Number.isFinite(greatestNumber)
+      ? `from ${leastNumber} to ${greatestNumber}`
+      : `at least ${leastNumber}`;
+    throw invalidArgument(name, `${name} of ${algorithm} is ${argumentRange}`);
   };
   return {
     direction: callArguments.direction,
     choice: (name) => choices.get(name)!,
     text: (name) => values.get(name) as string | undefined,
-    integer: number,
-    number,
+    integer: numberArgument,
+    number: numberArgument,
     limit: callArguments.limit,
     rowsMax: callArguments.rowsMax,
     start: callArguments.start,
     spend: (edges) => {
-      work.looks += edges;
-      if (work.looks <= looksMax) return;
-      const text = `${algorithm} looks at edges more than ${looksMax} times: ask for less of the graph`;
-      throw new ServiceError('REL_SCAN_CAP', text);
+      graphWork.looks += edges;
+      if (graphWork.looks <= looksMax) return;
+      const looksProblem = `${algorithm} looks at edges more than ${looksMax} times: ask for less of the graph`;
+      throw new ServiceError('REL_SCAN_CAP', looksProblem);
     },
     hold: (bytes) => {
-      work.heldBytes = memory.change(work.heldBytes, work.heldBytes + bytes);
+      graphWork.heldBytes = graphMemory.change(graphWork.heldBytes, graphWork.heldBytes + bytes);
     },
-    invalid,
+    invalid: invalidArgument,
   };
 }
 
@@ -66,31 +68,35 @@ export interface Answered {
   readonly order: Int32Array | null;
 }
 
-export function* answerCall(algorithm: GraphAlgorithm, graph: Graph, call: GraphCall, work: Work): Steps<Answered> {
-  const steps = algorithm.run(graph, call);
-  let looks = work.looks;
-  let step = steps.next();
-  for (; !step.done; step = steps.next()) {
+export function* answerCall(algorithm: GraphAlgorithm, graph: Graph, call: GraphCall, graphWork: Work): Steps<Answered> {
+  const algorithmSteps = algorithm.run(graph, call);
+  let lastLooks = graphWork.looks;
+  let algorithmStep = algorithmSteps.next();
+  for (; !algorithmStep.done; algorithmStep = algorithmSteps.next()) {
     // An algorithm that does not count its looks is charged about as many as one step may do.
-    if (work.looks === looks) call.spend(stepsAtOnce);
-    looks = work.looks;
+    if (graphWork.looks === lastLooks) call.spend(stepsAtOnce);
+    lastLooks = graphWork.looks;
     yield;
   }
-  const rows = step.value;
-  return { rows, order: rows.ordered ? null : yield* bestFirst(algorithm, rows) };
+  const answeredRows = algorithmStep.value;
+  return { rows: answeredRows, order: answeredRows.ordered ? null : yield* bestScoresFirst(algorithm, answeredRows) };
 }
 
 /** Alike ones by their nodes, which are numbered in byte order. */
-function bestFirst({ columns: own, nearestFirst }: GraphAlgorithm, { count, columns }: GraphRows): Steps<Int32Array> {
-  const hop = nearestFirst ? (columns.get('hop') as Int32Array) : null;
-  const score = columns.get('score') as Float64Array;
-  const nodes = own.flatMap(({ name, holds }) => (holds === 'node' ? [columns.get(name) as Int32Array] : []));
+function bestScoresFirst(
+  { columns: algorithmColumns, nearestFirst }: GraphAlgorithm,
+  { count, columns }: GraphRows,
+): Steps<Int32Array> {
+  const hopColumn = nearestFirst ? (columns.get('hop') as Int32Array) : null;
+  const scoreColumn = columns.get('score') as Float64Array;
+  const nodeColumns = algorithmColumns.flatMap(({ name, holds }) => (holds === 'node' ? [columns.get(name) as Int32Array] : []));
   const order = new Int32Array(count);
   for (let i = 0; i < count; i++) order[i] = i;
   return sortInSteps(order, (a, b) => {
-    const difference = hop === null ? score[b]! - score[a]! : score[a]! - score[b]! || hop[a]! - hop[b]!;
-    if (difference !== 0) return difference;
-    for (const column of nodes) if (column[a] !== column[b]) return column[a]! - column[b]!;
+    const rowDifference =
+      hopColumn === null ? scoreColumn[b]! - scoreColumn[a]! : scoreColumn[a]! - scoreColumn[b]! || hopColumn[a]! - hopColumn[b]!;
+    if (rowDifference !== 0) return rowDifference;
+    for (const nodeColumn of nodeColumns) if (nodeColumn[a] !== nodeColumn[b]) return nodeColumn[a]! - nodeColumn[b]!;
     return a - b;
   });
 }

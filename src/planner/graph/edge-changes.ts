@@ -45,43 +45,53 @@ export interface ReadGraph extends ReadAt {
 }
 
 /** Rows that are read now: nobody has looked how long they stay true. */
-export function readAt(time: TimeBounds, { instant, position }: Pick<GovernedSnapshot, 'instant' | 'position'>): ReadAt {
-  return { time, instant, position, calmUntil: time.valid === 'all' ? 0n : time.valid };
+export function readAt(
+  time: TimeBounds,
+  { instant: snapshotInstant, position }: Pick<GovernedSnapshot, 'instant' | 'position'>,
+): ReadAt {
+  return { time, instant: snapshotInstant, position, calmUntil: time.valid === 'all' ? 0n : time.valid };
 }
 
 /** A look at what turns goes this far ahead: questions of the same rows come one after the other. */
-const calmNs = 60_000_000_000n;
+const edgeCalmNs = 60_000_000_000n;
 
 /** The later reading, where the rows of its types say the same at another instant and are still there; null where they don't. */
 export function* readAgain(
-  read: ReadAt,
-  { snapshot, types, time: asked }: Pick<GraphSource, 'snapshot' | 'types' | 'time'>,
+  earlierRead: ReadAt,
+  { snapshot, types, time: askedTime }: Pick<GraphSource, 'snapshot' | 'types' | 'time'>,
 ): Steps<ReadAt | null> {
-  const { time, instant } = read;
-  if (time.system === 'all' || time.valid === 'all' || asked.system === 'all' || asked.valid === 'all') return null;
-  const now = readAt(asked, snapshot);
+  const { time, instant } = earlierRead;
+  if (time.system === 'all' || time.valid === 'all' || askedTime.system === 'all' || askedTime.valid === 'all') return null;
+  const readNow = readAt(askedTime, snapshot);
   // Most questions come while nobody writes.
-  const isKnown = read.position === snapshot.position && time.system === instant && asked.system === snapshot.instant;
-  if (isKnown && time.valid <= asked.valid && asked.valid <= read.calmUntil) return { ...now, calmUntil: read.calmUntil };
-  const [before, after] = ascending(time.system, asked.system);
-  const [since, until] = ascending(time.valid, asked.valid);
-  const ahead = until + calmNs > I64_MAX ? I64_MAX : until + calmNs;
-  let isCalm = since < until;
-  for (const type of types) {
+  const isSameReading =
+    earlierRead.position === snapshot.position && time.system === instant && askedTime.system === snapshot.instant;
+  if (isSameReading && time.valid <= askedTime.valid && askedTime.valid <= earlierRead.calmUntil)
+    return { ...readNow, calmUntil: earlierRead.calmUntil };
+  const [systemBefore, systemAfter] = ascendingInstants(time.system, askedTime.system);
+  const [validSince, validUntil] = ascendingInstants(time.valid, askedTime.valid);
+  const calmAhead = validUntil + edgeCalmNs > I64_MAX ? I64_MAX : validUntil + edgeCalmNs;
+  let isCalmAhead = validSince < validUntil;
+  for (const edgeType of types) {
     try {
-      if (yield* hasChanged(snapshot, type, { instant, before, after })) return null;
-      if (isCalm && !(yield* hasTurned(snapshot, type, { before, since, until: ahead }))) continue;
-      isCalm = false;
-      if (yield* hasTurned(snapshot, type, { before, since, until })) return null;
+      if (yield* haveEdgesChanged(snapshot, edgeType, { instant, before: systemBefore, after: systemAfter })) return null;
+      if (
+        isCalmAhead &&
+        !(yield* haveEdgesTurnedValid(snapshot, edgeType, { before: systemBefore, since: validSince, until: calmAhead }))
+      )
+        continue;
+      isCalmAhead = false;
+      if (yield* haveEdgesTurnedValid(snapshot, edgeType, { before: systemBefore, since: validSince, until: validUntil }))
+        return null;
     } catch (error) {
       // A closed type has no part in the graph, and had none under this grant.
       if (!isClosed(error)) throw error;
     }
   }
-  return isCalm ? { ...now, calmUntil: ahead } : now;
+  return isCalmAhead ? { ...readNow, calmUntil: calmAhead } : readNow;
 }
 
-interface Span {
+interface ChangeSpan {
   /** The instant of the snapshot before. */
   readonly instant: bigint;
   /** Instants of belief. */
@@ -93,83 +103,104 @@ interface Span {
 }
 
 /** Whether rows came, ended or were removed. */
-function* hasChanged(snapshot: GovernedSnapshot, type: string, span: Omit<Span, 'since' | 'until'>): Steps<boolean> {
-  const { before, after } = span;
-  if (isRemoved(snapshot, type, span)) return true;
+function* haveEdgesChanged(
+  snapshot: GovernedSnapshot,
+  type: string,
+  changeSpan: Omit<ChangeSpan, 'since' | 'until'>,
+): Steps<boolean> {
+  const { before, after } = changeSpan;
+  if (areEdgesRemoved(snapshot, type, changeSpan)) return true;
   if (before === after) return false;
-  const all: TimeBounds = { system: 'all', valid: 'all' };
-  const then: TimeBounds = { system: before, valid: 'all' };
-  const came = { type, columns: ['system_from'], time: all, after: before, zones: between('system_from', before, after) };
-  if (yield* has(snapshot, came, before, after)) return true;
-  const ended = { type, columns: ['system_to'], time: then, zones: between('system_to', before, after) };
-  return yield* has(snapshot, ended, before, after);
+  const allVersions: TimeBounds = { system: 'all', valid: 'all' };
+  const systemThen: TimeBounds = { system: before, valid: 'all' };
+  const newEdges = {
+    type,
+    columns: ['system_from'],
+    time: allVersions,
+    after: before,
+    zones: instantZones('system_from', before, after),
+  };
+  if (yield* hasRowsBetween(snapshot, newEdges, before, after)) return true;
+  const endedEdges = { type, columns: ['system_to'], time: systemThen, zones: instantZones('system_to', before, after) };
+  return yield* hasRowsBetween(snapshot, endedEdges, before, after);
 }
 
-function isRemoved(snapshot: GovernedSnapshot, type: string, { instant }: Pick<Span, 'instant'>): boolean {
+function areEdgesRemoved(snapshot: GovernedSnapshot, type: string, { instant }: Pick<ChangeSpan, 'instant'>): boolean {
   return snapshot.removals.removedAfter(type, instant).length > 0;
 }
 
 /** Whether anything that was believed before began or ended to be true. */
-function* hasTurned(
+function* haveEdgesTurnedValid(
   snapshot: GovernedSnapshot,
   type: string,
-  { before, since, until }: Pick<Span, 'before' | 'since' | 'until'>,
+  { before, since: validSince, until: validUntil }: Pick<ChangeSpan, 'before' | 'since' | 'until'>,
 ): Steps<boolean> {
-  if (since === until) return false;
-  for (const column of ['valid_from', 'valid_to']) {
-    const time: TimeBounds = { system: before, valid: 'all' };
-    const turned = { type, columns: [column], time, zones: between(column, since, until) };
-    if (yield* has(snapshot, turned, since, until)) return true;
+  if (validSince === validUntil) return false;
+  for (const validColumn of ['valid_from', 'valid_to']) {
+    const turnTime: TimeBounds = { system: before, valid: 'all' };
+    const turnedEdges = {
+      type,
+      columns: [validColumn],
+      time: turnTime,
+      zones: instantZones(validColumn, validSince, validUntil),
+    };
+    if (yield* hasRowsBetween(snapshot, turnedEdges, validSince, validUntil)) return true;
   }
   return false;
 }
 
 /** The graph as it is at a later instant, where only a few edges came or went since; null: it has to be read again. */
-export function* followChanges({ graph, time, instant }: ReadGraph, of: GraphSource): Steps<Graph | null> {
-  const { snapshot, nodes, links, time: asked, isolated } = of;
-  if (time.system === 'all' || time.valid === 'all' || asked.system === 'all' || asked.valid === 'all') return null;
-  if (time.system > asked.system) return null;
-  const [since, until] = ascending(time.valid, asked.valid);
-  const span: Span = { instant, before: time.system, after: asked.system, since, until };
-  const added: EdgeChange[] = [];
-  const removed: EdgeChange[] = [];
+export function* followChanges({ graph, time, instant }: ReadGraph, graphSource: GraphSource): Steps<Graph | null> {
+  const { snapshot, nodes, links, time: askedTime, isolated } = graphSource;
+  if (time.system === 'all' || time.valid === 'all' || askedTime.system === 'all' || askedTime.valid === 'all') return null;
+  if (time.system > askedTime.system) return null;
+  const [validSince, validUntil] = ascendingInstants(time.valid, askedTime.valid);
+  const changeSpan: ChangeSpan = { instant, before: time.system, after: askedTime.system, since: validSince, until: validUntil };
+  const addedEdges: EdgeChange[] = [];
+  const removedEdges: EdgeChange[] = [];
   for (const type of nodes) {
-    const isOther = yield* unlessClosed(function* () {
-      return (yield* hasChanged(snapshot, type, span)) || (yield* hasTurned(snapshot, type, span));
+    const hasTypeChanged = yield* unlessTypeClosed(function* () {
+      return (yield* haveEdgesChanged(snapshot, type, changeSpan)) || (yield* haveEdgesTurnedValid(snapshot, type, changeSpan));
     });
-    if (isOther) return null;
+    if (hasTypeChanged) return null;
   }
-  for (const [number, link] of links.entries()) {
+  for (const [linkOrdinal, link] of links.entries()) {
     const { type } = link;
-    const isOther = yield* unlessClosed(function* () {
-      if (isRemoved(snapshot, type, span) || (yield* hasTurned(snapshot, type, span))) return true;
-      const came = { type, time: asked, after: span.before, zones: between('system_from', span.before, span.after) };
-      const went = { type, time, zones: between('system_to', span.before, span.after) };
-      const edges = { graph, link, number, isolated };
+    const hasTypeChanged = yield* unlessTypeClosed(function* () {
+      if (areEdgesRemoved(snapshot, type, changeSpan) || (yield* haveEdgesTurnedValid(snapshot, type, changeSpan))) return true;
+      const newEdges = {
+        type,
+        time: askedTime,
+        after: changeSpan.before,
+        zones: instantZones('system_from', changeSpan.before, changeSpan.after),
+      };
+      const goneEdges = { type, time, zones: instantZones('system_to', changeSpan.before, changeSpan.after) };
+      const changedEdges = { graph, link, number: linkOrdinal, isolated };
       return !(
-        (yield* changesOf(snapshot, came, edges, span, added)) && (yield* changesOf(snapshot, went, edges, span, removed))
+        (yield* readEdgeChanges(snapshot, newEdges, changedEdges, changeSpan, addedEdges)) &&
+        (yield* readEdgeChanges(snapshot, goneEdges, changedEdges, changeSpan, removedEdges))
       );
     });
-    if (isOther) return null;
+    if (hasTypeChanged) return null;
   }
-  const nextGraph = yield* changedGraph(graph, added, removed);
+  const nextGraph = yield* changedGraph(graph, addedEdges, removedEdges);
   // A node without edges, and without a row that makes it one, is no node any more.
-  const isLeft = ({ source, target }: EdgeChange): boolean =>
+  const hasNodesLeft = ({ source, target }: EdgeChange): boolean =>
     [source, target].every((node) => degreeOf(nextGraph!, node, 'both') > 0);
-  return nextGraph === null || isolated || removed.every(isLeft) ? nextGraph : null;
+  return nextGraph === null || isolated || removedEdges.every(hasNodesLeft) ? nextGraph : null;
 }
 
 /** A type that the caller may not read has no part in the graph, before or after. */
-function* unlessClosed(work: () => Steps<boolean>): Steps<boolean> {
+function* unlessTypeClosed(readType: () => Steps<boolean>): Steps<boolean> {
   try {
-    return yield* work();
+    return yield* readType();
   } catch (error) {
     if (!isClosed(error)) throw error;
     return false;
   }
 }
 
-interface Edges {
+interface ChangedEdges {
   readonly graph: Graph;
   readonly link: LinkColumns;
   readonly number: number;
@@ -177,76 +208,79 @@ interface Edges {
 }
 
 /** Adds edges that came, or went, within the span. False where there are too many, or one can't be identified by itself. */
-function* changesOf(
+function* readEdgeChanges(
   { rows }: GovernedSnapshot,
-  request: Omit<ScanRequest, 'columns'>,
-  { graph, link, number, isolated }: Edges,
-  { before, after }: Span,
-  changes: EdgeChange[],
+  edgeScan: Omit<ScanRequest, 'columns'>,
+  { graph, link, number, isolated }: ChangedEdges,
+  { before, after }: ChangeSpan,
+  edgeChanges: EdgeChange[],
 ): Steps<boolean> {
-  const instantColumn = request.zones![0]!.column;
-  const columns = [...link.columns.map(({ name }) => name), instantColumn];
-  const blocks = rows.scan({ ...request, columns });
+  const instantColumn = edgeScan.zones![0]!.column;
+  const edgeScanColumns = [...link.columns.map(({ name }) => name), instantColumn];
+  const edgeBlocks = rows.scan({ ...edgeScan, columns: edgeScanColumns });
   try {
-    for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
-      const { columns: vectors, selection, first, count } = step.value;
-      const instants = vectors[link.columns.length]!;
-      if (count > 0 && (instants.kind !== 'i64' || instants.nulls !== null)) return false;
-      const cellOf = (column: number, row: number) => cellAt(vectors[column]!, link.columns[column]!.type, row);
-      const closedRows = instants.kind === 'i64' ? rowsBetween(instants.values, { selection, first, count }, before, after) : [];
-      for (const row of closedRows) {
-        const [from, to, systemFrom, weight = 1] = link.columns.map((_, column) => cellOf(column, row));
-        if (from === null || to === null || from === '' || to === '' || weight === null) continue;
-        const [source, target] = [graph.texts.numberOf(String(from)), graph.texts.numberOf(String(to))];
-        if (source < 0 || target < 0) {
+    for (let blockStep = edgeBlocks.next(); blockStep.done !== true; blockStep = edgeBlocks.next()) {
+      const { columns: edgeVectors, selection, first, count } = blockStep.value;
+      const edgeInstants = edgeVectors[link.columns.length]!;
+      if (count > 0 && (edgeInstants.kind !== 'i64' || edgeInstants.nulls !== null)) return false;
+      const edgeCell = (column: number, row: number) => cellAt(edgeVectors[column]!, link.columns[column]!.type, row);
+      const closedRows =
+        edgeInstants.kind === 'i64' ? rowsBetweenInstants(edgeInstants.values, { selection, first, count }, before, after) : [];
+      for (const edgeRow of closedRows) {
+        const [edgeFrom, edgeTo, systemFrom, edgeWeight = 1] = link.columns.map((_, column) => edgeCell(column, edgeRow));
+        if (edgeFrom === null || edgeTo === null || edgeFrom === '' || edgeTo === '' || edgeWeight === null) continue;
+        const [sourceNode, targetNode] = [graph.texts.numberOf(String(edgeFrom)), graph.texts.numberOf(String(edgeTo))];
+        if (sourceNode < 0 || targetNode < 0) {
           // The end may be a node that no edge has named yet.
           if (isolated) continue;
           return false;
         }
-        if (changes.length === changesMax || typeof systemFrom !== 'bigint') return false;
-        changes.push({ source, target, link: number, systemFrom, weight: Number(weight) });
+        if (edgeChanges.length === edgeChangesMax || typeof systemFrom !== 'bigint') return false;
+        edgeChanges.push({ source: sourceNode, target: targetNode, link: number, systemFrom, weight: Number(edgeWeight) });
       }
       yield;
     }
     return true;
   } finally {
-    blocks.return?.();
+    edgeBlocks.return?.();
   }
 }
 
 /** More of them are read anew with all others. */
-const changesMax = 10_000;
+const edgeChangesMax = 10_000;
 
-function ascending(a: bigint, b: bigint): readonly [bigint, bigint] {
-  return a < b ? [a, b] : [b, a];
+function ascendingInstants(oneInstant: bigint, otherInstant: bigint): readonly [bigint, bigint] {
+  return oneInstant < otherInstant ? [oneInstant, otherInstant] : [otherInstant, oneInstant];
 }
 
 /** Instants that floats have the order of. */
-const floatsBegin = 0n;
-const floatsEnd = 0x7ff0_0000_0000_0000n;
+const floatInstantsBegin = 0n;
+const floatInstantsEnd = 0x7ff0_0000_0000_0000n;
 
-/** Rows whose instant is above `after` and not above `until`; at most `most` rows. */
-function rowsBetween(
+/** Rows whose instant is above `after` and not above `until`; at most `rowsMax` rows. */
+function rowsBetweenInstants(
   instants: BigInt64Array,
   { selection, first, count }: { readonly selection: Int32Array | null; readonly first: number; readonly count: number },
   after: bigint,
   until: bigint,
-  most = Number.POSITIVE_INFINITY,
+  rowsMax = Number.POSITIVE_INFINITY,
 ): readonly number[] {
-  const rows: number[] = [];
-  const areFloats = after >= floatsBegin && until < floatsEnd;
-  const values = areFloats ? floatsOf(instants) : instants;
-  const [low, high] = areFloats ? (floatsOf(BigInt64Array.of(after, until)) as unknown as [number, number]) : [after, until];
-  for (let k = 0; k < count && rows.length < most; k++) {
+  const rowsFound: number[] = [];
+  const areFloatInstants = after >= floatInstantsBegin && until < floatInstantsEnd;
+  const comparableInstants = areFloatInstants ? floatsOf(instants) : instants;
+  const [lowInstant, highInstant] = areFloatInstants
+    ? (floatsOf(BigInt64Array.of(after, until)) as unknown as [number, number])
+    : [after, until];
+  for (let k = 0; k < count && rowsFound.length < rowsMax; k++) {
     const row = selection === null ? first + k : selection[k]!;
-    const instant = values[row]!;
-    if (low < instant && instant <= high) rows.push(row);
+    const instant = comparableInstants[row]!;
+    if (lowInstant < instant && instant <= highInstant) rowsFound.push(row);
   }
-  return rows;
+  return rowsFound;
 }
 
 /** Above `after`, up to and with `until`. */
-function between(column: string, after: bigint, until: bigint): readonly ZonePredicate[] {
+function instantZones(column: string, after: bigint, until: bigint): readonly ZonePredicate[] {
   return [
     { column, op: '>', value: after },
     { column, op: '<=', value: until },
@@ -254,19 +288,19 @@ function between(column: string, after: bigint, until: bigint): readonly ZonePre
 }
 
 /** Whether an instant of the first column lies, or may lie if hidden, in between. Yields after each block. */
-function* has({ rows }: GovernedSnapshot, request: ScanRequest, after: bigint, until: bigint): Steps<boolean> {
-  const blocks = rows.scan(request);
+function* hasRowsBetween({ rows }: GovernedSnapshot, edgeScan: ScanRequest, after: bigint, until: bigint): Steps<boolean> {
+  const edgeBlocks = rows.scan(edgeScan);
   try {
-    for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
-      const { columns, selection, first, count } = step.value;
+    for (let blockStep = edgeBlocks.next(); blockStep.done !== true; blockStep = edgeBlocks.next()) {
+      const { columns, selection, first, count } = blockStep.value;
       if (count === 0) continue;
-      const vector = columns[0]!;
-      if (vector.kind !== 'i64' || vector.nulls !== null) return true;
-      if (rowsBetween(vector.values, { selection, first, count }, after, until, 1).length > 0) return true;
+      const instantVector = columns[0]!;
+      if (instantVector.kind !== 'i64' || instantVector.nulls !== null) return true;
+      if (rowsBetweenInstants(instantVector.values, { selection, first, count }, after, until, 1).length > 0) return true;
       yield;
     }
     return false;
   } finally {
-    blocks.return?.();
+    edgeBlocks.return?.();
   }
 }

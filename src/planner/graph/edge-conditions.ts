@@ -3,34 +3,44 @@ import type { Call } from '../calls/table-function.ts';
 import type { Expression } from '../syntax/statement.ts';
 
 /** Parts of the condition that name no column of the answer alone say which edges there are. */
-export function withoutEdges(call: Call, above: ReadonlySet<string>): Call {
+export function withoutEdges(call: Call, nonEdgeColumns: ReadonlySet<string>): Call {
   if (call.where === null) return call;
-  const edges: Expression[] = [];
-  const rows: Expression[] = [];
-  for (const part of parts(call.where)) (namesOf(part).some((name) => above.has(name)) ? rows : edges).push(part);
-  return { ...call, where: conjunction(rows), edges: conjunction(edges) };
+  const edgeConditions: Expression[] = [];
+  const rowConditions: Expression[] = [];
+  for (const conjunct of conjunctsOf(call.where))
+    (namesOf(conjunct).some((name) => nonEdgeColumns.has(name)) ? rowConditions : edgeConditions).push(conjunct);
+  return { ...call, where: conjoin(rowConditions), edges: conjoin(edgeConditions) };
 }
 
-function parts(condition: Expression): readonly Expression[] {
+function conjunctsOf(condition: Expression): readonly Expression[] {
   return condition.kind === 'binary' && condition.op === 'and'
-    ? [...parts(condition.left), ...parts(condition.right)]
+    ? [...conjunctsOf(condition.left), ...conjunctsOf(condition.right)]
     : [condition];
 }
 
-function conjunction(conditions: readonly Expression[]): Expression | null {
-  const [first, ...others] = conditions;
-  if (first === undefined) return null;
-  return others.reduce((left, right): Expression => ({ kind: 'binary', op: 'and', left, right, location: left.location }), first);
+function conjoin(conditions: readonly Expression[]): Expression | null {
+  const [firstConjunct, ...otherConjuncts] = conditions;
+  if (firstConjunct === undefined) return null;
+  return otherConjuncts.reduce(
+    (conjoined, nextConjunct): Expression => ({
+      kind: 'binary',
+      op: 'and',
+      left: conjoined,
+      right: nextConjunct,
+      location: conjoined.location,
+    }),
+    firstConjunct,
+  );
 }
 
 /** Names of columns anywhere in an expression. */
 export function namesOf(expression: Expression): readonly string[] {
-  const names: string[] = [];
-  const open: unknown[] = [expression];
-  for (let node = open.pop(); node !== undefined; node = open.pop()) {
-    if (typeof node !== 'object' || node === null) continue;
-    if ((node as { kind?: unknown }).kind === 'column') names.push((node as { name: string }).name);
-    open.push(...Object.values(node));
+  const conditionColumns: string[] = [];
+  const openNodes: unknown[] = [expression];
+  for (let conditionNode = openNodes.pop(); conditionNode !== undefined; conditionNode = openNodes.pop()) {
+    if (typeof conditionNode !== 'object' || conditionNode === null) continue;
+    if ((conditionNode as { kind?: unknown }).kind === 'column') conditionColumns.push((conditionNode as { name: string }).name);
+    openNodes.push(...Object.values(conditionNode));
   }
-  return names;
+  return conditionColumns;
 }

@@ -11,155 +11,180 @@ import type { Graph } from './graph.ts';
 import { floatsOf, halvesOf } from './instant-floats.ts';
 import type { Steps } from './stepped-sort.ts';
 
-const instants = ['valid_from', 'valid_to', 'system_from', 'system_to'] as const;
+const instantColumns = ['valid_from', 'valid_to', 'system_from', 'system_to'] as const;
 /** Edges that are fetched between two looks at the clock. */
-const fetchedAtOnce = 8;
+const edgesFetchedAtOnce = 8;
 /** Rows that a scan goes over while one edge is looked up. */
-const rowsOfLookup = 3_000;
+const rowsPerEdgeLookup = 3_000;
 
 export class EdgeInstants {
-  readonly #graph: Graph;
-  readonly #execution: Execution;
-  readonly #links: Dictionary;
+  readonly #instantGraph: Graph;
+  readonly #instantExecution: Execution;
+  readonly #linkDictionary: Dictionary;
   /** Each once, ascending by link type, then by system_from. */
-  readonly #edges: Int32Array;
-  /** By edge: its index in `#edges`. An edge may be part of many paths. */
+  readonly #instantEdges: Int32Array;
+  /** By edge: its index in `#instantEdges`. An edge may be part of many paths. */
   readonly #edgeIndexes: ReadonlyMap<number, number>;
   /** By place: the halves of its instants, moved without an object for each; NULL for rows removed for good since. */
-  readonly #halves: Int32Array;
-  readonly #nulls: Uint8Array;
-  readonly #known: Uint8Array;
-  #isScanned = false;
+  readonly #instantHalves: Int32Array;
+  readonly #instantNulls: Uint8Array;
+  readonly #knownEdges: Uint8Array;
+  #areEdgesScanned = false;
 
   constructor(graph: Graph, execution: Execution, edges: Int32Array) {
-    this.#graph = graph;
-    this.#execution = execution;
+    this.#instantGraph = graph;
+    this.#instantExecution = execution;
     const { links, linkOf } = graph;
-    this.#links = { size: links.length, text: (code) => links[code]!, codeOf: (text) => links.indexOf(text) };
-    const times = floatsOf(graph.systemFrom);
-    const link = (edge: number): number => (linkOf === null ? 0 : linkOf[edge]!);
-    this.#edges = Int32Array.from(new Set(edges)).sort((a, b) => link(a) - link(b) || (times[a]! < times[b]! ? -1 : 1));
+    this.#linkDictionary = { size: links.length, text: (code) => links[code]!, codeOf: (text) => links.indexOf(text) };
+    const systemTimes = floatsOf(graph.systemFrom);
+    const edgeLink = (edge: number): number => (linkOf === null ? 0 : linkOf[edge]!);
+    this.#instantEdges = Int32Array.from(new Set(edges)).sort(
+      (a, b) => edgeLink(a) - edgeLink(b) || (systemTimes[a]! < systemTimes[b]! ? -1 : 1),
+    );
     const edgeIndexes = new Map<number, number>();
-    for (let i = 0; i < this.#edges.length; i++) edgeIndexes.set(this.#edges[i]!, i);
+    for (let i = 0; i < this.#instantEdges.length; i++) edgeIndexes.set(this.#instantEdges[i]!, i);
     this.#edgeIndexes = edgeIndexes;
-    this.#halves = new Int32Array(8 * this.#edges.length);
-    this.#nulls = new Uint8Array(4 * this.#edges.length).fill(1);
-    this.#known = new Uint8Array(this.#edges.length);
+    this.#instantHalves = new Int32Array(8 * this.#instantEdges.length);
+    this.#instantNulls = new Uint8Array(4 * this.#instantEdges.length).fill(1);
+    this.#knownEdges = new Uint8Array(this.#instantEdges.length);
   }
 
   /** Columns of some edges, as `edgeColumns` lists them. */
   *columns(edges: Int32Array): Steps<Vector[]> {
-    if (!this.#isScanned && edges.length > this.#graph.edges / rowsOfLookup + fetchedAtOnce) yield* this.#scan();
-    const { linkOf } = this.#graph;
+    if (!this.#areEdgesScanned && edges.length > this.#instantGraph.edges / rowsPerEdgeLookup + edgesFetchedAtOnce)
+      yield* this.#scanInstants();
+    const { linkOf } = this.#instantGraph;
     const scanIndexes = edges.map((edge) => this.#edgeIndexes.get(edge)!);
-    let fetched = 0;
-    for (const i of this.#isScanned ? [] : scanIndexes) {
-      if (this.#known[i] === 1) continue;
-      this.#fetch(i);
-      if (++fetched % fetchedAtOnce === 0) yield;
+    let fetchedCount = 0;
+    for (const i of this.#areEdgesScanned ? [] : scanIndexes) {
+      if (this.#knownEdges[i] === 1) continue;
+      this.#fetchInstants(i);
+      if (++fetchedCount % edgesFetchedAtOnce === 0) yield;
     }
-    const values = linkOf === null ? new Int32Array(edges.length) : Int32Array.from(edges, (edge) => linkOf[edge]!);
+    const linkCodes = linkOf === null ? new Int32Array(edges.length) : Int32Array.from(edges, (edge) => linkOf[edge]!);
     return [
-      { kind: 'dict', values, dictionary: this.#links, nulls: null },
-      ...instants.map((_, i) => this.#column(scanIndexes, i)),
+      { kind: 'dict', values: linkCodes, dictionary: this.#linkDictionary, nulls: null },
+      ...instantColumns.map((_, i) => this.#instantColumn(scanIndexes, i)),
     ];
   }
 
-  #column(edgeIndexes: Int32Array, instant: number): Vector {
-    const values = new BigInt64Array(edgeIndexes.length);
-    const nulls = new Uint8Array(edgeIndexes.length);
-    const halves = halvesOf(values);
-    let hasNull = false;
+  #instantColumn(edgeIndexes: Int32Array, columnOrdinal: number): Vector {
+    const instantValues = new BigInt64Array(edgeIndexes.length);
+    const columnNulls = new Uint8Array(edgeIndexes.length);
+    const columnHalves = halvesOf(instantValues);
+    let hasNullInstant = false;
     for (let i = 0; i < edgeIndexes.length; i++) {
-      const cell = 4 * edgeIndexes[i]! + instant;
-      halves[2 * i] = this.#halves[2 * cell]!;
-      halves[2 * i + 1] = this.#halves[2 * cell + 1]!;
-      nulls[i] = this.#nulls[cell]!;
-      hasNull ||= nulls[i] === 1;
+      const instantCell = 4 * edgeIndexes[i]! + columnOrdinal;
+      columnHalves[2 * i] = this.#instantHalves[2 * instantCell]!;
+      columnHalves[2 * i + 1] = this.#instantHalves[2 * instantCell + 1]!;
+      columnNulls[i] = this.#instantNulls[instantCell]!;
+      hasNullInstant ||= columnNulls[i] === 1;
     }
-    return { kind: 'i64', values, nulls: hasNull ? nulls : null };
+    return { kind: 'i64', values: instantValues, nulls: hasNullInstant ? columnNulls : null };
   }
 
-  *#scan(): Steps<void> {
-    for (let first = 0; first < this.#edges.length; ) {
-      const type = this.#graph.link(this.#edges[first]!);
-      let end = first + 1;
-      while (end < this.#edges.length && this.#graph.link(this.#edges[end]!) === type) end++;
-      yield* this.#scanOf(type, first, end);
-      first = end;
+  *#scanInstants(): Steps<void> {
+    for (let linkFirst = 0; linkFirst < this.#instantEdges.length; ) {
+      const linkType = this.#instantGraph.link(this.#instantEdges[linkFirst]!);
+      let linkEnd = linkFirst + 1;
+      while (linkEnd < this.#instantEdges.length && this.#instantGraph.link(this.#instantEdges[linkEnd]!) === linkType) linkEnd++;
+      yield* this.#scanTypeInstants(linkType, linkFirst, linkEnd);
+      linkFirst = linkEnd;
     }
-    this.#isScanned = true;
+    this.#areEdgesScanned = true;
   }
 
   /** Places ascend by system_from, as rows do that come out of a scan of one path. */
-  *#scanOf(type: string, begin: number, end: number): Steps<void> {
-    const { snapshot, time } = this.#execution;
-    const wanted = BigInt64Array.from(this.#edges.subarray(begin, end), (edge) => this.#graph.systemFrom[edge]!);
-    const zones = [{ column: 'system_from', op: '<=', value: wanted.at(-1)! }] as const;
-    const blocks = snapshot.rows.scan({ type, columns: instants, time, after: wanted[0]! - 1n, zones });
-    const sought = floatsOf(wanted);
-    let at = 0;
+  *#scanTypeInstants(type: string, begin: number, end: number): Steps<void> {
+    const { snapshot, time } = this.#instantExecution;
+    const wantedSystemTimes = BigInt64Array.from(
+      this.#instantEdges.subarray(begin, end),
+      (edge) => this.#instantGraph.systemFrom[edge]!,
+    );
+    const systemZones = [{ column: 'system_from', op: '<=', value: wantedSystemTimes.at(-1)! }] as const;
+    const instantBlocks = snapshot.rows.scan({
+      type,
+      columns: instantColumns,
+      time,
+      after: wantedSystemTimes[0]! - 1n,
+      zones: systemZones,
+    });
+    const soughtTimes = floatsOf(wantedSystemTimes);
+    let soughtOrdinal = 0;
     try {
-      for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
-        const { columns, count } = step.value;
-        if (count > 0) at = this.#meet(sought, at, begin, step.value, cellsOf(columns));
+      for (let blockStep = instantBlocks.next(); blockStep.done !== true; blockStep = instantBlocks.next()) {
+        const { columns, count } = blockStep.value;
+        if (count > 0)
+          soughtOrdinal = this.#matchInstants(soughtTimes, soughtOrdinal, begin, blockStep.value, instantCellsOf(columns));
         yield;
       }
     } finally {
-      blocks.return?.();
+      instantBlocks.return?.();
     }
   }
 
   /** Where the next one is sought. A function of its own: in a loop that can be left in the middle it would be compiled worse. */
-  #meet(sought: Float64Array, from: number, begin: number, { selection, first, count }: Rows, cells: readonly Cells[]): number {
-    const vector = cells[2]!.values;
-    assert(vector, 'system times are i64');
-    const times = floatsOf(vector);
-    let at = from;
+  #matchInstants(
+    soughtTimes: Float64Array,
+    from: number,
+    firstEdge: number,
+    { selection, first, count }: InstantRows,
+    cells: readonly InstantCells[],
+  ): number {
+    const systemTimes = cells[2]!.values;
+    assert(systemTimes, 'system times are i64');
+    const systemFloats = floatsOf(systemTimes);
+    let soughtOrdinal = from;
     for (let i = 0; i < count; i++) {
-      const row = selection === null ? first + i : selection[i]!;
-      const time = times[row]!;
+      const instantRow = selection === null ? first + i : selection[i]!;
+      const rowTime = systemFloats[instantRow]!;
       // Another path begins anew.
-      if (at > 0 && time <= sought[at - 1]!) at = indexOfInstant(sought, time);
-      while (at < sought.length && sought[at]! < time) at++;
-      if (at < sought.length && sought[at] === time) this.#take(begin + at, cells, row);
+      if (soughtOrdinal > 0 && rowTime <= soughtTimes[soughtOrdinal - 1]!) soughtOrdinal = indexOfInstant(soughtTimes, rowTime);
+      while (soughtOrdinal < soughtTimes.length && soughtTimes[soughtOrdinal]! < rowTime) soughtOrdinal++;
+      if (soughtOrdinal < soughtTimes.length && soughtTimes[soughtOrdinal] === rowTime)
+        this.#takeInstants(firstEdge + soughtOrdinal, cells, instantRow);
     }
-    return at;
+    return soughtOrdinal;
   }
 
-  #fetch(edgeIndex: number): void {
-    const edge = this.#edges[edgeIndex]!;
-    const version = fetchVersion(this.#execution, this.#graph.link(edge), instants, this.#graph.systemFrom[edge]!);
-    if (version !== null) this.#take(edgeIndex, cellsOf(version.columns), version.row);
-    this.#known[edgeIndex] = 1;
+  #fetchInstants(edgeIndex: number): void {
+    const fetchedEdge = this.#instantEdges[edgeIndex]!;
+    const version = fetchVersion(
+      this.#instantExecution,
+      this.#instantGraph.link(fetchedEdge),
+      instantColumns,
+      this.#instantGraph.systemFrom[fetchedEdge]!,
+    );
+    if (version !== null) this.#takeInstants(edgeIndex, instantCellsOf(version.columns), version.row);
+    this.#knownEdges[edgeIndex] = 1;
   }
 
-  #take(edgeIndex: number, cells: readonly Cells[], row: number): void {
-    for (let i = 0; i < cells.length; i++) {
-      const { halves, nulls } = cells[i]!;
+  #takeInstants(edgeIndex: number, instantCells: readonly InstantCells[], row: number): void {
+    for (let i = 0; i < instantCells.length; i++) {
+      const { halves, nulls } = instantCells[i]!;
       if (halves === null || nulls?.[row] === 1) continue;
-      const cell = 4 * edgeIndex + i;
-      this.#nulls[cell] = 0;
-      this.#halves[2 * cell] = halves[2 * row]!;
-      this.#halves[2 * cell + 1] = halves[2 * row + 1]!;
+      const instantCell = 4 * edgeIndex + i;
+      this.#instantNulls[instantCell] = 0;
+      this.#instantHalves[2 * instantCell] = halves[2 * row]!;
+      this.#instantHalves[2 * instantCell + 1] = halves[2 * row + 1]!;
     }
   }
 }
 
-interface Rows {
+interface InstantRows {
   readonly selection: Int32Array | null;
   readonly first: number;
   readonly count: number;
 }
 
 /** Instants of a block; null: all are NULL. */
-interface Cells {
+interface InstantCells {
   readonly values: BigInt64Array | null;
   readonly halves: Int32Array | null;
   readonly nulls: Uint8Array | null;
 }
 
-function cellsOf(columns: readonly Vector[]): readonly Cells[] {
+function instantCellsOf(columns: readonly Vector[]): readonly InstantCells[] {
   return columns.map((vector) => {
     if (vector.kind === 'null') return { values: null, halves: null, nulls: null };
     assert(vector.kind === 'i64', 'instants are integers');

@@ -11,7 +11,7 @@ import { floatsOf } from './instant-floats.ts';
 import { sharedArray } from './shared-array.ts';
 
 /** Grows by doubling. */
-interface Growing {
+interface GrowingEdges {
   from: Int32Array;
   to: Int32Array;
   time: BigInt64Array;
@@ -20,206 +20,206 @@ interface Growing {
 }
 
 export class EdgeList {
-  readonly #names = new TextInterner();
-  readonly #ends = [new EndNumbers(this.#names), new EndNumbers(this.#names)] as const;
-  readonly #links: readonly string[];
-  readonly #edges: Growing;
-  #length = 0;
+  readonly #nodeNames = new TextInterner();
+  readonly #endNumbers = [new EndNumbers(this.#nodeNames), new EndNumbers(this.#nodeNames)] as const;
+  readonly #linkTypes: readonly string[];
+  readonly #growingEdges: GrowingEdges;
+  #edgeCount = 0;
   /** By code: 1 for a visible node. */
-  #visible = new Uint8Array(1024);
-  #codes = new Int32Array(0);
+  #visibleNodes = new Uint8Array(1024);
+  #endCodes = new Int32Array(0);
 
-  constructor(links: readonly string[], weighted: boolean) {
-    const room = 1024;
-    this.#links = links;
-    this.#edges = {
-      from: new Int32Array(room),
-      to: new Int32Array(room),
-      time: new BigInt64Array(room),
-      weight: weighted ? new Float64Array(room) : null,
-      link: new Uint16Array(room),
+  constructor(linkTypes: readonly string[], isWeighted: boolean) {
+    const edgeRoom = 1024;
+    this.#linkTypes = linkTypes;
+    this.#growingEdges = {
+      from: new Int32Array(edgeRoom),
+      to: new Int32Array(edgeRoom),
+      time: new BigInt64Array(edgeRoom),
+      weight: isWeighted ? new Float64Array(edgeRoom) : null,
+      link: new Uint16Array(edgeRoom),
     };
   }
 
   get length(): number {
-    return this.#length;
+    return this.#edgeCount;
   }
 
   get bytes(): number {
-    const { from, to, time, weight, link } = this.#edges;
-    const arrays = from.byteLength + to.byteLength + time.byteLength + (weight?.byteLength ?? 0) + link.byteLength;
-    return this.#names.bytes + arrays + this.#visible.byteLength;
+    const { from, to, time, weight, link } = this.#growingEdges;
+    const edgeArrayBytes = from.byteLength + to.byteLength + time.byteLength + (weight?.byteLength ?? 0) + link.byteLength;
+    return this.#nodeNames.bytes + edgeArrayBytes + this.#visibleNodes.byteLength;
   }
 
   /** Columns: source, target, system_from and, of a weighted list, the weight. An edge that lacks one of them is not there. */
   addEdges(batch: Batch, link: number, endTypes: readonly [ColumnType, ColumnType]): void {
     const { count } = batch;
-    this.#reserve(this.#length + count);
-    const { from, to, time, weight, link: links } = this.#edges;
-    const both = this.#room(2 * count);
-    const sources = both.subarray(0, count);
-    const targets = both.subarray(count);
-    this.#numbers(batch, 0, endTypes[0], sources);
-    this.#numbers(batch, 1, endTypes[1], targets);
-    const times = batch.columns[2]!;
-    const weights = weight === null ? null : batch.columns[3]!;
-    if (times.kind !== 'i64') return;
-    const [instants, read] = [floatsOf(time), floatsOf(times.values)];
-    let length = this.#length;
+    this.#reserveEdges(this.#edgeCount + count);
+    const { from, to, time, weight, link: links } = this.#growingEdges;
+    const bothEnds = this.#endCodeRoom(2 * count);
+    const sourceCodes = bothEnds.subarray(0, count);
+    const targetCodes = bothEnds.subarray(count);
+    this.#numberEnds(batch, 0, endTypes[0], sourceCodes);
+    this.#numberEnds(batch, 1, endTypes[1], targetCodes);
+    const systemTimes = batch.columns[2]!;
+    const edgeWeights = weight === null ? null : batch.columns[3]!;
+    if (systemTimes.kind !== 'i64') return;
+    const [edgeInstants, readInstants] = [floatsOf(time), floatsOf(systemTimes.values)];
+    let edgeOrdinal = this.#edgeCount;
     for (let k = 0; k < count; k++) {
-      const source = sources[k]!;
-      const target = targets[k]!;
-      if (source === 0 || target === 0) continue;
-      const row = rowAt(batch, k);
-      if (weights !== null) {
-        const value = numberAt(weights, row);
-        if (value === null) continue;
-        weight![length] = value;
+      const sourceCode = sourceCodes[k]!;
+      const targetCode = targetCodes[k]!;
+      if (sourceCode === 0 || targetCode === 0) continue;
+      const edgeRow = batchRowAt(batch, k);
+      if (edgeWeights !== null) {
+        const weightValue = edgeNumberAt(edgeWeights, edgeRow);
+        if (weightValue === null) continue;
+        weight![edgeOrdinal] = weightValue;
       }
-      from[length] = source - 1;
-      to[length] = target - 1;
-      instants[length] = read[row]!;
-      links[length] = link;
-      length++;
+      from[edgeOrdinal] = sourceCode - 1;
+      to[edgeOrdinal] = targetCode - 1;
+      edgeInstants[edgeOrdinal] = readInstants[edgeRow]!;
+      links[edgeOrdinal] = link;
+      edgeOrdinal++;
     }
-    this.#length = length;
+    this.#edgeCount = edgeOrdinal;
   }
 
   /**
-   * Adds rows of a type by their names: of the columns `id` and `_pk` the first that has a text. Rows that no edge names become
-   * nodes where `isolated` is set. A row whose `id` is hidden has no name.
+   * Adds rows of a type by their names: of the columns `idVector` and `_pk` the first that has a text. Rows that no edge names become
+   * nodes where `isolated` is set. A row whose `idVector` is hidden has no name.
    */
   addNodes(
     batch: Batch,
     idType: ColumnType,
     { isolated, hidesId }: { readonly isolated: boolean; readonly hidesId: boolean },
   ): void {
-    const [id, key] = batch.columns;
+    const [idVector, keyVector] = batch.columns;
     const { count } = batch;
-    if (id!.kind === 'text' && id!.nulls === null) return this.#addTexts(id!, batch, isolated);
+    if (idVector!.kind === 'text' && idVector!.nulls === null) return this.#addTextNodes(idVector!, batch, isolated);
     for (let k = 0; k < count; k++) {
-      const row = rowAt(batch, k);
-      const named = isNull(id!, row) && !hidesId ? key! : id!;
-      if (isNull(named, row)) continue;
-      const code = this.#codeOf(named, row, named === id ? idType : 'string', isolated);
-      if (code >= 0) this.#show(code);
+      const nodeRow = batchRowAt(batch, k);
+      const namedVector = isNullEnd(idVector!, nodeRow) && !hidesId ? keyVector! : idVector!;
+      if (isNullEnd(namedVector, nodeRow)) continue;
+      const nodeCode = this.#nodeCodeOf(namedVector, nodeRow, namedVector === idVector ? idType : 'string', isolated);
+      if (nodeCode >= 0) this.#showNode(nodeCode);
     }
   }
 
-  #addTexts(ids: Extract<Vector, { kind: 'text' }>, batch: Batch, adds: boolean): void {
-    const numbers = this.#room(batch.count);
-    this.#names.numbersOf(ids, batch, numbers, adds);
+  #addTextNodes(idTexts: Extract<Vector, { kind: 'text' }>, batch: Batch, addsNodes: boolean): void {
+    const nodeNumbers = this.#endCodeRoom(batch.count);
+    this.#nodeNames.numbersOf(idTexts, batch, nodeNumbers, addsNodes);
     for (let k = 0; k < batch.count; k++) {
-      const row = rowAt(batch, k);
+      const nodeRow = batchRowAt(batch, k);
       // The empty text is no name.
-      if (numbers[k] !== 0 && ids.offsets[row] !== ids.offsets[row + 1]) this.#show(numbers[k]! - 1);
+      if (nodeNumbers[k] !== 0 && idTexts.offsets[nodeRow] !== idTexts.offsets[nodeRow + 1]) this.#showNode(nodeNumbers[k]! - 1);
     }
   }
 
-  #room(count: number): Int32Array {
-    if (this.#codes.length < count) this.#codes = new Int32Array(count);
-    return this.#codes.subarray(0, count);
+  #endCodeRoom(count: number): Int32Array {
+    if (this.#endCodes.length < count) this.#endCodes = new Int32Array(count);
+    return this.#endCodes.subarray(0, count);
   }
 
   /** All edges that were read, in the form in which they go to the maker of the graph. */
   get read(): ReadEdges {
-    const { from, to, time, weight, link } = this.#edges;
-    const names = this.#names;
+    const { from, to, time, weight, link } = this.#growingEdges;
+    const nodeNames = this.#nodeNames;
     return {
-      length: this.#length,
+      length: this.#edgeCount,
       from,
       to,
       time,
       weight,
       link,
-      links: this.#links,
-      names: { size: names.size, ...names.utf8 },
-      visible: this.#visible,
+      links: this.#linkTypes,
+      names: { size: nodeNames.size, ...nodeNames.utf8 },
+      visible: this.#visibleNodes,
     };
   }
 
-  graphOf({ arrays, order, numberOf }: MadeGraph): Graph {
-    const names = this.#names;
-    const texts: NodeTexts = {
-      size: order.length,
-      text: (node) => names.text(order[node]!),
-      bytesOf: (node) => names.bytesOf(order[node]!),
+  graphOf({ arrays, order: nodeOrder, numberOf }: MadeGraph): Graph {
+    const nodeNames = this.#nodeNames;
+    const nodeTexts: NodeTexts = {
+      size: nodeOrder.length,
+      text: (node) => nodeNames.text(nodeOrder[node]!),
+      bytesOf: (node) => nodeNames.bytesOf(nodeOrder[node]!),
       numberOf: (text) => {
-        const code = names.codeOf(text);
-        return code < 0 ? -1 : numberOf[code]!;
+        const nodeCode = nodeNames.codeOf(text);
+        return nodeCode < 0 ? -1 : numberOf[nodeCode]!;
       },
-      bytes: names.bytes + order.byteLength + numberOf.byteLength,
+      bytes: nodeNames.bytes + nodeOrder.byteLength + numberOf.byteLength,
     };
-    return new Graph({ texts, ...arrays });
+    return new Graph({ texts: nodeTexts, ...arrays });
   }
 
-  #numbers(batch: Batch, column: 0 | 1, type: ColumnType, out: Int32Array): void {
-    const vector = batch.columns[column]!;
-    if (vector.kind === 'text') return this.#ends[column]!.numberTexts(vector, batch, out);
+  #numberEnds(batch: Batch, endColumn: 0 | 1, type: ColumnType, endNumbersOut: Int32Array): void {
+    const endVector = batch.columns[endColumn]!;
+    if (endVector.kind === 'text') return this.#endNumbers[endColumn]!.numberTexts(endVector, batch, endNumbersOut);
     for (let k = 0; k < batch.count; k++) {
-      const row = rowAt(batch, k);
-      out[k] = isNull(vector, row) ? 0 : this.#codeOf(vector, row, type, true) + 1;
+      const endRow = batchRowAt(batch, k);
+      endNumbersOut[k] = isNullEnd(endVector, endRow) ? 0 : this.#nodeCodeOf(endVector, endRow, type, true) + 1;
     }
   }
 
   /** -1 where nothing is called so, and nothing is added. */
-  #codeOf(vector: Vector, row: number, type: ColumnType, adds: boolean): number {
-    const names = this.#names;
-    if (vector.kind === 'text') {
-      const { heap, offsets } = vector;
-      const [start, end] = [offsets[row]!, offsets[row + 1]!];
-      if (start === end) return -1;
-      return adds ? names.ofBytes(heap, start, end) : names.codeOfBytes(heap, start, end);
+  #nodeCodeOf(nodeVector: Vector, row: number, type: ColumnType, addsNodes: boolean): number {
+    const nodeNames = this.#nodeNames;
+    if (nodeVector.kind === 'text') {
+      const { heap, offsets } = nodeVector;
+      const [nameStart, nameEnd] = [offsets[row]!, offsets[row + 1]!];
+      if (nameStart === nameEnd) return -1;
+      return addsNodes ? nodeNames.ofBytes(heap, nameStart, nameEnd) : nodeNames.codeOfBytes(heap, nameStart, nameEnd);
     }
-    if (vector.kind === 'dict') return this.#codeOfForeign(vector.dictionary, vector.values[row]!, adds);
-    const cell = cellAt(vector, type, row);
-    const text = cell === null || typeof cell === 'object' ? '' : String(cell);
-    return text === '' ? -1 : adds ? names.ofText(text) : names.codeOf(text);
+    if (nodeVector.kind === 'dict') return this.#foreignNodeCode(nodeVector.dictionary, nodeVector.values[row]!, addsNodes);
+    const nodeCell = cellAt(nodeVector, type, row);
+    const nodeText = nodeCell === null || typeof nodeCell === 'object' ? '' : String(nodeCell);
+    return nodeText === '' ? -1 : addsNodes ? nodeNames.ofText(nodeText) : nodeNames.codeOf(nodeText);
   }
 
-  #codeOfForeign(dictionary: Dictionary, code: number, adds: boolean): number {
-    const known = this.#names.foreign(dictionary)[code]!;
-    if (known !== 0) return known - 1;
-    const text = dictionary.text(code);
-    if (text === '') return -1;
-    return adds ? this.#names.ofForeign(dictionary, code) : this.#names.codeOf(text);
+  #foreignNodeCode(dictionary: Dictionary, code: number, addsNodes: boolean): number {
+    const knownNode = this.#nodeNames.foreign(dictionary)[code]!;
+    if (knownNode !== 0) return knownNode - 1;
+    const nodeText = dictionary.text(code);
+    if (nodeText === '') return -1;
+    return addsNodes ? this.#nodeNames.ofForeign(dictionary, code) : this.#nodeNames.codeOf(nodeText);
   }
 
-  #show(code: number): void {
-    if (code >= this.#visible.length) {
-      const grown = new Uint8Array(Math.max(2 * this.#visible.length, this.#names.size + 1, code + 1));
-      grown.set(this.#visible);
-      this.#visible = grown;
+  #showNode(nodeCode: number): void {
+    if (nodeCode >= this.#visibleNodes.length) {
+      const grownVisible = new Uint8Array(Math.max(2 * this.#visibleNodes.length, this.#nodeNames.size + 1, nodeCode + 1));
+      grownVisible.set(this.#visibleNodes);
+      this.#visibleNodes = grownVisible;
     }
-    this.#visible[code] = 1;
+    this.#visibleNodes[nodeCode] = 1;
   }
 
-  #reserve(wanted: number): void {
-    const edges = this.#edges;
-    if (edges.from.length >= wanted) return;
-    const room = Math.max(2 * edges.from.length, wanted);
-    edges.from = copyInto(edges.from, sharedArray(Int32Array, room));
-    edges.to = copyInto(edges.to, sharedArray(Int32Array, room));
-    edges.time = copyInto(edges.time, sharedArray(BigInt64Array, room));
-    edges.weight &&= copyInto(edges.weight, sharedArray(Float64Array, room));
-    edges.link = copyInto(edges.link, sharedArray(Uint16Array, room));
+  #reserveEdges(wantedEdges: number): void {
+    const growingEdges = this.#growingEdges;
+    if (growingEdges.from.length >= wantedEdges) return;
+    const edgeRoom = Math.max(2 * growingEdges.from.length, wantedEdges);
+    growingEdges.from = copyEdges(growingEdges.from, sharedArray(Int32Array, edgeRoom));
+    growingEdges.to = copyEdges(growingEdges.to, sharedArray(Int32Array, edgeRoom));
+    growingEdges.time = copyEdges(growingEdges.time, sharedArray(BigInt64Array, edgeRoom));
+    growingEdges.weight &&= copyEdges(growingEdges.weight, sharedArray(Float64Array, edgeRoom));
+    growingEdges.link = copyEdges(growingEdges.link, sharedArray(Uint16Array, edgeRoom));
   }
 }
 
-function copyInto<A extends Int32Array | BigInt64Array | Float64Array | Uint16Array>(before: A, room: A): A {
-  room.set(before as never);
-  return room;
+function copyEdges<A extends Int32Array | BigInt64Array | Float64Array | Uint16Array>(earlierEdges: A, edgeRoom: A): A {
+  edgeRoom.set(earlierEdges as never);
+  return edgeRoom;
 }
 
-function rowAt({ selection, first }: Batch, k: number): number {
+function batchRowAt({ selection, first }: Batch, k: number): number {
   return selection === null ? first + k : selection[k]!;
 }
 
-function isNull(vector: Vector, row: number): boolean {
+function isNullEnd(vector: Vector, row: number): boolean {
   return vector.kind === 'null' || vector.nulls?.[row] === 1;
 }
 
-function numberAt(vector: Vector, row: number): number | null {
-  if (vector.kind !== 'i32' && vector.kind !== 'f64' && vector.kind !== 'i64') return null;
-  return isNull(vector, row) ? null : Number(vector.values[row]!);
+function edgeNumberAt(weightVector: Vector, row: number): number | null {
+  if (weightVector.kind !== 'i32' && weightVector.kind !== 'f64' && weightVector.kind !== 'i64') return null;
+  return isNullEnd(weightVector, row) ? null : Number(weightVector.values[row]!);
 }

@@ -72,12 +72,12 @@ export interface GraphAlgorithm {
   run(graph: Graph, call: GraphCall): Steps<GraphRows>;
 }
 
-const scored: readonly GraphColumn[] = [
+const scoredColumns: readonly GraphColumn[] = [
   { name: 'nodeId', holds: 'node' },
   { name: 'score', holds: 'number' },
 ];
 
 /** Columns of every answer, and the function's own. */
-export function scoredWith(...own: readonly GraphColumn[]): readonly GraphColumn[] {
-  return [...scored, ...own];
+export function scoredWith(...ownGraphColumns: readonly GraphColumn[]): readonly GraphColumn[] {
+  return [...scoredColumns, ...ownGraphColumns];
 }

@@ -30,63 +30,71 @@ export interface MadeGraph {
 }
 
 /** Between two messages: some milliseconds. */
-const stepsAtOnce = 96;
+const buildStepsAtOnce = 96;
 
 export const makingJob: SteppedJob<ReadEdges, MadeGraph> = {
   module: import.meta.url,
   name: 'makingJob',
-  *steps(read) {
-    const making = makeGraph(read);
-    for (let done = 0; ; done++) {
-      const step = making.next();
-      if (step.done) return step.value;
-      if (done % stepsAtOnce === stepsAtOnce - 1) yield { done, of: read.length };
+  *steps(edgesRead) {
+    const graphBuild = makeGraph(edgesRead);
+    for (let buildStepCount = 0; ; buildStepCount++) {
+      const buildStep = graphBuild.next();
+      if (buildStep.done) return buildStep.value;
+      if (buildStepCount % buildStepsAtOnce === buildStepsAtOnce - 1) yield { done: buildStepCount, of: edgesRead.length };
     }
   },
 };
 
 /** Edges of which both ends are visible. */
-export function* makeGraph(read: ReadEdges): Steps<MadeGraph> {
-  const { length, links, weight, link } = read;
-  const order = yield* visibleNodes(read);
-  const nodes = order.length;
-  const numberOf = new Int32Array(read.names.size).fill(-1);
-  for (let node = 0; node < nodes; node++) numberOf[order[node]!] = node;
+export function* makeGraph(edgesRead: ReadEdges): Steps<MadeGraph> {
+  const { length, links, weight, link } = edgesRead;
+  const nodeOrder = yield* visibleNodesInOrder(edgesRead);
+  const nodeCount = nodeOrder.length;
+  const numberOf = new Int32Array(edgesRead.names.size).fill(-1);
+  for (let node = 0; node < nodeCount; node++) numberOf[nodeOrder[node]!] = node;
   // Source, target, both halves of the instant, and the edge's number where more is to be looked up by it.
-  const isPlain = weight === null && links.length <= 1;
-  const all = roomFor(length, isPlain ? 4 : 5);
-  let count = 0;
-  for (let first = 0; first < length; first += edgesAtOnce) {
-    count = numberEdges(read, numberOf, all, { first, end: Math.min(length, first + edgesAtOnce), count });
+  const isPlainGraph = weight === null && links.length <= 1;
+  const edgeRecords = roomFor(length, isPlainGraph ? 4 : 5);
+  let edgeCount = 0;
+  for (let firstEdge = 0; firstEdge < length; firstEdge += edgesAtOnce) {
+    edgeCount = numberEdgeEnds(edgesRead, numberOf, edgeRecords, {
+      first: firstEdge,
+      end: Math.min(length, firstEdge + edgesAtOnce),
+      count: edgeCount,
+    });
     yield;
   }
   // Edges came by link type and system_from: ordering them by target, then by source, leaves each order within the next.
-  const ordered = yield* inOrder(all, count, nodes);
-  const neighbours = sharedArray(Int32Array, count);
-  const systemFrom = sharedArray(BigInt64Array, count);
-  const weights = weight === null ? null : sharedArray(Float64Array, count);
-  const linkOf = links.length > 1 ? sharedArray(Uint16Array, count) : null;
-  const instants = halvesOf(systemFrom);
-  for (let first = 0; first < count; first += edgesAtOnce) {
-    const end = Math.min(count, first + edgesAtOnce);
-    column(ordered, 1, neighbours, first, end);
-    takeInstants(ordered, instants, first, end);
-    if (weights !== null) take(weight!, ordered, weights, first, end);
-    if (linkOf !== null) take(link, ordered, linkOf, first, end);
+  const orderedEdges = yield* inOrder(edgeRecords, edgeCount, nodeCount);
+  const outNeighbours = sharedArray(Int32Array, edgeCount);
+  const systemFrom = sharedArray(BigInt64Array, edgeCount);
+  const weights = weight === null ? null : sharedArray(Float64Array, edgeCount);
+  const linkOf = links.length > 1 ? sharedArray(Uint16Array, edgeCount) : null;
+  const instantHalves = halvesOf(systemFrom);
+  for (let first = 0; first < edgeCount; first += edgesAtOnce) {
+    const edgeEnd = Math.min(edgeCount, first + edgesAtOnce);
+    column(orderedEdges, 1, outNeighbours, first, edgeEnd);
+    takeEdgeInstants(orderedEdges, instantHalves, first, edgeEnd);
+    if (weights !== null) takeEdgeValues(weight!, orderedEdges, weights, first, edgeEnd);
+    if (linkOf !== null) takeEdgeValues(link, orderedEdges, linkOf, first, edgeEnd);
     yield;
   }
-  const out: Adjacency = { offsets: yield* offsetsOf(ordered, count, nodes), neighbours, edges: null };
-  const into = yield* transpose(out.offsets, neighbours, nodes);
-  return { arrays: { out, in: into, systemFrom, linkOf, links, weights }, order, numberOf };
+  const outAdjacency: Adjacency = {
+    offsets: yield* offsetsOf(orderedEdges, edgeCount, nodeCount),
+    neighbours: outNeighbours,
+    edges: null,
+  };
+  const inAdjacency = yield* transpose(outAdjacency.offsets, outNeighbours, nodeCount);
+  return { arrays: { out: outAdjacency, in: inAdjacency, systemFrom, linkOf, links, weights }, order: nodeOrder, numberOf };
 }
 
 /** Visible nodes in the order of their texts' bytes. */
-function* visibleNodes({ names, visible }: ReadEdges): Steps<Int32Array> {
-  const { size } = names;
-  const codes = new Int32Array(size);
-  let count = 0;
-  for (let code = 0; code < size; code++) if (visible[code] === 1) codes[count++] = code;
-  return yield* inTextOrder(codes.subarray(0, count), names);
+function* visibleNodesInOrder({ names, visible }: ReadEdges): Steps<Int32Array> {
+  const { size: nameCount } = names;
+  const visibleCodes = new Int32Array(nameCount);
+  let visibleCount = 0;
+  for (let nodeCode = 0; nodeCode < nameCount; nodeCode++) if (visible[nodeCode] === 1) visibleCodes[visibleCount++] = nodeCode;
+  return yield* inTextOrder(visibleCodes.subarray(0, visibleCount), names);
 }
 
 interface NodeRange {
@@ -97,35 +105,42 @@ interface NodeRange {
 // The loops below are functions of their own: V8 compiles a loop worse inside a generator.
 
 /** How many edges there are by now. */
-function numberEdges(
+function numberEdgeEnds(
   { from, to, time }: ReadEdges,
   numberOf: Int32Array,
   { words, width }: Records,
   { first, end, count: before }: NodeRange & { readonly count: number },
 ): number {
-  const instants = halvesOf(time);
-  let count = before;
-  for (let edge = first; edge < end; edge++) {
-    const source = numberOf[from[edge]!]!;
-    const target = numberOf[to[edge]!]!;
-    if (source < 0 || target < 0) continue;
-    const at = count++ * width;
-    words[at] = source;
-    words[at + 1] = target;
-    words[at + 2] = instants[2 * edge]!;
-    words[at + 3] = instants[2 * edge + 1]!;
-    if (width > 4) words[at + 4] = edge;
+  const instantHalves = halvesOf(time);
+  let numberedEdges = before;
+  for (let readEdge = first; readEdge < end; readEdge++) {
+    const sourceNode = numberOf[from[readEdge]!]!;
+    const targetNode = numberOf[to[readEdge]!]!;
+    if (sourceNode < 0 || targetNode < 0) continue;
+    const recordOffset = numberedEdges++ * width;
+    words[recordOffset] = sourceNode;
+    words[recordOffset + 1] = targetNode;
+    words[recordOffset + 2] = instantHalves[2 * readEdge]!;
+    words[recordOffset + 3] = instantHalves[2 * readEdge + 1]!;
+    if (width > 4) words[recordOffset + 4] = readEdge;
   }
-  return count;
+  return numberedEdges;
 }
 
-function takeInstants({ words, width }: Records, halves: Int32Array, first: number, end: number): void {
-  for (let i = first, at = first * width; i < end; i++, at += width) {
-    halves[2 * i] = words[at + 2]!;
-    halves[2 * i + 1] = words[at + 3]!;
+function takeEdgeInstants({ words, width }: Records, instantHalves: Int32Array, first: number, end: number): void {
+  for (let i = first, recordOffset = first * width; i < end; i++, recordOffset += width) {
+    instantHalves[2 * i] = words[recordOffset + 2]!;
+    instantHalves[2 * i + 1] = words[recordOffset + 3]!;
   }
 }
 
-function take<A extends Float64Array | Uint16Array>(from: A, { words, width }: Records, to: A, first: number, end: number): void {
-  for (let i = first, at = first * width + 4; i < end; i++, at += width) to[i] = from[words[at]!]!;
+function takeEdgeValues<A extends Float64Array | Uint16Array>(
+  readValues: A,
+  { words, width }: Records,
+  orderedValues: A,
+  first: number,
+  end: number,
+): void {
+  for (let i = first, recordOffset = first * width + 4; i < end; i++, recordOffset += width)
+    orderedValues[i] = readValues[words[recordOffset]!]!;
 }

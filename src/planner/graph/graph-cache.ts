@@ -19,129 +19,136 @@ interface CachedGraph extends ReadGraph {
 }
 
 /** Instants for which one sort of graph is kept under one grant. */
-const instantsMax = 4;
+const graphInstantsMax = 4;
 
 export class GraphCache {
-  readonly #bytesMax: number;
+  readonly #graphBytesMax: number;
   /** Cached graphs by key, the one used last at the end. */
   readonly #graphsByKey = new Map<string, readonly CachedGraph[]>();
   /** States of earlier answers, the one used last at the end. */
-  readonly #warm = new Map<string, Warm>();
-  #generation = 0;
+  readonly #warmGraphs = new Map<string, Warm>();
+  #graphGeneration = 0;
 
-  constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax;
+  constructor(graphBytesMax: number) {
+    this.#graphBytesMax = graphBytesMax;
   }
 
   clear(): void {
-    this.#generation++;
+    this.#graphGeneration++;
     this.#graphsByKey.clear();
-    this.#warm.clear();
+    this.#warmGraphs.clear();
   }
 
   /** Null where there is none, rows of it are gone for good, or the question is about another instant than now. */
-  warm(of: GraphSource, call: string): Warm | null {
-    if (of.snapshot.isPrivate) return null;
-    const warm = isNow(of) ? this.#warm.get(warmKey(of, call)) : undefined;
-    if (warm === undefined || warm.isErased()) return null;
-    const { removals } = of.snapshot;
-    return of.types.some((type) => removals.removedAfter(type, warm.instant).length > 0) ? null : warm;
+  warm(graphSource: GraphSource, call: string): Warm | null {
+    if (graphSource.snapshot.isPrivate) return null;
+    const warmGraph = isGraphNow(graphSource) ? this.#warmGraphs.get(warmGraphKey(graphSource, call)) : undefined;
+    if (warmGraph === undefined || warmGraph.isErased()) return null;
+    const { removals } = graphSource.snapshot;
+    return graphSource.types.some((type) => removals.removedAfter(type, warmGraph.instant).length > 0) ? null : warmGraph;
   }
 
-  keepWarm(of: GraphSource, call: string, state: State, { texts, lineage, edges }: Graph, isErased: () => boolean): void {
-    if (!isNow(of) || isErased() || of.snapshot.isPrivate) return;
-    const key = warmKey(of, call);
-    this.#warm.delete(key);
-    this.#warm.set(key, { state, texts, lineage, edges, instant: of.snapshot.instant, isErased });
-    this.#letGo();
+  keepWarm(
+    graphSource: GraphSource,
+    call: string,
+    state: State,
+    { texts, lineage, edges }: Graph,
+    isErased: () => boolean,
+  ): void {
+    if (!isGraphNow(graphSource) || isErased() || graphSource.snapshot.isPrivate) return;
+    const warmEntryKey = warmGraphKey(graphSource, call);
+    this.#warmGraphs.delete(warmEntryKey);
+    this.#warmGraphs.set(warmEntryKey, { state, texts, lineage, edges, instant: graphSource.snapshot.instant, isErased });
+    this.#evictOldestGraphs();
   }
 
   get bytes(): number {
-    let bytes = this.edgeBytes;
-    for (const { texts } of this.#graphs()) bytes += texts.bytes;
-    return bytes;
+    let graphBytes = this.edgeBytes;
+    for (const { texts } of this.#distinctGraphs()) graphBytes += texts.bytes;
+    return graphBytes;
   }
 
   /** Bytes without the texts of nodes: edges, and states of earlier answers. */
   get edgeBytes(): number {
-    let bytes = 0;
-    for (const { state } of this.#warm.values()) bytes += state.byteLength;
-    for (const graph of this.#graphs()) bytes += graph.bytes - graph.texts.bytes;
-    return bytes;
+    let edgeArrayBytes = 0;
+    for (const { state } of this.#warmGraphs.values()) edgeArrayBytes += state.byteLength;
+    for (const graph of this.#distinctGraphs()) edgeArrayBytes += graph.bytes - graph.texts.bytes;
+    return edgeArrayBytes;
   }
 
   *find(source: GraphSource, read: () => Steps<Graph>): Steps<Graph> {
     const { snapshot } = source;
     if (snapshot.isPrivate) return yield* read();
-    const time = atMostNow(source.time, snapshot.instant);
-    const of = { ...source, time };
-    const key = keyOf(of);
-    const generation = this.#generation;
-    const isErased = snapshot.erasing(of.types);
-    const all = this.#graphsByKey.get(key) ?? [];
-    for (const cached of all) {
-      const again = cached.isErased() ? null : yield* readAgain(cached, of);
-      if (again === null) continue;
-      const { graph } = cached;
-      if (generation === this.#generation) this.#keep(key, { ...again, graph, isErased }, cached);
-      return graph;
+    const readTime = timeAtMostNow(source.time, snapshot.instant);
+    const graphSource = { ...source, time: readTime };
+    const graphKey = graphKeyOf(graphSource);
+    const graphGeneration = this.#graphGeneration;
+    const isGraphErased = snapshot.erasing(graphSource.types);
+    const cachedForKey = this.#graphsByKey.get(graphKey) ?? [];
+    for (const cached of cachedForKey) {
+      const readAgainAt = cached.isErased() ? null : yield* readAgain(cached, graphSource);
+      if (readAgainAt === null) continue;
+      const { graph: foundGraph } = cached;
+      if (graphGeneration === this.#graphGeneration)
+        this.#keepGraph(graphKey, { ...readAgainAt, graph: foundGraph, isErased: isGraphErased }, cached);
+      return foundGraph;
     }
-    let before: CachedGraph | null = null;
+    let followedCache: CachedGraph | null = null;
     let graph: Graph | null = null;
-    for (const cached of all) {
+    for (const cached of cachedForKey) {
       if (graph !== null || cached.isErased()) continue;
-      graph = yield* followChanges(cached, of);
+      graph = yield* followChanges(cached, graphSource);
       // A graph that was current is replaced by its later state.
-      if (graph !== null && cached.time.system === cached.instant) before = cached;
+      if (graph !== null && cached.time.system === cached.instant) followedCache = cached;
     }
     graph ??= yield* read();
-    const known = yield* this.#same(graph);
-    if (generation === this.#generation && !isErased()) {
-      this.#keep(key, { ...readAt(time, snapshot), graph: known, isErased }, before);
+    const knownGraph = yield* this.#sameKnownGraph(graph);
+    if (graphGeneration === this.#graphGeneration && !isGraphErased()) {
+      this.#keepGraph(graphKey, { ...readAt(readTime, snapshot), graph: knownGraph, isErased: isGraphErased }, followedCache);
     }
-    return known;
+    return knownGraph;
   }
 
-  #keep(key: string, cached: CachedGraph, instead: CachedGraph | null): void {
-    const others = (this.#graphsByKey.get(key) ?? []).filter((each) => each !== instead);
-    this.#graphsByKey.delete(key);
-    this.#graphsByKey.set(key, [cached, ...others].slice(0, instantsMax));
-    this.#letGo();
+  #keepGraph(graphKey: string, cached: CachedGraph, replacedGraph: CachedGraph | null): void {
+    const otherGraphs = (this.#graphsByKey.get(graphKey) ?? []).filter((each) => each !== replacedGraph);
+    this.#graphsByKey.delete(graphKey);
+    this.#graphsByKey.set(graphKey, [cached, ...otherGraphs].slice(0, graphInstantsMax));
+    this.#evictOldestGraphs();
   }
 
-  #letGo(): void {
-    for (const all of [this.#warm, this.#graphsByKey]) {
-      for (const oldest of all.keys()) {
-        if (this.bytes <= this.#bytesMax) return;
-        all.delete(oldest);
+  #evictOldestGraphs(): void {
+    for (const cachedMap of [this.#warmGraphs, this.#graphsByKey]) {
+      for (const oldestKey of cachedMap.keys()) {
+        if (this.bytes <= this.#graphBytesMax) return;
+        cachedMap.delete(oldestKey);
       }
     }
   }
 
-  #graphs(): Set<Graph> {
-    return new Set([...this.#graphsByKey.values()].flatMap((all) => all.map(({ graph }) => graph)));
+  #distinctGraphs(): Set<Graph> {
+    return new Set([...this.#graphsByKey.values()].flatMap((cachedForKey) => cachedForKey.map(({ graph }) => graph)));
   }
 
-  *#same(graph: Graph): Steps<Graph> {
-    for (const other of this.#graphs()) if (yield* graph.equals(other)) return other;
+  *#sameKnownGraph(graph: Graph): Steps<Graph> {
+    for (const knownGraph of this.#distinctGraphs()) if (yield* graph.equals(knownGraph)) return knownGraph;
     return graph;
   }
 }
 
-function keyOf({ snapshot, types, about }: GraphSource): string {
+function graphKeyOf({ snapshot, types, about }: GraphSource): string {
   const { grantKey, branchId, catalog } = snapshot;
   return JSON.stringify([grantKey, branchId, catalog.ontologyVersion, types, about]);
 }
 
-function warmKey(of: GraphSource, call: string): string {
-  return JSON.stringify([keyOf(of), call]);
+function warmGraphKey(graphSource: GraphSource, call: string): string {
+  return JSON.stringify([graphKeyOf(graphSource), call]);
 }
 
-function isNow({ snapshot: { instant }, time }: GraphSource): boolean {
-  return atMostNow(time, instant).system === instant && time.valid === instant;
+function isGraphNow({ snapshot: { instant }, time }: GraphSource): boolean {
+  return timeAtMostNow(time, instant).system === instant && time.valid === instant;
 }
 
 /** Bounds the system instant by now: later knowledge is current knowledge until more is written. */
-function atMostNow({ system, valid }: TimeBounds, now: bigint): TimeBounds {
+function timeAtMostNow({ system, valid }: TimeBounds, now: bigint): TimeBounds {
   return { system: system !== 'all' && system > now ? now : system, valid };
 }

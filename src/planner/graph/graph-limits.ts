@@ -1,10 +1,10 @@
 /** The error of graph functions whose whole result is too large. */
 import { ServiceError } from '../../errors.ts';
 
-export function tooMany(rowsMax: number): ServiceError {
+export function tooMany(graphRowsMax: number): ServiceError {
   return new ServiceError(
     'REL_RESULT_CAP',
-    `the answer has more than ${rowsMax} rows: ask for less of the graph, or give it a LIMIT`,
+    `the answer has more than ${graphRowsMax} rows: ask for less of the graph, or give it a LIMIT`,
   );
 }
 

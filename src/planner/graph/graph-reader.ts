@@ -16,120 +16,120 @@ import { isClosed, type NodeType } from './node-and-edge-types.ts';
 import type { Steps } from './stepped-sort.ts';
 
 /** Looks that an edge costs until it has its place. */
-const looksOfEdge = 8;
+const looksPerEdge = 8;
 
 export class GraphReader {
-  readonly #opening: Opening;
-  #open: Operator | null = null;
+  readonly #graphOpening: Opening;
+  #openEdgeScan: Operator | null = null;
   /** Aborted once the result of a worker is no longer wanted. */
   readonly #cancelled = new AbortController();
   #heldBytes = 0;
 
-  constructor(opening: Opening) {
-    this.#opening = opening;
+  constructor(graphOpening: Opening) {
+    this.#graphOpening = graphOpening;
   }
 
   close(): void {
     this.#cancelled.abort();
-    this.#closeScan();
+    this.#closeEdgeScan();
   }
 
   /** That of an earlier question where nothing has changed; read anew where WHERE leaves edges out. */
   graph(): Steps<Graph> {
-    const { execution } = this.#opening;
-    const { of } = this;
-    return of === null ? this.#read() : execution.services.graphs.find(of, () => this.#read());
+    const { execution } = this.#graphOpening;
+    const { of: graphSource } = this;
+    return graphSource === null ? this.#readGraph() : execution.services.graphs.find(graphSource, () => this.#readGraph());
   }
 
   /** The identity under which the graph may be shared; null where it serves this statement alone. */
   get of(): GraphSource | null {
-    const { node, execution } = this.#opening;
-    const { types, weight, isWhole } = node.graph!;
+    const { node, execution } = this.#graphOpening;
+    const { types: graphTypes, weight, isWhole } = node.graph!;
     if (!isWhole || execution.pinned !== null) return null;
     const { snapshot, time } = execution;
-    const nodes = types.nodes.map(({ name }) => name);
-    const links = types.links.map(({ name }, i) => ({ type: name, columns: node.graph!.edges[i]!.columns }));
-    const read = [...new Set([...links.map(({ type }) => type), ...nodes])];
-    const about = JSON.stringify([types, weight]);
-    const { isolated } = types;
-    return { snapshot, types: read, nodes, links, isolated, about, time };
+    const nodeTypes = graphTypes.nodes.map(({ name }) => name);
+    const linkColumns = graphTypes.links.map(({ name }, i) => ({ type: name, columns: node.graph!.edges[i]!.columns }));
+    const readTypes = [...new Set([...linkColumns.map(({ type }) => type), ...nodeTypes])];
+    const graphAbout = JSON.stringify([graphTypes, weight]);
+    const { isolated } = graphTypes;
+    return { snapshot, types: readTypes, nodes: nodeTypes, links: linkColumns, isolated, about: graphAbout, time };
   }
 
-  *#read(): Steps<Graph> {
-    const { node, edges, execution } = this.#opening;
+  *#readGraph(): Steps<Graph> {
+    const { node, edges, execution } = this.#graphOpening;
     const { types, weight } = node.graph!;
-    const list = new EdgeList(
+    const edgeList = new EdgeList(
       types.links.map(({ name }) => name),
       weight !== null,
     );
-    for (const [i, link] of types.links.entries()) {
-      const [from, to] = node.graph!.edges[i]!.columns;
-      yield* this.#scan(
-        link.named,
+    for (const [i, linkType] of types.links.entries()) {
+      const [fromColumn, toColumn] = node.graph!.edges[i]!.columns;
+      yield* this.#scanRows(
+        linkType.named,
         () => edges[i]!(),
-        (batch) => list.addEdges(batch, i, [from!.type, to!.type]),
-        list,
+        (batch) => edgeList.addEdges(batch, i, [fromColumn!.type, toColumn!.type]),
+        edgeList,
       );
     }
-    for (const type of types.nodes) {
-      const scan = this.#nodeScan(type);
-      const hidesId = scan.masked.has('id');
-      const idType: ColumnType = scan.columns[0]!.type;
-      const how = { isolated: types.isolated, hidesId };
-      yield* this.#scan(
-        type.named,
-        () => new ScanOperator(scan, execution),
-        (batch) => list.addNodes(batch, idType, how),
-        list,
+    for (const nodeType of types.nodes) {
+      const nodeScan = this.#nodeScanOf(nodeType);
+      const hidesId = nodeScan.masked.has('id');
+      const nodeIdType: ColumnType = nodeScan.columns[0]!.type;
+      const nodeOptions = { isolated: types.isolated, hidesId };
+      yield* this.#scanRows(
+        nodeType.named,
+        () => new ScanOperator(nodeScan, execution),
+        (batch) => edgeList.addNodes(batch, nodeIdType, nodeOptions),
+        edgeList,
       );
     }
-    const graph = list.graphOf(yield* this.#make(list.read));
-    this.#hold(graph.bytes);
-    return graph;
+    const readGraph = edgeList.graphOf(yield* this.#buildGraph(edgeList.read));
+    this.#holdGraphBytes(readGraph.bytes);
+    return readGraph;
   }
 
-  #make(read: ReadEdges): Steps<MadeGraph> {
-    const { wait } = this.#opening.execution;
-    const { beside } = this.#opening.execution.services;
-    if (beside === null || read.length <= beside.looksMin / looksOfEdge) return makeGraph(read);
-    return besideLoop(makingJob, read, { workers: beside.workers, wait, signal: this.#cancelled.signal });
+  #buildGraph(edgesRead: ReadEdges): Steps<MadeGraph> {
+    const { wait } = this.#graphOpening.execution;
+    const { beside: graphBeside } = this.#graphOpening.execution.services;
+    if (graphBeside === null || edgesRead.length <= graphBeside.looksMin / looksPerEdge) return makeGraph(edgesRead);
+    return besideLoop(makingJob, edgesRead, { workers: graphBeside.workers, wait, signal: this.#cancelled.signal });
   }
 
-  *#scan(
-    named: boolean,
-    open: () => Operator,
-    take: (batch: NonNullable<ReturnType<Operator['next']>>) => void,
-    list: EdgeList,
+  *#scanRows(
+    isNamed: boolean,
+    openScan: () => Operator,
+    takeBatch: (scanBatch: NonNullable<ReturnType<Operator['next']>>) => void,
+    edgeList: EdgeList,
   ): Steps<void> {
     try {
-      this.#open = open();
+      this.#openEdgeScan = openScan();
     } catch (error) {
-      if (!named && isClosed(error)) return;
+      if (!isNamed && isClosed(error)) return;
       throw error;
     }
-    for (let batch = this.#open.next(); batch !== null; batch = this.#open.next()) {
-      if (batch.count > 0) take(batch);
-      this.#hold(list.bytes);
+    for (let scanBatch = this.#openEdgeScan.next(); scanBatch !== null; scanBatch = this.#openEdgeScan.next()) {
+      if (scanBatch.count > 0) takeBatch(scanBatch);
+      this.#holdGraphBytes(edgeList.bytes);
       yield;
     }
-    this.#closeScan();
+    this.#closeEdgeScan();
   }
 
-  #closeScan(): void {
-    this.#open?.close();
-    this.#open = null;
+  #closeEdgeScan(): void {
+    this.#openEdgeScan?.close();
+    this.#openEdgeScan = null;
   }
 
-  #nodeScan({ name }: NodeType): ScanNode {
-    const { snapshot } = this.#opening.execution;
-    const definition = snapshot.catalog.type(name);
+  #nodeScanOf({ name: nodeTypeName }: NodeType): ScanNode {
+    const { snapshot } = this.#graphOpening.execution;
+    const nodeDefinition = snapshot.catalog.type(nodeTypeName);
     return {
       kind: 'scan',
-      type: name,
-      primaryKey: definition?.primaryKey ?? null,
-      masked: snapshot.masksOf(name),
+      type: nodeTypeName,
+      primaryKey: nodeDefinition?.primaryKey ?? null,
+      masked: snapshot.masksOf(nodeTypeName),
       columns: [
-        { name: 'id', type: definition?.properties['id']?.type ?? 'string' },
+        { name: 'id', type: nodeDefinition?.properties['id']?.type ?? 'string' },
         { name: '_pk', type: 'string' },
       ],
       keys: null,
@@ -138,7 +138,7 @@ export class GraphReader {
     };
   }
 
-  #hold(bytes: number): void {
-    this.#heldBytes = this.#opening.execution.memory.change(this.#heldBytes, bytes);
+  #holdGraphBytes(graphBytes: number): void {
+    this.#heldBytes = this.#graphOpening.execution.memory.change(this.#heldBytes, graphBytes);
   }
 }

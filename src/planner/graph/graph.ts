@@ -81,14 +81,14 @@ export class Graph {
   /** Node that an edge leaves. */
   source(edge: number): number {
     const { offsets } = this.out;
-    let low = 0;
-    let high = this.nodes;
-    while (high - low > 1) {
-      const middle = (low + high) >>> 1;
-      if (offsets[middle]! <= edge) low = middle;
-      else high = middle;
+    let lowNode = 0;
+    let highNode = this.nodes;
+    while (highNode - lowNode > 1) {
+      const middleNode = (lowNode + highNode) >>> 1;
+      if (offsets[middleNode]! <= edge) lowNode = middleNode;
+      else highNode = middleNode;
     }
-    return low;
+    return lowNode;
   }
 
   target(edge: number): number {
@@ -100,18 +100,18 @@ export class Graph {
     if (this === other) return true;
     if (this.nodes !== other.nodes || this.edges !== other.edges || this.links.join('\0') !== other.links.join('\0'))
       return false;
-    const pairs = [
+    const arrayPairs = [
       [halvesOf(this.systemFrom), halvesOf(other.systemFrom)],
       [this.out.neighbours, other.out.neighbours],
       [this.out.offsets, other.out.offsets],
       [this.weights, other.weights],
       [this.linkOf, other.linkOf],
     ] as const;
-    for (const [own, theirs] of pairs) {
-      if (own === null && theirs === null) continue;
-      if (own === null || theirs === null) return false;
-      for (let i = 0; i < own.length; i++) {
-        if (own[i] !== theirs[i]) return false;
+    for (const [ownArray, otherArray] of arrayPairs) {
+      if (ownArray === null && otherArray === null) continue;
+      if (ownArray === null || otherArray === null) return false;
+      for (let i = 0; i < ownArray.length; i++) {
+        if (ownArray[i] !== otherArray[i]) return false;
         if (i % stepsAtOnce === stepsAtOnce - 1) yield;
       }
     }
@@ -124,9 +124,9 @@ export class Graph {
   }
 
   get bytes(): number {
-    const arrays = [this.out, this.in].flatMap(({ offsets, neighbours, edges }) => [offsets, neighbours, edges]);
-    const all = [...arrays, this.systemFrom, this.weights, this.linkOf];
-    return this.texts.bytes + all.reduce((sum, array) => sum + (array?.byteLength ?? 0), 0);
+    const adjacencyArrays = [this.out, this.in].flatMap(({ offsets, neighbours, edges }) => [offsets, neighbours, edges]);
+    const graphArrays = [...adjacencyArrays, this.systemFrom, this.weights, this.linkOf];
+    return this.texts.bytes + graphArrays.reduce((sum, array) => sum + (array?.byteLength ?? 0), 0);
   }
 }
 
@@ -140,7 +140,7 @@ export function ways(graph: Graph, direction: Direction): readonly Adjacency[] {
 
 /** Edges that begin or end at a node, by direction; a loop is gone in either direction. */
 export function degreeOf(graph: Graph, node: number, direction: Direction): number {
-  let degree = 0;
-  for (const { offsets } of ways(graph, direction)) degree += offsets[node + 1]! - offsets[node]!;
-  return degree;
+  let nodeDegree = 0;
+  for (const { offsets } of ways(graph, direction)) nodeDegree += offsets[node + 1]! - offsets[node]!;
+  return nodeDegree;
 }

@@ -3,6 +3,6 @@ import type { Opening, TableFunction } from '../calls/table-function.ts';
 import type { Operator } from '../operators/operator.ts';
 
 export function patternFunction(name: string, summary: string, open: (opening: Opening) => Operator): TableFunction {
-  const about = { name, summary, action: 'query', units: 1, deterministic: true } as const;
-  return { ...about, arguments: [], types: () => [], columns: () => [], open };
+  const patternAbout = { name, summary, action: 'query', units: 1, deterministic: true } as const;
+  return { ...patternAbout, arguments: [], types: () => [], columns: () => [], open };
 }

@@ -35,14 +35,14 @@ export interface GraphTypes {
   readonly isolated: boolean;
 }
 
-const closedBy: ReadonlySet<string> = new Set(['REL_ACL', 'REL_HUMINT', 'REL_ACCESS_SCOPE', 'REL_PROTECTED_COLUMN']);
+const closingErrorCodes: ReadonlySet<string> = new Set(['REL_ACL', 'REL_HUMINT', 'REL_ACCESS_SCOPE', 'REL_PROTECTED_COLUMN']);
 
 /**
  * Whether an error says that a type may not be read. Such a type, if the statement did not name it, counts as having no edges and
  * no nodes.
  */
 export function isClosed(error: unknown): boolean {
-  return error instanceof ServiceError && closedBy.has(error.code);
+  return error instanceof ServiceError && closingErrorCodes.has(error.code);
 }
 
 /** Whether the caller may not read a type: it then counts as empty. */
@@ -51,71 +51,76 @@ export function isClosedType({ catalog, offers }: Pick<GovernedSnapshot, 'catalo
 }
 
 /** Its rows are at one end of the edges that they are: a person with a manager is a node, too. */
-function isOwnEnd(definition: TypeDefinition): boolean {
-  const ends = endsOf(definition);
-  const own = [definition.primaryKey, 'id', '_pk'];
-  return ends !== null && (own.includes(ends.from) || own.includes(ends.to));
+function isEndOwnKey(nodeDefinition: TypeDefinition): boolean {
+  const edgeEnds = endsOf(nodeDefinition);
+  const ownKeyColumns = [nodeDefinition.primaryKey, 'id', '_pk'];
+  return edgeEnds !== null && (ownKeyColumns.includes(edgeEnds.from) || ownKeyColumns.includes(edgeEnds.to));
 }
 
 /** The graph that a call is about: what TYPE, LINK and LINK_TYPES say, or all of it. */
-export function graphTypes(catalog: CatalogReader, words: Words): GraphTypes {
-  const type = words.word('TYPE');
-  const definition = type === undefined ? undefined : requireType(catalog, type, 'TYPE', words);
-  const names = linkNames(words);
+export function graphTypes(catalog: CatalogReader, graphWords: Words): GraphTypes {
+  const typeName = graphWords.word('TYPE');
+  const typeDefinition = typeName === undefined ? undefined : requireGraphType(catalog, typeName, 'TYPE', graphWords);
+  const linkTypeNames = namedLinkTypes(graphWords);
   // A call may name the edge type alone: then every end of these edges is a node.
-  const ofEdges = definition !== undefined && names === null && endsOf(definition) !== null && !isOwnEnd(definition);
-  const links = ofEdges ? [linkNamed(definition, words.locationOf('TYPE'))] : linksOf(catalog, names, words);
-  if (definition !== undefined && !ofEdges) {
-    const joins = (property: string, { name }: LinkType): boolean => {
-      const references = catalog.type(name)!.properties[property]?.references;
-      return references === undefined || references === type;
+  const isEdgeType =
+    typeDefinition !== undefined && linkTypeNames === null && endsOf(typeDefinition) !== null && !isEndOwnKey(typeDefinition);
+  const graphLinks = isEdgeType
+    ? [linkNamed(typeDefinition, graphWords.locationOf('TYPE'))]
+    : linkTypesOf(catalog, linkTypeNames, graphWords);
+  if (typeDefinition !== undefined && !isEdgeType) {
+    const joins = (endProperty: string, { name }: LinkType): boolean => {
+      const referencedType = catalog.type(name)!.properties[endProperty]?.references;
+      return referencedType === undefined || referencedType === typeName;
     };
     return {
-      links: links.filter((link) => link.named || (joins(link.ends.from, link) && joins(link.ends.to, link))),
-      nodes: [{ name: type!, named: true }],
+      links: graphLinks.filter((link) => link.named || (joins(link.ends.from, link) && joins(link.ends.to, link))),
+      nodes: [{ name: typeName!, named: true }],
       isolated: true,
     };
   }
-  return { links, nodes: nodeTypesOf(catalog, links), isolated: false };
+  return { links: graphLinks, nodes: nodeTypesOfLinks(catalog, graphLinks), isolated: false };
 }
 
 /** Names that LINK or LINK_TYPES give, each once; null: every type of edges is meant. */
-function linkNames(words: Words): readonly string[] | null {
-  const given = [words.word('LINK'), ...(words.word('LINK_TYPES')?.split(',') ?? [])];
-  const names = given.flatMap((name) => (name === undefined || name.trim() === '' ? [] : [name.trim()]));
-  return names.length === 0 ? null : [...new Set(names)];
+function namedLinkTypes(graphWords: Words): readonly string[] | null {
+  const givenLinkNames = [graphWords.word('LINK'), ...(graphWords.word('LINK_TYPES')?.split(',') ?? [])];
+  const linkTypeNames = givenLinkNames.flatMap((name) => (name === undefined || name.trim() === '' ? [] : [name.trim()]));
+  return linkTypeNames.length === 0 ? null : [...new Set(linkTypeNames)];
 }
 
-function linksOf(catalog: CatalogReader, names: readonly string[] | null, words: Words): readonly LinkType[] {
-  const argument = words.given.has('LINK') ? 'LINK' : 'LINK_TYPES';
-  const links =
-    names === null
-      ? catalog.types().flatMap((each): LinkType[] => {
-          const ends = endsOf(each);
-          return ends === null ? [] : [{ name: each.name, ends, named: false }];
+function linkTypesOf(catalog: CatalogReader, linkTypeNames: readonly string[] | null, graphWords: Words): readonly LinkType[] {
+  const linkArgument = graphWords.given.has('LINK') ? 'LINK' : 'LINK_TYPES';
+  const linkTypes =
+    linkTypeNames === null
+      ? catalog.types().flatMap((edgeDefinition): LinkType[] => {
+          const edgeEnds = endsOf(edgeDefinition);
+          return edgeEnds === null ? [] : [{ name: edgeDefinition.name, ends: edgeEnds, named: false }];
         })
-      : names.map((name) => linkNamed(requireType(catalog, name, argument, words), words.locationOf(argument)));
-  return [...links].sort((a, b) => compareText(a.name, b.name));
+      : linkTypeNames.map((name) =>
+          linkNamed(requireGraphType(catalog, name, linkArgument, graphWords), graphWords.locationOf(linkArgument)),
+        );
+  return [...linkTypes].sort((a, b) => compareText(a.name, b.name));
 }
 
 /** Throws where its rows are no edges. */
-export function linkNamed(definition: TypeDefinition, location: Location): LinkType {
-  const ends = endsOf(definition);
-  if (ends !== null) return { name: definition.name, ends, named: true };
-  const text = `rows of ${JSON.stringify(definition.name)} are no edges: its type declares no edge, and has no from_id and to_id`;
-  throw errorAt('REL_INVALID', text, location);
+export function linkNamed(edgeDefinition: TypeDefinition, location: Location): LinkType {
+  const edgeEnds = endsOf(edgeDefinition);
+  if (edgeEnds !== null) return { name: edgeDefinition.name, ends: edgeEnds, named: true };
+  const notEdgesProblem = `rows of ${JSON.stringify(edgeDefinition.name)} are no edges: its type declares no edge, and has no from_id and to_id`;
+  throw errorAt('REL_INVALID', notEdgesProblem, location);
 }
 
 /** Names of the types whose rows are nodes, whether or not an edge names them. */
 export function nodeTypes(catalog: CatalogReader): readonly string[] {
-  return namesOf(catalog, isNode);
+  return sortedTypeNames(catalog, isNode);
 }
 
 export function edgeTypes(catalog: CatalogReader): readonly string[] {
-  return namesOf(catalog, (each) => endsOf(each) !== null);
+  return sortedTypeNames(catalog, (each) => endsOf(each) !== null);
 }
 
-function namesOf(catalog: CatalogReader, isOf: (definition: TypeDefinition) => boolean): readonly string[] {
+function sortedTypeNames(catalog: CatalogReader, isOf: (definition: TypeDefinition) => boolean): readonly string[] {
   return catalog
     .types()
     .filter(isOf)
@@ -125,26 +130,26 @@ function namesOf(catalog: CatalogReader, isOf: (definition: TypeDefinition) => b
 
 /** Whether rows of a type are nodes, whether or not an edge names them. */
 export function isNode(definition: TypeDefinition): boolean {
-  return endsOf(definition) === null || isOwnEnd(definition);
+  return endsOf(definition) === null || isEndOwnKey(definition);
 }
 
-function requireType(catalog: CatalogReader, name: string, argument: string, words: Words): TypeDefinition {
-  const definition = catalog.type(name);
-  if (definition !== undefined) return definition;
-  throw errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(name)} is not registered`, words.locationOf(argument));
+function requireGraphType(catalog: CatalogReader, name: string, argument: string, graphWords: Words): TypeDefinition {
+  const requiredType = catalog.type(name);
+  if (requiredType !== undefined) return requiredType;
+  throw errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(name)} is not registered`, graphWords.locationOf(argument));
 }
 
 /** Types whose rows the ends of these edges may name. */
-function nodeTypesOf(catalog: CatalogReader, links: readonly LinkType[]): readonly NodeType[] {
-  const referenced = new Set<string>();
-  let isOpen = false;
-  for (const { name, ends } of links) {
-    for (const end of [ends.from, ends.to]) {
-      const references = catalog.type(name)!.properties[end]?.references;
-      if (references === undefined) isOpen = true;
-      else referenced.add(references);
+function nodeTypesOfLinks(catalog: CatalogReader, graphLinks: readonly LinkType[]): readonly NodeType[] {
+  const referencedTypes = new Set<string>();
+  let hasOpenEnd = false;
+  for (const { name, ends } of graphLinks) {
+    for (const edgeEnd of [ends.from, ends.to]) {
+      const referencedType = catalog.type(name)!.properties[edgeEnd]?.references;
+      if (referencedType === undefined) hasOpenEnd = true;
+      else referencedTypes.add(referencedType);
     }
   }
-  const types = catalog.types().filter((each) => referenced.has(each.name) || (isOpen && isNode(each)));
-  return types.map(({ name }) => ({ name, named: false }));
+  const referencedNodes = catalog.types().filter((each) => referencedTypes.has(each.name) || (hasOpenEnd && isNode(each)));
+  return referencedNodes.map(({ name }) => ({ name, named: false }));
 }

@@ -6,95 +6,102 @@ import type { DistinctCells, Vector } from '../../log/values/columns.ts';
 import type { TextInterner } from '../expressions/text-interner.ts';
 import type { Batch } from '../operators/operator.ts';
 
-type Texts = Extract<Vector, { kind: 'text' }>;
+type EndTexts = Extract<Vector, { kind: 'text' }>;
 
 /** Look a block up row by row when it has fewer rows than this fraction (one in n) of the distinct texts. */
-const rowsOfTexts = 8;
+const rowsPerDistinctEnd = 8;
 
 /** The empty text: it names nothing. */
-const nobody = -1;
+const noEndNumber = -1;
 
 export class EndNumbers {
-  readonly #names: TextInterner;
-  #cells: DistinctCells | null = null;
+  readonly #nodeNames: TextInterner;
+  #distinctCells: DistinctCells | null = null;
   /** By cell: the number of its text; 0: not looked up so far. */
-  #known = new Int32Array(0);
-  #wanted = new Uint8Array(0);
-  #rows = new Int32Array(0);
+  #knownEnds = new Int32Array(0);
+  #wantedEnds = new Uint8Array(0);
+  #lookedUpRows = new Int32Array(0);
   #nodeOfRow = new Int32Array(0);
 
-  constructor(names: TextInterner) {
-    this.#names = names;
+  constructor(nodeNames: TextInterner) {
+    this.#nodeNames = nodeNames;
   }
 
-  /** Codes + 1 into `out`; 0 where a row names nothing. */
-  numberTexts(texts: Texts, batch: Batch, out: Int32Array): void {
-    const cells = texts.distinct?.cells() ?? null;
-    if (cells === null || batch.count * rowsOfTexts < cells.firsts.length) return this.#oneByOne(texts, batch, out);
-    if (this.#cells !== cells) this.#begin(cells);
-    if (this.#want(texts.nulls, cells, batch)) this.#lookUp(texts, cells);
-    this.#tell(texts.nulls, cells, batch, out);
+  /** Codes + 1 into `endNumbers`; 0 where a row names nothing. */
+  numberTexts(endTexts: EndTexts, batch: Batch, endNumbers: Int32Array): void {
+    const distinctCells = endTexts.distinct?.cells() ?? null;
+    if (distinctCells === null || batch.count * rowsPerDistinctEnd < distinctCells.firsts.length)
+      return this.#numberOneByOne(endTexts, batch, endNumbers);
+    if (this.#distinctCells !== distinctCells) this.#beginDistinct(distinctCells);
+    if (this.#wantEnds(endTexts.nulls, distinctCells, batch)) this.#lookUpEnds(endTexts, distinctCells);
+    this.#writeEndNumbers(endTexts.nulls, distinctCells, batch, endNumbers);
   }
 
-  #oneByOne(texts: Texts, batch: Batch, out: Int32Array): void {
-    this.#names.numbersOf(texts, batch, out);
+  #numberOneByOne(endTexts: EndTexts, batch: Batch, endNumbers: Int32Array): void {
+    this.#nodeNames.numbersOf(endTexts, batch, endNumbers);
     const { selection, first, count } = batch;
     for (let k = 0; k < count; k++) {
-      const row = selection === null ? first + k : selection[k]!;
-      if (texts.offsets[row] === texts.offsets[row + 1]) out[k] = 0;
+      const endRow = selection === null ? first + k : selection[k]!;
+      if (endTexts.offsets[endRow] === endTexts.offsets[endRow + 1]) endNumbers[k] = 0;
     }
   }
 
-  #begin(cells: DistinctCells): void {
-    const { length } = cells.firsts;
-    this.#cells = cells;
-    if (this.#known.length < length) {
-      this.#known = new Int32Array(length);
-      this.#wanted = new Uint8Array(length);
-      this.#rows = new Int32Array(length);
-      this.#nodeOfRow = new Int32Array(length);
+  #beginDistinct(distinctCells: DistinctCells): void {
+    const { length: distinctCount } = distinctCells.firsts;
+    this.#distinctCells = distinctCells;
+    if (this.#knownEnds.length < distinctCount) {
+      this.#knownEnds = new Int32Array(distinctCount);
+      this.#wantedEnds = new Uint8Array(distinctCount);
+      this.#lookedUpRows = new Int32Array(distinctCount);
+      this.#nodeOfRow = new Int32Array(distinctCount);
     }
-    this.#known.fill(0, 0, length);
+    this.#knownEnds.fill(0, 0, distinctCount);
   }
 
-  #want(nulls: Uint8Array | null, { codes }: DistinctCells, { selection, first, count }: Batch): boolean {
-    const known = this.#known;
-    const wanted = this.#wanted;
-    let any = 0;
+  #wantEnds(nulls: Uint8Array | null, { codes }: DistinctCells, { selection, first, count }: Batch): boolean {
+    const knownEnds = this.#knownEnds;
+    const wantedEnds = this.#wantedEnds;
+    let anyWanted = 0;
     for (let k = 0; k < count; k++) {
-      const row = selection === null ? first + k : selection[k]!;
-      if (nulls !== null && nulls[row] === 1) continue;
-      const code = codes[row]!;
-      const isNew = known[code] === 0 ? 1 : 0;
-      wanted[code] = isNew;
-      any |= isNew;
+      const endRow = selection === null ? first + k : selection[k]!;
+      if (nulls !== null && nulls[endRow] === 1) continue;
+      const endCode = codes[endRow]!;
+      const isNew = knownEnds[endCode] === 0 ? 1 : 0;
+      wantedEnds[endCode] = isNew;
+      anyWanted |= isNew;
     }
-    return any === 1;
+    return anyWanted === 1;
   }
 
-  #lookUp(texts: Texts, { firsts }: DistinctCells): void {
-    const wanted = this.#wanted;
-    const rows = this.#rows;
-    let count = 0;
-    for (let code = 0; code < firsts.length; code++) if (wanted[code] === 1) rows[count++] = firsts[code]!;
+  #lookUpEnds(endTexts: EndTexts, { firsts }: DistinctCells): void {
+    const wantedEnds = this.#wantedEnds;
+    const lookedUpRows = this.#lookedUpRows;
+    let lookedUpCount = 0;
+    for (let endCode = 0; endCode < firsts.length; endCode++)
+      if (wantedEnds[endCode] === 1) lookedUpRows[lookedUpCount++] = firsts[endCode]!;
     const nodeOfRow = this.#nodeOfRow;
-    this.#names.numbersOf(texts, { selection: rows, first: 0, count }, nodeOfRow);
-    const { offsets } = texts;
-    for (let code = 0, at = 0; code < firsts.length; code++) {
-      if (wanted[code] === 0) continue;
-      const row = firsts[code]!;
-      this.#known[code] = offsets[row] === offsets[row + 1] ? nobody : nodeOfRow[at]!;
-      wanted[code] = 0;
-      at++;
+    this.#nodeNames.numbersOf(endTexts, { selection: lookedUpRows, first: 0, count: lookedUpCount }, nodeOfRow);
+    const { offsets } = endTexts;
+    for (let code = 0, foundOrdinal = 0; code < firsts.length; code++) {
+      if (wantedEnds[code] === 0) continue;
+      const endRow = firsts[code]!;
+      this.#knownEnds[code] = offsets[endRow] === offsets[endRow + 1] ? noEndNumber : nodeOfRow[foundOrdinal]!;
+      wantedEnds[code] = 0;
+      foundOrdinal++;
     }
   }
 
-  #tell(nulls: Uint8Array | null, { codes }: DistinctCells, { selection, first, count }: Batch, out: Int32Array): void {
-    const known = this.#known;
+  #writeEndNumbers(
+    nulls: Uint8Array | null,
+    { codes }: DistinctCells,
+    { selection, first, count }: Batch,
+    endNumbers: Int32Array,
+  ): void {
+    const knownEnds = this.#knownEnds;
     for (let k = 0; k < count; k++) {
-      const row = selection === null ? first + k : selection[k]!;
-      const number = nulls !== null && nulls[row] === 1 ? 0 : known[codes[row]!]!;
-      out[k] = number > 0 ? number : 0;
+      const endRow = selection === null ? first + k : selection[k]!;
+      const endNumber = nulls !== null && nulls[endRow] === 1 ? 0 : knownEnds[codes[endRow]!]!;
+      endNumbers[k] = endNumber > 0 ? endNumber : 0;
     }
   }
 }

@@ -18,34 +18,63 @@ export interface EdgeChange {
 }
 
 /** Null where an edge to remove is missing: then the graph is not the expected one. */
-export function* changedGraph(graph: Graph, added: readonly EdgeChange[], removed: readonly EdgeChange[]): Steps<Graph | null> {
-  const removedSlots = removed.map((edge) => edgeSlotOf(graph, edge, true));
+export function* changedGraph(
+  graph: Graph,
+  addedEdges: readonly EdgeChange[],
+  removedEdges: readonly EdgeChange[],
+): Steps<Graph | null> {
+  const removedSlots = removedEdges.map((edge) => edgeSlotOf(graph, edge, true));
   if (removedSlots.includes(-1)) return null;
-  const going = Int32Array.from(removedSlots).sort();
-  const coming = added
+  const goingEdges = Int32Array.from(removedSlots).sort();
+  const comingEdges = addedEdges
     .map((edge) => ({ edge, edgeSlot: edgeSlotOf(graph, edge, false) }))
-    .sort((a, b) => a.edgeSlot - b.edgeSlot || compareEdges(a.edge, b.edge));
-  const cuts = cutsOf(coming, going, graph.edges);
-  const count = graph.edges + coming.length - going.length;
+    .sort(
+      (oneComing, otherComing) =>
+        oneComing.edgeSlot - otherComing.edgeSlot || compareEdgeChanges(oneComing.edge, otherComing.edge),
+    );
+  const outCuts = edgeCutsOf(comingEdges, goingEdges, graph.edges);
+  const changedEdgeCount = graph.edges + comingEdges.length - goingEdges.length;
   const { linkOf, weights, texts, links, out } = graph;
-  const neighbours = yield* merge(out.neighbours, sharedArray(Int32Array, count), cuts, ({ target }) => target);
-  const systemFrom = yield* merge(graph.systemFrom, sharedArray(BigInt64Array, count), cuts, (edge) => edge.systemFrom);
+  const neighbours = yield* mergeComing(
+    out.neighbours,
+    sharedArray(Int32Array, changedEdgeCount),
+    outCuts,
+    ({ target }) => target,
+  );
+  const systemFrom = yield* mergeComing(
+    graph.systemFrom,
+    sharedArray(BigInt64Array, changedEdgeCount),
+    outCuts,
+    (edge) => edge.systemFrom,
+  );
   const nextArrays = {
     systemFrom,
-    weights: weights && (yield* merge(weights, sharedArray(Float64Array, count), cuts, ({ weight }) => weight)),
-    linkOf: linkOf && (yield* merge(linkOf, sharedArray(Uint16Array, count), cuts, ({ link }) => link)),
+    weights:
+      weights && (yield* mergeComing(weights, sharedArray(Float64Array, changedEdgeCount), outCuts, ({ weight }) => weight)),
+    linkOf: linkOf && (yield* mergeComing(linkOf, sharedArray(Uint16Array, changedEdgeCount), outCuts, ({ link }) => link)),
   };
-  const offsets = shiftOffsets(out.offsets, [
-    ...coming.map(({ edge }) => [edge.source, 1] as const),
-    ...removed.map(({ source }) => [source, -1] as const),
+  const offsets = shiftEdgeOffsets(out.offsets, [
+    ...comingEdges.map(({ edge }) => [edge.source, 1] as const),
+    ...removedEdges.map(({ source }) => [source, -1] as const),
   ]);
-  const into = yield* changedInto(graph, { coming, going, removed, removedSlots }, count);
-  const grown = removed.length === 0 && { lineage: graph.lineage };
-  return new MadeGraph({ texts, links, ...nextArrays, ...grown, out: { offsets, neighbours, edges: null }, in: into });
+  const changedInAdjacency = yield* patchedInto(
+    graph,
+    { coming: comingEdges, going: goingEdges, removed: removedEdges, removedSlots },
+    changedEdgeCount,
+  );
+  const grownLineage = removedEdges.length === 0 && { lineage: graph.lineage };
+  return new MadeGraph({
+    texts,
+    links,
+    ...nextArrays,
+    ...grownLineage,
+    out: { offsets, neighbours, edges: null },
+    in: changedInAdjacency,
+  });
 }
 
-interface Changes {
-  readonly coming: readonly Coming[];
+interface PatchChanges {
+  readonly coming: readonly ComingEdge[];
   readonly going: Int32Array;
   readonly removed: readonly EdgeChange[];
   /** The number of each edge of `removed`. */
@@ -53,187 +82,213 @@ interface Changes {
 }
 
 /** Edges by target: the remaining ones are renumbered, in the same order. */
-function* changedInto(
-  { in: into, edges }: Graph,
-  { coming, going, removed, removedSlots }: Changes,
-  count: number,
+function* patchedInto(
+  { in: inAdjacency, edges }: Graph,
+  { coming, going, removed, removedSlots }: PatchChanges,
+  changedEdgeCount: number,
 ): Steps<Adjacency> {
-  const numbers = new Renumbered(coming, going, edges);
+  const renumberedEdges = new RenumberedEdges(coming, going, edges);
   const slotAtTarget = (target: number, edge: number): number =>
-    lowerBound(into.edges!, edge, into.offsets[target]!, into.offsets[target + 1]!);
-  const arriving = coming
+    lowerBoundIn(inAdjacency.edges!, edge, inAdjacency.offsets[target]!, inAdjacency.offsets[target + 1]!);
+  const arrivingEdges = coming
     .map(({ edge, edgeSlot }, i) => ({
       edge,
       edgeSlot: slotAtTarget(edge.target, edgeSlot),
-      number: numbers.ofComing(edgeSlot, i),
+      number: renumberedEdges.ofComing(edgeSlot, i),
     }))
     .sort((a, b) => a.edgeSlot - b.edgeSlot || a.edge.target - b.edge.target || a.number - b.number);
-  const numberOf = new Map(arriving.map(({ edge, number }) => [edge, number]));
-  const leaving = Int32Array.from(removed.map((edge, i) => slotAtTarget(edge.target, removedSlots[i]!))).sort();
-  const cuts = cutsOf(arriving, leaving, edges);
-  const neighbours = yield* merge(into.neighbours, sharedArray(Int32Array, count), cuts, ({ source }) => source);
-  const own = yield* merge(into.edges!, sharedArray(Int32Array, count), cuts, (edge) => ~numberOf.get(edge)!);
-  for (let first = 0; first < count; first += copiedAtOnce) {
-    numbers.renumber(own, first, Math.min(count, first + copiedAtOnce));
+  const arrivingNumbers = new Map(arrivingEdges.map(({ edge, number }) => [edge, number]));
+  const leavingPlaces = Int32Array.from(removed.map((edge, i) => slotAtTarget(edge.target, removedSlots[i]!))).sort();
+  const inCuts = edgeCutsOf(arrivingEdges, leavingPlaces, edges);
+  const neighbours = yield* mergeComing(
+    inAdjacency.neighbours,
+    sharedArray(Int32Array, changedEdgeCount),
+    inCuts,
+    ({ source }) => source,
+  );
+  const inEdgeNumbers = yield* mergeComing(
+    inAdjacency.edges!,
+    sharedArray(Int32Array, changedEdgeCount),
+    inCuts,
+    (edge) => ~arrivingNumbers.get(edge)!,
+  );
+  for (let firstCopied = 0; firstCopied < changedEdgeCount; firstCopied += edgesCopiedAtOnce) {
+    renumberedEdges.renumber(inEdgeNumbers, firstCopied, Math.min(changedEdgeCount, firstCopied + edgesCopiedAtOnce));
     yield;
   }
-  const offsets = shiftOffsets(into.offsets, [
+  const offsets = shiftEdgeOffsets(inAdjacency.offsets, [
     ...coming.map(({ edge }) => [edge.target, 1] as const),
     ...removed.map(({ target }) => [target, -1] as const),
   ]);
-  return { offsets, neighbours, edges: own };
+  return { offsets, neighbours, edges: inEdgeNumbers };
 }
 
 /** Edges that have one number more or less for each that came or went in front of them. */
-class Renumbered {
+class RenumberedEdges {
   /** The edges in front of which changes lie, ascending. */
   readonly #insertSlots: Int32Array;
-  readonly #going: Int32Array;
-  /** By block of edges: the shift of their numbers; `mixed` where it differs within the block. */
-  readonly #added: Int32Array;
+  readonly #goingEdges: Int32Array;
+  /** By block of edges: the shift of their numbers; `mixedBlock` where it differs within the block. */
+  readonly #addedPerBlock: Int32Array;
 
-  constructor(coming: readonly Coming[], going: Int32Array, edges: number) {
-    this.#insertSlots = Int32Array.from(coming, ({ edgeSlot }) => edgeSlot);
-    this.#going = going;
-    this.#added = new Int32Array((edges >>> blockBits) + 1);
-    let [came, went] = [0, 0];
-    for (let block = 0; block < this.#added.length; block++) {
-      const first = block << blockBits;
-      const last = first + (1 << blockBits) - 1;
-      while (came < coming.length && this.#insertSlots[came]! <= first) came++;
-      while (went < going.length && going[went]! < first) went++;
-      const changes = (came < coming.length && this.#insertSlots[came]! <= last) || (went < going.length && going[went]! < last);
-      this.#added[block] = changes ? mixed : came - went;
+  constructor(comingEdges: readonly ComingEdge[], goingEdges: Int32Array, edges: number) {
+    this.#insertSlots = Int32Array.from(comingEdges, ({ edgeSlot }) => edgeSlot);
+    this.#goingEdges = goingEdges;
+    this.#addedPerBlock = new Int32Array((edges >>> edgeBlockBits) + 1);
+    let [cameCount, wentCount] = [0, 0];
+    for (let edgeBlock = 0; edgeBlock < this.#addedPerBlock.length; edgeBlock++) {
+      const firstOfBlock = edgeBlock << edgeBlockBits;
+      const lastOfBlock = firstOfBlock + (1 << edgeBlockBits) - 1;
+      while (cameCount < comingEdges.length && this.#insertSlots[cameCount]! <= firstOfBlock) cameCount++;
+      while (wentCount < goingEdges.length && goingEdges[wentCount]! < firstOfBlock) wentCount++;
+      const hasBlockChanges =
+        (cameCount < comingEdges.length && this.#insertSlots[cameCount]! <= lastOfBlock) ||
+        (wentCount < goingEdges.length && goingEdges[wentCount]! < lastOfBlock);
+      this.#addedPerBlock[edgeBlock] = hasBlockChanges ? mixedBlock : cameCount - wentCount;
     }
   }
 
   ofComing(edgeSlot: number, i: number): number {
-    return edgeSlot + i - lowerBound(this.#going, edgeSlot, 0, this.#going.length);
+    return edgeSlot + i - lowerBoundIn(this.#goingEdges, edgeSlot, 0, this.#goingEdges.length);
   }
 
   /** The former numbers of edges; for new ones, the complement of their new number. */
-  renumber(edges: Int32Array, first: number, end: number): void {
-    const added = this.#added;
+  renumber(inEdgeNumbers: Int32Array, first: number, end: number): void {
+    const addedPerBlock = this.#addedPerBlock;
     for (let i = first; i < end; i++) {
-      const edge = edges[i]!;
-      if (edge < 0) {
-        edges[i] = ~edge;
+      const oldEdge = inEdgeNumbers[i]!;
+      if (oldEdge < 0) {
+        inEdgeNumbers[i] = ~oldEdge;
         continue;
       }
-      const blockShift = added[edge >>> blockBits]!;
-      edges[i] = edge + (blockShift === mixed ? this.#addedTo(edge) : blockShift);
+      const blockShift = addedPerBlock[oldEdge >>> edgeBlockBits]!;
+      inEdgeNumbers[i] = oldEdge + (blockShift === mixedBlock ? this.#addedBefore(oldEdge) : blockShift);
     }
   }
 
-  #addedTo(edge: number): number {
+  #addedBefore(edge: number): number {
     return (
-      lowerBound(this.#insertSlots, edge + 1, 0, this.#insertSlots.length) - lowerBound(this.#going, edge, 0, this.#going.length)
+      lowerBoundIn(this.#insertSlots, edge + 1, 0, this.#insertSlots.length) -
+      lowerBoundIn(this.#goingEdges, edge, 0, this.#goingEdges.length)
     );
   }
 }
 
-const blockBits = 6;
-const mixed = 0x7fff_ffff;
+const edgeBlockBits = 6;
+const mixedBlock = 0x7fff_ffff;
 
 /** Place of the first that is not less, in ascending numbers. */
-function lowerBound(numbers: Int32Array, wanted: number, first: number, end: number): number {
-  let [low, high] = [first, end];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (numbers[middle]! < wanted) low = middle + 1;
-    else high = middle;
+function lowerBoundIn(edgeNumbers: Int32Array, wantedEdge: number, first: number, end: number): number {
+  let [lowOrdinal, highOrdinal] = [first, end];
+  while (lowOrdinal < highOrdinal) {
+    const middleOrdinal = (lowOrdinal + highOrdinal) >>> 1;
+    if (edgeNumbers[middleOrdinal]! < wantedEdge) lowOrdinal = middleOrdinal + 1;
+    else highOrdinal = middleOrdinal;
   }
-  return low;
+  return lowOrdinal;
 }
 
-interface Coming {
+interface ComingEdge {
   readonly edge: EdgeChange;
   /** The edge of the graph in front of which the change lies. */
   readonly edgeSlot: number;
 }
 
 /** A range of the graph's edges, and the changes behind it. */
-interface Cut {
+interface EdgeCut {
   readonly first: number;
   readonly end: number;
   readonly coming: readonly EdgeChange[];
 }
 
-function cutsOf(coming: readonly Coming[], going: Int32Array, edges: number): readonly Cut[] {
-  const cuts: Cut[] = [];
-  let first = 0;
-  let [c, g] = [0, 0];
-  while (c < coming.length || g < going.length) {
-    const end = Math.min(coming[c]?.edgeSlot ?? edges, going[g] ?? edges);
-    const here: EdgeChange[] = [];
-    while (c < coming.length && coming[c]!.edgeSlot === end) here.push(coming[c++]!.edge);
-    cuts.push({ first, end, coming: here });
-    first = end;
-    if (g < going.length && going[g] === end) {
-      first++;
-      g++;
+function edgeCutsOf(comingEdges: readonly ComingEdge[], goingEdges: Int32Array, edges: number): readonly EdgeCut[] {
+  const edgeCuts: EdgeCut[] = [];
+  let cutFirst = 0;
+  let [comingOrdinal, goingOrdinal] = [0, 0];
+  while (comingOrdinal < comingEdges.length || goingOrdinal < goingEdges.length) {
+    const cutEnd = Math.min(comingEdges[comingOrdinal]?.edgeSlot ?? edges, goingEdges[goingOrdinal] ?? edges);
+    const comingHere: EdgeChange[] = [];
+    while (comingOrdinal < comingEdges.length && comingEdges[comingOrdinal]!.edgeSlot === cutEnd)
+      comingHere.push(comingEdges[comingOrdinal++]!.edge);
+    edgeCuts.push({ first: cutFirst, end: cutEnd, coming: comingHere });
+    cutFirst = cutEnd;
+    if (goingOrdinal < goingEdges.length && goingEdges[goingOrdinal] === cutEnd) {
+      cutFirst++;
+      goingOrdinal++;
     }
   }
-  cuts.push({ first, end: edges, coming: [] });
-  return cuts;
+  edgeCuts.push({ first: cutFirst, end: edges, coming: [] });
+  return edgeCuts;
 }
 
-function* merge<A extends Int32Array | BigInt64Array | Float64Array | Uint16Array>(
+function* mergeComing<A extends Int32Array | BigInt64Array | Float64Array | Uint16Array>(
   isBefore: A,
-  after: A,
-  cuts: readonly Cut[],
-  cell: (edge: EdgeChange) => A[number],
+  cellsAfter: A,
+  edgeCuts: readonly EdgeCut[],
+  cellOfEdge: (edge: EdgeChange) => A[number],
 ): Steps<A> {
-  const [from, to] = [wordsOf(isBefore), wordsOf(after)];
-  const words = isBefore.BYTES_PER_ELEMENT / 4;
+  const [fromWords, toWords] = [arrayWordsOf(isBefore), arrayWordsOf(cellsAfter)];
+  const wordsPerCell = isBefore.BYTES_PER_ELEMENT / 4;
   let edgeSlot = 0;
-  let copied = 0;
-  for (const { first, end, coming } of cuts) {
-    for (let at = first; at < end; ) {
-      const last = Math.min(end, at + copiedAtOnce - copied);
-      if (from === null || to === null) after.set(isBefore.subarray(at, last) as never, edgeSlot);
-      else copy(from, to, { first: words * at, end: words * last, edgeSlot: words * edgeSlot });
-      edgeSlot += last - at;
-      copied += last - at;
-      at = last;
-      if (copied < copiedAtOnce) continue;
-      copied = 0;
+  let copiedCells = 0;
+  for (const { first, end, coming } of edgeCuts) {
+    for (let cutPlace = first; cutPlace < end; ) {
+      const copiedEnd = Math.min(end, cutPlace + edgesCopiedAtOnce - copiedCells);
+      if (fromWords === null || toWords === null) cellsAfter.set(isBefore.subarray(cutPlace, copiedEnd) as never, edgeSlot);
+      else
+        copyEdgeWords(fromWords, toWords, {
+          first: wordsPerCell * cutPlace,
+          end: wordsPerCell * copiedEnd,
+          edgeSlot: wordsPerCell * edgeSlot,
+        });
+      edgeSlot += copiedEnd - cutPlace;
+      copiedCells += copiedEnd - cutPlace;
+      cutPlace = copiedEnd;
+      if (copiedCells < edgesCopiedAtOnce) continue;
+      copiedCells = 0;
       yield;
     }
-    for (const edge of coming) after[edgeSlot++] = cell(edge);
+    for (const edge of coming) cellsAfter[edgeSlot++] = cellOfEdge(edge);
   }
-  return after;
+  return cellsAfter;
 }
 
 /** The array as words; null where its cells are shorter. */
-function wordsOf({ buffer, byteOffset, byteLength, BYTES_PER_ELEMENT }: Int32Array | BigInt64Array | Float64Array | Uint16Array) {
+function arrayWordsOf({
+  buffer,
+  byteOffset,
+  byteLength,
+  BYTES_PER_ELEMENT,
+}: Int32Array | BigInt64Array | Float64Array | Uint16Array) {
   return BYTES_PER_ELEMENT < 4 ? null : new Int32Array(buffer, byteOffset, byteLength / 4);
 }
 
 /** Copies like `set`, which goes byte by byte where the memory is shared and the alignments differ. */
-function copy(
-  from: Int32Array,
-  to: Int32Array,
+function copyEdgeWords(
+  wordsBefore: Int32Array,
+  wordsAfter: Int32Array,
   { first, end, edgeSlot }: { readonly first: number; readonly end: number; readonly edgeSlot: number },
 ): void {
-  for (let at = first, next = edgeSlot; at < end; at++, next++) to[next] = from[at]!;
+  for (let copiedFrom = first, copiedTo = edgeSlot; copiedFrom < end; copiedFrom++, copiedTo++)
+    wordsAfter[copiedTo] = wordsBefore[copiedFrom]!;
 }
 
 /** Cells between two looks at the clock. */
-const copiedAtOnce = 1 << 17;
+const edgesCopiedAtOnce = 1 << 17;
 
 /** Adjusts the offsets for the edges that were added to, or removed from, some nodes. */
-function shiftOffsets(offsets: Uint32Array, changes: readonly (readonly [node: number, by: number])[]): Uint32Array {
-  const after = sharedArray(Uint32Array, offsets.length);
-  after.set(offsets);
-  const sorted = changes.toSorted((a, b) => a[0] - b[0]);
+function shiftEdgeOffsets(offsets: Uint32Array, offsetChanges: readonly (readonly [node: number, by: number])[]): Uint32Array {
+  const shiftedOffsets = sharedArray(Uint32Array, offsets.length);
+  shiftedOffsets.set(offsets);
+  const sortedChanges = offsetChanges.toSorted((a, b) => a[0] - b[0]);
   let shift = 0;
-  let at = 0;
-  for (let node = sorted[0]?.[0] ?? offsets.length; node < offsets.length; node++) {
-    after[node]! += shift;
-    while (at < sorted.length && sorted[at]![0] === node) shift += sorted[at++]![1];
+  let changeOrdinal = 0;
+  for (let node = sortedChanges[0]?.[0] ?? offsets.length; node < offsets.length; node++) {
+    shiftedOffsets[node]! += shift;
+    while (changeOrdinal < sortedChanges.length && sortedChanges[changeOrdinal]![0] === node)
+      shift += sortedChanges[changeOrdinal++]![1];
   }
-  return after;
+  return shiftedOffsets;
 }
 
 /** The number of an edge, -1 where it is missing; or the number that it will get. */
@@ -256,6 +311,11 @@ function edgeSlotOf({ out, systemFrom, linkOf }: Graph, edge: EdgeChange, isTher
   return isSame ? low : -1;
 }
 
-function compareEdges(a: EdgeChange, b: EdgeChange): number {
-  return a.source - b.source || a.target - b.target || a.link - b.link || Number(a.systemFrom - b.systemFrom);
+function compareEdgeChanges(oneEdge: EdgeChange, otherEdge: EdgeChange): number {
+  return (
+    oneEdge.source - otherEdge.source ||
+    oneEdge.target - otherEdge.target ||
+    oneEdge.link - otherEdge.link ||
+    Number(oneEdge.systemFrom - otherEdge.systemFrom)
+  );
 }

@@ -13,13 +13,13 @@ import { emptyBatch, type Operator, type Pieces, PiecesOperator } from '../opera
 import { entitiesName, type EntityLayout, rowColumns } from './pattern-columns.ts';
 import { patternFunction } from './inner-pattern-function.ts';
 
-const firstPortion = 1_024;
-const portionsGrow = 8;
-const outputRows = 256;
+const firstEntityPortion = 1_024;
+const portionGrowth = 8;
+const entityOutputRows = 256;
 
 export const entities = patternFunction(entitiesName, 'paths and relationships', (opening) => new EntitiesOperator(opening));
 
-interface Edge {
+interface EntityEdge {
   readonly entity: string;
   readonly from: string | null;
   readonly to: string | null;
@@ -30,214 +30,224 @@ interface EntityJson {
   /** Entities by the names of the nodes; null: none was found. Of several rows by one name the first. */
   readonly nodes: Map<string, string | null>;
   /** Edges by system_from; null: none was found. */
-  readonly edges: Map<string, Edge | null>;
+  readonly edges: Map<string, EntityEdge | null>;
   bytes: number;
 }
 
-type Cell = (column: number) => string | null;
+type PathCell = (column: number) => string | null;
 
 class EntitiesOperator extends PiecesOperator {
-  readonly #opening: Opening;
-  readonly #input: Operator;
-  readonly #layouts: readonly EntityLayout[];
-  readonly #types: readonly ColumnType[];
-  readonly #begins: number;
-  #open: Operator | null = null;
+  readonly #entitiesOpening: Opening;
+  readonly #pathRows: Operator;
+  readonly #entityLayouts: readonly EntityLayout[];
+  readonly #pathRowTypes: readonly ColumnType[];
+  readonly #patternColumn: number;
+  #openEntityScan: Operator | null = null;
   #heldBytes = 0;
 
   constructor(opening: Opening) {
     super();
-    const { input, node } = opening;
-    assert(input !== null, 'entities stand behind rows');
-    this.#opening = opening;
-    this.#input = input;
-    const { choices } = node.graph!;
-    this.#layouts = JSON.parse(choices.get('LAYOUT')!) as readonly EntityLayout[];
-    this.#types = node.input!.columns.map(({ type }) => type);
-    this.#begins = this.#types.length - Number(choices.get('BEGINS'));
+    const { input: pathRows, node } = opening;
+    assert(pathRows !== null, 'entities stand behind rows');
+    this.#entitiesOpening = opening;
+    this.#pathRows = pathRows;
+    const { choices: layoutChoices } = node.graph!;
+    this.#entityLayouts = JSON.parse(layoutChoices.get('LAYOUT')!) as readonly EntityLayout[];
+    this.#pathRowTypes = node.input!.columns.map(({ type }) => type);
+    this.#patternColumn = this.#pathRowTypes.length - Number(layoutChoices.get('BEGINS'));
   }
 
   close(): void {
-    this.#input.close();
-    this.#open?.close();
-    this.#open = null;
+    this.#pathRows.close();
+    this.#openEntityScan?.close();
+    this.#openEntityScan = null;
   }
 
   protected *pieces(): Pieces {
-    let portion = firstPortion;
-    let batch = this.#input.next();
-    while (batch !== null) {
-      const rows = new CollectedRows(this.#types);
-      for (; batch !== null && rows.length < portion; batch = this.#input.next()) {
-        if (batch.count > 0) rows.append(batch);
-        this.#hold(rows.bytes);
+    let portionRows = firstEntityPortion;
+    let pathBatch = this.#pathRows.next();
+    while (pathBatch !== null) {
+      const portionOfPaths = new CollectedRows(this.#pathRowTypes);
+      for (; pathBatch !== null && portionOfPaths.length < portionRows; pathBatch = this.#pathRows.next()) {
+        if (pathBatch.count > 0) portionOfPaths.append(pathBatch);
+        this.#holdEntityBytes(portionOfPaths.bytes);
         yield emptyBatch;
       }
-      portion *= portionsGrow;
-      const count = rows.length;
-      const columns = yield* this.#drive(rows.vectors());
-      const cellsOf =
-        (row: number): Cell =>
+      portionRows *= portionGrowth;
+      const portionCount = portionOfPaths.length;
+      const portionColumns = yield* this.#finishSteps(portionOfPaths.vectors());
+      const pathCellOf =
+        (row: number): PathCell =>
         (column) => {
-          const at = this.#begins + column;
-          const cell = cellAt(columns[at]!, this.#types[at]!, row);
+          const at = this.#patternColumn + column;
+          const cell = cellAt(portionColumns[at]!, this.#pathRowTypes[at]!, row);
           return cell === null ? null : String(cell);
         };
-      const elements: EntityJson = { nodes: new Map(), edges: new Map(), bytes: rows.bytes };
-      for (let row = 0; row < count; row++) {
-        this.#name(cellsOf(row), elements);
-        if (row % outputRows === outputRows - 1) yield emptyBatch;
+      const elements: EntityJson = { nodes: new Map(), edges: new Map(), bytes: portionOfPaths.bytes };
+      for (let row = 0; row < portionCount; row++) {
+        this.#nameEntities(pathCellOf(row), elements);
+        if (row % entityOutputRows === entityOutputRows - 1) yield emptyBatch;
       }
       yield* this.#readEdges(elements);
       yield* this.#readNodes(elements);
-      for (let first = 0; first < count; first += outputRows) {
-        const most = Math.min(outputRows, count - first);
-        const builders = this.#layouts.map(() => new VectorBuilder('json'));
-        for (let row = first; row < first + most; row++)
-          for (const [i, layout] of this.#layouts.entries()) builders[i]!.append(entityOf(layout, cellsOf(row), elements));
-        const selection = Int32Array.from({ length: most }, (_, i) => first + i);
-        const output = new CollectedRows(this.#types);
-        output.append({ columns, selection, first: 0, count: most });
-        const through = yield* this.#drive(output.vectors());
-        yield { columns: [...through, ...builders.map((each) => each.build())], selection: null, first: 0, count: most };
+      for (let firstOutputRow = 0; firstOutputRow < portionCount; firstOutputRow += entityOutputRows) {
+        const outputCount = Math.min(entityOutputRows, portionCount - firstOutputRow);
+        const builders = this.#entityLayouts.map(() => new VectorBuilder('json'));
+        for (let row = firstOutputRow; row < firstOutputRow + outputCount; row++)
+          for (const [i, layout] of this.#entityLayouts.entries())
+            builders[i]!.append(pathEntityOf(layout, pathCellOf(row), elements));
+        const selection = Int32Array.from({ length: outputCount }, (_, i) => firstOutputRow + i);
+        const outputPaths = new CollectedRows(this.#pathRowTypes);
+        outputPaths.append({ columns: portionColumns, selection, first: 0, count: outputCount });
+        const pathVectors = yield* this.#finishSteps(outputPaths.vectors());
+        yield {
+          columns: [...pathVectors, ...builders.map((entityBuilder) => entityBuilder.build())],
+          selection: null,
+          first: 0,
+          count: outputCount,
+        };
       }
     }
-    this.#hold(0);
+    this.#holdEntityBytes(0);
   }
 
-  *#drive<T>(steps: Generator<undefined, T, void>): Pieces<T> {
-    let step = steps.next();
-    for (; !step.done; step = steps.next()) yield emptyBatch;
-    return step.value;
+  *#finishSteps<T>(steps: Generator<undefined, T, void>): Pieces<T> {
+    let drivenStep = steps.next();
+    for (; !drivenStep.done; drivenStep = steps.next()) yield emptyBatch;
+    return drivenStep.value;
   }
 
   /** Notes the names in a row. */
-  #name(cell: Cell, { nodes, edges }: EntityJson): void {
-    for (const { edge, start, steps } of this.#layouts) {
-      for (const column of edge === null ? [start] : [edge.from, edge.to]) {
-        const name = column === null ? null : cell(column);
-        if (name !== null) nodes.set(name, null);
+  #nameEntities(pathCell: PathCell, { nodes, edges }: EntityJson): void {
+    for (const { edge, start, steps } of this.#entityLayouts) {
+      for (const nodeColumn of edge === null ? [start] : [edge.from, edge.to]) {
+        const nodeName = nodeColumn === null ? null : pathCell(nodeColumn);
+        if (nodeName !== null) nodes.set(nodeName, null);
       }
-      for (const { trail } of steps) for (const each of edgesOf(cell(trail))) edges.set(each, null);
+      for (const { trail } of steps) for (const trailEdge of trailEdges(pathCell(trail))) edges.set(trailEdge, null);
     }
   }
 
   /** Reads the edges with the names of their ends. */
   *#readEdges(elements: EntityJson): Pieces {
     if (elements.edges.size === 0) return;
-    const number = Number(this.#opening.node.graph!.choices.get('NODES'));
-    const scan = this.#opening.edges[number];
-    assert(scan !== undefined, 'what names edges has a scan of them');
-    yield* this.#scan(scan, number, elements, ({ name, entity, from, to }) => {
+    const edgeScanOrdinal = Number(this.#entitiesOpening.node.graph!.choices.get('NODES'));
+    const edgeScan = this.#entitiesOpening.edges[edgeScanOrdinal];
+    assert(edgeScan !== undefined, 'what names edges has a scan of them');
+    yield* this.#scanEntities(edgeScan, edgeScanOrdinal, elements, ({ name, entity, from, to }) => {
       if (!elements.edges.has(name)) return 0;
       elements.edges.set(name, { entity, from, to });
-      for (const end of [from, to]) if (end !== null && !elements.nodes.has(end)) elements.nodes.set(end, null);
+      for (const edgeEnd of [from, to]) if (edgeEnd !== null && !elements.nodes.has(edgeEnd)) elements.nodes.set(edgeEnd, null);
       return entity.length + name.length;
     });
   }
 
   *#readNodes(elements: EntityJson): Pieces {
-    if (elements.nodes.size === 0 || this.#opening.node.graph!.choices.get('NODES') === '0') return;
-    const keys = new VectorBuilder('string');
-    for (const name of elements.nodes.keys()) keys.append(name);
-    const filter = new KeyFilter();
-    yield* this.#drive(filter.take(keys.build(), elements.nodes.size));
-    const scan = this.#opening.edges[0]!;
-    const scanFiltered = (): Operator => scan([{ column: 0, filter }]);
-    yield* this.#scan(scanFiltered, 0, elements, ({ name, entity }) => {
+    if (elements.nodes.size === 0 || this.#entitiesOpening.node.graph!.choices.get('NODES') === '0') return;
+    const nodeKeys = new VectorBuilder('string');
+    for (const name of elements.nodes.keys()) nodeKeys.append(name);
+    const nodeKeyFilter = new KeyFilter();
+    yield* this.#finishSteps(nodeKeyFilter.take(nodeKeys.build(), elements.nodes.size));
+    const nodeScan = this.#entitiesOpening.edges[0]!;
+    const scanNamedNodes = (): Operator => nodeScan([{ column: 0, filter: nodeKeyFilter }]);
+    yield* this.#scanEntities(scanNamedNodes, 0, elements, ({ name, entity }) => {
       if (elements.nodes.get(name) !== null) return 0;
       elements.nodes.set(name, entity);
       return entity.length + name.length;
     });
   }
 
-  /** `take` says how many bytes of a row it keeps. */
-  *#scan(
+  /** `takeEntity` says how many bytes of a row it keeps. */
+  *#scanEntities(
     open: () => Operator,
     number: number,
     elements: EntityJson,
-    take: (row: Edge & { readonly name: string }) => number,
+    takeEntity: (entityRow: EntityEdge & { readonly name: string }) => number,
   ): Pieces {
-    const { columns } = this.#opening.node.graph!.edges[number]!;
+    const { columns } = this.#entitiesOpening.node.graph!.edges[number]!;
     const indexOfColumn = (name: string): number => columns.findIndex((column) => column.name === name);
-    const [name, entity, from, to] = [rowColumns.name, rowColumns.entity, rowColumns.from, rowColumns.to].map(indexOfColumn) as [
-      number,
-      number,
-      number,
-      number,
-    ];
-    this.#open = open();
-    for (let batch = this.#open.next(); batch !== null; batch = this.#open.next()) {
+    const [nameColumn, entityColumn, fromColumn, toColumn] = [
+      rowColumns.name,
+      rowColumns.entity,
+      rowColumns.from,
+      rowColumns.to,
+    ].map(indexOfColumn) as [number, number, number, number];
+    this.#openEntityScan = open();
+    for (let entityBatch = this.#openEntityScan.next(); entityBatch !== null; entityBatch = this.#openEntityScan.next()) {
       const text = (column: number, row: number): string | null => {
-        const cell = column < 0 ? null : cellAt(batch!.columns[column]!, columns[column]!.type, row);
-        return cell === null ? null : String(cell);
+        const entityCell = column < 0 ? null : cellAt(entityBatch!.columns[column]!, columns[column]!.type, row);
+        return entityCell === null ? null : String(entityCell);
       };
-      for (let k = 0; k < batch.count; k++) {
-        const row = batch.selection === null ? batch.first + k : batch.selection[k]!;
-        const called = text(name, row);
-        if (called === null) continue;
-        const json = text(entity, row);
-        if (json === null) continue;
-        elements.bytes += 2 * take({ name: called, entity: json, from: text(from, row), to: text(to, row) });
+      for (let k = 0; k < entityBatch.count; k++) {
+        const entityRow = entityBatch.selection === null ? entityBatch.first + k : entityBatch.selection[k]!;
+        const entityName = text(nameColumn, entityRow);
+        if (entityName === null) continue;
+        const entityJson = text(entityColumn, entityRow);
+        if (entityJson === null) continue;
+        elements.bytes +=
+          2 *
+          takeEntity({ name: entityName, entity: entityJson, from: text(fromColumn, entityRow), to: text(toColumn, entityRow) });
       }
-      this.#hold(elements.bytes);
+      this.#holdEntityBytes(elements.bytes);
       yield emptyBatch;
     }
-    this.#open.close();
-    this.#open = null;
+    this.#openEntityScan.close();
+    this.#openEntityScan = null;
   }
 
-  #hold(bytes: number): void {
-    this.#heldBytes = this.#opening.execution.memory.change(this.#heldBytes, bytes);
+  #holdEntityBytes(bytes: number): void {
+    this.#heldBytes = this.#entitiesOpening.execution.memory.change(this.#heldBytes, bytes);
   }
 }
 
-const edgesOf = (trail: string | null): readonly string[] => (trail === null || trail === '' ? [] : trail.split(','));
+const trailEdges = (trail: string | null): readonly string[] => (trail === null || trail === '' ? [] : trail.split(','));
 
-function entityOf(layout: EntityLayout, cell: Cell, elements: EntityJson): string | null {
-  const known = new Map(layout.known.map(({ name, entity }) => [cell(name), cell(entity)]));
-  const nodeOf = (name: string | null): string => {
-    const there = known.get(name) ?? (name === null ? null : elements.nodes.get(name)) ?? null;
+function pathEntityOf(entityLayout: EntityLayout, pathCell: PathCell, elements: EntityJson): string | null {
+  const knownEntities = new Map(entityLayout.known.map(({ name, entity }) => [pathCell(name), pathCell(entity)]));
+  const nodeJson = (name: string | null): string => {
+    const nodeEntity = knownEntities.get(name) ?? (name === null ? null : elements.nodes.get(name)) ?? null;
     // An edge may lead to a node without a row, which has only its name.
-    return there ?? `{"labels":[],"element_id":${JSON.stringify(name)},"system_from":null,"properties":{}}`;
+    return nodeEntity ?? `{"labels":[],"element_id":${JSON.stringify(name)},"system_from":null,"properties":{}}`;
   };
-  const relationshipOf = ({ entity, from, to }: Edge): string =>
-    `${entity.slice(0, -1)},${endOf('start', nodeOf(from))},${endOf('end', nodeOf(to))}}`;
-  if (layout.edge !== null) {
-    const entity = cell(layout.edge.entity);
-    return entity === null ? null : relationshipOf({ entity, from: cell(layout.edge.from), to: cell(layout.edge.to) });
+  const relationshipOf = ({ entity, from, to }: EntityEdge): string =>
+    `${entity.slice(0, -1)},${relationshipEnd('start', nodeJson(from))},${relationshipEnd('end', nodeJson(to))}}`;
+  if (entityLayout.edge !== null) {
+    const entity = pathCell(entityLayout.edge.entity);
+    return entity === null
+      ? null
+      : relationshipOf({ entity, from: pathCell(entityLayout.edge.from), to: pathCell(entityLayout.edge.to) });
   }
-  if (layout.as === 'node') {
-    const name = cell(layout.start!);
-    return name === null ? null : nodeOf(name);
+  if (entityLayout.as === 'node') {
+    const name = pathCell(entityLayout.start!);
+    return name === null ? null : nodeJson(name);
   }
-  const names = layout.steps.map(({ trail }) => cell(trail));
-  const start = layout.start === null ? null : cell(layout.start);
-  const edges: Edge[] = [];
-  for (const [i, { reversed }] of layout.steps.entries()) {
-    const walked = edgesOf(names[i]!).map((each) => {
-      const edge = elements.edges.get(each) ?? null;
-      if (edge === null) throw new ServiceError('REL_INTERNAL', 'a walk went along an edge that nobody has');
-      return edge;
+  const trailTexts = entityLayout.steps.map(({ trail }) => pathCell(trail));
+  const startNode = entityLayout.start === null ? null : pathCell(entityLayout.start);
+  const pathEdges: EntityEdge[] = [];
+  for (const [i, { reversed }] of entityLayout.steps.entries()) {
+    const walkedEdges = trailEdges(trailTexts[i]!).map((each) => {
+      const foundEdge = elements.edges.get(each) ?? null;
+      if (foundEdge === null) throw new ServiceError('REL_INTERNAL', 'a walk went along an edge that nobody has');
+      return foundEdge;
     });
-    edges.push(...(reversed ? walked.reverse() : walked));
+    pathEdges.push(...(reversed ? walkedEdges.reverse() : walkedEdges));
   }
-  const relationships = `[${edges.map(relationshipOf).join(',')}]`;
-  if (layout.as === 'relationships') return start === null ? null : relationships;
-  if (start === null) return null;
-  const nodes = [nodeOf(start)];
-  let at: string | null = start;
-  for (const { from, to } of edges) {
-    at = from === at ? to : from;
-    nodes.push(nodeOf(at));
+  const relationshipsJson = `[${pathEdges.map(relationshipOf).join(',')}]`;
+  if (entityLayout.as === 'relationships') return startNode === null ? null : relationshipsJson;
+  if (startNode === null) return null;
+  const pathNodes = [nodeJson(startNode)];
+  let currentNode: string | null = startNode;
+  for (const { from, to } of pathEdges) {
+    currentNode = from === currentNode ? to : from;
+    pathNodes.push(nodeJson(currentNode));
   }
-  return `{"nodes":[${nodes.join(',')}],"relationships":${relationships}}`;
+  return `{"nodes":[${pathNodes.join(',')}],"relationships":${relationshipsJson}}`;
 }
 
 /** How a relationship names a node by its json. */
-function endOf(which: 'start' | 'end', node: string): string {
-  const begin = node.indexOf('"element_id":') + '"element_id":'.length;
-  const end = node.indexOf(',"system_from":', begin);
-  const from = end + ',"system_from":'.length;
-  return `"${which}":${node.slice(begin, end)},"${which}_system_from":${node.slice(from, node.indexOf(',', from))}`;
+function relationshipEnd(startOrEnd: 'start' | 'end', nodeJson: string): string {
+  const elementIdBegin = nodeJson.indexOf('"element_id":') + '"element_id":'.length;
+  const elementIdEnd = nodeJson.indexOf(',"system_from":', elementIdBegin);
+  const systemFromBegin = elementIdEnd + ',"system_from":'.length;
+  return `"${startOrEnd}":${nodeJson.slice(elementIdBegin, elementIdEnd)},"${startOrEnd}_system_from":${nodeJson.slice(systemFromBegin, nodeJson.indexOf(',', systemFromBegin))}`;
 }

@@ -9,51 +9,61 @@ import { type Batch, emptyBatch, type Operator, type Pieces, PiecesOperator } fr
 import { unwindName } from './pattern-columns.ts';
 import { patternFunction } from './inner-pattern-function.ts';
 
-const outputRows = 1_024;
+const unwoundOutputRows = 1_024;
 
 export const unwind = patternFunction(unwindName, 'elements of lists', (opening) => new UnwindOperator(opening));
 
 class UnwindOperator extends PiecesOperator {
-  readonly #input: Operator;
-  readonly #types: readonly ColumnType[];
+  readonly #listRows: Operator;
+  readonly #listRowTypes: readonly ColumnType[];
 
   constructor({ input, node }: Opening) {
     super();
     assert(input !== null, 'lists stand in rows');
-    this.#input = input;
-    this.#types = node.input!.columns.map(({ type }) => type);
+    this.#listRows = input;
+    this.#listRowTypes = node.input!.columns.map(({ type }) => type);
   }
 
   close(): void {
-    this.#input.close();
+    this.#listRows.close();
   }
 
   protected *pieces(): Pieces {
-    const types = this.#types;
-    const list = types.length - 1;
-    for (let batch = this.#input.next(); batch !== null; batch = this.#input.next()) {
-      let rows: number[] = [];
-      let values = new VectorBuilder('json');
-      const unwound = (): Batch => {
-        const sink = new RowSink(types);
-        sink.append({ columns: batch!.columns, selection: Int32Array.from(rows), first: 0, count: rows.length });
-        const unwound = { columns: [...sink.vectors(), values.build()], selection: null, first: 0, count: rows.length };
-        rows = [];
-        values = new VectorBuilder('json');
+    const listRowTypes = this.#listRowTypes;
+    const listColumn = listRowTypes.length - 1;
+    for (let listBatch = this.#listRows.next(); listBatch !== null; listBatch = this.#listRows.next()) {
+      let unwoundRows: number[] = [];
+      let unwoundValues = new VectorBuilder('json');
+      const unwoundBatch = (): Batch => {
+        const unwoundSink = new RowSink(listRowTypes);
+        unwoundSink.append({
+          columns: listBatch!.columns,
+          selection: Int32Array.from(unwoundRows),
+          first: 0,
+          count: unwoundRows.length,
+        });
+        const unwound = {
+          columns: [...unwoundSink.vectors(), unwoundValues.build()],
+          selection: null,
+          first: 0,
+          count: unwoundRows.length,
+        };
+        unwoundRows = [];
+        unwoundValues = new VectorBuilder('json');
         return unwound;
       };
-      for (let k = 0; k < batch.count; k++) {
-        const row = batch.selection === null ? batch.first + k : batch.selection[k]!;
-        const json = cellAt(batch.columns[list]!, 'json', row);
-        if (json === null || json === 'null') continue;
-        const text = String(json);
-        for (const value of text.trimStart().startsWith('[') ? elements(text) : [text]) {
-          rows.push(row);
-          values.append(value);
-          if (rows.length === outputRows) yield unwound();
+      for (let k = 0; k < listBatch.count; k++) {
+        const listRow = listBatch.selection === null ? listBatch.first + k : listBatch.selection[k]!;
+        const listJson = cellAt(listBatch.columns[listColumn]!, 'json', listRow);
+        if (listJson === null || listJson === 'null') continue;
+        const listText = String(listJson);
+        for (const listElement of listText.trimStart().startsWith('[') ? elements(listText) : [listText]) {
+          unwoundRows.push(listRow);
+          unwoundValues.append(listElement);
+          if (unwoundRows.length === unwoundOutputRows) yield unwoundBatch();
         }
       }
-      yield rows.length === 0 ? emptyBatch : unwound();
+      yield unwoundRows.length === 0 ? emptyBatch : unwoundBatch();
     }
   }
 }

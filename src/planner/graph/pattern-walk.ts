@@ -18,142 +18,146 @@ import { stepsAtOnce } from './stepped-sort.ts';
 import { walkName } from './pattern-columns.ts';
 import { patternFunction } from './inner-pattern-function.ts';
 
-const outputRows = 1_024;
+const walkOutputRows = 1_024;
 
 export const walk = patternFunction(walkName, 'walks along edges', (opening) => new WalkOperator(opening));
 
 class WalkOperator extends PiecesOperator {
-  readonly #opening: Opening;
-  readonly #input: Operator;
-  readonly #reader: GraphReader;
+  readonly #walkOpening: Opening;
+  readonly #walkStarts: Operator;
+  readonly #walkGraphReader: GraphReader;
 
   constructor(opening: Opening) {
     super();
     assert(opening.input !== null, 'a walk begins at rows');
-    this.#opening = opening;
-    this.#input = opening.input;
-    this.#reader = new GraphReader(opening);
+    this.#walkOpening = opening;
+    this.#walkStarts = opening.input;
+    this.#walkGraphReader = new GraphReader(opening);
   }
 
   close(): void {
-    this.#input.close();
-    this.#reader.close();
+    this.#walkStarts.close();
+    this.#walkGraphReader.close();
   }
 
   protected *pieces(): Pieces {
-    const { node, execution } = this.#opening;
-    const { columns } = node.input!;
-    const { choices } = node.graph!;
-    const bounds = this.#bounds();
-    const reading = this.#reader.graph();
-    let step = reading.next();
-    for (; !step.done; step = reading.next()) yield emptyBatch;
-    const graph = step.value;
-    const begins = columns.length - Number(choices.get('BEGINS'));
-    const types = columns.map(({ type }) => type);
-    const direction = choices.get('DIRECTION') as Direction;
-    const trails = new Trails(graph, direction, bounds, execution.limits.scannedRowsMax * looksOfScan);
-    for (let batch = this.#input.next(); batch !== null; batch = this.#input.next()) {
-      let walks = new WalkRows(types, batch);
-      for (let k = 0; k < batch.count; k++) {
-        const row = batch.selection === null ? batch.first + k : batch.selection[k]!;
-        const text = cellAt(batch.columns[begins]!, 'string', row);
-        const start = text === null ? -1 : graph.texts.numberOf(String(text));
+    const { node, execution } = this.#walkOpening;
+    const { columns: startColumns } = node.input!;
+    const { choices: walkChoices } = node.graph!;
+    const walkBounds = this.#walkBounds();
+    const graphReading = this.#walkGraphReader.graph();
+    let readingStep = graphReading.next();
+    for (; !readingStep.done; readingStep = graphReading.next()) yield emptyBatch;
+    const graph = readingStep.value;
+    const startColumn = startColumns.length - Number(walkChoices.get('BEGINS'));
+    const startTypes = startColumns.map(({ type }) => type);
+    const direction = walkChoices.get('DIRECTION') as Direction;
+    const walkTrails = new WalkTrails(graph, direction, walkBounds, execution.limits.scannedRowsMax * looksOfScan);
+    for (let startBatch = this.#walkStarts.next(); startBatch !== null; startBatch = this.#walkStarts.next()) {
+      let walks = new WalkRows(startTypes, startBatch);
+      for (let k = 0; k < startBatch.count; k++) {
+        const startRow = startBatch.selection === null ? startBatch.first + k : startBatch.selection[k]!;
+        const startKey = cellAt(startBatch.columns[startColumn]!, 'string', startRow);
+        const startNode = startKey === null ? -1 : graph.texts.numberOf(String(startKey));
         // A node without edges is where a walk of none ends.
-        if (start < 0 && bounds.least === 0 && typeof text === 'string') walks.add(row, text, []);
-        if (start < 0) continue;
-        for (const end of trails.from(start, avoidedBy(batch.columns.slice(begins + 1), row))) {
-          if (end === null) {
+        if (startNode < 0 && walkBounds.least === 0 && typeof startKey === 'string') walks.add(startRow, startKey, []);
+        if (startNode < 0) continue;
+        for (const trailEnd of walkTrails.from(startNode, avoidedEdges(startBatch.columns.slice(startColumn + 1), startRow))) {
+          if (trailEnd === null) {
             execution.counters.looks += stepsAtOnce;
             execution.longWork?.tick(execution.counters.looks);
             yield emptyBatch;
             continue;
           }
-          const edges = end.edges.map((edge) => graph.systemFrom[edge]!);
-          walks.add(row, graph.texts.text(end.node), edges);
-          if (walks.count < outputRows) continue;
+          const trailEdges = trailEnd.edges.map((edge) => graph.systemFrom[edge]!);
+          walks.add(startRow, graph.texts.text(trailEnd.node), trailEdges);
+          if (walks.count < walkOutputRows) continue;
           yield walks.rows();
-          walks = new WalkRows(types, batch);
+          walks = new WalkRows(startTypes, startBatch);
         }
       }
       yield walks.rows();
     }
   }
 
-  #bounds(): Bounds {
-    const { values, execution } = this.#opening;
-    const boundOf = (name: string): number => (values.has(name) ? Number(values.integer(name, execution.kernels)) : 1);
-    const [least, most] = [boundOf('LEAST'), boundOf('MOST')];
-    if (least >= 0 && least <= most && most <= hopsMax) return { least, most };
+  #walkBounds(): WalkBounds {
+    const { values, execution } = this.#walkOpening;
+    const walkBoundOf = (name: string): number => (values.has(name) ? Number(values.integer(name, execution.kernels)) : 1);
+    const [leastEdges, mostEdges] = [walkBoundOf('LEAST'), walkBoundOf('MOST')];
+    if (leastEdges >= 0 && leastEdges <= mostEdges && mostEdges <= hopsMax) return { least: leastEdges, most: mostEdges };
     throw errorAt('REL_INVALID', `a path has 0 to ${hopsMax} edges, the lower bound first`, values.locationOf('MOST'));
   }
 }
 
 /** Edges of the trails in these columns. */
-function avoidedBy(columns: readonly Vector[], row: number): ReadonlySet<string> {
-  const avoided = new Set<string>();
-  for (const column of columns) {
-    const trail = cellAt(column, 'string', row);
-    if (typeof trail === 'string') for (const edge of trail.split(',')) avoided.add(edge);
+function avoidedEdges(columns: readonly Vector[], row: number): ReadonlySet<string> {
+  const avoidedEdgeNames = new Set<string>();
+  for (const trailColumn of columns) {
+    const earlierTrail = cellAt(trailColumn, 'string', row);
+    if (typeof earlierTrail === 'string') for (const avoidedEdge of earlierTrail.split(',')) avoidedEdgeNames.add(avoidedEdge);
   }
-  return avoided;
+  return avoidedEdgeNames;
 }
 
-interface Bounds {
+interface WalkBounds {
   readonly least: number;
   readonly most: number;
 }
 
-class Trails {
-  readonly #graph: Graph;
-  readonly #direction: Direction;
-  readonly #bounds: Bounds;
-  readonly #looksMax: number;
-  #looks = 0;
+class WalkTrails {
+  readonly #walkedGraph: Graph;
+  readonly #walkDirection: Direction;
+  readonly #trailBounds: WalkBounds;
+  readonly #walkLooksMax: number;
+  #walkLooks = 0;
 
-  constructor(graph: Graph, direction: Direction, bounds: Bounds, looksMax: number) {
-    this.#graph = graph;
-    this.#direction = direction;
-    this.#bounds = bounds;
-    this.#looksMax = looksMax;
+  constructor(graph: Graph, direction: Direction, trailBounds: WalkBounds, looksMax: number) {
+    this.#walkedGraph = graph;
+    this.#walkDirection = direction;
+    this.#trailBounds = trailBounds;
+    this.#walkLooksMax = looksMax;
   }
 
   /** Yields null to give others a turn. The edges are valid until the next yield. */
   *from(
-    start: number,
-    avoided: ReadonlySet<string>,
+    trailStart: number,
+    avoidedEdgeNames: ReadonlySet<string>,
   ): Generator<{ readonly node: number; readonly edges: readonly number[] } | null, void> {
-    const { least, most } = this.#bounds;
-    const edges: number[] = [];
-    if (least === 0) yield { node: start, edges };
-    const open = most === 0 ? [] : [this.#steps(start)];
-    while (open.length > 0) {
-      const step = open.at(-1)!.next();
-      if (++this.#looks % stepsAtOnce === 0) yield null;
-      if (this.#looks > this.#looksMax) {
-        const text = `the pattern looks at edges more than ${this.#looksMax} times: ask for less of the graph`;
-        throw new ServiceError('REL_SCAN_CAP', text);
+    const { least: leastEdges, most: mostEdges } = this.#trailBounds;
+    const trailEdges: number[] = [];
+    if (leastEdges === 0) yield { node: trailStart, edges: trailEdges };
+    const openSteps = mostEdges === 0 ? [] : [this.#edgeSteps(trailStart)];
+    while (openSteps.length > 0) {
+      const trailStep = openSteps.at(-1)!.next();
+      if (++this.#walkLooks % stepsAtOnce === 0) yield null;
+      if (this.#walkLooks > this.#walkLooksMax) {
+        const looksProblem = `the pattern looks at edges more than ${this.#walkLooksMax} times: ask for less of the graph`;
+        throw new ServiceError('REL_SCAN_CAP', looksProblem);
       }
-      if (step.done) {
-        open.pop();
-        edges.pop();
+      if (trailStep.done) {
+        openSteps.pop();
+        trailEdges.pop();
         continue;
       }
-      const { node, edge } = step.value;
-      if (edges.includes(edge) || (avoided.size > 0 && avoided.has(String(this.#graph.systemFrom[edge]!)))) continue;
-      edges.push(edge);
-      if (edges.length >= least) yield { node, edges };
-      if (edges.length < most) open.push(this.#steps(node));
-      else edges.pop();
+      const { node, edge } = trailStep.value;
+      if (
+        trailEdges.includes(edge) ||
+        (avoidedEdgeNames.size > 0 && avoidedEdgeNames.has(String(this.#walkedGraph.systemFrom[edge]!)))
+      )
+        continue;
+      trailEdges.push(edge);
+      if (trailEdges.length >= leastEdges) yield { node, edges: trailEdges };
+      if (trailEdges.length < mostEdges) openSteps.push(this.#edgeSteps(node));
+      else trailEdges.pop();
     }
   }
 
-  *#steps(of: number): Generator<{ readonly node: number; readonly edge: number }, void> {
-    for (const [way, { offsets, neighbours, edges }] of ways(this.#graph, this.#direction).entries()) {
-      for (let edgeSlot = offsets[of]!; edgeSlot < offsets[of + 1]!; edgeSlot++) {
+  *#edgeSteps(steppedFrom: number): Generator<{ readonly node: number; readonly edge: number }, void> {
+    for (const [walkWay, { offsets, neighbours, edges }] of ways(this.#walkedGraph, this.#walkDirection).entries()) {
+      for (let edgeSlot = offsets[steppedFrom]!; edgeSlot < offsets[steppedFrom + 1]!; edgeSlot++) {
         const node = neighbours[edgeSlot]!;
         // A loop is one edge, whichever way it is gone.
-        if (way === 0 || node !== of) yield { node, edge: edges === null ? edgeSlot : edges[edgeSlot]! };
+        if (walkWay === 0 || node !== steppedFrom) yield { node, edge: edges === null ? edgeSlot : edges[edgeSlot]! };
       }
     }
   }
@@ -177,18 +181,18 @@ class WalkRows {
     return this.#rows.length;
   }
 
-  add(row: number, end: string, edges: readonly bigint[]): void {
+  add(row: number, endKey: string, trailEdges: readonly bigint[]): void {
     this.#rows.push(row);
-    this.#ends.append(end);
-    this.#edges.append(edges.at(-1) ?? null);
-    this.#trails.append(edges.length === 0 ? null : edges.join(','));
+    this.#ends.append(endKey);
+    this.#edges.append(trailEdges.at(-1) ?? null);
+    this.#trails.append(trailEdges.length === 0 ? null : trailEdges.join(','));
   }
 
   rows(): Batch {
     const count = this.#rows.length;
     if (count === 0) return emptyBatch;
     this.#sink.append({ columns: this.#batch.columns, selection: Int32Array.from(this.#rows), first: 0, count });
-    const columns: Vector[] = [...this.#sink.vectors(), this.#ends.build(), this.#edges.build(), this.#trails.build()];
-    return { columns, selection: null, first: 0, count };
+    const walkedColumns: Vector[] = [...this.#sink.vectors(), this.#ends.build(), this.#edges.build(), this.#trails.build()];
+    return { columns: walkedColumns, selection: null, first: 0, count };
   }
 }

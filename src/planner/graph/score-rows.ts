@@ -2,68 +2,68 @@
 import type { GraphCall, GraphRows } from './graph-algorithm.ts';
 import { tooMany } from './graph-limits.ts';
 
-type Columns = Readonly<Record<string, Int32Array | Float64Array>>;
+type ScoreColumns = Readonly<Record<string, Int32Array | Float64Array>>;
 
-function rowsOf(count: number, columns: Columns): GraphRows {
+function scoreRowsOf(count: number, columns: ScoreColumns): GraphRows {
   return { count, columns: new Map(Object.entries(columns)) };
 }
 
 /** Rows with one per node. */
-export function everyNode(score: Float64Array, more: Columns = {}): GraphRows {
-  const nodes = new Int32Array(score.length);
-  for (let node = 0; node < nodes.length; node++) nodes[node] = node;
-  return rowsOf(nodes.length, { nodeId: nodes, score, ...more });
+export function everyNode(score: Float64Array, moreColumns: ScoreColumns = {}): GraphRows {
+  const scoredNodes = new Int32Array(score.length);
+  for (let node = 0; node < scoredNodes.length; node++) scoredNodes[node] = node;
+  return scoreRowsOf(scoredNodes.length, { nodeId: scoredNodes, score, ...moreColumns });
 }
 
 /** One row for each node: the community that it is of, by the least of its nodes, and how many that has. */
-export function communities(label: Int32Array): GraphRows {
-  const nodes = label.length;
-  const least = new Int32Array(nodes).fill(-1);
-  const size = new Int32Array(nodes);
-  for (let node = 0; node < nodes; node++) {
-    const of = label[node]!;
-    if (least[of]! < 0) least[of] = node;
-    size[of]!++;
+export function communities(communityLabels: Int32Array): GraphRows {
+  const nodeCount = communityLabels.length;
+  const leastNodes = new Int32Array(nodeCount).fill(-1);
+  const communitySizes = new Int32Array(nodeCount);
+  for (let node = 0; node < nodeCount; node++) {
+    const communityLabel = communityLabels[node]!;
+    if (leastNodes[communityLabel]! < 0) leastNodes[communityLabel] = node;
+    communitySizes[communityLabel]!++;
   }
-  const score = new Float64Array(nodes);
-  const community = new Int32Array(nodes);
-  for (let node = 0; node < nodes; node++) {
-    score[node] = size[label[node]!]!;
-    community[node] = least[label[node]!]!;
+  const score = new Float64Array(nodeCount);
+  const community = new Int32Array(nodeCount);
+  for (let node = 0; node < nodeCount; node++) {
+    score[node] = communitySizes[communityLabels[node]!]!;
+    community[node] = leastNodes[communityLabels[node]!]!;
   }
   return { ...everyNode(score, { community }), state: community };
 }
 
 /** Pairs of nodes with a score, as they are found. */
 export class Pairs {
-  readonly #call: GraphCall;
-  readonly #from: number[] = [];
-  readonly #to: number[] = [];
-  readonly #score: number[] = [];
+  readonly #pairsCall: GraphCall;
+  readonly #pairSources: number[] = [];
+  readonly #pairTargets: number[] = [];
+  readonly #pairScores: number[] = [];
 
-  constructor(call: GraphCall) {
-    this.#call = call;
+  constructor(pairsCall: GraphCall) {
+    this.#pairsCall = pairsCall;
   }
 
   get length(): number {
-    return this.#from.length;
+    return this.#pairSources.length;
   }
 
-  add(from: number, to: number, score: number): void {
-    if (this.#from.length >= this.#call.rowsMax) throw tooMany(this.#call.rowsMax);
-    if (this.#from.length % 1_024 === 0) this.#call.hold(24 * 1_024);
-    this.#from.push(from);
-    this.#to.push(to);
-    this.#score.push(score);
+  add(pairSource: number, pairTarget: number, pairScore: number): void {
+    if (this.#pairSources.length >= this.#pairsCall.rowsMax) throw tooMany(this.#pairsCall.rowsMax);
+    if (this.#pairSources.length % 1_024 === 0) this.#pairsCall.hold(24 * 1_024);
+    this.#pairSources.push(pairSource);
+    this.#pairTargets.push(pairTarget);
+    this.#pairScores.push(pairScore);
   }
 
   rows(): GraphRows {
-    const to = Int32Array.from(this.#to);
-    return rowsOf(to.length, {
-      nodeId: to,
-      score: Float64Array.from(this.#score),
-      from_id: Int32Array.from(this.#from),
-      to_id: to,
+    const pairTargets = Int32Array.from(this.#pairTargets);
+    return scoreRowsOf(pairTargets.length, {
+      nodeId: pairTargets,
+      score: Float64Array.from(this.#pairScores),
+      from_id: Int32Array.from(this.#pairSources),
+      to_id: pairTargets,
     });
   }
 }

@@ -16,12 +16,12 @@ export class ShortestWays {
   /** Nodes that are reached, the nearest first; the first is where ways begin. Without weights, alike ones in any order. */
   readonly reached: Int32Array;
   count = 0;
-  readonly #graph: Graph;
-  readonly #along: readonly Adjacency[];
-  readonly #call: GraphCall;
-  readonly #heap: Heap;
-  readonly #settled: Uint8Array;
-  #looks = 0;
+  readonly #wayGraph: Graph;
+  readonly #shortestAlong: readonly Adjacency[];
+  readonly #shortestCall: GraphCall;
+  readonly #nearestHeap: NearestHeap;
+  readonly #settledNodes: Uint8Array;
+  #shortestLooks = 0;
 
   /** Throws REL_INVALID where an edge weighs less than nothing. */
   constructor(graph: Graph, call: GraphCall) {
@@ -30,120 +30,135 @@ export class ShortestWays {
     }
     const { nodes } = graph;
     call.hold(33 * nodes);
-    this.#graph = graph;
-    this.#call = call;
-    this.#along = ways(graph, call.direction);
+    this.#wayGraph = graph;
+    this.#shortestCall = call;
+    this.#shortestAlong = ways(graph, call.direction);
     this.distance = new Float64Array(nodes).fill(Number.POSITIVE_INFINITY);
     this.hop = new Int32Array(nodes);
     this.previous = new Int32Array(nodes).fill(-1);
     this.reached = new Int32Array(nodes);
-    this.#settled = new Uint8Array(nodes);
-    this.#heap = new Heap(this.distance, this.hop);
+    this.#settledNodes = new Uint8Array(nodes);
+    this.#nearestHeap = new NearestHeap(this.distance, this.hop);
   }
 
   /** Forgets the results for another node. Ends early where `to` is reached. */
   *from(source: number, to = -1): Steps<void> {
-    const { distance, hop, previous, reached } = this;
-    for (let i = 0; i < this.count; i++) this.#forget(reached[i]!);
-    this.#heap.clear((node) => this.#forget(node));
+    const { distance, hop: wayHops, previous: wayPrevious, reached: reachedNodes } = this;
+    for (let i = 0; i < this.count; i++) this.#forgetNode(reachedNodes[i]!);
+    this.#nearestHeap.clear((nearestNode) => this.#forgetNode(nearestNode));
     this.count = 0;
     distance[source] = 0;
-    if (this.#graph.weights === null) {
-      this.count = yield* breadthFirst(this.#graph, this.#call, { source, to, distance, hop, previous, reached });
+    if (this.#wayGraph.weights === null) {
+      this.count = yield* breadthFirst(this.#wayGraph, this.#shortestCall, {
+        source,
+        to,
+        distance,
+        hop: wayHops,
+        previous: wayPrevious,
+        reached: reachedNodes,
+      });
       return;
     }
-    this.#heap.add(source);
-    for (let node = this.#heap.take(); node >= 0; node = this.#heap.take()) {
-      if (this.#settled[node] === 1) continue;
-      this.#settled[node] = 1;
-      reached[this.count++] = node;
+    this.#nearestHeap.add(source);
+    for (let node = this.#nearestHeap.take(); node >= 0; node = this.#nearestHeap.take()) {
+      if (this.#settledNodes[node] === 1) continue;
+      this.#settledNodes[node] = 1;
+      reachedNodes[this.count++] = node;
       if (node === to) return;
-      for (const { offsets, neighbours, edges } of this.#along) {
-        const end = offsets[node + 1]!;
-        for (let edgeSlot = offsets[node]!; edgeSlot < end; edgeSlot++) {
-          if (++this.#looks % stepsAtOnce === 0) {
-            this.#call.spend(stepsAtOnce);
+      for (const { offsets, neighbours, edges } of this.#shortestAlong) {
+        const neighbourEnd = offsets[node + 1]!;
+        for (let edgeSlot = offsets[node]!; edgeSlot < neighbourEnd; edgeSlot++) {
+          if (++this.#shortestLooks % stepsAtOnce === 0) {
+            this.#shortestCall.spend(stepsAtOnce);
             yield;
           }
-          const other = neighbours[edgeSlot]!;
-          if (this.#settled[other] === 1) continue;
-          const far = distance[node]! + this.#graph.weight(edges === null ? edgeSlot : edges[edgeSlot]!);
-          const hops = hop[node]! + 1;
-          if (far > distance[other]!) continue;
-          if (far === distance[other]! && (hops > hop[other]! || (hops === hop[other]! && node >= previous[other]!))) continue;
-          distance[other] = far;
-          hop[other] = hops;
-          previous[other] = node;
-          this.#heap.add(other);
+          const unsettledNode = neighbours[edgeSlot]!;
+          if (this.#settledNodes[unsettledNode] === 1) continue;
+          const distanceOver = distance[node]! + this.#wayGraph.weight(edges === null ? edgeSlot : edges[edgeSlot]!);
+          const hopsOver = wayHops[node]! + 1;
+          if (distanceOver > distance[unsettledNode]!) continue;
+          if (
+            distanceOver === distance[unsettledNode]! &&
+            (hopsOver > wayHops[unsettledNode]! || (hopsOver === wayHops[unsettledNode]! && node >= wayPrevious[unsettledNode]!))
+          )
+            continue;
+          distance[unsettledNode] = distanceOver;
+          wayHops[unsettledNode] = hopsOver;
+          wayPrevious[unsettledNode] = node;
+          this.#nearestHeap.add(unsettledNode);
         }
       }
     }
   }
 
-  #forget(node: number): void {
+  #forgetNode(node: number): void {
     this.distance[node] = Number.POSITIVE_INFINITY;
     this.hop[node] = 0;
     this.previous[node] = -1;
-    this.#settled[node] = 0;
+    this.#settledNodes[node] = 0;
   }
 }
 
 /** Nodes by distance, then by hops, then by number. A node whose distance fell stands in it twice. */
-class Heap {
-  readonly #distance: Float64Array;
-  readonly #hop: Int32Array;
-  readonly #nodes: number[] = [];
-  readonly #far: number[] = [];
-  readonly #hops: number[] = [];
+class NearestHeap {
+  readonly #heapDistances: Float64Array;
+  readonly #heapHops: Int32Array;
+  readonly #heapNodes: number[] = [];
+  readonly #heapedDistances: number[] = [];
+  readonly #heapedHops: number[] = [];
 
-  constructor(distance: Float64Array, hop: Int32Array) {
-    this.#distance = distance;
-    this.#hop = hop;
+  constructor(heapDistances: Float64Array, heapHops: Int32Array) {
+    this.#heapDistances = heapDistances;
+    this.#heapHops = heapHops;
   }
 
-  clear(each: (node: number) => void): void {
-    this.#nodes.forEach(each);
-    this.#nodes.length = this.#far.length = this.#hops.length = 0;
+  clear(clearNode: (node: number) => void): void {
+    this.#heapNodes.forEach(clearNode);
+    this.#heapNodes.length = this.#heapedDistances.length = this.#heapedHops.length = 0;
   }
 
   add(node: number): void {
-    let heapIndex = this.#nodes.push(node) - 1;
-    this.#far.push(this.#distance[node]!);
-    this.#hops.push(this.#hop[node]!);
+    let heapIndex = this.#heapNodes.push(node) - 1;
+    this.#heapedDistances.push(this.#heapDistances[node]!);
+    this.#heapedHops.push(this.#heapHops[node]!);
     while (heapIndex > 0) {
-      const above = (heapIndex - 1) >> 1;
-      if (!this.#isBefore(heapIndex, above)) break;
-      this.#swap(heapIndex, above);
-      heapIndex = above;
+      const parentSlot = (heapIndex - 1) >> 1;
+      if (!this.#isNearer(heapIndex, parentSlot)) break;
+      this.#swapHeaped(heapIndex, parentSlot);
+      heapIndex = parentSlot;
     }
   }
 
   /** -1 where it is empty. */
   take(): number {
-    const nodes = this.#nodes;
-    const first = nodes[0];
-    if (first === undefined) return -1;
-    this.#swap(0, nodes.length - 1);
-    for (const each of [nodes, this.#far, this.#hops]) each.pop();
+    const heapNodes = this.#heapNodes;
+    const nearestNode = heapNodes[0];
+    if (nearestNode === undefined) return -1;
+    this.#swapHeaped(0, heapNodes.length - 1);
+    for (const heapArray of [heapNodes, this.#heapedDistances, this.#heapedHops]) heapArray.pop();
     for (let heapIndex = 0; ; ) {
-      let least = heapIndex;
-      for (const below of [2 * heapIndex + 1, 2 * heapIndex + 2])
-        if (below < nodes.length && this.#isBefore(below, least)) least = below;
-      if (least === heapIndex) return first;
-      this.#swap(heapIndex, least);
-      heapIndex = least;
+      let nearestSlot = heapIndex;
+      for (const childSlot of [2 * heapIndex + 1, 2 * heapIndex + 2])
+        if (childSlot < heapNodes.length && this.#isNearer(childSlot, nearestSlot)) nearestSlot = childSlot;
+      if (nearestSlot === heapIndex) return nearestNode;
+      this.#swapHeaped(heapIndex, nearestSlot);
+      heapIndex = nearestSlot;
     }
   }
 
-  #isBefore(a: number, b: number): boolean {
-    return (this.#far[a]! - this.#far[b]! || this.#hops[a]! - this.#hops[b]! || this.#nodes[a]! - this.#nodes[b]!) < 0;
+  #isNearer(oneSlot: number, otherSlot: number): boolean {
+    return (
+      (this.#heapedDistances[oneSlot]! - this.#heapedDistances[otherSlot]! ||
+        this.#heapedHops[oneSlot]! - this.#heapedHops[otherSlot]! ||
+        this.#heapNodes[oneSlot]! - this.#heapNodes[otherSlot]!) < 0
+    );
   }
 
-  #swap(a: number, b: number): void {
-    for (const each of [this.#nodes, this.#far, this.#hops]) {
-      const firstWay = each[a]!;
-      each[a] = each[b]!;
-      each[b] = firstWay;
+  #swapHeaped(oneSlot: number, otherSlot: number): void {
+    for (const heapArray of [this.#heapNodes, this.#heapedDistances, this.#heapedHops]) {
+      const firstWay = heapArray[oneSlot]!;
+      heapArray[oneSlot] = heapArray[otherSlot]!;
+      heapArray[otherSlot] = firstWay;
     }
   }
 }

@@ -7,44 +7,51 @@ export type Neighbours = Pick<Adjacency, 'offsets' | 'neighbours'>;
 
 /** Neighbours ascend. */
 export function* simpleNeighbours(graph: Graph, direction: Direction, hold: (bytes: number) => void): Steps<Neighbours> {
-  const along = ways(graph, direction);
-  const room = graph.edges * along.length;
-  hold(4 * (room + graph.nodes));
+  const neighbourWays = ways(graph, direction);
+  const neighbourRoom = graph.edges * neighbourWays.length;
+  hold(4 * (neighbourRoom + graph.nodes));
   const offsets = new Uint32Array(graph.nodes + 1);
-  const neighbours = new Int32Array(room);
-  const [first, second] = along;
-  let count = 0;
-  let looks = 0;
+  const neighbours = new Int32Array(neighbourRoom);
+  const [firstWay, secondWay] = neighbourWays;
+  let neighbourCount = 0;
+  let neighbourLooks = 0;
   for (let node = 0; node < graph.nodes; node++) {
-    let left = first!.offsets[node]!;
-    const leftEnd = first!.offsets[node + 1]!;
-    let right = second === undefined ? 0 : second.offsets[node]!;
-    const rightEnd = second === undefined ? 0 : second.offsets[node + 1]!;
-    let last = node;
-    while (left < leftEnd || right < rightEnd) {
-      const takesLeft = right >= rightEnd || (left < leftEnd && first!.neighbours[left]! <= second!.neighbours[right]!);
-      const neighbour = takesLeft ? first!.neighbours[left++]! : second!.neighbours[right++]!;
-      if (neighbour !== last && neighbour !== node) neighbours[count++] = last = neighbour;
-      if (++looks % stepsAtOnce === 0) yield;
+    let firstSlot = firstWay!.offsets[node]!;
+    const firstWayEnd = firstWay!.offsets[node + 1]!;
+    let secondSlot = secondWay === undefined ? 0 : secondWay.offsets[node]!;
+    const secondWayEnd = secondWay === undefined ? 0 : secondWay.offsets[node + 1]!;
+    let lastNeighbour = node;
+    while (firstSlot < firstWayEnd || secondSlot < secondWayEnd) {
+      const takesFirstWay =
+        secondSlot >= secondWayEnd ||
+        (firstSlot < firstWayEnd && firstWay!.neighbours[firstSlot]! <= secondWay!.neighbours[secondSlot]!);
+      const neighbour = takesFirstWay ? firstWay!.neighbours[firstSlot++]! : secondWay!.neighbours[secondSlot++]!;
+      if (neighbour !== lastNeighbour && neighbour !== node) neighbours[neighbourCount++] = lastNeighbour = neighbour;
+      if (++neighbourLooks % stepsAtOnce === 0) yield;
     }
-    offsets[node + 1] = count;
+    offsets[node + 1] = neighbourCount;
   }
-  return { offsets, neighbours: neighbours.subarray(0, count) };
+  return { offsets, neighbours: neighbours.subarray(0, neighbourCount) };
 }
 
 /** Calls back with each node that both are joined to, ascending. */
-export function common({ offsets, neighbours }: Neighbours, a: number, b: number, met: (node: number) => void): number {
-  let left = offsets[a]!;
-  let right = offsets[b]!;
-  const [leftEnd, rightEnd] = [offsets[a + 1]!, offsets[b + 1]!];
-  const begun = left + right;
-  while (left < leftEnd && right < rightEnd) {
-    const difference = neighbours[left]! - neighbours[right]!;
-    if (difference === 0) met(neighbours[left]!);
-    if (difference <= 0) left++;
-    if (difference >= 0) right++;
+export function common(
+  { offsets, neighbours }: Neighbours,
+  oneNode: number,
+  otherNode: number,
+  onCommonNeighbour: (node: number) => void,
+): number {
+  let oneSlot = offsets[oneNode]!;
+  let otherSlot = offsets[otherNode]!;
+  const [oneEnd, otherEnd] = [offsets[oneNode + 1]!, offsets[otherNode + 1]!];
+  const slotsBegun = oneSlot + otherSlot;
+  while (oneSlot < oneEnd && otherSlot < otherEnd) {
+    const neighbourDifference = neighbours[oneSlot]! - neighbours[otherSlot]!;
+    if (neighbourDifference === 0) onCommonNeighbour(neighbours[oneSlot]!);
+    if (neighbourDifference <= 0) oneSlot++;
+    if (neighbourDifference >= 0) otherSlot++;
   }
-  return left + right - begun;
+  return oneSlot + otherSlot - slotsBegun;
 }
 
 export function sizeOf({ offsets }: Neighbours, node: number): number {

@@ -13,79 +13,96 @@ export interface Names {
 }
 
 /** Sorts codes by their texts. */
-export function* inTextOrder(codes: Int32Array, names: Names): Steps<Int32Array> {
-  const count = codes.length;
-  if (count === 0) return codes;
-  let alike = sizeOf(names, codes[0]!);
-  for (let first = 0; first < count; first += edgesAtOnce) {
-    alike = alikeWith(names, codes, first, Math.min(count, first + edgesAtOnce), alike);
+export function* inTextOrder(nameCodes: Int32Array, names: Names): Steps<Int32Array> {
+  const nameCount = nameCodes.length;
+  if (nameCount === 0) return nameCodes;
+  let commonPrefix = nameBytesOf(names, nameCodes[0]!);
+  for (let firstName = 0; firstName < nameCount; firstName += edgesAtOnce) {
+    commonPrefix = commonPrefixBytes(names, nameCodes, firstName, Math.min(nameCount, firstName + edgesAtOnce), commonPrefix);
     yield;
   }
-  const records = roomFor(count, 3);
-  for (let first = 0; first < count; first += edgesAtOnce) {
-    spell(names, codes, records.words, alike, first, Math.min(count, first + edgesAtOnce));
+  const nameRecords = roomFor(nameCount, 3);
+  for (let first = 0; first < nameCount; first += edgesAtOnce) {
+    spellNameWords(names, nameCodes, nameRecords.words, commonPrefix, first, Math.min(nameCount, first + edgesAtOnce));
     yield;
   }
-  const { words } = yield* byWords(records, count, [1, 0], 32);
-  const order = new Int32Array(count);
-  const compare = comparing(names);
-  for (let first = 0, end = 1; first < count; first = end++) {
-    while (end < count && words[3 * end] === words[3 * first] && words[3 * end + 1] === words[3 * first + 1]) end++;
-    for (let at = first; at < end; at++) order[at] = words[3 * at + 2]!;
-    if (end - first > 1) order.set(yield* sortInSteps(order.slice(first, end), compare), first);
-    if (first >>> 14 !== end >>> 14) yield;
+  const { words: sortedNameWords } = yield* byWords(nameRecords, nameCount, [1, 0], 32);
+  const nameOrder = new Int32Array(nameCount);
+  const compareNames = nameComparison(names);
+  for (let first = 0, alikeEnd = 1; first < nameCount; first = alikeEnd++) {
+    while (
+      alikeEnd < nameCount &&
+      sortedNameWords[3 * alikeEnd] === sortedNameWords[3 * first] &&
+      sortedNameWords[3 * alikeEnd + 1] === sortedNameWords[3 * first + 1]
+    )
+      alikeEnd++;
+    for (let nameOrdinal = first; nameOrdinal < alikeEnd; nameOrdinal++)
+      nameOrder[nameOrdinal] = sortedNameWords[3 * nameOrdinal + 2]!;
+    if (alikeEnd - first > 1) nameOrder.set(yield* sortInSteps(nameOrder.slice(first, alikeEnd), compareNames), first);
+    if (first >>> 14 !== alikeEnd >>> 14) yield;
   }
-  return order;
+  return nameOrder;
 }
 
-function sizeOf({ offsets }: Names, code: number): number {
-  return offsets[code + 1]! - offsets[code]!;
+function nameBytesOf({ offsets }: Names, nameCode: number): number {
+  return offsets[nameCode + 1]! - offsets[nameCode]!;
 }
 
-/** The length of the prefix that these share with the first text, `most` bytes at most. */
-function alikeWith({ offsets, heap }: Names, codes: Int32Array, first: number, end: number, most: number): number {
-  const start = offsets[codes[0]!]!;
-  let alike = most;
+/** The length of the prefix that these share with the first text, `commonPrefixMax` bytes at most. */
+function commonPrefixBytes(
+  { offsets, heap }: Names,
+  nameCodes: Int32Array,
+  first: number,
+  end: number,
+  commonPrefixMax: number,
+): number {
+  const firstNameStart = offsets[nameCodes[0]!]!;
+  let commonPrefix = commonPrefixMax;
   for (let i = first; i < end; i++) {
-    const own = offsets[codes[i]!]!;
-    const size = Math.min(alike, offsets[codes[i]! + 1]! - own);
-    let at = 0;
-    while (at < size && heap[own + at] === heap[start + at]) at++;
-    alike = at;
+    const nameStart = offsets[nameCodes[i]!]!;
+    const comparedBytes = Math.min(commonPrefix, offsets[nameCodes[i]! + 1]! - nameStart);
+    let comparedByte = 0;
+    while (comparedByte < comparedBytes && heap[nameStart + comparedByte] === heap[firstNameStart + comparedByte]) comparedByte++;
+    commonPrefix = comparedByte;
   }
-  return alike;
+  return commonPrefix;
 }
 
 /** Two words of the bytes behind the first ones, and the code. */
-function spell(
+function spellNameWords(
   { offsets, heap }: Names,
-  codes: Int32Array,
-  words: Int32Array,
-  skipped: number,
+  nameCodes: Int32Array,
+  nameWords: Int32Array,
+  commonPrefix: number,
   first: number,
   last: number,
 ): void {
   for (let i = first; i < last; i++) {
-    const code = codes[i]!;
-    const end = offsets[code + 1]!;
-    const start = offsets[code]! + skipped;
-    for (let word = 0; word < 2; word++) {
-      let bytes = 0;
-      for (let at = start + 4 * word, k = 0; k < 4; k++, at++) bytes = (bytes << 8) | (at < end ? heap[at]! : 0);
-      words[3 * i + word] = bytes;
+    const nameCode = nameCodes[i]!;
+    const nameEnd = offsets[nameCode + 1]!;
+    const nameStart = offsets[nameCode]! + commonPrefix;
+    for (let nameWord = 0; nameWord < 2; nameWord++) {
+      let nameWordBytes = 0;
+      for (let nameByteAt = nameStart + 4 * nameWord, k = 0; k < 4; k++, nameByteAt++)
+        nameWordBytes = (nameWordBytes << 8) | (nameByteAt < nameEnd ? heap[nameByteAt]! : 0);
+      nameWords[3 * i + nameWord] = nameWordBytes;
     }
-    words[3 * i + 2] = code;
+    nameWords[3 * i + 2] = nameCode;
   }
 }
 
-function comparing({ offsets, heap }: Names): (a: number, b: number) => number {
+function nameComparison({ offsets, heap }: Names): (a: number, b: number) => number {
   return (a, b) => {
-    let [atA, atB] = [offsets[a]!, offsets[b]!];
-    const [sizeA, sizeB] = [offsets[a + 1]! - atA, offsets[b + 1]! - atB];
-    for (const end = atA + Math.min(sizeA, sizeB); atA < end; atA++, atB++) {
-      const difference = heap[atA]! - heap[atB]!;
-      if (difference !== 0) return difference;
+    let [oneNameAt, otherNameAt] = [offsets[a]!, offsets[b]!];
+    const [oneNameSize, otherNameSize] = [offsets[a + 1]! - oneNameAt, offsets[b + 1]! - otherNameAt];
+    for (
+      const comparedEnd = oneNameAt + Math.min(oneNameSize, otherNameSize);
+      oneNameAt < comparedEnd;
+      oneNameAt++, otherNameAt++
+    ) {
+      const byteDifference = heap[oneNameAt]! - heap[otherNameAt]!;
+      if (byteDifference !== 0) return byteDifference;
     }
-    return sizeA - sizeB;
+    return oneNameSize - otherNameSize;
   };
 }

@@ -17,40 +17,43 @@ export interface Warm {
 }
 
 /** The state to start from; null where the earlier state does not apply to this graph. */
-export function* startingState(algorithm: GraphAlgorithm, warm: Warm, graph: Graph): Steps<State | null> {
-  const onlyGrew = warm.lineage === graph.lineage && warm.edges <= graph.edges;
-  if (algorithm.warm === 'components') return onlyGrew ? warm.state : null;
-  const before = warm.texts === graph.texts ? null : yield* numbersBefore(warm.texts, graph.texts);
-  if (before === null) return warm.state;
-  return warm.state instanceof Float64Array ? scores(warm.state, before) : labels(warm.state, before);
+export function* startingState(algorithm: GraphAlgorithm, warmState: Warm, graph: Graph): Steps<State | null> {
+  const hasOnlyGrown = warmState.lineage === graph.lineage && warmState.edges <= graph.edges;
+  if (algorithm.warm === 'components') return hasOnlyGrown ? warmState.state : null;
+  const nodesBefore = warmState.texts === graph.texts ? null : yield* nodeNumbersBefore(warmState.texts, graph.texts);
+  if (nodesBefore === null) return warmState.state;
+  return warmState.state instanceof Float64Array
+    ? warmScores(warmState.state, nodesBefore)
+    : warmLabels(warmState.state, nodesBefore);
 }
 
 /** Scales the scores to add up to 1 again. */
-function scores(state: Float64Array, before: Int32Array): Float64Array {
-  const startScores = Float64Array.from(before, (node) => (node < 0 ? 1 / before.length : state[node]!));
-  const sum = startScores.reduce((all, each) => all + each, 0);
-  return startScores.map((each) => each / sum);
+function warmScores(earlierScores: Float64Array, nodesBefore: Int32Array): Float64Array {
+  const startScores = Float64Array.from(nodesBefore, (node) => (node < 0 ? 1 / nodesBefore.length : earlierScores[node]!));
+  const scoreSum = startScores.reduce((summedScores, nodeScore) => summedScores + nodeScore, 0);
+  return startScores.map((nodeScore) => nodeScore / scoreSum);
 }
 
-function labels(state: Int32Array, before: Int32Array): Int32Array {
-  const now = new Int32Array(state.length).fill(-1);
-  for (let node = 0; node < before.length; node++) if (before[node]! >= 0) now[before[node]!] = node;
-  return before.map((each, node) => {
-    const label = each < 0 ? -1 : now[state[each]!]!;
-    return label < 0 ? node : label;
+function warmLabels(earlierLabels: Int32Array, nodesBefore: Int32Array): Int32Array {
+  const labelNodesNow = new Int32Array(earlierLabels.length).fill(-1);
+  for (let node = 0; node < nodesBefore.length; node++) if (nodesBefore[node]! >= 0) labelNodesNow[nodesBefore[node]!] = node;
+  return nodesBefore.map((nodeBefore, node) => {
+    const labelNow = nodeBefore < 0 ? -1 : labelNodesNow[earlierLabels[nodeBefore]!]!;
+    return labelNow < 0 ? node : labelNow;
   });
 }
 
 /** By node: its former number, -1 for a new one. Both graphs are in byte order. */
-function* numbersBefore(before: NodeTexts, after: NodeTexts): Steps<Int32Array> {
-  const numbers = new Int32Array(after.size).fill(-1);
-  let old = 0;
-  for (let node = 0; node < after.size; node++) {
-    const wanted = after.bytesOf(node);
-    let order = -1;
-    while (old < before.size && (order = Buffer.compare(before.bytesOf(old), wanted)) < 0) old++;
-    if (old < before.size && order === 0) numbers[node] = old;
+function* nodeNumbersBefore(textsBefore: NodeTexts, textsAfter: NodeTexts): Steps<Int32Array> {
+  const earlierNumbers = new Int32Array(textsAfter.size).fill(-1);
+  let earlierNode = 0;
+  for (let node = 0; node < textsAfter.size; node++) {
+    const nodeText = textsAfter.bytesOf(node);
+    let textOrder = -1;
+    while (earlierNode < textsBefore.size && (textOrder = Buffer.compare(textsBefore.bytesOf(earlierNode), nodeText)) < 0)
+      earlierNode++;
+    if (earlierNode < textsBefore.size && textOrder === 0) earlierNumbers[node] = earlierNode;
     if (node % 1_024 === 1_023) yield;
   }
-  return numbers;
+  return earlierNumbers;
 }

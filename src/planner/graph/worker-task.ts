@@ -13,18 +13,22 @@ export interface Waiting {
 }
 
 /** After each step the caller awaits `wait.until`. */
-export function* besideLoop<Request, Reply>(job: SteppedJob<Request, Reply>, request: Request, waiting: Waiting): Steps<Reply> {
-  const { workers, wait, signal, onProgress } = waiting;
-  let over: { readonly reply: Reply } | { readonly error: unknown } | null = null;
-  wait.until = workers.run(job, request, 'query', signal, onProgress).then(
-    (reply) => void (over = { reply }),
-    (error: unknown) => void (over = { error }),
+export function* besideLoop<Request, Reply>(
+  workerJob: SteppedJob<Request, Reply>,
+  request: Request,
+  workerWaiting: Waiting,
+): Steps<Reply> {
+  const { workers, wait, signal, onProgress } = workerWaiting;
+  let workerEnd: { readonly reply: Reply } | { readonly error: unknown } | null = null;
+  wait.until = workers.run(workerJob, request, 'query', signal, onProgress).then(
+    (reply) => void (workerEnd = { reply }),
+    (error: unknown) => void (workerEnd = { error }),
   );
   for (;;) {
     yield;
-    const ended = over as { readonly reply: Reply } | { readonly error: unknown } | null;
-    if (ended === null) continue;
-    if ('error' in ended) throw ended.error;
-    return ended.reply;
+    const endedWorker = workerEnd as { readonly reply: Reply } | { readonly error: unknown } | null;
+    if (endedWorker === null) continue;
+    if ('error' in endedWorker) throw endedWorker.error;
+    return endedWorker.reply;
   }
 }

@@ -12,32 +12,32 @@ export function rowId({ type, key }: NamedRow): string {
 
 /** The newest judgement of each pair, in the order in which these were made. */
 export function newestOfPairs(judgements: readonly Judgement[]): readonly Judgement[] {
-  const newest = new Map<string, Judgement>();
-  for (const each of judgements) {
-    const pair = [rowId(each.a), rowId(each.b)].sort().join('\u0001');
-    newest.delete(pair);
-    newest.set(pair, each);
+  const newestByPair = new Map<string, Judgement>();
+  for (const pairJudgement of judgements) {
+    const pairKey = [rowId(pairJudgement.a), rowId(pairJudgement.b)].sort().join('\u0001');
+    newestByPair.delete(pairKey);
+    newestByPair.set(pairKey, pairJudgement);
   }
-  return [...newest.values()];
+  return [...newestByPair.values()];
 }
 
 /** Groups of rows that grow together unless a veto stands between them. Rows go by id. */
 export class Clusters {
-  readonly #members = new Map<string, Set<string>>();
+  readonly #clusterMembers = new Map<string, Set<string>>();
   /** By row, the rows that it is kept apart from, with what says so. */
-  readonly #vetoes = new Map<string, Map<string, Judgement>>();
+  readonly #vetoesByRow = new Map<string, Map<string, Judgement>>();
 
   constructor(judgements: readonly Judgement[]) {
-    for (const each of judgements) {
-      if (each.judgement === 'positive') continue;
-      const [a, b] = [rowId(each.a), rowId(each.b)];
-      for (const [one, other] of [
+    for (const judgedPair of judgements) {
+      if (judgedPair.judgement === 'positive') continue;
+      const [a, b] = [rowId(judgedPair.a), rowId(judgedPair.b)];
+      for (const [vetoedRow, vetoedAgainst] of [
         [a, b],
         [b, a],
       ] as const) {
-        let known = this.#vetoes.get(one);
-        if (known === undefined) this.#vetoes.set(one, (known = new Map()));
-        known.set(other, each);
+        let vetoesOfRow = this.#vetoesByRow.get(vetoedRow);
+        if (vetoesOfRow === undefined) this.#vetoesByRow.set(vetoedRow, (vetoesOfRow = new Map()));
+        vetoesOfRow.set(vetoedAgainst, judgedPair);
       }
     }
     for (const each of judgements) if (each.judgement === 'positive') this.join(rowId(each.a), rowId(each.b));
@@ -45,23 +45,23 @@ export class Clusters {
 
   /** Ids of the row's group, itself among them. */
   membersOf(id: string): ReadonlySet<string> {
-    return this.#members.get(id) ?? new Set([id]);
+    return this.#clusterMembers.get(id) ?? new Set([id]);
   }
 
   /** Joins the groups of two rows; the judgement that forbids it, where one does. */
   join(a: string, b: string): Judgement | null {
-    const [left, right] = [this.membersOf(a), this.membersOf(b)];
-    if (left.has(b)) return null;
-    const veto = this.vetoBetween(left, right);
-    if (veto !== null) return veto;
-    const joined = new Set([...left, ...right]);
-    for (const each of joined) this.#members.set(each, joined);
+    const [leftCluster, rightCluster] = [this.membersOf(a), this.membersOf(b)];
+    if (leftCluster.has(b)) return null;
+    const clusterVeto = this.vetoBetween(leftCluster, rightCluster);
+    if (clusterVeto !== null) return clusterVeto;
+    const joinedCluster = new Set([...leftCluster, ...rightCluster]);
+    for (const memberId of joinedCluster) this.#clusterMembers.set(memberId, joinedCluster);
     return null;
   }
 
   vetoBetween(left: ReadonlySet<string>, right: ReadonlySet<string>): Judgement | null {
-    for (const each of left) {
-      for (const [other, judgement] of this.#vetoes.get(each) ?? []) if (right.has(other)) return judgement;
+    for (const memberId of left) {
+      for (const [vetoedRow, judgement] of this.#vetoesByRow.get(memberId) ?? []) if (right.has(vetoedRow)) return judgement;
     }
     return null;
   }

@@ -9,13 +9,13 @@ export interface NamedRow {
 }
 
 /** Visible rows, in the order of their types. A key comes before a name that has its type in front. */
-export function rowsNamed(snapshot: GovernedSnapshot, name: string, time: TimeBounds, only?: string): readonly NamedRow[] {
-  const types = snapshot.catalog.types().flatMap(({ name: type }) => (only === undefined || type === only ? [type] : []));
-  const typesWithRow = types.filter((type) => hasRow(snapshot, { type, key: name }, time));
-  if (typesWithRow.length > 0) return typesWithRow.map((type) => ({ type, key: name }));
+export function rowsNamed(snapshot: GovernedSnapshot, keyText: string, time: TimeBounds, onlyType?: string): readonly NamedRow[] {
+  const types = snapshot.catalog.types().flatMap(({ name: type }) => (onlyType === undefined || type === onlyType ? [type] : []));
+  const typesWithRow = types.filter((type) => hasRow(snapshot, { type, key: keyText }, time));
+  if (typesWithRow.length > 0) return typesWithRow.map((type) => ({ type, key: keyText }));
   return types.flatMap((type) => {
-    const row = { type, key: name.slice(type.length + 1) };
-    return name.startsWith(`${type}:`) && hasRow(snapshot, row, time) ? [row] : [];
+    const prefixedRow = { type, key: keyText.slice(type.length + 1) };
+    return keyText.startsWith(`${type}:`) && hasRow(snapshot, prefixedRow, time) ? [prefixedRow] : [];
   });
 }
 
@@ -23,8 +23,8 @@ export function rowsNamed(snapshot: GovernedSnapshot, name: string, time: TimeBo
 export function hasRow({ rows, masksOf }: GovernedSnapshot, { type, key }: NamedRow, time: TimeBounds): boolean {
   try {
     if (masksOf(type).has('_pk')) return false;
-    const scan = rows.scan({ type, columns: ['_pk'], time, keys: [key] });
-    for (let step = scan.next(); step.done !== true; step = scan.next()) if (step.value.count > 0) return true;
+    const keyScan = rows.scan({ type, columns: ['_pk'], time, keys: [key] });
+    for (let keyStep = keyScan.next(); keyStep.done !== true; keyStep = keyScan.next()) if (keyStep.value.count > 0) return true;
     return false;
   } catch (error) {
     if (isClosed(error)) return false;

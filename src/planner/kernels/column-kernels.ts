@@ -7,7 +7,7 @@ import { compiledKernels } from './compiled-kernels.ts';
 type MemoryOffset = number;
 
 /** Adds or compares the values of the chosen rows into accumulators by group; `absent` counts NULLs by group. */
-type Accumulate = (
+type AccumulateColumn = (
   values: MemoryOffset,
   selection: MemoryOffset,
   first: number,
@@ -18,7 +18,7 @@ type Accumulate = (
   into: MemoryOffset,
 ) => void;
 
-type Extreme = (...args: [...Parameters<Accumulate>, sign: 1 | -1]) => void;
+type ColumnExtreme = (...args: [...Parameters<AccumulateColumn>, sign: 1 | -1]) => void;
 
 export interface ColumnKernels {
   keepRangeI32(values: MemoryOffset, least: number, most: number, flip: 0 | -1, mask: MemoryOffset, words: number): void;
@@ -66,24 +66,24 @@ export interface ColumnKernels {
     nulls: MemoryOffset,
     absent: MemoryOffset,
   ): void;
-  readonly addF64: Accumulate;
-  readonly addF64OfI32: Accumulate;
-  readonly addI32: Accumulate;
-  readonly extremeF64: Extreme;
-  readonly extremeI32: Extreme;
-  readonly extremeI64: Extreme;
+  readonly addF64: AccumulateColumn;
+  readonly addF64OfI32: AccumulateColumn;
+  readonly addI32: AccumulateColumn;
+  readonly extremeF64: ColumnExtreme;
+  readonly extremeI32: ColumnExtreme;
+  readonly extremeI64: ColumnExtreme;
 }
 
-let module: WebAssembly.Module | null = null;
-const instances = new WeakMap<WebAssembly.Memory, ColumnKernels>();
+let kernelModule: WebAssembly.Module | null = null;
+const kernelsByMemory = new WeakMap<WebAssembly.Memory, ColumnKernels>();
 
 export function kernelsIn(memory: WebAssembly.Memory): ColumnKernels {
-  let kernels = instances.get(memory);
-  if (!kernels) {
-    module ??= new WebAssembly.Module(Buffer.from(compiledKernels, 'base64'));
+  let columnKernels = kernelsByMemory.get(memory);
+  if (!columnKernels) {
+    kernelModule ??= new WebAssembly.Module(Buffer.from(compiledKernels, 'base64'));
     // The names and arguments of exports match the source: a test compares the compiled module with it.
-    kernels = new WebAssembly.Instance(module, { env: { memory } }).exports as unknown as ColumnKernels;
-    instances.set(memory, kernels);
+    columnKernels = new WebAssembly.Instance(kernelModule, { env: { memory } }).exports as unknown as ColumnKernels;
+    kernelsByMemory.set(memory, columnKernels);
   }
-  return kernels;
+  return columnKernels;
 }

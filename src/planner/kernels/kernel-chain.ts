@@ -5,12 +5,12 @@ import type { AggregateNode, FilterNode, PlanNode } from '../logical-plan.ts';
 import { splitPredicate } from './column-tests.ts';
 
 /** Parts of a condition beyond which it is taken up in pieces. */
-const partsMax = 32;
+const kernelConjunctsMax = 32;
 
 /** A condition on rows as they are scanned, of which kernels can judge at least a part. */
 export function filtersByKernel({ input, predicate }: FilterNode): boolean {
   if (input.kind !== 'scan' || input.keys !== null) return false;
-  if ((predicate.kind === 'and' && predicate.operands.length > partsMax) || isLong(predicate)) return false;
+  if ((predicate.kind === 'and' && predicate.operands.length > kernelConjunctsMax) || isLong(predicate)) return false;
   return splitPredicate(predicate).tests.length > 0;
 }
 
@@ -18,36 +18,36 @@ export function filtersByKernel({ input, predicate }: FilterNode): boolean {
  * Whether an aggregate takes whole segments from its scan: the nodes between them work on numbers and codes alone, so that a
  * segment fits one turn.
  */
-export function aggregatesByKernel(node: AggregateNode): boolean {
-  if (node.groups > 2) return false;
-  const types = node.input.columns.map(({ type }) => type);
-  if (types.slice(0, node.groups).some((type) => type !== 'string' && type !== 'integer')) return false;
-  const taken = node.calls.every(({ function: name, column, distinct }) => {
+export function aggregatesByKernel(aggregateNode: AggregateNode): boolean {
+  if (aggregateNode.groups > 2) return false;
+  const inputTypes = aggregateNode.input.columns.map(({ type }) => type);
+  if (inputTypes.slice(0, aggregateNode.groups).some((type) => type !== 'string' && type !== 'integer')) return false;
+  const isTakenByKernel = aggregateNode.calls.every(({ function: name, column, distinct }) => {
     if (column === null || name === 'count') return !distinct;
-    return byKernel.has(name) && !distinct && !apart.has(types[column]!);
+    return kernelAggregates.has(name) && !distinct && !nonKernelTypes.has(inputTypes[column]!);
   });
-  return taken && segmentsThrough(node.input);
+  return isTakenByKernel && hasSegmentInput(aggregateNode.input);
 }
 
 /** Types of which cells are gone over one by one. */
-const apart: ReadonlySet<ColumnType> = new Set(['string', 'json', 'vector']);
-const byKernel: ReadonlySet<string> = new Set(['sum', 'avg', 'min', 'max']);
+const nonKernelTypes: ReadonlySet<ColumnType> = new Set(['string', 'json', 'vector']);
+const kernelAggregates: ReadonlySet<string> = new Set(['sum', 'avg', 'min', 'max']);
 
-function segmentsThrough(node: PlanNode): boolean {
-  switch (node.kind) {
+function hasSegmentInput(planNode: PlanNode): boolean {
+  switch (planNode.kind) {
     case 'scan':
-      return node.keys === null && node.columns.length > 0;
+      return planNode.keys === null && planNode.columns.length > 0;
     case 'filter':
-      return filtersByKernel(node);
+      return filtersByKernel(planNode);
     case 'project':
-      return node.expressions.every(isCheap) && segmentsThrough(node.input);
+      return planNode.expressions.every(isCheapExpression) && hasSegmentInput(planNode.input);
     default:
       return false;
   }
 }
 
 /** A column as it is, or arithmetic. */
-function isCheap(bound: Bound): boolean {
+function isCheapExpression(bound: Bound): boolean {
   if (bound.kind === 'column' || bound.kind === 'parameter') return true;
-  return (bound.kind === 'arithmetic' || bound.kind === 'negate') && childrenOf(bound).every(isCheap);
+  return (bound.kind === 'arithmetic' || bound.kind === 'negate') && childrenOf(bound).every(isCheapExpression);
 }

@@ -39,504 +39,528 @@ export const functions: ReadonlyMap<string, { readonly call: string; readonly le
       ['REPLACE', 3, 3],
       ['COALESCE', 1, 64],
     ] as const
-  ).flatMap(([names, least, most]) => names.split(' ').map((call) => [nameOfCall(call), { call, least, most }] as const)),
+  ).flatMap(([names, least, most]) =>
+    names.split(' ').map((call) => [patternFunctionName(call), { call, least, most }] as const),
+  ),
 );
 
-function nameOfCall(call: string): string {
-  const names: Readonly<Record<string, string>> = { LOWER: 'tolower', UPPER: 'toupper', LN: 'log' };
-  return names[call] ?? call.replace('#', '').toLowerCase();
+function patternFunctionName(call: string): string {
+  const patternNames: Readonly<Record<string, string>> = { LOWER: 'tolower', UPPER: 'toupper', LN: 'log' };
+  return patternNames[call] ?? call.replace('#', '').toLowerCase();
 }
 
 /** Recognised, but not executable. */
-const changes: ReadonlySet<string> = new Set('SET DELETE DETACH REMOVE'.split(' '));
-const unsupported: ReadonlySet<string> = new Set('FOREACH UNION CALL LOAD USE'.split(' '));
-const clausesMax = 32;
-const edgesMax = 64;
+const changeVerbs: ReadonlySet<string> = new Set('SET DELETE DETACH REMOVE'.split(' '));
+const unsupportedClauses: ReadonlySet<string> = new Set('FOREACH UNION CALL LOAD USE'.split(' '));
+const patternClausesMax = 32;
+const patternEdgesMax = 64;
 
-export function startsPattern(cursor: TokenCursor): boolean {
-  const [key, next] = [cursor.key(), cursor.key(1)];
-  if (key === 'OPTIONAL') return next === 'MATCH';
-  if (key === 'UNWIND' || key === 'RETURN') return true;
-  if (key === 'MATCH' && cursor.peek(1).kind === 'word' && cursor.key(2) === '=') return true;
-  return (key === 'MATCH' || key === 'CREATE' || key === 'MERGE') && next === '(';
+export function startsPattern(patternCursor: TokenCursor): boolean {
+  const [firstKey, secondKey] = [patternCursor.key(), patternCursor.key(1)];
+  if (firstKey === 'OPTIONAL') return secondKey === 'MATCH';
+  if (firstKey === 'UNWIND' || firstKey === 'RETURN') return true;
+  if (firstKey === 'MATCH' && patternCursor.peek(1).kind === 'word' && patternCursor.key(2) === '=') return true;
+  return (firstKey === 'MATCH' || firstKey === 'CREATE' || firstKey === 'MERGE') && secondKey === '(';
 }
 
 /** The clauses, RETURN last; or what of them writes, `pattern` null where nothing runs it. */
 export function readPattern(
-  cursor: TokenCursor,
+  patternCursor: TokenCursor,
 ): readonly Clause[] | { readonly verb: string; readonly location: Location; readonly pattern: PatternWrite | null } {
-  const reader = new PatternReader(cursor);
-  const clauses: Clause[] = [];
+  const patternReader = new PatternReader(patternCursor);
+  const patternClauses: Clause[] = [];
   for (;;) {
-    const { location } = cursor;
-    const verb = cursor.key();
-    if (changes.has(verb)) return { verb, location, pattern: null };
-    if (verb === 'CREATE' || verb === 'MERGE') return { verb, location, pattern: reader.write(clauses) };
-    if (clauses.length === clausesMax) throw cursor.error(`a pattern has at most ${clausesMax} clauses`);
-    const clause = reader.clause();
-    clauses.push(clause);
-    if (clause.kind === 'return') return clauses;
+    const { location } = patternCursor;
+    const verb = patternCursor.key();
+    if (changeVerbs.has(verb)) return { verb, location, pattern: null };
+    if (verb === 'CREATE' || verb === 'MERGE') return { verb, location, pattern: patternReader.write(patternClauses) };
+    if (patternClauses.length === patternClausesMax)
+      throw patternCursor.error(`a pattern has at most ${patternClausesMax} clauses`);
+    const patternClause = patternReader.clause();
+    patternClauses.push(patternClause);
+    if (patternClause.kind === 'return') return patternClauses;
   }
 }
 
 class PatternReader {
-  readonly #cursor: TokenCursor;
+  readonly #patternCursor: TokenCursor;
   /** Comparisons that share an operand with the one before them. */
-  #chainedSoFar = 0;
-  #edges = 0;
+  #comparisonLinks = 0;
+  #edgeCount = 0;
   /** RETURN or WITH is read, and no aggregate within it. */
-  #takesAggregates = false;
+  #isAggregateAllowed = false;
 
-  constructor(cursor: TokenCursor) {
-    this.#cursor = cursor;
+  constructor(patternCursor: TokenCursor) {
+    this.#patternCursor = patternCursor;
   }
 
   clause(): Clause {
-    const cursor = this.#cursor;
-    const { location } = cursor;
-    const optional = cursor.accept('OPTIONAL');
-    if (cursor.accept('MATCH')) return this.#match(optional, location);
-    if (optional) throw cursor.expectedError('MATCH');
-    if (cursor.accept('UNWIND')) return this.#unwind(location);
-    if (cursor.accept('WITH')) return this.#projection('with', location);
-    if (cursor.accept('RETURN')) return this.#projection('return', location);
-    if (unsupported.has(cursor.key())) throw cursor.error(`${cursor.key()} is not supported in patterns`);
-    throw cursor.expectedError('MATCH, OPTIONAL MATCH, UNWIND, WITH or RETURN');
+    const patternCursor = this.#patternCursor;
+    const { location } = patternCursor;
+    const isOptional = patternCursor.accept('OPTIONAL');
+    if (patternCursor.accept('MATCH')) return this.#readMatch(isOptional, location);
+    if (isOptional) throw patternCursor.expectedError('MATCH');
+    if (patternCursor.accept('UNWIND')) return this.#readUnwind(location);
+    if (patternCursor.accept('WITH')) return this.#readProjection('with', location);
+    if (patternCursor.accept('RETURN')) return this.#readProjection('return', location);
+    if (unsupportedClauses.has(patternCursor.key()))
+      throw patternCursor.error(`${patternCursor.key()} is not supported in patterns`);
+    throw patternCursor.expectedError('MATCH, OPTIONAL MATCH, UNWIND, WITH or RETURN');
   }
 
-  write(matches: readonly Clause[]): PatternWrite {
-    const cursor = this.#cursor;
-    const { location } = cursor;
+  write(matchClauses: readonly Clause[]): PatternWrite {
+    const patternCursor = this.#patternCursor;
+    const { location } = patternCursor;
     const createdClauses: CreateClause[] = [];
-    while (cursor.key() === 'CREATE' || cursor.key() === 'MERGE') {
-      const begin = cursor.location;
-      if (matches.length + createdClauses.length === clausesMax)
-        throw cursor.error(`a pattern has at most ${clausesMax} clauses`);
-      const kind = cursor.next().key === 'CREATE' ? 'create' : 'merge';
-      const chains = [this.#chain(null)];
-      while (kind === 'create' && cursor.accept(',')) chains.push(this.#chain(null));
-      createdClauses.push({ kind, chains, location: begin });
+    while (patternCursor.key() === 'CREATE' || patternCursor.key() === 'MERGE') {
+      const clauseStart = patternCursor.location;
+      if (matchClauses.length + createdClauses.length === patternClausesMax)
+        throw patternCursor.error(`a pattern has at most ${patternClausesMax} clauses`);
+      const createOrMerge = patternCursor.next().key === 'CREATE' ? 'create' : 'merge';
+      const createdChains = [this.#readEdgeChain(null)];
+      while (createOrMerge === 'create' && patternCursor.accept(',')) createdChains.push(this.#readEdgeChain(null));
+      createdClauses.push({ kind: createOrMerge, chains: createdChains, location: clauseStart });
     }
-    const end = cursor.location;
-    const returned = cursor.accept('RETURN') ? this.#projection('return', end) : null;
-    return { matches, created: createdClauses, returned, location };
+    const returnStart = patternCursor.location;
+    const returnClause = patternCursor.accept('RETURN') ? this.#readProjection('return', returnStart) : null;
+    return { matches: matchClauses, created: createdClauses, returned: returnClause, location };
   }
 
-  #unwind(location: Location): Clause {
-    const list = this.#term();
-    this.#cursor.expect('AS');
-    return { kind: 'unwind', list, name: this.#cursor.name('a name'), location };
+  #readUnwind(location: Location): Clause {
+    const unwoundList = this.#readTerm();
+    this.#patternCursor.expect('AS');
+    return { kind: 'unwind', list: unwoundList, name: this.#patternCursor.name('a name'), location };
   }
 
-  #match(optional: boolean, location: Location): Clause {
-    const cursor = this.#cursor;
-    const chains = [this.#path()];
-    while (cursor.accept(',')) chains.push(this.#path());
-    if (isAsOf(cursor)) readAsOf(cursor);
-    const where = cursor.accept('WHERE') ? this.#term() : null;
-    return { kind: 'match', optional, chains, where, location };
+  #readMatch(optional: boolean, location: Location): Clause {
+    const patternCursor = this.#patternCursor;
+    const matchedChains = [this.#readPath()];
+    while (patternCursor.accept(',')) matchedChains.push(this.#readPath());
+    if (isAsOf(patternCursor)) readAsOf(patternCursor);
+    const matchCondition = patternCursor.accept('WHERE') ? this.#readTerm() : null;
+    return { kind: 'match', optional, chains: matchedChains, where: matchCondition, location };
   }
 
-  #path(): PatternChain {
-    const cursor = this.#cursor;
-    const name = cursor.key(1) === '=' ? cursor.name('a name') : null;
-    if (name !== null) cursor.expect('=');
-    if (cursor.token.kind === 'word' && cursor.key(1) === '(')
-      throw cursor.error(`${cursor.token.text}() is not supported in patterns: PATHS_BETWEEN and GRAPH_DIJKSTRA find ways`);
-    return this.#chain(name);
+  #readPath(): PatternChain {
+    const patternCursor = this.#patternCursor;
+    const pathName = patternCursor.key(1) === '=' ? patternCursor.name('a name') : null;
+    if (pathName !== null) patternCursor.expect('=');
+    if (patternCursor.token.kind === 'word' && patternCursor.key(1) === '(')
+      throw patternCursor.error(
+        `${patternCursor.token.text}() is not supported in patterns: PATHS_BETWEEN and GRAPH_DIJKSTRA find ways`,
+      );
+    return this.#readEdgeChain(pathName);
   }
 
-  #chain(name: string | null): PatternChain {
-    const nodes = [this.#node()];
-    const edges: PatternEdge[] = [];
-    while (this.#cursor.key() === '-' || this.#cursor.key() === '<' || this.#cursor.key() === '->') {
-      if (++this.#edges > edgesMax) throw this.#cursor.error(`a pattern has at most ${edgesMax} edges`);
-      edges.push(this.#edge());
-      nodes.push(this.#node());
+  #readEdgeChain(name: string | null): PatternChain {
+    const chainNodes = [this.#readNode()];
+    const chainEdges: PatternEdge[] = [];
+    while (this.#patternCursor.key() === '-' || this.#patternCursor.key() === '<' || this.#patternCursor.key() === '->') {
+      if (++this.#edgeCount > patternEdgesMax) throw this.#patternCursor.error(`a pattern has at most ${patternEdgesMax} edges`);
+      chainEdges.push(this.#readEdge());
+      chainNodes.push(this.#readNode());
     }
-    return { name, nodes, edges };
+    return { name, nodes: chainNodes, edges: chainEdges };
   }
 
-  #node(): PatternNode {
-    const cursor = this.#cursor;
-    const { location } = cursor;
-    cursor.expect('(');
+  #readNode(): PatternNode {
+    const patternCursor = this.#patternCursor;
+    const { location } = patternCursor;
+    patternCursor.expect('(');
     const name = this.#optionalName();
     const labels: string[][] = [];
-    while (cursor.accept(':')) {
-      const either = [cursor.name('a type')];
-      while (cursor.accept('|')) {
-        cursor.accept(':');
-        either.push(cursor.name('a type'));
+    while (patternCursor.accept(':')) {
+      const eitherLabel = [patternCursor.name('a type')];
+      while (patternCursor.accept('|')) {
+        patternCursor.accept(':');
+        eitherLabel.push(patternCursor.name('a type'));
       }
-      labels.push(either);
+      labels.push(eitherLabel);
     }
-    const properties = this.#properties();
-    cursor.expect(')');
+    const properties = this.#readProperties();
+    patternCursor.expect(')');
     return { name, labels, properties, location };
   }
 
-  #edge(): PatternEdge {
-    const cursor = this.#cursor;
-    const { location } = cursor;
-    const isIn = cursor.accept('<');
-    cursor.expect('-');
-    const inner = cursor.accept('[') ? this.#brackets() : { name: null, types: [], hops: null, properties: [] };
-    const isOut = cursor.accept('->');
-    if (!isOut) cursor.expect('-');
-    if (isIn && isOut) throw cursor.error('an edge leads one way, or either: -[r]-', location);
-    return { ...inner, direction: isIn ? 'in' : isOut ? 'out' : 'both', location };
+  #readEdge(): PatternEdge {
+    const patternCursor = this.#patternCursor;
+    const { location } = patternCursor;
+    const leadsIn = patternCursor.accept('<');
+    patternCursor.expect('-');
+    const edgeBrackets = patternCursor.accept('[')
+      ? this.#readEdgeBrackets()
+      : { name: null, types: [], hops: null, properties: [] };
+    const leadsOut = patternCursor.accept('->');
+    if (!leadsOut) patternCursor.expect('-');
+    if (leadsIn && leadsOut) throw patternCursor.error('an edge leads one way, or either: -[r]-', location);
+    return { ...edgeBrackets, direction: leadsIn ? 'in' : leadsOut ? 'out' : 'both', location };
   }
 
-  #brackets(): Omit<PatternEdge, 'direction' | 'location'> {
-    const cursor = this.#cursor;
+  #readEdgeBrackets(): Omit<PatternEdge, 'direction' | 'location'> {
+    const patternCursor = this.#patternCursor;
     const name = this.#optionalName();
-    const types: string[] = [];
-    if (cursor.accept(':')) {
+    const edgeTypes: string[] = [];
+    if (patternCursor.accept(':')) {
       do {
-        cursor.accept(':');
-        types.push(cursor.name('a type of edges'));
-      } while (cursor.accept('|'));
+        patternCursor.accept(':');
+        edgeTypes.push(patternCursor.name('a type of edges'));
+      } while (patternCursor.accept('|'));
     }
-    const hops = cursor.accept('*') ? this.#hops() : null;
-    const properties = this.#properties();
-    cursor.expect(']');
-    return { name, types, hops, properties };
+    const hops = patternCursor.accept('*') ? this.#readHops() : null;
+    const properties = this.#readProperties();
+    patternCursor.expect(']');
+    return { name, types: edgeTypes, hops, properties };
   }
 
-  #hops(): PatternEdge['hops'] {
-    const cursor = this.#cursor;
-    const unbounded = 'a path has a bound: *1..5';
-    const least = cursor.isLiteral('i') ? cursor.literal('i', 'a number of hops') : null;
-    if (!cursor.accept('..')) {
-      if (least === null) throw cursor.error(unbounded);
-      return { least, most: least };
+  #readHops(): PatternEdge['hops'] {
+    const patternCursor = this.#patternCursor;
+    const unboundedPath = 'a path has a bound: *1..5';
+    const leastHops = patternCursor.isLiteral('i') ? patternCursor.literal('i', 'a number of hops') : null;
+    if (!patternCursor.accept('..')) {
+      if (leastHops === null) throw patternCursor.error(unboundedPath);
+      return { least: leastHops, most: leastHops };
     }
-    if (!cursor.isLiteral('i')) throw cursor.error(unbounded);
-    return { least, most: cursor.literal('i', 'a number of hops') };
+    if (!patternCursor.isLiteral('i')) throw patternCursor.error(unboundedPath);
+    return { least: leastHops, most: patternCursor.literal('i', 'a number of hops') };
   }
 
   #optionalName(): string | null {
-    return this.#cursor.isName() && this.#cursor.token.kind !== 'symbol' ? this.#cursor.name('a name') : null;
+    return this.#patternCursor.isName() && this.#patternCursor.token.kind !== 'symbol'
+      ? this.#patternCursor.name('a name')
+      : null;
   }
 
-  #properties(): PatternNode['properties'] {
-    const cursor = this.#cursor;
-    if (cursor.token.kind === 'literal')
-      throw cursor.error('properties are named one by one, {name: $map.name}: a map as a whole is not supported here');
-    return cursor.key() === '{' ? this.#entries('a property') : [];
+  #readProperties(): PatternNode['properties'] {
+    const patternCursor = this.#patternCursor;
+    if (patternCursor.token.kind === 'literal')
+      throw patternCursor.error('properties are named one by one, {name: $map.name}: a map as a whole is not supported here');
+    return patternCursor.key() === '{' ? this.#readEntries('a property') : [];
   }
 
-  #entries(expected: string): { name: string; value: Term }[] {
-    const cursor = this.#cursor;
-    cursor.expect('{');
-    const entries: { name: string; value: Term }[] = [];
-    if (cursor.accept('}')) return entries;
+  #readEntries(expected: string): { name: string; value: Term }[] {
+    const patternCursor = this.#patternCursor;
+    patternCursor.expect('{');
+    const propertyEntries: { name: string; value: Term }[] = [];
+    if (patternCursor.accept('}')) return propertyEntries;
     do {
-      const name = this.#word(expected);
-      cursor.expect(':');
-      entries.push({ name, value: cursor.nest(() => this.#term()) });
-    } while (cursor.accept(','));
-    cursor.expect('}');
-    return entries;
+      const name = this.#readWord(expected);
+      patternCursor.expect(':');
+      propertyEntries.push({ name, value: patternCursor.nest(() => this.#readTerm()) });
+    } while (patternCursor.accept(','));
+    patternCursor.expect('}');
+    return propertyEntries;
   }
 
-  #projection(kind: 'with' | 'return', location: Location): Projection {
-    const cursor = this.#cursor;
-    this.#takesAggregates = true;
-    const distinct = cursor.accept('DISTINCT');
-    const isAll = cursor.accept('*');
-    const items = isAll ? [] : [this.#item(kind)];
-    while (cursor.accept(',')) items.push(this.#item(kind));
+  #readProjection(projectionKind: 'with' | 'return', location: Location): Projection {
+    const patternCursor = this.#patternCursor;
+    this.#isAggregateAllowed = true;
+    const distinct = patternCursor.accept('DISTINCT');
+    const isAll = patternCursor.accept('*');
+    const projectedItems = isAll ? [] : [this.#readItem(projectionKind)];
+    while (patternCursor.accept(',')) projectedItems.push(this.#readItem(projectionKind));
     const orderBy: { term: Term; descending: boolean }[] = [];
-    if (cursor.acceptPair('ORDER', 'BY')) {
+    if (patternCursor.acceptPair('ORDER', 'BY')) {
       do {
-        const term = this.#term();
-        const descending = cursor.accept('DESC') || cursor.accept('DESCENDING');
-        if (!descending && !cursor.accept('ASC')) cursor.accept('ASCENDING');
-        orderBy.push({ term, descending });
-      } while (cursor.accept(','));
+        const orderTerm = this.#readTerm();
+        const descending = patternCursor.accept('DESC') || patternCursor.accept('DESCENDING');
+        if (!descending && !patternCursor.accept('ASC')) patternCursor.accept('ASCENDING');
+        orderBy.push({ term: orderTerm, descending });
+      } while (patternCursor.accept(','));
     }
-    this.#takesAggregates = false;
-    const skip = cursor.accept('SKIP') ? cursor.literal('i', 'a number of rows') : null;
-    const limit = cursor.accept('LIMIT') ? cursor.literal('i', 'a number of rows') : null;
-    const where = kind === 'with' && cursor.accept('WHERE') ? this.#term() : null;
-    return { kind, distinct, isAll, items, orderBy, skip, limit, where, location };
+    this.#isAggregateAllowed = false;
+    const skip = patternCursor.accept('SKIP') ? patternCursor.literal('i', 'a number of rows') : null;
+    const limit = patternCursor.accept('LIMIT') ? patternCursor.literal('i', 'a number of rows') : null;
+    const where = projectionKind === 'with' && patternCursor.accept('WHERE') ? this.#readTerm() : null;
+    return { kind: projectionKind, distinct, isAll, items: projectedItems, orderBy, skip, limit, where, location };
   }
 
-  #item(kind: 'with' | 'return'): Item {
-    const cursor = this.#cursor;
-    const { location } = cursor;
-    const term = this.#term();
-    const named = cursor.key() === 'AS';
-    if (named) cursor.next();
-    if (!named && kind === 'with' && term.kind !== 'variable')
-      throw cursor.error('WITH names what it passes on: … AS name', location);
-    return { term, name: named ? cursor.name('a name') : nameOf(term) };
+  #readItem(kind: 'with' | 'return'): Item {
+    const patternCursor = this.#patternCursor;
+    const { location } = patternCursor;
+    const itemTerm = this.#readTerm();
+    const isNamed = patternCursor.key() === 'AS';
+    if (isNamed) patternCursor.next();
+    if (!isNamed && kind === 'with' && itemTerm.kind !== 'variable')
+      throw patternCursor.error('WITH names what it passes on: … AS name', location);
+    return { term: itemTerm, name: isNamed ? patternCursor.name('a name') : termName(itemTerm) };
   }
 
-  #term(): Term {
+  #readTerm(): Term {
     return this.#readChain(
-      () => this.#readChain(() => this.#readChain(() => this.#negation(), 'AND', 'and'), 'XOR', 'xor'),
+      () => this.#readChain(() => this.#readChain(() => this.#readNegation(), 'AND', 'and'), 'XOR', 'xor'),
       'OR',
       'or',
     );
   }
 
-  #readChain(operand: () => Term, word: string, kind: 'and' | 'or' | 'xor'): Term {
-    const cursor = this.#cursor;
-    let left = operand();
-    while (cursor.key() === word) {
-      const { location } = cursor;
-      cursor.next();
-      cursor.countLink();
-      left = { kind, left, right: operand(), location };
+  #readChain(readOperand: () => Term, chainWord: string, kind: 'and' | 'or' | 'xor'): Term {
+    const patternCursor = this.#patternCursor;
+    let leftTerm = readOperand();
+    while (patternCursor.key() === chainWord) {
+      const { location } = patternCursor;
+      patternCursor.next();
+      patternCursor.countLink();
+      leftTerm = { kind, left: leftTerm, right: readOperand(), location };
     }
-    return left;
+    return leftTerm;
   }
 
-  #negation(): Term {
-    const cursor = this.#cursor;
-    const { location } = cursor;
-    if (!cursor.accept('NOT')) return this.#comparison();
-    return cursor.nest(() => ({ kind: 'not', operand: this.#negation(), location }));
+  #readNegation(): Term {
+    const patternCursor = this.#patternCursor;
+    const { location } = patternCursor;
+    if (!patternCursor.accept('NOT')) return this.#readComparison();
+    return patternCursor.nest(() => ({ kind: 'not', operand: this.#readNegation(), location }));
   }
 
-  #comparison(): Term {
-    const cursor = this.#cursor;
-    let left = this.#readTest();
-    let chain: Term | null = null;
-    let chained = this.#chainedSoFar;
-    for (let op = cursor.key(); isComparison(op); op = cursor.key()) {
-      const { location } = cursor;
-      cursor.next();
-      if (chain !== null) {
+  #readComparison(): Term {
+    const patternCursor = this.#patternCursor;
+    let leftTerm = this.#readTest();
+    let comparisonChain: Term | null = null;
+    let linksBefore = this.#comparisonLinks;
+    for (let comparisonKey = patternCursor.key(); isComparisonKey(comparisonKey); comparisonKey = patternCursor.key()) {
+      const { location } = patternCursor;
+      patternCursor.next();
+      if (comparisonChain !== null) {
         // It stands in both comparisons: with chains in chains, 2 to the power of their depth times.
-        if (this.#chainedSoFar > chained) throw cursor.error('a chain of comparisons within one: name it by WITH', left.location);
-        this.#chainedSoFar++;
+        if (this.#comparisonLinks > linksBefore)
+          throw patternCursor.error('a chain of comparisons within one: name it by WITH', leftTerm.location);
+        this.#comparisonLinks++;
       }
-      chained = this.#chainedSoFar;
-      const right = this.#readTest();
-      const compared: Term = { kind: 'compare', op, left, right, location };
+      linksBefore = this.#comparisonLinks;
+      const rightTerm = this.#readTest();
+      const comparedTerm: Term = { kind: 'compare', op: comparisonKey, left: leftTerm, right: rightTerm, location };
       // a < b < c says both.
-      chain = chain === null ? compared : { kind: 'and', left: chain, right: compared, location };
-      left = right;
-      cursor.countLink();
+      comparisonChain =
+        comparisonChain === null ? comparedTerm : { kind: 'and', left: comparisonChain, right: comparedTerm, location };
+      leftTerm = rightTerm;
+      patternCursor.countLink();
     }
-    return chain ?? left;
+    return comparisonChain ?? leftTerm;
   }
 
   /** A sum with the tests behind it. */
   #readTest(): Term {
-    const cursor = this.#cursor;
-    let left = this.#sum();
+    const patternCursor = this.#patternCursor;
+    let testedTerm = this.#readSum();
     for (;;) {
-      const { location } = cursor;
-      if (cursor.accept('IN')) {
-        left = { kind: 'in', left, list: this.#sum(), location };
-      } else if (cursor.key() === 'IS') {
-        cursor.next();
-        const negated = cursor.accept('NOT');
-        cursor.expect('NULL');
-        left = { kind: 'is-null', left, negated, location };
-      } else if (cursor.acceptPair('STARTS', 'WITH')) left = { kind: 'text', op: 'starts', left, right: this.#sum(), location };
-      else if (cursor.acceptPair('ENDS', 'WITH')) left = { kind: 'text', op: 'ends', left, right: this.#sum(), location };
-      else if (cursor.accept('CONTAINS')) left = { kind: 'text', op: 'contains', left, right: this.#sum(), location };
-      else return left;
-      cursor.countLink();
+      const { location } = patternCursor;
+      if (patternCursor.accept('IN')) {
+        testedTerm = { kind: 'in', left: testedTerm, list: this.#readSum(), location };
+      } else if (patternCursor.key() === 'IS') {
+        patternCursor.next();
+        const isNegated = patternCursor.accept('NOT');
+        patternCursor.expect('NULL');
+        testedTerm = { kind: 'is-null', left: testedTerm, negated: isNegated, location };
+      } else if (patternCursor.acceptPair('STARTS', 'WITH'))
+        testedTerm = { kind: 'text', op: 'starts', left: testedTerm, right: this.#readSum(), location };
+      else if (patternCursor.acceptPair('ENDS', 'WITH'))
+        testedTerm = { kind: 'text', op: 'ends', left: testedTerm, right: this.#readSum(), location };
+      else if (patternCursor.accept('CONTAINS'))
+        testedTerm = { kind: 'text', op: 'contains', left: testedTerm, right: this.#readSum(), location };
+      else return testedTerm;
+      patternCursor.countLink();
     }
   }
 
-  #sum(): Term {
-    return this.#operators(['+', '-'], () => this.#operators(['*', '/', '%'], () => this.#readSigned()));
+  #readSum(): Term {
+    return this.#readOperators(['+', '-'], () => this.#readOperators(['*', '/', '%'], () => this.#readSigned()));
   }
 
-  #operators(ops: readonly ArithmeticOp[], operand: () => Term): Term {
-    const cursor = this.#cursor;
-    let left = operand();
-    for (let op = ops.find((each) => each === cursor.key()); op !== undefined; op = ops.find((each) => each === cursor.key())) {
-      const { location } = cursor;
-      cursor.next();
-      cursor.countLink();
-      left = { kind: 'arithmetic', op, left, right: operand(), location };
+  #readOperators(arithmeticOps: readonly ArithmeticOp[], readOperand: () => Term): Term {
+    const patternCursor = this.#patternCursor;
+    let leftTerm = readOperand();
+    for (
+      let op = arithmeticOps.find((arithmeticOp) => arithmeticOp === patternCursor.key());
+      op !== undefined;
+      op = arithmeticOps.find((arithmeticOp) => arithmeticOp === patternCursor.key())
+    ) {
+      const { location } = patternCursor;
+      patternCursor.next();
+      patternCursor.countLink();
+      leftTerm = { kind: 'arithmetic', op, left: leftTerm, right: readOperand(), location };
     }
-    return left;
+    return leftTerm;
   }
 
   #readSigned(): Term {
-    const cursor = this.#cursor;
-    const { location } = cursor;
-    if (cursor.accept('-')) return cursor.nest(() => ({ kind: 'negate', operand: this.#readSigned(), location }));
-    let of = this.#atom();
+    const patternCursor = this.#patternCursor;
+    const { location } = patternCursor;
+    if (patternCursor.accept('-')) return patternCursor.nest(() => ({ kind: 'negate', operand: this.#readSigned(), location }));
+    let signedTerm = this.#readAtom();
     for (;;) {
-      const at = cursor.location;
-      if (cursor.accept('.')) of = { kind: 'property', of, name: this.#word('a property'), location: at };
-      else if (cursor.key() === '[') of = this.#element(of, at);
-      else if (cursor.key() === ':' && of.kind === 'variable') of = this.#readLabels(of.name, at);
-      else return of;
-      cursor.countLink();
+      const suffixLocation = patternCursor.location;
+      if (patternCursor.accept('.'))
+        signedTerm = { kind: 'property', of: signedTerm, name: this.#readWord('a property'), location: suffixLocation };
+      else if (patternCursor.key() === '[') signedTerm = this.#readElement(signedTerm, suffixLocation);
+      else if (patternCursor.key() === ':' && signedTerm.kind === 'variable')
+        signedTerm = this.#readLabels(signedTerm.name, suffixLocation);
+      else return signedTerm;
+      patternCursor.countLink();
     }
   }
 
-  #element(of: Term, location: Location): Term {
-    const cursor = this.#cursor;
-    cursor.expect('[');
-    const at = cursor.nest(() => this.#term());
-    if (cursor.key() === '..') throw cursor.error('a part of a list, [a..b], is not supported');
-    cursor.expect(']');
-    return { kind: 'element', of, at, location };
+  #readElement(listTerm: Term, location: Location): Term {
+    const patternCursor = this.#patternCursor;
+    patternCursor.expect('[');
+    const elementIndex = patternCursor.nest(() => this.#readTerm());
+    if (patternCursor.key() === '..') throw patternCursor.error('a part of a list, [a..b], is not supported');
+    patternCursor.expect(']');
+    return { kind: 'element', of: listTerm, at: elementIndex, location };
   }
 
-  #readLabels(of: string, location: Location): Term {
-    const cursor = this.#cursor;
-    const types: string[] = [];
-    while (cursor.accept(':')) types.push(cursor.name('a type'));
-    return { kind: 'labelled', of, types, location };
+  #readLabels(labelledName: string, location: Location): Term {
+    const patternCursor = this.#patternCursor;
+    const labelTypes: string[] = [];
+    while (patternCursor.accept(':')) labelTypes.push(patternCursor.name('a type'));
+    return { kind: 'labelled', of: labelledName, types: labelTypes, location };
   }
 
-  #atom(): Term {
-    const cursor = this.#cursor;
-    const { location } = cursor;
-    if (cursor.token.kind === 'literal') {
-      const { typed } = cursor.token;
-      return { kind: 'literal', ...cursor.anyLiteral('a value'), ...(typed && { typed }) };
+  #readAtom(): Term {
+    const patternCursor = this.#patternCursor;
+    const { location } = patternCursor;
+    if (patternCursor.token.kind === 'literal') {
+      const { typed } = patternCursor.token;
+      return { kind: 'literal', ...patternCursor.anyLiteral('a value'), ...(typed && { typed }) };
     }
-    switch (cursor.key()) {
+    switch (patternCursor.key()) {
       case '(': {
         if (this.#isPattern())
-          throw cursor.error(
+          throw patternCursor.error(
             'a pattern in a condition is not supported: OPTIONAL MATCH it, and ask whether a node of it IS NULL',
           );
-        cursor.next();
-        const inner = cursor.nest(() => this.#term());
-        cursor.expect(')');
-        return inner;
+        patternCursor.next();
+        const bracketedTerm = patternCursor.nest(() => this.#readTerm());
+        patternCursor.expect(')');
+        return bracketedTerm;
       }
       case '[':
-        return this.#list(location);
+        return this.#readList(location);
       case '{':
-        return { kind: 'map', entries: cursor.nest(() => this.#entries('a name')), location };
+        return { kind: 'map', entries: patternCursor.nest(() => this.#readEntries('a name')), location };
       case 'CASE':
-        return this.#case(location);
+        return this.#readCase(location);
     }
-    if (cursor.key(1) === '(' && cursor.token.kind === 'word') return this.#readCall(location);
-    if (cursor.key(1) === '{' && cursor.token.kind === 'word')
-      throw cursor.error(`${cursor.token.text} {…} is not supported in patterns`);
-    return { kind: 'variable', name: cursor.name('a name or a value'), location };
+    if (patternCursor.key(1) === '(' && patternCursor.token.kind === 'word') return this.#readCall(location);
+    if (patternCursor.key(1) === '{' && patternCursor.token.kind === 'word')
+      throw patternCursor.error(`${patternCursor.token.text} {…} is not supported in patterns`);
+    return { kind: 'variable', name: patternCursor.name('a name or a value'), location };
   }
 
   /** Whether the brackets here begin a pattern: an edge follows them. */
   #isPattern(): boolean {
-    const cursor = this.#cursor;
-    let depth = 0;
-    let at = 0;
+    const patternCursor = this.#patternCursor;
+    let bracketDepth = 0;
+    let lexemeOffset = 0;
     do {
-      const key = cursor.key(at);
-      if (cursor.peek(at).kind === 'end') return false;
-      if (key === '(') depth++;
-      else if (key === ')') depth--;
-      at++;
-    } while (depth > 0);
-    const [next, then] = [cursor.key(at), cursor.key(at + 1)];
-    return (next === '<' && then === '-') || (next === '-' && (then === '[' || then === '-' || then === '->'));
+      const lexemeKey = patternCursor.key(lexemeOffset);
+      if (patternCursor.peek(lexemeOffset).kind === 'end') return false;
+      if (lexemeKey === '(') bracketDepth++;
+      else if (lexemeKey === ')') bracketDepth--;
+      lexemeOffset++;
+    } while (bracketDepth > 0);
+    const [keyBehind, secondKeyBehind] = [patternCursor.key(lexemeOffset), patternCursor.key(lexemeOffset + 1)];
+    return (
+      (keyBehind === '<' && secondKeyBehind === '-') ||
+      (keyBehind === '-' && (secondKeyBehind === '[' || secondKeyBehind === '-' || secondKeyBehind === '->'))
+    );
   }
 
-  #list(location: Location): Term {
-    const cursor = this.#cursor;
-    cursor.expect('[');
-    const items: Term[] = [];
-    if (cursor.accept(']')) return { kind: 'list', items, location };
-    if (cursor.key(1) === 'IN' && cursor.token.kind === 'word')
-      throw cursor.error('a comprehension, [x IN list …], is not supported');
-    do items.push(cursor.nest(() => this.#term()));
-    while (cursor.accept(','));
-    cursor.expect(']');
-    return { kind: 'list', items, location };
+  #readList(location: Location): Term {
+    const patternCursor = this.#patternCursor;
+    patternCursor.expect('[');
+    const listTerms: Term[] = [];
+    if (patternCursor.accept(']')) return { kind: 'list', items: listTerms, location };
+    if (patternCursor.key(1) === 'IN' && patternCursor.token.kind === 'word')
+      throw patternCursor.error('a comprehension, [x IN list …], is not supported');
+    do listTerms.push(patternCursor.nest(() => this.#readTerm()));
+    while (patternCursor.accept(','));
+    patternCursor.expect(']');
+    return { kind: 'list', items: listTerms, location };
   }
 
-  #case(location: Location): Term {
-    const cursor = this.#cursor;
-    return cursor.nest(() => {
-      cursor.expect('CASE');
-      const operand = cursor.key() === 'WHEN' ? null : this.#term();
-      const branches: { when: Term; result: Term }[] = [];
-      while (cursor.accept('WHEN')) {
-        const when = this.#term();
-        cursor.expect('THEN');
-        branches.push({ when, result: this.#term() });
+  #readCase(location: Location): Term {
+    const patternCursor = this.#patternCursor;
+    return patternCursor.nest(() => {
+      patternCursor.expect('CASE');
+      const caseOperand = patternCursor.key() === 'WHEN' ? null : this.#readTerm();
+      const caseBranches: { when: Term; result: Term }[] = [];
+      while (patternCursor.accept('WHEN')) {
+        const whenTerm = this.#readTerm();
+        patternCursor.expect('THEN');
+        caseBranches.push({ when: whenTerm, result: this.#readTerm() });
       }
-      if (branches.length === 0) throw cursor.expectedError('WHEN');
-      const otherwise = cursor.accept('ELSE') ? this.#term() : null;
-      cursor.expect('END');
-      return { kind: 'case', operand, branches, otherwise, location };
+      if (caseBranches.length === 0) throw patternCursor.expectedError('WHEN');
+      const elseTerm = patternCursor.accept('ELSE') ? this.#readTerm() : null;
+      patternCursor.expect('END');
+      return { kind: 'case', operand: caseOperand, branches: caseBranches, otherwise: elseTerm, location };
     });
   }
 
   #readCall(location: Location): Term {
-    const cursor = this.#cursor;
-    const { text } = cursor.token;
+    const patternCursor = this.#patternCursor;
+    const { text } = patternCursor.token;
     const name = text.toLowerCase();
-    const aggregate = aggregates.find((each) => each === name);
-    const known = functions.get(name);
-    if (aggregate === undefined && known === undefined) {
-      const there = [...aggregates, ...functions.keys()].join(', ');
-      throw cursor.error(`${text}() is not supported in patterns: ${there} are there`);
+    const aggregate = aggregates.find((aggregateName) => aggregateName === name);
+    const knownFunction = functions.get(name);
+    if (aggregate === undefined && knownFunction === undefined) {
+      const supportedNames = [...aggregates, ...functions.keys()].join(', ');
+      throw patternCursor.error(`${text}() is not supported in patterns: ${supportedNames} are there`);
     }
-    if (aggregate !== undefined && !this.#takesAggregates)
-      throw cursor.error(`${text}() stands in RETURN and WITH, and not in another`);
-    cursor.next();
-    cursor.next();
+    if (aggregate !== undefined && !this.#isAggregateAllowed)
+      throw patternCursor.error(`${text}() stands in RETURN and WITH, and not in another`);
+    patternCursor.next();
+    patternCursor.next();
     if (aggregate !== undefined) {
-      if (aggregate === 'count' && cursor.accept('*')) {
-        cursor.expect(')');
+      if (aggregate === 'count' && patternCursor.accept('*')) {
+        patternCursor.expect(')');
         return { kind: 'aggregate', function: aggregate, of: null, distinct: false, location };
       }
-      const distinct = cursor.accept('DISTINCT');
-      this.#takesAggregates = false;
-      const of = cursor.nest(() => this.#term());
-      this.#takesAggregates = true;
-      cursor.expect(')');
-      return { kind: 'aggregate', function: aggregate, of, distinct, location };
+      const distinct = patternCursor.accept('DISTINCT');
+      this.#isAggregateAllowed = false;
+      const aggregatedTerm = patternCursor.nest(() => this.#readTerm());
+      this.#isAggregateAllowed = true;
+      patternCursor.expect(')');
+      return { kind: 'aggregate', function: aggregate, of: aggregatedTerm, distinct, location };
     }
-    const given: Term[] = [];
-    if (cursor.key() !== ')') {
-      do given.push(cursor.nest(() => this.#term()));
-      while (cursor.accept(','));
+    const callTerms: Term[] = [];
+    if (patternCursor.key() !== ')') {
+      do callTerms.push(patternCursor.nest(() => this.#readTerm()));
+      while (patternCursor.accept(','));
     }
-    cursor.expect(')');
-    const { least, most } = known!;
-    if (given.length < least || given.length > most)
-      throw cursor.error(
+    patternCursor.expect(')');
+    const { least, most } = knownFunction!;
+    if (callTerms.length < least || callTerms.length > most)
+      throw patternCursor.error(
         `${text}() takes ${least === most ? least : `${least} to ${most}`} ${most === 1 ? 'value' : 'values'}`,
         location,
       );
-    return { kind: 'function', name, arguments: given, location };
+    return { kind: 'function', name, arguments: callTerms, location };
   }
 
   /** A name behind a dot or before a colon, where any word is one. */
-  #word(expected: string): string {
-    const cursor = this.#cursor;
-    return cursor.token.kind === 'word' ? cursor.next().text : cursor.name(expected);
+  #readWord(expected: string): string {
+    const patternCursor = this.#patternCursor;
+    return patternCursor.token.kind === 'word' ? patternCursor.next().text : patternCursor.name(expected);
   }
 }
 
-function isComparison(key: string): key is CompareOp {
+function isComparisonKey(key: string): key is CompareOp {
   return key === '=' || key === '!=' || key === '<' || key === '<=' || key === '>' || key === '>=';
 }
 
 /** As an item without a name is called. It shows no value: statements that differ in these alone share a plan. */
-function nameOf(term: Term): string {
+function termName(term: Term): string {
   switch (term.kind) {
     case 'variable':
       return term.name;
     case 'property':
-      return `${nameOf(term.of)}.${term.name}`;
+      return `${termName(term.of)}.${term.name}`;
     case 'aggregate':
-      return `${term.function}(${term.distinct ? 'DISTINCT ' : ''}${term.of === null ? '*' : nameOf(term.of)})`;
+      return `${term.function}(${term.distinct ? 'DISTINCT ' : ''}${term.of === null ? '*' : termName(term.of)})`;
     case 'function':
-      return `${term.name}(${term.arguments.map(nameOf).join(', ')})`;
+      return `${term.name}(${term.arguments.map(termName).join(', ')})`;
     case 'arithmetic':
-      return `${nameOf(term.left)} ${term.op} ${nameOf(term.right)}`;
+      return `${termName(term.left)} ${term.op} ${termName(term.right)}`;
     case 'labelled':
       return [term.of, ...term.types].join(':');
     default:

@@ -16,70 +16,71 @@ import { TokenCursor } from './token-cursor.ts';
 
 /** Parses a graph write; null where the statement is none. Throws REL_PARSE. */
 export function parseGraphWrite(lexed: LexedStatement, dialect: Dialect): GraphWrite | null {
-  const cursor = new TokenCursor(lexed, { readQuery, readOrder }, dialect);
-  const purpose = cursor.accept('PURPOSE') ? cursor.literal('s', 'a purpose in quotes') : null;
-  const write = startsPattern(cursor)
-    ? patternWrite(cursor, purpose)
-    : cursor.accept('CALL')
-      ? scoreWrite(cursor, purpose)
+  const graphCursor = new TokenCursor(lexed, { readQuery, readOrder }, dialect);
+  const purpose = graphCursor.accept('PURPOSE') ? graphCursor.literal('s', 'a purpose in quotes') : null;
+  const graphWrite = startsPattern(graphCursor)
+    ? readPatternWrite(graphCursor, purpose)
+    : graphCursor.accept('CALL')
+      ? readScoreWrite(graphCursor, purpose)
       : null;
-  if (write === null) return null;
-  if (cursor.asOf !== null) throw cursor.error('writes apply to the current graph: leave out AS OF', cursor.asOf.location);
-  const ended = cursor.accept(';');
-  if (cursor.token.kind === 'end') return write;
-  throw ended ? cursor.error('one statement at a time') : cursor.expectedError('the end of the statement');
+  if (graphWrite === null) return null;
+  if (graphCursor.asOf !== null)
+    throw graphCursor.error('writes apply to the current graph: leave out AS OF', graphCursor.asOf.location);
+  const hasSemicolon = graphCursor.accept(';');
+  if (graphCursor.token.kind === 'end') return graphWrite;
+  throw hasSemicolon ? graphCursor.error('one statement at a time') : graphCursor.expectedError('the end of the statement');
 }
 
-function patternWrite(cursor: TokenCursor, purpose: Slot | null): GraphWrite | null {
-  const read = readPattern(cursor);
-  if (!('verb' in read) || read.pattern === null) return null;
-  const { matches, created, returned, location } = read.pattern;
-  const things = new Things(matches);
-  const all = things.list(created);
-  const known = new Set(all.map(({ name }) => name));
-  const clause = returned && things.withValues(returned, known);
-  const ends = all.flatMap((element) => (element.kind === 'edge' ? [element.from, element.to] : []));
-  const used = [...new Set(ends)].filter((name) => !known.has(name));
-  const matched = matchedQuery(matches, used, things.values, location);
-  const shapes = things.values.map((_, i) => matched?.query.entities?.[used.length + i] ?? null);
+function readPatternWrite(graphCursor: TokenCursor, purpose: Slot | null): GraphWrite | null {
+  const readStatement = readPattern(graphCursor);
+  if (!('verb' in readStatement) || readStatement.pattern === null) return null;
+  const { matches, created, returned, location } = readStatement.pattern;
+  const createdThings = new CreatedThings(matches);
+  const allThings = createdThings.list(created);
+  const createdNames = new Set(allThings.map(({ name }) => name));
+  const returnClause = returned && createdThings.withValues(returned, createdNames);
+  const edgeEnds = allThings.flatMap((element) => (element.kind === 'edge' ? [element.from, element.to] : []));
+  const usedNames = [...new Set(edgeEnds)].filter((name) => !createdNames.has(name));
+  const matchedNodes = matchedQuery(matches, usedNames, createdThings.values, location);
+  const valueShapes = createdThings.values.map((_, i) => matchedNodes?.query.entities?.[usedNames.length + i] ?? null);
   return {
     kind: 'pattern',
     purpose,
-    matched: matched && { query: matched.query, names: used, values: things.values.length },
+    matched: matchedNodes && { query: matchedNodes.query, names: usedNames, values: createdThings.values.length },
     method: created.every(({ kind }) => kind === 'merge') ? 'merge' : 'create',
-    things: all,
-    returned: clause && { clause, shapes },
-    nullSlot: cursor.lexed.parameters.length,
+    things: allThings,
+    returned: returnClause && { clause: returnClause, shapes: valueShapes },
+    nullSlot: graphCursor.lexed.parameters.length,
     location,
   };
 }
 
 /** A query for the keys of the matched nodes, in the order of their names, and then the values. */
 function matchedQuery(
-  matches: readonly Clause[],
-  used: readonly string[],
-  values: readonly Term[],
+  matchClauses: readonly Clause[],
+  usedNames: readonly string[],
+  matchedTerms: readonly Term[],
   location: Location,
 ): { readonly query: Query } | null {
-  if (matches.length === 0) {
-    if (used.length > 0) throw parseError(location, `there is no variable ${JSON.stringify(used[0])} here`);
-    if (values.length === 0) return null;
+  if (matchClauses.length === 0) {
+    if (usedNames.length > 0) throw parseError(location, `there is no variable ${JSON.stringify(usedNames[0])} here`);
+    if (matchedTerms.length === 0) return null;
   }
-  const nodeKey = (name: string): Term => ({
+  const nodeKeyTerm = (name: string): Term => ({
     kind: 'function',
     name: nameFunction,
     arguments: [{ kind: 'variable', name, location }],
     location,
   });
-  const items = [...used.map(nodeKey), ...values].map((term, i) => ({ term, name: `#${i}` }));
+  const returnedItems = [...usedNames.map(nodeKeyTerm), ...matchedTerms].map((term, i) => ({ term, name: `#${i}` }));
   // A row counts even without a value.
-  const some: Term = { kind: 'list', items: [], location };
-  const nothing = { orderBy: [], skip: null, limit: null, where: null, distinct: false, isAll: false } as const;
-  const shown = items.length > 0 ? items : [{ term: some, name: '#0' }];
-  return { query: patternQuery([...matches, { kind: 'return', items: shown, ...nothing, location }], true) };
+  const emptyListTerm: Term = { kind: 'list', items: [], location };
+  const bareProjection = { orderBy: [], skip: null, limit: null, where: null, distinct: false, isAll: false } as const;
+  const shownItems = returnedItems.length > 0 ? returnedItems : [{ term: emptyListTerm, name: '#0' }];
+  return { query: patternQuery([...matchClauses, { kind: 'return', items: shownItems, ...bareProjection, location }], true) };
 }
 
-function nodeNames(matches: readonly Clause[]): readonly string[] {
+function matchedNames(matches: readonly Clause[]): readonly string[] {
   return matches.flatMap((clause) => {
     if (clause.kind === 'unwind') return [clause.name];
     if (clause.kind !== 'match') return clause.items.map(({ name }) => name);
@@ -88,19 +89,20 @@ function nodeNames(matches: readonly Clause[]): readonly string[] {
 }
 
 /** The things that CREATE and MERGE make, each before those that name it. */
-class Things {
-  readonly #taken: Set<string>;
+class CreatedThings {
+  readonly #takenNames: Set<string>;
   /** Terms of cells and RETURN that read matched rows. */
   readonly values: Term[] = [];
-  #numbers = 0;
+  #unnamedCount = 0;
 
   constructor(matches: readonly Clause[]) {
-    this.#taken = new Set(nodeNames(matches));
+    this.#takenNames = new Set(matchedNames(matches));
   }
 
   /** Replaces terms that name nothing made by values of the matched row. */
-  withValues(clause: Projection, createdNames: ReadonlySet<string>): Projection {
-    if (clause.isAll) throw parseError(clause.location, 'RETURN * is not supported behind CREATE and MERGE: name the values');
+  withValues(returnClause: Projection, createdNames: ReadonlySet<string>): Projection {
+    if (returnClause.isAll)
+      throw parseError(returnClause.location, 'RETURN * is not supported behind CREATE and MERGE: name the values');
     const replaceTerm = (term: Term): Term => {
       const names = namesIn(term);
       if (term.kind === 'aggregate' && term.of !== null) return { ...term, of: replaceTerm(term.of) };
@@ -113,12 +115,13 @@ class Things {
       throw parseError(term.location, 'a value in RETURN cannot combine what was matched with what was created');
     };
     return {
-      ...clause,
-      items: clause.items.map((item) => ({ ...item, term: replaceTerm(item.term) })),
-      orderBy: clause.orderBy.map((each) => {
-        const isItem =
-          each.term.kind === 'variable' && clause.items.some(({ name }) => name === (each.term as { name: string }).name);
-        return isItem ? each : { ...each, term: replaceTerm(each.term) };
+      ...returnClause,
+      items: returnClause.items.map((item) => ({ ...item, term: replaceTerm(item.term) })),
+      orderBy: returnClause.orderBy.map((orderItem) => {
+        const isReturnedItem =
+          orderItem.term.kind === 'variable' &&
+          returnClause.items.some(({ name }) => name === (orderItem.term as { name: string }).name);
+        return isReturnedItem ? orderItem : { ...orderItem, term: replaceTerm(orderItem.term) };
       }),
     };
   }
@@ -127,8 +130,8 @@ class Things {
     return created.flatMap(({ kind, chains }) =>
       chains.flatMap(({ nodes, edges }) => {
         const elements: CreatedElement[] = [];
-        const names = nodes.map((node) => this.#node(node, kind, elements));
-        edges.forEach((edge, i) => elements.push(this.#edge(edge, kind, names[i]!, names[i + 1]!)));
+        const chainNodeNames = nodes.map((node) => this.#createNode(node, kind, elements));
+        edges.forEach((edge, i) => elements.push(this.#createEdge(edge, kind, chainNodeNames[i]!, chainNodeNames[i + 1]!)));
         if (elements.length === 0) throw parseError(nodes[0]!.location, 'nothing is created here: a new node needs a type');
         return elements;
       }),
@@ -136,38 +139,38 @@ class Things {
   }
 
   /** Its name: it is put to the things where it is made here. */
-  #node({ name, labels, properties, location }: PatternNode, kind: CreatedNode['how'], elements: CreatedElement[]): string {
-    const [label, ...others] = labels.flat();
-    if (others.length > 0) throw parseError(location, 'a new node has one type');
-    if (label === undefined) {
+  #createNode({ name, labels, properties, location }: PatternNode, kind: CreatedNode['how'], elements: CreatedElement[]): string {
+    const [nodeLabel, ...otherLabels] = labels.flat();
+    if (otherLabels.length > 0) throw parseError(location, 'a new node has one type');
+    if (nodeLabel === undefined) {
       if (name !== null && properties.length === 0) return name;
       throw parseError(location, 'a new node needs a type, (n:Type {key: value}); a bound one stands by its name alone');
     }
-    const own = this.#name(name, location);
-    elements.push({ kind: 'node', how: kind, name: own, type: label, cells: this.#cells(properties), location });
-    return own;
+    const ownName = this.#uniqueName(name, location);
+    elements.push({ kind: 'node', how: kind, name: ownName, type: nodeLabel, cells: this.#createCells(properties), location });
+    return ownName;
   }
 
-  #edge(edge: PatternEdge, kind: CreatedEdge['how'], left: string, right: string): CreatedEdge {
+  #createEdge(edge: PatternEdge, kind: CreatedEdge['how'], left: string, right: string): CreatedEdge {
     const { location, types, direction, hops, properties } = edge;
-    const [type] = types;
-    if (type === undefined || types.length > 1 || hops !== null || direction === 'both') {
+    const [edgeType] = types;
+    if (edgeType === undefined || types.length > 1 || hops !== null || direction === 'both') {
       throw parseError(location, 'a new edge has one type and one direction: -[r:TYPE]->');
     }
-    const [from, to] = direction === 'out' ? [left, right] : [right, left];
+    const [edgeFrom, edgeTo] = direction === 'out' ? [left, right] : [right, left];
     return {
       kind: 'edge',
       how: kind,
-      name: this.#name(edge.name, location),
-      type,
-      from,
-      to,
-      cells: this.#cells(properties),
+      name: this.#uniqueName(edge.name, location),
+      type: edgeType,
+      from: edgeFrom,
+      to: edgeTo,
+      cells: this.#createCells(properties),
       location,
     };
   }
 
-  #cells(properties: PatternNode['properties']): readonly CreatedCell[] {
+  #createCells(properties: PatternNode['properties']): readonly CreatedCell[] {
     return properties.map(({ name, value }): CreatedCell => {
       const { location } = value;
       if (value.kind !== 'literal') return { name, location, value: this.values.push(value) - 1 };
@@ -175,22 +178,23 @@ class Things {
     });
   }
 
-  #name(name: string | null, location: Location): string {
-    if (name === null) return `#${++this.#numbers}`;
-    if (this.#taken.has(name))
+  #uniqueName(name: string | null, location: Location): string {
+    if (name === null) return `#${++this.#unnamedCount}`;
+    if (this.#takenNames.has(name))
       throw parseError(location, `${JSON.stringify(name)} is bound already: a new element needs a name of its own`);
-    this.#taken.add(name);
+    this.#takenNames.add(name);
     return name;
   }
 }
 
-function scoreWrite(cursor: TokenCursor, purpose: Slot | null): GraphWrite | null {
-  const call = readCall(cursor);
-  if (call.mode !== 'write') return null;
-  const { query, property, location } = call;
+function readScoreWrite(graphCursor: TokenCursor, purpose: Slot | null): GraphWrite | null {
+  const scoreCall = readCall(graphCursor);
+  if (scoreCall.mode !== 'write') return null;
+  const { query, property, location } = scoreCall;
   if (property === null) throw parseError(location, "mode write says where to: {writeProperty: 'column'}");
-  const type = call.arguments.find(({ name }) => name === 'TYPE') ?? call.arguments.find(({ name }) => name === null);
-  if (type?.value.kind !== 'literal') throw parseError(location, 'mode write needs a function over the rows of a type');
-  const slot = { slot: type.value.slot, location: type.value.location };
-  return { kind: 'scores', purpose, query, type: slot, property, nullSlot: cursor.lexed.parameters.length, location };
+  const scoredType =
+    scoreCall.arguments.find(({ name }) => name === 'TYPE') ?? scoreCall.arguments.find(({ name }) => name === null);
+  if (scoredType?.value.kind !== 'literal') throw parseError(location, 'mode write needs a function over the rows of a type');
+  const typeSlot = { slot: scoredType.value.slot, location: scoredType.value.location };
+  return { kind: 'scores', purpose, query, type: typeSlot, property, nullSlot: graphCursor.lexed.parameters.length, location };
 }

@@ -30,15 +30,15 @@ import { errorAt } from '../syntax/error-location.ts';
 import type { SchemaView } from './graphql-schema.ts';
 
 /** Most fields of a document after its fragments are expanded: common clients ask for some 300. */
-const fieldsMax = 1_000;
-const depthMax = 32;
-const aliasesMax = 16;
+const introspectionFieldsMax = 1_000;
+const introspectionDepthMax = 32;
+const documentAliasesMax = 16;
 
 /** A schema with any types: whether a document about the schema is valid does not depend on them. */
-const anySchema = new GraphQLSchema({
+const placeholderSchema = new GraphQLSchema({
   query: new GraphQLObjectType({ name: 'Query', fields: { any: { type: GraphQLString } } }),
 });
-const rootFields = new Map([SchemaMetaFieldDef, TypeMetaFieldDef, TypeNameMetaFieldDef].map((field) => [field.name, field]));
+const rootMetaFields = new Map([SchemaMetaFieldDef, TypeMetaFieldDef, TypeNameMetaFieldDef].map((field) => [field.name, field]));
 
 export interface SchemaDocument {
   readonly document: DocumentNode;
@@ -47,129 +47,140 @@ export interface SchemaDocument {
 }
 
 /** Checks at once, and then gives the JSON text of `data`. Throws REL_PARSE for an invalid document, REL_INVALID for one too large. */
-export function introspect(question: SchemaDocument): (schema: SchemaView) => Generator<string, void> {
-  const { document, operation } = question;
-  const fragments = new Map(
-    document.definitions.flatMap((each) => (each.kind === 'FragmentDefinition' ? [[each.name.value, each] as const] : [])),
+export function introspect(schemaQuestion: SchemaDocument): (schema: SchemaView) => Generator<string, void> {
+  const { document, operation } = schemaQuestion;
+  const documentFragments = new Map(
+    document.definitions.flatMap((documentDefinition) =>
+      documentDefinition.kind === 'FragmentDefinition' ? [[documentDefinition.name.value, documentDefinition] as const] : [],
+    ),
   );
-  new Extent(fragments).check(operation.selectionSet);
-  const [error] = validate(anySchema, document, undefined, { maxErrors: 1 });
-  if (error) {
-    const [sourceLocation] = error.locations ?? [];
-    throw sourceLocation ? errorAt('REL_PARSE', error.message, sourceLocation) : new ServiceError('REL_PARSE', error.message);
+  new DocumentExtent(documentFragments).check(operation.selectionSet);
+  const [validationError] = validate(placeholderSchema, document, undefined, { maxErrors: 1 });
+  if (validationError) {
+    const [sourceLocation] = validationError.locations ?? [];
+    throw sourceLocation
+      ? errorAt('REL_PARSE', validationError.message, sourceLocation)
+      : new ServiceError('REL_PARSE', validationError.message);
   }
-  const given = getVariableValues(anySchema, operation.variableDefinitions ?? [], question.variables, { maxErrors: 1 });
-  if (given.errors) throw new ServiceError('REL_INVALID', given.errors[0]!.message);
-  return (schema) => new Walk(schema, fragments, given.coerced).root(operation.selectionSet);
+  const variableValues = getVariableValues(placeholderSchema, operation.variableDefinitions ?? [], schemaQuestion.variables, {
+    maxErrors: 1,
+  });
+  if (variableValues.errors) throw new ServiceError('REL_INVALID', variableValues.errors[0]!.message);
+  return (schema) => new SchemaWalk(schema, documentFragments, variableValues.coerced).root(operation.selectionSet);
 }
 
 /** How large a document is, fragments unfolded: one may double with every line. */
-class Extent {
-  readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
-  #fields = 0;
-  #aliases = 0;
+class DocumentExtent {
+  readonly #documentFragments: ReadonlyMap<string, FragmentDefinitionNode>;
+  #fieldCount = 0;
+  #aliasCount = 0;
 
   constructor(fragments: ReadonlyMap<string, FragmentDefinitionNode>) {
-    this.#fragments = fragments;
+    this.#documentFragments = fragments;
   }
 
-  check({ selections }: SelectionSetNode, depth = 1): void {
-    if (depth > depthMax) throw new ServiceError('REL_INVALID', `a document nests at most ${depthMax} levels`);
-    for (const each of selections) {
-      if (++this.#fields > fieldsMax) {
-        throw new ServiceError('REL_INVALID', `a document asks for at most ${fieldsMax} fields, those of fragments included`);
+  check({ selections }: SelectionSetNode, selectionDepth = 1): void {
+    if (selectionDepth > introspectionDepthMax)
+      throw new ServiceError('REL_INVALID', `a document nests at most ${introspectionDepthMax} levels`);
+    for (const selection of selections) {
+      if (++this.#fieldCount > introspectionFieldsMax) {
+        throw new ServiceError(
+          'REL_INVALID',
+          `a document asks for at most ${introspectionFieldsMax} fields, those of fragments included`,
+        );
       }
-      if (each.kind === 'FragmentSpread') {
-        const fragment = this.#fragments.get(each.name.value);
-        if (fragment) this.check(fragment.selectionSet, depth + 1);
+      if (selection.kind === 'FragmentSpread') {
+        const spreadFragment = this.#documentFragments.get(selection.name.value);
+        if (spreadFragment) this.check(spreadFragment.selectionSet, selectionDepth + 1);
         continue;
       }
-      if (each.kind === 'Field' && each.alias && ++this.#aliases > aliasesMax) {
-        throw new ServiceError('REL_INVALID', `a document has at most ${aliasesMax} aliases`);
+      if (selection.kind === 'Field' && selection.alias && ++this.#aliasCount > documentAliasesMax) {
+        throw new ServiceError('REL_INVALID', `a document has at most ${documentAliasesMax} aliases`);
       }
-      if (each.selectionSet) this.check(each.selectionSet, depth + 1);
+      if (selection.selectionSet) this.check(selection.selectionSet, selectionDepth + 1);
     }
   }
 }
 
 /** The fields of one name in an answer: a document may write it several times. */
-type Collected = Map<string, FieldNode[]>;
+type CollectedFields = Map<string, FieldNode[]>;
 
-class Walk {
+class SchemaWalk {
   /** The part of the resolve info that introspection reads. */
-  readonly #info: GraphQLResolveInfo;
-  readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
-  readonly #variables: Record<string, unknown>;
+  readonly #resolveInfo: GraphQLResolveInfo;
+  readonly #documentFragments: ReadonlyMap<string, FragmentDefinitionNode>;
+  readonly #queryVariables: Record<string, unknown>;
 
   constructor(schema: SchemaView, fragments: ReadonlyMap<string, FragmentDefinitionNode>, variables: Record<string, unknown>) {
-    this.#fragments = fragments;
-    this.#variables = variables;
-    this.#info = { schema, parentType: schema.getQueryType() } as unknown as GraphQLResolveInfo;
+    this.#documentFragments = fragments;
+    this.#queryVariables = variables;
+    this.#resolveInfo = { schema, parentType: schema.getQueryType() } as unknown as GraphQLResolveInfo;
   }
 
   root(selectionSet: SelectionSetNode): Generator<string, void> {
-    return this.#object(this.#collect([selectionSet]), (name) => rootFields.get(name)!, undefined);
+    return this.#writeObject(this.#collectFields([selectionSet]), (name) => rootMetaFields.get(name)!, undefined);
   }
 
-  *#object(
-    fields: Collected,
+  *#writeObject(
+    collectedFields: CollectedFields,
     definitionOf: (name: string) => typeof SchemaMetaFieldDef,
-    source: unknown,
+    schemaSource: unknown,
   ): Generator<string, void> {
-    let between = '{';
-    for (const [key, nodes] of fields) {
-      yield `${between}${JSON.stringify(key)}:`;
-      between = ',';
-      const [node] = nodes;
-      const definition = definitionOf(node!.name.value);
-      const given = getArgumentValues(definition, node!, this.#variables);
-      const value: unknown = definition.resolve!(source, given, undefined, this.#info);
-      yield* this.#value(definition.type, value, nodes);
+    let separator = '{';
+    for (const [responseKey, fieldNodes] of collectedFields) {
+      yield `${separator}${JSON.stringify(responseKey)}:`;
+      separator = ',';
+      const [firstFieldNode] = fieldNodes;
+      const fieldDefinition = definitionOf(firstFieldNode!.name.value);
+      const fieldArguments = getArgumentValues(fieldDefinition, firstFieldNode!, this.#queryVariables);
+      const resolvedValue: unknown = fieldDefinition.resolve!(schemaSource, fieldArguments, undefined, this.#resolveInfo);
+      yield* this.#writeValue(fieldDefinition.type, resolvedValue, fieldNodes);
     }
-    yield between === '{' ? '{}' : '}';
+    yield separator === '{' ? '{}' : '}';
   }
 
-  *#value(declared: GraphQLOutputType, value: unknown, nodes: readonly FieldNode[]): Generator<string, void> {
-    const type = getNullableType(declared);
-    if (value === null || value === undefined) {
+  *#writeValue(declared: GraphQLOutputType, schemaValue: unknown, fieldNodes: readonly FieldNode[]): Generator<string, void> {
+    const nullableType = getNullableType(declared);
+    if (schemaValue === null || schemaValue === undefined) {
       yield 'null';
-    } else if (isListType(type)) {
-      let between = '[';
-      for (const item of value as Iterable<unknown>) {
-        yield between;
-        between = ',';
-        yield* this.#value(type.ofType as GraphQLOutputType, item, nodes);
+    } else if (isListType(nullableType)) {
+      let separator = '[';
+      for (const listItem of schemaValue as Iterable<unknown>) {
+        yield separator;
+        separator = ',';
+        yield* this.#writeValue(nullableType.ofType as GraphQLOutputType, listItem, fieldNodes);
       }
-      yield between === '[' ? '[]' : ']';
-    } else if (isLeafType(type)) {
-      yield JSON.stringify(type.serialize(value));
+      yield separator === '[' ? '[]' : ']';
+    } else if (isLeafType(nullableType)) {
+      yield JSON.stringify(nullableType.serialize(schemaValue));
     } else {
-      const named = getNamedType(type);
-      const fields = isObjectType(named) ? named.getFields() : {};
-      const collected = this.#collect(nodes.flatMap(({ selectionSet }) => selectionSet ?? []));
+      const namedType = getNamedType(nullableType);
+      const typeFields = isObjectType(namedType) ? namedType.getFields() : {};
+      const subselection = this.#collectFields(fieldNodes.flatMap(({ selectionSet }) => selectionSet ?? []));
       const definitionOf = (name: string): typeof SchemaMetaFieldDef =>
-        name === TypeNameMetaFieldDef.name ? { ...TypeNameMetaFieldDef, resolve: () => named.name } : fields[name]!;
-      yield* this.#object(collected, definitionOf, value);
+        name === TypeNameMetaFieldDef.name ? { ...TypeNameMetaFieldDef, resolve: () => namedType.name } : typeFields[name]!;
+      yield* this.#writeObject(subselection, definitionOf, schemaValue);
     }
   }
 
-  #collect(sets: readonly SelectionSetNode[], into: Collected = new Map()): Collected {
-    for (const { selections } of sets) {
-      for (const each of selections) {
-        if (getDirectiveValues(GraphQLSkipDirective, each, this.#variables)?.['if'] === true) continue;
-        if (getDirectiveValues(GraphQLIncludeDirective, each, this.#variables)?.['if'] === false) continue;
-        if (each.kind === 'Field') {
-          const key = each.alias?.value ?? each.name.value;
-          const known = into.get(key);
-          if (known) known.push(each);
-          else into.set(key, [each]);
+  #collectFields(selectionSets: readonly SelectionSetNode[], collectedFields: CollectedFields = new Map()): CollectedFields {
+    for (const { selections } of selectionSets) {
+      for (const selection of selections) {
+        if (getDirectiveValues(GraphQLSkipDirective, selection, this.#queryVariables)?.['if'] === true) continue;
+        if (getDirectiveValues(GraphQLIncludeDirective, selection, this.#queryVariables)?.['if'] === false) continue;
+        if (selection.kind === 'Field') {
+          const responseKey = selection.alias?.value ?? selection.name.value;
+          const knownFields = collectedFields.get(responseKey);
+          if (knownFields) knownFields.push(selection);
+          else collectedFields.set(responseKey, [selection]);
         } else {
           // A valid document spreads fragments of the very type only: none of these has another.
-          const fragment = each.kind === 'InlineFragment' ? each : this.#fragments.get(each.name.value)!;
-          this.#collect([fragment.selectionSet], into);
+          const spreadFragment =
+            selection.kind === 'InlineFragment' ? selection : this.#documentFragments.get(selection.name.value)!;
+          this.#collectFields([spreadFragment.selectionSet], collectedFields);
         }
       }
     }
-    return into;
+    return collectedFields;
   }
 }

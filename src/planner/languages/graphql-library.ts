@@ -2,16 +2,16 @@
  * The library of GraphQL, loaded with the first document: its hundred modules would block the event loop if loaded at once. They
  * come in portions, dependencies first.
  */
-type Portions = readonly (() => Promise<unknown>)[];
+type LibraryPortions = readonly (() => Promise<unknown>)[];
 
-const ofReading: Portions = [
+const readingPortions: LibraryPortions = [
   () => import('graphql/error/GraphQLError.js'),
   () => import('graphql/language/visitor.js'),
   () => import('graphql/language/parser.js'),
   () => import('graphql/utilities/separateOperations.js'),
 ];
 
-const ofSchemas: Portions = [
+const schemaPortions: LibraryPortions = [
   () => import('graphql/type/definition.js'),
   () => import('graphql/type/directives.js'),
   () => import('graphql/type/schema.js'),
@@ -26,22 +26,22 @@ const ofSchemas: Portions = [
 ];
 
 export async function loadReading(yieldTurn: () => Promise<void>) {
-  await load(ofReading, yieldTurn);
+  await loadPortions(readingPortions, yieldTurn);
   return import('./graphql.ts');
 }
 
 export async function loadSchemas(yieldTurn: () => Promise<void>) {
-  await load(ofSchemas, yieldTurn);
+  await loadPortions(schemaPortions, yieldTurn);
   return { ...(await import('./graphql-introspection.ts')), ...(await import('./graphql-schema.ts')) };
 }
 
-const loaded = new WeakSet<Portions>();
+const loadedPortions = new WeakSet<LibraryPortions>();
 
-async function load(portions: Portions, yieldTurn: () => Promise<void>): Promise<void> {
-  if (loaded.has(portions)) return;
-  for (const portion of portions) {
-    await portion();
+async function loadPortions(libraryPortions: LibraryPortions, yieldTurn: () => Promise<void>): Promise<void> {
+  if (loadedPortions.has(libraryPortions)) return;
+  for (const importPortion of libraryPortions) {
+    await importPortion();
     await yieldTurn();
   }
-  loaded.add(portions);
+  loadedPortions.add(libraryPortions);
 }

@@ -36,42 +36,42 @@ export interface SchemaView {
   getPossibleTypes(): readonly [];
 }
 
-const writable = /^(?!__)[_A-Za-z][_0-9A-Za-z]*$/;
+const graphqlNameForm = /^(?!__)[_A-Za-z][_0-9A-Za-z]*$/;
 
 /** Fields of a type are made when they are first asked for: a schema of a thousand types is ready in a few milliseconds. */
 export function schemaOf(definitions: readonly TypeDefinition[]): SchemaView {
-  const shown = definitions.filter(({ name }) => writable.test(name));
-  const names = new Names([...introspectionTypes, ...specifiedScalarTypes].map(({ name }) => name));
-  const objects = shown.map((definition) => ({ definition, name: names.free(definition.name) }));
-  const scalars = scalarsOf(names);
-  const query = new GraphQLObjectType({
-    name: names.free('Query'),
+  const nameableTypes = definitions.filter(({ name }) => graphqlNameForm.test(name));
+  const freeNames = new FreeNames([...introspectionTypes, ...specifiedScalarTypes].map(({ name }) => name));
+  const rowObjects = nameableTypes.map((definition) => ({ definition, name: freeNames.free(definition.name) }));
+  const schemaScalars = extraScalars(freeNames);
+  const queryObject = new GraphQLObjectType({
+    name: freeNames.free('Query'),
     description: 'A field for each type. A request asks for one of them, and its data is the array of rows.',
-    fields: () => Object.fromEntries(fields),
+    fields: () => Object.fromEntries(queryFields),
   });
-  const types: GraphQLNamedType[] = [query, scalars.long, scalars.json];
-  const fields = objects.map(({ definition, name }): [string, GraphQLFieldConfig<unknown, unknown>] => {
-    const columns = readableColumns(definition).filter((column) => writable.test(column.name));
-    const row = new GraphQLObjectType({ name, fields: () => rowFields(columns, scalars) });
-    const where = new GraphQLInputObjectType({
-      name: names.free(`${name}Where`),
+  const schemaTypes: GraphQLNamedType[] = [queryObject, schemaScalars.long, schemaScalars.json];
+  const queryFields = rowObjects.map(({ definition, name }): [string, GraphQLFieldConfig<unknown, unknown>] => {
+    const rowColumns = readableColumns(definition).filter((column) => graphqlNameForm.test(column.name));
+    const rowObject = new GraphQLObjectType({ name, fields: () => rowFields(rowColumns, schemaScalars) });
+    const whereInput = new GraphQLInputObjectType({
+      name: freeNames.free(`${name}Where`),
       description: 'One equality where it is written out; all of them must hold where it is a variable.',
-      fields: () => filterFields(columns, scalars),
+      fields: () => filterFields(rowColumns, schemaScalars),
     });
-    types.push(row, where);
-    const args = { where: { type: where }, limit: { type: GraphQLInt, defaultValue: 100 } };
-    return [definition.name, { type: new GraphQLNonNull(new GraphQLList(new GraphQLNonNull(row))), args }];
+    schemaTypes.push(rowObject, whereInput);
+    const fieldArguments = { where: { type: whereInput }, limit: { type: GraphQLInt, defaultValue: 100 } };
+    return [definition.name, { type: new GraphQLNonNull(new GraphQLList(new GraphQLNonNull(rowObject))), args: fieldArguments }];
   });
-  return viewOf(query, [...types, ...specifiedScalarTypes, ...introspectionTypes]);
+  return schemaViewOf(queryObject, [...schemaTypes, ...specifiedScalarTypes, ...introspectionTypes]);
 }
 
-function viewOf(query: GraphQLObjectType, types: readonly GraphQLNamedType[]): SchemaView {
-  const byName = new Map(types.map((type) => [type.name, type]));
+function schemaViewOf(queryObject: GraphQLObjectType, types: readonly GraphQLNamedType[]): SchemaView {
+  const typesByName = new Map(types.map((type) => [type.name, type]));
   return {
     description: 'Rows as they are believed and true now.',
-    getTypeMap: () => Object.fromEntries(byName),
-    getType: (name) => byName.get(name),
-    getQueryType: () => query,
+    getTypeMap: () => Object.fromEntries(typesByName),
+    getType: (name) => typesByName.get(name),
+    getQueryType: () => queryObject,
     getMutationType: () => undefined,
     getSubscriptionType: () => undefined,
     getDirectives: () => specifiedDirectives,
@@ -79,29 +79,29 @@ function viewOf(query: GraphQLObjectType, types: readonly GraphQLNamedType[]): S
   };
 }
 
-interface Scalars {
+interface ExtraScalars {
   readonly long: GraphQLScalarType;
   readonly json: GraphQLScalarType;
 }
 
 /** Types may share names with scalars, and with generated types. */
-function scalarsOf(names: Names): Scalars {
+function extraScalars(freeNames: FreeNames): ExtraScalars {
   return {
     long: new GraphQLScalarType({
-      name: names.free('Long'),
+      name: freeNames.free('Long'),
       description: 'A whole number of 64 bits; instants are nanoseconds since 1970 UTC.',
     }),
-    json: new GraphQLScalarType({ name: names.free('JSON'), description: 'A JSON value, as it was given.' }),
+    json: new GraphQLScalarType({ name: freeNames.free('JSON'), description: 'A JSON value, as it was given.' }),
   };
 }
 
-interface Column {
+interface ReadableColumn {
   readonly name: string;
   readonly type: ColumnType;
 }
 
-function rowFields(columns: readonly Column[], scalars: Scalars): GraphQLFieldConfigMap<unknown, unknown> {
-  const shown: Readonly<Record<ColumnType, GraphQLOutputType>> = {
+function rowFields(rowColumns: readonly ReadableColumn[], scalars: ExtraScalars): GraphQLFieldConfigMap<unknown, unknown> {
+  const outputTypes: Readonly<Record<ColumnType, GraphQLOutputType>> = {
     string: GraphQLString,
     integer: scalars.long,
     timestamp: scalars.long,
@@ -110,11 +110,11 @@ function rowFields(columns: readonly Column[], scalars: Scalars): GraphQLFieldCo
     json: scalars.json,
     vector: new GraphQLList(new GraphQLNonNull(GraphQLFloat)),
   };
-  return Object.fromEntries(columns.map(({ name, type }) => [name, { type: shown[type] }]));
+  return Object.fromEntries(rowColumns.map(({ name, type }) => [name, { type: outputTypes[type] }]));
 }
 
-function filterFields(columns: readonly Column[], scalars: Scalars): Record<string, { type: GraphQLInputType }> {
-  const compared: Readonly<Record<ColumnType, GraphQLInputType | null>> = {
+function filterFields(rowColumns: readonly ReadableColumn[], scalars: ExtraScalars): Record<string, { type: GraphQLInputType }> {
+  const inputTypes: Readonly<Record<ColumnType, GraphQLInputType | null>> = {
     string: GraphQLString,
     integer: scalars.long,
     timestamp: scalars.long,
@@ -124,25 +124,25 @@ function filterFields(columns: readonly Column[], scalars: Scalars): Record<stri
     vector: null,
   };
   return Object.fromEntries(
-    columns.flatMap(({ name, type }): [string, { type: GraphQLInputType }][] => {
-      const input = compared[type];
-      return input === null ? [] : [[name, { type: input }]];
+    rowColumns.flatMap(({ name, type }): [string, { type: GraphQLInputType }][] => {
+      const filterInput = inputTypes[type];
+      return filterInput === null ? [] : [[name, { type: filterInput }]];
     }),
   );
 }
 
-class Names {
-  readonly #taken: Set<string>;
+class FreeNames {
+  readonly #takenNames: Set<string>;
 
   constructor(taken: readonly string[]) {
-    this.#taken = new Set(taken);
+    this.#takenNames = new Set(taken);
   }
 
   /** The name, or a variant of it that no other type has. */
   free(name: string): string {
-    let free = name;
-    while (this.#taken.has(free)) free += '_';
-    this.#taken.add(free);
-    return free;
+    let freeName = name;
+    while (this.#takenNames.has(freeName)) freeName += '_';
+    this.#takenNames.add(freeName);
+    return freeName;
   }
 }

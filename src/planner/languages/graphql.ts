@@ -38,241 +38,265 @@ export type GraphqlDocument =
   | { readonly kind: 'schema'; readonly document: DocumentNode; readonly operation: OperationDefinitionNode };
 
 /** The parser works in one turn: documents are bounded before it and in it. */
-const charactersMax = 1 << 18;
-const tokensMax = 10_000;
+const documentCharactersMax = 1 << 18;
+const documentTokensMax = 10_000;
 /** Source: specification, "Limits". */
-const limitByDefault = 100n;
+const defaultRowLimit = 100n;
 
-const schemaFields: ReadonlySet<string> = new Set(['__schema', '__type', '__typename']);
+const introspectionFields: ReadonlySet<string> = new Set(['__schema', '__type', '__typename']);
 
 /** Throws REL_PARSE for syntax beyond the language or the supported subset, REL_READ_ONLY for mutations, else REL_INVALID. */
-export function readGraphql(request: GraphqlRequest, rowsMax: number): GraphqlDocument {
-  const document = parseDocument(request.query);
-  const operation = operationOf(document, request.operationName);
-  const fragments = document.definitions.filter((each) => each.kind === 'FragmentDefinition');
-  if (isAboutSchema(operation, fragments)) {
+export function readGraphql(graphqlRequest: GraphqlRequest, rowsMax: number): GraphqlDocument {
+  const parsedDocument = parseDocument(graphqlRequest.query);
+  const chosen = chosenOperation(parsedDocument, graphqlRequest.operationName);
+  const fragments = parsedDocument.definitions.filter((documentDefinition) => documentDefinition.kind === 'FragmentDefinition');
+  if (isAboutSchema(chosen, fragments)) {
     // Other operations of the document may hold what introspection does not know.
-    const own = separateOperations(document)[operation.name?.value ?? '']!;
-    return { kind: 'schema', document: own, operation };
+    const ownDocument = separateOperations(parsedDocument)[chosen.name?.value ?? '']!;
+    return { kind: 'schema', document: ownDocument, operation: chosen };
   }
-  const [fragment] = fragments;
+  const [firstFragment] = fragments;
   // Another operation may use the fragment.
-  const isAlone = document.definitions.length === fragments.length + 1;
-  if (fragment && isAlone)
-    throw errorAt('REL_PARSE', 'fragments are not supported, but in questions about the schema', locationOf(fragment));
-  return { kind: 'rows', ...new StatementMaker(request.variables, BigInt(rowsMax)).make(operation) };
+  const isOnlyOperation = parsedDocument.definitions.length === fragments.length + 1;
+  if (firstFragment && isOnlyOperation)
+    throw errorAt('REL_PARSE', 'fragments are not supported, but in questions about the schema', locationOf(firstFragment));
+  return { kind: 'rows', ...new GraphqlStatementMaker(graphqlRequest.variables, BigInt(rowsMax)).make(chosen) };
 }
 
-function parseDocument(text: string): DocumentNode {
-  checkText(text, 'the document');
-  if (text.length > charactersMax) throw new ServiceError('REL_PARSE', `a document has at most ${charactersMax} characters`);
+function parseDocument(documentText: string): DocumentNode {
+  checkText(documentText, 'the document');
+  if (documentText.length > documentCharactersMax)
+    throw new ServiceError('REL_PARSE', `a document has at most ${documentCharactersMax} characters`);
   try {
-    return parse(text, { maxTokens: tokensMax });
+    return parse(documentText, { maxTokens: documentTokensMax });
   } catch (error) {
     if (error instanceof RangeError) throw new ServiceError('REL_PARSE', 'the document nests too deeply');
     if (!(error instanceof GraphQLError)) throw error;
     const [sourceLocation] = error.locations ?? [];
-    const detail = error.message.replace(/^Syntax Error: /, '');
-    throw sourceLocation ? errorAt('REL_PARSE', detail, sourceLocation) : new ServiceError('REL_PARSE', detail);
+    const syntaxDetail = error.message.replace(/^Syntax Error: /, '');
+    throw sourceLocation ? errorAt('REL_PARSE', syntaxDetail, sourceLocation) : new ServiceError('REL_PARSE', syntaxDetail);
   }
 }
 
 /** Source: GraphQL, "Executing Requests", GetOperation, and the rules on names of operations. */
-function operationOf({ definitions }: DocumentNode, name: string | null): OperationDefinitionNode {
+function chosenOperation({ definitions }: DocumentNode, operationName: string | null): OperationDefinitionNode {
   const operations: OperationDefinitionNode[] = [];
-  for (const each of definitions) {
-    if (each.kind === 'OperationDefinition') operations.push(each);
-    else if (each.kind !== 'FragmentDefinition')
-      throw errorAt('REL_PARSE', 'a document holds no definitions of types', locationOf(each));
+  for (const documentDefinition of definitions) {
+    if (documentDefinition.kind === 'OperationDefinition') operations.push(documentDefinition);
+    else if (documentDefinition.kind !== 'FragmentDefinition')
+      throw errorAt('REL_PARSE', 'a document holds no definitions of types', locationOf(documentDefinition));
   }
-  const names = operations.flatMap((each) => each.name?.value ?? []);
-  const nameless = operations.find((each) => each.name === undefined);
-  if (nameless && operations.length > 1)
-    throw errorAt('REL_INVALID', 'each of several operations needs a name', locationOf(nameless));
-  const again = operations.find((each, i) => each.name !== undefined && names.indexOf(each.name.value) < i);
-  if (again) throw errorAt('REL_INVALID', `two operations are called ${again.name!.value}`, locationOf(again));
-  const [first, second] = operations;
-  if (first === undefined) throw new ServiceError('REL_PARSE', 'the document holds no query');
-  if (name === null && second) {
-    throw errorAt('REL_INVALID', `operationName says which of several operations: ${names.join(', ')}`, locationOf(second));
+  const operationNames = operations.flatMap((each) => each.name?.value ?? []);
+  const namelessOperation = operations.find((each) => each.name === undefined);
+  if (namelessOperation && operations.length > 1)
+    throw errorAt('REL_INVALID', 'each of several operations needs a name', locationOf(namelessOperation));
+  const repeatedOperation = operations.find((each, i) => each.name !== undefined && operationNames.indexOf(each.name.value) < i);
+  if (repeatedOperation)
+    throw errorAt('REL_INVALID', `two operations are called ${repeatedOperation.name!.value}`, locationOf(repeatedOperation));
+  const [firstOperation, secondOperation] = operations;
+  if (firstOperation === undefined) throw new ServiceError('REL_PARSE', 'the document holds no query');
+  if (operationName === null && secondOperation) {
+    throw errorAt(
+      'REL_INVALID',
+      `operationName says which of several operations: ${operationNames.join(', ')}`,
+      locationOf(secondOperation),
+    );
   }
-  const operation = name === null ? first : operations.find((each) => each.name?.value === name);
-  if (operation === undefined) {
-    const known = didYouMean(name!, names);
-    throw new ServiceError('REL_INVALID', `operationName names no operation of the document${known}`);
+  const namedOperation = operationName === null ? firstOperation : operations.find((each) => each.name?.value === operationName);
+  if (namedOperation === undefined) {
+    const operationGuess = didYouMean(operationName!, operationNames);
+    throw new ServiceError('REL_INVALID', `operationName names no operation of the document${operationGuess}`);
   }
-  if (operation.operation === 'mutation') {
-    throw errorAt('REL_READ_ONLY', 'mutations are not supported: write by POST /ingest', locationOf(operation));
+  if (namedOperation.operation === 'mutation') {
+    throw errorAt('REL_READ_ONLY', 'mutations are not supported: write by POST /ingest', locationOf(namedOperation));
   }
-  if (operation.operation === 'subscription') {
-    throw errorAt('REL_PARSE', 'subscriptions are not supported: WATCH of POST /query follows rows', locationOf(operation));
+  if (namedOperation.operation === 'subscription') {
+    throw errorAt('REL_PARSE', 'subscriptions are not supported: WATCH of POST /query follows rows', locationOf(namedOperation));
   }
-  return operation;
+  return namedOperation;
 }
 
 /** Whether all root fields, those of fragments included, are about the schema. */
 function isAboutSchema({ selectionSet }: OperationDefinitionNode, definitions: readonly FragmentDefinitionNode[]): boolean {
-  const fragments = new Map(definitions.map((each) => [each.name.value, each]));
-  const open: SelectionNode[] = [...selectionSet.selections];
-  for (let each = open.pop(); each !== undefined; each = open.pop()) {
+  const fragmentsByName = new Map(definitions.map((openSelection) => [openSelection.name.value, openSelection]));
+  const openSelections: SelectionNode[] = [...selectionSet.selections];
+  for (let each = openSelections.pop(); each !== undefined; each = openSelections.pop()) {
     if (each.kind === 'Field') {
-      if (!schemaFields.has(each.name.value)) return false;
+      if (!introspectionFields.has(each.name.value)) return false;
     } else if (each.kind === 'InlineFragment') {
-      open.push(...each.selectionSet.selections);
+      openSelections.push(...each.selectionSet.selections);
     } else {
-      const fragment = fragments.get(each.name.value);
+      const spreadFragment = fragmentsByName.get(each.name.value);
       // Each one once: a fragment may name itself.
-      fragments.delete(each.name.value);
-      if (fragment) open.push(...fragment.selectionSet.selections);
+      fragmentsByName.delete(each.name.value);
+      if (spreadFragment) openSelections.push(...spreadFragment.selectionSet.selections);
     }
   }
   return true;
 }
 
-class StatementMaker {
-  readonly #variables: GraphqlRequest['variables'];
-  readonly #rowsMax: bigint;
-  readonly #parameters: Literal[] = [];
+class GraphqlStatementMaker {
+  readonly #graphqlVariables: GraphqlRequest['variables'];
+  readonly #rowLimitMax: bigint;
+  readonly #literalParameters: Literal[] = [];
   readonly #locations: Location[] = [];
 
   constructor(variables: GraphqlRequest['variables'], rowsMax: bigint) {
-    this.#variables = variables;
-    this.#rowsMax = rowsMax;
+    this.#graphqlVariables = variables;
+    this.#rowLimitMax = rowsMax;
   }
 
   make({ selectionSet, directives }: OperationDefinitionNode): { readonly type: string; readonly question: ParsedQuery } {
     refuseDirectives(directives);
-    const [root, second] = selectionSet.selections.map(plainField);
-    if (second) throw errorAt('REL_INVALID', 'a request has one root field: ask for each type by itself', locationOf(second));
-    const location = locationOf(root!);
-    const type = root!.name.value;
-    const { where, limit } = argumentsOf(root!);
-    const condition = where ? this.#where(where.value) : { all: [], text: '' };
-    const most = this.#limit(limit?.value, location);
-    const projection = this.#projection(root!, type);
-    const from = { kind: 'table', name: type, alias: null, location } as const;
-    const body = selectOf({ projection: projection.items, from, where: allOf(condition.all), location });
-    const question: ParsedQuery = {
+    const [rootField, secondRootField] = selectionSet.selections.map(requirePlainField);
+    if (secondRootField)
+      throw errorAt('REL_INVALID', 'a request has one root field: ask for each type by itself', locationOf(secondRootField));
+    const location = locationOf(rootField!);
+    const rootType = rootField!.name.value;
+    const { where, limit } = rootArguments(rootField!);
+    const whereCondition = where ? this.#whereConditions(where.value) : { all: [], text: '' };
+    const rowLimit = this.#limitSlot(limit?.value, location);
+    const fieldProjection = this.#projectFields(rootField!, rootType);
+    const rootTable = { kind: 'table', name: rootType, alias: null, location } as const;
+    const selectBody = selectOf({
+      projection: fieldProjection.items,
+      from: rootTable,
+      where: allOf(whereCondition.all),
+      location,
+    });
+    const graphqlQuestion: ParsedQuery = {
       language: 'graphql',
-      template: `{ ${type}(${condition.text}limit: ?i) { ${projection.text} } }`,
-      statement: { kind: 'query', purpose: null, query: queryOf(body, most), withProvenance: false },
-      parameters: this.#parameters,
+      template: `{ ${rootType}(${whereCondition.text}limit: ?i) { ${fieldProjection.text} } }`,
+      statement: { kind: 'query', purpose: null, query: queryOf(selectBody, rowLimit), withProvenance: false },
+      parameters: this.#literalParameters,
       locationOf: (slot) => this.#locations[slot]!,
     };
-    return { type, question };
+    return { type: rootType, question: graphqlQuestion };
   }
 
-  #projection(root: FieldNode, type: string): { readonly items: readonly ProjectionItem[]; readonly text: string } {
-    const fields = root.selectionSet?.selections;
-    if (!fields) throw errorAt('REL_INVALID', `select its fields: ${type} { … }`, locationOf(root));
-    const items = new Map<string, ProjectionItem>();
-    for (const each of fields.map(plainField)) {
-      const [name, location] = [each.name.value, locationOf(each)];
-      const [argument] = each.arguments ?? [];
-      if (argument) throw errorAt('REL_INVALID', `field ${name} takes no arguments`, locationOf(argument));
-      if (each.selectionSet)
-        throw errorAt('REL_INVALID', `field ${name} has no fields of its own`, locationOf(each.selectionSet));
+  #projectFields(rootField: FieldNode, rootType: string): { readonly items: readonly ProjectionItem[]; readonly text: string } {
+    const selectedFields = rootField.selectionSet?.selections;
+    if (!selectedFields) throw errorAt('REL_INVALID', `select its fields: ${rootType} { … }`, locationOf(rootField));
+    const projectedItems = new Map<string, ProjectionItem>();
+    for (const selectedField of selectedFields.map(requirePlainField)) {
+      const [fieldName, location] = [selectedField.name.value, locationOf(selectedField)];
+      const [fieldArgument] = selectedField.arguments ?? [];
+      if (fieldArgument) throw errorAt('REL_INVALID', `field ${fieldName} takes no arguments`, locationOf(fieldArgument));
+      if (selectedField.selectionSet)
+        throw errorAt('REL_INVALID', `field ${fieldName} has no fields of its own`, locationOf(selectedField.selectionSet));
       // Clients ask every object for its type.
-      const isType = name === '__typename';
-      const expression: Expression = isType ? this.#literal(type, location) : columnOf(name, location);
-      items.set(name, { kind: 'expression', expression, alias: isType ? name : null, location });
+      const isTypename = fieldName === '__typename';
+      const expression: Expression = isTypename ? this.#literalExpression(rootType, location) : columnOf(fieldName, location);
+      projectedItems.set(fieldName, { kind: 'expression', expression, alias: isTypename ? fieldName : null, location });
     }
-    return { items: [...items.values()], text: [...items.keys()].join(' ') };
+    return { items: [...projectedItems.values()], text: [...projectedItems.keys()].join(' ') };
   }
 
   /** Source: specification, "GraphQL": one equality, or an object from a variable, of which all must hold. */
-  #where(node: ValueNode): { readonly all: readonly Expression[]; readonly text: string } {
-    const equalities = node.kind === 'Variable' ? this.#object(node) : [this.#only(node)];
-    const all = equalities.map(([name, value, location]) => equal(columnOf(name, location), this.#literal(value, location)));
-    const text = equalities.map(([name, value]) => `${name}: ?${letters[typeof value as keyof typeof letters]}`);
-    return { all, text: `where: { ${text.join(', ')} }, ` };
+  #whereConditions(whereNode: ValueNode): { readonly all: readonly Expression[]; readonly text: string } {
+    const whereEqualities = whereNode.kind === 'Variable' ? this.#variableEqualities(whereNode) : [this.#onlyEquality(whereNode)];
+    const equalityExpressions = whereEqualities.map(([name, value, location]) =>
+      equal(columnOf(name, location), this.#literalExpression(value, location)),
+    );
+    const equalityTexts = whereEqualities.map(
+      ([name, value]) => `${name}: ?${literalLetters[typeof value as keyof typeof literalLetters]}`,
+    );
+    return { all: equalityExpressions, text: `where: { ${equalityTexts.join(', ')} }, ` };
   }
 
-  #only(node: ValueNode): Equality {
-    if (node.kind !== 'ObjectValue')
-      throw errorAt('REL_INVALID', 'where takes an object: where: { field: value }', locationOf(node));
-    const [field, second] = (node satisfies ObjectValueNode).fields;
-    if (!field) throw errorAt('REL_INVALID', 'where names a field: where: { field: value }', locationOf(node));
-    if (second) {
-      throw errorAt('REL_INVALID', 'where takes one equality; several come as an object in a variable', locationOf(second));
+  #onlyEquality(whereNode: ValueNode): WhereEquality {
+    if (whereNode.kind !== 'ObjectValue')
+      throw errorAt('REL_INVALID', 'where takes an object: where: { field: value }', locationOf(whereNode));
+    const [equalityField, secondField] = (whereNode satisfies ObjectValueNode).fields;
+    if (!equalityField) throw errorAt('REL_INVALID', 'where names a field: where: { field: value }', locationOf(whereNode));
+    if (secondField) {
+      throw errorAt('REL_INVALID', 'where takes one equality; several come as an object in a variable', locationOf(secondField));
     }
-    return [field.name.value, this.#value(field.value), locationOf(field.value)];
+    return [equalityField.name.value, this.#literalValue(equalityField.value), locationOf(equalityField.value)];
   }
 
-  #object(node: VariableNode): readonly Equality[] {
-    const [name, location] = [node.name.value, locationOf(node)];
-    const object = this.#variable(node);
-    if (typeof object !== 'object' || Array.isArray(object)) {
-      throw errorAt('REL_INVALID', `$${name} is a filter: an object of fields and values`, location);
+  #variableEqualities(variableNode: VariableNode): readonly WhereEquality[] {
+    const [variableName, location] = [variableNode.name.value, locationOf(variableNode)];
+    const filterObject = this.#variableValue(variableNode);
+    if (typeof filterObject !== 'object' || Array.isArray(filterObject)) {
+      throw errorAt('REL_INVALID', `$${variableName} is a filter: an object of fields and values`, location);
     }
-    return Object.entries(object as object).map(([field, value]): Equality => {
-      if (!/^[A-Za-z0-9_]+$/.test(field)) {
-        throw errorAt('REL_INVALID', `$${name} names a field by other than letters, digits and underscores`, location);
+    return Object.entries(filterObject as object).map(([filterField, value]): WhereEquality => {
+      if (!/^[A-Za-z0-9_]+$/.test(filterField)) {
+        throw errorAt('REL_INVALID', `$${variableName} names a field by other than letters, digits and underscores`, location);
       }
-      return [field, scalar(value, `$${name}.${field}`, location), location];
+      return [filterField, scalarVariable(value, `$${variableName}.${filterField}`, location), location];
     });
   }
 
   /** Rows beyond the most that an answer may have are left out, not refused. */
-  #limit(node: ValueNode | undefined, root: Location): Slot {
-    const location = node ? locationOf(node) : root;
-    const limit = node ? this.#value(node) : limitByDefault;
-    if (typeof limit !== 'bigint' || limit < 0n)
+  #limitSlot(limitNode: ValueNode | undefined, root: Location): Slot {
+    const location = limitNode ? locationOf(limitNode) : root;
+    const askedLimit = limitNode ? this.#literalValue(limitNode) : defaultRowLimit;
+    if (typeof askedLimit !== 'bigint' || askedLimit < 0n)
       throw errorAt('REL_INVALID', 'limit takes a whole number of at least 0', location);
-    return this.#slot(limit < this.#rowsMax ? limit : this.#rowsMax, location);
+    return this.#addSlot(askedLimit < this.#rowLimitMax ? askedLimit : this.#rowLimitMax, location);
   }
 
-  #value(node: ValueNode): Value {
-    const location = locationOf(node);
-    switch (node.kind) {
+  #literalValue(valueNode: ValueNode): GraphqlValue {
+    const location = locationOf(valueNode);
+    switch (valueNode.kind) {
       case 'Variable':
-        return scalar(this.#variable(node), `$${node.name.value}`, location);
+        return scalarVariable(this.#variableValue(valueNode), `$${valueNode.name.value}`, location);
       case 'IntValue':
-        return integer(BigInt(node.value), 'a number', location);
+        return graphqlInteger(BigInt(valueNode.value), 'a number', location);
       case 'FloatValue':
-        return scalar(Number(node.value), 'a number', location);
+        return scalarVariable(Number(valueNode.value), 'a number', location);
       case 'StringValue':
       case 'BooleanValue':
-        return node.value;
+        return valueNode.value;
       case 'NullValue':
         throw errorAt('REL_INVALID', 'null equals nothing', location);
       case 'EnumValue':
-        throw errorAt('REL_INVALID', `texts stand in double quotes: "${node.value}"`, location);
+        throw errorAt('REL_INVALID', `texts stand in double quotes: "${valueNode.value}"`, location);
       default:
         throw errorAt('REL_INVALID', 'a text, a number or a boolean is expected here', location);
     }
   }
 
   /** Definitions of variables are not read, so neither are their types and defaults. */
-  #variable(node: VariableNode): NonNullable<unknown> {
-    const name = node.name.value;
-    const value = Object.hasOwn(this.#variables, name) ? this.#variables[name] : undefined;
-    if (value !== undefined && value !== null) return value;
-    throw errorAt('REL_INVALID', `variables has no value for $${name}: each that is used needs one`, locationOf(node));
+  #variableValue(variableNode: VariableNode): NonNullable<unknown> {
+    const variableName = variableNode.name.value;
+    const variableValue = Object.hasOwn(this.#graphqlVariables, variableName) ? this.#graphqlVariables[variableName] : undefined;
+    if (variableValue !== undefined && variableValue !== null) return variableValue;
+    throw errorAt(
+      'REL_INVALID',
+      `variables has no value for $${variableName}: each that is used needs one`,
+      locationOf(variableNode),
+    );
   }
 
-  #literal(value: Value, location: Location): Expression {
-    return { kind: 'literal', ...this.#slot(value, location) };
+  #literalExpression(value: GraphqlValue, location: Location): Expression {
+    return { kind: 'literal', ...this.#addSlot(value, location) };
   }
 
-  #slot(value: Value, location: Location): Slot {
+  #addSlot(literalValue: GraphqlValue, location: Location): Slot {
     this.#locations.push(location);
-    return { slot: this.#parameters.push(value) - 1, location };
+    return { slot: this.#literalParameters.push(literalValue) - 1, location };
   }
 }
 
-type Value = Exclude<Literal, null>;
-type Equality = readonly [field: string, value: Value, location: Location];
+type GraphqlValue = Exclude<Literal, null>;
+type WhereEquality = readonly [field: string, value: GraphqlValue, location: Location];
 
-const letters = { string: 's', bigint: 'i', number: 'n', boolean: 'b' } as const;
+const literalLetters = { string: 's', bigint: 'i', number: 'n', boolean: 'b' } as const;
 
-function plainField(node: SelectionNode): FieldNode {
-  if (node.kind !== 'Field')
-    throw errorAt('REL_PARSE', 'fragments are not supported, but in questions about the schema', locationOf(node));
-  refuseDirectives(node.directives);
-  if (node.alias)
-    throw errorAt('REL_INVALID', 'aliases are not supported: a field has the name of its column', locationOf(node.alias));
-  return node;
+function requirePlainField(selectionNode: SelectionNode): FieldNode {
+  if (selectionNode.kind !== 'Field')
+    throw errorAt('REL_PARSE', 'fragments are not supported, but in questions about the schema', locationOf(selectionNode));
+  refuseDirectives(selectionNode.directives);
+  if (selectionNode.alias)
+    throw errorAt(
+      'REL_INVALID',
+      'aliases are not supported: a field has the name of its column',
+      locationOf(selectionNode.alias),
+    );
+  return selectionNode;
 }
 
 function refuseDirectives(directives: FieldNode['directives']): void {
@@ -280,32 +304,33 @@ function refuseDirectives(directives: FieldNode['directives']): void {
   if (directive) throw errorAt('REL_PARSE', 'directives are not supported', locationOf(directive));
 }
 
-function argumentsOf(root: FieldNode): { readonly where?: ArgumentNode; readonly limit?: ArgumentNode } {
+function rootArguments(rootField: FieldNode): { readonly where?: ArgumentNode; readonly limit?: ArgumentNode } {
   const filterArguments: { where?: ArgumentNode; limit?: ArgumentNode } = {};
-  for (const each of root.arguments ?? []) {
-    const name = each.name.value;
-    if (name !== 'where' && name !== 'limit') {
-      throw errorAt('REL_INVALID', `a type takes where and limit, not ${name}`, locationOf(each));
+  for (const rootArgument of rootField.arguments ?? []) {
+    const argumentName = rootArgument.name.value;
+    if (argumentName !== 'where' && argumentName !== 'limit') {
+      throw errorAt('REL_INVALID', `a type takes where and limit, not ${argumentName}`, locationOf(rootArgument));
     }
-    if (filterArguments[name]) throw errorAt('REL_INVALID', `${name} is given twice`, locationOf(each));
-    filterArguments[name] = each;
+    if (filterArguments[argumentName]) throw errorAt('REL_INVALID', `${argumentName} is given twice`, locationOf(rootArgument));
+    filterArguments[argumentName] = rootArgument;
   }
   return filterArguments;
 }
 
-function scalar(value: unknown, argumentName: string, location: Location): Value {
-  if (typeof value === 'boolean') return value;
-  if (typeof value === 'bigint') return integer(value, argumentName, location);
-  if (typeof value === 'number' && Number.isFinite(value)) return Number.isSafeInteger(value) ? BigInt(value) : value;
-  if (typeof value === 'string') {
-    checkText(value, argumentName);
-    return value;
+function scalarVariable(variableValue: unknown, argumentName: string, location: Location): GraphqlValue {
+  if (typeof variableValue === 'boolean') return variableValue;
+  if (typeof variableValue === 'bigint') return graphqlInteger(variableValue, argumentName, location);
+  if (typeof variableValue === 'number' && Number.isFinite(variableValue))
+    return Number.isSafeInteger(variableValue) ? BigInt(variableValue) : variableValue;
+  if (typeof variableValue === 'string') {
+    checkText(variableValue, argumentName);
+    return variableValue;
   }
   throw errorAt('REL_INVALID', `${argumentName} is no text, no number and no boolean`, location);
 }
 
-function integer(value: bigint, argumentName: string, location: Location): bigint {
-  if (value >= I64_MIN && value <= I64_MAX) return value;
+function graphqlInteger(wholeNumber: bigint, argumentName: string, location: Location): bigint {
+  if (wholeNumber >= I64_MIN && wholeNumber <= I64_MAX) return wholeNumber;
   throw errorAt('REL_INVALID', `${argumentName} is out of range: integers have 64 bits`, location);
 }
 

@@ -40,85 +40,102 @@ export interface Fact {
 }
 
 export class PatternChains {
-  readonly #uses: PatternUses;
+  readonly #patternUses: PatternUses;
   /** A name that no other part of the query has. */
-  readonly #newName: (prefix: string) => string;
+  readonly #newAlias: (prefix: string) => string;
 
   constructor(uses: PatternUses, newName: (prefix: string) => string) {
-    this.#uses = uses;
-    this.#newName = newName;
+    this.#patternUses = uses;
+    this.#newAlias = newName;
   }
 
   /** `isTyped`: the node of this name has to be read as a row of its type. */
   join(
     chains: readonly PatternChain[],
-    rows: Rows,
-    about: { readonly facts: ReadonlyMap<string, readonly Fact[]>; isTyped(name: string): boolean },
+    patternRows: Rows,
+    chainFacts: { readonly facts: ReadonlyMap<string, readonly Fact[]>; isTyped(name: string): boolean },
   ): Rows & { readonly some: Expression } {
-    let { source } = rows;
-    let some: Expression | null = null;
-    const where = [...rows.where];
-    const names = new Map(rows.names);
-    const walks: string[] = [];
+    let { source } = patternRows;
+    let someNodeId: Expression | null = null;
+    const where = [...patternRows.where];
+    const chainVariables = new Map(patternRows.names);
+    const walkAliases: string[] = [];
     const wanted: WantedEntity[] = [];
-    const entities = this.#newName('entities');
-    for (const chain of chains) {
-      const first = this.#firstOf(chain, names, about.facts);
-      const reached: ReachedNode[] = [];
-      const steps: WantedEntity['steps'][number][] = [];
-      const matching: Matching = { names, where, walks, facts: about.facts, isTyped: about.isTyped, wanted, entities };
-      const begin = this.#begin(chain, first, source, matching);
-      source = begin.source;
-      reached[first] = begin;
-      some = begin.id;
-      const step = (i: number, from: number, to: number, direction: PatternEdge['direction']): void => {
-        const edge = chain.edges[i]!;
-        const reversed = from > to;
-        const walked = this.#walk({ edge, direction, reversed, from: reached[from]!, node: chain.nodes[to]! }, source!, matching);
-        source = walked.source;
-        reached[to] = walked;
-        steps[i] = { trail: walked.trail, reversed };
+    const entities = this.#newAlias('entities');
+    for (const patternChain of chains) {
+      const firstNode = this.#firstNodeOf(patternChain, chainVariables, chainFacts.facts);
+      const reachedNodes: ReachedNode[] = [];
+      const pathSteps: WantedEntity['steps'][number][] = [];
+      const matching: ChainMatching = {
+        names: chainVariables,
+        where,
+        walks: walkAliases,
+        facts: chainFacts.facts,
+        isTyped: chainFacts.isTyped,
+        wanted,
+        entities,
       };
-      for (let i = first; i < chain.edges.length; i++) step(i, i, i + 1, chain.edges[i]!.direction);
-      const back = { out: 'in', in: 'out', both: 'both' } as const;
-      for (let i = first - 1; i >= 0; i--) step(i, i + 1, i, back[chain.edges[i]!.direction]);
-      if (chain.name === null) continue;
-      if (names.has(chain.name))
-        throw errorAt('REL_PARSE', `${JSON.stringify(chain.name)} is bound already`, chain.nodes[0]!.location);
-      names.set(chain.name, { kind: 'path', property: (_name, location) => column(entities, chain.name!, location) });
-      if (!this.#uses.usesOf(chain.name).properties.has(rowColumns.entity)) continue;
-      const types = chain.edges.some((each) => each.types.length === 0) ? [] : chain.edges.flatMap((each) => each.types);
+      const chainStart = this.#beginChain(patternChain, firstNode, source, matching);
+      source = chainStart.source;
+      reachedNodes[firstNode] = chainStart;
+      someNodeId = chainStart.id;
+      const takeStep = (i: number, fromNode: number, toNode: number, direction: PatternEdge['direction']): void => {
+        const chainEdge = patternChain.edges[i]!;
+        const reversed = fromNode > toNode;
+        const walkedEdge = this.#walkEdge(
+          { edge: chainEdge, direction, reversed, from: reachedNodes[fromNode]!, node: patternChain.nodes[toNode]! },
+          source!,
+          matching,
+        );
+        source = walkedEdge.source;
+        reachedNodes[toNode] = walkedEdge;
+        pathSteps[i] = { trail: walkedEdge.trail, reversed };
+      };
+      for (let i = firstNode; i < patternChain.edges.length; i++) takeStep(i, i, i + 1, patternChain.edges[i]!.direction);
+      const reverseDirections = { out: 'in', in: 'out', both: 'both' } as const;
+      for (let i = firstNode - 1; i >= 0; i--) takeStep(i, i + 1, i, reverseDirections[patternChain.edges[i]!.direction]);
+      if (patternChain.name === null) continue;
+      if (chainVariables.has(patternChain.name))
+        throw errorAt('REL_PARSE', `${JSON.stringify(patternChain.name)} is bound already`, patternChain.nodes[0]!.location);
+      chainVariables.set(patternChain.name, {
+        kind: 'path',
+        property: (_name, location) => column(entities, patternChain.name!, location),
+      });
+      if (!this.#patternUses.usesOf(patternChain.name).properties.has(rowColumns.entity)) continue;
+      const pathTypes = patternChain.edges.some((pathEdge) => pathEdge.types.length === 0)
+        ? []
+        : patternChain.edges.flatMap((pathEdge) => pathEdge.types);
       wanted.push({
-        name: chain.name,
+        name: patternChain.name,
         as: 'path',
         edge: null,
-        start: reached[0]!.id,
-        steps,
-        known: this.#rowsOf(reached, chain.nodes[0]!.location),
-        types,
+        start: reachedNodes[0]!.id,
+        steps: pathSteps,
+        known: this.#readRows(reachedNodes, patternChain.nodes[0]!.location),
+        types: pathTypes,
       });
     }
     const [first] = chains;
     if (wanted.length > 0)
       source = { kind: 'entities', input: source!, wanted, alias: entities, location: first!.nodes[0]!.location };
-    return { source, where, names, some: some! };
+    return { source, where, names: chainVariables, some: someNodeId! };
   }
 
   /** The reached nodes that have a row. */
-  #rowsOf(reached: readonly ReachedNode[], location: Location): WantedEntity['known'] {
-    return reached.flatMap(({ variable }) => {
+  #readRows(reachedNodes: readonly ReachedNode[], location: Location): WantedEntity['known'] {
+    return reachedNodes.flatMap(({ variable }) => {
       if (variable === null) return [];
-      const isRead = variable.table !== null || variable.hasEntity;
-      return isRead ? [{ name: variable.id, entity: variable.property(rowColumns.entity, location) }] : [];
+      const isRowRead = variable.table !== null || variable.hasEntity;
+      return isRowRead ? [{ name: variable.id, entity: variable.property(rowColumns.entity, location) }] : [];
     });
   }
 
   /** The node at which a chain starts: one bound before, else the node with the most conditions. */
-  #firstOf({ nodes }: PatternChain, names: Names, facts: ReadonlyMap<string, readonly Fact[]>): number {
+  #firstNodeOf({ nodes }: PatternChain, names: Names, facts: ReadonlyMap<string, readonly Fact[]>): number {
     const constraintCounts = nodes.map(({ name, labels, properties }): number => {
       if (name !== null && names.has(name)) return 7;
       const elementColumns = [
-        ...properties.map((each) => each.name),
+        ...properties.map((nodeProperty) => nodeProperty.name),
         ...(name === null ? [] : (facts.get(name) ?? [])).map((fact) => fact.property),
       ];
       return (labels.length > 0 ? 2 : 0) + (elementColumns.length > 0 ? 1 : 0) + (elementColumns.includes('id') ? 3 : 0);
@@ -127,80 +144,102 @@ export class PatternChains {
   }
 
   /** The rows with a node that no edge leads to. */
-  #begin(chain: PatternChain, first: number, before: Source | null, matching: Matching): ReachedNode & { source: Source } {
-    const node = chain.nodes[first]!;
-    const { names, where } = matching;
-    const known = node.name === null ? undefined : names.get(node.name);
-    if (known !== undefined) {
-      const knownNode = this.#matchKnown(node, known, before!, matching);
+  #beginChain(
+    patternChain: PatternChain,
+    firstNodeIndex: number,
+    sourceBefore: Source | null,
+    chainMatching: ChainMatching,
+  ): ReachedNode & { source: Source } {
+    const firstNode = patternChain.nodes[firstNodeIndex]!;
+    const { names, where } = chainMatching;
+    const knownVariable = firstNode.name === null ? undefined : names.get(firstNode.name);
+    if (knownVariable !== undefined) {
+      const knownNode = this.#matchKnown(firstNode, knownVariable, sourceBefore!, chainMatching);
       // A walk from nowhere has no rows; a node alone would have one.
-      if (chain.edges.length === 0)
-        where.push({ kind: 'is-null', operand: knownNode.id, negated: true, location: node.location });
+      if (patternChain.edges.length === 0)
+        where.push({ kind: 'is-null', operand: knownNode.id, negated: true, location: firstNode.location });
       return knownNode;
     }
-    const { location, labels } = node;
-    const edge = chain.edges[first] ?? chain.edges[first - 1];
+    const { location, labels } = firstNode;
+    const adjacentEdge = patternChain.edges[firstNodeIndex] ?? patternChain.edges[firstNodeIndex - 1];
     // A walk of no edges begins at nodes that have none, too.
-    const needsEdge = edge !== undefined && (edge.hops === null || edge.hops.least === null);
-    const isAny = node.properties.length === 0 && !(node.name !== null && matching.facts.has(node.name));
-    if (needsEdge && isAny && labels.length === 0 && !this.#asksRow(node, matching)) {
-      const alias = node.name ?? this.#newName('node');
-      const table: Source = { kind: 'function', name: degreeNames.function('both'), arguments: [], alias, location };
-      const variable = this.#namedNode(node, alias, column(alias, degreeNames.node, location), matching);
-      if (node.name !== null) names.set(node.name, variable);
-      return { source: besides(before, table, null), id: variable.id, variable: null };
+    const needsEdge = adjacentEdge !== undefined && (adjacentEdge.hops === null || adjacentEdge.hops.least === null);
+    const isAnyNode = firstNode.properties.length === 0 && !(firstNode.name !== null && chainMatching.facts.has(firstNode.name));
+    if (needsEdge && isAnyNode && labels.length === 0 && !this.#needsNodeRow(firstNode, chainMatching)) {
+      const nodeAlias = firstNode.name ?? this.#newAlias('node');
+      const degreeTable: Source = {
+        kind: 'function',
+        name: degreeNames.function('both'),
+        arguments: [],
+        alias: nodeAlias,
+        location,
+      };
+      const variable = this.#namedNode(firstNode, nodeAlias, column(nodeAlias, degreeNames.node, location), chainMatching);
+      if (firstNode.name !== null) names.set(firstNode.name, variable);
+      return { source: joinBeside(sourceBefore, degreeTable, null), id: variable.id, variable: null };
     }
-    return this.#row(node, before, null, matching);
+    return this.#readNodeRow(firstNode, sourceBefore, null, chainMatching);
   }
 
   /** Joins the row of a node; with `id`, the one of that name. */
-  #row(
-    node: PatternNode,
-    before: Source | null,
+  #readNodeRow(
+    patternNode: PatternNode,
+    sourceBefore: Source | null,
     id: Expression | null,
-    matching: Matching,
+    chainMatching: ChainMatching,
   ): { source: Source; id: Expression; variable: NodeVariable } {
-    const { location, labels } = node;
-    const alias = node.name ?? this.#newName('node');
-    const [either = [], ...more] = labels;
-    const [label] = either;
-    const isTable = either.length === 1 && !(node.name !== null && matching.isTyped(node.name));
-    const properties = this.#propertiesOf(node);
-    const right: Source = isTable
-      ? { kind: 'table', name: label!, alias, location }
-      : { kind: 'graph-rows', of: 'nodes', types: either, properties, alias, location };
+    const { location, labels } = patternNode;
+    const nodeAlias = patternNode.name ?? this.#newAlias('node');
+    const [firstLabels = [], ...otherLabels] = labels;
+    const [label] = firstLabels;
+    const isOneTable = firstLabels.length === 1 && !(patternNode.name !== null && chainMatching.isTyped(patternNode.name));
+    const properties = this.#propertiesOf(patternNode);
+    const nodeSource: Source = isOneTable
+      ? { kind: 'table', name: label!, alias: nodeAlias, location }
+      : { kind: 'graph-rows', of: 'nodes', types: firstLabels, properties, alias: nodeAlias, location };
     const hasEntity = properties.includes(rowColumns.entity);
-    const variable = isTable ? tableNode(alias, label!, location) : { ...rowNode(alias, either, location), hasEntity };
-    if (node.name !== null) matching.names.set(node.name, variable);
-    this.#having(node, variable, matching);
-    let source = besides(before, right, id && equal(variable.id, id, location));
-    for (const others of more) source = this.#joinLabels(others, variable, source, location);
+    const variable = isOneTable
+      ? tableNode(nodeAlias, label!, location)
+      : { ...graphRowNode(nodeAlias, firstLabels, location), hasEntity };
+    if (patternNode.name !== null) chainMatching.names.set(patternNode.name, variable);
+    this.#addPropertyTests(patternNode, variable, chainMatching);
+    let source = joinBeside(sourceBefore, nodeSource, id && equal(variable.id, id, location));
+    for (const alternativeLabels of otherLabels) source = this.#joinLabels(alternativeLabels, variable, source, location);
     return { source, id: variable.id, variable };
   }
 
   /** The rows whose node is of one of these types, too. */
-  #joinLabels(labels: readonly string[], { id, type, labels: known }: NodeVariable, before: Source, location: Location): Source {
-    const alias = this.#newName('label');
-    const right: Source = { kind: 'graph-rows', of: 'nodes', types: labels, properties: [], alias, location };
-    const same = equal(column(alias, rowColumns.name, location), id, location);
+  #joinLabels(
+    labels: readonly string[],
+    { id, type, labels: knownLabels }: NodeVariable,
+    sourceBefore: Source,
+    location: Location,
+  ): Source {
+    const labelAlias = this.#newAlias('label');
+    const labelSource: Source = { kind: 'graph-rows', of: 'nodes', types: labels, properties: [], alias: labelAlias, location };
+    const sameNodeName = equal(column(labelAlias, rowColumns.name, location), id, location);
     if (type !== null)
-      return besides(before, right, both([same, equal(column(alias, rowColumns.type, location), type, location)], location));
-    if (known.length > 0 && known.every((label) => labels.includes(label))) return before;
+      return joinBeside(
+        sourceBefore,
+        labelSource,
+        both([sameNodeName, equal(column(labelAlias, rowColumns.type, location), type, location)], location),
+      );
+    if (knownLabels.length > 0 && knownLabels.every((label) => labels.includes(label))) return sourceBefore;
     // A row is of one type.
-    return besides(before, right, {
+    return joinBeside(sourceBefore, labelSource, {
       kind: 'is-null',
-      operand: column(alias, rowColumns.type, location),
+      operand: column(labelAlias, rowColumns.type, location),
       negated: false,
       location,
     });
   }
 
   /** Whether more is asked of a node than how edges name it. */
-  #asksRow({ name, properties }: PatternNode, { isTyped }: Matching): boolean {
-    if (properties.some((each) => each.name !== 'id')) return true;
+  #needsNodeRow({ name, properties }: PatternNode, { isTyped }: ChainMatching): boolean {
+    if (properties.some((nodeProperty) => nodeProperty.name !== 'id')) return true;
     if (name === null) return false;
-    const uses = this.#uses.usesOf(name);
-    return isTyped(name) || uses.hasLabel || [...uses.properties].some((property) => !ofName.has(property));
+    const nodeUses = this.#patternUses.usesOf(name);
+    return isTyped(name) || nodeUses.hasLabel || [...nodeUses.properties].some((property) => !nodeNameProperties.has(property));
   }
 
   #propertiesOf({
@@ -210,13 +249,13 @@ export class PatternChains {
     readonly name: string | null;
     readonly properties: PatternNode['properties'];
   }): string[] {
-    const read = new Set(properties.map((each) => each.name));
-    if (name !== null) for (const property of this.#uses.usesOf(name).properties) read.add(property);
-    return [...read];
+    const readProperties = new Set(properties.map((patternProperty) => patternProperty.name));
+    if (name !== null) for (const property of this.#patternUses.usesOf(name).properties) readProperties.add(property);
+    return [...readProperties];
   }
 
-  #walk(
-    step: {
+  #walkEdge(
+    walkStep: {
       readonly edge: PatternEdge;
       readonly direction: PatternEdge['direction'];
       /** The edge runs against the direction in which the chain is written. */
@@ -224,118 +263,138 @@ export class PatternChains {
       readonly from: ReachedNode;
       readonly node: PatternNode;
     },
-    before: Source,
-    matching: Matching,
+    sourceBefore: Source,
+    chainMatching: ChainMatching,
   ): ReachedNode & { source: Source; trail: Expression } {
-    const { edge, direction, from, node } = step;
-    const { names, where, walks } = matching;
+    const { edge, direction, from: fromNode, node } = walkStep;
+    const { names, where, walks } = chainMatching;
     const { location, hops, types } = edge;
     if (edge.name !== null && names.has(edge.name)) {
       throw errorAt('REL_PARSE', `${JSON.stringify(edge.name)} is bound already: an edge has a name of its own`, location);
     }
-    const uses = edge.name === null ? null : this.#uses.usesOf(edge.name);
-    const isEntity = uses?.properties.has(rowColumns.entity) === true;
-    const read = this.#propertiesOf(edge).filter((name) => hops === null || name !== rowColumns.entity);
-    if (hops !== null && read.length > 0) throw errorAt('REL_PARSE', 'a path of several edges has no properties', location);
-    const walk = this.#newName('walk');
-    const walkColumn = (name: string): ColumnRef => column(walk, name, location);
+    const edgeUses = edge.name === null ? null : this.#patternUses.usesOf(edge.name);
+    const isEntity = edgeUses?.properties.has(rowColumns.entity) === true;
+    const edgeProperties = this.#propertiesOf(edge).filter((name) => hops === null || name !== rowColumns.entity);
+    if (hops !== null && edgeProperties.length > 0)
+      throw errorAt('REL_PARSE', 'a path of several edges has no properties', location);
+    const walkAlias = this.#newAlias('walk');
+    const walkColumn = (name: string): ColumnRef => column(walkAlias, name, location);
     let source: Source = {
       kind: 'walk',
-      input: before,
-      from: from.id,
+      input: sourceBefore,
+      from: fromNode.id,
       types,
       direction,
       hops,
-      avoids: walks.map((each) => column(each, walkColumns.trail, location)),
-      alias: walk,
+      avoids: walks.map((earlierWalk) => column(earlierWalk, walkColumns.trail, location)),
+      alias: walkAlias,
       location,
     };
-    walks.push(walk);
+    walks.push(walkAlias);
     // A walk of no edges has an end, too.
-    const mark = walkColumn(hops === null ? walkColumns.edge : walkColumns.end);
+    const edgeMark = walkColumn(hops === null ? walkColumns.edge : walkColumns.end);
     const trail = walkColumn(walkColumns.trail);
-    const isWhole = uses?.isWhole === true && hops === null;
-    let row: WantedEntity['edge'] = null;
-    let variable: EdgeVariable = { kind: 'edge', mark, key: null, table: null, isList: hops !== null, property: noRow };
-    const [type] = types;
-    const isTyped = types.length === 1 && !isEntity;
-    const typed: Expression | null =
+    const isWholeEdge = edgeUses?.isWhole === true && hops === null;
+    let wantedEdgeRow: WantedEntity['edge'] = null;
+    let edgeVariable: EdgeVariable = {
+      kind: 'edge',
+      mark: edgeMark,
+      key: null,
+      table: null,
+      isList: hops !== null,
+      property: refuseEdgeProperty,
+    };
+    const [edgeType] = types;
+    const isOneType = types.length === 1 && !isEntity;
+    const constantType: Expression | null =
       types.length === 1 && hops === null
         ? {
             kind: 'case',
             operand: null,
             branches: [
               {
-                when: { kind: 'is-null', operand: mark, negated: true, location },
+                when: { kind: 'is-null', operand: edgeMark, negated: true, location },
                 // oxlint-disable-next-line no-thenable -- the word of the language; nobody awaits a branch
-                then: { kind: 'constant', cell: type!, location },
+                then: { kind: 'constant', cell: edgeType!, location },
               },
             ],
             otherwise: null,
             location,
           }
         : null;
-    if (read.some((name) => typed === null || name !== rowColumns.type) || isWhole) {
-      const alias = this.#newName('edge');
-      const ends = isEntity ? [rowColumns.from, rowColumns.to] : [];
-      const properties = [...read.filter((name) => name !== rowColumns.type), ...ends];
-      const right: Source = isTyped
-        ? { kind: 'table', name: type!, alias, location }
-        : { kind: 'graph-rows', of: 'edges', types, properties, alias, location };
-      const systemFrom = column(alias, isTyped ? 'system_from' : rowColumns.name, location);
-      source = besides(source, right, equal(walkColumn(walkColumns.edge), systemFrom, location));
-      const key = column(alias, isTyped ? '_pk' : rowColumns.key, location);
-      const edgeColumn = (name: string): Expression => column(alias, name, location);
+    if (edgeProperties.some((name) => constantType === null || name !== rowColumns.type) || isWholeEdge) {
+      const edgeAlias = this.#newAlias('edge');
+      const edgeEndColumns = isEntity ? [rowColumns.from, rowColumns.to] : [];
+      const properties = [...edgeProperties.filter((name) => name !== rowColumns.type), ...edgeEndColumns];
+      const edgeSource: Source = isOneType
+        ? { kind: 'table', name: edgeType!, alias: edgeAlias, location }
+        : { kind: 'graph-rows', of: 'edges', types, properties, alias: edgeAlias, location };
+      const systemFrom = column(edgeAlias, isOneType ? 'system_from' : rowColumns.name, location);
+      source = joinBeside(source, edgeSource, equal(walkColumn(walkColumns.edge), systemFrom, location));
+      const edgeKey = column(edgeAlias, isOneType ? '_pk' : rowColumns.key, location);
+      const edgeColumn = (name: string): Expression => column(edgeAlias, name, location);
       if (isEntity)
-        row = { entity: edgeColumn(rowColumns.entity), from: edgeColumn(rowColumns.from), to: edgeColumn(rowColumns.to) };
-      const table = isTyped ? alias : null;
-      variable = { kind: 'edge', mark, key, table, isList: false, property: (name, where_) => column(alias, name, where_) };
+        wantedEdgeRow = {
+          entity: edgeColumn(rowColumns.entity),
+          from: edgeColumn(rowColumns.from),
+          to: edgeColumn(rowColumns.to),
+        };
+      const edgeTable = isOneType ? edgeAlias : null;
+      edgeVariable = {
+        kind: 'edge',
+        mark: edgeMark,
+        key: edgeKey,
+        table: edgeTable,
+        isList: false,
+        property: (name, where_) => column(edgeAlias, name, where_),
+      };
     }
-    if (typed !== null || isEntity) {
-      const { property } = variable;
-      const { entities } = matching;
-      variable = {
-        ...variable,
+    if (constantType !== null || isEntity) {
+      const { property } = edgeVariable;
+      const { entities } = chainMatching;
+      edgeVariable = {
+        ...edgeVariable,
         property: (name, where_) => {
           if (name === rowColumns.entity) return column(entities, edge.name!, where_);
-          return name === rowColumns.type && typed !== null ? typed : property(name, where_);
+          return name === rowColumns.type && constantType !== null ? constantType : property(name, where_);
         },
       };
     }
-    if (edge.name !== null) names.set(edge.name, variable);
+    if (edge.name !== null) names.set(edge.name, edgeVariable);
     for (const { name, value } of edge.properties) {
-      where.push(equal(variable.property(name, location), compileTerm(value, names), location));
+      where.push(equal(edgeVariable.property(name, location), compileTerm(value, names), location));
     }
-    const end = walkColumn(walkColumns.end);
-    let reached: ReachedNode & { source: Source };
-    const known = node.name === null ? undefined : names.get(node.name);
-    if (known !== undefined) {
-      const knownNode = this.#matchKnown(node, known, source, matching);
-      where.push(equal(knownNode.id, end, node.location));
-      reached = { ...knownNode, id: end };
-    } else if (node.labels.length > 0 || this.#asksRow(node, matching)) reached = this.#row(node, source, end, matching);
+    const walkEnd = walkColumn(walkColumns.end);
+    let reachedNode: ReachedNode & { source: Source };
+    const knownVariable = node.name === null ? undefined : names.get(node.name);
+    if (knownVariable !== undefined) {
+      const knownNode = this.#matchKnown(node, knownVariable, source, chainMatching);
+      where.push(equal(knownNode.id, walkEnd, node.location));
+      reachedNode = { ...knownNode, id: walkEnd };
+    } else if (node.labels.length > 0 || this.#needsNodeRow(node, chainMatching))
+      reachedNode = this.#readNodeRow(node, source, walkEnd, chainMatching);
     else {
-      const variable_ = this.#namedNode(node, node.name ?? this.#newName('node'), end, matching);
+      const variable_ = this.#namedNode(node, node.name ?? this.#newAlias('node'), walkEnd, chainMatching);
       if (node.name !== null) names.set(node.name, variable_);
-      this.#having(node, variable_, matching);
-      reached = { source, id: end, variable: null };
+      this.#addPropertyTests(node, variable_, chainMatching);
+      reachedNode = { source, id: walkEnd, variable: null };
     }
     if (isEntity)
-      matching.wanted.push({
+      chainMatching.wanted.push({
         name: edge.name!,
         as: hops === null ? 'relationship' : 'relationships',
-        edge: row,
-        start: hops === null ? null : from.id,
-        steps: hops === null ? [] : [{ trail, reversed: step.reversed }],
-        known: this.#rowsOf([from, reached], location),
+        edge: wantedEdgeRow,
+        start: hops === null ? null : fromNode.id,
+        steps: hops === null ? [] : [{ trail, reversed: walkStep.reversed }],
+        known: this.#readRows([fromNode, reachedNode], location),
         types,
       });
-    return { ...reached, trail };
+    return { ...reachedNode, trail };
   }
 
   /** A node of which nothing is known but how edges name it. */
-  #namedNode(node: PatternNode, name: string, id: Expression, { wanted, entities }: Matching): NodeVariable {
-    const isEntity = node.name !== null && this.#uses.usesOf(node.name).properties.has(rowColumns.entity);
+  #namedNode(node: PatternNode, name: string, id: Expression, { wanted, entities }: ChainMatching): NodeVariable {
+    const isEntity = node.name !== null && this.#patternUses.usesOf(node.name).properties.has(rowColumns.entity);
     if (isEntity) wanted.push({ name, as: 'node', edge: null, start: id, steps: [], known: [], types: [] });
     const property = (propertyName: string, location: Location): Expression => {
       if (propertyName === 'id') return id;
@@ -346,23 +405,28 @@ export class PatternChains {
   }
 
   /** A node that an earlier part of the pattern has bound. */
-  #matchKnown(node: PatternNode, known: Variable, before: Source, matching: Matching): ReachedNode & { source: Source } {
-    if (known.kind !== 'node') throw errorAt('REL_PARSE', `${JSON.stringify(node.name)} is no node`, node.location);
-    this.#having(node, known, matching);
-    let source = before;
-    for (const labels of node.labels) source = this.#joinLabels(labels, known, source, node.location);
-    return { source, id: known.id, variable: known };
+  #matchKnown(
+    node: PatternNode,
+    knownVariable: Variable,
+    sourceBefore: Source,
+    chainMatching: ChainMatching,
+  ): ReachedNode & { source: Source } {
+    if (knownVariable.kind !== 'node') throw errorAt('REL_PARSE', `${JSON.stringify(node.name)} is no node`, node.location);
+    this.#addPropertyTests(node, knownVariable, chainMatching);
+    let source = sourceBefore;
+    for (const labels of node.labels) source = this.#joinLabels(labels, knownVariable, source, node.location);
+    return { source, id: knownVariable.id, variable: knownVariable };
   }
 
-  #having(node: PatternNode, variable: NodeVariable, { names, where }: Matching): void {
-    for (const { name, value } of node.properties) {
-      where.push(equal(variable.property(name, node.location), compileTerm(value, names), node.location));
+  #addPropertyTests(patternNode: PatternNode, variable: NodeVariable, { names, where }: ChainMatching): void {
+    for (const { name, value } of patternNode.properties) {
+      where.push(equal(variable.property(name, patternNode.location), compileTerm(value, names), patternNode.location));
     }
   }
 }
 
 /** The context in which a chain of one MATCH is matched. */
-interface Matching {
+interface ChainMatching {
   readonly names: Map<string, Variable>;
   readonly where: Expression[];
   /** Aliases of the walks of the clause. */
@@ -375,27 +439,27 @@ interface Matching {
 }
 
 /** Properties that a node without a row has. */
-const ofName: ReadonlySet<string> = new Set(['id', rowColumns.entity]);
+const nodeNameProperties: ReadonlySet<string> = new Set(['id', rowColumns.entity]);
 
 export function tableNode(table: string, label: string, location: Location): NodeVariable {
-  const given = [{ name: null, value: column(table, 'id', location) }];
-  const id: Expression = { kind: 'call', name: nodeNameCall, arguments: given, location };
+  const nodeNameArguments = [{ name: null, value: column(table, 'id', location) }];
+  const id: Expression = { kind: 'call', name: nodeNameCall, arguments: nodeNameArguments, location };
   const property = (name: string, where: Location): Expression =>
     name === rowColumns.entity ? call(entityCalls.nodes, [column(table, '_pk', where)], where) : column(table, name, where);
   return { kind: 'node', labels: [label], id, type: null, table, hasEntity: true, property };
 }
 
-function rowNode(alias: string, labels: readonly string[], location: Location): NodeVariable {
+function graphRowNode(alias: string, labels: readonly string[], location: Location): NodeVariable {
   const id = column(alias, rowColumns.name, location);
   const property = (name: string, where: Location): Expression => (name === 'id' ? id : column(alias, name, where));
   return { kind: 'node', labels, id, type: column(alias, rowColumns.type, location), table: null, hasEntity: false, property };
 }
 
-function noRow(_name: string, location: Location): never {
+function refuseEdgeProperty(_name: string, location: Location): never {
   throw errorAt('REL_PARSE', 'a path of several edges has no properties', location);
 }
 
-function besides(left: Source | null, right: Source, on: Expression | null): Source {
-  if (left === null) return right;
-  return { kind: 'join', type: 'inner', left, right, on, using: null, location: right.location };
+function joinBeside(sourceBefore: Source | null, addedSource: Source, on: Expression | null): Source {
+  if (sourceBefore === null) return addedSource;
+  return { kind: 'join', type: 'inner', left: sourceBefore, right: addedSource, on, using: null, location: addedSource.location };
 }

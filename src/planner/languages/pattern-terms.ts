@@ -8,54 +8,54 @@ export const nameFunction = '#name';
 export const isTypeFunction = (name: string): boolean => name === 'type';
 
 /** Whether the term is an aggregate, or contains one. */
-export function isAggregate(term: Term): boolean {
-  return term.kind === 'aggregate' || partsOf(term).some(isAggregate);
+export function isAggregate(patternTerm: Term): boolean {
+  return patternTerm.kind === 'aggregate' || partsOf(patternTerm).some(isAggregate);
 }
 
 /** The operands of a term. */
-export function partsOf(term: Term): readonly Term[] {
-  switch (term.kind) {
+export function partsOf(patternTerm: Term): readonly Term[] {
+  switch (patternTerm.kind) {
     case 'variable':
     case 'literal':
     case 'labelled':
       return [];
     case 'property':
-      return [term.of];
+      return [patternTerm.of];
     case 'element':
-      return [term.of, term.at];
+      return [patternTerm.of, patternTerm.at];
     case 'list':
-      return term.items;
+      return patternTerm.items;
     case 'map':
-      return term.entries.map(({ value }) => value);
+      return patternTerm.entries.map(({ value }) => value);
     case 'function':
-      return term.arguments;
+      return patternTerm.arguments;
     case 'aggregate':
-      return term.of === null ? [] : [term.of];
+      return patternTerm.of === null ? [] : [patternTerm.of];
     case 'negate':
     case 'not':
-      return [term.operand];
+      return [patternTerm.operand];
     case 'case':
       return [
-        ...(term.operand ? [term.operand] : []),
-        ...term.branches.flatMap(({ when, result }) => [when, result]),
-        ...(term.otherwise ? [term.otherwise] : []),
+        ...(patternTerm.operand ? [patternTerm.operand] : []),
+        ...patternTerm.branches.flatMap(({ when, result }) => [when, result]),
+        ...(patternTerm.otherwise ? [patternTerm.otherwise] : []),
       ];
     case 'in':
-      return [term.left, term.list];
+      return [patternTerm.left, patternTerm.list];
     case 'is-null':
-      return [term.left];
+      return [patternTerm.left];
     default:
-      return [term.left, term.right];
+      return [patternTerm.left, patternTerm.right];
   }
 }
 
-export function namesIn(term: Term): readonly string[] {
-  if (term.kind === 'variable') return [term.name];
-  if (term.kind === 'labelled') return [term.of];
-  return partsOf(term).flatMap(namesIn);
+export function namesIn(patternTerm: Term): readonly string[] {
+  if (patternTerm.kind === 'variable') return [patternTerm.name];
+  if (patternTerm.kind === 'labelled') return [patternTerm.of];
+  return partsOf(patternTerm).flatMap(namesIn);
 }
 
 /** The item that a name stands for. */
-export function itemNamed(term: Term, items: readonly Item[]): Item | undefined {
-  return term.kind === 'variable' ? items.find(({ name }) => name === term.name) : undefined;
+export function itemNamed(term: Term, projectedItems: readonly Item[]): Item | undefined {
+  return term.kind === 'variable' ? projectedItems.find(({ name }) => name === term.name) : undefined;
 }

@@ -16,116 +16,117 @@ export interface Uses {
 }
 
 export class PatternUses {
-  readonly #uses = new Map<string, Uses>();
-  readonly #asRow: string | null;
+  readonly #usesByVariable = new Map<string, Uses>();
+  readonly #wholeRowVariable: string | null;
 
   /** `asRow`: the name that RETURN shows as the columns of its row. */
-  constructor(clauses: readonly Clause[], asRow: string | null) {
-    this.#asRow = asRow;
-    for (const clause of clauses) this.#readUses(clause, clauses);
+  constructor(patternClauses: readonly Clause[], asRow: string | null) {
+    this.#wholeRowVariable = asRow;
+    for (const patternClause of patternClauses) this.#readClauseUses(patternClause, patternClauses);
     // Uses of a name that WITH gives are uses of the name that it passes on.
-    for (const clause of clauses.toReversed()) {
+    for (const clause of patternClauses.toReversed()) {
       if (clause.kind !== 'with') continue;
       for (const { term, name } of clause.items) {
         if (term.kind !== 'variable' || term.name === name) continue;
-        const [given, passed] = [this.usesOf(name), this.usesOf(term.name)];
-        for (const property of given.properties) passed.properties.add(property);
-        passed.hasLabel ||= given.hasLabel;
-        passed.isWhole ||= given.isWhole;
+        const [givenUses, passedUses] = [this.usesOf(name), this.usesOf(term.name)];
+        for (const usedProperty of givenUses.properties) passedUses.properties.add(usedProperty);
+        passedUses.hasLabel ||= givenUses.hasLabel;
+        passedUses.isWhole ||= givenUses.isWhole;
       }
     }
   }
 
-  #readUses(clause: Clause, clauses: readonly Clause[]): void {
-    switch (clause.kind) {
+  #readClauseUses(patternClause: Clause, patternClauses: readonly Clause[]): void {
+    switch (patternClause.kind) {
       case 'match':
-        for (const { nodes, edges } of clause.chains) {
+        for (const { nodes, edges } of patternClause.chains) {
           for (const { name, labels, properties } of nodes) {
             if (name !== null) {
-              const uses = this.usesOf(name);
-              uses.hasLabel ||= labels.length > 0;
-              for (const property of properties) uses.properties.add(property.name);
+              const nodeUses = this.usesOf(name);
+              nodeUses.hasLabel ||= labels.length > 0;
+              for (const usedProperty of properties) nodeUses.properties.add(usedProperty.name);
             }
-            for (const { value } of properties) this.#readTerm(value);
+            for (const { value } of properties) this.#readTermUses(value);
           }
           for (const { name, properties } of edges) {
-            if (name !== null) for (const property of properties) this.usesOf(name).properties.add(property.name);
-            for (const { value } of properties) this.#readTerm(value);
+            if (name !== null) for (const usedProperty of properties) this.usesOf(name).properties.add(usedProperty.name);
+            for (const { value } of properties) this.#readTermUses(value);
           }
         }
-        if (clause.where !== null) this.#readTerm(clause.where);
+        if (patternClause.where !== null) this.#readTermUses(patternClause.where);
         return;
       case 'unwind':
-        return this.#readTerm(clause.list);
+        return this.#readTermUses(patternClause.list);
       default:
-        if (clause.isAll && clause.kind === 'return')
-          for (const name of namesBound(clauses)) this.usesOf(name).properties.add(rowColumns.entity);
-        for (const { term } of clause.items) {
-          if (term.kind !== 'variable') this.#readTerm(term);
-          else if (clause.kind === 'return') {
-            if (term.name === this.#asRow) this.usesOf(term.name).isWhole = true;
-            else this.#readTerm(term);
+        if (patternClause.isAll && patternClause.kind === 'return')
+          for (const name of boundNames(patternClauses)) this.usesOf(name).properties.add(rowColumns.entity);
+        for (const { term } of patternClause.items) {
+          if (term.kind !== 'variable') this.#readTermUses(term);
+          else if (patternClause.kind === 'return') {
+            if (term.name === this.#wholeRowVariable) this.usesOf(term.name).isWhole = true;
+            else this.#readTermUses(term);
           }
         }
-        for (const { term } of clause.orderBy) this.#readCompared(itemNamed(term, clause.items)?.term ?? term);
-        if (clause.where !== null) this.#readTerm(clause.where);
+        for (const { term } of patternClause.orderBy) this.#readComparedUse(itemNamed(term, patternClause.items)?.term ?? term);
+        if (patternClause.where !== null) this.#readTermUses(patternClause.where);
     }
   }
 
   /** A name by itself is compared by its key. */
-  #readCompared(term: Term): void {
-    if (term.kind === 'variable') this.usesOf(term.name).isWhole = true;
-    else this.#readTerm(term);
+  #readComparedUse(comparedTerm: Term): void {
+    if (comparedTerm.kind === 'variable') this.usesOf(comparedTerm.name).isWhole = true;
+    else this.#readTermUses(comparedTerm);
   }
 
-  #readTerm(term: Term): void {
-    switch (term.kind) {
+  #readTermUses(usedTerm: Term): void {
+    switch (usedTerm.kind) {
       case 'variable':
-        this.usesOf(term.name).properties.add(rowColumns.entity);
+        this.usesOf(usedTerm.name).properties.add(rowColumns.entity);
         return;
       case 'property':
-        if (term.of.kind === 'variable') this.usesOf(term.of.name).properties.add(term.name);
-        else this.#readTerm(term.of);
+        if (usedTerm.of.kind === 'variable') this.usesOf(usedTerm.of.name).properties.add(usedTerm.name);
+        else this.#readTermUses(usedTerm.of);
         return;
       case 'labelled':
-        this.usesOf(term.of).properties.add(rowColumns.entity);
+        this.usesOf(usedTerm.of).properties.add(rowColumns.entity);
         return;
       case 'compare':
-        this.#readCompared(term.left);
-        return this.#readCompared(term.right);
+        this.#readComparedUse(usedTerm.left);
+        return this.#readComparedUse(usedTerm.right);
       case 'is-null':
         // A test for existence needs no value.
-        if (term.left.kind !== 'variable') this.#readTerm(term.left);
+        if (usedTerm.left.kind !== 'variable') this.#readTermUses(usedTerm.left);
         return;
       case 'aggregate':
-        if (term.of?.kind === 'variable' && term.function === 'count') {
-          if (term.distinct) this.usesOf(term.of.name).isWhole = true;
-        } else if (term.of !== null) this.#readTerm(term.of);
+        if (usedTerm.of?.kind === 'variable' && usedTerm.function === 'count') {
+          if (usedTerm.distinct) this.usesOf(usedTerm.of.name).isWhole = true;
+        } else if (usedTerm.of !== null) this.#readTermUses(usedTerm.of);
         return;
       case 'function':
-        if (term.name === nameFunction) return this.#readCompared(term.arguments[0]!);
-        if (isTypeFunction(term.name) && term.arguments[0]!.kind === 'variable') {
-          this.usesOf(term.arguments[0].name).properties.add(rowColumns.type);
+        if (usedTerm.name === nameFunction) return this.#readComparedUse(usedTerm.arguments[0]!);
+        if (isTypeFunction(usedTerm.name) && usedTerm.arguments[0]!.kind === 'variable') {
+          this.usesOf(usedTerm.arguments[0].name).properties.add(rowColumns.type);
           return;
         }
-        return term.arguments.forEach((each) => this.#readTerm(each));
+        return usedTerm.arguments.forEach((argumentTerm) => this.#readTermUses(argumentTerm));
       default:
-        return partsOf(term).forEach((each) => this.#readTerm(each));
+        return partsOf(usedTerm).forEach((argumentTerm) => this.#readTermUses(argumentTerm));
     }
   }
 
   usesOf(name: string): Uses {
-    let uses = this.#uses.get(name);
-    if (uses === undefined) this.#uses.set(name, (uses = { properties: new Set(), isWhole: false, hasLabel: false }));
-    return uses;
+    let variableUses = this.#usesByVariable.get(name);
+    if (variableUses === undefined)
+      this.#usesByVariable.set(name, (variableUses = { properties: new Set(), isWhole: false, hasLabel: false }));
+    return variableUses;
   }
 }
 
 /** Names that the clauses give to nodes, edges, paths and values. */
-function namesBound(clauses: readonly Clause[]): readonly string[] {
-  return clauses.flatMap((clause) => {
+function boundNames(patternClauses: readonly Clause[]): readonly string[] {
+  return patternClauses.flatMap((clause) => {
     if (clause.kind !== 'match') return [];
-    const parts = clause.chains.flatMap((chain) => [chain, ...chain.nodes, ...chain.edges]);
-    return parts.flatMap(({ name }) => name ?? []);
+    const patternParts = clause.chains.flatMap((chain) => [chain, ...chain.nodes, ...chain.edges]);
+    return patternParts.flatMap(({ name }) => name ?? []);
   });
 }

@@ -57,134 +57,151 @@ export type Variable = NodeVariable | EdgeVariable | PathVariable | ValueVariabl
 export type Names = ReadonlyMap<string, Variable>;
 
 /** A value: that of an entity is its json. */
-export function compileTerm(term: Term, names: Names): Expression {
+export function compileTerm(term: Term, patternVariables: Names): Expression {
   const { location } = term;
-  const compile = (each: Term): Expression => compileTerm(each, names);
+  const compileOperand = (each: Term): Expression => compileTerm(each, patternVariables);
   switch (term.kind) {
     case 'literal':
       return { kind: 'literal', slot: term.slot, ...(term.typed && { typed: term.typed }), location };
     case 'variable': {
-      const variable = findVariable(term.name, names, location);
-      return variable.kind === 'value' ? variable.value : variable.property(rowColumns.entity, location);
+      const termVariable = findVariable(term.name, patternVariables, location);
+      return termVariable.kind === 'value' ? termVariable.value : termVariable.property(rowColumns.entity, location);
     }
     case 'property':
-      return compileProperty(term, names);
+      return compilePatternProperty(term, patternVariables);
     case 'element':
-      return call('#ELEMENT', [compile(term.of), compile(term.at)], location);
+      return call('#ELEMENT', [compileOperand(term.of), compileOperand(term.at)], location);
     case 'list':
-      return call('#LIST', term.items.map(compile), location);
+      return call('#LIST', term.items.map(compileOperand), location);
     case 'map': {
-      const keys = JSON.stringify(term.entries.map(({ name }) => name));
+      const mapKeys = JSON.stringify(term.entries.map(({ name }) => name));
       return call(
         '#MAP',
-        [{ kind: 'constant', cell: keys, location }, ...term.entries.map(({ value }) => compile(value))],
+        [{ kind: 'constant', cell: mapKeys, location }, ...term.entries.map(({ value }) => compileOperand(value))],
         location,
       );
     }
     case 'function':
-      return compileFunction(term, names);
+      return compilePatternFunction(term, patternVariables);
     case 'arithmetic': {
       const { op } = term;
-      const [left, right] = [compile(term.left), compile(term.right)];
+      const [left, right] = [compileOperand(term.left), compileOperand(term.right)];
       return op === '+' ? call('#PLUS', [left, right], location) : { kind: 'binary', op, left, right, location };
     }
     case 'negate':
-      return { kind: 'negate', operand: compile(term.operand), location };
+      return { kind: 'negate', operand: compileOperand(term.operand), location };
     case 'case':
-      return compileCase(term, names);
+      return compilePatternCase(term, patternVariables);
     case 'aggregate': {
-      const { of: what, distinct } = term;
-      const aggregate = (name: typeof term.function): Expression => {
+      const { of: aggregatedTerm, distinct } = term;
+      const compileAggregate = (aggregateName: typeof term.function): Expression => {
         const operand =
-          what === null ? null : name === 'count' ? compileCounted(what, names) : compileAggregated(name, what, names);
-        return { kind: 'aggregate', function: name, operand, second: null, distinct, filter: null, location };
+          aggregatedTerm === null
+            ? null
+            : aggregateName === 'count'
+              ? compileCounted(aggregatedTerm, patternVariables)
+              : compileAggregated(aggregateName, aggregatedTerm, patternVariables);
+        return { kind: 'aggregate', function: aggregateName, operand, second: null, distinct, filter: null, location };
       };
-      if (term.function !== 'sum') return aggregate(term.function);
+      if (term.function !== 'sum') return compileAggregate(term.function);
       // The sum of nothing is 0, and so is how many there were.
-      return call('COALESCE', [aggregate('sum'), aggregate('count')], location);
+      return call('COALESCE', [compileAggregate('sum'), compileAggregate('count')], location);
     }
     default:
-      return compileCondition(term, names);
+      return compileCondition(term, patternVariables);
   }
 }
 
-function compileProperty({ of, name, location }: Extract<Term, { kind: 'property' }>, names: Names): Expression {
-  const variable = of.kind === 'variable' ? findVariable(of.name, names, of.location) : null;
-  if (variable?.kind === 'path')
+function compilePatternProperty(
+  { of, name, location }: Extract<Term, { kind: 'property' }>,
+  patternVariables: Names,
+): Expression {
+  const propertyOwner = of.kind === 'variable' ? findVariable(of.name, patternVariables, of.location) : null;
+  if (propertyOwner?.kind === 'path')
     throw errorAt('REL_PARSE', 'a path has no properties: its nodes and relationships have', location);
-  if (variable?.kind === 'edge' && variable.isList)
+  if (propertyOwner?.kind === 'edge' && propertyOwner.isList)
     throw errorAt('REL_PARSE', 'a path of several edges has no properties', location);
-  if (variable?.kind === 'node' || variable?.kind === 'edge') return variable.property(name, location);
-  return call('#MEMBER', [compileTerm(of, names), { kind: 'constant', cell: name, location }], location);
+  if (propertyOwner?.kind === 'node' || propertyOwner?.kind === 'edge') return propertyOwner.property(name, location);
+  return call('#MEMBER', [compileTerm(of, patternVariables), { kind: 'constant', cell: name, location }], location);
 }
 
-function compileFunction({ name, arguments: given, location }: Extract<Term, { kind: 'function' }>, names: Names): Expression {
-  const [first] = given;
-  if (name === nameFunction) return compileCompared(first!, names);
-  const { call: called } = functions.get(name)!;
-  if (isTypeFunction(name) && first!.kind === 'variable') {
-    const variable = findVariable(first.name, names, location);
-    if (variable.kind === 'edge' && !variable.isList) return variable.property(rowColumns.type, location);
-    if (variable.kind !== 'value') throw errorAt('REL_PARSE', `${name}() is of a relationship`, location);
+function compilePatternFunction(
+  { name, arguments: patternArguments, location }: Extract<Term, { kind: 'function' }>,
+  patternVariables: Names,
+): Expression {
+  const [firstArgument] = patternArguments;
+  if (name === nameFunction) return compileCompared(firstArgument!, patternVariables);
+  const { call: calledFunction } = functions.get(name)!;
+  if (isTypeFunction(name) && firstArgument!.kind === 'variable') {
+    const typeVariable = findVariable(firstArgument.name, patternVariables, location);
+    if (typeVariable.kind === 'edge' && !typeVariable.isList) return typeVariable.property(rowColumns.type, location);
+    if (typeVariable.kind !== 'value') throw errorAt('REL_PARSE', `${name}() is of a relationship`, location);
   }
-  const isAny = given.some((each) => isOfAnyType(each, names));
-  const values = given.map((each) => compileTerm(each, names));
-  if (called === 'COALESCE' && isAny) {
-    const json = values.map((value) => call('#JSON', [value], location));
-    return call('#ANY', [call(called, json, location)], location);
+  const isAnyTyped = patternArguments.some((patternArgument) => isOfAnyType(patternArgument, patternVariables));
+  const argumentExpressions = patternArguments.map((patternArgument) => compileTerm(patternArgument, patternVariables));
+  if (calledFunction === 'COALESCE' && isAnyTyped) {
+    const jsonArguments = argumentExpressions.map((value) => call('#JSON', [value], location));
+    return call('#ANY', [call(calledFunction, jsonArguments, location)], location);
   }
-  if (!isAny || called.startsWith('#')) return call(called, values, location);
-  const cell = ofNumbers.has(called) ? '#TOFLOAT' : '#TOSTRING';
+  if (!isAnyTyped || calledFunction.startsWith('#')) return call(calledFunction, argumentExpressions, location);
+  const cellCast = numberCalls.has(calledFunction) ? '#TOFLOAT' : '#TOSTRING';
   return call(
-    called,
-    values.map((value, i) => (isOfAnyType(given[i]!, names) ? call(cell, [value], location) : value)),
+    calledFunction,
+    argumentExpressions.map((value, i) =>
+      isOfAnyType(patternArguments[i]!, patternVariables) ? call(cellCast, [value], location) : value,
+    ),
     location,
   );
 }
 
-function compileCase({ operand, branches, otherwise, location }: Extract<Term, { kind: 'case' }>, names: Names): Expression {
-  const results = [...branches.map(({ result }) => result), ...(otherwise ? [otherwise] : [])];
-  const isAny = results.some((each) => isOfAnyType(each, names));
-  const valueOf = (each: Term): Expression => {
-    const value = compileTerm(each, names);
-    return isAny ? call('#JSON', [value], location) : value;
+function compilePatternCase(
+  { operand, branches, otherwise, location }: Extract<Term, { kind: 'case' }>,
+  patternVariables: Names,
+): Expression {
+  const caseResults = [...branches.map(({ result }) => result), ...(otherwise ? [otherwise] : [])];
+  const isAnyTyped = caseResults.some((caseResult) => isOfAnyType(caseResult, patternVariables));
+  const compileResult = (each: Term): Expression => {
+    const value = compileTerm(each, patternVariables);
+    return isAnyTyped ? call('#JSON', [value], location) : value;
   };
   const condition: Expression = {
     kind: 'case',
-    operand: operand && compileCompared(operand, names),
+    operand: operand && compileCompared(operand, patternVariables),
     branches: branches.map(({ when, result }) => ({
-      when: operand ? compileCompared(when, names) : compileCondition(when, names),
+      when: operand ? compileCompared(when, patternVariables) : compileCondition(when, patternVariables),
       // oxlint-disable-next-line no-thenable -- the word of the language; nobody awaits a branch
-      then: valueOf(result),
+      then: compileResult(result),
     })),
-    otherwise: otherwise && valueOf(otherwise),
+    otherwise: otherwise && compileResult(otherwise),
     location,
   };
-  return isAny ? call('#ANY', [condition], location) : condition;
+  return isAnyTyped ? call('#ANY', [condition], location) : condition;
 }
 
-function compileAggregated(name: string, of: Term, names: Names): Expression {
-  const value = compileTerm(of, names);
-  return (name === 'sum' || name === 'avg') && isOfAnyType(of, names) ? call('#TOFLOAT', [value], of.location) : value;
+function compileAggregated(name: string, aggregatedTerm: Term, patternVariables: Names): Expression {
+  const aggregatedValue = compileTerm(aggregatedTerm, patternVariables);
+  return (name === 'sum' || name === 'avg') && isOfAnyType(aggregatedTerm, patternVariables)
+    ? call('#TOFLOAT', [aggregatedValue], aggregatedTerm.location)
+    : aggregatedValue;
 }
 
 /** Whether no plan knows of which type it is. */
-export function isOfAnyType(term: Term, names: Names): boolean {
+export function isOfAnyType(term: Term, patternVariables: Names): boolean {
   switch (term.kind) {
     case 'variable': {
-      const variable = names.get(term.name);
+      const variable = patternVariables.get(term.name);
       return variable?.kind === 'value' && variable.isAny;
     }
     case 'property':
-      return term.of.kind !== 'variable' || names.get(term.of.name)?.kind === 'value';
+      return term.of.kind !== 'variable' || patternVariables.get(term.of.name)?.kind === 'value';
     case 'element':
       return true;
     case 'function':
       if (term.name === 'head' || term.name === 'last') return true;
-      return term.name === 'coalesce' && term.arguments.some((each) => isOfAnyType(each, names));
+      return term.name === 'coalesce' && term.arguments.some((partTerm) => isOfAnyType(partTerm, patternVariables));
     case 'case':
-      return [...term.branches.map(({ result }) => result), ...(term.otherwise ? [term.otherwise] : [])].some((each) =>
-        isOfAnyType(each, names),
+      return [...term.branches.map(({ result }) => result), ...(term.otherwise ? [term.otherwise] : [])].some((partTerm) =>
+        isOfAnyType(partTerm, patternVariables),
       );
     default:
       return false;
@@ -192,44 +209,44 @@ export function isOfAnyType(term: Term, names: Names): boolean {
 }
 
 /** The positions of entities in a value; null: there are none. */
-export function findShape(term: Term, names: Names): EntityShape | null {
-  const shapeOf = (each: Term): EntityShape | null => findShape(each, names);
-  const listOf = (shape: EntityShape | null): EntityShape | null => shape && { kind: 'list', of: shape };
+export function findShape(term: Term, patternVariables: Names): EntityShape | null {
+  const termShape = (each: Term): EntityShape | null => findShape(each, patternVariables);
+  const listShape = (shape: EntityShape | null): EntityShape | null => shape && { kind: 'list', of: shape };
   switch (term.kind) {
     case 'variable': {
-      const variable = names.get(term.name);
+      const variable = patternVariables.get(term.name);
       if (variable === undefined) return null;
       if (variable.kind === 'value') return variable.shape;
-      if (variable.kind === 'edge') return variable.isList ? listOf({ kind: 'relationship' }) : { kind: 'relationship' };
+      if (variable.kind === 'edge') return variable.isList ? listShape({ kind: 'relationship' }) : { kind: 'relationship' };
       return { kind: variable.kind };
     }
     case 'aggregate':
-      return term.function === 'collect' ? listOf(shapeOf(term.of!)) : null;
+      return term.function === 'collect' ? listShape(termShape(term.of!)) : null;
     case 'list': {
-      const [first, ...others] = term.items.map(shapeOf);
-      return first && others.every((each) => each?.kind === first.kind) ? listOf(first) : null;
+      const [firstShape, ...otherShapes] = term.items.map(termShape);
+      return firstShape && otherShapes.every((each) => each?.kind === firstShape.kind) ? listShape(firstShape) : null;
     }
     case 'map': {
-      const shapes = term.entries.flatMap(({ name, value }) => {
-        const shape = shapeOf(value);
-        return shape === null ? [] : [[name, shape] as const];
+      const entryShapes = term.entries.flatMap(({ name, value }) => {
+        const valueShape = termShape(value);
+        return valueShape === null ? [] : [[name, valueShape] as const];
       });
-      return shapes.length === 0 ? null : { kind: 'map', of: new Map(shapes) };
+      return entryShapes.length === 0 ? null : { kind: 'map', of: new Map(entryShapes) };
     }
     case 'property': {
-      const shape = term.of.kind === 'variable' ? shapeOf(term.of) : null;
-      return shape?.kind === 'map' ? (shape.of.get(term.name) ?? null) : null;
+      const valueShape = term.of.kind === 'variable' ? termShape(term.of) : null;
+      return valueShape?.kind === 'map' ? (valueShape.of.get(term.name) ?? null) : null;
     }
     case 'element': {
-      const shape = shapeOf(term.of);
-      return shape?.kind === 'list' ? shape.of : null;
+      const valueShape = termShape(term.of);
+      return valueShape?.kind === 'list' ? valueShape.of : null;
     }
     case 'function': {
       if (term.name === 'nodes') return { kind: 'list', of: { kind: 'node' } };
       if (term.name === 'relationships') return { kind: 'list', of: { kind: 'relationship' } };
-      const shape = shapeOf(term.arguments[0]!);
-      if (term.name === 'coalesce') return shape;
-      return (term.name === 'head' || term.name === 'last') && shape?.kind === 'list' ? shape.of : null;
+      const valueShape = termShape(term.arguments[0]!);
+      if (term.name === 'coalesce') return valueShape;
+      return (term.name === 'head' || term.name === 'last') && valueShape?.kind === 'list' ? valueShape.of : null;
     }
     default:
       return null;
@@ -237,85 +254,113 @@ export function findShape(term: Term, names: Names): EntityShape | null {
 }
 
 /** The expression that a comparison uses: for an entity the key by which edges name it, or its own key. */
-export function compileCompared(term: Term, names: Names): Expression {
-  if (term.kind !== 'variable') return compileTerm(term, names);
-  const variable = findVariable(term.name, names, term.location);
-  if (variable.kind === 'node') return variable.id;
-  if (variable.kind === 'edge' && variable.key !== null) return variable.key;
-  return compileTerm(term, names);
+export function compileCompared(term: Term, patternVariables: Names): Expression {
+  if (term.kind !== 'variable') return compileTerm(term, patternVariables);
+  const comparedVariable = findVariable(term.name, patternVariables, term.location);
+  if (comparedVariable.kind === 'node') return comparedVariable.id;
+  if (comparedVariable.kind === 'edge' && comparedVariable.key !== null) return comparedVariable.key;
+  return compileTerm(term, patternVariables);
 }
 
 /** An edge is counted by itself, without its row. */
-export function compileCounted(of: Term, names: Names): Expression {
-  if (of.kind !== 'variable') return compileTerm(of, names);
-  const variable = findVariable(of.name, names, of.location);
-  return variable.kind === 'edge' ? variable.mark : compileCompared(of, names);
+export function compileCounted(countedTerm: Term, patternVariables: Names): Expression {
+  if (countedTerm.kind !== 'variable') return compileTerm(countedTerm, patternVariables);
+  const countedVariable = findVariable(countedTerm.name, patternVariables, countedTerm.location);
+  return countedVariable.kind === 'edge' ? countedVariable.mark : compileCompared(countedTerm, patternVariables);
 }
 
-export function findVariable(name: string, names: Names, location: Location): Variable {
-  const variable = names.get(name);
-  if (variable === undefined) throw errorAt('REL_PARSE', `there is no variable ${JSON.stringify(name)} here`, location);
-  return variable;
+export function findVariable(name: string, patternVariables: Names, location: Location): Variable {
+  const foundVariable = patternVariables.get(name);
+  if (foundVariable === undefined) throw errorAt('REL_PARSE', `there is no variable ${JSON.stringify(name)} here`, location);
+  return foundVariable;
 }
 
-export function compileCondition(condition: Term, names: Names): Expression {
-  const { location } = condition;
-  const term = (each: Term): Expression => compileTerm(each, names);
-  switch (condition.kind) {
+export function compileCondition(patternCondition: Term, patternVariables: Names): Expression {
+  const { location } = patternCondition;
+  const compileOperand = (each: Term): Expression => compileTerm(each, patternVariables);
+  switch (patternCondition.kind) {
     case 'and':
     case 'or':
       return {
         kind: 'binary',
-        op: condition.kind,
-        left: compileCondition(condition.left, names),
-        right: compileCondition(condition.right, names),
+        op: patternCondition.kind,
+        left: compileCondition(patternCondition.left, patternVariables),
+        right: compileCondition(patternCondition.right, patternVariables),
         location,
       };
     case 'xor': {
-      const [left, right] = [compileCondition(condition.left, names), compileCondition(condition.right, names)];
-      return { kind: 'binary', op: '!=', left, right, location };
+      const [leftExpression, rightExpression] = [
+        compileCondition(patternCondition.left, patternVariables),
+        compileCondition(patternCondition.right, patternVariables),
+      ];
+      return { kind: 'binary', op: '!=', left: leftExpression, right: rightExpression, location };
     }
     case 'not':
-      return { kind: 'not', operand: compileCondition(condition.operand, names), location };
+      return { kind: 'not', operand: compileCondition(patternCondition.operand, patternVariables), location };
     case 'compare': {
-      const [left, right] = [compileCompared(condition.left, names), compileCompared(condition.right, names)];
-      return { kind: 'binary', op: condition.op, left, right, location };
+      const [leftExpression, rightExpression] = [
+        compileCompared(patternCondition.left, patternVariables),
+        compileCompared(patternCondition.right, patternVariables),
+      ];
+      return { kind: 'binary', op: patternCondition.op, left: leftExpression, right: rightExpression, location };
     }
     case 'in': {
-      const { left, list } = condition;
-      const isPlain = list.kind === 'list' && list.items.length > 0 && list.items.every((each) => each.kind === 'literal');
-      if (!isPlain || isOfAnyType(left, names)) return call('#IN', [term(left), term(list)], location);
-      return { kind: 'in-list', operand: compileCompared(left, names), items: list.items.map(term), negated: false, location };
+      const { left: leftExpression, list: inList } = patternCondition;
+      const isPlainList =
+        inList.kind === 'list' &&
+        inList.items.length > 0 &&
+        inList.items.every((comparedText) => comparedText.kind === 'literal');
+      if (!isPlainList || isOfAnyType(leftExpression, patternVariables))
+        return call('#IN', [compileOperand(leftExpression), compileOperand(inList)], location);
+      return {
+        kind: 'in-list',
+        operand: compileCompared(leftExpression, patternVariables),
+        items: inList.items.map(compileOperand),
+        negated: false,
+        location,
+      };
     }
     case 'is-null':
-      return { kind: 'is-null', operand: compileCounted(condition.left, names), negated: condition.negated, location };
+      return {
+        kind: 'is-null',
+        operand: compileCounted(patternCondition.left, patternVariables),
+        negated: patternCondition.negated,
+        location,
+      };
     case 'text': {
-      const [left, right] = [condition.left, condition.right].map((each) =>
-        isOfAnyType(each, names) ? call('#TOSTRING', [term(each)], location) : term(each),
+      const [leftExpression, rightExpression] = [patternCondition.left, patternCondition.right].map((comparedText) =>
+        isOfAnyType(comparedText, patternVariables)
+          ? call('#TOSTRING', [compileOperand(comparedText)], location)
+          : compileOperand(comparedText),
       );
-      return call(textTests[condition.op], [left!, right!], location);
+      return call(textTestCalls[patternCondition.op], [leftExpression!, rightExpression!], location);
     }
     case 'labelled': {
-      const of = findVariable(condition.of, names, location);
-      if (of.kind === 'path' || (of.kind === 'edge' && of.isList))
-        throw errorAt('REL_PARSE', `${JSON.stringify(condition.of)} is not a node: only nodes have labels`, location);
-      const entity = of.kind === 'value' ? of.value : of.property(rowColumns.entity, location);
-      const labels =
-        of.kind === 'edge' ? call('#LIST', [call('#TYPE', [entity], location)], location) : call('#LABELS', [entity], location);
-      const tests = condition.types.map((type) => call('#IN', [{ kind: 'constant', cell: type, location }, labels], location));
-      return both(tests, location);
+      const labelledVariable = findVariable(patternCondition.of, patternVariables, location);
+      if (labelledVariable.kind === 'path' || (labelledVariable.kind === 'edge' && labelledVariable.isList))
+        throw errorAt('REL_PARSE', `${JSON.stringify(patternCondition.of)} is not a node: only nodes have labels`, location);
+      const labelledEntity =
+        labelledVariable.kind === 'value' ? labelledVariable.value : labelledVariable.property(rowColumns.entity, location);
+      const labelsOfEntity =
+        labelledVariable.kind === 'edge'
+          ? call('#LIST', [call('#TYPE', [labelledEntity], location)], location)
+          : call('#LABELS', [labelledEntity], location);
+      const labelTests = patternCondition.types.map((type) =>
+        call('#IN', [{ kind: 'constant', cell: type, location }, labelsOfEntity], location),
+      );
+      return both(labelTests, location);
     }
     default:
-      return compileTerm(condition, names);
+      return compileTerm(patternCondition, patternVariables);
   }
 }
 
-const textTests = { starts: 'STARTS_WITH', ends: 'ENDS_WITH', contains: 'CONTAINS' } as const;
+const textTestCalls = { starts: 'STARTS_WITH', ends: 'ENDS_WITH', contains: 'CONTAINS' } as const;
 
-const ofNumbers: ReadonlySet<string> = new Set('ABS CEIL FLOOR SIGN SQRT EXP LN ROUND'.split(' '));
+const numberCalls: ReadonlySet<string> = new Set('ABS CEIL FLOOR SIGN SQRT EXP LN ROUND'.split(' '));
 
-export function call(name: string, values: readonly Expression[], location: Location): Expression {
-  return { kind: 'call', name, arguments: values.map((value) => ({ name: null, value })), location };
+export function call(name: string, callArguments: readonly Expression[], location: Location): Expression {
+  return { kind: 'call', name, arguments: callArguments.map((callArgument) => ({ name: null, value: callArgument })), location };
 }
 
 export function column(table: string | null, name: string, location: Location): ColumnRef {
@@ -326,6 +371,6 @@ export function equal(left: Expression, right: Expression, location: Location): 
   return { kind: 'binary', op: '=', left, right, location };
 }
 
-export function both(conditions: readonly Expression[], location: Location): Expression {
-  return conditions.reduce((left, right): Expression => ({ kind: 'binary', op: 'and', left, right, location }));
+export function both(patternConditions: readonly Expression[], location: Location): Expression {
+  return patternConditions.reduce((left, right): Expression => ({ kind: 'binary', op: 'and', left, right, location }));
 }

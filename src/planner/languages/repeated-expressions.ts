@@ -5,21 +5,21 @@
  */
 
 /** Nodes of a tree with all that is repeated, beside two for each that the statement says. */
-const repeatedMax = 20_000;
+const repeatedNodesMax = 20_000;
 
 /** Whether the tree of a statement is much larger than the statement. */
-export function repeatsTooMuch(tree: object): boolean {
-  const sizes = new Map<object, number>();
-  const size = sizeOf(tree, sizes);
-  return size > repeatedMax + 2 * sizes.size;
+export function repeatsTooMuch(statementTree: object): boolean {
+  const nodeSizes = new Map<object, number>();
+  const statementSize = treeSize(statementTree, nodeSizes);
+  return statementSize > repeatedNodesMax + 2 * nodeSizes.size;
 }
 
-function sizeOf(node: object, sizes: Map<object, number>): number {
-  const known = sizes.get(node);
-  if (known !== undefined) return known;
-  let size = 1;
-  for (const [name, value] of Object.entries(node) as [string, unknown][])
-    if (typeof value === 'object' && value !== null && name !== 'location') size += sizeOf(value, sizes);
-  sizes.set(node, size);
-  return size;
+function treeSize(treeNode: object, nodeSizes: Map<object, number>): number {
+  const knownSize = nodeSizes.get(treeNode);
+  if (knownSize !== undefined) return knownSize;
+  let nodeSize = 1;
+  for (const [name, value] of Object.entries(treeNode) as [string, unknown][])
+    if (typeof value === 'object' && value !== null && name !== 'location') nodeSize += treeSize(value, nodeSizes);
+  nodeSizes.set(treeNode, nodeSize);
+  return nodeSize;
 }

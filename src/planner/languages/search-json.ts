@@ -29,8 +29,8 @@ import { parseRankExpression } from './sql-parser.ts';
 /** The version of each row, behind the requested columns, for fusing answers. */
 export const versionName = '#version';
 
-const conditionsMax = 256;
-const valuesMax = 1_000;
+const searchConditionsMax = 256;
+const searchValuesMax = 1_000;
 
 export interface SearchStatement {
   readonly question: ParsedQuery;
@@ -40,341 +40,373 @@ export interface SearchStatement {
 
 /** Throws REL_UNKNOWN_TYPE, REL_UNKNOWN_COLUMN, REL_MASKED_COLUMN, REL_TENANT_MISMATCH and REL_INVALID. */
 export function searchStatement(
-  query: SearchQuery,
+  searchQuery: SearchQuery,
   snapshot: GovernedSnapshot,
   { offset, withVersion }: { readonly offset: number; readonly withVersion: boolean },
 ): SearchStatement {
-  return { question: new StatementMaker(query, snapshot).make(offset, withVersion), hasVersion: withVersion };
+  return { question: new SearchStatementMaker(searchQuery, snapshot).make(offset, withVersion), hasVersion: withVersion };
 }
 
 /** A node and how the template has it. */
-interface Piece {
+interface SearchPiece {
   readonly node: Expression;
   readonly text: string;
 }
 
-class StatementMaker {
-  readonly #query: SearchQuery;
-  readonly #snapshot: GovernedSnapshot;
+class SearchStatementMaker {
+  readonly #searchQuery: SearchQuery;
+  readonly #searchSnapshot: GovernedSnapshot;
   /** The type's name in the statement. */
-  readonly #type: string;
-  readonly #definition: TypeDefinition;
-  readonly #columns: ReadonlySet<string>;
-  readonly #parameters: Literal[] = [];
-  #conditions = 0;
+  readonly #searchedType: string;
+  readonly #typeDefinition: TypeDefinition;
+  readonly #readableColumns: ReadonlySet<string>;
+  readonly #searchParameters: Literal[] = [];
+  #conditionCount = 0;
 
   constructor(query: SearchQuery, snapshot: GovernedSnapshot) {
     const { catalog } = snapshot;
     checkIdentifier(query.type, 'type');
-    this.#query = query;
-    this.#snapshot = snapshot;
-    this.#type = nameOf(query.type, snapshot);
-    const definition = catalog.type(this.#type);
-    if (!definition) {
-      const names = catalog.types().flatMap(({ name }) => (snapshot.offers(name) ? name : []));
-      const text = `type ${JSON.stringify(query.type)} is not registered${didYouMean(query.type, names)}`;
-      throw new ServiceError('REL_UNKNOWN_TYPE', text);
+    this.#searchQuery = query;
+    this.#searchSnapshot = snapshot;
+    this.#searchedType = fullTypeName(query.type, snapshot);
+    const searchedDefinition = catalog.type(this.#searchedType);
+    if (!searchedDefinition) {
+      const offeredTypes = catalog.types().flatMap(({ name }) => (snapshot.offers(name) ? name : []));
+      const unknownType = `type ${JSON.stringify(query.type)} is not registered${didYouMean(query.type, offeredTypes)}`;
+      throw new ServiceError('REL_UNKNOWN_TYPE', unknownType);
     }
-    this.#definition = definition;
-    this.#columns = new Set(readableColumns(definition).map(({ name }) => name));
+    this.#typeDefinition = searchedDefinition;
+    this.#readableColumns = new Set(readableColumns(searchedDefinition).map(({ name }) => name));
   }
 
   make(offset: number, withVersion: boolean): ParsedQuery {
-    const { ranking, compute, facets, limit } = this.#query;
+    const { ranking, compute, facets, limit } = this.#searchQuery;
     if (ranking !== null && ranking.by !== 'words' && (facets.length > 0 || offset > 0)) {
       throw new ServiceError(
         'REL_INVALID',
         'facets and cursors are of searches by words or filters: by vectors every row matches',
       );
     }
-    const from = this.#source();
-    const match = ranking?.by === 'words' ? this.#match(ranking) : null;
-    const where = joinPieces('and', [match, this.#ownTenant(), this.#query.where && this.#condition(this.#query.where)]);
-    const projection = this.#projection(withVersion);
-    const computed = compute.map(({ label, expression }) => this.#compute(label, expression));
-    const order = match === null ? [] : [{ ...plainOrder, expression: column(scoreName) }];
-    const facetColumns = facets.map((name) => this.#column(name));
-    const limited = this.#slot(BigInt(limit));
-    const skipped = offset === 0 ? null : this.#slot(BigInt(offset));
-    const select: Select = {
+    const searchSource = this.#searchSource();
+    const matchPiece = ranking?.by === 'words' ? this.#matchPiece(ranking) : null;
+    const wherePiece = joinPieces('and', [
+      matchPiece,
+      this.#ownTenantPiece(),
+      this.#searchQuery.where && this.#conditionPiece(this.#searchQuery.where),
+    ]);
+    const searchProjection = this.#searchProjection(withVersion);
+    const computedPieces = compute.map(({ label, expression }) => this.#computedPiece(label, expression));
+    const scoreOrder = matchPiece === null ? [] : [{ ...scoreDescending, expression: searchColumnRef(scoreName) }];
+    const facetColumns = facets.map((name) => this.#searchColumn(name));
+    const limitSlot = this.#addSearchSlot(BigInt(limit));
+    const offsetSlot = offset === 0 ? null : this.#addSearchSlot(BigInt(offset));
+    const searchSelect: Select = {
       kind: 'select',
       distinct: false,
-      projection: projection.items,
-      from: from.node,
-      where: where?.node ?? null,
+      projection: searchProjection.items,
+      from: searchSource.node,
+      where: wherePiece?.node ?? null,
       groupBy: [],
       window: null,
       having: null,
       rankBy: [],
-      compute: computed.map(({ label, node }) => ({ label, expression: node })),
+      compute: computedPieces.map(({ label, node }) => ({ label, expression: node })),
       location: nowhere,
     };
-    const statement: Query = {
+    const searchTree: Query = {
       with: [],
-      body: select,
+      body: searchSelect,
       asOf: null,
-      orderBy: order,
-      limit: limited,
-      offset: skipped,
+      orderBy: scoreOrder,
+      limit: limitSlot,
+      offset: offsetSlot,
       after: null,
       facets: facetColumns,
       location: nowhere,
     };
     const template = [
-      `SELECT ${projection.text} FROM ${from.text}`,
-      ...(where ? [`WHERE ${where.text}`] : []),
-      ...(computed.length > 0 ? [`COMPUTE ${computed.map(({ text }) => text).join(', ')}`] : []),
-      ...(match ? [`ORDER BY ${scoreName} DESC`] : []),
-      `LIMIT ?i${skipped ? ' OFFSET ?i' : ''}`,
+      `SELECT ${searchProjection.text} FROM ${searchSource.text}`,
+      ...(wherePiece ? [`WHERE ${wherePiece.text}`] : []),
+      ...(computedPieces.length > 0 ? [`COMPUTE ${computedPieces.map(({ text }) => text).join(', ')}`] : []),
+      ...(matchPiece ? [`ORDER BY ${scoreName} DESC`] : []),
+      `LIMIT ?i${offsetSlot ? ' OFFSET ?i' : ''}`,
       ...(facets.length > 0 ? [`FACETS ${facets.map(quoteIdentifier).join(', ')}`] : []),
     ].join(' ');
     return {
       language: 'search',
       template,
-      statement: { kind: 'query', purpose: null, query: statement, withProvenance: false },
-      parameters: this.#parameters,
+      statement: { kind: 'query', purpose: null, query: searchTree, withProvenance: false },
+      parameters: this.#searchParameters,
       locationOf: () => nowhere,
     };
   }
 
-  #source(): { readonly node: Source; readonly text: string } {
-    const { ranking } = this.#query;
-    const name = quoteIdentifier(this.#type);
+  #searchSource(): { readonly node: Source; readonly text: string } {
+    const { ranking } = this.#searchQuery;
+    const typeIdentifier = quoteIdentifier(this.#searchedType);
     if (ranking === null || ranking.by === 'words')
-      return { node: { kind: 'table', name: this.#type, alias: null, location: nowhere }, text: name };
-    const type: FunctionArgument = { name: 'TYPE', value: column(this.#type) };
+      return { node: { kind: 'table', name: this.#searchedType, alias: null, location: nowhere }, text: typeIdentifier };
+    const typeArgument: FunctionArgument = { name: 'TYPE', value: searchColumnRef(this.#searchedType) };
     if (ranking.by === 'vector') {
-      const vector = { name: 'VECTOR', value: this.#literal(JSON.stringify(ranking.vector)).node };
-      return { node: functionSource('SIMILAR', [type, vector]), text: `SIMILAR(${name}, VECTOR => ?s)` };
+      const vectorArgument = { name: 'VECTOR', value: this.#literalPiece(JSON.stringify(ranking.vector)).node };
+      return {
+        node: functionSource('SIMILAR', [typeArgument, vectorArgument]),
+        text: `SIMILAR(${typeIdentifier}, VECTOR => ?s)`,
+      };
     }
     checkText(ranking.text, 'the query');
-    const text = { name: 'QUERY', value: this.#literal(ranking.text).node };
-    const fusion = { name: 'FUSION', value: column('likeness') };
+    const queryArgument = { name: 'QUERY', value: this.#literalPiece(ranking.text).node };
+    const fusionArgument = { name: 'FUSION', value: searchColumnRef('likeness') };
     return {
-      node: functionSource('HYBRID_SEARCH', [type, text, fusion]),
-      text: `HYBRID_SEARCH(${name}, ?s, FUSION => likeness)`,
+      node: functionSource('HYBRID_SEARCH', [typeArgument, queryArgument, fusionArgument]),
+      text: `HYBRID_SEARCH(${typeIdentifier}, ?s, FUSION => likeness)`,
     };
   }
 
-  #match({ text, mode, columns, weights, boosts }: Extract<SearchRanking, { by: 'words' }>): Piece {
+  #matchPiece({ text, mode, columns, weights, boosts }: Extract<SearchRanking, { by: 'words' }>): SearchPiece {
     checkText(text, 'the query');
-    for (const name of [...Object.keys(weights), ...Object.keys(boosts)]) this.#column(name);
-    const names = columns ?? this.#texts();
-    const list: FunctionArgument[] = [];
-    let template = '';
-    for (const name of names) {
-      list.push({ name: null, value: this.#column(name) });
-      template += `${quoteIdentifier(name)}, `;
-      for (const [clauseWord, numbers] of [['WEIGHT', weights] as const, ['BOOST', boosts] as const]) {
-        if (!Object.hasOwn(numbers, name)) continue;
-        list.push({ name: clauseWord, value: this.#literal(numbers[name]!).node });
-        template += `${clauseWord} => ?n, `;
+    for (const columnName of [...Object.keys(weights), ...Object.keys(boosts)]) this.#searchColumn(columnName);
+    const matchedColumns = columns ?? this.#textColumns();
+    const matchArguments: FunctionArgument[] = [];
+    let matchTemplate = '';
+    for (const name of matchedColumns) {
+      matchArguments.push({ name: null, value: this.#searchColumn(name) });
+      matchTemplate += `${quoteIdentifier(name)}, `;
+      for (const [clauseWord, columnNumbers] of [['WEIGHT', weights] as const, ['BOOST', boosts] as const]) {
+        if (!Object.hasOwn(columnNumbers, name)) continue;
+        matchArguments.push({ name: clauseWord, value: this.#literalPiece(columnNumbers[name]!).node });
+        matchTemplate += `${clauseWord} => ?n, `;
       }
     }
-    const sought = this.#literal(text);
-    list.push({ name: null, value: sought.node });
-    if (mode !== 'ANY') list.push({ name: 'MODE', value: column(mode) });
-    const matchCall = `MATCH(${template}${sought.text}${mode === 'ANY' ? '' : `, ${mode}`})`;
-    return { node: { kind: 'call', name: 'MATCH', arguments: list, location: nowhere }, text: matchCall };
+    const soughtText = this.#literalPiece(text);
+    matchArguments.push({ name: null, value: soughtText.node });
+    if (mode !== 'ANY') matchArguments.push({ name: 'MODE', value: searchColumnRef(mode) });
+    const matchCall = `MATCH(${matchTemplate}${soughtText.text}${mode === 'ANY' ? '' : `, ${mode}`})`;
+    return { node: { kind: 'call', name: 'MATCH', arguments: matchArguments, location: nowhere }, text: matchCall };
   }
 
   /** The text columns that are searched where the search names none. */
-  #texts(): readonly string[] {
-    const { properties } = this.#definition;
-    const names = Object.keys(properties).filter((name) => holdsTexts(properties[name]!.type));
-    const shown = names.filter((name) => !this.#snapshot.hides(this.#type, name));
-    if (shown.length > 0) return shown;
-    throw new ServiceError('REL_INVALID', `type ${JSON.stringify(this.#query.type)} has no text column that can be searched`);
+  #textColumns(): readonly string[] {
+    const { properties } = this.#typeDefinition;
+    const textColumnNames = Object.keys(properties).filter((name) => holdsTexts(properties[name]!.type));
+    const searchableNames = textColumnNames.filter((name) => !this.#searchSnapshot.hides(this.#searchedType, name));
+    if (searchableNames.length > 0) return searchableNames;
+    throw new ServiceError(
+      'REL_INVALID',
+      `type ${JSON.stringify(this.#searchQuery.type)} has no text column that can be searched`,
+    );
   }
 
   /** Where rows of several tenants are in reach, a search is about the caller's own, unless it names a tenant's type or visits one. */
-  #ownTenant(): Piece | null {
-    const { caller } = this.#snapshot;
-    const isNamed = splitTypeName(this.#type) !== null || caller.sharedFrom !== null;
-    if (isNamed || !this.#snapshot.shares(this.#type)) return null;
-    return this.#compare('=', 'tenant_id', tenantOf(caller.path));
+  #ownTenantPiece(): SearchPiece | null {
+    const { caller } = this.#searchSnapshot;
+    const namesTenant = splitTypeName(this.#searchedType) !== null || caller.sharedFrom !== null;
+    if (namesTenant || !this.#searchSnapshot.shares(this.#searchedType)) return null;
+    return this.#comparisonPiece('=', 'tenant_id', tenantOf(caller.path));
   }
 
-  #condition(condition: SearchCondition): Piece {
-    if (++this.#conditions > conditionsMax) {
-      throw new ServiceError('REL_INVALID', `a search has at most ${conditionsMax} filters`);
+  #conditionPiece(searchCondition: SearchCondition): SearchPiece {
+    if (++this.#conditionCount > searchConditionsMax) {
+      throw new ServiceError('REL_INVALID', `a search has at most ${searchConditionsMax} filters`);
     }
-    if ('all' in condition) return this.#several('and', condition.all);
-    if ('any' in condition) return this.#several('or', condition.any);
-    const { field, op, value } = condition;
-    const operand = this.#column(field);
-    this.#checkTenant(condition);
-    const isList = op === 'in' || op === 'between';
-    if (isList !== Array.isArray(value)) {
-      const takes = op === 'in' ? 'a list of values' : op === 'between' ? 'a list of two values' : 'one value';
-      throw new ServiceError('REL_INVALID', `the filter on ${JSON.stringify(field)}: ${op} takes ${takes}`);
+    if ('all' in searchCondition) return this.#joinedConditions('and', searchCondition.all);
+    if ('any' in searchCondition) return this.#joinedConditions('or', searchCondition.any);
+    const { field, op, value } = searchCondition;
+    const filteredColumn = this.#searchColumn(field);
+    this.#checkTenantFilter(searchCondition);
+    const takesList = op === 'in' || op === 'between';
+    if (takesList !== Array.isArray(value)) {
+      const expectedOperand = op === 'in' ? 'a list of values' : op === 'between' ? 'a list of two values' : 'one value';
+      throw new ServiceError('REL_INVALID', `the filter on ${JSON.stringify(field)}: ${op} takes ${expectedOperand}`);
     }
-    if (isList) return this.#inList(field, op, value as readonly FilterValue[]);
-    const single = value as FilterValue;
-    if (single === null) return this.#compare(op === 'eq' ? '=' : op === 'ne' ? '!=' : null, field, null);
-    const vectorPiece = this.#literal(literalOf(single));
+    if (takesList) return this.#listPiece(field, op, value as readonly FilterValue[]);
+    const filterValue = value as FilterValue;
+    if (filterValue === null) return this.#comparisonPiece(op === 'eq' ? '=' : op === 'ne' ? '!=' : null, field, null);
+    const vectorPiece = this.#literalPiece(literalOf(filterValue));
     if (op === 'ilike') {
-      const list = [operand, vectorPiece.node].map((each): FunctionArgument => ({ name: null, value: each }));
+      const ilikeArguments = [filteredColumn, vectorPiece.node].map(
+        (ilikeOperand): FunctionArgument => ({ name: null, value: ilikeOperand }),
+      );
       return {
-        node: { kind: 'call', name: 'ILIKE', arguments: list, location: nowhere },
+        node: { kind: 'call', name: 'ILIKE', arguments: ilikeArguments, location: nowhere },
         text: `${quoteIdentifier(field)} ILIKE ${vectorPiece.text}`,
       };
     }
-    const word = op === 'like' ? 'like' : symbols[op as keyof typeof symbols];
-    return binary(word, { node: operand, text: quoteIdentifier(field) }, vectorPiece);
+    const sqlOperator = op === 'like' ? 'like' : filterSymbols[op as keyof typeof filterSymbols];
+    return binaryPiece(sqlOperator, { node: filteredColumn, text: quoteIdentifier(field) }, vectorPiece);
   }
 
-  #several(op: 'and' | 'or', conditions: readonly SearchCondition[]): Piece {
-    const pieces = joinPieces(
+  #joinedConditions(op: 'and' | 'or', conditions: readonly SearchCondition[]): SearchPiece {
+    const conditionPieces = joinPieces(
       op,
-      conditions.map((each) => this.#condition(each)),
+      conditions.map((partCondition) => this.#conditionPiece(partCondition)),
     );
-    if (pieces) return pieces;
+    if (conditionPieces) return conditionPieces;
     throw new ServiceError('REL_INVALID', `${op} in filters takes at least one of them`);
   }
 
-  #inList(field: string, op: string, values: readonly FilterValue[]): Piece {
-    if (values.includes(null)) throw noNull(field, op);
-    if (values.length > valuesMax) throw new ServiceError('REL_INVALID', `in takes at most ${valuesMax} values`);
-    const operand = this.#column(field);
-    const items = values.map((each) => this.#literal(literalOf(each!)));
+  #listPiece(field: string, op: string, filterValues: readonly FilterValue[]): SearchPiece {
+    if (filterValues.includes(null)) throw nullFilterError(field, op);
+    if (filterValues.length > searchValuesMax)
+      throw new ServiceError('REL_INVALID', `in takes at most ${searchValuesMax} values`);
+    const operand = this.#searchColumn(field);
+    const valuePieces = filterValues.map((filterValue) => this.#literalPiece(literalOf(filterValue!)));
     if (op === 'in') {
-      if (items.length === 0)
+      if (valuePieces.length === 0)
         throw new ServiceError('REL_INVALID', `the filter on ${JSON.stringify(field)}: in takes at least one value`);
-      const list = items.map(({ node }) => node);
-      const text = `${quoteIdentifier(field)} IN (${items.map(({ text: each }) => each).join(', ')})`;
-      return { node: { kind: 'in-list', operand, items: list, negated: false, location: nowhere }, text };
+      const inListNodes = valuePieces.map(({ node: betweenNode }) => betweenNode);
+      const inListText = `${quoteIdentifier(field)} IN (${valuePieces.map(({ text: filterValue }) => filterValue).join(', ')})`;
+      return { node: { kind: 'in-list', operand, items: inListNodes, negated: false, location: nowhere }, text: inListText };
     }
-    const [low, high, ...more] = items;
-    if (!low || !high || more.length > 0) {
+    const [lowPiece, highPiece, ...extraPieces] = valuePieces;
+    if (!lowPiece || !highPiece || extraPieces.length > 0) {
       throw new ServiceError('REL_INVALID', `the filter on ${JSON.stringify(field)}: between takes a list of two values`);
     }
-    const node: Expression = { kind: 'between', operand, low: low.node, high: high.node, negated: false, location: nowhere };
-    return { node, text: `${quoteIdentifier(field)} BETWEEN ${low.text} AND ${high.text}` };
+    const node: Expression = {
+      kind: 'between',
+      operand,
+      low: lowPiece.node,
+      high: highPiece.node,
+      negated: false,
+      location: nowhere,
+    };
+    return { node, text: `${quoteIdentifier(field)} BETWEEN ${lowPiece.text} AND ${highPiece.text}` };
   }
 
   /** Compares with null by IS NULL, and with other values by the operator. */
-  #compare(op: '=' | '!=' | null, field: string, value: string | null): Piece {
-    const operand: Piece = { node: this.#column(field), text: quoteIdentifier(field) };
-    if (value !== null && op !== null) return binary(op, operand, this.#literal(value));
-    if (op === null) throw noNull(field, 'this operator');
-    const negated = op === '!=';
-    const node: Expression = { kind: 'is-null', operand: operand.node, negated, location: nowhere };
-    return { node, text: `${operand.text} IS ${negated ? 'NOT ' : ''}NULL` };
+  #comparisonPiece(op: '=' | '!=' | null, field: string, value: string | null): SearchPiece {
+    const comparedPiece: SearchPiece = { node: this.#searchColumn(field), text: quoteIdentifier(field) };
+    if (value !== null && op !== null) return binaryPiece(op, comparedPiece, this.#literalPiece(value));
+    if (op === null) throw nullFilterError(field, 'this operator');
+    const isNegated = op === '!=';
+    const nullTestNode: Expression = { kind: 'is-null', operand: comparedPiece.node, negated: isNegated, location: nowhere };
+    return { node: nullTestNode, text: `${comparedPiece.text} IS ${isNegated ? 'NOT ' : ''}NULL` };
   }
 
-  #checkTenant({ field, op, value }: Extract<SearchCondition, { field: string }>): void {
+  #checkTenantFilter({ field, op, value }: Extract<SearchCondition, { field: string }>): void {
     if (field !== 'tenant_id' || (op !== 'eq' && op !== 'in')) return;
-    const { caller } = this.#snapshot;
-    const own = splitTypeName(this.#type)?.tenant ?? tenantOf(caller.sharedFrom ?? caller.path);
-    if ([value].flat().every((each) => each === own)) return;
+    const { caller } = this.#searchSnapshot;
+    const ownTenant = splitTypeName(this.#searchedType)?.tenant ?? tenantOf(caller.sharedFrom ?? caller.path);
+    if ([value].flat().every((askedTenant) => askedTenant === ownTenant)) return;
     throw new ServiceError('REL_TENANT_MISMATCH', 'the filter on "tenant_id" names another tenant than that of the caller');
   }
 
-  #projection(withVersion: boolean): { readonly items: readonly ProjectionItem[]; readonly text: string } {
-    const { attributes, ranking, compute } = this.#query;
-    const items: ProjectionItem[] = [];
-    const names: string[] = [];
-    const add = (expression: Expression, alias: string | null = null): void => {
-      items.push({ kind: 'expression', expression, alias, location: nowhere });
+  #searchProjection(withVersion: boolean): { readonly items: readonly ProjectionItem[]; readonly text: string } {
+    const { attributes, ranking, compute } = this.#searchQuery;
+    const projectedItems: ProjectionItem[] = [];
+    const projectedNames: string[] = [];
+    const addProjected = (expression: Expression, alias: string | null = null): void => {
+      projectedItems.push({ kind: 'expression', expression, alias, location: nowhere });
     };
     if (attributes === null) {
-      items.push({ kind: 'star', table: null, location: nowhere });
-      names.push('*');
+      projectedItems.push({ kind: 'star', table: null, location: nowhere });
+      projectedNames.push('*');
     }
     for (const name of new Set(attributes)) {
       if (name === scoreName && ranking !== null) continue;
-      add(this.#column(name));
-      names.push(quoteIdentifier(name));
+      addProjected(this.#searchColumn(name));
+      projectedNames.push(quoteIdentifier(name));
     }
     // Functions that rank have it among their columns.
     if (ranking !== null && (ranking.by === 'words' || attributes !== null)) {
-      add(column(scoreName));
-      names.push(scoreName);
+      addProjected(searchColumnRef(scoreName));
+      projectedNames.push(scoreName);
     }
-    const labels = new Set<string>([scoreName, ...(attributes ?? this.#columns)]);
+    const takenLabels = new Set<string>([scoreName, ...(attributes ?? this.#readableColumns)]);
     for (const { label } of compute) {
       checkIdentifier(label, 'a label of compute_attributes');
-      if (labels.has(label) || label.startsWith('#'))
+      if (takenLabels.has(label) || label.startsWith('#'))
         throw new ServiceError('REL_INVALID', `compute_attributes: the label ${JSON.stringify(label)} is taken`);
-      labels.add(label);
+      takenLabels.add(label);
     }
     if (withVersion) {
-      add(column('system_from'), versionName);
-      names.push(quoteIdentifier(versionName));
+      addProjected(searchColumnRef('system_from'), versionName);
+      projectedNames.push(quoteIdentifier(versionName));
     }
-    return { items, text: names.join(', ') };
+    return { items: projectedItems, text: projectedNames.join(', ') };
   }
 
-  #compute(label: string, expression: string): Piece & { readonly label: string } {
-    const parsed = parseRankExpression(expression);
-    const node = shiftSlots(parsed.expression, this.#parameters.length);
-    this.#parameters.push(...parsed.parameters);
-    return { label, node, text: `${quoteIdentifier(label)} AS ${parsed.template}` };
+  #computedPiece(label: string, expression: string): SearchPiece & { readonly label: string } {
+    const parsedRanking = parseRankExpression(expression);
+    const computedNode = shiftSlots(parsedRanking.expression, this.#searchParameters.length);
+    this.#searchParameters.push(...parsedRanking.parameters);
+    return { label, node: computedNode, text: `${quoteIdentifier(label)} AS ${parsedRanking.template}` };
   }
 
-  #column(name: string): ColumnRef {
-    if (this.#columns.has(name)) return column(name);
+  #searchColumn(name: string): ColumnRef {
+    if (this.#readableColumns.has(name)) return searchColumnRef(name);
     checkText(name, 'the name of a column');
-    const text = `type ${JSON.stringify(this.#query.type)} has no column ${JSON.stringify(name)}`;
-    const guess = this.#snapshot.offers(this.#type) ? didYouMean(name, this.#columns) : '';
-    throw new ServiceError('REL_UNKNOWN_COLUMN', `${text}${guess}`);
+    const unknownColumn = `type ${JSON.stringify(this.#searchQuery.type)} has no column ${JSON.stringify(name)}`;
+    const columnGuess = this.#searchSnapshot.offers(this.#searchedType) ? didYouMean(name, this.#readableColumns) : '';
+    throw new ServiceError('REL_UNKNOWN_COLUMN', `${unknownColumn}${columnGuess}`);
   }
 
-  #literal(value: Exclude<Literal, null>): Piece {
-    const { slot, location } = this.#slot(value);
-    return { node: { kind: 'literal', slot, location }, text: `?${letters[typeof value as keyof typeof letters]}` };
+  #literalPiece(searchValue: Exclude<Literal, null>): SearchPiece {
+    const { slot, location } = this.#addSearchSlot(searchValue);
+    return {
+      node: { kind: 'literal', slot, location },
+      text: `?${literalLetters[typeof searchValue as keyof typeof literalLetters]}`,
+    };
   }
 
-  #slot(value: Literal): Slot {
-    if (typeof value === 'string') checkText(value, 'a value');
-    return { slot: this.#parameters.push(value) - 1, location: nowhere };
+  #addSearchSlot(searchValue: Literal): Slot {
+    if (typeof searchValue === 'string') checkText(searchValue, 'a value');
+    return { slot: this.#searchParameters.push(searchValue) - 1, location: nowhere };
   }
 }
 
-const plainOrder = { descending: true, collate: 'codepoint', nullsFirst: false } as const;
-const letters = { string: 's', bigint: 'i', number: 'n', boolean: 'b' } as const;
-const symbols = { eq: '=', ne: '!=', gt: '>', gte: '>=', lt: '<', lte: '<=' } as const;
+const scoreDescending = { descending: true, collate: 'codepoint', nullsFirst: false } as const;
+const literalLetters = { string: 's', bigint: 'i', number: 'n', boolean: 'b' } as const;
+const filterSymbols = { eq: '=', ne: '!=', gt: '>', gte: '>=', lt: '<', lte: '<=' } as const;
 
 /** `acme.Parcel` names the rows of one tenant alone, where no type is called so. */
-function nameOf(type: string, { catalog }: GovernedSnapshot): string {
-  const dot = type.indexOf('.');
-  if (dot < 0 || catalog.type(type)) return type;
-  return tenantTypeName(type.slice(0, dot), type.slice(dot + 1));
+function fullTypeName(searchedType: string, { catalog }: GovernedSnapshot): string {
+  const tenantDot = searchedType.indexOf('.');
+  if (tenantDot < 0 || catalog.type(searchedType)) return searchedType;
+  return tenantTypeName(searchedType.slice(0, tenantDot), searchedType.slice(tenantDot + 1));
 }
 
-function column(name: string): ColumnRef {
+function searchColumnRef(name: string): ColumnRef {
   return { kind: 'column', table: null, name, location: nowhere };
 }
 
-function functionSource(name: string, list: readonly FunctionArgument[]): Source {
-  return { kind: 'function', name, arguments: list, alias: null, location: nowhere };
+function functionSource(name: string, sourceArguments: readonly FunctionArgument[]): Source {
+  return { kind: 'function', name, arguments: sourceArguments, alias: null, location: nowhere };
 }
 
 function quoteIdentifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
-function noNull(field: string, op: string): ServiceError {
+function nullFilterError(field: string, op: string): ServiceError {
   return new ServiceError('REL_INVALID', `the filter on ${JSON.stringify(field)}: only eq and ne take null, not ${op}`);
 }
 
-function binary(op: '=' | '!=' | '>' | '>=' | '<' | '<=' | 'like' | 'and' | 'or', left: Piece, right: Piece): Piece {
-  const text = `${left.text} ${op.toUpperCase()} ${right.text}`;
-  return { node: { kind: 'binary', op, left: left.node, right: right.node, location: nowhere }, text };
+function binaryPiece(
+  op: '=' | '!=' | '>' | '>=' | '<' | '<=' | 'like' | 'and' | 'or',
+  leftPiece: SearchPiece,
+  rightPiece: SearchPiece,
+): SearchPiece {
+  const binaryText = `${leftPiece.text} ${op.toUpperCase()} ${rightPiece.text}`;
+  return { node: { kind: 'binary', op, left: leftPiece.node, right: rightPiece.node, location: nowhere }, text: binaryText };
 }
 
 /** A balanced tree: many conditions don't nest deep. */
-function joinPieces(op: 'and' | 'or', pieces: readonly (Piece | null)[]): Piece | null {
-  const given = pieces.filter((piece) => piece !== null);
-  if (given.length < 2) return given[0] ?? null;
-  const half = Math.ceil(given.length / 2);
-  const { node, text } = binary(op, joinPieces(op, given.slice(0, half))!, joinPieces(op, given.slice(half))!);
+function joinPieces(op: 'and' | 'or', searchPieces: readonly (SearchPiece | null)[]): SearchPiece | null {
+  const givenPieces = searchPieces.filter((searchPiece) => searchPiece !== null);
+  if (givenPieces.length < 2) return givenPieces[0] ?? null;
+  const middlePiece = Math.ceil(givenPieces.length / 2);
+  const { node, text } = binaryPiece(
+    op,
+    joinPieces(op, givenPieces.slice(0, middlePiece))!,
+    joinPieces(op, givenPieces.slice(middlePiece))!,
+  );
   return { node, text: `(${text})` };
 }
 
 /** A whole number that is exact is an integer. */
-export function literalOf(value: Exclude<FilterValue, null>): Exclude<Literal, null> {
-  if (typeof value === 'bigint') return value >= I64_MIN && value <= I64_MAX ? value : Number(value);
-  return typeof value === 'number' && Number.isSafeInteger(value) ? BigInt(value) : value;
+export function literalOf(filterValue: Exclude<FilterValue, null>): Exclude<Literal, null> {
+  if (typeof filterValue === 'bigint')
+    return filterValue >= I64_MIN && filterValue <= I64_MAX ? filterValue : Number(filterValue);
+  return typeof filterValue === 'number' && Number.isSafeInteger(filterValue) ? BigInt(filterValue) : filterValue;
 }

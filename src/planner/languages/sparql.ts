@@ -35,12 +35,12 @@ export interface SparqlQuery {
 }
 
 /** The parser takes some 0.2 ms a triple, in one turn. */
-const tokensMax = 512;
-const depthMax = 32;
-const charactersMax = 1 << 16;
+const sparqlTokensMax = 512;
+const sparqlDepthMax = 32;
+const sparqlCharactersMax = 1 << 16;
 
 /** Known without being declared; a declaration comes first. */
-const knownPrefixes: Readonly<Record<string, string>> = {
+const sparqlPrefixes: Readonly<Record<string, string>> = {
   prov: 'http://www.w3.org/ns/prov#',
   rdf: 'http://www.w3.org/1999/02/22-rdf-syntax-ns#',
   rdfs: 'http://www.w3.org/2000/01/rdf-schema#',
@@ -48,40 +48,40 @@ const knownPrefixes: Readonly<Record<string, string>> = {
 };
 
 /** Throws REL_PARSE for syntax beyond the language or the supported subset, and REL_READ_ONLY for updates. */
-export function readSparql(text: string): SparqlQuery {
-  return new StatementMaker(text).make(parseQuery(text));
+export function readSparql(sparqlText: string): SparqlQuery {
+  return new SparqlStatementMaker(sparqlText).make(parseQuery(sparqlText));
 }
 
-type Ast = ReturnType<Parser['parse']>;
-type Select = Extract<Ast, { subType: 'select' }>;
-type Basic = Extract<Select['where']['patterns'][number], { subType: 'bgp' }>;
-type Triple = Extract<Basic['triples'][number], { type: 'triple' }>;
-type Node = Triple['predicate'] | Triple['object'];
+type SparqlTree = ReturnType<Parser['parse']>;
+type SparqlSelect = Extract<SparqlTree, { subType: 'select' }>;
+type BasicPattern = Extract<SparqlSelect['where']['patterns'][number], { subType: 'bgp' }>;
+type Triple = Extract<BasicPattern['triples'][number], { type: 'triple' }>;
+type TripleNode = Triple['predicate'] | Triple['object'];
 
 /** Making one takes a tenth of a second. */
-let parser: Parser | null = null;
+let sparqlParser: Parser | null = null;
 
-function makeParser(): Parser {
+function makeSparqlParser(): Parser {
   // The library's own patterns try every way to part a run of blanks, and of n blanks there are 2^n.
-  const blanks = '(?:[\\t\\n\\r ]|#[^\\n]*\\n)+';
-  for (const [token, first, second] of [
+  const blankPattern = '(?:[\\t\\n\\r ]|#[^\\n]*\\n)+';
+  for (const [clauseToken, firstKeyword, secondKeyword] of [
     [lex.insertDataClause, 'insert', 'data'],
     [lex.deleteDataClause, 'delete', 'data'],
     [lex.deleteWhereClause, 'delete', 'where'],
   ] as const)
-    token.PATTERN = new RegExp(first + blanks + second, 'i');
-  const options = {
-    defaultContext: { astFactory: new AstFactory({ tracksSourceLocation: true }), prefixes: { ...knownPrefixes } },
+    clauseToken.PATTERN = new RegExp(firstKeyword + blankPattern + secondKeyword, 'i');
+  const parserOptions = {
+    defaultContext: { astFactory: new AstFactory({ tracksSourceLocation: true }), prefixes: { ...sparqlPrefixes } },
     lexerConfig: { positionTracking: 'full' },
     // This handler keeps the offset; the default message counts lines differently.
     errorHandler: ([first]: readonly { readonly token: { readonly startOffset: number } }[]) => {
-      throw new NotExpected(first!.token.startOffset);
+      throw new UnexpectedLexeme(first!.token.startOffset);
     },
   } as const;
-  return new Parser(options);
+  return new Parser(parserOptions);
 }
 
-class NotExpected extends Error {
+class UnexpectedLexeme extends Error {
   /** NaN at the end of the text. */
   readonly offset: number;
 
@@ -91,49 +91,55 @@ class NotExpected extends Error {
   }
 }
 
-function parseQuery(text: string): Ast {
-  checkText(text, 'the query');
-  checkExtent(text);
-  parser ??= makeParser();
+function parseQuery(sparqlText: string): SparqlTree {
+  checkText(sparqlText, 'the query');
+  checkExtent(sparqlText);
+  sparqlParser ??= makeSparqlParser();
   try {
-    return parser.parse(text);
+    return sparqlParser.parse(sparqlText);
   } catch (error) {
     if (error instanceof RangeError) throw new ServiceError('REL_PARSE', 'the query nests too deeply');
-    if (error instanceof NotExpected) throw unexpectedToken(text, error.offset);
+    if (error instanceof UnexpectedLexeme) throw unexpectedToken(sparqlText, error.offset);
     // The library throws nothing else, and nothing but Errors.
-    const { message } = error as Error;
-    const offset = /at offset: (\d+)/.exec(message)?.[1];
-    if (offset !== undefined) throw errorAt('REL_PARSE', 'this character is not expected here', locationAt(text, Number(offset)));
-    const prefix = /^Unknown prefix: (.*)$/s.exec(message)?.[1];
-    if (prefix !== undefined)
-      throw errorAt('REL_PARSE', `the prefix ${prefix}: is not declared`, locationAt(text, text.indexOf(`${prefix}:`)));
-    throw new ServiceError('REL_PARSE', message.split('\n', 1)[0]!.slice(0, 200));
+    const { message: parserMessage } = error as Error;
+    const errorOffset = /at offset: (\d+)/.exec(parserMessage)?.[1];
+    if (errorOffset !== undefined)
+      throw errorAt('REL_PARSE', 'this character is not expected here', locationAt(sparqlText, Number(errorOffset)));
+    const unknownPrefix = /^Unknown prefix: (.*)$/s.exec(parserMessage)?.[1];
+    if (unknownPrefix !== undefined)
+      throw errorAt(
+        'REL_PARSE',
+        `the prefix ${unknownPrefix}: is not declared`,
+        locationAt(sparqlText, sparqlText.indexOf(`${unknownPrefix}:`)),
+      );
+    throw new ServiceError('REL_PARSE', parserMessage.split('\n', 1)[0]!.slice(0, 200));
   }
 }
 
-function unexpectedToken(text: string, offset: number): ServiceError {
-  if (Number.isNaN(offset)) return errorAt('REL_PARSE', 'the query ends too early', locationAt(text, text.length));
-  const [lexemeText = ''] = text.slice(offset).match(token) ?? [];
-  return errorAt('REL_PARSE', `${JSON.stringify(lexemeText.slice(0, 40))} is not expected here`, locationAt(text, offset));
+function unexpectedToken(sparqlText: string, offset: number): ServiceError {
+  if (Number.isNaN(offset)) return errorAt('REL_PARSE', 'the query ends too early', locationAt(sparqlText, sparqlText.length));
+  const [lexemeText = ''] = sparqlText.slice(offset).match(sparqlLexeme) ?? [];
+  return errorAt('REL_PARSE', `${JSON.stringify(lexemeText.slice(0, 40))} is not expected here`, locationAt(sparqlText, offset));
 }
 
 const lineEnd = /\r\n|\n|\r/;
-const token =
+const sparqlLexeme =
   /#[^\n\r]*|"""[^]*?"""|'''[^]*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|<[^<>"{}|^`\\\s]*>|(?:[?$:\w\-.]|\\.)+|\S/g;
 
 /** Refuses queries so large that parsing them would block other requests. */
-function checkExtent(text: string): void {
-  if (text.length > charactersMax) throw new ServiceError('REL_PARSE', `a query has at most ${charactersMax} characters`);
-  let tokens = 0;
-  let depth = 0;
-  for (const { 0: lexemeText, index } of text.matchAll(token)) {
+function checkExtent(sparqlText: string): void {
+  if (sparqlText.length > sparqlCharactersMax)
+    throw new ServiceError('REL_PARSE', `a query has at most ${sparqlCharactersMax} characters`);
+  let lexemeCount = 0;
+  let bracketDepth = 0;
+  for (const { 0: lexemeText, index } of sparqlText.matchAll(sparqlLexeme)) {
     if (lexemeText.startsWith('#')) continue;
-    if (++tokens > tokensMax)
-      throw errorAt('REL_PARSE', `a query has at most ${tokensMax} words and signs`, locationAt(text, index));
-    if ('{[('.includes(lexemeText) && ++depth > depthMax) {
-      throw errorAt('REL_PARSE', `a query nests at most ${depthMax} levels`, locationAt(text, index));
+    if (++lexemeCount > sparqlTokensMax)
+      throw errorAt('REL_PARSE', `a query has at most ${sparqlTokensMax} words and signs`, locationAt(sparqlText, index));
+    if ('{[('.includes(lexemeText) && ++bracketDepth > sparqlDepthMax) {
+      throw errorAt('REL_PARSE', `a query nests at most ${sparqlDepthMax} levels`, locationAt(sparqlText, index));
     }
-    if ('}])'.includes(lexemeText)) depth--;
+    if ('}])'.includes(lexemeText)) bracketDepth--;
   }
 }
 
@@ -143,249 +149,263 @@ function locationAt(text: string, offset: number): Location {
 }
 
 /** A text of SQL, with slots where values stand. */
-type Piece = string | { readonly slot: number };
+type SqlPiece = string | { readonly slot: number };
 
-interface Table {
+interface TripleTable {
   readonly alias: string;
   readonly source: Source;
   /** The conditions that join it to the tables before it. */
   readonly on: Expression[];
-  readonly text: Piece[];
-  readonly onText: Piece[][];
+  readonly text: SqlPiece[];
+  readonly onText: SqlPiece[][];
 }
 
 /** A column of the answer, and the same in SQL. */
-interface Answered {
+interface AnsweredVariable {
   readonly name: string;
   readonly item: ProjectionItem;
   readonly text: string;
 }
 
-const triples = 'KnowledgeTriple';
-const provenance = 'ProvenanceTriple';
-const positions = ['subject', 'predicate', 'object'] as const;
+const tripleType = 'KnowledgeTriple';
+const provenanceType = 'ProvenanceTriple';
+const triplePositions = ['subject', 'predicate', 'object'] as const;
 const provenanceIris: ReadonlySet<string> = new Set(Object.values(provenancePredicates));
 
-class StatementMaker {
-  readonly #text: string;
-  readonly #parameters: Literal[] = [];
+class SparqlStatementMaker {
+  readonly #sparqlText: string;
+  readonly #sparqlParameters: Literal[] = [];
   readonly #locations: Location[] = [];
-  readonly #tables: Table[] = [];
-  readonly #where: Expression[] = [];
-  readonly #whereText: Piece[][] = [];
+  readonly #tripleTables: TripleTable[] = [];
+  readonly #sqlConditions: Expression[] = [];
+  readonly #sqlConditionTexts: SqlPiece[][] = [];
   /** Where each variable and blank node stands first; blank nodes under a name that no variable has. */
-  readonly #bound = new Map<string, ColumnRef>();
-  readonly #resources = new Set<string>();
-  readonly #prefixes = new Map(Object.entries(knownPrefixes));
-  #base: string | null = null;
+  readonly #boundVariables = new Map<string, ColumnRef>();
+  readonly #resourceVariables = new Set<string>();
+  readonly #declaredPrefixes = new Map(Object.entries(sparqlPrefixes));
+  #baseIri: string | null = null;
 
   constructor(text: string) {
-    this.#text = text;
+    this.#sparqlText = text;
   }
 
-  make(ast: Ast): SparqlQuery {
-    const select = this.#select(ast);
-    this.#context(select);
-    for (const pattern of select.where.patterns) {
-      if (pattern.type !== 'pattern' || pattern.subType !== 'bgp') throw this.#unsupportedError(nameOf(pattern), pattern);
-      for (const each of pattern.triples) this.#triples(each);
+  make(sparqlTree: SparqlTree): SparqlQuery {
+    const sparqlSelect = this.#requireSelect(sparqlTree);
+    this.#readPrologue(sparqlSelect);
+    for (const wherePattern of sparqlSelect.where.patterns) {
+      if (wherePattern.type !== 'pattern' || wherePattern.subType !== 'bgp')
+        throw this.#unsupportedError(patternKindName(wherePattern), wherePattern);
+      for (const tripleEntry of wherePattern.triples) this.#addTriples(tripleEntry);
     }
-    const location = this.#locationOf(select.where);
-    const items = this.#projection(select);
-    const limit = this.#limit(select);
+    const location = this.#locationOf(sparqlSelect.where);
+    const answeredVariables = this.#projectVariables(sparqlSelect);
+    const rowLimit = this.#limitSlot(sparqlSelect);
     // No pattern at all has one solution, which binds nothing.
-    const nothing: Source = { kind: 'values', rows: [[]], location };
-    const from = this.#tables.reduce<Source | null>((left, { source, on }) => {
-      if (left === null) return source;
-      return { kind: 'join', type: 'inner', left, right: source, on: allOf(on), using: null, location };
+    const emptySource: Source = { kind: 'values', rows: [[]], location };
+    const tripleJoin = this.#tripleTables.reduce<Source | null>((joinedSource, { source, on }) => {
+      if (joinedSource === null) return source;
+      return { kind: 'join', type: 'inner', left: joinedSource, right: source, on: allOf(on), using: null, location };
     }, null);
-    const body = selectOf({
-      projection: items.map(({ item }) => item),
-      from: from ?? nothing,
-      where: allOf(this.#where),
+    const sqlSelect = selectOf({
+      projection: answeredVariables.map(({ item }) => item),
+      from: tripleJoin ?? emptySource,
+      where: allOf(this.#sqlConditions),
       location,
     });
-    const query: Query = queryOf(body, limit);
-    const pieces = this.#sql(items, limit);
+    const sqlQuery: Query = queryOf(sqlSelect, rowLimit);
+    const sqlPieces = this.#sqlPieces(answeredVariables, rowLimit);
     return {
       question: {
         language: 'sparql',
-        template: pieces.map((piece) => (typeof piece === 'string' ? piece : `?${this.#isInteger(piece) ? 'i' : 's'}`)).join(''),
-        statement: { kind: 'query', purpose: null, query, withProvenance: false },
-        parameters: this.#parameters,
+        template: sqlPieces
+          .map((sqlPiece) => (typeof sqlPiece === 'string' ? sqlPiece : `?${this.#isIntegerSlot(sqlPiece) ? 'i' : 's'}`))
+          .join(''),
+        statement: { kind: 'query', purpose: null, query: sqlQuery, withProvenance: false },
+        parameters: this.#sparqlParameters,
         locationOf: (slot) => this.#locations[slot]!,
       },
-      sql: pieces.map((piece) => (typeof piece === 'string' ? piece : this.#literalText(piece))).join(''),
-      resources: this.#resources,
+      sql: sqlPieces.map((sqlPiece) => (typeof sqlPiece === 'string' ? sqlPiece : this.#sqlLiteral(sqlPiece))).join(''),
+      resources: this.#resourceVariables,
     };
   }
 
-  #select(ast: Ast): Select {
-    if (ast.type === 'update') throw new ServiceError('REL_READ_ONLY', 'updates are not supported: write by POST /ingest');
-    if (ast.subType !== 'select') throw this.#unsupportedError(ast.subType.toUpperCase(), ast);
-    const { distinct, reduced, datasets, solutionModifiers, values } = ast;
-    if (distinct) throw this.#unsupportedError('DISTINCT', ast);
-    if (reduced) throw this.#unsupportedError('REDUCED', ast);
-    const [dataset] = datasets.clauses;
-    if (dataset) throw this.#unsupportedError('FROM', dataset.value);
+  #requireSelect(sparqlTree: SparqlTree): SparqlSelect {
+    if (sparqlTree.type === 'update') throw new ServiceError('REL_READ_ONLY', 'updates are not supported: write by POST /ingest');
+    if (sparqlTree.subType !== 'select') throw this.#unsupportedError(sparqlTree.subType.toUpperCase(), sparqlTree);
+    const { distinct, reduced, datasets, solutionModifiers, values } = sparqlTree;
+    if (distinct) throw this.#unsupportedError('DISTINCT', sparqlTree);
+    if (reduced) throw this.#unsupportedError('REDUCED', sparqlTree);
+    const [firstDataset] = datasets.clauses;
+    if (firstDataset) throw this.#unsupportedError('FROM', firstDataset.value);
     const { order, group, having, limitOffset } = solutionModifiers;
     if (order) throw this.#unsupportedError('ORDER BY', order);
     if (group) throw this.#unsupportedError('GROUP BY', group);
     if (having) throw this.#unsupportedError('HAVING', having);
     if (limitOffset?.offset !== undefined) throw this.#unsupportedError('OFFSET', limitOffset);
     if (values) throw this.#unsupportedError('VALUES', values);
-    return ast;
+    return sparqlTree;
   }
 
-  #context({ context }: Select): void {
-    for (const each of context) {
-      if (each.subType === 'base') this.#base = this.#absolute(each.value.value);
-      else this.#prefixes.set(each.key, this.#absolute(each.value.value));
+  #readPrologue({ context }: SparqlSelect): void {
+    for (const prologueEntry of context) {
+      if (prologueEntry.subType === 'base') this.#baseIri = this.#absoluteIri(prologueEntry.value.value);
+      else this.#declaredPrefixes.set(prologueEntry.key, this.#absoluteIri(prologueEntry.value.value));
     }
   }
 
-  #absolute(iri: string): string {
-    if (this.#base === null || /^[a-z][a-z0-9+.-]*:/i.test(iri)) return iri;
+  #absoluteIri(iri: string): string {
+    if (this.#baseIri === null || /^[a-z][a-z0-9+.-]*:/i.test(iri)) return iri;
     try {
-      return new URL(iri, this.#base).href;
+      return new URL(iri, this.#baseIri).href;
     } catch {
       throw new ServiceError('REL_PARSE', 'BASE must be an absolute IRI');
     }
   }
 
-  #triples(each: Basic['triples'][number]): void {
-    if (each.type === 'tripleCollection') {
-      for (const inner of each.triples) this.#triples(inner);
+  #addTriples(tripleEntry: BasicPattern['triples'][number]): void {
+    if (tripleEntry.type === 'tripleCollection') {
+      for (const innerTriple of tripleEntry.triples) this.#addTriples(innerTriple);
       return;
     }
     // Triples in brackets describe their own node.
-    for (const node of [each.subject, each.object]) if (node.type === 'tripleCollection') this.#triples(node);
-    this.#pattern(each);
+    for (const tripleNode of [tripleEntry.subject, tripleEntry.object])
+      if (tripleNode.type === 'tripleCollection') this.#addTriples(tripleNode);
+    this.#addTriplePattern(tripleEntry);
   }
 
-  #pattern(triple: Triple): void {
-    const alias = `t${this.#tables.length + 1}`;
+  #addTriplePattern(triple: Triple): void {
+    const tripleAlias = `t${this.#tripleTables.length + 1}`;
     const location = this.#locationOf(triple);
-    const predicate = this.#constant(triple.predicate);
-    const isProvenance = predicate !== null && provenanceIris.has(predicate);
-    const all = 'subject, predicate, object';
-    const table: Table = {
-      alias,
-      source: isProvenance ? bothSources(alias, location) : { kind: 'table', name: triples, alias, location },
+    const constantPredicate = this.#constantText(triple.predicate);
+    const isProvenance = constantPredicate !== null && provenanceIris.has(constantPredicate);
+    const tripleColumns = 'subject, predicate, object';
+    const tripleTable: TripleTable = {
+      alias: tripleAlias,
+      source: isProvenance
+        ? triplesAndProvenance(tripleAlias, location)
+        : { kind: 'table', name: tripleType, alias: tripleAlias, location },
       on: [],
       text: [
         isProvenance
-          ? `(SELECT ${all} FROM ${triples} UNION ALL SELECT ${all} FROM ${provenance}) ${alias}`
-          : `${triples} ${alias}`,
+          ? `(SELECT ${tripleColumns} FROM ${tripleType} UNION ALL SELECT ${tripleColumns} FROM ${provenanceType}) ${tripleAlias}`
+          : `${tripleType} ${tripleAlias}`,
       ],
       onText: [],
     };
-    this.#tables.push(table);
-    for (const position of positions) this.#term(table, position, triple[position]);
+    this.#tripleTables.push(tripleTable);
+    for (const triplePosition of triplePositions) this.#addTripleTerm(tripleTable, triplePosition, triple[triplePosition]);
   }
 
-  #term(table: Table, position: (typeof positions)[number], node: Node): void {
-    const location = this.#locationOf(node);
-    const column = columnOf(position, location, table.alias);
-    const constant = this.#constant(node);
-    if (constant !== null) {
-      const slot = this.#slot(constant, location);
-      this.#where.push(equal(column, { kind: 'literal', ...slot }));
-      this.#whereText.push([`${table.alias}.${position} = `, slot]);
+  #addTripleTerm(tripleTable: TripleTable, position: (typeof triplePositions)[number], termNode: TripleNode): void {
+    const location = this.#locationOf(termNode);
+    const tripleColumn = columnOf(position, location, tripleTable.alias);
+    const constantTerm = this.#constantText(termNode);
+    if (constantTerm !== null) {
+      const constantSlot = this.#addSlot(constantTerm, location);
+      this.#sqlConditions.push(equal(tripleColumn, { kind: 'literal', ...constantSlot }));
+      this.#sqlConditionTexts.push([`${tripleTable.alias}.${position} = `, constantSlot]);
       return;
     }
-    const name = this.#variable(node);
-    if (position !== 'object') this.#resources.add(name);
-    const known = this.#bound.get(name);
-    if (known === undefined) {
-      this.#bound.set(name, column);
+    const variableName = this.#variableName(termNode);
+    if (position !== 'object') this.#resourceVariables.add(variableName);
+    const boundColumn = this.#boundVariables.get(variableName);
+    if (boundColumn === undefined) {
+      this.#boundVariables.set(variableName, tripleColumn);
       return;
     }
     // The first table joins nothing.
-    const isOwn = this.#tables.length === 1;
-    (isOwn ? this.#where : table.on).push(equal(known, column));
-    (isOwn ? this.#whereText : table.onText).push([`${known.table}.${known.name} = ${table.alias}.${position}`]);
+    const isFirstTable = this.#tripleTables.length === 1;
+    (isFirstTable ? this.#sqlConditions : tripleTable.on).push(equal(boundColumn, tripleColumn));
+    (isFirstTable ? this.#sqlConditionTexts : tripleTable.onText).push([
+      `${boundColumn.table}.${boundColumn.name} = ${tripleTable.alias}.${position}`,
+    ]);
   }
 
   /** The text that a row has to have; null for a variable. */
-  #constant(node: Node): string | null {
-    if (node.type === 'path') throw this.#unsupportedError('a property path', node);
-    if (node.type !== 'term' || node.subType === 'variable' || node.subType === 'blankNode') return null;
-    if (node.subType === 'namedNode') {
-      if (!('prefix' in node)) return this.#absolute(node.value);
+  #constantText(termNode: TripleNode): string | null {
+    if (termNode.type === 'path') throw this.#unsupportedError('a property path', termNode);
+    if (termNode.type !== 'term' || termNode.subType === 'variable' || termNode.subType === 'blankNode') return null;
+    if (termNode.subType === 'namedNode') {
+      if (!('prefix' in termNode)) return this.#absoluteIri(termNode.value);
       // A local name has a backslash before the signs that would end it. Source: SPARQL 1.1, PN_LOCAL_ESC.
-      return `${this.#prefixes.get(node.prefix) ?? ''}${node.value.replaceAll(/\\(.)/g, '$1')}`;
+      return `${this.#declaredPrefixes.get(termNode.prefix) ?? ''}${termNode.value.replaceAll(/\\(.)/g, '$1')}`;
     }
-    const { value, langOrIri } = node;
+    const { value: literalText, langOrIri } = termNode;
     if (typeof langOrIri === 'string') {
-      throw errorAt('REL_PARSE', 'language tags are not supported: a text is stored without one', this.#locationOf(node));
+      throw errorAt('REL_PARSE', 'language tags are not supported: a text is stored without one', this.#locationOf(termNode));
     }
-    return value;
+    return literalText;
   }
 
-  #variable(node: Node): string {
-    if (node.type === 'tripleCollection') return this.#variable(node.identifier);
-    if (node.type === 'term' && node.subType === 'blankNode') return `_:${node.label}`;
-    if (node.type === 'term' && node.subType === 'variable') return node.value;
-    throw this.#unsupportedError('this term', node);
+  #variableName(termNode: TripleNode): string {
+    if (termNode.type === 'tripleCollection') return this.#variableName(termNode.identifier);
+    if (termNode.type === 'term' && termNode.subType === 'blankNode') return `_:${termNode.label}`;
+    if (termNode.type === 'term' && termNode.subType === 'variable') return termNode.value;
+    throw this.#unsupportedError('this term', termNode);
   }
 
-  #projection({ variables, where }: Select): readonly Answered[] {
-    const names = variables.flatMap((each) => {
-      if (each.type === 'wildcard') return [...this.#bound.keys()].filter((name) => !name.startsWith('_:'));
-      if (each.type !== 'term') throw this.#unsupportedError('an expression with AS', each);
-      return [each.value];
+  #projectVariables({ variables, where }: SparqlSelect): readonly AnsweredVariable[] {
+    const answeredNames = variables.flatMap((selectedVariable) => {
+      if (selectedVariable.type === 'wildcard') return [...this.#boundVariables.keys()].filter((name) => !name.startsWith('_:'));
+      if (selectedVariable.type !== 'term') throw this.#unsupportedError('an expression with AS', selectedVariable);
+      return [selectedVariable.value];
     });
-    return names.map((name) => {
-      const bound = this.#bound.get(name);
-      if (bound === undefined) return this.#unbound(name, this.#locationOf(where));
-      const { table, name: column, location } = bound;
-      const item: ProjectionItem = { kind: 'expression', expression: columnOf(column, location, table), alias: name, location };
-      return { name, item, text: `${table}.${column} AS "${name}"` };
+    return answeredNames.map((name) => {
+      const boundColumn = this.#boundVariables.get(name);
+      if (boundColumn === undefined) return this.#unboundVariable(name, this.#locationOf(where));
+      const { table, name: boundColumnName, location } = boundColumn;
+      const variableItem: ProjectionItem = {
+        kind: 'expression',
+        expression: columnOf(boundColumnName, location, table),
+        alias: name,
+        location,
+      };
+      return { name, item: variableItem, text: `${table}.${boundColumnName} AS "${name}"` };
     });
   }
 
   /** A variable of no pattern is bound to nothing. */
-  #unbound(name: string, location: Location): Answered {
-    const expression: Expression = { kind: 'literal', ...this.#slot(null, location) };
-    return { name, item: { kind: 'expression', expression, alias: name, location }, text: `NULL AS "${name}"` };
+  #unboundVariable(name: string, location: Location): AnsweredVariable {
+    const nullLiteral: Expression = { kind: 'literal', ...this.#addSlot(null, location) };
+    return { name, item: { kind: 'expression', expression: nullLiteral, alias: name, location }, text: `NULL AS "${name}"` };
   }
 
-  #limit({ solutionModifiers: { limitOffset } }: Select): Slot | null {
+  #limitSlot({ solutionModifiers: { limitOffset } }: SparqlSelect): Slot | null {
     if (limitOffset?.limit === undefined) return null;
-    return this.#slot(BigInt(Math.min(limitOffset.limit, Number.MAX_SAFE_INTEGER)), this.#locationOf(limitOffset));
+    return this.#addSlot(BigInt(Math.min(limitOffset.limit, Number.MAX_SAFE_INTEGER)), this.#locationOf(limitOffset));
   }
 
-  #sql(items: readonly { readonly text: string }[], limit: Slot | null): readonly Piece[] {
-    const conditions = joinConditions(this.#whereText);
+  #sqlPieces(answeredVariables: readonly { readonly text: string }[], limitSlot: Slot | null): readonly SqlPiece[] {
+    const conditionPieces = joinSqlConditions(this.#sqlConditionTexts);
     // SQL has no row without a column.
-    const columns = items.length === 0 ? '1' : items.map(({ text }) => text).join(', ');
-    if (this.#tables.length === 0) return [`SELECT ${columns}`, ...(limit === null ? [] : [' LIMIT ', limit])];
+    const selectedColumns = answeredVariables.length === 0 ? '1' : answeredVariables.map(({ text }) => text).join(', ');
+    if (this.#tripleTables.length === 0)
+      return [`SELECT ${selectedColumns}`, ...(limitSlot === null ? [] : [' LIMIT ', limitSlot])];
     return [
-      `SELECT ${columns} FROM `,
-      ...this.#tables.flatMap(({ text, onText }, i): Piece[] => {
+      `SELECT ${selectedColumns} FROM `,
+      ...this.#tripleTables.flatMap(({ text, onText }, i): SqlPiece[] => {
         if (i === 0) return text;
-        return onText.length === 0 ? [' CROSS JOIN ', ...text] : [' JOIN ', ...text, ' ON ', ...joinConditions(onText)];
+        return onText.length === 0 ? [' CROSS JOIN ', ...text] : [' JOIN ', ...text, ' ON ', ...joinSqlConditions(onText)];
       }),
       ' AS OF CURRENT',
-      ...(conditions.length > 0 ? [' WHERE ', ...conditions] : []),
-      ...(limit === null ? [] : [' LIMIT ', limit]),
+      ...(conditionPieces.length > 0 ? [' WHERE ', ...conditionPieces] : []),
+      ...(limitSlot === null ? [] : [' LIMIT ', limitSlot]),
     ];
   }
 
-  #isInteger({ slot }: { readonly slot: number }): boolean {
-    return typeof this.#parameters[slot] === 'bigint';
+  #isIntegerSlot({ slot }: { readonly slot: number }): boolean {
+    return typeof this.#sparqlParameters[slot] === 'bigint';
   }
 
-  #literalText({ slot }: { readonly slot: number }): string {
-    const value = this.#parameters[slot]!;
-    return typeof value === 'string' ? `'${value.replaceAll("'", "''")}'` : String(value);
+  #sqlLiteral({ slot }: { readonly slot: number }): string {
+    const parameterValue = this.#sparqlParameters[slot]!;
+    return typeof parameterValue === 'string' ? `'${parameterValue.replaceAll("'", "''")}'` : String(parameterValue);
   }
 
-  #slot(value: Literal, location: Location): Slot {
-    if (typeof value === 'string') checkText(value, 'a value');
+  #addSlot(parameterValue: Literal, location: Location): Slot {
+    if (typeof parameterValue === 'string') checkText(parameterValue, 'a value');
     this.#locations.push(location);
-    return { slot: this.#parameters.push(value) - 1, location };
+    return { slot: this.#sparqlParameters.push(parameterValue) - 1, location };
   }
 
   #unsupportedError(feature: string, node: { readonly loc?: unknown }): ServiceError {
@@ -398,38 +418,38 @@ class StatementMaker {
 
   #locationOf({ loc }: { readonly loc?: unknown }): Location {
     const { start } = (loc ?? {}) as { readonly start?: number };
-    return locationAt(this.#text, Math.min(start ?? 0, this.#text.length));
+    return locationAt(this.#sparqlText, Math.min(start ?? 0, this.#sparqlText.length));
   }
 }
 
-function joinConditions(conditions: readonly (readonly Piece[])[]): readonly Piece[] {
-  return conditions.flatMap((condition, i) => (i === 0 ? condition : [' AND ', ...condition]));
+function joinSqlConditions(conditionTexts: readonly (readonly SqlPiece[])[]): readonly SqlPiece[] {
+  return conditionTexts.flatMap((conditionPieces, i) => (i === 0 ? conditionPieces : [' AND ', ...conditionPieces]));
 }
 
 /** Both tables of triples, one behind the other. */
-function bothSources(alias: string, location: Location): Source {
-  const projection = positions.map(
+function triplesAndProvenance(alias: string, location: Location): Source {
+  const tripleProjection = triplePositions.map(
     (name): ProjectionItem => ({ kind: 'expression', expression: columnOf(name, location), alias: null, location }),
   );
-  const selectFrom = (name: string) =>
-    selectOf({ projection, from: { kind: 'table', name, alias: null, location }, where: null, location });
-  const body = {
+  const selectTriplesFrom = (name: string) =>
+    selectOf({ projection: tripleProjection, from: { kind: 'table', name, alias: null, location }, where: null, location });
+  const unionOfTriples = {
     kind: 'set-operation',
     op: 'union all',
-    left: selectFrom(triples),
-    right: selectFrom(provenance),
+    left: selectTriplesFrom(tripleType),
+    right: selectTriplesFrom(provenanceType),
     location,
   } as const;
-  return { kind: 'subquery', query: queryOf(body, null), alias, columns: [], location };
+  return { kind: 'subquery', query: queryOf(unionOfTriples, null), alias, columns: [], location };
 }
 
-const names: Readonly<Record<string, string>> = {
+const patternKindNames: Readonly<Record<string, string>> = {
   group: 'a group in a group',
   bind: 'BIND',
   values: 'VALUES',
   select: 'a subquery',
 };
 
-function nameOf(pattern: { readonly type: string; readonly subType: string }): string {
-  return names[pattern.subType] ?? pattern.subType.toUpperCase();
+function patternKindName(pattern: { readonly type: string; readonly subType: string }): string {
+  return patternKindNames[pattern.subType] ?? pattern.subType.toUpperCase();
 }

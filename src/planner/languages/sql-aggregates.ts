@@ -6,10 +6,10 @@ import type { Token } from './sql-lexer.ts';
 import { readOver } from './sql-window-clause.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
-type Read = (cursor: TokenCursor) => Expression;
+type ReadExpression = (cursor: TokenCursor) => Expression;
 
-interface Readers {
-  readonly read: Read;
+interface SqlReaders {
+  readonly read: ReadExpression;
   readonly readArguments: (cursor: TokenCursor) => FunctionArgument[];
 }
 
@@ -24,13 +24,16 @@ export function hasFrames(name: AggregateName): boolean {
 }
 
 /** Whether OVER stands behind the closing bracket of this call, or of its FILTER. */
-export function isWindowed(cursor: TokenCursor): boolean {
-  let depth = 0;
-  for (let ahead = 1; cursor.peek(ahead).kind !== 'end'; ahead++) {
-    const key = cursor.key(ahead);
-    if (key === '(') depth++;
-    else if (key === ')' && --depth === 0 && cursor.key(ahead + 1) !== 'FILTER')
-      return cursor.key(ahead + 1) === 'OVER' && (cursor.key(ahead + 2) === '(' || isWindowName(cursor.peek(ahead + 2)));
+export function isWindowed(sqlCursor: TokenCursor): boolean {
+  let bracketDepth = 0;
+  for (let lexemesAhead = 1; sqlCursor.peek(lexemesAhead).kind !== 'end'; lexemesAhead++) {
+    const keyAhead = sqlCursor.key(lexemesAhead);
+    if (keyAhead === '(') bracketDepth++;
+    else if (keyAhead === ')' && --bracketDepth === 0 && sqlCursor.key(lexemesAhead + 1) !== 'FILTER')
+      return (
+        sqlCursor.key(lexemesAhead + 1) === 'OVER' &&
+        (sqlCursor.key(lexemesAhead + 2) === '(' || isWindowName(sqlCursor.peek(lexemesAhead + 2)))
+      );
   }
   return false;
 }
@@ -38,120 +41,149 @@ export function isWindowed(cursor: TokenCursor): boolean {
 const isWindowName = ({ kind, reserved }: Token): boolean => (kind === 'word' || kind === 'quoted') && !reserved;
 
 export function readWindowed(
-  cursor: TokenCursor,
+  sqlCursor: TokenCursor,
   name: WindowFunction,
   location: Location,
-  { read, readArguments }: Readers,
+  { read: readOperand, readArguments }: SqlReaders,
 ): Expression {
-  if (cursor.aggregates !== 'allowed')
-    throw cursor.error('a window function stands in the projection or in ORDER BY', location, 'window-misplaced');
-  cursor.next();
-  const operands: Expression[] = [];
-  if (cursor.key(1) === '*') {
-    if (name !== 'count') throw cursor.error('only COUNT takes *', cursor.location, 'no-such-function');
-    cursor.next();
-    cursor.next();
-    cursor.expect(')');
+  if (sqlCursor.aggregates !== 'allowed')
+    throw sqlCursor.error('a window function stands in the projection or in ORDER BY', location, 'window-misplaced');
+  sqlCursor.next();
+  const windowOperands: Expression[] = [];
+  if (sqlCursor.key(1) === '*') {
+    if (name !== 'count') throw sqlCursor.error('only COUNT takes *', sqlCursor.location, 'no-such-function');
+    sqlCursor.next();
+    sqlCursor.next();
+    sqlCursor.expect(')');
   } else {
-    if (cursor.key(1) === 'DISTINCT') throw cursor.notImplemented('DISTINCT in a window function');
-    operands.push(...readArguments(cursor).map(({ value }) => value));
+    if (sqlCursor.key(1) === 'DISTINCT') throw sqlCursor.notImplemented('DISTINCT in a window function');
+    windowOperands.push(...readArguments(sqlCursor).map(({ value }) => value));
   }
-  if (cursor.key() === 'FILTER' && windowFunctions.has(name.toUpperCase()))
-    throw cursor.notImplemented(`FILTER of ${name.toUpperCase()}`);
-  const filter = readFilter(cursor, read);
-  cursor.expect('OVER');
-  const over = readOver(cursor, { read, order: cursor.readOrder });
-  return { kind: 'over', function: name, arguments: operands, ...over, filter, location };
+  if (sqlCursor.key() === 'FILTER' && windowFunctions.has(name.toUpperCase()))
+    throw sqlCursor.notImplemented(`FILTER of ${name.toUpperCase()}`);
+  const windowFilter = readAggregateFilter(sqlCursor, readOperand);
+  sqlCursor.expect('OVER');
+  const overClause = readOver(sqlCursor, { read: readOperand, order: sqlCursor.readOrder });
+  return { kind: 'over', function: name, arguments: windowOperands, ...overClause, filter: windowFilter, location };
 }
 
-export function readAggregate(cursor: TokenCursor, name: AggregateName, location: Location, read: Read): Expression {
-  if (cursor.aggregates === 'within')
-    throw cursor.error('an aggregate within an aggregate is not implemented', cursor.location, 'not-grouped');
-  if (cursor.aggregates === 'refused')
-    throw cursor.error('an aggregate stands in the projection, HAVING or ORDER BY', location, 'not-grouped');
-  cursor.next();
-  cursor.expect('(');
+export function readAggregate(
+  sqlCursor: TokenCursor,
+  name: AggregateName,
+  location: Location,
+  readOperand: ReadExpression,
+): Expression {
+  if (sqlCursor.aggregates === 'within')
+    throw sqlCursor.error('an aggregate within an aggregate is not implemented', sqlCursor.location, 'not-grouped');
+  if (sqlCursor.aggregates === 'refused')
+    throw sqlCursor.error('an aggregate stands in the projection, HAVING or ORDER BY', location, 'not-grouped');
+  sqlCursor.next();
+  sqlCursor.expect('(');
   const { isOrdered = false }: AggregateFunction = aggregateFunctions[name];
-  if (isOrdered) return readOrdered(cursor, name, location, read);
-  if (cursor.key() === '*') {
-    if (name !== 'count') throw cursor.error('only COUNT takes *', cursor.location, 'no-such-function');
-    cursor.next();
-    cursor.expect(')');
+  if (isOrdered) return readOrderedSet(sqlCursor, name, location, readOperand);
+  if (sqlCursor.key() === '*') {
+    if (name !== 'count') throw sqlCursor.error('only COUNT takes *', sqlCursor.location, 'no-such-function');
+    sqlCursor.next();
+    sqlCursor.expect(')');
     return {
       kind: 'aggregate',
       function: name,
       operand: null,
       second: null,
       distinct: false,
-      filter: readFilter(cursor, read),
+      filter: readAggregateFilter(sqlCursor, readOperand),
       location,
     };
   }
-  if (cursor.key() === ')') {
-    const usage = name === 'count' ? 'COUNT(*) counts rows' : `${name.toUpperCase()} takes a value`;
-    throw cursor.error(usage, cursor.location, name === 'count' ? 'not-of-this-call' : 'no-such-function');
+  if (sqlCursor.key() === ')') {
+    const aggregateUsage = name === 'count' ? 'COUNT(*) counts rows' : `${name.toUpperCase()} takes a value`;
+    throw sqlCursor.error(aggregateUsage, sqlCursor.location, name === 'count' ? 'not-of-this-call' : 'no-such-function');
   }
-  const distinct = cursor.accept('DISTINCT');
-  if (!distinct) cursor.accept('ALL');
-  const outer = cursor.aggregates;
-  cursor.aggregates = 'within';
-  const value = read(cursor);
+  const isDistinct = sqlCursor.accept('DISTINCT');
+  if (!isDistinct) sqlCursor.accept('ALL');
+  const outerAggregates = sqlCursor.aggregates;
+  sqlCursor.aggregates = 'within';
+  const aggregatedValue = readOperand(sqlCursor);
   // Names of members are texts, whatever they were.
-  const operand = cursor.dialect === 'wide' && name.endsWith('_object_agg') ? asText(value) : value;
-  const second = cursor.accept(',') ? read(cursor) : null;
+  const aggregateOperand =
+    sqlCursor.dialect === 'wide' && name.endsWith('_object_agg') ? castAsText(aggregatedValue) : aggregatedValue;
+  const secondOperand = sqlCursor.accept(',') ? readOperand(sqlCursor) : null;
   let orderBy: readonly OrderItem[] | null = null;
-  if (cursor.key() === 'ORDER') {
-    if (cursor.dialect !== 'wide')
-      throw cursor.notImplemented('ORDER BY within an aggregate (order the rows in a subquery of FROM)');
-    cursor.next();
-    cursor.expect('BY');
-    orderBy = cursor.readOrder(cursor);
+  if (sqlCursor.key() === 'ORDER') {
+    if (sqlCursor.dialect !== 'wide')
+      throw sqlCursor.notImplemented('ORDER BY within an aggregate (order the rows in a subquery of FROM)');
+    sqlCursor.next();
+    sqlCursor.expect('BY');
+    orderBy = sqlCursor.readOrder(sqlCursor);
   }
-  cursor.aggregates = outer;
-  cursor.expect(')');
-  const filter = readFilter(cursor, read);
-  return { kind: 'aggregate', function: name, operand, second, distinct, filter, ...(orderBy && { orderBy }), location };
+  sqlCursor.aggregates = outerAggregates;
+  sqlCursor.expect(')');
+  const aggregateFilter = readAggregateFilter(sqlCursor, readOperand);
+  return {
+    kind: 'aggregate',
+    function: name,
+    operand: aggregateOperand,
+    second: secondOperand,
+    distinct: isDistinct,
+    filter: aggregateFilter,
+    ...(orderBy && { orderBy }),
+    location,
+  };
 }
 
-function asText(value: Expression): Expression {
-  const { location } = value;
-  const type: Expression = { kind: 'column', table: null, name: 'TEXT', location };
-  return { kind: 'call', name: 'CAST', arguments: [argument(value), { name: 'TYPE', value: type }], location };
+function castAsText(jsonKey: Expression): Expression {
+  const { location } = jsonKey;
+  const textType: Expression = { kind: 'column', table: null, name: 'TEXT', location };
+  return { kind: 'call', name: 'CAST', arguments: [argument(jsonKey), { name: 'TYPE', value: textType }], location };
 }
 
 /** MODE() and percentiles: the share in their brackets, then WITHIN GROUP (ORDER BY x). */
-function readOrdered(cursor: TokenCursor, name: AggregateName, location: Location, read: Read): Expression {
-  cursor.wideOnly(name.toUpperCase());
-  const outer = cursor.aggregates;
-  cursor.aggregates = 'within';
-  const second = cursor.key() === ')' ? null : read(cursor);
-  cursor.expect(')');
-  cursor.expect('WITHIN');
-  cursor.expect('GROUP');
-  cursor.expect('(');
-  cursor.expect('ORDER');
-  cursor.expect('BY');
-  const [item, more] = cursor.readOrder(cursor);
-  if (item === undefined || more !== undefined || item.collate !== 'codepoint')
-    throw cursor.error(`${name.toUpperCase()} is of one value, in the order of code points`, location, 'no-such-function');
-  cursor.aggregates = outer;
-  cursor.expect(')');
-  const filter = readFilter(cursor, read);
-  const { expression: operand, descending } = item;
-  return { kind: 'aggregate', function: name, operand, second, distinct: false, filter, descending, location };
+function readOrderedSet(
+  sqlCursor: TokenCursor,
+  name: AggregateName,
+  location: Location,
+  readOperand: ReadExpression,
+): Expression {
+  sqlCursor.wideOnly(name.toUpperCase());
+  const outerAggregates = sqlCursor.aggregates;
+  sqlCursor.aggregates = 'within';
+  const secondOperand = sqlCursor.key() === ')' ? null : readOperand(sqlCursor);
+  sqlCursor.expect(')');
+  sqlCursor.expect('WITHIN');
+  sqlCursor.expect('GROUP');
+  sqlCursor.expect('(');
+  sqlCursor.expect('ORDER');
+  sqlCursor.expect('BY');
+  const [orderedItem, secondItem] = sqlCursor.readOrder(sqlCursor);
+  if (orderedItem === undefined || secondItem !== undefined || orderedItem.collate !== 'codepoint')
+    throw sqlCursor.error(`${name.toUpperCase()} is of one value, in the order of code points`, location, 'no-such-function');
+  sqlCursor.aggregates = outerAggregates;
+  sqlCursor.expect(')');
+  const orderedSetFilter = readAggregateFilter(sqlCursor, readOperand);
+  const { expression: operand, descending } = orderedItem;
+  return {
+    kind: 'aggregate',
+    function: name,
+    operand,
+    second: secondOperand,
+    distinct: false,
+    filter: orderedSetFilter,
+    descending,
+    location,
+  };
 }
 
 /** FILTER (WHERE condition) behind an aggregate. */
-function readFilter(cursor: TokenCursor, read: Read): Expression | null {
-  if (cursor.key() !== 'FILTER' || cursor.key(1) !== '(') return null;
-  cursor.wideOnly('FILTER within an aggregate');
-  cursor.next();
-  cursor.expect('(');
-  cursor.expect('WHERE');
-  const outer = cursor.aggregates;
-  cursor.aggregates = 'within';
-  const condition = read(cursor);
-  cursor.aggregates = outer;
-  cursor.expect(')');
-  return condition;
+function readAggregateFilter(sqlCursor: TokenCursor, readCondition: ReadExpression): Expression | null {
+  if (sqlCursor.key() !== 'FILTER' || sqlCursor.key(1) !== '(') return null;
+  sqlCursor.wideOnly('FILTER within an aggregate');
+  sqlCursor.next();
+  sqlCursor.expect('(');
+  sqlCursor.expect('WHERE');
+  const outerAggregates = sqlCursor.aggregates;
+  sqlCursor.aggregates = 'within';
+  const filterCondition = readCondition(sqlCursor);
+  sqlCursor.aggregates = outerAggregates;
+  sqlCursor.expect(')');
+  return filterCondition;
 }

@@ -32,91 +32,93 @@ export const classDigit = 3;
 export const classOther = 4;
 
 export const classOf = new Uint8Array(128);
-for (const space of ' \t\r\n\f\v') classOf[space.charCodeAt(0)] = classSpace;
-for (let code = 0; code < 128; code++) {
-  const character = String.fromCharCode(code);
-  if (/[A-Za-z_]/.test(character)) classOf[code] = classLetter;
-  if (/[0-9]/.test(character)) classOf[code] = classDigit;
+for (const spaceCharacter of ' \t\r\n\f\v') classOf[spaceCharacter.charCodeAt(0)] = classSpace;
+for (let asciiCode = 0; asciiCode < 128; asciiCode++) {
+  const asciiCharacter = String.fromCharCode(asciiCode);
+  if (/[A-Za-z_]/.test(asciiCharacter)) classOf[asciiCode] = classLetter;
+  if (/[0-9]/.test(asciiCharacter)) classOf[asciiCode] = classDigit;
 }
 
 export const nameStart = /^[\p{ID_Start}]$/u;
 export const nameContinue = /^[\p{ID_Continue}]$/u;
-const ascii = /^[\x21-\x7e]*$/;
+const printableAscii = /^[\x21-\x7e]*$/;
 
 export function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39;
 }
 
-const singles = new Map('()[]{},;.*+-/%=<>:|~'.split('').map((character) => [character.charCodeAt(0), character]));
+const singleSymbols = new Map(
+  '()[]{},;.*+-/%=<>:|~'.split('').map((asciiCharacter) => [asciiCharacter.charCodeAt(0), asciiCharacter]),
+);
 
-export function symbolOf(code: number, next: number, third: number): string {
-  switch (code) {
+export function symbolOf(symbolCode: number, nextCode: number, thirdCode: number): string {
+  switch (symbolCode) {
     case 0x3c: // <
-      if (next === 0x3d) return third === 0x3e ? '<=>' : '<=';
-      if (next === 0x3e) return '!=';
-      if (next === minus && third === 0x3e) return '<->';
-      if (next === 0x40) return '<@';
-      if (next === 0x23 && third === 0x3e) return '<#>';
-      return next === 0x3c ? '<<' : '<';
+      if (nextCode === 0x3d) return thirdCode === 0x3e ? '<=>' : '<=';
+      if (nextCode === 0x3e) return '!=';
+      if (nextCode === minus && thirdCode === 0x3e) return '<->';
+      if (nextCode === 0x40) return '<@';
+      if (nextCode === 0x23 && thirdCode === 0x3e) return '<#>';
+      return nextCode === 0x3c ? '<<' : '<';
     case 0x3e: // >
-      if (next === 0x3e) return '>>';
-      return next === 0x3d ? '>=' : '>';
+      if (nextCode === 0x3e) return '>>';
+      return nextCode === 0x3d ? '>=' : '>';
     case 0x21: // !
-      if (next === 0x7e) return third === star ? '!~*' : '!~';
-      return next === 0x3d ? '!=' : '';
+      if (nextCode === 0x7e) return thirdCode === star ? '!~*' : '!~';
+      return nextCode === 0x3d ? '!=' : '';
     case 0x26: // &
-      return next === 0x26 ? '&&' : '&';
+      return nextCode === 0x26 ? '&&' : '&';
     case 0x40: // @
-      return next === 0x3e ? '@>' : '@';
+      return nextCode === 0x3e ? '@>' : '@';
     case 0x23: // #
-      if (next === 0x3e) return third === 0x3e ? '#>>' : '#>';
-      return next === minus ? '#-' : '#';
+      if (nextCode === 0x3e) return thirdCode === 0x3e ? '#>>' : '#>';
+      return nextCode === minus ? '#-' : '#';
     case 0x3f: // ?
-      return next === 0x7c ? '?|' : next === ampersand ? '?&' : '?';
+      return nextCode === 0x7c ? '?|' : nextCode === ampersand ? '?&' : '?';
     case 0x5e: // ^
-      return next === 0x40 ? '^@' : '^';
+      return nextCode === 0x40 ? '^@' : '^';
     case 0x7e: // ~
-      return next === star ? '~*' : '~';
+      return nextCode === star ? '~*' : '~';
     case 0x7c: // |
-      if (next === 0x7c) return third === 0x2f ? '||/' : '||';
-      return next === 0x2f ? '|/' : '|';
+      if (nextCode === 0x7c) return thirdCode === 0x2f ? '||/' : '||';
+      return nextCode === 0x2f ? '|/' : '|';
     case 0x3a: // :
-      return next === 0x3a ? '::' : ':';
+      return nextCode === 0x3a ? '::' : ':';
     case 0x3d: // =
-      return next === 0x3e ? '=>' : '=';
+      return nextCode === 0x3e ? '=>' : '=';
     case minus:
-      if (next !== 0x3e) return '-';
-      return third === 0x3e ? '->>' : '->';
+      if (nextCode !== 0x3e) return '-';
+      return thirdCode === 0x3e ? '->>' : '->';
     case dot:
-      return next === dot ? '..' : '.';
+      return nextCode === dot ? '..' : '.';
     default:
-      return singles.get(code) ?? '';
+      return singleSymbols.get(symbolCode) ?? '';
   }
 }
 
-interface Word {
+interface SqlWord {
   readonly text: string;
   readonly key: string;
   readonly reserved: boolean;
 }
 
 // Statements repeat the same words: their upper case is worked out once. Bounded, since callers choose the words.
-const words = new Map<string, Word>();
-const wordsMax = 4096;
+const knownWords = new Map<string, SqlWord>();
+const knownWordsMax = 4096;
 
-export function wordOf(text: string): Word {
-  const known = words.get(text);
-  if (known) return known;
+export function wordOf(wordText: string): SqlWord {
+  const knownWord = knownWords.get(wordText);
+  if (knownWord) return knownWord;
   // Unicode's upper case would turn some other letters into keywords.
-  const key = ascii.test(text) ? text.toUpperCase() : text;
-  const word = { text, key, reserved: reservedWords.has(key) };
-  if (words.size < wordsMax && text.length <= nameCharactersMax) words.set(text, word);
-  return word;
+  const wordKey = printableAscii.test(wordText) ? wordText.toUpperCase() : wordText;
+  const sqlWord = { text: wordText, key: wordKey, reserved: reservedWords.has(wordKey) };
+  if (knownWords.size < knownWordsMax && wordText.length <= nameCharactersMax) knownWords.set(wordText, sqlWord);
+  return sqlWord;
 }
 
-export function printable(text: string, at: number): string {
-  const point = text.codePointAt(at)!;
-  const shown = point > 0x20 && point !== 0x7f && !(point >= 0xd800 && point < 0xe000);
-  const name = `U+${point.toString(16).toUpperCase().padStart(4, '0')}`;
-  return shown ? `'${String.fromCodePoint(point)}' (${name})` : name;
+export function printable(text: string, characterOffset: number): string {
+  const codePoint = text.codePointAt(characterOffset)!;
+  const isPrintable = codePoint > 0x20 && codePoint !== 0x7f && !(codePoint >= 0xd800 && codePoint < 0xe000);
+  const codePointName = `U+${codePoint.toString(16).toUpperCase().padStart(4, '0')}`;
+  return isPrintable ? `'${String.fromCodePoint(codePoint)}' (${codePointName})` : codePointName;
 }

@@ -16,50 +16,53 @@ import { readColumnNames } from './sql-query.ts';
 import { queryOf, selectOf } from './tree-builders.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
-type Control = Extract<Statement, { kind: 'control' }>;
-type Option = Control['options'][number];
+type ControlStatement = Extract<Statement, { kind: 'control' }>;
+type ControlOption = ControlStatement['options'][number];
 
 function memoryRoute(verb: string): string {
   return verb === 'RESOLVE' ? 'GET /memory/resolve/:id' : `POST /memory/${verb.toLowerCase()}`;
 }
 
 /** Parses a control statement; null where the first word is none of theirs. */
-export function readControl(cursor: TokenCursor, purpose: Slot | null): Statement | null {
-  if (cursor.token.kind !== 'word') return null;
-  const { location } = cursor;
-  const key = cursor.key();
-  const second = cursor.key(1);
-  if (key === 'DROP' && (second === 'MATERIALIZED' || second === 'VIEW' || second === 'LOOKUP')) return readDrop(cursor, purpose);
-  if (writeVerbs.has(key)) return { kind: 'write', verb: key, location };
-  switch (key) {
+export function readControl(sqlCursor: TokenCursor, purpose: Slot | null): Statement | null {
+  if (sqlCursor.token.kind !== 'word') return null;
+  const { location } = sqlCursor;
+  const controlVerb = sqlCursor.key();
+  const secondKey = sqlCursor.key(1);
+  if (controlVerb === 'DROP' && (secondKey === 'MATERIALIZED' || secondKey === 'VIEW' || secondKey === 'LOOKUP'))
+    return readDrop(sqlCursor, purpose);
+  if (writeVerbs.has(controlVerb)) return { kind: 'write', verb: controlVerb, location };
+  switch (controlVerb) {
     case 'CREATE':
-      return readCreate(cursor, purpose);
+      return readCreate(sqlCursor, purpose);
     case 'ALTER':
-      if (second === 'TABLE')
+      if (secondKey === 'TABLE')
         return {
           kind: 'unimplemented',
           verb: 'ALTER TABLE',
           instead: 'POST /ontology/migrate or POST /types/:name/schema',
           location,
         };
-      throw cursor.notImplemented('ALTER');
+      throw sqlCursor.notImplemented('ALTER');
     case 'BRANCH':
-      return readBranch(cursor, purpose);
+      return readBranch(sqlCursor, purpose);
     case 'WATCH':
-      return readWatch(cursor, purpose);
+      return readWatch(sqlCursor, purpose);
     case 'ERASE':
-      return readErasure(cursor, purpose);
+      return readErasure(sqlCursor, purpose);
     case 'REGISTER':
-      return readLookupTable(cursor, purpose);
+      return readLookupTable(sqlCursor, purpose);
     case 'REMEMBER':
     case 'RECALL':
     case 'REFLECT':
-      return { kind: 'unimplemented', verb: key, instead: memoryRoute(key), location };
+      return { kind: 'unimplemented', verb: controlVerb, instead: memoryRoute(controlVerb), location };
     case 'CONSOLIDATE':
     case 'FORGET':
     case 'ASSOCIATE':
     case 'RESOLVE':
-      return second === 'MEMORY' ? { kind: 'unimplemented', verb: `${key} MEMORY`, instead: memoryRoute(key), location } : null;
+      return secondKey === 'MEMORY'
+        ? { kind: 'unimplemented', verb: `${controlVerb} MEMORY`, instead: memoryRoute(controlVerb), location }
+        : null;
     default:
       return null;
   }
@@ -78,168 +81,192 @@ export function controlFunction(name: string): boolean {
 }
 
 export function readFunctionControl(
-  cursor: TokenCursor,
+  sqlCursor: TokenCursor,
   purpose: Slot | null,
-  call: Extract<Source, { kind: 'function' }>,
+  controlCall: Extract<Source, { kind: 'function' }>,
 ): Statement {
-  const { what, count, most = count } = controlFunctions.get(call.name)!;
-  const { slots, options } = literalsOf(cursor, call.arguments, call.location);
-  if (slots.length < count || slots.length > most) {
-    const values = most === count ? String(count) : `${count} or ${most}`;
-    throw cursor.error(`${call.name} takes ${values} values by position`, call.location);
+  const {
+    what: controlKind,
+    count: leastArguments,
+    most: mostArguments = leastArguments,
+  } = controlFunctions.get(controlCall.name)!;
+  const { slots: argumentSlots, options } = literalArguments(sqlCursor, controlCall.arguments, controlCall.location);
+  if (argumentSlots.length < leastArguments || argumentSlots.length > mostArguments) {
+    const valueCounts = mostArguments === leastArguments ? String(leastArguments) : `${leastArguments} or ${mostArguments}`;
+    throw sqlCursor.error(`${controlCall.name} takes ${valueCounts} values by position`, controlCall.location);
   }
-  return control(what, call.location, purpose, { arguments: slots, options });
+  return controlStatement(controlKind, controlCall.location, purpose, { arguments: argumentSlots, options });
 }
 
 const writeVerbs: ReadonlySet<string> = new Set(
   'INSERT UPDATE DELETE MERGE UPSERT REPLACE DROP TRUNCATE COPY GRANT REVOKE'.split(' '),
 );
 
-function readCreate(cursor: TokenCursor, purpose: Slot | null): Statement {
-  const { location } = cursor;
-  const verb = cursor.key(1);
+function readCreate(sqlCursor: TokenCursor, purpose: Slot | null): Statement {
+  const { location } = sqlCursor;
+  const verb = sqlCursor.key(1);
   if (verb === 'TABLE' || verb === 'EXTENSION') return { kind: 'write', verb: `CREATE ${verb}`, location };
-  const replaces = verb === 'OR' && cursor.key(2) === 'REPLACE' && cursor.key(3) === 'VIEW';
-  if (verb === 'VIEW' || replaces) {
-    for (let words = replaces ? 4 : 2; words > 0; words--) cursor.next();
-    const names = [cursor.name('the name of the view')];
-    const columns = readColumnNames(cursor);
-    cursor.expect('AS');
-    const viewQuery = readWholeQuery(cursor);
-    const query = columns.length === 0 ? viewQuery : withColumnNames(viewQuery, names[0]!, columns, location);
-    return control(replaces ? 'replace-view' : 'create-view', location, purpose, { names: [...names, ...columns], query });
+  const isReplaced = verb === 'OR' && sqlCursor.key(2) === 'REPLACE' && sqlCursor.key(3) === 'VIEW';
+  if (verb === 'VIEW' || isReplaced) {
+    for (let wordsLeft = isReplaced ? 4 : 2; wordsLeft > 0; wordsLeft--) sqlCursor.next();
+    const viewNames = [sqlCursor.name('the name of the view')];
+    const viewColumns = readColumnNames(sqlCursor);
+    sqlCursor.expect('AS');
+    const viewQuery = readAsOfQuery(sqlCursor);
+    const query = viewColumns.length === 0 ? viewQuery : withColumnNames(viewQuery, viewNames[0]!, viewColumns, location);
+    return controlStatement(isReplaced ? 'replace-view' : 'create-view', location, purpose, {
+      names: [...viewNames, ...viewColumns],
+      query,
+    });
   }
   if (verb !== 'MATERIALIZED') {
-    const named = ['INDEX', 'TYPE', 'SCHEMA'].find((each) => each === verb);
-    if (named || verb === 'UNIQUE') throw cursor.notImplemented(`CREATE ${named ?? 'INDEX'}`);
-    cursor.next();
-    throw cursor.expectedError('TABLE, EXTENSION, VIEW or MATERIALIZED VIEW');
+    const unsupportedKind = ['INDEX', 'TYPE', 'SCHEMA'].find((unsupportedWord) => unsupportedWord === verb);
+    if (unsupportedKind || verb === 'UNIQUE') throw sqlCursor.notImplemented(`CREATE ${unsupportedKind ?? 'INDEX'}`);
+    sqlCursor.next();
+    throw sqlCursor.expectedError('TABLE, EXTENSION, VIEW or MATERIALIZED VIEW');
   }
-  cursor.next();
-  cursor.next();
-  cursor.expect('VIEW');
-  const names = [cursor.name('the name of the view')];
-  cursor.expect('AS');
-  const query = readWholeQuery(cursor);
-  const options: Option[] = [];
-  if (cursor.accept('REFRESH')) {
-    cursor.expect('INCREMENTAL');
-    cursor.expect('EVERY');
-    options.push({ name: 'SECONDS', value: cursor.literal('i', 'a number of seconds') });
-    cursor.accept('SECONDS');
+  sqlCursor.next();
+  sqlCursor.next();
+  sqlCursor.expect('VIEW');
+  const names = [sqlCursor.name('the name of the view')];
+  sqlCursor.expect('AS');
+  const viewQuery = readAsOfQuery(sqlCursor);
+  const viewOptions: ControlOption[] = [];
+  if (sqlCursor.accept('REFRESH')) {
+    sqlCursor.expect('INCREMENTAL');
+    sqlCursor.expect('EVERY');
+    viewOptions.push({ name: 'SECONDS', value: sqlCursor.literal('i', 'a number of seconds') });
+    sqlCursor.accept('SECONDS');
   }
-  return control('create-materialized-view', location, purpose, { names, query, options });
+  return controlStatement('create-materialized-view', location, purpose, { names, query: viewQuery, options: viewOptions });
 }
 
 function withColumnNames(query: Query, view: string, columns: readonly string[], location: Location): Query {
-  const from: Source = { kind: 'subquery', query, alias: view, columns, location };
-  const star: ProjectionItem = { kind: 'star', table: null, location };
-  return queryOf(selectOf({ projection: [star], from, where: null, location }), null);
+  const viewSource: Source = { kind: 'subquery', query, alias: view, columns, location };
+  const starItem: ProjectionItem = { kind: 'star', table: null, location };
+  return queryOf(selectOf({ projection: [starItem], from: viewSource, where: null, location }), null);
 }
 
 /** DROP [MATERIALIZED] VIEW name, DROP LOOKUP name. */
-function readDrop(cursor: TokenCursor, purpose: Slot | null): Statement {
-  const { location } = cursor;
-  cursor.next();
-  if (cursor.accept('LOOKUP')) {
-    return control('drop-lookup', location, purpose, { names: [cursor.name('the name of the lookup table')] });
+function readDrop(sqlCursor: TokenCursor, purpose: Slot | null): Statement {
+  const { location } = sqlCursor;
+  sqlCursor.next();
+  if (sqlCursor.accept('LOOKUP')) {
+    return controlStatement('drop-lookup', location, purpose, { names: [sqlCursor.name('the name of the lookup table')] });
   }
-  const statementKind = cursor.accept('MATERIALIZED') ? 'drop-materialized-view' : 'drop-view';
-  cursor.expect('VIEW');
-  return control(statementKind, location, purpose, { names: [cursor.name('the name of the view')] });
+  const statementKind = sqlCursor.accept('MATERIALIZED') ? 'drop-materialized-view' : 'drop-view';
+  sqlCursor.expect('VIEW');
+  return controlStatement(statementKind, location, purpose, { names: [sqlCursor.name('the name of the view')] });
 }
 
 /** BRANCH name FROM source: names bare or in quotes of either kind. */
-function readBranch(cursor: TokenCursor, purpose: Slot | null): Statement {
-  const { location } = cursor;
-  cursor.next();
-  const name = readBranchName(cursor);
-  cursor.expect('FROM');
-  return control('branch', location, purpose, { names: [name, readBranchName(cursor)] });
+function readBranch(sqlCursor: TokenCursor, purpose: Slot | null): Statement {
+  const { location } = sqlCursor;
+  sqlCursor.next();
+  const branchName = readBranchName(sqlCursor);
+  sqlCursor.expect('FROM');
+  return controlStatement('branch', location, purpose, { names: [branchName, readBranchName(sqlCursor)] });
 }
 
-function readBranchName(cursor: TokenCursor): string {
-  const { location } = cursor;
-  const name = cursor.isLiteral('s') ? cursor.textOf(cursor.literal('s', 'a branch name')) : cursor.name('a branch name');
-  if (name.length === 0 || name.length > 128) throw cursor.error('a branch name has 1 to 128 characters', location);
-  return name;
+function readBranchName(sqlCursor: TokenCursor): string {
+  const { location } = sqlCursor;
+  const branchName = sqlCursor.isLiteral('s')
+    ? sqlCursor.textOf(sqlCursor.literal('s', 'a branch name'))
+    : sqlCursor.name('a branch name');
+  if (branchName.length === 0 || branchName.length > 128)
+    throw sqlCursor.error('a branch name has 1 to 128 characters', location);
+  return branchName;
 }
 
 /** WATCH [PURPOSE 'id'] select. */
-function readWatch(cursor: TokenCursor, outer: Slot | null): Statement {
-  const { location } = cursor;
-  cursor.next();
-  if (outer && cursor.key() === 'PURPOSE') throw cursor.error('a statement has one PURPOSE');
-  const purpose = cursor.accept('PURPOSE') ? cursor.literal('s', 'a purpose in quotes') : outer;
-  return control('watch', location, purpose, { query: readWholeQuery(cursor) });
+function readWatch(sqlCursor: TokenCursor, outerPurpose: Slot | null): Statement {
+  const { location } = sqlCursor;
+  sqlCursor.next();
+  if (outerPurpose && sqlCursor.key() === 'PURPOSE') throw sqlCursor.error('a statement has one PURPOSE');
+  const watchPurpose = sqlCursor.accept('PURPOSE') ? sqlCursor.literal('s', 'a purpose in quotes') : outerPurpose;
+  return controlStatement('watch', location, watchPurpose, { query: readAsOfQuery(sqlCursor) });
 }
 
 /** ERASE SUBJECT 'subject' REASON 'reason' [CERTIFY]. */
-function readErasure(cursor: TokenCursor, purpose: Slot | null): Statement {
-  const { location } = cursor;
-  cursor.next();
-  cursor.expect('SUBJECT');
-  const subject = cursor.literal('s', 'a subject in quotes');
-  cursor.expect('REASON');
-  const reason = cursor.literal('s', 'a reason in quotes');
-  if (cursor.textOf(reason).trim() === '') throw cursor.error('the reason is empty', reason.location);
-  const names = cursor.accept('CERTIFY') ? ['CERTIFY'] : [];
-  return control('erase-subject', location, purpose, { arguments: [subject, reason], names });
+function readErasure(sqlCursor: TokenCursor, purpose: Slot | null): Statement {
+  const { location } = sqlCursor;
+  sqlCursor.next();
+  sqlCursor.expect('SUBJECT');
+  const subjectSlot = sqlCursor.literal('s', 'a subject in quotes');
+  sqlCursor.expect('REASON');
+  const reasonSlot = sqlCursor.literal('s', 'a reason in quotes');
+  if (sqlCursor.textOf(reasonSlot).trim() === '') throw sqlCursor.error('the reason is empty', reasonSlot.location);
+  const certifyOption = sqlCursor.accept('CERTIFY') ? ['CERTIFY'] : [];
+  return controlStatement('erase-subject', location, purpose, { arguments: [subjectSlot, reasonSlot], names: certifyOption });
 }
 
 /** REGISTER LOOKUP name FROM 'path' KEY (column) FIELDS (column, …) [REFRESH EVERY n MINUTES]. */
-function readLookupTable(cursor: TokenCursor, purpose: Slot | null): Statement {
-  const { location } = cursor;
-  cursor.next();
-  cursor.expect('LOOKUP');
-  const names = [cursor.name('the name of the lookup table')];
-  cursor.expect('FROM');
-  const path = cursor.literal('s', 'the path of a CSV file in quotes');
-  cursor.expect('KEY');
-  cursor.expect('(');
-  names.push(cursor.name('a column name'));
-  cursor.expect(')');
-  cursor.expect('FIELDS');
-  cursor.expect('(');
-  do names.push(cursor.name('a column name'));
-  while (cursor.accept(','));
-  cursor.expect(')');
-  const options: Option[] = [];
-  if (cursor.accept('REFRESH')) {
-    cursor.expect('EVERY');
-    options.push({ name: 'MINUTES', value: cursor.literal('i', 'a number of minutes') });
-    if (!cursor.accept('MINUTE')) cursor.expect('MINUTES');
+function readLookupTable(sqlCursor: TokenCursor, purpose: Slot | null): Statement {
+  const { location } = sqlCursor;
+  sqlCursor.next();
+  sqlCursor.expect('LOOKUP');
+  const lookupNames = [sqlCursor.name('the name of the lookup table')];
+  sqlCursor.expect('FROM');
+  const csvPath = sqlCursor.literal('s', 'the path of a CSV file in quotes');
+  sqlCursor.expect('KEY');
+  sqlCursor.expect('(');
+  lookupNames.push(sqlCursor.name('a column name'));
+  sqlCursor.expect(')');
+  sqlCursor.expect('FIELDS');
+  sqlCursor.expect('(');
+  do lookupNames.push(sqlCursor.name('a column name'));
+  while (sqlCursor.accept(','));
+  sqlCursor.expect(')');
+  const refreshOptions: ControlOption[] = [];
+  if (sqlCursor.accept('REFRESH')) {
+    sqlCursor.expect('EVERY');
+    refreshOptions.push({ name: 'MINUTES', value: sqlCursor.literal('i', 'a number of minutes') });
+    if (!sqlCursor.accept('MINUTE')) sqlCursor.expect('MINUTES');
   }
-  return control('register-lookup', location, purpose, { names, arguments: [path], options });
+  return controlStatement('register-lookup', location, purpose, {
+    names: lookupNames,
+    arguments: [csvPath],
+    options: refreshOptions,
+  });
 }
 
 /** The query of another statement. AS OF stands on the outermost query, which this one is. */
-function readWholeQuery(cursor: TokenCursor): Query {
-  const query = cursor.query();
-  return { ...query, asOf: cursor.asOf };
+function readAsOfQuery(sqlCursor: TokenCursor): Query {
+  const wholeQuery = sqlCursor.query();
+  return { ...wholeQuery, asOf: sqlCursor.asOf };
 }
 
-function literalsOf(
-  cursor: TokenCursor,
-  list: readonly FunctionArgument[],
+function literalArguments(
+  sqlCursor: TokenCursor,
+  controlArguments: readonly FunctionArgument[],
   location: Location,
-): { slots: Slot[]; options: Option[] } {
-  const slots: Slot[] = [];
-  const options: Option[] = [];
-  for (const { name, value } of list) {
-    if (value.kind !== 'literal') throw cursor.error('only literals can be given here', value.location ?? location);
-    const slot = { slot: value.slot, location: value.location };
-    if (name === null) slots.push(slot);
-    else options.push({ name, value: slot });
+): { slots: Slot[]; options: ControlOption[] } {
+  const literalSlots: Slot[] = [];
+  const literalOptions: ControlOption[] = [];
+  for (const { name, value } of controlArguments) {
+    if (value.kind !== 'literal') throw sqlCursor.error('only literals can be given here', value.location ?? location);
+    const literalSlot = { slot: value.slot, location: value.location };
+    if (name === null) literalSlots.push(literalSlot);
+    else literalOptions.push({ name, value: literalSlot });
   }
-  return { slots, options };
+  return { slots: literalSlots, options: literalOptions };
 }
 
-function control(
-  what: ControlWhat,
+function controlStatement(
+  controlKind: ControlWhat,
   location: Location,
   purpose: Slot | null,
-  parts: Partial<Pick<Control, 'arguments' | 'options' | 'query' | 'names'>>,
-): Control {
-  return { kind: 'control', what, location, purpose, arguments: [], options: [], query: null, names: [], ...parts };
+  controlParts: Partial<Pick<ControlStatement, 'arguments' | 'options' | 'query' | 'names'>>,
+): ControlStatement {
+  return {
+    kind: 'control',
+    what: controlKind,
+    location,
+    purpose,
+    arguments: [],
+    options: [],
+    query: null,
+    names: [],
+    ...controlParts,
+  };
 }

@@ -3,13 +3,13 @@ import { typeNames } from '../expressions/functions/casts.ts';
 import type { Expression, FunctionArgument, Location } from '../syntax/statement.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
-type Read = (cursor: TokenCursor) => Expression;
+type ReadExpression = (cursor: TokenCursor) => Expression;
 
 export function argument(value: Expression, name: string | null = null): FunctionArgument {
   return { name, value };
 }
 
-function word(name: string, location: Location): Expression {
+function wordArgument(name: string, location: Location): Expression {
   return { kind: 'column', table: null, name, location };
 }
 
@@ -18,147 +18,167 @@ function word(name: string, location: Location): Expression {
  * comparison, which no IN belongs to.
  */
 export function readSpecialCall(
-  cursor: TokenCursor,
+  sqlCursor: TokenCursor,
   name: string,
   location: Location,
-  { read, readSide }: { readonly read: Read; readonly readSide: Read },
+  { read: readArgument, readSide }: { readonly read: ReadExpression; readonly readSide: ReadExpression },
 ): Expression | null {
   switch (name) {
     case 'CAST': {
-      cursor.expect('(');
-      const operand = read(cursor);
-      cursor.expect('AS');
-      const cast = castTo(cursor, operand, location);
-      cursor.expect(')');
-      return cast;
+      sqlCursor.expect('(');
+      const castOperand = readArgument(sqlCursor);
+      sqlCursor.expect('AS');
+      const castCall = readCastTo(sqlCursor, castOperand, location);
+      sqlCursor.expect(')');
+      return castCall;
     }
     case 'EXTRACT': {
-      cursor.expect('(');
-      const where = cursor.location;
-      if (cursor.isLiteral('s')) {
-        if (cursor.dialect !== 'wide') throw cursor.error('EXTRACT takes its field as a word: EXTRACT(YEAR FROM x)');
-        const fieldExpression: Expression = { kind: 'literal', ...cursor.literal('s', 'a field') };
-        cursor.expect('FROM');
-        const given = [argument(fieldExpression), argument(read(cursor))];
-        cursor.expect(')');
-        return { kind: 'call', name: 'DATE_PART', arguments: given, location };
+      sqlCursor.expect('(');
+      const fieldLocation = sqlCursor.location;
+      if (sqlCursor.isLiteral('s')) {
+        if (sqlCursor.dialect !== 'wide') throw sqlCursor.error('EXTRACT takes its field as a word: EXTRACT(YEAR FROM x)');
+        const fieldExpression: Expression = { kind: 'literal', ...sqlCursor.literal('s', 'a field') };
+        sqlCursor.expect('FROM');
+        const datePartArguments = [argument(fieldExpression), argument(readArgument(sqlCursor))];
+        sqlCursor.expect(')');
+        return { kind: 'call', name: 'DATE_PART', arguments: datePartArguments, location };
       }
-      const field = cursor.name('a field such as YEAR');
-      cursor.expect('FROM');
-      const list = [argument(word(field.toUpperCase(), where), 'FIELD'), argument(read(cursor))];
-      cursor.expect(')');
-      return { kind: 'call', name, arguments: list, location };
+      const extractField = sqlCursor.name('a field such as YEAR');
+      sqlCursor.expect('FROM');
+      const callArguments = [
+        argument(wordArgument(extractField.toUpperCase(), fieldLocation), 'FIELD'),
+        argument(readArgument(sqlCursor)),
+      ];
+      sqlCursor.expect(')');
+      return { kind: 'call', name, arguments: callArguments, location };
     }
     case 'POSITION': {
-      cursor.expect('(');
-      const part = readSide(cursor);
-      cursor.expect('IN');
-      const list = [argument(part), argument(read(cursor))];
-      cursor.expect(')');
-      return { kind: 'call', name, arguments: list, location };
+      sqlCursor.expect('(');
+      const soughtPart = readSide(sqlCursor);
+      sqlCursor.expect('IN');
+      const callArguments = [argument(soughtPart), argument(readArgument(sqlCursor))];
+      sqlCursor.expect(')');
+      return { kind: 'call', name, arguments: callArguments, location };
     }
     case 'SUBSTRING': {
-      cursor.expect('(');
-      const list = [argument(read(cursor))];
-      const byWords = cursor.key() === 'FROM' || cursor.key() === 'FOR';
-      if (byWords) {
-        const { location: where } = cursor;
-        if (cursor.accept('FROM')) list.push(argument(read(cursor)));
-        else list.push(argument({ kind: 'constant', cell: 1n, location: where }));
-        if (cursor.accept('FOR')) list.push(argument(read(cursor)));
-      } else while (cursor.accept(',')) list.push(argument(read(cursor)));
-      cursor.expect(')');
-      return { kind: 'call', name, arguments: list, location };
+      sqlCursor.expect('(');
+      const callArguments = [argument(readArgument(sqlCursor))];
+      const isByWords = sqlCursor.key() === 'FROM' || sqlCursor.key() === 'FOR';
+      if (isByWords) {
+        const { location: fieldLocation } = sqlCursor;
+        if (sqlCursor.accept('FROM')) callArguments.push(argument(readArgument(sqlCursor)));
+        else callArguments.push(argument({ kind: 'constant', cell: 1n, location: fieldLocation }));
+        if (sqlCursor.accept('FOR')) callArguments.push(argument(readArgument(sqlCursor)));
+      } else while (sqlCursor.accept(',')) callArguments.push(argument(readArgument(sqlCursor)));
+      sqlCursor.expect(')');
+      return { kind: 'call', name, arguments: callArguments, location };
     }
     case 'OVERLAY': {
-      cursor.expect('(');
-      const list = [argument(read(cursor))];
-      if (cursor.accept('PLACING')) {
-        list.push(argument(read(cursor)));
-        cursor.expect('FROM');
-        list.push(argument(read(cursor)));
-        if (cursor.accept('FOR')) list.push(argument(read(cursor)));
-      } else while (cursor.accept(',')) list.push(argument(read(cursor)));
-      cursor.expect(')');
-      return { kind: 'call', name, arguments: list, location };
+      sqlCursor.expect('(');
+      const callArguments = [argument(readArgument(sqlCursor))];
+      if (sqlCursor.accept('PLACING')) {
+        callArguments.push(argument(readArgument(sqlCursor)));
+        sqlCursor.expect('FROM');
+        callArguments.push(argument(readArgument(sqlCursor)));
+        if (sqlCursor.accept('FOR')) callArguments.push(argument(readArgument(sqlCursor)));
+      } else while (sqlCursor.accept(',')) callArguments.push(argument(readArgument(sqlCursor)));
+      sqlCursor.expect(')');
+      return { kind: 'call', name, arguments: callArguments, location };
     }
     case 'TRIM':
-      return readTrim(cursor, location, read);
+      return readTrim(sqlCursor, location, readArgument);
     default:
       return null;
   }
 }
 
-const trims: Readonly<Record<string, string>> = { BOTH: 'TRIM', LEADING: 'LTRIM', TRAILING: 'RTRIM' };
+const trimFunctions: Readonly<Record<string, string>> = { BOTH: 'TRIM', LEADING: 'LTRIM', TRAILING: 'RTRIM' };
 
 /** TRIM(x), TRIM(x, characters), TRIM([LEADING|TRAILING|BOTH] [characters] FROM x). */
-function readTrim(cursor: TokenCursor, location: Location, read: Read): Expression {
-  cursor.expect('(');
-  const side = Object.hasOwn(trims, cursor.key()) && cursor.key(1) !== ',' && cursor.key(1) !== ')' ? cursor.next().key : null;
-  const name = trims[side ?? 'BOTH']!;
-  const first = cursor.key() === 'FROM' ? null : read(cursor);
-  const list: FunctionArgument[] = [];
-  if (cursor.accept('FROM')) {
-    list.push(argument(read(cursor)));
-    if (first) list.push(argument(first));
+function readTrim(sqlCursor: TokenCursor, location: Location, readArgument: ReadExpression): Expression {
+  sqlCursor.expect('(');
+  const trimSide =
+    Object.hasOwn(trimFunctions, sqlCursor.key()) && sqlCursor.key(1) !== ',' && sqlCursor.key(1) !== ')'
+      ? sqlCursor.next().key
+      : null;
+  const trimFunction = trimFunctions[trimSide ?? 'BOTH']!;
+  const trimOperand = sqlCursor.key() === 'FROM' ? null : readArgument(sqlCursor);
+  const trimArguments: FunctionArgument[] = [];
+  if (sqlCursor.accept('FROM')) {
+    trimArguments.push(argument(readArgument(sqlCursor)));
+    if (trimOperand) trimArguments.push(argument(trimOperand));
   } else {
-    if (first === null) throw cursor.expectedError('a text');
-    list.push(argument(first));
-    if (side === null && cursor.accept(',')) list.push(argument(read(cursor)));
+    if (trimOperand === null) throw sqlCursor.expectedError('a text');
+    trimArguments.push(argument(trimOperand));
+    if (trimSide === null && sqlCursor.accept(',')) trimArguments.push(argument(readArgument(sqlCursor)));
   }
-  cursor.expect(')');
-  return { kind: 'call', name, arguments: list, location };
+  sqlCursor.expect(')');
+  return { kind: 'call', name: trimFunction, arguments: trimArguments, location };
 }
 
 /** `x::type` and `x[n]`, any number of times. */
-export function readTypeSuffix(cursor: TokenCursor, operand: Expression, read: Read): Expression {
-  let cast = operand;
-  skipCollation(cursor);
-  while (cursor.key() === '::' || (cursor.key() === '[' && cursor.dialect === 'wide')) {
-    cursor.countLink();
-    const { location } = cursor;
-    cast = cursor.next().key === '[' ? readElement(cursor, cast, location, read) : castTo(cursor, cast, location);
-    skipCollation(cursor);
+export function readTypeSuffix(sqlCursor: TokenCursor, operand: Expression, readSubscript: ReadExpression): Expression {
+  let castOrElement = operand;
+  skipCollation(sqlCursor);
+  while (sqlCursor.key() === '::' || (sqlCursor.key() === '[' && sqlCursor.dialect === 'wide')) {
+    sqlCursor.countLink();
+    const { location } = sqlCursor;
+    castOrElement =
+      sqlCursor.next().key === '['
+        ? readArrayElement(sqlCursor, castOrElement, location, readSubscript)
+        : readCastTo(sqlCursor, castOrElement, location);
+    skipCollation(sqlCursor);
   }
-  return cast;
+  return castOrElement;
 }
 
 /** `x[n]`, or `x[from:to]` where either may be left out, behind its bracket. */
-function readElement(cursor: TokenCursor, array: Expression, location: Location, read: Read): Expression {
-  const given = [argument(array)];
-  const from = cursor.key() !== ':';
-  if (from) given.push(argument(read(cursor)));
-  const isSlice = cursor.accept(':');
-  const to = isSlice && cursor.key() !== ']';
-  if (to) given.push(argument(read(cursor)));
-  cursor.expect(']');
-  return { kind: 'call', name: isSlice ? `[${from ? 'from' : ''}:${to ? 'to' : ''}]` : '[]', arguments: given, location };
+function readArrayElement(
+  sqlCursor: TokenCursor,
+  arrayOperand: Expression,
+  location: Location,
+  readSubscript: ReadExpression,
+): Expression {
+  const elementArguments = [argument(arrayOperand)];
+  const hasLowerBound = sqlCursor.key() !== ':';
+  if (hasLowerBound) elementArguments.push(argument(readSubscript(sqlCursor)));
+  const isSlice = sqlCursor.accept(':');
+  const hasUpperBound = isSlice && sqlCursor.key() !== ']';
+  if (hasUpperBound) elementArguments.push(argument(readSubscript(sqlCursor)));
+  sqlCursor.expect(']');
+  return {
+    kind: 'call',
+    name: isSlice ? `[${hasLowerBound ? 'from' : ''}:${hasUpperBound ? 'to' : ''}]` : '[]',
+    arguments: elementArguments,
+    location,
+  };
 }
 
 /** Texts are compared by their code points: a collation that says so, or nothing, is passed over. */
-function skipCollation(cursor: TokenCursor): void {
-  if (cursor.key() !== 'COLLATE' || cursor.dialect !== 'wide') return;
-  const isQualified = cursor.key(1) === 'PG_CATALOG' && cursor.key(2) === '.';
-  const { text, kind } = cursor.peek(isQualified ? 3 : 1);
+function skipCollation(sqlCursor: TokenCursor): void {
+  if (sqlCursor.key() !== 'COLLATE' || sqlCursor.dialect !== 'wide') return;
+  const isQualified = sqlCursor.key(1) === 'PG_CATALOG' && sqlCursor.key(2) === '.';
+  const { text, kind } = sqlCursor.peek(isQualified ? 3 : 1);
   if (!isQualified && kind !== 'quoted') return;
   if (text.toLowerCase() !== 'default' && text !== 'C') return;
-  for (let i = isQualified ? 4 : 2; i > 0; i--) cursor.next();
+  for (let i = isQualified ? 4 : 2; i > 0; i--) sqlCursor.next();
 }
 
 /** `int4 '7'`, `double precision '1.5'`, `timestamptz(3) '…'`: a type before a text. Null where this is none. */
-export function readTypedLiteral(cursor: TokenCursor): Expression | null {
-  const { key } = cursor.token;
-  if (!typeNames.has(key)) return null;
-  let behind = 1;
-  if ((key === 'DOUBLE' && cursor.key(1) === 'PRECISION') || (key === 'CHARACTER' && cursor.key(1) === 'VARYING')) behind++;
-  if (cursor.key(behind) === '(') behind += cursor.key(behind + 2) === ',' ? 5 : 3;
-  if (cursor.key(behind + 1) === 'TIME' && cursor.key(behind + 2) === 'ZONE') behind += 3;
-  const { kind, text } = cursor.peek(behind);
+export function readTypedLiteral(sqlCursor: TokenCursor): Expression | null {
+  const { key: typeKey } = sqlCursor.token;
+  if (!typeNames.has(typeKey)) return null;
+  let literalLexeme = 1;
+  if ((typeKey === 'DOUBLE' && sqlCursor.key(1) === 'PRECISION') || (typeKey === 'CHARACTER' && sqlCursor.key(1) === 'VARYING'))
+    literalLexeme++;
+  if (sqlCursor.key(literalLexeme) === '(') literalLexeme += sqlCursor.key(literalLexeme + 2) === ',' ? 5 : 3;
+  if (sqlCursor.key(literalLexeme + 1) === 'TIME' && sqlCursor.key(literalLexeme + 2) === 'ZONE') literalLexeme += 3;
+  const { kind, text } = sqlCursor.peek(literalLexeme);
   if (kind !== 'literal' || text !== 's') return null;
-  const { location } = cursor;
-  const type = readType(cursor);
-  const literal = cursor.literal('s', 'a text');
-  return castOf(cursor, { kind: 'literal', ...literal }, type, location);
+  const { location } = sqlCursor;
+  const literalType = readType(sqlCursor);
+  const typedText = sqlCursor.literal('s', 'a text');
+  return castExpression(sqlCursor, { kind: 'literal', ...typedText }, literalType, location);
 }
 
 interface NamedType {
@@ -167,68 +187,70 @@ interface NamedType {
   readonly sizes: readonly FunctionArgument[];
 }
 
-function castTo(cursor: TokenCursor, operand: Expression, location: Location): Expression {
-  return castOf(cursor, operand, readType(cursor), location);
+function readCastTo(sqlCursor: TokenCursor, operand: Expression, location: Location): Expression {
+  return castExpression(sqlCursor, operand, readType(sqlCursor), location);
 }
 
 /** A word in upper case; in quotes as it stands. */
-function typeWord(cursor: TokenCursor): string {
-  const isQuoted = cursor.token.kind === 'quoted';
-  const name = cursor.name('a type');
-  return isQuoted ? `"${name}"` : name.toUpperCase();
+function readTypeWord(sqlCursor: TokenCursor): string {
+  const isQuoted = sqlCursor.token.kind === 'quoted';
+  const typeWordText = sqlCursor.name('a type');
+  return isQuoted ? `"${typeWordText}"` : typeWordText.toUpperCase();
 }
 
 /** A type, with the length or the digits that it may have. */
-function readType(cursor: TokenCursor): NamedType {
-  let { location } = cursor;
-  let name = typeWord(cursor);
-  if ((name === 'PG_CATALOG' || name === 'PUBLIC') && cursor.accept('.')) {
-    ({ location } = cursor);
-    name = typeWord(cursor);
+function readType(sqlCursor: TokenCursor): NamedType {
+  let { location } = sqlCursor;
+  let namedTypeName = readTypeWord(sqlCursor);
+  if ((namedTypeName === 'PG_CATALOG' || namedTypeName === 'PUBLIC') && sqlCursor.accept('.')) {
+    ({ location } = sqlCursor);
+    namedTypeName = readTypeWord(sqlCursor);
   }
-  if (name === 'DOUBLE') cursor.accept('PRECISION');
-  if (name === 'CHARACTER') cursor.accept('VARYING');
-  const sizes: FunctionArgument[] = [];
-  if (cursor.key() === '(') {
-    cursor.next();
+  if (namedTypeName === 'DOUBLE') sqlCursor.accept('PRECISION');
+  if (namedTypeName === 'CHARACTER') sqlCursor.accept('VARYING');
+  const typeSizes: FunctionArgument[] = [];
+  if (sqlCursor.key() === '(') {
+    sqlCursor.next();
     do {
-      const size = cursor.literal('i', 'a whole number');
-      sizes.push(argument({ kind: 'literal', slot: size.slot, location: size.location }));
-    } while (cursor.accept(','));
-    cursor.expect(')');
+      const typeSize = sqlCursor.literal('i', 'a whole number');
+      typeSizes.push(argument({ kind: 'literal', slot: typeSize.slot, location: typeSize.location }));
+    } while (sqlCursor.accept(','));
+    sqlCursor.expect(')');
   }
-  if (cursor.key() === 'WITHOUT' || (cursor.key() === 'WITH' && cursor.key(1) === 'TIME')) {
-    if (cursor.next().key === 'WITH' && name === 'TIMESTAMP') name = 'TIMESTAMPTZ';
-    cursor.expect('TIME');
-    cursor.expect('ZONE');
+  if (sqlCursor.key() === 'WITHOUT' || (sqlCursor.key() === 'WITH' && sqlCursor.key(1) === 'TIME')) {
+    if (sqlCursor.next().key === 'WITH' && namedTypeName === 'TIMESTAMP') namedTypeName = 'TIMESTAMPTZ';
+    sqlCursor.expect('TIME');
+    sqlCursor.expect('ZONE');
   }
-  if (cursor.key() === '[') {
-    if (cursor.dialect !== 'wide') throw cursor.notImplemented('a cast to an array');
-    cursor.next();
-    cursor.expect(']');
-    name += '[]';
+  if (sqlCursor.key() === '[') {
+    if (sqlCursor.dialect !== 'wide') throw sqlCursor.notImplemented('a cast to an array');
+    sqlCursor.next();
+    sqlCursor.expect(']');
+    namedTypeName += '[]';
   }
-  return { name, location, sizes };
+  return { name: namedTypeName, location, sizes: typeSizes };
 }
 
 /** VARCHAR(n) cuts, NUMERIC(p, s) rounds. */
-function castOf(
-  cursor: TokenCursor,
+function castExpression(
+  sqlCursor: TokenCursor,
   operand: Expression,
-  { name: type, location: where, sizes }: NamedType,
+  { name: type, location: typeLocation, sizes: typeSizes }: NamedType,
   location: Location,
 ): Expression {
-  const list = [argument(operand), argument(word(type, where), 'TYPE')];
-  const cast: Expression = { kind: 'call', name: 'CAST', arguments: list, location };
-  const last = sizes.at(-1);
-  if (!last) return cast;
-  if (type === 'VECTOR') return { ...cast, arguments: [...list, ...sizes] };
+  const castArguments = [argument(operand), argument(wordArgument(type, typeLocation), 'TYPE')];
+  const castCall: Expression = { kind: 'call', name: 'CAST', arguments: castArguments, location };
+  const lastSize = typeSizes.at(-1);
+  if (!lastSize) return castCall;
+  if (type === 'VECTOR') return { ...castCall, arguments: [...castArguments, ...typeSizes] };
   if (type === 'NUMERIC' || type === 'DECIMAL') {
-    return sizes.length === 2 ? { kind: 'call', name: 'ROUND', arguments: [argument(cast), last], location } : cast;
+    return typeSizes.length === 2
+      ? { kind: 'call', name: 'ROUND', arguments: [argument(castCall), lastSize], location }
+      : castCall;
   }
   if (type === 'VARCHAR' || type === 'CHAR' || type === 'CHARACTER') {
-    return { kind: 'call', name: 'LEFT', arguments: [argument(cast), last], location };
+    return { kind: 'call', name: 'LEFT', arguments: [argument(castCall), lastSize], location };
   }
-  if (type === 'TIMESTAMP' || type === 'TIMESTAMPTZ' || type === 'FLOAT') return cast;
-  throw cursor.error(`${type} takes no size`, where);
+  if (type === 'TIMESTAMP' || type === 'TIMESTAMPTZ' || type === 'FLOAT') return castCall;
+  throw sqlCursor.error(`${type} takes no size`, typeLocation);
 }

@@ -8,137 +8,147 @@ export type Groups = Pick<Select, 'groupBy' | 'window' | 'groupingSets'>;
 export const noGroups: Groups = { groupBy: [], window: null };
 
 /** The most grouping sets: each is computed like a statement of its own. */
-const setsMax = 64;
+const groupingSetsMax = 64;
 
 /** Places of expressions in GROUP BY. */
 type GroupingSet = readonly number[];
 
-export function readGroups(cursor: TokenCursor): Groups {
-  const distinct = cursor.dialect === 'wide' && cursor.accept('DISTINCT');
-  return new GroupReader(cursor).read(distinct);
+export function readGroups(sqlCursor: TokenCursor): Groups {
+  const isDistinct = sqlCursor.dialect === 'wide' && sqlCursor.accept('DISTINCT');
+  return new GroupReader(sqlCursor).read(isDistinct);
 }
 
 class GroupReader {
-  readonly #cursor: TokenCursor;
-  readonly #expressions: Expression[] = [];
-  #window: GroupWindow | null = null;
+  readonly #sqlCursor: TokenCursor;
+  readonly #groupExpressions: Expression[] = [];
+  #groupWindow: GroupWindow | null = null;
   /** Something but plain expressions was read. */
-  #hasSets = false;
+  #hasGroupingSets = false;
 
-  constructor(cursor: TokenCursor) {
-    this.#cursor = cursor;
+  constructor(sqlCursor: TokenCursor) {
+    this.#sqlCursor = sqlCursor;
   }
 
   /** The items of the clause multiply: each grouping is one set of each of them. */
   read(distinct: boolean): Groups {
-    const cursor = this.#cursor;
-    const { location } = cursor;
-    let sets: number[][] = [[]];
+    const sqlCursor = this.#sqlCursor;
+    const { location } = sqlCursor;
+    let groupingSets: number[][] = [[]];
     do {
-      if (this.#readWindow()) continue;
-      const item = this.#item();
+      if (this.#readWindowClause()) continue;
+      const groupItem = this.#readGroupItem();
       // There may be thousands of plain expressions.
-      if (item.length === 1) for (const set of sets) set.push(...item[0]!);
-      else sets = multiplySets(sets, item, location, cursor);
-    } while (cursor.accept(','));
-    const groups = { groupBy: this.#expressions, window: this.#window };
-    if (!this.#hasSets) return groups;
-    if (this.#window) throw cursor.notImplemented('a window beside GROUPING SETS', location);
-    return { ...groups, groupingSets: { distinct, sets } };
+      if (groupItem.length === 1) for (const groupingSet of groupingSets) groupingSet.push(...groupItem[0]!);
+      else groupingSets = multiplySets(groupingSets, groupItem, location, sqlCursor);
+    } while (sqlCursor.accept(','));
+    const readGroupsSoFar = { groupBy: this.#groupExpressions, window: this.#groupWindow };
+    if (!this.#hasGroupingSets) return readGroupsSoFar;
+    if (this.#groupWindow) throw sqlCursor.notImplemented('a window beside GROUPING SETS', location);
+    return { ...readGroupsSoFar, groupingSets: { distinct, sets: groupingSets } };
   }
 
-  #item(): GroupingSet[] {
-    const cursor = this.#cursor;
-    const { location } = cursor;
-    const word = cursor.dialect === 'wide' && cursor.token.kind === 'word' ? cursor.key() : '';
-    if (cursor.dialect === 'wide' && cursor.key() === '(' && cursor.key(1) === ')') {
-      cursor.next();
-      cursor.next();
-      this.#hasSets = true;
+  #readGroupItem(): GroupingSet[] {
+    const sqlCursor = this.#sqlCursor;
+    const { location } = sqlCursor;
+    const groupingWord = sqlCursor.dialect === 'wide' && sqlCursor.token.kind === 'word' ? sqlCursor.key() : '';
+    if (sqlCursor.dialect === 'wide' && sqlCursor.key() === '(' && sqlCursor.key(1) === ')') {
+      sqlCursor.next();
+      sqlCursor.next();
+      this.#hasGroupingSets = true;
       return [[]];
     }
-    if (word === 'GROUPING' && cursor.key(1) === 'SETS') {
-      cursor.next();
-      cursor.next();
-      this.#hasSets = true;
-      return this.#list(() => this.#item()).flat();
+    if (groupingWord === 'GROUPING' && sqlCursor.key(1) === 'SETS') {
+      sqlCursor.next();
+      sqlCursor.next();
+      this.#hasGroupingSets = true;
+      return this.#readGroupList(() => this.#readGroupItem()).flat();
     }
-    if ((word === 'ROLLUP' || word === 'CUBE') && cursor.key(1) === '(') {
-      cursor.next();
-      this.#hasSets = true;
-      const parts = this.#list(() => this.#expression());
-      if (word === 'ROLLUP' && parts.length >= setsMax) throw tooMany(cursor, location);
-      if (word === 'ROLLUP') return [...parts.keys(), parts.length].reverse().map((count) => parts.slice(0, count).flat());
-      return parts.reduce<number[][]>((sets, part) => multiplySets(sets, [part, []], location, cursor), [[]]);
+    if ((groupingWord === 'ROLLUP' || groupingWord === 'CUBE') && sqlCursor.key(1) === '(') {
+      sqlCursor.next();
+      this.#hasGroupingSets = true;
+      const rollupParts = this.#readGroupList(() => this.#readGroupExpression());
+      if (groupingWord === 'ROLLUP' && rollupParts.length >= groupingSetsMax) throw tooManyGroupings(sqlCursor, location);
+      if (groupingWord === 'ROLLUP')
+        return [...rollupParts.keys(), rollupParts.length]
+          .reverse()
+          .map((rollupLength) => rollupParts.slice(0, rollupLength).flat());
+      return rollupParts.reduce<number[][]>(
+        (cubeSets, cubePart) => multiplySets(cubeSets, [cubePart, []], location, sqlCursor),
+        [[]],
+      );
     }
-    return [this.#expression()];
+    return [this.#readGroupExpression()];
   }
 
-  #list<T>(read: () => T): T[] {
-    const cursor = this.#cursor;
-    return cursor.nest(() => {
-      cursor.expect('(');
-      const items: T[] = [];
-      do items.push(read());
-      while (cursor.accept(','));
-      cursor.expect(')');
-      return items;
+  #readGroupList<T>(readGroupItem: () => T): T[] {
+    const sqlCursor = this.#sqlCursor;
+    return sqlCursor.nest(() => {
+      sqlCursor.expect('(');
+      const groupItems: T[] = [];
+      do groupItems.push(readGroupItem());
+      while (sqlCursor.accept(','));
+      sqlCursor.expect(')');
+      return groupItems;
     });
   }
 
   /** An expression, or several that stand side by side in brackets. */
-  #expression(): GroupingSet {
-    const { location } = this.#cursor;
-    const expression = readExpression(this.#cursor);
-    const items = expression.kind === 'row' && this.#cursor.dialect === 'wide' ? expression.items : [expression];
-    if (this.#expressions.length + items.length > itemsMax)
-      throw this.#cursor.error(`GROUP BY has at most ${itemsMax} expressions`, location);
-    return items.map((item) => this.#expressions.push(notConstant(this.#cursor, item, location)) - 1);
+  #readGroupExpression(): GroupingSet {
+    const { location } = this.#sqlCursor;
+    const groupExpression = readExpression(this.#sqlCursor);
+    const groupedItems =
+      groupExpression.kind === 'row' && this.#sqlCursor.dialect === 'wide' ? groupExpression.items : [groupExpression];
+    if (this.#groupExpressions.length + groupedItems.length > itemsMax)
+      throw this.#sqlCursor.error(`GROUP BY has at most ${itemsMax} expressions`, location);
+    return groupedItems.map(
+      (groupedItem) => this.#groupExpressions.push(notConstant(this.#sqlCursor, groupedItem, location)) - 1,
+    );
   }
 
-  #readWindow(): boolean {
-    const cursor = this.#cursor;
-    const key = cursor.key();
-    const type = key === 'TUMBLE' ? 'tumble' : key === 'HOP' ? 'hop' : key === 'SESSION' ? 'session' : null;
-    if (type === null || cursor.key(1) !== '(') return false;
-    if (this.#window) throw cursor.error('GROUP BY has one window');
-    this.#window = readWindow(cursor, type);
+  #readWindowClause(): boolean {
+    const sqlCursor = this.#sqlCursor;
+    const windowKey = sqlCursor.key();
+    const windowType =
+      windowKey === 'TUMBLE' ? 'tumble' : windowKey === 'HOP' ? 'hop' : windowKey === 'SESSION' ? 'session' : null;
+    if (windowType === null || sqlCursor.key(1) !== '(') return false;
+    if (this.#groupWindow) throw sqlCursor.error('GROUP BY has one window');
+    this.#groupWindow = readGroupWindow(sqlCursor, windowType);
     return true;
   }
 }
 
-function tooMany(cursor: TokenCursor, location: Location): Error {
-  return cursor.error(`GROUP BY says at most ${setsMax} groupings`, location);
+function tooManyGroupings(sqlCursor: TokenCursor, location: Location): Error {
+  return sqlCursor.error(`GROUP BY says at most ${groupingSetsMax} groupings`, location);
 }
 
 function multiplySets(
   sets: readonly GroupingSet[],
   groupingSets: readonly GroupingSet[],
   location: Location,
-  cursor: TokenCursor,
+  sqlCursor: TokenCursor,
 ): number[][] {
-  if (sets.length * groupingSets.length > setsMax) throw tooMany(cursor, location);
-  return sets.flatMap((set) => groupingSets.map((more) => [...set, ...more]));
+  if (sets.length * groupingSets.length > groupingSetsMax) throw tooManyGroupings(sqlCursor, location);
+  return sets.flatMap((groupingSet) => groupingSets.map((multiplierSet) => [...groupingSet, ...multiplierSet]));
 }
 
 /** TUMBLE(column, size), HOP(column, slide, size), SESSION(column, gap). */
-function readWindow(cursor: TokenCursor, type: GroupWindow['type']): GroupWindow {
-  const { location } = cursor;
-  cursor.next();
-  cursor.expect('(');
-  const column = readColumn(cursor);
-  cursor.expect(',');
-  const intervals = [readInterval(cursor)];
-  if (type === 'hop') {
-    cursor.expect(',');
-    intervals.push(readInterval(cursor));
+function readGroupWindow(sqlCursor: TokenCursor, windowType: GroupWindow['type']): GroupWindow {
+  const { location } = sqlCursor;
+  sqlCursor.next();
+  sqlCursor.expect('(');
+  const windowColumn = readColumn(sqlCursor);
+  sqlCursor.expect(',');
+  const windowIntervals = [readInterval(sqlCursor)];
+  if (windowType === 'hop') {
+    sqlCursor.expect(',');
+    windowIntervals.push(readInterval(sqlCursor));
   }
-  cursor.expect(')');
-  return { type, column, intervals, location };
+  sqlCursor.expect(')');
+  return { type: windowType, column: windowColumn, intervals: windowIntervals, location };
 }
 
 /** A whole number is the place of a column; any other constant would say nothing. */
-export function notConstant(cursor: TokenCursor, expression: Expression, location: Location): Expression {
-  if (expression.kind !== 'literal' || typeof cursor.lexed.parameters[expression.slot] === 'bigint') return expression;
-  throw cursor.error('constants do not sort or group: name a column, or its place by a whole number', location);
+export function notConstant(sqlCursor: TokenCursor, expression: Expression, location: Location): Expression {
+  if (expression.kind !== 'literal' || typeof sqlCursor.lexed.parameters[expression.slot] === 'bigint') return expression;
+  throw sqlCursor.error('constants do not sort or group: name a column, or its place by a whole number', location);
 }

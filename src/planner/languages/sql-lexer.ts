@@ -55,9 +55,9 @@ export interface Token {
 }
 
 export const statementCharactersMax = 1 << 20;
-const tokensMax = 250_000;
+const statementTokensMax = 250_000;
 const tokensPerStep = 2_048;
-const joinable: ReadonlySet<string> = new Set(['s', 'i', 'n']);
+const joinableLiterals: ReadonlySet<string> = new Set(['s', 'i', 'n']);
 /** Values of a list of IN behind these are one token, and have one place. */
 const separateMax = 1_000;
 
@@ -67,11 +67,11 @@ export class LexedStatement {
   readonly parameters: readonly Literal[];
   /** For each slot that a `$n` of the text filled: n; 0 where it has a name. The template says `?u` of one whose type is not known. */
   readonly markers: ReadonlyMap<number, number>;
-  #tokens: readonly Token[] | null;
-  #settled: Map<number, 's' | 'i'> | null = null;
-  #lineStarts: number[] | null = null;
+  #lexedTokens: readonly Token[] | null;
+  #settledTypes: Map<number, 's' | 'i'> | null = null;
+  #lineOffsets: number[] | null = null;
   /** Where the literal of each slot begins. */
-  #starts: Uint32Array | null = null;
+  #literalOffsets: Uint32Array | null = null;
 
   /** Without tokens: they are looked for when they are asked for, which takes a text without markers. */
   constructor(
@@ -85,29 +85,29 @@ export class LexedStatement {
     this.template = template;
     this.parameters = parameters;
     this.markers = markers;
-    this.#tokens = tokens;
+    this.#lexedTokens = tokens;
   }
 
   get tokens(): readonly Token[] {
-    return (this.#tokens ??= lexStatement(this.text).tokens);
+    return (this.#lexedTokens ??= lexStatement(this.text).tokens);
   }
 
   /** The same statement with other values for `$1`, `$2` …, of unchanged types. */
   withValues(values: readonly (Literal | TypedValue)[]): LexedStatement {
-    const parameters = this.parameters.map((value, slot) => {
-      const number = this.markers.get(slot) ?? 0;
-      return number === 0 ? value : TypedValue.rawOf(values[number - 1]!);
+    const parameters = this.parameters.map((templateLiteral, slot) => {
+      const markerNumber = this.markers.get(slot) ?? 0;
+      return markerNumber === 0 ? templateLiteral : TypedValue.rawOf(values[markerNumber - 1]!);
     });
-    return new LexedStatement(this.text, this.template, parameters, this.#tokens, this.markers);
+    return new LexedStatement(this.text, this.template, parameters, this.#lexedTokens, this.markers);
   }
 
   /** The grammar takes no other type here: of a value that had none. */
   settle(slot: number, type: 's' | 'i'): void {
-    (this.#settled ??= new Map()).set(slot, type);
+    (this.#settledTypes ??= new Map()).set(slot, type);
   }
 
   settledAs(slot: number): 's' | 'i' | undefined {
-    return this.#settled?.get(slot);
+    return this.#settledTypes?.get(slot);
   }
 
   /**
@@ -119,7 +119,7 @@ export class LexedStatement {
   }
 
   locationAt(offset: number): Location {
-    const starts = (this.#lineStarts ??= lineStartsOf(this.text));
+    const starts = (this.#lineOffsets ??= lineStartOffsets(this.text));
     let low = 0;
     let high = starts.length - 1;
     while (low < high) {
@@ -132,14 +132,14 @@ export class LexedStatement {
 
   /** Where a literal stands in this text. A cached tree has the places of the text that it was made from. */
   locationOf(slot: number): Location {
-    return this.locationAt((this.#starts ??= startsOf(this.tokens, this.parameters.length))[slot] ?? 0);
+    return this.locationAt((this.#literalOffsets ??= literalStarts(this.tokens, this.parameters.length))[slot] ?? 0);
   }
 }
 
-function startsOf(tokens: readonly Token[], slots: number): Uint32Array {
-  const starts = new Uint32Array(slots);
-  for (const { slot, count = 1, start } of tokens) if (slot >= 0) starts.fill(start, slot, slot + count);
-  return starts;
+function literalStarts(tokens: readonly Token[], slotCount: number): Uint32Array {
+  const slotStarts = new Uint32Array(slotCount);
+  for (const { slot, count = 1, start } of tokens) if (slot >= 0) slotStarts.fill(start, slot, slot + count);
+  return slotStarts;
 }
 
 export function parseError(location: Location, message: string, reason?: ErrorReason): ServiceError {
@@ -159,23 +159,26 @@ export type MarkerValues = (marker: number | string) => Literal | TypedValue | t
  * `$1` stands for the first of them, as if it had been written there: the template, and so the plan, is that of the literal.
  */
 export function lexStatement(text: string, values: MarkerValues | null = null): LexedStatement {
-  const work = lexing(text, values);
+  const lexerWork = lexing(text, values);
   for (;;) {
-    const step = work.next();
-    if (step.done) return step.value;
+    const lexerStep = lexerWork.next();
+    if (lexerStep.done) return lexerStep.value;
   }
 }
 
 /** REL_PARSE for a text that is longer than a statement may be. */
-export function checkLength(text: string): void {
-  if (text.length > statementCharactersMax)
+export function checkLength(statementText: string): void {
+  if (statementText.length > statementCharactersMax)
     throw parseError({ line: 1, column: 1 }, `the statement is longer than ${statementCharactersMax} characters`);
 }
 
 /** Lexes in bounded steps, so that a text of a megabyte doesn't block other requests. */
-export function* lexing(text: string, values: MarkerValues | null = null): Generator<undefined, LexedStatement, void> {
-  checkLength(text);
-  return yield* new Lexer(text, values).run();
+export function* lexing(
+  statementText: string,
+  markerValues: MarkerValues | null = null,
+): Generator<undefined, LexedStatement, void> {
+  checkLength(statementText);
+  return yield* new Lexer(statementText, markerValues).run();
 }
 
 class Lexer {
@@ -218,7 +221,7 @@ class Lexer {
         this.#at++;
         continue;
       }
-      if (read === tokensMax) this.#fail(start, `the statement has more than ${tokensMax} tokens`);
+      if (read === statementTokensMax) this.#fail(start, `the statement has more than ${statementTokensMax} tokens`);
       if (kind === classLetter || kind === classOther) this.#readWord(start);
       else if (kind === classDigit) this.#pushNumber(start, start);
       else this.#readSign(start, code);
@@ -325,132 +328,151 @@ class Lexer {
     this.#pushSymbol(start, code, next);
   }
 
-  #countWord(start: number): void {
+  #countWord(wordStart: number): void {
     if (!this.#limits.addWord())
-      this.#fail(start, `the statement has more than ${namesMax} names and operators; values fit into IN (...)`);
+      this.#fail(wordStart, `the statement has more than ${namesMax} names and operators; values fit into IN (...)`);
   }
 
-  #pushName(nameKind: 'word' | 'quoted', key: string, name: string, shown: string, start: number): void {
-    this.#countWord(start);
-    if (key === 'VALUES') this.#limits.beginRows();
-    this.#tokens.push({ kind: nameKind, key, text: name, reserved: false, slot: -1, start });
-    this.#template += this.#apart ? ' ' + shown : shown;
+  #pushName(nameKind: 'word' | 'quoted', nameKey: string, name: string, templateName: string, nameOffset: number): void {
+    this.#countWord(nameOffset);
+    if (nameKey === 'VALUES') this.#limits.beginRows();
+    this.#tokens.push({ kind: nameKind, key: nameKey, text: name, reserved: false, slot: -1, start: nameOffset });
+    this.#template += this.#apart ? ' ' + templateName : templateName;
     this.#apart = true;
     this.#afterOperand = true;
   }
 
-  #pushLiteral(type: string, value: Literal, start: number): void {
+  #pushLiteral(type: string, literalValue: Literal, literalStart: number): void {
     if (!this.#limits.addValue())
-      this.#fail(start, `the statement has more than ${namesMax} values outside of IN (...) and VALUES`);
-    const shown = type === 'null' ? 'NULL' : '?' + type;
+      this.#fail(literalStart, `the statement has more than ${namesMax} values outside of IN (...) and VALUES`);
+    const literalMark = type === 'null' ? 'NULL' : '?' + type;
     const typed = type === 'u' ? ({ typed: 'unknown' } as const) : {};
-    this.#tokens.push({ kind: 'literal', key: '', text: type, reserved: true, slot: this.#parameters.length, start, ...typed });
-    this.#parameters.push(value);
-    this.#template += this.#apart ? ' ' + shown : shown;
+    this.#tokens.push({
+      kind: 'literal',
+      key: '',
+      text: type,
+      reserved: true,
+      slot: this.#parameters.length,
+      start: literalStart,
+      ...typed,
+    });
+    this.#parameters.push(literalValue);
+    this.#template += this.#apart ? ' ' + literalMark : literalMark;
     this.#apart = true;
     this.#afterOperand = true;
   }
 
   /** E'…', U&'…', N'…' and the bit strings B'…', X'…': a letter right before the quote, as Postgres has them. */
-  #isPrefixOfString(start: number): boolean {
-    const letter = this.#text.charCodeAt(start) | 0x20;
-    if (this.#at !== start + 1) return false;
+  #isPrefixOfString(prefixStart: number): boolean {
+    const prefixLetter = this.#text.charCodeAt(prefixStart) | 0x20;
+    if (this.#at !== prefixStart + 1) return false;
     if (this.#text.charCodeAt(this.#at) === quote)
-      return letter === 0x65 || letter === 0x6e || letter === 0x62 || letter === 0x78;
-    const next = this.#text.charCodeAt(this.#at + 1);
-    return letter === 0x75 && this.#text.charCodeAt(this.#at) === ampersand && (next === quote || next === doubleQuote);
+      return prefixLetter === 0x65 || prefixLetter === 0x6e || prefixLetter === 0x62 || prefixLetter === 0x78;
+    const codeBehindPrefix = this.#text.charCodeAt(this.#at + 1);
+    return (
+      prefixLetter === 0x75 &&
+      this.#text.charCodeAt(this.#at) === ampersand &&
+      (codeBehindPrefix === quote || codeBehindPrefix === doubleQuote)
+    );
   }
 
-  #pushPrefixed(start: number): void {
-    switch (this.#text.charCodeAt(start) | 0x20) {
+  #pushPrefixed(prefixStart: number): void {
+    switch (this.#text.charCodeAt(prefixStart) | 0x20) {
       case 0x65:
-        return this.#pushLiteral('s', this.#escapedString(start), start);
+        return this.#pushLiteral('s', this.#escapedString(prefixStart), prefixStart);
       case 0x6e:
-        return this.#pushLiteral('s', this.#stringUpTo(quote, "'", 'string') + this.#continueString(), start);
+        return this.#pushLiteral('s', this.#stringUpTo(quote, "'", 'string') + this.#continueString(), prefixStart);
       case 0x75: {
         this.#at++;
         if (this.#text.charCodeAt(this.#at) === quote)
-          return this.#pushLiteral('s', this.#unicodeText(this.#stringUpTo(quote, "'", 'string'), start), start);
-        const name = this.#unicodeText(this.#stringUpTo(doubleQuote, '"', 'quoted name'), start);
-        if (name.length === 0 || name.length > nameCharactersMax || name.includes('\0'))
-          this.#fail(start, `a quoted name has 1 to ${nameCharactersMax} characters, and no NUL`);
-        return this.#pushName('quoted', '', name, `"${name.replaceAll('"', '""')}"`, start);
+          return this.#pushLiteral('s', this.#unicodeText(this.#stringUpTo(quote, "'", 'string'), prefixStart), prefixStart);
+        const unicodeName = this.#unicodeText(this.#stringUpTo(doubleQuote, '"', 'quoted name'), prefixStart);
+        if (unicodeName.length === 0 || unicodeName.length > nameCharactersMax || unicodeName.includes('\0'))
+          this.#fail(prefixStart, `a quoted name has 1 to ${nameCharactersMax} characters, and no NUL`);
+        return this.#pushName('quoted', '', unicodeName, `"${unicodeName.replaceAll('"', '""')}"`, prefixStart);
       }
       default: {
-        const [letter, digits] = [this.#text.charAt(start).toUpperCase(), this.#stringUpTo(quote, "'", 'bit string')];
-        if (!(letter === 'B' ? /^[01]*$/ : /^[0-9a-f]*$/i).test(digits))
-          this.#fail(start, `a bit string is written ${letter === 'B' ? "B'01'" : "X'0f'"}`, 'text-form');
-        this.#fail(start, 'bit strings are not implemented: write a number, or a text', 'not-implemented');
+        const [bitStringLetter, bitStringDigits] = [
+          this.#text.charAt(prefixStart).toUpperCase(),
+          this.#stringUpTo(quote, "'", 'bit string'),
+        ];
+        if (!(bitStringLetter === 'B' ? /^[01]*$/ : /^[0-9a-f]*$/i).test(bitStringDigits))
+          this.#fail(prefixStart, `a bit string is written ${bitStringLetter === 'B' ? "B'01'" : "X'0f'"}`, 'text-form');
+        this.#fail(prefixStart, 'bit strings are not implemented: write a number, or a text', 'not-implemented');
       }
     }
   }
 
   /** Joins a string that continues after a line break. */
   #continueString(): string {
-    let more = '';
+    let continuedText = '';
     for (;;) {
-      const next = continuedAt(this.#text, this.#at);
-      if (next < 0) return more;
-      this.#at = next;
-      more += this.#stringUpTo(quote, "'", 'string');
+      const continuedStart = continuedAt(this.#text, this.#at);
+      if (continuedStart < 0) return continuedText;
+      this.#at = continuedStart;
+      continuedText += this.#stringUpTo(quote, "'", 'string');
     }
   }
 
   /** Between the quotes of E'…'; `at` is left behind the last one. */
-  #escapedString(start: number): string {
+  #escapedString(stringStart: number): string {
     escaped.lastIndex = this.#at;
-    const match = escaped.exec(this.#text);
-    if (match === null) this.#fail(start, 'unterminated string');
+    const escapedMatch = escaped.exec(this.#text);
+    if (escapedMatch === null) this.#fail(stringStart, 'unterminated string');
     this.#at = escaped.lastIndex;
-    const value = match[1]!.replaceAll(escapes, (escape: string, octal?: string, hex?: string, short?: string, long?: string) => {
-      if (escape === "''") return "'";
-      if (octal !== undefined) return this.#byteOf(Number.parseInt(octal, 8) & 0xff, start);
-      if (hex !== undefined) return this.#byteOf(Number.parseInt(hex, 16), start);
-      const point = short ?? long;
-      if (point !== undefined) return this.#pointOf(Number.parseInt(point, 16), start);
-      const letter = escape.charAt(1);
-      if (letter === 'u' || letter === 'U')
-        this.#fail(start, 'a Unicode escape is written \\uXXXX or \\UXXXXXXXX', 'escape-form');
-      return letterEscapes[letter] ?? letter;
-    });
-    return this.#wholeCharacters(value, start) + this.#continueString();
+    const unescapedText = escapedMatch[1]!.replaceAll(
+      escapes,
+      (escape: string, octal?: string, hex?: string, short?: string, long?: string) => {
+        if (escape === "''") return "'";
+        if (octal !== undefined) return this.#byteOf(Number.parseInt(octal, 8) & 0xff, stringStart);
+        if (hex !== undefined) return this.#byteOf(Number.parseInt(hex, 16), stringStart);
+        const escapedPoint = short ?? long;
+        if (escapedPoint !== undefined) return this.#pointOf(Number.parseInt(escapedPoint, 16), stringStart);
+        const escapeLetter = escape.charAt(1);
+        if (escapeLetter === 'u' || escapeLetter === 'U')
+          this.#fail(stringStart, 'a Unicode escape is written \\uXXXX or \\UXXXXXXXX', 'escape-form');
+        return letterEscapes[escapeLetter] ?? escapeLetter;
+      },
+    );
+    return this.#wholeCharacters(unescapedText, stringStart) + this.#continueString();
   }
 
   /** Between the quotes of U&'…', before its UESCAPE: \XXXX and \+XXXXXX are characters. */
-  #unicodeText(escapedText: string, start: number): string {
+  #unicodeText(escapedText: string, stringStart: number): string {
     unicodeEscape.lastIndex = this.#at;
-    const stated = unicodeEscape.exec(this.#text);
-    if (stated !== null) this.#at = unicodeEscape.lastIndex;
-    const mark = stated?.[1] ?? '\\';
-    let value = '';
+    const statedEscape = unicodeEscape.exec(this.#text);
+    if (statedEscape !== null) this.#at = unicodeEscape.lastIndex;
+    const escapeMark = statedEscape?.[1] ?? '\\';
+    let unicodeValue = '';
     for (let i = 0; i < escapedText.length; i++) {
-      const letter = escapedText.charAt(i);
-      if (letter !== mark) value += letter;
-      else if (escapedText.charAt(i + 1) === mark) value += escapedText.charAt(++i);
+      const writtenLetter = escapedText.charAt(i);
+      if (writtenLetter !== escapeMark) unicodeValue += writtenLetter;
+      else if (escapedText.charAt(i + 1) === escapeMark) unicodeValue += escapedText.charAt(++i);
       else {
-        const point = /^(?:([0-9A-Fa-f]{4})|\+([0-9A-Fa-f]{6}))/.exec(escapedText.slice(i + 1, i + 8));
-        if (point === null) this.#fail(start, `a Unicode escape is written ${mark}XXXX or ${mark}+XXXXXX`, 'syntax');
-        value += this.#pointOf(Number.parseInt(point[1] ?? point[2]!, 16), start);
-        i += point[0].length;
+        const escapedPoint = /^(?:([0-9A-Fa-f]{4})|\+([0-9A-Fa-f]{6}))/.exec(escapedText.slice(i + 1, i + 8));
+        if (escapedPoint === null)
+          this.#fail(stringStart, `a Unicode escape is written ${escapeMark}XXXX or ${escapeMark}+XXXXXX`, 'syntax');
+        unicodeValue += this.#pointOf(Number.parseInt(escapedPoint[1] ?? escapedPoint[2]!, 16), stringStart);
+        i += escapedPoint[0].length;
       }
     }
-    return this.#wholeCharacters(value, start);
+    return this.#wholeCharacters(unicodeValue, stringStart);
   }
 
-  #byteOf(byte: number, start: number): string {
-    if (byte === 0 || byte > 0x7f)
+  #byteOf(escapedByte: number, start: number): string {
+    if (escapedByte === 0 || escapedByte > 0x7f)
       this.#fail(start, 'an escaped byte is no character of UTF-8 by itself: write \\uXXXX', 'not-utf8');
-    return String.fromCharCode(byte);
+    return String.fromCharCode(escapedByte);
   }
 
-  #pointOf(point: number, start: number): string {
-    if (point === 0 || point > 0x10_ffff) this.#fail(start, 'there is no such character', 'syntax');
-    return String.fromCodePoint(point);
+  #pointOf(codePoint: number, start: number): string {
+    if (codePoint === 0 || codePoint > 0x10_ffff) this.#fail(start, 'there is no such character', 'syntax');
+    return String.fromCodePoint(codePoint);
   }
 
   /** Two escapes may make one character; half of one is none. */
-  #wholeCharacters(value: string, start: number): string {
-    return !value.isWellFormed() ? this.#fail(start, 'a string holds half of a surrogate pair', 'syntax') : value;
+  #wholeCharacters(stringValue: string, start: number): string {
+    return !stringValue.isWellFormed() ? this.#fail(start, 'a string holds half of a surrogate pair', 'syntax') : stringValue;
   }
 
   /** `$tag$` or `$$` where a text begins with it. */
@@ -459,194 +481,204 @@ class Lexer {
     return tagged.exec(this.#text)?.[0] ?? null;
   }
 
-  #dollarQuoted(tag: string): string {
-    const start = this.#at;
-    const end = this.#text.indexOf(tag, start + tag.length);
-    if (end < 0) this.#fail(start, 'unterminated string');
-    this.#at = end + tag.length;
-    return this.#wholeCharacters(this.#text.slice(start + tag.length, end), start);
+  #dollarQuoted(dollarTagText: string): string {
+    const tagStart = this.#at;
+    const closingTag = this.#text.indexOf(dollarTagText, tagStart + dollarTagText.length);
+    if (closingTag < 0) this.#fail(tagStart, 'unterminated string');
+    this.#at = closingTag + dollarTagText.length;
+    return this.#wholeCharacters(this.#text.slice(tagStart + dollarTagText.length, closingTag), tagStart);
   }
 
-  #pushMarker(start: number, valueOf: MarkerValues): void {
-    this.#at = start + 1;
+  #pushMarker(markerStart: number, valueOfMarker: MarkerValues): void {
+    this.#at = markerStart + 1;
     while (isDigit(this.#text.charCodeAt(this.#at))) this.#at++;
-    const byNumber = this.#at > start + 1;
-    if (!byNumber) this.#at = this.#nameEnd(this.#at);
-    const marker = this.#text.slice(start + 1, this.#at);
-    const number = byNumber ? Number(marker) : 0;
-    const value = valueOf(byNumber ? number : marker);
-    if (value === undefined)
-      this.#fail(start, `no value was given for ${this.#text.slice(start, this.#at)}`, 'no-such-parameter');
-    this.#markers.set(this.#parameters.length, number);
-    if (value === untyped) this.#pushLiteral('u', null, start);
-    else if (value instanceof TypedValue) this.#pushTyped(value, start);
+    const isNumbered = this.#at > markerStart + 1;
+    if (!isNumbered) this.#at = this.#nameEnd(this.#at);
+    const markerText = this.#text.slice(markerStart + 1, this.#at);
+    const markerNumber = isNumbered ? Number(markerText) : 0;
+    const markerValue = valueOfMarker(isNumbered ? markerNumber : markerText);
+    if (markerValue === undefined)
+      this.#fail(markerStart, `no value was given for ${this.#text.slice(markerStart, this.#at)}`, 'no-such-parameter');
+    this.#markers.set(this.#parameters.length, markerNumber);
+    if (markerValue === untyped) this.#pushLiteral('u', null, markerStart);
+    else if (markerValue instanceof TypedValue) this.#pushTyped(markerValue, markerStart);
     else
       this.#pushLiteral(
-        letterOf(value, (message) => this.#fail(start, message)),
-        value,
-        start,
+        letterOf(markerValue, (message) => this.#fail(markerStart, message)),
+        markerValue,
+        markerStart,
       );
   }
 
-  #pushTyped({ type, value }: TypedValue, start: number): void {
+  #pushTyped({ type, value }: TypedValue, typedStart: number): void {
     if (!this.#limits.addValue())
-      this.#fail(start, `the statement has more than ${namesMax} values outside of IN (...) and VALUES`);
-    letterOf(value, (message) => this.#fail(start, message));
+      this.#fail(typedStart, `the statement has more than ${namesMax} values outside of IN (...) and VALUES`);
+    letterOf(value, (message) => this.#fail(typedStart, message));
     const isNull = value === null;
-    const slot = this.#parameters.length;
-    this.#tokens.push({ kind: 'literal', key: '', text: type, reserved: true, slot, start, typed: { type, isNull } });
+    const typedSlot = this.#parameters.length;
+    this.#tokens.push({
+      kind: 'literal',
+      key: '',
+      text: type,
+      reserved: true,
+      slot: typedSlot,
+      start: typedStart,
+      typed: { type, isNull },
+    });
     this.#parameters.push(value);
     this.#template += `${this.#apart ? ' ' : ''}?${isNull ? '0' : ''}${type}`;
     this.#apart = true;
     this.#afterOperand = true;
   }
 
-  #pushNumber(start: number, digits: number): void {
-    let end = digits;
-    let whole = true;
-    while (isDigit(this.#text.charCodeAt(end))) end++;
+  #pushNumber(numberStart: number, digitsStart: number): void {
+    let numberEnd = digitsStart;
+    let isWhole = true;
+    while (isDigit(this.#text.charCodeAt(numberEnd))) numberEnd++;
     // `1..5` is a range of a graph pattern, not two numbers.
-    if (this.#text.charCodeAt(end) === dot && this.#text.charCodeAt(end + 1) !== dot) {
-      whole = false;
-      end++;
-      while (isDigit(this.#text.charCodeAt(end))) end++;
+    if (this.#text.charCodeAt(numberEnd) === dot && this.#text.charCodeAt(numberEnd + 1) !== dot) {
+      isWhole = false;
+      numberEnd++;
+      while (isDigit(this.#text.charCodeAt(numberEnd))) numberEnd++;
     }
-    const e = this.#text.charCodeAt(end) | 0x20;
-    if (e === 0x65) {
-      const sign = this.#text.charCodeAt(end + 1);
-      const exponent = sign === minus || sign === plus ? end + 2 : end + 1;
-      if (isDigit(this.#text.charCodeAt(exponent))) {
-        whole = false;
-        end = exponent;
-        while (isDigit(this.#text.charCodeAt(end))) end++;
+    const exponentLetter = this.#text.charCodeAt(numberEnd) | 0x20;
+    if (exponentLetter === 0x65) {
+      const exponentSign = this.#text.charCodeAt(numberEnd + 1);
+      const exponentDigits = exponentSign === minus || exponentSign === plus ? numberEnd + 2 : numberEnd + 1;
+      if (isDigit(this.#text.charCodeAt(exponentDigits))) {
+        isWhole = false;
+        numberEnd = exponentDigits;
+        while (isDigit(this.#text.charCodeAt(numberEnd))) numberEnd++;
       }
     }
-    if (end < this.#length && this.#nameEnd(end) > end) this.#fail(start, 'a number is followed by a letter');
-    this.#at = end;
-    const numberText = this.#text.slice(start, end);
-    if (whole) {
+    if (numberEnd < this.#length && this.#nameEnd(numberEnd) > numberEnd)
+      this.#fail(numberStart, 'a number is followed by a letter');
+    this.#at = numberEnd;
+    const numberText = this.#text.slice(numberStart, numberEnd);
+    if (isWhole) {
       if (numberText.length > 15) {
         // Leading zeros aside, 20 characters hold every i64: longer text is refused before it costs a conversion.
-        if (end - digits > 1000) this.#fail(start, 'the integer does not fit 64 bits');
-        const value = BigInt(numberText);
-        if (value > FOREVER || value < -FOREVER - 1n) this.#fail(start, 'the integer does not fit 64 bits', 'out-of-range');
-        this.#pushLiteral('i', value, start);
+        if (numberEnd - digitsStart > 1000) this.#fail(numberStart, 'the integer does not fit 64 bits');
+        const numberValue = BigInt(numberText);
+        if (numberValue > FOREVER || numberValue < -FOREVER - 1n)
+          this.#fail(numberStart, 'the integer does not fit 64 bits', 'out-of-range');
+        this.#pushLiteral('i', numberValue, numberStart);
       } else {
-        this.#pushLiteral('i', BigInt(Number(numberText)), start);
+        this.#pushLiteral('i', BigInt(Number(numberText)), numberStart);
       }
       return;
     }
     const value = Number(numberText);
-    if (!Number.isFinite(value)) this.#fail(start, 'the number is too large', 'out-of-range');
-    this.#pushLiteral('n', value, start);
+    if (!Number.isFinite(value)) this.#fail(numberStart, 'the number is too large', 'out-of-range');
+    this.#pushLiteral('n', value, numberStart);
   }
 
   /** Text between quotes, a doubled quote standing for one; a pattern's has escapes, too. Leaves `at` behind the closing quote. */
-  #stringUpTo(code: number, mark: string, tokenKind: string): string {
-    const start = this.#at;
-    let from = this.#at + 1;
-    let value = '';
+  #stringUpTo(quoteCode: number, quoteMark: string, tokenKind: string): string {
+    const stringStart = this.#at;
+    let pieceStart = this.#at + 1;
+    let stringValue = '';
     const hasEscapes = tokenKind === 'string' && this.#isPattern();
     for (;;) {
-      const end = this.#text.indexOf(mark, from);
-      if (end < 0) this.#fail(start, `unterminated ${tokenKind}`);
-      if (hasEscapes && this.#nextBackslash < from) {
-        const backslash = this.#text.indexOf('\\', from);
+      const quoteOffset = this.#text.indexOf(quoteMark, pieceStart);
+      if (quoteOffset < 0) this.#fail(stringStart, `unterminated ${tokenKind}`);
+      if (hasEscapes && this.#nextBackslash < pieceStart) {
+        const backslash = this.#text.indexOf('\\', pieceStart);
         this.#nextBackslash = backslash < 0 ? this.#length : backslash;
       }
-      if (hasEscapes && this.#nextBackslash < end) {
+      if (hasEscapes && this.#nextBackslash < quoteOffset) {
         const { characters, behind } = this.#escapeAt(this.#nextBackslash);
-        value += this.#text.slice(from, this.#nextBackslash) + characters;
-        from = behind;
+        stringValue += this.#text.slice(pieceStart, this.#nextBackslash) + characters;
+        pieceStart = behind;
         continue;
       }
-      value += this.#text.slice(from, end);
-      if (this.#text.charCodeAt(end + 1) !== code) {
-        this.#at = end + 1;
+      stringValue += this.#text.slice(pieceStart, quoteOffset);
+      if (this.#text.charCodeAt(quoteOffset + 1) !== quoteCode) {
+        this.#at = quoteOffset + 1;
         break;
       }
-      value += mark;
-      from = end + 2;
+      stringValue += quoteMark;
+      pieceStart = quoteOffset + 2;
     }
     // Half a character has no UTF-8 form: it would silently become another one where it is compared or stored.
-    if (!value.isWellFormed()) this.#fail(start, `a ${tokenKind} holds half of a surrogate pair`);
-    return value;
+    if (!stringValue.isWellFormed()) this.#fail(stringStart, `a ${tokenKind} holds half of a surrogate pair`);
+    return stringValue;
   }
 
   /** Source: openCypher, "EscapedChar". */
   #escapeAt(backslash: number): { readonly characters: string; readonly behind: number } {
-    const letter = this.#text.charAt(backslash + 1);
-    const characters = patternEscapes.get(letter);
+    const escapeLetter = this.#text.charAt(backslash + 1);
+    const characters = patternEscapes.get(escapeLetter);
     if (characters !== undefined) return { characters, behind: backslash + 2 };
-    const digits = letter === 'u' ? 4 : 8;
-    const hex = this.#text.slice(backslash + 2, backslash + 2 + digits);
-    const isPoint = (letter === 'u' || letter === 'U') && hex.length === digits && /^[\da-f]+$/i.test(hex);
-    const point = isPoint ? Number.parseInt(hex, 16) : -1;
-    if (point < 0 || point > 0x10ffff) {
+    const hexDigits = escapeLetter === 'u' ? 4 : 8;
+    const hexText = this.#text.slice(backslash + 2, backslash + 2 + hexDigits);
+    const isPoint = (escapeLetter === 'u' || escapeLetter === 'U') && hexText.length === hexDigits && /^[\da-f]+$/i.test(hexText);
+    const hexPoint = isPoint ? Number.parseInt(hexText, 16) : -1;
+    if (hexPoint < 0 || hexPoint > 0x10ffff) {
       this.#fail(backslash, 'a string of a pattern has the escapes \\\\ \\\' \\" \\b \\f \\n \\r \\t \\uXXXX and \\UXXXXXXXX');
     }
-    const one = digits === 4 ? String.fromCharCode(point) : String.fromCodePoint(point);
-    return { characters: one, behind: backslash + 2 + digits };
+    const escapedCharacter = hexDigits === 4 ? String.fromCharCode(hexPoint) : String.fromCodePoint(hexPoint);
+    return { characters: escapedCharacter, behind: backslash + 2 + hexDigits };
   }
 
-  #pushSymbol(start: number, code: number, next: number): void {
-    const third = this.#at + 2 < this.#length ? this.#text.charCodeAt(this.#at + 2) : 0;
-    const symbol = symbolOf(code, next, third);
-    if (symbol === '') this.#fail(start, `unexpected character ${printable(this.#text, start)}`);
-    this.#at += symbol.length;
-    if (symbol !== ',' && symbol !== '(' && symbol !== ')') this.#countWord(start);
-    if (symbol === '(') this.#limits.openBracket(this.#tokens.at(-1)?.key === 'IN');
-    else if (symbol === ')') this.#limits.closeBracket();
-    else if (symbol === ',' && this.#limits.listed >= 0) this.#countListed();
-    this.#tokens.push({ kind: 'symbol', key: symbol, text: symbol, reserved: true, slot: -1, start });
-    const tight = symbol === '.' || symbol === ',' || symbol === ')' || symbol === ']' || symbol === ';';
-    const call = symbol === '(' && this.#afterOperand;
-    this.#template += this.#apart && !tight && !call ? ' ' + symbol : symbol;
-    this.#apart = symbol !== '(' && symbol !== '.' && symbol !== '[';
-    this.#afterOperand = symbol === ')' || symbol === ']' || symbol === '}';
+  #pushSymbol(symbolStart: number, symbolCode: number, secondCode: number): void {
+    const thirdCode = this.#at + 2 < this.#length ? this.#text.charCodeAt(this.#at + 2) : 0;
+    const sqlSymbol = symbolOf(symbolCode, secondCode, thirdCode);
+    if (sqlSymbol === '') this.#fail(symbolStart, `unexpected character ${printable(this.#text, symbolStart)}`);
+    this.#at += sqlSymbol.length;
+    if (sqlSymbol !== ',' && sqlSymbol !== '(' && sqlSymbol !== ')') this.#countWord(symbolStart);
+    if (sqlSymbol === '(') this.#limits.openBracket(this.#tokens.at(-1)?.key === 'IN');
+    else if (sqlSymbol === ')') this.#limits.closeBracket();
+    else if (sqlSymbol === ',' && this.#limits.listed >= 0) this.#countListed();
+    this.#tokens.push({ kind: 'symbol', key: sqlSymbol, text: sqlSymbol, reserved: true, slot: -1, start: symbolStart });
+    const isTight = sqlSymbol === '.' || sqlSymbol === ',' || sqlSymbol === ')' || sqlSymbol === ']' || sqlSymbol === ';';
+    const opensCall = sqlSymbol === '(' && this.#afterOperand;
+    this.#template += this.#apart && !isTight && !opensCall ? ' ' + sqlSymbol : sqlSymbol;
+    this.#apart = sqlSymbol !== '(' && sqlSymbol !== '.' && sqlSymbol !== '[';
+    this.#afterOperand = sqlSymbol === ')' || sqlSymbol === ']' || sqlSymbol === '}';
   }
 
   /** A value of a list is read whole. Behind many it joins the one before it: a hundred thousand must not be as many tokens, nodes and parameters. */
   #countListed(): void {
-    const value = this.#tokens.at(-1)!;
-    const between = this.#tokens.at(-2)!.key;
-    const isAlone = value.kind === 'literal' && (between === ',' || between === '(');
+    const listedToken = this.#tokens.at(-1)!;
+    const separatorKey = this.#tokens.at(-2)!.key;
+    const isAlone = listedToken.kind === 'literal' && (separatorKey === ',' || separatorKey === '(');
     const listed = isAlone ? this.#limits.listed + 1 : -1;
     this.#limits.listed = listed;
-    if (listed <= separateMax || !joinable.has(value.text) || value.typed) return;
-    const last = this.#tokens.length - 3;
-    const before = this.#tokens[last]!;
-    const { count = 1 } = before;
-    if (before.text !== value.text || before.slot + count !== value.slot) return;
-    this.#tokens.length = last;
+    if (listed <= separateMax || !joinableLiterals.has(listedToken.text) || listedToken.typed) return;
+    const previousLiteral = this.#tokens.length - 3;
+    const earlierLiteral = this.#tokens[previousLiteral]!;
+    const { count = 1 } = earlierLiteral;
+    if (earlierLiteral.text !== listedToken.text || earlierLiteral.slot + count !== listedToken.slot) return;
+    this.#tokens.length = previousLiteral;
     this.#tokens.push({
       kind: 'literal',
       key: '',
-      text: before.text,
+      text: earlierLiteral.text,
       reserved: true,
-      slot: before.slot,
-      start: before.start,
+      slot: earlierLiteral.slot,
+      start: earlierLiteral.start,
       count: count + 1,
     });
     this.#joined += 2;
   }
 
-  /** End of the name that starts here; `from` itself where none does. */
-  #nameEnd(from: number): number {
-    let end = from;
+  /** End of the name that starts here; `nameFrom` itself where none does. */
+  #nameEnd(nameFrom: number): number {
+    let nameEndOffset = nameFrom;
     for (;;) {
-      const code = this.#text.charCodeAt(end);
-      if (code < 128) {
-        const kind = classOf[code]!;
-        if (kind !== classLetter && (kind !== classDigit || end === from)) return end;
-        end++;
+      const nameCharCode = this.#text.charCodeAt(nameEndOffset);
+      if (nameCharCode < 128) {
+        const nameCharClass = classOf[nameCharCode]!;
+        if (nameCharClass !== classLetter && (nameCharClass !== classDigit || nameEndOffset === nameFrom)) return nameEndOffset;
+        nameEndOffset++;
       } else {
         // Past the end the code is NaN.
-        if (!(code >= 128)) return end;
-        const point = this.#text.codePointAt(end)!;
-        const character = String.fromCodePoint(point);
-        if (!(end === from ? nameStart : nameContinue).test(character)) return end;
-        end += character.length;
+        if (!(nameCharCode >= 128)) return nameEndOffset;
+        const nameCodePoint = this.#text.codePointAt(nameEndOffset)!;
+        const nameCharacter = String.fromCodePoint(nameCodePoint);
+        if (!(nameEndOffset === nameFrom ? nameStart : nameContinue).test(nameCharacter)) return nameEndOffset;
+        nameEndOffset += nameCharacter.length;
       }
     }
   }
@@ -654,23 +686,23 @@ class Lexer {
   /** Statements in the graph-pattern language share this lexer; their first words tell. */
   #isPattern(): boolean {
     if (this.#patternKnown !== null) return this.#patternKnown;
-    let first = 0;
-    while (first < this.#tokens.length) {
-      const { key, kind } = this.#tokens[first]!;
+    let firstVerb = 0;
+    while (firstVerb < this.#tokens.length) {
+      const { key, kind } = this.#tokens[firstVerb]!;
       if (key !== 'EXPLAIN' && key !== 'ANALYZE' && key !== 'POLICY' && key !== 'PURPOSE' && kind !== 'literal') break;
-      first++;
+      firstVerb++;
     }
     // Undecided while nothing but prefixes was read, or while what may be the deciding bracket is still to come.
-    if (first === this.#tokens.length) return false;
-    const word = this.#tokens[first]!.key;
-    if (word === 'UNWIND' || word === 'RETURN') return (this.#patternKnown = true);
-    const second = this.#tokens[first + 1]?.key;
-    if (second === undefined) return false;
+    if (firstVerb === this.#tokens.length) return false;
+    const firstVerbKey = this.#tokens[firstVerb]!.key;
+    if (firstVerbKey === 'UNWIND' || firstVerbKey === 'RETURN') return (this.#patternKnown = true);
+    const secondVerbKey = this.#tokens[firstVerb + 1]?.key;
+    if (secondVerbKey === undefined) return false;
     this.#patternKnown =
-      (word === 'OPTIONAL' && second === 'MATCH') ||
+      (firstVerbKey === 'OPTIONAL' && secondVerbKey === 'MATCH') ||
       // MATCH p = (a)-[]->(b)
-      (word === 'MATCH' && this.#tokens[first + 1]!.kind !== 'symbol') ||
-      ((word === 'MATCH' || word === 'CREATE' || word === 'MERGE') && second === '(');
+      (firstVerbKey === 'MATCH' && this.#tokens[firstVerb + 1]!.kind !== 'symbol') ||
+      ((firstVerbKey === 'MATCH' || firstVerbKey === 'CREATE' || firstVerbKey === 'MERGE') && secondVerbKey === '(');
     return this.#patternKnown;
   }
 
@@ -680,22 +712,23 @@ class Lexer {
 }
 
 /** Type of a value, as templates have it. Refuses values that no literal could have. */
-export function letterOf(value: Literal, refuse: (message: string) => never): string {
-  if (value === null) return 'null';
-  switch (typeof value) {
+export function letterOf(literalValue: Literal, refuseLiteral: (message: string) => never): string {
+  if (literalValue === null) return 'null';
+  switch (typeof literalValue) {
     case 'string':
-      return !value.isWellFormed() ? refuse('a string holds half of a surrogate pair') : 's';
+      return !literalValue.isWellFormed() ? refuseLiteral('a string holds half of a surrogate pair') : 's';
     case 'bigint':
-      return value > FOREVER || value < -FOREVER - 1n ? refuse('the integer does not fit 64 bits') : 'i';
+      return literalValue > FOREVER || literalValue < -FOREVER - 1n ? refuseLiteral('the integer does not fit 64 bits') : 'i';
     case 'number':
-      return Number.isFinite(value) ? 'n' : refuse('the number is too large');
+      return Number.isFinite(literalValue) ? 'n' : refuseLiteral('the number is too large');
     default:
       return 'b';
   }
 }
 
-function lineStartsOf(text: string): number[] {
-  const starts = [0];
-  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) starts.push(at + 1);
-  return starts;
+function lineStartOffsets(text: string): number[] {
+  const lineStarts = [0];
+  for (let newlineOffset = text.indexOf('\n'); newlineOffset >= 0; newlineOffset = text.indexOf('\n', newlineOffset + 1))
+    lineStarts.push(newlineOffset + 1);
+  return lineStarts;
 }

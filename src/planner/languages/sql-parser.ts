@@ -37,12 +37,12 @@ export function parseStatement(text: string, dialect: Dialect = 'spec'): ParsedS
 
 /** For callers that have lexed already, to look the template up among the plans. */
 export function parseLexed(lexed: LexedStatement, dialect: Dialect = 'spec'): ParsedStatement {
-  const cursor = new TokenCursor(lexed, { readQuery, readOrder }, dialect);
-  const { location } = cursor;
-  const statement = readStatement(cursor);
-  if (cursor.repeats && repeatsTooMuch(statement))
-    throw cursor.error('comparisons of rows, or IS DISTINCT FROM, are nested too deeply within each other', location);
-  return { template: lexed.template, statement, parameters: lexed.parameters };
+  const sqlCursor = new TokenCursor(lexed, { readQuery, readOrder }, dialect);
+  const { location } = sqlCursor;
+  const statementTree = readStatement(sqlCursor);
+  if (sqlCursor.repeats && repeatsTooMuch(statementTree))
+    throw sqlCursor.error('comparisons of rows, or IS DISTINCT FROM, are nested too deeply within each other', location);
+  return { template: lexed.template, statement: statementTree, parameters: lexed.parameters };
 }
 
 /** A rank expression by itself, as it stands behind COMPUTE: its slots number its own parameters. */
@@ -51,19 +51,20 @@ export function parseRankExpression(text: string): {
   readonly template: string;
   readonly parameters: readonly Literal[];
 } {
-  const lexed = lexStatement(text);
-  const cursor = new TokenCursor(lexed, { readQuery, readOrder }, 'spec');
-  cursor.aggregates = 'functions';
-  const expression = readExpression(cursor);
-  expectEnd(cursor);
-  return { expression, template: lexed.template, parameters: lexed.parameters };
+  const lexedRanking = lexStatement(text);
+  const sqlCursor = new TokenCursor(lexedRanking, { readQuery, readOrder }, 'spec');
+  sqlCursor.aggregates = 'functions';
+  const rankExpression = readExpression(sqlCursor);
+  expectStatementEnd(sqlCursor);
+  return { expression: rankExpression, template: lexedRanking.template, parameters: lexedRanking.parameters };
 }
 
-function readStatement(cursor: TokenCursor): Statement {
-  if (!cursor.accept('EXPLAIN')) return readPurposed(cursor);
-  if (cursor.dialect === 'wide' && cursor.key() === '(' && explainOptions.has(cursor.key(1))) return readExplainOptions(cursor);
-  const mode = cursor.accept('ANALYZE') ? 'analyze' : cursor.accept('POLICY') ? 'policy' : 'plan';
-  return { kind: 'explain', mode, statement: readPurposed(cursor) };
+function readStatement(sqlCursor: TokenCursor): Statement {
+  if (!sqlCursor.accept('EXPLAIN')) return readPurposedStatement(sqlCursor);
+  if (sqlCursor.dialect === 'wide' && sqlCursor.key() === '(' && explainOptions.has(sqlCursor.key(1)))
+    return readExplainOptions(sqlCursor);
+  const explainMode = sqlCursor.accept('ANALYZE') ? 'analyze' : sqlCursor.accept('POLICY') ? 'policy' : 'plan';
+  return { kind: 'explain', mode: explainMode, statement: readPurposedStatement(sqlCursor) };
 }
 
 /** Options of Postgres without effect here: they add figures that these plans never have. */
@@ -71,137 +72,152 @@ const explainOptions: ReadonlySet<string> = new Set(
   'ANALYZE VERBOSE COSTS SETTINGS BUFFERS WAL TIMING SUMMARY FORMAT'.split(' '),
 );
 
-function readExplainOptions(cursor: TokenCursor): Statement {
-  let mode: 'analyze' | 'plan' = 'plan';
-  let asJson = false;
-  cursor.expect('(');
+function readExplainOptions(sqlCursor: TokenCursor): Statement {
+  let explainMode: 'analyze' | 'plan' = 'plan';
+  let isAsJson = false;
+  sqlCursor.expect('(');
   do {
-    const option = cursor.key();
-    if (!explainOptions.has(option)) throw cursor.expectedError('an option of EXPLAIN');
-    cursor.next();
-    const value = cursor.key() === ',' || cursor.key() === ')' ? 'TRUE' : cursor.name('a value').toUpperCase();
-    if (option === 'FORMAT') {
-      if (value !== 'TEXT' && value !== 'JSON') throw cursor.notImplemented(`EXPLAIN (FORMAT ${value})`);
-      asJson = value === 'JSON';
-    } else if (!['TRUE', 'ON', 'FALSE', 'OFF'].includes(value)) throw cursor.error('an option is on or off');
-    else if (option === 'ANALYZE') mode = value === 'TRUE' || value === 'ON' ? 'analyze' : 'plan';
-  } while (cursor.accept(','));
-  cursor.expect(')');
-  return { kind: 'explain', mode, ...(asJson && { asJson: true as const }), statement: readPurposed(cursor) };
+    const explainOption = sqlCursor.key();
+    if (!explainOptions.has(explainOption)) throw sqlCursor.expectedError('an option of EXPLAIN');
+    sqlCursor.next();
+    const optionValue = sqlCursor.key() === ',' || sqlCursor.key() === ')' ? 'TRUE' : sqlCursor.name('a value').toUpperCase();
+    if (explainOption === 'FORMAT') {
+      if (optionValue !== 'TEXT' && optionValue !== 'JSON') throw sqlCursor.notImplemented(`EXPLAIN (FORMAT ${optionValue})`);
+      isAsJson = optionValue === 'JSON';
+    } else if (!['TRUE', 'ON', 'FALSE', 'OFF'].includes(optionValue)) throw sqlCursor.error('an option is on or off');
+    else if (explainOption === 'ANALYZE') explainMode = optionValue === 'TRUE' || optionValue === 'ON' ? 'analyze' : 'plan';
+  } while (sqlCursor.accept(','));
+  sqlCursor.expect(')');
+  return {
+    kind: 'explain',
+    mode: explainMode,
+    ...(isAsJson && { asJson: true as const }),
+    statement: readPurposedStatement(sqlCursor),
+  };
 }
 
-function readPurposed(cursor: TokenCursor): Statement {
-  const purpose = cursor.accept('PURPOSE') ? cursor.literal('s', 'a purpose in quotes') : null;
-  const key = cursor.key();
-  if (key === 'SELECT' || key === 'WITH' || key === '(' || (key === 'VALUES' && cursor.key(1) === '('))
-    return endQuery(cursor, purpose, readQuery(cursor));
-  const source = readKeywordForm(cursor);
-  if (source) return endQuery(cursor, purpose, readQueryOver(cursor, source));
-  if (startsPattern(cursor)) {
-    const read = readPattern(cursor);
-    if ('verb' in read) {
-      if (read.pattern !== null) expectEnd(cursor);
-      return { kind: 'write', verb: read.verb, location: read.location };
+function readPurposedStatement(sqlCursor: TokenCursor): Statement {
+  const purposeSlot = sqlCursor.accept('PURPOSE') ? sqlCursor.literal('s', 'a purpose in quotes') : null;
+  const statementKey = sqlCursor.key();
+  if (
+    statementKey === 'SELECT' ||
+    statementKey === 'WITH' ||
+    statementKey === '(' ||
+    (statementKey === 'VALUES' && sqlCursor.key(1) === '(')
+  )
+    return endQueryStatement(sqlCursor, purposeSlot, readQuery(sqlCursor));
+  const keywordSource = readKeywordForm(sqlCursor);
+  if (keywordSource) return endQueryStatement(sqlCursor, purposeSlot, readQueryOver(sqlCursor, keywordSource));
+  if (startsPattern(sqlCursor)) {
+    const readStatementPattern = readPattern(sqlCursor);
+    if ('verb' in readStatementPattern) {
+      if (readStatementPattern.pattern !== null) expectStatementEnd(sqlCursor);
+      return { kind: 'write', verb: readStatementPattern.verb, location: readStatementPattern.location };
     }
-    return endQuery(cursor, purpose, patternQuery(read, cursor.isGraph));
+    return endQueryStatement(sqlCursor, purposeSlot, patternQuery(readStatementPattern, sqlCursor.isGraph));
   }
-  if (cursor.accept('CALL')) return readProcedure(cursor, (query) => endQuery(cursor, purpose, query));
-  const control = readControl(cursor, purpose);
-  if (control) {
-    if (control.kind === 'control') expectEnd(cursor);
-    return control;
+  if (sqlCursor.accept('CALL')) return readProcedure(sqlCursor, (query) => endQueryStatement(sqlCursor, purposeSlot, query));
+  const controlStatement = readControl(sqlCursor, purposeSlot);
+  if (controlStatement) {
+    if (controlStatement.kind === 'control') expectStatementEnd(sqlCursor);
+    return controlStatement;
   }
-  if (cursor.token.kind === 'word' && cursor.key(1) === '(') {
-    throw cursor.error(`no statement and no table function is called '${cursor.token.text}'`);
+  if (sqlCursor.token.kind === 'word' && sqlCursor.key(1) === '(') {
+    throw sqlCursor.error(`no statement and no table function is called '${sqlCursor.token.text}'`);
   }
-  throw cursor.expectedError('a statement');
+  throw sqlCursor.expectedError('a statement');
 }
 
-function endQuery(cursor: TokenCursor, purpose: Slot | null, inner: Query): Statement {
-  const { location } = cursor;
-  const lock = cursor.locks() ? readLock(cursor, inner) : null;
-  const withProvenance = cursor.acceptPair('WITH', 'PROVENANCE');
-  expectEnd(cursor);
-  const { body } = inner;
+function endQueryStatement(sqlCursor: TokenCursor, purpose: Slot | null, innerQuery: Query): Statement {
+  const { location } = sqlCursor;
+  const rowLock = sqlCursor.locks() ? readLock(sqlCursor, innerQuery) : null;
+  const withProvenance = sqlCursor.acceptPair('WITH', 'PROVENANCE');
+  expectStatementEnd(sqlCursor);
+  const { body } = innerQuery;
   if (body.kind === 'select' && body.from.kind === 'function' && controlFunction(body.from.name)) {
-    const bare = !body.where && !cursor.asOf && !inner.limit && inner.orderBy.length === 0 && !withProvenance;
-    if (!bare) throw cursor.error(`${body.from.name} takes no further clauses`, location);
-    return readFunctionControl(cursor, purpose, body.from);
+    const isBareCall = !body.where && !sqlCursor.asOf && !innerQuery.limit && innerQuery.orderBy.length === 0 && !withProvenance;
+    if (!isBareCall) throw sqlCursor.error(`${body.from.name} takes no further clauses`, location);
+    return readFunctionControl(sqlCursor, purpose, body.from);
   }
-  return { kind: 'query', purpose, query: { ...inner, asOf: cursor.asOf, ...(lock && { lock }) }, withProvenance };
+  return {
+    kind: 'query',
+    purpose,
+    query: { ...innerQuery, asOf: sqlCursor.asOf, ...(rowLock && { lock: rowLock }) },
+    withProvenance,
+  };
 }
 
 /** FOR UPDATE | NO KEY UPDATE | SHARE | KEY SHARE [OF t, …] [NOWAIT], once or several times. */
-function readLock(cursor: TokenCursor, { body, with: common }: Query): RowLock {
-  const { location } = cursor;
+function readLock(sqlCursor: TokenCursor, { body, with: commonTables }: Query): RowLock {
+  const { location } = sqlCursor;
   if (
     body.kind !== 'select' ||
     body.distinct ||
     body.groupBy.length > 0 ||
     body.groupingSets ||
     body.having !== null ||
-    common.length > 0
+    commonTables.length > 0
   )
-    throw cursor.notImplemented('FOR UPDATE of what is not read row by row from tables');
-  const tables: string[] = [];
-  let isAll = false;
-  while (cursor.locks()) {
-    cursor.next();
-    if (cursor.accept('NO')) cursor.expect('KEY');
-    else cursor.accept('KEY');
-    if (!cursor.accept('SHARE')) cursor.expect('UPDATE');
-    if (cursor.accept('OF')) {
-      do tables.push(cursor.name('the name of a table'));
-      while (cursor.accept(','));
-    } else isAll = true;
-    if (cursor.key() === 'SKIP') throw cursor.notImplemented('SKIP LOCKED');
-    cursor.accept('NOWAIT');
+    throw sqlCursor.notImplemented('FOR UPDATE of what is not read row by row from tables');
+  const lockedTables: string[] = [];
+  let locksAll = false;
+  while (sqlCursor.locks()) {
+    sqlCursor.next();
+    if (sqlCursor.accept('NO')) sqlCursor.expect('KEY');
+    else sqlCursor.accept('KEY');
+    if (!sqlCursor.accept('SHARE')) sqlCursor.expect('UPDATE');
+    if (sqlCursor.accept('OF')) {
+      do lockedTables.push(sqlCursor.name('the name of a table'));
+      while (sqlCursor.accept(','));
+    } else locksAll = true;
+    if (sqlCursor.key() === 'SKIP') throw sqlCursor.notImplemented('SKIP LOCKED');
+    sqlCursor.accept('NOWAIT');
   }
-  return { tables: isAll ? [] : tables, location };
+  return { tables: locksAll ? [] : lockedTables, location };
 }
 
 const clauseWords: ReadonlySet<string> = new Set(
   'AS WHERE GROUP HAVING RANK COMPUTE ORDER LIMIT AFTER FACETS WITH UNION INTERSECT EXCEPT JOIN PURPOSE'.split(' '),
 );
 
-function expectEnd(cursor: TokenCursor): void {
-  const ended = cursor.accept(';');
-  if (cursor.token.kind === 'end') return;
-  if (ended) throw cursor.error('one statement at a time');
-  if (!clauseWords.has(cursor.key())) throw cursor.expectedError('the end of the statement');
-  throw cursor.error(
-    `${cursor.key()} cannot stand here: the order is FROM, AS OF, WHERE, GROUP BY, HAVING, RANK BY, COMPUTE, ORDER BY, ` +
+function expectStatementEnd(sqlCursor: TokenCursor): void {
+  const hasSemicolon = sqlCursor.accept(';');
+  if (sqlCursor.token.kind === 'end') return;
+  if (hasSemicolon) throw sqlCursor.error('one statement at a time');
+  if (!clauseWords.has(sqlCursor.key())) throw sqlCursor.expectedError('the end of the statement');
+  throw sqlCursor.error(
+    `${sqlCursor.key()} cannot stand here: the order is FROM, AS OF, WHERE, GROUP BY, HAVING, RANK BY, COMPUTE, ORDER BY, ` +
       'LIMIT [AFTER], FACETS, WITH PROVENANCE',
   );
 }
 
 /** Table functions written without SELECT * FROM. */
-function readKeywordForm(cursor: TokenCursor): Source | null {
-  const { location } = cursor;
-  if (cursor.token.kind !== 'word') return null;
-  if (cursor.acceptPair('HYBRID_SEARCH', 'FROM')) {
-    const type = cursor.location;
-    const name = cursor.name('a type');
-    cursor.expect('QUERY');
-    const text = cursor.literal('s', 'the text to search, in quotes');
-    const list: FunctionArgument[] = [
-      { name: null, value: { kind: 'column', table: null, name, location: type } },
-      { name: 'QUERY', value: { kind: 'literal', ...text } },
+function readKeywordForm(sqlCursor: TokenCursor): Source | null {
+  const { location } = sqlCursor;
+  if (sqlCursor.token.kind !== 'word') return null;
+  if (sqlCursor.acceptPair('HYBRID_SEARCH', 'FROM')) {
+    const typeLocation = sqlCursor.location;
+    const typeName = sqlCursor.name('a type');
+    sqlCursor.expect('QUERY');
+    const searchText = sqlCursor.literal('s', 'the text to search, in quotes');
+    const searchArguments: FunctionArgument[] = [
+      { name: null, value: { kind: 'column', table: null, name: typeName, location: typeLocation } },
+      { name: 'QUERY', value: { kind: 'literal', ...searchText } },
     ];
-    if (cursor.accept('FUSION'))
-      list.push({ name: 'FUSION', value: { kind: 'literal', ...cursor.literal('s', "'rrf' or 'linear'") } });
-    const rerank: Expression = { kind: 'column', table: null, name: 'true', location: cursor.location };
-    if (cursor.accept('RERANK')) list.push({ name: 'RERANK', value: rerank });
-    return { kind: 'function', name: 'HYBRID_SEARCH', arguments: list, alias: null, location };
+    if (sqlCursor.accept('FUSION'))
+      searchArguments.push({ name: 'FUSION', value: { kind: 'literal', ...sqlCursor.literal('s', "'rrf' or 'linear'") } });
+    const rerankFlag: Expression = { kind: 'column', table: null, name: 'true', location: sqlCursor.location };
+    if (sqlCursor.accept('RERANK')) searchArguments.push({ name: 'RERANK', value: rerankFlag });
+    return { kind: 'function', name: 'HYBRID_SEARCH', arguments: searchArguments, alias: null, location };
   }
-  if (cursor.acceptPair('SIMILAR', 'TO')) {
-    const type = cursor.location;
-    const name = cursor.name('a type');
-    const of = { name: null, value: { kind: 'column', table: null, name, location: type } } as const;
-    return { kind: 'function', name: 'SIMILAR', arguments: [of], alias: null, location };
+  if (sqlCursor.acceptPair('SIMILAR', 'TO')) {
+    const typeLocation = sqlCursor.location;
+    const typeName = sqlCursor.name('a type');
+    const similarType = { name: null, value: { kind: 'column', table: null, name: typeName, location: typeLocation } } as const;
+    return { kind: 'function', name: 'SIMILAR', arguments: [similarType], alias: null, location };
   }
-  const key = cursor.key();
-  if (!isTableFunction(key) || cursor.key(1) !== '(') return null;
-  cursor.next();
-  return { kind: 'function', name: key, arguments: readArguments(cursor), alias: null, location };
+  const functionKey = sqlCursor.key();
+  if (!isTableFunction(functionKey) || sqlCursor.key(1) !== '(') return null;
+  sqlCursor.next();
+  return { kind: 'function', name: functionKey, arguments: readArguments(sqlCursor), alias: null, location };
 }

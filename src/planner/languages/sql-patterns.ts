@@ -3,34 +3,43 @@ import type { Expression, Location } from '../syntax/statement.ts';
 import { argument } from './sql-functions.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
-type Read = (cursor: TokenCursor) => Expression;
+type ReadExpression = (cursor: TokenCursor) => Expression;
 
-function callOf(name: string, operands: readonly Expression[], location: Location): Expression {
-  return { kind: 'call', name, arguments: operands.map((each) => argument(each)), location };
+function callWithOperands(name: string, callOperands: readonly Expression[], location: Location): Expression {
+  return { kind: 'call', name, arguments: callOperands.map((callOperand) => argument(callOperand)), location };
 }
 
 /** Behind its word. */
 export function readLike(
-  cursor: TokenCursor,
-  { operand, word, location }: { readonly operand: Expression; readonly word: string; readonly location: Location },
-  read: Read,
+  sqlCursor: TokenCursor,
+  { operand, word: likeWord, location }: { readonly operand: Expression; readonly word: string; readonly location: Location },
+  readPatternOperand: ReadExpression,
 ): Expression {
-  let pattern = read(cursor);
-  if (cursor.key() === 'ESCAPE') {
-    if (cursor.dialect !== 'wide') throw cursor.notImplemented('ESCAPE');
-    const where = cursor.location;
-    cursor.next();
-    pattern = callOf('LIKE_ESCAPE', [pattern, read(cursor)], where);
+  let likePattern = readPatternOperand(sqlCursor);
+  if (sqlCursor.key() === 'ESCAPE') {
+    if (sqlCursor.dialect !== 'wide') throw sqlCursor.notImplemented('ESCAPE');
+    const escapeLocation = sqlCursor.location;
+    sqlCursor.next();
+    likePattern = callWithOperands('LIKE_ESCAPE', [likePattern, readPatternOperand(sqlCursor)], escapeLocation);
   }
-  if (word === 'LIKE') return { kind: 'binary', op: 'like', left: operand, right: pattern, location };
-  const backslash: Expression = { kind: 'constant', cell: '\\', location };
-  return callOf('ILIKE', cursor.dialect === 'wide' ? [operand, pattern, backslash] : [operand, pattern], location);
+  if (likeWord === 'LIKE') return { kind: 'binary', op: 'like', left: operand, right: likePattern, location };
+  const backslashConstant: Expression = { kind: 'constant', cell: '\\', location };
+  return callWithOperands(
+    'ILIKE',
+    sqlCursor.dialect === 'wide' ? [operand, likePattern, backslashConstant] : [operand, likePattern],
+    location,
+  );
 }
 
 /** SIMILAR TO matches the whole of a text by the regular expression that its pattern becomes. */
-export function readSimilar(cursor: TokenCursor, operand: Expression, location: Location, read: Read): Expression {
-  cursor.expect('TO');
-  const pattern = [read(cursor)];
-  if (cursor.accept('ESCAPE')) pattern.push(read(cursor));
-  return callOf('~', [operand, callOf('SIMILAR_TO_ESCAPE', pattern, location)], location);
+export function readSimilar(
+  sqlCursor: TokenCursor,
+  operand: Expression,
+  location: Location,
+  readPatternOperand: ReadExpression,
+): Expression {
+  sqlCursor.expect('TO');
+  const similarOperands = [readPatternOperand(sqlCursor)];
+  if (sqlCursor.accept('ESCAPE')) similarOperands.push(readPatternOperand(sqlCursor));
+  return callWithOperands('~', [operand, callWithOperands('SIMILAR_TO_ESCAPE', similarOperands, location)], location);
 }

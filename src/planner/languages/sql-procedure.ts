@@ -14,10 +14,10 @@ import type { FunctionArgument, Location, ProjectionItem, Query, Slot, Statement
 import { readQueryOver } from './sql-query.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
-const modes = ['stream', 'stats', 'write'] as const;
+const procedureModes = ['stream', 'stats', 'write'] as const;
 
 /** Names that other stores have for some of them. */
-const aliases: ReadonlyMap<string, string> = new Map([
+const algorithmAliases: ReadonlyMap<string, string> = new Map([
   ['pagerank', 'GRAPH_PAGERANK'],
   ['degreecentrality', 'DEGREE_CENTRALITY'],
   ['trianglecount', 'TRIANGLE_COUNT'],
@@ -26,7 +26,7 @@ const aliases: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Procedures of other stores, in lower case, and the function here that does the same. */
-const elsewhere: ReadonlyMap<string, string> = new Map(
+const algorithmsElsewhere: ReadonlyMap<string, string> = new Map(
   Object.entries({
     ...Object.fromEntries(nodeMetrics.map((metric) => [metric, `GRAPH_NODE_METRIC with METRIC => '${metric}'`])),
     hits: "GRAPH_NODE_METRIC with METRIC => 'hub' or 'authority'",
@@ -47,7 +47,7 @@ const elsewhere: ReadonlyMap<string, string> = new Map(
 );
 
 /** Options by other names than those of the arguments in camelCase. */
-const options: ReadonlyMap<string, string> = new Map([
+const optionAliases: ReadonlyMap<string, string> = new Map([
   ['MAX_ITERATIONS', 'MAX_ITER'],
   ['DAMPING_FACTOR', 'DAMPING'],
   ['SOURCE_NODE', 'SOURCE'],
@@ -66,124 +66,161 @@ export interface ProcedureCall {
   readonly location: Location;
 }
 
-/** The cursor is behind CALL; `read` gives the statement around the query. */
-export function readProcedure(cursor: TokenCursor, read: (query: Query) => Statement): Statement {
-  const { mode, query, verb, location } = readCall(cursor);
-  return mode === 'write' ? { kind: 'write', verb, location } : read(query);
+/** The cursor is behind CALL; `readProcedureQuery` gives the statement around the query. */
+export function readProcedure(sqlCursor: TokenCursor, readProcedureQuery: (query: Query) => Statement): Statement {
+  const { mode, query, verb, location } = readCall(sqlCursor);
+  return mode === 'write' ? { kind: 'write', verb, location } : readProcedureQuery(query);
 }
 
-export function readCall(cursor: TokenCursor): ProcedureCall {
-  const { location } = cursor;
-  const space = cursor.key().toLowerCase();
-  if (!spaces.has(space)) throw cursor.expectedError('traverse.<algorithm> or gds.<algorithm>');
-  cursor.next();
-  cursor.expect('.');
-  if (space === 'db' || space === 'dbms') return catalogueCall(cursor, space, location);
-  const named = cursor.location;
-  const name = functionOf(space, cursor.name('an algorithm'), (text) => cursor.error(text, named));
-  const mode = cursor.accept('.') ? modeOf(cursor) : 'stream';
-  const { list, property } = readValues(cursor, name);
-  const projection = cursor.accept('YIELD') ? readYield(cursor) : null;
-  const called = mode === 'stats' ? statsName(name) : name;
-  const read = readQueryOver(cursor, { kind: 'function', name: called, arguments: list, alias: null, location });
-  const query = projection === null || read.body.kind !== 'select' ? read : { ...read, body: { ...read.body, projection } };
-  return { mode, query, property, arguments: list, verb: `CALL ${space}.write`, location };
+export function readCall(sqlCursor: TokenCursor): ProcedureCall {
+  const { location } = sqlCursor;
+  const procedureSpace = sqlCursor.key().toLowerCase();
+  if (!procedureSpaces.has(procedureSpace)) throw sqlCursor.expectedError('traverse.<algorithm> or gds.<algorithm>');
+  sqlCursor.next();
+  sqlCursor.expect('.');
+  if (procedureSpace === 'db' || procedureSpace === 'dbms') return readCatalogueCall(sqlCursor, procedureSpace, location);
+  const algorithmLocation = sqlCursor.location;
+  const algorithmName = algorithmFunction(procedureSpace, sqlCursor.name('an algorithm'), (text) =>
+    sqlCursor.error(text, algorithmLocation),
+  );
+  const procedureMode = sqlCursor.accept('.') ? readProcedureMode(sqlCursor) : 'stream';
+  const { list: procedureArguments, property } = readProcedureValues(sqlCursor, algorithmName);
+  const yieldProjection = sqlCursor.accept('YIELD') ? readYield(sqlCursor) : null;
+  const calledFunction = procedureMode === 'stats' ? statsName(algorithmName) : algorithmName;
+  const procedureQuery = readQueryOver(sqlCursor, {
+    kind: 'function',
+    name: calledFunction,
+    arguments: procedureArguments,
+    alias: null,
+    location,
+  });
+  const yieldedQuery =
+    yieldProjection === null || procedureQuery.body.kind !== 'select'
+      ? procedureQuery
+      : { ...procedureQuery, body: { ...procedureQuery.body, projection: yieldProjection } };
+  return {
+    mode: procedureMode,
+    query: yieldedQuery,
+    property,
+    arguments: procedureArguments,
+    verb: `CALL ${procedureSpace}.write`,
+    location,
+  };
 }
 
-const spaces: ReadonlySet<string> = new Set(['traverse', 'gds', 'db', 'dbms']);
-const catalogues: ReadonlySet<string> = new Set(['db.labels', 'db.relationshiptypes', 'db.propertykeys', 'dbms.components']);
+const procedureSpaces: ReadonlySet<string> = new Set(['traverse', 'gds', 'db', 'dbms']);
+const catalogueProcedures: ReadonlySet<string> = new Set([
+  'db.labels',
+  'db.relationshiptypes',
+  'db.propertykeys',
+  'dbms.components',
+]);
 
 /** Catalogue calls that graph tools make: virtual relations. */
-function catalogueCall(cursor: TokenCursor, space: string, location: Location): ProcedureCall {
-  const named = cursor.location;
-  const procedureName = cursor.name('a procedure');
-  const name = `${space}.${procedureName.toLowerCase()}`;
-  if (!catalogues.has(name))
-    throw cursor.error(
-      `there is no procedure ${JSON.stringify(`${space}.${procedureName}`)}${didYouMean(name, catalogues)}`,
-      named,
+function readCatalogueCall(sqlCursor: TokenCursor, procedureSpace: string, location: Location): ProcedureCall {
+  const procedureLocation = sqlCursor.location;
+  const procedureName = sqlCursor.name('a procedure');
+  const name = `${procedureSpace}.${procedureName.toLowerCase()}`;
+  if (!catalogueProcedures.has(name))
+    throw sqlCursor.error(
+      `there is no procedure ${JSON.stringify(`${procedureSpace}.${procedureName}`)}${didYouMean(name, catalogueProcedures)}`,
+      procedureLocation,
     );
-  cursor.expect('(');
-  cursor.expect(')');
-  const relation = [space, procedureName.toLowerCase()].map((each) => JSON.stringify(each)).join('.');
-  let projection = cursor.accept('YIELD') && !cursor.accept('*') ? readYield(cursor) : null;
-  if (cursor.accept('RETURN') && !cursor.accept('*')) projection = renameYielded(readYield(cursor), projection ?? []);
-  const read = readQueryOver(cursor, { kind: 'table', name: relation, alias: null, location });
-  const query = projection === null || read.body.kind !== 'select' ? read : { ...read, body: { ...read.body, projection } };
-  return { mode: 'stream', query, property: null, arguments: [], verb: 'CALL', location };
+  sqlCursor.expect('(');
+  sqlCursor.expect(')');
+  const catalogueRelation = [procedureSpace, procedureName.toLowerCase()]
+    .map((relationPart) => JSON.stringify(relationPart))
+    .join('.');
+  let yieldProjection = sqlCursor.accept('YIELD') && !sqlCursor.accept('*') ? readYield(sqlCursor) : null;
+  if (sqlCursor.accept('RETURN') && !sqlCursor.accept('*'))
+    yieldProjection = renameYielded(readYield(sqlCursor), yieldProjection ?? []);
+  const catalogueQuery = readQueryOver(sqlCursor, { kind: 'table', name: catalogueRelation, alias: null, location });
+  const yieldedQuery =
+    yieldProjection === null || catalogueQuery.body.kind !== 'select'
+      ? catalogueQuery
+      : { ...catalogueQuery, body: { ...catalogueQuery.body, projection: yieldProjection } };
+  return { mode: 'stream', query: yieldedQuery, property: null, arguments: [], verb: 'CALL', location };
 }
 
 /** Resolves the columns of RETURN by the names that YIELD gives. */
 function renameYielded(returned: readonly ProjectionItem[], yielded: readonly ProjectionItem[]): readonly ProjectionItem[] {
-  return returned.map((item) => {
-    if (item.kind !== 'expression' || item.expression.kind !== 'column') return item;
-    const { name } = item.expression;
-    const given = yielded.find((each) => each.kind === 'expression' && each.alias === name);
-    return given?.kind === 'expression' ? { ...given, alias: item.alias ?? name } : item;
+  return returned.map((returnedItem) => {
+    if (returnedItem.kind !== 'expression' || returnedItem.expression.kind !== 'column') return returnedItem;
+    const { name } = returnedItem.expression;
+    const yieldedItem = yielded.find((yieldedColumn) => yieldedColumn.kind === 'expression' && yieldedColumn.alias === name);
+    return yieldedItem?.kind === 'expression' ? { ...yieldedItem, alias: returnedItem.alias ?? name } : returnedItem;
   });
 }
 
-function functionOf(space: string, procedureName: string, refusal: (text: string) => Error): string {
-  const key = procedureName.toLowerCase();
-  const names = graphAlgorithms.map((algorithm) => algorithm.name);
-  const plain = (name: string): string => name.toLowerCase().replaceAll('_', '');
+function algorithmFunction(procedureSpace: string, procedureName: string, refusal: (text: string) => Error): string {
+  const algorithmKey = procedureName.toLowerCase();
+  const algorithmNames = graphAlgorithms.map((algorithm) => algorithm.name);
+  const plainAlgorithm = (name: string): string => name.toLowerCase().replaceAll('_', '');
   const namedArgument =
-    names.find((name) => plain(name) === key) ?? names.find((name) => plain(name) === `graph${key}`) ?? aliases.get(key);
-  if (namedArgument !== undefined && (space === 'traverse' || aliases.get(key) === namedArgument)) return namedArgument;
-  const known = namedArgument ?? elsewhere.get(key);
-  const use = known === undefined ? didYouMean(procedureName, names.map(camelCase)) : `: use ${known}`;
+    algorithmNames.find((name) => plainAlgorithm(name) === algorithmKey) ??
+    algorithmNames.find((name) => plainAlgorithm(name) === `graph${algorithmKey}`) ??
+    algorithmAliases.get(algorithmKey);
+  if (namedArgument !== undefined && (procedureSpace === 'traverse' || algorithmAliases.get(algorithmKey) === namedArgument))
+    return namedArgument;
+  const knownAlgorithm = namedArgument ?? algorithmsElsewhere.get(algorithmKey);
+  const algorithmHint =
+    knownAlgorithm === undefined ? didYouMean(procedureName, algorithmNames.map(camelCase)) : `: use ${knownAlgorithm}`;
   throw refusal(
-    `${space} has no algorithm ${JSON.stringify(procedureName)}${use === '' ? ': docs/graph.md lists those there are' : use}`,
+    `${procedureSpace} has no algorithm ${JSON.stringify(procedureName)}${algorithmHint === '' ? ': docs/graph.md lists those there are' : algorithmHint}`,
   );
 }
 
 function camelCase(name: string): string {
-  return name.toLowerCase().replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+  return name.toLowerCase().replaceAll(/_(.)/g, (_, underscoredLetter: string) => underscoredLetter.toUpperCase());
 }
 
-function modeOf(cursor: TokenCursor): ProcedureCall['mode'] {
-  const mode = modes.find((each) => each.toUpperCase() === cursor.key());
-  if (mode === undefined) throw cursor.expectedError('stream, stats or write');
-  cursor.next();
-  return mode;
+function readProcedureMode(sqlCursor: TokenCursor): ProcedureCall['mode'] {
+  const procedureMode = procedureModes.find((knownMode) => knownMode.toUpperCase() === sqlCursor.key());
+  if (procedureMode === undefined) throw sqlCursor.expectedError('stream, stats or write');
+  sqlCursor.next();
+  return procedureMode;
 }
 
-interface Values {
+interface ProcedureValues {
   readonly list: FunctionArgument[];
   property: Slot | null;
 }
 
-function readValues(cursor: TokenCursor, called: string): Values {
-  const values: Values = { list: [], property: null };
-  cursor.expect('(');
-  if (cursor.accept(')')) return values;
+function readProcedureValues(sqlCursor: TokenCursor, calledFunction: string): ProcedureValues {
+  const procedureValues: ProcedureValues = { list: [], property: null };
+  sqlCursor.expect('(');
+  if (sqlCursor.accept(')')) return procedureValues;
   do {
-    if (cursor.accept('{')) readOptions(cursor, called, values);
-    else values.list.push(argument(null, cursor.anyLiteral('a value or {option: value}')));
-  } while (cursor.accept(','));
-  cursor.expect(')');
-  return values;
+    if (sqlCursor.accept('{')) readProcedureOptions(sqlCursor, calledFunction, procedureValues);
+    else procedureValues.list.push(literalArgument(null, sqlCursor.anyLiteral('a value or {option: value}')));
+  } while (sqlCursor.accept(','));
+  sqlCursor.expect(')');
+  return procedureValues;
 }
 
-function readOptions(cursor: TokenCursor, called: string, values: Values): void {
-  if (cursor.accept('}')) return;
+function readProcedureOptions(sqlCursor: TokenCursor, calledFunction: string, procedureValues: ProcedureValues): void {
+  if (sqlCursor.accept('}')) return;
   do {
-    if (cursor.token.kind !== 'word') throw cursor.expectedError('the name of an option');
-    const option = snakeCase(cursor.next().text);
-    cursor.expect(':');
-    const value = cursor.anyLiteral('a value');
-    if (option === 'WRITE_PROPERTY') {
-      values.property = value;
+    if (sqlCursor.token.kind !== 'word') throw sqlCursor.expectedError('the name of an option');
+    const procedureOption = snakeCase(sqlCursor.next().text);
+    sqlCursor.expect(':');
+    const optionValue = sqlCursor.anyLiteral('a value');
+    if (procedureOption === 'WRITE_PROPERTY') {
+      procedureValues.property = optionValue;
       continue;
     }
-    const isOfPath = option === 'SOURCE_NODE' && called === 'GRAPH_DIJKSTRA';
-    const name = isOfPath ? 'FROM' : option === 'TARGET_NODE' ? 'TO' : (options.get(option) ?? option);
-    values.list.push(argument(name, value));
-  } while (cursor.accept(','));
-  cursor.expect('}');
+    const isOfPath = procedureOption === 'SOURCE_NODE' && calledFunction === 'GRAPH_DIJKSTRA';
+    const optionName = isOfPath
+      ? 'FROM'
+      : procedureOption === 'TARGET_NODE'
+        ? 'TO'
+        : (optionAliases.get(procedureOption) ?? procedureOption);
+    procedureValues.list.push(literalArgument(optionName, optionValue));
+  } while (sqlCursor.accept(','));
+  sqlCursor.expect('}');
 }
 
-function argument(name: string | null, { slot, location }: Slot): FunctionArgument {
+function literalArgument(name: string | null, { slot, location }: Slot): FunctionArgument {
   return { name, value: { kind: 'literal', slot, location } };
 }
 
@@ -191,15 +228,20 @@ function snakeCase(name: string): string {
   return name.replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2').toUpperCase();
 }
 
-function readYield(cursor: TokenCursor): readonly ProjectionItem[] {
-  const items: ProjectionItem[] = [];
+function readYield(sqlCursor: TokenCursor): readonly ProjectionItem[] {
+  const yieldedItems: ProjectionItem[] = [];
   do {
-    const { location } = cursor;
-    const name = cursor.name('a column to yield');
-    const isNamed = cursor.key() === 'AS' && cursor.key(1) !== 'OF';
-    if (isNamed) cursor.next();
-    const alias = isNamed ? cursor.name('a name') : null;
-    items.push({ kind: 'expression', expression: { kind: 'column', table: null, name, location }, alias, location });
-  } while (cursor.accept(','));
-  return items;
+    const { location } = sqlCursor;
+    const yieldedColumn = sqlCursor.name('a column to yield');
+    const isNamed = sqlCursor.key() === 'AS' && sqlCursor.key(1) !== 'OF';
+    if (isNamed) sqlCursor.next();
+    const yieldAlias = isNamed ? sqlCursor.name('a name') : null;
+    yieldedItems.push({
+      kind: 'expression',
+      expression: { kind: 'column', table: null, name: yieldedColumn, location },
+      alias: yieldAlias,
+      location,
+    });
+  } while (sqlCursor.accept(','));
+  return yieldedItems;
 }

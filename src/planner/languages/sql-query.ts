@@ -27,194 +27,221 @@ import { describeToken, itemsMax, type TokenCursor } from './token-cursor.ts';
 
 export type SelectHead = Pick<Select, 'distinct' | 'projection' | 'from' | 'location'>;
 
-export function readQuery(cursor: TokenCursor): Query {
-  const { location } = cursor;
-  const common = cursor.key() === 'WITH' ? readCommonTables(cursor) : [];
-  return readQueryTail(cursor, common, readSetOperations(cursor), location);
+export function readQuery(sqlCursor: TokenCursor): Query {
+  const { location } = sqlCursor;
+  const commonTables = sqlCursor.key() === 'WITH' ? readCommonTables(sqlCursor) : [];
+  return readQueryTail(sqlCursor, commonTables, readSetOperations(sqlCursor), location);
 }
 
 /** The rest of a query whose SELECT and FROM were written as one keyword: `PATHS_BETWEEN('a', 'b') LIMIT 5`. */
-export function readQueryOver(cursor: TokenCursor, from: Source): Query {
-  const projection: ProjectionItem[] = [{ kind: 'star', table: null, location: from.location }];
-  const select = readSelectTail(cursor, { distinct: false, projection, from, location: from.location });
-  return readQueryTail(cursor, [], select, from.location);
+export function readQueryOver(sqlCursor: TokenCursor, sourceOver: Source): Query {
+  const starProjection: ProjectionItem[] = [{ kind: 'star', table: null, location: sourceOver.location }];
+  const selectOver = readSelectTail(sqlCursor, {
+    distinct: false,
+    projection: starProjection,
+    from: sourceOver,
+    location: sourceOver.location,
+  });
+  return readQueryTail(sqlCursor, [], selectOver, sourceOver.location);
 }
 
-function readQueryTail(cursor: TokenCursor, common: CommonTable[], body: QueryBody, location: Location): Query {
-  cursor.aggregates = 'allowed';
-  const orderBy = cursor.acceptPair('ORDER', 'BY') ? readOrder(cursor) : [];
-  cursor.aggregates = 'refused';
-  let limit = readLimit(cursor);
-  let skipped: RowCount | null = null;
-  if (limit && cursor.key() === ',') {
-    cursor.wideOnly("LIMIT m, n (page with LIMIT n AFTER '<cursor>')");
-    cursor.accept(',');
-    skipped = limit;
-    limit = readRowCount(cursor);
+function readQueryTail(sqlCursor: TokenCursor, commonTables: CommonTable[], queryBody: QueryBody, location: Location): Query {
+  sqlCursor.aggregates = 'allowed';
+  const orderItems = sqlCursor.acceptPair('ORDER', 'BY') ? readOrder(sqlCursor) : [];
+  sqlCursor.aggregates = 'refused';
+  let rowLimit = readLimit(sqlCursor);
+  let skippedRows: RowCount | null = null;
+  if (rowLimit && sqlCursor.key() === ',') {
+    sqlCursor.wideOnly("LIMIT m, n (page with LIMIT n AFTER '<cursor>')");
+    sqlCursor.accept(',');
+    skippedRows = rowLimit;
+    rowLimit = readRowCount(sqlCursor);
   }
-  const ranked = body.kind === 'select' && body.rankBy.length > 0;
-  const after = limit && cursor.key() === 'AFTER' ? readAfter(cursor, orderBy.length > 0 || ranked) : null;
-  if (cursor.key() === 'OFFSET') cursor.wideOnly("OFFSET (page with LIMIT n AFTER '<cursor>')");
-  if (skipped && cursor.key() === 'OFFSET') throw cursor.error('LIMIT m, n and OFFSET say the same: take one');
-  const offset = skipped ?? (cursor.accept('OFFSET') ? readRowCount(cursor) : null);
-  if (offset && !skipped && cursor.dialect === 'wide' && !cursor.accept('ROWS')) cursor.accept('ROW');
-  if (offset && after) throw cursor.error('AFTER and OFFSET are two ways to page: take one', offset.location);
-  if (offset && limit === null) limit = readLimit(cursor);
-  if (cursor.key() === 'FETCH') {
-    cursor.wideOnly('FETCH (use LIMIT)');
-    if (limit) throw cursor.error('LIMIT and FETCH say the same: take one');
-    limit = readFetch(cursor);
+  const isRanked = queryBody.kind === 'select' && queryBody.rankBy.length > 0;
+  const afterCursor =
+    rowLimit && sqlCursor.key() === 'AFTER' ? readAfterCursor(sqlCursor, orderItems.length > 0 || isRanked) : null;
+  if (sqlCursor.key() === 'OFFSET') sqlCursor.wideOnly("OFFSET (page with LIMIT n AFTER '<cursor>')");
+  if (skippedRows && sqlCursor.key() === 'OFFSET') throw sqlCursor.error('LIMIT m, n and OFFSET say the same: take one');
+  const rowOffset = skippedRows ?? (sqlCursor.accept('OFFSET') ? readRowCount(sqlCursor) : null);
+  if (rowOffset && !skippedRows && sqlCursor.dialect === 'wide' && !sqlCursor.accept('ROWS')) sqlCursor.accept('ROW');
+  if (rowOffset && afterCursor) throw sqlCursor.error('AFTER and OFFSET are two ways to page: take one', rowOffset.location);
+  if (rowOffset && rowLimit === null) rowLimit = readLimit(sqlCursor);
+  if (sqlCursor.key() === 'FETCH') {
+    sqlCursor.wideOnly('FETCH (use LIMIT)');
+    if (rowLimit) throw sqlCursor.error('LIMIT and FETCH say the same: take one');
+    rowLimit = readFetch(sqlCursor);
   }
-  const facets: ColumnRef[] = [];
-  if (cursor.accept('FACETS')) {
-    do facets.push(readColumn(cursor));
-    while (cursor.accept(','));
+  const facetColumns: ColumnRef[] = [];
+  if (sqlCursor.accept('FACETS')) {
+    do facetColumns.push(readColumn(sqlCursor));
+    while (sqlCursor.accept(','));
   }
-  return { with: common, body, asOf: null, orderBy, limit, offset, after, facets, location };
+  return {
+    with: commonTables,
+    body: queryBody,
+    asOf: null,
+    orderBy: orderItems,
+    limit: rowLimit,
+    offset: rowOffset,
+    after: afterCursor,
+    facets: facetColumns,
+    location,
+  };
 }
 
 /** LIMIT n; LIMIT ALL is none. */
-function readLimit(cursor: TokenCursor): RowCount | null {
-  if (!cursor.accept('LIMIT') || cursor.accept('ALL')) return null;
-  return readRowCount(cursor);
+function readLimit(sqlCursor: TokenCursor): RowCount | null {
+  if (!sqlCursor.accept('LIMIT') || sqlCursor.accept('ALL')) return null;
+  return readRowCount(sqlCursor);
 }
 
-const countOperators: ReadonlySet<string> = new Set(['+', '-', '*', '/', '%', '::', '||']);
+const rowCountOperators: ReadonlySet<string> = new Set(['+', '-', '*', '/', '%', '::', '||']);
 
-function readRowCount(cursor: TokenCursor): RowCount {
-  const isWide = cursor.dialect === 'wide';
-  if (cursor.isLiteral('i') && !(isWide && countOperators.has(cursor.key(1)))) return cursor.literal('i', 'a number of rows');
-  if (isWide) return { location: cursor.location, expression: readExpression(cursor) };
-  const { token } = cursor;
-  const reason =
-    token.kind !== 'literal'
-      ? cursor.isName()
+function readRowCount(sqlCursor: TokenCursor): RowCount {
+  const isWide = sqlCursor.dialect === 'wide';
+  if (sqlCursor.isLiteral('i') && !(isWide && rowCountOperators.has(sqlCursor.key(1))))
+    return sqlCursor.literal('i', 'a number of rows');
+  if (isWide) return { location: sqlCursor.location, expression: readExpression(sqlCursor) };
+  const { token: rowCountToken } = sqlCursor;
+  const rowCountReason =
+    rowCountToken.kind !== 'literal'
+      ? sqlCursor.isName()
         ? 'no-such-column-here'
         : 'syntax'
-      : token.text === 's'
+      : rowCountToken.text === 's'
         ? 'text-form'
         : 'types-differ';
-  throw cursor.error(`expected a number of rows, found ${describeToken(token)}`, cursor.location, reason);
+  throw sqlCursor.error(`expected a number of rows, found ${describeToken(rowCountToken)}`, sqlCursor.location, rowCountReason);
 }
 
 /** FETCH FIRST n ROWS ONLY. */
-function readFetch(cursor: TokenCursor): RowCount {
-  cursor.expect('FETCH');
-  if (!cursor.accept('FIRST')) cursor.expect('NEXT');
-  const { location } = cursor;
-  const isOne = cursor.key() === 'ROW' || cursor.key() === 'ROWS';
-  const limit: RowCount = isOne ? { expression: { kind: 'constant', cell: 1n, location }, location } : readRowCount(cursor);
-  if (!cursor.accept('ROWS')) cursor.expect('ROW');
-  if (cursor.key() === 'WITH') throw cursor.notImplemented('WITH TIES');
-  cursor.expect('ONLY');
-  return limit;
+function readFetch(sqlCursor: TokenCursor): RowCount {
+  sqlCursor.expect('FETCH');
+  if (!sqlCursor.accept('FIRST')) sqlCursor.expect('NEXT');
+  const { location } = sqlCursor;
+  const isOneRow = sqlCursor.key() === 'ROW' || sqlCursor.key() === 'ROWS';
+  const fetchLimit: RowCount = isOneRow
+    ? { expression: { kind: 'constant', cell: 1n, location }, location }
+    : readRowCount(sqlCursor);
+  if (!sqlCursor.accept('ROWS')) sqlCursor.expect('ROW');
+  if (sqlCursor.key() === 'WITH') throw sqlCursor.notImplemented('WITH TIES');
+  sqlCursor.expect('ONLY');
+  return fetchLimit;
 }
 
-const writes: ReadonlySet<string> = new Set(['INSERT', 'UPDATE', 'DELETE']);
+const writeKeywords: ReadonlySet<string> = new Set(['INSERT', 'UPDATE', 'DELETE']);
 
-export function readCommonTables(cursor: TokenCursor): CommonTable[] {
-  cursor.expect('WITH');
-  const recursive = cursor.accept('RECURSIVE');
-  const tables: CommonTable[] = [];
+export function readCommonTables(sqlCursor: TokenCursor): CommonTable[] {
+  sqlCursor.expect('WITH');
+  const isRecursive = sqlCursor.accept('RECURSIVE');
+  const commonTables: CommonTable[] = [];
   do {
-    const name = cursor.name('the name of a common table');
-    const columns = readColumnNames(cursor);
-    cursor.expect('AS');
+    const commonTableName = sqlCursor.name('the name of a common table');
+    const commonColumns = readColumnNames(sqlCursor);
+    sqlCursor.expect('AS');
     // Whether its rows are kept is decided by what reads them.
-    const isKept = cursor.key() === 'MATERIALIZED' || (cursor.key() === 'NOT' && cursor.key(1) === 'MATERIALIZED');
-    if (isKept) {
-      cursor.wideOnly('AS [NOT] MATERIALIZED');
-      cursor.accept('NOT');
-      cursor.next();
+    const isMaterialized =
+      sqlCursor.key() === 'MATERIALIZED' || (sqlCursor.key() === 'NOT' && sqlCursor.key(1) === 'MATERIALIZED');
+    if (isMaterialized) {
+      sqlCursor.wideOnly('AS [NOT] MATERIALIZED');
+      sqlCursor.accept('NOT');
+      sqlCursor.next();
     }
-    cursor.expect('(');
-    if (writes.has(cursor.key())) throw cursor.notImplemented(`${cursor.key()} in WITH`);
-    tables.push({ name, columns, recursive, query: cursor.subquery() });
-    cursor.expect(')');
-  } while (cursor.accept(','));
-  return tables;
+    sqlCursor.expect('(');
+    if (writeKeywords.has(sqlCursor.key())) throw sqlCursor.notImplemented(`${sqlCursor.key()} in WITH`);
+    commonTables.push({ name: commonTableName, columns: commonColumns, recursive: isRecursive, query: sqlCursor.subquery() });
+    sqlCursor.expect(')');
+  } while (sqlCursor.accept(','));
+  return commonTables;
 }
 
 /** UNION and EXCEPT from left to right; INTERSECT binds tighter. */
-function readSetOperations(cursor: TokenCursor): QueryBody {
-  let left = readIntersections(cursor);
-  while (cursor.key() === 'UNION' || cursor.key() === 'EXCEPT') {
-    const { location } = cursor;
-    const union = cursor.next().key === 'UNION';
-    const all = readWhetherAll(cursor);
-    if (all && !union) cursor.wideOnly('EXCEPT ALL', location);
-    const op = union ? (all ? 'union all' : 'union') : all ? 'except all' : 'except';
-    left = setOperation(cursor, op, left, readIntersections(cursor), location);
+function readSetOperations(sqlCursor: TokenCursor): QueryBody {
+  let leftArm = readIntersections(sqlCursor);
+  while (sqlCursor.key() === 'UNION' || sqlCursor.key() === 'EXCEPT') {
+    const { location } = sqlCursor;
+    const isUnion = sqlCursor.next().key === 'UNION';
+    const keepsDuplicates = readWhetherAll(sqlCursor);
+    if (keepsDuplicates && !isUnion) sqlCursor.wideOnly('EXCEPT ALL', location);
+    const setOp = isUnion ? (keepsDuplicates ? 'union all' : 'union') : keepsDuplicates ? 'except all' : 'except';
+    leftArm = combineArms(sqlCursor, setOp, leftArm, readIntersections(sqlCursor), location);
   }
-  return left;
+  return leftArm;
 }
 
-function readIntersections(cursor: TokenCursor): QueryBody {
-  let left = readArm(cursor);
-  while (cursor.key() === 'INTERSECT') {
-    const { location } = cursor;
-    cursor.next();
-    const all = readWhetherAll(cursor);
-    if (all) cursor.wideOnly('INTERSECT ALL', location);
-    left = setOperation(cursor, all ? 'intersect all' : 'intersect', left, readArm(cursor), location);
+function readIntersections(sqlCursor: TokenCursor): QueryBody {
+  let leftArm = readSetArm(sqlCursor);
+  while (sqlCursor.key() === 'INTERSECT') {
+    const { location } = sqlCursor;
+    sqlCursor.next();
+    const keepsDuplicates = readWhetherAll(sqlCursor);
+    if (keepsDuplicates) sqlCursor.wideOnly('INTERSECT ALL', location);
+    leftArm = combineArms(sqlCursor, keepsDuplicates ? 'intersect all' : 'intersect', leftArm, readSetArm(sqlCursor), location);
   }
-  return left;
+  return leftArm;
 }
 
 /** ALL, or DISTINCT, which says what holds without it. */
-function readWhetherAll(cursor: TokenCursor): boolean {
-  if (cursor.accept('ALL')) return true;
-  if (cursor.dialect === 'wide') cursor.accept('DISTINCT');
+function readWhetherAll(sqlCursor: TokenCursor): boolean {
+  if (sqlCursor.accept('ALL')) return true;
+  if (sqlCursor.dialect === 'wide') sqlCursor.accept('DISTINCT');
   return false;
 }
 
-function setOperation(cursor: TokenCursor, op: SetOperation, left: QueryBody, right: QueryBody, location: Location): QueryBody {
-  cursor.countLink();
-  for (const arm of [left, right]) {
-    if (arm.kind === 'select' && arm.from.kind === 'function') throw functionAlone(cursor, arm.from.location);
+function combineArms(
+  sqlCursor: TokenCursor,
+  op: SetOperation,
+  leftArm: QueryBody,
+  rightArm: QueryBody,
+  location: Location,
+): QueryBody {
+  sqlCursor.countLink();
+  for (const setArm of [leftArm, rightArm]) {
+    if (setArm.kind === 'select' && setArm.from.kind === 'function') throw functionStandsAlone(sqlCursor, setArm.from.location);
   }
-  return { kind: 'set-operation', op, left, right, location };
+  return { kind: 'set-operation', op, left: leftArm, right: rightArm, location };
 }
 
-function readArm(cursor: TokenCursor): QueryBody {
-  if (cursor.key() === 'VALUES' && cursor.key(1) === '(') return readValues(cursor);
-  if (cursor.key() !== '(') return readSelect(cursor);
-  return cursor.nest(() => {
-    cursor.next();
-    const { location } = cursor;
-    const common = cursor.key() === 'WITH' && cursor.dialect === 'wide' ? readCommonTables(cursor) : [];
-    const body = readSetOperations(cursor);
-    if (common.length === 0 && (cursor.dialect !== 'wide' || cursor.key() === ')')) {
-      cursor.expect(')');
-      return body;
+function readSetArm(sqlCursor: TokenCursor): QueryBody {
+  if (sqlCursor.key() === 'VALUES' && sqlCursor.key(1) === '(') return readValues(sqlCursor);
+  if (sqlCursor.key() !== '(') return readSelect(sqlCursor);
+  return sqlCursor.nest(() => {
+    sqlCursor.next();
+    const { location } = sqlCursor;
+    const commonTables = sqlCursor.key() === 'WITH' && sqlCursor.dialect === 'wide' ? readCommonTables(sqlCursor) : [];
+    const armBody = readSetOperations(sqlCursor);
+    if (commonTables.length === 0 && (sqlCursor.dialect !== 'wide' || sqlCursor.key() === ')')) {
+      sqlCursor.expect(')');
+      return armBody;
     }
     // An arm with clauses of its own is a query that the arm reads.
-    const query = readQueryTail(cursor, common, body, location);
-    cursor.expect(')');
-    const from: Source = { kind: 'subquery', query, alias: '#arm', columns: [], location };
-    return { ...bareSelect, projection: [{ kind: 'star', table: null, location }], from, location };
+    const armQuery = readQueryTail(sqlCursor, commonTables, armBody, location);
+    sqlCursor.expect(')');
+    const armSource: Source = { kind: 'subquery', query: armQuery, alias: '#arm', columns: [], location };
+    return { ...emptySelect, projection: [{ kind: 'star', table: null, location }], from: armSource, location };
   });
 }
 
 /** VALUES (1, 'a'), (2, 'b'): the same as SELECT * over these rows. */
-function readValues(cursor: TokenCursor): Select {
-  const { location } = cursor;
-  cursor.expect('VALUES');
-  const rows: Expression[][] = [];
+function readValues(sqlCursor: TokenCursor): Select {
+  const { location } = sqlCursor;
+  sqlCursor.expect('VALUES');
+  const valueRows: Expression[][] = [];
   do {
-    cursor.expect('(');
-    const row: Expression[] = [];
-    do row.push(readExpression(cursor));
-    while (cursor.accept(','));
-    cursor.expect(')');
-    if (row.length !== (rows[0] ?? row).length) throw cursor.error('the rows of VALUES have one number of values');
-    rows.push(row);
-  } while (cursor.accept(','));
-  const from: Source = { kind: 'values', rows, location };
-  return { ...bareSelect, projection: [{ kind: 'star', table: null, location }], from, location };
+    sqlCursor.expect('(');
+    const valueRow: Expression[] = [];
+    do valueRow.push(readExpression(sqlCursor));
+    while (sqlCursor.accept(','));
+    sqlCursor.expect(')');
+    if (valueRow.length !== (valueRows[0] ?? valueRow).length)
+      throw sqlCursor.error('the rows of VALUES have one number of values');
+    valueRows.push(valueRow);
+  } while (sqlCursor.accept(','));
+  const valuesSource: Source = { kind: 'values', rows: valueRows, location };
+  return { ...emptySelect, projection: [{ kind: 'star', table: null, location }], from: valuesSource, location };
 }
 
-const bareSelect = {
+const emptySelect = {
   kind: 'select',
   distinct: false,
   where: null,
@@ -226,218 +253,269 @@ const bareSelect = {
 } as const;
 
 /** Consumes ALL behind SELECT, unless it is a column of that name. */
-function acceptAll(cursor: TokenCursor): void {
-  const next = cursor.peek(1);
-  const isName = next.key === ',' || next.key === '.' || next.key === 'AS' || next.key === 'FROM' || next.kind === 'end';
+function skipAll(sqlCursor: TokenCursor): void {
+  const lexemeBehindAll = sqlCursor.peek(1);
+  const isColumnAll =
+    lexemeBehindAll.key === ',' ||
+    lexemeBehindAll.key === '.' ||
+    lexemeBehindAll.key === 'AS' ||
+    lexemeBehindAll.key === 'FROM' ||
+    lexemeBehindAll.kind === 'end';
   if (
-    cursor.key() === 'ALL' &&
-    !isName &&
-    (!next.reserved || next.kind === 'literal' || /^[*(+-]|CASE|LEFT|RIGHT|NOT/.test(next.key))
+    sqlCursor.key() === 'ALL' &&
+    !isColumnAll &&
+    (!lexemeBehindAll.reserved || lexemeBehindAll.kind === 'literal' || /^[*(+-]|CASE|LEFT|RIGHT|NOT/.test(lexemeBehindAll.key))
   )
-    cursor.next();
+    sqlCursor.next();
 }
 
-function readSelect(cursor: TokenCursor): Select {
-  const { location } = cursor;
-  cursor.expect('SELECT');
-  cursor.windows = null;
-  let distinct = cursor.accept('DISTINCT');
-  const distinctOn = distinct && cursor.dialect === 'wide' && cursor.key() === 'ON' ? readDistinctOn(cursor) : null;
-  if (distinctOn) distinct = false;
-  else if (!distinct) acceptAll(cursor);
-  cursor.aggregates = 'allowed';
+function readSelect(sqlCursor: TokenCursor): Select {
+  const { location } = sqlCursor;
+  sqlCursor.expect('SELECT');
+  sqlCursor.windows = null;
+  let isDistinct = sqlCursor.accept('DISTINCT');
+  const distinctOn = isDistinct && sqlCursor.dialect === 'wide' && sqlCursor.key() === 'ON' ? readDistinctOn(sqlCursor) : null;
+  if (distinctOn) isDistinct = false;
+  else if (!isDistinct) skipAll(sqlCursor);
+  sqlCursor.aggregates = 'allowed';
   // EXISTS needs no column.
-  const isBare = cursor.key() === 'FROM' && cursor.dialect === 'wide' && cursor.inSubquery;
-  const projection = [isBare ? ({ kind: 'star', table: null, location } as const) : readProjectionItem(cursor)];
-  while (cursor.accept(',')) projection.push(readProjectionItem(cursor));
-  cursor.aggregates = 'refused';
-  if (!cursor.accept('FROM')) {
-    if (!endsSelect(cursor)) throw cursor.expectedError('FROM');
-    return readSelectTail(cursor, { distinct, projection, from: { kind: 'values', rows: [[]], location }, location });
+  const isBareFrom = sqlCursor.key() === 'FROM' && sqlCursor.dialect === 'wide' && sqlCursor.inSubquery;
+  const selectProjection = [isBareFrom ? ({ kind: 'star', table: null, location } as const) : readProjectionItem(sqlCursor)];
+  while (sqlCursor.accept(',')) selectProjection.push(readProjectionItem(sqlCursor));
+  sqlCursor.aggregates = 'refused';
+  if (!sqlCursor.accept('FROM')) {
+    if (!isSelectEnd(sqlCursor)) throw sqlCursor.expectedError('FROM');
+    return readSelectTail(sqlCursor, {
+      distinct: isDistinct,
+      projection: selectProjection,
+      from: { kind: 'values', rows: [[]], location },
+      location,
+    });
   }
-  const from = readSources(cursor);
-  if (from.kind === 'function') {
-    const only = projection.length === 1 ? projection[0]! : null;
-    const whole = only?.kind === 'star' && only.table === null && !distinct;
-    if (!whole || cursor.inSubquery) throw functionAlone(cursor, from.location);
+  const selectSource = readSources(sqlCursor);
+  if (selectSource.kind === 'function') {
+    const onlyItem = selectProjection.length === 1 ? selectProjection[0]! : null;
+    const isWholeStar = onlyItem?.kind === 'star' && onlyItem.table === null && !isDistinct;
+    if (!isWholeStar || sqlCursor.inSubquery) throw functionStandsAlone(sqlCursor, selectSource.location);
   }
-  return readSelectTail(cursor, { distinct, ...(distinctOn && { distinctOn }), projection, from, location });
+  return readSelectTail(sqlCursor, {
+    distinct: isDistinct,
+    ...(distinctOn && { distinctOn }),
+    projection: selectProjection,
+    from: selectSource,
+    location,
+  });
 }
 
 /** DISTINCT ON (a, b), behind its first word. */
-function readDistinctOn(cursor: TokenCursor): readonly Expression[] {
-  cursor.expect('ON');
-  cursor.expect('(');
-  const list = [readExpression(cursor)];
-  while (cursor.accept(',')) list.push(readExpression(cursor));
-  cursor.expect(')');
-  return list;
+function readDistinctOn(sqlCursor: TokenCursor): readonly Expression[] {
+  sqlCursor.expect('ON');
+  sqlCursor.expect('(');
+  const distinctExpressions = [readExpression(sqlCursor)];
+  while (sqlCursor.accept(',')) distinctExpressions.push(readExpression(sqlCursor));
+  sqlCursor.expect(')');
+  return distinctExpressions;
 }
 
-function readSelectTail(cursor: TokenCursor, head: SelectHead): Select {
-  if (isAsOf(cursor)) {
-    readAsOf(cursor);
-    if (isAsOf(cursor)) throw cursor.error('a statement has one AS OF; combine the axes with explicit predicates');
+function readSelectTail(sqlCursor: TokenCursor, selectHead: SelectHead): Select {
+  if (isAsOf(sqlCursor)) {
+    readAsOf(sqlCursor);
+    if (isAsOf(sqlCursor)) throw sqlCursor.error('a statement has one AS OF; combine the axes with explicit predicates');
   }
-  if (cursor.asOf !== null && /^(,|JOIN|INNER|LEFT|RIGHT|FULL|CROSS|NATURAL)$/.test(cursor.key())) throw cursor.error(oneInstant);
-  const where = cursor.accept('WHERE') ? readExpression(cursor) : null;
-  const groups = cursor.acceptPair('GROUP', 'BY') ? readGroups(cursor) : noGroups;
-  cursor.aggregates = 'allowed';
-  const having = cursor.accept('HAVING') ? readExpression(cursor) : null;
-  if (cursor.dialect === 'wide' && cursor.key() === 'WINDOW' && cursor.accept('WINDOW'))
-    cursor.windows = readWindows(cursor, { read: readExpression, order: cursor.readOrder });
-  cursor.aggregates = 'functions';
-  const rankBy: Expression[] = [];
-  if (cursor.acceptPair('RANK', 'BY')) {
-    do rankBy.push(readExpression(cursor));
-    while (cursor.accept(','));
+  if (sqlCursor.asOf !== null && /^(,|JOIN|INNER|LEFT|RIGHT|FULL|CROSS|NATURAL)$/.test(sqlCursor.key()))
+    throw sqlCursor.error(oneInstantError);
+  const whereCondition = sqlCursor.accept('WHERE') ? readExpression(sqlCursor) : null;
+  const groupClause = sqlCursor.acceptPair('GROUP', 'BY') ? readGroups(sqlCursor) : noGroups;
+  sqlCursor.aggregates = 'allowed';
+  const havingCondition = sqlCursor.accept('HAVING') ? readExpression(sqlCursor) : null;
+  if (sqlCursor.dialect === 'wide' && sqlCursor.key() === 'WINDOW' && sqlCursor.accept('WINDOW'))
+    sqlCursor.windows = readWindows(sqlCursor, { read: readExpression, order: sqlCursor.readOrder });
+  sqlCursor.aggregates = 'functions';
+  const rankExpressions: Expression[] = [];
+  if (sqlCursor.acceptPair('RANK', 'BY')) {
+    do rankExpressions.push(readExpression(sqlCursor));
+    while (sqlCursor.accept(','));
   }
-  const compute: { label: string; expression: Expression }[] = [];
-  if (cursor.accept('COMPUTE')) {
+  const computedLabels: { label: string; expression: Expression }[] = [];
+  if (sqlCursor.accept('COMPUTE')) {
     do {
-      const label = cursor.name('a label');
-      cursor.expect('AS');
-      compute.push({ label, expression: readExpression(cursor) });
-    } while (cursor.accept(','));
+      const computeLabel = sqlCursor.name('a label');
+      sqlCursor.expect('AS');
+      computedLabels.push({ label: computeLabel, expression: readExpression(sqlCursor) });
+    } while (sqlCursor.accept(','));
   }
-  cursor.aggregates = 'refused';
-  return { kind: 'select', ...head, where, ...groups, having, rankBy, compute };
+  sqlCursor.aggregates = 'refused';
+  return {
+    kind: 'select',
+    ...selectHead,
+    where: whereCondition,
+    ...groupClause,
+    having: havingCondition,
+    rankBy: rankExpressions,
+    compute: computedLabels,
+  };
 }
 
-export function readProjectionItem(cursor: TokenCursor): ProjectionItem {
-  const { location } = cursor;
-  if (cursor.accept('*')) return { kind: 'star', table: null, location };
-  if (cursor.isName() && cursor.key(1) === '.' && cursor.key(2) === '*') {
-    const table = cursor.name('a table name');
-    cursor.next();
-    cursor.next();
-    return { kind: 'star', table, location };
+export function readProjectionItem(sqlCursor: TokenCursor): ProjectionItem {
+  const { location } = sqlCursor;
+  if (sqlCursor.accept('*')) return { kind: 'star', table: null, location };
+  if (sqlCursor.isName() && sqlCursor.key(1) === '.' && sqlCursor.key(2) === '*') {
+    const starTable = sqlCursor.name('a table name');
+    sqlCursor.next();
+    sqlCursor.next();
+    return { kind: 'star', table: starTable, location };
   }
-  const expression = readExpression(cursor);
-  const alias = cursor.accept('AS') ? readLabel(cursor) : cursor.isName() ? cursor.name('an alias') : null;
-  return { kind: 'expression', expression, alias, location };
+  const projectedExpression = readExpression(sqlCursor);
+  const itemAlias = sqlCursor.accept('AS') ? readLabel(sqlCursor) : sqlCursor.isName() ? sqlCursor.name('an alias') : null;
+  return { kind: 'expression', expression: projectedExpression, alias: itemAlias, location };
 }
 
 /** Behind AS any word is a name. */
-function readLabel(cursor: TokenCursor): string {
-  const { token } = cursor;
-  return cursor.dialect === 'wide' && token.kind === 'word' && token.reserved ? cursor.next().text : cursor.name('an alias');
+function readLabel(sqlCursor: TokenCursor): string {
+  const { token: labelToken } = sqlCursor;
+  return sqlCursor.dialect === 'wide' && labelToken.kind === 'word' && labelToken.reserved
+    ? sqlCursor.next().text
+    : sqlCursor.name('an alias');
 }
 
 /** Whether the next token may follow a SELECT without FROM. */
-function endsSelect(cursor: TokenCursor): boolean {
-  const { kind, key } = cursor.token;
-  if ((cursor.writes && (key === 'ON' || key === 'RETURNING')) || cursor.locks()) return true;
+function isSelectEnd(sqlCursor: TokenCursor): boolean {
+  const { kind, key } = sqlCursor.token;
+  if ((sqlCursor.writes && (key === 'ON' || key === 'RETURNING')) || sqlCursor.locks()) return true;
   return kind === 'end' || /^([);]|WHERE|GROUP|HAVING|ORDER|LIMIT|UNION|INTERSECT|EXCEPT)$/.test(key) || key === 'OFFSET';
 }
 
 /** Tables side by side, each with its joins. */
-export function readSources(cursor: TokenCursor): Source {
-  let left = readSource(cursor);
-  while (cursor.key() === ',') {
-    const { location } = cursor;
-    cursor.next();
-    cursor.countLink();
-    const right = readSource(cursor);
-    for (const side of [left, right]) if (side.kind === 'function') throw functionAlone(cursor, side.location);
-    left = { kind: 'join', type: 'inner', left, right, on: null, using: null, location };
+export function readSources(sqlCursor: TokenCursor): Source {
+  let joinedSource = readSource(sqlCursor);
+  while (sqlCursor.key() === ',') {
+    const { location } = sqlCursor;
+    sqlCursor.next();
+    sqlCursor.countLink();
+    const nextSource = readSource(sqlCursor);
+    for (const joinSide of [joinedSource, nextSource])
+      if (joinSide.kind === 'function') throw functionStandsAlone(sqlCursor, joinSide.location);
+    joinedSource = { kind: 'join', type: 'inner', left: joinedSource, right: nextSource, on: null, using: null, location };
   }
-  return left;
+  return joinedSource;
 }
 
-function readSource(cursor: TokenCursor): Source {
-  let left = readTable(cursor);
+function readSource(sqlCursor: TokenCursor): Source {
+  let joinedSource = readTable(sqlCursor);
   for (;;) {
-    const { location } = cursor;
-    const natural =
-      cursor.key() === 'NATURAL' && /^(JOIN|INNER|LEFT|RIGHT|FULL)$/.test(cursor.key(1)) && cursor.accept('NATURAL');
-    const isCross = !natural && cursor.acceptPair('CROSS', 'JOIN');
-    const type = isCross ? 'inner' : joinType(cursor);
-    if (type === null) break;
-    cursor.countLink();
-    const right = readTable(cursor);
-    for (const side of [left, right]) if (side.kind === 'function') throw functionAlone(cursor, side.location);
-    const using = natural ? 'natural' : isCross ? null : readUsing(cursor);
-    const bare = isCross || using !== null;
-    if (!bare && isAsOf(cursor)) throw cursor.error(oneInstant);
-    if (!bare) cursor.expect('ON');
-    left = { kind: 'join', type, left, right, on: bare ? null : readExpression(cursor), using, location };
+    const { location } = sqlCursor;
+    const isNatural =
+      sqlCursor.key() === 'NATURAL' && /^(JOIN|INNER|LEFT|RIGHT|FULL)$/.test(sqlCursor.key(1)) && sqlCursor.accept('NATURAL');
+    const isCross = !isNatural && sqlCursor.acceptPair('CROSS', 'JOIN');
+    const sourceJoinType = isCross ? 'inner' : readJoinType(sqlCursor);
+    if (sourceJoinType === null) break;
+    sqlCursor.countLink();
+    const joinedTable = readTable(sqlCursor);
+    for (const joinSide of [joinedSource, joinedTable])
+      if (joinSide.kind === 'function') throw functionStandsAlone(sqlCursor, joinSide.location);
+    const usingColumns = isNatural ? 'natural' : isCross ? null : readUsingColumns(sqlCursor);
+    const isUnconditional = isCross || usingColumns !== null;
+    if (!isUnconditional && isAsOf(sqlCursor)) throw sqlCursor.error(oneInstantError);
+    if (!isUnconditional) sqlCursor.expect('ON');
+    joinedSource = {
+      kind: 'join',
+      type: sourceJoinType,
+      left: joinedSource,
+      right: joinedTable,
+      on: isUnconditional ? null : readExpression(sqlCursor),
+      using: usingColumns,
+      location,
+    };
   }
-  if (cursor.key() === 'FOR' && !cursor.locks())
-    throw cursor.notImplemented("FOR SYSTEM_TIME (write AS OF SYSTEM TIME '<timestamp>')");
-  return left;
+  if (sqlCursor.key() === 'FOR' && !sqlCursor.locks())
+    throw sqlCursor.notImplemented("FOR SYSTEM_TIME (write AS OF SYSTEM TIME '<timestamp>')");
+  return joinedSource;
 }
 
-function readUsing(cursor: TokenCursor): readonly string[] | null {
-  if (!cursor.accept('USING')) return null;
-  cursor.expect('(');
-  const names: string[] = [];
-  do names.push(cursor.name('a column name'));
-  while (cursor.accept(','));
-  cursor.expect(')');
-  return names;
+function readUsingColumns(sqlCursor: TokenCursor): readonly string[] | null {
+  if (!sqlCursor.accept('USING')) return null;
+  sqlCursor.expect('(');
+  const usingNames: string[] = [];
+  do usingNames.push(sqlCursor.name('a column name'));
+  while (sqlCursor.accept(','));
+  sqlCursor.expect(')');
+  return usingNames;
 }
 
-function joinType(cursor: TokenCursor): 'inner' | 'left' | 'right' | 'full' | null {
-  if (cursor.accept('JOIN')) return 'inner';
-  if (cursor.accept('INNER')) {
-    cursor.expect('JOIN');
+function readJoinType(sqlCursor: TokenCursor): 'inner' | 'left' | 'right' | 'full' | null {
+  if (sqlCursor.accept('JOIN')) return 'inner';
+  if (sqlCursor.accept('INNER')) {
+    sqlCursor.expect('JOIN');
     return 'inner';
   }
-  const key = cursor.key();
-  const type = key === 'LEFT' ? 'left' : key === 'RIGHT' ? 'right' : key === 'FULL' ? 'full' : null;
-  if (type === null) return null;
-  cursor.next();
-  cursor.accept('OUTER');
-  cursor.expect('JOIN');
-  return type;
+  const joinKey = sqlCursor.key();
+  const outerJoinType = joinKey === 'LEFT' ? 'left' : joinKey === 'RIGHT' ? 'right' : joinKey === 'FULL' ? 'full' : null;
+  if (outerJoinType === null) return null;
+  sqlCursor.next();
+  sqlCursor.accept('OUTER');
+  sqlCursor.expect('JOIN');
+  return outerJoinType;
 }
 
-export function readTable(cursor: TokenCursor): Source {
-  const { location } = cursor;
-  if (cursor.key() === '(' && !opensQuery(cursor)) {
-    return cursor.nest(() => {
-      cursor.expect('(');
-      const source = readSources(cursor);
-      cursor.expect(')');
-      return source;
+export function readTable(sqlCursor: TokenCursor): Source {
+  const { location } = sqlCursor;
+  if (sqlCursor.key() === '(' && !opensSubquery(sqlCursor)) {
+    return sqlCursor.nest(() => {
+      sqlCursor.expect('(');
+      const bracketedSource = readSources(sqlCursor);
+      sqlCursor.expect(')');
+      return bracketedSource;
     });
   }
   const isLateral =
-    cursor.dialect === 'wide' && cursor.key() === 'LATERAL' && /^(\(|\w+)$/.test(cursor.key(1)) && cursor.accept('LATERAL');
-  if (cursor.accept('(')) {
-    const query = cursor.subquery();
-    cursor.expect(')');
-    const alias = readAlias(cursor);
-    const lateral = isLateral ? { lateral: true as const } : {};
-    return { kind: 'subquery', query, alias, columns: alias === null ? [] : readColumnNames(cursor), ...lateral, location };
+    sqlCursor.dialect === 'wide' &&
+    sqlCursor.key() === 'LATERAL' &&
+    /^(\(|\w+)$/.test(sqlCursor.key(1)) &&
+    sqlCursor.accept('LATERAL');
+  if (sqlCursor.accept('(')) {
+    const tableSubquery = sqlCursor.subquery();
+    sqlCursor.expect(')');
+    const tableAlias = readAlias(sqlCursor);
+    const lateralFlag = isLateral ? { lateral: true as const } : {};
+    return {
+      kind: 'subquery',
+      query: tableSubquery,
+      alias: tableAlias,
+      columns: tableAlias === null ? [] : readColumnNames(sqlCursor),
+      ...lateralFlag,
+      location,
+    };
   }
-  const isOwn =
-    (cursor.key() === 'PG_CATALOG' || cursor.key() === 'INFORMATION_SCHEMA') && cursor.key(1) === '.' && cursor.key(3) === '(';
-  if (isOwn && cursor.dialect === 'wide') {
-    cursor.next();
-    cursor.next();
+  const isCatalogueSchema =
+    (sqlCursor.key() === 'PG_CATALOG' || sqlCursor.key() === 'INFORMATION_SCHEMA') &&
+    sqlCursor.key(1) === '.' &&
+    sqlCursor.key(3) === '(';
+  if (isCatalogueSchema && sqlCursor.dialect === 'wide') {
+    sqlCursor.next();
+    sqlCursor.next();
   }
-  const name = cursor.name('a type, a function or a subquery');
+  const tableName = sqlCursor.name('a type, a function or a subquery');
   // Any other function is one row of its value, or the rows of its set.
-  if (cursor.key() === '(' && cursor.dialect === 'wide' && !isTableFunction(name.toUpperCase())) {
-    const relation = Object.hasOwn(relationFunctions, name.toUpperCase()) ? relationFunctions[name.toUpperCase()] : undefined;
-    if (relation === undefined) return readSet(cursor, name.toUpperCase(), location);
-    if (readArguments(cursor).length > 0) throw cursor.error(`${name} takes no arguments`, location);
-    const alias = readAlias(cursor) ?? name;
-    return { kind: 'table', name: tenantTypeName('pg_catalog', relation), alias, location };
+  if (sqlCursor.key() === '(' && sqlCursor.dialect === 'wide' && !isTableFunction(tableName.toUpperCase())) {
+    const catalogueRelation = Object.hasOwn(relationsByFunction, tableName.toUpperCase())
+      ? relationsByFunction[tableName.toUpperCase()]
+      : undefined;
+    if (catalogueRelation === undefined) return readSetFunction(sqlCursor, tableName.toUpperCase(), location);
+    if (readArguments(sqlCursor).length > 0) throw sqlCursor.error(`${tableName} takes no arguments`, location);
+    const tableAlias = readAlias(sqlCursor) ?? tableName;
+    return { kind: 'table', name: tenantTypeName('pg_catalog', catalogueRelation), alias: tableAlias, location };
   }
-  if (cursor.key() === '(') {
-    const list = readArguments(cursor);
-    return { kind: 'function', name: name.toUpperCase(), arguments: list, alias: readAlias(cursor), location };
+  if (sqlCursor.key() === '(') {
+    const tableArguments = readArguments(sqlCursor);
+    return { kind: 'function', name: tableName.toUpperCase(), arguments: tableArguments, alias: readAlias(sqlCursor), location };
   }
-  if (!cursor.accept('.')) return { kind: 'table', name, alias: readAlias(cursor), location };
-  const type = cursor.name('a type of that tenant');
-  return { kind: 'table', name: tenantTypeName(name, type), alias: readAlias(cursor), location };
+  if (!sqlCursor.accept('.')) return { kind: 'table', name: tableName, alias: readAlias(sqlCursor), location };
+  const tenantType = sqlCursor.name('a type of that tenant');
+  return { kind: 'table', name: tenantTypeName(tableName, tenantType), alias: readAlias(sqlCursor), location };
 }
 
 /** Functions that yield the rows of a catalogue relation. */
-const relationFunctions: Readonly<Record<string, string>> = {
+const relationsByFunction: Readonly<Record<string, string>> = {
   PG_SHOW_ALL_SETTINGS: 'pg_settings',
   PG_LOCK_STATUS: 'pg_locks',
   PG_TIMEZONE_NAMES: 'pg_timezone_names',
@@ -448,7 +526,7 @@ const relationFunctions: Readonly<Record<string, string>> = {
 };
 
 /** Sets of records of two fields: the set of each of them. */
-const setsOfPairs: Readonly<Record<string, readonly (readonly [set: string, column: string])[]>> = {
+const columnSetFunctions: Readonly<Record<string, readonly (readonly [set: string, column: string])[]>> = {
   _PG_EXPANDARRAY: [
     ['UNNEST', 'x'],
     ['_ORDINALITY', 'n'],
@@ -478,161 +556,193 @@ const setsOfPairs: Readonly<Record<string, readonly (readonly [set: string, colu
 };
 
 /** `unnest(x) WITH ORDINALITY AS t(a, n)`: the rows of a query that yields them, which may name the sources before it. */
-function readSet(cursor: TokenCursor, name: string, location: Location): Source {
-  const list = readArguments(cursor);
-  const call = (of: string): Expression => ({
+function readSetFunction(sqlCursor: TokenCursor, name: string, location: Location): Source {
+  const setArguments = readArguments(sqlCursor);
+  const setCall = (of: string): Expression => ({
     kind: 'call',
     name: of,
-    arguments: of.endsWith('_ORDINALITY') ? list.slice(0, 1) : list,
+    arguments: of.endsWith('_ORDINALITY') ? setArguments.slice(0, 1) : setArguments,
     location,
   });
-  const isNumbered = cursor.key() === 'WITH' && cursor.key(1) === 'ORDINALITY';
+  const isNumbered = sqlCursor.key() === 'WITH' && sqlCursor.key(1) === 'ORDINALITY';
   const isOfElements = /^JSONB?_ARRAY_ELEMENTS(_TEXT)?$/.test(name);
   if (isNumbered) {
-    if (name !== 'UNNEST' && !isOfElements) throw cursor.notImplemented(`${name} WITH ORDINALITY`);
-    cursor.next();
-    cursor.next();
+    if (name !== 'UNNEST' && !isOfElements) throw sqlCursor.notImplemented(`${name} WITH ORDINALITY`);
+    sqlCursor.next();
+    sqlCursor.next();
   }
-  const alias = readAlias(cursor);
-  const columns = alias === null ? [] : readColumnNames(cursor);
-  const item = (expression: Expression, column: string): ProjectionItem => ({
+  const setAlias = readAlias(sqlCursor);
+  const setColumns = setAlias === null ? [] : readColumnNames(sqlCursor);
+  const setItem = (expression: Expression, column: string): ProjectionItem => ({
     kind: 'expression',
     expression,
     alias: column,
     location,
   });
-  const numbers = isOfElements ? '_JSON_ORDINALITY' : '_ORDINALITY';
-  const pair = Object.hasOwn(setsOfPairs, name) ? setsOfPairs[name] : undefined;
-  const projection = pair
-    ? pair.map(([of, column]) => item(call(of), column))
+  const ordinalityFunction = isOfElements ? '_JSON_ORDINALITY' : '_ORDINALITY';
+  const columnSets = Object.hasOwn(columnSetFunctions, name) ? columnSetFunctions[name] : undefined;
+  const setProjection = columnSets
+    ? columnSets.map(([of, column]) => setItem(setCall(of), column))
     : [
-        item(call(name), isOfElements ? 'value' : (alias ?? name.toLowerCase())),
-        ...(isNumbered ? [item(call(numbers), 'ordinality')] : []),
+        setItem(setCall(name), isOfElements ? 'value' : (setAlias ?? name.toLowerCase())),
+        ...(isNumbered ? [setItem(setCall(ordinalityFunction), 'ordinality')] : []),
       ];
-  const named = projection.map((each, i) =>
-    each.kind === 'expression' && columns[i] !== undefined ? { ...each, alias: columns[i] } : each,
+  const namedProjection = setProjection.map((projectedSet, i) =>
+    projectedSet.kind === 'expression' && setColumns[i] !== undefined ? { ...projectedSet, alias: setColumns[i] } : projectedSet,
   );
-  if (columns.length > named.length) throw cursor.error(`${name} has ${named.length} columns`, location);
-  const body: Select = { ...bareSelect, projection: named, from: { kind: 'values', rows: [[]], location }, location };
-  const query: Query = { with: [], body, asOf: null, orderBy: [], limit: null, offset: null, after: null, facets: [], location };
-  const isValue = named.length === 1 ? { isValue: true as const } : {};
-  return { kind: 'subquery', query, alias: alias ?? name.toLowerCase(), columns: [], lateral: true, ...isValue, location };
+  if (setColumns.length > namedProjection.length)
+    throw sqlCursor.error(`${name} has ${namedProjection.length} columns`, location);
+  const setSelect: Select = {
+    ...emptySelect,
+    projection: namedProjection,
+    from: { kind: 'values', rows: [[]], location },
+    location,
+  };
+  const setQuery: Query = {
+    with: [],
+    body: setSelect,
+    asOf: null,
+    orderBy: [],
+    limit: null,
+    offset: null,
+    after: null,
+    facets: [],
+    location,
+  };
+  const singleValueFlag = namedProjection.length === 1 ? { isValue: true as const } : {};
+  return {
+    kind: 'subquery',
+    query: setQuery,
+    alias: setAlias ?? name.toLowerCase(),
+    columns: [],
+    lateral: true,
+    ...singleValueFlag,
+    location,
+  };
 }
 
 /** Whether the brackets hold a query; they may also hold joined tables. */
-function opensQuery(cursor: TokenCursor): boolean {
-  let ahead = 1;
-  while (cursor.key(ahead) === '(') ahead++;
-  const key = cursor.key(ahead);
-  return key === 'SELECT' || key === 'WITH' || (key === 'VALUES' && cursor.key(ahead + 1) === '(') || cursor.peek(ahead).reserved;
+function opensSubquery(sqlCursor: TokenCursor): boolean {
+  let lexemesAhead = 1;
+  while (sqlCursor.key(lexemesAhead) === '(') lexemesAhead++;
+  const keyBehindBrackets = sqlCursor.key(lexemesAhead);
+  return (
+    keyBehindBrackets === 'SELECT' ||
+    keyBehindBrackets === 'WITH' ||
+    (keyBehindBrackets === 'VALUES' && sqlCursor.key(lexemesAhead + 1) === '(') ||
+    sqlCursor.peek(lexemesAhead).reserved
+  );
 }
 
 /** (a, b) behind an alias. */
-export function readColumnNames(cursor: TokenCursor): string[] {
-  const names: string[] = [];
-  if (!cursor.accept('(')) return names;
-  do names.push(cursor.name('a column name'));
-  while (cursor.accept(','));
-  cursor.expect(')');
-  return names;
+export function readColumnNames(sqlCursor: TokenCursor): string[] {
+  const columnNames: string[] = [];
+  if (!sqlCursor.accept('(')) return columnNames;
+  do columnNames.push(sqlCursor.name('a column name'));
+  while (sqlCursor.accept(','));
+  sqlCursor.expect(')');
+  return columnNames;
 }
 
 /** Words that begin what may follow a source: names everywhere else, no aliases here unless AS says so. */
-const notAliases: ReadonlySet<string> = new Set(
+const nonAliasWords: ReadonlySet<string> = new Set(
   'COMPUTE FACETS OFFSET FETCH FOR WINDOW REFRESH CROSS NATURAL USING AFTER'.split(' '),
 );
 
-export function readAlias(cursor: TokenCursor): string | null {
-  if (cursor.key() === 'AS') {
-    if (isAsOf(cursor)) return null;
-    cursor.next();
-    return cursor.name('an alias');
+export function readAlias(sqlCursor: TokenCursor): string | null {
+  if (sqlCursor.key() === 'AS') {
+    if (isAsOf(sqlCursor)) return null;
+    sqlCursor.next();
+    return sqlCursor.name('an alias');
   }
-  if (!cursor.isName() || notAliases.has(cursor.key())) return null;
-  if (cursor.key() === 'RANK' && cursor.key(1) === 'BY') return null;
-  return cursor.name('an alias');
+  if (!sqlCursor.isName() || nonAliasWords.has(sqlCursor.key())) return null;
+  if (sqlCursor.key() === 'RANK' && sqlCursor.key(1) === 'BY') return null;
+  return sqlCursor.name('an alias');
 }
 
-const oneInstant =
+const oneInstantError =
   'AS OF holds for the whole statement, so that all of its tables are read at one instant: write it once, behind the last ' +
   'table of FROM; for another instant of one table, put conditions on its valid_from and valid_to (system_from and system_to)';
 
 /** `AS OF '…'`, `AS OF SYSTEM TIME …`, `AS OF CURRENT`: before what may follow a table, AS gives an alias, `of` included. */
-export function isAsOf(cursor: TokenCursor): boolean {
-  if (cursor.key() !== 'AS' || cursor.key(1) !== 'OF') return false;
-  const { key, kind, reserved } = cursor.peek(2);
-  return kind === 'literal' || key === '-' || (!reserved && !notAliases.has(key));
+export function isAsOf(sqlCursor: TokenCursor): boolean {
+  if (sqlCursor.key() !== 'AS' || sqlCursor.key(1) !== 'OF') return false;
+  const { key, kind, reserved } = sqlCursor.peek(2);
+  return kind === 'literal' || key === '-' || (!reserved && !nonAliasWords.has(key));
 }
 
-export function readAsOf(cursor: TokenCursor): void {
-  const { location } = cursor;
-  if (cursor.asOf) throw cursor.error(oneInstant);
-  cursor.expect('AS');
-  cursor.expect('OF');
-  if (cursor.accept('CURRENT')) {
-    cursor.asOf = { axis: 'current', location };
+export function readAsOf(sqlCursor: TokenCursor): void {
+  const { location } = sqlCursor;
+  if (sqlCursor.asOf) throw sqlCursor.error(oneInstantError);
+  sqlCursor.expect('AS');
+  sqlCursor.expect('OF');
+  if (sqlCursor.accept('CURRENT')) {
+    sqlCursor.asOf = { axis: 'current', location };
     return;
   }
-  const system = cursor.accept('SYSTEM');
-  if (system) cursor.expect('TIME');
-  cursor.asOf = { axis: system ? 'system' : 'valid', instant: readInstant(cursor), location };
+  const isSystemTime = sqlCursor.accept('SYSTEM');
+  if (isSystemTime) sqlCursor.expect('TIME');
+  sqlCursor.asOf = { axis: isSystemTime ? 'system' : 'valid', instant: readInstant(sqlCursor), location };
 }
 
 /** `'2024-05-01'`, DATE or TIMESTAMP '…', nanoseconds, `now()`, `now() - INTERVAL '1 day'`. */
-function readInstant(cursor: TokenCursor): Expression {
-  const { location } = cursor;
-  if (!cursor.accept('TIMESTAMP')) cursor.accept('DATE');
-  const isStated = cursor.isLiteral('timestamp') || cursor.isLiteral('date');
-  if (isStated || cursor.isLiteral('s') || cursor.isLiteral('i')) return { kind: 'literal', ...cursor.anyLiteral('an instant') };
-  if (cursor.key() !== 'NOW' || cursor.key(1) !== '(') throw cursor.expectedError('a timestamp in quotes, nanoseconds or now()');
-  cursor.next();
-  cursor.expect('(');
-  cursor.expect(')');
-  const now: Expression = { kind: 'now', location };
-  const op = cursor.key();
-  if (op !== '-' && op !== '+') return now;
-  cursor.next();
-  if (cursor.key() !== 'INTERVAL') throw cursor.expectedError("INTERVAL 'n unit'");
-  return { kind: 'binary', op, left: now, right: readIntervalExpression(cursor), location };
+function readInstant(sqlCursor: TokenCursor): Expression {
+  const { location } = sqlCursor;
+  if (!sqlCursor.accept('TIMESTAMP')) sqlCursor.accept('DATE');
+  const isStatedInstant = sqlCursor.isLiteral('timestamp') || sqlCursor.isLiteral('date');
+  if (isStatedInstant || sqlCursor.isLiteral('s') || sqlCursor.isLiteral('i'))
+    return { kind: 'literal', ...sqlCursor.anyLiteral('an instant') };
+  if (sqlCursor.key() !== 'NOW' || sqlCursor.key(1) !== '(')
+    throw sqlCursor.expectedError('a timestamp in quotes, nanoseconds or now()');
+  sqlCursor.next();
+  sqlCursor.expect('(');
+  sqlCursor.expect(')');
+  const currentInstant: Expression = { kind: 'now', location };
+  const intervalSign = sqlCursor.key();
+  if (intervalSign !== '-' && intervalSign !== '+') return currentInstant;
+  sqlCursor.next();
+  if (sqlCursor.key() !== 'INTERVAL') throw sqlCursor.expectedError("INTERVAL 'n unit'");
+  return { kind: 'binary', op: intervalSign, left: currentInstant, right: readIntervalExpression(sqlCursor), location };
 }
 
-export function readOrder(cursor: TokenCursor): OrderItem[] {
-  const items: OrderItem[] = [];
+export function readOrder(sqlCursor: TokenCursor): OrderItem[] {
+  const orderItems: OrderItem[] = [];
   do {
-    const { location } = cursor;
-    const expression = notConstant(cursor, readExpression(cursor), location);
-    let collate = readCollation(cursor);
-    const descending = cursor.accept('DESC');
-    if (!descending) cursor.accept('ASC');
-    if (collate === 'codepoint') collate = readCollation(cursor);
-    let nullsFirst = false;
-    if (cursor.accept('NULLS')) {
-      nullsFirst = cursor.accept('FIRST');
-      if (!nullsFirst) cursor.expect('LAST');
+    const { location } = sqlCursor;
+    const orderExpression = notConstant(sqlCursor, readExpression(sqlCursor), location);
+    let collation = readCollation(sqlCursor);
+    const isDescending = sqlCursor.accept('DESC');
+    if (!isDescending) sqlCursor.accept('ASC');
+    if (collation === 'codepoint') collation = readCollation(sqlCursor);
+    let putsNullsFirst = false;
+    if (sqlCursor.accept('NULLS')) {
+      putsNullsFirst = sqlCursor.accept('FIRST');
+      if (!putsNullsFirst) sqlCursor.expect('LAST');
     }
     // Rows are ordered by their first values, then by the next ones.
-    const keys = expression.kind === 'row' && cursor.dialect === 'wide' ? expression.items : [expression];
-    for (const key of keys) items.push({ expression: key, descending, collate, nullsFirst });
-    if (items.length > itemsMax) throw cursor.error(`ORDER BY has at most ${itemsMax} expressions`, location);
-  } while (cursor.accept(','));
-  return items;
+    const orderKeys = orderExpression.kind === 'row' && sqlCursor.dialect === 'wide' ? orderExpression.items : [orderExpression];
+    for (const orderKey of orderKeys)
+      orderItems.push({ expression: orderKey, descending: isDescending, collate: collation, nullsFirst: putsNullsFirst });
+    if (orderItems.length > itemsMax) throw sqlCursor.error(`ORDER BY has at most ${itemsMax} expressions`, location);
+  } while (sqlCursor.accept(','));
+  return orderItems;
 }
 
-function readCollation(cursor: TokenCursor): OrderItem['collate'] {
-  if (!cursor.accept('COLLATE')) return 'codepoint';
-  if (cursor.key() !== 'UNICODE') throw cursor.expectedError('UNICODE, the only collation');
-  cursor.next();
+function readCollation(sqlCursor: TokenCursor): OrderItem['collate'] {
+  if (!sqlCursor.accept('COLLATE')) return 'codepoint';
+  if (sqlCursor.key() !== 'UNICODE') throw sqlCursor.expectedError('UNICODE, the only collation');
+  sqlCursor.next();
   return 'unicode';
 }
 
-function readAfter(cursor: TokenCursor, ordered: boolean): Slot {
-  if (ordered) throw cursor.error('AFTER pages in system_from order: it cannot combine with ORDER BY or RANK BY');
-  cursor.expect('AFTER');
-  return cursor.literal('s', 'a cursor in quotes');
+function readAfterCursor(sqlCursor: TokenCursor, isOrdered: boolean): Slot {
+  if (isOrdered) throw sqlCursor.error('AFTER pages in system_from order: it cannot combine with ORDER BY or RANK BY');
+  sqlCursor.expect('AFTER');
+  return sqlCursor.literal('s', 'a cursor in quotes');
 }
 
-function functionAlone(cursor: TokenCursor, location: Location): Error {
-  return cursor.error(
+function functionStandsAlone(sqlCursor: TokenCursor, location: Location): Error {
+  return sqlCursor.error(
     'a table function stands alone: SELECT * FROM name(...), without projection, join, subquery or set operation',
     location,
   );

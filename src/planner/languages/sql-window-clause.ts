@@ -8,68 +8,69 @@ export interface OverReaders {
 }
 
 /** The specification in brackets, or the name of one of WINDOW; the word OVER is read. */
-export function readOver(cursor: TokenCursor, readers: OverReaders): Window {
-  const { read, order } = readers;
-  if (cursor.key() !== '(') {
-    if (cursor.dialect !== 'wide') throw cursor.notImplemented('a window by name (write OVER (...))');
-    return namedWindow(cursor, readers);
+export function readOver(sqlCursor: TokenCursor, windowReaders: OverReaders): Window {
+  const { read: readPartition, order: readWindowOrder } = windowReaders;
+  if (sqlCursor.key() !== '(') {
+    if (sqlCursor.dialect !== 'wide') throw sqlCursor.notImplemented('a window by name (write OVER (...))');
+    return windowByName(sqlCursor, windowReaders);
   }
-  cursor.next();
-  const partition: Expression[] = [];
-  if (cursor.acceptPair('PARTITION', 'BY')) {
-    do partition.push(read(cursor));
-    while (cursor.accept(','));
+  sqlCursor.next();
+  const partitionBy: Expression[] = [];
+  if (sqlCursor.acceptPair('PARTITION', 'BY')) {
+    do partitionBy.push(readPartition(sqlCursor));
+    while (sqlCursor.accept(','));
   }
-  const orderBy = cursor.acceptPair('ORDER', 'BY') ? order(cursor) : [];
-  const frame = cursor.key() === 'ROWS' || cursor.key() === 'RANGE' ? readFrame(cursor) : null;
-  cursor.expect(')');
-  return { partition, orderBy, frame };
+  const windowOrder = sqlCursor.acceptPair('ORDER', 'BY') ? readWindowOrder(sqlCursor) : [];
+  const windowFrame = sqlCursor.key() === 'ROWS' || sqlCursor.key() === 'RANGE' ? readWindowFrame(sqlCursor) : null;
+  sqlCursor.expect(')');
+  return { partition: partitionBy, orderBy: windowOrder, frame: windowFrame };
 }
 
 /** `WINDOW w AS (...), v AS (...)`, for what comes behind it; the word is read. */
-export function readWindows(cursor: TokenCursor, readers: OverReaders): ReadonlyMap<string, Window> {
-  const windows = new Map<string, Window>();
+export function readWindows(sqlCursor: TokenCursor, windowReaders: OverReaders): ReadonlyMap<string, Window> {
+  const windowsByName = new Map<string, Window>();
   do {
-    const { location } = cursor;
-    const name = cursor.name('a window').toLowerCase();
-    if (windows.has(name)) throw cursor.error(`WINDOW names ${JSON.stringify(name)} twice`, location, 'alias-twice');
-    cursor.expect('AS');
-    if (cursor.key() !== '(') throw cursor.expectedError('(');
-    windows.set(name, readOver(cursor, readers));
-  } while (cursor.accept(','));
-  return windows;
+    const { location } = sqlCursor;
+    const windowName = sqlCursor.name('a window').toLowerCase();
+    if (windowsByName.has(windowName))
+      throw sqlCursor.error(`WINDOW names ${JSON.stringify(windowName)} twice`, location, 'alias-twice');
+    sqlCursor.expect('AS');
+    if (sqlCursor.key() !== '(') throw sqlCursor.expectedError('(');
+    windowsByName.set(windowName, readOver(sqlCursor, windowReaders));
+  } while (sqlCursor.accept(','));
+  return windowsByName;
 }
 
 /** The projection comes before the clause that says its windows: it is read ahead. */
-function namedWindow(cursor: TokenCursor, readers: OverReaders): Window {
-  const { location } = cursor;
-  const name = cursor.name('a window');
-  const windows = cursor.windows ?? cursor.ahead('WINDOW', () => readWindows(cursor, readers));
-  const namedWindow = windows?.get(name.toLowerCase());
+function windowByName(sqlCursor: TokenCursor, windowReaders: OverReaders): Window {
+  const { location } = sqlCursor;
+  const windowName = sqlCursor.name('a window');
+  const windowClause = sqlCursor.windows ?? sqlCursor.ahead('WINDOW', () => readWindows(sqlCursor, windowReaders));
+  const namedWindow = windowClause?.get(windowName.toLowerCase());
   if (namedWindow === undefined)
-    throw cursor.error(`there is no window ${JSON.stringify(name)} in WINDOW`, location, 'no-such-window');
+    throw sqlCursor.error(`there is no window ${JSON.stringify(windowName)} in WINDOW`, location, 'no-such-window');
   return namedWindow;
 }
 
-function readFrame(cursor: TokenCursor): Frame {
-  const { location } = cursor;
-  const unit = cursor.next().key === 'ROWS' ? 'rows' : 'range';
-  const between = cursor.accept('BETWEEN');
-  const from = readBound(cursor, unit, 'PRECEDING');
-  if (between) cursor.expect('AND');
-  const to: FrameBound = between ? readBound(cursor, unit, 'FOLLOWING') : { kind: 'current' };
-  return { unit, from, to, location };
+function readWindowFrame(sqlCursor: TokenCursor): Frame {
+  const { location } = sqlCursor;
+  const frameUnit = sqlCursor.next().key === 'ROWS' ? 'rows' : 'range';
+  const isBetween = sqlCursor.accept('BETWEEN');
+  const frameFrom = readFrameBound(sqlCursor, frameUnit, 'PRECEDING');
+  if (isBetween) sqlCursor.expect('AND');
+  const frameTo: FrameBound = isBetween ? readFrameBound(sqlCursor, frameUnit, 'FOLLOWING') : { kind: 'current' };
+  return { unit: frameUnit, from: frameFrom, to: frameTo, location };
 }
 
-function readBound(cursor: TokenCursor, unit: Frame['unit'], unbounded: 'PRECEDING' | 'FOLLOWING'): FrameBound {
-  if (cursor.acceptPair('CURRENT', 'ROW')) return { kind: 'current' };
-  if (cursor.accept('UNBOUNDED')) {
-    cursor.expect(unbounded);
+function readFrameBound(sqlCursor: TokenCursor, frameUnit: Frame['unit'], unboundedWord: 'PRECEDING' | 'FOLLOWING'): FrameBound {
+  if (sqlCursor.acceptPair('CURRENT', 'ROW')) return { kind: 'current' };
+  if (sqlCursor.accept('UNBOUNDED')) {
+    sqlCursor.expect(unboundedWord);
     return { kind: 'unbounded' };
   }
-  if (unit === 'range') throw cursor.notImplemented('RANGE by a distance (write ROWS)');
-  const count = cursor.literal('i', 'CURRENT ROW, UNBOUNDED or a number of rows');
-  const following = cursor.accept('FOLLOWING');
-  if (!following) cursor.expect('PRECEDING');
-  return { kind: 'rows', count, following };
+  if (frameUnit === 'range') throw sqlCursor.notImplemented('RANGE by a distance (write ROWS)');
+  const boundRowCount = sqlCursor.literal('i', 'CURRENT ROW, UNBOUNDED or a number of rows');
+  const isFollowing = sqlCursor.accept('FOLLOWING');
+  if (!isFollowing) sqlCursor.expect('PRECEDING');
+  return { kind: 'rows', count: boundRowCount, following: isFollowing };
 }

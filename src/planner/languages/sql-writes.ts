@@ -31,264 +31,346 @@ import {
 import { isRow } from './sql-row-values.ts';
 import { TokenCursor } from './token-cursor.ts';
 
-const verbs: ReadonlySet<string> = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE']);
+const writeVerbs: ReadonlySet<string> = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE']);
 
 /** Parses a write; null where the statement is none. Throws REL_PARSE. */
 export function parseWrite(lexed: LexedStatement, dialect: Dialect): WriteStatement | null {
-  const cursor = new TokenCursor(lexed, { readQuery, readOrder }, dialect);
-  cursor.writes = true;
-  const purpose = cursor.accept('PURPOSE') ? cursor.literal('s', 'a purpose in quotes') : null;
-  if (cursor.key() !== 'WITH') return verbs.has(cursor.key()) ? readWrite(cursor, purpose, []) : null;
-  if (!lexed.tokens.some(({ key }) => verbs.has(key))) return null;
-  const common = readCommonTables(cursor);
-  return verbs.has(cursor.key()) ? readWrite(cursor, purpose, common) : null;
+  const sqlCursor = new TokenCursor(lexed, { readQuery, readOrder }, dialect);
+  sqlCursor.writes = true;
+  const purposeSlot = sqlCursor.accept('PURPOSE') ? sqlCursor.literal('s', 'a purpose in quotes') : null;
+  if (sqlCursor.key() !== 'WITH') return writeVerbs.has(sqlCursor.key()) ? readWrite(sqlCursor, purposeSlot, []) : null;
+  if (!lexed.tokens.some(({ key }) => writeVerbs.has(key))) return null;
+  const commonTables = readCommonTables(sqlCursor);
+  return writeVerbs.has(sqlCursor.key()) ? readWrite(sqlCursor, purposeSlot, commonTables) : null;
 }
 
-function readWrite(cursor: TokenCursor, purpose: Slot | null, common: readonly CommonTable[]): WriteStatement {
-  const { location } = cursor;
-  const parts = { purpose, with: common, nullSlot: cursor.lexed.parameters.length, location };
-  const verb = cursor.next().key;
-  const statement = readers[verb]!(cursor, parts);
-  if (isAsOf(cursor)) throw cursor.error(asItStands);
-  if (cursor.asOf !== null) throw cursor.error(asItStands, cursor.asOf.location);
-  const ended = cursor.accept(';');
-  if (cursor.token.kind === 'end') return statement;
-  throw ended ? cursor.error('one statement at a time') : cursor.expectedError('the end of the statement');
+function readWrite(sqlCursor: TokenCursor, purpose: Slot | null, commonTables: readonly CommonTable[]): WriteStatement {
+  const { location } = sqlCursor;
+  const writeHead = { purpose, with: commonTables, nullSlot: sqlCursor.lexed.parameters.length, location };
+  const writeVerb = sqlCursor.next().key;
+  const writeStatement = writeReaders[writeVerb]!(sqlCursor, writeHead);
+  if (isAsOf(sqlCursor)) throw sqlCursor.error(asItStandsError);
+  if (sqlCursor.asOf !== null) throw sqlCursor.error(asItStandsError, sqlCursor.asOf.location);
+  const hasSemicolon = sqlCursor.accept(';');
+  if (sqlCursor.token.kind === 'end') return writeStatement;
+  throw hasSemicolon ? sqlCursor.error('one statement at a time') : sqlCursor.expectedError('the end of the statement');
 }
 
-const asItStands =
+const asItStandsError =
   'rows are written as they stand now: AS OF is for the query of INSERT … SELECT, and FOR PORTION OF VALID_TIME says which time is written';
 
-type Head = Pick<WriteStatement, 'purpose' | 'with' | 'nullSlot' | 'location'>;
+type WriteHead = Pick<WriteStatement, 'purpose' | 'with' | 'nullSlot' | 'location'>;
 
-const readers: Readonly<Record<string, (cursor: TokenCursor, head: Head) => WriteStatement>> = {
+const writeReaders: Readonly<Record<string, (cursor: TokenCursor, head: WriteHead) => WriteStatement>> = {
   INSERT: readInsert,
   UPDATE: readUpdate,
   DELETE: readDelete,
   MERGE: readMerge,
 };
 
-function readInsert(cursor: TokenCursor, head: Head): InsertStatement {
-  cursor.expect('INTO');
-  const target = readTarget(cursor, () => (cursor.accept('AS') ? cursor.name('an alias') : null));
-  const columns = cursor.key() === '(' && !opensQuery(cursor) ? readColumns(cursor) : null;
-  const { location } = cursor;
-  if (columns === null && cursor.acceptPair('DEFAULT', 'VALUES')) {
-    const source = queryOf({ kind: 'values', rows: [[nullOf(head, location)]], location }, location);
-    const key = [{ name: '_pk', location }];
-    return { kind: 'insert', ...head, target, columns: key, source, conflict: null, returning: readReturning(cursor) };
+function readInsert(sqlCursor: TokenCursor, writeHead: WriteHead): InsertStatement {
+  sqlCursor.expect('INTO');
+  const insertTarget = readWriteTarget(sqlCursor, () => (sqlCursor.accept('AS') ? sqlCursor.name('an alias') : null));
+  const insertColumns = sqlCursor.key() === '(' && !opensSubquery(sqlCursor) ? readWrittenColumns(sqlCursor) : null;
+  const { location } = sqlCursor;
+  if (insertColumns === null && sqlCursor.acceptPair('DEFAULT', 'VALUES')) {
+    const insertSource = defaultsQuery({ kind: 'values', rows: [[nullLiteral(writeHead, location)]], location }, location);
+    const keyColumns = [{ name: '_pk', location }];
+    return {
+      kind: 'insert',
+      ...writeHead,
+      target: insertTarget,
+      columns: keyColumns,
+      source: insertSource,
+      conflict: null,
+      returning: readReturning(sqlCursor),
+    };
   }
-  const source = withDefaults(cursor.query(), head);
+  const source = withDefaults(sqlCursor.query(), writeHead);
   // An instant that is named behind the query is none of its own.
-  const read = { ...source, with: [...head.with, ...source.with], asOf: cursor.asOf };
-  cursor.asOf = null;
-  const conflict = cursor.key() === 'ON' ? readConflict(cursor, head) : null;
-  return { kind: 'insert', ...head, target, columns, source: read, conflict, returning: readReturning(cursor) };
+  const insertQuery = { ...source, with: [...writeHead.with, ...source.with], asOf: sqlCursor.asOf };
+  sqlCursor.asOf = null;
+  const conflictClause = sqlCursor.key() === 'ON' ? readConflict(sqlCursor, writeHead) : null;
+  return {
+    kind: 'insert',
+    ...writeHead,
+    target: insertTarget,
+    columns: insertColumns,
+    source: insertQuery,
+    conflict: conflictClause,
+    returning: readReturning(sqlCursor),
+  };
 }
 
-function readUpdate(cursor: TokenCursor, head: Head): UpdateStatement {
-  cursor.accept('ONLY');
-  let portion: Portion | null = null;
-  const target = readTarget(cursor, () => {
-    portion = readPortion(cursor);
-    return cursor.accept('AS') || (cursor.isName() && cursor.key() !== 'SET') ? cursor.name('an alias') : null;
+function readUpdate(sqlCursor: TokenCursor, writeHead: WriteHead): UpdateStatement {
+  sqlCursor.accept('ONLY');
+  let timePortion: Portion | null = null;
+  const updateTarget = readWriteTarget(sqlCursor, () => {
+    timePortion = readPortion(sqlCursor);
+    return sqlCursor.accept('AS') || (sqlCursor.isName() && sqlCursor.key() !== 'SET') ? sqlCursor.name('an alias') : null;
   });
-  cursor.expect('SET');
-  const set = readAssignments(cursor, head);
-  const from = cursor.accept('FROM') ? readSources(cursor) : null;
-  const where = readWhere(cursor);
-  return { kind: 'update', ...head, target, set, from, where, portion, returning: readReturning(cursor) };
+  sqlCursor.expect('SET');
+  const assignments = readAssignments(sqlCursor, writeHead);
+  const updateSources = sqlCursor.accept('FROM') ? readSources(sqlCursor) : null;
+  const updateCondition = readWriteCondition(sqlCursor);
+  return {
+    kind: 'update',
+    ...writeHead,
+    target: updateTarget,
+    set: assignments,
+    from: updateSources,
+    where: updateCondition,
+    portion: timePortion,
+    returning: readReturning(sqlCursor),
+  };
 }
 
-function readDelete(cursor: TokenCursor, head: Head): DeleteStatement {
-  cursor.expect('FROM');
-  cursor.accept('ONLY');
-  let portion: Portion | null = null;
-  const target = readTarget(cursor, () => {
-    portion = readPortion(cursor);
-    return readAlias(cursor);
+function readDelete(sqlCursor: TokenCursor, writeHead: WriteHead): DeleteStatement {
+  sqlCursor.expect('FROM');
+  sqlCursor.accept('ONLY');
+  let timePortion: Portion | null = null;
+  const deleteTarget = readWriteTarget(sqlCursor, () => {
+    timePortion = readPortion(sqlCursor);
+    return readAlias(sqlCursor);
   });
-  const using = cursor.accept('USING') ? readSources(cursor) : null;
-  const where = readWhere(cursor);
-  return { kind: 'delete', ...head, target, using, where, portion, returning: readReturning(cursor) };
+  const deleteSources = sqlCursor.accept('USING') ? readSources(sqlCursor) : null;
+  const deleteCondition = readWriteCondition(sqlCursor);
+  return {
+    kind: 'delete',
+    ...writeHead,
+    target: deleteTarget,
+    using: deleteSources,
+    where: deleteCondition,
+    portion: timePortion,
+    returning: readReturning(sqlCursor),
+  };
 }
 
-function readMerge(cursor: TokenCursor, head: Head): MergeStatement {
-  cursor.expect('INTO');
-  cursor.accept('ONLY');
-  const target = readTarget(cursor, () => readAlias(cursor));
-  cursor.expect('USING');
-  const source = readTable(cursor);
-  cursor.expect('ON');
-  const on = readExpression(cursor);
-  const clauses: MergeClause[] = [];
-  do clauses.push(readMergeClause(cursor, head));
-  while (cursor.key() === 'WHEN');
-  for (const [i, { matched, when }] of clauses.entries()) {
-    const later = clauses.slice(i + 1).find((each) => when === null && each.matched === matched);
-    if (later !== undefined) throw cursor.error('no row comes to this WHEN: one before it takes them all', later.location);
+function readMerge(sqlCursor: TokenCursor, writeHead: WriteHead): MergeStatement {
+  sqlCursor.expect('INTO');
+  sqlCursor.accept('ONLY');
+  const mergeTarget = readWriteTarget(sqlCursor, () => readAlias(sqlCursor));
+  sqlCursor.expect('USING');
+  const mergeSource = readTable(sqlCursor);
+  sqlCursor.expect('ON');
+  const mergeCondition = readExpression(sqlCursor);
+  const mergeClauses: MergeClause[] = [];
+  do mergeClauses.push(readMergeClause(sqlCursor, writeHead));
+  while (sqlCursor.key() === 'WHEN');
+  for (const [i, { matched, when }] of mergeClauses.entries()) {
+    const unreachableClause = mergeClauses.slice(i + 1).find((laterClause) => when === null && laterClause.matched === matched);
+    if (unreachableClause !== undefined)
+      throw sqlCursor.error('no row comes to this WHEN: one before it takes them all', unreachableClause.location);
   }
-  return { kind: 'merge', ...head, target, source, on, clauses, returning: null };
+  return {
+    kind: 'merge',
+    ...writeHead,
+    target: mergeTarget,
+    source: mergeSource,
+    on: mergeCondition,
+    clauses: mergeClauses,
+    returning: null,
+  };
 }
 
 /** WHEN [NOT] MATCHED [AND …] THEN … */
-function readMergeClause(cursor: TokenCursor, head: Head): MergeClause {
-  const { location } = cursor;
-  cursor.expect('WHEN');
-  const matched = !cursor.accept('NOT');
-  cursor.expect('MATCHED');
-  const when = cursor.accept('AND') ? readExpression(cursor) : null;
-  cursor.expect('THEN');
-  if (cursor.acceptPair('DO', 'NOTHING')) return { matched, when, do: 'nothing', location };
-  if (matched) {
-    if (cursor.accept('DELETE')) return { matched, when, do: 'delete', location };
-    cursor.expect('UPDATE');
-    cursor.expect('SET');
-    return { matched, when, do: 'update', set: readAssignments(cursor, head), location };
+function readMergeClause(sqlCursor: TokenCursor, writeHead: WriteHead): MergeClause {
+  const { location } = sqlCursor;
+  sqlCursor.expect('WHEN');
+  const isMatched = !sqlCursor.accept('NOT');
+  sqlCursor.expect('MATCHED');
+  const clauseCondition = sqlCursor.accept('AND') ? readExpression(sqlCursor) : null;
+  sqlCursor.expect('THEN');
+  if (sqlCursor.acceptPair('DO', 'NOTHING')) return { matched: isMatched, when: clauseCondition, do: 'nothing', location };
+  if (isMatched) {
+    if (sqlCursor.accept('DELETE')) return { matched: isMatched, when: clauseCondition, do: 'delete', location };
+    sqlCursor.expect('UPDATE');
+    sqlCursor.expect('SET');
+    return { matched: isMatched, when: clauseCondition, do: 'update', set: readAssignments(sqlCursor, writeHead), location };
   }
-  cursor.expect('INSERT');
-  if (cursor.acceptPair('DEFAULT', 'VALUES'))
-    return { matched, when, do: 'insert', columns: [{ name: '_pk', location }], values: [nullOf(head, location)], location };
-  const columns = cursor.key() === '(' ? readColumns(cursor) : null;
-  cursor.expect('VALUES');
-  cursor.expect('(');
-  const values: Expression[] = [];
-  do values.push(orDefault(readExpression(cursor), head));
-  while (cursor.accept(','));
-  cursor.expect(')');
-  return { matched, when, do: 'insert', columns, values, location };
+  sqlCursor.expect('INSERT');
+  if (sqlCursor.acceptPair('DEFAULT', 'VALUES'))
+    return {
+      matched: isMatched,
+      when: clauseCondition,
+      do: 'insert',
+      columns: [{ name: '_pk', location }],
+      values: [nullLiteral(writeHead, location)],
+      location,
+    };
+  const mergeColumns = sqlCursor.key() === '(' ? readWrittenColumns(sqlCursor) : null;
+  sqlCursor.expect('VALUES');
+  sqlCursor.expect('(');
+  const mergeValues: Expression[] = [];
+  do mergeValues.push(nullForDefault(readExpression(sqlCursor), writeHead));
+  while (sqlCursor.accept(','));
+  sqlCursor.expect(')');
+  return { matched: isMatched, when: clauseCondition, do: 'insert', columns: mergeColumns, values: mergeValues, location };
 }
 
-function readTarget(cursor: TokenCursor, alias: () => string | null): WriteTarget {
-  const { location } = cursor;
-  const type = cursor.name('a type');
-  if (cursor.key() === '.') throw cursor.error('rows of another tenant are read-only: name a type of your own', location);
-  return { type, name: alias() ?? type, location };
+function readWriteTarget(sqlCursor: TokenCursor, readTargetAlias: () => string | null): WriteTarget {
+  const { location } = sqlCursor;
+  const targetType = sqlCursor.name('a type');
+  if (sqlCursor.key() === '.') throw sqlCursor.error('rows of another tenant are read-only: name a type of your own', location);
+  return { type: targetType, name: readTargetAlias() ?? targetType, location };
 }
 
 /** FOR PORTION OF VALID_TIME FROM '…' TO '…'; TO NULL has no end. */
-function readPortion(cursor: TokenCursor): Portion | null {
-  if (cursor.key() !== 'FOR') return null;
-  const { location } = cursor;
-  for (const word of ['FOR', 'PORTION', 'OF', 'VALID_TIME', 'FROM']) cursor.expect(word);
-  const from = readInstant(cursor);
-  cursor.expect('TO');
-  const isOpen = cursor.token.kind === 'literal' && cursor.token.text === 'null';
-  const to = readInstant(cursor);
-  return { from, to: isOpen ? null : to, location };
+function readPortion(sqlCursor: TokenCursor): Portion | null {
+  if (sqlCursor.key() !== 'FOR') return null;
+  const { location } = sqlCursor;
+  for (const portionWord of ['FOR', 'PORTION', 'OF', 'VALID_TIME', 'FROM']) sqlCursor.expect(portionWord);
+  const portionFrom = readInstant(sqlCursor);
+  sqlCursor.expect('TO');
+  const isOpenPortion = sqlCursor.token.kind === 'literal' && sqlCursor.token.text === 'null';
+  const portionTo = readInstant(sqlCursor);
+  return { from: portionFrom, to: isOpenPortion ? null : portionTo, location };
 }
 
-function readInstant(cursor: TokenCursor): Slot {
-  cursor.accept('TIMESTAMP');
-  return cursor.anyLiteral('a timestamp in quotes');
+function readInstant(sqlCursor: TokenCursor): Slot {
+  sqlCursor.accept('TIMESTAMP');
+  return sqlCursor.anyLiteral('a timestamp in quotes');
 }
 
-function readWhere(cursor: TokenCursor): Expression | null {
-  if (isAsOf(cursor)) throw cursor.error(asItStands);
-  return cursor.accept('WHERE') ? readExpression(cursor) : null;
+function readWriteCondition(sqlCursor: TokenCursor): Expression | null {
+  if (isAsOf(sqlCursor)) throw sqlCursor.error(asItStandsError);
+  return sqlCursor.accept('WHERE') ? readExpression(sqlCursor) : null;
 }
 
-function readReturning(cursor: TokenCursor): ProjectionItem[] | null {
-  if (!cursor.accept('RETURNING')) return null;
-  const items: ProjectionItem[] = [];
-  do items.push(readProjectionItem(cursor));
-  while (cursor.accept(','));
-  return items;
+function readReturning(sqlCursor: TokenCursor): ProjectionItem[] | null {
+  if (!sqlCursor.accept('RETURNING')) return null;
+  const returnedItems: ProjectionItem[] = [];
+  do returnedItems.push(readProjectionItem(sqlCursor));
+  while (sqlCursor.accept(','));
+  return returnedItems;
 }
 
-function readColumns(cursor: TokenCursor, listName = 'named'): NamedLocation[] {
-  const columns: NamedLocation[] = [];
-  cursor.expect('(');
-  do columns.push(readColumn(cursor));
-  while (cursor.accept(','));
-  cursor.expect(')');
-  checkOnce(cursor, columns, listName);
-  return columns;
+function readWrittenColumns(sqlCursor: TokenCursor, listName = 'named'): NamedLocation[] {
+  const writtenColumns: NamedLocation[] = [];
+  sqlCursor.expect('(');
+  do writtenColumns.push(readWrittenColumn(sqlCursor));
+  while (sqlCursor.accept(','));
+  sqlCursor.expect(')');
+  checkColumnsOnce(sqlCursor, writtenColumns, listName);
+  return writtenColumns;
 }
 
-function checkOnce(cursor: TokenCursor, columns: readonly NamedLocation[], listName: string): void {
-  const names = new Set<string>();
-  for (const { name, location } of columns) {
-    if (names.has(name))
-      throw cursor.error(
+function checkColumnsOnce(sqlCursor: TokenCursor, writtenColumns: readonly NamedLocation[], listName: string): void {
+  const columnNames = new Set<string>();
+  for (const { name, location } of writtenColumns) {
+    if (columnNames.has(name))
+      throw sqlCursor.error(
         `column ${JSON.stringify(name)} is ${listName} twice`,
         location,
         listName === 'set' ? 'syntax' : 'named-twice',
       );
-    names.add(name);
+    columnNames.add(name);
   }
 }
 
-function readColumn(cursor: TokenCursor): NamedLocation {
-  const { location } = cursor;
-  return { name: cursor.name('a column name'), location };
+function readWrittenColumn(sqlCursor: TokenCursor): NamedLocation {
+  const { location } = sqlCursor;
+  return { name: sqlCursor.name('a column name'), location };
 }
 
 /** a = 1, (b, c) = (2, DEFAULT). */
-function readAssignments(cursor: TokenCursor, head: Head): Assignment[] {
-  const set: Assignment[] = [];
+function readAssignments(sqlCursor: TokenCursor, writeHead: WriteHead): Assignment[] {
+  const assignments: Assignment[] = [];
   do {
-    const columns = cursor.key() === '(' ? readColumns(cursor, 'set') : [readColumn(cursor)];
-    const isRowOf = columns.length > 1;
-    cursor.expect('=');
-    cursor.accept('ROW');
-    const { location } = cursor;
-    const value = readExpression(cursor);
-    const values = isRowOf && isRow(value) ? value.items : [value];
-    if (values.length !== columns.length) {
-      throw cursor.error(`${columns.length} columns take a row of as many values: (a, b) = (1, 2)`, location);
+    const assignedColumns = sqlCursor.key() === '(' ? readWrittenColumns(sqlCursor, 'set') : [readWrittenColumn(sqlCursor)];
+    const isRowAssignment = assignedColumns.length > 1;
+    sqlCursor.expect('=');
+    sqlCursor.accept('ROW');
+    const { location } = sqlCursor;
+    const assignedValue = readExpression(sqlCursor);
+    const assignedValues = isRowAssignment && isRow(assignedValue) ? assignedValue.items : [assignedValue];
+    if (assignedValues.length !== assignedColumns.length) {
+      throw sqlCursor.error(`${assignedColumns.length} columns take a row of as many values: (a, b) = (1, 2)`, location);
     }
-    columns.forEach((column, i) => set.push({ ...column, value: orDefault(values[i]!, head) }));
-  } while (cursor.accept(','));
-  checkOnce(cursor, set, 'set');
-  return set;
+    assignedColumns.forEach((assignedColumn, i) =>
+      assignments.push({ ...assignedColumn, value: nullForDefault(assignedValues[i]!, writeHead) }),
+    );
+  } while (sqlCursor.accept(','));
+  checkColumnsOnce(sqlCursor, assignments, 'set');
+  return assignments;
 }
 
 /** ON CONFLICT [(key)] DO NOTHING, DO UPDATE SET … [WHERE …]. */
-function readConflict(cursor: TokenCursor, head: Head): Conflict {
-  const { location } = cursor;
-  cursor.expect('ON');
-  cursor.expect('CONFLICT');
-  if (cursor.key() === 'ON') throw cursor.notImplemented('ON CONFLICT ON CONSTRAINT (name the key column: ON CONFLICT (id))');
-  const columns = cursor.key() === '(' ? readColumns(cursor) : [];
-  if (columns.length > 1) throw cursor.error('rows conflict by their key, which is one column', columns[1]!.location);
-  const key = columns[0] ?? null;
-  cursor.expect('DO');
-  if (cursor.accept('NOTHING')) return { do: 'nothing', key };
-  cursor.expect('UPDATE');
-  cursor.expect('SET');
-  return { do: 'update', key, set: readAssignments(cursor, head), where: readWhere(cursor), location };
+function readConflict(sqlCursor: TokenCursor, writeHead: WriteHead): Conflict {
+  const { location } = sqlCursor;
+  sqlCursor.expect('ON');
+  sqlCursor.expect('CONFLICT');
+  if (sqlCursor.key() === 'ON')
+    throw sqlCursor.notImplemented('ON CONFLICT ON CONSTRAINT (name the key column: ON CONFLICT (id))');
+  const conflictColumns = sqlCursor.key() === '(' ? readWrittenColumns(sqlCursor) : [];
+  if (conflictColumns.length > 1)
+    throw sqlCursor.error('rows conflict by their key, which is one column', conflictColumns[1]!.location);
+  const conflictKey = conflictColumns[0] ?? null;
+  sqlCursor.expect('DO');
+  if (sqlCursor.accept('NOTHING')) return { do: 'nothing', key: conflictKey };
+  sqlCursor.expect('UPDATE');
+  sqlCursor.expect('SET');
+  return {
+    do: 'update',
+    key: conflictKey,
+    set: readAssignments(sqlCursor, writeHead),
+    where: readWriteCondition(sqlCursor),
+    location,
+  };
 }
 
 /** Whether the brackets hold a query instead of a list of columns. */
-function opensQuery(cursor: TokenCursor): boolean {
-  let ahead = 1;
-  while (cursor.key(ahead) === '(') ahead++;
-  const key = cursor.key(ahead);
-  return key === 'SELECT' || key === 'WITH' || (key === 'VALUES' && cursor.key(ahead + 1) === '(');
+function opensSubquery(sqlCursor: TokenCursor): boolean {
+  let lexemesAhead = 1;
+  while (sqlCursor.key(lexemesAhead) === '(') lexemesAhead++;
+  const keyBehindBrackets = sqlCursor.key(lexemesAhead);
+  return (
+    keyBehindBrackets === 'SELECT' ||
+    keyBehindBrackets === 'WITH' ||
+    (keyBehindBrackets === 'VALUES' && sqlCursor.key(lexemesAhead + 1) === '(')
+  );
 }
 
 /** VALUES (DEFAULT, 1): no type has defaults, so the column is as good as left out. */
-function withDefaults(query: Query, head: Head): Query {
+function withDefaults(query: Query, writeHead: WriteHead): Query {
   const { body } = query;
   if (body.kind !== 'select' || body.from.kind !== 'values') return query;
-  const rows = body.from.rows.map((row) => row.map((value) => orDefault(value, head)));
-  return { ...query, body: { ...body, from: { ...body.from, rows } } };
+  const valueRows = body.from.rows.map((valueRow) => valueRow.map((insertedValue) => nullForDefault(insertedValue, writeHead)));
+  return { ...query, body: { ...body, from: { ...body.from, rows: valueRows } } };
 }
 
-function orDefault(value: Expression, head: Head): Expression {
-  const isDefault = value.kind === 'column' && value.table === null && !value.quoted && /^default$/i.test(value.name);
-  return isDefault ? nullOf(head, value.location) : value;
+function nullForDefault(writtenValue: Expression, writeHead: WriteHead): Expression {
+  const isDefault =
+    writtenValue.kind === 'column' && writtenValue.table === null && !writtenValue.quoted && /^default$/i.test(writtenValue.name);
+  return isDefault ? nullLiteral(writeHead, writtenValue.location) : writtenValue;
 }
 
-function nullOf({ nullSlot }: Head, location: Location): Expression {
+function nullLiteral({ nullSlot }: WriteHead, location: Location): Expression {
   return { kind: 'literal', slot: nullSlot, location };
 }
 
 /** SELECT * over rows. */
-function queryOf(from: Source, location: Location): Query {
-  const rest = { groupBy: [], window: null, having: null, rankBy: [], compute: [] };
-  const projection: ProjectionItem[] = [{ kind: 'star', table: null, location }];
-  const body = { kind: 'select', distinct: false, projection, from, where: null, ...rest, location } as const;
-  return { with: [], body, asOf: null, orderBy: [], limit: null, offset: null, after: null, facets: [], location };
+function defaultsQuery(defaultsSource: Source, location: Location): Query {
+  const emptyClauses = { groupBy: [], window: null, having: null, rankBy: [], compute: [] };
+  const starProjection: ProjectionItem[] = [{ kind: 'star', table: null, location }];
+  const defaultsSelect = {
+    kind: 'select',
+    distinct: false,
+    projection: starProjection,
+    from: defaultsSource,
+    where: null,
+    ...emptyClauses,
+    location,
+  } as const;
+  return {
+    with: [],
+    body: defaultsSelect,
+    asOf: null,
+    orderBy: [],
+    limit: null,
+    offset: null,
+    after: null,
+    facets: [],
+    location,
+  };
 }

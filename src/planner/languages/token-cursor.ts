@@ -6,9 +6,9 @@ import type { ErrorReason, ServiceError } from '../../errors.ts';
 import type { AsOf, Dialect, OrderItem, Location, Query, Slot, Window } from '../syntax/statement.ts';
 import { type LexedStatement, parseError, type Token } from './sql-lexer.ts';
 
-const nestingMax = 200;
-const linksMax = 500;
-const subqueriesMax = 40;
+const statementNestingMax = 200;
+const chainedLinksMax = 500;
+const nestedSubqueriesMax = 40;
 /** Arguments of a call, expressions in GROUP BY or in ORDER BY: each is code, or a table, of its own. */
 export const itemsMax = 1_024;
 
@@ -25,15 +25,15 @@ export class TokenCursor {
   readonly dialect: Exclude<Dialect, 'graph'>;
   /** An entity that is returned alone is one value. */
   readonly isGraph: boolean;
-  readonly #tokens: readonly Token[];
+  readonly #statementTokens: readonly Token[];
   /** Reads a whole query, for expressions that hold one. */
-  readonly #readQuery: (cursor: TokenCursor) => Query;
+  readonly #readNestedQuery: (cursor: TokenCursor) => Query;
   /** Reads the items of ORDER BY. */
   readonly readOrder: (cursor: TokenCursor) => OrderItem[];
-  #at = 0;
-  #nesting = 0;
-  #links = 0;
-  #subqueries = 0;
+  #tokenIndex = 0;
+  #nestingDepth = 0;
+  #linkCount = 0;
+  #subqueryDepth = 0;
   /** The one AS OF of the statement. */
   asOf: AsOf | null = null;
   /** Some expression stands in several places of the tree. */
@@ -52,13 +52,13 @@ export class TokenCursor {
     this.lexed = lexed;
     this.dialect = dialect === 'graph' ? 'wide' : dialect;
     this.isGraph = dialect === 'graph';
-    this.#tokens = lexed.tokens;
-    this.#readQuery = readQuery;
+    this.#statementTokens = lexed.tokens;
+    this.#readNestedQuery = readQuery;
     this.readOrder = readOrder;
   }
 
   get token(): Token {
-    return this.#tokens[this.#at]!;
+    return this.#statementTokens[this.#tokenIndex]!;
   }
 
   /** The key of the token `ahead` of this one. */
@@ -67,7 +67,7 @@ export class TokenCursor {
   }
 
   peek(ahead: number): Token {
-    return this.#tokens[Math.min(this.#at + ahead, this.#tokens.length - 1)]!;
+    return this.#statementTokens[Math.min(this.#tokenIndex + ahead, this.#statementTokens.length - 1)]!;
   }
 
   get location(): Location {
@@ -75,22 +75,22 @@ export class TokenCursor {
   }
 
   next(): Token {
-    const token = this.token;
-    if (token.kind !== 'end') this.#at++;
-    return token;
+    const currentToken = this.token;
+    if (currentToken.kind !== 'end') this.#tokenIndex++;
+    return currentToken;
   }
 
   /** Reads what stands behind the next such word of this query, and comes back; null where there is none. */
-  ahead<T>(key: string, read: () => T): T | null {
-    const from = this.#at;
-    for (let at = from, depth = 0; at < this.#tokens.length; at++) {
-      const word = this.#tokens[at]!.key;
-      if (word === '(') depth++;
-      else if (word === ')') depth--;
-      else if (word === key && depth <= 0) {
-        this.#at = at + 1;
-        const result = read();
-        this.#at = from;
+  ahead<T>(wantedKey: string, readAheadClause: () => T): T | null {
+    const currentIndex = this.#tokenIndex;
+    for (let aheadIndex = currentIndex, bracketDepth = 0; aheadIndex < this.#statementTokens.length; aheadIndex++) {
+      const aheadKey = this.#statementTokens[aheadIndex]!.key;
+      if (aheadKey === '(') bracketDepth++;
+      else if (aheadKey === ')') bracketDepth--;
+      else if (aheadKey === wantedKey && bracketDepth <= 0) {
+        this.#tokenIndex = aheadIndex + 1;
+        const result = readAheadClause();
+        this.#tokenIndex = currentIndex;
         return result;
       }
     }
@@ -99,14 +99,14 @@ export class TokenCursor {
 
   accept(key: string): boolean {
     if (this.token.key !== key) return false;
-    this.#at++;
+    this.#tokenIndex++;
     return true;
   }
 
   /** Two words that only mean something together. */
   acceptPair(first: string, second: string): boolean {
     if (this.token.key !== first || this.key(1) !== second) return false;
-    this.#at += 2;
+    this.#tokenIndex += 2;
     return true;
   }
 
@@ -146,8 +146,8 @@ export class TokenCursor {
   }
 
   textOf(slot: Slot): string {
-    const value = this.lexed.parameters[slot.slot];
-    return typeof value === 'string' ? value : String(value);
+    const slotValue = this.lexed.parameters[slot.slot];
+    return typeof slotValue === 'string' ? slotValue : String(slotValue);
   }
 
   expectedError(expected: string): ServiceError {
@@ -167,36 +167,37 @@ export class TokenCursor {
     if (this.dialect === 'spec') throw this.notImplemented(feature, location);
   }
 
-  nest<T>(read: () => T): T {
-    if (this.#nesting === nestingMax) throw this.error(`nested deeper than ${nestingMax} levels`);
-    this.#nesting++;
-    const value = read();
-    this.#nesting--;
-    return value;
+  nest<T>(readNested: () => T): T {
+    if (this.#nestingDepth === statementNestingMax) throw this.error(`nested deeper than ${statementNestingMax} levels`);
+    this.#nestingDepth++;
+    const nestedTree = readNested();
+    this.#nestingDepth--;
+    return nestedTree;
   }
 
   countLink(): void {
-    if (++this.#links > linksMax) throw this.error(`more than ${linksMax} arithmetic operators, joins and set operations`);
+    if (++this.#linkCount > chainedLinksMax)
+      throw this.error(`more than ${chainedLinksMax} arithmetic operators, joins and set operations`);
   }
 
   /** A query inside the statement's own: in FROM, in IN, in WITH. */
   subquery(): Query {
-    if (this.#subqueries === subqueriesMax) throw this.error(`subqueries nested deeper than ${subqueriesMax}`);
-    const aggregates = this.aggregates;
-    this.#subqueries++;
-    const query = this.#readQuery(this);
-    this.#subqueries--;
-    this.aggregates = aggregates;
-    return query;
+    if (this.#subqueryDepth === nestedSubqueriesMax) throw this.error(`subqueries nested deeper than ${nestedSubqueriesMax}`);
+    const outerAggregates = this.aggregates;
+    this.#subqueryDepth++;
+    const nestedQuery = this.#readNestedQuery(this);
+    this.#subqueryDepth--;
+    this.aggregates = outerAggregates;
+    return nestedQuery;
   }
 
   /** The query of a statement that is about a query. */
   query(): Query {
-    return this.#readQuery(this);
+    return this.#readNestedQuery(this);
   }
 
   get inSubquery(): boolean {
-    return this.#subqueries > 0;
+    return this.#subqueryDepth > 0;
   }
 }
 

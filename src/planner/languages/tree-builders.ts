@@ -1,9 +1,9 @@
 /** Builds nodes for languages other than SQL, with the defaults that SQL has for omitted clauses. */
 import type { ColumnRef, Expression, Location, Query, QueryBody, Select, Slot } from '../syntax/statement.ts';
 
-export function selectOf(parts: Pick<Select, 'projection' | 'from' | 'where' | 'location'>): Select {
-  const nothing = { distinct: false, groupBy: [], window: null, having: null, rankBy: [], compute: [] } as const;
-  return { kind: 'select', ...nothing, ...parts };
+export function selectOf(selectParts: Pick<Select, 'projection' | 'from' | 'where' | 'location'>): Select {
+  const emptyClauses = { distinct: false, groupBy: [], window: null, having: null, rankBy: [], compute: [] } as const;
+  return { kind: 'select', ...emptyClauses, ...selectParts };
 }
 
 export function queryOf(body: QueryBody, limit: Slot | null): Query {
@@ -19,10 +19,13 @@ export function equal(left: Expression, right: Expression): Expression {
 }
 
 /** Joins conditions by AND in a balanced tree, so that many don't nest deep; null without conditions. */
-export function allOf(conditions: readonly Expression[]): Expression | null {
-  const [first] = conditions;
-  if (first === undefined || conditions.length === 1) return first ?? null;
-  const half = Math.ceil(conditions.length / 2);
-  const [left, right] = [allOf(conditions.slice(0, half))!, allOf(conditions.slice(half))!];
-  return { kind: 'binary', op: 'and', left, right, location: left.location };
+export function allOf(conjoinedConditions: readonly Expression[]): Expression | null {
+  const [firstCondition] = conjoinedConditions;
+  if (firstCondition === undefined || conjoinedConditions.length === 1) return firstCondition ?? null;
+  const middleCondition = Math.ceil(conjoinedConditions.length / 2);
+  const [leftConjunction, rightConjunction] = [
+    allOf(conjoinedConditions.slice(0, middleCondition))!,
+    allOf(conjoinedConditions.slice(middleCondition))!,
+  ];
+  return { kind: 'binary', op: 'and', left: leftConjunction, right: rightConjunction, location: leftConjunction.location };
 }

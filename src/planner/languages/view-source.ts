@@ -6,9 +6,9 @@ import type { ViewDefinition } from '../binding/environment.ts';
 
 /** Its text was understood where it was made, which may have been on a door of the wide dialect. A view's own AS OF gives way to that of the statement. */
 export function viewNamed(views: readonly ViewRecord[], name: string): ViewDefinition | undefined {
-  const nearest = nearestView(views, name);
-  if (!nearest) return undefined;
-  const { statement, parameters } = parseLexed(lexStatement(nearest.sql), 'wide');
+  const nearestDefinition = nearestView(views, name);
+  if (!nearestDefinition) return undefined;
+  const { statement, parameters } = parseLexed(lexStatement(nearestDefinition.sql), 'wide');
   return statement.kind === 'query' ? { query: statement.query, literals: parameters } : undefined;
 }
 
@@ -22,15 +22,16 @@ export function viewsKey(views: readonly ViewRecord[]): string {
 
 /** The views that a reader can name: one for each name, and none that a type of its name hides. */
 export function namedViews({ views, catalog }: Pick<AccessPaths, 'views' | 'catalog'>): readonly ViewRecord[] {
-  const names = [...new Set(views.map(({ name }) => name))].filter((name) => catalog.type(name) === undefined);
-  return names.map((name) => nearestView(views, name)!);
+  const viewNames = [...new Set(views.map(({ name }) => name))].filter((name) => catalog.type(name) === undefined);
+  return viewNames.map((name) => nearestView(views, name)!);
 }
 
 /** When two views share a name, the one of the nearer path counts. */
-export function nearestView(views: readonly ViewRecord[], name: string): ViewRecord | undefined {
-  let nearest: ViewRecord | undefined;
-  for (const view of views) {
-    if (view.name === name && (!nearest || (view.owner ?? '').length > (nearest.owner ?? '').length)) nearest = view;
+export function nearestView(viewRecords: readonly ViewRecord[], name: string): ViewRecord | undefined {
+  let nearestOwned: ViewRecord | undefined;
+  for (const viewRecord of viewRecords) {
+    if (viewRecord.name === name && (!nearestOwned || (viewRecord.owner ?? '').length > (nearestOwned.owner ?? '').length))
+      nearestOwned = viewRecord;
   }
-  return nearest;
+  return nearestOwned;
 }

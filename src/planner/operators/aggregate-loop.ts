@@ -83,61 +83,62 @@ export type GroupSource =
   | { readonly kind: 'codes'; readonly table: Int32Array; readonly codes: Int32Array }
   | ({ readonly kind: 'pairs' } & CodePairs);
 
-type Loop = (batch: Batch, source: GroupSource, fragments: readonly Fragment[], rows: Float64Array) => void;
+type AggregateLoop = (batch: Batch, source: GroupSource, fragments: readonly Fragment[], rows: Float64Array) => void;
 
-const loops = new Map<string, Loop>();
+const aggregateLoops = new Map<string, AggregateLoop>();
 
 /** One pass over the rows for all fragments: the updates of a row overlap, and its group is looked up once. */
-export function accumulate(batch: Batch, source: GroupSource, fragments: readonly Fragment[], counts: RowCounts): void {
-  let key = batch.selection === null ? `D${source.kind}` : source.kind;
-  for (const { body, nulls } of fragments) key += `\n${body}${nulls ? '?' : ''}`;
-  let loop = loops.get(key);
-  if (!loop) loops.set(key, (loop = loopOf(batch.selection === null, source.kind, fragments)));
-  loop(batch, source, fragments, counts.counts);
+export function accumulate(batch: Batch, groupSource: GroupSource, loopFragments: readonly Fragment[], counts: RowCounts): void {
+  let loopKey = batch.selection === null ? `D${groupSource.kind}` : groupSource.kind;
+  for (const { body, nulls } of loopFragments) loopKey += `\n${body}${nulls ? '?' : ''}`;
+  let aggregateLoop = aggregateLoops.get(loopKey);
+  if (!aggregateLoop)
+    aggregateLoops.set(loopKey, (aggregateLoop = generateLoop(batch.selection === null, groupSource.kind, loopFragments)));
+  aggregateLoop(batch, groupSource, loopFragments, counts.counts);
 }
 
 const pairsPrologue = 'const { leftCodes, leftTable, rightCodes, rightTable, groupOfPair, bits } = source;';
 
-const groupOf: Readonly<Record<GroupSource['kind'], string>> = {
+const groupNumberCode: Readonly<Record<GroupSource['kind'], string>> = {
   single: '',
   groups: 'const g = groups[j];',
   codes: 'const g = table[codes[i]];',
   pairs: 'const g = groupOfPair[(leftTable[leftCodes[i]] << bits) | rightTable[rightCodes[i]]] - 1;',
 };
 
-function loopOf(dense: boolean, kind: GroupSource['kind'], fragments: readonly Fragment[]): Loop {
-  const single = kind === 'single';
-  const prologue: string[] = [];
-  const epilogue: string[] = [];
-  const updates: string[] = [];
+function generateLoop(isDense: boolean, kind: GroupSource['kind'], fragments: readonly Fragment[]): AggregateLoop {
+  const isSingleGroup = kind === 'single';
+  const loopPrologue: string[] = [];
+  const loopEpilogue: string[] = [];
+  const updateLines: string[] = [];
   fragments.forEach(({ body, nulls }, k) => {
-    prologue.push(`const v${k} = fragments[${k}].values, n${k} = fragments[${k}].nulls;`);
+    loopPrologue.push(`const v${k} = fragments[${k}].values, n${k} = fragments[${k}].nulls;`);
     for (const name of ['a', 'b', 'c']) {
-      prologue.push(`const ${name}${k} = fragments[${k}].${name};`);
-      if (!single) continue;
-      prologue.push(`let ${name}s${k} = ${name}${k}[0];`);
-      epilogue.push(`${name}${k}[0] = ${name}s${k};`);
+      loopPrologue.push(`const ${name}${k} = fragments[${k}].${name};`);
+      if (!isSingleGroup) continue;
+      loopPrologue.push(`let ${name}s${k} = ${name}${k}[0];`);
+      loopEpilogue.push(`${name}${k}[0] = ${name}s${k};`);
     }
-    const accumulatorName = (name: string): string => (single ? `${name}s${k}` : `${name}${k}[g]`);
-    const update = body.replace(/\bvalues\b/g, `v${k}`).replace(/\b[ABC]\b/g, (name) => accumulatorName(name.toLowerCase()));
-    updates.push(nulls ? `if (n${k}[i] === 1) ${accumulatorName('b')}++; else { ${update} }` : `{ ${update} }`);
+    const accumulatorName = (name: string): string => (isSingleGroup ? `${name}s${k}` : `${name}${k}[g]`);
+    const updateLine = body.replace(/\bvalues\b/g, `v${k}`).replace(/\b[ABC]\b/g, (name) => accumulatorName(name.toLowerCase()));
+    updateLines.push(nulls ? `if (n${k}[i] === 1) ${accumulatorName('b')}++; else { ${updateLine} }` : `{ ${updateLine} }`);
   });
-  const source = [
+  const loopSource = [
     '"use strict"; const first = batch.first, count = batch.count, selection = batch.selection;',
     kind === 'groups' ? 'const groups = source.groups;' : '',
     kind === 'codes' ? 'const table = source.table, codes = source.codes;' : '',
     kind === 'pairs' ? pairsPrologue : '',
-    ...prologue,
+    ...loopPrologue,
     'for (let j = 0; j < count; j++) {',
-    dense ? 'const i = first + j;' : 'const i = selection[j];',
-    groupOf[kind],
-    single ? '' : 'rows[g]++;',
-    ...updates,
+    isDense ? 'const i = first + j;' : 'const i = selection[j];',
+    groupNumberCode[kind],
+    isSingleGroup ? '' : 'rows[g]++;',
+    ...updateLines,
     '}',
-    single ? 'rows[0] += count;' : '',
-    ...epilogue,
+    isSingleGroup ? 'rows[0] += count;' : '',
+    ...loopEpilogue,
   ].join('\n');
-  return generateFunction<Loop>(['batch', 'source', 'fragments', 'rows'], source);
+  return generateFunction<AggregateLoop>(['batch', 'source', 'fragments', 'rows'], loopSource);
 }
 
 /** How many rows each group has: what COUNT(*) yields, and what every other function reckons from. */
@@ -149,11 +150,15 @@ export class RowCounts {
   }
 }
 
-export function larger(values: Float64Array<ArrayBuffer>, least: number, initial: number): Float64Array<ArrayBuffer> {
-  const grown = new Float64Array(Math.max(values.length * 2, least));
-  grown.set(values);
-  if (initial !== 0) grown.fill(initial, values.length);
-  return grown;
+export function larger(
+  smallerDoubles: Float64Array<ArrayBuffer>,
+  leastLength: number,
+  initialDouble: number,
+): Float64Array<ArrayBuffer> {
+  const grownDoubles = new Float64Array(Math.max(smallerDoubles.length * 2, leastLength));
+  grownDoubles.set(smallerDoubles);
+  if (initialDouble !== 0) grownDoubles.fill(initialDouble, smallerDoubles.length);
+  return grownDoubles;
 }
 
 export function isFixed(vector: Vector): vector is FixedVector {

@@ -9,121 +9,128 @@ import { type ColumnWork, keyCost, Turns } from './block-slicer.ts';
 import { aggregateFunctions, distinctCost } from '../aggregate-functions.ts';
 import { type Cost, turnMost } from '../expressions/expression-cost.ts';
 
-const outputRows = 4_096;
+const outputRowsMax = 4_096;
 const outputRowsMin = 32;
-const cellsPerTurn = 65_536;
+const outputCellsPerTurn = 65_536;
 /** Least cost of a function call in ns, for small numbers of rows. */
-const callCost = 2_000;
+const aggregateCallCost = 2_000;
 
 export class AggregateOperator implements Operator {
-  readonly #input: Operator;
+  readonly #aggregateInput: Operator;
   readonly #execution: Execution;
-  readonly #groups: GroupTable;
-  readonly #turns: Turns;
+  readonly #groupTable: GroupTable;
+  readonly #inputTurns: Turns;
   /** Nanoseconds of a row, by function. */
-  readonly #costs: readonly number[];
-  readonly #outputRows: number;
+  readonly #callCosts: readonly number[];
+  readonly #outputBatchRows: number;
   /** A share that is being taken up, one function after the other. */
-  #taking: Generator<undefined, void, void> | null = null;
+  #takingBatch: Generator<undefined, void, void> | null = null;
   readonly #accumulators: readonly Accumulator[];
-  readonly #rows = new RowCounts();
-  readonly #groupCount: number;
-  readonly #byPlace: boolean;
-  readonly #kernels: GroupKernels;
+  readonly #rowCounts = new RowCounts();
+  readonly #groupColumnCount: number;
+  readonly #needsGroupNumbers: boolean;
+  readonly #groupKernels: GroupKernels;
   #heldBytes = 0;
-  #order: Int32Array | null = null;
-  #at = 0;
+  #groupOrder: Int32Array | null = null;
+  #deliveredGroups = 0;
 
   constructor(input: Operator, node: AggregateNode, execution: Execution) {
-    this.#input = input;
+    this.#aggregateInput = input;
     this.#execution = execution;
-    const types = node.input.columns.map(({ type }) => type);
-    this.#groups = new GroupTable(types.slice(0, node.groups));
-    this.#groupCount = node.groups;
-    this.#turns = new Turns(worksOf(node));
-    this.#costs = node.calls.map((call) => costOf(call).call);
-    this.#outputRows = Math.min(
-      outputRows,
-      Math.max(outputRowsMin, Math.floor(cellsPerTurn / (node.groups + node.calls.length))),
+    const inputTypes = node.input.columns.map(({ type }) => type);
+    this.#groupTable = new GroupTable(inputTypes.slice(0, node.groups));
+    this.#groupColumnCount = node.groups;
+    this.#inputTurns = new Turns(aggregateWork(node));
+    this.#callCosts = node.calls.map((call) => aggregateCost(call).call);
+    this.#outputBatchRows = Math.min(
+      outputRowsMax,
+      Math.max(outputRowsMin, Math.floor(outputCellsPerTurn / (node.groups + node.calls.length))),
     );
-    this.#accumulators = node.calls.map((call) => accumulator(call, types));
-    this.#byPlace = this.#accumulators.some((each) => each.byPlace);
-    this.#kernels = new GroupKernels(this.#groups, this.#accumulators, node.groups);
+    this.#accumulators = node.calls.map((call) => accumulator(call, inputTypes));
+    this.#needsGroupNumbers = this.#accumulators.some((columnAccumulator) => columnAccumulator.byPlace);
+    this.#groupKernels = new GroupKernels(this.#groupTable, this.#accumulators, node.groups);
   }
 
   next(): Batch | null {
-    if (this.#order) return this.#deliver(this.#order);
-    if (this.#taking === null) {
-      const batch = this.#turns.next(() => this.#input.next());
+    if (this.#groupOrder) return this.#deliverGroups(this.#groupOrder);
+    if (this.#takingBatch === null) {
+      const batch = this.#inputTurns.next(() => this.#aggregateInput.next());
       if (batch === null) {
-        this.#order = this.#groups.order();
+        this.#groupOrder = this.#groupTable.order();
         return emptyBatch;
       }
       if (batch.count === 0) return emptyBatch;
-      if (!this.#kernels.take(batch, this.#rows)) this.#taking = this.#take(batch);
+      if (!this.#groupKernels.take(batch, this.#rowCounts)) this.#takingBatch = this.#takeBatch(batch);
     }
-    if (this.#taking?.next().done === false) return emptyBatch;
-    this.#taking = null;
-    let bytes = this.#groups.bytes + this.#rows.counts.byteLength;
-    for (const each of this.#accumulators) bytes += each.bytes;
-    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, bytes);
+    if (this.#takingBatch?.next().done === false) return emptyBatch;
+    this.#takingBatch = null;
+    let aggregateBytes = this.#groupTable.bytes + this.#rowCounts.counts.byteLength;
+    for (const columnAccumulator of this.#accumulators) aggregateBytes += columnAccumulator.bytes;
+    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, aggregateBytes);
     return emptyBatch;
   }
 
   close(): void {
-    this.#kernels.release();
-    this.#input.close();
+    this.#groupKernels.release();
+    this.#aggregateInput.close();
   }
 
   /** Takes a batch by generated code, which reads any layout. */
-  *#take(batch: Batch): Generator<undefined, void, void> {
-    const source = yield* this.#source(batch);
-    const size = this.#groups.size;
-    this.#rows.reserve(size);
-    const fragments: Fragment[] = [];
-    let spent = 0;
-    for (const [i, each] of this.#accumulators.entries()) {
-      const fragment = each.prepare(batch, size);
-      if (fragment) fragments.push(fragment);
-      else if (source.kind === 'groups') {
-        each.update(batch, source.groups, size);
-        spent += callCost + batch.count * this.#costs[i]!;
-        if (spent < turnMost) continue;
-        spent = 0;
+  *#takeBatch(batch: Batch): Generator<undefined, void, void> {
+    const groupSource = yield* this.#groupSource(batch);
+    const groupTableSize = this.#groupTable.size;
+    this.#rowCounts.reserve(groupTableSize);
+    const loopFragments: Fragment[] = [];
+    let turnCost = 0;
+    for (const [i, columnAccumulator] of this.#accumulators.entries()) {
+      const loopFragment = columnAccumulator.prepare(batch, groupTableSize);
+      if (loopFragment) loopFragments.push(loopFragment);
+      else if (groupSource.kind === 'groups') {
+        columnAccumulator.update(batch, groupSource.groups, groupTableSize);
+        turnCost += aggregateCallCost + batch.count * this.#callCosts[i]!;
+        if (turnCost < turnMost) continue;
+        turnCost = 0;
         yield;
       }
     }
     // Without keys all rows are of one group; no function needs to look rows up by place.
-    if (this.#groupCount > 0) accumulate(batch, source, fragments, this.#rows);
-    else if (fragments.length > 0) accumulate(batch, { kind: 'single' }, fragments, this.#rows);
-    else this.#rows.counts[0]! += batch.count;
+    if (this.#groupColumnCount > 0) accumulate(batch, groupSource, loopFragments, this.#rowCounts);
+    else if (loopFragments.length > 0) accumulate(batch, { kind: 'single' }, loopFragments, this.#rowCounts);
+    else this.#rowCounts.counts[0]! += batch.count;
   }
 
   /** Functions that go over the rows by themselves need the groups by place. */
-  *#source(batch: Batch): Generator<undefined, GroupSource, void> {
-    if (this.#byPlace) return { kind: 'groups', groups: yield* this.#groups.assigning(batch) };
-    if (this.#groupCount === 0) return { kind: 'single' };
-    const codes = this.#groups.codes(batch);
-    if (codes) return { kind: 'codes', ...codes };
-    const pairs = this.#groups.codePairs(batch);
-    return pairs ? { kind: 'pairs', ...pairs } : { kind: 'groups', groups: yield* this.#groups.assigning(batch) };
+  *#groupSource(batch: Batch): Generator<undefined, GroupSource, void> {
+    if (this.#needsGroupNumbers) return { kind: 'groups', groups: yield* this.#groupTable.assigning(batch) };
+    if (this.#groupColumnCount === 0) return { kind: 'single' };
+    const groupCodes = this.#groupTable.codes(batch);
+    if (groupCodes) return { kind: 'codes', ...groupCodes };
+    const groupPairs = this.#groupTable.codePairs(batch);
+    return groupPairs ? { kind: 'pairs', ...groupPairs } : { kind: 'groups', groups: yield* this.#groupTable.assigning(batch) };
   }
 
-  #deliver(order: Int32Array): Batch | null {
-    if (this.#at >= order.length) return null;
-    const groups = order.subarray(this.#at, this.#at + this.#outputRows);
-    this.#at += groups.length;
-    const results = this.#accumulators.map((each) => each.result(groups, this.#rows.counts));
-    return { columns: [...this.#groups.keys(groups), ...results], selection: null, first: 0, count: groups.length };
+  #deliverGroups(groupOrder: Int32Array): Batch | null {
+    if (this.#deliveredGroups >= groupOrder.length) return null;
+    const deliveredGroups = groupOrder.subarray(this.#deliveredGroups, this.#deliveredGroups + this.#outputBatchRows);
+    this.#deliveredGroups += deliveredGroups.length;
+    const groupResults = this.#accumulators.map((columnAccumulator) =>
+      columnAccumulator.result(deliveredGroups, this.#rowCounts.counts),
+    );
+    return {
+      columns: [...this.#groupTable.keys(deliveredGroups), ...groupResults],
+      selection: null,
+      first: 0,
+      count: deliveredGroups.length,
+    };
   }
 }
 
-function costOf({ function: name, distinct }: AggregateCall): Cost {
+function aggregateCost({ function: name, distinct }: AggregateCall): Cost {
   const { call, character } = aggregateFunctions[name].cost;
   return distinct ? { call: call + distinctCost.call, character: character + distinctCost.character } : { call, character };
 }
 
-function worksOf({ groups, calls }: AggregateNode): ColumnWork[] {
-  const keys = Array.from({ length: groups }, (_, column) => ({ column, cost: keyCost }));
-  return [...keys, ...calls.map((call) => ({ column: call.column, cost: costOf(call) }))];
+function aggregateWork({ groups, calls }: AggregateNode): ColumnWork[] {
+  const groupKeyWork = Array.from({ length: groups }, (_, column) => ({ column, cost: keyCost }));
+  return [...groupKeyWork, ...calls.map((call) => ({ column: call.column, cost: aggregateCost(call) }))];
 }

@@ -7,67 +7,71 @@ export interface RankedRow {
   readonly systemFrom: bigint;
 }
 
-/** Below 0 where `a` comes before `b`. */
-export function compareRanked(a: RankedRow, b: RankedRow): number {
-  if (a.score !== b.score) return a.score > b.score ? -1 : 1;
-  return compareText(a.key, b.key) || (a.systemFrom < b.systemFrom ? -1 : a.systemFrom > b.systemFrom ? 1 : 0);
+/** Below 0 where `leftRanked` comes before `rightRanked`. */
+export function compareRanked(leftRanked: RankedRow, rightRanked: RankedRow): number {
+  if (leftRanked.score !== rightRanked.score) return leftRanked.score > rightRanked.score ? -1 : 1;
+  return (
+    compareText(leftRanked.key, rightRanked.key) ||
+    (leftRanked.systemFrom < rightRanked.systemFrom ? -1 : leftRanked.systemFrom > rightRanked.systemFrom ? 1 : 0)
+  );
 }
 
 /** A heap whose root is the worst of them. */
 export class BestRows<R extends RankedRow = RankedRow> {
-  readonly #most: number;
-  readonly #heap: R[] = [];
+  readonly #bestRowsMax: number;
+  readonly #rankedHeap: R[] = [];
 
   constructor(most: number) {
-    this.#most = most;
+    this.#bestRowsMax = most;
   }
 
   get size(): number {
-    return this.#heap.length;
+    return this.#rankedHeap.length;
   }
 
   /** A row with a lower score can't come in. */
   get floor(): number {
-    if (this.#heap.length < this.#most) return Number.NEGATIVE_INFINITY;
-    return this.#most === 0 ? Number.POSITIVE_INFINITY : this.#heap[0]!.score;
+    if (this.#rankedHeap.length < this.#bestRowsMax) return Number.NEGATIVE_INFINITY;
+    return this.#bestRowsMax === 0 ? Number.POSITIVE_INFINITY : this.#rankedHeap[0]!.score;
   }
 
-  offer(row: R): void {
-    const heap = this.#heap;
-    if (heap.length < this.#most) {
-      heap.push(row);
-      this.#rise(heap.length - 1);
-    } else if (this.#most > 0 && compareRanked(row, heap[0]!) < 0) {
-      heap[0] = row;
-      this.#sink();
+  offer(offeredRow: R): void {
+    const rankedHeap = this.#rankedHeap;
+    if (rankedHeap.length < this.#bestRowsMax) {
+      rankedHeap.push(offeredRow);
+      this.#riseInHeap(rankedHeap.length - 1);
+    } else if (this.#bestRowsMax > 0 && compareRanked(offeredRow, rankedHeap[0]!) < 0) {
+      rankedHeap[0] = offeredRow;
+      this.#sinkInHeap();
     }
   }
 
   /** Best first. */
   list(): readonly R[] {
-    return [...this.#heap].sort(compareRanked);
+    return [...this.#rankedHeap].sort(compareRanked);
   }
 
-  #rise(start: number): void {
-    const heap = this.#heap;
-    for (let at = start; at > 0; ) {
-      const above = (at - 1) >> 1;
-      if (compareRanked(heap[above]!, heap[at]!) >= 0) return;
-      [heap[above], heap[at]] = [heap[at]!, heap[above]!];
-      at = above;
+  #riseInHeap(lastHeapIndex: number): void {
+    const rankedHeap = this.#rankedHeap;
+    for (let heapIndex = lastHeapIndex; heapIndex > 0; ) {
+      const parentIndex = (heapIndex - 1) >> 1;
+      if (compareRanked(rankedHeap[parentIndex]!, rankedHeap[heapIndex]!) >= 0) return;
+      [rankedHeap[parentIndex], rankedHeap[heapIndex]] = [rankedHeap[heapIndex]!, rankedHeap[parentIndex]!];
+      heapIndex = parentIndex;
     }
   }
 
-  #sink(): void {
-    const heap = this.#heap;
-    for (let at = 0; ; ) {
-      let worst = at;
-      for (const below of [2 * at + 1, 2 * at + 2]) {
-        if (below < heap.length && compareRanked(heap[below]!, heap[worst]!) > 0) worst = below;
+  #sinkInHeap(): void {
+    const rankedHeap = this.#rankedHeap;
+    for (let heapIndex = 0; ; ) {
+      let worstIndex = heapIndex;
+      for (const childIndex of [2 * heapIndex + 1, 2 * heapIndex + 2]) {
+        if (childIndex < rankedHeap.length && compareRanked(rankedHeap[childIndex]!, rankedHeap[worstIndex]!) > 0)
+          worstIndex = childIndex;
       }
-      if (worst === at) return;
-      [heap[worst], heap[at]] = [heap[at]!, heap[worst]!];
-      at = worst;
+      if (worstIndex === heapIndex) return;
+      [rankedHeap[worstIndex], rankedHeap[heapIndex]] = [rankedHeap[heapIndex]!, rankedHeap[worstIndex]!];
+      heapIndex = worstIndex;
     }
   }
 }

@@ -10,14 +10,14 @@ export const noScores = new Float64Array(0);
 export const noMatches = { matches: null, scores: { rows: new Int32Array(0), scores: noScores } } as const satisfies BlockMatches;
 
 /** 1 where a row matches. */
-export function matchOf({ matches, scores }: BlockMatches, match: number, row: number): number {
-  if (matches !== null) return (matches[match]![row >>> 5]! >>> (row & 31)) & 1;
-  return scores !== null && !(scores instanceof Float64Array) && indexOfRow(scores.rows, row) >= 0 ? 1 : 0;
+export function matchOf({ matches, scores }: BlockMatches, match: number, blockRow: number): number {
+  if (matches !== null) return (matches[match]![blockRow >>> 5]! >>> (blockRow & 31)) & 1;
+  return scores !== null && !(scores instanceof Float64Array) && indexOfRow(scores.rows, blockRow) >= 0 ? 1 : 0;
 }
 
-export function scoreOf({ scores }: BlockMatches, row: number): number {
-  if (scores === null || scores instanceof Float64Array) return scores?.[row] ?? 0;
-  const scoreIndex = indexOfRow(scores.rows, row);
+export function scoreOf({ scores }: BlockMatches, blockRow: number): number {
+  if (scores === null || scores instanceof Float64Array) return scores?.[blockRow] ?? 0;
+  const scoreIndex = indexOfRow(scores.rows, blockRow);
   return scoreIndex < 0 ? 0 : scores.scores[scoreIndex]!;
 }
 

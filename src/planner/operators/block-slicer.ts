@@ -7,8 +7,8 @@ import { type Cost, turnMost } from '../expressions/expression-cost.ts';
 import type { Batch } from './operator.ts';
 
 /** Rows that cost no more are few nanoseconds apart: their blocks stay whole. */
-const quickRow = 1_600;
-const rowsMin = 4;
+const quickRowCost = 1_600;
+const sliceRowsMin = 4;
 /** The cost of a new distinct value. All tables of values grow at about the same row. */
 export const keyCost: Cost = { call: 200, character: 3 };
 
@@ -19,60 +19,63 @@ export interface ColumnWork {
 }
 
 export class Turns {
-  readonly #rows: number;
-  readonly #texts: readonly (ColumnWork & { readonly column: number })[];
-  #batch: Batch | null = null;
-  #from = 0;
+  readonly #sliceRowsMax: number;
+  readonly #textColumnWork: readonly (ColumnWork & { readonly column: number })[];
+  #slicedBatch: Batch | null = null;
+  #sliceStart = 0;
 
-  constructor(works: readonly ColumnWork[]) {
-    const row = works.reduce((sum, { cost }) => sum + cost.call, 0);
-    this.#rows = row <= quickRow ? Number.POSITIVE_INFINITY : Math.max(rowsMin, Math.floor(turnMost / row));
-    this.#texts = works.flatMap(({ column, cost }) => (column === null || cost.character === 0 ? [] : [{ column, cost }]));
+  constructor(columnWorks: readonly ColumnWork[]) {
+    const costPerRow = columnWorks.reduce((rowCost, { cost }) => rowCost + cost.call, 0);
+    this.#sliceRowsMax =
+      costPerRow <= quickRowCost ? Number.POSITIVE_INFINITY : Math.max(sliceRowsMin, Math.floor(turnMost / costPerRow));
+    this.#textColumnWork = columnWorks.flatMap(({ column, cost }) =>
+      column === null || cost.character === 0 ? [] : [{ column, cost }],
+    );
   }
 
   /** The next share; a new block is asked for once the one before it is through. null when there is none. */
   next(input: () => Batch | null): Batch | null {
-    const batch = this.#batch ?? input();
-    if (batch === null || batch.count === 0) return batch;
-    const from = this.#from;
-    const count = this.#share(batch, from);
-    if (from === 0 && count === batch.count) return batch;
-    this.#from = from + count;
-    this.#batch = this.#from < batch.count ? batch : null;
-    if (this.#batch === null) this.#from = 0;
-    const { columns, selection, first } = batch;
-    if (selection === null) return { columns, selection, first: first + from, count };
-    return { columns, selection: selection.subarray(from, from + count), first, count };
+    const currentBatch = this.#slicedBatch ?? input();
+    if (currentBatch === null || currentBatch.count === 0) return currentBatch;
+    const sliceFrom = this.#sliceStart;
+    const sliceCount = this.#sliceRowCount(currentBatch, sliceFrom);
+    if (sliceFrom === 0 && sliceCount === currentBatch.count) return currentBatch;
+    this.#sliceStart = sliceFrom + sliceCount;
+    this.#slicedBatch = this.#sliceStart < currentBatch.count ? currentBatch : null;
+    if (this.#slicedBatch === null) this.#sliceStart = 0;
+    const { columns, selection, first } = currentBatch;
+    if (selection === null) return { columns, selection, first: first + sliceFrom, count: sliceCount };
+    return { columns, selection: selection.subarray(sliceFrom, sliceFrom + sliceCount), first, count: sliceCount };
   }
 
   /** At least one row, however long its texts are. */
-  #share(batch: Batch, from: number): number {
-    let rows = Math.min(this.#rows, batch.count - from);
-    for (const { column, cost } of this.#texts) {
-      const vector = batch.columns[column]!;
-      if (vector.kind !== 'text' && vector.kind !== 'dict') continue;
-      const most = turnMost / cost.character;
-      if (vector.kind === 'text' && batch.selection === null) {
-        const start = batch.first + from;
-        if (vector.offsets[start + rows]! - vector.offsets[start]! <= most) continue;
+  #sliceRowCount(batch: Batch, sliceFrom: number): number {
+    let sliceRows = Math.min(this.#sliceRowsMax, batch.count - sliceFrom);
+    for (const { column, cost } of this.#textColumnWork) {
+      const textVector = batch.columns[column]!;
+      if (textVector.kind !== 'text' && textVector.kind !== 'dict') continue;
+      const sliceBytesMax = turnMost / cost.character;
+      if (textVector.kind === 'text' && batch.selection === null) {
+        const sliceStart = batch.first + sliceFrom;
+        if (textVector.offsets[sliceStart + sliceRows]! - textVector.offsets[sliceStart]! <= sliceBytesMax) continue;
       }
-      let bytes = 0;
-      for (let j = 0; j < rows; j++) {
-        const row = batch.selection === null ? batch.first + from + j : batch.selection[from + j]!;
-        bytes += bytesAt(vector, row);
-        if (bytes <= most) continue;
-        rows = Math.max(1, j);
+      let sliceBytes = 0;
+      for (let j = 0; j < sliceRows; j++) {
+        const sliceRow = batch.selection === null ? batch.first + sliceFrom + j : batch.selection[sliceFrom + j]!;
+        sliceBytes += textBytesAt(textVector, sliceRow);
+        if (sliceBytes <= sliceBytesMax) continue;
+        sliceRows = Math.max(1, j);
         break;
       }
     }
-    return rows;
+    return sliceRows;
   }
 }
 
-function bytesAt(vector: Extract<Vector, { kind: 'text' | 'dict' }>, row: number): number {
-  if (vector.nulls?.[row] === 1) return 0;
-  if (vector.kind === 'text') return vector.offsets[row + 1]! - vector.offsets[row]!;
-  const code = vector.values[row]!;
-  const offsets = vector.dictionary.utf8?.offsets;
-  return offsets === undefined ? 0 : offsets[code + 1]! - offsets[code]!;
+function textBytesAt(vector: Extract<Vector, { kind: 'text' | 'dict' }>, vectorRow: number): number {
+  if (vector.nulls?.[vectorRow] === 1) return 0;
+  if (vector.kind === 'text') return vector.offsets[vectorRow + 1]! - vector.offsets[vectorRow]!;
+  const textCode = vector.values[vectorRow]!;
+  const dictionaryOffsets = vector.dictionary.utf8?.offsets;
+  return dictionaryOffsets === undefined ? 0 : dictionaryOffsets[textCode + 1]! - dictionaryOffsets[textCode]!;
 }

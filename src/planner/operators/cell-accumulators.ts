@@ -38,163 +38,167 @@ export function cellAccumulator(call: AggregateCall, column: number, types: read
 /** The function as a fold over cells of a type, and of the type of its second argument. */
 export function foldingOf(
   { function: name, descending = false, wire }: Pick<AggregateCall, 'function' | 'descending' | 'wire'>,
-  type: ColumnType,
-  second: ColumnType | null,
+  cellType: ColumnType,
+  secondType: ColumnType | null,
   // oxlint-disable-next-line typescript/no-explicit-any -- states go from a folding to itself
 ): Folding<any> {
   switch (name) {
     case 'count':
-      return counted;
+      return countFolding;
     case 'sum':
     case 'avg':
-      return wire === 'interval' ? intervalSum(name) : vectors(name);
+      return wire === 'interval' ? intervalSumFolding(name) : vectorFolding(name);
     case 'min':
-      return intervalExtreme(-1);
+      return intervalExtremeFolding(-1);
     case 'max':
-      return intervalExtreme(1);
+      return intervalExtremeFolding(1);
     case 'median':
       return median;
     case 'percentile_cont':
       return continuousPercentile(descending);
     case 'percentile_disc':
-      return discretePercentile(type, descending);
+      return discretePercentile(cellType, descending);
     case 'mode':
-      return mostFrequent(type, descending);
+      return mostFrequent(cellType, descending);
     case 'any_value':
-      return firstValue(type);
+      return anyValueFolding(cellType);
     case 'bit_and':
-      return bits((a, b) => a & b);
+      return bitFolding((a, b) => a & b);
     case 'bit_or':
-      return bits((a, b) => a | b);
+      return bitFolding((a, b) => a | b);
     case 'bit_xor':
-      return bits((a, b) => a ^ b);
+      return bitFolding((a, b) => a ^ b);
     case 'bool_and':
-      return boolean((all, each) => all && each);
+      return booleanFolding((all, each) => all && each);
     case 'bool_or':
-      return boolean((any, each) => any || each);
+      return booleanFolding((any, each) => any || each);
     case 'string_agg':
-      return joined;
+      return stringAggFolding;
     case 'array_agg':
-      return listFolding(type);
+      return listFolding(cellType);
     case 'json_agg':
-      return listFolding(type, ', ');
+      return listFolding(cellType, ', ');
     case 'json_object_agg':
-      return objectFolding(second!);
+      return objectFolding(secondType!);
     case 'jsonb_object_agg':
-      return binaryObject(second!);
+      return jsonbObjectFolding(secondType!);
     case 'array':
-      return elements(type);
+      return arrayFolding(cellType);
     case 'collect':
-      return { ...listFolding(type), takesNull: false, ofNothing: '[]' };
+      return { ...listFolding(cellType), takesNull: false, ofNothing: '[]' };
     default: {
-      const folding = momentFoldings[name];
-      if (folding === undefined) throw new AssertionError(`${name} adds up in columns`);
-      return folding;
+      const momentFolding = momentFoldings[name];
+      if (momentFolding === undefined) throw new AssertionError(`${name} adds up in columns`);
+      return momentFolding;
     }
   }
 }
 
-const stateBytes = 64;
+const foldStateBytes = 64;
 
 class CellAccumulator<S> extends RowByRow {
-  readonly #folding: Folding<S>;
-  readonly #column: number;
-  readonly #second: number | null;
-  readonly #when: number | null;
-  readonly #types: readonly ColumnType[];
-  readonly #states: (S | undefined)[] = [];
-  readonly #met: Set<Cell>[] | null;
+  readonly #cellFolding: Folding<S>;
+  readonly #foldedColumn: number;
+  readonly #secondColumn: number | null;
+  readonly #filterColumn: number | null;
+  readonly #columnTypes: readonly ColumnType[];
+  readonly #foldStates: (S | undefined)[] = [];
+  readonly #distinctCells: Set<Cell>[] | null;
   bytes = 0;
 
   constructor(folding: Folding<S>, call: AggregateCall, column: number, types: readonly ColumnType[]) {
     super();
-    this.#folding = folding;
-    this.#column = column;
-    this.#second = call.second ?? null;
-    this.#when = call.when ?? null;
-    this.#types = types;
-    this.#met = call.distinct ? [] : null;
+    this.#cellFolding = folding;
+    this.#foldedColumn = column;
+    this.#secondColumn = call.second ?? null;
+    this.#filterColumn = call.when ?? null;
+    this.#columnTypes = types;
+    this.#distinctCells = call.distinct ? [] : null;
   }
 
-  update(batch: Batch, groups: Int32Array): void {
-    const vector = batch.columns[this.#column]!;
-    const type = this.#types[this.#column]!;
-    const second = this.#second === null ? null : batch.columns[this.#second]!;
+  update(batch: Batch, groupNumbers: Int32Array): void {
+    const foldedVector = batch.columns[this.#foldedColumn]!;
+    const foldedType = this.#columnTypes[this.#foldedColumn]!;
+    const secondVector = this.#secondColumn === null ? null : batch.columns[this.#secondColumn]!;
     const { selection, first, count } = batch;
-    const when = this.#when === null ? null : batch.columns[this.#when]!;
-    const takesNull = this.#folding.takesNull === true;
+    const filterVector = this.#filterColumn === null ? null : batch.columns[this.#filterColumn]!;
+    const takesNull = this.#cellFolding.takesNull === true;
     for (let j = 0; j < count; j++) {
       const i = selection === null ? first + j : selection[j]!;
-      const cell = cellAt(vector, type, i);
-      if (cell === null && !takesNull) continue;
-      if (when !== null && cellAt(when, 'boolean', i) !== true) continue;
-      const group = groups[j]!;
-      if (this.#met !== null && !this.#isNew(group, cell)) continue;
-      let state = this.#states[group];
-      if (state === undefined) {
-        this.#states[group] = state = this.#folding.start();
-        this.bytes += stateBytes;
+      const foldedCell = cellAt(foldedVector, foldedType, i);
+      if (foldedCell === null && !takesNull) continue;
+      if (filterVector !== null && cellAt(filterVector, 'boolean', i) !== true) continue;
+      const group = groupNumbers[j]!;
+      if (this.#distinctCells !== null && !this.#isNewCell(group, foldedCell)) continue;
+      let foldState = this.#foldStates[group];
+      if (foldState === undefined) {
+        this.#foldStates[group] = foldState = this.#cellFolding.start();
+        this.bytes += foldStateBytes;
       }
-      this.bytes += this.#folding.take(state, cell, second === null ? null : cellAt(second, this.#types[this.#second!]!, i));
+      this.bytes += this.#cellFolding.take(
+        foldState,
+        foldedCell,
+        secondVector === null ? null : cellAt(secondVector, this.#columnTypes[this.#secondColumn!]!, i),
+      );
     }
   }
 
-  result(groups: Int32Array): Vector {
-    const builder = new VectorBuilder(this.#folding.yields, Math.max(1, groups.length));
-    for (const group of groups) {
-      const state = this.#states[group];
-      builder.append(state === undefined ? (this.#folding.ofNothing ?? null) : this.#folding.finish(state));
+  result(groupNumbers: Int32Array): Vector {
+    const resultBuilder = new VectorBuilder(this.#cellFolding.yields, Math.max(1, groupNumbers.length));
+    for (const group of groupNumbers) {
+      const foldState = this.#foldStates[group];
+      resultBuilder.append(foldState === undefined ? (this.#cellFolding.ofNothing ?? null) : this.#cellFolding.finish(foldState));
     }
-    return builder.build();
+    return resultBuilder.build();
   }
 
-  #isNew(group: number, cell: Cell): boolean {
-    const met = (this.#met![group] ??= new Set());
-    const value = cell instanceof Float32Array ? vectorText(cell) : cell;
-    if (met.has(value)) return false;
-    met.add(value);
-    this.bytes += stateBytes + (typeof value === 'string' ? 2 * value.length : 0);
+  #isNewCell(group: number, cell: Cell): boolean {
+    const groupCells = (this.#distinctCells![group] ??= new Set());
+    const cellIdentity = cell instanceof Float32Array ? vectorText(cell) : cell;
+    if (groupCells.has(cellIdentity)) return false;
+    groupCells.add(cellIdentity);
+    this.bytes += foldStateBytes + (typeof cellIdentity === 'string' ? 2 * cellIdentity.length : 0);
     return true;
   }
 }
 
 /** Vectors that differ: in columns, all other values are counted. */
-const counted: Folding<{ count: bigint }> = {
+const countFolding: Folding<{ count: bigint }> = {
   yields: 'integer',
   ofNothing: 0n,
   start: () => ({ count: 0n }),
-  take: (state) => {
-    state.count++;
+  take: (foldState) => {
+    foldState.count++;
     return 0;
   },
   finish: ({ count }) => count,
 };
 
 /** Component by component, as pgvector adds: sums in 32 bits, means in 64. */
-function vectors(name: 'sum' | 'avg'): Folding<{ sums: Float32Array | Float64Array; count: number }> {
-  const Sums = name === 'sum' ? Float32Array : Float64Array;
+function vectorFolding(name: 'sum' | 'avg'): Folding<{ sums: Float32Array | Float64Array; count: number }> {
+  const SumArray = name === 'sum' ? Float32Array : Float64Array;
   return {
     yields: 'string',
-    start: () => ({ sums: new Sums(0), count: 0 }),
+    start: () => ({ sums: new SumArray(0), count: 0 }),
     take: (state, cell) => {
-      const vector = vectorIn(cell)!;
-      const isFirst = state.count++ === 0;
-      if (isFirst) state.sums = new Sums(vector.length);
+      const foldedVector = vectorIn(cell)!;
+      const isFirstVector = state.count++ === 0;
+      if (isFirstVector) state.sums = new SumArray(foldedVector.length);
       const { sums } = state;
-      if (vector.length !== sums.length) throw differentDimensions(sums.length, vector.length);
-      for (let i = 0; i < sums.length; i++) sums[i]! += vector[i]!;
-      return isFirst ? sums.byteLength : 0;
+      if (foldedVector.length !== sums.length) throw differentDimensions(sums.length, foldedVector.length);
+      for (let i = 0; i < sums.length; i++) sums[i]! += foldedVector[i]!;
+      return isFirstVector ? sums.byteLength : 0;
     },
     finish: ({ sums, count }) => {
-      const result = name === 'sum' ? (sums as Float32Array) : Float32Array.from(sums, (sum) => sum / count);
-      if (!result.every(Number.isFinite)) throw numberOverflow();
-      return vectorText(result);
+      const vectorResult = name === 'sum' ? (sums as Float32Array) : Float32Array.from(sums, (sum) => sum / count);
+      if (!vectorResult.every(Number.isFinite)) throw numberOverflow();
+      return vectorText(vectorResult);
     },
   };
 }
 
 /** A mean is the sum divided as PostgreSQL divides an interval. */
-function intervalSum(name: 'sum' | 'avg'): Folding<{ sum: Interval; count: number }> {
+function intervalSumFolding(name: 'sum' | 'avg'): Folding<{ sum: Interval; count: number }> {
   return {
     yields: 'string',
     start: () => ({ sum: parseInterval('0'), count: 0 }),
@@ -208,49 +212,49 @@ function intervalSum(name: 'sum' | 'avg'): Folding<{ sum: Interval; count: numbe
 }
 
 /** By length; of intervals of one length the first. */
-function intervalExtreme(sign: 1 | -1): Folding<{ cell: Cell; length: bigint }> {
+function intervalExtremeFolding(extremeSign: 1 | -1): Folding<{ cell: Cell; length: bigint }> {
   return {
     yields: 'string',
     start: () => ({ cell: null, length: 0n }),
     take: (state, cell) => {
-      const length = lengthOf(parseInterval(cell as string));
-      const isBetter = sign > 0 ? length > state.length : length < state.length;
-      if (state.cell !== null && !isBetter) return 0;
+      const intervalLength = lengthOf(parseInterval(cell as string));
+      const isNewExtreme = extremeSign > 0 ? intervalLength > state.length : intervalLength < state.length;
+      if (state.cell !== null && !isNewExtreme) return 0;
       state.cell = cell;
-      state.length = length;
+      state.length = intervalLength;
       return 0;
     },
     finish: ({ cell }) => cell,
   };
 }
 
-function boolean(combine: (before: boolean, each: boolean) => boolean): Folding<{ value: boolean | null }> {
+function booleanFolding(combineBooleans: (before: boolean, each: boolean) => boolean): Folding<{ value: boolean | null }> {
   return {
     yields: 'boolean',
     start: () => ({ value: null }),
     take: (state, cell) => {
-      state.value = state.value === null ? cell === true : combine(state.value, cell === true);
+      state.value = state.value === null ? cell === true : combineBooleans(state.value, cell === true);
       return 0;
     },
     finish: ({ value }) => value,
   };
 }
 
-const joined: Folding<{ text: string; size: number }> = {
+const stringAggFolding: Folding<{ text: string; size: number }> = {
   yields: 'string',
   start: () => ({ text: '', size: -1 }),
-  take: (state, cell, between) => {
-    const added = (state.size < 0 || between === null ? '' : String(between)) + String(cell);
-    state.text += added;
-    state.size = Math.max(0, state.size) + added.length;
-    checkLength(state.text);
-    return 2 * added.length;
+  take: (foldState, foldedCell, separator) => {
+    const addedText = (foldState.size < 0 || separator === null ? '' : String(separator)) + String(foldedCell);
+    foldState.text += addedText;
+    foldState.size = Math.max(0, foldState.size) + addedText.length;
+    checkLength(foldState.text);
+    return 2 * addedText.length;
   },
   finish: ({ text }) => text,
 };
 
 /** The first value that there is. */
-function firstValue(type: ColumnType): Folding<{ value: Cell }> {
+function anyValueFolding(type: ColumnType): Folding<{ value: Cell }> {
   return {
     yields: type,
     start: () => ({ value: null }),
@@ -263,12 +267,12 @@ function firstValue(type: ColumnType): Folding<{ value: Cell }> {
   };
 }
 
-function bits(combine: (before: bigint, each: bigint) => bigint): Folding<{ value: bigint | null }> {
+function bitFolding(combineBits: (before: bigint, each: bigint) => bigint): Folding<{ value: bigint | null }> {
   return {
     yields: 'integer',
     start: () => ({ value: null }),
     take: (state, cell) => {
-      state.value = state.value === null ? (cell as bigint) : combine(state.value, cell as bigint);
+      state.value = state.value === null ? (cell as bigint) : combineBits(state.value, cell as bigint);
       return 0;
     },
     finish: ({ value }) => value,
@@ -276,81 +280,82 @@ function bits(combine: (before: bigint, each: bigint) => bigint): Folding<{ valu
 }
 
 /** Names with values, as PostgreSQL writes them. */
-function objectFolding(type: ColumnType): Folding<{ text: string }> {
+function objectFolding(valueType: ColumnType): Folding<{ text: string }> {
   return {
     yields: 'json',
     takesNull: true,
     start: () => ({ text: '' }),
-    take: (state, name, value) => {
-      const item = `${memberName(name)} : ${jsonText(value, type)}`;
-      state.text += `${state.text === '' ? '' : ', '}${item}`;
+    take: (state, memberNameCell, memberValue) => {
+      const memberText = `${objectMemberName(memberNameCell)} : ${jsonCellText(memberValue, valueType)}`;
+      state.text += `${state.text === '' ? '' : ', '}${memberText}`;
       checkLength(state.text);
-      return 2 * item.length;
+      return 2 * memberText.length;
     },
     finish: ({ text }) => `{ ${text} }`,
   };
 }
 
 /** As jsonb has it: of members by one name the last, in the order of the lengths of their names. */
-function binaryObject(type: ColumnType): Folding<{ readonly members: Map<string, string>; size: number }> {
+function jsonbObjectFolding(valueType: ColumnType): Folding<{ readonly members: Map<string, string>; size: number }> {
   return {
     yields: 'json',
     takesNull: true,
     start: () => ({ members: new Map(), size: 0 }),
-    take: (state, name, value) => {
-      const [key, item] = [memberName(name), jsonText(value, type)];
-      const known = state.members.get(key);
-      const added = item.length - (known === undefined ? -key.length - 4 : known.length);
+    take: (state, memberNameCell, memberValue) => {
+      const [memberKey, memberText] = [objectMemberName(memberNameCell), jsonCellText(memberValue, valueType)];
+      const knownMember = state.members.get(memberKey);
+      const added = memberText.length - (knownMember === undefined ? -memberKey.length - 4 : knownMember.length);
       state.size += added;
       if (state.size > textMax) throw tooLong();
-      state.members.set(key, item);
+      state.members.set(memberKey, memberText);
       return 2 * added;
     },
     finish: ({ members }) => {
-      const sorted = [...members].sort(([a], [b]) => Buffer.byteLength(a) - Buffer.byteLength(b) || compareText(a, b));
-      return `{${sorted.map(([key, item]) => `${key}: ${item}`).join(', ')}}`;
+      const sortedMembers = [...members].sort(([a], [b]) => Buffer.byteLength(a) - Buffer.byteLength(b) || compareText(a, b));
+      return `{${sortedMembers.map(([key, item]) => `${key}: ${item}`).join(', ')}}`;
     },
   };
 }
 
-function memberName(name: Cell): string {
+function objectMemberName(name: Cell): string {
   if (name === null) throw invalid('a name of JSON_OBJECT_AGG is not NULL');
   return JSON.stringify(String(name));
 }
 
-function listFolding(type: ColumnType, between = ','): Folding<{ text: string }> {
+function listFolding(elementType: ColumnType, listSeparator = ','): Folding<{ text: string }> {
   return {
     yields: 'json',
     takesNull: true,
     start: () => ({ text: '' }),
     take: (state, cell) => {
-      const item = jsonText(cell, type);
-      state.text += `${state.text === '' ? '' : between}${item}`;
+      const memberText = jsonCellText(cell, elementType);
+      state.text += `${state.text === '' ? '' : listSeparator}${memberText}`;
       checkLength(state.text);
-      return 2 * item.length;
+      return 2 * memberText.length;
     },
     finish: ({ text }) => `[${text}]`,
   };
 }
 
 /** An array as Postgres writes it. */
-function elements(type: ColumnType): Folding<{ text: string }> {
+function arrayFolding(elementType: ColumnType): Folding<{ text: string }> {
   return {
-    ...listFolding(type),
+    ...listFolding(elementType),
     yields: 'string',
     take: (state, cell) => {
-      const item = cell === null ? 'NULL' : quotedElement(type === 'timestamp' ? formatInstant(cell as bigint) : shortText(cell));
-      state.text += `${state.text === '' ? '' : ','}${item}`;
+      const memberText =
+        cell === null ? 'NULL' : quotedElement(elementType === 'timestamp' ? formatInstant(cell as bigint) : shortCellText(cell));
+      state.text += `${state.text === '' ? '' : ','}${memberText}`;
       checkLength(state.text);
-      return 2 * item.length;
+      return 2 * memberText.length;
     },
     finish: ({ text }) => `{${text}}`,
   };
 }
 
-const shortText = (cell: Cell): string => (typeof cell === 'boolean' ? (cell ? 't' : 'f') : String(cell));
+const shortCellText = (cell: Cell): string => (typeof cell === 'boolean' ? (cell ? 't' : 'f') : String(cell));
 
-function jsonText(cell: Cell, type: ColumnType): string {
+function jsonCellText(cell: Cell, type: ColumnType): string {
   if (cell === null) return 'null';
   if (type === 'json') return String(cell);
   if (type === 'timestamp') return JSON.stringify(formatInstant(cell as bigint));

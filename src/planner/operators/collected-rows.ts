@@ -8,69 +8,72 @@ import type { ColumnType } from '../../log/values/value.ts';
 import { ColumnSink, RowSink } from './column-sink.ts';
 import type { Batch, RowPiece } from './operator.ts';
 
-const pieceRows = 65_536;
-const rowsPerStep = 8_192;
+const fullPieceRows = 65_536;
+const joinedRowsPerStep = 8_192;
 
 export class CollectedRows {
-  readonly #types: readonly ColumnType[];
-  readonly #full: RowSink[] = [];
-  #sink: RowSink;
-  #fullRows = 0;
-  #fullBytes = 0;
+  readonly #columnTypes: readonly ColumnType[];
+  readonly #fullSinks: RowSink[] = [];
+  #openSink: RowSink;
+  #fullSinkRows = 0;
+  #fullSinkBytes = 0;
   #joinedBytes = 0;
 
   constructor(types: readonly ColumnType[]) {
-    this.#types = types;
-    this.#sink = new RowSink(types);
+    this.#columnTypes = types;
+    this.#openSink = new RowSink(types);
   }
 
   get length(): number {
-    return this.#fullRows + this.#sink.length;
+    return this.#fullSinkRows + this.#openSink.length;
   }
 
   /** Columns that are put together leave their pieces behind: both are held of one column at a time. */
   get bytes(): number {
-    return Math.max(this.#fullBytes + this.#sink.bytes, this.#joinedBytes);
+    return Math.max(this.#fullSinkBytes + this.#openSink.bytes, this.#joinedBytes);
   }
 
   append(batch: Batch): void {
-    this.#sink.append(batch);
-    if (this.#sink.length < pieceRows) return;
-    this.#full.push(this.#sink);
-    this.#fullRows += this.#sink.length;
-    this.#fullBytes += this.#sink.bytes;
-    this.#sink = new RowSink(this.#types, null, this.#sink);
+    this.#openSink.append(batch);
+    if (this.#openSink.length < fullPieceRows) return;
+    this.#fullSinks.push(this.#openSink);
+    this.#fullSinkRows += this.#openSink.length;
+    this.#fullSinkBytes += this.#openSink.bytes;
+    this.#openSink = new RowSink(this.#columnTypes, null, this.#openSink);
   }
 
   /** All rows as they were collected, nothing of them moved; nothing is appended after this. */
   pieces(): readonly RowPiece[] {
-    return [...this.#full, this.#sink].map((sink) => ({ columns: sink.vectors(), count: sink.length }));
+    return [...this.#fullSinks, this.#openSink].map((sink) => ({ columns: sink.vectors(), count: sink.length }));
   }
 
   /** Columns of all rows; nothing is appended after this. */
   *vectors(): Generator<undefined, Vector[], void> {
-    if (this.#full.length === 0) return this.#sink.vectors();
-    const rows = this.length;
-    const pieces = [...this.#full, this.#sink].map((sink) => ({ vectors: sink.vectors(), count: sink.length }));
-    this.#full.length = 0;
-    const columns: Vector[] = [];
-    for (const [c, type] of this.#types.entries()) {
+    if (this.#fullSinks.length === 0) return this.#openSink.vectors();
+    const collectedRows = this.length;
+    const sinkPieces = [...this.#fullSinks, this.#openSink].map((joinedSink) => ({
+      vectors: joinedSink.vectors(),
+      count: joinedSink.length,
+    }));
+    this.#fullSinks.length = 0;
+    const joinedColumns: Vector[] = [];
+    for (const [columnIndex, columnType] of this.#columnTypes.entries()) {
       let heapBytes = 0;
-      for (const { vectors, count } of pieces) {
-        const vector = vectors[c]!;
-        if (vector.kind === 'text') heapBytes += vector.offsets[count]!;
+      for (const { vectors, count } of sinkPieces) {
+        const pieceVector = vectors[columnIndex]!;
+        if (pieceVector.kind === 'text') heapBytes += pieceVector.offsets[count]!;
       }
-      const sink = ColumnSink.withRoom(type, rows, heapBytes);
-      for (const { vectors, count } of pieces) {
-        for (let first = 0; first < count; first += rowsPerStep) {
-          sink.append(vectors[c]!, null, first, Math.min(rowsPerStep, count - first));
+      const joinedSink = ColumnSink.withRoom(columnType, collectedRows, heapBytes);
+      for (const { vectors, count } of sinkPieces) {
+        for (let pieceRow = 0; pieceRow < count; pieceRow += joinedRowsPerStep) {
+          joinedSink.append(vectors[columnIndex]!, null, pieceRow, Math.min(joinedRowsPerStep, count - pieceRow));
           yield;
         }
-        vectors[c] = { kind: 'null' };
+        vectors[columnIndex] = { kind: 'null' };
       }
-      this.#joinedBytes += sink.bytes;
-      columns.push(sink.vector());
+      this.#joinedBytes += joinedSink.bytes;
+      joinedColumns.push(joinedSink.vector());
     }
-    return columns;
+    return joinedColumns;
   }
 }

@@ -19,135 +19,155 @@ export interface Fetch {
   readonly absent: boolean;
 }
 
-type Words = Int32Array | Float64Array | Uint8Array;
-type Move = (
-  source: Words,
+type GatheredWords = Int32Array | Float64Array | Uint8Array;
+type MoveCells = (
+  source: GatheredWords,
   nulls: Uint8Array | null,
   rows: Int32Array,
   targetRows: Int32Array | null,
   count: number,
-  target: Words,
+  target: GatheredWords,
   targetNulls: Uint8Array,
 ) => void;
 
 /** The vector that `fetch` returns is valid until the next call. */
 export class Gatherer {
-  #nulls = new Uint8Array(0);
-  #i32 = new Int32Array(0);
-  #f64 = new Float64Array(0);
-  #i64 = new BigInt64Array(0);
-  #bytes = new Uint8Array(0);
-  #floats = new Float32Array(0);
-  #offsets = new Uint32Array(1);
+  #gatheredNulls = new Uint8Array(0);
+  #gatheredInt32s = new Int32Array(0);
+  #gatheredDoubles = new Float64Array(0);
+  #gatheredBigInts = new BigInt64Array(0);
+  #gatheredBytes = new Uint8Array(0);
+  #gatheredFloats = new Float32Array(0);
+  #gatheredOffsets = new Uint32Array(1);
 
-  fetch(source: Vector, wanted: Fetch): Vector {
-    const { length } = wanted;
-    if (source.kind === 'null') return source;
-    const nullable = source.nulls !== null || wanted.absent;
-    if (nullable && this.#nulls.length < length) this.#nulls = new Uint8Array(room(length));
-    const nulls = nullable ? this.#nulls : null;
-    switch (source.kind) {
+  fetch(sourceVector: Vector, wantedRows: Fetch): Vector {
+    const { length } = wantedRows;
+    if (sourceVector.kind === 'null') return sourceVector;
+    const isNullable = sourceVector.nulls !== null || wantedRows.absent;
+    if (isNullable && this.#gatheredNulls.length < length) this.#gatheredNulls = new Uint8Array(gathererRoom(length));
+    const targetNulls = isNullable ? this.#gatheredNulls : null;
+    switch (sourceVector.kind) {
       case 'i32':
       case 'dict': {
-        if (this.#i32.length < length) this.#i32 = new Int32Array(room(length));
-        this.#move('i', source.values, source.nulls, wanted, this.#i32);
-        if (source.kind === 'i32') return { kind: 'i32', values: this.#i32, nulls };
-        return { kind: 'dict', values: this.#i32, dictionary: source.dictionary, nulls };
+        if (this.#gatheredInt32s.length < length) this.#gatheredInt32s = new Int32Array(gathererRoom(length));
+        this.#moveWords('i', sourceVector.values, sourceVector.nulls, wantedRows, this.#gatheredInt32s);
+        if (sourceVector.kind === 'i32') return { kind: 'i32', values: this.#gatheredInt32s, nulls: targetNulls };
+        return { kind: 'dict', values: this.#gatheredInt32s, dictionary: sourceVector.dictionary, nulls: targetNulls };
       }
       case 'f64':
-        if (this.#f64.length < length) this.#f64 = new Float64Array(room(length));
-        this.#move('f', source.values, source.nulls, wanted, this.#f64);
-        return { kind: 'f64', values: this.#f64, nulls };
+        if (this.#gatheredDoubles.length < length) this.#gatheredDoubles = new Float64Array(gathererRoom(length));
+        this.#moveWords('f', sourceVector.values, sourceVector.nulls, wantedRows, this.#gatheredDoubles);
+        return { kind: 'f64', values: this.#gatheredDoubles, nulls: targetNulls };
       case 'i64':
-        if (this.#i64.length < length) this.#i64 = new BigInt64Array(room(length));
-        this.#move('l', wordsOf(source.values), source.nulls, wanted, wordsOf(this.#i64));
-        return { kind: 'i64', values: this.#i64, nulls };
+        if (this.#gatheredBigInts.length < length) this.#gatheredBigInts = new BigInt64Array(gathererRoom(length));
+        this.#moveWords(
+          'l',
+          int32WordsOf(sourceVector.values),
+          sourceVector.nulls,
+          wantedRows,
+          int32WordsOf(this.#gatheredBigInts),
+        );
+        return { kind: 'i64', values: this.#gatheredBigInts, nulls: targetNulls };
       case 'bool':
-        if (this.#bytes.length < length) this.#bytes = new Uint8Array(room(length));
-        this.#move('b', source.values, source.nulls, wanted, this.#bytes);
-        return { kind: 'bool', values: this.#bytes, nulls };
+        if (this.#gatheredBytes.length < length) this.#gatheredBytes = new Uint8Array(gathererRoom(length));
+        this.#moveWords('b', sourceVector.values, sourceVector.nulls, wantedRows, this.#gatheredBytes);
+        return { kind: 'bool', values: this.#gatheredBytes, nulls: targetNulls };
       case 'vec':
-        return this.#floatsOf(source, wanted, nulls);
+        return this.#gatherFloats(sourceVector, wantedRows, targetNulls);
       case 'text':
-        return this.#textOf(source, wanted, nulls);
+        return this.#gatherTexts(sourceVector, wantedRows, targetNulls);
     }
   }
 
-  #move(letter: 'i' | 'f' | 'l' | 'b', source: Words, nulls: Uint8Array | null, wanted: Fetch, target: Words): void {
-    const { rows, targetRows, count, absent } = wanted;
-    move(letter, nulls !== null, absent, targetRows !== null)(source, nulls, rows, targetRows, count, target, this.#nulls);
+  #moveWords(
+    layoutLetter: 'i' | 'f' | 'l' | 'b',
+    sourceWords: GatheredWords,
+    sourceNulls: Uint8Array | null,
+    wantedRows: Fetch,
+    targetWords: GatheredWords,
+  ): void {
+    const { rows, targetRows, count, absent } = wantedRows;
+    moveLoop(layoutLetter, sourceNulls !== null, absent, targetRows !== null)(
+      sourceWords,
+      sourceNulls,
+      rows,
+      targetRows,
+      count,
+      targetWords,
+      this.#gatheredNulls,
+    );
   }
 
-  #floatsOf(source: Extract<Vector, { kind: 'vec' }>, wanted: Fetch, nulls: Uint8Array | null): Vector {
-    const { rows, targetRows, count, length } = wanted;
-    const { values, dims } = source;
-    if (this.#floats.length < length * dims) this.#floats = new Float32Array(room(length) * dims);
+  #gatherFloats(vectorColumn: Extract<Vector, { kind: 'vec' }>, wantedRows: Fetch, targetNulls: Uint8Array | null): Vector {
+    const { rows, targetRows, count, length } = wantedRows;
+    const { values, dims } = vectorColumn;
+    if (this.#gatheredFloats.length < length * dims) this.#gatheredFloats = new Float32Array(gathererRoom(length) * dims);
     for (let j = 0; j < count; j++) {
-      const row = rows[j]!;
+      const sourceRow = rows[j]!;
       const targetRow = targetRows ? targetRows[j]! : j;
-      if (nulls) nulls[targetRow] = row < 0 || source.nulls?.[row] === 1 ? 1 : 0;
-      if (row >= 0) this.#floats.set(values.subarray(row * dims, (row + 1) * dims), targetRow * dims);
+      if (targetNulls) targetNulls[targetRow] = sourceRow < 0 || vectorColumn.nulls?.[sourceRow] === 1 ? 1 : 0;
+      if (sourceRow >= 0) this.#gatheredFloats.set(values.subarray(sourceRow * dims, (sourceRow + 1) * dims), targetRow * dims);
     }
-    return { kind: 'vec', values: this.#floats, dims, nulls };
+    return { kind: 'vec', values: this.#gatheredFloats, dims, nulls: targetNulls };
   }
 
-  #textOf(source: Extract<Vector, { kind: 'text' }>, wanted: Fetch, nulls: Uint8Array | null): Vector {
-    const { rows, count } = wanted;
-    const { offsets, heap } = source;
-    let size = 0;
+  #gatherTexts(textColumn: Extract<Vector, { kind: 'text' }>, wantedRows: Fetch, targetNulls: Uint8Array | null): Vector {
+    const { rows, count } = wantedRows;
+    const { offsets, heap } = textColumn;
+    let textBytes = 0;
     for (let j = 0; j < count; j++) {
-      const row = rows[j]!;
-      const isNull = row < 0 || (source.nulls !== null && source.nulls[row] === 1);
-      if (nulls !== null) nulls[j] = isNull ? 1 : 0;
-      if (!isNull) size += offsets[row + 1]! - offsets[row]!;
+      const sourceRow = rows[j]!;
+      const isNull = sourceRow < 0 || (textColumn.nulls !== null && textColumn.nulls[sourceRow] === 1);
+      if (targetNulls !== null) targetNulls[j] = isNull ? 1 : 0;
+      if (!isNull) textBytes += offsets[sourceRow + 1]! - offsets[sourceRow]!;
     }
-    if (this.#offsets.length <= count) this.#offsets = new Uint32Array(room(count) + 1);
-    if (this.#bytes.length < size) this.#bytes = new Uint8Array(room(size));
-    const bytes = this.#bytes;
-    let at = 0;
+    if (this.#gatheredOffsets.length <= count) this.#gatheredOffsets = new Uint32Array(gathererRoom(count) + 1);
+    if (this.#gatheredBytes.length < textBytes) this.#gatheredBytes = new Uint8Array(gathererRoom(textBytes));
+    const targetHeap = this.#gatheredBytes;
+    let targetOffset = 0;
     for (let j = 0; j < count; j++) {
-      if (nulls === null || nulls[j] === 0) {
-        const from = offsets[rows[j]!]!;
-        const cellSize = offsets[rows[j]! + 1]! - from;
-        if (cellSize <= 32) for (let k = 0; k < cellSize; k++) bytes[at + k] = heap[from + k]!;
-        else bytes.set(heap.subarray(from, from + cellSize), at);
-        at += cellSize;
+      if (targetNulls === null || targetNulls[j] === 0) {
+        const cellOffset = offsets[rows[j]!]!;
+        const cellSize = offsets[rows[j]! + 1]! - cellOffset;
+        if (cellSize <= 32) for (let k = 0; k < cellSize; k++) targetHeap[targetOffset + k] = heap[cellOffset + k]!;
+        else targetHeap.set(heap.subarray(cellOffset, cellOffset + cellSize), targetOffset);
+        targetOffset += cellSize;
       }
-      this.#offsets[j + 1] = at;
+      this.#gatheredOffsets[j + 1] = targetOffset;
     }
-    return { kind: 'text', offsets: this.#offsets, heap: bytes, nulls };
+    return { kind: 'text', offsets: this.#gatheredOffsets, heap: targetHeap, nulls: targetNulls };
   }
 }
 
-const moves: (Move | undefined)[] = [];
+const moveLoops: (MoveCells | undefined)[] = [];
 
 /** One loop per layout; the letter is in its text, so that no two layouts share V8's type feedback. */
-function move(letter: 'i' | 'f' | 'l' | 'b', nulls: boolean, absent: boolean, hasTargets: boolean): Move {
-  const key = 'iflb'.indexOf(letter) * 8 + (nulls ? 4 : 0) + (absent ? 2 : 0) + (hasTargets ? 1 : 0);
-  return (moves[key] ??= generateFunction<Move>(
+function moveLoop(layoutLetter: 'i' | 'f' | 'l' | 'b', nulls: boolean, absent: boolean, hasTargets: boolean): MoveCells {
+  const moveKey = 'iflb'.indexOf(layoutLetter) * 8 + (nulls ? 4 : 0) + (absent ? 2 : 0) + (hasTargets ? 1 : 0);
+  return (moveLoops[moveKey] ??= generateFunction<MoveCells>(
     ['source', 'nulls', 'rows', 'places', 'count', 'target', 'targetNulls'],
     [
-      `"use strict"; /* ${letter} */`,
+      `"use strict"; /* ${layoutLetter} */`,
       'for (let j = 0; j < count; j++) {',
       hasTargets ? 'const r = rows[j], p = places[j];' : 'const r = rows[j], p = j;',
-      absent ? `if (r < 0) { targetNulls[p] = 1; ${moveOf(letter, '0')} continue; }` : '',
+      absent ? `if (r < 0) { targetNulls[p] = 1; ${moveCellCode(layoutLetter, '0')} continue; }` : '',
       nulls ? 'targetNulls[p] = nulls[r];' : absent ? 'targetNulls[p] = 0;' : '',
-      moveOf(letter, 'source[#]'),
+      moveCellCode(layoutLetter, 'source[#]'),
       '}',
     ].join('\n'),
   ));
 }
 
 /** `#` in the value is the row it comes from. */
-function moveOf(letter: string, value: string): string {
-  if (letter !== 'l') return `target[p] = ${value.replace('#', 'r')};`;
-  return `target[2 * p] = ${value.replace('#', '2 * r')}; target[2 * p + 1] = ${value.replace('#', '2 * r + 1')};`;
+function moveCellCode(layoutLetter: string, movedCode: string): string {
+  if (layoutLetter !== 'l') return `target[p] = ${movedCode.replace('#', 'r')};`;
+  return `target[2 * p] = ${movedCode.replace('#', '2 * r')}; target[2 * p + 1] = ${movedCode.replace('#', '2 * r + 1')};`;
 }
 
-function wordsOf(values: BigInt64Array): Int32Array {
+function int32WordsOf(values: BigInt64Array): Int32Array {
   return new Int32Array(values.buffer, values.byteOffset, values.length * 2);
 }
 
-function room(length: number): number {
-  return Math.max(1024, length + (length >> 1));
+function gathererRoom(gatheredLength: number): number {
+  return Math.max(1024, gatheredLength + (gatheredLength >> 1));
 }

@@ -17,94 +17,99 @@ interface KeyColumn {
 }
 
 export class NumberedRows implements RowIndex {
-  readonly #columns: readonly KeyColumn[];
-  readonly #pairs: readonly PairNumbers[];
+  readonly #keyColumns: readonly KeyColumn[];
+  readonly #keyPairs: readonly PairNumbers[];
   readonly following: Int32Array;
   unique = true;
   /** First row + 1 by key number; null where each row has a key of its own, numbered in the order of rows. */
-  #firsts: Int32Array | null = null;
-  #values = new Int32Array(0);
+  #firstRows: Int32Array | null = null;
+  #keyValues = new Int32Array(0);
 
   private constructor(columns: readonly KeyColumn[], rows: number) {
-    this.#columns = columns;
-    this.#pairs = columns.slice(1).map((_, at) => new PairNumbers(at === 0 ? { leftSize: columns[0]!.numbers.size + 1 } : {}));
+    this.#keyColumns = columns;
+    this.#keyPairs = columns.slice(1).map((_, at) => new PairNumbers(at === 0 ? { leftSize: columns[0]!.numbers.size + 1 } : {}));
     this.following = new Int32Array(rows);
   }
 
-  static *build(types: readonly ColumnType[], keys: readonly Vector[], rows: number): Building {
-    const columns: KeyColumn[] = [];
-    for (const [key, type] of types.entries()) {
-      const numbers = (yield* DenseIntegers.tryFrom(keys[key]!, rows)) ?? valueNumbers(type, { exact: true });
-      columns.push({ key, numbers });
+  static *build(keyTypes: readonly ColumnType[], keys: readonly Vector[], rows: number): Building {
+    const keyColumns: KeyColumn[] = [];
+    for (const [keyIndex, type] of keyTypes.entries()) {
+      const keyNumbers = (yield* DenseIntegers.tryFrom(keys[keyIndex]!, rows)) ?? valueNumbers(type, { exact: true });
+      keyColumns.push({ key: keyIndex, numbers: keyNumbers });
     }
     // The key of most values comes first: it tells most rows apart, and pairs find the first one of a left number without a hash.
-    columns.sort((a, b) => b.numbers.size - a.numbers.size);
-    const index = new NumberedRows(columns, rows);
+    keyColumns.sort((leftColumn, rightColumn) => rightColumn.numbers.size - leftColumn.numbers.size);
+    const rowIndex = new NumberedRows(keyColumns, rows);
     // Numbers stand in `following` until the chain takes their place, from the last row to the first.
-    const { following } = index;
-    for (let first = 0; first < rows; first += rowsPerStep) {
-      const count = Math.min(rowsPerStep, rows - first);
-      index.#number({ columns: keys, selection: null, first, count }, following.subarray(first, first + count), true);
+    const { following } = rowIndex;
+    for (let firstOfStep = 0; firstOfStep < rows; firstOfStep += rowsPerStep) {
+      const count = Math.min(rowsPerStep, rows - firstOfStep);
+      rowIndex.#numberRows(
+        { columns: keys, selection: null, first: firstOfStep, count },
+        following.subarray(firstOfStep, firstOfStep + count),
+        true,
+      );
       yield;
     }
-    const last = index.#pairs.at(-1) ?? columns[0]?.numbers;
-    const size = last?.size ?? 1;
-    if (size === rows && !(last instanceof DenseIntegers)) {
+    const lastNumbering = rowIndex.#keyPairs.at(-1) ?? keyColumns[0]?.numbers;
+    const keyCount = lastNumbering?.size ?? 1;
+    if (keyCount === rows && !(lastNumbering instanceof DenseIntegers)) {
       following.fill(0);
-      return index;
+      return rowIndex;
     }
-    const firsts = new Int32Array(size + 1);
-    let shared = 0;
+    const firstRows = new Int32Array(keyCount + 1);
+    let sharedKeys = 0;
     for (let row = rows - 1; row >= 0; row--) {
-      const number = following[row]!;
-      const next = number === 0 ? 0 : firsts[number]!;
-      shared |= next;
-      following[row] = next;
-      firsts[number] = row + 1;
+      const keyNumber = following[row]!;
+      const nextRow = keyNumber === 0 ? 0 : firstRows[keyNumber]!;
+      sharedKeys |= nextRow;
+      following[row] = nextRow;
+      firstRows[keyNumber] = row + 1;
       if (row % rowsPerStep === 0) yield;
     }
-    firsts[0] = 0;
-    index.#firsts = firsts;
-    index.unique = shared === 0;
-    return index;
+    firstRows[0] = 0;
+    rowIndex.#firstRows = firstRows;
+    rowIndex.unique = sharedKeys === 0;
+    return rowIndex;
   }
 
   get bytes(): number {
-    let bytes = this.following.byteLength + (this.#firsts?.byteLength ?? 0);
-    for (const { numbers } of this.#columns) bytes += numbers.bytes;
-    for (const each of this.#pairs) bytes += each.bytes;
-    return bytes;
+    let indexBytes = this.following.byteLength + (this.#firstRows?.byteLength ?? 0);
+    for (const { numbers } of this.#keyColumns) indexBytes += numbers.bytes;
+    for (const keyPair of this.#keyPairs) indexBytes += keyPair.bytes;
+    return indexBytes;
   }
 
-  find(keys: readonly Vector[], batch: Batch, out: Int32Array): void {
-    this.#number({ ...batch, columns: keys }, out, false);
-    const firsts = this.#firsts;
-    if (firsts !== null) for (let j = 0; j < batch.count; j++) out[j] = firsts[out[j]!]!;
+  find(keys: readonly Vector[], batch: Batch, foundRows: Int32Array): void {
+    this.#numberRows({ ...batch, columns: keys }, foundRows, false);
+    const firstRows = this.#firstRows;
+    if (firstRows !== null) for (let j = 0; j < batch.count; j++) foundRows[j] = firstRows[foundRows[j]!]!;
   }
 
-  /** Key numbers from 1 into `out`; 0 where some part is NULL or, unless `add`, never came. */
-  #number(batch: Batch, out: Int32Array, add: boolean): void {
+  /** Key numbers from 1 into `keyNumbers`; 0 where some part is NULL or, unless `addsKeys`, never came. */
+  #numberRows(batch: Batch, keyNumbers: Int32Array, addsKeys: boolean): void {
     const { count } = batch;
-    if (this.#columns.length === 0) out.fill(1, 0, count);
-    else this.#numberValues(0, batch, out, add);
-    if (this.#pairs.length === 0) return;
-    if (this.#values.length < count) this.#values = new Int32Array(Math.max(count, rowsPerStep));
-    const values = this.#values;
-    for (const [at, pairs] of this.#pairs.entries()) {
-      this.#numberValues(at + 1, batch, values, add);
-      if (add) addPairs(pairs, out, values, count);
+    if (this.#keyColumns.length === 0) keyNumbers.fill(1, 0, count);
+    else this.#numberKeyValues(0, batch, keyNumbers, addsKeys);
+    if (this.#keyPairs.length === 0) return;
+    if (this.#keyValues.length < count) this.#keyValues = new Int32Array(Math.max(count, rowsPerStep));
+    const keyValues = this.#keyValues;
+    for (const [pairIndex, keyPairs] of this.#keyPairs.entries()) {
+      this.#numberKeyValues(pairIndex + 1, batch, keyValues, addsKeys);
+      if (addsKeys) numberPairs(keyPairs, keyNumbers, keyValues, count);
       // No pair with a 0 was added, so none is found.
-      else pairs.find(out, values, count);
+      else keyPairs.find(keyNumbers, keyValues, count);
     }
   }
 
-  #numberValues(c: number, batch: Batch, out: Int32Array, add: boolean): void {
-    const { key, numbers } = this.#columns[c]!;
-    if (add) numbers.assign(batch.columns[key]!, batch, out);
-    else numbers.find(batch.columns[key]!, batch, out);
+  #numberKeyValues(keyColumnIndex: number, batch: Batch, keyNumbers: Int32Array, addsKeys: boolean): void {
+    const { key, numbers } = this.#keyColumns[keyColumnIndex]!;
+    if (addsKeys) numbers.assign(batch.columns[key]!, batch, keyNumbers);
+    else numbers.find(batch.columns[key]!, batch, keyNumbers);
   }
 }
 
-function addPairs(pairs: PairNumbers, out: Int32Array, values: Int32Array, count: number): void {
-  for (let j = 0; j < count; j++) out[j] = out[j] === 0 || values[j] === 0 ? 0 : pairs.numberOf(out[j]!, values[j]!) + 1;
+function numberPairs(keyPairs: PairNumbers, pairNumbers: Int32Array, keyValues: Int32Array, count: number): void {
+  for (let j = 0; j < count; j++)
+    pairNumbers[j] = pairNumbers[j] === 0 || keyValues[j] === 0 ? 0 : keyPairs.numberOf(pairNumbers[j]!, keyValues[j]!) + 1;
 }

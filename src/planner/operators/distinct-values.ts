@@ -7,86 +7,102 @@ import { PairNumbers } from './pair-numbers.ts';
 import { type ValueNumbers, valueNumbers } from './value-numbers.ts';
 
 /** An accumulator whose `prepare` always has a share of the common loop. */
-interface SharesLoop extends Accumulator {
+interface SharedLoopAccumulator extends Accumulator {
   prepare(batch: Batch, groupsMax: number): Fragment;
 }
 
 export class OfDistinct extends RowByRow {
-  readonly #inner: SharesLoop;
-  readonly #column: number;
-  readonly #values: ValueNumbers;
-  readonly #pairs = new PairNumbers();
-  readonly #rows = new RowCounts();
-  #numbers = new Int32Array(0);
+  readonly #distinctAccumulator: SharedLoopAccumulator;
+  readonly #distinctColumn: number;
+  readonly #distinctValues: ValueNumbers;
+  readonly #groupValuePairs = new PairNumbers();
+  readonly #distinctRowCounts = new RowCounts();
+  #valueNumbers = new Int32Array(0);
   #firstRows = new Int32Array(0);
   /** Values that the only group has met, while there is one. */
-  #ofOne = 0;
+  #singleGroupValues = 0;
   /** The last batch brought no new value. */
-  #settled = false;
+  #isSettled = false;
 
-  constructor(inner: SharesLoop, column: number, type: ColumnType) {
+  constructor(inner: SharedLoopAccumulator, column: number, type: ColumnType) {
     super();
-    this.#inner = inner;
-    this.#column = column;
-    this.#values = valueNumbers(type);
+    this.#distinctAccumulator = inner;
+    this.#distinctColumn = column;
+    this.#distinctValues = valueNumbers(type);
   }
 
   get bytes(): number {
-    return this.#values.bytes + this.#pairs.bytes + this.#rows.counts.byteLength + this.#inner.bytes;
+    return (
+      this.#distinctValues.bytes +
+      this.#groupValuePairs.bytes +
+      this.#distinctRowCounts.counts.byteLength +
+      this.#distinctAccumulator.bytes
+    );
   }
 
-  update(batch: Batch, groups: Int32Array, groupsMax: number): void {
-    if (this.#numbers.length < batch.count) {
-      this.#numbers = new Int32Array(batch.count);
+  update(batch: Batch, groupNumbers: Int32Array, groupsMax: number): void {
+    if (this.#valueNumbers.length < batch.count) {
+      this.#valueNumbers = new Int32Array(batch.count);
       this.#firstRows = new Int32Array(batch.count);
     }
-    const numbers = this.#numbers;
-    const vector = batch.columns[this.#column]!;
-    const known = this.#values.size;
-    if (groupsMax === 1 && this.#settled) {
+    const rowValueNumbers = this.#valueNumbers;
+    const distinctVector = batch.columns[this.#distinctColumn]!;
+    const knownValues = this.#distinctValues.size;
+    if (groupsMax === 1 && this.#isSettled) {
       // One group has met what anybody has: values that all came before add nothing.
-      this.#values.meet(vector, batch, numbers);
-      if (this.#values.size === known) return;
+      this.#distinctValues.meet(distinctVector, batch, rowValueNumbers);
+      if (this.#distinctValues.size === knownValues) return;
     }
-    this.#values.assign(vector, batch, numbers);
-    this.#settled = this.#values.size === known;
+    this.#distinctValues.assign(distinctVector, batch, rowValueNumbers);
+    this.#isSettled = this.#distinctValues.size === knownValues;
     const firstRows = this.#firstRows;
-    const admitted = this.#admit(groups, numbers, batch.count, groupsMax, known);
-    const rows = new Int32Array(admitted);
-    const groupOf = new Int32Array(admitted);
+    const admittedCount = this.#admitPairs(groupNumbers, rowValueNumbers, batch.count, groupsMax, knownValues);
+    const admittedRows = new Int32Array(admittedCount);
+    const admittedGroups = new Int32Array(admittedCount);
     let count = 0;
-    for (let n = 0; n < admitted; n++) {
+    for (let n = 0; n < admittedCount; n++) {
       const j = firstRows[n]!;
-      if (numbers[j] === 0) continue;
-      rows[count] = batch.selection === null ? batch.first + j : batch.selection[j]!;
-      groupOf[count++] = groups[j]!;
+      if (rowValueNumbers[j] === 0) continue;
+      admittedRows[count] = batch.selection === null ? batch.first + j : batch.selection[j]!;
+      admittedGroups[count++] = groupNumbers[j]!;
     }
-    const firsts: Batch = { columns: batch.columns, selection: rows.subarray(0, count), first: 0, count };
-    this.#rows.reserve(groupsMax);
-    accumulate(firsts, { kind: 'groups', groups: groupOf }, [this.#inner.prepare(firsts, groupsMax)], this.#rows);
+    const firstOccurrences: Batch = { columns: batch.columns, selection: admittedRows.subarray(0, count), first: 0, count };
+    this.#distinctRowCounts.reserve(groupsMax);
+    accumulate(
+      firstOccurrences,
+      { kind: 'groups', groups: admittedGroups },
+      [this.#distinctAccumulator.prepare(firstOccurrences, groupsMax)],
+      this.#distinctRowCounts,
+    );
   }
 
-  /** Places of the rows that bring their group a value for the first time; `known` values came in batches before. */
-  #admit(groups: Int32Array, numbers: Int32Array, count: number, groupsMax: number, known: number): number {
+  /** Places of the rows that bring their group a value for the first time; `knownValues` values came in batches before. */
+  #admitPairs(
+    groupNumbers: Int32Array,
+    rowValueNumbers: Int32Array,
+    count: number,
+    groupsMax: number,
+    knownValues: number,
+  ): number {
     const firstRows = this.#firstRows;
     if (groupsMax === 1) {
       // Numbers of new values rise by one: with a single group they show which values are new.
-      let admitted = 0;
-      let seen = known;
+      let admittedCount = 0;
+      let seenValues = knownValues;
       for (let j = 0; j < count; j++) {
-        if (numbers[j]! <= seen) continue;
-        seen = numbers[j]!;
-        firstRows[admitted++] = j;
+        if (rowValueNumbers[j]! <= seenValues) continue;
+        seenValues = rowValueNumbers[j]!;
+        firstRows[admittedCount++] = j;
       }
-      this.#ofOne = seen;
-      return admitted;
+      this.#singleGroupValues = seenValues;
+      return admittedCount;
     }
     // A second group came: values of the first one so far become pairs as well.
-    for (; this.#ofOne > 0; this.#ofOne--) this.#pairs.numberOf(0, this.#ofOne);
-    return this.#pairs.admit(groups, numbers, count, groupsMax, this.#values.size + 1, firstRows);
+    for (; this.#singleGroupValues > 0; this.#singleGroupValues--) this.#groupValuePairs.numberOf(0, this.#singleGroupValues);
+    return this.#groupValuePairs.admit(groupNumbers, rowValueNumbers, count, groupsMax, this.#distinctValues.size + 1, firstRows);
   }
 
   result(groups: Int32Array): Vector {
-    return this.#inner.result(groups, this.#rows.counts);
+    return this.#distinctAccumulator.result(groups, this.#distinctRowCounts.counts);
   }
 }

@@ -16,135 +16,148 @@ export interface FilterKernels {
 }
 
 /** Parts of a piece. */
-const pieceParts = 256;
+const filterPieceParts = 256;
 
 /** Kernels of one filter node: a row must pass each of them. Alternatives of very many parts are tested in pieces, too, behind the rest. */
 export function filterKernels({ predicate }: FilterNode): readonly FilterKernels[] {
-  if (!isLong(predicate)) return [kernelsOf([predicate], false)];
-  if (predicate.kind === 'or') return [kernelsOf(piecesOf(predicate.operands, 'or'), true)];
-  if (predicate.kind !== 'and') return [kernelsOf([predicate], false)];
+  if (!isLong(predicate)) return [pieceKernels([predicate], false)];
+  if (predicate.kind === 'or') return [pieceKernels(filterPieces(predicate.operands, 'or'), true)];
+  if (predicate.kind !== 'and') return [pieceKernels([predicate], false)];
   const hasPieces = (bound: Bound): bound is Extract<Bound, { readonly kind: 'and' | 'or' }> =>
     bound.kind === 'or' && isLong(bound);
   // Conditions that can fail come last: they are tested only on the rows that the others leave.
   return [false, true].flatMap((raises) => {
-    const operands = predicate.operands.filter((each) => mayRaise(each) === raises);
-    const few = operands.filter((each) => !hasPieces(each));
-    const long = operands.filter(hasPieces).map((each) => kernelsOf(piecesOf(each.operands, 'or'), true));
-    return few.length === 0 ? long : [kernelsOf(piecesOf(few, 'and'), false), ...long];
+    const conjuncts = predicate.operands.filter((conjunct) => mayRaise(conjunct) === raises);
+    const shortConjuncts = conjuncts.filter((conjunct) => !hasPieces(conjunct));
+    const longConjuncts = conjuncts
+      .filter(hasPieces)
+      .map((conjunct) => pieceKernels(filterPieces(conjunct.operands, 'or'), true));
+    return shortConjuncts.length === 0
+      ? longConjuncts
+      : [pieceKernels(filterPieces(shortConjuncts, 'and'), false), ...longConjuncts];
   });
 }
 
-function kernelsOf(pieces: readonly Bound[], any: boolean): FilterKernels {
-  return { pieces: pieces.map((piece) => new KernelCache(piece, compileFilter)), any };
+function pieceKernels(predicatePieces: readonly Bound[], isDisjunction: boolean): FilterKernels {
+  return { pieces: predicatePieces.map((predicatePiece) => new KernelCache(predicatePiece, compileFilter)), any: isDisjunction };
 }
 
-function piecesOf(operands: readonly Bound[], kind: 'and' | 'or'): Bound[] {
-  const ordered = [...operands.filter((each) => !mayRaise(each)), ...operands.filter(mayRaise)];
-  return groupsOf(ordered, pieceParts).map((group): Bound => ({ kind, operands: group, type: 'boolean' }));
+function filterPieces(operands: readonly Bound[], kind: 'and' | 'or'): Bound[] {
+  const orderedOperands = [...operands.filter((operandBound) => !mayRaise(operandBound)), ...operands.filter(mayRaise)];
+  return groupsOf(orderedOperands, filterPieceParts).map(
+    (operandGroup): Bound => ({ kind, operands: operandGroup, type: 'boolean' }),
+  );
 }
 
 export class FilterOperator implements Operator {
-  readonly #input: Operator;
-  readonly #predicates: readonly Predicate[];
-  readonly #any: boolean;
+  readonly #filterInput: Operator;
+  readonly #filterPredicates: readonly Predicate[];
+  readonly #isDisjunction: boolean;
   /** Pieces whose kernels for the first batch are there; that batch waits for the others. */
-  #ready = 0;
-  #waiting: Batch | null = null;
+  #preparedPredicates = 0;
+  #waitingBatch: Batch | null = null;
   /** The batch that the only piece has tested a part of. */
-  #held: Batch | null = null;
+  #unfinishedBatch: Batch | null = null;
   /** The work in progress on a batch that many pieces test. */
-  #work: Generator<Batch, Batch> | null = null;
-  #rest = new Int32Array(0);
+  #filterWork: Generator<Batch, Batch> | null = null;
+  #undecidedRows = new Int32Array(0);
   #passing = new Int32Array(0);
 
-  constructor(input: Operator, kernels: FilterKernels, execution: Execution) {
-    this.#input = input;
-    this.#predicates = kernels.pieces.map((piece) => new Predicate(piece, execution));
-    this.#any = kernels.any;
+  constructor(input: Operator, pieceCaches: FilterKernels, execution: Execution) {
+    this.#filterInput = input;
+    this.#filterPredicates = pieceCaches.pieces.map((predicatePiece) => new Predicate(predicatePiece, execution));
+    this.#isDisjunction = pieceCaches.any;
   }
 
   next(): Batch | null {
-    if (this.#held) return this.#passingOnly(this.#held, this.#predicates[0]!.goOn());
-    if (this.#work) return this.#step(this.#work);
-    const batch = this.#waiting ?? this.#input.next();
+    if (this.#unfinishedBatch) return this.#passingOnly(this.#unfinishedBatch, this.#filterPredicates[0]!.goOn());
+    if (this.#filterWork) return this.#stepFilter(this.#filterWork);
+    const batch = this.#waitingBatch ?? this.#filterInput.next();
     if (batch === null) return null;
     if (batch.count === 0) return emptyBatch;
-    if (this.#ready < this.#predicates.length) {
+    if (this.#preparedPredicates < this.#filterPredicates.length) {
       // A selection is what all pieces but the first are given.
-      const selection = this.#ready === 0 ? batch.selection : noRows;
-      this.#predicates[this.#ready++]!.prepare({ ...batch, selection });
-      this.#waiting = batch;
+      const selection = this.#preparedPredicates === 0 ? batch.selection : noFilteredRows;
+      this.#filterPredicates[this.#preparedPredicates++]!.prepare({ ...batch, selection });
+      this.#waitingBatch = batch;
       return emptyBatch;
     }
-    this.#waiting = null;
-    const [only] = this.#predicates;
-    if (only && this.#predicates.length === 1) return this.#passingOnly(batch, only.select(batch));
-    return this.#step((this.#work = this.#any ? this.#passingAny(batch) : this.#passingAll(batch)));
+    this.#waitingBatch = null;
+    const [onlyPredicate] = this.#filterPredicates;
+    if (onlyPredicate && this.#filterPredicates.length === 1) return this.#passingOnly(batch, onlyPredicate.select(batch));
+    return this.#stepFilter((this.#filterWork = this.#isDisjunction ? this.#passingAny(batch) : this.#passingAll(batch)));
   }
 
-  #step(work: Generator<Batch, Batch>): Batch {
-    const step = work.next();
-    if (step.done === true) this.#work = null;
-    return step.value;
+  #stepFilter(filterWork: Generator<Batch, Batch>): Batch {
+    const filterStep = filterWork.next();
+    if (filterStep.done === true) this.#filterWork = null;
+    return filterStep.value;
   }
 
   #passingOnly(batch: Batch, count: number): Batch {
-    this.#held = count < 0 ? batch : null;
+    this.#unfinishedBatch = count < 0 ? batch : null;
     if (count < 0) return emptyBatch;
     // If all rows pass, the batch stays as it is: consecutive rows are copied at once.
-    return count === batch.count ? batch : { columns: batch.columns, selection: this.#predicates[0]!.passing, first: 0, count };
+    return count === batch.count
+      ? batch
+      : { columns: batch.columns, selection: this.#filterPredicates[0]!.passing, first: 0, count };
   }
 
   close(): void {
-    this.#input.close();
+    this.#filterInput.close();
   }
 
   *#passingAll(batch: Batch): Generator<Batch, Batch> {
-    let left = batch;
-    let done = 0;
-    for (const predicate of this.#predicates) {
-      if (left.count === 0) break;
-      const count = yield* predicate.inTurns(left);
-      if ((done += work.done) > turnMost) {
+    let stillPassing = batch;
+    let turnWork = 0;
+    for (const predicate of this.#filterPredicates) {
+      if (stillPassing.count === 0) break;
+      const count = yield* predicate.inTurns(stillPassing);
+      if ((turnWork += work.done) > turnMost) {
         yield emptyBatch;
-        done = 0;
+        turnWork = 0;
       }
-      left = { columns: batch.columns, selection: predicate.passing, first: 0, count };
+      stillPassing = { columns: batch.columns, selection: predicate.passing, first: 0, count };
     }
-    return left;
+    return stillPassing;
   }
 
   /** Each piece tests the rows that none before it passed; rows that no piece passed are dropped. */
   *#passingAny(batch: Batch): Generator<Batch, Batch> {
-    if (this.#rest.length < batch.count) {
-      this.#rest = new Int32Array(batch.count);
+    if (this.#undecidedRows.length < batch.count) {
+      this.#undecidedRows = new Int32Array(batch.count);
       this.#passing = new Int32Array(batch.count);
     }
-    let left = batch;
-    let done = 0;
-    for (const predicate of this.#predicates) {
-      if (left.count === 0) break;
-      const count = yield* predicate.inTurns(left);
-      if ((done += work.done) > turnMost) {
+    let stillUndecided = batch;
+    let turnWork = 0;
+    for (const predicate of this.#filterPredicates) {
+      if (stillUndecided.count === 0) break;
+      const count = yield* predicate.inTurns(stillUndecided);
+      if ((turnWork += work.done) > turnMost) {
         yield emptyBatch;
-        done = 0;
+        turnWork = 0;
       }
-      left = without(left, predicate.passing, count, this.#rest);
+      stillUndecided = withoutTaken(stillUndecided, predicate.passing, count, this.#undecidedRows);
     }
-    return without(batch, left.selection ?? noRows, left.count, this.#passing);
+    return withoutTaken(batch, stillUndecided.selection ?? noFilteredRows, stillUndecided.count, this.#passing);
   }
 }
 
-const noRows = new Int32Array(0);
+const noFilteredRows = new Int32Array(0);
 
-/** Rows of a batch but for those in `taken`, which are some of them in the same order. `out` may be the batch's own selection. */
-function without({ columns, selection, first, count }: Batch, taken: Int32Array, takenCount: number, out: Int32Array): Batch {
-  let at = 0;
+/** Rows of a batch but for those in `takenRows`, which are some of them in the same order. `remainingRows` may be the batch's own selection. */
+function withoutTaken(
+  { columns, selection, first, count }: Batch,
+  takenRows: Int32Array,
+  takenCount: number,
+  remainingRows: Int32Array,
+): Batch {
+  let takenIndex = 0;
   let passingCount = 0;
   for (let j = 0; j < count; j++) {
-    const row = selection ? selection[j]! : first + j;
-    if (at < takenCount && taken[at] === row) at++;
-    else out[passingCount++] = row;
+    const filteredRow = selection ? selection[j]! : first + j;
+    if (takenIndex < takenCount && takenRows[takenIndex] === filteredRow) takenIndex++;
+    else remainingRows[passingCount++] = filteredRow;
   }
-  return { columns, selection: out, first: 0, count: passingCount };
+  return { columns, selection: remainingRows, first: 0, count: passingCount };
 }

@@ -11,27 +11,27 @@ import { type ColumnKernels, kernelsIn } from '../kernels/column-kernels.ts';
 import { memoryIn } from '../kernels/row-mask.ts';
 
 /** A batch below this is not worth the calls. */
-const rowsMin = 512;
+const kernelRowsMin = 512;
 /** Beyond this many new groups in a batch, the bulk path finds them faster. */
-const newMax = 256;
-const rowsMax = 65_536;
-const groupsMax = 32_768;
-const tableMax = 65_536;
+const newGroupsMax = 256;
+const kernelRowsMax = 65_536;
+const kernelGroupsMax = 32_768;
+const keyTableMax = 65_536;
 const slotsMax = 65_536;
 /** Offsets in the workspace. Arrays by group have one element in front, for kernels that number groups from 1. */
-const before = 64;
-const selectionAt = 0;
-const groupsAt = selectionAt + rowsMax * 4;
-const nullsAt = groupsAt + rowsMax * 4;
-const rowsAt = nullsAt + rowsMax + before;
-const absentAt = rowsAt + groupsMax * 4 + before;
-const resultsAt = absentAt + groupsMax * 4 + before;
-const tablesAt = [resultsAt + groupsMax * 8, resultsAt + groupsMax * 8 + tableMax * 4] as const;
-const pairsAt = tablesAt[1] + tableMax * 4;
-const sumsAt = pairsAt + slotsMax * 4;
-const workspaceBytes = sumsAt + groupsMax * 8;
+const arrayGapBytes = 64;
+const selectionOffset = 0;
+const groupsOffset = selectionOffset + kernelRowsMax * 4;
+const nullsOffset = groupsOffset + kernelRowsMax * 4;
+const rowCountsOffset = nullsOffset + kernelRowsMax + arrayGapBytes;
+const absentOffset = rowCountsOffset + kernelGroupsMax * 4 + arrayGapBytes;
+const resultsOffset = absentOffset + kernelGroupsMax * 4 + arrayGapBytes;
+const keyTableOffsets = [resultsOffset + kernelGroupsMax * 8, resultsOffset + kernelGroupsMax * 8 + keyTableMax * 4] as const;
+const pairPlacesOffset = keyTableOffsets[1] + keyTableMax * 4;
+const sumsOffset = pairPlacesOffset + slotsMax * 4;
+const groupWorkspaceBytes = sumsOffset + kernelGroupsMax * 8;
 
-class Room {
+class GroupWorkspace {
   readonly workspace: Workspace;
   readonly kernels: ColumnKernels;
   readonly at: number;
@@ -43,41 +43,41 @@ class Room {
   readonly words: Int32Array;
   /** Results that are added to while groups are found. */
   readonly sums: Float64Array;
-  readonly #put = new Map<number, Int32Array>();
+  readonly #valuesByOffset = new Map<number, Int32Array>();
 
   constructor(workspace: Workspace) {
     this.workspace = workspace;
     this.kernels = kernelsIn(workspace.memory);
     const { buffer, byteOffset: at } = workspace.bytes;
     this.at = at;
-    this.selection = new Int32Array(buffer, at + selectionAt, rowsMax);
-    this.rows = new Uint32Array(buffer, at + rowsAt, groupsMax);
-    this.absent = new Uint32Array(buffer, at + absentAt, groupsMax);
-    this.doubles = new Float64Array(buffer, at + resultsAt, groupsMax);
-    this.words = new Int32Array(buffer, at + resultsAt, groupsMax * 2);
-    this.sums = new Float64Array(buffer, at + sumsAt, groupsMax);
+    this.selection = new Int32Array(buffer, at + selectionOffset, kernelRowsMax);
+    this.rows = new Uint32Array(buffer, at + rowCountsOffset, kernelGroupsMax);
+    this.absent = new Uint32Array(buffer, at + absentOffset, kernelGroupsMax);
+    this.doubles = new Float64Array(buffer, at + resultsOffset, kernelGroupsMax);
+    this.words = new Int32Array(buffer, at + resultsOffset, kernelGroupsMax * 2);
+    this.sums = new Float64Array(buffer, at + sumsOffset, kernelGroupsMax);
   }
 
   /** Writes a table; for one written before, only the changed entry. */
-  put(values: Int32Array, offset: number, changed: number | null): number {
-    const words = new Int32Array(this.workspace.bytes.buffer, this.at + offset, values.length);
-    if (changed === null || this.#put.get(offset) !== values) words.set(values);
-    else words[changed] = values[changed]!;
-    this.#put.set(offset, values);
+  put(copiedValues: Int32Array, offset: number, changedIndex: number | null): number {
+    const workspaceWords = new Int32Array(this.workspace.bytes.buffer, this.at + offset, copiedValues.length);
+    if (changedIndex === null || this.#valuesByOffset.get(offset) !== copiedValues) workspaceWords.set(copiedValues);
+    else workspaceWords[changedIndex] = copiedValues[changedIndex]!;
+    this.#valuesByOffset.set(offset, copiedValues);
     return this.at + offset;
   }
 }
 
 /** Number of the function whose sums are made while groups are found, or -1; whether others need the groups by place. */
-interface Joined {
+interface JoinedSum {
   readonly sum: number;
   readonly addends: number;
   readonly noted: boolean;
 }
 
 /** The rows of a batch for one run of kernels. */
-interface Run {
-  readonly room: Room;
+interface KernelRun {
+  readonly room: GroupWorkspace;
   /** Places of row numbers and of groups; 0 where there are none. */
   readonly selection: number;
   readonly groups: number;
@@ -89,116 +89,143 @@ interface Run {
 }
 
 export class GroupKernels {
-  readonly #groups: GroupTable;
-  readonly #accumulators: readonly Accumulator[];
+  readonly #groupTable: GroupTable;
+  readonly #columnAccumulators: readonly Accumulator[];
   /** How many columns say the group. */
-  readonly #keys: number;
-  readonly #rooms = new Map<WebAssembly.Memory, Room | null>();
+  readonly #groupKeyCount: number;
+  readonly #groupWorkspaces = new Map<WebAssembly.Memory, GroupWorkspace | null>();
   /** Keys have proved to be none that a table leads to. */
-  #given = false;
+  #isGivenUp = false;
 
   constructor(groups: GroupTable, accumulators: readonly Accumulator[], keys: number) {
-    this.#groups = groups;
-    this.#accumulators = accumulators;
-    this.#keys = keys;
+    this.#groupTable = groups;
+    this.#columnAccumulators = accumulators;
+    this.#groupKeyCount = keys;
   }
 
   /** True when the batch was taken; false when nothing was but, perhaps, the numbers of groups. */
   take(batch: Batch, counts: RowCounts): boolean {
-    if (this.#given || batch.count < rowsMin || batch.count > rowsMax) return false;
-    const memory = memoryIn(batch.columns);
-    if (!memory) return false;
-    const steps: KernelStep[] = [];
-    for (const each of this.#accumulators) {
-      const step = each.step(batch);
-      if (!step) return false;
-      steps.push(step);
+    if (this.#isGivenUp || batch.count < kernelRowsMin || batch.count > kernelRowsMax) return false;
+    const columnMemory = memoryIn(batch.columns);
+    if (!columnMemory) return false;
+    const kernelSteps: KernelStep[] = [];
+    for (const columnAccumulator of this.#columnAccumulators) {
+      const kernelStep = columnAccumulator.step(batch);
+      if (!kernelStep) return false;
+      kernelSteps.push(kernelStep);
     }
-    const room = this.#roomIn(memory);
-    const joined = this.#joinSum(steps);
-    const run = room && this.#begin(room, batch, joined);
-    if (!run) return false;
-    counts.reserve(run.size);
-    if (this.#keys > 0) for (let group = 0; group < run.size; group++) counts.counts[group]! += room.rows[group]!;
+    const groupWorkspace = this.#groupWorkspaceIn(columnMemory);
+    const joinedSum = this.#findJoinedSum(kernelSteps);
+    const kernelRun = groupWorkspace && this.#beginRun(groupWorkspace, batch, joinedSum);
+    if (!kernelRun) return false;
+    counts.reserve(kernelRun.size);
+    if (this.#groupKeyCount > 0)
+      for (let group = 0; group < kernelRun.size; group++) counts.counts[group]! += groupWorkspace.rows[group]!;
     else counts.counts[0]! += batch.count;
-    for (const [at, each] of this.#accumulators.entries()) {
-      const share = each.share(batch, run.size);
-      if (at === joined.sum) share.doubles.set(room.sums.subarray(0, run.size));
-      else runStep(run, steps[at]!, share);
+    for (const [accumulatorIndex, each] of this.#columnAccumulators.entries()) {
+      const kernelShare = each.share(batch, kernelRun.size);
+      if (accumulatorIndex === joinedSum.sum) kernelShare.doubles.set(groupWorkspace.sums.subarray(0, kernelRun.size));
+      else runKernelStep(kernelRun, kernelSteps[accumulatorIndex]!, kernelShare);
     }
     return true;
   }
 
   /** One sum of doubles can be made while groups are found by an only key; what else is there says whether they are noted. */
-  #joinSum(steps: readonly KernelStep[]): Joined {
-    const sum = this.#keys === 1 ? steps.findIndex(({ kernel, vector }) => kernel === 'addF64' && vector.nulls === null) : -1;
-    const noted = steps.some(({ kernel, vector }, at) => at !== sum && (kernel !== 'count' || vector?.kind === 'null'));
-    const values = steps[sum]?.vector;
-    return { sum, addends: values && isFixed(values) ? values.values.byteOffset : 0, noted };
+  #findJoinedSum(kernelSteps: readonly KernelStep[]): JoinedSum {
+    const joinedSumIndex =
+      this.#groupKeyCount === 1
+        ? kernelSteps.findIndex(({ kernel, vector }) => kernel === 'addF64' && vector.nulls === null)
+        : -1;
+    const needsGroups = kernelSteps.some(
+      ({ kernel, vector }, at) => at !== joinedSumIndex && (kernel !== 'count' || vector?.kind === 'null'),
+    );
+    const addendVector = kernelSteps[joinedSumIndex]?.vector;
+    return {
+      sum: joinedSumIndex,
+      addends: addendVector && isFixed(addendVector) ? addendVector.values.byteOffset : 0,
+      noted: needsGroups,
+    };
   }
 
   release(): void {
-    for (const room of this.#rooms.values()) room?.workspace.release();
-    this.#rooms.clear();
+    for (const room of this.#groupWorkspaces.values()) room?.workspace.release();
+    this.#groupWorkspaces.clear();
   }
 
-  #roomIn(memory: WebAssembly.Memory): Room | null {
-    let room = this.#rooms.get(memory);
-    if (room === undefined) {
-      const workspace = workspaceIn(memory, workspaceBytes);
-      this.#rooms.set(memory, (room = workspace && new Room(workspace)));
+  #groupWorkspaceIn(memory: WebAssembly.Memory): GroupWorkspace | null {
+    let groupWorkspace = this.#groupWorkspaces.get(memory);
+    if (groupWorkspace === undefined) {
+      const workspace = workspaceIn(memory, groupWorkspaceBytes);
+      this.#groupWorkspaces.set(memory, (groupWorkspace = workspace && new GroupWorkspace(workspace)));
     }
-    return room;
+    return groupWorkspace;
   }
 
   /** Groups by place, and how many rows each has; null where keys are not for kernels. */
-  #begin(room: Room, batch: Batch, { sum, addends, noted }: Joined): Run | null {
+  #beginRun(groupWorkspace: GroupWorkspace, batch: Batch, { sum, addends, noted }: JoinedSum): KernelRun | null {
     let selection = 0;
     if (batch.selection) {
-      const own = batch.selection.buffer === room.selection.buffer;
-      selection = own ? batch.selection.byteOffset : room.at + selectionAt;
-      if (!own) room.selection.set(batch.selection.subarray(0, batch.count));
+      const isOwnSelection = batch.selection.buffer === groupWorkspace.selection.buffer;
+      selection = isOwnSelection ? batch.selection.byteOffset : groupWorkspace.at + selectionOffset;
+      if (!isOwnSelection) groupWorkspace.selection.set(batch.selection.subarray(0, batch.count));
     }
-    if (this.#keys === 0) return { room, selection, groups: 0, batch, size: 1, shift: 0 };
-    const known = this.#groups.size;
-    if (known >= groupsMax) return this.#giveUp();
-    room.rows.fill(0, 0, Math.min(groupsMax, known + newMax + 1));
+    if (this.#groupKeyCount === 0) return { room: groupWorkspace, selection, groups: 0, batch, size: 1, shift: 0 };
+    const knownGroups = this.#groupTable.size;
+    if (knownGroups >= kernelGroupsMax) return this.#giveUp();
+    groupWorkspace.rows.fill(0, 0, Math.min(kernelGroupsMax, knownGroups + newGroupsMax + 1));
     if (sum >= 0) {
-      room.sums.set(this.#accumulators[sum]!.share(batch, known).doubles.subarray(0, known));
-      room.sums.fill(0, known, Math.min(groupsMax, known + newMax + 1));
+      groupWorkspace.sums.set(this.#columnAccumulators[sum]!.share(batch, knownGroups).doubles.subarray(0, knownGroups));
+      groupWorkspace.sums.fill(0, knownGroups, Math.min(kernelGroupsMax, knownGroups + newGroupsMax + 1));
     }
     let shift: 0 | 1 = 0;
-    let added: number | null = null;
-    for (let from = 0, left = newMax; ; left--) {
-      const tables = this.#groups.keyTables(batch);
-      if (!tables || !fits(tables)) return this.#giveUp();
-      shift = tables.groupOfPair ? 1 : 0;
-      const end = assign({ room, tables, batch, selection, from, added, addends, noted });
-      if (end === batch.count) break;
-      if (left === 0) return null;
+    let addedRow: number | null = null;
+    for (let assignedFrom = 0, newGroupsLeft = newGroupsMax; ; newGroupsLeft--) {
+      const keyTables = this.#groupTable.keyTables(batch);
+      if (!keyTables || !fitsWorkspace(keyTables)) return this.#giveUp();
+      shift = keyTables.groupOfPair ? 1 : 0;
+      const assignedEnd = assignGroups({
+        room: groupWorkspace,
+        tables: keyTables,
+        batch,
+        selection,
+        from: assignedFrom,
+        added: addedRow,
+        addends,
+        noted,
+      });
+      if (assignedEnd === batch.count) break;
+      if (newGroupsLeft === 0) return null;
       // A value that has not come yet; where its number is in no table, it is not for kernels.
-      const row = batch.selection ? batch.selection[end]! : batch.first + end;
-      this.#groups.assign({ columns: batch.columns, selection: Int32Array.of(row), first: 0, count: 1 });
-      const now = this.#groups.keyTables(batch);
-      if (!now || !leads(now, row) || this.#groups.size >= groupsMax) return this.#giveUp();
-      from = end;
-      added = row;
+      const unassignedRow = batch.selection ? batch.selection[assignedEnd]! : batch.first + assignedEnd;
+      this.#groupTable.assign({ columns: batch.columns, selection: Int32Array.of(unassignedRow), first: 0, count: 1 });
+      const changedTables = this.#groupTable.keyTables(batch);
+      if (!changedTables || !leadsToGroup(changedTables, unassignedRow) || this.#groupTable.size >= kernelGroupsMax)
+        return this.#giveUp();
+      assignedFrom = assignedEnd;
+      addedRow = unassignedRow;
     }
-    return { room, selection, groups: room.at + groupsAt, batch, size: this.#groups.size, shift };
+    return {
+      room: groupWorkspace,
+      selection,
+      groups: groupWorkspace.at + groupsOffset,
+      batch,
+      size: this.#groupTable.size,
+      shift,
+    };
   }
 
   #giveUp(): null {
-    this.#given = true;
+    this.#isGivenUp = true;
     return null;
   }
 }
 
-function fits({ keys, groupOfPair }: KeyTables): boolean {
-  return keys.every(({ table }) => table.length <= tableMax) && (groupOfPair === null || groupOfPair.length <= slotsMax);
+function fitsWorkspace({ keys, groupOfPair }: KeyTables): boolean {
+  return keys.every(({ table }) => table.length <= keyTableMax) && (groupOfPair === null || groupOfPair.length <= slotsMax);
 }
 
-interface Assignment {
-  readonly room: Room;
+interface GroupAssignment {
+  readonly room: GroupWorkspace;
   readonly tables: KeyTables;
   readonly batch: Batch;
   readonly selection: number;
@@ -210,51 +237,51 @@ interface Assignment {
 }
 
 /** Assigns groups to the rows from a place on; returns the place of the first row without one. */
-function assign({ room, tables, batch, selection, from, added, addends, noted }: Assignment): number {
+function assignGroups({ room: groupWorkspace, tables, batch, selection, from, added, addends, noted }: GroupAssignment): number {
   const { keys, groupOfPair, bits } = tables;
-  const [left, right] = keys;
-  const { kernels, at } = room;
+  const [leftKey, rightKey] = keys;
+  const { kernels, at } = groupWorkspace;
   const { first, count } = batch;
-  const valueAt = (key: KeyTable): number | null => (added === null ? null : key.values[added]!);
-  const leftTable = room.put(left!.table, tablesAt[0], valueAt(left!));
-  const leftSize = left!.table.length;
-  const into = at + groupsAt;
-  const rows = at + rowsAt;
-  if (!right || !groupOfPair) {
-    const groups = addends === 0 || noted ? into : 0;
-    const sums = at + sumsAt;
+  const addedKeyValue = (key: KeyTable): number | null => (added === null ? null : key.values[added]!);
+  const leftTable = groupWorkspace.put(leftKey!.table, keyTableOffsets[0], addedKeyValue(leftKey!));
+  const leftSize = leftKey!.table.length;
+  const groupsAddress = at + groupsOffset;
+  const rowCountsAddress = at + rowCountsOffset;
+  if (!rightKey || !groupOfPair) {
+    const notedGroups = addends === 0 || noted ? groupsAddress : 0;
+    const sumsAddress = at + sumsOffset;
     return kernels.groupValues(
-      left!.values.byteOffset,
+      leftKey!.values.byteOffset,
       leftTable,
       leftSize,
       selection,
       first,
       from,
       count,
-      groups,
-      rows,
+      notedGroups,
+      rowCountsAddress,
       addends,
-      sums,
+      sumsAddress,
     );
   }
-  const rightTable = room.put(right.table, tablesAt[1], valueAt(right));
-  const pairs = room.put(groupOfPair, pairsAt, added === null ? null : slotOf(tables, added));
-  const rest = [pairs, bits, selection, first, from, count, into, rows - 4] as const;
+  const rightTable = groupWorkspace.put(rightKey.table, keyTableOffsets[1], addedKeyValue(rightKey));
+  const pairsAddress = groupWorkspace.put(groupOfPair, pairPlacesOffset, added === null ? null : slotOf(tables, added));
+  const pairArguments = [pairsAddress, bits, selection, first, from, count, groupsAddress, rowCountsAddress - 4] as const;
   return kernels.groupPairs(
-    left!.values.byteOffset,
+    leftKey!.values.byteOffset,
     leftTable,
     leftSize,
-    right.values.byteOffset,
+    rightKey.values.byteOffset,
     rightTable,
-    right.table.length,
-    ...rest,
+    rightKey.table.length,
+    ...pairArguments,
   );
 }
 
 /** Whether the tables lead from a row to its group. */
-function leads(tables: KeyTables, row: number): boolean {
-  const pairIndex = slotOf(tables, row);
-  return pairIndex > 0 && (tables.groupOfPair === null || tables.groupOfPair[pairIndex] !== 0);
+function leadsToGroup(keyTables: KeyTables, row: number): boolean {
+  const pairIndex = slotOf(keyTables, row);
+  return pairIndex > 0 && (keyTables.groupOfPair === null || keyTables.groupOfPair[pairIndex] !== 0);
 }
 
 /** The number of an only key, or where the group of two stands; 0 where a key has none. */
@@ -264,43 +291,52 @@ function slotOf({ keys, groupOfPair, bits }: KeyTables, row: number): number {
   return left === 0 || right === 0 ? 0 : (left! << bits) | right!;
 }
 
-function runStep(run: Run, step: KernelStep, { doubles, absent, take }: KernelShare): void {
-  const { room, batch, selection, groups, size, shift } = run;
-  if (step.vector?.kind === 'null') {
+function runKernelStep(kernelRun: KernelRun, kernelStep: KernelStep, { doubles, absent, take }: KernelShare): void {
+  const { room: groupWorkspace, batch, selection, groups, size, shift } = kernelRun;
+  if (kernelStep.vector?.kind === 'null') {
     // All rows of a group are NULL.
     if (groups === 0) absent[0]! += batch.count;
-    else for (let group = 0; group < size; group++) absent[group]! += room.rows[group]!;
+    else for (let group = 0; group < size; group++) absent[group]! += groupWorkspace.rows[group]!;
   }
-  if (step.kernel === 'count') return;
-  const { at, kernels, words } = room;
-  const nulls = step.vector.nulls === null ? 0 : nullsIn(room, step.vector.nulls);
-  if (nulls !== 0) room.absent.fill(0, 0, size);
-  const absentPlace = at + absentAt - 4 * shift;
+  if (kernelStep.kernel === 'count') return;
+  const { at, kernels, words } = groupWorkspace;
+  const nullsAddress = kernelStep.vector.nulls === null ? 0 : nullsAddressIn(groupWorkspace, kernelStep.vector.nulls);
+  if (nullsAddress !== 0) groupWorkspace.absent.fill(0, 0, size);
+  const absentAddress = at + absentOffset - 4 * shift;
   const { first, count } = batch;
-  if (step.kernel === 'countAbsent') kernels.countAbsent(selection, first, count, groups, nulls, absentPlace);
+  if (kernelStep.kernel === 'countAbsent') kernels.countAbsent(selection, first, count, groups, nullsAddress, absentAddress);
   else {
-    if (!take) room.doubles.set(doubles.subarray(0, size));
-    else if (!('sign' in step)) words.fill(0, 0, size * 2);
-    else for (let group = 0; group < size; group++) startExtreme(words, group, step.sign);
-    const into = at + resultsAt - 8 * shift;
-    const rest = [step.vector.values.byteOffset, selection, first, count, groups, nulls, absentPlace, into] as const;
-    if ('sign' in step) kernels[step.kernel](...rest, step.sign);
-    else kernels[step.kernel](...rest);
-    if (!take) doubles.set(room.doubles.subarray(0, size));
+    if (!take) groupWorkspace.doubles.set(doubles.subarray(0, size));
+    else if (!('sign' in kernelStep)) words.fill(0, 0, size * 2);
+    else for (let group = 0; group < size; group++) startExtreme(words, group, kernelStep.sign);
+    const resultsAddress = at + resultsOffset - 8 * shift;
+    const kernelArguments = [
+      kernelStep.vector.values.byteOffset,
+      selection,
+      first,
+      count,
+      groups,
+      nullsAddress,
+      absentAddress,
+      resultsAddress,
+    ] as const;
+    if ('sign' in kernelStep) kernels[kernelStep.kernel](...kernelArguments, kernelStep.sign);
+    else kernels[kernelStep.kernel](...kernelArguments);
+    if (!take) doubles.set(groupWorkspace.doubles.subarray(0, size));
     else for (let group = 0; group < size; group++) take(group, words[2 * group]! >>> 0, words[2 * group + 1]!);
   }
-  if (nulls !== 0) for (let group = 0; group < size; group++) absent[group]! += room.absent[group]!;
+  if (nullsAddress !== 0) for (let group = 0; group < size; group++) absent[group]! += groupWorkspace.absent[group]!;
 }
 
 /** Beyond every value, as no value is further. */
-function startExtreme(words: Int32Array, group: number, sign: 1 | -1): void {
-  words[2 * group] = sign > 0 ? -1 : 0;
-  words[2 * group + 1] = sign > 0 ? 0x7fff_ffff : -0x8000_0000;
+function startExtreme(extremeWords: Int32Array, group: number, extremeSign: 1 | -1): void {
+  extremeWords[2 * group] = extremeSign > 0 ? -1 : 0;
+  extremeWords[2 * group + 1] = extremeSign > 0 ? 0x7fff_ffff : -0x8000_0000;
 }
 
-function nullsIn({ workspace }: Room, nulls: Uint8Array): number {
+function nullsAddressIn({ workspace }: GroupWorkspace, nulls: Uint8Array): number {
   const { bytes } = workspace;
   if (nulls.buffer === bytes.buffer) return nulls.byteOffset;
-  bytes.set(nulls.subarray(0, rowsMax), nullsAt);
-  return bytes.byteOffset + nullsAt;
+  bytes.set(nulls.subarray(0, kernelRowsMax), nullsOffset);
+  return bytes.byteOffset + nullsOffset;
 }

@@ -31,69 +31,69 @@ export interface KeyTables {
   readonly bits: number;
 }
 
-const keysPerStep = 256;
+const groupKeysPerStep = 256;
 
 export class GroupTable {
-  readonly #columns: readonly ValueNumbers[];
-  readonly #pairs: readonly PairNumbers[];
-  #groups = new Int32Array(0);
-  #values = new Int32Array(0);
+  readonly #keyColumns: readonly ValueNumbers[];
+  readonly #keyPairs: readonly PairNumbers[];
+  #rowGroups = new Int32Array(0);
+  #rowKeyNumbers = new Int32Array(0);
   /** How many groups with a value came before the NULL group of a single key; -1 while there is none. */
-  #nullAfter = -1;
+  #nullGroupAfter = -1;
 
-  constructor(types: readonly ColumnType[]) {
-    this.#columns = types.map((type, at) => valueNumbers(type, { fill: fillOf(types.length, at) }));
-    this.#pairs = types.slice(1).map((_, at) => new PairNumbers({ tables: types.length - 1, at }));
+  constructor(keyTypes: readonly ColumnType[]) {
+    this.#keyColumns = keyTypes.map((type, keyIndex) => valueNumbers(type, { fill: fillOf(keyTypes.length, keyIndex) }));
+    this.#keyPairs = keyTypes.slice(1).map((_, keyIndex) => new PairNumbers({ tables: keyTypes.length - 1, at: keyIndex }));
   }
 
   get bytes(): number {
-    let bytes = 0;
-    for (const each of this.#columns) bytes += each.bytes;
-    for (const each of this.#pairs) bytes += each.bytes;
-    return bytes;
+    let tableBytes = 0;
+    for (const numbering of this.#keyColumns) tableBytes += numbering.bytes;
+    for (const each of this.#keyPairs) tableBytes += each.bytes;
+    return tableBytes;
   }
 
   /** Group numbers are below this. */
   get size(): number {
-    if (this.#columns.length === 0) return 1;
-    return this.#pairs.length > 0 ? this.#pairs[this.#pairs.length - 1]!.size : this.#columns[0]!.size + 1;
+    if (this.#keyColumns.length === 0) return 1;
+    return this.#keyPairs.length > 0 ? this.#keyPairs[this.#keyPairs.length - 1]!.size : this.#keyColumns[0]!.size + 1;
   }
 
   /** Group numbers of the rows of a batch, by place in it; key columns are the first ones. Valid until the next call. */
   assign(batch: Batch): Int32Array {
-    const steps = this.assigning(batch);
+    const assigningSteps = this.assigning(batch);
     for (;;) {
-      const { done, value } = steps.next();
-      if (done === true) return value;
+      const { done: isDone, value: assignedGroups } = assigningSteps.next();
+      if (isDone === true) return assignedGroups;
     }
   }
 
   /** The same a few hundred keys at a time. */
   *assigning(batch: Batch): Generator<undefined, Int32Array, void> {
-    if (this.#groups.length < batch.count) {
-      this.#groups = new Int32Array(batch.count);
-      this.#values = new Int32Array(batch.count);
+    if (this.#rowGroups.length < batch.count) {
+      this.#rowGroups = new Int32Array(batch.count);
+      this.#rowKeyNumbers = new Int32Array(batch.count);
     }
-    const groups = this.#groups;
-    const [first] = this.#columns;
-    if (!first) return groups;
-    const before = first.size;
-    first.assign(batch.columns[0]!, batch, groups);
-    if (this.#pairs.length === 0) {
-      const vector = batch.columns[0]!;
-      const mayBeNull = vector.kind === 'null' || vector.nulls !== null;
-      if (mayBeNull && this.#nullAfter < 0) this.#findNull(groups, batch.count, before);
-      return groups;
+    const rowGroups = this.#rowGroups;
+    const [firstKey] = this.#keyColumns;
+    if (!firstKey) return rowGroups;
+    const groupsBefore = firstKey.size;
+    firstKey.assign(batch.columns[0]!, batch, rowGroups);
+    if (this.#keyPairs.length === 0) {
+      const keyVector = batch.columns[0]!;
+      const mayBeNull = keyVector.kind === 'null' || keyVector.nulls !== null;
+      if (mayBeNull && this.#nullGroupAfter < 0) this.#findNullGroup(rowGroups, batch.count, groupsBefore);
+      return rowGroups;
     }
-    let size = first.size + 1;
-    for (let c = 1; c < this.#columns.length; c++) {
-      if (c % keysPerStep === 0) yield;
-      const column = this.#columns[c]!;
-      column.assign(batch.columns[c]!, batch, this.#values);
-      this.#pairs[c - 1]!.assign(groups, this.#values, batch.count, size, column.size + 1);
-      size = this.#pairs[c - 1]!.size;
+    let groupCount = firstKey.size + 1;
+    for (let keyColumnIndex = 1; keyColumnIndex < this.#keyColumns.length; keyColumnIndex++) {
+      if (keyColumnIndex % groupKeysPerStep === 0) yield;
+      const keyColumn = this.#keyColumns[keyColumnIndex]!;
+      keyColumn.assign(batch.columns[keyColumnIndex]!, batch, this.#rowKeyNumbers);
+      this.#keyPairs[keyColumnIndex - 1]!.assign(rowGroups, this.#rowKeyNumbers, batch.count, groupCount, keyColumn.size + 1);
+      groupCount = this.#keyPairs[keyColumnIndex - 1]!.size;
     }
-    return groups;
+    return rowGroups;
   }
 
   /**
@@ -101,103 +101,104 @@ export class GroupTable {
    * over the rows can look groups up on the way. null in any other case.
    */
   codes(batch: Batch): { readonly table: Int32Array; readonly codes: Int32Array } | null {
-    const vector = batch.columns[0];
-    if (this.#columns.length !== 1 || vector?.kind !== 'dict' || vector.nulls !== null) return null;
-    const [column] = this.#columns;
-    return column instanceof TextNumbers ? { table: column.complete(vector, batch), codes: vector.values } : null;
+    const keyVector = batch.columns[0];
+    if (this.#keyColumns.length !== 1 || keyVector?.kind !== 'dict' || keyVector.nulls !== null) return null;
+    const [textNumbers] = this.#keyColumns;
+    return textNumbers instanceof TextNumbers ? { table: textNumbers.complete(keyVector, batch), codes: keyVector.values } : null;
   }
 
   /** The same for two such keys: their numbers side by side are a place in `places`, where the group + 1 stands. */
   codePairs(batch: Batch): CodePairs | null {
-    const [left, right] = batch.columns;
-    const [first, second] = this.#columns;
-    if (this.#columns.length !== 2 || !(first instanceof TextNumbers) || !(second instanceof TextNumbers)) return null;
-    if (left?.kind !== 'dict' || right?.kind !== 'dict' || left.nulls !== null || right.nulls !== null) return null;
+    const [leftVector, rightVector] = batch.columns;
+    const [firstKey, secondKey] = this.#keyColumns;
+    if (this.#keyColumns.length !== 2 || !(firstKey instanceof TextNumbers) || !(secondKey instanceof TextNumbers)) return null;
+    if (leftVector?.kind !== 'dict' || rightVector?.kind !== 'dict' || leftVector.nulls !== null || rightVector.nulls !== null)
+      return null;
     for (let attempt = 0; ; attempt++) {
-      const groupOfPair = this.#pairs[0]!.slotsFor(first.size + 1, second.size + 1);
+      const groupOfPair = this.#keyPairs[0]!.slotsFor(firstKey.size + 1, secondKey.size + 1);
       if (groupOfPair === null) return null;
-      const pairs: CodePairs = {
-        leftCodes: left.values,
-        leftTable: first.tableOf(left)!,
-        rightCodes: right.values,
-        rightTable: second.tableOf(right)!,
+      const batchPairs: CodePairs = {
+        leftCodes: leftVector.values,
+        leftTable: firstKey.tableOf(leftVector)!,
+        rightCodes: rightVector.values,
+        rightTable: secondKey.tableOf(rightVector)!,
         groupOfPair,
-        bits: this.#pairs[0]!.bits,
+        bits: this.#keyPairs[0]!.bits,
       };
-      if (attempt > 0 || isComplete(pairs, batch)) return pairs;
+      if (attempt > 0 || areAllPairsKnown(batchPairs, batch)) return batchPairs;
       this.assign(batch);
     }
   }
 
   /** Where one or two keys are small numbers without NULL: the tables that lead to their groups, as far as they have come. */
   keyTables({ columns }: Batch): KeyTables | null {
-    const keys: KeyTable[] = [];
-    for (const [at, column] of this.#columns.entries()) {
-      const vector = columns[at]!;
-      const table = column.tableOf(vector);
-      if (table === null || (vector.kind !== 'dict' && vector.kind !== 'i32')) return null;
-      keys.push({ values: vector.values, table });
+    const tableKeys: KeyTable[] = [];
+    for (const [keyIndex, keyColumn] of this.#keyColumns.entries()) {
+      const keyVector = columns[keyIndex]!;
+      const numberTable = keyColumn.tableOf(keyVector);
+      if (numberTable === null || (keyVector.kind !== 'dict' && keyVector.kind !== 'i32')) return null;
+      tableKeys.push({ values: keyVector.values, table: numberTable });
     }
-    if (keys.length === 1) return { keys, groupOfPair: null, bits: 0 };
-    const [first, second] = this.#columns;
-    if (keys.length !== 2 || !first || !second) return null;
-    const [pairs] = this.#pairs;
-    const groupOfPair = pairs!.slotsFor(first.size + 1, second.size + 1);
-    return groupOfPair && { keys, groupOfPair, bits: pairs!.bits };
+    if (tableKeys.length === 1) return { keys: tableKeys, groupOfPair: null, bits: 0 };
+    const [firstKey, secondKey] = this.#keyColumns;
+    if (tableKeys.length !== 2 || !firstKey || !secondKey) return null;
+    const [keyPairs] = this.#keyPairs;
+    const groupOfPair = keyPairs!.slotsFor(firstKey.size + 1, secondKey.size + 1);
+    return groupOfPair && { keys: tableKeys, groupOfPair, bits: keyPairs!.bits };
   }
 
   /** Every group, in order of first appearance. */
   order(): Int32Array {
-    const size = this.size;
-    if (this.#columns.length !== 1) {
-      const every = new Int32Array(size);
-      for (let group = 0; group < size; group++) every[group] = group;
-      return every;
+    const groupCount = this.size;
+    if (this.#keyColumns.length !== 1) {
+      const everyGroup = new Int32Array(groupCount);
+      for (let group = 0; group < groupCount; group++) everyGroup[group] = group;
+      return everyGroup;
     }
-    const order = new Int32Array(this.#nullAfter < 0 ? size - 1 : size);
-    let at = 0;
-    for (let value = 1; value < size; value++) {
-      if (value - 1 === this.#nullAfter) order[at++] = 0;
-      order[at++] = value;
+    const groupOrder = new Int32Array(this.#nullGroupAfter < 0 ? groupCount - 1 : groupCount);
+    let orderIndex = 0;
+    for (let groupNumber = 1; groupNumber < groupCount; groupNumber++) {
+      if (groupNumber - 1 === this.#nullGroupAfter) groupOrder[orderIndex++] = 0;
+      groupOrder[orderIndex++] = groupNumber;
     }
-    if (this.#nullAfter === size - 1) order[at] = 0;
-    return order;
+    if (this.#nullGroupAfter === groupCount - 1) groupOrder[orderIndex] = 0;
+    return groupOrder;
   }
 
   /** Key columns of these groups. */
-  keys(groups: Int32Array): Vector[] {
-    const vectors: Vector[] = [];
-    let numbers = groups;
-    for (let c = this.#columns.length - 1; c >= 0; c--) {
-      const pairs = c > 0 ? this.#pairs[c - 1]! : null;
-      vectors.unshift(this.#columns[c]!.vector(pairs ? pairs.rights(numbers) : numbers));
-      if (pairs) numbers = pairs.lefts(numbers);
+  keys(orderedGroups: Int32Array): Vector[] {
+    const keyVectors: Vector[] = [];
+    let pairNumbers = orderedGroups;
+    for (let keyColumnIndex = this.#keyColumns.length - 1; keyColumnIndex >= 0; keyColumnIndex--) {
+      const keyPairs = keyColumnIndex > 0 ? this.#keyPairs[keyColumnIndex - 1]! : null;
+      keyVectors.unshift(this.#keyColumns[keyColumnIndex]!.vector(keyPairs ? keyPairs.rights(pairNumbers) : pairNumbers));
+      if (keyPairs) pairNumbers = keyPairs.lefts(pairNumbers);
     }
-    return vectors;
+    return keyVectors;
   }
 
   /** Values of this batch that are new got rising numbers: those seen before the first NULL of it come before NULL. */
-  #findNull(groups: Int32Array, count: number, before: number): void {
-    let most = before;
+  #findNullGroup(rowGroups: Int32Array, count: number, groupsBefore: number): void {
+    let groupsSoFar = groupsBefore;
     for (let j = 0; j < count; j++) {
-      if (groups[j] === 0) {
-        this.#nullAfter = most;
+      if (rowGroups[j] === 0) {
+        this.#nullGroupAfter = groupsSoFar;
         return;
       }
-      if (groups[j]! > most) most = groups[j]!;
+      if (rowGroups[j]! > groupsSoFar) groupsSoFar = rowGroups[j]!;
     }
   }
 }
 
 /** Whether every row of the batch finds its group. Entries are above 0: only an absent one minus 1 is negative. */
-function isComplete({ leftCodes, leftTable, rightCodes, rightTable, groupOfPair, bits }: CodePairs, batch: Batch): boolean {
+function areAllPairsKnown({ leftCodes, leftTable, rightCodes, rightTable, groupOfPair, bits }: CodePairs, batch: Batch): boolean {
   const { selection, first, count } = batch;
-  let missing = 0;
+  let missingSign = 0;
   for (let j = 0; j < count; j++) {
     const i = selection === null ? first + j : selection[j]!;
-    const left = leftTable[leftCodes[i]!]!;
-    const right = rightTable[rightCodes[i]!]!;
-    missing |= (left - 1) | (right - 1) | (groupOfPair[(left << bits) | right]! - 1);
+    const leftNumber = leftTable[leftCodes[i]!]!;
+    const rightNumber = rightTable[rightCodes[i]!]!;
+    missingSign |= (leftNumber - 1) | (rightNumber - 1) | (groupOfPair[(leftNumber << bits) | rightNumber]! - 1);
   }
-  return missing >= 0;
+  return missingSign >= 0;
 }

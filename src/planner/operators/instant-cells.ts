@@ -3,14 +3,16 @@ import { assert } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';
 
 export class Instants {
-  #values = new BigInt64Array(0);
+  #instantValues = new BigInt64Array(0);
 
   /** Instants by row number, for these rows; none of them NULL. Valid until the next call. */
-  read(vector: Vector, rows: Int32Array, count: number): BigInt64Array {
-    if (vector.kind === 'i64') return vector.values;
-    assert(vector.kind === 'i32' || vector.kind === 'f64', 'windows lie over instants');
-    if (this.#values.length < vector.values.length) this.#values = new BigInt64Array(vector.values.length);
-    for (let n = 0; n < count; n++) this.#values[rows[n]!] = BigInt(vector.values[rows[n]!]!);
-    return this.#values;
+  read(instantVector: Vector, instantRows: Int32Array, count: number): BigInt64Array {
+    if (instantVector.kind === 'i64') return instantVector.values;
+    assert(instantVector.kind === 'i32' || instantVector.kind === 'f64', 'windows lie over instants');
+    if (this.#instantValues.length < instantVector.values.length)
+      this.#instantValues = new BigInt64Array(instantVector.values.length);
+    for (let rowIndex = 0; rowIndex < count; rowIndex++)
+      this.#instantValues[instantRows[rowIndex]!] = BigInt(instantVector.values[instantRows[rowIndex]!]!);
+    return this.#instantValues;
   }
 }

@@ -11,7 +11,7 @@ import { type Batch, emptyBatch } from './operator.ts';
 import { secondRow } from './several-rows-error.ts';
 import type { Predicate } from './predicate.ts';
 
-const pairsPerBlock = 4_096;
+const joinPairsPerBlock = 4_096;
 const rowsPerStep = 65_536;
 
 /** The right side, held. */
@@ -31,7 +31,7 @@ interface Residual {
   readonly gatherers: readonly Gatherer[];
 }
 
-const unread: Vector = { kind: 'null' };
+const unreadColumn: Vector = { kind: 'null' };
 
 export class JoinPairs {
   readonly #partners: Partners;
@@ -46,10 +46,10 @@ export class JoinPairs {
   readonly #met: Uint8Array | null;
   /** Text can't be fetched to given places. */
   readonly #passesLeft: boolean;
-  readonly #leftRows = new Int32Array(pairsPerBlock);
-  readonly #candidates = new Int32Array(pairsPerBlock);
-  #lefts = new Int32Array(2 * pairsPerBlock);
-  #rights = new Int32Array(2 * pairsPerBlock);
+  readonly #leftRows = new Int32Array(joinPairsPerBlock);
+  readonly #candidates = new Int32Array(joinPairsPerBlock);
+  #lefts = new Int32Array(2 * joinPairsPerBlock);
+  #rights = new Int32Array(2 * joinPairsPerBlock);
   /** Place of the left row at work, its next partner + 1, and whether it came out before. */
   #leftRow = 0;
   #chain = 0;
@@ -60,8 +60,8 @@ export class JoinPairs {
     this.#keepsLeft = node.type === 'left' || node.type === 'full' || node.type === 'single';
     this.#atMostOne = node.type === 'single';
     this.#leftCount = node.left.columns.length;
-    const read = node.read && new Set(node.read);
-    this.#gatherers = node.columns.map((_, c) => (!read || read.has(c) ? new Gatherer() : null));
+    const readColumns = node.read && new Set(node.read);
+    this.#gatherers = node.columns.map((_, c) => (!readColumns || readColumns.has(c) ? new Gatherer() : null));
     const tested = node.residual ? [...columnsIn(node.residual)] : [];
     this.#residual = residual && {
       predicate: residual,
@@ -78,100 +78,117 @@ export class JoinPairs {
   }
 
   /** Output for a batch of left rows; `heads[j]` is the first partner + 1 of the row at place j, 0 for none. */
-  *match(batch: Batch, heads: Int32Array): Generator<Batch, void, void> {
+  *match(batch: Batch, chainHeads: Int32Array): Generator<Batch, void, void> {
     if (this.#passesLeft) {
-      yield this.#single(batch, heads);
+      yield this.#single(batch, chainHeads);
       return;
     }
     this.#leftRow = -1;
     this.#chain = 0;
     this.#leftMet = false;
-    while (this.#leftRow + (this.#chain === 0 ? 1 : 0) < batch.count) yield yield* this.#block(batch, heads);
+    while (this.#leftRow + (this.#chain === 0 ? 1 : 0) < batch.count) yield yield* this.#block(batch, chainHeads);
   }
 
   /** Right rows that never came out; the left side is NULL. */
   *unmet(): Generator<Batch, void, void> {
-    const met = this.#met;
-    if (met === null) return;
+    const metPartners = this.#met;
+    if (metPartners === null) return;
     const { columns, rows } = this.#partners;
     const leftNulls: Vector[] = Array.from({ length: this.#leftCount }, () => ({ kind: 'null' }));
-    for (let row = 0; row < rows; ) {
-      const selection = new Int32Array(pairsPerBlock);
-      const end = Math.min(rows, row + rowsPerStep);
-      let count = 0;
-      for (; row < end && count < pairsPerBlock; row++) if (met[row] === 0) selection[count++] = row;
-      yield { columns: [...leftNulls, ...columns], selection, first: 0, count };
+    for (let partnerRow = 0; partnerRow < rows; ) {
+      const selection = new Int32Array(joinPairsPerBlock);
+      const scanEnd = Math.min(rows, partnerRow + rowsPerStep);
+      let unmetCount = 0;
+      for (; partnerRow < scanEnd && unmetCount < joinPairsPerBlock; partnerRow++)
+        if (metPartners[partnerRow] === 0) selection[unmetCount++] = partnerRow;
+      yield { columns: [...leftNulls, ...columns], selection, first: 0, count: unmetCount };
     }
   }
 
   /** At most one partner a row: left columns pass as they are, those of the right are fetched to the same row numbers. */
-  #single(batch: Batch, heads: Int32Array): Batch {
+  #single(batch: Batch, chainHeads: Int32Array): Batch {
     const { selection, first, count } = batch;
     if (this.#lefts.length < count) {
       this.#lefts = new Int32Array(count);
       this.#rights = new Int32Array(count);
     }
-    const lefts = this.#lefts;
-    const rights = this.#rights;
+    const leftRows = this.#lefts;
+    const partnerRows = this.#rights;
     const keepsLeft = this.#keepsLeft;
-    let n = 0;
-    let length = 0;
-    let signs = 0;
+    let joinedCount = 0;
+    let fetchLength = 0;
+    let partnerSigns = 0;
     for (let j = 0; j < count; j++) {
-      const right = heads[j]! - 1;
-      if (right < 0 && !keepsLeft) continue;
+      const partnerRow = chainHeads[j]! - 1;
+      if (partnerRow < 0 && !keepsLeft) continue;
       const i = selection === null ? first + j : selection[j]!;
-      lefts[n] = i;
-      rights[n++] = right;
-      signs |= right;
-      if (i >= length) length = i + 1;
+      leftRows[joinedCount] = i;
+      partnerRows[joinedCount++] = partnerRow;
+      partnerSigns |= partnerRow;
+      if (i >= fetchLength) fetchLength = i + 1;
     }
-    if (n === 0) return emptyBatch;
-    this.#meet(rights, n);
-    const wanted: Fetch = { rows: rights, count: n, targetRows: lefts, length, absent: signs < 0 };
+    if (joinedCount === 0) return emptyBatch;
+    this.#meet(partnerRows, joinedCount);
+    const partnerFetch: Fetch = {
+      rows: partnerRows,
+      count: joinedCount,
+      targetRows: leftRows,
+      length: fetchLength,
+      absent: partnerSigns < 0,
+    };
     const columns = batch.columns.slice();
-    this.#partners.columns.forEach((source, c) =>
-      columns.push(this.#gatherers[this.#leftCount + c]?.fetch(source, wanted) ?? unread),
+    this.#partners.columns.forEach((partnerColumn, c) =>
+      columns.push(this.#gatherers[this.#leftCount + c]?.fetch(partnerColumn, partnerFetch) ?? unreadColumn),
     );
-    return n === count ? { columns, selection, first, count } : { columns, selection: lefts, first: 0, count: n };
+    return joinedCount === count
+      ? { columns, selection, first, count }
+      : { columns, selection: leftRows, first: 0, count: joinedCount };
   }
 
-  *#block(batch: Batch, heads: Int32Array): Generator<Batch, Batch> {
-    const from = this.#chain === 0 ? this.#leftRow + 1 : this.#leftRow;
-    let pairCount = this.#fill(batch.count, heads);
+  *#block(batch: Batch, chainHeads: Int32Array): Generator<Batch, Batch> {
+    const firstPlace = this.#chain === 0 ? this.#leftRow + 1 : this.#leftRow;
+    let pairCount = this.#fill(batch.count, chainHeads);
     if (this.#residual !== null && pairCount > 0) pairCount = yield* this.#test(batch, this.#residual, pairCount);
-    const to = this.#chain === 0 ? this.#leftRow + 1 : this.#leftRow;
-    const count = this.#keepsLeft ? this.#withUnmet(from, to, pairCount) : this.#copy(pairCount);
-    if (count === 0) return emptyBatch;
+    const lastPlace = this.#chain === 0 ? this.#leftRow + 1 : this.#leftRow;
+    const joinedCount = this.#keepsLeft ? this.#withUnmet(firstPlace, lastPlace, pairCount) : this.#copy(pairCount);
+    if (joinedCount === 0) return emptyBatch;
     const { selection, first } = batch;
-    const lefts = this.#lefts;
-    for (let n = 0; n < count; n++) lefts[n] = selection === null ? first + lefts[n]! : selection[lefts[n]!]!;
-    this.#meet(this.#rights, count);
-    const left: Fetch = { rows: lefts, count, targetRows: null, length: count, absent: false };
-    const right: Fetch = { rows: this.#rights, count, targetRows: null, length: count, absent: this.#keepsLeft };
-    const columns = this.#gatherers.map((gatherer, c) => (gatherer ? this.#fetch(gatherer, c, batch, left, right) : unread));
-    return { columns, selection: null, first: 0, count };
+    const leftRows = this.#lefts;
+    for (let n = 0; n < joinedCount; n++) leftRows[n] = selection === null ? first + leftRows[n]! : selection[leftRows[n]!]!;
+    this.#meet(this.#rights, joinedCount);
+    const leftFetch: Fetch = { rows: leftRows, count: joinedCount, targetRows: null, length: joinedCount, absent: false };
+    const partnerFetch: Fetch = {
+      rows: this.#rights,
+      count: joinedCount,
+      targetRows: null,
+      length: joinedCount,
+      absent: this.#keepsLeft,
+    };
+    const columns = this.#gatherers.map((gatherer, c) =>
+      gatherer ? this.#fetch(gatherer, c, batch, leftFetch, partnerFetch) : unreadColumn,
+    );
+    return { columns, selection: null, first: 0, count: joinedCount };
   }
 
   /** Pairs of the next rows, as places and right rows; returns how many. Rows without partners count as work too. */
-  #fill(count: number, heads: Int32Array): number {
+  #fill(count: number, chainHeads: Int32Array): number {
     const { following } = this.#partners;
     const leftRows = this.#leftRows;
-    const candidates = this.#candidates;
+    const candidatePartners = this.#candidates;
     let leftRow = this.#leftRow;
-    let chain = this.#chain;
-    const placesMax = Math.min(count, leftRow + pairsPerBlock);
+    let partnerChain = this.#chain;
+    const placesMax = Math.min(count, leftRow + joinPairsPerBlock);
     let pairCount = 0;
-    while (pairCount < pairsPerBlock) {
-      if (chain !== 0) {
+    while (pairCount < joinPairsPerBlock) {
+      if (partnerChain !== 0) {
         leftRows[pairCount] = leftRow;
-        candidates[pairCount++] = chain - 1;
-        chain = following[chain - 1]!;
-      } else if (leftRow + 1 < placesMax) chain = heads[++leftRow]!;
+        candidatePartners[pairCount++] = partnerChain - 1;
+        partnerChain = following[partnerChain - 1]!;
+      } else if (leftRow + 1 < placesMax) partnerChain = chainHeads[++leftRow]!;
       else break;
     }
     this.#leftRow = leftRow;
-    this.#chain = chain;
+    this.#chain = partnerChain;
     return pairCount;
   }
 
@@ -181,43 +198,43 @@ export class JoinPairs {
     const leftRows = this.#leftRows;
     const lefts = this.#lefts;
     for (let n = 0; n < pairCount; n++) lefts[n] = selection === null ? first + leftRows[n]! : selection[leftRows[n]!]!;
-    const left: Fetch = { rows: lefts, count: pairCount, targetRows: null, length: pairCount, absent: false };
-    const right: Fetch = { rows: this.#candidates, count: pairCount, targetRows: null, length: pairCount, absent: false };
-    const columns: Vector[] = this.#gatherers.map(() => unread);
+    const leftFetch: Fetch = { rows: lefts, count: pairCount, targetRows: null, length: pairCount, absent: false };
+    const partnerFetch: Fetch = { rows: this.#candidates, count: pairCount, targetRows: null, length: pairCount, absent: false };
+    const residualVectors: Vector[] = this.#gatherers.map(() => unreadColumn);
     tested.forEach((c, t) => {
-      columns[c] = this.#fetch(gatherers[t]!, c, batch, left, right);
+      residualVectors[c] = this.#fetch(gatherers[t]!, c, batch, leftFetch, partnerFetch);
     });
-    const stay = yield* predicate.inTurns({ columns, selection: null, first: 0, count: pairCount });
+    const stayingCount = yield* predicate.inTurns({ columns: residualVectors, selection: null, first: 0, count: pairCount });
     const { passing } = predicate;
-    for (let n = 0; n < stay; n++) {
+    for (let n = 0; n < stayingCount; n++) {
       leftRows[n] = leftRows[passing[n]!]!;
       this.#candidates[n] = this.#candidates[passing[n]!]!;
     }
-    return stay;
+    return stayingCount;
   }
 
   /** The pairs, and each row that had no matching partner up to its last one in this block: places from .. to-1. */
-  #withUnmet(from: number, to: number, pairCount: number): number {
+  #withUnmet(firstPlace: number, lastPlace: number, pairCount: number): number {
     const leftRows = this.#leftRows;
-    let met = this.#leftMet;
-    let count = 0;
-    let n = 0;
-    for (let leftRow = from; leftRow <= to; leftRow++) {
-      for (; n < pairCount && leftRows[n] === leftRow; n++) {
-        if (this.#atMostOne && met) throw secondRow();
-        this.#lefts[count] = leftRow;
-        this.#rights[count++] = this.#candidates[n]!;
-        met = true;
+    let isLeftMet = this.#leftMet;
+    let joinedCount = 0;
+    let candidateIndex = 0;
+    for (let leftRow = firstPlace; leftRow <= lastPlace; leftRow++) {
+      for (; candidateIndex < pairCount && leftRows[candidateIndex] === leftRow; candidateIndex++) {
+        if (this.#atMostOne && isLeftMet) throw secondRow();
+        this.#lefts[joinedCount] = leftRow;
+        this.#rights[joinedCount++] = this.#candidates[candidateIndex]!;
+        isLeftMet = true;
       }
-      if (leftRow === to) break;
-      if (!met) {
-        this.#lefts[count] = leftRow;
-        this.#rights[count++] = -1;
+      if (leftRow === lastPlace) break;
+      if (!isLeftMet) {
+        this.#lefts[joinedCount] = leftRow;
+        this.#rights[joinedCount++] = -1;
       }
-      met = false;
+      isLeftMet = false;
     }
-    this.#leftMet = met;
-    return count;
+    this.#leftMet = isLeftMet;
+    return joinedCount;
   }
 
   #copy(pairCount: number): number {
@@ -228,14 +245,14 @@ export class JoinPairs {
     return pairCount;
   }
 
-  #meet(rights: Int32Array, count: number): void {
-    const met = this.#met;
-    if (met === null) return;
-    for (let n = 0; n < count; n++) if (rights[n]! >= 0) met[rights[n]!] = 1;
+  #meet(partnerRows: Int32Array, count: number): void {
+    const metPartners = this.#met;
+    if (metPartners === null) return;
+    for (let n = 0; n < count; n++) if (partnerRows[n]! >= 0) metPartners[partnerRows[n]!] = 1;
   }
 
-  #fetch(gatherer: Gatherer, column: number, batch: Batch, left: Fetch, right: Fetch): Vector {
-    if (column < this.#leftCount) return gatherer.fetch(batch.columns[column]!, left);
-    return gatherer.fetch(this.#partners.columns[column - this.#leftCount]!, right);
+  #fetch(gatherer: Gatherer, column: number, batch: Batch, leftFetch: Fetch, partnerFetch: Fetch): Vector {
+    if (column < this.#leftCount) return gatherer.fetch(batch.columns[column]!, leftFetch);
+    return gatherer.fetch(this.#partners.columns[column - this.#leftCount]!, partnerFetch);
   }
 }

@@ -35,23 +35,23 @@ export function joinKernels(node: JoinNode): KernelCache<FilterKernel> | null {
   return node.residual ? new KernelCache(node.residual, compileFilter) : null;
 }
 
-const blockRows = 8_192;
+const joinBlockRows = 8_192;
 
 export class JoinOperator extends PiecesOperator {
   readonly #setup: JoinSetup;
-  readonly #types: readonly ColumnType[];
-  readonly #residual: Predicate | null;
-  #heads = new Int32Array(0);
+  readonly #joinKeyTypes: readonly ColumnType[];
+  readonly #residualPredicate: Predicate | null;
+  #chainHeads = new Int32Array(0);
   #heldBytes = 0;
 
   constructor(setup: JoinSetup) {
     super();
     const { node, residual, execution } = setup;
     this.#setup = setup;
-    this.#types = node.leftKeys.map((left, k) =>
-      commonType(node.left.columns[left]!.type, node.right.columns[node.rightKeys[k]!]!.type),
+    this.#joinKeyTypes = node.leftKeys.map((leftKey, k) =>
+      joinKeyType(node.left.columns[leftKey]!.type, node.right.columns[node.rightKeys[k]!]!.type),
     );
-    this.#residual = residual && new Predicate(residual, execution);
+    this.#residualPredicate = residual && new Predicate(residual, execution);
   }
 
   close(): void {
@@ -60,208 +60,208 @@ export class JoinOperator extends PiecesOperator {
   }
 
   protected pieces(): Pieces {
-    return this.#setup.node.build === 'right' ? this.#holdRight() : this.#holdLeft();
+    return this.#setup.node.build === 'right' ? this.#joinHoldingRight() : this.#joinHoldingLeft();
   }
 
-  *#holdRight(): Pieces {
+  *#joinHoldingRight(): Pieces {
     const { left, right, node } = this.#setup;
-    const { leads = false } = node;
-    const first = this.#sink('left');
+    const { leads: leadsLeft = false } = node;
+    const leftSink = this.#sideSink('left');
     let passedRows = 0;
-    if (leads) {
-      yield* this.#collect(left, first, 0);
-      if (first.length === 0) return;
-      passedRows = yield* this.#tell(node.leftKeys, first.vectors(), first.length);
+    if (leadsLeft) {
+      yield* this.#collectSide(left, leftSink, 0);
+      if (leftSink.length === 0) return;
+      passedRows = yield* this.#narrowOtherSide(node.leftKeys, leftSink.vectors(), leftSink.length);
     }
-    const sink = this.#sink('right');
-    yield* this.#collect(right, sink, first.bytes + passedRows);
-    if (sink.length === 0 && (node.type === 'inner' || node.type === 'right' || node.type === 'semi')) return;
-    const columns = sink.vectors();
-    if (!leads) passedRows = yield* this.#tell(node.rightKeys, columns, sink.length);
-    const index = yield* this.#index(node.rightKeys, columns, sink.length);
-    const { following, unique } = index;
-    const partners: Partners = { columns, rows: sink.length, following, unique };
-    const matches = yieldsRight(node.type)
-      ? new JoinPairs(node, partners, this.#residual)
-      : new MarkMatches(node, partners, this.#residual);
-    this.#hold(first.bytes + passedRows + sink.bytes + index.bytes + matches.bytes);
-    for (const batch of leads ? blocksOf(first) : batchesOf(left)) {
-      if (batch.count === 0) yield emptyBatch;
-      else yield* matches.match(batch, this.#find(index, node.leftKeys, batch));
+    const rightSink = this.#sideSink('right');
+    yield* this.#collectSide(right, rightSink, leftSink.bytes + passedRows);
+    if (rightSink.length === 0 && (node.type === 'inner' || node.type === 'right' || node.type === 'semi')) return;
+    const rightColumns = rightSink.vectors();
+    if (!leadsLeft) passedRows = yield* this.#narrowOtherSide(node.rightKeys, rightColumns, rightSink.length);
+    const keyIndex = yield* this.#buildKeyIndex(node.rightKeys, rightColumns, rightSink.length);
+    const { following, unique } = keyIndex;
+    const joinPartners: Partners = { columns: rightColumns, rows: rightSink.length, following, unique };
+    const joinMatches = yieldsRight(node.type)
+      ? new JoinPairs(node, joinPartners, this.#residualPredicate)
+      : new MarkMatches(node, joinPartners, this.#residualPredicate);
+    this.#holdJoinBytes(leftSink.bytes + passedRows + rightSink.bytes + keyIndex.bytes + joinMatches.bytes);
+    for (const leftBatch of leadsLeft ? joinBlocks(leftSink) : joinBatches(left)) {
+      if (leftBatch.count === 0) yield emptyBatch;
+      else yield* joinMatches.match(leftBatch, this.#findChainHeads(keyIndex, node.leftKeys, leftBatch));
     }
-    yield* matches.unmet();
+    yield* joinMatches.unmet();
   }
 
   /** Collects all rows of a side. */
-  *#collect(side: Operator, sink: RowSink, bytes: number): Pieces {
-    for (const batch of batchesOf(side)) {
-      if (batch.count > 0) sink.append(batch);
-      this.#hold(bytes + sink.bytes);
+  *#collectSide(joinSide: Operator, sideSink: RowSink, earlierBytes: number): Pieces {
+    for (const sideBatch of joinBatches(joinSide)) {
+      if (sideBatch.count > 0) sideSink.append(sideBatch);
+      this.#holdJoinBytes(earlierBytes + sideSink.bytes);
       yield emptyBatch;
     }
   }
 
   /** Tells scans of the other side by which keys a row may have partners here; returns the bytes that it takes. */
-  *#tell(keys: readonly number[], columns: readonly Vector[], rows: number): Pieces<number> {
-    let bytes = 0;
+  *#narrowOtherSide(joinKeys: readonly number[], sideColumns: readonly Vector[], rows: number): Pieces<number> {
+    let narrowingBytes = 0;
     for (const { key, filter } of this.#setup.narrowings ?? []) {
-      yield* pace(filter.take(columns[keys[key]!]!, rows));
-      bytes += filter.bytes;
+      yield* yieldBetweenSteps(filter.take(sideColumns[joinKeys[key]!]!, rows));
+      narrowingBytes += filter.bytes;
     }
-    return bytes;
+    return narrowingBytes;
   }
 
-  *#holdLeft(): Pieces {
+  *#joinHoldingLeft(): Pieces {
     const { left, right, node } = this.#setup;
-    const sink = this.#sink('left');
-    yield* this.#collect(left, sink, 0);
-    if (sink.length === 0 && (node.type === 'inner' || node.type === 'left')) return;
-    const columns = sink.vectors();
-    const passedRows = yield* this.#tell(node.leftKeys, columns, sink.length);
-    const index = yield* this.#index(node.leftKeys, columns, sink.length);
-    const heldBytes = sink.bytes + passedRows + index.bytes;
-    const partners = this.#sink('right');
-    const owners = new Owners();
+    const leftSink = this.#sideSink('left');
+    yield* this.#collectSide(left, leftSink, 0);
+    if (leftSink.length === 0 && (node.type === 'inner' || node.type === 'left')) return;
+    const leftColumns = leftSink.vectors();
+    const passedRows = yield* this.#narrowOtherSide(node.leftKeys, leftColumns, leftSink.length);
+    const keyIndex = yield* this.#buildKeyIndex(node.leftKeys, leftColumns, leftSink.length);
+    const heldBytes = leftSink.bytes + passedRows + keyIndex.bytes;
+    const partnerSink = this.#sideSink('right');
+    const chainOwners = new ChainOwners();
     const keepsAll = node.type === 'right' || node.type === 'full';
-    for (let batch = right.next(); batch !== null; batch = right.next()) {
-      if (batch.count > 0) {
-        const heads = this.#find(index, node.rightKeys, batch);
-        if (keepsAll) owners.append(heads, batch.count);
-        const heldBatch = keepsAll ? batch : owners.appendOwned(heads, batch);
-        if (heldBatch.count > 0) partners.append(heldBatch);
-        this.#hold(heldBytes + partners.bytes + owners.bytes);
+    for (let joinBatch = right.next(); joinBatch !== null; joinBatch = right.next()) {
+      if (joinBatch.count > 0) {
+        const chainHeads = this.#findChainHeads(keyIndex, node.rightKeys, joinBatch);
+        if (keepsAll) chainOwners.append(chainHeads, joinBatch.count);
+        const heldBatch = keepsAll ? joinBatch : chainOwners.appendOwned(chainHeads, joinBatch);
+        if (heldBatch.count > 0) partnerSink.append(heldBatch);
+        this.#holdJoinBytes(heldBytes + partnerSink.bytes + chainOwners.bytes);
       }
       yield emptyBatch;
     }
-    const chains = new Chains(sink.length, owners.values, partners.length);
-    yield* chains.build();
-    const { firsts, following, unique } = chains;
-    const partnerRows: Partners = { columns: partners.vectors(), rows: partners.length, following, unique };
-    const matches = new JoinPairs(node, partnerRows, this.#residual);
-    this.#hold(heldBytes + partners.bytes + owners.bytes + chains.bytes + matches.bytes);
-    for (const batch of blocksOf(sink)) {
+    const partnerChains = new PartnerChains(leftSink.length, chainOwners.values, partnerSink.length);
+    yield* partnerChains.build();
+    const { firsts, following, unique } = partnerChains;
+    const partnerRows: Partners = { columns: partnerSink.vectors(), rows: partnerSink.length, following, unique };
+    const joinMatches = new JoinPairs(node, partnerRows, this.#residualPredicate);
+    this.#holdJoinBytes(heldBytes + partnerSink.bytes + chainOwners.bytes + partnerChains.bytes + joinMatches.bytes);
+    for (const batch of joinBlocks(leftSink)) {
       const { first } = batch;
-      if (index.unique) yield* matches.match(batch, firsts.subarray(first));
+      if (keyIndex.unique) yield* joinMatches.match(batch, firsts.subarray(first));
       else {
-        const heads = this.#find(index, node.leftKeys, batch);
-        for (let j = 0; j < batch.count; j++) heads[j] = heads[j] === 0 ? 0 : firsts[heads[j]! - 1]!;
-        yield* matches.match(batch, heads);
+        const chainHeads = this.#findChainHeads(keyIndex, node.leftKeys, batch);
+        for (let j = 0; j < batch.count; j++) chainHeads[j] = chainHeads[j] === 0 ? 0 : firsts[chainHeads[j]! - 1]!;
+        yield* joinMatches.match(batch, chainHeads);
       }
     }
-    yield* matches.unmet();
+    yield* joinMatches.unmet();
   }
 
   /** Collects the rows of one side: their keys, and the columns that the residual or an operator above reads. */
-  #sink(side: 'left' | 'right'): RowSink {
+  #sideSink(joinSide: 'left' | 'right'): RowSink {
     const { node } = this.#setup;
-    const types = node[side].columns.map(({ type }) => type);
-    if (node.read === undefined) return new RowSink(types);
-    const before = side === 'left' ? 0 : node.left.columns.length;
-    const wanted = new Set(side === 'left' ? node.leftKeys : node.rightKeys);
-    const read = side === 'right' && !yieldsRight(node.type) ? [] : node.read;
-    const used = node.residual ? columnsIn(node.residual, new Set(read)) : read;
-    for (const column of used) wanted.add(column - before);
-    return new RowSink(types, wanted);
+    const sideTypes = node[joinSide].columns.map(({ type }) => type);
+    if (node.read === undefined) return new RowSink(sideTypes);
+    const firstSideColumn = joinSide === 'left' ? 0 : node.left.columns.length;
+    const wantedColumns = new Set(joinSide === 'left' ? node.leftKeys : node.rightKeys);
+    const readColumns = joinSide === 'right' && !yieldsRight(node.type) ? [] : node.read;
+    const usedColumns = node.residual ? columnsIn(node.residual, new Set(readColumns)) : readColumns;
+    for (const column of usedColumns) wantedColumns.add(column - firstSideColumn);
+    return new RowSink(sideTypes, wantedColumns);
   }
 
   /** Makes the index that suits the keys of the held side. */
-  *#index(keys: readonly number[], columns: readonly Vector[], rows: number): Pieces<RowIndex> {
-    const vectors = keys.map((key) => columns[key]!);
-    return yield* pace(NumberedRows.build(this.#types, vectors, rows));
+  *#buildKeyIndex(joinKeys: readonly number[], sideColumns: readonly Vector[], rows: number): Pieces<RowIndex> {
+    const keyVectors = joinKeys.map((key) => sideColumns[key]!);
+    return yield* yieldBetweenSteps(NumberedRows.build(this.#joinKeyTypes, keyVectors, rows));
   }
 
-  #find(index: RowIndex, keys: readonly number[], batch: Batch): Int32Array {
-    if (this.#heads.length < batch.count) this.#heads = new Int32Array(batch.count);
-    const vectors = keys.map((key) => batch.columns[key]!);
-    index.find(vectors, batch, this.#heads);
-    return this.#heads;
+  #findChainHeads(keyIndex: RowIndex, joinKeys: readonly number[], batch: Batch): Int32Array {
+    if (this.#chainHeads.length < batch.count) this.#chainHeads = new Int32Array(batch.count);
+    const keyVectors = joinKeys.map((key) => batch.columns[key]!);
+    keyIndex.find(keyVectors, batch, this.#chainHeads);
+    return this.#chainHeads;
   }
 
-  #hold(bytes: number): void {
-    this.#heldBytes = this.#setup.execution.memory.change(this.#heldBytes, bytes);
+  #holdJoinBytes(joinBytes: number): void {
+    this.#heldBytes = this.#setup.execution.memory.change(this.#heldBytes, joinBytes);
   }
 }
 
-function* batchesOf(operator: Operator): Generator<Batch, void, void> {
-  for (let batch = operator.next(); batch !== null; batch = operator.next()) yield batch;
+function* joinBatches(joinSide: Operator): Generator<Batch, void, void> {
+  for (let joinBatch = joinSide.next(); joinBatch !== null; joinBatch = joinSide.next()) yield joinBatch;
 }
 
 /** Collected rows, a block at a time. */
-function* blocksOf(sink: RowSink): Generator<Batch, void, void> {
-  const columns = sink.vectors();
-  for (let first = 0; first < sink.length; first += blockRows) {
-    yield { columns, selection: null, first, count: Math.min(blockRows, sink.length - first) };
+function* joinBlocks(joinSink: RowSink): Generator<Batch, void, void> {
+  const sinkColumns = joinSink.vectors();
+  for (let first = 0; first < joinSink.length; first += joinBlockRows) {
+    yield { columns: sinkColumns, selection: null, first, count: Math.min(joinBlockRows, joinSink.length - first) };
   }
 }
 
 /** Integers and numbers meet as numbers, text and json as text, instants and integers by their 64 bits. */
-function commonType(left: ColumnType, right: ColumnType): ColumnType {
+function joinKeyType(left: ColumnType, right: ColumnType): ColumnType {
   return right === 'number' ? right : left;
 }
 
-function* pace<T>(work: Generator<undefined, T, void>): Pieces<T> {
+function* yieldBetweenSteps<T>(joinWork: Generator<undefined, T, void>): Pieces<T> {
   for (;;) {
-    const step = work.next();
-    if (step.done) return step.value;
+    const workStep = joinWork.next();
+    if (workStep.done) return workStep.value;
     yield emptyBatch;
   }
 }
 
 /** For each right row that was kept, the first left row + 1 of its key. */
-class Owners {
+class ChainOwners {
   values = new Int32Array(1024);
-  #length = 0;
+  #ownerCount = 0;
   #passing = new Int32Array(0);
 
   get bytes(): number {
     return this.values.byteLength;
   }
 
-  append(heads: Int32Array, count: number): void {
-    this.#reserve(count);
-    this.values.set(heads.subarray(0, count), this.#length);
-    this.#length += count;
+  append(chainHeads: Int32Array, count: number): void {
+    this.#reserveOwners(count);
+    this.values.set(chainHeads.subarray(0, count), this.#ownerCount);
+    this.#ownerCount += count;
   }
 
   /** Keeps the rows that have a left row. */
-  appendOwned(heads: Int32Array, batch: Batch): Batch {
+  appendOwned(chainHeads: Int32Array, batch: Batch): Batch {
     const { columns, selection, first, count } = batch;
-    this.#reserve(count);
+    this.#reserveOwners(count);
     if (this.#passing.length < count) this.#passing = new Int32Array(count);
-    let n = 0;
-    const owners = this.values.subarray(this.#length, this.#length + count);
+    let ownedCount = 0;
+    const chainOwners = this.values.subarray(this.#ownerCount, this.#ownerCount + count);
     const passing = this.#passing;
     // Each row is written, and the next one over it where it has no owner: nothing to guess for the processor.
     for (let j = 0; j < count; j++) {
-      const head = heads[j]!;
-      owners[n] = head;
-      passing[n] = selection === null ? first + j : selection[j]!;
-      n = (n + (head === 0 ? 0 : 1)) | 0;
+      const chainHead = chainHeads[j]!;
+      chainOwners[ownedCount] = chainHead;
+      passing[ownedCount] = selection === null ? first + j : selection[j]!;
+      ownedCount = (ownedCount + (chainHead === 0 ? 0 : 1)) | 0;
     }
-    this.#length += n;
-    return { columns, selection: this.#passing, first: 0, count: n };
+    this.#ownerCount += ownedCount;
+    return { columns, selection: this.#passing, first: 0, count: ownedCount };
   }
 
-  #reserve(count: number): void {
-    if (this.#length + count <= this.values.length) return;
-    const values = new Int32Array(Math.max(this.values.length * 2, this.#length + count));
-    values.set(this.values);
-    this.values = values;
+  #reserveOwners(count: number): void {
+    if (this.#ownerCount + count <= this.values.length) return;
+    const largerOwners = new Int32Array(Math.max(this.values.length * 2, this.#ownerCount + count));
+    largerOwners.set(this.values);
+    this.values = largerOwners;
   }
 }
 
 /** Right rows chained to the left row that owns them, made from the last to the first. */
-class Chains {
+class PartnerChains {
   /** First right row + 1 by left row. */
   readonly firsts: Int32Array;
   readonly following: Int32Array;
-  readonly #owners: Int32Array;
+  readonly #chainOwners: Int32Array;
   unique = true;
 
   constructor(leftRows: number, owners: Int32Array, rightRows: number) {
     this.firsts = new Int32Array(leftRows);
     this.following = new Int32Array(rightRows);
-    this.#owners = owners;
+    this.#chainOwners = owners;
   }
 
   get bytes(): number {
@@ -270,18 +270,18 @@ class Chains {
 
   *build(): Pieces {
     const { firsts, following } = this;
-    const owners = this.#owners;
-    let shared = 0;
-    for (let row = following.length - 1; row >= 0; row--) {
-      const owner = owners[row]!;
-      if (owner !== 0) {
-        const next = firsts[owner - 1]!;
-        shared |= next;
-        following[row] = next;
-        firsts[owner - 1] = row + 1;
+    const chainOwners = this.#chainOwners;
+    let sharedRows = 0;
+    for (let partnerRow = following.length - 1; partnerRow >= 0; partnerRow--) {
+      const chainOwner = chainOwners[partnerRow]!;
+      if (chainOwner !== 0) {
+        const nextPartner = firsts[chainOwner - 1]!;
+        sharedRows |= nextPartner;
+        following[partnerRow] = nextPartner;
+        firsts[chainOwner - 1] = partnerRow + 1;
       }
-      if (row % rowsPerStep === 0) yield emptyBatch;
+      if (partnerRow % rowsPerStep === 0) yield emptyBatch;
     }
-    this.unique = shared === 0;
+    this.unique = sharedRows === 0;
   }
 }

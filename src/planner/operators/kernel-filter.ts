@@ -22,83 +22,89 @@ export interface KernelFilterKernels {
 }
 
 /** Below this a block is not worth the calls. */
-const rowsMin = 512;
+const maskedRowsMin = 512;
 
 /** Without a condition all visible rows pass. */
 export const noConditions: KernelFilterKernels = { tests: [], rest: null, whole: null };
 
 export function kernelFilterKernels({ predicate }: FilterNode): KernelFilterKernels {
   const { tests, rest } = splitPredicate(predicate);
-  const cache = (bound: Bound): KernelCache<FilterKernel> => new KernelCache(bound, compileFilter);
-  return { tests, rest: rest && cache(rest), whole: cache(predicate) };
+  const kernelCache = (bound: Bound): KernelCache<FilterKernel> => new KernelCache(bound, compileFilter);
+  return { tests, rest: rest && kernelCache(rest), whole: kernelCache(predicate) };
 }
 
 export class KernelFilterOperator implements Operator {
-  readonly #scan: ScanOperator;
-  readonly #mask: RowMask;
-  readonly #testing: boolean;
-  readonly #rest: Predicate | null;
-  readonly #whole: Predicate | null;
+  readonly #filteredScan: ScanOperator;
+  readonly #rowMask: RowMask;
+  readonly #hasColumnTests: boolean;
+  readonly #restPredicate: Predicate | null;
+  readonly #wholePredicate: Predicate | null;
   /** A batch of which a part is tested. */
-  #held: { readonly predicate: Predicate; readonly batch: Batch } | null = null;
+  #unfinishedFilter: { readonly predicate: Predicate; readonly batch: Batch } | null = null;
 
   constructor(scan: ScanOperator, { tests, rest, whole }: KernelFilterKernels, execution: Execution) {
-    this.#scan = scan;
-    this.#mask = new RowMask(tests, execution.kernels);
-    this.#testing = tests.length > 0;
-    this.#rest = rest && new Predicate(rest, execution);
-    this.#whole = whole && new Predicate(whole, execution);
+    this.#filteredScan = scan;
+    this.#rowMask = new RowMask(tests, execution.kernels);
+    this.#hasColumnTests = tests.length > 0;
+    this.#restPredicate = rest && new Predicate(rest, execution);
+    this.#wholePredicate = whole && new Predicate(whole, execution);
   }
 
   next(): Batch | null {
-    if (this.#held) return this.#passing(this.#held.predicate, this.#held.batch, this.#held.predicate.goOn());
-    const block = this.#scan.next();
-    if (block === null) return null;
-    if (block.count === 0) return emptyBatch;
-    const judged = block.sift !== undefined || (this.#testing && block.selection === null && block.count >= rowsMin);
-    const passingCount = judged ? this.#mask.select(block, true) : -1;
-    if (passingCount >= 0) return this.#pass(this.#rest, this.#batchOf(block, passingCount));
-    return this.#pass(this.#whole, block.sift ? this.#siftVisible(block, block.sift) : block);
+    if (this.#unfinishedFilter)
+      return this.#passingBatch(
+        this.#unfinishedFilter.predicate,
+        this.#unfinishedFilter.batch,
+        this.#unfinishedFilter.predicate.goOn(),
+      );
+    const scanBlock = this.#filteredScan.next();
+    if (scanBlock === null) return null;
+    if (scanBlock.count === 0) return emptyBatch;
+    const isMasked =
+      scanBlock.sift !== undefined || (this.#hasColumnTests && scanBlock.selection === null && scanBlock.count >= maskedRowsMin);
+    const passingCount = isMasked ? this.#rowMask.select(scanBlock, true) : -1;
+    if (passingCount >= 0) return this.#passThrough(this.#restPredicate, this.#maskedBatch(scanBlock, passingCount));
+    return this.#passThrough(this.#wholePredicate, scanBlock.sift ? this.#siftVisible(scanBlock, scanBlock.sift) : scanBlock);
   }
 
-  #pass(predicate: Predicate | null, batch: Batch): Batch {
+  #passThrough(predicate: Predicate | null, batch: Batch): Batch {
     if (batch.count === 0) return emptyBatch;
-    return predicate ? this.#passing(predicate, batch, predicate.select(batch)) : batch;
+    return predicate ? this.#passingBatch(predicate, batch, predicate.select(batch)) : batch;
   }
 
-  #passing(predicate: Predicate, batch: Batch, count: number): Batch {
-    this.#held = count < 0 ? { predicate, batch } : null;
+  #passingBatch(predicate: Predicate, batch: Batch, count: number): Batch {
+    this.#unfinishedFilter = count < 0 ? { predicate, batch } : null;
     if (count < 0) return emptyBatch;
     // If all rows pass, the batch stays as it is: consecutive rows are copied at once.
     return count === batch.count ? batch : { columns: batch.columns, selection: predicate.passing, first: 0, count };
   }
 
   close(): void {
-    this.#mask.release();
-    this.#scan.close();
+    this.#rowMask.release();
+    this.#filteredScan.close();
   }
 
   /** Visible rows of a block whose conditions are not for kernels. */
-  #siftVisible(block: ScanBatch, sift: Sift): Batch {
-    const passingCount = this.#mask.select(block, false);
-    return passingCount >= 0 ? this.#batchOf(block, passingCount) : siftedHere(block, sift);
+  #siftVisible(scanBlock: ScanBatch, sift: Sift): Batch {
+    const passingCount = this.#rowMask.select(scanBlock, false);
+    return passingCount >= 0 ? this.#maskedBatch(scanBlock, passingCount) : siftRows(scanBlock, sift);
   }
 
-  #batchOf({ columns, first, count }: ScanBatch, passingCount: number): Batch {
+  #maskedBatch({ columns, first, count }: ScanBatch, passingCount: number): Batch {
     if (passingCount === count) return { columns, selection: null, first, count };
-    return { columns, selection: this.#mask.selection, first: 0, count: passingCount };
+    return { columns, selection: this.#rowMask.selection, first: 0, count: passingCount };
   }
 }
 
 /** Sifts rows in JavaScript, where the memory has no workspace. */
-function siftedHere({ columns, first, count }: ScanBatch, { live, closings, closing, visible }: Sift): Batch {
-  const rows = new Int32Array(count);
+function siftRows({ columns, first, count }: ScanBatch, { live, closings, closing, visible }: Sift): Batch {
+  const siftedRows = new Int32Array(count);
   let passingCount = 0;
-  for (let row = first; row < first + count; row++) {
-    if (live !== null && ((live[row >>> 5]! >>> (row & 31)) & 1) === 0) continue;
-    if (closings !== null && closings[row]! < closing) continue;
-    if (visible && ((visible[row >>> 5]! >>> (row & 31)) & 1) === 0) continue;
-    rows[passingCount++] = row;
+  for (let blockRow = first; blockRow < first + count; blockRow++) {
+    if (live !== null && ((live[blockRow >>> 5]! >>> (blockRow & 31)) & 1) === 0) continue;
+    if (closings !== null && closings[blockRow]! < closing) continue;
+    if (visible && ((visible[blockRow >>> 5]! >>> (blockRow & 31)) & 1) === 0) continue;
+    siftedRows[passingCount++] = blockRow;
   }
-  return { columns, selection: rows, first: 0, count: passingCount };
+  return { columns, selection: siftedRows, first: 0, count: passingCount };
 }

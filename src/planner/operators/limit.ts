@@ -29,13 +29,13 @@ export interface LimitSetup {
 export class LimitOperator implements Operator {
   readonly #setup: LimitSetup;
   /** False where the input counts its matches itself (a sort with a limit drops some of them), and inside a statement. */
-  readonly #counting: boolean;
-  readonly #limit: number;
+  readonly #countsHits: boolean;
+  readonly #rowLimit: number;
   /** At least one more than the page holds, to know whether there is another page. */
   readonly #hitsMax: number;
-  readonly #systemFrom: number;
-  #input: Operator;
-  #delivered = 0;
+  readonly #systemFromColumn: number;
+  #limitedInput: Operator;
+  #deliveredRows = 0;
   /** A row came of what counts its matches itself. */
   #hasCounted = false;
   #scannedAtEnd = -1;
@@ -44,77 +44,80 @@ export class LimitOperator implements Operator {
 
   constructor(setup: LimitSetup) {
     this.#setup = setup;
-    this.#input = setup.input;
-    this.#limit = firstRows(setup.node.limit, setup.node.offset, setup.execution);
-    this.#hitsMax = Math.max(hitsMax, this.#limit + 1);
-    this.#counting = setup.node.counted && !countsItself(setup.node.input);
-    this.#systemFrom = setup.node.counting ? setup.node.columns.findIndex(({ name }) => name === 'system_from') : -1;
+    this.#limitedInput = setup.input;
+    this.#rowLimit = firstRows(setup.node.limit, setup.node.offset, setup.execution);
+    this.#hitsMax = Math.max(hitsMax, this.#rowLimit + 1);
+    this.#countsHits = setup.node.counted && !countsItself(setup.node.input);
+    this.#systemFromColumn = setup.node.counting ? setup.node.columns.findIndex(({ name }) => name === 'system_from') : -1;
   }
 
   next(): Batch | null {
     const { counters } = this.#setup.execution;
-    const limit = this.#limit;
-    if (this.#delivered >= limit && !this.#goOnCounting() && !this.#letsInputCount) return null;
+    const rowLimit = this.#rowLimit;
+    if (this.#deliveredRows >= rowLimit && !this.#goOnCounting() && !this.#letsInputCount) return null;
     if (this.#lastSystemFrom !== null) this.#startCounting(this.#lastSystemFrom);
-    const batch = this.#input.next();
-    if (batch === null) return null;
-    const count = Math.min(batch.count, limit - this.#delivered);
-    if (count === 0) {
-      this.#hasCounted = batch.count > 0;
-      if (this.#counting) this.#count(batch.count);
+    const limitedBatch = this.#limitedInput.next();
+    if (limitedBatch === null) return null;
+    const deliveredNow = Math.min(limitedBatch.count, rowLimit - this.#deliveredRows);
+    if (deliveredNow === 0) {
+      this.#hasCounted = limitedBatch.count > 0;
+      if (this.#countsHits) this.#countHits(limitedBatch.count);
       return emptyBatch;
     }
-    this.#delivered += count;
-    if (this.#delivered === limit && this.#systemFrom >= 0) {
-      counters.hits += count;
-      this.#lastSystemFrom = this.#systemFromOf(batch, count - 1);
-    } else if (this.#counting) this.#count(batch.count);
-    return count === batch.count ? batch : { ...batch, count };
+    this.#deliveredRows += deliveredNow;
+    if (this.#deliveredRows === rowLimit && this.#systemFromColumn >= 0) {
+      counters.hits += deliveredNow;
+      this.#lastSystemFrom = this.#systemFromOf(limitedBatch, deliveredNow - 1);
+    } else if (this.#countsHits) this.#countHits(limitedBatch.count);
+    return deliveredNow === limitedBatch.count ? limitedBatch : { ...limitedBatch, count: deliveredNow };
   }
 
   close(): void {
-    this.#input.close();
+    this.#limitedInput.close();
   }
 
   /** A LIMIT of 0 asks for the first row all the same, where its input counts the matches on the way to it. */
   get #letsInputCount(): boolean {
-    return this.#limit === 0 && this.#setup.node.counted && !this.#counting && !this.#hasCounted;
+    return this.#rowLimit === 0 && this.#setup.node.counted && !this.#countsHits && !this.#hasCounted;
   }
 
-  #count(rows: number): void {
+  #countHits(hitRows: number): void {
     const { counters } = this.#setup.execution;
-    counters.hits = Math.max(counters.hits, Math.min(counters.hits + rows, this.#hitsMax));
+    counters.hits = Math.max(counters.hits, Math.min(counters.hits + hitRows, this.#hitsMax));
   }
 
   #goOnCounting(): boolean {
     const { counters } = this.#setup.execution;
     if (this.#scannedAtEnd < 0) this.#scannedAtEnd = counters.scanned;
     if (++this.#countingCalls > countingCallsMax) return false;
-    const scannedMax = this.#systemFrom < 0 ? countingRowsMax : countingRowsMax * versionsPerRow;
-    const scanned = counters.scanned - this.#scannedAtEnd;
-    return this.#counting && counters.hits < this.#hitsMax && scanned <= Math.min(scannedMax, this.#scannable);
+    const scannedMax = this.#systemFromColumn < 0 ? countingRowsMax : countingRowsMax * versionsPerRow;
+    const countedVersions = counters.scanned - this.#scannedAtEnd;
+    return this.#countsHits && counters.hits < this.#hitsMax && countedVersions <= Math.min(scannedMax, this.#scannableRows);
   }
 
   /** Rows that may still be scanned below the cap. Counting must never cause a refusal. */
-  get #scannable(): number {
+  get #scannableRows(): number {
     return this.#setup.execution.limits.scannedRowsMax - this.#scannedAtEnd - 65_536;
   }
 
   /** Reads the rows after the last one delivered again, with fewer columns; its own batch has been taken by now. */
-  #startCounting(after: bigint): void {
+  #startCounting(lastSystemFrom: bigint): void {
     this.#lastSystemFrom = null;
-    this.#input.close();
-    this.#input = this.#setup.countAfter(after, Math.max(0, Math.min(countingRowsMax, this.#scannable)));
+    this.#limitedInput.close();
+    this.#limitedInput = this.#setup.countAfter(lastSystemFrom, Math.max(0, Math.min(countingRowsMax, this.#scannableRows)));
   }
 
   #systemFromOf(batch: Batch, k: number): bigint {
-    const vector = batch.columns[this.#systemFrom]!;
-    assert(vector.kind === 'i64', 'rows of a type carry their system_from');
-    return vector.values[batch.selection ? batch.selection[k]! : batch.first + k]!;
+    const systemFromVector = batch.columns[this.#systemFromColumn]!;
+    assert(systemFromVector.kind === 'i64', 'rows of a type carry their system_from');
+    return systemFromVector.values[batch.selection ? batch.selection[k]! : batch.first + k]!;
   }
 }
 
 /** A sort, and a function that ranks rows, drops some of its matches. */
-function countsItself(input: PlanNode): boolean {
-  return input.kind === 'sort' || (input.kind === 'function' && (input.input !== null || input.graph !== undefined));
+function countsItself(limitedNode: PlanNode): boolean {
+  return (
+    limitedNode.kind === 'sort' ||
+    (limitedNode.kind === 'function' && (limitedNode.input !== null || limitedNode.graph !== undefined))
+  );
 }

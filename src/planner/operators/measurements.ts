@@ -18,16 +18,16 @@ export interface Measured {
 }
 
 export class Measurements implements Watch {
-  readonly #clock: Clock;
-  readonly #held: ReadonlySet<PlanNode>;
-  readonly #byNode = new Map<PlanNode, Measured>();
-  readonly #texts = new Map<Dictionary, Int32Array>();
+  readonly #measuringClock: Clock;
+  readonly #holdingNodes: ReadonlySet<PlanNode>;
+  readonly #measuredByNode = new Map<PlanNode, Measured>();
+  readonly #textBytesByCode = new Map<Dictionary, Int32Array>();
   /** Time spent inside the operator that is running now. */
-  #withinMs = 0;
+  #nestedMs = 0;
 
   constructor(plan: LogicalPlan, clock: Clock) {
-    this.#clock = clock;
-    this.#held = new Set([
+    this.#measuringClock = clock;
+    this.#holdingNodes = new Set([
       ...nodesOf(plan).flatMap(heldBy),
       ...plan.subqueries.flatMap(({ root, as }) => (as === 'set' ? [root] : [])),
     ]);
@@ -35,26 +35,26 @@ export class Measurements implements Watch {
 
   /** Undefined where it was never asked for a row. */
   figuresOf(node: PlanNode): Measured | undefined {
-    return this.#byNode.get(node);
+    return this.#measuredByNode.get(node);
   }
 
   around(node: PlanNode, operator: Operator): Operator {
-    const types = node.columns.map(({ type }) => type);
-    const isHeld = this.#held.has(node);
+    const nodeTypes = node.columns.map(({ type }) => type);
+    const isHeld = this.#holdingNodes.has(node);
     return {
       next: () => {
-        const outside = this.#withinMs;
-        this.#withinMs = 0;
-        const startedMs = this.#clock.monotonicMs();
+        const outerNestedMs = this.#nestedMs;
+        this.#nestedMs = 0;
+        const startedMs = this.#measuringClock.monotonicMs();
         const batch = operator.next();
-        const spentMs = this.#clock.monotonicMs() - startedMs;
-        let own = this.#byNode.get(node);
-        if (!own) this.#byNode.set(node, (own = { rows: 0, ms: 0, bytes: 0 }));
-        own.ms += spentMs - this.#withinMs;
-        this.#withinMs = outside + spentMs;
+        const spentMs = this.#measuringClock.monotonicMs() - startedMs;
+        let nodeFigures = this.#measuredByNode.get(node);
+        if (!nodeFigures) this.#measuredByNode.set(node, (nodeFigures = { rows: 0, ms: 0, bytes: 0 }));
+        nodeFigures.ms += spentMs - this.#nestedMs;
+        this.#nestedMs = outerNestedMs + spentMs;
         if (batch !== null && batch.count > 0) {
-          own.rows += batch.count;
-          if (isHeld) own.bytes += this.#bytes(batch, types);
+          nodeFigures.rows += batch.count;
+          if (isHeld) nodeFigures.bytes += this.#batchBytes(batch, nodeTypes);
         }
         return batch;
       },
@@ -62,37 +62,37 @@ export class Measurements implements Watch {
     };
   }
 
-  #bytes(batch: Batch, types: readonly ColumnType[]): number {
-    let bytes = 0;
-    for (const [column, type] of types.entries()) bytes += this.#columnBytes(batch.columns[column]!, type, batch);
-    return bytes;
+  #batchBytes(batch: Batch, nodeTypes: readonly ColumnType[]): number {
+    let batchBytes = 0;
+    for (const [column, type] of nodeTypes.entries()) batchBytes += this.#columnBytes(batch.columns[column]!, type, batch);
+    return batchBytes;
   }
 
   #columnBytes(vector: Vector, type: ColumnType, { selection, first, count }: Batch): number {
     if (vector.kind === 'null') return 0;
     const { nulls } = vector;
-    const fixed = vector.kind === 'vec' ? vector.dims * 4 : type === 'boolean' ? 1 : 8;
-    let bytes = 0;
+    const fixedCellBytes = vector.kind === 'vec' ? vector.dims * 4 : type === 'boolean' ? 1 : 8;
+    let columnBytes = 0;
     for (let k = 0; k < count; k++) {
-      const row = selection === null ? first + k : selection[k]!;
-      if (nulls !== null && nulls[row] === 1) continue;
-      if (vector.kind === 'text') bytes += vector.offsets[row + 1]! - vector.offsets[row]!;
-      else if (vector.kind === 'dict') bytes += this.#textBytes(vector.dictionary, vector.values[row]!);
-      else bytes += fixed;
+      const measuredRow = selection === null ? first + k : selection[k]!;
+      if (nulls !== null && nulls[measuredRow] === 1) continue;
+      if (vector.kind === 'text') columnBytes += vector.offsets[measuredRow + 1]! - vector.offsets[measuredRow]!;
+      else if (vector.kind === 'dict') columnBytes += this.#textBytes(vector.dictionary, vector.values[measuredRow]!);
+      else columnBytes += fixedCellBytes;
     }
-    return bytes;
+    return columnBytes;
   }
 
   /** A code never changes its meaning, so each is measured once. */
   #textBytes(dictionary: Dictionary, code: number): number {
-    let known = this.#texts.get(dictionary);
-    if (known === undefined || code >= known.length) {
-      const more = new Int32Array(Math.max(dictionary.size, code + 1)).fill(-1);
-      if (known) more.set(known);
-      this.#texts.set(dictionary, (known = more));
+    let bytesByCode = this.#textBytesByCode.get(dictionary);
+    if (bytesByCode === undefined || code >= bytesByCode.length) {
+      const largerBytesByCode = new Int32Array(Math.max(dictionary.size, code + 1)).fill(-1);
+      if (bytesByCode) largerBytesByCode.set(bytesByCode);
+      this.#textBytesByCode.set(dictionary, (bytesByCode = largerBytesByCode));
     }
-    if (known[code]! < 0) known[code] = Buffer.byteLength(dictionary.text(code));
-    return known[code]!;
+    if (bytesByCode[code]! < 0) bytesByCode[code] = Buffer.byteLength(dictionary.text(code));
+    return bytesByCode[code]!;
   }
 }
 
@@ -119,8 +119,8 @@ export function heldBy(node: PlanNode): readonly PlanNode[] {
   }
 }
 
-const keeping: ReadonlySet<string> = new Set(['median', 'string_agg', 'array_agg', 'array', 'collect']);
+const valueKeepingCalls: ReadonlySet<string> = new Set(['median', 'string_agg', 'array_agg', 'array', 'collect']);
 
-function keepsValues({ function: name, distinct }: AggregateNode['calls'][number]): boolean {
-  return distinct || keeping.has(name);
+function keepsValues({ function: aggregateName, distinct }: AggregateNode['calls'][number]): boolean {
+  return distinct || valueKeepingCalls.has(aggregateName);
 }

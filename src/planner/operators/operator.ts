@@ -37,10 +37,10 @@ export const emptyBatch: Batch = { columns: [], selection: null, first: 0, count
 
 /** The last rows of a batch. */
 export function lastRows({ columns, selection, first, count }: Batch, rows: number): Batch {
-  const skipped = count - rows;
+  const skippedRows = count - rows;
   return selection === null
-    ? { columns, selection, first: first + skipped, count: rows }
-    : { columns, selection: selection.subarray(skipped), first, count: rows };
+    ? { columns, selection, first: first + skippedRows, count: rows }
+    : { columns, selection: selection.subarray(skippedRows), first, count: rows };
 }
 
 /** Batches that are made one by one, as they are asked for. */
@@ -48,11 +48,11 @@ export type Pieces<T = void> = Generator<Batch, T, void>;
 
 /** An operator that is written as a generator; it begins with the first `next`. */
 export abstract class PiecesOperator implements Operator {
-  #pieces: Pieces | null = null;
+  #operatorPieces: Pieces | null = null;
 
   next(): Batch | null {
-    const piece = (this.#pieces ??= this.pieces()).next();
-    return piece.done ? null : piece.value;
+    const nextPiece = (this.#operatorPieces ??= this.pieces()).next();
+    return nextPiece.done ? null : nextPiece.value;
   }
 
   abstract close(): void;
@@ -138,24 +138,24 @@ export interface Counters {
 /** Bytes that one query holds on to. */
 export class MemoryMeter {
   readonly bytesMax: number;
-  #bytes: number;
+  #meteredBytes: number;
 
   constructor(bytesMax: number, bytes = 0) {
     this.bytesMax = bytesMax;
-    this.#bytes = bytes;
+    this.#meteredBytes = bytes;
   }
 
   get bytes(): number {
-    return this.#bytes;
+    return this.#meteredBytes;
   }
 
   /** Replaces the bytes that an owner held before by those that it holds now. */
-  change(before: number, now: number): number {
-    this.#bytes += now - before;
-    if (this.#bytes > this.bytesMax) {
+  change(bytesBefore: number, bytesNow: number): number {
+    this.#meteredBytes += bytesNow - bytesBefore;
+    if (this.#meteredBytes > this.bytesMax) {
       throw new ServiceError('REL_MEMORY_CAP', `the query needs more than ${this.bytesMax} bytes of memory`);
     }
-    return now;
+    return bytesNow;
   }
 }
 

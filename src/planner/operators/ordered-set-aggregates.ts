@@ -6,155 +6,156 @@ import { type Cell, type ColumnType, compareText } from '../../log/values/value.
 import { outOfRange } from '../expressions/functions/scalar-function.ts';
 import type { Folding } from './aggregate-fold.ts';
 
-const runLength = 4_096;
-const valueBytes = 16;
+const sortedRunLength = 4_096;
+const orderedValueBytes = 16;
 
-type Run = ArrayLike<Exclude<Cell, null>>;
+type SortedRun = ArrayLike<Exclude<Cell, null>>;
 
-function compareCells(a: Cell, b: Cell): number {
-  if (typeof a === 'string' && typeof b === 'string') return compareText(a, b);
-  return a! < b! ? -1 : a! > b! ? 1 : 0;
+function compareCells(leftCell: Cell, rightCell: Cell): number {
+  if (typeof leftCell === 'string' && typeof rightCell === 'string') return compareText(leftCell, rightCell);
+  return leftCell! < rightCell! ? -1 : leftCell! > rightCell! ? 1 : 0;
 }
 
 class OrderedValues {
-  readonly #runs: Run[] = [];
-  #open: Cell[] = [];
+  readonly #sortedRuns: SortedRun[] = [];
+  #openRun: Cell[] = [];
   count = 0;
   /** The second argument of the first row. */
   fraction: Cell = null;
 
   add(cell: Cell): number {
     this.count++;
-    this.#open.push(cell);
-    if (this.#open.length === runLength) {
-      this.#runs.push(sortedRun(this.#open));
-      this.#open = [];
+    this.#openRun.push(cell);
+    if (this.#openRun.length === sortedRunLength) {
+      this.#sortedRuns.push(sortedRun(this.#openRun));
+      this.#openRun = [];
     }
-    return valueBytes + (typeof cell === 'string' ? 2 * cell.length : 0);
+    return orderedValueBytes + (typeof cell === 'string' ? 2 * cell.length : 0);
   }
 
   /** The value at this rank: the number of values before it. */
   nth(rank: number): Cell {
-    const runs = [...this.#runs, sortedRun(this.#open)];
-    let from = runs.map(() => 0);
-    let to = runs.map((run) => run.length);
-    for (let left = rank; ; ) {
-      let widest = 0;
-      for (let i = 1; i < runs.length; i++) if (to[i]! - from[i]! > to[widest]! - from[widest]!) widest = i;
-      const pivot = runs[widest]![(from[widest]! + to[widest]!) >> 1]!;
-      const lows = runs.map((run, i) => boundOf(run, pivot, from[i]!, to[i]!, false));
-      const highs = runs.map((run, i) => boundOf(run, pivot, lows[i]!, to[i]!, true));
-      let below = 0;
-      let upTo = 0;
-      for (let i = 0; i < runs.length; i++) {
-        below += lows[i]! - from[i]!;
-        upTo += highs[i]! - from[i]!;
+    const sortedRuns = [...this.#sortedRuns, sortedRun(this.#openRun)];
+    let rangeStarts = sortedRuns.map(() => 0);
+    let rangeEnds = sortedRuns.map((rankedRun) => rankedRun.length);
+    for (let ranksLeft = rank; ; ) {
+      let widestRun = 0;
+      for (let i = 1; i < sortedRuns.length; i++)
+        if (rangeEnds[i]! - rangeStarts[i]! > rangeEnds[widestRun]! - rangeStarts[widestRun]!) widestRun = i;
+      const pivotCell = sortedRuns[widestRun]![(rangeStarts[widestRun]! + rangeEnds[widestRun]!) >> 1]!;
+      const pivotLows = sortedRuns.map((rankedRun, i) => runBound(rankedRun, pivotCell, rangeStarts[i]!, rangeEnds[i]!, false));
+      const pivotHighs = sortedRuns.map((rankedRun, i) => runBound(rankedRun, pivotCell, pivotLows[i]!, rangeEnds[i]!, true));
+      let belowPivot = 0;
+      let upToPivot = 0;
+      for (let i = 0; i < sortedRuns.length; i++) {
+        belowPivot += pivotLows[i]! - rangeStarts[i]!;
+        upToPivot += pivotHighs[i]! - rangeStarts[i]!;
       }
-      if (left < below) to = lows;
-      else if (left < upTo) return pivot;
+      if (ranksLeft < belowPivot) rangeEnds = pivotLows;
+      else if (ranksLeft < upToPivot) return pivotCell;
       else {
-        left -= upTo;
-        from = highs;
+        ranksLeft -= upToPivot;
+        rangeStarts = pivotHighs;
       }
     }
   }
 }
 
 /** Numbers and integers are sorted without a call for each comparison. */
-function sortedRun(cells: readonly Cell[]): Run {
-  const [first] = cells;
-  if (typeof first === 'number') return Float64Array.from(cells as number[]).sort();
-  if (typeof first === 'bigint') return BigInt64Array.from(cells as bigint[]).sort();
-  return [...cells].sort(compareCells) as Exclude<Cell, null>[];
+function sortedRun(openCells: readonly Cell[]): SortedRun {
+  const [firstCell] = openCells;
+  if (typeof firstCell === 'number') return Float64Array.from(openCells as number[]).sort();
+  if (typeof firstCell === 'bigint') return BigInt64Array.from(openCells as bigint[]).sort();
+  return [...openCells].sort(compareCells) as Exclude<Cell, null>[];
 }
 
 /** How many of from .. to are before a value, or before and equal to it. */
-function boundOf(run: Run, value: Cell, from: number, to: number, inclusive: boolean): number {
-  let [low, high] = [from, to];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    const order = compareCells(run[middle]!, value);
-    if (order < 0 || (inclusive && order === 0)) low = middle + 1;
-    else high = middle;
+function runBound(rankedRun: SortedRun, pivotCell: Cell, rangeStart: number, rangeEnd: number, isInclusive: boolean): number {
+  let [lowIndex, highIndex] = [rangeStart, rangeEnd];
+  while (lowIndex < highIndex) {
+    const middleIndex = (lowIndex + highIndex) >> 1;
+    const cellOrder = compareCells(rankedRun[middleIndex]!, pivotCell);
+    if (cellOrder < 0 || (isInclusive && cellOrder === 0)) lowIndex = middleIndex + 1;
+    else highIndex = middleIndex;
   }
-  return low;
+  return lowIndex;
 }
 
-function orderedFolding(yields: ColumnType, finish: (values: OrderedValues) => Cell): Folding<OrderedValues> {
+function orderedSetFolding(yields: ColumnType, finish: (values: OrderedValues) => Cell): Folding<OrderedValues> {
   return {
     yields,
     start: () => new OrderedValues(),
-    take: (values, cell, second) => {
-      if (values.count === 0) values.fraction = second;
-      return values.add(cell);
+    take: (orderedValues, aggregatedCell, fractionCell) => {
+      if (orderedValues.count === 0) orderedValues.fraction = fractionCell;
+      return orderedValues.add(aggregatedCell);
     },
     finish,
   };
 }
 
-const number = (cell: Cell): number => Number(cell) + 0;
+const cellNumber = (cell: Cell): number => Number(cell) + 0;
 
-export const median: Folding<OrderedValues> = orderedFolding('number', (values) => {
+export const median: Folding<OrderedValues> = orderedSetFolding('number', (values) => {
   const middle = values.count >> 1;
-  const high = number(values.nth(middle));
+  const high = cellNumber(values.nth(middle));
   if (values.count % 2 === 1) return high;
-  const low = number(values.nth(middle - 1));
+  const low = cellNumber(values.nth(middle - 1));
   // Halves first where the sum would be too large.
   const mean = (low + high) / 2;
   return Number.isFinite(mean) ? mean + 0 : low / 2 + high / 2;
 });
 
-function fractionOf({ fraction }: OrderedValues): number | null {
+function percentileFraction({ fraction }: OrderedValues): number | null {
   if (fraction === null) return null;
-  const share = Number(fraction);
-  if (!(share >= 0 && share <= 1)) throw outOfRange('a percentile is a number from 0 to 1');
-  return share;
+  const percentileShare = Number(fraction);
+  if (!(percentileShare >= 0 && percentileShare <= 1)) throw outOfRange('a percentile is a number from 0 to 1');
+  return percentileShare;
 }
 
 /** Between the two values at a share of the way from the first to the last. */
-export function continuousPercentile(descending: boolean): Folding<OrderedValues> {
-  return orderedFolding('number', (values) => {
-    const share = fractionOf(values);
-    if (share === null) return null;
-    const at = share * (values.count - 1);
-    const nth = (n: number): number => number(values.nth(descending ? values.count - 1 - n : n));
-    const low = nth(Math.floor(at));
-    if (Math.floor(at) === Math.ceil(at)) return low;
-    return low + (at - Math.floor(at)) * (nth(Math.ceil(at)) - low);
+export function continuousPercentile(isDescending: boolean): Folding<OrderedValues> {
+  return orderedSetFolding('number', (orderedValues) => {
+    const percentileShare = percentileFraction(orderedValues);
+    if (percentileShare === null) return null;
+    const exactRank = percentileShare * (orderedValues.count - 1);
+    const nth = (n: number): number => cellNumber(orderedValues.nth(isDescending ? orderedValues.count - 1 - n : n));
+    const lowerCell = nth(Math.floor(exactRank));
+    if (Math.floor(exactRank) === Math.ceil(exactRank)) return lowerCell;
+    return lowerCell + (exactRank - Math.floor(exactRank)) * (nth(Math.ceil(exactRank)) - lowerCell);
   });
 }
 
 /** The first value up to which at least a share of all lie. */
-export function discretePercentile(yields: ColumnType, descending: boolean): Folding<OrderedValues> {
-  return orderedFolding(yields, (values) => {
-    const share = fractionOf(values);
-    if (share === null) return null;
-    const n = Math.max(0, Math.ceil(share * values.count) - 1);
-    return values.nth(descending ? values.count - 1 - n : n);
+export function discretePercentile(yields: ColumnType, isDescending: boolean): Folding<OrderedValues> {
+  return orderedSetFolding(yields, (orderedValues) => {
+    const percentileShare = percentileFraction(orderedValues);
+    if (percentileShare === null) return null;
+    const discreteRank = Math.max(0, Math.ceil(percentileShare * orderedValues.count) - 1);
+    return orderedValues.nth(isDescending ? orderedValues.count - 1 - discreteRank : discreteRank);
   });
 }
 
-interface Frequencies {
+interface CellFrequencies {
   readonly counts: Map<Cell, number>;
   best: Cell;
   most: number;
 }
 
 /** The most frequent value; of several the first in the order. */
-export function mostFrequent(yields: ColumnType, descending: boolean): Folding<Frequencies> {
+export function mostFrequent(yields: ColumnType, isDescending: boolean): Folding<CellFrequencies> {
   return {
     yields,
     start: () => ({ counts: new Map(), best: null, most: 0 }),
-    take: (state, cell) => {
-      const before = state.counts.get(cell) ?? 0;
-      const count = before + 1;
-      state.counts.set(cell, count);
-      const order = count === state.most ? compareCells(cell, state.best) : 0;
-      if (count > state.most || (descending ? order > 0 : order < 0)) {
-        state.best = cell;
-        state.most = count;
+    take: (frequencies, aggregatedCell) => {
+      const earlierCount = frequencies.counts.get(aggregatedCell) ?? 0;
+      const cellCount = earlierCount + 1;
+      frequencies.counts.set(aggregatedCell, cellCount);
+      const cellOrder = cellCount === frequencies.most ? compareCells(aggregatedCell, frequencies.best) : 0;
+      if (cellCount > frequencies.most || (isDescending ? cellOrder > 0 : cellOrder < 0)) {
+        frequencies.best = aggregatedCell;
+        frequencies.most = cellCount;
       }
-      return before > 0 ? 0 : 4 * valueBytes + (typeof cell === 'string' ? 2 * cell.length : 0);
+      return earlierCount > 0 ? 0 : 4 * orderedValueBytes + (typeof aggregatedCell === 'string' ? 2 * aggregatedCell.length : 0);
     },
     finish: ({ best }) => best,
   };

@@ -5,17 +5,17 @@ import { work } from '../expressions/expression-cost.ts';
 import { type Batch, emptyBatch, type Execution, lastRows } from './operator.ts';
 
 export class Predicate {
-  readonly #kernels: KernelCache<FilterKernel>;
+  readonly #filterKernels: KernelCache<FilterKernel>;
   readonly #execution: Execution;
-  #wide = false;
-  #rest = emptyBatch;
+  #isWide = false;
+  #unfilteredRows = emptyBatch;
   /** The number of rows that passed. */
-  #count = 0;
+  #keptCount = 0;
   /** Row numbers that `select` found, in the order of the batch; valid until its next call. */
   passing = new Int32Array(0);
 
   constructor(kernels: KernelCache<FilterKernel>, execution: Execution) {
-    this.#kernels = kernels;
+    this.#filterKernels = kernels;
     this.#execution = execution;
   }
 
@@ -23,50 +23,50 @@ export class Predicate {
   select(batch: Batch): number {
     // One slot more than rows: the kernel writes before it knows whether the row stays.
     if (this.passing.length <= batch.count) this.passing = new Int32Array(batch.count + 1);
-    this.#rest = batch;
-    this.#count = 0;
+    this.#unfilteredRows = batch;
+    this.#keptCount = 0;
     return this.goOn();
   }
 
   /** Continues with the remaining rows of that batch. */
   goOn(): number {
-    const rest = this.#rest;
+    const unfilteredRows = this.#unfilteredRows;
     work.done = work.left = 0;
-    this.#count += this.#run(rest);
-    if (work.left === 0) return this.#count;
-    this.#rest = lastRows(rest, work.left);
+    this.#keptCount += this.#runFilter(unfilteredRows);
+    if (work.left === 0) return this.#keptCount;
+    this.#unfilteredRows = lastRows(unfilteredRows, work.left);
     return -1;
   }
 
   /** Selects rows in turns, with other work in between. */
   *inTurns(batch: Batch): Generator<Batch, number> {
-    let count = this.select(batch);
-    for (; count < 0; count = this.goOn()) yield emptyBatch;
-    return count;
+    let keptCount = this.select(batch);
+    for (; keptCount < 0; keptCount = this.goOn()) yield emptyBatch;
+    return keptCount;
   }
 
   /** Compiles what `select` will run. */
   prepare({ columns, selection }: Batch): FilterKernel {
-    return this.#kernels.get({ columns, context: this.#execution.kernels, dense: selection === null, wide: this.#wide });
+    return this.#filterKernels.get({ columns, context: this.#execution.kernels, dense: selection === null, wide: this.#isWide });
   }
 
-  #run(batch: Batch): number {
+  #runFilter(batch: Batch): number {
     const { columns, selection, first, count } = batch;
-    const context = this.#execution.kernels;
+    const kernelContext = this.#execution.kernels;
     try {
-      const kernel = this.prepare(batch);
-      return kernel(
+      const filterKernel = this.prepare(batch);
+      return filterKernel(
         columns,
-        context,
+        kernelContext,
         selection,
         first,
         count,
-        this.#count === 0 ? this.passing : this.passing.subarray(this.#count),
+        this.#keptCount === 0 ? this.passing : this.passing.subarray(this.#keptCount),
       );
     } catch (error) {
-      if (error !== widen || this.#wide) throw error;
-      this.#wide = true;
-      return this.#run(batch);
+      if (error !== widen || this.#isWide) throw error;
+      this.#isWide = true;
+      return this.#runFilter(batch);
     }
   }
 }

@@ -24,170 +24,178 @@ export interface ProjectKernels {
 }
 
 export function projectKernels({ expressions }: ProjectNode): ProjectKernels {
-  const kernels = expressions.map((bound) => (bound.kind === 'column' ? null : new KernelCache(bound, compileProject)));
+  const kernels = expressions.map((projectedBound) =>
+    projectedBound.kind === 'column' ? null : new KernelCache(projectedBound, compileProject),
+  );
   const computed = kernels.filter((kernel) => kernel !== null).length;
-  const plain = computed > 0 ? null : expressions.map((bound) => (bound.kind === 'column' ? bound.index : -1));
+  const plain =
+    computed > 0 ? null : expressions.map((projectedBound) => (projectedBound.kind === 'column' ? projectedBound.index : -1));
   return { kernels, computed, plain };
 }
 
 export class ProjectOperator implements Operator {
-  readonly #input: Operator;
-  readonly #columns: readonly (number | ComputedColumn)[];
+  readonly #projectInput: Operator;
+  readonly #projectedColumns: readonly (number | ComputedColumn)[];
   /** Columns whose kernels for the first batch are compiled. */
-  #ready = 0;
-  #waiting: Batch | null = null;
+  #preparedColumns = 0;
+  #waitingBatch: Batch | null = null;
   /** Rows whose columns are being computed, and the columns that are. */
-  #piece: Batch | null = null;
+  #projectedPiece: Batch | null = null;
   #computed: Vector[] = [];
   /** The next column is computed for some of the rows. */
-  #isBegun = false;
+  #isColumnBegun = false;
   /** Rows of a batch that are computed at once: many columns are work for several turns. */
-  readonly #step: number;
+  readonly #projectStepRows: number;
 
   constructor(input: Operator, node: ProjectNode, { kernels, computed, plain }: ProjectKernels, execution: Execution) {
-    this.#input = input;
-    this.#columns =
+    this.#projectInput = input;
+    this.#projectedColumns =
       plain ??
-      node.expressions.map((bound, i) =>
-        bound.kind === 'column' ? bound.index : new ComputedColumn(bound, kernels[i]!, execution),
+      node.expressions.map((projectedBound, i) =>
+        projectedBound.kind === 'column' ? projectedBound.index : new ComputedColumn(projectedBound, kernels[i]!, execution),
       );
     // Nothing has to be compiled for plain columns.
-    if (plain) this.#ready = plain.length;
-    this.#step = Math.max(rowsAtLeast, Math.floor(cellsPerCall / Math.max(1, computed)));
+    if (plain) this.#preparedColumns = plain.length;
+    this.#projectStepRows = Math.max(projectedRowsMin, Math.floor(projectCellsPerCall / Math.max(1, computed)));
   }
 
   next(): Batch | null {
-    if (this.#piece) return this.#goOn(this.#piece);
-    const batch = this.#waiting ?? this.#input.next();
+    if (this.#projectedPiece) return this.#projectPiece(this.#projectedPiece);
+    const batch = this.#waitingBatch ?? this.#projectInput.next();
     if (batch === null) return null;
     if (batch.count === 0) return emptyBatch;
     // The first batch waits until its kernels are there: compiling many takes longer than others should wait.
-    if (this.#ready < this.#columns.length) {
-      this.#prepare(batch);
-      this.#waiting = this.#ready < this.#columns.length ? batch : null;
-      if (this.#waiting) return emptyBatch;
+    if (this.#preparedColumns < this.#projectedColumns.length) {
+      this.#prepareColumns(batch);
+      this.#waitingBatch = this.#preparedColumns < this.#projectedColumns.length ? batch : null;
+      if (this.#waitingBatch) return emptyBatch;
     }
-    return this.#goOn((this.#piece = this.#nextPiece(batch)));
+    return this.#projectPiece((this.#projectedPiece = this.#nextPiece(batch)));
   }
 
   /** Computes the missing columns of a piece; null from a column that needs another turn. */
-  #goOn(piece: Batch): Batch {
+  #projectPiece(projectedPiece: Batch): Batch {
     const computed = this.#computed;
-    let done = 0;
-    while (computed.length < this.#columns.length) {
-      const column = this.#columns[computed.length]!;
-      if (typeof column === 'number') {
-        computed.push(piece.columns[column]!);
+    let turnWork = 0;
+    while (computed.length < this.#projectedColumns.length) {
+      const projectedColumn = this.#projectedColumns[computed.length]!;
+      if (typeof projectedColumn === 'number') {
+        computed.push(projectedPiece.columns[projectedColumn]!);
         continue;
       }
-      const vector = this.#isBegun ? column.goOn() : column.compute(piece);
-      done += work.done;
-      this.#isBegun = vector === null;
-      if (vector !== null) computed.push(vector);
-      if (vector === null || (done > turnMost && computed.length < this.#columns.length)) return emptyBatch;
+      const projectedVector = this.#isColumnBegun ? projectedColumn.goOn() : projectedColumn.compute(projectedPiece);
+      turnWork += work.done;
+      this.#isColumnBegun = projectedVector === null;
+      if (projectedVector !== null) computed.push(projectedVector);
+      if (projectedVector === null || (turnWork > turnMost && computed.length < this.#projectedColumns.length)) return emptyBatch;
     }
     this.#computed = [];
-    this.#piece = null;
-    return { ...piece, columns: computed };
+    this.#projectedPiece = null;
+    return { ...projectedPiece, columns: computed };
   }
 
   /** The next rows of a batch; the others wait. */
   #nextPiece(batch: Batch): Batch {
-    const step = this.#step;
-    this.#waiting = null;
-    if (batch.count <= step) return batch;
-    this.#waiting = lastRows(batch, batch.count - step);
-    return { ...batch, count: step };
+    const stepRows = this.#projectStepRows;
+    this.#waitingBatch = null;
+    if (batch.count <= stepRows) return batch;
+    this.#waitingBatch = lastRows(batch, batch.count - stepRows);
+    return { ...batch, count: stepRows };
   }
 
   close(): void {
-    this.#input.close();
+    this.#projectInput.close();
   }
 
-  #prepare(batch: Batch): void {
-    for (let compiled = 0; this.#ready < this.#columns.length && compiled < kernelsPerCall; this.#ready++) {
-      const column = this.#columns[this.#ready]!;
-      if (typeof column === 'number') continue;
-      column.prepare(batch);
-      compiled++;
+  #prepareColumns(batch: Batch): void {
+    for (
+      let compiledColumns = 0;
+      this.#preparedColumns < this.#projectedColumns.length && compiledColumns < projectKernelsPerCall;
+      this.#preparedColumns++
+    ) {
+      const projectedColumn = this.#projectedColumns[this.#preparedColumns]!;
+      if (typeof projectedColumn === 'number') continue;
+      projectedColumn.prepare(batch);
+      compiledColumns++;
     }
   }
 }
 
-const kernelsPerCall = 8;
-const cellsPerCall = 65_536;
-const rowsAtLeast = 64;
+const projectKernelsPerCall = 8;
+const projectCellsPerCall = 65_536;
+const projectedRowsMin = 64;
 
 class ComputedColumn {
-  readonly #bound: Bound;
-  readonly #kernels: KernelCache<CompiledProject>;
+  readonly #computedBound: Bound;
+  readonly #projectKernels: KernelCache<CompiledProject>;
   readonly #execution: Execution;
-  #target: ProjectTarget = new Float64Array(0);
-  #nulls = new Uint8Array(0);
-  #wide = false;
-  #whole = emptyBatch;
+  #projectTarget: ProjectTarget = new Float64Array(0);
+  #computedNulls = new Uint8Array(0);
+  #isWide = false;
+  #wholePiece = emptyBatch;
   /** Rows that are still to be computed. */
-  #rest = emptyBatch;
+  #uncomputedRows = emptyBatch;
 
   constructor(bound: Bound, kernels: KernelCache<CompiledProject>, execution: Execution) {
-    this.#bound = bound;
-    this.#kernels = kernels;
+    this.#computedBound = bound;
+    this.#projectKernels = kernels;
     this.#execution = execution;
   }
 
   prepare({ columns, selection }: Batch): CompiledProject {
-    return this.#kernels.get({ columns, context: this.#execution.kernels, dense: selection === null, wide: this.#wide });
+    return this.#projectKernels.get({ columns, context: this.#execution.kernels, dense: selection === null, wide: this.#isWide });
   }
 
   /** null where `goOn` computes the rest, after others had a turn. */
   compute(batch: Batch): Vector | null {
-    this.#whole = this.#rest = batch;
+    this.#wholePiece = this.#uncomputedRows = batch;
     return this.goOn();
   }
 
   goOn(): Vector | null {
-    const { columns, selection, first, count } = this.#rest;
-    const context = this.#execution.kernels;
-    const compiled = this.prepare(this.#whole);
+    const { columns, selection, first, count } = this.#uncomputedRows;
+    const kernelContext = this.#execution.kernels;
+    const compiledProject = this.prepare(this.#wholePiece);
     work.done = work.left = 0;
-    if (compiled.layout === 'null') return { kind: 'null' };
-    if (this.#rest === this.#whole)
-      this.#reserve(compiled.layout, selection === null ? first + count : highest(selection, count) + 1);
-    const target = this.#target;
-    const nulls = compiled.nullable ? this.#nulls : null;
+    if (compiledProject.layout === 'null') return { kind: 'null' };
+    if (this.#uncomputedRows === this.#wholePiece)
+      this.#reserveTarget(compiledProject.layout, selection === null ? first + count : highestRow(selection, count) + 1);
+    const projectTarget = this.#projectTarget;
+    const computedNulls = compiledProject.nullable ? this.#computedNulls : null;
     try {
-      compiled.kernel(columns, context, selection, first, count, target, nulls);
+      compiledProject.kernel(columns, kernelContext, selection, first, count, projectTarget, computedNulls);
     } catch (error) {
-      if (error !== widen || this.#wide) throw error;
-      this.#wide = true;
-      return this.compute(this.#whole);
+      if (error !== widen || this.#isWide) throw error;
+      this.#isWide = true;
+      return this.compute(this.#wholePiece);
     }
     if (work.left > 0) {
-      this.#rest = lastRows(this.#rest, work.left);
+      this.#uncomputedRows = lastRows(this.#uncomputedRows, work.left);
       return null;
     }
-    if (target instanceof Float64Array) return { kind: 'f64', values: target, nulls };
-    if (target instanceof BigInt64Array) return { kind: 'i64', values: target, nulls };
-    if (target instanceof Uint8Array) return { kind: 'bool', values: target, nulls };
-    return { kind: 'dict', values: target, dictionary: context.interner(this.#bound), nulls };
+    if (projectTarget instanceof Float64Array) return { kind: 'f64', values: projectTarget, nulls: computedNulls };
+    if (projectTarget instanceof BigInt64Array) return { kind: 'i64', values: projectTarget, nulls: computedNulls };
+    if (projectTarget instanceof Uint8Array) return { kind: 'bool', values: projectTarget, nulls: computedNulls };
+    return { kind: 'dict', values: projectTarget, dictionary: kernelContext.interner(this.#computedBound), nulls: computedNulls };
   }
 
-  #reserve(layout: Exclude<ComputedLayout, 'null'>, length: number): void {
-    if (this.#nulls.length < length) this.#nulls = new Uint8Array(grownLength(length));
-    const type = targetTypes[layout];
-    if (!(this.#target instanceof type) || this.#target.length < length) this.#target = new type(grownLength(length));
+  #reserveTarget(computedLayout: Exclude<ComputedLayout, 'null'>, length: number): void {
+    if (this.#computedNulls.length < length) this.#computedNulls = new Uint8Array(grownTargetLength(length));
+    const targetType = projectTargetTypes[computedLayout];
+    if (!(this.#projectTarget instanceof targetType) || this.#projectTarget.length < length)
+      this.#projectTarget = new targetType(grownTargetLength(length));
   }
 }
 
-const targetTypes = { f64: Float64Array, i64: BigInt64Array, bool: Uint8Array, code: Int32Array } as const;
+const projectTargetTypes = { f64: Float64Array, i64: BigInt64Array, bool: Uint8Array, code: Int32Array } as const;
 
 /** Below a sort row numbers ascend, above it they don't. */
-function highest(selection: Int32Array, count: number): number {
-  let most = 0;
-  for (let j = 0; j < count; j++) if (selection[j]! > most) most = selection[j]!;
-  return most;
+function highestRow(selection: Int32Array, count: number): number {
+  let highestSelected = 0;
+  for (let j = 0; j < count; j++) if (selection[j]! > highestSelected) highestSelected = selection[j]!;
+  return highestSelected;
 }
 
-function grownLength(length: number): number {
+function grownTargetLength(length: number): number {
   return Math.max(1024, length + (length >> 1));
 }

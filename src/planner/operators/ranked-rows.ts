@@ -11,25 +11,25 @@ import { RowSink } from './column-sink.ts';
 import { type Batch, emptyBatch, type Execution } from './operator.ts';
 
 /** Rows fetched between two looks at the clock. */
-const fetchedAtOnce = 8;
-const outputRows = 1_024;
+const rankedFetchesPerStep = 8;
+const rankedOutputRows = 1_024;
 
 /** Refuses columns that the caller may not read of the rows to fetch, even if there are none. */
 export function checkFetched(node: FunctionNode, { snapshot, time }: Execution): void {
   if (node.type === null) return;
-  snapshot.rows.estimate({ type: node.type, columns: storedColumns(node), time, keys: [] });
+  snapshot.rows.estimate({ type: node.type, columns: storedColumnNames(node), time, keys: [] });
 }
 
-function storedColumns({ columns, own }: FunctionNode): readonly string[] {
+function storedColumnNames({ columns, own }: FunctionNode): readonly string[] {
   return [...columns.flatMap(({ name }, i) => (own[i]! < 0 ? [name] : [])), 'system_from'];
 }
 
 /** How many rows a call may yield: its LIMIT, else as many as may be asked for, and one more to tell that there are too many. */
 export function mostRanked({ limit, name }: FunctionNode, execution: Execution): number {
-  const most = execution.limits.vectorRowsMax;
-  const rowsWanted = limit ? execution.rowLimit(limit) : most + 1;
-  if (limit && rowsWanted > most) {
-    throw new ServiceError('REL_VECTOR_BUDGET', `${name} yields at most ${most} rows: LIMIT asks for ${rowsWanted}`);
+  const vectorRowsMax = execution.limits.vectorRowsMax;
+  const rowsWanted = limit ? execution.rowLimit(limit) : vectorRowsMax + 1;
+  if (limit && rowsWanted > vectorRowsMax) {
+    throw new ServiceError('REL_VECTOR_BUDGET', `${name} yields at most ${vectorRowsMax} rows: LIMIT asks for ${rowsWanted}`);
   }
   return rowsWanted;
 }
@@ -43,47 +43,49 @@ export function checkRanked({ limit, name }: FunctionNode, rowCount: number, { l
   );
 }
 
-/** The rows as the node has them, in this order. `own` gives the function's own columns of some of them. */
+/** The rows as the node has them, in this order. `ownColumn` gives the function's own columns of some of them. */
 export function* rankedRows<R extends RankedRow>(
   node: FunctionNode,
   execution: Execution,
-  rows: readonly R[],
-  own: (rows: readonly R[], column: number) => Vector,
+  bestRanked: readonly R[],
+  ownColumn: (rows: readonly R[], column: number) => Vector,
 ): Generator<Batch, void> {
-  const { columns, own: numbers } = node;
-  const stored = storedColumns(node);
-  for (let first = 0; first < rows.length; first += outputRows) {
-    const piece = rows.slice(first, first + outputRows);
-    const sink = new RowSink(columns.flatMap(({ type }, i) => (numbers[i]! < 0 ? [type] : [])));
-    const fetched: R[] = [];
+  const { columns, own: ownColumnNumbers } = node;
+  const storedNames = storedColumnNames(node);
+  for (let first = 0; first < bestRanked.length; first += rankedOutputRows) {
+    const rankedPiece = bestRanked.slice(first, first + rankedOutputRows);
+    const storedSink = new RowSink(columns.flatMap(({ type }, i) => (ownColumnNumbers[i]! < 0 ? [type] : [])));
+    const fetchedRows: R[] = [];
     let heldBytes = 0;
-    for (const [i, row] of piece.entries()) {
-      if (fetch(node, execution, stored, row.systemFrom, sink)) fetched.push(row);
-      if (i % fetchedAtOnce === fetchedAtOnce - 1) {
-        heldBytes = execution.memory.change(heldBytes, sink.bytes);
+    for (const [i, rankedRow] of rankedPiece.entries()) {
+      if (fetchRanked(node, execution, storedNames, rankedRow.systemFrom, storedSink)) fetchedRows.push(rankedRow);
+      if (i % rankedFetchesPerStep === rankedFetchesPerStep - 1) {
+        heldBytes = execution.memory.change(heldBytes, storedSink.bytes);
         yield emptyBatch;
       }
     }
-    const vectors = sink.vectors();
-    let next = 0;
-    const output = numbers.map((number) => (number < 0 ? vectors[next++]! : own(fetched, number)));
-    yield { columns: output, selection: null, first: 0, count: fetched.length };
+    const storedVectors = storedSink.vectors();
+    let nextStored = 0;
+    const rankedOutput = ownColumnNumbers.map((number) =>
+      number < 0 ? storedVectors[nextStored++]! : ownColumn(fetchedRows, number),
+    );
+    yield { columns: rankedOutput, selection: null, first: 0, count: fetchedRows.length };
     execution.memory.change(heldBytes, 0);
   }
 }
 
 /** The last column is system_from. False for a version that was removed for good since it was ranked. */
-function fetch(
+function fetchRanked(
   { type }: FunctionNode,
   execution: Execution,
   columns: readonly string[],
   systemFrom: bigint,
-  sink: RowSink,
+  storedSink: RowSink,
 ): boolean {
   assert(type !== null, 'rows of a type are fetched');
   const version = fetchVersion(execution, type, columns, systemFrom);
   if (version === null) return false;
-  sink.append({ columns: version.columns, selection: null, first: version.row, count: 1 });
+  storedSink.append({ columns: version.columns, selection: null, first: version.row, count: 1 });
   return true;
 }
 
@@ -95,7 +97,7 @@ export function fetchVersion(
   systemFrom: bigint,
 ): { readonly columns: readonly Vector[]; readonly row: number } | null {
   const instantColumn = columns.indexOf('system_from');
-  const blocks = snapshot.rows.scan({
+  const versionBlocks = snapshot.rows.scan({
     type,
     columns,
     time,
@@ -104,17 +106,17 @@ export function fetchVersion(
     blockRows: 1,
   });
   try {
-    for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
-      const block: RowBlock = step.value;
-      if (block.count === 0) continue;
-      const vector = block.columns[instantColumn]!;
-      assert(vector.kind === 'i64', 'system times are i64');
-      const row = block.selection === null ? block.first : block.selection[0]!;
-      return vector.values[row] === systemFrom ? { columns: block.columns, row } : null;
+    for (let blockStep = versionBlocks.next(); blockStep.done !== true; blockStep = versionBlocks.next()) {
+      const versionBlock: RowBlock = blockStep.value;
+      if (versionBlock.count === 0) continue;
+      const systemFromVector = versionBlock.columns[instantColumn]!;
+      assert(systemFromVector.kind === 'i64', 'system times are i64');
+      const versionRow = versionBlock.selection === null ? versionBlock.first : versionBlock.selection[0]!;
+      return systemFromVector.values[versionRow] === systemFrom ? { columns: versionBlock.columns, row: versionRow } : null;
     }
     return null;
   } finally {
-    blocks.return?.();
+    versionBlocks.return?.();
   }
 }
 

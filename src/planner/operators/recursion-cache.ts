@@ -19,25 +19,25 @@ export class RecursionCache {
     return this.#whole ? piecesReader(this.#whole, this.#execution.limits.blockRows) : this.#first(input());
   }
 
-  #first(input: Operator): Operator {
+  #first(recursiveInput: Operator): Operator {
     const { memory } = this.#execution;
-    const rows = new CollectedRows(this.#columns.map(({ type }) => type));
+    const collectedRows = new CollectedRows(this.#columns.map(({ type }) => type));
     let heldBytes = 0;
     return {
       next: () => {
-        const batch = input.next();
-        if (batch === null) {
-          this.#whole ??= rows.pieces();
+        const keptBatch = recursiveInput.next();
+        if (keptBatch === null) {
+          this.#whole ??= collectedRows.pieces();
           return null;
         }
-        if (batch.count === 0) return emptyBatch;
-        rows.append(batch);
-        heldBytes = memory.change(heldBytes, rows.bytes);
-        return batch;
+        if (keptBatch.count === 0) return emptyBatch;
+        collectedRows.append(keptBatch);
+        heldBytes = memory.change(heldBytes, collectedRows.bytes);
+        return keptBatch;
       },
       close: () => {
         if (!this.#whole) memory.change(heldBytes, 0);
-        input.close();
+        recursiveInput.close();
       },
     };
   }

@@ -8,7 +8,7 @@ import { CollectedRows } from './collected-rows.ts';
 import { DistinctOperator } from './distinct.ts';
 import { type Batch, emptyBatch, type Execution, type Operator, type WorkingRows } from './operator.ts';
 
-const roundsMax = 10_000;
+const recursionRoundsMax = 10_000;
 
 export interface RecursiveSetup {
   readonly base: Operator;
@@ -20,58 +20,58 @@ export interface RecursiveSetup {
 
 export class RecursiveOperator implements Operator {
   readonly #setup: RecursiveSetup;
-  readonly #rows: Operator;
-  #current: Operator;
-  #added: CollectedRows;
-  #rounds = 0;
+  readonly #recursiveRows: Operator;
+  #currentRound: Operator;
+  #addedRows: CollectedRows;
+  #roundCount = 0;
   #heldBytes = 0;
-  #heldBefore = 0;
+  #earlierRoundBytes = 0;
 
   constructor(setup: RecursiveSetup) {
     const { node, execution } = setup;
     this.#setup = setup;
-    this.#current = setup.base;
+    this.#currentRound = setup.base;
     // One DISTINCT over all rounds: it remembers rows when its input changes.
-    const baseAndRounds: Operator = { next: () => this.#current.next(), close: () => this.#current.close() };
-    this.#rows =
+    const baseAndRounds: Operator = { next: () => this.#currentRound.next(), close: () => this.#currentRound.close() };
+    this.#recursiveRows =
       node.op === 'union'
         ? new DistinctOperator(baseAndRounds, { kind: 'distinct', input: node, columns: node.columns }, execution)
         : baseAndRounds;
-    this.#added = this.#sink();
+    this.#addedRows = this.#newRoundRows();
   }
 
   next(): Batch | null {
-    const batch = this.#rows.next();
+    const batch = this.#recursiveRows.next();
     if (batch === null) return this.#nextRound();
     if (batch.count === 0) return emptyBatch;
-    this.#added.append(batch);
-    this.#heldBytes = this.#setup.execution.memory.change(this.#heldBytes, this.#heldBefore + this.#added.bytes);
+    this.#addedRows.append(batch);
+    this.#heldBytes = this.#setup.execution.memory.change(this.#heldBytes, this.#earlierRoundBytes + this.#addedRows.bytes);
     return batch;
   }
 
   close(): void {
-    this.#rows.close();
+    this.#recursiveRows.close();
   }
 
   #nextRound(): Batch | null {
-    this.#current.close();
-    if (this.#added.length === 0) {
-      this.#current = ended;
+    this.#currentRound.close();
+    if (this.#addedRows.length === 0) {
+      this.#currentRound = endedOperator;
       return null;
     }
-    if (++this.#rounds > roundsMax) {
-      throw new ServiceError('REL_SCAN_CAP', `the recursion goes on for more than ${roundsMax} rounds`);
+    if (++this.#roundCount > recursionRoundsMax) {
+      throw new ServiceError('REL_SCAN_CAP', `the recursion goes on for more than ${recursionRoundsMax} rounds`);
     }
-    const working = this.#added.pieces();
-    this.#heldBefore = this.#added.bytes;
-    this.#added = this.#sink();
-    this.#current = this.#setup.step(working);
+    const workingRows = this.#addedRows.pieces();
+    this.#earlierRoundBytes = this.#addedRows.bytes;
+    this.#addedRows = this.#newRoundRows();
+    this.#currentRound = this.#setup.step(workingRows);
     return emptyBatch;
   }
 
-  #sink(): CollectedRows {
+  #newRoundRows(): CollectedRows {
     return new CollectedRows(this.#setup.node.columns.map(({ type }) => type));
   }
 }
 
-const ended: Operator = { next: () => null, close: () => undefined };
+const endedOperator: Operator = { next: () => null, close: () => undefined };

@@ -2,31 +2,33 @@
 import { type Batch, emptyBatch, type Operator } from './operator.ts';
 
 export class NumberOperator implements Operator {
-  readonly #input: Operator;
-  #next = 0;
-  #values = new Int32Array(0);
+  readonly #numberedInput: Operator;
+  #nextRowNumber = 0;
+  #rowNumbers = new Int32Array(0);
 
   constructor(input: Operator) {
-    this.#input = input;
+    this.#numberedInput = input;
   }
 
   next(): Batch | null {
-    const batch = this.#input.next();
+    const batch = this.#numberedInput.next();
     if (batch === null) return null;
     const { columns, selection, first, count } = batch;
     if (count === 0) return emptyBatch;
-    let length = first + count;
-    if (selection !== null) for (let j = 0; j < count; j++) if (selection[j]! >= length) length = selection[j]! + 1;
-    if (this.#values.length < length) this.#values = new Int32Array(length + (length >> 1));
-    const values = this.#values;
-    let next = this.#next;
-    if (selection === null) for (let row = first; row < first + count; row++) values[row] = next++;
-    else for (let j = 0; j < count; j++) values[selection[j]!] = next++;
-    this.#next = next;
-    return { columns: [...columns, { kind: 'i32', values, nulls: null }], selection, first, count };
+    let numberedLength = first + count;
+    if (selection !== null)
+      for (let j = 0; j < count; j++) if (selection[j]! >= numberedLength) numberedLength = selection[j]! + 1;
+    if (this.#rowNumbers.length < numberedLength) this.#rowNumbers = new Int32Array(numberedLength + (numberedLength >> 1));
+    const rowNumbers = this.#rowNumbers;
+    let nextRowNumber = this.#nextRowNumber;
+    if (selection === null)
+      for (let numberedRow = first; numberedRow < first + count; numberedRow++) rowNumbers[numberedRow] = nextRowNumber++;
+    else for (let j = 0; j < count; j++) rowNumbers[selection[j]!] = nextRowNumber++;
+    this.#nextRowNumber = nextRowNumber;
+    return { columns: [...columns, { kind: 'i32', values: rowNumbers, nulls: null }], selection, first, count };
   }
 
   close(): void {
-    this.#input.close();
+    this.#numberedInput.close();
   }
 }

@@ -13,78 +13,82 @@ export type Compare = (a: number, b: number) => number;
 
 /** Compares rows of these vectors by number; 0 where the keys don't tell them apart. */
 export function comparator(vectors: readonly Vector[], keys: readonly SortKey[], rows: number): Compare {
-  const body: string[] = ['let x, y;'];
-  const columns: unknown[] = [];
-  keys.forEach((key, k) => {
-    const vector = vectors[key.column]!;
-    if (vector.kind === 'null') return;
-    const values = keyValues(vector, key, rows);
-    columns[k] = { values, nulls: vector.nulls };
-    const [below, above] = key.descending ? ['1', '-1'] : ['-1', '1'];
+  const comparatorBody: string[] = ['let x, y;'];
+  const comparatorColumns: unknown[] = [];
+  keys.forEach((sortKey, k) => {
+    const sortVector = vectors[sortKey.column]!;
+    if (sortVector.kind === 'null') return;
+    const sortValues = sortKeyValues(sortVector, sortKey, rows);
+    comparatorColumns[k] = { values: sortValues, nulls: sortVector.nulls };
+    const [belowResult, aboveResult] = sortKey.descending ? ['1', '-1'] : ['-1', '1'];
     // Halves of 64 bits, the lower one unsigned, are compared far faster than bigints.
-    const ordered =
-      vector.kind === 'i64'
-        ? `x = v${k}[2 * a + 1]; y = v${k}[2 * b + 1]; if (x === y) { x = v${k}[2 * a] >>> 0; y = v${k}[2 * b] >>> 0; } if (x < y) return ${below}; if (x > y) return ${above};`
-        : typeof values === 'function'
-          ? `x = v${k}(a, b); if (x < 0) return ${below}; if (x > 0) return ${above};`
-          : `x = v${k}[a]; y = v${k}[b]; if (x < y) return ${below}; if (x > y) return ${above};`;
-    body.push(
-      vector.nulls
-        ? `if (n${k}[a] !== n${k}[b]) return ${key.nullsFirst ? `n${k}[b] - n${k}[a]` : `n${k}[a] - n${k}[b]`}; if (n${k}[a] === 0) { ${ordered} }`
-        : ordered,
+    const orderedCode =
+      sortVector.kind === 'i64'
+        ? `x = v${k}[2 * a + 1]; y = v${k}[2 * b + 1]; if (x === y) { x = v${k}[2 * a] >>> 0; y = v${k}[2 * b] >>> 0; } if (x < y) return ${belowResult}; if (x > y) return ${aboveResult};`
+        : typeof sortValues === 'function'
+          ? `x = v${k}(a, b); if (x < 0) return ${belowResult}; if (x > 0) return ${aboveResult};`
+          : `x = v${k}[a]; y = v${k}[b]; if (x < y) return ${belowResult}; if (x > y) return ${aboveResult};`;
+    comparatorBody.push(
+      sortVector.nulls
+        ? `if (n${k}[a] !== n${k}[b]) return ${sortKey.nullsFirst ? `n${k}[b] - n${k}[a]` : `n${k}[a] - n${k}[b]`}; if (n${k}[a] === 0) { ${orderedCode} }`
+        : orderedCode,
     );
   });
-  const prologue = keys.map((_, k) => (columns[k] ? `const v${k} = columns[${k}].values, n${k} = columns[${k}].nulls;` : ''));
-  const source = `"use strict"; ${prologue.join('\n')} return function (a, b) { ${body.join('\n')} return 0; };`;
-  return generateFunction<(columns: readonly unknown[]) => Compare>(['columns'], source)(columns);
+  const comparatorPrologue = keys.map((_, k) =>
+    comparatorColumns[k] ? `const v${k} = columns[${k}].values, n${k} = columns[${k}].nulls;` : '',
+  );
+  const comparatorSource = `"use strict"; ${comparatorPrologue.join('\n')} return function (a, b) { ${comparatorBody.join('\n')} return 0; };`;
+  return generateFunction<(columns: readonly unknown[]) => Compare>(['columns'], comparatorSource)(comparatorColumns);
 }
 
-const runRows = 16;
-const stepsPerCall = 16_384;
+const insertionRunRows = 16;
+const mergeStepsPerCall = 16_384;
 
 /** Stable merge sort of 0 .. count-1, handing control back after every few thousand steps. */
 export function* mergeSorted(count: number, compare: Compare): Generator<undefined, Int32Array, void> {
-  let order: Int32Array<ArrayBuffer> = new Int32Array(count);
-  let steps = 0;
-  for (let start = 0; start < count; start += runRows) {
-    const end = Math.min(start + runRows, count);
-    for (let row = start; row < end; row++) {
-      let at = row;
-      while (at > start && compare(order[at - 1]!, row) > 0) {
-        order[at] = order[at - 1]!;
-        at--;
+  let mergedOrder: Int32Array<ArrayBuffer> = new Int32Array(count);
+  let mergeSteps = 0;
+  for (let mergeStart = 0; mergeStart < count; mergeStart += insertionRunRows) {
+    const mergeEnd = Math.min(mergeStart + insertionRunRows, count);
+    for (let insertedRow = mergeStart; insertedRow < mergeEnd; insertedRow++) {
+      let mergeIndex = insertedRow;
+      while (mergeIndex > mergeStart && compare(mergedOrder[mergeIndex - 1]!, insertedRow) > 0) {
+        mergedOrder[mergeIndex] = mergedOrder[mergeIndex - 1]!;
+        mergeIndex--;
       }
-      order[at] = row;
+      mergedOrder[mergeIndex] = insertedRow;
     }
-    steps += runRows * 4;
-    if (steps >= stepsPerCall) {
-      steps = 0;
+    mergeSteps += insertionRunRows * 4;
+    if (mergeSteps >= mergeStepsPerCall) {
+      mergeSteps = 0;
       yield;
     }
   }
-  let target: Int32Array<ArrayBuffer> = new Int32Array(count);
-  for (let width = runRows; width < count; width *= 2) {
-    for (let start = 0; start < count; start += 2 * width) {
-      const middle = Math.min(start + width, count);
-      const end = Math.min(start + 2 * width, count);
-      let left = start;
-      let right = middle;
-      for (let at = start; at < end; ) {
-        const pause = Math.min(end, at + stepsPerCall - steps);
-        steps += pause - at;
-        for (; at < pause; at++) {
-          const takeLeft = left < middle && (right >= end || compare(order[left]!, order[right]!) <= 0);
-          target[at] = takeLeft ? order[left++]! : order[right++]!;
+  let mergeTarget: Int32Array<ArrayBuffer> = new Int32Array(count);
+  for (let mergeWidth = insertionRunRows; mergeWidth < count; mergeWidth *= 2) {
+    for (let start = 0; start < count; start += 2 * mergeWidth) {
+      const mergeMiddle = Math.min(start + mergeWidth, count);
+      const mergeEnd = Math.min(start + 2 * mergeWidth, count);
+      let leftIndex = start;
+      let rightIndex = mergeMiddle;
+      for (let mergeIndex = start; mergeIndex < mergeEnd; ) {
+        const pauseIndex = Math.min(mergeEnd, mergeIndex + mergeStepsPerCall - mergeSteps);
+        mergeSteps += pauseIndex - mergeIndex;
+        for (; mergeIndex < pauseIndex; mergeIndex++) {
+          const takesLeft =
+            leftIndex < mergeMiddle &&
+            (rightIndex >= mergeEnd || compare(mergedOrder[leftIndex]!, mergedOrder[rightIndex]!) <= 0);
+          mergeTarget[mergeIndex] = takesLeft ? mergedOrder[leftIndex++]! : mergedOrder[rightIndex++]!;
         }
-        if (steps >= stepsPerCall) {
-          steps = 0;
+        if (mergeSteps >= mergeStepsPerCall) {
+          mergeSteps = 0;
           yield;
         }
       }
     }
-    [order, target] = [target, order];
+    [mergedOrder, mergeTarget] = [mergeTarget, mergedOrder];
   }
-  return order;
+  return mergedOrder;
 }
 
 /**
@@ -92,30 +96,33 @@ export function* mergeSorted(count: number, compare: Compare): Generator<undefin
  * A layout that this can't judge cheaply keeps every row.
  */
 export class Threshold {
-  readonly #key: SortKey;
-  readonly #worst: number | bigint | string;
-  readonly #worstBytes: Uint8Array;
-  readonly #verdicts = new Map<Dictionary, Uint8Array>();
+  readonly #thresholdKey: SortKey;
+  readonly #worstKeptValue: number | bigint | string;
+  readonly #worstKeptBytes: Uint8Array;
+  readonly #verdictsByDictionary = new Map<Dictionary, Uint8Array>();
   #passing = new Int32Array(0);
 
   private constructor(key: SortKey, worst: number | bigint | string) {
-    this.#key = key;
-    this.#worst = worst;
-    this.#worstBytes = encoder.encode(String(worst));
+    this.#thresholdKey = key;
+    this.#worstKeptValue = worst;
+    this.#worstKeptBytes = keyEncoder.encode(String(worst));
   }
 
   /** Null where the worst row is NULL or expensive to compare: then no row can be ruled out. */
-  static from(key: SortKey, vector: Vector, row: number): Threshold | null {
-    if (vector.kind === 'null' || vector.nulls?.[row] === 1 || key.collate === 'unicode' || key.nullsFirst) return null;
+  static from(key: SortKey, vector: Vector, worstRow: number): Threshold | null {
+    if (vector.kind === 'null' || vector.nulls?.[worstRow] === 1 || key.collate === 'unicode' || key.nullsFirst) return null;
     switch (vector.kind) {
       case 'i32':
       case 'f64':
       case 'i64':
-        return new Threshold(key, vector.values[row]!);
+        return new Threshold(key, vector.values[worstRow]!);
       case 'dict':
-        return new Threshold(key, vector.dictionary.text(vector.values[row]!));
+        return new Threshold(key, vector.dictionary.text(vector.values[worstRow]!));
       case 'text':
-        return new Threshold(key, decoder.decode(vector.heap.subarray(vector.offsets[row]!, vector.offsets[row + 1]!)));
+        return new Threshold(
+          key,
+          keyDecoder.decode(vector.heap.subarray(vector.offsets[worstRow]!, vector.offsets[worstRow + 1]!)),
+        );
       case 'bool':
       case 'vec':
         return null;
@@ -123,81 +130,90 @@ export class Threshold {
   }
 
   keep(batch: Batch): Batch {
-    const vector = batch.columns[this.#key.column]!;
-    if (vector.kind === 'bool' || vector.kind === 'vec') return batch;
+    const sortVector = batch.columns[this.#thresholdKey.column]!;
+    if (sortVector.kind === 'bool' || sortVector.kind === 'vec') return batch;
     if (this.#passing.length < batch.count) this.#passing = new Int32Array(batch.count);
-    const count = vector.kind === 'null' ? 0 : this.#select(vector, batch);
-    return { columns: batch.columns, selection: this.#passing, first: 0, count };
+    const stayingCount = sortVector.kind === 'null' ? 0 : this.#selectStaying(sortVector, batch);
+    return { columns: batch.columns, selection: this.#passing, first: 0, count: stayingCount };
   }
 
-  #select(vector: Exclude<Vector, { kind: 'null' | 'bool' | 'vec' }>, { selection, first, count }: Batch): number {
+  #selectStaying(sortVector: Exclude<Vector, { kind: 'null' | 'bool' | 'vec' }>, { selection, first, count }: Batch): number {
     const passing = this.#passing;
-    const nulls = vector.nulls;
-    const worst = this.#worst;
-    const descending = this.#key.descending;
-    const verdicts = vector.kind === 'dict' ? this.#verdictsOf(vector.dictionary) : null;
-    let n = 0;
+    const nulls = sortVector.nulls;
+    const worstKeptValue = this.#worstKeptValue;
+    const isDescending = this.#thresholdKey.descending;
+    const codeVerdicts = sortVector.kind === 'dict' ? this.#verdictsOf(sortVector.dictionary) : null;
+    let stayingCount = 0;
     for (let j = 0; j < count; j++) {
       const i = selection === null ? first + j : selection[j]!;
       if (nulls !== null && nulls[i] === 1) continue;
       let stays: boolean;
-      if (vector.kind === 'text') {
-        const order = compareRange(vector.heap, vector.offsets[i]!, vector.offsets[i + 1]!, this.#worstBytes);
-        stays = descending ? order >= 0 : order <= 0;
-      } else if (vector.kind === 'dict') {
-        const code = vector.values[i]!;
-        stays = (verdicts![code] || this.#judge(vector.dictionary, verdicts!, code)) === 1;
+      if (sortVector.kind === 'text') {
+        const heapOrder = compareHeapRange(
+          sortVector.heap,
+          sortVector.offsets[i]!,
+          sortVector.offsets[i + 1]!,
+          this.#worstKeptBytes,
+        );
+        stays = isDescending ? heapOrder >= 0 : heapOrder <= 0;
+      } else if (sortVector.kind === 'dict') {
+        const sortCode = sortVector.values[i]!;
+        stays = (codeVerdicts![sortCode] || this.#judgeCode(sortVector.dictionary, codeVerdicts!, sortCode)) === 1;
       } else {
-        const value = vector.values[i]!;
-        stays = descending ? value >= (worst as number) : value <= (worst as number);
+        const sortValue = sortVector.values[i]!;
+        stays = isDescending ? sortValue >= (worstKeptValue as number) : sortValue <= (worstKeptValue as number);
       }
-      if (stays) passing[n++] = i;
+      if (stays) passing[stayingCount++] = i;
     }
-    return n;
+    return stayingCount;
   }
 
   #verdictsOf(dictionary: Dictionary): Uint8Array {
-    let verdicts = this.#verdicts.get(dictionary);
-    if (!verdicts || verdicts.length < dictionary.size)
-      this.#verdicts.set(dictionary, (verdicts = new Uint8Array(dictionary.size)));
-    return verdicts;
+    let dictionaryVerdicts = this.#verdictsByDictionary.get(dictionary);
+    if (!dictionaryVerdicts || dictionaryVerdicts.length < dictionary.size)
+      this.#verdictsByDictionary.set(dictionary, (dictionaryVerdicts = new Uint8Array(dictionary.size)));
+    return dictionaryVerdicts;
   }
 
-  #judge(dictionary: Dictionary, verdicts: Uint8Array, code: number): number {
-    const order = compareText(dictionary.text(code), String(this.#worst));
-    return (verdicts[code] = (this.#key.descending ? order >= 0 : order <= 0) ? 1 : 2);
+  #judgeCode(dictionary: Dictionary, dictionaryVerdicts: Uint8Array, code: number): number {
+    const codeOrder = compareText(dictionary.text(code), String(this.#worstKeptValue));
+    return (dictionaryVerdicts[code] = (this.#thresholdKey.descending ? codeOrder >= 0 : codeOrder <= 0) ? 1 : 2);
   }
 }
 
-type KeyValues = ArrayLike<number> | Compare;
+type SortKeyValues = ArrayLike<number> | Compare;
 
 /** An array whose elements compare as the key does, or a function that compares two rows. */
-function keyValues(vector: Exclude<Vector, { kind: 'null' }>, key: SortKey, rows: number): KeyValues {
-  switch (vector.kind) {
+function sortKeyValues(sortVector: Exclude<Vector, { kind: 'null' }>, key: SortKey, rows: number): SortKeyValues {
+  switch (sortVector.kind) {
     case 'i32':
     case 'f64':
     case 'bool':
-      return vector.values;
+      return sortVector.values;
     case 'i64':
-      return new Int32Array(vector.values.buffer, vector.values.byteOffset, rows * 2);
+      return new Int32Array(sortVector.values.buffer, sortVector.values.byteOffset, rows * 2);
     case 'dict': {
-      const { values, dictionary } = vector;
-      const ranks = dictionaryRanks(dictionary, key, rows);
-      if (ranks) return ranksOfRows(ranks, values, rows);
+      const { values, dictionary } = sortVector;
+      const ranksByCode = dictionaryRanks(dictionary, key, rows);
+      if (ranksByCode) return ranksOfRows(ranksByCode, values, rows);
       if (dictionary instanceof TextInterner && key.collate === 'codepoint')
-        return (a, b) => dictionary.compare(values[a]!, values[b]!);
-      const order = textOrder(key);
-      return (a, b) => (values[a] === values[b] ? 0 : order(dictionary.text(values[a]!), dictionary.text(values[b]!)));
+        return (leftRow, rightRow) => dictionary.compare(values[leftRow]!, values[rightRow]!);
+      const keyTextOrder = sortTextOrder(key);
+      return (leftRow, rightRow) =>
+        values[leftRow] === values[rightRow]
+          ? 0
+          : keyTextOrder(dictionary.text(values[leftRow]!), dictionary.text(values[rightRow]!));
     }
     case 'text': {
-      const { offsets, heap } = vector;
+      const { offsets, heap } = sortVector;
       if (key.collate === 'codepoint')
-        return (a, b) => compareHeap(heap, offsets[a]!, offsets[a + 1]!, offsets[b]!, offsets[b + 1]!);
+        return (leftRow, rightRow) =>
+          compareHeap(heap, offsets[leftRow]!, offsets[leftRow + 1]!, offsets[rightRow]!, offsets[rightRow + 1]!);
       // Made when first compared, a few thousand in a turn: all of them at once would be one long one. NULLs never are.
-      const texts: (string | undefined)[] = [];
-      const text = (row: number): string =>
-        (texts[row] ??= decoder.decode(heap.subarray(offsets[row]!, offsets[row + 1]!)).normalize('NFC'));
-      return (a, b) => collator.compare(text(a), text(b));
+      const normalizedTexts: (string | undefined)[] = [];
+      const normalizedText = (row: number): string =>
+        (normalizedTexts[row] ??= keyDecoder.decode(heap.subarray(offsets[row]!, offsets[row + 1]!)).normalize('NFC'));
+      return (leftRow, rightRow) => unicodeCollator.compare(normalizedText(leftRow), normalizedText(rightRow));
     }
     case 'vec':
       return () => 0;
@@ -205,52 +221,54 @@ function keyValues(vector: Exclude<Vector, { kind: 'null' }>, key: SortKey, rows
 }
 
 /** A code behind the dictionary's end is that of a NULL. */
-function ranksOfRows(ranks: Int32Array, codes: Int32Array, rows: number): Int32Array {
-  const ranked = new Int32Array(rows);
-  for (let row = 0; row < rows; row++) ranked[row] = codes[row]! < ranks.length ? ranks[codes[row]!]! : 0;
-  return ranked;
+function ranksOfRows(codeRanks: Int32Array, rowCodes: Int32Array, rows: number): Int32Array {
+  const rowRanks = new Int32Array(rows);
+  for (let row = 0; row < rows; row++) rowRanks[row] = rowCodes[row]! < codeRanks.length ? codeRanks[rowCodes[row]!]! : 0;
+  return rowRanks;
 }
 
 /** Ranks of the codes where they are far fewer than rows: each text is then compared once, not per row. */
 function dictionaryRanks(dictionary: Dictionary, key: SortKey, rows: number): Int32Array | null {
   if (dictionary.size > 4_096 || dictionary.size > rows) return null;
-  const order = textOrder(key);
-  const texts = Array.from({ length: dictionary.size }, (_, code) => dictionary.text(code));
-  const codes = Int32Array.from(texts.keys()).sort((a, b) => order(texts[a]!, texts[b]!) || a - b);
-  const ranks = new Int32Array(dictionary.size);
-  let rank = 0;
-  codes.forEach((code, i) => {
+  const dictionaryOrder = sortTextOrder(key);
+  const dictionaryTexts = Array.from({ length: dictionary.size }, (_, code) => dictionary.text(code));
+  const sortedCodes = Int32Array.from(dictionaryTexts.keys()).sort(
+    (a, b) => dictionaryOrder(dictionaryTexts[a]!, dictionaryTexts[b]!) || a - b,
+  );
+  const codeRanks = new Int32Array(dictionary.size);
+  let nextRank = 0;
+  sortedCodes.forEach((code, i) => {
     // Texts that the collation holds equal share a rank.
-    if (i > 0 && order(texts[codes[i - 1]!]!, texts[code]!) !== 0) rank++;
-    ranks[code] = rank;
+    if (i > 0 && dictionaryOrder(dictionaryTexts[sortedCodes[i - 1]!]!, dictionaryTexts[code]!) !== 0) nextRank++;
+    codeRanks[code] = nextRank;
   });
-  return ranks;
+  return codeRanks;
 }
 
-const encoder = new TextEncoder();
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+const keyEncoder = new TextEncoder();
+const keyDecoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** Root collation of the Unicode collation algorithm: the same order in every locale. */
-const collator = new Intl.Collator('und');
+const unicodeCollator = new Intl.Collator('und');
 
-function textOrder(key: SortKey): (a: string, b: string) => number {
-  return key.collate === 'unicode' ? (a, b) => collator.compare(a.normalize('NFC'), b.normalize('NFC')) : compareText;
+function sortTextOrder(key: SortKey): (a: string, b: string) => number {
+  return key.collate === 'unicode' ? (a, b) => unicodeCollator.compare(a.normalize('NFC'), b.normalize('NFC')) : compareText;
 }
 
 function compareHeap(heap: Uint8Array, aStart: number, aEnd: number, bStart: number, bEnd: number): number {
-  const shared = Math.min(aEnd - aStart, bEnd - bStart);
-  for (let i = 0; i < shared; i++) {
-    const difference = heap[aStart + i]! - heap[bStart + i]!;
-    if (difference !== 0) return difference;
+  const sharedLength = Math.min(aEnd - aStart, bEnd - bStart);
+  for (let i = 0; i < sharedLength; i++) {
+    const byteDifference = heap[aStart + i]! - heap[bStart + i]!;
+    if (byteDifference !== 0) return byteDifference;
   }
   return aEnd - aStart - (bEnd - bStart);
 }
 
-function compareRange(heap: Uint8Array, start: number, end: number, bytes: Uint8Array): number {
-  const shared = Math.min(end - start, bytes.length);
-  for (let k = 0; k < shared; k++) {
-    const difference = heap[start + k]! - bytes[k]!;
-    if (difference !== 0) return difference;
+function compareHeapRange(heap: Uint8Array, start: number, end: number, thresholdBytes: Uint8Array): number {
+  const sharedLength = Math.min(end - start, thresholdBytes.length);
+  for (let k = 0; k < sharedLength; k++) {
+    const byteDifference = heap[start + k]! - thresholdBytes[k]!;
+    if (byteDifference !== 0) return byteDifference;
   }
-  return end - start - bytes.length;
+  return end - start - thresholdBytes.length;
 }

@@ -7,46 +7,46 @@ import type { SortKey } from '../logical-plan.ts';
 import { type Compare, comparator, mergeSorted } from './row-order.ts';
 
 /** Fewer are merged as fast. */
-const rowsMin = 2_048;
+const radixSortRowsMin = 2_048;
 const digitBits = 11;
-const digits = 1 << digitBits;
-const digitsOfWord = 3;
-const stepsPerCall = 16_384;
+const digitValues = 1 << digitBits;
+const digitsPerWord = 3;
+const sortStepsPerCall = 16_384;
 /** With more passes than this, rows with equal first keys are compared instead. */
-const passesMax = 16;
+const radixPassesMax = 16;
 const signBit = -2_147_483_648;
 
-type Work<T> = Generator<undefined, T, void>;
+type SortWork<T> = Generator<undefined, T, void>;
 
 /** Rows 0 .. count-1. */
-export function* sortedRows(vectors: readonly Vector[], keys: readonly SortKey[], count: number): Work<Int32Array> {
-  if (count < rowsMin) return yield* mergeSorted(count, comparator(vectors, keys, count));
-  const words: Words[] = [];
+export function* sortedRows(vectors: readonly Vector[], keys: readonly SortKey[], count: number): SortWork<Int32Array> {
+  if (count < radixSortRowsMin) return yield* mergeSorted(count, comparator(vectors, keys, count));
+  const keyWords: SortWords[] = [];
   // Keys up to the first one that is no number, or that rises from row to row: later keys decide nothing.
-  let isAll = true;
-  let passes = 0;
-  for (const key of keys) {
-    const own = yield* wordsOf(vectors[key.column]!, key, count);
-    if (!own) isAll = false;
-    if (!own || own.rises) break;
-    words.push(own);
-    passes += own.passes;
-    if (passes > passesMax) {
-      isAll &&= words.length === keys.length;
+  let areAllKeysWords = true;
+  let radixPasses = 0;
+  for (const sortKey of keys) {
+    const ownWords = yield* sortWordsOf(vectors[sortKey.column]!, sortKey, count);
+    if (!ownWords) areAllKeysWords = false;
+    if (!ownWords || ownWords.rises) break;
+    keyWords.push(ownWords);
+    radixPasses += ownWords.passes;
+    if (radixPasses > radixPassesMax) {
+      areAllKeysWords &&= keyWords.length === keys.length;
       break;
     }
   }
-  if (words.length === 0 && !isAll) return yield* mergeSorted(count, comparator(vectors, keys, count));
-  let order: Int32Array<ArrayBuffer> = new Int32Array(count);
-  for (let row = 0; row < count; row++) order[row] = row;
-  const inFull = isAll ? words.length : 1;
-  for (const own of words.slice(0, inFull).reverse()) order = yield* byDigits(own, order);
-  if (!isAll) yield* sortRuns(order, words[0]!, comparator(vectors, keys.slice(1), count));
-  return order;
+  if (keyWords.length === 0 && !areAllKeysWords) return yield* mergeSorted(count, comparator(vectors, keys, count));
+  let rowOrder: Int32Array<ArrayBuffer> = new Int32Array(count);
+  for (let row = 0; row < count; row++) rowOrder[row] = row;
+  const fullySortedKeys = areAllKeysWords ? keyWords.length : 1;
+  for (const own of keyWords.slice(0, fullySortedKeys).reverse()) rowOrder = yield* sortByDigits(own, rowOrder);
+  if (!areAllKeysWords) yield* sortRuns(rowOrder, keyWords[0]!, comparator(vectors, keys.slice(1), count));
+  return rowOrder;
 }
 
 /** Unsigned 64-bit numbers that order like the key, in two halves; `high` is null where all of it is in `low`. */
-interface Words {
+interface SortWords {
   readonly high: Int32Array | null;
   readonly low: Int32Array;
   /** Each row's is larger than that of the row before. */
@@ -56,94 +56,95 @@ interface Words {
 }
 
 /** Null for a vector without such numbers, or with NULLs among them. */
-function* wordsOf(vector: Vector, { descending }: SortKey, count: number): Work<Words | null> {
+function* sortWordsOf(vector: Vector, { descending }: SortKey, count: number): SortWork<SortWords | null> {
   if (vector.kind !== 'i32' && vector.kind !== 'i64' && vector.kind !== 'f64') return null;
   const { kind, values, nulls } = vector;
   if (nulls !== null && nulls.subarray(0, count).includes(1)) return null;
-  const low = new Int32Array(count);
-  const turned = descending ? -1 : 0;
+  const lowWords = new Int32Array(count);
+  const turnMask = descending ? -1 : 0;
   if (kind === 'i32') {
-    for (let row = 0; row < count; row++) {
-      low[row] = values[row]! ^ signBit ^ turned;
-      if (row % stepsPerCall === stepsPerCall - 1) yield;
+    for (let sortedRow = 0; sortedRow < count; sortedRow++) {
+      lowWords[sortedRow] = values[sortedRow]! ^ signBit ^ turnMask;
+      if (sortedRow % sortStepsPerCall === sortStepsPerCall - 1) yield;
     }
-    return yield* measure(null, low);
+    return yield* measureWords(null, lowWords);
   }
-  const high = new Int32Array(count);
-  const halves = new Int32Array(values.buffer, values.byteOffset, count * 2);
+  const highWords = new Int32Array(count);
+  const int64Halves = new Int32Array(values.buffer, values.byteOffset, count * 2);
   for (let row = 0; row < count; row++) {
-    let above = halves[2 * row + 1]!;
-    let below = halves[2 * row]!;
-    if (kind === 'i64' || above >= 0) above ^= signBit;
+    let highHalf = int64Halves[2 * row + 1]!;
+    let lowHalf = int64Halves[2 * row]!;
+    if (kind === 'i64' || highHalf >= 0) highHalf ^= signBit;
     // Doubles below zero order by their bits the other way round; minus zero is zero.
-    else if (above !== signBit || below !== 0) {
-      above = ~above;
-      below = ~below;
+    else if (highHalf !== signBit || lowHalf !== 0) {
+      highHalf = ~highHalf;
+      lowHalf = ~lowHalf;
     }
-    high[row] = above ^ turned;
-    low[row] = below ^ turned;
-    if (row % stepsPerCall === stepsPerCall - 1) yield;
+    highWords[row] = highHalf ^ turnMask;
+    lowWords[row] = lowHalf ^ turnMask;
+    if (row % sortStepsPerCall === sortStepsPerCall - 1) yield;
   }
-  return yield* measure(high, low);
+  return yield* measureWords(highWords, lowWords);
 }
 
-function* measure(high: Int32Array | null, low: Int32Array): Work<Words> {
-  let rises = true;
-  let lows = 0;
-  let highs = 0;
-  for (let row = 1; row < low.length; row++) {
-    const apart = high === null ? 0 : (high[row]! >>> 0) - (high[row - 1]! >>> 0);
-    if (apart < 0 || (apart === 0 && low[row]! >>> 0 <= low[row - 1]! >>> 0)) rises = false;
-    lows |= low[row]! ^ low[0]!;
-    if (high !== null) highs |= high[row]! ^ high[0]!;
-    if (row % stepsPerCall === 0) yield;
+function* measureWords(high: Int32Array | null, low: Int32Array): SortWork<SortWords> {
+  let isRising = true;
+  let changedLowBits = 0;
+  let changedHighBits = 0;
+  for (let sortedRow = 1; sortedRow < low.length; sortedRow++) {
+    const highDifference = high === null ? 0 : (high[sortedRow]! >>> 0) - (high[sortedRow - 1]! >>> 0);
+    if (highDifference < 0 || (highDifference === 0 && low[sortedRow]! >>> 0 <= low[sortedRow - 1]! >>> 0)) isRising = false;
+    changedLowBits |= low[sortedRow]! ^ low[0]!;
+    if (high !== null) changedHighBits |= high[sortedRow]! ^ high[0]!;
+    if (sortedRow % sortStepsPerCall === 0) yield;
   }
-  return { high, low, rises, passes: digitsIn(lows) + digitsIn(highs) };
+  return { high, low, rises: isRising, passes: usedDigits(changedLowBits) + usedDigits(changedHighBits) };
 }
 
-function digitsIn(bits: number): number {
-  let count = 0;
-  for (let digit = 0; digit < digitsOfWord; digit++) if (((bits >>> (digit * digitBits)) & (digits - 1)) !== 0) count++;
-  return count;
+function usedDigits(changedBits: number): number {
+  let usedDigitCount = 0;
+  for (let digit = 0; digit < digitsPerWord; digit++)
+    if (((changedBits >>> (digit * digitBits)) & (digitValues - 1)) !== 0) usedDigitCount++;
+  return usedDigitCount;
 }
 
 /** Sorts rows by a key, from its last digit to the first; skips digits that all rows share. */
-function* byDigits({ high, low }: Words, rows: Int32Array<ArrayBuffer>): Work<Int32Array<ArrayBuffer>> {
-  const count = rows.length;
-  let order = rows;
-  let target: Int32Array<ArrayBuffer> = new Int32Array(count);
-  for (const word of high ? [low, high] : [low]) {
-    const counts = new Int32Array(digits * digitsOfWord);
+function* sortByDigits({ high, low }: SortWords, unsortedRows: Int32Array<ArrayBuffer>): SortWork<Int32Array<ArrayBuffer>> {
+  const count = unsortedRows.length;
+  let digitOrder = unsortedRows;
+  let digitTarget: Int32Array<ArrayBuffer> = new Int32Array(count);
+  for (const sortWord of high ? [low, high] : [low]) {
+    const digitCounts = new Int32Array(digitValues * digitsPerWord);
     for (let row = 0; row < count; row++) {
-      const value = word[row]!;
-      counts[value & (digits - 1)]!++;
-      counts[digits + ((value >>> digitBits) & (digits - 1))]!++;
-      counts[2 * digits + (value >>> (2 * digitBits))]!++;
-      if (row % stepsPerCall === stepsPerCall - 1) yield;
+      const wordValue = sortWord[row]!;
+      digitCounts[wordValue & (digitValues - 1)]!++;
+      digitCounts[digitValues + ((wordValue >>> digitBits) & (digitValues - 1))]!++;
+      digitCounts[2 * digitValues + (wordValue >>> (2 * digitBits))]!++;
+      if (row % sortStepsPerCall === sortStepsPerCall - 1) yield;
     }
-    for (let digit = 0; digit < digitsOfWord; digit++) {
-      const digitStarts = counts.subarray(digit * digits, (digit + 1) * digits);
-      const shift = digit * digitBits;
-      if (digitStarts[(word[0]! >>> shift) & (digits - 1)] === count) continue;
-      let sum = 0;
-      for (let value = 0; value < digits; value++) {
-        const own = digitStarts[value]!;
-        digitStarts[value] = sum;
-        sum += own;
+    for (let wordDigit = 0; wordDigit < digitsPerWord; wordDigit++) {
+      const digitStarts = digitCounts.subarray(wordDigit * digitValues, (wordDigit + 1) * digitValues);
+      const digitShift = wordDigit * digitBits;
+      if (digitStarts[(sortWord[0]! >>> digitShift) & (digitValues - 1)] === count) continue;
+      let placeSum = 0;
+      for (let wordValue = 0; wordValue < digitValues; wordValue++) {
+        const digitCount = digitStarts[wordValue]!;
+        digitStarts[wordValue] = placeSum;
+        placeSum += digitCount;
       }
-      for (let at = 0; at < count; at++) {
-        const row = order[at]!;
-        target[digitStarts[(word[row]! >>> shift) & (digits - 1)]!++] = row;
-        if (at % stepsPerCall === stepsPerCall - 1) yield;
+      for (let orderIndex = 0; orderIndex < count; orderIndex++) {
+        const row = digitOrder[orderIndex]!;
+        digitTarget[digitStarts[(sortWord[row]! >>> digitShift) & (digitValues - 1)]!++] = row;
+        if (orderIndex % sortStepsPerCall === sortStepsPerCall - 1) yield;
       }
-      [order, target] = [target, order];
+      [digitOrder, digitTarget] = [digitTarget, digitOrder];
     }
   }
-  return order;
+  return digitOrder;
 }
 
 /** Orders runs of rows that are equal so far. */
-function* sortRuns(order: Int32Array, { high, low }: Words, compare: Compare): Work<void> {
+function* sortRuns(order: Int32Array, { high, low }: SortWords, compare: Compare): SortWork<void> {
   const count = order.length;
   const room = new Int32Array(count);
   let steps = 0;
@@ -151,13 +152,13 @@ function* sortRuns(order: Int32Array, { high, low }: Words, compare: Compare): W
     const row = order[start]!;
     let end = start + 1;
     while (end < count && low[order[end]!] === low[row] && (high === null || high[order[end]!] === high[row])) end++;
-    if (end - start > stepsPerCall) {
+    if (end - start > sortStepsPerCall) {
       const rows = order.slice(start, end);
       const sorted = yield* mergeSorted(rows.length, (a, b) => compare(rows[a]!, rows[b]!));
       for (let at = 0; at < rows.length; at++) order[start + at] = rows[sorted[at]!]!;
-    } else if (end - start > 1) merge(order, room, start, end, compare);
+    } else if (end - start > 1) mergeRange(order, room, start, end, compare);
     steps += (end - start) * 4;
-    if (steps >= stepsPerCall) {
+    if (steps >= sortStepsPerCall) {
       steps = 0;
       yield;
     }
@@ -165,31 +166,32 @@ function* sortRuns(order: Int32Array, { high, low }: Words, compare: Compare): W
   }
 }
 
-const runRows = 8;
+const sortRunRows = 8;
 
 /** Sorts order[start .. end) where it stands. */
-function merge(order: Int32Array, room: Int32Array, start: number, end: number, compare: Compare): void {
-  for (let from = start; from < end; from += runRows) {
-    const to = Math.min(from + runRows, end);
-    for (let next = from + 1; next < to; next++) {
-      const row = order[next]!;
-      let at = next;
-      for (; at > from && compare(order[at - 1]!, row) > 0; at--) order[at] = order[at - 1]!;
-      order[at] = row;
+function mergeRange(rowOrder: Int32Array, mergeRoom: Int32Array, start: number, end: number, compare: Compare): void {
+  for (let runStart = start; runStart < end; runStart += sortRunRows) {
+    const runEnd = Math.min(runStart + sortRunRows, end);
+    for (let insertedIndex = runStart + 1; insertedIndex < runEnd; insertedIndex++) {
+      const row = rowOrder[insertedIndex]!;
+      let mergeIndex = insertedIndex;
+      for (; mergeIndex > runStart && compare(rowOrder[mergeIndex - 1]!, row) > 0; mergeIndex--)
+        rowOrder[mergeIndex] = rowOrder[mergeIndex - 1]!;
+      rowOrder[mergeIndex] = row;
     }
   }
-  for (let width = runRows; width < end - start; width *= 2) {
-    for (let from = start; from + width < end; from += 2 * width) {
-      const middle = from + width;
-      const to = Math.min(middle + width, end);
+  for (let mergeWidth = sortRunRows; mergeWidth < end - start; mergeWidth *= 2) {
+    for (let from = start; from + mergeWidth < end; from += 2 * mergeWidth) {
+      const mergeMiddle = from + mergeWidth;
+      const runEnd = Math.min(mergeMiddle + mergeWidth, end);
       // Rows that stand in order already, as they often do, stay.
-      if (compare(order[middle - 1]!, order[middle]!) <= 0) continue;
-      for (let at = from; at < middle; at++) room[at] = order[at]!;
-      let left = from;
-      let right = middle;
-      for (let at = from; left < middle; at++) {
-        const takesLeft = right >= to || compare(room[left]!, order[right]!) <= 0;
-        order[at] = takesLeft ? room[left++]! : order[right++]!;
+      if (compare(rowOrder[mergeMiddle - 1]!, rowOrder[mergeMiddle]!) <= 0) continue;
+      for (let mergeIndex = from; mergeIndex < mergeMiddle; mergeIndex++) mergeRoom[mergeIndex] = rowOrder[mergeIndex]!;
+      let leftIndex = from;
+      let rightIndex = mergeMiddle;
+      for (let at = from; leftIndex < mergeMiddle; at++) {
+        const takesLeft = rightIndex >= runEnd || compare(mergeRoom[leftIndex]!, rowOrder[rightIndex]!) <= 0;
+        rowOrder[at] = takesLeft ? mergeRoom[leftIndex++]! : rowOrder[rightIndex++]!;
       }
     }
   }

@@ -10,117 +10,129 @@ import type { Partners } from './join-pairs.ts';
 import { type Batch, emptyBatch } from './operator.ts';
 import type { Predicate } from './predicate.ts';
 
-const pairsPerBlock = 4_096;
-const unread: Vector = { kind: 'null' };
+const semiJoinPairsMax = 4_096;
+const unreadColumn: Vector = { kind: 'null' };
 
 export class MarkMatches {
-  readonly #type: JoinNode['type'];
-  readonly #partners: Partners;
-  readonly #residual: Predicate | null;
-  readonly #leftCount: number;
+  readonly #semiJoinType: JoinNode['type'];
+  readonly #joinPartners: Partners;
+  readonly #residualPredicate: Predicate | null;
+  readonly #leftColumnCount: number;
   /** Columns that the residual reads. */
-  readonly #tested: readonly number[];
-  readonly #testers: readonly Gatherer[];
-  readonly #width: number;
-  #met = new Uint8Array(0);
-  #rows = new Int32Array(0);
-  readonly #lefts = new Int32Array(pairsPerBlock);
-  readonly #leftRows = new Int32Array(pairsPerBlock);
-  readonly #candidates = new Int32Array(pairsPerBlock);
+  readonly #residualColumns: readonly number[];
+  readonly #residualGatherers: readonly Gatherer[];
+  readonly #joinedColumnCount: number;
+  #markedLefts = new Uint8Array(0);
+  #outputRows = new Int32Array(0);
+  readonly #candidateLefts = new Int32Array(semiJoinPairsMax);
+  readonly #leftRows = new Int32Array(semiJoinPairsMax);
+  readonly #candidatePartners = new Int32Array(semiJoinPairsMax);
 
   constructor(node: JoinNode, partners: Partners, residual: Predicate | null) {
-    this.#type = node.type;
-    this.#partners = partners;
-    this.#residual = residual;
-    this.#leftCount = node.left.columns.length;
-    this.#width = this.#leftCount + node.right.columns.length;
-    this.#tested = node.residual ? [...columnsIn(node.residual)] : [];
-    this.#testers = this.#tested.map(() => new Gatherer());
+    this.#semiJoinType = node.type;
+    this.#joinPartners = partners;
+    this.#residualPredicate = residual;
+    this.#leftColumnCount = node.left.columns.length;
+    this.#joinedColumnCount = this.#leftColumnCount + node.right.columns.length;
+    this.#residualColumns = node.residual ? [...columnsIn(node.residual)] : [];
+    this.#residualGatherers = this.#residualColumns.map(() => new Gatherer());
   }
 
   readonly bytes = 0;
 
   /** Output for a batch of left rows; `heads[j]` is the first partner + 1 of the row at place j, 0 for none. */
-  *match(batch: Batch, heads: Int32Array): Generator<Batch, void, void> {
+  *match(batch: Batch, chainHeads: Int32Array): Generator<Batch, void, void> {
     const { count } = batch;
-    if (this.#met.length < count) {
-      this.#met = new Uint8Array(count);
-      this.#rows = new Int32Array(count);
+    if (this.#markedLefts.length < count) {
+      this.#markedLefts = new Uint8Array(count);
+      this.#outputRows = new Int32Array(count);
     }
-    const met = this.#met;
-    if (this.#residual === null) for (let j = 0; j < count; j++) met[j] = heads[j] === 0 ? 0 : 1;
-    else yield* this.#test(batch, heads, this.#residual);
-    yield this.#output(batch);
+    const markedLefts = this.#markedLefts;
+    if (this.#residualPredicate === null) for (let j = 0; j < count; j++) markedLefts[j] = chainHeads[j] === 0 ? 0 : 1;
+    else yield* this.#testResidual(batch, chainHeads, this.#residualPredicate);
+    yield this.#markedOutput(batch);
   }
 
   /** No row of the right side comes out by itself. */
   *unmet(): Generator<Batch, void, void> {}
 
-  #output({ columns, selection, first, count }: Batch): Batch {
-    const met = this.#met;
-    if (this.#type === 'mark') {
-      let length = 0;
-      for (let j = 0; j < count; j++) length = Math.max(length, (selection === null ? first + j : selection[j]!) + 1);
-      const values = new Uint8Array(length);
-      for (let j = 0; j < count; j++) values[selection === null ? first + j : selection[j]!] = met[j]!;
-      return { columns: [...columns.slice(0, this.#leftCount), { kind: 'bool', values, nulls: null }], selection, first, count };
+  #markedOutput({ columns, selection, first, count }: Batch): Batch {
+    const markedLefts = this.#markedLefts;
+    if (this.#semiJoinType === 'mark') {
+      let markLength = 0;
+      for (let j = 0; j < count; j++) markLength = Math.max(markLength, (selection === null ? first + j : selection[j]!) + 1);
+      const markColumn = new Uint8Array(markLength);
+      for (let j = 0; j < count; j++) markColumn[selection === null ? first + j : selection[j]!] = markedLefts[j]!;
+      return {
+        columns: [...columns.slice(0, this.#leftColumnCount), { kind: 'bool', values: markColumn, nulls: null }],
+        selection,
+        first,
+        count,
+      };
     }
-    const wanted = this.#type === 'semi' ? 1 : 0;
-    const rows = this.#rows;
+    const wantedMark = this.#semiJoinType === 'semi' ? 1 : 0;
+    const outputRows = this.#outputRows;
     let markedCount = 0;
-    for (let j = 0; j < count; j++) if (met[j] === wanted) rows[markedCount++] = selection === null ? first + j : selection[j]!;
+    for (let j = 0; j < count; j++)
+      if (markedLefts[j] === wantedMark) outputRows[markedCount++] = selection === null ? first + j : selection[j]!;
     if (markedCount === 0) return emptyBatch;
-    return { columns, selection: rows, first: 0, count: markedCount };
+    return { columns, selection: outputRows, first: 0, count: markedCount };
   }
 
-  *#test(batch: Batch, heads: Int32Array, residual: Predicate): Generator<Batch, void, void> {
+  *#testResidual(batch: Batch, chainHeads: Int32Array, residual: Predicate): Generator<Batch, void, void> {
     const { selection, first, count } = batch;
-    const { following } = this.#partners;
-    const met = this.#met;
-    const lefts = this.#lefts;
+    const { following } = this.#joinPartners;
+    const markedLefts = this.#markedLefts;
+    const candidateLefts = this.#candidateLefts;
     const leftRows = this.#leftRows;
-    const candidates = this.#candidates;
-    met.fill(0, 0, count);
+    const candidatePartners = this.#candidatePartners;
+    markedLefts.fill(0, 0, count);
     // Each round takes the next few partners of each row that has met none yet.
-    let open = 0;
-    const chains = new Int32Array(count);
-    const waiting = this.#rows;
+    let openLeftCount = 0;
+    const partnerChains = new Int32Array(count);
+    const waitingLefts = this.#outputRows;
     for (let j = 0; j < count; j++) {
-      chains[j] = heads[j]!;
-      if (heads[j] !== 0) waiting[open++] = j;
+      partnerChains[j] = chainHeads[j]!;
+      if (chainHeads[j] !== 0) waitingLefts[openLeftCount++] = j;
     }
-    let perRow = 1;
-    while (open > 0) {
+    let partnersPerLeft = 1;
+    while (openLeftCount > 0) {
       let pairCount = 0;
-      let at = 0;
-      for (; at < open && pairCount < pairsPerBlock; at++) {
-        const j = waiting[at]!;
-        for (let n = 0; n < perRow && chains[j] !== 0 && pairCount < pairsPerBlock; n++) {
+      let waitingIndex = 0;
+      for (; waitingIndex < openLeftCount && pairCount < semiJoinPairsMax; waitingIndex++) {
+        const j = waitingLefts[waitingIndex]!;
+        for (let n = 0; n < partnersPerLeft && partnerChains[j] !== 0 && pairCount < semiJoinPairsMax; n++) {
           leftRows[pairCount] = j;
-          lefts[pairCount] = selection === null ? first + j : selection[j]!;
-          candidates[pairCount++] = chains[j]! - 1;
-          chains[j] = following[chains[j]! - 1]!;
+          candidateLefts[pairCount] = selection === null ? first + j : selection[j]!;
+          candidatePartners[pairCount++] = partnerChains[j]! - 1;
+          partnerChains[j] = following[partnerChains[j]! - 1]!;
         }
       }
-      const left: Fetch = { rows: lefts, count: pairCount, targetRows: null, length: pairCount, absent: false };
-      const right: Fetch = { rows: candidates, count: pairCount, targetRows: null, length: pairCount, absent: false };
-      const columns: Vector[] = Array.from({ length: this.#width }, () => unread);
-      this.#tested.forEach((c, t) => {
-        const gatherer = this.#testers[t]!;
-        columns[c] =
-          c < this.#leftCount
-            ? gatherer.fetch(batch.columns[c]!, left)
-            : gatherer.fetch(this.#partners.columns[c - this.#leftCount]!, right);
+      const leftFetch: Fetch = { rows: candidateLefts, count: pairCount, targetRows: null, length: pairCount, absent: false };
+      const partnerFetch: Fetch = {
+        rows: candidatePartners,
+        count: pairCount,
+        targetRows: null,
+        length: pairCount,
+        absent: false,
+      };
+      const residualVectors: Vector[] = Array.from({ length: this.#joinedColumnCount }, () => unreadColumn);
+      this.#residualColumns.forEach((c, t) => {
+        const residualGatherer = this.#residualGatherers[t]!;
+        residualVectors[c] =
+          c < this.#leftColumnCount
+            ? residualGatherer.fetch(batch.columns[c]!, leftFetch)
+            : residualGatherer.fetch(this.#joinPartners.columns[c - this.#leftColumnCount]!, partnerFetch);
       });
-      const stay = yield* residual.inTurns({ columns, selection: null, first: 0, count: pairCount });
-      for (let n = 0; n < stay; n++) met[leftRows[residual.passing[n]!]!] = 1;
-      let still = 0;
-      for (let k = 0; k < open; k++) {
-        const j = waiting[k]!;
-        if (met[j] === 0 && chains[j] !== 0) waiting[still++] = j;
+      const stayingCount = yield* residual.inTurns({ columns: residualVectors, selection: null, first: 0, count: pairCount });
+      for (let n = 0; n < stayingCount; n++) markedLefts[leftRows[residual.passing[n]!]!] = 1;
+      let stillOpenCount = 0;
+      for (let k = 0; k < openLeftCount; k++) {
+        const j = waitingLefts[k]!;
+        if (markedLefts[j] === 0 && partnerChains[j] !== 0) waitingLefts[stillOpenCount++] = j;
       }
-      open = still;
-      perRow = Math.min(pairsPerBlock, perRow * 4);
+      openLeftCount = stillOpenCount;
+      partnersPerLeft = Math.min(semiJoinPairsMax, partnersPerLeft * 4);
       yield emptyBatch;
     }
   }

@@ -13,117 +13,130 @@ import { Instants } from './instant-cells.ts';
 import { type Batch, emptyBatch, type Execution, type Operator, type Pieces, PiecesOperator } from './operator.ts';
 import { comparator, mergeSorted } from './row-order.ts';
 
-const outputRows = 4_096;
-const rowsPerStep = 16_384;
-const ranksPerStep = 131_072;
+const sessionOutputRows = 4_096;
+const sessionRowsPerStep = 16_384;
+const sessionRanksPerStep = 131_072;
 
 export class SessionOperator extends PiecesOperator {
-  readonly #input: Operator;
-  readonly #node: WindowNode;
-  readonly #gap: bigint;
+  readonly #sessionInput: Operator;
+  readonly #sessionNode: WindowNode;
+  readonly #sessionGap: bigint;
   readonly #execution: Execution;
   #heldBytes = 0;
 
   constructor(input: Operator, node: WindowNode, gap: bigint, execution: Execution) {
     super();
-    this.#input = input;
-    this.#node = node;
-    this.#gap = gap;
+    this.#sessionInput = input;
+    this.#sessionNode = node;
+    this.#sessionGap = gap;
     this.#execution = execution;
   }
 
   close(): void {
-    this.#input.close();
+    this.#sessionInput.close();
   }
 
   protected *pieces(): Pieces {
-    const { column, partition, input } = this.#node;
-    const types = input.columns.map(({ type }) => type);
-    const sink = new CollectedRows(types);
-    const groups = new GroupTable(partition.map((each) => types[each]!));
-    let groupOf = new Int32Array(1024);
-    for (let batch = this.#input.next(); batch !== null; batch = this.#input.next()) {
-      const instantBatch = batch.count === 0 ? emptyBatch : withInstant(batch, batch.columns[column]!);
+    const { column, partition, input } = this.#sessionNode;
+    const inputTypes = input.columns.map(({ type }) => type);
+    const sessionRows = new CollectedRows(inputTypes);
+    const partitionGroups = new GroupTable(partition.map((each) => inputTypes[each]!));
+    let rowGroups = new Int32Array(1024);
+    for (let batch = this.#sessionInput.next(); batch !== null; batch = this.#sessionInput.next()) {
+      const instantBatch = batch.count === 0 ? emptyBatch : rowsWithInstant(batch, batch.columns[column]!);
       if (instantBatch.count > 0) {
-        const own = groups.assign({ ...instantBatch, columns: partition.map((each) => instantBatch.columns[each]!) });
-        groupOf = append(groupOf, sink.length, own, instantBatch.count);
-        sink.append(instantBatch);
-        this.#hold(sink.bytes + groups.bytes + groupOf.byteLength);
+        const batchGroups = partitionGroups.assign({
+          ...instantBatch,
+          columns: partition.map((each) => instantBatch.columns[each]!),
+        });
+        rowGroups = appendGroups(rowGroups, sessionRows.length, batchGroups, instantBatch.count);
+        sessionRows.append(instantBatch);
+        this.#holdSessionBytes(sessionRows.bytes + partitionGroups.bytes + rowGroups.byteLength);
       }
       yield emptyBatch;
     }
-    const count = sink.length;
+    const count = sessionRows.length;
     if (count === 0) return;
-    const joining = sink.vectors();
-    let joined = joining.next();
-    for (; !joined.done; joined = joining.next()) yield emptyBatch;
-    const columns = joined.value;
-    const rows = new Int32Array(count);
-    for (let row = 0; row < count; row++) rows[row] = row;
-    const converter = new Instants();
-    let instants: BigInt64Array = new BigInt64Array(0);
-    for (let first = 0; first < count; first += rowsPerStep) {
-      const step = rows.subarray(first, first + rowsPerStep);
-      instants = converter.read(columns[column]!, step, step.length);
+    const joiningRows = sessionRows.vectors();
+    let joinedRows = joiningRows.next();
+    for (; !joinedRows.done; joinedRows = joiningRows.next()) yield emptyBatch;
+    const sessionColumns = joinedRows.value;
+    const sessionRowIds = new Int32Array(count);
+    for (let row = 0; row < count; row++) sessionRowIds[row] = row;
+    const instantConverter = new Instants();
+    let rowInstants: BigInt64Array = new BigInt64Array(0);
+    for (let firstSessionRow = 0; firstSessionRow < count; firstSessionRow += sessionRowsPerStep) {
+      const step = sessionRowIds.subarray(firstSessionRow, firstSessionRow + sessionRowsPerStep);
+      rowInstants = instantConverter.read(sessionColumns[column]!, step, step.length);
       yield emptyBatch;
     }
-    const ranking = ranksOf(groups, groupOf, count);
-    let ranked = ranking.next();
-    for (; !ranked.done; ranked = ranking.next()) yield emptyBatch;
-    const ranks = ranked.value;
-    this.#hold(sink.bytes + groups.bytes + groupOf.byteLength + count * 32);
-    const keys: Vector[] = [
-      { kind: 'i32', values: ranks, nulls: null },
-      { kind: 'i64', values: instants, nulls: null },
+    const rankingRows = partitionRanks(partitionGroups, rowGroups, count);
+    let rankedRows = rankingRows.next();
+    for (; !rankedRows.done; rankedRows = rankingRows.next()) yield emptyBatch;
+    const rowRanks = rankedRows.value;
+    this.#holdSessionBytes(sessionRows.bytes + partitionGroups.bytes + rowGroups.byteLength + count * 32);
+    const sessionKeys: Vector[] = [
+      { kind: 'i32', values: rowRanks, nulls: null },
+      { kind: 'i64', values: rowInstants, nulls: null },
     ];
-    const ascending = { descending: false, collate: 'codepoint' } as const;
-    const compare = comparator(
-      keys,
-      [0, 1].map((key) => ({ column: key, ...ascending })),
+    const ascendingKey = { descending: false, collate: 'codepoint' } as const;
+    const compareSessionRows = comparator(
+      sessionKeys,
+      [0, 1].map((key) => ({ column: key, ...ascendingKey })),
       count,
     );
-    const sorting = mergeSorted(count, compare);
-    let step = sorting.next();
-    for (; !step.done; step = sorting.next()) yield emptyBatch;
-    const order = step.value;
-    const starts = new BigInt64Array(count);
-    const ends = new BigInt64Array(count);
-    for (let first = 0, end = 1; first < count; end++) {
+    const sessionSorting = mergeSorted(count, compareSessionRows);
+    let step = sessionSorting.next();
+    for (; !step.done; step = sessionSorting.next()) yield emptyBatch;
+    const sessionOrder = step.value;
+    const sessionStarts = new BigInt64Array(count);
+    const sessionEnds = new BigInt64Array(count);
+    for (let first = 0, sessionEnd = 1; first < count; sessionEnd++) {
       // One session may be all rows: the search for its end rests now and then, too.
-      if (end % rowsPerStep === 0) yield emptyBatch;
-      if (end < count && goesOn(order[end - 1]!, order[end]!, ranks, instants, this.#gap)) continue;
-      const windowEnd = instants[order[end - 1]!]! + this.#gap;
-      if (windowEnd > I64_MAX) throw integerOverflow();
-      for (const start = instants[order[first]!]!; first < end; first++) {
-        starts[order[first]!] = start;
-        ends[order[first]!] = windowEnd;
-        if (first % rowsPerStep === 0) yield emptyBatch;
+      if (sessionEnd % sessionRowsPerStep === 0) yield emptyBatch;
+      if (
+        sessionEnd < count &&
+        continuesSession(sessionOrder[sessionEnd - 1]!, sessionOrder[sessionEnd]!, rowRanks, rowInstants, this.#sessionGap)
+      )
+        continue;
+      const sessionWindowEnd = rowInstants[sessionOrder[sessionEnd - 1]!]! + this.#sessionGap;
+      if (sessionWindowEnd > I64_MAX) throw integerOverflow();
+      for (const sessionStart = rowInstants[sessionOrder[first]!]!; first < sessionEnd; first++) {
+        sessionStarts[sessionOrder[first]!] = sessionStart;
+        sessionEnds[sessionOrder[first]!] = sessionWindowEnd;
+        if (first % sessionRowsPerStep === 0) yield emptyBatch;
       }
     }
-    const output: Vector[] = [
-      ...columns,
-      { kind: 'i64', values: starts, nulls: null },
-      { kind: 'i64', values: ends, nulls: null },
+    const sessionOutput: Vector[] = [
+      ...sessionColumns,
+      { kind: 'i64', values: sessionStarts, nulls: null },
+      { kind: 'i64', values: sessionEnds, nulls: null },
     ];
-    for (let at = 0; at < count; at += outputRows) {
-      const selection = order.subarray(at, at + outputRows);
-      yield { columns: output, selection, first: 0, count: selection.length };
+    for (let outputIndex = 0; outputIndex < count; outputIndex += sessionOutputRows) {
+      const selection = sessionOrder.subarray(outputIndex, outputIndex + sessionOutputRows);
+      yield { columns: sessionOutput, selection, first: 0, count: selection.length };
     }
   }
 
-  #hold(bytes: number): void {
+  #holdSessionBytes(bytes: number): void {
     this.#heldBytes = this.#execution.memory.change(this.#heldBytes, bytes);
   }
 }
 
 /** Whether a row is of the session of the one before it. */
-function goesOn(before: number, row: number, ranks: Int32Array, instants: BigInt64Array, gap: bigint): boolean {
-  return ranks[row] === ranks[before] && instants[row]! - instants[before]! < gap;
+function continuesSession(
+  previousRow: number,
+  row: number,
+  ranks: Int32Array,
+  instants: BigInt64Array,
+  sessionGap: bigint,
+): boolean {
+  return ranks[row] === ranks[previousRow] && instants[row]! - instants[previousRow]! < sessionGap;
 }
 
-function withInstant(batch: Batch, vector: Vector): Batch {
-  if (vector.kind === 'null') return emptyBatch;
-  const { nulls } = vector;
+function rowsWithInstant(batch: Batch, instantVector: Vector): Batch {
+  if (instantVector.kind === 'null') return emptyBatch;
+  const { nulls } = instantVector;
   if (nulls === null) return batch;
   const { columns, selection, first } = batch;
   const passing = new Int32Array(batch.count);
@@ -136,28 +149,37 @@ function withInstant(batch: Batch, vector: Vector): Batch {
 }
 
 /** Group numbers of rows by when the group first appeared: the NULL group of a single key is 0 whenever it came. */
-function* ranksOf(groups: GroupTable, groupOf: Int32Array, count: number): Generator<undefined, Int32Array, void> {
-  const order = groups.order();
-  const rankOf = new Int32Array(groups.size);
+function* partitionRanks(
+  partitionGroups: GroupTable,
+  rowGroups: Int32Array,
+  count: number,
+): Generator<undefined, Int32Array, void> {
+  const groupOrder = partitionGroups.order();
+  const groupRanks = new Int32Array(partitionGroups.size);
   yield;
-  for (let rank = 0; rank < order.length; rank++) {
-    rankOf[order[rank]!] = rank;
-    if (rank % ranksPerStep === ranksPerStep - 1) yield;
+  for (let rank = 0; rank < groupOrder.length; rank++) {
+    groupRanks[groupOrder[rank]!] = rank;
+    if (rank % sessionRanksPerStep === sessionRanksPerStep - 1) yield;
   }
-  const ranks = new Int32Array(count);
+  const rowRanks = new Int32Array(count);
   for (let row = 0; row < count; row++) {
-    ranks[row] = rankOf[groupOf[row]!]!;
-    if (row % ranksPerStep === ranksPerStep - 1) yield;
+    rowRanks[row] = groupRanks[rowGroups[row]!]!;
+    if (row % sessionRanksPerStep === sessionRanksPerStep - 1) yield;
   }
-  return ranks;
+  return rowRanks;
 }
 
-function append(held: Int32Array<ArrayBuffer>, length: number, values: Int32Array, count: number): Int32Array<ArrayBuffer> {
-  let target = held;
-  if (target.length < length + count) {
-    target = new Int32Array(Math.max(held.length * 2, length + count));
-    target.set(held);
+function appendGroups(
+  rowGroups: Int32Array<ArrayBuffer>,
+  length: number,
+  batchGroups: Int32Array,
+  count: number,
+): Int32Array<ArrayBuffer> {
+  let grownGroups = rowGroups;
+  if (grownGroups.length < length + count) {
+    grownGroups = new Int32Array(Math.max(rowGroups.length * 2, length + count));
+    grownGroups.set(rowGroups);
   }
-  target.set(values.subarray(0, count), length);
-  return target;
+  grownGroups.set(batchGroups.subarray(0, count), length);
+  return grownGroups;
 }

@@ -8,105 +8,109 @@ import { GroupTable } from './group-table.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
 
 export class SetOperationOperator implements Operator {
-  readonly #left: Operator;
-  readonly #right: Operator;
-  readonly #op: SetOperationNode['op'];
+  readonly #leftArm: Operator;
+  readonly #rightArm: Operator;
+  readonly #setOp: SetOperationNode['op'];
   readonly #execution: Execution;
-  readonly #groups: GroupTable;
-  readonly #all: boolean;
-  /** By group: `inRight`, and `taken` once it came out; with ALL, how many rows of right are not met yet. */
-  #marks: Int32Array = new Int32Array(1024);
+  readonly #rowGroups: GroupTable;
+  readonly #keepsDuplicates: boolean;
+  /** By group: `inRightMark`, and `takenMark` once it came out; with ALL, how many rows of right are not met yet. */
+  #groupMarks: Int32Array = new Int32Array(1024);
   #passing = new Int32Array(0);
   #heldBytes = 0;
   /** The block that another such operation has just given. */
-  #waiting: Batch | null = null;
-  #stage: 'left' | 'right' | 'ended';
+  #waitingBatch: Batch | null = null;
+  #readingStage: 'left' | 'right' | 'ended';
 
   constructor(left: Operator, right: Operator, node: SetOperationNode, execution: Execution) {
-    this.#left = left;
-    this.#right = right;
-    this.#op = node.op;
-    this.#all = node.op.endsWith(' all');
+    this.#leftArm = left;
+    this.#rightArm = right;
+    this.#setOp = node.op;
+    this.#keepsDuplicates = node.op.endsWith(' all');
     this.#execution = execution;
-    this.#groups = new GroupTable(node.columns.map(({ type }) => type));
-    this.#stage = this.#readsRightFirst ? 'right' : 'left';
+    this.#rowGroups = new GroupTable(node.columns.map(({ type }) => type));
+    this.#readingStage = this.#readsRightFirst ? 'right' : 'left';
   }
 
   next(): Batch | null {
-    if (this.#stage === 'ended') return null;
-    const input = this.#stage === 'left' ? this.#left : this.#right;
-    const batch = this.#waiting ?? input.next();
-    if (batch === null) {
-      this.#stage =
-        this.#stage === (this.#readsRightFirst ? 'left' : 'right') ? 'ended' : this.#stage === 'left' ? 'right' : 'left';
+    if (this.#readingStage === 'ended') return null;
+    const currentArm = this.#readingStage === 'left' ? this.#leftArm : this.#rightArm;
+    const armBatch = this.#waitingBatch ?? currentArm.next();
+    if (armBatch === null) {
+      this.#readingStage =
+        this.#readingStage === (this.#readsRightFirst ? 'left' : 'right')
+          ? 'ended'
+          : this.#readingStage === 'left'
+            ? 'right'
+            : 'left';
       return emptyBatch;
     }
-    if (batch.count === 0) return emptyBatch;
-    if (this.#op === 'union all') return batch;
+    if (armBatch.count === 0) return emptyBatch;
+    if (this.#setOp === 'union all') return armBatch;
     // There may be hundreds of them, one on top of the other: a block goes up by one in a call.
-    if (this.#waiting === null && input instanceof SetOperationOperator) {
-      this.#waiting = batch;
+    if (this.#waitingBatch === null && currentArm instanceof SetOperationOperator) {
+      this.#waitingBatch = armBatch;
       return emptyBatch;
     }
-    this.#waiting = null;
-    if (this.#stage === 'right' && this.#readsRightFirst) {
-      this.#mark(batch);
+    this.#waitingBatch = null;
+    if (this.#readingStage === 'right' && this.#readsRightFirst) {
+      this.#markRightRows(armBatch);
       return emptyBatch;
     }
-    return this.#keep(batch);
+    return this.#keepRows(armBatch);
   }
 
   close(): void {
-    this.#left.close();
-    this.#right.close();
+    this.#leftArm.close();
+    this.#rightArm.close();
   }
 
   get #readsRightFirst(): boolean {
-    return this.#op.startsWith('intersect') || this.#op.startsWith('except');
+    return this.#setOp.startsWith('intersect') || this.#setOp.startsWith('except');
   }
 
-  #mark(batch: Batch): void {
-    const groups = this.#assign(batch);
+  #markRightRows(batch: Batch): void {
+    const rowGroups = this.#assignGroups(batch);
     for (let j = 0; j < batch.count; j++) {
-      const group = groups[j]!;
-      this.#marks[group] = this.#all ? this.#marks[group]! + 1 : inRight;
+      const rowGroup = rowGroups[j]!;
+      this.#groupMarks[rowGroup] = this.#keepsDuplicates ? this.#groupMarks[rowGroup]! + 1 : inRightMark;
     }
   }
 
   /** Rows of groups that come out and did not yet. */
-  #keep(batch: Batch): Batch {
+  #keepRows(batch: Batch): Batch {
     const { columns, selection, first, count } = batch;
-    const groups = this.#assign(batch);
-    const wanted = this.#op === 'intersect' ? inRight : 0;
+    const rowGroups = this.#assignGroups(batch);
+    const wantedMark = this.#setOp === 'intersect' ? inRightMark : 0;
     if (this.#passing.length < count) this.#passing = new Int32Array(count);
-    let n = 0;
+    let keptCount = 0;
     for (let j = 0; j < count; j++) {
-      const group = groups[j]!;
-      if (this.#all) {
-        const isMet = this.#marks[group]! > 0;
-        if (isMet) this.#marks[group]!--;
-        if (isMet === this.#op.startsWith('except')) continue;
+      const rowGroup = rowGroups[j]!;
+      if (this.#keepsDuplicates) {
+        const isInRight = this.#groupMarks[rowGroup]! > 0;
+        if (isInRight) this.#groupMarks[rowGroup]!--;
+        if (isInRight === this.#setOp.startsWith('except')) continue;
       } else {
-        if (this.#marks[group] !== wanted) continue;
-        this.#marks[group] = wanted | taken;
+        if (this.#groupMarks[rowGroup] !== wantedMark) continue;
+        this.#groupMarks[rowGroup] = wantedMark | takenMark;
       }
-      this.#passing[n++] = selection === null ? first + j : selection[j]!;
+      this.#passing[keptCount++] = selection === null ? first + j : selection[j]!;
     }
-    return { columns, selection: this.#passing, first: 0, count: n };
+    return { columns, selection: this.#passing, first: 0, count: keptCount };
   }
 
-  #assign(batch: Batch): Int32Array {
-    const groups = this.#groups.assign(batch);
-    const size = this.#groups.size;
-    if (this.#marks.length < size) {
-      const marks = new Int32Array(Math.max(this.#marks.length * 2, size));
-      marks.set(this.#marks);
-      this.#marks = marks;
+  #assignGroups(batch: Batch): Int32Array {
+    const rowGroups = this.#rowGroups.assign(batch);
+    const groupCount = this.#rowGroups.size;
+    if (this.#groupMarks.length < groupCount) {
+      const largerMarks = new Int32Array(Math.max(this.#groupMarks.length * 2, groupCount));
+      largerMarks.set(this.#groupMarks);
+      this.#groupMarks = largerMarks;
     }
-    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, this.#groups.bytes + this.#marks.byteLength);
-    return groups;
+    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, this.#rowGroups.bytes + this.#groupMarks.byteLength);
+    return rowGroups;
   }
 }
 
-const inRight = 1;
-const taken = 2;
+const inRightMark = 1;
+const takenMark = 2;

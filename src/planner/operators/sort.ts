@@ -10,92 +10,96 @@ import { type Batch, emptyBatch, type Execution, firstRows, type Operator } from
 import { Threshold } from './row-order.ts';
 import { sortedRows } from './row-sort.ts';
 
-const outputRows = 4_096;
+const sortOutputRows = 4_096;
 /** Rows beyond twice the limit that are collected before the others are dropped. */
-const slackRows = 4_096;
+const sortSlackRows = 4_096;
 
 export class SortOperator implements Operator {
-  readonly #input: Operator;
-  readonly #node: SortNode;
+  readonly #sortInput: Operator;
+  readonly #sortNode: SortNode;
   readonly #execution: Execution;
-  readonly #limit: number;
-  #sink: CollectedRows;
+  readonly #sortLimit: number;
+  #collectedRows: CollectedRows;
   #heldBytes = 0;
-  #work: Generator<undefined, Int32Array, void> | null = null;
-  #inputEnded = false;
-  #order: Int32Array | null = null;
-  #vectors: readonly Vector[] = [];
-  #at = 0;
-  #threshold: Threshold | null = null;
+  #sortWork: Generator<undefined, Int32Array, void> | null = null;
+  #isInputEnded = false;
+  #sortedOrder: Int32Array | null = null;
+  #sortedVectors: readonly Vector[] = [];
+  #deliveredRows = 0;
+  #keepThreshold: Threshold | null = null;
 
   constructor(input: Operator, node: SortNode, execution: Execution) {
-    this.#input = input;
-    this.#node = node;
+    this.#sortInput = input;
+    this.#sortNode = node;
     this.#execution = execution;
-    this.#limit = node.limit ? firstRows(node.limit, node.offset, execution) : Number.POSITIVE_INFINITY;
-    this.#sink = this.#newSink();
+    this.#sortLimit = node.limit ? firstRows(node.limit, node.offset, execution) : Number.POSITIVE_INFINITY;
+    this.#collectedRows = this.#newCollectedRows();
   }
 
   next(): Batch | null {
-    if (this.#order) return this.#deliver(this.#order);
-    if (this.#work) {
-      const step = this.#work.next();
-      if (step.done) this.#takeOrder(step.value);
+    if (this.#sortedOrder) return this.#deliverSorted(this.#sortedOrder);
+    if (this.#sortWork) {
+      const sortStep = this.#sortWork.next();
+      if (sortStep.done) this.#takeOrder(sortStep.value);
       return emptyBatch;
     }
-    const batch = this.#input.next();
+    const batch = this.#sortInput.next();
     if (batch === null) {
-      this.#inputEnded = true;
+      this.#isInputEnded = true;
       this.#startSorting();
     } else if (batch.count > 0) {
-      if (this.#node.counted) this.#execution.counters.hits += batch.count;
-      const candidateRows = this.#threshold ? this.#threshold.keep(batch) : batch;
-      if (candidateRows.count > 0) this.#sink.append(candidateRows);
-      this.#heldBytes = this.#execution.memory.change(this.#heldBytes, this.#sink.bytes);
-      if (this.#sink.length > this.#limit * 2 + slackRows) this.#startSorting();
+      if (this.#sortNode.counted) this.#execution.counters.hits += batch.count;
+      const candidateRows = this.#keepThreshold ? this.#keepThreshold.keep(batch) : batch;
+      if (candidateRows.count > 0) this.#collectedRows.append(candidateRows);
+      this.#heldBytes = this.#execution.memory.change(this.#heldBytes, this.#collectedRows.bytes);
+      if (this.#collectedRows.length > this.#sortLimit * 2 + sortSlackRows) this.#startSorting();
     }
     return emptyBatch;
   }
 
   close(): void {
-    this.#input.close();
+    this.#sortInput.close();
   }
 
   #startSorting(): void {
-    this.#work = this.#sortCollected();
+    this.#sortWork = this.#sortCollected();
   }
 
   *#sortCollected(): Generator<undefined, Int32Array, void> {
-    this.#vectors = yield* this.#sink.vectors();
-    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, this.#sink.bytes);
-    return yield* sortedRows(this.#vectors, this.#node.keys, this.#sink.length);
+    this.#sortedVectors = yield* this.#collectedRows.vectors();
+    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, this.#collectedRows.bytes);
+    return yield* sortedRows(this.#sortedVectors, this.#sortNode.keys, this.#collectedRows.length);
   }
 
-  #takeOrder(order: Int32Array): void {
-    this.#work = null;
-    const limitedOrder = order.length > this.#limit ? order.subarray(0, this.#limit) : order;
-    if (this.#inputEnded) {
-      this.#order = limitedOrder;
+  #takeOrder(sortedOrder: Int32Array): void {
+    this.#sortWork = null;
+    const limitedOrder = sortedOrder.length > this.#sortLimit ? sortedOrder.subarray(0, this.#sortLimit) : sortedOrder;
+    if (this.#isInputEnded) {
+      this.#sortedOrder = limitedOrder;
       return;
     }
     // Kept rows go back in sorted order: stable against later rows, which come after all of them in the input.
-    const sink = this.#newSink();
-    sink.append({ columns: this.#vectors, selection: limitedOrder, first: 0, count: limitedOrder.length });
-    this.#sink = sink;
-    const [key] = this.#node.keys;
-    if (key && limitedOrder.length > 0)
-      this.#threshold = Threshold.from(key, this.#vectors[key.column]!, limitedOrder[limitedOrder.length - 1]!);
-    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, sink.bytes);
+    const keptRows = this.#newCollectedRows();
+    keptRows.append({ columns: this.#sortedVectors, selection: limitedOrder, first: 0, count: limitedOrder.length });
+    this.#collectedRows = keptRows;
+    const [firstSortKey] = this.#sortNode.keys;
+    if (firstSortKey && limitedOrder.length > 0)
+      this.#keepThreshold = Threshold.from(
+        firstSortKey,
+        this.#sortedVectors[firstSortKey.column]!,
+        limitedOrder[limitedOrder.length - 1]!,
+      );
+    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, keptRows.bytes);
   }
 
-  #deliver(order: Int32Array): Batch | null {
-    if (this.#at >= order.length) return null;
-    const selection = order.subarray(this.#at, this.#at + outputRows);
-    this.#at += selection.length;
-    return { columns: this.#vectors, selection, first: 0, count: selection.length };
+  #deliverSorted(sortedOrder: Int32Array): Batch | null {
+    if (this.#deliveredRows >= sortedOrder.length) return null;
+    const selection = sortedOrder.subarray(this.#deliveredRows, this.#deliveredRows + sortOutputRows);
+    this.#deliveredRows += selection.length;
+    return { columns: this.#sortedVectors, selection, first: 0, count: selection.length };
   }
 
-  #newSink(): CollectedRows {
-    return new CollectedRows(this.#node.columns.map(({ type }) => type));
+  #newCollectedRows(): CollectedRows {
+    return new CollectedRows(this.#sortNode.columns.map(({ type }) => type));
   }
 }

@@ -9,79 +9,79 @@ import type { JobRunner } from '../../governance/jobs/job-runner.ts';
 import { type LogicalPlan, nodesOf } from '../logical-plan.ts';
 
 /** Work that ends within this time is not listed as a job. */
-const momentMs = 100;
+const jobStartMs = 100;
 
 /** Null where the plan reads no graph, or no jobs are listed. */
-export function longWorkOf(plan: LogicalPlan, caller: Caller, jobs: JobRunner | null, clock: Clock): LongWork | null {
+export function longWorkOf(statementPlan: LogicalPlan, caller: Caller, jobs: JobRunner | null, clock: Clock): LongWork | null {
   if (jobs === null) return null;
-  let asks = known.get(plan);
-  if (asks === undefined) {
-    asks = nodesOf(plan).some((node) => node.kind === 'function' && node.graph !== undefined);
-    known.set(plan, asks);
+  let isLongPlan = longPlans.get(statementPlan);
+  if (isLongPlan === undefined) {
+    isLongPlan = nodesOf(statementPlan).some((node) => node.kind === 'function' && node.graph !== undefined);
+    longPlans.set(statementPlan, isLongPlan);
   }
-  return asks ? new LongWork(jobs, { caller, about: plan.objectTypes[0] ?? '', clock }) : null;
+  return isLongPlan ? new LongWork(jobs, { caller, about: statementPlan.objectTypes[0] ?? '', clock }) : null;
 }
 
 /** Whether a plan asks of a graph: looked for once. */
-const known = new WeakMap<LogicalPlan, boolean>();
+const longPlans = new WeakMap<LogicalPlan, boolean>();
 
 export class LongWork {
-  readonly #jobs: JobRunner;
-  readonly #of: { readonly caller: Caller; readonly about: string; readonly clock: Clock };
+  readonly #jobRunner: JobRunner;
+  readonly #jobSubject: { readonly caller: Caller; readonly about: string; readonly clock: Clock };
   readonly #startedMs: number;
-  readonly #ending = new AbortController();
-  #progress: ((done: number, total: number | null) => void) | null = null;
-  #end: ((error: unknown) => void) | null = null;
-  #ended: Promise<void> | null = null;
+  readonly #jobAbort = new AbortController();
+  #reportProgress: ((done: number, total: number | null) => void) | null = null;
+  #endJob: ((error: unknown) => void) | null = null;
+  #jobEnded: Promise<void> | null = null;
 
-  constructor(jobs: JobRunner, of: { readonly caller: Caller; readonly about: string; readonly clock: Clock }) {
-    this.#jobs = jobs;
-    this.#of = of;
-    this.#startedMs = of.clock.monotonicMs();
+  constructor(jobRunner: JobRunner, jobSubject: { readonly caller: Caller; readonly about: string; readonly clock: Clock }) {
+    this.#jobRunner = jobRunner;
+    this.#jobSubject = jobSubject;
+    this.#startedMs = jobSubject.clock.monotonicMs();
   }
 
   /** Aborted when the job is cancelled or the caller is gone. */
   signal(callerSignal: AbortSignal | undefined): AbortSignal {
-    const own = this.#ending.signal;
-    return callerSignal === undefined ? own : AbortSignal.any([callerSignal, own]);
+    const jobSignal = this.#jobAbort.signal;
+    return callerSignal === undefined ? jobSignal : AbortSignal.any([callerSignal, jobSignal]);
   }
 
   /** Reports the number of edges read so far. */
   tick(edges: number): void {
-    if (this.#ended === null && this.#of.clock.monotonicMs() - this.#startedMs > momentMs) this.#begin();
-    this.#progress?.(edges, null);
+    if (this.#jobEnded === null && this.#jobSubject.clock.monotonicMs() - this.#startedMs > jobStartMs) this.#beginJob();
+    this.#reportProgress?.(edges, null);
   }
 
   /** Ends the job and returns the error that it ended with, if any: for a cancelled job, the cancellation. */
   async finish(error: unknown = null): Promise<unknown> {
-    this.#end?.(error);
+    this.#endJob?.(error);
     try {
-      await this.#ended;
+      await this.#jobEnded;
       return error;
     } catch (jobError) {
       return jobError;
     }
   }
 
-  #begin(): void {
-    const { caller, about } = this.#of;
-    const run = async (work: {
+  #beginJob(): void {
+    const { caller, about } = this.#jobSubject;
+    const runJob = async (jobWork: {
       readonly signal: AbortSignal;
       progress(done: number, total: number | null): void;
     }): Promise<void> => {
-      this.#progress = (done, total) => work.progress(done, total);
-      work.signal.addEventListener('abort', () => this.#ending.abort(), { once: true });
-      const error = await new Promise<unknown>((resolve) => (this.#end = resolve));
-      if (error !== null) throw error;
+      this.#reportProgress = (done, total) => jobWork.progress(done, total);
+      jobWork.signal.addEventListener('abort', () => this.#jobAbort.abort(), { once: true });
+      const endError = await new Promise<unknown>((resolve) => (this.#endJob = resolve));
+      if (endError !== null) throw endError;
     };
     try {
-      const { ended } = this.#jobs.start({ kind: 'graph', about, unit: 'edges', onDrain: 'wait', run }, caller);
-      this.#ended = ended;
+      const { ended } = this.#jobRunner.start({ kind: 'graph', about, unit: 'edges', onDrain: 'wait', run: runJob }, caller);
+      this.#jobEnded = ended;
       ended.catch(() => undefined);
-    } catch (error) {
+    } catch (jobError) {
       // A draining store takes no more jobs, but earlier statements are still answered.
-      if (!(error instanceof ServiceError)) throw error;
-      this.#ended = Promise.resolve();
+      if (!(jobError instanceof ServiceError)) throw jobError;
+      this.#jobEnded = Promise.resolve();
     }
   }
 }

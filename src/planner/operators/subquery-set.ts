@@ -8,35 +8,39 @@ import type { Batch } from './operator.ts';
 import type { CellSet } from '../expressions/evaluate.ts';
 import { TextInterner } from '../expressions/text-interner.ts';
 
-const bytesPerValue = 40;
-const smallMax = 1 << 26;
-const smallInAnyCase = 1 << 18;
-const smallPerValue = 64;
+const bytesPerSetValue = 40;
+const smallIntegerMax = 1 << 26;
+const smallIntegersMin = 1 << 18;
+const smallSlotsPerValue = 64;
 
 export class SubquerySet implements CellSet {
   isEmpty = true;
   hasNull = false;
-  /** 1 by integer from 0 to its length; every other number is in `#numbers`. */
-  #small = new Uint8Array(1_024);
-  #smallCount = 0;
-  readonly #numbers = new Set<number>();
-  readonly #integers = new Set<bigint>();
-  readonly #texts = new TextInterner();
+  /** 1 by integer from 0 to its length; every other number is in `#otherNumbers`. */
+  #smallIntegers = new Uint8Array(1_024);
+  #smallIntegerCount = 0;
+  readonly #otherNumbers = new Set<number>();
+  readonly #largeIntegers = new Set<bigint>();
+  readonly #subqueryTexts = new TextInterner();
 
   get bytes(): number {
-    return this.#small.length + (this.#numbers.size + this.#integers.size) * bytesPerValue + this.#texts.bytes;
+    return (
+      this.#smallIntegers.length +
+      (this.#otherNumbers.size + this.#largeIntegers.size) * bytesPerSetValue +
+      this.#subqueryTexts.bytes
+    );
   }
 
   /** Adds the one column of a batch. */
   add(batch: Batch): void {
     if (batch.count === 0) return;
     this.isEmpty = false;
-    const vector = batch.columns[0]!;
-    if (vector.kind === 'i32' && vector.nulls === null) return this.#addInts(vector.values, batch);
+    const subqueryVector = batch.columns[0]!;
+    if (subqueryVector.kind === 'i32' && subqueryVector.nulls === null) return this.#addInt32s(subqueryVector.values, batch);
     for (let j = 0; j < batch.count; j++) {
       const i = batch.selection ? batch.selection[j]! : batch.first + j;
-      if (vector.kind === 'null' || vector.nulls?.[i] === 1) this.hasNull = true;
-      else this.#addCell(vector, i);
+      if (subqueryVector.kind === 'null' || subqueryVector.nulls?.[i] === 1) this.hasNull = true;
+      else this.#addCell(subqueryVector, i);
     }
   }
 
@@ -54,77 +58,81 @@ export class SubquerySet implements CellSet {
   }
 
   hasInteger(value: bigint): boolean {
-    const double = Number(value);
-    return BigInt(double) === value ? this.hasNumber(double) : this.#integers.has(value);
+    const nearestDouble = Number(value);
+    return BigInt(nearestDouble) === value ? this.hasNumber(nearestDouble) : this.#largeIntegers.has(value);
   }
 
   hasNumber(value: number): boolean {
-    if (value >= 0 && value < this.#small.length && value === Math.trunc(value)) return this.#small[value] === 1;
-    return this.#numbers.has(value);
+    if (value >= 0 && value < this.#smallIntegers.length && value === Math.trunc(value)) return this.#smallIntegers[value] === 1;
+    return this.#otherNumbers.has(value);
   }
 
   hasText(text: string): boolean {
-    return this.#texts.has(text);
+    return this.#subqueryTexts.has(text);
   }
 
   hasBytes(heap: Uint8Array, start: number, end: number): boolean {
-    return this.#texts.hasBytes(heap, start, end);
+    return this.#subqueryTexts.hasBytes(heap, start, end);
   }
 
-  #addInts(values: Int32Array, { selection, first, count }: Batch): void {
-    let small = this.#small;
+  #addInt32s(subqueryIntegers: Int32Array, { selection, first, count }: Batch): void {
+    let smallIntegers = this.#smallIntegers;
     for (let j = 0; j < count; j++) {
-      const value = values[selection === null ? first + j : selection[j]!]!;
-      if (value >= 0 && value < small.length && small[value] === 1) continue;
-      this.#addNumber(value);
-      small = this.#small;
+      const addedInteger = subqueryIntegers[selection === null ? first + j : selection[j]!]!;
+      if (addedInteger >= 0 && addedInteger < smallIntegers.length && smallIntegers[addedInteger] === 1) continue;
+      this.#addNumber(addedInteger);
+      smallIntegers = this.#smallIntegers;
     }
   }
 
-  #addNumber(value: number): void {
-    if (value >= 0 && value === Math.trunc(value) && (value < this.#small.length || this.#reaches(value))) {
-      this.#smallCount += 1 - this.#small[value]!;
-      this.#small[value] = 1;
-    } else this.#numbers.add(value);
+  #addNumber(addedNumber: number): void {
+    if (
+      addedNumber >= 0 &&
+      addedNumber === Math.trunc(addedNumber) &&
+      (addedNumber < this.#smallIntegers.length || this.#growsToReach(addedNumber))
+    ) {
+      this.#smallIntegerCount += 1 - this.#smallIntegers[addedNumber]!;
+      this.#smallIntegers[addedNumber] = 1;
+    } else this.#otherNumbers.add(addedNumber);
   }
 
   /** Grows the table where that is worth it: a bounded number of slots for each number met. */
-  #reaches(value: number): boolean {
-    const count = this.#smallCount + this.#numbers.size;
-    if (value >= Math.min(smallMax, Math.max(smallInAnyCase, count * smallPerValue))) return false;
-    let length = this.#small.length;
-    while (length <= value) length *= 2;
-    const small = new Uint8Array(length);
-    small.set(this.#small);
-    this.#small = small;
-    for (const number of this.#numbers) {
-      if (number < 0 || number >= length || number !== Math.trunc(number)) continue;
-      small[number] = 1;
-      this.#smallCount++;
-      this.#numbers.delete(number);
+  #growsToReach(reachedInteger: number): boolean {
+    const valueCount = this.#smallIntegerCount + this.#otherNumbers.size;
+    if (reachedInteger >= Math.min(smallIntegerMax, Math.max(smallIntegersMin, valueCount * smallSlotsPerValue))) return false;
+    let smallLength = this.#smallIntegers.length;
+    while (smallLength <= reachedInteger) smallLength *= 2;
+    const largerSmall = new Uint8Array(smallLength);
+    largerSmall.set(this.#smallIntegers);
+    this.#smallIntegers = largerSmall;
+    for (const smallNumber of this.#otherNumbers) {
+      if (smallNumber < 0 || smallNumber >= smallLength || smallNumber !== Math.trunc(smallNumber)) continue;
+      largerSmall[smallNumber] = 1;
+      this.#smallIntegerCount++;
+      this.#otherNumbers.delete(smallNumber);
     }
     return true;
   }
 
-  #addCell(vector: Exclude<Vector, { kind: 'null' }>, i: number): void {
-    switch (vector.kind) {
+  #addCell(subqueryVector: Exclude<Vector, { kind: 'null' }>, i: number): void {
+    switch (subqueryVector.kind) {
       case 'i32':
       case 'f64':
       case 'bool':
-        this.#addNumber(vector.values[i]!);
+        this.#addNumber(subqueryVector.values[i]!);
         return;
       case 'i64': {
-        const value = vector.values[i]!;
-        const double = Number(value);
-        if (BigInt(double) === value) this.#addNumber(double);
-        else this.#integers.add(value);
+        const largeInteger = subqueryVector.values[i]!;
+        const nearestDouble = Number(largeInteger);
+        if (BigInt(nearestDouble) === largeInteger) this.#addNumber(nearestDouble);
+        else this.#largeIntegers.add(largeInteger);
         return;
       }
       case 'dict':
-        this.#texts.ofText(vector.dictionary.text(vector.values[i]!));
+        this.#subqueryTexts.ofText(subqueryVector.dictionary.text(subqueryVector.values[i]!));
         return;
       case 'text':
-        this.#texts.ofBytes(vector.heap, vector.offsets[i]!, vector.offsets[i + 1]!);
+        this.#subqueryTexts.ofBytes(subqueryVector.heap, subqueryVector.offsets[i]!, subqueryVector.offsets[i + 1]!);
     }
   }
 }

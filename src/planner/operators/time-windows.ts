@@ -16,178 +16,183 @@ import { SessionOperator } from './session-windows.ts';
 
 /** The most hopping windows that one row is in. */
 export const windowsPerRowMax = 10_000;
-const rowsPerBlock = 4_096;
+const hopRowsPerBlock = 4_096;
 
-export function windowOperator(input: Operator, node: WindowNode, execution: Execution): Operator {
-  const lengths = node.intervals.map((slot) => lengthOf(slot, execution));
-  if (node.type === 'session') return new SessionOperator(input, node, lengths[0]!, execution);
-  if (node.type === 'tumble') return new TumbleOperator(input, node.column, lengths[0]!);
-  return new HopOperator(input, node, lengths[0]!, lengths[1]!);
+export function windowOperator(windowInput: Operator, node: WindowNode, execution: Execution): Operator {
+  const windowLengths = node.intervals.map((slot) => windowLength(slot, execution));
+  if (node.type === 'session') return new SessionOperator(windowInput, node, windowLengths[0]!, execution);
+  if (node.type === 'tumble') return new TumbleOperator(windowInput, node.column, windowLengths[0]!);
+  return new HopOperator(windowInput, node, windowLengths[0]!, windowLengths[1]!);
 }
 
 /** Nanoseconds of an interval of the statement; a window of no length holds nothing. */
-function lengthOf({ slot, location }: Slot, execution: Execution): bigint {
-  const length = execution.kernels.constant({ kind: 'literal', slot, as: 'interval', type: 'interval', location });
-  if (typeof length !== 'bigint' || length <= 0n) throw new ServiceError('REL_INVALID', 'a window needs an interval above zero');
-  return length;
+function windowLength({ slot, location }: Slot, execution: Execution): bigint {
+  const intervalNs = execution.kernels.constant({ kind: 'literal', slot, as: 'interval', type: 'interval', location });
+  if (typeof intervalNs !== 'bigint' || intervalNs <= 0n)
+    throw new ServiceError('REL_INVALID', 'a window needs an interval above zero');
+  return intervalNs;
 }
 
 class TumbleOperator implements Operator {
-  readonly #input: Operator;
-  readonly #column: number;
-  readonly #size: bigint;
-  readonly #instants = new Instants();
+  readonly #tumbleInput: Operator;
+  readonly #instantColumn: number;
+  readonly #windowSize: bigint;
+  readonly #instantReader = new Instants();
   #passing = new Int32Array(0);
-  #starts = new BigInt64Array(0);
-  #ends = new BigInt64Array(0);
+  #windowStarts = new BigInt64Array(0);
+  #windowEnds = new BigInt64Array(0);
 
   constructor(input: Operator, column: number, size: bigint) {
-    this.#input = input;
-    this.#column = column;
-    this.#size = size;
+    this.#tumbleInput = input;
+    this.#instantColumn = column;
+    this.#windowSize = size;
   }
 
   next(): Batch | null {
-    const batch = this.#input.next();
+    const batch = this.#tumbleInput.next();
     if (batch === null) return null;
-    const vector = batch.columns[this.#column];
-    if (batch.count === 0 || vector === undefined || vector.kind === 'null') return emptyBatch;
+    const instantVector = batch.columns[this.#instantColumn];
+    if (batch.count === 0 || instantVector === undefined || instantVector.kind === 'null') return emptyBatch;
     if (this.#passing.length < batch.count) this.#passing = new Int32Array(batch.count);
     const passing = this.#passing;
-    const count = presentRows(vector, batch, passing);
-    const instants = this.#instants.read(vector, passing, count);
-    if (this.#starts.length < instants.length) {
-      this.#starts = new BigInt64Array(instants.length);
-      this.#ends = new BigInt64Array(instants.length);
+    const count = rowsWithInstants(instantVector, batch, passing);
+    const rowInstants = this.#instantReader.read(instantVector, passing, count);
+    if (this.#windowStarts.length < rowInstants.length) {
+      this.#windowStarts = new BigInt64Array(rowInstants.length);
+      this.#windowEnds = new BigInt64Array(rowInstants.length);
     }
-    tumble(instants, passing, count, this.#size, this.#starts, this.#ends);
-    const columns: Vector[] = [...batch.columns, instantColumn(this.#starts), instantColumn(this.#ends)];
+    tumbleRows(rowInstants, passing, count, this.#windowSize, this.#windowStarts, this.#windowEnds);
+    const columns: Vector[] = [...batch.columns, windowBoundColumn(this.#windowStarts), windowBoundColumn(this.#windowEnds)];
     return { columns, selection: passing, first: 0, count };
   }
 
   close(): void {
-    this.#input.close();
+    this.#tumbleInput.close();
   }
 }
 
 /** Arithmetic wrapped to 64 bits stays in registers; where it would wrap indeed, the window has no bound that can be said. */
-function tumble(
-  instants: BigInt64Array,
-  rows: Int32Array,
+function tumbleRows(
+  rowInstants: BigInt64Array,
+  rowsInTime: Int32Array,
   count: number,
-  size: bigint,
-  starts: BigInt64Array,
-  ends: BigInt64Array,
+  windowSize: bigint,
+  windowStarts: BigInt64Array,
+  windowEnds: BigInt64Array,
 ): void {
-  const least = BigInt.asIntN(64, I64_MIN + size);
-  const most = BigInt.asIntN(64, I64_MAX - size);
-  for (let n = 0; n < count; n++) {
-    const row = rows[n]!;
-    const instant = instants[row]!;
-    if (instant < least || instant > most) checkBounds(instant, size);
-    let rest = BigInt.asIntN(64, instant % size);
-    if (rest < 0n) rest = BigInt.asIntN(64, rest + size);
-    const start = BigInt.asIntN(64, instant - rest);
-    starts[row] = start;
-    ends[row] = BigInt.asIntN(64, start + size);
+  const leastInstant = BigInt.asIntN(64, I64_MIN + windowSize);
+  const mostInstant = BigInt.asIntN(64, I64_MAX - windowSize);
+  for (let rowIndex = 0; rowIndex < count; rowIndex++) {
+    const tumbledRow = rowsInTime[rowIndex]!;
+    const rowInstant = rowInstants[tumbledRow]!;
+    if (rowInstant < leastInstant || rowInstant > mostInstant) checkWindowBounds(rowInstant, windowSize);
+    let instantInWindow = BigInt.asIntN(64, rowInstant % windowSize);
+    if (instantInWindow < 0n) instantInWindow = BigInt.asIntN(64, instantInWindow + windowSize);
+    const windowStart = BigInt.asIntN(64, rowInstant - instantInWindow);
+    windowStarts[tumbledRow] = windowStart;
+    windowEnds[tumbledRow] = BigInt.asIntN(64, windowStart + windowSize);
   }
 }
 
-function checkBounds(instant: bigint, size: bigint): void {
-  const start = floorTo(instant, size);
-  if (start < I64_MIN || start + size > I64_MAX) throw integerOverflow();
+function checkWindowBounds(instant: bigint, windowSize: bigint): void {
+  const windowStart = floorToWindow(instant, windowSize);
+  if (windowStart < I64_MIN || windowStart + windowSize > I64_MAX) throw integerOverflow();
 }
 
-/** The last multiple of `step` that is not after the instant. */
-function floorTo(instant: bigint, step: bigint): bigint {
-  const rest = instant % step;
-  return instant - (rest < 0n ? rest + step : rest);
+/** The last multiple of `windowStep` that is not after the instant. */
+function floorToWindow(instant: bigint, windowStep: bigint): bigint {
+  const stepRemainder = instant % windowStep;
+  return instant - (stepRemainder < 0n ? stepRemainder + windowStep : stepRemainder);
 }
 
 class HopOperator implements Operator {
-  readonly #input: Operator;
-  readonly #column: number;
-  readonly #slide: bigint;
-  readonly #size: bigint;
-  readonly #instants = new Instants();
-  readonly #gatherers: readonly Gatherer[];
-  readonly #rows = new Int32Array(rowsPerBlock);
-  readonly #starts = new BigInt64Array(rowsPerBlock);
-  readonly #ends = new BigInt64Array(rowsPerBlock);
-  #present = new Int32Array(0);
-  #count = 0;
-  #values: BigInt64Array = new BigInt64Array(0);
-  #batch: Batch | null = null;
+  readonly #hopInput: Operator;
+  readonly #instantColumn: number;
+  readonly #hopSlide: bigint;
+  readonly #hopSize: bigint;
+  readonly #instantReader = new Instants();
+  readonly #hopGatherers: readonly Gatherer[];
+  readonly #hopRows = new Int32Array(hopRowsPerBlock);
+  readonly #hopStarts = new BigInt64Array(hopRowsPerBlock);
+  readonly #hopEnds = new BigInt64Array(hopRowsPerBlock);
+  #presentRows = new Int32Array(0);
+  #presentCount = 0;
+  #presentInstants: BigInt64Array = new BigInt64Array(0);
+  #hopBatch: Batch | null = null;
   #windowIndex = 0;
   /** Next window of the row at work, or null where it has none begun. */
-  #next: bigint | null = null;
+  #nextHopStart: bigint | null = null;
 
-  constructor(input: Operator, node: WindowNode, slide: bigint, size: bigint) {
-    if ((size + slide - 1n) / slide > BigInt(windowsPerRowMax)) {
+  constructor(input: Operator, node: WindowNode, hopSlide: bigint, hopSize: bigint) {
+    if ((hopSize + hopSlide - 1n) / hopSlide > BigInt(windowsPerRowMax)) {
       throw new ServiceError('REL_INVALID', `HOP puts a row into more than ${windowsPerRowMax} windows: take a longer slide`);
     }
-    this.#input = input;
-    this.#column = node.column;
-    this.#slide = slide;
-    this.#size = size;
-    this.#gatherers = node.input.columns.map(() => new Gatherer());
+    this.#hopInput = input;
+    this.#instantColumn = node.column;
+    this.#hopSlide = hopSlide;
+    this.#hopSize = hopSize;
+    this.#hopGatherers = node.input.columns.map(() => new Gatherer());
   }
 
   next(): Batch | null {
-    if (this.#batch !== null) return this.#deliver(this.#batch);
-    const batch = this.#input.next();
+    if (this.#hopBatch !== null) return this.#deliverHops(this.#hopBatch);
+    const batch = this.#hopInput.next();
     if (batch === null) return null;
-    const vector = batch.columns[this.#column];
-    if (batch.count === 0 || vector === undefined || vector.kind === 'null') return emptyBatch;
-    if (this.#present.length < batch.count) this.#present = new Int32Array(batch.count);
-    this.#count = presentRows(vector, batch, this.#present);
-    this.#values = this.#instants.read(vector, this.#present, this.#count);
+    const instantVector = batch.columns[this.#instantColumn];
+    if (batch.count === 0 || instantVector === undefined || instantVector.kind === 'null') return emptyBatch;
+    if (this.#presentRows.length < batch.count) this.#presentRows = new Int32Array(batch.count);
+    this.#presentCount = rowsWithInstants(instantVector, batch, this.#presentRows);
+    this.#presentInstants = this.#instantReader.read(instantVector, this.#presentRows, this.#presentCount);
     this.#windowIndex = 0;
-    this.#next = null;
-    this.#batch = batch;
-    return this.#deliver(batch);
+    this.#nextHopStart = null;
+    this.#hopBatch = batch;
+    return this.#deliverHops(batch);
   }
 
   close(): void {
-    this.#input.close();
+    this.#hopInput.close();
   }
 
-  #deliver(batch: Batch): Batch {
-    const rows = this.#rows;
-    let count = 0;
-    while (count < rowsPerBlock && this.#windowIndex < this.#count) {
-      const row = this.#present[this.#windowIndex]!;
-      const instant = this.#values[row]!;
-      let start = this.#next ?? floorTo(instant - this.#size, this.#slide) + this.#slide;
-      for (; start <= instant && count < rowsPerBlock; start += this.#slide) {
-        if (start < I64_MIN || start + this.#size > I64_MAX) throw integerOverflow();
-        rows[count] = row;
-        this.#starts[count] = start;
-        this.#ends[count++] = start + this.#size;
+  #deliverHops(batch: Batch): Batch {
+    const hopRows = this.#hopRows;
+    let hopCount = 0;
+    while (hopCount < hopRowsPerBlock && this.#windowIndex < this.#presentCount) {
+      const presentRow = this.#presentRows[this.#windowIndex]!;
+      const presentInstant = this.#presentInstants[presentRow]!;
+      let hopStart = this.#nextHopStart ?? floorToWindow(presentInstant - this.#hopSize, this.#hopSlide) + this.#hopSlide;
+      for (; hopStart <= presentInstant && hopCount < hopRowsPerBlock; hopStart += this.#hopSlide) {
+        if (hopStart < I64_MIN || hopStart + this.#hopSize > I64_MAX) throw integerOverflow();
+        hopRows[hopCount] = presentRow;
+        this.#hopStarts[hopCount] = hopStart;
+        this.#hopEnds[hopCount++] = hopStart + this.#hopSize;
       }
-      this.#next = start <= instant ? start : null;
-      if (this.#next === null) this.#windowIndex++;
+      this.#nextHopStart = hopStart <= presentInstant ? hopStart : null;
+      if (this.#nextHopStart === null) this.#windowIndex++;
     }
-    if (this.#windowIndex >= this.#count) this.#batch = null;
-    if (count === 0) return emptyBatch;
-    const wanted: Fetch = { rows, count, targetRows: null, length: count, absent: false };
-    const columns: Vector[] = this.#gatherers.map((gatherer, c) => gatherer.fetch(batch.columns[c]!, wanted));
-    columns.push(instantColumn(this.#starts), instantColumn(this.#ends));
-    return { columns, selection: null, first: 0, count };
+    if (this.#windowIndex >= this.#presentCount) this.#hopBatch = null;
+    if (hopCount === 0) return emptyBatch;
+    const hopFetch: Fetch = { rows: hopRows, count: hopCount, targetRows: null, length: hopCount, absent: false };
+    const columns: Vector[] = this.#hopGatherers.map((gatherer, c) => gatherer.fetch(batch.columns[c]!, hopFetch));
+    columns.push(windowBoundColumn(this.#hopStarts), windowBoundColumn(this.#hopEnds));
+    return { columns, selection: null, first: 0, count: hopCount };
   }
 }
 
 /** Numbers of the rows whose cell is not NULL. */
-function presentRows(vector: Exclude<Vector, { kind: 'null' }>, { selection, first, count }: Batch, out: Int32Array): number {
+function rowsWithInstants(
+  vector: Exclude<Vector, { kind: 'null' }>,
+  { selection, first, count }: Batch,
+  rowsInTime: Int32Array,
+): number {
   const { nulls } = vector;
-  let n = 0;
+  let presentCount = 0;
   for (let j = 0; j < count; j++) {
-    const row = selection === null ? first + j : selection[j]!;
-    if (nulls === null || nulls[row] === 0) out[n++] = row;
+    const batchRow = selection === null ? first + j : selection[j]!;
+    if (nulls === null || nulls[batchRow] === 0) rowsInTime[presentCount++] = batchRow;
   }
-  return n;
+  return presentCount;
 }
 
-function instantColumn(values: BigInt64Array): Vector {
+function windowBoundColumn(values: BigInt64Array): Vector {
   return { kind: 'i64', values, nulls: null };
 }

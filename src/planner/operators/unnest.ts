@@ -5,73 +5,81 @@ import type { SpreadNode } from '../logical-plan.ts';
 import { elementsOf } from '../system-catalogue/catalogue-types.ts';
 import type { Batch, Execution, Operator } from './operator.ts';
 
-const rowsPerBatch = 1_024;
+const unnestRowsPerBatch = 1_024;
 
 export class SpreadOperator implements Operator {
-  readonly #input: Operator;
-  readonly #node: SpreadNode;
+  readonly #spreadInput: Operator;
+  readonly #spreadNode: SpreadNode;
   readonly #execution: Execution;
-  #batch: Batch | null = null;
+  #spreadBatch: Batch | null = null;
   /** The row at hand, and the element of it that comes next. */
-  #at = 0;
-  #element = 0;
-  #arrays: readonly (readonly Cell[])[] | null = null;
+  #spreadRowIndex = 0;
+  #elementIndex = 0;
+  #rowArrays: readonly (readonly Cell[])[] | null = null;
 
   constructor(input: Operator, node: SpreadNode, execution: Execution) {
-    this.#input = input;
-    this.#node = node;
+    this.#spreadInput = input;
+    this.#spreadNode = node;
     this.#execution = execution;
   }
 
   next(): Batch | null {
-    if (this.#batch === null || this.#at >= this.#batch.count) {
-      this.#batch = this.#input.next();
-      this.#at = 0;
-      if (this.#batch === null || this.#batch.count === 0) return this.#batch;
+    if (this.#spreadBatch === null || this.#spreadRowIndex >= this.#spreadBatch.count) {
+      this.#spreadBatch = this.#spreadInput.next();
+      this.#spreadRowIndex = 0;
+      if (this.#spreadBatch === null || this.#spreadBatch.count === 0) return this.#spreadBatch;
     }
-    const { columns, width } = this.#node;
-    const batch = this.#batch;
-    const builders = columns.map(({ type }) => new VectorBuilder(type, rowsPerBatch));
-    let count = 0;
-    for (; this.#at < batch.count && count < rowsPerBatch; this.#at++, this.#element = 0, this.#arrays = null) {
-      const row = batch.selection === null ? batch.first + this.#at : batch.selection[this.#at]!;
-      const arrays = (this.#arrays ??= this.#arraysOf(batch, row));
-      const most = Math.max(...arrays.map(({ length }) => length));
-      for (; this.#element < most && count < rowsPerBatch; this.#element++, count++) {
-        for (let c = 0; c < width; c++) builders[c]!.append(cellAt(batch.columns[c]!, columns[c]!.type, row));
-        for (const [i, array] of arrays.entries()) builders[width + i]!.append(array[this.#element] ?? null);
+    const { columns, width } = this.#spreadNode;
+    const spreadBatch = this.#spreadBatch;
+    const elementBuilders = columns.map(({ type }) => new VectorBuilder(type, unnestRowsPerBatch));
+    let elementCount = 0;
+    for (
+      ;
+      this.#spreadRowIndex < spreadBatch.count && elementCount < unnestRowsPerBatch;
+      this.#spreadRowIndex++, this.#elementIndex = 0, this.#rowArrays = null
+    ) {
+      const spreadRow =
+        spreadBatch.selection === null ? spreadBatch.first + this.#spreadRowIndex : spreadBatch.selection[this.#spreadRowIndex]!;
+      const rowArrays = (this.#rowArrays ??= this.#arraysOfRow(spreadBatch, spreadRow));
+      const longestArray = Math.max(...rowArrays.map(({ length }) => length));
+      for (; this.#elementIndex < longestArray && elementCount < unnestRowsPerBatch; this.#elementIndex++, elementCount++) {
+        for (let c = 0; c < width; c++) elementBuilders[c]!.append(cellAt(spreadBatch.columns[c]!, columns[c]!.type, spreadRow));
+        for (const [i, elementArray] of rowArrays.entries())
+          elementBuilders[width + i]!.append(elementArray[this.#elementIndex] ?? null);
       }
-      if (this.#element < most) break;
+      if (this.#elementIndex < longestArray) break;
     }
     const { counters } = this.#execution;
-    counters.scanned += count;
-    return { columns: builders.map((builder) => builder.build()), selection: null, first: 0, count };
+    counters.scanned += elementCount;
+    return { columns: elementBuilders.map((builder) => builder.build()), selection: null, first: 0, count: elementCount };
   }
 
   close(): void {
-    this.#input.close();
+    this.#spreadInput.close();
   }
 
-  #arraysOf({ columns }: Batch, row: number): readonly (readonly Cell[])[] {
-    const { width, columns: own } = this.#node;
-    return own.slice(width).map(({ type }, i) => {
-      const text = cellAt(columns[width + i]!, 'string', row);
-      return text === null ? [] : elementsOf(text as string, '_text').map((each) => elementCell(each, type));
+  #arraysOfRow({ columns }: Batch, spreadRow: number): readonly (readonly Cell[])[] {
+    const { width, columns: spreadColumns } = this.#spreadNode;
+    return spreadColumns.slice(width).map(({ type }, i) => {
+      const arrayText = cellAt(columns[width + i]!, 'string', spreadRow);
+      return arrayText === null
+        ? []
+        : elementsOf(arrayText as string, '_text').map((elementText) => arrayElementCell(elementText, type));
     });
   }
 }
 
-function elementCell(text: string | null, type: ColumnType): Cell {
-  if (text === null) return null;
+function arrayElementCell(elementText: string | null, type: ColumnType): Cell {
+  if (elementText === null) return null;
   switch (type) {
     case 'integer':
     case 'timestamp':
-      return BigInt(text);
+      return BigInt(elementText);
     case 'number':
-      return Number(text);
+      return Number(elementText);
     case 'boolean':
-      return text === 't';
+      return elementText === 't';
     default:
-      return text;
+      return elementText;
   }
 }

@@ -9,9 +9,9 @@ import { TextInterner } from '../expressions/text-interner.ts';
 import type { Batch } from './operator.ts';
 import { doubleLength, hashWords } from './pair-numbers.ts';
 
-/** Numbers of one column. `exact` is for integers and numbers side by side under the type number; `fill` is as in `fillOf`. */
-export function valueNumbers(type: ColumnType, { exact = false, fill = 1 } = {}): ValueNumbers {
-  return type === 'string' || type === 'json' ? new TextNumbers(fill) : new ScalarNumbers(type, exact, fill);
+/** Numbers of one column. `isExact` is for integers and numbers side by side under the type number; `fillFactor` is as in `fillOf`. */
+export function valueNumbers(type: ColumnType, { exact: isExact = false, fill: fillFactor = 1 } = {}): ValueNumbers {
+  return type === 'string' || type === 'json' ? new TextNumbers(fillFactor) : new ScalarNumbers(type, isExact, fillFactor);
 }
 
 /** The numbers by which a key finds rows. */
@@ -35,47 +35,47 @@ export interface ValueNumbers extends KeyNumbers {
 }
 
 export class TextNumbers implements ValueNumbers {
-  readonly #interner: TextInterner;
+  readonly #textInterner: TextInterner;
   /** Results of `find` for foreign codes: a number, -1 for a text that never came, 0 not asked yet. */
-  readonly #foundBy = new Map<Dictionary, Int32Array>();
+  readonly #foundNumbers = new Map<Dictionary, Int32Array>();
 
   constructor(fill: number) {
-    this.#interner = new TextInterner(fill);
+    this.#textInterner = new TextInterner(fill);
   }
 
   get size(): number {
-    return this.#interner.size;
+    return this.#textInterner.size;
   }
 
   get bytes(): number {
-    return this.#interner.bytes;
+    return this.#textInterner.bytes;
   }
 
-  assign(vector: Vector, { selection, first, count }: Batch, out: Int32Array): void {
-    const interner = this.#interner;
-    if (vector.kind === 'null') {
-      out.fill(0, 0, count);
+  assign(textVector: Vector, { selection, first, count }: Batch, textNumbers: Int32Array): void {
+    const textInterner = this.#textInterner;
+    if (textVector.kind === 'null') {
+      textNumbers.fill(0, 0, count);
       return;
     }
-    const nulls = vector.nulls;
-    if (vector.kind === 'dict') {
-      const { values, dictionary } = vector;
+    const nulls = textVector.nulls;
+    if (textVector.kind === 'dict') {
+      const { values, dictionary } = textVector;
       if (nulls === null) {
-        const table = this.complete(vector, { columns: [], selection, first, count });
-        if (selection === null) for (let j = 0; j < count; j++) out[j] = table[values[first + j]!]!;
-        else for (let j = 0; j < count; j++) out[j] = table[values[selection[j]!]!]!;
+        const foreignNumbers = this.complete(textVector, { columns: [], selection, first, count });
+        if (selection === null) for (let j = 0; j < count; j++) textNumbers[j] = foreignNumbers[values[first + j]!]!;
+        else for (let j = 0; j < count; j++) textNumbers[j] = foreignNumbers[values[selection[j]!]!]!;
         return;
       }
-      const table = interner.foreign(dictionary);
+      const table = textInterner.foreign(dictionary);
       for (let j = 0; j < count; j++) {
         const i = selection === null ? first + j : selection[j]!;
-        if (nulls[i] === 1) out[j] = 0;
-        else out[j] = table[values[i]!] || interner.numberOfForeign(dictionary, values[i]!);
+        if (nulls[i] === 1) textNumbers[j] = 0;
+        else textNumbers[j] = table[values[i]!] || textInterner.numberOfForeign(dictionary, values[i]!);
       }
       return;
     }
-    assert(vector.kind === 'text', 'text rests in text or dict');
-    interner.numbersOf(vector, { selection, first, count }, out);
+    assert(textVector.kind === 'text', 'text rests in text or dict');
+    textInterner.numbersOf(textVector, { selection, first, count }, textNumbers);
   }
 
   meet(vector: Vector, batch: Batch, scratch: Int32Array): void {
@@ -83,147 +83,152 @@ export class TextNumbers implements ValueNumbers {
     else this.assign(vector, batch, scratch);
   }
 
-  find(vector: Vector, { selection, first, count }: Batch, out: Int32Array): void {
-    const interner = this.#interner;
-    if (vector.kind === 'null') {
-      out.fill(0, 0, count);
+  find(textVector: Vector, { selection, first, count }: Batch, textNumbers: Int32Array): void {
+    const textInterner = this.#textInterner;
+    if (textVector.kind === 'null') {
+      textNumbers.fill(0, 0, count);
       return;
     }
-    const nulls = vector.nulls;
-    if (vector.kind === 'dict') {
-      const { values, dictionary } = vector;
-      const table = this.#numberTable(dictionary);
+    const nulls = textVector.nulls;
+    if (textVector.kind === 'dict') {
+      const { values, dictionary } = textVector;
+      const foundNumbers = this.#numberTable(dictionary);
       for (let j = 0; j < count; j++) {
         const i = selection === null ? first + j : selection[j]!;
-        if (nulls !== null && nulls[i] === 1) out[j] = 0;
+        if (nulls !== null && nulls[i] === 1) textNumbers[j] = 0;
         else {
-          const known = table[values[i]!]! || this.#look(dictionary, table, values[i]!);
-          out[j] = known < 0 ? 0 : known;
+          const foundNumber = foundNumbers[values[i]!]! || this.#lookUpText(dictionary, foundNumbers, values[i]!);
+          textNumbers[j] = foundNumber < 0 ? 0 : foundNumber;
         }
       }
       return;
     }
-    assert(vector.kind === 'text', 'text rests in text or dict');
-    const { offsets, heap } = vector;
+    assert(textVector.kind === 'text', 'text rests in text or dict');
+    const { offsets, heap } = textVector;
     for (let j = 0; j < count; j++) {
       const i = selection === null ? first + j : selection[j]!;
-      out[j] = nulls !== null && nulls[i] === 1 ? 0 : interner.codeOfBytes(heap, offsets[i]!, offsets[i + 1]!) + 1;
+      textNumbers[j] = nulls !== null && nulls[i] === 1 ? 0 : textInterner.codeOfBytes(heap, offsets[i]!, offsets[i + 1]!) + 1;
     }
   }
 
   tableOf(vector: Vector): Int32Array | null {
-    return vector.kind === 'dict' && vector.nulls === null ? this.#interner.foreign(vector.dictionary) : null;
+    return vector.kind === 'dict' && vector.nulls === null ? this.#textInterner.foreign(vector.dictionary) : null;
   }
 
   /** The table from codes to numbers, with an entry for every code of the batch. */
   complete({ values, dictionary }: Extract<Vector, { kind: 'dict' }>, { selection, first, count }: Batch): Int32Array {
-    const table = this.#interner.foreign(dictionary);
-    let missing = 0;
-    if (selection === null) for (let i = first; i < first + count; i++) missing |= table[values[i]!]! - 1;
-    else for (let j = 0; j < count; j++) missing |= table[values[selection[j]!]!]! - 1;
+    const foreignNumbers = this.#textInterner.foreign(dictionary);
+    let missingSign = 0;
+    if (selection === null) for (let i = first; i < first + count; i++) missingSign |= foreignNumbers[values[i]!]! - 1;
+    else for (let j = 0; j < count; j++) missingSign |= foreignNumbers[values[selection[j]!]!]! - 1;
     // Entries are above 0: only an absent one minus 1 is negative.
-    if (missing >= 0) return table;
+    if (missingSign >= 0) return foreignNumbers;
     for (let j = 0; j < count; j++) {
-      const code = values[selection === null ? first + j : selection[j]!]!;
-      if (table[code] === 0) this.#interner.ofForeign(dictionary, code);
+      const textCode = values[selection === null ? first + j : selection[j]!]!;
+      if (foreignNumbers[textCode] === 0) this.#textInterner.ofForeign(dictionary, textCode);
     }
-    return table;
+    return foreignNumbers;
   }
 
   #numberTable(dictionary: Dictionary): Int32Array {
-    let table = this.#foundBy.get(dictionary);
-    if (!table || table.length < dictionary.size) this.#foundBy.set(dictionary, (table = new Int32Array(dictionary.size)));
+    let table = this.#foundNumbers.get(dictionary);
+    if (!table || table.length < dictionary.size) this.#foundNumbers.set(dictionary, (table = new Int32Array(dictionary.size)));
     return table;
   }
 
-  #look(dictionary: Dictionary, table: Int32Array, code: number): number {
-    return (table[code] = this.#interner.codeOf(dictionary.text(code)) + 1 || -1);
+  #lookUpText(dictionary: Dictionary, foundNumbers: Int32Array, textCode: number): number {
+    return (foundNumbers[textCode] = this.#textInterner.codeOf(dictionary.text(textCode)) + 1 || -1);
   }
 
   vector(numbers: Int32Array): Vector {
-    return { kind: 'dict', values: numbers.map((number) => number - 1), dictionary: this.#interner, nulls: nullsOf(numbers) };
+    return {
+      kind: 'dict',
+      values: numbers.map((textNumber) => textNumber - 1),
+      dictionary: this.#textInterner,
+      nulls: nullNumbers(numbers),
+    };
   }
 }
 
 /** The most slots of the table of small integers, and the most for each value met. */
-const smallMax = 1 << 24;
-const smallPerValue = 16;
-const smallInAnyCase = 65_536;
+const smallIntegerMax = 1 << 24;
+const smallSlotsPerValue = 16;
+const smallIntegersMin = 65_536;
 /** A table of values that is shorter moves at once, … */
-const movesFrom = 1 << 16;
+const gradualMoveSlots = 1 << 16;
 /** … a longer one takes a few slots for every few new values. */
-const slotsAtOnce = 256;
-const comeBetween = 8;
+const movedSlotsPerStep = 256;
+const valuesBetweenMoves = 8;
 
 /** One number per value in all layouts: integers, instants and booleans by their 64 bits, doubles by theirs. */
 class ScalarNumbers implements ValueNumbers {
-  readonly #doubles: boolean;
+  readonly #isOfDoubles: boolean;
   readonly #type: ColumnType;
-  readonly #exact: boolean;
-  readonly #fill: number;
+  readonly #isExact: boolean;
+  readonly #fillFactor: number;
   /** Numbers of the integers from 0 to its length, which most keys are. All others are found by their hash. */
-  #small = new Int32Array(1_024);
+  #smallIntegers = new Int32Array(1_024);
   /** Numbers of doubles by hundredths, as amounts mostly are: 0 where the hash table has to be asked. */
   #hundredths = new Int32Array(1_024);
-  #slots = new Int32Array(256);
+  #valueSlots = new Int32Array(256);
   /** The table that values move from, and how far they have: a large one grows a few values at a time, as pairs do. */
-  #before: Int32Array | null = null;
-  #moved = 0;
-  #hashed = 0;
-  #high: Int32Array<ArrayBuffer>;
-  #low: Int32Array<ArrayBuffer>;
+  #smallerSlots: Int32Array | null = null;
+  #movedSlots = 0;
+  #hashedValues = 0;
+  #highWords: Int32Array<ArrayBuffer>;
+  #lowWords: Int32Array<ArrayBuffer>;
   size = 0;
 
-  /** `exact`: an integer that no double equals has no number among doubles; it is then 0, as NULL is. */
-  constructor(type: ColumnType, exact: boolean, fill: number) {
+  /** `isExact`: an integer that no double equals has no number among doubles; it is then 0, as NULL is. */
+  constructor(type: ColumnType, isExact: boolean, fillFactor: number) {
     this.#type = type;
-    this.#fill = fill;
-    this.#high = new Int32Array(Math.ceil(128 * fill));
-    this.#low = new Int32Array(Math.ceil(128 * fill));
-    this.#doubles = type === 'number';
-    this.#exact = exact;
+    this.#fillFactor = fillFactor;
+    this.#highWords = new Int32Array(Math.ceil(128 * fillFactor));
+    this.#lowWords = new Int32Array(Math.ceil(128 * fillFactor));
+    this.#isOfDoubles = type === 'number';
+    this.#isExact = isExact;
   }
 
   get bytes(): number {
     return (
-      this.#small.byteLength +
+      this.#smallIntegers.byteLength +
       this.#hundredths.byteLength +
-      this.#slots.byteLength +
-      (this.#before?.byteLength ?? 0) +
-      this.#high.byteLength +
-      this.#low.byteLength
+      this.#valueSlots.byteLength +
+      (this.#smallerSlots?.byteLength ?? 0) +
+      this.#highWords.byteLength +
+      this.#lowWords.byteLength
     );
   }
 
-  assign(vector: Vector, batch: Batch, out: Int32Array): void {
-    this.#each(vector, batch, out, true);
+  assign(vector: Vector, batch: Batch, scalarNumbers: Int32Array): void {
+    this.#numberScalars(vector, batch, scalarNumbers, true);
   }
 
   meet(vector: Vector, batch: Batch, scratch: Int32Array): void {
-    this.#each(vector, batch, scratch, true);
+    this.#numberScalars(vector, batch, scratch, true);
   }
 
-  find(vector: Vector, batch: Batch, out: Int32Array): void {
-    this.#each(vector, batch, out, false);
+  find(vector: Vector, batch: Batch, scalarNumbers: Int32Array): void {
+    this.#numberScalars(vector, batch, scalarNumbers, false);
   }
 
   tableOf(vector: Vector): Int32Array | null {
-    return vector.kind === 'i32' && vector.nulls === null ? this.#small : null;
+    return vector.kind === 'i32' && vector.nulls === null ? this.#smallIntegers : null;
   }
 
-  #each(vector: Vector, batch: Batch, out: Int32Array, add: boolean): void {
-    switch (vector.kind) {
+  #numberScalars(scalarVector: Vector, batch: Batch, scalarNumbers: Int32Array, addsValues: boolean): void {
+    switch (scalarVector.kind) {
       case 'null':
-        out.fill(0, 0, batch.count);
+        scalarNumbers.fill(0, 0, batch.count);
         return;
       case 'i32':
-        return this.#ofInts(vector.values, vector.nulls, batch, out, add);
+        return this.#numberInt32s(scalarVector.values, scalarVector.nulls, batch, scalarNumbers, addsValues);
       case 'f64':
-        return this.#ofDoubles(vector.values, vector.nulls, batch, out, add);
+        return this.#numberDoubles(scalarVector.values, scalarVector.nulls, batch, scalarNumbers, addsValues);
       case 'i64':
-        return this.#ofBigs(vector.values, vector.nulls, batch, out, add);
+        return this.#numberBigInts(scalarVector.values, scalarVector.nulls, batch, scalarNumbers, addsValues);
       case 'bool':
-        return this.#ofBytes(vector.values, vector.nulls, batch, out, add);
+        return this.#numberBooleans(scalarVector.values, scalarVector.nulls, batch, scalarNumbers, addsValues);
       default:
         assert(false, 'a scalar key');
     }
@@ -231,261 +236,289 @@ class ScalarNumbers implements ValueNumbers {
 
   // One function per kind of array: a shared one would be slow for each.
 
-  #ofInts(values: Int32Array, nulls: Uint8Array | null, { selection, first, count }: Batch, out: Int32Array, add: boolean): void {
-    let small = this.#small;
+  #numberInt32s(
+    scalarIntegers: Int32Array,
+    nulls: Uint8Array | null,
+    { selection, first, count }: Batch,
+    scalarNumbers: Int32Array,
+    addsValues: boolean,
+  ): void {
+    let smallIntegers = this.#smallIntegers;
     for (let j = 0; j < count; j++) {
       const i = selection === null ? first + j : selection[j]!;
       if (nulls !== null && nulls[i] === 1) {
-        out[j] = 0;
+        scalarNumbers[j] = 0;
         continue;
       }
-      const value = values[i]!;
-      const known = value >= 0 && value < small.length ? small[value]! : 0;
-      if (known !== 0) out[j] = known;
+      const scalarInteger = scalarIntegers[i]!;
+      const knownNumber = scalarInteger >= 0 && scalarInteger < smallIntegers.length ? smallIntegers[scalarInteger]! : 0;
+      if (knownNumber !== 0) scalarNumbers[j] = knownNumber;
       else {
-        out[j] = this.#ofInteger(value, add);
-        small = this.#small;
+        scalarNumbers[j] = this.#integerNumber(scalarInteger, addsValues);
+        smallIntegers = this.#smallIntegers;
       }
     }
   }
 
-  #ofDoubles(
-    values: Float64Array,
+  #numberDoubles(
+    scalarDoubles: Float64Array,
     nulls: Uint8Array | null,
     { selection, first, count }: Batch,
-    out: Int32Array,
-    add: boolean,
+    scalarNumbers: Int32Array,
+    addsValues: boolean,
   ): void {
-    let small = this.#small;
+    let smallIntegers = this.#smallIntegers;
     let hundredths = this.#hundredths;
     let { size } = this;
     for (let j = 0; j < count; j++) {
       const i = selection === null ? first + j : selection[j]!;
       if (nulls !== null && nulls[i] === 1) {
-        out[j] = 0;
+        scalarNumbers[j] = 0;
         continue;
       }
-      const value = values[i]!;
-      const known = value >= 0 && value < small.length && value === (value | 0) ? small[value | 0]! : 0;
-      if (known !== 0) {
-        out[j] = known;
+      const scalarDouble = scalarDoubles[i]!;
+      const knownNumber =
+        scalarDouble >= 0 && scalarDouble < smallIntegers.length && scalarDouble === (scalarDouble | 0)
+          ? smallIntegers[scalarDouble | 0]!
+          : 0;
+      if (knownNumber !== 0) {
+        scalarNumbers[j] = knownNumber;
         continue;
       }
-      const near = value * 100 + 0.5;
+      const nearHundredth = scalarDouble * 100 + 0.5;
       // No other double has the same quotient, so the entry belongs to this value.
-      const met = near >= 0 && near < hundredths.length && (near | 0) / 100 === value ? hundredths[near | 0]! : 0;
-      if (met !== 0) {
-        out[j] = met;
+      const hundredthNumber =
+        nearHundredth >= 0 && nearHundredth < hundredths.length && (nearHundredth | 0) / 100 === scalarDouble
+          ? hundredths[nearHundredth | 0]!
+          : 0;
+      if (hundredthNumber !== 0) {
+        scalarNumbers[j] = hundredthNumber;
         continue;
       }
-      out[j] = Number.isInteger(value) ? this.#ofInteger(value, add) : this.#ofDouble(value, add);
+      scalarNumbers[j] = Number.isInteger(scalarDouble)
+        ? this.#integerNumber(scalarDouble, addsValues)
+        : this.#doubleNumber(scalarDouble, addsValues);
       if (this.size === size) continue;
       size = this.size;
-      this.#remember(value);
-      small = this.#small;
+      this.#rememberHundredths(scalarDouble);
+      smallIntegers = this.#smallIntegers;
       hundredths = this.#hundredths;
     }
   }
 
-  #ofBigs(
-    values: BigInt64Array,
+  #numberBigInts(
+    scalarBigInts: BigInt64Array,
     nulls: Uint8Array | null,
     { selection, first, count }: Batch,
-    out: Int32Array,
-    add: boolean,
+    scalarNumbers: Int32Array,
+    addsValues: boolean,
   ): void {
-    const words = new Int32Array(values.buffer, values.byteOffset, values.length * 2);
+    const bigIntWords = new Int32Array(scalarBigInts.buffer, scalarBigInts.byteOffset, scalarBigInts.length * 2);
     for (let j = 0; j < count; j++) {
       const i = selection === null ? first + j : selection[j]!;
-      if (nulls !== null && nulls[i] === 1) out[j] = 0;
-      else if (words[2 * i + 1] === 0 && words[2 * i]! >= 0) out[j] = this.#ofInteger(words[2 * i]!, add);
-      else if (this.#doubles) out[j] = this.#ofBig(values[i]!, add);
-      else out[j] = this.#ofWords(words[2 * i + 1]!, words[2 * i]!, add);
+      if (nulls !== null && nulls[i] === 1) scalarNumbers[j] = 0;
+      else if (bigIntWords[2 * i + 1] === 0 && bigIntWords[2 * i]! >= 0)
+        scalarNumbers[j] = this.#integerNumber(bigIntWords[2 * i]!, addsValues);
+      else if (this.#isOfDoubles) scalarNumbers[j] = this.#bigIntNumber(scalarBigInts[i]!, addsValues);
+      else scalarNumbers[j] = this.#wordsNumber(bigIntWords[2 * i + 1]!, bigIntWords[2 * i]!, addsValues);
     }
   }
 
-  #ofBytes(
-    values: Uint8Array,
+  #numberBooleans(
+    scalarBytes: Uint8Array,
     nulls: Uint8Array | null,
     { selection, first, count }: Batch,
-    out: Int32Array,
-    add: boolean,
+    scalarNumbers: Int32Array,
+    addsValues: boolean,
   ): void {
     for (let j = 0; j < count; j++) {
       const i = selection === null ? first + j : selection[j]!;
-      out[j] = nulls !== null && nulls[i] === 1 ? 0 : this.#ofInteger(values[i]!, add);
+      scalarNumbers[j] = nulls !== null && nulls[i] === 1 ? 0 : this.#integerNumber(scalarBytes[i]!, addsValues);
     }
   }
 
   vector(numbers: Int32Array): Vector {
-    const nulls = nullsOf(numbers);
-    const n = numbers.length;
+    const nullValues = nullNumbers(numbers);
+    const numberCount = numbers.length;
     if (this.#type === 'boolean')
-      return { kind: 'bool', values: Uint8Array.from(numbers, (number) => (number === 0 ? 0 : this.#low[number - 1]!)), nulls };
-    const integers = this.#type === 'integer' ? this.#narrow(numbers) : null;
-    if (integers) return { kind: 'i32', values: integers, nulls };
-    const words = new Int32Array(n * 2);
-    for (let j = 0; j < n; j++) {
+      return {
+        kind: 'bool',
+        values: Uint8Array.from(numbers, (valueNumber) => (valueNumber === 0 ? 0 : this.#lowWords[valueNumber - 1]!)),
+        nulls: nullValues,
+      };
+    const int32Values = this.#type === 'integer' ? this.#int32Values(numbers) : null;
+    if (int32Values) return { kind: 'i32', values: int32Values, nulls: nullValues };
+    const valueWords = new Int32Array(numberCount * 2);
+    for (let j = 0; j < numberCount; j++) {
       if (numbers[j] === 0) continue;
-      words[2 * j] = this.#low[numbers[j]! - 1]!;
-      words[2 * j + 1] = this.#high[numbers[j]! - 1]!;
+      valueWords[2 * j] = this.#lowWords[numbers[j]! - 1]!;
+      valueWords[2 * j + 1] = this.#highWords[numbers[j]! - 1]!;
     }
-    if (this.#doubles) return { kind: 'f64', values: new Float64Array(words.buffer), nulls };
-    return { kind: 'i64', values: new BigInt64Array(words.buffer), nulls };
+    if (this.#isOfDoubles) return { kind: 'f64', values: new Float64Array(valueWords.buffer), nulls: nullValues };
+    return { kind: 'i64', values: new BigInt64Array(valueWords.buffer), nulls: nullValues };
   }
 
   /** The values in 32 bits; null where one needs more. */
-  #narrow(numbers: Int32Array): Int32Array | null {
-    const values = new Int32Array(numbers.length);
+  #int32Values(numbers: Int32Array): Int32Array | null {
+    const narrowValues = new Int32Array(numbers.length);
     for (let j = 0; j < numbers.length; j++) {
       if (numbers[j] === 0) continue;
-      const low = this.#low[numbers[j]! - 1]!;
-      if (this.#high[numbers[j]! - 1] !== low >> 31) return null;
-      values[j] = low;
+      const lowWord = this.#lowWords[numbers[j]! - 1]!;
+      if (this.#highWords[numbers[j]! - 1] !== lowWord >> 31) return null;
+      narrowValues[j] = lowWord;
     }
-    return values;
+    return narrowValues;
   }
 
   /** An integer within 2^53. */
-  #ofInteger(value: number, add: boolean): number {
-    if (value >= 0 && value < smallMax && (value < this.#small.length || this.#reaches(value))) {
-      const known = this.#small[value]!;
-      if (known !== 0 || !add) return known;
-      if (this.#doubles) {
-        scratchDouble[0] = value + 0;
-        return (this.#small[value] = this.#append(scratchWords[1]!, scratchWords[0]!));
+  #integerNumber(scalarInteger: number, addsValues: boolean): number {
+    if (
+      scalarInteger >= 0 &&
+      scalarInteger < smallIntegerMax &&
+      (scalarInteger < this.#smallIntegers.length || this.#growsToReach(scalarInteger))
+    ) {
+      const knownNumber = this.#smallIntegers[scalarInteger]!;
+      if (knownNumber !== 0 || !addsValues) return knownNumber;
+      if (this.#isOfDoubles) {
+        scratchDouble[0] = scalarInteger + 0;
+        return (this.#smallIntegers[scalarInteger] = this.#appendValue(scratchWords[1]!, scratchWords[0]!));
       }
-      return (this.#small[value] = this.#append(0, value));
+      return (this.#smallIntegers[scalarInteger] = this.#appendValue(0, scalarInteger));
     }
-    return this.#doubles ? this.#ofDouble(value, add) : this.#ofWords(Math.floor(value / word), value | 0, add);
+    return this.#isOfDoubles
+      ? this.#doubleNumber(scalarInteger, addsValues)
+      : this.#wordsNumber(Math.floor(scalarInteger / wordSize), scalarInteger | 0, addsValues);
   }
 
   /** Called for a value that was just met. */
-  #remember(value: number): void {
-    const hundredths = Math.floor(value * 100 + 0.5);
-    if (!(hundredths >= 0 && hundredths < smallMax && hundredths / 100 === value)) return;
+  #rememberHundredths(scalarDouble: number): void {
+    const hundredths = Math.floor(scalarDouble * 100 + 0.5);
+    if (!(hundredths >= 0 && hundredths < smallIntegerMax && hundredths / 100 === scalarDouble)) return;
     if (hundredths < this.#hundredths.length) {
       this.#hundredths[hundredths] = this.size;
       return;
     }
-    if (hundredths >= Math.max(smallInAnyCase, this.size * smallPerValue)) return;
-    let length = this.#hundredths.length;
-    while (length <= hundredths) length *= 2;
-    this.#hundredths = new Int32Array(length);
-    for (let index = 0; index < this.size; index++) {
-      const met = this.#valueOf(index);
-      const at = Math.floor(met * 100 + 0.5);
-      if (at >= 0 && at < length && at / 100 === met) this.#hundredths[at] = index + 1;
+    if (hundredths >= Math.max(smallIntegersMin, this.size * smallSlotsPerValue)) return;
+    let hundredthsLength = this.#hundredths.length;
+    while (hundredthsLength <= hundredths) hundredthsLength *= 2;
+    this.#hundredths = new Int32Array(hundredthsLength);
+    for (let valueIndex = 0; valueIndex < this.size; valueIndex++) {
+      const numberedDouble = this.#numberedValue(valueIndex);
+      const numberedPlace = Math.floor(numberedDouble * 100 + 0.5);
+      if (numberedPlace >= 0 && numberedPlace < hundredthsLength && numberedPlace / 100 === numberedDouble)
+        this.#hundredths[numberedPlace] = valueIndex + 1;
     }
   }
 
   /** Makes the table of small integers longer where that is worth it. */
-  #reaches(value: number): boolean {
-    if (value >= Math.max(smallInAnyCase, this.size * smallPerValue)) return false;
-    let length = this.#small.length;
-    while (length <= value) length *= 2;
-    const small = new Int32Array(length);
-    small.set(this.#small);
+  #growsToReach(reachedInteger: number): boolean {
+    if (reachedInteger >= Math.max(smallIntegersMin, this.size * smallSlotsPerValue)) return false;
+    let smallLength = this.#smallIntegers.length;
+    while (smallLength <= reachedInteger) smallLength *= 2;
+    const largerSmall = new Int32Array(smallLength);
+    largerSmall.set(this.#smallIntegers);
     // Moves values from the hash table to the direct table, which now has room for them.
-    for (let index = 0; index < this.size; index++) {
-      const met = this.#valueOf(index);
-      if (met >= this.#small.length && met < length && Number.isInteger(met)) small[met] = index + 1;
+    for (let valueIndex = 0; valueIndex < this.size; valueIndex++) {
+      const numberedInteger = this.#numberedValue(valueIndex);
+      if (numberedInteger >= this.#smallIntegers.length && numberedInteger < smallLength && Number.isInteger(numberedInteger))
+        largerSmall[numberedInteger] = valueIndex + 1;
     }
-    this.#small = small;
+    this.#smallIntegers = largerSmall;
     return true;
   }
 
-  #valueOf(index: number): number {
-    if (!this.#doubles) return this.#high[index]! * word + (this.#low[index]! >>> 0);
-    scratchWords[0] = this.#low[index]!;
-    scratchWords[1] = this.#high[index]!;
+  #numberedValue(valueIndex: number): number {
+    if (!this.#isOfDoubles) return this.#highWords[valueIndex]! * wordSize + (this.#lowWords[valueIndex]! >>> 0);
+    scratchWords[0] = this.#lowWords[valueIndex]!;
+    scratchWords[1] = this.#highWords[valueIndex]!;
     return scratchDouble[0]!;
   }
 
-  #ofBig(value: bigint, add: boolean): number {
-    const double = Number(value);
-    return this.#exact && BigInt(double) !== value ? 0 : this.#ofDouble(double, add);
+  #bigIntNumber(scalarBigInt: bigint, addsValues: boolean): number {
+    const nearestDouble = Number(scalarBigInt);
+    return this.#isExact && BigInt(nearestDouble) !== scalarBigInt ? 0 : this.#doubleNumber(nearestDouble, addsValues);
   }
 
-  #ofDouble(value: number, add: boolean): number {
+  #doubleNumber(scalarDouble: number, addsValues: boolean): number {
     // Adding 0 makes -0, which equals 0, the same 64 bits.
-    scratchDouble[0] = value + 0;
-    return this.#ofWords(scratchWords[1]!, scratchWords[0]!, add);
+    scratchDouble[0] = scalarDouble + 0;
+    return this.#wordsNumber(scratchWords[1]!, scratchWords[0]!, addsValues);
   }
 
-  #ofWords(high: number, low: number, add: boolean): number {
-    high |= 0;
-    low |= 0;
-    const slots = this.#slots;
-    const mask = slots.length - 1;
-    let slot = hashWords(high, low) & mask;
+  #wordsNumber(highWord: number, lowWord: number, addsValues: boolean): number {
+    highWord |= 0;
+    lowWord |= 0;
+    const valueSlots = this.#valueSlots;
+    const slotMask = valueSlots.length - 1;
+    let probedSlot = hashWords(highWord, lowWord) & slotMask;
     for (;;) {
-      const number = slots[slot]!;
-      if (number === 0) break;
-      if (this.#low[number - 1] === low && this.#high[number - 1] === high) return number;
-      slot = (slot + 1) & mask;
+      const probedNumber = valueSlots[probedSlot]!;
+      if (probedNumber === 0) break;
+      if (this.#lowWords[probedNumber - 1] === lowWord && this.#highWords[probedNumber - 1] === highWord) return probedNumber;
+      probedSlot = (probedSlot + 1) & slotMask;
     }
-    if (this.#before !== null) {
-      const number = this.#findBefore(this.#before, high, low);
-      if (number !== 0) return number;
+    if (this.#smallerSlots !== null) {
+      const probedNumber = this.#findInSmaller(this.#smallerSlots, highWord, lowWord);
+      if (probedNumber !== 0) return probedNumber;
     }
-    if (!add) return 0;
-    slots[slot] = this.#append(high, low);
-    this.#hashed++;
-    if (this.#before !== null) {
-      if (this.#hashed % comeBetween === 0) this.#move(this.#before, slotsAtOnce);
-    } else if (this.#hashed * 2 > slots.length * this.#fill) this.#grow();
+    if (!addsValues) return 0;
+    valueSlots[probedSlot] = this.#appendValue(highWord, lowWord);
+    this.#hashedValues++;
+    if (this.#smallerSlots !== null) {
+      if (this.#hashedValues % valuesBetweenMoves === 0) this.#moveSlots(this.#smallerSlots, movedSlotsPerStep);
+    } else if (this.#hashedValues * 2 > valueSlots.length * this.#fillFactor) this.#growSlots();
     return this.size;
   }
 
-  #findBefore(slots: Int32Array, high: number, low: number): number {
-    const mask = slots.length - 1;
-    for (let slot = hashWords(high, low) & mask; ; slot = (slot + 1) & mask) {
-      const number = slots[slot]!;
-      if (number === 0 || (this.#low[number - 1] === low && this.#high[number - 1] === high)) return number;
+  #findInSmaller(smallerSlots: Int32Array, highWord: number, lowWord: number): number {
+    const slotMask = smallerSlots.length - 1;
+    for (let probedSlot = hashWords(highWord, lowWord) & slotMask; ; probedSlot = (probedSlot + 1) & slotMask) {
+      const probedNumber = smallerSlots[probedSlot]!;
+      if (probedNumber === 0 || (this.#lowWords[probedNumber - 1] === lowWord && this.#highWords[probedNumber - 1] === highWord))
+        return probedNumber;
     }
   }
 
-  #append(high: number, low: number): number {
-    const index = this.size++;
-    if (index === this.#low.length) {
-      this.#low = doubleLength(this.#low);
-      this.#high = doubleLength(this.#high);
+  #appendValue(highWord: number, lowWord: number): number {
+    const valueIndex = this.size++;
+    if (valueIndex === this.#lowWords.length) {
+      this.#lowWords = doubleLength(this.#lowWords);
+      this.#highWords = doubleLength(this.#highWords);
     }
-    this.#low[index] = low;
-    this.#high[index] = high;
-    return index + 1;
+    this.#lowWords[valueIndex] = lowWord;
+    this.#highWords[valueIndex] = highWord;
+    return valueIndex + 1;
   }
 
-  #grow(): void {
-    const before = this.#slots;
-    this.#slots = new Int32Array(before.length * 2);
-    this.#before = before;
-    this.#moved = 0;
-    if (before.length < movesFrom) this.#move(before, before.length);
+  #growSlots(): void {
+    const smallerSlots = this.#valueSlots;
+    this.#valueSlots = new Int32Array(smallerSlots.length * 2);
+    this.#smallerSlots = smallerSlots;
+    this.#movedSlots = 0;
+    if (smallerSlots.length < gradualMoveSlots) this.#moveSlots(smallerSlots, smallerSlots.length);
   }
 
-  #move(before: Int32Array, count: number): void {
-    const slots = this.#slots;
-    const mask = slots.length - 1;
-    const end = Math.min(before.length, this.#moved + count);
-    for (let at = this.#moved; at < end; at++) {
-      const number = before[at]!;
-      if (number === 0) continue;
-      let slot = hashWords(this.#high[number - 1]!, this.#low[number - 1]!) & mask;
-      while (slots[slot] !== 0) slot = (slot + 1) & mask;
-      slots[slot] = number;
+  #moveSlots(smallerSlots: Int32Array, count: number): void {
+    const valueSlots = this.#valueSlots;
+    const slotMask = valueSlots.length - 1;
+    const moveEnd = Math.min(smallerSlots.length, this.#movedSlots + count);
+    for (let movedSlot = this.#movedSlots; movedSlot < moveEnd; movedSlot++) {
+      const movedNumber = smallerSlots[movedSlot]!;
+      if (movedNumber === 0) continue;
+      let targetSlot = hashWords(this.#highWords[movedNumber - 1]!, this.#lowWords[movedNumber - 1]!) & slotMask;
+      while (valueSlots[targetSlot] !== 0) targetSlot = (targetSlot + 1) & slotMask;
+      valueSlots[targetSlot] = movedNumber;
     }
-    this.#moved = end;
-    if (end === before.length) this.#before = null;
+    this.#movedSlots = moveEnd;
+    if (moveEnd === smallerSlots.length) this.#smallerSlots = null;
   }
 }
 
-const word = 4_294_967_296;
+const wordSize = 4_294_967_296;
 const scratchDouble = new Float64Array(1);
 const scratchWords = new Int32Array(scratchDouble.buffer);
 
-function nullsOf(numbers: Int32Array): Uint8Array | null {
+function nullNumbers(numbers: Int32Array): Uint8Array | null {
   if (!numbers.includes(0)) return null;
-  return Uint8Array.from(numbers, (number) => (number === 0 ? 1 : 0));
+  return Uint8Array.from(numbers, (valueNumber) => (valueNumber === 0 ? 1 : 0));
 }

@@ -4,32 +4,32 @@ import type { ValuesNode } from '../logical-plan.ts';
 import type { Batch, Execution, Operator } from './operator.ts';
 
 export class ValuesOperator implements Operator {
-  readonly #node: ValuesNode;
+  readonly #valuesNode: ValuesNode;
   readonly #execution: Execution;
-  #at = 0;
+  #deliveredRows = 0;
 
   constructor(node: ValuesNode, execution: Execution) {
-    this.#node = node;
+    this.#valuesNode = node;
     this.#execution = execution;
   }
 
   next(): Batch | null {
-    const { rows, columns } = this.#node;
-    const piece = rows.slice(this.#at, this.#at + rowsPerBatch);
-    if (piece.length === 0) return null;
-    this.#at += piece.length;
-    const vectors = columns.map(({ type }, c) => {
-      const builder = new VectorBuilder(type, piece.length);
-      for (const row of piece) {
-        const cell = this.#execution.kernels.constant(row[c]!);
-        builder.append(type === 'number' && typeof cell === 'bigint' ? Number(cell) : cell);
+    const { rows, columns } = this.#valuesNode;
+    const valueRows = rows.slice(this.#deliveredRows, this.#deliveredRows + valuesRowsPerBatch);
+    if (valueRows.length === 0) return null;
+    this.#deliveredRows += valueRows.length;
+    const valueVectors = columns.map(({ type }, c) => {
+      const columnBuilder = new VectorBuilder(type, valueRows.length);
+      for (const valueRow of valueRows) {
+        const valueCell = this.#execution.kernels.constant(valueRow[c]!);
+        columnBuilder.append(type === 'number' && typeof valueCell === 'bigint' ? Number(valueCell) : valueCell);
       }
-      return builder.build();
+      return columnBuilder.build();
     });
-    return { columns: vectors, selection: null, first: 0, count: piece.length };
+    return { columns: valueVectors, selection: null, first: 0, count: valueRows.length };
   }
 
   close(): void {}
 }
 
-const rowsPerBatch = 4_096;
+const valuesRowsPerBatch = 4_096;

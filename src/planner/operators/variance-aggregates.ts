@@ -13,26 +13,26 @@ interface Moments {
   squares: number;
 }
 
-function finiteOrNull(result: number | null): number | null {
-  if (result !== null && !Number.isFinite(result)) throw numberOverflow();
-  return result;
+function finiteMoment(momentResult: number | null): number | null {
+  if (momentResult !== null && !Number.isFinite(momentResult)) throw numberOverflow();
+  return momentResult;
 }
 
-function moments(finish: (squares: number, count: number) => number | null): Folding<Moments> {
+function momentsFolding(finishMoments: (squares: number, count: number) => number | null): Folding<Moments> {
   return {
     yields: 'number',
     start: () => ({ count: 0, sum: 0, squares: 0 }),
-    take: (state, cell) => {
-      const value = Number(cell);
-      const before = state.count++;
-      state.sum += value;
-      if (before > 0) {
-        const distance = value * state.count - state.sum;
-        state.squares += (distance * distance) / (state.count * before);
+    take: (momentState, cell) => {
+      const momentValue = Number(cell);
+      const earlierCount = momentState.count++;
+      momentState.sum += momentValue;
+      if (earlierCount > 0) {
+        const meanDistance = momentValue * momentState.count - momentState.sum;
+        momentState.squares += (meanDistance * meanDistance) / (momentState.count * earlierCount);
       }
       return 0;
     },
-    finish: ({ squares, count }) => finiteOrNull(finish(squares, count)),
+    finish: ({ squares, count }) => finiteMoment(finishMoments(squares, count)),
   };
 }
 
@@ -46,32 +46,32 @@ interface PairMoments {
 }
 
 /** The first argument is y, the second x; a pair with a NULL in it is none. */
-function pairs(finish: (state: PairMoments) => number | null): Folding<PairMoments> {
+function pairMomentsFolding(finishPairMoments: (state: PairMoments) => number | null): Folding<PairMoments> {
   return {
     yields: 'number',
     start: () => ({ count: 0, sumX: 0, sumY: 0, xx: 0, yy: 0, xy: 0 }),
-    take: (state, cell, second) => {
-      if (second === null) return 0;
-      const [y, x] = [Number(cell), Number(second)];
-      const before = state.count++;
-      state.sumX += x;
-      state.sumY += y;
-      if (before > 0) {
-        const toX = x * state.count - state.sumX;
-        const toY = y * state.count - state.sumY;
-        const scale = 1 / (state.count * before);
-        state.xx += toX * toX * scale;
-        state.yy += toY * toY * scale;
-        state.xy += toX * toY * scale;
+    take: (momentState, cell, secondCell) => {
+      if (secondCell === null) return 0;
+      const [pairY, pairX] = [Number(cell), Number(secondCell)];
+      const earlierCount = momentState.count++;
+      momentState.sumX += pairX;
+      momentState.sumY += pairY;
+      if (earlierCount > 0) {
+        const meanDistanceX = pairX * momentState.count - momentState.sumX;
+        const meanDistanceY = pairY * momentState.count - momentState.sumY;
+        const pairScale = 1 / (momentState.count * earlierCount);
+        momentState.xx += meanDistanceX * meanDistanceX * pairScale;
+        momentState.yy += meanDistanceY * meanDistanceY * pairScale;
+        momentState.xy += meanDistanceX * meanDistanceY * pairScale;
       }
       return 0;
     },
-    finish: (state) => (state.count === 0 ? null : finiteOrNull(finish(state))),
+    finish: (state) => (state.count === 0 ? null : finiteMoment(finishPairMoments(state))),
   };
 }
 
-const counted: Folding<PairMoments> = {
-  ...pairs(() => null),
+const pairCountFolding: Folding<PairMoments> = {
+  ...pairMomentsFolding(() => null),
   yields: 'integer',
   ofNothing: 0n,
   finish: ({ count }) => BigInt(count),
@@ -79,20 +79,20 @@ const counted: Folding<PairMoments> = {
 
 /** By the names of their functions. */
 export const momentFoldings: Partial<Record<AggregateName, Folding<Moments> | Folding<PairMoments>>> = {
-  stddev: moments((squares, n) => (n < 2 ? null : Math.sqrt(squares / (n - 1)))),
-  stddev_pop: moments((squares, n) => Math.sqrt(squares / n)),
-  variance: moments((squares, n) => (n < 2 ? null : squares / (n - 1))),
-  var_pop: moments((squares, n) => squares / n),
-  corr: pairs(({ xx, yy, xy }) => (xx === 0 || yy === 0 ? null : xy / Math.sqrt(xx * yy))),
-  covar_pop: pairs(({ xy, count }) => xy / count),
-  covar_samp: pairs(({ xy, count }) => (count < 2 ? null : xy / (count - 1))),
-  regr_avgx: pairs(({ sumX, count }) => sumX / count),
-  regr_avgy: pairs(({ sumY, count }) => sumY / count),
-  regr_count: counted,
-  regr_intercept: pairs(({ sumX, sumY, xx, xy, count }) => (xx === 0 ? null : (sumY - (sumX * xy) / xx) / count)),
-  regr_r2: pairs(({ xx, yy, xy }) => (xx === 0 ? null : yy === 0 ? 1 : (xy * xy) / (xx * yy))),
-  regr_slope: pairs(({ xx, xy }) => (xx === 0 ? null : xy / xx)),
-  regr_sxx: pairs(({ xx }) => xx),
-  regr_sxy: pairs(({ xy }) => xy),
-  regr_syy: pairs(({ yy }) => yy),
+  stddev: momentsFolding((squares, n) => (n < 2 ? null : Math.sqrt(squares / (n - 1)))),
+  stddev_pop: momentsFolding((squares, n) => Math.sqrt(squares / n)),
+  variance: momentsFolding((squares, n) => (n < 2 ? null : squares / (n - 1))),
+  var_pop: momentsFolding((squares, n) => squares / n),
+  corr: pairMomentsFolding(({ xx, yy, xy }) => (xx === 0 || yy === 0 ? null : xy / Math.sqrt(xx * yy))),
+  covar_pop: pairMomentsFolding(({ xy, count }) => xy / count),
+  covar_samp: pairMomentsFolding(({ xy, count }) => (count < 2 ? null : xy / (count - 1))),
+  regr_avgx: pairMomentsFolding(({ sumX, count }) => sumX / count),
+  regr_avgy: pairMomentsFolding(({ sumY, count }) => sumY / count),
+  regr_count: pairCountFolding,
+  regr_intercept: pairMomentsFolding(({ sumX, sumY, xx, xy, count }) => (xx === 0 ? null : (sumY - (sumX * xy) / xx) / count)),
+  regr_r2: pairMomentsFolding(({ xx, yy, xy }) => (xx === 0 ? null : yy === 0 ? 1 : (xy * xy) / (xx * yy))),
+  regr_slope: pairMomentsFolding(({ xx, xy }) => (xx === 0 ? null : xy / xx)),
+  regr_sxx: pairMomentsFolding(({ xx }) => xx),
+  regr_sxy: pairMomentsFolding(({ xy }) => xy),
+  regr_syy: pairMomentsFolding(({ yy }) => yy),
 };

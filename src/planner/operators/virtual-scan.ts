@@ -5,43 +5,43 @@ import type { Narrowing } from './key-filter.ts';
 import { type Batch, emptyBatch, type Execution, type Operator, type RowPiece } from './operator.ts';
 
 export class VirtualOperator implements Operator {
-  readonly #node: VirtualNode;
+  readonly #virtualNode: VirtualNode;
   readonly #execution: Execution;
-  readonly #narrowings: readonly Narrowing[];
-  #pieces: Iterator<RowPiece | undefined> | null = null;
+  readonly #keyNarrowings: readonly Narrowing[];
+  #virtualPieces: Iterator<RowPiece | undefined> | null = null;
 
   constructor(node: VirtualNode, execution: Execution, narrowings: readonly Narrowing[]) {
-    this.#narrowings = narrowings;
-    this.#node = node;
+    this.#keyNarrowings = narrowings;
+    this.#virtualNode = node;
     this.#execution = execution;
   }
 
   next(): Batch | null {
-    const { done, value: piece } = (this.#pieces ??= this.#execution.virtual(this.#read())).next();
-    if (done === true) return null;
-    if (piece === undefined) return emptyBatch;
+    const { done: isDone, value: virtualPiece } = (this.#virtualPieces ??= this.#execution.virtual(this.#virtualRead())).next();
+    if (isDone === true) return null;
+    if (virtualPiece === undefined) return emptyBatch;
     const { counters } = this.#execution;
     const { scannedRowsMax } = this.#execution.limits;
-    counters.scanned += piece.count;
+    counters.scanned += virtualPiece.count;
     if (counters.scanned > scannedRowsMax)
       throw new ServiceError('REL_SCAN_CAP', `the query scans more than ${scannedRowsMax} rows`);
-    return { columns: piece.columns, selection: null, first: 0, count: piece.count };
+    return { columns: virtualPiece.columns, selection: null, first: 0, count: virtualPiece.count };
   }
 
   /** Called before the first row: by then the keys of the other side of a join are known. */
-  #read(): VirtualRead {
-    const { relation, columns, among = [] } = this.#node;
+  #virtualRead(): VirtualRead {
+    const { relation, columns, among = [] } = this.#virtualNode;
     const { kernels } = this.#execution;
-    const stated = among.map(({ column, values }) => ({ column, cells: values.map((value) => kernels.constant(value)) }));
-    const columnKeys = this.#narrowings.flatMap(({ column, filter }) => {
-      const texts = filter.lookUps();
+    const statedCells = among.map(({ column, values }) => ({ column, cells: values.map((value) => kernels.constant(value)) }));
+    const columnKeys = this.#keyNarrowings.flatMap(({ column, filter }) => {
+      const keyTexts = filter.lookUps();
       const { name, type } = columns[column]!;
-      return texts === null ? [] : [{ column: name, cells: type === 'integer' ? texts.map(BigInt) : texts }];
+      return keyTexts === null ? [] : [{ column: name, cells: type === 'integer' ? keyTexts.map(BigInt) : keyTexts }];
     });
-    return { relation, columns, among: [...stated, ...columnKeys] };
+    return { relation, columns, among: [...statedCells, ...columnKeys] };
   }
 
   close(): void {
-    this.#pieces?.return?.();
+    this.#virtualPieces?.return?.();
   }
 }

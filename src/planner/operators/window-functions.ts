@@ -18,11 +18,11 @@ import { type Batch, emptyBatch, type Execution, type Operator } from './operato
 import { type Compare, comparator } from './row-order.ts';
 import { sortedRows } from './row-sort.ts';
 
-const outputRows = 4_096;
-const stepsPerCall = 8_192;
-const resultBytes = 16;
+const windowOutputRows = 4_096;
+const windowStepsPerCall = 8_192;
+const windowResultBytes = 16;
 /** Bytes of texts that are made before the memory for them is asked for. */
-const textsStep = 1 << 20;
+const windowTextsStep = 1 << 20;
 
 /**
  * Nanoseconds of a row of each function, and of a character where it is of texts. A frame that moves is gone through again: each of
@@ -40,136 +40,145 @@ export const overFunctions: Readonly<Record<WindowFunction, Cost>> = {
   ntile: { call: 150, character: 0 },
   percent_rank: { call: 150, character: 0 },
   cume_dist: { call: 150, character: 0 },
-  ...aggregateCosts(),
+  ...aggregateFrameCosts(),
 };
 
 /** An aggregate over a frame costs more than over a group: its cells are read one by one. */
-function aggregateCosts(): Record<AggregateName, Cost> {
-  const costs = Object.entries(aggregateFunctions).map(([name, { cost }]) => [
+function aggregateFrameCosts(): Record<AggregateName, Cost> {
+  const frameCosts = Object.entries(aggregateFunctions).map(([name, { cost }]) => [
     name,
     { call: cost.call + 150, character: cost.character + 1 },
   ]);
-  return Object.fromEntries(costs) as Record<AggregateName, Cost>;
+  return Object.fromEntries(frameCosts) as Record<AggregateName, Cost>;
 }
 
 /** Counts the work of a function; true: the turn is full. */
-class Spent {
-  readonly #cost: Cost;
-  #ns = 0;
+class WindowCallCost {
+  readonly #callCost: Cost;
+  #spentNs = 0;
 
   constructor({ function: name }: OverCall) {
-    this.#cost = overFunctions[name];
+    this.#callCost = overFunctions[name];
   }
 
   addCost(cell: Cell): boolean {
-    this.#ns += this.#cost.call + (typeof cell === 'string' ? cell.length * this.#cost.character : 0);
-    if (this.#ns < turnMost) return false;
-    this.#ns = 0;
+    this.#spentNs += this.#callCost.call + (typeof cell === 'string' ? cell.length * this.#callCost.character : 0);
+    if (this.#spentNs < turnMost) return false;
+    this.#spentNs = 0;
     return true;
   }
 }
 
 export class OverOperator implements Operator {
-  readonly #input: Operator;
-  readonly #node: OverNode;
+  readonly #overInput: Operator;
+  readonly #overNode: OverNode;
   readonly #execution: Execution;
-  readonly #rows: CollectedRows;
+  readonly #collectedRows: CollectedRows;
   #heldBytes = 0;
   /** Bytes of the texts that frames yield, and of those that are accounted for. */
-  #texts = 0;
-  #textsHeld = 0;
-  #work: Generator<undefined, void, void> | null = null;
-  #columns: readonly Vector[] | null = null;
-  #at = 0;
+  #resultTextBytes = 0;
+  #heldTextBytes = 0;
+  #windowWork: Generator<undefined, void, void> | null = null;
+  #resultColumns: readonly Vector[] | null = null;
+  #deliveredRows = 0;
 
   constructor(input: Operator, node: OverNode, execution: Execution) {
-    this.#input = input;
-    this.#node = node;
+    this.#overInput = input;
+    this.#overNode = node;
     this.#execution = execution;
-    this.#rows = new CollectedRows(node.input.columns.map(({ type }) => type));
+    this.#collectedRows = new CollectedRows(node.input.columns.map(({ type }) => type));
   }
 
   next(): Batch | null {
-    if (this.#columns) return this.#deliver(this.#columns);
-    if (this.#work) {
-      this.#work.next();
+    if (this.#resultColumns) return this.#deliverResults(this.#resultColumns);
+    if (this.#windowWork) {
+      this.#windowWork.next();
       return emptyBatch;
     }
-    const batch = this.#input.next();
-    if (batch === null) this.#work = this.#compute();
+    const batch = this.#overInput.next();
+    if (batch === null) this.#windowWork = this.#computeCalls();
     else if (batch.count > 0) {
-      this.#rows.append(batch);
-      this.#hold(0);
+      this.#collectedRows.append(batch);
+      this.#holdWindowBytes(0);
     }
     return emptyBatch;
   }
 
   close(): void {
-    this.#input.close();
+    this.#overInput.close();
   }
 
-  #hold(more: number): void {
-    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, this.#rows.bytes + more);
+  #holdWindowBytes(resultBytesNow: number): void {
+    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, this.#collectedRows.bytes + resultBytesNow);
   }
 
-  #deliver(columns: readonly Vector[]): Batch | null {
-    const count = Math.min(outputRows, this.#rows.length - this.#at);
+  #deliverResults(resultColumns: readonly Vector[]): Batch | null {
+    const count = Math.min(windowOutputRows, this.#collectedRows.length - this.#deliveredRows);
     if (count <= 0) return null;
-    const first = this.#at;
-    this.#at += count;
-    return { columns, selection: null, first, count };
+    const firstDelivered = this.#deliveredRows;
+    this.#deliveredRows += count;
+    return { columns: resultColumns, selection: null, first: firstDelivered, count };
   }
 
-  *#compute(): Generator<undefined, void, void> {
-    const { partition, keys, calls } = this.#node;
-    const rows = this.#rows.length;
-    const vectors = yield* this.#rows.vectors();
-    this.#hold(rows * (4 + calls.length * resultBytes));
-    const byPartition = partition.map((column) => ({ column, descending: false, collate: 'codepoint' }) as const);
-    const order = yield* sortedRows(vectors, [...byPartition, ...keys], rows);
-    const grow = (bytes: number): void => {
-      this.#texts += bytes;
-      if (this.#texts - this.#textsHeld < textsStep) return;
-      this.#textsHeld = this.#texts;
-      this.#hold(rows * (4 + calls.length * resultBytes) + this.#texts);
+  *#computeCalls(): Generator<undefined, void, void> {
+    const { partition, keys, calls } = this.#overNode;
+    const rowCount = this.#collectedRows.length;
+    const collectedVectors = yield* this.#collectedRows.vectors();
+    this.#holdWindowBytes(rowCount * (4 + calls.length * windowResultBytes));
+    const partitionKeys = partition.map((column) => ({ column, descending: false, collate: 'codepoint' }) as const);
+    const windowOrder = yield* sortedRows(collectedVectors, [...partitionKeys, ...keys], rowCount);
+    const growResultTexts = (textBytes: number): void => {
+      this.#resultTextBytes += textBytes;
+      if (this.#resultTextBytes - this.#heldTextBytes < windowTextsStep) return;
+      this.#heldTextBytes = this.#resultTextBytes;
+      this.#holdWindowBytes(rowCount * (4 + calls.length * windowResultBytes) + this.#resultTextBytes);
     };
-    const samePartition = comparator(vectors, byPartition, rows);
-    const peers = keys.length === 0 ? all : comparator(vectors, keys, rows);
-    const types = this.#node.input.columns.map(({ type }) => type);
-    const results: Cell[][] = [];
+    const samePartition = comparator(collectedVectors, partitionKeys, rowCount);
+    const comparePeers = keys.length === 0 ? allArePeers : comparator(collectedVectors, keys, rowCount);
+    const inputTypes = this.#overNode.input.columns.map(({ type }) => type);
+    const callResults: Cell[][] = [];
     for (const _ of calls) {
-      results.push(Array<Cell>(rows));
+      callResults.push(Array<Cell>(rowCount));
       yield;
     }
-    for (let start = 0; start < rows; ) {
-      let end = start + 1;
-      while (end < rows && samePartition(order[start]!, order[end]!) === 0) {
-        end++;
-        if ((end - start) % stepsPerCall === 0) yield;
+    for (let partitionStart = 0; partitionStart < rowCount; ) {
+      let partitionEnd = partitionStart + 1;
+      while (partitionEnd < rowCount && samePartition(windowOrder[partitionStart]!, windowOrder[partitionEnd]!) === 0) {
+        partitionEnd++;
+        if ((partitionEnd - partitionStart) % windowStepsPerCall === 0) yield;
       }
-      const part: Part = { order, start, end, peers, vectors, types, execution: this.#execution, grow };
-      for (const [c, call] of calls.entries()) yield* along(part, call, results[c]!);
-      start = end;
+      const windowPartition: WindowPartition = {
+        order: windowOrder,
+        start: partitionStart,
+        end: partitionEnd,
+        peers: comparePeers,
+        vectors: collectedVectors,
+        types: inputTypes,
+        execution: this.#execution,
+        grow: growResultTexts,
+      };
+      for (const [c, overCall] of calls.entries()) yield* computeCall(windowPartition, overCall, callResults[c]!);
+      partitionStart = partitionEnd;
       yield;
     }
-    const columns: Vector[] = [...vectors];
+    const computedColumns: Vector[] = [...collectedVectors];
     for (const [c, call] of calls.entries()) {
-      const builder = new VectorBuilder(call.type, Math.max(1, rows));
-      for (let row = 0; row < rows; row++) {
-        builder.append(results[c]![row] ?? null);
-        if (row % stepsPerCall === 0) yield;
+      const resultBuilder = new VectorBuilder(call.type, Math.max(1, rowCount));
+      for (let resultRow = 0; resultRow < rowCount; resultRow++) {
+        resultBuilder.append(callResults[c]![resultRow] ?? null);
+        if (resultRow % windowStepsPerCall === 0) yield;
       }
-      columns.push(builder.build());
+      computedColumns.push(resultBuilder.build());
     }
-    this.#columns = columns;
+    this.#resultColumns = computedColumns;
   }
 }
 
 /** Without an order all rows are peers. */
-const all: Compare = () => 0;
+const allArePeers: Compare = () => 0;
 
 /** Rows of a partition: order[start .. end). */
-interface Part {
+interface WindowPartition {
   readonly order: Int32Array;
   readonly start: number;
   readonly end: number;
@@ -181,151 +190,162 @@ interface Part {
   grow(bytes: number): void;
 }
 
-type Steps = Generator<undefined, void, void>;
+type WindowSteps = Generator<undefined, void, void>;
 
-function along(part: Part, call: OverCall, results: Cell[]): Steps {
-  switch (call.function) {
+function computeCall(windowPartition: WindowPartition, overCall: OverCall, callResults: Cell[]): WindowSteps {
+  switch (overCall.function) {
     case 'row_number':
     case 'rank':
     case 'dense_rank':
-      return rank(part, call, results);
+      return rankRows(windowPartition, overCall, callResults);
     case 'percent_rank':
     case 'cume_dist':
-      return share(part, call, results);
+      return shareOfRows(windowPartition, overCall, callResults);
     case 'ntile':
-      return tile(part, call, results);
+      return tileRows(windowPartition, overCall, callResults);
     case 'first_value':
     case 'last_value':
     case 'nth_value':
-      return pick(part, call, results);
+      return pickFrameValue(windowPartition, overCall, callResults);
     case 'lag':
     case 'lead':
-      return shift(part, call, results);
+      return shiftRows(windowPartition, overCall, callResults);
     default:
-      return aggregateFrames(part, call, results);
+      return aggregateFrames(windowPartition, overCall, callResults);
   }
 }
 
-function* rank({ order, start, end, peers }: Part, call: OverCall, results: Cell[]): Steps {
-  const { function: how } = call;
-  const spent = new Spent(call);
-  let rank = 0;
-  for (let at = start; at < end; at++) {
-    const isNew = at === start || peers(order[at - 1]!, order[at]!) !== 0;
-    if (how === 'row_number' || (how === 'rank' && isNew)) rank = at - start + 1;
-    else if (isNew) rank++;
-    results[order[at]!] = BigInt(rank);
-    if (spent.addCost(null)) yield;
+function* rankRows({ order, start, end, peers }: WindowPartition, overCall: OverCall, callResults: Cell[]): WindowSteps {
+  const { function: rankFunction } = overCall;
+  const callCost = new WindowCallCost(overCall);
+  let currentRank = 0;
+  for (let rankedIndex = start; rankedIndex < end; rankedIndex++) {
+    const startsPeers = rankedIndex === start || peers(order[rankedIndex - 1]!, order[rankedIndex]!) !== 0;
+    if (rankFunction === 'row_number' || (rankFunction === 'rank' && startsPeers)) currentRank = rankedIndex - start + 1;
+    else if (startsPeers) currentRank++;
+    callResults[order[rankedIndex]!] = BigInt(currentRank);
+    if (callCost.addCost(null)) yield;
   }
 }
 
 /** The share of the rows before a row's peers among all others, or of those up to its last peer among all. */
-function* share({ order, start, end, peers }: Part, call: OverCall, results: Cell[]): Steps {
-  const isRank = call.function === 'percent_rank';
-  const spent = new Spent(call);
-  for (let from = start, to = start; from < end; from = to) {
-    for (to = from + 1; to < end && peers(order[from]!, order[to]!) === 0; to++) if (spent.addCost(null)) yield;
-    const result = isRank ? (from === start ? 0 : (from - start) / (end - start - 1)) : (to - start) / (end - start);
-    for (let at = from; at < to; at++) {
-      results[order[at]!] = result;
-      if (spent.addCost(null)) yield;
+function* shareOfRows({ order, start, end, peers }: WindowPartition, overCall: OverCall, callResults: Cell[]): WindowSteps {
+  const isRank = overCall.function === 'percent_rank';
+  const callCost = new WindowCallCost(overCall);
+  for (let peersFrom = start, peersTo = start; peersFrom < end; peersFrom = peersTo) {
+    for (peersTo = peersFrom + 1; peersTo < end && peers(order[peersFrom]!, order[peersTo]!) === 0; peersTo++)
+      if (callCost.addCost(null)) yield;
+    const rankShare = isRank
+      ? peersFrom === start
+        ? 0
+        : (peersFrom - start) / (end - start - 1)
+      : (peersTo - start) / (end - start);
+    for (let peerIndex = peersFrom; peerIndex < peersTo; peerIndex++) {
+      callResults[order[peerIndex]!] = rankShare;
+      if (callCost.addCost(null)) yield;
     }
   }
 }
 
 /** So many parts of a partition whose sizes differ by one at most, the larger ones first. */
-function* tile({ order, start, end, vectors, types }: Part, call: OverCall, results: Cell[]): Steps {
-  const count = cellAt(vectors[call.column!]!, types[call.column!]!, order[start]!);
-  if (count === null) return;
-  if ((count as bigint) <= 0n) throw new ServiceError('REL_INVALID', 'NTILE takes a number above zero', { reason: 'tile-count' });
-  const parts = Math.min(Number(count), end - start);
-  const size = Math.floor((end - start) / parts);
-  const larger = (end - start) % parts;
-  const spent = new Spent(call);
-  for (let at = start; at < end; at++) {
-    const n = at - start - larger * (size + 1);
-    const part = n < 0 ? Math.floor((at - start) / (size + 1)) : larger + Math.floor(n / size);
-    results[order[at]!] = BigInt(part + 1);
-    if (spent.addCost(null)) yield;
+function* tileRows({ order, start, end, vectors, types }: WindowPartition, overCall: OverCall, callResults: Cell[]): WindowSteps {
+  const tileCount = cellAt(vectors[overCall.column!]!, types[overCall.column!]!, order[start]!);
+  if (tileCount === null) return;
+  if ((tileCount as bigint) <= 0n)
+    throw new ServiceError('REL_INVALID', 'NTILE takes a number above zero', { reason: 'tile-count' });
+  const tiles = Math.min(Number(tileCount), end - start);
+  const tileSize = Math.floor((end - start) / tiles);
+  const largerTiles = (end - start) % tiles;
+  const callCost = new WindowCallCost(overCall);
+  for (let tiledIndex = start; tiledIndex < end; tiledIndex++) {
+    const rowsBehindLarger = tiledIndex - start - largerTiles * (tileSize + 1);
+    const tileNumber =
+      rowsBehindLarger < 0
+        ? Math.floor((tiledIndex - start) / (tileSize + 1))
+        : largerTiles + Math.floor(rowsBehindLarger / tileSize);
+    callResults[order[tiledIndex]!] = BigInt(tileNumber + 1);
+    if (callCost.addCost(null)) yield;
   }
 }
 
-function* shift(part: Part, call: OverCall, results: Cell[]): Steps {
-  const { order, start, end, vectors, types, execution } = part;
-  const offset = call.offset === null ? 1 : execution.rowLimit(call.offset);
-  const step = call.function === 'lag' ? -offset : offset;
-  const column = call.column!;
-  const spent = new Spent(call);
-  for (let at = start; at < end; at++) {
-    const from = at + step;
-    const isInside = from >= start && from < end;
-    const result = isInside
-      ? cellOf(vectors[column]!, types[column]!, order[from]!, call.type)
-      : call.otherwise === null
+function* shiftRows(windowPartition: WindowPartition, overCall: OverCall, callResults: Cell[]): WindowSteps {
+  const { order, start, end, vectors, types, execution } = windowPartition;
+  const offset = overCall.offset === null ? 1 : execution.rowLimit(overCall.offset);
+  const shiftStep = overCall.function === 'lag' ? -offset : offset;
+  const shiftedColumn = overCall.column!;
+  const callCost = new WindowCallCost(overCall);
+  for (let shiftedIndex = start; shiftedIndex < end; shiftedIndex++) {
+    const shiftedFrom = shiftedIndex + shiftStep;
+    const isInPartition = shiftedFrom >= start && shiftedFrom < end;
+    const shiftedCell = isInPartition
+      ? windowCell(vectors[shiftedColumn]!, types[shiftedColumn]!, order[shiftedFrom]!, overCall.type)
+      : overCall.otherwise === null
         ? null
-        : cellOf(vectors[call.otherwise]!, types[call.otherwise]!, order[at]!, call.type);
-    results[order[at]!] = result;
-    if (spent.addCost(result)) yield;
+        : windowCell(vectors[overCall.otherwise]!, types[overCall.otherwise]!, order[shiftedIndex]!, overCall.type);
+    callResults[order[shiftedIndex]!] = shiftedCell;
+    if (callCost.addCost(shiftedCell)) yield;
   }
 }
 
-function cellOf(vector: Vector, type: ColumnType, row: number, wanted: ColumnType): Cell {
-  const cell = cellAt(vector, type, row);
-  return wanted === 'number' && typeof cell === 'bigint' ? Number(cell) : cell;
+function windowCell(vector: Vector, type: ColumnType, row: number, wantedType: ColumnType): Cell {
+  const rowCell = cellAt(vector, type, row);
+  return wantedType === 'number' && typeof rowCell === 'bigint' ? Number(rowCell) : rowCell;
 }
 
 /** An aggregate over a moving frame: `add` extends the frame at its end, `result` reads it. */
-interface Running {
+interface RunningAggregate {
   add(cell: Cell, second: Cell): void;
   result(): Cell;
 }
 
-function* aggregateFrames(part: Part, call: OverCall, results: Cell[]): Steps {
-  const { order, start, end, vectors, types, execution } = part;
-  const { column, second, when } = call;
-  const cell = (at: number): Cell => (column === null ? true : cellAt(vectors[column]!, types[column]!, order[at]!));
-  const argument = (index: number | undefined, at: number): Cell =>
-    index === undefined ? null : cellAt(vectors[index]!, types[index]!, order[at]!);
-  const frames = new Frames(part, call, execution);
-  let running = runningOf(call, types);
-  let from = start;
-  let to = start;
-  const spent = new Spent(call);
-  for (let at = start; at < end; at++) {
-    while (!frames.findPeers(at)) yield;
-    const frame = frames.frameAt(at);
-    if (frame.from !== from || frame.to < to) {
-      running = runningOf(call, types);
-      from = frame.from;
-      to = frame.from;
+function* aggregateFrames(windowPartition: WindowPartition, overCall: OverCall, callResults: Cell[]): WindowSteps {
+  const { order, start, end, vectors, types, execution } = windowPartition;
+  const { column, second, when } = overCall;
+  const aggregatedCell = (partitionIndex: number): Cell =>
+    column === null ? true : cellAt(vectors[column]!, types[column]!, order[partitionIndex]!);
+  const argumentCell = (index: number | undefined, partitionIndex: number): Cell =>
+    index === undefined ? null : cellAt(vectors[index]!, types[index]!, order[partitionIndex]!);
+  const windowFrames = new WindowFrames(windowPartition, overCall, execution);
+  let frameAggregate = runningAggregate(overCall, types);
+  let frameFrom = start;
+  let frameTo = start;
+  const callCost = new WindowCallCost(overCall);
+  for (let framedIndex = start; framedIndex < end; framedIndex++) {
+    while (!windowFrames.findPeers(framedIndex)) yield;
+    const currentFrame = windowFrames.frameAt(framedIndex);
+    if (currentFrame.from !== frameFrom || currentFrame.to < frameTo) {
+      frameAggregate = runningAggregate(overCall, types);
+      frameFrom = currentFrame.from;
+      frameTo = currentFrame.from;
     }
-    for (; to < frame.to; to++) {
-      const next = cell(to);
-      if (when === undefined || argument(when, to) === true) running.add(next, argument(second, to));
-      if (spent.addCost(next)) yield;
+    for (; frameTo < currentFrame.to; frameTo++) {
+      const enteringCell = aggregatedCell(frameTo);
+      if (when === undefined || argumentCell(when, frameTo) === true)
+        frameAggregate.add(enteringCell, argumentCell(second, frameTo));
+      if (callCost.addCost(enteringCell)) yield;
     }
-    const result = running.result();
-    results[order[at]!] = result;
-    if (typeof result === 'string') part.grow(2 * result.length);
-    if (spent.addCost(result)) yield;
+    const frameResult = frameAggregate.result();
+    callResults[order[framedIndex]!] = frameResult;
+    if (typeof frameResult === 'string') windowPartition.grow(2 * frameResult.length);
+    if (callCost.addCost(frameResult)) yield;
   }
 }
 
 /** A value of each row's frame, by its place. */
-function* pick(part: Part, call: OverCall, results: Cell[]): Steps {
-  const { order, start, end, vectors, types, execution } = part;
-  const { function: name, column, second } = call;
-  const frames = new Frames(part, call, execution);
-  const spent = new Spent(call);
-  for (let at = start; at < end; at++) {
-    while (!frames.findPeers(at)) yield;
-    const { from, to } = frames.frameAt(at);
-    const nth = name === 'nth_value' ? rowInFrame(cellAt(vectors[second!]!, types[second!]!, order[at]!)) : 1;
-    const frameRow = name === 'last_value' ? to - 1 : from + (nth ?? end) - 1;
-    const isInside = frameRow >= from && frameRow < to;
-    const result = isInside ? cellAt(vectors[column!]!, types[column!]!, order[frameRow]!) : null;
-    results[order[at]!] = result;
-    if (spent.addCost(result)) yield;
+function* pickFrameValue(windowPartition: WindowPartition, overCall: OverCall, callResults: Cell[]): WindowSteps {
+  const { order, start, end, vectors, types, execution } = windowPartition;
+  const { function: name, column, second } = overCall;
+  const windowFrames = new WindowFrames(windowPartition, overCall, execution);
+  const callCost = new WindowCallCost(overCall);
+  for (let pickingIndex = start; pickingIndex < end; pickingIndex++) {
+    while (!windowFrames.findPeers(pickingIndex)) yield;
+    const { from, to } = windowFrames.frameAt(pickingIndex);
+    const nthOfFrame = name === 'nth_value' ? rowInFrame(cellAt(vectors[second!]!, types[second!]!, order[pickingIndex]!)) : 1;
+    const frameRow = name === 'last_value' ? to - 1 : from + (nthOfFrame ?? end) - 1;
+    const isInFrame = frameRow >= from && frameRow < to;
+    const pickedCell = isInFrame ? cellAt(vectors[column!]!, types[column!]!, order[frameRow]!) : null;
+    callResults[order[pickingIndex]!] = pickedCell;
+    if (callCost.addCost(pickedCell)) yield;
   }
 }
 
@@ -337,121 +357,127 @@ function rowInFrame(nth: Cell): number | null {
 }
 
 /** Places from .. to-1 of each row's frame. */
-class Frames {
-  readonly #part: Part;
-  readonly #call: OverCall;
-  readonly #before: number;
-  readonly #after: number;
+class WindowFrames {
+  readonly #windowPartition: WindowPartition;
+  readonly #overCall: OverCall;
+  readonly #rowsBefore: number;
+  readonly #rowsAfter: number;
   /** Begin and end of the peers of the row asked for last. */
   #peersFrom: number;
   #peersTo: number;
   /** The row whose peers are sought, and those found. */
-  #peersAt = -1;
-  #seen = 0;
+  #peersOfIndex = -1;
+  #seenPeers = 0;
 
-  constructor(part: Part, call: OverCall, { rowLimit }: Execution) {
-    this.#part = part;
-    this.#call = call;
-    const { from, to } = call.frame;
-    const rowsOf = (bound: OverCall['frame']['from']): number =>
-      bound.kind === 'rows' ? rowLimit(bound.count) * (bound.following ? 1 : -1) : 0;
-    this.#before = rowsOf(from);
-    this.#after = rowsOf(to);
-    this.#peersFrom = part.start;
-    this.#peersTo = part.start;
+  constructor(windowPartition: WindowPartition, overCall: OverCall, { rowLimit }: Execution) {
+    this.#windowPartition = windowPartition;
+    this.#overCall = overCall;
+    const { from, to } = overCall.frame;
+    const boundRows = (frameBound: OverCall['frame']['from']): number =>
+      frameBound.kind === 'rows' ? rowLimit(frameBound.count) * (frameBound.following ? 1 : -1) : 0;
+    this.#rowsBefore = boundRows(from);
+    this.#rowsAfter = boundRows(to);
+    this.#peersFrom = windowPartition.start;
+    this.#peersTo = windowPartition.start;
   }
 
   /** Asked of rising places, once their peers are found. */
-  frameAt(at: number): { readonly from: number; readonly to: number } {
-    const { start, end } = this.#part;
-    const { unit, from, to } = this.#call.frame;
-    const first = from.kind === 'unbounded' ? start : unit === 'range' ? this.#peersFrom : at + this.#before;
-    const last = to.kind === 'unbounded' ? end : unit === 'range' ? this.#peersTo : at + this.#after + 1;
-    const begin = Math.min(end, Math.max(start, first));
-    return { from: begin, to: Math.max(begin, Math.min(end, last)) };
+  frameAt(framedIndex: number): { readonly from: number; readonly to: number } {
+    const { start, end } = this.#windowPartition;
+    const { unit, from, to } = this.#overCall.frame;
+    const firstOfFrame = from.kind === 'unbounded' ? start : unit === 'range' ? this.#peersFrom : framedIndex + this.#rowsBefore;
+    const lastOfFrame = to.kind === 'unbounded' ? end : unit === 'range' ? this.#peersTo : framedIndex + this.#rowsAfter + 1;
+    const frameBegin = Math.min(end, Math.max(start, firstOfFrame));
+    return { from: frameBegin, to: Math.max(frameBegin, Math.min(end, lastOfFrame)) };
   }
 
   /** False: it has to be asked again, since there are more than it looks at in one turn. */
-  findPeers(at: number): boolean {
-    const { order, end, peers } = this.#part;
-    if (this.#call.frame.unit !== 'range' || at < this.#peersTo) return true;
-    if (this.#peersAt !== at) {
-      this.#peersAt = at;
-      this.#seen = at + 1;
+  findPeers(peerIndex: number): boolean {
+    const { order, end, peers } = this.#windowPartition;
+    if (this.#overCall.frame.unit !== 'range' || peerIndex < this.#peersTo) return true;
+    if (this.#peersOfIndex !== peerIndex) {
+      this.#peersOfIndex = peerIndex;
+      this.#seenPeers = peerIndex + 1;
     }
-    const most = Math.min(end, this.#seen + stepsPerCall);
-    while (this.#seen < most && peers(order[at]!, order[this.#seen]!) === 0) this.#seen++;
-    if (this.#seen === most && most < end) return false;
-    this.#peersFrom = at;
-    this.#peersTo = this.#seen;
+    const peersLimit = Math.min(end, this.#seenPeers + windowStepsPerCall);
+    while (this.#seenPeers < peersLimit && peers(order[peerIndex]!, order[this.#seenPeers]!) === 0) this.#seenPeers++;
+    if (this.#seenPeers === peersLimit && peersLimit < end) return false;
+    this.#peersFrom = peerIndex;
+    this.#peersTo = this.#seenPeers;
     return true;
   }
 }
 
-function runningOf(call: OverCall, types: readonly ColumnType[]): Running {
-  const { function: name, type } = call;
-  let count = 0;
+function runningAggregate(overCall: OverCall, types: readonly ColumnType[]): RunningAggregate {
+  const { function: name, type } = overCall;
+  let enteredCount = 0;
   switch (name) {
     case 'count':
       return {
-        add: (cell) => {
-          if (cell !== null) count++;
+        add: (enteringCell) => {
+          if (enteringCell !== null) enteredCount++;
         },
-        result: () => BigInt(count),
+        result: () => BigInt(enteredCount),
       };
     case 'sum':
     case 'avg': {
-      let exact = 0n;
-      let sum = 0;
+      let exactSum = 0n;
+      let doubleSum = 0;
       let isExact = true;
       return {
-        add: (cell) => {
-          if (cell === null) return;
-          count++;
-          if (typeof cell === 'bigint') exact += cell;
+        add: (enteringCell) => {
+          if (enteringCell === null) return;
+          enteredCount++;
+          if (typeof enteringCell === 'bigint') exactSum += enteringCell;
           else {
             isExact = false;
-            sum += Number(cell);
+            doubleSum += Number(enteringCell);
           }
         },
         result: () => {
-          if (count === 0) return null;
+          if (enteredCount === 0) return null;
           if (name === 'sum' && type === 'integer') {
-            if (exact > I64_MAX || exact < I64_MIN) throw integerOverflow();
-            return exact;
+            if (exactSum > I64_MAX || exactSum < I64_MIN) throw integerOverflow();
+            return exactSum;
           }
-          const total = isExact ? Number(exact) : sum;
-          if (!Number.isFinite(total)) throw numberOverflow();
-          return name === 'avg' ? total / count : total;
+          const frameTotal = isExact ? Number(exactSum) : doubleSum;
+          if (!Number.isFinite(frameTotal)) throw numberOverflow();
+          return name === 'avg' ? frameTotal / enteredCount : frameTotal;
         },
       };
     }
     case 'min':
     case 'max': {
-      const sign = name === 'min' ? -1 : 1;
-      let best: Cell = null;
+      const extremeSign = name === 'min' ? -1 : 1;
+      let extremeCell: Cell = null;
       return {
-        add: (cell) => {
-          if (cell !== null && (best === null || compare(cell, best) * sign > 0)) best = cell;
+        add: (enteringCell) => {
+          if (enteringCell !== null && (extremeCell === null || compareWindowCells(enteringCell, extremeCell) * extremeSign > 0))
+            extremeCell = enteringCell;
         },
-        result: () => best,
+        result: () => extremeCell,
       };
     }
     default: {
-      const of = { function: name as AggregateName };
-      const folding = foldingOf(of, types[call.column!]!, call.second === undefined ? null : types[call.second]!);
-      let state: unknown;
+      const foldedCall = { function: name as AggregateName };
+      const frameFolding = foldingOf(
+        foldedCall,
+        types[overCall.column!]!,
+        overCall.second === undefined ? null : types[overCall.second]!,
+      );
+      let foldState: unknown;
       return {
-        add: (cell, second) => {
-          if (cell !== null || folding.takesNull === true) folding.take((state ??= folding.start()), cell, second);
+        add: (enteringCell, secondCell) => {
+          if (enteringCell !== null || frameFolding.takesNull === true)
+            frameFolding.take((foldState ??= frameFolding.start()), enteringCell, secondCell);
         },
-        result: () => (state === undefined ? (folding.ofNothing ?? null) : folding.finish(state)),
+        result: () => (foldState === undefined ? (frameFolding.ofNothing ?? null) : frameFolding.finish(foldState)),
       };
     }
   }
 }
 
-function compare(a: Cell, b: Cell): number {
-  if (typeof a === 'string' && typeof b === 'string') return compareText(a, b);
-  return a! < b! ? -1 : a! > b! ? 1 : 0;
+function compareWindowCells(leftCell: Cell, rightCell: Cell): number {
+  if (typeof leftCell === 'string' && typeof rightCell === 'string') return compareText(leftCell, rightCell);
+  return leftCell! < rightCell! ? -1 : leftCell! > rightCell! ? 1 : 0;
 }

@@ -24,213 +24,221 @@ const SAMPLED_MAX = 1024;
 const FREQUENT = 8;
 const PREFIX_BYTES = 6;
 
-const encoder = new TextEncoder();
-const double = new Float64Array(1);
-const words = new Int32Array(double.buffer);
-let hashes = new Int32Array(8192);
+const sketchEncoder = new TextEncoder();
+const hashedDouble = new Float64Array(1);
+const hashedWords = new Int32Array(hashedDouble.buffer);
+let cellHashes = new Int32Array(8192);
 
 export function isSketched(type: ColumnType): boolean {
   return type !== 'json' && type !== 'vector';
 }
 
 export class ColumnSketch {
-  #rows = 0;
+  #sketchedRows = 0;
   /** Cells that are not NULL. */
-  #values = 0;
-  readonly #registers: Uint8Array;
+  #sketchedValues = 0;
+  readonly #distinctRegisters: Uint8Array;
   /** A cell is sampled when its number, mixed, has none of these bits. */
-  #mask = 0;
-  #sampled = 0;
+  #sampleMask = 0;
+  #sampleCount = 0;
   /** Per sampled cell its mixed number, hash, and place in the order of values. */
-  readonly #mixed: Int32Array;
-  readonly #hashes: Int32Array;
-  readonly #orders: Float64Array;
+  readonly #sampleMixes: Int32Array;
+  readonly #sampleHashes: Int32Array;
+  readonly #sampleOrders: Float64Array;
   /** Hashes of the texts of dictionaries, by code; 0 where one was not needed yet. While rows are added only. */
-  #codes = new Map<object, Int32Array>();
+  #hashesByDictionary = new Map<object, Int32Array>();
 
-  constructor(before: ColumnSketch | null = null) {
-    this.#registers = before ? before.#registers.slice() : new Uint8Array(REGISTERS);
-    this.#mixed = before ? before.#mixed.slice() : new Int32Array(SAMPLED_MAX);
-    this.#hashes = before ? before.#hashes.slice() : new Int32Array(SAMPLED_MAX);
-    this.#orders = before ? before.#orders.slice() : new Float64Array(SAMPLED_MAX);
-    if (!before) return;
-    this.#rows = before.#rows;
-    this.#values = before.#values;
-    this.#mask = before.#mask;
-    this.#sampled = before.#sampled;
+  constructor(previousSketch: ColumnSketch | null = null) {
+    this.#distinctRegisters = previousSketch ? previousSketch.#distinctRegisters.slice() : new Uint8Array(REGISTERS);
+    this.#sampleMixes = previousSketch ? previousSketch.#sampleMixes.slice() : new Int32Array(SAMPLED_MAX);
+    this.#sampleHashes = previousSketch ? previousSketch.#sampleHashes.slice() : new Int32Array(SAMPLED_MAX);
+    this.#sampleOrders = previousSketch ? previousSketch.#sampleOrders.slice() : new Float64Array(SAMPLED_MAX);
+    if (!previousSketch) return;
+    this.#sketchedRows = previousSketch.#sketchedRows;
+    this.#sketchedValues = previousSketch.#sketchedValues;
+    this.#sampleMask = previousSketch.#sampleMask;
+    this.#sampleCount = previousSketch.#sampleCount;
   }
 
   get rows(): number {
-    return this.#rows;
+    return this.#sketchedRows;
   }
 
   add(vector: Vector, range: RowRange): void {
     const { selection, first, count } = range;
-    this.#rows += count;
+    this.#sketchedRows += count;
     if (vector.kind === 'null' || vector.kind === 'vec') return;
-    if (hashes.length < count) hashes = new Int32Array(count);
-    this.#hash(vector, range, hashes);
+    if (cellHashes.length < count) cellHashes = new Int32Array(count);
+    this.#hashVector(vector, range, cellHashes);
     const { nulls } = vector;
-    const registers = this.#registers;
+    const distinctRegisters = this.#distinctRegisters;
     for (let j = 0; j < count; j++) {
       const i = selection === null ? first + j : selection[j]!;
       if (nulls !== null && nulls[i] === 1) continue;
-      const hash = hashes[j]!;
-      const at = hash >>> (32 - REGISTER_BITS);
-      const rank = Math.clz32((hash << REGISTER_BITS) | (1 << (REGISTER_BITS - 1))) + 1;
-      if (rank > registers[at]!) registers[at] = rank;
-      const mixed = finishHash(this.#values++);
-      if ((mixed & this.#mask) === 0) this.#sample(mixed, hash, orderOf(vector, i));
+      const cellHash = cellHashes[j]!;
+      const registerIndex = cellHash >>> (32 - REGISTER_BITS);
+      const registerRank = Math.clz32((cellHash << REGISTER_BITS) | (1 << (REGISTER_BITS - 1))) + 1;
+      if (registerRank > distinctRegisters[registerIndex]!) distinctRegisters[registerIndex] = registerRank;
+      const mixedOrdinal = finishHash(this.#sketchedValues++);
+      if ((mixedOrdinal & this.#sampleMask) === 0) this.#addSample(mixedOrdinal, cellHash, vectorOrderOf(vector, i));
     }
   }
 
   /** No row follows. */
   finish(): this {
-    this.#codes = new Map();
+    this.#hashesByDictionary = new Map();
     return this;
   }
 
   /** About how many values differ; 1 at the least. */
   get distinct(): number {
-    let sum = 0;
-    let empty = 0;
-    for (const rank of this.#registers) {
-      sum += 2 ** -rank;
-      if (rank === 0) empty++;
+    let registerSum = 0;
+    let emptyRegisters = 0;
+    for (const registerRank of this.#distinctRegisters) {
+      registerSum += 2 ** -registerRank;
+      if (registerRank === 0) emptyRegisters++;
     }
-    const raw = (0.7213 / (1 + 1.079 / REGISTERS)) * REGISTERS * (REGISTERS / sum);
-    const estimate = raw <= 2.5 * REGISTERS && empty > 0 ? REGISTERS * Math.log(REGISTERS / empty) : raw;
-    return Math.max(1, Math.min(Math.round(estimate), this.#values));
+    const rawEstimate = (0.7213 / (1 + 1.079 / REGISTERS)) * REGISTERS * (REGISTERS / registerSum);
+    const estimate =
+      rawEstimate <= 2.5 * REGISTERS && emptyRegisters > 0 ? REGISTERS * Math.log(REGISTERS / emptyRegisters) : rawEstimate;
+    return Math.max(1, Math.min(Math.round(estimate), this.#sketchedValues));
   }
 
   /** Shares are of all rows. */
   get absentShare(): number {
-    return this.#rows === 0 ? 0 : (this.#rows - this.#values) / this.#rows;
+    return this.#sketchedRows === 0 ? 0 : (this.#sketchedRows - this.#sketchedValues) / this.#sketchedRows;
   }
 
   /** Share of rows that have this value; without one, the share of a value as frequent as any. */
   equalShare(cell?: Cell): number {
-    const some = 1 - this.absentShare;
-    if (cell === null || this.#values === 0) return 0;
-    if (cell === undefined) return some / this.distinct;
-    const hash = hashOfCell(cell);
+    const presentShare = 1 - this.absentShare;
+    if (cell === null || this.#sketchedValues === 0) return 0;
+    if (cell === undefined) return presentShare / this.distinct;
+    const cellHash = hashOfCell(cell);
     let sampled = 0;
-    for (let at = 0; at < this.#sampled; at++) if (this.#hashes[at] === hash) sampled++;
+    for (let sampleIndex = 0; sampleIndex < this.#sampleCount; sampleIndex++)
+      if (this.#sampleHashes[sampleIndex] === cellHash) sampled++;
     // A sample that has every cell knows.
-    if (this.#mask === 0 || sampled >= FREQUENT) return (some * sampled) / this.#sampled;
-    return some / this.distinct;
+    if (this.#sampleMask === 0 || sampled >= FREQUENT) return (presentShare * sampled) / this.#sampleCount;
+    return presentShare / this.distinct;
   }
 
   /** Share of rows whose value compares so with another one. */
   rangeShare(op: RangeOp, cell: Cell): number {
-    if (cell === null || this.#sampled === 0) return 0;
-    const order = orderOfCell(cell);
-    let below = 0;
-    let alike = 0;
-    for (let at = 0; at < this.#sampled; at++) {
-      if (this.#orders[at]! < order) below++;
-      else if (this.#orders[at] === order) alike++;
+    if (cell === null || this.#sampleCount === 0) return 0;
+    const cellOrder = orderOfCell(cell);
+    let samplesBelow = 0;
+    let samplesAlike = 0;
+    for (let sampleIndex = 0; sampleIndex < this.#sampleCount; sampleIndex++) {
+      if (this.#sampleOrders[sampleIndex]! < cellOrder) samplesBelow++;
+      else if (this.#sampleOrders[sampleIndex] === cellOrder) samplesAlike++;
     }
     // The order of long texts that begin alike is unknown.
-    const isCut = typeof cell === 'string' && encoder.encode(cell).length > PREFIX_BYTES;
-    const equal = isCut ? alike / 2 : op === '<=' || op === '>' ? alike : 0;
-    const less = (below + equal) / this.#sampled;
-    return (1 - this.absentShare) * (op === '<' || op === '<=' ? less : 1 - less);
+    const isCut = typeof cell === 'string' && sketchEncoder.encode(cell).length > PREFIX_BYTES;
+    const equalSamples = isCut ? samplesAlike / 2 : op === '<=' || op === '>' ? samplesAlike : 0;
+    const shareBelow = (samplesBelow + equalSamples) / this.#sampleCount;
+    return (1 - this.absentShare) * (op === '<' || op === '<=' ? shareBelow : 1 - shareBelow);
   }
 
-  #sample(mixed: number, hash: number, order: number): void {
-    while (this.#sampled === SAMPLED_MAX) this.#halve();
-    if ((mixed & this.#mask) !== 0) return;
-    this.#mixed[this.#sampled] = mixed;
-    this.#hashes[this.#sampled] = hash;
-    this.#orders[this.#sampled++] = order;
+  #addSample(mixed: number, hash: number, order: number): void {
+    while (this.#sampleCount === SAMPLED_MAX) this.#halveSample();
+    if ((mixed & this.#sampleMask) !== 0) return;
+    this.#sampleMixes[this.#sampleCount] = mixed;
+    this.#sampleHashes[this.#sampleCount] = hash;
+    this.#sampleOrders[this.#sampleCount++] = order;
   }
 
-  #halve(): void {
-    this.#mask = this.#mask * 2 + 1;
+  #halveSample(): void {
+    this.#sampleMask = this.#sampleMask * 2 + 1;
     let writeIndex = 0;
-    for (let at = 0; at < this.#sampled; at++) {
-      if ((this.#mixed[at]! & this.#mask) !== 0) continue;
-      this.#mixed[writeIndex] = this.#mixed[at]!;
-      this.#hashes[writeIndex] = this.#hashes[at]!;
-      this.#orders[writeIndex++] = this.#orders[at]!;
+    for (let sampleIndex = 0; sampleIndex < this.#sampleCount; sampleIndex++) {
+      if ((this.#sampleMixes[sampleIndex]! & this.#sampleMask) !== 0) continue;
+      this.#sampleMixes[writeIndex] = this.#sampleMixes[sampleIndex]!;
+      this.#sampleHashes[writeIndex] = this.#sampleHashes[sampleIndex]!;
+      this.#sampleOrders[writeIndex++] = this.#sampleOrders[sampleIndex]!;
     }
-    this.#sampled = writeIndex;
+    this.#sampleCount = writeIndex;
   }
 
   /** Hashes by place; those of NULLs mean nothing. */
-  #hash(vector: Exclude<Vector, { kind: 'null' | 'vec' }>, { selection, first, count }: RowRange, into: Int32Array): void {
+  #hashVector(
+    vector: Exclude<Vector, { kind: 'null' | 'vec' }>,
+    { selection, first, count }: RowRange,
+    hashesInto: Int32Array,
+  ): void {
     switch (vector.kind) {
       case 'text':
         for (let j = 0; j < count; j++) {
           const i = selection === null ? first + j : selection[j]!;
-          into[j] = hashText(vector.heap, vector.offsets[i]!, vector.offsets[i + 1]!);
+          hashesInto[j] = hashText(vector.heap, vector.offsets[i]!, vector.offsets[i + 1]!);
         }
         return;
       case 'dict': {
         const { dictionary, values } = vector;
-        let known = this.#codes.get(dictionary);
-        if (!known || known.length < dictionary.size) {
-          const longer = new Int32Array(dictionary.size);
-          if (known) longer.set(known);
-          this.#codes.set(dictionary, (known = longer));
+        let dictionaryHashes = this.#hashesByDictionary.get(dictionary);
+        if (!dictionaryHashes || dictionaryHashes.length < dictionary.size) {
+          const longerHashes = new Int32Array(dictionary.size);
+          if (dictionaryHashes) longerHashes.set(dictionaryHashes);
+          this.#hashesByDictionary.set(dictionary, (dictionaryHashes = longerHashes));
         }
         for (let j = 0; j < count; j++) {
           const i = selection === null ? first + j : selection[j]!;
           if (vector.nulls !== null && vector.nulls[i] === 1) continue;
           const code = values[i]!;
-          into[j] = known[code]! || (known[code] = hashOfCell(dictionary.text(code)));
+          hashesInto[j] = dictionaryHashes[code]! || (dictionaryHashes[code] = hashOfCell(dictionary.text(code)));
         }
         return;
       }
       case 'i64':
         for (let j = 0; j < count; j++)
-          into[j] = hashNumber(Number(vector.values[selection === null ? first + j : selection[j]!]!));
+          hashesInto[j] = hashNumber(Number(vector.values[selection === null ? first + j : selection[j]!]!));
         return;
       default:
-        for (let j = 0; j < count; j++) into[j] = hashNumber(vector.values[selection === null ? first + j : selection[j]!]!);
+        for (let j = 0; j < count; j++)
+          hashesInto[j] = hashNumber(vector.values[selection === null ? first + j : selection[j]!]!);
     }
   }
 }
 
-function orderOf(vector: Exclude<Vector, { kind: 'null' | 'vec' }>, i: number): number {
-  if (vector.kind === 'text') return prefix(vector.heap, vector.offsets[i]!, vector.offsets[i + 1]!);
+function vectorOrderOf(vector: Exclude<Vector, { kind: 'null' | 'vec' }>, i: number): number {
+  if (vector.kind === 'text') return prefixOrderOf(vector.heap, vector.offsets[i]!, vector.offsets[i + 1]!);
   return vector.kind === 'dict' ? orderOfCell(vector.dictionary.text(vector.values[i]!)) : Number(vector.values[i]!);
 }
 
 function orderOfCell(cell: Exclude<Cell, null>): number {
   if (typeof cell !== 'string') return Number(cell);
-  const bytes = encoder.encode(cell);
-  return prefix(bytes, 0, bytes.length);
+  const bytes = sketchEncoder.encode(cell);
+  return prefixOrderOf(bytes, 0, bytes.length);
 }
 
-function prefix(bytes: Uint8Array, start: number, end: number): number {
-  let order = 0;
-  for (let at = start; at < start + PREFIX_BYTES; at++) order = order * 256 + (at < end ? bytes[at]! : 0);
-  return order;
+function prefixOrderOf(bytes: Uint8Array, start: number, end: number): number {
+  let prefixOrder = 0;
+  for (let byteIndex = start; byteIndex < start + PREFIX_BYTES; byteIndex++)
+    prefixOrder = prefixOrder * 256 + (byteIndex < end ? bytes[byteIndex]! : 0);
+  return prefixOrder;
 }
 
 function hashOfCell(cell: Exclude<Cell, null>): number {
   if (typeof cell !== 'string') return hashNumber(Number(cell));
-  const bytes = encoder.encode(cell);
+  const bytes = sketchEncoder.encode(cell);
   return hashText(bytes, 0, bytes.length);
 }
 
 function hashText(bytes: Uint8Array, start: number, end: number): number {
-  let hash = 0x811c9dc5;
-  for (let at = start; at < end; at++) hash = Math.imul(hash ^ bytes[at]!, 0x01000193);
-  return finishHash(hash ^ (end - start));
+  let textHash = 0x811c9dc5;
+  for (let byteIndex = start; byteIndex < end; byteIndex++) textHash = Math.imul(textHash ^ bytes[byteIndex]!, 0x01000193);
+  return finishHash(textHash ^ (end - start));
 }
 
 /** Hashes an integer like the double that equals it, or is next to it. */
 function hashNumber(value: number): number {
   // Zero has two forms.
-  double[0] = value + 0;
-  return finishHash(Math.imul(finishHash(words[0]!) ^ words[1]!, 0x9e3779b1));
+  hashedDouble[0] = value + 0;
+  return finishHash(Math.imul(finishHash(hashedWords[0]!) ^ hashedWords[1]!, 0x9e3779b1));
 }
 
 function finishHash(value: number): number {
-  let hash = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-  return hash ^ (hash >>> 16);
+  let finishedHash = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
+  finishedHash = Math.imul(finishedHash ^ (finishedHash >>> 13), 0xc2b2ae35);
+  return finishedHash ^ (finishedHash >>> 16);
 }

@@ -7,57 +7,66 @@ import { type Bound, columnsIn, mayRaise, sameExpression } from '../expressions/
 import { type LogicalPlan, mapInputs, mapRoots, type PlanNode } from '../logical-plan.ts';
 import { conjunction, conjunctsOf } from './simplify-expressions.ts';
 
-const armsMax = 64;
+const orArmsMax = 64;
 
 export function commonConditions(plan: LogicalPlan): LogicalPlan {
-  return mapRoots(plan, rewritten);
+  return mapRoots(plan, factorConditions);
 }
 
-function rewritten(node: PlanNode): PlanNode {
-  const own = mapInputs(node, rewritten);
-  if (own.kind === 'filter') {
-    const sharedConditions = conjunctsOf(own.predicate).flatMap((each) => factorOut(each, boundariesOf(own.input)));
-    return { ...own, predicate: conjunction(sharedConditions) };
+function factorConditions(node: PlanNode): PlanNode {
+  const rewrittenNode = mapInputs(node, factorConditions);
+  if (rewrittenNode.kind === 'filter') {
+    const sharedConditions = conjunctsOf(rewrittenNode.predicate).flatMap((each) =>
+      factorOut(each, tableBoundariesOf(rewrittenNode.input)),
+    );
+    return { ...rewrittenNode, predicate: conjunction(sharedConditions) };
   }
-  if (own.kind === 'join' && own.residual && own.type === 'inner') {
-    const boundaries = [...boundariesOf(own.left), ...boundariesOf(own.right).map((end) => end + own.left.columns.length)];
-    return { ...own, residual: conjunction(conjunctsOf(own.residual).flatMap((each) => factorOut(each, boundaries))) };
+  if (rewrittenNode.kind === 'join' && rewrittenNode.residual && rewrittenNode.type === 'inner') {
+    const joinBoundaries = [
+      ...tableBoundariesOf(rewrittenNode.left),
+      ...tableBoundariesOf(rewrittenNode.right).map((end) => end + rewrittenNode.left.columns.length),
+    ];
+    return {
+      ...rewrittenNode,
+      residual: conjunction(conjunctsOf(rewrittenNode.residual).flatMap((each) => factorOut(each, joinBoundaries))),
+    };
   }
-  return own;
+  return rewrittenNode;
 }
 
 /** Ends of the tables side by side in a node: a column belongs to the first table whose end is above it. */
-function boundariesOf(node: PlanNode): readonly number[] {
-  if (node.kind === 'filter') return boundariesOf(node.input);
+function tableBoundariesOf(node: PlanNode): readonly number[] {
+  if (node.kind === 'filter') return tableBoundariesOf(node.input);
   if (node.kind !== 'join' || node.type !== 'inner') return [node.columns.length];
-  return [...boundariesOf(node.left), ...boundariesOf(node.right).map((end) => end + node.left.columns.length)];
+  return [...tableBoundariesOf(node.left), ...tableBoundariesOf(node.right).map((end) => end + node.left.columns.length)];
 }
 
 function factorOut(condition: Bound, boundaries: readonly number[]): readonly Bound[] {
-  if (condition.kind !== 'or' || condition.operands.length > armsMax) return [condition];
-  const arms = condition.operands.map(conjunctsOf);
-  if (arms.some((arm) => arm.some(mayRaise))) return [condition];
-  const [first, ...others] = arms;
-  const isIn = (each: Bound, arm: readonly Bound[]): boolean => arm.some((other) => sameExpression(each, other, [], []));
-  const common = first!.filter((each) => others.every((arm) => isIn(each, arm)));
-  const rests = arms.map((arm) => arm.filter((each) => !isIn(each, common)));
+  if (condition.kind !== 'or' || condition.operands.length > orArmsMax) return [condition];
+  const orArms = condition.operands.map(conjunctsOf);
+  if (orArms.some((arm) => arm.some(mayRaise))) return [condition];
+  const [firstArm, ...otherArms] = orArms;
+  const isInArm = (each: Bound, arm: readonly Bound[]): boolean => arm.some((other) => sameExpression(each, other, [], []));
+  const commonConjuncts = firstArm!.filter((each) => otherArms.every((arm) => isInArm(each, arm)));
+  const armRests = orArms.map((arm) => arm.filter((each) => !isInArm(each, commonConjuncts)));
   // An arm that says no more than the others have in common lets everything through.
-  if (rests.some((rest) => rest.length === 0)) return common;
-  const rest: Bound = { kind: 'or', operands: rests.map(conjunction), type: 'boolean' };
-  return [...common, ...impliedBy(rests, boundaries), common.length === 0 ? condition : rest];
+  if (armRests.some((restCondition) => restCondition.length === 0)) return commonConjuncts;
+  const rest: Bound = { kind: 'or', operands: armRests.map(conjunction), type: 'boolean' };
+  return [...commonConjuncts, ...impliedByArms(armRests, boundaries), commonConjuncts.length === 0 ? condition : rest];
 }
 
 /** For each table, what must be true of its row for any arm to hold. */
-function impliedBy(arms: readonly (readonly Bound[])[], boundaries: readonly number[]): readonly Bound[] {
+function impliedByArms(orArms: readonly (readonly Bound[])[], boundaries: readonly number[]): readonly Bound[] {
   if (boundaries.length < 2) return [];
-  const tableOf = (bound: Bound): number => {
+  const tableOfBound = (bound: Bound): number => {
     const tables = new Set([...columnsIn(bound)].map((index) => boundaries.findIndex((end) => index < end)));
     return tables.size === 1 ? [...tables][0]! : -1;
   };
-  const implied: Bound[] = [];
+  const impliedConditions: Bound[] = [];
   for (let table = 0; table < boundaries.length; table++) {
-    const own = arms.map((arm) => arm.filter((each) => tableOf(each) === table));
-    if (own.every((arm) => arm.length > 0)) implied.push({ kind: 'or', operands: own.map(conjunction), type: 'boolean' });
+    const tableConjuncts = orArms.map((arm) => arm.filter((each) => tableOfBound(each) === table));
+    if (tableConjuncts.every((arm) => arm.length > 0))
+      impliedConditions.push({ kind: 'or', operands: tableConjuncts.map(conjunction), type: 'boolean' });
   }
-  return implied;
+  return impliedConditions;
 }

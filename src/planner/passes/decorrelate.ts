@@ -35,10 +35,11 @@ export function decorrelate(plan: LogicalPlan): LogicalPlan {
 }
 
 function joinApplies(node: PlanNode): PlanNode {
-  const sunk = node.kind === 'filter' && isOverProduct(node.input) ? sink(conjuncts(node.predicate), node.input) : node;
-  const own = mapInputs(sunk, joinApplies);
-  if (own.kind === 'apply') return joinOf(own);
-  return own.kind === 'filter' ? withoutMarks(own) : own;
+  const sunkFilter =
+    node.kind === 'filter' && isOverProduct(node.input) ? sinkConditions(conjunctsIn(node.predicate), node.input) : node;
+  const joinedNode = mapInputs(sunkFilter, joinApplies);
+  if (joinedNode.kind === 'apply') return joinOfApply(joinedNode);
+  return joinedNode.kind === 'filter' ? withoutMarks(joinedNode) : joinedNode;
 }
 
 /** Elsewhere conditions stay where they are. */
@@ -51,28 +52,31 @@ function isOverProduct(node: PlanNode): boolean {
  * Conditions over the rows that an apply node adds a column to go below it: a query that runs over the cells of these rows would read
  * rows by the product of all tables otherwise, where the conditions join them.
  */
-function sink(conditions: readonly Bound[], node: PlanNode): PlanNode {
-  if (node.kind === 'filter') return sink([...conjuncts(node.predicate), ...conditions], node.input);
+function sinkConditions(conditions: readonly Bound[], node: PlanNode): PlanNode {
+  if (node.kind === 'filter') return sinkConditions([...conjunctsIn(node.predicate), ...conditions], node.input);
   if (node.kind === 'join' && node.type === 'inner' && node.leftKeys.length === 0) {
-    const residual = node.residual === null ? [] : conjuncts(node.residual);
-    return { ...node, residual: conjunction([...residual, ...conditions]) };
+    const joinResidual = node.residual === null ? [] : conjunctsIn(node.residual);
+    return { ...node, residual: conjunction([...joinResidual, ...conditions]) };
   }
-  if (node.kind !== 'apply') return filterBy(conditions, node);
-  const width = node.input.columns.length;
+  if (node.kind !== 'apply') return filterByAll(conditions, node);
+  const inputWidth = node.input.columns.length;
   // One that names a query around it would make the rows below depend on that one's.
   const isBelow = (condition: Bound): boolean =>
-    [...columnsIn(condition)].every((index) => index < width) && !some(condition, ({ kind }) => kind === 'outer');
-  const below = conditions.filter(isBelow);
-  const above = conditions.filter((each) => !isBelow(each));
-  return filterBy(above, below.length === 0 ? node : { ...node, input: sink(below, node.input) });
+    [...columnsIn(condition)].every((index) => index < inputWidth) && !some(condition, ({ kind }) => kind === 'outer');
+  const conditionsBelow = conditions.filter(isBelow);
+  const conditionsAbove = conditions.filter((each) => !isBelow(each));
+  return filterByAll(
+    conditionsAbove,
+    conditionsBelow.length === 0 ? node : { ...node, input: sinkConditions(conditionsBelow, node.input) },
+  );
 }
 
-function filterBy(conditions: readonly Bound[], input: PlanNode): PlanNode {
+function filterByAll(conditions: readonly Bound[], input: PlanNode): PlanNode {
   return conditions.length === 0 ? input : { kind: 'filter', input, predicate: conjunction(conditions), columns: input.columns };
 }
 
 /** A query without its references to the level, and those references. */
-interface Lifted {
+interface LiftedQuery {
   readonly node: PlanNode;
   /** Over the node's columns and those of the level. */
   readonly conditions: readonly Bound[];
@@ -82,79 +86,84 @@ interface Lifted {
   readonly isBare: boolean;
 }
 
-function joinOf(apply: ApplyNode): PlanNode {
-  const query = withinQuery(apply.query);
-  if (!names(query, apply.level)) {
-    return assembleJoin(apply, { node: query, conditions: [], outputs: columnsOf(query), isBare: false });
+function joinOfApply(apply: ApplyNode): PlanNode {
+  const applyQuery = withWholeScans(apply.query);
+  if (!names(applyQuery, apply.level)) {
+    return assembleJoin(apply, { node: applyQuery, conditions: [], outputs: columnsOfNode(applyQuery), isBare: false });
   }
-  const lifted = lift(query, apply.level, apply.type !== 'mark' && apply.condition ? 'on' : apply.type);
-  if (lifted) return assembleJoin(apply, lifted);
-  const { node, cells } = dependent(query, apply.level, apply.input, apply.type === 'inner' || apply.type === 'left');
+  const liftedQuery = liftQuery(applyQuery, apply.level, apply.type !== 'mark' && apply.condition ? 'on' : apply.type);
+  if (liftedQuery) return assembleJoin(apply, liftedQuery);
+  const { node, cells: dependentCells } = dependent(
+    applyQuery,
+    apply.level,
+    apply.input,
+    apply.type === 'inner' || apply.type === 'left',
+  );
   // The cells that the query was asked for stand behind its own columns.
-  const width = query.columns.length;
-  const conditions = cells.map((cell, i) => sameCells(cell, columnAt(node, width + i)));
-  return assembleJoin(apply, { node, conditions, outputs: columnsOf(node).slice(0, width), isBare: false });
+  const width = applyQuery.columns.length;
+  const cellConditions = dependentCells.map((cell, i) => sameCells(cell, columnOfNode(node, width + i)));
+  return assembleJoin(apply, { node, conditions: cellConditions, outputs: columnsOfNode(node).slice(0, width), isBare: false });
 }
 
-function assembleJoin(apply: ApplyNode, lifted: Lifted): PlanNode {
+function assembleJoin(apply: ApplyNode, lifted: LiftedQuery): PlanNode {
   const { input, level } = apply;
   const { node, conditions, outputs } = apply.type === 'single' || apply.type === 'left' ? withoutRowNull(lifted) : lifted;
   const width = input.columns.length;
   /** Over both sides of the join. */
-  const onBoth = (bound: Bound): Bound => {
+  const boundOnBoth = (bound: Bound): Bound => {
     if (bound.kind === 'outer' && bound.level === level) return { ...bound, kind: 'column' };
     if (bound.kind === 'column') return { ...bound, index: bound.index + width };
-    return mapChildren(bound, onBoth);
+    return mapChildren(bound, boundOnBoth);
   };
-  const whole = apply.condition
-    ? [replaceColumns(apply.condition, (column) => (column.index < width ? column : placeholder(column, width)))]
+  const wholeCondition = apply.condition
+    ? [replaceColumns(apply.condition, (column) => (column.index < width ? column : outputPlaceholder(column, width)))]
     : [];
-  const own = whole.flatMap((condition) => conjuncts(fillOutputs(condition, outputs.map(onBoth))));
-  const residual = [...conditions.map(onBoth), ...own];
+  const ownConjuncts = wholeCondition.flatMap((condition) => conjunctsIn(fillOutputs(condition, outputs.map(boundOnBoth))));
+  const joinResidual = [...conditions.map(boundOnBoth), ...ownConjuncts];
   // Where there is a row whatever the conditions leave, it is the one that an outer join makes.
-  const type = apply.type === 'inner' && lifted.isBare ? 'left' : apply.type;
-  const join: JoinNode = {
+  const appliedJoinType = apply.type === 'inner' && lifted.isBare ? 'left' : apply.type;
+  const appliedJoin: JoinNode = {
     kind: 'join',
-    type,
+    type: appliedJoinType,
     left: input,
     right: node,
     leftKeys: [],
     rightKeys: [],
-    residual: residual.length > 0 ? conjunction(residual) : null,
+    residual: joinResidual.length > 0 ? conjunction(joinResidual) : null,
     build: 'right',
-    columns: joinColumns(type, input, node),
+    columns: joinColumns(appliedJoinType, input, node),
   };
-  if (type === 'mark') return join;
+  if (appliedJoinType === 'mark') return appliedJoin;
   return {
     kind: 'project',
-    input: join,
-    expressions: [...columnsOf(input), ...outputs.map(onBoth)],
+    input: appliedJoin,
+    expressions: [...columnsOfNode(input), ...outputs.map(boundOnBoth)],
     columns: apply.columns,
   };
 }
 
 /** A query without a row is NULL: an output that is not NULL for a row of NULLs checks whether there was a row. */
-function withoutRowNull(lifted: Lifted): Lifted {
+function withoutRowNull(lifted: LiftedQuery): LiftedQuery {
   const { node, outputs, isBare } = lifted;
   if (isBare || outputs.every(({ kind }) => kind === 'column')) return lifted;
-  const isThere: Bound = { kind: 'constant', cell: true, type: 'boolean' };
+  const rowMark: Bound = { kind: 'constant', cell: true, type: 'boolean' };
   const width = node.columns.length;
-  const marked: ProjectNode = {
+  const markedNode: ProjectNode = {
     kind: 'project',
     input: node,
-    expressions: [...columnsOf(node), isThere],
+    expressions: [...columnsOfNode(node), rowMark],
     columns: [...node.columns, { name: '#row', type: 'boolean' }],
   };
-  const whereThere = (result: Bound): Bound => {
+  const valueWhereRow = (result: Bound): Bound => {
     if (result.kind === 'column') return result;
-    const branches = [{ when: columnAt(marked, width), result }];
+    const branches = [{ when: columnOfNode(markedNode, width), result }];
     return { kind: 'case', operand: null, branches, otherwise: null, type: result.type };
   };
-  return { ...lifted, node: marked, outputs: outputs.map(whereThere) };
+  return { ...lifted, node: markedNode, outputs: outputs.map(valueWhereRow) };
 }
 
 /** Marks a column of the query in a condition that is over the rows around it too. */
-function placeholder(column: Extract<Bound, { kind: 'column' }>, width: number): Bound {
+function outputPlaceholder(column: Extract<Bound, { kind: 'column' }>, width: number): Bound {
   return { kind: 'outer', level: -1, index: column.index - width, name: column.name, type: column.type };
 }
 
@@ -163,34 +172,34 @@ function fillOutputs(bound: Bound, outputs: readonly Bound[]): Bound {
   return mapChildren(bound, (child) => fillOutputs(child, outputs));
 }
 
-function conjuncts(bound: Bound): readonly Bound[] {
-  return bound.kind === 'and' ? bound.operands.flatMap(conjuncts) : [bound];
+function conjunctsIn(bound: Bound): readonly Bound[] {
+  return bound.kind === 'and' ? bound.operands.flatMap(conjunctsIn) : [bound];
 }
 
-function columnAt(node: PlanNode, index: number): Bound {
+function columnOfNode(node: PlanNode, index: number): Bound {
   const { name, type } = node.columns[index]!;
   return { kind: 'column', index, name, type };
 }
 
-function columnsOf(node: PlanNode): Bound[] {
-  return node.columns.map((_, index) => columnAt(node, index));
+function columnsOfNode(node: PlanNode): Bound[] {
+  return node.columns.map((_, index) => columnOfNode(node, index));
 }
 
 /** A cursor applies to the outermost statement; queries in expressions read all rows. */
-function withinQuery(node: PlanNode): PlanNode {
-  const own = mapInputs(node, withinQuery);
-  return own.kind === 'scan' ? { ...own, whole: true } : own;
+function withWholeScans(node: PlanNode): PlanNode {
+  const wholeNode = mapInputs(node, withWholeScans);
+  return wholeNode.kind === 'scan' ? { ...wholeNode, whole: true } : wholeNode;
 }
 
-function namesIn(bound: Bound, level: number): boolean {
+function namesLevelIn(bound: Bound, level: number): boolean {
   return some(bound, (each) => each.kind === 'outer' && each.level === level);
 }
 
 /** The join that the query is lifted for; `on` is an inner or left one with a condition of its own. */
 type LiftFor = ApplyNode['type'] | 'on';
 
-function lift(node: PlanNode, level: number, type: LiftFor): Lifted | null {
-  if (!names(node, level)) return { node, conditions: [], outputs: columnsOf(node), isBare: false };
+function liftQuery(node: PlanNode, level: number, type: LiftFor): LiftedQuery | null {
+  if (!names(node, level)) return { node, conditions: [], outputs: columnsOfNode(node), isBare: false };
   switch (node.kind) {
     case 'filter':
       return liftFilter(node, level, type);
@@ -202,70 +211,74 @@ function lift(node: PlanNode, level: number, type: LiftFor): Lifted | null {
       return liftAggregate(node, level, type);
     case 'sort':
       // A semi join ignores the order, and a single one has one row.
-      return node.limit === null && (type === 'mark' || type === 'single') ? lift(node.input, level, type) : null;
+      return node.limit === null && (type === 'mark' || type === 'single') ? liftQuery(node.input, level, type) : null;
     case 'distinct':
       // A mark join ignores duplicates.
-      return type === 'mark' ? lift(node.input, level, type) : null;
+      return type === 'mark' ? liftQuery(node.input, level, type) : null;
     default:
       return null;
   }
 }
 
-function liftFilter(node: FilterNode, level: number, type: LiftFor): Lifted | null {
-  const input = lift(node.input, level, type);
+function liftFilter(node: FilterNode, level: number, type: LiftFor): LiftedQuery | null {
+  const liftedInput = liftQuery(node.input, level, type);
   // HAVING removes the row of an aggregate without keys only after the join has made it.
-  if (!input || input.isBare) return null;
-  const all = conjuncts(node.predicate).map((each) => replaceColumns(each, (column) => input.outputs[column.index]!));
-  const inside = all.filter((each) => !namesIn(each, level));
-  const outside = all.filter((each) => namesIn(each, level));
-  const below: PlanNode =
-    inside.length === 0
-      ? input.node
-      : { kind: 'filter', input: input.node, predicate: conjunction(inside), columns: input.node.columns };
-  return { ...input, node: below, conditions: [...input.conditions, ...outside] };
+  if (!liftedInput || liftedInput.isBare) return null;
+  const filterConjuncts = conjunctsIn(node.predicate).map((each) =>
+    replaceColumns(each, (column) => liftedInput.outputs[column.index]!),
+  );
+  const innerConjuncts = filterConjuncts.filter((each) => !namesLevelIn(each, level));
+  const outerConjuncts = filterConjuncts.filter((each) => namesLevelIn(each, level));
+  const innerFilter: PlanNode =
+    innerConjuncts.length === 0
+      ? liftedInput.node
+      : { kind: 'filter', input: liftedInput.node, predicate: conjunction(innerConjuncts), columns: liftedInput.node.columns };
+  return { ...liftedInput, node: innerFilter, conditions: [...liftedInput.conditions, ...outerConjuncts] };
 }
 
-function liftProject(node: ProjectNode, level: number, type: LiftFor): Lifted | null {
-  const input = lift(node.input, level, type);
-  if (!input) return null;
-  const outputs = node.expressions.map((each) => replaceColumns(each, (column) => input.outputs[column.index]!));
-  return { ...input, outputs };
+function liftProject(node: ProjectNode, level: number, type: LiftFor): LiftedQuery | null {
+  const liftedInput = liftQuery(node.input, level, type);
+  if (!liftedInput) return null;
+  const outputs = node.expressions.map((each) => replaceColumns(each, (column) => liftedInput.outputs[column.index]!));
+  return { ...liftedInput, outputs };
 }
 
-function liftJoin(node: JoinNode, level: number, type: LiftFor): Lifted | null {
+function liftJoin(node: JoinNode, level: number, type: LiftFor): LiftedQuery | null {
   if (node.leftKeys.length > 0) return null;
-  const onRight = names(node.right, level) || (node.residual !== null && namesIn(node.residual, level));
-  if (onRight && node.type !== 'inner') return null;
+  const namesOnRight = names(node.right, level) || (node.residual !== null && namesLevelIn(node.residual, level));
+  if (namesOnRight && node.type !== 'inner') return null;
   if (node.type === 'right' || node.type === 'full') return null;
-  const left = lift(node.left, level, type);
-  const right = lift(node.right, level, type);
-  if (!left || !right || left.isBare || right.isBare) return null;
-  const width = left.node.columns.length;
-  const yields = joinColumns(node.type, left.node, right.node);
+  const liftedLeft = liftQuery(node.left, level, type);
+  const liftedRight = liftQuery(node.right, level, type);
+  if (!liftedLeft || !liftedRight || liftedLeft.isBare || liftedRight.isBare) return null;
+  const width = liftedLeft.node.columns.length;
+  const joinedColumns = joinColumns(node.type, liftedLeft.node, liftedRight.node);
   const moveRight = (bound: Bound): Bound => replaceColumns(bound, (column) => ({ ...column, index: column.index + width }));
-  const rights = right.outputs.map(moveRight);
-  const both = [...left.outputs, ...rights];
-  const all = node.residual ? conjuncts(node.residual).map((each) => replaceColumns(each, (column) => both[column.index]!)) : [];
+  const rightOutputs = liftedRight.outputs.map(moveRight);
+  const bothOutputs = [...liftedLeft.outputs, ...rightOutputs];
+  const joinConjuncts = node.residual
+    ? conjunctsIn(node.residual).map((each) => replaceColumns(each, (column) => bothOutputs[column.index]!))
+    : [];
   // An outer join must yield columns for its right side, because they may be NULL.
-  if (node.type !== 'inner' && left.outputs.some((each) => namesIn(each, level))) return null;
-  if (all.some((each) => namesIn(each, level)) && node.type !== 'inner') return null;
-  const residual = all.filter((each) => !namesIn(each, level));
+  if (node.type !== 'inner' && liftedLeft.outputs.some((each) => namesLevelIn(each, level))) return null;
+  if (joinConjuncts.some((each) => namesLevelIn(each, level)) && node.type !== 'inner') return null;
+  const residual = joinConjuncts.filter((each) => !namesLevelIn(each, level));
   const outputs =
-    yields.length === left.node.columns.length + right.node.columns.length
-      ? both
-      : [...left.outputs, ...(node.type === 'mark' ? [columnAt({ ...node, columns: yields }, width)] : [])];
+    joinedColumns.length === liftedLeft.node.columns.length + liftedRight.node.columns.length
+      ? bothOutputs
+      : [...liftedLeft.outputs, ...(node.type === 'mark' ? [columnOfNode({ ...node, columns: joinedColumns }, width)] : [])];
   return {
     node: {
       ...node,
-      left: left.node,
-      right: right.node,
+      left: liftedLeft.node,
+      right: liftedRight.node,
       residual: residual.length > 0 ? conjunction(residual) : null,
-      columns: yields,
+      columns: joinedColumns,
     },
     conditions: [
-      ...left.conditions,
-      ...(node.type === 'inner' ? right.conditions.map(moveRight) : []),
-      ...all.filter((each) => namesIn(each, level)),
+      ...liftedLeft.conditions,
+      ...(node.type === 'inner' ? liftedRight.conditions.map(moveRight) : []),
+      ...joinConjuncts.filter((each) => namesLevelIn(each, level)),
     ],
     outputs,
     isBare: false,
@@ -273,31 +286,33 @@ function liftJoin(node: JoinNode, level: number, type: LiftFor): Lifted | null {
 }
 
 /** Equalities between the query's rows and outer cells become group keys. */
-function liftAggregate(node: AggregateNode, level: number, type: LiftFor): Lifted | null {
+function liftAggregate(node: AggregateNode, level: number, type: LiftFor): LiftedQuery | null {
   // A row that is there although there is nothing to add up: an outer join makes it, if nothing else makes one of its rows.
   if (node.groups === 0 && (type === 'mark' || type === 'on')) return null;
-  const input = lift(node.input, level, type);
-  if (!input || input.isBare || input.outputs.some((each) => namesIn(each, level))) return null;
-  const keys: Bound[] = [];
-  const around: Bound[] = [];
-  for (const condition of input.conditions) {
+  const liftedInput = liftQuery(node.input, level, type);
+  if (!liftedInput || liftedInput.isBare || liftedInput.outputs.some((each) => namesLevelIn(each, level))) return null;
+  const liftedKeys: Bound[] = [];
+  const outerKeys: Bound[] = [];
+  for (const condition of liftedInput.conditions) {
     if (condition.kind !== 'compare' || condition.op !== '=') return null;
-    const [inner, outer] = namesIn(condition.left, level) ? [condition.right, condition.left] : [condition.left, condition.right];
-    if (namesIn(inner, level) || columnsIn(outer).size > 0) return null;
-    keys.push(inner);
-    around.push(outer);
+    const [innerKey, outerKey] = namesLevelIn(condition.left, level)
+      ? [condition.right, condition.left]
+      : [condition.left, condition.right];
+    if (namesLevelIn(innerKey, level) || columnsIn(outerKey).size > 0) return null;
+    liftedKeys.push(innerKey);
+    outerKeys.push(outerKey);
   }
   const { groups } = node;
-  const arguments_ = node.input.columns.length - groups;
-  const columns = [
-    ...input.outputs.slice(0, groups).map((bound, i) => ({ bound, column: node.input.columns[i]! })),
-    ...keys.map((bound) => ({ bound, column: { name: '#key', type: bound.type } as PlanColumn })),
-    ...input.outputs.slice(groups).map((bound, i) => ({ bound, column: node.input.columns[groups + i]! })),
+  const argumentCount = node.input.columns.length - groups;
+  const aggregateInputs = [
+    ...liftedInput.outputs.slice(0, groups).map((bound, i) => ({ bound, column: node.input.columns[i]! })),
+    ...liftedKeys.map((bound) => ({ bound, column: { name: '#key', type: bound.type } as PlanColumn })),
+    ...liftedInput.outputs.slice(groups).map((bound, i) => ({ bound, column: node.input.columns[groups + i]! })),
   ];
-  const behindKeys = (column: number): number => (column < groups ? column : column + keys.length);
-  const aggregate: AggregateNode = {
+  const behindKeys = (column: number): number => (column < groups ? column : column + liftedKeys.length);
+  const keyedAggregate: AggregateNode = {
     ...node,
-    groups: groups + keys.length,
+    groups: groups + liftedKeys.length,
     calls: node.calls.map((call) => ({
       ...call,
       column: call.column === null ? null : behindKeys(call.column),
@@ -306,25 +321,25 @@ function liftAggregate(node: AggregateNode, level: number, type: LiftFor): Lifte
     })),
     input: {
       kind: 'project',
-      input: input.node,
-      expressions: columns.map(({ bound }) => bound),
-      columns: columns.map(({ column }) => column),
+      input: liftedInput.node,
+      expressions: aggregateInputs.map(({ bound }) => bound),
+      columns: aggregateInputs.map(({ column }) => column),
     },
     columns: [
       ...node.columns.slice(0, groups),
-      ...columns.slice(groups, columns.length - arguments_).map(({ column }) => column),
+      ...aggregateInputs.slice(groups, aggregateInputs.length - argumentCount).map(({ column }) => column),
       ...node.columns.slice(groups),
     ],
   };
-  const own = columnsOf(aggregate);
+  const aggregateOutputs = columnsOfNode(keyedAggregate);
   const outputs = [
-    ...own.slice(0, groups),
-    ...own.slice(groups + keys.length).map((bound, i) => (groups === 0 ? ofNothing(bound, node, i) : bound)),
+    ...aggregateOutputs.slice(0, groups),
+    ...aggregateOutputs.slice(groups + liftedKeys.length).map((bound, i) => (groups === 0 ? ofNothing(bound, node, i) : bound)),
   ];
   return {
-    node: aggregate,
-    conditions: around.map(
-      (bound, i): Bound => ({ kind: 'compare', op: '=', left: own[groups + i]!, right: bound, type: 'boolean' }),
+    node: keyedAggregate,
+    conditions: outerKeys.map(
+      (bound, i): Bound => ({ kind: 'compare', op: '=', left: aggregateOutputs[groups + i]!, right: bound, type: 'boolean' }),
     ),
     outputs,
     isBare: groups === 0,
@@ -333,88 +348,92 @@ function liftAggregate(node: AggregateNode, level: number, type: LiftFor): Lifte
 
 /** A condition that is a mark, or denies one, keeps the rows with a partner, or those without: no mark has to be made. */
 function withoutMarks(filter: FilterNode): PlanNode {
-  const marks = new Map<number, JoinNode>();
+  const markJoins = new Map<number, JoinNode>();
   for (let node: PlanNode = filter.input; ; ) {
     if (node.kind === 'join' && node.type === 'mark') {
-      marks.set(node.left.columns.length, node);
+      markJoins.set(node.left.columns.length, node);
       node = node.left;
     } else if (node.kind === 'project' && node.input.kind === 'join' && node.input.type === 'single') node = node.input.left;
     else break;
   }
-  if (marks.size === 0) return filter;
-  const isMark = (bound: Bound): boolean => bound.kind === 'column' && marks.has(bound.index);
+  if (markJoins.size === 0) return filter;
+  const isMark = (bound: Bound): boolean => bound.kind === 'column' && markJoins.has(bound.index);
   const remaining: Bound[] = [];
-  const taken = new Map<JoinNode, 'semi' | 'anti'>();
-  for (const each of conjuncts(whenTrue(filter.predicate, isMark)).flatMap(conjuncts)) {
-    const negated = each.kind === 'not';
-    const mark = negated ? each.operand : each;
-    const join = mark.kind === 'column' ? marks.get(mark.index) : undefined;
-    if (join && !taken.has(join)) taken.set(join, negated ? 'anti' : 'semi');
-    else remaining.push(each);
+  const joinsTaken = new Map<JoinNode, 'semi' | 'anti'>();
+  for (const markConjunct of conjunctsIn(whenTrueOfMarks(filter.predicate, isMark)).flatMap(conjunctsIn)) {
+    const isNegated = markConjunct.kind === 'not';
+    const markBound = isNegated ? markConjunct.operand : markConjunct;
+    const markJoin = markBound.kind === 'column' ? markJoins.get(markBound.index) : undefined;
+    if (markJoin && !joinsTaken.has(markJoin)) joinsTaken.set(markJoin, isNegated ? 'anti' : 'semi');
+    else remaining.push(markConjunct);
   }
   const replaceSingles = (node: PlanNode): PlanNode => {
     if (node.kind === 'project' && node.input.kind === 'join' && node.input.type === 'single') {
-      const left = replaceSingles(node.input.left);
-      return left === node.input.left ? node : { ...node, input: { ...node.input, left } };
+      const replacedLeft = replaceSingles(node.input.left);
+      return replacedLeft === node.input.left ? node : { ...node, input: { ...node.input, left: replacedLeft } };
     }
     if (node.kind !== 'join' || node.type !== 'mark') return node;
     const left = replaceSingles(node.left);
-    const type = taken.get(node);
+    const type = joinsTaken.get(node);
     if (type === undefined) return { ...node, left };
-    const join: JoinNode = { ...node, type, left, columns: left.columns };
-    const isThere: Bound = { kind: 'constant', cell: type === 'semi', type: 'boolean' };
-    return { kind: 'project', input: join, expressions: [...columnsOf(left), isThere], columns: node.columns };
+    const semiJoin: JoinNode = { ...node, type, left, columns: left.columns };
+    const markConstant: Bound = { kind: 'constant', cell: type === 'semi', type: 'boolean' };
+    return { kind: 'project', input: semiJoin, expressions: [...columnsOfNode(left), markConstant], columns: node.columns };
   };
   const input = replaceSingles(filter.input);
   return remaining.length === 0 ? input : { ...filter, input, predicate: conjunction(remaining) };
 }
 
 /** An expression without NULL that is true exactly where the condition is; marks in it are never NULL. */
-function whenTrue(bound: Bound, isMark: (bound: Bound) => boolean): Bound {
-  if (!some(bound, isMark)) return isNull(bound) ? falsehood : bound;
+function whenTrueOfMarks(bound: Bound, isMark: (bound: Bound) => boolean): Bound {
+  if (!some(bound, isMark)) return isNullConstant(bound) ? falseConstant : bound;
   if (bound.kind === 'and' || bound.kind === 'or')
-    return simplify(
+    return simplifyJunction(
       bound.kind,
-      bound.operands.map((each) => whenTrue(each, isMark)),
+      bound.operands.map((each) => whenTrueOfMarks(each, isMark)),
     );
-  return bound.kind === 'not' ? whenFalse(bound.operand, isMark) : bound;
+  return bound.kind === 'not' ? whenFalseOfMarks(bound.operand, isMark) : bound;
 }
 
-function whenFalse(bound: Bound, isMark: (bound: Bound) => boolean): Bound {
-  if (isNull(bound)) return falsehood;
+function whenFalseOfMarks(bound: Bound, isMark: (bound: Bound) => boolean): Bound {
+  if (isNullConstant(bound)) return falseConstant;
   if (bound.kind === 'and' || bound.kind === 'or') {
-    return simplify(
+    return simplifyJunction(
       bound.kind === 'and' ? 'or' : 'and',
-      bound.operands.map((each) => whenFalse(each, isMark)),
+      bound.operands.map((each) => whenFalseOfMarks(each, isMark)),
     );
   }
-  if (bound.kind === 'not') return whenTrue(bound.operand, isMark);
+  if (bound.kind === 'not') return whenTrueOfMarks(bound.operand, isMark);
   return { kind: 'not', operand: bound, type: 'boolean' };
 }
 
-const falsehood: Bound = { kind: 'constant', cell: false, type: 'boolean' };
+const falseConstant: Bound = { kind: 'constant', cell: false, type: 'boolean' };
 
-function simplify(kind: 'and' | 'or', operands: readonly Bound[]): Bound {
-  const isFalse = (bound: Bound): boolean => bound.kind === 'constant' && bound.cell === false;
-  if (kind === 'and') return operands.some(isFalse) ? falsehood : conjunction(operands.flatMap(conjuncts));
-  const left = operands.filter((each) => !isFalse(each));
-  return left.length === 0 ? falsehood : left.length === 1 ? left[0]! : { kind, operands: left, type: 'boolean' };
+function simplifyJunction(kind: 'and' | 'or', operands: readonly Bound[]): Bound {
+  const isFalsehood = (bound: Bound): boolean => bound.kind === 'constant' && bound.cell === false;
+  if (kind === 'and') return operands.some(isFalsehood) ? falseConstant : conjunction(operands.flatMap(conjunctsIn));
+  const trueOperands = operands.filter((each) => !isFalsehood(each));
+  return trueOperands.length === 0
+    ? falseConstant
+    : trueOperands.length === 1
+      ? trueOperands[0]!
+      : { kind, operands: trueOperands, type: 'boolean' };
 }
 
-function isNull(bound: Bound): boolean {
+function isNullConstant(bound: Bound): boolean {
   return bound.kind === 'constant' && bound.cell === null;
 }
 
 /** Refuses a complete plan that still reads an outer column. */
 export function refuseOuter(plan: LogicalPlan): LogicalPlan {
-  const check = (bound: Bound): Bound => {
+  const checkOuter = (bound: Bound): Bound => {
     if (bound.kind === 'outer') {
       throw new ServiceError(
         'REL_NOT_IMPLEMENTED',
         'a subquery that names a column two queries further out is not implemented here',
       );
     }
-    return mapChildren(bound, check);
+    return mapChildren(bound, checkOuter);
   };
-  return mapRoots(plan, (root) => mapExpressions(root, check));
+  return mapRoots(plan, (root) => mapExpressions(root, checkOuter));
 }

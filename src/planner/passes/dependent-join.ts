@@ -22,52 +22,55 @@ import {
   withInput,
 } from '../logical-plan.ts';
 
-type Outer = Extract<Bound, { kind: 'outer' }>;
+type OuterColumn = Extract<Bound, { kind: 'outer' }>;
 
 export interface Dependent {
   /** The query's columns, then its cells. */
   readonly node: PlanNode;
   /** The outer cells that the query reads. */
-  readonly cells: readonly Outer[];
+  readonly cells: readonly OuterColumn[];
 }
 
 /** `ordered`: the rows of each set of cells come in the order that the query says. */
 export function dependent(query: PlanNode, level: number, around: PlanNode, ordered: boolean): Dependent {
-  const cells = cellsOf(query, level);
-  for (const { name, type } of cells) {
+  const outerCells = outerCellsOf(query, level);
+  for (const { name, type } of outerCells) {
     if (type === 'vector')
       throw new ServiceError('REL_TYPE_MISMATCH', `a subquery can't look at the vector ${JSON.stringify(name)} around it`);
   }
-  const columns = cells.map(({ name, type }): PlanColumn => ({ name, type }));
-  const distinct: PlanNode = {
+  const cellColumns = outerCells.map(({ name, type }): PlanColumn => ({ name, type }));
+  const distinctOuter: PlanNode = {
     kind: 'distinct',
     input: {
       kind: 'project',
       input: around,
-      expressions: cells.map(({ index, name, type }) => ({ kind: 'column', index, name, type })),
-      columns,
+      expressions: outerCells.map(({ index, name, type }) => ({ kind: 'column', index, name, type })),
+      columns: cellColumns,
     },
-    columns,
+    columns: cellColumns,
   };
-  return { node: new Pushing({ level, cells, distinct, ordered, working: null }).down(query), cells };
+  return {
+    node: new CellPushing({ level, cells: outerCells, distinct: distinctOuter, ordered, working: null }).down(query),
+    cells: outerCells,
+  };
 }
 
 /** Equal cells, or NULL both. Written so that both parts are keys of a join. */
 export function sameCells(a: Bound, b: Bound): Bound {
-  const zero: Bound = { kind: 'constant', cell: zeroOf(a.type), type: a.type };
-  const value = (of: Bound): Bound => ({ kind: 'coalesce', operands: [of, zero], type: a.type });
-  const absent = (of: Bound): Bound => ({ kind: 'is-null', operand: of, type: 'boolean' });
+  const zeroCell: Bound = { kind: 'constant', cell: zeroCellOf(a.type), type: a.type };
+  const cellOrZero = (comparedCell: Bound): Bound => ({ kind: 'coalesce', operands: [comparedCell, zeroCell], type: a.type });
+  const isAbsentCell = (comparedCell: Bound): Bound => ({ kind: 'is-null', operand: comparedCell, type: 'boolean' });
   return {
     kind: 'and',
     operands: [
-      { kind: 'compare', op: '=', left: value(a), right: value(b), type: 'boolean' },
-      { kind: 'compare', op: '=', left: absent(a), right: absent(b), type: 'boolean' },
+      { kind: 'compare', op: '=', left: cellOrZero(a), right: cellOrZero(b), type: 'boolean' },
+      { kind: 'compare', op: '=', left: isAbsentCell(a), right: isAbsentCell(b), type: 'boolean' },
     ],
     type: 'boolean',
   };
 }
 
-function zeroOf(type: Bound['type']): bigint | number | boolean | string {
+function zeroCellOf(type: Bound['type']): bigint | number | boolean | string {
   switch (type) {
     case 'integer':
     case 'timestamp':
@@ -82,118 +85,120 @@ function zeroOf(type: Bound['type']): bigint | number | boolean | string {
 }
 
 /** The outer cells that a query reads, each once: those of the node first, then those of its inputs from left to right. */
-function cellsOf(node: PlanNode, level: number): readonly Outer[] {
-  return outersOf(node).filter((outer) => outer.level === level);
+function outerCellsOf(node: PlanNode, level: number): readonly OuterColumn[] {
+  return outerColumnsOf(node).filter((outer) => outer.level === level);
 }
 
 export function names(node: PlanNode, level: number): boolean {
-  return outersOf(node).some((outer) => outer.level === level);
+  return outerColumnsOf(node).some((outer) => outer.level === level);
 }
 
 /** Known nodes: without them, queries forty deep would be searched again from every one of their nodes. */
-const known = new WeakMap<PlanNode, readonly Outer[]>();
+const outersByNode = new WeakMap<PlanNode, readonly OuterColumn[]>();
 
 /** Cells of all levels. */
-function outersOf(node: PlanNode): readonly Outer[] {
-  const before = known.get(node);
-  if (before) return before;
-  const outerCells = new Map<string, Outer>();
-  const add = (outer: Outer): void => {
+function outerColumnsOf(node: PlanNode): readonly OuterColumn[] {
+  const knownOuters = outersByNode.get(node);
+  if (knownOuters) return knownOuters;
+  const outerCells = new Map<string, OuterColumn>();
+  const addOuter = (outer: OuterColumn): void => {
     const key = `${outer.level} ${outer.index}`;
     if (!outerCells.has(key)) outerCells.set(key, outer);
   };
-  const meet = (bound: Bound): void => {
-    if (bound.kind === 'outer') add(bound);
-    childrenOf(bound).forEach(meet);
+  const collectOuters = (bound: Bound): void => {
+    if (bound.kind === 'outer') addOuter(bound);
+    childrenOf(bound).forEach(collectOuters);
   };
-  expressionsOf(node).forEach(meet);
-  for (const input of inputsOf(node)) outersOf(input).forEach(add);
-  const all = [...outerCells.values()];
-  known.set(node, all);
-  return all;
+  expressionsOf(node).forEach(collectOuters);
+  for (const input of inputsOf(node)) outerColumnsOf(input).forEach(addOuter);
+  const allOuters = [...outerCells.values()];
+  outersByNode.set(node, allOuters);
+  return allOuters;
 }
 
-interface Pushed {
+interface PushedCells {
   readonly level: number;
-  readonly cells: readonly Outer[];
+  readonly cells: readonly OuterColumn[];
   readonly distinct: PlanNode;
   readonly ordered: boolean;
   /** The recursive table whose rows have the cells beside them. */
   readonly working: string | null;
 }
 
-class Pushing {
-  readonly #pushed: Pushed;
-  readonly #level: number;
-  readonly #cells: readonly Outer[];
-  readonly #distinct: PlanNode;
+class CellPushing {
+  readonly #pushedCells: PushedCells;
+  readonly #outerLevel: number;
+  readonly #outerCells: readonly OuterColumn[];
+  readonly #distinctOuter: PlanNode;
 
-  constructor(pushed: Pushed) {
-    this.#pushed = pushed;
-    this.#level = pushed.level;
-    this.#cells = pushed.cells;
-    this.#distinct = pushed.distinct;
+  constructor(pushed: PushedCells) {
+    this.#pushedCells = pushed;
+    this.#outerLevel = pushed.level;
+    this.#outerCells = pushed.cells;
+    this.#distinctOuter = pushed.distinct;
   }
 
   /** The node's columns, then the cells. */
   down(node: PlanNode): PlanNode {
-    if (!this.#asks(node)) return this.#crossDistinct(node);
+    if (!this.#needsCells(node)) return this.#crossDistinct(node);
     switch (node.kind) {
       case 'working':
-        return { ...node, columns: [...node.columns, ...this.#distinct.columns] };
+        return { ...node, columns: [...node.columns, ...this.#distinctOuter.columns] };
       case 'recursive': {
-        const inside = new Pushing({ ...this.#pushed, working: node.table });
-        const columns = [...node.columns, ...this.#distinct.columns];
-        return { ...node, base: this.down(node.base), step: inside.down(node.step), columns };
+        const recursivePushing = new CellPushing({ ...this.#pushedCells, working: node.table });
+        const columns = [...node.columns, ...this.#distinctOuter.columns];
+        return { ...node, base: this.down(node.base), step: recursivePushing.down(node.step), columns };
       }
       case 'filter': {
         const input = this.down(node.input);
-        return { kind: 'filter', input, predicate: this.#onCells(node.predicate, node.input), columns: input.columns };
+        return { kind: 'filter', input, predicate: this.#boundOnCells(node.predicate, node.input), columns: input.columns };
       }
       case 'project':
-        return this.#project(node);
+        return this.#pushBelowProject(node);
       case 'sort': {
         const input = this.down(node.input);
         // The rows of each set of cells are counted above: here, all of them are wanted.
         return { ...node, input, limit: null, columns: input.columns };
       }
       case 'spread':
-        return this.#spread(node);
+        return this.#pushBelowSpread(node);
       case 'distinct': {
         const input = this.down(node.input);
         return { ...withInput(node, input), columns: input.columns };
       }
       case 'aggregate':
-        return this.#aggregate(node);
+        return this.#pushBelowAggregate(node);
       case 'over':
-        return this.#windowNode(node);
+        return this.#pushBelowOver(node);
       case 'join':
-        return this.#join(node);
+        return this.#pushBelowJoin(node);
       case 'set-operation': {
         const left = this.down(node.left);
         return { ...node, left, right: this.down(node.right), columns: left.columns };
       }
       case 'limit':
-        return this.#someRows(node.input, node, node.offset ?? null, null);
+        return this.#pushBelowLimit(node.input, node, node.offset ?? null, null);
       case 'skip':
         return node.input.kind === 'limit'
-          ? this.#someRows(node.input.input, node.input, node.offset, node.offset)
-          : this.#someRows(node.input, null, null, node.offset);
+          ? this.#pushBelowLimit(node.input.input, node.input, node.offset, node.offset)
+          : this.#pushBelowLimit(node.input, null, null, node.offset);
       case 'values':
-        return this.#values(node);
+        return this.#pushBelowValues(node);
       default:
-        return this.#refuse(node.kind.toUpperCase());
+        return this.#refuseDependent(node.kind.toUpperCase());
     }
   }
 
   /** Whether it names cells, or reads rows that have them. */
-  #asks(node: PlanNode): boolean {
-    if (cellsOf(node, this.#level).length > 0) return true;
-    const { working } = this.#pushed;
-    return node.kind === 'working' ? node.table === working : working !== null && inputsOf(node).some((each) => this.#asks(each));
+  #needsCells(node: PlanNode): boolean {
+    if (outerCellsOf(node, this.#outerLevel).length > 0) return true;
+    const { working } = this.#pushedCells;
+    return node.kind === 'working'
+      ? node.table === working
+      : working !== null && inputsOf(node).some((each) => this.#needsCells(each));
   }
 
-  #refuse(clause: string): never {
+  #refuseDependent(clause: string): never {
     throw new ServiceError(
       'REL_NOT_IMPLEMENTED',
       `${clause} in a subquery that names columns of the query around it is not implemented`,
@@ -201,27 +206,36 @@ class Pushing {
   }
 
   /** Windows reach over the rows of one set of cells. */
-  #windowNode(node: OverNode): PlanNode {
-    const input = this.down(node.input);
+  #pushBelowOver(node: OverNode): PlanNode {
+    const pushedInput = this.down(node.input);
     const width = node.input.columns.length;
-    const cells = range(width, width + this.#cells.length);
-    const results = node.columns.slice(width);
-    const columns = [...input.columns, ...results];
-    const over: PlanNode = { ...node, input, partition: [...node.partition, ...cells], columns };
-    return reorderColumns(over, [...range(0, width), ...range(input.columns.length, columns.length), ...cells]);
+    const cellPartition = indexRange(width, width + this.#outerCells.length);
+    const overResults = node.columns.slice(width);
+    const columns = [...pushedInput.columns, ...overResults];
+    const cellwiseOver: PlanNode = { ...node, input: pushedInput, partition: [...node.partition, ...cellPartition], columns };
+    return reorderColumns(cellwiseOver, [
+      ...indexRange(0, width),
+      ...indexRange(pushedInput.columns.length, columns.length),
+      ...cellPartition,
+    ]);
   }
 
-  /** So many rows of each set of cells, by their numbers within it, without the first ones: `last` is how far it goes behind those. */
-  #someRows(rows: PlanNode, last: LimitNode | null, before: RowCount | null, skipped: RowCount | null): PlanNode {
-    const sort = rows.kind === 'sort' ? rows : null;
-    const input = this.down(sort ? sort.input : rows);
+  /** So many rows of each set of cells, by their numbers within it, without the first ones: `lastLimit` is how far it goes behind those. */
+  #pushBelowLimit(
+    rows: PlanNode,
+    lastLimit: LimitNode | null,
+    rowsBefore: RowCount | null,
+    rowsSkipped: RowCount | null,
+  ): PlanNode {
+    const sortBelow = rows.kind === 'sort' ? rows : null;
+    const pushedInput = this.down(sortBelow ? sortBelow.input : rows);
     const width = rows.columns.length;
-    const count = input.columns.length;
-    const over: PlanNode = {
+    const pushedWidth = pushedInput.columns.length;
+    const numberedRows: PlanNode = {
       kind: 'over',
-      input,
-      partition: range(width, width + this.#cells.length),
-      keys: sort ? sort.keys : [],
+      input: pushedInput,
+      partition: indexRange(width, width + this.#outerCells.length),
+      keys: sortBelow ? sortBelow.keys : [],
       calls: [
         {
           function: 'row_number',
@@ -232,191 +246,221 @@ class Pushing {
           frame: { unit: 'range', from: { kind: 'unbounded' }, to: { kind: 'current' } },
         },
       ],
-      columns: [...input.columns, { name: '#number', type: 'integer' }],
+      columns: [...pushedInput.columns, { name: '#number', type: 'integer' }],
     };
-    const number: Bound = { kind: 'column', index: count, name: '#number', type: 'integer' };
-    const literal = (count: RowCount): Bound =>
+    const rowNumber: Bound = { kind: 'column', index: pushedWidth, name: '#number', type: 'integer' };
+    const countLiteral = (count: RowCount): Bound =>
       'value' in count
         ? count.value
         : { kind: 'literal', slot: count.slot, as: 'value', type: 'integer', location: count.location };
-    const compare = (op: '<=' | '>', left: Bound, right: RowCount): Bound[] => [
-      { kind: 'compare', op, left, right: literal(right), type: 'boolean' },
+    const compareNumber = (op: '<=' | '>', left: Bound, right: RowCount): Bound[] => [
+      { kind: 'compare', op, left, right: countLiteral(right), type: 'boolean' },
     ];
     // Subtracted, not added: the sum of two large numbers is none.
-    const behind: Bound = before
-      ? { kind: 'arithmetic', op: '-', left: number, right: literal(before), type: 'integer' }
-      : number;
-    const operands = [...(last ? compare('<=', behind, last.limit) : []), ...(skipped ? compare('>', number, skipped) : [])];
-    const predicate: Bound = operands.length === 1 ? operands[0]! : { kind: 'and', operands, type: 'boolean' };
-    const filtered: PlanNode = { kind: 'filter', input: over, predicate, columns: over.columns };
-    const ordered: PlanNode =
-      sort && this.#pushed.ordered ? { ...sort, input: filtered, limit: null, columns: filtered.columns } : filtered;
-    return reorderColumns(ordered, range(0, count));
+    const numberBehind: Bound = rowsBefore
+      ? { kind: 'arithmetic', op: '-', left: rowNumber, right: countLiteral(rowsBefore), type: 'integer' }
+      : rowNumber;
+    const limitConditions = [
+      ...(lastLimit ? compareNumber('<=', numberBehind, lastLimit.limit) : []),
+      ...(rowsSkipped ? compareNumber('>', rowNumber, rowsSkipped) : []),
+    ];
+    const predicate: Bound =
+      limitConditions.length === 1 ? limitConditions[0]! : { kind: 'and', operands: limitConditions, type: 'boolean' };
+    const filtered: PlanNode = { kind: 'filter', input: numberedRows, predicate, columns: numberedRows.columns };
+    const orderedRows: PlanNode =
+      sortBelow && this.#pushedCells.ordered
+        ? { ...sortBelow, input: filtered, limit: null, columns: filtered.columns }
+        : filtered;
+    return reorderColumns(orderedRows, indexRange(0, pushedWidth));
   }
 
   /** Each row for every set of cells. */
-  #values(node: ValuesNode): PlanNode {
-    const cells = this.#cells.map(({ name, type }, index): Bound => ({ kind: 'column', index, name, type }));
-    const columns = [...node.columns, ...this.#distinct.columns];
-    const own = (bound: Bound): Bound => {
-      if (bound.kind !== 'outer' || bound.level !== this.#level) return mapChildren(bound, own);
-      return cells[this.#cells.findIndex(({ index }) => index === bound.index)]!;
+  #pushBelowValues(node: ValuesNode): PlanNode {
+    const cellColumns = this.#outerCells.map(({ name, type }, index): Bound => ({ kind: 'column', index, name, type }));
+    const columns = [...node.columns, ...this.#distinctOuter.columns];
+    const boundOnDistinct = (bound: Bound): Bound => {
+      if (bound.kind !== 'outer' || bound.level !== this.#outerLevel) return mapChildren(bound, boundOnDistinct);
+      return cellColumns[this.#outerCells.findIndex(({ index }) => index === bound.index)]!;
     };
-    const parts = node.rows.map(
-      (row): PlanNode => ({ kind: 'project', input: this.#distinct, expressions: [...row.map(own), ...cells], columns }),
+    const rowProjects = node.rows.map(
+      (row): PlanNode => ({
+        kind: 'project',
+        input: this.#distinctOuter,
+        expressions: [...row.map(boundOnDistinct), ...cellColumns],
+        columns,
+      }),
     );
     // Halves of halves: a chain of thousands would be too deep.
-    const all = (from: number, to: number): PlanNode => {
-      if (to - from === 1) return parts[from]!;
-      const middle = (from + to) >>> 1;
-      return { kind: 'set-operation', op: 'union all', left: all(from, middle), right: all(middle, to), columns };
+    const unionOf = (firstRow: number, endRow: number): PlanNode => {
+      if (endRow - firstRow === 1) return rowProjects[firstRow]!;
+      const middleRow = (firstRow + endRow) >>> 1;
+      return {
+        kind: 'set-operation',
+        op: 'union all',
+        left: unionOf(firstRow, middleRow),
+        right: unionOf(middleRow, endRow),
+        columns,
+      };
     };
-    return all(0, parts.length);
+    return unionOf(0, rowProjects.length);
   }
 
   /** Every row beside every set of cells. */
   #crossDistinct(node: PlanNode): PlanNode {
-    const join = this.#cross(this.#distinct, node);
-    const width = this.#cells.length;
-    return reorderColumns(join, [...range(width, join.columns.length), ...range(0, width)]);
+    const crossJoin = this.#crossJoin(this.#distinctOuter, node);
+    const cellCount = this.#outerCells.length;
+    return reorderColumns(crossJoin, [...indexRange(cellCount, crossJoin.columns.length), ...indexRange(0, cellCount)]);
   }
 
-  #cross(left: PlanNode, right: PlanNode): JoinNode {
+  #crossJoin(left: PlanNode, right: PlanNode): JoinNode {
     const columns = [...left.columns, ...right.columns];
     return { kind: 'join', type: 'inner', left, right, leftKeys: [], rightKeys: [], residual: null, build: 'right', columns };
   }
 
   /** The cells stand behind the columns of the input. */
-  #onCells(bound: Bound, input: PlanNode): Bound {
-    if (bound.kind !== 'outer' || bound.level !== this.#level) return mapChildren(bound, (child) => this.#onCells(child, input));
-    const cellIndex = this.#cells.findIndex(({ index }) => index === bound.index);
+  #boundOnCells(bound: Bound, input: PlanNode): Bound {
+    if (bound.kind !== 'outer' || bound.level !== this.#outerLevel)
+      return mapChildren(bound, (child) => this.#boundOnCells(child, input));
+    const cellIndex = this.#outerCells.findIndex(({ index }) => index === bound.index);
     return { kind: 'column', index: input.columns.length + cellIndex, name: bound.name, type: bound.type };
   }
 
   /** The cells stand before the arrays, and come up behind their elements. */
-  #spread(node: SpreadNode): PlanNode {
+  #pushBelowSpread(node: SpreadNode): PlanNode {
     const input = this.down(node.input);
     const { width } = node;
-    const all = node.input.columns.length;
-    const count = this.#cells.length;
-    const ordered = reorderColumns(input, [...range(0, width), ...range(all, all + count), ...range(width, all)]);
-    const own = [...ordered.columns.slice(0, width + count), ...node.columns.slice(width)];
-    const spread: PlanNode = { ...node, input: ordered, width: width + count, columns: own };
-    return reorderColumns(spread, [...range(0, width), ...range(width + count, own.length), ...range(width, width + count)]);
+    const inputWidth = node.input.columns.length;
+    const cellCount = this.#outerCells.length;
+    const cellsFirst = reorderColumns(input, [
+      ...indexRange(0, width),
+      ...indexRange(inputWidth, inputWidth + cellCount),
+      ...indexRange(width, inputWidth),
+    ]);
+    const spreadColumns = [...cellsFirst.columns.slice(0, width + cellCount), ...node.columns.slice(width)];
+    const cellwiseSpread: PlanNode = { ...node, input: cellsFirst, width: width + cellCount, columns: spreadColumns };
+    return reorderColumns(cellwiseSpread, [
+      ...indexRange(0, width),
+      ...indexRange(width + cellCount, spreadColumns.length),
+      ...indexRange(width, width + cellCount),
+    ]);
   }
 
-  #project(node: ProjectNode): PlanNode {
-    const input = this.down(node.input);
+  #pushBelowProject(node: ProjectNode): PlanNode {
+    const pushedInput = this.down(node.input);
     const width = node.input.columns.length;
-    const cells = this.#cells.map(({ name, type }, i): Bound => ({ kind: 'column', index: width + i, name, type }));
+    const cellColumns = this.#outerCells.map(({ name, type }, i): Bound => ({ kind: 'column', index: width + i, name, type }));
     return {
       kind: 'project',
-      input,
-      expressions: [...node.expressions.map((each) => this.#onCells(each, node.input)), ...cells],
-      columns: [...node.columns, ...this.#distinct.columns],
+      input: pushedInput,
+      expressions: [...node.expressions.map((each) => this.#boundOnCells(each, node.input)), ...cellColumns],
+      columns: [...node.columns, ...this.#distinctOuter.columns],
     };
   }
 
-  #aggregate(node: AggregateNode): PlanNode {
+  #pushBelowAggregate(node: AggregateNode): PlanNode {
     const input = this.down(node.input);
     const { groups } = node;
     const width = node.input.columns.length;
-    const count = this.#cells.length;
-    const ordered = reorderColumns(input, [...range(0, groups), ...range(width, width + count), ...range(groups, width)]);
-    const behindCells = (column: number): number => (column < groups ? column : column + count);
-    const aggregate: AggregateNode = {
+    const cellCount = this.#outerCells.length;
+    const cellsBehindGroups = reorderColumns(input, [
+      ...indexRange(0, groups),
+      ...indexRange(width, width + cellCount),
+      ...indexRange(groups, width),
+    ]);
+    const behindCells = (column: number): number => (column < groups ? column : column + cellCount);
+    const cellwiseAggregate: AggregateNode = {
       ...node,
-      input: ordered,
-      groups: groups + count,
+      input: cellsBehindGroups,
+      groups: groups + cellCount,
       calls: node.calls.map((call) => ({
         ...call,
         column: call.column === null ? null : behindCells(call.column),
         ...(call.second === undefined ? {} : { second: behindCells(call.second) }),
         ...(call.when === undefined ? {} : { when: behindCells(call.when) }),
       })),
-      columns: [...node.columns.slice(0, groups), ...this.#distinct.columns, ...node.columns.slice(groups)],
+      columns: [...node.columns.slice(0, groups), ...this.#distinctOuter.columns, ...node.columns.slice(groups)],
     };
-    const results = node.columns.length;
+    const resultCount = node.columns.length;
     if (groups > 0) {
-      return reorderColumns(aggregate, [
-        ...range(0, groups),
-        ...range(groups + count, results + count),
-        ...range(groups, groups + count),
+      return reorderColumns(cellwiseAggregate, [
+        ...indexRange(0, groups),
+        ...indexRange(groups + cellCount, resultCount + cellCount),
+        ...indexRange(groups, groups + cellCount),
       ]);
     }
     // Without keys each set of cells has a row, even if there is nothing to aggregate.
-    const conditions = this.#cells.map(({ name, type }, i) =>
-      sameCells({ kind: 'column', index: i, name, type }, { kind: 'column', index: count + i, name, type }),
+    const cellConditions = this.#outerCells.map(({ name, type }, i) =>
+      sameCells({ kind: 'column', index: i, name, type }, { kind: 'column', index: cellCount + i, name, type }),
     );
-    const join: JoinNode = {
-      ...this.#cross(this.#distinct, aggregate),
+    const cellJoin: JoinNode = {
+      ...this.#crossJoin(this.#distinctOuter, cellwiseAggregate),
       type: 'left',
       residual: {
         kind: 'and',
-        operands: conditions.flatMap((each) => (each.kind === 'and' ? each.operands : [each])),
+        operands: cellConditions.flatMap((each) => (each.kind === 'and' ? each.operands : [each])),
         type: 'boolean',
       },
     };
-    const columns = node.columns.map(({ name, type }, i): Bound => {
-      return ofNothing({ kind: 'column', index: 2 * count + i, name, type }, node, i);
+    const aggregateResults = node.columns.map(({ name, type }, i): Bound => {
+      return ofNothing({ kind: 'column', index: 2 * cellCount + i, name, type }, node, i);
     });
-    const cells = this.#cells.map(({ name, type }, index): Bound => ({ kind: 'column', index, name, type }));
+    const cellColumns = this.#outerCells.map(({ name, type }, index): Bound => ({ kind: 'column', index, name, type }));
     return {
       kind: 'project',
-      input: join,
-      expressions: [...columns, ...cells],
-      columns: [...node.columns, ...this.#distinct.columns],
+      input: cellJoin,
+      expressions: [...aggregateResults, ...cellColumns],
+      columns: [...node.columns, ...this.#distinctOuter.columns],
     };
   }
 
   /** Where one side alone names cells, they come up by that side; where both do, rows of the same cells belong together. */
-  #join(node: JoinNode): PlanNode {
-    if (node.leftKeys.length > 0 || node.type === 'right' || node.type === 'full') this.#refuse('RIGHT or FULL JOIN');
-    const count = this.#cells.length;
+  #pushBelowJoin(node: JoinNode): PlanNode {
+    if (node.leftKeys.length > 0 || node.type === 'right' || node.type === 'full') this.#refuseDependent('RIGHT or FULL JOIN');
+    const cellCount = this.#outerCells.length;
     const left = this.down(node.left);
     const leftWidth = node.left.columns.length;
     const rightWidth = node.right.columns.length;
-    const besides = this.#asks(node.right);
-    const right = besides ? this.down(node.right) : node.right;
+    const isRightDependent = this.#needsCells(node.right);
+    const right = isRightDependent ? this.down(node.right) : node.right;
     // left columns, cells, right columns, cells of the right
-    const onBoth = (bound: Bound): Bound => {
-      if (bound.kind === 'column') return bound.index < leftWidth ? bound : { ...bound, index: bound.index + count };
-      if (bound.kind === 'outer' && bound.level === this.#level) {
-        const cellIndex = this.#cells.findIndex(({ index }) => index === bound.index);
+    const boundOnJoin = (bound: Bound): Bound => {
+      if (bound.kind === 'column') return bound.index < leftWidth ? bound : { ...bound, index: bound.index + cellCount };
+      if (bound.kind === 'outer' && bound.level === this.#outerLevel) {
+        const cellIndex = this.#outerCells.findIndex(({ index }) => index === bound.index);
         return { kind: 'column', index: leftWidth + cellIndex, name: bound.name, type: bound.type };
       }
-      return mapChildren(bound, onBoth);
+      return mapChildren(bound, boundOnJoin);
     };
-    const same = besides
-      ? this.#cells.flatMap(({ name, type }, i) => {
+    const sameCellConditions = isRightDependent
+      ? this.#outerCells.flatMap(({ name, type }, i) => {
           const each = sameCells(
             { kind: 'column', index: leftWidth + i, name, type },
-            { kind: 'column', index: leftWidth + count + rightWidth + i, name, type },
+            { kind: 'column', index: leftWidth + cellCount + rightWidth + i, name, type },
           );
           return each.kind === 'and' ? each.operands : [each];
         })
       : [];
-    const conditions = [...(node.residual ? [onBoth(node.residual)] : []), ...same];
-    const join: JoinNode = {
+    const joinConditions = [...(node.residual ? [boundOnJoin(node.residual)] : []), ...sameCellConditions];
+    const pushedJoin: JoinNode = {
       ...node,
       left,
       right,
       residual:
-        conditions.length === 0
+        joinConditions.length === 0
           ? null
-          : conditions.length === 1
-            ? conditions[0]!
-            : { kind: 'and', operands: conditions, type: 'boolean' },
+          : joinConditions.length === 1
+            ? joinConditions[0]!
+            : { kind: 'and', operands: joinConditions, type: 'boolean' },
       columns: joinColumns(node.type, left, right),
     };
-    const cells = range(leftWidth, leftWidth + count);
-    const behind =
+    const leftCells = indexRange(leftWidth, leftWidth + cellCount);
+    const rightColumns =
       node.type === 'mark'
-        ? [leftWidth + count]
-        : join.columns.length > left.columns.length
-          ? range(leftWidth + count, leftWidth + count + rightWidth)
+        ? [leftWidth + cellCount]
+        : pushedJoin.columns.length > left.columns.length
+          ? indexRange(leftWidth + cellCount, leftWidth + cellCount + rightWidth)
           : [];
-    return reorderColumns(join, [...range(0, leftWidth), ...behind, ...cells]);
+    return reorderColumns(pushedJoin, [...indexRange(0, leftWidth), ...rightColumns, ...leftCells]);
   }
 }
 
@@ -430,7 +474,7 @@ export function ofNothing(bound: Bound, { calls }: AggregateNode, call: number):
   return { kind: 'coalesce', operands: [bound, { kind: 'constant', cell, type: bound.type }], type: bound.type };
 }
 
-function range(from: number, to: number): number[] {
+function indexRange(from: number, to: number): number[] {
   return Array.from({ length: to - from }, (_, i) => from + i);
 }
 

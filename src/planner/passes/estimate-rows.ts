@@ -27,7 +27,7 @@ export function rowsOf(node: PlanNode, statistics: Statistics): number {
     case 'scan':
       return statistics.estimate(node);
     case 'virtual':
-      return virtualRows(node);
+      return virtualRowCount(node);
     case 'working':
       return 1_000;
     case 'function':
@@ -36,9 +36,9 @@ export function rowsOf(node: PlanNode, statistics: Statistics): number {
     case 'filter':
       return rowsOf(node.input, statistics) * shareOf(node, statistics).share;
     case 'aggregate':
-      return node.groups === 0 ? 1 : (groupsOf(node.input, node.groups, statistics) ?? rowsOf(node.input, statistics) / 4);
+      return node.groups === 0 ? 1 : (groupCountOf(node.input, node.groups, statistics) ?? rowsOf(node.input, statistics) / 4);
     case 'distinct':
-      return groupsOf(node.input, node.columns.length, statistics) ?? rowsOf(node.input, statistics) / 2;
+      return groupCountOf(node.input, node.columns.length, statistics) ?? rowsOf(node.input, statistics) / 2;
     case 'values':
       return node.rows.length;
     case 'apply':
@@ -46,7 +46,7 @@ export function rowsOf(node: PlanNode, statistics: Statistics): number {
     case 'join':
       if (node.type === 'semi' || node.type === 'anti') return rowsOf(node.left, statistics) / 2;
       if (node.type === 'mark' || node.type === 'single') return rowsOf(node.left, statistics);
-      return joinedRows(node, statistics);
+      return joinedRowCount(node, statistics);
     case 'set-operation':
       return rowsOf(node.left, statistics) + (/^(intersect|except)/.test(node.op) ? 0 : rowsOf(node.right, statistics));
     case 'spread':
@@ -65,22 +65,22 @@ export function rowsOf(node: PlanNode, statistics: Statistics): number {
   }
 }
 
-function virtualRows({ among = [], expected, lookUp }: VirtualNode): number {
-  const values = among.flatMap((each) => (lookUp.by.has(each.column) ? each.values.length : []));
-  return Math.min(expected, ...values.map((count) => count * lookUp.rows));
+function virtualRowCount({ among = [], expected, lookUp }: VirtualNode): number {
+  const valueCounts = among.flatMap((each) => (lookUp.by.has(each.column) ? each.values.length : []));
+  return Math.min(expected, ...valueCounts.map((count) => count * lookUp.rows));
 }
 
 /** Assumes that a key has as many values as the smaller table has rows; outer joins keep the rows of their side. */
-function joinedRows(node: JoinNode, statistics: Statistics): number {
+function joinedRowCount(node: JoinNode, statistics: Statistics): number {
   const [left, right] = [rowsOf(node.left, statistics), rowsOf(node.right, statistics)];
   const rowsKept = Math.max(node.type === 'right' ? 0 : left, node.type === 'left' ? 0 : right);
   if (node.leftKeys.length === 0) return node.type === 'inner' ? Math.max(left, right) : rowsKept;
-  const [lefts, rights] = [node.leftKeys, node.rightKeys].map((keys, side) =>
+  const [leftKeyRows, rightKeyRows] = [node.leftKeys, node.rightKeys].map((keys, side) =>
     keys.map((key) => tableRowsOf(side === 0 ? node.left : node.right, key, statistics)),
   );
-  const values = lefts!.reduce((product, rows, k) => product * Math.min(rows, rights![k]!), 1);
-  const met = (left * right) / Math.max(1, Math.min(values, Math.max(...lefts!), Math.max(...rights!)));
-  return node.type === 'inner' ? Math.max(1, met) : Math.max(rowsKept, met);
+  const keyValues = leftKeyRows!.reduce((product, rows, k) => product * Math.min(rows, rightKeyRows![k]!), 1);
+  const rowsMet = (left * right) / Math.max(1, Math.min(keyValues, Math.max(...leftKeyRows!), Math.max(...rightKeyRows!)));
+  return node.type === 'inner' ? Math.max(1, rowsMet) : Math.max(rowsKept, rowsMet);
 }
 
 /** Rows of the table that stores a column of a node, or of the node that computes it. */
@@ -97,10 +97,10 @@ export function tableRowsOf(node: PlanNode, column: number, statistics: Statisti
       return computed.kind === 'column' ? tableRowsOf(node.input, computed.index, statistics) : rowsOf(node, statistics);
     }
     case 'join': {
-      const width = node.left.columns.length;
-      if (column < width) return tableRowsOf(node.left, column, statistics);
-      return node.type !== 'mark' && column - width < node.right.columns.length
-        ? tableRowsOf(node.right, column - width, statistics)
+      const leftWidth = node.left.columns.length;
+      if (column < leftWidth) return tableRowsOf(node.left, column, statistics);
+      return node.type !== 'mark' && column - leftWidth < node.right.columns.length
+        ? tableRowsOf(node.right, column - leftWidth, statistics)
         : rowsOf(node, statistics);
     }
     default:
@@ -111,21 +111,21 @@ export function tableRowsOf(node: PlanNode, column: number, statistics: Statisti
 /** The share of rows that a filter passes, with conditions taken as independent; and whether a sketch was used. */
 export function shareOf({ predicate, input }: FilterNode, statistics: Statistics): { share: number; isSketched: boolean } {
   const conjuncts = conjunctsOf(predicate);
-  let known = 1;
-  let guessed = 1;
+  let knownShares = 1;
+  let guessedShares = 1;
   let isSketched = false;
   for (const conjunct of conjuncts) {
-    const share = knownShare(conjunct, input, statistics);
-    if (share === null) guessed *= guess(conjunct);
+    const conjunctShare = sketchedShare(conjunct, input, statistics);
+    if (conjunctShare === null) guessedShares *= guessShare(conjunct);
     else {
-      known *= share;
+      knownShares *= conjunctShare;
       isSketched = true;
     }
   }
-  return { share: known * Math.max(guessedLeast, guessed), isSketched };
+  return { share: knownShares * Math.max(guessedLeast, guessedShares), isSketched };
 }
 
-function guess(bound: Bound): number {
+function guessShare(bound: Bound): number {
   switch (bound.kind) {
     case 'compare':
       return bound.op === '=' ? guessedEqual : bound.op === '!=' ? 1 - guessedEqual : guessedShare;
@@ -137,67 +137,70 @@ function guess(bound: Bound): number {
     case 'or':
       return Math.min(
         1 - guessedShare,
-        bound.operands.reduce((sum, each) => sum + guess(each), 0),
+        bound.operands.reduce((sum, each) => sum + guessShare(each), 0),
       );
     case 'and':
-      return bound.operands.reduce((product, each) => product * guess(each), 1);
+      return bound.operands.reduce((product, each) => product * guessShare(each), 1);
     case 'not':
-      return Math.max(guessedShare, 1 - guess(bound.operand));
+      return Math.max(guessedShare, 1 - guessShare(bound.operand));
     default:
       return guessedShare;
   }
 }
 
 /** Null where no sketch covers the condition. */
-function knownShare(bound: Bound, input: PlanNode, statistics: Statistics): number | null {
-  const sketchFor = (operand: Bound): ColumnSketch | null =>
+function sketchedShare(bound: Bound, input: PlanNode, statistics: Statistics): number | null {
+  const sketchOfOperand = (operand: Bound): ColumnSketch | null =>
     operand.kind === 'column' ? sketchAt(input, operand.index, statistics) : null;
-  const equal = (sketch: ColumnSketch, value: Bound): number => sketch.equalShare(cellOf(value, statistics));
+  const equalShareOf = (sketch: ColumnSketch, value: Bound): number => sketch.equalShare(parameterCell(value, statistics));
   switch (bound.kind) {
     case 'compare': {
       const isMirrored = bound.left.kind !== 'column';
       const [operand, value] = isMirrored ? [bound.right, bound.left] : [bound.left, bound.right];
-      const sketch = sketchFor(operand);
-      if (!sketch || value.kind !== 'parameter') return null;
-      if (bound.op === '=') return equal(sketch, value);
-      if (bound.op === '!=') return Math.max(0, 1 - sketch.absentShare - equal(sketch, value));
-      const cell = cellOf(value, statistics);
-      return cell === undefined
-        ? (1 - sketch.absentShare) * guessedShare
-        : sketch.rangeShare(isMirrored ? mirrored[bound.op] : bound.op, cell);
+      const operandSketch = sketchOfOperand(operand);
+      if (!operandSketch || value.kind !== 'parameter') return null;
+      if (bound.op === '=') return equalShareOf(operandSketch, value);
+      if (bound.op === '!=') return Math.max(0, 1 - operandSketch.absentShare - equalShareOf(operandSketch, value));
+      const comparedCell = parameterCell(value, statistics);
+      return comparedCell === undefined
+        ? (1 - operandSketch.absentShare) * guessedShare
+        : operandSketch.rangeShare(isMirrored ? mirroredRangeOp[bound.op] : bound.op, comparedCell);
     }
     case 'between': {
-      const sketch = sketchFor(bound.operand);
-      const [low, high] = [cellOf(bound.low, statistics), cellOf(bound.high, statistics)];
-      if (!sketch) return null;
-      if (low === undefined || high === undefined) return (1 - sketch.absentShare) * guessedShare;
-      const outside = 1 - sketch.absentShare - sketch.rangeShare('<=', high);
-      return low === null || high === null ? 0 : Math.max(0, sketch.rangeShare('>=', low) - outside);
+      const operandSketch = sketchOfOperand(bound.operand);
+      const [low, high] = [parameterCell(bound.low, statistics), parameterCell(bound.high, statistics)];
+      if (!operandSketch) return null;
+      if (low === undefined || high === undefined) return (1 - operandSketch.absentShare) * guessedShare;
+      const shareAbove = 1 - operandSketch.absentShare - operandSketch.rangeShare('<=', high);
+      return low === null || high === null ? 0 : Math.max(0, operandSketch.rangeShare('>=', low) - shareAbove);
     }
     case 'in': {
-      const sketch = sketchFor(bound.operand);
+      const operandSketch = sketchOfOperand(bound.operand);
       return (
-        sketch &&
+        operandSketch &&
         Math.min(
-          1 - sketch.absentShare,
-          bound.items.reduce((sum, item) => sum + equal(sketch, item) * (item.kind === 'literals' ? item.count : 1), 0),
+          1 - operandSketch.absentShare,
+          bound.items.reduce(
+            (sum, item) => sum + equalShareOf(operandSketch, item) * (item.kind === 'literals' ? item.count : 1),
+            0,
+          ),
         )
       );
     }
     case 'is-null':
-      return sketchFor(bound.operand)?.absentShare ?? null;
+      return sketchOfOperand(bound.operand)?.absentShare ?? null;
     case 'not': {
       if (bound.operand.kind !== 'is-null') return null;
-      const sketch = sketchFor(bound.operand.operand);
-      return sketch && 1 - sketch.absentShare;
+      const operandSketch = sketchOfOperand(bound.operand.operand);
+      return operandSketch && 1 - operandSketch.absentShare;
     }
     case 'or': {
-      const shares = bound.operands.flatMap((operand) => knownShare(operand, input, statistics) ?? []);
-      return shares.length < bound.operands.length
+      const armShares = bound.operands.flatMap((operand) => sketchedShare(operand, input, statistics) ?? []);
+      return armShares.length < bound.operands.length
         ? null
         : Math.min(
             1,
-            shares.reduce((sum, share) => sum + share, 0),
+            armShares.reduce((sum, share) => sum + share, 0),
           );
     }
     default:
@@ -205,22 +208,22 @@ function knownShare(bound: Bound, input: PlanNode, statistics: Statistics): numb
   }
 }
 
-const mirrored = { '<': '>', '<=': '>=', '>': '<', '>=': '<=' } as const;
+const mirroredRangeOp = { '<': '>', '<=': '>=', '>': '<', '>=': '<=' } as const;
 
 /** Undefined where it is not known yet. */
-function cellOf(bound: Bound, { cell }: Statistics): Cell | undefined {
+function parameterCell(bound: Bound, { cell }: Statistics): Cell | undefined {
   return bound.kind === 'parameter' ? cell?.(bound.index) : undefined;
 }
 
 /** So many values of the first columns as there are at most; null where one of them is not sketched. */
-function groupsOf(input: PlanNode, columns: number, statistics: Statistics): number | null {
-  let groups = 1;
+function groupCountOf(input: PlanNode, columns: number, statistics: Statistics): number | null {
+  let groupCount = 1;
   for (let column = 0; column < columns; column++) {
-    const sketch = sketchAt(input, column, statistics);
-    if (!sketch) return null;
-    groups *= sketch.distinct + (sketch.absentShare > 0 ? 1 : 0);
+    const groupSketch = sketchAt(input, column, statistics);
+    if (!groupSketch) return null;
+    groupCount *= groupSketch.distinct + (groupSketch.absentShare > 0 ? 1 : 0);
   }
-  return Math.min(groups, rowsOf(input, statistics));
+  return Math.min(groupCount, rowsOf(input, statistics));
 }
 
 /** Sketch of the stored column that a column of a node is. */
@@ -240,10 +243,10 @@ function sketchAt(node: PlanNode, column: number, statistics: Statistics): Colum
       return computed.kind === 'column' ? sketchAt(node.input, computed.index, statistics) : null;
     }
     case 'join': {
-      const width = node.left.columns.length;
-      if (column < width) return sketchAt(node.left, column, statistics);
+      const leftWidth = node.left.columns.length;
+      if (column < leftWidth) return sketchAt(node.left, column, statistics);
       // A mark is no column of the right side.
-      return node.type === 'mark' ? null : sketchAt(node.right, column - width, statistics);
+      return node.type === 'mark' ? null : sketchAt(node.right, column - leftWidth, statistics);
     }
     default:
       return null;

@@ -17,12 +17,12 @@ import {
 import { conjunction, conjunctsOf } from './simplify-expressions.ts';
 
 export function findJoinKeys(plan: LogicalPlan): LogicalPlan {
-  return mapRoots(plan, addKeys);
+  return mapRoots(plan, addJoinKeys);
 }
 
-function addKeys(node: PlanNode): PlanNode {
-  const own = mapInputs(node, addKeys);
-  return own.kind === 'join' && own.residual ? withKeys(own, own.residual) : own;
+function addJoinKeys(node: PlanNode): PlanNode {
+  const keyedNode = mapInputs(node, addJoinKeys);
+  return keyedNode.kind === 'join' && keyedNode.residual ? withJoinKeys(keyedNode, keyedNode.residual) : keyedNode;
 }
 
 interface KeyPair {
@@ -30,65 +30,66 @@ interface KeyPair {
   readonly right: Bound;
 }
 
-function withKeys(node: JoinNode, condition: Bound): PlanNode {
+function withJoinKeys(node: JoinNode, condition: Bound): PlanNode {
   const width = node.left.columns.length;
-  const pairs: KeyPair[] = [];
-  const residual: Bound[] = [];
+  const keyPairs: KeyPair[] = [];
+  const residualConjuncts: Bound[] = [];
   const conjuncts = conjunctsOf(condition);
   // A key is computed for every row of its side: an expression that can fail becomes one only where no other condition could have
   // skipped the row.
-  const spares = conjuncts.some((each) => pairOf(each, width) === null);
+  const sparesRaising = conjuncts.some((each) => keyPairOf(each, width) === null);
   for (const conjunct of conjuncts) {
-    const pair = spares && mayRaise(conjunct) ? null : pairOf(conjunct, width);
-    if (pair) pairs.push(pair);
+    const keyPair = sparesRaising && mayRaise(conjunct) ? null : keyPairOf(conjunct, width);
+    if (keyPair) keyPairs.push(keyPair);
     // Numbers meet integers as doubles in an index, which takes neighbours beyond 2^53 for one: the comparison decides.
-    if (!pair || pair.left.type !== pair.right.type) residual.push(conjunct);
+    if (!keyPair || keyPair.left.type !== keyPair.right.type) residualConjuncts.push(conjunct);
   }
-  if (pairs.length === 0) return node;
-  const left = withColumns(
+  if (keyPairs.length === 0) return node;
+  const leftWithKeys = withKeyColumns(
     node.left,
-    pairs.map((pair) => pair.left),
+    keyPairs.map((keyPair) => keyPair.left),
   );
-  const right = withColumns(
+  const rightWithKeys = withKeyColumns(
     node.right,
-    pairs.map((pair) => replaceColumns(pair.right, (column) => ({ ...column, index: column.index - width }))),
+    keyPairs.map((keyPair) => replaceColumns(keyPair.right, (column) => ({ ...column, index: column.index - width }))),
   );
-  const moved = left.node.columns.length - width;
-  const rebase = (bound: Bound): Bound =>
-    moved === 0
+  const keysAdded = leftWithKeys.node.columns.length - width;
+  const rebaseBound = (bound: Bound): Bound =>
+    keysAdded === 0
       ? bound
-      : replaceColumns(bound, (column) => (column.index < width ? column : { ...column, index: column.index + moved }));
-  const join: JoinNode = {
+      : replaceColumns(bound, (column) => (column.index < width ? column : { ...column, index: column.index + keysAdded }));
+  const keyedJoin: JoinNode = {
     ...node,
-    left: left.node,
-    right: right.node,
-    leftKeys: left.keys,
-    rightKeys: right.keys,
-    residual: residual.length > 0 ? rebase(conjunction(residual)) : null,
-    columns: joinColumns(node.type, left.node, right.node),
+    left: leftWithKeys.node,
+    right: rightWithKeys.node,
+    leftKeys: leftWithKeys.keys,
+    rightKeys: rightWithKeys.keys,
+    residual: residualConjuncts.length > 0 ? rebaseBound(conjunction(residualConjuncts)) : null,
+    columns: joinColumns(node.type, leftWithKeys.node, rightWithKeys.node),
   };
-  if (moved === 0 && (right.node.columns.length === node.right.columns.length || !yieldsRight(node.type))) return join;
+  if (keysAdded === 0 && (rightWithKeys.node.columns.length === node.right.columns.length || !yieldsRight(node.type)))
+    return keyedJoin;
   // The columns made for keys end here.
   const expressions = node.columns.map(
-    ({ name, type }, i): Bound => ({ kind: 'column', index: i < width ? i : i + moved, name, type }),
+    ({ name, type }, i): Bound => ({ kind: 'column', index: i < width ? i : i + keysAdded, name, type }),
   );
-  return { kind: 'project', input: join, expressions, columns: node.columns };
+  return { kind: 'project', input: keyedJoin, expressions, columns: node.columns };
 }
 
 /** The two sides of an equality, where each is computed from one side of the join. */
-function pairOf(conjunct: Bound, width: number): KeyPair | null {
+function keyPairOf(conjunct: Bound, width: number): KeyPair | null {
   if (conjunct.kind !== 'compare' || conjunct.op !== '=') return null;
   const { left, right } = conjunct;
   if (!fitsAnIndex(left, right)) return null;
-  const sides = [sideOf(left, width), sideOf(right, width)];
-  if (sides[0] === 'left' && sides[1] === 'right') return { left, right };
-  return sides[0] === 'right' && sides[1] === 'left' ? { left: right, right: left } : null;
+  const operandSides = [joinSideOf(left, width), joinSideOf(right, width)];
+  if (operandSides[0] === 'left' && operandSides[1] === 'right') return { left, right };
+  return operandSides[0] === 'right' && operandSides[1] === 'left' ? { left: right, right: left } : null;
 }
 
 /** Instants and integers are 64 bits each, text and json are text; the others meet their own kind, or each other as numbers. */
 function fitsAnIndex(left: Bound, right: Bound): boolean {
-  const kinds = [left.type, right.type].map(indexKind);
-  return kinds[0] !== null && kinds[0] === kinds[1];
+  const indexKinds = [left.type, right.type].map(indexKind);
+  return indexKinds[0] !== null && indexKinds[0] === indexKinds[1];
 }
 
 function indexKind(type: Bound['type']): string | null {
@@ -107,17 +108,25 @@ function indexKind(type: Bound['type']): string | null {
   }
 }
 
-function sideOf(bound: Bound, width: number): 'left' | 'right' | null {
+function joinSideOf(bound: Bound, width: number): 'left' | 'right' | null {
   const columns = [...columnsIn(bound)];
   if (columns.length === 0) return null;
   return columns.every((index) => index < width) ? 'left' : columns.every((index) => index >= width) ? 'right' : null;
 }
 
-function withColumns(node: PlanNode, bounds: readonly Bound[]): { readonly node: PlanNode; readonly keys: readonly number[] } {
-  const computed: Bound[] = [];
-  const keys = bounds.map((bound) => (bound.kind === 'column' ? bound.index : node.columns.length + computed.push(bound) - 1));
-  if (computed.length === 0) return { node, keys };
-  const through = node.columns.map(({ name, type }, index): Bound => ({ kind: 'column', index, name, type }));
-  const columns = [...node.columns, ...computed.map((bound): PlanColumn => ({ name: '#key', type: bound.type as ColumnType }))];
-  return { node: { kind: 'project', input: node, expressions: [...through, ...computed], columns }, keys };
+function withKeyColumns(node: PlanNode, bounds: readonly Bound[]): { readonly node: PlanNode; readonly keys: readonly number[] } {
+  const computedKeys: Bound[] = [];
+  const keyColumns = bounds.map((bound) =>
+    bound.kind === 'column' ? bound.index : node.columns.length + computedKeys.push(bound) - 1,
+  );
+  if (computedKeys.length === 0) return { node, keys: keyColumns };
+  const inputColumns = node.columns.map(({ name, type }, index): Bound => ({ kind: 'column', index, name, type }));
+  const keyedColumns = [
+    ...node.columns,
+    ...computedKeys.map((bound): PlanColumn => ({ name: '#key', type: bound.type as ColumnType })),
+  ];
+  return {
+    node: { kind: 'project', input: node, expressions: [...inputColumns, ...computedKeys], columns: keyedColumns },
+    keys: keyColumns,
+  };
 }

@@ -47,20 +47,20 @@ export function narrowedBelow(node: PlanNode, i: number, column: number): readon
       return node.carries === 'input' && i === 0 && column < node.input!.columns.length ? [column] : [];
     }
     case 'join':
-      return belowJoin(node, i, column);
+      return narrowedBelowJoin(node, i, column);
     default:
       return [];
   }
 }
 
-function belowJoin(node: JoinNode, i: number, column: number): readonly number[] {
+function narrowedBelowJoin(node: JoinNode, i: number, column: number): readonly number[] {
   const { type, left, leftKeys, rightKeys, residual } = node;
   // A second partner is an error of `single`, for every row.
   if ((residual && mayRaise(residual)) || type === 'right' || type === 'full' || type === 'single') return [];
-  const width = left.columns.length;
-  const equal = (from: readonly number[], to: readonly number[], key: number): number[] =>
-    from.flatMap((each, k) => (each === key ? [to[k]!] : []));
-  if (column < width) return i === 0 ? [column] : equal(leftKeys, rightKeys, column);
+  const leftWidth = left.columns.length;
+  const equalKeys = (fromKeys: readonly number[], toKeys: readonly number[], key: number): number[] =>
+    fromKeys.flatMap((each, k) => (each === key ? [toKeys[k]!] : []));
+  if (column < leftWidth) return i === 0 ? [column] : equalKeys(leftKeys, rightKeys, column);
   if (type !== 'inner') return [];
-  return i === 1 ? [column - width] : equal(rightKeys, leftKeys, column - width);
+  return i === 1 ? [column - leftWidth] : equalKeys(rightKeys, leftKeys, column - leftWidth);
 }

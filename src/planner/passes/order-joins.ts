@@ -8,39 +8,39 @@ import { narrowedBelow, takesKeys } from './key-narrowing.ts';
 import type { PassContext } from './pass.ts';
 
 /** Read left rows first when they are fewer by this factor. */
-const timesSmaller = 2;
+const leadTimesSmaller = 2;
 
 export function orderJoins(plan: LogicalPlan, context: PassContext): LogicalPlan {
-  const order = (node: PlanNode): PlanNode => {
-    const own = mapInputs(node, order);
-    return own.kind === 'join' ? withBuild(own) : own;
+  const orderNode = (node: PlanNode): PlanNode => {
+    const own = mapInputs(node, orderNode);
+    return own.kind === 'join' ? withBuildSide(own) : own;
   };
-  const cellsOf = (node: PlanNode): number => rowsOf(node, context) * tablesIn(node);
+  const heldCellsOf = (node: PlanNode): number => rowsOf(node, context) * tableCountIn(node);
   // Holding the left side takes a second look at it, so the right one must be clearly larger.
-  const withBuild = (node: JoinNode): JoinNode => {
-    if (isOuterLeft(node)) return { ...node, build: 'right', leads: leads(node) };
-    return { ...node, build: cellsOf(node.left) * 2 >= cellsOf(node.right) ? 'right' : 'left' };
+  const withBuildSide = (node: JoinNode): JoinNode => {
+    if (isOuterLeft(node)) return { ...node, build: 'right', leads: shouldLead(node) };
+    return { ...node, build: heldCellsOf(node.left) * 2 >= heldCellsOf(node.right) ? 'right' : 'left' };
   };
   // Left rows are held then, beside those of the right side that they leave.
-  const leads = ({ left, right, rightKeys }: JoinNode): boolean =>
-    cellsOf(left) * timesSmaller <= Math.max(...rightKeys.map((key) => rowsTold(right, key)));
+  const shouldLead = ({ left, right, rightKeys }: JoinNode): boolean =>
+    heldCellsOf(left) * leadTimesSmaller <= Math.max(...rightKeys.map((key) => narrowedRows(right, key)));
   /** Rows of the largest scan to which the keys can be passed, after its own conditions. */
-  const rowsTold = (node: PlanNode, column: number): number => {
+  const narrowedRows = (node: PlanNode, column: number): number => {
     if (!takesKeys(node, column)) return 0;
     const { kind } = node.kind === 'filter' ? node.input : node;
     if (kind === 'scan' || kind === 'virtual') return rowsOf(node, context);
     return Math.max(
-      ...inputsOf(node).flatMap((input, i) => narrowedBelow(node, i, column).map((below) => rowsTold(input, below))),
+      ...inputsOf(node).flatMap((input, i) => narrowedBelow(node, i, column).map((below) => narrowedRows(input, below))),
     );
   };
-  return mapRoots(plan, order);
+  return mapRoots(plan, orderNode);
 }
 
 /** Tables whose columns a row carries: as good a guess as any of how wide it is, before it is known which columns are used. */
-function tablesIn(node: PlanNode): number {
-  if (node.kind === 'join') return tablesIn(node.left) + (yieldsRight(node.type) ? tablesIn(node.right) : 0);
+function tableCountIn(node: PlanNode): number {
+  if (node.kind === 'join') return tableCountIn(node.left) + (yieldsRight(node.type) ? tableCountIn(node.right) : 0);
   const [input, ...others] = inputsOf(node);
-  return input && others.length === 0 && node.kind !== 'aggregate' ? tablesIn(input) : 1;
+  return input && others.length === 0 && node.kind !== 'aggregate' ? tableCountIn(input) : 1;
 }
 
 /** Left rows stream by; only whether they have partners matters. */

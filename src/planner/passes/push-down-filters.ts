@@ -22,161 +22,172 @@ import {
 import { conjunction, conjunctsOf } from './simplify-expressions.ts';
 
 export function pushDownFilters(plan: LogicalPlan): LogicalPlan {
-  return mapRoots(plan, (root) => push(root, []));
+  return mapRoots(plan, (root) => pushFilters(root, []));
 }
 
 /** The node with these conditions on its rows, each as far down as it goes. */
-function push(node: PlanNode, conditions: readonly Bound[]): PlanNode {
+function pushFilters(node: PlanNode, conditions: readonly Bound[]): PlanNode {
   switch (node.kind) {
     case 'filter': {
       // A condition that can fail runs only on the rows that this filter leaves.
-      const [below, above] = partition(conditions, (each) => !mayRaise(each));
-      return addFilter(push(node.input, [...conjunctsOf(node.predicate), ...below]), above);
+      const [conditionsBelow, conditionsAbove] = partitionBounds(conditions, (each) => !mayRaise(each));
+      return addFilter(pushFilters(node.input, [...conjunctsOf(node.predicate), ...conditionsBelow]), conditionsAbove);
     }
     case 'project':
-      return throughProject(node, conditions);
+      return pushThroughProject(node, conditions);
     case 'sort':
       // Rows that a limit cuts off are cut off before the condition is asked.
-      return node.limit === null ? withInput(node, push(node.input, conditions)) : stay(node, conditions);
+      return node.limit === null ? withInput(node, pushFilters(node.input, conditions)) : keepFilters(node, conditions);
     case 'distinct': {
-      const [below, above] = partition(conditions, (each) => !mayRaise(each));
-      const input = push(node.input, below);
-      return addFilter({ ...node, input, columns: input.columns }, above);
+      const [conditionsBelow, conditionsAbove] = partitionBounds(conditions, (each) => !mayRaise(each));
+      const input = pushFilters(node.input, conditionsBelow);
+      return addFilter({ ...node, input, columns: input.columns }, conditionsAbove);
     }
     case 'aggregate':
-      return throughAggregate(node, conditions);
+      return pushThroughAggregate(node, conditions);
     case 'join':
-      return throughJoin(node, conditions);
+      return pushThroughJoin(node, conditions);
     case 'set-operation':
       return throughSetOperation(node, conditions);
     case 'function':
-      return throughFunction(node, conditions);
+      return pushThroughFunction(node, conditions);
     case 'window':
     case 'spread': {
-      const width = node.kind === 'spread' ? node.width : node.input.columns.length;
+      const inputWidth = node.kind === 'spread' ? node.width : node.input.columns.length;
       const isSession = node.kind === 'window' && node.type === 'session';
-      const ofRows = (each: Bound): boolean => !isSession && !mayRaise(each) && readsOnly(each, 0, width);
-      const [below, above] = partition(conditions, ofRows);
-      return addFilter(withInput(node, push(node.input, below)), above);
+      const isOfInputRows = (each: Bound): boolean => !isSession && !mayRaise(each) && readsOnly(each, 0, inputWidth);
+      const [conditionsBelow, conditionsAbove] = partitionBounds(conditions, isOfInputRows);
+      return addFilter(withInput(node, pushFilters(node.input, conditionsBelow)), conditionsAbove);
     }
     default:
-      return stay(node, conditions);
+      return keepFilters(node, conditions);
   }
 }
 
-function stay(node: PlanNode, conditions: readonly Bound[]): PlanNode {
+function keepFilters(node: PlanNode, conditions: readonly Bound[]): PlanNode {
   return addFilter(
-    mapInputs(node, (input) => push(input, [])),
+    mapInputs(node, (input) => pushFilters(input, [])),
     conditions,
   );
 }
 
 /** A condition that would grow beyond this by what its columns stand for is asked above. */
-const nodesMax = 64;
+const replacedNodesMax = 64;
 
-function throughProject(node: ProjectNode, conditions: readonly Bound[]): PlanNode {
-  const below: Bound[] = [];
-  const above: Bound[] = [];
+function pushThroughProject(node: ProjectNode, conditions: readonly Bound[]): PlanNode {
+  const conditionsBelow: Bound[] = [];
+  const conditionsAbove: Bound[] = [];
   for (const condition of conditions) {
-    const replaced = sizeWith(condition, node.expressions) <= nodesMax ? onInput(condition, node) : null;
-    if (replaced) below.push(replaced);
-    else above.push(condition);
+    const replacedCondition =
+      replacedSize(condition, node.expressions) <= replacedNodesMax ? conditionOnInput(condition, node) : null;
+    if (replacedCondition) conditionsBelow.push(replacedCondition);
+    else conditionsAbove.push(condition);
   }
-  return addFilter(withInput(node, push(node.input, below)), above);
+  return addFilter(withInput(node, pushFilters(node.input, conditionsBelow)), conditionsAbove);
 }
 
-function onInput(condition: Bound, project: ProjectNode): Bound | null {
-  const parts = [...columnsIn(condition)].map((index) => project.expressions[index]!);
-  const plain = parts.every(({ kind }) => kind === 'column');
+function conditionOnInput(condition: Bound, project: ProjectNode): Bound | null {
+  const projectedParts = [...columnsIn(condition)].map((index) => project.expressions[index]!);
+  const areColumns = projectedParts.every(({ kind }) => kind === 'column');
   // An expression may be computed a second time here, but not if it can fail on rows that another condition removes.
-  if (!plain && (parts.some(mayRaise) || parts.some(({ type }) => type === 'null'))) return null;
+  if (!areColumns && (projectedParts.some(mayRaise) || projectedParts.some(({ type }) => type === 'null'))) return null;
   return replaceColumns(condition, (column) => project.expressions[column.index]!);
 }
 
-function sizeWith(bound: Bound, expressions: readonly Bound[] | null): number {
-  if (bound.kind === 'column' && expressions) return sizeWith(expressions[bound.index]!, null);
-  let size = 1;
-  if (bound.kind === 'in') return size + sizeWith(bound.operand, expressions);
-  for (const child of childrenOf(bound)) size += sizeWith(child, expressions);
-  return size;
+function replacedSize(bound: Bound, expressions: readonly Bound[] | null): number {
+  if (bound.kind === 'column' && expressions) return replacedSize(expressions[bound.index]!, null);
+  let boundSize = 1;
+  if (bound.kind === 'in') return boundSize + replacedSize(bound.operand, expressions);
+  for (const child of childrenOf(bound)) boundSize += replacedSize(child, expressions);
+  return boundSize;
 }
 
 /** A condition on group keys is asked of rows, before they are grouped. */
-function throughAggregate(node: AggregateNode, conditions: readonly Bound[]): PlanNode {
-  const keysOnly = (each: Bound): boolean =>
+function pushThroughAggregate(node: AggregateNode, conditions: readonly Bound[]): PlanNode {
+  const isOfKeys = (each: Bound): boolean =>
     node.groups > 0 && columnsIn(each).size > 0 && !mayRaise(each) && readsOnly(each, 0, node.groups);
-  const [below, above] = partition(conditions, keysOnly);
-  const input = push(node.input, below);
-  return addFilter(withInput(node, input), above);
+  const [conditionsBelow, conditionsAbove] = partitionBounds(conditions, isOfKeys);
+  const input = pushFilters(node.input, conditionsBelow);
+  return addFilter(withInput(node, input), conditionsAbove);
 }
 
 /**
  * A side whose unmatched rows come out keeps them: only conditions on that very side move into it, and ON's conditions on it stay
  * with the join.
  */
-function throughJoin(node: JoinNode, conditions: readonly Bound[]): PlanNode {
+function pushThroughJoin(node: JoinNode, conditions: readonly Bound[]): PlanNode {
   const width = node.left.columns.length;
   // Conditions on whether a left row has a partner don't restrict the right rows.
   const keepsLeft = node.type !== 'inner' && node.type !== 'right' && node.type !== 'semi';
   const keepsRight = node.type === 'right' || node.type === 'full';
-  const toLeft: Bound[] = [];
-  const toRight: Bound[] = [];
-  const above: Bound[] = [];
-  const residual: Bound[] = [];
-  for (const each of conditions) {
-    const side = mayRaise(each) ? 'both' : sideOf(each, width);
-    if (side === 'left' && !keepsRight) toLeft.push(each);
-    else if (side === 'right' && !keepsLeft && yieldsRight(node.type)) toRight.push(onRight(each, width));
-    else if (node.type === 'inner' && !mayRaise(each)) residual.push(each);
-    else above.push(each);
+  const leftConditions: Bound[] = [];
+  const rightConditions: Bound[] = [];
+  const conditionsAbove: Bound[] = [];
+  const joinResidual: Bound[] = [];
+  for (const joinConjunct of conditions) {
+    const conditionSide = mayRaise(joinConjunct) ? 'both' : conditionSideOf(joinConjunct, width);
+    if (conditionSide === 'left' && !keepsRight) leftConditions.push(joinConjunct);
+    else if (conditionSide === 'right' && !keepsLeft && yieldsRight(node.type))
+      rightConditions.push(boundOnRight(joinConjunct, width));
+    else if (node.type === 'inner' && !mayRaise(joinConjunct)) joinResidual.push(joinConjunct);
+    else conditionsAbove.push(joinConjunct);
   }
   for (const each of node.residual ? conjunctsOf(node.residual) : []) {
-    const side = mayRaise(each) ? 'both' : sideOf(each, width);
-    if (side === 'left' && !keepsLeft) toLeft.push(each);
-    else if (side === 'right' && !keepsRight) toRight.push(onRight(each, width));
-    else residual.unshift(each);
+    const conditionSide = mayRaise(each) ? 'both' : conditionSideOf(each, width);
+    if (conditionSide === 'left' && !keepsLeft) leftConditions.push(each);
+    else if (conditionSide === 'right' && !keepsRight) rightConditions.push(boundOnRight(each, width));
+    else joinResidual.unshift(each);
   }
-  const left = push(node.left, toLeft);
-  const right = push(node.right, toRight);
-  return addFilter({ ...node, left, right, residual: residual.length > 0 ? conjunction(residual) : null }, above);
+  const left = pushFilters(node.left, leftConditions);
+  const right = pushFilters(node.right, rightConditions);
+  return addFilter(
+    { ...node, left, right, residual: joinResidual.length > 0 ? conjunction(joinResidual) : null },
+    conditionsAbove,
+  );
 }
 
-function sideOf(bound: Bound, width: number): 'left' | 'right' | 'both' {
+function conditionSideOf(bound: Bound, width: number): 'left' | 'right' | 'both' {
   const columns = [...columnsIn(bound)];
   if (columns.length === 0) return 'both';
   return columns.every((index) => index < width) ? 'left' : columns.every((index) => index >= width) ? 'right' : 'both';
 }
 
-function onRight(bound: Bound, width: number): Bound {
+function boundOnRight(bound: Bound, width: number): Bound {
   return replaceColumns(bound, (column) => ({ ...column, index: column.index - width }));
 }
 
 /** Both arms have the same columns at the same numbers. */
 function throughSetOperation(node: SetOperationNode, conditions: readonly Bound[]): PlanNode {
-  const [below, above] = partition(conditions, (each) => !mayRaise(each));
-  return addFilter({ ...node, left: push(node.left, below), right: push(node.right, below) }, above);
+  const [conditionsBelow, conditionsAbove] = partitionBounds(conditions, (each) => !mayRaise(each));
+  return addFilter(
+    { ...node, left: pushFilters(node.left, conditionsBelow), right: pushFilters(node.right, conditionsBelow) },
+    conditionsAbove,
+  );
 }
 
 /** Rows that no walk begins at and no union passes on are not asked for. */
-function throughFunction(node: FunctionNode, conditions: readonly Bound[]): PlanNode {
+function pushThroughFunction(node: FunctionNode, conditions: readonly Bound[]): PlanNode {
   const { carries, input, graph } = node;
-  if (carries === undefined || !graph) return stay(node, conditions);
-  const width = input === null ? node.columns.length : input.columns.length;
-  const [below, above] = partition(conditions, (each) => !mayRaise(each) && readsOnly(each, 0, width));
-  const edges = graph.edges.map((each) => push(each, carries === 'edges' ? below : []));
-  const own = { ...node, input: input && push(input, below), graph: { ...graph, edges } };
-  return addFilter(own, above);
+  if (carries === undefined || !graph) return keepFilters(node, conditions);
+  const inputWidth = input === null ? node.columns.length : input.columns.length;
+  const [conditionsBelow, conditionsAbove] = partitionBounds(
+    conditions,
+    (each) => !mayRaise(each) && readsOnly(each, 0, inputWidth),
+  );
+  const edges = graph.edges.map((each) => pushFilters(each, carries === 'edges' ? conditionsBelow : []));
+  const pushedFunction = { ...node, input: input && pushFilters(input, conditionsBelow), graph: { ...graph, edges } };
+  return addFilter(pushedFunction, conditionsAbove);
 }
 
 function readsOnly(bound: Bound, from: number, to: number): boolean {
   return [...columnsIn(bound)].every((index) => index >= from && index < to);
 }
 
-function partition(conditions: readonly Bound[], test: (bound: Bound) => boolean): [Bound[], Bound[]] {
-  const yes: Bound[] = [];
-  const no: Bound[] = [];
-  for (const each of conditions) (test(each) ? yes : no).push(each);
-  return [yes, no];
+function partitionBounds(conditions: readonly Bound[], passesTest: (bound: Bound) => boolean): [Bound[], Bound[]] {
+  const passingBounds: Bound[] = [];
+  const failingBounds: Bound[] = [];
+  for (const each of conditions) (passesTest(each) ? passingBounds : failingBounds).push(each);
+  return [passingBounds, failingBounds];
 }
 
 function addFilter(input: PlanNode, conjuncts: readonly Bound[]): PlanNode {

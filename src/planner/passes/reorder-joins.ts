@@ -18,9 +18,9 @@ import type { PassContext } from './pass.ts';
 import { conjunction, conjunctsOf } from './simplify-expressions.ts';
 
 /** Another order must promise to be so much better than the one written. */
-const timesBetter = 1.5;
+const reorderedTimesBetter = 1.5;
 
-interface Leaf {
+interface JoinLeaf {
   readonly node: PlanNode;
   /** Number of its first column in the joined row as written. */
   readonly first: number;
@@ -30,204 +30,206 @@ interface Leaf {
 }
 
 /** Two tables that a condition binds, and the values that equal columns have: the same object for all that equal each other. */
-interface Equality {
+interface JoinEquality {
   readonly tables: readonly [number, number];
   readonly values: { readonly column: number; readonly rows: number };
 }
 
 export function reorderJoins(plan: LogicalPlan, context: PassContext): LogicalPlan {
   // Each node once: a cluster inspects the nodes below it, and where it stays as written, these are visited again.
-  const known = new Map<PlanNode, PlanNode>();
-  const order = (node: PlanNode): PlanNode => {
-    let reordered = known.get(node);
+  const reorderedNodes = new Map<PlanNode, PlanNode>();
+  const reorderNode = (node: PlanNode): PlanNode => {
+    let reordered = reorderedNodes.get(node);
     if (reordered === undefined) {
-      reordered = (isInner(node) ? new Cluster(node, context, order).better() : null) ?? mapInputs(node, order);
-      known.set(node, reordered);
+      reordered = (isInner(node) ? new JoinCluster(node, context, reorderNode).better() : null) ?? mapInputs(node, reorderNode);
+      reorderedNodes.set(node, reordered);
     }
     return reordered;
   };
-  return mapRoots(plan, order);
+  return mapRoots(plan, reorderNode);
 }
 
 function isInner(node: PlanNode): node is JoinNode {
   return node.kind === 'join' && node.type === 'inner' && node.leftKeys.length === 0;
 }
 
-class Cluster {
-  readonly #root: JoinNode;
-  readonly #context: PassContext;
-  readonly #leaves: Leaf[] = [];
-  readonly #conditions: Bound[] = [];
-  readonly #equalities: readonly Equality[];
+class JoinCluster {
+  readonly #clusterRoot: JoinNode;
+  readonly #passContext: PassContext;
+  readonly #joinLeaves: JoinLeaf[] = [];
+  readonly #joinConditions: Bound[] = [];
+  readonly #joinEqualities: readonly JoinEquality[];
 
   constructor(root: JoinNode, context: PassContext, below: (node: PlanNode) => PlanNode) {
-    this.#root = root;
-    this.#context = context;
-    this.#collect(root, 0, below);
-    this.#equalities = this.#findEqualities();
+    this.#clusterRoot = root;
+    this.#passContext = context;
+    this.#collectLeaves(root, 0, below);
+    this.#joinEqualities = this.#findEqualities();
   }
 
   /** Finds a better order; null where the written one stays. */
   better(): PlanNode | null {
-    const count = this.#leaves.length;
-    if (count < 3 || this.#conditions.some(mayRaise)) return null;
-    const writtenOrder = this.#leaves.map((_, i) => i);
-    let best: { readonly order: readonly number[]; readonly cost: number } | null = null;
-    for (let start = 0; start < count; start++) {
-      const order = this.#greedy(start);
-      const cost = this.#cost(order);
-      if (best === null || cost < best.cost) best = { order, cost };
+    const leafCount = this.#joinLeaves.length;
+    if (leafCount < 3 || this.#joinConditions.some(mayRaise)) return null;
+    const writtenOrder = this.#joinLeaves.map((_, i) => i);
+    let bestOrder: { readonly order: readonly number[]; readonly cost: number } | null = null;
+    for (let start = 0; start < leafCount; start++) {
+      const greedyOrder = this.#greedyOrder(start);
+      const greedyCost = this.#orderCost(greedyOrder);
+      if (bestOrder === null || greedyCost < bestOrder.cost) bestOrder = { order: greedyOrder, cost: greedyCost };
     }
-    if (best === null || best.cost * timesBetter >= this.#cost(writtenOrder)) return null;
-    return best.order.every((leaf, i) => leaf === i) ? null : this.#build(best.order);
+    if (bestOrder === null || bestOrder.cost * reorderedTimesBetter >= this.#orderCost(writtenOrder)) return null;
+    return bestOrder.order.every((leaf, i) => leaf === i) ? null : this.#buildOrder(bestOrder.order);
   }
 
   /** Leaves from left to right, conditions over the joined row as written. */
-  #collect(node: PlanNode, first: number, below: (node: PlanNode) => PlanNode): void {
+  #collectLeaves(node: PlanNode, first: number, reorderBelow: (node: PlanNode) => PlanNode): void {
     if (isInner(node)) {
-      this.#collect(node.left, first, below);
-      this.#collect(node.right, first + node.left.columns.length, below);
+      this.#collectLeaves(node.left, first, reorderBelow);
+      this.#collectLeaves(node.right, first + node.left.columns.length, reorderBelow);
       if (node.residual) {
         for (const each of conjunctsOf(node.residual)) {
-          this.#conditions.push(replaceColumns(each, (column) => ({ ...column, index: column.index + first })));
+          this.#joinConditions.push(replaceColumns(each, (column) => ({ ...column, index: column.index + first })));
         }
       }
       return;
     }
     // A condition on a pair of tables that could not go below stands on its join.
     if (node.kind === 'filter' && isInner(node.input)) {
-      this.#collect(node.input, first, below);
+      this.#collectLeaves(node.input, first, reorderBelow);
       for (const each of conjunctsOf(node.predicate)) {
-        this.#conditions.push(replaceColumns(each, (column) => ({ ...column, index: column.index + first })));
+        this.#joinConditions.push(replaceColumns(each, (column) => ({ ...column, index: column.index + first })));
       }
       return;
     }
-    const own = below(node);
-    this.#leaves.push({
-      node: own,
+    const reorderedLeaf = reorderBelow(node);
+    this.#joinLeaves.push({
+      node: reorderedLeaf,
       first,
-      rows: Math.max(1, rowsOf(own, this.#context)),
-      base: baseOf(own, this.#context),
+      rows: Math.max(1, rowsOf(reorderedLeaf, this.#passContext)),
+      base: baseRowsOf(reorderedLeaf, this.#passContext),
     });
   }
 
-  #tablesOf(condition: Bound): ReadonlySet<number> {
-    return new Set([...columnsIn(condition)].map((index) => this.#tableOf(index)));
+  #leavesOfCondition(condition: Bound): ReadonlySet<number> {
+    return new Set([...columnsIn(condition)].map((index) => this.#leafOfColumn(index)));
   }
 
-  #findEqualities(): Equality[] {
-    const pairs = this.#conditions.flatMap((condition) => {
+  #findEqualities(): JoinEquality[] {
+    const equalPairs = this.#joinConditions.flatMap((condition) => {
       if (condition.kind !== 'compare' || condition.op !== '=') return [];
       const { left, right } = condition;
-      const tables = [...this.#tablesOf(condition)];
+      const tables = [...this.#leavesOfCondition(condition)];
       if (tables.length !== 2) return [];
       const columns = left.kind === 'column' && right.kind === 'column' ? [left.index, right.index] : [];
       return [{ tables: tables as [number, number], columns }];
     });
     // By column: the class of columns that equal it, under the number of one of them.
-    const classes = new Map<number, { readonly column: number; rows: number }>();
+    const columnClasses = new Map<number, { readonly column: number; rows: number }>();
     const classOf = (column: number): { readonly column: number; rows: number } =>
-      classes.get(column) ?? { column, rows: this.#leaves[this.#tableOf(column)]!.base };
-    for (const { columns } of pairs) {
-      const [one, other] = columns.map(classOf);
-      if (!one || !other || one === other) continue;
-      one.rows = Math.min(one.rows, other.rows);
-      for (const column of columns) classes.set(column, one);
-      for (const [column, own] of classes) if (own === other) classes.set(column, one);
+      columnClasses.get(column) ?? { column, rows: this.#joinLeaves[this.#leafOfColumn(column)]!.base };
+    for (const { columns } of equalPairs) {
+      const [mergedClass, otherClass] = columns.map(classOf);
+      if (!mergedClass || !otherClass || mergedClass === otherClass) continue;
+      mergedClass.rows = Math.min(mergedClass.rows, otherClass.rows);
+      for (const column of columns) columnClasses.set(column, mergedClass);
+      for (const [column, columnClass] of columnClasses) if (columnClass === otherClass) columnClasses.set(column, mergedClass);
     }
-    return pairs.map(({ tables, columns: [column] }, i) => ({
+    return equalPairs.map(({ tables, columns: [column] }, i) => ({
       tables,
       values:
         column === undefined
-          ? { column: -1 - i, rows: Math.min(...tables.map((table) => this.#leaves[table]!.base)) }
+          ? { column: -1 - i, rows: Math.min(...tables.map((table) => this.#joinLeaves[table]!.base)) }
           : classOf(column),
     }));
   }
 
-  #tableOf(column: number): number {
-    return this.#leaves.findLastIndex(({ first }) => first <= column);
+  #leafOfColumn(column: number): number {
+    return this.#joinLeaves.findLastIndex(({ first }) => first <= column);
   }
 
-  #greedy(start: number): readonly number[] {
-    const order = [start];
-    let rows = this.#leaves[start]!.rows;
-    while (order.length < this.#leaves.length) {
-      let next = -1;
-      let least = Number.POSITIVE_INFINITY;
-      for (let leaf = 0; leaf < this.#leaves.length; leaf++) {
-        if (order.includes(leaf)) continue;
-        const joined = this.#joinedRows(rows, order, leaf);
+  #greedyOrder(start: number): readonly number[] {
+    const leafOrder = [start];
+    let rows = this.#joinLeaves[start]!.rows;
+    while (leafOrder.length < this.#joinLeaves.length) {
+      let nextLeaf = -1;
+      let leastWeight = Number.POSITIVE_INFINITY;
+      for (let leaf = 0; leaf < this.#joinLeaves.length; leaf++) {
+        if (leafOrder.includes(leaf)) continue;
+        const joinedRows = this.#joinedRows(rows, leafOrder, leaf);
         // Between two that add as many rows, the one that needs less memory is chosen.
-        const weight = joined + this.#leaves[leaf]!.rows * 1e-6;
-        if (weight < least) {
-          least = weight;
-          next = leaf;
+        const leafWeight = joinedRows + this.#joinLeaves[leaf]!.rows * 1e-6;
+        if (leafWeight < leastWeight) {
+          leastWeight = leafWeight;
+          nextLeaf = leaf;
         }
       }
-      rows = this.#joinedRows(rows, order, next);
-      order.push(next);
+      rows = this.#joinedRows(rows, leafOrder, nextLeaf);
+      leafOrder.push(nextLeaf);
     }
-    return order;
+    return leafOrder;
   }
 
   /**
    * Rows of what is there joined with one more table. Columns that equal each other have as many values as the smallest of their
    * tables has rows; several of them together tell at most the rows of either side apart.
    */
-  #joinedRows(rows: number, there: readonly number[], leaf: number): number {
-    const { rows: more, base } = this.#leaves[leaf]!;
-    const met = new Set<number>();
-    let values = 1;
-    let most = 1;
-    for (const { tables, values: own } of this.#equalities) {
-      const other = tables[0] === leaf ? tables[1] : tables[0];
-      if (!tables.includes(leaf) || !there.includes(other)) continue;
-      most = Math.max(most, this.#leaves[other]!.base);
+  #joinedRows(rows: number, leavesJoined: readonly number[], leaf: number): number {
+    const { rows: leafRows, base } = this.#joinLeaves[leaf]!;
+    const classesMet = new Set<number>();
+    let joinedValues = 1;
+    let largestBase = 1;
+    for (const { tables, values: equalityClass } of this.#joinEqualities) {
+      const otherLeaf = tables[0] === leaf ? tables[1] : tables[0];
+      if (!tables.includes(leaf) || !leavesJoined.includes(otherLeaf)) continue;
+      largestBase = Math.max(largestBase, this.#joinLeaves[otherLeaf]!.base);
       // The same value once more, by way of another table, tells nothing new.
-      if (met.has(own.column)) continue;
-      met.add(own.column);
-      values *= own.rows;
+      if (classesMet.has(equalityClass.column)) continue;
+      classesMet.add(equalityClass.column);
+      joinedValues *= equalityClass.rows;
     }
-    return Math.max(1, (rows * more) / Math.min(values, base, most));
+    return Math.max(1, (rows * leafRows) / Math.min(joinedValues, base, largestBase));
   }
 
   /** Rows that come out of all joins, and rows that are held for them. */
-  #cost(order: readonly number[]): number {
-    let rows = this.#leaves[order[0]!]!.rows;
-    let cost = 0;
+  #orderCost(order: readonly number[]): number {
+    let rows = this.#joinLeaves[order[0]!]!.rows;
+    let orderCost = 0;
     for (let i = 1; i < order.length; i++) {
-      const leaf = this.#leaves[order[i]!]!;
-      cost += Math.min(rows, leaf.rows);
+      const nextLeaf = this.#joinLeaves[order[i]!]!;
+      orderCost += Math.min(rows, nextLeaf.rows);
       rows = this.#joinedRows(rows, order.slice(0, i), order[i]!);
-      cost += rows;
+      orderCost += rows;
     }
-    return cost;
+    return orderCost;
   }
 
-  #build(order: readonly number[]): PlanNode {
+  #buildOrder(order: readonly number[]): PlanNode {
     const rowNumbers = new Map<number, number>();
     const [start, ...others] = order;
     // Each table with its number behind its columns, at the place of the table in the order written.
-    const numbers: number[] = [];
-    const numbered = this.#leaves.map(({ node: leaf }): PlanNode => {
+    const rowNumberColumns: number[] = [];
+    const numberedLeaves = this.#joinLeaves.map(({ node: leaf }): PlanNode => {
       return { kind: 'number', input: leaf, columns: [...leaf.columns, { name: '#row', type: 'integer' }] };
     });
-    let node = numbered[start!]!;
-    const open = new Set(this.#conditions);
+    let node = numberedLeaves[start!]!;
+    const openConditions = new Set(this.#joinConditions);
     const addLeaf = (leaf: number, from: number): void => {
-      const { first, node: own } = this.#leaves[leaf]!;
+      const { first, node: own } = this.#joinLeaves[leaf]!;
       own.columns.forEach((_, c) => rowNumbers.set(first + c, from + c));
-      numbers[leaf] = from + own.columns.length;
+      rowNumberColumns[leaf] = from + own.columns.length;
     };
     addLeaf(start!, 0);
-    const there = new Set([start!]);
+    const leavesJoined = new Set([start!]);
     for (const leaf of others) {
-      const right = numbered[leaf]!;
+      const right = numberedLeaves[leaf]!;
       addLeaf(leaf, node.columns.length);
-      there.add(leaf);
-      const due = [...open].filter((condition) => [...this.#tablesOf(condition)].every((table) => there.has(table)));
-      for (const condition of due) open.delete(condition);
-      const moved = due.map((condition) =>
+      leavesJoined.add(leaf);
+      const dueConditions = [...openConditions].filter((condition) =>
+        [...this.#leavesOfCondition(condition)].every((table) => leavesJoined.has(table)),
+      );
+      for (const condition of dueConditions) openConditions.delete(condition);
+      const movedConditions = dueConditions.map((condition) =>
         replaceColumns(condition, (column) => ({ ...column, index: rowNumbers.get(column.index)! })),
       );
       node = {
@@ -237,28 +239,35 @@ class Cluster {
         right,
         leftKeys: [],
         rightKeys: [],
-        residual: moved.length > 0 ? conjunction(moved) : null,
+        residual: movedConditions.length > 0 ? conjunction(movedConditions) : null,
         build: 'right',
         columns: [...node.columns, ...right.columns],
       };
     }
-    const keys = numbers.map((column): SortKey => ({ column, descending: false, collate: 'codepoint' }));
-    const sorted: PlanNode = { kind: 'sort', input: node, keys, limit: null, counted: false, columns: node.columns };
-    const { columns } = this.#root;
+    const numberKeys = rowNumberColumns.map((column): SortKey => ({ column, descending: false, collate: 'codepoint' }));
+    const sortedRows: PlanNode = {
+      kind: 'sort',
+      input: node,
+      keys: numberKeys,
+      limit: null,
+      counted: false,
+      columns: node.columns,
+    };
+    const { columns } = this.#clusterRoot;
     const expressions = columns.map(({ name, type }, i): Bound => ({ kind: 'column', index: rowNumbers.get(i)!, name, type }));
-    return { kind: 'project', input: sorted, expressions, columns: columns.map((column): PlanColumn => column) };
+    return { kind: 'project', input: sortedRows, expressions, columns: columns.map((column): PlanColumn => column) };
   }
 }
 
-function baseOf(node: PlanNode, context: PassContext): number {
+function baseRowsOf(node: PlanNode, context: PassContext): number {
   switch (node.kind) {
     case 'scan':
       return Math.max(1, rowsOf(node, context));
     case 'filter':
     case 'project':
-      return baseOf(node.input, context);
+      return baseRowsOf(node.input, context);
     case 'join':
-      return baseOf(node.left, context);
+      return baseRowsOf(node.left, context);
     default:
       return Math.max(1, rowsOf(node, context));
   }

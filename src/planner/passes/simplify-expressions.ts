@@ -7,93 +7,93 @@ import { type LogicalPlan, mapExpressions, mapRoots } from '../logical-plan.ts';
 
 export function simplifyExpressions(plan: LogicalPlan): LogicalPlan {
   const parameters: Bound[] = [...plan.parameters];
-  const simplify = (bound: Bound): Bound => simplifyIn(bound, false);
+  const simplify = (bound: Bound): Bound => simplifyBound(bound, false);
   // Each node is looked at once, however deep it stands.
-  const seen = new Map<Bound, number>();
+  const factsByBound = new Map<Bound, number>();
   const factsOf = (bound: Bound): number => {
     const isList = bound.kind === 'in';
     // A list may have a hundred thousand items, and a literal says nothing.
-    const children = isList ? bound.items : childrenOf(bound);
-    if (children.length === 0 && !isList) return ownFacts(bound);
-    let facts = seen.get(bound);
-    if (facts === undefined) {
-      facts = isList ? factsOf(bound.operand) : ownFacts(bound);
-      for (const child of children) if (child.kind !== 'literal') facts |= factsOf(child);
-      seen.set(bound, facts);
+    const childBounds = isList ? bound.items : childrenOf(bound);
+    if (childBounds.length === 0 && !isList) return boundOwnFacts(bound);
+    let boundFacts = factsByBound.get(bound);
+    if (boundFacts === undefined) {
+      boundFacts = isList ? factsOf(bound.operand) : boundOwnFacts(bound);
+      for (const child of childBounds) if (child.kind !== 'literal') boundFacts |= factsOf(child);
+      factsByBound.set(bound, boundFacts);
     }
-    return facts;
+    return boundFacts;
   };
   // A branch of a CASE that no row takes must not fail: expressions that can fail are left to the rows that take it.
-  const simplifyIn = (bound: Bound, inCase: boolean): Bound => {
-    if (bound.kind === 'literal') return parameter(bound);
+  const simplifyBound = (bound: Bound, inCase: boolean): Bound => {
+    if (bound.kind === 'literal') return parameterOf(bound);
     if (bound.kind === 'literals') return bound;
-    const facts = factsOf(bound);
-    if ((facts & (variable | (inCase ? raising : 0))) === 0) return parameter(bound);
-    const simplified = mapChildren(bound, (child) =>
-      simplifyIn(child, inCase || bound.kind === 'case' || bound.kind === 'coalesce'),
+    const boundFacts = factsOf(bound);
+    if ((boundFacts & (variableFact | (inCase ? raisingFact : 0))) === 0) return parameterOf(bound);
+    const simplifiedBound = mapChildren(bound, (child) =>
+      simplifyBound(child, inCase || bound.kind === 'case' || bound.kind === 'coalesce'),
     );
-    return simplified.kind === 'and' || simplified.kind === 'or' ? flatten(simplified) : simplified;
+    return simplifiedBound.kind === 'and' || simplifiedBound.kind === 'or' ? flattenJunction(simplifiedBound) : simplifiedBound;
   };
   // The same literal, met twice, is one parameter; looked up by slot, for lists of many thousands.
-  const known: Record<Extract<Bound, { kind: 'literal' }>['as'], (number | undefined)[]> = {
+  const parametersBySlot: Record<Extract<Bound, { kind: 'literal' }>['as'], (number | undefined)[]> = {
     value: [],
     instant: [],
     basis: [],
     interval: [],
   };
-  const parameter = (bound: Bound): Bound => {
+  const parameterOf = (bound: Bound): Bound => {
     if (bound.kind === 'parameter') return bound;
     if (bound.kind !== 'literal') return { kind: 'parameter', index: parameters.push(bound) - 1, type: bound.type };
-    const index = (known[bound.as][bound.slot] ??= parameters.push(bound) - 1);
+    const index = (parametersBySlot[bound.as][bound.slot] ??= parameters.push(bound) - 1);
     return { kind: 'parameter', index, type: bound.type };
   };
   return { ...mapRoots(plan, (root) => mapExpressions(root, simplify)), parameters };
 }
 
-const variable = 1;
-const raising = 2;
+const variableFact = 1;
+const raisingFact = 2;
 
 /** The result of a subquery is as unknown before the statement runs as the cells of a row. */
-function ownFacts(bound: Bound): number {
+function boundOwnFacts(bound: Bound): number {
   switch (bound.kind) {
     case 'column':
     case 'in-set':
-      return variable;
+      return variableFact;
     case 'call':
-      return (bound.function.draws === true ? variable : 0) | (raises(bound) ? raising : 0);
+      return (bound.function.draws === true ? variableFact : 0) | (raises(bound) ? raisingFact : 0);
     default:
-      return raises(bound) ? raising : 0;
+      return raises(bound) ? raisingFact : 0;
   }
 }
 
-function flatten(bound: Extract<Bound, { kind: 'and' | 'or' }>): Bound {
+function flattenJunction(bound: Extract<Bound, { kind: 'and' | 'or' }>): Bound {
   const operands = bound.operands.flatMap((operand) => (operand.kind === bound.kind ? operand.operands : [operand]));
-  return bound.kind === 'or' ? withLists(operands) : { ...bound, operands };
+  return bound.kind === 'or' ? withInLists(operands) : { ...bound, operands };
 }
 
 /** `a = 1 OR a = 2 OR …` is `a IN (1, 2, …)`: a list of many is one look into a set. */
-function withLists(operands: readonly Bound[]): Bound {
-  const lists = new Map<number, { readonly operand: Bound; readonly items: Bound[] }>();
-  const rest: Bound[] = [];
+function withInLists(operands: readonly Bound[]): Bound {
+  const itemsByColumn = new Map<number, { readonly operand: Bound; readonly items: Bound[] }>();
+  const otherOperands: Bound[] = [];
   for (const each of operands) {
-    const test = listOf(each);
-    const known = test && lists.get(test.operand.index);
-    if (!test) rest.push(each);
-    else if (known) known.items.push(...test.items);
-    else lists.set(test.operand.index, { operand: test.operand, items: [...test.items] });
+    const listTest = listTestOf(each);
+    const knownList = listTest && itemsByColumn.get(listTest.operand.index);
+    if (!listTest) otherOperands.push(each);
+    else if (knownList) knownList.items.push(...listTest.items);
+    else itemsByColumn.set(listTest.operand.index, { operand: listTest.operand, items: [...listTest.items] });
   }
-  const tests = [...lists.values()].map(({ operand, items }): Bound => {
-    const [only, ...others] = items;
-    return others.length === 0
-      ? { kind: 'compare', op: '=', left: operand, right: only!, type: 'boolean' }
+  const listTests = [...itemsByColumn.values()].map(({ operand, items }): Bound => {
+    const [onlyItem, ...otherItems] = items;
+    return otherItems.length === 0
+      ? { kind: 'compare', op: '=', left: operand, right: onlyItem!, type: 'boolean' }
       : { kind: 'in', operand, items, type: 'boolean' };
   });
-  const all = [...tests, ...rest];
-  return all.length === 1 ? all[0]! : { kind: 'or', operands: all, type: 'boolean' };
+  const orOperands = [...listTests, ...otherOperands];
+  return orOperands.length === 1 ? orOperands[0]! : { kind: 'or', operands: orOperands, type: 'boolean' };
 }
 
 /** A column that is tested for being one of some constants. */
-function listOf(bound: Bound): { readonly operand: BoundColumn; readonly items: readonly Bound[] } | null {
+function listTestOf(bound: Bound): { readonly operand: BoundColumn; readonly items: readonly Bound[] } | null {
   if (bound.kind === 'compare' && bound.op === '=') {
     const { left, right } = bound;
     if (left.kind === 'column' && right.kind === 'parameter') return { operand: left, items: [right] };

@@ -15,48 +15,48 @@ import {
 import { conjunctsOf } from './simplify-expressions.ts';
 
 export function useTextIndexes(plan: LogicalPlan): LogicalPlan {
-  return mapRoots(plan, useIndexes);
+  return mapRoots(plan, useTextIndexesIn);
 }
 
-function useIndexes(node: PlanNode): PlanNode {
+function useTextIndexesIn(node: PlanNode): PlanNode {
   if (node.kind === 'sort') {
-    const best = bestOf(node);
-    if (best) return best;
+    const bestSearch = bestFirstSort(node);
+    if (bestSearch) return bestSearch;
   }
-  if (node.kind === 'filter' && node.input.kind === 'search') return { ...node, input: requiring(node.input, node) };
-  return mapInputs(node, useIndexes);
+  if (node.kind === 'filter' && node.input.kind === 'search') return { ...node, input: requireMatches(node.input, node) };
+  return mapInputs(node, useTextIndexesIn);
 }
 
-function requiring(search: SearchNode, { predicate }: FilterNode): SearchNode {
-  const required = conjunctsOf(predicate).flatMap((conjunct) => matchOf(conjunct, search) ?? []);
-  return { ...search, required: [...new Set(required)].sort((a, b) => a - b) };
+function requireMatches(search: SearchNode, { predicate }: FilterNode): SearchNode {
+  const requiredMatches = conjunctsOf(predicate).flatMap((conjunct) => matchOrdinalOf(conjunct, search) ?? []);
+  return { ...search, required: [...new Set(requiredMatches)].sort((a, b) => a - b) };
 }
 
-function matchOf(bound: Bound, { input, matches }: SearchNode): number | null {
+function matchOrdinalOf(bound: Bound, { input, matches }: SearchNode): number | null {
   if (bound.kind !== 'column') return null;
-  const number = bound.index - input.columns.length;
-  return number >= 0 && number < matches.length ? number : null;
+  const matchOrdinal = bound.index - input.columns.length;
+  return matchOrdinal >= 0 && matchOrdinal < matches.length ? matchOrdinal : null;
 }
 
 /** A sort by the score first, of which only the first rows are wanted, over rows that matches alone decide about. */
-function bestOf(sort: SortNode): PlanNode | null {
-  const [key] = sort.keys;
+function bestFirstSort(sort: SortNode): PlanNode | null {
+  const [scoreKey] = sort.keys;
   const { limit, offset } = sort;
-  if (limit === null || 'value' in limit || (offset && 'value' in offset) || !key?.descending) return null;
-  const path: PlanNode[] = [];
-  let { column } = key;
+  if (limit === null || 'value' in limit || (offset && 'value' in offset) || !scoreKey?.descending) return null;
+  const projectPath: PlanNode[] = [];
+  let { column } = scoreKey;
   let node = sort.input;
   for (; node.kind === 'project'; node = node.input) {
     const computed = node.expressions[column]!;
     if (computed.kind !== 'column') return null;
     ({ index: column } = computed);
-    path.push(node);
+    projectPath.push(node);
   }
   if (node.kind !== 'filter' || node.input.kind !== 'search') return null;
-  const search = requiring(node.input, node);
-  if (!search.scored || column !== search.columns.length - 1) return null;
-  if (conjunctsOf(node.predicate).some((conjunct) => matchOf(conjunct, search) === null)) return null;
-  let below: PlanNode = { ...node, input: { ...search, best: { limit, offset } } };
-  for (const each of path.reverse()) if (each.kind === 'project') below = { ...each, input: below };
-  return { ...sort, input: below };
+  const requiredSearch = requireMatches(node.input, node);
+  if (!requiredSearch.scored || column !== requiredSearch.columns.length - 1) return null;
+  if (conjunctsOf(node.predicate).some((conjunct) => matchOrdinalOf(conjunct, requiredSearch) === null)) return null;
+  let searchBelow: PlanNode = { ...node, input: { ...requiredSearch, best: { limit, offset } } };
+  for (const each of projectPath.reverse()) if (each.kind === 'project') searchBelow = { ...each, input: searchBelow };
+  return { ...sort, input: searchBelow };
 }

@@ -6,27 +6,27 @@ import { type Bound, columnsIn, mayRaise } from '../expressions/bound-expression
 import { type LogicalPlan, mapInputs, mapRoots, type Nearest, type PlanNode, type SortNode } from '../logical-plan.ts';
 
 export function useVectorIndexes(plan: LogicalPlan): LogicalPlan {
-  return mapRoots(plan, useIndexes);
+  return mapRoots(plan, useVectorIndexesIn);
 }
 
-function useIndexes(node: PlanNode): PlanNode {
-  const below = mapInputs(node, useIndexes);
-  if (below.kind !== 'sort' || below.input.kind !== 'project') return below;
-  const nearest = nearestOf(below, below.input.expressions);
-  return nearest === null ? below : { ...below, input: { ...below.input, nearest } };
+function useVectorIndexesIn(node: PlanNode): PlanNode {
+  const indexedBelow = mapInputs(node, useVectorIndexesIn);
+  if (indexedBelow.kind !== 'sort' || indexedBelow.input.kind !== 'project') return indexedBelow;
+  const nearestOrder = nearestOf(indexedBelow, indexedBelow.input.expressions);
+  return nearestOrder === null ? indexedBelow : { ...indexedBelow, input: { ...indexedBelow.input, nearest: nearestOrder } };
 }
 
-function nearestOf({ keys: [key], limit, offset, counted }: SortNode, expressions: readonly Bound[]): Nearest | null {
-  if (!key || key.descending || key.nullsFirst === true || limit === null) return null;
+function nearestOf({ keys: [distanceKey], limit, offset, counted }: SortNode, expressions: readonly Bound[]): Nearest | null {
+  if (!distanceKey || distanceKey.descending || distanceKey.nullsFirst === true || limit === null) return null;
   if ('value' in limit || (offset && 'value' in offset)) return null;
-  const distance = expressions[key.column]!;
-  if (distance.kind !== 'call' || !distances.has(distance.name)) return null;
+  const distance = expressions[distanceKey.column]!;
+  if (distance.kind !== 'call' || !distanceOperators.has(distance.name)) return null;
   // A row that is ruled out is not asked whether the rest of it can be worked out.
   if (expressions.some((each) => each !== distance && mayRaise(each))) return null;
-  const [a, b] = distance.operands as [Bound, Bound];
-  const [of, to] = a.kind === 'column' ? [a, b] : [b, a];
-  if (of.kind !== 'column' || of.type !== 'vector' || columnsIn(to).size > 0) return null;
-  return { column: of.index, to, distance, limit, ...(offset && { offset }), counted };
+  const [leftOperand, rightOperand] = distance.operands as [Bound, Bound];
+  const [vectorColumn, soughtVector] = leftOperand.kind === 'column' ? [leftOperand, rightOperand] : [rightOperand, leftOperand];
+  if (vectorColumn.kind !== 'column' || vectorColumn.type !== 'vector' || columnsIn(soughtVector).size > 0) return null;
+  return { column: vectorColumn.index, to: soughtVector, distance, limit, ...(offset && { offset }), counted };
 }
 
-const distances: ReadonlySet<string> = new Set(['<=>', '<->', '<#>']);
+const distanceOperators: ReadonlySet<string> = new Set(['<=>', '<->', '<#>']);

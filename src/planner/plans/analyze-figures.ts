@@ -23,108 +23,116 @@ export type NodeFigures = Pick<OperatorFigures, 'state' | 'rowsIn' | 'rowsOut' |
 type TakenFigures = 'all' | number | null;
 
 export class Analysis {
-  readonly #execution: Execution;
-  readonly #measurements: Measurements;
-  readonly #figures = new Map<PlanNode, NodeFigures>();
+  readonly #analyzedExecution: Execution;
+  readonly #operatorMeasurements: Measurements;
+  readonly #figuresByNode = new Map<PlanNode, NodeFigures>();
 
   constructor({ root, subqueries, facets }: LogicalPlan, execution: Execution, measurements: Measurements) {
-    this.#execution = execution;
-    this.#measurements = measurements;
-    for (const { root: of, as } of subqueries) this.#count(of, as === 'exists' && this.#rows(of) > 0 ? 1 : 'all');
-    this.#count(root, 'all');
-    if (facets) this.#count(facets.root, this.#rows(facets.root) >= facetRowsMax ? facetRowsMax : 'all');
+    this.#analyzedExecution = execution;
+    this.#operatorMeasurements = measurements;
+    for (const { root: subqueryRoot, as } of subqueries)
+      this.#figureNode(subqueryRoot, as === 'exists' && this.#measuredRows(subqueryRoot) > 0 ? 1 : 'all');
+    this.#figureNode(root, 'all');
+    if (facets) this.#figureNode(facets.root, this.#measuredRows(facets.root) >= facetRowsMax ? facetRowsMax : 'all');
   }
 
   figuresOf(node: PlanNode): NodeFigures {
-    return this.#figures.get(node)!;
+    return this.#figuresByNode.get(node)!;
   }
 
-  #rows(node: PlanNode): number {
-    return this.#measurements.figuresOf(node)?.rows ?? 0;
+  #measuredRows(node: PlanNode): number {
+    return this.#operatorMeasurements.figuresOf(node)?.rows ?? 0;
   }
 
-  #count(node: PlanNode, taken: TakenFigures): NodeFigures {
-    const inputs = inputsOf(node).map((input, i) =>
-      isWithin(input, node) ? this.#leaveOut(input) : this.#count(input, this.#takenOf(node, i, taken)),
+  #figureNode(node: PlanNode, rowsTaken: TakenFigures): NodeFigures {
+    const inputFigures = inputsOf(node).map((input, i) =>
+      isMeasuredWithin(input, node) ? this.#figureWithin(input) : this.#figureNode(input, this.#rowsTakenOf(node, i, rowsTaken)),
     );
-    const own = this.#measurements.figuresOf(node);
-    const held = taken === 'all' ? heldBy(node) : [];
-    const figures: NodeFigures = {
-      state: taken !== 'all' ? 'stopped early' : own ? 'read' : 'not read',
-      rowsIn: inputs.length === 0 ? null : sumOf(inputs.map(({ rowsOut }) => rowsOut)),
-      rowsOut: !isDisclosed(node) ? null : taken === 'all' ? this.#rows(node) : taken,
-      timeMs: own ? this.#msOf(node) : null,
+    const measuredFigures = this.#operatorMeasurements.figuresOf(node);
+    const heldNodes = rowsTaken === 'all' ? heldBy(node) : [];
+    const nodeFigures: NodeFigures = {
+      state: rowsTaken !== 'all' ? 'stopped early' : measuredFigures ? 'read' : 'not read',
+      rowsIn: inputFigures.length === 0 ? null : sumOfRows(inputFigures.map(({ rowsOut }) => rowsOut)),
+      rowsOut: !isDisclosed(node) ? null : rowsTaken === 'all' ? this.#measuredRows(node) : rowsTaken,
+      timeMs: measuredFigures ? this.#measuredMsOf(node) : null,
       memoryBytes:
-        held.length === 0 ? null : held.reduce((sum, each) => sum + (this.#measurements.figuresOf(each)?.bytes ?? 0), 0),
-      index: this.#indexOf(node),
+        heldNodes.length === 0
+          ? null
+          : heldNodes.reduce((sum, heldNode) => sum + (this.#operatorMeasurements.figuresOf(heldNode)?.bytes ?? 0), 0),
+      index: this.#usedIndexOf(node),
     };
-    this.#figures.set(node, figures);
-    return figures;
+    this.#figuresByNode.set(node, nodeFigures);
+    return nodeFigures;
   }
 
-  #leaveOut(node: PlanNode): NodeFigures {
-    for (const input of inputsOf(node)) this.#leaveOut(input);
-    const figures = { ...withinAbove, index: this.#indexOf(node) };
-    this.#figures.set(node, figures);
-    return figures;
+  #figureWithin(node: PlanNode): NodeFigures {
+    for (const input of inputsOf(node)) this.#figureWithin(input);
+    const withinFigures = { ...figuresWithinAbove, index: this.#usedIndexOf(node) };
+    this.#figuresByNode.set(node, withinFigures);
+    return withinFigures;
   }
 
   /** The time of a node and of the nodes that are one step with it. */
-  #msOf(node: PlanNode): number {
-    const within = inputsOf(node).filter((input) => isWithin(input, node));
-    return within.reduce((sum, input) => sum + this.#msOf(input), this.#measurements.figuresOf(node)?.ms ?? 0);
+  #measuredMsOf(node: PlanNode): number {
+    const inputsWithin = inputsOf(node).filter((input) => isMeasuredWithin(input, node));
+    return inputsWithin.reduce(
+      (sum, input) => sum + this.#measuredMsOf(input),
+      this.#operatorMeasurements.figuresOf(node)?.ms ?? 0,
+    );
   }
 
   /** Rows that a node took of its input number `i`. */
-  #takenOf(node: PlanNode, i: number, taken: TakenFigures): TakenFigures {
-    if (node.kind === 'limit' && taken === 'all') {
+  #rowsTakenOf(node: PlanNode, i: number, rowsTaken: TakenFigures): TakenFigures {
+    if (node.kind === 'limit' && rowsTaken === 'all') {
       // A sort that gets the limit delivers no more rows anyway.
       if (node.input.kind === 'sort' && node.input.limit) return 'all';
-      const most = firstRows(node.limit, node.offset, this.#execution);
-      return this.#rows(node) < most ? 'all' : most;
+      const limitRows = firstRows(node.limit, node.offset, this.#analyzedExecution);
+      return this.#measuredRows(node) < limitRows ? 'all' : limitRows;
     }
-    if (taken === 'all' || taken === null) return taken;
+    if (rowsTaken === 'all' || rowsTaken === null) return rowsTaken;
     // A node that delivered a row has read its held inputs to the end.
-    const whole = taken > 0 ? 'all' : null;
+    const allOrNone = rowsTaken > 0 ? 'all' : null;
     switch (node.kind) {
       case 'project':
       case 'limit':
-        return taken;
+        return rowsTaken;
       case 'skip':
-        return taken + this.#execution.rowLimit(node.offset);
+        return rowsTaken + this.#analyzedExecution.rowLimit(node.offset);
       case 'spread':
         return null;
       case 'sort':
       case 'aggregate':
       case 'over':
       case 'function':
-        return whole;
+        return allOrNone;
       case 'window':
-        return node.type === 'session' ? whole : null;
+        return node.type === 'session' ? allOrNone : null;
       case 'join':
-        return node.build === 'left' || node.leads === true || i === 1 ? whole : null;
+        return node.build === 'left' || node.leads === true || i === 1 ? allOrNone : null;
       case 'set-operation':
-        return i === 1 && /^(intersect|except)/.test(node.op) ? whole : null;
+        return i === 1 && /^(intersect|except)/.test(node.op) ? allOrNone : null;
       default:
         return null;
     }
   }
 
   /** The index that rows are found by. */
-  #indexOf(node: PlanNode): string | null {
+  #usedIndexOf(node: PlanNode): string | null {
     if (node.kind === 'search') {
-      const searched = new Set(node.matches.flatMap(({ columns }) => columns.map((column) => node.input.columns[column]!.name)));
-      return `text of ${[...searched].join(', ')}`;
+      const searchedColumns = new Set(
+        node.matches.flatMap(({ columns }) => columns.map((column) => node.input.columns[column]!.name)),
+      );
+      return `text of ${[...searchedColumns].join(', ')}`;
     }
     if (node.kind === 'project' && node.nearest) return `vectors of ${node.input.columns[node.nearest.column]!.name}`;
-    if (node.kind !== 'scan' || isClosedType(this.#execution.snapshot, node.type)) return null;
-    const request = scanRequest(node, this.#execution);
-    const access = request && this.#execution.snapshot.rows.estimate(request).access;
-    return access === 'primary key' || access === 'cached view' ? access : null;
+    if (node.kind !== 'scan' || isClosedType(this.#analyzedExecution.snapshot, node.type)) return null;
+    const scanRequestOfNode = scanRequest(node, this.#analyzedExecution);
+    const scanAccess = scanRequestOfNode && this.#analyzedExecution.snapshot.rows.estimate(scanRequestOfNode).access;
+    return scanAccess === 'primary key' || scanAccess === 'cached view' ? scanAccess : null;
   }
 }
 
-const withinAbove = {
+const figuresWithinAbove = {
   state: 'within the line above',
   rowsIn: null,
   rowsOut: null,
@@ -140,12 +148,12 @@ function isDisclosed(node: PlanNode): boolean {
 }
 
 /** Whether an input is one step with the node above it. */
-function isWithin(input: PlanNode, node: PlanNode): boolean {
+function isMeasuredWithin(input: PlanNode, node: PlanNode): boolean {
   if (node.kind === 'search') return true;
   if (node.kind === 'project' && node.nearest) return input.kind === 'scan';
   return node.kind === 'filter' && (!isDisclosed(input) || filtersByKernel(node));
 }
 
-function sumOf(rows: readonly (number | null)[]): number | null {
+function sumOfRows(rows: readonly (number | null)[]): number | null {
   return rows.includes(null) ? null : rows.reduce<number>((sum, each) => sum + each!, 0);
 }

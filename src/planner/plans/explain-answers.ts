@@ -22,14 +22,14 @@ import type { Sketches } from './sketches.ts';
 export const planColumns: Answer['columns'] = [{ name: 'plan', type: 'string' }];
 
 export class Explainer {
-  readonly #clock: Clock;
-  readonly #scheduler: Scheduler;
-  readonly #sketches: Sketches;
+  readonly #explainClock: Clock;
+  readonly #explainScheduler: Scheduler;
+  readonly #planSketches: Sketches;
 
   constructor(clock: Clock, scheduler: Scheduler, sketches: Sketches) {
-    this.#clock = clock;
-    this.#scheduler = scheduler;
-    this.#sketches = sketches;
+    this.#explainClock = clock;
+    this.#explainScheduler = scheduler;
+    this.#planSketches = sketches;
   }
 
   async explain(
@@ -42,25 +42,25 @@ export class Explainer {
     }: { readonly statement: QueryStatement; readonly run: { readonly actualRows: number; readonly watch: Measurements } | null },
   ): Promise<Answer> {
     // To explain takes no part in what it explains.
-    const processingTimeMs = this.#clock.monotonicMs() - startedMs;
-    const sketch = await this.#sketches.sketchesOf(plan, execution.snapshot);
-    const texts = await this.#textsOf(plan, execution);
-    const { lines, operators } = explain(plan, execution, sketch, texts, run?.watch);
-    const answer = this.lines(statement.asJson ? [planAsJson(lines)] : lines, execution.kernels.instant, startedMs);
-    return run ? { ...answer, actualRows: run.actualRows, operators, processingTimeMs } : answer;
+    const processingTimeMs = this.#explainClock.monotonicMs() - startedMs;
+    const planSketch = await this.#planSketches.sketchesOf(plan, execution.snapshot);
+    const texts = await this.#textsReadyOf(plan, execution);
+    const { lines, operators } = explain(plan, execution, planSketch, texts, run?.watch);
+    const explainAnswer = this.lines(statement.asJson ? [planAsJson(lines)] : lines, execution.kernels.instant, startedMs);
+    return run ? { ...explainAnswer, actualRows: run.actualRows, operators, processingTimeMs } : explainAnswer;
   }
 
   /** By search: whether what it searches is indexed. */
-  async #textsOf(plan: LogicalPlan, execution: Execution): Promise<IndexReadiness> {
-    const texts = new Map<PlanNode, TextsReady>();
+  async #textsReadyOf(plan: LogicalPlan, execution: Execution): Promise<IndexReadiness> {
+    const textsByNode = new Map<PlanNode, TextsReady>();
     for (const node of nodesOf(plan)) {
       if (node.kind !== 'search') continue;
-      const steps = textsReady(node, execution);
-      let step = steps.next();
-      for (; step.done !== true; step = steps.next()) await this.#scheduler.yield();
-      texts.set(node, step.value);
+      const readinessSteps = textsReady(node, execution);
+      let readinessStep = readinessSteps.next();
+      for (; readinessStep.done !== true; readinessStep = readinessSteps.next()) await this.#explainScheduler.yield();
+      textsByNode.set(node, readinessStep.value);
     }
-    return texts;
+    return textsByNode;
   }
 
   /**
@@ -68,16 +68,21 @@ export class Explainer {
    * for any instant. Source: specification, "SQL dialect" rule 12; the live one is given here too.
    */
   policy(invocation: QueryInvocation, query: Query, source: StatementSource, { time }: QueryOptions, startedMs: number): Answer {
-    const now = this.#clock.now();
+    const now = this.#explainClock.now();
     const literals = source.parameters;
-    const kernels = new KernelContext({ literals, locationOf: (slot) => source.locationOf(slot), instant: now, parameters: [] });
+    const policyKernels = new KernelContext({
+      literals,
+      locationOf: (slot) => source.locationOf(slot),
+      instant: now,
+      parameters: [],
+    });
     const { system } = timeOf(query, literals, source.dialect !== 'spec');
-    const stated = typeof system === 'string' ? undefined : asInstant(kernels.constant(system.instant));
-    const at = query.asOf === null && typeof time === 'object' && time.system !== 'now' ? time.system : stated;
-    const types = [...new Set([...typesNamed(query), ...typesCalled(query, literals), ...(tablesOf(query) ?? [])])];
-    const lines = (types.length === 0 ? [null] : types).flatMap((type) => {
-      const policyText = policyLines(invocation.explainPolicy(type, at));
-      return types.length > 1 ? [`type ${type}`, ...policyText] : policyText;
+    const statedInstant = typeof system === 'string' ? undefined : asInstant(policyKernels.constant(system.instant));
+    const policyInstant = query.asOf === null && typeof time === 'object' && time.system !== 'now' ? time.system : statedInstant;
+    const namedTypes = [...new Set([...typesNamed(query), ...typesCalled(query, literals), ...(tablesOf(query) ?? [])])];
+    const lines = (namedTypes.length === 0 ? [null] : namedTypes).flatMap((type) => {
+      const policyText = policyLines(invocation.explainPolicy(type, policyInstant));
+      return namedTypes.length > 1 ? [`type ${type}`, ...policyText] : policyText;
     });
     return this.lines(lines, now, startedMs);
   }
@@ -90,7 +95,7 @@ export class Explainer {
         asOfSystem,
         costUnits: 1,
         plan: lines.join('\n'),
-        processingTimeMs: this.#clock.monotonicMs() - startedMs,
+        processingTimeMs: this.#explainClock.monotonicMs() - startedMs,
       },
     );
   }

@@ -31,7 +31,7 @@ function originOf(node: PlanNode, column: number): Pick<OutputColumn, 'origin' |
     case 'project': {
       const computed = node.expressions[column]!;
       if (computed.kind === 'column' && computed.wire === undefined) return originOf(node.input, computed.index);
-      return shownAs(computed);
+      return boundShownAs(computed);
     }
     case 'filter':
     case 'distinct':
@@ -40,13 +40,13 @@ function originOf(node: PlanNode, column: number): Pick<OutputColumn, 'origin' |
     case 'skip':
       return originOf(node.input, column);
     case 'join': {
-      const left = node.left.columns.length;
-      if (column < left) return originOf(node.left, column);
+      const leftWidth = node.left.columns.length;
+      if (column < leftWidth) return originOf(node.left, column);
       // Behind the left columns of these stands a mark, or the value of a query.
-      return node.type === 'mark' || node.type === 'single' ? {} : originOf(node.right, column - left);
+      return node.type === 'mark' || node.type === 'single' ? {} : originOf(node.right, column - leftWidth);
     }
     case 'aggregate':
-      return column < node.groups ? originOf(node.input, column) : ofAggregate(node, node.calls[column - node.groups]!);
+      return column < node.groups ? originOf(node.input, column) : aggregateOrigin(node, node.calls[column - node.groups]!);
     case 'search':
     case 'number':
     case 'over':
@@ -55,21 +55,21 @@ function originOf(node: PlanNode, column: number): Pick<OutputColumn, 'origin' |
     case 'spread':
       return column < node.width ? originOf(node.input, column) : { shownAs: node.wires[column - node.width]! };
     case 'values':
-      return alike(
+      return commonOrigin(
         node.rows
           .map((row) => row[column]!)
           .filter((cell) => cell.type !== 'null')
-          .map(shownAs),
+          .map(boundShownAs),
       );
     case 'set-operation':
-      return alike([originOf(node.left, column), originOf(node.right, column)]);
+      return commonOrigin([originOf(node.left, column), originOf(node.right, column)]);
     default:
       return {};
   }
 }
 
 /** The least or greatest of system instants is one of them, and needs all of its digits. Sums that are texts are vectors. */
-function ofAggregate(
+function aggregateOrigin(
   { input }: AggregateNode,
   { function: name, column, wire = '_text' }: AggregateCall,
 ): Pick<OutputColumn, 'shownAs'> {
@@ -78,19 +78,19 @@ function ofAggregate(
   if ((name === 'sum' || name === 'avg') && (type === 'vector' || type === 'string')) return { shownAs: 'vector' };
   if (name === 'array') return { shownAs: wire };
   if ((name !== 'min' && name !== 'max') || column === null) return {};
-  const { origin, shownAs: like } = originOf(input, column);
-  if (like !== undefined) return { shownAs: like };
-  const of = origin?.column;
-  return of !== undefined && Object.hasOwn(systemColumns, of) ? { shownAs: 'int8' } : {};
+  const { origin, shownAs: operandShownAs } = originOf(input, column);
+  if (operandShownAs !== undefined) return { shownAs: operandShownAs };
+  const originColumn = origin?.column;
+  return originColumn !== undefined && Object.hasOwn(systemColumns, originColumn) ? { shownAs: 'int8' } : {};
 }
 
-function shownAs(bound: Bound): Pick<OutputColumn, 'shownAs'> {
+function boundShownAs(bound: Bound): Pick<OutputColumn, 'shownAs'> {
   if ('wire' in bound && bound.wire !== undefined) return { shownAs: bound.wire };
   if (isDate(bound)) return { shownAs: 'date' };
   return bound.kind === 'call' && bound.name === vectorCast.name ? { shownAs: 'vector' } : {};
 }
 
-function alike(arms: readonly Pick<OutputColumn, 'shownAs'>[]): Pick<OutputColumn, 'shownAs'> {
-  const first = arms[0]?.shownAs;
-  return first !== undefined && arms.every((arm) => arm.shownAs === first) ? { shownAs: first } : {};
+function commonOrigin(armOrigins: readonly Pick<OutputColumn, 'shownAs'>[]): Pick<OutputColumn, 'shownAs'> {
+  const firstShownAs = armOrigins[0]?.shownAs;
+  return firstShownAs !== undefined && armOrigins.every((arm) => arm.shownAs === firstShownAs) ? { shownAs: firstShownAs } : {};
 }

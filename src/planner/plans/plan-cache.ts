@@ -9,34 +9,34 @@ export interface PlanCacheOptions {
 }
 
 /** Share of the cache for all pinned branches together. */
-const pinnedShare = 1 / 4;
+const pinnedBranchShare = 1 / 4;
 
 export class PlanCache<Plan extends object> {
-  readonly #pinned: ReadonlySet<string>;
-  readonly #shared: LRUCache<string, Plan>;
-  readonly #reserved: LRUCache<string, Plan>;
+  readonly #pinnedBranches: ReadonlySet<string>;
+  readonly #sharedPlans: LRUCache<string, Plan>;
+  readonly #reservedPlans: LRUCache<string, Plan>;
 
   constructor({ plansMax, pinned }: PlanCacheOptions) {
-    const reserved = pinned.size === 0 ? 0 : Math.ceil(plansMax * pinnedShare);
-    this.#pinned = pinned;
-    this.#shared = new LRUCache<string, Plan>({ max: plansMax - reserved, ...byText });
-    this.#reserved = new LRUCache<string, Plan>({ max: Math.max(1, reserved), ...byText });
+    const reservedPlans = pinned.size === 0 ? 0 : Math.ceil(plansMax * pinnedBranchShare);
+    this.#pinnedBranches = pinned;
+    this.#sharedPlans = new LRUCache<string, Plan>({ max: plansMax - reservedPlans, ...byText });
+    this.#reservedPlans = new LRUCache<string, Plan>({ max: Math.max(1, reservedPlans), ...byText });
   }
 
-  get(branch: string, key: string): Plan | undefined {
-    return this.#cacheOf(branch).get(key);
+  get(branch: string, planKey: string): Plan | undefined {
+    return this.#planCacheOf(branch).get(planKey);
   }
 
-  set(branch: string, key: string, plan: Plan): void {
-    this.#cacheOf(branch).set(key, plan);
+  set(branch: string, planKey: string, plan: Plan): void {
+    this.#planCacheOf(branch).set(planKey, plan);
   }
 
   clear(): void {
-    this.#shared.clear();
-    this.#reserved.clear();
+    this.#sharedPlans.clear();
+    this.#reservedPlans.clear();
   }
 
-  #cacheOf(branch: string): LRUCache<string, Plan> {
-    return this.#pinned.has(branch) ? this.#reserved : this.#shared;
+  #planCacheOf(branch: string): LRUCache<string, Plan> {
+    return this.#pinnedBranches.has(branch) ? this.#reservedPlans : this.#sharedPlans;
   }
 }

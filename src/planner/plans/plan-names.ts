@@ -37,35 +37,40 @@ export interface Read extends ViewDefinition {
 }
 
 export function namesRead(query: Query): ReadNames {
-  const tables = new Set<string>();
-  const lookups = new Set<string>();
-  let calls = false;
-  let degrees: readonly number[] | null = null;
+  const tableNames = new Set<string>();
+  const lookupNames = new Set<string>();
+  let hasFunctionCalls = false;
+  let degreeSlots: readonly number[] | null = null;
   // Trees are plain data: a kind of node that comes later is found wherever it stands.
-  const open: object[] = [query];
-  for (let node = open.pop(); node !== undefined; node = open.pop()) {
-    const { kind, name, arguments: given } = node as { kind?: unknown; name?: unknown; arguments?: readonly unknown[] };
-    if (kind === 'table') tables.add(String(name));
-    if (kind === 'function') calls = true;
-    if (kind === 'walk' || kind === 'graph-rows' || kind === 'entities') degrees ??= [];
-    if (kind === 'call' && name === 'DEGREE') degrees = [...(degrees ?? []), ...degreeWords(given)];
-    if (kind === 'call' && name === 'LOOKUP') for (const each of namesIn(given)) lookups.add(each);
+  const openNodes: object[] = [query];
+  for (let queryNode = openNodes.pop(); queryNode !== undefined; queryNode = openNodes.pop()) {
+    const {
+      kind,
+      name,
+      arguments: callArguments,
+    } = queryNode as { kind?: unknown; name?: unknown; arguments?: readonly unknown[] };
+    if (kind === 'table') tableNames.add(String(name));
+    if (kind === 'function') hasFunctionCalls = true;
+    if (kind === 'walk' || kind === 'graph-rows' || kind === 'entities') degreeSlots ??= [];
+    if (kind === 'call' && name === 'DEGREE') degreeSlots = [...(degreeSlots ?? []), ...degreeWords(callArguments)];
+    if (kind === 'call' && name === 'LOOKUP') for (const each of namesIn(callArguments)) lookupNames.add(each);
     // A list of literals may be long: they are left where they are.
-    for (const inner of (Array.isArray(node) ? node : Object.values(node)) as unknown[])
-      if (typeof inner === 'object' && inner !== null && (inner as { kind?: unknown }).kind !== 'literal') open.push(inner);
+    for (const childNode of (Array.isArray(queryNode) ? queryNode : Object.values(queryNode)) as unknown[])
+      if (typeof childNode === 'object' && childNode !== null && (childNode as { kind?: unknown }).kind !== 'literal')
+        openNodes.push(childNode);
   }
-  return { tables: [...tables].sort(), lookups: [...lookups].sort(), calls, degrees };
+  return { tables: [...tableNames].sort(), lookups: [...lookupNames].sort(), calls: hasFunctionCalls, degrees: degreeSlots };
 }
 
-function degreeWords(given: readonly unknown[] = []): readonly number[] {
-  return given.flatMap((argument) => {
+function degreeWords(degreeArguments: readonly unknown[] = []): readonly number[] {
+  return degreeArguments.flatMap((argument) => {
     const { value } = argument as { value: { kind: string; slot?: number } };
     return value.kind === 'literal' ? [value.slot!] : [];
   });
 }
 
-function namesIn(given: readonly unknown[] = []): readonly string[] {
-  return given.flatMap((argument) => {
+function namesIn(lookupArguments: readonly unknown[] = []): readonly string[] {
+  return lookupArguments.flatMap((argument) => {
     const { value } = argument as { value: { kind: string; name?: string } };
     return value.kind === 'column' ? [value.name!] : [];
   });
@@ -75,122 +80,130 @@ function namesIn(given: readonly unknown[] = []): readonly string[] {
  * Texts that stand in keys as numbers. No number is used twice, so an evicted one never means another text. No more than 4,096: by
  * their size, since for a number of them the cache would take its room at once.
  */
-const textsKept = { maxSize: 8 << 20, sizeCalculation: (_: number, text: string): number => Math.max(text.length, 2_048) };
+const namedTextsMax = { maxSize: 8 << 20, sizeCalculation: (_: number, text: string): number => Math.max(text.length, 2_048) };
 
 export class PlanNames {
-  readonly #lookups: (path: string | null, name: string) => LookupTable | undefined;
-  readonly #texts = new LRUCache<string, number>(textsKept);
-  readonly #views = new LRUCache<string, Read>({ max: 256, ...byText });
-  #objects = new WeakMap<object, number>();
-  #next = 0;
+  readonly #lookupTableOf: (path: string | null, name: string) => LookupTable | undefined;
+  readonly #numbersByText = new LRUCache<string, number>(namedTextsMax);
+  readonly #viewsBySql = new LRUCache<string, Read>({ max: 256, ...byText });
+  #numbersByObject = new WeakMap<object, number>();
+  #lastNumber = 0;
 
   constructor(lookups: (path: string | null, name: string) => LookupTable | undefined) {
-    this.#lookups = lookups;
+    this.#lookupTableOf = lookups;
   }
 
   clear(): void {
-    this.#texts.clear();
-    this.#views.clear();
-    this.#objects = new WeakMap();
+    this.#numbersByText.clear();
+    this.#viewsBySql.clear();
+    this.#numbersByObject = new WeakMap();
   }
 
   /** Snapshots of one key give a statement one plan. Throws what naming a type that is out of reach throws. */
-  keyOf(read: Read, snapshot: GovernedSnapshot, served: ServedView | null): string {
-    return this.#keyOf(read, snapshot, served, none);
+  keyOf(readQuery: Read, snapshot: GovernedSnapshot, served: ServedView | null): string {
+    return this.#namesKeyOf(readQuery, snapshot, served, noNames);
   }
 
-  #keyOf(
+  #namesKeyOf(
     { query, literals, names }: Read,
     snapshot: GovernedSnapshot,
     served: ServedView | null,
-    within: ReadonlySet<string>,
+    viewsAround: ReadonlySet<string>,
   ): string {
-    let key = '';
-    for (const name of names.tables) key += this.#tableKey(name, snapshot, served, within);
+    let namesKey = '';
+    for (const name of names.tables) namesKey += this.#tableNameKey(name, snapshot, served, viewsAround);
     for (const name of names.lookups) {
-      const table = this.#lookups(snapshot.caller.path, name);
-      key += table === undefined ? '\0-' : `\0l${this.#numberOf(table)}`;
+      const lookupTable = this.#lookupTableOf(snapshot.caller.path, name);
+      namesKey += lookupTable === undefined ? '\0-' : `\0l${this.#numberOf(lookupTable)}`;
     }
     if (names.degrees) {
-      key += `\0d${JSON.stringify(names.degrees.map((slot) => String(literals[slot])))}`;
-      for (const { name } of snapshot.catalog.types()) key += this.#tableKey(name, snapshot, served, within);
+      namesKey += `\0d${JSON.stringify(names.degrees.map((slot) => String(literals[slot])))}`;
+      for (const { name } of snapshot.catalog.types()) namesKey += this.#tableNameKey(name, snapshot, served, viewsAround);
     }
-    if (!names.calls) return key;
-    const called = calledBy(query, literals, snapshot);
+    if (!names.calls) return namesKey;
+    const calledTypes = calledTypesOf(query, literals, snapshot);
     // Binding reports the error, with its location in the current text.
-    if (called === null) return `${key}\0-`;
-    key += `\0${JSON.stringify([...wordLiterals(query, literals), ...called].map(String))}`;
-    for (const name of called) key += this.#tableKey(name, snapshot, served, within) + hiddenKey(name, snapshot);
-    return key;
+    if (calledTypes === null) return `${namesKey}\0-`;
+    namesKey += `\0${JSON.stringify([...wordLiterals(query, literals), ...calledTypes].map(String))}`;
+    for (const name of calledTypes)
+      namesKey += this.#tableNameKey(name, snapshot, served, viewsAround) + hiddenColumnsKey(name, snapshot);
+    return namesKey;
   }
 
-  #tableKey(name: string, snapshot: GovernedSnapshot, served: ServedView | null, within: ReadonlySet<string>): string {
+  #tableNameKey(name: string, snapshot: GovernedSnapshot, served: ServedView | null, viewsAround: ReadonlySet<string>): string {
     const definition = snapshot.catalog.type(name);
     if (definition !== undefined) {
-      const masked = snapshot.masksOf(name);
-      const key = `\0t${this.#definitionOf(definition)}`;
-      return masked.size === 0 ? key : `${key}.${this.#maskOf(masked)}`;
+      const maskedColumns = snapshot.masksOf(name);
+      const typeKey = `\0t${this.#definitionNumber(definition)}`;
+      return maskedColumns.size === 0 ? typeKey : `${typeKey}.${this.#maskNumber(maskedColumns)}`;
     }
-    if (name === served?.name) return `\0s${this.#text(JSON.stringify(served.columns))}`;
-    const view = nearestView(snapshot.views, name);
-    const call = view === undefined ? functionOfTable(name) : undefined;
-    if (call) return `\0f${this.#text(JSON.stringify(call.types({ words: noWords, catalog: snapshot.catalog })))}`;
-    if (view === undefined) return '\0-';
+    if (name === served?.name) return `\0s${this.#textNumber(JSON.stringify(served.columns))}`;
+    const nearView = nearestView(snapshot.views, name);
+    const tableFunction = nearView === undefined ? functionOfTable(name) : undefined;
+    if (tableFunction)
+      return `\0f${this.#textNumber(JSON.stringify(tableFunction.types({ words: noWords, catalog: snapshot.catalog })))}`;
+    if (nearView === undefined) return '\0-';
     // A view that reads itself is refused when it is bound.
-    if (within.has(name)) return '\0r';
-    const known = this.#viewOf(view.sql);
-    const inside = known === null ? '' : this.#keyOf(known, snapshot, null, new Set([...within, name]));
-    return `\0v${this.#text(view.sql)}(${inside})`;
+    if (viewsAround.has(name)) return '\0r';
+    const viewRead = this.#viewOf(nearView.sql);
+    const viewKey = viewRead === null ? '' : this.#namesKeyOf(viewRead, snapshot, null, new Set([...viewsAround, name]));
+    return `\0v${this.#textNumber(nearView.sql)}(${viewKey})`;
   }
 
   /** The query that a name stands for. */
   view(snapshot: GovernedSnapshot, name: string): ViewDefinition | undefined {
-    const nearest = nearestView(snapshot.views, name);
-    return (nearest && this.#viewOf(nearest.sql)) ?? undefined;
+    const nearView = nearestView(snapshot.views, name);
+    return (nearView && this.#viewOf(nearView.sql)) ?? undefined;
   }
 
   /** null: its text is no query. */
   #viewOf(sql: string): Read | null {
-    let known = this.#views.get(sql);
-    if (known === undefined) {
+    let viewRead = this.#viewsBySql.get(sql);
+    if (viewRead === undefined) {
       const { statement, parameters } = parseLexed(lexStatement(sql));
       if (statement.kind !== 'query') return null;
-      known = { query: statement.query, literals: parameters, names: namesRead(statement.query) };
-      this.#views.set(sql, known);
+      viewRead = { query: statement.query, literals: parameters, names: namesRead(statement.query) };
+      this.#viewsBySql.set(sql, viewRead);
     }
-    return known;
+    return viewRead;
   }
 
   /** The definition as a number, independent of its version. */
-  #definitionOf(definition: TypeDefinition): number {
-    return this.#objects.get(definition) ?? this.#remember(definition, JSON.stringify({ ...definition, ontologyVersion: 0 }));
+  #definitionNumber(definition: TypeDefinition): number {
+    return (
+      this.#numbersByObject.get(definition) ??
+      this.#rememberNumber(definition, JSON.stringify({ ...definition, ontologyVersion: 0 }))
+    );
   }
 
-  #maskOf(masked: ReadonlyMap<string, MaskKind>): number {
-    return this.#objects.get(masked) ?? this.#remember(masked, JSON.stringify([...masked].sort(([a], [b]) => compareText(a, b))));
+  #maskNumber(masked: ReadonlyMap<string, MaskKind>): number {
+    return (
+      this.#numbersByObject.get(masked) ??
+      this.#rememberNumber(masked, JSON.stringify([...masked].sort(([a], [b]) => compareText(a, b))))
+    );
   }
 
-  #remember(object: object, text: string): number {
-    const number = this.#text(text);
-    this.#objects.set(object, number);
-    return number;
+  #rememberNumber(object: object, text: string): number {
+    const textNumber = this.#textNumber(text);
+    this.#numbersByObject.set(object, textNumber);
+    return textNumber;
   }
 
   #numberOf(object: object): number {
-    let number = this.#objects.get(object);
-    if (number === undefined) this.#objects.set(object, (number = ++this.#next));
-    return number;
+    let objectNumber = this.#numbersByObject.get(object);
+    if (objectNumber === undefined) this.#numbersByObject.set(object, (objectNumber = ++this.#lastNumber));
+    return objectNumber;
   }
 
-  #text(text: string): number {
-    let number = this.#texts.get(text);
-    if (number === undefined) this.#texts.set(text, (number = ++this.#next));
-    return number;
+  #textNumber(text: string): number {
+    let textNumber = this.#numbersByText.get(text);
+    if (textNumber === undefined) this.#numbersByText.set(text, (textNumber = ++this.#lastNumber));
+    return textNumber;
   }
 }
 
 /** A call names its type by a value, or implies one by the catalog. Null: it is malformed. */
-function calledBy(query: Query, literals: readonly Literal[], { catalog }: GovernedSnapshot): readonly string[] | null {
+function calledTypesOf(query: Query, literals: readonly Literal[], { catalog }: GovernedSnapshot): readonly string[] | null {
   try {
     return typesCalled(query, literals, catalog);
   } catch (error) {
@@ -200,13 +213,13 @@ function calledBy(query: Query, literals: readonly Literal[], { catalog }: Gover
 }
 
 /** Columns that are masked in every row: a call leaves them out, or refuses them, where it takes others of which some cells show. */
-function hiddenKey(type: string, snapshot: GovernedSnapshot): string {
+function hiddenColumnsKey(type: string, snapshot: GovernedSnapshot): string {
   if (snapshot.catalog.type(type) === undefined) return '';
-  const hidden = [...snapshot.masksOf(type).keys()].filter((column) => snapshot.hides(type, column));
-  return hidden.length === 0 ? '' : `\0h${JSON.stringify(hidden.sort())}`;
+  const hiddenColumns = [...snapshot.masksOf(type).keys()].filter((column) => snapshot.hides(type, column));
+  return hiddenColumns.length === 0 ? '' : `\0h${JSON.stringify(hiddenColumns.sort())}`;
 }
 
-const none: ReadonlySet<string> = new Set();
+const noNames: ReadonlySet<string> = new Set();
 
 /** A call without arguments has none. */
-const noWords: Words = { word: () => undefined, locationOf: () => nowhere, given: none };
+const noWords: Words = { word: () => undefined, locationOf: () => nowhere, given: noNames };

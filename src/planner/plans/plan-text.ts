@@ -32,7 +32,7 @@ import { wayToMeaning } from '../table-functions/hybrid-operator.ts';
 import { type Way, wayOf, wayToNearest } from '../vectors/nearest-rows.ts';
 
 /** Marks nodes that kernels run over the columns in place. */
-const kernel = '; kernel';
+const kernelMark = '; kernel';
 
 /** By search: whether its columns are indexed. */
 export type IndexReadiness = ReadonlyMap<PlanNode, TextsReady>;
@@ -52,29 +52,36 @@ export function explain(
 ): Explained {
   const statistics = statisticsOf(execution, sketch);
   const analysis = measurements && new Analysis(plan, execution, measurements);
-  const lines: string[] = [];
-  const operators: OperatorFigures[] = [];
-  const add = (node: PlanNode, part: string, depth: number, indent: string): void => {
-    const line = describe(node, execution, { plan, texts, isAnalyzed: analysis !== null });
-    const indented = indent + '  '.repeat(depth) + line;
+  const planLines: string[] = [];
+  const operatorsOfPlan: OperatorFigures[] = [];
+  const addNode = (node: PlanNode, planPart: string, depth: number, indent: string): void => {
+    const nodeLine = describeNode(node, execution, { plan, texts, isAnalyzed: analysis !== null });
+    const indentedLine = indent + '  '.repeat(depth) + nodeLine;
     if (analysis) {
       const rowsExpected = Math.round(rowsOf(node, statistics));
-      const figures = { part, depth, operator: node.kind, line, rowsExpected, ...analysis.figuresOf(node) };
-      operators.push(figures);
-      lines.push(`${indented} [${figuresText(figures)}]`);
-    } else lines.push(indented + estimateText(node, statistics));
-    for (const input of shownInputs(node, execution)) add(input, part, depth + 1, indent);
+      const operatorFigures = {
+        part: planPart,
+        depth,
+        operator: node.kind,
+        line: nodeLine,
+        rowsExpected,
+        ...analysis.figuresOf(node),
+      };
+      operatorsOfPlan.push(operatorFigures);
+      planLines.push(`${indentedLine} [${figuresText(operatorFigures)}]`);
+    } else planLines.push(indentedLine + estimateText(node, statistics));
+    for (const shownInput of shownInputs(node, execution)) addNode(shownInput, planPart, depth + 1, indent);
   };
-  add(plan.root, 'answer', 0, '');
+  addNode(plan.root, 'answer', 0, '');
   plan.subqueries.forEach(({ root, as }, i) => {
-    lines.push(`${as} ${i + 1}`);
-    add(root, `${as} ${i + 1}`, 0, '  ');
+    planLines.push(`${as} ${i + 1}`);
+    addNode(root, `${as} ${i + 1}`, 0, '  ');
   });
   if (plan.facets) {
-    lines.push('facets');
-    add(plan.facets.root, 'facets', 0, '  ');
+    planLines.push('facets');
+    addNode(plan.facets.root, 'facets', 0, '  ');
   }
-  return { lines, operators };
+  return { lines: planLines, operators: operatorsOfPlan };
 }
 
 /** The lines of a plan as Postgres' clients read one: nodes with the plans of their inputs. */
@@ -83,25 +90,25 @@ export function planAsJson(lines: readonly string[]): string {
     'Node Type': string;
     Plans?: Node[];
   }
-  const roots: { Plan: Node }[] = [];
-  const open: Node[] = [];
+  const planRoots: { Plan: Node }[] = [];
+  const openPlanNodes: Node[] = [];
   for (const line of lines) {
     const depth = /^ */.exec(line)![0].length / 2;
-    const node: Node = { 'Node Type': line.trim() };
-    open.length = Math.min(depth, open.length);
-    const above = open.at(-1);
-    if (above === undefined) roots.push({ Plan: node });
-    else (above.Plans ??= []).push(node);
-    open.push(node);
+    const jsonNode: Node = { 'Node Type': line.trim() };
+    openPlanNodes.length = Math.min(depth, openPlanNodes.length);
+    const parentNode = openPlanNodes.at(-1);
+    if (parentNode === undefined) planRoots.push({ Plan: jsonNode });
+    else (parentNode.Plans ??= []).push(jsonNode);
+    openPlanNodes.push(jsonNode);
   }
-  return JSON.stringify(roots, null, 2);
+  return JSON.stringify(planRoots, null, 2);
 }
 
 function figuresText({ state, rowsIn, rowsOut, rowsExpected, timeMs, memoryBytes, index }: OperatorFigures): string {
-  const rows = [...(rowsIn === null ? [] : [`in ${rowsIn}`]), ...(rowsOut === null ? [] : [`out ${rowsOut}`])];
+  const rowTexts = [...(rowsIn === null ? [] : [`in ${rowsIn}`]), ...(rowsOut === null ? [] : [`out ${rowsOut}`])];
   return [
     ...(state === 'read' ? [] : [state]),
-    [...rows, `expected ${rowsExpected}`].join(', '),
+    [...rowTexts, `expected ${rowsExpected}`].join(', '),
     ...(timeMs === null ? [] : [`${timeMs.toFixed(3)} ms`]),
     ...(memoryBytes === null ? [] : [`holds ${memoryBytes} bytes`]),
     ...(index === null ? [] : [`index ${index}`]),
@@ -112,15 +119,16 @@ function figuresText({ state, rowsIn, rowsOut, rowsExpected, timeMs, memoryBytes
 export function policyLines(explanation: PolicyExplanation): string[] {
   const { decision, because, scope, determining, residual, masks, policyDigest, satisfiedPath } = explanation;
   // Without policies the rules say all of it.
-  const policies = policyDigest === '' ? [] : determining;
+  const determiningPolicies = policyDigest === '' ? [] : determining;
   return [
     `decision ${decision}`,
-    ...because.map((rule) => `because ${rule}`),
+    ...because.map((becauseRule) => `because ${becauseRule}`),
     `scope ${scope}`,
-    ...policies.map(({ id, effect, left }) => `determining ${effect} ${id} when ${left}`),
+    ...determiningPolicies.map(({ id, effect, left }) => `determining ${effect} ${id} when ${left}`),
     ...(residual === null ? [] : [`residual ${residual}`]),
     ...masks.map(
-      ({ column, kind, when, because: why }) => `mask ${column} (${kind})${when === null ? '' : ` when ${when}`} by ${why}`,
+      ({ column, kind, when, because: maskPolicy }) =>
+        `mask ${column} (${kind})${when === null ? '' : ` when ${when}`} by ${maskPolicy}`,
     ),
     ...(satisfiedPath.length === 0 ? [] : [`satisfied ${satisfiedPath.join(', ')}`]),
     ...(policyDigest === '' ? [] : [`policies ${policyDigest}`]),
@@ -131,20 +139,22 @@ export function policyLines(explanation: PolicyExplanation): string[] {
 function shownInputs(node: PlanNode, { snapshot }: Execution): readonly PlanNode[] {
   if (node.kind !== 'function' || !node.graph) return inputsOf(node);
   const { types, edges } = node.graph;
-  const read = node.carries === 'edges' ? types.nodes : types.links;
-  const shown = edges.filter((_, i) => read[i] === undefined || read[i].named || !isClosedType(snapshot, read[i]!.name));
-  return node.input === null ? shown : [node.input, ...shown];
+  const graphTypesRead = node.carries === 'edges' ? types.nodes : types.links;
+  const shownEdges = edges.filter(
+    (_, i) => graphTypesRead[i] === undefined || graphTypesRead[i].named || !isClosedType(snapshot, graphTypesRead[i]!.name),
+  );
+  return node.input === null ? shownEdges : [node.input, ...shownEdges];
 }
 
 /** With the values of this statement, while the plan serves others too. */
 function statisticsOf(execution: Execution, sketch: FindSketch): Statistics {
-  const known = new Map<ScanNode, number>();
+  const rowsByScan = new Map<ScanNode, number>();
   return {
     estimate: (scan) => {
-      let rows = known.get(scan);
+      let rows = rowsByScan.get(scan);
       if (rows !== undefined) return rows;
       const request = isClosedType(execution.snapshot, scan.type) ? null : scanRequest(scan, execution);
-      known.set(scan, (rows = request ? execution.snapshot.rows.estimate(request).rows : 0));
+      rowsByScan.set(scan, (rows = request ? execution.snapshot.rows.estimate(request).rows : 0));
       return rows;
     },
     sketch,
@@ -158,61 +168,61 @@ function estimateText(node: PlanNode, statistics: Statistics): string {
   return `; about ${Math.round(rowsOf(node, statistics))} rows`;
 }
 
-interface Context {
+interface DescribeContext {
   readonly plan: LogicalPlan;
   readonly texts: IndexReadiness;
   readonly isAnalyzed: boolean;
 }
 
-function describe(node: PlanNode, execution: Execution, { plan, texts, isAnalyzed }: Context): string {
+function describeNode(node: PlanNode, execution: Execution, { plan, texts, isAnalyzed }: DescribeContext): string {
   switch (node.kind) {
     case 'scan':
-      return scan(node, execution, isAnalyzed);
+      return scanText(node, execution, isAnalyzed);
     case 'search':
-      return search(node, execution, texts);
+      return searchText(node, execution, texts);
     case 'filter':
-      return `filter ${text(node.predicate, node.input.columns, execution)}${filtersByKernel(node) ? kernel : ''}`;
+      return `filter ${boundText(node.predicate, node.input.columns, execution)}${filtersByKernel(node) ? kernelMark : ''}`;
     case 'project': {
-      const shown = node === plan.root ? node.expressions.slice(0, plan.visible) : node.expressions;
-      const items = shown.map((bound, i) => {
-        const name = columnName(node.columns[i]!);
-        const expressionText = text(bound, node.input.columns, execution);
-        return expressionText === name || name.startsWith('#') ? expressionText : `${expressionText} AS ${name}`;
+      const shownExpressions = node === plan.root ? node.expressions.slice(0, plan.visible) : node.expressions;
+      const projectItems = shownExpressions.map((bound, i) => {
+        const itemName = columnName(node.columns[i]!);
+        const expressionText = boundText(bound, node.input.columns, execution);
+        return expressionText === itemName || itemName.startsWith('#') ? expressionText : `${expressionText} AS ${itemName}`;
       });
       const { nearest } = node;
-      const near = nearest
-        ? `; nearest first ${firstRows(nearest.limit, nearest.offset, execution)} by index of vectors of ${columnName(node.input.columns[nearest.column]!)}${wayText(wayToNearest(node, execution))}`
+      const nearestText = nearest
+        ? `; nearest first ${firstRows(nearest.limit, nearest.offset, execution)} by index of vectors of ${columnName(node.input.columns[nearest.column]!)}${nearestWayText(wayToNearest(node, execution))}`
         : '';
-      return `project ${items.join(', ') || 'nothing'}${near}`;
+      return `project ${projectItems.join(', ') || 'nothing'}${nearestText}`;
     }
     case 'aggregate': {
       const columns = node.input.columns;
-      const keys = columns.slice(0, node.groups).map((_, i) => node.columns[i]!.name);
-      const calls = node.calls.map((call) => callText(call, node.input, execution));
-      const aggregateText = [...calls, ...(keys.length > 0 ? [`by ${keys.join(', ')}`] : [])].join(' ') || 'all';
-      return `aggregate ${aggregateText}${aggregatesByKernel(node) ? kernel : ''}`;
+      const keyTexts = columns.slice(0, node.groups).map((_, i) => node.columns[i]!.name);
+      const callTexts = node.calls.map((call) => callText(call, node.input, execution));
+      const aggregateText = [...callTexts, ...(keyTexts.length > 0 ? [`by ${keyTexts.join(', ')}`] : [])].join(' ') || 'all';
+      return `aggregate ${aggregateText}${aggregatesByKernel(node) ? kernelMark : ''}`;
     }
     case 'values':
       return `values ${node.rows.length} rows`;
     case 'skip':
-      return `skip ${rowsText(node.offset, undefined, execution)}`;
+      return `skip ${rowCountText(node.offset, undefined, execution)}`;
     case 'number':
       return 'number rows';
     case 'spread':
       return 'spread arrays';
     case 'over': {
-      const names = (columns: readonly number[]): string =>
+      const columnNames = (columns: readonly number[]): string =>
         columns.map((each) => columnText(each, node.input, execution)).join(', ');
-      const partitionText = node.partition.length > 0 ? ` by ${names(node.partition)}` : '';
-      const order = node.keys.length > 0 ? ` in order of ${names(node.keys.map(({ column }) => column))}` : '';
-      return `over ${node.calls.map((call) => `${call.function}(${call.column === null ? '' : names([call.column])})`).join(', ')}${partitionText}${order}`;
+      const partitionText = node.partition.length > 0 ? ` by ${columnNames(node.partition)}` : '';
+      const orderText = node.keys.length > 0 ? ` in order of ${columnNames(node.keys.map(({ column }) => column))}` : '';
+      return `over ${node.calls.map((call) => `${call.function}(${call.column === null ? '' : columnNames([call.column])})`).join(', ')}${partitionText}${orderText}`;
     }
     case 'apply':
       return `apply ${node.type}`;
     case 'distinct':
       return 'distinct';
     case 'join':
-      return join(node, execution);
+      return joinText(node, execution);
     case 'set-operation':
       return node.op;
     case 'recursive':
@@ -224,120 +234,127 @@ function describe(node: PlanNode, execution: Execution, { plan, texts, isAnalyze
     case 'function': {
       checkFetched(node, execution);
       const { words, limit } = node;
-      const values = new Values(node.values);
-      const given = [...words, ...values.names.map((name) => `${name} => ${values.describe(name, execution.kernels)}`)];
-      const how = node.type === null ? '' : nearest(node, values, execution);
-      return `function ${node.name}(${given.join(', ')})${limit ? ` first ${execution.rowLimit(limit)}` : ''}${how}`;
+      const functionValues = new Values(node.values);
+      const argumentTexts = [
+        ...words,
+        ...functionValues.names.map((itemName) => `${itemName} => ${functionValues.describe(itemName, execution.kernels)}`),
+      ];
+      const nearestWay = node.type === null ? '' : nearestFunctionText(node, functionValues, execution);
+      return `function ${node.name}(${argumentTexts.join(', ')})${limit ? ` first ${execution.rowLimit(limit)}` : ''}${nearestWay}`;
     }
     case 'window': {
-      const over = columnText(node.column, node.input, execution);
-      const sizes = node.intervals.map(({ slot }) => cellText(execution.literals[slot] ?? null)).join(', ');
-      const partition = node.partition.map((column) => columnText(column, node.input, execution));
-      return `window ${node.type} ${over} ${sizes}${partition.length > 0 ? ` by ${partition.join(', ')}` : ''}`;
+      const windowColumnText = columnText(node.column, node.input, execution);
+      const intervalTexts = node.intervals.map(({ slot }) => planCellText(execution.literals[slot] ?? null)).join(', ');
+      const windowPartition = node.partition.map((column) => columnText(column, node.input, execution));
+      return `window ${node.type} ${windowColumnText} ${intervalTexts}${windowPartition.length > 0 ? ` by ${windowPartition.join(', ')}` : ''}`;
     }
     case 'sort': {
-      const keys = node.keys.map(({ column, descending, collate }) => {
-        const name = columnText(column, node.input, execution);
-        return `${name}${collate === 'unicode' ? ' collate unicode' : ''}${descending ? ' desc' : ''}`;
+      const keyTexts = node.keys.map(({ column, descending, collate }) => {
+        const itemName = columnText(column, node.input, execution);
+        return `${itemName}${collate === 'unicode' ? ' collate unicode' : ''}${descending ? ' desc' : ''}`;
       });
-      return `sort ${keys.join(', ')}${node.limit ? ` first ${rowsText(node.limit, node.offset, execution)}` : ''}`;
+      return `sort ${keyTexts.join(', ')}${node.limit ? ` first ${rowCountText(node.limit, node.offset, execution)}` : ''}`;
     }
     case 'limit':
-      return `limit ${rowsText(node.limit, node.offset, execution)}`;
+      return `limit ${rowCountText(node.limit, node.offset, execution)}`;
   }
 }
 
-function join(node: JoinNode, execution: Execution): string {
+function joinText(node: JoinNode, execution: Execution): string {
   const { left, right } = node;
-  const keys = node.leftKeys.map((key, i) => {
+  const keyTexts = node.leftKeys.map((key, i) => {
     return `${columnText(key, left, execution)} = ${columnText(node.rightKeys[i]!, right, execution)}`;
   });
-  const parts = [
-    ...(keys.length > 0 ? [`on ${keys.join(' and ')}`] : []),
-    ...(node.residual ? [`where ${text(node.residual, [...left.columns, ...right.columns], execution)}`] : []),
+  const joinTexts = [
+    ...(keyTexts.length > 0 ? [`on ${keyTexts.join(' and ')}`] : []),
+    ...(node.residual ? [`where ${boundText(node.residual, [...left.columns, ...right.columns], execution)}`] : []),
     `holding ${node.build}${node.leads === true ? ', of keys of left' : ''}`,
   ];
-  return `join ${node.type} ${parts.join('; ')}`;
+  return `join ${node.type} ${joinTexts.join('; ')}`;
 }
 
 function callText(call: AggregateCall, input: PlanNode, execution: Execution): string {
   if (call.column === null) return `${call.function}(*)`;
-  const second = call.second === undefined ? '' : `, ${columnText(call.second, input, execution)}`;
-  return `${call.function}(${call.distinct ? 'distinct ' : ''}${columnText(call.column, input, execution)}${second})`;
+  const secondText = call.second === undefined ? '' : `, ${columnText(call.second, input, execution)}`;
+  return `${call.function}(${call.distinct ? 'distinct ' : ''}${columnText(call.column, input, execution)}${secondText})`;
 }
 
 /** The column's name, or its expression where it has no name of its own. */
 function columnText(column: number, node: PlanNode, execution: Execution): string {
   const name = node.columns[column]!.name;
-  return node.kind === 'project' && name.startsWith('#') ? text(node.expressions[column]!, node.input.columns, execution) : name;
+  return node.kind === 'project' && name.startsWith('#')
+    ? boundText(node.expressions[column]!, node.input.columns, execution)
+    : name;
 }
 
-function wayText({ graphs, why }: Way): string {
+function nearestWayText({ graphs, why }: Way): string {
   return graphs ? `, approximate by graphs, as ${why}` : `, exact, as ${why}`;
 }
 
 /** Graphs that are not there yet are begun by the question; until then their rows are looked at. */
-function nearest(node: FunctionNode, values: Values, execution: Execution): string {
-  const all = 'every row that may be seen is compared';
+function nearestFunctionText(node: FunctionNode, values: Values, execution: Execution): string {
+  const everyRowText = 'every row that may be seen is compared';
   const opening = { node, values, execution };
   const way = node.name === 'HYBRID_SEARCH' ? wayToMeaning(opening) : wayOf(opening);
   if (way === null) return '; by words alone, as there is no model or its vector has no direction: no vector is compared';
   const { graphs, why } = way;
-  if (!graphs) return `; exact, without an index of vectors, as ${why}: ${all}`;
+  if (!graphs) return `; exact, without an index of vectors, as ${why}: ${everyRowText}`;
   return `; approximate, by graphs of full stretches, as ${why}: stretches of which time or branch leave less than a tenth are compared whole`;
 }
 
-function search(node: SearchNode, execution: Execution, texts: IndexReadiness): string {
+function searchText(node: SearchNode, execution: Execution, texts: IndexReadiness): string {
   const { input, matches, required, scored, best } = node;
-  const each = matches.map(({ columns, slot, mode }, i) => {
-    const names = columns.map((column) => input.columns[column]!.name).join(', ');
+  const matchTexts = matches.map(({ columns, slot, mode }, i) => {
+    const matchColumns = columns.map((column) => input.columns[column]!.name).join(', ');
     const readMode = required.includes(i) ? 'reads what it finds' : 'reads all rows, as others are asked for too';
-    return `match(${names}, ${cellText(execution.literals[slot] ?? null)}${mode === 'ANY' ? '' : `, ${mode.toLowerCase()}`}) by text index, ${readMode}`;
+    return `match(${matchColumns}, ${planCellText(execution.literals[slot] ?? null)}${mode === 'ANY' ? '' : `, ${mode.toLowerCase()}`}) by text index, ${readMode}`;
   });
   const ready = texts.get(node);
-  if (ready === 'some') each.push('some rows are not indexed yet: a strong search waits for them');
-  if (ready === 'all') each.push('all rows are indexed');
-  if (scored) each.push('scored by BM25');
-  if (best) each.push(`best ${firstRows(best.limit, best.offset, execution)}`);
-  return `search ${input.type} (${each.join('; ')})`;
+  if (ready === 'some') matchTexts.push('some rows are not indexed yet: a strong search waits for them');
+  if (ready === 'all') matchTexts.push('all rows are indexed');
+  if (scored) matchTexts.push('scored by BM25');
+  if (best) matchTexts.push(`best ${firstRows(best.limit, best.offset, execution)}`);
+  return `search ${input.type} (${matchTexts.join('; ')})`;
 }
 
 /** With ANALYZE only the rows that it gave are shown, not those that it read. */
-function scan(node: ScanNode, execution: Execution, isAnalyzed: boolean): string {
-  const request = scanRequest(node, execution);
-  if (!request) return `scan ${node.type} (nothing: every key is NULL)`;
-  const { access, rows, segments } = execution.snapshot.rows.estimate(request);
-  const parts = [
+function scanText(node: ScanNode, execution: Execution, isAnalyzed: boolean): string {
+  const requestOfScan = scanRequest(node, execution);
+  if (!requestOfScan) return `scan ${node.type} (nothing: every key is NULL)`;
+  const { access, rows, segments } = execution.snapshot.rows.estimate(requestOfScan);
+  const scanTexts = [
     `by ${access}`,
     ...(isAnalyzed ? [] : [`about ${rows} rows in ${segments} segments`]),
     `columns ${node.columns.map(columnName).join(', ') || 'none'}`,
   ];
-  const masked = maskedIn(node);
-  if (masked.length > 0) parts.push(`masked ${masked.join(', ')}`);
-  const { system, valid } = request.time;
-  if (valid !== 'all') parts.push(`valid at ${formatInstant(valid)}`);
-  if (system !== 'all') parts.push(`known at ${formatInstant(system)}`);
-  if (request.keys) parts.push(`keys ${request.keys.length}`);
-  if (request.after !== undefined) parts.push(`after ${request.after}`);
-  const zones = isAnalyzed ? [] : (request.zones ?? []);
-  for (const { column, op, value } of zones) parts.push(`zone ${column} ${op} ${cellText(value)}`);
-  return `scan ${node.type} (${parts.join('; ')})`;
+  const maskedTexts = maskedColumnTexts(node);
+  if (maskedTexts.length > 0) scanTexts.push(`masked ${maskedTexts.join(', ')}`);
+  const { system, valid } = requestOfScan.time;
+  if (valid !== 'all') scanTexts.push(`valid at ${formatInstant(valid)}`);
+  if (system !== 'all') scanTexts.push(`known at ${formatInstant(system)}`);
+  if (requestOfScan.keys) scanTexts.push(`keys ${requestOfScan.keys.length}`);
+  if (requestOfScan.after !== undefined) scanTexts.push(`after ${requestOfScan.after}`);
+  const zonesShown = isAnalyzed ? [] : (requestOfScan.zones ?? []);
+  for (const { column, op, value } of zonesShown) scanTexts.push(`zone ${column} ${op} ${planCellText(value)}`);
+  return `scan ${node.type} (${scanTexts.join('; ')})`;
 }
 
 /** Masked columns that a scan reads, with the kind of their mask, never a value. */
-function maskedIn({ masked, columns }: ScanNode): readonly string[] {
+function maskedColumnTexts({ masked, columns }: ScanNode): readonly string[] {
   if (masked.size === 0) return [];
-  const read = new Set(columns.map(({ name }) => name));
-  return [...masked].flatMap(([name, kind]) => (read.has(name) || read.has(shownColumn(name)) ? `${name} (${kind})` : []));
+  const columnsRead = new Set(columns.map(({ name }) => name));
+  return [...masked].flatMap(([name, kind]) =>
+    columnsRead.has(name) || columnsRead.has(shownColumn(name)) ? `${name} (${kind})` : [],
+  );
 }
 
 function columnName({ name }: PlanColumn): string {
-  const of = shownOf(name);
-  return of === null ? name : `masked(${of})`;
+  const shownColumnName = shownOf(name);
+  return shownColumnName === null ? name : `masked(${shownColumnName})`;
 }
 
-function text(bound: Bound, columns: readonly PlanColumn[], execution: Execution): string {
-  const textOf = (each: Bound): string => text(each, columns, execution);
+function boundText(bound: Bound, columns: readonly PlanColumn[], execution: Execution): string {
+  const childText = (each: Bound): string => boundText(each, columns, execution);
   switch (bound.kind) {
     case 'column':
       return columns[bound.index]!.name.startsWith('#') && shownOf(columns[bound.index]!.name) === null
@@ -349,64 +366,64 @@ function text(bound: Bound, columns: readonly PlanColumn[], execution: Execution
       return bound.name;
     case 'parameter':
       if (!execution.kernels.isKnown(bound)) return 'subquery';
-      return cellText(execution.kernels.parameters[bound.index]!.cell);
+      return planCellText(execution.kernels.parameters[bound.index]!.cell);
     case 'literal':
     case 'constant':
     case 'now':
-      return cellText(execution.kernels.constant(bound));
+      return planCellText(execution.kernels.constant(bound));
     case 'compare':
     case 'arithmetic':
-      return `(${textOf(bound.left)} ${bound.op} ${textOf(bound.right)})`;
+      return `(${childText(bound.left)} ${bound.op} ${childText(bound.right)})`;
     case 'and':
     case 'or':
-      return `(${bound.operands.map(textOf).join(` ${bound.kind} `)})`;
+      return `(${bound.operands.map(childText).join(` ${bound.kind} `)})`;
     case 'not':
-      return `not ${textOf(bound.operand)}`;
+      return `not ${childText(bound.operand)}`;
     case 'negate':
-      return `-${textOf(bound.operand)}`;
+      return `-${childText(bound.operand)}`;
     case 'is-null':
-      return `(${textOf(bound.operand)} is null)`;
+      return `(${childText(bound.operand)} is null)`;
     case 'between':
-      return `(${textOf(bound.operand)} between ${textOf(bound.low)} and ${textOf(bound.high)})`;
+      return `(${childText(bound.operand)} between ${childText(bound.low)} and ${childText(bound.high)})`;
     case 'literals':
       return `${bound.count} values`;
     case 'in':
-      return `(${textOf(bound.operand)} in (${bound.items.map(textOf).join(', ')}))`;
+      return `(${childText(bound.operand)} in (${bound.items.map(childText).join(', ')}))`;
     case 'in-set':
-      return `(${textOf(bound.operand)} in set ${bound.set + 1})`;
+      return `(${childText(bound.operand)} in set ${bound.set + 1})`;
     case 'lookup':
-      return `lookup(${textOf(bound.operand)}) -> ${bound.field}`;
+      return `lookup(${childText(bound.operand)}) -> ${bound.field}`;
     case 'same-folded':
-      return `(${textOf(bound.operand)} = ${textOf(bound.text)} whatever the case)`;
+      return `(${childText(bound.operand)} = ${childText(bound.text)} whatever the case)`;
     case 'function':
-      return `${bound.name}(${bound.operands.map(textOf).join(', ')})`;
+      return `${bound.name}(${bound.operands.map(childText).join(', ')})`;
     case 'call':
       return /^\W/.test(bound.name) && bound.operands.length === 2
-        ? `(${textOf(bound.operands[0]!)} ${bound.name} ${textOf(bound.operands[1]!)})`
-        : `${bound.name.toLowerCase()}(${bound.operands.map(textOf).join(', ')})`;
+        ? `(${childText(bound.operands[0]!)} ${bound.name} ${childText(bound.operands[1]!)})`
+        : `${bound.name.toLowerCase()}(${bound.operands.map(childText).join(', ')})`;
     case 'coalesce':
-      return `coalesce(${bound.operands.map(textOf).join(', ')})`;
+      return `coalesce(${bound.operands.map(childText).join(', ')})`;
     case 'to-number':
-      return textOf(bound.operand);
+      return childText(bound.operand);
     case 'phonetic':
-      return `${bound.function}(${textOf(bound.operand)})`;
+      return `${bound.function}(${childText(bound.operand)})`;
     case 'match':
-      return `match(${textOf(bound.operand)}, ${textOf(bound.query)}${bound.mode === 'ANY' ? '' : `, ${bound.mode.toLowerCase()}`}; no index: not over rows of one type)`;
+      return `match(${childText(bound.operand)}, ${childText(bound.query)}${bound.mode === 'ANY' ? '' : `, ${bound.mode.toLowerCase()}`}; no index: not over rows of one type)`;
     case 'like':
-      return `(${textOf(bound.operand)} like ${textOf(bound.pattern)})`;
+      return `(${childText(bound.operand)} like ${childText(bound.pattern)})`;
     case 'case': {
-      const branches = bound.branches.map(({ when, result }) => `when ${textOf(when)} then ${textOf(result)}`);
-      return `case ${bound.operand ? `${textOf(bound.operand)} ` : ''}${branches.join(' ')}${bound.otherwise ? ` else ${textOf(bound.otherwise)}` : ''} end`;
+      const branchTexts = bound.branches.map(({ when, result }) => `when ${childText(when)} then ${childText(result)}`);
+      return `case ${bound.operand ? `${childText(bound.operand)} ` : ''}${branchTexts.join(' ')}${bound.otherwise ? ` else ${childText(bound.otherwise)}` : ''} end`;
     }
   }
 }
 
-function cellText(cell: Cell): string {
+function planCellText(cell: Cell): string {
   return typeof cell === 'string' ? `'${cell.replaceAll("'", "''")}'` : cell === null ? 'null' : String(cell);
 }
 
 /** A number that the statement computes is not known before it runs. */
-function rowsText(limit: RowCount, offset: RowCount | undefined, execution: Execution): string {
+function rowCountText(limit: RowCount, offset: RowCount | undefined, execution: Execution): string {
   const isComputed = 'value' in limit || (offset !== undefined && 'value' in offset);
   return isComputed ? 'as computed' : String(firstRows(limit, offset, execution));
 }

@@ -33,10 +33,10 @@ import { virtualNode } from '../system-catalogue/relation-source.ts';
  * Passes that use estimates: they, and the passes between them, run anew for each run. Their decisions show in the tree of joins;
  * all nodes above a join follow from it.
  */
-const arranging: ReadonlySet<Pass> = new Set([reorderJoins, associateJoins, orderJoins]);
+const passesArranging: ReadonlySet<Pass> = new Set([reorderJoins, associateJoins, orderJoins]);
 
 /** Plans in all, and arrangements of one. */
-const plansMax = 1_024;
+const cachedPlansMax = 1_024;
 const arrangementsMax = 16;
 
 /** A plan as one run takes it. */
@@ -73,32 +73,32 @@ export interface PlansOptions {
 }
 
 export class Plans {
-  readonly #options: PlansOptions;
-  readonly #cache: PlanCache<SharedPlan>;
-  readonly #names: PlanNames;
+  readonly #plansOptions: PlansOptions;
+  readonly #planCache: PlanCache<SharedPlan>;
+  readonly #planNames: PlanNames;
   /** The names in a question: each statement is searched for names once. */
-  readonly #read = new WeakMap<QueryStatement, ReadNames>();
-  readonly #settling: readonly Pass[];
-  readonly #arranging: readonly Pass[];
-  readonly #finishing: readonly Pass[];
+  readonly #namesByQuery = new WeakMap<QueryStatement, ReadNames>();
+  readonly #settlingPasses: readonly Pass[];
+  readonly #arrangingPasses: readonly Pass[];
+  readonly #finishingPasses: readonly Pass[];
   /** Runs that found their plan, and plans that were made: for tests and figures. */
   readonly counts = { found: 0, made: 0 };
 
   constructor(options: PlansOptions) {
-    this.#options = options;
-    this.#cache = new PlanCache({ plansMax, pinned: new Set(options.pinnedBranches) });
-    this.#names = new PlanNames((path, name) => options.lookups?.table(path, name));
-    const { passes: all } = options;
-    const first = all.findIndex((pass) => arranging.has(pass));
-    const last = all.findLastIndex((pass) => arranging.has(pass));
-    this.#settling = first < 0 ? all : all.slice(0, first);
-    this.#arranging = first < 0 ? [] : all.slice(first, last + 1);
-    this.#finishing = first < 0 ? [] : all.slice(last + 1);
+    this.#plansOptions = options;
+    this.#planCache = new PlanCache({ plansMax: cachedPlansMax, pinned: new Set(options.pinnedBranches) });
+    this.#planNames = new PlanNames((path, name) => options.lookups?.table(path, name));
+    const { passes: allPasses } = options;
+    const firstArranging = allPasses.findIndex((pass) => passesArranging.has(pass));
+    const lastArranging = allPasses.findLastIndex((pass) => passesArranging.has(pass));
+    this.#settlingPasses = firstArranging < 0 ? allPasses : allPasses.slice(0, firstArranging);
+    this.#arrangingPasses = firstArranging < 0 ? [] : allPasses.slice(firstArranging, lastArranging + 1);
+    this.#finishingPasses = firstArranging < 0 ? [] : allPasses.slice(lastArranging + 1);
   }
 
   clear(): void {
-    this.#cache.clear();
-    this.#names.clear();
+    this.#planCache.clear();
+    this.#planNames.clear();
   }
 
   /** The cached plan of a run, where no work has to wait for others: null where `make` has to be called. */
@@ -108,10 +108,10 @@ export class Plans {
     snapshot: GovernedSnapshot,
     served: ServedView | null,
   ): ReadyPlan | null {
-    const shared = this.#findShared(source, statement, snapshot, served);
-    if (shared === null || (shared.ready === null && !this.#options.sketches.areOff)) return null;
+    const sharedPlan = this.#findSharedPlan(source, statement, snapshot, served);
+    if (sharedPlan === null || (sharedPlan.ready === null && !this.#plansOptions.sketches.areOff)) return null;
     this.counts.found++;
-    return shared.ready ?? this.#arrange(shared, withoutSketches, snapshot);
+    return sharedPlan.ready ?? this.#arrangePlan(sharedPlan, withoutSketches, snapshot);
   }
 
   /** Gives others a turn between any two steps, where it is due. `parsed` is the tree of this very text, where there is one. */
@@ -121,24 +121,25 @@ export class Plans {
     snapshot: GovernedSnapshot,
     served: ServedView | null,
     parsed: QueryStatement | null,
-    turn: () => Promise<void>,
+    takeTurn: () => Promise<void>,
   ): Promise<ReadyPlan> {
-    let shared = this.#findShared(source, statement, snapshot, served);
-    if (shared === null) {
+    let sharedPlan = this.#findSharedPlan(source, statement, snapshot, served);
+    if (sharedPlan === null) {
       this.counts.made++;
-      shared = await this.#makeShared(source, snapshot, served, parsed, turn);
-      if (this.#options.keep) this.#cache.set(snapshot.branch, this.#key(source, statement, snapshot, served), shared);
+      sharedPlan = await this.#makeShared(source, snapshot, served, parsed, takeTurn);
+      if (this.#plansOptions.keep)
+        this.#planCache.set(snapshot.branch, this.#planKey(source, statement, snapshot, served), sharedPlan);
     } else {
       this.counts.found++;
     }
-    if (shared.ready !== null) return shared.ready;
-    const sketch = await this.#options.sketches.sketchesOf(shared.plan, snapshot);
-    await turn();
-    const steps = this.#arrangedInSteps(shared, sketch, snapshot);
+    if (sharedPlan.ready !== null) return sharedPlan.ready;
+    const planSketch = await this.#plansOptions.sketches.sketchesOf(sharedPlan.plan, snapshot);
+    await takeTurn();
+    const arrangeSteps = this.#arrangedInSteps(sharedPlan, planSketch, snapshot);
     for (;;) {
-      const { done, value } = steps.next();
+      const { done, value } = arrangeSteps.next();
       if (done === true) return value;
-      await turn();
+      await takeTurn();
     }
   }
 
@@ -156,13 +157,13 @@ export class Plans {
       dialect,
       literals,
       catalog: snapshot.catalog,
-      views: (name) => this.#names.view(snapshot, name),
+      views: (name) => this.#planNames.view(snapshot, name),
       masksOf: (type) => snapshot.masksOf(type),
       hides: (type, column) => snapshot.hides(type, column),
       offers: (type) => snapshot.offers(type),
       viewNames: () => snapshot.views.map(({ name }) => name),
-      lookups: (name) => this.#options.lookups?.table(snapshot.caller.path, name),
-      rankings: (type) => this.#options.rankings?.get(type),
+      lookups: (name) => this.#plansOptions.lookups?.table(snapshot.caller.path, name),
+      rankings: (type) => this.#plansOptions.rankings?.get(type),
       virtual: virtualNode,
       catalogue: catalogueFunctions,
       servedView: (name) => (name === served?.name ? served.columns : undefined),
@@ -172,26 +173,26 @@ export class Plans {
   /** Plans with all passes but those that arrange joins, at once; the plan is not cached. */
   atOnce(statement: QueryStatement, source: StatementSource, snapshot: GovernedSnapshot): LogicalPlan {
     const plan = this.bindQuestion(statement, source, snapshot, null, source.parameters);
-    return [...this.#settling, ...this.#finishing].reduce((before, pass) => pass(before, ofNobody), plan);
+    return [...this.#settlingPasses, ...this.#finishingPasses].reduce((planBefore, pass) => pass(planBefore, noStatistics), plan);
   }
 
-  #findShared(
+  #findSharedPlan(
     source: StatementSource,
     statement: QueryStatement,
     snapshot: GovernedSnapshot,
     served: ServedView | null,
   ): SharedPlan | null {
-    const known = this.#cache.get(snapshot.branch, this.#key(source, statement, snapshot, served));
+    const cachedPlan = this.#planCache.get(snapshot.branch, this.#planKey(source, statement, snapshot, served));
     const { parameters } = source;
-    return known?.plan.guards.every((guard) => guardHolds(guard, parameters)) === true ? known : null;
+    return cachedPlan?.plan.guards.every((guard) => guardHolds(guard, parameters)) === true ? cachedPlan : null;
   }
 
   /** Everything that a shared plan depends on; no literals, except those that its guards compare. */
-  #key(source: StatementSource, statement: QueryStatement, snapshot: GovernedSnapshot, served: ServedView | null): string {
-    let names = this.#read.get(statement);
-    if (names === undefined) this.#read.set(statement, (names = namesRead(statement.query)));
-    const read = { query: statement.query, literals: source.parameters, names };
-    return source.key + this.#names.keyOf(read, snapshot, served);
+  #planKey(source: StatementSource, statement: QueryStatement, snapshot: GovernedSnapshot, served: ServedView | null): string {
+    let namesOfQuery = this.#namesByQuery.get(statement);
+    if (namesOfQuery === undefined) this.#namesByQuery.set(statement, (namesOfQuery = namesRead(statement.query)));
+    const readQuery = { query: statement.query, literals: source.parameters, names: namesOfQuery };
+    return source.key + this.#planNames.keyOf(readQuery, snapshot, served);
   }
 
   async #makeShared(
@@ -199,79 +200,80 @@ export class Plans {
     snapshot: GovernedSnapshot,
     served: ServedView | null,
     parsed: QueryStatement | null,
-    turn: () => Promise<void>,
+    takeTurn: () => Promise<void>,
   ): Promise<SharedPlan> {
     // Parsed again where a tree was cached: errors must have locations in this text, not in that of the cached tree.
     const statement = parsed ?? queryStatementOf(source.parse());
-    await turn();
+    await takeTurn();
     let plan = this.bindQuestion(statement, source, snapshot, served, source.parameters);
     const columns = shownColumns(plan, source.dialect);
-    for (const pass of this.#settling) {
-      await turn();
-      plan = pass(plan, ofNobody);
+    for (const pass of this.#settlingPasses) {
+      await takeTurn();
+      plan = pass(plan, noStatistics);
     }
-    const isArranged = this.#arranging.length > 0 && hasJoin(plan);
+    const isArranged = this.#arrangingPasses.length > 0 && hasJoin(plan);
     if (!isArranged) {
-      for (const pass of this.#finishing) {
-        await turn();
-        plan = pass(plan, ofNobody);
+      for (const pass of this.#finishingPasses) {
+        await takeTurn();
+        plan = pass(plan, noStatistics);
       }
     }
-    await turn();
-    const named = new Set(typesNamed(statement.query));
-    const shared = {
+    await takeTurn();
+    const typesInQuery = new Set(typesNamed(statement.query));
+    const sharedFacts = {
       plan,
       columns,
-      readsMore: plan.objectTypes.some((type) => !named.has(type)),
+      readsMore: plan.objectTypes.some((type) => !typesInQuery.has(type)),
     };
     return {
-      ...shared,
-      ready: isArranged ? null : readyOf(shared, plan),
+      ...sharedFacts,
+      ready: isArranged ? null : readyPlanOf(sharedFacts, plan),
       numbers: new Map(isArranged ? nodesOf(plan).map((node, number) => [node, number]) : []),
       arrangements: new Map(),
     };
   }
 
-  #arrange(shared: SharedPlan, sketch: PassContext['sketch'], snapshot: GovernedSnapshot): ReadyPlan {
-    const steps = this.#arrangedInSteps(shared, sketch, snapshot);
+  #arrangePlan(sharedPlan: SharedPlan, sketch: PassContext['sketch'], snapshot: GovernedSnapshot): ReadyPlan {
+    const arrangeSteps = this.#arrangedInSteps(sharedPlan, sketch, snapshot);
     for (;;) {
-      const { done, value } = steps.next();
+      const { done, value } = arrangeSteps.next();
       if (done === true) return value;
     }
   }
 
   *#arrangedInSteps(
-    shared: SharedPlan,
+    sharedPlan: SharedPlan,
     sketch: PassContext['sketch'],
     snapshot: GovernedSnapshot,
   ): Generator<undefined, ReadyPlan, undefined> {
-    const estimates = new Map<string, number>();
-    const estimate = (scan: ScanNode): number => {
+    const rowsByType = new Map<string, number>();
+    const estimateScan = (scan: ScanNode): number => {
       if (scan.keys) return countValues(scan.keys);
-      let rows = estimates.get(scan.type);
-      if (rows === undefined) estimates.set(scan.type, (rows = rowsOf(snapshot, scan.type)));
-      return rows;
+      let typeRows = rowsByType.get(scan.type);
+      if (typeRows === undefined) rowsByType.set(scan.type, (typeRows = typeRowsOf(snapshot, scan.type)));
+      return typeRows;
     };
-    let { plan } = shared;
-    for (const pass of this.#arranging) {
-      plan = pass(plan, { estimate, sketch });
+    let { plan } = sharedPlan;
+    for (const pass of this.#arrangingPasses) {
+      plan = pass(plan, { estimate: estimateScan, sketch });
       yield;
     }
-    const key = arrangementOf(plan, shared.numbers);
-    const known = key === null ? undefined : shared.arrangements.get(key);
-    if (known !== undefined) return known;
-    for (const pass of this.#finishing) {
+    const arrangementKey = arrangementKeyOf(plan, sharedPlan.numbers);
+    const knownArrangement = arrangementKey === null ? undefined : sharedPlan.arrangements.get(arrangementKey);
+    if (knownArrangement !== undefined) return knownArrangement;
+    for (const pass of this.#finishingPasses) {
       yield;
-      plan = pass(plan, ofNobody);
+      plan = pass(plan, noStatistics);
     }
-    const ready = readyOf(shared, plan);
-    if (key !== null && shared.arrangements.size < arrangementsMax) shared.arrangements.set(key, ready);
-    return ready;
+    const readyPlan = readyPlanOf(sharedPlan, plan);
+    if (arrangementKey !== null && sharedPlan.arrangements.size < arrangementsMax)
+      sharedPlan.arrangements.set(arrangementKey, readyPlan);
+    return readyPlan;
   }
 }
 
 /** The context of passes over shared plans, which must not use estimates. */
-const ofNobody: PassContext = {
+const noStatistics: PassContext = {
   estimate: () => {
     assert(false, 'a pass that asks for estimates is among those that arrange joins');
   },
@@ -280,36 +282,38 @@ const ofNobody: PassContext = {
   },
 };
 
-function readyOf({ columns, readsMore }: Pick<SharedPlan, 'columns' | 'readsMore'>, plan: LogicalPlan): ReadyPlan {
-  const reads = nodesOf(plan).flatMap((node) => {
-    const isStored = node.kind === 'scan' || (node.kind === 'function' && node.type !== null);
-    if (!isStored) return [];
+function readyPlanOf({ columns, readsMore }: Pick<SharedPlan, 'columns' | 'readsMore'>, plan: LogicalPlan): ReadyPlan {
+  const readColumns = nodesOf(plan).flatMap((node) => {
+    const readsStored = node.kind === 'scan' || (node.kind === 'function' && node.type !== null);
+    if (!readsStored) return [];
     return [{ type: node.type!, columns: [...new Set(node.columns.map(({ name }) => shownOf(name) ?? name))] }];
   });
-  return { plan, columns, kernels: new Map(), readsMore, reads };
+  return { plan, columns, kernels: new Map(), readsMore, reads: readColumns };
 }
 
 /** How joins stand to each other, and which side each one holds; null where something stands below them that is not of the plan. */
-function arrangementOf({ root, subqueries, facets }: LogicalPlan, numbers: ReadonlyMap<PlanNode, number>): string | null {
+function arrangementKeyOf({ root, subqueries, facets }: LogicalPlan, nodeNumbers: ReadonlyMap<PlanNode, number>): string | null {
   let isKnown = true;
   const writeNode = (node: PlanNode): string => {
-    const number = numbers.get(node);
-    if (number !== undefined) return String(number);
+    const nodeNumber = nodeNumbers.get(node);
+    if (nodeNumber !== undefined) return String(nodeNumber);
     if (node.kind === 'join') {
-      const keys = `${node.leftKeys.join()}=${node.rightKeys.join()}`;
-      const side = node.build === 'left' ? '<' : node.leads === true ? '>>' : '>';
-      return `(${writeNode(node.left)}${side}${node.type}${keys} ${writeNode(node.right)})`;
+      const joinKeys = `${node.leftKeys.join()}=${node.rightKeys.join()}`;
+      const buildSide = node.build === 'left' ? '<' : node.leads === true ? '>>' : '>';
+      return `(${writeNode(node.left)}${buildSide}${node.type}${joinKeys} ${writeNode(node.right)})`;
     }
-    const inputs = inputsOf(node);
-    if (inputs.length === 0) isKnown = false;
-    return `${node.kind}[${inputs.map(writeNode).join()}]`;
+    const nodeInputs = inputsOf(node);
+    if (nodeInputs.length === 0) isKnown = false;
+    return `${node.kind}[${nodeInputs.map(writeNode).join()}]`;
   };
-  const text = [root, ...subqueries.map((subquery) => subquery.root), ...(facets ? [facets.root] : [])].map(writeNode).join('|');
-  return isKnown ? text : null;
+  const arrangementText = [root, ...subqueries.map((subquery) => subquery.root), ...(facets ? [facets.root] : [])]
+    .map(writeNode)
+    .join('|');
+  return isKnown ? arrangementText : null;
 }
 
 /** A type that may not be read has no rows, or is refused when it is. */
-function rowsOf(snapshot: GovernedSnapshot, type: string): number {
+function typeRowsOf(snapshot: GovernedSnapshot, type: string): number {
   if (isClosedType(snapshot, type)) return 0;
   return snapshot.rows.estimate({ type, columns: [], time: { system: 'all', valid: 'all' } }).rows;
 }

@@ -18,8 +18,8 @@ import { type LogicalPlan, nodesOf } from '../logical-plan.ts';
 
 export const withoutSketches: FindSketch = () => null;
 
-const sketchesMax = 256;
-const sliceMs = 1.5;
+const cachedSketchesMax = 256;
+const sketchSliceMsMax = 1.5;
 
 interface SketchAtInstant {
   readonly sketch: ColumnSketch;
@@ -28,17 +28,17 @@ interface SketchAtInstant {
 }
 
 export class Sketches {
-  readonly #columns: ReadonlySet<string>;
-  readonly #clock: Clock;
-  readonly #scheduler: Scheduler;
-  readonly #sketches = new LRUCache<string, SketchAtInstant>({ max: sketchesMax });
+  readonly #sketchedColumns: ReadonlySet<string>;
+  readonly #sketchClock: Clock;
+  readonly #sketchScheduler: Scheduler;
+  readonly #sketches = new LRUCache<string, SketchAtInstant>({ max: cachedSketchesMax });
   /** Sketches in the making: a second caller waits for it, and extends it from there. */
-  readonly #making = new Map<string, Promise<SketchAtInstant>>();
+  readonly #sketchesInMaking = new Map<string, Promise<SketchAtInstant>>();
 
   constructor(columns: readonly string[], clock: Clock, scheduler: Scheduler) {
-    this.#columns = new Set(columns);
-    this.#clock = clock;
-    this.#scheduler = scheduler;
+    this.#sketchedColumns = new Set(columns);
+    this.#sketchClock = clock;
+    this.#sketchScheduler = scheduler;
   }
 
   clear(): void {
@@ -47,75 +47,80 @@ export class Sketches {
 
   /** Nothing is sketched. */
   get areOff(): boolean {
-    return this.#columns.size === 0;
+    return this.#sketchedColumns.size === 0;
   }
 
   /** Sketches of all columns that the scans of a plan read. */
   async sketchesOf(plan: LogicalPlan, snapshot: GovernedSnapshot): Promise<FindSketch> {
-    if (this.#columns.size === 0 || snapshot.isPrivate) return withoutSketches;
+    if (this.#sketchedColumns.size === 0 || snapshot.isPrivate) return withoutSketches;
     const sketches = new Map<string, ColumnSketch>();
-    for (const { type, column } of this.#read(plan, snapshot)) {
-      sketches.set(`${type}\0${column}`, await this.#sketch(type, column, snapshot));
+    for (const { type, column } of this.#columnsRead(plan, snapshot)) {
+      sketches.set(`${type}\0${column}`, await this.#sketchColumn(type, column, snapshot));
     }
     return (type, column) => sketches.get(`${type}\0${column}`) ?? null;
   }
 
-  #read(plan: LogicalPlan, { catalog }: GovernedSnapshot): readonly { readonly type: string; readonly column: string }[] {
-    const read = new Map<string, { type: string; column: string }>();
+  #columnsRead(plan: LogicalPlan, { catalog }: GovernedSnapshot): readonly { readonly type: string; readonly column: string }[] {
+    const columnsByKey = new Map<string, { type: string; column: string }>();
     for (const node of nodesOf(plan)) {
       if (node.kind !== 'scan') continue;
       const { type } = node;
       // A cached view is no type.
       if (catalog.type(type) === undefined) continue;
-      for (const { name: column, type: cells } of node.columns) {
+      for (const { name: column, type: cellType } of node.columns) {
         // Cells that the gate makes of a version for its reader may differ at another basis.
-        if (!this.#columns.has(column) || Object.hasOwn(systemColumns, column) || !isSketched(cells)) continue;
+        if (!this.#sketchedColumns.has(column) || Object.hasOwn(systemColumns, column) || !isSketched(cellType)) continue;
         if (node.masked.has(column)) continue;
-        read.set(`${type}\0${column}`, { type, column });
+        columnsByKey.set(`${type}\0${column}`, { type, column });
       }
     }
-    return [...read.values()];
+    return [...columnsByKey.values()];
   }
 
-  async #sketch(type: string, column: string, snapshot: GovernedSnapshot): Promise<ColumnSketch> {
+  async #sketchColumn(type: string, column: string, snapshot: GovernedSnapshot): Promise<ColumnSketch> {
     const { grantKey, catalog, removals, instant } = snapshot;
-    const key = `${grantKey}\0${catalog.ontologyVersion}\0${type}\0${column}`;
-    for (let others = this.#making.get(key); others; others = this.#making.get(key)) await others.catch(() => undefined);
-    let before = this.#sketches.get(key) ?? null;
-    if (before?.instant === instant) return before.sketch;
-    const isLater = before !== null && before.instant > instant;
-    if (before && (isLater || removals.removedAfter(type, before.instant).length > 0)) before = null;
-    const making = this.#extend(before, type, column, snapshot);
-    this.#making.set(key, making);
+    const sketchKey = `${grantKey}\0${catalog.ontologyVersion}\0${type}\0${column}`;
+    for (
+      let othersMaking = this.#sketchesInMaking.get(sketchKey);
+      othersMaking;
+      othersMaking = this.#sketchesInMaking.get(sketchKey)
+    )
+      await othersMaking.catch(() => undefined);
+    let previousSketch = this.#sketches.get(sketchKey) ?? null;
+    if (previousSketch?.instant === instant) return previousSketch.sketch;
+    const isLater = previousSketch !== null && previousSketch.instant > instant;
+    if (previousSketch && (isLater || removals.removedAfter(type, previousSketch.instant).length > 0)) previousSketch = null;
+    const sketchMaking = this.#extendSketch(previousSketch, type, column, snapshot);
+    this.#sketchesInMaking.set(sketchKey, sketchMaking);
     try {
-      const sketch = await making;
-      if (!isLater) this.#sketches.set(key, sketch);
+      const sketch = await sketchMaking;
+      if (!isLater) this.#sketches.set(sketchKey, sketch);
       return sketch.sketch;
     } finally {
-      this.#making.delete(key);
+      this.#sketchesInMaking.delete(sketchKey);
     }
   }
 
-  async #extend(
-    before: SketchAtInstant | null,
+  async #extendSketch(
+    previousSketch: SketchAtInstant | null,
     type: string,
     column: string,
     { stored, instant }: GovernedSnapshot,
   ): Promise<SketchAtInstant> {
-    const sketch = new ColumnSketch(before?.sketch);
-    const every = { type, columns: [column], time: { system: 'all', valid: 'all' } } as const;
-    const blocks = stored.scan(before ? { ...every, after: before.instant } : every);
+    const extendedSketch = new ColumnSketch(previousSketch?.sketch);
+    const sketchScan = { type, columns: [column], time: { system: 'all', valid: 'all' } } as const;
+    const sketchBlocks = stored.scan(previousSketch ? { ...sketchScan, after: previousSketch.instant } : sketchScan);
     try {
-      let sliceStart = this.#clock.monotonicMs();
-      for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
-        sketch.add(step.value.columns[0]!, step.value);
-        if (this.#clock.monotonicMs() - sliceStart < sliceMs) continue;
-        await this.#scheduler.yield();
-        sliceStart = this.#clock.monotonicMs();
+      let sketchSliceMs = this.#sketchClock.monotonicMs();
+      for (let sketchStep = sketchBlocks.next(); sketchStep.done !== true; sketchStep = sketchBlocks.next()) {
+        extendedSketch.add(sketchStep.value.columns[0]!, sketchStep.value);
+        if (this.#sketchClock.monotonicMs() - sketchSliceMs < sketchSliceMsMax) continue;
+        await this.#sketchScheduler.yield();
+        sketchSliceMs = this.#sketchClock.monotonicMs();
       }
     } finally {
-      blocks.return?.();
+      sketchBlocks.return?.();
     }
-    return { sketch: sketch.finish(), instant };
+    return { sketch: extendedSketch.finish(), instant };
   }
 }

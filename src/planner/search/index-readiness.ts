@@ -12,19 +12,19 @@ export type TextsReady = 'none' | 'all' | 'some';
 /** One block a step. It starts no indexing. */
 export function* textsReady({ input, matches }: SearchNode, { snapshot, time }: Execution): Generator<undefined, TextsReady> {
   const columns = [...new Set(matches.flatMap((match) => match.columns))].map((column) => input.columns[column]!.name);
-  const request: ScanRequest = { type: input.type, columns, time, indexed: columns, builtOnly: 'look' };
-  const blocks = snapshot.rows.scan(request);
+  const indexedRequest: ScanRequest = { type: input.type, columns, time, indexed: columns, builtOnly: 'look' };
+  const indexedBlocks = snapshot.rows.scan(indexedRequest);
   let readiness: TextsReady = 'none';
   try {
-    for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
-      if (step.value.count > 0) {
-        if (step.value.texts?.isComing) return 'some';
+    for (let blockStep = indexedBlocks.next(); blockStep.done !== true; blockStep = indexedBlocks.next()) {
+      if (blockStep.value.count > 0) {
+        if (blockStep.value.texts?.isComing) return 'some';
         readiness = 'all';
       }
       yield;
     }
   } finally {
-    blocks.return?.();
+    indexedBlocks.return?.();
   }
   return readiness;
 }

@@ -9,7 +9,7 @@ export interface SearchCursor {
   readonly offset: number;
 }
 
-const longest = 128;
+const searchCursorMax = 128;
 
 export function searchCursor({ system, valid, offset }: SearchCursor): string {
   return Buffer.from(`${system}.${valid}.${offset}`).toString('base64url');
@@ -17,8 +17,8 @@ export function searchCursor({ system, valid, offset }: SearchCursor): string {
 
 /** Throws REL_INVALID for a text that no search gave out. */
 export function readSearchCursor(text: string): SearchCursor {
-  const plain = text.length > longest ? '' : Buffer.from(text, 'base64url').toString('latin1');
-  const [, system, valid, offset] = /^(-?\d{1,19})\.(-?\d{1,19})\.(\d{1,12})$/.exec(plain) ?? [];
+  const cursorText = text.length > searchCursorMax ? '' : Buffer.from(text, 'base64url').toString('latin1');
+  const [, system, valid, offset] = /^(-?\d{1,19})\.(-?\d{1,19})\.(\d{1,12})$/.exec(cursorText) ?? [];
   if (system === undefined || BigInt(system) > I64_MAX || BigInt(valid!) > I64_MAX) {
     throw new ServiceError('REL_INVALID', 'the cursor is not one that a search gave out');
   }

@@ -42,76 +42,84 @@ export async function search(
 ): Promise<SearchAnswer> {
   const { name, queries, fuse } = request;
   // The record names the types whether or not they can be read.
-  const types = [...new Set(queries.map(({ type }) => type))].join(',');
-  invocation.describe({ template: name, objectType: types });
-  const rows = queries.reduce((sum, { limit }) => sum + limit, 0);
-  if (queries.length > 1 && rows > rowsTogether) {
-    throw new ServiceError('REL_RESULT_CAP', `several searches yield at most ${rowsTogether} rows together: lower their limits`);
+  const searchedTypes = [...new Set(queries.map(({ type }) => type))].join(',');
+  invocation.describe({ template: name, objectType: searchedTypes });
+  const limitSum = queries.reduce((sum, { limit }) => sum + limit, 0);
+  if (queries.length > 1 && limitSum > searchRowsMax) {
+    throw new ServiceError('REL_RESULT_CAP', `several searches yield at most ${searchRowsMax} rows together: lower their limits`);
   }
-  const session = planner.querySeries(invocation, { template: name, literals: [] });
-  const snapshot = session.snapshot();
+  const searchQueries = planner.querySeries(invocation, { template: name, literals: [] });
+  const snapshot = searchQueries.snapshot();
   const answers: { readonly answer: Answer; readonly versions: readonly BigInt64Array[] }[] = [];
-  for (const [i, query] of queries.entries()) {
+  for (const [i, searchQuery] of queries.entries()) {
     try {
-      const cursor = query.cursor === null ? null : readSearchCursor(query.cursor);
-      const page = pageOf(request, cursor, snapshot.instant);
-      const { question } = searchStatement(query, snapshot, { offset: page.offset, withVersion: fuse !== null });
-      const searchAnswer = await session.query({
+      const queryCursor = searchQuery.cursor === null ? null : readSearchCursor(searchQuery.cursor);
+      const searchPage = searchPageOf(request, queryCursor, snapshot.instant);
+      const { question } = searchStatement(searchQuery, snapshot, { offset: searchPage.offset, withVersion: fuse !== null });
+      const searchAnswer = await searchQueries.query({
         parsed: question,
-        time: { system: page.system, valid: page.valid },
-        typo: query.typo ?? 'configured',
-        ...(query.consistency && { consistency: query.consistency }),
+        time: { system: searchPage.system, valid: searchPage.valid },
+        typo: searchQuery.typo ?? 'configured',
+        ...(searchQuery.consistency && { consistency: searchQuery.consistency }),
         queriesOnly: true,
         ...(signal && { signal }),
       });
-      const versions = fuse ? versionsOf(searchAnswer) : [];
-      const answer = fuse ? withoutLast(searchAnswer) : searchAnswer;
+      const rowVersions = fuse ? answerVersionsOf(searchAnswer) : [];
+      const pageAnswer = fuse ? withoutVersionColumn(searchAnswer) : searchAnswer;
       answers.push({
-        answer: { ...answer, facets: answer.facets ?? noFacets, nextCursor: nextOf(query, page, answer) },
-        versions,
+        answer: {
+          ...pageAnswer,
+          facets: pageAnswer.facets ?? noSearchFacets,
+          nextCursor: nextSearchCursor(searchQuery, searchPage, pageAnswer),
+        },
+        versions: rowVersions,
       });
     } catch (error) {
-      throw queries.length > 1 ? withNumber(error, i) : error;
+      throw queries.length > 1 ? withQueryNumber(error, i) : error;
     }
   }
   return {
-    answers: answers.map(({ answer }) => answer),
+    answers: answers.map(({ answer: pageAnswer }) => pageAnswer),
     fused: fuse && fuseAnswers(answers, fuse),
     asOfSystem: snapshot.instant,
-    overtaken: () => session.overtaken(),
+    overtaken: () => searchQueries.overtaken(),
   };
 }
 
 /** All answers of a request are held until the last is made. */
-const rowsTogether = 100_000;
+const searchRowsMax = 100_000;
 
-const noFacets: NonNullable<Answer['facets']> = { counts: new Map(), stats: new Map() };
+const noSearchFacets: NonNullable<Answer['facets']> = { counts: new Map(), stats: new Map() };
 
 /** Without instants it reads current rows; with a system instant alone, valid time is the same instant. */
-function pageOf({ asOf, asOfSystem }: SearchRequest, cursor: SearchCursor | null, now: bigint): SearchCursor {
-  const system = asOfSystem ?? cursor?.system ?? now;
-  const valid = asOf ?? cursor?.valid ?? asOfSystem ?? now;
-  if (cursor && (cursor.system !== system || cursor.valid !== valid)) {
+function searchPageOf({ asOf, asOfSystem }: SearchRequest, cursor: SearchCursor | null, now: bigint): SearchCursor {
+  const systemInstant = asOfSystem ?? cursor?.system ?? now;
+  const validInstant = asOf ?? cursor?.valid ?? asOfSystem ?? now;
+  if (cursor && (cursor.system !== systemInstant || cursor.valid !== validInstant)) {
     throw new ServiceError('REL_INVALID', 'the cursor is of another instant than the search');
   }
-  return { system, valid, offset: cursor?.offset ?? 0 };
+  return { system: systemInstant, valid: validInstant, offset: cursor?.offset ?? 0 };
 }
 
 /** The cursor for the next page, as of now: later writes move none of its rows. */
-function nextOf({ limit, ranking }: SearchQuery, page: SearchCursor, { rowCount, estimatedTotalHits }: Answer): string | null {
+function nextSearchCursor(
+  { limit, ranking }: SearchQuery,
+  searchPage: SearchCursor,
+  { rowCount, estimatedTotalHits }: Answer,
+): string | null {
   const isRanked = ranking !== null && ranking.by !== 'words';
-  const offset = page.offset + rowCount;
-  if (isRanked || limit === 0 || rowCount < limit || estimatedTotalHits <= offset) return null;
-  return searchCursor({ ...page, offset });
+  const nextOffset = searchPage.offset + rowCount;
+  if (isRanked || limit === 0 || rowCount < limit || estimatedTotalHits <= nextOffset) return null;
+  return searchCursor({ ...searchPage, offset: nextOffset });
 }
 
-function withNumber(error: unknown, query: number): unknown {
+function withQueryNumber(error: unknown, queryOrdinal: number): unknown {
   if (!(error instanceof ServiceError) || error.code === 'REL_INTERNAL') return error;
-  return new ServiceError(error.code, `queries[${query}]: ${error.message}`, error.facts);
+  return new ServiceError(error.code, `queries[${queryOrdinal}]: ${error.message}`, error.facts);
 }
 
 /** By batch: `system_from` of each row, which identifies its version. */
-function versionsOf({ batches }: Answer): readonly BigInt64Array[] {
+function answerVersionsOf({ batches }: Answer): readonly BigInt64Array[] {
   return batches.map(({ columns, selection, first, count }) => {
     const vector = columns.at(-1)!;
     const isTold = vector.kind === 'i64' && vector.nulls === null;
@@ -121,7 +129,7 @@ function versionsOf({ batches }: Answer): readonly BigInt64Array[] {
   });
 }
 
-function withoutLast(answer: Answer): Answer {
+function withoutVersionColumn(answer: Answer): Answer {
   const batches = answer.batches.map((batch) => ({ ...batch, columns: batch.columns.slice(0, -1) }));
   return { ...answer, columns: answer.columns.slice(0, -1), batches };
 }
@@ -131,39 +139,43 @@ function fuseAnswers(
   answers: readonly { readonly answer: Answer; readonly versions: readonly BigInt64Array[] }[],
   { constant, limit }: NonNullable<SearchRequest['fuse']>,
 ): Fused {
-  const rows = new Map<
+  const fusedByVersion = new Map<
     bigint,
     { score: number; readonly answer: Answer; readonly batch: OutputBatch; readonly rowIndex: number }
   >();
   for (const { answer, versions } of answers) {
-    let rank = 0;
+    let fusedRank = 0;
     for (const [b, batch] of answer.batches.entries()) {
       versions[b]!.forEach((version, rowIndex) => {
-        const share = 1 / (constant + ++rank);
-        const known = rows.get(version);
-        if (known) known.score += share;
-        else rows.set(version, { score: share, answer, batch, rowIndex });
+        const rankShare = 1 / (constant + ++fusedRank);
+        const knownFused = fusedByVersion.get(version);
+        if (knownFused) knownFused.score += rankShare;
+        else fusedByVersion.set(version, { score: rankShare, answer, batch, rowIndex });
       });
     }
   }
-  const ranked = [...rows].sort(([a, { score: x }], [b, { score: y }]) => y - x || (a < b ? -1 : 1)).slice(0, limit);
+  const rankedVersions = [...fusedByVersion]
+    .sort(([a, { score: x }], [b, { score: y }]) => y - x || (a < b ? -1 : 1))
+    .slice(0, limit);
   return {
     constant,
-    rows: ranked.map(([, { score, answer, batch, rowIndex }]): FusedRow => {
+    rows: rankedVersions.map(([, { score, answer, batch, rowIndex }]): FusedRow => {
       const rowColumns = answer.columns.flatMap(({ name }, i) => (name === '_score' ? [] : [i]));
-      const row = batch.selection === null ? batch.first + rowIndex : batch.selection[rowIndex]!;
-      const cells = rowColumns.map((i) => only(answer.columns[i]!.type, cellAt(batch.columns[i]!, answer.columns[i]!.type, row)));
+      const fusedRow = batch.selection === null ? batch.first + rowIndex : batch.selection[rowIndex]!;
+      const fusedCells = rowColumns.map((i) =>
+        singleCellVector(answer.columns[i]!.type, cellAt(batch.columns[i]!, answer.columns[i]!.type, fusedRow)),
+      );
       return {
         columns: [...rowColumns.map((i) => answer.columns[i]!), { name: '_rrf_score', type: 'number' }],
-        batches: [{ columns: [...cells, only('number', score)], selection: null, first: 0, count: 1 }],
+        batches: [{ columns: [...fusedCells, singleCellVector('number', score)], selection: null, first: 0, count: 1 }],
       };
     }),
   };
 }
 
 /** A column of one cell. */
-function only(type: ColumnType, cell: Cell): Vector {
-  const builder = new VectorBuilder(type, 1);
-  builder.append(cell);
-  return builder.build();
+function singleCellVector(type: ColumnType, cell: Cell): Vector {
+  const cellBuilder = new VectorBuilder(type, 1);
+  cellBuilder.append(cell);
+  return cellBuilder.build();
 }

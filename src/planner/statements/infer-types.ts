@@ -14,7 +14,7 @@ export function lexWithoutValues(text: string, types: readonly (ParameterType | 
   return lexStatement(text, (number) => {
     if (typeof number === 'string') return undefined;
     const type = types[number - 1] ?? null;
-    return type === null ? untyped : exampleOf(type);
+    return type === null ? untyped : exampleLiteralOf(type);
   });
 }
 
@@ -26,8 +26,8 @@ export function openSlots({ markers }: LexedStatement, types: readonly (Paramete
 /** Values to bind with: where the grammar takes one type, one of that type. */
 export function exampleValues(lexed: LexedStatement): readonly Literal[] {
   return lexed.parameters.map((value, slot) => {
-    const settled = lexed.settledAs(slot);
-    return settled === undefined ? value : settled === 'i' ? 0n : '';
+    const settledType = lexed.settledAs(slot);
+    return settledType === undefined ? value : settledType === 'i' ? 0n : '';
   });
 }
 
@@ -37,12 +37,13 @@ export function markerTypes(
   stated: readonly (ParameterType | null)[],
   inferred: ReadonlyMap<number, ParameterType>,
 ): readonly ParameterType[] {
-  const types: (ParameterType | undefined)[] = stated.map((type) => type ?? undefined);
+  const markerTypesByNumber: (ParameterType | undefined)[] = stated.map((type) => type ?? undefined);
   for (const [slot, number] of lexed.markers) {
-    const settled = lexed.settledAs(slot);
-    types[number - 1] ??= settled === undefined ? inferred.get(slot) : settled === 'i' ? 'integer' : 'string';
+    const settledType = lexed.settledAs(slot);
+    markerTypesByNumber[number - 1] ??=
+      settledType === undefined ? inferred.get(slot) : settledType === 'i' ? 'integer' : 'string';
   }
-  return Array.from(types, (type) => type ?? 'string');
+  return Array.from(markerTypesByNumber, (type) => type ?? 'string');
 }
 
 /** Types of a statement's slots, by slot: a slot with a value has the value's type. */
@@ -60,113 +61,113 @@ export function slotTypes(
 /** Infers types of slots that were bound as NULL from the bound tree. The first inference counts. */
 export function inferredTypes(plan: LogicalPlan, open: ReadonlySet<number>): ReadonlyMap<number, ParameterType> {
   const types = new Map<number, ParameterType>();
-  const note = (bound: Bound | null, type: ValueType | 'date'): void => {
+  const noteType = (bound: Bound | null, type: ValueType | 'date'): void => {
     if (bound?.kind !== 'literal' || !open.has(bound.slot) || types.has(bound.slot)) return;
     if (type !== 'null' && type !== 'interval') types.set(bound.slot, type);
   };
-  const visit = (bound: Bound): void => {
+  const visitBound = (bound: Bound): void => {
     switch (bound.kind) {
       case 'compare':
-        note(bound.left, typeOf(bound.right));
-        note(bound.right, typeOf(bound.left));
+        noteType(bound.left, boundValueType(bound.right));
+        noteType(bound.right, boundValueType(bound.left));
         break;
       case 'between':
         for (const bounded of [bound.low, bound.high]) {
-          note(bounded, bound.operand.type);
-          note(bound.operand, bounded.type);
+          noteType(bounded, bound.operand.type);
+          noteType(bound.operand, bounded.type);
         }
         break;
       case 'in':
         for (const item of bound.items) {
-          note(item, bound.operand.type);
-          note(bound.operand, item.type);
+          noteType(item, bound.operand.type);
+          noteType(bound.operand, item.type);
         }
         break;
       case 'in-set':
-        note(bound.operand, plan.subqueries[bound.set]!.type);
+        noteType(bound.operand, plan.subqueries[bound.set]!.type);
         break;
       case 'like':
-        note(bound.operand, 'string');
-        note(bound.pattern, 'string');
+        noteType(bound.operand, 'string');
+        noteType(bound.pattern, 'string');
         break;
       case 'same-folded':
-        note(bound.operand, 'string');
-        note(bound.text, 'string');
+        noteType(bound.operand, 'string');
+        noteType(bound.text, 'string');
         break;
       case 'lookup':
       case 'phonetic':
-        note(bound.operand, 'string');
+        noteType(bound.operand, 'string');
         break;
       case 'function':
-        for (const operand of bound.operands) note(operand, 'number');
+        for (const operand of bound.operands) noteType(operand, 'number');
         break;
       case 'call':
         bound.operands.forEach((operand, i) => {
-          if (isDate(bound)) return note(operand, 'date');
+          if (isDate(bound)) return noteType(operand, 'date');
           const taken = bound.function.takes[Math.min(i, bound.function.takes.length - 1)]!;
-          note(operand, taken === 'same' ? bound.type : taken === 'any' ? 'string' : taken);
+          noteType(operand, taken === 'same' ? bound.type : taken === 'any' ? 'string' : taken);
         });
         break;
       case 'coalesce':
-        for (const operand of bound.operands) note(operand, bound.type);
+        for (const operand of bound.operands) noteType(operand, bound.type);
         break;
       case 'and':
       case 'or':
-        for (const operand of bound.operands) note(operand, 'boolean');
+        for (const operand of bound.operands) noteType(operand, 'boolean');
         break;
       case 'not':
-        note(bound.operand, 'boolean');
+        noteType(bound.operand, 'boolean');
         break;
       case 'arithmetic':
-        note(bound.left, typeOf(bound.right));
-        note(bound.right, typeOf(bound.left));
+        noteType(bound.left, boundValueType(bound.right));
+        noteType(bound.right, boundValueType(bound.left));
         break;
       case 'case':
         for (const { when, result } of bound.branches) {
-          note(when, bound.operand?.type ?? 'boolean');
-          note(bound.operand, when.type);
-          note(result, bound.type);
+          noteType(when, bound.operand?.type ?? 'boolean');
+          noteType(bound.operand, when.type);
+          noteType(result, bound.type);
         }
-        note(bound.otherwise, bound.type);
+        noteType(bound.otherwise, bound.type);
         break;
     }
-    for (const child of childrenOf(bound)) visit(child);
+    for (const child of childrenOf(bound)) visitBound(child);
   };
   for (const node of nodesOf(plan)) {
-    for (const bound of expressionsOf(node)) visit(bound);
-    if (node.kind === 'filter') note(node.predicate, 'boolean');
+    for (const bound of expressionsOf(node)) visitBound(bound);
+    if (node.kind === 'filter') noteType(node.predicate, 'boolean');
     if (node.kind === 'set-operation' || node.kind === 'values')
-      node.columns.forEach(({ type }, i) => literalsIn(node, i).forEach((literal) => note(literal, type)));
+      node.columns.forEach(({ type }, i) => literalsOfColumn(node, i).forEach((literal) => noteType(literal, type)));
   }
   return types;
 }
 
-function typeOf(bound: Bound): ValueType | 'date' {
+function boundValueType(bound: Bound): ValueType | 'date' {
   return isDate(bound) ? 'date' : bound.type;
 }
 
 /** Literals that a column of a node is made of, where it is made of nothing else. */
-function literalsIn(node: PlanNode, column: number): readonly Bound[] {
+function literalsOfColumn(node: PlanNode, column: number): readonly Bound[] {
   switch (node.kind) {
     case 'project': {
       const computed = node.expressions[column]!;
-      return computed.kind === 'column' ? literalsIn(node.input, computed.index) : [computed];
+      return computed.kind === 'column' ? literalsOfColumn(node.input, computed.index) : [computed];
     }
     case 'values':
       return node.rows.map((row) => row[column]!);
     case 'set-operation':
-      return [...literalsIn(node.left, column), ...literalsIn(node.right, column)];
+      return [...literalsOfColumn(node.left, column), ...literalsOfColumn(node.right, column)];
     case 'distinct':
     case 'sort':
     case 'limit':
-      return literalsIn(node.input, column);
+      return literalsOfColumn(node.input, column);
     default:
       return [];
   }
 }
 
 /** A value of the type, for a binder that has to know no more. */
-function exampleOf(type: ParameterType): Literal | TypedValue {
+function exampleLiteralOf(type: ParameterType): Literal | TypedValue {
   switch (type) {
     case 'string':
       return '';

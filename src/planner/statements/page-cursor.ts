@@ -12,25 +12,29 @@ export interface Cursor {
   readonly pinned: bigint | null;
 }
 
-const version = 1;
-const size = 17;
+const cursorVersion = 1;
+const cursorSize = 17;
 
 export function opaqueCursor(instant: bigint, after: bigint): string {
-  const bytes = Buffer.alloc(size);
-  bytes[0] = version;
-  bytes.writeBigInt64BE(instant, 1);
-  bytes.writeBigInt64BE(after, 9);
-  return bytes.toString('base64url');
+  const cursorBytes = Buffer.alloc(cursorSize);
+  cursorBytes[0] = cursorVersion;
+  cursorBytes.writeBigInt64BE(instant, 1);
+  cursorBytes.writeBigInt64BE(after, 9);
+  return cursorBytes.toString('base64url');
 }
 
 /** Reads either form. Throws REL_INVALID for anything else. */
-export function readCursor(literal: Literal, location: Location): Cursor {
-  if (typeof literal === 'bigint') return { after: literal, pinned: null };
-  if (typeof literal === 'string') {
-    if (/^\d{1,19}$/.test(literal)) return { after: BigInt(literal), pinned: null };
-    const bytes = Buffer.from(literal, 'base64url');
-    if (bytes.length === size && bytes[0] === version && bytes.toString('base64url') === literal) {
-      return { after: bytes.readBigInt64BE(9), pinned: bytes.readBigInt64BE(1) };
+export function readCursor(cursorLiteral: Literal, location: Location): Cursor {
+  if (typeof cursorLiteral === 'bigint') return { after: cursorLiteral, pinned: null };
+  if (typeof cursorLiteral === 'string') {
+    if (/^\d{1,19}$/.test(cursorLiteral)) return { after: BigInt(cursorLiteral), pinned: null };
+    const cursorBytes = Buffer.from(cursorLiteral, 'base64url');
+    if (
+      cursorBytes.length === cursorSize &&
+      cursorBytes[0] === cursorVersion &&
+      cursorBytes.toString('base64url') === cursorLiteral
+    ) {
+      return { after: cursorBytes.readBigInt64BE(9), pinned: cursorBytes.readBigInt64BE(1) };
     }
   }
   throw errorAt('REL_INVALID', 'AFTER takes the cursor or next_cursor of an earlier answer', location);

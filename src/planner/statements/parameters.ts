@@ -7,55 +7,55 @@ import { type Literal, TypedValue } from '../syntax/statement.ts';
 
 /** Values of `$1`, `$2` …, or by name. */
 export function valuesOf(parameters: Parameters): MarkerValues {
-  if (!isList(parameters)) return (marker) => parameters.get(String(marker));
+  if (!isPositionalList(parameters)) return (marker) => parameters.get(String(marker));
   return (marker) => (typeof marker === 'number' ? parameters[marker - 1] : undefined);
 }
 
-const textMax = 4_096;
+const markedTextMax = 4_096;
 
 /** Texts whose values alone differ from one time to the next are lexed once: prepared statements are. */
 export class MarkedTexts {
-  readonly #known = new LRUCache<string, LexedStatement>({ max: 512 });
+  readonly #lexedByKey = new LRUCache<string, LexedStatement>({ max: 512 });
 
   lex(text: string, parameters: Parameters): LexedStatement {
-    const key = isList(parameters) && text.length <= textMax ? keyOf(text, parameters) : null;
-    const known = key === null ? undefined : this.#known.get(key);
-    if (known !== undefined) return known.withValues(parameters as readonly (Literal | TypedValue)[]);
-    const lexed = allUsed(lexStatement(text, valuesOf(parameters)), parameters);
-    if (key !== null) this.#known.set(key, lexed);
-    return lexed;
+    const markedKey = isPositionalList(parameters) && text.length <= markedTextMax ? markedTextKey(text, parameters) : null;
+    const lexedBefore = markedKey === null ? undefined : this.#lexedByKey.get(markedKey);
+    if (lexedBefore !== undefined) return lexedBefore.withValues(parameters as readonly (Literal | TypedValue)[]);
+    const lexedStatement = allUsed(lexStatement(text, valuesOf(parameters)), parameters);
+    if (markedKey !== null) this.#lexedByKey.set(markedKey, lexedStatement);
+    return lexedStatement;
   }
 
   /** Clears the cache, which holds literals. */
   clear(): void {
-    this.#known.clear();
+    this.#lexedByKey.clear();
   }
 }
 
 /** Null: one of the values is refused, with an error that locates it. */
-function keyOf(text: string, parameters: readonly (Literal | TypedValue)[]): string | null {
-  let letters = '';
-  let refused = false;
+function markedTextKey(text: string, parameters: readonly (Literal | TypedValue)[]): string | null {
+  let parameterLetters = '';
+  let isRefused = false;
   for (const value of parameters) {
-    const letter = letterOf(TypedValue.rawOf(value), () => void (refused = true) as never);
-    letters += `${value instanceof TypedValue ? `${value.type}:` : ''}${letter} `;
-    if (refused) return null;
+    const parameterLetter = letterOf(TypedValue.rawOf(value), () => void (isRefused = true) as never);
+    parameterLetters += `${value instanceof TypedValue ? `${value.type}:` : ''}${parameterLetter} `;
+    if (isRefused) return null;
   }
-  return `${letters}\0${text}`;
+  return `${parameterLetters}\0${text}`;
 }
 
-function isList(parameters: Parameters): parameters is readonly (Literal | TypedValue)[] {
+function isPositionalList(parameters: Parameters): parameters is readonly (Literal | TypedValue)[] {
   return Array.isArray(parameters);
 }
 
 /** Refuses values without a place in the text: one of the two must be a mistake. */
 export function allUsed(lexed: LexedStatement, parameters: Parameters): LexedStatement {
   // Drivers send one map to several statements.
-  if (!isList(parameters)) return lexed;
-  let named = 0;
-  for (const number of lexed.markers.values()) named = Math.max(named, number);
-  if (parameters.length > named) {
-    throw new ServiceError('REL_INVALID', `${parameters.length} values were given, the statement takes ${named}`, {
+  if (!isPositionalList(parameters)) return lexed;
+  let markerCount = 0;
+  for (const number of lexed.markers.values()) markerCount = Math.max(markerCount, number);
+  if (parameters.length > markerCount) {
+    throw new ServiceError('REL_INVALID', `${parameters.length} values were given, the statement takes ${markerCount}`, {
       reason: 'parameter-count',
     });
   }

@@ -24,98 +24,99 @@ export interface QueryInvocation {
 export type RunQuery = (invocation: QueryInvocation, request: QueryRequest) => Promise<Answer>;
 
 /** Each is a line of the record, and records of one turn share an entry of the log. */
-const questionsMax = 256;
+const seriesQueriesMax = 256;
 
 export class SnapshotQueries implements QuerySeries {
-  readonly #invocation: Invocation;
-  readonly #verb: SeriesVerb | null;
-  readonly #run: RunQuery;
-  readonly #statements: { -readonly [K in keyof StatementDetails]: StatementDetails[K] }[] = [];
+  readonly #seriesInvocation: Invocation;
+  readonly #seriesVerb: SeriesVerb | null;
+  readonly #runQuery: RunQuery;
+  readonly #statementRecords: { -readonly [K in keyof StatementDetails]: StatementDetails[K] }[] = [];
   /** The facts of the first query, until a second one comes: most sessions have one. */
-  #alone: InvocationDetails[] | null = [];
-  readonly #answers: Answer[] = [];
-  #snapshot: GovernedSnapshot | null = null;
-  #isControl = false;
+  #factsOfOnlyOne: InvocationDetails[] | null = [];
+  readonly #seriesAnswers: Answer[] = [];
+  #seriesSnapshot: GovernedSnapshot | null = null;
+  #hasControl = false;
 
   constructor(invocation: Invocation, verb: SeriesVerb | null, ask: RunQuery) {
-    this.#invocation = invocation;
-    this.#verb = verb;
-    this.#run = ask;
+    this.#seriesInvocation = invocation;
+    this.#seriesVerb = verb;
+    this.#runQuery = ask;
   }
 
   async query(request: QueryRequest): Promise<Answer> {
-    const number = this.#statements.length;
-    if (this.#isControl)
+    const statementOrdinal = this.#statementRecords.length;
+    if (this.#hasControl)
       throw new ServiceError('REL_INVALID', 'a session with a statement other than a query takes nothing else');
-    if (number === questionsMax) throw new ServiceError('REL_INVALID', `a session takes at most ${questionsMax} questions`);
-    this.#statements.push({});
-    if (number === 1) {
-      const [first, described] = [this.#statements[0]!, this.#alone ?? []];
-      for (const details of described) note(first, details);
-      this.#alone = null;
+    if (statementOrdinal === seriesQueriesMax)
+      throw new ServiceError('REL_INVALID', `a session takes at most ${seriesQueriesMax} questions`);
+    this.#statementRecords.push({});
+    if (statementOrdinal === 1) {
+      const [firstRecord, firstFacts] = [this.#statementRecords[0]!, this.#factsOfOnlyOne ?? []];
+      for (const details of firstFacts) noteStatementFacts(firstRecord, details);
+      this.#factsOfOnlyOne = null;
     }
-    const answer = await this.#run(this.#reading(number), request);
-    this.#answers.push(answer);
-    return answer;
+    const statementAnswer = await this.#runQuery(this.#readingFor(statementOrdinal), request);
+    this.#seriesAnswers.push(statementAnswer);
+    return statementAnswer;
   }
 
   snapshot(): GovernedSnapshot {
-    return (this.#snapshot ??= this.#invocation.snapshot());
+    return (this.#seriesSnapshot ??= this.#seriesInvocation.snapshot());
   }
 
   overtaken(): boolean {
-    return this.#answers.some((answer) => answer.overtaken());
+    return this.#seriesAnswers.some((answer) => answer.overtaken());
   }
 
-  #reading(number: number): QueryInvocation {
+  #readingFor(number: number): QueryInvocation {
     return {
-      caller: this.#invocation.caller,
-      describe: (details) => this.#describe(number, details),
+      caller: this.#seriesInvocation.caller,
+      describe: (details) => this.#describeStatement(number, details),
       snapshot: () => this.snapshot(),
-      branches: () => this.#invocation.branches(),
-      checkInspects: () => this.#invocation.checkInspects(),
-      explainPolicy: (type, at) => this.#invocation.explainPolicy(type, at),
+      branches: () => this.#seriesInvocation.branches(),
+      checkInspects: () => this.#seriesInvocation.checkInspects(),
+      explainPolicy: (type, at) => this.#seriesInvocation.explainPolicy(type, at),
       control: () => {
-        if (this.#verb !== null || this.#statements.length > 1) {
+        if (this.#seriesVerb !== null || this.#statementRecords.length > 1) {
           throw new ServiceError('REL_INVALID', 'a session of several queries takes no other statements');
         }
-        this.#isControl = true;
-        return this.#invocation;
+        this.#hasControl = true;
+        return this.#seriesInvocation;
       },
     };
   }
 
-  #describe(number: number, details: InvocationDetails): void {
+  #describeStatement(number: number, details: InvocationDetails): void {
     const { purpose } = details;
-    if (purpose !== undefined && this.#snapshot !== null && number > 0 && purpose !== this.#snapshot.purpose) {
+    if (purpose !== undefined && this.#seriesSnapshot !== null && number > 0 && purpose !== this.#seriesSnapshot.purpose) {
       throw new ServiceError('REL_INVALID', 'the questions of a session have one purpose: the first one states it');
     }
-    if (this.#verb === null && this.#alone !== null) {
-      this.#alone.push(details);
-      return this.#invocation.describe(details);
+    if (this.#seriesVerb === null && this.#factsOfOnlyOne !== null) {
+      this.#factsOfOnlyOne.push(details);
+      return this.#seriesInvocation.describe(details);
     }
-    note(this.#statements[number]!, details);
-    this.#invocation.describe({ ...details, ...this.#summary() });
+    noteStatementFacts(this.#statementRecords[number]!, details);
+    this.#seriesInvocation.describe({ ...details, ...this.#seriesSummary() });
   }
 
   /** The facts of all queries together, for the access record. */
-  #summary(): InvocationDetails {
-    const statements = this.#statements;
-    const types = statements.flatMap(({ objectType }) => objectType?.split(',') ?? []);
-    const sum = (of: (statement: StatementDetails) => number | undefined): number =>
-      statements.reduce((total, statement) => total + (of(statement) ?? 0), 0);
+  #seriesSummary(): InvocationDetails {
+    const statementRecords = this.#statementRecords;
+    const statementTypes = statementRecords.flatMap(({ objectType }) => objectType?.split(',') ?? []);
+    const sumOfStatements = (figureOf: (statement: StatementDetails) => number | undefined): number =>
+      statementRecords.reduce((total, statement) => total + (figureOf(statement) ?? 0), 0);
     return {
-      template: this.#verb?.template,
-      literals: this.#verb?.literals,
-      statements,
-      rowCount: sum(({ rowCount }) => rowCount),
-      costUnits: sum(({ costUnits }) => costUnits),
-      ...(types.length > 0 ? { objectType: [...new Set(types)].join(',') } : {}),
+      template: this.#seriesVerb?.template,
+      literals: this.#seriesVerb?.literals,
+      statements: statementRecords,
+      rowCount: sumOfStatements(({ rowCount }) => rowCount),
+      costUnits: sumOfStatements(({ costUnits }) => costUnits),
+      ...(statementTypes.length > 0 ? { objectType: [...new Set(statementTypes)].join(',') } : {}),
     };
   }
 }
 
-function note(
+function noteStatementFacts(
   statement: { -readonly [K in keyof StatementDetails]: StatementDetails[K] },
   { template, literals, objectType, rowCount, costUnits }: InvocationDetails,
 ): void {

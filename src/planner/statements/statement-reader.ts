@@ -15,52 +15,52 @@ import {
 } from './statement-source.ts';
 
 export class StatementReader {
-  readonly #lexed = new LRUCache<string, LexedStatement>({ max: 512 });
-  readonly #marked = new MarkedTexts();
-  readonly #shapes = new KnownShapes();
-  readonly #queries = new LRUCache<string, QueryStatement>({ max: 1_024, ...byText });
+  readonly #lexedBySql = new LRUCache<string, LexedStatement>({ max: 512 });
+  readonly #markedTexts = new MarkedTexts();
+  readonly #knownShapes = new KnownShapes();
+  readonly #queriesByKey = new LRUCache<string, QueryStatement>({ max: 1_024, ...byText });
   /** Whether a statement of this key was read as a write. */
-  readonly #isWrite: (key: string) => boolean;
+  readonly #isWriteKey: (key: string) => boolean;
 
   constructor(isWrite: (key: string) => boolean) {
-    this.#isWrite = isWrite;
+    this.#isWriteKey = isWrite;
   }
 
   clear(): void {
-    this.#lexed.clear();
-    this.#marked.clear();
-    this.#shapes.clear();
-    this.#queries.clear();
+    this.#lexedBySql.clear();
+    this.#markedTexts.clear();
+    this.#knownShapes.clear();
+    this.#queriesByKey.clear();
   }
 
   /** A question that was parsed before. */
   find({ key }: StatementSource): QueryStatement | undefined {
-    return this.#queries.get(key);
+    return this.#queriesByKey.get(key);
   }
 
   /** The same text again, or one of other literals, is the common case. */
   lex(sql: string, dialect: Dialect): TextSource {
-    const known = this.#shapes.recognise(sql) ?? this.#lexed.get(sql);
-    if (known) return new TextSource(known, dialect);
-    const lexed = lexStatement(sql);
-    this.#lexed.set(sql, lexed);
-    const source = new TextSource(lexed, dialect);
-    if (this.#queries.has(source.key) || this.#isWrite(source.key)) this.#shapes.learn(lexed);
+    const knownLexed = this.#knownShapes.recognise(sql) ?? this.#lexedBySql.get(sql);
+    if (knownLexed) return new TextSource(knownLexed, dialect);
+    const lexedSql = lexStatement(sql);
+    this.#lexedBySql.set(sql, lexedSql);
+    const source = new TextSource(lexedSql, dialect);
+    if (this.#queriesByKey.has(source.key) || this.#isWriteKey(source.key)) this.#knownShapes.learn(lexedSql);
     return source;
   }
 
   read({ sql, parameters, parsed, dialect = 'spec' }: QueryRequest): TextSource | QuerySource {
     if (parsed !== undefined) return new QuerySource(parsed, dialect);
     if (parameters === undefined) return this.lex(sql, dialect);
-    return new TextSource(this.#marked.lex(sql, parameters), dialect);
+    return new TextSource(this.#markedTexts.lex(sql, parameters), dialect);
   }
 
   async readInTurns({ sql, parameters, dialect = 'spec' }: QueryRequest, yieldTurn: () => Promise<void>): Promise<TextSource> {
-    const work = lexing(sql!, parameters === undefined ? null : valuesOf(parameters));
+    const lexingWork = lexing(sql!, parameters === undefined ? null : valuesOf(parameters));
     for (;;) {
-      const step = work.next();
+      const lexingStep = lexingWork.next();
       await yieldTurn();
-      if (step.done) return new TextSource(allUsed(step.value, parameters ?? []), dialect);
+      if (lexingStep.done) return new TextSource(allUsed(lexingStep.value, parameters ?? []), dialect);
     }
   }
 
@@ -69,7 +69,7 @@ export class StatementReader {
     // Names of a control statement may have been written as literals: it is never cached by template.
     if (tree.kind === 'control') return { control: tree };
     const statement = queryStatementOf(tree);
-    this.#queries.set(source.key, statement);
+    this.#queriesByKey.set(source.key, statement);
     return statement;
   }
 }

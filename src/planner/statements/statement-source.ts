@@ -41,51 +41,51 @@ export interface StatementSource {
 
 export class TextSource implements StatementSource {
   readonly dialect: Dialect;
-  readonly #lexed: LexedStatement;
+  readonly #lexedStatement: LexedStatement;
 
   constructor(lexed: LexedStatement, dialect: Dialect) {
-    this.#lexed = lexed;
+    this.#lexedStatement = lexed;
     this.dialect = dialect;
   }
 
   get key(): string {
-    const { template } = this.#lexed;
+    const { template } = this.#lexedStatement;
     return this.dialect === 'spec' ? template : `\0${this.dialect}\0${template}`;
   }
 
   get template(): string {
-    return this.#lexed.template;
+    return this.#lexedStatement.template;
   }
 
   get guardedTemplate(): string {
-    return this.#lexed.guardedTemplate;
+    return this.#lexedStatement.guardedTemplate;
   }
 
   get parameters(): readonly Literal[] {
-    return this.#lexed.parameters;
+    return this.#lexedStatement.parameters;
   }
 
   locationOf(slot: number): Location {
-    return this.#lexed.locationOf(slot);
+    return this.#lexedStatement.locationOf(slot);
   }
 
   parse(): Statement {
-    return parseLexed(this.#lexed, this.dialect).statement;
+    return parseLexed(this.#lexedStatement, this.dialect).statement;
   }
 
   /** The write; null where it is no INSERT, UPDATE or DELETE. */
   write(): WriteStatement | null {
-    return parseWrite(this.#lexed, this.dialect);
+    return parseWrite(this.#lexedStatement, this.dialect);
   }
 
   /** The graph write; null where it is none. */
   graphWrite(): GraphWrite | null {
-    return parseGraphWrite(this.#lexed, this.dialect);
+    return parseGraphWrite(this.#lexedStatement, this.dialect);
   }
 
   /** Whether values came apart from the text. */
   get takesParameters(): boolean {
-    return this.#lexed.markers.size > 0;
+    return this.#lexedStatement.markers.size > 0;
   }
 
   text(): string {
@@ -95,7 +95,7 @@ export class TextSource implements StatementSource {
         'this statement is stored as text and takes no parameters: write the values in place of $1',
       );
     }
-    return this.#lexed.text;
+    return this.#lexedStatement.text;
   }
 }
 
@@ -140,8 +140,8 @@ export class QuerySource extends TreeSource<ParsedQuery> {
 
   constructor(parsed: ParsedQuery, dialect: Dialect) {
     super(parsed, dialect);
-    const types = parsed.parameters.map((value) => (value === null ? 'z' : typeof value)).join();
-    this.key = `\0${parsed.language}\0${dialect}\0${parsed.template}\0${types}`;
+    const parameterTypes = parsed.parameters.map((value) => (value === null ? 'z' : typeof value)).join();
+    this.key = `\0${parsed.language}\0${dialect}\0${parsed.template}\0${parameterTypes}`;
   }
 
   parse(): Statement {
@@ -170,7 +170,7 @@ export function queryStatementOf(statement: Statement): QueryStatement {
         withProvenance: statement.withProvenance,
         purposeSlot: statement.purpose?.slot ?? null,
         mode: 'run',
-        details: objectType(statement.query),
+        details: objectTypeFacts(statement.query),
       };
     case 'explain': {
       const explained = queryStatementOf(statement.statement);
@@ -179,8 +179,8 @@ export function queryStatementOf(statement: Statement): QueryStatement {
     case 'control':
       throw errorAt('REL_PARSE', 'EXPLAIN takes a query', statement.location);
     case 'write':
-      const use = statement.verb.startsWith('CALL ') ? 'the relational door runs it' : 'use ingest';
-      throw errorAt('REL_READ_ONLY', `${statement.verb}: /query is read-only, ${use}`, statement.location);
+      const writeInstead = statement.verb.startsWith('CALL ') ? 'the relational door runs it' : 'use ingest';
+      throw errorAt('REL_READ_ONLY', `${statement.verb}: /query is read-only, ${writeInstead}`, statement.location);
     case 'unimplemented':
       throw errorAt('REL_NOT_IMPLEMENTED', `${statement.verb} is not implemented: use ${statement.instead}`, statement.location);
   }
@@ -189,47 +189,47 @@ export function queryStatementOf(statement: Statement): QueryStatement {
 /** A PURPOSE clause agrees with the purpose of the request, or stands alone. */
 export function statedPurpose(purposeSlot: number | null, source: StatementSource, request: QueryOptions): { purpose?: string } {
   if (purposeSlot === null) return {};
-  const purpose = String(source.parameters[purposeSlot]);
-  if (request.purpose !== undefined && request.purpose !== null && request.purpose !== purpose) {
+  const purposeText = String(source.parameters[purposeSlot]);
+  if (request.purpose !== undefined && request.purpose !== null && request.purpose !== purposeText) {
     throw errorAt('REL_INVALID', 'PURPOSE disagrees with the purpose of the request', source.locationOf(purposeSlot));
   }
-  return { purpose };
+  return { purpose: purposeText };
 }
 
 /** The record names the types whether or not they can be read. */
-function objectType(query: Query): { objectType?: string } {
+function objectTypeFacts(query: Query): { objectType?: string } {
   const types = typesNamed(query);
   return types.length > 0 ? { objectType: types.join(',') } : {};
 }
 
 /** The types named in FROM, as they are written, subqueries behind IN aside. */
 export function typesNamed(query: Query): readonly string[] {
-  const names = new Set<string>();
-  const common = new Set<string>();
-  const source = (from: Source): void => {
-    if (from.kind === 'table') names.add(from.name);
-    else if (from.kind === 'subquery') whole(from.query);
-    else if (from.kind === 'walk') {
-      source(from.input);
-      for (const type of from.types) names.add(type);
-    } else if (from.kind === 'entities' || from.kind === 'unwind') source(from.input);
-    else if (from.kind === 'join') {
-      source(from.left);
-      source(from.right);
+  const typeNames = new Set<string>();
+  const commonNames = new Set<string>();
+  const collectSource = (fromSource: Source): void => {
+    if (fromSource.kind === 'table') typeNames.add(fromSource.name);
+    else if (fromSource.kind === 'subquery') collectQuery(fromSource.query);
+    else if (fromSource.kind === 'walk') {
+      collectSource(fromSource.input);
+      for (const type of fromSource.types) typeNames.add(type);
+    } else if (fromSource.kind === 'entities' || fromSource.kind === 'unwind') collectSource(fromSource.input);
+    else if (fromSource.kind === 'join') {
+      collectSource(fromSource.left);
+      collectSource(fromSource.right);
     }
   };
-  const body = (each: QueryBody): void => {
-    if (each.kind === 'select') return source(each.from);
-    body(each.left);
-    body(each.right);
+  const collectBody = (each: QueryBody): void => {
+    if (each.kind === 'select') return collectSource(each.from);
+    collectBody(each.left);
+    collectBody(each.right);
   };
-  const whole = (each: Query): void => {
+  const collectQuery = (each: Query): void => {
     for (const table of each.with) {
-      common.add(table.name);
-      whole(table.query);
+      commonNames.add(table.name);
+      collectQuery(table.query);
     }
-    body(each.body);
+    collectBody(each.body);
   };
-  whole(query);
-  return [...names].filter((name) => !common.has(name));
+  collectQuery(query);
+  return [...typeNames].filter((name) => !commonNames.has(name));
 }

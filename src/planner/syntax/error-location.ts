@@ -6,8 +6,8 @@ import type { Location } from './statement.ts';
 export const nowhere: Location = { line: 0, column: 0 };
 
 export function errorAt(code: ErrorCode, detail: string, location: Location, reason?: ErrorReason): ServiceError {
-  const facts = reason === undefined ? {} : { reason };
-  if (location.line === 0) return new ServiceError(code, detail, facts);
+  const errorFacts = reason === undefined ? {} : { reason };
+  if (location.line === 0) return new ServiceError(code, detail, errorFacts);
   const { line, column } = location;
-  return new ServiceError(code, `${line}:${column}: ${detail}`, { ...facts, line, column });
+  return new ServiceError(code, `${line}:${column}: ${detail}`, { ...errorFacts, line, column });
 }

@@ -25,7 +25,7 @@ interface ArrayOperator {
   run(names: Names): (values: readonly Value[]) => Value;
 }
 
-const orders: Readonly<Record<string, (order: number) => boolean>> = {
+const orderTests: Readonly<Record<string, (order: number) => boolean>> = {
   '=': (order) => order === 0,
   '!=': (order) => order !== 0,
   '<': (order) => order < 0,
@@ -35,177 +35,208 @@ const orders: Readonly<Record<string, (order: number) => boolean>> = {
 };
 
 /** Finds an operator by its name or symbol; null: there is none for such arrays. */
-export function operatorOf(name: string, given: readonly string[]): ArrayOperator | null {
-  if (name === 'array') return listOf(given);
-  const [a, b] = given;
-  if (a === 'record' && b === undefined && (name === '.x' || name === '.n')) return fieldOf(name);
-  if (a !== undefined && name.startsWith('[') && name !== '[]') return slice(name, given);
-  if (a === undefined || b === undefined || given.length > 2) return null;
-  if (name === '[]') return elementAt(a, b);
-  if (name === '||') return concatenate(a, b);
-  const [op, quantifier] = name.split(' ');
-  const judge = orders[op!];
-  if (judge !== undefined && quantifier !== undefined) return ofElements(op!, quantifier === 'all', a, b);
-  return judge !== undefined || name === '@>' || name === '<@' || name === '&&' ? comparison(name, a, b) : null;
+export function operatorOf(operatorName: string, operandTypes: readonly string[]): ArrayOperator | null {
+  if (operatorName === 'array') return arrayConstructor(operandTypes);
+  const [leftType, rightType] = operandTypes;
+  if (leftType === 'record' && rightType === undefined && (operatorName === '.x' || operatorName === '.n'))
+    return recordFieldOf(operatorName);
+  if (leftType !== undefined && operatorName.startsWith('[') && operatorName !== '[]')
+    return arraySlice(operatorName, operandTypes);
+  if (leftType === undefined || rightType === undefined || operandTypes.length > 2) return null;
+  if (operatorName === '[]') return arrayElementAt(leftType, rightType);
+  if (operatorName === '||') return concatenateArrays(leftType, rightType);
+  const [comparisonOp, arrayQuantifier] = operatorName.split(' ');
+  const orderTest = orderTests[comparisonOp!];
+  if (orderTest !== undefined && arrayQuantifier !== undefined)
+    return quantifiedComparison(comparisonOp!, arrayQuantifier === 'all', leftType, rightType);
+  return orderTest !== undefined || operatorName === '@>' || operatorName === '<@' || operatorName === '&&'
+    ? arrayComparison(operatorName, leftType, rightType)
+    : null;
 }
 
-function listOf(given: readonly string[]): ArrayOperator | null {
-  let common: string | null = 'unknown';
-  for (const type of given) common = common === null ? null : commonOf(common, type);
-  const element = common === 'unknown' ? 'text' : common;
-  const yields = element === null ? null : typeNamed(`_${element}`);
-  if (yields === null) return null;
+function arrayConstructor(elementTypes: readonly string[]): ArrayOperator | null {
+  let commonType: string | null = 'unknown';
+  for (const type of elementTypes) commonType = commonType === null ? null : commonOf(commonType, type);
+  const elementType = commonType === 'unknown' ? 'text' : commonType;
+  const arrayType = elementType === null ? null : typeNamed(`_${elementType}`);
+  if (arrayType === null) return null;
   return {
-    yields,
+    yields: arrayType,
     run: (names) =>
-      castAll(
-        given,
-        given.map(() => element!),
+      castArguments(
+        elementTypes,
+        elementTypes.map(() => elementType!),
         names,
       ),
   };
 }
 
 /** A field of what `_pg_expandarray` yields. */
-function fieldOf(name: '.x' | '.n'): ArrayOperator {
+function recordFieldOf(name: '.x' | '.n'): ArrayOperator {
   return {
     yields: 'int4',
-    run: () => strict(([record]) => Number((record as string).slice(1, -1).split(',')[name === '.x' ? 0 : 1])),
+    run: () => nullIfAnyNull(([recordText]) => Number((recordText as string).slice(1, -1).split(',')[name === '.x' ? 0 : 1])),
   };
 }
 
-function elementAt(array: string, at: string): ArrayOperator | null {
-  const element = elementOf(array);
-  if (element === null || (at !== 'unknown' && familyOf(at) !== 'number')) return null;
-  const first = firstNumber(array);
-  return { yields: element, run: () => strict(([values, n]) => (values as Value[])[Number(n) - first] ?? null) };
+function arrayElementAt(array: string, subscriptType: string): ArrayOperator | null {
+  const elementType = elementOf(array);
+  if (elementType === null || (subscriptType !== 'unknown' && familyOf(subscriptType) !== 'number')) return null;
+  const firstSubscriptOf = firstSubscript(array);
+  return {
+    yields: elementType,
+    run: () =>
+      nullIfAnyNull(([arrayValues, subscript]) => (arrayValues as Value[])[Number(subscript) - firstSubscriptOf] ?? null),
+  };
 }
 
 /** The vectors of the catalogue count from 0, all else from 1. */
-const firstNumber = (array: string): number => (array === 'int2vector' || array === 'oidvector' ? 0 : 1);
+const firstSubscript = (arrayType: string): number => (arrayType === 'int2vector' || arrayType === 'oidvector' ? 0 : 1);
 
 /** `x[from:to]`, both inclusive: elements that there are not are left out. */
-function slice(name: string, [array, ...bounds]: readonly string[]): ArrayOperator | null {
-  const element = elementOf(array!);
-  const yields = element === null ? null : typeNamed(`_${element}`);
-  if (yields === null || bounds.some((type) => type !== 'unknown' && familyOf(type) !== 'number')) return null;
-  const first = firstNumber(array!);
-  const hasFrom = name.startsWith('[from');
-  const hasTo = name.endsWith('to]');
+function arraySlice(name: string, [array, ...boundTypes]: readonly string[]): ArrayOperator | null {
+  const elementType = elementOf(array!);
+  const slicedType = elementType === null ? null : typeNamed(`_${elementType}`);
+  if (slicedType === null || boundTypes.some((type) => type !== 'unknown' && familyOf(type) !== 'number')) return null;
+  const firstSubscriptOf = firstSubscript(array!);
+  const hasLowerBound = name.startsWith('[from');
+  const hasUpperBound = name.endsWith('to]');
   return {
-    yields,
+    yields: slicedType,
     run: () =>
-      strict((values) => {
-        const list = values[0] as Value[];
-        const from = hasFrom ? Math.max(0, Number(values[1]) - first) : 0;
-        const to = hasTo ? Number(values.at(-1)) - first + 1 : list.length;
-        return list.slice(from, Math.max(from, to));
+      nullIfAnyNull((sliceValues) => {
+        const slicedArray = sliceValues[0] as Value[];
+        const sliceFrom = hasLowerBound ? Math.max(0, Number(sliceValues[1]) - firstSubscriptOf) : 0;
+        const sliceTo = hasUpperBound ? Number(sliceValues.at(-1)) - firstSubscriptOf + 1 : slicedArray.length;
+        return slicedArray.slice(sliceFrom, Math.max(sliceFrom, sliceTo));
       }),
   };
 }
 
-function concatenate(a: string, b: string): ArrayOperator | null {
-  const [x, y] = [elementOf(a), elementOf(b)];
-  const element = x === null && y === null ? null : commonOf(x ?? a, y ?? b);
-  const yields = element === null ? null : typeNamed(`_${element}`);
-  if (yields === null) return null;
-  const lists = (own: string | null, type: string): string => (own === null && type !== 'unknown' ? element! : yields);
-  const wanted = [lists(x, a), lists(y, b)];
+function concatenateArrays(leftType: string, rightType: string): ArrayOperator | null {
+  const [leftElement, rightElement] = [elementOf(leftType), elementOf(rightType)];
+  const elementType =
+    leftElement === null && rightElement === null ? null : commonOf(leftElement ?? leftType, rightElement ?? rightType);
+  const concatenatedType = elementType === null ? null : typeNamed(`_${elementType}`);
+  if (concatenatedType === null) return null;
+  const operandArrayType = (own: string | null, type: string): string =>
+    own === null && type !== 'unknown' ? elementType! : concatenatedType;
+  const wantedTypes = [operandArrayType(leftElement, leftType), operandArrayType(rightElement, rightType)];
   return {
-    yields,
+    yields: concatenatedType,
     run: (names) => {
-      const cast = castAll([a, b], wanted, names);
-      return (values) => {
-        const [first, second] = (cast(values) as Value[]).map((value, i) => (wanted[i] === yields ? value : [value]));
-        if (first === null || second === null) return first ?? second ?? null;
-        return [...(first as Value[]), ...(second as Value[])];
+      const castOperands = castArguments([leftType, rightType], wantedTypes, names);
+      return (operandValues) => {
+        const [firstArray, secondArray] = (castOperands(operandValues) as Value[]).map((operandValue, i) =>
+          wantedTypes[i] === concatenatedType ? operandValue : [operandValue],
+        );
+        if (firstArray === null || secondArray === null) return firstArray ?? secondArray ?? null;
+        return [...(firstArray as Value[]), ...(secondArray as Value[])];
       };
     },
   };
 }
 
-function ofElements(op: string, all: boolean, left: string, right: string): ArrayOperator | null {
-  const judge = orders[op]!;
-  const array = right === 'unknown' ? typeNamed(`_${left === 'unknown' ? 'text' : left}`) : right;
-  const element = array === null ? null : elementOf(array);
-  const common = element === null ? null : commonOf(left, element);
-  if (common === null) return null;
-  const type = common === 'unknown' ? 'text' : common;
+function quantifiedComparison(
+  comparisonOp: string,
+  isForAll: boolean,
+  leftType: string,
+  rightType: string,
+): ArrayOperator | null {
+  const orderTest = orderTests[comparisonOp]!;
+  const arrayType = rightType === 'unknown' ? typeNamed(`_${leftType === 'unknown' ? 'text' : leftType}`) : rightType;
+  const elementType = arrayType === null ? null : elementOf(arrayType);
+  const commonType = elementType === null ? null : commonOf(leftType, elementType);
+  if (commonType === null) return null;
+  const comparedType = commonType === 'unknown' ? 'text' : commonType;
   return {
     yields: 'bool',
-    ...(castMayFail(left, type) || castMayFail(right, array!) || castMayFail(element!, type) ? {} : { mayFail: false }),
-    ...(op === '=' && !all && isWritten(left, element!) ? { ofCells: () => isElement(array!) } : {}),
+    ...(castMayFail(leftType, comparedType) || castMayFail(rightType, arrayType!) || castMayFail(elementType!, comparedType)
+      ? {}
+      : { mayFail: false }),
+    ...(comparisonOp === '=' && !isForAll && isComparedAsWritten(leftType, elementType!)
+      ? { ofCells: () => elementTest(arrayType!) }
+      : {}),
     run: (names) => {
-      const cast = castAll([left, right], [type, array!], names);
-      const each = castOf(element!, type, names)!;
-      return (values) => {
-        const [one, list] = cast(values) as Value[];
-        if (list === null) return null;
-        let unsure = false;
-        for (const item of list as Value[]) {
-          const value = each(item);
-          const verdict = one === null || value === null ? null : judge(compare(one!, value));
-          if (verdict === !all) return verdict;
-          unsure ||= verdict === null;
+      const castOperands = castArguments([leftType, rightType], [comparedType, arrayType!], names);
+      const castElement = castOf(elementType!, comparedType, names)!;
+      return (operandValues) => {
+        const [comparedValue, arrayElements] = castOperands(operandValues) as Value[];
+        if (arrayElements === null) return null;
+        let isUnsure = false;
+        for (const arrayElement of arrayElements as Value[]) {
+          const elementValue = castElement(arrayElement);
+          const elementVerdict =
+            comparedValue === null || elementValue === null ? null : orderTest(compare(comparedValue!, elementValue));
+          if (elementVerdict === !isForAll) return elementVerdict;
+          isUnsure ||= elementVerdict === null;
         }
-        return unsure ? null : all;
+        return isUnsure ? null : isForAll;
       };
     },
   };
 }
 
-const texts: ReadonlySet<string> = new Set(['text', 'name', 'varchar', 'bpchar']);
+const textTypes: ReadonlySet<string> = new Set(['text', 'name', 'varchar', 'bpchar']);
 
 /** Whether elements stand in the text of an array as cells of such a type are. */
-function isWritten(type: string, element: string): boolean {
-  if (texts.has(type)) return texts.has(element);
+function isComparedAsWritten(type: string, element: string): boolean {
+  if (textTypes.has(type)) return textTypes.has(element);
   return columnType(type) === 'integer' && columnType(element) === 'integer' && !isReference(element);
 }
 
 /** `x = ANY (array)`: rows that follow each other often have the same array. */
-function isElement(array: string): Evaluator {
-  const areIntegers = columnType(elementOf(array)!) === 'integer';
-  let last: { readonly text: Cell; readonly has: ReadonlySet<Cell> } = { text: null, has: new Set() };
-  return (one = null, list = null) => {
-    if (list === null) return null;
-    if (last.text !== list) last = { text: list, has: new Set(elementCells(list as string, array, areIntegers)) };
-    if (one !== null && last.has.has(one)) return true;
-    return last.has.size > 0 && (one === null || last.has.has(null)) ? null : false;
+function elementTest(array: string): Evaluator {
+  const areIntegerElements = columnType(elementOf(array)!) === 'integer';
+  let lastArray: { readonly text: Cell; readonly has: ReadonlySet<Cell> } = { text: null, has: new Set() };
+  return (soughtCell = null, arrayText = null) => {
+    if (arrayText === null) return null;
+    if (lastArray.text !== arrayText)
+      lastArray = { text: arrayText, has: new Set(arrayElementCells(arrayText as string, array, areIntegerElements)) };
+    if (soughtCell !== null && lastArray.has.has(soughtCell)) return true;
+    return lastArray.has.size > 0 && (soughtCell === null || lastArray.has.has(null)) ? null : false;
   };
 }
 
-function elementCells(text: string, array: string, areIntegers: boolean): readonly Cell[] {
+function arrayElementCells(text: string, array: string, areIntegers: boolean): readonly Cell[] {
   const elementTexts = array.endsWith('vector') ? text.split(/\s+/).filter(Boolean) : elementsOf(text, array);
-  return elementTexts.map((each) => (each !== null && areIntegers ? BigInt(each) : each));
+  return elementTexts.map((writtenElement) => (writtenElement !== null && areIntegers ? BigInt(writtenElement) : writtenElement));
 }
 
-function comparison(name: string, a: string, b: string): ArrayOperator | null {
-  const common = commonOf(a, b);
-  if (common === null || elementOf(common) === null) return null;
-  const judge = orders[name];
+function arrayComparison(operatorName: string, leftType: string, rightType: string): ArrayOperator | null {
+  const commonArrayType = commonOf(leftType, rightType);
+  if (commonArrayType === null || elementOf(commonArrayType) === null) return null;
+  const orderTest = orderTests[operatorName];
   return {
     yields: 'bool',
     run: (names) => {
-      const cast = castAll([a, b], [common, common], names);
-      return strict((values) => {
-        const [x, y] = cast(values) as Value[][];
-        if (judge) return judge(compare(x!, y!));
-        if (name === '&&') return y!.some((one) => has(x!, one));
-        return name === '@>' ? y!.every((one) => has(x!, one)) : x!.every((one) => has(y!, one));
+      const castOperands = castArguments([leftType, rightType], [commonArrayType, commonArrayType], names);
+      return nullIfAnyNull((operandValues) => {
+        const [leftElements, rightElements] = castOperands(operandValues) as Value[][];
+        if (orderTest) return orderTest(compare(leftElements!, rightElements!));
+        if (operatorName === '&&') return rightElements!.some((comparedElement) => hasElement(leftElements!, comparedElement));
+        return operatorName === '@>'
+          ? rightElements!.every((comparedElement) => hasElement(leftElements!, comparedElement))
+          : leftElements!.every((comparedElement) => hasElement(rightElements!, comparedElement));
       });
     },
   };
 }
 
-const has = (all: readonly Value[], one: Value): boolean =>
-  one !== null && all.some((each) => each !== null && compare(each, one) === 0);
+const hasElement = (arrayElements: readonly Value[], soughtElement: Value): boolean =>
+  soughtElement !== null &&
+  arrayElements.some((arrayElement) => arrayElement !== null && compare(arrayElement, soughtElement) === 0);
 
-const strict =
-  (run: (values: readonly Value[]) => Value) =>
-  (values: readonly Value[]): Value =>
-    values.includes(null) ? null : run(values);
+const nullIfAnyNull =
+  (operatorRun: (operandValues: readonly Value[]) => Value) =>
+  (operandValues: readonly Value[]): Value =>
+    operandValues.includes(null) ? null : operatorRun(operandValues);
 
-function castAll(from: readonly string[], to: readonly string[], names: Names): (values: readonly Value[]) => Value[] {
-  const casts = from.map((type, i) => castOf(type, to[i]!, names)!);
-  return (values) => values.map((value, i) => casts[i]!(value));
+function castArguments(
+  fromTypes: readonly string[],
+  toTypes: readonly string[],
+  names: Names,
+): (operandValues: readonly Value[]) => Value[] {
+  const operandCasts = fromTypes.map((type, i) => castOf(type, toTypes[i]!, names)!);
+  return (operandValues) => operandValues.map((operandValue, i) => operandCasts[i]!(operandValue));
 }

@@ -12,15 +12,15 @@ import { type Relation, shownRelations } from './relations.ts';
 import type { ClientSession } from './client-session.ts';
 
 /** Views that are kept at most, however small they are. */
-const viewsMax = 64;
+const seenCataloguesMax = 64;
 
 export class CatalogueCache {
-  readonly #bytesMax: number;
+  readonly #catalogueBytesMax: number;
   /** By key, the one asked for last at the end. */
   readonly #catalogues = new Map<string, CachedCatalogue>();
 
-  constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax;
+  constructor(catalogueBytesMax: number) {
+    this.#catalogueBytesMax = catalogueBytesMax;
   }
 
   clear(): void {
@@ -29,29 +29,33 @@ export class CatalogueCache {
 
   find(snapshot: GovernedSnapshot, { user, database, variables }: ClientSession, lookupEpoch: number): SeenTables {
     const { instants } = variables;
-    const types = snapshot.catalog.types();
-    const { views } = snapshot;
-    if (snapshot.isPrivate) return new SeenTables(new CatalogueTables(types, namedViews(snapshot), instants));
-    const key = JSON.stringify([snapshot.grantKey, snapshot.branchId, user, database, instants, lookupEpoch]);
-    let catalogue = this.#catalogues.get(key);
-    this.#catalogues.delete(key);
-    if (catalogue === undefined || !isSame(catalogue.types, types) || !isSame(catalogue.views, views)) {
-      const before = catalogue?.seen.tables.isWhole === true ? catalogue.seen : null;
-      const tables = new CatalogueTables(types, namedViews(snapshot), instants, before?.tables ?? null);
-      catalogue = { types, views, seen: new SeenTables(tables, before) };
+    const catalogueTypes = snapshot.catalog.types();
+    const { views: catalogueViews } = snapshot;
+    if (snapshot.isPrivate) return new SeenTables(new CatalogueTables(catalogueTypes, namedViews(snapshot), instants));
+    const catalogueKey = JSON.stringify([snapshot.grantKey, snapshot.branchId, user, database, instants, lookupEpoch]);
+    let catalogue = this.#catalogues.get(catalogueKey);
+    this.#catalogues.delete(catalogueKey);
+    if (
+      catalogue === undefined ||
+      !areSameDefinitions(catalogue.types, catalogueTypes) ||
+      !areSameDefinitions(catalogue.views, catalogueViews)
+    ) {
+      const seenBefore = catalogue?.seen.tables.isWhole === true ? catalogue.seen : null;
+      const catalogueTables = new CatalogueTables(catalogueTypes, namedViews(snapshot), instants, seenBefore?.tables ?? null);
+      catalogue = { types: catalogueTypes, views: catalogueViews, seen: new SeenTables(catalogueTables, seenBefore) };
     }
-    this.#catalogues.set(key, catalogue);
-    this.#letGo();
+    this.#catalogues.set(catalogueKey, catalogue);
+    this.#evictOldestCatalogues();
     return catalogue.seen;
   }
 
-  #letGo(): void {
-    let bytes = 0;
-    for (const { seen } of this.#catalogues.values()) bytes += seen.bytes;
-    for (const [key, { seen }] of this.#catalogues) {
-      if (bytes <= this.#bytesMax && this.#catalogues.size <= viewsMax) return;
-      this.#catalogues.delete(key);
-      bytes -= seen.bytes;
+  #evictOldestCatalogues(): void {
+    let catalogueBytes = 0;
+    for (const { seen: seenTables } of this.#catalogues.values()) catalogueBytes += seenTables.bytes;
+    for (const [catalogueKey, { seen }] of this.#catalogues) {
+      if (catalogueBytes <= this.#catalogueBytesMax && this.#catalogues.size <= seenCataloguesMax) return;
+      this.#catalogues.delete(catalogueKey);
+      catalogueBytes -= seen.bytes;
     }
   }
 }
@@ -65,34 +69,40 @@ interface CachedCatalogue {
 /** Tables that a caller sees, and the rows that tell of them. */
 export class SeenTables {
   readonly tables: CatalogueTables;
-  readonly #rows = new Map<string, RelationRows>();
+  readonly #relationRows = new Map<string, RelationRows>();
   /** Rows as they were before a type or a view changed, of relations that nobody has read since. */
-  readonly #before: Map<string, RelationRows>;
+  readonly #relationRowsBefore: Map<string, RelationRows>;
 
-  constructor(tables: CatalogueTables, before: SeenTables | null = null) {
+  constructor(tables: CatalogueTables, seenBefore: SeenTables | null = null) {
     this.tables = tables;
-    this.#before = new Map(before === null ? [] : [...before.#before, ...before.#rows]);
+    this.#relationRowsBefore = new Map(
+      seenBefore === null ? [] : [...seenBefore.#relationRowsBefore, ...seenBefore.#relationRows],
+    );
   }
 
   get bytes(): number {
-    let bytes = this.tables.bytes;
-    for (const rows of [...this.#rows.values(), ...this.#before.values()]) bytes += rows.bytes;
-    return bytes;
+    let catalogueBytes = this.tables.bytes;
+    for (const relationRows of [...this.#relationRows.values(), ...this.#relationRowsBefore.values()])
+      catalogueBytes += relationRows.bytes;
+    return catalogueBytes;
   }
 
   rowsOf(relation: Relation): RelationRows {
-    const path = `${relation.schema}.${relation.name}`;
-    const known = this.#rows.get(path);
-    if (known) return known;
-    const rows = new RelationRows(relation, shownRelations, this.#before.get(path));
-    this.#before.delete(path);
+    const relationPath = `${relation.schema}.${relation.name}`;
+    const knownRows = this.#relationRows.get(relationPath);
+    if (knownRows) return knownRows;
+    const relationRows = new RelationRows(relation, shownRelations, this.#relationRowsBefore.get(relationPath));
+    this.#relationRowsBefore.delete(relationPath);
     // Rows that are about no table may tell of the session.
     const { ofTable, ofColumns } = relation.maker ?? {};
-    if (ofTable || ofColumns) this.#rows.set(path, rows);
-    return rows;
+    if (ofTable || ofColumns) this.#relationRows.set(relationPath, relationRows);
+    return relationRows;
   }
 }
 
-function isSame<T>(some: readonly T[], others: readonly T[]): boolean {
-  return some === others || (some.length === others.length && some.every((each, i) => each === others[i]));
+function areSameDefinitions<T>(definitions: readonly T[], otherDefinitions: readonly T[]): boolean {
+  return (
+    definitions === otherDefinitions ||
+    (definitions.length === otherDefinitions.length && definitions.every((definition, i) => definition === otherDefinitions[i]))
+  );
 }

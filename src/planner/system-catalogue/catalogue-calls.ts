@@ -12,59 +12,66 @@ import { timeCall } from './time-calls.ts';
 import { castMayFail, castOf, commonOf, elementOf, isReference, type Names, typeNamed, type Value } from './catalogue-types.ts';
 
 /** Calls by their function and types: equal expressions share one. */
-const known = new Map<string, CatalogueCall>();
-const knownMax = 10_000;
+const knownCalls = new Map<string, CatalogueCall>();
+const knownCallsMax = 10_000;
 
 export const catalogueFunctions: CatalogueFunctions = {
-  call(name, given) {
-    if (name === '#row')
-      return once(`#row(${given.length})`, () =>
-        callOf(given, 'record', () => (fields) => recordText(fields as (string | null)[])),
+  call(functionName, argumentTypes) {
+    if (functionName === '#row')
+      return rememberedCall(`#row(${argumentTypes.length})`, () =>
+        catalogueCallOf(argumentTypes, 'record', () => (fields) => recordCellText(fields as (string | null)[])),
       );
-    const own = timeCall(name, given) ?? jsonCall(name, given);
-    if (own) return once(`${name}(${String(given)})`, () => own);
-    const operator = operatorOf(name, given);
-    if (operator)
-      return once(`${name}(${String(given)})`, () =>
-        callOf(given, operator.yields, ({ names }) => operator.run(names), operator.mayFail !== false, operator.ofCells),
+    const ownCall = timeCall(functionName, argumentTypes) ?? jsonCall(functionName, argumentTypes);
+    if (ownCall) return rememberedCall(`${functionName}(${String(argumentTypes)})`, () => ownCall);
+    const arrayOperator = operatorOf(functionName, argumentTypes);
+    if (arrayOperator)
+      return rememberedCall(`${functionName}(${String(argumentTypes)})`, () =>
+        catalogueCallOf(
+          argumentTypes,
+          arrayOperator.yields,
+          ({ names }) => arrayOperator.run(names),
+          arrayOperator.mayFail !== false,
+          arrayOperator.ofCells,
+        ),
       );
-    const catalogueFunction = functionOf(name, given.length);
-    return catalogueFunction === null || catalogueFunction.isSet ? null : functionCall(catalogueFunction, given);
+    const catalogueFunction = functionOf(functionName, argumentTypes.length);
+    return catalogueFunction === null || catalogueFunction.isSet ? null : catalogueFunctionCall(catalogueFunction, argumentTypes);
   },
-  set(name, given) {
-    const instants = name === 'generate_series' && given.length === 3 ? timeCall('#series', given) : null;
-    if (instants) {
-      const wire = given[0] === 'timestamp' ? 'timestamp' : 'timestamptz';
-      return { array: instants, element: { type: 'timestamp', wire } };
+  set(functionName, argumentTypes) {
+    const instantSeries =
+      functionName === 'generate_series' && argumentTypes.length === 3 ? timeCall('#series', argumentTypes) : null;
+    if (instantSeries) {
+      const elementWire = argumentTypes[0] === 'timestamp' ? 'timestamp' : 'timestamptz';
+      return { array: instantSeries, element: { type: 'timestamp', wire: elementWire } };
     }
-    const catalogueFunction = functionOf(name, given.length);
-    const array = catalogueFunction?.isSet === true ? functionCall(catalogueFunction, given) : null;
-    if (array === null) return null;
-    const wire = setOfArrays(catalogueFunction!) ? catalogueFunction!.yields : elementOf(array.wire)!;
-    return { array, element: { type: columnType(wire), wire } };
+    const catalogueFunction = functionOf(functionName, argumentTypes.length);
+    const arrayCall = catalogueFunction?.isSet === true ? catalogueFunctionCall(catalogueFunction, argumentTypes) : null;
+    if (arrayCall === null) return null;
+    const wire = isSetOfArrays(catalogueFunction!) ? catalogueFunction!.yields : elementOf(arrayCall.wire)!;
+    return { array: arrayCall, element: { type: columnType(wire), wire } };
   },
   isSet: (name) => setFunctions.has(name),
-  cast(from, to) {
-    if (castOf(from, to, noNames) === null) return null;
-    return once(`${from}::${to}`, () =>
-      callOf(
-        [from],
-        to,
+  cast(castFrom, castTo) {
+    if (castOf(castFrom, castTo, noCatalogueNames) === null) return null;
+    return rememberedCall(`${castFrom}::${castTo}`, () =>
+      catalogueCallOf(
+        [castFrom],
+        castTo,
         ({ names }) => {
-          const cast = castOf(from, to, names)!;
-          return ([value]) => cast(value!);
+          const catalogueCast = castOf(castFrom, castTo, names)!;
+          return ([castValue]) => catalogueCast(castValue!);
         },
-        castMayFail(from, to),
+        castMayFail(castFrom, castTo),
       ),
     );
   },
   typeNamed(typeName) {
-    const isArray = typeName.endsWith('[]');
-    const name = isArray ? typeName.slice(0, -2) : typeName;
-    const type = name.startsWith('"')
-      ? typeNamed(name.slice(1, -1), true)
-      : typeNamed(words[name.toLowerCase()] ?? name.toLowerCase());
-    return type === null || !isArray ? type : typeNamed(`_${type}`);
+    const isArrayType = typeName.endsWith('[]');
+    const elementName = isArrayType ? typeName.slice(0, -2) : typeName;
+    const wireType = elementName.startsWith('"')
+      ? typeNamed(elementName.slice(1, -1), true)
+      : typeNamed(typeWords[elementName.toLowerCase()] ?? elementName.toLowerCase());
+    return wireType === null || !isArrayType ? wireType : typeNamed(`_${wireType}`);
   },
   isReference,
   isPlain: (type) => !isReference(type) && elementOf(type) === null,
@@ -73,83 +80,85 @@ export const catalogueFunctions: CatalogueFunctions = {
 };
 
 /** As PostgreSQL writes a record. */
-function recordText(fields: readonly (string | null)[]): string {
-  const shown = fields.map((field) => {
-    if (field === null) return '';
-    return field === '' || /[\s(),"\\]/.test(field) ? `"${field.replaceAll(/["\\]/g, '$&$&')}"` : field;
+function recordCellText(recordFields: readonly (string | null)[]): string {
+  const fieldTexts = recordFields.map((recordField) => {
+    if (recordField === null) return '';
+    return recordField === '' || /[\s(),"\\]/.test(recordField) ? `"${recordField.replaceAll(/["\\]/g, '$&$&')}"` : recordField;
   });
-  return checkLength(`(${shown.join(',')})`);
+  return checkLength(`(${fieldTexts.join(',')})`);
 }
 
 /** The result of a call; for a set all of its rows, as an array. */
-function functionCall(of: CatalogueFunction, given: readonly string[]): CatalogueCall | null {
-  const takes = given.map((type, i) => argumentType(of.takes[i]!, type));
-  if (!takes.every((type) => type !== null)) return null;
-  const yields =
-    of.yields === 'element'
-      ? elementOf(takes[0]!)!
-      : of.yields === 'same'
-        ? takes[0]!
-        : of.yields === 'second'
-          ? takes[1]!
-          : of.yields;
-  const mayFail = of.mayFail || given.some((type, i) => castMayFail(type, takes[i]!));
-  const draws = drawingFunctions.has(of.name.toUpperCase());
-  const wire = setOfArrays(of) ? '_text' : of.isSet ? `_${yields}` : yields;
-  const run = (context: FunctionContext): ((values: readonly Value[]) => Value) => {
-    const casts = given.map((type, i) => castOf(type, takes[i]!, context.names)!);
-    return (values) => {
-      const cast = values.map((value, i) => casts[i]!(value));
-      return !of.takesNull && cast.includes(null) ? null : of.run(context, cast, takes);
+function catalogueFunctionCall(catalogueFunction: CatalogueFunction, argumentTypes: readonly string[]): CatalogueCall | null {
+  const takenTypes = argumentTypes.map((type, i) => catalogueArgumentType(catalogueFunction.takes[i]!, type));
+  if (!takenTypes.every((type) => type !== null)) return null;
+  const yieldedType =
+    catalogueFunction.yields === 'element'
+      ? elementOf(takenTypes[0]!)!
+      : catalogueFunction.yields === 'same'
+        ? takenTypes[0]!
+        : catalogueFunction.yields === 'second'
+          ? takenTypes[1]!
+          : catalogueFunction.yields;
+  const mayCallFail = catalogueFunction.mayFail || argumentTypes.some((type, i) => castMayFail(type, takenTypes[i]!));
+  const drawsRandom = drawingFunctions.has(catalogueFunction.name.toUpperCase());
+  const wireType = isSetOfArrays(catalogueFunction) ? '_text' : catalogueFunction.isSet ? `_${yieldedType}` : yieldedType;
+  const runFunction = (functionContext: FunctionContext): ((argumentValues: readonly Value[]) => Value) => {
+    const argumentCasts = argumentTypes.map((type, i) => castOf(type, takenTypes[i]!, functionContext.names)!);
+    return (argumentValues) => {
+      const castValues = argumentValues.map((argumentValue, i) => argumentCasts[i]!(argumentValue));
+      return !catalogueFunction.takesNull && castValues.includes(null)
+        ? null
+        : catalogueFunction.run(functionContext, castValues, takenTypes);
     };
   };
-  return once(`${of.name}(${String(given)})`, () => {
-    const call = callOf(given, wire, run, mayFail);
+  return rememberedCall(`${catalogueFunction.name}(${String(argumentTypes)})`, () => {
+    const signedCall = catalogueCallOf(argumentTypes, wireType, runFunction, mayCallFail);
     // As what may fail it is moved nowhere, and as what draws it is called for each row.
-    return draws ? { ...call, signature: { ...call.signature, draws, raises: true } } : call;
+    return drawsRandom ? { ...signedCall, signature: { ...signedCall.signature, draws: drawsRandom, raises: true } } : signedCall;
   });
 }
 
 /** There are no arrays of arrays: a set of them is one of their texts. */
-function setOfArrays({ isSet, yields }: CatalogueFunction): boolean {
+function isSetOfArrays({ isSet, yields }: CatalogueFunction): boolean {
   return isSet && yields.startsWith('_');
 }
 
 /** Types of which the reader of a cast says the first word. */
-const words: Readonly<Record<string, string>> = { double: 'float8', character: 'varchar' };
+const typeWords: Readonly<Record<string, string>> = { double: 'float8', character: 'varchar' };
 
-const noNames: Names = { nameOf: () => null, oidOf: () => null };
+const noCatalogueNames: Names = { nameOf: () => null, oidOf: () => null };
 
-function once(key: string, make: () => CatalogueCall): CatalogueCall {
-  let call = known.get(key);
-  if (call === undefined) {
-    if (known.size === knownMax) known.clear();
-    known.set(key, (call = make()));
+function rememberedCall(callKey: string, makeCall: () => CatalogueCall): CatalogueCall {
+  let catalogueCall = knownCalls.get(callKey);
+  if (catalogueCall === undefined) {
+    if (knownCalls.size === knownCallsMax) knownCalls.clear();
+    knownCalls.set(callKey, (catalogueCall = makeCall()));
   }
-  return call;
+  return catalogueCall;
 }
 
 /** The type to which an argument is cast; null: it can't be. */
-function argumentType(wanted: string, given: string): string | null {
-  if (wanted === 'any') return given === 'unknown' ? 'text' : given;
-  if (wanted === 'anyarray') return given === 'unknown' ? '_text' : elementOf(given) === null ? null : given;
-  return castOf(given, wanted, noNames) === null ? null : wanted;
+function catalogueArgumentType(wantedType: string, givenType: string): string | null {
+  if (wantedType === 'any') return givenType === 'unknown' ? 'text' : givenType;
+  if (wantedType === 'anyarray') return givenType === 'unknown' ? '_text' : elementOf(givenType) === null ? null : givenType;
+  return castOf(givenType, wantedType, noCatalogueNames) === null ? null : wantedType;
 }
 
-function callOf(
-  given: readonly string[],
+function catalogueCallOf(
+  argumentTypes: readonly string[],
   wire: string,
-  run: (context: FunctionContext) => (values: readonly Value[]) => Value,
+  runCall: (context: FunctionContext) => (values: readonly Value[]) => Value,
   mayFail = true,
   ofCells?: () => Evaluator,
 ): CatalogueCall {
-  const type = columnType(wire);
+  const yieldedCellType = columnType(wire);
   return {
-    type,
+    type: yieldedCellType,
     wire,
     signature: {
-      takes: given.map(columnType),
-      yields: type,
+      takes: argumentTypes.map(columnType),
+      yields: yieldedCellType,
       cost: linear,
       raises: mayFail,
       takesNull: true,
@@ -157,28 +166,28 @@ function callOf(
         throw new AssertionError('a function of the catalogue is asked within one');
       },
       // Each run has an evaluator of its own: one that remembers a cell must not outlive it.
-      inCatalogue: (catalogue) => ofCells?.() ?? evaluatorOf(catalogue as SeenCatalogue, given, wire, run),
+      inCatalogue: (catalogue) => ofCells?.() ?? catalogueEvaluator(catalogue as SeenCatalogue, argumentTypes, wire, runCall),
     },
   };
 }
 
-function evaluatorOf(
+function catalogueEvaluator(
   catalogue: FunctionContext,
-  given: readonly string[],
+  argumentTypes: readonly string[],
   wire: string,
-  make: (context: FunctionContext) => (values: readonly Value[]) => Value,
+  makeRun: (context: FunctionContext) => (values: readonly Value[]) => Value,
 ): Evaluator {
-  const readers = given.map((type) => valueReader(type, catalogue.names));
-  const run = make(catalogue);
-  const cell = cellMaker(wire, catalogue.names);
-  return (...cells) => cell(run(cells.map((each, i) => readers[i]!(each))));
+  const argumentReaders = argumentTypes.map((type) => argumentReader(type, catalogue.names));
+  const runCall = makeRun(catalogue);
+  const makeCell = cellMaker(wire, catalogue.names);
+  return (...argumentCells) => makeCell(runCall(argumentCells.map((argumentCell, i) => argumentReaders[i]!(argumentCell))));
 }
 
 /** Converts cells of a type to its values. */
-function valueReader(type: string, names: Names): (cell: Cell) => Value {
-  const parsed = elementOf(type) === null ? null : castOf('unknown', type, names)!;
+function argumentReader(type: string, names: Names): (cell: Cell) => Value {
+  const parseElement = elementOf(type) === null ? null : castOf('unknown', type, names)!;
   return (cell) => {
     if (typeof cell === 'bigint') return Number(cell);
-    return parsed !== null && typeof cell === 'string' ? parsed(cell) : (cell as Value);
+    return parseElement !== null && typeof cell === 'string' ? parseElement(cell) : (cell as Value);
   };
 }

@@ -2,12 +2,12 @@
 import type { Cell, ColumnType } from '../../log/values/value.ts';
 import { familyOf, type Names, textOf, type Value } from './catalogue-types.ts';
 
-export function columnType(type: string): ColumnType {
-  if (type === 'numeric') return 'string';
-  if (type === 'json') return 'json';
-  switch (familyOf(type)) {
+export function columnType(wireTypeName: string): ColumnType {
+  if (wireTypeName === 'numeric') return 'string';
+  if (wireTypeName === 'json') return 'json';
+  switch (familyOf(wireTypeName)) {
     case 'number':
-      return type.startsWith('float') ? 'number' : 'integer';
+      return wireTypeName.startsWith('float') ? 'number' : 'integer';
     case 'bool':
       return 'boolean';
     default:
@@ -16,14 +16,19 @@ export function columnType(type: string): ColumnType {
 }
 
 /** Converts values of one type to cells. */
-export function cellMaker(type: string, names: Names): (value: Value) => Cell {
-  switch (columnType(type)) {
+export function cellMaker(wireTypeName: string, names: Names): (catalogueValue: Value) => Cell {
+  switch (columnType(wireTypeName)) {
     case 'integer':
-      return (value) => (value === null ? null : BigInt(Math.round(value as number)));
+      return (catalogueValue) => (catalogueValue === null ? null : BigInt(Math.round(catalogueValue as number)));
     case 'number':
     case 'boolean':
-      return (value) => value as number | boolean | null;
+      return (catalogueValue) => catalogueValue as number | boolean | null;
     default:
-      return (value) => (value === null ? null : typeof value === 'string' ? value : textOf(value, type, names));
+      return (catalogueValue) =>
+        catalogueValue === null
+          ? null
+          : typeof catalogueValue === 'string'
+            ? catalogueValue
+            : textOf(catalogueValue, wireTypeName, names);
   }
 }

@@ -70,14 +70,14 @@ export interface Constraint {
 }
 
 export function constraintsOf(table: Table, { tables }: Pick<CatalogueContents, 'tables'>): readonly Constraint[] {
-  return [...(table.key ? [primaryKeyOf(table, table.key)] : []), ...tables.referencesOf(table)];
+  return [...(table.key ? [primaryKeyConstraint(table, table.key)] : []), ...tables.referencesOf(table)];
 }
 
 /** The number of a table's primary key, beyond that of the table. */
-const keyConstraint = 2;
+const keyConstraintOffset = 2;
 
-function primaryKeyOf(table: Table, column: TableColumn): Constraint {
-  return { oid: table.oid + keyConstraint, name: keyName(table), table, column, target: null };
+function primaryKeyConstraint(table: Table, column: TableColumn): Constraint {
+  return { oid: table.oid + keyConstraintOffset, name: keyName(table), table, column, target: null };
 }
 
 /** One question's access to tables that are kept for more of the same view. */
@@ -87,7 +87,7 @@ export function factsOf({
   branches,
   offers,
   viewColumns,
-  check,
+  check: checkCatalogue,
 }: {
   readonly session: ClientSession;
   readonly tables: () => CatalogueTables;
@@ -97,35 +97,35 @@ export function factsOf({
   /** Called before tables are listed: throws where the caller may see none. */
   readonly check: () => void;
 }): CatalogueContents {
-  const names = [...new Set(['annals', session.database, ...branches.map(({ name }) => name)])];
-  let isChecked = false;
+  const databaseNames = [...new Set(['annals', session.database, ...branches.map(({ name }) => name)])];
+  let areTablesChecked = false;
   const checkTables = (): CatalogueTables => {
-    if (!isChecked) check();
-    isChecked = true;
+    if (!areTablesChecked) checkCatalogue();
+    areTablesChecked = true;
     return tables();
   };
-  const { instants } = session.variables;
-  const shown = new Map<Table, readonly TableColumn[]>();
-  const columnsOfView = (table: Table): readonly TableColumn[] => {
-    let columns = shown.get(table);
-    if (columns === undefined) {
-      columns = viewColumns(table.name).map((column, i) => columnOf(column, i + 1, instants, undefined, false));
-      shown.set(table, columns);
+  const { instants: instantStyle } = session.variables;
+  const viewColumnsByTable = new Map<Table, readonly TableColumn[]>();
+  const tableColumnsOfView = (table: Table): readonly TableColumn[] => {
+    let viewTableColumns = viewColumnsByTable.get(table);
+    if (viewTableColumns === undefined) {
+      viewTableColumns = viewColumns(table.name).map((column, i) => tableColumnOf(column, i + 1, instantStyle, undefined, false));
+      viewColumnsByTable.set(table, viewTableColumns);
     }
-    return columns;
+    return viewTableColumns;
   };
   return {
     session,
     get tables() {
       return checkTables();
     },
-    tableOf: (oid) => (oid < firstOid ? undefined : checkTables().tableOfOid(oid - (oid % 4))),
+    tableOf: (oid) => (oid < firstTableOid ? undefined : checkTables().tableOfOid(oid - (oid % 4))),
     tableNamed: (name) => checkTables().tableNamed(name),
-    columnsOf: (table) => table.columns ?? columnsOfView(table),
+    columnsOf: (table) => table.columns ?? tableColumnsOfView(table),
     isReadable: (table) => table.kind !== 'r' || checkTables().isReadable(table, offers),
-    databases: names.reduce<{ oid: number; name: string }[]>((all, name) => {
-      const oid = numberOf(`\0${name}`, (taken) => all.some((each) => each.oid === taken));
-      return [...all, { oid, name }];
+    databases: databaseNames.reduce<{ oid: number; name: string }[]>((numberedDatabases, name) => {
+      const databaseOid = freeOidOf(`\0${name}`, (taken) => numberedDatabases.some((each) => each.oid === taken));
+      return [...numberedDatabases, { oid: databaseOid, name }];
     }, []),
   };
 }
@@ -134,56 +134,56 @@ export type ViewColumns = (view: string) => readonly OutputColumn[];
 
 /** The tables that one caller sees: they follow from definitions and views, and hold on to nothing of a question. */
 export class CatalogueTables implements Iterable<Table> {
-  readonly #types: readonly TypeDefinition[];
-  readonly #views: readonly ViewRecord[];
-  readonly #instants: InstantStyle;
+  readonly #typeDefinitions: readonly TypeDefinition[];
+  readonly #viewRecords: readonly ViewRecord[];
+  readonly #instantStyle: InstantStyle;
   /** Null once all tables are made. */
-  #before: CatalogueTables | null;
+  #tablesBefore: CatalogueTables | null;
   readonly #tables: Table[] = [];
-  #nextType = 0;
+  #nextTypeOrdinal = 0;
   /** Number of the earlier table that comes next. */
-  #nextBefore = 0;
-  #nextView = 0;
-  readonly #readable: WeakMap<Table, boolean>;
-  readonly #byOid = new Map<number, Table>();
-  readonly #byName = new Map<string, Table>();
-  #isWhole = false;
-  #references: ReadonlyMap<number, Constraint> | null = null;
+  #nextBeforeOrdinal = 0;
+  #nextViewOrdinal = 0;
+  readonly #readableTables: WeakMap<Table, boolean>;
+  readonly #tablesByOid = new Map<number, Table>();
+  readonly #tablesByName = new Map<string, Table>();
+  #areTablesWhole = false;
+  #referenceConstraints: ReadonlyMap<number, Constraint> | null = null;
 
-  /** `views` has one view for each name; `before` has all the tables that were seen until a type or a view changed. */
+  /** `viewRecords` has one view for each name; `tablesBefore` has all the tables that were seen until a type or a view changed. */
   constructor(
-    types: readonly TypeDefinition[],
-    views: readonly ViewRecord[],
-    instants: InstantStyle,
-    before: CatalogueTables | null = null,
+    typeDefinitions: readonly TypeDefinition[],
+    viewRecords: readonly ViewRecord[],
+    instantStyle: InstantStyle,
+    tablesBefore: CatalogueTables | null = null,
   ) {
-    this.#types = types;
-    this.#views = views;
-    this.#instants = instants;
-    this.#before = before;
-    this.#readable = before === null ? new WeakMap() : before.#readable;
+    this.#typeDefinitions = typeDefinitions;
+    this.#viewRecords = viewRecords;
+    this.#instantStyle = instantStyle;
+    this.#tablesBefore = tablesBefore;
+    this.#readableTables = tablesBefore === null ? new WeakMap() : tablesBefore.#readableTables;
   }
 
   /** `offers` says so under the grant of the view, which is the same for all who ask. */
   isReadable(table: Table, offers: (type: string) => boolean): boolean {
-    let isReadable = this.#readable.get(table);
-    if (isReadable === undefined) this.#readable.set(table, (isReadable = offers(table.name)));
-    return isReadable;
+    let isTableReadable = this.#readableTables.get(table);
+    if (isTableReadable === undefined) this.#readableTables.set(table, (isTableReadable = offers(table.name)));
+    return isTableReadable;
   }
 
   /** Whether all tables are made. */
   get isWhole(): boolean {
-    return this.#isWhole;
+    return this.#areTablesWhole;
   }
 
   /** Memory that they may take, with their columns. */
   get bytes(): number {
-    return this.#tables.length * bytesPerTable;
+    return this.#tables.length * catalogueTableBytes;
   }
 
   /** The nth table; undefined: there are no more. Made when it is first asked for: there may be 10,000. */
   tableAt(n: number): Table | undefined {
-    while (this.#tables.length <= n && this.#make());
+    while (this.#tables.length <= n && this.#makeTable());
     return this.#tables[n];
   }
 
@@ -194,7 +194,7 @@ export class CatalogueTables implements Iterable<Table> {
 
   /** Makes more of them, as many as one step has time for; false: all are made. */
   makeSome(): boolean {
-    for (let i = 0; i < tablesPerStep; i++) if (!this.#make()) return false;
+    for (let i = 0; i < catalogueTablesPerStep; i++) if (!this.#makeTable()) return false;
     return true;
   }
 
@@ -207,110 +207,118 @@ export class CatalogueTables implements Iterable<Table> {
   }
 
   tableOfOid(oid: number): Table | undefined {
-    while (!this.#byOid.has(oid) && this.#make());
-    return this.#byOid.get(oid);
+    while (!this.#tablesByOid.has(oid) && this.#makeTable());
+    return this.#tablesByOid.get(oid);
   }
 
   tableNamed(name: string): Table | undefined {
-    while (!this.#byName.has(name) && this.#make());
-    return this.#byName.get(name);
+    while (!this.#tablesByName.has(name) && this.#makeTable());
+    return this.#tablesByName.get(name);
   }
 
   constraint(oid: number): Constraint | undefined {
-    if (oid % 4 === keyConstraint) {
-      const table = this.tableOfOid(oid - keyConstraint);
-      return table?.key ? primaryKeyOf(table, table.key) : undefined;
+    if (oid % 4 === keyConstraintOffset) {
+      const table = this.tableOfOid(oid - keyConstraintOffset);
+      return table?.key ? primaryKeyConstraint(table, table.key) : undefined;
     }
-    this.#references ??= new Map([...this].flatMap((table) => this.referencesOf(table).map((each) => [each.oid, each] as const)));
-    return this.#references.get(oid);
+    this.#referenceConstraints ??= new Map(
+      [...this].flatMap((table) => this.referencesOf(table).map((each) => [each.oid, each] as const)),
+    );
+    return this.#referenceConstraints.get(oid);
   }
 
   /** A reference to a table that the caller does not see is none. */
   referencesOf(table: Table): readonly Constraint[] {
     const constraints: Constraint[] = [];
-    for (const column of table.references) {
-      const target = this.tableNamed(column.references!.table);
-      if (!target?.key) continue;
-      constraints.push({ oid: column.references!.oid, name: `${table.name}_${column.name}_fkey`, table, column, target });
+    for (const referencingColumn of table.references) {
+      const referencedTable = this.tableNamed(referencingColumn.references!.table);
+      if (!referencedTable?.key) continue;
+      constraints.push({
+        oid: referencingColumn.references!.oid,
+        name: `${table.name}_${referencingColumn.name}_fkey`,
+        table,
+        column: referencingColumn,
+        target: referencedTable,
+      });
     }
     return constraints;
   }
 
   /** False: there are no more. */
-  #make(): boolean {
-    const table = this.#isWhole ? undefined : this.#next();
-    if (table === undefined) {
-      this.#isWhole = true;
-      this.#before = null;
+  #makeTable(): boolean {
+    const madeTable = this.#areTablesWhole ? undefined : this.#nextTable();
+    if (madeTable === undefined) {
+      this.#areTablesWhole = true;
+      this.#tablesBefore = null;
       return false;
     }
-    this.#tables.push(table);
-    this.#byOid.set(table.oid, table);
-    this.#byName.set(table.name, table);
+    this.#tables.push(madeTable);
+    this.#tablesByOid.set(madeTable.oid, madeTable);
+    this.#tablesByName.set(madeTable.name, madeTable);
     return true;
   }
 
-  #next(): Table | undefined {
-    while (this.#nextType < this.#types.length) {
-      const definition = this.#types[this.#nextType++]!;
-      if (splitTypeName(definition.name) !== null) continue;
-      const known = this.#before === null ? undefined : this.#tableBefore(definition, this.#before);
+  #nextTable(): Table | undefined {
+    while (this.#nextTypeOrdinal < this.#typeDefinitions.length) {
+      const typeDefinition = this.#typeDefinitions[this.#nextTypeOrdinal++]!;
+      if (splitTypeName(typeDefinition.name) !== null) continue;
+      const knownTable = this.#tablesBefore === null ? undefined : this.#typeTableBefore(typeDefinition, this.#tablesBefore);
       // An unchanged type keeps its table, with the columns that were made.
-      if (known?.hasFirstOid === true && !this.#byOid.has(known.oid)) return known;
-      const oid = this.#numberOf(definition.name);
-      return known?.oid === oid ? known : new TypeTable(oid, definition, this.#instants);
+      if (knownTable?.hasFirstOid === true && !this.#tablesByOid.has(knownTable.oid)) return knownTable;
+      const tableOid = this.#tableOidOf(typeDefinition.name);
+      return knownTable?.oid === tableOid ? knownTable : new TypeAsTable(tableOid, typeDefinition, this.#instantStyle);
     }
-    const view = this.#views[this.#nextView++];
-    return view && viewTable(this.#numberOf(view.name), view);
+    const viewRecord = this.#viewRecords[this.#nextViewOrdinal++];
+    return viewRecord && viewAsTable(this.#tableOidOf(viewRecord.name), viewRecord);
   }
 
   /** The table of an unchanged definition: both lists are in the order of names. */
-  #tableBefore(definition: TypeDefinition, before: CatalogueTables): TypeTable | undefined {
-    const tables = before.#tables;
-    for (; this.#nextBefore < tables.length; this.#nextBefore++) {
-      const table = tables[this.#nextBefore]!;
-      if (!(table instanceof TypeTable)) return undefined;
-      if (table.definition === definition) return table;
-      if (compareText(table.name, definition.name) >= 0) return undefined;
+  #typeTableBefore(definition: TypeDefinition, tablesBefore: CatalogueTables): TypeAsTable | undefined {
+    const tables = tablesBefore.#tables;
+    for (; this.#nextBeforeOrdinal < tables.length; this.#nextBeforeOrdinal++) {
+      const earlierTable = tables[this.#nextBeforeOrdinal]!;
+      if (!(earlierTable instanceof TypeAsTable)) return undefined;
+      if (earlierTable.definition === definition) return earlierTable;
+      if (compareText(earlierTable.name, definition.name) >= 0) return undefined;
     }
     return undefined;
   }
 
-  #numberOf(name: string): number {
-    return numberOf(name, (oid) => this.#byOid.has(oid));
+  #tableOidOf(name: string): number {
+    return freeOidOf(name, (oid) => this.#tablesByOid.has(oid));
   }
 }
 
-const tablesPerStep = 1_024;
+const catalogueTablesPerStep = 1_024;
 /** A dozen columns and the maps that it is in. */
-const bytesPerTable = 2_048;
+const catalogueTableBytes = 2_048;
 
-function viewTable(oid: number, { name, sql, refreshSecs }: ViewRecord): Table {
-  const kind = refreshSecs === 0 ? 'v' : 'm';
-  return { oid, name, kind, columns: null, key: null, references: [], inGraph: { edges: false, nodes: false }, sql };
+function viewAsTable(oid: number, { name, sql, refreshSecs }: ViewRecord): Table {
+  const viewKind = refreshSecs === 0 ? 'v' : 'm';
+  return { oid, name, kind: viewKind, columns: null, key: null, references: [], inGraph: { edges: false, nodes: false }, sql };
 }
 
 /** Columns are made on first use: a tenant may have 10,000 types. */
-class TypeTable implements Table {
+class TypeAsTable implements Table {
   readonly kind = 'r';
   readonly sql = null;
   readonly oid: number;
   readonly name: string;
   readonly definition: TypeDefinition;
-  readonly #instants: InstantStyle;
-  #columns: readonly TableColumn[] | null = null;
-  #key: TableColumn | null = null;
-  #references: readonly TableColumn[] | null = null;
+  readonly #instantStyle: InstantStyle;
+  #typeColumns: readonly TableColumn[] | null = null;
+  #keyColumn: TableColumn | null = null;
+  #referencingColumns: readonly TableColumn[] | null = null;
 
   /** Whether no other name has the number that this one has by itself. */
   readonly hasFirstOid: boolean;
 
-  constructor(oid: number, definition: TypeDefinition, instants: InstantStyle) {
+  constructor(oid: number, definition: TypeDefinition, instantStyle: InstantStyle) {
     this.oid = oid;
-    this.hasFirstOid = oid === firstNumberOf(definition.name);
+    this.hasFirstOid = oid === firstOidOf(definition.name);
     this.name = definition.name;
     this.definition = definition;
-    this.#instants = instants;
+    this.#instantStyle = instantStyle;
   }
 
   get inGraph(): Table['inGraph'] {
@@ -318,63 +326,65 @@ class TypeTable implements Table {
   }
 
   get references(): readonly TableColumn[] {
-    return (this.#references ??= Object.values(this.definition.properties).some(({ references }) => references !== undefined)
+    return (this.#referencingColumns ??= Object.values(this.definition.properties).some(
+      ({ references }) => references !== undefined,
+    )
       ? this.columns.filter(({ references }) => references !== undefined)
       : []);
   }
 
   get columns(): readonly TableColumn[] {
-    if (this.#columns) return this.#columns;
+    if (this.#typeColumns) return this.#typeColumns;
     const { properties, primaryKey } = this.definition;
-    this.#columns = readableColumns(this.definition).map((column, i) => {
-      const property = Object.hasOwn(properties, column.name) ? properties[column.name] : undefined;
-      const notNull = column.name === primaryKey || property?.required === true || alwaysThere.has(column.name);
-      return columnOf(column, i + 1, this.#instants, property, notNull, this.name);
+    this.#typeColumns = readableColumns(this.definition).map((column, i) => {
+      const columnProperty = Object.hasOwn(properties, column.name) ? properties[column.name] : undefined;
+      const isNotNull = column.name === primaryKey || columnProperty?.required === true || neverNullColumns.has(column.name);
+      return tableColumnOf(column, i + 1, this.#instantStyle, columnProperty, isNotNull, this.name);
     });
-    return this.#columns;
+    return this.#typeColumns;
   }
 
   get key(): TableColumn {
-    const name = this.definition.primaryKey ?? '_pk';
-    return (this.#key ??= this.columns.find((column) => column.name === name)!);
+    const keyColumnName = this.definition.primaryKey ?? '_pk';
+    return (this.#keyColumn ??= this.columns.find((column) => column.name === keyColumnName)!);
   }
 }
 
-const alwaysThere: ReadonlySet<string> = new Set(['_pk', 'valid_from', 'valid_to', 'system_from', 'system_to']);
+const neverNullColumns: ReadonlySet<string> = new Set(['_pk', 'valid_from', 'valid_to', 'system_from', 'system_to']);
 
-function columnOf(
+function tableColumnOf(
   { name, type }: { readonly name: string; readonly type: ColumnType },
-  number: number,
+  columnNumber: number,
   instants: InstantStyle,
   property: PropertyDefinition | undefined,
   notNull: boolean,
   table = '',
 ): TableColumn {
-  const modifier = type === 'vector' && property && property.dims > 0 ? property.dims : -1;
-  const references = property?.references;
+  const typeModifier = type === 'vector' && property && property.dims > 0 ? property.dims : -1;
+  const referencedTable = property?.references;
   return {
     name,
-    number,
+    number: columnNumber,
     type: wireTypeOf({ name, type }, instants),
-    modifier,
+    modifier: typeModifier,
     notNull,
     // Numbers of tables are four apart: this is the one behind another name's constraint.
-    ...(references !== undefined && { references: { table: references, oid: firstNumberOf(`${table}\0${name}`) + 3 } }),
+    ...(referencedTable !== undefined && { references: { table: referencedTable, oid: firstOidOf(`${table}\0${name}`) + 3 } }),
   };
 }
 
 /** The number of a name, kept from one statement to the next, each four apart; those of Postgres' own things are smaller. */
-function numberOf(name: string, isTaken: (oid: number) => boolean): number {
-  let oid = firstNumberOf(name);
-  while (isTaken(oid)) oid = oid === lastOid ? firstOid : oid + 4;
-  return oid;
+function freeOidOf(name: string, isTaken: (candidateOid: number) => boolean): number {
+  let candidateOid = firstOidOf(name);
+  while (isTaken(candidateOid)) candidateOid = candidateOid === lastTableOid ? firstTableOid : candidateOid + 4;
+  return candidateOid;
 }
 
 /** The number of a name, unless another name that came before has it. */
-function firstNumberOf(name: string): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);
-  return firstOid + ((hash >>> 0) % room) * 4;
+function firstOidOf(name: string): number {
+  let nameHash = 0x811c9dc5;
+  for (let i = 0; i < name.length; i++) nameHash = Math.imul(nameHash ^ name.charCodeAt(i), 0x01000193);
+  return firstTableOid + ((nameHash >>> 0) % tableOidCount) * 4;
 }
 
 /** Numbers of a table and of its column, as the catalogue tells them; undefined: it tells of none. */
@@ -382,11 +392,11 @@ export function fieldOrigin(
   definition: TypeDefinition,
   column: string,
 ): { readonly table: number; readonly column: number } | undefined {
-  const index = readableColumns(definition).findIndex(({ name }) => name === column);
-  return index < 0 ? undefined : { table: firstNumberOf(definition.name), column: index + 1 };
+  const fieldOrdinal = readableColumns(definition).findIndex(({ name }) => name === column);
+  return fieldOrdinal < 0 ? undefined : { table: firstOidOf(definition.name), column: fieldOrdinal + 1 };
 }
 
-const firstOid = 1 << 20;
+const firstTableOid = 1 << 20;
 /** Below 2^31: not every client takes the upper half of the numbers. */
-const room = ((1 << 30) - firstOid) / 4;
-const lastOid = firstOid + (room - 1) * 4;
+const tableOidCount = ((1 << 30) - firstTableOid) / 4;
+const lastTableOid = firstTableOid + (tableOidCount - 1) * 4;

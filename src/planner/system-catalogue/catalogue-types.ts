@@ -38,7 +38,7 @@ const details = (category: string, align: string, storage: string, formatted: st
   formatted,
 });
 
-const known: ReadonlyMap<string, TypeDetails> = new Map(
+const knownTypeDetails: ReadonlyMap<string, TypeDetails> = new Map(
   Object.entries({
     bool: details('B', 'c', 'p', 'boolean'),
     bytea: details('U', 'i', 'x', 'bytea'),
@@ -86,13 +86,13 @@ const known: ReadonlyMap<string, TypeDetails> = new Map(
 );
 
 export function detailsOf(type: string): TypeDetails {
-  const typeDetails = known.get(type);
+  const typeDetails = knownTypeDetails.get(type);
   if (typeDetails) return typeDetails;
-  const element = known.get(type.slice(1))!;
-  return details('A', element.align === 'd' ? 'd' : 'i', 'x', `${element.formatted}[]`);
+  const elementDetails = knownTypeDetails.get(type.slice(1))!;
+  return details('A', elementDetails.align === 'd' ? 'd' : 'i', 'x', `${elementDetails.formatted}[]`);
 }
 
-const others: Readonly<Record<string, string>> = {
+const otherTypeNames: Readonly<Record<string, string>> = {
   bigint: 'int8',
   boolean: 'bool',
   'character varying': 'varchar',
@@ -116,12 +116,12 @@ const others: Readonly<Record<string, string>> = {
 
 /** The name that Postgres keeps of a type; null: it is none that is known here. */
 export function typeNamed(name: string, isQuoted = false): string | null {
-  const plain = !isQuoted && name === 'char' ? 'bpchar' : (others[name] ?? name);
-  return catalogueTypes.has(plain) && !pseudo.has(plain) ? plain : null;
+  const plainTypeName = !isQuoted && name === 'char' ? 'bpchar' : (otherTypeNames[name] ?? name);
+  return catalogueTypes.has(plainTypeName) && !pseudoTypes.has(plainTypeName) ? plainTypeName : null;
 }
 
 /** Nothing can be cast to these. */
-const pseudo: ReadonlySet<string> = new Set(['any', 'anyarray', 'record', 'unknown', 'void']);
+const pseudoTypes: ReadonlySet<string> = new Set(['any', 'anyarray', 'record', 'unknown', 'void']);
 
 export function wireOf(type: string): WireType {
   return catalogueTypes.get(type)!;
@@ -139,14 +139,14 @@ export function elementOf(type: string): string | null {
 
 export type Family = 'number' | 'text' | 'bool' | 'array' | 'record' | 'unknown' | 'time';
 
-const numbers = new Set(
+const numberTypes = new Set(
   'int2 int4 int8 oid xid float4 float8 numeric regclass regtype regproc regprocedure regoper regoperator regnamespace regrole'.split(
     ' ',
   ),
 );
 
 export function familyOf(type: string): Family {
-  if (numbers.has(type)) return 'number';
+  if (numberTypes.has(type)) return 'number';
   if (elementOf(type) !== null) return 'array';
   if (type === 'bool' || type === 'record' || type === 'unknown') return type;
   return type === 'timestamptz' || type === 'timestamp' || type === 'date' ? 'time' : 'text';
@@ -157,97 +157,107 @@ export function isReference(type: string): boolean {
 }
 
 /** Each of them becomes any other: the first that comes counts. */
-const plainTexts = new Set(['text', 'name', 'varchar', 'bpchar']);
+const plainTextTypes = new Set(['text', 'name', 'varchar', 'bpchar']);
 
-const ranks = 'int2 int4 int8 numeric float4 float8'.split(' ');
+const numberTypeRanks = 'int2 int4 int8 numeric float4 float8'.split(' ');
 
 /** The type that values of two types have together; null: there is none. */
-export function commonOf(a: string, b: string): string | null {
-  if (a === b || b === 'unknown') return a;
-  if (a === 'unknown') return b;
-  const family = familyOf(a);
-  if (family !== familyOf(b)) return null;
-  if (family === 'text') return commonText(a, b);
-  if (family === 'array') {
-    const element = commonOf(elementOf(a)!, elementOf(b)!);
-    return element === null ? null : `_${element}`;
+export function commonOf(leftType: string, rightType: string): string | null {
+  if (leftType === rightType || rightType === 'unknown') return leftType;
+  if (leftType === 'unknown') return rightType;
+  const typeFamily = familyOf(leftType);
+  if (typeFamily !== familyOf(rightType)) return null;
+  if (typeFamily === 'text') return commonTextType(leftType, rightType);
+  if (typeFamily === 'array') {
+    const commonElement = commonOf(elementOf(leftType)!, elementOf(rightType)!);
+    return commonElement === null ? null : `_${commonElement}`;
   }
-  if (family !== 'number') return a;
-  const [x, y] = [ranks.indexOf(a), ranks.indexOf(b)];
-  if (x >= 0 && y >= 0) return ranks[Math.max(x, y)]!;
-  return x < 0 && isReference(a) ? 'oid' : x < 0 ? a : 'oid';
+  if (typeFamily !== 'number') return leftType;
+  const [leftRank, rightRank] = [numberTypeRanks.indexOf(leftType), numberTypeRanks.indexOf(rightType)];
+  if (leftRank >= 0 && rightRank >= 0) return numberTypeRanks[Math.max(leftRank, rightRank)]!;
+  return leftRank < 0 && isReference(leftType) ? 'oid' : leftRank < 0 ? leftType : 'oid';
 }
 
-function commonText(a: string, b: string): string | null {
-  if (plainTexts.has(a) && (plainTexts.has(b) || b === 'char')) return a;
-  return a === 'char' && plainTexts.has(b) ? b : null;
+function commonTextType(leftType: string, rightType: string): string | null {
+  if (plainTextTypes.has(leftType) && (plainTextTypes.has(rightType) || rightType === 'char')) return leftType;
+  return leftType === 'char' && plainTextTypes.has(rightType) ? rightType : null;
 }
 
-const misfit = (value: string, type: string): ServiceError =>
-  new ServiceError('REL_TYPE_MISMATCH', `${JSON.stringify(value.slice(0, 100))} is no ${detailsOf(type).formatted}`);
+const castMisfit = (misfitText: string, misfitType: string): ServiceError =>
+  new ServiceError('REL_TYPE_MISMATCH', `${JSON.stringify(misfitText.slice(0, 100))} is no ${detailsOf(misfitType).formatted}`);
 
 /** Casts a value of one type to another; null: there is no such cast. */
-export function castOf(source: string, target: string, names: Names): ((value: Value) => Value) | null {
-  if (source === target) return (value) => value;
-  const [from, to] = [familyOf(source), familyOf(target)];
-  if (to === 'array' && from === 'array') {
-    const each = castOf(elementOf(source)!, elementOf(target)!, names);
-    return each && strict((value) => (value as Value[]).map((one) => (one === null ? null : each(one))));
+export function castOf(sourceType: string, targetType: string, catalogueNames: Names): ((castValue: Value) => Value) | null {
+  if (sourceType === targetType) return (castValue) => castValue;
+  const [sourceFamily, targetFamily] = [familyOf(sourceType), familyOf(targetType)];
+  if (targetFamily === 'array' && sourceFamily === 'array') {
+    const castElement = castOf(elementOf(sourceType)!, elementOf(targetType)!, catalogueNames);
+    return (
+      castElement &&
+      castUnlessNull((castValue) =>
+        (castValue as Value[]).map((arrayElement) => (arrayElement === null ? null : castElement(arrayElement))),
+      )
+    );
   }
-  if (from === 'unknown' || from === 'text') {
-    if (target === 'interval') return strict((value) => formatInterval(parseInterval(value as string)));
-    switch (to) {
+  if (sourceFamily === 'unknown' || sourceFamily === 'text') {
+    if (targetType === 'interval') return castUnlessNull((castValue) => formatInterval(parseInterval(castValue as string)));
+    switch (targetFamily) {
       case 'number':
-        return strict((value) => numberOf(value as string, target, names));
+        return castUnlessNull((castValue) => parseNumberType(castValue as string, targetType, catalogueNames));
       case 'bool':
-        return strict((value) => boolOf(value as string));
+        return castUnlessNull((castValue) => parseBool(castValue as string));
       case 'array':
-        return from === 'text' && source !== 'text' && source !== 'varchar'
+        return sourceFamily === 'text' && sourceType !== 'text' && sourceType !== 'varchar'
           ? null
-          : strict((value) => arrayOf(value as string, target, names));
+          : castUnlessNull((castValue) => parseArray(castValue as string, targetType, catalogueNames));
       case 'time':
       case 'text':
-        return target === 'char' ? strict((value) => firstLetter(value as string)) : (value) => value;
+        return targetType === 'char'
+          ? castUnlessNull((castValue) => firstCharacter(castValue as string))
+          : (castValue) => castValue;
       default:
         return null;
     }
   }
-  if (to === 'text') {
-    if (target === 'json' || target === 'jsonb' || from === 'record') return null;
-    return strict((value) => (typeof value === 'boolean' ? String(value) : textOf(value, source, names)));
+  if (targetFamily === 'text') {
+    if (targetType === 'json' || targetType === 'jsonb' || sourceFamily === 'record') return null;
+    return castUnlessNull((castValue) =>
+      typeof castValue === 'boolean' ? String(castValue) : textOf(castValue, sourceType, catalogueNames),
+    );
   }
-  if (from === 'number' && to === 'number') {
-    const whole = target !== 'float4' && target !== 'float8' && target !== 'numeric';
-    return strict((value) => (whole ? Math.round(value as number) : value));
+  if (sourceFamily === 'number' && targetFamily === 'number') {
+    const isWholeNumber = targetType !== 'float4' && targetType !== 'float8' && targetType !== 'numeric';
+    return castUnlessNull((castValue) => (isWholeNumber ? Math.round(castValue as number) : castValue));
   }
-  if (from === 'number' && to === 'bool') return strict((value) => value !== 0);
-  if (from === 'bool' && to === 'number') return strict((value) => (value === true ? 1 : 0));
-  return from === to ? (value) => value : null;
+  if (sourceFamily === 'number' && targetFamily === 'bool') return castUnlessNull((castValue) => castValue !== 0);
+  if (sourceFamily === 'bool' && targetFamily === 'number') return castUnlessNull((castValue) => (castValue === true ? 1 : 0));
+  return sourceFamily === targetFamily ? (castValue) => castValue : null;
 }
 
 /** Whether a cast may refuse a value: one that reads a text may. */
-export function castMayFail(source: string, target: string): boolean {
-  const [from, to] = [familyOf(source), familyOf(target)];
-  if (source === target || to === 'text') return target === 'interval' && source !== target;
-  if (from === 'array' && to === 'array') return castMayFail(elementOf(source)!, elementOf(target)!);
-  return from !== 'number' && from !== 'bool' && from !== 'time';
+export function castMayFail(sourceType: string, targetType: string): boolean {
+  const [sourceFamily, targetFamily] = [familyOf(sourceType), familyOf(targetType)];
+  if (sourceType === targetType || targetFamily === 'text') return targetType === 'interval' && sourceType !== targetType;
+  if (sourceFamily === 'array' && targetFamily === 'array') return castMayFail(elementOf(sourceType)!, elementOf(targetType)!);
+  return sourceFamily !== 'number' && sourceFamily !== 'bool' && sourceFamily !== 'time';
 }
 
-const strict =
-  (each: (value: Exclude<Value, null>) => Value) =>
-  (value: Value): Value =>
-    value === null ? null : each(value);
+const castUnlessNull =
+  (castNonNull: (castValue: Exclude<Value, null>) => Value) =>
+  (castValue: Value): Value =>
+    castValue === null ? null : castNonNull(castValue);
 
-function numberOf(text: string, type: string, names: Names): number {
-  const plain = text.trim();
-  if (/^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(plain)) {
-    const value = Number(plain);
-    if (Number.isInteger(value) || type === 'numeric' || type.startsWith('float')) return value;
+function parseNumberType(numberText: string, numberType: string, catalogueNames: Names): number {
+  const trimmedNumber = numberText.trim();
+  if (/^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(trimmedNumber)) {
+    const parsedNumber = Number(trimmedNumber);
+    if (Number.isInteger(parsedNumber) || numberType === 'numeric' || numberType.startsWith('float')) return parsedNumber;
   }
-  if (!isReference(type)) throw misfit(text, type);
-  if (plain === '-') return 0;
-  const oid = names.oidOf(referenceKind(type), plain);
-  if (oid === null) throw new ServiceError('REL_UNKNOWN_TYPE', `${JSON.stringify(plain.slice(0, 200))} is no ${type}`);
+  if (!isReference(numberType)) throw castMisfit(numberText, numberType);
+  if (trimmedNumber === '-') return 0;
+  const oid = catalogueNames.oidOf(referenceKind(numberType), trimmedNumber);
+  if (oid === null)
+    throw new ServiceError('REL_UNKNOWN_TYPE', `${JSON.stringify(trimmedNumber.slice(0, 200))} is no ${numberType}`);
   return oid;
 }
 
@@ -255,87 +265,91 @@ export function referenceKind(type: string): ReferenceKind {
   return type === 'regprocedure' ? 'regproc' : (type as ReferenceKind);
 }
 
-function boolOf(text: string): boolean {
-  const plain = text.trim().toLowerCase();
-  if (['t', 'true', 'y', 'yes', 'on', '1'].includes(plain)) return true;
-  if (['f', 'false', 'n', 'no', 'off', '0'].includes(plain)) return false;
-  throw misfit(text, 'bool');
+function parseBool(boolText: string): boolean {
+  const trimmedBool = boolText.trim().toLowerCase();
+  if (['t', 'true', 'y', 'yes', 'on', '1'].includes(trimmedBool)) return true;
+  if (['f', 'false', 'n', 'no', 'off', '0'].includes(trimmedBool)) return false;
+  throw castMisfit(boolText, 'bool');
 }
 
 /** `{a,"b c",NULL}` of one dimension; `1 2` for the vectors of the catalogue. */
-function arrayOf(text: string, type: string, names: Names): Value[] {
-  const element = elementOf(type)!;
-  const cast = castOf('unknown', element, names)!;
-  if (type === 'int2vector' || type === 'oidvector') return text.split(/\s+/).filter(Boolean).map(cast);
-  return elementsOf(text, type).map((one) => (one === null ? null : cast(one)));
+function parseArray(arrayText: string, arrayType: string, catalogueNames: Names): Value[] {
+  const elementType = elementOf(arrayType)!;
+  const castElement = castOf('unknown', elementType, catalogueNames)!;
+  if (arrayType === 'int2vector' || arrayType === 'oidvector') return arrayText.split(/\s+/).filter(Boolean).map(castElement);
+  return elementsOf(arrayText, arrayType).map((elementText) => (elementText === null ? null : castElement(elementText)));
 }
 
 /** Without the blanks around it, but for one at the end that a backslash takes as it is. */
-function withoutBlanks(element: string): string {
-  const from = element.trimStart();
-  const trimmed = from.trimEnd();
-  let backslashes = 0;
-  while (trimmed.at(-1 - backslashes) === '\\') backslashes++;
-  return backslashes % 2 === 1 ? from.slice(0, trimmed.length + 1) : trimmed;
+function trimElement(rawElement: string): string {
+  const trimmedStart = rawElement.trimStart();
+  const trimmedElement = trimmedStart.trimEnd();
+  let backslashCount = 0;
+  while (trimmedElement.at(-1 - backslashCount) === '\\') backslashCount++;
+  return backslashCount % 2 === 1 ? trimmedStart.slice(0, trimmedElement.length + 1) : trimmedElement;
 }
 
-export function elementsOf(text: string, type: string): (string | null)[] {
-  const inner = /^\s*\{([^]*)\}\s*$/.exec(text)?.[1];
-  if (inner === undefined || /^\s*\{/.test(inner)) throw misfit(text, type);
-  if (inner.trim() === '') return [];
-  const elements: (string | null)[] = [];
-  const pattern = /(?:\s*"((?:[^"\\]|\\[^])*)"\s*|((?:[^,"\\{}]|\\[^])*))(,|$)/y;
+export function elementsOf(arrayText: string, arrayType: string): (string | null)[] {
+  const arrayBody = /^\s*\{([^]*)\}\s*$/.exec(arrayText)?.[1];
+  if (arrayBody === undefined || /^\s*\{/.test(arrayBody)) throw castMisfit(arrayText, arrayType);
+  if (arrayBody.trim() === '') return [];
+  const arrayElements: (string | null)[] = [];
+  const elementPattern = /(?:\s*"((?:[^"\\]|\\[^])*)"\s*|((?:[^,"\\{}]|\\[^])*))(,|$)/y;
   for (;;) {
-    const match = pattern.exec(inner);
-    if (match === null) throw misfit(text, type);
-    const [, quoted, between = '', end] = match;
-    const plain = withoutBlanks(between);
-    if (quoted === undefined && plain === '') throw misfit(text, type);
-    const bare = (quoted ?? plain).replaceAll(/\\([^])/g, '$1');
-    elements.push(quoted === undefined && bare.toUpperCase() === 'NULL' ? null : bare);
-    if (end === '') return elements;
+    const match = elementPattern.exec(arrayBody);
+    if (match === null) throw castMisfit(arrayText, arrayType);
+    const [, quotedElementText, bareElementText = '', elementSeparator] = match;
+    const trimmedElement = trimElement(bareElementText);
+    if (quotedElementText === undefined && trimmedElement === '') throw castMisfit(arrayText, arrayType);
+    const unescapedElement = (quotedElementText ?? trimmedElement).replaceAll(/\\([^])/g, '$1');
+    arrayElements.push(quotedElementText === undefined && unescapedElement.toUpperCase() === 'NULL' ? null : unescapedElement);
+    if (elementSeparator === '') return arrayElements;
   }
 }
 
 /** The value in the protocol's text format. */
-export function textOf(value: Exclude<Value, null>, type: string, names: Names): string {
-  if (typeof value === 'boolean') return value ? 't' : 'f';
-  if (typeof value === 'string') return value;
-  if (typeof value === 'number') {
-    if (!isReference(type)) return String(value);
-    return value === 0 ? '-' : (names.nameOf(referenceKind(type), value) ?? String(value));
+export function textOf(typedValue: Exclude<Value, null>, valueType: string, catalogueNames: Names): string {
+  if (typeof typedValue === 'boolean') return typedValue ? 't' : 'f';
+  if (typeof typedValue === 'string') return typedValue;
+  if (typeof typedValue === 'number') {
+    if (!isReference(valueType)) return String(typedValue);
+    return typedValue === 0 ? '-' : (catalogueNames.nameOf(referenceKind(valueType), typedValue) ?? String(typedValue));
   }
-  if ('fields' in value)
-    return `(${Object.values(value.fields)
-      .map((each) => (each === null ? '' : textOf(each, 'text', names)))
+  if ('fields' in typedValue)
+    return `(${Object.values(typedValue.fields)
+      .map((elementValue) => (elementValue === null ? '' : textOf(elementValue, 'text', catalogueNames)))
       .join(',')})`;
-  const element = elementOf(type)!;
-  const texts = value.map((each) => (each === null ? null : textOf(each, element, names)));
-  if (type === 'int2vector' || type === 'oidvector') return texts.join(' ');
-  return `{${texts.map((text) => (text === null ? 'NULL' : quotedElement(text))).join(',')}}`;
+  const elementType = elementOf(valueType)!;
+  const elementTexts = typedValue.map((elementValue) =>
+    elementValue === null ? null : textOf(elementValue, elementType, catalogueNames),
+  );
+  if (valueType === 'int2vector' || valueType === 'oidvector') return elementTexts.join(' ');
+  return `{${elementTexts.map((elementText) => (elementText === null ? 'NULL' : quotedElement(elementText))).join(',')}}`;
 }
 
 /** The element as it stands in the text of an array. */
-export function quotedElement(text: string): string {
-  return text === '' || /[\s{},"\\]/.test(text) || text.toUpperCase() === 'NULL'
-    ? `"${text.replaceAll(/["\\]/g, '\\$&')}"`
-    : text;
+export function quotedElement(elementText: string): string {
+  return elementText === '' || /[\s{},"\\]/.test(elementText) || elementText.toUpperCase() === 'NULL'
+    ? `"${elementText.replaceAll(/["\\]/g, '\\$&')}"`
+    : elementText;
 }
 
 /** Below 0, 0, above: for two values of one family, neither of them NULL. */
-export function compare(a: Value, b: Value): number {
-  if (Array.isArray(a) && Array.isArray(b)) {
-    for (let i = 0; i < Math.min(a.length, b.length); i++) {
-      const order =
-        a[i] === null || b[i] === null ? Number(a[i] === null) - Number(b[i] === null) : compare(a[i] as Value, b[i] as Value);
-      if (order !== 0) return order;
+export function compare(oneValue: Value, otherValue: Value): number {
+  if (Array.isArray(oneValue) && Array.isArray(otherValue)) {
+    for (let i = 0; i < Math.min(oneValue.length, otherValue.length); i++) {
+      const elementOrder =
+        oneValue[i] === null || otherValue[i] === null
+          ? Number(oneValue[i] === null) - Number(otherValue[i] === null)
+          : compare(oneValue[i] as Value, otherValue[i] as Value);
+      if (elementOrder !== 0) return elementOrder;
     }
-    return a.length - b.length;
+    return oneValue.length - otherValue.length;
   }
-  if (typeof a === 'string' && typeof b === 'string') return compareText(a, b);
-  return a! < b! ? -1 : a! > b! ? 1 : 0;
+  if (typeof oneValue === 'string' && typeof otherValue === 'string') return compareText(oneValue, otherValue);
+  return oneValue! < otherValue! ? -1 : oneValue! > otherValue! ? 1 : 0;
 }
 
-function firstLetter(text: string): string {
-  return text === '' ? '' : String.fromCodePoint(text.codePointAt(0)!);
+function firstCharacter(charText: string): string {
+  return charText === '' ? '' : String.fromCodePoint(charText.codePointAt(0)!);
 }

@@ -4,43 +4,46 @@ import type { Cells, Maker } from './row-maker.ts';
 import { namespaces, owner } from './object-names.ts';
 import { detailsOf, elementOf } from './catalogue-types.ts';
 
-const yesNo = (flag: boolean): string => (flag ? 'YES' : 'NO');
-const isTable = ({ kind }: Table): boolean => kind === 'r';
+const yesOrNo = (isYes: boolean): string => (isYes ? 'YES' : 'NO');
+const isBaseTable = ({ kind }: Table): boolean => kind === 'r';
 /** Materialized views are none of the standard's: this schema does not list them. */
-const isListed = ({ kind }: Table): boolean => kind !== 'm';
+const isListedTable = ({ kind }: Table): boolean => kind !== 'm';
 
-function tableName(table: Table, { session }: CatalogueContents): Cells {
-  return { table_catalog: session.database, table_schema: 'public', table_name: table.name };
+function tableNameCells(namedTable: Table, { session }: CatalogueContents): Cells {
+  return { table_catalog: session.database, table_schema: 'public', table_name: namedTable.name };
 }
 
-const constraints = (table: Table, facts: CatalogueContents): readonly Constraint[] =>
-  isTable(table) ? constraintsOf(table, facts) : [];
+const tableConstraints = (constrainedTable: Table, facts: CatalogueContents): readonly Constraint[] =>
+  isBaseTable(constrainedTable) ? constraintsOf(constrainedTable, facts) : [];
 
-/** Columns of relations that are about constraints; `of` is the table that a row tells of, and its column. */
-const constraintRows = (
-  table: Table,
+/** Columns of relations that are about constraints; `tableOfConstraint` is the table that a row tells of, and its column. */
+const constraintCellRows = (
+  constrainedTable: Table,
   facts: CatalogueContents,
-  of: (constraint: Constraint) => readonly [table: Table, column: string],
+  tableOfConstraint: (constraint: Constraint) => readonly [table: Table, column: string],
 ): readonly Cells[] =>
-  constraints(table, facts).map((each) => new ConstraintCells(facts.session.database, each, of(each)) as unknown as Cells);
+  tableConstraints(constrainedTable, facts).map(
+    (tableConstraint) =>
+      new ConstraintCells(facts.session.database, tableConstraint, tableOfConstraint(tableConstraint)) as unknown as Cells,
+  );
 
-const ownTable = ({ table, column }: Constraint): readonly [Table, string] => [table, column.name];
+const ownConstraintTable = ({ table, column }: Constraint): readonly [Table, string] => [table, column.name];
 
 class ConstraintCells {
   readonly constraint_catalog: string;
-  readonly #constraint: Constraint;
-  readonly #table: string;
+  readonly #shownConstraint: Constraint;
+  readonly #constrainedTable: string;
   readonly column_name: string;
 
-  constructor(database: string, constraint: Constraint, [table, column]: readonly [Table, string]) {
+  constructor(database: string, shownConstraint: Constraint, [table, column]: readonly [Table, string]) {
     this.constraint_catalog = database;
-    this.#constraint = constraint;
-    this.#table = table.name;
+    this.#shownConstraint = shownConstraint;
+    this.#constrainedTable = table.name;
     this.column_name = column;
   }
 
   get constraint_name(): string {
-    return this.#constraint.name;
+    return this.#shownConstraint.name;
   }
 
   get table_catalog(): string {
@@ -48,19 +51,19 @@ class ConstraintCells {
   }
 
   get table_name(): string {
-    return this.#table;
+    return this.#constrainedTable;
   }
 
   get constraint_type(): string {
-    return this.#constraint.target === null ? 'PRIMARY KEY' : 'FOREIGN KEY';
+    return this.#shownConstraint.target === null ? 'PRIMARY KEY' : 'FOREIGN KEY';
   }
 
   get enforced(): string {
-    return yesNo(this.#constraint.target === null);
+    return yesOrNo(this.#shownConstraint.target === null);
   }
 
   get position_in_unique_constraint(): number | null {
-    return this.#constraint.target === null ? null : 1;
+    return this.#shownConstraint.target === null ? null : 1;
   }
 
   get unique_constraint_catalog(): string {
@@ -68,22 +71,24 @@ class ConstraintCells {
   }
 
   get unique_constraint_name(): string | null {
-    const { target } = this.#constraint;
-    return target && keyName(target);
+    const { target: referencedTable } = this.#shownConstraint;
+    return referencedTable && keyName(referencedTable);
   }
 }
 
-const privileges: Maker = {
+const privilegeRows: Maker = {
   names: { table_name: 'name' },
-  *ofTable(table, facts) {
-    for (const privilege of isTable(table) && facts.isReadable(table) ? ['INSERT', 'SELECT', 'UPDATE', 'DELETE'] : [])
+  *ofTable(shownTable, facts) {
+    for (const tablePrivilege of isBaseTable(shownTable) && facts.isReadable(shownTable)
+      ? ['INSERT', 'SELECT', 'UPDATE', 'DELETE']
+      : [])
       yield {
         grantor: owner.name,
         grantee: facts.session.user,
-        ...tableName(table, facts),
-        privilege_type: privilege,
+        ...tableNameCells(shownTable, facts),
+        privilege_type: tablePrivilege,
         is_grantable: 'NO',
-        with_hierarchy: yesNo(privilege === 'SELECT'),
+        with_hierarchy: yesOrNo(tablePrivilege === 'SELECT'),
       };
   },
 };
@@ -119,10 +124,10 @@ export const informationRows: Readonly<Record<string, Maker>> = {
   },
   'information_schema.tables': {
     names: { table_name: 'name' },
-    *ofTable(table, facts) {
-      if (!isListed(table)) return;
-      const [type, isInsertable] = isTable(table) ? ['BASE TABLE', 'YES'] : ['VIEW', 'NO'];
-      yield { ...tableName(table, facts), table_type: type, is_insertable_into: isInsertable, is_typed: 'NO' };
+    *ofTable(shownTable, facts) {
+      if (!isListedTable(shownTable)) return;
+      const [tableType, isInsertable] = isBaseTable(shownTable) ? ['BASE TABLE', 'YES'] : ['VIEW', 'NO'];
+      yield { ...tableNameCells(shownTable, facts), table_type: tableType, is_insertable_into: isInsertable, is_typed: 'NO' };
     },
     *ofRelation({ schema, name }, { session }) {
       yield {
@@ -137,11 +142,16 @@ export const informationRows: Readonly<Record<string, Maker>> = {
   },
   'information_schema.views': {
     names: { table_name: 'name' },
-    *ofTable(table, facts) {
-      if (table.kind !== 'v') return;
-      const updates = { is_updatable: 'NO', is_insertable_into: 'NO', is_trigger_updatable: 'NO', is_trigger_deletable: 'NO' };
-      const own = { view_definition: table.sql, check_option: 'NONE', is_trigger_insertable_into: 'NO' };
-      yield { ...tableName(table, facts), ...own, ...updates };
+    *ofTable(shownTable, facts) {
+      if (shownTable.kind !== 'v') return;
+      const viewUpdatability = {
+        is_updatable: 'NO',
+        is_insertable_into: 'NO',
+        is_trigger_updatable: 'NO',
+        is_trigger_deletable: 'NO',
+      };
+      const viewCells = { view_definition: shownTable.sql, check_option: 'NONE', is_trigger_insertable_into: 'NO' };
+      yield { ...tableNameCells(shownTable, facts), ...viewCells, ...viewUpdatability };
     },
   },
   'information_schema.columns': {
@@ -149,14 +159,14 @@ export const informationRows: Readonly<Record<string, Maker>> = {
     names: { table_name: 'name' },
     ofColumns: {
       hasOwn: true,
-      ofTable: (table, facts) => (isListed(table) ? [[table, facts.columnsOf(table)]] : []),
+      ofTable: (shownTable, facts) => (isListedTable(shownTable) ? [[shownTable, facts.columnsOf(shownTable)]] : []),
       cells: {
         table_catalog: (_, __, { session }) => session.database,
         table_schema: (_, { schema }) => schema ?? 'public',
         table_name: (_, { name }) => name,
         column_name: ({ name }) => name,
         ordinal_position: ({ number }) => number,
-        is_nullable: ({ notNull }) => yesNo(!notNull),
+        is_nullable: ({ notNull }) => yesOrNo(!notNull),
         data_type: ({ type: { name } }) =>
           name === 'vector' ? 'USER-DEFINED' : elementOf(name) === null ? detailsOf(name).formatted : 'ARRAY',
         numeric_precision: ({ type: { name } }) => (name === 'int8' ? 64 : name === 'float8' ? 53 : null),
@@ -168,7 +178,7 @@ export const informationRows: Readonly<Record<string, Maker>> = {
         udt_schema: ({ type: { name } }) => (name === 'vector' ? 'public' : 'pg_catalog'),
         udt_name: ({ type: { name } }) => name,
         dtd_identifier: ({ number }) => String(number),
-        is_updatable: (_, { schema }) => yesNo(schema === undefined),
+        is_updatable: (_, { schema }) => yesOrNo(schema === undefined),
       },
     },
   },
@@ -176,19 +186,19 @@ export const informationRows: Readonly<Record<string, Maker>> = {
     base: { constraint_schema: 'public', table_schema: 'public', is_deferrable: 'NO', initially_deferred: 'NO' },
     names: { table_name: 'name' },
     refers: true,
-    ofTable: (table, facts) => constraintRows(table, facts, ownTable),
+    ofTable: (shownTable, facts) => constraintCellRows(shownTable, facts, ownConstraintTable),
   },
   'information_schema.key_column_usage': {
     base: { constraint_schema: 'public', table_schema: 'public', ordinal_position: 1 },
     names: { table_name: 'name' },
     refers: true,
-    ofTable: (table, facts) => constraintRows(table, facts, ownTable),
+    ofTable: (shownTable, facts) => constraintCellRows(shownTable, facts, ownConstraintTable),
   },
   'information_schema.constraint_column_usage': {
     base: { constraint_schema: 'public', table_schema: 'public' },
     refers: true,
-    ofTable: (table, facts) =>
-      constraintRows(table, facts, ({ target, column }) => [target ?? table, target?.key?.name ?? column.name]),
+    ofTable: (shownTable, facts) =>
+      constraintCellRows(shownTable, facts, ({ target, column }) => [target ?? shownTable, target?.key?.name ?? column.name]),
   },
   'information_schema.referential_constraints': {
     base: {
@@ -199,11 +209,11 @@ export const informationRows: Readonly<Record<string, Maker>> = {
       delete_rule: 'NO ACTION',
     },
     refers: true,
-    ofTable: (table, facts) =>
-      table.references.length > 0
-        ? constraintRows(table, facts, ownTable).filter(({ unique_constraint_name: name }) => name !== null)
+    ofTable: (shownTable, facts) =>
+      shownTable.references.length > 0
+        ? constraintCellRows(shownTable, facts, ownConstraintTable).filter(({ unique_constraint_name: name }) => name !== null)
         : [],
   },
-  'information_schema.table_privileges': privileges,
-  'information_schema.role_table_grants': privileges,
+  'information_schema.table_privileges': privilegeRows,
+  'information_schema.role_table_grants': privilegeRows,
 };

@@ -15,52 +15,53 @@ import { elementOf, elementsOf, isReference, type Names, textOf } from './catalo
 import { withoutTrailing } from '../../log/values/trim-end.ts';
 
 /** Reading counts its own work; this is that of writing. */
-const cost: Cost = { call: 1_000, character: 20 };
+const jsonCost: Cost = { call: 1_000, character: 20 };
 
-const json = (cell: Cell | undefined): Json => readJson(text(cell));
-const writeJson = (value: Json): string => jsonText(value);
+const readJsonCell = (jsonCell: Cell | undefined): Json => readJson(text(jsonCell));
+const writeJson = (writtenJson: Json): string => jsonText(writtenJson);
 
 /** The elements of an array of texts. */
-let lastArray = { given: '{}', parts: [] as readonly (string | null)[] };
-function parts(cell: Cell | undefined): readonly (string | null)[] {
-  const given = text(cell);
+let lastPathArray = { given: '{}', parts: [] as readonly (string | null)[] };
+function pathParts(pathCell: Cell | undefined): readonly (string | null)[] {
+  const pathText = text(pathCell);
   // The same path stands in row after row.
-  if (lastArray.given !== given) lastArray = { given, parts: elementsOf(given, '_text') };
-  return lastArray.parts;
+  if (lastPathArray.given !== pathText) lastPathArray = { given: pathText, parts: elementsOf(pathText, '_text') };
+  return lastPathArray.parts;
 }
 
 const subscript = /^\s*[+-]?\d{1,9}\s*$/;
 
 /** The value to which a path leads, as it is written. */
-function textAt(given: Cell | undefined, path: readonly (string | null)[]): string | null {
-  let pathText: string | null = text(given);
-  for (const part of path) {
-    if (pathText === null || part === null) return null;
+function jsonTextAt(jsonCell: Cell | undefined, jsonPath: readonly (string | null)[]): string | null {
+  let pathText: string | null = text(jsonCell);
+  for (const pathPart of jsonPath) {
+    if (pathText === null || pathPart === null) return null;
     spend(pathText.length * 5);
     pathText = pathText.trimStart().startsWith('[')
-      ? subscript.test(part)
-        ? element(pathText, BigInt(part))
+      ? subscript.test(pathPart)
+        ? element(pathText, BigInt(pathPart))
         : null
-      : member(pathText, part);
+      : member(pathText, pathPart);
   }
   return pathText;
 }
 
-function concatenate(a: Json, b: Json): Json {
-  if (a instanceof Map && b instanceof Map) return new Map([...a, ...b]);
-  const list = (value: Json): Json[] => (Array.isArray(value) ? value : [value]);
-  return [...list(a), ...list(b)];
+function concatenateJson(leftJson: Json, rightJson: Json): Json {
+  if (leftJson instanceof Map && rightJson instanceof Map) return new Map([...leftJson, ...rightJson]);
+  const jsonElements = (jsonOperand: Json): Json[] => (Array.isArray(jsonOperand) ? jsonOperand : [jsonOperand]);
+  return [...jsonElements(leftJson), ...jsonElements(rightJson)];
 }
 
-function hasKey(value: Json, key: string): boolean {
-  if (value instanceof Map) return value.has(key);
-  return Array.isArray(value) ? value.includes(key) : value === key;
+function hasJsonKey(jsonValue: Json, jsonKey: string): boolean {
+  if (jsonValue instanceof Map) return jsonValue.has(jsonKey);
+  return Array.isArray(jsonValue) ? jsonValue.includes(jsonKey) : jsonValue === jsonKey;
 }
 
-function without(value: Json, keys: readonly (string | null)[]): Json {
-  const removedKeys = new Set<Json>(keys.filter((key) => key !== null));
-  if (value instanceof Map) return new Map([...value].filter(([name]) => !removedKeys.has(name)));
-  if (Array.isArray(value)) return value.filter((each) => typeof each !== 'string' || !removedKeys.has(each));
+function withoutJsonKeys(jsonValue: Json, deletedKeys: readonly (string | null)[]): Json {
+  const removedKeys = new Set<Json>(deletedKeys.filter((key) => key !== null));
+  if (jsonValue instanceof Map) return new Map([...jsonValue].filter(([name]) => !removedKeys.has(name)));
+  if (Array.isArray(jsonValue))
+    return jsonValue.filter((jsonElement) => typeof jsonElement !== 'string' || !removedKeys.has(jsonElement));
   throw invalid('nothing can be deleted from a scalar of json');
 }
 
@@ -74,143 +75,162 @@ function withoutElement(value: Json, n: number): Json {
   return value.filter((_, i) => i !== removedIndex);
 }
 
-type Change = 'set' | 'create' | 'before' | 'after' | 'delete';
+type JsonChange = 'set' | 'create' | 'before' | 'after' | 'delete';
 
 /** The value with a change where the path leads; itself where the path leads nowhere. */
-function changeAt(value: Json, path: readonly (string | null)[], change: Change, inserted: Json, depth = 0): Json {
-  const key = path[depth];
-  if (key === undefined) return value;
-  if (key === null) throw invalid(`part ${depth + 1} of a path is NULL`, 'null-value');
-  const isLast = depth === path.length - 1;
-  if (value instanceof Map) return inObject(value, key, isLast, path, change, inserted, depth);
-  if (!Array.isArray(value)) return value;
-  if (!subscript.test(key))
-    throw invalid(`part ${depth + 1} of a path is no whole number: ${JSON.stringify(key.slice(0, 100))}`, 'text-form');
-  const n = subscriptIn(value, Number(key));
-  const isThere = n >= 0 && n < value.length;
-  if (!isLast)
-    return isThere ? value.map((each, i) => (i === n ? changeAt(each, path, change, inserted, depth + 1) : each)) : value;
+function changeJsonAt(
+  jsonValue: Json,
+  jsonPath: readonly (string | null)[],
+  change: JsonChange,
+  inserted: Json,
+  pathDepth = 0,
+): Json {
+  const pathKey = jsonPath[pathDepth];
+  if (pathKey === undefined) return jsonValue;
+  if (pathKey === null) throw invalid(`part ${pathDepth + 1} of a path is NULL`, 'null-value');
+  const isLastPart = pathDepth === jsonPath.length - 1;
+  if (jsonValue instanceof Map) return changeJsonMember(jsonValue, pathKey, isLastPart, jsonPath, change, inserted, pathDepth);
+  if (!Array.isArray(jsonValue)) return jsonValue;
+  if (!subscript.test(pathKey))
+    throw invalid(`part ${pathDepth + 1} of a path is no whole number: ${JSON.stringify(pathKey.slice(0, 100))}`, 'text-form');
+  const jsonIndex = subscriptIn(jsonValue, Number(pathKey));
+  const isElementThere = jsonIndex >= 0 && jsonIndex < jsonValue.length;
+  if (!isLastPart)
+    return isElementThere
+      ? jsonValue.map((jsonElement, i) =>
+          i === jsonIndex ? changeJsonAt(jsonElement, jsonPath, change, inserted, pathDepth + 1) : jsonElement,
+        )
+      : jsonValue;
   switch (change) {
     case 'delete':
-      return value.filter((_, i) => i !== n);
+      return jsonValue.filter((_, i) => i !== jsonIndex);
     case 'set':
-      return isThere ? value.map((each, i) => (i === n ? inserted : each)) : value;
+      return isElementThere ? jsonValue.map((jsonElement, i) => (i === jsonIndex ? inserted : jsonElement)) : jsonValue;
     case 'create':
-      if (isThere) return value.map((each, i) => (i === n ? inserted : each));
-      return n < 0 ? [inserted, ...value] : [...value, inserted];
+      if (isElementThere) return jsonValue.map((jsonElement, i) => (i === jsonIndex ? inserted : jsonElement));
+      return jsonIndex < 0 ? [inserted, ...jsonValue] : [...jsonValue, inserted];
     default: {
-      const where = Math.max(0, Math.min(value.length, n)) + (change === 'after' && isThere ? 1 : 0);
-      return [...value.slice(0, where), inserted, ...value.slice(where)];
+      const insertedAt = Math.max(0, Math.min(jsonValue.length, jsonIndex)) + (change === 'after' && isElementThere ? 1 : 0);
+      return [...jsonValue.slice(0, insertedAt), inserted, ...jsonValue.slice(insertedAt)];
     }
   }
 }
 
-function inObject(
-  value: Map<string, Json>,
-  key: string,
-  isLast: boolean,
-  path: readonly (string | null)[],
-  change: Change,
+function changeJsonMember(
+  jsonObject: Map<string, Json>,
+  memberKey: string,
+  isLastPart: boolean,
+  jsonPath: readonly (string | null)[],
+  change: JsonChange,
   inserted: Json,
-  depth: number,
+  pathDepth: number,
 ): Json {
-  const member = value.get(key);
-  const copy = new Map(value);
-  if (isLast) {
-    if (change === 'delete') copy.delete(key);
+  const member = jsonObject.get(memberKey);
+  const changedObject = new Map(jsonObject);
+  if (isLastPart) {
+    if (change === 'delete') changedObject.delete(memberKey);
     else if (change === 'before' || change === 'after') {
       if (member !== undefined) throw invalid('a member by that name is there: jsonb_set() replaces it');
-      copy.set(key, inserted);
-    } else if (member !== undefined || change === 'create') copy.set(key, inserted);
-  } else if (member !== undefined) copy.set(key, changeAt(member, path, change, inserted, depth + 1));
-  return copy;
+      changedObject.set(memberKey, inserted);
+    } else if (member !== undefined || change === 'create') changedObject.set(memberKey, inserted);
+  } else if (member !== undefined) changedObject.set(memberKey, changeJsonAt(member, jsonPath, change, inserted, pathDepth + 1));
+  return changedObject;
 }
 
-function change(kind: Change, given: Cell | undefined, path: Cell | undefined, inserted: Json): string {
-  const value = json(given);
-  if (!(value instanceof Map) && !Array.isArray(value)) throw invalid('a scalar of json has no path in it');
+function changeJson(jsonChange: JsonChange, jsonCell: Cell | undefined, pathCell: Cell | undefined, inserted: Json): string {
+  const changedJson = readJsonCell(jsonCell);
+  if (!(changedJson instanceof Map) && !Array.isArray(changedJson)) throw invalid('a scalar of json has no path in it');
   // Where nothing is, nothing is looked for: the path may be no path.
-  const isEmpty = (value instanceof Map ? value.size : value.length) === 0;
-  if (isEmpty && (kind === 'delete' || kind === 'set')) return writeJson(value);
-  return writeJson(changeAt(value, parts(path), kind, inserted));
+  const isEmptyJson = (changedJson instanceof Map ? changedJson.size : changedJson.length) === 0;
+  if (isEmptyJson && (jsonChange === 'delete' || jsonChange === 'set')) return writeJson(changedJson);
+  return writeJson(changeJsonAt(changedJson, pathParts(pathCell), jsonChange, inserted));
 }
 
-function typeOfJson(value: Json): string {
-  if (value === null) return 'null';
-  if (value instanceof JsonNumber) return 'number';
-  if (Array.isArray(value)) return 'array';
-  return value instanceof Map ? 'object' : typeof value;
+function jsonTypeName(jsonValue: Json): string {
+  if (jsonValue === null) return 'null';
+  if (jsonValue instanceof JsonNumber) return 'number';
+  if (Array.isArray(jsonValue)) return 'array';
+  return jsonValue instanceof Map ? 'object' : typeof jsonValue;
 }
 
-function withoutNulls(value: Json): Json {
-  if (Array.isArray(value)) return value.map(withoutNulls);
-  if (!(value instanceof Map)) return value;
-  return new Map([...value].flatMap(([name, each]) => (each === null ? [] : [[name, withoutNulls(each)] as const])));
+function withoutJsonNulls(jsonValue: Json): Json {
+  if (Array.isArray(jsonValue)) return jsonValue.map(withoutJsonNulls);
+  if (!(jsonValue instanceof Map)) return jsonValue;
+  return new Map(
+    [...jsonValue].flatMap(([name, jsonMember]) => (jsonMember === null ? [] : [[name, withoutJsonNulls(jsonMember)] as const])),
+  );
 }
 
-function count(given: Cell | undefined): bigint {
-  const list = json(given);
-  if (!Array.isArray(list)) throw invalid('the length of something that is no array of json');
-  return BigInt(list.length);
+function jsonArrayLength(jsonCell: Cell | undefined): bigint {
+  const jsonArray = readJsonCell(jsonCell);
+  if (!Array.isArray(jsonArray)) throw invalid('the length of something that is no array of json');
+  return BigInt(jsonArray.length);
 }
 
-const set: Evaluator = (value, path, inserted, creates = true) =>
-  change(creates === true ? 'create' : 'set', value, path, json(inserted));
-const insert: Evaluator = (value, path, inserted, after = false) =>
-  change(after === true ? 'after' : 'before', value, path, json(inserted));
-const kindOf: Evaluator = (value) => typeOfJson(json(value));
-const stripNulls: Evaluator = (value) => writeJson(withoutNulls(json(value)));
+const jsonbSet: Evaluator = (jsonCell, pathCell, inserted, createsMember = true) =>
+  changeJson(createsMember === true ? 'create' : 'set', jsonCell, pathCell, readJsonCell(inserted));
+const jsonbInsert: Evaluator = (jsonCell, pathCell, inserted, insertsAfter = false) =>
+  changeJson(insertsAfter === true ? 'after' : 'before', jsonCell, pathCell, readJsonCell(inserted));
+const jsonKindOf: Evaluator = (jsonCell) => jsonTypeName(readJsonCell(jsonCell));
+const jsonStripNulls: Evaluator = (jsonCell) => writeJson(withoutJsonNulls(readJsonCell(jsonCell)));
 
 /** `bool?` may be left out. */
-const table: Readonly<Record<string, Evaluator>> = {
-  '#>(json, _text) json': (value, path) => textAt(value, parts(path)),
-  '#>>(json, _text) text': (value, path) => asText(textAt(value, parts(path))?.trim() ?? null),
-  '@>(json, json) bool': (a, b) => containsJson(json(a), json(b)),
-  '<@(json, json) bool': (a, b) => containsJson(json(b), json(a)),
-  '?(json, text) bool': (value, key) => hasKey(json(value), text(key)),
+const jsonCallTable: Readonly<Record<string, Evaluator>> = {
+  '#>(json, _text) json': (value, path) => jsonTextAt(value, pathParts(path)),
+  '#>>(json, _text) text': (value, path) => asText(jsonTextAt(value, pathParts(path))?.trim() ?? null),
+  '@>(json, json) bool': (a, b) => containsJson(readJsonCell(a), readJsonCell(b)),
+  '<@(json, json) bool': (a, b) => containsJson(readJsonCell(b), readJsonCell(a)),
+  '?(json, text) bool': (value, key) => hasJsonKey(readJsonCell(value), text(key)),
   '?|(json, _text) bool': (given, keys) => {
-    const value = json(given);
-    return parts(keys).some((key) => key !== null && hasKey(value, key));
+    const value = readJsonCell(given);
+    return pathParts(keys).some((key) => key !== null && hasJsonKey(value, key));
   },
   '?&(json, _text) bool': (given, keys) => {
-    const value = json(given);
-    return parts(keys).every((key) => key === null || hasKey(value, key));
+    const value = readJsonCell(given);
+    return pathParts(keys).every((key) => key === null || hasJsonKey(value, key));
   },
-  '||(json, json) json': (a, b) => writeJson(concatenate(json(a), json(b))),
-  '-(json, text) json': (value, key) => writeJson(without(json(value), [text(key)])),
-  '-(json, int8) json': (value, n) => writeJson(withoutElement(json(value), Number(n))),
-  '-(json, _text) json': (value, keys) => writeJson(without(json(value), parts(keys))),
-  '#-(json, _text) json': (value, path) => change('delete', value, path, null),
-  'jsonb_set(json, _text, json, bool?) json': set,
-  'jsonb_insert(json, _text, json, bool?) json': insert,
-  'jsonb_typeof(json) text': kindOf,
-  'json_typeof(json) text': kindOf,
-  'jsonb_array_length(json) int8': count,
-  'json_array_length(json) int8': count,
-  'jsonb_strip_nulls(json) json': stripNulls,
-  'json_strip_nulls(json) json': stripNulls,
-  'jsonb_pretty(json) text': (value) => prettyJson(json(value)),
+  '||(json, json) json': (a, b) => writeJson(concatenateJson(readJsonCell(a), readJsonCell(b))),
+  '-(json, text) json': (value, key) => writeJson(withoutJsonKeys(readJsonCell(value), [text(key)])),
+  '-(json, int8) json': (value, n) => writeJson(withoutElement(readJsonCell(value), Number(n))),
+  '-(json, _text) json': (value, keys) => writeJson(withoutJsonKeys(readJsonCell(value), pathParts(keys))),
+  '#-(json, _text) json': (value, path) => changeJson('delete', value, path, null),
+  'jsonb_set(json, _text, json, bool?) json': jsonbSet,
+  'jsonb_insert(json, _text, json, bool?) json': jsonbInsert,
+  'jsonb_typeof(json) text': jsonKindOf,
+  'json_typeof(json) text': jsonKindOf,
+  'jsonb_array_length(json) int8': jsonArrayLength,
+  'json_array_length(json) int8': jsonArrayLength,
+  'jsonb_strip_nulls(json) json': jsonStripNulls,
+  'json_strip_nulls(json) json': jsonStripNulls,
+  'jsonb_pretty(json) text': (value) => prettyJson(readJsonCell(value)),
 };
 
-interface JsonCall {
+interface JsonCallForm {
   readonly takes: readonly string[];
   readonly call: CatalogueCall;
 }
 
-const byName = new Map<string, JsonCall[]>();
-for (const [usage, evaluate] of Object.entries(table)) {
-  const [, name, given, yields] = /^([^(]+)\(([^)]+)\) (\w+)$/.exec(usage)!;
-  const wires = given!.split(', ');
-  const all = wires.map((wire) => wire.replace('?', ''));
-  for (let n = wires.filter((wire) => !wire.endsWith('?')).length; n <= all.length; n++) {
-    const takes = all.slice(0, n);
-    const type = typeOf(yields!);
-    const signature: Signature = { takes: takes.map(typeOf), yields: type, cost, raises: true, evaluate };
-    byName.set(name!, [...(byName.get(name!) ?? []), { takes, call: { signature, type, wire: yields! } }]);
+const jsonCallsByName = new Map<string, JsonCallForm[]>();
+for (const [jsonCallUsage, evaluate] of Object.entries(jsonCallTable)) {
+  const [, name, parameterList, yieldedWire] = /^([^(]+)\(([^)]+)\) (\w+)$/.exec(jsonCallUsage)!;
+  const wireForms = parameterList!.split(', ');
+  const parameterWires = wireForms.map((wire) => wire.replace('?', ''));
+  for (
+    let takenCount = wireForms.filter((wire) => !wire.endsWith('?')).length;
+    takenCount <= parameterWires.length;
+    takenCount++
+  ) {
+    const takenWires = parameterWires.slice(0, takenCount);
+    const type = jsonCellType(yieldedWire!);
+    const signature: Signature = { takes: takenWires.map(jsonCellType), yields: type, cost: jsonCost, raises: true, evaluate };
+    jsonCallsByName.set(name!, [
+      ...(jsonCallsByName.get(name!) ?? []),
+      { takes: takenWires, call: { signature, type, wire: yieldedWire! } },
+    ]);
   }
 }
 
-function typeOf(wire: string): ColumnType {
+function jsonCellType(wire: string): ColumnType {
   if (wire === 'bool') return 'boolean';
   if (/^(int|oid|reg)/.test(wire) && wire !== 'interval') return 'integer';
   if (wire.startsWith('float')) return 'number';
@@ -218,96 +238,118 @@ function typeOf(wire: string): ColumnType {
   return wire === 'json' || wire === 'jsonb' ? 'json' : 'string';
 }
 
-const texts: ReadonlySet<string> = new Set('text varchar bpchar name'.split(' '));
+const jsonTextTypes: ReadonlySet<string> = new Set('text varchar bpchar name'.split(' '));
 
 /** How well a type fits: 0 not at all. */
-function fit(given: string, wanted: string): number {
-  if (given === wanted || (wanted === 'json' && given === 'jsonb')) return 2;
-  if (given === 'unknown') return wanted === 'text' ? 1.5 : 1;
-  if (wanted === 'text') return texts.has(given) ? 2 : 0;
-  if (wanted === '_text') return given === '_varchar' || given === '_name' ? 2 : 0;
-  return wanted === 'int8' && /^int[24]$/.test(given) ? 2 : 0;
+function jsonTypeFit(givenWire: string, wantedWire: string): number {
+  if (givenWire === wantedWire || (wantedWire === 'json' && givenWire === 'jsonb')) return 2;
+  if (givenWire === 'unknown') return wantedWire === 'text' ? 1.5 : 1;
+  if (wantedWire === 'text') return jsonTextTypes.has(givenWire) ? 2 : 0;
+  if (wantedWire === '_text') return givenWire === '_varchar' || givenWire === '_name' ? 2 : 0;
+  return wantedWire === 'int8' && /^int[24]$/.test(givenWire) ? 2 : 0;
 }
 
 /** The function or operator for such types; null: there is none. */
-export function jsonCall(name: string, given: readonly string[]): CatalogueCall | null {
-  const built = builders.get(name);
-  if (built) return built.takes === null || built.takes === given.length ? builtCall(built.make, given) : null;
-  if (/_extract_path(_text)?$/.test(name)) return pathCall(name, given);
-  const isOperator = /^\W/.test(name);
-  let best: { readonly call: CatalogueCall; readonly fits: number } | null = null;
-  for (const { takes, call } of byName.get(name) ?? []) {
-    if (takes.length !== given.length || (isOperator && !given.some((wire) => wire.startsWith('json')))) continue;
-    const each = given.map((wire, i) => fit(wire, takes[i]!));
-    const fits = each.includes(0) ? 0 : each.reduce((a, b) => a + b, 0);
-    if (fits > (best?.fits ?? 0)) best = { call, fits };
+export function jsonCall(name: string, givenWires: readonly string[]): CatalogueCall | null {
+  const jsonBuilder = jsonBuilders.get(name);
+  if (jsonBuilder)
+    return jsonBuilder.takes === null || jsonBuilder.takes === givenWires.length
+      ? builtJsonCall(jsonBuilder.make, givenWires)
+      : null;
+  if (/_extract_path(_text)?$/.test(name)) return extractPathCall(name, givenWires);
+  const isJsonOperator = /^\W/.test(name);
+  let bestCall: { readonly call: CatalogueCall; readonly fits: number } | null = null;
+  for (const { takes, call } of jsonCallsByName.get(name) ?? []) {
+    if (takes.length !== givenWires.length || (isJsonOperator && !givenWires.some((wire) => wire.startsWith('json')))) continue;
+    const wireFits = givenWires.map((wire, i) => jsonTypeFit(wire, takes[i]!));
+    const fitSum = wireFits.includes(0) ? 0 : wireFits.reduce((a, b) => a + b, 0);
+    if (fitSum > (bestCall?.fits ?? 0)) bestCall = { call, fits: fitSum };
   }
-  return best?.call ?? null;
+  return bestCall?.call ?? null;
 }
 
-function pathCall(name: string, given: readonly string[]): CatalogueCall | null {
-  const [value = '', ...path] = given;
-  if (!/^jsonb?_extract_path/.test(name) || fit(value, 'json') === 0 || path.some((wire) => fit(wire, 'text') === 0)) return null;
-  const isText = name.endsWith('_text');
-  const type = isText ? 'string' : 'json';
-  const evaluate: Evaluator = (cell, ...names) => {
-    const pathText = textAt(cell, names as string[]);
-    return isText ? asText(pathText?.trim() ?? null) : pathText;
+function extractPathCall(name: string, givenWires: readonly string[]): CatalogueCall | null {
+  const [valueWire = '', ...pathWires] = givenWires;
+  if (
+    !/^jsonb?_extract_path/.test(name) ||
+    jsonTypeFit(valueWire, 'json') === 0 ||
+    pathWires.some((wire) => jsonTypeFit(wire, 'text') === 0)
+  )
+    return null;
+  const yieldsText = name.endsWith('_text');
+  const pathCallType = yieldsText ? 'string' : 'json';
+  const evaluate: Evaluator = (jsonCell, ...pathNames) => {
+    const pathText = jsonTextAt(jsonCell, pathNames as string[]);
+    return yieldsText ? asText(pathText?.trim() ?? null) : pathText;
   };
   return {
-    signature: { takes: ['json', ...path.map((): ColumnType => 'string')], yields: type, cost, raises: true, evaluate },
-    type,
-    wire: isText ? 'text' : 'json',
+    signature: {
+      takes: ['json', ...pathWires.map((): ColumnType => 'string')],
+      yields: pathCallType,
+      cost: jsonCost,
+      raises: true,
+      evaluate,
+    },
+    type: pathCallType,
+    wire: yieldsText ? 'text' : 'json',
   };
 }
 
-type Build = (given: readonly string[], names: Names) => Evaluator;
+type JsonBuild = (parameterList: readonly string[], names: Names) => Evaluator;
 
 /** A cell as the json that PostgreSQL makes of its type. */
-export function jsonOfCell(cell: Cell, wire: string, names: Names): string {
+export function jsonOfCell(cell: Cell, cellWire: string, names: Names): string {
   if (cell === null) return 'null';
-  if (wire === 'json' || wire === 'jsonb') return text(cell);
-  if (wire === 'timestamptz' || wire === 'timestamp' || wire === 'date') return JSON.stringify(instantText(cell as bigint, wire));
-  if (isReference(wire)) return JSON.stringify(textOf(Number(cell), wire, names));
+  if (cellWire === 'json' || cellWire === 'jsonb') return text(cell);
+  if (cellWire === 'timestamptz' || cellWire === 'timestamp' || cellWire === 'date')
+    return JSON.stringify(jsonInstantText(cell as bigint, cellWire));
+  if (isReference(cellWire)) return JSON.stringify(textOf(Number(cell), cellWire, names));
   if (typeof cell !== 'string') return cellText(cell);
-  const own = elementOf(wire);
-  if (own === null) return wire === 'numeric' ? cell : JSON.stringify(cell);
-  const shown = elementsOf(cell, wire).map((each) => {
-    if (each === null) return 'null';
-    if (own === 'bool') return String(each === 't');
-    return /^(int|float|numeric|oid)/.test(own) || own.startsWith('json') ? each : JSON.stringify(each);
+  const elementWire = elementOf(cellWire);
+  if (elementWire === null) return cellWire === 'numeric' ? cell : JSON.stringify(cell);
+  const elementJsons = elementsOf(cell, cellWire).map((elementText) => {
+    if (elementText === null) return 'null';
+    if (elementWire === 'bool') return String(elementText === 't');
+    return /^(int|float|numeric|oid)/.test(elementWire) || elementWire.startsWith('json')
+      ? elementText
+      : JSON.stringify(elementText);
   });
-  return `[${shown.join(',')}]`;
+  return `[${elementJsons.join(',')}]`;
 }
 
 /** As ISO 8601 has it, in whole microseconds. */
-function instantText(instant: bigint, wire: string): string {
-  const [day, clock = ''] = formatInstant(instant).replace('Z', '').split('T');
-  if (wire === 'date') return day!;
-  const [seconds, fraction = ''] = clock.split('.');
-  const digits = withoutTrailing(fraction.slice(0, 6), '0');
-  return `${day!}T${seconds!}${digits === '' ? '' : `.${digits}`}${wire === 'timestamptz' ? '+00:00' : ''}`;
+function jsonInstantText(instant: bigint, instantWire: string): string {
+  const [dayText, clockText = ''] = formatInstant(instant).replace('Z', '').split('T');
+  if (instantWire === 'date') return dayText!;
+  const [secondsText, fractionText = ''] = clockText.split('.');
+  const fractionDigits = withoutTrailing(fractionText.slice(0, 6), '0');
+  return `${dayText!}T${secondsText!}${fractionDigits === '' ? '' : `.${fractionDigits}`}${instantWire === 'timestamptz' ? '+00:00' : ''}`;
 }
 
 /** Names and their values in turn. */
-function pairs(function_: string, given: readonly string[], cells: readonly Cell[], names: Names): [string, string][] {
-  if (cells.length % 2 === 1) throw invalid(`${function_}() takes names and values in turn`);
+function namedJsonPairs(
+  function_: string,
+  pairWires: readonly string[],
+  pairCells: readonly Cell[],
+  names: Names,
+): [string, string][] {
+  if (pairCells.length % 2 === 1) throw invalid(`${function_}() takes names and values in turn`);
   const entries: [string, string][] = [];
-  for (let i = 0; i < cells.length; i += 2) {
-    const name = cells[i]!;
-    if (name === null) throw invalid(`argument ${i + 1} of ${function_}() is a name: it is not NULL`);
-    const shown = jsonOfCell(name, given[i]!, names);
+  for (let i = 0; i < pairCells.length; i += 2) {
+    const nameCell = pairCells[i]!;
+    if (nameCell === null) throw invalid(`argument ${i + 1} of ${function_}() is a name: it is not NULL`);
+    const nameJson = jsonOfCell(nameCell, pairWires[i]!, names);
     entries.push([
-      shown.startsWith('"') ? (JSON.parse(shown) as string) : shown,
-      jsonOfCell(cells[i + 1]!, given[i + 1]!, names),
+      nameJson.startsWith('"') ? (JSON.parse(nameJson) as string) : nameJson,
+      jsonOfCell(pairCells[i + 1]!, pairWires[i + 1]!, names),
     ]);
   }
   return entries;
 }
 
-const builders: ReadonlyMap<string, { readonly takes: number | null; readonly make: Build }> = new Map<
+const jsonBuilders: ReadonlyMap<string, { readonly takes: number | null; readonly make: JsonBuild }> = new Map<
   string,
-  { readonly takes: number | null; readonly make: Build }
+  { readonly takes: number | null; readonly make: JsonBuild }
 >([
   [
     'jsonb_build_object',
@@ -316,7 +358,9 @@ const builders: ReadonlyMap<string, { readonly takes: number | null; readonly ma
       make:
         (given, names) =>
         (...cells) =>
-          writeJson(new Map(pairs('jsonb_build_object', given, cells, names).map(([name, value]) => [name, readJson(value)]))),
+          writeJson(
+            new Map(namedJsonPairs('jsonb_build_object', given, cells, names).map(([name, value]) => [name, readJson(value)])),
+          ),
     },
   ],
   [
@@ -326,7 +370,7 @@ const builders: ReadonlyMap<string, { readonly takes: number | null; readonly ma
       make:
         (given, names) =>
         (...cells) => {
-          const members = pairs('json_build_object', given, cells, names);
+          const members = namedJsonPairs('json_build_object', given, cells, names);
           return checkLength(`{${members.map(([name, value]) => `${JSON.stringify(name)} : ${value}`).join(', ')}}`);
         },
     },
@@ -339,7 +383,7 @@ const builders: ReadonlyMap<string, { readonly takes: number | null; readonly ma
       make:
         (given, names) =>
         (...cells) => {
-          const members = pairs('row_to_json', given, cells, names);
+          const members = namedJsonPairs('row_to_json', given, cells, names);
           return checkLength(`{${members.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`);
         },
     },
@@ -364,27 +408,27 @@ const builders: ReadonlyMap<string, { readonly takes: number | null; readonly ma
           checkLength(`[${cells.map((cell, i) => jsonOfCell(cell, given[i]!, names)).join(', ')}]`),
     },
   ],
-  ['to_json', { takes: 1, make: ([wire], names) => orNull((cell) => checkLength(jsonOfCell(cell, wire!, names))) }],
-  ['to_jsonb', { takes: 1, make: ([wire], names) => orNull((cell) => writeJson(readJson(jsonOfCell(cell, wire!, names)))) }],
-  ['array_to_json', { takes: 1, make: ([wire], names) => orNull((cell) => checkLength(jsonOfCell(cell, wire!, names))) }],
+  ['to_json', { takes: 1, make: ([wire], names) => jsonOrNull((cell) => checkLength(jsonOfCell(cell, wire!, names))) }],
+  ['to_jsonb', { takes: 1, make: ([wire], names) => jsonOrNull((cell) => writeJson(readJson(jsonOfCell(cell, wire!, names)))) }],
+  ['array_to_json', { takes: 1, make: ([wire], names) => jsonOrNull((cell) => checkLength(jsonOfCell(cell, wire!, names))) }],
 ]);
 
-const orNull =
-  (make: (cell: Cell) => Cell): Evaluator =>
-  (cell) =>
-    cell === null ? null : make(cell!);
+const jsonOrNull =
+  (jsonOfNonNull: (jsonCell: Cell) => Cell): Evaluator =>
+  (jsonCell) =>
+    jsonCell === null ? null : jsonOfNonNull(jsonCell!);
 
-function builtCall(make: Build, given: readonly string[]): CatalogueCall | null {
-  const signature: Signature = {
-    takes: given.map(typeOf),
+function builtJsonCall(buildJson: JsonBuild, givenWires: readonly string[]): CatalogueCall | null {
+  const builtSignature: Signature = {
+    takes: givenWires.map(jsonCellType),
     yields: 'json',
-    cost,
+    cost: jsonCost,
     raises: true,
     takesNull: true,
     evaluate: () => {
       throw invalid('a function of the catalogue is asked within one');
     },
-    inCatalogue: (catalogue) => make(given, (catalogue as SeenCatalogue).names),
+    inCatalogue: (catalogue) => buildJson(givenWires, (catalogue as SeenCatalogue).names),
   };
-  return { signature, type: 'json', wire: 'json' };
+  return { signature: builtSignature, type: 'json', wire: 'json' };
 }

@@ -11,111 +11,117 @@ export const namespaces = { pg_catalog: 11, public: 2200, information_schema: 13
 export const owner = { oid: 10, name: 'annals' } as const;
 export const userOid = 16_384;
 
-const relationsByOid: ReadonlyMap<number, string> = new Map([...relationOids].map(([name, oid]) => [oid, name]));
+const relationNamesByOid: ReadonlyMap<number, string> = new Map([...relationOids].map(([name, oid]) => [oid, name]));
 
 /** The parts of a name as it is written, unquoted words in lower case; null: it is none. */
-function partsOf(text: string): { readonly name: string; readonly quotedText: string }[] | null {
-  const parts: { name: string; quotedText: string }[] = [];
-  const pattern = /\s*(?:"((?:[^"]|"")+)"|([^\s".]+))\s*(\.|$)/y;
+function parseNameParts(text: string): { readonly name: string; readonly quotedText: string }[] | null {
+  const nameParts: { name: string; quotedText: string }[] = [];
+  const namePartPattern = /\s*(?:"((?:[^"]|"")+)"|([^\s".]+))\s*(\.|$)/y;
   for (;;) {
-    const match = pattern.exec(text);
+    const match = namePartPattern.exec(text);
     if (match === null) return null;
-    const [, quoted, plain, end] = match;
-    const name = quoted?.replaceAll('""', '"') ?? plain!.toLowerCase();
-    parts.push({ name, quotedText: quoted === undefined ? plain! : name });
-    if (end === '') return parts;
+    const [, quotedPart, plainPart, partSeparator] = match;
+    const partName = quotedPart?.replaceAll('""', '"') ?? plainPart!.toLowerCase();
+    nameParts.push({ name: partName, quotedText: quotedPart === undefined ? plainPart! : partName });
+    if (partSeparator === '') return nameParts;
   }
 }
 
 export class CatalogueNames implements Names {
-  readonly #facts: CatalogueContents;
+  readonly #catalogueFacts: CatalogueContents;
 
-  constructor(facts: CatalogueContents) {
-    this.#facts = facts;
+  constructor(catalogueFacts: CatalogueContents) {
+    this.#catalogueFacts = catalogueFacts;
   }
 
-  nameOf(kind: ReferenceKind, oid: number): string | null {
-    switch (kind) {
+  nameOf(referenceKind: ReferenceKind, referencedOid: number): string | null {
+    switch (referenceKind) {
       case 'regclass':
-        return this.#className(oid);
+        return this.#relationNameOf(referencedOid);
       case 'regtype': {
-        const type = typesByOid.get(oid);
-        return type === undefined ? null : detailsOf(type).formatted;
+        const typeName = typesByOid.get(referencedOid);
+        return typeName === undefined ? null : detailsOf(typeName).formatted;
       }
       case 'regproc':
-        return procedures.find((each) => each.oid === oid)?.name ?? null;
+        return procedures.find((objectOid) => objectOid.oid === referencedOid)?.name ?? null;
       case 'regoper':
       case 'regoperator':
         return null;
       case 'regnamespace':
-        return Object.entries(namespaces).find(([, each]) => each === oid)?.[0] ?? null;
+        return Object.entries(namespaces).find(([, objectOid]) => objectOid === referencedOid)?.[0] ?? null;
       case 'regrole':
-        return this.roleName(oid);
+        return this.roleName(referencedOid);
     }
   }
 
-  oidOf(kind: ReferenceKind, text: string): number | null {
-    const parts = partsOf(kind === 'regproc' ? text.replace(/\(.*$/s, '') : text);
-    if (kind === 'regtype') return typeOid(text);
-    if (parts === null || parts.length > 2) return null;
-    const { name, quotedText } = parts.at(-1)!;
-    const schema = parts.length === 2 ? parts[0]!.name : null;
-    switch (kind) {
+  oidOf(referenceKind: ReferenceKind, referenceText: string): number | null {
+    const nameParts = parseNameParts(referenceKind === 'regproc' ? referenceText.replace(/\(.*$/s, '') : referenceText);
+    if (referenceKind === 'regtype') return regtypeOid(referenceText);
+    if (nameParts === null || nameParts.length > 2) return null;
+    const { name, quotedText } = nameParts.at(-1)!;
+    const nameSchema = nameParts.length === 2 ? nameParts[0]!.name : null;
+    switch (referenceKind) {
       case 'regclass':
-        return this.#classOid(schema, name, quotedText);
+        return this.#relationOidOf(nameSchema, name, quotedText);
       case 'regproc': {
-        const namesakes = procedures.filter((each) => each.name === name && (schema === null || schema === each.schema));
+        const namesakes = procedures.filter(
+          (procedure) => procedure.name === name && (nameSchema === null || nameSchema === procedure.schema),
+        );
         return namesakes.length === 1 ? namesakes[0]!.oid : null;
       }
       case 'regoper':
       case 'regoperator':
         return null;
       case 'regnamespace':
-        return schema === null && Object.hasOwn(namespaces, name) ? namespaces[name as keyof typeof namespaces] : null;
+        return nameSchema === null && Object.hasOwn(namespaces, name) ? namespaces[name as keyof typeof namespaces] : null;
       case 'regrole':
-        return name === owner.name ? owner.oid : quotedText === this.#facts.session.user ? userOid : null;
+        return name === owner.name ? owner.oid : quotedText === this.#catalogueFacts.session.user ? userOid : null;
     }
   }
 
   roleName(oid: number): string | null {
-    return oid === owner.oid ? owner.name : oid === userOid ? this.#facts.session.user : null;
+    return oid === owner.oid ? owner.name : oid === userOid ? this.#catalogueFacts.session.user : null;
   }
 
-  #className(oid: number): string | null {
-    const table = this.#facts.tableOf(oid);
-    if (table) {
-      if (oid === table.oid) return quotedName(table.name);
-      return oid === indexOf(table) && table.key ? quotedName(keyName(table)) : null;
+  #relationNameOf(relationOid: number): string | null {
+    const namedTable = this.#catalogueFacts.tableOf(relationOid);
+    if (namedTable) {
+      if (relationOid === namedTable.oid) return quotedName(namedTable.name);
+      return relationOid === indexOf(namedTable) && namedTable.key ? quotedName(keyName(namedTable)) : null;
     }
-    const relation = relationsByOid.get(oid);
-    return relation === undefined ? null : relation.replace(/^pg_catalog\./, '');
+    const relationName = relationNamesByOid.get(relationOid);
+    return relationName === undefined ? null : relationName.replace(/^pg_catalog\./, '');
   }
 
   /** A name without quotes is looked for as it is written first: names of types keep their case here, quotes or not. */
-  #classOid(schema: string | null, name: string, quotedText: string): number | null {
-    if (schema === null || schema === 'public') {
-      for (const each of [quotedText, name]) {
-        const table = this.#facts.tableNamed(each);
-        if (table) return table.oid;
-        const keyed = each.endsWith('_pkey') ? this.#facts.tableNamed(keyedName(each)) : undefined;
-        if (keyed?.key) return indexOf(keyed);
+  #relationOidOf(nameSchema: string | null, name: string, quotedText: string): number | null {
+    if (nameSchema === null || nameSchema === 'public') {
+      for (const candidateName of [quotedText, name]) {
+        const namedTable = this.#catalogueFacts.tableNamed(candidateName);
+        if (namedTable) return namedTable.oid;
+        const keyedTable = candidateName.endsWith('_pkey')
+          ? this.#catalogueFacts.tableNamed(keyedName(candidateName))
+          : undefined;
+        if (keyedTable?.key) return indexOf(keyedTable);
       }
     }
-    return relationOids.get(`${schema ?? 'pg_catalog'}.${name}`) ?? null;
+    return relationOids.get(`${nameSchema ?? 'pg_catalog'}.${name}`) ?? null;
   }
 
   /** Names a constraint, as `pg_get_constraintdef` is asked for it. */
   constraint(oid: number): Constraint | null {
-    return this.#facts.tables.constraint(oid) ?? null;
+    return this.#catalogueFacts.tables.constraint(oid) ?? null;
   }
 }
 
-function typeOid(text: string): number | null {
-  const plain = text.trim().replace(/^pg_catalog\./, '');
-  const isArray = plain.endsWith('[]');
-  const bare = (isArray ? plain.slice(0, -2) : plain).replace(/\(\d+(,\d+)?\)$/, '');
-  const type = bare.startsWith('"') ? typeNamed(bare.slice(1, -1), true) : typeNamed(bare.toLowerCase());
-  if (type === null) return null;
-  const { oid, array } = wireOf(type);
-  return isArray ? array || null : oid;
+function regtypeOid(regtypeText: string): number | null {
+  const plainTypeText = regtypeText.trim().replace(/^pg_catalog\./, '');
+  const isArrayType = plainTypeText.endsWith('[]');
+  const bareTypeText = (isArrayType ? plainTypeText.slice(0, -2) : plainTypeText).replace(/\(\d+(,\d+)?\)$/, '');
+  const regtype = bareTypeText.startsWith('"')
+    ? typeNamed(bareTypeText.slice(1, -1), true)
+    : typeNamed(bareTypeText.toLowerCase());
+  if (regtype === null) return null;
+  const { oid, array } = wireOf(regtype);
+  return isArrayType ? array || null : oid;
 }

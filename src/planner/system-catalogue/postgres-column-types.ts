@@ -17,63 +17,63 @@ export interface WireType {
   readonly array: number;
 }
 
-const type = (name: string, oid: number, size: number, array: number): WireType => ({ name, oid, size, array });
+const pgType = (name: string, oid: number, size: number, array: number): WireType => ({ name, oid, size, array });
 
 export const wireTypes = {
-  bool: type('bool', 16, 1, 1000),
-  int8: type('int8', 20, 8, 1016),
-  text: type('text', 25, -1, 1009),
+  bool: pgType('bool', 16, 1, 1000),
+  int8: pgType('int8', 20, 8, 1016),
+  text: pgType('text', 25, -1, 1009),
   /** The type that mappers choose for json columns: Django reads no others. */
-  jsonb: type('jsonb', 3802, -1, 3807),
-  float8: type('float8', 701, 8, 1022),
-  timestamptz: type('timestamptz', 1184, 8, 1185),
+  jsonb: pgType('jsonb', 3802, -1, 3807),
+  float8: pgType('float8', 701, 8, 1022),
+  timestamptz: pgType('timestamptz', 1184, 8, 1185),
   /** The pgvector extension's: types of extensions have numbers from 16,384 on. */
-  vector: type('vector', 16_385, -1, 16_386),
+  vector: pgType('vector', 16_385, -1, 16_386),
   /** Expressions have it; columns never do. */
-  date: type('date', 1082, 4, 1182),
+  date: pgType('date', 1082, 4, 1182),
 } as const;
 
 /** Types that only columns of the catalogue have, and those of the store; arrays are named as Postgres does: `_text`. */
 export const catalogueTypes: ReadonlyMap<string, WireType> = new Map(
   [
     ...Object.values(wireTypes),
-    type('bytea', 17, -1, 1001),
-    type('char', 18, 1, 1002),
-    type('name', 19, 64, 1003),
-    type('int2', 21, 2, 1005),
-    type('int2vector', 22, -1, 1006),
-    type('int4', 23, 4, 1007),
-    type('regproc', 24, 4, 1008),
-    type('oid', 26, 4, 1028),
-    type('xid', 28, 4, 1011),
-    type('oidvector', 30, -1, 1013),
-    type('json', 114, -1, 199),
-    type('pg_node_tree', 194, -1, 0),
-    type('float4', 700, 4, 1021),
-    type('unknown', 705, -2, 0),
-    type('aclitem', 1033, 12, 1034),
-    type('bpchar', 1042, -1, 1014),
-    type('varchar', 1043, -1, 1015),
-    type('time', 1083, 8, 1183),
-    type('timestamp', 1114, 8, 1115),
-    type('interval', 1186, 16, 1187),
-    type('numeric', 1700, -1, 1231),
-    type('regprocedure', 2202, 4, 2207),
-    type('regoper', 2203, 4, 2208),
-    type('regoperator', 2204, 4, 2209),
-    type('regclass', 2205, 4, 2210),
-    type('regtype', 2206, 4, 2211),
-    type('record', 2249, -1, 2287),
-    type('any', 2276, 4, 0),
-    type('void', 2278, 4, 0),
-    type('trigger', 2279, 4, 0),
-    type('anyarray', 2277, -1, 0),
-    type('uuid', 2950, 16, 2951),
-    type('regnamespace', 4089, 4, 4090),
-    type('regrole', 4096, 4, 4097),
+    pgType('bytea', 17, -1, 1001),
+    pgType('char', 18, 1, 1002),
+    pgType('name', 19, 64, 1003),
+    pgType('int2', 21, 2, 1005),
+    pgType('int2vector', 22, -1, 1006),
+    pgType('int4', 23, 4, 1007),
+    pgType('regproc', 24, 4, 1008),
+    pgType('oid', 26, 4, 1028),
+    pgType('xid', 28, 4, 1011),
+    pgType('oidvector', 30, -1, 1013),
+    pgType('json', 114, -1, 199),
+    pgType('pg_node_tree', 194, -1, 0),
+    pgType('float4', 700, 4, 1021),
+    pgType('unknown', 705, -2, 0),
+    pgType('aclitem', 1033, 12, 1034),
+    pgType('bpchar', 1042, -1, 1014),
+    pgType('varchar', 1043, -1, 1015),
+    pgType('time', 1083, 8, 1183),
+    pgType('timestamp', 1114, 8, 1115),
+    pgType('interval', 1186, 16, 1187),
+    pgType('numeric', 1700, -1, 1231),
+    pgType('regprocedure', 2202, 4, 2207),
+    pgType('regoper', 2203, 4, 2208),
+    pgType('regoperator', 2204, 4, 2209),
+    pgType('regclass', 2205, 4, 2210),
+    pgType('regtype', 2206, 4, 2211),
+    pgType('record', 2249, -1, 2287),
+    pgType('any', 2276, 4, 0),
+    pgType('void', 2278, 4, 0),
+    pgType('trigger', 2279, 4, 0),
+    pgType('anyarray', 2277, -1, 0),
+    pgType('uuid', 2950, 16, 2951),
+    pgType('regnamespace', 4089, 4, 4090),
+    pgType('regrole', 4096, 4, 4097),
   ].flatMap((each) => [
     [each.name, each] as const,
-    ...(each.array === 0 ? [] : [[`_${each.name}`, type(`_${each.name}`, each.array, -1, 0)] as const]),
+    ...(each.array === 0 ? [] : [[`_${each.name}`, pgType(`_${each.name}`, each.array, -1, 0)] as const]),
   ]),
 );
 
@@ -82,7 +82,7 @@ export interface WiredColumn extends OutputColumn {
   readonly wire: WireType;
 }
 
-const ofColumn: Record<ColumnType, WireType> = {
+const wireTypeOfColumn: Record<ColumnType, WireType> = {
   string: wireTypes.text,
   integer: wireTypes.int8,
   number: wireTypes.float8,
@@ -92,17 +92,17 @@ const ofColumn: Record<ColumnType, WireType> = {
   vector: wireTypes.vector,
 };
 
-export function wireTypeOf(column: OutputColumn | WiredColumn, instants: InstantStyle): WireType {
-  if ('wire' in column) return column.wire;
-  const { name, type: of } = column;
-  if (column.shownAs !== undefined) return catalogueTypes.get(column.shownAs)!;
-  const isSystem = Object.hasOwn(systemColumns, column.origin?.column ?? name);
-  if (of === 'timestamp' && (instants === 'int8' || isSystem)) return wireTypes.int8;
-  return ofColumn[of];
+export function wireTypeOf(wiredColumn: OutputColumn | WiredColumn, instants: InstantStyle): WireType {
+  if ('wire' in wiredColumn) return wiredColumn.wire;
+  const { name, type: columnType } = wiredColumn;
+  if (wiredColumn.shownAs !== undefined) return catalogueTypes.get(wiredColumn.shownAs)!;
+  const isSystemColumn = Object.hasOwn(systemColumns, wiredColumn.origin?.column ?? name);
+  if (columnType === 'timestamp' && (instants === 'int8' || isSystemColumn)) return wireTypes.int8;
+  return wireTypeOfColumn[columnType];
 }
 
-export function parameterType(of: ParameterType): WireType {
-  return of === 'date' ? wireTypes.date : ofColumn[of];
+export function parameterType(parameterKind: ParameterType): WireType {
+  return parameterKind === 'date' ? wireTypes.date : wireTypeOfColumn[parameterKind];
 }
 
 /** Days since 2000-01-01. */
@@ -113,8 +113,8 @@ export function dateNumber(ns: bigint): number {
 /** Since 2000-01-01, towards the past where it is not whole. */
 export function instantMicroseconds(ns: bigint): bigint {
   if (ns === FOREVER) return FOREVER;
-  const rest = ((ns % 1_000n) + 1_000n) % 1_000n;
-  return (ns - rest) / 1_000n - microsecondsTo2000;
+  const submicrosecondNs = ((ns % 1_000n) + 1_000n) % 1_000n;
+  return (ns - submicrosecondNs) / 1_000n - microsecondsTo2000;
 }
 
 export const microsecondsTo2000 = 946_684_800_000_000n;

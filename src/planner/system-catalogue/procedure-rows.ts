@@ -21,20 +21,25 @@ export interface Procedure {
   readonly summary: string;
 }
 
-const firstOid = 600_000;
+const firstProcedureOid = 600_000;
 
-const any = wireOf('any').oid;
-const record = wireOf('record').oid;
+const anyOid = wireOf('any').oid;
+const recordOid = wireOf('record').oid;
 
-function typeOid(type: ArgumentType | 'interval'): number {
-  if (type === 'same' || type === 'any') return any;
-  return type === 'interval' ? wireOf('interval').oid : parameterType(type satisfies ColumnType).oid;
+function procedureTypeOid(argumentType: ArgumentType | 'interval'): number {
+  if (argumentType === 'same' || argumentType === 'any') return anyOid;
+  return argumentType === 'interval' ? wireOf('interval').oid : parameterType(argumentType satisfies ColumnType).oid;
 }
 
 /** The kinds of arguments that are no text. */
-const argumentTypes: Readonly<Record<string, string>> = { number: 'float8', integer: 'int8', boolean: 'bool', vector: 'vector' };
+const argumentWireTypes: Readonly<Record<string, string>> = {
+  number: 'float8',
+  integer: 'int8',
+  boolean: 'bool',
+  vector: 'vector',
+};
 
-const scalars = scalarFunctions.flatMap(({ name, also = [], signatures, summary }) =>
+const scalarProcedures = scalarFunctions.flatMap(({ name, also = [], signatures, summary }) =>
   [name, ...also]
     .filter((each) => /^[A-Z_0-9]+$/.test(each))
     .flatMap((each) =>
@@ -43,36 +48,36 @@ const scalars = scalarFunctions.flatMap(({ name, also = [], signatures, summary 
         name: each.toLowerCase(),
         kind: 'f' as const,
         isSet: false,
-        takes: takes.map(typeOid),
+        takes: takes.map(procedureTypeOid),
         names: null,
         optional,
-        yields: typeOid(yields),
+        yields: procedureTypeOid(yields),
         summary,
       })),
     ),
 );
 
-const aggregates = Object.values(aggregateFunctions).map(({ name, summary }) => ({
+const aggregateProcedures = Object.values(aggregateFunctions).map(({ name, summary }) => ({
   schema: 'pg_catalog' as const,
   name: name.toLowerCase(),
   kind: 'a' as const,
   isSet: false,
-  takes: [any],
+  takes: [anyOid],
   names: null,
   optional: 0,
-  yields: any,
+  yields: anyOid,
   summary,
 }));
 
-const tables = tableFunctions.map(({ name, arguments: given, summary }) => ({
+const tableProcedures = tableFunctions.map(({ name, arguments: functionArguments, summary }) => ({
   schema: 'public' as const,
   name: name.toLowerCase(),
   kind: 'f' as const,
   isSet: true,
-  takes: given.map(({ kind }) => wireOf(argumentTypes[kind] ?? 'text').oid),
-  names: given.map((each) => each.name.toLowerCase()),
-  optional: given.filter(({ required }) => required !== true).length,
-  yields: record,
+  takes: functionArguments.map(({ kind }) => wireOf(argumentWireTypes[kind] ?? 'text').oid),
+  names: functionArguments.map((each) => each.name.toLowerCase()),
+  optional: functionArguments.filter(({ required }) => required !== true).length,
+  yields: recordOid,
   summary,
 }));
 
@@ -86,51 +91,53 @@ export interface ValueProcedures {
 }
 
 /** Types whose functions are named with one: `date_in`, but `boolin`. */
-const underscored: ReadonlySet<string> = new Set(
+const underscoredTypes: ReadonlySet<string> = new Set(
   'any anyarray array date interval json jsonb numeric pg_node_tree record time timestamp timestamptz uuid vector void'.split(
     ' ',
   ),
 );
 
-const numbers = new Map<string, number>();
-const numberOf = (name: string): number => {
-  const known = numbers.get(name) ?? firstOid - 1 - numbers.size;
-  numbers.set(name, known);
-  return known;
+const conversionOids = new Map<string, number>();
+const conversionOid = (conversionName: string): number => {
+  const knownOid = conversionOids.get(conversionName) ?? firstProcedureOid - 1 - conversionOids.size;
+  conversionOids.set(conversionName, knownOid);
+  return knownOid;
 };
 
 export const valueProcedures: ReadonlyMap<string, ValueProcedures> = new Map(
   [...typesByOid.values()].map((type) => {
-    const family = type.startsWith('_') ? 'array' : type;
-    const stem = underscored.has(family) ? `${family}_` : family;
-    const isTextOnly = family === 'any' || family === 'aclitem';
+    const typeFamily = type.startsWith('_') ? 'array' : type;
+    const conversionStem = underscoredTypes.has(typeFamily) ? `${typeFamily}_` : typeFamily;
+    const isTextOnlyType = typeFamily === 'any' || typeFamily === 'aclitem';
     return [
       type,
       {
-        input: numberOf(`${stem}in`),
-        output: numberOf(`${stem}out`),
-        receive: isTextOnly ? 0 : numberOf(`${stem}recv`),
-        send: isTextOnly ? 0 : numberOf(`${stem}send`),
+        input: conversionOid(`${conversionStem}in`),
+        output: conversionOid(`${conversionStem}out`),
+        receive: isTextOnlyType ? 0 : conversionOid(`${conversionStem}recv`),
+        send: isTextOnlyType ? 0 : conversionOid(`${conversionStem}send`),
       },
     ];
   }),
 );
 
-const conversions = [...numbers].map(
+const conversionProcedures = [...conversionOids].map(
   ([name, oid]): Procedure => ({
     oid,
     schema: name.startsWith('vector_') ? 'public' : 'pg_catalog',
     name,
     kind: 'f',
     isSet: false,
-    takes: [any],
+    takes: [anyOid],
     names: null,
     optional: 0,
-    yields: name === 'array_in' || name === 'array_recv' ? wireOf('anyarray').oid : any,
+    yields: name === 'array_in' || name === 'array_recv' ? wireOf('anyarray').oid : anyOid,
     summary: 'A value as it is sent, in text or in binary.',
   }),
 );
 
-const numberedProcedures = [...scalars, ...aggregates, ...tables].map((each, i): Procedure => ({ oid: firstOid + i, ...each }));
+const numberedProcedures = [...scalarProcedures, ...aggregateProcedures, ...tableProcedures].map(
+  (each, i): Procedure => ({ oid: firstProcedureOid + i, ...each }),
+);
 
-export const procedures: readonly Procedure[] = [...conversions, ...numberedProcedures];
+export const procedures: readonly Procedure[] = [...conversionProcedures, ...numberedProcedures];

@@ -8,7 +8,7 @@ export interface RelationColumns {
   readonly columns: readonly { readonly name: string; readonly type: string }[];
 }
 
-const lists = `
+const relationColumnLists = `
 information_schema.administrable_role_authorizations = grantee role_name:name is_grantable:varchar
 information_schema.applicable_roles = grantee role_name:name is_grantable:varchar
 information_schema.attributes = udt_catalog udt_schema udt_name attribute_name:name ordinal_position:int4 attribute_default
@@ -388,18 +388,18 @@ system.tables = database name engine uuid:text is_temporary:int8 metadata_path c
   partition_key sorting_key primary_key sampling_key comment:text total_rows total_bytes:int8
 `;
 
-export const relationColumns: readonly RelationColumns[] = lists
+export const relationColumns: readonly RelationColumns[] = relationColumnLists
   .trim()
   .split(/\n(?! )/)
-  .map((list) => {
-    const [path, runs] = list.split(' = ') as [string, string];
-    const [schema, name] = path.split('.') as [string, string];
+  .map((relationList) => {
+    const [relationPath, columnRuns] = relationList.split(' = ') as [string, string];
+    const [schema, name] = relationPath.split('.') as [string, string];
     const columns: { name: string; type: string }[] = [];
-    const pending: string[] = [];
-    for (const word of runs.split(/\s+/)) {
-      const [column, type] = word.split(':') as [string, string | undefined];
-      pending.push(column);
-      if (type !== undefined) columns.push(...pending.splice(0).map((each) => ({ name: each, type })));
+    const untypedColumns: string[] = [];
+    for (const columnWord of columnRuns.split(/\s+/)) {
+      const [columnName, type] = columnWord.split(':') as [string, string | undefined];
+      untypedColumns.push(columnName);
+      if (type !== undefined) columns.push(...untypedColumns.splice(0).map((untypedColumn) => ({ name: untypedColumn, type })));
     }
     return { schema, name, columns };
   });

@@ -2,7 +2,7 @@
 import { relationColumns } from './relation-columns.ts';
 
 /** Numbers that clients write out; the others follow on 12,000. */
-const wellKnown: Readonly<Record<string, number>> = {
+const wellKnownOids: Readonly<Record<string, number>> = {
   pg_type: 1247,
   pg_attribute: 1249,
   pg_proc: 1255,
@@ -32,6 +32,6 @@ const wellKnown: Readonly<Record<string, number>> = {
 export const relationOids: ReadonlyMap<string, number> = new Map(
   relationColumns.map(({ schema, name }, i) => [
     `${schema}.${name}`,
-    (schema === 'pg_catalog' ? wellKnown[name] : undefined) ?? 12_000 + i,
+    (schema === 'pg_catalog' ? wellKnownOids[name] : undefined) ?? 12_000 + i,
   ]),
 );

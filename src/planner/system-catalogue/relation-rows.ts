@@ -12,13 +12,13 @@ import { type Cells, type ColumnOwner, type OwnedColumns, type OwnRelation, ownC
 import { type Names, textOf, type Value } from './catalogue-types.ts';
 
 /** Rows, each as its cells, or as a column and the owner of it. */
-class Rows {
+class CatalogueRows {
   readonly cells: (Cells | TableColumn)[] = [];
   /** Null of a row that is cells. */
   readonly owners: (ColumnOwner | null)[] = [];
 
-  push(cells: Cells): void {
-    this.cells.push(cells);
+  push(rowCells: Cells): void {
+    this.cells.push(rowCells);
     this.owners.push(null);
   }
 
@@ -35,19 +35,19 @@ class Rows {
 }
 
 /** The subject of rows: a table, a relation of the catalogue itself, or neither. */
-type Subject = 'none' | Table | OwnRelation;
+type RowSubject = 'none' | Table | OwnRelation;
 
-const isTable = (subject: Subject): subject is Table => subject !== 'none' && 'references' in subject;
+const isTableSubject = (subject: RowSubject): subject is Table => subject !== 'none' && 'references' in subject;
 
 /** Tables that the rows about a table may tell of too. */
-function* targetsOf(subject: Subject, { tables }: CatalogueContents): Iterable<Table | undefined> {
-  if (isTable(subject)) for (const { references } of subject.references) yield tables.tableNamed(references!.table);
+function* referenceTargets(rowSubject: RowSubject, { tables }: CatalogueContents): Iterable<Table | undefined> {
+  if (isTableSubject(rowSubject)) for (const { references } of rowSubject.references) yield tables.tableNamed(references!.table);
 }
 
 /** Consecutive rows. */
-class Piece {
-  readonly rows = new Rows();
-  readonly subjects: Subject[] = [];
+class RelationPiece {
+  readonly rows = new CatalogueRows();
+  readonly subjects: RowSubject[] = [];
   /** Tables that its tables refer to, as they were when its rows were made; undefined: there was none. */
   readonly targets: (Table | undefined)[] = [];
   /** By place of the column. */
@@ -64,174 +64,193 @@ export interface PieceRead {
 export type PiecesRead = Generator<PieceRead | undefined, void, void>;
 
 /** Rows of a piece; up to twice as many where that keeps the next piece as it is. Small pieces are merged with their next. */
-const rowsPerPiece = 1_024;
-const rowsPerPieceMin = rowsPerPiece / 4;
+const relationRowsPerPiece = 1_024;
+const relationPieceRowsMin = relationRowsPerPiece / 4;
 /** Rows made in one step, or tables passed that have none; cells of a column; cells that take long. */
-const rowsPerStep = 512;
-const cellsPerStep = 4_096;
-const lateCellsPerStep = 128;
+const relationRowsPerStep = 512;
+const relationCellsPerStep = 4_096;
+const lateRelationCells = 128;
 /** Memory of a row before there are columns of it. */
-const bytesPerRow = 48;
+const relationBytesPerRow = 48;
 /** Memory of a text in a map. */
-const bytesPerText = 64;
+const relationBytesPerText = 64;
 
 export class RelationRows {
-  readonly #relation: Relation;
-  readonly #shown: readonly OwnRelation[];
-  readonly #pieces: Piece[] = [];
+  readonly #madeRelation: Relation;
+  readonly #shownRelations: readonly OwnRelation[];
+  readonly #relationPieces: RelationPiece[] = [];
   /** The piece to come. */
-  #pending = new Piece();
+  #pendingPiece = new RelationPiece();
   /** Number of the subject whose rows come next. */
-  #next = 0;
-  #isWhole = false;
-  readonly #distinct = new Set<Value>();
+  #nextSubject = 0;
+  #isRelationWhole = false;
+  readonly #distinctValues = new Set<Value>();
   /** By place of the column. */
-  readonly #texts: Map<number, ColumnTexts>;
-  readonly #constants: Map<number, { readonly vector: Vector; readonly rows: number }>;
+  readonly #columnTexts: Map<number, RelationColumnTexts>;
+  readonly #constantColumns: Map<number, { readonly vector: Vector; readonly rows: number }>;
   /** Pieces that were made before a type changed, by their first subject. */
-  #before: ReadonlyMap<Subject, Piece>;
+  #piecesBefore: ReadonlyMap<RowSubject, RelationPiece>;
 
-  /** `shown` are the relations that the catalogue lists; `before` are rows of the same relation and the same view, of other tables. */
-  constructor(relation: Relation, shown: readonly OwnRelation[], before: RelationRows | null = null) {
-    this.#relation = relation;
-    this.#shown = shown;
+  /** `shownRelations` are the relations that the catalogue lists; `rowsBefore` are rows of the same relation and the same view, of other tables. */
+  constructor(relation: Relation, shownRelations: readonly OwnRelation[], rowsBefore: RelationRows | null = null) {
+    this.#madeRelation = relation;
+    this.#shownRelations = shownRelations;
     // Which rows are new depends on all that come before.
-    const canStay = before !== null && relation.maker?.distinct === undefined;
-    this.#before = new Map(canStay ? before.#pieces.map((piece) => [piece.subjects[0]!, piece]) : []);
-    this.#texts = canStay ? before.#texts : new Map();
-    this.#constants = canStay ? before.#constants : new Map();
+    const canPiecesStay = rowsBefore !== null && relation.maker?.distinct === undefined;
+    this.#piecesBefore = new Map(canPiecesStay ? rowsBefore.#relationPieces.map((piece) => [piece.subjects[0]!, piece]) : []);
+    this.#columnTexts = canPiecesStay ? rowsBefore.#columnTexts : new Map();
+    this.#constantColumns = canPiecesStay ? rowsBefore.#constantColumns : new Map();
   }
 
   get bytes(): number {
-    let bytes = 0;
-    for (const piece of this.#pieces) bytes += piece.bytes;
-    for (const texts of this.#texts.values()) bytes += texts.bytes;
-    for (const { vector, rows } of this.#constants.values()) bytes += bytesOfCells(vector, rows);
-    return bytes;
+    let relationBytes = 0;
+    for (const relationPiece of this.#relationPieces) relationBytes += relationPiece.bytes;
+    for (const texts of this.#columnTexts.values()) relationBytes += texts.bytes;
+    for (const { vector, rows } of this.#constantColumns.values()) relationBytes += bytesOfCells(vector, rows);
+    return relationBytes;
   }
 
-  *read(columns: readonly VirtualColumn[], facts: CatalogueContents, names: Names): PiecesRead {
+  *read(columns: readonly VirtualColumn[], facts: CatalogueContents, catalogueNames: Names): PiecesRead {
     // A look at what a table refers to takes all of them.
-    if (this.#before.size > 0) while (facts.tables.makeSome()) yield;
-    for (let n = 0; ; n++) {
-      while (this.#pieces.length <= n && !this.#isWhole) {
-        this.#make(facts);
+    if (this.#piecesBefore.size > 0) while (facts.tables.makeSome()) yield;
+    for (let pieceOrdinal = 0; ; pieceOrdinal++) {
+      while (this.#relationPieces.length <= pieceOrdinal && !this.#isRelationWhole) {
+        this.#makePiece(facts);
         yield;
       }
-      const piece = this.#pieces[n];
-      if (piece === undefined) return;
-      const vectors: Vector[] = [];
-      for (const column of columns) vectors.push(yield* this.#vectorOf(piece, column, facts, names));
-      yield { columns: vectors, count: piece.rows.length };
+      const relationPiece = this.#relationPieces[pieceOrdinal];
+      if (relationPiece === undefined) return;
+      const pieceVectors: Vector[] = [];
+      for (const virtualColumn of columns)
+        pieceVectors.push(yield* this.#pieceVectorOf(relationPiece, virtualColumn, facts, catalogueNames));
+      yield { columns: pieceVectors, count: relationPiece.rows.length };
     }
   }
 
   /** A step of making rows. One that throws leaves everything as it was. */
-  #make(facts: CatalogueContents): void {
-    for (let i = 0, rowsMade = 0; i < rowsPerStep && rowsMade < rowsPerStep; i++) {
-      const subject = this.#subjectAt(this.#next, facts);
-      if (subject === undefined) {
-        this.#end();
-        this.#isWhole = true;
-        this.#before = new Map();
+  #makePiece(facts: CatalogueContents): void {
+    for (let i = 0, rowsMade = 0; i < relationRowsPerStep && rowsMade < relationRowsPerStep; i++) {
+      const rowSubject = this.#rowSubjectAt(this.#nextSubject, facts);
+      if (rowSubject === undefined) {
+        this.#endPiece();
+        this.#isRelationWhole = true;
+        this.#piecesBefore = new Map();
         return;
       }
-      const cachedPiece = this.#before.get(subject);
-      const { length } = this.#pending.rows;
-      if (cachedPiece && (length === 0 || length >= rowsPerPieceMin) && this.#isAsBefore(cachedPiece, facts)) {
-        this.#end();
-        this.#pieces.push(cachedPiece);
-        this.#next += cachedPiece.subjects.length;
+      const cachedPiece = this.#piecesBefore.get(rowSubject);
+      const { length: pendingRowCount } = this.#pendingPiece.rows;
+      if (
+        cachedPiece &&
+        (pendingRowCount === 0 || pendingRowCount >= relationPieceRowsMin) &&
+        this.#isPieceAsBefore(cachedPiece, facts)
+      ) {
+        this.#endPiece();
+        this.#relationPieces.push(cachedPiece);
+        this.#nextSubject += cachedPiece.subjects.length;
         return;
       }
-      this.#makeRows(subject, facts);
-      this.#next++;
-      rowsMade += this.#pending.rows.length - length;
-      if (this.#pending.rows.length >= (this.#before.size === 0 ? rowsPerPiece : 2 * rowsPerPiece)) this.#end();
+      this.#makeSubjectRows(rowSubject, facts);
+      this.#nextSubject++;
+      rowsMade += this.#pendingPiece.rows.length - pendingRowCount;
+      if (this.#pendingPiece.rows.length >= (this.#piecesBefore.size === 0 ? relationRowsPerPiece : 2 * relationRowsPerPiece))
+        this.#endPiece();
     }
   }
 
   /** Undefined: there are no more. */
-  #subjectAt(n: number, { tables }: CatalogueContents): Subject | undefined {
-    const { all, ofTable, ofRelation, ofColumns } = this.#relation.maker ?? {};
-    let rest = n;
-    if (all && rest-- === 0) return 'none';
+  #rowSubjectAt(subjectOrdinal: number, { tables }: CatalogueContents): RowSubject | undefined {
+    const { all, ofTable, ofRelation, ofColumns } = this.#madeRelation.maker ?? {};
+    let subjectsLeft = subjectOrdinal;
+    if (all && subjectsLeft-- === 0) return 'none';
     if (ofTable || ofColumns) {
-      const table = tables.tableAt(rest);
+      const table = tables.tableAt(subjectsLeft);
       if (table) return table;
-      rest -= tables.count;
+      subjectsLeft -= tables.count;
     }
-    return ofRelation || ofColumns?.hasOwn ? this.#shown[rest] : undefined;
+    return ofRelation || ofColumns?.hasOwn ? this.#shownRelations[subjectsLeft] : undefined;
   }
 
   /** Whether the rows to come are those of a piece: about the same subjects, which refer to the same tables. */
-  #isAsBefore({ subjects, targets }: Piece, facts: CatalogueContents): boolean {
-    if (!subjects.every((subject, i) => this.#subjectAt(this.#next + i, facts) === subject)) return false;
-    if (this.#relation.maker?.refers !== true) return true;
-    let next = 0;
-    for (const subject of subjects) for (const target of targetsOf(subject, facts)) if (targets[next++] !== target) return false;
+  #isPieceAsBefore({ subjects, targets }: RelationPiece, facts: CatalogueContents): boolean {
+    if (!subjects.every((rowSubject, i) => this.#rowSubjectAt(this.#nextSubject + i, facts) === rowSubject)) return false;
+    if (this.#madeRelation.maker?.refers !== true) return true;
+    let targetOrdinal = 0;
+    for (const subject of subjects)
+      for (const referenceTarget of referenceTargets(subject, facts))
+        if (targets[targetOrdinal++] !== referenceTarget) return false;
     return true;
   }
 
-  #end(): void {
-    if (this.#pending.subjects.length === 0) return;
-    this.#pending.bytes += this.#pending.rows.length * bytesPerRow;
-    this.#pieces.push(this.#pending);
-    this.#pending = new Piece();
+  #endPiece(): void {
+    if (this.#pendingPiece.subjects.length === 0) return;
+    this.#pendingPiece.bytes += this.#pendingPiece.rows.length * relationBytesPerRow;
+    this.#relationPieces.push(this.#pendingPiece);
+    this.#pendingPiece = new RelationPiece();
   }
 
   /** All of them are made before the first is taken. */
-  #makeRows(subject: Subject, facts: CatalogueContents): void {
-    const { all, ofTable, ofRelation, ofColumns, refers } = this.#relation.maker!;
-    let cells: Iterable<Cells> | undefined;
-    let owned: readonly OwnedColumns[] = [];
-    if (subject === 'none') cells = all!(facts);
-    else if (isTable(subject)) {
-      cells = ofTable?.(subject, facts);
-      owned = ofColumns?.ofTable(subject, facts) ?? [];
+  #makeSubjectRows(rowSubject: RowSubject, facts: CatalogueContents): void {
+    const { all, ofTable, ofRelation, ofColumns, refers } = this.#madeRelation.maker!;
+    let subjectCells: Iterable<Cells> | undefined;
+    let ownedColumns: readonly OwnedColumns[] = [];
+    if (rowSubject === 'none') subjectCells = all!(facts);
+    else if (isTableSubject(rowSubject)) {
+      subjectCells = ofTable?.(rowSubject, facts);
+      ownedColumns = ofColumns?.ofTable(rowSubject, facts) ?? [];
     } else {
-      cells = ofRelation?.(subject, facts);
-      if (ofColumns) owned = [[subject, ownColumns(subject)]];
+      subjectCells = ofRelation?.(rowSubject, facts);
+      if (ofColumns) ownedColumns = [[rowSubject, ownColumns(rowSubject)]];
     }
-    const { rows, subjects, targets } = this.#pending;
-    for (const each of Array.isArray(cells) ? (cells as readonly Cells[]) : [...(cells ?? [])])
-      if (this.#isNew(each)) rows.push(each);
-    for (const each of owned) rows.pushColumns(each);
-    subjects.push(subject);
-    if (refers) targets.push(...targetsOf(subject, facts));
+    const { rows, subjects, targets } = this.#pendingPiece;
+    for (const cellsOrColumns of Array.isArray(subjectCells) ? (subjectCells as readonly Cells[]) : [...(subjectCells ?? [])])
+      if (this.#isNewRow(cellsOrColumns)) rows.push(cellsOrColumns);
+    for (const each of ownedColumns) rows.pushColumns(each);
+    subjects.push(rowSubject);
+    if (refers) targets.push(...referenceTargets(rowSubject, facts));
   }
 
-  #isNew(cells: Cells): boolean {
-    const { distinct } = this.#relation.maker!;
-    if (distinct === undefined) return true;
-    const { size } = this.#distinct;
-    return this.#distinct.add(cells[distinct]!).size > size;
+  #isNewRow(rowCells: Cells): boolean {
+    const { distinct: distinctColumn } = this.#madeRelation.maker!;
+    if (distinctColumn === undefined) return true;
+    const { size } = this.#distinctValues;
+    return this.#distinctValues.add(rowCells[distinctColumn]!).size > size;
   }
 
-  *#vectorOf(piece: Piece, column: VirtualColumn, facts: CatalogueContents, names: Names): Generator<undefined, Vector, void> {
-    const known = piece.columns.get(column.relationColumn) ?? this.#constantOf(column, piece.rows.length, names);
-    if (known) return known;
-    let texts = this.#texts.get(column.relationColumn);
-    if (texts === undefined) this.#texts.set(column.relationColumn, (texts = new ColumnTexts()));
-    const vector = yield* vectorOf(this.#relation, piece.rows, column, { facts, names, texts });
-    piece.columns.set(column.relationColumn, vector);
-    piece.bytes += bytesOfCells(vector, piece.rows.length);
-    return vector;
+  *#pieceVectorOf(
+    relationPiece: RelationPiece,
+    virtualColumn: VirtualColumn,
+    facts: CatalogueContents,
+    names: Names,
+  ): Generator<undefined, Vector, void> {
+    const knownVector =
+      relationPiece.columns.get(virtualColumn.relationColumn) ??
+      this.#constantVectorOf(virtualColumn, relationPiece.rows.length, names);
+    if (knownVector) return knownVector;
+    let columnTexts = this.#columnTexts.get(virtualColumn.relationColumn);
+    if (columnTexts === undefined) this.#columnTexts.set(virtualColumn.relationColumn, (columnTexts = new RelationColumnTexts()));
+    const pieceVector = yield* relationVectorOf(this.#madeRelation, relationPiece.rows, virtualColumn, {
+      facts,
+      names,
+      texts: columnTexts,
+    });
+    relationPiece.columns.set(virtualColumn.relationColumn, pieceVector);
+    relationPiece.bytes += bytesOfCells(pieceVector, relationPiece.rows.length);
+    return pieceVector;
   }
 
   /** The column of a piece with this many rows, where all cells are equal. */
-  #constantOf(column: VirtualColumn, rows: number, names: Names): Vector | undefined {
-    const { name, relationColumn: columnIndex } = column;
-    const { base } = this.#relation.maker ?? {};
+  #constantVectorOf(virtualColumn: VirtualColumn, rowCount: number, names: Names): Vector | undefined {
+    const { name, relationColumn: columnIndex } = virtualColumn;
+    const { base } = this.#madeRelation.maker ?? {};
     if (base === undefined || !Object.hasOwn(base, name)) return undefined;
-    let known = this.#constants.get(columnIndex);
-    if (known === undefined || known.rows < rows) {
-      const length = Math.max(rows, rowsPerPiece);
-      const builder = new ColumnBuilder(column, length, names, new ColumnTexts());
-      for (let i = 0; i < length; i++) builder.append(base[name]!);
-      this.#constants.set(columnIndex, (known = { vector: builder.build(), rows: length }));
+    let knownConstant = this.#constantColumns.get(columnIndex);
+    if (knownConstant === undefined || knownConstant.rows < rowCount) {
+      const constantLength = Math.max(rowCount, relationRowsPerPiece);
+      const constantBuilder = new RelationColumnBuilder(virtualColumn, constantLength, names, new RelationColumnTexts());
+      for (let i = 0; i < constantLength; i++) constantBuilder.append(base[name]!);
+      this.#constantColumns.set(columnIndex, (knownConstant = { vector: constantBuilder.build(), rows: constantLength }));
     }
-    return known.vector;
+    return knownConstant.vector;
   }
 }
 
@@ -243,107 +262,109 @@ export function* readSelected(
   facts: CatalogueContents,
   names: Names,
 ): PiecesRead {
-  let pending = new Rows();
+  let pending = new CatalogueRows();
   const piece = function* (): PiecesRead {
-    const vectors: Vector[] = [];
-    for (const column of columns)
-      vectors.push(yield* vectorOf(relation, pending, column, { facts, names, texts: new ColumnTexts() }));
-    yield { columns: vectors, count: pending.length };
-    pending = new Rows();
+    const foundVectors: Vector[] = [];
+    for (const virtualColumn of columns)
+      foundVectors.push(
+        yield* relationVectorOf(relation, pending, virtualColumn, { facts, names, texts: new RelationColumnTexts() }),
+      );
+    yield { columns: foundVectors, count: pending.length };
+    pending = new CatalogueRows();
   };
   for (const cells of rows) {
     pending.push(cells);
-    if (pending.length === rowsPerStep) yield* piece();
+    if (pending.length === relationRowsPerStep) yield* piece();
   }
   if (pending.length > 0) yield* piece();
 }
 
-function* vectorOf(
+function* relationVectorOf(
   { maker }: Relation,
-  { cells: rows, owners }: Rows,
-  column: VirtualColumn,
-  { facts, names, texts }: { readonly facts: CatalogueContents; readonly names: Names; readonly texts: ColumnTexts },
+  { cells: rows, owners }: CatalogueRows,
+  virtualColumn: VirtualColumn,
+  { facts, names, texts }: { readonly facts: CatalogueContents; readonly names: Names; readonly texts: RelationColumnTexts },
 ): Generator<undefined, Vector, void> {
-  const { name } = column;
-  const late = maker?.late?.[name];
-  const ofColumn = maker?.ofColumns?.cells[name];
-  const otherwise = maker?.base?.[name] ?? null;
-  const builder = new ColumnBuilder(column, rows.length, names, texts);
-  const step = late ? lateCellsPerStep : cellsPerStep;
+  const { name } = virtualColumn;
+  const lateCell = maker?.late?.[name];
+  const columnCell = maker?.ofColumns?.cells[name];
+  const baseCell = maker?.base?.[name] ?? null;
+  const columnBuilder = new RelationColumnBuilder(virtualColumn, rows.length, names, texts);
+  const stepCells = lateCell ? lateRelationCells : relationCellsPerStep;
   for (let i = 0; i < rows.length; i++) {
-    const owner = owners[i]!;
-    if (owner !== null) builder.append(ofColumn ? ofColumn(rows[i] as TableColumn, owner, facts) : otherwise);
+    const rowOwner = owners[i]!;
+    if (rowOwner !== null) columnBuilder.append(columnCell ? columnCell(rows[i] as TableColumn, rowOwner, facts) : baseCell);
     else {
-      const cells = rows[i] as Cells;
-      builder.append((late ? late(cells, facts) : cells[name]) ?? otherwise);
+      const rowCells = rows[i] as Cells;
+      columnBuilder.append((lateCell ? lateCell(rowCells, facts) : rowCells[name]) ?? baseCell);
     }
-    if (i % step === step - 1) yield;
+    if (i % stepCells === stepCells - 1) yield;
   }
-  return builder.build();
+  return columnBuilder.build();
 }
 
 /** Texts of a column, most of which are there already: their codes are found without a look at their bytes. */
-class ColumnTexts extends TextInterner {
-  readonly #codes = new Map<string, number>();
+class RelationColumnTexts extends TextInterner {
+  readonly #textCodes = new Map<string, number>();
 
   override get bytes(): number {
-    return super.bytes + this.#codes.size * bytesPerText;
+    return super.bytes + this.#textCodes.size * relationBytesPerText;
   }
 
   codeFor(text: string): number {
-    let code = this.#codes.get(text);
-    if (code === undefined) this.#codes.set(text, (code = this.ofText(text)));
-    return code;
+    let textCode = this.#textCodes.get(text);
+    if (textCode === undefined) this.#textCodes.set(text, (textCode = this.ofText(text)));
+    return textCode;
   }
 }
 
 /** Values of a column as cells: texts by their code, the same text only once. */
-class ColumnBuilder {
-  readonly #wire: string;
-  readonly #names: Names;
-  readonly #texts: ColumnTexts;
-  readonly #cells: VectorBuilder;
-  readonly #codes: Int32Array | null;
-  #nulls: Uint8Array | null = null;
-  #count = 0;
-  #hasValue = false;
+class RelationColumnBuilder {
+  readonly #wireType: string;
+  readonly #catalogueNames: Names;
+  readonly #columnTexts: RelationColumnTexts;
+  readonly #cellBuilder: VectorBuilder;
+  readonly #textCodes: Int32Array | null;
+  #textNulls: Uint8Array | null = null;
+  #appendedCount = 0;
+  #hasTextValue = false;
 
-  constructor({ type, wire }: VirtualColumn, rows: number, names: Names, texts: ColumnTexts) {
-    this.#wire = wire!;
-    this.#names = names;
-    this.#texts = texts;
-    this.#codes = type === 'string' ? new Int32Array(rows) : null;
-    this.#cells = new VectorBuilder(type, this.#codes ? 1 : rows);
+  constructor({ type, wire }: VirtualColumn, rowCount: number, catalogueNames: Names, columnTexts: RelationColumnTexts) {
+    this.#wireType = wire!;
+    this.#catalogueNames = catalogueNames;
+    this.#columnTexts = columnTexts;
+    this.#textCodes = type === 'string' ? new Int32Array(rowCount) : null;
+    this.#cellBuilder = new VectorBuilder(type, this.#textCodes ? 1 : rowCount);
   }
 
-  append(value: Value): void {
-    if (this.#codes) this.#appendText(value);
-    else if (value === null) this.#cells.appendNull();
-    else if (typeof value === 'boolean') this.#cells.appendBoolean(value);
-    else if (typeof value !== 'number') this.#cells.appendString(this.#textOf(value));
-    else if (this.#cells.type === 'integer') this.#cells.appendInteger(Math.round(value));
-    else this.#cells.appendNumber(value);
+  append(catalogueValue: Value): void {
+    if (this.#textCodes) this.#appendCatalogueText(catalogueValue);
+    else if (catalogueValue === null) this.#cellBuilder.appendNull();
+    else if (typeof catalogueValue === 'boolean') this.#cellBuilder.appendBoolean(catalogueValue);
+    else if (typeof catalogueValue !== 'number') this.#cellBuilder.appendString(this.#catalogueTextOf(catalogueValue));
+    else if (this.#cellBuilder.type === 'integer') this.#cellBuilder.appendInteger(Math.round(catalogueValue));
+    else this.#cellBuilder.appendNumber(catalogueValue);
   }
 
   build(): Vector {
-    if (this.#codes === null) return this.#cells.build();
-    if (!this.#hasValue) return { kind: 'null' };
-    return { kind: 'dict', values: this.#codes, dictionary: this.#texts, nulls: this.#nulls };
+    if (this.#textCodes === null) return this.#cellBuilder.build();
+    if (!this.#hasTextValue) return { kind: 'null' };
+    return { kind: 'dict', values: this.#textCodes, dictionary: this.#columnTexts, nulls: this.#textNulls };
   }
 
-  #appendText(value: Value): void {
-    const row = this.#count++;
-    if (value === null) {
-      this.#nulls ??= new Uint8Array(this.#codes!.length);
-      this.#nulls[row] = 1;
+  #appendCatalogueText(catalogueValue: Value): void {
+    const textRow = this.#appendedCount++;
+    if (catalogueValue === null) {
+      this.#textNulls ??= new Uint8Array(this.#textCodes!.length);
+      this.#textNulls[textRow] = 1;
       return;
     }
-    this.#hasValue = true;
-    const text = this.#textOf(value);
-    this.#codes![row] = this.#texts.codeFor(text);
+    this.#hasTextValue = true;
+    const cellText = this.#catalogueTextOf(catalogueValue);
+    this.#textCodes![textRow] = this.#columnTexts.codeFor(cellText);
   }
 
-  #textOf(value: Exclude<Value, null>): string {
-    return typeof value === 'string' ? value : textOf(value, this.#wire, this.#names);
+  #catalogueTextOf(value: Exclude<Value, null>): string {
+    return typeof value === 'string' ? value : textOf(value, this.#wireType, this.#catalogueNames);
   }
 }

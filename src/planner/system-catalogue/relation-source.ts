@@ -10,7 +10,7 @@ import { relations } from './relations.ts';
 const columnRelations: ReadonlySet<string> = new Set(['pg_catalog.pg_attribute', 'information_schema.columns', 'system.columns']);
 
 /** As of a large catalogue: a small one is read soon whichever way is taken. */
-function expectedRows(path: string): number {
+function expectedRelationRows(path: string): number {
   if (columnRelations.has(path)) return 100_000;
   const { maker } = relations.get(path)!;
   return maker?.ofTable || maker?.ofColumns ? 10_000 : maker ? 50 : 1;
@@ -20,27 +20,37 @@ const columnsByPath: ReadonlyMap<string, RelationColumns> = new Map(
   relationColumns.map((each) => [`${each.schema}.${each.name}`, each]),
 );
 /** Made when they are first asked for: there are many, and a start needs none. */
-const nodes = new Map<string, VirtualNode>();
+const virtualNodes = new Map<string, VirtualNode>();
 
-function nodeOf(path: string, { columns }: RelationColumns): VirtualNode {
-  const typed = columns.map((column, columnIndex) => ({
+function virtualNodeOf(relationPath: string, { columns }: RelationColumns): VirtualNode {
+  const typedColumns = columns.map((column, columnIndex) => ({
     name: column.name,
     type: columnType(column.type),
     wire: column.type,
     relationColumn: columnIndex,
   }));
-  const lookUpColumns = new Set(Object.keys(relations.get(path)!.maker?.names ?? {}));
-  const lookUp = { by: lookUpColumns, rows: columnRelations.has(path) ? 10 : 1 };
-  const expected = expectedRows(path);
-  return { kind: 'virtual', relation: path, oid: relationOids.get(path)!, columns: typed, expected, lookUp };
+  const lookUpColumns = new Set(Object.keys(relations.get(relationPath)!.maker?.names ?? {}));
+  const lookUp = { by: lookUpColumns, rows: columnRelations.has(relationPath) ? 10 : 1 };
+  const expectedRowCount = expectedRelationRows(relationPath);
+  return {
+    kind: 'virtual',
+    relation: relationPath,
+    oid: relationOids.get(relationPath)!,
+    columns: typedColumns,
+    expected: expectedRowCount,
+    lookUp,
+  };
 }
 
-export function virtualNode(name: string): VirtualNode | undefined {
-  const qualified = splitTypeName(name);
-  const path = (qualified === null ? `pg_catalog.${name}` : `${qualified.tenant}.${qualified.type}`).toLowerCase();
-  const columns = columnsByPath.get(path);
-  if (columns === undefined) return undefined;
-  let node = nodes.get(path);
-  if (node === undefined) nodes.set(path, (node = nodeOf(path, columns)));
-  return node;
+export function virtualNode(relationName: string): VirtualNode | undefined {
+  const qualifiedName = splitTypeName(relationName);
+  const relationPath = (
+    qualifiedName === null ? `pg_catalog.${relationName}` : `${qualifiedName.tenant}.${qualifiedName.type}`
+  ).toLowerCase();
+  const relationColumnsFound = columnsByPath.get(relationPath);
+  if (relationColumnsFound === undefined) return undefined;
+  let relationNode = virtualNodes.get(relationPath);
+  if (relationNode === undefined)
+    virtualNodes.set(relationPath, (relationNode = virtualNodeOf(relationPath, relationColumnsFound)));
+  return relationNode;
 }

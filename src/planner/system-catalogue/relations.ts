@@ -16,9 +16,9 @@ export interface Relation extends OwnRelation {
   readonly maker: Maker | undefined;
 }
 
-const relkindOf = (schema: string): string => (schema === 'pg_catalog' ? 'r' : 'v');
+const relationKindOf = (schema: string): string => (schema === 'pg_catalog' ? 'r' : 'v');
 
-const classBase = {
+const pgClassBase = {
   reltype: 0,
   reloftype: 0,
   relowner: owner.oid,
@@ -43,7 +43,7 @@ const classBase = {
 } as const;
 
 /** Columns that are alike in all rows. */
-const attributeBase = {
+const pgAttributeBase = {
   attstattarget: -1,
   attcacheoff: -1,
   attcompression: '',
@@ -56,31 +56,31 @@ const attributeBase = {
   attinhcount: 0,
 } as const;
 
-const makers: Readonly<Record<string, Maker>> = {
+const relationMakers: Readonly<Record<string, Maker>> = {
   'pg_catalog.pg_namespace': {
     *all() {
       for (const [nspname, oid] of Object.entries(namespaces)) yield { oid, nspname, nspowner: owner.oid };
     },
   },
   'pg_catalog.pg_class': {
-    base: classBase,
+    base: pgClassBase,
     late: {
       relnatts: ({ oid, relnatts }, facts) => relnatts ?? facts.columnsOf(facts.tableOf(oid as number)!).length,
-      relacl: ({ oid, relkind }, facts) => privilegesOf(oid as number, relkind as string, facts),
+      relacl: ({ oid, relkind }, facts) => tablePrivilegesOf(oid as number, relkind as string, facts),
     },
     names: { oid: 'oid', relname: 'name' },
-    ofTable: classesOf,
-    ofRelation: (relation) => [classOf(relation)],
+    ofTable: pgClassRowsOf,
+    ofRelation: (relation) => [pgClassRowOf(relation)],
   },
   'pg_catalog.pg_attribute': {
-    base: attributeBase,
+    base: pgAttributeBase,
     names: { attrelid: 'oid' },
     ofColumns: {
       hasOwn: true,
       ofTable(table, facts) {
-        const own = [table, facts.columnsOf(table)] as const;
-        if (!table.key) return [own];
-        return [own, [{ oid: indexOf(table), name: keyName(table) }, [{ ...table.key, number: 1, notNull: false }]]];
+        const ownAttributes = [table, facts.columnsOf(table)] as const;
+        if (!table.key) return [ownAttributes];
+        return [ownAttributes, [{ oid: indexOf(table), name: keyName(table) }, [{ ...table.key, number: 1, notNull: false }]]];
       },
       cells: {
         attrelid: (_, { oid }) => oid,
@@ -94,7 +94,7 @@ const makers: Readonly<Record<string, Maker>> = {
         attalign: ({ type }) => detailsOf(type.name).align,
         attstorage: ({ type }) => detailsOf(type.name).storage,
         attnotnull: ({ notNull }) => notNull,
-        attcollation: ({ type }) => collationOf(type.name),
+        attcollation: ({ type }) => typeCollationOf(type.name),
       },
     },
   },
@@ -119,14 +119,14 @@ const makers: Readonly<Record<string, Maker>> = {
     ofTable(table) {
       const { key } = table;
       if (!key) return [];
-      const index = {
+      const indexRow = {
         indexrelid: indexOf(table),
         indrelid: table.oid,
         indkey: [key.number],
-        indcollation: [collationOf(key.type.name)],
-        indclass: [operatorClasses.find(({ type }) => type === key.type.name)?.oid ?? 0],
+        indcollation: [typeCollationOf(key.type.name)],
+        indclass: [btreeOperatorClasses.find(({ type }) => type === key.type.name)?.oid ?? 0],
       };
-      return [index];
+      return [indexRow];
     },
   },
   'pg_catalog.pg_constraint': {
@@ -164,13 +164,13 @@ const makers: Readonly<Record<string, Maker>> = {
       for (const [oid, name] of typesByOid) {
         const { category, align, storage } = detailsOf(name);
         const { size, array } = wireOf(name);
-        const element = elementOf(name);
+        const elementType = elementOf(name);
         const { input, output, receive, send } = valueProcedures.get(name)!;
-        const isVector = name === 'vector' || name === '_vector';
+        const isVectorType = name === 'vector' || name === '_vector';
         yield {
           oid,
           typname: name,
-          typnamespace: isVector ? namespaces.public : namespaces.pg_catalog,
+          typnamespace: isVectorType ? namespaces.public : namespaces.pg_catalog,
           typowner: owner.oid,
           typlen: size,
           typbyval: size > 0 && size <= 8,
@@ -181,7 +181,7 @@ const makers: Readonly<Record<string, Maker>> = {
           typdelim: ',',
           typrelid: 0,
           typsubscript: 0,
-          typelem: name === 'name' ? 18 : element === null || name === 'anyarray' ? 0 : wireOf(element).oid,
+          typelem: name === 'name' ? 18 : elementType === null || name === 'anyarray' ? 0 : wireOf(elementType).oid,
           typarray: array,
           typinput: input,
           typoutput: output,
@@ -196,7 +196,7 @@ const makers: Readonly<Record<string, Maker>> = {
           typbasetype: 0,
           typtypmod: -1,
           typndims: 0,
-          typcollation: collationOf(name),
+          typcollation: typeCollationOf(name),
         };
       }
     },
@@ -208,7 +208,7 @@ const makers: Readonly<Record<string, Maker>> = {
           oid,
           datname: name,
           datdba: owner.oid,
-          encoding: utf8,
+          encoding: utf8Encoding,
           datlocprovider: 'c',
           datistemplate: false,
           datallowconn: true,
@@ -228,7 +228,7 @@ const makers: Readonly<Record<string, Maker>> = {
   },
   'pg_catalog.pg_roles': {
     *all({ session }) {
-      for (const [oid, rolname] of rolesOf(session.user))
+      for (const [oid, rolname] of catalogueRolesOf(session.user))
         yield {
           oid,
           rolname,
@@ -246,14 +246,14 @@ const makers: Readonly<Record<string, Maker>> = {
   },
   'pg_catalog.pg_user': {
     *all({ session }) {
-      for (const [usesysid, usename] of rolesOf(session.user))
+      for (const [usesysid, usename] of catalogueRolesOf(session.user))
         yield { usename, usesysid, usecreatedb: false, usesuper: false, userepl: false, usebypassrls: false, passwd: '********' };
     },
   },
   'pg_catalog.pg_proc': {
     *all() {
-      for (const each of procedures) {
-        const { oid, name, schema, kind, isSet, takes, names, optional, yields } = each;
+      for (const procedure of procedures) {
+        const { oid, name, schema, kind, isSet, takes, names, optional, yields } = procedure;
         yield {
           oid,
           proname: name,
@@ -319,7 +319,7 @@ const makers: Readonly<Record<string, Maker>> = {
         extowner: owner.oid,
         extnamespace: namespaces.public,
         extrelocatable: false,
-        extversion: vectorVersion,
+        extversion: vectorExtensionVersion,
       };
     },
   },
@@ -327,8 +327,8 @@ const makers: Readonly<Record<string, Maker>> = {
     *all() {
       yield {
         name: 'vector',
-        default_version: vectorVersion,
-        installed_version: vectorVersion,
+        default_version: vectorExtensionVersion,
+        installed_version: vectorExtensionVersion,
         comment: 'vectors are always there',
       };
     },
@@ -341,7 +341,7 @@ const makers: Readonly<Record<string, Maker>> = {
   },
   'pg_catalog.pg_opclass': {
     *all() {
-      for (const { oid, name, type, family } of operatorClasses)
+      for (const { oid, name, type, family } of btreeOperatorClasses)
         yield {
           oid,
           opcmethod: 403,
@@ -357,9 +357,14 @@ const makers: Readonly<Record<string, Maker>> = {
   },
   'pg_catalog.pg_collation': {
     *all() {
-      const own = { collnamespace: namespaces.pg_catalog, collowner: owner.oid, collisdeterministic: true, collencoding: -1 };
-      yield { oid: 100, collname: 'default', collprovider: 'd', ...own };
-      yield { oid: 950, collname: 'C', collprovider: 'c', collcollate: 'C', collctype: 'C', ...own };
+      const collationBase = {
+        collnamespace: namespaces.pg_catalog,
+        collowner: owner.oid,
+        collisdeterministic: true,
+        collencoding: -1,
+      };
+      yield { oid: 100, collname: 'default', collprovider: 'd', ...collationBase };
+      yield { oid: 950, collname: 'C', collprovider: 'c', collcollate: 'C', collctype: 'C', ...collationBase };
     },
   },
   'pg_catalog.pg_tables': {
@@ -369,7 +374,7 @@ const makers: Readonly<Record<string, Maker>> = {
       if (kind === 'r') yield { schemaname: 'public', tablename: name, hasindexes: true };
     },
     *ofRelation({ schema, name }) {
-      if (relkindOf(schema) === 'r') yield { schemaname: schema, tablename: name, hasindexes: false };
+      if (relationKindOf(schema) === 'r') yield { schemaname: schema, tablename: name, hasindexes: false };
     },
   },
   'pg_catalog.pg_views': {
@@ -418,7 +423,7 @@ const makers: Readonly<Record<string, Maker>> = {
   },
   'pg_catalog.pg_opfamily': {
     *all() {
-      for (const { name, family } of operatorClasses)
+      for (const { name, family } of btreeOperatorClasses)
         yield { oid: family, opfmethod: 403, opfname: name, opfnamespace: namespaces.pg_catalog, opfowner: owner.oid };
     },
   },
@@ -448,10 +453,10 @@ const makers: Readonly<Record<string, Maker>> = {
 };
 
 /** Schemas that Postgres does not have: its catalogue lists none of them. */
-const others: ReadonlySet<string> = new Set(['system', 'db', 'dbms']);
+const otherSchemas: ReadonlySet<string> = new Set(['system', 'db', 'dbms']);
 
 /** Relations of Postgres that have rows, where there is something to tell; the others are empty. */
-export const filledRelations = Object.keys(makers).filter((path) => !others.has(path.replace(/\..*/s, '')));
+export const filledRelations = Object.keys(relationMakers).filter((path) => !otherSchemas.has(path.replace(/\..*/s, '')));
 
 /** Asked for as settings, and not to be set. */
 export const constants = [
@@ -459,11 +464,11 @@ export const constants = [
   { name: 'max_index_keys', value: '32', about: 'columns that are asked for of an index' },
 ];
 
-const utf8 = 6;
+const utf8Encoding = 6;
 /** The version of pgvector whose type and operators are there. */
-const vectorVersion = '0.8.0';
+const vectorExtensionVersion = '0.8.0';
 
-const operatorClasses = [
+const btreeOperatorClasses = [
   { oid: 10_003, name: 'bool_ops', type: 'bool', family: 424 },
   { oid: 3123, name: 'float8_ops', type: 'float8', family: 1970 },
   { oid: 3124, name: 'int8_ops', type: 'int8', family: 1976 },
@@ -476,66 +481,66 @@ export function indexDefinition(table: Table): string {
 }
 
 /** The collation of a type; 0: it has none. */
-function collationOf(type: string): number {
-  const plain = elementOf(type) ?? type;
-  if (plain === 'name') return 950;
-  return ['text', 'varchar', 'bpchar', 'pg_node_tree'].includes(plain) && type !== 'anyarray' ? 100 : 0;
+function typeCollationOf(type: string): number {
+  const plainType = elementOf(type) ?? type;
+  if (plainType === 'name') return 950;
+  return ['text', 'varchar', 'bpchar', 'pg_node_tree'].includes(plainType) && type !== 'anyarray' ? 100 : 0;
 }
 
-function rolesOf(user: string): (readonly [number, string])[] {
-  return user === owner.name
-    ? [[owner.oid, user]]
+function catalogueRolesOf(sessionUser: string): (readonly [number, string])[] {
+  return sessionUser === owner.name
+    ? [[owner.oid, sessionUser]]
     : [
         [owner.oid, owner.name],
-        [userOid, user],
+        [userOid, sessionUser],
       ];
 }
 
 /** Privileges in the form of `pg_class.relacl`: grantee, privileges, grantor; null for indexes and for the catalogue itself. */
-function privilegesOf(oid: number, kind: string, facts: CatalogueContents): readonly string[] | null {
-  const table = kind === 'i' ? undefined : facts.tableOf(oid);
-  if (table === undefined) return null;
+function tablePrivilegesOf(oid: number, relationKind: string, facts: CatalogueContents): readonly string[] | null {
+  const privilegedTable = relationKind === 'i' ? undefined : facts.tableOf(oid);
+  if (privilegedTable === undefined) return null;
   const { user } = facts.session;
-  const grantee = /^\w+$/.test(user) ? user : `"${user.replaceAll('"', '""')}"`;
-  return facts.isReadable(table) ? [`${grantee}=${table.kind === 'r' ? 'arwd' : 'r'}/${owner.name}`] : [];
+  const granteeName = /^\w+$/.test(user) ? user : `"${user.replaceAll('"', '""')}"`;
+  return facts.isReadable(privilegedTable) ? [`${granteeName}=${privilegedTable.kind === 'r' ? 'arwd' : 'r'}/${owner.name}`] : [];
 }
 
-function classesOf(table: Table): readonly Cells[] {
-  const { oid, name, kind } = table;
-  const own = {
+function pgClassRowsOf(catalogueTable: Table): readonly Cells[] {
+  const { oid, name, kind } = catalogueTable;
+  const tableClass = {
     oid,
     relname: name,
     relnamespace: namespaces.public,
     relam: 2,
     relfilenode: oid,
-    relhasindex: isKeyed(table),
+    relhasindex: isKeyed(catalogueTable),
     relkind: kind,
     relreplident: 'd',
   };
-  if (!isKeyed(table)) return [own];
-  const index = {
-    oid: indexOf(table),
-    relname: keyName(table),
+  if (!isKeyed(catalogueTable)) return [tableClass];
+  const indexClass = {
+    oid: indexOf(catalogueTable),
+    relname: keyName(catalogueTable),
     relnamespace: namespaces.public,
     relam: 403,
-    relfilenode: indexOf(table),
+    relfilenode: indexOf(catalogueTable),
     relhasindex: false,
     relkind: 'i',
     relnatts: 1,
     relreplident: 'n',
   };
-  return [own, index];
+  return [tableClass, indexClass];
 }
 
-function classOf({ oid, name, schema, columns }: OwnRelation): Cells {
+function pgClassRowOf({ oid, name, schema, columns }: OwnRelation): Cells {
   return {
     oid,
     relname: name,
     relnamespace: namespaces[schema as keyof typeof namespaces],
-    relam: relkindOf(schema) === 'r' ? 2 : 0,
+    relam: relationKindOf(schema) === 'r' ? 2 : 0,
     relfilenode: 0,
     relhasindex: false,
-    relkind: relkindOf(schema),
+    relkind: relationKindOf(schema),
     relnatts: columns.length,
     relreplident: 'n',
   };
@@ -545,30 +550,37 @@ function classOf({ oid, name, schema, columns }: OwnRelation): Cells {
 export const relations: ReadonlyMap<string, Relation> = new Map(
   relationColumns.map((each) => {
     const path = `${each.schema}.${each.name}`;
-    return [path, { ...each, oid: relationOids.get(path)!, maker: makers[path] }];
+    return [path, { ...each, oid: relationOids.get(path)!, maker: relationMakers[path] }];
   }),
 );
 
 /** The relations that the catalogue lists. */
-export const shownRelations = [...relations.values()].filter(({ schema }) => !others.has(schema));
+export const shownRelations = [...relations.values()].filter(({ schema }) => !otherSchemas.has(schema));
 
 /** Whether a row may have one of the values in a column: where all rows are alike, they have no other. */
-export function mayHave({ maker }: Relation, column: string, values: readonly Value[]): boolean {
-  const base = maker?.base;
-  if (base === undefined || !Object.hasOwn(base, column)) return true;
-  const cell = base[column]!;
+export function mayHave({ maker }: Relation, soughtColumn: string, soughtValues: readonly Value[]): boolean {
+  const relationBase = maker?.base;
+  if (relationBase === undefined || !Object.hasOwn(relationBase, soughtColumn)) return true;
+  const baseCell = relationBase[soughtColumn]!;
   // An array is sought by its text.
-  return (typeof cell === 'object' && cell !== null) || values.includes(cell);
+  return (typeof baseCell === 'object' && baseCell !== null) || soughtValues.includes(baseCell);
 }
 
 /** The rows with a value in a column; null: all rows have to be read. */
-export function findRows({ maker }: Relation, facts: CatalogueContents, column: string, value: Value): Iterable<Cells> | null {
-  const named = maker?.names?.[column];
-  return named === undefined ? null : equalCells(selectedCells(maker!, facts, named, value), column, value);
+export function findRows(
+  { maker }: Relation,
+  facts: CatalogueContents,
+  soughtColumn: string,
+  soughtValue: Value,
+): Iterable<Cells> | null {
+  const lookupKey = maker?.names?.[soughtColumn];
+  return lookupKey === undefined
+    ? null
+    : equalRows(selectedCells(maker!, facts, lookupKey, soughtValue), soughtColumn, soughtValue);
 }
 
-function* equalCells(rows: Iterable<Cells>, column: string, value: Value): Iterable<Cells> {
-  for (const cells of rows) if (cells[column] === value) yield cells;
+function* equalRows(candidateRows: Iterable<Cells>, column: string, soughtValue: Value): Iterable<Cells> {
+  for (const candidateCells of candidateRows) if (candidateCells[column] === soughtValue) yield candidateCells;
 }
 
 /** Rows of the object with the number or name, and of its dependents: a table has an index. */

@@ -48,35 +48,35 @@ export interface Maker {
   readonly names?: Readonly<Record<string, 'oid' | 'name'>>;
 }
 
-const columnsKnown = new WeakMap<OwnRelation, readonly TableColumn[]>();
+const knownOwnColumns = new WeakMap<OwnRelation, readonly TableColumn[]>();
 
 /** Columns of a relation of the catalogue itself. */
-export function ownColumns(relation: OwnRelation): readonly TableColumn[] {
-  let columns = columnsKnown.get(relation);
-  if (columns === undefined) {
-    columns = relation.columns.map(({ name, type }, i) => ({
+export function ownColumns(ownRelation: OwnRelation): readonly TableColumn[] {
+  let ownTableColumns = knownOwnColumns.get(ownRelation);
+  if (ownTableColumns === undefined) {
+    ownTableColumns = ownRelation.columns.map(({ name, type }, i) => ({
       name,
       number: i + 1,
       type: wireOf(type),
       modifier: -1,
       notNull: false,
     }));
-    columnsKnown.set(relation, columns);
+    knownOwnColumns.set(ownRelation, ownTableColumns);
   }
-  return columns;
+  return ownTableColumns;
 }
 
 /** Rows about columns as others are made: where there are few of them. */
 export function* cellsOfColumns(
   { cells }: ColumnRows,
-  owned: readonly OwnedColumns[],
+  ownedColumns: readonly OwnedColumns[],
   facts: CatalogueContents,
 ): Iterable<Cells> {
-  const makers = Object.entries(cells);
-  for (const [owner, columns] of owned)
+  const cellMakers = Object.entries(cells);
+  for (const [owner, columns] of ownedColumns)
     for (const column of columns) {
       const cells: Record<string, Value> = {};
-      for (const [name, make] of makers) cells[name] = make(column, owner, facts);
+      for (const [name, makeCell] of cellMakers) cells[name] = makeCell(column, owner, facts);
       yield cells;
     }
 }

@@ -34,7 +34,7 @@ export interface SeenCatalogue extends Catalogue, FunctionContext {
 }
 
 /** The session of callers through a door without users and databases. */
-const nobody: ClientSession = {
+const noSession: ClientSession = {
   user: owner.name,
   database: owner.name,
   process: 0,
@@ -47,51 +47,52 @@ const nobody: ClientSession = {
   },
 };
 
-export function seenCatalogue(request: VirtualRequest, cache: CatalogueCache): SeenCatalogue {
-  const { session = nobody, snapshot, branches, columnsOf, check } = request;
-  let known: SeenTables | null = null;
-  const seenTables = (): SeenTables => (known ??= cache.find(snapshot, session, request.lookupEpoch));
+export function seenCatalogue(virtualRequest: VirtualRequest, catalogueCache: CatalogueCache): SeenCatalogue {
+  const { session = noSession, snapshot, branches, columnsOf, check } = virtualRequest;
+  let knownTables: SeenTables | null = null;
+  const seenTables = (): SeenTables => (knownTables ??= catalogueCache.find(snapshot, session, virtualRequest.lookupEpoch));
   const tables = (): CatalogueTables => seenTables().tables;
-  const facts = factsOf({ session, tables, branches, offers: snapshot.offers, viewColumns: columnsOf, check });
-  const names = new CatalogueNames(facts);
-  let draws = session.draws;
+  const catalogueFacts = factsOf({ session, tables, branches, offers: snapshot.offers, viewColumns: columnsOf, check });
+  const catalogueNames = new CatalogueNames(catalogueFacts);
+  let sessionDraws = session.draws;
   return {
     isCatalogue: true,
-    facts,
-    names,
+    facts: catalogueFacts,
+    names: catalogueNames,
     get draws() {
-      return (draws ??= request.draws());
+      return (sessionDraws ??= virtualRequest.draws());
     },
-    *read({ relation: path, columns, among }) {
+    *read({ relation: relationPath, columns, among: relationFilters }) {
       check();
-      const relation = relations.get(path);
-      assert(relation, 'a plan reads relations that there are');
+      const readRelation = relations.get(relationPath);
+      assert(readRelation, 'a plan reads relations that there are');
       // Looking up a number or a name takes all tables.
-      if (among.length > 0) while (tables().makeSome()) yield;
-      const selectedRows = selectRows(relation, facts, among);
-      if (selectedRows === null) yield* seenTables().rowsOf(relation).read(columns, facts, names);
-      else yield* readSelected(relation, selectedRows, columns, facts, names);
+      if (relationFilters.length > 0) while (tables().makeSome()) yield;
+      const selectedRows = selectRows(readRelation, catalogueFacts, relationFilters);
+      if (selectedRows === null) yield* seenTables().rowsOf(readRelation).read(columns, catalogueFacts, catalogueNames);
+      else yield* readSelected(readRelation, selectedRows, columns, catalogueFacts, catalogueNames);
     },
   };
 }
 
 /** So many values are looked up at most: with more of them, reading what is kept takes less. */
-const lookedUpMax = 128;
+const relationLookupsMax = 128;
 
 /** Finds rows by the column whose values select them, of several the one with the fewest; null: all rows have to be read. */
 function selectRows(relation: Relation, facts: CatalogueContents, among: VirtualRead['among']): Iterable<Cells> | null {
-  const lists = among.map(({ column, cells }) => ({ column, values: [...new Set(cells)].map(valueOf) }));
+  const lists = among.map(({ column, cells }) => ({ column, values: [...new Set(cells)].map(catalogueValueOf) }));
   if (lists.some(({ column, values }) => !mayHave(relation, column, values))) return [];
   for (const { column, values } of lists.sort((a, b) => a.values.length - b.values.length)) {
-    if (values.length > lookedUpMax) return null;
+    if (values.length > relationLookupsMax) return null;
     const known = values.map((value) => findRows(relation, facts, column, value));
-    if (known.every((each) => each !== null)) return chain(known);
+    if (known.every((each) => each !== null)) return chainRows(known);
   }
   return null;
 }
 
-const valueOf = (cell: Cell): Value => (typeof cell === 'bigint' ? Number(cell) : (cell as Value));
+const catalogueValueOf = (filterCell: Cell): Value =>
+  typeof filterCell === 'bigint' ? Number(filterCell) : (filterCell as Value);
 
-function* chain<T>(lists: readonly Iterable<T>[]): Iterable<T> {
-  for (const list of lists) yield* list;
+function* chainRows<T>(rowLists: readonly Iterable<T>[]): Iterable<T> {
+  for (const rowList of rowLists) yield* rowList;
 }

@@ -14,45 +14,50 @@ import { shownByTemplate } from '../expressions/functions/to-char.ts';
 import { instantIn, shownIn } from '../expressions/functions/zones.ts';
 
 const { formatInterval, parseInterval } = intervals;
-type Interval = intervals.Interval;
+type TimeInterval = intervals.Interval;
 
 /** Reading and writing an interval takes some 2 µs. */
-const cost: Cost = { call: 2_000, character: 10 };
+const timeCost: Cost = { call: 2_000, character: 10 };
 /** A zone's clock is asked for three times at most. */
-const zoned: Cost = { call: 30_000, character: 10 };
+const zonedTimeCost: Cost = { call: 30_000, character: 10 };
 
-let lastText = '0';
-let lastInterval = parseInterval(lastText);
+let lastIntervalText = '0';
+let lastParsedInterval = parseInterval(lastIntervalText);
 
 /** The same interval stands in row after row: it is read once. */
-function intervalOf(cell: Cell | undefined): Interval {
-  const given = text(cell);
-  if (given !== lastText) {
-    lastInterval = parseInterval(given);
-    lastText = given;
+function readInterval(intervalCellGiven: Cell | undefined): TimeInterval {
+  const intervalText = text(intervalCellGiven);
+  if (intervalText !== lastIntervalText) {
+    lastParsedInterval = parseInterval(intervalText);
+    lastIntervalText = intervalText;
   }
-  return lastInterval;
+  return lastParsedInterval;
 }
 
-const showInterval = (interval: Interval): string => formatInterval(interval);
-const factor = (cell: Cell | undefined): number => Number(cell);
+const intervalCell = (interval: TimeInterval): string => formatInterval(interval);
+const intervalFactor = (cell: Cell | undefined): number => Number(cell);
 
-const each =
-  (evaluate: (interval: Interval) => Interval): Evaluator =>
-  (cell) =>
-    showInterval(evaluate(intervalOf(cell)));
-const two =
-  (evaluate: (a: Interval, b: Interval) => Interval): Evaluator =>
-  (a, b) =>
-    showInterval(evaluate(intervalOf(a), intervalOf(b)));
-const minus = (a: Interval, b: Interval): Interval => intervals.sumOf(a, intervals.negateInterval(b));
-const later: Evaluator = (instant, interval) => intervals.later(integer(instant), intervalOf(interval));
-const laterBy: Evaluator = (interval, instant) => intervals.later(integer(instant), intervalOf(interval));
-const earlier: Evaluator = (instant, interval) => intervals.earlier(integer(instant), intervalOf(interval));
-const apart: Evaluator = (to, from) => showInterval(intervals.between(integer(from), integer(to)));
+const eachInterval =
+  (evaluateInterval: (interval: TimeInterval) => TimeInterval): Evaluator =>
+  (intervalCellGiven) =>
+    intervalCell(evaluateInterval(readInterval(intervalCellGiven)));
+const twoIntervals =
+  (evaluateTwo: (leftCell: TimeInterval, rightCell: TimeInterval) => TimeInterval): Evaluator =>
+  (leftCell, rightCell) =>
+    intervalCell(evaluateTwo(readInterval(leftCell), readInterval(rightCell)));
+const intervalDifference = (leftInterval: TimeInterval, rightInterval: TimeInterval): TimeInterval =>
+  intervals.sumOf(leftInterval, intervals.negateInterval(rightInterval));
+const laterInstant: Evaluator = (instantCell, intervalCellGiven) =>
+  intervals.later(integer(instantCell), readInterval(intervalCellGiven));
+const laterByInterval: Evaluator = (intervalCellGiven, instantCell) =>
+  intervals.later(integer(instantCell), readInterval(intervalCellGiven));
+const earlierInstant: Evaluator = (instantCell, intervalCellGiven) =>
+  intervals.earlier(integer(instantCell), readInterval(intervalCellGiven));
+const instantsApart: Evaluator = (toInstant, fromInstant) =>
+  intervalCell(intervals.between(integer(fromInstant), integer(toInstant)));
 
-const makeInterval: Evaluator = (years, months, weeks, days, hours, minutes, seconds) =>
-  showInterval(
+const makeIntervalCell: Evaluator = (years, months, weeks, days, hours, minutes, seconds) =>
+  intervalCell(
     intervals.checkInterval({
       months: Number(years) * 12 + Number(months),
       days: Number(weeks) * 7 + Number(days),
@@ -62,144 +67,157 @@ const makeInterval: Evaluator = (years, months, weeks, days, hours, minutes, sec
   );
 
 /** The clocks of a fixed zone are so far ahead of UTC. */
-const ahead = (interval: Cell | undefined): bigint => intervals.later(0n, intervalOf(interval));
+const zoneAhead = (interval: Cell | undefined): bigint => intervals.later(0n, readInterval(interval));
 
 /** Two time ranges, each given by start and end or by start and length; without a length it is one instant. */
-const overlap =
-  (isLength: readonly [boolean, boolean]): Evaluator =>
+const overlapTest =
+  (areLengths: readonly [boolean, boolean]): Evaluator =>
   (from1, to1, from2, to2) => {
-    const first = timeRange(from1!, to1!, isLength[0]);
-    const second = timeRange(from2!, to2!, isLength[1]);
-    if (first === null || second === null) return null;
-    const [early, late] = first[0] <= second[0] ? [first, second] : [second, first];
-    if (early[0] === late[0]) return early[1] === null || late[1] === null ? null : true;
-    if (early[1] === null) return null;
-    return late[0] < early[1] ? true : late[1] === null ? null : false;
+    const firstRange = timeRange(from1!, to1!, areLengths[0]);
+    const secondRange = timeRange(from2!, to2!, areLengths[1]);
+    if (firstRange === null || secondRange === null) return null;
+    const [earlyRange, lateRange] = firstRange[0] <= secondRange[0] ? [firstRange, secondRange] : [secondRange, firstRange];
+    if (earlyRange[0] === lateRange[0]) return earlyRange[1] === null || lateRange[1] === null ? null : true;
+    if (earlyRange[1] === null) return null;
+    return lateRange[0] < earlyRange[1] ? true : lateRange[1] === null ? null : false;
   };
 
 /** The earlier instant, and the later one where both are known. */
 function timeRange(from: Cell, to: Cell, isLength: boolean): readonly [bigint, bigint | null] | null {
-  const end = isLength ? (from === null || to === null ? null : (later(from, to) as bigint)) : (to as bigint | null);
+  const end = isLength ? (from === null || to === null ? null : (laterInstant(from, to) as bigint)) : (to as bigint | null);
   const start = from as bigint | null;
   if (start === null || end === null) return start === null && end === null ? null : [start ?? end!, null];
   return start <= end ? [start, end] : [end, start];
 }
 
-const seriesMax = 100_000;
-const stepCost = 400;
+const instantSeriesMax = 100_000;
+const seriesStepCost = 400;
 
 /** Instants from one to another, each an interval behind the one before. */
-const series: Evaluator = (from, to, by) => {
-  const step = intervalOf(by);
-  const end = integer(to);
-  const first = integer(from);
-  const second = intervals.later(first, step);
-  if (second === first) throw invalid('the step of generate_series is not 0');
-  const isUp = second > first;
+const instantSeries: Evaluator = (seriesFrom, seriesTo, seriesBy) => {
+  const seriesStep = readInterval(seriesBy);
+  const seriesEnd = integer(seriesTo);
+  const firstInstant = integer(seriesFrom);
+  const secondInstant = intervals.later(firstInstant, seriesStep);
+  if (secondInstant === firstInstant) throw invalid('the step of generate_series is not 0');
+  const isAscending = secondInstant > firstInstant;
   const instants: bigint[] = [];
-  for (let at = first; isUp ? at <= end : at >= end; at = intervals.later(at, step)) {
-    spend(stepCost);
-    if (instants.push(at) > seriesMax) throw new ServiceError('REL_TOO_LARGE', `generate_series makes at most ${seriesMax} rows`);
+  for (
+    let seriesInstant = firstInstant;
+    isAscending ? seriesInstant <= seriesEnd : seriesInstant >= seriesEnd;
+    seriesInstant = intervals.later(seriesInstant, seriesStep)
+  ) {
+    spend(seriesStepCost);
+    if (instants.push(seriesInstant) > instantSeriesMax)
+      throw new ServiceError('REL_TOO_LARGE', `generate_series makes at most ${instantSeriesMax} rows`);
   }
   return `{${instants.join(',')}}`;
 };
 
-const table: Readonly<Record<string, Evaluator>> = {
-  'overlaps(timestamptz, timestamptz, timestamptz, timestamptz) bool null': overlap([false, false]),
-  'overlaps(timestamptz, interval, timestamptz, timestamptz) bool null': overlap([true, false]),
-  'overlaps(timestamptz, timestamptz, timestamptz, interval) bool null': overlap([false, true]),
-  'overlaps(timestamptz, interval, timestamptz, interval) bool null': overlap([true, true]),
-  '#series(timestamp, timestamp, interval) text': series,
-  '#series(timestamptz, timestamptz, interval) text': series,
-  '+(timestamptz, interval) timestamptz': later,
-  '+(timestamp, interval) timestamp': later,
-  '+(date, interval) timestamp': later,
-  '+(interval, timestamptz) timestamptz': laterBy,
-  '+(interval, timestamp) timestamp': laterBy,
-  '+(interval, date) timestamp': laterBy,
-  '+(interval, interval) interval': two(intervals.sumOf),
-  '-(interval, interval) interval': two(minus),
-  '-(timestamptz, interval) timestamptz': earlier,
-  '-(timestamp, interval) timestamp': earlier,
-  '-(date, interval) timestamp': earlier,
-  '-(timestamptz, timestamptz) interval': apart,
+const timeCallTable: Readonly<Record<string, Evaluator>> = {
+  'overlaps(timestamptz, timestamptz, timestamptz, timestamptz) bool null': overlapTest([false, false]),
+  'overlaps(timestamptz, interval, timestamptz, timestamptz) bool null': overlapTest([true, false]),
+  'overlaps(timestamptz, timestamptz, timestamptz, interval) bool null': overlapTest([false, true]),
+  'overlaps(timestamptz, interval, timestamptz, interval) bool null': overlapTest([true, true]),
+  '#series(timestamp, timestamp, interval) text': instantSeries,
+  '#series(timestamptz, timestamptz, interval) text': instantSeries,
+  '+(timestamptz, interval) timestamptz': laterInstant,
+  '+(timestamp, interval) timestamp': laterInstant,
+  '+(date, interval) timestamp': laterInstant,
+  '+(interval, timestamptz) timestamptz': laterByInterval,
+  '+(interval, timestamp) timestamp': laterByInterval,
+  '+(interval, date) timestamp': laterByInterval,
+  '+(interval, interval) interval': twoIntervals(intervals.sumOf),
+  '-(interval, interval) interval': twoIntervals(intervalDifference),
+  '-(timestamptz, interval) timestamptz': earlierInstant,
+  '-(timestamp, interval) timestamp': earlierInstant,
+  '-(date, interval) timestamp': earlierInstant,
+  '-(timestamptz, timestamptz) interval': instantsApart,
   '*(interval, float8) interval': (interval, by) =>
-    showInterval(intervals.scaleInterval(intervalOf(interval), (n) => n * factor(by))),
+    intervalCell(intervals.scaleInterval(readInterval(interval), (n) => n * intervalFactor(by))),
   '*(float8, interval) interval': (by, interval) =>
-    showInterval(intervals.scaleInterval(intervalOf(interval), (n) => n * factor(by))),
+    intervalCell(intervals.scaleInterval(readInterval(interval), (n) => n * intervalFactor(by))),
   '/(interval, float8) interval': (interval, divisor) =>
-    factor(divisor) === 0 ? null : showInterval(intervals.scaleInterval(intervalOf(interval), (n) => n / factor(divisor))),
-  '#negate(interval) interval': each(intervals.negateInterval),
-  '#interval(text, text) interval': (given, unit) => showInterval(intervals.intervalOf(text(given), text(unit))),
+    intervalFactor(divisor) === 0
+      ? null
+      : intervalCell(intervals.scaleInterval(readInterval(interval), (n) => n / intervalFactor(divisor))),
+  '#negate(interval) interval': eachInterval(intervals.negateInterval),
+  '#interval(text, text) interval': (given, unit) => intervalCell(intervals.intervalOf(text(given), text(unit))),
   'isfinite(timestamptz) bool': (instant) => integer(instant) !== FOREVER,
-  'isfinite(interval) bool': (interval) => intervalOf(interval) !== null,
-  'age(timestamptz, timestamptz) interval': (to, from) => showInterval(intervals.age(integer(to), integer(from))),
-  'justify_days(interval) interval': each(intervals.justifyDays),
-  'justify_hours(interval) interval': each(intervals.justifyHours),
-  'justify_interval(interval) interval': each(intervals.justify),
-  'make_interval(int4, int4, int4, int4, int4, int4, float8) interval': makeInterval,
-  'date_part(text, interval) float8': (unit, interval) => intervals.fieldOf(unitNamed(text(unit)), intervalOf(interval)),
+  'isfinite(interval) bool': (interval) => readInterval(interval) !== null,
+  'age(timestamptz, timestamptz) interval': (to, from) => intervalCell(intervals.age(integer(to), integer(from))),
+  'justify_days(interval) interval': eachInterval(intervals.justifyDays),
+  'justify_hours(interval) interval': eachInterval(intervals.justifyHours),
+  'justify_interval(interval) interval': eachInterval(intervals.justify),
+  'make_interval(int4, int4, int4, int4, int4, int4, float8) interval': makeIntervalCell,
+  'date_part(text, interval) float8': (unit, interval) => intervals.fieldOf(unitNamed(text(unit)), readInterval(interval)),
   'date_trunc(text, interval) interval': (unit, interval) =>
-    showInterval(intervals.truncateInterval(unitNamed(text(unit)), intervalOf(interval))),
+    intervalCell(intervals.truncateInterval(unitNamed(text(unit)), readInterval(interval))),
   'date_trunc(text, timestamp) timestamp': (unit, instant) => truncateTo(text(unit), integer(instant)),
   'date_trunc(text, timestamptz, text) timestamptz': (unit, instant, zone) =>
     instantIn(text(zone), truncateTo(text(unit), shownIn(text(zone), integer(instant)))),
   'date_bin(interval, timestamp, timestamp) timestamp': (stride, instant, origin) =>
-    intervals.binOf(intervalOf(stride), integer(instant), integer(origin)),
+    intervals.binOf(readInterval(stride), integer(instant), integer(origin)),
   'date_bin(interval, timestamptz, timestamptz) timestamptz': (stride, instant, origin) =>
-    intervals.binOf(intervalOf(stride), integer(instant), integer(origin)),
-  'to_char(interval, text) text': (interval, template) => shownByTemplate(intervalOf(interval), text(template)),
+    intervals.binOf(readInterval(stride), integer(instant), integer(origin)),
+  'to_char(interval, text) text': (interval, template) => shownByTemplate(readInterval(interval), text(template)),
   'timezone(text, timestamp) timestamptz': (zone, instant) => instantIn(text(zone), integer(instant)),
   'timezone(text, timestamptz) timestamp': (zone, instant) => shownIn(text(zone), integer(instant)),
-  'timezone(interval, timestamp) timestamptz': (zone, instant) => integer(instant) - ahead(zone),
-  'timezone(interval, timestamptz) timestamp': (zone, instant) => integer(instant) + ahead(zone),
+  'timezone(interval, timestamp) timestamptz': (zone, instant) => integer(instant) - zoneAhead(zone),
+  'timezone(interval, timestamptz) timestamp': (zone, instant) => integer(instant) + zoneAhead(zone),
 };
 
-interface TimeCall {
+interface TimeCallForm {
   readonly takes: readonly string[];
   readonly call: CatalogueCall;
 }
 
-const byName = new Map<string, TimeCall[]>();
-for (const [usage, evaluate] of Object.entries(table)) {
-  const [, name, given, yields, nulls] = /^([^(]+)\(([^)]+)\) (\w+)( null)?$/.exec(usage)!;
-  const takes = given!.split(', ');
+const timeCallsByName = new Map<string, TimeCallForm[]>();
+for (const [timeCallUsage, evaluate] of Object.entries(timeCallTable)) {
+  const [, name, takenWireList, yieldedWire, takesNulls] = /^([^(]+)\(([^)]+)\) (\w+)( null)?$/.exec(timeCallUsage)!;
+  const takenWires = takenWireList!.split(', ');
   const raises = true;
-  const type = typeOf(yields!);
+  const type = timeCellType(yieldedWire!);
   const signature = {
-    takes: takes.map(typeOf),
+    takes: takenWires.map(timeCellType),
     yields: type,
-    cost: takes.includes('text') ? zoned : cost,
+    cost: takenWires.includes('text') ? zonedTimeCost : timeCost,
     raises,
     evaluate,
-    takesNull: nulls !== undefined,
+    takesNull: takesNulls !== undefined,
   };
-  byName.set(name!, [...(byName.get(name!) ?? []), { takes, call: { signature, type, wire: yields! } }]);
+  timeCallsByName.set(name!, [
+    ...(timeCallsByName.get(name!) ?? []),
+    { takes: takenWires, call: { signature, type, wire: yieldedWire! } },
+  ]);
 }
 
-function typeOf(wire: string): ColumnType {
+function timeCellType(wire: string): ColumnType {
   if (wire === 'timestamptz' || wire === 'timestamp' || wire === 'date') return 'timestamp';
   if (wire === 'bool') return 'boolean';
   return wire === 'float8' ? 'number' : wire.startsWith('int') && wire !== 'interval' ? 'integer' : 'string';
 }
 
-const numbers: ReadonlySet<string> = new Set('int2 int4 int8 float4 float8'.split(' '));
-const texts: ReadonlySet<string> = new Set('text varchar bpchar name'.split(' '));
+const numberWires: ReadonlySet<string> = new Set('int2 int4 int8 float4 float8'.split(' '));
+const textWires: ReadonlySet<string> = new Set('text varchar bpchar name'.split(' '));
 
-function fits(given: string, wanted: string): boolean {
-  if (given === wanted) return true;
-  if (given === 'unknown') return wanted !== 'float8' && !wanted.startsWith('int4');
-  if (wanted === 'timestamptz') return given === 'timestamp' || given === 'date';
-  if (wanted === 'text') return texts.has(given);
-  return wanted === 'float8' ? numbers.has(given) : wanted === 'int4' && given.startsWith('int') && given !== 'interval';
+function fitsTimeType(givenWire: string, wantedWire: string): boolean {
+  if (givenWire === wantedWire) return true;
+  if (givenWire === 'unknown') return wantedWire !== 'float8' && !wantedWire.startsWith('int4');
+  if (wantedWire === 'timestamptz') return givenWire === 'timestamp' || givenWire === 'date';
+  if (wantedWire === 'text') return textWires.has(givenWire);
+  return wantedWire === 'float8'
+    ? numberWires.has(givenWire)
+    : wantedWire === 'int4' && givenWire.startsWith('int') && givenWire !== 'interval';
 }
 
 /** The function or operator for such types, first one that takes them as they are; null: there is none. */
-export function timeCall(name: string, given: readonly string[]): CatalogueCall | null {
-  const all = byName
-    .get(name)
-    ?.filter(({ takes }) => takes.length === given.length && given.every((type, i) => fits(type, takes[i]!)));
-  if (!all || all.length === 0 || given.every((type) => type === 'unknown')) return null;
-  const count = ({ takes }: TimeCall): number => takes.filter((type, i) => type === given[i]).length;
-  return all.reduce((best, next) => (count(next) > count(best) ? next : best)).call;
+export function timeCall(timeCallName: string, givenWires: readonly string[]): CatalogueCall | null {
+  const fittingCalls = timeCallsByName
+    .get(timeCallName)
+    ?.filter(({ takes }) => takes.length === givenWires.length && givenWires.every((type, i) => fitsTimeType(type, takes[i]!)));
+  if (!fittingCalls || fittingCalls.length === 0 || givenWires.every((type) => type === 'unknown')) return null;
+  const exactTypeCount = ({ takes }: TimeCallForm): number => takes.filter((type, i) => type === givenWires[i]).length;
+  return fittingCalls.reduce((bestCall, nextCall) => (exactTypeCount(nextCall) > exactTypeCount(bestCall) ? nextCall : bestCall))
+    .call;
 }

@@ -21,42 +21,47 @@ export const tableFunctions: readonly TableFunction[] = [
   ...domainFunctions,
 ];
 
-const byName: ReadonlyMap<string, TableFunction> = new Map(
-  [...tableFunctions, ...innerFunctions, walk, graphRows, entities, unwind].map((each) => [each.name, each]),
+const functionsByName: ReadonlyMap<string, TableFunction> = new Map(
+  [...tableFunctions, ...innerFunctions, walk, graphRows, entities, unwind].map((registeredFunction) => [
+    registeredFunction.name,
+    registeredFunction,
+  ]),
 );
 
 export function tableFunction(name: string): TableFunction | undefined {
-  return byName.get(name);
+  return functionsByName.get(name);
 }
 
-const byTable: ReadonlyMap<string, TableFunction> = new Map(
-  tableFunctions.flatMap((each) => (each.table ? [[each.table, each]] : [])),
+const functionsByTable: ReadonlyMap<string, TableFunction> = new Map(
+  tableFunctions.flatMap((registeredFunction) =>
+    registeredFunction.table ? [[registeredFunction.table, registeredFunction]] : [],
+  ),
 );
 
 /** The function whose rows are named like those of a type. */
 export function functionOfTable(name: string): TableFunction | undefined {
-  return byTable.get(name);
+  return functionsByTable.get(name);
 }
 
 /** Names behind which a call may stand without SELECT * FROM. */
 export function isTableFunction(name: string): boolean {
-  return byName.has(name) || needs.has(name);
+  return functionsByName.has(name) || unmetNeeds.has(name);
 }
 
 export function refuseTableFunction(name: string, location: Location): ServiceError {
-  const need = needs.get(name);
-  if (need === undefined) {
-    const detail = `there is no table function ${JSON.stringify(name)}${didYouMean(name, byName.keys())}`;
-    return errorAt('REL_NOT_FOUND', detail, location, 'no-such-function');
+  const unmetNeed = unmetNeeds.get(name);
+  if (unmetNeed === undefined) {
+    const noFunctionDetail = `there is no table function ${JSON.stringify(name)}${didYouMean(name, functionsByName.keys())}`;
+    return errorAt('REL_NOT_FOUND', noFunctionDetail, location, 'no-such-function');
   }
-  return errorAt('REL_NOT_IMPLEMENTED', `${name} is not implemented: it needs ${need}`, location);
+  return errorAt('REL_NOT_IMPLEMENTED', `${name} is not implemented: it needs ${unmetNeed}`, location);
 }
 
 /** Source: specification, "SQL dialect", the table of operators. */
-const needs: ReadonlyMap<string, string> = new Map(
+const unmetNeeds: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'an exhibit': 'EXPLAIN_REPLAY',
     'to be a statement of its own': 'FUSE_IDENTITIES SPLIT_IDENTITIES',
     'vectors of images, faces and voices, which nothing makes': 'SIMILAR_IMAGE FACE_SEARCH VOICE_MATCH',
-  }).flatMap(([need, names]) => names.split(' ').map((name): [string, string] => [name, need])),
+  }).flatMap(([unmetNeed, needyNames]) => needyNames.split(' ').map((name): [string, string] => [name, unmetNeed])),
 );

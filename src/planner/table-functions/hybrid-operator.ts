@@ -24,21 +24,21 @@ import type { Way } from '../vectors/nearest-rows.ts';
 import { hasText, storedVectors } from '../vectors/stored-vectors.ts';
 
 /** Rows of each ranking that are fused. */
-const rankedMost = 1_000;
+const hybridRankedMost = 1_000;
 /** Source: specification, "Search", shape C: the rank constant of reciprocal-rank fusion. */
-const rankConstant = 60;
+const reciprocalRankConstant = 60;
 /** The best rows whose median score counts as a half. */
-const medianOf = 50;
+const medianOfRanked = 50;
 /** The function's own column where a reranker orders the rows. */
 export const rerankedColumn = '_rerank_score';
 /** Rows that a reranker is shown, where no more are asked for. */
-const rerankedMost = 100;
+const rerankedRowsMax = 100;
 /** UTF-16 units of a row that it is shown. */
-const shownMost = 8_192;
+const rerankedLettersMax = 8_192;
 /** Texts that are hashed between two looks at the clock. */
-const textsAtOnce = 256;
+const hybridTextsAtOnce = 256;
 
-interface Candidate extends RankedRow {
+interface HybridCandidate extends RankedRow {
   /** BM25; 0 where no word is there. */
   readonly words: number;
   /** Cosine, 0 where it is not above. */
@@ -46,7 +46,7 @@ interface Candidate extends RankedRow {
 }
 
 /** The text as a model sees it. */
-interface Sought {
+interface SoughtMeaning {
   readonly direction: Direction;
   /** Embeddings of rows whose type has no vector column; null where none count. */
   readonly stored: EmbeddingReader | null;
@@ -61,30 +61,32 @@ interface Sought {
 export async function prepareHybrid(
   { node, values, execution }: Omit<Opening, 'input' | 'edges' | 'prepared'>,
   signal: AbortSignal | undefined,
-): Promise<Sought | 'hashed' | null> {
+): Promise<SoughtMeaning | 'hashed' | null> {
   const { consistency, kernels, notices, snapshot } = execution;
   const { embedder, embeddings, reranker } = execution.services;
-  if (isReranked(node)) {
+  if (isHybridReranked(node)) {
     if (reranker === null)
       throw errorAt('REL_INVALID', 'RERANK needs a reranker, which SERVICE_RERANK_URL names', values.locationOf('QUERY'));
     if (consistency === 'exact')
       throw errorAt('REL_INVALID', 'the order of a reranker cannot be derived again', values.locationOf('QUERY'));
   }
-  const known = values.vector('VECTOR', kernels);
+  const knownVector = values.vector('VECTOR', kernels);
   // Zeros say that the model was asked before, and did not answer.
-  if (known !== undefined)
-    return known.some((component) => component !== 0) ? { direction: new Direction(known), stored: null, model: null } : null;
-  if (embedder === null) return isAlikeAlone(node) ? 'hashed' : null;
+  if (knownVector !== undefined)
+    return knownVector.some((vectorComponent) => vectorComponent !== 0)
+      ? { direction: new Direction(knownVector), stored: null, model: null }
+      : null;
+  if (embedder === null) return isLikenessAlone(node) ? 'hashed' : null;
   try {
-    const direction = new Direction(await embedder.embed(values.text('QUERY', kernels)!, signal));
-    const type = node.type!;
-    const embedded = textsRead(node, (each) => each === 'string');
-    embeddings?.want(snapshot.tenant, type);
+    const soughtDirection = new Direction(await embedder.embed(values.text('QUERY', kernels)!, signal));
+    const hybridType = node.type!;
+    const embeddedColumns = hybridColumnsRead(node, (each) => each === 'string');
+    embeddings?.want(snapshot.tenant, hybridType);
     return {
-      direction,
+      direction: soughtDirection,
       stored: storedVectors(
-        type,
-        embedded.map(({ name }) => name),
+        hybridType,
+        embeddedColumns.map(({ name }) => name),
         execution,
       ),
       model: embedder.name,
@@ -98,210 +100,243 @@ export async function prepareHybrid(
 
 /** How likeness is found, and why so; null: no vector is compared. */
 export function wayToMeaning({ node, values, execution }: Pick<Opening, 'node' | 'values' | 'execution'>): Way | null {
-  const known = values.vector('VECTOR', execution.kernels);
-  if (known?.every((component) => component === 0)) return null;
-  const isAlike = isAlikeAlone(node);
-  if (known === undefined && execution.services.embedder === null && !isAlike) return null;
-  if (known === undefined && execution.services.embedder === null)
+  const knownVector = values.vector('VECTOR', execution.kernels);
+  if (knownVector?.every((component) => component === 0)) return null;
+  const isLikenessOnly = isLikenessAlone(node);
+  if (knownVector === undefined && execution.services.embedder === null && !isLikenessOnly) return null;
+  if (knownVector === undefined && execution.services.embedder === null)
     return { graphs: null, why: 'there is no model, and vectors are hashed from the texts that are shown' };
-  const why = isAlike ? 'the text is compared with all vectors of a row' : 'both rankings come of one look at the rows';
-  return { graphs: null, why };
+  const wayReason = isLikenessOnly
+    ? 'the text is compared with all vectors of a row'
+    : 'both rankings come of one look at the rows';
+  return { graphs: null, why: wayReason };
 }
 
 export class HybridOperator extends PiecesOperator {
-  readonly #opening: Opening;
-  readonly #input: Operator;
+  readonly #hybridOpening: Opening;
+  readonly #hybridRows: Operator;
 
-  constructor(opening: Opening) {
+  constructor(hybridOpening: Opening) {
     super();
-    assert(opening.input !== null, 'HYBRID_SEARCH ranks the rows of a type');
-    this.#opening = opening;
-    this.#input = opening.input;
+    assert(hybridOpening.input !== null, 'HYBRID_SEARCH ranks the rows of a type');
+    this.#hybridOpening = hybridOpening;
+    this.#hybridRows = hybridOpening.input;
   }
 
   close(): void {
-    this.#input.close();
+    this.#hybridRows.close();
   }
 
   protected *pieces(): Pieces {
-    const { node, values, execution } = this.#opening;
+    const { node, values, execution } = this.#hybridOpening;
     checkFetched(node, execution);
-    const most = mostRanked(node, execution);
-    const columns = node.reads.slice(2).map((column) => node.input!.columns[column]!);
-    const numbersOf = (type: string): readonly number[] => columns.flatMap((column, i) => (column.type === type ? [i + 2] : []));
-    const [vectors, [score]] = [numbersOf('vector'), numbersOf('number')];
-    const texts = columns.flatMap(({ type }, i) => (holdsTexts(type) ? [{ at: i + 2, type }] : []));
-    const sought = this.#opening.prepared as Sought | 'hashed' | null;
-    const unseen = { count: 0 };
-    const meaning = meaningOf(sought, values.text('QUERY', execution.kernels)!, { texts, vectors }, unseen);
-    const [isLinear, isAlike] = [node.words.slice(1).includes('linear'), isAlikeAlone(node)];
-    const byWords = new BestRows<Candidate>(rankedMost);
-    const byLikeness = new BestRows<Candidate>(isAlike ? most : rankedMost);
-    for (let batch = this.#input.next(); batch !== null; batch = this.#input.next()) {
-      const read = node.reads.map((column) => batch.columns[column]!);
-      for (let k = 0; k < batch.count; k++) {
-        const row = batch.selection === null ? batch.first + k : batch.selection[k]!;
-        const words = score === undefined ? 0 : numberAt(read[score]!, row);
-        const likeness = Math.max(0, meaning(read, row));
-        if (words > 0 || likeness > 0) {
+    const hybridRowsMax = mostRanked(node, execution);
+    const hybridColumns = node.reads.slice(2).map((column) => node.input!.columns[column]!);
+    const columnOrdinalsOf = (type: string): readonly number[] =>
+      hybridColumns.flatMap((column, i) => (column.type === type ? [i + 2] : []));
+    const [vectorOrdinals, [wordScoreOrdinal]] = [columnOrdinalsOf('vector'), columnOrdinalsOf('number')];
+    const textColumns = hybridColumns.flatMap(({ type }, i) => (holdsTexts(type) ? [{ at: i + 2, type }] : []));
+    const soughtMeaning = this.#hybridOpening.prepared as SoughtMeaning | 'hashed' | null;
+    const unseenRows = { count: 0 };
+    const rowMeaning = rowMeaningOf(
+      soughtMeaning,
+      values.text('QUERY', execution.kernels)!,
+      { texts: textColumns, vectors: vectorOrdinals },
+      unseenRows,
+    );
+    const [isLinearFusion, isLikenessOnly] = [node.words.slice(1).includes('linear'), isLikenessAlone(node)];
+    const bestByWords = new BestRows<HybridCandidate>(hybridRankedMost);
+    const bestByLikeness = new BestRows<HybridCandidate>(isLikenessOnly ? hybridRowsMax : hybridRankedMost);
+    for (let hybridBatch = this.#hybridRows.next(); hybridBatch !== null; hybridBatch = this.#hybridRows.next()) {
+      const readVectors = node.reads.map((column) => hybridBatch.columns[column]!);
+      for (let k = 0; k < hybridBatch.count; k++) {
+        const hybridRow = hybridBatch.selection === null ? hybridBatch.first + k : hybridBatch.selection[k]!;
+        const wordScore = wordScoreOrdinal === undefined ? 0 : wordScoreAt(readVectors[wordScoreOrdinal]!, hybridRow);
+        const rowLikeness = Math.max(0, rowMeaning(readVectors, hybridRow));
+        if (wordScore > 0 || rowLikeness > 0) {
           execution.counters.hits++;
           const rankedRow = {
-            key: String(cellAt(read[1]!, 'string', row) ?? ''),
-            systemFrom: timeOf(read, row),
-            words,
-            likeness,
+            key: String(cellAt(readVectors[1]!, 'string', hybridRow) ?? ''),
+            systemFrom: systemTimeOf(readVectors, hybridRow),
+            words: wordScore,
+            likeness: rowLikeness,
           };
-          if (words > 0 && words >= byWords.floor) byWords.offer({ ...rankedRow, score: words });
-          if (likeness > 0 && likeness >= byLikeness.floor) byLikeness.offer({ ...rankedRow, score: likeness });
+          if (wordScore > 0 && wordScore >= bestByWords.floor) bestByWords.offer({ ...rankedRow, score: wordScore });
+          if (rowLikeness > 0 && rowLikeness >= bestByLikeness.floor) bestByLikeness.offer({ ...rankedRow, score: rowLikeness });
         }
-        if (k % textsAtOnce === textsAtOnce - 1) yield emptyBatch;
+        if (k % hybridTextsAtOnce === hybridTextsAtOnce - 1) yield emptyBatch;
       }
       yield emptyBatch;
     }
-    if (unseen.count > 0 && sought !== null && sought !== 'hashed') execution.notices.push(unseenNotice(unseen.count, sought));
-    if (isAlike) {
-      const best = byLikeness.list();
-      checkRanked(node, best.length, execution);
-      return yield* rankedRows(node, execution, best, scoreColumn);
+    if (unseenRows.count > 0 && soughtMeaning !== null && soughtMeaning !== 'hashed')
+      execution.notices.push(unseenRowsNotice(unseenRows.count, soughtMeaning));
+    if (isLikenessOnly) {
+      const bestCandidates = bestByLikeness.list();
+      checkRanked(node, bestCandidates.length, execution);
+      return yield* rankedRows(node, execution, bestCandidates, scoreColumn);
     }
-    const arms = (score === undefined ? 0 : 1) + (this.#opening.prepared === null ? 0 : 1);
-    const all = fuse(byWords.list(), byLikeness.list(), isLinear ? Math.max(1, arms) : null);
-    const fused = (isReranked(node) ? yield* this.#rerank(all.slice(0, Math.max(most, rerankedMost))) : all).slice(0, most);
-    checkRanked(node, fused.length, execution);
-    yield* rankedRows(node, execution, fused, scoreColumn);
+    const rankingCount = (wordScoreOrdinal === undefined ? 0 : 1) + (this.#hybridOpening.prepared === null ? 0 : 1);
+    const fusedCandidates = fuseRankings(
+      bestByWords.list(),
+      bestByLikeness.list(),
+      isLinearFusion ? Math.max(1, rankingCount) : null,
+    );
+    const bestFused = (
+      isHybridReranked(node)
+        ? yield* this.#rerankRows(fusedCandidates.slice(0, Math.max(hybridRowsMax, rerankedRowsMax)))
+        : fusedCandidates
+    ).slice(0, hybridRowsMax);
+    checkRanked(node, bestFused.length, execution);
+    yield* rankedRows(node, execution, bestFused, scoreColumn);
   }
 
   /** The rows in the order of a reranker, by their visible text columns; in their own order where it does not answer. */
-  *#rerank(rows: readonly Candidate[]): Generator<Batch, readonly Candidate[]> {
-    const { node, values, execution } = this.#opening;
+  *#rerankRows(rerankedCandidates: readonly HybridCandidate[]): Generator<Batch, readonly HybridCandidate[]> {
+    const { node, values, execution } = this.#hybridOpening;
     const { kernels, memory, notices } = execution;
     const { reranker } = execution.services;
     assert(reranker !== null && node.type !== null, 'a reranker is there by now');
-    const texts = textsRead(node, holdsTexts);
-    const shown: string[] = [];
+    const textColumns = hybridColumnsRead(node, holdsTexts);
+    const shownTexts: string[] = [];
     let heldBytes = 0;
-    for (const { systemFrom } of rows) {
-      const version = fetchVersion(execution, node.type, [...texts.map(({ name }) => name), 'system_from'], systemFrom);
-      const cells = version ? texts.flatMap(({ type }, i) => textsAt(version.columns[i]!, type, version.row)) : [];
-      const text = cells.join('\n').slice(0, shownMost);
-      shown.push(text);
-      heldBytes = memory.change(heldBytes, heldBytes + text.length * 2);
+    for (const { systemFrom } of rerankedCandidates) {
+      const version = fetchVersion(execution, node.type, [...textColumns.map(({ name }) => name), 'system_from'], systemFrom);
+      const candidateTexts = version
+        ? textColumns.flatMap(({ type }, i) => hybridTextsAt(version.columns[i]!, type, version.row))
+        : [];
+      const shownText = candidateTexts.join('\n').slice(0, rerankedLettersMax);
+      shownTexts.push(shownText);
+      heldBytes = memory.change(heldBytes, heldBytes + shownText.length * 2);
       yield emptyBatch;
     }
-    let scores: readonly number[] | null = null;
-    const reranking = reranker.rerank(values.text('QUERY', kernels)!, shown, undefined);
+    let rerankScores: readonly number[] | null = null;
+    const reranking = reranker.rerank(values.text('QUERY', kernels)!, shownTexts, undefined);
     execution.wait.until = reranking.then(
-      (given) => void (scores = given),
-      (error: unknown) => void notices.push(`${messageOf(error)}: rows stand in the order of both rankings`),
+      (givenScores) => void (rerankScores = givenScores),
+      (error: unknown) => void notices.push(`${rerankerMessage(error)}: rows stand in the order of both rankings`),
     );
     while (execution.wait.until !== null) yield emptyBatch;
     memory.change(heldBytes, 0);
-    const given = scores as readonly number[] | null;
-    return given === null ? rows : rows.map((row, i) => ({ ...row, score: given[i]! })).sort(compareRanked);
+    const given = rerankScores as readonly number[] | null;
+    return given === null
+      ? rerankedCandidates
+      : rerankedCandidates.map((rerankedCandidate, i) => ({ ...rerankedCandidate, score: given[i]! })).sort(compareRanked);
   }
 }
 
-function messageOf(error: unknown): string {
+function rerankerMessage(error: unknown): string {
   return error instanceof ServiceError ? error.message : 'the reranker does not answer';
 }
 
-function isAlikeAlone({ words }: FunctionNode): boolean {
+function isLikenessAlone({ words }: FunctionNode): boolean {
   // The first word is the type.
   return words.slice(1).includes('likeness');
 }
 
-function isReranked({ columns }: FunctionNode): boolean {
+function isHybridReranked({ columns }: FunctionNode): boolean {
   return columns.some(({ name }) => name === rerankedColumn);
 }
 
 /** A column of texts, and its index among those read. */
-interface TextColumn {
+interface HybridTextColumn {
   readonly at: number;
   readonly type: ColumnType;
 }
 
-type Meaning = (columns: readonly Vector[], row: number) => number;
+type RowMeaning = (columns: readonly Vector[], row: number) => number;
 
-/** How alike a row is to the text; `unseen` counts the rows with texts that no vector of the model is there for. */
-function meaningOf(
-  prepared: Sought | 'hashed' | null,
-  text: string,
-  { texts, vectors }: { readonly texts: readonly TextColumn[]; readonly vectors: readonly number[] },
-  unseen: { count: number },
-): Meaning {
-  if (prepared === null) return () => 0;
-  if (prepared !== 'hashed') {
-    const { direction, stored, model } = prepared;
+/** How alike a row is to the text; `unseenRows` counts the rows with texts that no vector of the model is there for. */
+function rowMeaningOf(
+  preparedMeaning: SoughtMeaning | 'hashed' | null,
+  queryText: string,
+  {
+    texts: textColumns,
+    vectors: vectorOrdinals,
+  }: { readonly texts: readonly HybridTextColumn[]; readonly vectors: readonly number[] },
+  unseenRows: { count: number },
+): RowMeaning {
+  if (preparedMeaning === null) return () => 0;
+  if (preparedMeaning !== 'hashed') {
+    const { direction, stored, model } = preparedMeaning;
     return (columns, row) => {
-      let highest: number | null = null;
-      for (const column of vectors) {
-        const vector = columns[column]!;
-        if (vector.kind !== 'vec' || vector.dims !== direction.dims || vector.nulls?.[row] === 1) continue;
-        highest = Math.max(highest ?? 0, direction.cosine(vector.values, row * vector.dims));
+      let highestCosine: number | null = null;
+      for (const column of vectorOrdinals) {
+        const meaningVector = columns[column]!;
+        if (meaningVector.kind !== 'vec' || meaningVector.dims !== direction.dims || meaningVector.nulls?.[row] === 1) continue;
+        highestCosine = Math.max(highestCosine ?? 0, direction.cosine(meaningVector.values, row * meaningVector.dims));
       }
-      if (highest !== null || model === null) return highest ?? 0;
-      const found = stored?.vectorAt(timeOf(columns, row)) ?? null;
-      if (found !== null && found.dims === direction.dims) return direction.cosine(found.values, found.at);
-      if (texts.some(({ at: column, type }) => type === 'string' && hasText(cellAt(columns[column]!, type, row)))) unseen.count++;
+      if (highestCosine !== null || model === null) return highestCosine ?? 0;
+      const storedVector = stored?.vectorAt(systemTimeOf(columns, row)) ?? null;
+      if (storedVector !== null && storedVector.dims === direction.dims)
+        return direction.cosine(storedVector.values, storedVector.at);
+      if (textColumns.some(({ at: column, type }) => type === 'string' && hasText(cellAt(columns[column]!, type, row))))
+        unseenRows.count++;
       return 0;
     };
   }
-  const sought = new Float64Array(hashedDims);
-  addHashed(text, sought);
-  const own = new Float64Array(hashedDims);
+  const soughtHashed = new Float64Array(hashedDims);
+  addHashed(queryText, soughtHashed);
+  const rowHashed = new Float64Array(hashedDims);
   return (columns, row) => {
-    own.fill(0);
-    for (const { at: column, type } of texts) for (const each of textsAt(columns[column]!, type, row)) addHashed(each, own);
-    return cosineOf(sought, own);
+    rowHashed.fill(0);
+    for (const { at: column, type } of textColumns)
+      for (const rowText of hybridTextsAt(columns[column]!, type, row)) addHashed(rowText, rowHashed);
+    return cosineOf(soughtHashed, rowHashed);
   };
 }
 
-function timeOf(columns: readonly Vector[], row: number): bigint {
-  const times = columns[0]!;
-  assert(times.kind === 'i64', 'system times are i64');
-  return times.values[row]!;
+function systemTimeOf(columns: readonly Vector[], row: number): bigint {
+  const systemTimes = columns[0]!;
+  assert(systemTimes.kind === 'i64', 'system times are i64');
+  return systemTimes.values[row]!;
 }
 
-function unseenNotice(count: number, { model, stored }: Sought): string {
-  const rows = `${count} ${count === 1 ? 'row is' : 'rows are'} ranked by words alone`;
-  if (stored === null) return `${rows}: of rows that others share no vector is compared`;
-  return `${rows}: for ${count === 1 ? 'it' : 'them'} there is no vector of the model ${model} at this instant`;
+function unseenRowsNotice(unseenCount: number, { model, stored }: SoughtMeaning): string {
+  const unseenSubject = `${unseenCount} ${unseenCount === 1 ? 'row is' : 'rows are'} ranked by words alone`;
+  if (stored === null) return `${unseenSubject}: of rows that others share no vector is compared`;
+  return `${unseenSubject}: for ${unseenCount === 1 ? 'it' : 'them'} there is no vector of the model ${model} at this instant`;
 }
 
 /** Columns that are read, of types that are texts. */
-function textsRead({ input, reads }: FunctionNode, areTexts: (type: ColumnType) => boolean): readonly PlanColumn[] {
+function hybridColumnsRead({ input, reads }: FunctionNode, areTextColumns: (type: ColumnType) => boolean): readonly PlanColumn[] {
   return reads.slice(2).flatMap((column) => {
-    const read = input!.columns[column]!;
-    return areTexts(read.type) ? [read] : [];
+    const readColumn = input!.columns[column]!;
+    return areTextColumns(readColumn.type) ? [readColumn] : [];
   });
 }
 
 /** The text of a cell, or those of its JSON. */
-function textsAt(vector: Vector, type: ColumnType, row: number): readonly string[] {
-  const cell = cellAt(vector, type, row);
-  if (typeof cell !== 'string') return [];
-  return type === 'json' ? jsonTexts(cell) : [cell];
+function hybridTextsAt(vector: Vector, type: ColumnType, row: number): readonly string[] {
+  const textCell = cellAt(vector, type, row);
+  if (typeof textCell !== 'string') return [];
+  return type === 'json' ? jsonTexts(textCell) : [textCell];
 }
 
-function numberAt(vector: Vector, row: number): number {
+function wordScoreAt(vector: Vector, row: number): number {
   return vector.kind === 'f64' && vector.nulls?.[row] !== 1 ? vector.values[row]! : 0;
 }
 
 /** One score for each row of either ranking, best first: a mean of scores, or, for null, by ranks. */
-function fuse(byWords: readonly Candidate[], byLikeness: readonly Candidate[], mean: number | null): readonly Candidate[] {
-  const scores = new Map<bigint, number>();
-  const rows = new Map<bigint, Candidate>();
+function fuseRankings(
+  byWords: readonly HybridCandidate[],
+  byLikeness: readonly HybridCandidate[],
+  linearArms: number | null,
+): readonly HybridCandidate[] {
+  const fusedScores = new Map<bigint, number>();
+  const fusedRows = new Map<bigint, HybridCandidate>();
   // Source: docs/search.md; a score of the median counts as a half of all that words can say.
-  const half = byWords[Math.floor((Math.min(byWords.length, medianOf) - 1) / 2)]?.score ?? 1;
-  for (const ranking of [byWords, byLikeness]) {
-    for (const [i, row] of ranking.entries()) {
-      rows.set(row.systemFrom, row);
-      const score =
-        mean !== null
-          ? (row.words / (row.words + half) + row.likeness) / mean
-          : (scores.get(row.systemFrom) ?? 0) + 1 / (rankConstant + i + 1);
-      scores.set(row.systemFrom, score);
+  const halfWordScore = byWords[Math.floor((Math.min(byWords.length, medianOfRanked) - 1) / 2)]?.score ?? 1;
+  for (const hybridRanking of [byWords, byLikeness]) {
+    for (const [i, rankedCandidate] of hybridRanking.entries()) {
+      fusedRows.set(rankedCandidate.systemFrom, rankedCandidate);
+      const fusedScore =
+        linearArms !== null
+          ? (rankedCandidate.words / (rankedCandidate.words + halfWordScore) + rankedCandidate.likeness) / linearArms
+          : (fusedScores.get(rankedCandidate.systemFrom) ?? 0) + 1 / (reciprocalRankConstant + i + 1);
+      fusedScores.set(rankedCandidate.systemFrom, fusedScore);
     }
   }
-  return [...rows.values()].map((row) => ({ ...row, score: scores.get(row.systemFrom)! })).sort(compareRanked);
+  return [...fusedRows.values()]
+    .map((rankedCandidate) => ({ ...rankedCandidate, score: fusedScores.get(rankedCandidate.systemFrom)! }))
+    .sort(compareRanked);
 }

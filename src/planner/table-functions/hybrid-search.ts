@@ -46,22 +46,24 @@ export const hybridSearch: TableFunction = {
     return [{ name: (words.word('FUSION') ?? 'rrf') === 'rrf' ? '_rrf_score' : '_score', type: 'number' }];
   },
   ranks: ({ words, catalog }) => {
-    const type = words.word('TYPE')!;
-    const definition = catalog.type(type);
-    if (definition === undefined) return { type, reads: [], named: [] };
-    const texts = searchedColumns(definition, words);
-    const ranked = { type, reads: [...texts, ...vectorColumns(definition)], named: [] };
-    return words.word('FUSION') === 'likeness' ? ranked : { ...ranked, matches: { columns: texts, argument: 'QUERY' } };
+    const hybridType = words.word('TYPE')!;
+    const hybridDefinition = catalog.type(hybridType);
+    if (hybridDefinition === undefined) return { type: hybridType, reads: [], named: [] };
+    const searchedTexts = hybridSearchedColumns(hybridDefinition, words);
+    const rankedColumns = { type: hybridType, reads: [...searchedTexts, ...vectorColumns(hybridDefinition)], named: [] };
+    return words.word('FUSION') === 'likeness'
+      ? rankedColumns
+      : { ...rankedColumns, matches: { columns: searchedTexts, argument: 'QUERY' } };
   },
   prepare: prepareHybrid,
   open: (opening) => new HybridOperator(opening),
 };
 
-function searchedColumns(definition: TypeDefinition, words: Words): readonly string[] {
-  const column = words.word('COLUMN');
-  if (column === undefined) return wordColumns(definition);
-  const property = definition.properties[column];
-  if (property && holdsTexts(property.type)) return [column];
-  const text = `type ${JSON.stringify(definition.name)} has no text column ${JSON.stringify(column)}`;
-  throw errorAt('REL_UNKNOWN_COLUMN', text, words.locationOf('COLUMN'));
+function hybridSearchedColumns(definition: TypeDefinition, hybridWords: Words): readonly string[] {
+  const searchedColumn = hybridWords.word('COLUMN');
+  if (searchedColumn === undefined) return wordColumns(definition);
+  const searchedProperty = definition.properties[searchedColumn];
+  if (searchedProperty && holdsTexts(searchedProperty.type)) return [searchedColumn];
+  const noTextColumn = `type ${JSON.stringify(definition.name)} has no text column ${JSON.stringify(searchedColumn)}`;
+  throw errorAt('REL_UNKNOWN_COLUMN', noTextColumn, hybridWords.locationOf('COLUMN'));
 }

@@ -18,18 +18,18 @@ import { fetchVersion } from '../operators/ranked-rows.ts';
 import { ScanOperator } from '../operators/scan.ts';
 import type { TableFunction } from '../calls/table-function.ts';
 
-const prov = 'http://www.w3.org/ns/prov#';
+const provNamespace = 'http://www.w3.org/ns/prov#';
 export const provenancePredicates = {
-  generatedBy: `${prov}wasGeneratedBy`,
-  attributedTo: `${prov}wasAttributedTo`,
-  generatedAt: `${prov}generatedAtTime`,
-  derivedFrom: `${prov}wasDerivedFrom`,
+  generatedBy: `${provNamespace}wasGeneratedBy`,
+  attributedTo: `${provNamespace}wasAttributedTo`,
+  generatedAt: `${provNamespace}generatedAtTime`,
+  derivedFrom: `${provNamespace}wasDerivedFrom`,
 } as const;
 
 /** Look-ups of provenance in one turn: each goes through the grant. */
-const rowsAtOnce = 64;
+const versionsAtOnce = 64;
 
-const columns: readonly PlanColumn[] = ['subject', 'predicate', 'object'].map((name) => ({ name, type: 'string' }));
+const tripleColumns: readonly PlanColumn[] = ['subject', 'predicate', 'object'].map((name) => ({ name, type: 'string' }));
 
 export const provenanceTriples: TableFunction = {
   name: 'PROVENANCE_TRIPLES',
@@ -41,89 +41,94 @@ export const provenanceTriples: TableFunction = {
   units: 1,
   deterministic: true,
   types: ({ catalog }) => catalog?.types().map(({ name }) => name) ?? [],
-  columns: () => columns,
+  columns: () => tripleColumns,
   open: ({ execution, values }) => new ProvenanceOperator(execution, values.text('SUBJECT', execution.kernels)),
 };
 
 class ProvenanceOperator extends PiecesOperator {
-  readonly #execution: Execution;
-  readonly #subject: string | undefined;
-  #scan: Operator | null = null;
+  readonly #provenanceExecution: Execution;
+  readonly #tripleSubject: string | undefined;
+  #versionScan: Operator | null = null;
 
-  constructor(execution: Execution, subject: string | undefined) {
+  constructor(provenanceExecution: Execution, tripleSubject: string | undefined) {
     super();
-    this.#execution = execution;
-    this.#subject = subject;
+    this.#provenanceExecution = provenanceExecution;
+    this.#tripleSubject = tripleSubject;
   }
 
   close(): void {
-    this.#scan?.close();
+    this.#versionScan?.close();
   }
 
   protected *pieces(): Pieces {
-    const { snapshot } = this.#execution;
-    for (const { name } of snapshot.catalog.types()) {
+    const { snapshot } = this.#provenanceExecution;
+    for (const { name: provenanceType } of snapshot.catalog.types()) {
       // A version is named by its system_from: where that is masked, none is.
-      if (!snapshot.offers(name) || snapshot.masksOf(name).has('system_from')) continue;
-      if (this.#subject === undefined) yield* this.#all(name);
-      else yield* this.#one(name, this.#subject);
+      if (!snapshot.offers(provenanceType) || snapshot.masksOf(provenanceType).has('system_from')) continue;
+      if (this.#tripleSubject === undefined) yield* this.#triplesOfType(provenanceType);
+      else yield* this.#triplesOfVersion(provenanceType, this.#tripleSubject);
     }
   }
 
-  *#all(type: string): Pieces {
-    const of: Pick<ScanNode, 'primaryKey' | 'masked' | 'keys' | 'zones' | 'after'> = {
+  *#triplesOfType(type: string): Pieces {
+    const scanDefaults: Pick<ScanNode, 'primaryKey' | 'masked' | 'keys' | 'zones' | 'after'> = {
       primaryKey: null,
       masked: new Map(),
       keys: null,
       zones: [],
       after: null,
     };
-    const scan = new ScanOperator(
-      { kind: 'scan', type, columns: [{ name: 'system_from', type: 'timestamp' }], ...of },
-      this.#execution,
+    const versionScan = new ScanOperator(
+      { kind: 'scan', type, columns: [{ name: 'system_from', type: 'timestamp' }], ...scanDefaults },
+      this.#provenanceExecution,
     );
-    this.#scan = scan;
-    for (let batch = scan.next(); batch !== null; batch = scan.next()) {
+    this.#versionScan = versionScan;
+    for (let batch = versionScan.next(); batch !== null; batch = versionScan.next()) {
       // The batch is the scan's until its next call.
-      const versions = versionsOf(batch);
-      for (let first = 0; first < versions.length; first += rowsAtOnce) {
-        yield this.#triples(type, versions.slice(first, first + rowsAtOnce));
+      const batchedVersions = batchVersions(batch);
+      for (let firstVersion = 0; firstVersion < batchedVersions.length; firstVersion += versionsAtOnce) {
+        yield this.#provenanceTriplesOf(type, batchedVersions.slice(firstVersion, firstVersion + versionsAtOnce));
       }
     }
-    scan.close();
-    this.#scan = null;
+    versionScan.close();
+    this.#versionScan = null;
   }
 
-  *#one(type: string, subject: string): Pieces {
-    if (!/^[0-9a-f]{16}$/.test(subject)) return;
-    const version = BigInt.asIntN(64, BigInt(`0x${subject}`));
-    const storedVersion = fetchVersion(this.#execution, type, ['system_from'], version);
-    yield this.#triples(type, storedVersion === null ? [] : [version]);
+  *#triplesOfVersion(type: string, tripleSubject: string): Pieces {
+    if (!/^[0-9a-f]{16}$/.test(tripleSubject)) return;
+    const subjectVersion = BigInt.asIntN(64, BigInt(`0x${tripleSubject}`));
+    const storedVersion = fetchVersion(this.#provenanceExecution, type, ['system_from'], subjectVersion);
+    yield this.#provenanceTriplesOf(type, storedVersion === null ? [] : [subjectVersion]);
   }
 
-  #triples(type: string, versions: readonly bigint[]): Batch {
-    const rows: [string, string, string][] = [];
-    for (const version of versions) {
-      const lineage = this.#execution.snapshot.rows.provenanceOf(type, version);
+  #provenanceTriplesOf(type: string, versions: readonly bigint[]): Batch {
+    const tripleRows: [string, string, string][] = [];
+    for (const tripleVersion of versions) {
+      const lineage = this.#provenanceExecution.snapshot.rows.provenanceOf(type, tripleVersion);
       // Removed for good since it was read.
       if (lineage === undefined) continue;
-      const subject = BigInt.asUintN(64, version).toString(16).padStart(16, '0');
-      rows.push([subject, provenancePredicates.generatedBy, lineage.method]);
-      rows.push([subject, provenancePredicates.attributedTo, lineage.source]);
-      rows.push([subject, provenancePredicates.generatedAt, String(version)]);
-      if (lineage.derivedFrom !== null) rows.push([subject, provenancePredicates.derivedFrom, lineage.derivedFrom]);
+      const tripleSubject = BigInt.asUintN(64, tripleVersion).toString(16).padStart(16, '0');
+      tripleRows.push([tripleSubject, provenancePredicates.generatedBy, lineage.method]);
+      tripleRows.push([tripleSubject, provenancePredicates.attributedTo, lineage.source]);
+      tripleRows.push([tripleSubject, provenancePredicates.generatedAt, String(tripleVersion)]);
+      if (lineage.derivedFrom !== null) tripleRows.push([tripleSubject, provenancePredicates.derivedFrom, lineage.derivedFrom]);
     }
-    return { columns: columns.map((_, i) => textsOf(rows, i)), selection: null, first: 0, count: rows.length };
+    return {
+      columns: tripleColumns.map((_, i) => tripleTexts(tripleRows, i)),
+      selection: null,
+      first: 0,
+      count: tripleRows.length,
+    };
   }
 }
 
-function textsOf(rows: readonly (readonly string[])[], column: number): Vector {
-  const builder = new VectorBuilder('string', Math.max(1, rows.length));
-  for (const row of rows) builder.append(row[column]!);
-  return builder.build();
+function tripleTexts(tripleRows: readonly (readonly string[])[], tripleColumn: number): Vector {
+  const tripleBuilder = new VectorBuilder('string', Math.max(1, tripleRows.length));
+  for (const tripleRow of tripleRows) tripleBuilder.append(tripleRow[tripleColumn]!);
+  return tripleBuilder.build();
 }
 
-function versionsOf({ columns: [vector], selection, first, count }: Batch): readonly bigint[] {
-  if (vector?.kind !== 'i64') return [];
-  return Array.from({ length: count }, (_, i) => vector.values[selection === null ? first + i : selection[i]!]!);
+function batchVersions({ columns: [systemFromVector], selection, first, count }: Batch): readonly bigint[] {
+  if (systemFromVector?.kind !== 'i64') return [];
+  return Array.from({ length: count }, (_, i) => systemFromVector.values[selection === null ? first + i : selection[i]!]!);
 }

@@ -30,127 +30,136 @@ export const similar: TableFunction = {
   action: 'search',
   units: 1,
   deterministic: true,
-  arrange: arrangeSimilar,
+  arrange: arrangeSimilarCall,
   types: (scope) => {
-    const type = typeOf(scope);
-    return type === undefined ? [] : [type];
+    const similarType = similarTypeOf(scope);
+    return similarType === undefined ? [] : [similarType];
   },
   columns: () => [{ name: '_score', type: 'number' }],
   ranks: (scope) => {
-    checkCombination(scope);
+    checkSimilarArguments(scope);
     const { words, catalog } = scope;
-    const type = typeOf(scope);
-    if (type === undefined) {
+    const similarType = similarTypeOf(scope);
+    if (similarType === undefined) {
       throw errorAt('REL_INVALID', 'SIMILAR needs the type: no type or several have the column', words.locationOf('COLUMN'));
     }
-    const definition = catalog.type(type);
-    const column = words.word('COLUMN');
-    if (definition === undefined) return { type, reads: [], named: [] };
-    if (column !== undefined) {
-      if (definition.properties[column]?.type !== 'vector') {
-        const text = `type ${JSON.stringify(type)} has no column ${JSON.stringify(column)} of vectors`;
-        throw errorAt('REL_UNKNOWN_COLUMN', text, words.locationOf('COLUMN'));
+    const similarDefinition = catalog.type(similarType);
+    const comparedColumn = words.word('COLUMN');
+    if (similarDefinition === undefined) return { type: similarType, reads: [], named: [] };
+    if (comparedColumn !== undefined) {
+      if (similarDefinition.properties[comparedColumn]?.type !== 'vector') {
+        const similarProblem = `type ${JSON.stringify(similarType)} has no column ${JSON.stringify(comparedColumn)} of vectors`;
+        throw errorAt('REL_UNKNOWN_COLUMN', similarProblem, words.locationOf('COLUMN'));
       }
-      return { type, reads: [column], named: [column] };
+      return { type: similarType, reads: [comparedColumn], named: [comparedColumn] };
     }
     if (words.given.has('VECTOR')) {
-      const [only, ...others] = vectorColumns(definition);
-      if (only === undefined || others.length > 0) {
-        const text = `SIMILAR needs the column to compare: type ${JSON.stringify(type)} has ${others.length === 0 ? 'none' : 'several'}`;
-        throw errorAt('REL_INVALID', `${text} of vectors`, words.locationOf('TYPE'));
+      const [onlyVectorColumn, ...otherVectorColumns] = vectorColumns(similarDefinition);
+      if (onlyVectorColumn === undefined || otherVectorColumns.length > 0) {
+        const similarProblem = `SIMILAR needs the column to compare: type ${JSON.stringify(similarType)} has ${otherVectorColumns.length === 0 ? 'none' : 'several'}`;
+        throw errorAt('REL_INVALID', `${similarProblem} of vectors`, words.locationOf('TYPE'));
       }
-      return { type, reads: [only], named: [only] };
+      return { type: similarType, reads: [onlyVectorColumn], named: [onlyVectorColumn] };
     }
-    return { type, reads: [...vectorColumns(definition), ...textColumns(definition)], named: [] };
+    return { type: similarType, reads: [...vectorColumns(similarDefinition), ...textColumns(similarDefinition)], named: [] };
   },
   prepare: prepareSimilar,
   open: (opening) => new SimilarOperator(opening),
 };
 
-function checkCombination({ words }: BoundScope): void {
-  const { given } = words;
-  const ways = ['VECTOR', 'ID', 'PK'].filter((name) => given.has(name));
-  if (ways.length === 1) return;
+function checkSimilarArguments({ words }: BoundScope): void {
+  const { given: givenArguments } = words;
+  const seedWays = ['VECTOR', 'ID', 'PK'].filter((name) => givenArguments.has(name));
+  if (seedWays.length === 1) return;
   const usage = "a vector, or a row by WHERE id = '…' or WHERE _pk = '…'";
   throw errorAt(
     'REL_INVALID',
-    `SIMILAR is of ${usage}${ways.length === 0 ? '' : ', and of one of them'}`,
-    words.locationOf(ways[1] ?? 'TYPE'),
+    `SIMILAR is of ${usage}${seedWays.length === 0 ? '' : ', and of one of them'}`,
+    words.locationOf(seedWays[1] ?? 'TYPE'),
   );
 }
 
 /** The named type; else the one that has a vector column of that name. */
-function typeOf({ words, catalog }: FunctionScope): string | undefined {
-  const named = words.word('TYPE');
-  const column = words.word('COLUMN');
-  if (named !== undefined || column === undefined || catalog === null) return named;
-  const having = catalog.types().filter(({ properties }) => properties[column]?.type === 'vector');
-  return having.length === 1 ? having[0]!.name : undefined;
+function similarTypeOf({ words, catalog }: FunctionScope): string | undefined {
+  const namedType = words.word('TYPE');
+  const comparedColumn = words.word('COLUMN');
+  if (namedType !== undefined || comparedColumn === undefined || catalog === null) return namedType;
+  const typesWithColumn = catalog.types().filter(({ properties }) => properties[comparedColumn]?.type === 'vector');
+  return typesWithColumn.length === 1 ? typesWithColumn[0]!.name : undefined;
 }
 
 /** `Type.column`, a column before its vector, and a seed or a call in the condition, each as an argument by name. */
-function arrangeSimilar(call: Call): Call {
-  const given = byName(call.arguments);
-  const isSought = given.some(({ name }) => name === 'VECTOR' || name === 'ID' || name === 'PK');
-  const sought = isSought ? null : seedIn(call.where);
-  return sought === null
-    ? { ...call, arguments: given }
-    : { ...call, arguments: [...given, ...sought.arguments], where: sought.rest };
+function arrangeSimilarCall(similarCall: Call): Call {
+  const namedArguments = similarArgumentsByName(similarCall.arguments);
+  const hasSeedArgument = namedArguments.some(({ name }) => name === 'VECTOR' || name === 'ID' || name === 'PK');
+  const soughtSeed = hasSeedArgument ? null : seedInCondition(similarCall.where);
+  return soughtSeed === null
+    ? { ...similarCall, arguments: namedArguments }
+    : { ...similarCall, arguments: [...namedArguments, ...soughtSeed.arguments], where: soughtSeed.rest };
 }
 
-function byName(writtenArguments: readonly FunctionArgument[]): readonly FunctionArgument[] {
-  const [first, second] = writtenArguments;
-  const column = first?.name === null ? first.value : undefined;
-  if (column?.kind === 'column' && column.table !== null) {
-    const type: Expression = { ...column, table: null, name: column.table };
+function similarArgumentsByName(writtenArguments: readonly FunctionArgument[]): readonly FunctionArgument[] {
+  const [firstArgument, secondArgument] = writtenArguments;
+  const comparedColumn = firstArgument?.name === null ? firstArgument.value : undefined;
+  if (comparedColumn?.kind === 'column' && comparedColumn.table !== null) {
+    const typeArgument: Expression = { ...comparedColumn, table: null, name: comparedColumn.table };
     return [
-      { name: 'TYPE', value: type },
-      { name: 'COLUMN', value: { ...column, table: null } },
-      ...following(writtenArguments.slice(1)),
+      { name: 'TYPE', value: typeArgument },
+      { name: 'COLUMN', value: { ...comparedColumn, table: null } },
+      ...vectorArgumentFirst(writtenArguments.slice(1)),
     ];
   }
   // SIMILAR(embedding, ARRAY[…]): no type stands before the column.
-  if (first?.name === null && second?.name === null && isVector(second.value)) {
-    return [{ name: 'COLUMN', value: first.value }, ...following(writtenArguments.slice(1))];
+  if (firstArgument?.name === null && secondArgument?.name === null && isVectorLiteral(secondArgument.value)) {
+    return [{ name: 'COLUMN', value: firstArgument.value }, ...vectorArgumentFirst(writtenArguments.slice(1))];
   }
   return writtenArguments;
 }
 
 /** Behind a column, the first unnamed argument is the vector. */
-function following(writtenArguments: readonly FunctionArgument[]): readonly FunctionArgument[] {
-  const [first, ...rest] = writtenArguments;
-  return first?.name === null ? [{ name: 'VECTOR', value: first.value }, ...rest] : writtenArguments;
+function vectorArgumentFirst(writtenArguments: readonly FunctionArgument[]): readonly FunctionArgument[] {
+  const [firstArgument, ...otherArguments] = writtenArguments;
+  return firstArgument?.name === null ? [{ name: 'VECTOR', value: firstArgument.value }, ...otherArguments] : writtenArguments;
 }
 
-function isVector(value: Expression): boolean {
-  return value.kind === 'call' && value.name === 'ARRAY';
+function isVectorLiteral(vectorExpression: Expression): boolean {
+  return vectorExpression.kind === 'call' && vectorExpression.name === 'ARRAY';
 }
 
-interface Seed {
+interface SimilarSeed {
   readonly arguments: readonly FunctionArgument[];
   readonly rest: Expression | null;
 }
 
-const seeds: ReadonlyMap<string, string> = new Map([
+const seedArguments: ReadonlyMap<string, string> = new Map([
   ['id', 'ID'],
   ['_pk', 'PK'],
 ]);
 
 /** The first part of a condition that says what rows are compared with; the others say which rows. */
-function seedIn(where: Expression | null): Seed | null {
-  if (where === null) return null;
-  if (where.kind === 'binary' && where.op === 'and') {
-    const left = seedIn(where.left);
-    if (left) return { ...left, rest: left.rest === null ? where.right : { ...where, left: left.rest } };
-    const right = seedIn(where.right);
-    return right && { ...right, rest: right.rest === null ? where.left : { ...where, right: right.rest } };
+function seedInCondition(seedCondition: Expression | null): SimilarSeed | null {
+  if (seedCondition === null) return null;
+  if (seedCondition.kind === 'binary' && seedCondition.op === 'and') {
+    const leftSeed = seedInCondition(seedCondition.left);
+    if (leftSeed)
+      return { ...leftSeed, rest: leftSeed.rest === null ? seedCondition.right : { ...seedCondition, left: leftSeed.rest } };
+    const rightSeed = seedInCondition(seedCondition.right);
+    return (
+      rightSeed && {
+        ...rightSeed,
+        rest: rightSeed.rest === null ? seedCondition.left : { ...seedCondition, right: rightSeed.rest },
+      }
+    );
   }
-  if (where.kind === 'call' && where.name === 'SIMILAR') {
-    return { arguments: byName([...where.arguments]).filter(({ name }) => name !== 'TYPE'), rest: null };
+  if (seedCondition.kind === 'call' && seedCondition.name === 'SIMILAR') {
+    return {
+      arguments: similarArgumentsByName([...seedCondition.arguments]).filter(({ name: seedArgument }) => seedArgument !== 'TYPE'),
+      rest: null,
+    };
   }
-  if (where.kind !== 'binary' || where.op !== '=') return null;
-  const { left, right } = where;
-  const [column, value] = left.kind === 'column' ? [left, right] : [right, left];
-  const name = column.kind === 'column' && value.kind === 'literal' ? seeds.get(column.name) : undefined;
-  return name === undefined ? null : { arguments: [{ name, value }], rest: null };
+  if (seedCondition.kind !== 'binary' || seedCondition.op !== '=') return null;
+  const { left, right } = seedCondition;
+  const [seedColumn, seedValue] = left.kind === 'column' ? [left, right] : [right, left];
+  const name = seedColumn.kind === 'column' && seedValue.kind === 'literal' ? seedArguments.get(seedColumn.name) : undefined;
+  return name === undefined ? null : { arguments: [{ name, value: seedValue }], rest: null };
 }

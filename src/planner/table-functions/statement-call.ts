@@ -16,50 +16,50 @@ export interface ArrangedCall {
 }
 
 /** Undefined for a function that is not built. */
-export function arrangeCall(source: FunctionSource, where: Expression | null): ArrangedCall | undefined {
-  const definition = tableFunction(source.name);
+export function arrangeCall(functionSource: FunctionSource, where: Expression | null): ArrangedCall | undefined {
+  const definition = tableFunction(functionSource.name);
   if (definition === undefined) return undefined;
-  const written: Call = { arguments: source.arguments, where, location: source.location };
-  const call = definition.arrange?.(written) ?? written;
+  const writtenCall: Call = { arguments: functionSource.arguments, where, location: functionSource.location };
+  const arrangedCall = definition.arrange?.(writtenCall) ?? writtenCall;
   return {
     function: definition,
-    given: argumentsByName(definition, call.arguments, source.location),
-    where: call.where,
-    edges: call.edges ?? null,
+    given: argumentsByName(definition, arrangedCall.arguments, functionSource.location),
+    where: arrangedCall.where,
+    edges: arrangedCall.edges ?? null,
   };
 }
 
 /** The one call that a statement may be about. */
-function callIn({ body }: Query): ArrangedCall | undefined {
+function callInQuery({ body }: Query): ArrangedCall | undefined {
   return body.kind === 'select' && body.from.kind === 'function' ? arrangeCall(body.from, body.where) : undefined;
 }
 
 /** Values of the literals that a plan rests on: it serves no others. */
 export function wordLiterals(query: Query, literals: readonly Literal[]): readonly Literal[] {
-  const call = callIn(query);
-  if (call === undefined) return none;
-  return call.function.arguments.flatMap(({ name, kind }) => {
-    const value = isWord(kind) ? call.given.get(name) : undefined;
-    return value?.kind === 'literal' ? [literals[value.slot]!] : [];
+  const arrangedCall = callInQuery(query);
+  if (arrangedCall === undefined) return noLiterals;
+  return arrangedCall.function.arguments.flatMap(({ name, kind }) => {
+    const wordValue = isWord(kind) ? arrangedCall.given.get(name) : undefined;
+    return wordValue?.kind === 'literal' ? [literals[wordValue.slot]!] : [];
   });
 }
 
-const none: readonly Literal[] = [];
+const noLiterals: readonly Literal[] = [];
 
 /** Types that the statement's call names; with a catalog, also one that it implies. */
 export function typesCalled(query: Query, literals: readonly Literal[], catalog: CatalogReader | null = null): readonly string[] {
-  const call = callIn(query);
-  if (call === undefined) return [];
-  const words = wordsOf(call.function, call.given, literals, query.location);
-  return call.function.types({ words, catalog });
+  const arrangedCall = callInQuery(query);
+  if (arrangedCall === undefined) return [];
+  const callWords = wordsOf(arrangedCall.function, arrangedCall.given, literals, query.location);
+  return arrangedCall.function.types({ words: callWords, catalog });
 }
 
 /** Source: specification, "Tool protocol": a query costs 1. */
 export function unitsOf(query: Query): number {
-  return callIn(query)?.function.units ?? 1;
+  return callInQuery(query)?.function.units ?? 1;
 }
 
 /** The function that a statement is about, where there is one and it is built. */
 export function functionCalled(query: Query): TableFunction | undefined {
-  return callIn(query)?.function;
+  return callInQuery(query)?.function;
 }

@@ -11,86 +11,96 @@ import { kernelsIn } from './vector-kernels.ts';
 /** Rows that are looked at in one call, so that their numbers have room. */
 export const candidatesAtOnce = 8_192;
 /** Most that rounding can do to an estimate, and to the cosine itself, counted generously. */
-const rounding = 2 ** -18;
-const mostShort = 32_767;
-const mostSum = 2 ** 31 - 1;
-const coarseMost = 127;
+const coarseRounding = 2 ** -18;
+const coarseShortMax = 32_767;
+const coarseSumMax = 2 ** 31 - 1;
+const coarseComponentMax = 127;
 
 /** Candidates for one direction. Must be closed after the last use. */
 export class Candidates {
-  readonly #query: Int16Array;
-  readonly #scale: number;
+  readonly #coarseQuery: Int16Array;
+  readonly #coarseScale: number;
   /** Most that the direction in 16 bits makes of a difference, with what rounding does. */
-  readonly #error: number;
-  readonly #workspaces = new Map<WebAssembly.Memory, Workspace>();
+  readonly #coarseError: number;
+  readonly #coarseWorkspaces = new Map<WebAssembly.Memory, Workspace>();
 
   constructor(direction: Direction, width: number) {
-    const { values, length } = direction;
-    const most = values.reduce((greatest, value) => Math.max(greatest, Math.abs(value)), 0) / length;
+    const { values: directionValues, length: directionLength } = direction;
+    const largestComponent =
+      directionValues.reduce((greatest, directionValue) => Math.max(greatest, Math.abs(directionValue)), 0) / directionLength;
     // Limits the magnitude so that the sum of products fits 32 bits for every row.
-    const magnitude = Math.min(mostShort, Math.floor(mostSum / (coarseMost * width)));
-    const scale = Math.fround(most / magnitude);
-    let left = 0;
-    this.#query = new Int16Array(width);
-    for (const [k, value] of values.entries()) {
-      const component = Math.max(-magnitude, Math.min(magnitude, Math.round(value / length / scale)));
-      this.#query[k] = component;
-      left += (value / length - scale * component) ** 2;
+    const coarseMagnitude = Math.min(coarseShortMax, Math.floor(coarseSumMax / (coarseComponentMax * width)));
+    const coarseScale = Math.fround(largestComponent / coarseMagnitude);
+    let coarseResidual = 0;
+    this.#coarseQuery = new Int16Array(width);
+    for (const [k, value] of directionValues.entries()) {
+      const coarseComponent = Math.max(
+        -coarseMagnitude,
+        Math.min(coarseMagnitude, Math.round(value / directionLength / coarseScale)),
+      );
+      this.#coarseQuery[k] = coarseComponent;
+      coarseResidual += (value / directionLength - coarseScale * coarseComponent) ** 2;
     }
-    this.#scale = scale;
+    this.#coarseScale = coarseScale;
     // A row's bytes decode to a vector at most twice as long as the row at length 1.
-    this.#error = 2 * Math.sqrt(left) + rounding;
+    this.#coarseError = 2 * Math.sqrt(coarseResidual) + coarseRounding;
   }
 
   /**
-   * Places in the batch of rows whose cosine may be `least` or more, from `into[0]` on; gives their number. Rows without a vector
+   * Places in the batch of rows whose cosine may be `leastCosine` or more, from `into[0]` on; gives their number. Rows without a vector
    * may be among them. null where memory has no room.
    */
-  find(coarse: CoarseCells, { selection, first, count }: Batch, least: number, into: Int32Array): number | null {
-    const memory = memoryOf(coarse.bytes);
-    const workspace = memory && this.#workspace(memory);
-    if (!workspace) return null;
-    const { buffer } = workspace.memory;
-    const query = workspace.bytes.byteOffset;
-    const rows = query + this.#query.byteLength;
-    const candidateBytes = rows + candidatesAtOnce * 4;
-    const { components, width, scales, bounds } = coarse;
-    const kernels = kernelsIn(workspace.memory);
+  find(
+    coarseCells: CoarseCells,
+    { selection, first, count }: Batch,
+    leastCosine: number,
+    intoCandidates: Int32Array,
+  ): number | null {
+    const coarseMemory = memoryOf(coarseCells.bytes);
+    const coarseWorkspace = coarseMemory && this.#coarseWorkspace(coarseMemory);
+    if (!coarseWorkspace) return null;
+    const { buffer } = coarseWorkspace.memory;
+    const queryOffset = coarseWorkspace.bytes.byteOffset;
+    const rowsOffset = queryOffset + this.#coarseQuery.byteLength;
+    const candidateBytes = rowsOffset + candidatesAtOnce * 4;
+    const { components, width, scales, bounds } = coarseCells;
+    const vectorKernels = kernelsIn(coarseWorkspace.memory);
     let candidateCount = 0;
-    for (let from = 0; from < count; from += candidatesAtOnce) {
-      const step = Math.min(count - from, candidatesAtOnce);
-      if (selection) new Int32Array(buffer, rows, step).set(selection.subarray(from, from + step));
-      const number = kernels.candidates(
+    for (let firstCandidate = 0; firstCandidate < count; firstCandidate += candidatesAtOnce) {
+      const stepRows = Math.min(count - firstCandidate, candidatesAtOnce);
+      if (selection)
+        new Int32Array(buffer, rowsOffset, stepRows).set(selection.subarray(firstCandidate, firstCandidate + stepRows));
+      const number = vectorKernels.candidates(
         components,
         width,
         scales,
         bounds,
-        query,
-        this.#scale,
-        least - this.#error,
-        selection ? rows : 0,
-        first + from,
-        step,
+        queryOffset,
+        this.#coarseScale,
+        leastCosine - this.#coarseError,
+        selection ? rowsOffset : 0,
+        first + firstCandidate,
+        stepRows,
         candidateBytes,
       );
       const candidateRows = new Int32Array(buffer, candidateBytes, number);
-      for (let k = 0; k < number; k++) into[candidateCount++] = from + candidateRows[k]!;
+      for (let k = 0; k < number; k++) intoCandidates[candidateCount++] = firstCandidate + candidateRows[k]!;
     }
     return candidateCount;
   }
 
   close(): void {
-    for (const workspace of this.#workspaces.values()) workspace.release();
-    this.#workspaces.clear();
+    for (const coarseWorkspace of this.#coarseWorkspaces.values()) coarseWorkspace.release();
+    this.#coarseWorkspaces.clear();
   }
 
-  #workspace(memory: WebAssembly.Memory): Workspace | null {
-    const known = this.#workspaces.get(memory);
-    if (known) return known;
-    const workspace = workspaceIn(memory, this.#query.byteLength + candidatesAtOnce * 8);
+  #coarseWorkspace(memory: WebAssembly.Memory): Workspace | null {
+    const knownWorkspace = this.#coarseWorkspaces.get(memory);
+    if (knownWorkspace) return knownWorkspace;
+    const workspace = workspaceIn(memory, this.#coarseQuery.byteLength + candidatesAtOnce * 8);
     if (workspace === null) return null;
-    this.#workspaces.set(memory, workspace);
-    new Int16Array(memory.buffer, workspace.bytes.byteOffset, this.#query.length).set(this.#query);
+    this.#coarseWorkspaces.set(memory, workspace);
+    new Int16Array(memory.buffer, workspace.bytes.byteOffset, this.#coarseQuery.length).set(this.#coarseQuery);
     return workspace;
   }
 }

@@ -7,40 +7,42 @@ import type { Batch } from '../operators/operator.ts';
 import type { VectorColumn } from './vector-column.ts';
 import { kernelsIn } from './vector-kernels.ts';
 
-const pageBytes = 65_536;
+const wasmPageBytes = 65_536;
 /** Bytes of vectors that are copied at a time. */
-const copiedBytes = 1 << 20;
+const copiedVectorBytes = 1 << 20;
 
 /** Rows whose estimates are made in one call, so that their numbers have room beside the vectors. */
-const rowsAtOnce = 8_192;
+const estimatedRowsAtOnce = 8_192;
 
 /** Estimates for one direction. Must be closed after the last use. */
 export class Estimates {
-  readonly #unit: Float32Array;
-  readonly #workspaces = new Map<WebAssembly.Memory, Workspace>();
-  #copies: WebAssembly.Memory | null = null;
+  readonly #unitQuery: Float32Array;
+  readonly #estimateWorkspaces = new Map<WebAssembly.Memory, Workspace>();
+  #vectorCopies: WebAssembly.Memory | null = null;
 
-  /** `unit` has the length 1. */
-  constructor(unit: Float32Array) {
-    this.#unit = unit;
+  /** `unitQuery` has the length 1. */
+  constructor(unitQuery: Float32Array) {
+    this.#unitQuery = unitQuery;
   }
 
   /** By place in the batch; NaN where nothing is known. Rows without a vector have an arbitrary value. */
-  estimate(column: VectorColumn, { selection, first, count }: Batch, into: Float32Array): void {
-    const memory = memoryOf(column.values);
-    const workspace = memory && this.#workspace(memory);
-    for (let from = 0; from < count; from += rowsAtOnce) {
-      const rows = selection === null ? null : selection.subarray(from, Math.min(count, from + rowsAtOnce));
-      const rowCount = rows === null ? Math.min(count - from, rowsAtOnce) : rows.length;
-      const target = into.subarray(from, from + rowCount);
-      if (workspace) this.#estimateInMemory(column, workspace, rows, first + from, rowCount, target);
-      else this.#estimateCopies(column, rows, first + from, rowCount, target);
+  estimate(vectorColumn: VectorColumn, { selection, first, count }: Batch, cosinesInto: Float32Array): void {
+    const vectorMemory = memoryOf(vectorColumn.values);
+    const estimateWorkspace = vectorMemory && this.#estimateWorkspace(vectorMemory);
+    for (let firstEstimated = 0; firstEstimated < count; firstEstimated += estimatedRowsAtOnce) {
+      const estimatedRows =
+        selection === null ? null : selection.subarray(firstEstimated, Math.min(count, firstEstimated + estimatedRowsAtOnce));
+      const rowCount = estimatedRows === null ? Math.min(count - firstEstimated, estimatedRowsAtOnce) : estimatedRows.length;
+      const estimatesInto = cosinesInto.subarray(firstEstimated, firstEstimated + rowCount);
+      if (estimateWorkspace)
+        this.#estimateInMemory(vectorColumn, estimateWorkspace, estimatedRows, first + firstEstimated, rowCount, estimatesInto);
+      else this.#estimateCopies(vectorColumn, estimatedRows, first + firstEstimated, rowCount, estimatesInto);
     }
   }
 
   close(): void {
-    for (const workspace of this.#workspaces.values()) workspace.release();
-    this.#workspaces.clear();
+    for (const estimateWorkspace of this.#estimateWorkspaces.values()) estimateWorkspace.release();
+    this.#estimateWorkspaces.clear();
   }
 
   #estimateInMemory(
@@ -52,8 +54,8 @@ export class Estimates {
     into: Float32Array,
   ): void {
     const query = bytes.byteOffset;
-    const selection = query + this.#unit.byteLength;
-    const out = selection + rowsAtOnce * 4;
+    const selection = query + this.#unitQuery.byteLength;
+    const out = selection + estimatedRowsAtOnce * 4;
     if (rows) new Int32Array(memory.buffer, selection, count).set(rows);
     kernelsIn(memory).cosines(values.byteOffset, dims, query, rows ? selection : 0, first, count, out);
     into.set(new Float32Array(memory.buffer, out, count));
@@ -61,44 +63,45 @@ export class Estimates {
 
   #estimateCopies(
     { values, dims }: VectorColumn,
-    rows: Int32Array | null,
+    estimatedRows: Int32Array | null,
     first: number,
     count: number,
-    into: Float32Array,
+    cosinesInto: Float32Array,
   ): void {
     const vectorBytes = dims * 4;
-    const step = Math.max(1, Math.floor(copiedBytes / vectorBytes));
-    const memory = (this.#copies ??= this.#newCopies(step * vectorBytes));
-    const query = pageBytes;
-    const out = query + this.#unit.byteLength;
-    const at = out + step * 4;
-    new Float32Array(memory.buffer, query, dims).set(this.#unit);
-    for (let from = 0; from < count; from += step) {
-      const rowCount = Math.min(step, count - from);
-      const target = new Float32Array(memory.buffer, at, rowCount * dims);
-      if (rows === null) target.set(values.subarray((first + from) * dims, (first + from + rowCount) * dims));
+    const copiedRows = Math.max(1, Math.floor(copiedVectorBytes / vectorBytes));
+    const copyMemory = (this.#vectorCopies ??= this.#newVectorCopies(copiedRows * vectorBytes));
+    const queryOffset = wasmPageBytes;
+    const cosinesOffset = queryOffset + this.#unitQuery.byteLength;
+    const copiesOffset = cosinesOffset + copiedRows * 4;
+    new Float32Array(copyMemory.buffer, queryOffset, dims).set(this.#unitQuery);
+    for (let firstCopied = 0; firstCopied < count; firstCopied += copiedRows) {
+      const rowCount = Math.min(copiedRows, count - firstCopied);
+      const copiedVectors = new Float32Array(copyMemory.buffer, copiesOffset, rowCount * dims);
+      if (estimatedRows === null)
+        copiedVectors.set(values.subarray((first + firstCopied) * dims, (first + firstCopied + rowCount) * dims));
       else
         for (let k = 0; k < rowCount; k++) {
-          const row = rows[from + k]!;
-          target.set(values.subarray(row * dims, (row + 1) * dims), k * dims);
+          const copiedRow = estimatedRows[firstCopied + k]!;
+          copiedVectors.set(values.subarray(copiedRow * dims, (copiedRow + 1) * dims), k * dims);
         }
-      kernelsIn(memory).cosines(at, dims, query, 0, 0, rowCount, out);
-      into.set(new Float32Array(memory.buffer, out, rowCount), from);
+      kernelsIn(copyMemory).cosines(copiesOffset, dims, queryOffset, 0, 0, rowCount, cosinesOffset);
+      cosinesInto.set(new Float32Array(copyMemory.buffer, cosinesOffset, rowCount), firstCopied);
     }
   }
 
-  #workspace(memory: WebAssembly.Memory): Workspace | null {
-    const known = this.#workspaces.get(memory);
-    if (known) return known;
-    const workspace = workspaceIn(memory, this.#unit.byteLength + rowsAtOnce * 8);
+  #estimateWorkspace(memory: WebAssembly.Memory): Workspace | null {
+    const knownWorkspace = this.#estimateWorkspaces.get(memory);
+    if (knownWorkspace) return knownWorkspace;
+    const workspace = workspaceIn(memory, this.#unitQuery.byteLength + estimatedRowsAtOnce * 8);
     if (workspace === null) return null;
-    this.#workspaces.set(memory, workspace);
-    new Float32Array(memory.buffer, workspace.bytes.byteOffset, this.#unit.length).set(this.#unit);
+    this.#estimateWorkspaces.set(memory, workspace);
+    new Float32Array(memory.buffer, workspace.bytes.byteOffset, this.#unitQuery.length).set(this.#unitQuery);
     return workspace;
   }
 
-  #newCopies(vectorBytes: number): WebAssembly.Memory {
-    const pages = Math.ceil((vectorBytes * 2 + this.#unit.byteLength) / pageBytes) + 2;
-    return new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
+  #newVectorCopies(vectorBytes: number): WebAssembly.Memory {
+    const wasmPages = Math.ceil((vectorBytes * 2 + this.#unitQuery.byteLength) / wasmPageBytes) + 2;
+    return new WebAssembly.Memory({ initial: wasmPages, maximum: wasmPages, shared: true });
   }
 }

@@ -9,11 +9,11 @@ import { Estimates } from './cosine-estimates.ts';
 import { hitRow, type Ranking, rowAt, type Scorer, timeAt } from './similarity-scorer.ts';
 
 /** Rows that are looked at before the least of the best is known. */
-const firstRows = 512;
+const firstScoredRows = 512;
 /** So few rows are worked out without asking which of them may be among the best: room to ask in would cost more. */
-const fewRows = 64;
+const fewScoredRows = 64;
 /** Rows for which candidates are found at once: the bound of the best rises in between. */
-const rowsAtOnce = 8_192;
+const scoredRowsAtOnce = 8_192;
 
 /** One column and the directions that its vectors are compared with. */
 export class Slot {
@@ -39,28 +39,33 @@ interface ComparedDirection {
 }
 
 export class CosineScorer implements Scorer {
-  readonly #slots: readonly Slot[];
-  #highest = new Float32Array(0);
-  #one = new Float32Array(0);
+  readonly #vectorSlots: readonly Slot[];
+  #highestEstimates = new Float32Array(0);
+  #slotEstimates = new Float32Array(0);
   #candidateIndexes = new Int32Array(0);
 
-  constructor(slots: readonly Slot[]) {
-    this.#slots = slots;
+  constructor(vectorSlots: readonly Slot[]) {
+    this.#vectorSlots = vectorSlots;
   }
 
-  *score(batch: Batch, ranking: Ranking): Generator<undefined, void> {
-    for (let from = 0; from < batch.count; ) {
-      const least = ranking.threshold > Number.NEGATIVE_INFINITY ? ranking.threshold : ranking.best.floor;
-      const piece = pieceOf(batch, from, least === Number.NEGATIVE_INFINITY ? firstRows : rowsAtOnce);
-      from += piece.count;
-      const left = this.#candidateRows(piece, least, ranking);
-      if (left.count > 0) yield* this.#scoreEach(left, ranking);
+  *score(scoredBatch: Batch, similarityRanking: Ranking): Generator<undefined, void> {
+    for (let firstScored = 0; firstScored < scoredBatch.count; ) {
+      const leastCosine =
+        similarityRanking.threshold > Number.NEGATIVE_INFINITY ? similarityRanking.threshold : similarityRanking.best.floor;
+      const scoredPiece = pieceOf(
+        scoredBatch,
+        firstScored,
+        leastCosine === Number.NEGATIVE_INFINITY ? firstScoredRows : scoredRowsAtOnce,
+      );
+      firstScored += scoredPiece.count;
+      const candidateBatch = this.#rowsOfCandidates(scoredPiece, leastCosine, similarityRanking);
+      if (candidateBatch.count > 0) yield* this.#scoreEachRow(candidateBatch, similarityRanking);
       else yield;
     }
   }
 
   close(): void {
-    for (const { directions } of this.#slots) {
+    for (const { directions } of this.#vectorSlots) {
       for (const { estimates, candidates } of directions) {
         estimates.close();
         candidates?.close();
@@ -69,141 +74,157 @@ export class CosineScorer implements Scorer {
   }
 
   /** The rows that may reach this score; hits among the others are counted. */
-  #candidateRows(batch: Batch, least: number, { threshold, seeds, execution: { counters } }: Ranking): Batch {
-    if (batch.count <= fewRows || least === Number.NEGATIVE_INFINITY || hasSeed(batch, seeds)) return batch;
-    const candidateRows = this.#candidates(batch, least);
-    if (candidateRows === null) return batch;
-    const left = { ...batch, selection: candidateRows.map((k) => rowAt(batch, k)), first: 0, count: candidateRows.length };
+  #rowsOfCandidates(scoredBatch: Batch, leastCosine: number, { threshold, seeds, execution: { counters } }: Ranking): Batch {
+    if (scoredBatch.count <= fewScoredRows || leastCosine === Number.NEGATIVE_INFINITY || hasSeedRow(scoredBatch, seeds))
+      return scoredBatch;
+    const candidateRows = this.#candidatePlacesOf(scoredBatch, leastCosine);
+    if (candidateRows === null) return scoredBatch;
+    const candidateBatch = {
+      ...scoredBatch,
+      selection: candidateRows.map((k) => rowAt(scoredBatch, k)),
+      first: 0,
+      count: candidateRows.length,
+    };
     // With a threshold, a row that can't reach it is no hit.
-    if (threshold === Number.NEGATIVE_INFINITY) counters.hits += this.#comparedRows(batch) - this.#comparedRows(left);
-    return left;
+    if (threshold === Number.NEGATIVE_INFINITY)
+      counters.hits += this.#comparedRowCount(scoredBatch) - this.#comparedRowCount(candidateBatch);
+    return candidateBatch;
   }
 
   /** Places in the batch, ascending; null where bytes can't tell. */
-  #candidates(batch: Batch, least: number): Int32Array | null {
-    if (this.#candidateIndexes.length < batch.count) this.#candidateIndexes = new Int32Array(batch.count);
+  #candidatePlacesOf(scoredBatch: Batch, leastCosine: number): Int32Array | null {
+    if (this.#candidateIndexes.length < scoredBatch.count) this.#candidateIndexes = new Int32Array(scoredBatch.count);
     let candidates: Int32Array | null = null;
-    for (const { column, directions } of this.#slots) {
-      const vector = batch.columns[column]!;
-      if (vector.kind !== 'vec') continue;
-      const coarse = vector.coarse?.cells() ?? null;
-      if (coarse === null) return null;
-      for (const compared of directions) {
-        if (compared.direction.dims !== vector.dims) continue;
-        compared.candidates ??= new Candidates(compared.direction, coarse.width);
-        const count = compared.candidates.find(coarse, batch, least, this.#candidateIndexes);
-        if (count === null) return null;
-        const candidateRows = this.#candidateIndexes.slice(0, count);
-        candidates = candidates === null ? candidateRows : union(candidates, candidateRows);
+    for (const { column, directions } of this.#vectorSlots) {
+      const vectorColumn = scoredBatch.columns[column]!;
+      if (vectorColumn.kind !== 'vec') continue;
+      const coarseCells = vectorColumn.coarse?.cells() ?? null;
+      if (coarseCells === null) return null;
+      for (const comparedDirection of directions) {
+        if (comparedDirection.direction.dims !== vectorColumn.dims) continue;
+        comparedDirection.candidates ??= new Candidates(comparedDirection.direction, coarseCells.width);
+        const candidateCount = comparedDirection.candidates.find(coarseCells, scoredBatch, leastCosine, this.#candidateIndexes);
+        if (candidateCount === null) return null;
+        const candidateRows = this.#candidateIndexes.slice(0, candidateCount);
+        candidates = candidates === null ? candidateRows : unionPlaces(candidates, candidateRows);
       }
     }
     return candidates;
   }
 
   /** How many rows have a vector that is compared. */
-  #comparedRows(batch: Batch): number {
-    const { columns, count } = batch;
-    const nulls: Uint8Array[] = [];
-    let compares = false;
-    for (const { column, directions } of this.#slots) {
-      const vector = columns[column]!;
-      if (vector.kind !== 'vec' || directions.every(({ direction }) => direction.dims !== vector.dims)) continue;
-      if (vector.nulls === null) return count;
-      compares = true;
-      nulls.push(vector.nulls);
+  #comparedRowCount(comparedBatch: Batch): number {
+    const { columns, count } = comparedBatch;
+    const vectorNulls: Uint8Array[] = [];
+    let hasComparedVector = false;
+    for (const { column, directions } of this.#vectorSlots) {
+      const vectorColumn = columns[column]!;
+      if (vectorColumn.kind !== 'vec' || directions.every(({ direction }) => direction.dims !== vectorColumn.dims)) continue;
+      if (vectorColumn.nulls === null) return count;
+      hasComparedVector = true;
+      vectorNulls.push(vectorColumn.nulls);
     }
-    if (!compares) return 0;
-    let compared = 0;
+    if (!hasComparedVector) return 0;
+    let comparedCount = 0;
     for (let k = 0; k < count; k++) {
-      const row = rowAt(batch, k);
-      if (nulls.some((each) => each[row] !== 1)) compared++;
+      const comparedRow = rowAt(comparedBatch, k);
+      if (vectorNulls.some((slotNulls) => slotNulls[comparedRow] !== 1)) comparedCount++;
     }
-    return compared;
+    return comparedCount;
   }
 
-  *#scoreEach(batch: Batch, ranking: Ranking): Generator<undefined, void> {
-    const { count } = batch;
-    if (this.#highest.length < count) {
-      this.#highest = new Float32Array(count);
-      this.#one = new Float32Array(count);
+  *#scoreEachRow(scoredBatch: Batch, similarityRanking: Ranking): Generator<undefined, void> {
+    const { count } = scoredBatch;
+    if (this.#highestEstimates.length < count) {
+      this.#highestEstimates = new Float32Array(count);
+      this.#slotEstimates = new Float32Array(count);
     }
-    const highest = this.#highest.subarray(0, count).fill(Number.NEGATIVE_INFINITY);
-    let error = 0;
-    for (const { column, directions } of this.#slots) {
-      const vector = batch.columns[column]!;
-      if (vector.kind !== 'vec') continue;
+    const highestEstimates = this.#highestEstimates.subarray(0, count).fill(Number.NEGATIVE_INFINITY);
+    let cosineError = 0;
+    for (const { column, directions } of this.#vectorSlots) {
+      const vectorColumn = scoredBatch.columns[column]!;
+      if (vectorColumn.kind !== 'vec') continue;
       for (const { direction, estimates } of directions) {
-        if (direction.dims !== vector.dims) continue;
-        error = Math.max(error, estimateError(vector.dims));
-        if (count > fewRows) estimates.estimate(vector, batch, this.#one);
-        else this.#one.fill(Number.NaN, 0, count);
-        merge(highest, this.#one, vector.nulls, batch);
+        if (direction.dims !== vectorColumn.dims) continue;
+        cosineError = Math.max(cosineError, estimateError(vectorColumn.dims));
+        if (count > fewScoredRows) estimates.estimate(vectorColumn, scoredBatch, this.#slotEstimates);
+        else this.#slotEstimates.fill(Number.NaN, 0, count);
+        mergeEstimates(highestEstimates, this.#slotEstimates, vectorColumn.nulls, scoredBatch);
         yield;
       }
     }
-    const { best, threshold, seeds, execution } = ranking;
+    const { best, threshold, seeds, execution } = similarityRanking;
     const { counters } = execution;
-    const [least, surely] = [threshold - error, threshold + error];
-    let floor = best.floor - error;
+    const [leastEstimate, sureEstimate] = [threshold - cosineError, threshold + cosineError];
+    let bestFloor = best.floor - cosineError;
     for (let k = 0; k < count; k++) {
-      const estimate = highest[k]!;
+      const rowEstimate = highestEstimates[k]!;
       // Estimates of 32 bits that can't decide, NaN among them, are computed exactly.
-      if (estimate === Number.NEGATIVE_INFINITY || estimate < least) continue;
-      if (estimate >= surely && estimate < floor && seeds.size === 0) {
+      if (rowEstimate === Number.NEGATIVE_INFINITY || rowEstimate < leastEstimate) continue;
+      if (rowEstimate >= sureEstimate && rowEstimate < bestFloor && seeds.size === 0) {
         counters.hits++;
         continue;
       }
-      const row = rowAt(batch, k);
-      if (seeds.size > 0 && seeds.has(timeAt(batch.columns[0]!, row))) continue;
-      if (estimate >= surely && estimate < floor) {
+      const scoredRow = rowAt(scoredBatch, k);
+      if (seeds.size > 0 && seeds.has(timeAt(scoredBatch.columns[0]!, scoredRow))) continue;
+      if (rowEstimate >= sureEstimate && rowEstimate < bestFloor) {
         counters.hits++;
         continue;
       }
-      const score = this.#cosine(batch, row);
-      if (score < threshold) continue;
-      hitRow(batch, row, score, ranking);
-      floor = best.floor - error;
+      const cosineScore = this.#highestCosine(scoredBatch, scoredRow);
+      if (cosineScore < threshold) continue;
+      hitRow(scoredBatch, scoredRow, cosineScore, similarityRanking);
+      bestFloor = best.floor - cosineError;
     }
   }
 
-  #cosine({ columns }: Batch, row: number): number {
-    let highest = Number.NEGATIVE_INFINITY;
-    for (const { column, directions } of this.#slots) {
-      const vector = columns[column]!;
-      if (vector.kind !== 'vec' || vector.nulls?.[row] === 1) continue;
+  #highestCosine({ columns }: Batch, scoredRow: number): number {
+    let highestCosine = Number.NEGATIVE_INFINITY;
+    for (const { column, directions } of this.#vectorSlots) {
+      const vectorColumn = columns[column]!;
+      if (vectorColumn.kind !== 'vec' || vectorColumn.nulls?.[scoredRow] === 1) continue;
       for (const { direction } of directions) {
-        if (direction.dims === vector.dims) highest = Math.max(highest, direction.cosine(vector.values, row * vector.dims));
+        if (direction.dims === vectorColumn.dims)
+          highestCosine = Math.max(highestCosine, direction.cosine(vectorColumn.values, scoredRow * vectorColumn.dims));
       }
     }
-    return highest;
+    return highestCosine;
   }
 }
 
-export function pieceOf(batch: Batch, from: number, most: number): Batch {
-  const { columns, selection, first } = batch;
-  const count = Math.min(batch.count - from, most);
-  if (count === batch.count) return batch;
-  if (selection === null) return { columns, selection, first: first + from, count };
-  return { columns, selection: selection.subarray(from, from + count), first: 0, count };
+export function pieceOf(wholeBatch: Batch, pieceStart: number, pieceRowsMax: number): Batch {
+  const { columns, selection, first } = wholeBatch;
+  const pieceCount = Math.min(wholeBatch.count - pieceStart, pieceRowsMax);
+  if (pieceCount === wholeBatch.count) return wholeBatch;
+  if (selection === null) return { columns, selection, first: first + pieceStart, count: pieceCount };
+  return { columns, selection: selection.subarray(pieceStart, pieceStart + pieceCount), first: 0, count: pieceCount };
 }
 
 /** Whether a row may be one of the excluded seeds. Rows come in the order of system_from. */
-function hasSeed(batch: Batch, seeds: ReadonlySet<bigint>): boolean {
-  if (seeds.size === 0) return false;
-  const times = batch.columns[0]!;
-  const [least, most] = [timeAt(times, rowAt(batch, 0)), timeAt(times, rowAt(batch, batch.count - 1))];
-  for (const seed of seeds) if (seed >= least && seed <= most) return true;
+function hasSeedRow(batch: Batch, seedTimes: ReadonlySet<bigint>): boolean {
+  if (seedTimes.size === 0) return false;
+  const systemTimes = batch.columns[0]!;
+  const [leastSystemTime, greatestSystemTime] = [
+    timeAt(systemTimes, rowAt(batch, 0)),
+    timeAt(systemTimes, rowAt(batch, batch.count - 1)),
+  ];
+  for (const seedTime of seedTimes) if (seedTime >= leastSystemTime && seedTime <= greatestSystemTime) return true;
   return false;
 }
 
-function union(a: Int32Array, b: Int32Array): Int32Array {
-  return Int32Array.from(new Set([...a, ...b])).sort();
+function unionPlaces(onePlaces: Int32Array, otherPlaces: Int32Array): Int32Array {
+  return Int32Array.from(new Set([...onePlaces, ...otherPlaces])).sort();
 }
 
 /** The higher of two estimates of each row that has a vector; NaN where either is. */
-function merge(highest: Float32Array, estimates: Float32Array, nulls: Uint8Array | null, batch: Batch): void {
-  for (let k = 0; k < highest.length; k++) {
-    if (nulls !== null && nulls[rowAt(batch, k)] === 1) continue;
-    highest[k] = Math.max(highest[k]!, estimates[k]!);
+function mergeEstimates(
+  highestEstimates: Float32Array,
+  slotEstimates: Float32Array,
+  vectorNulls: Uint8Array | null,
+  batch: Batch,
+): void {
+  for (let k = 0; k < highestEstimates.length; k++) {
+    if (vectorNulls !== null && vectorNulls[rowAt(batch, k)] === 1) continue;
+    highestEstimates[k] = Math.max(highestEstimates[k]!, slotEstimates[k]!);
   }
 }

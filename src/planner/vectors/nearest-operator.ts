@@ -24,114 +24,127 @@ import { piecesOf } from './similar-operator.ts';
 import type { VectorColumn } from './vector-column.ts';
 
 /** Rows that are looked at before the farthest of the nearest is known, and from then on. */
-const firstAtOnce = 128;
-const rowsAtOnce = 8_192;
+const firstNearestRows = 128;
+const nearestRowsAtOnce = 8_192;
 /** Most that rounding can make of a cosine on its way to a distance and back, counted generously. */
-const rounding = 2 ** -24;
+const cosineRounding = 2 ** -24;
 
 export class NearestOperator extends PiecesOperator {
-  readonly #input: Operator;
-  readonly #nearest: Nearest;
-  readonly #execution: Execution;
-  #bounds: Bounds | null = null;
+  readonly #nearestRows: Operator;
+  readonly #nearestClause: Nearest;
+  readonly #nearestExecution: Execution;
+  #nearestBounds: NearestBounds | null = null;
 
-  constructor(input: Operator, nearest: Nearest, execution: Execution) {
+  constructor(nearestRows: Operator, nearestClause: Nearest, nearestExecution: Execution) {
     super();
-    this.#input = input;
-    this.#nearest = nearest;
-    this.#execution = execution;
-    const [wanted, most] = [firstRows(nearest.limit, nearest.offset, execution), execution.limits.vectorRowsMax];
-    if (wanted > most)
-      throw new ServiceError('REL_VECTOR_BUDGET', `the nearest vectors are at most ${most}: LIMIT asks for ${wanted}`);
+    this.#nearestRows = nearestRows;
+    this.#nearestClause = nearestClause;
+    this.#nearestExecution = nearestExecution;
+    const [wantedRows, nearestRowsMax] = [
+      firstRows(nearestClause.limit, nearestClause.offset, nearestExecution),
+      nearestExecution.limits.vectorRowsMax,
+    ];
+    if (wantedRows > nearestRowsMax)
+      throw new ServiceError(
+        'REL_VECTOR_BUDGET',
+        `the nearest vectors are at most ${nearestRowsMax}: LIMIT asks for ${wantedRows}`,
+      );
   }
 
   close(): void {
-    this.#input.close();
-    this.#bounds?.close();
+    this.#nearestRows.close();
+    this.#nearestBounds?.close();
   }
 
   protected *pieces(): Pieces {
-    const { column, counted, limit, offset } = this.#nearest;
-    const { counters } = this.#execution;
-    const first = new Distances(firstRows(limit, offset, this.#execution));
-    for (let batch = this.#input.next(); batch !== null; batch = this.#input.next()) {
-      const vectors = batch.columns[column];
+    const { column, counted, limit, offset } = this.#nearestClause;
+    const { counters } = this.#nearestExecution;
+    const nearestDistances = new NearestDistances(firstRows(limit, offset, this.#nearestExecution));
+    for (let nearestBatch = this.#nearestRows.next(); nearestBatch !== null; nearestBatch = this.#nearestRows.next()) {
+      const vectorColumn = nearestBatch.columns[column];
       // Vectors of another length are an error, which the distance itself says best.
-      if (batch.count === 0 || vectors?.kind !== 'vec' || !this.#compares(vectors)) {
-        yield batch;
+      if (nearestBatch.count === 0 || vectorColumn?.kind !== 'vec' || !this.#comparesVectors(vectorColumn)) {
+        yield nearestBatch;
         continue;
       }
-      for (const part of piecesOf({ ...batch, columns: [vectors] })) {
-        for (let from = 0; from < part.count; ) {
-          const piece = pieceOf(part, from, first.farthest === Number.POSITIVE_INFINITY ? firstAtOnce : rowsAtOnce);
-          from += piece.count;
-          const nearRows = this.#keep(piece, vectors, first);
-          if (counted) counters.hits += piece.count - nearRows.length;
+      for (const batchPart of piecesOf({ ...nearestBatch, columns: [vectorColumn] })) {
+        for (let firstOfPiece = 0; firstOfPiece < batchPart.count; ) {
+          const nearestPiece = pieceOf(
+            batchPart,
+            firstOfPiece,
+            nearestDistances.farthest === Number.POSITIVE_INFINITY ? firstNearestRows : nearestRowsAtOnce,
+          );
+          firstOfPiece += nearestPiece.count;
+          const nearRows = this.#keepNearest(nearestPiece, vectorColumn, nearestDistances);
+          if (counted) counters.hits += nearestPiece.count - nearRows.length;
           yield nearRows.length === 0
             ? emptyBatch
-            : { columns: batch.columns, selection: nearRows, first: 0, count: nearRows.length };
+            : { columns: nearestBatch.columns, selection: nearRows, first: 0, count: nearRows.length };
         }
       }
     }
   }
 
   /** Whether there is a vector to compare with, of the length of the column's. */
-  #compares({ dims }: VectorColumn): boolean {
-    if (this.#bounds === null) {
-      const vector = vectorIn(this.#execution.kernels.constant(this.#nearest.to));
-      if (vector === null || vector.length !== dims) return false;
-      this.#bounds = new Bounds(vector, this.#nearest.distance.name);
+  #comparesVectors({ dims: vectorDims }: VectorColumn): boolean {
+    if (this.#nearestBounds === null) {
+      const nearestVector = vectorIn(this.#nearestExecution.kernels.constant(this.#nearestClause.to));
+      if (nearestVector === null || nearestVector.length !== vectorDims) return false;
+      this.#nearestBounds = new NearestBounds(nearestVector, this.#nearestClause.distance.name);
     }
-    return this.#bounds.vector.length === dims;
+    return this.#nearestBounds.vector.length === vectorDims;
   }
 
-  #keep(piece: Batch, vectors: VectorColumn, first: Distances): Int32Array {
-    const { vector } = this.#bounds!;
-    const { function: signature } = this.#nearest.distance;
-    const { values, dims, nulls } = vectors;
-    const bounds = this.#bounds!;
-    const left = bounds.notRuledOut(piece, vectors, first.farthest);
-    const rows = new Int32Array(left.count);
+  #keepNearest(nearestPiece: Batch, vectorColumn: VectorColumn, nearestDistances: NearestDistances): Int32Array {
+    const { vector } = this.#nearestBounds!;
+    const { function: distanceSignature } = this.#nearestClause.distance;
+    const { values, dims, nulls } = vectorColumn;
+    const nearestBounds = this.#nearestBounds!;
+    const undecidedRows = nearestBounds.notRuledOut(nearestPiece, vectorColumn, nearestDistances.farthest);
+    const keptRows = new Int32Array(undecidedRows.count);
     let nearCount = 0;
-    let least = bounds.least(first.farthest);
-    for (let k = 0; k < left.count; k++) {
-      if (bounds.rulesOut(k, least)) continue;
-      const row = rowAt(left, k);
-      const far = nulls?.[row] === 1 ? null : signature.evaluate(values.subarray(row * dims, (row + 1) * dims), vector);
-      assert(far === null || typeof far === 'number', 'a distance is a number');
-      if (!first.take(far)) continue;
-      rows[nearCount++] = row;
-      least = bounds.least(first.farthest);
+    let leastCosine = nearestBounds.least(nearestDistances.farthest);
+    for (let k = 0; k < undecidedRows.count; k++) {
+      if (nearestBounds.rulesOut(k, leastCosine)) continue;
+      const nearestRow = rowAt(undecidedRows, k);
+      const rowDistance =
+        nulls?.[nearestRow] === 1
+          ? null
+          : distanceSignature.evaluate(values.subarray(nearestRow * dims, (nearestRow + 1) * dims), vector);
+      assert(rowDistance === null || typeof rowDistance === 'number', 'a distance is a number');
+      if (!nearestDistances.take(rowDistance)) continue;
+      keptRows[nearCount++] = nearestRow;
+      leastCosine = nearestBounds.least(nearestDistances.farthest);
     }
-    return rows.subarray(0, nearCount);
+    return keptRows.subarray(0, nearCount);
   }
 }
 
 /** Rules out rows farther than the farthest of the nearest so far, without computing their distance. */
-class Bounds {
+class NearestBounds {
   readonly vector: Float32Array;
   /** Null: the cosine rules nothing out. */
-  readonly #direction: Direction | null;
-  readonly #isCosine: boolean;
-  readonly #estimates: Estimates | null;
-  #candidates: Candidates | null = null;
+  readonly #boundDirection: Direction | null;
+  readonly #isCosineDistance: boolean;
+  readonly #cosineEstimates: Estimates | null;
+  #coarseCandidates: Candidates | null = null;
   #nearRows = new Int32Array(0);
-  #cosines = new Float32Array(0);
-  #error = 0;
+  #estimatedCosines = new Float32Array(0);
+  #estimateError = 0;
 
   constructor(vector: Float32Array, distance: string) {
     this.vector = vector;
-    this.#isCosine = distance === '<=>';
-    const direction = new Direction(vector);
+    this.#isCosineDistance = distance === '<=>';
+    const boundDirection = new Direction(vector);
     // The inner product grows with the length of a row's vector, at every angle.
-    const rules = distance !== '<#>' && direction.length > 0 && Number.isFinite(direction.length);
-    this.#direction = rules ? direction : null;
-    this.#estimates = rules ? new Estimates(direction.unit()) : null;
+    const canRuleOut = distance !== '<#>' && boundDirection.length > 0 && Number.isFinite(boundDirection.length);
+    this.#boundDirection = canRuleOut ? boundDirection : null;
+    this.#cosineEstimates = canRuleOut ? new Estimates(boundDirection.unit()) : null;
   }
 
   close(): void {
-    this.#estimates?.close();
-    this.#candidates?.close();
+    this.#cosineEstimates?.close();
+    this.#coarseCandidates?.close();
   }
 
   /**
@@ -140,85 +153,96 @@ class Bounds {
    * q
    * sin away.
    */
-  least(farthest: number): number {
-    if (farthest === Number.NEGATIVE_INFINITY) return Number.POSITIVE_INFINITY;
-    if (this.#direction === null || farthest === Number.POSITIVE_INFINITY) return Number.NEGATIVE_INFINITY;
-    if (this.#isCosine) return 1 - farthest - rounding;
-    const share = farthest / this.#direction.length;
-    return share >= 1 ? Number.NEGATIVE_INFINITY : Math.sqrt(1 - share * share) - rounding;
+  least(farthestDistance: number): number {
+    if (farthestDistance === Number.NEGATIVE_INFINITY) return Number.POSITIVE_INFINITY;
+    if (this.#boundDirection === null || farthestDistance === Number.POSITIVE_INFINITY) return Number.NEGATIVE_INFINITY;
+    if (this.#isCosineDistance) return 1 - farthestDistance - cosineRounding;
+    const distanceShare = farthestDistance / this.#boundDirection.length;
+    return distanceShare >= 1 ? Number.NEGATIVE_INFINITY : Math.sqrt(1 - distanceShare * distanceShare) - cosineRounding;
   }
 
   /** The rows of a piece that the bytes don't rule out; `rulesOut` then takes places in these. */
-  notRuledOut(piece: Batch, vectors: VectorColumn, farthest: number): Batch {
-    if (this.#estimates === null) return piece;
-    const least = this.least(farthest);
-    const left = least === Number.NEGATIVE_INFINITY ? piece : this.#byBytes(piece, vectors, least);
-    if (this.#cosines.length < left.count) this.#cosines = new Float32Array(rowsAtOnce);
-    this.#estimates.estimate(vectors, left, this.#cosines);
-    this.#error = estimateError(vectors.dims);
-    return left;
+  notRuledOut(boundPiece: Batch, vectorColumn: VectorColumn, farthestDistance: number): Batch {
+    if (this.#cosineEstimates === null) return boundPiece;
+    const leastCosine = this.least(farthestDistance);
+    const candidateRows =
+      leastCosine === Number.NEGATIVE_INFINITY ? boundPiece : this.#candidatesByBytes(boundPiece, vectorColumn, leastCosine);
+    if (this.#estimatedCosines.length < candidateRows.count) this.#estimatedCosines = new Float32Array(nearestRowsAtOnce);
+    this.#cosineEstimates.estimate(vectorColumn, candidateRows, this.#estimatedCosines);
+    this.#estimateError = estimateError(vectorColumn.dims);
+    return candidateRows;
   }
 
   /** Estimates of 32 bits that can't decide, NaN among them, rule nothing out. */
-  rulesOut(k: number, least: number): boolean {
-    return this.#estimates !== null && this.#cosines[k]! < least - this.#error;
+  rulesOut(k: number, leastCosine: number): boolean {
+    return this.#cosineEstimates !== null && this.#estimatedCosines[k]! < leastCosine - this.#estimateError;
   }
 
-  #byBytes(piece: Batch, vectors: VectorColumn, least: number): Batch {
-    const coarse = vectors.coarse?.cells() ?? null;
-    if (coarse === null) return piece;
-    this.#candidates ??= new Candidates(this.#direction!, coarse.width);
-    if (this.#nearRows.length < piece.count) this.#nearRows = new Int32Array(rowsAtOnce);
-    const count = this.#candidates.find(coarse, { ...piece, columns: [vectors] }, least, this.#nearRows);
-    if (count === null) return piece;
-    const selection = this.#nearRows.slice(0, count).map((k) => rowAt(piece, k));
-    return { ...piece, selection, first: 0, count };
+  #candidatesByBytes(boundPiece: Batch, vectorColumn: VectorColumn, leastCosine: number): Batch {
+    const coarseCells = vectorColumn.coarse?.cells() ?? null;
+    if (coarseCells === null) return boundPiece;
+    this.#coarseCandidates ??= new Candidates(this.#boundDirection!, coarseCells.width);
+    if (this.#nearRows.length < boundPiece.count) this.#nearRows = new Int32Array(nearestRowsAtOnce);
+    const candidateCount = this.#coarseCandidates.find(
+      coarseCells,
+      { ...boundPiece, columns: [vectorColumn] },
+      leastCosine,
+      this.#nearRows,
+    );
+    if (candidateCount === null) return boundPiece;
+    const candidateRows = this.#nearRows.slice(0, candidateCount).map((k) => rowAt(boundPiece, k));
+    return { ...boundPiece, selection: candidateRows, first: 0, count: candidateCount };
   }
 }
 
 /** The smallest of the distances that were taken: a heap whose root is the greatest. NULL comes after all of them. */
-class Distances {
-  readonly #most: number;
-  readonly #heap: number[] = [];
+class NearestDistances {
+  readonly #distancesMax: number;
+  readonly #distanceHeap: number[] = [];
 
-  constructor(most: number) {
-    this.#most = most;
+  constructor(distancesMax: number) {
+    this.#distancesMax = distancesMax;
   }
 
   /** Rows farther than this are not among the first; infinite until there are that many. */
   get farthest(): number {
-    if (this.#most === 0) return Number.NEGATIVE_INFINITY;
-    return this.#heap.length < this.#most ? Number.POSITIVE_INFINITY : this.#heap[0]!;
+    if (this.#distancesMax === 0) return Number.NEGATIVE_INFINITY;
+    return this.#distanceHeap.length < this.#distancesMax ? Number.POSITIVE_INFINITY : this.#distanceHeap[0]!;
   }
 
   /** Whether a row this far may be among the first. One as far as the last of them may: other keys tell them apart. */
-  take(far: number | null): boolean {
-    const { farthest } = this;
-    if (far === null) return farthest === Number.POSITIVE_INFINITY;
-    if (far > farthest) return false;
-    if (this.#heap.length < this.#most) this.#rise(far);
-    else if (far < farthest) this.#sink(far);
+  take(takenDistance: number | null): boolean {
+    const { farthest: farthestDistance } = this;
+    if (takenDistance === null) return farthestDistance === Number.POSITIVE_INFINITY;
+    if (takenDistance > farthestDistance) return false;
+    if (this.#distanceHeap.length < this.#distancesMax) this.#riseDistance(takenDistance);
+    else if (takenDistance < farthestDistance) this.#sinkDistance(takenDistance);
     return true;
   }
 
-  #rise(far: number): void {
-    const heap = this.#heap;
-    let at = heap.length;
-    heap.push(far);
-    for (let above = (at - 1) >> 1; at > 0 && heap[above]! < far; at = above, above = (at - 1) >> 1) heap[at] = heap[above]!;
-    heap[at] = far;
+  #riseDistance(risenDistance: number): void {
+    const distanceHeap = this.#distanceHeap;
+    let heapSlot = distanceHeap.length;
+    distanceHeap.push(risenDistance);
+    for (
+      let parentSlot = (heapSlot - 1) >> 1;
+      heapSlot > 0 && distanceHeap[parentSlot]! < risenDistance;
+      heapSlot = parentSlot, parentSlot = (heapSlot - 1) >> 1
+    )
+      distanceHeap[heapSlot] = distanceHeap[parentSlot]!;
+    distanceHeap[heapSlot] = risenDistance;
   }
 
-  #sink(far: number): void {
-    const heap = this.#heap;
-    let at = 0;
+  #sinkDistance(sunkDistance: number): void {
+    const distanceHeap = this.#distanceHeap;
+    let heapSlot = 0;
     for (;;) {
-      let below = 2 * at + 1;
-      if (below + 1 < heap.length && heap[below + 1]! > heap[below]!) below++;
-      if (below >= heap.length || heap[below]! <= far) break;
-      heap[at] = heap[below]!;
-      at = below;
+      let childSlot = 2 * heapSlot + 1;
+      if (childSlot + 1 < distanceHeap.length && distanceHeap[childSlot + 1]! > distanceHeap[childSlot]!) childSlot++;
+      if (childSlot >= distanceHeap.length || distanceHeap[childSlot]! <= sunkDistance) break;
+      distanceHeap[heapSlot] = distanceHeap[childSlot]!;
+      heapSlot = childSlot;
     }
-    heap[at] = far;
+    distanceHeap[heapSlot] = sunkDistance;
   }
 }

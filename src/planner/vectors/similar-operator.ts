@@ -20,208 +20,236 @@ import { hasText, storedVectors } from './stored-vectors.ts';
 import { sharedWords, wordsIn } from './text-words.ts';
 
 /** Texts that are taken apart between two looks at the clock. */
-const textsAtOnce = 512;
+const similarTextsAtOnce = 512;
 /** Components of vectors that are looked at between two looks at the clock. */
-const componentsAtOnce = 1 << 20;
+const vectorComponentsAtOnce = 1 << 20;
 
 export class SimilarOperator extends PiecesOperator {
-  readonly #opening: Opening;
-  readonly #input: Operator;
-  #scorer: Scorer | null = null;
-  #seedScan: Operator | null = null;
+  readonly #similarOpening: Opening;
+  readonly #similarRows: Operator;
+  #similarScorer: Scorer | null = null;
+  #seedRowScan: Operator | null = null;
 
-  constructor(opening: Opening) {
+  constructor(similarOpening: Opening) {
     super();
-    assert(opening.input !== null, 'SIMILAR ranks the rows of a type');
-    this.#opening = opening;
-    this.#input = opening.input;
-    const near = opening.prepared as Near | null | undefined;
-    if (!near) return;
-    opening.input.close();
-    this.#input = new ScanOperator(scanIn(opening.node), opening.execution, 0, { placed: true, candidates: near.candidates });
+    assert(similarOpening.input !== null, 'SIMILAR ranks the rows of a type');
+    this.#similarOpening = similarOpening;
+    this.#similarRows = similarOpening.input;
+    const nearCandidates = similarOpening.prepared as Near | null | undefined;
+    if (!nearCandidates) return;
+    similarOpening.input.close();
+    this.#similarRows = new ScanOperator(similarScan(similarOpening.node), similarOpening.execution, 0, {
+      placed: true,
+      candidates: nearCandidates.candidates,
+    });
   }
 
   close(): void {
-    this.#input.close();
-    this.#seedScan?.close();
-    this.#scorer?.close();
+    this.#similarRows.close();
+    this.#seedRowScan?.close();
+    this.#similarScorer?.close();
   }
 
   protected *pieces(): Pieces {
-    const { node, values, execution } = this.#opening;
+    const { node, values, execution } = this.#similarOpening;
     const { kernels } = execution;
     checkFetched(node, execution);
-    const best = new BestRows(mostRanked(node, execution));
-    const threshold = values.number('THRESHOLD', kernels) ?? Number.NEGATIVE_INFINITY;
-    const vector = values.vector('VECTOR', kernels);
-    const columns = rankedColumns(node);
-    let seeds: ReadonlySet<bigint> = none;
-    if (vector) {
-      this.#scorer = new CosineScorer([new Slot(2, [directionOf(vector, node, columns[0]!.name, this.#opening)])]);
+    const bestRows = new BestRows(mostRanked(node, execution));
+    const similarThreshold = values.number('THRESHOLD', kernels) ?? Number.NEGATIVE_INFINITY;
+    const similarVector = values.vector('VECTOR', kernels);
+    const comparedColumns = similarColumns(node);
+    let seedTimes: ReadonlySet<bigint> = noSeeds;
+    if (similarVector) {
+      this.#similarScorer = new CosineScorer([
+        new Slot(2, [similarDirection(similarVector, node, comparedColumns[0]!.name, this.#similarOpening)]),
+      ]);
     } else {
-      const seedRows = yield* this.#seeds(node, columns);
-      seeds = seedRows.rows;
+      const seedRows = yield* this.#readSeeds(node, comparedColumns);
+      seedTimes = seedRows.rows;
       if (seedRows.scorer === null) return;
-      this.#scorer = seedRows.scorer;
+      this.#similarScorer = seedRows.scorer;
     }
-    const scorer = this.#scorer;
-    for (let batch = this.#input.next(); batch !== null; batch = this.#input.next()) {
-      if (batch.count > 0) {
-        const ranked = { ...batch, columns: node.reads.map((column) => batch.columns[column]!) };
-        for (const piece of piecesOf(ranked)) {
-          for (const _ of scorer.score(piece, { best, threshold, seeds, execution })) yield emptyBatch;
+    const similarScorer = this.#similarScorer;
+    for (let similarBatch = this.#similarRows.next(); similarBatch !== null; similarBatch = this.#similarRows.next()) {
+      if (similarBatch.count > 0) {
+        const rankedBatch = { ...similarBatch, columns: node.reads.map((column) => similarBatch.columns[column]!) };
+        for (const rankedPiece of piecesOf(rankedBatch)) {
+          for (const _ of similarScorer.score(rankedPiece, {
+            best: bestRows,
+            threshold: similarThreshold,
+            seeds: seedTimes,
+            execution,
+          }))
+            yield emptyBatch;
         }
       }
       yield emptyBatch;
     }
-    if (scorer instanceof ModelScorer && scorer.unseen > 0) execution.notices.push(scorer.notice());
-    const rows = best.list();
-    checkRanked(node, rows.length, execution);
-    yield* rankedRows(node, execution, rows, scoreColumn);
+    if (similarScorer instanceof EmbeddingScorer && similarScorer.unseen > 0) execution.notices.push(similarScorer.notice());
+    const rankedRowsFound = bestRows.list();
+    checkRanked(node, rankedRowsFound.length, execution);
+    yield* rankedRows(node, execution, rankedRowsFound, scoreColumn);
   }
 
   /** Visible rows with the id or key that was asked for, among all rows of the type. */
-  *#seeds(
+  *#readSeeds(
     node: FunctionNode,
-    columns: readonly PlanColumn[],
+    comparedColumns: readonly PlanColumn[],
   ): Generator<Batch, { readonly rows: ReadonlySet<bigint>; readonly scorer: Scorer | null }> {
-    const { values, execution } = this.#opening;
-    const id = values.text('ID', execution.kernels);
-    const sought = id ?? values.text('PK', execution.kernels)!;
-    const scan = scanIn(node);
+    const { values, execution } = this.#similarOpening;
+    const seedId = values.text('ID', execution.kernels);
+    const soughtSeed = seedId ?? values.text('PK', execution.kernels)!;
+    const typeScan = similarScan(node);
     // A row whose id is masked is not to be found by it.
-    const isKey = id === undefined || (scan.primaryKey === 'id' && !scan.masked.has('id'));
-    const ids = this.#idColumn(node);
-    const wanted: readonly PlanColumn[] = [systemFrom, isKey ? key : ids, ...columns];
-    const keys = isKey ? [values.boundOf(id === undefined ? 'PK' : 'ID')] : null;
-    const seedScan: ScanNode = { ...scan, columns: wanted, keys, zones: [], after: null };
-    this.#seedScan = new ScanOperator(seedScan, execution);
-    const rows = new Set<bigint>();
-    const directions = columns.map((): Direction[] => []);
-    const words = new Set<string>();
-    for (let batch = this.#seedScan.next(); batch !== null; batch = this.#seedScan.next()) {
-      const [times, named, ...cells] = batch.columns;
+    const isSeedByKey = seedId === undefined || (typeScan.primaryKey === 'id' && !typeScan.masked.has('id'));
+    const idColumn = this.#seedIdColumn(node);
+    const seedColumns: readonly PlanColumn[] = [systemFromColumn, isSeedByKey ? keyColumn : idColumn, ...comparedColumns];
+    const seedKeys = isSeedByKey ? [values.boundOf(seedId === undefined ? 'PK' : 'ID')] : null;
+    const seedScanNode: ScanNode = { ...typeScan, columns: seedColumns, keys: seedKeys, zones: [], after: null };
+    this.#seedRowScan = new ScanOperator(seedScanNode, execution);
+    const seedTimes = new Set<bigint>();
+    const seedDirections = comparedColumns.map((): Direction[] => []);
+    const seedWords = new Set<string>();
+    for (let batch = this.#seedRowScan.next(); batch !== null; batch = this.#seedRowScan.next()) {
+      const [systemTimes, seedNames, ...seedCells] = batch.columns;
       for (let k = 0; k < batch.count; k++) {
-        const row = rowAt(batch, k);
-        if (!isKey && String(cellAt(named!, ids.type, row)) !== sought) continue;
-        rows.add(timeAt(times!, row));
-        columns.forEach(({ type }, i) => {
-          const cell: Cell = cellAt(cells[i]!, type, row);
-          if (cell instanceof Float32Array) {
-            if (cell.some((value) => value !== 0)) directions[i]!.push(new Direction(cell));
-          } else if (typeof cell === 'string') for (const word of wordsIn(cell)) words.add(word);
+        const seedRow = rowAt(batch, k);
+        if (!isSeedByKey && String(cellAt(seedNames!, idColumn.type, seedRow)) !== soughtSeed) continue;
+        seedTimes.add(timeAt(systemTimes!, seedRow));
+        comparedColumns.forEach(({ type }, i) => {
+          const seedCell: Cell = cellAt(seedCells[i]!, type, seedRow);
+          if (seedCell instanceof Float32Array) {
+            if (seedCell.some((value) => value !== 0)) seedDirections[i]!.push(new Direction(seedCell));
+          } else if (typeof seedCell === 'string') for (const word of wordsIn(seedCell)) seedWords.add(word);
         });
       }
       yield emptyBatch;
     }
-    const slots = directions.flatMap((each, i) => (each.length > 0 ? [new Slot(i + 2, each)] : []));
-    if (slots.length > 0) return { rows, scorer: new CosineScorer(slots) };
-    const byModel = this.#byModel(rows, columns);
-    if (byModel !== null) return { rows, scorer: byModel };
-    const texts = columns.flatMap(({ type }, i) => (type === 'string' ? [i + 2] : []));
-    return { rows, scorer: words.size > 0 ? new WordScorer(texts, words) : null };
+    const seedSlots = seedDirections.flatMap((columnDirections, i) =>
+      columnDirections.length > 0 ? [new Slot(i + 2, columnDirections)] : [],
+    );
+    if (seedSlots.length > 0) return { rows: seedTimes, scorer: new CosineScorer(seedSlots) };
+    const modelScorer = this.#embeddingScorer(seedTimes, comparedColumns);
+    if (modelScorer !== null) return { rows: seedTimes, scorer: modelScorer };
+    const textOrdinals = comparedColumns.flatMap(({ type }, i) => (type === 'string' ? [i + 2] : []));
+    return { rows: seedTimes, scorer: seedWords.size > 0 ? new SharedWordScorer(textOrdinals, seedWords) : null };
   }
 
   /** Where the seed has a vector that the model gave for it: rows that have one are compared by it, and the answer says of how many. */
-  #byModel(seeds: ReadonlySet<bigint>, columns: readonly PlanColumn[]): ModelScorer | null {
-    const { node, execution } = this.#opening;
+  #embeddingScorer(seedTimes: ReadonlySet<bigint>, comparedColumns: readonly PlanColumn[]): EmbeddingScorer | null {
+    const { node, execution } = this.#similarOpening;
     const { snapshot } = execution;
     const { embedder, embeddings } = execution.services;
-    if (embedder === null || seeds.size === 0) return null;
+    if (embedder === null || seedTimes.size === 0) return null;
     embeddings?.want(snapshot.tenant, node.type!);
-    const texts = columns.filter(({ type }) => type === 'string').map(({ name }) => name);
-    const stored = storedVectors(node.type!, texts, execution);
-    const directions = [...seeds].flatMap((seed) => {
-      const seedVector = stored?.vectorAt(seed);
+    const textColumns = comparedColumns.filter(({ type }) => type === 'string').map(({ name }) => name);
+    const storedEmbeddings = storedVectors(node.type!, textColumns, execution);
+    const seedDirections = [...seedTimes].flatMap((seed) => {
+      const seedVector = storedEmbeddings?.vectorAt(seed);
       return seedVector ? new Direction(seedVector.values.slice(seedVector.at, seedVector.at + seedVector.dims)) : [];
     });
-    if (stored === null || directions.length === 0) return null;
-    const read = columns.flatMap(({ type }, i) => (type === 'string' ? [i + 2] : []));
-    return new ModelScorer(embedder.name, stored, directions, read);
+    if (storedEmbeddings === null || seedDirections.length === 0) return null;
+    const textOrdinals = comparedColumns.flatMap(({ type }, i) => (type === 'string' ? [i + 2] : []));
+    return new EmbeddingScorer(embedder.name, storedEmbeddings, seedDirections, textOrdinals);
   }
 
-  #idColumn({ type }: FunctionNode): PlanColumn {
-    const declared = this.#opening.execution.snapshot.catalog.type(type!)?.properties['id'];
-    return { name: 'id', type: declared?.type ?? 'string' };
+  #seedIdColumn({ type }: FunctionNode): PlanColumn {
+    const declaredId = this.#similarOpening.execution.snapshot.catalog.type(type!)?.properties['id'];
+    return { name: 'id', type: declaredId?.type ?? 'string' };
   }
 }
 
-const none: ReadonlySet<bigint> = new Set();
-const systemFrom: PlanColumn = { name: 'system_from', type: 'timestamp' };
-const key: PlanColumn = { name: '_pk', type: 'string' };
+const noSeeds: ReadonlySet<bigint> = new Set();
+const systemFromColumn: PlanColumn = { name: 'system_from', type: 'timestamp' };
+const keyColumn: PlanColumn = { name: '_pk', type: 'string' };
 
 /** The columns by which the node ranks, behind system_from and `_pk`. */
-function rankedColumns({ input, reads }: FunctionNode): readonly PlanColumn[] {
+function similarColumns({ input, reads }: FunctionNode): readonly PlanColumn[] {
   assert(input !== null, 'SIMILAR ranks the rows of a type');
   return reads.slice(2).map((column) => input.columns[column]!);
 }
 
 /** The scan below the conditions on the rows that are ranked. */
-function scanIn({ input }: FunctionNode): ScanNode {
-  let node = input;
-  while (node !== null && node.kind !== 'scan') node = 'input' in node ? node.input : null;
-  assert(node !== null, 'rows of a type are scanned');
-  return node;
+function similarScan({ input }: FunctionNode): ScanNode {
+  let scannedNode = input;
+  while (scannedNode !== null && scannedNode.kind !== 'scan') scannedNode = 'input' in scannedNode ? scannedNode.input : null;
+  assert(scannedNode !== null, 'rows of a type are scanned');
+  return scannedNode;
 }
 
 /** A vector of the statement, which must have as many numbers as the column has dimensions. */
-function directionOf(vector: Float32Array, { type }: FunctionNode, column: string, { values, execution }: Opening): Direction {
-  const dims = execution.snapshot.catalog.type(type!)?.properties[column]?.dims;
-  if (dims !== vector.length) {
-    const text = `column ${JSON.stringify(column)} has ${dims ?? 0} dimensions, the vector has ${vector.length}`;
-    throw errorAt('REL_INVALID', text, values.locationOf('VECTOR'));
+function similarDirection(
+  similarVector: Float32Array,
+  { type }: FunctionNode,
+  column: string,
+  { values, execution }: Opening,
+): Direction {
+  const columnDims = execution.snapshot.catalog.type(type!)?.properties[column]?.dims;
+  if (columnDims !== similarVector.length) {
+    const dimensionsProblem = `column ${JSON.stringify(column)} has ${columnDims ?? 0} dimensions, the vector has ${similarVector.length}`;
+    throw errorAt('REL_INVALID', dimensionsProblem, values.locationOf('VECTOR'));
   }
-  if (vector.some((value) => value !== 0)) return new Direction(vector);
+  if (similarVector.some((value) => value !== 0)) return new Direction(similarVector);
   throw errorAt('REL_INVALID', 'a vector of zeros has no direction: no row is like it', values.locationOf('VECTOR'));
 }
 
 /** Rows that are no more than a turn’s work, however long their vectors are. */
-export function* piecesOf(batch: Batch): Generator<Batch, void> {
-  const { columns, selection, first, count } = batch;
-  const dims = Math.max(1, ...columns.map((column) => (column.kind === 'vec' ? column.dims : 1)));
-  const rows = Math.max(1, Math.floor(componentsAtOnce / dims));
-  for (let from = 0; from < count; from += rows) {
-    const piece = Math.min(rows, count - from);
-    if (selection === null) yield { columns, selection, first: first + from, count: piece };
-    else yield { columns, selection: selection.subarray(from, from + piece), first: 0, count: piece };
+export function* piecesOf(wholeBatch: Batch): Generator<Batch, void> {
+  const { columns, selection, first, count } = wholeBatch;
+  const vectorDims = Math.max(1, ...columns.map((column) => (column.kind === 'vec' ? column.dims : 1)));
+  const pieceRows = Math.max(1, Math.floor(vectorComponentsAtOnce / vectorDims));
+  for (let pieceStart = 0; pieceStart < count; pieceStart += pieceRows) {
+    const pieceCount = Math.min(pieceRows, count - pieceStart);
+    if (selection === null) yield { columns, selection, first: first + pieceStart, count: pieceCount };
+    else yield { columns, selection: selection.subarray(pieceStart, pieceStart + pieceCount), first: 0, count: pieceCount };
   }
 }
 
 /** Scores by vectors that the model gave; rows without one are passed over. */
-class ModelScorer implements Scorer {
-  readonly #model: string;
-  readonly #stored: EmbeddingReader;
-  readonly #directions: readonly Direction[];
-  readonly #texts: readonly number[];
+class EmbeddingScorer implements Scorer {
+  readonly #modelName: string;
+  readonly #storedEmbeddings: EmbeddingReader;
+  readonly #seedDirections: readonly Direction[];
+  readonly #textOrdinals: readonly number[];
   /** Rows with texts and without one. */
   unseen = 0;
 
-  constructor(model: string, stored: EmbeddingReader, directions: readonly Direction[], texts: readonly number[]) {
-    this.#texts = texts;
-    this.#model = model;
-    this.#stored = stored;
-    this.#directions = directions;
+  constructor(
+    modelName: string,
+    storedEmbeddings: EmbeddingReader,
+    seedDirections: readonly Direction[],
+    textOrdinals: readonly number[],
+  ) {
+    this.#textOrdinals = textOrdinals;
+    this.#modelName = modelName;
+    this.#storedEmbeddings = storedEmbeddings;
+    this.#seedDirections = seedDirections;
   }
 
   notice(): string {
-    const rows = `${this.unseen} ${this.unseen === 1 ? 'row is' : 'rows are'} left out`;
-    return `${rows}: for ${this.unseen === 1 ? 'it' : 'them'} there is no vector of the model ${this.#model} at this instant`;
+    const unseenSubject = `${this.unseen} ${this.unseen === 1 ? 'row is' : 'rows are'} left out`;
+    return `${unseenSubject}: for ${this.unseen === 1 ? 'it' : 'them'} there is no vector of the model ${this.#modelName} at this instant`;
   }
 
-  *score(batch: Batch, ranking: Ranking): Generator<undefined, void> {
-    const { threshold, seeds } = ranking;
-    for (let k = 0; k < batch.count; k++) {
-      const row = rowAt(batch, k);
-      const time = timeAt(batch.columns[0]!, row);
-      const vector = this.#stored.vectorAt(time);
+  *score(scoredBatch: Batch, similarityRanking: Ranking): Generator<undefined, void> {
+    const { threshold, seeds: seedTimes } = similarityRanking;
+    for (let k = 0; k < scoredBatch.count; k++) {
+      const scoredRow = rowAt(scoredBatch, k);
+      const systemTime = timeAt(scoredBatch.columns[0]!, scoredRow);
+      const vector = this.#storedEmbeddings.vectorAt(systemTime);
       if (vector === null) {
-        if (this.#texts.some((column) => hasText(cellAt(batch.columns[column]!, 'string', row)))) this.unseen++;
-      } else if (!seeds.has(time)) {
-        const alike = this.#directions.filter(({ dims }) => dims === vector.dims);
-        const score = Math.max(Number.NEGATIVE_INFINITY, ...alike.map((each) => each.cosine(vector.values, vector.at)));
-        if (alike.length > 0 && score >= threshold) hitRow(batch, row, score, ranking);
+        if (this.#textOrdinals.some((column) => hasText(cellAt(scoredBatch.columns[column]!, 'string', scoredRow))))
+          this.unseen++;
+      } else if (!seedTimes.has(systemTime)) {
+        const comparableDirections = this.#seedDirections.filter(({ dims }) => dims === vector.dims);
+        const embeddingScore = Math.max(
+          Number.NEGATIVE_INFINITY,
+          ...comparableDirections.map((each) => each.cosine(vector.values, vector.at)),
+        );
+        if (comparableDirections.length > 0 && embeddingScore >= threshold)
+          hitRow(scoredBatch, scoredRow, embeddingScore, similarityRanking);
       }
-      if (k % textsAtOnce === textsAtOnce - 1) yield;
+      if (k % similarTextsAtOnce === similarTextsAtOnce - 1) yield;
     }
   }
 
@@ -229,28 +257,28 @@ class ModelScorer implements Scorer {
 }
 
 /** Scores by the share of the words of either that both have. */
-class WordScorer implements Scorer {
-  readonly #columns: readonly number[];
-  readonly #words: ReadonlySet<string>;
+class SharedWordScorer implements Scorer {
+  readonly #textOrdinals: readonly number[];
+  readonly #seedWords: ReadonlySet<string>;
 
-  constructor(columns: readonly number[], words: ReadonlySet<string>) {
-    this.#columns = columns;
-    this.#words = words;
+  constructor(textOrdinals: readonly number[], seedWords: ReadonlySet<string>) {
+    this.#textOrdinals = textOrdinals;
+    this.#seedWords = seedWords;
   }
 
-  *score(batch: Batch, ranking: Ranking): Generator<undefined, void> {
-    const { threshold, seeds } = ranking;
-    for (let k = 0; k < batch.count; k++) {
-      const row = rowAt(batch, k);
-      const words = new Set<string>();
-      for (const column of this.#columns) {
-        const text = cellAt(batch.columns[column]!, 'string', row);
-        if (typeof text === 'string') for (const word of wordsIn(text)) words.add(word);
+  *score(scoredBatch: Batch, similarityRanking: Ranking): Generator<undefined, void> {
+    const { threshold, seeds: seedTimes } = similarityRanking;
+    for (let k = 0; k < scoredBatch.count; k++) {
+      const scoredRow = rowAt(scoredBatch, k);
+      const rowWords = new Set<string>();
+      for (const column of this.#textOrdinals) {
+        const rowText = cellAt(scoredBatch.columns[column]!, 'string', scoredRow);
+        if (typeof rowText === 'string') for (const word of wordsIn(rowText)) rowWords.add(word);
       }
-      const score = sharedWords(this.#words, words);
-      const isSeed = seeds.has(timeAt(batch.columns[0]!, row));
-      if (score > 0 && score >= threshold && !isSeed) hitRow(batch, row, score, ranking);
-      if (k % textsAtOnce === textsAtOnce - 1) yield;
+      const wordScore = sharedWords(this.#seedWords, rowWords);
+      const isSeedRow = seedTimes.has(timeAt(scoredBatch.columns[0]!, scoredRow));
+      if (wordScore > 0 && wordScore >= threshold && !isSeedRow) hitRow(scoredBatch, scoredRow, wordScore, similarityRanking);
+      if (k % similarTextsAtOnce === similarTextsAtOnce - 1) yield;
     }
   }
 

@@ -20,18 +20,23 @@ export interface Scorer {
 }
 
 /** A row that scores as much as was asked for, whether or not it is among the best. */
-export function hitRow({ columns }: Batch, row: number, score: number, { best, execution: { counters } }: Ranking): void {
+export function hitRow(
+  { columns }: Batch,
+  hitRowId: number,
+  similarityScore: number,
+  { best, execution: { counters } }: Ranking,
+): void {
   counters.hits++;
-  if (score < best.floor) return;
-  const key = String(cellAt(columns[1]!, 'string', row) ?? '');
-  best.offer({ score, key, systemFrom: timeAt(columns[0]!, row) });
+  if (similarityScore < best.floor) return;
+  const hitKey = String(cellAt(columns[1]!, 'string', hitRowId) ?? '');
+  best.offer({ score: similarityScore, key: hitKey, systemFrom: timeAt(columns[0]!, hitRowId) });
 }
 
 export function rowAt({ selection, first }: Batch, k: number): number {
   return selection === null ? first + k : selection[k]!;
 }
 
-export function timeAt(vector: Vector, row: number): bigint {
-  assert(vector.kind === 'i64', 'system times are i64');
-  return vector.values[row]!;
+export function timeAt(systemTimes: Vector, row: number): bigint {
+  assert(systemTimes.kind === 'i64', 'system times are i64');
+  return systemTimes.values[row]!;
 }

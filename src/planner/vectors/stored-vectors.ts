@@ -5,15 +5,15 @@ import type { Execution } from '../operators/operator.ts';
 
 /** Embeddings of each of these text columns; null without a model, and where rows of other tenants are read. */
 export function storedVectors(
-  type: string,
-  texts: readonly string[],
+  embeddedType: string,
+  textColumns: readonly string[],
   { services: { embedder }, snapshot, time }: Pick<Execution, 'services' | 'snapshot' | 'time'>,
 ): EmbeddingReader | null {
   if (embedder === null) return null;
-  return snapshot.embeddingsOf(type, embedder, time.system === 'all' ? snapshot.instant : time.system, texts);
+  return snapshot.embeddingsOf(embeddedType, embedder, time.system === 'all' ? snapshot.instant : time.system, textColumns);
 }
 
 /** Whether a cell says anything that could be embedded. */
-export function hasText(cell: Cell): boolean {
-  return typeof cell === 'string' && cell.trim() !== '';
+export function hasText(textCell: Cell): boolean {
+  return typeof textCell === 'string' && textCell.trim() !== '';
 }

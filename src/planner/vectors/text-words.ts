@@ -8,9 +8,9 @@ export function* wordsIn(text: string): Generator<string, void> {
 }
 
 /** The share of the words of either that both have. */
-export function sharedWords(a: ReadonlySet<string>, b: ReadonlySet<string>): number {
-  if (a.size === 0 || b.size === 0) return 0;
-  let both = 0;
-  for (const word of b) if (a.has(word)) both++;
-  return both / (a.size + b.size - both);
+export function sharedWords(oneWords: ReadonlySet<string>, otherWords: ReadonlySet<string>): number {
+  if (oneWords.size === 0 || otherWords.size === 0) return 0;
+  let sharedCount = 0;
+  for (const word of otherWords) if (oneWords.has(word)) sharedCount++;
+  return sharedCount / (oneWords.size + otherWords.size - sharedCount);
 }

@@ -18,16 +18,16 @@ export interface VectorKernels {
   ): number;
 }
 
-let module: WebAssembly.Module | null = null;
-const instances = new WeakMap<WebAssembly.Memory, VectorKernels>();
+let vectorKernelsModule: WebAssembly.Module | null = null;
+const kernelsByMemory = new WeakMap<WebAssembly.Memory, VectorKernels>();
 
 export function kernelsIn(memory: WebAssembly.Memory): VectorKernels {
-  let kernels = instances.get(memory);
-  if (!kernels) {
-    module ??= new WebAssembly.Module(Buffer.from(vectorKernelsCode, 'base64'));
+  let vectorKernels = kernelsByMemory.get(memory);
+  if (!vectorKernels) {
+    vectorKernelsModule ??= new WebAssembly.Module(Buffer.from(vectorKernelsCode, 'base64'));
     // The names and arguments of exports match the source: a test compares the compiled module with it.
-    kernels = new WebAssembly.Instance(module, { env: { memory } }).exports as unknown as VectorKernels;
-    instances.set(memory, kernels);
+    vectorKernels = new WebAssembly.Instance(vectorKernelsModule, { env: { memory } }).exports as unknown as VectorKernels;
+    kernelsByMemory.set(memory, vectorKernels);
   }
-  return kernels;
+  return vectorKernels;
 }

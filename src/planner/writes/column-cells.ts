@@ -9,47 +9,47 @@ import { type RowsRead, vectorOf } from './rows-read.ts';
 export function cellsFor(
   rowsRead: RowsRead,
   column: number,
-  from: ColumnType,
-  { name, type: to }: { readonly name: string; readonly type: ColumnType | null },
+  readType: ColumnType,
+  { name, type: writtenType }: { readonly name: string; readonly type: ColumnType | null },
   rows: readonly number[],
 ): NamedColumn {
-  const read = from === 'string' ? readers[to ?? 'string'] : undefined;
-  if (read === undefined) {
+  const readCell = readType === 'string' ? cellReaders[writtenType ?? 'string'] : undefined;
+  if (readCell === undefined) {
     // NULLs alone have the type of what takes them.
-    if (to !== null && to !== from && rows.every((row) => rowsRead.cell(row, column) === null))
-      return { name, type: to, vector: { kind: 'null' } };
-    return { name, type: from, vector: rowsRead.vector(column, from, rows) };
+    if (writtenType !== null && writtenType !== readType && rows.every((row) => rowsRead.cell(row, column) === null))
+      return { name, type: writtenType, vector: { kind: 'null' } };
+    return { name, type: readType, vector: rowsRead.vector(column, readType, rows) };
   }
-  const cells = rows.map((row) => {
+  const writtenCells = rows.map((row) => {
     const cell = rowsRead.cell(row, column);
-    return cell === null ? null : read(String(cell), name);
+    return cell === null ? null : readCell(String(cell), name);
   });
   // A list of numbers is what rows of JSON bring as a vector.
-  const type = to === 'vector' ? 'json' : to!;
-  return { name, type, vector: vectorOf(cells, type) };
+  const type = writtenType === 'vector' ? 'json' : writtenType!;
+  return { name, type, vector: vectorOf(writtenCells, type) };
 }
 
-function jsonOf(text: string, name: string): Cell {
+function checkedJson(text: string, name: string): Cell {
   try {
     JSON.parse(text);
     return text;
   } catch {
-    throw mismatch(name, 'the text is not JSON');
+    throw columnMismatch(name, 'the text is not JSON');
   }
 }
 
-const readers: { readonly [T in ColumnType]?: (text: string, name: string) => Cell } = {
-  json: jsonOf,
-  vector: jsonOf,
+const cellReaders: { readonly [T in ColumnType]?: (text: string, name: string) => Cell } = {
+  json: checkedJson,
+  vector: checkedJson,
   timestamp: (text, name) => {
     try {
       return parseZonedInstant(text);
     } catch (error) {
-      throw error instanceof ServiceError ? mismatch(name, error.message, error.facts) : error;
+      throw error instanceof ServiceError ? columnMismatch(name, error.message, error.facts) : error;
     }
   },
 };
 
-function mismatch(name: string, why: string, facts: ErrorDetails = {}): ServiceError {
+function columnMismatch(name: string, why: string, facts: ErrorDetails = {}): ServiceError {
   return new ServiceError('REL_TYPE_MISMATCH', `column ${JSON.stringify(name)}: ${why}`, facts);
 }

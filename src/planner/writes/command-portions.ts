@@ -7,24 +7,27 @@ import { vectorOf } from './rows-read.ts';
 
 /** Splits a command into portions of at most a batch of rows. */
 export function portionsOf(command: PutRows | DeleteRows | Batch): readonly (PutRows | DeleteRows | Batch)[] {
-  const parts = command.kind === 'batch' ? command.steps : [command];
-  const size = parts.reduce((sum, part) => sum + (part.kind === 'put-rows' ? part.rows.length : part.keys.length), 0);
-  return size <= batchRowsMax ? [command] : parts.flatMap((part) => [...cut(part)]);
+  const commandSteps = command.kind === 'batch' ? command.steps : [command];
+  const writtenRowCount = commandSteps.reduce(
+    (sum, part) => sum + (part.kind === 'put-rows' ? part.rows.length : part.keys.length),
+    0,
+  );
+  return writtenRowCount <= batchRowsMax ? [command] : commandSteps.flatMap((part) => [...cutIntoPortions(part)]);
 }
 
-function* cut(part: PutRows | DeleteRows): Generator<PutRows | DeleteRows> {
-  const length = part.kind === 'put-rows' ? part.rows.length : part.keys.length;
-  for (let from = 0; from < length; from += batchRowsMax) {
-    const to = Math.min(length, from + batchRowsMax);
-    if (part.kind === 'delete-rows') {
-      yield { ...part, keys: part.keys.slice(from, to) };
+function* cutIntoPortions(cutStep: PutRows | DeleteRows): Generator<PutRows | DeleteRows> {
+  const length = cutStep.kind === 'put-rows' ? cutStep.rows.length : cutStep.keys.length;
+  for (let portionStart = 0; portionStart < length; portionStart += batchRowsMax) {
+    const portionEnd = Math.min(length, portionStart + batchRowsMax);
+    if (cutStep.kind === 'delete-rows') {
+      yield { ...cutStep, keys: cutStep.keys.slice(portionStart, portionEnd) };
       continue;
     }
-    const numbers = Array.from({ length: to - from }, (_, i) => from + i);
-    const columns = part.rows.columns.map((column) => pickedRows(column, numbers));
-    const { patch } = part;
-    const sent = patch && new Map([...patch].map(([name, rows]) => [name, rows.slice(from, to)] as const));
-    yield { ...part, rows: { length: to - from, columns }, ...(sent && { patch: sent }) };
+    const portionRows = Array.from({ length: portionEnd - portionStart }, (_, i) => portionStart + i);
+    const columns = cutStep.rows.columns.map((column) => pickedRows(column, portionRows));
+    const { patch } = cutStep;
+    const sentCells = patch && new Map([...patch].map(([name, rows]) => [name, rows.slice(portionStart, portionEnd)] as const));
+    yield { ...cutStep, rows: { length: portionEnd - portionStart, columns }, ...(sentCells && { patch: sentCells }) };
   }
 }
 

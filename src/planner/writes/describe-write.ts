@@ -32,112 +32,123 @@ export interface DescribeWrite {
   readonly purpose: string | null | undefined;
 }
 
-interface Binding extends DescribeWrite {
+interface DescribeBinding extends DescribeWrite {
   readonly invocation: Invocation;
   atOnce(query: Query, snapshot: GovernedSnapshot): AtOnce;
   bindQuery(query: Query, literals: readonly Literal[], snapshot: GovernedSnapshot): LogicalPlan;
 }
 
-export function describeWrite(request: Binding): Description {
+export function describeWrite(request: DescribeBinding): Description {
   const { statement, invocation, lexed, stated } = request;
   invocation.describe({ action: readsRows(statement) ? 'query' : 'ingest' });
-  const snapshot = invocation.snapshot('describe');
-  const types = new Types(request, snapshot);
-  const definition = targetOf(statement, snapshot);
-  return { columns: types.columnsOf(statement, definition), parameters: markerTypes(lexed, stated, types.types) };
+  const describeSnapshot = invocation.snapshot('describe');
+  const writeTypes = new WriteTypes(request, describeSnapshot);
+  const targetDefinition = targetOf(statement, describeSnapshot);
+  return { columns: writeTypes.columnsOf(statement, targetDefinition), parameters: markerTypes(lexed, stated, writeTypes.types) };
 }
 
-class Types {
+class WriteTypes {
   readonly types = new Map<number, ParameterType>();
-  readonly #request: Binding;
-  readonly #snapshot: GovernedSnapshot;
-  readonly #open: ReadonlySet<number>;
-  readonly #literals: readonly Literal[];
+  readonly #bindRequest: DescribeBinding;
+  readonly #describeSnapshot: GovernedSnapshot;
+  readonly #openParameterSlots: ReadonlySet<number>;
+  readonly #exampleLiterals: readonly Literal[];
 
-  constructor(request: Binding, snapshot: GovernedSnapshot) {
-    this.#request = request;
-    this.#snapshot = snapshot;
-    this.#open = openSlots(request.lexed, request.stated);
-    this.#literals = [...exampleValues(request.lexed), null, snapshot.caller.path];
+  constructor(request: DescribeBinding, snapshot: GovernedSnapshot) {
+    this.#bindRequest = request;
+    this.#describeSnapshot = snapshot;
+    this.#openParameterSlots = openSlots(request.lexed, request.stated);
+    this.#exampleLiterals = [...exampleValues(request.lexed), null, snapshot.caller.path];
   }
 
   columnsOf(statement: WriteStatement, definition: TypeDefinition): readonly OutputColumn[] {
     switch (statement.kind) {
       case 'insert':
-        return this.#ofInsert(statement, definition);
+        return this.#columnsOfInsert(statement, definition);
       case 'update':
-        return this.#ofUpdate(statement, definition);
+        return this.#columnsOfUpdate(statement, definition);
       case 'delete':
-        return this.#ofDelete(statement);
+        return this.#columnsOfDelete(statement);
       case 'merge':
-        this.#noteMerge(statement, definition);
+        this.#noteMergeTypes(statement, definition);
         return [];
     }
   }
 
-  #noteMerge(statement: MergeStatement, definition: TypeDefinition): void {
-    this.#bindQuery(metQuery(statement));
-    for (const clause of statement.clauses) {
-      const { root } = this.#bindQuery(clauseRows(statement, clause, this.#snapshot.caller.path));
-      if (clause.do === 'update') this.#noteSet(root, setColumns(clause.set, definition), 1);
-      if (clause.do === 'insert') this.#noteSet(root, insertedColumns(clause, definition, clause.values.length), 0);
+  #noteMergeTypes(statement: MergeStatement, definition: TypeDefinition): void {
+    this.#bindWriteQuery(metQuery(statement));
+    for (const mergeClause of statement.clauses) {
+      const { root: clauseRoot } = this.#bindWriteQuery(clauseRows(statement, mergeClause, this.#describeSnapshot.caller.path));
+      if (mergeClause.do === 'update') this.#noteSetTypes(clauseRoot, setColumns(mergeClause.set, definition), 1);
+      if (mergeClause.do === 'insert')
+        this.#noteSetTypes(clauseRoot, insertedColumns(mergeClause, definition, mergeClause.values.length), 0);
     }
   }
 
-  #ofInsert(statement: InsertStatement, definition: TypeDefinition): readonly OutputColumn[] {
+  #columnsOfInsert(statement: InsertStatement, definition: TypeDefinition): readonly OutputColumn[] {
     const conflict = statement.conflict?.do === 'update' ? withoutOwnKey(statement.conflict, definition) : null;
-    const { root } = this.#bindQuery(insertedRows(statement, definition));
-    const { columns: given } = root;
-    const columns = insertedColumns(statement, definition, given.length);
-    for (const values of rowsOf(root)) columns.forEach((column, i) => this.#note(values[i], column));
+    const { root: insertRoot } = this.#bindWriteQuery(insertedRows(statement, definition));
+    const { columns: sourceColumns } = insertRoot;
+    const insertedTargets = insertedColumns(statement, definition, sourceColumns.length);
+    for (const values of valueRowsOf(insertRoot)) insertedTargets.forEach((column, i) => this.#noteTargetType(values[i], column));
     if (conflict !== null) {
-      const set = setColumns(conflict.set, definition, columns);
-      const excluded = columns.map(({ name, type }, i) => ({ name, type: type ?? given[i]!.type }));
-      const rest = Object.entries(definition.properties).flatMap(([name, { type }]) =>
-        excluded.some((column) => column.name === name) ? [] : [{ name, type }],
+      const conflictSet = setColumns(conflict.set, definition, insertedTargets);
+      const excludedColumns = insertedTargets.map(({ name, type }, i) => ({ name, type: type ?? sourceColumns[i]!.type }));
+      const otherColumns = Object.entries(definition.properties).flatMap(([name, { type }]) =>
+        excludedColumns.some((column) => column.name === name) ? [] : [{ name, type }],
       );
-      const there = this.#bindQuery(conflictingRows(statement, conflict, [...excluded, ...rest], 0, this.#snapshot.caller.path));
-      this.#noteSet(there.root, set, 2);
+      const conflictPlan = this.#bindWriteQuery(
+        conflictingRows(statement, conflict, [...excludedColumns, ...otherColumns], 0, this.#describeSnapshot.caller.path),
+      );
+      this.#noteSetTypes(conflictPlan.root, conflictSet, 2);
     }
-    return this.#returning(statement, definition, null);
+    return this.#returnedColumns(statement, definition, null);
   }
 
-  #ofUpdate(statement: UpdateStatement, definition: TypeDefinition): readonly OutputColumn[] {
-    const set = setColumns(statement.set, definition);
-    const refs = namedBeside(statement);
-    const { root, visible } = this.#bindQuery(updatedRows(statement, this.#snapshot.caller.path));
+  #columnsOfUpdate(statement: UpdateStatement, definition: TypeDefinition): readonly OutputColumn[] {
+    const updatedTargets = setColumns(statement.set, definition);
+    const besideRefs = namedBeside(statement);
+    const { root: updateRoot, visible } = this.#bindWriteQuery(updatedRows(statement, this.#describeSnapshot.caller.path));
     const atSet = statement.portion === null ? 1 : 3;
-    this.#noteSet(root, set, atSet);
-    const first = atSet + set.length;
-    const otherColumns = { rowsRead: new RowsRead(true), columns: root.columns.slice(first, visible), first, refs };
-    return this.#returning(statement, definition, statement.from === null ? null : otherColumns);
+    this.#noteSetTypes(updateRoot, updatedTargets, atSet);
+    const firstBeside = atSet + updatedTargets.length;
+    const otherColumns = {
+      rowsRead: new RowsRead(true),
+      columns: updateRoot.columns.slice(firstBeside, visible),
+      first: firstBeside,
+      refs: besideRefs,
+    };
+    return this.#returnedColumns(statement, definition, statement.from === null ? null : otherColumns);
   }
 
-  #ofDelete(statement: DeleteStatement): readonly OutputColumn[] {
-    const { root, visible } = this.#bindQuery(deletedRows(statement, this.#snapshot.caller.path));
+  #columnsOfDelete(statement: DeleteStatement): readonly OutputColumn[] {
+    const { root, visible } = this.#bindWriteQuery(deletedRows(statement, this.#describeSnapshot.caller.path));
     return root.columns.slice(1, visible);
   }
 
-  #returning(...[statement, definition, otherColumns]: ReturningArguments): readonly OutputColumn[] {
+  #returnedColumns(...[statement, definition, otherColumns]: ReturningArguments): readonly OutputColumn[] {
     if (statement.returning === null) return [];
-    const { atOnce } = this.#request;
-    return new Returning(statement, this.#snapshot, (query) => atOnce(query, this.#snapshot), otherColumns).check(definition);
+    const { atOnce } = this.#bindRequest;
+    return new Returning(statement, this.#describeSnapshot, (query) => atOnce(query, this.#describeSnapshot), otherColumns).check(
+      definition,
+    );
   }
 
-  #bindQuery(query: Query): LogicalPlan {
-    const plan = this.#request.bindQuery(query, this.#literals, this.#snapshot);
-    for (const [slot, type] of inferredTypes(plan, this.#open)) if (!this.types.has(slot)) this.types.set(slot, type);
+  #bindWriteQuery(query: Query): LogicalPlan {
+    const plan = this.#bindRequest.bindQuery(query, this.#exampleLiterals, this.#describeSnapshot);
+    for (const [slot, type] of inferredTypes(plan, this.#openParameterSlots))
+      if (!this.types.has(slot)) this.types.set(slot, type);
     return plan;
   }
 
   /** The values to set stand in the rows from `first` on. */
-  #noteSet(root: PlanNode, columns: readonly TargetColumn[], first: number): void {
-    for (const values of rowsOf(root)) columns.forEach((column, i) => this.#note(values[first + i], column));
+  #noteSetTypes(root: PlanNode, columns: readonly TargetColumn[], first: number): void {
+    for (const values of valueRowsOf(root)) columns.forEach((column, i) => this.#noteTargetType(values[first + i], column));
   }
 
   /** A value of no type, by itself or in a sum, is of the type of the column that it goes to. */
-  #note(value: Bound | undefined, { type }: TargetColumn): void {
-    if (value?.kind === 'literal' && this.#open.has(value.slot) && type !== null) this.types.set(value.slot, type);
+  #noteTargetType(value: Bound | undefined, { type }: TargetColumn): void {
+    if (value?.kind === 'literal' && this.#openParameterSlots.has(value.slot) && type !== null) this.types.set(value.slot, type);
   }
 }
 
@@ -148,7 +159,7 @@ type ReturningArguments = [
 ];
 
 /** The value lists of the rows: those of VALUES as written, else a single one that stands for all. */
-function rowsOf(root: PlanNode): readonly (readonly Bound[])[] {
+function valueRowsOf(root: PlanNode): readonly (readonly Bound[])[] {
   if (root.kind !== 'project') return [];
   const { input, expressions } = root;
   return input.kind === 'values' && input.columns.length > 0 ? input.rows : [expressions];

@@ -40,15 +40,15 @@ export interface GraphWriteRequest<S extends GraphWrite = GraphWrite> {
 
 export async function runPatternWrite(request: GraphWriteRequest<PatternWrite>): Promise<Executed> {
   const { statement, invocation, onKnown } = request;
-  const types = [...new Set(statement.things.map(({ type }) => type))];
+  const madeTypes = [...new Set(statement.things.map(({ type }) => type))];
   invocation.describe({
     action: readsPattern(statement) ? 'query' : 'ingest',
     act: { action: 'ingest' },
-    objectType: types.join(','),
+    objectType: madeTypes.join(','),
   });
   const snapshot = invocation.snapshot();
   onKnown();
-  return new Making(request, snapshot).run(types);
+  return new PatternMaking(request, snapshot).run(madeTypes);
 }
 
 /** Whether it asks for anything that is stored. */
@@ -57,10 +57,10 @@ export function readsPattern({ matched, things, returned }: PatternWrite): boole
 }
 
 /** Cells by name, as JSON text: json values and integers keep their exact text. */
-type Cells = Map<string, string>;
+type CellTexts = Map<string, string>;
 
 /** One matched row: the keys by which edges name its nodes, then keys of things made for it; and its number. */
-interface Row {
+interface PatternRow {
   readonly ids: Map<string, string>;
   /** `_pk` of the things made. */
   readonly keys: Map<string, string>;
@@ -68,289 +68,309 @@ interface Row {
 }
 
 /** Rows of one type, by key. */
-interface Step {
+interface GraphStep {
   readonly type: string;
   readonly patches: boolean;
   readonly isEdges: boolean;
-  readonly rows: Map<string, Cells>;
+  readonly rows: Map<string, CellTexts>;
   /** By key: the number of cells that the statement sent, besides ends and keys that it did not name. */
   readonly sent: Map<string, number>;
 }
 
-class Making {
-  readonly #request: GraphWriteRequest<PatternWrite>;
-  readonly #snapshot: GovernedSnapshot;
-  readonly #steps = new Map<string, Step>();
+class PatternMaking {
+  readonly #graphRequest: GraphWriteRequest<PatternWrite>;
+  readonly #graphSnapshot: GovernedSnapshot;
+  readonly #writeSteps = new Map<string, GraphStep>();
   /** The matched rows; their values stand behind the names. */
   readonly #rowsRead = new RowsRead(false);
   /** By type: columns whose values decided what is written. */
-  readonly #read = new Map<string, Set<string>>();
+  readonly #columnsReadByType = new Map<string, Set<string>>();
 
   constructor(request: GraphWriteRequest<PatternWrite>, snapshot: GovernedSnapshot) {
-    this.#request = request;
-    this.#snapshot = snapshot;
+    this.#graphRequest = request;
+    this.#graphSnapshot = snapshot;
   }
 
   async run(types: readonly string[]): Promise<Executed> {
-    const { things, returned } = this.#request.statement;
+    const { things, returned } = this.#graphRequest.statement;
     if (returned !== null) this.#checkReadable(types);
-    const rows = await this.#match();
-    for (const thing of things) {
-      if (thing.kind === 'node') for (const row of rows) row.ids.set(thing.name, this.#node(thing, row));
-      else await this.#edges(thing, rows);
+    const patternRows = await this.#matchPattern();
+    for (const madeThing of things) {
+      if (madeThing.kind === 'node') for (const row of patternRows) row.ids.set(madeThing.name, this.#makeNode(madeThing, row));
+      else await this.#makeEdges(madeThing, patternRows);
     }
-    const steps = [...this.#steps.values()];
-    const outcome =
-      steps.length === 0
+    const writeSteps = [...this.#writeSteps.values()];
+    const writeOutcome =
+      writeSteps.length === 0
         ? null
-        : await this.#submit(
+        : await this.#submitSteps(
             types,
-            steps.map((step) => this.#put(step)),
+            writeSteps.map((step) => this.#putRowsOf(step)),
           );
-    const writtenCounts = this.#countWritten(outcome, steps);
-    return { answer: await this.#answer(rows), written: writtenCounts };
+    const writtenCounts = this.#countWritten(writeOutcome, writeSteps);
+    return { answer: await this.#patternAnswer(patternRows), written: writtenCounts };
   }
 
   /** RETURN reads rows back: refuses a caller that may not read them, before anything is written. */
   #checkReadable(types: readonly string[]): void {
     for (const type of types) {
-      if (isClosedType(this.#snapshot, type))
+      if (isClosedType(this.#graphSnapshot, type))
         throw new ServiceError('REL_ACL', `rows of ${JSON.stringify(type)} may not be read: leave RETURN out`);
     }
   }
 
   /** A single empty row where nothing had to be matched. */
-  async #match(): Promise<Row[]> {
-    const { matched } = this.#request.statement;
+  async #matchPattern(): Promise<PatternRow[]> {
+    const { matched } = this.#graphRequest.statement;
     if (matched === null) return [{ ids: new Map(), keys: new Map(), number: 0 }];
-    await this.#ask(matched.query, 'matched', this.#rowsRead);
+    await this.#askPattern(matched.query, 'matched', this.#rowsRead);
     // A node that an OPTIONAL MATCH did not find can't be an end of an edge.
     return this.#rowsRead.numbers().map((number) => {
-      const cells = matched.names.map((name, i) => [name, this.#rowsRead.cell(number, i)] as const);
-      const ids = new Map(cells.flatMap(([name, cell]) => (cell === null ? [] : [[name, String(cell)] as const])));
-      return { ids, keys: new Map(), number };
+      const matchedCells = matched.names.map((name, i) => [name, this.#rowsRead.cell(number, i)] as const);
+      const matchedIds = new Map(matchedCells.flatMap(([name, cell]) => (cell === null ? [] : [[name, String(cell)] as const])));
+      return { ids: matchedIds, keys: new Map(), number };
     });
   }
 
   /** Returns the key by which edges name the node. */
-  #node(node: CreatedNode, row: Row): string {
+  #makeNode(node: CreatedNode, row: PatternRow): string {
     const { type, how, location } = node;
-    const definition = this.#type(type);
-    const cells = this.#cells(node, row);
-    const sent = countOf(cells);
-    const keyName = definition?.primaryKey ?? 'id';
-    let key = keyIn(cells, definition);
-    if (key === null) {
-      if (how === 'merge' || this.#request.newKey === null)
+    const nodeType = this.#typeDefinition(type);
+    const nodeCells = this.#madeCells(node, row);
+    const sentCount = sentCellCount(nodeCells);
+    const keyName = nodeType?.primaryKey ?? 'id';
+    let nodeKey = keyAmongCells(nodeCells, nodeType);
+    if (nodeKey === null) {
+      if (how === 'merge' || this.#graphRequest.newKey === null)
         throw errorAt('REL_INVALID', `a node of ${JSON.stringify(type)} needs its key: (:${type} {${keyName}: …})`, location);
-      key = this.#request.newKey();
-      cells.set(keyName, JSON.stringify(key));
+      nodeKey = this.#graphRequest.newKey();
+      nodeCells.set(keyName, JSON.stringify(nodeKey));
     }
-    row.keys.set(node.name, key);
-    this.#add({ type, patches: how === 'merge', isEdges: false }, key, cells, sent);
-    const id = textOf(cells.get('id'));
-    if (id === null && how === 'merge' && definition !== undefined && Object.hasOwn(definition.properties, 'id'))
+    row.keys.set(node.name, nodeKey);
+    this.#addMadeRow({ type, patches: how === 'merge', isEdges: false }, nodeKey, nodeCells, sentCount);
+    const nodeIdText = jsonCellText(nodeCells.get('id'));
+    if (nodeIdText === null && how === 'merge' && nodeType !== undefined && Object.hasOwn(nodeType.properties, 'id'))
       throw errorAt(
         'REL_INVALID',
         `edges name a node of ${JSON.stringify(type)} by its id: give the id beside the key`,
         location,
       );
-    return id ?? key;
+    return nodeIdText ?? nodeKey;
   }
 
-  async #edges(edge: CreatedEdge, rows: readonly Row[]): Promise<void> {
+  async #makeEdges(edge: CreatedEdge, rows: readonly PatternRow[]): Promise<void> {
     const { type, how, location } = edge;
-    const definition = this.#type(type);
-    const ends = definition === undefined ? defaultEnds : (endsOf(definition) ?? defaultEnds);
-    if (definition !== undefined && endsOf(definition) === null && Object.keys(definition.properties).length > 0)
+    const edgeType = this.#typeDefinition(type);
+    const edgeEnds = edgeType === undefined ? defaultEnds : (endsOf(edgeType) ?? defaultEnds);
+    if (edgeType !== undefined && endsOf(edgeType) === null && Object.keys(edgeType.properties).length > 0)
       throw errorAt('REL_INVALID', `rows of ${JSON.stringify(type)} are no edges`, location);
-    const taken = edge.cells.find(({ name }) => name === ends.from || name === ends.to);
-    if (taken) throw errorAt('REL_INVALID', `${taken.name} is an end of the edge: the pattern says which`, taken.location);
+    const endCell = edge.cells.find(({ name }) => name === edgeEnds.from || name === edgeEnds.to);
+    if (endCell) throw errorAt('REL_INVALID', `${endCell.name} is an end of the edge: the pattern says which`, endCell.location);
     const newRows = rows.map((row) => {
-      const cells = this.#cells(edge, row);
-      return { row, cells, from: nodeId(row, edge.from, location), to: nodeId(row, edge.to, location) };
+      const edgeCells = this.#madeCells(edge, row);
+      return { row, cells: edgeCells, from: matchedNodeId(row, edge.from, location), to: matchedNodeId(row, edge.to, location) };
     });
-    const there = how === 'merge' && definition !== undefined ? await this.#standing(edge, ends, newRows) : noEdges;
+    const standingEdges =
+      how === 'merge' && edgeType !== undefined ? await this.#findStandingEdges(edge, edgeEnds, newRows) : noEdges;
     for (const { row, cells, from, to } of newRows) {
-      const own = keyIn(cells, definition);
-      const known = own === null ? there.get(edgeText(from, to, cells, definition)) : undefined;
-      if (known !== undefined) {
-        row.keys.set(edge.name, known);
+      const ownKey = keyAmongCells(cells, edgeType);
+      const standingKey = ownKey === null ? standingEdges.get(edgeCompareText(from, to, cells, edgeType)) : undefined;
+      if (standingKey !== undefined) {
+        row.keys.set(edge.name, standingKey);
         continue;
       }
-      const sent = countOf(cells);
-      cells.set(ends.from, JSON.stringify(from)).set(ends.to, JSON.stringify(to));
-      const key = own ?? this.#keyOf(edge, from, to);
-      if (own === null) cells.set(definition?.primaryKey ?? '_pk', JSON.stringify(key));
+      const sentCount = sentCellCount(cells);
+      cells.set(edgeEnds.from, JSON.stringify(from)).set(edgeEnds.to, JSON.stringify(to));
+      const edgeKey = ownKey ?? this.#newEdgeKey(edge, from, to);
+      if (ownKey === null) cells.set(edgeType?.primaryKey ?? '_pk', JSON.stringify(edgeKey));
       // A row that is its own end keeps what else is known of it.
-      const isEnd = definition?.primaryKey === ends.from || definition?.primaryKey === ends.to;
-      this.#add({ type, patches: how === 'merge' || isEnd, isEdges: true }, key, cells, sent);
-      row.keys.set(edge.name, key);
+      const isKeyAnEnd = edgeType?.primaryKey === edgeEnds.from || edgeType?.primaryKey === edgeEnds.to;
+      this.#addMadeRow({ type, patches: how === 'merge' || isKeyAnEnd, isEdges: true }, edgeKey, cells, sentCount);
+      row.keys.set(edge.name, edgeKey);
     }
   }
 
   /** Equal edges get equal keys, so that merging one again, by any caller, is the same row. */
-  #keyOf({ how, type, location }: CreatedEdge, from: string, to: string): string {
+  #newEdgeKey({ how, type, location }: CreatedEdge, from: string, to: string): string {
     if (how === 'merge')
       return createHash('sha256')
         .update(JSON.stringify([type, from, to]))
         .digest('hex')
         .slice(0, 32);
-    const { newKey } = this.#request;
+    const { newKey } = this.#graphRequest;
     if (newKey === null) throw errorAt('REL_INVALID', 'an edge needs a key here: [:TYPE {id: …}]', location);
     return newKey();
   }
 
   /** Keys of edges that are there already, by their ends and by the cells that are sent. */
-  async #standing(
+  async #findStandingEdges(
     edge: CreatedEdge,
     ends: EdgeColumns,
     newEdges: readonly { readonly from: string }[],
   ): Promise<ReadonlyMap<string, string>> {
-    const { nullSlot } = this.#request.statement;
+    const { nullSlot } = this.#graphRequest.statement;
     const { type, location } = edge;
-    const definition = this.#type(type)!;
-    const sources = [...new Set(newEdges.map(({ from }) => from))];
-    if (sources.length === 0) return noEdges;
-    const column = (name: string): Expression => columnOf(name, location, type);
+    const definition = this.#typeDefinition(type)!;
+    const sourceIds = [...new Set(newEdges.map(({ from }) => from))];
+    if (sourceIds.length === 0) return noEdges;
+    const edgeColumn = (name: string): Expression => columnOf(name, location, type);
     // The added literals stand behind NULL and the path.
-    const items = sources.map((_, i): Expression => ({ kind: 'literal', slot: nullSlot + 2 + i, location }));
-    const where: Expression = { kind: 'in-list', operand: column(ends.from), items, negated: false, location };
-    const names = edge.cells.map(({ name }) => name).filter((name) => definition.properties[name] !== undefined);
-    if (names.length < edge.cells.length) return noEdges;
-    const projection = ['_pk', ends.from, ends.to, ...names].map(
-      (name) => ({ kind: 'expression', expression: column(name), alias: null, location }) as const,
+    const sourceItems = sourceIds.map((_, i): Expression => ({ kind: 'literal', slot: nullSlot + 2 + i, location }));
+    const sourceCondition: Expression = {
+      kind: 'in-list',
+      operand: edgeColumn(ends.from),
+      items: sourceItems,
+      negated: false,
+      location,
+    };
+    const comparedNames = edge.cells.map(({ name }) => name).filter((name) => definition.properties[name] !== undefined);
+    if (comparedNames.length < edge.cells.length) return noEdges;
+    const projection = ['_pk', ends.from, ends.to, ...comparedNames].map(
+      (name) => ({ kind: 'expression', expression: edgeColumn(name), alias: null, location }) as const,
     );
     const from = { kind: 'table', name: type, alias: null, location } as const;
-    const query: Query = {
-      ...queryOf(selectOf({ projection, from, where, location }), null),
-      orderBy: [{ expression: column('_pk'), descending: true, collate: 'codepoint', nullsFirst: false }],
+    const standingQuery: Query = {
+      ...queryOf(selectOf({ projection, from, where: sourceCondition, location }), null),
+      orderBy: [{ expression: edgeColumn('_pk'), descending: true, collate: 'codepoint', nullsFirst: false }],
     };
     const rowsRead = new RowsRead(false);
-    await this.#ask(query, `standing ${this.#request.statement.things.indexOf(edge)} ${sources.length}`, rowsRead, sources);
+    await this.#askPattern(
+      standingQuery,
+      `standing ${this.#graphRequest.statement.things.indexOf(edge)} ${sourceIds.length}`,
+      rowsRead,
+      sourceIds,
+    );
     // The least key of several.
     return new Map(
       rowsRead.numbers().map((row) => {
-        const cells = new Map(names.map((name, i) => [name, jsonText(rowsRead.cell(row, 3 + i), rowsRead.columns[3 + i]!.type)]));
-        const [start, end] = [rowsRead.cell(row, 1), rowsRead.cell(row, 2)].map(String);
-        return [edgeText(start!, end!, cells, definition), String(rowsRead.cell(row, 0))];
+        const standingCells = new Map(
+          comparedNames.map((name, i) => [name, jsonText(rowsRead.cell(row, 3 + i), rowsRead.columns[3 + i]!.type)]),
+        );
+        const [startId, endId] = [rowsRead.cell(row, 1), rowsRead.cell(row, 2)].map(String);
+        return [edgeCompareText(startId!, endId!, standingCells, definition), String(rowsRead.cell(row, 0))];
       }),
     );
   }
 
   /** Must not read masked columns: the matched rows become cells. */
-  async #ask(query: Query, part: string, rowsRead: RowsRead, extra: readonly Literal[] = []): Promise<void> {
-    await this.#request.host.read({
+  async #askPattern(query: Query, queryPart: string, rowsRead: RowsRead, extra: readonly Literal[] = []): Promise<void> {
+    await this.#graphRequest.host.read({
       query,
-      part,
+      part: queryPart,
       rows: rowsRead,
       extra,
-      snapshot: this.#snapshot,
+      snapshot: this.#graphSnapshot,
       onPlan: ({ reads }) => {
         for (const { type, columns } of reads) {
-          const masks = this.#snapshot.masksOf(type);
+          const masks = this.#graphSnapshot.masksOf(type);
           const masked = columns.find((name) => masks.has(name));
           if (masked !== undefined) throw maskedColumn(type, masked);
-          const read = this.#read.get(type) ?? new Set();
-          this.#read.set(type, read);
+          const read = this.#columnsReadByType.get(type) ?? new Set();
+          this.#columnsReadByType.set(type, read);
           for (const name of columns) read.add(name);
         }
       },
     });
   }
 
-  #type(name: string): TypeDefinition | undefined {
-    return this.#snapshot.catalog.type(name);
+  #typeDefinition(name: string): TypeDefinition | undefined {
+    return this.#graphSnapshot.catalog.type(name);
   }
 
-  #cells({ cells }: CreatedElement, { number }: Row): Cells {
-    const { host, statement } = this.#request;
-    const first = statement.matched?.names.length ?? 0;
+  #madeCells({ cells }: CreatedElement, { number }: PatternRow): CellTexts {
+    const { host, statement } = this.#graphRequest;
+    const firstValue = statement.matched?.names.length ?? 0;
     return new Map(
       cells.map((cell): [string, string] => {
-        if ('slot' in cell) return [cell.name, literalText(host.literal(cell.slot), cell.typed)];
-        const at = first + cell.value;
-        return [cell.name, jsonText(this.#rowsRead.cell(number, at), this.#rowsRead.columns[at]!.type)];
+        if ('slot' in cell) return [cell.name, literalJson(host.literal(cell.slot), cell.typed)];
+        const valueColumn = firstValue + cell.value;
+        return [cell.name, jsonText(this.#rowsRead.cell(number, valueColumn), this.#rowsRead.columns[valueColumn]!.type)];
       }),
     );
   }
 
   /** A key that is written twice is written once: the later cells count. */
-  #add({ type, patches, isEdges }: Omit<Step, 'rows' | 'sent'>, key: string, cells: Cells, sent: number): void {
-    const name = `${type}\0${patches}`;
-    let step = this.#steps.get(name);
-    if (step === undefined) this.#steps.set(name, (step = { type, patches, isEdges, rows: new Map(), sent: new Map() }));
-    const before = patches ? (step.rows.get(key) ?? []) : [];
-    step.rows.set(key, new Map([...before, ...cells]));
-    step.sent.set(key, sent);
+  #addMadeRow(
+    { type, patches, isEdges }: Omit<GraphStep, 'rows' | 'sent'>,
+    key: string,
+    cells: CellTexts,
+    sentCount: number,
+  ): void {
+    const stepName = `${type}\0${patches}`;
+    let writeStep = this.#writeSteps.get(stepName);
+    if (writeStep === undefined)
+      this.#writeSteps.set(stepName, (writeStep = { type, patches, isEdges, rows: new Map(), sent: new Map() }));
+    const earlierCells = patches ? (writeStep.rows.get(key) ?? []) : [];
+    writeStep.rows.set(key, new Map([...earlierCells, ...cells]));
+    writeStep.sent.set(key, sentCount);
   }
 
   /** The rows are read as an ingest of them would be. */
-  #put({ type, patches, rows }: Step): PutRows {
-    const { statement, invocation } = this.#request;
-    const definition = this.#type(type) ?? null;
-    const reader = new BodyReader({
+  #putRowsOf({ type, patches, rows }: GraphStep): PutRows {
+    const { statement, invocation } = this.#graphRequest;
+    const definition = this.#typeDefinition(type) ?? null;
+    const bodyReader = new BodyReader({
       definition,
       batchRows: rows.size + 1,
       batchBytes: Infinity,
       predictBytesMin: Infinity,
       tracksSent: patches,
     });
-    reader.push(Buffer.from(`[${[...rows.values()].map(rowText).join(',')}]`));
-    const batch = reader.read(true);
-    const [refused] = batch?.rejections ?? [];
-    if (refused !== undefined) throw new ServiceError(refused.code as ErrorCode, refused.detail);
-    assert(batch?.rows.length === rows.size, 'rows are read as they were written');
+    bodyReader.push(Buffer.from(`[${[...rows.values()].map(rowJson).join(',')}]`));
+    const rowBatch = bodyReader.read(true);
+    const [refusedRow] = rowBatch?.rejections ?? [];
+    if (refusedRow !== undefined) throw new ServiceError(refusedRow.code as ErrorCode, refusedRow.detail);
+    assert(rowBatch?.rows.length === rows.size, 'rows are read as they were written');
     const { door } = invocation.caller;
     return {
       kind: 'put-rows',
       type,
-      rows: batch.rows,
+      rows: rowBatch.rows,
       atomic: true,
       createType: false,
       provenance: { source: door, method: statement.method, confidence: 1, derivedFrom: null },
       listsRows: true,
-      computedFrom: [...(this.#read.get(type) ?? [])],
-      ...(patches && { patch: batch.sent! }),
+      computedFrom: [...(this.#columnsReadByType.get(type) ?? [])],
+      ...(patches && { patch: rowBatch.sent! }),
     };
   }
 
-  async #submit(types: readonly string[], steps: readonly PutRows[]): Promise<Outcome> {
-    const { invocation, sync } = this.#request;
+  async #submitSteps(types: readonly string[], steps: readonly PutRows[]): Promise<Outcome> {
+    const { invocation, sync } = this.#graphRequest;
     for (const name of types) {
-      if (this.#type(name) !== undefined) continue;
+      if (this.#typeDefinition(name) !== undefined) continue;
       invocation.describe({ action: 'schema' });
       await invocation.submit({ kind: 'register-type', name, properties: null, primaryKey: null, graphTriggers: [] });
     }
     invocation.describe({ action: 'ingest' });
-    const command = steps.length === 1 ? steps[0]! : ({ kind: 'batch', steps } satisfies Batch);
+    const graphCommand = steps.length === 1 ? steps[0]! : ({ kind: 'batch', steps } satisfies Batch);
     try {
-      return await invocation.submit(command, { sync });
+      return await invocation.submit(graphCommand, { sync });
     } finally {
-      invocation.describe({ objectType: [...new Set([...types, ...this.#read.keys()])].join(',') });
+      invocation.describe({ objectType: [...new Set([...types, ...this.#columnsReadByType.keys()])].join(',') });
     }
   }
 
-  #countWritten(outcome: Outcome | null, steps: readonly Step[]): Written {
-    const outcomes = outcome === null ? [] : (outcome.steps ?? [outcome]);
-    const count = (which: string): number =>
-      outcomes.reduce((sum, { rows = [] }) => sum + rows.filter(({ became }) => became === which).length, 0);
-    const graph = { nodes: 0, relationships: 0, properties: 0 };
+  #countWritten(outcome: Outcome | null, steps: readonly GraphStep[]): Written {
+    const stepOutcomes = outcome === null ? [] : (outcome.steps ?? [outcome]);
+    const rowsThatBecame = (which: string): number =>
+      stepOutcomes.reduce((sum, { rows = [] }) => sum + rows.filter(({ became }) => became === which).length, 0);
+    const graphCounts = { nodes: 0, relationships: 0, properties: 0 };
     for (const [i, { isEdges, sent }] of steps.entries()) {
-      const counts = [...sent.values()];
-      for (const { index, became } of outcomes[i]?.rows ?? []) {
+      const sentCounts = [...sent.values()];
+      for (const { index, became } of stepOutcomes[i]?.rows ?? []) {
         if (became !== 'created' && became !== 'updated') continue;
-        if (became === 'created') graph[isEdges ? 'relationships' : 'nodes']++;
-        graph.properties += counts[index]!;
+        if (became === 'created') graphCounts[isEdges ? 'relationships' : 'nodes']++;
+        graphCounts.properties += sentCounts[index]!;
       }
     }
     return {
       verb: 'insert',
-      inserted: count('created'),
-      updated: count('updated'),
+      inserted: rowsThatBecame('created'),
+      updated: rowsThatBecame('updated'),
       deleted: 0,
       kept: 0,
-      graph,
+      graph: graphCounts,
       systemFrom: outcome?.systemFrom ?? 0n,
       systemFromLast: outcome?.systemFromLast ?? 0n,
       durability: outcome?.durability ?? 'synced',
@@ -358,15 +378,18 @@ class Making {
   }
 
   /** RETURN, over the current rows. */
-  async #answer(rows: readonly Row[]): Promise<Answer> {
-    const { host, statement, invocation } = this.#request;
+  async #patternAnswer(rows: readonly PatternRow[]): Promise<Answer> {
+    const { host, statement, invocation } = this.#graphRequest;
     const { returned, things, matched } = statement;
-    const facts = { asOfSystem: this.#snapshot.instant, costUnits: 1, processingTimeMs: host.processingTimeMs() };
-    if (returned === null) return smallAnswer([], [], facts);
-    const first = matched?.names.length ?? 0;
-    const values = returned.shapes.map((shape, i) => ({ type: this.#rowsRead.columns[first + i]?.type ?? 'string', shape }));
-    const query = returnedQuery(returned.clause, things, values);
-    const given = {
+    const answerFigures = { asOfSystem: this.#graphSnapshot.instant, costUnits: 1, processingTimeMs: host.processingTimeMs() };
+    if (returned === null) return smallAnswer([], [], answerFigures);
+    const firstValue = matched?.names.length ?? 0;
+    const returnedValues = returned.shapes.map((shape, i) => ({
+      type: this.#rowsRead.columns[firstValue + i]?.type ?? 'string',
+      shape,
+    }));
+    const returnQuery = returnedQuery(returned.clause, things, returnedValues);
+    const madeRowsGiven = {
       columns: [
         ...things.map(({ name }) =>
           vectorOf(
@@ -374,66 +397,76 @@ class Making {
             'string',
           ),
         ),
-        ...values.map(({ type }, i) =>
+        ...returnedValues.map(({ type }, i) =>
           vectorOf(
-            rows.map(({ number }) => this.#rowsRead.cell(number, first + i)),
+            rows.map(({ number }) => this.#rowsRead.cell(number, firstValue + i)),
             type,
           ),
         ),
       ],
       count: rows.length,
     };
-    const snapshot = invocation.snapshot();
-    const shown = new RowsRead(false);
+    const answerSnapshot = invocation.snapshot();
+    const returnedRows = new RowsRead(false);
     let columns: readonly OutputColumn[] = [];
     await host.read({
-      query,
-      part: `returned ${values.map(({ type }) => type).join()}`,
-      snapshot,
-      rows: shown,
-      given: new Map([[madeRows, [given]]]),
+      query: returnQuery,
+      part: `returned ${returnedValues.map(({ type }) => type).join()}`,
+      snapshot: answerSnapshot,
+      rows: returnedRows,
+      given: new Map([[madeRows, [madeRowsGiven]]]),
       onPlan: (ready) => void (columns = ready.columns),
     });
-    const batch = { columns: columns.map(({ type }, i) => shown.vector(i, type)), selection: null, first: 0, count: shown.rows };
-    const { instant: asOfSystem } = snapshot;
-    const answer = smallAnswer(columns, [], { ...facts, asOfSystem, processingTimeMs: host.processingTimeMs() });
-    return { ...answer, batches: shown.rows === 0 ? [] : [batch], rowCount: shown.rows, estimatedTotalHits: shown.rows };
+    const returnedBatch = {
+      columns: columns.map(({ type }, i) => returnedRows.vector(i, type)),
+      selection: null,
+      first: 0,
+      count: returnedRows.rows,
+    };
+    const { instant: asOfSystem } = answerSnapshot;
+    const answer = smallAnswer(columns, [], { ...answerFigures, asOfSystem, processingTimeMs: host.processingTimeMs() });
+    return {
+      ...answer,
+      batches: returnedRows.rows === 0 ? [] : [returnedBatch],
+      rowCount: returnedRows.rows,
+      estimatedTotalHits: returnedRows.rows,
+    };
   }
 }
 
 const noEdges: ReadonlyMap<string, string> = new Map();
 
-function nodeId({ ids }: Row, name: string, location: CreatedElement['location']): string {
+function matchedNodeId({ ids }: PatternRow, name: string, location: CreatedElement['location']): string {
   const id = ids.get(name);
   if (id !== undefined) return id;
   throw errorAt('REL_INVALID', `${JSON.stringify(name)} was not matched: an edge needs both of its ends`, location);
 }
 
-function keyIn(cells: Cells, definition: TypeDefinition | undefined): string | null {
+function keyAmongCells(cells: CellTexts, definition: TypeDefinition | undefined): string | null {
   const primaryKey = definition?.primaryKey ?? null;
-  const names = primaryKey === null ? ['_pk', 'id'] : [primaryKey];
-  return names.map((name) => textOf(cells.get(name))).find((cell) => cell !== null) ?? null;
+  const keyNames = primaryKey === null ? ['_pk', 'id'] : [primaryKey];
+  return keyNames.map((name) => jsonCellText(cells.get(name))).find((cell) => cell !== null) ?? null;
 }
 
 /** A cell as keys and ids write it; null where it has none. */
-function textOf(json: string | undefined): string | null {
+function jsonCellText(json: string | undefined): string | null {
   if (json === undefined || json === 'null') return null;
   return json.startsWith('"') ? (JSON.parse(json) as string) : json;
 }
 
 /** The identity of a merged edge: its ends, and the cells sent, in a canonical form. */
-function edgeText(from: string, to: string, cells: Cells, definition: TypeDefinition | undefined): string {
-  const sent = [...cells].sort(([a], [b]) => compareText(a, b));
-  const cellTexts = sent.map(([name, cell]) => [name, comparable(cell, definition?.properties[name]?.type)]);
+function edgeCompareText(from: string, to: string, cells: CellTexts, definition: TypeDefinition | undefined): string {
+  const sortedCells = [...cells].sort(([a], [b]) => compareText(a, b));
+  const cellTexts = sortedCells.map(([name, cell]) => [name, comparableCell(cell, definition?.properties[name]?.type)]);
   return JSON.stringify([from, to, ...cellTexts]);
 }
 
-function comparable(json: string, type: ColumnType | undefined): string {
+function comparableCell(json: string, type: ColumnType | undefined): string {
   if (type === 'timestamp' && json.startsWith('"')) return String(parseInstant(JSON.parse(json) as string));
   return type === 'number' && json !== 'null' ? String(Number(json)) : json;
 }
 
-function literalText(literal: Literal, typed: StatedType | undefined): string {
+function literalJson(literal: Literal, typed: StatedType | undefined): string {
   const isJson = typed !== undefined && typed !== 'unknown' && typed.type === 'json';
   if (typeof literal === 'string') return isJson ? literal : JSON.stringify(literal);
   return String(literal);
@@ -446,6 +479,7 @@ function jsonText(cell: Cell, type: ColumnType): string {
   return cell instanceof Float32Array ? JSON.stringify([...cell]) : String(cell);
 }
 
-const countOf = (cells: Cells): number => [...cells.values()].filter((cell) => cell !== 'null').length;
+const sentCellCount = (cells: CellTexts): number => [...cells.values()].filter((cell) => cell !== 'null').length;
 
-const rowText = (cells: Cells): string => `{${[...cells].map(([name, cell]) => `${JSON.stringify(name)}:${cell}`).join(',')}}`;
+const rowJson = (cells: CellTexts): string =>
+  `{${[...cells].map(([name, cell]) => `${JSON.stringify(name)}:${cell}`).join(',')}}`;

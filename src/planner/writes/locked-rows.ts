@@ -16,24 +16,30 @@ export function lockingQuery(
   query: Query,
   { catalog }: Pick<GovernedSnapshot, 'catalog'>,
 ): { readonly query: Query; readonly tables: readonly LockedTable[] } {
-  const { lock, ...rest } = query;
-  const { location, tables: named } = lock!;
-  const select = query.body as Select;
-  const known = tablesOf(select.from).filter(({ type }) => catalog.type(type) !== undefined);
-  const wrong = named.find((name) => !known.some((table) => table.name === name));
-  if (wrong !== undefined)
+  const { lock, ...unlockedQuery } = query;
+  const { location, tables: namedTables } = lock!;
+  const lockedSelect = query.body as Select;
+  const storedTables = storedTablesOf(lockedSelect.from).filter(({ type }) => catalog.type(type) !== undefined);
+  const unknownTable = namedTables.find((name) => !storedTables.some((table) => table.name === name));
+  if (unknownTable !== undefined)
     throw errorAt(
       'REL_UNKNOWN_TYPE',
-      `FOR UPDATE names ${JSON.stringify(wrong)}, which is no table of the statement`,
+      `FOR UPDATE names ${JSON.stringify(unknownTable)}, which is no table of the statement`,
       location,
       'no-such-table-here',
     );
-  const tables = known.filter(({ name }) => named.length === 0 || named.includes(name));
-  const keys = tables.flatMap(({ name }) => [column(name, '_pk', location), column(name, 'namespace_path', location)]);
-  return { query: { ...rest, body: { ...select, projection: [...select.projection, ...keys] } }, tables };
+  const lockedTables = storedTables.filter(({ name }) => namedTables.length === 0 || namedTables.includes(name));
+  const lockKeys = lockedTables.flatMap(({ name }) => [
+    lockColumnItem(name, '_pk', location),
+    lockColumnItem(name, 'namespace_path', location),
+  ]);
+  return {
+    query: { ...unlockedQuery, body: { ...lockedSelect, projection: [...lockedSelect.projection, ...lockKeys] } },
+    tables: lockedTables,
+  };
 }
 
-function column(table: string, name: string, location: Location): ProjectionItem {
+function lockColumnItem(table: string, name: string, location: Location): ProjectionItem {
   return {
     kind: 'expression',
     expression: { kind: 'column', table, name, location },
@@ -42,20 +48,20 @@ function column(table: string, name: string, location: Location): ProjectionItem
   };
 }
 
-function tablesOf(source: Source): readonly LockedTable[] {
-  if (source.kind === 'join') return [...tablesOf(source.left), ...tablesOf(source.right)];
+function storedTablesOf(source: Source): readonly LockedTable[] {
+  if (source.kind === 'join') return [...storedTablesOf(source.left), ...storedTablesOf(source.right)];
   return source.kind === 'table' ? [{ name: source.alias ?? source.name, type: source.name }] : [];
 }
 
 /** Takes the keys that stand behind the columns of each row. */
 export class LockedRows implements RowTaker {
-  readonly #tables: readonly LockedTable[];
-  readonly #transaction: Transaction;
+  readonly #lockedTables: readonly LockedTable[];
+  readonly #lockingTransaction: Transaction;
   rows = 0;
 
   constructor(tables: readonly LockedTable[], transaction: Transaction) {
-    this.#tables = tables;
-    this.#transaction = transaction;
+    this.#lockedTables = tables;
+    this.#lockingTransaction = transaction;
   }
 
   /** The locked keys belong to the transaction. */
@@ -65,15 +71,16 @@ export class LockedRows implements RowTaker {
 
   take(columns: readonly OutputColumn[], { columns: vectors, selection, first, count }: OutputBatch): boolean {
     this.rows += count;
-    const from = columns.length - 2 * this.#tables.length;
-    for (const [t, { type }] of this.#tables.entries()) {
-      const at = from + 2 * t;
+    const firstLockColumn = columns.length - 2 * this.#lockedTables.length;
+    for (const [t, { type }] of this.#lockedTables.entries()) {
+      const lockColumn = firstLockColumn + 2 * t;
       for (let i = 0; i < count; i++) {
         const row = selection === null ? first + i : selection[i]!;
-        const key = cellAt(vectors[at]!, 'string', row);
-        const path = cellAt(vectors[at + 1]!, 'string', row);
+        const lockedKey = cellAt(vectors[lockColumn]!, 'string', row);
+        const lockedPath = cellAt(vectors[lockColumn + 1]!, 'string', row);
         // The other side of an outer join may have none.
-        if (key !== null) this.#transaction.lock(type, path === null ? null : String(path), [String(key)]);
+        if (lockedKey !== null)
+          this.#lockingTransaction.lock(type, lockedPath === null ? null : String(lockedPath), [String(lockedKey)]);
       }
     }
     return true;

@@ -11,8 +11,8 @@ export function refusedRow(
   const { type } = step;
   if (column !== undefined) return { type, index, column };
   if (code !== 'REL_CONFLICT' || step.kind !== 'put-rows') return { type, index };
-  const names = primaryKey === null ? ['_pk', 'id'] : [primaryKey, '_pk'];
-  const key = names.flatMap((name) => step.rows.columns.filter((each) => each.name === name))[0];
-  const text = key === undefined ? null : cellAt(key.vector, key.type, index);
-  return { type, index, ...(text !== null && { key: { name: primaryKey ?? '_pk', text: String(text) } }) };
+  const keyNames = primaryKey === null ? ['_pk', 'id'] : [primaryKey, '_pk'];
+  const keyColumn = keyNames.flatMap((name) => step.rows.columns.filter((each) => each.name === name))[0];
+  const keyText = keyColumn === undefined ? null : cellAt(keyColumn.vector, keyColumn.type, index);
+  return { type, index, ...(keyText !== null && { key: { name: primaryKey ?? '_pk', text: String(keyText) } }) };
 }

@@ -46,15 +46,15 @@ interface BoundReturning {
   readonly used: ReadonlySet<number>;
 }
 
-const writtenRows = 'written';
-const besideTable = '\0beside';
+const writtenRowsName = 'written';
+const besideTableName = '\0beside';
 
 export class Returning {
-  readonly #statement: InsertStatement | UpdateStatement;
-  readonly #snapshot: GovernedSnapshot;
-  readonly #atOnce: (query: Query) => AtOnce;
+  readonly #returningStatement: InsertStatement | UpdateStatement;
+  readonly #returningSnapshot: GovernedSnapshot;
+  readonly #bindAtOnce: (query: Query) => AtOnce;
   readonly #otherColumns: OtherColumns | null;
-  #bound: BoundReturning | null = null;
+  #boundReturning: BoundReturning | null = null;
 
   constructor(
     statement: InsertStatement | UpdateStatement,
@@ -62,9 +62,9 @@ export class Returning {
     atOnce: (query: Query) => AtOnce,
     otherColumns: OtherColumns | null,
   ) {
-    this.#statement = statement;
-    this.#snapshot = snapshot;
-    this.#atOnce = atOnce;
+    this.#returningStatement = statement;
+    this.#returningSnapshot = snapshot;
+    this.#bindAtOnce = atOnce;
     this.#otherColumns = otherColumns;
   }
 
@@ -81,96 +81,103 @@ export class Returning {
     rowOf: (outcome: RowOutcome) => number,
     type: string,
   ): Returned {
-    const bodies = written.filter(({ definition }) => definition.name === type);
-    const last = bodies.at(-1);
-    const { plan: made, used } = last === undefined ? this.#bound! : this.#boundOver(last.definition);
+    const writtenBodies = written.filter(({ definition }) => definition.name === type);
+    const lastBody = writtenBodies.at(-1);
+    const { plan: made, used: usedColumns } =
+      lastBody === undefined ? this.#boundReturning! : this.#boundOver(lastBody.definition);
     const { plan } = made;
-    const columns = plan.root.columns.slice(0, plan.visible);
-    if (last === undefined || outcomes.length === 0) return { columns, batches: [], rowCount: 0 };
-    const own = readableColumns(last.definition);
-    const stored = bodies.map((body) => own.map(({ name }, i) => (used.has(i) ? body.column(name) : null)));
+    const returnedColumns = plan.root.columns.slice(0, plan.visible);
+    if (lastBody === undefined || outcomes.length === 0) return { columns: returnedColumns, batches: [], rowCount: 0 };
+    const ownColumns = readableColumns(lastBody.definition);
+    const storedVectors = writtenBodies.map((bodyIndex) =>
+      ownColumns.map(({ name }, i) => (usedColumns.has(i) ? bodyIndex.column(name) : null)),
+    );
     const outcomeRows = outcomes.map((outcome) => {
-      const body = bodies.findIndex(
+      const bodyIndex = writtenBodies.findIndex(
         ({ systemFrom, length }) => outcome.systemFrom >= systemFrom && outcome.systemFrom < systemFrom + BigInt(length),
       );
-      assert(body >= 0, 'a row that was accepted is among those written');
-      return { body, row: Number(outcome.systemFrom - bodies[body]!.systemFrom) };
+      assert(bodyIndex >= 0, 'a row that was accepted is among those written');
+      return { body: bodyIndex, row: Number(outcome.systemFrom - writtenBodies[bodyIndex]!.systemFrom) };
     });
-    const vectors = own.map(({ type: of }, i) => {
-      if (!used.has(i)) return { kind: 'null' } as const;
+    const ownVectors = ownColumns.map(({ type: of }, i) => {
+      if (!usedColumns.has(i)) return { kind: 'null' } as const;
       return vectorOf(
-        outcomeRows.map(({ body, row }) => cellAt(stored[body]![i]!, of, row)),
+        outcomeRows.map(({ body: bodyIndex, row }) => cellAt(storedVectors[bodyIndex]![i]!, of, row)),
         of,
       );
     });
-    const others = (this.#otherColumns?.columns ?? []).map(({ type: of }, i) => {
+    const besideVectors = (this.#otherColumns?.columns ?? []).map(({ type: of }, i) => {
       const { rowsRead, first } = this.#otherColumns!;
       return vectorOf(
         outcomes.map((outcome) => rowsRead.cell(rowOf(outcome), first + i)),
         of,
       );
     });
-    const rows = new Map([[writtenRows, [{ columns: [...vectors, ...others], count: outcomes.length }]]]);
-    return { columns, batches: made.run(rows), rowCount: outcomes.length };
+    const returnedRows = new Map([[writtenRowsName, [{ columns: [...ownVectors, ...besideVectors], count: outcomes.length }]]]);
+    return { columns: returnedColumns, batches: made.run(returnedRows), rowCount: outcomes.length };
   }
 
   #boundOver(definition: TypeDefinition): BoundReturning {
-    if (this.#bound !== null && sameColumns(this.#bound.definition, definition)) return this.#bound;
-    const { target, returning, location } = this.#statement;
-    const own = readableColumns(definition);
+    if (this.#boundReturning !== null && haveSameColumns(this.#boundReturning.definition, definition))
+      return this.#boundReturning;
+    const { target, returning, location } = this.#returningStatement;
+    const ownColumns = readableColumns(definition);
     const otherColumns = this.#otherColumns;
-    const tables = [
-      { name: target.name, columns: own },
-      ...(otherColumns === null ? [] : [{ name: besideTable, columns: otherColumns.columns, apart: true } as const]),
+    const givenTables = [
+      { name: target.name, columns: ownColumns },
+      ...(otherColumns === null ? [] : [{ name: besideTableName, columns: otherColumns.columns, apart: true } as const]),
     ];
-    const from: Source = { kind: 'given', rows: writtenRows, tables, location };
-    const boundPlan = this.#atOnce(readFrom(from, this.#items(returning!, own), location));
+    const givenSource: Source = { kind: 'given', rows: writtenRowsName, tables: givenTables, location };
+    const boundPlan = this.#bindAtOnce(readFrom(givenSource, this.#returnedItems(returning!, ownColumns), location));
     const { plan } = boundPlan;
-    const used = new Set<number>();
+    const usedColumns = new Set<number>();
     for (const node of nodesOf(plan)) {
-      if (node.kind === 'project') for (const expression of node.expressions) columnsIn(expression, used);
+      if (node.kind === 'project') for (const expression of node.expressions) columnsIn(expression, usedColumns);
       else if (node.kind !== 'working' || plan.subqueries.length > 0) {
         throw errorAt('REL_NOT_IMPLEMENTED', 'RETURNING takes expressions over the row that was written: no queries', location);
       }
     }
-    const masks = this.#snapshot.masksOf(target.type);
-    const masked = own.find(({ name }, i) => used.has(i) && masks.has(name));
-    if (masked !== undefined) throw maskedColumn(target.type, masked.name);
-    return (this.#bound = { definition, plan: boundPlan, used });
+    const targetMasks = this.#returningSnapshot.masksOf(target.type);
+    const maskedUse = ownColumns.find(({ name }, i) => usedColumns.has(i) && targetMasks.has(name));
+    if (maskedUse !== undefined) throw maskedColumn(target.type, maskedUse.name);
+    return (this.#boundReturning = { definition, plan: boundPlan, used: usedColumns });
   }
 
   /** Columns of other tables, by the names under which they were read. */
-  #items(returning: readonly ProjectionItem[], own: readonly { readonly name: string }[]): readonly ProjectionItem[] {
+  #returnedItems(
+    returning: readonly ProjectionItem[],
+    ownColumns: readonly { readonly name: string }[],
+  ): readonly ProjectionItem[] {
     const otherColumns = this.#otherColumns;
     if (otherColumns === null) return returning;
-    const { target } = this.#statement;
-    const isOwn = ({ table, name }: ColumnRef): boolean =>
-      table === target.name || (table === null && own.some((column) => column.name === name));
-    const other = (reference: ColumnRef): ColumnRef => {
-      if (isOwn(reference)) return { ...reference, table: target.name };
-      const index = otherColumns.refs.findIndex(({ table, name }) => table === reference.table && name === reference.name);
-      return index < 0 ? reference : { ...reference, table: besideTable, name: capturedName(index) };
+    const { target } = this.#returningStatement;
+    const isOfTarget = ({ table, name }: ColumnRef): boolean =>
+      table === target.name || (table === null && ownColumns.some((column) => column.name === name));
+    const otherReference = (reference: ColumnRef): ColumnRef => {
+      if (isOfTarget(reference)) return { ...reference, table: target.name };
+      const besideIndex = otherColumns.refs.findIndex(({ table, name }) => table === reference.table && name === reference.name);
+      return besideIndex < 0 ? reference : { ...reference, table: besideTableName, name: capturedName(besideIndex) };
     };
     return returning.flatMap((item): readonly ProjectionItem[] => {
-      if (item.kind === 'star') return this.#star(item, otherColumns);
+      if (item.kind === 'star') return this.#starItems(item, otherColumns);
       const { expression } = item;
-      const alias = item.alias ?? (expression.kind === 'column' ? expression.name : null);
-      return [{ ...item, expression: withColumns(expression, other), alias }];
+      const itemAlias = item.alias ?? (expression.kind === 'column' ? expression.name : null);
+      return [{ ...item, expression: withColumns(expression, otherReference), alias: itemAlias }];
     });
   }
 
-  #star(item: Extract<ProjectionItem, { kind: 'star' }>, { columns }: OtherColumns): readonly ProjectionItem[] {
-    const { target, location } = this.#statement;
-    const from = this.#statement.kind === 'update' ? this.#statement.from : null;
-    const tables = item.table === null ? [target.name, ...(from === null ? [] : namesOf(from))] : [item.table];
-    return tables.flatMap((table): ProjectionItem[] => {
+  #starItems(item: Extract<ProjectionItem, { kind: 'star' }>, { columns }: OtherColumns): readonly ProjectionItem[] {
+    const { target, location } = this.#returningStatement;
+    const updateFrom = this.#returningStatement.kind === 'update' ? this.#returningStatement.from : null;
+    const starTables = item.table === null ? [target.name, ...(updateFrom === null ? [] : namesOf(updateFrom))] : [item.table];
+    return starTables.flatMap((table): ProjectionItem[] => {
       if (table === target.name) return [{ kind: 'star', table, location: item.location }];
-      const first = columns.findIndex(({ name }) => name === starOf(table)) + 1;
-      const rest = columns.slice(first);
-      const end = rest.findIndex(({ name }) => name.startsWith('\0'));
-      return (end < 0 ? rest : rest.slice(0, end)).map(({ name }) => ({
+      const firstOfTable = columns.findIndex(({ name }) => name === starOf(table)) + 1;
+      const columnsFromTable = columns.slice(firstOfTable);
+      const tableEnd = columnsFromTable.findIndex(({ name }) => name.startsWith('\0'));
+      return (tableEnd < 0 ? columnsFromTable : columnsFromTable.slice(0, tableEnd)).map(({ name }) => ({
         kind: 'expression',
-        expression: { kind: 'column', table: besideTable, name, location },
+        expression: { kind: 'column', table: besideTableName, name, location },
         alias: name,
         location: item.location,
       }));
@@ -178,10 +185,13 @@ export class Returning {
   }
 }
 
-function sameColumns(one: TypeDefinition, other: TypeDefinition): boolean {
-  if (one === other) return true;
-  const [a, b] = [readableColumns(one), readableColumns(other)];
-  return a.length === b.length && a.every(({ name, type }, i) => name === b[i]!.name && type === b[i]!.type);
+function haveSameColumns(oneType: TypeDefinition, otherType: TypeDefinition): boolean {
+  if (oneType === otherType) return true;
+  const [oneColumns, otherColumns] = [readableColumns(oneType), readableColumns(otherType)];
+  return (
+    oneColumns.length === otherColumns.length &&
+    oneColumns.every(({ name, type }, i) => name === otherColumns[i]!.name && type === otherColumns[i]!.type)
+  );
 }
 
 export function maskedColumn(type: string, column: string): ServiceError {

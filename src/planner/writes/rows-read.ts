@@ -38,11 +38,11 @@ export class RowsRead implements RowTaker {
     for (let i = 0; i < count; i++) {
       const row = selection === null ? first + i : selection[i]!;
       if (this.#isByKey) {
-        const key = cellAt(vectors[0]!, columns[0]!.type, row);
-        if (this.#keys.has(key)) continue;
-        this.#keys.add(key);
+        const foundKey = cellAt(vectors[0]!, columns[0]!.type, row);
+        if (this.#keys.has(foundKey)) continue;
+        this.#keys.add(foundKey);
       }
-      if (this.#before + this.#cells.length === this.#rowsMax) throw tooMany(this.#rowsMax);
+      if (this.#before + this.#cells.length === this.#rowsMax) throw tooManyRowsError(this.#rowsMax);
       this.#cells.push(columns.map(({ type }, c) => cellAt(vectors[c]!, type, row)));
     }
     return true;
@@ -71,12 +71,12 @@ export class RowsRead implements RowTaker {
 }
 
 export function vectorOf(cells: readonly Cell[], type: ColumnType): Vector {
-  const builder = new VectorBuilder(type, Math.max(1, cells.length));
-  for (const cell of cells) builder.append(cell);
-  return builder.build();
+  const cellsBuilder = new VectorBuilder(type, Math.max(1, cells.length));
+  for (const cell of cells) cellsBuilder.append(cell);
+  return cellsBuilder.build();
 }
 
-function tooMany(rowsMax: number): ServiceError {
+function tooManyRowsError(rowsMax: number): ServiceError {
   return new ServiceError(
     'REL_INVALID',
     `a statement writes at most ${rowsMax} rows here, and this one would write more: write them in several, such as WHERE _pk IN (SELECT _pk … LIMIT ${rowsMax})`,

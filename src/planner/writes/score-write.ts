@@ -21,7 +21,7 @@ import { maskedColumn } from './returning.ts';
 
 type ScoreWrite = Extract<GraphWrite, { kind: 'scores' }>;
 
-const rowsAtOnce = 1_024;
+const scoresPerWrite = 1_024;
 
 export interface ScoreWriteRequest extends GraphWriteRequest<ScoreWrite> {
   /** The statement that a start may run again, and the work on record that it is then. */
@@ -30,58 +30,64 @@ export interface ScoreWriteRequest extends GraphWriteRequest<ScoreWrite> {
 
 export async function runScoreWrite(request: ScoreWriteRequest, jobs: JobRunner | null): Promise<Executed> {
   const { statement, invocation, host, onKnown } = request;
-  const type = String(host.literal(statement.type.slot));
-  const property = String(host.literal(statement.property.slot));
-  invocation.describe({ action: 'query', act: { action: 'ingest' }, objectType: type });
+  const scoredType = String(host.literal(statement.type.slot));
+  const scoredProperty = String(host.literal(statement.property.slot));
+  invocation.describe({ action: 'query', act: { action: 'ingest' }, objectType: scoredType });
   const snapshot = invocation.snapshot();
-  const definition = snapshot.catalog.type(type);
+  const definition = snapshot.catalog.type(scoredType);
   if (definition === undefined)
-    throw errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(type)} is not registered`, statement.type.location);
-  checkProperty(definition, property, statement);
+    throw errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(scoredType)} is not registered`, statement.type.location);
+  checkScoredProperty(definition, scoredProperty, statement);
   onKnown();
-  const written = { rows: 0, first: 0n, last: 0n, durability: 'synced' as 'synced' | 'buffered' };
-  const run = async ({ signal, progress }: Pick<JobWork, 'signal' | 'progress'>): Promise<void> => {
-    const scores = new Scored();
+  const scoresWritten = { rows: 0, first: 0n, last: 0n, durability: 'synced' as 'synced' | 'buffered' };
+  const writeScores = async ({ signal, progress }: Pick<JobWork, 'signal' | 'progress'>): Promise<void> => {
+    const scores = new ScoredRows();
     const computedFrom = new Set<string>();
     await host.read({
-      query: scoredRows(statement, type, snapshot),
+      query: scoredRowsQuery(statement, scoredType, snapshot),
       part: 'scores',
       rows: scores,
       snapshot,
       signal,
       onPlan: ({ reads }) => {
-        for (const { type: read, columns } of reads) {
-          const masks = snapshot.masksOf(read);
-          const masked = columns.find((name) => masks.has(name));
-          if (masked !== undefined) throw maskedColumn(read, masked);
-          if (read === type) for (const name of columns) computedFrom.add(name);
+        for (const { type: typeRead, columns } of reads) {
+          const typeMasks = snapshot.masksOf(typeRead);
+          const maskedRead = columns.find((name) => typeMasks.has(name));
+          if (maskedRead !== undefined) throw maskedColumn(typeRead, maskedRead);
+          if (typeRead === scoredType) for (const name of columns) computedFrom.add(name);
         }
       },
     });
     invocation.describe({ action: 'ingest' });
-    const put = patcher({ definition, property, scores, computedFrom: [...computedFrom], door: invocation.caller.door });
-    for (let first = 0; first < scores.rows; first += rowsAtOnce) {
+    const patchFrom = scorePatcher({
+      definition,
+      property: scoredProperty,
+      scores,
+      computedFrom: [...computedFrom],
+      door: invocation.caller.door,
+    });
+    for (let firstScored = 0; firstScored < scores.rows; firstScored += scoresPerWrite) {
       signal.throwIfAborted();
-      const outcome = await invocation.submit(put(first), { sync: request.sync, waits: true });
-      const [refused] = outcome.errors.filter(({ code }) => code !== 'REL_CONFLICT');
-      if (refused !== undefined) throw new ServiceError(refused.code as 'REL_ACL', refused.detail);
-      written.rows += outcome.accepted;
-      if (written.first === 0n) written.first = outcome.systemFrom;
-      if (outcome.accepted > 0) written.last = outcome.systemFromLast;
-      written.durability = outcome.durability;
-      progress(Math.min(first + rowsAtOnce, scores.rows), scores.rows);
+      const scoreOutcome = await invocation.submit(patchFrom(firstScored), { sync: request.sync, waits: true });
+      const [refusedScore] = scoreOutcome.errors.filter(({ code }) => code !== 'REL_CONFLICT');
+      if (refusedScore !== undefined) throw new ServiceError(refusedScore.code as 'REL_ACL', refusedScore.detail);
+      scoresWritten.rows += scoreOutcome.accepted;
+      if (scoresWritten.first === 0n) scoresWritten.first = scoreOutcome.systemFrom;
+      if (scoreOutcome.accepted > 0) scoresWritten.last = scoreOutcome.systemFromLast;
+      scoresWritten.durability = scoreOutcome.durability;
+      progress(Math.min(firstScored + scoresPerWrite, scores.rows), scores.rows);
     }
   };
-  if (jobs === null) await run({ signal: new AbortController().signal, progress: () => undefined });
+  if (jobs === null) await writeScores({ signal: new AbortController().signal, progress: () => undefined });
   else {
-    const spec = { kind: 'graph', about: type, unit: 'rows', onDrain: 'cancel', run } as const;
-    const resultOf = () => ({ rows: written.rows });
-    await jobs.start({ ...spec, ...request.work, resultOf }, invocation.caller).ended;
+    const scoreJob = { kind: 'graph', about: scoredType, unit: 'rows', onDrain: 'cancel', run: writeScores } as const;
+    const resultOf = () => ({ rows: scoresWritten.rows });
+    await jobs.start({ ...scoreJob, ...request.work, resultOf }, invocation.caller).ended;
   }
-  const facts = { asOfSystem: snapshot.instant, costUnits: 1, processingTimeMs: host.processingTimeMs() };
-  const { rows, first, last, durability } = written;
+  const scoreFigures = { asOfSystem: snapshot.instant, costUnits: 1, processingTimeMs: host.processingTimeMs() };
+  const { rows, first, last, durability } = scoresWritten;
   return {
-    answer: smallAnswer([{ name: 'rowsWritten', type: 'integer' }], [[BigInt(rows)]], facts),
+    answer: smallAnswer([{ name: 'rowsWritten', type: 'integer' }], [[BigInt(rows)]], scoreFigures),
     written: {
       verb: 'update',
       inserted: 0,
@@ -96,88 +102,88 @@ export async function runScoreWrite(request: ScoreWriteRequest, jobs: JobRunner 
   };
 }
 
-function checkProperty(
+function checkScoredProperty(
   { name, open, properties, primaryKey }: TypeDefinition,
   property: string,
   { property: { location } }: ScoreWrite,
 ): void {
-  const declared = Object.hasOwn(properties, property) ? properties[property]! : null;
-  if (declared === null && !open)
+  const declaredProperty = Object.hasOwn(properties, property) ? properties[property]! : null;
+  if (declaredProperty === null && !open)
     throw errorAt('REL_UNKNOWN_COLUMN', `type ${JSON.stringify(name)} has no column ${JSON.stringify(property)}`, location);
   if (property === primaryKey || property === 'id')
     throw errorAt('REL_INVALID', `${JSON.stringify(property)} names the row, and stays`, location);
-  if (declared !== null && declared.type !== 'number')
+  if (declaredProperty !== null && declaredProperty.type !== 'number')
     throw errorAt(
       'REL_TYPE_MISMATCH',
-      `scores are numbers: column ${JSON.stringify(property)} is of type ${declared.type}`,
+      `scores are numbers: column ${JSON.stringify(property)} is of type ${declaredProperty.type}`,
       location,
     );
 }
 
 /** Keys of the caller's own rows, each with the score of the node that it is. */
-function scoredRows({ query, nullSlot, location }: ScoreWrite, type: string, { caller }: GovernedSnapshot): Query {
-  const [rows, scores] = ['\0rows', '\0scores'];
-  const text: Expression = {
+function scoredRowsQuery({ query, nullSlot, location }: ScoreWrite, type: string, { caller }: GovernedSnapshot): Query {
+  const [rowsAlias, scoresAlias] = ['\0rows', '\0scores'];
+  const idAsText: Expression = {
     kind: 'call',
     name: 'CAST',
     arguments: [
-      { name: null, value: columnOf('id', location, rows) },
+      { name: null, value: columnOf('id', location, rowsAlias) },
       { name: 'TYPE', value: columnOf('TEXT', location) },
     ],
     location,
   };
-  const name: Expression = {
+  const nodeName: Expression = {
     kind: 'call',
     name: 'COALESCE',
-    arguments: [text, columnOf('_pk', location, rows)].map((value) => ({ name: null, value })),
+    arguments: [idAsText, columnOf('_pk', location, rowsAlias)].map((value) => ({ name: null, value })),
     location,
   };
-  const path = columnOf('namespace_path', location, rows);
-  const own: Expression =
+  const namespacePath = columnOf('namespace_path', location, rowsAlias);
+  const isOwnPath: Expression =
     caller.path === null
-      ? { kind: 'is-null', operand: path, negated: false, location }
-      : equal(path, { kind: 'literal', slot: nullSlot + 1, location });
-  const from: Source = {
+      ? { kind: 'is-null', operand: namespacePath, negated: false, location }
+      : equal(namespacePath, { kind: 'literal', slot: nullSlot + 1, location });
+  const scoredSource: Source = {
     kind: 'join',
     type: 'inner',
-    left: { kind: 'table', name: type, alias: rows, location },
-    right: { kind: 'subquery', query, alias: scores, columns: [], location },
-    on: equal(name, columnOf('nodeId', location, scores)),
+    left: { kind: 'table', name: type, alias: rowsAlias, location },
+    right: { kind: 'subquery', query, alias: scoresAlias, columns: [], location },
+    on: equal(nodeName, columnOf('nodeId', location, scoresAlias)),
     using: null,
     location,
   };
-  const projection = [columnOf('_pk', location, rows), columnOf('score', location, scores)].map(
+  const scoredProjection = [columnOf('_pk', location, rowsAlias), columnOf('score', location, scoresAlias)].map(
     (expression, i) => ({ kind: 'expression', expression, alias: `\0${i}`, location }) as const,
   );
-  return queryOf(selectOf({ projection, from, where: own, location }), null);
+  return queryOf(selectOf({ projection: scoredProjection, from: scoredSource, where: isOwnPath, location }), null);
 }
 
-interface Patching {
+interface ScorePatching {
   readonly definition: TypeDefinition;
   readonly property: string;
-  readonly scores: Scored;
+  readonly scores: ScoredRows;
   readonly computedFrom: readonly string[];
   readonly door: string;
 }
 
-function patcher({ definition, property, scores: computed, computedFrom, door }: Patching): (first: number) => PutRows {
+function scorePatcher({ definition, property, scores: computed, computedFrom, door }: ScorePatching): (first: number) => PutRows {
   return (first) => {
-    const keys = computed.keys.slice(first, first + rowsAtOnce);
-    const scores = computed.scores.slice(first, first + rowsAtOnce);
+    const patchedKeys = computed.keys.slice(first, first + scoresPerWrite);
+    const patchedScores = computed.scores.slice(first, first + scoresPerWrite);
     return {
       kind: 'put-rows',
       type: definition.name,
       rows: {
-        length: keys.length,
+        length: patchedKeys.length,
         columns: [
-          { name: '_pk', type: 'string', vector: vectorOf(keys, 'string') },
-          { name: property, type: 'number', vector: vectorOf(scores, 'number') },
+          { name: '_pk', type: 'string', vector: vectorOf(patchedKeys, 'string') },
+          { name: property, type: 'number', vector: vectorOf(patchedScores, 'number') },
         ],
       },
       atomic: false,
       createType: false,
       provenance: { source: door, method: 'graph', confidence: 1, derivedFrom: null },
-      patch: new Map([[property, new Uint8Array(keys.length).fill(1)]]),
+      patch: new Map([[property, new Uint8Array(patchedKeys.length).fill(1)]]),
       when: 'present',
       computedFrom,
     };
@@ -185,10 +191,10 @@ function patcher({ definition, property, scores: computed, computedFrom, door }:
 }
 
 /** A function may give a node several rows: the first counts. */
-class Scored implements RowTaker {
+class ScoredRows implements RowTaker {
   keys: string[] = [];
   scores: (number | null)[] = [];
-  #known = new Set<string>();
+  #scoredKeys = new Set<string>();
 
   get rows(): number {
     return this.keys.length;
@@ -201,12 +207,12 @@ class Scored implements RowTaker {
   take(columns: readonly OutputColumn[], { columns: vectors, selection, first, count }: OutputBatch): boolean {
     for (let i = 0; i < count; i++) {
       const row = selection === null ? first + i : selection[i]!;
-      const key = String(cellAt(vectors[0]!, columns[0]!.type, row));
-      if (this.#known.has(key)) continue;
-      this.#known.add(key);
-      this.keys.push(key);
-      const score = cellAt(vectors[1]!, columns[1]!.type, row);
-      this.scores.push(score === null ? null : Number(score));
+      const scoredKey = String(cellAt(vectors[0]!, columns[0]!.type, row));
+      if (this.#scoredKeys.has(scoredKey)) continue;
+      this.#scoredKeys.add(scoredKey);
+      this.keys.push(scoredKey);
+      const scoreCell = cellAt(vectors[1]!, columns[1]!.type, row);
+      this.scores.push(scoreCell === null ? null : Number(scoreCell));
     }
     return true;
   }
@@ -214,6 +220,6 @@ class Scored implements RowTaker {
   restart(): void {
     this.keys = [];
     this.scores = [];
-    this.#known = new Set();
+    this.#scoredKeys = new Set();
   }
 }

@@ -14,25 +14,26 @@ export interface BoundPortion {
   boundsOf(rowsRead: RowsRead): readonly NamedColumn[];
 }
 
-export function portionOf({ from, to, location }: Portion, literal: (slot: number) => Literal, now: bigint): BoundPortion {
-  const instant = (slot: Slot): bigint => {
-    const value = literal(slot.slot);
+export function portionOf({ from, to, location }: Portion, literalOf: (slot: number) => Literal, now: bigint): BoundPortion {
+  const portionInstant = (slot: Slot): bigint => {
+    const value = literalOf(slot.slot);
     if (typeof value === 'bigint') return value;
     if (typeof value === 'string') return parseZonedInstant(value);
     throw errorAt('REL_INVALID', 'FOR PORTION OF VALID_TIME takes timestamps in quotes, or nanoseconds', slot.location);
   };
-  const begins = instant(from);
-  const ends = to === null ? null : instant(to);
-  if (ends !== null && begins >= ends) throw errorAt('REL_INVALID', 'the portion has to end after it begins', location);
+  const portionBegins = portionInstant(from);
+  const portionEnds = to === null ? null : portionInstant(to);
+  if (portionEnds !== null && portionBegins >= portionEnds)
+    throw errorAt('REL_INVALID', 'the portion has to end after it begins', location);
   return {
-    within: { from: begins, to: ends },
+    within: { from: portionBegins, to: portionEnds },
     read: { time: { system: now } },
     boundsOf: (rowsRead) => {
       const rows = rowsRead.numbers();
       const own = (row: number, column: number): bigint => rowsRead.cell(row, column) as bigint;
-      const starts = rows.map((row) => (own(row, 1) > begins ? own(row, 1) : begins));
+      const starts = rows.map((row) => (own(row, 1) > portionBegins ? own(row, 1) : portionBegins));
       const stops = rows.map((row) => {
-        const stop = ends === null || own(row, 2) < ends ? own(row, 2) : ends;
+        const stop = portionEnds === null || own(row, 2) < portionEnds ? own(row, 2) : portionEnds;
         return stop === FOREVER ? null : stop;
       });
       return [

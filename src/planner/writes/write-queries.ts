@@ -34,9 +34,9 @@ const keyColumn = '\0key';
 const rowColumn = '\0row';
 
 /** By statement: a repeated one has the same query. */
-const updating = new WeakMap<UpdateStatement, { withoutPath: Query | null; withPath: Query | null }>();
+const updateQueries = new WeakMap<UpdateStatement, { withoutPath: Query | null; withPath: Query | null }>();
 
-const inserting = new WeakMap<InsertStatement, { readonly without: string; readonly query: Query }>();
+const insertQueries = new WeakMap<InsertStatement, { readonly without: string; readonly query: Query }>();
 
 /**
  * The rows of an INSERT. Where it names no columns, `*` brings those that the target has along, not the store's own ones of each
@@ -45,12 +45,15 @@ const inserting = new WeakMap<InsertStatement, { readonly without: string; reado
 export function insertedRows(statement: InsertStatement, { properties }: TypeDefinition): Query {
   const { columns, source } = statement;
   if (columns !== null) return source;
-  const without = Object.keys(systemColumns).filter((name) => !Object.hasOwn(properties, name));
-  const key = without.join();
-  let known = inserting.get(statement);
-  if (known?.without !== key)
-    inserting.set(statement, (known = { without: key, query: { ...source, body: starsWithout(source.body, without) } }));
-  return known.query;
+  const systemNames = Object.keys(systemColumns).filter((name) => !Object.hasOwn(properties, name));
+  const withoutKey = systemNames.join();
+  let knownInsert = insertQueries.get(statement);
+  if (knownInsert?.without !== withoutKey)
+    insertQueries.set(
+      statement,
+      (knownInsert = { without: withoutKey, query: { ...source, body: starsWithout(source.body, systemNames) } }),
+    );
+  return knownInsert.query;
 }
 
 function starsWithout(body: QueryBody, without: readonly string[]): QueryBody {
@@ -64,52 +67,52 @@ function starsWithout(body: QueryBody, without: readonly string[]): QueryBody {
  * tables for RETURNING.
  */
 export function updatedRows(statement: UpdateStatement, path: string | null): Query {
-  let known = updating.get(statement);
-  if (known === undefined) updating.set(statement, (known = { withoutPath: null, withPath: null }));
-  if (path === null) return (known.withoutPath ??= updatedQuery(statement, path));
-  return (known.withPath ??= updatedQuery(statement, path));
+  let knownUpdate = updateQueries.get(statement);
+  if (knownUpdate === undefined) updateQueries.set(statement, (knownUpdate = { withoutPath: null, withPath: null }));
+  if (path === null) return (knownUpdate.withoutPath ??= updatedQuery(statement, path));
+  return (knownUpdate.withPath ??= updatedQuery(statement, path));
 }
 
 function updatedQuery(statement: UpdateStatement, path: string | null): Query {
-  const others = namedBeside(statement);
+  const besideRefs = namedBeside(statement);
   const { target, set, from, where, returning } = statement;
-  const projection = [
+  const updatedProjection = [
     keyOf(target),
-    ...boundsOf(statement),
+    ...portionBoundsOf(statement),
     ...set.map(({ value }, i) => item(value, `\0set ${i}`)),
-    ...others.map((reference, i) => item(reference, capturedName(i))),
-    ...starsBeside(returning ?? [], target, from).flatMap((table): ProjectionItem[] => [
+    ...besideRefs.map((reference, i) => item(reference, capturedName(i))),
+    ...starTablesBeside(returning ?? [], target, from).flatMap((table): ProjectionItem[] => [
       item(nullOf(statement), starOf(table)),
       { kind: 'star', table, location: target.location },
     ]),
   ];
-  return changedRows(statement, projection, from, both(where, withinPortion(statement)), path);
+  return changedRowsQuery(statement, updatedProjection, from, both(where, isWithinPortion(statement)), path);
 }
 
 /** Key of each row, then what RETURNING says of it. */
 export function deletedRows(statement: DeleteStatement, path: string | null): Query {
   const { target, using, where, returning } = statement;
-  return changedRows(statement, [keyOf(target), ...(returning ?? [])], using, both(where, withinPortion(statement)), path);
+  return changedRowsQuery(statement, [keyOf(target), ...(returning ?? [])], using, both(where, isWithinPortion(statement)), path);
 }
 
 /** Columns in front of the values of SET: the valid time of rows of which a portion is written. */
-function boundsOf({ target, portion }: UpdateStatement): ProjectionItem[] {
+function portionBoundsOf({ target, portion }: UpdateStatement): ProjectionItem[] {
   if (portion === null) return [];
-  return (['valid_from', 'valid_to'] as const).map((name) => item(column(target.name, name, target.location), `\0${name}`));
+  return (['valid_from', 'valid_to'] as const).map((name) => item(tableColumn(target.name, name, target.location), `\0${name}`));
 }
 
 /** Rows that hold at some instant of the portion. */
-function withinPortion({ target, portion }: UpdateStatement | DeleteStatement): Expression | null {
+function isWithinPortion({ target, portion }: UpdateStatement | DeleteStatement): Expression | null {
   if (portion === null) return null;
   const { location } = portion;
-  const targetColumn = (name: string): Expression => column(target.name, name, location);
+  const targetColumn = (name: string): Expression => tableColumn(target.name, name, location);
   const lessThan = (left: Expression, right: Expression): Expression => ({ kind: 'binary', op: '<', left, right, location });
-  const begins = lessThan({ kind: 'literal', ...portion.from }, targetColumn('valid_to'));
-  const ends = portion.to === null ? null : lessThan(targetColumn('valid_from'), { kind: 'literal', ...portion.to });
-  return both(both(ends, begins), lessThan(targetColumn('valid_from'), targetColumn('valid_to')));
+  const beginsBefore = lessThan({ kind: 'literal', ...portion.from }, targetColumn('valid_to'));
+  const endsAfter = portion.to === null ? null : lessThan(targetColumn('valid_from'), { kind: 'literal', ...portion.to });
+  return both(both(endsAfter, beginsBefore), lessThan(targetColumn('valid_from'), targetColumn('valid_to')));
 }
 
-function changedRows(
+function changedRowsQuery(
   { target, with: common, nullSlot }: WriteStatement,
   projection: readonly ProjectionItem[],
   otherSource: Source | null,
@@ -117,10 +120,12 @@ function changedRows(
   path: string | null,
 ): Query {
   const { location } = target;
-  const own = tableOf(target);
-  const from: Source =
-    otherSource === null ? own : { kind: 'join', type: 'inner', left: own, right: otherSource, on: null, using: null, location };
-  return selectOf({ projection, from, where: both(where, ownPath(target, nullSlot, path)) }, common, location);
+  const targetTable = tableOf(target);
+  const changedSource: Source =
+    otherSource === null
+      ? targetTable
+      : { kind: 'join', type: 'inner', left: targetTable, right: otherSource, on: null, using: null, location };
+  return selectOf({ projection, from: changedSource, where: both(where, ownPath(target, nullSlot, path)) }, common, location);
 }
 
 /** Columns of the tables beside the target that RETURNING names, and those of which nothing tells whose they are. */
@@ -130,11 +135,11 @@ export function namedBeside({ returning, from, target }: UpdateStatement): reado
 }
 
 /** Tables beside the target of which RETURNING wants every column. */
-function starsBeside(returning: readonly ProjectionItem[], target: WriteTarget, from: Source | null): readonly string[] {
+function starTablesBeside(returning: readonly ProjectionItem[], target: WriteTarget, from: Source | null): readonly string[] {
   if (from === null) return [];
-  const stars = returning.flatMap((each) => (each.kind === 'star' ? [each.table] : []));
-  const named = stars.includes(null) ? namesOf(from) : [];
-  return [...new Set([...named, ...stars.filter((table) => table !== null && table !== target.name)])] as string[];
+  const starTables = returning.flatMap((each) => (each.kind === 'star' ? [each.table] : []));
+  const besideNames = starTables.includes(null) ? namesOf(from) : [];
+  return [...new Set([...besideNames, ...starTables.filter((table) => table !== null && table !== target.name)])] as string[];
 }
 
 export function namesOf(source: Source): readonly string[] {
@@ -155,57 +160,62 @@ export function namesOf(source: Source): readonly string[] {
 export function conflictingRows(
   { target, with: common, nullSlot }: WriteStatement,
   conflict: Extract<Conflict, { do: 'update' }>,
-  excluded: readonly { readonly name: string; readonly type: ColumnType }[],
-  keys: number,
+  excludedColumns: readonly { readonly name: string; readonly type: ColumnType }[],
+  keyCount: number,
   path: string | null,
 ): Query {
   const { set, where, location } = withColumns(conflict, (reference) =>
     reference.table !== null && /^excluded$/i.test(reference.table) ? { ...reference, table: 'excluded' } : reference,
   );
-  const own = [
+  const rowNumberColumns = [
     { name: rowColumn, type: 'integer' },
     { name: keyColumn, type: 'string' },
   ] as const;
-  const given: GivenTable = { name: 'excluded', columns: [...own, ...excluded], apart: true };
-  const known: Expression = {
+  const excludedTable: GivenTable = { name: 'excluded', columns: [...rowNumberColumns, ...excludedColumns], apart: true };
+  const knownKeys: Expression = {
     kind: 'in-list',
-    operand: column(target.name, '_pk', location),
+    operand: tableColumn(target.name, '_pk', location),
     // The added literals stand behind the path.
-    items: Array.from({ length: keys }, (_, i) => ({ kind: 'literal', slot: nullSlot + 2 + i, location })),
+    items: Array.from({ length: keyCount }, (_, i) => ({ kind: 'literal', slot: nullSlot + 2 + i, location })),
     negated: false,
     location,
   };
-  const there = selectOf(
+  const conflictingTarget = selectOf(
     {
       projection: [{ kind: 'star', table: null, location }],
       from: tableOf(target),
-      where: both(known, ownPath(target, nullSlot, path)),
+      where: both(knownKeys, ownPath(target, nullSlot, path)),
     },
     [],
     location,
   );
-  const from: Source = {
+  const conflictSource: Source = {
     kind: 'join',
     type: 'inner',
-    left: { kind: 'given', rows: excludedRows, tables: [given], location },
-    right: { kind: 'subquery', query: there, alias: target.name, columns: [], location },
+    left: { kind: 'given', rows: excludedRows, tables: [excludedTable], location },
+    right: { kind: 'subquery', query: conflictingTarget, alias: target.name, columns: [], location },
     on: {
       kind: 'binary',
       op: '=',
-      left: column('excluded', keyColumn, location),
-      right: column(target.name, '_pk', location),
+      left: tableColumn('excluded', keyColumn, location),
+      right: tableColumn(target.name, '_pk', location),
       location,
     },
     using: null,
     location,
   };
-  const isSet: Expression = where ?? { kind: 'is-null', operand: nullOf({ nullSlot, location }), negated: false, location };
-  const projection = [
-    item(column('excluded', rowColumn, location), rowColumn),
-    item(isSet, '\0is set'),
+  const isConflictSet: Expression = where ?? {
+    kind: 'is-null',
+    operand: nullOf({ nullSlot, location }),
+    negated: false,
+    location,
+  };
+  const conflictProjection = [
+    item(tableColumn('excluded', rowColumn, location), rowColumn),
+    item(isConflictSet, '\0is set'),
     ...set.map(({ value }, i) => item(value, `\0set ${i}`)),
   ];
-  return selectOf({ projection, from, where: null }, common, location);
+  return selectOf({ projection: conflictProjection, from: conflictSource, where: null }, common, location);
 }
 
 /** Name under which rows that are to be inserted are given. */
@@ -217,13 +227,23 @@ export function readFrom(from: Source, projection: readonly ProjectionItem[], lo
 }
 
 export function selectOf(
-  parts: Pick<Select, 'projection' | 'from' | 'where'>,
+  selectParts: Pick<Select, 'projection' | 'from' | 'where'>,
   common: readonly CommonTable[],
   location: Location,
 ): Query {
-  const rest = { distinct: false, groupBy: [], window: null, having: null, rankBy: [], compute: [] };
-  const body: Select = { kind: 'select', ...rest, ...parts, location };
-  return { with: common, body, asOf: null, orderBy: [], limit: null, offset: null, after: null, facets: [], location };
+  const emptyClauses = { distinct: false, groupBy: [], window: null, having: null, rankBy: [], compute: [] };
+  const selectBody: Select = { kind: 'select', ...emptyClauses, ...selectParts, location };
+  return {
+    with: common,
+    body: selectBody,
+    asOf: null,
+    orderBy: [],
+    limit: null,
+    offset: null,
+    after: null,
+    facets: [],
+    location,
+  };
 }
 
 export function tableOf({ type, name, location }: WriteTarget): Source {
@@ -231,14 +251,14 @@ export function tableOf({ type, name, location }: WriteTarget): Source {
 }
 
 export function keyOf({ name, location }: WriteTarget): ProjectionItem {
-  return item(column(name, '_pk', location), keyColumn);
+  return item(tableColumn(name, '_pk', location), keyColumn);
 }
 
 /** Rows of other organisation paths are other rows, however their keys are written. */
 export function ownPath({ name, location }: WriteTarget, nullSlot: number, path: string | null): Expression {
-  const operand = column(name, 'namespace_path', location);
-  if (path === null) return { kind: 'is-null', operand, negated: false, location };
-  return { kind: 'binary', op: '=', left: operand, right: { kind: 'literal', slot: nullSlot + 1, location }, location };
+  const namespacePath = tableColumn(name, 'namespace_path', location);
+  if (path === null) return { kind: 'is-null', operand: namespacePath, negated: false, location };
+  return { kind: 'binary', op: '=', left: namespacePath, right: { kind: 'literal', slot: nullSlot + 1, location }, location };
 }
 
 export function both(left: Expression | null, right: Expression): Expression;
@@ -251,7 +271,7 @@ export function nullOf({ nullSlot, location }: Pick<WriteStatement, 'nullSlot' |
   return { kind: 'literal', slot: nullSlot, location };
 }
 
-function column(table: string, name: string, location: Location): ColumnRef {
+function tableColumn(table: string, name: string, location: Location): ColumnRef {
   return { kind: 'column', table, name, location };
 }
 

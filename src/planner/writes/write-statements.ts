@@ -47,30 +47,30 @@ export interface WriteDependencies {
 }
 
 /** Longer statements are not kept on record. */
-const keptTextMax = 16_384;
+const keptStatementMax = 16_384;
 
 export class WriteStatements {
   readonly #dependencies: WriteDependencies;
-  readonly #statements = new LRUCache<string, { readonly write: WriteStatement | null }>({ max: 1_024, ...byText });
+  readonly #writesByKey = new LRUCache<string, { readonly write: WriteStatement | null }>({ max: 1_024, ...byText });
 
   constructor(dependencies: WriteDependencies) {
     this.#dependencies = dependencies;
   }
 
   clear(): void {
-    this.#statements.clear();
+    this.#writesByKey.clear();
   }
 
   knows(key: string): boolean {
-    return this.#statements.has(key);
+    return this.#writesByKey.has(key);
   }
 
   /** Parses a write; null where it is no INSERT, UPDATE or DELETE. */
   statementOf(source: StatementSource): WriteStatement | null {
     if (!(source instanceof TextSource)) return null;
-    let known = this.#statements.get(source.key);
-    if (known === undefined) this.#statements.set(source.key, (known = { write: source.write() }));
-    return known.write;
+    let knownWrite = this.#writesByKey.get(source.key);
+    if (knownWrite === undefined) this.#writesByKey.set(source.key, (knownWrite = { write: source.write() }));
+    return knownWrite.write;
   }
 
   async execute(
@@ -82,12 +82,21 @@ export class WriteStatements {
   ): Promise<Executed> {
     invocation.describe({ template: source.guardedTemplate, literals: source.parameters.map(String) });
     invocation.describe(statedPurpose(statement.purpose?.slot ?? null, source, request));
-    const host = this.#hostOf({ source, statement, reads: readsRows(statement), invocation, signal: request.signal, startedMs });
+    const writeHost = this.#writeHostOf({
+      source,
+      statement,
+      reads: readsRows(statement),
+      invocation,
+      signal: request.signal,
+      startedMs,
+    });
     const onKnown = (): void => {
       if (source.guardedTemplate !== source.template) invocation.describe({ template: source.template });
     };
     const { sync = false } = request;
-    return invocation.retryConflicts(statement.target.type, () => runWrite({ statement, invocation, host, sync, onKnown }));
+    return invocation.retryConflicts(statement.target.type, () =>
+      runWrite({ statement, invocation, host: writeHost, sync, onKnown }),
+    );
   }
 
   /** Executes a write of the graph doors: a pattern, or scores. */
@@ -100,18 +109,18 @@ export class WriteStatements {
   ): Promise<Executed> {
     invocation.describe({ template: source.guardedTemplate, literals: source.parameters.map(String) });
     invocation.describe(statedPurpose(statement.purpose?.slot ?? null, source, request));
-    const reads = statement.kind === 'scores' || readsPattern(statement);
-    const host = this.#hostOf({ source, statement, reads, invocation, signal: request.signal, startedMs });
+    const readsGraph = statement.kind === 'scores' || readsPattern(statement);
+    const graphHost = this.#writeHostOf({ source, statement, reads: readsGraph, invocation, signal: request.signal, startedMs });
     const onKnown = (): void => {
       if (source.guardedTemplate !== source.template) invocation.describe({ template: source.template });
     };
     const { newKey, jobs } = this.#dependencies;
-    const common = { invocation, host, sync: request.sync === true, onKnown, newKey };
-    if (statement.kind === 'pattern') return runPatternWrite({ ...common, statement });
-    const sql = textToKeep(source, invocation);
+    const graphRequest = { invocation, host: graphHost, sync: request.sync === true, onKnown, newKey };
+    if (statement.kind === 'pattern') return runPatternWrite({ ...graphRequest, statement });
+    const keptText = textToKeep(source, invocation);
     const { purpose = null, as } = request;
-    const statementText = sql === null ? {} : { statement: { sql, dialect: source.dialect, purpose } };
-    return runScoreWrite({ ...common, statement, work: { ...as, ...statementText } }, jobs);
+    const statementText = keptText === null ? {} : { statement: { sql: keptText, dialect: source.dialect, purpose } };
+    return runScoreWrite({ ...graphRequest, statement, work: { ...as, ...statementText } }, jobs);
   }
 
   /**
@@ -128,18 +137,18 @@ export class WriteStatements {
     const { transaction } = invocation;
     if (transaction === null) return;
     const snapshot = invocation.snapshot();
-    const locking = lockingQuery(query, snapshot);
+    const rowLocking = lockingQuery(query, snapshot);
     const statement = { nullSlot: source.parameters.length, location: query.location };
-    const host = this.#hostOf({ source, statement, reads: true, invocation, signal, startedMs });
-    const lockedRows = new LockedRows(locking.tables, transaction);
-    await host.read({ query: locking.query, part: 'lock', snapshot, rows: lockedRows, time, onPlan: () => undefined });
+    const lockHost = this.#writeHostOf({ source, statement, reads: true, invocation, signal, startedMs });
+    const lockedRows = new LockedRows(rowLocking.tables, transaction);
+    await lockHost.read({ query: rowLocking.query, part: 'lock', snapshot, rows: lockedRows, time, onPlan: () => undefined });
   }
 
   /** The columns of RETURNING, and the parameters of the statement. Nothing is read or written. */
   describe(invocation: Invocation, request: DescribeWrite): Description {
     const { source, statement, purpose } = request;
     invocation.describe(statedPurpose(statement.purpose?.slot ?? null, source, { purpose: purpose ?? null }));
-    const host = this.#hostOf({
+    const describeHost = this.#writeHostOf({
       source,
       statement,
       reads: readsRows(statement),
@@ -151,7 +160,7 @@ export class WriteStatements {
     const description = describeWrite({
       ...request,
       invocation,
-      atOnce: (query, snapshot) => host.atOnce(query, snapshot),
+      atOnce: (query, snapshot) => describeHost.atOnce(query, snapshot),
       bindQuery: (query, literals, snapshot) => {
         const wanted = { query, withProvenance: false } as const;
         return plans.bindQuestion(wanted, source, snapshot, null, literals);
@@ -161,9 +170,9 @@ export class WriteStatements {
     return description;
   }
 
-  #hostOf(of: Running): WriteHost {
+  #writeHostOf(runningWrite: RunningWrite): WriteHost {
     const { clock, plans, ask, executionOf } = this.#dependencies;
-    const { source, reads, invocation, signal, startedMs } = of;
+    const { source, reads, invocation, signal, startedMs } = runningWrite;
     const { dialect } = source;
     return {
       processingTimeMs: () => clock.monotonicMs() - startedMs,
@@ -180,15 +189,15 @@ export class WriteStatements {
           branches: () => invocation.branches(),
           checkInspects: () => invocation.checkInspects(),
           explainPolicy: (type, instant) => invocation.explainPolicy(type, instant),
-          control: () => noControl(),
+          control: () => refuseControl(),
         };
-        const parsed = partOf(of, query, part, extra);
+        const parsed = writePartOf(runningWrite, query, part, extra);
         const either = own === undefined || signal === undefined ? (own ?? signal) : AbortSignal.any([own, signal]);
         const request = { parsed, dialect, time, rows: rows, signal: either };
         return ask(reading, request, { onPlan, given, isListed: own !== undefined });
       },
       atOnce: (query, snapshot) => {
-        const own = new QuerySource(partOf(of, query, 'returning', []), dialect);
+        const own = new QuerySource(writePartOf(runningWrite, query, 'returning', []), dialect);
         const plan = plans.atOnce(queryStatementOf(own.parse()), own, snapshot);
         return {
           plan,
@@ -199,7 +208,7 @@ export class WriteStatements {
   }
 }
 
-interface Running {
+interface RunningWrite {
   readonly source: StatementSource;
   readonly statement: Pick<WriteStatement, 'nullSlot' | 'location'>;
   /** Whether the statement reads rows: the costs of its queries are then its own. */
@@ -210,12 +219,17 @@ interface Running {
 }
 
 /** A query of a write, over its literals and the added ones. */
-function partOf({ source, statement, invocation }: Running, query: Query, part: string, extra: readonly Literal[]): ParsedQuery {
-  const own: Statement = { kind: 'query', purpose: null, query, withProvenance: false };
+function writePartOf(
+  { source, statement, invocation }: RunningWrite,
+  query: Query,
+  partName: string,
+  extra: readonly Literal[],
+): ParsedQuery {
+  const partStatement: Statement = { kind: 'query', purpose: null, query, withProvenance: false };
   return {
     language: 'write',
-    template: `${source.key}\0${part}`,
-    statement: own,
+    template: `${source.key}\0${partName}`,
+    statement: partStatement,
     parameters: [...source.parameters, null, invocation.caller.path, ...extra],
     locationOf: (slot) => (slot < statement.nullSlot ? source.locationOf(slot) : statement.location),
   };
@@ -224,11 +238,11 @@ function partOf({ source, statement, invocation }: Running, query: Query, part: 
 /** The text of a statement that may be run again from its record; null: values that it was given apart, or its transaction, are gone then. */
 function textToKeep(source: StatementSource, { transaction }: Invocation): string | null {
   if (!(source instanceof TextSource) || source.takesParameters || transaction !== null) return null;
-  const text = source.text();
-  return text.length > keptTextMax ? null : text;
+  const statementText = source.text();
+  return statementText.length > keptStatementMax ? null : statementText;
 }
 
-function noControl(): never {
+function refuseControl(): never {
   throw new ServiceError('REL_INVALID', 'a write is made of queries');
 }
 

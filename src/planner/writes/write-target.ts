@@ -13,19 +13,23 @@ export interface TargetColumn extends NamedLocation {
 
 export function targetOf({ target, with: common }: WriteStatement, snapshot: GovernedSnapshot): TypeDefinition {
   const { type, location } = target;
-  const shadow = common.find(({ name }) => name === type || name === target.name);
-  if (shadow)
-    throw errorAt('REL_INVALID', `WITH names ${JSON.stringify(shadow.name)}, which is written: give it another name`, location);
+  const shadowingTable = common.find(({ name }) => name === type || name === target.name);
+  if (shadowingTable)
+    throw errorAt(
+      'REL_INVALID',
+      `WITH names ${JSON.stringify(shadowingTable.name)}, which is written: give it another name`,
+      location,
+    );
   const definition = snapshot.catalog.type(type);
   if (definition !== undefined) return definition;
   if (snapshot.views.some(({ name }) => name === type)) {
     throw errorAt('REL_INVALID', `${JSON.stringify(type)} is a view: write to the types that it reads`, location);
   }
-  const guess = didYouMean(
+  const typeGuess = didYouMean(
     type,
     snapshot.catalog.types().map(({ name }) => name),
   );
-  throw errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(type)} is not registered${guess}`, location);
+  throw errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(type)} is not registered${typeGuess}`, location);
 }
 
 /** Columns of an INSERT: the named ones, else the properties of the type. `count`: values of its rows. */
@@ -35,22 +39,23 @@ export function insertedColumns(
   count: number,
 ): readonly TargetColumn[] {
   if (columns === null) {
-    const names = Object.keys(definition.properties);
-    if (names.length === 0) {
+    const propertyNames = Object.keys(definition.properties);
+    if (propertyNames.length === 0) {
       throw errorAt(
         'REL_INVALID',
         `${JSON.stringify(definition.name)} has no columns yet: name those that are inserted`,
         location,
       );
     }
-    if (count > names.length) throw errorAt('REL_INVALID', tooMany(count, names.length), location, 'syntax');
-    return names.slice(0, count).map((name) => ({ name, location, type: definition.properties[name]!.type }));
+    if (count > propertyNames.length)
+      throw errorAt('REL_INVALID', valueCountText(count, propertyNames.length), location, 'syntax');
+    return propertyNames.slice(0, count).map((name) => ({ name, location, type: definition.properties[name]!.type }));
   }
-  if (count !== columns.length) throw errorAt('REL_INVALID', tooMany(count, columns.length), location, 'syntax');
-  return columns.map((column) => ({ ...column, type: writable(column, definition, definition.open) }));
+  if (count !== columns.length) throw errorAt('REL_INVALID', valueCountText(count, columns.length), location, 'syntax');
+  return columns.map((column) => ({ ...column, type: writableColumnType(column, definition, definition.open) }));
 }
 
-const tooMany = (values: number, columns: number): string =>
+const valueCountText = (values: number, columns: number): string =>
   `INSERT has ${values} values for ${columns} columns: each row takes a value for each column`;
 
 /** The columns that SET names. `others`: columns that the type gets in the same statement. */
@@ -59,18 +64,18 @@ export function setColumns(
   definition: TypeDefinition,
   others: readonly TargetColumn[] = [],
 ): readonly TargetColumn[] {
-  const key = definition.primaryKey;
+  const primaryKeyName = definition.primaryKey;
   return set.map((assignment) => {
     const { name, location } = assignment;
-    if (name === key || name === '_pk' || (key === null && name === 'id')) {
+    if (name === primaryKeyName || name === '_pk' || (primaryKeyName === null && name === 'id')) {
       throw errorAt(
         'REL_INVALID',
         `${JSON.stringify(name)} is the key of the row and cannot be changed: insert another row and delete this one`,
         location,
       );
     }
-    const other = others.find((column) => column.name === name);
-    return { name, location, type: other ? other.type : writable(assignment, definition, false) };
+    const otherColumn = others.find((column) => column.name === name);
+    return { name, location, type: otherColumn ? otherColumn.type : writableColumnType(assignment, definition, false) };
   });
 }
 
@@ -90,27 +95,27 @@ export function checkConflictKey(key: NamedLocation | null, definition: TypeDefi
   if (key === null || key.name === '_pk' || key.name === (primaryKey ?? 'id')) return;
   if (!Object.hasOwn(properties, key.name) && !Object.hasOwn(systemColumns, key.name))
     throw errorAt('REL_UNKNOWN_COLUMN', `no column ${JSON.stringify(key.name)}`, key.location);
-  const own = JSON.stringify(primaryKey ?? 'id');
+  const ownKeyText = JSON.stringify(primaryKey ?? 'id');
   throw errorAt(
     'REL_INVALID',
-    `rows of ${JSON.stringify(name)} conflict by their key alone: ON CONFLICT (${own})`,
+    `rows of ${JSON.stringify(name)} conflict by their key alone: ON CONFLICT (${ownKeyText})`,
     key.location,
     'no-conflict-key',
   );
 }
 
 /** Its type; null where an open type takes any. */
-function writable({ name, location }: NamedLocation, definition: TypeDefinition, isOpen: boolean): ColumnType | null {
+function writableColumnType({ name, location }: NamedLocation, definition: TypeDefinition, isOpen: boolean): ColumnType | null {
   if (Object.hasOwn(definition.properties, name)) return (definition.properties[name] as PropertyDefinition).type;
   if (name === '_pk' || name === 'id') return 'string';
   if (name === 'valid_from' || name === 'valid_to') return 'timestamp';
   if (Object.hasOwn(systemColumns, name))
     throw errorAt('REL_INVALID', `column ${JSON.stringify(name)} is set by the store and cannot be written`, location);
   if (isOpen && (!name.startsWith('_') || name.startsWith(embeddingPrefix))) return null;
-  const guess = didYouMean(name, Object.keys(definition.properties));
+  const columnGuess = didYouMean(name, Object.keys(definition.properties));
   throw errorAt(
     'REL_UNKNOWN_COLUMN',
-    `type ${JSON.stringify(definition.name)} has no column ${JSON.stringify(name)}${guess}`,
+    `type ${JSON.stringify(definition.name)} has no column ${JSON.stringify(name)}${columnGuess}`,
     location,
   );
 }

@@ -90,10 +90,10 @@ export async function runWrite(request: WriteRequest): Promise<Executed> {
     act: { action: statement.kind === 'delete' ? 'delete' : 'ingest' },
     objectType: statement.target.type,
   });
-  const snapshot = invocation.snapshot();
-  const definition = targetOf(statement, snapshot);
+  const writeSnapshot = invocation.snapshot();
+  const targetDefinition = targetOf(statement, writeSnapshot);
   request.onKnown();
-  return new Write(request, snapshot, definition).run();
+  return new WriteRun(request, writeSnapshot, targetDefinition).run();
 }
 
 /** Whether it asks for anything that is stored. */
@@ -103,195 +103,221 @@ export function readsRows(statement: WriteStatement): boolean {
   return calls || tables.length > 0;
 }
 
-class Write {
-  readonly #request: WriteRequest;
-  readonly #snapshot: GovernedSnapshot;
-  readonly #definition: TypeDefinition;
-  readonly #types = new Set<string>();
-  readonly #computedFrom = new Set<string>();
-  readonly #overtaken: () => boolean;
-  #returned: Returned = { columns: [], batches: [], rowCount: 0 };
+class WriteRun {
+  readonly #writeRequest: WriteRequest;
+  readonly #writeSnapshot: GovernedSnapshot;
+  readonly #targetDefinition: TypeDefinition;
+  readonly #typesWritten = new Set<string>();
+  readonly #columnsComputedFrom = new Set<string>();
+  readonly #isOvertaken: () => boolean;
+  #returnedRows: Returned = { columns: [], batches: [], rowCount: 0 };
 
   constructor(request: WriteRequest, snapshot: GovernedSnapshot, definition: TypeDefinition) {
-    this.#request = request;
-    this.#snapshot = snapshot;
-    this.#definition = definition;
-    this.#types.add(request.statement.target.type);
-    this.#overtaken = snapshot.erasing([definition.name]);
+    this.#writeRequest = request;
+    this.#writeSnapshot = snapshot;
+    this.#targetDefinition = definition;
+    this.#typesWritten.add(request.statement.target.type);
+    this.#isOvertaken = snapshot.erasing([definition.name]);
   }
 
   run(): Promise<Executed> {
-    const { statement } = this.#request;
+    const { statement } = this.#writeRequest;
     switch (statement.kind) {
       case 'insert':
-        return this.#insert(statement);
+        return this.#runInsert(statement);
       case 'update':
-        return this.#update(statement);
+        return this.#runUpdate(statement);
       case 'delete':
-        return this.#delete(statement);
+        return this.#runDelete(statement);
       case 'merge':
-        return this.#merge(statement);
+        return this.#runMerge(statement);
     }
   }
 
-  async #insert(statement: InsertStatement): Promise<Executed> {
+  async #runInsert(statement: InsertStatement): Promise<Executed> {
     const { conflict } = statement;
-    if (conflict !== null) checkConflictKey(conflict.key, this.#definition);
-    const rowsRead = new RowsRead(false, this.#rowsMax);
-    let columns: readonly TargetColumn[] = [];
-    const answer = await this.#read(insertedRows(statement, this.#definition), 'source', rowsRead, {
-      onPlan: (ready) => (columns = insertedColumns(statement, this.#definition, ready.columns.length)),
+    if (conflict !== null) checkConflictKey(conflict.key, this.#targetDefinition);
+    const rowsRead = new RowsRead(false, this.#writtenRowsMax);
+    let insertTargets: readonly TargetColumn[] = [];
+    const sourceAnswer = await this.#readForWrite(insertedRows(statement, this.#targetDefinition), 'source', rowsRead, {
+      onPlan: (ready) => (insertTargets = insertedColumns(statement, this.#targetDefinition, ready.columns.length)),
     });
-    const all = rowsRead.numbers();
-    const cells = columns.map((column, i) => cellsFor(rowsRead, i, answer.columns[i]!.type, column, all));
-    const returning = this.#returning(statement, null);
-    returning?.check(withNewColumns(this.#definition, cells));
-    if (conflict?.do === 'update')
-      return this.#upsert(statement, withoutOwnKey(conflict, this.#definition), {
-        columns,
-        cells,
-        returning,
-        length: all.length,
-      });
-    const put = this.#put({ length: all.length, columns: cells }, { when: 'absent', listsRows: returning ? true : undefined });
-    const outcome = await this.#submit(conflict === null ? put : { ...put, keepsPresent: true }, (rows, writtenRows) =>
-      this.#take(returning, rows.rows ?? [], writtenRows),
+    const sourceRowIds = rowsRead.numbers();
+    const insertedCells = insertTargets.map((column, i) =>
+      cellsFor(rowsRead, i, sourceAnswer.columns[i]!.type, column, sourceRowIds),
     );
-    return this.#resultOf(outcome, { inserted: outcome.accepted, kept: all.length - outcome.accepted });
+    const returning = this.#returningOf(statement, null);
+    returning?.check(withNewColumns(this.#targetDefinition, insertedCells));
+    if (conflict?.do === 'update')
+      return this.#runUpsert(statement, withoutOwnKey(conflict, this.#targetDefinition), {
+        columns: insertTargets,
+        cells: insertedCells,
+        returning,
+        length: sourceRowIds.length,
+      });
+    const putAbsent = this.#putRowsOf(
+      { length: sourceRowIds.length, columns: insertedCells },
+      { when: 'absent', listsRows: returning ? true : undefined },
+    );
+    const insertOutcome = await this.#submitPortions(
+      conflict === null ? putAbsent : { ...putAbsent, keepsPresent: true },
+      (rows, writtenRows) => this.#takeReturned(returning, rows.rows ?? [], writtenRows),
+    );
+    return this.#executedOf(insertOutcome, {
+      inserted: insertOutcome.accepted,
+      kept: sourceRowIds.length - insertOutcome.accepted,
+    });
   }
 
   /** Rows whose key is there are patched, the others put: each on what stood at the snapshot, all of them or none. */
-  async #upsert(statement: InsertStatement, conflict: Update, rows: Inserted): Promise<Executed> {
+  async #runUpsert(statement: InsertStatement, conflict: ConflictUpdate, rows: InsertedRows): Promise<Executed> {
     const { columns, cells, returning } = rows;
-    const set = setColumns(conflict.set, this.#definition, columns);
-    const keys = this.#keysOf(cells, rows.length);
-    const remainingKeys = new Set(keys);
+    const conflictSet = setColumns(conflict.set, this.#targetDefinition, columns);
+    const insertedKeys = this.#keysOfCells(cells, rows.length);
+    const remainingKeys = new Set(insertedKeys);
     remainingKeys.delete(null);
-    if (remainingKeys.size < keys.filter((key) => key !== null).length) {
-      throw severalRows('ON CONFLICT DO UPDATE meets a key twice', conflict.location);
+    if (remainingKeys.size < insertedKeys.filter((key) => key !== null).length) {
+      throw severalRowsError('ON CONFLICT DO UPDATE meets a key twice', conflict.location);
     }
-    const there = new RowsRead(false, this.#rowsMax);
-    const { query, given, part } = this.#conflicting(statement, conflict, cells, keys, remainingKeys.size);
-    const { columns: read } = await this.#read(query, part, there, {
+    const conflictRows = new RowsRead(false, this.#writtenRowsMax);
+    const {
+      query,
+      given: excludedGiven,
+      part: conflictPart,
+    } = this.#conflictingQuery(statement, conflict, cells, insertedKeys, remainingKeys.size);
+    const { columns: conflictColumns } = await this.#readForWrite(query, conflictPart, conflictRows, {
       extra: [...remainingKeys],
-      given: new Map([[excludedRows, given]]),
+      given: new Map([[excludedRows, excludedGiven]]),
     });
-    const matched = new Set<number>();
-    const updates: { readonly row: number; readonly existingRow: number }[] = [];
-    for (let i = 0; i < there.rows; i++) {
-      const row = Number(there.cell(i, 0));
-      matched.add(row);
-      if (there.cell(i, 1) === true) updates.push({ row, existingRow: i });
+    const matchedRows = new Set<number>();
+    const conflictUpdates: { readonly row: number; readonly existingRow: number }[] = [];
+    for (let i = 0; i < conflictRows.rows; i++) {
+      const row = Number(conflictRows.cell(i, 0));
+      matchedRows.add(row);
+      if (conflictRows.cell(i, 1) === true) conflictUpdates.push({ row, existingRow: i });
     }
-    const inserts = [...keys.keys()].filter((row) => !matched.has(row));
+    const unmatchedRows = [...insertedKeys.keys()].filter((row) => !matchedRows.has(row));
     const listsRows = returning ? true : undefined;
-    const inserted = { length: inserts.length, columns: cells.map((column) => pickedRows(column, inserts)) };
-    const put = this.#put(inserted, { when: 'absent', listsRows });
-    const existingRows = updates.map(({ existingRow }) => existingRow);
-    const patch = this.#patch(
-      updates.map(({ row }) => keys[row]!),
-      set.map((column, i) => cellsFor(there, i + 2, read[i + 2]!.type, column, existingRows)),
+    const insertedBatch = { length: unmatchedRows.length, columns: cells.map((column) => pickedRows(column, unmatchedRows)) };
+    const putUnmatched = this.#putRowsOf(insertedBatch, { when: 'absent', listsRows });
+    const existingRows = conflictUpdates.map(({ existingRow }) => existingRow);
+    const patchMatched = this.#patchRowsOf(
+      conflictUpdates.map(({ row }) => insertedKeys[row]!),
+      conflictSet.map((column, i) => cellsFor(conflictRows, i + 2, conflictColumns[i + 2]!.type, column, existingRows)),
       listsRows,
     );
-    const steps: PutRows[] = [patch, put].filter(({ rows: { length } }) => length > 0);
-    const rowOf = (step: PutRows, index: number): number => (step.patch ? updates[index]!.row : inserts[index]!);
-    const command = steps.length === 1 ? steps[0]! : steps.length === 0 ? put : ({ kind: 'batch', steps } satisfies Batch);
-    const outcome = await this.#submit(command, (decided, writtenRows) => {
-      const each = decided.steps ?? [decided];
-      const outcomes = each.flatMap((step, s) =>
-        (step.rows ?? []).map((row) => ({ ...row, index: rowOf(steps[s]!, row.index) })),
+    const upsertSteps: PutRows[] = [patchMatched, putUnmatched].filter(({ rows: { length } }) => length > 0);
+    const sourceRowOf = (step: PutRows, index: number): number =>
+      step.patch ? conflictUpdates[index]!.row : unmatchedRows[index]!;
+    const upsertCommand =
+      upsertSteps.length === 1
+        ? upsertSteps[0]!
+        : upsertSteps.length === 0
+          ? putUnmatched
+          : ({ kind: 'batch', steps: upsertSteps } satisfies Batch);
+    const upsertOutcome = await this.#submitPortions(upsertCommand, (decided, writtenRows) => {
+      const decidedSteps = decided.steps ?? [decided];
+      const rowOutcomes = decidedSteps.flatMap((step, s) =>
+        (step.rows ?? []).map((row) => ({ ...row, index: sourceRowOf(upsertSteps[s]!, row.index) })),
       );
-      this.#take(
+      this.#takeReturned(
         returning,
-        outcomes.sort((a, b) => a.index - b.index),
+        rowOutcomes.sort((a, b) => a.index - b.index),
         writtenRows,
       );
     });
-    const updated = updates.length;
-    return this.#resultOf(outcome, { inserted: outcome.accepted - updated, updated, kept: matched.size - updated });
+    const updatedCount = conflictUpdates.length;
+    return this.#executedOf(upsertOutcome, {
+      inserted: upsertOutcome.accepted - updatedCount,
+      updated: updatedCount,
+      kept: matchedRows.size - updatedCount,
+    });
   }
 
-  #conflicting(
+  #conflictingQuery(
     statement: InsertStatement,
-    conflict: Update,
+    conflict: ConflictUpdate,
     cells: readonly NamedColumn[],
     keys: readonly (string | null)[],
-    count: number,
+    keyCount: number,
   ): { readonly query: Query; readonly given: WorkingRows; readonly part: string } {
     const keyCells = { name: '_pk', type: 'string', vector: vectorOf(keys, 'string') } as const;
-    const rest = Object.entries(this.#definition.properties).map(
+    const otherColumns = Object.entries(this.#targetDefinition.properties).map(
       ([name, { type }]): NamedColumn => ({
         name,
         type,
         vector: { kind: 'null' },
       }),
     );
-    const own = [...cells.filter(({ name }) => name !== '_pk'), keyCells];
-    const excluded = [...own, ...rest.filter(({ name }) => !own.some((column) => column.name === name))];
-    const numbers = vectorOf(
+    const ownCells = [...cells.filter(({ name }) => name !== '_pk'), keyCells];
+    const excludedCells = [...ownCells, ...otherColumns.filter(({ name }) => !ownCells.some((column) => column.name === name))];
+    const rowNumbers = vectorOf(
       keys.map((_, row) => BigInt(row)),
       'integer',
     );
-    const query = conflictingRows(statement, conflict, excluded.map(typeOf), count, this.#path);
+    const query = conflictingRows(statement, conflict, excludedCells.map(nameAndTypeOf), keyCount, this.#callerPath);
     return {
       query,
-      part: `conflict ${JSON.stringify([count, excluded.map(typeOf)])}`,
-      given: [{ columns: [numbers, keyCells.vector, ...excluded.map(({ vector }) => vector)], count: keys.length }],
+      part: `conflict ${JSON.stringify([keyCount, excludedCells.map(nameAndTypeOf)])}`,
+      given: [{ columns: [rowNumbers, keyCells.vector, ...excludedCells.map(({ vector }) => vector)], count: keys.length }],
     };
   }
 
   /** Text of the key of each row; null where the store makes one. */
-  #keysOf(cells: readonly NamedColumn[], length: number): (string | null)[] {
-    const { primaryKey } = this.#definition;
-    const names = primaryKey === null ? ['_pk', 'id'] : [primaryKey];
-    const sources = names.flatMap((name) => cells.filter((column) => column.name === name));
+  #keysOfCells(cells: readonly NamedColumn[], length: number): (string | null)[] {
+    const { primaryKey } = this.#targetDefinition;
+    const keyNames = primaryKey === null ? ['_pk', 'id'] : [primaryKey];
+    const keySources = keyNames.flatMap((name) => cells.filter((column) => column.name === name));
     return Array.from({ length }, (_, row) => {
-      for (const { vector, type } of sources) {
-        const cell = cellAt(vector, type, row);
-        if (cell !== null) return String(cell);
+      for (const { vector, type } of keySources) {
+        const keyCell = cellAt(vector, type, row);
+        if (keyCell !== null) return String(keyCell);
       }
       return null;
     });
   }
 
-  async #update(statement: UpdateStatement): Promise<Executed> {
-    const set = setColumns(statement.set, this.#definition);
-    const bound = set.find(({ name }) => isBound(name));
-    if (bound !== undefined && (statement.portion !== null || set.every(({ name }) => isBound(name)))) {
+  async #runUpdate(statement: UpdateStatement): Promise<Executed> {
+    const updateTargets = setColumns(statement.set, this.#targetDefinition);
+    const timeBound = updateTargets.find(({ name }) => isValidTimeBound(name));
+    if (timeBound !== undefined && (statement.portion !== null || updateTargets.every(({ name }) => isValidTimeBound(name)))) {
       throw errorAt(
         'REL_INVALID',
-        `${bound.name} sets the time of other values: SET one of them too, or DELETE to end rows`,
-        bound.location,
+        `${timeBound.name} sets the time of other values: SET one of them too, or DELETE to end rows`,
+        timeBound.location,
       );
     }
-    const portion = this.#portionOf(statement);
-    const refs = namedBeside(statement);
-    const rowsRead = new RowsRead(portion === null, this.#rowsMax);
-    const query = updatedRows(statement, this.#path);
-    const { columns } = await this.#read(query, 'rows', rowsRead, portion?.read);
-    const [atSet, first] = portion === null ? [1, 1 + set.length] : [3, 3 + set.length];
-    const otherColumns = statement.from === null ? null : { rowsRead, columns: columns.slice(first), first, refs };
-    const returning = this.#returning(statement, otherColumns);
-    returning?.check(this.#definition);
-    const all = rowsRead.numbers();
-    const patch = this.#patch(
-      all.map((row) => String(rowsRead.cell(row, 0))),
+    const timePortion = this.#timePortionOf(statement);
+    const besideRefs = namedBeside(statement);
+    const rowsRead = new RowsRead(timePortion === null, this.#writtenRowsMax);
+    const updateQuery = updatedRows(statement, this.#callerPath);
+    const { columns } = await this.#readForWrite(updateQuery, 'rows', rowsRead, timePortion?.read);
+    const [setStart, firstBeside] = timePortion === null ? [1, 1 + updateTargets.length] : [3, 3 + updateTargets.length];
+    const otherColumns =
+      statement.from === null ? null : { rowsRead, columns: columns.slice(firstBeside), first: firstBeside, refs: besideRefs };
+    const returning = this.#returningOf(statement, otherColumns);
+    returning?.check(this.#targetDefinition);
+    const updatedRowIds = rowsRead.numbers();
+    const updatePatch = this.#patchRowsOf(
+      updatedRowIds.map((row) => String(rowsRead.cell(row, 0))),
       [
-        ...set.map((column, i) => cellsFor(rowsRead, atSet + i, columns[atSet + i]!.type, column, all)),
-        ...(portion === null ? [] : portion.boundsOf(rowsRead)),
+        ...updateTargets.map((column, i) => cellsFor(rowsRead, setStart + i, columns[setStart + i]!.type, column, updatedRowIds)),
+        ...(timePortion === null ? [] : timePortion.boundsOf(rowsRead)),
       ],
       returning ? true : undefined,
     );
-    const outcome = await this.#submit(patch, (decided, writtenRows) => this.#take(returning, decided.rows ?? [], writtenRows));
-    return this.#resultOf(outcome, { updated: outcome.accepted });
+    const updateOutcome = await this.#submitPortions(updatePatch, (decided, writtenRows) =>
+      this.#takeReturned(returning, decided.rows ?? [], writtenRows),
+    );
+    return this.#executedOf(updateOutcome, { updated: updateOutcome.accepted });
   }
 
   /** Null where the statement writes rows as of now. */
-  #portionOf(statement: UpdateStatement | DeleteStatement): BoundPortion | null {
+  #timePortionOf(statement: UpdateStatement | DeleteStatement): BoundPortion | null {
     const { portion } = statement;
     if (portion === null) return null;
     const otherSource = statement.kind === 'update' ? statement.from : statement.using;
-    const { tables, calls } = namesRead(updatedOrDeleted(statement, this.#path));
+    const { tables, calls } = namesRead(updatedOrDeleted(statement, this.#callerPath));
     if (otherSource !== null || calls || tables.length > 1) {
       throw errorAt(
         'REL_NOT_IMPLEMENTED',
@@ -299,129 +325,141 @@ class Write {
         portion.location,
       );
     }
-    return portionOf(portion, this.#request.host.literal, this.#snapshot.instant);
+    return portionOf(portion, this.#writeRequest.host.literal, this.#writeSnapshot.instant);
   }
 
-  async #delete(statement: DeleteStatement): Promise<Executed> {
-    const portion = this.#portionOf(statement);
-    const rowsRead = new RowsRead(portion === null, this.#rowsMax);
-    const { columns } = await this.#read(deletedRows(statement, this.#path), 'rows', rowsRead, portion?.read);
-    const returned = columns.slice(1);
+  async #runDelete(statement: DeleteStatement): Promise<Executed> {
+    const timePortion = this.#timePortionOf(statement);
+    const rowsRead = new RowsRead(timePortion === null, this.#writtenRowsMax);
+    const { columns } = await this.#readForWrite(deletedRows(statement, this.#callerPath), 'rows', rowsRead, timePortion?.read);
+    const returnedColumns = columns.slice(1);
     if (statement.returning !== null) {
-      const vectors = returned.map(({ type }, i) => rowsRead.vector(i + 1, type));
-      const batches = rowsRead.rows === 0 ? [] : [{ columns: vectors, selection: null, first: 0, count: rowsRead.rows }];
-      this.#returned = { columns: returned, batches, rowCount: rowsRead.rows };
+      const returnedVectors = returnedColumns.map(({ type }, i) => rowsRead.vector(i + 1, type));
+      const returnedBatches =
+        rowsRead.rows === 0 ? [] : [{ columns: returnedVectors, selection: null, first: 0, count: rowsRead.rows }];
+      this.#returnedRows = { columns: returnedColumns, batches: returnedBatches, rowCount: rowsRead.rows };
     }
-    const deletion = this.#deletion([...new Set(rowsRead.numbers().map((row) => String(rowsRead.cell(row, 0))))]);
-    const command: DeleteRows = { ...deletion, ...(portion && { within: portion.within }) };
-    const outcome = await this.#submit(command, () => undefined);
-    return this.#resultOf(outcome, { deleted: outcome.accepted });
+    const deleteRows = this.#deleteRowsOf([...new Set(rowsRead.numbers().map((row) => String(rowsRead.cell(row, 0))))]);
+    const deleteCommand: DeleteRows = { ...deleteRows, ...(timePortion && { within: timePortion.within }) };
+    const deleteOutcome = await this.#submitPortions(deleteCommand, () => undefined);
+    return this.#executedOf(deleteOutcome, { deleted: deleteOutcome.accepted });
   }
 
   /** All clauses read the rows as they stood before the statement. */
-  async #merge(statement: MergeStatement): Promise<Executed> {
-    const { host } = this.#request;
-    host.atOnce(metQuery(statement), this.#snapshot);
-    const steps: (PutRows | DeleteRows)[] = [];
+  async #runMerge(statement: MergeStatement): Promise<Executed> {
+    const { host } = this.#writeRequest;
+    host.atOnce(metQuery(statement), this.#writeSnapshot);
+    const mergeSteps: (PutRows | DeleteRows)[] = [];
     const counts = { inserted: 0, updated: 0, deleted: 0 };
-    const keys = new Set<string>();
-    const inserted: string[] = [];
-    for (const [i, clause] of statement.clauses.entries()) {
-      if (clause.do === 'nothing') continue;
-      const before = counts.inserted + counts.updated + counts.deleted;
-      const rowsRead = new RowsRead(false, this.#rowsMax, before);
-      const { columns } = await this.#read(clauseRows(statement, clause, this.#path), `clause ${i}`, rowsRead);
+    const targetKeys = new Set<string>();
+    const insertedKeys: string[] = [];
+    for (const [i, mergeClause] of statement.clauses.entries()) {
+      if (mergeClause.do === 'nothing') continue;
+      const rowsBefore = counts.inserted + counts.updated + counts.deleted;
+      const rowsRead = new RowsRead(false, this.#writtenRowsMax, rowsBefore);
+      const { columns } = await this.#readForWrite(clauseRows(statement, mergeClause, this.#callerPath), `clause ${i}`, rowsRead);
       if (rowsRead.rows === 0) continue;
-      const step = this.#stepOf(clause, rowsRead, columns);
-      steps.push(step);
-      counts[wrote[clause.do]] += rowsRead.rows;
-      if (!clause.matched) {
-        if (step.kind === 'put-rows')
-          inserted.push(...this.#keysOf(step.rows.columns, step.rows.length).filter((key) => key !== null));
+      const clauseStep = this.#stepOfClause(mergeClause, rowsRead, columns);
+      mergeSteps.push(clauseStep);
+      counts[countOfClause[mergeClause.do]] += rowsRead.rows;
+      if (!mergeClause.matched) {
+        if (clauseStep.kind === 'put-rows')
+          insertedKeys.push(
+            ...this.#keysOfCells(clauseStep.rows.columns, clauseStep.rows.length).filter((insertedKey) => insertedKey !== null),
+          );
         continue;
       }
-      for (const row of rowsRead.numbers()) keys.add(String(rowsRead.cell(row, 0)));
-      if (keys.size < counts.updated + counts.deleted)
-        throw severalRows('MERGE meets a row of the target twice', statement.location);
+      for (const row of rowsRead.numbers()) targetKeys.add(String(rowsRead.cell(row, 0)));
+      if (targetKeys.size < counts.updated + counts.deleted)
+        throw severalRowsError('MERGE meets a row of the target twice', statement.location);
     }
-    for (const key of inserted) {
-      if (keys.has(key))
+    for (const key of insertedKeys) {
+      if (targetKeys.has(key))
         throw errorAt(
           'REL_CONFLICT',
           `the key ${JSON.stringify(key)} is there already, or is inserted twice`,
           statement.location,
         );
-      keys.add(key);
+      targetKeys.add(key);
     }
-    const command =
-      steps.length === 1 ? steps[0]! : steps.length === 0 ? this.#deletion([]) : ({ kind: 'batch', steps } satisfies Batch);
-    return this.#resultOf(await this.#submit(command, () => undefined), counts);
+    const mergeCommand =
+      mergeSteps.length === 1
+        ? mergeSteps[0]!
+        : mergeSteps.length === 0
+          ? this.#deleteRowsOf([])
+          : ({ kind: 'batch', steps: mergeSteps } satisfies Batch);
+    return this.#executedOf(await this.#submitPortions(mergeCommand, () => undefined), counts);
   }
 
   /** The step of a clause that writes the rows found for it. */
-  #stepOf(clause: WritingClause, rowsRead: RowsRead, read: readonly OutputColumn[]): PutRows | DeleteRows {
-    const all = rowsRead.numbers();
+  #stepOfClause(clause: WritingClause, rowsRead: RowsRead, columnsRead: readonly OutputColumn[]): PutRows | DeleteRows {
+    const clauseRowIds = rowsRead.numbers();
     if (clause.do === 'insert') {
-      const columns = insertedColumns(clause, this.#definition, clause.values.length);
-      const cells = columns.map((column, i) => cellsFor(rowsRead, i, read[i]!.type, column, all));
-      return this.#put({ length: all.length, columns: cells }, { when: 'absent' });
+      const columns = insertedColumns(clause, this.#targetDefinition, clause.values.length);
+      const clauseCells = columns.map((column, i) => cellsFor(rowsRead, i, columnsRead[i]!.type, column, clauseRowIds));
+      return this.#putRowsOf({ length: clauseRowIds.length, columns: clauseCells }, { when: 'absent' });
     }
-    const keys = all.map((row) => String(rowsRead.cell(row, 0)));
-    if (clause.do === 'delete') return this.#deletion(keys);
-    const set = setColumns(clause.set, this.#definition);
-    return this.#patch(
-      keys,
-      set.map((column, i) => cellsFor(rowsRead, i + 1, read[i + 1]!.type, column, all)),
+    const clauseKeys = clauseRowIds.map((row) => String(rowsRead.cell(row, 0)));
+    if (clause.do === 'delete') return this.#deleteRowsOf(clauseKeys);
+    const clauseSet = setColumns(clause.set, this.#targetDefinition);
+    return this.#patchRowsOf(
+      clauseKeys,
+      clauseSet.map((column, i) => cellsFor(rowsRead, i + 1, columnsRead[i + 1]!.type, column, clauseRowIds)),
       undefined,
     );
   }
 
-  #deletion(keys: readonly string[]): DeleteRows {
+  #deleteRowsOf(keys: readonly string[]): DeleteRows {
     return {
       kind: 'delete-rows',
-      type: this.#definition.name,
+      type: this.#targetDefinition.name,
       keys,
-      when: { unchangedSince: this.#snapshot.instant },
-      computedFrom: [...this.#computedFrom],
+      when: { unchangedSince: this.#writeSnapshot.instant },
+      computedFrom: [...this.#columnsComputedFrom],
     };
   }
 
   /** In a transaction a statement is written in batches; its result comes from one. */
-  get #rowsMax(): number {
-    const { invocation, statement } = this.#request;
+  get #writtenRowsMax(): number {
+    const { invocation, statement } = this.#writeRequest;
     return invocation.transaction === null || statement.returning !== null ? batchRowsMax : invocation.transaction.rowsMax;
   }
 
-  get #path(): string | null {
-    return this.#snapshot.caller.path;
+  get #callerPath(): string | null {
+    return this.#writeSnapshot.caller.path;
   }
 
   /** Runs a query of the statement. It must not read masked columns: its rows, and the choice of them, become cells. */
-  async #read(query: Query, part: string, rowsRead: RowsRead, more: Partial<ReadRequest> = {}): Promise<Answer> {
-    return this.#request.host.read({
+  async #readForWrite(
+    query: Query,
+    queryPart: string,
+    rowsRead: RowsRead,
+    moreOfRead: Partial<ReadRequest> = {},
+  ): Promise<Answer> {
+    return this.#writeRequest.host.read({
       query,
-      part,
+      part: queryPart,
       rows: rowsRead,
-      snapshot: this.#snapshot,
-      time: more.time,
-      extra: more.extra,
-      given: more.given,
+      snapshot: this.#writeSnapshot,
+      time: moreOfRead.time,
+      extra: moreOfRead.extra,
+      given: moreOfRead.given,
       onPlan: (ready) => {
         for (const { type, columns } of ready.reads) {
-          this.#types.add(type);
-          const masks = this.#snapshot.masksOf(type);
+          this.#typesWritten.add(type);
+          const masks = this.#writeSnapshot.masksOf(type);
           const masked = columns.find((name) => masks.has(name));
           if (masked !== undefined) throw maskedColumn(type, masked);
-          if (type === this.#definition.name) for (const name of columns) this.#computedFrom.add(name);
+          if (type === this.#targetDefinition.name) for (const name of columns) this.#columnsComputedFrom.add(name);
         }
-        more.onPlan?.(ready);
+        moreOfRead.onPlan?.(ready);
       },
     });
   }
 
-  #returning(statement: InsertStatement | UpdateStatement, otherColumns: OtherColumns | null): Returning | null {
+  #returningOf(statement: InsertStatement | UpdateStatement, otherColumns: OtherColumns | null): Returning | null {
     if (statement.returning === null) return null;
-    const { caller, mayShow } = this.#snapshot;
+    const { caller, mayShow } = this.#writeSnapshot;
     if (!mayShow(statement.target.type, caller.path)) {
       throw errorAt(
         'REL_ACL',
@@ -429,28 +467,28 @@ class Write {
         statement.location,
       );
     }
-    const { host } = this.#request;
-    return new Returning(statement, this.#snapshot, (query) => host.atOnce(query, this.#snapshot), otherColumns);
+    const { host } = this.#writeRequest;
+    return new Returning(statement, this.#writeSnapshot, (query) => host.atOnce(query, this.#writeSnapshot), otherColumns);
   }
 
   /** Keeps the returned values of the rows that were written. */
-  #take(returning: Returning | null, outcomes: readonly RowOutcome[], writtenRows: () => readonly WrittenRows[]): void {
+  #takeReturned(returning: Returning | null, outcomes: readonly RowOutcome[], writtenRows: () => readonly WrittenRows[]): void {
     if (returning === null) return;
-    const stored = outcomes.filter(({ became }) => became === 'created' || became === 'updated');
-    this.#returned = returning.rows(stored, writtenRows(), ({ index }) => index, this.#definition.name);
+    const storedOutcomes = outcomes.filter(({ became }) => became === 'created' || became === 'updated');
+    this.#returnedRows = returning.rows(storedOutcomes, writtenRows(), ({ index }) => index, this.#targetDefinition.name);
   }
 
-  #put(rows: RowBatch, { when, patch, listsRows }: Pick<PutRows, 'when' | 'patch' | 'listsRows'>): PutRows {
-    const { statement, invocation } = this.#request;
+  #putRowsOf(rows: RowBatch, { when, patch, listsRows }: Pick<PutRows, 'when' | 'patch' | 'listsRows'>): PutRows {
+    const { statement, invocation } = this.#writeRequest;
     const provenance = { source: invocation.caller.door, method: statement.kind, confidence: 1, derivedFrom: null };
     return {
       kind: 'put-rows',
-      type: this.#definition.name,
+      type: this.#targetDefinition.name,
       rows,
       atomic: false,
       createType: false,
       provenance,
-      computedFrom: [...this.#computedFrom],
+      computedFrom: [...this.#columnsComputedFrom],
       when,
       patch,
       listsRows,
@@ -458,95 +496,106 @@ class Write {
   }
 
   /** Sets these columns in the rows of these keys, as they were found. */
-  #patch(keys: readonly string[], set: readonly NamedColumn[], listsRows: true | undefined): PutRows {
-    const sent = new Uint8Array(keys.length).fill(1);
-    const columns = [{ name: '_pk', type: 'string', vector: vectorOf(keys, 'string') } as const, ...set];
-    const patch: SentCells = new Map(set.flatMap(({ name }) => (isBound(name) ? [] : [[name, sent] as const])));
-    const when = { unchangedSince: this.#snapshot.instant, exceptOwn: true as const };
-    return this.#put({ length: keys.length, columns }, { when, patch, listsRows });
+  #patchRowsOf(keys: readonly string[], setColumnCells: readonly NamedColumn[], listsRows: true | undefined): PutRows {
+    const sentCells = new Uint8Array(keys.length).fill(1);
+    const patchColumns = [{ name: '_pk', type: 'string', vector: vectorOf(keys, 'string') } as const, ...setColumnCells];
+    const sentByColumn: SentCells = new Map(
+      setColumnCells.flatMap(({ name }) => (isValidTimeBound(name) ? [] : [[name, sentCells] as const])),
+    );
+    const unchangedCondition = { unchangedSince: this.#writeSnapshot.instant, exceptOwn: true as const };
+    return this.#putRowsOf(
+      { length: keys.length, columns: patchColumns },
+      { when: unchangedCondition, patch: sentByColumn, listsRows },
+    );
   }
 
   /** Submits all rows or none: the first refused row refuses the statement. */
-  async #submit(
+  async #submitPortions(
     command: PutRows | DeleteRows | Batch,
-    take: (decided: Decided, writtenRows: () => readonly WrittenRows[]) => void,
-  ): Promise<CameTo> {
-    const { invocation } = this.#request;
-    invocation.describe({ action: deletes(command) ? 'delete' : 'ingest' });
-    const portions = portionsOf(command);
+    takeWritten: (decided: DecidedWrite, writtenRows: () => readonly WrittenRows[]) => void,
+  ): Promise<WriteOutcome> {
+    const { invocation } = this.#writeRequest;
+    invocation.describe({ action: isDeletion(command) ? 'delete' : 'ingest' });
+    const commandPortions = portionsOf(command);
     const { transaction } = invocation;
     try {
-      if (portions.length === 1) return await this.#submitOne(command, take);
+      if (commandPortions.length === 1) return await this.#submitPortion(command, takeWritten);
       // A transaction takes all of a statement or nothing of it.
-      transaction!.savepoint(ofStatement);
-      let all: CameTo | null = null;
-      for (const portion of portions) {
-        const came = await this.#submitOne(portion, take);
-        all = all === null ? came : { ...came, accepted: all.accepted + came.accepted, systemFrom: all.systemFrom };
-        await this.#request.host.turn();
+      transaction!.savepoint(statementSavepoint);
+      let allPortions: WriteOutcome | null = null;
+      for (const portion of commandPortions) {
+        const portionOutcome = await this.#submitPortion(portion, takeWritten);
+        allPortions =
+          allPortions === null
+            ? portionOutcome
+            : { ...portionOutcome, accepted: allPortions.accepted + portionOutcome.accepted, systemFrom: allPortions.systemFrom };
+        await this.#writeRequest.host.turn();
       }
-      transaction!.release(ofStatement);
-      return all!;
+      transaction!.release(statementSavepoint);
+      return allPortions!;
     } catch (error) {
-      if (portions.length > 1) transaction!.rollbackTo(ofStatement);
+      if (commandPortions.length > 1) transaction!.rollbackTo(statementSavepoint);
       throw error;
     } finally {
-      invocation.describe({ objectType: [...this.#types].join(',') });
+      invocation.describe({ objectType: [...this.#typesWritten].join(',') });
     }
   }
 
-  async #submitOne(
+  async #submitPortion(
     command: PutRows | DeleteRows | Batch,
-    take: (decided: Decided, writtenRows: () => readonly WrittenRows[]) => void,
-  ): Promise<CameTo> {
-    const { invocation, statement, sync } = this.#request;
-    const options: SubmitOptions = {
+    takeWritten: (decided: DecidedWrite, writtenRows: () => readonly WrittenRows[]) => void,
+  ): Promise<WriteOutcome> {
+    const { invocation, statement, sync } = this.#writeRequest;
+    const submitOptions: SubmitOptions = {
       sync,
       before: (decided, writtenRows) => {
-        const [refused] = decided.errors;
-        if (refused !== undefined) {
-          const row = statement.kind === 'insert' ? `row ${refused.index}: ` : '';
-          const step = command.kind === 'batch' ? null : command;
-          const stale = refused.code === 'REL_CONFLICT' && step !== null && this.#isStale(step);
-          throw new ServiceError(refused.code as ErrorCode, row + refused.detail, {
-            ...(stale && { stale: true }),
-            ...(step && { refused: refusedRow(step, this.#definition.primaryKey, refused) }),
+        const [refusedRejection] = decided.errors;
+        if (refusedRejection !== undefined) {
+          const refusedRowText = statement.kind === 'insert' ? `row ${refusedRejection.index}: ` : '';
+          const singleStep = command.kind === 'batch' ? null : command;
+          const isStaleRefusal = refusedRejection.code === 'REL_CONFLICT' && singleStep !== null && this.#isStale(singleStep);
+          throw new ServiceError(refusedRejection.code as ErrorCode, refusedRowText + refusedRejection.detail, {
+            ...(isStaleRefusal && { stale: true }),
+            ...(singleStep && { refused: refusedRow(singleStep, this.#targetDefinition.primaryKey, refusedRejection) }),
           });
         }
-        take(decided, writtenRows);
+        takeWritten(decided, writtenRows);
       },
     };
     try {
-      return await invocation.submit(command, options);
+      return await invocation.submit(command, submitOptions);
     } catch (error) {
-      const refused = error instanceof ServiceError && error.code === 'REL_CONFLICT' ? error.facts.step : undefined;
-      const isStale = refused !== undefined && command.kind === 'batch' && this.#isStale(command.steps[refused]!);
+      const refusedStep = error instanceof ServiceError && error.code === 'REL_CONFLICT' ? error.facts.step : undefined;
+      const isStale = refusedStep !== undefined && command.kind === 'batch' && this.#isStale(command.steps[refusedStep]!);
       throw isStale ? new ServiceError('REL_CONFLICT', (error as ServiceError).message, { stale: true }) : error;
     }
   }
 
   /** Whether a conflict of this step comes of a row that was written meanwhile, and not of a key that is sent. */
   #isStale(step: PutRows | DeleteRows): boolean {
-    const { statement } = this.#request;
+    const { statement } = this.#writeRequest;
     if (statement.kind === 'merge') return step.kind === 'delete-rows' || step.when !== 'absent';
     return statement.kind !== 'insert' || statement.conflict?.do === 'update';
   }
 
-  #resultOf(outcome: CameTo, counts: Partial<Pick<Written, 'inserted' | 'updated' | 'deleted' | 'kept'>>): Executed {
-    const { host, statement } = this.#request;
+  #executedOf(
+    outcome: WriteOutcome,
+    writtenCounts: Partial<Pick<Written, 'inserted' | 'updated' | 'deleted' | 'kept'>>,
+  ): Executed {
+    const { host, statement } = this.#writeRequest;
     const { systemFrom, systemFromLast, durability } = outcome;
-    const facts = { asOfSystem: this.#snapshot.instant, costUnits: 1, processingTimeMs: host.processingTimeMs() };
-    const { columns, batches, rowCount } = this.#returned;
-    const overtaken = this.#overtaken;
+    const answerFigures = { asOfSystem: this.#writeSnapshot.instant, costUnits: 1, processingTimeMs: host.processingTimeMs() };
+    const { columns, batches, rowCount } = this.#returnedRows;
+    const overtaken = this.#isOvertaken;
     return {
       // All returned rows are there: these replace the answer's.
-      answer: { ...smallAnswer(columns, [], facts), batches, rowCount, estimatedTotalHits: rowCount, overtaken },
+      answer: { ...smallAnswer(columns, [], answerFigures), batches, rowCount, estimatedTotalHits: rowCount, overtaken },
       written: {
         verb: statement.kind,
-        inserted: counts.inserted ?? 0,
-        updated: counts.updated ?? 0,
-        deleted: counts.deleted ?? 0,
-        kept: counts.kept ?? 0,
+        inserted: writtenCounts.inserted ?? 0,
+        updated: writtenCounts.updated ?? 0,
+        deleted: writtenCounts.deleted ?? 0,
+        kept: writtenCounts.kept ?? 0,
         systemFrom,
         systemFromLast,
         durability,
@@ -559,22 +608,22 @@ function updatedOrDeleted(statement: UpdateStatement | DeleteStatement, path: st
   return statement.kind === 'update' ? updatedRows(statement, path) : deletedRows(statement, path);
 }
 
-function deletes(command: PutRows | DeleteRows | Batch): boolean {
-  const steps = command.kind === 'batch' ? command.steps : [command];
-  return steps.every(({ kind }) => kind === 'delete-rows');
+function isDeletion(command: PutRows | DeleteRows | Batch): boolean {
+  const commandSteps = command.kind === 'batch' ? command.steps : [command];
+  return commandSteps.every(({ kind }) => kind === 'delete-rows');
 }
 
-const severalRows = (clauseName: string, location: Location): ServiceError =>
+const severalRowsError = (clauseName: string, location: Location): ServiceError =>
   errorAt('REL_INVALID', `${clauseName}: a statement writes each row once`, location, 'several-rows');
 
 type WritingClause = Exclude<MergeClause, { do: 'nothing' }>;
-const wrote = { insert: 'inserted', update: 'updated', delete: 'deleted' } as const;
+const countOfClause = { insert: 'inserted', update: 'updated', delete: 'deleted' } as const;
 
-type Update = Extract<Conflict, { do: 'update' }>;
-type CameTo = Pick<Outcome, 'accepted' | 'systemFrom' | 'systemFromLast' | 'durability'>;
-type Decided = Omit<Outcome, 'durability' | 'replayed'>;
+type ConflictUpdate = Extract<Conflict, { do: 'update' }>;
+type WriteOutcome = Pick<Outcome, 'accepted' | 'systemFrom' | 'systemFromLast' | 'durability'>;
+type DecidedWrite = Omit<Outcome, 'durability' | 'replayed'>;
 
-interface Inserted {
+interface InsertedRows {
   readonly columns: readonly TargetColumn[];
   readonly cells: readonly NamedColumn[];
   readonly length: number;
@@ -582,21 +631,23 @@ interface Inserted {
 }
 
 /** No client can name it. */
-const ofStatement = '\0statement';
+const statementSavepoint = '\0statement';
 
-function isBound(name: string): boolean {
+function isValidTimeBound(name: string): boolean {
   return name === 'valid_from' || name === 'valid_to';
 }
 
-function typeOf({ name, type }: NamedColumn): { readonly name: string; readonly type: ColumnType } {
+function nameAndTypeOf({ name, type }: NamedColumn): { readonly name: string; readonly type: ColumnType } {
   return { name, type };
 }
 
 /** The definition of an open type with the new columns of these rows. */
 function withNewColumns(definition: TypeDefinition, cells: readonly NamedColumn[]): TypeDefinition {
-  const plain = { required: false, masked: false, indexed: false, subject: false, dims: 0 };
-  const fresh = cells.filter(({ name }) => !Object.hasOwn(definition.properties, name) && !Object.hasOwn(systemColumns, name));
-  if (fresh.length === 0) return definition;
-  const added = fresh.map(({ name, type }) => [name, { ...plain, type }] as const);
-  return { ...definition, properties: { ...definition.properties, ...Object.fromEntries(added) } };
+  const plainProperty = { required: false, masked: false, indexed: false, subject: false, dims: 0 };
+  const newColumns = cells.filter(
+    ({ name }) => !Object.hasOwn(definition.properties, name) && !Object.hasOwn(systemColumns, name),
+  );
+  if (newColumns.length === 0) return definition;
+  const addedProperties = newColumns.map(({ name, type }) => [name, { ...plainProperty, type }] as const);
+  return { ...definition, properties: { ...definition.properties, ...Object.fromEntries(addedProperties) } };
 }

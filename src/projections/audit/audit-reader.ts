@@ -9,112 +9,125 @@ import { type AuditProjection, moveAction } from './projection.ts';
 
 const pageRecordsMax = 1000;
 
-type Filter = Omit<AuditQuery, 'after' | 'limit'>;
+type AuditFilter = Omit<AuditQuery, 'after' | 'limit'>;
 
-interface RecordPosition {
+interface AuditCursor {
   readonly leaf: number;
   readonly indexInEntry: number;
 }
 
 /** Stretches, and the leaf of the last record in them. */
-interface End {
+interface AuditLogEnd {
   readonly rangeCount: number;
   readonly leaf: number;
 }
 
-const fromTheStart: RecordPosition = { leaf: -1, indexInEntry: -1 };
+const firstAuditCursor: AuditCursor = { leaf: -1, indexInEntry: -1 };
 
 /** Which records one reader may see: by the organisation path that they were made under. */
 export type AuditScope = (path: string | null) => boolean;
 
 export class LogAuditReader implements AuditReader {
-  readonly #projection: AuditProjection;
-  readonly #readFrom: (leaf: number) => AsyncIterable<CommittedEntry>;
-  readonly #visible: AuditScope;
+  readonly #auditProjection: AuditProjection;
+  readonly #readLogFrom: (leaf: number) => AsyncIterable<CommittedEntry>;
+  readonly #isAuditVisible: AuditScope;
 
-  constructor(projection: AuditProjection, readFrom: (leaf: number) => AsyncIterable<CommittedEntry>, visible: AuditScope) {
-    this.#projection = projection;
-    this.#readFrom = readFrom;
-    this.#visible = visible;
+  constructor(
+    auditProjection: AuditProjection,
+    readLogFrom: (leaf: number) => AsyncIterable<CommittedEntry>,
+    isAuditVisible: AuditScope,
+  ) {
+    this.#auditProjection = auditProjection;
+    this.#readLogFrom = readLogFrom;
+    this.#isAuditVisible = isAuditVisible;
   }
 
-  async count(filter: Filter): Promise<{ count: number; byAction: Readonly<Record<string, number>> }> {
-    const known = isEmpty(filter) ? this.#projection.countByAction(this.#visible) : undefined;
-    const byAction = known ?? (await this.#countByReading(filter));
+  async count(auditFilter: AuditFilter): Promise<{ count: number; byAction: Readonly<Record<string, number>> }> {
+    const knownActionCounts = isEmptyAuditFilter(auditFilter)
+      ? this.#auditProjection.countByAction(this.#isAuditVisible)
+      : undefined;
+    const byAction = knownActionCounts ?? (await this.#countActionsInLog(auditFilter));
     let count = 0;
     for (const n of byAction.values()) count += n;
-    const sorted = [...byAction].sort((a, b) => (a[0] < b[0] ? -1 : 1));
-    return { count, byAction: Object.fromEntries(sorted) };
+    const sortedActionCounts = [...byAction].sort((a, b) => (a[0] < b[0] ? -1 : 1));
+    return { count, byAction: Object.fromEntries(sortedActionCounts) };
   }
 
   async entries(query: AuditQuery): Promise<AuditPage> {
-    const limit = Math.min(query.limit, pageRecordsMax);
-    const after = query.after === undefined ? fromTheStart : parseCursor(query.after);
+    const auditPageLimit = Math.min(query.limit, pageRecordsMax);
+    const auditCursor = query.after === undefined ? firstAuditCursor : parseAuditCursor(query.after);
     const entries: AuditEntry[] = [];
-    if (limit <= 0) return { entries, next: null };
-    for await (const entry of this.#matching(query, after)) {
-      if (entries.length === limit) {
-        const last = entries[limit - 1]!;
-        return { entries, next: `${last.leaf}.${last.indexInEntry}` };
+    if (auditPageLimit <= 0) return { entries, next: null };
+    for await (const auditEntry of this.#matchingAuditEntries(query, auditCursor)) {
+      if (entries.length === auditPageLimit) {
+        const lastAuditEntry = entries[auditPageLimit - 1]!;
+        return { entries, next: `${lastAuditEntry.leaf}.${lastAuditEntry.indexInEntry}` };
       }
-      entries.push(entry);
+      entries.push(auditEntry);
     }
     return { entries, next: null };
   }
 
-  all(filter: Filter): AsyncIterable<AuditEntry> {
-    const end = this.#end();
-    return { [Symbol.asyncIterator]: () => this.#matching(filter, fromTheStart, end) };
+  all(auditFilter: AuditFilter): AsyncIterable<AuditEntry> {
+    const auditLogEnd = this.#auditLogEnd();
+    return { [Symbol.asyncIterator]: () => this.#matchingAuditEntries(auditFilter, firstAuditCursor, auditLogEnd) };
   }
 
-  async #countByReading(filter: Filter): Promise<Map<string, number>> {
-    const sums = new Map<string, number>();
-    for await (const { action } of this.#matching(filter, fromTheStart)) {
-      sums.set(action, (sums.get(action) ?? 0) + 1);
+  async #countActionsInLog(auditFilter: AuditFilter): Promise<Map<string, number>> {
+    const actionSums = new Map<string, number>();
+    for await (const { action } of this.#matchingAuditEntries(auditFilter, firstAuditCursor)) {
+      actionSums.set(action, (actionSums.get(action) ?? 0) + 1);
     }
-    return sums;
+    return actionSums;
   }
 
   /** Entries that arrive while an answer is read are not part of it. */
-  #end(): End {
-    const rangeCount = this.#projection.rangeCount;
-    return { rangeCount, leaf: rangeCount === 0 ? -1 : this.#projection.leafRange(rangeCount - 1).lastLeaf };
+  #auditLogEnd(): AuditLogEnd {
+    const rangeCount = this.#auditProjection.rangeCount;
+    return { rangeCount, leaf: rangeCount === 0 ? -1 : this.#auditProjection.leafRange(rangeCount - 1).lastLeaf };
   }
 
-  async *#matching(filter: Filter, after: RecordPosition, end = this.#end()): AsyncGenerator<AuditEntry, void> {
-    for (let i = 0; i < end.rangeCount; i++) {
-      const leafRange = this.#projection.leafRange(i);
-      if (leafRange.lastLeaf < after.leaf) continue;
-      if (filter.since !== undefined && leafRange.until < filter.since) continue;
-      if (filter.until !== undefined && leafRange.since >= filter.until) continue;
-      const lastLeaf = Math.min(leafRange.lastLeaf, end.leaf);
-      for await (const entry of this.#readFrom(Math.max(leafRange.firstLeaf, after.leaf))) {
-        if (entry.leaf > lastLeaf) break;
-        const records = recordsOf(entry, this.#visible);
-        for (let at = 0; at < records.length; at++) {
-          const record = records[at]!;
-          if (entry.leaf === after.leaf && at <= after.indexInEntry) continue;
-          if ((record.action === moveAction || this.#visible(record.path)) && passes(filter, record))
-            yield { ...record, leaf: entry.leaf, indexInEntry: at };
+  async *#matchingAuditEntries(
+    auditFilter: AuditFilter,
+    auditCursor: AuditCursor,
+    auditLogEnd = this.#auditLogEnd(),
+  ): AsyncGenerator<AuditEntry, void> {
+    for (let i = 0; i < auditLogEnd.rangeCount; i++) {
+      const leafRange = this.#auditProjection.leafRange(i);
+      if (leafRange.lastLeaf < auditCursor.leaf) continue;
+      if (auditFilter.since !== undefined && leafRange.until < auditFilter.since) continue;
+      if (auditFilter.until !== undefined && leafRange.since >= auditFilter.until) continue;
+      const lastAuditLeaf = Math.min(leafRange.lastLeaf, auditLogEnd.leaf);
+      for await (const auditedEntry of this.#readLogFrom(Math.max(leafRange.firstLeaf, auditCursor.leaf))) {
+        if (auditedEntry.leaf > lastAuditLeaf) break;
+        const accessRecords = accessRecordsOf(auditedEntry, this.#isAuditVisible);
+        for (let recordIndex = 0; recordIndex < accessRecords.length; recordIndex++) {
+          const accessRecord = accessRecords[recordIndex]!;
+          if (auditedEntry.leaf === auditCursor.leaf && recordIndex <= auditCursor.indexInEntry) continue;
+          if (
+            (accessRecord.action === moveAction || this.#isAuditVisible(accessRecord.path)) &&
+            passesAuditFilter(auditFilter, accessRecord)
+          )
+            yield { ...accessRecord, leaf: auditedEntry.leaf, indexInEntry: recordIndex };
         }
-        if (entry.leaf === lastLeaf) break;
+        if (auditedEntry.leaf === lastAuditLeaf) break;
       }
     }
   }
 }
 
 /** The access records of an entry, or the move of an agreement as the visible side sees it. */
-function recordsOf({ body, context, time }: CommittedEntry, visible: AuditScope): readonly AccessRecord[] {
+function accessRecordsOf({ body, context, time }: CommittedEntry, isAuditVisible: AuditScope): readonly AccessRecord[] {
   if (body.kind === 'access') return body.records;
   if (body.kind !== 'agreement') return [];
   const { change, agreement } = body;
-  if (!visible(agreement.assigner) && !visible(agreement.assignee)) return [];
+  if (!isAuditVisible(agreement.assigner) && !isAuditVisible(agreement.assignee)) return [];
   const { correlationId, principal, tenant, path, door, purpose } = context;
-  const move = { time, correlationId, principal, tenant, path, door, purpose, action: moveAction };
-  return [{ ...move, ...nothingRead, objectType: agreement.types.join(','), template: `${change} ${agreement.id}` }];
+  const agreementMove = { time, correlationId, principal, tenant, path, door, purpose, action: moveAction };
+  return [{ ...agreementMove, ...noRowsRead, objectType: agreement.types.join(','), template: `${change} ${agreement.id}` }];
 }
 
-const nothingRead = {
+const noRowsRead = {
   decision: 'allow',
   code: null,
   literalDigest: null,
@@ -124,34 +137,36 @@ const nothingRead = {
   durationMs: 0,
 } as const;
 
-function passes(filter: Filter, record: AccessRecord): boolean {
+function passesAuditFilter(auditFilter: AuditFilter, accessRecord: AccessRecord): boolean {
   return (
-    (filter.since === undefined || record.time >= filter.since) &&
-    (filter.until === undefined || record.time < filter.until) &&
-    (filter.objectType === undefined || isAbout(record, filter.objectType)) &&
-    (filter.principal === undefined || record.principal === filter.principal) &&
-    (filter.purpose === undefined || record.purpose === filter.purpose) &&
-    (filter.action === undefined || record.action === filter.action)
+    (auditFilter.since === undefined || accessRecord.time >= auditFilter.since) &&
+    (auditFilter.until === undefined || accessRecord.time < auditFilter.until) &&
+    (auditFilter.objectType === undefined || isAboutObjectType(accessRecord, auditFilter.objectType)) &&
+    (auditFilter.principal === undefined || accessRecord.principal === auditFilter.principal) &&
+    (auditFilter.purpose === undefined || accessRecord.purpose === auditFilter.purpose) &&
+    (auditFilter.action === undefined || accessRecord.action === auditFilter.action)
   );
 }
 
 /** A question over several types names them all, separated by commas. */
-function isAbout({ objectType, statements = [] }: AccessRecord, type: string): boolean {
+function isAboutObjectType({ objectType, statements = [] }: AccessRecord, auditedType: string): boolean {
   // The list of types may be cut where an invocation asked many questions.
-  return names(objectType, type) || statements.some((statement) => names(statement.objectType, type));
+  return (
+    namesObjectType(objectType, auditedType) || statements.some((statement) => namesObjectType(statement.objectType, auditedType))
+  );
 }
 
-function names(objectType: string | null, type: string): boolean {
-  return objectType !== null && (objectType === type || objectType.split(',').includes(type));
+function namesObjectType(objectType: string | null, auditedType: string): boolean {
+  return objectType !== null && (objectType === auditedType || objectType.split(',').includes(auditedType));
 }
 
-function isEmpty(filter: Filter): boolean {
-  const { since, until, objectType, principal, purpose, action } = filter;
-  return [since, until, objectType, principal, purpose, action].every((given) => given === undefined);
+function isEmptyAuditFilter(auditFilter: AuditFilter): boolean {
+  const { since, until, objectType, principal, purpose, action } = auditFilter;
+  return [since, until, objectType, principal, purpose, action].every((criterion) => criterion === undefined);
 }
 
-function parseCursor(text: string): RecordPosition {
-  const match = /^(\d{1,15})\.(\d{1,9})$/.exec(text);
-  if (match === null) throw new ServiceError('REL_INVALID', 'after is not a cursor of this list');
-  return { leaf: Number(match[1]), indexInEntry: Number(match[2]) };
+function parseAuditCursor(cursorText: string): AuditCursor {
+  const cursorMatch = /^(\d{1,15})\.(\d{1,9})$/.exec(cursorText);
+  if (cursorMatch === null) throw new ServiceError('REL_INVALID', 'after is not a cursor of this list');
+  return { leaf: Number(cursorMatch[1]), indexInEntry: Number(cursorMatch[2]) };
 }

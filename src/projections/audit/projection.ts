@@ -28,26 +28,26 @@ export class AuditProjection implements Projection {
   readonly name = 'audit';
   readonly formatVersion = 2;
   /** Five words a range: first leaf, last leaf, records, since, until. */
-  #words = new BigInt64Array(64 * wordsPerStretch);
+  #auditWords = new BigInt64Array(64 * wordsPerStretch);
   #rangeCount = 0;
   /** Records by path, then action. The empty string stands for no path: it can't name one. */
-  #counts = new Map<string, Map<string, number>>();
+  #actionCountsByPath = new Map<string, Map<string, number>>();
   /** Moves of agreements by their sides, assigner first. */
-  #moves = new Map<string, number>();
-  #uncounted = false;
+  #agreementMoves = new Map<string, number>();
+  #hasLostCounts = false;
 
-  apply(entry: CommittedEntry): void {
-    if (entry.body.kind === 'agreement') this.#applyMove(entry, entry.body);
-    if (entry.body.kind !== 'access') return;
-    const { records } = entry.body;
-    let since = records[0]?.time ?? entry.time;
-    let until = since;
-    for (const record of records) {
-      if (record.time < since) since = record.time;
-      if (record.time > until) until = record.time;
-      this.#count(record.path, record.action);
+  apply(auditEntry: CommittedEntry): void {
+    if (auditEntry.body.kind === 'agreement') this.#applyAgreementMove(auditEntry, auditEntry.body);
+    if (auditEntry.body.kind !== 'access') return;
+    const { records: accessRecords } = auditEntry.body;
+    let earliestAccess = accessRecords[0]?.time ?? auditEntry.time;
+    let latestAccess = earliestAccess;
+    for (const accessRecord of accessRecords) {
+      if (accessRecord.time < earliestAccess) earliestAccess = accessRecord.time;
+      if (accessRecord.time > latestAccess) latestAccess = accessRecord.time;
+      this.#countAction(accessRecord.path, accessRecord.action);
     }
-    this.#extend(entry.leaf, records.length, since, until);
+    this.#extendAuditStretch(auditEntry.leaf, accessRecords.length, earliestAccess, latestAccess);
   }
 
   get rangeCount(): number {
@@ -57,7 +57,7 @@ export class AuditProjection implements Projection {
   leafRange(index: number): LeafRange {
     assert(index >= 0 && index < this.#rangeCount, 'range exists');
     const at = index * wordsPerStretch;
-    const words = this.#words;
+    const words = this.#auditWords;
     return {
       firstLeaf: Number(words[at]),
       lastLeaf: Number(words[at + 1]),
@@ -67,110 +67,120 @@ export class AuditProjection implements Projection {
     };
   }
 
-  /** Records by action under the paths that `visible` admits; undefined when paths are too many to have been counted. */
-  countByAction(visible: (path: string | null) => boolean): Map<string, number> | undefined {
-    if (this.#uncounted) return undefined;
-    const sums = new Map<string, number>();
-    for (const [path, actions] of this.#counts) {
-      if (!visible(path === '' ? null : path)) continue;
-      for (const [action, count] of actions) sums.set(action, (sums.get(action) ?? 0) + count);
+  /** Records by action under the paths that `isAuditVisible` admits; undefined when paths are too many to have been counted. */
+  countByAction(isAuditVisible: (path: string | null) => boolean): Map<string, number> | undefined {
+    if (this.#hasLostCounts) return undefined;
+    const actionSums = new Map<string, number>();
+    for (const [path, actionCounts] of this.#actionCountsByPath) {
+      if (!isAuditVisible(path === '' ? null : path)) continue;
+      for (const [action, actionCount] of actionCounts) actionSums.set(action, (actionSums.get(action) ?? 0) + actionCount);
     }
-    for (const [sides, count] of this.#moves) {
-      if (sides.split(sideEnd).some(visible)) sums.set(moveAction, (sums.get(moveAction) ?? 0) + count);
+    for (const [sides, count] of this.#agreementMoves) {
+      if (sides.split(agreementSideEnd).some(isAuditVisible))
+        actionSums.set(moveAction, (actionSums.get(moveAction) ?? 0) + count);
     }
-    return sums;
+    return actionSums;
   }
 
-  async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('state', this.#canonical());
+  async checkpoint(auditCheckpoint: CheckpointWriter): Promise<void> {
+    auditCheckpoint.section('state', this.#auditStateBytes());
   }
 
-  async restore(source: CheckpointReader): Promise<void> {
-    const bytes = source.section('state');
-    assert(bytes !== undefined, 'an audit checkpoint has its state');
+  async restore(auditCheckpoint: CheckpointReader): Promise<void> {
+    const auditBytes = auditCheckpoint.section('state');
+    assert(auditBytes !== undefined, 'an audit checkpoint has its state');
     this.reset();
-    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    this.#rangeCount = Number(view.getBigUint64(0, true));
-    const words = this.#rangeCount * wordsPerStretch;
-    this.#words = new BigInt64Array(Math.max(words, 64 * wordsPerStretch));
-    for (let i = 0; i < words; i++) this.#words[i] = view.getBigInt64(8 + i * 8, true);
-    const dump = JSON.parse(Buffer.from(bytes.subarray(8 + words * 8)).toString()) as CountsDump;
-    this.#uncounted = dump.uncounted;
-    this.#counts = new Map(dump.counts.map(([path, actions]) => [path, new Map(actions)]));
-    this.#moves = new Map(dump.moves);
+    const auditView = new DataView(auditBytes.buffer, auditBytes.byteOffset, auditBytes.byteLength);
+    this.#rangeCount = Number(auditView.getBigUint64(0, true));
+    const auditWordCount = this.#rangeCount * wordsPerStretch;
+    this.#auditWords = new BigInt64Array(Math.max(auditWordCount, 64 * wordsPerStretch));
+    for (let i = 0; i < auditWordCount; i++) this.#auditWords[i] = auditView.getBigInt64(8 + i * 8, true);
+    const auditCountsDump = JSON.parse(Buffer.from(auditBytes.subarray(8 + auditWordCount * 8)).toString()) as AuditCountsDump;
+    this.#hasLostCounts = auditCountsDump.uncounted;
+    this.#actionCountsByPath = new Map(auditCountsDump.counts.map(([path, actions]) => [path, new Map(actions)]));
+    this.#agreementMoves = new Map(auditCountsDump.moves);
   }
 
   reset(): void {
-    this.#words = new BigInt64Array(64 * wordsPerStretch);
+    this.#auditWords = new BigInt64Array(64 * wordsPerStretch);
     this.#rangeCount = 0;
-    this.#counts = new Map();
-    this.#moves = new Map();
-    this.#uncounted = false;
+    this.#actionCountsByPath = new Map();
+    this.#agreementMoves = new Map();
+    this.#hasLostCounts = false;
   }
 
   digest(): string {
-    return createHash('sha256').update(this.#canonical()).digest('hex');
+    return createHash('sha256').update(this.#auditStateBytes()).digest('hex');
   }
 
-  #count(path: string | null, action: string): void {
-    if (this.#uncounted) return;
-    let actions = this.#counts.get(path ?? '');
-    if (actions === undefined) {
-      if (this.#counts.size === countedPathsMax) {
-        this.#counts = new Map();
-        this.#moves = new Map();
-        this.#uncounted = true;
+  #countAction(auditedPath: string | null, action: string): void {
+    if (this.#hasLostCounts) return;
+    let actionCounts = this.#actionCountsByPath.get(auditedPath ?? '');
+    if (actionCounts === undefined) {
+      if (this.#actionCountsByPath.size === countedPathsMax) {
+        this.#actionCountsByPath = new Map();
+        this.#agreementMoves = new Map();
+        this.#hasLostCounts = true;
         return;
       }
-      actions = new Map();
-      this.#counts.set(path ?? '', actions);
+      actionCounts = new Map();
+      this.#actionCountsByPath.set(auditedPath ?? '', actionCounts);
     }
-    actions.set(action, (actions.get(action) ?? 0) + 1);
+    actionCounts.set(action, (actionCounts.get(action) ?? 0) + 1);
   }
 
-  #applyMove({ leaf, time }: CommittedEntry, { agreement }: AgreementBody): void {
-    const sides = `${agreement.assigner}${sideEnd}${agreement.assignee}`;
-    if (!this.#uncounted) this.#moves.set(sides, (this.#moves.get(sides) ?? 0) + 1);
-    this.#extend(leaf, 1, time, time);
+  #applyAgreementMove({ leaf, time }: CommittedEntry, { agreement }: AgreementBody): void {
+    const agreementSides = `${agreement.assigner}${agreementSideEnd}${agreement.assignee}`;
+    if (!this.#hasLostCounts) this.#agreementMoves.set(agreementSides, (this.#agreementMoves.get(agreementSides) ?? 0) + 1);
+    this.#extendAuditStretch(leaf, 1, time, time);
   }
 
-  #extend(leaf: number, records: number, since: bigint, until: bigint): void {
-    const words = this.#words;
-    const last = (this.#rangeCount - 1) * wordsPerStretch;
-    const joins =
-      last >= 0 && Number(words[last + 2]) + records <= rangeRecordsMax && leaf - Number(words[last]) < rangeLeavesMax;
-    if (joins) {
-      words[last + 1] = BigInt(leaf);
-      words[last + 2] = words[last + 2]! + BigInt(records);
-      if (since < words[last + 3]!) words[last + 3] = since;
-      if (until > words[last + 4]!) words[last + 4] = until;
+  #extendAuditStretch(leaf: number, recordCount: number, earliestAccess: bigint, latestAccess: bigint): void {
+    const auditWords = this.#auditWords;
+    const lastStretchOffset = (this.#rangeCount - 1) * wordsPerStretch;
+    const joinsLastStretch =
+      lastStretchOffset >= 0 &&
+      Number(auditWords[lastStretchOffset + 2]) + recordCount <= rangeRecordsMax &&
+      leaf - Number(auditWords[lastStretchOffset]) < rangeLeavesMax;
+    if (joinsLastStretch) {
+      auditWords[lastStretchOffset + 1] = BigInt(leaf);
+      auditWords[lastStretchOffset + 2] = auditWords[lastStretchOffset + 2]! + BigInt(recordCount);
+      if (earliestAccess < auditWords[lastStretchOffset + 3]!) auditWords[lastStretchOffset + 3] = earliestAccess;
+      if (latestAccess > auditWords[lastStretchOffset + 4]!) auditWords[lastStretchOffset + 4] = latestAccess;
       return;
     }
-    const at = this.#rangeCount * wordsPerStretch;
-    if (at === words.length) {
-      this.#words = new BigInt64Array(words.length * 2);
-      this.#words.set(words);
+    const newStretchOffset = this.#rangeCount * wordsPerStretch;
+    if (newStretchOffset === auditWords.length) {
+      this.#auditWords = new BigInt64Array(auditWords.length * 2);
+      this.#auditWords.set(auditWords);
     }
-    this.#words.set([BigInt(leaf), BigInt(leaf), BigInt(records), since, until], at);
+    this.#auditWords.set([BigInt(leaf), BigInt(leaf), BigInt(recordCount), earliestAccess, latestAccess], newStretchOffset);
     this.#rangeCount++;
   }
 
   /** Stretch count, words, then counts as JSON sorted by code unit: equal states, equal bytes. */
-  #canonical(): Uint8Array {
-    const counts: CountsDump['counts'] = [...this.#counts].map(([path, actions]) => [path, [...actions].sort(byName)]);
-    const dump: CountsDump = { uncounted: this.#uncounted, counts: counts.sort(byName), moves: [...this.#moves].sort(byName) };
-    const json = Buffer.from(JSON.stringify(dump));
-    const words = this.#rangeCount * wordsPerStretch;
-    const bytes = new Uint8Array(8 + words * 8 + json.length);
-    const view = new DataView(bytes.buffer);
-    view.setBigUint64(0, BigInt(this.#rangeCount), true);
-    for (let i = 0; i < words; i++) view.setBigInt64(8 + i * 8, this.#words[i]!, true);
-    bytes.set(json, 8 + words * 8);
-    return bytes;
+  #auditStateBytes(): Uint8Array {
+    const actionCounts: AuditCountsDump['counts'] = [...this.#actionCountsByPath].map(([path, actions]) => [
+      path,
+      [...actions].sort(byActionName),
+    ]);
+    const auditCountsDump: AuditCountsDump = {
+      uncounted: this.#hasLostCounts,
+      counts: actionCounts.sort(byActionName),
+      moves: [...this.#agreementMoves].sort(byActionName),
+    };
+    const auditCountsJson = Buffer.from(JSON.stringify(auditCountsDump));
+    const auditWordCount = this.#rangeCount * wordsPerStretch;
+    const auditBytes = new Uint8Array(8 + auditWordCount * 8 + auditCountsJson.length);
+    const auditView = new DataView(auditBytes.buffer);
+    auditView.setBigUint64(0, BigInt(this.#rangeCount), true);
+    for (let i = 0; i < auditWordCount; i++) auditView.setBigInt64(8 + i * 8, this.#auditWords[i]!, true);
+    auditBytes.set(auditCountsJson, 8 + auditWordCount * 8);
+    return auditBytes;
   }
 }
 
-interface CountsDump {
+interface AuditCountsDump {
   readonly uncounted: boolean;
   readonly counts: [string, [string, number][]][];
   readonly moves: [string, number][];
@@ -180,8 +190,8 @@ interface CountsDump {
 export const moveAction = 'agreement';
 
 /** Stands in no path. */
-const sideEnd = '\u0000';
+const agreementSideEnd = '\u0000';
 
-function byName(a: readonly [string, unknown], b: readonly [string, unknown]): number {
+function byActionName(a: readonly [string, unknown], b: readonly [string, unknown]): number {
   return a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0;
 }

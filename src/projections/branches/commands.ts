@@ -12,49 +12,58 @@ import { heldBy } from '../retention/holds.ts';
 import type { BranchRecord, Branches } from './projection.ts';
 
 export function decideFork(command: ForkBranch, branches: Branches, context: DecideContext, next: NextPosition): Decision {
-  const { name, source, shares } = command;
-  checkIdentifier(name, 'a branch name');
+  const { name: forkName, source: forkedBranch, shares: forkShares } = command;
+  checkIdentifier(forkName, 'a branch name');
   const { tenant } = context.entry;
-  if (branches.idOf(source, tenant) === undefined) throw unknownBranch(source);
-  if (branches.idOf(name, tenant) !== undefined) {
-    throw new ServiceError('REL_CONFLICT', `there is a branch ${JSON.stringify(name)} already`);
+  if (branches.idOf(forkedBranch, tenant) === undefined) throw unknownBranch(forkedBranch);
+  if (branches.idOf(forkName, tenant) !== undefined) {
+    throw new ServiceError('REL_CONFLICT', `there is a branch ${JSON.stringify(forkName)} already`);
   }
   return decideOne(
     'fork-branch',
-    name,
-    [draft({ kind: 'branch', change: 'forked', name, source, shares }, tenant, context)],
+    forkName,
+    [
+      branchDraft(
+        { kind: 'branch', change: 'forked', name: forkName, source: forkedBranch, shares: forkShares },
+        tenant,
+        context,
+      ),
+    ],
     next,
   );
 }
 
-/** `held`: ids of the holds that were asked for on the branch of a fork. They would end with it. */
+/** `holdsOnFork`: ids of the holds that were asked for on the branch of a fork. They would end with it. */
 export function decideDeleteBranch(
   command: DeleteBranch,
   branches: Branches,
-  held: (fork: number) => readonly string[],
+  holdsOnFork: (fork: number) => readonly string[],
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  const { name } = command;
-  if (name === mainBranch) throw new ServiceError('REL_INVALID', 'main always exists and can not be deleted');
-  const branch = branches.branch(name, context.entry.tenant);
-  if (!branch) throw unknownBranch(name);
-  const ids = held(branch.fork);
-  if (ids.length > 0) throw new ServiceError('REL_CONFLICT', `rows of the branch are under legal hold: ${heldBy(ids)}`);
-  return decideOne('delete-branch', name, [deletionOf(branch, context)], next);
+  const { name: deletedBranchName } = command;
+  if (deletedBranchName === mainBranch) throw new ServiceError('REL_INVALID', 'main always exists and can not be deleted');
+  const deletedBranch = branches.branch(deletedBranchName, context.entry.tenant);
+  if (!deletedBranch) throw unknownBranch(deletedBranchName);
+  const holdIds = holdsOnFork(deletedBranch.fork);
+  if (holdIds.length > 0) throw new ServiceError('REL_CONFLICT', `rows of the branch are under legal hold: ${heldBy(holdIds)}`);
+  return decideOne('delete-branch', deletedBranchName, [deletionOf(deletedBranch, context)], next);
 }
 
-export function unknownBranch(name: string): ServiceError {
-  const detail = `there is no branch ${JSON.stringify(name.slice(0, limits.identifierLength))}`;
-  return new ServiceError('REL_NOT_FOUND', detail, { reason: 'no-such-branch' });
+export function unknownBranch(branchName: string): ServiceError {
+  const noSuchBranch = `there is no branch ${JSON.stringify(branchName.slice(0, limits.identifierLength))}`;
+  return new ServiceError('REL_NOT_FOUND', noSuchBranch, { reason: 'no-such-branch' });
 }
 
 /** Deletes a branch of the tenant's, or one of the store's. */
 export function deletionOf({ name, tenant, source, shares }: BranchRecord, context: DecideContext): EntryDraft {
-  return draft({ kind: 'branch', change: 'deleted', name, source, shares }, tenant, context);
+  return branchDraft({ kind: 'branch', change: 'deleted', name, source, shares }, tenant, context);
 }
 
 /** The leaf of a branch's entry names the branch, whichever one its maker was on. */
-function draft(body: BranchBody, tenant: string | null, context: DecideContext): EntryDraft {
-  return { context: { ...context.entry, branch: body.name }, body: tenant === null ? body : { ...body, own: true } };
+function branchDraft(branchBody: BranchBody, tenant: string | null, context: DecideContext): EntryDraft {
+  return {
+    context: { ...context.entry, branch: branchBody.name },
+    body: tenant === null ? branchBody : { ...branchBody, own: true },
+  };
 }

@@ -26,73 +26,85 @@ export interface BranchRecord {
   readonly owner: string | null;
 }
 
-type Saved = Omit<BranchRecord, 'tenant'> & Partial<Pick<BranchRecord, 'tenant'>>;
+type SavedBranch = Omit<BranchRecord, 'tenant'> & Partial<Pick<BranchRecord, 'tenant'>>;
 
 export class Branches implements Projection {
   readonly name = 'branches';
   readonly formatVersion = 1;
-  readonly #branches = new TenantNames<BranchRecord>();
+  readonly #branchesByName = new TenantNames<BranchRecord>();
 
   /** The live branch that a name means to a tenant; undefined for main, which was never forked. */
-  branch(name: string, tenant: string | null): BranchRecord | undefined {
-    return this.#branches.get(name, tenant);
+  branch(branchName: string, tenant: string | null): BranchRecord | undefined {
+    return this.#branchesByName.get(branchName, tenant);
   }
 
   /** Fork of the branch that a name means to a tenant, 0 for main; undefined when none stands. */
-  idOf(name: string, tenant: string | null): number | undefined {
-    return name === mainBranch ? 0 : this.#branches.get(name, tenant)?.fork;
+  idOf(branchName: string, tenant: string | null): number | undefined {
+    return branchName === mainBranch ? 0 : this.#branchesByName.get(branchName, tenant)?.fork;
   }
 
   /** Everybody's, by name, then tenant, in codepoint order. */
   list(): readonly BranchRecord[] {
-    return [...this.#branches.values()].sort(
+    return [...this.#branchesByName.values()].sort(
       (a, b) => compareText(a.name, b.name) || compareText(a.tenant ?? '', b.tenant ?? ''),
     );
   }
 
   /** Branches that a tenant can name: its own, and the store's whose name it has not taken. */
   listFor(tenant: string | null): readonly BranchRecord[] {
-    return this.list().filter((branch) => this.#branches.get(branch.name, tenant) === branch);
+    return this.list().filter((branch) => this.#branchesByName.get(branch.name, tenant) === branch);
   }
 
-  apply(entry: CommittedEntry): void {
-    if (entry.body.kind !== 'branch') return;
-    const { change, name, source, shares } = entry.body;
-    const tenant = scopeOfName(entry, entry.body);
-    if (change === 'deleted') {
-      assert(this.#branches.delete(name, tenant), 'a branch that stands is deleted');
+  apply(branchEntry: CommittedEntry): void {
+    if (branchEntry.body.kind !== 'branch') return;
+    const { change: branchChange, name, source, shares } = branchEntry.body;
+    const tenant = scopeOfName(branchEntry, branchEntry.body);
+    if (branchChange === 'deleted') {
+      assert(this.#branchesByName.delete(name, tenant), 'a branch that stands is deleted');
       return;
     }
-    const isFree = name !== mainBranch && this.#branches.own(name, tenant) === undefined;
-    assert(isFree && this.idOf(source, entry.context.tenant) !== undefined, 'a free name is forked from a branch that stands');
-    const { position: fork, leaf, time: instant } = entry;
-    this.#branches.set(name, tenant, { name, tenant, source, fork, leaf, instant, shares, owner: entry.context.path });
+    const isBranchNameFree = name !== mainBranch && this.#branchesByName.own(name, tenant) === undefined;
+    assert(
+      isBranchNameFree && this.idOf(source, branchEntry.context.tenant) !== undefined,
+      'a free name is forked from a branch that stands',
+    );
+    const { position: fork, leaf, time: instant } = branchEntry;
+    this.#branchesByName.set(name, tenant, {
+      name,
+      tenant,
+      source,
+      fork,
+      leaf,
+      instant,
+      shares,
+      owner: branchEntry.context.path,
+    });
   }
 
-  async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('branches', serialize(this.list()));
+  async checkpoint(branchesCheckpoint: CheckpointWriter): Promise<void> {
+    branchesCheckpoint.section('branches', serialize(this.list()));
   }
 
-  async restore(source: CheckpointReader): Promise<void> {
-    const bytes = source.section('branches');
-    assert(bytes, 'a checkpoint of branches has them');
+  async restore(branchesCheckpoint: CheckpointReader): Promise<void> {
+    const branchesBytes = branchesCheckpoint.section('branches');
+    assert(branchesBytes, 'a checkpoint of branches has them');
     this.reset();
     // An earlier release saved no tenant: all names were the store's.
-    for (const { tenant = null, ...branch } of deserialize(bytes) as Saved[]) {
-      this.#branches.set(branch.name, tenant, { ...branch, tenant });
+    for (const { tenant = null, ...savedBranch } of deserialize(branchesBytes) as SavedBranch[]) {
+      this.#branchesByName.set(savedBranch.name, tenant, { ...savedBranch, tenant });
     }
   }
 
   reset(): void {
-    this.#branches.clear();
+    this.#branchesByName.clear();
   }
 
   digest(): string {
-    const hash = new CanonicalHash();
+    const branchesHash = new CanonicalHash();
     // By positions: in which portions the log was appended is no state.
     for (const { name, tenant, source, fork, instant, shares, owner } of this.list()) {
-      hash.value({ name, ...(tenant !== null && { tenant }), source, fork, instant, shares, owner });
+      branchesHash.value({ name, ...(tenant !== null && { tenant }), source, fork, instant, shares, owner });
     }
-    return hash.hex();
+    return branchesHash.hex();
   }
 }

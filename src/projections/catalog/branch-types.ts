@@ -16,7 +16,7 @@ export interface ScopeTypes {
   readonly changes: number;
 }
 
-interface Scope {
+interface TypeScope {
   types: Map<string, TypeDefinition>;
   shared: boolean;
   changes: number;
@@ -25,18 +25,18 @@ interface Scope {
 }
 
 /** So many names are kept at least: who last looked before them looks at all types. */
-const latestMin = 1_024;
+const latestTypesMin = 1_024;
 
 export class BranchTypes {
   /** By tenant; null: the store's. */
-  readonly #scopes: Map<string | null, Scope>;
-  readonly #readers = new Map<string | null, TenantTypes>();
+  readonly #typeScopes: Map<string | null, TypeScope>;
+  readonly #tenantTypes = new Map<string | null, TenantTypes>();
 
-  constructor(scopes: Iterable<ScopeTypes>) {
-    this.#scopes = new Map();
-    for (const { tenant, types, changes } of scopes)
-      this.#scopes.set(tenant, { types: new Map(types), shared: false, changes, latest: [] });
-    assert(this.#scopes.has(null), 'a branch has the types of the store');
+  constructor(scopesOfTypes: Iterable<ScopeTypes>) {
+    this.#typeScopes = new Map();
+    for (const { tenant, types, changes } of scopesOfTypes)
+      this.#typeScopes.set(tenant, { types: new Map(types), shared: false, changes, latest: [] });
+    assert(this.#typeScopes.has(null), 'a branch has the types of the store');
   }
 
   static builtin(): BranchTypes {
@@ -45,130 +45,139 @@ export class BranchTypes {
 
   /** Types as a tenant means them: its own, and those that it inherits. */
   readerFor(tenant: string | null): CatalogReader {
-    let reader = this.#readers.get(tenant);
-    if (reader === undefined) this.#readers.set(tenant, (reader = new TenantTypes(this, tenant)));
-    return reader;
+    let tenantTypes = this.#tenantTypes.get(tenant);
+    if (tenantTypes === undefined) this.#tenantTypes.set(tenant, (tenantTypes = new TenantTypes(this, tenant)));
+    return tenantTypes;
   }
 
   /** A type that the scope defines itself. */
-  own(tenant: string | null, name: string): TypeDefinition | undefined {
-    return this.ownOf(tenant).get(name);
+  own(tenant: string | null, typeName: string): TypeDefinition | undefined {
+    return this.ownOf(tenant).get(typeName);
   }
 
   ownOf(tenant: string | null): ReadonlyMap<string, TypeDefinition> {
-    return this.#scopes.get(tenant)?.types ?? none;
+    return this.#typeScopes.get(tenant)?.types ?? noOwnTypes;
   }
 
   /** By tenant, the store's first. */
   scopes(): readonly ScopeTypes[] {
-    const each = [...this.#scopes].map(([tenant, { types, changes }]) => ({ tenant, types, changes }));
-    return each.sort((a, b) => compareText(a.tenant ?? '', b.tenant ?? ''));
+    const typeScopes = [...this.#typeScopes].map(([tenant, { types, changes }]) => ({ tenant, types, changes }));
+    return typeScopes.sort((a, b) => compareText(a.tenant ?? '', b.tenant ?? ''));
   }
 
   /** Names that a scope defined since it had so many changes; null: that is too long ago. */
-  definedSince(tenant: string | null, changes: number): readonly string[] | null {
-    const scope = this.#scopes.get(tenant);
-    const count = (scope?.changes ?? 0) - changes;
-    if (count === 0) return [];
-    return scope === undefined || count > scope.latest.length ? null : scope.latest.slice(-count);
+  definedSince(tenant: string | null, changesBefore: number): readonly string[] | null {
+    const typeScope = this.#typeScopes.get(tenant);
+    const newTypeCount = (typeScope?.changes ?? 0) - changesBefore;
+    if (newTypeCount === 0) return [];
+    return typeScope === undefined || newTypeCount > typeScope.latest.length ? null : typeScope.latest.slice(-newTypeCount);
   }
 
   changesOf(tenant: string | null): number {
-    return this.#scopes.get(tenant)?.changes ?? 0;
+    return this.#typeScopes.get(tenant)?.changes ?? 0;
   }
 
   fork(): BranchTypes {
-    const fork = new BranchTypes([{ tenant: null, types: new Map(), changes: 0 }]);
-    for (const [tenant, scope] of this.#scopes) {
-      scope.shared = true;
-      fork.#scopes.set(tenant, { ...scope, latest: [] });
+    const forkedTypes = new BranchTypes([{ tenant: null, types: new Map(), changes: 0 }]);
+    for (const [tenant, sourceScope] of this.#typeScopes) {
+      sourceScope.shared = true;
+      forkedTypes.#typeScopes.set(tenant, { ...sourceScope, latest: [] });
     }
-    return fork;
+    return forkedTypes;
   }
 
-  define(tenant: string | null, definition: TypeDefinition): void {
-    assert(definition.ontologyVersion === this.readerFor(tenant).ontologyVersion + 1, 'the ontology version rises by one');
-    const scope = this.#scopes.get(tenant) ?? { types: new Map<string, TypeDefinition>(), shared: false, changes: 0, latest: [] };
-    if (scope.shared) {
-      scope.types = new Map(scope.types);
-      scope.shared = false;
+  define(tenant: string | null, typeDefinition: TypeDefinition): void {
+    assert(typeDefinition.ontologyVersion === this.readerFor(tenant).ontologyVersion + 1, 'the ontology version rises by one');
+    const typeScope = this.#typeScopes.get(tenant) ?? {
+      types: new Map<string, TypeDefinition>(),
+      shared: false,
+      changes: 0,
+      latest: [],
+    };
+    if (typeScope.shared) {
+      typeScope.types = new Map(typeScope.types);
+      typeScope.shared = false;
     }
-    scope.types.set(definition.name, definition);
-    scope.changes++;
-    scope.latest.push(definition.name);
-    if (scope.latest.length >= 2 * latestMin) scope.latest.splice(0, latestMin);
-    this.#scopes.set(tenant, scope);
+    typeScope.types.set(typeDefinition.name, typeDefinition);
+    typeScope.changes++;
+    typeScope.latest.push(typeDefinition.name);
+    if (typeScope.latest.length >= 2 * latestTypesMin) typeScope.latest.splice(0, latestTypesMin);
+    this.#typeScopes.set(tenant, typeScope);
   }
 
   /** Drops the names of a purged tenant: a later tenant of its id begins with the inherited ones. */
   forget(tenant: string): void {
-    const scope = this.#scopes.get(tenant);
-    if (scope) this.#scopes.set(tenant, { types: new Map(), shared: false, changes: scope.changes + 1, latest: [] });
+    const purgedScope = this.#typeScopes.get(tenant);
+    if (purgedScope)
+      this.#typeScopes.set(tenant, { types: new Map(), shared: false, changes: purgedScope.changes + 1, latest: [] });
   }
 }
 
 class TenantTypes implements CatalogReader {
-  readonly #branch: BranchTypes;
+  readonly #branchTypes: BranchTypes;
   readonly #tenant: string | null;
-  #sorted: readonly TypeDefinition[] = [];
+  #sortedTypes: readonly TypeDefinition[] = [];
   /** Changes of the store's scope and of its own that are in it. */
-  #sortedAt: Changes = { inherited: -1, own: -1 };
+  #sortedAtChanges: TypeChanges = { inherited: -1, own: -1 };
 
-  constructor(branch: BranchTypes, tenant: string | null) {
-    this.#branch = branch;
+  constructor(branchTypes: BranchTypes, tenant: string | null) {
+    this.#branchTypes = branchTypes;
     this.#tenant = tenant;
   }
 
   /** Rises with every change that this tenant sees, and with no other: it must not reveal how much others define. */
   get ontologyVersion(): number {
-    const { inherited, own } = this.#changes;
+    const { inherited, own } = this.#typeChanges;
     return inherited + own;
   }
 
-  get #changes(): Changes {
-    return { inherited: this.#branch.changesOf(null), own: this.#tenant === null ? 0 : this.#branch.changesOf(this.#tenant) };
+  get #typeChanges(): TypeChanges {
+    return {
+      inherited: this.#branchTypes.changesOf(null),
+      own: this.#tenant === null ? 0 : this.#branchTypes.changesOf(this.#tenant),
+    };
   }
 
-  type(name: string): TypeDefinition | undefined {
-    const inherited = this.#branch.own(null, name);
-    return this.#tenant === null ? inherited : (this.#branch.own(this.#tenant, name) ?? inherited);
+  type(typeName: string): TypeDefinition | undefined {
+    const inheritedType = this.#branchTypes.own(null, typeName);
+    return this.#tenant === null ? inheritedType : (this.#branchTypes.own(this.#tenant, typeName) ?? inheritedType);
   }
 
-  isOwn(name: string): boolean {
-    return this.#branch.own(this.#tenant, name) !== undefined;
+  isOwn(typeName: string): boolean {
+    return this.#branchTypes.own(this.#tenant, typeName) !== undefined;
   }
 
   types(): readonly TypeDefinition[] {
-    const { inherited, own } = this.#changes;
-    if (inherited !== this.#sortedAt.inherited || own !== this.#sortedAt.own) {
-      const changed = this.#definedSince(this.#sortedAt);
-      this.#sorted = changed === null ? this.#allSorted() : this.#mergedTypes(changed);
-      this.#sortedAt = { inherited, own };
+    const { inherited: inheritedChanges, own: ownChanges } = this.#typeChanges;
+    if (inheritedChanges !== this.#sortedAtChanges.inherited || ownChanges !== this.#sortedAtChanges.own) {
+      const changedTypeNames = this.#typesDefinedSince(this.#sortedAtChanges);
+      this.#sortedTypes = changedTypeNames === null ? this.#sortAllTypes() : this.#mergedTypes(changedTypeNames);
+      this.#sortedAtChanges = { inherited: inheritedChanges, own: ownChanges };
     }
-    return this.#sorted;
+    return this.#sortedTypes;
   }
 
-  #definedSince({ inherited, own }: Changes): ReadonlySet<string> | null {
-    const everywhere = this.#branch.definedSince(null, inherited);
-    const here = this.#tenant === null ? [] : this.#branch.definedSince(this.#tenant, own);
-    return everywhere === null || here === null ? null : new Set([...everywhere, ...here]);
+  #typesDefinedSince({ inherited, own }: TypeChanges): ReadonlySet<string> | null {
+    const inheritedNewTypes = this.#branchTypes.definedSince(null, inherited);
+    const ownNewTypes = this.#tenant === null ? [] : this.#branchTypes.definedSince(this.#tenant, own);
+    return inheritedNewTypes === null || ownNewTypes === null ? null : new Set([...inheritedNewTypes, ...ownNewTypes]);
   }
 
-  #allSorted(): readonly TypeDefinition[] {
-    const seen = new Map<string, TypeDefinition>();
+  #sortAllTypes(): readonly TypeDefinition[] {
+    const typesByName = new Map<string, TypeDefinition>();
     for (const tenant of new Set([null, this.#tenant])) {
-      for (const [name, type] of this.#branch.ownOf(tenant)) seen.set(name, type);
+      for (const [name, type] of this.#branchTypes.ownOf(tenant)) typesByName.set(name, type);
     }
-    return [...seen.values()].sort(byName);
+    return [...typesByName.values()].sort(byTypeName);
   }
 
   /** The sorted types, those of some names as they are now: sorting all of them after each change would take a turn of some milliseconds. */
   #mergedTypes(names: ReadonlySet<string>): readonly TypeDefinition[] {
-    const changed = [...names].map((name) => this.type(name)!).sort(byName);
+    const changed = [...names].map((name) => this.type(name)!).sort(byTypeName);
     const merged: TypeDefinition[] = [];
     let next = 0;
-    for (const type of this.#sorted) {
-      while (next < changed.length && byName(changed[next]!, type) < 0) merged.push(changed[next++]!);
+    for (const type of this.#sortedTypes) {
+      while (next < changed.length && byTypeName(changed[next]!, type) < 0) merged.push(changed[next++]!);
       if (changed[next]?.name === type.name) merged.push(changed[next++]!);
       else merged.push(type);
     }
@@ -176,10 +185,10 @@ class TenantTypes implements CatalogReader {
   }
 }
 
-interface Changes {
+interface TypeChanges {
   readonly inherited: number;
   readonly own: number;
 }
 
-const byName = (a: TypeDefinition, b: TypeDefinition): number => compareText(a.name, b.name);
-const none: ReadonlyMap<string, TypeDefinition> = new Map();
+const byTypeName = (a: TypeDefinition, b: TypeDefinition): number => compareText(a.name, b.name);
+const noOwnTypes: ReadonlyMap<string, TypeDefinition> = new Map();

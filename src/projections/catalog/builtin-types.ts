@@ -5,7 +5,7 @@
 import type { PropertyDefinition, TypeDefinition } from '../../log/entries/entry.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 
-const property = (type: ColumnType, subject = false): PropertyDefinition => ({
+const builtinProperty = (type: ColumnType, subject = false): PropertyDefinition => ({
   type,
   required: false,
   masked: false,
@@ -15,12 +15,13 @@ const property = (type: ColumnType, subject = false): PropertyDefinition => ({
 });
 
 /** The subject of a row, as its writer names it. */
-const whose = property('string', true);
+const subjectPropertyText = builtinProperty('string', true);
 
-function builtin(name: string, columns: Readonly<Record<string, ColumnType | PropertyDefinition>>): TypeDefinition {
-  const properties: Record<string, PropertyDefinition> = Object.create(null);
-  for (const [column, is] of Object.entries(columns)) properties[column] = typeof is === 'string' ? property(is) : is;
-  return { name, properties, open: true, primaryKey: null, graphTriggers: [], ontologyVersion: 0 };
+function builtinType(name: string, builtinColumns: Readonly<Record<string, ColumnType | PropertyDefinition>>): TypeDefinition {
+  const builtinProperties: Record<string, PropertyDefinition> = Object.create(null);
+  for (const [column, columnDeclaration] of Object.entries(builtinColumns))
+    builtinProperties[column] = typeof columnDeclaration === 'string' ? builtinProperty(columnDeclaration) : columnDeclaration;
+  return { name, properties: builtinProperties, open: true, primaryKey: null, graphTriggers: [], ontologyVersion: 0 };
 }
 
 /** Rules raise alerts as rows of this type. No name is reserved: a tenant may have a type of its own so called. */
@@ -31,23 +32,23 @@ export const otherAlertType = 'RuleAlert';
 
 /** Columns of alerts; the type is registered with the first one. */
 export const alertProperties: Readonly<Record<string, PropertyDefinition>> = {
-  rule_id: property('string'),
-  rule_version: property('integer'),
-  run_id: property('string'),
-  severity: property('string'),
-  title: property('string'),
-  status: property('string'),
-  matched_type: property('string'),
-  matched_pk: property('string'),
-  matched_system_from: property('timestamp'),
-  count: property('integer'),
+  rule_id: builtinProperty('string'),
+  rule_version: builtinProperty('integer'),
+  run_id: builtinProperty('string'),
+  severity: builtinProperty('string'),
+  title: builtinProperty('string'),
+  status: builtinProperty('string'),
+  matched_type: builtinProperty('string'),
+  matched_pk: builtinProperty('string'),
+  matched_system_from: builtinProperty('timestamp'),
+  count: builtinProperty('integer'),
 };
 
 /** In codepoint order of their names. Open: their writers may bring further columns. */
 export const builtinTypes: readonly TypeDefinition[] = [
-  builtin('AgentSession', { session_id: 'string' }),
-  builtin('DecisionRecord', { choice: 'string', inputs: 'json', rationale: 'string', session_id: 'string' }),
-  builtin('DocumentChunk', {
+  builtinType('AgentSession', { session_id: 'string' }),
+  builtinType('DecisionRecord', { choice: 'string', inputs: 'json', rationale: 'string', session_id: 'string' }),
+  builtinType('DocumentChunk', {
     source_id: 'string',
     sequence: 'integer',
     content: 'string',
@@ -58,22 +59,22 @@ export const builtinTypes: readonly TypeDefinition[] = [
     heading: 'string',
     metadata: 'json',
     tool_call_id: 'string',
-    subject: whose,
+    subject: subjectPropertyText,
   }),
-  builtin('DocumentEntry', { database: 'string', collection: 'string', document: 'json' }),
-  builtin('DocumentSource', {
+  builtinType('DocumentEntry', { database: 'string', collection: 'string', document: 'json' }),
+  builtinType('DocumentSource', {
     title: 'string',
     uri: 'string',
     format: 'string',
     length: 'integer',
     content_hash: 'string',
     tool_call_id: 'string',
-    subject: whose,
+    subject: subjectPropertyText,
   }),
-  builtin('Episode', { title: 'string', session_id: 'string' }),
-  builtin('KnowledgeTriple', { subject: 'string', predicate: 'string', object: 'string' }),
-  builtin('KvEntry', { value: 'string', value_base64: 'string' }),
-  builtin('MemoryItem', {
+  builtinType('Episode', { title: 'string', session_id: 'string' }),
+  builtinType('KnowledgeTriple', { subject: 'string', predicate: 'string', object: 'string' }),
+  builtinType('KvEntry', { value: 'string', value_base64: 'string' }),
+  builtinType('MemoryItem', {
     content: 'string',
     session_id: 'string',
     confidence: 'number',
@@ -82,8 +83,8 @@ export const builtinTypes: readonly TypeDefinition[] = [
     supersedes: 'string',
     derived_from: 'json',
   }),
-  builtin('ObjectStoreBucket', { name: 'string' }),
-  builtin('ObjectStoreObject', {
+  builtinType('ObjectStoreBucket', { name: 'string' }),
+  builtinType('ObjectStoreObject', {
     bucket: 'string',
     key: 'string',
     size: 'integer',
@@ -94,15 +95,15 @@ export const builtinTypes: readonly TypeDefinition[] = [
     body: 'string',
     body_as: 'string',
   }),
-  builtin('PubSubMessage', { channel: 'string', message: 'string', message_base64: 'string' }),
-  builtin('Quarantine', {
+  builtinType('PubSubMessage', { channel: 'string', message: 'string', message_base64: 'string' }),
+  builtinType('Quarantine', {
     item_type: 'string',
     item_id: 'string',
     root_id: 'string',
     receipt_id: 'string',
     reason: 'string',
   }),
-  builtin('ToolCall', {
+  builtinType('ToolCall', {
     name: 'string',
     arguments: 'json',
     result: 'json',

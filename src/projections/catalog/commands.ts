@@ -30,82 +30,85 @@ export interface StoredColumns {
 export function decideRegister(
   command: RegisterType,
   catalog: CatalogReader,
-  stored: Pick<StoredColumns, 'wasWritten'>,
+  storedColumns: Pick<StoredColumns, 'wasWritten'>,
   context: DecideContext,
   next: NextPosition,
 ): Decision {
   checkIdentifier(command.name, 'a type name');
   refuseClassified(command.name);
-  const properties = Object.entries(command.properties ?? {});
-  checkCount(properties.length);
-  for (const [name, property] of properties) checkProperty(name, property);
-  checkSubjects(properties);
+  const declaredProperties = Object.entries(command.properties ?? {});
+  checkPropertyCount(declaredProperties.length);
+  for (const [name, declaredProperty] of declaredProperties) checkProperty(name, declaredProperty);
+  checkSubjectProperties(declaredProperties);
   checkPrimaryKey(command);
-  checkTriggers(command);
-  const meaning = meaningOf(command.meaning ?? {});
-  checkMeaning(meaning, new Map(properties), command.properties === null);
+  checkGraphTriggers(command);
+  const declaredMeaning = meaningOf(command.meaning ?? {});
+  checkMeaning(declaredMeaning, new Map(declaredProperties), command.properties === null);
 
-  const existing = catalog.type(command.name);
-  if (existing) {
-    if (sameDeclaration(command, existing)) return decideOne('register-type', command.name, [], next);
-    const why = builtinTypeNames.has(command.name)
+  const registeredType = catalog.type(command.name);
+  if (registeredType) {
+    if (isSameDeclaration(command, registeredType)) return decideOne('register-type', command.name, [], next);
+    const typeConflict = builtinTypeNames.has(command.name)
       ? 'is built in: add columns to it with POST /types/:name/schema'
       : catalog.isOwn(command.name)
         ? 'is registered with another definition'
-        : stored.wasWritten(command.name)
+        : storedColumns.wasWritten(command.name)
           ? 'has rows already, under the definition that everybody inherits'
           : null;
-    if (why !== null) throw new ServiceError('REL_CONFLICT', `type ${JSON.stringify(command.name)} ${why}`);
+    if (typeConflict !== null) throw new ServiceError('REL_CONFLICT', `type ${JSON.stringify(command.name)} ${typeConflict}`);
   }
-  const definition: TypeDefinition = {
+  const newTypeDefinition: TypeDefinition = {
     name: command.name,
-    properties: Object.fromEntries(properties),
+    properties: Object.fromEntries(declaredProperties),
     open: command.properties === null,
     primaryKey: command.primaryKey,
     graphTriggers: command.graphTriggers,
     ontologyVersion: catalog.ontologyVersion + 1,
-    ...guardOf(command.guard),
-    ...meaning,
+    ...typeGuardOf(command.guard),
+    ...declaredMeaning,
   };
-  return decideOne('register-type', command.name, [typeDraft(definition, context)], next);
+  return decideOne('register-type', command.name, [typeDraft(newTypeDefinition, context)], next);
 }
 
 export function decideEvolve(
   command: EvolveType,
   catalog: CatalogReader,
-  stored: StoredColumns,
+  storedColumns: StoredColumns,
   context: DecideContext,
   next: NextPosition,
 ): Decision {
   refuseClassified(command.name);
-  const existing = catalog.type(command.name);
-  if (!existing) throw new ServiceError('REL_UNKNOWN_TYPE', `no type ${JSON.stringify(command.name)}`);
-  const properties = new Map(Object.entries(existing.properties));
-  const guard = changedGuard(existing, command);
-  const meaning = changedMeaning(existing, command.meaning);
-  let changed = !sameGuard(guard.guard, existing.guard) || !sameMeaning(meaning, existing);
-  for (const [name, given] of Object.entries(command.properties)) {
-    checkProperty(name, given);
-    const before = properties.get(name);
-    const property = before?.references === undefined ? given : { references: before.references, ...given };
-    if (before && sameProperty(before, property)) continue;
+  const evolvedType = catalog.type(command.name);
+  if (!evolvedType) throw new ServiceError('REL_UNKNOWN_TYPE', `no type ${JSON.stringify(command.name)}`);
+  const evolvedProperties = new Map(Object.entries(evolvedType.properties));
+  const changedGuards = changedTypeGuard(evolvedType, command);
+  const evolvedMeaning = changedMeaning(evolvedType, command.meaning);
+  let isTypeChanged = !hasSameGuard(changedGuards.guard, evolvedType.guard) || !sameMeaning(evolvedMeaning, evolvedType);
+  for (const [name, givenProperty] of Object.entries(command.properties)) {
+    checkProperty(name, givenProperty);
+    const earlierProperty = evolvedProperties.get(name);
+    const property =
+      earlierProperty?.references === undefined ? givenProperty : { references: earlierProperty.references, ...givenProperty };
+    if (earlierProperty && isSameProperty(earlierProperty, property)) continue;
     // Rows have an `id` from the first one on: text, unless it is declared otherwise.
-    if (!before && name === 'id' && property.type !== 'string')
+    if (!earlierProperty && name === 'id' && property.type !== 'string')
       throw new ServiceError('REL_CONFLICT', 'id is text in a type that was registered without it');
-    if (before) checkWidening(existing, name, before, property, stored, command.mayTakeBack === true);
-    const isEnd = existing.graphTriggers.some(({ sourceField, targetField }) => sourceField === name || targetField === name);
-    if (property.masked && before?.masked !== true && isEnd) throw maskedEnd(name);
-    if (property.subject && before?.subject !== true && stored.wasWritten(existing.name)) {
-      const what = `property ${JSON.stringify(name)} of ${JSON.stringify(existing.name)}`;
-      throw new ServiceError('REL_CONFLICT', `${what} cannot hold the subject: stored rows are not sealed for one`);
+    if (earlierProperty) checkWidening(evolvedType, name, earlierProperty, property, storedColumns, command.mayTakeBack === true);
+    const isEdgeEnd = evolvedType.graphTriggers.some(
+      ({ sourceField, targetField }) => sourceField === name || targetField === name,
+    );
+    if (property.masked && earlierProperty?.masked !== true && isEdgeEnd) throw maskedEdgeEndError(name);
+    if (property.subject && earlierProperty?.subject !== true && storedColumns.wasWritten(evolvedType.name)) {
+      const propertyOfType = `property ${JSON.stringify(name)} of ${JSON.stringify(evolvedType.name)}`;
+      throw new ServiceError('REL_CONFLICT', `${propertyOfType} cannot hold the subject: stored rows are not sealed for one`);
     }
-    properties.set(name, property);
-    changed = true;
+    evolvedProperties.set(name, property);
+    isTypeChanged = true;
   }
-  checkCount(properties.size);
-  checkSubjects([...properties]);
-  checkMeaning(meaning, properties, existing.open);
-  if (!changed) return decideOne('evolve-type', command.name, [], next);
+  checkPropertyCount(evolvedProperties.size);
+  checkSubjectProperties([...evolvedProperties]);
+  checkMeaning(evolvedMeaning, evolvedProperties, evolvedType.open);
+  if (!isTypeChanged) return decideOne('evolve-type', command.name, [], next);
   const {
     guard: _,
     edge: _e,
@@ -114,16 +117,16 @@ export function decideEvolve(
     identifier: _i,
     identifierKinds: _ik,
     language: _l,
-    ...plain
-  } = evolveDefinition(existing, properties, catalog);
-  const definition: TypeDefinition = { ...plain, ...guard, ...meaning };
-  return decideOne('evolve-type', command.name, [typeDraft(definition, context)], next);
+    ...definitionAlone
+  } = evolveDefinition(evolvedType, evolvedProperties, catalog);
+  const evolvedDefinition: TypeDefinition = { ...definitionAlone, ...changedGuards, ...evolvedMeaning };
+  return decideOne('evolve-type', command.name, [typeDraft(evolvedDefinition, context)], next);
 }
 
 /** A tenant's definitions are its own; every tenant inherits definitions made without a tenant. */
 export function typeDraft(definition: TypeDefinition, { entry }: DecideContext): EntryDraft {
-  const own = tenantOf(entry.path) === null ? {} : ({ own: true } as const);
-  return { context: entry, body: { kind: 'type', definition, ...own } };
+  const ownScope = tenantOf(entry.path) === null ? {} : ({ own: true } as const);
+  return { context: entry, body: { kind: 'type', definition, ...ownScope } };
 }
 
 /** The definition with these properties, one ontology version later. */
@@ -138,28 +141,28 @@ export function evolveDefinition(
 /** Throws when `name` can't be a property at all, or its definition makes no sense. */
 export function checkProperty(name: string, property: PropertyDefinition): void {
   checkIdentifier(name, 'a property name');
-  const what = `property ${JSON.stringify(name)}`;
-  if (!columnTypes.includes(property.type)) throw new ServiceError('REL_INVALID', `${what} has an unknown type`);
-  if (isReservedName(name)) throw new ServiceError('REL_INVALID', `${what} has a reserved name`);
+  const quotedProperty = `property ${JSON.stringify(name)}`;
+  if (!columnTypes.includes(property.type)) throw new ServiceError('REL_INVALID', `${quotedProperty} has an unknown type`);
+  if (isReservedName(name)) throw new ServiceError('REL_INVALID', `${quotedProperty} has a reserved name`);
   if (property.references !== undefined) {
-    checkIdentifier(property.references, `the type that ${what} references`);
+    checkIdentifier(property.references, `the type that ${quotedProperty} references`);
     refuseClassified(property.references);
   }
   if (property.subject && !canBeSubject(property.type)) {
-    throw new ServiceError('REL_INVALID', `${what} cannot hold the subject: only a string or an integer can`);
+    throw new ServiceError('REL_INVALID', `${quotedProperty} cannot hold the subject: only a string or an integer can`);
   }
   if (name.startsWith(embeddingPrefix) && property.type !== 'vector')
-    throw new ServiceError('REL_INVALID', `${what} must be a vector`);
+    throw new ServiceError('REL_INVALID', `${quotedProperty} must be a vector`);
   if (name === 'id' && (property.type === 'vector' || property.type === 'json')) {
-    throw new ServiceError('REL_INVALID', `${what} must have a scalar type`);
+    throw new ServiceError('REL_INVALID', `${quotedProperty} must have a scalar type`);
   }
-  const dimsRight =
+  const areDimsValid =
     property.type === 'vector'
       ? Number.isInteger(property.dims) && property.dims >= 1 && property.dims <= limits.vectorDims
       : property.dims === 0;
-  if (!dimsRight) {
-    const rule = property.type === 'vector' ? `needs dims of 1 to ${limits.vectorDims}` : 'has dims but is no vector';
-    throw new ServiceError('REL_INVALID', `${what} ${rule}`);
+  if (!areDimsValid) {
+    const dimsRule = property.type === 'vector' ? `needs dims of 1 to ${limits.vectorDims}` : 'has dims but is no vector';
+    throw new ServiceError('REL_INVALID', `${quotedProperty} ${dimsRule}`);
   }
 }
 
@@ -180,15 +183,15 @@ function refuseClassified(name: string): void {
   if (classifiedTypes.has(name)) throw new ServiceError('REL_HUMINT', 'classified type');
 }
 
-function checkCount(count: number): void {
-  if (count > limits.columnsPerType) {
+function checkPropertyCount(propertyCount: number): void {
+  if (propertyCount > limits.columnsPerType) {
     throw new ServiceError('REL_INVALID', `a type has at most ${limits.columnsPerType} properties`);
   }
 }
 
-function checkSubjects(properties: readonly (readonly [string, PropertyDefinition])[]): void {
-  const subjects = properties.filter(([, { subject }]) => subject);
-  if (subjects.length > 1) throw new ServiceError('REL_INVALID', 'a type has at most one subject property');
+function checkSubjectProperties(properties: readonly (readonly [string, PropertyDefinition])[]): void {
+  const subjectProperties = properties.filter(([, { subject }]) => subject);
+  if (subjectProperties.length > 1) throw new ServiceError('REL_INVALID', 'a type has at most one subject property');
 }
 
 function checkPrimaryKey(command: RegisterType): void {
@@ -196,75 +199,83 @@ function checkPrimaryKey(command: RegisterType): void {
   checkIdentifier(command.primaryKey, 'a primary key');
   if (isReservedName(command.primaryKey)) throw new ServiceError('REL_INVALID', 'the primary key must be a property');
   if (command.properties === null) return;
-  const property = Object.hasOwn(command.properties, command.primaryKey) ? command.properties[command.primaryKey] : undefined;
-  if (!property) throw new ServiceError('REL_INVALID', `primary key ${JSON.stringify(command.primaryKey)} is not a property`);
-  if (!canBeKey(property.type)) throw new ServiceError('REL_INVALID', `a primary key can't be ${property.type}`);
+  const primaryKeyProperty = Object.hasOwn(command.properties, command.primaryKey)
+    ? command.properties[command.primaryKey]
+    : undefined;
+  if (!primaryKeyProperty)
+    throw new ServiceError('REL_INVALID', `primary key ${JSON.stringify(command.primaryKey)} is not a property`);
+  if (!canBeKey(primaryKeyProperty.type))
+    throw new ServiceError('REL_INVALID', `a primary key can't be ${primaryKeyProperty.type}`);
 }
 
-function checkTriggers(command: RegisterType): void {
-  for (const trigger of command.graphTriggers) {
-    checkIdentifier(trigger.linkType, 'a link type');
-    refuseClassified(trigger.linkType);
-    if (trigger.linkType === command.name) throw new ServiceError('REL_INVALID', 'the link type must be another type');
-    for (const field of [trigger.sourceField, trigger.targetField]) {
-      checkIdentifier(field, 'a field of a graph trigger');
-      const property =
-        command.properties !== null && Object.hasOwn(command.properties, field) ? command.properties[field] : undefined;
-      if (command.properties !== null && property === undefined && !Object.hasOwn(systemColumns, field))
+function checkGraphTriggers(command: RegisterType): void {
+  for (const graphTrigger of command.graphTriggers) {
+    checkIdentifier(graphTrigger.linkType, 'a link type');
+    refuseClassified(graphTrigger.linkType);
+    if (graphTrigger.linkType === command.name) throw new ServiceError('REL_INVALID', 'the link type must be another type');
+    for (const triggerField of [graphTrigger.sourceField, graphTrigger.targetField]) {
+      checkIdentifier(triggerField, 'a field of a graph trigger');
+      const triggerProperty =
+        command.properties !== null && Object.hasOwn(command.properties, triggerField)
+          ? command.properties[triggerField]
+          : undefined;
+      if (command.properties !== null && triggerProperty === undefined && !Object.hasOwn(systemColumns, triggerField))
         throw new ServiceError(
           'REL_UNKNOWN_COLUMN',
-          `graph trigger names ${JSON.stringify(field)}, which is not a property${didYouMean(field, Object.keys(command.properties))}`,
+          `graph trigger names ${JSON.stringify(triggerField)}, which is not a property${didYouMean(triggerField, Object.keys(command.properties))}`,
         );
-      if (property?.masked === true) throw maskedEnd(field);
-      if (property?.type === 'vector')
+      if (triggerProperty?.masked === true) throw maskedEdgeEndError(triggerField);
+      if (triggerProperty?.type === 'vector')
         throw new ServiceError(
           'REL_INVALID',
-          `graph trigger names ${JSON.stringify(field)}, which is a vector and cannot name a row`,
+          `graph trigger names ${JSON.stringify(triggerField)}, which is a vector and cannot name a row`,
         );
     }
   }
 }
 
 /** Readers of the edges are not checked against the row's mask: a masked value would show in them. */
-function maskedEnd(field: string): ServiceError {
+function maskedEdgeEndError(maskedField: string): ServiceError {
   return new ServiceError(
     'REL_MASKED_COLUMN',
-    `a graph trigger would show the masked property ${JSON.stringify(field)} in its edges`,
+    `a graph trigger would show the masked property ${JSON.stringify(maskedField)} in its edges`,
   );
 }
 
 function checkWidening(
   type: TypeDefinition,
   name: string,
-  before: PropertyDefinition,
-  after: PropertyDefinition,
-  stored: StoredColumns,
+  earlierProperty: PropertyDefinition,
+  widenedProperty: PropertyDefinition,
+  storedColumns: StoredColumns,
   mayTakeBack: boolean,
 ): void {
-  const conflict = (why: string): ServiceError =>
+  const wideningConflict = (why: string): ServiceError =>
     new ServiceError('REL_CONFLICT', `property ${JSON.stringify(name)} of ${JSON.stringify(type.name)}: ${why}`);
-  if (before.type !== after.type) {
-    const widens =
-      after.type === 'json' ||
-      (before.type === 'integer' && after.type === 'number') ||
-      (after.type === 'string' && becomesText(before.type));
-    if (!widens) throw conflict(`${before.type} can't become ${after.type}`);
-    if (type.primaryKey === name) throw conflict('the primary key keeps its type');
-    if (before.subject) throw conflict('what says whose rows are keeps its type');
-    if (after.type === 'number' && !stored.integersFitNumber(type.name, name)) {
-      throw conflict('a stored integer has no exact number (above 2^53)');
+  if (earlierProperty.type !== widenedProperty.type) {
+    const isTypeWidened =
+      widenedProperty.type === 'json' ||
+      (earlierProperty.type === 'integer' && widenedProperty.type === 'number') ||
+      (widenedProperty.type === 'string' && becomesText(earlierProperty.type));
+    if (!isTypeWidened) throw wideningConflict(`${earlierProperty.type} can't become ${widenedProperty.type}`);
+    if (type.primaryKey === name) throw wideningConflict('the primary key keeps its type');
+    if (earlierProperty.subject) throw wideningConflict('what says whose rows are keeps its type');
+    if (widenedProperty.type === 'number' && !storedColumns.integersFitNumber(type.name, name)) {
+      throw wideningConflict('a stored integer has no exact number (above 2^53)');
     }
-  } else if (before.dims !== after.dims) throw conflict(`vectors have ${before.dims} dims`);
-  const what = `property ${JSON.stringify(name)} of ${JSON.stringify(type.name)}`;
-  if (before.masked && !after.masked && !mayTakeBack) throw administratorsOnly(`the mask of ${what}`);
-  if (before.subject && !after.subject && !mayTakeBack) throw administratorsOnly(`what ${what} says of whose rows are`);
-  if (before.references !== undefined && before.references !== after.references) {
-    throw conflict(`it references ${JSON.stringify(before.references)}`);
+  } else if (earlierProperty.dims !== widenedProperty.dims) throw wideningConflict(`vectors have ${earlierProperty.dims} dims`);
+  const quotedProperty = `property ${JSON.stringify(name)} of ${JSON.stringify(type.name)}`;
+  if (earlierProperty.masked && !widenedProperty.masked && !mayTakeBack)
+    throw administratorsOnlyError(`the mask of ${quotedProperty}`);
+  if (earlierProperty.subject && !widenedProperty.subject && !mayTakeBack)
+    throw administratorsOnlyError(`what ${quotedProperty} says of whose rows are`);
+  if (earlierProperty.references !== undefined && earlierProperty.references !== widenedProperty.references) {
+    throw wideningConflict(`it references ${JSON.stringify(earlierProperty.references)}`);
   }
-  if (after.required && !before.required) throw conflict("an optional property can't become required");
+  if (widenedProperty.required && !earlierProperty.required) throw wideningConflict("an optional property can't become required");
 }
 
-function sameProperty(a: PropertyDefinition, b: PropertyDefinition): boolean {
+function isSameProperty(a: PropertyDefinition, b: PropertyDefinition): boolean {
   return (
     a.type === b.type &&
     a.required === b.required &&
@@ -277,23 +288,29 @@ function sameProperty(a: PropertyDefinition, b: PropertyDefinition): boolean {
 }
 
 /** A guard that requires nothing is left out. */
-function guardOf(given: Partial<TypeGuard> | undefined): Pick<TypeDefinition, 'guard'> {
-  const { protected: isProtected = false, accessScope = false } = given ?? {};
+function typeGuardOf(givenGuard: Partial<TypeGuard> | undefined): Pick<TypeDefinition, 'guard'> {
+  const { protected: isProtected = false, accessScope = false } = givenGuard ?? {};
   return isProtected || accessScope ? { guard: { protected: isProtected, accessScope } } : {};
 }
 
 /** Any caller who may define types raises a guard; only an administrator takes it back: else it would guard nothing. */
-function changedGuard(type: TypeDefinition, { guard: given = {}, mayTakeBack }: EvolveType): Pick<TypeDefinition, 'guard'> {
-  const lowered = (['protected', 'accessScope'] as const).find((word) => type.guard?.[word] === true && given[word] === false);
-  if (lowered !== undefined && mayTakeBack !== true) {
-    throw administratorsOnly(`the guard of ${JSON.stringify(type.name)}, which asks for ${guardWords[lowered]},`);
+function changedTypeGuard(
+  type: TypeDefinition,
+  { guard: givenGuard = {}, mayTakeBack }: EvolveType,
+): Pick<TypeDefinition, 'guard'> {
+  const loweredGuard = (['protected', 'accessScope'] as const).find(
+    (word) => type.guard?.[word] === true && givenGuard[word] === false,
+  );
+  if (loweredGuard !== undefined && mayTakeBack !== true) {
+    throw administratorsOnlyError(`the guard of ${JSON.stringify(type.name)}, which asks for ${guardWords[loweredGuard]},`);
   }
-  return guardOf({ ...type.guard, ...given });
+  return typeGuardOf({ ...type.guard, ...givenGuard });
 }
 
-function administratorsOnly(what: string): ServiceError {
-  const who = 'an administrator: a token of the tenant with the role tenant-admin, or one of no tenant with platform-admin';
-  return new ServiceError('REL_ACL', `${what} can only be taken back by ${who}`);
+function administratorsOnlyError(guardedMatter: string): ServiceError {
+  const administrator =
+    'an administrator: a token of the tenant with the role tenant-admin, or one of no tenant with platform-admin';
+  return new ServiceError('REL_ACL', `${guardedMatter} can only be taken back by ${administrator}`);
 }
 
 const guardWords: Readonly<Record<keyof TypeGuard, string>> = {
@@ -301,30 +318,38 @@ const guardWords: Readonly<Record<keyof TypeGuard, string>> = {
   accessScope: 'an access scope',
 };
 
-function sameGuard(a: TypeGuard | undefined, b: TypeGuard | undefined): boolean {
+function hasSameGuard(a: TypeGuard | undefined, b: TypeGuard | undefined): boolean {
   return a?.protected === b?.protected && a?.accessScope === b?.accessScope;
 }
 
 /** True when registering this again would change nothing. Columns inferred since then don't count against it. */
-function sameDeclaration(command: RegisterType, existing: TypeDefinition): boolean {
-  if ((command.properties === null) !== existing.open || command.primaryKey !== existing.primaryKey) return false;
-  if (!sameTriggers(command.graphTriggers, existing.graphTriggers)) return false;
-  if (!sameGuard(guardOf(command.guard).guard, existing.guard)) return false;
-  if (!sameMeaning(meaningOf(command.meaning ?? {}), existing)) return false;
+function isSameDeclaration(command: RegisterType, registeredType: TypeDefinition): boolean {
+  if ((command.properties === null) !== registeredType.open || command.primaryKey !== registeredType.primaryKey) return false;
+  if (!hasSameTriggers(command.graphTriggers, registeredType.graphTriggers)) return false;
+  if (!hasSameGuard(typeGuardOf(command.guard).guard, registeredType.guard)) return false;
+  if (!sameMeaning(meaningOf(command.meaning ?? {}), registeredType)) return false;
   if (command.properties === null) return true;
-  const declared = Object.entries(command.properties);
-  if (!declared.every(([name, property]) => existing.properties[name] && sameProperty(existing.properties[name], property)))
+  const declaredProperties = Object.entries(command.properties);
+  if (
+    !declaredProperties.every(
+      ([name, property]) => registeredType.properties[name] && isSameProperty(registeredType.properties[name], property),
+    )
+  )
     return false;
-  const names = new Set(declared.map(([name]) => name));
-  return Object.keys(existing.properties).every((name) => names.has(name) || name.startsWith(embeddingPrefix));
+  const declaredNames = new Set(declaredProperties.map(([name]) => name));
+  return Object.keys(registeredType.properties).every((name) => declaredNames.has(name) || name.startsWith(embeddingPrefix));
 }
 
-function sameTriggers(a: readonly GraphTrigger[], b: readonly GraphTrigger[]): boolean {
+function hasSameTriggers(a: readonly GraphTrigger[], b: readonly GraphTrigger[]): boolean {
   return (
     a.length === b.length &&
-    a.every((one, i) => {
-      const other = b[i]!;
-      return one.linkType === other.linkType && one.sourceField === other.sourceField && one.targetField === other.targetField;
+    a.every((trigger, i) => {
+      const otherTrigger = b[i]!;
+      return (
+        trigger.linkType === otherTrigger.linkType &&
+        trigger.sourceField === otherTrigger.sourceField &&
+        trigger.targetField === otherTrigger.targetField
+      );
     })
   );
 }

@@ -4,39 +4,39 @@ import { compareText } from '../../log/values/value.ts';
 import type { CatalogReader } from '../access-paths.ts';
 
 export class DraftedTypes implements CatalogReader {
-  readonly #catalog: CatalogReader;
+  readonly #baseCatalog: CatalogReader;
   readonly #draftedTypes = new Map<string, TypeDefinition>();
-  #changes = 0;
+  #draftedChanges = 0;
 
-  constructor(catalog: CatalogReader) {
-    this.#catalog = catalog;
+  constructor(baseCatalog: CatalogReader) {
+    this.#baseCatalog = baseCatalog;
   }
 
   get ontologyVersion(): number {
-    return this.#catalog.ontologyVersion + this.#changes;
+    return this.#baseCatalog.ontologyVersion + this.#draftedChanges;
   }
 
-  type(name: string): TypeDefinition | undefined {
-    return this.#draftedTypes.get(name) ?? this.#catalog.type(name);
+  type(typeName: string): TypeDefinition | undefined {
+    return this.#draftedTypes.get(typeName) ?? this.#baseCatalog.type(typeName);
   }
 
-  isOwn(name: string): boolean {
-    return this.#draftedTypes.has(name) || this.#catalog.isOwn(name);
+  isOwn(typeName: string): boolean {
+    return this.#draftedTypes.has(typeName) || this.#baseCatalog.isOwn(typeName);
   }
 
   types(): readonly TypeDefinition[] {
-    if (this.#draftedTypes.size === 0) return this.#catalog.types();
-    const others = this.#catalog.types().filter(({ name }) => !this.#draftedTypes.has(name));
-    return [...others, ...this.#draftedTypes.values()].sort((a, b) => compareText(a.name, b.name));
+    if (this.#draftedTypes.size === 0) return this.#baseCatalog.types();
+    const undraftedTypes = this.#baseCatalog.types().filter(({ name }) => !this.#draftedTypes.has(name));
+    return [...undraftedTypes, ...this.#draftedTypes.values()].sort((a, b) => compareText(a.name, b.name));
   }
 
   /** As it was made; undefined for what the catalog itself says, or does not know. */
-  madeType(name: string): TypeDefinition | undefined {
-    return this.#draftedTypes.get(name);
+  madeType(typeName: string): TypeDefinition | undefined {
+    return this.#draftedTypes.get(typeName);
   }
 
-  add(definition: TypeDefinition): void {
-    this.#draftedTypes.set(definition.name, definition);
-    this.#changes++;
+  add(draftedType: TypeDefinition): void {
+    this.#draftedTypes.set(draftedType.name, draftedType);
+    this.#draftedChanges++;
   }
 }

@@ -6,8 +6,8 @@ export const defaultEnds: EdgeColumns = { from: 'from_id', to: 'to_id' };
 /** Columns that name the ends of its rows; null where these are no edges. */
 export function endsOf({ edge, properties }: Pick<TypeDefinition, 'edge' | 'properties'>): EdgeColumns | null {
   if (edge !== undefined) return edge;
-  const isEnd = (name: string): boolean => Object.hasOwn(properties, name) && properties[name]!.type === 'string';
-  return isEnd(defaultEnds.from) && isEnd(defaultEnds.to) ? defaultEnds : null;
+  const isEdgeEndColumn = (name: string): boolean => Object.hasOwn(properties, name) && properties[name]!.type === 'string';
+  return isEdgeEndColumn(defaultEnds.from) && isEdgeEndColumn(defaultEnds.to) ? defaultEnds : null;
 }
 
 /** Properties of every link type: both ends, and the version that the edge is of. */

@@ -2,7 +2,7 @@
 import type { PropertyDefinition, TypeDefinition } from '../../log/entries/entry.ts';
 
 /** By what they say, but for those that name a type: a tenant's names go with the tenant. */
-const known = new Map<string, PropertyDefinition>();
+const internedProperties = new Map<string, PropertyDefinition>();
 
 /** One shape, whatever it was read from: an object that is spread from another may take a hidden class of its own. */
 export function ownDefinition(
@@ -22,11 +22,13 @@ export function ownDefinition(
   }: Omit<TypeDefinition, 'properties'>,
   properties: Iterable<readonly [string, PropertyDefinition]>,
 ): TypeDefinition {
-  const own = { name, properties: ownProperties(properties), open, primaryKey, graphTriggers, ontologyVersion };
-  const isPlain = [guard, edge, role, roleColumns, identifier, identifierKinds, language].every((each) => each === undefined);
-  if (isPlain) return own;
+  const ownType = { name, properties: internProperties(properties), open, primaryKey, graphTriggers, ontologyVersion };
+  const hasNoMeaning = [guard, edge, role, roleColumns, identifier, identifierKinds, language].every(
+    (meaningMember) => meaningMember === undefined,
+  );
+  if (hasNoMeaning) return ownType;
   return {
-    ...own,
+    ...ownType,
     ...(guard && { guard }),
     ...(edge && { edge }),
     ...(role !== undefined && { role }),
@@ -38,19 +40,19 @@ export function ownDefinition(
 }
 
 /** A record without a prototype: a property called `constructor` is then absent unless it was declared. */
-function ownProperties(properties: Iterable<readonly [string, PropertyDefinition]>): Record<string, PropertyDefinition> {
-  const own: Record<string, PropertyDefinition> = Object.create(null);
-  for (const [name, definition] of properties) own[name] = intern(definition);
-  return own;
+function internProperties(properties: Iterable<readonly [string, PropertyDefinition]>): Record<string, PropertyDefinition> {
+  const ownedProperties: Record<string, PropertyDefinition> = Object.create(null);
+  for (const [name, definition] of properties) ownedProperties[name] = internProperty(definition);
+  return ownedProperties;
 }
 
-function intern(definition: PropertyDefinition): PropertyDefinition {
-  if (definition.references !== undefined) return definition;
-  const { type, required, masked, indexed, subject, dims } = definition;
-  const text = JSON.stringify([type, required, masked, indexed, subject, dims]);
-  const ownProperty = known.get(text);
+function internProperty(propertyDefinition: PropertyDefinition): PropertyDefinition {
+  if (propertyDefinition.references !== undefined) return propertyDefinition;
+  const { type, required, masked, indexed, subject, dims } = propertyDefinition;
+  const propertyJson = JSON.stringify([type, required, masked, indexed, subject, dims]);
+  const ownProperty = internedProperties.get(propertyJson);
   if (ownProperty) return ownProperty;
-  const first = Object.freeze({ type, required, masked, indexed, subject, dims });
-  known.set(text, first);
-  return first;
+  const frozenProperty = Object.freeze({ type, required, masked, indexed, subject, dims });
+  internedProperties.set(propertyJson, frozenProperty);
+  return frozenProperty;
 }

@@ -24,9 +24,9 @@ interface SavedTypes {
 export class Catalog implements Projection {
   readonly name = 'catalog';
   readonly formatVersion = 3;
-  #tree = new BranchTree();
+  #branchTree = new BranchTree();
   /** By fork; main's is 0. */
-  #branches = new Map<number, BranchTypes>([[0, BranchTypes.builtin()]]);
+  #typesByBranch = new Map<number, BranchTypes>([[0, BranchTypes.builtin()]]);
   /** By branch, tenant and type, until a `type` or `branch` entry is applied: every scan asks. */
   readonly #protections = new Map<string, Protection>();
   /** By branch and tenant, as long as those: by link type, the types whose rows have its edges. */
@@ -36,20 +36,20 @@ export class Catalog implements Projection {
 
   /** Types of the branch with this fork, as a tenant means them. */
   catalogOn(branch: number, tenant: string | null): CatalogReader {
-    return this.#typesOn(branch).readerFor(tenant);
+    return this.#branchTypesOn(branch).readerFor(tenant);
   }
 
   /** Every definition of a name on a branch, in every scope. */
-  definitions(branch: number, name: string): readonly TypeDefinition[] {
-    return this.#typesOn(branch)
+  definitions(branch: number, typeName: string): readonly TypeDefinition[] {
+    return this.#branchTypesOn(branch)
       .scopes()
-      .flatMap(({ types }) => types.get(name) ?? []);
+      .flatMap(({ types }) => types.get(typeName) ?? []);
   }
 
-  #typesOn(branch: number): BranchTypes {
-    const types = this.#branches.get(branch);
-    assert(types, 'a branch that is read has types');
-    return types;
+  #branchTypesOn(branch: number): BranchTypes {
+    const branchTypes = this.#typesByBranch.get(branch);
+    assert(branchTypes, 'a branch that is read has types');
+    return branchTypes;
   }
 
   /**
@@ -57,11 +57,12 @@ export class Catalog implements Projection {
    * main's.
    * It holds until a `type` or `branch` entry is applied.
    */
-  protection(branch: number, tenant: string | null, name: string): Protection {
+  protection(branch: number, tenant: string | null, typeName: string): Protection {
     // A control character can't occur in a path.
-    const key = `${branch}\0${tenant ?? '\0'}\0${name}`;
-    let protection = this.#protections.get(key);
-    if (protection === undefined) this.#protections.set(key, (protection = this.#protectionOf(branch, tenant, name)));
+    const protectionKey = `${branch}\0${tenant ?? '\0'}\0${typeName}`;
+    let protection = this.#protections.get(protectionKey);
+    if (protection === undefined)
+      this.#protections.set(protectionKey, (protection = this.#protectionOf(branch, tenant, typeName)));
     return protection;
   }
 
@@ -70,54 +71,55 @@ export class Catalog implements Projection {
    * longer good then.
    */
   protectionEpoch(tenant: string | null): number {
-    const own = tenant === null ? 0 : (this.#protectionEpochs.get(tenant) ?? 0);
-    return (this.#protectionEpochs.get(null) ?? 0) + own;
+    const ownEpoch = tenant === null ? 0 : (this.#protectionEpochs.get(tenant) ?? 0);
+    return (this.#protectionEpochs.get(null) ?? 0) + ownEpoch;
   }
 
-  #protectionOf(branch: number, tenant: string | null, name: string): Protection {
-    const at = this.#tree.byId(branch);
-    assert(at, 'a branch that is read is kept');
-    const lineage = new Set([0, ...lineageOf(at).map((range) => range.branch.id)]);
+  #protectionOf(branch: number, tenant: string | null, typeName: string): Protection {
+    const branchNode = this.#branchTree.byId(branch);
+    assert(branchNode, 'a branch that is read is kept');
+    const lineage = new Set([0, ...lineageOf(branchNode).map((range) => range.branch.id)]);
     const definitionsOf = (type: string): readonly TypeDefinition[] =>
-      [...lineage].flatMap((id) => this.#branches.get(id)?.readerFor(tenant).type(type) ?? []);
-    return protectionOf(definitionsOf(name), this.#sourcesOf(lineage, tenant, name, definitionsOf));
+      [...lineage].flatMap((id) => this.#typesByBranch.get(id)?.readerFor(tenant).type(type) ?? []);
+    return protectionOf(definitionsOf(typeName), this.#edgeSourcesOf(lineage, tenant, typeName, definitionsOf));
   }
 
   /** Types whose rows have edges of this type; and theirs, where they are edges themselves. */
-  #sourcesOf(
+  #edgeSourcesOf(
     lineage: ReadonlySet<number>,
     tenant: string | null,
-    name: string,
-    definitionsOf: (type: string) => readonly TypeDefinition[],
+    typeName: string,
+    definitionsOf: (edgeMaker: string) => readonly TypeDefinition[],
   ): readonly EdgeSource[] {
-    const sources: EdgeSource[] = [];
-    const seen = new Set([name]);
-    for (const link of seen) {
-      for (const id of lineage) {
-        for (const type of this.#makers(id, tenant).get(link) ?? []) {
-          if (type === name || (link !== name && seen.has(type))) continue;
-          seen.add(type);
-          for (const definition of definitionsOf(type)) {
-            const triggers = link === name ? definition.graphTriggers.filter(({ linkType }) => linkType === name) : [];
-            sources.push({ definition, triggers });
+    const edgeSources: EdgeSource[] = [];
+    const seenTypes = new Set([typeName]);
+    for (const linkTypeName of seenTypes) {
+      for (const lineageBranchId of lineage) {
+        for (const edgeMaker of this.#edgeMakersOn(lineageBranchId, tenant).get(linkTypeName) ?? []) {
+          if (edgeMaker === typeName || (linkTypeName !== typeName && seenTypes.has(edgeMaker))) continue;
+          seenTypes.add(edgeMaker);
+          for (const definition of definitionsOf(edgeMaker)) {
+            const triggers =
+              linkTypeName === typeName ? definition.graphTriggers.filter(({ linkType }) => linkType === typeName) : [];
+            edgeSources.push({ definition, triggers });
           }
         }
       }
     }
-    return sources;
+    return edgeSources;
   }
 
   /** By link type, the types of a branch whose rows have its edges. */
-  #makers(branch: number, tenant: string | null): ReadonlyMap<string, ReadonlySet<string>> {
-    const key = `${branch}\0${tenant ?? '\0'}`;
-    let edgeMakers = this.#edgeMakers.get(key);
+  #edgeMakersOn(branch: number, tenant: string | null): ReadonlyMap<string, ReadonlySet<string>> {
+    const edgeMakersKey = `${branch}\0${tenant ?? '\0'}`;
+    let edgeMakers = this.#edgeMakers.get(edgeMakersKey);
     if (edgeMakers !== undefined) return edgeMakers;
     const edgeMakersByType = new Map<string, Set<string>>();
-    for (const { name, graphTriggers } of this.#branches.get(branch)?.readerFor(tenant).types() ?? []) {
+    for (const { name, graphTriggers } of this.#typesByBranch.get(branch)?.readerFor(tenant).types() ?? []) {
       for (const { linkType } of graphTriggers)
         edgeMakersByType.set(linkType, (edgeMakersByType.get(linkType) ?? new Set()).add(name));
     }
-    this.#edgeMakers.set(key, (edgeMakers = edgeMakersByType));
+    this.#edgeMakers.set(edgeMakersKey, (edgeMakers = edgeMakersByType));
     return edgeMakers;
   }
 
@@ -126,109 +128,113 @@ export class Catalog implements Projection {
     this.#edgeMakers.clear();
   }
 
-  #raiseEpoch(tenant: string | null): void {
+  #raiseProtectionEpoch(tenant: string | null): void {
     this.#protectionEpochs.set(tenant, (this.#protectionEpochs.get(tenant) ?? 0) + 1);
   }
 
-  apply(entry: CommittedEntry): void {
-    const { body } = entry;
-    if (body.kind === 'type' || body.kind === 'branch') this.#forgetProtections();
-    if (body.kind === 'type') {
-      const { definition } = body;
-      const tenant = scopeOfName(entry, body);
-      const types = this.#typesOn(this.#tree.branchOf(entry).id);
-      const before = types.readerFor(tenant).type(definition.name);
-      types.define(tenant, ownDefinition(definition, Object.entries(definition.properties)));
-      if (!guardsAlike(before, definition)) this.#raiseEpoch(tenant);
-    } else if (body.kind === 'branch') {
-      const { forked, ended } = this.#tree.apply(entry, body);
+  apply(catalogEntry: CommittedEntry): void {
+    const { body: catalogBody } = catalogEntry;
+    if (catalogBody.kind === 'type' || catalogBody.kind === 'branch') this.#forgetProtections();
+    if (catalogBody.kind === 'type') {
+      const { definition } = catalogBody;
+      const tenant = scopeOfName(catalogEntry, catalogBody);
+      const branchTypes = this.#branchTypesOn(this.#branchTree.branchOf(catalogEntry).id);
+      const earlierDefinition = branchTypes.readerFor(tenant).type(definition.name);
+      branchTypes.define(tenant, ownDefinition(definition, Object.entries(definition.properties)));
+      if (!guardsAlike(earlierDefinition, definition)) this.#raiseProtectionEpoch(tenant);
+    } else if (catalogBody.kind === 'branch') {
+      const { forked: forkedBranch, ended: endedBranch } = this.#branchTree.apply(catalogEntry, catalogBody);
       // A fork reads what its source guards, and takes nothing from any other branch.
-      if (ended) this.#raiseEpoch(ended.tenant);
-      if (forked) this.#branches.set(forked.id, this.#typesOn(forked.source!.id).fork());
-      else this.#branches.delete(ended.id);
-    } else if (body.kind === 'tenant' && body.change === 'purged') {
-      for (const types of this.#branches.values()) types.forget(body.tenant.id);
+      if (endedBranch) this.#raiseProtectionEpoch(endedBranch.tenant);
+      if (forkedBranch) this.#typesByBranch.set(forkedBranch.id, this.#branchTypesOn(forkedBranch.source!.id).fork());
+      else this.#typesByBranch.delete(endedBranch.id);
+    } else if (catalogBody.kind === 'tenant' && catalogBody.change === 'purged') {
+      for (const branchTypes of this.#typesByBranch.values()) branchTypes.forget(catalogBody.tenant.id);
       this.#forgetProtections();
-      this.#raiseEpoch(body.tenant.id);
+      this.#raiseProtectionEpoch(catalogBody.tenant.id);
     }
   }
 
-  async checkpoint(target: CheckpointWriter): Promise<void> {
-    const branches = this.#byFork().map(
-      ([branch, catalog]): SavedTypes => ({
+  async checkpoint(catalogCheckpoint: CheckpointWriter): Promise<void> {
+    const branches = this.#typesByFork().map(
+      ([branch, branchCatalog]): SavedTypes => ({
         branch,
-        scopes: catalog.scopes().map(({ tenant, changes, types }) => ({
+        scopes: branchCatalog.scopes().map(({ tenant, changes, types }) => ({
           tenant,
           changes,
           types: [...types.values()].map((type) => ({ ...type, properties: Object.entries(type.properties) })),
         })),
       }),
     );
-    target.section('types', serialize({ tree: this.#tree.savedState(), branches }));
+    catalogCheckpoint.section('types', serialize({ tree: this.#branchTree.savedState(), branches }));
   }
 
-  async restore(source: CheckpointReader): Promise<void> {
-    const bytes = source.section('types');
-    assert(bytes, 'a catalog checkpoint has types');
-    const state = deserialize(bytes) as { tree: SavedBranches; branches: readonly SavedTypes[] };
+  async restore(catalogCheckpoint: CheckpointReader): Promise<void> {
+    const catalogBytes = catalogCheckpoint.section('types');
+    assert(catalogBytes, 'a catalog checkpoint has types');
+    const savedCatalog = deserialize(catalogBytes) as { tree: SavedBranches; branches: readonly SavedTypes[] };
     this.#forgetProtections();
-    this.#raiseEpoch(null);
-    this.#tree = BranchTree.fromSaved(state.tree);
-    this.#branches = new Map(
-      state.branches.map(({ branch, scopes }) => {
-        const restored = scopes.map(({ types, ...scope }) => ({
-          ...scope,
+    this.#raiseProtectionEpoch(null);
+    this.#branchTree = BranchTree.fromSaved(savedCatalog.tree);
+    this.#typesByBranch = new Map(
+      savedCatalog.branches.map(({ branch, scopes }) => {
+        const restoredScopes = scopes.map(({ types, ...savedScope }) => ({
+          ...savedScope,
           types: new Map(types.map((type) => [type.name, ownDefinition(type, type.properties)])),
         }));
-        return [branch, new BranchTypes(restored)];
+        return [branch, new BranchTypes(restoredScopes)];
       }),
     );
   }
 
   reset(): void {
     this.#forgetProtections();
-    this.#raiseEpoch(null);
-    this.#tree = new BranchTree();
-    this.#branches = new Map([[0, BranchTypes.builtin()]]);
+    this.#raiseProtectionEpoch(null);
+    this.#branchTree = new BranchTree();
+    this.#typesByBranch = new Map([[0, BranchTypes.builtin()]]);
   }
 
   digest(): string {
-    const hash = new CanonicalHash();
-    for (const [branch, catalog] of this.#byFork()) {
-      if (branch > 0) hash.number(branch);
-      for (const { tenant, changes, types } of catalog.scopes()) {
-        if (tenant !== null) hash.value(tenant);
-        hash.number(changes);
+    const catalogHash = new CanonicalHash();
+    for (const [branch, branchCatalog] of this.#typesByFork()) {
+      if (branch > 0) catalogHash.number(branch);
+      for (const { tenant, changes, types } of branchCatalog.scopes()) {
+        if (tenant !== null) catalogHash.value(tenant);
+        catalogHash.number(changes);
         for (const type of [...types.values()].sort((a, b) => compareText(a.name, b.name))) {
           // Order of properties is state: it is the order in which readers see them.
-          hash.value({ ...type, properties: Object.entries(type.properties) });
+          catalogHash.value({ ...type, properties: Object.entries(type.properties) });
         }
       }
     }
-    return hash.hex();
+    return catalogHash.hex();
   }
 
   /** By fork, main first. */
-  #byFork(): [number, BranchTypes][] {
-    return [...this.#branches].sort(([a], [b]) => a - b);
+  #typesByFork(): [number, BranchTypes][] {
+    return [...this.#typesByBranch].sort(([a], [b]) => a - b);
   }
 }
 
 /** System columns first, then properties in order. A declared `id` takes the type that was declared. */
 export function readableColumns(type: TypeDefinition): ReadableColumn[] {
-  const columns: ReadableColumn[] = [];
-  for (const [name, columnType] of Object.entries(systemColumns)) {
-    columns.push({ name, type: (name === 'id' ? type.properties['id']?.type : undefined) ?? columnType, system: true });
+  const readable: ReadableColumn[] = [];
+  for (const [readableName, columnType] of Object.entries(systemColumns)) {
+    readable.push({
+      name: readableName,
+      type: (readableName === 'id' ? type.properties['id']?.type : undefined) ?? columnType,
+      system: true,
+    });
   }
-  for (const [name, definition] of Object.entries(type.properties)) {
-    if (name !== 'id') columns.push({ name, type: definition.type, system: false });
+  for (const [name, propertyDefinition] of Object.entries(type.properties)) {
+    if (name !== 'id') readable.push({ name, type: propertyDefinition.type, system: false });
   }
-  return columns;
+  return readable;
 }
 
 /** Type of a column as readers see it, system columns included; undefined when there is no such column. */
 export function columnTypeOf(type: TypeDefinition, name: string): ColumnType | undefined {
-  const declared = type.properties[name];
-  if (declared) return declared.type;
+  const declaredProperty = type.properties[name];
+  if (declaredProperty) return declaredProperty.type;
   return Object.hasOwn(systemColumns, name) ? systemColumns[name as keyof typeof systemColumns] : undefined;
 }

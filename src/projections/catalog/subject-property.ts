@@ -9,14 +9,14 @@ export function canBeSubject(type: ColumnType): boolean {
   return type === 'string' || type === 'integer';
 }
 
-const known = new WeakMap<TypeDefinition, string | null>();
+const subjectsOfTypes = new WeakMap<TypeDefinition, string | null>();
 
 /** Null where rows of the type have no subject. */
 export function subjectProperty(type: TypeDefinition): string | null {
-  let subjectName = known.get(type);
+  let subjectName = subjectsOfTypes.get(type);
   if (subjectName === undefined) {
     subjectName = Object.keys(type.properties).find((name) => type.properties[name]!.subject) ?? null;
-    known.set(type, subjectName);
+    subjectsOfTypes.set(type, subjectName);
   }
   return subjectName;
 }

@@ -27,57 +27,58 @@ export interface EdgeSource {
  * The protection by all of the definitions, and by those of the types whose rows have these edges: an edge repeats cells of its
  * row, so a guard or mask of that type holds for earlier edges, too. Pure.
  */
-export function protectionOf(definitions: readonly TypeDefinition[], sources: readonly EdgeSource[] = []): Protection {
-  const masked = new Set<string>();
-  const references = new Map<string, Set<string>>();
-  for (const { properties } of definitions) {
+export function protectionOf(protectedTypes: readonly TypeDefinition[], edgeSources: readonly EdgeSource[] = []): Protection {
+  const maskedColumns = new Set<string>();
+  const referencesByColumn = new Map<string, Set<string>>();
+  for (const { properties } of protectedTypes) {
     for (const [name, property] of Object.entries(properties)) {
-      if (property.masked) masked.add(name);
-      if (property.references !== undefined) references.set(name, (references.get(name) ?? new Set()).add(property.references));
+      if (property.masked) maskedColumns.add(name);
+      if (property.references !== undefined)
+        referencesByColumn.set(name, (referencesByColumn.get(name) ?? new Set()).add(property.references));
     }
   }
-  for (const { definition, triggers } of sources) {
+  for (const { definition, triggers } of edgeSources) {
     for (const { sourceField, targetField } of triggers) {
-      for (const [column, field] of [
+      for (const [column, triggerField] of [
         [edgeColumns.source, sourceField],
         [edgeColumns.target, targetField],
       ] as const) {
-        const property = Object.hasOwn(definition.properties, field) ? definition.properties[field] : undefined;
+        const property = Object.hasOwn(definition.properties, triggerField) ? definition.properties[triggerField] : undefined;
         if (property?.references !== undefined)
-          references.set(column, (references.get(column) ?? new Set()).add(property.references));
+          referencesByColumn.set(column, (referencesByColumn.get(column) ?? new Set()).add(property.references));
       }
     }
-    const whose = subjectProperty(definition);
-    if (whose === null || !definition.properties[whose]!.masked) continue;
-    for (const each of definitions) {
-      const own = subjectProperty(each);
-      if (own !== null) masked.add(own);
+    const sourceSubject = subjectProperty(definition);
+    if (sourceSubject === null || !definition.properties[sourceSubject]!.masked) continue;
+    for (const protectedType of protectedTypes) {
+      const ownSubject = subjectProperty(protectedType);
+      if (ownSubject !== null) maskedColumns.add(ownSubject);
     }
   }
-  const all = [...definitions, ...sources.map(({ definition }) => definition)];
+  const guardedTypes = [...protectedTypes, ...edgeSources.map(({ definition }) => definition)];
   return {
-    protected: all.some(({ guard }) => guard?.protected === true),
-    accessScope: all.some(({ guard }) => guard?.accessScope === true),
-    masked,
-    references,
+    protected: guardedTypes.some(({ guard }) => guard?.protected === true),
+    accessScope: guardedTypes.some(({ guard }) => guard?.accessScope === true),
+    masked: maskedColumns,
+    references: referencesByColumn,
   };
 }
 
 /** True when a definition asks of readers what the one before it asked. Pure. */
-export function guardsAlike(before: TypeDefinition | undefined, after: TypeDefinition): boolean {
-  return JSON.stringify(guardTerms(before)) === JSON.stringify(guardTerms(after));
+export function guardsAlike(earlierType: TypeDefinition | undefined, laterType: TypeDefinition): boolean {
+  return JSON.stringify(guardTerms(earlierType)) === JSON.stringify(guardTerms(laterType));
 }
 
-function guardTerms(definition: TypeDefinition | undefined): unknown {
-  const entries = Object.entries(definition?.properties ?? {}).filter(
+function guardTerms(guardedType: TypeDefinition | undefined): unknown {
+  const guardedProperties = Object.entries(guardedType?.properties ?? {}).filter(
     ([, { masked, references }]) => masked || references !== undefined,
   );
-  const subject = definition === undefined ? null : subjectProperty(definition);
-  const edges = definition?.graphTriggers ?? [];
+  const guardedSubject = guardedType === undefined ? null : subjectProperty(guardedType);
+  const edgeTriggers = guardedType?.graphTriggers ?? [];
   return [
-    definition?.guard ?? null,
-    subject,
-    edges,
-    entries.map(([name, { masked, references }]) => [name, masked, references ?? null]),
+    guardedType?.guard ?? null,
+    guardedSubject,
+    edgeTriggers,
+    guardedProperties.map(([name, { masked, references }]) => [name, masked, references ?? null]),
   ];
 }

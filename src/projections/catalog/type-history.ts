@@ -13,7 +13,7 @@ import type { CheckpointReader, CheckpointWriter, Projection } from '../projecti
 import { builtinTypes } from './builtin-types.ts';
 import { ownDefinition } from './own-definition.ts';
 
-interface Defined {
+interface DefinedType {
   readonly position: number;
   /** The tenant that owns the name; null: every tenant inherits it. */
   readonly tenant: string | null;
@@ -29,12 +29,12 @@ interface Life {
   readonly fork: number;
   end: number;
   /** By name, in the order of the log, of all tenants. */
-  readonly types: Map<string, Defined[]>;
+  readonly types: Map<string, DefinedType[]>;
 }
 
-const mainName = 'main';
+const mainBranchName = 'main';
 
-interface SavedLife {
+interface SavedBranchLife {
   readonly name: string;
   /** Absent: the store's. */
   readonly tenant?: string;
@@ -56,61 +56,72 @@ interface SavedLife {
 
 interface BranchLife extends Omit<Life, 'source' | 'types'> {
   readonly source: number;
-  readonly types: readonly (readonly [string, readonly Defined[]])[];
+  readonly types: readonly (readonly [string, readonly DefinedType[]])[];
 }
 
 export class CatalogHistory implements Projection {
   readonly name = 'catalog-history';
   readonly formatVersion = 2;
-  #lives: Life[] = [bornMain()];
+  #branchLives: Life[] = [mainBranchLife()];
 
   /**
    * A tenant's catalog of the branch with this fork as it stood below a position; undefined when there was no such branch
    * there.
    */
   catalogAt(branch: number, position: number, tenant: string | null): CatalogReader | undefined {
-    const life = this.#lives.find(({ fork }) => fork === branch);
-    return life && life.fork <= position && position <= life.end ? new CatalogThen(life, position, tenant) : undefined;
+    const branchLife = this.#branchLives.find(({ fork }) => fork === branch);
+    return branchLife && branchLife.fork <= position && position <= branchLife.end
+      ? new CatalogThen(branchLife, position, tenant)
+      : undefined;
   }
 
-  apply(entry: CommittedEntry): void {
-    const { body, position, context } = entry;
-    if (body.kind === 'type') {
-      const life = this.#life(context.branch, context.tenant, position);
-      assert(life, 'a type is defined on a branch that exists');
-      const { definition } = body;
-      const own = ownDefinition(definition, Object.entries(definition.properties));
-      const defined = { position, tenant: scopeOfName(entry, body), definition: own };
-      const known = life.types.get(definition.name);
-      if (known === undefined) life.types.set(definition.name, [defined]);
-      else known.push(defined);
+  apply(catalogEntry: CommittedEntry): void {
+    const { body: catalogBody, position, context } = catalogEntry;
+    if (catalogBody.kind === 'type') {
+      const branchLife = this.#branchLifeAt(context.branch, context.tenant, position);
+      assert(branchLife, 'a type is defined on a branch that exists');
+      const { definition } = catalogBody;
+      const typeDefinition = ownDefinition(definition, Object.entries(definition.properties));
+      const definedStep = { position, tenant: scopeOfName(catalogEntry, catalogBody), definition: typeDefinition };
+      const typeSteps = branchLife.types.get(definition.name);
+      if (typeSteps === undefined) branchLife.types.set(definition.name, [definedStep]);
+      else typeSteps.push(definedStep);
       return;
     }
-    if (body.kind === 'tenant' && body.change === 'purged') return this.#forget(body.tenant.id);
-    if (body.kind !== 'branch') return;
-    if (body.change === 'deleted') {
-      const life = this.#own(body.name, scopeOfName(entry, body), position);
-      assert(life && life.source !== null, 'a branch that ends exists and is not main');
-      life.end = position;
+    if (catalogBody.kind === 'tenant' && catalogBody.change === 'purged') return this.#forgetTenantTypes(catalogBody.tenant.id);
+    if (catalogBody.kind !== 'branch') return;
+    if (catalogBody.change === 'deleted') {
+      const branchLife = this.#scopedLifeAt(catalogBody.name, scopeOfName(catalogEntry, catalogBody), position);
+      assert(branchLife && branchLife.source !== null, 'a branch that ends exists and is not main');
+      branchLife.end = position;
       return;
     }
-    const source = this.#life(body.source, context.tenant, position);
-    assert(source, 'a branch is forked from one that exists');
-    const tenant = scopeOfName(entry, body);
-    this.#lives.push({ name: body.name, tenant, source, fork: position, end: Infinity, types: new Map() });
+    const sourceLife = this.#branchLifeAt(catalogBody.source, context.tenant, position);
+    assert(sourceLife, 'a branch is forked from one that exists');
+    const tenant = scopeOfName(catalogEntry, catalogBody);
+    this.#branchLives.push({
+      name: catalogBody.name,
+      tenant,
+      source: sourceLife,
+      fork: position,
+      end: Infinity,
+      types: new Map(),
+    });
   }
 
-  async checkpoint(target: CheckpointWriter): Promise<void> {
-    const lives = this.#lives.map((life) => this.#lifeOf(life));
-    target.section('lives', () => serialize(lives.map(savedLife)));
+  async checkpoint(historyCheckpoint: CheckpointWriter): Promise<void> {
+    const standingLives = this.#branchLives.map((life) => this.#lifeOf(life));
+    historyCheckpoint.section('lives', () => serialize(standingLives.map(savedLife)));
   }
 
-  async restore(source: CheckpointReader): Promise<void> {
-    const bytes = source.section('lives');
-    assert(bytes, 'a checkpoint of the catalog’s history has lives');
-    this.#lives = [];
-    for (const { name, tenant = null, source: from, fork, end, types } of deserialize(bytes) as SavedLife[]) {
-      const defined = types.map(([type, steps]): [string, Defined[]] => [
+  async restore(historyCheckpoint: CheckpointReader): Promise<void> {
+    const livesBytes = historyCheckpoint.section('lives');
+    assert(livesBytes, 'a checkpoint of the catalog’s history has lives');
+    this.#branchLives = [];
+    for (const { name, tenant = null, source: sourceLifeIndex, fork, end, types } of deserialize(
+      livesBytes,
+    ) as SavedBranchLife[]) {
+      const typeSteps = types.map(([type, steps]): [string, DefinedType[]] => [
         type,
         steps.map(({ position, tenant = null, definition, properties }) => ({
           position,
@@ -118,34 +129,41 @@ export class CatalogHistory implements Projection {
           definition: ownDefinition(definition, properties),
         })),
       ]);
-      this.#lives.push({ name, tenant, source: from < 0 ? null : this.#lives[from]!, fork, end, types: new Map(defined) });
+      this.#branchLives.push({
+        name,
+        tenant,
+        source: sourceLifeIndex < 0 ? null : this.#branchLives[sourceLifeIndex]!,
+        fork,
+        end,
+        types: new Map(typeSteps),
+      });
     }
   }
 
   reset(): void {
-    this.#lives = [bornMain()];
+    this.#branchLives = [mainBranchLife()];
   }
 
   digest(): string {
-    const hash = new CanonicalHash();
-    hash.value(this.#lives.map((life) => savedLife(this.#lifeOf(life))));
-    return hash.hex();
+    const historyHash = new CanonicalHash();
+    historyHash.value(this.#branchLives.map((life) => savedLife(this.#lifeOf(life))));
+    return historyHash.hex();
   }
 
   /** A life as it is now, with lists of its own: definitions never change. */
   #lifeOf({ source, types, ...life }: Life): BranchLife {
     return {
       ...life,
-      source: source === null ? -1 : this.#lives.indexOf(source),
+      source: source === null ? -1 : this.#branchLives.indexOf(source),
       types: [...types].map(([type, steps]) => [type, [...steps]]),
     };
   }
 
   /** Drops the history of a purged tenant: none of its recipes can be replayed. */
-  #forget(tenant: string): void {
-    for (const { types } of this.#lives) {
-      for (const [name, steps] of types) {
-        const remainingSteps = steps.filter((step) => step.tenant !== tenant);
+  #forgetTenantTypes(tenant: string): void {
+    for (const { types } of this.#branchLives) {
+      for (const [name, typeSteps] of types) {
+        const remainingSteps = typeSteps.filter((typeStep) => typeStep.tenant !== tenant);
         if (remainingSteps.length === 0) types.delete(name);
         else types.set(name, remainingSteps);
       }
@@ -153,72 +171,82 @@ export class CatalogHistory implements Projection {
   }
 
   /** The branch that a name meant to a tenant. */
-  #life(name: string, tenant: string | null, position: number): Life | undefined {
-    return (tenant === null ? undefined : this.#own(name, tenant, position)) ?? this.#own(name, null, position);
+  #branchLifeAt(branchName: string, tenant: string | null, position: number): Life | undefined {
+    return (
+      (tenant === null ? undefined : this.#scopedLifeAt(branchName, tenant, position)) ??
+      this.#scopedLifeAt(branchName, null, position)
+    );
   }
 
-  #own(name: string, tenant: string | null, position: number): Life | undefined {
-    return this.#lives.findLast(
-      (life) => life.name === name && life.tenant === tenant && life.fork <= position && position <= life.end,
+  #scopedLifeAt(branchName: string, tenant: string | null, position: number): Life | undefined {
+    return this.#branchLives.findLast(
+      (branchLife) =>
+        branchLife.name === branchName &&
+        branchLife.tenant === tenant &&
+        branchLife.fork <= position &&
+        position <= branchLife.end,
     );
   }
 }
 
 /** A branch's own definitions below the position over those that its source had at the fork. */
 class CatalogThen implements CatalogReader {
-  readonly #life: Life;
-  readonly #position: number;
+  readonly #branchLife: Life;
+  readonly #catalogPosition: number;
   readonly #tenant: string | null;
-  #all: TypesThen | undefined;
+  #typesThen: TypesThen | undefined;
 
-  constructor(life: Life, position: number, tenant: string | null) {
-    this.#life = life;
-    this.#position = position;
+  constructor(branchLife: Life, position: number, tenant: string | null) {
+    this.#branchLife = branchLife;
+    this.#catalogPosition = position;
     this.#tenant = tenant;
   }
 
   get ontologyVersion(): number {
-    const { own, store } = this.#types();
-    const last = own.steps.reduce(
-      (latest: Defined | null, step) => (latest && latest.position > step.position ? latest : step),
+    const { own: ownTypes, store: storeTypes } = this.#collectTypesThen();
+    const lastTypeStep = ownTypes.steps.reduce(
+      (latestTypeStep: DefinedType | null, typeStep) =>
+        latestTypeStep && latestTypeStep.position > typeStep.position ? latestTypeStep : typeStep,
       null,
     );
-    if (last === null) return store.steps.length;
-    return last.definition.ontologyVersion + store.steps.filter(({ position }) => position > last.position).length;
+    if (lastTypeStep === null) return storeTypes.steps.length;
+    return (
+      lastTypeStep.definition.ontologyVersion + storeTypes.steps.filter(({ position }) => position > lastTypeStep.position).length
+    );
   }
 
   type(name: string): TypeDefinition | undefined {
-    const { own, store } = this.#types();
-    return own.types.get(name) ?? store.types.get(name);
+    const { own: ownTypes, store: storeTypes } = this.#collectTypesThen();
+    return ownTypes.types.get(name) ?? storeTypes.types.get(name);
   }
 
   isOwn(name: string): boolean {
-    const { own, store } = this.#types();
-    return (this.#tenant === null ? store : own).types.has(name);
+    const { own: ownTypes, store: storeTypes } = this.#collectTypesThen();
+    return (this.#tenant === null ? storeTypes : ownTypes).types.has(name);
   }
 
   types(): readonly TypeDefinition[] {
-    const { own, store } = this.#types();
-    return [...new Map([...store.types, ...own.types]).values()].sort((a, b) => compareText(a.name, b.name));
+    const { own: ownTypes, store: storeTypes } = this.#collectTypesThen();
+    return [...new Map([...storeTypes.types, ...ownTypes.types]).values()].sort((a, b) => compareText(a.name, b.name));
   }
 
-  #types(): TypesThen {
-    if (this.#all === undefined) {
-      this.#all = {
+  #collectTypesThen(): TypesThen {
+    if (this.#typesThen === undefined) {
+      this.#typesThen = {
         store: { types: new Map(builtinTypes.map((type) => [type.name, type])), steps: [] },
         own: { types: new Map(), steps: [] },
       };
-      collect(this.#life, this.#position, null, this.#all.store);
-      if (this.#tenant !== null) collect(this.#life, this.#position, this.#tenant, this.#all.own);
+      collectTypesThen(this.#branchLife, this.#catalogPosition, null, this.#typesThen.store);
+      if (this.#tenant !== null) collectTypesThen(this.#branchLife, this.#catalogPosition, this.#tenant, this.#typesThen.own);
     }
-    return this.#all;
+    return this.#typesThen;
   }
 }
 
 /** The definitions of one scope at a position, and the steps to them, name after name. */
 interface ScopeThen {
   readonly types: Map<string, TypeDefinition>;
-  readonly steps: Defined[];
+  readonly steps: DefinedType[];
 }
 
 interface TypesThen {
@@ -226,20 +254,21 @@ interface TypesThen {
   readonly own: ScopeThen;
 }
 
-function collect(life: Life, position: number, of: string | null, into: ScopeThen): void {
-  if (life.source !== null) collect(life.source, Math.min(position, life.fork), of, into);
-  for (const [name, steps] of life.types) {
-    const earlierSteps = steps.filter((step) => step.position < position && step.tenant === of);
-    into.steps.push(...earlierSteps);
-    if (earlierSteps.length > 0) into.types.set(name, earlierSteps.at(-1)!.definition);
+function collectTypesThen(branchLife: Life, position: number, scopeTenant: string | null, typesThen: ScopeThen): void {
+  if (branchLife.source !== null)
+    collectTypesThen(branchLife.source, Math.min(position, branchLife.fork), scopeTenant, typesThen);
+  for (const [name, steps] of branchLife.types) {
+    const earlierSteps = steps.filter((typeStep) => typeStep.position < position && typeStep.tenant === scopeTenant);
+    typesThen.steps.push(...earlierSteps);
+    if (earlierSteps.length > 0) typesThen.types.set(name, earlierSteps.at(-1)!.definition);
   }
 }
 
-function bornMain(): Life {
-  return { name: mainName, tenant: null, source: null, fork: 0, end: Infinity, types: new Map() };
+function mainBranchLife(): Life {
+  return { name: mainBranchName, tenant: null, source: null, fork: 0, end: Infinity, types: new Map() };
 }
 
-function savedLife({ name, tenant, source, fork, end, types }: BranchLife): SavedLife {
+function savedLife({ name, tenant, source, fork, end, types }: BranchLife): SavedBranchLife {
   return {
     name,
     ...(tenant !== null && { tenant }),

@@ -6,37 +6,39 @@ import { declaredKinds } from '../entity-resolution/identifiers.ts';
 import type { GivenMeaning, TypeMeaning } from '../command.ts';
 
 /** Properties that together name a thing, at most. */
-const identifierMax = 16;
+const identifierPropertiesMax = 16;
 const roleColumnsMax = 64;
 
 export function meaningOf({ edge, role, roleColumns, identifier, identifierKinds, language }: GivenMeaning): TypeMeaning {
   return {
     ...(edge && { edge }),
     ...(typeof role === 'string' && { role }),
-    ...(typeof role === 'string' && hasPairs(roleColumns) && { roleColumns }),
+    ...(typeof role === 'string' && hasMeaningPairs(roleColumns) && { roleColumns }),
     ...(identifier && { identifier }),
-    ...(hasPairs(identifierKinds) && { identifierKinds }),
+    ...(hasMeaningPairs(identifierKinds) && { identifierKinds }),
     ...(typeof language === 'string' && { language }),
   };
 }
 
-export function changedMeaning(type: TypeMeaning, given: GivenMeaning = {}): TypeMeaning {
-  const stated = Object.entries(given).filter(([, value]) => value !== undefined);
-  const changed: GivenMeaning = { ...meaningOf(type), ...(Object.fromEntries(stated) as GivenMeaning) };
+export function changedMeaning(type: TypeMeaning, givenMeaning: GivenMeaning = {}): TypeMeaning {
+  const statedMeaning = Object.entries(givenMeaning).filter(([, value]) => value !== undefined);
+  const mergedMeaning: GivenMeaning = { ...meaningOf(type), ...(Object.fromEntries(statedMeaning) as GivenMeaning) };
   // Kinds are said of one property at a time: those of the others stay.
-  return meaningOf({ ...changed, identifierKinds: { ...type.identifierKinds, ...given.identifierKinds } });
+  return meaningOf({ ...mergedMeaning, identifierKinds: { ...type.identifierKinds, ...givenMeaning.identifierKinds } });
 }
 
-function hasPairs(pairs: Readonly<Record<string, string>> | null | undefined): pairs is Readonly<Record<string, string>> {
-  return pairs !== null && pairs !== undefined && Object.keys(pairs).length > 0;
+function hasMeaningPairs(
+  meaningPairs: Readonly<Record<string, string>> | null | undefined,
+): meaningPairs is Readonly<Record<string, string>> {
+  return meaningPairs !== null && meaningPairs !== undefined && Object.keys(meaningPairs).length > 0;
 }
 
 export function sameMeaning(a: TypeMeaning, b: TypeMeaning): boolean {
-  const pairs = (of: Readonly<Record<string, string>> = {}): readonly unknown[] =>
+  const sortedPairs = (of: Readonly<Record<string, string>> = {}): readonly unknown[] =>
     Object.entries(of).sort(([one], [other]) => (one < other ? -1 : 1));
-  const textOf = ({ edge, role, roleColumns, identifier, identifierKinds, language }: TypeMeaning): string =>
-    JSON.stringify([edge?.from, edge?.to, role, pairs(roleColumns), identifier, pairs(identifierKinds), language]);
-  return textOf(a) === textOf(b);
+  const meaningText = ({ edge, role, roleColumns, identifier, identifierKinds, language }: TypeMeaning): string =>
+    JSON.stringify([edge?.from, edge?.to, role, sortedPairs(roleColumns), identifier, sortedPairs(identifierKinds), language]);
+  return meaningText(a) === meaningText(b);
 }
 
 /** `properties` are those that the type has; an open one gets others as they are written. */
@@ -45,7 +47,7 @@ export function checkMeaning(
   properties: ReadonlyMap<string, PropertyDefinition>,
   open: boolean,
 ): void {
-  const typeNamed = (name: string, what: string): ColumnType | null => {
+  const typeOfProperty = (name: string, what: string): ColumnType | null => {
     checkIdentifier(name, what);
     const columnType = properties.get(name)?.type ?? (Object.hasOwn(systemColumns, name) ? 'string' : null);
     if (columnType !== null || open) return columnType;
@@ -56,9 +58,9 @@ export function checkMeaning(
     );
   };
   if (edge) {
-    const ends = [typeNamed(edge.from, 'from of an edge'), typeNamed(edge.to, 'to of an edge')];
+    const edgeEndTypes = [typeOfProperty(edge.from, 'from of an edge'), typeOfProperty(edge.to, 'to of an edge')];
     if (edge.from === edge.to) throw new ServiceError('REL_INVALID', 'an edge has two ends: from and to name two properties');
-    if (ends.includes('vector')) throw new ServiceError('REL_INVALID', 'a vector cannot be an end of an edge');
+    if (edgeEndTypes.includes('vector')) throw new ServiceError('REL_INVALID', 'a vector cannot be an end of an edge');
   }
   if (role !== undefined) checkIdentifier(role, 'the role of a type');
   if (Object.keys(roleColumns).length > roleColumnsMax) {
@@ -66,18 +68,18 @@ export function checkMeaning(
   }
   for (const [column, name] of Object.entries(roleColumns)) {
     checkIdentifier(column, 'a column of a role');
-    if (typeNamed(name, `column ${column} of the role`) === 'vector') {
+    if (typeOfProperty(name, `column ${column} of the role`) === 'vector') {
       throw new ServiceError('REL_INVALID', `a vector is no column of a role: ${JSON.stringify(name)}`);
     }
   }
-  for (const [name, kind] of Object.entries(identifierKinds)) {
-    if (!(declaredKinds as readonly string[]).includes(kind)) {
+  for (const [name, identifierKind] of Object.entries(identifierKinds)) {
+    if (!(declaredKinds as readonly string[]).includes(identifierKind)) {
       throw new ServiceError(
         'REL_INVALID',
-        `identifier of ${JSON.stringify(name)} is one of ${declaredKinds.join(', ')}${didYouMean(kind, declaredKinds)}`,
+        `identifier of ${JSON.stringify(name)} is one of ${declaredKinds.join(', ')}${didYouMean(identifierKind, declaredKinds)}`,
       );
     }
-    const type = typeNamed(name, 'a property that is an identifier');
+    const type = typeOfProperty(name, 'a property that is an identifier');
     if (type !== null && type !== 'string' && type !== 'integer') {
       throw new ServiceError(
         'REL_INVALID',
@@ -86,11 +88,11 @@ export function checkMeaning(
     }
   }
   if (identifier) {
-    if (identifier.length === 0 || identifier.length > identifierMax || new Set(identifier).size < identifier.length) {
-      throw new ServiceError('REL_INVALID', `an identifier has 1 to ${identifierMax} properties, each once`);
+    if (identifier.length === 0 || identifier.length > identifierPropertiesMax || new Set(identifier).size < identifier.length) {
+      throw new ServiceError('REL_INVALID', `an identifier has 1 to ${identifierPropertiesMax} properties, each once`);
     }
     for (const name of identifier) {
-      const type = typeNamed(name, 'a property of an identifier');
+      const type = typeOfProperty(name, 'a property of an identifier');
       if (type === 'vector' || type === 'json') throw new ServiceError('REL_INVALID', `${type} can't name what a row is about`);
     }
   }

@@ -9,44 +9,44 @@ import { decideEvolve, decideRegister, type StoredColumns } from './commands.ts'
 export function decideMigrate(
   command: MigrateTypes,
   catalog: CatalogReader,
-  stored: StoredColumns,
+  storedColumns: StoredColumns,
   context: DecideContext,
   next: NextPosition,
 ): Decision {
   const draftedTypes = new Map<string, TypeDefinition>();
-  const drafts: EntryDraft[] = [];
-  const growing: CatalogReader = {
+  const typeDrafts: EntryDraft[] = [];
+  const migratingCatalog: CatalogReader = {
     type: (name) => draftedTypes.get(name) ?? catalog.type(name),
     isOwn: (name) => draftedTypes.has(name) || catalog.isOwn(name),
     types: () => catalog.types(),
     get ontologyVersion() {
-      return catalog.ontologyVersion + drafts.length;
+      return catalog.ontologyVersion + typeDrafts.length;
     },
   };
-  for (const step of command.steps) {
+  for (const migrationStep of command.steps) {
     // One position a definition.
-    const at = { position: next.position + drafts.length, time: next.time + BigInt(drafts.length) };
-    const decision =
-      step.kind === 'register-type'
-        ? decideRegister(step, growing, stored, context, at)
-        : decideEvolve(step, growing, stored, context, at);
-    for (const draft of decision.drafts) {
-      drafts.push(draft);
-      if (draft.body.kind === 'type') draftedTypes.set(draft.body.definition.name, draft.body.definition);
+    const stepPosition = { position: next.position + typeDrafts.length, time: next.time + BigInt(typeDrafts.length) };
+    const stepDecision =
+      migrationStep.kind === 'register-type'
+        ? decideRegister(migrationStep, migratingCatalog, storedColumns, context, stepPosition)
+        : decideEvolve(migrationStep, migratingCatalog, storedColumns, context, stepPosition);
+    for (const typeDraft of stepDecision.drafts) {
+      typeDrafts.push(typeDraft);
+      if (typeDraft.body.kind === 'type') draftedTypes.set(typeDraft.body.definition.name, typeDraft.body.definition);
     }
   }
-  const changed = drafts.length > 0;
+  const changed = typeDrafts.length > 0;
   return {
-    drafts,
+    drafts: typeDrafts,
     outcome: {
       kind: 'migrate-types',
-      accepted: drafts.length,
+      accepted: typeDrafts.length,
       rejected: 0,
       errors: [],
       ids: [...draftedTypes.keys()].slice(0, outcomeLimits.idsListed),
       idsTruncated: draftedTypes.size > outcomeLimits.idsListed,
       systemFrom: changed ? next.time : 0n,
-      systemFromLast: changed ? next.time + BigInt(drafts.length - 1) : 0n,
+      systemFromLast: changed ? next.time + BigInt(typeDrafts.length - 1) : 0n,
       changed,
     },
   };

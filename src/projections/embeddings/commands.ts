@@ -20,32 +20,37 @@ export function decideEmbed(
 ): Decision {
   const { type, model, columns, dims, branch, path, positions, vectors } = command;
   assert(vectors.length === positions.length * dims, 'each row has its vector');
-  const definition = catalog.type(type);
-  const versions = rows.versions(type);
-  const own = definition && subjectProperty(definition);
-  const nobodys: number[] = [];
-  const owned: number[] = [];
+  const embeddedType = catalog.type(type);
+  const embeddedVersions = rows.versions(type);
+  const own = embeddedType && subjectProperty(embeddedType);
+  const unsealedRows: number[] = [];
+  const subjectRows: number[] = [];
   const subjects: string[] = [];
   for (const [row, position] of positions.entries()) {
-    const version = versions?.versionAt(position) ?? -1;
-    if (!definition || !versions || version < 0) continue;
-    const subject = own ? subjectText(versions.cellOf(version, own)) : null;
-    if (subject === null) nobodys.push(row);
+    const embeddedVersion = embeddedVersions?.versionAt(position) ?? -1;
+    if (!embeddedType || !embeddedVersions || embeddedVersion < 0) continue;
+    const subject = own ? subjectText(embeddedVersions.cellOf(embeddedVersion, own)) : null;
+    if (subject === null) unsealedRows.push(row);
     else {
-      owned.push(row);
+      subjectRows.push(row);
       subjects.push(subject);
     }
   }
-  const about = { model: model.name, digest: model.digest, type, columns, dims, dropped: 0 };
+  const embeddingHead = { model: model.name, digest: model.digest, type, columns, dims, dropped: 0 };
   const embeddedOf = (chosen: readonly number[]): Embedded => {
     const own = new Float32Array(chosen.length * dims);
     for (const [i, row] of chosen.entries()) own.set(vectors.subarray(row * dims, (row + 1) * dims), i * dims);
-    return { ...about, positions: Float64Array.from(chosen, (row) => positions[row]!), vectors: own };
+    return { ...embeddingHead, positions: Float64Array.from(chosen, (row) => positions[row]!), vectors: own };
   };
-  const entry = { ...context.entry, branch, tenant: tenantOf(path), path };
-  const drafts: EntryDraft[] = [];
-  if (nobodys.length > 0) drafts.push({ context: entry, body: { kind: 'embedding', content: embeddedOf(nobodys) } });
-  if (owned.length > 0) drafts.push({ context: entry, body: { kind: 'embedding', content: { ...embeddedOf(owned), subjects } } });
-  const decision = decideOne('embed-rows', type, drafts, next);
-  return { ...decision, outcome: { ...decision.outcome, accepted: nobodys.length + owned.length } };
+  const embeddingContext = { ...context.entry, branch, tenant: tenantOf(path), path };
+  const embeddingDrafts: EntryDraft[] = [];
+  if (unsealedRows.length > 0)
+    embeddingDrafts.push({ context: embeddingContext, body: { kind: 'embedding', content: embeddedOf(unsealedRows) } });
+  if (subjectRows.length > 0)
+    embeddingDrafts.push({
+      context: embeddingContext,
+      body: { kind: 'embedding', content: { ...embeddedOf(subjectRows), subjects } },
+    });
+  const embedDecision = decideOne('embed-rows', type, embeddingDrafts, next);
+  return { ...embedDecision, outcome: { ...embedDecision.outcome, accepted: unsealedRows.length + subjectRows.length } };
 }

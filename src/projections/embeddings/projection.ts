@@ -15,12 +15,12 @@ import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 
 /** Bytes of vectors that are saved in one turn. */
-const BYTES_A_TURN = 1 << 20;
+const EMBEDDING_BYTES_A_TURN = 1 << 20;
 /** Bytes of a version beside its vector: its position, and its slot among those of all versions. */
-const BYTES_A_ROW = 120;
+const EMBEDDING_BYTES_A_ROW = 120;
 
 /** The remaining rows of one entry. */
-interface Stored extends Pick<Embedded, 'model' | 'digest' | 'type' | 'columns' | 'dims'> {
+interface StoredEmbedding extends Pick<Embedded, 'model' | 'digest' | 'type' | 'columns' | 'dims'> {
   /** Where the entry stands. */
   readonly position: number;
   readonly branch: string;
@@ -39,246 +39,287 @@ export class Embeddings implements Projection {
   readonly formatVersion = 3;
   readonly #timeline: Pick<Timeline, 'positionAt' | 'positionAfter'>;
   /** By position of the entry, in order. */
-  #stored = new Map<number, Stored>();
+  #storedEmbeddings = new Map<number, StoredEmbedding>();
   /** By position of the version: the oldest first. */
-  #of = new Map<number, Stored[]>();
+  #embeddingsByRow = new Map<number, StoredEmbedding[]>();
   /** Branches that tenants have of their own: one may be called what a branch of the store is called. */
-  readonly #own = new TenantNames<{ readonly name: string; readonly owner: string }>();
+  readonly #tenantBranches = new TenantNames<{ readonly name: string; readonly owner: string }>();
   /** Entries of which some rows went. */
-  #thinned = new WeakSet<Stored>();
+  #thinnedEmbeddings = new WeakSet<StoredEmbedding>();
   /**
    * Entries that the newest checkpoint has yet to write, with the earlier state of those that changed since: checkpoints are
    * written one after the other.
    */
-  #captured = new Map<Stored, Stored | null>();
-  #bytes = 0;
+  #capturedEmbeddings = new Map<StoredEmbedding, StoredEmbedding | null>();
+  #embeddingBytes = 0;
 
   constructor(timeline: Pick<Timeline, 'positionAt' | 'positionAfter'>) {
     this.#timeline = timeline;
   }
 
-  apply(entry: CommittedEntry): void {
-    const { body, position, context } = entry;
+  apply(embeddingEntry: CommittedEntry): void {
+    const { body, position, context } = embeddingEntry;
     if (isOpen(body) && isEmbedded(body.content)) {
-      const owner = this.#own.get(context.branch, tenantOf(context.path))?.owner ?? null;
-      return this.#add(storedOf(body.content, position, context, owner));
+      const owner = this.#tenantBranches.get(context.branch, tenantOf(context.path))?.owner ?? null;
+      return this.#addEmbedding(storedEmbeddingFrom(body.content, position, context, owner));
     }
-    if (body.kind === 'removal') this.#drop(body.positions);
-    if (body.kind === 'erasure') for (const { positions } of body.versions) this.#drop(positions);
-    if (body.kind === 'tenant' && body.change === 'purged') this.#dropAll(({ tenant }) => tenant === body.tenant.id);
+    if (body.kind === 'removal') this.#dropEmbeddedRows(body.positions);
+    if (body.kind === 'erasure') for (const { positions } of body.versions) this.#dropEmbeddedRows(positions);
+    if (body.kind === 'tenant' && body.change === 'purged') this.#dropEmbeddings(({ tenant }) => tenant === body.tenant.id);
     if (body.kind !== 'branch') return;
-    const { name } = body;
-    const owner = scopeOfName(entry, body);
-    if (body.change === 'deleted') this.#dropAll((each) => each.branch === name && each.owner === owner);
+    const { name: branchName } = body;
+    const owner = scopeOfName(embeddingEntry, body);
+    if (body.change === 'deleted')
+      this.#dropEmbeddings((storedEmbedding) => storedEmbedding.branch === branchName && storedEmbedding.owner === owner);
     if (owner === null) return;
-    if (body.change === 'deleted') this.#own.delete(name, owner);
-    else this.#own.set(name, owner, { name, owner });
+    if (body.change === 'deleted') this.#tenantBranches.delete(branchName, owner);
+    else this.#tenantBranches.set(branchName, owner, { name: branchName, owner });
   }
 
   /** Vectors of a model that were on record at an instant; of texts of these columns alone. */
   reader(model: EmbeddingModel, basis: number, instant: bigint, columns: ReadonlySet<string>): EmbeddingReader {
-    const bound = Math.min(basis, this.#timeline.positionAfter(instant));
+    const positionBound = Math.min(basis, this.#timeline.positionAfter(instant));
     return {
       vectorAt: (systemFrom) => {
         const position = this.#timeline.positionAt(systemFrom);
-        const storedVector = this.#find(position, model, bound);
+        const storedVector = this.#findEmbedding(position, model, positionBound);
         if (storedVector === null || storedVector.columns.some((column) => !columns.has(column))) return null;
-        return vectorOf(storedVector, position);
+        return embeddedVectorOf(storedVector, position);
       },
     };
   }
 
   /** Whether a version has a vector of the model that is of no other columns than these. */
   has(position: number, model: EmbeddingModel, columns: ReadonlySet<string>): boolean {
-    const storedVector = this.#find(position, model, Number.POSITIVE_INFINITY);
-    return storedVector !== null && storedVector.columns.every((column) => columns.has(column));
+    const storedVector = this.#findEmbedding(position, model, Number.POSITIVE_INFINITY);
+    return storedVector !== null && storedVector.columns.every((embeddedColumn) => columns.has(embeddedColumn));
   }
 
   /** How many of these versions have a vector of any model. */
   countOf(positions: Iterable<number>): number {
-    let count = 0;
-    for (const position of positions) if (this.#of.has(position)) count++;
-    return count;
+    let embeddedCount = 0;
+    for (const position of positions) if (this.#embeddingsByRow.has(position)) embeddedCount++;
+    return embeddedCount;
   }
 
   /** Types that were embedded, by tenant: a caller searched them by a model once. */
   types(): readonly { readonly tenant: string | null; readonly type: string }[] {
-    const known = new Map<string, { readonly tenant: string | null; readonly type: string }>();
-    for (const { tenant, type } of this.#stored.values()) known.set(JSON.stringify([tenant, type]), { tenant, type });
-    return [...known.values()];
+    const embeddedTypes = new Map<string, { readonly tenant: string | null; readonly type: string }>();
+    for (const { tenant, type } of this.#storedEmbeddings.values())
+      embeddedTypes.set(JSON.stringify([tenant, type]), { tenant, type });
+    return [...embeddedTypes.values()];
   }
 
   /** Positions, ascending, of entries that hold vectors of these versions which are not sealed by subject. */
   entriesOf(positions: Iterable<number>): readonly number[] {
-    const entries = new Set<number>();
+    const embeddingEntries = new Set<number>();
     for (const position of positions) {
-      for (const each of this.#of.get(position) ?? []) if (!each.sealed) entries.add(each.position);
+      for (const storedEmbedding of this.#embeddingsByRow.get(position) ?? [])
+        if (!storedEmbedding.sealed) embeddingEntries.add(storedEmbedding.position);
     }
-    return [...entries].sort((a, b) => a - b);
+    return [...embeddingEntries].sort((a, b) => a - b);
   }
 
   /** Bytes in memory. */
   get bytes(): number {
-    return this.#bytes;
+    return this.#embeddingBytes;
   }
 
-  async checkpoint(target: CheckpointWriter): Promise<void> {
-    const captured = new Map<Stored, Stored | null>();
-    this.#captured = captured;
-    let pieces = 0;
-    let piece: Stored[] = [];
-    let bytes = 0;
-    const close = (): void => {
-      if (piece.length === 0) return;
-      const whole = piece;
-      target.section(`piece ${pieces++}`, () => {
-        const saved = serialize(whole.map((each) => captured.get(each) ?? this.#remaining(each)));
-        for (const each of whole) captured.delete(each);
-        return saved;
+  async checkpoint(embeddingCheckpoint: CheckpointWriter): Promise<void> {
+    const capturedEmbeddings = new Map<StoredEmbedding, StoredEmbedding | null>();
+    this.#capturedEmbeddings = capturedEmbeddings;
+    let embeddingPieces = 0;
+    let openPiece: StoredEmbedding[] = [];
+    let openPieceBytes = 0;
+    const closePiece = (): void => {
+      if (openPiece.length === 0) return;
+      const closedPiece = openPiece;
+      embeddingCheckpoint.section(`piece ${embeddingPieces++}`, () => {
+        const savedPiece = serialize(
+          closedPiece.map(
+            (storedEmbedding) => capturedEmbeddings.get(storedEmbedding) ?? this.#remainingEmbedding(storedEmbedding),
+          ),
+        );
+        for (const each of closedPiece) capturedEmbeddings.delete(each);
+        return savedPiece;
       });
-      piece = [];
-      bytes = 0;
+      openPiece = [];
+      openPieceBytes = 0;
     };
-    for (const each of this.#stored.values()) {
-      captured.set(each, null);
-      piece.push(each);
-      bytes += each.vectors.byteLength;
-      if (bytes >= BYTES_A_TURN) close();
+    for (const each of this.#storedEmbeddings.values()) {
+      capturedEmbeddings.set(each, null);
+      openPiece.push(each);
+      openPieceBytes += each.vectors.byteLength;
+      if (openPieceBytes >= EMBEDDING_BYTES_A_TURN) closePiece();
     }
-    close();
-    target.section('pieces', serialize(pieces));
-    target.section('branches', serialize([...this.#own.values()]));
+    closePiece();
+    embeddingCheckpoint.section('pieces', serialize(embeddingPieces));
+    embeddingCheckpoint.section('branches', serialize([...this.#tenantBranches.values()]));
   }
 
-  async restore(source: CheckpointReader): Promise<void> {
+  async restore(embeddingCheckpoint: CheckpointReader): Promise<void> {
     this.reset();
-    for (const each of read(source, 'branches') as { name: string; owner: string }[]) this.#own.set(each.name, each.owner, each);
-    const pieces = read(source, 'pieces') as number;
+    for (const savedEmbedding of readEmbeddingSection(embeddingCheckpoint, 'branches') as { name: string; owner: string }[])
+      this.#tenantBranches.set(savedEmbedding.name, savedEmbedding.owner, savedEmbedding);
+    const embeddingPieces = readEmbeddingSection(embeddingCheckpoint, 'pieces') as number;
     // Copies: nothing of the checkpoint's bytes stays behind them.
-    for (let number = 0; number < pieces; number++) {
-      for (const each of read(source, `piece ${number}`) as Stored[]) this.#add(rowsOf(each, [...each.positions.keys()]));
+    for (let pieceNumber = 0; pieceNumber < embeddingPieces; pieceNumber++) {
+      for (const each of readEmbeddingSection(embeddingCheckpoint, `piece ${pieceNumber}`) as StoredEmbedding[])
+        this.#addEmbedding(embeddingOfRows(each, [...each.positions.keys()]));
     }
   }
 
   reset(): void {
     // A checkpoint under way still writes the state that it captured.
-    for (const [each, before] of this.#captured) if (before === null) this.#captured.set(each, this.#remaining(each));
-    this.#own.clear();
-    this.#stored = new Map();
-    this.#of = new Map();
-    this.#thinned = new WeakSet();
-    this.#captured = new Map();
-    this.#bytes = 0;
+    for (const [capturedEmbedding, rowsAtCapture] of this.#capturedEmbeddings)
+      if (rowsAtCapture === null) this.#capturedEmbeddings.set(capturedEmbedding, this.#remainingEmbedding(capturedEmbedding));
+    this.#tenantBranches.clear();
+    this.#storedEmbeddings = new Map();
+    this.#embeddingsByRow = new Map();
+    this.#thinnedEmbeddings = new WeakSet();
+    this.#capturedEmbeddings = new Map();
+    this.#embeddingBytes = 0;
   }
 
   digest(): string {
-    const hash = new CanonicalHash();
-    for (const each of this.#stored.values()) {
-      const { vectors, positions, ...facts } = this.#remaining(each);
-      hash.value(facts);
-      hash.numbers(positions, 0, positions.length);
-      hash.numbers(vectors, 0, vectors.length);
+    const embeddingsHash = new CanonicalHash();
+    for (const storedEmbedding of this.#storedEmbeddings.values()) {
+      const { vectors, positions, ...embeddingFacts } = this.#remainingEmbedding(storedEmbedding);
+      embeddingsHash.value(embeddingFacts);
+      embeddingsHash.numbers(positions, 0, positions.length);
+      embeddingsHash.numbers(vectors, 0, vectors.length);
     }
-    return hash.hex();
+    return embeddingsHash.hex();
   }
 
-  #add(stored: Stored): void {
-    if (stored.positions.length === 0) return;
-    this.#stored.set(stored.position, stored);
-    this.#bytes += bytesOf(stored);
-    for (const position of stored.positions) {
-      const known = this.#of.get(position);
-      if (known === undefined) this.#of.set(position, [stored]);
-      else known.push(stored);
+  #addEmbedding(storedEmbedding: StoredEmbedding): void {
+    if (storedEmbedding.positions.length === 0) return;
+    this.#storedEmbeddings.set(storedEmbedding.position, storedEmbedding);
+    this.#embeddingBytes += embeddingBytesOf(storedEmbedding);
+    for (const position of storedEmbedding.positions) {
+      const embeddingsOfRow = this.#embeddingsByRow.get(position);
+      if (embeddingsOfRow === undefined) this.#embeddingsByRow.set(position, [storedEmbedding]);
+      else embeddingsOfRow.push(storedEmbedding);
     }
   }
 
-  #find(position: number, { name, digest }: EmbeddingModel, bound: number): Stored | null {
-    const all = this.#of.get(position);
-    for (let i = (all?.length ?? 0) - 1; i >= 0; i--) {
-      const each = all![i]!;
-      if (each.position < bound && each.model === name && each.digest === digest) return each;
+  #findEmbedding(position: number, { name, digest }: EmbeddingModel, positionBound: number): StoredEmbedding | null {
+    const embeddingsOfRow = this.#embeddingsByRow.get(position);
+    for (let i = (embeddingsOfRow?.length ?? 0) - 1; i >= 0; i--) {
+      const storedEmbedding = embeddingsOfRow![i]!;
+      if (storedEmbedding.position < positionBound && storedEmbedding.model === name && storedEmbedding.digest === digest)
+        return storedEmbedding;
     }
     return null;
   }
 
-  #dropAll(isGone: (stored: Stored) => boolean): void {
-    for (const each of [...this.#stored.values()].filter(isGone)) this.#drop(each.positions, each);
+  #dropEmbeddings(isEmbeddingGone: (stored: StoredEmbedding) => boolean): void {
+    for (const storedEmbedding of [...this.#storedEmbeddings.values()].filter(isEmbeddingGone))
+      this.#dropEmbeddedRows(storedEmbedding.positions, storedEmbedding);
   }
 
   /** Vectors of these versions, of one entry or of all: no number of them stays. */
-  #drop(positions: readonly number[] | Float64Array, only: Stored | null = null): void {
-    const touched = new Set<Stored>();
+  #dropEmbeddedRows(positions: readonly number[] | Float64Array, onlyEmbedding: StoredEmbedding | null = null): void {
+    const thinnedEmbeddings = new Set<StoredEmbedding>();
     for (const position of positions) {
-      for (const each of this.#of.get(position) ?? []) if (only === null || each === only) touched.add(each);
+      for (const storedEmbedding of this.#embeddingsByRow.get(position) ?? [])
+        if (onlyEmbedding === null || storedEmbedding === onlyEmbedding) thinnedEmbeddings.add(storedEmbedding);
     }
-    for (const each of touched) {
-      if (this.#captured.get(each) === null) this.#captured.set(each, rowsOf(each, this.#rowsLeft(each)));
+    for (const each of thinnedEmbeddings) {
+      if (this.#capturedEmbeddings.get(each) === null)
+        this.#capturedEmbeddings.set(each, embeddingOfRows(each, this.#remainingEmbeddedRows(each)));
     }
     for (const position of positions) {
-      const all = this.#of.get(position);
-      if (all === undefined) continue;
-      const gone = only === null ? all : all.filter((each) => each === only);
-      for (const each of gone) {
-        const row = rowOf(each, position);
-        each.vectors.fill(0, row * each.dims, (row + 1) * each.dims);
+      const embeddingsOfRow = this.#embeddingsByRow.get(position);
+      if (embeddingsOfRow === undefined) continue;
+      const goneEmbeddings =
+        onlyEmbedding === null ? embeddingsOfRow : embeddingsOfRow.filter((storedEmbedding) => storedEmbedding === onlyEmbedding);
+      for (const each of goneEmbeddings) {
+        const embeddedRow = embeddedRowOf(each, position);
+        each.vectors.fill(0, embeddedRow * each.dims, (embeddedRow + 1) * each.dims);
       }
-      const left = all.filter((each) => !gone.includes(each));
-      if (left.length > 0) this.#of.set(position, left);
-      else this.#of.delete(position);
+      const remainingEmbeddings = embeddingsOfRow.filter((storedEmbedding) => !goneEmbeddings.includes(storedEmbedding));
+      if (remainingEmbeddings.length > 0) this.#embeddingsByRow.set(position, remainingEmbeddings);
+      else this.#embeddingsByRow.delete(position);
     }
-    for (const each of touched) {
-      this.#thinned.add(each);
-      if (this.#rowsLeft(each).length > 0) continue;
-      this.#stored.delete(each.position);
-      this.#bytes -= bytesOf(each);
+    for (const each of thinnedEmbeddings) {
+      this.#thinnedEmbeddings.add(each);
+      if (this.#remainingEmbeddedRows(each).length > 0) continue;
+      this.#storedEmbeddings.delete(each.position);
+      this.#embeddingBytes -= embeddingBytesOf(each);
     }
   }
 
-  #rowsLeft(stored: Stored): number[] {
-    const rows: number[] = [];
-    for (const [row, position] of stored.positions.entries()) if (this.#of.get(position)?.includes(stored)) rows.push(row);
-    return rows;
+  #remainingEmbeddedRows(storedEmbedding: StoredEmbedding): number[] {
+    const remainingRows: number[] = [];
+    for (const [row, position] of storedEmbedding.positions.entries())
+      if (this.#embeddingsByRow.get(position)?.includes(storedEmbedding)) remainingRows.push(row);
+    return remainingRows;
   }
 
-  #remaining(stored: Stored): Stored {
-    return this.#thinned.has(stored) ? rowsOf(stored, this.#rowsLeft(stored)) : stored;
+  #remainingEmbedding(storedEmbedding: StoredEmbedding): StoredEmbedding {
+    return this.#thinnedEmbeddings.has(storedEmbedding)
+      ? embeddingOfRows(storedEmbedding, this.#remainingEmbeddedRows(storedEmbedding))
+      : storedEmbedding;
   }
 }
 
-function bytesOf({ vectors, positions }: Stored): number {
-  return vectors.byteLength + positions.length * BYTES_A_ROW;
+function embeddingBytesOf({ vectors, positions }: StoredEmbedding): number {
+  return vectors.byteLength + positions.length * EMBEDDING_BYTES_A_ROW;
 }
 
-function read(source: CheckpointReader, section: string): unknown {
-  const bytes = source.section(section);
-  assert(bytes, 'a checkpoint of embeddings has all of them');
-  return deserialize(bytes);
+function readEmbeddingSection(embeddingCheckpoint: CheckpointReader, embeddingSection: string): unknown {
+  const sectionBytes = embeddingCheckpoint.section(embeddingSection);
+  assert(sectionBytes, 'a checkpoint of embeddings has all of them');
+  return deserialize(sectionBytes);
 }
 
-function storedOf(content: Embedded, position: number, { branch, path }: EntryContext, owner: string | null): Stored {
-  const { model, digest, type, columns, dims, positions, vectors } = content;
-  const sealed = content.subjects !== undefined || content.isSealed === true;
-  const all = { model, digest, type, columns, dims, position, branch, owner, tenant: tenantOf(path), sealed, positions, vectors };
-  return rowsOf(
-    all,
+function storedEmbeddingFrom(
+  embeddedContent: Embedded,
+  position: number,
+  { branch, path }: EntryContext,
+  owner: string | null,
+): StoredEmbedding {
+  const { model, digest, type, columns, dims, positions, vectors } = embeddedContent;
+  const isEmbeddingSealed = embeddedContent.subjects !== undefined || embeddedContent.isSealed === true;
+  const unsortedEmbedding = {
+    model,
+    digest,
+    type,
+    columns,
+    dims,
+    position,
+    branch,
+    owner,
+    tenant: tenantOf(path),
+    sealed: isEmbeddingSealed,
+    positions,
+    vectors,
+  };
+  return embeddingOfRows(
+    unsortedEmbedding,
     [...positions.keys()].sort((a, b) => positions[a]! - positions[b]!),
   );
 }
 
 /** A copy: the appended arrays belong to their writer. */
-function rowsOf(stored: Stored, rows: readonly number[]): Stored {
-  const { dims } = stored;
-  const vectors = new Float32Array(rows.length * dims);
-  for (const [i, row] of rows.entries()) vectors.set(stored.vectors.subarray(row * dims, (row + 1) * dims), i * dims);
-  return { ...stored, positions: Float64Array.from(rows, (row) => stored.positions[row]!), vectors };
+function embeddingOfRows(storedEmbedding: StoredEmbedding, embeddedRows: readonly number[]): StoredEmbedding {
+  const { dims } = storedEmbedding;
+  const vectors = new Float32Array(embeddedRows.length * dims);
+  for (const [i, embeddedRow] of embeddedRows.entries())
+    vectors.set(storedEmbedding.vectors.subarray(embeddedRow * dims, (embeddedRow + 1) * dims), i * dims);
+  return { ...storedEmbedding, positions: Float64Array.from(embeddedRows, (row) => storedEmbedding.positions[row]!), vectors };
 }
 
-function vectorOf(stored: Stored, position: number): EmbeddedVector {
-  return { values: stored.vectors, at: rowOf(stored, position) * stored.dims, dims: stored.dims };
+function embeddedVectorOf(storedEmbedding: StoredEmbedding, position: number): EmbeddedVector {
+  return {
+    values: storedEmbedding.vectors,
+    at: embeddedRowOf(storedEmbedding, position) * storedEmbedding.dims,
+    dims: storedEmbedding.dims,
+  };
 }
 
-function rowOf({ positions }: Stored, position: number): number {
+function embeddedRowOf({ positions }: StoredEmbedding, position: number): number {
   let [low, high] = [0, positions.length - 1];
   while (low < high) {
     const middle = (low + high) >> 1;

@@ -29,52 +29,58 @@ export function decideJudge(
   if (reason !== null && reason.length > reasonLettersMax)
     throw new ServiceError('REL_INVALID', `the reason has at most ${reasonLettersMax} characters`);
   if (a.type === b.type && a.key === b.key) throw new ServiceError('REL_INVALID', 'both identities are one row');
-  const [left, right] = [a, b].map((row) => judgedRow(row, catalog, rows, context, next)) as [JudgedRow, JudgedRow];
+  const [judgedA, judgedB] = [a, b].map((row) => judgedRowOf(row, catalog, rows, context, next)) as [JudgedRow, JudgedRow];
   const { path } = context.entry;
-  const before = judgements.findLast((each) => isWithin(path, each.owner) && isOfPair(each, a, b));
-  const id = `${a.key} ${b.key}`;
-  if (before?.judgement === judgement) return decideOne('judge-identities', id, [], next);
-  if (before?.judgement === 'negative') throw conflictWith(before);
-  const body = judgementBody({ a: left, b: right, judgement, reason });
-  return decideOne('judge-identities', id, [{ context: context.entry, body }], next);
+  const earlierJudgement = judgements.findLast(
+    (knownJudgement) => isPathWithin(path, knownJudgement.owner) && isJudgementOfPair(knownJudgement, a, b),
+  );
+  const judgedPair = `${a.key} ${b.key}`;
+  if (earlierJudgement?.judgement === judgement) return decideOne('judge-identities', judgedPair, [], next);
+  if (earlierJudgement?.judgement === 'negative') throw conflictWith(earlierJudgement);
+  const body = judgementBody({ a: judgedA, b: judgedB, judgement, reason });
+  return decideOne('judge-identities', judgedPair, [{ context: context.entry, body }], next);
 }
 
-function isOfPair({ a, b }: Judgement, x: RowName, y: RowName): boolean {
-  return (isSame(a, x) && isSame(b, y)) || (isSame(a, y) && isSame(b, x));
+function isJudgementOfPair({ a, b }: Judgement, firstRow: JudgedRowName, secondRow: JudgedRowName): boolean {
+  return (
+    (isSameJudgedRow(a, firstRow) && isSameJudgedRow(b, secondRow)) ||
+    (isSameJudgedRow(a, secondRow) && isSameJudgedRow(b, firstRow))
+  );
 }
 
-type RowName = Pick<JudgedRow, 'type' | 'key'>;
+type JudgedRowName = Pick<JudgedRow, 'type' | 'key'>;
 
-function isSame(row: RowName, { type, key }: RowName): boolean {
-  return row.type === type && row.key === key;
+function isSameJudgedRow(judgedName: JudgedRowName, { type, key }: JudgedRowName): boolean {
+  return judgedName.type === type && judgedName.key === key;
 }
 
 /** Rows of the key in the caller's path and below that it may write: none is REL_NOT_FOUND, or REL_ACL where there are others. */
-function judgedRow(
-  { type, key }: RowName,
+function judgedRowOf(
+  { type, key }: JudgedRowName,
   catalog: CatalogReader,
   rows: TenantRows,
   { entry, rowCheck }: DecideContext,
   at: NextPosition,
 ): JudgedRow {
-  const definition = catalog.type(type);
-  const versions = definition && rows.versions(type);
-  const test = definition ? (rowCheck?.testFor(definition) ?? null) : null;
-  const positions: number[] = [];
-  let isRefused = false;
-  for (let code = 0; versions && code < rows.scopes.size; code++) {
-    const path = rows.scopes.path(code);
-    if (!isWithin(entry.path, path)) continue;
-    const newest = versions.newestOf(code, key);
-    if (newest < 0) continue;
-    if (test !== null && refusedKeys(test, type, [key], { path, rows, at }, 'open').size > 0) isRefused = true;
-    else positions.push(versions.positionOf(newest));
+  const judgedType = catalog.type(type);
+  const judgedVersions = judgedType && rows.versions(type);
+  const judgedRowTest = judgedType ? (rowCheck?.testFor(judgedType) ?? null) : null;
+  const judgedPositions: number[] = [];
+  let isJudgingRefused = false;
+  for (let pathCode = 0; judgedVersions && pathCode < rows.scopes.size; pathCode++) {
+    const path = rows.scopes.path(pathCode);
+    if (!isPathWithin(entry.path, path)) continue;
+    const newestJudged = judgedVersions.newestOf(pathCode, key);
+    if (newestJudged < 0) continue;
+    if (judgedRowTest !== null && refusedKeys(judgedRowTest, type, [key], { path, rows, at }, 'open').size > 0)
+      isJudgingRefused = true;
+    else judgedPositions.push(judgedVersions.positionOf(newestJudged));
   }
-  if (positions.length > 0) return { type, key, positions: positions.sort((x, y) => x - y) };
-  if (isRefused) throw new ServiceError('REL_ACL', notPermitted);
+  if (judgedPositions.length > 0) return { type, key, positions: judgedPositions.sort((x, y) => x - y) };
+  if (isJudgingRefused) throw new ServiceError('REL_ACL', notPermitted);
   throw new ServiceError('REL_NOT_FOUND', `no row ${JSON.stringify(key)} of ${JSON.stringify(type)} that you may write`);
 }
 
-function isWithin(path: string | null, inner: string | null): boolean {
-  return path === null || inner === null ? path === inner : covers(path, inner);
+function isPathWithin(outerPath: string | null, innerPath: string | null): boolean {
+  return outerPath === null || innerPath === null ? outerPath === innerPath : covers(outerPath, innerPath);
 }

@@ -16,7 +16,7 @@ export interface Detected {
   readonly valid: boolean;
 }
 
-interface Candidate extends Omit<Detected, 'start' | 'end'> {
+interface IdentifierCandidate extends Omit<Detected, 'start' | 'end'> {
   /** In UTF-16 units. */
   readonly from: number;
   readonly to: number;
@@ -25,7 +25,7 @@ interface Candidate extends Omit<Detected, 'start' | 'end'> {
 /** Characters of a text that is looked through. */
 export const detectedLengthMax = 1 << 20;
 
-interface Pattern {
+interface IdentifierPattern {
   readonly kind: DetectedKind;
   /** Global; linear in the text. A first group is the value where it is not all of the match. */
   readonly pattern: RegExp;
@@ -34,11 +34,11 @@ interface Pattern {
   readonly isMeant?: (text: string, from: number, to: number) => boolean;
 }
 
-const letter = '\\p{L}\\p{N}_';
-const before = `(?<![${letter}])`;
-const behind = `(?![${letter}])`;
+const wordLetter = '\\p{L}\\p{N}_';
+const noLetterBefore = `(?<![${wordLetter}])`;
+const noLetterBehind = `(?![${wordLetter}])`;
 
-const patterns: readonly Pattern[] = [
+const identifierPatterns: readonly IdentifierPattern[] = [
   {
     kind: 'email',
     pattern:
@@ -46,10 +46,14 @@ const patterns: readonly Pattern[] = [
   },
   {
     kind: 'iban',
-    pattern: new RegExp(`${before}[A-Z]{2}\\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,4})?${behind}`, 'gu'),
+    pattern: new RegExp(`${noLetterBefore}[A-Z]{2}\\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,4})?${noLetterBehind}`, 'gu'),
     toldInvalid: (value) => isRegion(value.slice(0, 2)) && /\d{4}/.test(value.slice(4)),
   },
-  { kind: 'bic', pattern: new RegExp(`${before}[A-Z]{6}[A-Z0-9]{2}(?:[A-Z0-9]{3})?${behind}`, 'gu'), isMeant: isNoShoutedWord },
+  {
+    kind: 'bic',
+    pattern: new RegExp(`${noLetterBefore}[A-Z]{6}[A-Z0-9]{2}(?:[A-Z0-9]{3})?${noLetterBehind}`, 'gu'),
+    isMeant: isNoShoutedWord,
+  },
   {
     kind: 'imei',
     pattern: /(?<![\d+.-])\d{2}[ -]?\d{6}[ -]?\d{6}[ -]?\d(?![\d-])/gu,
@@ -60,15 +64,18 @@ const patterns: readonly Pattern[] = [
     kind: 'ip',
     pattern: /(?<![\p{L}\p{N}:.])(?:[\da-f]{1,4}:|::)[\da-f:]{1,37}(?:\.?\d{1,3}(?:\.\d{1,3}){3})?(?![\p{L}\p{N}:])/giu,
   },
-  { kind: 'mac', pattern: new RegExp(`${before}[\\da-f]{2}([:-])(?:[\\da-f]{2}\\1){4}[\\da-f]{2}(?![:-]?[\\da-f])`, 'giu') },
-  { kind: 'mac', pattern: new RegExp(`${before}[\\da-f]{4}\\.[\\da-f]{4}\\.[\\da-f]{4}${behind}`, 'giu') },
-  { kind: 'wallet', pattern: new RegExp(`${before}0x[\\da-f]{40}${behind}`, 'giu'), toldInvalid: () => true },
+  {
+    kind: 'mac',
+    pattern: new RegExp(`${noLetterBefore}[\\da-f]{2}([:-])(?:[\\da-f]{2}\\1){4}[\\da-f]{2}(?![:-]?[\\da-f])`, 'giu'),
+  },
+  { kind: 'mac', pattern: new RegExp(`${noLetterBefore}[\\da-f]{4}\\.[\\da-f]{4}\\.[\\da-f]{4}${noLetterBehind}`, 'giu') },
+  { kind: 'wallet', pattern: new RegExp(`${noLetterBefore}0x[\\da-f]{40}${noLetterBehind}`, 'giu'), toldInvalid: () => true },
   {
     kind: 'wallet',
-    pattern: new RegExp(`${before}(?:bc|tb|ltc)1[a-z\\d]{11,87}${behind}`, 'giu'),
+    pattern: new RegExp(`${noLetterBefore}(?:bc|tb|ltc)1[a-z\\d]{11,87}${noLetterBehind}`, 'giu'),
     toldInvalid: (value) => /\d.*\d/.test(value.slice(3)),
   },
-  { kind: 'wallet', pattern: new RegExp(`${before}[1-9A-HJ-NP-Za-km-z]{26,35}${behind}`, 'gu') },
+  { kind: 'wallet', pattern: new RegExp(`${noLetterBefore}[1-9A-HJ-NP-Za-km-z]{26,35}${noLetterBehind}`, 'gu') },
   {
     kind: 'card',
     pattern: /(?<![\d+.-])\d{4}(?:[ -]?\d){9,15}(?![\d-])/gu,
@@ -76,15 +83,19 @@ const patterns: readonly Pattern[] = [
   },
   {
     kind: 'vin',
-    pattern: new RegExp(`${before}[A-HJ-NPR-Z\\d]{17}${behind}`, 'gu'),
+    pattern: new RegExp(`${noLetterBefore}[A-HJ-NPR-Z\\d]{17}${noLetterBehind}`, 'gu'),
     toldInvalid: (value) => /\d{4}$/.test(value) && /[A-Z]/.test(value),
   },
-  { kind: 'imo', pattern: new RegExp(`${before}IMO[ :#-]{0,3}\\d{7}${behind}`, 'giu'), toldInvalid: () => true },
-  { kind: 'mmsi', pattern: new RegExp(`${before}MMSI[ :#-]{0,3}(\\d{9})${behind}`, 'giu') },
-  { kind: 'lei', pattern: new RegExp(`${before}[A-Z\\d]{18}\\d{2}${behind}`, 'gu'), toldInvalid: (value) => /[A-Z]/.test(value) },
+  { kind: 'imo', pattern: new RegExp(`${noLetterBefore}IMO[ :#-]{0,3}\\d{7}${noLetterBehind}`, 'giu'), toldInvalid: () => true },
+  { kind: 'mmsi', pattern: new RegExp(`${noLetterBefore}MMSI[ :#-]{0,3}(\\d{9})${noLetterBehind}`, 'giu') },
+  {
+    kind: 'lei',
+    pattern: new RegExp(`${noLetterBefore}[A-Z\\d]{18}\\d{2}${noLetterBehind}`, 'gu'),
+    toldInvalid: (value) => /[A-Z]/.test(value),
+  },
   {
     kind: 'isin',
-    pattern: new RegExp(`${before}[A-Z]{2}[A-Z\\d]{9}\\d${behind}`, 'gu'),
+    pattern: new RegExp(`${noLetterBefore}[A-Z]{2}[A-Z\\d]{9}\\d${noLetterBehind}`, 'gu'),
     toldInvalid: (value) => /\d{5}/.test(value) && isRegion(value.slice(0, 2)),
   },
   { kind: 'mrz', pattern: /(?<![A-Z<])P[A-Z<][A-Z<]{42}\s{1,4}[A-Z\d<]{44}(?![A-Z\d<])/gu, toldInvalid: () => true },
@@ -96,70 +107,89 @@ const patterns: readonly Pattern[] = [
 ];
 
 /** A phone number and what may be another one behind it. */
-const digitsOfPhones = /(?<![\p{L}\p{N}])(?:\+|00)?\(?\d[\d ()./-]{4,40}\d(?![\p{L}\p{N}])/gu;
+const phoneDigitsPattern = /(?<![\p{L}\p{N}])(?:\+|00)?\(?\d[\d ()./-]{4,40}\d(?![\p{L}\p{N}])/gu;
 
-const matchesAtOnce = 64;
+const identifierMatchesMax = 64;
 
 /** Finds the identifiers of a text, by where they begin; a step looks at a few candidates. `region`: of phone numbers without a country code. */
 export function* detectIdentifiers(text: string, region?: string): Generator<undefined, readonly Detected[], void> {
-  const candidates: Candidate[] = [];
-  let looked = 0;
-  for (const [from, value] of phonesIn(text)) {
-    const canonical = canonicalIdentifier('phone', value, region);
-    if (canonical !== null) candidates.push({ kind: 'phone', value, canonical, from, to: from + value.length, valid: true });
-    if (++looked % matchesAtOnce === 0) yield;
+  const identifierCandidates: IdentifierCandidate[] = [];
+  let matchesLookedAt = 0;
+  for (const [identifierStart, identifierText] of phoneCandidatesIn(text)) {
+    const canonicalPhone = canonicalIdentifier('phone', identifierText, region);
+    if (canonicalPhone !== null)
+      identifierCandidates.push({
+        kind: 'phone',
+        value: identifierText,
+        canonical: canonicalPhone,
+        from: identifierStart,
+        to: identifierStart + identifierText.length,
+        valid: true,
+      });
+    if (++matchesLookedAt % identifierMatchesMax === 0) yield;
   }
-  for (const { kind, pattern, toldInvalid, isMeant } of patterns) {
-    for (const match of text.matchAll(pattern)) {
-      if (++looked % matchesAtOnce === 0) yield;
-      const value = kind === 'mmsi' ? match[1]! : match[0];
-      const from = match.index + match[0].length - value.length;
-      const to = from + value.length;
-      if (isMeant && !isMeant(text, from, to)) continue;
+  for (const { kind, pattern, toldInvalid, isMeant } of identifierPatterns) {
+    for (const identifierMatch of text.matchAll(pattern)) {
+      if (++matchesLookedAt % identifierMatchesMax === 0) yield;
+      const value = kind === 'mmsi' ? identifierMatch[1]! : identifierMatch[0];
+      const from = identifierMatch.index + identifierMatch[0].length - value.length;
+      const identifierEnd = from + value.length;
+      if (isMeant && !isMeant(text, from, identifierEnd)) continue;
       const longestMatch =
-        kind === 'iban' || kind === 'card' ? longestValid(kind, value) : { value, canonical: canonicalIdentifier(kind, value) };
-      const valid = longestMatch.canonical !== null;
-      if (!valid && !toldInvalid?.(value)) continue;
-      candidates.push({ kind, ...longestMatch, from, to: from + longestMatch.value.length, valid });
+        kind === 'iban' || kind === 'card'
+          ? longestValidIdentifier(kind, value)
+          : { value, canonical: canonicalIdentifier(kind, value) };
+      const isIdentifierValid = longestMatch.canonical !== null;
+      if (!isIdentifierValid && !toldInvalid?.(value)) continue;
+      identifierCandidates.push({ kind, ...longestMatch, from, to: from + longestMatch.value.length, valid: isIdentifierValid });
     }
     yield;
   }
-  return chooseCandidates(text, candidates);
+  return chooseIdentifiers(text, identifierCandidates);
 }
 
 /** Groups of digits that stand apart, each run of them that may be one number, longest first. */
-function* phonesIn(text: string): Generator<readonly [number, string], void, void> {
-  for (const { 0: all, index } of text.matchAll(digitsOfPhones)) {
-    const groups = [...all.matchAll(/(?<![+(])[+(]*\d+\)?/g)];
-    for (let first = 0; first < groups.length && first < 12; first++) {
-      for (let last = Math.min(groups.length, first + 8); last > first; last--) {
-        const [begin, end] = [groups[first]!, groups[last - 1]!];
-        const to = end.index + end[0].length;
-        if (to - begin.index >= 6) yield [index + begin.index, all.slice(begin.index, to)];
+function* phoneCandidatesIn(text: string): Generator<readonly [number, string], void, void> {
+  for (const { 0: phoneDigits, index } of text.matchAll(phoneDigitsPattern)) {
+    const digitGroups = [...phoneDigits.matchAll(/(?<![+(])[+(]*\d+\)?/g)];
+    for (let firstGroup = 0; firstGroup < digitGroups.length && firstGroup < 12; firstGroup++) {
+      for (let lastGroup = Math.min(digitGroups.length, firstGroup + 8); lastGroup > firstGroup; lastGroup--) {
+        const [phoneBegin, phoneLast] = [digitGroups[firstGroup]!, digitGroups[lastGroup - 1]!];
+        const phoneEnd = phoneLast.index + phoneLast[0].length;
+        if (phoneEnd - phoneBegin.index >= 6) yield [index + phoneBegin.index, phoneDigits.slice(phoneBegin.index, phoneEnd)];
       }
     }
   }
 }
 
 /** A number in groups may be followed by a word that looks like one more group. */
-function longestValid(kind: DetectedKind, value: string): { readonly value: string; readonly canonical: string | null } {
-  for (let part = value; part !== ''; part = part.slice(0, Math.max(0, part.search(/[ -][^ -]*$/)))) {
-    const canonical = canonicalIdentifier(kind, part);
-    if (canonical !== null) return { value: part, canonical };
+function longestValidIdentifier(
+  kind: DetectedKind,
+  identifierText: string,
+): { readonly value: string; readonly canonical: string | null } {
+  for (
+    let identifierPart = identifierText;
+    identifierPart !== '';
+    identifierPart = identifierPart.slice(0, Math.max(0, identifierPart.search(/[ -][^ -]*$/)))
+  ) {
+    const canonicalPart = canonicalIdentifier(kind, identifierPart);
+    if (canonicalPart !== null) return { value: identifierPart, canonical: canonicalPart };
   }
-  return { value, canonical: null };
+  return { value: identifierText, canonical: null };
 }
 
 /** Eight letters in a text that is written in capitals are a word. */
-function isNoShoutedWord(text: string, from: number, to: number): boolean {
-  if (/\d/.test(text.slice(from, to))) return true;
-  const word = /(?:^|\P{L})(\p{Lu}{2,})\P{L}*$/u.exec(text.slice(Math.max(0, from - 32), from))?.[1];
-  const next = /^\P{L}*(\p{Lu}{2,})(?!\p{L})/u.exec(text.slice(to, to + 32))?.[1];
-  return [word, next].every((each) => each === undefined || /^(?:BIC|SWIFT|CODE|IBAN)$/.test(each));
+function isNoShoutedWord(text: string, bicStart: number, bicEnd: number): boolean {
+  if (/\d/.test(text.slice(bicStart, bicEnd))) return true;
+  const shoutedBefore = /(?:^|\P{L})(\p{Lu}{2,})\P{L}*$/u.exec(text.slice(Math.max(0, bicStart - 32), bicStart))?.[1];
+  const shoutedAfter = /^\P{L}*(\p{Lu}{2,})(?!\p{L})/u.exec(text.slice(bicEnd, bicEnd + 32))?.[1];
+  return [shoutedBefore, shoutedAfter].every(
+    (shoutedWord) => shoutedWord === undefined || /^(?:BIC|SWIFT|CODE|IBAN)$/.test(shoutedWord),
+  );
 }
 
-function chooseCandidates(text: string, candidates: readonly Candidate[]): readonly Detected[] {
-  const ranked = candidates.toSorted(
+function chooseIdentifiers(text: string, candidates: readonly IdentifierCandidate[]): readonly Detected[] {
+  const rankedCandidates = candidates.toSorted(
     (a, b) =>
       b.to - b.from - (a.to - a.from) ||
       Number(b.valid) - Number(a.valid) ||
@@ -167,29 +197,29 @@ function chooseCandidates(text: string, candidates: readonly Candidate[]): reado
       a.from - b.from,
   );
   // A shorter span that overlaps a longer one has an end within it.
-  const taken = new Uint8Array(text.length);
-  const disjointCandidates: Candidate[] = [];
-  for (const each of ranked) {
-    if (taken[each.from] === 1 || taken[each.to - 1] === 1) continue;
-    taken.fill(1, each.from, each.to);
-    disjointCandidates.push(each);
+  const takenUnits = new Uint8Array(text.length);
+  const disjointCandidates: IdentifierCandidate[] = [];
+  for (const candidate of rankedCandidates) {
+    if (takenUnits[candidate.from] === 1 || takenUnits[candidate.to - 1] === 1) continue;
+    takenUnits.fill(1, candidate.from, candidate.to);
+    disjointCandidates.push(candidate);
   }
   disjointCandidates.sort((a, b) => a.from - b.from);
-  let units = 0;
-  let points = 0;
-  const pointsAt = (at: number): number => {
-    while (units < at) {
-      units += text.codePointAt(units)! > 0xffff ? 2 : 1;
-      points++;
+  let textUnits = 0;
+  let codePoints = 0;
+  const codePointsAt = (unitOffset: number): number => {
+    while (textUnits < unitOffset) {
+      textUnits += text.codePointAt(textUnits)! > 0xffff ? 2 : 1;
+      codePoints++;
     }
-    return points;
+    return codePoints;
   };
   return disjointCandidates.map(({ kind, value, canonical, valid, from, to }) => ({
     kind,
     value,
     canonical,
     valid,
-    start: pointsAt(from),
-    end: pointsAt(to),
+    start: codePointsAt(from),
+    end: codePointsAt(to),
   }));
 }

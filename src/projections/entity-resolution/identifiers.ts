@@ -40,10 +40,10 @@ export const identifierLengthMax = 256;
  * The one form of a value, or null where it is none of the kind: a check digit is wrong, or it has another shape. `region` is the
  * country (ISO 3166 alpha-2) that a phone number without a country code is of.
  */
-export function canonicalIdentifier(kind: IdentifierKind, value: string, region?: string): string | null {
-  const text = value.trim();
-  if (text === '' || text.length > identifierLengthMax) return null;
-  return forms[kind](text, region);
+export function canonicalIdentifier(kind: IdentifierKind, identifierText: string, region?: string): string | null {
+  const trimmedIdentifier = identifierText.trim();
+  if (trimmedIdentifier === '' || trimmedIdentifier.length > identifierLengthMax) return null;
+  return identifierForms[kind](trimmedIdentifier, region);
 }
 
 /** How an index of identifiers names one: `phone +442079460018`. */
@@ -52,22 +52,22 @@ export function identifierForm(kind: IdentifierKind, canonical: string): string 
 }
 
 /** Every kind that a value is one of, with its form, in the order of the kinds. */
-export function identifiersIn(value: string, region?: string): readonly (readonly [IdentifierKind, string])[] {
+export function identifiersIn(identifierText: string, region?: string): readonly (readonly [IdentifierKind, string])[] {
   return declaredKinds.flatMap((kind) => {
-    const form = canonicalIdentifier(kind, value, region);
+    const form = canonicalIdentifier(kind, identifierText, region);
     return form === null ? [] : [[kind, form] as const];
   });
 }
 
 /** The kind that cells of a column of this name are, where they validate: `phone`, `home_phone` and `PhoneNumber` are phones. */
 export function kindOfName(column: string): IdentifierKind | null {
-  const words = column
+  const columnWords = column
     .replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2')
     .toLowerCase()
     .split(/[^a-z0-9]+/);
-  for (let i = words.length - 1; i >= 0; i--) {
-    const kind = namedKinds.get(words[i]!);
-    if (kind !== undefined) return kind;
+  for (let i = columnWords.length - 1; i >= 0; i--) {
+    const namedKind = namedKinds.get(columnWords[i]!);
+    if (namedKind !== undefined) return namedKind;
   }
   return null;
 }
@@ -91,28 +91,30 @@ const namedKinds: ReadonlyMap<string, IdentifierKind> = new Map([
   ['hostname', 'domain'],
 ]);
 
-type Form = (text: string, region?: string) => string | null;
+type IdentifierForm = (text: string, region?: string) => string | null;
 
-const forms: Readonly<Record<IdentifierKind, Form>> = {
+const identifierForms: Readonly<Record<IdentifierKind, IdentifierForm>> = {
   phone: (text, region) => {
     if (!/^\+?[\d\s()./-]{5,30}(?:\s{0,3}(?:x|ext\.?)\s{0,3}\d{1,7})?$/i.test(text)) return null;
-    const { parsePhoneNumberFromString } = phones();
-    const parsed = parsePhoneNumberFromString(text.replace(/^00(?=[1-9])/, '+'), countryOf(region));
+    const { parsePhoneNumberFromString } = phoneNumbers();
+    const parsed = parsePhoneNumberFromString(text.replace(/^00(?=[1-9])/, '+'), phoneCountryOf(region));
     return parsed?.isValid() ? parsed.number : null;
   },
   email: (text) => {
     const match = /^(?:mailto:)?([a-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64})@([^@\s]{3,253})$/i.exec(text);
     if (!match || /^\.|\.\.|\.$/.test(match[1]!)) return null;
-    const host = hostOf(match[2]!);
+    const host = hostFormOf(match[2]!);
     return host === null ? null : `${match[1]!.toLowerCase()}@${host}`;
   },
   iban: (text) => {
     const form = text.replaceAll(/[\s-]/g, '').toUpperCase();
-    return /^[A-Z]{2}\d{2}[A-Z0-9]{11,30}$/.test(form) && accounts().isValidIBAN(form) ? form : null;
+    return /^[A-Z]{2}\d{2}[A-Z0-9]{11,30}$/.test(form) && bankAccounts().isValidIBAN(form) ? form : null;
   },
   bic: (text) => {
     const form = text.toUpperCase();
-    return /^[A-Z]{6}[A-Z0-9]{2}(?:[A-Z0-9]{3})?$/.test(form) && accounts().isValidBIC(form) ? form.replace(/X{3}$/, '') : null;
+    return /^[A-Z]{6}[A-Z0-9]{2}(?:[A-Z0-9]{3})?$/.test(form) && bankAccounts().isValidBIC(form)
+      ? form.replace(/X{3}$/, '')
+      : null;
   },
   imei: (text) => {
     const form = text.replaceAll(/[\s/.-]/g, '');
@@ -121,8 +123,8 @@ const forms: Readonly<Record<IdentifierKind, Form>> = {
   },
   ip: (text) => {
     if (!/^[\da-f.:]{2,45}$/i.test(text)) return null;
-    if (/^\d{1,3}(?:\.\d{1,3}){3}$/.test(text)) return isFourBytes(text) ? text : null;
-    const { IPv6 } = addresses();
+    if (/^\d{1,3}(?:\.\d{1,3}){3}$/.test(text)) return isIpv4Address(text) ? text : null;
+    const { IPv6 } = ipAddresses();
     if (!text.includes(':') || !IPv6.isValid(text)) return null;
     const parsed = IPv6.parse(text);
     return parsed.isIPv4MappedAddress() ? parsed.toIPv4Address().toString() : parsed.toRFC5952String();
@@ -156,7 +158,7 @@ const forms: Readonly<Record<IdentifierKind, Form>> = {
   },
   lei: (text) => {
     const form = text.toUpperCase();
-    return /^[A-Z\d]{18}\d{2}$/.test(form) && /[A-Z]/.test(form) && remainder97(form) === 1 ? form : null;
+    return /^[A-Z\d]{18}\d{2}$/.test(form) && /[A-Z]/.test(form) && leiRemainder97(form) === 1 ? form : null;
   },
   isin: (text) => {
     const form = text.toUpperCase();
@@ -168,7 +170,7 @@ const forms: Readonly<Record<IdentifierKind, Form>> = {
     const lines = text.toUpperCase().replaceAll(/\s+/g, '');
     return /^P[A-Z<][A-Z<]{42}[A-Z\d<]{9}\d[A-Z<]{3}\d{7}[MF<X]\d{7}[A-Z\d<]{14}[\d<]\d$/.test(lines) ? passportOf(lines) : null;
   },
-  domain: (text) => (text.includes('@') || text.includes('/') ? null : hostOf(text)),
+  domain: (text) => (text.includes('@') || text.includes('/') ? null : hostFormOf(text)),
   plate: (text) => {
     const form = text
       .normalize('NFKC')
@@ -180,11 +182,11 @@ const forms: Readonly<Record<IdentifierKind, Form>> = {
 };
 
 /** A host name in lower-case ASCII whose last label is a top-level domain; null for every other text. */
-function hostOf(text: string): string | null {
-  const host = domainToASCII(text.replace(/\.$/, '')).toLowerCase();
-  if (host.length > 253 || !/^(?:[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?\.)+[a-z\d-]{2,63}$/.test(host)) return null;
-  const last = host.slice(host.lastIndexOf('.') + 1);
-  return isTopLevel(last) ? host : null;
+function hostFormOf(hostText: string): string | null {
+  const asciiHost = domainToASCII(hostText.replace(/\.$/, '')).toLowerCase();
+  if (asciiHost.length > 253 || !/^(?:[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?\.)+[a-z\d-]{2,63}$/.test(asciiHost)) return null;
+  const topLevelLabel = asciiHost.slice(asciiHost.lastIndexOf('.') + 1);
+  return isTopLevel(topLevelLabel) ? asciiHost : null;
 }
 
 const topLevels: ReadonlySet<string> = new Set(
@@ -197,34 +199,34 @@ const topLevels: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-function isTopLevel(label: string): boolean {
-  if (topLevels.has(label) || label.startsWith('xn--')) return true;
-  return label.length === 2 && phones().isSupportedCountry(label.toUpperCase());
+function isTopLevel(hostLabel: string): boolean {
+  if (topLevels.has(hostLabel) || hostLabel.startsWith('xn--')) return true;
+  return hostLabel.length === 2 && phoneNumbers().isSupportedCountry(hostLabel.toUpperCase());
 }
 
-function isFourBytes(text: string): boolean {
-  return text.split('.').every((part) => Number(part) <= 255 && String(Number(part)) === part);
+function isIpv4Address(addressText: string): boolean {
+  return addressText.split('.').every((addressByte) => Number(addressByte) <= 255 && String(Number(addressByte)) === addressByte);
 }
 
 /** Check digit by Luhn: every second digit from the right is doubled. */
-function isLuhn(digits: string): boolean {
-  let sum = 0;
-  for (let i = 0; i < digits.length; i++) {
-    const digit = Number(digits[digits.length - 1 - i]);
-    const weighed = i % 2 === 0 ? digit : digit * 2;
-    sum += weighed > 9 ? weighed - 9 : weighed;
+function isLuhn(luhnDigits: string): boolean {
+  let luhnSum = 0;
+  for (let i = 0; i < luhnDigits.length; i++) {
+    const luhnDigit = Number(luhnDigits[luhnDigits.length - 1 - i]);
+    const weighedDigit = i % 2 === 0 ? luhnDigit : luhnDigit * 2;
+    luhnSum += weighedDigit > 9 ? weighedDigit - 9 : weighedDigit;
   }
-  return sum % 10 === 0;
+  return luhnSum % 10 === 0;
 }
 
 /** Numbers that payment cards begin with, by their lengths. */
-export function isIssued(digits: string): boolean {
-  const { length } = digits;
-  if (digits.startsWith('4')) return length === 13 || length === 16 || length === 19;
-  if (/^(?:5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720)/.test(digits)) return length === 16;
-  if (/^3[47]/.test(digits)) return length === 15;
-  if (/^3(?:0[0-5]|[689])/.test(digits)) return length >= 14;
-  return /^(?:35|6011|62|64[4-9]|65|50|5[6-8]|6[0-9])/.test(digits) && length >= 16;
+export function isIssued(cardDigits: string): boolean {
+  const { length: cardLength } = cardDigits;
+  if (cardDigits.startsWith('4')) return cardLength === 13 || cardLength === 16 || cardLength === 19;
+  if (/^(?:5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720)/.test(cardDigits)) return cardLength === 16;
+  if (/^3[47]/.test(cardDigits)) return cardLength === 15;
+  if (/^3(?:0[0-5]|[689])/.test(cardDigits)) return cardLength >= 14;
+  return /^(?:35|6011|62|64[4-9]|65|50|5[6-8]|6[0-9])/.test(cardDigits) && cardLength >= 16;
 }
 
 const vinWeights = [8, 7, 6, 5, 4, 3, 2, 10, 0, 9, 8, 7, 6, 5, 4, 3, 2];
@@ -232,89 +234,95 @@ const vinValues = '0123456789.ABCDEFGH..JKLMN.P.R..STUVWXYZ';
 
 /** ISO 3779, North America: the ninth place. */
 function vinDigit(vin: string): string {
-  const sum = Array.from(vin).reduce((total, letter, i) => total + (vinValues.indexOf(letter) % 10) * vinWeights[i]!, 0);
-  return '0123456789X'[sum % 11]!;
+  const vinSum = Array.from(vin).reduce((total, vinLetter, i) => total + (vinValues.indexOf(vinLetter) % 10) * vinWeights[i]!, 0);
+  return '0123456789X'[vinSum % 11]!;
 }
 
-function letterValue(letter: string): number {
-  return letter.charCodeAt(0) - 55;
+function letterValue(identifierLetter: string): number {
+  return identifierLetter.charCodeAt(0) - 55;
 }
 
 /** ISO 7064: letters are two digits. */
-function remainder97(text: string): number {
-  let rest = 0;
-  for (const letter of text)
-    rest = /\d/.test(letter) ? (rest * 10 + Number(letter)) % 97 : (rest * 100 + letterValue(letter)) % 97;
-  return rest;
+function leiRemainder97(leiText: string): number {
+  let remainderOf97 = 0;
+  for (const letter of leiText)
+    remainderOf97 = /\d/.test(letter)
+      ? (remainderOf97 * 10 + Number(letter)) % 97
+      : (remainderOf97 * 100 + letterValue(letter)) % 97;
+  return remainderOf97;
 }
 
 /** Issuer and number of a passport (ICAO 9303, TD3), where its four check digits hold. */
-function passportOf(lines: string): string | null {
-  const second = lines.slice(44);
-  const holds = (text: string, digit: string): boolean => (digit === '<' && /^<*$/.test(text)) || mrzDigit(text) === digit;
-  const composite = second.slice(0, 10) + second.slice(13, 20) + second.slice(21, 43);
-  const areRight =
-    holds(second.slice(0, 9), second[9]!) &&
-    holds(second.slice(13, 19), second[19]!) &&
-    holds(second.slice(21, 27), second[27]!) &&
-    holds(second.slice(28, 42), second[42]!) &&
-    mrzDigit(composite) === second[43];
-  return areRight ? (lines.slice(2, 5) + second.slice(0, 9)).replaceAll('<', '') : null;
+function passportOf(mrzLines: string): string | null {
+  const secondMrzLine = mrzLines.slice(44);
+  const hasMrzDigit = (text: string, digit: string): boolean => (digit === '<' && /^<*$/.test(text)) || mrzDigit(text) === digit;
+  const compositeMrz = secondMrzLine.slice(0, 10) + secondMrzLine.slice(13, 20) + secondMrzLine.slice(21, 43);
+  const areMrzDigitsRight =
+    hasMrzDigit(secondMrzLine.slice(0, 9), secondMrzLine[9]!) &&
+    hasMrzDigit(secondMrzLine.slice(13, 19), secondMrzLine[19]!) &&
+    hasMrzDigit(secondMrzLine.slice(21, 27), secondMrzLine[27]!) &&
+    hasMrzDigit(secondMrzLine.slice(28, 42), secondMrzLine[42]!) &&
+    mrzDigit(compositeMrz) === secondMrzLine[43];
+  return areMrzDigitsRight ? (mrzLines.slice(2, 5) + secondMrzLine.slice(0, 9)).replaceAll('<', '') : null;
 }
 
-function mrzDigit(text: string): string {
-  const sum = Array.from(text).reduce((total, letter, i) => {
-    const value = letter === '<' ? 0 : /\d/.test(letter) ? Number(letter) : letterValue(letter);
-    return total + value * [7, 3, 1][i % 3]!;
+function mrzDigit(mrzText: string): string {
+  const mrzSum = Array.from(mrzText).reduce((total, mrzLetter, i) => {
+    const mrzValue = mrzLetter === '<' ? 0 : /\d/.test(mrzLetter) ? Number(mrzLetter) : letterValue(mrzLetter);
+    return total + mrzValue * [7, 3, 1][i % 3]!;
   }, 0);
-  return String(sum % 10);
+  return String(mrzSum % 10);
 }
 
 /** Versions of addresses by base58check, and prefixes of those by bech32. */
 const base58Versions: ReadonlySet<number> = new Set([0x00, 0x05, 0x30, 0x32, 0x1e, 0x16, 0x41]);
 const segwitPrefixes: ReadonlySet<string> = new Set(['bc', 'tb', 'ltc']);
 
-function walletForm(text: string): string | null {
-  if (/^0x[\da-f]{40}$/i.test(text)) {
-    const digits = text.slice(2);
-    const form = mixedCase(digits.toLowerCase());
-    const isPlain = digits === digits.toLowerCase() || digits === digits.toUpperCase();
-    return isPlain || digits === form ? `0x${form}` : null;
+function walletForm(walletText: string): string | null {
+  if (/^0x[\da-f]{40}$/i.test(walletText)) {
+    const walletDigits = walletText.slice(2);
+    const checksummedDigits = mixedCaseWallet(walletDigits.toLowerCase());
+    const hasOneCase = walletDigits === walletDigits.toLowerCase() || walletDigits === walletDigits.toUpperCase();
+    return hasOneCase || walletDigits === checksummedDigits ? `0x${checksummedDigits}` : null;
   }
-  if (/^(?:bc|tb|ltc)1[a-z\d]{11,87}$/i.test(text)) return segwitForm(text);
-  return /^[1-9A-HJ-NP-Za-km-z]{26,35}$/.test(text) && isBase58(text) ? text : null;
+  if (/^(?:bc|tb|ltc)1[a-z\d]{11,87}$/i.test(walletText)) return segwitForm(walletText);
+  return /^[1-9A-HJ-NP-Za-km-z]{26,35}$/.test(walletText) && isBase58Wallet(walletText) ? walletText : null;
 }
 
 /** EIP-55: a hexadecimal letter is upper-case where the hash of the digits has its highest bit set. */
-function mixedCase(digits: string): string {
-  const { keccak_256: keccak, utf8ToBytes } = hashes();
-  const hash = keccak(utf8ToBytes(digits));
-  return Array.from(digits)
-    .map((digit, i) => ((hash[i >> 1]! >> (i % 2 === 0 ? 4 : 0)) & 8 ? digit.toUpperCase() : digit))
+function mixedCaseWallet(walletDigits: string): string {
+  const { keccak_256: keccak, utf8ToBytes } = walletHashes();
+  const walletHash = keccak(utf8ToBytes(walletDigits));
+  return Array.from(walletDigits)
+    .map((walletDigit, i) => ((walletHash[i >> 1]! >> (i % 2 === 0 ? 4 : 0)) & 8 ? walletDigit.toUpperCase() : walletDigit))
     .join('');
 }
 
 /** BIP 173 and 350: version 0 is written in bech32, those from 1 on in bech32m. */
-function segwitForm(text: string): string | null {
-  const { bech32, bech32m } = bases();
-  for (const coder of [bech32, bech32m]) {
-    const decoded = coder.decodeUnsafe(text as `${string}1${string}`, 90);
-    if (!decoded || !segwitPrefixes.has(decoded.prefix)) continue;
-    const [version = 32, ...rest] = decoded.words;
-    const program = coder.fromWordsUnsafe(rest);
-    if (!program || program.length < 2 || program.length > 40 || version > 16) continue;
-    if (version === 0 ? coder === bech32 && (program.length === 20 || program.length === 32) : coder === bech32m) {
-      return text.toLowerCase();
+function segwitForm(walletText: string): string | null {
+  const { bech32, bech32m } = walletBases();
+  for (const segwitCoder of [bech32, bech32m]) {
+    const decodedSegwit = segwitCoder.decodeUnsafe(walletText as `${string}1${string}`, 90);
+    if (!decodedSegwit || !segwitPrefixes.has(decodedSegwit.prefix)) continue;
+    const [segwitVersion = 32, ...segwitWords] = decodedSegwit.words;
+    const segwitProgram = segwitCoder.fromWordsUnsafe(segwitWords);
+    if (!segwitProgram || segwitProgram.length < 2 || segwitProgram.length > 40 || segwitVersion > 16) continue;
+    if (
+      segwitVersion === 0
+        ? segwitCoder === bech32 && (segwitProgram.length === 20 || segwitProgram.length === 32)
+        : segwitCoder === bech32m
+    ) {
+      return walletText.toLowerCase();
     }
   }
   return null;
 }
 
-function isBase58(text: string): boolean {
-  const { base58check, sha256 } = bases();
+function isBase58Wallet(walletText: string): boolean {
+  const { base58check, sha256 } = walletBases();
   try {
-    const payload = base58check(sha256).decode(text);
-    return payload.length === 21 && base58Versions.has(payload[0]!);
+    const walletPayload = base58check(sha256).decode(walletText);
+    return walletPayload.length === 21 && base58Versions.has(walletPayload[0]!);
   } catch {
     return false;
   }
@@ -325,47 +333,47 @@ type Phones = typeof import('libphonenumber-js/max');
 const require = createRequire(import.meta.url);
 
 let phoneLibrary: Phones | undefined;
-function phones(): Phones {
+function phoneNumbers(): Phones {
   return (phoneLibrary ??= require('libphonenumber-js/max') as Phones);
 }
 
-function countryOf(region: string | undefined): Parameters<Phones['parsePhoneNumberFromString']>[1] {
+function phoneCountryOf(region: string | undefined): Parameters<Phones['parsePhoneNumberFromString']>[1] {
   return region?.toUpperCase() as Parameters<Phones['parsePhoneNumberFromString']>[1];
 }
 
 /** Whether a text is a country whose phone numbers are known (ISO 3166 alpha-2). */
 export function isRegion(text: string): boolean {
-  return phones().isSupportedCountry(text.toUpperCase());
+  return phoneNumbers().isSupportedCountry(text.toUpperCase());
 }
 
 type Accounts = typeof import('ibantools');
-let accountLibrary: Accounts | undefined;
-function accounts(): Accounts {
-  return (accountLibrary ??= require('ibantools') as Accounts);
+let bankAccountLibrary: Accounts | undefined;
+function bankAccounts(): Accounts {
+  return (bankAccountLibrary ??= require('ibantools') as Accounts);
 }
 
 type Addresses = typeof import('ipaddr.js');
-let addressLibrary: Addresses | undefined;
-function addresses(): Addresses {
-  return (addressLibrary ??= require('ipaddr.js') as Addresses);
+let ipAddressLibrary: Addresses | undefined;
+function ipAddresses(): Addresses {
+  return (ipAddressLibrary ??= require('ipaddr.js') as Addresses);
 }
 
 type Bases = Pick<typeof import('@scure/base'), 'base58check' | 'bech32' | 'bech32m'> &
   Pick<typeof import('@noble/hashes/sha2.js'), 'sha256'>;
-let baseLibrary: Bases | undefined;
-function bases(): Bases {
-  if (baseLibrary !== undefined) return baseLibrary;
+let walletBaseLibrary: Bases | undefined;
+function walletBases(): Bases {
+  if (walletBaseLibrary !== undefined) return walletBaseLibrary;
   const { base58check, bech32, bech32m } = require('@scure/base') as typeof import('@scure/base');
   const { sha256 } = require('@noble/hashes/sha2.js') as typeof import('@noble/hashes/sha2.js');
-  return (baseLibrary = { base58check, bech32, bech32m, sha256 });
+  return (walletBaseLibrary = { base58check, bech32, bech32m, sha256 });
 }
 
 type Hashes = Pick<typeof import('@noble/hashes/sha3.js'), 'keccak_256'> &
   Pick<typeof import('@noble/hashes/utils.js'), 'utf8ToBytes'>;
-let hashLibrary: Hashes | undefined;
-function hashes(): Hashes {
-  if (hashLibrary !== undefined) return hashLibrary;
+let walletHashLibrary: Hashes | undefined;
+function walletHashes(): Hashes {
+  if (walletHashLibrary !== undefined) return walletHashLibrary;
   const { keccak_256 } = require('@noble/hashes/sha3.js') as typeof import('@noble/hashes/sha3.js');
   const { utf8ToBytes } = require('@noble/hashes/utils.js') as typeof import('@noble/hashes/utils.js');
-  return (hashLibrary = { keccak_256, utf8ToBytes });
+  return (walletHashLibrary = { keccak_256, utf8ToBytes });
 }

@@ -25,29 +25,32 @@ export interface JudgementContent {
   readonly reason: string | null;
 }
 
-const version = 1;
+const judgementVersion = 1;
 
 export function judgementBody({ a, b, judgement, reason }: JudgementContent): OpenBody {
-  const row = ({ type, key, positions }: JudgedRow) => ({ type, key, positions });
-  return { kind: 'judgement', content: canonicalJson({ v: version, a: row(a), b: row(b), judgement, reason }) };
+  const judgedRow = ({ type, key, positions }: JudgedRow) => ({ type, key, positions });
+  return {
+    kind: 'judgement',
+    content: canonicalJson({ v: judgementVersion, a: judgedRow(a), b: judgedRow(b), judgement, reason }),
+  };
 }
 
 /** Null where the content was dropped, or is none of this version's. */
 export function judgementOf({ content }: OpenBody): JudgementContent | null {
   if (typeof content !== 'string') return null;
-  const { v, a, b, judgement, reason } = objectOf(content);
-  if (v !== version || !isRow(a) || !isRow(b)) return null;
+  const { v, a, b, judgement, reason } = judgementObjectOf(content);
+  if (v !== judgementVersion || !isJudgedRow(a) || !isJudgedRow(b)) return null;
   if ((judgement !== 'positive' && judgement !== 'negative') || (reason !== null && typeof reason !== 'string')) return null;
   return { a, b, judgement, reason };
 }
 
-function objectOf(content: string): Readonly<Record<string, unknown>> {
-  const value: unknown = JSON.parse(content);
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+function judgementObjectOf(content: string): Readonly<Record<string, unknown>> {
+  const parsedJudgement: unknown = JSON.parse(content);
+  return typeof parsedJudgement === 'object' && parsedJudgement !== null ? (parsedJudgement as Record<string, unknown>) : {};
 }
 
-function isRow(value: unknown): value is JudgedRow {
-  if (typeof value !== 'object' || value === null) return false;
-  const { type, key, positions } = value as Partial<JudgedRow>;
+function isJudgedRow(judgedRow: unknown): judgedRow is JudgedRow {
+  if (typeof judgedRow !== 'object' || judgedRow === null) return false;
+  const { type, key, positions } = judgedRow as Partial<JudgedRow>;
   return typeof type === 'string' && typeof key === 'string' && Array.isArray(positions) && positions.every(Number.isSafeInteger);
 }

@@ -13,7 +13,7 @@ import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 import { judgementOf } from './judgement-body.ts';
 
-interface Saved {
+interface SavedJudgements {
   readonly tree: SavedBranches;
   readonly branches: [number, Judgement[]][];
 }
@@ -21,91 +21,98 @@ interface Saved {
 export class Judgements implements Projection {
   readonly name = 'judgements';
   readonly formatVersion = 1;
-  #tree = new BranchTree();
+  #branchTree = new BranchTree();
   /** By fork of the branch, main's is 0; in order of positions. */
-  #branches = new Map<number, Judgement[]>([[0, []]]);
+  #judgementsByBranch = new Map<number, Judgement[]>([[0, []]]);
 
   /** Judgements of the branch with this fork that stand below a basis and were made at or before an instant, in their order. */
   judgementsOn(branch: number, basis = Infinity, instant?: bigint): readonly Judgement[] {
-    const judgements = this.#branches.get(branch) ?? [];
+    const judgements = this.#judgementsByBranch.get(branch) ?? [];
     return judgements.filter(({ position, time }) => position < basis && (instant === undefined || time <= instant));
   }
 
-  apply(entry: CommittedEntry): void {
-    const { body, context, position, time } = entry;
+  apply(judgementEntry: CommittedEntry): void {
+    const { body, context, position, time } = judgementEntry;
     if (isOpen(body)) {
-      const content = body.kind === 'judgement' ? judgementOf(body) : null;
-      if (content === null) return;
-      const { a, b, judgement, reason } = content;
-      const { id } = this.#tree.branchOf(entry);
-      this.#branches.get(id)!.push({ a, b, judgement, reason, owner: context.path, position, time });
+      const judgementContent = body.kind === 'judgement' ? judgementOf(body) : null;
+      if (judgementContent === null) return;
+      const { a, b, judgement, reason } = judgementContent;
+      const { id } = this.#branchTree.branchOf(judgementEntry);
+      this.#judgementsByBranch.get(id)!.push({ a, b, judgement, reason, owner: context.path, position, time });
     } else if (body.kind === 'removal') {
-      const from = this.#tree.branchOf(entry);
-      this.#drop(new Set(body.positions), (branch) => this.#reads(branch, from.id));
+      const removalBranch = this.#branchTree.branchOf(judgementEntry);
+      this.#dropJudgements(new Set(body.positions), (branch) => this.#readsBranch(branch, removalBranch.id));
     } else if (body.kind === 'erasure') {
-      const gone = new Set(body.mentions);
-      for (const { positions } of body.versions) for (const each of positions) gone.add(each);
-      this.#drop(gone, () => true);
+      const gonePositions = new Set(body.mentions);
+      for (const { positions } of body.versions) for (const erasedPosition of positions) gonePositions.add(erasedPosition);
+      this.#dropJudgements(gonePositions, () => true);
     } else if (body.kind === 'branch') {
-      const { forked, ended } = this.#tree.apply(entry, body);
-      if (forked) {
-        const inherited = forked.shares === 'everything' ? (this.#branches.get(forked.source!.id) ?? []) : [];
-        this.#branches.set(forked.id, [...inherited]);
-      } else this.#branches.delete(ended.id);
+      const { forked: forkedBranch, ended: endedBranch } = this.#branchTree.apply(judgementEntry, body);
+      if (forkedBranch) {
+        const inheritedJudgements =
+          forkedBranch.shares === 'everything' ? (this.#judgementsByBranch.get(forkedBranch.source!.id) ?? []) : [];
+        this.#judgementsByBranch.set(forkedBranch.id, [...inheritedJudgements]);
+      } else this.#judgementsByBranch.delete(endedBranch.id);
     }
   }
 
   /** Positions of a tenant's judgements, on any branch, about versions at these positions. */
   about(positions: ReadonlySet<number>, tenant: string | null): readonly number[] {
     const judgedPositions = new Set<number>();
-    for (const judgements of this.#branches.values()) {
-      for (const each of judgements)
-        if (tenantOf(each.owner) === tenant && isAbout(each, positions)) judgedPositions.add(each.position);
+    for (const judgements of this.#judgementsByBranch.values()) {
+      for (const knownJudgement of judgements)
+        if (tenantOf(knownJudgement.owner) === tenant && isJudgementAbout(knownJudgement, positions))
+          judgedPositions.add(knownJudgement.position);
     }
     return [...judgedPositions];
   }
 
-  async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('judgements', serialize({ tree: this.#tree.savedState(), branches: [...this.#branches] }));
+  async checkpoint(judgementCheckpoint: CheckpointWriter): Promise<void> {
+    judgementCheckpoint.section(
+      'judgements',
+      serialize({ tree: this.#branchTree.savedState(), branches: [...this.#judgementsByBranch] }),
+    );
   }
 
-  async restore(source: CheckpointReader): Promise<void> {
-    const bytes = source.section('judgements');
-    assert(bytes, 'a checkpoint of judgements has them');
-    const { tree, branches } = deserialize(bytes) as Saved;
-    this.#tree = BranchTree.fromSaved(tree);
-    this.#branches = new Map(branches);
+  async restore(judgementCheckpoint: CheckpointReader): Promise<void> {
+    const judgementBytes = judgementCheckpoint.section('judgements');
+    assert(judgementBytes, 'a checkpoint of judgements has them');
+    const { tree, branches } = deserialize(judgementBytes) as SavedJudgements;
+    this.#branchTree = BranchTree.fromSaved(tree);
+    this.#judgementsByBranch = new Map(branches);
   }
 
   reset(): void {
-    this.#tree = new BranchTree();
-    this.#branches = new Map([[0, []]]);
+    this.#branchTree = new BranchTree();
+    this.#judgementsByBranch = new Map([[0, []]]);
   }
 
   digest(): string {
-    const hash = new CanonicalHash();
-    for (const [branch, judgements] of [...this.#branches].sort(([a], [b]) => a - b)) {
-      hash.number(branch);
-      hash.value(judgements);
+    const judgementsHash = new CanonicalHash();
+    for (const [branch, judgements] of [...this.#judgementsByBranch].sort(([a], [b]) => a - b)) {
+      judgementsHash.number(branch);
+      judgementsHash.value(judgements);
     }
-    return hash.hex();
+    return judgementsHash.hex();
   }
 
-  #reads(branch: number, source: number): boolean {
-    const known = this.#tree.byId(branch);
-    return known !== undefined && lineageOf(known).some((range) => range.branch.id === source);
+  #readsBranch(branch: number, source: number): boolean {
+    const readingBranch = this.#branchTree.byId(branch);
+    return readingBranch !== undefined && lineageOf(readingBranch).some((range) => range.branch.id === source);
   }
 
   /** `positions` are those of versions that went, and of judgements themselves. */
-  #drop(positions: ReadonlySet<number>, reaches: (branch: number) => boolean): void {
-    for (const [branch, judgements] of this.#branches) {
-      if (judgements.length === 0 || !reaches(branch)) continue;
-      const left = judgements.filter((each) => !positions.has(each.position) && !isAbout(each, positions));
-      if (left.length < judgements.length) this.#branches.set(branch, left);
+  #dropJudgements(positions: ReadonlySet<number>, reachesBranch: (branch: number) => boolean): void {
+    for (const [branch, judgements] of this.#judgementsByBranch) {
+      if (judgements.length === 0 || !reachesBranch(branch)) continue;
+      const remainingJudgements = judgements.filter(
+        (knownJudgement) => !positions.has(knownJudgement.position) && !isJudgementAbout(knownJudgement, positions),
+      );
+      if (remainingJudgements.length < judgements.length) this.#judgementsByBranch.set(branch, remainingJudgements);
     }
   }
 }
 
-function isAbout({ a, b }: Judgement, positions: ReadonlySet<number>): boolean {
+function isJudgementAbout({ a, b }: Judgement, positions: ReadonlySet<number>): boolean {
   return [...a.positions, ...b.positions].some((position) => positions.has(position));
 }

@@ -16,27 +16,27 @@ export function decideIntend(
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  const { id, commitment, reason, keys, mentions, statement } = command;
-  checkIdentifier(id, 'the id of an erasure');
+  const { id: erasureId, commitment, reason, keys, mentions, statement } = command;
+  checkIdentifier(erasureId, 'the id of an erasure');
   assert(/^[0-9a-f]{64}$/.test(commitment), 'a commitment is 64 lower-case hex digits');
-  if (erasures.find(id)) throw new ServiceError('REL_CONFLICT', 'an erasure with this id exists');
-  const versions = command.versions.map(inOrder).sort((a, b) => compareText(a.type, b.type));
-  const held = versions.flatMap(({ type, positions }) => holds.holdsOn(type, positions));
-  if (held.length > 0) {
-    throw new ServiceError('REL_CONFLICT', `rows of the subject are under legal hold: ${heldBy(held)}; nothing was erased`);
+  if (erasures.find(erasureId)) throw new ServiceError('REL_CONFLICT', 'an erasure with this id exists');
+  const erasedVersions = command.versions.map(sortErasedVersions).sort((a, b) => compareText(a.type, b.type));
+  const holdIds = erasedVersions.flatMap(({ type, positions }) => holds.holdsOn(type, positions));
+  if (holdIds.length > 0) {
+    throw new ServiceError('REL_CONFLICT', `rows of the subject are under legal hold: ${heldBy(holdIds)}; nothing was erased`);
   }
-  const body: ErasureBody = {
+  const erasureIntent: ErasureBody = {
     kind: 'erasure',
     change: 'intended',
-    id,
+    id: erasureId,
     commitment,
     reason,
     keys,
-    versions: versions.filter(({ positions }) => positions.length > 0),
-    mentions: rising(mentions),
+    versions: erasedVersions.filter(({ positions }) => positions.length > 0),
+    mentions: risingPositions(mentions),
     statement,
   };
-  return decideOne('intend-erasure', id, [{ context: context.entry, body }], next);
+  return decideOne('intend-erasure', erasureId, [{ context: context.entry, body: erasureIntent }], next);
 }
 
 export function decideComplete(
@@ -45,15 +45,15 @@ export function decideComplete(
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  const { id, statement } = command;
-  const erasure = erasures.find(id);
-  if (!erasure) throw new ServiceError('REL_NOT_FOUND', 'no erasure of this id was intended');
-  if (erasure.completed !== null) return decideOne('complete-erasure', id, [], next);
-  const { commitment, reason, keys, tenant } = erasure;
-  const body: ErasureBody = {
+  const { id: erasureId, statement } = command;
+  const intendedErasure = erasures.find(erasureId);
+  if (!intendedErasure) throw new ServiceError('REL_NOT_FOUND', 'no erasure of this id was intended');
+  if (intendedErasure.completed !== null) return decideOne('complete-erasure', erasureId, [], next);
+  const { commitment, reason, keys, tenant } = intendedErasure;
+  const erasureCompletion: ErasureBody = {
     kind: 'erasure',
     change: 'completed',
-    id,
+    id: erasureId,
     commitment,
     reason,
     keys,
@@ -62,16 +62,16 @@ export function decideComplete(
     statement,
   };
   // The entry belongs to the subject's tenant, whichever caller completes the erasure.
-  return decideOne('complete-erasure', id, [{ context: { ...context.entry, tenant }, body }], next);
+  return decideOne('complete-erasure', erasureId, [{ context: { ...context.entry, tenant }, body: erasureCompletion }], next);
 }
 
-function inOrder({ type, paths, positions }: ErasedVersions): ErasedVersions {
-  const named = [...new Set(paths)].sort((a, b) =>
+function sortErasedVersions({ type, paths, positions }: ErasedVersions): ErasedVersions {
+  const sortedPaths = [...new Set(paths)].sort((a, b) =>
     a === null || b === null ? +(b === null) - +(a === null) : compareText(a, b),
   );
-  return { type, paths: named, positions: rising(positions) };
+  return { type, paths: sortedPaths, positions: risingPositions(positions) };
 }
 
-function rising(positions: readonly number[]): readonly number[] {
-  return [...new Set(positions)].sort((a, b) => a - b);
+function risingPositions(erasedPositions: readonly number[]): readonly number[] {
+  return [...new Set(erasedPositions)].sort((a, b) => a - b);
 }

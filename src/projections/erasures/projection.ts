@@ -34,46 +34,46 @@ export interface ErasureEntry {
 /** Erasures since the start alone: no reader is older. */
 class ErasedPaths implements ErasureReader {
   count = 0;
-  readonly #types = new Map<string, Map<string | null, number>>();
+  readonly #erasedPathsByType = new Map<string, Map<string | null, number>>();
 
-  add(versions: readonly ErasedVersions[]): void {
+  add(erasedVersions: readonly ErasedVersions[]): void {
     this.count++;
-    for (const { type, paths } of versions) {
-      let last = this.#types.get(type);
-      if (last === undefined) this.#types.set(type, (last = new Map()));
-      for (const path of paths) last.set(path, this.count);
+    for (const { type, paths } of erasedVersions) {
+      let lastErasureByPath = this.#erasedPathsByType.get(type);
+      if (lastErasureByPath === undefined) this.#erasedPathsByType.set(type, (lastErasureByPath = new Map()));
+      for (const erasedPath of paths) lastErasureByPath.set(erasedPath, this.count);
     }
   }
 
   pathsOf(type: string): Iterable<readonly [string | null, number]> {
-    return this.#types.get(type) ?? [];
+    return this.#erasedPathsByType.get(type) ?? [];
   }
 }
 
 export class Erasures implements Projection {
   readonly name = 'erasures';
   readonly formatVersion = 1;
-  readonly #erasures = new Map<string, Erasure>();
+  readonly #erasuresById = new Map<string, Erasure>();
   /** Ids by commitment, in order. */
-  readonly #byCommitment = new Map<string, string[]>();
-  readonly #paths = new ErasedPaths();
+  readonly #erasuresByCommitment = new Map<string, string[]>();
+  readonly #erasedPaths = new ErasedPaths();
 
-  find(id: string): Erasure | undefined {
-    return this.#erasures.get(id);
+  find(erasureId: string): Erasure | undefined {
+    return this.#erasuresById.get(erasureId);
   }
 
   /** Erasures of one subject, in order. */
   ofCommitment(commitment: string): readonly Erasure[] {
-    return (this.#byCommitment.get(commitment) ?? []).map((id) => this.#erasures.get(id)!);
+    return (this.#erasuresByCommitment.get(commitment) ?? []).map((id) => this.#erasuresById.get(id)!);
   }
 
   get reader(): ErasureReader {
-    return this.#paths;
+    return this.#erasedPaths;
   }
 
   /** All, in order. */
   all(): readonly Erasure[] {
-    return [...this.#erasures.values()];
+    return [...this.#erasuresById.values()];
   }
 
   /** Intended and not completed, in order. */
@@ -81,54 +81,58 @@ export class Erasures implements Projection {
     return this.all().filter(({ completed }) => completed === null);
   }
 
-  apply(entry: CommittedEntry): void {
-    const { body, context, leaf, position, time } = entry;
+  apply(erasureEntry: CommittedEntry): void {
+    const { body, context, leaf, position, time } = erasureEntry;
     if (body.kind !== 'erasure') return;
     const { id, commitment, reason, keys, mentions, versions } = body;
     const entryPosition = { leaf, position, time };
-    const before = this.#erasures.get(id);
+    const intendedErasure = this.#erasuresById.get(id);
     if (body.change === 'completed') {
-      assert(before?.completed === null, 'an erasure that stands is completed');
-      this.#erasures.set(id, { ...before, completed: entryPosition, statement: body.statement, versions: [] });
+      assert(intendedErasure?.completed === null, 'an erasure that stands is completed');
+      this.#erasuresById.set(id, { ...intendedErasure, completed: entryPosition, statement: body.statement, versions: [] });
       return;
     }
-    assert(before === undefined, 'an erasure is intended once');
-    this.#paths.add(versions);
-    const counts = versions.map(({ type, positions }) => ({ type, versions: positions.length }));
+    assert(intendedErasure === undefined, 'an erasure is intended once');
+    this.#erasedPaths.add(versions);
+    const erasedCounts = versions.map(({ type, positions }) => ({ type, versions: positions.length }));
     const { tenant, principal } = context;
-    const intent = { id, commitment, reason, keys, mentions, tenant, principal, intended: entryPosition, completed: null };
-    this.#put({ ...intent, statement: '', counts, versions });
+    const erasureIntent = { id, commitment, reason, keys, mentions, tenant, principal, intended: entryPosition, completed: null };
+    this.#putErasure({ ...erasureIntent, statement: '', counts: erasedCounts, versions });
   }
 
-  async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('erasures', serialize(this.all()));
+  async checkpoint(erasureCheckpoint: CheckpointWriter): Promise<void> {
+    erasureCheckpoint.section('erasures', serialize(this.all()));
   }
 
-  async restore(source: CheckpointReader): Promise<void> {
-    const bytes = source.section('erasures');
-    assert(bytes, 'a checkpoint of erasures has them');
+  async restore(erasureCheckpoint: CheckpointReader): Promise<void> {
+    const erasureBytes = erasureCheckpoint.section('erasures');
+    assert(erasureBytes, 'a checkpoint of erasures has them');
     this.reset();
-    for (const erasure of deserialize(bytes) as Erasure[]) this.#put(erasure);
+    for (const erasure of deserialize(erasureBytes) as Erasure[]) this.#putErasure(erasure);
   }
 
   reset(): void {
-    this.#erasures.clear();
-    this.#byCommitment.clear();
+    this.#erasuresById.clear();
+    this.#erasuresByCommitment.clear();
   }
 
   digest(): string {
-    const hash = new CanonicalHash();
+    const erasuresHash = new CanonicalHash();
     // Leaves are storage locations; the state is the content of the erasures.
-    for (const { intended, completed, ...rest } of this.#erasures.values()) {
-      hash.value({ ...rest, intended: { ...intended, leaf: null }, completed: completed && { ...completed, leaf: null } });
+    for (const { intended, completed, ...erasureRest } of this.#erasuresById.values()) {
+      erasuresHash.value({
+        ...erasureRest,
+        intended: { ...intended, leaf: null },
+        completed: completed && { ...completed, leaf: null },
+      });
     }
-    return hash.hex();
+    return erasuresHash.hex();
   }
 
-  #put(erasure: Erasure): void {
-    this.#erasures.set(erasure.id, erasure);
-    const ids = this.#byCommitment.get(erasure.commitment);
-    if (ids) ids.push(erasure.id);
-    else this.#byCommitment.set(erasure.commitment, [erasure.id]);
+  #putErasure(erasure: Erasure): void {
+    this.#erasuresById.set(erasure.id, erasure);
+    const erasureIds = this.#erasuresByCommitment.get(erasure.commitment);
+    if (erasureIds) erasureIds.push(erasure.id);
+    else this.#erasuresByCommitment.set(erasure.commitment, [erasure.id]);
   }
 }

@@ -17,18 +17,18 @@ export function decideLink(
 ): Decision {
   checkIdentifier(command.exhibit, 'an exhibit id');
   const { tenant } = context.entry;
-  const known = exhibits.exhibit(command.exhibit, tenant);
+  const knownExhibit = exhibits.exhibit(command.exhibit, tenant);
   // An exhibit left by an earlier tenant of the same id cannot be continued.
-  const since = tenants.sinceOf(tenant)?.time ?? 0n;
-  const exhibit = known !== undefined && known.links[0]!.time >= since ? known : undefined;
+  const tenantSince = tenants.sinceOf(tenant)?.time ?? 0n;
+  const exhibit = knownExhibit !== undefined && knownExhibit.links[0]!.time >= tenantSince ? knownExhibit : undefined;
   if (command.open && exhibit !== undefined) throw new ServiceError('REL_CONFLICT', 'an exhibit with this id exists');
   if (!command.open && exhibit === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such exhibit');
-  const last = exhibit?.links.at(-1);
-  const link = last === undefined ? 0 : last.link + 1;
-  const previousSeal = last?.seal ?? noSeal;
+  const lastLink = exhibit?.links.at(-1);
+  const link = lastLink === undefined ? 0 : lastLink.link + 1;
+  const previousSeal = lastLink?.seal ?? noSeal;
   const { act, recipe, stored = recipe, resultHash } = command;
   const seal = sealOf({ exhibit: command.exhibit, link, previousSeal, recipeHash: textHash(recipe), resultHash });
-  const body: ExhibitBody = {
+  const exhibitLinkBody: ExhibitBody = {
     kind: 'exhibit',
     exhibit: command.exhibit,
     link,
@@ -39,5 +39,10 @@ export function decideLink(
     seal,
   };
   // An exhibit belongs to the governance plane, which never forks: a recipe may name a branch, its link stands on main.
-  return decideOne('link-exhibit', command.exhibit, [{ context: { ...context.entry, branch: 'main' }, body }], next);
+  return decideOne(
+    'link-exhibit',
+    command.exhibit,
+    [{ context: { ...context.entry, branch: 'main' }, body: exhibitLinkBody }],
+    next,
+  );
 }

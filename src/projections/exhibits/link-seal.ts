@@ -27,30 +27,30 @@ export interface Sealed {
 export const noSeal = '0'.repeat(64);
 
 /** Lower-case hex. */
-export function sealOf(sealed: Sealed): string {
-  const id = Buffer.from(sealed.exhibit, 'utf8');
-  assert(id.length > 0 && id.length <= 0xffff, 'an exhibit id has 1 to 65535 bytes');
-  const head = Buffer.alloc(3 + id.length + 8);
-  head.writeUInt8(0x02, 0);
-  head.writeUInt16BE(id.length, 1);
-  id.copy(head, 3);
-  head.writeBigUInt64BE(BigInt(sealed.link), 3 + id.length);
+export function sealOf(sealedLink: Sealed): string {
+  const exhibitId = Buffer.from(sealedLink.exhibit, 'utf8');
+  assert(exhibitId.length > 0 && exhibitId.length <= 0xffff, 'an exhibit id has 1 to 65535 bytes');
+  const sealHead = Buffer.alloc(3 + exhibitId.length + 8);
+  sealHead.writeUInt8(0x02, 0);
+  sealHead.writeUInt16BE(exhibitId.length, 1);
+  exhibitId.copy(sealHead, 3);
+  sealHead.writeBigUInt64BE(BigInt(sealedLink.link), 3 + exhibitId.length);
   return createHash('sha256')
-    .update(head)
-    .update(bytesOf(sealed.previousSeal))
-    .update(bytesOf(sealed.recipeHash))
-    .update(bytesOf(sealed.resultHash))
+    .update(sealHead)
+    .update(hashBytesOf(sealedLink.previousSeal))
+    .update(hashBytesOf(sealedLink.recipeHash))
+    .update(hashBytesOf(sealedLink.resultHash))
     .digest('hex');
 }
 
 /** Hash of a recipe or result in its canonical text. */
-export function textHash(text: string): string {
-  return createHash('sha256').update(text, 'utf8').digest('hex');
+export function textHash(recipeText: string): string {
+  return createHash('sha256').update(recipeText, 'utf8').digest('hex');
 }
 
-const hashText = /^[0-9a-f]{64}$/;
+const linkHashPattern = /^[0-9a-f]{64}$/;
 
-function bytesOf(hash: string): Buffer {
-  assert(hashText.test(hash), 'a hash is 64 lower-case hex digits');
-  return Buffer.from(hash, 'hex');
+function hashBytesOf(linkHash: string): Buffer {
+  assert(linkHashPattern.test(linkHash), 'a hash is 64 lower-case hex digits');
+  return Buffer.from(linkHash, 'hex');
 }

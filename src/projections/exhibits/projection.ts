@@ -22,83 +22,86 @@ export class Exhibits implements Projection {
   readonly formatVersion = 1;
   readonly removals = new Removals();
   /** In the order in which they were opened. */
-  readonly #exhibits: Exhibit[] = [];
-  readonly #named = new TenantNames<Exhibit>();
+  readonly #knownExhibits: Exhibit[] = [];
+  readonly #exhibitsById = new TenantNames<Exhibit>();
 
   /** The exhibit of a tenant, or of callers without one; the newest where an earlier tenant had the id too. */
   exhibit(id: string, tenant: string | null): ExhibitView | undefined {
-    return this.#named.own(id, tenant);
+    return this.#exhibitsById.own(id, tenant);
   }
 
   all(): Iterable<ExhibitView> {
-    return this.#exhibits;
+    return this.#knownExhibits;
   }
 
-  apply(entry: CommittedEntry): void {
-    const { body, context } = entry;
+  apply(exhibitEntry: CommittedEntry): void {
+    const { body, context } = exhibitEntry;
     if (body.kind === 'removal') {
-      const least = body.positions[0];
-      if (least !== undefined) this.removals.add(body.type, context.path, { position: entry.position, least });
+      const leastRemoved = body.positions[0];
+      if (leastRemoved !== undefined)
+        this.removals.add(body.type, context.path, { position: exhibitEntry.position, least: leastRemoved });
       return;
     }
     if (body.kind === 'erasure') {
       for (const { type, paths, positions } of body.versions) {
-        for (const path of paths) this.removals.add(type, path, { position: entry.position, least: positions[0]! });
+        for (const path of paths) this.removals.add(type, path, { position: exhibitEntry.position, least: positions[0]! });
       }
       return;
     }
     if (body.kind !== 'exhibit') return;
-    const link: ExhibitLink = {
+    const exhibitLink: ExhibitLink = {
       link: body.link,
       act: body.act,
       principal: context.principal,
       path: context.path,
-      time: entry.time,
-      leaf: entry.leaf,
+      time: exhibitEntry.time,
+      leaf: exhibitEntry.leaf,
       resultHash: body.resultHash,
       previousSeal: body.previousSeal,
       seal: body.seal,
     };
-    if (body.link === 0) return this.#add({ id: body.exhibit, path: context.path, links: [link] });
+    if (body.link === 0) return this.#addExhibit({ id: body.exhibit, path: context.path, links: [exhibitLink] });
     // In logs of earlier releases ids were everybody's.
-    const exhibit = this.#named.own(body.exhibit, tenantOf(context.path)) ?? this.#exhibits.find(({ id }) => id === body.exhibit);
+    const exhibit =
+      this.#exhibitsById.own(body.exhibit, tenantOf(context.path)) ?? this.#knownExhibits.find(({ id }) => id === body.exhibit);
     assert(exhibit?.links.length === body.link, 'links of an exhibit are dense from 0');
-    exhibit.links.push(link);
+    exhibit.links.push(exhibitLink);
   }
 
-  async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('exhibits', serialize(this.#exhibits));
-    target.section('removals', serialize(this.removals.list()));
+  async checkpoint(exhibitCheckpoint: CheckpointWriter): Promise<void> {
+    exhibitCheckpoint.section('exhibits', serialize(this.#knownExhibits));
+    exhibitCheckpoint.section('removals', serialize(this.removals.list()));
   }
 
-  async restore(source: CheckpointReader): Promise<void> {
-    const exhibits = source.section('exhibits');
-    const removals = source.section('removals');
-    assert(exhibits && removals, 'a checkpoint of exhibits has exhibits and removals');
+  async restore(exhibitCheckpoint: CheckpointReader): Promise<void> {
+    const exhibitBytes = exhibitCheckpoint.section('exhibits');
+    const removalBytes = exhibitCheckpoint.section('removals');
+    assert(exhibitBytes && removalBytes, 'a checkpoint of exhibits has exhibits and removals');
     this.reset();
-    for (const exhibit of deserialize(exhibits) as Exhibit[]) this.#add(exhibit);
-    for (const { type, path, removals: known } of deserialize(removals) as RemovedFrom[]) {
-      for (const removal of known) this.removals.add(type, path, removal);
+    for (const exhibit of deserialize(exhibitBytes) as Exhibit[]) this.#addExhibit(exhibit);
+    for (const { type, path, removals: removalsOfPath } of deserialize(removalBytes) as RemovedFrom[]) {
+      for (const removal of removalsOfPath) this.removals.add(type, path, removal);
     }
   }
 
   reset(): void {
-    this.#exhibits.length = 0;
-    this.#named.clear();
+    this.#knownExhibits.length = 0;
+    this.#exhibitsById.clear();
     this.removals.clear();
   }
 
   digest(): string {
-    const hash = new CanonicalHash();
+    const exhibitsHash = new CanonicalHash();
     // Leaves are storage locations; the state is the content of the links.
-    const exhibits = [...this.#exhibits].sort((a, b) => compareText(a.id, b.id));
-    for (const { id, path, links } of exhibits) hash.value({ id, path, links: links.map((link) => ({ ...link, leaf: null })) });
-    hash.value(this.removals.list());
-    return hash.hex();
+    const sortedExhibits = [...this.#knownExhibits].sort((a, b) => compareText(a.id, b.id));
+    for (const { id, path, links } of sortedExhibits)
+      exhibitsHash.value({ id, path, links: links.map((link) => ({ ...link, leaf: null })) });
+    exhibitsHash.value(this.removals.list());
+    return exhibitsHash.hex();
   }
 
-  #add(exhibit: Exhibit): void {
-    this.#exhibits.push(exhibit);
-    this.#named.set(exhibit.id, tenantOf(exhibit.path), exhibit);
+  #addExhibit(exhibit: Exhibit): void {
+    this.#knownExhibits.push(exhibit);
+    this.#exhibitsById.set(exhibit.id, tenantOf(exhibit.path), exhibit);
   }
 }

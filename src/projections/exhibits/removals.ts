@@ -19,21 +19,21 @@ export interface RemovedFrom {
 }
 
 export class Removals {
-  readonly #types = new Map<string, Map<string | null, Removal[]>>();
+  readonly #removalsByType = new Map<string, Map<string | null, Removal[]>>();
 
   add(type: string, path: string | null, removal: Removal): void {
-    let paths = this.#types.get(type);
-    if (paths === undefined) this.#types.set(type, (paths = new Map()));
-    const known = paths.get(path);
-    if (known === undefined) paths.set(path, [removal]);
-    else known.push(removal);
+    let removalsByPath = this.#removalsByType.get(type);
+    if (removalsByPath === undefined) this.#removalsByType.set(type, (removalsByPath = new Map()));
+    const removalsOfPath = removalsByPath.get(path);
+    if (removalsOfPath === undefined) removalsByPath.set(path, [removal]);
+    else removalsOfPath.push(removal);
   }
 
-  /** True when a version of one of these types below `position`, in a path that `sees` admits, was removed since. */
-  since(position: number, types: ReadonlySet<string>, sees: (path: string | null) => boolean): boolean {
+  /** True when a version of one of these types below `position`, in a path that `seesPath` admits, was removed since. */
+  since(position: number, types: ReadonlySet<string>, seesPath: (path: string | null) => boolean): boolean {
     for (const type of types) {
-      for (const [path, removals] of this.#types.get(type) ?? []) {
-        if (sees(path) && removals.some((removal) => removal.position >= position && removal.least < position)) return true;
+      for (const [path, removals] of this.#removalsByType.get(type) ?? []) {
+        if (seesPath(path) && removals.some((removal) => removal.position >= position && removal.least < position)) return true;
       }
     }
     return false;
@@ -41,11 +41,13 @@ export class Removals {
 
   /** By type, then path, in codepoint order. */
   list(): RemovedFrom[] {
-    const all = [...this.#types].flatMap(([type, paths]) => [...paths].map(([path, removals]) => ({ type, path, removals })));
-    return all.sort((a, b) => compareText(a.type, b.type) || compareText(a.path ?? '', b.path ?? ''));
+    const removedFrom = [...this.#removalsByType].flatMap(([type, paths]) =>
+      [...paths].map(([path, removals]) => ({ type, path, removals })),
+    );
+    return removedFrom.sort((a, b) => compareText(a.type, b.type) || compareText(a.path ?? '', b.path ?? ''));
   }
 
   clear(): void {
-    this.#types.clear();
+    this.#removalsByType.clear();
   }
 }

@@ -23,38 +23,42 @@ export type JobChange =
     }
   | { readonly change: 'paused' | 'resumed' | 'ended'; readonly id: string; readonly reason: string | null };
 
-export function encodeJob(change: JobChange, seal: SealText): OpenBody {
-  const outside = { id: change.id, change: change.change };
-  if (change.change !== 'made') return { kind: 'job', content: plainContent({ ...outside, reason: change.reason }) };
-  const { credential, token } = change.owner;
-  const sealed = { job: change.definition as unknown as Json, credential, token };
-  return { kind: 'job', content: sealedContent(outside, sealed, seal) };
+export function encodeJob(jobChange: JobChange, sealJob: SealText): OpenBody {
+  const unsealedJob = { id: jobChange.id, change: jobChange.change };
+  if (jobChange.change !== 'made') return { kind: 'job', content: plainContent({ ...unsealedJob, reason: jobChange.reason }) };
+  const { credential, token } = jobChange.owner;
+  const sealedJob = { job: jobChange.definition as unknown as Json, credential, token };
+  return { kind: 'job', content: sealedContent(unsealedJob, sealedJob, sealJob) };
 }
 
 /** Null for an entry of this kind that has another form, and for a job that is erased. */
-export function decodeJob(body: OpenBody, open: OpenText): JobChange | null {
-  const read = membersIn(body, open);
-  if (read === null) return null;
-  const id = read['id'] as string;
-  if (read['change'] !== 'made')
-    return { change: read['change'] as 'paused' | 'resumed' | 'ended', id, reason: (read['reason'] ?? null) as string | null };
+export function decodeJob(jobBody: OpenBody, open: OpenText): JobChange | null {
+  const jobMembers = jobMembersIn(jobBody, open);
+  if (jobMembers === null) return null;
+  const jobId = jobMembers['id'] as string;
+  if (jobMembers['change'] !== 'made')
+    return {
+      change: jobMembers['change'] as 'paused' | 'resumed' | 'ended',
+      id: jobId,
+      reason: (jobMembers['reason'] ?? null) as string | null,
+    };
   return {
     change: 'made',
-    id,
-    definition: read['job'] as unknown as JobDefinition,
-    owner: { credential: read['credential'] as RuleAuthor['credential'], token: read['token'] as string | null },
+    id: jobId,
+    definition: jobMembers['job'] as unknown as JobDefinition,
+    owner: { credential: jobMembers['credential'] as RuleAuthor['credential'], token: jobMembers['token'] as string | null },
   };
 }
 
 export function encodeRun(run: RunRecord, seal: SealText): OpenBody {
-  const members = { run: run as unknown as Json };
-  const isSealed = run.work?.statement !== undefined;
-  return { kind: 'run', content: isSealed ? sealedContent({ id: run.id }, members, seal) : plainContent(members) };
+  const runMembers = { run: run as unknown as Json };
+  const isRunSealed = run.work?.statement !== undefined;
+  return { kind: 'run', content: isRunSealed ? sealedContent({ id: run.id }, runMembers, seal) : plainContent(runMembers) };
 }
 
-export function decodeRun(body: OpenBody, open: OpenText): RunRecord | null {
-  const read = membersIn(body, open);
-  return read === null ? null : (read['run'] as unknown as RunRecord);
+export function decodeRun(runBody: OpenBody, open: OpenText): RunRecord | null {
+  const runMembers = jobMembersIn(runBody, open);
+  return runMembers === null ? null : (runMembers['run'] as unknown as RunRecord);
 }
 
 /** Whether an entry is of a run that has no statement. Its form tells: runs are many, and are not read for it. */
@@ -63,7 +67,7 @@ export function isCountsAlone({ kind, content }: OpenBody): boolean {
   return content.startsWith('{"run":{') && content.endsWith('},"v":1}') && !content.includes('"statement":');
 }
 
-function membersIn(body: OpenBody, open: OpenText): Readonly<Record<string, Json>> | null {
-  const runDefinition = definitionIn(body, open);
+function jobMembersIn(jobBody: OpenBody, open: OpenText): Readonly<Record<string, Json>> | null {
+  const runDefinition = definitionIn(jobBody, open);
   return runDefinition === null || runDefinition.isErased ? null : runDefinition.members;
 }

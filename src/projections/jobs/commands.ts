@@ -11,46 +11,49 @@ import { type JobRecord, nameKey } from './job.ts';
 import type { Jobs } from './projection.ts';
 
 const jobsMax = 100_000;
-const nameMax = 256;
+const jobNameMax = 256;
 
 export function decidePutJob(
-  { id, definition, owner, replaces }: PutJob,
+  { id: jobId, definition, owner, replaces }: PutJob,
   jobs: Jobs,
   context: DecideContext,
   next: NextPosition,
 ): Decision {
   checkText(definition.name, 'the name of a job');
-  if (definition.name.length === 0 || definition.name.length > nameMax)
-    throw new ServiceError('REL_INVALID', `the name of a job has 1 to ${nameMax} characters`);
-  const own = jobs.namesOf(context.entry.path);
-  const named = jobs.job(own.get(nameKey(id, definition)) ?? '');
-  if (named !== undefined) {
-    if (canonicalJson(named.definition as unknown as Json) === canonicalJson(definition as unknown as Json))
-      return decideOne('put-job', named.id, [], next);
+  if (definition.name.length === 0 || definition.name.length > jobNameMax)
+    throw new ServiceError('REL_INVALID', `the name of a job has 1 to ${jobNameMax} characters`);
+  const jobNames = jobs.namesOf(context.entry.path);
+  const namedJob = jobs.job(jobNames.get(nameKey(jobId, definition)) ?? '');
+  if (namedJob !== undefined) {
+    if (canonicalJson(namedJob.definition as unknown as Json) === canonicalJson(definition as unknown as Json))
+      return decideOne('put-job', namedJob.id, [], next);
     if (replaces !== true) throw new ServiceError('REL_CONFLICT', 'there is one of this name with another definition');
-    const seal = sealerOf(context);
-    const ended = { context: entryOf(named, context), body: encodeJob({ change: 'ended', id: named.id, reason: null }, seal) };
-    const jobDraft = { context: context.entry, body: encodeJob({ change: 'made', id, definition, owner }, seal) };
-    return decideOne('put-job', id, [ended, jobDraft], next);
+    const sealJob = sealerOf(context);
+    const endedDraft = {
+      context: jobContextOf(namedJob, context),
+      body: encodeJob({ change: 'ended', id: namedJob.id, reason: null }, sealJob),
+    };
+    const jobDraft = { context: context.entry, body: encodeJob({ change: 'made', id: jobId, definition, owner }, sealJob) };
+    return decideOne('put-job', jobId, [endedDraft, jobDraft], next);
   }
-  if (own.size >= jobsMax) throw new ServiceError('REL_CONFLICT', `an organisation path has at most ${jobsMax} jobs`);
-  const body = encodeJob({ change: 'made', id, definition, owner }, sealerOf(context));
-  return decideOne('put-job', id, [{ context: context.entry, body }], next);
+  if (jobNames.size >= jobsMax) throw new ServiceError('REL_CONFLICT', `an organisation path has at most ${jobsMax} jobs`);
+  const jobBody = encodeJob({ change: 'made', id: jobId, definition, owner }, sealerOf(context));
+  return decideOne('put-job', jobId, [{ context: context.entry, body: jobBody }], next);
 }
 
 export function decideChangeJob(command: ChangeJob, jobs: Jobs, context: DecideContext, next: NextPosition): Decision {
-  const { id, change, reason } = command;
-  const job = jobs.job(id);
+  const { id: jobId, change: jobChange, reason } = command;
+  const job = jobs.job(jobId);
   if (job === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such job');
-  const to = change === 'resumed' ? 'scheduled' : change;
-  if (job.state === to) return decideOne('change-job', id, [], next);
+  const jobState = jobChange === 'resumed' ? 'scheduled' : jobChange;
+  if (job.state === jobState) return decideOne('change-job', jobId, [], next);
   if (job.state === 'ended') throw new ServiceError('REL_CONFLICT', 'the job has ended');
-  const body = encodeJob({ change, id, reason }, sealerOf(context));
-  return decideOne('change-job', id, [{ context: entryOf(job, context), body }], next);
+  const jobBody = encodeJob({ change: jobChange, id: jobId, reason }, sealerOf(context));
+  return decideOne('change-job', jobId, [{ context: jobContextOf(job, context), body: jobBody }], next);
 }
 
 /** Entries about a job lie under its path, whoever writes them. */
-function entryOf({ path, branch }: JobRecord, { entry }: DecideContext): EntryContext {
+function jobContextOf({ path, branch }: JobRecord, { entry }: DecideContext): EntryContext {
   return { ...entry, path, branch, tenant: tenantOf(path) };
 }
 
@@ -59,23 +62,23 @@ function entryOf({ path, branch }: JobRecord, { entry }: DecideContext): EntryCo
  * another was recorded since this one began.
  */
 export function decideRun(
-  { run, alerts, from }: RecordRun,
+  { run, alerts, from: judgedFrom }: RecordRun,
   jobs: Jobs,
   decideRows: (command: NonNullable<RecordRun['alerts']>) => Decision,
   context: DecideContext,
   next: NextPosition,
 ): Decision {
   const { group, job: id } = run;
-  if (group !== null && jobs.judgedUpTo(group) !== from)
+  if (group !== null && jobs.judgedUpTo(group) !== judgedFrom)
     throw new ServiceError('REL_CONFLICT', 'the changes were judged already', { stale: true });
-  const job = id === null ? undefined : jobs.job(id);
-  if (id !== null && (job === undefined || (job.open !== null && job.open.id !== run.id)))
+  const runningJob = id === null ? undefined : jobs.job(id);
+  if (id !== null && (runningJob === undefined || (runningJob.open !== null && runningJob.open.id !== run.id)))
     throw new ServiceError('REL_CONFLICT', 'another run of the job is under way');
-  const rows = alerts === null ? null : decideRows(alerts);
-  const entry = job === undefined ? context.entry : entryOf(job, context);
-  const drafts = [...(rows?.drafts ?? []), { context: entry, body: encodeRun(run, sealerOf(context)) }];
-  const { outcome } = decideOne('record-run', run.id, drafts, next);
-  const positions = drafts.reduce((sum, { body }) => sum + positionsOf(body), 0);
-  const systemFromLast = next.time + BigInt(positions - 1);
-  return { drafts, outcome: { ...outcome, accepted: rows?.outcome.accepted ?? 0, systemFromLast } };
+  const alertDecision = alerts === null ? null : decideRows(alerts);
+  const runContext = runningJob === undefined ? context.entry : jobContextOf(runningJob, context);
+  const runDrafts = [...(alertDecision?.drafts ?? []), { context: runContext, body: encodeRun(run, sealerOf(context)) }];
+  const { outcome } = decideOne('record-run', run.id, runDrafts, next);
+  const draftedPositions = runDrafts.reduce((sum, { body }) => sum + positionsOf(body), 0);
+  const systemFromLast = next.time + BigInt(draftedPositions - 1);
+  return { drafts: runDrafts, outcome: { ...outcome, accepted: alertDecision?.outcome.accepted ?? 0, systemFromLast } };
 }

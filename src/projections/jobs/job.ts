@@ -51,8 +51,8 @@ export interface JobDefinition {
 }
 
 /** The key of a job among those of its path: workflows have names of their own, a type has one retention, and what runs once has no name. */
-export function nameKey(id: string, { name, run, once }: JobDefinition): string {
-  if (once === true) return `once ${id}`;
+export function nameKey(jobId: string, { name, run, once }: JobDefinition): string {
+  if (once === true) return `once ${jobId}`;
   if (run.retention !== undefined) return retentionKey(run.retention.type);
   return run.steps === undefined ? `job ${name}` : `workflow ${name}`;
 }

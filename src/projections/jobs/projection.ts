@@ -13,7 +13,7 @@ import { type OpenText, textOpener } from '../sealed-definitions.ts';
 import { decodeJob, decodeRun } from './codec.ts';
 import { type JobRecord, nameKey, type RecordedStep, type RunRecord, type WorkRecord } from './job.ts';
 
-interface Saved {
+interface SavedJobs {
   readonly jobs: readonly JobRecord[];
   readonly steps: readonly (readonly [string, ReadonlyMap<string, RecordedStep>])[];
   readonly judged: readonly (readonly [string, bigint])[];
@@ -22,91 +22,92 @@ interface Saved {
 }
 
 /** Runs that were asked for once and have ended: with more of them the oldest goes. */
-const onceEndedMax = 10_000;
+const onceEndedJobsMax = 10_000;
 /** Work that was asked for once: with more of it the oldest goes. */
 const worksMax = 2_000;
 
 export class Jobs implements Projection {
   readonly name = 'jobs';
   readonly formatVersion = 4;
-  #jobs = new Map<string, JobRecord>();
+  #jobsById = new Map<string, JobRecord>();
   /** Jobs that have not ended, by path: their ids by name. */
-  #names = new Map<string | null, Map<string, string>>();
+  #jobNamesByPath = new Map<string | null, Map<string, string>>();
   /** By job: the steps of its last run, by path. They grow in place, since a run may have tens of thousands. */
-  #steps = new Map<string, Map<string, RecordedStep>>();
-  #onceEnded = 0;
-  #judged = new Map<string, bigint>();
+  #stepsByJob = new Map<string, Map<string, RecordedStep>>();
+  #onceEndedCount = 0;
+  #judgedUpToByGroup = new Map<string, bigint>();
   /** By run, in the order in which they were asked for. */
-  #works = new Map<string, WorkRecord>();
-  #epoch = -1;
-  readonly #open: OpenText;
+  #worksByRun = new Map<string, WorkRecord>();
+  #jobsEpoch = -1;
+  readonly #openJobText: OpenText;
 
-  constructor(open: OpenText = textOpener(undefined)) {
-    this.#open = open;
+  constructor(openJobText: OpenText = textOpener(undefined)) {
+    this.#openJobText = openJobText;
   }
 
   /** Rises with every change of a job. */
   get epoch(): number {
-    return this.#epoch;
+    return this.#jobsEpoch;
   }
 
-  job(id: string): JobRecord | undefined {
-    return this.#jobs.get(id);
+  job(jobId: string): JobRecord | undefined {
+    return this.#jobsById.get(jobId);
   }
 
   /** Steps of the job's last run, by path, in the order in which they were begun. */
-  steps(id: string): ReadonlyMap<string, RecordedStep> {
-    return this.#steps.get(id) ?? noSteps;
+  steps(jobId: string): ReadonlyMap<string, RecordedStep> {
+    return this.#stepsByJob.get(jobId) ?? noRecordedSteps;
   }
 
   /** Ids of the jobs of a path that have not ended, by `nameKey`. */
   namesOf(path: string | null): ReadonlyMap<string, string> {
-    return this.#names.get(path) ?? none;
+    return this.#jobNamesByPath.get(path) ?? noJobNames;
   }
 
   /** In the order in which they were made, ended ones included. */
   all(): Iterable<JobRecord> {
-    return this.#jobs.values();
+    return this.#jobsById.values();
   }
 
   /** Long work that was asked for once, in that order. */
   works(): Iterable<WorkRecord> {
-    return this.#works.values();
+    return this.#worksByRun.values();
   }
 
   /** Nanoseconds: changes up to there were judged by the rules of the group; undefined before its first alert. */
   judgedUpTo(group: string): bigint | undefined {
-    return this.#judged.get(group);
+    return this.#judgedUpToByGroup.get(group);
   }
 
-  apply(entry: CommittedEntry): void {
-    const { body, position } = entry;
+  apply(jobEntry: CommittedEntry): void {
+    const { body, position } = jobEntry;
     if (isOpen(body)) {
-      if (body.kind === 'job') this.#applyJob(entry);
+      if (body.kind === 'job') this.#applyJob(jobEntry);
       else if (body.kind === 'run') {
-        const run = decodeRun(body, this.#open);
-        if (run !== null) this.#applyRun(run, entry);
+        const decodedRun = decodeRun(body, this.#openJobText);
+        if (decodedRun !== null) this.#applyJobRun(decodedRun, jobEntry);
       }
     } else if (body.kind === 'erasure') {
-      const mentions = new Set(body.mentions);
-      if (mentions.size === 0) return;
-      for (const job of this.#jobs.values()) {
-        if (!mentions.has(job.position)) continue;
-        this.#forget(job);
-        this.#epoch = position;
+      const mentionedPositions = new Set(body.mentions);
+      if (mentionedPositions.size === 0) return;
+      for (const job of this.#jobsById.values()) {
+        if (!mentionedPositions.has(job.position)) continue;
+        this.#forgetJob(job);
+        this.#jobsEpoch = position;
       }
-      for (const work of this.#works.values()) if (mentions.has(work.position)) this.#works.delete(work.run.id);
+      for (const work of this.#worksByRun.values())
+        if (mentionedPositions.has(work.position)) this.#worksByRun.delete(work.run.id);
     }
   }
 
-  #applyJob(entry: CommittedEntry): void {
-    const { body, context, position, time } = entry;
-    const change = isOpen(body) ? decodeJob(body, this.#open) : null;
-    if (change === null) return;
-    this.#epoch = position;
-    if (change.change === 'made') {
-      const { id, definition, owner } = change;
-      this.#set({
+  #applyJob(jobEntry: CommittedEntry): void {
+    const { body, context, position, time } = jobEntry;
+    const jobChange = isOpen(body) ? decodeJob(body, this.#openJobText) : null;
+    if (jobChange === null) return;
+    this.#jobsEpoch = position;
+    if (jobChange.change === 'made') {
+      const { id, definition, owner } = jobChange;
+      this.#setJob({
         id,
         definition,
         owner: { principal: context.principal, credential: owner.credential, token: owner.token },
@@ -125,129 +126,135 @@ export class Jobs implements Projection {
       });
       return;
     }
-    const before = this.#jobs.get(change.id);
-    if (before === undefined) return;
-    const state = change.change === 'resumed' ? 'scheduled' : change.change;
+    const jobBefore = this.#jobsById.get(jobChange.id);
+    if (jobBefore === undefined) return;
+    const jobState = jobChange.change === 'resumed' ? 'scheduled' : jobChange.change;
     // Runs that were due while it was paused are not made up for.
-    const lastDue = change.change === 'resumed' ? time : before.lastDue;
-    if (state === 'ended') this.#unname(before);
-    this.#jobs.set(change.id, { ...before, state, reason: change.reason, lastDue });
-    if (state === 'ended') this.#countEnded(before);
+    const lastDue = jobChange.change === 'resumed' ? time : jobBefore.lastDue;
+    if (jobState === 'ended') this.#removeJobName(jobBefore);
+    this.#jobsById.set(jobChange.id, { ...jobBefore, state: jobState, reason: jobChange.reason, lastDue });
+    if (jobState === 'ended') this.#countEndedOnceJob(jobBefore);
   }
 
-  #set(job: JobRecord): void {
-    this.#jobs.set(job.id, job);
+  #setJob(job: JobRecord): void {
+    this.#jobsById.set(job.id, job);
     if (job.state === 'ended') return;
-    const names = this.#names.get(job.path) ?? new Map<string, string>();
-    this.#names.set(job.path, names.set(nameKey(job.id, job.definition), job.id));
+    const jobNames = this.#jobNamesByPath.get(job.path) ?? new Map<string, string>();
+    this.#jobNamesByPath.set(job.path, jobNames.set(nameKey(job.id, job.definition), job.id));
   }
 
-  #unname({ id, path, definition }: JobRecord): void {
-    const names = this.#names.get(path);
-    const key = nameKey(id, definition);
-    if (names?.get(key) === id) names.delete(key);
+  #removeJobName({ id: jobId, path, definition }: JobRecord): void {
+    const jobNames = this.#jobNamesByPath.get(path);
+    const jobNameKey = nameKey(jobId, definition);
+    if (jobNames?.get(jobNameKey) === jobId) jobNames.delete(jobNameKey);
   }
 
-  #forget(job: JobRecord): void {
-    this.#jobs.delete(job.id);
-    this.#steps.delete(job.id);
-    this.#unname(job);
-    if (hasEndedOnce(job)) this.#onceEnded--;
+  #forgetJob(forgottenJob: JobRecord): void {
+    this.#jobsById.delete(forgottenJob.id);
+    this.#stepsByJob.delete(forgottenJob.id);
+    this.#removeJobName(forgottenJob);
+    if (hasEndedOnce(forgottenJob)) this.#onceEndedCount--;
   }
 
   /** It has ended just now. */
-  #countEnded({ definition }: JobRecord): void {
-    if (definition.once !== true || ++this.#onceEnded <= onceEndedMax) return;
-    for (const job of this.#jobs.values()) if (hasEndedOnce(job)) return this.#forget(job);
+  #countEndedOnceJob({ definition }: JobRecord): void {
+    if (definition.once !== true || ++this.#onceEndedCount <= onceEndedJobsMax) return;
+    for (const job of this.#jobsById.values()) if (hasEndedOnce(job)) return this.#forgetJob(job);
   }
 
-  #applyRun({ step, ...run }: RunRecord, { position, time, context }: CommittedEntry): void {
-    const { work } = run;
-    if (work !== undefined) {
-      const first = this.#works.get(run.id);
+  #applyJobRun({ step, ...run }: RunRecord, { position, time, context }: CommittedEntry): void {
+    const { work: runWork } = run;
+    if (runWork !== undefined) {
+      const firstWork = this.#worksByRun.get(run.id);
       // Its beginning named a subject that was erased: nothing is left of it.
-      if (first === undefined && work.finished !== null) return;
-      this.#works.set(run.id, { run: { ...run, work }, path: context.path, position: first?.position ?? position });
-      if (this.#works.size > worksMax) this.#works.delete(this.#works.keys().next().value!);
+      if (firstWork === undefined && runWork.finished !== null) return;
+      this.#worksByRun.set(run.id, {
+        run: { ...run, work: runWork },
+        path: context.path,
+        position: firstWork?.position ?? position,
+      });
+      if (this.#worksByRun.size > worksMax) this.#worksByRun.delete(this.#worksByRun.keys().next().value!);
       return;
     }
-    const { job: id, group, due, basis, state, alerts, reason } = run;
-    if (group !== null) this.#judged.set(group, BigInt(basis));
-    const job = id === null ? undefined : this.#jobs.get(id);
-    if (job === undefined) return;
-    this.#epoch = position;
-    const isOver = state !== 'running' && state !== 'queued';
-    const lastDue = BigInt(due) > job.lastDue ? BigInt(due) : job.lastDue;
-    if (job.last?.id !== run.id) this.#steps.delete(job.id);
+    const { job: jobId, group: judgedGroup, due, basis, state, alerts, reason } = run;
+    if (judgedGroup !== null) this.#judgedUpToByGroup.set(judgedGroup, BigInt(basis));
+    const jobOfRun = jobId === null ? undefined : this.#jobsById.get(jobId);
+    if (jobOfRun === undefined) return;
+    this.#jobsEpoch = position;
+    const isRunOver = state !== 'running' && state !== 'queued';
+    const lastDue = BigInt(due) > jobOfRun.lastDue ? BigInt(due) : jobOfRun.lastDue;
+    if (jobOfRun.last?.id !== run.id) this.#stepsByJob.delete(jobOfRun.id);
     if (step !== undefined) {
-      const steps = this.#steps.get(job.id) ?? new Map<string, RecordedStep>();
-      this.#steps.set(job.id, steps.set(step.path, { ...step, at: time }));
+      const recordedSteps = this.#stepsByJob.get(jobOfRun.id) ?? new Map<string, RecordedStep>();
+      this.#stepsByJob.set(jobOfRun.id, recordedSteps.set(step.path, { ...step, at: time }));
     }
-    const ends = isOver && job.definition.once === true && job.state !== 'ended';
-    this.#jobs.set(job.id, {
-      ...job,
-      ...(ends && { state: 'ended' }),
+    const endsOnceJob = isRunOver && jobOfRun.definition.once === true && jobOfRun.state !== 'ended';
+    this.#jobsById.set(jobOfRun.id, {
+      ...jobOfRun,
+      ...(endsOnceJob && { state: 'ended' }),
       lastDue,
-      open: isOver ? null : run,
+      open: isRunOver ? null : run,
       last: run,
-      runCount: job.runCount + (isOver ? 1 : 0),
-      totalAlerts: job.totalAlerts + (isOver ? alerts : 0),
-      lastError: isOver ? reason : job.lastError,
+      runCount: jobOfRun.runCount + (isRunOver ? 1 : 0),
+      totalAlerts: jobOfRun.totalAlerts + (isRunOver ? alerts : 0),
+      lastError: isRunOver ? reason : jobOfRun.lastError,
     });
-    if (!ends) return;
-    this.#unname(job);
-    this.#countEnded(job);
+    if (!endsOnceJob) return;
+    this.#removeJobName(jobOfRun);
+    this.#countEndedOnceJob(jobOfRun);
   }
 
-  async checkpoint(target: CheckpointWriter): Promise<void> {
-    const saved: Saved = {
-      jobs: [...this.#jobs.values()],
-      steps: [...this.#steps],
-      judged: [...this.#judged],
-      works: [...this.#works.values()],
-      epoch: this.#epoch,
+  async checkpoint(jobCheckpoint: CheckpointWriter): Promise<void> {
+    const savedJobs: SavedJobs = {
+      jobs: [...this.#jobsById.values()],
+      steps: [...this.#stepsByJob],
+      judged: [...this.#judgedUpToByGroup],
+      works: [...this.#worksByRun.values()],
+      epoch: this.#jobsEpoch,
     };
-    target.section('jobs', serialize(saved));
+    jobCheckpoint.section('jobs', serialize(savedJobs));
   }
 
-  async restore(source: CheckpointReader): Promise<void> {
-    const bytes = source.section('jobs');
-    assert(bytes, 'a checkpoint of jobs has them');
-    const { jobs, steps, judged, works, epoch } = deserialize(bytes) as Saved;
+  async restore(jobCheckpoint: CheckpointReader): Promise<void> {
+    const jobBytes = jobCheckpoint.section('jobs');
+    assert(jobBytes, 'a checkpoint of jobs has them');
+    const { jobs, steps, judged: judgedGroups, works, epoch } = deserialize(jobBytes) as SavedJobs;
     this.reset();
     for (const job of jobs) {
-      this.#set(job);
-      if (hasEndedOnce(job)) this.#onceEnded++;
+      this.#setJob(job);
+      if (hasEndedOnce(job)) this.#onceEndedCount++;
     }
-    this.#steps = new Map(steps.map(([id, each]) => [id, new Map(each)]));
-    this.#judged = new Map(judged);
-    this.#works = new Map(works.map((each) => [each.run.id, each]));
-    this.#epoch = epoch;
+    this.#stepsByJob = new Map(steps.map(([id, savedJobPart]) => [id, new Map(savedJobPart)]));
+    this.#judgedUpToByGroup = new Map(judgedGroups);
+    this.#worksByRun = new Map(works.map((savedJobPart) => [savedJobPart.run.id, savedJobPart]));
+    this.#jobsEpoch = epoch;
   }
 
   reset(): void {
-    this.#jobs = new Map();
-    this.#names = new Map();
-    this.#steps = new Map();
-    this.#onceEnded = 0;
-    this.#judged = new Map();
-    this.#works = new Map();
-    this.#epoch = -1;
+    this.#jobsById = new Map();
+    this.#jobNamesByPath = new Map();
+    this.#stepsByJob = new Map();
+    this.#onceEndedCount = 0;
+    this.#judgedUpToByGroup = new Map();
+    this.#worksByRun = new Map();
+    this.#jobsEpoch = -1;
   }
 
   digest(): string {
-    const hash = new CanonicalHash();
-    hash.value([...this.#jobs.values()]);
-    hash.value(
-      [...this.#steps].map(([id, steps]) => [id, [...steps.values()]]).sort(([a], [b]) => compareText(a as string, b as string)),
+    const jobsHash = new CanonicalHash();
+    jobsHash.value([...this.#jobsById.values()]);
+    jobsHash.value(
+      [...this.#stepsByJob]
+        .map(([id, recordedSteps]) => [id, [...recordedSteps.values()]])
+        .sort(([a], [b]) => compareText(a as string, b as string)),
     );
-    hash.value([...this.#works.values()]);
-    hash.value([...this.#judged].sort(([a], [b]) => compareText(a, b)));
-    return hash.hex();
+    jobsHash.value([...this.#worksByRun.values()]);
+    jobsHash.value([...this.#judgedUpToByGroup].sort(([a], [b]) => compareText(a, b)));
+    return jobsHash.hex();
   }
 }
 
 const hasEndedOnce = ({ definition, state }: JobRecord): boolean => definition.once === true && state === 'ended';
 
-const none: ReadonlyMap<string, string> = new Map();
-const noSteps: ReadonlyMap<string, RecordedStep> = new Map();
+const noJobNames: ReadonlyMap<string, string> = new Map();
+const noRecordedSteps: ReadonlyMap<string, RecordedStep> = new Map();

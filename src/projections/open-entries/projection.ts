@@ -23,37 +23,37 @@ export class OpenEntries implements Projection {
   readonly name = 'open-entries';
   readonly formatVersion = 1;
   /** In order of leaves. */
-  #entries: OpenEntry[] = [];
+  #openEntries: OpenEntry[] = [];
 
   /** Those in which a text may be that somebody wrote. */
   *searchable(): Iterable<OpenEntry> {
-    for (const entry of this.#entries) if (entry.isCounts !== true) yield entry;
+    for (const entry of this.#openEntries) if (entry.isCounts !== true) yield entry;
   }
 
   apply({ body, leaf, position, context: { path } }: CommittedEntry): void {
     if (!isOpen(body) || isEmbedded(body.content)) return;
     const { kind } = body;
-    this.#entries.push(isCountsAlone(body) ? { kind, leaf, position, path, isCounts: true } : { kind, leaf, position, path });
+    this.#openEntries.push(isCountsAlone(body) ? { kind, leaf, position, path, isCounts: true } : { kind, leaf, position, path });
   }
 
-  async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('open-entries', serialize(this.#entries));
+  async checkpoint(openEntryCheckpoint: CheckpointWriter): Promise<void> {
+    openEntryCheckpoint.section('open-entries', serialize(this.#openEntries));
   }
 
-  async restore(source: CheckpointReader): Promise<void> {
-    const bytes = source.section('open-entries');
-    assert(bytes, 'a checkpoint of open entries has where they are');
-    this.#entries = deserialize(bytes) as OpenEntry[];
+  async restore(openEntryCheckpoint: CheckpointReader): Promise<void> {
+    const openEntryBytes = openEntryCheckpoint.section('open-entries');
+    assert(openEntryBytes, 'a checkpoint of open entries has where they are');
+    this.#openEntries = deserialize(openEntryBytes) as OpenEntry[];
   }
 
   reset(): void {
-    this.#entries = [];
+    this.#openEntries = [];
   }
 
   digest(): string {
-    const hash = new CanonicalHash();
+    const openEntriesHash = new CanonicalHash();
     // Leaves are storage locations; the state is the content of the entries.
-    for (const { kind, position, path } of this.#entries) hash.value({ kind, position, path });
-    return hash.hex();
+    for (const { kind, position, path } of this.#openEntries) openEntriesHash.value({ kind, position, path });
+    return openEntriesHash.hex();
   }
 }

@@ -7,24 +7,29 @@ import type { DeletePolicy, PutPolicy } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import { type Policies, policyDigest } from './projection.ts';
 
-const textMax = 65_536;
+const policyTextMax = 65_536;
 const policiesMax = 1_000;
 
 /** The same text again is a no-op. */
 export function decidePutPolicy(command: PutPolicy, { current }: Policies, context: DecideContext, next: NextPosition): Decision {
-  const { id, text } = command;
-  checkIdentifier(id, 'the id of a policy');
-  checkText(text, 'the text of a policy');
-  if (text.length === 0 || text.length > textMax) {
-    throw new ServiceError('REL_INVALID', `the text of a policy has 1 to ${textMax} characters`);
+  const { id: policyId, text: policyText } = command;
+  checkIdentifier(policyId, 'the id of a policy');
+  checkText(policyText, 'the text of a policy');
+  if (policyText.length === 0 || policyText.length > policyTextMax) {
+    throw new ServiceError('REL_INVALID', `the text of a policy has 1 to ${policyTextMax} characters`);
   }
-  const existing = current.policies.find((policy) => policy.id === id);
-  if (existing?.text === text) return decideOne('put-policy', id, [], next);
-  if (!existing && current.policies.length >= policiesMax) {
+  const existingPolicy = current.policies.find((installedPolicy) => installedPolicy.id === policyId);
+  if (existingPolicy?.text === policyText) return decideOne('put-policy', policyId, [], next);
+  if (!existingPolicy && current.policies.length >= policiesMax) {
     throw new ServiceError('REL_CONFLICT', `${policiesMax} policies are installed`);
   }
-  const digest = policyDigest([...current.policies, { id, text }]);
-  return decide('put-policy', { kind: 'policy', change: 'installed', id, text, digest }, context, next);
+  const newPolicyDigest = policyDigest([...current.policies, { id: policyId, text: policyText }]);
+  return decidePolicyChange(
+    'put-policy',
+    { kind: 'policy', change: 'installed', id: policyId, text: policyText, digest: newPolicyDigest },
+    context,
+    next,
+  );
 }
 
 export function decideDeletePolicy(
@@ -33,13 +38,23 @@ export function decideDeletePolicy(
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  const { id } = command;
-  const left = current.policies.filter((policy) => policy.id !== id);
-  if (left.length === current.policies.length) throw new ServiceError('REL_NOT_FOUND', 'no such policy');
-  const digest = policyDigest(left);
-  return decide('delete-policy', { kind: 'policy', change: 'deleted', id, text: '', digest }, context, next);
+  const { id: policyId } = command;
+  const remainingPolicies = current.policies.filter((policy) => policy.id !== policyId);
+  if (remainingPolicies.length === current.policies.length) throw new ServiceError('REL_NOT_FOUND', 'no such policy');
+  const newPolicyDigest = policyDigest(remainingPolicies);
+  return decidePolicyChange(
+    'delete-policy',
+    { kind: 'policy', change: 'deleted', id: policyId, text: '', digest: newPolicyDigest },
+    context,
+    next,
+  );
 }
 
-function decide(kind: 'put-policy' | 'delete-policy', body: PolicyBody, context: DecideContext, next: NextPosition): Decision {
-  return decideOne(kind, body.id, [{ context: context.entry, body }], next);
+function decidePolicyChange(
+  policyCommand: 'put-policy' | 'delete-policy',
+  policyBody: PolicyBody,
+  context: DecideContext,
+  next: NextPosition,
+): Decision {
+  return decideOne(policyCommand, policyBody.id, [{ context: context.entry, body: policyBody }], next);
 }

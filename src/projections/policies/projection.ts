@@ -30,86 +30,96 @@ export interface PolicySet {
   readonly policies: readonly InstalledPolicy[];
 }
 
-interface Change extends Pick<PolicyBody, 'change' | 'id' | 'text' | 'digest'> {
+interface PolicyChange extends Pick<PolicyBody, 'change' | 'id' | 'text' | 'digest'> {
   readonly position: number;
   readonly time: bigint;
 }
 
-const none: PolicySet = { epoch: 0, digest: '', policies: [] };
+const noPolicies: PolicySet = { epoch: 0, digest: '', policies: [] };
 
 export class Policies implements Projection {
   readonly name = 'policies';
   readonly formatVersion = 1;
   /** In the order of the log. */
-  #changes: Change[] = [];
-  #current: PolicySet = none;
+  #policyChanges: PolicyChange[] = [];
+  #currentPolicySet: PolicySet = noPolicies;
 
   get current(): PolicySet {
-    return this.#current;
+    return this.#currentPolicySet;
   }
 
   /** The set that entries below this position left. */
   setAt(position: number): PolicySet {
-    let set = none;
-    for (const change of this.#changes) {
-      if (change.position >= position) return set;
-      set = applyChange(set, change);
+    let policySet = noPolicies;
+    for (const policyChange of this.#policyChanges) {
+      if (policyChange.position >= position) return policySet;
+      policySet = applyPolicyChange(policySet, policyChange);
     }
-    return this.#current;
+    return this.#currentPolicySet;
   }
 
-  apply(entry: CommittedEntry): void {
-    if (entry.body.kind !== 'policy') return;
-    const { change, id, text, digest } = entry.body;
-    this.#add({ change, id, text, digest, position: entry.position, time: entry.time });
+  apply(policyEntry: CommittedEntry): void {
+    if (policyEntry.body.kind !== 'policy') return;
+    const { change, id, text, digest } = policyEntry.body;
+    this.#addPolicyChange({ change, id, text, digest, position: policyEntry.position, time: policyEntry.time });
   }
 
-  async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('policies', serialize(this.#changes));
+  async checkpoint(policyCheckpoint: CheckpointWriter): Promise<void> {
+    policyCheckpoint.section('policies', serialize(this.#policyChanges));
   }
 
-  async restore(source: CheckpointReader): Promise<void> {
-    const bytes = source.section('policies');
-    assert(bytes, 'a checkpoint of policies has them');
+  async restore(policyCheckpoint: CheckpointReader): Promise<void> {
+    const policyBytes = policyCheckpoint.section('policies');
+    assert(policyBytes, 'a checkpoint of policies has them');
     this.reset();
-    for (const change of deserialize(bytes) as Change[]) this.#add(change);
+    for (const policyChange of deserialize(policyBytes) as PolicyChange[]) this.#addPolicyChange(policyChange);
   }
 
   reset(): void {
-    this.#changes = [];
-    this.#current = none;
+    this.#policyChanges = [];
+    this.#currentPolicySet = noPolicies;
   }
 
   digest(): string {
-    const hash = new CanonicalHash();
-    hash.value(this.#changes);
-    return hash.hex();
+    const policiesHash = new CanonicalHash();
+    policiesHash.value(this.#policyChanges);
+    return policiesHash.hex();
   }
 
-  #add(change: Change): void {
-    this.#changes.push(change);
-    this.#current = applyChange(this.#current, change);
+  #addPolicyChange(policyChange: PolicyChange): void {
+    this.#policyChanges.push(policyChange);
+    this.#currentPolicySet = applyPolicyChange(this.#currentPolicySet, policyChange);
   }
 }
 
 /** Digest of a set with these policies, in any order. */
 export function policyDigest(policies: Iterable<{ readonly id: string; readonly text: string }>): string {
   // fromEntries defines own properties: `__proto__` is an id like any other.
-  const texts = Object.fromEntries(Array.from(policies, ({ id, text }): [string, string] => [id, text]));
-  if (Object.keys(texts).length === 0) return '';
-  return createHash('sha256').update(canonicalJson(texts)).digest('hex');
+  const policyTexts = Object.fromEntries(Array.from(policies, ({ id, text }): [string, string] => [id, text]));
+  if (Object.keys(policyTexts).length === 0) return '';
+  return createHash('sha256').update(canonicalJson(policyTexts)).digest('hex');
 }
 
 /** The set as it would be with another text of this id, or without it (null): the next change of the log would make it. */
-export function withPolicy(set: PolicySet, id: string, text: string | null): PolicySet {
-  const others = set.policies.filter((policy) => policy.id !== id);
-  const digest = policyDigest(text === null ? others : [...others, { id, text }]);
+export function withPolicy(policySet: PolicySet, id: string, text: string | null): PolicySet {
+  const otherPolicies = policySet.policies.filter((policy) => policy.id !== id);
+  const newPolicyDigest = policyDigest(text === null ? otherPolicies : [...otherPolicies, { id, text }]);
   const change = text === null ? 'deleted' : 'installed';
-  return applyChange(set, { change, id, text: text ?? '', digest, position: Number.MAX_SAFE_INTEGER, time: 0n });
+  return applyPolicyChange(policySet, {
+    change,
+    id,
+    text: text ?? '',
+    digest: newPolicyDigest,
+    position: Number.MAX_SAFE_INTEGER,
+    time: 0n,
+  });
 }
 
-function applyChange({ epoch, policies }: PolicySet, { change, id, text, digest, position, time }: Change): PolicySet {
-  const others = policies.filter((policy) => policy.id !== id);
-  const put = change === 'installed' ? [...others, { id, text, position, time }] : others;
-  return { epoch: epoch + 1, digest, policies: put.sort((a, b) => compareText(a.id, b.id)) };
+function applyPolicyChange(
+  { epoch, policies }: PolicySet,
+  { change, id, text, digest, position, time }: PolicyChange,
+): PolicySet {
+  const otherPolicies = policies.filter((policy) => policy.id !== id);
+  const changedPolicies = change === 'installed' ? [...otherPolicies, { id, text, position, time }] : otherPolicies;
+  return { epoch: epoch + 1, digest, policies: changedPolicies.sort((a, b) => compareText(a.id, b.id)) };
 }

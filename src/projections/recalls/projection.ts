@@ -12,34 +12,34 @@ import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 
 /** Recalls of one thing, in the order of the log: two arrays for all of them, as a thing may be recalled a million times. */
-interface Recalls {
+interface RecallTimes {
   readonly times: bigint[];
   /** Numbers of paths. */
   readonly paths: number[];
 }
 
-interface Saved {
+interface SavedRecalls {
   readonly paths: readonly (string | null)[];
-  readonly recalls: Map<string, Recalls>;
+  readonly recalls: Map<string, RecallTimes>;
 }
 
 export class RecallCounts implements Projection {
   readonly name = 'recalls';
   readonly formatVersion = 1;
-  #paths: (string | null)[] = [];
-  #pathNumbers = new Map<string | null, number>();
-  #recalls = new Map<string, Recalls>();
+  #recallPaths: (string | null)[] = [];
+  #recallPathNumbers = new Map<string | null, number>();
+  #recallsById = new Map<string, RecallTimes>();
 
   apply({ body, time }: CommittedEntry): void {
     if (body.kind !== 'access') return;
     for (const { recalled, path } of body.records) {
       if (recalled === undefined) continue;
-      const number = this.#numberOf(path);
-      for (const id of recalled.ids) {
-        let known = this.#recalls.get(id);
-        if (known === undefined) this.#recalls.set(id, (known = { times: [], paths: [] }));
-        known.times.push(time);
-        known.paths.push(number);
+      const pathNumber = this.#recallPathNumber(path);
+      for (const recalledId of recalled.ids) {
+        let recallsOfId = this.#recallsById.get(recalledId);
+        if (recallsOfId === undefined) this.#recallsById.set(recalledId, (recallsOfId = { times: [], paths: [] }));
+        recallsOfId.times.push(time);
+        recallsOfId.paths.push(pathNumber);
       }
     }
   }
@@ -48,11 +48,11 @@ export class RecallCounts implements Projection {
   reader(instant: bigint): RecallReader {
     return {
       recallsOf: (id, counts) => {
-        const { times, paths } = this.#recalls.get(id) ?? none;
+        const { times, paths } = this.#recallsById.get(id) ?? noRecalls;
         let count = 0;
         let last: bigint | null = null;
         for (let i = 0; i < times.length && times[i]! <= instant; i++) {
-          if (!counts(this.#paths[paths[i]!]!)) continue;
+          if (!counts(this.#recallPaths[paths[i]!]!)) continue;
           count++;
           last = times[i]!;
         }
@@ -61,41 +61,42 @@ export class RecallCounts implements Projection {
     };
   }
 
-  async checkpoint(target: CheckpointWriter): Promise<void> {
-    const saved: Saved = { paths: this.#paths, recalls: this.#recalls };
-    target.section('recalls', serialize(saved));
+  async checkpoint(recallCheckpoint: CheckpointWriter): Promise<void> {
+    const savedRecalls: SavedRecalls = { paths: this.#recallPaths, recalls: this.#recallsById };
+    recallCheckpoint.section('recalls', serialize(savedRecalls));
   }
 
-  async restore(source: CheckpointReader): Promise<void> {
-    const bytes = source.section('recalls');
-    assert(bytes, 'a checkpoint of recalls has them');
+  async restore(recallCheckpoint: CheckpointReader): Promise<void> {
+    const recallBytes = recallCheckpoint.section('recalls');
+    assert(recallBytes, 'a checkpoint of recalls has them');
     this.reset();
-    const { paths, recalls } = deserialize(bytes) as Saved;
-    for (const path of paths) this.#numberOf(path);
-    this.#recalls = recalls;
+    const { paths, recalls } = deserialize(recallBytes) as SavedRecalls;
+    for (const path of paths) this.#recallPathNumber(path);
+    this.#recallsById = recalls;
   }
 
   reset(): void {
-    this.#paths = [];
-    this.#pathNumbers = new Map();
-    this.#recalls = new Map();
+    this.#recallPaths = [];
+    this.#recallPathNumbers = new Map();
+    this.#recallsById = new Map();
   }
 
   digest(): string {
-    const hash = new CanonicalHash();
-    hash.value(this.#paths);
-    for (const [id, { times, paths }] of [...this.#recalls].sort(([a], [b]) => compareText(a, b))) hash.value([id, times, paths]);
-    return hash.hex();
+    const recallsHash = new CanonicalHash();
+    recallsHash.value(this.#recallPaths);
+    for (const [id, { times, paths }] of [...this.#recallsById].sort(([a], [b]) => compareText(a, b)))
+      recallsHash.value([id, times, paths]);
+    return recallsHash.hex();
   }
 
-  #numberOf(path: string | null): number {
-    let number = this.#pathNumbers.get(path);
-    if (number === undefined) {
-      number = this.#paths.push(path) - 1;
-      this.#pathNumbers.set(path, number);
+  #recallPathNumber(path: string | null): number {
+    let pathNumber = this.#recallPathNumbers.get(path);
+    if (pathNumber === undefined) {
+      pathNumber = this.#recallPaths.push(path) - 1;
+      this.#recallPathNumbers.set(path, pathNumber);
     }
-    return number;
+    return pathNumber;
   }
 }
 
-const none: Recalls = { times: [], paths: [] };
+const noRecalls: RecallTimes = { times: [], paths: [] };

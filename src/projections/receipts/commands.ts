@@ -17,27 +17,36 @@ export function decideOnce(
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  const { key, batch, request, last } = receipt;
-  const known = receipts.find(key, next.time);
-  const done = known?.batches[batch];
-  if (known !== undefined && done !== undefined) {
-    const lastOfRequest = known.complete && batch === known.batches.length - 1;
-    if (done.request !== request || lastOfRequest !== last) throw otherRequest();
-    return { ...decideNothing('put-rows', 0, []), receiptLeaf: done.leaf };
+  const { key: idempotencyKey, batch, request, last: isLastBatch } = receipt;
+  const knownReceipt = receipts.find(idempotencyKey, next.time);
+  const receiptedBatch = knownReceipt?.batches[batch];
+  if (knownReceipt !== undefined && receiptedBatch !== undefined) {
+    const lastOfRequest = knownReceipt.complete && batch === knownReceipt.batches.length - 1;
+    if (receiptedBatch.request !== request || lastOfRequest !== isLastBatch) throw otherRequestError();
+    return { ...decideNothing('put-rows', 0, []), receiptLeaf: receiptedBatch.leaf };
   }
-  if ((known?.batches.length ?? 0) !== batch || known?.complete === true) throw otherRequest();
-  const { drafts, outcome: ofRows } = decideRows();
-  const outcome = inStream(ofRows, receipt);
-  const body = { kind: 'receipt' as const, key, batch, request, outcome: outcomeText(outcome, last, hidesKeys) };
-  return { drafts: [...drafts, { context: context.entry, body }], outcome };
+  if ((knownReceipt?.batches.length ?? 0) !== batch || knownReceipt?.complete === true) throw otherRequestError();
+  const { drafts, outcome: rowsOutcome } = decideRows();
+  const streamOutcome = outcomeInStream(rowsOutcome, receipt);
+  const receiptBody = {
+    kind: 'receipt' as const,
+    key: idempotencyKey,
+    batch,
+    request,
+    outcome: outcomeText(streamOutcome, isLastBatch, hidesKeys),
+  };
+  return { drafts: [...drafts, { context: context.entry, body: receiptBody }], outcome: streamOutcome };
 }
 
 /** Rejections by index in the request, those included that were refused before the command was made. */
-function inStream(outcome: Decision['outcome'], { firstIndex, indexes, refused }: BatchReceipt): Decision['outcome'] {
-  const own = outcome.errors.map((error) => ({ ...error, index: indexes?.[error.index] ?? firstIndex + error.index }));
-  const errors = [...refused, ...own].sort((a, b) => a.index - b.index).slice(0, outcomeLimits.errorsListed);
-  return { ...outcome, errors, rejected: outcome.rejected + refused.length };
+function outcomeInStream(batchOutcome: Decision['outcome'], { firstIndex, indexes, refused }: BatchReceipt): Decision['outcome'] {
+  const batchErrors = batchOutcome.errors.map((rowError) => ({
+    ...rowError,
+    index: indexes?.[rowError.index] ?? firstIndex + rowError.index,
+  }));
+  const errors = [...refused, ...batchErrors].sort((a, b) => a.index - b.index).slice(0, outcomeLimits.errorsListed);
+  return { ...batchOutcome, errors, rejected: batchOutcome.rejected + refused.length };
 }
 
-const otherRequest = (): ServiceError =>
+const otherRequestError = (): ServiceError =>
   new ServiceError('REL_UNPROCESSABLE', 'the Idempotency-Key was used for another request; a new request needs a new key');

@@ -14,7 +14,7 @@ import { isLast } from './receipt-outcome.ts';
 
 export const keptNanoseconds = 24n * 3_600n * 1_000_000_000n;
 /** Batches of all keys. */
-const batchesMax = 1_000_000;
+const receiptedBatchesMax = 1_000_000;
 
 export interface ReceiptedBatch {
   /** SHA-256, lower-case hex, of what the batch asked for. */
@@ -29,7 +29,7 @@ export interface Receipted {
   readonly complete: boolean;
 }
 
-interface Known extends Receipted {
+interface KnownRequest extends Receipted {
   readonly batches: ReceiptedBatch[];
   complete: boolean;
   /** Time of the newest batch. */
@@ -40,68 +40,69 @@ export class Receipts implements Projection {
   readonly name = 'receipts';
   readonly formatVersion = 1;
   /** The key with the oldest newest batch first. */
-  readonly #keys = new Map<string, Known>();
-  #batches = 0;
+  readonly #requestsByKey = new Map<string, KnownRequest>();
+  #receiptedBatchCount = 0;
 
   /** Undefined when nothing was done under the key in the 24 hours before `instant`. */
-  find(key: string, instant: bigint): Receipted | undefined {
-    const known = this.#keys.get(key);
-    return known && instant - known.time <= keptNanoseconds ? known : undefined;
+  find(idempotencyKey: string, instant: bigint): Receipted | undefined {
+    const knownRequest = this.#requestsByKey.get(idempotencyKey);
+    return knownRequest && instant - knownRequest.time <= keptNanoseconds ? knownRequest : undefined;
   }
 
-  apply(entry: CommittedEntry): void {
-    const { body, time, leaf } = entry;
+  apply(receiptEntry: CommittedEntry): void {
+    const { body, time, leaf } = receiptEntry;
     if (body.kind !== 'receipt') return;
-    const { key, batch, request, outcome } = body;
-    const before = this.#keys.get(key);
-    if (before !== undefined) {
-      this.#keys.delete(key);
-      if (batch === 0) this.#batches -= before.batches.length;
+    const { key: idempotencyKey, batch, request, outcome } = body;
+    const requestBefore = this.#requestsByKey.get(idempotencyKey);
+    if (requestBefore !== undefined) {
+      this.#requestsByKey.delete(idempotencyKey);
+      if (batch === 0) this.#receiptedBatchCount -= requestBefore.batches.length;
     }
-    this.#forget(time);
+    this.#forgetOldReceipts(time);
     // A key starts again only once what was done under it has expired, which deciding has settled.
-    const known: Known = batch === 0 || before === undefined ? { batches: [], complete: false, time } : before;
-    assert(known.batches.length === batch && !known.complete, 'batches of a request are receipted in order');
-    known.batches.push({ request, leaf });
-    known.complete = isLast(outcome);
-    known.time = time;
-    this.#keys.set(key, known);
-    this.#batches++;
+    const knownRequest: KnownRequest =
+      batch === 0 || requestBefore === undefined ? { batches: [], complete: false, time } : requestBefore;
+    assert(knownRequest.batches.length === batch && !knownRequest.complete, 'batches of a request are receipted in order');
+    knownRequest.batches.push({ request, leaf });
+    knownRequest.complete = isLast(outcome);
+    knownRequest.time = time;
+    this.#requestsByKey.set(idempotencyKey, knownRequest);
+    this.#receiptedBatchCount++;
   }
 
-  async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('keys', serialize([...this.#keys]));
+  async checkpoint(receiptCheckpoint: CheckpointWriter): Promise<void> {
+    receiptCheckpoint.section('keys', serialize([...this.#requestsByKey]));
   }
 
-  async restore(source: CheckpointReader): Promise<void> {
-    const bytes = source.section('keys');
-    assert(bytes, 'a checkpoint of receipts has keys');
+  async restore(receiptCheckpoint: CheckpointReader): Promise<void> {
+    const receiptBytes = receiptCheckpoint.section('keys');
+    assert(receiptBytes, 'a checkpoint of receipts has keys');
     this.reset();
-    for (const [key, known] of deserialize(bytes) as [string, Known][]) {
-      this.#keys.set(key, known);
-      this.#batches += known.batches.length;
+    for (const [idempotencyKey, savedRequest] of deserialize(receiptBytes) as [string, KnownRequest][]) {
+      this.#requestsByKey.set(idempotencyKey, savedRequest);
+      this.#receiptedBatchCount += savedRequest.batches.length;
     }
   }
 
   reset(): void {
-    this.#keys.clear();
-    this.#batches = 0;
+    this.#requestsByKey.clear();
+    this.#receiptedBatchCount = 0;
   }
 
   digest(): string {
-    const hash = new CanonicalHash();
-    for (const [key, { batches, complete, time }] of this.#keys) {
+    const receiptsHash = new CanonicalHash();
+    for (const [idempotencyKey, { batches, complete, time }] of this.#requestsByKey) {
       // Leaves are storage locations; the state is the content of the receipts.
-      hash.value([key, batches.map(({ request }) => request), complete, time]);
+      receiptsHash.value([idempotencyKey, batches.map(({ request }) => request), complete, time]);
     }
-    return hash.hex();
+    return receiptsHash.hex();
   }
 
-  #forget(time: bigint): void {
-    for (const [key, known] of this.#keys) {
-      if (time - known.time <= keptNanoseconds && this.#batches < batchesMax) return;
-      this.#keys.delete(key);
-      this.#batches -= known.batches.length;
+  #forgetOldReceipts(time: bigint): void {
+    for (const [idempotencyKey, knownRequest] of this.#requestsByKey) {
+      if (time - knownRequest.time <= keptNanoseconds && this.#receiptedBatchCount < receiptedBatchesMax) return;
+      this.#requestsByKey.delete(idempotencyKey);
+      this.#receiptedBatchCount -= knownRequest.batches.length;
     }
   }
 }

@@ -7,7 +7,7 @@ type ReceiptFields = Pick<
   'accepted' | 'rejected' | 'errors' | 'ids' | 'idsTruncated' | 'systemFrom' | 'systemFromLast' | 'changed'
 >;
 
-interface Text extends Omit<ReceiptFields, 'ids' | 'systemFrom' | 'systemFromLast'> {
+interface ReceiptText extends Omit<ReceiptFields, 'ids' | 'systemFrom' | 'systemFromLast'> {
   readonly last: boolean;
   /** How many: they are in the rows alone, where the seals of subjects cover them. */
   readonly ids: readonly string[] | number;
@@ -16,9 +16,9 @@ interface Text extends Omit<ReceiptFields, 'ids' | 'systemFrom' | 'systemFromLas
 }
 
 /** `hidesKeys`: rows may be a subject's, so their keys are written nowhere else. */
-export function outcomeText(outcome: ReceiptFields, last: boolean, hidesKeys: boolean): string {
-  const { accepted, rejected, errors, ids, idsTruncated, systemFrom, systemFromLast, changed } = outcome;
-  const text: Text = {
+export function outcomeText(receiptFields: ReceiptFields, last: boolean, hidesKeys: boolean): string {
+  const { accepted, rejected, errors, ids, idsTruncated, systemFrom, systemFromLast, changed } = receiptFields;
+  const receiptText: ReceiptText = {
     last,
     accepted,
     rejected,
@@ -29,26 +29,26 @@ export function outcomeText(outcome: ReceiptFields, last: boolean, hidesKeys: bo
     systemFromLast: systemFromLast.toString(),
     changed,
   };
-  return JSON.stringify(text);
+  return JSON.stringify(receiptText);
 }
 
 /** A number of keys where rows have to be asked for them. */
 export type Receipted = Omit<ReceiptFields, 'ids'> & { readonly ids: readonly string[] | number };
 
 /** Throws REL_STORAGE for what no receipt holds. */
-export function readOutcome(text: string): Receipted {
+export function readOutcome(receiptText: string): Receipted {
   try {
-    const { last: _last, systemFrom, systemFromLast, ...rest } = JSON.parse(text) as Text;
-    return { ...rest, systemFrom: BigInt(systemFrom), systemFromLast: BigInt(systemFromLast) };
+    const { last: _last, systemFrom, systemFromLast, ...receiptFields } = JSON.parse(receiptText) as ReceiptText;
+    return { ...receiptFields, systemFrom: BigInt(systemFrom), systemFromLast: BigInt(systemFromLast) };
   } catch (cause) {
     throw new ServiceError('REL_STORAGE', 'the outcome in a receipt is malformed', { cause });
   }
 }
 
 /** Total: an outcome that is not JSON ends nothing. */
-export function isLast(text: string): boolean {
+export function isLast(receiptText: string): boolean {
   try {
-    return (JSON.parse(text) as Partial<Text> | null)?.last === true;
+    return (JSON.parse(receiptText) as Partial<ReceiptText> | null)?.last === true;
   } catch {
     return false;
   }

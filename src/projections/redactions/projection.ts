@@ -10,7 +10,7 @@ import { CanonicalHash } from '../canonical-hash.ts';
 import type { Embeddings } from '../embeddings/projection.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 
-interface Pending {
+interface PendingRedaction {
   /** Leaf of the entry that removed them. */
   readonly leaf: number;
   readonly positions: Float64Array;
@@ -23,13 +23,13 @@ export interface Redaction {
 }
 
 /** Positions of one redaction, or those of one entry: a file is written anew in each that touches it. */
-const atOnce = 100_000;
+const redactedAtOnceMax = 100_000;
 
 export class Redactions implements Projection {
   readonly name = 'redactions';
   readonly formatVersion = 1;
   /** In order of leaves. */
-  #pending: Pending[] = [];
+  #pendingRedactions: PendingRedaction[] = [];
   readonly #embeddings: Pick<Embeddings, 'entriesOf'>;
 
   constructor(embeddings: Pick<Embeddings, 'entriesOf'>) {
@@ -38,46 +38,50 @@ export class Redactions implements Projection {
 
   /** The first of what waits; null while nothing does. */
   next(): Redaction | null {
-    const some: number[] = [];
-    let through = -1;
-    for (const { leaf, positions } of this.#pending) {
-      if (some.length >= atOnce) break;
-      for (const position of positions) some.push(position);
-      through = leaf;
+    const redactedPositions: number[] = [];
+    let throughLeaf = -1;
+    for (const { leaf, positions } of this.#pendingRedactions) {
+      if (redactedPositions.length >= redactedAtOnceMax) break;
+      for (const position of positions) redactedPositions.push(position);
+      throughLeaf = leaf;
     }
-    return some.length === 0 ? null : { positions: Float64Array.from(some).sort(), through };
+    return redactedPositions.length === 0
+      ? null
+      : { positions: Float64Array.from(redactedPositions).sort(), through: throughLeaf };
   }
 
   apply({ leaf, body }: CommittedEntry): void {
     if (body.kind === 'removal' && body.positions.length > 0) {
-      const entries = this.#embeddings.entriesOf(body.positions);
-      const positions = entries.length === 0 ? body.positions : Float64Array.from([...body.positions, ...entries]).sort();
-      this.#pending.push({ leaf, positions });
+      const embeddingEntries = this.#embeddings.entriesOf(body.positions);
+      const positions =
+        embeddingEntries.length === 0 ? body.positions : Float64Array.from([...body.positions, ...embeddingEntries]).sort();
+      this.#pendingRedactions.push({ leaf, positions });
     }
-    if (body.kind === 'redaction') this.#pending = this.#pending.filter((each) => each.leaf > body.through);
+    if (body.kind === 'redaction')
+      this.#pendingRedactions = this.#pendingRedactions.filter((pendingRedaction) => pendingRedaction.leaf > body.through);
   }
 
-  async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('pending', serialize(this.#pending));
+  async checkpoint(redactionCheckpoint: CheckpointWriter): Promise<void> {
+    redactionCheckpoint.section('pending', serialize(this.#pendingRedactions));
   }
 
-  async restore(source: CheckpointReader): Promise<void> {
-    const bytes = source.section('pending');
-    assert(bytes, 'a checkpoint of redactions has what is pending');
-    this.#pending = deserialize(bytes) as Pending[];
+  async restore(redactionCheckpoint: CheckpointReader): Promise<void> {
+    const redactionBytes = redactionCheckpoint.section('pending');
+    assert(redactionBytes, 'a checkpoint of redactions has what is pending');
+    this.#pendingRedactions = deserialize(redactionBytes) as PendingRedaction[];
   }
 
   reset(): void {
-    this.#pending = [];
+    this.#pendingRedactions = [];
   }
 
   digest(): string {
-    const hash = new CanonicalHash();
+    const redactionsHash = new CanonicalHash();
     // Leaves are storage locations; the state is the set of removed rows.
-    for (const { positions } of this.#pending) {
-      hash.number(positions.length);
-      for (const position of positions) hash.number(position);
+    for (const { positions } of this.#pendingRedactions) {
+      redactionsHash.number(positions.length);
+      for (const redactedPosition of positions) redactionsHash.number(redactedPosition);
     }
-    return hash.hex();
+    return redactionsHash.hex();
   }
 }

@@ -39,26 +39,26 @@ export interface SealedSource {
 export class RemovedKeys implements Projection {
   readonly name = 'removed-keys';
   readonly formatVersion = 2;
-  #tree = new BranchTree();
+  #branchTree = new BranchTree();
   /** By type, in order of time. */
-  #removals = new Map<string, KnownRemoval[]>();
+  #removalsByType = new Map<string, KnownRemoval[]>();
 
   /** The removals known to a snapshot of the branch with this fork and basis. */
   reader(branch: number, basis: number): RemovalReader {
     return { removedAfter: (type, instant) => this.#removalsAfter(branch, basis, type, instant) };
   }
 
-  apply(entry: CommittedEntry): void {
-    const { body, context, position, time } = entry;
-    if (body.kind === 'branch') this.#tree.apply(entry, body);
+  apply(removalEntry: CommittedEntry): void {
+    const { body, context, position, time } = removalEntry;
+    if (body.kind === 'branch') this.#branchTree.apply(removalEntry, body);
     if (body.kind === 'removal' && body.positions.length > 0) {
-      const { id: branch } = this.#tree.branchOf(entry);
-      const oldest = body.positions[0]!;
-      this.#add(body.type, {
+      const { id: branch } = this.#branchTree.branchOf(removalEntry);
+      const oldestRemoved = body.positions[0]!;
+      this.#addRemoval(body.type, {
         branch,
         path: context.path,
         position,
-        oldest,
+        oldest: oldestRemoved,
         instant: time,
         keys: body.keys,
         sources: body.sources ?? [],
@@ -67,14 +67,14 @@ export class RemovedKeys implements Projection {
     if (body.kind !== 'erasure') return;
     for (const { type, paths, positions } of body.versions) {
       for (const path of paths)
-        this.#add(type, { branch: null, path, position, oldest: positions[0]!, instant: time, keys: [], sources: [] });
+        this.#addRemoval(type, { branch: null, path, position, oldest: positions[0]!, instant: time, keys: [], sources: [] });
     }
-    this.#wipe(new Set(body.mentions), new Set(body.keys));
+    this.#wipeRemovals(new Set(body.mentions), new Set(body.keys));
   }
 
   /** Sealed sources in removals of a tenant's rows, at positions from `from` on. */
   *sources(tenant: string | null, from = 0): Generator<SealedSource> {
-    for (const [type, known] of this.#removals) {
+    for (const [type, known] of this.#removalsByType) {
       for (const { path, position, sources } of known) {
         if (position < from || tenantOf(path) !== tenant) continue;
         for (const text of sources) yield { type, path, position, text };
@@ -86,59 +86,66 @@ export class RemovedKeys implements Projection {
     return this.sources(tenant).next().done !== true;
   }
 
-  /** Positions of the removals, in paths that one `owns`, that list a key which has one of the names in it. */
-  mentioning(names: NameTest, owns: (path: string | null) => boolean): readonly number[] {
-    const known = [...this.#removals.values()].flat();
-    return known.filter(({ path, keys }) => owns(path) && keys.some((key) => names.areIn(key))).map(({ position }) => position);
+  /** Positions of the removals, in paths that one `ownsPath`, that list a key which has one of the names in it. */
+  mentioning(subjectNames: NameTest, ownsPath: (path: string | null) => boolean): readonly number[] {
+    const knownRemovals = [...this.#removalsByType.values()].flat();
+    return knownRemovals
+      .filter(({ path, keys }) => ownsPath(path) && keys.some((removedKey) => subjectNames.areIn(removedKey)))
+      .map(({ position }) => position);
   }
 
-  async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('removals', serialize({ tree: this.#tree.savedState(), removals: [...this.#removals] }));
+  async checkpoint(removedKeyCheckpoint: CheckpointWriter): Promise<void> {
+    removedKeyCheckpoint.section(
+      'removals',
+      serialize({ tree: this.#branchTree.savedState(), removals: [...this.#removalsByType] }),
+    );
   }
 
-  async restore(source: CheckpointReader): Promise<void> {
-    const bytes = source.section('removals');
-    assert(bytes, 'a checkpoint of removed keys has removals');
-    const state = deserialize(bytes) as { tree: SavedBranches; removals: [string, KnownRemoval[]][] };
-    this.#tree = BranchTree.fromSaved(state.tree);
-    this.#removals = new Map(state.removals);
+  async restore(removedKeyCheckpoint: CheckpointReader): Promise<void> {
+    const removedKeyBytes = removedKeyCheckpoint.section('removals');
+    assert(removedKeyBytes, 'a checkpoint of removed keys has removals');
+    const savedRemovals = deserialize(removedKeyBytes) as { tree: SavedBranches; removals: [string, KnownRemoval[]][] };
+    this.#branchTree = BranchTree.fromSaved(savedRemovals.tree);
+    this.#removalsByType = new Map(savedRemovals.removals);
   }
 
   reset(): void {
-    this.#tree = new BranchTree();
-    this.#removals = new Map();
+    this.#branchTree = new BranchTree();
+    this.#removalsByType = new Map();
   }
 
   digest(): string {
-    const hash = new CanonicalHash();
-    hash.value([...this.#removals].sort(([a], [b]) => compareText(a, b)));
-    return hash.hex();
+    const removedKeysHash = new CanonicalHash();
+    removedKeysHash.value([...this.#removalsByType].sort(([a], [b]) => compareText(a, b)));
+    return removedKeysHash.hex();
   }
 
-  #add(type: string, removal: KnownRemoval): void {
-    const known = this.#removals.get(type);
-    if (known === undefined) this.#removals.set(type, [removal]);
-    else known.push(removal);
+  #addRemoval(type: string, removal: KnownRemoval): void {
+    const removalsOfType = this.#removalsByType.get(type);
+    if (removalsOfType === undefined) this.#removalsByType.set(type, [removal]);
+    else removalsOfType.push(removal);
   }
 
-  #wipe(mentions: ReadonlySet<number>, destroyed: ReadonlySet<string>): void {
-    const isGone = (text: string): boolean => sealedKeyOf(text).some((id) => destroyed.has(id));
-    for (const [type, known] of this.#removals) {
-      this.#removals.set(
+  #wipeRemovals(mentions: ReadonlySet<number>, destroyedKeys: ReadonlySet<string>): void {
+    const isSealDestroyed = (text: string): boolean => sealedKeyOf(text).some((id) => destroyedKeys.has(id));
+    for (const [type, removalsOfType] of this.#removalsByType) {
+      this.#removalsByType.set(
         type,
-        known.map((removal) => {
+        removalsOfType.map((removal) => {
           const { position, keys, sources } = removal;
-          const left = sources.some(isGone) ? sources.filter((text) => !isGone(text)) : sources;
-          const named = mentions.has(position) ? [] : keys;
-          return left === sources && named === keys ? removal : { ...removal, keys: named, sources: left };
+          const remainingSources = sources.some(isSealDestroyed) ? sources.filter((text) => !isSealDestroyed(text)) : sources;
+          const remainingKeys = mentions.has(position) ? [] : keys;
+          return remainingSources === sources && remainingKeys === keys
+            ? removal
+            : { ...removal, keys: remainingKeys, sources: remainingSources };
         }),
       );
     }
   }
 
   #removalsAfter(branch: number, basis: number, type: string, instant: bigint): readonly Removal[] {
-    const known = this.#removals.get(type);
-    const at = this.#tree.byId(branch);
+    const known = this.#removalsByType.get(type);
+    const at = this.#branchTree.byId(branch);
     if (known === undefined || at === undefined) return [];
     let first = known.length;
     while (first > 0 && known[first - 1]!.instant > instant) first--;

@@ -24,34 +24,41 @@ export function decideKeep(
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  const { kind, id, type, key } = command;
-  checkIdentifier(id, 'the id of a retention');
-  if (retention.find(id)) throw new ServiceError('REL_CONFLICT', 'a schedule or hold with this id exists');
-  const definition = catalog.type(type);
-  if (!definition) throw new ServiceError('REL_UNKNOWN_TYPE', `no type ${JSON.stringify(type)}`);
-  const until = kind === 'hold-row' ? FOREVER : command.until;
-  if (until < 0n || until > I64_MAX) throw new ServiceError('REL_INVALID', 'the end of a schedule is no instant');
-  const versions = rows.versions(type);
-  const path = rows.scopes.codeOf(context.entry.path);
-  const newest = versions && path >= 0 ? versions.newestOf(path, key) : -1;
+  const { kind, id: retentionId, type, key } = command;
+  checkIdentifier(retentionId, 'the id of a retention');
+  if (retention.find(retentionId)) throw new ServiceError('REL_CONFLICT', 'a schedule or hold with this id exists');
+  const retainedType = catalog.type(type);
+  if (!retainedType) throw new ServiceError('REL_UNKNOWN_TYPE', `no type ${JSON.stringify(type)}`);
+  const retainedUntil = kind === 'hold-row' ? FOREVER : command.until;
+  if (retainedUntil < 0n || retainedUntil > I64_MAX) throw new ServiceError('REL_INVALID', 'the end of a schedule is no instant');
+  const retainedVersions = rows.versions(type);
+  const pathCode = rows.scopes.codeOf(context.entry.path);
+  const newestRetained = retainedVersions && pathCode >= 0 ? retainedVersions.newestOf(pathCode, key) : -1;
   const writeContext = { path: context.entry.path, rows, at: next };
   // Rows that the caller may not remove get the same answer as rows that do not exist.
-  if (!versions || newest < 0 || isRefused(context, definition, key, writeContext))
+  if (!retainedVersions || newestRetained < 0 || isRetentionRefused(context, retainedType, key, writeContext))
     throw new ServiceError('REL_NOT_FOUND', 'no such row');
   const change = kind === 'hold-row' ? 'held' : 'scheduled';
-  const body: RetentionBody = { kind: 'retention', change, id, type, position: versions.positionOf(newest), until };
-  return decideOne(kind, id, [{ context: context.entry, body }], next);
+  const retentionBody: RetentionBody = {
+    kind: 'retention',
+    change,
+    id: retentionId,
+    type,
+    position: retainedVersions.positionOf(newestRetained),
+    until: retainedUntil,
+  };
+  return decideOne(kind, retentionId, [{ context: context.entry, body: retentionBody }], next);
 }
 
 export function decideRelease(command: ReleaseRetention, state: HeldState, context: DecideContext, next: NextPosition): Decision {
-  const releasedRule = inForce(command.id, state.retention);
+  const releasedRule = retentionInForce(command.id, state.retention);
   const { id, type, position, branch } = releasedRule;
-  const row = rowOf(releasedRule, state);
-  const of = rowsOfKept(releasedRule, state);
-  const writeContext = row && { path: row.path, rows: state.rows.tenantRows(of), at: next };
-  if (writeContext && isRefused(context, of.catalog.type(type)!, row.key, writeContext)) throw notInForce();
-  const body: RetentionBody = { kind: 'retention', change: 'released', id, type, position, until: FOREVER };
-  return decideOne('release-retention', id, [{ context: { ...context.entry, branch }, body }], next);
+  const keptRow = rowOf(releasedRule, state);
+  const keptScope = rowsOfKept(releasedRule, state);
+  const writeContext = keptRow && { path: keptRow.path, rows: state.rows.tenantRows(keptScope), at: next };
+  if (writeContext && isRetentionRefused(context, keptScope.catalog.type(type)!, keptRow.key, writeContext)) throw notInForce();
+  const releaseBody: RetentionBody = { kind: 'retention', change: 'released', id, type, position, until: FOREVER };
+  return decideOne('release-retention', id, [{ context: { ...context.entry, branch }, body: releaseBody }], next);
 }
 
 export function decideExpire(
@@ -61,28 +68,36 @@ export function decideExpire(
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  const expiredRule = inForce(command.id, state.retention);
+  const expiredRule = retentionInForce(command.id, state.retention);
   if (!expiredRule.scheduled || expiredRule.until > next.time)
     throw new ServiceError('REL_CONFLICT', 'the retention time of the row is not over');
-  const row = rowOf(expiredRule, state);
-  if (!row) throw new ServiceError('REL_NOT_FOUND', 'no such row');
-  const ids = holds.holdsOn(expiredRule.type, row.positions);
-  if (ids.length > 0) throw new ServiceError('REL_CONFLICT', `the row is under legal hold: ${heldBy(ids)}`);
-  const of = rowsOfKept(expiredRule, state);
-  const { tenant, catalog } = of;
-  const definition = catalog.type(expiredRule.type)!;
-  const rows = state.rows.tenantRows(of);
-  const sealing = sourceSealing({ catalog, rows, path: row.path, removed: state.removedKeys }, context);
-  const edges = new EdgeRemovals(definition, { path: row.path, catalog, rows, holds, checks: {}, sealing, at: next });
-  const why = edges.take(row.key);
-  if (why !== null) throw new ServiceError(why.code, why.detail);
-  const entry = { ...context.entry, branch: expiredRule.branch, tenant, path: row.path };
-  const bodies = [removalOf(definition, [row.key], row.path, rows, sealing), ...edges.bodies()];
-  const drafts = bodies.map((body) => ({ context: entry, body }));
-  return decideOne('expire-retention', expiredRule.id, drafts, next);
+  const expiredRow = rowOf(expiredRule, state);
+  if (!expiredRow) throw new ServiceError('REL_NOT_FOUND', 'no such row');
+  const holdIds = holds.holdsOn(expiredRule.type, expiredRow.positions);
+  if (holdIds.length > 0) throw new ServiceError('REL_CONFLICT', `the row is under legal hold: ${heldBy(holdIds)}`);
+  const expiredScope = rowsOfKept(expiredRule, state);
+  const { tenant, catalog } = expiredScope;
+  const expiredType = catalog.type(expiredRule.type)!;
+  const rows = state.rows.tenantRows(expiredScope);
+  const sourceSeals = sourceSealing({ catalog, rows, path: expiredRow.path, removed: state.removedKeys }, context);
+  const edgeRemovals = new EdgeRemovals(expiredType, {
+    path: expiredRow.path,
+    catalog,
+    rows,
+    holds,
+    checks: {},
+    sealing: sourceSeals,
+    at: next,
+  });
+  const edgeRefusal = edgeRemovals.take(expiredRow.key);
+  if (edgeRefusal !== null) throw new ServiceError(edgeRefusal.code, edgeRefusal.detail);
+  const expiryContext = { ...context.entry, branch: expiredRule.branch, tenant, path: expiredRow.path };
+  const removalBodies = [removalOf(expiredType, [expiredRow.key], expiredRow.path, rows, sourceSeals), ...edgeRemovals.bodies()];
+  const removalDrafts = removalBodies.map((body) => ({ context: expiryContext, body }));
+  return decideOne('expire-retention', expiredRule.id, removalDrafts, next);
 }
 
-function inForce(id: string, retention: Retention): RetentionRule {
+function retentionInForce(id: string, retention: Retention): RetentionRule {
   const ruleInForce = retention.find(id);
   if (!ruleInForce) throw notInForce();
   return ruleInForce;
@@ -94,7 +109,12 @@ export function notInForce(): ServiceError {
 }
 
 /** Whether some version of the row may not be removed. */
-function isRefused(context: DecideContext, definition: TypeDefinition, key: string, writeContext: WriteContext): boolean {
-  const test = context.rowCheck?.testFor(definition) ?? null;
-  return test !== null && refusedKeys(test, definition.name, [key], writeContext, 'all').size > 0;
+function isRetentionRefused(
+  context: DecideContext,
+  definition: TypeDefinition,
+  key: string,
+  writeContext: WriteContext,
+): boolean {
+  const retainedRowTest = context.rowCheck?.testFor(definition) ?? null;
+  return retainedRowTest !== null && refusedKeys(retainedRowTest, definition.name, [key], writeContext, 'all').size > 0;
 }

@@ -24,11 +24,13 @@ export interface HeldRowAddress {
 export function rowOf(hold: RetentionRule, state: HeldState): HeldRowAddress | undefined {
   const { type, position } = hold;
   const branchRows = state.rows.tenantRows(rowsOfKept(hold, state));
-  const versions = branchRows.versions(type);
-  const version = versions?.versionAt(position) ?? -1;
-  if (!versions || version < 0) return undefined;
-  const [path, key] = [versions.pathOf(version), versions.keyOf(version)];
-  const positions = versions.allVersions(versions.newestOf(path, key)).map((each) => versions.positionOf(each));
+  const keptVersions = branchRows.versions(type);
+  const keptVersion = keptVersions?.versionAt(position) ?? -1;
+  if (!keptVersions || keptVersion < 0) return undefined;
+  const [path, key] = [keptVersions.pathOf(keptVersion), keptVersions.keyOf(keptVersion)];
+  const positions = keptVersions
+    .allVersions(keptVersions.newestOf(path, key))
+    .map((versionOfKey) => keptVersions.positionOf(versionOfKey));
   return { path: branchRows.scopes.path(path), key, positions };
 }
 
@@ -39,25 +41,25 @@ export interface HeldRow {
   readonly key: string;
 }
 
-/** Holds of a branch on rows of the type, without those on rows that `test` refuses; `versions`: of which versions. */
+/** Holds of a branch on rows of the type, without those on rows that `heldRowTest` refuses; `versions`: of which versions. */
 export function heldRows(
   type: string,
   fork: number,
   state: HeldState,
   refused: { readonly check: RowCheck | undefined; readonly versions: 'open' | 'all'; readonly at: NextPosition },
 ): readonly HeldRow[] {
-  const held: HeldRow[] = [];
+  const foundHolds: HeldRow[] = [];
   for (const hold of state.retention.holds(type)) {
-    const row = hold.fork === fork ? rowOf(hold, state) : undefined;
-    if (row === undefined) continue;
-    const { path, key } = row;
-    const of = rowsOfKept(hold, state);
-    const test = refused.check?.testFor(of.catalog.type(type)!) ?? null;
-    const writeContext = { path, rows: state.rows.tenantRows(of), at: refused.at };
-    if (test === null || refusedKeys(test, type, [key], writeContext, refused.versions).size === 0)
-      held.push({ id: hold.id, path, key });
+    const keptRow = hold.fork === fork ? rowOf(hold, state) : undefined;
+    if (keptRow === undefined) continue;
+    const { path, key } = keptRow;
+    const keptScope = rowsOfKept(hold, state);
+    const heldRowTest = refused.check?.testFor(keptScope.catalog.type(type)!) ?? null;
+    const writeContext = { path, rows: state.rows.tenantRows(keptScope), at: refused.at };
+    if (heldRowTest === null || refusedKeys(heldRowTest, type, [key], writeContext, refused.versions).size === 0)
+      foundHolds.push({ id: hold.id, path, key });
   }
-  return held;
+  return foundHolds;
 }
 
 /** Where the row of a schedule or hold is: its tenant's, on the branch where that was asked for. */
@@ -66,9 +68,9 @@ export function rowsOfKept({ fork, path }: RetentionRule, { catalog }: HeldState
 }
 
 /** The ids of these holds as text, up to a maximum. */
-export function heldBy(ids: readonly string[]): string {
-  const listedIds = ids.slice(0, idsListed).join(', ');
-  return ids.length > idsListed ? `${listedIds} and ${ids.length - idsListed} more` : listedIds;
+export function heldBy(holdIds: readonly string[]): string {
+  const listedIds = holdIds.slice(0, idsListed).join(', ');
+  return holdIds.length > idsListed ? `${listedIds} and ${holdIds.length - idsListed} more` : listedIds;
 }
 
 const idsListed = 100;

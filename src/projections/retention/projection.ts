@@ -33,23 +33,23 @@ const intervalNanoseconds = 3_600_000_000_000n;
 export class Retention implements Projection {
   readonly name = 'retention';
   readonly formatVersion = 1;
-  #tree = new BranchTree();
+  #branchTree = new BranchTree();
   #rulesById = new Map<string, RetentionRule>();
   /** Ids of what is about a version, by its position. */
-  #byPosition = new Map<number, Set<string>>();
+  #rulesByPosition = new Map<number, Set<string>>();
   /** Ids of schedules by the hour in which they end. */
-  #byHour = new Map<bigint, Set<string>>();
+  #schedulesByHour = new Map<bigint, Set<string>>();
   /** By type. */
-  #holds = new Map<string, Set<string>>();
+  #holdsByType = new Map<string, Set<string>>();
 
   /** The schedule or hold in force under an id. */
-  find(id: string): RetentionRule | undefined {
-    return this.#rulesById.get(id);
+  find(retentionId: string): RetentionRule | undefined {
+    return this.#rulesById.get(retentionId);
   }
 
   /** Holds on rows of a type. */
   holds(type: string): readonly RetentionRule[] {
-    return [...(this.#holds.get(type) ?? [])].map((id) => this.#rulesById.get(id)!);
+    return [...(this.#holdsByType.get(type) ?? [])].map((retentionId) => this.#rulesById.get(retentionId)!);
   }
 
   /** Ids of the holds that were asked for on a branch. */
@@ -59,45 +59,51 @@ export class Retention implements Projection {
 
   /** Schedules and holds on the version at a position. */
   rulesAt(position: number): readonly RetentionRule[] {
-    return [...(this.#byPosition.get(position) ?? [])].map((id) => this.#rulesById.get(id)!);
+    return [...(this.#rulesByPosition.get(position) ?? [])].map((retentionId) => this.#rulesById.get(retentionId)!);
   }
 
   /** Ids of the holds on rows of a path and of what lies below it. */
   heldUnder(path: string): readonly string[] {
-    const isUnder = (of: string | null): boolean => of !== null && (of === path || of.startsWith(`${path}/`));
-    const held = [...this.#holds.values()].flatMap((ids) => [...ids].map((id) => this.#rulesById.get(id)!));
-    return held.filter((rule) => isUnder(rule.path)).map(({ id }) => id);
+    const isUnderPath = (of: string | null): boolean => of !== null && (of === path || of.startsWith(`${path}/`));
+    const holdRules = [...this.#holdsByType.values()].flatMap((ids) => [...ids].map((id) => this.#rulesById.get(id)!));
+    return holdRules.filter((rule) => isUnderPath(rule.path)).map(({ id }) => id);
   }
 
   /** Schedules whose time is over, the oldest first, at most so many. Their rows may be held all the same. */
-  due(now: bigint, most: number): readonly RetentionRule[] {
-    const last = now / intervalNanoseconds;
-    const hours = [...this.#byHour.keys()].filter((hour) => hour <= last).sort((a, b) => (a < b ? -1 : 1));
-    const due: RetentionRule[] = [];
-    for (const hour of hours) {
-      const ended = [...this.#byHour.get(hour)!].map((id) => this.#rulesById.get(id)!).filter(({ until }) => until <= now);
-      ended.sort((a, b) => (a.until === b.until ? compareText(a.id, b.id) : a.until < b.until ? -1 : 1));
-      due.push(...ended.slice(0, most - due.length));
-      if (due.length === most) break;
+  due(now: bigint, dueRulesMax: number): readonly RetentionRule[] {
+    const lastDueHour = now / intervalNanoseconds;
+    const dueHours = [...this.#schedulesByHour.keys()]
+      .filter((dueHour) => dueHour <= lastDueHour)
+      .sort((a, b) => (a < b ? -1 : 1));
+    const dueRules: RetentionRule[] = [];
+    for (const hour of dueHours) {
+      const endedRules = [...this.#schedulesByHour.get(hour)!]
+        .map((id) => this.#rulesById.get(id)!)
+        .filter(({ until }) => until <= now);
+      endedRules.sort((a, b) => (a.until === b.until ? compareText(a.id, b.id) : a.until < b.until ? -1 : 1));
+      dueRules.push(...endedRules.slice(0, dueRulesMax - dueRules.length));
+      if (dueRules.length === dueRulesMax) break;
     }
-    return due;
+    return dueRules;
   }
 
-  apply(entry: CommittedEntry): void {
-    const { body } = entry;
+  apply(retentionEntry: CommittedEntry): void {
+    const { body } = retentionEntry;
     switch (body.kind) {
       case 'retention':
-        return this.#change(entry, body);
+        return this.#changeRetention(retentionEntry, body);
       case 'removal': {
-        const branch = this.#tree.branchOf(entry);
-        return this.#end(body.type, body.positions, ({ fork, position }) => this.#reaches(branch, fork, position));
+        const removalBranch = this.#branchTree.branchOf(retentionEntry);
+        return this.#endRules(body.type, body.positions, ({ fork, position }) =>
+          this.#reachesKeptRow(removalBranch, fork, position),
+        );
       }
       case 'erasure':
-        for (const { type, positions } of body.versions) this.#end(type, positions, () => true);
+        for (const { type, positions } of body.versions) this.#endRules(type, positions, () => true);
         return;
       case 'branch': {
-        const { ended } = this.#tree.apply(entry, body);
-        if (ended) for (const { id } of this.#rulesOn(ended.id)) this.#drop(id);
+        const { ended: endedBranch } = this.#branchTree.apply(retentionEntry, body);
+        if (endedBranch) for (const { id } of this.#rulesOn(endedBranch.id)) this.#dropRule(id);
         return;
       }
       default:
@@ -105,87 +111,87 @@ export class Retention implements Projection {
     }
   }
 
-  async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('kept', serialize({ tree: this.#tree.savedState(), kept: [...this.#rulesById.values()] }));
+  async checkpoint(retentionCheckpoint: CheckpointWriter): Promise<void> {
+    retentionCheckpoint.section('kept', serialize({ tree: this.#branchTree.savedState(), kept: [...this.#rulesById.values()] }));
   }
 
-  async restore(source: CheckpointReader): Promise<void> {
-    const bytes = source.section('kept');
-    assert(bytes, 'a checkpoint of retention has what is kept');
-    const state = deserialize(bytes) as { tree: SavedBranches; kept: RetentionRule[] };
+  async restore(retentionCheckpoint: CheckpointReader): Promise<void> {
+    const retentionBytes = retentionCheckpoint.section('kept');
+    assert(retentionBytes, 'a checkpoint of retention has what is kept');
+    const savedRetention = deserialize(retentionBytes) as { tree: SavedBranches; kept: RetentionRule[] };
     this.reset();
-    this.#tree = BranchTree.fromSaved(state.tree);
-    for (const rule of state.kept) this.#put(rule);
+    this.#branchTree = BranchTree.fromSaved(savedRetention.tree);
+    for (const rule of savedRetention.kept) this.#putRule(rule);
   }
 
   reset(): void {
-    this.#tree = new BranchTree();
+    this.#branchTree = new BranchTree();
     this.#rulesById = new Map();
-    this.#byPosition = new Map();
-    this.#byHour = new Map();
-    this.#holds = new Map();
+    this.#rulesByPosition = new Map();
+    this.#schedulesByHour = new Map();
+    this.#holdsByType = new Map();
   }
 
   digest(): string {
-    const hash = new CanonicalHash();
-    hash.value([...this.#rulesById.values()].sort((a, b) => compareText(a.id, b.id)));
-    return hash.hex();
+    const retentionHash = new CanonicalHash();
+    retentionHash.value([...this.#rulesById.values()].sort((a, b) => compareText(a.id, b.id)));
+    return retentionHash.hex();
   }
 
   #rulesOn(fork: number): readonly RetentionRule[] {
     return [...this.#rulesById.values()].filter((rule) => rule.fork === fork);
   }
 
-  #change(entry: CommittedEntry, { id, change, type, position, until }: RetentionBody): void {
-    if (change === 'released') return this.#drop(id);
-    const { id: fork, name: branch } = this.#tree.branchOf(entry);
-    const { path } = entry.context;
-    this.#put({ id, scheduled: change === 'scheduled', type, position, path, until, branch, fork });
+  #changeRetention(retentionEntry: CommittedEntry, { id: retentionId, change, type, position, until }: RetentionBody): void {
+    if (change === 'released') return this.#dropRule(retentionId);
+    const { id: fork, name: branch } = this.#branchTree.branchOf(retentionEntry);
+    const { path } = retentionEntry.context;
+    this.#putRule({ id: retentionId, scheduled: change === 'scheduled', type, position, path, until, branch, fork });
   }
 
-  /** Ends schedules and holds on these versions for which `concerned` is true. */
-  #end(type: string, positions: Iterable<number>, concerned: (rule: RetentionRule) => boolean): void {
-    if (this.#byPosition.size === 0) return;
+  /** Ends schedules and holds on these versions for which `concernsRule` is true. */
+  #endRules(type: string, positions: Iterable<number>, concernsRule: (rule: RetentionRule) => boolean): void {
+    if (this.#rulesByPosition.size === 0) return;
     for (const position of positions) {
-      for (const id of this.#byPosition.get(position) ?? []) {
-        const rule = this.#rulesById.get(id)!;
-        if (rule.type === type && concerned(rule)) this.#drop(id);
+      for (const retentionId of this.#rulesByPosition.get(position) ?? []) {
+        const rule = this.#rulesById.get(retentionId)!;
+        if (rule.type === type && concernsRule(rule)) this.#dropRule(retentionId);
       }
     }
   }
 
   /** Whether a removal on `branch` takes the version at `position` from the branch with this fork. */
-  #reaches(branch: Branch, fork: number, position: number): boolean {
-    const at = this.#tree.byId(fork);
-    assert(at, 'what is asked for on a branch ends with it');
-    return lineageOf(at).some((range) => range.branch === branch && position < range.end);
+  #reachesKeptRow(branch: Branch, fork: number, position: number): boolean {
+    const keptBranch = this.#branchTree.byId(fork);
+    assert(keptBranch, 'what is asked for on a branch ends with it');
+    return lineageOf(keptBranch).some((range) => range.branch === branch && position < range.end);
   }
 
-  #put(rule: RetentionRule): void {
+  #putRule(rule: RetentionRule): void {
     this.#rulesById.set(rule.id, rule);
-    addTo(this.#byPosition, rule.position, rule.id);
-    if (rule.scheduled) addTo(this.#byHour, rule.until / intervalNanoseconds, rule.id);
-    else addTo(this.#holds, rule.type, rule.id);
+    addRetentionId(this.#rulesByPosition, rule.position, rule.id);
+    if (rule.scheduled) addRetentionId(this.#schedulesByHour, rule.until / intervalNanoseconds, rule.id);
+    else addRetentionId(this.#holdsByType, rule.type, rule.id);
   }
 
-  #drop(id: string): void {
-    const rule = this.#rulesById.get(id);
+  #dropRule(retentionId: string): void {
+    const rule = this.#rulesById.get(retentionId);
     assert(rule, 'what ends was in force');
-    this.#rulesById.delete(id);
-    takeFrom(this.#byPosition, rule.position, id);
-    if (rule.scheduled) takeFrom(this.#byHour, rule.until / intervalNanoseconds, id);
-    else takeFrom(this.#holds, rule.type, id);
+    this.#rulesById.delete(retentionId);
+    removeRetentionId(this.#rulesByPosition, rule.position, retentionId);
+    if (rule.scheduled) removeRetentionId(this.#schedulesByHour, rule.until / intervalNanoseconds, retentionId);
+    else removeRetentionId(this.#holdsByType, rule.type, retentionId);
   }
 }
 
-function addTo<K>(sets: Map<K, Set<string>>, key: K, id: string): void {
-  const set = sets.get(key);
-  if (set) set.add(id);
-  else sets.set(key, new Set([id]));
+function addRetentionId<K>(retentionIdsByKey: Map<K, Set<string>>, key: K, id: string): void {
+  const retentionIds = retentionIdsByKey.get(key);
+  if (retentionIds) retentionIds.add(id);
+  else retentionIdsByKey.set(key, new Set([id]));
 }
 
-function takeFrom<K>(sets: Map<K, Set<string>>, key: K, id: string): void {
-  const set = sets.get(key);
-  set?.delete(id);
-  if (set?.size === 0) sets.delete(key);
+function removeRetentionId<K>(retentionIdsByKey: Map<K, Set<string>>, key: K, id: string): void {
+  const retentionIds = retentionIdsByKey.get(key);
+  retentionIds?.delete(id);
+  if (retentionIds?.size === 0) retentionIdsByKey.delete(key);
 }

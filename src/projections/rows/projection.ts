@@ -54,39 +54,39 @@ export class Rows implements Projection {
   readonly formatVersion = 6;
   readonly restsOn = ['temporal'];
   readonly timeline: Timeline;
-  readonly #storage: RowStorage;
-  #scopes = new OrganisationCodes();
-  #tree = new BranchTree();
+  readonly #rowStorage: RowStorage;
+  #organisationCodes = new OrganisationCodes();
+  #branchTree = new BranchTree();
   /** By fork; main's is 0. */
-  #layers: Map<number, BranchLayer>;
+  #branchLayers: Map<number, BranchLayer>;
   /** Restored tables may lack keys in their indexes. */
-  #entering = false;
+  #areKeysEntering = false;
   /** Segments have their indexes begun as they are sealed. */
-  #indexing = false;
+  #isIndexing = false;
   /** By tenant and type: index fills that writes wait for. */
-  readonly #filling = new Map<string, Promise<void>>();
+  readonly #fillingKeyIndexes = new Map<string, Promise<void>>();
 
   /** The timeline must have applied an entry before this projection does. */
-  constructor(timeline: Timeline, options: RowStorageOptions = {}) {
+  constructor(timeline: Timeline, storageOptions: RowStorageOptions = {}) {
     this.timeline = timeline;
-    this.#storage = rowStorage(timeline, options);
-    const { store } = this.#storage;
+    this.#rowStorage = rowStorage(timeline, storageOptions);
+    const { store } = this.#rowStorage;
     store?.measureBy(() => this.bytes - store.residentBytes);
-    this.#layers = new Map([[0, new BranchLayer(0, [], this.#storage)]]);
+    this.#branchLayers = new Map([[0, new BranchLayer(0, [], this.#rowStorage)]]);
   }
 
   get scopes(): OrganisationCodes {
-    return this.#scopes;
+    return this.#organisationCodes;
   }
 
   /** The memory of its columns, for readers of blocks. */
   get space(): ColumnSpace {
-    return this.#storage.space;
+    return this.#rowStorage.space;
   }
 
   /** Indexes of the texts of its columns. */
   get indexes(): SegmentIndexes {
-    return this.#storage.indexes;
+    return this.#rowStorage.indexes;
   }
 
   /**
@@ -94,15 +94,17 @@ export class Rows implements Projection {
    * one type. Undefined where no tenant has rows of it.
    */
   renewIndexes(type: string | null, options?: RenewOptions): Promise<Renewed> | undefined {
-    const tables = [...this.#byFork()].flatMap((layer) => layer.tables()).filter((table) => type === null || table.type === type);
-    if (type !== null && tables.length === 0) return undefined;
-    const wanted = tables.flatMap((table) =>
+    const renewedTables = [...this.#layersByFork()]
+      .flatMap((branchLayer) => branchLayer.tables())
+      .filter((table) => type === null || table.type === type);
+    if (type !== null && renewedTables.length === 0) return undefined;
+    const columnsToRenew = renewedTables.flatMap((table) =>
       table.segments.flatMap((segment) => {
-        const columns = type === null ? this.indexes.searchedColumns(segment) : textColumns(table);
-        return columns.map((column) => ({ segment, column }));
+        const textColumnNames = type === null ? this.indexes.searchedColumns(segment) : textColumns(table);
+        return textColumnNames.map((column) => ({ segment, column }));
       }),
     );
-    return this.indexes.renew(wanted, options);
+    return this.indexes.renew(columnsToRenew, options);
   }
 
   /**
@@ -110,57 +112,76 @@ export class Rows implements Projection {
    * of the ends of edges: of those that there are, and from here on as segments are sealed.
    */
   beginIndexes(): void {
-    this.#indexing = true;
-    for (const layer of this.#byFork()) for (const table of layer.tables()) this.#beginIndexes(layer, table, 0);
+    this.#isIndexing = true;
+    for (const branchLayer of this.#layersByFork())
+      for (const table of branchLayer.tables()) this.#beginSegmentIndexes(branchLayer, table, 0);
   }
 
-  #append(entry: CommittedEntry, body: RowsBody): void {
-    const layer = this.#layerOf(entry);
-    const tenant = tenantOf(entry.context.path);
-    const before = layer.table(tenant, body.type)?.segments.length ?? 0;
-    layer.append(entry, body, this.#scopes.encode(entry.context.path));
-    if (!this.#indexing) return;
-    const table = layer.table(tenant, body.type)!;
-    if (table.segments.length > Math.max(before, 1)) this.#beginIndexes(layer, table, Math.max(0, before - 1));
+  #appendRows(rowsEntry: CommittedEntry, body: RowsBody): void {
+    const branchLayer = this.#branchLayerOf(rowsEntry);
+    const tenant = tenantOf(rowsEntry.context.path);
+    const segmentsBefore = branchLayer.table(tenant, body.type)?.segments.length ?? 0;
+    branchLayer.append(rowsEntry, body, this.#organisationCodes.encode(rowsEntry.context.path));
+    if (!this.#isIndexing) return;
+    const appendedTable = branchLayer.table(tenant, body.type)!;
+    if (appendedTable.segments.length > Math.max(segmentsBefore, 1))
+      this.#beginSegmentIndexes(branchLayer, appendedTable, Math.max(0, segmentsBefore - 1));
   }
 
-  #beginIndexes(layer: BranchLayer, table: Table, from: number): void {
+  #beginSegmentIndexes(branchLayer: BranchLayer, table: Table, firstSegment: number): void {
     const { tenant, type } = table;
-    const { texts, ends } = table.toIndex(layer.names.indexedOf(tenant, type), layer.names.endsOf(tenant, type));
-    if (texts.length === 0 && ends.length === 0) return;
-    const segments = table.segments.slice(from).filter(({ sealed }) => sealed);
-    this.indexes.prepare(segments, texts);
-    for (const segment of segments) for (const column of ends) this.indexes.ends(segment, column);
+    const { texts: textColumnNames, ends: endColumns } = table.toIndex(
+      branchLayer.names.indexedOf(tenant, type),
+      branchLayer.names.endsOf(tenant, type),
+    );
+    if (textColumnNames.length === 0 && endColumns.length === 0) return;
+    const sealedSegments = table.segments.slice(firstSegment).filter(({ sealed }) => sealed);
+    this.indexes.prepare(sealedSegments, textColumnNames);
+    for (const segment of sealedSegments) for (const column of endColumns) this.indexes.ends(segment, column);
   }
 
   /** A tenant's table on main. */
   table(tenant: string | null, type: string): Table | undefined {
-    return this.#layer(0).table(tenant, type);
+    return this.#branchLayer(0).table(tenant, type);
   }
 
   /**
-   * The rows that a tenant's snapshot of a branch with this basis reads, under the tenant's catalog of the branch. `then`: the
+   * The rows that a tenant's snapshot of a branch with this basis reads, under the tenant's catalog of the branch. `catalogThen`: the
    * catalog that
    * says whether a type declares an `id`, where an earlier one counts.
    */
-  reader(of: RowsScope, basis: number, then = of.catalog): RowReader {
-    return new SnapshotRows(this, this.#layer(of.branch), of, basis, then);
+  reader(rowsScope: RowsScope, basis: number, catalogThen = rowsScope.catalog): RowReader {
+    return new SnapshotRows(this, this.#branchLayer(rowsScope.branch), rowsScope, basis, catalogThen);
   }
 
   /** Rows of a tenant's branch below a position, with uncommitted rows over them that one reader alone sees. */
   privately({ branch, tenant }: Pick<RowsScope, 'branch' | 'tenant'>, position: number): TransactionRows {
-    const below = this.#layer(branch);
+    const branchBelow = this.#branchLayer(branch);
     const timeline = new ForkedTimeline(this.timeline, position);
-    const orders = new ClosingOrders(this.#storage.settings.temporalIndexMax);
-    const storage: RowStorage = { ...this.#storage, timeline, closingOrders: () => orders, store: null };
-    const layer = new BranchLayer(position, [...below.lower, { layer: below, end: position }], storage, below.names);
-    return new TransactionRows({ layer, tenant, timeline, scopes: this.#scopes, space: this.space, indexes: this.indexes });
+    const privateOrders = new ClosingOrders(this.#rowStorage.settings.temporalIndexMax);
+    const privateStorage: RowStorage = { ...this.#rowStorage, timeline, closingOrders: () => privateOrders, store: null };
+    const privateLayer = new BranchLayer(
+      position,
+      [...branchBelow.lower, { layer: branchBelow, end: position }],
+      privateStorage,
+      branchBelow.names,
+    );
+    return new TransactionRows({
+      layer: privateLayer,
+      tenant,
+      timeline,
+      scopes: this.#organisationCodes,
+      space: this.space,
+      indexes: this.indexes,
+    });
   }
 
   /** The rows of a branch, for decide functions. */
   tenantRows(of: RowsScope): TenantRows {
-    const layer = this.#layer(of.branch);
-    return new TenantRows(layer, of.tenant, this.#scopes, of.catalog, this.timeline, (basis) => this.reader(of, basis));
+    const layer = this.#branchLayer(of.branch);
+    return new TenantRows(layer, of.tenant, this.#organisationCodes, of.catalog, this.timeline, (basis) =>
+      this.reader(of, basis),
+    );
   }
 
   /**
@@ -168,30 +189,40 @@ export class Rows implements Projection {
    * step; rows that arrive meanwhile are for the next call, from the `end` that this one returns.
    */
   versionsOf(tenant: string | null, subject: string, from = 0): Generator<undefined, SubjectVersions> {
-    return findVersions(tenant, subject, from, this.timeline.end, this.#byFork(), this.#scopes);
+    return findVersions(tenant, subject, from, this.timeline.end, this.#layersByFork(), this.#organisationCodes);
   }
 
   /** Finds the versions derived from a subject's versions, as far as the search has come. */
   derivedFrom(tenant: string | null, subject: string): DerivedVersions {
-    return new DerivedVersions({ tenant, subject, layers: () => this.#byFork(), scopes: this.#scopes, timeline: this.timeline });
+    return new DerivedVersions({
+      tenant,
+      subject,
+      layers: () => this.#layersByFork(),
+      scopes: this.#organisationCodes,
+      timeline: this.timeline,
+    });
   }
 
   /** Types of a tenant whose rows name their sources. */
   derivable(tenant: string | null): ReadonlySet<string> {
-    const types = new Set<string>();
-    for (const layer of this.#byFork())
-      for (const table of layer.tablesOf(tenant)) if (isDerivable(table.type, table.columnTypes())) types.add(table.type);
-    return types;
+    const derivableTypes = new Set<string>();
+    for (const branchLayer of this.#layersByFork())
+      for (const table of branchLayer.tablesOf(tenant))
+        if (isDerivable(table.type, table.columnTypes())) derivableTypes.add(table.type);
+    return derivableTypes;
   }
 
   /** Every text in cells of these versions, also inside JSON, with the position of its version; a column of a segment a step. */
-  cellsOf(versions: readonly ErasedVersions[], say: (text: string, position: number) => void): Generator<undefined, void> {
-    return cellsOf(versions, this.#byFork(), say);
+  cellsOf(
+    versions: readonly ErasedVersions[],
+    sayErasedCell: (text: string, position: number) => void,
+  ): Generator<undefined, void> {
+    return cellsOf(versions, this.#layersByFork(), sayErasedCell);
   }
 
   /** Reports keys and texts of these versions, a column of a segment a step. */
   textsOf(versions: readonly ErasedVersions[], textSink: TextSink): Generator<undefined, void> {
-    return textsOf(versions, this.#byFork(), textSink);
+    return textsOf(versions, this.#layersByFork(), textSink);
   }
 
   /**
@@ -201,220 +232,235 @@ export class Rows implements Projection {
   *expectErasure(versions: readonly ErasedVersions[]): Generator<undefined, void> {
     for (const { type, paths, positions } of versions) {
       const tenant = tenantOfErased({ paths });
-      for (const layer of this.#byFork()) yield* layer.table(tenant, type)?.expectRemoval(positions) ?? [];
+      for (const branchLayer of this.#layersByFork()) yield* branchLayer.table(tenant, type)?.expectRemoval(positions) ?? [];
     }
   }
 
   /** The erasure that was expected is given up: nothing of it stays in memory. */
   expectNoErasure(): void {
-    for (const layer of this.#layers.values()) for (const table of layer.everyTable()) table.expectNoRemoval();
+    for (const branchLayer of this.#branchLayers.values()) for (const table of branchLayer.everyTable()) table.expectNoRemoval();
   }
 
   /** For the digests of an erasure that is about to be intended. */
   liveVersionDigests(): LiveVersionDigests {
-    return new LiveVersionDigests(() => this.#byFork());
+    return new LiveVersionDigests(() => this.#layersByFork());
   }
 
   /** Texts stored under these paths, on every branch with readers; none of them is loaded into memory for that. */
   texts(
     paths: ReadonlySet<number>,
-    only: { readonly type: string; readonly column: string } | null = null,
+    onlyColumn: { readonly type: string; readonly column: string } | null = null,
   ): Generator<StoredTexts, void> {
-    const tenants = new Set(Array.from(paths, (code) => tenantOf(this.#scopes.path(code))));
-    return storedTexts(paths, tenants, this.#byFork(), this.timeline, only);
+    const textTenants = new Set(Array.from(paths, (code) => tenantOf(this.#organisationCodes.path(code))));
+    return storedTexts(paths, textTenants, this.#layersByFork(), this.timeline, onlyColumn);
   }
 
   /** Wipes erased bytes in memory, a slice a step. */
   *wipe(): Generator<undefined, void> {
-    for (const layer of this.#byFork()) for (const table of layer.everyTable()) yield* table.wipe();
+    for (const branchLayer of this.#layersByFork()) for (const table of branchLayer.everyTable()) yield* table.wipe();
   }
 
   /** Tables whose keys a start left for later. */
   get entering(): number {
-    if (!this.#entering) return 0;
-    return [...this.#layers.values()].flatMap((layer) => [...layer.everyTable()]).filter(({ isEntering }) => isEntering).length;
+    if (!this.#areKeysEntering) return 0;
+    return [...this.#branchLayers.values()].flatMap((layer) => [...layer.everyTable()]).filter(({ isEntering }) => isEntering)
+      .length;
   }
 
-  /** Indexes that a start left for later are filled, one after the other, a slice a `turn`. */
-  async enterKeys(turn: () => Promise<void>, onEntered?: () => void): Promise<void> {
-    for (const layer of this.#layers.values()) {
-      for (const table of layer.everyTable()) {
+  /** Indexes that a start left for later are filled, one after the other, a slice a `nextTurn`. */
+  async enterKeys(nextTurn: () => Promise<void>, onEntered?: () => void): Promise<void> {
+    for (const branchLayer of this.#branchLayers.values()) {
+      for (const table of branchLayer.everyTable()) {
         const { isEntering } = table;
-        await table.enterKeys(turn);
+        await table.enterKeys(nextTurn);
         if (isEntering) onEntered?.();
       }
     }
-    this.#entering = false;
+    this.#areKeysEntering = false;
   }
 
   /**
-   * Null where any key of a tenant's type is found at once, on every branch. Else its indexes are filled first, a slice a `turn`,
+   * Null where any key of a tenant's type is found at once, on every branch. Else its indexes are filled first, a slice a `nextTurn`,
    * once for all who wait for it; they go on in the order in which they came.
    */
-  keysWithin(tenant: string | null, type: string, turn: () => Promise<void>): Promise<void> | null {
-    if (!this.#entering) return null;
-    const name = `${tenant ?? ''}\0${type}`;
-    const running = this.#filling.get(name);
-    if (running) return running;
-    const tables = [...this.#layers.values()]
+  keysWithin(tenant: string | null, type: string, nextTurn: () => Promise<void>): Promise<void> | null {
+    if (!this.#areKeysEntering) return null;
+    const fillingName = `${tenant ?? ''}\0${type}`;
+    const runningFill = this.#fillingKeyIndexes.get(fillingName);
+    if (runningFill) return runningFill;
+    const enteringTables = [...this.#branchLayers.values()]
       .flatMap((layer) => layer.table(tenant, type) ?? [])
       .filter(({ isEntering }) => isEntering);
-    if (tables.length === 0) return null;
-    const fill = async (): Promise<void> => {
-      for (const table of tables) await table.enterKeys(turn);
+    if (enteringTables.length === 0) return null;
+    const fillKeys = async (): Promise<void> => {
+      for (const table of enteringTables) await table.enterKeys(nextTurn);
     };
-    const filled = fill();
-    this.#filling.set(name, filled);
+    const keysFilled = fillKeys();
+    this.#fillingKeyIndexes.set(fillingName, keysFilled);
     // The first waiter to continue removes the entry: later callers continue after it.
-    const forget = (): void => void this.#filling.delete(name);
-    filled.then(forget, forget);
-    return filled;
+    const forgetFilling = (): void => void this.#fillingKeyIndexes.delete(fillingName);
+    keysFilled.then(forgetFilling, forgetFilling);
+    return keysFilled;
   }
 
   /** Counts of the work that scans skipped. */
   get pruned(): Readonly<PruningCounts> {
-    return this.#storage.pruned;
+    return this.#rowStorage.pruned;
   }
 
   /** Bytes of segments, indexes of keys, texts and vectors, dictionaries, overlays, and embeddings of rows. */
   get bytes(): number {
-    let total = this.#storage.indexes.bytes + this.#storage.bytesBeside();
-    for (const layer of this.#layers.values()) total += layer.bytes;
-    return total;
+    let rowsBytes = this.#rowStorage.indexes.bytes + this.#rowStorage.bytesBeside();
+    for (const branchLayer of this.#branchLayers.values()) rowsBytes += branchLayer.bytes;
+    return rowsBytes;
   }
 
-  apply(entry: CommittedEntry): void {
-    const { body } = entry;
+  apply(rowsEntry: CommittedEntry): void {
+    const { body } = rowsEntry;
     switch (body.kind) {
       case 'rows':
-        this.#append(entry, body);
+        this.#appendRows(rowsEntry, body);
         return;
       case 'removal':
-        this.#layerOf(entry).remove(tenantOf(entry.context.path), body);
+        this.#branchLayerOf(rowsEntry).remove(tenantOf(rowsEntry.context.path), body);
         return;
       case 'erasure':
         // Positions belong to one layer each, and a branch reads another's rows in that layer.
         for (const { type, paths, positions } of body.versions) {
           const tenant = tenantOfErased({ paths });
-          for (const layer of this.#layers.values()) layer.table(tenant, type)?.remove(positions, 'later');
+          for (const branchLayer of this.#branchLayers.values()) branchLayer.table(tenant, type)?.remove(positions, 'later');
         }
         return;
       case 'type': {
-        const branch = this.#tree.branchOf(entry);
+        const typeBranch = this.#branchTree.branchOf(rowsEntry);
         const { definition } = body;
-        const subject = subjectProperty(definition);
-        this.#layer(branch.id).define(scopeOfName(entry, body), definition, subject, this.#tree.isShared(branch));
+        const subjectColumn = subjectProperty(definition);
+        this.#branchLayer(typeBranch.id).define(
+          scopeOfName(rowsEntry, body),
+          definition,
+          subjectColumn,
+          this.#branchTree.isShared(typeBranch),
+        );
         return;
       }
       case 'branch': {
-        const { forked, released } = this.#tree.apply(entry, body);
-        if (forked) this.#layers.set(forked.id, this.#newLayer(forked, this.#layer(forked.source!.id).names));
-        for (const { id } of released) this.#release(id);
+        const { forked: forkedBranch, released: releasedBranches } = this.#branchTree.apply(rowsEntry, body);
+        if (forkedBranch)
+          this.#branchLayers.set(
+            forkedBranch.id,
+            this.#newBranchLayer(forkedBranch, this.#branchLayer(forkedBranch.source!.id).names),
+          );
+        for (const { id } of releasedBranches) this.#releaseLayer(id);
         return;
       }
       case 'tenant':
-        if (body.change === 'purged') this.#forget(body.tenant.id);
+        if (body.change === 'purged') this.#forgetTenantRows(body.tenant.id);
         return;
       default:
         return;
     }
   }
 
-  async checkpoint(target: CheckpointWriter): Promise<void> {
-    saveRows(target, { paths: this.#scopes.paths(), tree: this.#tree.savedState(), layers: this.#byFork() }, this.#storage.store);
+  async checkpoint(rowsCheckpoint: CheckpointWriter): Promise<void> {
+    saveRows(
+      rowsCheckpoint,
+      { paths: this.#organisationCodes.paths(), tree: this.#branchTree.savedState(), layers: this.#layersByFork() },
+      this.#rowStorage.store,
+    );
   }
 
-  async restore(source: CheckpointReader): Promise<void> {
-    this.#clear();
-    const saved = await restoreRows(source, this.#storage);
-    const scopes = new OrganisationCodes();
-    for (const path of saved.paths) scopes.encode(path);
-    this.#scopes = scopes;
-    this.#tree = BranchTree.fromSaved(saved.tree);
-    this.#layers = new Map();
-    for (const branch of this.#tree.keptBranches()) this.#layers.set(branch.id, this.#newLayer(branch, saved.names(branch.id)));
-    saved.fill(this.#byFork());
-    this.#entering = true;
+  async restore(rowsCheckpoint: CheckpointReader): Promise<void> {
+    this.#clearStorage();
+    const savedRows = await restoreRows(rowsCheckpoint, this.#rowStorage);
+    const savedScopes = new OrganisationCodes();
+    for (const path of savedRows.paths) savedScopes.encode(path);
+    this.#organisationCodes = savedScopes;
+    this.#branchTree = BranchTree.fromSaved(savedRows.tree);
+    this.#branchLayers = new Map();
+    for (const keptBranch of this.#branchTree.keptBranches())
+      this.#branchLayers.set(keptBranch.id, this.#newBranchLayer(keptBranch, savedRows.names(keptBranch.id)));
+    savedRows.fill(this.#layersByFork());
+    this.#areKeysEntering = true;
   }
 
   reset(): void {
-    this.#clear();
-    this.#scopes = new OrganisationCodes();
-    this.#tree = new BranchTree();
-    this.#layers = new Map([[0, new BranchLayer(0, [], this.#storage)]]);
+    this.#clearStorage();
+    this.#organisationCodes = new OrganisationCodes();
+    this.#branchTree = new BranchTree();
+    this.#branchLayers = new Map([[0, new BranchLayer(0, [], this.#rowStorage)]]);
   }
 
   /** Over values, never over layouts: segment sizes, widths, dictionaries and codes leave no trace. */
   digest(): string {
-    const afterSegment = (): void => this.#afterSegment();
-    return this.#digest((table) => new TableDigest(table, this.#scopes, this.timeline, { afterSegment }));
+    const afterSegment = (): void => this.#reclaimAfterSegment();
+    return this.#digestTables((table) => new TableDigest(table, this.#organisationCodes, this.timeline, { afterSegment }));
   }
 
   /** The same with a worker that hashes columns meanwhile. Nothing may be applied before it resolves. */
   async digestBeside(startWorker: StartWorker): Promise<string> {
-    assert(!this.#storage.store, 'a worker reads columns that stay where they are');
-    const worker = startWorker(columnDigestJob, null);
+    assert(!this.#rowStorage.store, 'a worker reads columns that stay where they are');
+    const digestWorker = startWorker(columnDigestJob, null);
     try {
-      const shares = new DigestShares();
-      const tables = this.#byFork().flatMap((layer) => [...layer.tables()]);
-      const begun = tables.map((table) => {
-        const names = shares.columnsBeside(table);
-        return { table, names, reply: worker.ask(columnPartsOf(table, names)) };
+      const digestShares = new DigestShares();
+      const digestedTables = this.#layersByFork().flatMap((layer) => [...layer.tables()]);
+      const begunDigests = digestedTables.map((table) => {
+        const besideColumns = digestShares.columnsBeside(table);
+        return { table, names: besideColumns, reply: digestWorker.ask(columnPartsOf(table, besideColumns)) };
       });
-      const replied = Promise.all(begun.map(({ reply }) => reply));
-      const digests = new Map<Table, TableDigest>();
+      const hashesReplied = Promise.all(begunDigests.map(({ reply }) => reply));
+      const tableDigests = new Map<Table, TableDigest>();
       const cellHashes = new Map<Table, readonly CellHashes[]>();
       try {
-        for (const { table, names } of begun) {
-          const elsewhere = new Map(names.map((name, i) => [name, () => cellHashes.get(table)![i]!]));
-          digests.set(table, new TableDigest(table, this.#scopes, this.timeline, { elsewhere }));
+        for (const { table, names: besideColumns } of begunDigests) {
+          const hashesElsewhere = new Map(besideColumns.map((name, i) => [name, () => cellHashes.get(table)![i]!]));
+          tableDigests.set(table, new TableDigest(table, this.#organisationCodes, this.timeline, { elsewhere: hashesElsewhere }));
         }
       } finally {
-        for (const [i, hashes] of (await replied).entries()) cellHashes.set(begun[i]!.table, hashes);
+        for (const [i, hashes] of (await hashesReplied).entries()) cellHashes.set(begunDigests[i]!.table, hashes);
       }
-      return this.#digest((table) => digests.get(table)!);
+      return this.#digestTables((table) => tableDigests.get(table)!);
     } finally {
-      await worker.end();
+      await digestWorker.end();
     }
   }
 
-  #digest(digestOf: (table: Table) => TableDigest): string {
-    const hash = new CanonicalHash();
-    for (const layer of this.#byFork()) {
-      if (layer.id > 0) hash.number(layer.id);
-      for (const table of layer.tables()) digestOf(table).end(hash);
-      for (const { table, overlay } of layer.overlays()) hashOverlay(hash, table, overlay);
+  #digestTables(digestOf: (table: Table) => TableDigest): string {
+    const rowsHash = new CanonicalHash();
+    for (const branchLayer of this.#layersByFork()) {
+      if (branchLayer.id > 0) rowsHash.number(branchLayer.id);
+      for (const table of branchLayer.tables()) digestOf(table).end(rowsHash);
+      for (const { table, overlay } of branchLayer.overlays()) hashOverlay(rowsHash, table, overlay);
     }
-    return hash.hex();
+    return rowsHash.hex();
   }
 
-  #layer(id: number): BranchLayer {
-    const layer = this.#layers.get(id);
-    assert(layer, 'a branch that is read has a layer');
-    return layer;
+  #branchLayer(branchId: number): BranchLayer {
+    const branchLayer = this.#branchLayers.get(branchId);
+    assert(branchLayer, 'a branch that is read has a layer');
+    return branchLayer;
   }
 
   /** A digest reads everything in one turn: without this, everything would come into memory. */
-  #afterSegment(): void {
-    const { store, space } = this.#storage;
+  #reclaimAfterSegment(): void {
+    const { store, space } = this.#rowStorage;
     store?.trim();
     if (store) space.reclaim();
   }
 
   /** Readers that are at it read on. */
-  #release(id: number): void {
-    this.#letGo(this.#layer(id).everyTable());
-    this.#layers.delete(id);
+  #releaseLayer(releasedBranch: number): void {
+    this.#releaseTables(this.#branchLayer(releasedBranch).everyTable());
+    this.#branchLayers.delete(releasedBranch);
   }
 
   /** The tables of a purged tenant are empty: a later tenant of its id may declare other columns. */
-  #forget(tenant: string): void {
-    for (const layer of this.#layers.values()) this.#letGo(layer.forget(tenant));
+  #forgetTenantRows(tenant: string): void {
+    for (const branchLayer of this.#branchLayers.values()) this.#releaseTables(branchLayer.forget(tenant));
   }
 
-  #letGo(tables: Iterable<Table>): void {
-    const { store } = this.#storage;
-    for (const { segments } of tables) {
+  #releaseTables(releasedTables: Iterable<Table>): void {
+    const { store } = this.#rowStorage;
+    for (const { segments } of releasedTables) {
       for (const segment of segments) {
         forgetIndexes(segment);
         store?.forget(segment);
@@ -422,25 +468,25 @@ export class Rows implements Projection {
     }
   }
 
-  #clear(): void {
-    this.#storage.store?.clear();
+  #clearStorage(): void {
+    this.#rowStorage.store?.clear();
     this.indexes.clear();
   }
 
-  #layerOf(entry: CommittedEntry): BranchLayer {
-    return this.#layer(this.#tree.branchOf(entry).id);
+  #branchLayerOf(entry: CommittedEntry): BranchLayer {
+    return this.#branchLayer(this.#branchTree.branchOf(entry).id);
   }
 
-  #newLayer(branch: Branch, names: ScopedNames): BranchLayer {
-    const lower = lineageOf(branch)
+  #newBranchLayer(branch: Branch, names: ScopedNames): BranchLayer {
+    const lowerLayers = lineageOf(branch)
       .slice(0, -1)
-      .map((range) => ({ layer: this.#layer(range.branch.id), end: range.end }));
-    return new BranchLayer(branch.id, lower, this.#storage, names);
+      .map((range) => ({ layer: this.#branchLayer(range.branch.id), end: range.end }));
+    return new BranchLayer(branch.id, lowerLayers, this.#rowStorage, names);
   }
 
   /** By fork, main first. */
-  #byFork(): BranchLayer[] {
-    return [...this.#layers.values()].sort((a, b) => a.id - b.id);
+  #layersByFork(): BranchLayer[] {
+    return [...this.#branchLayers.values()].sort((a, b) => a.id - b.id);
   }
 }
 

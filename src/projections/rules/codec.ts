@@ -21,29 +21,32 @@ export type RuleChange =
     }
   | { readonly change: 'ended'; readonly id: string; readonly version: number };
 
-export function encodeRule(change: RuleChange, seal: SealText): OpenBody {
-  const { id, version } = change;
-  const outside = { id, version, change: change.change };
-  if (change.change === 'ended') return { kind: 'rule', content: plainContent(outside) };
-  const { credential, token } = change.author;
-  const sealed = { rule: change.definition as unknown as Json, credential, token };
-  return { kind: 'rule', content: sealedContent(outside, sealed, seal) };
+export function encodeRule(ruleChange: RuleChange, sealRule: SealText): OpenBody {
+  const { id, version } = ruleChange;
+  const unsealedRule = { id, version, change: ruleChange.change };
+  if (ruleChange.change === 'ended') return { kind: 'rule', content: plainContent(unsealedRule) };
+  const { credential, token } = ruleChange.author;
+  const sealedRule = { rule: ruleChange.definition as unknown as Json, credential, token };
+  return { kind: 'rule', content: sealedContent(unsealedRule, sealedRule, sealRule) };
 }
 
 /** Null for an entry of this kind that no rule made: earlier releases wrote none, and a later one may have others. */
-export function decodeRule(body: OpenBody, open: OpenText): RuleChange | null {
-  const ruleDefinition = definitionIn(body, open);
+export function decodeRule(ruleBody: OpenBody, openRuleText: OpenText): RuleChange | null {
+  const ruleDefinition = definitionIn(ruleBody, openRuleText);
   if (ruleDefinition === null) return null;
-  const read = ruleDefinition.members;
-  const id = read['id'] as string;
-  const version = read['version'] as number;
+  const ruleMembers = ruleDefinition.members;
+  const ruleId = ruleMembers['id'] as string;
+  const ruleVersion = ruleMembers['version'] as number;
   // A version that is erased has ended the one before it, and nothing else is left of it.
-  if (read['change'] === 'ended' || ruleDefinition.isErased) return { change: 'ended', id, version };
+  if (ruleMembers['change'] === 'ended' || ruleDefinition.isErased) return { change: 'ended', id: ruleId, version: ruleVersion };
   return {
-    change: read['change'] as 'made' | 'changed',
-    id,
-    version,
-    definition: read['rule'] as unknown as RuleDefinition,
-    author: { credential: read['credential'] as RuleAuthor['credential'], token: (read['token'] ?? null) as string | null },
+    change: ruleMembers['change'] as 'made' | 'changed',
+    id: ruleId,
+    version: ruleVersion,
+    definition: ruleMembers['rule'] as unknown as RuleDefinition,
+    author: {
+      credential: ruleMembers['credential'] as RuleAuthor['credential'],
+      token: (ruleMembers['token'] ?? null) as string | null,
+    },
   };
 }

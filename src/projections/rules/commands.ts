@@ -20,31 +20,37 @@ export function decidePutRule(
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  const { id, definition, author, changes } = command;
-  const { name } = definition;
-  checkIdentifier(name, 'the name of a rule');
-  checkDefinition(definition);
-  const own = rules.filter(({ owner }) => owner === context.entry.path);
-  const named = own.find((rule) => rule.definition.name === name);
-  const asJson = (value: unknown): string => canonicalJson(value as Json);
-  if (changes === undefined) {
-    if (named !== undefined) {
-      if (asJson(named.definition) === asJson(definition)) return decideOne('put-rule', named.id, [], next);
-      throw new ServiceError('REL_CONFLICT', `the rule ${JSON.stringify(name)} exists with another definition: PUT changes it`);
+  const { id, definition: ruleDefinition, author, changes: changedRuleId } = command;
+  const { name: ruleName } = ruleDefinition;
+  checkIdentifier(ruleName, 'the name of a rule');
+  checkDefinition(ruleDefinition);
+  const ownRules = rules.filter(({ owner }) => owner === context.entry.path);
+  const namedRule = ownRules.find((rule) => rule.definition.name === ruleName);
+  const ruleJson = (value: unknown): string => canonicalJson(value as Json);
+  if (changedRuleId === undefined) {
+    if (namedRule !== undefined) {
+      if (ruleJson(namedRule.definition) === ruleJson(ruleDefinition)) return decideOne('put-rule', namedRule.id, [], next);
+      throw new ServiceError(
+        'REL_CONFLICT',
+        `the rule ${JSON.stringify(ruleName)} exists with another definition: PUT changes it`,
+      );
     }
-    if (own.length >= rulesMax) throw new ServiceError('REL_CONFLICT', `an organisation path has at most ${rulesMax} rules`);
-    const body = encodeRule({ change: 'made', id, version: 1, definition, author }, sealerOf(context));
-    return decideOne('put-rule', id, [{ context: context.entry, body }], next);
+    if (ownRules.length >= rulesMax) throw new ServiceError('REL_CONFLICT', `an organisation path has at most ${rulesMax} rules`);
+    const ruleBody = encodeRule({ change: 'made', id, version: 1, definition: ruleDefinition, author }, sealerOf(context));
+    return decideOne('put-rule', id, [{ context: context.entry, body: ruleBody }], next);
   }
-  const before = ownRule(own, changes);
-  if (named !== undefined && named.id !== before.id)
-    throw new ServiceError('REL_CONFLICT', `another rule is called ${JSON.stringify(name)}`);
-  if (before.definition.kind !== definition.kind)
-    throw new ServiceError('REL_CONFLICT', `a rule of the kind ${before.definition.kind} stays one`);
-  if (asJson(before.definition) === asJson(definition)) return decideOne('put-rule', before.id, [], next);
-  const version = before.version + 1;
-  const body = encodeRule({ change: 'changed', id: before.id, version, definition, author }, sealerOf(context));
-  return decideOne('put-rule', before.id, [{ context: context.entry, body }], next);
+  const ruleBefore = requireOwnRule(ownRules, changedRuleId);
+  if (namedRule !== undefined && namedRule.id !== ruleBefore.id)
+    throw new ServiceError('REL_CONFLICT', `another rule is called ${JSON.stringify(ruleName)}`);
+  if (ruleBefore.definition.kind !== ruleDefinition.kind)
+    throw new ServiceError('REL_CONFLICT', `a rule of the kind ${ruleBefore.definition.kind} stays one`);
+  if (ruleJson(ruleBefore.definition) === ruleJson(ruleDefinition)) return decideOne('put-rule', ruleBefore.id, [], next);
+  const ruleVersion = ruleBefore.version + 1;
+  const body = encodeRule(
+    { change: 'changed', id: ruleBefore.id, version: ruleVersion, definition: ruleDefinition, author },
+    sealerOf(context),
+  );
+  return decideOne('put-rule', ruleBefore.id, [{ context: context.entry, body }], next);
 }
 
 export function decideEndRule(
@@ -53,15 +59,15 @@ export function decideEndRule(
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  const own = rules.filter(({ owner }) => owner === context.entry.path);
-  const { version } = ownRule(own, id);
-  const body = encodeRule({ change: 'ended', id, version }, sealerOf(context));
-  return decideOne('end-rule', id, [{ context: context.entry, body }], next);
+  const ownRules = rules.filter(({ owner }) => owner === context.entry.path);
+  const { version } = requireOwnRule(ownRules, id);
+  const endedRuleBody = encodeRule({ change: 'ended', id, version }, sealerOf(context));
+  return decideOne('end-rule', id, [{ context: context.entry, body: endedRuleBody }], next);
 }
 
 /** A rule of another path, above or below, is as none. */
-function ownRule(own: readonly RuleRecord[], id: string): RuleRecord {
-  const ownRule = own.find((rule) => rule.id === id);
+function requireOwnRule(ownRules: readonly RuleRecord[], id: string): RuleRecord {
+  const ownRule = ownRules.find((rule) => rule.id === id);
   if (ownRule === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such rule');
   return ownRule;
 }

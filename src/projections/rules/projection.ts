@@ -14,7 +14,7 @@ import { decodeRule } from './codec.ts';
 import type { RuleRecord, RuleVersion } from './rule.ts';
 
 /** A version, and the position of the entry that took its place or ended it; Infinity while it stands. */
-interface Version {
+interface RuleInForce {
   readonly record: RuleRecord;
   readonly end: number;
   /** Nanosecond of that entry. */
@@ -22,36 +22,36 @@ interface Version {
 }
 
 /** Versions by id, in their order. */
-type Ruled = Map<string, readonly Version[]>;
+type RulesOnBranch = Map<string, readonly RuleInForce[]>;
 
-interface Saved {
+interface SavedRules {
   readonly tree: SavedBranches;
-  readonly branches: [number, [string, readonly Version[]][]][];
+  readonly branches: [number, [string, readonly RuleInForce[]][]][];
   readonly last: number;
 }
 
 export class Rules implements Projection {
   readonly name = 'rules';
   readonly formatVersion = 1;
-  #tree = new BranchTree();
+  #branchTree = new BranchTree();
   /** By fork of the branch; main's is 0. */
-  #branches = new Map<number, Ruled>([[0, new Map()]]);
-  #last = -1;
-  readonly #open: OpenText;
+  #rulesByBranch = new Map<number, RulesOnBranch>([[0, new Map()]]);
+  #lastRulePosition = -1;
+  readonly #openRuleText: OpenText;
 
-  constructor(open: OpenText = textOpener(undefined)) {
-    this.#open = open;
+  constructor(openRuleText: OpenText = textOpener(undefined)) {
+    this.#openRuleText = openRuleText;
   }
 
   /** Rises with every change of any rule. */
   get epoch(): number {
-    return this.#last;
+    return this.#lastRulePosition;
   }
 
   /** Rules of the branch that stand below a basis, in the order of registration; without one, now. */
   rulesOn(branch: number, basis = Infinity): readonly RuleRecord[] {
     const liveRules: RuleRecord[] = [];
-    for (const versions of this.#branches.get(branch)?.values() ?? []) {
+    for (const versions of this.#rulesByBranch.get(branch)?.values() ?? []) {
       const version = versions.findLast(({ record }) => record.position < basis);
       if (version !== undefined && version.end >= basis) liveRules.push(version.record);
     }
@@ -59,59 +59,59 @@ export class Rules implements Projection {
   }
 
   /** Every version of a rule, ended ones included. */
-  versions(branch: number, id: string): readonly RuleRecord[] {
-    return (this.#branches.get(branch)?.get(id) ?? []).map(({ record }) => record);
+  versions(branch: number, ruleId: string): readonly RuleRecord[] {
+    return (this.#rulesByBranch.get(branch)?.get(ruleId) ?? []).map(({ record }) => record);
   }
 
   /** Every version of every rule on the branch where it was made: a fork knows the rules of its source, which judge that alone. */
   *listJudged(): Iterable<RuleVersion> {
-    for (const [fork, ruled] of this.#branches) {
-      const branch = this.#tree.byId(fork)?.name;
-      for (const versions of ruled.values())
-        for (const { record, until } of versions) if (record.branch === branch) yield { record, until };
+    for (const [fork, rulesOnBranch] of this.#rulesByBranch) {
+      const branch = this.#branchTree.byId(fork)?.name;
+      for (const ruleVersions of rulesOnBranch.values())
+        for (const { record, until } of ruleVersions) if (record.branch === branch) yield { record, until };
     }
   }
 
-  apply(entry: CommittedEntry): void {
-    const { body } = entry;
+  apply(ruleEntry: CommittedEntry): void {
+    const { body } = ruleEntry;
     if (isOpen(body)) {
-      if (body.kind === 'rule') this.#applyRule(entry);
+      if (body.kind === 'rule') this.#applyRule(ruleEntry);
     } else if (body.kind === 'erasure') {
-      const mentions = new Set(body.mentions);
-      for (const ruled of this.#branches.values()) {
-        for (const [id, versions] of ruled) {
-          const left = versions.filter(({ record }) => !mentions.has(record.position));
-          if (left.length === versions.length) continue;
-          this.#last = entry.position;
-          if (left.length === 0) ruled.delete(id);
-          else ruled.set(id, registeredFrom(left));
+      const mentionedPositions = new Set(body.mentions);
+      for (const rulesOnBranch of this.#rulesByBranch.values()) {
+        for (const [id, ruleVersions] of rulesOnBranch) {
+          const remainingVersions = ruleVersions.filter(({ record }) => !mentionedPositions.has(record.position));
+          if (remainingVersions.length === ruleVersions.length) continue;
+          this.#lastRulePosition = ruleEntry.position;
+          if (remainingVersions.length === 0) rulesOnBranch.delete(id);
+          else rulesOnBranch.set(id, registeredFromFirst(remainingVersions));
         }
       }
     } else if (body.kind === 'branch') {
-      const { forked, ended } = this.#tree.apply(entry, body);
-      if (forked) this.#branches.set(forked.id, new Map(this.#branches.get(forked.source!.id)));
-      else this.#branches.delete(ended.id);
-      this.#last = entry.position;
+      const { forked: forkedBranch, ended: endedBranch } = this.#branchTree.apply(ruleEntry, body);
+      if (forkedBranch) this.#rulesByBranch.set(forkedBranch.id, new Map(this.#rulesByBranch.get(forkedBranch.source!.id)));
+      else this.#rulesByBranch.delete(endedBranch.id);
+      this.#lastRulePosition = ruleEntry.position;
     }
   }
 
-  #applyRule(entry: CommittedEntry): void {
-    const { body, context, position, time } = entry;
-    const change = isOpen(body) ? decodeRule(body, this.#open) : null;
-    if (change === null) return;
-    const ruled = this.#branches.get(this.#tree.branchOf(entry).id)!;
-    const before = (ruled.get(change.id) ?? []).map((version) =>
-      version.end === Infinity ? { record: version.record, end: position, until: time } : version,
+  #applyRule(ruleEntry: CommittedEntry): void {
+    const { body, context, position, time } = ruleEntry;
+    const ruleChange = isOpen(body) ? decodeRule(body, this.#openRuleText) : null;
+    if (ruleChange === null) return;
+    const rulesOnBranch = this.#rulesByBranch.get(this.#branchTree.branchOf(ruleEntry).id)!;
+    const versionsBefore = (rulesOnBranch.get(ruleChange.id) ?? []).map((ruleVersion) =>
+      ruleVersion.end === Infinity ? { record: ruleVersion.record, end: position, until: time } : ruleVersion,
     );
-    this.#last = position;
-    if (change.change === 'ended') {
-      if (before.length > 0) ruled.set(change.id, before);
+    this.#lastRulePosition = position;
+    if (ruleChange.change === 'ended') {
+      if (versionsBefore.length > 0) rulesOnBranch.set(ruleChange.id, versionsBefore);
       return;
     }
-    const { id, version, definition, author } = change;
+    const { id, version, definition, author } = ruleChange;
     const { path: owner, branch, principal } = context;
-    const registered = before[0]?.record.registered ?? position;
-    const record: RuleRecord = {
+    const registeredAt = versionsBefore[0]?.record.registered ?? position;
+    const ruleRecord: RuleRecord = {
       id,
       version,
       definition,
@@ -119,45 +119,47 @@ export class Rules implements Projection {
       owner,
       branch,
       position,
-      registered,
+      registered: registeredAt,
       time,
     };
-    ruled.set(id, [...before, { record, end: Infinity, until: null }]);
+    rulesOnBranch.set(id, [...versionsBefore, { record: ruleRecord, end: Infinity, until: null }]);
   }
 
-  async checkpoint(target: CheckpointWriter): Promise<void> {
-    const branches = [...this.#branches].map(([branch, ruled]): [number, [string, readonly Version[]][]] => [branch, [...ruled]]);
-    const saved: Saved = { tree: this.#tree.savedState(), branches, last: this.#last };
-    target.section('rules', serialize(saved));
+  async checkpoint(ruleCheckpoint: CheckpointWriter): Promise<void> {
+    const savedBranches = [...this.#rulesByBranch].map(
+      ([branch, rulesOnBranch]): [number, [string, readonly RuleInForce[]][]] => [branch, [...rulesOnBranch]],
+    );
+    const savedRules: SavedRules = { tree: this.#branchTree.savedState(), branches: savedBranches, last: this.#lastRulePosition };
+    ruleCheckpoint.section('rules', serialize(savedRules));
   }
 
-  async restore(source: CheckpointReader): Promise<void> {
-    const bytes = source.section('rules');
-    assert(bytes, 'a checkpoint of rules has them');
-    const { tree, branches, last } = deserialize(bytes) as Saved;
-    this.#tree = BranchTree.fromSaved(tree);
-    this.#branches = new Map(branches.map(([branch, ruled]) => [branch, new Map(ruled)]));
-    this.#last = last;
+  async restore(ruleCheckpoint: CheckpointReader): Promise<void> {
+    const ruleBytes = ruleCheckpoint.section('rules');
+    assert(ruleBytes, 'a checkpoint of rules has them');
+    const { tree, branches, last: lastRulePosition } = deserialize(ruleBytes) as SavedRules;
+    this.#branchTree = BranchTree.fromSaved(tree);
+    this.#rulesByBranch = new Map(branches.map(([branch, rulesOnBranch]) => [branch, new Map(rulesOnBranch)]));
+    this.#lastRulePosition = lastRulePosition;
   }
 
   reset(): void {
-    this.#tree = new BranchTree();
-    this.#branches = new Map([[0, new Map()]]);
-    this.#last = -1;
+    this.#branchTree = new BranchTree();
+    this.#rulesByBranch = new Map([[0, new Map()]]);
+    this.#lastRulePosition = -1;
   }
 
   digest(): string {
-    const hash = new CanonicalHash();
-    for (const [branch, ruled] of [...this.#branches].sort(([a], [b]) => a - b)) {
-      hash.number(branch);
-      hash.value([...ruled].sort(([a], [b]) => compareText(a, b)));
+    const rulesHash = new CanonicalHash();
+    for (const [branch, rulesOnBranch] of [...this.#rulesByBranch].sort(([a], [b]) => a - b)) {
+      rulesHash.number(branch);
+      rulesHash.value([...rulesOnBranch].sort(([a], [b]) => compareText(a, b)));
     }
-    return hash.hex();
+    return rulesHash.hex();
   }
 }
 
 /** The rule counts from the first version that is left, as for a reader of a log in which no other was ever readable. */
-function registeredFrom(versions: readonly Version[]): readonly Version[] {
-  const registered = versions[0]!.record.position;
-  return versions.map((version) => ({ ...version, record: { ...version.record, registered } }));
+function registeredFromFirst(ruleVersions: readonly RuleInForce[]): readonly RuleInForce[] {
+  const registeredAt = ruleVersions[0]!.record.position;
+  return ruleVersions.map((ruleVersion) => ({ ...ruleVersion, record: { ...ruleVersion.record, registered: registeredAt } }));
 }

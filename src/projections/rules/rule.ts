@@ -70,30 +70,32 @@ export interface RuleRecord {
 }
 
 /** Null for a text that names no choice. */
-export function parseKeep(text: string): Keep | null {
-  if (text === 'newest' || text === 'longest' || text === 'most_frequent') return text;
-  const source = /^source:(.+)$/su.exec(text)?.[1];
-  return source === undefined ? null : { source };
+export function parseKeep(keepText: string): Keep | null {
+  if (keepText === 'newest' || keepText === 'longest' || keepText === 'most_frequent') return keepText;
+  const keepSource = /^source:(.+)$/su.exec(keepText)?.[1];
+  return keepSource === undefined ? null : { source: keepSource };
 }
 
 /** Throws REL_INVALID for a definition that no rule can have. That its condition can be run is seen to elsewhere. */
-export function checkDefinition(definition: RuleDefinition): void {
-  const refuse = (why: string): never => {
+export function checkDefinition(ruleDefinition: RuleDefinition): void {
+  const refuseRule = (why: string): never => {
     throw new ServiceError('REL_INVALID', why);
   };
-  if (definition.kind === 'enrich') {
-    if (parseKeep(definition.keep) === null) refuse('keep is newest, longest, most_frequent or source:<the name of a source>');
+  if (ruleDefinition.kind === 'enrich') {
+    if (parseKeep(ruleDefinition.keep) === null)
+      refuseRule('keep is newest, longest, most_frequent or source:<the name of a source>');
     return;
   }
-  const most = definition.language === 'sigma' ? sigmaMax : conditionMax;
-  if (definition.condition.length === 0 || definition.condition.length > most)
-    refuse(`the condition of a rule has 1 to ${most} characters`);
-  if (definition.dedupe_by.length > dedupeMax) refuse(`dedupe_by names at most ${dedupeMax} columns`);
-  for (const [name, value] of [
-    ['window_secs', definition.window_secs],
-    ['interval_secs', definition.interval_secs],
+  const conditionCharsMax = ruleDefinition.language === 'sigma' ? sigmaMax : conditionMax;
+  if (ruleDefinition.condition.length === 0 || ruleDefinition.condition.length > conditionCharsMax)
+    refuseRule(`the condition of a rule has 1 to ${conditionCharsMax} characters`);
+  if (ruleDefinition.dedupe_by.length > dedupeMax) refuseRule(`dedupe_by names at most ${dedupeMax} columns`);
+  for (const [secondsName, ruleSeconds] of [
+    ['window_secs', ruleDefinition.window_secs],
+    ['interval_secs', ruleDefinition.interval_secs],
   ] as const) {
-    if (!Number.isInteger(value) || value < 1 || value > 31_536_000) refuse(`${name} is 1 to 31536000`);
+    if (!Number.isInteger(ruleSeconds) || ruleSeconds < 1 || ruleSeconds > 31_536_000)
+      refuseRule(`${secondsName} is 1 to 31536000`);
   }
 }
 

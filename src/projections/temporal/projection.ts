@@ -11,18 +11,18 @@ export class Temporal implements Projection {
   readonly formatVersion = 1;
   readonly timeline = new Timeline();
 
-  apply(entry: CommittedEntry): void {
-    this.timeline.append(entry.position, entry.time, entry.positions);
+  apply(timedEntry: CommittedEntry): void {
+    this.timeline.append(timedEntry.position, timedEntry.time, timedEntry.positions);
   }
 
-  async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('runs', serialize(this.timeline.savedState()));
+  async checkpoint(timelineCheckpoint: CheckpointWriter): Promise<void> {
+    timelineCheckpoint.section('runs', serialize(this.timeline.savedState()));
   }
 
-  async restore(source: CheckpointReader): Promise<void> {
-    const bytes = source.section('runs');
-    assert(bytes, 'a checkpoint of the timeline has runs');
-    this.timeline.restore(deserialize(bytes) as SavedTimeline);
+  async restore(timelineCheckpoint: CheckpointReader): Promise<void> {
+    const timelineBytes = timelineCheckpoint.section('runs');
+    assert(timelineBytes, 'a checkpoint of the timeline has runs');
+    this.timeline.restore(deserialize(timelineBytes) as SavedTimeline);
   }
 
   reset(): void {
@@ -30,13 +30,13 @@ export class Temporal implements Projection {
   }
 
   digest(): string {
-    const hash = new CanonicalHash();
-    const { end, positions, times } = this.timeline.savedState();
-    hash.number(end);
-    positions.forEach((position, run) => {
-      hash.number(position);
-      hash.i64(times[run]!);
+    const timelineHash = new CanonicalHash();
+    const { end, positions, times: runTimes } = this.timeline.savedState();
+    timelineHash.number(end);
+    positions.forEach((position, timelineRun) => {
+      timelineHash.number(position);
+      timelineHash.i64(runTimes[timelineRun]!);
     });
-    return hash.hex();
+    return timelineHash.hex();
   }
 }

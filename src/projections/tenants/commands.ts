@@ -29,7 +29,7 @@ import type { RegisteredTenant, Tenants } from './projection.ts';
 import { checkTenantId, recordDraft, tenantOfPath } from './tenant-drafts.ts';
 
 const membersMax = 1_000;
-const nameMax = 1_024;
+const tenantNameMax = 1_024;
 const searchTextMax = 65_536;
 
 /** A known id is left as it is, at the cap too: a repeated request gets the same answer. */
@@ -39,30 +39,30 @@ export function decideCreateTenant(
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  const { id, name, tier, tenantsMax } = command;
-  checkTenantId(id, 'the id of a tenant');
-  const existing = tenants.tenant(id);
-  if (existing && existing.manner === null) return decideOne('create-tenant', id, [], next);
-  if (existing && !existing.purged) {
+  const { id: tenantId, name, tier, tenantsMax } = command;
+  checkTenantId(tenantId, 'the id of a tenant');
+  const existingTenant = tenants.tenant(tenantId);
+  if (existingTenant && existingTenant.manner === null) return decideOne('create-tenant', tenantId, [], next);
+  if (existingTenant && !existingTenant.purged) {
     throw new ServiceError('REL_CONFLICT', 'a deleted tenant of this id may still have rows: purge it first');
   }
   if (tenantsMax !== 0 && tenants.liveCount >= tenantsMax) {
     throw new ServiceError('REL_TENANT_CAP', `the installation may have ${tenantsMax} tenants`);
   }
-  const added = command.members.map((member): MemberChange => ({ change: 'add', ...member }));
-  const tenant: TenantRecord = {
-    id,
+  const addedMembers = command.members.map((member): MemberChange => ({ change: 'add', ...member }));
+  const createdTenant: TenantRecord = {
+    id: tenantId,
     name,
     tier,
     state: 'active',
     quota: quotaOf(command.quota, noQuota),
     search: command.search,
-    members: membersAfter([], added),
+    members: membersAfter([], addedMembers),
     createdAt: next.time,
     changedAt: next.time,
   };
-  checkRecord(tenant);
-  return decide('create-tenant', { kind: 'tenant', change: 'created', manner: null, tenant }, context, next);
+  checkTenantRecord(createdTenant);
+  return decideTenant('create-tenant', { kind: 'tenant', change: 'created', manner: null, tenant: createdTenant }, context, next);
 }
 
 /** A command that changes nothing is a no-op. */
@@ -72,26 +72,31 @@ export function decideChangeTenant(
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  const { record } = liveTenant(command.id, tenants);
-  const changed: TenantRecord = {
-    ...record,
-    name: command.name ?? record.name,
-    tier: command.tier ?? record.tier,
-    quota: quotaOf(command.quota ?? {}, record.quota),
-    search: command.search ?? record.search,
-    members: membersAfter(record.members, command.members ?? []),
+  const { record: tenantBefore } = liveTenant(command.id, tenants);
+  const changedRecord: TenantRecord = {
+    ...tenantBefore,
+    name: command.name ?? tenantBefore.name,
+    tier: command.tier ?? tenantBefore.tier,
+    quota: quotaOf(command.quota ?? {}, tenantBefore.quota),
+    search: command.search ?? tenantBefore.search,
+    members: membersAfter(tenantBefore.members, command.members ?? []),
   };
-  checkRecord(changed);
-  if (sameRecord(changed, record)) return decideOne('change-tenant', record.id, [], next);
-  const tenant = { ...changed, changedAt: next.time };
-  return decide('change-tenant', { kind: 'tenant', change: 'changed', manner: null, tenant }, context, next);
+  checkTenantRecord(changedRecord);
+  if (isSameTenantRecord(changedRecord, tenantBefore)) return decideOne('change-tenant', tenantBefore.id, [], next);
+  const changedTenant = { ...changedRecord, changedAt: next.time };
+  return decideTenant('change-tenant', { kind: 'tenant', change: 'changed', manner: null, tenant: changedTenant }, context, next);
 }
 
 export function decideSuspend(command: SuspendTenant, tenants: Tenants, context: DecideContext, next: NextPosition): Decision {
-  const { record } = liveTenant(command.id, tenants);
-  if (record.state === 'suspended') return decideOne('suspend-tenant', record.id, [], next);
-  const tenant: TenantRecord = { ...record, state: 'suspended', changedAt: next.time };
-  return decide('suspend-tenant', { kind: 'tenant', change: 'suspended', manner: null, tenant }, context, next);
+  const { record: tenantBefore } = liveTenant(command.id, tenants);
+  if (tenantBefore.state === 'suspended') return decideOne('suspend-tenant', tenantBefore.id, [], next);
+  const suspendedTenant: TenantRecord = { ...tenantBefore, state: 'suspended', changedAt: next.time };
+  return decideTenant(
+    'suspend-tenant',
+    { kind: 'tenant', change: 'suspended', manner: null, tenant: suspendedTenant },
+    context,
+    next,
+  );
 }
 
 export function decideReactivate(
@@ -100,122 +105,132 @@ export function decideReactivate(
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  const { record } = liveTenant(command.id, tenants);
-  if (record.state === 'active') return decideOne('reactivate-tenant', record.id, [], next);
-  const tenant: TenantRecord = { ...record, state: 'active', changedAt: next.time };
-  return decide('reactivate-tenant', { kind: 'tenant', change: 'reactivated', manner: null, tenant }, context, next);
+  const { record: tenantBefore } = liveTenant(command.id, tenants);
+  if (tenantBefore.state === 'active') return decideOne('reactivate-tenant', tenantBefore.id, [], next);
+  const reactivatedTenant: TenantRecord = { ...tenantBefore, state: 'active', changedAt: next.time };
+  return decideTenant(
+    'reactivate-tenant',
+    { kind: 'tenant', change: 'reactivated', manner: null, tenant: reactivatedTenant },
+    context,
+    next,
+  );
 }
 
 /** How far a deletion goes: one that was deleted may be deleted further, and never less. */
-const thoroughness: Readonly<Record<DeletionManner, number>> = { soft: 1, tombstone: 2, purge: 3 };
+const deletionThoroughness: Readonly<Record<DeletionManner, number>> = { soft: 1, tombstone: 2, purge: 3 };
 
 /**
  * Its agreements end and its tokens are revoked in the same append. A soft deletion keeps the record as it was; the others
  * keep id and instants. A purge says that rows are to go: `purge-tenant` removes them.
  */
-/** `held`: ids of the holds on rows of its paths. After the deletion no caller could release them. */
+/** `holdIds`: ids of the holds on rows of its paths. After the deletion no caller could release them. */
 export function decideDeleteTenant(
   command: DeleteTenant,
   tenants: Tenants,
-  directory: Tokens,
-  held: readonly string[],
+  tenantTokens: Tokens,
+  holdIds: readonly string[],
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  const { id, manner } = command;
-  const before = tenants.tenant(id);
-  if (!before || before.purged) throw unknownTenant();
-  if (before.manner === 'purge' && manner === 'purge') return decideOne('delete-tenant', id, [], next);
-  if (before.manner !== null && thoroughness[manner] <= thoroughness[before.manner]) throw unknownTenant();
-  if (held.length > 0) throw new ServiceError('REL_CONFLICT', `rows of the tenant are under legal hold: ${heldBy(held)}`);
-  const { record } = before;
-  const deletedRecord = manner === 'soft' ? record : { ...record, name: '', tier: '', quota: noQuota, search: {}, members: [] };
-  const tenant: TenantRecord = { ...deletedRecord, state: 'deleted', changedAt: next.time };
-  const drafts = [
-    recordDraft({ kind: 'tenant', change: 'deleted', manner, tenant }, context.entry),
-    ...endings(id, tenants, context, next),
-    ...revocations(id, directory, context),
+  const { id: tenantId, manner } = command;
+  const registeredTenant = tenants.tenant(tenantId);
+  if (!registeredTenant || registeredTenant.purged) throw unknownTenantError();
+  if (registeredTenant.manner === 'purge' && manner === 'purge') return decideOne('delete-tenant', tenantId, [], next);
+  if (registeredTenant.manner !== null && deletionThoroughness[manner] <= deletionThoroughness[registeredTenant.manner])
+    throw unknownTenantError();
+  if (holdIds.length > 0) throw new ServiceError('REL_CONFLICT', `rows of the tenant are under legal hold: ${heldBy(holdIds)}`);
+  const { record: tenantBefore } = registeredTenant;
+  const deletedRecord =
+    manner === 'soft' ? tenantBefore : { ...tenantBefore, name: '', tier: '', quota: noQuota, search: {}, members: [] };
+  const deletedTenant: TenantRecord = { ...deletedRecord, state: 'deleted', changedAt: next.time };
+  const deletionDrafts = [
+    recordDraft({ kind: 'tenant', change: 'deleted', manner, tenant: deletedTenant }, context.entry),
+    ...endings(tenantId, tenants, context, next),
+    ...tokenRevocations(tenantId, tenantTokens, context),
   ];
-  return decideOne('delete-tenant', id, drafts, next);
+  return decideOne('delete-tenant', tenantId, deletionDrafts, next);
 }
 
-function revocations(id: string, directory: Tokens, context: DecideContext): EntryDraft[] {
-  return directory
+function tokenRevocations(tenantId: string, tenantTokens: Tokens, context: DecideContext): EntryDraft[] {
+  return tenantTokens
     .tokens()
-    .filter(({ endedAt, record }) => endedAt === null && record.tenant !== null && tenantOfPath(record.tenant) === id)
-    .map(({ record: token }) => ({
+    .filter(({ endedAt, record }) => endedAt === null && record.tenant !== null && tenantOfPath(record.tenant) === tenantId)
+    .map(({ record: revokedToken }) => ({
       context: context.entry,
-      body: { kind: 'token', change: 'revoked', token, replaces: null },
+      body: { kind: 'token', change: 'revoked', token: revokedToken, replaces: null },
     }));
 }
 
-function decide(
-  kind: 'create-tenant' | 'change-tenant' | 'suspend-tenant' | 'reactivate-tenant',
-  body: TenantBody,
+function decideTenant(
+  tenantCommand: 'create-tenant' | 'change-tenant' | 'suspend-tenant' | 'reactivate-tenant',
+  tenantBody: TenantBody,
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  return decideOne(kind, body.tenant.id, [recordDraft(body, context.entry)], next);
+  return decideOne(tenantCommand, tenantBody.tenant.id, [recordDraft(tenantBody, context.entry)], next);
 }
 
 function liveTenant(id: string, tenants: Tenants): RegisteredTenant {
   const tenant = tenants.tenant(id);
-  if (!tenant || tenant.manner !== null) throw unknownTenant();
+  if (!tenant || tenant.manner !== null) throw unknownTenantError();
   return tenant;
 }
 
-function unknownTenant(): ServiceError {
+function unknownTenantError(): ServiceError {
   return new ServiceError('REL_NOT_FOUND', 'no such tenant');
 }
 
 const noQuota = Object.fromEntries(quotaNames.map((name) => [name, null])) as TenantQuota;
 
-function quotaOf(given: Partial<TenantQuota>, before: TenantQuota): TenantQuota {
-  for (const [name, amount] of Object.entries(given)) {
-    if (!quotaNames.some((known) => known === name)) {
-      throw new ServiceError('REL_INVALID', `there is no quota ${JSON.stringify(name.slice(0, limits.identifierLength))}`);
+function quotaOf(givenQuota: Partial<TenantQuota>, quotaBefore: TenantQuota): TenantQuota {
+  for (const [quotaName, quotaAmount] of Object.entries(givenQuota)) {
+    if (!quotaNames.some((knownQuota) => knownQuota === quotaName)) {
+      throw new ServiceError('REL_INVALID', `there is no quota ${JSON.stringify(quotaName.slice(0, limits.identifierLength))}`);
     }
-    if (amount !== null && (!Number.isSafeInteger(amount) || amount < 0)) {
-      throw new ServiceError('REL_INVALID', `the quota ${name} must be a whole number of 0 or more, or null`);
+    if (quotaAmount !== null && (!Number.isSafeInteger(quotaAmount) || quotaAmount < 0)) {
+      throw new ServiceError('REL_INVALID', `the quota ${quotaName} must be a whole number of 0 or more, or null`);
     }
   }
-  return { ...before, ...given };
+  return { ...quotaBefore, ...givenQuota };
 }
 
-function membersAfter(members: readonly TenantMember[], changes: readonly MemberChange[]): readonly TenantMember[] {
-  const roles = new Map(members.map(({ principal, role }) => [principal, role]));
-  for (const { change, principal, role } of changes) {
+function membersAfter(members: readonly TenantMember[], memberChanges: readonly MemberChange[]): readonly TenantMember[] {
+  const rolesByMember = new Map(members.map(({ principal, role }) => [principal, role]));
+  for (const { change: memberChange, principal, role } of memberChanges) {
     checkIdentifier(principal, 'the principal of a member');
-    const before = roles.get(principal);
-    if (change !== 'add' && before === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such member');
-    if (change === 'remove') {
-      roles.delete(principal);
+    const roleBefore = rolesByMember.get(principal);
+    if (memberChange !== 'add' && roleBefore === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such member');
+    if (memberChange === 'remove') {
+      rolesByMember.delete(principal);
       continue;
     }
     checkIdentifier(role, 'the role of a member');
-    if (change === 'add' && before !== undefined && before !== role) {
+    if (memberChange === 'add' && roleBefore !== undefined && roleBefore !== role) {
       throw new ServiceError('REL_CONFLICT', 'a member of this name has another role');
     }
-    roles.set(principal, role);
+    rolesByMember.set(principal, role);
   }
-  if (roles.size > membersMax) throw new ServiceError('REL_CONFLICT', `a tenant has at most ${membersMax} members`);
-  return [...roles].map(([principal, role]) => ({ principal, role })).sort((a, b) => compareText(a.principal, b.principal));
+  if (rolesByMember.size > membersMax) throw new ServiceError('REL_CONFLICT', `a tenant has at most ${membersMax} members`);
+  return [...rolesByMember]
+    .map(([principal, role]) => ({ principal, role }))
+    .sort((a, b) => compareText(a.principal, b.principal));
 }
 
-function checkRecord({ name, tier, search }: TenantRecord): void {
-  checkText(name, 'the name of a tenant');
-  if (name.length > nameMax) throw new ServiceError('REL_INVALID', `the name of a tenant has at most ${nameMax} characters`);
+function checkTenantRecord({ name: tenantName, tier, search: searchSettings }: TenantRecord): void {
+  checkText(tenantName, 'the name of a tenant');
+  if (tenantName.length > tenantNameMax)
+    throw new ServiceError('REL_INVALID', `the name of a tenant has at most ${tenantNameMax} characters`);
   checkIdentifier(tier, 'the tier of a tenant');
-  if (!isShallow(search, limits.jsonDepth)) {
+  if (!isShallow(searchSettings, limits.jsonDepth)) {
     throw new ServiceError('REL_INVALID', `a search configuration is at most ${limits.jsonDepth} deep`);
   }
-  if (canonicalJson(search).length > searchTextMax) {
+  if (canonicalJson(searchSettings).length > searchTextMax) {
     throw new ServiceError('REL_INVALID', `a search configuration has at most ${searchTextMax} characters as JSON`);
   }
 }
 
-function sameRecord(a: TenantRecord, b: TenantRecord): boolean {
-  const textOf = ({ name, tier, quota, search, members }: TenantRecord): string =>
+function isSameTenantRecord(a: TenantRecord, b: TenantRecord): boolean {
+  const tenantJson = ({ name, tier, quota, search, members }: TenantRecord): string =>
     canonicalJson({ name, tier, quota, search, members: members.map(({ principal, role }) => [principal, role]) });
-  return textOf(a) === textOf(b);
+  return tenantJson(a) === tenantJson(b);
 }

@@ -50,33 +50,33 @@ export interface KnownAgreement {
 export class Tenants implements Projection {
   readonly name = 'tenants';
   readonly formatVersion = 2;
-  readonly #tenants = new Map<string, RegisteredTenant>();
+  readonly #tenantsById = new Map<string, RegisteredTenant>();
   /** Search defaults of a tenant, by the nanosecond from which they applied, rising. */
-  readonly #searches = new Map<string, SearchSince[]>();
-  readonly #agreements = new Map<string, KnownAgreement>();
+  readonly #searchesByTenant = new Map<string, SearchSince[]>();
+  readonly #agreementsById = new Map<string, KnownAgreement>();
   /** Ids of the agreements of a tenant, on either side. */
-  readonly #ofTenant = new Map<string, Set<string>>();
+  readonly #agreementsByTenant = new Map<string, Set<string>>();
   #liveCount = 0;
-  #epoch = 0;
+  #tenantsEpoch = 0;
 
   /** Rises with every change: data derived from tenants and agreements holds while it stays. */
   get epoch(): number {
-    return this.#epoch;
+    return this.#tenantsEpoch;
   }
 
   /** Deleted ones included. */
-  tenant(id: string): RegisteredTenant | undefined {
-    return this.#tenants.get(id);
+  tenant(tenantId: string): RegisteredTenant | undefined {
+    return this.#tenantsById.get(tenantId);
   }
 
   /** From when on the id has been this tenant's; null where no other had it. */
   sinceOf(tenant: string | null): RegisteredTenant['since'] {
-    return tenant === null ? null : (this.#tenants.get(tenant)?.since ?? null);
+    return tenant === null ? null : (this.#tenantsById.get(tenant)?.since ?? null);
   }
 
   /** All tenants that were ever registered, by id in codepoint order. */
   tenants(): readonly RegisteredTenant[] {
-    return [...this.#tenants.values()].sort((a, b) => compareText(a.record.id, b.record.id));
+    return [...this.#tenantsById.values()].sort((a, b) => compareText(a.record.id, b.record.id));
   }
 
   /** Tenants that count toward the cap: active and suspended ones. */
@@ -92,28 +92,29 @@ export class Tenants implements Projection {
   }
 
   /** Search defaults of a tenant for reads of what was believed at this instant. */
-  searchAt(id: string | null, instant: bigint): SearchConfig {
-    const searchConfig = id === null ? undefined : this.#searches.get(id)?.findLast(({ time }) => time <= instant);
+  searchAt(tenantId: string | null, instant: bigint): SearchConfig {
+    const searchConfig =
+      tenantId === null ? undefined : this.#searchesByTenant.get(tenantId)?.findLast(({ time }) => time <= instant);
     // Records of an earlier tenant of the id are not this one's.
-    if (searchConfig === undefined || searchConfig.time < (this.sinceOf(id)?.time ?? 0n)) return noSearchConfig;
+    if (searchConfig === undefined || searchConfig.time < (this.sinceOf(tenantId)?.time ?? 0n)) return noSearchConfig;
     return (searchConfig.config ??= searchConfigOf(searchConfig.search));
   }
 
-  agreement(id: string): KnownAgreement | undefined {
-    return this.#agreements.get(id);
+  agreement(agreementId: string): KnownAgreement | undefined {
+    return this.#agreementsById.get(agreementId);
   }
 
   /** By id, in codepoint order. */
   agreements(): readonly AgreementRecord[] {
-    return [...this.#agreements.values()].map(({ record }) => record).sort((a, b) => compareText(a.id, b.id));
+    return [...this.#agreementsById.values()].map(({ record }) => record).sort((a, b) => compareText(a.id, b.id));
   }
 
   /** Agreements with a path of this tenant on either side, by id; without those of an earlier tenant of its id. */
   agreementsOf(tenant: string): readonly AgreementRecord[] {
-    const since = this.#tenants.get(tenant)?.since?.time ?? null;
-    return [...(this.#ofTenant.get(tenant) ?? [])]
-      .map((id) => this.#agreements.get(id)!.record)
-      .filter(({ createdAt }) => since === null || createdAt >= since)
+    const tenantSince = this.#tenantsById.get(tenant)?.since?.time ?? null;
+    return [...(this.#agreementsByTenant.get(tenant) ?? [])]
+      .map((agreementId) => this.#agreementsById.get(agreementId)!.record)
+      .filter(({ createdAt }) => tenantSince === null || createdAt >= tenantSince)
       .sort((a, b) => compareText(a.id, b.id));
   }
 
@@ -122,99 +123,118 @@ export class Tenants implements Projection {
     return this.agreementsOf(tenant).filter(({ state, assignee }) => state === 'active' && tenantOfPath(assignee) === tenant);
   }
 
-  apply(entry: CommittedEntry): void {
-    const { body } = entry;
-    if (body.kind === 'tenant') this.#applyTenant(entry, body);
-    else if (body.kind === 'agreement') this.#applyAgreement(entry, body);
+  apply(tenantEntry: CommittedEntry): void {
+    const { body } = tenantEntry;
+    if (body.kind === 'tenant') this.#applyTenantChange(tenantEntry, body);
+    else if (body.kind === 'agreement') this.#applyAgreementChange(tenantEntry, body);
   }
 
-  async checkpoint(target: CheckpointWriter): Promise<void> {
-    const tenants = [...this.#tenants.values()].map(({ record, ...rest }) => [tenantText(record), rest] as const);
-    const agreements = [...this.#agreements.values()].map(({ record, events }) => [agreementText(record), events] as const);
-    const searches = [...this.#searches].map(([id, each]) => [id, each.map(({ time, search }) => ({ time, search }))] as const);
-    target.section('tenants', serialize({ tenants, agreements, searches, epoch: this.#epoch } satisfies Saved));
+  async checkpoint(tenantCheckpoint: CheckpointWriter): Promise<void> {
+    const savedTenants = [...this.#tenantsById.values()].map(
+      ({ record, ...registeredRest }) => [tenantRecordText(record), registeredRest] as const,
+    );
+    const savedAgreements = [...this.#agreementsById.values()].map(
+      ({ record, events }) => [agreementRecordText(record), events] as const,
+    );
+    const savedSearches = [...this.#searchesByTenant].map(
+      ([tenantId, tenantSearches]) => [tenantId, tenantSearches.map(({ time, search }) => ({ time, search }))] as const,
+    );
+    tenantCheckpoint.section(
+      'tenants',
+      serialize({
+        tenants: savedTenants,
+        agreements: savedAgreements,
+        searches: savedSearches,
+        epoch: this.#tenantsEpoch,
+      } satisfies SavedTenants),
+    );
   }
 
-  async restore(source: CheckpointReader): Promise<void> {
-    const bytes = source.section('tenants');
-    assert(bytes, 'a checkpoint of tenants has them');
+  async restore(tenantCheckpoint: CheckpointReader): Promise<void> {
+    const tenantBytes = tenantCheckpoint.section('tenants');
+    assert(tenantBytes, 'a checkpoint of tenants has them');
     this.reset();
-    const { tenants, agreements, searches, epoch } = deserialize(bytes) as Saved;
-    for (const [id, each] of searches) this.#searches.set(id, [...each]);
-    for (const [text, rest] of tenants) {
-      const body = recordOf('tenant', text);
-      assert(body.kind === 'tenant', 'a saved tenant is one');
-      this.#setTenant({ record: body.tenant, ...rest });
+    const { tenants, agreements, searches, epoch } = deserialize(tenantBytes) as SavedTenants;
+    for (const [tenantId, tenantSearches] of searches) this.#searchesByTenant.set(tenantId, [...tenantSearches]);
+    for (const [savedRecordText, registeredRest] of tenants) {
+      const savedRecordBody = recordOf('tenant', savedRecordText);
+      assert(savedRecordBody.kind === 'tenant', 'a saved tenant is one');
+      this.#setRegisteredTenant({ record: savedRecordBody.tenant, ...registeredRest });
     }
     for (const [text, events] of agreements) {
-      const body = recordOf('agreement', text);
-      assert(body.kind === 'agreement', 'a saved agreement is one');
-      this.#setAgreement({ record: body.agreement, events });
+      const savedRecordBody = recordOf('agreement', text);
+      assert(savedRecordBody.kind === 'agreement', 'a saved agreement is one');
+      this.#setKnownAgreement({ record: savedRecordBody.agreement, events });
     }
-    this.#epoch = epoch;
+    this.#tenantsEpoch = epoch;
   }
 
   reset(): void {
-    this.#tenants.clear();
-    this.#searches.clear();
-    this.#agreements.clear();
-    this.#ofTenant.clear();
+    this.#tenantsById.clear();
+    this.#searchesByTenant.clear();
+    this.#agreementsById.clear();
+    this.#agreementsByTenant.clear();
     this.#liveCount = 0;
-    this.#epoch = 0;
+    this.#tenantsEpoch = 0;
   }
 
   digest(): string {
-    const hash = new CanonicalHash();
-    hash.value(this.tenants());
+    const tenantsHash = new CanonicalHash();
+    tenantsHash.value(this.tenants());
     for (const { record } of this.tenants()) {
-      hash.value((this.#searches.get(record.id) ?? []).map(({ time, search }) => [time, canonicalJson(search)]));
+      tenantsHash.value((this.#searchesByTenant.get(record.id) ?? []).map(({ time, search }) => [time, canonicalJson(search)]));
     }
-    for (const { id } of this.agreements()) hash.value(this.#agreements.get(id));
-    hash.number(this.#epoch);
-    return hash.hex();
+    for (const { id: agreementId } of this.agreements()) tenantsHash.value(this.#agreementsById.get(agreementId));
+    tenantsHash.number(this.#tenantsEpoch);
+    return tenantsHash.hex();
   }
 
-  #applyTenant({ position, time }: CommittedEntry, { change, manner, tenant: record }: TenantBody): void {
-    const before = this.#tenants.get(record.id);
-    this.#epoch++;
-    const searches = this.#searches.get(record.id) ?? [];
-    if (canonicalJson(record.search) !== canonicalJson(searches.at(-1)?.search ?? {})) {
-      this.#searches.set(record.id, [...searches, { time, search: record.search }]);
+  #applyTenantChange({ position, time }: CommittedEntry, { change, manner, tenant: record }: TenantBody): void {
+    const tenantBefore = this.#tenantsById.get(record.id);
+    this.#tenantsEpoch++;
+    const tenantSearches = this.#searchesByTenant.get(record.id) ?? [];
+    if (canonicalJson(record.search) !== canonicalJson(tenantSearches.at(-1)?.search ?? {})) {
+      this.#searchesByTenant.set(record.id, [...tenantSearches, { time, search: record.search }]);
     }
     if (change === 'created') {
-      this.#setTenant({ record, manner: null, purged: false, since: before ? { position, time } : null });
+      this.#setRegisteredTenant({ record, manner: null, purged: false, since: tenantBefore ? { position, time } : null });
       return;
     }
-    assert(before, 'only a registered tenant changes');
-    this.#setTenant({ ...before, record, manner: manner ?? before.manner, purged: before.purged || change === 'purged' });
+    assert(tenantBefore, 'only a registered tenant changes');
+    this.#setRegisteredTenant({
+      ...tenantBefore,
+      record,
+      manner: manner ?? tenantBefore.manner,
+      purged: tenantBefore.purged || change === 'purged',
+    });
   }
 
-  #applyAgreement({ context, position, time }: CommittedEntry, { change, agreement: record }: AgreementBody): void {
-    this.#epoch++;
-    const event = { change, principal: context.principal, position, time };
-    this.#setAgreement({ record, events: [...(this.#agreements.get(record.id)?.events ?? []), event] });
+  #applyAgreementChange({ context, position, time }: CommittedEntry, { change, agreement: record }: AgreementBody): void {
+    this.#tenantsEpoch++;
+    const agreementEvent = { change, principal: context.principal, position, time };
+    this.#setKnownAgreement({ record, events: [...(this.#agreementsById.get(record.id)?.events ?? []), agreementEvent] });
   }
 
-  #setTenant(tenant: RegisteredTenant): void {
-    const { id } = tenant.record;
-    const countOf = (one: RegisteredTenant | undefined): number => (one && one.record.state !== 'deleted' ? 1 : 0);
-    this.#liveCount += countOf(tenant) - countOf(this.#tenants.get(id));
-    this.#tenants.set(id, tenant);
+  #setRegisteredTenant(registeredTenant: RegisteredTenant): void {
+    const { id: tenantId } = registeredTenant.record;
+    const standingCountOf = (one: RegisteredTenant | undefined): number => (one && one.record.state !== 'deleted' ? 1 : 0);
+    this.#liveCount += standingCountOf(registeredTenant) - standingCountOf(this.#tenantsById.get(tenantId));
+    this.#tenantsById.set(tenantId, registeredTenant);
   }
 
-  #setAgreement(agreement: KnownAgreement): void {
-    const { id, assigner, assignee } = agreement.record;
-    this.#agreements.set(id, agreement);
-    for (const tenant of [tenantOfPath(assigner), tenantOfPath(assignee)]) {
-      const ids = this.#ofTenant.get(tenant);
-      if (ids) ids.add(id);
-      else this.#ofTenant.set(tenant, new Set([id]));
+  #setKnownAgreement(agreement: KnownAgreement): void {
+    const { id: agreementId, assigner, assignee } = agreement.record;
+    this.#agreementsById.set(agreementId, agreement);
+    for (const agreementTenant of [tenantOfPath(assigner), tenantOfPath(assignee)]) {
+      const agreementIds = this.#agreementsByTenant.get(agreementTenant);
+      if (agreementIds) agreementIds.add(agreementId);
+      else this.#agreementsByTenant.set(agreementTenant, new Set([agreementId]));
     }
   }
 }
 
 /** Records as they stand in entries: one form on disk. */
-interface Saved {
+interface SavedTenants {
   readonly tenants: readonly (readonly [string, Omit<RegisteredTenant, 'record'>])[];
   readonly agreements: readonly (readonly [string, readonly AgreementEvent[]])[];
   readonly searches: readonly (readonly [string, readonly Omit<SearchSince, 'config'>[]])[];
@@ -228,6 +248,8 @@ interface SearchSince {
   config?: SearchConfig;
 }
 
-const tenantText = (tenant: TenantRecord): string => recordText({ kind: 'tenant', change: 'changed', manner: null, tenant });
+const tenantRecordText = (tenant: TenantRecord): string =>
+  recordText({ kind: 'tenant', change: 'changed', manner: null, tenant });
 
-const agreementText = (agreement: AgreementRecord): string => recordText({ kind: 'agreement', change: 'changed', agreement });
+const agreementRecordText = (agreement: AgreementRecord): string =>
+  recordText({ kind: 'agreement', change: 'changed', agreement });

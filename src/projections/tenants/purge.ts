@@ -31,8 +31,8 @@ export interface PurgedState {
   readonly rows: Rows;
 }
 
-const everything: TimeBounds = { system: 'all', valid: 'all' };
-const columns = ['_pk', pathColumn, 'system_from'];
+const allTimes: TimeBounds = { system: 'all', valid: 'all' };
+const purgedColumns = ['_pk', pathColumn, 'system_from'];
 
 /** The outcome says where to go on (`purge`); when nothing is left, the entry that says so was made and there is no more. */
 export function decidePurge(
@@ -42,25 +42,35 @@ export function decidePurge(
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  const { id, keysMax } = command;
+  const { id: tenantId, keysMax } = command;
   assert(keysMax >= 1, 'a step of a purge removes something');
-  const tenant = state.tenants.tenant(id);
-  if (!tenant) throw new ServiceError('REL_NOT_FOUND', 'no such tenant');
-  if (tenant.purged) return decideOne('purge-tenant', id, [], next);
-  if (tenant.manner !== 'purge')
+  const purgedTenant = state.tenants.tenant(tenantId);
+  if (!purgedTenant) throw new ServiceError('REL_NOT_FOUND', 'no such tenant');
+  if (purgedTenant.purged) return decideOne('purge-tenant', tenantId, [], next);
+  if (purgedTenant.manner !== 'purge')
     throw new ServiceError('REL_CONFLICT', 'only a tenant that was deleted with its rows can be purged');
-  const purgedKeys = nextKeys(id, keysMax, command.cursor, state, next.position);
+  const purgedKeys = nextKeysToPurge(tenantId, keysMax, command.cursor, state, next.position);
   if (purgedKeys === null) {
-    const body = { kind: 'tenant', change: 'purged', manner: null, tenant: { ...tenant.record, changedAt: next.time } } as const;
-    const own = state.branches.list().filter((branch) => branch.tenant === id);
-    const ended = { ...context, entry: { ...context.entry, tenant: id, path: id } };
-    const drafts = [...own.map((branch) => deletionOf(branch, ended)), recordDraft(body, context.entry)];
-    return decideOne('purge-tenant', id, drafts, next);
+    const purgedBody = {
+      kind: 'tenant',
+      change: 'purged',
+      manner: null,
+      tenant: { ...purgedTenant.record, changedAt: next.time },
+    } as const;
+    const tenantBranches = state.branches.list().filter((purgedBranch) => purgedBranch.tenant === tenantId);
+    const purgeContext = { ...context, entry: { ...context.entry, tenant: tenantId, path: tenantId } };
+    const purgeDrafts = [
+      ...tenantBranches.map((purgedBranch) => deletionOf(purgedBranch, purgeContext)),
+      recordDraft(purgedBody, context.entry),
+    ];
+    return decideOne('purge-tenant', tenantId, purgeDrafts, next);
   }
-  const drafts = [...purgedKeys.keys].map(([path, keys]) => removal(path, [...keys], purgedKeys, holds, context));
-  const removed = [...purgedKeys.keys.values()].reduce((sum, keys) => sum + keys.size, 0);
-  const { outcome } = decideOne('purge-tenant', id, drafts, next);
-  return { drafts, outcome: { ...outcome, accepted: removed, purge: purgedKeys.cursor } };
+  const drafts = [...purgedKeys.keys].map(([path, pathKeys]) =>
+    purgeRemovalDraft(path, [...pathKeys], purgedKeys, holds, context),
+  );
+  const purgedKeyCount = [...purgedKeys.keys.values()].reduce((sum, pathKeys) => sum + pathKeys.size, 0);
+  const { outcome } = decideOne('purge-tenant', tenantId, drafts, next);
+  return { drafts, outcome: { ...outcome, accepted: purgedKeyCount, purge: purgedKeys.cursor } };
 }
 
 interface PurgeStep {
@@ -74,78 +84,91 @@ interface PurgeStep {
 }
 
 /** Keys of one type on one branch, from the cursor on; null when nothing is left from there to the end. */
-function nextKeys(
-  id: string,
+function nextKeysToPurge(
+  tenantId: string,
   keysMax: number,
-  cursor: PurgeCursor | null,
+  purgeCursor: PurgeCursor | null,
   state: PurgedState,
   position: number,
 ): PurgeStep | null {
   const { branches, catalog, rows } = state;
-  const codes = codesOf(id, rows);
-  const forks = [{ name: mainBranch, tenant: null, fork: 0 }, ...branches.list()];
-  for (const { name: branch, tenant, fork } of forks.sort((a, b) => a.fork - b.fork)) {
-    if (cursor !== null && fork < cursor.fork) continue;
-    const of = rowsOf(catalog, fork, id);
-    const reader = rows.reader(of, position);
-    for (const definition of of.catalog.types()) {
-      const { name: type } = definition;
-      if (cursor?.fork === fork && compareText(type, cursor.type) < 0) continue;
-      const after = cursor?.fork === fork && type === cursor.type ? cursor.after : null;
-      if (reader.estimate({ type, columns: [], time: everything, paths: codes }).rows === 0) continue;
-      const { keys, last } = keysOf(reader, type, codes, keysMax, after);
-      if (keys.size === 0) continue;
+  const purgedPathCodes = purgedPathCodesOf(tenantId, rows);
+  const purgedForks = [{ name: mainBranch, tenant: null, fork: 0 }, ...branches.list()];
+  for (const { name: branch, tenant, fork } of purgedForks.sort((a, b) => a.fork - b.fork)) {
+    if (purgeCursor !== null && fork < purgeCursor.fork) continue;
+    const forkScope = rowsOf(catalog, fork, tenantId);
+    const forkReader = rows.reader(forkScope, position);
+    for (const purgedType of forkScope.catalog.types()) {
+      const { name: type } = purgedType;
+      if (purgeCursor?.fork === fork && compareText(type, purgeCursor.type) < 0) continue;
+      const purgedAfter = purgeCursor?.fork === fork && type === purgeCursor.type ? purgeCursor.after : null;
+      if (forkReader.estimate({ type, columns: [], time: allTimes, paths: purgedPathCodes }).rows === 0) continue;
+      const { keys: typeKeys, last: lastPurged } = purgedKeysOf(forkReader, type, purgedPathCodes, keysMax, purgedAfter);
+      if (typeKeys.size === 0) continue;
       // A branch of others may have rows of this tenant from a branch that was deleted.
-      const naming = branches.idOf(branch, id) === fork ? id : tenant;
-      return { cursor: { branch, fork, type, after: last }, naming, type: definition, rows: rows.tenantRows(of), keys };
+      const namingTenant = branches.idOf(branch, tenantId) === fork ? tenantId : tenant;
+      return {
+        cursor: { branch, fork, type, after: lastPurged },
+        naming: namingTenant,
+        type: purgedType,
+        rows: rows.tenantRows(forkScope),
+        keys: typeKeys,
+      };
     }
   }
   return null;
 }
 
-function codesOf(id: string, { scopes }: Rows): number[] {
-  return scopes.paths().flatMap((path, code) => (path !== null && covers(id, path) ? [code] : []));
+function purgedPathCodesOf(tenantId: string, { scopes }: Rows): number[] {
+  return scopes.paths().flatMap((path, pathCode) => (path !== null && covers(tenantId, path) ? [pathCode] : []));
 }
 
-function keysOf(
-  reader: RowReader,
+function purgedKeysOf(
+  forkReader: RowReader,
   type: string,
   paths: readonly number[],
   keysMax: number,
-  after: bigint | null,
+  purgedAfter: bigint | null,
 ): { keys: Map<string, Set<string>>; last: bigint } {
-  const keys = new Map<string, Set<string>>();
-  const codes = reader.pathCodes();
-  let [count, last] = [0, after ?? 0n];
-  const request = { type, columns, time: everything, paths, blockRows: keysMax, ...(after === null ? {} : { after }) };
-  const scan = reader.scan(request);
-  for (let step = scan.next(); step.done !== true; step = scan.next()) {
-    const block = step.value;
-    const [pk, path, from] = block.columns;
-    for (let k = 0; k < block.count && count < keysMax; k++) {
-      const row = block.selection ? block.selection[k]! : block.first + k;
-      const owner = codes.path(Number(cellAt(path!, 'integer', row)))!;
-      const own = keys.get(owner) ?? new Set();
-      keys.set(owner, own);
-      const before = own.size;
-      count += own.add(String(cellAt(pk!, 'string', row))).size - before;
-      last = cellAt(from!, 'timestamp', row) as bigint;
+  const keysByPath = new Map<string, Set<string>>();
+  const pathCodes = forkReader.pathCodes();
+  let [purgedKeyCount, lastPurged] = [0, purgedAfter ?? 0n];
+  const purgeRequest = {
+    type,
+    columns: purgedColumns,
+    time: allTimes,
+    paths,
+    blockRows: keysMax,
+    ...(purgedAfter === null ? {} : { after: purgedAfter }),
+  };
+  const purgeScan = forkReader.scan(purgeRequest);
+  for (let purgeBlockStep = purgeScan.next(); purgeBlockStep.done !== true; purgeBlockStep = purgeScan.next()) {
+    const purgeBlock = purgeBlockStep.value;
+    const [keyVector, pathVector, systemFromVector] = purgeBlock.columns;
+    for (let k = 0; k < purgeBlock.count && purgedKeyCount < keysMax; k++) {
+      const purgedRow = purgeBlock.selection ? purgeBlock.selection[k]! : purgeBlock.first + k;
+      const ownerPath = pathCodes.path(Number(cellAt(pathVector!, 'integer', purgedRow)))!;
+      const ownerKeys = keysByPath.get(ownerPath) ?? new Set();
+      keysByPath.set(ownerPath, ownerKeys);
+      const keyCountBefore = ownerKeys.size;
+      purgedKeyCount += ownerKeys.add(String(cellAt(keyVector!, 'string', purgedRow))).size - keyCountBefore;
+      lastPurged = cellAt(systemFromVector!, 'timestamp', purgedRow) as bigint;
     }
-    if (count >= keysMax) break;
+    if (purgedKeyCount >= keysMax) break;
   }
-  scan.return?.();
-  return { keys, last };
+  purgeScan.return?.();
+  return { keys: keysByPath, last: lastPurged };
 }
 
-function removal(
+function purgeRemovalDraft(
   path: string,
-  keys: readonly string[],
-  { cursor, naming, type, rows }: PurgeStep,
+  pathKeys: readonly string[],
+  { cursor: purgeCursor, naming, type, rows }: PurgeStep,
   holds: HoldReader,
   context: DecideContext,
 ): EntryDraft {
-  const body = removalOf(type, keys, path, rows, null);
-  const held = holds.holdsOn(type.name, body.positions);
-  if (held.length > 0) throw new ServiceError('REL_CONFLICT', `rows of the tenant are under legal hold: ${heldBy(held)}`);
-  return { context: { ...context.entry, branch: cursor.branch, tenant: naming, path }, body };
+  const removalBody = removalOf(type, pathKeys, path, rows, null);
+  const holdIds = holds.holdsOn(type.name, removalBody.positions);
+  if (holdIds.length > 0) throw new ServiceError('REL_CONFLICT', `rows of the tenant are under legal hold: ${heldBy(holdIds)}`);
+  return { context: { ...context.entry, branch: purgeCursor.branch, tenant: naming, path }, body: removalBody };
 }

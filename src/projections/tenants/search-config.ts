@@ -35,107 +35,140 @@ export const noSearchConfig: SearchConfig = {
   typo: null,
 };
 
-type Members = Readonly<Record<string, Json>>;
+type SearchSettings = Readonly<Record<string, Json>>;
 
 /** Throws REL_UNPROCESSABLE for what no search could go by. */
-export function checkSearchConfig(search: Members): void {
-  read(search, (text) => {
-    throw new ServiceError('REL_UNPROCESSABLE', `config: ${text}`);
+export function checkSearchConfig(search: SearchSettings): void {
+  readSearchConfig(search, (settingProblem) => {
+    throw new ServiceError('REL_UNPROCESSABLE', `config: ${settingProblem}`);
   });
 }
 
-export function searchConfigOf(search: Members): SearchConfig {
-  return read(search, () => undefined);
+export function searchConfigOf(search: SearchSettings): SearchConfig {
+  return readSearchConfig(search, () => undefined);
 }
 
 /** Called with what is wrong with a member; where it returns, the member counts for nothing. */
-type Wrong = (text: string) => undefined;
+type RefuseSetting = (text: string) => undefined;
 
-const weightMost = 1e6;
-const wordSizeMost = 1_000;
+const fieldWeightMax = 1e6;
+const minWordSizeMax = 1_000;
 
-function read(search: Members, wrong: Wrong): SearchConfig {
-  checkMembers(search, ['language', 'stop_words', 'synonyms', 'field_weights', 'typo_tolerance'], '', wrong);
-  const { language, stop_words: stopWords, synonyms, field_weights: weights, typo_tolerance: typo } = search;
+function readSearchConfig(searchSettings: SearchSettings, refuseSetting: RefuseSetting): SearchConfig {
+  checkSettingNames(searchSettings, ['language', 'stop_words', 'synonyms', 'field_weights', 'typo_tolerance'], '', refuseSetting);
+  const {
+    language,
+    stop_words: stopWords,
+    synonyms,
+    field_weights: fieldWeights,
+    typo_tolerance: typoTolerance,
+  } = searchSettings;
   return {
-    language: language === undefined ? null : (languageOf(language, wrong) ?? null),
-    stopWords: new Set(textsOf(stopWords, 'stop_words', wrong).flatMap(tokensOf)),
-    synonyms: synonymsOf(synonyms, wrong),
-    fieldWeights: weightsOf(weights, wrong),
-    typo: typo === undefined ? null : (typoOf(typo, wrong) ?? null),
+    language: language === undefined ? null : (searchLanguageOf(language, refuseSetting) ?? null),
+    stopWords: new Set(settingTextsOf(stopWords, 'stop_words', refuseSetting).flatMap(tokensOf)),
+    synonyms: synonymsOf(synonyms, refuseSetting),
+    fieldWeights: fieldWeightsOf(fieldWeights, refuseSetting),
+    typo: typoTolerance === undefined ? null : (typoConfigOf(typoTolerance, refuseSetting) ?? null),
   };
 }
 
-function checkMembers(object: Members, names: readonly string[], within: string, wrong: Wrong): void {
-  const unknown = Object.keys(object).find((name) => !names.includes(name));
-  if (unknown !== undefined) wrong(`${within}${JSON.stringify(unknown.slice(0, 64))} is none of ${names.join(', ')}`);
+function checkSettingNames(
+  settings: SearchSettings,
+  settingNames: readonly string[],
+  settingPrefix: string,
+  refuseSetting: RefuseSetting,
+): void {
+  const unknownSetting = Object.keys(settings).find((settingName) => !settingNames.includes(settingName));
+  if (unknownSetting !== undefined)
+    refuseSetting(`${settingPrefix}${JSON.stringify(unknownSetting.slice(0, 64))} is none of ${settingNames.join(', ')}`);
 }
 
-function languageOf(value: Json, wrong: Wrong): string | undefined {
-  if (typeof value === 'string' && textLanguages.includes(value)) return value;
-  return wrong(`language is one of ${textLanguages.join(', ')}`);
+function searchLanguageOf(languageSetting: Json, refuseSetting: RefuseSetting): string | undefined {
+  if (typeof languageSetting === 'string' && textLanguages.includes(languageSetting)) return languageSetting;
+  return refuseSetting(`language is one of ${textLanguages.join(', ')}`);
 }
 
-function textsOf(value: Json | undefined, name: string, wrong: Wrong): readonly string[] {
-  if (value === undefined) return [];
-  if (Array.isArray(value) && value.every((each) => typeof each === 'string')) return value;
-  return wrong(`${name} is a list of texts`) ?? [];
+function settingTextsOf(textsSetting: Json | undefined, settingName: string, refuseSetting: RefuseSetting): readonly string[] {
+  if (textsSetting === undefined) return [];
+  if (Array.isArray(textsSetting) && textsSetting.every((listedText) => typeof listedText === 'string')) return textsSetting;
+  return refuseSetting(`${settingName} is a list of texts`) ?? [];
 }
 
-function synonymsOf(value: Json | undefined, wrong: Wrong): SearchConfig['synonyms'] {
+function synonymsOf(synonymsSetting: Json | undefined, refuseSetting: RefuseSetting): SearchConfig['synonyms'] {
   const synonyms = new Map<string, string[]>();
-  if (value === undefined) return synonyms;
-  if (!Array.isArray(value)) return wrong('synonyms is a list of lists of words') ?? synonyms;
-  for (const group of value) {
-    const terms = [...new Set(textsOf(group, 'a group of synonyms', wrong).map((word) => termOf(word, wrong)))];
-    if (terms.length < 2) wrong('a group of synonyms has two words or more');
-    for (const term of terms) {
-      const others = terms.filter((other) => other !== term && other !== '');
-      if (term !== '') synonyms.set(term, [...new Set([...(synonyms.get(term) ?? []), ...others])]);
+  if (synonymsSetting === undefined) return synonyms;
+  if (!Array.isArray(synonymsSetting)) return refuseSetting('synonyms is a list of lists of words') ?? synonyms;
+  for (const synonymGroup of synonymsSetting) {
+    const synonymTerms = [
+      ...new Set(
+        settingTextsOf(synonymGroup, 'a group of synonyms', refuseSetting).map((synonymWord) =>
+          synonymTermOf(synonymWord, refuseSetting),
+        ),
+      ),
+    ];
+    if (synonymTerms.length < 2) refuseSetting('a group of synonyms has two words or more');
+    for (const synonymTerm of synonymTerms) {
+      const otherSynonyms = synonymTerms.filter((otherTerm) => otherTerm !== synonymTerm && otherTerm !== '');
+      if (synonymTerm !== '') synonyms.set(synonymTerm, [...new Set([...(synonyms.get(synonymTerm) ?? []), ...otherSynonyms])]);
     }
   }
   return synonyms;
 }
 
-function termOf(word: string, wrong: Wrong): string {
-  const [term, ...others] = tokensOf(word);
-  if (term !== undefined && others.length === 0) return term;
+function synonymTermOf(synonymWord: string, refuseSetting: RefuseSetting): string {
+  const [synonymTerm, ...furtherTerms] = tokensOf(synonymWord);
+  if (synonymTerm !== undefined && furtherTerms.length === 0) return synonymTerm;
   return (
-    wrong(`a synonym is one word: ${JSON.stringify(word.slice(0, 64))} is ${others.length + 1 - +(term === undefined)}`) ?? ''
+    refuseSetting(
+      `a synonym is one word: ${JSON.stringify(synonymWord.slice(0, 64))} is ${furtherTerms.length + 1 - +(synonymTerm === undefined)}`,
+    ) ?? ''
   );
 }
 
-function weightsOf(value: Json | undefined, wrong: Wrong): SearchConfig['fieldWeights'] {
+function fieldWeightsOf(weightsSetting: Json | undefined, refuseSetting: RefuseSetting): SearchConfig['fieldWeights'] {
   const weights = new Map<string, ReadonlyMap<string, number>>();
-  if (value === undefined) return weights;
-  if (!isObject(value)) return wrong('field_weights is {type: {column: number}}') ?? weights;
-  for (const [type, columns] of Object.entries(value)) {
-    if (!isObject(columns)) wrong(`field_weights of ${JSON.stringify(type.slice(0, 64))} is {column: number}`);
-    const own = new Map<string, number>();
-    for (const [column, weight] of Object.entries(isObject(columns) ? columns : {})) {
-      if (typeof weight === 'number' && weight >= 0 && weight <= weightMost) own.set(column, weight);
-      else wrong(`field_weights: what a column weighs is a number from 0 to ${weightMost}`);
+  if (weightsSetting === undefined) return weights;
+  if (!isSettingObject(weightsSetting)) return refuseSetting('field_weights is {type: {column: number}}') ?? weights;
+  for (const [type, columnWeights] of Object.entries(weightsSetting)) {
+    if (!isSettingObject(columnWeights))
+      refuseSetting(`field_weights of ${JSON.stringify(type.slice(0, 64))} is {column: number}`);
+    const typeWeights = new Map<string, number>();
+    for (const [column, columnWeight] of Object.entries(isSettingObject(columnWeights) ? columnWeights : {})) {
+      if (typeof columnWeight === 'number' && columnWeight >= 0 && columnWeight <= fieldWeightMax)
+        typeWeights.set(column, columnWeight);
+      else refuseSetting(`field_weights: what a column weighs is a number from 0 to ${fieldWeightMax}`);
     }
-    weights.set(type, own);
+    weights.set(type, typeWeights);
   }
   return weights;
 }
 
-function typoOf(value: Json, wrong: Wrong): TypoConfig | undefined {
-  if (!isObject(value)) return wrong('typo_tolerance is an object');
-  checkMembers(value, ['enabled', 'min_word_size', 'disable_on_words', 'disable_on_attributes'], 'typo_tolerance: ', wrong);
-  const { enabled = true, min_word_size: size = 0, disable_on_words: words, disable_on_attributes: attributes } = value;
-  const isSize = typeof size === 'number' && Number.isInteger(size) && size >= 0 && size <= wordSizeMost;
-  if (typeof enabled !== 'boolean') return wrong('typo_tolerance: enabled is true or false');
-  if (!isSize) return wrong(`typo_tolerance: min_word_size is a whole number from 0 to ${wordSizeMost}`);
+function typoConfigOf(typoSetting: Json, refuseSetting: RefuseSetting): TypoConfig | undefined {
+  if (!isSettingObject(typoSetting)) return refuseSetting('typo_tolerance is an object');
+  checkSettingNames(
+    typoSetting,
+    ['enabled', 'min_word_size', 'disable_on_words', 'disable_on_attributes'],
+    'typo_tolerance: ',
+    refuseSetting,
+  );
+  const {
+    enabled = true,
+    min_word_size: minWordSize = 0,
+    disable_on_words: disabledWords,
+    disable_on_attributes: disabledAttributes,
+  } = typoSetting;
+  const isWordSize =
+    typeof minWordSize === 'number' && Number.isInteger(minWordSize) && minWordSize >= 0 && minWordSize <= minWordSizeMax;
+  if (typeof enabled !== 'boolean') return refuseSetting('typo_tolerance: enabled is true or false');
+  if (!isWordSize) return refuseSetting(`typo_tolerance: min_word_size is a whole number from 0 to ${minWordSizeMax}`);
   return {
     enabled,
-    minWordSize: size,
-    disableOnWords: textsOf(words, 'disable_on_words', wrong),
-    disableOnAttributes: textsOf(attributes, 'disable_on_attributes', wrong),
+    minWordSize: minWordSize,
+    disableOnWords: settingTextsOf(disabledWords, 'disable_on_words', refuseSetting),
+    disableOnAttributes: settingTextsOf(disabledAttributes, 'disable_on_attributes', refuseSetting),
   };
 }
 
-function isObject(value: Json): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+function isSettingObject(settingValue: Json): settingValue is SearchSettings {
+  return typeof settingValue === 'object' && settingValue !== null && !Array.isArray(settingValue);
 }

@@ -10,12 +10,12 @@ const recordTextMax = 1 << 20;
  * The body is as it will be read back from the log, so that what was decided is what a replay finds, order of members
  * included. Throws REL_INVALID for text that can't be written.
  */
-export function recordDraft(body: TenantBody | AgreementBody, context: EntryContext): EntryDraft {
-  const text = recordText(body);
-  if (text.length > recordTextMax) {
-    throw new ServiceError('REL_TOO_LARGE', `a ${body.kind} is over ${recordTextMax} characters as JSON`);
+export function recordDraft(recordBody: TenantBody | AgreementBody, context: EntryContext): EntryDraft {
+  const tenantRecordText = recordText(recordBody);
+  if (tenantRecordText.length > recordTextMax) {
+    throw new ServiceError('REL_TOO_LARGE', `a ${recordBody.kind} is over ${recordTextMax} characters as JSON`);
   }
-  return { context, body: recordOf(body.kind, text) };
+  return { context, body: recordOf(recordBody.kind, tenantRecordText) };
 }
 
 /** The tenant that a path belongs to: its first segment. */
@@ -23,19 +23,19 @@ export function tenantOfPath(path: string): string {
   return path.split('/', 1)[0]!;
 }
 
-/** True when `path` is `parent` or lies below it, segment by segment. */
-export function covers(parent: string, path: string): boolean {
-  return path === parent || path.startsWith(`${parent}/`);
+/** True when `innerPath` is `parentPath` or lies below it, segment by segment. */
+export function covers(parentPath: string, innerPath: string): boolean {
+  return innerPath === parentPath || innerPath.startsWith(`${parentPath}/`);
 }
 
 /** Throws REL_INVALID unless an organisation may be called this. */
-export function checkPath(path: string, what: string): void {
-  for (const segment of path.split('/')) checkTenantId(segment, what);
+export function checkPath(path: string, pathRole: string): void {
+  for (const pathSegment of path.split('/')) checkTenantId(pathSegment, pathRole);
 }
 
-export function checkTenantId(id: string, what: string): void {
-  checkIdentifier(id, what);
-  if (id.trim() !== id || id.includes('/') || id.includes(',')) {
-    throw new ServiceError('REL_INVALID', `${what} is not an organisation path: it is padded, or holds a slash or a comma`);
+export function checkTenantId(tenantId: string, pathRole: string): void {
+  checkIdentifier(tenantId, pathRole);
+  if (tenantId.trim() !== tenantId || tenantId.includes('/') || tenantId.includes(',')) {
+    throw new ServiceError('REL_INVALID', `${pathRole} is not an organisation path: it is padded, or holds a slash or a comma`);
   }
 }

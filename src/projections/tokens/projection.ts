@@ -18,76 +18,76 @@ export interface RegisteredToken {
 export class Tokens implements Projection {
   readonly name = 'directory';
   readonly formatVersion = 1;
-  #tokens = new Map<string, RegisteredToken>();
+  #tokensById = new Map<string, RegisteredToken>();
   /** Standing tokens only: an ended one must not be found by its secret. */
-  #bySecret = new Map<string, string>();
+  #tokenIdsBySecretHash = new Map<string, string>();
 
-  token(id: string): RegisteredToken | undefined {
-    return this.#tokens.get(id);
+  token(tokenId: string): RegisteredToken | undefined {
+    return this.#tokensById.get(tokenId);
   }
 
   /** The token with this secret hash if it stands at `instant`: neither revoked, rotated away nor expired. */
   tokenBySecretHash(secretHash: string, instant: bigint): TokenRecord | undefined {
-    const id = this.#bySecret.get(secretHash);
-    const record = id === undefined ? undefined : this.#tokens.get(id)?.record;
-    return record && instant < record.expiresAt ? record : undefined;
+    const tokenId = this.#tokenIdsBySecretHash.get(secretHash);
+    const tokenRecord = tokenId === undefined ? undefined : this.#tokensById.get(tokenId)?.record;
+    return tokenRecord && instant < tokenRecord.expiresAt ? tokenRecord : undefined;
   }
 
   /** All tokens ever registered, ended ones included, by id in codepoint order. */
   tokens(): readonly RegisteredToken[] {
-    return [...this.#tokens.values()].sort((a, b) => compareText(a.record.id, b.record.id));
+    return [...this.#tokensById.values()].sort((a, b) => compareText(a.record.id, b.record.id));
   }
 
   /** Tokens that are live at `instant`, which count toward the cap. */
   liveCount(instant: bigint): number {
     let count = 0;
-    for (const id of this.#bySecret.values()) if (instant < this.#tokens.get(id)!.record.expiresAt) count++;
+    for (const id of this.#tokenIdsBySecretHash.values()) if (instant < this.#tokensById.get(id)!.record.expiresAt) count++;
     return count;
   }
 
   get size(): number {
-    return this.#tokens.size;
+    return this.#tokensById.size;
   }
 
-  apply(entry: CommittedEntry): void {
-    if (entry.body.kind !== 'token') return;
-    const { change, token, replaces } = entry.body;
-    if (change === 'revoked') return this.#end(token.id, entry.time, null);
-    if (replaces !== null) this.#end(replaces, entry.time, token.id);
-    assert(!this.#tokens.has(token.id), 'a token id is given once');
-    this.#tokens.set(token.id, { record: token, mintedAt: entry.time, endedAt: null, replacedBy: null });
-    this.#bySecret.set(token.secretHash, token.id);
+  apply(tokenEntry: CommittedEntry): void {
+    if (tokenEntry.body.kind !== 'token') return;
+    const { change: tokenChange, token, replaces } = tokenEntry.body;
+    if (tokenChange === 'revoked') return this.#endToken(token.id, tokenEntry.time, null);
+    if (replaces !== null) this.#endToken(replaces, tokenEntry.time, token.id);
+    assert(!this.#tokensById.has(token.id), 'a token id is given once');
+    this.#tokensById.set(token.id, { record: token, mintedAt: tokenEntry.time, endedAt: null, replacedBy: null });
+    this.#tokenIdsBySecretHash.set(token.secretHash, token.id);
   }
 
-  async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('tokens', serialize([...this.#tokens.values()]));
+  async checkpoint(tokenCheckpoint: CheckpointWriter): Promise<void> {
+    tokenCheckpoint.section('tokens', serialize([...this.#tokensById.values()]));
   }
 
-  async restore(source: CheckpointReader): Promise<void> {
-    const bytes = source.section('tokens');
-    assert(bytes, 'a directory checkpoint has tokens');
+  async restore(tokenCheckpoint: CheckpointReader): Promise<void> {
+    const tokenBytes = tokenCheckpoint.section('tokens');
+    assert(tokenBytes, 'a directory checkpoint has tokens');
     this.reset();
-    for (const token of deserialize(bytes) as RegisteredToken[]) {
-      this.#tokens.set(token.record.id, token);
-      if (token.endedAt === null) this.#bySecret.set(token.record.secretHash, token.record.id);
+    for (const savedToken of deserialize(tokenBytes) as RegisteredToken[]) {
+      this.#tokensById.set(savedToken.record.id, savedToken);
+      if (savedToken.endedAt === null) this.#tokenIdsBySecretHash.set(savedToken.record.secretHash, savedToken.record.id);
     }
   }
 
   reset(): void {
-    this.#tokens.clear();
-    this.#bySecret.clear();
+    this.#tokensById.clear();
+    this.#tokenIdsBySecretHash.clear();
   }
 
   digest(): string {
-    const hash = new CanonicalHash();
-    for (const token of this.tokens()) hash.value(token);
-    return hash.hex();
+    const tokensHash = new CanonicalHash();
+    for (const token of this.tokens()) tokensHash.value(token);
+    return tokensHash.hex();
   }
 
-  #end(id: string, at: bigint, replacedBy: string | null): void {
-    const token = this.#tokens.get(id);
-    assert(token && token.endedAt === null, 'only a standing token can end');
-    this.#tokens.set(id, { ...token, endedAt: at, replacedBy });
-    this.#bySecret.delete(token.record.secretHash);
+  #endToken(tokenId: string, tokenEndedAt: bigint, replacedBy: string | null): void {
+    const endedToken = this.#tokensById.get(tokenId);
+    assert(endedToken && endedToken.endedAt === null, 'only a standing token can end');
+    this.#tokensById.set(tokenId, { ...endedToken, endedAt: tokenEndedAt, replacedBy });
+    this.#tokenIdsBySecretHash.delete(endedToken.record.secretHash);
   }
 }

@@ -8,7 +8,7 @@ import { type DecideContext, type Decision, decideOne, sealerOf } from '../decis
 
 const refreshSecsMax = 31_536_000;
 const viewsMax = 1_000;
-const exists = { reason: 'relation-exists' } as const;
+const relationExists = { reason: 'relation-exists' } as const;
 
 /** `views` are those of the branch. A view and a type of one tenant never share a name; another path's views stay hidden. */
 export function decideCreateView(
@@ -18,31 +18,36 @@ export function decideCreateView(
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  const { name, sql, refreshSecs, replaces = false } = command;
+  const { name, sql, refreshSecs, replaces: replacesView = false } = command;
   checkIdentifier(name, 'the name of a view');
   checkText(sql, 'the query of a view');
   if (!Number.isInteger(refreshSecs) || refreshSecs < 0 || refreshSecs > refreshSecsMax) {
     throw new ServiceError('REL_INVALID', `REFRESH INCREMENTAL EVERY takes 1 to ${refreshSecsMax} seconds`);
   }
-  if (catalog.type(name) !== undefined) throw new ServiceError('REL_CONFLICT', `${JSON.stringify(name)} is a type`, exists);
-  const own = views.filter(({ owner }) => owner === context.entry.path);
-  const existing = own.find((view) => view.name === name);
-  if (existing !== undefined) {
-    if (existing.sql === sql && existing.refreshSecs === refreshSecs) return decideOne('create-view', name, [], next);
-    if (!replaces || existing.refreshSecs !== 0)
-      throw new ServiceError('REL_CONFLICT', `the view ${JSON.stringify(name)} exists with another definition`, exists);
-  } else if (own.length >= viewsMax) {
+  if (catalog.type(name) !== undefined)
+    throw new ServiceError('REL_CONFLICT', `${JSON.stringify(name)} is a type`, relationExists);
+  const ownViews = views.filter(({ owner }) => owner === context.entry.path);
+  const existingView = ownViews.find((ownView) => ownView.name === name);
+  if (existingView !== undefined) {
+    if (existingView.sql === sql && existingView.refreshSecs === refreshSecs) return decideOne('create-view', name, [], next);
+    if (!replacesView || existingView.refreshSecs !== 0)
+      throw new ServiceError('REL_CONFLICT', `the view ${JSON.stringify(name)} exists with another definition`, relationExists);
+  } else if (ownViews.length >= viewsMax) {
     throw new ServiceError('REL_CONFLICT', `an organisation path has at most ${viewsMax} views`);
   }
-  const body = { kind: 'view', name, sql: sealerOf(context)(sql), refreshSecs } as const;
-  return decideOne('create-view', name, [{ context: context.entry, body }], next);
+  const viewBody = { kind: 'view', name, sql: sealerOf(context)(sql), refreshSecs } as const;
+  return decideOne('create-view', name, [{ context: context.entry, body: viewBody }], next);
 }
 
 /** Throws REL_CONFLICT where a view of the tenant has the name: the type would take its place for readers of the view. */
-export function refuseNameOfView(name: string, views: readonly ViewRecord[], { entry }: DecideContext): void {
+export function refuseNameOfView(refusedName: string, views: readonly ViewRecord[], { entry }: DecideContext): void {
   const tenant = tenantOf(entry.path);
-  if (views.some((view) => view.name === name && tenantOf(view.owner) === tenant)) {
-    throw new ServiceError('REL_CONFLICT', `${JSON.stringify(name)} is a view: drop it first, or choose another name`, exists);
+  if (views.some((knownView) => knownView.name === refusedName && tenantOf(knownView.owner) === tenant)) {
+    throw new ServiceError(
+      'REL_CONFLICT',
+      `${JSON.stringify(refusedName)} is a view: drop it first, or choose another name`,
+      relationExists,
+    );
   }
 }
 
@@ -57,6 +62,6 @@ export function decideDropView(
   if (!views.some((view) => view.owner === context.entry.path && view.name === name)) {
     throw new ServiceError('REL_NOT_FOUND', `there is no view ${JSON.stringify(name)} of this organisation path`);
   }
-  const body = { kind: 'view', name, sql: '', refreshSecs: 0, dropped: true } as const;
-  return decideOne('drop-view', name, [{ context: context.entry, body }], next);
+  const droppedViewBody = { kind: 'view', name, sql: '', refreshSecs: 0, dropped: true } as const;
+  return decideOne('drop-view', name, [{ context: context.entry, body: droppedViewBody }], next);
 }

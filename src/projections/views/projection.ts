@@ -16,9 +16,9 @@ import type { NameTest } from '../subject-names.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 import { type OpenText, textOpener } from '../sealed-definitions.ts';
 
-type Named = Map<string, ViewRecord>;
+type ViewsByKey = Map<string, ViewRecord>;
 
-interface Ended {
+interface EndedView {
   /** By fork. */
   readonly branch: number;
   readonly view: ViewRecord;
@@ -26,122 +26,123 @@ interface Ended {
   readonly end: number;
 }
 
-interface Saved {
+interface SavedViews {
   readonly tree: SavedBranches;
-  readonly branches: [number, Named][];
+  readonly branches: [number, ViewsByKey][];
   /** Absent in what an earlier release saved. */
-  readonly ended?: readonly Ended[];
+  readonly ended?: readonly EndedView[];
   readonly keys?: ReadonlyMap<number, string>;
 }
 
 export class Views implements Projection {
   readonly name = 'views';
   readonly formatVersion = 1;
-  #tree = new BranchTree();
+  #branchTree = new BranchTree();
   /** By fork of the branch, main's is 0; then by owner and name. */
-  #branches = new Map<number, Named>([[0, new Map()]]);
+  #viewsByBranch = new Map<number, ViewsByKey>([[0, new Map()]]);
   /** Views dropped on a live branch, in that order. */
-  #ended: Ended[] = [];
+  #endedViews: EndedView[] = [];
   /** By position of a view: the id of the key that its query rests under. */
-  #keys = new Map<number, string>();
-  readonly #open: OpenText;
+  #sqlKeysByPosition = new Map<number, string>();
+  readonly #openViewSql: OpenText;
 
-  constructor(open: OpenText = textOpener(undefined)) {
-    this.#open = open;
+  constructor(openViewSql: OpenText = textOpener(undefined)) {
+    this.#openViewSql = openViewSql;
   }
 
   /** Views of the branch with this fork, in the order in which they were made; without a basis the present ones. */
   viewsOn(branch: number, basis = Infinity): readonly ViewRecord[] {
-    const liveViews = [...(this.#branches.get(branch)?.values() ?? [])];
+    const liveViews = [...(this.#viewsByBranch.get(branch)?.values() ?? [])];
     const ended: ViewRecord[] = [];
-    for (let i = this.#ended.length - 1; i >= 0 && this.#ended[i]!.end >= basis; i--) {
-      if (this.#ended[i]!.branch === branch) ended.push(this.#ended[i]!.view);
+    for (let i = this.#endedViews.length - 1; i >= 0 && this.#endedViews[i]!.end >= basis; i--) {
+      if (this.#endedViews[i]!.branch === branch) ended.push(this.#endedViews[i]!.view);
     }
     const views = [...liveViews, ...ended].filter(({ position }) => position < basis);
     return views.sort((a, b) => a.position - b.position);
   }
 
-  apply(entry: CommittedEntry): void {
-    const { body, context } = entry;
+  apply(viewEntry: CommittedEntry): void {
+    const { body, context } = viewEntry;
     if (body.kind === 'view') {
-      const { name, refreshSecs, dropped } = body;
-      const sql = this.#open(body.sql);
-      const { id: branch } = this.#tree.branchOf(entry);
-      const named = this.#branches.get(branch)!;
-      const key = keyOf(context.path, name);
+      const { name, refreshSecs, dropped: isDropped } = body;
+      const viewSql = this.#openViewSql(body.sql);
+      const { id: branch } = this.#branchTree.branchOf(viewEntry);
+      const viewsOnBranch = this.#viewsByBranch.get(branch)!;
+      const viewKey = keyOf(context.path, name);
       // An earlier tenant of the same id may have had one of this name.
-      const before = named.get(key);
-      if (before) this.#ended.push({ branch, view: before, end: entry.position });
+      const viewBefore = viewsOnBranch.get(viewKey);
+      if (viewBefore) this.#endedViews.push({ branch, view: viewBefore, end: viewEntry.position });
       // One that is erased has taken the place of the view before it, and nothing else is left of it.
-      if (dropped === true || sql === null) named.delete(key);
-      else named.set(key, { name, sql, refreshSecs, owner: context.path, position: entry.position });
-      if (sql !== null) for (const id of sealedKeyOf(body.sql)) this.#keys.set(entry.position, id);
+      if (isDropped === true || viewSql === null) viewsOnBranch.delete(viewKey);
+      else viewsOnBranch.set(viewKey, { name, sql: viewSql, refreshSecs, owner: context.path, position: viewEntry.position });
+      if (viewSql !== null)
+        for (const sqlKeyId of sealedKeyOf(body.sql)) this.#sqlKeysByPosition.set(viewEntry.position, sqlKeyId);
     } else if (body.kind === 'erasure') {
-      const mentions = new Set(body.mentions);
-      for (const named of this.#branches.values()) {
-        for (const [key, { position }] of named) if (mentions.has(position)) named.delete(key);
+      const mentionedPositions = new Set(body.mentions);
+      for (const viewsOnBranch of this.#viewsByBranch.values()) {
+        for (const [viewKey, { position }] of viewsOnBranch) if (mentionedPositions.has(position)) viewsOnBranch.delete(viewKey);
       }
-      this.#ended = this.#ended.filter(({ view }) => !mentions.has(view.position));
-      for (const position of mentions) this.#keys.delete(position);
+      this.#endedViews = this.#endedViews.filter(({ view }) => !mentionedPositions.has(view.position));
+      for (const position of mentionedPositions) this.#sqlKeysByPosition.delete(position);
     } else if (body.kind === 'branch') {
-      const { forked, ended } = this.#tree.apply(entry, body);
-      if (forked) this.#branches.set(forked.id, new Map(this.#branches.get(forked.source!.id)));
+      const { forked: forkedBranch, ended: endedBranch } = this.#branchTree.apply(viewEntry, body);
+      if (forkedBranch) this.#viewsByBranch.set(forkedBranch.id, new Map(this.#viewsByBranch.get(forkedBranch.source!.id)));
       else {
-        this.#branches.delete(ended.id);
-        this.#ended = this.#ended.filter(({ branch }) => branch !== ended.id);
+        this.#viewsByBranch.delete(endedBranch.id);
+        this.#endedViews = this.#endedViews.filter(({ branch }) => branch !== endedBranch.id);
       }
     }
   }
 
-  /** Positions of the views, on any branch and of paths that one `owns`, whose name or query has one of the names in it. */
-  mentioning(names: NameTest, owns: (path: string | null) => boolean): readonly number[] {
-    const liveViews = [...this.#branches.values()].flatMap((named) => [...named.values()]);
-    const viewRecord = [...liveViews, ...this.#ended.map(({ view }) => view)]
-      .filter(({ name, sql, owner }) => owns(owner) && (names.areIn(name) || names.areIn(sql)))
+  /** Positions of the views, on any branch and of paths that one `ownsPath`, whose name or query has one of the names in it. */
+  mentioning(subjectNames: NameTest, ownsPath: (path: string | null) => boolean): readonly number[] {
+    const liveViews = [...this.#viewsByBranch.values()].flatMap((viewsOnBranch) => [...viewsOnBranch.values()]);
+    const viewRecord = [...liveViews, ...this.#endedViews.map(({ view }) => view)]
+      .filter(({ name, sql, owner }) => ownsPath(owner) && (subjectNames.areIn(name) || subjectNames.areIn(sql)))
       .map(({ position }) => position);
     return [...new Set(viewRecord)];
   }
 
   /** Ids of the keys that the queries of these views rest under. */
-  keysOf(positions: readonly number[]): readonly string[] {
-    return positions.flatMap((position) => this.#keys.get(position) ?? []);
+  keysOf(viewPositions: readonly number[]): readonly string[] {
+    return viewPositions.flatMap((position) => this.#sqlKeysByPosition.get(position) ?? []);
   }
 
-  async checkpoint(target: CheckpointWriter): Promise<void> {
-    const saved: Saved = {
-      tree: this.#tree.savedState(),
-      branches: [...this.#branches],
-      ended: this.#ended,
-      keys: this.#keys,
+  async checkpoint(viewCheckpoint: CheckpointWriter): Promise<void> {
+    const savedViews: SavedViews = {
+      tree: this.#branchTree.savedState(),
+      branches: [...this.#viewsByBranch],
+      ended: this.#endedViews,
+      keys: this.#sqlKeysByPosition,
     };
-    target.section('views', serialize(saved));
+    viewCheckpoint.section('views', serialize(savedViews));
   }
 
-  async restore(source: CheckpointReader): Promise<void> {
-    const bytes = source.section('views');
-    assert(bytes, 'a checkpoint of views has them');
-    const state = deserialize(bytes) as Saved;
-    this.#tree = BranchTree.fromSaved(state.tree);
-    this.#branches = new Map(state.branches);
-    this.#ended = [...(state.ended ?? [])];
-    this.#keys = new Map(state.keys);
+  async restore(viewCheckpoint: CheckpointReader): Promise<void> {
+    const viewBytes = viewCheckpoint.section('views');
+    assert(viewBytes, 'a checkpoint of views has them');
+    const savedViews = deserialize(viewBytes) as SavedViews;
+    this.#branchTree = BranchTree.fromSaved(savedViews.tree);
+    this.#viewsByBranch = new Map(savedViews.branches);
+    this.#endedViews = [...(savedViews.ended ?? [])];
+    this.#sqlKeysByPosition = new Map(savedViews.keys);
   }
 
   reset(): void {
-    this.#tree = new BranchTree();
-    this.#branches = new Map([[0, new Map()]]);
-    this.#ended = [];
-    this.#keys = new Map();
+    this.#branchTree = new BranchTree();
+    this.#viewsByBranch = new Map([[0, new Map()]]);
+    this.#endedViews = [];
+    this.#sqlKeysByPosition = new Map();
   }
 
   digest(): string {
-    const hash = new CanonicalHash();
-    for (const [branch, named] of [...this.#branches].sort(([a], [b]) => a - b)) {
-      hash.number(branch);
-      hash.value([...named].sort(([a], [b]) => compareText(a, b)));
+    const viewsHash = new CanonicalHash();
+    for (const [branch, viewsOnBranch] of [...this.#viewsByBranch].sort(([a], [b]) => a - b)) {
+      viewsHash.number(branch);
+      viewsHash.value([...viewsOnBranch].sort(([a], [b]) => compareText(a, b)));
     }
-    if (this.#ended.length > 0) hash.value(this.#ended);
-    return hash.hex();
+    if (this.#endedViews.length > 0) viewsHash.value(this.#endedViews);
+    return viewsHash.hex();
   }
 }
 

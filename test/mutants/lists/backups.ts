@@ -9,23 +9,23 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'backup: a document is believed unsigned',
     file: 'src/log/backup/backup-artefact.ts',
-    find: 'if (!publicKeys.some((key) => verifySignature(key, message, signed))) {',
+    find: 'if (!publicKeys.some((signingKey) => verifySignature(signingKey, signedMessage, artefactSignature))) {',
     replace: 'if (publicKeys.length === 0) {',
     killedBy: store,
   },
   {
     name: 'backup: the copy is not read back',
     file: 'src/log/backup/backup-copy.ts',
-    find: '(behind) => this.#checkCopy(behind)',
+    find: '(diskBehindCopy) => this.#checkCopy(diskBehindCopy)',
     replace: 'async () => undefined',
     killedBy: store,
   },
   {
     name: 'backup: the document is written before the copy',
     file: 'src/log/backup/backup-copy.ts',
-    find: '    await disk.makeDirectory(`${home}/log`);\n',
+    find: '    await disk.makeDirectory(`${backupHome}/log`);\n',
     replace:
-      '    await disk.makeDirectory(`${home}/log`);\n    await disk.replaceFile(`${home}/backup.json`, new Uint8Array(0));\n',
+      '    await disk.makeDirectory(`${backupHome}/log`);\n    await disk.replaceFile(`${backupHome}/backup.json`, new Uint8Array(0));\n',
     killedBy: crash,
   },
   {
@@ -38,15 +38,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'restore: projections that differ are let pass',
     file: 'src/upkeep/store-restores.ts',
-    find: 'report.projections.filter(({ match }) => !match)',
-    replace: 'report.projections.filter(({ match }) => match === undefined)',
+    find: 'restoreReport.projections.filter(({ match }) => !match)',
+    replace: 'restoreReport.projections.filter(({ match }) => match === undefined)',
     killedBy: [...store, ...digests],
   },
   {
     name: 'backup: digests hold though rows were dropped from the files since',
     file: 'src/upkeep/store-backups.ts',
-    find: 'if (saved && !artefact.projections && !differ(before, capture))',
-    replace: 'if (saved && !artefact.projections)',
+    find: 'if (savedState && !backupArtefact.projections && !haveFilesChanged(captureBefore, logCapture))',
+    replace: 'if (savedState && !backupArtefact.projections)',
     killedBy: digests,
   },
 ];

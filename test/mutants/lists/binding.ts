@@ -12,15 +12,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'binding: an aggregate of columns around adds up one row of each of these',
     file: 'src/planner/binding/aggregate-binder.ts',
-    find: "if (!reads('outer') || reads('column')) return;",
+    find: "if (!readsKind('outer') || readsKind('column')) return;",
     replace: 'return;',
     killedBy: ['test/planner/queries.test.ts'],
   },
   {
     name: 'binding: an aggregate without keys has no row where it has nothing to add up, for what lies over it',
     file: 'src/planner/passes/decorrelate.ts',
-    find: 'if (!input || input.isBare || input.outputs.some',
-    replace: 'if (!input || input.outputs.some',
+    find: 'if (!liftedInput || liftedInput.isBare || liftedInput.outputs.some',
+    replace: 'if (!liftedInput || liftedInput.outputs.some',
     killedBy: ['test/planner/queries.test.ts'],
   },
 ];

@@ -11,8 +11,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'branches: what a tenant forks is everybody’s',
     file: 'src/projections/branches/commands.ts',
-    find: 'tenant === null ? body : { ...body, own: true }',
-    replace: 'body',
+    find: 'tenant === null ? branchBody : { ...branchBody, own: true }',
+    replace: 'branchBody',
     killedBy: named,
   },
   {
@@ -25,8 +25,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'branches: a child sees what its parent closed after the child was forked',
     file: 'src/projections/rows/tables/branch-overlay.ts',
-    find: 'if (closing < end && closing < least) least = closing;',
-    replace: 'if (closing < least) least = closing;',
+    find: 'if (overlayClosing < end && overlayClosing < leastClosing) leastClosing = overlayClosing;',
+    replace: 'if (overlayClosing < leastClosing) leastClosing = overlayClosing;',
     killedBy: projections,
   },
   {
@@ -39,15 +39,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'branches: a source that widens a column widens it for its branches',
     file: 'src/projections/rows/segments/segment-columns.ts',
-    find: 'if (keepFormer) pushTo(',
-    replace: 'if (!keepFormer) pushTo(',
+    find: 'if (keepFormer) pushToList(',
+    replace: 'if (!keepFormer) pushToList(',
     killedBy: projections,
   },
   {
     name: 'branches: deleting a branch takes its rows from its children',
     file: 'src/log/entries/branches.ts',
-    find: 'for (const range of lineageOf(branch)) read.add(range.branch);',
-    replace: 'read.add(branch);',
+    find: 'for (const range of lineageOf(openBranch)) readBranches.add(range.branch);',
+    replace: 'readBranches.add(openBranch);',
     killedBy: [...projections, ...contract],
   },
   {
@@ -60,8 +60,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'branches: an invocation goes on upon another branch of the name',
     file: 'src/governance/admission/admission.ts',
-    find: 'id === undefined || id !== (this.#branch ?? id)',
-    replace: 'id === undefined',
+    find: 'branchId === undefined || branchId !== (this.#branch ?? branchId)',
+    replace: 'branchId === undefined',
     killedBy: gate,
   },
 ];

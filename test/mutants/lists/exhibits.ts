@@ -10,14 +10,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'exhibits: a seal does not cover the seal before it',
     file: 'src/projections/exhibits/link-seal.ts',
-    find: '    .update(bytesOf(sealed.previousSeal))\n',
+    find: '    .update(hashBytesOf(sealedLink.previousSeal))\n',
     replace: '',
     killedBy: seal,
   },
   {
     name: 'exhibits: the number of a link is not in its seal',
     file: 'src/projections/exhibits/link-seal.ts',
-    find: 'head.writeBigUInt64BE(BigInt(sealed.link), 3 + id.length);',
+    find: 'sealHead.writeBigUInt64BE(BigInt(sealedLink.link), 3 + exhibitId.length);',
     replace: '',
     killedBy: seal,
   },
@@ -31,8 +31,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'exhibits: a forged link is said to match',
     file: 'src/planner/control/replay.ts',
-    find: 'reason: derivedSeal === link.seal && follows ? null : derived.reason',
-    replace: 'reason: follows ? null : derived.reason',
+    find: 'reason: derivedSeal === link.seal && followsPrevious ? null : derivedAnswer.reason',
+    replace: 'reason: followsPrevious ? null : derivedAnswer.reason',
     killedBy: replay,
   },
   {
@@ -45,14 +45,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'exhibits: an id is taken for every tenant',
     file: 'src/projections/exhibits/projection.ts',
-    find: 'this.#named.set(exhibit.id, tenantOf(exhibit.path), exhibit);',
-    replace: 'this.#named.set(exhibit.id, null, exhibit);',
+    find: 'this.#exhibitsById.set(exhibit.id, tenantOf(exhibit.path), exhibit);',
+    replace: 'this.#exhibitsById.set(exhibit.id, null, exhibit);',
     killedBy: ['test/projections/exhibits/names.test.ts'],
   },
   {
     name: 'receipts: another request under the key gets the first one’s reply',
     file: 'src/projections/receipts/commands.ts',
-    find: 'if (done.request !== request || lastOfRequest !== last) throw otherRequest();',
+    find: 'if (receiptedBatch.request !== request || lastOfRequest !== isLastBatch) throw otherRequestError();',
     replace: '',
     killedBy: receipts,
   },

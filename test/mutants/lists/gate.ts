@@ -32,7 +32,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'guards: any reason opens',
     file: guardsFile,
-    find: "return caller.roles.includes('break-glass') || this.#permits.permitsOpening(this.#opening, type) ? null : 'no right';",
+    find: "return caller.roles.includes('break-glass') || this.#openingPermits.permitsOpening(this.#guardedOpening, type) ? null : 'no right';",
     replace: 'return null;',
     killedBy: guards,
   },
@@ -46,14 +46,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'writes: a row is judged by another organisation’s version of its key',
     file: rowCheck,
-    find: 'keys, paths: [code] }',
+    find: 'keys, paths: [pathCode] }',
     replace: 'keys }',
     killedBy: writes,
   },
   {
     name: 'proofs: rows are proven that are not shown',
     file: 'src/governance/desks/invocation-desks.ts',
-    find: 'return everything || this.#mayProve(paths, type, systemFrom);',
+    find: 'return seesEverything || this.#mayProveRow(paths, type, systemFrom);',
     replace: 'return true;',
     killedBy: policies,
   },

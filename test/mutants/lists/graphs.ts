@@ -8,14 +8,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a node without a label has edges',
     file: 'src/planner/languages/pattern-chains.ts',
-    find: 'if (needsEdge && isAny && labels.length === 0',
-    replace: 'if (isAny && labels.length === 0',
+    find: 'if (needsEdge && isAnyNode && labels.length === 0',
+    replace: 'if (isAnyNode && labels.length === 0',
     killedBy: byPatterns,
   },
   {
     name: 'collect of nothing is NULL',
     file: 'src/planner/operators/cell-accumulators.ts',
-    find: '(this.#folding.ofNothing ?? null)',
+    find: '(this.#cellFolding.ofNothing ?? null)',
     replace: 'null',
     killedBy: byPatterns,
   },
@@ -29,22 +29,22 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a statement of a known shape has no escapes',
     file: 'src/planner/languages/sql-shapes.ts',
-    find: 'if (code >= surrogatesFrom || code === backslash) return -1;',
-    replace: 'if (code >= surrogatesFrom) return -1;',
+    find: 'if (stringCharCode >= surrogatesFrom || stringCharCode === backslashCode) return -1;',
+    replace: 'if (stringCharCode >= surrogatesFrom) return -1;',
     killedBy: ['test/planner/languages/sql-shapes.test.ts', ...byPatterns],
   },
   {
     name: 'a walk of no edges begins at nodes that have some',
     file: 'src/planner/languages/pattern-chains.ts',
-    find: '(edge.hops === null || edge.hops.least === null)',
+    find: '(adjacentEdge.hops === null || adjacentEdge.hops.least === null)',
     replace: 'true',
     killedBy: byPatterns,
   },
   {
     name: 'a condition on what a walk begins at is asked of its ends',
     file: 'src/planner/passes/push-down-filters.ts',
-    find: 'const width = input === null ? node.columns.length : input.columns.length;',
-    replace: 'const width = 0;',
+    find: 'const inputWidth = input === null ? node.columns.length : input.columns.length;',
+    replace: 'const inputWidth = 0;',
     killedBy: byPatterns,
   },
   {
@@ -57,8 +57,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a blank node is told as an IRI',
     file: 'src/planner/formats/sparql-results.ts',
-    find: 'if (blankNode.test(value))',
-    replace: 'if (blankNode.test(value) && value.length > 1_000)',
+    find: 'if (blankNodePattern.test(sparqlTerm))',
+    replace: 'if (blankNodePattern.test(sparqlTerm) && sparqlTerm.length > 1_000)',
     killedBy: bySparql,
   },
 ];

@@ -12,8 +12,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'kernels: rows that were left are not gone through again',
     file: 'src/planner/operators/predicate.ts',
-    find: 'this.#rest = lastRows(rest, work.left);',
-    replace: 'return this.#count;',
+    find: 'this.#unfilteredRows = lastRows(unfilteredRows, work.left);',
+    replace: 'return this.#keptCount;',
     killedBy: ['test/planner/executor/../operators/limits.test.ts'],
   },
   {

@@ -9,7 +9,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'leaks: a path covers those that start alike',
     file: `${governance}/caller.ts`,
-    find: ' && path.charCodeAt(parent.length) === 0x2f',
+    find: ' && path.charCodeAt(coveringPath.length) === 0x2f',
     replace: '',
     killedBy: open,
   },
@@ -23,15 +23,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'leaks: an agreement over current rows shows their past',
     file: 'src/governance/reading/lane-blocks.ts',
-    find: "if (past !== 'all') tests.push(this.#past(past));",
+    find: "if (laneHistory !== 'all') laneTests.push(this.#rowsOfHistory(laneHistory));",
     replace: '',
     killedBy: governed,
   },
   {
     name: 'leaks: masked cells are read as they are',
     file: 'src/governance/reading/lane-blocks.ts',
-    find: "if (!column.shown && only >= 0 && one !== null && one!.when === null) return { kind: 'null' };",
-    replace: 'if (!column.shown && only >= 0 && one !== null && one!.when === null) return vector;',
+    find: "if (!column.shown && onlyLane >= 0 && onlyMask !== null && onlyMask!.when === null) return { kind: 'null' };",
+    replace: 'if (!column.shown && onlyLane >= 0 && onlyMask !== null && onlyMask!.when === null) return vector;',
     killedBy: open,
   },
   {
@@ -44,8 +44,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'leaks: a suspended tenant is answered',
     file: 'src/governance/tenancy/tenant-status.ts',
-    find: "if (state === 'active') return;",
-    replace: "if (state !== 'deleted') return;",
+    find: "if (tenantState === 'active') return;",
+    replace: "if (tenantState !== 'deleted') return;",
     killedBy: governed,
   },
   {
@@ -58,15 +58,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'leaks: entries of everybody are proven to everybody',
     file: 'src/governance/desks/invocation-desks.ts',
-    find: '(time >= from && sees(path, entryPath))',
-    replace: '(time >= from && sees(path, path) && entryPath !== path)',
+    find: '(time >= provableFrom && sees(path, entryPath))',
+    replace: '(time >= provableFrom && sees(path, path) && entryPath !== path)',
     killedBy: open,
   },
   {
     name: 'leaks: an Idempotency-Key is one for principals of a name',
     file: 'src/doors/http/routes/ingest.ts',
-    find: 'canonicalJson([principal, path, key])',
-    replace: 'canonicalJson([principal, path === null, key])',
+    find: 'canonicalJson([callerPrincipal, callerPath, idempotencyHeader])',
+    replace: 'canonicalJson([callerPrincipal, callerPath === null, idempotencyHeader])',
     killedBy: open,
   },
 ];

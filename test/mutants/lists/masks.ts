@@ -23,7 +23,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'masks: groups by what is masked',
     file: groups,
-    find: "scope.refuseMasked(bound, 'GROUP BY', expression.location);",
+    find: "scope.refuseMasked(groupBound, 'GROUP BY', expression.location);",
     replace: '',
     killedBy: byMasks,
   },
@@ -37,8 +37,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'masks: UNION compares how cells are shown',
     file: sets,
-    find: "const shown = op === 'union all' ?",
-    replace: "const shown = op !== 'except' ?",
+    find: "const shownColumns = op === 'union all' ?",
+    replace: "const shownColumns = op !== 'except' ?",
     killedBy: [...byMasks, ...byGenerated],
   },
   {
@@ -51,15 +51,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'masks: plans are shared by grants',
     file: 'src/planner/plans/plan-names.ts',
-    find: 'return masked.size === 0 ? key : `${key}.${this.#maskOf(masked)}`;',
-    replace: 'return key;',
+    find: 'return maskedColumns.size === 0 ? typeKey : `${typeKey}.${this.#maskNumber(maskedColumns)}`;',
+    replace: 'return typeKey;',
     killedBy: byMasks,
   },
   {
     name: 'masks: a view made under one grant serves another',
     file: views,
-    find: 'const key = `${view.position}\\u0000${snapshot.grantKey}`;',
-    replace: 'const key = `${view.position}`;',
+    find: 'const viewEntryKey = `${servedView.position}\\u0000${snapshot.grantKey}`;',
+    replace: 'const viewEntryKey = `${servedView.position}`;',
     killedBy: byGoverned,
   },
 ];

@@ -10,7 +10,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'policies: a forbid that errs is ignored',
     file: `${cedar}/conditions.ts`,
-    find: '|| (state === ERRS && effect === FORBIDDEN)',
+    find: '|| (ruleState === ERRS && effect === FORBIDDEN)',
     replace: '',
     killedBy: conditions,
   },
@@ -24,8 +24,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'policies: the weakest mask wins',
     file: `${cedar}/compile.ts`,
-    find: 'strictness[kindOf(b)] - strictness[kindOf(a)]',
-    replace: 'strictness[kindOf(a)] - strictness[kindOf(b)]',
+    find: 'strictness[maskKindOf(b)] - strictness[maskKindOf(a)]',
+    replace: 'strictness[maskKindOf(a)] - strictness[maskKindOf(b)]',
     killedBy: decisions,
   },
   {

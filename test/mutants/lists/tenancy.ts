@@ -11,15 +11,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'tenancy: what a tenant defines, everybody inherits',
     file: 'src/projections/catalog/commands.ts',
-    find: 'const own = tenantOf(entry.path) === null ? {} : ({ own: true } as const);',
-    replace: 'const own = {};',
+    find: 'const ownScope = tenantOf(entry.path) === null ? {} : ({ own: true } as const);',
+    replace: 'const ownScope = {};',
     killedBy: types,
   },
   {
     name: 'tenancy: a deleted id is given again while rows are left',
     file: 'src/projections/tenants/commands.ts',
-    find: 'if (existing && !existing.purged) {',
-    replace: "if (existing && !existing.purged && existing.manner !== 'purge') {",
+    find: 'if (existingTenant && !existingTenant.purged) {',
+    replace: "if (existingTenant && !existingTenant.purged && existingTenant.manner !== 'purge') {",
     killedBy: tenants,
   },
   {
@@ -32,8 +32,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'tenancy: a purge goes on behind what it did not remove',
     file: 'src/projections/tenants/purge.ts',
-    find: 'k < block.count && count < keysMax; k++',
-    replace: 'k < block.count; k++, k === block.count && (last += 9n)',
+    find: 'k < purgeBlock.count && purgedKeyCount < keysMax; k++',
+    replace: 'k < purgeBlock.count; k++, k === purgeBlock.count && (lastPurged += 9n)',
     killedBy: purge,
   },
 ];

@@ -36,11 +36,11 @@ export interface BrowserSession {
   usedMs: number;
 }
 
-const idleMs = 30 * 60_000;
+const sessionIdleMs = 30 * 60_000;
 /** A page that was sent a cookie claims its secret at once. */
-const claimMs = 60_000;
-const codeMs = 60_000;
-const sessionsMax = 1_000;
+const sessionClaimMs = 60_000;
+const sessionCodeMs = 60_000;
+const browserSessionsMax = 1_000;
 
 export class BrowserSessions {
   readonly #clock: Clock;
@@ -54,84 +54,84 @@ export class BrowserSessions {
     this.#random = random;
   }
 
-  begin(grant: Grant): BrowserSession {
+  begin(consoleGrant: Grant): BrowserSession {
     this.#dropIdle();
-    const session: BrowserSession = {
+    const browserSession: BrowserSession = {
       cookie: this.#secret(),
       secret: null,
-      administrator: grant.administrator ?? null,
-      token: grant.token ?? null,
+      administrator: consoleGrant.administrator ?? null,
+      token: consoleGrant.token ?? null,
       acting: null,
       usedMs: this.#clock.monotonicMs(),
     };
-    this.#sessions.set(session.cookie, session);
-    return session;
+    this.#sessions.set(browserSession.cookie, browserSession);
+    return browserSession;
   }
 
   /** The page's secret, given out once. A second claim ends the session: somebody else holds the first. */
-  claim(cookie: string | undefined): { readonly session: BrowserSession; readonly secret: string } {
-    const session = this.#live(cookie);
-    if (session === undefined) throw unauthenticatedError();
-    if (session.secret !== null) {
-      this.end(session);
+  claim(sessionCookie: string | undefined): { readonly session: BrowserSession; readonly secret: string } {
+    const unclaimedSession = this.#live(sessionCookie);
+    if (unclaimedSession === undefined) throw unauthenticatedError();
+    if (unclaimedSession.secret !== null) {
+      this.end(unclaimedSession);
       throw unauthenticatedError();
     }
-    const secret = this.#secret();
-    session.secret = digest(secret);
-    session.usedMs = this.#clock.monotonicMs();
-    return { session, secret };
+    const sessionSecret = this.#secret();
+    unclaimedSession.secret = secretDigest(sessionSecret);
+    unclaimedSession.usedMs = this.#clock.monotonicMs();
+    return { session: unclaimedSession, secret: sessionSecret };
   }
 
   /** The session of a cookie and a secret that belong together. Throws REL_UNAUTHENTICATED. */
-  find(cookie: string | undefined, secret: string | undefined): BrowserSession {
-    const session = this.#live(cookie);
-    const expected = session?.secret ?? noDigest;
-    const isSame = timingSafeEqual(digest(secret ?? ''), expected);
-    if (session === undefined || session.secret === null || !isSame) throw unauthenticatedError();
-    session.usedMs = this.#clock.monotonicMs();
-    return session;
+  find(sessionCookie: string | undefined, sentSecret: string | undefined): BrowserSession {
+    const browserSession = this.#live(sessionCookie);
+    const expectedDigest = browserSession?.secret ?? absentSecretDigest;
+    const isSameSecret = timingSafeEqual(secretDigest(sentSecret ?? ''), expectedDigest);
+    if (browserSession === undefined || browserSession.secret === null || !isSameSecret) throw unauthenticatedError();
+    browserSession.usedMs = this.#clock.monotonicMs();
+    return browserSession;
   }
 
-  end(session: BrowserSession): void {
-    this.#sessions.delete(session.cookie);
+  end(endedSession: BrowserSession): void {
+    this.#sessions.delete(endedSession.cookie);
   }
 
   /** A code that opens one session within a minute. */
-  mintCode(grant: Grant): string {
-    const code = this.#secret();
+  mintCode(consoleGrant: Grant): string {
+    const consoleCode = this.#secret();
     const nowMs = this.#clock.monotonicMs();
-    for (const [key, { untilMs }] of this.#codes) if (untilMs <= nowMs) this.#codes.delete(key);
-    this.#codes.set(digest(code).toString('hex'), { grant, untilMs: nowMs + codeMs });
-    return code;
+    for (const [codeDigest, { untilMs }] of this.#codes) if (untilMs <= nowMs) this.#codes.delete(codeDigest);
+    this.#codes.set(secretDigest(consoleCode).toString('hex'), { grant: consoleGrant, untilMs: nowMs + sessionCodeMs });
+    return consoleCode;
   }
 
   /** Throws REL_UNAUTHENTICATED for a code that was used, is too old or was never given out. */
-  redeem(code: string): Grant {
-    const key = digest(code).toString('hex');
-    const held = this.#codes.get(key);
-    this.#codes.delete(key);
-    if (held === undefined || held.untilMs <= this.#clock.monotonicMs()) throw unauthenticatedError();
-    return held.grant;
+  redeem(consoleCode: string): Grant {
+    const codeDigest = secretDigest(consoleCode).toString('hex');
+    const codeGrant = this.#codes.get(codeDigest);
+    this.#codes.delete(codeDigest);
+    if (codeGrant === undefined || codeGrant.untilMs <= this.#clock.monotonicMs()) throw unauthenticatedError();
+    return codeGrant.grant;
   }
 
-  #live(cookie: string | undefined): BrowserSession | undefined {
-    const session = cookie === undefined ? undefined : this.#sessions.get(cookie);
-    if (session === undefined) return undefined;
-    if (this.#isOver(session)) {
-      this.end(session);
+  #live(sessionCookie: string | undefined): BrowserSession | undefined {
+    const browserSession = sessionCookie === undefined ? undefined : this.#sessions.get(sessionCookie);
+    if (browserSession === undefined) return undefined;
+    if (this.#isOver(browserSession)) {
+      this.end(browserSession);
       return undefined;
     }
-    return session;
+    return browserSession;
   }
 
-  #isOver({ usedMs, secret }: BrowserSession): boolean {
-    return this.#clock.monotonicMs() - usedMs > (secret === null ? claimMs : idleMs);
+  #isOver({ usedMs: sessionUsedMs, secret: sessionSecret }: BrowserSession): boolean {
+    return this.#clock.monotonicMs() - sessionUsedMs > (sessionSecret === null ? sessionClaimMs : sessionIdleMs);
   }
 
   #dropIdle(): void {
-    for (const session of this.#sessions.values()) if (this.#isOver(session)) this.end(session);
-    const [oldest] = this.#sessions.values();
-    if (this.#sessions.size >= sessionsMax && oldest !== undefined) this.end(oldest);
+    for (const browserSession of this.#sessions.values()) if (this.#isOver(browserSession)) this.end(browserSession);
+    const [oldestSession] = this.#sessions.values();
+    if (this.#sessions.size >= browserSessionsMax && oldestSession !== undefined) this.end(oldestSession);
   }
 
   #secret(): string {
@@ -139,5 +139,5 @@ export class BrowserSessions {
   }
 }
 
-const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
-const noDigest = Buffer.alloc(32);
+const secretDigest = (secretText: string): Buffer => hash('sha256', secretText, 'buffer');
+const absentSecretDigest = Buffer.alloc(32);

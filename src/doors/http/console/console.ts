@@ -16,27 +16,28 @@ export class WebConsole {
   readonly #files: () => ConsoleFiles | null;
   readonly #pages = new Map<string, ConsolePage>();
 
-  constructor(clock: Clock, random: Random, files: () => ConsoleFiles | null) {
+  constructor(clock: Clock, random: Random, loadConsoleFiles: () => ConsoleFiles | null) {
     this.sessions = new BrowserSessions(clock, random);
-    this.#files = files;
+    this.#files = loadConsoleFiles;
   }
 
   /** Throws REL_NOT_IMPLEMENTED where this build has no pages. */
-  page(mount: string): ConsolePage {
-    let page = this.#pages.get(mount);
-    if (page === undefined) this.#pages.set(mount, (page = makePage(this.#buildFiles(), mount)));
-    return page;
+  page(consoleMountPath: string): ConsolePage {
+    let consolePage = this.#pages.get(consoleMountPath);
+    if (consolePage === undefined)
+      this.#pages.set(consoleMountPath, (consolePage = makePage(this.#buildFiles(), consoleMountPath)));
+    return consolePage;
   }
 
-  file(name: string): Uint8Array {
-    const bytes = this.#buildFiles().files.get(name);
-    if (bytes === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such file');
-    return bytes;
+  file(consoleFileName: string): Uint8Array {
+    const consoleFileBytes = this.#buildFiles().files.get(consoleFileName);
+    if (consoleFileBytes === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such file');
+    return consoleFileBytes;
   }
 
   #buildFiles(): ConsoleFiles {
-    const files = this.#files();
-    if (files === null) throw new ServiceError('REL_NOT_IMPLEMENTED', 'this build has no pages: npm run build makes them');
-    return files;
+    const consoleFiles = this.#files();
+    if (consoleFiles === null) throw new ServiceError('REL_NOT_IMPLEMENTED', 'this build has no pages: npm run build makes them');
+    return consoleFiles;
   }
 }

@@ -20,7 +20,7 @@ export interface ConsolePage {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-const sha256 = (content: string | Uint8Array): string => `sha256-${hash('sha256', content, 'base64')}`;
+const subresourceHash = (fileContent: string | Uint8Array): string => `sha256-${hash('sha256', fileContent, 'base64')}`;
 
 /** For every answer that the pages get, whatever it holds. */
 export const guardHeaders: Readonly<Record<string, string>> = {
@@ -30,27 +30,36 @@ export const guardHeaders: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
 };
 
-/** `mount`: path of the page, below which its files and its calls lie. */
-export function makePage({ entry, styles, files, aliases }: ConsoleFiles, mount: string): ConsolePage {
-  const pathOf = (name: string): string => `${mount}/files/${name}`;
-  const integrity = Object.fromEntries([...files].map(([name, bytes]) => [pathOf(name), sha256(bytes)]));
-  const imports = Object.fromEntries(Object.entries(aliases).map(([alias, name]) => [alias, pathOf(name)]));
-  const importMap = JSON.stringify({ imports, integrity });
-  const html = `<!doctype html>
+/** `pageMount`: path of the page, below which its files and its calls lie. */
+export function makePage(
+  { entry: entryFile, styles: pageStyles, files: pageFiles, aliases }: ConsoleFiles,
+  pageMount: string,
+): ConsolePage {
+  const filePath = (servedName: string): string => `${pageMount}/files/${servedName}`;
+  const integrityByPath = Object.fromEntries(
+    [...pageFiles].map(([fileName, fileBytes]) => [filePath(fileName), subresourceHash(fileBytes)]),
+  );
+  const moduleImports = Object.fromEntries(
+    Object.entries(aliases).map(([importAlias, fileName]) => [importAlias, filePath(fileName)]),
+  );
+  const importMap = JSON.stringify({ imports: moduleImports, integrity: integrityByPath });
+  const pageHtml = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Annals</title>
 <meta name="viewport" content="width=device-width,initial-scale=1">
-<meta name="mount" content="${mount}">
-<link rel="icon" href="data:image/svg+xml,${icon}">
-<style>${styles}</style>
+<meta name="mount" content="${pageMount}">
+<link rel="icon" href="data:image/svg+xml,${consoleIcon}">
+<style>${pageStyles}</style>
 <script type="importmap">${importMap}</script>
-<script type="module" src="${pathOf(entry)}" integrity="${sha256(files.get(entry)!)}"></script>
+<script type="module" src="${filePath(entryFile)}" integrity="${subresourceHash(pageFiles.get(entryFile)!)}"></script>
 </head><body><noscript>This page needs JavaScript.</noscript><div id="app"></div></body></html>
 `;
-  const scripts = [sha256(importMap), ...Object.values(integrity)].map((each) => `'${each}'`).join(' ');
-  const policy = [
+  const scriptHashes = [subresourceHash(importMap), ...Object.values(integrityByPath)]
+    .map((scriptHash) => `'${scriptHash}'`)
+    .join(' ');
+  const contentPolicy = [
     "default-src 'none'",
-    `script-src ${scripts}`,
-    `style-src '${sha256(styles)}'`,
+    `script-src ${scriptHashes}`,
+    `style-src '${subresourceHash(pageStyles)}'`,
     "connect-src 'self'",
     'img-src data:',
     "base-uri 'none'",
@@ -60,11 +69,11 @@ export function makePage({ entry, styles, files, aliases }: ConsoleFiles, mount:
     "trusted-types 'none'",
   ];
   return {
-    html,
+    html: pageHtml,
     headers: {
       ...guardHeaders,
       'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': policy.join('; '),
+      'content-security-policy': contentPolicy.join('; '),
       'cross-origin-opener-policy': 'same-origin',
       'x-frame-options': 'DENY',
       'permissions-policy': 'camera=(), microphone=(), geolocation=()',
@@ -72,7 +81,7 @@ export function makePage({ entry, styles, files, aliases }: ConsoleFiles, mount:
   };
 }
 
-const icon = encodeURIComponent(
+const consoleIcon = encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path d="M2 13 8 2l6 11M4.5 9h7" fill="none" stroke="#2f6f63" stroke-width="2"/></svg>',
 );
 

@@ -7,41 +7,48 @@ import { refuseForeign } from '../foreign-origin.ts';
 export const secretHeader = 'x-annals-session';
 
 /** Throws REL_ACL. `Host` keeps a foreign name that leads here out, `Origin` and `Sec-Fetch-Site` other ports of this machine. */
-export function refuseOtherPages({ headers }: FastifyRequest, bound: 'loopback' | 'any'): void {
-  refuseForeign(headers, bound);
-  const { host, origin } = headers;
-  if (origin !== undefined && hostOf(origin) !== host) throw new ServiceError('REL_ACL', 'the Origin header names another page');
-  const site = headers['sec-fetch-site'];
-  if (site !== undefined && site !== 'same-origin') throw new ServiceError('REL_ACL', 'the request comes from another page');
+export function refuseOtherPages({ headers: pageHeaders }: FastifyRequest, listenerBind: 'loopback' | 'any'): void {
+  refuseForeign(pageHeaders, listenerBind);
+  const { host: hostHeader, origin: originHeader } = pageHeaders;
+  if (originHeader !== undefined && originHost(originHeader) !== hostHeader)
+    throw new ServiceError('REL_ACL', 'the Origin header names another page');
+  const fetchSite = pageHeaders['sec-fetch-site'];
+  if (fetchSite !== undefined && fetchSite !== 'same-origin')
+    throw new ServiceError('REL_ACL', 'the request comes from another page');
 }
 
-export function boundOf({ settings }: HttpContext, mount: string): 'loopback' | 'any' {
-  return mount === consoleMount || isLoopback(settings.SERVICE_HTTP_BIND) ? 'loopback' : 'any';
+export function boundOf({ settings: httpSettings }: HttpContext, consolePath: string): 'loopback' | 'any' {
+  return consolePath === consoleMount || isLoopback(httpSettings.SERVICE_HTTP_BIND) ? 'loopback' : 'any';
 }
 
 export const consoleMount = '/admin/console';
 export const workbenchMount = '/workbench';
 
 /** Cookies of two servers on one machine would overwrite each other without the port in the name. */
-export function cookieName(request: FastifyRequest, mount: string): string {
-  return `annals-${mount.slice(mount.lastIndexOf('/') + 1)}-${request.socket.localPort ?? 0}`;
+export function cookieName(cookieRequest: FastifyRequest, cookieMount: string): string {
+  return `annals-${cookieMount.slice(cookieMount.lastIndexOf('/') + 1)}-${cookieRequest.socket.localPort ?? 0}`;
 }
 
-export function cookieOf(request: FastifyRequest, mount: string): string | undefined {
-  const name = `${cookieName(request, mount)}=`;
-  const pairs = (request.headers.cookie ?? '').split(/; */);
-  return pairs.find((pair) => pair.startsWith(name))?.slice(name.length);
+export function cookieOf(cookieRequest: FastifyRequest, cookieMount: string): string | undefined {
+  const cookiePrefix = `${cookieName(cookieRequest, cookieMount)}=`;
+  const cookiePairs = (cookieRequest.headers.cookie ?? '').split(/; */);
+  return cookiePairs.find((cookiePair) => cookiePair.startsWith(cookiePrefix))?.slice(cookiePrefix.length);
 }
 
 /** null: the browser forgets it. */
-export function setCookie(request: FastifyRequest, mount: string, value: string | null, isSecure: boolean): string {
-  const attributes = `Path=${mount}; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}${value === null ? '; Max-Age=0' : ''}`;
-  return `${cookieName(request, mount)}=${value ?? ''}; ${attributes}`;
+export function setCookie(
+  cookieRequest: FastifyRequest,
+  cookieMount: string,
+  cookieValue: string | null,
+  isSecureCookie: boolean,
+): string {
+  const cookieAttributes = `Path=${cookieMount}; HttpOnly; SameSite=Strict${isSecureCookie ? '; Secure' : ''}${cookieValue === null ? '; Max-Age=0' : ''}`;
+  return `${cookieName(cookieRequest, cookieMount)}=${cookieValue ?? ''}; ${cookieAttributes}`;
 }
 
-function hostOf(origin: string): string | null {
+function originHost(originHeader: string): string | null {
   try {
-    return new URL(origin).host;
+    return new URL(originHeader).host;
   } catch {
     return null;
   }

@@ -16,138 +16,146 @@ import { boundOf, consoleMount, cookieOf, refuseOtherPages, secretHeader, setCoo
 import { fileHeaders, guardHeaders } from './pages.ts';
 import type { Acting, BrowserSession } from './browser-sessions.ts';
 
-const page = { access: 'page', action: 'inspect', bucket: 'read' } as const;
-const secret = z.string().min(1).max(4_096);
-const actSecs = 15 * 60;
+const sessionRouteAccess = { access: 'page', action: 'inspect', bucket: 'read' } as const;
+const sessionSecretField = z.string().min(1).max(4_096);
+const actingSecs = 15 * 60;
 
-const signIn = z.strictObject({
-  admin: secret.optional().describe('the admin credential'),
-  token: secret.optional().describe('a registry token'),
-  code: secret.optional().describe('a one-time code'),
+const signInBody = z.strictObject({
+  admin: sessionSecretField.optional().describe('the admin credential'),
+  token: sessionSecretField.optional().describe('a registry token'),
+  code: sessionSecretField.optional().describe('a one-time code'),
 });
 
-const actAs = z.strictObject({
+const actingBody = z.strictObject({
   token_id: z.string().describe('the registry token whose principal, roles and tenant are taken'),
   reason: z.string().trim().min(3).max(500),
 });
 
-const methods: readonly RouteMethod[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+const forwardedMethods: readonly RouteMethod[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /** Routes below the mount of a page: the administrator's on the admin listener, the workbench's on the data listener. */
-export function sessionRoutes(mount: string): readonly Route[] {
-  const isConsole = mount === consoleMount;
+export function sessionRoutes(sessionMount: string): readonly Route[] {
+  const isConsoleMount = sessionMount === consoleMount;
   return [
     route({
       method: 'GET',
-      path: `${mount}/files/:name`,
+      path: `${sessionMount}/files/:name`,
       access: 'probe',
       action: null,
       params: z.object({ name: z.string() }),
-      handle: ({ params, reply, context }) => reply.headers(fileHeaders).send(Buffer.from(context.console.file(params.name))),
+      handle: ({ params: fileParams, reply: sessionReply, context: httpContext }) =>
+        sessionReply.headers(fileHeaders).send(Buffer.from(httpContext.console.file(fileParams.name))),
     }),
     route({
       method: 'POST',
-      path: `${mount}/session`,
-      ...page,
-      body: signIn,
-      handle: ({ body, request, reply, context }) => {
-        refuseOtherPages(request, boundOf(context, mount));
-        if (request.headers.origin === undefined) throw new ServiceError('REL_ACL', 'a page of ours sends its Origin');
-        const cookie = beginSession(context, request, body, isConsole) ?? cookieOf(request, mount);
-        const { session, secret: given } = context.console.sessions.claim(cookie);
-        guard(reply, context, request, mount, session.cookie);
-        return { secret: given, ...describeSession(context, request, session, mount) };
+      path: `${sessionMount}/session`,
+      ...sessionRouteAccess,
+      body: signInBody,
+      handle: ({ body: sessionBody, request: sessionRequest, reply: sessionReply, context: httpContext }) => {
+        refuseOtherPages(sessionRequest, boundOf(httpContext, sessionMount));
+        if (sessionRequest.headers.origin === undefined) throw new ServiceError('REL_ACL', 'a page of ours sends its Origin');
+        const sessionCookie =
+          beginSession(httpContext, sessionRequest, sessionBody, isConsoleMount) ?? cookieOf(sessionRequest, sessionMount);
+        const { session: browserSession, secret: claimedSecret } = httpContext.console.sessions.claim(sessionCookie);
+        guardSessionReply(sessionReply, httpContext, sessionRequest, sessionMount, browserSession.cookie);
+        return { secret: claimedSecret, ...describeSession(httpContext, sessionRequest, browserSession, sessionMount) };
       },
     }),
     route({
       method: 'GET',
-      path: `${mount}/session`,
-      ...page,
-      handle: ({ request, reply, context }) => {
-        const session = sessionOf(context, request, mount);
-        guard(reply, context, request, mount, session.cookie);
-        return describeSession(context, request, session, mount);
+      path: `${sessionMount}/session`,
+      ...sessionRouteAccess,
+      handle: ({ request: sessionRequest, reply: sessionReply, context: httpContext }) => {
+        const browserSession = browserSessionOf(httpContext, sessionRequest, sessionMount);
+        guardSessionReply(sessionReply, httpContext, sessionRequest, sessionMount, browserSession.cookie);
+        return describeSession(httpContext, sessionRequest, browserSession, sessionMount);
       },
     }),
     route({
       method: 'DELETE',
-      path: `${mount}/session`,
-      ...page,
-      handle: async ({ request, reply, context }) => {
-        const session = sessionOf(context, request, mount);
-        await endActing(context, request, session);
-        context.console.sessions.end(session);
-        guard(reply, context, request, mount, null);
+      path: `${sessionMount}/session`,
+      ...sessionRouteAccess,
+      handle: async ({ request: sessionRequest, reply: sessionReply, context: httpContext }) => {
+        const browserSession = browserSessionOf(httpContext, sessionRequest, sessionMount);
+        await endActing(httpContext, sessionRequest, browserSession);
+        httpContext.console.sessions.end(browserSession);
+        guardSessionReply(sessionReply, httpContext, sessionRequest, sessionMount, null);
         return { ended: true };
       },
     }),
     route({
       method: 'PUT',
-      path: `${mount}/session/token`,
-      ...page,
-      body: z.strictObject({ token: secret }),
-      handle: ({ body, request, context }) => {
-        const session = sessionOf(context, request, mount);
-        callerOfToken(context, request, body.token);
-        session.token = body.token;
-        return describeSession(context, request, session, mount);
+      path: `${sessionMount}/session/token`,
+      ...sessionRouteAccess,
+      body: z.strictObject({ token: sessionSecretField }),
+      handle: ({ body: sessionBody, request: sessionRequest, context: httpContext }) => {
+        const browserSession = browserSessionOf(httpContext, sessionRequest, sessionMount);
+        callerOfToken(httpContext, sessionRequest, sessionBody.token);
+        browserSession.token = sessionBody.token;
+        return describeSession(httpContext, sessionRequest, browserSession, sessionMount);
       },
     }),
-    ...(isConsole ? actingRoutes(mount) : []),
-    ...methods.map((method) =>
+    ...(isConsoleMount ? consoleActingRoutes(sessionMount) : []),
+    ...forwardedMethods.map((forwardedMethod) =>
       route({
-        method,
-        path: `${mount}/api/*`,
-        ...page,
+        method: forwardedMethod,
+        path: `${sessionMount}/api/*`,
+        ...sessionRouteAccess,
         reads: 'stream',
-        handle: ({ request, reply, context }) => {
-          const session = sessionOf(context, request, mount);
-          const token = tokenOf(context, session);
-          if (token === null)
+        handle: ({ request: sessionRequest, reply: sessionReply, context: httpContext }) => {
+          const browserSession = browserSessionOf(httpContext, sessionRequest, sessionMount);
+          const registryToken = sessionToken(httpContext, browserSession);
+          if (registryToken === null)
             throw new ServiceError('REL_ACL', 'this session holds no registry token: paste one, or act as a principal');
-          forward(context.console.data!, `${mount}/api`, `Bearer ${token}`, request, reply);
+          forwardToListener(
+            httpContext.console.data!,
+            `${sessionMount}/api`,
+            `Bearer ${registryToken}`,
+            sessionRequest,
+            sessionReply,
+          );
         },
       }),
     ),
   ];
 }
 
-function actingRoutes(mount: string): readonly Route[] {
+function consoleActingRoutes(actingMount: string): readonly Route[] {
   return [
     route({
       method: 'POST',
-      path: `${mount}/session/acting`,
-      ...page,
-      body: actAs,
-      handle: async ({ body, request, context }) => {
-        const session = sessionOf(context, request, mount);
-        becomeAdministrator(context, request, session);
-        if (tokenOf(context, session) !== session.token)
+      path: `${actingMount}/session/acting`,
+      ...sessionRouteAccess,
+      body: actingBody,
+      handle: async ({ body: actingFields, request: sessionRequest, context: httpContext }) => {
+        const actingSession = browserSessionOf(httpContext, sessionRequest, actingMount);
+        requireAdministrator(httpContext, sessionRequest, actingSession);
+        if (sessionToken(httpContext, actingSession) !== actingSession.token)
           throw new ServiceError('REL_CONFLICT', 'this session acts as somebody already: end that first');
-        session.acting = await mintActing(context, request, body);
-        return describeSession(context, request, session, mount);
+        actingSession.acting = await mintActing(httpContext, sessionRequest, actingFields);
+        return describeSession(httpContext, sessionRequest, actingSession, actingMount);
       },
     }),
     route({
       method: 'DELETE',
-      path: `${mount}/session/acting`,
-      ...page,
-      handle: async ({ request, context }) => {
-        const session = sessionOf(context, request, mount);
-        await endActing(context, request, session);
-        return describeSession(context, request, session, mount);
+      path: `${actingMount}/session/acting`,
+      ...sessionRouteAccess,
+      handle: async ({ request: sessionRequest, context: httpContext }) => {
+        const actingSession = browserSessionOf(httpContext, sessionRequest, actingMount);
+        await endActing(httpContext, sessionRequest, actingSession);
+        return describeSession(httpContext, sessionRequest, actingSession, actingMount);
       },
     }),
-    ...methods.map((method) =>
+    ...forwardedMethods.map((forwardedMethod) =>
       route({
-        method,
-        path: `${mount}/administer/*`,
-        ...page,
+        method: forwardedMethod,
+        path: `${actingMount}/administer/*`,
+        ...sessionRouteAccess,
         reads: 'stream',
-        handle: ({ request, reply, context }) => {
-          const { administrator } = sessionOf(context, request, mount);
+        handle: ({ request: sessionRequest, reply: sessionReply, context: httpContext }) => {
+          const { administrator } = browserSessionOf(httpContext, sessionRequest, actingMount);
           if (administrator === null) throw new ServiceError('REL_ACL', 'this session is not the administrator’s');
-          forward(context.console.admin!, `${mount}/administer`, administrator, request, reply);
+          forwardToListener(httpContext.console.admin!, `${actingMount}/administer`, administrator, sessionRequest, sessionReply);
         },
       }),
     ),
@@ -156,148 +164,184 @@ function actingRoutes(mount: string): readonly Route[] {
 
 /** The cookie of a new session; undefined where the body brings no credential, as that of a page that was redirected does. */
 function beginSession(
-  context: HttpContext,
-  request: FastifyRequest,
-  { admin, token, code }: z.output<typeof signIn>,
-  isConsole: boolean,
+  httpContext: HttpContext,
+  sessionRequest: FastifyRequest,
+  { admin: adminCredential, token: registryToken, code: oneTimeCode }: z.output<typeof signInBody>,
+  isConsoleMount: boolean,
 ): string | undefined {
-  const { sessions } = context.console;
-  if (code !== undefined) return sessions.begin(sessions.redeem(code)).cookie;
-  if (token !== undefined) {
-    callerOfToken(context, request, token);
-    return sessions.begin({ token }).cookie;
+  const { sessions: browserSessions } = httpContext.console;
+  if (oneTimeCode !== undefined) return browserSessions.begin(browserSessions.redeem(oneTimeCode)).cookie;
+  if (registryToken !== undefined) {
+    callerOfToken(httpContext, sessionRequest, registryToken);
+    return browserSessions.begin({ token: registryToken }).cookie;
   }
-  if (admin === undefined || !isConsole) return undefined;
-  const administrator = `Bearer ${admin}`;
-  context.authenticator.adminCaller({ authorization: administrator, door: 'http-admin', clientIp: request.ip });
-  return sessions.begin({ administrator }).cookie;
+  if (adminCredential === undefined || !isConsoleMount) return undefined;
+  const adminAuthorization = `Bearer ${adminCredential}`;
+  httpContext.authenticator.adminCaller({ authorization: adminAuthorization, door: 'http-admin', clientIp: sessionRequest.ip });
+  return browserSessions.begin({ administrator: adminAuthorization }).cookie;
 }
 
-function sessionOf(context: HttpContext, request: FastifyRequest, mount: string): BrowserSession {
-  refuseOtherPages(request, boundOf(context, mount));
-  const consoleSession = context.console.sessions.find(cookieOf(request, mount), headerText(request, secretHeader) ?? undefined);
-  context.connections.know(request.raw.socket);
+function browserSessionOf(httpContext: HttpContext, sessionRequest: FastifyRequest, sessionMount: string): BrowserSession {
+  refuseOtherPages(sessionRequest, boundOf(httpContext, sessionMount));
+  const consoleSession = httpContext.console.sessions.find(
+    cookieOf(sessionRequest, sessionMount),
+    headerText(sessionRequest, secretHeader) ?? undefined,
+  );
+  httpContext.connections.know(sessionRequest.raw.socket);
   return consoleSession;
 }
 
-function callerOfToken({ authenticator }: HttpContext, request: FastifyRequest, token: string): Caller {
-  return authenticator.dataCaller({ authorization: `Bearer ${token}`, door: 'http', clientIp: request.ip });
+function callerOfToken({ authenticator }: HttpContext, sessionRequest: FastifyRequest, registryToken: string): Caller {
+  return authenticator.dataCaller({ authorization: `Bearer ${registryToken}`, door: 'http', clientIp: sessionRequest.ip });
 }
 
 /** The token of the principal that the administrator acts as, else the session's own. */
-function tokenOf({ clock }: HttpContext, session: BrowserSession): string | null {
-  if (session.acting !== null && clock.now() >= session.acting.expiresAt) session.acting = null;
-  return session.acting?.token ?? session.token;
+function sessionToken({ clock }: HttpContext, browserSession: BrowserSession): string | null {
+  if (browserSession.acting !== null && clock.now() >= browserSession.acting.expiresAt) browserSession.acting = null;
+  return browserSession.acting?.token ?? browserSession.token;
 }
 
 /** Sends the request on to the routes of a listener, under the credential that the session stands for. */
-function forward(
-  routing: (request: FastifyRequest['raw'], response: FastifyReply['raw']) => void,
-  prefix: string,
-  authorization: string,
+function forwardToListener(
+  listenerRouting: (sessionRequest: FastifyRequest['raw'], response: FastifyReply['raw']) => void,
+  forwardedPrefix: string,
+  sessionAuthorization: string,
   request: FastifyRequest,
-  reply: FastifyReply,
+  forwardedReply: FastifyReply,
 ): void {
-  const { raw } = request;
-  raw.url = raw.url!.slice(prefix.length);
-  delete raw.headers.cookie;
-  delete raw.headers[secretHeader];
-  raw.headers.authorization = authorization;
-  for (const [name, value] of Object.entries(guardHeaders)) reply.raw.setHeader(name, value);
-  reply.hijack();
-  routing(raw, reply.raw);
+  const { raw: forwardedRequest } = request;
+  forwardedRequest.url = forwardedRequest.url!.slice(forwardedPrefix.length);
+  delete forwardedRequest.headers.cookie;
+  delete forwardedRequest.headers[secretHeader];
+  forwardedRequest.headers.authorization = sessionAuthorization;
+  for (const [guardName, guardValue] of Object.entries(guardHeaders)) forwardedReply.raw.setHeader(guardName, guardValue);
+  forwardedReply.hijack();
+  listenerRouting(forwardedRequest, forwardedReply.raw);
 }
 
-function guard(reply: FastifyReply, { tls }: HttpContext, request: FastifyRequest, mount: string, cookie: string | null): void {
-  const isSecure = (tls ?? null) !== null && mount !== consoleMount;
-  reply.headers({ ...guardHeaders, 'set-cookie': setCookie(request, mount, cookie, isSecure) });
+function guardSessionReply(
+  sessionReply: FastifyReply,
+  { tls }: HttpContext,
+  sessionRequest: FastifyRequest,
+  sessionMount: string,
+  sessionCookie: string | null,
+): void {
+  const isSecureCookie = (tls ?? null) !== null && sessionMount !== consoleMount;
+  sessionReply.headers({ ...guardHeaders, 'set-cookie': setCookie(sessionRequest, sessionMount, sessionCookie, isSecureCookie) });
 }
 
 /** The session as the page may know it: whom it stands for, never by which credential. */
-function describeSession(context: HttpContext, request: FastifyRequest, session: BrowserSession, mount: string) {
-  const { system } = context;
-  const token = tokenOf(context, session);
-  let caller: Caller | null = null;
-  if (token !== null) {
+function describeSession(
+  httpContext: HttpContext,
+  sessionRequest: FastifyRequest,
+  browserSession: BrowserSession,
+  sessionMount: string,
+) {
+  const { system: systemDesk } = httpContext;
+  const registryToken = sessionToken(httpContext, browserSession);
+  let sessionCaller: Caller | null = null;
+  if (registryToken !== null) {
     try {
-      caller = callerOfToken(context, request, token);
-    } catch (error) {
-      if (!(error instanceof ServiceError) || error.code !== 'REL_UNAUTHENTICATED') throw error;
-      if (session.acting === null) session.token = null;
-      session.acting = null;
+      sessionCaller = callerOfToken(httpContext, sessionRequest, registryToken);
+    } catch (tokenError) {
+      if (!(tokenError instanceof ServiceError) || tokenError.code !== 'REL_UNAUTHENTICATED') throw tokenError;
+      if (browserSession.acting === null) browserSession.token = null;
+      browserSession.acting = null;
     }
   }
-  if (caller === null && session.token === null && session.administrator === null) {
-    context.console.sessions.end(session);
+  if (sessionCaller === null && browserSession.token === null && browserSession.administrator === null) {
+    httpContext.console.sessions.end(browserSession);
     throw unauthenticatedError();
   }
-  const { acting } = session;
+  const { acting: sessionActing } = browserSession;
   return {
-    mount,
-    version: system.version,
-    profile: system.profile,
-    demo: system.demo,
-    administrator: session.administrator !== null,
-    caller: caller && {
-      principal: caller.principal,
-      tenant: caller.tenant,
-      organization: caller.path,
-      roles: caller.roles,
-      purposes: caller.purposes,
+    mount: sessionMount,
+    version: systemDesk.version,
+    profile: systemDesk.profile,
+    demo: systemDesk.demo,
+    administrator: browserSession.administrator !== null,
+    caller: sessionCaller && {
+      principal: sessionCaller.principal,
+      tenant: sessionCaller.tenant,
+      organization: sessionCaller.path,
+      roles: sessionCaller.roles,
+      purposes: sessionCaller.purposes,
     },
-    acting: acting && {
-      principal: acting.principal,
-      organization: acting.organization,
-      reason: acting.reason,
-      expires_at: formatInstant(acting.expiresAt),
+    acting: sessionActing && {
+      principal: sessionActing.principal,
+      organization: sessionActing.organization,
+      reason: sessionActing.reason,
+      expires_at: formatInstant(sessionActing.expiresAt),
     },
   };
 }
 
-function becomeAdministrator(context: HttpContext, request: FastifyRequest, { administrator }: BrowserSession): void {
-  if (administrator === null) throw new ServiceError('REL_ACL', 'only the administrator acts as somebody else');
-  request.caller = context.authenticator.adminCaller({ authorization: administrator, door: 'http-admin', clientIp: request.ip });
+function requireAdministrator(
+  httpContext: HttpContext,
+  sessionRequest: FastifyRequest,
+  { administrator: adminAuthorization }: BrowserSession,
+): void {
+  if (adminAuthorization === null) throw new ServiceError('REL_ACL', 'only the administrator acts as somebody else');
+  sessionRequest.caller = httpContext.authenticator.adminCaller({
+    authorization: adminAuthorization,
+    door: 'http-admin',
+    clientIp: sessionRequest.ip,
+  });
 }
 
 /** A token that ends by itself; the access record holds the reason. */
 function mintActing(
-  context: HttpContext,
-  request: FastifyRequest,
-  { token_id: id, reason }: z.output<typeof actAs>,
+  httpContext: HttpContext,
+  sessionRequest: FastifyRequest,
+  { token_id: actedTokenId, reason: actingReason }: z.output<typeof actingBody>,
 ): Promise<Acting> {
-  return invoke(context, request, 'administer', undefined, async (invocation) => {
-    const like = invocation.tokens().find((token) => token.id === id);
-    if (like === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such token');
-    const { principal, tenant, organization, roles, attributes, purposes } = like;
-    const drafted = draftToken(
+  return invoke(httpContext, sessionRequest, 'administer', undefined, async (mintInvocation) => {
+    const actedToken = mintInvocation.tokens().find((registryToken) => registryToken.id === actedTokenId);
+    if (actedToken === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such token');
+    const {
+      principal: actedPrincipal,
+      tenant: actedTenant,
+      organization: actedOrganization,
+      roles,
+      attributes,
+      purposes,
+    } = actedToken;
+    const actingDraft = draftToken(
       {
-        principal,
-        tenant: tenant ?? undefined,
-        organization: organization ?? undefined,
+        principal: actedPrincipal,
+        tenant: actedTenant ?? undefined,
+        organization: actedOrganization ?? undefined,
         roles,
         attributes,
         purposes,
-        expiresInSecs: actSecs,
+        expiresInSecs: actingSecs,
       },
-      context.ids,
-      context.random,
-      context.clock.now(),
+      httpContext.ids,
+      httpContext.random,
+      httpContext.clock.now(),
     );
-    invocation.describe({ template: `act as ${principal}`, breakGlass: reason });
-    await invocation.submit({ kind: 'mint-token', token: drafted.record }, { sync: true });
-    const { id: tokenId, expiresAt } = drafted.record;
-    return { principal, organization, reason, tokenId, token: drafted.token, expiresAt };
+    mintInvocation.describe({ template: `act as ${actedPrincipal}`, breakGlass: actingReason });
+    await mintInvocation.submit({ kind: 'mint-token', token: actingDraft.record }, { sync: true });
+    const { id: tokenId, expiresAt } = actingDraft.record;
+    return {
+      principal: actedPrincipal,
+      organization: actedOrganization,
+      reason: actingReason,
+      tokenId,
+      token: actingDraft.token,
+      expiresAt,
+    };
   });
 }
 
 /** The minted token is revoked, unless it has ended by itself. */
-async function endActing(context: HttpContext, request: FastifyRequest, session: BrowserSession): Promise<void> {
-  const { acting } = session;
-  if (acting === null) return;
-  session.acting = null;
-  if (context.clock.now() >= acting.expiresAt) return;
-  becomeAdministrator(context, request, session);
-  await invoke(context, request, 'administer', undefined, (invocation) =>
-    submitNamed(invocation, { kind: 'revoke-token', id: acting.tokenId }),
+async function endActing(httpContext: HttpContext, sessionRequest: FastifyRequest, actingSession: BrowserSession): Promise<void> {
+  const { acting: endedActing } = actingSession;
+  if (endedActing === null) return;
+  actingSession.acting = null;
+  if (httpContext.clock.now() >= endedActing.expiresAt) return;
+  requireAdministrator(httpContext, sessionRequest, actingSession);
+  await invoke(httpContext, sessionRequest, 'administer', undefined, (revokeInvocation) =>
+    submitNamed(revokeInvocation, { kind: 'revoke-token', id: endedActing.tokenId }),
   );
 }

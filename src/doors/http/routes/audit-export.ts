@@ -14,115 +14,121 @@ import { callerOf, invoke } from '../invoke.ts';
 import { route, type Route } from '../route.ts';
 import { auditFilter, auditFilters, shownAuditEntry } from './audit.ts';
 
-const formats = ['ndjson', 'csv'] as const;
-type Format = (typeof formats)[number];
+const auditFormats = ['ndjson', 'csv'] as const;
+type AuditFormat = (typeof auditFormats)[number];
 
-const exportBody = z
-  .strictObject({ ...auditFilters, format: z.enum(formats).optional().describe('ndjson by default') })
+const auditExportBody = z
+  .strictObject({ ...auditFilters, format: z.enum(auditFormats).optional().describe('ndjson by default') })
   .meta({ id: 'AuditExport' });
 
-type ExportBody = z.output<typeof exportBody>;
+type AuditExportBody = z.output<typeof auditExportBody>;
 
-const mediaTypes: Readonly<Record<Format, string>> = {
+const auditMediaTypes: Readonly<Record<AuditFormat, string>> = {
   ndjson: 'application/x-ndjson; charset=utf-8',
   csv: 'text/csv; charset=utf-8; header=present',
 };
 
-const entriesPerPiece = 256;
+const auditEntriesPerPiece = 256;
 
-const exportRoute = (access: 'token' | 'admin'): Route =>
+const auditExportRoute = (auditAccess: 'token' | 'admin'): Route =>
   route({
     method: 'POST',
-    path: access === 'admin' ? '/admin/audit/export' : '/api/v1/audit/export',
-    access,
+    path: auditAccess === 'admin' ? '/admin/audit/export' : '/api/v1/audit/export',
+    access: auditAccess,
     action: 'audit',
     bucket: 'read',
     summary: 'Audit entries as a file: NDJSON, with the members of /audit/entries, or CSV',
     tags: ['audit'],
-    body: exportBody.nullish(),
+    body: auditExportBody.nullish(),
     replies: { 200: z.string().describe('one entry a line, in the order of the log') },
     example: { body: { format: 'csv' } },
-    handle: ({ body, request, reply, context }) => send(context, request, reply, body ?? {}),
+    handle: ({ body: exportFields, request: exportRequest, reply: exportHttpReply, context: httpContext }) =>
+      sendAuditExport(httpContext, exportRequest, exportHttpReply, exportFields ?? {}),
   });
 
-export const auditExportRoutes = [exportRoute('token')];
-export const adminAuditExportRoutes = [exportRoute('admin')];
+export const auditExportRoutes = [auditExportRoute('token')];
+export const adminAuditExportRoutes = [auditExportRoute('admin')];
 
-async function send(
-  context: HttpContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { format = 'ndjson', ...given }: ExportBody,
+async function sendAuditExport(
+  httpContext: HttpContext,
+  exportRequest: FastifyRequest,
+  exportHttpReply: FastifyReply,
+  { format: auditFormat = 'ndjson', ...exportFilters }: AuditExportBody,
 ): Promise<FastifyReply> {
-  const filter = auditFilter(given);
-  const { entries, count, proofs } = await invoke(context, request, 'audit', undefined, async (invocation) => {
-    const asked = Object.entries(given).filter(([, value]) => value !== undefined);
-    invocation.describe({
-      template: ['AUDIT EXPORT', format, ...asked.map(([name]) => `${name}=?`)].join(' '),
-      literals: asked.map(([, value]) => value!),
+  const auditSelection = auditFilter(exportFilters);
+  const {
+    entries: auditEntries,
+    count: auditCount,
+    proofs: auditProofs,
+  } = await invoke(httpContext, exportRequest, 'audit', undefined, async (exportInvocation) => {
+    const statedFilters = Object.entries(exportFilters).filter(([, filterValue]) => filterValue !== undefined);
+    exportInvocation.describe({
+      template: ['AUDIT EXPORT', auditFormat, ...statedFilters.map(([filterName]) => `${filterName}=?`)].join(' '),
+      literals: statedFilters.map(([, filterValue]) => filterValue!),
     });
-    const audit = invocation.audit();
+    const auditReader = exportInvocation.audit();
     // Both look at the log as it is in this turn, which has no record of this export yet.
-    const all = audit.all(filter);
-    const counted = await audit.count(filter);
-    invocation.describe({ rowCount: counted.count });
-    return { entries: all, count: counted.count, proofs: invocation.proofs() };
+    const selectedEntries = auditReader.all(auditSelection);
+    const auditTotals = await auditReader.count(auditSelection);
+    exportInvocation.describe({ rowCount: auditTotals.count });
+    return { entries: selectedEntries, count: auditTotals.count, proofs: exportInvocation.proofs() };
   });
-  const headers = {
-    'content-type': mediaTypes[format],
-    'content-disposition': `attachment; filename="audit.${format}"`,
+  const exportHeaders = {
+    'content-type': auditMediaTypes[auditFormat],
+    'content-disposition': `attachment; filename="audit.${auditFormat}"`,
     'cache-control': 'no-store',
-    'x-service-row-count': String(count),
+    'x-service-row-count': String(auditCount),
   };
   // The trail holds digests, and no cell of a row.
-  const body = openBody(context, request, reply, headers, { overtaken: () => false });
-  if (body === null) return reply;
-  const renew = (): void => {
+  const exportReply = openBody(httpContext, exportRequest, exportHttpReply, exportHeaders, { overtaken: () => false });
+  if (exportReply === null) return exportHttpReply;
+  const renewCaller = (): void => {
     // Reading takes as long as the client does: a token that was revoked meanwhile reads no further.
-    context.authenticator.renew(callerOf(request));
+    httpContext.authenticator.renew(callerOf(exportRequest));
   };
-  for await (const piece of piecesOf(entries, format, proofs)) if (!(await body.send(one(piece, renew)))) return reply;
-  await body.sendAll([][Symbol.iterator]());
-  return reply;
+  for await (const auditPieceText of auditPieces(auditEntries, auditFormat, auditProofs))
+    if (!(await exportReply.send(auditPiece(auditPieceText, renewCaller)))) return exportHttpReply;
+  await exportReply.sendAll([][Symbol.iterator]());
+  return exportHttpReply;
 }
 
 /** A reading that fails ends in a piece that can't be made, so that the connection ends where the entries do. */
-async function* piecesOf(
-  entries: AsyncIterable<AuditEntry>,
-  format: Format,
-  proofs: Pick<ProofReader, 'leafHash'>,
+async function* auditPieces(
+  auditEntries: AsyncIterable<AuditEntry>,
+  auditFormat: AuditFormat,
+  leafProofs: Pick<ProofReader, 'leafHash'>,
 ): AsyncGenerator<() => string, void> {
-  let text = format === 'csv' ? headerLine : '';
-  let lines = 0;
-  const take = (): (() => string) => {
-    const whole = text;
-    text = '';
-    lines = 0;
-    return () => whole;
+  let auditText = auditFormat === 'csv' ? auditCsvHeader : '';
+  let auditLineCount = 0;
+  const takePiece = (): (() => string) => {
+    const pieceText = auditText;
+    auditText = '';
+    auditLineCount = 0;
+    return () => pieceText;
   };
   try {
-    for await (const entry of entries) {
-      const shownEntry = shownAuditEntry(entry, proofs);
-      text += format === 'csv' ? csvLine(shownEntry) : `${exactJson(shownEntry)}\n`;
-      if (++lines === entriesPerPiece) yield take();
+    for await (const auditEntry of auditEntries) {
+      const shownEntry = shownAuditEntry(auditEntry, leafProofs);
+      auditText += auditFormat === 'csv' ? auditCsvLine(shownEntry) : `${exactJson(shownEntry)}\n`;
+      if (++auditLineCount === auditEntriesPerPiece) yield takePiece();
     }
-    yield take();
-  } catch (error) {
+    yield takePiece();
+  } catch (auditError) {
     yield () => {
-      throw error;
+      throw auditError;
     };
   }
 }
 
-function* one(piece: () => string, check: () => void): Generator<Uint8Array, void> {
-  check();
-  yield Buffer.from(piece());
+function* auditPiece(pieceText: () => string, checkCaller: () => void): Generator<Uint8Array, void> {
+  checkCaller();
+  yield Buffer.from(pieceText());
 }
 
-type Shown = ReturnType<typeof shownAuditEntry>;
+type ShownAuditRow = ReturnType<typeof shownAuditEntry>;
 
 /** All members, in their order: a new member must become a column, or this does not compile. */
-const columns = Object.keys({
+const auditColumns = Object.keys({
   leaf_index: true,
   index_in_entry: true,
   time: true,
@@ -148,21 +154,21 @@ const columns = Object.keys({
   correlation_id: true,
   entry_hash: true,
   prev_hash: true,
-} satisfies Record<keyof Shown, true>) as (keyof Shown)[];
+} satisfies Record<keyof ShownAuditRow, true>) as (keyof ShownAuditRow)[];
 
-const headerLine = `${columns.map((name) => quote(name)).join(',')}\r\n`;
+const auditCsvHeader = `${auditColumns.map((auditColumn) => quoteAuditText(auditColumn)).join(',')}\r\n`;
 
 /** A line of CSV like those of /export: texts stand in quotes, nothing else does, an empty field is NULL. */
-function csvLine(shownEntry: Shown): string {
-  return `${columns.map((name) => field(shownEntry[name])).join(',')}\r\n`;
+function auditCsvLine(shownEntry: ShownAuditRow): string {
+  return `${auditColumns.map((auditColumn) => auditCsvField(shownEntry[auditColumn])).join(',')}\r\n`;
 }
 
-function field(value: Shown[keyof Shown]): string {
-  if (value === null) return '';
-  if (typeof value === 'string') return quote(value);
-  return typeof value === 'object' ? quote(exactJson(value)) : String(value);
+function auditCsvField(auditCell: ShownAuditRow[keyof ShownAuditRow]): string {
+  if (auditCell === null) return '';
+  if (typeof auditCell === 'string') return quoteAuditText(auditCell);
+  return typeof auditCell === 'object' ? quoteAuditText(exactJson(auditCell)) : String(auditCell);
 }
 
-function quote(text: string): string {
-  return `"${text.replaceAll('"', '""')}"`;
+function quoteAuditText(auditCellText: string): string {
+  return `"${auditCellText.replaceAll('"', '""')}"`;
 }

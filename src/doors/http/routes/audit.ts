@@ -11,8 +11,8 @@ import { base64 } from '../../schemas/proof-document.ts';
 import { route, type Route } from '../route.ts';
 import { nanoseconds, parametersOf } from '../schemas.ts';
 
-const entriesMax = 1_000;
-const entriesDefault = 100;
+const auditEntriesMax = 1_000;
+const auditEntriesDefault = 100;
 
 export const auditFilters = {
   since: z.string().optional().describe('ISO-8601 or nanoseconds; inclusive'),
@@ -26,7 +26,7 @@ export const auditFilters = {
 
 type AuditFilters = z.infer<z.ZodObject<typeof auditFilters>>;
 
-const countQuery = parametersOf(auditFilters);
+const auditCountQuery = parametersOf(auditFilters);
 
 export const auditQuery = parametersOf({
   ...auditFilters,
@@ -35,10 +35,10 @@ export const auditQuery = parametersOf({
     .string()
     .regex(/^\d{1,4}$/)
     .optional()
-    .describe(`1 to ${entriesMax}`),
+    .describe(`1 to ${auditEntriesMax}`),
 });
 
-const entry = z
+const auditEntryShape = z
   .object({
     leaf_index: z.int(),
     index_in_entry: z.int(),
@@ -78,110 +78,126 @@ const entry = z
   })
   .meta({ id: 'AuditEntry' });
 
-const treeSize = z.int().describe('entries that are durable: what a proof can be asked over');
+const auditTreeSize = z.int().describe('entries that are durable: what a proof can be asked over');
 
 export const auditPage = z
-  .object({ entries: z.array(entry), next: z.string().nullable(), tree_size: treeSize })
+  .object({ entries: z.array(auditEntryShape), next: z.string().nullable(), tree_size: auditTreeSize })
   .meta({ id: 'AuditPage' });
 
 /** GET /audit/count, /audit/entries; GET /admin/audit/count, /admin/audit/entries. */
-const auditRoutesOf = (access: 'token' | 'admin'): readonly Route[] => {
-  const under = access === 'admin' ? '/admin' : '';
-  const config = { access, action: 'audit', bucket: 'read' } as const;
+const auditRoutesFor = (auditAccess: 'token' | 'admin'): readonly Route[] => {
+  const auditPrefix = auditAccess === 'admin' ? '/admin' : '';
+  const auditConfig = { access: auditAccess, action: 'audit', bucket: 'read' } as const;
   return [
     route({
       method: 'GET',
-      path: `${under}/audit/count`,
-      ...config,
+      path: `${auditPrefix}/audit/count`,
+      ...auditConfig,
       summary: 'Count audit entries',
       tags: ['audit'],
-      query: countQuery,
+      query: auditCountQuery,
       replies: {
-        200: z.object({ count: z.int(), tree_size: treeSize, by_kind: z.record(z.string(), z.int()) }),
+        200: z.object({ count: z.int(), tree_size: auditTreeSize, by_kind: z.record(z.string(), z.int()) }),
       },
-      run: async (invocation, { query }) => {
-        const { count, byAction } = await invocation.audit().count(auditFilter(query));
-        return { count, tree_size: invocation.proofs().treeSize, by_kind: byAction };
+      run: async (auditInvocation, { query: auditParameters }) => {
+        const { count: auditCount, byAction: countByAction } = await auditInvocation.audit().count(auditFilter(auditParameters));
+        return { count: auditCount, tree_size: auditInvocation.proofs().treeSize, by_kind: countByAction };
       },
     }),
 
     route({
       method: 'GET',
-      path: `${under}/audit/entries`,
-      ...config,
+      path: `${auditPrefix}/audit/entries`,
+      ...auditConfig,
       summary: 'Read audit entries',
       tags: ['audit'],
       query: auditQuery,
       replies: { 200: auditPage },
-      run: async (invocation, { query }) => {
-        const page = await invocation.audit().entries(toAuditQuery(query));
-        invocation.describe({ rowCount: page.entries.length });
-        return auditShown(page, invocation.proofs());
+      run: async (auditInvocation, { query: auditParameters }) => {
+        const auditEntryPage = await auditInvocation.audit().entries(toAuditQuery(auditParameters));
+        auditInvocation.describe({ rowCount: auditEntryPage.entries.length });
+        return auditShown(auditEntryPage, auditInvocation.proofs());
       },
     }),
   ];
 };
 
-export const auditRoutes = auditRoutesOf('token');
-export const adminAuditRoutes = auditRoutesOf('admin');
+export const auditRoutes = auditRoutesFor('token');
+export const adminAuditRoutes = auditRoutesFor('admin');
 
-export function toAuditQuery(query: z.infer<typeof auditQuery>): AuditQuery {
-  const limit = query.limit === undefined ? entriesDefault : Number(query.limit);
-  if (limit < 1 || limit > entriesMax) throw new ServiceError('REL_INVALID', `limit must be 1 to ${entriesMax}`);
-  return { ...auditFilter(query), limit, ...(query.after === undefined ? {} : { after: query.after }) };
-}
-
-export function auditShown(page: AuditPage, proofs: ProofReader): Record<string, unknown> {
-  const { entries, next } = page;
-  return { entries: entries.map((record) => shownAuditEntry(record, proofs)), next, tree_size: proofs.treeSize };
-}
-
-export function shownAuditEntry(record: AuditEntry, proofs: Pick<ProofReader, 'leafHash'>) {
+export function toAuditQuery(auditParameters: z.infer<typeof auditQuery>): AuditQuery {
+  const entryLimit = auditParameters.limit === undefined ? auditEntriesDefault : Number(auditParameters.limit);
+  if (entryLimit < 1 || entryLimit > auditEntriesMax)
+    throw new ServiceError('REL_INVALID', `limit must be 1 to ${auditEntriesMax}`);
   return {
-    leaf_index: record.leaf,
-    index_in_entry: record.indexInEntry,
-    time: record.time,
-    kind: record.action === 'agreement' ? ('agreement' as const) : ('access' as const),
-    action: record.action,
-    principal: record.principal,
-    tenant_id: record.tenant,
-    organization: record.path,
-    door: record.door,
-    purpose: record.purpose,
-    object_type: record.objectType,
-    decision: record.decision,
-    code: record.code,
-    template: record.template,
-    query_digest: record.literalDigest,
-    break_glass: record.stated?.breakGlass ?? null,
-    access_scope_ref: record.stated?.accessScopeRef ?? null,
+    ...auditFilter(auditParameters),
+    limit: entryLimit,
+    ...(auditParameters.after === undefined ? {} : { after: auditParameters.after }),
+  };
+}
+
+export function auditShown(auditEntryPage: AuditPage, proofs: ProofReader): Record<string, unknown> {
+  const { entries: pageEntries, next: nextCursor } = auditEntryPage;
+  return {
+    entries: pageEntries.map((auditRecord) => shownAuditEntry(auditRecord, proofs)),
+    next: nextCursor,
+    tree_size: proofs.treeSize,
+  };
+}
+
+export function shownAuditEntry(auditRecord: AuditEntry, leafProofs: Pick<ProofReader, 'leafHash'>) {
+  return {
+    leaf_index: auditRecord.leaf,
+    index_in_entry: auditRecord.indexInEntry,
+    time: auditRecord.time,
+    kind: auditRecord.action === 'agreement' ? ('agreement' as const) : ('access' as const),
+    action: auditRecord.action,
+    principal: auditRecord.principal,
+    tenant_id: auditRecord.tenant,
+    organization: auditRecord.path,
+    door: auditRecord.door,
+    purpose: auditRecord.purpose,
+    object_type: auditRecord.objectType,
+    decision: auditRecord.decision,
+    code: auditRecord.code,
+    template: auditRecord.template,
+    query_digest: auditRecord.literalDigest,
+    break_glass: auditRecord.stated?.breakGlass ?? null,
+    access_scope_ref: auditRecord.stated?.accessScopeRef ?? null,
     statements:
-      record.statements?.map(({ template, literalDigest, objectType, rowCount }) => ({
-        template,
-        query_digest: literalDigest,
-        object_type: objectType,
-        row_count: rowCount,
-      })) ?? null,
-    as_of_system: record.basis === 0n ? null : record.basis,
-    row_count: record.rowCount,
-    cost_units: record.costUnits,
-    duration_ms: Math.round(record.durationMs * 1000) / 1000,
-    correlation_id: record.correlationId,
-    entry_hash: base64(proofs.leafHash(record.leaf)),
-    prev_hash: base64(record.leaf === 0 ? new Uint8Array(32) : proofs.leafHash(record.leaf - 1)),
-  } as const satisfies Partial<Record<keyof z.input<typeof entry>, unknown>>;
+      auditRecord.statements?.map(
+        ({
+          template: statementTemplate,
+          literalDigest: statementDigest,
+          objectType: statementType,
+          rowCount: statementRows,
+        }) => ({
+          template: statementTemplate,
+          query_digest: statementDigest,
+          object_type: statementType,
+          row_count: statementRows,
+        }),
+      ) ?? null,
+    as_of_system: auditRecord.basis === 0n ? null : auditRecord.basis,
+    row_count: auditRecord.rowCount,
+    cost_units: auditRecord.costUnits,
+    duration_ms: Math.round(auditRecord.durationMs * 1000) / 1000,
+    correlation_id: auditRecord.correlationId,
+    entry_hash: base64(leafProofs.leafHash(auditRecord.leaf)),
+    prev_hash: base64(auditRecord.leaf === 0 ? new Uint8Array(32) : leafProofs.leafHash(auditRecord.leaf - 1)),
+  } as const satisfies Partial<Record<keyof z.input<typeof auditEntryShape>, unknown>>;
 }
 
 export type AuditFilter = Omit<AuditQuery, 'after' | 'limit'>;
 
-export function auditFilter(query: AuditFilters): AuditFilter {
-  const action = query.action ?? query.kind;
+export function auditFilter(auditParameters: AuditFilters): AuditFilter {
+  const auditAction = auditParameters.action ?? auditParameters.kind;
   return {
-    ...(query.since === undefined ? {} : { since: toInstant(query.since) }),
-    ...(query.until === undefined ? {} : { until: toInstant(query.until) }),
-    ...(query.object_type === undefined ? {} : { objectType: query.object_type }),
-    ...(query.principal === undefined ? {} : { principal: query.principal }),
-    ...(query.purpose === undefined ? {} : { purpose: query.purpose }),
-    ...(action === undefined ? {} : { action }),
+    ...(auditParameters.since === undefined ? {} : { since: toInstant(auditParameters.since) }),
+    ...(auditParameters.until === undefined ? {} : { until: toInstant(auditParameters.until) }),
+    ...(auditParameters.object_type === undefined ? {} : { objectType: auditParameters.object_type }),
+    ...(auditParameters.principal === undefined ? {} : { principal: auditParameters.principal }),
+    ...(auditParameters.purpose === undefined ? {} : { purpose: auditParameters.purpose }),
+    ...(auditAction === undefined ? {} : { action: auditAction }),
   };
 }

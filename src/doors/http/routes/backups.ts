@@ -4,11 +4,11 @@ import { ServiceError } from '../../../errors.ts';
 import type { JobWork } from '../../../governance/jobs/job-runner.ts';
 import { route, type Route } from '../route.ts';
 
-const tags = ['system'];
-const changing = { access: 'admin', action: 'administer' } as const;
+const backupTags = ['system'];
+const backupAccess = { access: 'admin', action: 'administer' } as const;
 
 /** A backup is of all tenants; asking for less is answered 501, not with more. */
-const tenantFields = { tenant: z.unknown().optional(), tenant_id: z.unknown().optional() };
+const refusedTenantFields = { tenant: z.unknown().optional(), tenant_id: z.unknown().optional() };
 
 const backupReply = z
   .object({
@@ -25,9 +25,9 @@ const backupReply = z
   })
   .meta({ id: 'Backup' });
 
-const damaged = z.object({ backup: z.string(), damaged: z.string().describe('why it can not be restored') });
+const damagedBackup = z.object({ backup: z.string(), damaged: z.string().describe('why it can not be restored') });
 
-const report = z
+const restoreReport = z
   .object({
     backup: z.string(),
     target_dir: z.string(),
@@ -52,19 +52,26 @@ export const backupRoutes: readonly Route[] = [
   route({
     method: 'POST',
     path: '/admin/backup',
-    ...changing,
+    ...backupAccess,
     summary: 'Back up the whole store while it runs',
-    tags,
-    body: z.strictObject(tenantFields).nullish(),
+    tags: backupTags,
+    body: z.strictObject(refusedTenantFields).nullish(),
     replies: { 200: backupReply },
-    run: async (invocation, { body, context }) => {
-      refuseTenant(body ?? {});
-      const run = ({ signal, progress }: JobWork) => context.system.backups.create({ signal, onProgress: progress });
-      const resultOf = ({ backup: name }: { readonly backup: string }) => ({ backup: name });
-      const job = { kind: 'backup', unit: 'bytes', onDrain: 'cancel', run, resultOf } as const;
-      const backup = await context.jobs.start(job, invocation.caller).ended;
-      invocation.describe({ template: 'backup ?', literals: [backup.backup] });
-      return backup;
+    run: async (backupInvocation, { body: backupBody, context: httpContext }) => {
+      refuseTenantBackup(backupBody ?? {});
+      const runBackupWork = ({ signal: backupSignal, progress: backupProgress }: JobWork) =>
+        httpContext.system.backups.create({ signal: backupSignal, onProgress: backupProgress });
+      const backupJobResult = ({ backup: backupFolder }: { readonly backup: string }) => ({ backup: backupFolder });
+      const backupJob = {
+        kind: 'backup',
+        unit: 'bytes',
+        onDrain: 'cancel',
+        run: runBackupWork,
+        resultOf: backupJobResult,
+      } as const;
+      const backupName = await httpContext.jobs.start(backupJob, backupInvocation.caller).ended;
+      backupInvocation.describe({ template: 'backup ?', literals: [backupName.backup] });
+      return backupName;
     },
   }),
 
@@ -74,44 +81,44 @@ export const backupRoutes: readonly Route[] = [
     access: 'admin',
     action: 'inspect',
     summary: 'Backups, by name',
-    tags,
-    replies: { 200: z.object({ backups: z.array(z.union([backupReply, damaged])) }) },
-    run: async (invocation, { context }) => {
-      const listed = await context.system.backups.list();
-      invocation.describe({ rowCount: listed.length });
-      return { backups: listed };
+    tags: backupTags,
+    replies: { 200: z.object({ backups: z.array(z.union([backupReply, damagedBackup])) }) },
+    run: async (backupInvocation, { context: httpContext }) => {
+      const listedBackups = await httpContext.system.backups.list();
+      backupInvocation.describe({ rowCount: listedBackups.length });
+      return { backups: listedBackups };
     },
   }),
 
   route({
     method: 'POST',
     path: '/admin/restore',
-    ...changing,
+    ...backupAccess,
     summary: 'Restore a backup into an empty directory beside the running store',
-    tags,
+    tags: backupTags,
     body: z.strictObject({
       backup: z.string().optional().describe('as POST /admin/backup named it'),
       target_dir: z.string().optional().describe('absolute; empty, or not there yet'),
-      ...tenantFields,
+      ...refusedTenantFields,
     }),
-    replies: { 200: report },
+    replies: { 200: restoreReport },
     example: { body: { backup: 'a backup', target_dir: '/restored' } },
-    run: async (invocation, { body, context }) => {
-      const { backup, target_dir: target } = body;
-      refuseTenant(body);
-      if (backup === undefined || target === undefined)
+    run: async (backupInvocation, { body: backupBody, context: httpContext }) => {
+      const { backup: backupName, target_dir: restoreTarget } = backupBody;
+      refuseTenantBackup(backupBody);
+      if (backupName === undefined || restoreTarget === undefined)
         throw new ServiceError('REL_INVALID', 'backup and target_dir are required');
-      invocation.describe({ template: 'restore ?', literals: [backup] });
-      const run = ({ signal, progress }: JobWork) =>
-        context.system.backups.restore(backup, target, { signal, onProgress: progress });
-      const job = { kind: 'restore', about: backup, unit: 'bytes', onDrain: 'cancel', run } as const;
-      return context.jobs.start(job, invocation.caller).ended;
+      backupInvocation.describe({ template: 'restore ?', literals: [backupName] });
+      const runBackupWork = ({ signal: backupSignal, progress: backupProgress }: JobWork) =>
+        httpContext.system.backups.restore(backupName, restoreTarget, { signal: backupSignal, onProgress: backupProgress });
+      const backupJob = { kind: 'restore', about: backupName, unit: 'bytes', onDrain: 'cancel', run: runBackupWork } as const;
+      return httpContext.jobs.start(backupJob, backupInvocation.caller).ended;
     },
   }),
 ];
 
-function refuseTenant(body: { readonly tenant?: unknown; readonly tenant_id?: unknown }): void {
-  if (body.tenant !== undefined || body.tenant_id !== undefined)
+function refuseTenantBackup(backupBody: { readonly tenant?: unknown; readonly tenant_id?: unknown }): void {
+  if (backupBody.tenant !== undefined || backupBody.tenant_id !== undefined)
     throw new ServiceError(
       'REL_NOT_IMPLEMENTED',
       'backups and restores cover the whole store: they need a token without a tenant',

@@ -9,13 +9,13 @@ import { wantsSync } from '../request-headers.ts';
 import { type Answered, reply, type Route, route } from '../route.ts';
 import { nanoseconds } from '../schemas.ts';
 
-const nameParams = z.object({ name: z.string().describe('1 to 128 characters') });
+const branchNameParams = z.object({ name: z.string().describe('1 to 128 characters') });
 
-const forked = z
+const forkedBranch = z
   .object({ created: z.boolean(), branch: z.string(), source: z.string() })
   .meta({ id: 'ForkedBranch', description: 'the branch stands, and reads what its source held until now' });
 
-const branch = z
+const branchShape = z
   .object({
     name: z.string(),
     tenant: z.string().nullable().describe('whose name it is; null for main and what every tenant sees'),
@@ -26,33 +26,35 @@ const branch = z
   })
   .meta({ id: 'Branch' });
 
-const forking = { access: 'token', action: 'fork', bucket: 'write' } as const;
+const branchForking = { access: 'token', action: 'fork', bucket: 'write' } as const;
 
 export const branchRoutes: readonly Route[] = [
   route({
     method: 'POST',
     path: '/v1/namespaces/:name/branch',
-    ...forking,
+    ...branchForking,
     summary: 'Fork a branch: all types and rows of its source as of now',
     tags: ['branches'],
-    params: nameParams,
+    params: branchNameParams,
     body: z.object({ branch_from: z.string().describe('the source') }),
-    replies: { 201: forked },
+    replies: { 201: forkedBranch },
     example: { params: { name: 'b1' }, body: { branch_from: 'main' } },
-    run: (invocation, { params, body, request }) => fork(invocation, request, params.name, body.branch_from, 'everything'),
+    run: (branchInvocation, { params: branchParams, body: branchBody, request: branchRequest }) =>
+      forkBranch(branchInvocation, branchRequest, branchParams.name, branchBody.branch_from, 'everything'),
   }),
 
   route({
     method: 'POST',
     path: '/schema/branches/:name',
-    ...forking,
+    ...branchForking,
     summary: 'Fork a branch of types only: none of its source’s rows',
     tags: ['branches'],
-    params: nameParams,
+    params: branchNameParams,
     body: z.object({ from: z.string().describe('the source') }),
-    replies: { 201: forked },
+    replies: { 201: forkedBranch },
     example: { params: { name: 'b2' }, body: { from: 'main' } },
-    run: (invocation, { params, body, request }) => fork(invocation, request, params.name, body.from, 'ontology'),
+    run: (branchInvocation, { params: branchParams, body: branchBody, request: branchRequest }) =>
+      forkBranch(branchInvocation, branchRequest, branchParams.name, branchBody.from, 'ontology'),
   }),
 
   route({
@@ -63,50 +65,55 @@ export const branchRoutes: readonly Route[] = [
     bucket: 'read',
     summary: 'List branches: the store’s, and those of the caller’s tenant',
     tags: ['branches'],
-    replies: { 200: z.object({ branches: z.array(branch) }) },
-    run: async (invocation, { context }) => {
-      const branches = listBranches(invocation, new Set(context.settings.SERVICE_PINNED_NAMESPACES));
-      invocation.describe({ rowCount: branches.length });
-      return { branches };
+    replies: { 200: z.object({ branches: z.array(branchShape) }) },
+    run: async (branchInvocation, { context: httpContext }) => {
+      const branchViews = describeBranches(branchInvocation, new Set(httpContext.settings.SERVICE_PINNED_NAMESPACES));
+      branchInvocation.describe({ rowCount: branchViews.length });
+      return { branches: branchViews };
     },
   }),
 
   route({
     method: 'DELETE',
     path: '/schema/branches/:name',
-    ...forking,
+    ...branchForking,
     summary: 'Delete a branch and free what only it holds',
     tags: ['branches'],
-    params: nameParams,
+    params: branchNameParams,
     replies: { 200: z.object({ deleted: z.boolean(), branch: z.string() }) },
     example: { params: { name: 'a branch' } },
-    run: async (invocation, { params, request }) => {
-      const { name } = params;
-      await invocation.submit({ kind: 'delete-branch', name }, { sync: wantsSync(request) });
-      return { deleted: true, branch: name };
+    run: async (branchInvocation, { params: branchParams, request: branchRequest }) => {
+      const { name: branchName } = branchParams;
+      await branchInvocation.submit({ kind: 'delete-branch', name: branchName }, { sync: wantsSync(branchRequest) });
+      return { deleted: true, branch: branchName };
     },
   }),
 ];
 
-async function fork(
-  invocation: Invocation,
-  request: FastifyRequest,
-  name: string,
-  source: string,
-  shares: 'everything' | 'ontology',
+async function forkBranch(
+  forkInvocation: Invocation,
+  forkRequest: FastifyRequest,
+  branchName: string,
+  sourceBranch: string,
+  branchShares: 'everything' | 'ontology',
 ): Promise<Answered> {
-  await invocation.submit({ kind: 'fork-branch', name, source, shares }, { sync: wantsSync(request) });
-  return reply(201, { created: true, branch: name, source } satisfies z.infer<typeof forked>);
+  await forkInvocation.submit(
+    { kind: 'fork-branch', name: branchName, source: sourceBranch, shares: branchShares },
+    { sync: wantsSync(forkRequest) },
+  );
+  return reply(201, { created: true, branch: branchName, source: sourceBranch } satisfies z.infer<typeof forkedBranch>);
 }
 
-function listBranches(invocation: Invocation, pinned: ReadonlySet<string>) {
-  const main = { name: 'main', tenant: null, source: null, instant: null, shares: 'everything' as const };
-  return [main, ...invocation.branches()].map(({ name, tenant, source, instant, shares }) => ({
-    name,
-    tenant,
-    source,
-    forked_at: instant,
-    shares,
-    pinned: pinned.has(name),
-  }));
+function describeBranches(branchInvocation: Invocation, pinnedBranches: ReadonlySet<string>) {
+  const mainBranch = { name: 'main', tenant: null, source: null, instant: null, shares: 'everything' as const };
+  return [mainBranch, ...branchInvocation.branches()].map(
+    ({ name: branchName, tenant: branchTenant, source: sourceBranch, instant: forkedAt, shares: branchShares }) => ({
+      name: branchName,
+      tenant: branchTenant,
+      source: sourceBranch,
+      forked_at: forkedAt,
+      shares: branchShares,
+      pinned: pinnedBranches.has(branchName),
+    }),
+  );
 }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { JobWork } from '../../../governance/jobs/job-runner.ts';
 import { route, type Route } from '../route.ts';
 
-const reply = z.object({ segments: z.int(), bytes_before: z.int(), bytes_after: z.int() });
+const compactionReply = z.object({ segments: z.int(), bytes_before: z.int(), bytes_after: z.int() });
 
 /** POST /admin/compact. */
 export const compactRoutes: readonly Route[] = [
@@ -14,13 +14,18 @@ export const compactRoutes: readonly Route[] = [
     action: 'administer',
     summary: 'Rewrite files of superseded rows',
     tags: ['system'],
-    replies: { 200: reply },
-    run: async ({ caller }, { context }) => {
-      const run = ({ signal, progress }: JobWork) => context.system.compact({ signal, onProgress: progress });
-      const job = { kind: 'compaction', unit: 'segments', onDrain: 'cancel', run } as const;
-      const resultOf = (done: Awaited<ReturnType<typeof run>>) => ({ segments: done.segments });
-      const { segments, bytesBefore, bytesAfter } = await context.jobs.start({ ...job, resultOf }, caller).ended;
-      return { segments, bytes_before: bytesBefore, bytes_after: bytesAfter };
+    replies: { 200: compactionReply },
+    run: async ({ caller }, { context: httpContext }) => {
+      const compactStore = ({ signal: compactionSignal, progress: compactionProgress }: JobWork) =>
+        httpContext.system.compact({ signal: compactionSignal, onProgress: compactionProgress });
+      const compactionJob = { kind: 'compaction', unit: 'segments', onDrain: 'cancel', run: compactStore } as const;
+      const compactionResult = (compaction: Awaited<ReturnType<typeof compactStore>>) => ({ segments: compaction.segments });
+      const {
+        segments: compactedSegments,
+        bytesBefore: bytesBeforeCompaction,
+        bytesAfter: bytesAfterCompaction,
+      } = await httpContext.jobs.start({ ...compactionJob, resultOf: compactionResult }, caller).ended;
+      return { segments: compactedSegments, bytes_before: bytesBeforeCompaction, bytes_after: bytesAfterCompaction };
     },
   }),
 ];

@@ -6,46 +6,48 @@ import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { invoke } from '../invoke.ts';
 import { reply as answer, route, type Route } from '../route.ts';
 
-const administering = { access: 'admin', action: 'administer' } as const;
+const consoleAccess = { access: 'admin', action: 'administer' } as const;
 
 export const adminConsoleRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: consoleMount,
-    ...administering,
+    ...consoleAccess,
     bucket: 'read',
     page: true,
-    handle: async ({ request, reply, context }) => {
-      if (request.caller === null) return sendPage(context, reply, consoleMount);
-      await invoke(context, request, 'inspect', undefined, async () => context.console.page(consoleMount));
-      const { token } = request.query as { readonly token?: string };
-      if (token === undefined) return sendPage(context, reply, consoleMount);
-      return beginByUrl(context, request, reply, `Bearer ${token}`);
+    handle: async ({ request: consoleRequest, reply: consoleReply, context: httpContext }) => {
+      if (consoleRequest.caller === null) return sendConsolePage(httpContext, consoleReply, consoleMount);
+      await invoke(httpContext, consoleRequest, 'inspect', undefined, async () => httpContext.console.page(consoleMount));
+      const { token: consoleToken } = consoleRequest.query as { readonly token?: string };
+      if (consoleToken === undefined) return sendConsolePage(httpContext, consoleReply, consoleMount);
+      return beginSessionByUrl(httpContext, consoleRequest, consoleReply, `Bearer ${consoleToken}`);
     },
   }),
   route({
     method: 'GET',
     path: '/admin/dashboard',
-    ...administering,
+    ...consoleAccess,
     bucket: 'read',
     page: true,
-    handle: async ({ request, reply, context }) => {
-      if (request.caller !== null)
-        await invoke(context, request, 'inspect', undefined, async () => context.console.page(consoleMount));
-      return sendPage(context, reply, consoleMount);
+    handle: async ({ request: consoleRequest, reply: consoleReply, context: httpContext }) => {
+      if (consoleRequest.caller !== null)
+        await invoke(httpContext, consoleRequest, 'inspect', undefined, async () => httpContext.console.page(consoleMount));
+      return sendConsolePage(httpContext, consoleReply, consoleMount);
     },
   }),
   route({
     method: 'POST',
     path: '/admin/console/codes',
-    ...administering,
+    ...consoleAccess,
     summary: 'A one-time code that opens the console within a minute',
     tags: ['system'],
     replies: { 201: z.object({ code: z.string(), expires_in_secs: z.int() }) },
-    run: async (_, { request, context }) => {
-      const { authorization } = request.headers;
-      const code = context.console.sessions.mintCode(authorization === undefined ? {} : { administrator: authorization });
-      return answer(201, { code, expires_in_secs: 60 }, { 'cache-control': 'no-store' });
+    run: async (_, { request, context: httpContext }) => {
+      const { authorization: adminAuthorization } = request.headers;
+      const consoleCode = httpContext.console.sessions.mintCode(
+        adminAuthorization === undefined ? {} : { administrator: adminAuthorization },
+      );
+      return answer(201, { code: consoleCode, expires_in_secs: 60 }, { 'cache-control': 'no-store' });
     },
   }),
 ];
@@ -56,30 +58,35 @@ export const workbenchRoutes: readonly Route[] = [
     path: workbenchMount,
     access: 'probe',
     action: null,
-    handle: ({ reply, context }) => sendPage(context, reply, workbenchMount),
+    handle: ({ reply: consoleReply, context: httpContext }) => sendConsolePage(httpContext, consoleReply, workbenchMount),
   }),
   ...sessionRoutes(workbenchMount),
 ];
 
 export const consoleSessionRoutes = sessionRoutes(consoleMount);
 
-function sendPage({ console }: HttpContext, reply: FastifyReply, mount: string): FastifyReply {
-  const { html, headers } = console.page(mount);
-  return reply.headers(headers).serializer(asText).send(html);
+function sendConsolePage({ console: consoleDesk }: HttpContext, pageReply: FastifyReply, pageMount: string): FastifyReply {
+  const { html: pageHtml, headers: pageHeaders } = consoleDesk.page(pageMount);
+  return pageReply.headers(pageHeaders).serializer(serializedHtml).send(pageHtml);
 }
 
 /** The credential leaves the address at once: it must stand in no history and in no log. */
-function beginByUrl(context: HttpContext, request: FastifyRequest, reply: FastifyReply, administrator: string): FastifyReply {
-  const { cookie } = context.console.sessions.begin({ administrator });
-  return reply
+function beginSessionByUrl(
+  httpContext: HttpContext,
+  consoleRequest: FastifyRequest,
+  consoleReply: FastifyReply,
+  adminAuthorization: string,
+): FastifyReply {
+  const { cookie: sessionCookie } = httpContext.console.sessions.begin({ administrator: adminAuthorization });
+  return consoleReply
     .code(303)
     .headers({
       location: consoleMount,
-      'set-cookie': setCookie(request, consoleMount, cookie, false),
+      'set-cookie': setCookie(consoleRequest, consoleMount, sessionCookie, false),
       'referrer-policy': 'no-referrer',
       'cache-control': 'no-store',
     })
     .send();
 }
 
-const asText = (payload: unknown): string => payload as string;
+const serializedHtml = (htmlPayload: unknown): string => htmlPayload as string;

@@ -10,34 +10,34 @@ import { statedPurpose, wantsSync } from '../request-headers.ts';
 import { signalOf } from '../invoke.ts';
 import { nanoseconds } from '../schemas.ts';
 
-const seal = z.string().describe('SHA-256, lower-case hex');
+const sealField = z.string().describe('SHA-256, lower-case hex');
 
-const linkReply = z
+const exhibitLinkReply = z
   .object({
     exhibit_id: z.string(),
     seq: z.int().describe('number of the link; 0 opened the exhibit'),
     act: z.string(),
-    seal,
-    prev_seal: seal,
+    seal: sealField,
+    prev_seal: sealField,
     basis: nanoseconds.describe('as_of_system of what was read'),
-    result_digest: seal,
+    result_digest: sealField,
     row_count: z.int().nullable().describe('of a query; null of words'),
     leaf_index: z.int().describe('of the entry in the log: /audit/proof proves it'),
     system_from: nanoseconds,
   })
   .meta({ id: 'ExhibitLinkReply' });
 
-const shownLink = z.object({
+const shownExhibitLink = z.object({
   seq: z.int(),
   act: z.string(),
   principal: z.string(),
   time: nanoseconds,
-  seal,
-  prev_seal: seal,
+  seal: sealField,
+  prev_seal: sealField,
   basis: nanoseconds.nullable(),
   statement: z.string().nullable().describe('null without the right to replay the link'),
   text: z.string().nullable(),
-  result_digest: seal.nullable(),
+  result_digest: sealField.nullable(),
   leaf_index: z.int().nullable(),
 });
 
@@ -47,26 +47,26 @@ const exhibitReply = z
     organization: z.string().nullable(),
     title: z.string().nullable(),
     created_at: nanoseconds,
-    opening_seal: seal,
+    opening_seal: sealField,
     link_count: z.int(),
-    links: z.array(shownLink),
+    links: z.array(shownExhibitLink),
     next: z.int().nullable().describe('pass as `after` for the links that follow'),
   })
   .meta({ id: 'Exhibit' });
 
-const openBody = z.object({ title: z.string().optional(), purpose: z.string().optional() });
+const openExhibitBody = z.object({ title: z.string().optional(), purpose: z.string().optional() });
 
-const linkBody = z.object({
+const exhibitLinkBody = z.object({
   act: z.string().default('query').describe('query, note or decision'),
   sql: z.string().optional().describe('of a query'),
   text: z.string().optional().describe('of a note or decision'),
   purpose: z.string().optional(),
 });
 
-const linksDefault = 100;
-const linksMax = 1_000;
+const exhibitLinksDefault = 100;
+const exhibitLinksMax = 1_000;
 
-const page = z.object({
+const exhibitPageQuery = z.object({
   after: z
     .string()
     .regex(/^\d{1,15}$/)
@@ -76,10 +76,10 @@ const page = z.object({
     .string()
     .regex(/^\d{1,4}$/)
     .optional()
-    .describe(`1 to ${linksMax}`),
+    .describe(`1 to ${exhibitLinksMax}`),
 });
 
-const named = z.object({ id: z.string() });
+const exhibitParams = z.object({ id: z.string() });
 
 export const exhibitRoutes: readonly Route[] = [
   route({
@@ -90,14 +90,20 @@ export const exhibitRoutes: readonly Route[] = [
     bucket: 'write',
     summary: 'Open an exhibit',
     tags: ['exhibits'],
-    body: openBody,
-    replies: { 201: linkReply },
+    body: openExhibitBody,
+    replies: { 201: exhibitLinkReply },
     purposeIn: 'body',
     example: { body: { title: 'a text' } },
-    run: async (invocation, { body, request, context }) => {
-      const { title = 'exhibit' } = body;
-      const sync = wantsSync(request);
-      return createdLink(await openExhibit(invocation, partsOf(context), { exhibit: context.ids.next(), title, sync }));
+    run: async (exhibitInvocation, { body: exhibitBody, request: exhibitRequest, context: httpContext }) => {
+      const { title: exhibitTitle = 'exhibit' } = exhibitBody;
+      const isSyncWrite = wantsSync(exhibitRequest);
+      return createdExhibitLink(
+        await openExhibit(exhibitInvocation, exhibitContext(httpContext), {
+          exhibit: httpContext.ids.next(),
+          title: exhibitTitle,
+          sync: isSyncWrite,
+        }),
+      );
     },
   }),
 
@@ -109,23 +115,26 @@ export const exhibitRoutes: readonly Route[] = [
     bucket: 'write',
     summary: 'Put the answer of a query, a note or a decision on an exhibit',
     tags: ['exhibits'],
-    params: named,
-    body: linkBody,
-    replies: { 201: linkReply },
+    params: exhibitParams,
+    body: exhibitLinkBody,
+    replies: { 201: exhibitLinkReply },
     purposeIn: 'body',
     example: { params: { id: 'an exhibit' }, body: { act: 'note', text: 'a text' } },
-    run: async (invocation, { params, body, request, context }) => {
-      const { act, sql, text, purpose } = body;
-      const put = await linkExhibit(invocation, partsOf(context), {
-        exhibit: params.id,
-        act,
-        purpose: statedPurpose(request, purpose),
-        sync: wantsSync(request),
-        signal: signalOf(request.raw.socket),
-        ...(sql === undefined ? {} : { sql }),
-        ...(text === undefined ? {} : { text }),
+    run: async (
+      exhibitInvocation,
+      { params: exhibitRoute, body: exhibitBody, request: exhibitRequest, context: httpContext },
+    ) => {
+      const { act: linkAct, sql: linkSql, text: linkText, purpose: linkPurpose } = exhibitBody;
+      const exhibitLink = await linkExhibit(exhibitInvocation, exhibitContext(httpContext), {
+        exhibit: exhibitRoute.id,
+        act: linkAct,
+        purpose: statedPurpose(exhibitRequest, linkPurpose),
+        sync: wantsSync(exhibitRequest),
+        signal: signalOf(exhibitRequest.raw.socket),
+        ...(linkSql === undefined ? {} : { sql: linkSql }),
+        ...(linkText === undefined ? {} : { text: linkText }),
       });
-      return createdLink(put);
+      return createdExhibitLink(exhibitLink);
     },
   }),
 
@@ -137,71 +146,81 @@ export const exhibitRoutes: readonly Route[] = [
     bucket: 'read',
     summary: 'An exhibit and its links',
     tags: ['exhibits'],
-    params: named,
-    query: page,
+    params: exhibitParams,
+    query: exhibitPageQuery,
     replies: { 200: exhibitReply },
     example: { params: { id: 'an exhibit' } },
-    run: async (invocation, { params, query }) => {
-      const desk = invocation.exhibits();
-      const { after = '0', limit = String(linksDefault) } = query;
-      return describeExhibit(desk, desk.exhibit(params.id), Number(after), Math.min(linksMax, Math.max(1, Number(limit))));
+    run: async (exhibitInvocation, { params: exhibitRoute, query: exhibitQuery }) => {
+      const exhibitDesk = exhibitInvocation.exhibits();
+      const { after: afterLink = '0', limit: linkLimit = String(exhibitLinksDefault) } = exhibitQuery;
+      return describeExhibit(
+        exhibitDesk,
+        exhibitDesk.exhibit(exhibitRoute.id),
+        Number(afterLink),
+        Math.min(exhibitLinksMax, Math.max(1, Number(linkLimit))),
+      );
     },
   }),
 ];
 
-function partsOf({ planner, system, yieldTurn }: HttpContext) {
-  return { planner, engine: system.version, yieldTurn };
+function exhibitContext({ planner: exhibitPlanner, system: systemDesk, yieldTurn }: HttpContext) {
+  return { planner: exhibitPlanner, engine: systemDesk.version, yieldTurn };
 }
 
-function createdLink({ link, basis, rowCount, exhibit }: Linked): Answered {
+function createdExhibitLink({
+  link: exhibitLink,
+  basis: linkBasis,
+  rowCount: linkRowCount,
+  exhibit: exhibitId,
+}: Linked): Answered {
   return reply(201, {
-    exhibit_id: exhibit,
-    seq: link.link,
-    act: link.act,
-    seal: link.seal,
-    prev_seal: link.previousSeal,
-    basis: basis,
-    result_digest: link.resultHash,
-    row_count: rowCount,
-    leaf_index: link.leaf,
-    system_from: link.time,
-  } satisfies Partial<Record<keyof z.input<typeof linkReply>, unknown>>);
+    exhibit_id: exhibitId,
+    seq: exhibitLink.link,
+    act: exhibitLink.act,
+    seal: exhibitLink.seal,
+    prev_seal: exhibitLink.previousSeal,
+    basis: linkBasis,
+    result_digest: exhibitLink.resultHash,
+    row_count: linkRowCount,
+    leaf_index: exhibitLink.leaf,
+    system_from: exhibitLink.time,
+  } satisfies Partial<Record<keyof z.input<typeof exhibitLinkReply>, unknown>>);
 }
 
-async function describeExhibit(desk: ExhibitDesk, exhibit: ExhibitView, after: number, limit: number) {
-  const opening = exhibit.links[0]!;
-  const links = exhibit.links.slice(Math.max(1, after + 1)).slice(0, limit);
-  const last = links.at(-1)?.link ?? after;
-  const described = [];
-  for (const link of links) described.push(await shownLinkOf(desk, exhibit, link));
+async function describeExhibit(exhibitDesk: ExhibitDesk, exhibitView: ExhibitView, afterLink: number, linkLimit: number) {
+  const openingLink = exhibitView.links[0]!;
+  const pageLinks = exhibitView.links.slice(Math.max(1, afterLink + 1)).slice(0, linkLimit);
+  const lastLink = pageLinks.at(-1)?.link ?? afterLink;
+  const describedLinks = [];
+  for (const exhibitLink of pageLinks) describedLinks.push(await describeExhibitLink(exhibitDesk, exhibitView, exhibitLink));
   return {
-    exhibit_id: exhibit.id,
-    organization: exhibit.path,
-    title: (await shownLinkOf(desk, exhibit, opening)).text,
-    created_at: opening.time,
-    opening_seal: opening.seal,
-    link_count: exhibit.links.length - 1,
-    links: described,
-    next: last < exhibit.links.length - 1 ? last : null,
+    exhibit_id: exhibitView.id,
+    organization: exhibitView.path,
+    title: (await describeExhibitLink(exhibitDesk, exhibitView, openingLink)).text,
+    created_at: openingLink.time,
+    opening_seal: openingLink.seal,
+    link_count: exhibitView.links.length - 1,
+    links: describedLinks,
+    next: lastLink < exhibitView.links.length - 1 ? lastLink : null,
   };
 }
 
 /** Seals, act, time and principal form the chain; the statement is shown only to callers who may run it again. */
-async function shownLinkOf(desk: ExhibitDesk, exhibit: ExhibitView, link: ExhibitLink) {
-  const readable = desk.mayReplay(link);
-  const text = readable ? (await desk.entry(exhibit, link)).recipe : null;
-  const recipe = text === null ? null : readRecipe(text);
+async function describeExhibitLink(exhibitDesk: ExhibitDesk, exhibitView: ExhibitView, exhibitLink: ExhibitLink) {
+  const isLinkReadable = exhibitDesk.mayReplay(exhibitLink);
+  const recipeText = isLinkReadable ? (await exhibitDesk.entry(exhibitView, exhibitLink)).recipe : null;
+  const linkRecipe = recipeText === null ? null : readRecipe(recipeText);
   return {
-    seq: link.link,
-    act: link.act,
-    principal: link.principal,
-    time: link.time,
-    seal: link.seal,
-    prev_seal: link.previousSeal,
-    basis: recipe?.grant.instant ?? null,
-    statement: recipe?.statement ?? null,
-    text: recipe?.text ?? null,
-    result_digest: readable ? link.resultHash : null,
-    leaf_index: readable ? link.leaf : null,
+    seq: exhibitLink.link,
+    act: exhibitLink.act,
+    principal: exhibitLink.principal,
+    time: exhibitLink.time,
+    seal: exhibitLink.seal,
+    prev_seal: exhibitLink.previousSeal,
+    basis: linkRecipe?.grant.instant ?? null,
+    statement: linkRecipe?.statement ?? null,
+    text: linkRecipe?.text ?? null,
+    result_digest: isLinkReadable ? exhibitLink.resultHash : null,
+    leaf_index: isLinkReadable ? exhibitLink.leaf : null,
   };
 }

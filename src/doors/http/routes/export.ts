@@ -16,22 +16,22 @@ import { ask, type AskOptions, type Question, questionBody, questionBytesMax } f
 import { route, type Route } from '../route.ts';
 import { reasons } from '../../schemas/request-terms.ts';
 
-const exportQuery = z.object({
+const exportParameters = z.object({
   sql: z.string().optional().describe('one question'),
   query: z.string().optional().describe('the same under its other name'),
   format: z.enum(outputFormats).optional().describe('else what the Accept header likes best, else csv'),
   ...reasons,
 });
 
-const mediaTypes = outputFormats.map((name) => typeOf(outputForms[name]));
+const exportMediaTypes = outputFormats.map((exportFormat) => mediaTypeOf(outputForms[exportFormat]));
 
 /** The media type without its parameters. */
-function typeOf({ mediaType }: OutputForm): string {
-  return mediaType.split(';')[0]!;
+function mediaTypeOf({ mediaType: formMediaType }: OutputForm): string {
+  return formMediaType.split(';')[0]!;
 }
 
-function formatOf(accepted: string | null): OutputFormat | undefined {
-  return outputFormats.find((name) => typeOf(outputForms[name]) === accepted);
+function formatOfMediaType(acceptedType: string | null): OutputFormat | undefined {
+  return outputFormats.find((exportFormat) => mediaTypeOf(outputForms[exportFormat]) === acceptedType);
 }
 
 export const exportRoutes: readonly Route[] = [
@@ -48,8 +48,13 @@ export const exportRoutes: readonly Route[] = [
     body: questionBody,
     replies: { 200: z.string().describe('application/vnd.apache.arrow.stream') },
     example: { body: { sql: 'a statement' } },
-    handle: ({ body, request, reply, context }) =>
-      sendFile({ context, request, reply }, body, { action: 'query' }, outputForms.arrow),
+    handle: ({ body: arrowQuestion, request: exportHttpRequest, reply: exportReply, context: httpContext }) =>
+      sendExportFile(
+        { context: httpContext, request: exportHttpRequest, reply: exportReply },
+        arrowQuestion,
+        { action: 'query' },
+        outputForms.arrow,
+      ),
   }),
 
   route({
@@ -60,44 +65,64 @@ export const exportRoutes: readonly Route[] = [
     bucket: 'read',
     summary: 'The rows of a question as a file: CSV, JSON, NDJSON, Arrow or Parquet',
     tags: ['query'],
-    query: exportQuery,
+    query: exportParameters,
     replies: { 200: z.string().describe('rows in the format asked for') },
     example: { query: { sql: 'a statement', format: 'csv' } },
-    handle: ({ query, request, reply, context }) => {
-      const { sql, query: other, format, purpose, branch } = query;
-      if ((sql === undefined) === (other === undefined)) {
+    handle: ({ query: exportRequest, request: exportHttpRequest, reply: exportReply, context: httpContext }) => {
+      const {
+        sql: exportSql,
+        query: otherSql,
+        format: exportFormat,
+        purpose: exportPurpose,
+        branch: exportBranch,
+      } = exportRequest;
+      if ((exportSql === undefined) === (otherSql === undefined)) {
         throw new ServiceError('REL_INVALID', 'give the query in one parameter: sql, or query');
       }
-      const accepted = format === undefined ? preferredType(request, mediaTypes) : null;
-      const form = outputForms[format ?? formatOf(accepted) ?? 'csv'];
-      const question = { sql: (sql ?? other)!, purpose, branch };
-      return sendFile({ context, request, reply }, question, { action: 'export', queriesOnly: true }, form, {
-        'content-disposition': `attachment; filename="export.${form.extension}"`,
-        'cache-control': 'no-store',
-      });
+      const acceptedType = exportFormat === undefined ? preferredType(exportHttpRequest, exportMediaTypes) : null;
+      const exportForm = outputForms[exportFormat ?? formatOfMediaType(acceptedType) ?? 'csv'];
+      const exportQuestion = { sql: (exportSql ?? otherSql)!, purpose: exportPurpose, branch: exportBranch };
+      return sendExportFile(
+        { context: httpContext, request: exportHttpRequest, reply: exportReply },
+        exportQuestion,
+        { action: 'export', queriesOnly: true },
+        exportForm,
+        {
+          'content-disposition': `attachment; filename="export.${exportForm.extension}"`,
+          'cache-control': 'no-store',
+        },
+      );
     },
   }),
 ];
 
-interface FileRequest {
+interface ExportFileRequest {
   readonly context: HttpContext;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
 }
 
-async function sendFile(
-  { context, request, reply }: FileRequest,
-  question: Question,
-  options: AskOptions,
-  form: OutputForm,
-  headers: Readonly<Record<string, string>> = {},
+async function sendExportFile(
+  { context: httpContext, request: exportHttpRequest, reply: exportReply }: ExportFileRequest,
+  exportQuestion: Question,
+  askOptions: AskOptions,
+  exportForm: OutputForm,
+  exportHeaders: Readonly<Record<string, string>> = {},
 ): Promise<FastifyReply> {
-  const write = await form.writer();
-  const { answer, pieces, facts } = await ask(context, request, question, options, (given) => {
-    refuseLoss(given, form);
-    return { answer: given, pieces: write(given, envelopeFields(given)), facts: envelopeHeaders(given) };
+  const writeExport = await exportForm.writer();
+  const {
+    answer: sentAnswer,
+    pieces: exportPieces,
+    facts: envelopeHeaderFacts,
+  } = await ask(httpContext, exportHttpRequest, exportQuestion, askOptions, (exportAnswer) => {
+    refuseLoss(exportAnswer, exportForm);
+    return {
+      answer: exportAnswer,
+      pieces: writeExport(exportAnswer, envelopeFields(exportAnswer)),
+      facts: envelopeHeaders(exportAnswer),
+    };
   });
-  const all = { 'content-type': form.mediaType, ...facts, ...headers };
-  await openBody(context, request, reply, all, answer)?.sendAll(pieces);
-  return reply;
+  const replyHeaders = { 'content-type': exportForm.mediaType, ...envelopeHeaderFacts, ...exportHeaders };
+  await openBody(httpContext, exportHttpRequest, exportReply, replyHeaders, sentAnswer)?.sendAll(exportPieces);
+  return exportReply;
 }

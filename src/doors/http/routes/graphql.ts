@@ -16,13 +16,13 @@ import { headersOf, refusedWith } from '../error-reply.ts';
 import { route, type Route } from '../route.ts';
 import { stated } from '../../schemas/request-terms.ts';
 
-const path = '/graphql';
-const standardType = 'application/graphql-response+json';
-const plainType = 'application/json';
-const config = { access: 'token', action: 'query', bucket: 'read' } as const;
-const bytesMax = 1 << 20;
+const graphqlPath = '/graphql';
+const graphqlStandardType = 'application/graphql-response+json';
+const plainJsonType = 'application/json';
+const graphqlConfig = { access: 'token', action: 'query', bucket: 'read' } as const;
+const graphqlBytesMax = 1 << 20;
 /** Source: specification, "Common request headers". */
-const purposeByDefault = 'analytics';
+const graphqlPurpose = 'analytics';
 
 const graphqlBody = eitherSpelling({
   query: z.string().min(1).describe('one document: a root field, which is a type, or questions about the schema'),
@@ -34,13 +34,15 @@ const graphqlBody = eitherSpelling({
 
 type GraphqlBody = z.infer<typeof graphqlBody>;
 
-const failure = z.object({ message: z.string(), locations: z.array(z.unknown()).optional(), extensions: z.unknown() });
+const graphqlError = z.object({ message: z.string(), locations: z.array(z.unknown()).optional(), extensions: z.unknown() });
 const graphqlReply = z
   .object({
     data: z
       .unknown()
-      .describe(`the array of rows; an object where the schema was asked about, or ${standardType} accepted; null beside errors`),
-    errors: z.array(failure),
+      .describe(
+        `the array of rows; an object where the schema was asked about, or ${graphqlStandardType} accepted; null beside errors`,
+      ),
+    errors: z.array(graphqlError),
     extensions: z.unknown().optional().describe('what the envelope of /query says beside its rows'),
   })
   .meta({ id: 'GraphqlReply' });
@@ -48,60 +50,73 @@ const graphqlReply = z
 export const graphqlRoutes: readonly Route[] = [
   route({
     method: 'POST',
-    path,
-    ...config,
+    path: graphqlPath,
+    ...graphqlConfig,
     inTransaction: true,
-    bodyBytesMax: bytesMax,
+    bodyBytesMax: graphqlBytesMax,
     summary: 'Ask in GraphQL',
     tags: ['query'],
     body: graphqlBody,
     replies: { 200: graphqlReply, 400: graphqlReply, 500: graphqlReply },
     example: { body: { query: 'a document' } },
-    handle: async ({ body, request, reply, context }) => {
+    handle: async ({ body: graphqlFields, request: graphqlRequest, reply: graphqlHttpReply, context: httpContext }) => {
       try {
-        return await answer(context, request, reply, body);
-      } catch (error) {
-        return refuse(context, request, reply, error);
+        return await answerGraphql(httpContext, graphqlRequest, graphqlHttpReply, graphqlFields);
+      } catch (graphqlFailure) {
+        return refuseGraphql(httpContext, graphqlRequest, graphqlHttpReply, graphqlFailure);
       }
     },
   }),
 ];
 
-async function answer(
-  context: HttpContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  body: GraphqlBody,
+async function answerGraphql(
+  httpContext: HttpContext,
+  graphqlRequest: FastifyRequest,
+  graphqlHttpReply: FastifyReply,
+  graphqlFields: GraphqlBody,
 ): Promise<FastifyReply> {
-  const { readGraphql } = await loadReading(context.yieldTurn);
-  const { query, operationName = null, variables } = body;
-  const given = variables ?? {};
-  const purpose = body.purpose ?? headerText(request, 'x-service-purpose') ?? purposeByDefault;
-  const form = formOf(request);
-  const read = readGraphql({ query, operationName, variables: given }, context.settings.SERVICE_MAX_RESULT_ROWS);
-  if (read.kind === 'rows') {
-    const answer = await askParsed(context, request, read.question, { ...body, purpose });
-    return sendPieces(context, request, reply, form.headers, rowPieces(answer, read.type, form), answer);
+  const { readGraphql } = await loadReading(httpContext.yieldTurn);
+  const { query: graphqlText, operationName: graphqlOperation = null, variables: statedVariables } = graphqlFields;
+  const graphqlVariables = statedVariables ?? {};
+  const graphqlPurposeStated = graphqlFields.purpose ?? headerText(graphqlRequest, 'x-service-purpose') ?? graphqlPurpose;
+  const graphqlForm = graphqlReplyForm(graphqlRequest);
+  const graphqlRead = readGraphql(
+    { query: graphqlText, operationName: graphqlOperation, variables: graphqlVariables },
+    httpContext.settings.SERVICE_MAX_RESULT_ROWS,
+  );
+  if (graphqlRead.kind === 'rows') {
+    const answer = await askParsed(httpContext, graphqlRequest, graphqlRead.question, {
+      ...graphqlFields,
+      purpose: graphqlPurposeStated,
+    });
+    return sendPieces(
+      httpContext,
+      graphqlRequest,
+      graphqlHttpReply,
+      graphqlForm.headers,
+      graphqlRowPieces(answer, graphqlRead.type, graphqlForm),
+      answer,
+    );
   }
-  const { introspect, schemaOf } = await loadSchemas(context.yieldTurn);
-  const introspectionReply = introspect({ ...read, variables: given });
-  const types = await invoke(context, request, 'inspect', purpose, async (invocation) => {
-    const { catalog } = invocation.snapshot();
-    invocation.describe({ template: '{ __schema }', rowCount: catalog.types().length });
+  const { introspect, schemaOf } = await loadSchemas(httpContext.yieldTurn);
+  const introspectionReply = introspect({ ...graphqlRead, variables: graphqlVariables });
+  const catalogTypes = await invoke(httpContext, graphqlRequest, 'inspect', graphqlPurposeStated, async (schemaInvocation) => {
+    const { catalog } = schemaInvocation.snapshot();
+    schemaInvocation.describe({ template: '{ __schema }', rowCount: catalog.types().length });
     return catalog.types();
   });
   return sendPieces(
-    context,
-    request,
-    reply,
-    form.headers,
-    schemaPieces(introspectionReply(schemaOf(types)), form),
+    httpContext,
+    graphqlRequest,
+    graphqlHttpReply,
+    graphqlForm.headers,
+    graphqlSchemaPieces(introspectionReply(schemaOf(catalogTypes)), graphqlForm),
     nothingErased,
   );
 }
 
 /** Rows as the specification has them, and as clients expect them that ask for the media type of GraphQL over HTTP. */
-interface Form {
+interface GraphqlReplyForm {
   readonly headers: Readonly<Record<string, string>>;
   /** `data` is an object, its one member the array of rows under the name of the root field. */
   readonly isStandard: boolean;
@@ -109,53 +124,74 @@ interface Form {
   readonly noErrors: string;
 }
 
-function formOf(request: FastifyRequest): Form {
-  const isStandard = preferredType(request, [standardType, plainType]) === standardType;
-  const headers = { 'content-type': `${isStandard ? standardType : plainType}; charset=utf-8` };
-  return { headers, isStandard, noErrors: isStandard ? '' : ',"errors":[]' };
+function graphqlReplyForm(graphqlRequest: FastifyRequest): GraphqlReplyForm {
+  const isStandardType = preferredType(graphqlRequest, [graphqlStandardType, plainJsonType]) === graphqlStandardType;
+  const formHeaders = { 'content-type': `${isStandardType ? graphqlStandardType : plainJsonType}; charset=utf-8` };
+  return { headers: formHeaders, isStandard: isStandardType, noErrors: isStandardType ? '' : ',"errors":[]' };
 }
 
 const nothingErased = { overtaken: (): boolean => false };
-const textAtOnce = 16_384;
+const graphqlTextAtOnce = 16_384;
 
-function* rowPieces(answer: Answer, type: string, { isStandard, noErrors }: Form): Generator<Uint8Array, void> {
-  yield Buffer.from(isStandard ? `{"data":{${JSON.stringify(type)}:` : '{"data":');
+function* graphqlRowPieces(
+  answer: Answer,
+  rootField: string,
+  { isStandard: isStandardType, noErrors: noErrorsText }: GraphqlReplyForm,
+): Generator<Uint8Array, void> {
+  yield Buffer.from(isStandardType ? `{"data":{${JSON.stringify(rootField)}:` : '{"data":');
   yield* moreRows(answer, { after: 0 });
-  yield Buffer.from(`${isStandard ? '}' : ''}${noErrors},"extensions":{${envelopeMembers(answer).slice(1)}}}`);
+  yield Buffer.from(`${isStandardType ? '}' : ''}${noErrorsText},"extensions":{${envelopeMembers(answer).slice(1)}}}`);
 }
 
-function* schemaPieces(texts: Iterable<string>, { noErrors }: Form): Generator<Uint8Array, void> {
-  let text = '{"data":';
-  let steps = 0;
-  for (const each of texts) {
-    text += each;
-    if (++steps % 512 !== 0 && text.length < textAtOnce) continue;
-    yield Buffer.from(text);
-    text = '';
+function* graphqlSchemaPieces(
+  schemaTexts: Iterable<string>,
+  { noErrors: noErrorsText }: GraphqlReplyForm,
+): Generator<Uint8Array, void> {
+  let schemaText = '{"data":';
+  let textCount = 0;
+  for (const schemaPart of schemaTexts) {
+    schemaText += schemaPart;
+    if (++textCount % 512 !== 0 && schemaText.length < graphqlTextAtOnce) continue;
+    yield Buffer.from(schemaText);
+    schemaText = '';
   }
-  yield Buffer.from(`${text}${noErrors}}`);
+  yield Buffer.from(`${schemaText}${noErrorsText}}`);
 }
 
 /**
  * Source: specification, "GraphQL": 400 or 500. Refusals of the gate and errors that may be retried keep their own status:
  * clients and proxies rely on it.
  */
-async function refuse(context: HttpContext, request: FastifyRequest, reply: FastifyReply, raw: unknown): Promise<FastifyReply> {
-  const error = await refusedWith(context, request, { route: path, access: config.access, action: config.action }, raw);
-  const { code, message, facts } = error;
-  const { line, column, extras } = facts;
-  const failed = {
-    message: code === 'REL_INTERNAL' ? 'internal error; the correlation id finds it in the log' : message,
-    ...(line === undefined ? {} : { locations: [{ line, column }] }),
-    extensions: { code, correlation_id: request.id, ...extras },
+async function refuseGraphql(
+  httpContext: HttpContext,
+  graphqlRequest: FastifyRequest,
+  graphqlHttpReply: FastifyReply,
+  thrownError: unknown,
+): Promise<FastifyReply> {
+  const graphqlRefusal = await refusedWith(
+    httpContext,
+    graphqlRequest,
+    { route: graphqlPath, access: graphqlConfig.access, action: graphqlConfig.action },
+    thrownError,
+  );
+  const { code: refusalCode, message: refusalMessage, facts: refusalFacts } = graphqlRefusal;
+  const { line: errorLine, column: errorColumn, extras: errorExtras } = refusalFacts;
+  const graphqlErrorItem = {
+    message: refusalCode === 'REL_INTERNAL' ? 'internal error; the correlation id finds it in the log' : refusalMessage,
+    ...(errorLine === undefined ? {} : { locations: [{ line: errorLine, column: errorColumn }] }),
+    extensions: { code: refusalCode, correlation_id: graphqlRequest.id, ...errorExtras },
   };
-  for (const [name, value] of [...headersOf(error), ...Object.entries(formOf(request).headers)]) reply.header(name, value);
-  return reply.code(statusOf(error)).send({ data: null, errors: [failed] });
+  for (const [headerName, headerValue] of [
+    ...headersOf(graphqlRefusal),
+    ...Object.entries(graphqlReplyForm(graphqlRequest).headers),
+  ])
+    graphqlHttpReply.header(headerName, headerValue);
+  return graphqlHttpReply.code(graphqlStatus(graphqlRefusal)).send({ data: null, errors: [graphqlErrorItem] });
 }
 
-const kept: ReadonlySet<number> = new Set([401, 402, 403, 408, 429, 503]);
+const keptGraphqlStatuses: ReadonlySet<number> = new Set([401, 402, 403, 408, 429, 503]);
 
-function statusOf({ status }: ServiceError): number {
-  if (kept.has(status)) return status;
-  return status < 500 || status === 501 ? 400 : 500;
+function graphqlStatus({ status: errorStatus }: ServiceError): number {
+  if (keptGraphqlStatuses.has(errorStatus)) return errorStatus;
+  return errorStatus < 500 || errorStatus === 501 ? 400 : 500;
 }

@@ -57,14 +57,14 @@ const acceptedReply = z
   .object({ task_id: z.string(), status_url: z.string() })
   .meta({ id: 'IngestAccepted', description: 'the body is received; ask status_url what becomes of it' });
 
-interface Plan {
+interface IngestPlan {
   readonly url: string;
   readonly summary: string;
   readonly size: keyof typeof batchSizes;
   readonly createType: boolean;
 }
 
-const plans = [
+const ingestPlans = [
   { url: '/ingest', summary: 'Write rows of a registered type', size: 'stream', createType: false },
   { url: '/ingest/auto', summary: 'Write rows; the type is made, open, when it is unknown', size: 'stream', createType: true },
   {
@@ -73,17 +73,17 @@ const plans = [
     size: 'bulk',
     createType: false,
   },
-] as const satisfies readonly Plan[];
+] as const satisfies readonly IngestPlan[];
 
-const rowsRoute = (plan: Plan): Route =>
+const ingestRoute = (ingestPlan: IngestPlan): Route =>
   route({
     method: 'POST',
-    path: plan.url,
+    path: ingestPlan.url,
     access: 'token',
     inTransaction: true,
     action: 'ingest',
     bucket: 'write',
-    summary: plan.summary,
+    summary: ingestPlan.summary,
     description:
       'The body is NDJSON, a JSON array, {"rows": […]}, CSV or an Arrow IPC stream, told apart by how it begins, whatever its Content-Type; ' +
       'gzip and deflate are read. ' +
@@ -94,116 +94,149 @@ const rowsRoute = (plan: Plan): Route =>
     replies: { 200: ingestReply, 202: acceptedReply },
     reads: 'stream',
     example: { query: { object_type: 'a type' }, body: { id: 'a new row', secret: 'a text' } },
-    handle: async ({ query, body: sent, request, reply, context }) => {
-      const ingestHead = ingestHeadOf(request, query, plan);
-      const source = (sent as Readable | undefined) ?? request.raw;
-      const { purpose } = query;
-      const { tasks } = context;
-      if (query.async) {
-        if (request.headers[transactionHeader] !== undefined)
+    handle: async ({
+      query: ingestParameters,
+      body: sentBody,
+      request: ingestHttpRequest,
+      reply: ingestHttpReply,
+      context: httpContext,
+    }) => {
+      const ingestHead = ingestHeadOf(ingestHttpRequest, ingestParameters, ingestPlan);
+      const bodySource = (sentBody as Readable | undefined) ?? ingestHttpRequest.raw;
+      const { purpose: ingestPurpose } = ingestParameters;
+      const { tasks: ingestTasks } = httpContext;
+      if (ingestParameters.async) {
+        if (ingestHttpRequest.headers[transactionHeader] !== undefined)
           throw new ServiceError('REL_INVALID', 'async=true cannot be used in a transaction, which may have ended by then');
-        const task = await invoke(context, request, 'ingest', purpose, async (invocation) => {
-          invocation.describe({ objectType: ingestHead.type, rowCount: 0 });
-          const contentLength = request.headers['content-length'];
-          tasks.checkRoom(Number(contentLength ?? 0));
+        const ingestTask = await invoke(httpContext, ingestHttpRequest, 'ingest', ingestPurpose, async (ingestInvocation) => {
+          ingestInvocation.describe({ objectType: ingestHead.type, rowCount: 0 });
+          const contentLength = ingestHttpRequest.headers['content-length'];
+          ingestTasks.checkRoom(Number(contentLength ?? 0));
           // Errors that can be found now must not come after the promise.
-          ingestOf(invocation, ingestHead, null).definition();
-          const body = await collect(context, source, contentLength);
-          await checkEncoded(context.bodies.pieces(body), ingestHead.encoding, context.bodyLimitBytes);
-          const { caller } = invocation;
-          checkCaller(context, caller);
-          return tasks.accept({
-            id: context.ids.next(),
-            caller,
-            purpose: purpose ?? headerText(request, 'x-service-purpose'),
-            breakGlass: statedOpener(request, 'breakGlass'),
-            accessScopeRef: statedOpener(request, 'accessScopeRef'),
-            bytes: body.length,
+          ingestFor(ingestInvocation, ingestHead, null).definition();
+          const collectedBody = await collectIngestBody(httpContext, bodySource, contentLength);
+          await checkEncoded(httpContext.bodies.pieces(collectedBody), ingestHead.encoding, httpContext.bodyLimitBytes);
+          const { caller: ingestCaller } = ingestInvocation;
+          checkCaller(httpContext, ingestCaller);
+          return ingestTasks.accept({
+            id: httpContext.ids.next(),
+            caller: ingestCaller,
+            purpose: ingestPurpose ?? headerText(ingestHttpRequest, 'x-service-purpose'),
+            breakGlass: statedOpener(ingestHttpRequest, 'breakGlass'),
+            accessScopeRef: statedOpener(ingestHttpRequest, 'accessScopeRef'),
+            bytes: collectedBody.length,
             type: ingestHead.type,
-            run: async (later, progress, work) => {
-              const pieces = untilAborted(context.bodies.pieces(body), work.signal);
-              const { ingested } = await write(context, later, ingestHead, pieces, (ingest) => {
-                progress(ingest);
-                ingest.onTaken = (rows) => work.progress(rows, null);
-              });
-              context.metrics.countRows(ingested.accepted);
-              return ingested;
+            run: async (taskInvocation, reportIngest, taskWork) => {
+              const bodyPieces = piecesUntilAborted(httpContext.bodies.pieces(collectedBody), taskWork.signal);
+              const { ingested: taskIngested } = await writeIngest(
+                httpContext,
+                taskInvocation,
+                ingestHead,
+                bodyPieces,
+                (taskIngest) => {
+                  reportIngest(taskIngest);
+                  taskIngest.onTaken = (takenRowCount) => taskWork.progress(takenRowCount, null);
+                },
+              );
+              httpContext.metrics.countRows(taskIngested.accepted);
+              return taskIngested;
             },
           });
         });
-        const url = statusUrl(task);
-        return reply.code(202).header('location', url).send({ task_id: task.id, status_url: url });
+        const taskUrl = statusUrl(ingestTask);
+        return ingestHttpReply.code(202).header('location', taskUrl).send({ task_id: ingestTask.id, status_url: taskUrl });
       }
-      const { ingested, replayed } = await invoke(context, request, 'ingest', purpose, (invocation) =>
-        write(context, invocation, ingestHead, leasedPieces(context, invocation.caller, context.bodies.stream(source))),
+      const { ingested: ingestedReply, replayed: isReplayed } = await invoke(
+        httpContext,
+        ingestHttpRequest,
+        'ingest',
+        ingestPurpose,
+        (ingestInvocation) =>
+          writeIngest(
+            httpContext,
+            ingestInvocation,
+            ingestHead,
+            leasedPieces(httpContext, ingestInvocation.caller, httpContext.bodies.stream(bodySource)),
+          ),
       );
-      if (replayed) reply.header('idempotency-replayed', 'true');
-      else context.metrics.countRows(ingested.accepted);
-      return ingested;
+      if (isReplayed) ingestHttpReply.header('idempotency-replayed', 'true');
+      else httpContext.metrics.countRows(ingestedReply.accepted);
+      return ingestedReply;
     },
   });
 
-export const ingestRoutes: readonly Route[] = [...plans.map(rowsRoute), ...taskRoutes, ...ragRoutes];
+export const ingestRoutes: readonly Route[] = [...ingestPlans.map(ingestRoute), ...taskRoutes, ...ragRoutes];
 
-const plainTarget = /^\/ingest\?object_type=([A-Za-z0-9._-]+)$/;
+const plainIngestTarget = /^\/ingest\?object_type=([A-Za-z0-9._-]+)$/;
 
 /** A few rows of a type, from clients that commit each event by itself. */
-export function plainIngest(context: HttpContext): FastPathRoute {
-  const [plan] = plans;
+export function plainIngest(httpContext: HttpContext): FastPathRoute {
+  const [plainPlan] = ingestPlans;
   return {
-    url: plan.url,
+    url: plainPlan.url,
     action: 'ingest',
     bucket: 'write',
-    takes: (target) => plainTarget.test(target),
-    bodyOf: (bytes) => bytes,
-    answer: async (request) => {
-      const object_type = plainTarget.exec(request.raw.url!)![1]!;
-      const query = { object_type, atomic: false, patch: false, replace: false, async: false };
-      const ingestHead = ingestHeadOf(request, query, plan);
-      const body = request.body as Buffer;
-      const ingested = await invoke(context, request, 'ingest', undefined, (invocation) =>
-        writeSmall(context, invocation, ingestHead, body),
+    takes: (requestTarget) => plainIngestTarget.test(requestTarget),
+    bodyOf: (ingestBytes) => ingestBytes,
+    answer: async (plainRequest) => {
+      const targetType = plainIngestTarget.exec(plainRequest.raw.url!)![1]!;
+      const plainIngestQuery = { object_type: targetType, atomic: false, patch: false, replace: false, async: false };
+      const ingestHead = ingestHeadOf(plainRequest, plainIngestQuery, plainPlan);
+      const ingestBody = plainRequest.body as Buffer;
+      const ingestedReply = await invoke(httpContext, plainRequest, 'ingest', undefined, (plainInvocation) =>
+        writeSmallIngest(httpContext, plainInvocation, ingestHead, ingestBody),
       );
-      context.metrics.countRows(ingested.accepted);
-      const text = replyText(ingested);
-      return { contentType: 'application/json; charset=utf-8', latin1: latin1Of(text) };
+      httpContext.metrics.countRows(ingestedReply.accepted);
+      const ingestReplyText = replyText(ingestedReply);
+      return { contentType: 'application/json; charset=utf-8', latin1: replyLatin1(ingestReplyText) };
     },
   };
 }
 
 /** A batch that is all of the body is written in the turn in which it came; any other body goes the way of all bodies. */
-async function writeSmall(
-  context: HttpContext,
-  invocation: Invocation,
+async function writeSmallIngest(
+  httpContext: HttpContext,
+  smallInvocation: Invocation,
   ingestHead: IngestHead,
-  body: Buffer,
+  ingestBody: Buffer,
 ): Promise<IngestReply> {
-  invocation.describe({ objectType: ingestHead.type, rowCount: 0 });
-  const ingest = ingestOf(invocation, ingestHead, null);
-  const batch = readSmallBody(body, ingest.definition());
-  if (batch !== null) return await ingest.runOne(batch);
-  return (await write(context, invocation, ingestHead, context.bodies.pieces(body))).ingested;
+  smallInvocation.describe({ objectType: ingestHead.type, rowCount: 0 });
+  const smallIngest = ingestFor(smallInvocation, ingestHead, null);
+  const smallBatch = readSmallBody(ingestBody, smallIngest.definition());
+  if (smallBatch !== null) return await smallIngest.runOne(smallBatch);
+  return (await writeIngest(httpContext, smallInvocation, ingestHead, httpContext.bodies.pieces(ingestBody))).ingested;
 }
 
 /** The same text as `exactJson` would write. */
-export function replyText(reply: IngestReply): string {
-  if (reply.ids.length !== 1 || reply.errors.length > 0 || reply.notices !== undefined) return exactJson(reply);
-  const { type, accepted, rejected, system_from: first, system_from_last: last, ids, truncated, durability } = reply;
+export function replyText(ingestReplyFields: IngestReply): string {
+  if (ingestReplyFields.ids.length !== 1 || ingestReplyFields.errors.length > 0 || ingestReplyFields.notices !== undefined)
+    return exactJson(ingestReplyFields);
+  const {
+    type: ingestedType,
+    accepted: acceptedCount,
+    rejected: rejectedCount,
+    system_from: firstSystemFrom,
+    system_from_last: lastSystemFrom,
+    ids: ingestedIds,
+    truncated: isTruncated,
+    durability: ingestDurability,
+  } = ingestReplyFields;
   return (
-    `{"type":${JSON.stringify(type)},"accepted":${accepted},"rejected":${rejected},"errors":[],"system_from":${first},` +
-    `"system_from_last":${last},"ids":[${JSON.stringify(ids[0])}],"truncated":${truncated},"durability":"${durability}"}`
+    `{"type":${JSON.stringify(ingestedType)},"accepted":${acceptedCount},"rejected":${rejectedCount},"errors":[],"system_from":${firstSystemFrom},` +
+    `"system_from_last":${lastSystemFrom},"ids":[${JSON.stringify(ingestedIds[0])}],"truncated":${isTruncated},"durability":"${ingestDurability}"}`
   );
 }
 
 /** UTF-8, each byte as one character. */
-function latin1Of(text: string): string {
-  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) return Buffer.from(text).toString('latin1');
-  return text;
+function replyLatin1(ingestReplyText: string): string {
+  for (let i = 0; i < ingestReplyText.length; i++)
+    if (ingestReplyText.charCodeAt(i) > 0x7f) return Buffer.from(ingestReplyText).toString('latin1');
+  return ingestReplyText;
 }
 
 /** One request, read from its head. */
 interface IngestHead {
-  readonly plan: Plan;
+  readonly plan: IngestPlan;
   readonly type: string;
   readonly atomic: boolean;
   readonly sync: boolean;
@@ -217,7 +250,7 @@ interface IngestHead {
   readonly idempotencyKey: string | null;
 }
 
-function ingestHeadOf(request: GateRequest, query: IngestQuery, plan: Plan): IngestHead {
+function ingestHeadOf(request: GateRequest, query: IngestQuery, plan: IngestPlan): IngestHead {
   const { columns, null_text: nullText, patch, replace } = query;
   if (patch && replace) throw new ServiceError('REL_INVALID', 'a write patches rows or replaces them, not both');
   return {
@@ -240,96 +273,144 @@ function ingestHeadOf(request: GateRequest, query: IngestQuery, plan: Plan): Ing
       ...(columns === undefined ? {} : { columns: columns.split(',') }),
       ...(nullText === undefined ? {} : { nullText }),
     },
-    idempotencyKey: idempotencyKey(request),
+    idempotencyKey: statedIdempotencyKey(request),
   };
 }
 
-const keyText = /^[\x21-\x7e]{1,255}$/;
+const idempotencyKeyPattern = /^[\x21-\x7e]{1,255}$/;
 
-function idempotencyKey(request: GateRequest): string | null {
-  const key = headerText(request, 'idempotency-key');
-  if (key !== null && !keyText.test(key)) {
+function statedIdempotencyKey(request: GateRequest): string | null {
+  const idempotencyHeader = headerText(request, 'idempotency-key');
+  if (idempotencyHeader !== null && !idempotencyKeyPattern.test(idempotencyHeader)) {
     throw new ServiceError('REL_INVALID', 'an Idempotency-Key has 1 to 255 visible ASCII characters');
   }
-  return key;
+  return idempotencyHeader;
 }
 
-async function write(
-  context: HttpContext,
-  invocation: Invocation,
+async function writeIngest(
+  httpContext: HttpContext,
+  ingestInvocation: Invocation,
   ingestHead: IngestHead,
-  source: AsyncIterable<Uint8Array>,
-  progress?: (ingest: Ingest) => void,
+  bodySource: AsyncIterable<Uint8Array>,
+  reportIngest?: (startedIngest: Ingest) => void,
 ): Promise<{ readonly ingested: IngestReply; readonly replayed: boolean }> {
-  const { type, atomic, plan, reader, encoding } = ingestHead;
-  invocation.describe({ objectType: type, rowCount: 0 });
-  const digest = ingestHead.idempotencyKey === null ? null : new BodyDigest(preface(invocation, ingestHead));
-  const ingest = ingestOf(invocation, ingestHead, digest, progress !== undefined);
-  progress?.(ingest);
-  const definition = ingest.definition();
-  const body = decodeInTurns(context, source, encoding);
+  const { type: ingestedType, atomic: isAtomic, plan: ingestPlan, reader: csvOptions, encoding: bodyEncoding } = ingestHead;
+  ingestInvocation.describe({ objectType: ingestedType, rowCount: 0 });
+  const bodyDigest = ingestHead.idempotencyKey === null ? null : new BodyDigest(idempotencyPreface(ingestInvocation, ingestHead));
+  const startedIngest = ingestFor(ingestInvocation, ingestHead, bodyDigest, reportIngest !== undefined);
+  reportIngest?.(startedIngest);
+  const typeDefinition = startedIngest.definition();
+  const decodedBody = decodeInTurns(httpContext, bodySource, bodyEncoding);
   // Rows that are decided one by one, with edges maybe, take a turn longer than such that pass through.
-  const isSlow = ingestHead.patch || (definition?.graphTriggers.length ?? 0) > 0;
-  const ingested = await ingest.run(
-    readIngest(digest === null ? body : digest.pass(body), {
-      ...reader,
-      definition,
+  const isSlowIngest = ingestHead.patch || (typeDefinition?.graphTriggers.length ?? 0) > 0;
+  const ingestedReply = await startedIngest.run(
+    readIngest(bodyDigest === null ? decodedBody : bodyDigest.pass(decodedBody), {
+      ...csvOptions,
+      definition: typeDefinition,
       tracksSent: ingestHead.patch,
-      yieldTurn: context.yieldTurn,
-      ...(atomic
-        ? { batchRows: Infinity, batchBytes: Infinity, limitBytes: context.bodyLimitBytes }
-        : digest === null
-          ? { ...batchSizes.stream, batchRows: () => batchSizes[isSlow || context.isCrowded() ? 'crowded' : 'stream'].batchRows }
-          : batchSizes[plan.size]),
+      yieldTurn: httpContext.yieldTurn,
+      ...(isAtomic
+        ? { batchRows: Infinity, batchBytes: Infinity, limitBytes: httpContext.bodyLimitBytes }
+        : bodyDigest === null
+          ? {
+              ...batchSizes.stream,
+              batchRows: () => batchSizes[isSlowIngest || httpContext.isCrowded() ? 'crowded' : 'stream'].batchRows,
+            }
+          : batchSizes[ingestPlan.size]),
     }),
   );
-  return { ingested, replayed: ingest.replayed };
+  return { ingested: ingestedReply, replayed: startedIngest.replayed };
 }
 
-function ingestOf(invocation: Invocation, ingestHead: IngestHead, body: BodyDigest | null, waits = false): Ingest {
-  const { type, atomic, sync, patch, replace, when, plan, provenance, idempotencyKey: key } = ingestHead;
-  const request = { type, atomic, sync, patch, replace, when, createType: plan.createType, provenance, waits };
-  if (key === null || body === null) return new Ingest(invocation, request);
+function ingestFor(
+  ingestInvocation: Invocation,
+  ingestHead: IngestHead,
+  bodyDigest: BodyDigest | null,
+  waitsForRoom = false,
+): Ingest {
+  const {
+    type,
+    atomic,
+    sync,
+    patch,
+    replace,
+    when,
+    plan: ingestPlan,
+    provenance,
+    idempotencyKey: idempotencyHeader,
+  } = ingestHead;
+  const ingestRequest = {
+    type,
+    atomic,
+    sync,
+    patch,
+    replace,
+    when,
+    createType: ingestPlan.createType,
+    provenance,
+    waits: waitsForRoom,
+  };
+  if (idempotencyHeader === null || bodyDigest === null) return new Ingest(ingestInvocation, ingestRequest);
   // Keys are scoped by principal and organisation: no caller can meet another's.
-  const { principal, path } = invocation.caller;
-  const scoped = createHash('sha256')
-    .update(canonicalJson([principal, path, key]), 'utf8')
+  const { principal: callerPrincipal, path: callerPath } = ingestInvocation.caller;
+  const scopedKey = createHash('sha256')
+    .update(canonicalJson([callerPrincipal, callerPath, idempotencyHeader]), 'utf8')
     .digest('hex');
-  return new Ingest(invocation, { ...request, once: { key: scoped, body } });
+  return new Ingest(ingestInvocation, { ...ingestRequest, once: { key: scopedKey, body: bodyDigest } });
 }
 
 /** Everything except the body that identifies a request (idempotency). */
-function preface(invocation: Invocation, ingestHead: IngestHead): string {
-  const { plan, type, atomic, patch, replace, when, provenance, encoding, contentType, reader } = ingestHead;
+function idempotencyPreface(ingestInvocation: Invocation, ingestHead: IngestHead): string {
+  const {
+    plan: ingestPlan,
+    type,
+    atomic,
+    patch,
+    replace,
+    when,
+    provenance,
+    encoding,
+    contentType,
+    reader: csvOptions,
+  } = ingestHead;
   return canonicalJson({
     // Members that earlier releases did not have are left out of the digest when absent.
     ...(patch && { patch }),
     ...(replace && { replace }),
     ...(when !== null && { when: typeof when === 'string' ? when : String(when.unchangedSince) }),
-    url: plan.url,
-    branch: invocation.caller.branch,
+    url: ingestPlan.url,
+    branch: ingestInvocation.caller.branch,
     // A name that was deleted and taken again is another branch, without the rows of the first.
-    branch_id: invocation.snapshot().branchId,
+    branch_id: ingestInvocation.snapshot().branchId,
     type,
     atomic,
     encoding,
     provenance: { ...provenance },
     content_type: contentType,
-    columns: reader.columns ?? null,
-    null_text: reader.nullText ?? null,
+    columns: csvOptions.columns ?? null,
+    null_text: csvOptions.nullText ?? null,
   });
 }
 
 /** Stops at the signal; earlier rows stay. */
-async function* untilAborted(pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array, void> {
-  for await (const piece of pieces) {
-    signal.throwIfAborted();
-    yield piece;
+async function* piecesUntilAborted(
+  bodyPieces: AsyncIterable<Uint8Array>,
+  taskSignal: AbortSignal,
+): AsyncGenerator<Uint8Array, void> {
+  for await (const bodyPiece of bodyPieces) {
+    taskSignal.throwIfAborted();
+    yield bodyPiece;
   }
 }
 
-function collect(context: HttpContext, source: Readable, contentLength: string | undefined): Promise<Uint8Array> {
+function collectIngestBody(
+  httpContext: HttpContext,
+  bodySource: Readable,
+  contentLength: string | undefined,
+): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
-    context.bodies.collect(source, contentLength, (error, body) => (error ? reject(error) : resolve(body ?? new Uint8Array(0))));
+    httpContext.bodies.collect(bodySource, contentLength, (bodyError, ingestBody) =>
+      bodyError ? reject(bodyError) : resolve(ingestBody ?? new Uint8Array(0)),
+    );
   });
 }

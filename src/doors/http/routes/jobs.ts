@@ -15,66 +15,67 @@ import {
 } from '../../schemas/job-views.ts';
 import { reply, route, type Route } from '../route.ts';
 
-const tags = ['system'];
-const params = z.object({ id: z.string() });
-const body = z.strictObject({ ...jobInput, purpose: z.string().optional().describe('stated by every run') });
+const jobTags = ['system'];
+const jobParams = z.object({ id: z.string() });
+const scheduleJobBody = z.strictObject({ ...jobInput, purpose: z.string().optional().describe('stated by every run') });
 
-const jobRoutesOf = (access: 'token' | 'admin'): readonly Route[] => {
-  const base = access === 'admin' ? '/admin/jobs' : '/jobs';
-  const reading = { access, action: 'inspect', bucket: 'read' } as const;
-  const changing = { access, action: access === 'admin' ? 'administer' : 'ingest', bucket: 'write' } as const;
+const jobRoutesFor = (jobAccess: 'token' | 'admin'): readonly Route[] => {
+  const jobsPath = jobAccess === 'admin' ? '/admin/jobs' : '/jobs';
+  const jobReading = { access: jobAccess, action: 'inspect', bucket: 'read' } as const;
+  const jobChanging = { access: jobAccess, action: jobAccess === 'admin' ? 'administer' : 'ingest', bucket: 'write' } as const;
   return [
     route({
       method: 'GET',
-      path: base,
-      ...reading,
+      path: jobsPath,
+      ...jobReading,
       summary:
         'Scheduled jobs, and long work under way and ended, the newest first: what an end of the process cut off has failed',
-      tags,
+      tags: jobTags,
       replies: { 200: z.object({ jobs: z.array(jobView), total: z.int() }) },
-      run: async (invocation, { context }) => {
-        const listed = listJobViews(context, invocation.caller);
-        invocation.describe({ rowCount: listed.length });
-        return { jobs: listed, total: listed.length };
+      run: async (jobInvocation, { context: httpContext }) => {
+        const listedJobs = listJobViews(httpContext, jobInvocation.caller);
+        jobInvocation.describe({ rowCount: listedJobs.length });
+        return { jobs: listedJobs, total: listedJobs.length };
       },
     }),
 
     route({
       method: 'GET',
-      path: `${base}/:id`,
-      ...reading,
+      path: `${jobsPath}/:id`,
+      ...jobReading,
       summary: 'How far a job is',
-      tags,
-      params,
+      tags: jobTags,
+      params: jobParams,
       replies: { 200: jobView },
       example: { params: { id: 'a task' } },
-      run: async ({ caller }, { params: { id }, context }) => findJobView(context, id, caller),
+      run: async ({ caller: jobCaller }, { params: { id: jobId }, context: httpContext }) =>
+        findJobView(httpContext, jobId, jobCaller),
     }),
 
     route({
       method: 'DELETE',
-      path: `${base}/:id`,
-      ...changing,
+      path: `${jobsPath}/:id`,
+      ...jobChanging,
       summary:
         'End a scheduled job, or cancel work: it ends as soon as it can, and what it has done by then stays; 409 where it has ended',
-      tags,
-      params,
+      tags: jobTags,
+      params: jobParams,
       replies: { 202: jobView },
       example: { params: { id: 'a job' } },
-      run: async (invocation, { params: { id }, context: { jobs, schedule } }) => {
-        const { caller } = invocation;
-        if (schedule.find(id, caller) !== null)
-          return reply(202, describeScheduled(schedule, await schedule.change(invocation, id, 'ended'), caller));
-        invocation.describe({ template: 'cancel ?', literals: [id] });
-        return reply(202, describeWork(jobs.cancel(id, caller)));
+      run: async (jobInvocation, { params: { id: jobId }, context: { jobs: jobRunner, schedule: jobSchedule } }) => {
+        const { caller: jobCaller } = jobInvocation;
+        if (jobSchedule.find(jobId, jobCaller) !== null)
+          return reply(202, describeScheduled(jobSchedule, await jobSchedule.change(jobInvocation, jobId, 'ended'), jobCaller));
+        jobInvocation.describe({ template: 'cancel ?', literals: [jobId] });
+        return reply(202, describeWork(jobRunner.cancel(jobId, jobCaller)));
       },
     }),
   ];
 };
 
-const scheduling = { access: 'token', action: 'schema', bucket: 'write' } as const;
+const jobScheduling = { access: 'token', action: 'schema', bucket: 'write' } as const;
 
-const acts = [
+const scheduledJobActs = [
   ['run', 'Run a scheduled job now, beside its schedule'],
   ['pause', 'Pause a scheduled job: runs that are due meanwhile are not made up for'],
   ['resume', 'Schedule a job that was paused'],
@@ -82,39 +83,40 @@ const acts = [
 ] as const;
 
 export const jobRoutes: readonly Route[] = [
-  ...jobRoutesOf('token'),
+  ...jobRoutesFor('token'),
   route({
     method: 'POST',
     path: '/jobs',
-    ...scheduling,
+    ...jobScheduling,
     summary: 'Schedule a job: a first run that is due at once is waited for, ten seconds at most',
-    tags,
-    body,
+    tags: jobTags,
+    body: scheduleJobBody,
     purposeIn: 'body',
     replies: { 201: scheduledReply },
     example: { body: { name: 'a new job', run: { sql: 'a statement' }, interval_secs: 3600 } },
-    run: async (invocation, { body: given, context }) => reply(201, await scheduleJob(invocation, context, given)),
+    run: async (jobInvocation, { body: jobFields, context: httpContext }) =>
+      reply(201, await scheduleJob(jobInvocation, httpContext, jobFields)),
   }),
-  ...acts.map(([act, summary]) =>
+  ...scheduledJobActs.map(([jobAct, jobActSummary]) =>
     route({
       method: 'POST',
-      path: `/jobs/:id/${act}`,
-      ...scheduling,
-      summary,
-      tags,
-      params,
+      path: `/jobs/:id/${jobAct}`,
+      ...jobScheduling,
+      summary: jobActSummary,
+      tags: jobTags,
+      params: jobParams,
       replies: { 200: jobView },
       example: { params: { id: 'a scheduled job' } },
-      run: async (invocation, { params: { id }, context: { schedule } }) => {
-        const job =
-          act === 'run'
-            ? await schedule.run(invocation, id)
-            : act === 'cancel'
-              ? await schedule.cancel(invocation, id)
-              : await schedule.change(invocation, id, act === 'pause' ? 'paused' : 'resumed');
-        return describeScheduled(schedule, job, invocation.caller);
+      run: async (jobInvocation, { params: { id: scheduledJobId }, context: { schedule: jobSchedule } }) => {
+        const scheduledJob =
+          jobAct === 'run'
+            ? await jobSchedule.run(jobInvocation, scheduledJobId)
+            : jobAct === 'cancel'
+              ? await jobSchedule.cancel(jobInvocation, scheduledJobId)
+              : await jobSchedule.change(jobInvocation, scheduledJobId, jobAct === 'pause' ? 'paused' : 'resumed');
+        return describeScheduled(jobSchedule, scheduledJob, jobInvocation.caller);
       },
     }),
   ),
 ];
-export const adminJobRoutes = jobRoutesOf('admin');
+export const adminJobRoutes = jobRoutesFor('admin');

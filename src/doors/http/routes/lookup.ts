@@ -5,7 +5,7 @@ import { limits } from '../../../log/values/value.ts';
 import { reply, route, type Route } from '../route.ts';
 import { nanoseconds } from '../schemas.ts';
 
-const registerBody = z
+const lookupBody = z
   .object({
     name: z.string(),
     path: z.string().describe('CSV file below SERVICE_LOOKUP_ROOT'),
@@ -37,15 +37,24 @@ export const lookupRoutes: readonly Route[] = [
     bucket: 'write',
     summary: 'Register a CSV file as a lookup table until the next restart',
     tags: ['schema'],
-    body: registerBody,
+    body: lookupBody,
     replies: { 201: lookupReply },
     example: { body: { name: 'other', path: 'codes.csv', key: 'code', fields: ['country'] } },
-    run: async (invocation, { body, context }) => {
-      const { name, path, key, fields, refresh_minutes: refreshMinutes = null } = body;
+    run: async (lookupInvocation, { body: lookupRegistration, context: httpContext }) => {
+      const {
+        name: lookupName,
+        path: lookupPath,
+        key: lookupKey,
+        fields: lookupFields,
+        refresh_minutes: lookupRefreshMinutes = null,
+      } = lookupRegistration;
       // The decision about the action, before anything is read.
-      invocation.snapshot();
-      const table = await context.lookups.register({ name, path, key, fields, refreshMinutes }, invocation.caller.path);
-      return reply(201, replyOf(table));
+      lookupInvocation.snapshot();
+      const lookupTable = await httpContext.lookups.register(
+        { name: lookupName, path: lookupPath, key: lookupKey, fields: lookupFields, refreshMinutes: lookupRefreshMinutes },
+        lookupInvocation.caller.path,
+      );
+      return reply(201, describeLookup(lookupTable));
     },
   }),
   route({
@@ -57,13 +66,13 @@ export const lookupRoutes: readonly Route[] = [
     summary: 'Lookup tables of the organisation path and of those above it',
     tags: ['schema'],
     replies: { 200: z.object({ lookups: z.array(lookupReply) }) },
-    run: async (invocation, { context }) => {
-      invocation.snapshot();
-      return { lookups: context.lookups.list(invocation.caller.path).map(replyOf) };
+    run: async (lookupInvocation, { context: httpContext }) => {
+      lookupInvocation.snapshot();
+      return { lookups: httpContext.lookups.list(lookupInvocation.caller.path).map(describeLookup) };
     },
   }),
 ];
 
-function replyOf({ refreshMinutes, loadedAt, ...rest }: LookupStatus): object {
-  return { ...rest, refresh_minutes: refreshMinutes, loaded_at: loadedAt };
+function describeLookup({ refreshMinutes, loadedAt, ...lookupMembers }: LookupStatus): object {
+  return { ...lookupMembers, refresh_minutes: refreshMinutes, loaded_at: loadedAt };
 }

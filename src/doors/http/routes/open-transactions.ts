@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { route, type Route } from '../route.ts';
 import { nanoseconds } from '../schemas.ts';
 
-const transaction = z
+const openTransaction = z
   .object({
     principal: z.string(),
     organization: z.string().nullable(),
@@ -18,36 +18,48 @@ const transaction = z
   })
   .meta({ id: 'OpenTransaction' });
 
-const routesOf = (access: 'token' | 'admin'): readonly Route[] => [
+const openRoutesFor = (transactionAccess: 'token' | 'admin'): readonly Route[] => [
   route({
     method: 'GET',
-    path: access === 'admin' ? '/admin/tx' : '/tx',
-    access,
+    path: transactionAccess === 'admin' ? '/admin/tx' : '/tx',
+    access: transactionAccess,
     action: 'inspect',
     bucket: 'read',
     summary: 'Transactions that are open, the oldest first',
     tags: ['system'],
-    replies: { 200: z.object({ transactions: z.array(transaction) }) },
-    run: async (invocation, { context: { gate, clock } }) => {
+    replies: { 200: z.object({ transactions: z.array(openTransaction) }) },
+    run: async (inspectInvocation, { context: { gate: httpGate, clock } }) => {
       const nowMs = clock.monotonicMs();
-      const open = [...gate.transactions(invocation.caller)].sort((a, b) => a.openedMs - b.openedMs);
-      invocation.describe({ rowCount: open.length });
-      const transactions = open.map(({ caller, basis, rows, bytes, pinnedBytes, openedMs, usedMs }) => ({
-        principal: caller.principal,
-        organization: caller.path,
-        branch: caller.branch,
-        door: caller.door,
-        basis: basis?.instant ?? null,
-        rows,
-        bytes,
-        pinned_bytes: pinnedBytes,
-        open_ms: Math.round(nowMs - openedMs),
-        idle_ms: Math.round(nowMs - usedMs),
-      }));
-      return { transactions };
+      const openTransactions = [...httpGate.transactions(inspectInvocation.caller)].sort(
+        (earlier, later) => earlier.openedMs - later.openedMs,
+      );
+      inspectInvocation.describe({ rowCount: openTransactions.length });
+      const transactionViews = openTransactions.map(
+        ({
+          caller: transactionCaller,
+          basis: transactionBasis,
+          rows: waitingRows,
+          bytes: waitingBytes,
+          pinnedBytes,
+          openedMs: transactionOpenedMs,
+          usedMs: transactionUsedMs,
+        }) => ({
+          principal: transactionCaller.principal,
+          organization: transactionCaller.path,
+          branch: transactionCaller.branch,
+          door: transactionCaller.door,
+          basis: transactionBasis?.instant ?? null,
+          rows: waitingRows,
+          bytes: waitingBytes,
+          pinned_bytes: pinnedBytes,
+          open_ms: Math.round(nowMs - transactionOpenedMs),
+          idle_ms: Math.round(nowMs - transactionUsedMs),
+        }),
+      );
+      return { transactions: transactionViews };
     },
   }),
 ];
 
-export const openTransactionRoutes = routesOf('token');
-export const adminOpenTransactionRoutes = routesOf('admin');
+export const openTransactionRoutes = openRoutesFor('token');
+export const adminOpenTransactionRoutes = openRoutesFor('admin');

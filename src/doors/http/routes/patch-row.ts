@@ -15,14 +15,14 @@ import { checkCaller } from '../../shared/stream-lease.ts';
 import { nanoseconds } from '../schemas.ts';
 import { definitionOf } from '../../schemas/type-body.ts';
 
-const rowReply = z.object({
+const patchedRowReply = z.object({
   type: z.string(),
   id: z.string(),
   system_from: nanoseconds,
   durability: z.enum(['synced', 'buffered']),
 });
 
-const query = z.object({
+const patchQuery = z.object({
   when: z
     .string()
     .optional()
@@ -45,75 +45,110 @@ export const patchRowRoutes: readonly Route[] = [
     tags: ['schema'],
     consumes: ['application/json', 'application/merge-patch+json'],
     params: z.object({ name: z.string(), id: z.string() }),
-    query,
-    replies: { 200: rowReply },
+    query: patchQuery,
+    replies: { 200: patchedRowReply },
     reads: 'stream',
     purposeIn: 'query',
     example: { params: { name: 'a type', id: 'a row' }, body: { secret: 'a text' } },
-    run: async (invocation, { params: { name, id }, query: { when }, body: sent, request, context }) => {
-      const stated = statedCondition(request, when);
-      if (stated === 'absent')
+    run: async (
+      patchInvocation,
+      {
+        params: { name: patchedType, id: patchedRowId },
+        query: { when: whenParameter },
+        body: sentBody,
+        request: patchRequest,
+        context: httpContext,
+      },
+    ) => {
+      const patchCondition = statedCondition(patchRequest, whenParameter);
+      if (patchCondition === 'absent')
         throw new ServiceError('REL_INVALID', 'PATCH changes existing rows: write new ones with POST /ingest');
-      const source = (sent as Readable | undefined) ?? request.raw;
-      invocation.describe({ objectType: name, rowCount: 0 });
-      const body = decodeInTurns(context, context.bodies.stream(source), encodingOf(request));
-      const command = await patchOf(invocation, { name, id, body, limitBytes: context.bodyLimitBytes });
-      checkCaller(context, invocation.caller);
-      const outcome = await invocation.submit({ ...command, when: stated ?? 'present' }, { sync: wantsSync(request) });
-      const [refused] = outcome.errors;
-      if (refused !== undefined) {
+      const patchSource = (sentBody as Readable | undefined) ?? patchRequest.raw;
+      patchInvocation.describe({ objectType: patchedType, rowCount: 0 });
+      const patchBody = decodeInTurns(httpContext, httpContext.bodies.stream(patchSource), encodingOf(patchRequest));
+      const patchCommand = await readPatch(patchInvocation, {
+        name: patchedType,
+        id: patchedRowId,
+        body: patchBody,
+        limitBytes: httpContext.bodyLimitBytes,
+      });
+      checkCaller(httpContext, patchInvocation.caller);
+      const patchOutcome = await patchInvocation.submit(
+        { ...patchCommand, when: patchCondition ?? 'present' },
+        { sync: wantsSync(patchRequest) },
+      );
+      const [refusedPatch] = patchOutcome.errors;
+      if (refusedPatch !== undefined) {
         // Without a stated condition a missing row is REL_NOT_FOUND, as for a read.
-        if (refused.code === 'REL_CONFLICT' && stated === null) throw new ServiceError('REL_NOT_FOUND', 'no such row');
-        throw new ServiceError(refused.code as ErrorCode, refused.detail);
+        if (refusedPatch.code === 'REL_CONFLICT' && patchCondition === null)
+          throw new ServiceError('REL_NOT_FOUND', 'no such row');
+        throw new ServiceError(refusedPatch.code as ErrorCode, refusedPatch.detail);
       }
-      invocation.describe({ rowCount: 1 });
-      context.metrics.countRows(1);
-      const { systemFrom, durability } = outcome;
-      return reply(200, { type: name, id, system_from: systemFrom, durability }, { etag: entityTag(systemFrom) });
+      patchInvocation.describe({ rowCount: 1 });
+      httpContext.metrics.countRows(1);
+      const { systemFrom: patchSystemFrom, durability: patchDurability } = patchOutcome;
+      return reply(
+        200,
+        { type: patchedType, id: patchedRowId, system_from: patchSystemFrom, durability: patchDurability },
+        { etag: entityTag(patchSystemFrom) },
+      );
     },
   }),
 ];
 
-interface Patched {
+interface PatchedRow {
   readonly name: string;
   readonly id: string;
   readonly body: AsyncIterable<Uint8Array>;
   readonly limitBytes: number;
 }
 
-async function patchOf(invocation: Invocation, { name, id, body, limitBytes }: Patched): Promise<PutRows> {
-  const definition = definitionOf(invocation, name);
-  const options = { definition, batchRows: 2, batchBytes: Infinity, limitBytes, tracksSent: true };
-  for await (const { rows, rejections, sent } of readIngest(asArray(body), options)) {
-    const [refused] = rejections;
-    if (refused !== undefined) throw new ServiceError(refused.code as ErrorCode, refused.detail);
-    if (rows.length !== 1) break;
-    assert(sent, 'the reader was asked which cells were sent');
+async function readPatch(
+  patchInvocation: Invocation,
+  { name: patchedType, id: patchedRowId, body: patchBody, limitBytes }: PatchedRow,
+): Promise<PutRows> {
+  const patchDefinition = definitionOf(patchInvocation, patchedType);
+  const ingestOptions = { definition: patchDefinition, batchRows: 2, batchBytes: Infinity, limitBytes, tracksSent: true };
+  for await (const { rows: patchRows, rejections: patchRejections, sent: sentCells } of readIngest(
+    bodyAsArray(patchBody),
+    ingestOptions,
+  )) {
+    const [refusedPatch] = patchRejections;
+    if (refusedPatch !== undefined) throw new ServiceError(refusedPatch.code as ErrorCode, refusedPatch.detail);
+    if (patchRows.length !== 1) break;
+    assert(sentCells, 'the reader was asked which cells were sent');
     return {
       kind: 'put-rows',
-      type: name,
-      rows: { length: 1, columns: [...rows.columns.filter((column) => column.name !== '_pk'), keyColumn(id, rows.columns)] },
+      type: patchedType,
+      rows: {
+        length: 1,
+        columns: [
+          ...patchRows.columns.filter((patchColumn) => patchColumn.name !== '_pk'),
+          patchKeyColumn(patchedRowId, patchRows.columns),
+        ],
+      },
       atomic: false,
       createType: false,
       provenance: { source: 'http', method: 'patch', confidence: 1, derivedFrom: null },
-      patch: sent,
+      patch: sentCells,
     };
   }
   throw new ServiceError('REL_INVALID', 'the body is one JSON object with the cells to change');
 }
 
 /** Puts brackets around the body: without them a member named rows would make it a list of rows. */
-async function* asArray(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+async function* bodyAsArray(objectBody: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   yield Buffer.from('[');
-  yield* body;
+  yield* objectBody;
   yield Buffer.from(']');
 }
 
-function keyColumn(id: string, columns: readonly NamedColumn[]): NamedColumn {
-  const own = columns.find((column) => column.name === '_pk');
-  const key = own === undefined ? null : cellAt(own.vector, own.type, 0);
-  if (key !== null && key !== id) throw new ServiceError('REL_INVALID', '_pk differs from the row that the path names');
-  const builder = new VectorBuilder('string', 1);
-  builder.appendString(id);
-  return { name: '_pk', type: 'string', vector: builder.build() };
+function patchKeyColumn(pathRowId: string, patchColumns: readonly NamedColumn[]): NamedColumn {
+  const bodyKeyColumn = patchColumns.find((patchColumn) => patchColumn.name === '_pk');
+  const bodyKey = bodyKeyColumn === undefined ? null : cellAt(bodyKeyColumn.vector, bodyKeyColumn.type, 0);
+  if (bodyKey !== null && bodyKey !== pathRowId)
+    throw new ServiceError('REL_INVALID', '_pk differs from the row that the path names');
+  const keyBuilder = new VectorBuilder('string', 1);
+  keyBuilder.appendString(pathRowId);
+  return { name: '_pk', type: 'string', vector: keyBuilder.build() };
 }

@@ -8,9 +8,9 @@ import { route, type Route } from '../route.ts';
 import { idParams, usageQuery, usageSummary } from '../tenant-schemas.ts';
 import { platformFamilyRoutes, platformTenant, shownPlatformTenant, usageOfAll } from './tenant-families.ts';
 
-const reading = { access: 'admin', action: 'inspect' } as const;
-const changing = { access: 'admin', action: 'administer' } as const;
-const tags = ['platform'];
+const platformReading = { access: 'admin', action: 'inspect' } as const;
+const platformChanging = { access: 'admin', action: 'administer' } as const;
+const platformTags = ['platform'];
 
 const licenceReply = z
   .object({
@@ -36,37 +36,44 @@ export const platformRoutes: readonly Route[] = [
   route({
     method: 'PATCH',
     path: '/platform/tenants/:id/tier',
-    ...changing,
+    ...platformChanging,
     summary: 'Change the tier of a tenant',
-    tags,
+    tags: platformTags,
     params: idParams,
     body: z.strictObject({ tier: z.string() }),
     replies: { 200: platformTenant },
     example: { params: { id: 'a tenant' }, body: { tier: 'gold' } },
-    run: async (invocation, { params: { id }, body: { tier } }) => {
-      await submitNamed(invocation, { kind: 'change-tenant', id, tier });
-      return shownPlatformTenant(invocation, id);
+    run: async (platformInvocation, { params: { id: platformTenantId }, body: { tier: platformTier } }) => {
+      await submitNamed(platformInvocation, { kind: 'change-tenant', id: platformTenantId, tier: platformTier });
+      return shownPlatformTenant(platformInvocation, platformTenantId);
     },
   }),
 
   route({
     method: 'GET',
     path: '/platform/license',
-    ...reading,
+    ...platformReading,
     summary: 'What the licence allows, and how safe the settings are',
-    tags,
+    tags: platformTags,
     replies: { 200: licenceReply },
-    run: async (invocation, { context }) => {
-      const { tier, tenantsMax, storageBytesMax, tenants, capabilities, expiresAt } = invocation.tenants().licence();
+    run: async (platformInvocation, { context: httpContext }) => {
+      const {
+        tier: platformTier,
+        tenantsMax: licensedTenants,
+        storageBytesMax: licensedBytes,
+        tenants: tenantCount,
+        capabilities: licenceCapabilities,
+        expiresAt: licenceExpiry,
+      } = platformInvocation.tenants().licence();
       return {
-        tier,
-        max_tenants: tenantsMax,
-        storage_max_gb: storageBytesMax / 1_000_000_000,
-        current_tenants: tenants,
-        remaining_tenants: tenantsMax === 0 ? -1 : Math.max(0, tenantsMax - tenants),
-        capabilities: [...capabilities],
-        expires_unix_secs: expiresAt === null ? null : Number(expiresAt / 1_000_000_000n),
-        security_posture: context.system.posture(),
+        tier: platformTier,
+        max_tenants: licensedTenants,
+        storage_max_gb: licensedBytes / 1_000_000_000,
+        current_tenants: tenantCount,
+        remaining_tenants: licensedTenants === 0 ? -1 : Math.max(0, licensedTenants - tenantCount),
+        capabilities: [...licenceCapabilities],
+        expires_unix_secs: licenceExpiry === null ? null : Number(licenceExpiry / 1_000_000_000n),
+        security_posture: httpContext.system.posture(),
         // A single node has no peers to disagree with.
         cluster_license_consistency: { status: 'single_node', mismatched_peers: [] },
       } satisfies z.infer<typeof licenceReply>;
@@ -76,13 +83,16 @@ export const platformRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: '/platform/usage',
-    ...reading,
+    ...platformReading,
     summary: 'What every tenant used, and what the store holds',
-    tags,
+    tags: platformTags,
     query: usageQuery,
     replies: { 200: usageSummary.extend({ store_bytes: z.int().describe('of the whole log') }) },
-    run: async (invocation, { query, context }) => {
-      return { ...(await usageOfAll(invocation, query)), store_bytes: context.system.storage().storedBytes };
+    run: async (platformInvocation, { query: platformUsageQuery, context: httpContext }) => {
+      return {
+        ...(await usageOfAll(platformInvocation, platformUsageQuery)),
+        store_bytes: httpContext.system.storage().storedBytes,
+      };
     },
   }),
 ];

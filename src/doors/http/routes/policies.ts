@@ -24,30 +24,30 @@ import {
 import { reply, route, type Route } from '../route.ts';
 import { idParams } from '../tenant-schemas.ts';
 
-const reading = { access: 'admin', action: 'inspect' } as const;
-const changing = { access: 'admin', action: 'administer' } as const;
-const tags = ['policies'];
+const policyReading = { access: 'admin', action: 'inspect' } as const;
+const policyChanging = { access: 'admin', action: 'administer' } as const;
+const policyTags = ['policies'];
 
 const policyShape = z
   .object({ id: z.string(), policy: z.string().describe('Cedar'), installed_at: z.string() })
   .meta({ id: 'Policy' });
 
-const setShape = {
+const policySetShape = {
   digest: z.string().describe('SHA-256 of the RFC 8785 JSON of {id: policy}; empty while no policy is installed'),
   epoch: z.int().describe('rises with every change'),
 };
 
-const warnings = z.array(z.string()).describe('what was installed though it can hardly be meant');
-const changed = policyShape.extend({ ...setShape, warnings }).meta({ id: 'ChangedPolicy' });
+const policyWarnings = z.array(z.string()).describe('what was installed though it can hardly be meant');
+const changedPolicy = policyShape.extend({ ...policySetShape, warnings: policyWarnings }).meta({ id: 'ChangedPolicy' });
 
-const statementsMax = 10;
-const principalsMax = 10;
+const rehearsalStatementsMax = 10;
+const rehearsalPrincipalsMax = 10;
 
-const rowsOrRefusal = z.union([z.int(), z.string()]).describe('rows, or the error that refuses it');
-const rehearsed = z
+const rehearsedOutcome = z.union([z.int(), z.string()]).describe('rows, or the error that refuses it');
+const rehearsalReply = z
   .object({
     id: z.string(),
-    warnings,
+    warnings: policyWarnings,
     principals: z.array(z.string()),
     touched: z
       .array(
@@ -65,8 +65,8 @@ const rehearsed = z
       z.object({
         principal: z.string(),
         statement: z.string(),
-        before: rowsOrRefusal,
-        after: rowsOrRefusal,
+        before: rehearsedOutcome,
+        after: rehearsedOutcome,
         appear: z.array(z.string()).describe('rows by their key, the first 100'),
         vanish: z.array(z.string()),
         changed: z.array(z.object({ row: z.string(), columns: z.array(z.string()) })).describe('masked otherwise'),
@@ -81,154 +81,173 @@ export const policyRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: '/admin/policies',
-    ...reading,
+    ...policyReading,
     summary: 'Installed policies',
-    tags,
-    replies: { 200: z.object({ policies: z.array(policyShape), ...setShape }) },
-    run: async (invocation) => {
-      const desk = invocation.policies();
-      const policies = desk.policies().map(describePolicy);
-      invocation.describe({ rowCount: policies.length });
-      return reply(200, { policies, ...setOf(desk) }, etagOf(desk));
+    tags: policyTags,
+    replies: { 200: z.object({ policies: z.array(policyShape), ...policySetShape }) },
+    run: async (policyInvocation) => {
+      const policyDesk = policyInvocation.policies();
+      const policyViews = policyDesk.policies().map(describePolicy);
+      policyInvocation.describe({ rowCount: policyViews.length });
+      return reply(200, { policies: policyViews, ...policySet(policyDesk) }, policySetTag(policyDesk));
     },
   }),
 
   route({
     method: 'GET',
     path: '/admin/policies/:id',
-    ...reading,
+    ...policyReading,
     summary: 'A policy',
-    tags,
+    tags: policyTags,
     params: idParams,
     replies: { 200: policyShape },
     example: { params: { id: 'a policy' } },
-    run: async (invocation, { params }) => {
-      const desk = invocation.policies();
-      return reply(200, describePolicy(desk.policy(params.id)), etagOf(desk));
+    run: async (policyInvocation, { params: policyParams }) => {
+      const policyDesk = policyInvocation.policies();
+      return reply(200, describePolicy(policyDesk.policy(policyParams.id)), policySetTag(policyDesk));
     },
   }),
 
   route({
     method: 'PUT',
     path: '/admin/policies/:id',
-    ...changing,
+    ...policyChanging,
     summary: 'Install a policy, or replace it',
-    tags,
+    tags: policyTags,
     params: idParams,
     body: z.strictObject({ policy: z.string().describe('Cedar: one policy or several') }),
-    replies: { 200: changed, 201: changed.describe('there was none of this id') },
+    replies: { 200: changedPolicy, 201: changedPolicy.describe('there was none of this id') },
     example: { params: { id: 'p1' }, body: { policy: 'permit(principal, action, resource);' } },
-    run: async (invocation, { params: { id }, body: { policy: text }, request }) => {
-      const before = invocation.policies();
-      checkMatch(request, before);
-      const given = before.checkText(id, text);
-      const existed = before.policies().some((policy) => policy.id === id);
-      await submitNamed(invocation, { kind: 'put-policy', id, text });
-      const desk = invocation.policies();
-      const reported: z.infer<typeof changed> = { ...describePolicy(desk.policy(id)), ...setOf(desk), warnings: [...given] };
-      return reply(existed ? 200 : 201, reported, etagOf(desk));
+    run: async (policyInvocation, { params: { id: policyId }, body: { policy: policyText }, request: policyRequest }) => {
+      const deskBefore = policyInvocation.policies();
+      checkPolicyMatch(policyRequest, deskBefore);
+      const textWarnings = deskBefore.checkText(policyId, policyText);
+      const hasReplaced = deskBefore.policies().some((installedPolicy) => installedPolicy.id === policyId);
+      await submitNamed(policyInvocation, { kind: 'put-policy', id: policyId, text: policyText });
+      const policyDesk = policyInvocation.policies();
+      const changedReply: z.infer<typeof changedPolicy> = {
+        ...describePolicy(policyDesk.policy(policyId)),
+        ...policySet(policyDesk),
+        warnings: [...textWarnings],
+      };
+      return reply(hasReplaced ? 200 : 201, changedReply, policySetTag(policyDesk));
     },
   }),
 
   route({
     method: 'POST',
     path: '/admin/policies/:id/rehearsal',
-    ...changing,
+    ...policyChanging,
     summary: 'What a policy would change, with nothing installed',
     description:
       'Each statement is answered for each principal as the policies stand and as they would with this text, and both answers are compared. The trials stand in the audit as rehearsals, under the correlation id of this request, and cost the principals nothing.',
-    tags,
+    tags: policyTags,
     params: idParams,
     body: z.strictObject({
       policy: z.string().nullable().describe('Cedar; null: as if the policy of this id were deleted'),
-      statements: z.array(z.string().min(1)).max(statementsMax).default([]),
+      statements: z.array(z.string().min(1)).max(rehearsalStatementsMax).default([]),
       tokens: z
         .array(z.string())
-        .max(principalsMax)
+        .max(rehearsalPrincipalsMax)
         .optional()
         .describe('ids of registry tokens; absent: of the principals whose reads were recorded last'),
       reason: z.string().trim().min(3).max(500).describe('stands in the audit'),
     }),
-    replies: { 200: rehearsed },
+    replies: { 200: rehearsalReply },
     example: {
       params: { id: 'p1' },
       body: { policy: 'permit(principal, action, resource);', tokens: [], reason: 'an example' },
     },
-    run: async (invocation, { params: { id }, body, context }) => {
-      const { policy: text, statements, reason } = body;
-      const desk = invocation.policies();
-      const warned = text === null ? [] : desk.checkText(id, text);
-      if (text === null) desk.policy(id);
-      invocation.describe({ template: `rehearse ${id}`, breakGlass: reason });
-      const reads = await latestReads(invocation.audit(), context.clock.now());
-      const tokens = tokensOf(invocation.tokens(), body.tokens, reads);
-      const asItWouldBe = context.gate.rehearsal({ id, text });
-      const rehearsing = { context, asItWouldBe, correlationId: invocation.correlationId, policy: id };
-      const differences: Difference[] = [];
-      const touched: TouchedRead[] = [];
-      for (const token of tokens) {
-        const caller = callerOf(context, token);
-        touched.push(...(await touchedReads(rehearsing, caller, reads)));
-        for (const sql of statements) differences.push(await compareAnswers(rehearsing, caller, sql));
+    run: async (policyInvocation, { params: { id: policyId }, body: rehearsalBody, context: httpContext }) => {
+      const { policy: policyText, statements: rehearsedStatements, reason: rehearsalReason } = rehearsalBody;
+      const policyDesk = policyInvocation.policies();
+      const rehearsalWarnings = policyText === null ? [] : policyDesk.checkText(policyId, policyText);
+      if (policyText === null) policyDesk.policy(policyId);
+      policyInvocation.describe({ template: `rehearse ${policyId}`, breakGlass: rehearsalReason });
+      const recordedReads = await latestReads(policyInvocation.audit(), httpContext.clock.now());
+      const tokensToRehearse = rehearsalTokens(policyInvocation.tokens(), rehearsalBody.tokens, recordedReads);
+      const rehearsalGate = httpContext.gate.rehearsal({ id: policyId, text: policyText });
+      const policyRehearsal = {
+        context: httpContext,
+        asItWouldBe: rehearsalGate,
+        correlationId: policyInvocation.correlationId,
+        policy: policyId,
+      };
+      const answerDifferences: Difference[] = [];
+      const touchedByPolicy: TouchedRead[] = [];
+      for (const rehearsedToken of tokensToRehearse) {
+        const rehearsedCaller = callerOf(httpContext, rehearsedToken);
+        touchedByPolicy.push(...(await touchedReads(policyRehearsal, rehearsedCaller, recordedReads)));
+        for (const rehearsedSql of rehearsedStatements)
+          answerDifferences.push(await compareAnswers(policyRehearsal, rehearsedCaller, rehearsedSql));
       }
-      return { id, warnings: [...warned], principals: tokens.map(({ principal }) => principal), touched, differences };
+      return {
+        id: policyId,
+        warnings: [...rehearsalWarnings],
+        principals: tokensToRehearse.map(({ principal: rehearsedPrincipal }) => rehearsedPrincipal),
+        touched: touchedByPolicy,
+        differences: answerDifferences,
+      };
     },
   }),
 
   route({
     method: 'DELETE',
     path: '/admin/policies/:id',
-    ...changing,
+    ...policyChanging,
     summary: 'Delete a policy',
-    tags,
+    tags: policyTags,
     params: idParams,
-    replies: { 200: z.object({ id: z.string(), deleted: z.literal(true), ...setShape }) },
+    replies: { 200: z.object({ id: z.string(), deleted: z.literal(true), ...policySetShape }) },
     example: { params: { id: 'a policy' } },
-    run: async (invocation, { params: { id }, request }) => {
-      checkMatch(request, invocation.policies());
-      await submitNamed(invocation, { kind: 'delete-policy', id });
-      const desk = invocation.policies();
-      return reply(200, { id, deleted: true, ...setOf(desk) }, etagOf(desk));
+    run: async (policyInvocation, { params: { id: policyId }, request: policyRequest }) => {
+      checkPolicyMatch(policyRequest, policyInvocation.policies());
+      await submitNamed(policyInvocation, { kind: 'delete-policy', id: policyId });
+      const policyDesk = policyInvocation.policies();
+      return reply(200, { id: policyId, deleted: true, ...policySet(policyDesk) }, policySetTag(policyDesk));
     },
   }),
 ];
 
 /** Those that are named; else the newest token of each principal whose reads were recorded last. */
-function tokensOf(
-  all: readonly TokenView[],
-  ids: readonly string[] | undefined,
-  reads: readonly AuditEntry[],
+function rehearsalTokens(
+  registryTokens: readonly TokenView[],
+  tokenIds: readonly string[] | undefined,
+  recordedReads: readonly AuditEntry[],
 ): readonly TokenView[] {
-  if (ids !== undefined)
-    return ids.map((id) => {
-      const token = all.find((each) => each.id === id);
-      if (token === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such token');
-      return token;
+  if (tokenIds !== undefined)
+    return tokenIds.map((tokenId) => {
+      const registryToken = registryTokens.find((tokenView) => tokenView.id === tokenId);
+      if (registryToken === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such token');
+      return registryToken;
     });
   const tokensByPrincipal = new Map<string, TokenView>();
-  for (const { principal, tenant } of [...reads].reverse()) {
-    const token = all.findLast((each) => each.principal === principal && each.tenant === tenant);
-    if (token !== undefined) tokensByPrincipal.set(token.id, token);
-    if (tokensByPrincipal.size === principalsMax) break;
+  for (const { principal: readPrincipal, tenant: readTenant } of [...recordedReads].reverse()) {
+    const registryToken = registryTokens.findLast(
+      (tokenView) => tokenView.principal === readPrincipal && tokenView.tenant === readTenant,
+    );
+    if (registryToken !== undefined) tokensByPrincipal.set(registryToken.id, registryToken);
+    if (tokensByPrincipal.size === rehearsalPrincipalsMax) break;
   }
   return [...tokensByPrincipal.values()];
 }
 
-function setOf({ digest, epoch }: PolicyDeskContract): { digest: string; epoch: number } {
-  return { digest, epoch };
+function policySet({ digest: setDigest, epoch: setEpoch }: PolicyDeskContract): { digest: string; epoch: number } {
+  return { digest: setDigest, epoch: setEpoch };
 }
 
-function describePolicy({ id, text, time }: PolicyView): z.infer<typeof policyShape> {
-  return { id, policy: text, installed_at: formatInstant(time) };
+function describePolicy({ id: policyId, text: policyText, time: installedAt }: PolicyView): z.infer<typeof policyShape> {
+  return { id: policyId, policy: policyText, installed_at: formatInstant(installedAt) };
 }
 
 /** An entity tag is never empty. */
-const etagOf = ({ digest }: PolicyDeskContract): { etag: string } => ({ etag: `"${digest || 'none'}"` });
+const policySetTag = ({ digest: setDigest }: PolicyDeskContract): { etag: string } => ({ etag: `"${setDigest || 'none'}"` });
 
-function checkMatch(request: FastifyRequest, desk: PolicyDeskContract): void {
-  const header = headerText(request, 'if-match');
-  if (header === null) return;
-  const digests = header.split(',').map((tag) => /^ *"([0-9a-f]{64}|none)" *$/.exec(tag)?.[1]);
-  if (digests.includes(undefined)) throw new ServiceError('REL_INVALID', 'If-Match holds entity tags as ETag has shown them');
-  desk.checkUnchanged(digests.map((digest) => (digest === 'none' ? '' : digest!)));
+function checkPolicyMatch(policyRequest: FastifyRequest, policyDesk: PolicyDeskContract): void {
+  const ifMatch = headerText(policyRequest, 'if-match');
+  if (ifMatch === null) return;
+  const matchedDigests = ifMatch.split(',').map((digestTag) => /^ *"([0-9a-f]{64}|none)" *$/.exec(digestTag)?.[1]);
+  if (matchedDigests.includes(undefined))
+    throw new ServiceError('REL_INVALID', 'If-Match holds entity tags as ETag has shown them');
+  policyDesk.checkUnchanged(matchedDigests.map((matchedDigest) => (matchedDigest === 'none' ? '' : matchedDigest!)));
 }

@@ -23,10 +23,10 @@ import { checkCaller, type Overtaken } from '../../shared/stream-lease.ts';
 import { ask, questionBody, questionBytesMax } from '../query-body.ts';
 import { route, type Route } from '../route.ts';
 
-const rowsInAnEvent = 500;
-const heartbeatMs = 500;
+const rowsPerStreamEvent = 500;
+const streamHeartbeatMs = 500;
 
-const headers = {
+const eventStreamHeaders = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-store',
   // Proxies that hold replies back would make one piece of it again.
@@ -46,98 +46,108 @@ export const queryStreamRoutes: readonly Route[] = [
     body: questionBody,
     replies: { 200: z.string().describe('text/event-stream') },
     example: { body: { sql: 'a statement' } },
-    handle: async ({ body, request, reply, context }) => {
-      const answered = new AbortController();
-      let answer: Answer | null = null;
-      const lease: Overtaken = { overtaken: () => answer?.overtaken() ?? false };
-      const opened = heartbeats(context, request, reply, lease, answered.signal);
+    handle: async ({ body: streamQuestion, request: streamRequest, reply: streamReply, context: httpContext }) => {
+      const streamAnswered = new AbortController();
+      let streamAnswer: Answer | null = null;
+      const streamLease: Overtaken = { overtaken: () => streamAnswer?.overtaken() ?? false };
+      const openedStream = sendHeartbeats(httpContext, streamRequest, streamReply, streamLease, streamAnswered.signal);
       try {
-        answer = await ask(context, request, body, { action: 'query' }, (given) => given);
-      } catch (error) {
-        answered.abort();
-        return fail(context, request, reply, await opened, error);
+        streamAnswer = await ask(httpContext, streamRequest, streamQuestion, { action: 'query' }, (queryAnswer) => queryAnswer);
+      } catch (streamError) {
+        streamAnswered.abort();
+        return failStream(httpContext, streamRequest, streamReply, await openedStream, streamError);
       }
-      answered.abort();
-      const sent = await opened;
+      streamAnswered.abort();
+      const heartbeatStream = await openedStream;
       try {
-        checkCaller(context, callerOf(request));
-      } catch (refusal) {
-        return fail(context, request, reply, sent, refusal);
+        checkCaller(httpContext, callerOf(streamRequest));
+      } catch (callerRefusal) {
+        return failStream(httpContext, streamRequest, streamReply, heartbeatStream, callerRefusal);
       }
-      const open = sent ?? openBody(context, request, reply, headers, lease);
-      await open?.sendAll(events(context, request, answer));
-      return reply;
+      const openStream = heartbeatStream ?? openBody(httpContext, streamRequest, streamReply, eventStreamHeaders, streamLease);
+      await openStream?.sendAll(streamEvents(httpContext, streamRequest, streamAnswer));
+      return streamReply;
     },
   }),
 ];
 
 /** Reports an error: as a problem record, or as the last event where events were sent already. */
-async function fail(
-  context: HttpContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  open: AnswerBody | null,
-  error: unknown,
+async function failStream(
+  httpContext: HttpContext,
+  streamRequest: FastifyRequest,
+  streamReply: FastifyReply,
+  openStream: AnswerBody | null,
+  streamError: unknown,
 ): Promise<FastifyReply> {
-  if (open === null) throw error;
-  if (!open.gone) await open.sendAll(one(failure(context, request, error)));
-  return reply;
+  if (openStream === null) throw streamError;
+  if (!openStream.gone) await openStream.sendAll(oneStreamPiece(streamFailure(httpContext, streamRequest, streamError)));
+  return streamReply;
 }
 
-/** Keeps the connection alive until `answered`; the body, when it had to be opened for that. */
-async function heartbeats(
-  context: HttpContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  lease: Overtaken,
-  answered: AbortSignal,
+/** Keeps the connection alive until `streamAnswered`; the body, when it had to be opened for that. */
+async function sendHeartbeats(
+  httpContext: HttpContext,
+  streamRequest: FastifyRequest,
+  streamReply: FastifyReply,
+  streamLease: Overtaken,
+  streamAnswered: AbortSignal,
 ): Promise<AnswerBody | null> {
-  let body: AnswerBody | null = null;
+  let heartbeatBody: AnswerBody | null = null;
   for (;;) {
-    await context.clock.sleep(heartbeatMs, answered);
-    if (answered.aborted) return body;
+    await httpContext.clock.sleep(streamHeartbeatMs, streamAnswered);
+    if (streamAnswered.aborted) return heartbeatBody;
     try {
-      checkCaller(context, callerOf(request));
-    } catch (refusal) {
-      if (body === null) continue;
-      await body.sendAll(one(failure(context, request, refusal)));
+      checkCaller(httpContext, callerOf(streamRequest));
+    } catch (callerRefusal) {
+      if (heartbeatBody === null) continue;
+      await heartbeatBody.sendAll(oneStreamPiece(streamFailure(httpContext, streamRequest, callerRefusal)));
       // Ends the request, because its question has no reader any more.
-      request.raw.socket.destroySoon();
-      return body;
+      streamRequest.raw.socket.destroySoon();
+      return heartbeatBody;
     }
-    body ??= openBody(context, request, reply, headers, lease);
-    await body!.send(one(Buffer.from(': running\n\n')));
+    heartbeatBody ??= openBody(httpContext, streamRequest, streamReply, eventStreamHeaders, streamLease);
+    await heartbeatBody!.send(oneStreamPiece(Buffer.from(': running\n\n')));
   }
 }
 
-function* events(context: HttpContext, request: FastifyRequest, answer: Answer): Generator<Uint8Array, void> {
+function* streamEvents(
+  httpContext: HttpContext,
+  streamRequest: FastifyRequest,
+  streamAnswer: Answer,
+): Generator<Uint8Array, void> {
   try {
-    yield event('schema', `{"columns":${JSON.stringify(answer.columns)},"as_of_system":${answer.asOfSystem}}`);
-    for (const rows of writeRowGroups(answer, rowsInAnEvent)) yield Buffer.concat([rowsStart, rows, eventEnd]);
-    yield event('end', `{${envelopeMembers(answer).slice(1)}}`);
-  } catch (error) {
-    yield failure(context, request, error);
+    yield streamEvent('schema', `{"columns":${JSON.stringify(streamAnswer.columns)},"as_of_system":${streamAnswer.asOfSystem}}`);
+    for (const rowGroup of writeRowGroups(streamAnswer, rowsPerStreamEvent))
+      yield Buffer.concat([rowsEventStart, rowGroup, streamEventEnd]);
+    yield streamEvent('end', `{${envelopeMembers(streamAnswer).slice(1)}}`);
+  } catch (streamError) {
+    yield streamFailure(httpContext, streamRequest, streamError);
   }
 }
 
-function failure(context: HttpContext, request: FastifyRequest, thrown: unknown): Buffer {
-  const error = toServiceError(thrown);
-  const route = request.routeOptions.url ?? '/query/stream';
-  if (error.code === 'REL_INTERNAL') {
-    context.log({ event: 'internal error', correlationId: request.id, route, error: error.facts.cause ?? error });
+function streamFailure(httpContext: HttpContext, streamRequest: FastifyRequest, thrownError: unknown): Buffer {
+  const streamError = toServiceError(thrownError);
+  const streamRoute = streamRequest.routeOptions.url ?? '/query/stream';
+  if (streamError.code === 'REL_INTERNAL') {
+    httpContext.log({
+      event: 'internal error',
+      correlationId: streamRequest.id,
+      route: streamRoute,
+      error: streamError.facts.cause ?? streamError,
+    });
   }
-  const problem = problemOf(error, context.settings.SERVICE_ERRORS_BASE, route, request.id);
-  return event('error', exactJson({ ...problem, ...error.facts.extras }));
+  const streamProblem = problemOf(streamError, httpContext.settings.SERVICE_ERRORS_BASE, streamRoute, streamRequest.id);
+  return streamEvent('error', exactJson({ ...streamProblem, ...streamError.facts.extras }));
 }
 
-function* one(piece: Uint8Array): Generator<Uint8Array, void> {
-  yield piece;
+function* oneStreamPiece(streamPiece: Uint8Array): Generator<Uint8Array, void> {
+  yield streamPiece;
 }
 
-/** `data` is JSON, which has no bare line break. */
-function event(name: string, data: string): Buffer {
-  return Buffer.from(`event: ${name}\ndata: ${data}\n\n`);
+/** `eventData` is JSON, which has no bare line break. */
+function streamEvent(eventName: string, eventData: string): Buffer {
+  return Buffer.from(`event: ${eventName}\ndata: ${eventData}\n\n`);
 }
 
-const rowsStart = Buffer.from('event: rows\ndata: ');
-const eventEnd = Buffer.from('\n\n');
+const rowsEventStart = Buffer.from('event: rows\ndata: ');
+const streamEventEnd = Buffer.from('\n\n');

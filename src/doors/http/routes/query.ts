@@ -12,10 +12,10 @@ import { ReplyBytes } from '../fast-path-reply.ts';
 import { route, type Route } from '../route.ts';
 
 /** Longer answers leave in pieces, as fast as the client takes them. */
-const rowsInOnePiece = 2_000;
-const bytesInOnePiece = 1 << 19;
+const rowsPerQueryPiece = 2_000;
+const bytesPerQueryPiece = 1 << 19;
 
-const provenance = z.object({
+const provenanceReply = z.object({
   source: z.string(),
   method: z.string(),
   confidence: z.number(),
@@ -23,7 +23,7 @@ const provenance = z.object({
   derived_from: z.string().nullable(),
 });
 
-const operator = z.object({
+const operatorReply = z.object({
   part: z.string().describe('answer, facets, or a query that runs before the answer: set 1, scalar 1, exists 1 …'),
   depth: z.int().describe('its inputs stand below it, one deeper'),
   operator: z.string(),
@@ -49,7 +49,7 @@ export const answerReply = z
     as_of_system: z.int().describe('the instant that the answer is true of, nanoseconds UTC'),
     cursor: z.string().optional().describe('system_from of the last row, for LIMIT n AFTER'),
     next_cursor: z.string().optional().describe('opaque cursor that stays on this snapshot'),
-    provenance: z.array(provenance).optional(),
+    provenance: z.array(provenanceReply).optional(),
     facets: z
       .record(z.string(), z.record(z.string(), z.int()))
       .optional()
@@ -64,7 +64,10 @@ export const answerReply = z
       .describe('nearest rows may be missing, or scores went on from those of an earlier answer'),
     plan: z.array(z.string()).optional().describe('EXPLAIN: one operator a line'),
     actual_rows: z.int().optional().describe('EXPLAIN ANALYZE: rows of the answer'),
-    operators: z.array(operator).optional().describe('EXPLAIN ANALYZE: what each line of the plan came to; null is not told'),
+    operators: z
+      .array(operatorReply)
+      .optional()
+      .describe('EXPLAIN ANALYZE: what each line of the plan came to; null is not told'),
   })
   .meta({ id: 'QueryReply' });
 
@@ -82,65 +85,72 @@ export const queryRoutes: readonly Route[] = [
     body: questionBody,
     replies: { 200: answerReply },
     example: { body: { sql: 'a statement' } },
-    handle: async ({ body, request, reply, context }) => {
-      const answer = await answerTo(context, request, body);
-      if ('whole' in answer) {
-        const whole = answer.whole.body();
-        const headers = { 'content-type': jsonType, 'content-length': String(whole.length) };
-        await openBody(context, request, reply, headers, answer)?.sendAll([whole].values());
-        return reply;
+    handle: async ({ body: sqlQuestion, request: queryRequest, reply: queryHttpReply, context: httpContext }) => {
+      const queryReply = await answerQuery(httpContext, queryRequest, sqlQuestion);
+      if ('whole' in queryReply) {
+        const wholeReply = queryReply.whole.body();
+        const queryHeaders = { 'content-type': jsonContentType, 'content-length': String(wholeReply.length) };
+        await openBody(httpContext, queryRequest, queryHttpReply, queryHeaders, queryReply)?.sendAll([wholeReply].values());
+        return queryHttpReply;
       }
-      await openBody(context, request, reply, { 'content-type': jsonType }, answer)?.sendAll(answer.pieces);
-      return reply;
+      await openBody(httpContext, queryRequest, queryHttpReply, { 'content-type': jsonContentType }, queryReply)?.sendAll(
+        queryReply.pieces,
+      );
+      return queryHttpReply;
     },
   }),
 ];
 
 /** Questions that arrive whole, as nearly all do. */
-export function plainQuery(context: HttpContext): FastPathRoute {
+export function plainQuery(httpContext: HttpContext): FastPathRoute {
   return {
     url: '/query',
     action: 'query',
     bucket: 'read',
-    takes: (target) => target === '/query',
+    takes: (requestTarget) => requestTarget === '/query',
     bodyOf: plainQuestion,
-    answer: (request) => answerTo(context, request, request.body as Question),
+    answer: (plainRequest) => answerQuery(httpContext, plainRequest, plainRequest.body as Question),
   };
 }
 
-type Answered = Overtaken & { readonly contentType: string } & (
+type QueryReply = Overtaken & { readonly contentType: string } & (
     | { readonly whole: ReplyBytes }
     | { readonly pieces: Iterator<Uint8Array> }
   );
 
 /** Rows become text while they are read; an answer too long for one piece stays in columns until the client takes it. */
-function answerTo(context: HttpContext, request: GateRequest, question: Question): Promise<Answered> {
-  const reply = new ReplyBytes();
-  const { writer } = reply;
-  writer.string('{"rows":');
-  const rows = new RowsText(writer, { rowsMax: rowsInOnePiece, bytesMax: bytesInOnePiece });
-  return ask(context, request, question, { action: 'query', rows }, (answer) => {
-    const { columns, batches, overtaken } = answer;
-    let taken = 0;
-    while (taken < batches.length && rows.take(columns, batches[taken]!)) taken++;
-    if (taken === batches.length && facetValues(answer) <= rowsInOnePiece) {
-      rows.close();
-      writer.string(envelopeMembers(answer));
-      writer.byte(closingBrace);
-      return { contentType: jsonType, whole: reply, overtaken };
+function answerQuery(httpContext: HttpContext, queryRequest: GateRequest, sqlQuestion: Question): Promise<QueryReply> {
+  const replyBytes = new ReplyBytes();
+  const { writer: replyWriter } = replyBytes;
+  replyWriter.string('{"rows":');
+  const rowsText = new RowsText(replyWriter, { rowsMax: rowsPerQueryPiece, bytesMax: bytesPerQueryPiece });
+  return ask(httpContext, queryRequest, sqlQuestion, { action: 'query', rows: rowsText }, (queryAnswer) => {
+    const { columns: answerColumns, batches: answerBatches, overtaken: isOvertaken } = queryAnswer;
+    let writtenBatches = 0;
+    while (writtenBatches < answerBatches.length && rowsText.take(answerColumns, answerBatches[writtenBatches]!))
+      writtenBatches++;
+    if (writtenBatches === answerBatches.length && facetValues(queryAnswer) <= rowsPerQueryPiece) {
+      rowsText.close();
+      replyWriter.string(envelopeMembers(queryAnswer));
+      replyWriter.byte(closingBraceByte);
+      return { contentType: jsonContentType, whole: replyBytes, overtaken: isOvertaken };
     }
-    rows.leaveOpen();
-    return { contentType: jsonType, overtaken, pieces: pieces(reply, rows.rows, { ...answer, batches: batches.slice(taken) }) };
+    rowsText.leaveOpen();
+    return {
+      contentType: jsonContentType,
+      overtaken: isOvertaken,
+      pieces: queryReplyPieces(replyBytes, rowsText.rows, { ...queryAnswer, batches: answerBatches.slice(writtenBatches) }),
+    };
   });
 }
 
-const closingBrace = 0x7d;
-const jsonType = 'application/json; charset=utf-8';
+const closingBraceByte = 0x7d;
+const jsonContentType = 'application/json; charset=utf-8';
 
 /** The first piece holds the rows that are written already. */
-function* pieces(reply: ReplyBytes, after: number, rest: Answer): Generator<Buffer, void> {
-  yield reply.body();
-  yield* moreRows(rest, { after });
-  for (const piece of envelopePieces(rest)) yield Buffer.from(piece);
+function* queryReplyPieces(replyBytes: ReplyBytes, rowsBefore: number, restOfAnswer: Answer): Generator<Buffer, void> {
+  yield replyBytes.body();
+  yield* moreRows(restOfAnswer, { after: rowsBefore });
+  for (const envelopePiece of envelopePieces(restOfAnswer)) yield Buffer.from(envelopePiece);
   yield Buffer.from('}');
 }

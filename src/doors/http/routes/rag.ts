@@ -13,46 +13,61 @@ import { checkCaller } from '../../shared/stream-lease.ts';
 import { reply, route, type Route } from '../route.ts';
 import { reasons } from '../../schemas/request-terms.ts';
 
-const url = '/rag/ingest';
-const config = { access: 'token', bucket: 'write' } as const;
-const type = 'DocumentChunk';
+const ragUrl = '/rag/ingest';
+const ragConfig = { access: 'token', bucket: 'write' } as const;
+const ragChunkType = 'DocumentChunk';
 
-const body = eitherSpelling({ ...ragIngest.input.shape, ...reasons });
-const accepted = z
+const ragBody = eitherSpelling({ ...ragIngest.input.shape, ...reasons });
+const ragAcceptedReply = z
   .object({ task_id: z.string(), status_url: z.string(), source_id: z.string(), chunks: z.int() })
   .meta({ id: 'RagAccepted', description: 'ask status_url what becomes of it' });
 
 export const ragRoutes: readonly Route[] = [
   route({
     method: 'POST',
-    path: url,
-    ...config,
+    path: ragUrl,
+    ...ragConfig,
     action: 'ingest',
     summary: 'Store a document that was cut into chunks before',
     description:
       'One DocumentSource and its DocumentChunks, all or none. The same source_id again is a new version of the document.',
     tags: ['ingest'],
-    body,
-    replies: { 202: accepted },
+    body: ragBody,
+    replies: { 202: ragAcceptedReply },
     purposeIn: 'body',
     example: { body: { chunks: [{ content: 'a text' }], purpose: 'a purpose' }, headers: { 'content-type': 'application/json' } },
-    run: async (invocation, { body: sent, request, context }) => {
-      const { purpose: said, branch: _, break_glass: __, access_scope_ref: ___, ...given } = sent as RagBody & RagTerms;
-      const purpose = said ?? headerText(request, 'x-service-purpose');
-      const sourceId = given.source_id ?? context.ids.next();
-      invocation.describe({ objectType: type, rowCount: 0 });
-      checkCaller(context, invocation.caller);
-      const input = { ...given, source_id: sourceId };
-      const task = accept(context, request, { caller: invocation.caller, purpose, input });
-      const location = `${url}/${task.id}`;
-      const taskReply = { task_id: task.id, status_url: location, source_id: sourceId, chunks: given.chunks.length };
-      return reply(202, taskReply, { location });
+    run: async (ragInvocation, { body: ragRequest, request: ragHttpRequest, context: httpContext }) => {
+      const {
+        purpose: statedRagPurpose,
+        branch: _,
+        break_glass: __,
+        access_scope_ref: ___,
+        ...ragDocument
+      } = ragRequest as RagDocument & RagTerms;
+      const ragPurpose = statedRagPurpose ?? headerText(ragHttpRequest, 'x-service-purpose');
+      const ragSourceId = ragDocument.source_id ?? httpContext.ids.next();
+      ragInvocation.describe({ objectType: ragChunkType, rowCount: 0 });
+      checkCaller(httpContext, ragInvocation.caller);
+      const ragInput = { ...ragDocument, source_id: ragSourceId };
+      const ragTask = acceptRagTask(httpContext, ragHttpRequest, {
+        caller: ragInvocation.caller,
+        purpose: ragPurpose,
+        input: ragInput,
+      });
+      const ragTaskUrl = `${ragUrl}/${ragTask.id}`;
+      const taskReply = {
+        task_id: ragTask.id,
+        status_url: ragTaskUrl,
+        source_id: ragSourceId,
+        chunks: ragDocument.chunks.length,
+      };
+      return reply(202, taskReply, { location: ragTaskUrl });
     },
   }),
   route({
     method: 'GET',
-    path: `${url}/:task_id`,
-    ...config,
+    path: `${ragUrl}/:task_id`,
+    ...ragConfig,
     action: 'inspect',
     bucket: 'read',
     summary: 'Status of such a task; kept until the next start',
@@ -60,44 +75,49 @@ export const ragRoutes: readonly Route[] = [
     params: z.object({ task_id: z.string() }),
     replies: { 200: taskReply },
     example: { params: { task_id: 'a task' } },
-    run: async ({ caller }, { params, context }) => taskShown(context, context.tasks.find(params.task_id, caller), url),
+    run: async ({ caller }, { params: ragTaskParams, context: httpContext }) =>
+      taskShown(httpContext, httpContext.tasks.find(ragTaskParams.task_id, caller), ragUrl),
   }),
 ];
 
 /** Terms and body in the form of `ragIngest`. */
 type RagTerms = { readonly branch?: string; readonly break_glass?: string; readonly access_scope_ref?: string };
-type RagBody = { readonly purpose?: string; readonly source_id?: string; readonly chunks: readonly unknown[] };
+type RagDocument = { readonly purpose?: string; readonly source_id?: string; readonly chunks: readonly unknown[] };
 
-interface Accepted {
+interface AcceptedRag {
   readonly caller: Parameters<IngestTasks['accept']>[0]['caller'];
   readonly purpose: string | null;
-  readonly input: RagBody;
+  readonly input: RagDocument;
 }
 
-function accept(context: HttpContext, request: FastifyRequest, { caller, purpose, input }: Accepted) {
-  return context.tasks.accept({
-    id: context.ids.next(),
-    caller,
-    purpose,
-    breakGlass: statedOpener(request, 'breakGlass'),
-    accessScopeRef: statedOpener(request, 'accessScopeRef'),
-    bytes: Number(request.headers['content-length'] ?? 0),
-    type,
-    run: async (invocation, _progress, work): Promise<IngestReply> => {
-      const { chunks: _, ...kept } = input;
-      const verbCall = new VerbCall(context, invocation, {
+function acceptRagTask(
+  httpContext: HttpContext,
+  ragHttpRequest: FastifyRequest,
+  { caller: ragCaller, purpose: ragPurpose, input: ragInput }: AcceptedRag,
+) {
+  return httpContext.tasks.accept({
+    id: httpContext.ids.next(),
+    caller: ragCaller,
+    purpose: ragPurpose,
+    breakGlass: statedOpener(ragHttpRequest, 'breakGlass'),
+    accessScopeRef: statedOpener(ragHttpRequest, 'accessScopeRef'),
+    bytes: Number(ragHttpRequest.headers['content-length'] ?? 0),
+    type: ragChunkType,
+    run: async (ragInvocation, _progress, ragWork): Promise<IngestReply> => {
+      const { chunks: _, ...ragArguments } = ragInput;
+      const verbCall = new VerbCall(httpContext, ragInvocation, {
         verb: ragIngest.name,
-        purpose,
-        signal: work.signal,
-        arguments: kept,
+        purpose: ragPurpose,
+        signal: ragWork.signal,
+        arguments: ragArguments,
       });
-      const storedAnswer = (await ragIngest.run(verbCall, input)) as z.output<typeof stored>;
+      const storedAnswer = (await ragIngest.run(verbCall, ragInput)) as z.output<typeof stored>;
       await verbCall.end();
-      invocation.describe({ rowCount: storedAnswer.chunks });
-      work.progress(storedAnswer.chunks, storedAnswer.chunks);
-      context.metrics.countRows(storedAnswer.chunks);
+      ragInvocation.describe({ rowCount: storedAnswer.chunks });
+      ragWork.progress(storedAnswer.chunks, storedAnswer.chunks);
+      httpContext.metrics.countRows(storedAnswer.chunks);
       return {
-        type,
+        type: ragChunkType,
         accepted: storedAnswer.chunks,
         rejected: 0,
         errors: [],

@@ -4,9 +4,9 @@ import { ServiceError } from '../../../errors.ts';
 import type { JobWork } from '../../../governance/jobs/job-runner.ts';
 import { route, type Route } from '../route.ts';
 
-const reply = z.object({ indexes: z.int().describe('of a column of a segment each'), bytes: z.int() });
+const reindexReply = z.object({ indexes: z.int().describe('of a column of a segment each'), bytes: z.int() });
 
-const body = z.strictObject({
+const reindexBody = z.strictObject({
   object_type: z
     .string()
     .min(1)
@@ -24,27 +24,30 @@ export const reindexRoutes: readonly Route[] = [
     action: 'administer',
     summary: 'Make indexes of texts anew',
     tags: ['system'],
-    body: body.nullish(),
-    replies: { 200: reply },
-    run: async (invocation, { body, context }) => {
-      const type = body?.object_type ?? null;
-      invocation.describe({ template: 'reindex', ...(type !== null && { objectType: type }) });
-      const run = async ({ signal, progress }: JobWork) => {
-        const renewed = await context.system.reindex(type, { signal, onProgress: progress });
-        if (renewed === undefined)
-          throw new ServiceError('REL_UNKNOWN_TYPE', `there are no rows of the type ${JSON.stringify(type)}`);
-        return renewed;
+    body: reindexBody.nullish(),
+    replies: { 200: reindexReply },
+    run: async (reindexInvocation, { body: reindexFields, context: httpContext }) => {
+      const reindexedType = reindexFields?.object_type ?? null;
+      reindexInvocation.describe({ template: 'reindex', ...(reindexedType !== null && { objectType: reindexedType }) });
+      const reindexTexts = async ({ signal: reindexSignal, progress: reindexProgress }: JobWork) => {
+        const renewedIndexes = await httpContext.system.reindex(reindexedType, {
+          signal: reindexSignal,
+          onProgress: reindexProgress,
+        });
+        if (renewedIndexes === undefined)
+          throw new ServiceError('REL_UNKNOWN_TYPE', `there are no rows of the type ${JSON.stringify(reindexedType)}`);
+        return renewedIndexes;
       };
-      const resultOf = ({ indexes }: { readonly indexes: number }) => ({ indexes });
-      const job = {
+      const reindexResult = ({ indexes: indexCount }: { readonly indexes: number }) => ({ indexes: indexCount });
+      const reindexJob = {
         kind: 'reindex',
         unit: 'indexes',
         onDrain: 'cancel',
-        run,
-        resultOf,
-        ...(type !== null && { about: type }),
+        run: reindexTexts,
+        resultOf: reindexResult,
+        ...(reindexedType !== null && { about: reindexedType }),
       } as const;
-      return context.jobs.start(job, invocation.caller).ended;
+      return httpContext.jobs.start(reindexJob, reindexInvocation.caller).ended;
     },
   }),
 ];

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { route, type Route } from '../route.ts';
 
-const reply = z
+const keyRotationReply = z
   .object({
     active_key: z.int().describe('number of the data key that is in use from now on'),
     previous_key: z.int(),
@@ -21,11 +21,16 @@ export const rotateKeyRoutes: readonly Route[] = [
     summary: 'Put a new data key into use',
     tags: ['system'],
     body: z.strictObject({}).nullish(),
-    replies: { 200: reply },
-    run: async (invocation, { context }) => {
-      const { activeKey, previousKey, keys, rotatedAt } = await context.system.rotateDataKey();
-      invocation.describe({ template: 'rotate data key ?', literals: [String(activeKey)] });
-      return { active_key: activeKey, previous_key: previousKey, keys, rotated_at: rotatedAt };
+    replies: { 200: keyRotationReply },
+    run: async (rotationInvocation, { context: httpContext }) => {
+      const {
+        activeKey: activeDataKey,
+        previousKey: previousDataKey,
+        keys: dataKeyCount,
+        rotatedAt: dataKeyRotatedAt,
+      } = await httpContext.system.rotateDataKey();
+      rotationInvocation.describe({ template: 'rotate data key ?', literals: [String(activeDataKey)] });
+      return { active_key: activeDataKey, previous_key: previousDataKey, keys: dataKeyCount, rotated_at: dataKeyRotatedAt };
     },
   }),
 ];

@@ -12,26 +12,30 @@ import { reply, route, type Route } from '../route.ts';
 import { signalOf, submitNamed } from '../invoke.ts';
 import { nanoseconds } from '../schemas.ts';
 
-const body = z.strictObject({ ...ruleInput, purpose: z.string().optional().describe('stated by every run of the rule') });
+const ruleBody = z.strictObject({ ...ruleInput, purpose: z.string().optional().describe('stated by every run of the rule') });
 /** The import as JSON, or the documents of a YAML one: each is a text of its own, since to make one of all takes long. */
-async function readSigmaBody(given: Buffer, { headers }: FastifyRequest, yieldTurn: () => Promise<void>): Promise<unknown> {
+async function readSigmaBody(
+  sigmaBytes: Buffer,
+  { headers: sigmaHeaders }: FastifyRequest,
+  yieldTurn: () => Promise<void>,
+): Promise<unknown> {
   // To put a large body together, to look at its bytes and to look for its first document take a turn each.
   await yieldTurn();
-  if (!isUtf8(given)) throw new ServiceError('REL_INVALID', 'the body is not UTF-8');
+  if (!isUtf8(sigmaBytes)) throw new ServiceError('REL_INVALID', 'the body is not UTF-8');
   await yieldTurn();
-  const type = (headers['content-type'] ?? '').split(';')[0]!.trim().toLowerCase();
-  const isJson = type === 'application/json' || /^\s*\{\s*"rules"/.test(given.toString('latin1', 0, 64));
-  if (isJson) return parseJsonBody(given);
-  const rules: string[] = [];
-  for (const document of splitDocuments(given)) {
-    if (rules.push(document) > documentsMax) throw tooManyDocuments();
+  const sigmaContentType = (sigmaHeaders['content-type'] ?? '').split(';')[0]!.trim().toLowerCase();
+  const isSigmaJson = sigmaContentType === 'application/json' || /^\s*\{\s*"rules"/.test(sigmaBytes.toString('latin1', 0, 64));
+  if (isSigmaJson) return parseJsonBody(sigmaBytes);
+  const sigmaRules: string[] = [];
+  for (const sigmaDocument of splitDocuments(sigmaBytes)) {
+    if (sigmaRules.push(sigmaDocument) > documentsMax) throw tooManyDocuments();
     await yieldTurn();
   }
-  return { rules };
+  return { rules: sigmaRules };
 }
 
-const params = z.object({ id: z.string() });
-const pastReply = z.object({
+const ruleParams = z.object({ id: z.string() });
+const pastAlertsReply = z.object({
   matches: z.int(),
   alerts: z.int(),
   first: z.array(
@@ -44,38 +48,38 @@ const pastReply = z.object({
     }),
   ),
 });
-const tags = ['rules'];
+const ruleTags = ['rules'];
 /** Thousands of rules in one import. */
 const sigmaBytesMax = 16 << 20;
-const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
-const changing = { access: 'token', action: 'schema', bucket: 'write' } as const;
-const example = { name: 'a new rule', condition_sql: 'a statement' };
+const ruleReading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
+const ruleChanging = { access: 'token', action: 'schema', bucket: 'write' } as const;
+const ruleExample = { name: 'a new rule', condition_sql: 'a statement' };
 
 export const ruleRoutes: readonly Route[] = [
   route({
     method: 'POST',
     path: '/rules',
-    ...changing,
+    ...ruleChanging,
     summary: 'Register a rule',
     description: 'It is parsed and bound under your grant. The same rule again is a no-op; another one of the name is 409.',
-    tags,
-    body,
+    tags: ruleTags,
+    body: ruleBody,
     purposeIn: 'body',
     replies: { 200: ruleView.describe('it stood so already'), 201: ruleView },
-    example: { body: example },
-    run: async (invocation, { body: given, context }) => {
-      const { rule, changed } = await putRule(invocation, context, given);
-      return reply(changed ? 201 : 200, describeRule(rule));
+    example: { body: ruleExample },
+    run: async (ruleInvocation, { body: ruleFields, context: httpContext }) => {
+      const { rule: storedRule, changed: isRuleChanged } = await putRule(ruleInvocation, httpContext, ruleFields);
+      return reply(isRuleChanged ? 201 : 200, describeRule(storedRule));
     },
   }),
 
   route({
     method: 'POST',
     path: '/rules/sigma',
-    ...changing,
+    ...ruleChanging,
     summary: 'Import Sigma rules',
     description: 'YAML, of several documents too, or `{"rules": […]}`. Good ones stay; a refused one says where and why.',
-    tags,
+    tags: ruleTags,
     query: z.object({ object_type: sigmaType }),
     body: z.strictObject({ ...sigmaInput, purpose: z.string().optional().describe('stated by every run of the rules') }),
     reads: readSigmaBody,
@@ -87,50 +91,50 @@ export const ruleRoutes: readonly Route[] = [
       body: 'title: a Sigma rule\nlogsource: {}\ndetection: {s: {user: root}, condition: s}',
       headers: { 'content-type': 'application/yaml' },
     },
-    run: async (invocation, { query, body: given, context }) =>
-      importSigma(invocation, context.planner, { rules: given.rules, objectType: query.object_type }),
+    run: async (ruleInvocation, { query: sigmaQuery, body: ruleFields, context: httpContext }) =>
+      importSigma(ruleInvocation, httpContext.planner, { rules: ruleFields.rules, objectType: sigmaQuery.object_type }),
   }),
 
   route({
     method: 'GET',
     path: '/rules',
-    ...reading,
+    ...ruleReading,
     summary: 'Rules of your organisation path and below it, in the order of registration',
-    tags,
+    tags: ruleTags,
     replies: { 200: z.object({ rules: z.array(ruleView), total: z.int() }) },
-    run: async (invocation) => {
-      const rules = invocation.snapshot().rules().map(describeRule);
-      invocation.describe({ rowCount: rules.length });
-      return { rules, total: rules.length };
+    run: async (ruleInvocation) => {
+      const ruleViews = ruleInvocation.snapshot().rules().map(describeRule);
+      ruleInvocation.describe({ rowCount: ruleViews.length });
+      return { rules: ruleViews, total: ruleViews.length };
     },
   }),
 
   route({
     method: 'GET',
     path: '/rules/:id',
-    ...reading,
+    ...ruleReading,
     summary: 'A rule, as its newest version has it',
-    tags,
-    params,
+    tags: ruleTags,
+    params: ruleParams,
     replies: { 200: ruleView },
     example: { params: { id: 'a rule' } },
-    run: async (invocation, { params: { id } }) => describeRule(requireRule(invocation, id)),
+    run: async (ruleInvocation, { params: { id: ruleId } }) => describeRule(requireRule(ruleInvocation, ruleId)),
   }),
 
   route({
     method: 'PUT',
     path: '/rules/:id',
-    ...changing,
+    ...ruleChanging,
     summary: 'Give a rule a new version, which is yours from then on',
-    tags,
-    params,
-    body,
+    tags: ruleTags,
+    params: ruleParams,
+    body: ruleBody,
     purposeIn: 'body',
     replies: { 200: ruleView },
-    example: { params: { id: 'a rule' }, body: { ...example, name: 'a changed rule' } },
-    run: async (invocation, { params: { id }, body: given, context }) => {
-      const { rule } = await putRule(invocation, context, given, id);
-      return describeRule(rule);
+    example: { params: { id: 'a rule' }, body: { ...ruleExample, name: 'a changed rule' } },
+    run: async (ruleInvocation, { params: { id: ruleId }, body: ruleFields, context: httpContext }) => {
+      const { rule: storedRule } = await putRule(ruleInvocation, httpContext, ruleFields, ruleId);
+      return describeRule(storedRule);
     },
   }),
 
@@ -141,8 +145,8 @@ export const ruleRoutes: readonly Route[] = [
     action: 'query',
     bucket: 'read',
     summary: 'Judge the past by a detection rule: what it would have raised; nothing is written',
-    tags,
-    params,
+    tags: ruleTags,
+    params: ruleParams,
     body: z.strictObject({
       from: z.bigint().or(z.int()).describe('nanoseconds: rows that came after it'),
       to: z.bigint().or(z.int()).describe('nanoseconds: up to and with it'),
@@ -150,30 +154,51 @@ export const ruleRoutes: readonly Route[] = [
       purpose: z.string().optional(),
     }),
     purposeIn: 'body',
-    replies: { 200: pastReply },
+    replies: { 200: pastAlertsReply },
     example: { params: { id: 'a rule' }, body: { from: 0, to: 1 } },
-    run: async (invocation, { params: { id }, body: { from, to, limit }, context: { planner, lookups, yieldTurn }, request }) => {
-      const snapshot = invocation.snapshot();
-      const rule = requireRule(invocation, id);
-      if (rule.definition.kind !== 'detection')
+    run: async (
+      ruleInvocation,
+      {
+        params: { id: ruleId },
+        body: { from: pastFrom, to: pastTo, limit: alertLimit },
+        context: { planner: rulePlanner, lookups: lookupTables, yieldTurn },
+        request: ruleRequest,
+      },
+    ) => {
+      const ruleSnapshot = ruleInvocation.snapshot();
+      const storedRule = requireRule(ruleInvocation, ruleId);
+      if (storedRule.definition.kind !== 'detection')
         throw new ServiceError('REL_UNPROCESSABLE', 'the past is judged by detection rules');
-      invocation.describe({ template: 'test rule ?', literals: [id] });
-      const { caller } = invocation;
-      const sigma = { placeholders: (table: string) => lookups.keys(caller.path, table), turn: yieldTurn };
-      const past = await testPast({ planner, caller, snapshot, sigma, signal: signalOf(request.raw.socket) }, rule, {
-        from: BigInt(from),
-        to: BigInt(to),
-      });
-      invocation.describe({ rowCount: past.matches });
+      ruleInvocation.describe({ template: 'test rule ?', literals: [ruleId] });
+      const { caller: ruleCaller } = ruleInvocation;
+      const sigmaOptions = {
+        placeholders: (lookupTable: string) => lookupTables.keys(ruleCaller.path, lookupTable),
+        turn: yieldTurn,
+      };
+      const pastAlerts = await testPast(
+        {
+          planner: rulePlanner,
+          caller: ruleCaller,
+          snapshot: ruleSnapshot,
+          sigma: sigmaOptions,
+          signal: signalOf(ruleRequest.raw.socket),
+        },
+        storedRule,
+        {
+          from: BigInt(pastFrom),
+          to: BigInt(pastTo),
+        },
+      );
+      ruleInvocation.describe({ rowCount: pastAlerts.matches });
       return {
-        matches: past.matches,
-        alerts: past.alerts.length,
-        first: past.alerts.slice(0, limit).map((alert) => ({
-          id: alert.id,
-          matched_type: alert.match.type,
-          matched_pk: alert.match.key,
-          matched_system_from: alert.match.systemFrom,
-          count: alert.count,
+        matches: pastAlerts.matches,
+        alerts: pastAlerts.alerts.length,
+        first: pastAlerts.alerts.slice(0, alertLimit).map((pastAlert) => ({
+          id: pastAlert.id,
+          matched_type: pastAlert.match.type,
+          matched_pk: pastAlert.match.key,
+          matched_system_from: pastAlert.match.systemFrom,
+          count: pastAlert.count,
         })),
       };
     },
@@ -182,15 +207,15 @@ export const ruleRoutes: readonly Route[] = [
   route({
     method: 'DELETE',
     path: '/rules/:id',
-    ...changing,
+    ...ruleChanging,
     summary: 'End a rule: its alerts stay',
-    tags,
-    params,
+    tags: ruleTags,
+    params: ruleParams,
     replies: { 200: z.object({ id: z.string(), ended: z.literal(true) }) },
     example: { params: { id: 'a rule' } },
-    run: async (invocation, { params: { id } }) => {
-      await submitNamed(invocation, { kind: 'end-rule', id });
-      return { id, ended: true };
+    run: async (ruleInvocation, { params: { id: ruleId } }) => {
+      await submitNamed(ruleInvocation, { kind: 'end-rule', id: ruleId });
+      return { id: ruleId, ended: true };
     },
   }),
 ];

@@ -27,7 +27,7 @@ import { flag, nanoseconds } from '../schemas.ts';
 
 const changedType = typeReply.extend({ changed: z.boolean() }).meta({ id: 'ChangedType' });
 
-const deletion = z.object({
+const deletedRowReply = z.object({
   type: z.string(),
   id: z.string(),
   deleted: z.enum(['soft', 'hard']),
@@ -39,95 +39,105 @@ const viewReply = z
   .object({ name: z.string(), sql: z.string(), refresh_secs: z.int().describe('0: it is asked anew each time') })
   .meta({ id: 'View' });
 
-const nameParams = z.object({ name: z.string() });
-const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
-const changing = { access: 'token', action: 'schema', bucket: 'write' } as const;
+const typeNameParams = z.object({ name: z.string() });
+const schemaReading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
+const schemaChanging = { access: 'token', action: 'schema', bucket: 'write' } as const;
 
 export const schemaRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: '/types',
-    ...reading,
+    ...schemaReading,
     summary: 'List types and views',
     tags: ['schema'],
     replies: { 200: z.object({ types: z.array(typeReply), views: z.array(viewReply), ontology_version: z.int() }) },
-    run: async (invocation) => {
-      const snapshot = invocation.snapshot();
-      const { catalog, protection } = snapshot;
-      const types = catalog.types().map((type) => describeType(type, protection(type.name)));
-      const views = namedViews(snapshot).map(({ name, sql, refreshSecs }) => ({ name, sql, refresh_secs: refreshSecs }));
-      invocation.describe({ rowCount: types.length });
-      return { types, views, ontology_version: catalog.ontologyVersion };
+    run: async (schemaInvocation) => {
+      const schemaSnapshot = schemaInvocation.snapshot();
+      const { catalog: typeCatalog, protection: typeProtection } = schemaSnapshot;
+      const typeViews = typeCatalog.types().map((catalogType) => describeType(catalogType, typeProtection(catalogType.name)));
+      const viewReplies = namedViews(schemaSnapshot).map(({ name: typeName, sql: viewSql, refreshSecs: viewRefreshSecs }) => ({
+        name: typeName,
+        sql: viewSql,
+        refresh_secs: viewRefreshSecs,
+      }));
+      schemaInvocation.describe({ rowCount: typeViews.length });
+      return { types: typeViews, views: viewReplies, ontology_version: typeCatalog.ontologyVersion };
     },
   }),
 
   route({
     method: 'GET',
     path: '/types/:name',
-    ...reading,
+    ...schemaReading,
     summary: 'Show a type',
     tags: ['schema'],
-    params: nameParams,
+    params: typeNameParams,
     replies: { 200: typeReply },
     example: { params: { name: 'a type' } },
-    run: async (invocation, { params }) => {
-      invocation.describe({ objectType: params.name, rowCount: 1 });
-      return typeView(invocation, params.name);
+    run: async (schemaInvocation, { params: typeParams }) => {
+      schemaInvocation.describe({ objectType: typeParams.name, rowCount: 1 });
+      return typeView(schemaInvocation, typeParams.name);
     },
   }),
 
   route({
     method: 'POST',
     path: '/types',
-    ...changing,
+    ...schemaChanging,
     summary: 'Register a type',
     tags: ['schema'],
     body: typeBody,
     replies: { 200: changedType.describe('it stood so already'), 201: changedType },
     example: { body: { name: 'Fresh', properties: { a: 'string' } } },
-    run: async (invocation, { body, request }) => {
-      invocation.describe({ objectType: body.name });
-      const steps = registrations(body);
-      const command = steps.length === 1 ? steps[0]! : ({ kind: 'migrate-types', steps } as const);
-      const { changed } = await invocation.submit(command, { sync: wantsSync(request) });
-      return reply(changed ? 201 : 200, { ...typeView(invocation, body.name), changed });
+    run: async (schemaInvocation, { body: typeFields, request: schemaRequest }) => {
+      schemaInvocation.describe({ objectType: typeFields.name });
+      const typeSteps = registrations(typeFields);
+      const typeCommand = typeSteps.length === 1 ? typeSteps[0]! : ({ kind: 'migrate-types', steps: typeSteps } as const);
+      const { changed: isTypeChanged } = await schemaInvocation.submit(typeCommand, { sync: wantsSync(schemaRequest) });
+      return reply(isTypeChanged ? 201 : 200, { ...typeView(schemaInvocation, typeFields.name), changed: isTypeChanged });
     },
   }),
 
   route({
     method: 'POST',
     path: '/types/:name/schema',
-    ...changing,
+    ...schemaChanging,
     summary: 'Add columns to a type, or widen them; say what its rows are',
     tags: ['schema'],
-    params: nameParams,
+    params: typeNameParams,
     body: z.strictObject({ properties: properties.optional(), ...guard, ...meaning }),
     replies: { 200: changedType },
     example: { params: { name: 'a type' }, body: { properties: { more: 'string' } } },
-    run: async (invocation, { params: { name }, body, request }) => {
-      invocation.describe({ objectType: name });
-      const command = evolution(name, body.properties ?? {}, body);
-      const { changed } = await invocation.submit(command, { sync: wantsSync(request) });
-      return { ...typeView(invocation, name), changed };
+    run: async (schemaInvocation, { params: { name: typeName }, body: typeFields, request: schemaRequest }) => {
+      schemaInvocation.describe({ objectType: typeName });
+      const typeCommand = evolution(typeName, typeFields.properties ?? {}, typeFields);
+      const { changed: isTypeChanged } = await schemaInvocation.submit(typeCommand, { sync: wantsSync(schemaRequest) });
+      return { ...typeView(schemaInvocation, typeName), changed: isTypeChanged };
     },
   }),
 
   route({
     method: 'POST',
     path: '/ontology/migrate',
-    ...changing,
+    ...schemaChanging,
     summary: 'Register or evolve several types',
     description: 'In the order given, all of them or none: one that is refused leaves everything as it was.',
     tags: ['schema'],
     body: z.strictObject({ types: z.array(typeBody).min(1).max(1000) }),
     replies: { 200: z.object({ types: z.array(changedType), ontology_version: z.int() }) },
     example: { body: { types: [{ name: 'Fresh2', properties: { a: { type: 'string' } } }] } },
-    run: async (invocation, { body, request }) => {
-      const bodies = body.types;
-      const steps = stepsOf(bodies, invocation);
-      const { ids } = await invocation.submit({ kind: 'migrate-types', steps }, { sync: wantsSync(request) });
-      const types = bodies.map(({ name }) => ({ ...typeView(invocation, name), changed: ids.includes(name) }));
-      return { types, ontology_version: invocation.snapshot().catalog.ontologyVersion };
+    run: async (schemaInvocation, { body: typeFields, request: schemaRequest }) => {
+      const typeBodies = typeFields.types;
+      const typeSteps = migrationSteps(typeBodies, schemaInvocation);
+      const { ids: changedTypes } = await schemaInvocation.submit(
+        { kind: 'migrate-types', steps: typeSteps },
+        { sync: wantsSync(schemaRequest) },
+      );
+      const typeViews = typeBodies.map(({ name: typeName }) => ({
+        ...typeView(schemaInvocation, typeName),
+        changed: changedTypes.includes(typeName),
+      }));
+      return { types: typeViews, ontology_version: schemaInvocation.snapshot().catalog.ontologyVersion };
     },
   }),
 
@@ -142,42 +152,56 @@ export const schemaRoutes: readonly Route[] = [
     tags: ['schema'],
     params: z.object({ name: z.string(), id: z.string() }),
     query: z.object({ hard: flag, purpose: z.string().optional() }),
-    replies: { 200: deletion },
+    replies: { 200: deletedRowReply },
     example: { params: { name: 'a type', id: 'another row' } },
-    handle: ({ params, query, request, context }) => {
-      const { name, id } = params;
-      const { hard, purpose } = query;
-      return invoke(context, request, hard ? 'remove' : 'delete', purpose, async (invocation) => {
-        invocation.describe({ objectType: name });
-        const command = { kind: hard ? 'remove-rows' : 'delete-rows', type: name, keys: [id] } as const;
-        const outcome = await invocation.submit(command, { sync: wantsSync(request) });
-        const [refused] = outcome.errors;
-        if (refused?.code === 'REL_CONFLICT') throw new ServiceError('REL_CONFLICT', refused.detail);
-        if (outcome.accepted === 0) throw new ServiceError('REL_NOT_FOUND', 'no such row');
-        invocation.describe({ rowCount: outcome.accepted });
-        const deleted = hard ? 'hard' : 'soft';
-        return { type: name, id, deleted, system_from: outcome.systemFrom, durability: outcome.durability };
+    handle: ({ params: rowParams, query: deleteQuery, request: deleteRequest, context: httpContext }) => {
+      const { name: typeName, id: deletedRowId } = rowParams;
+      const { hard: isHardDelete, purpose: deletePurpose } = deleteQuery;
+      return invoke(httpContext, deleteRequest, isHardDelete ? 'remove' : 'delete', deletePurpose, async (deleteInvocation) => {
+        deleteInvocation.describe({ objectType: typeName });
+        const deleteCommand = {
+          kind: isHardDelete ? 'remove-rows' : 'delete-rows',
+          type: typeName,
+          keys: [deletedRowId],
+        } as const;
+        const deleteOutcome = await deleteInvocation.submit(deleteCommand, { sync: wantsSync(deleteRequest) });
+        const [refusedDelete] = deleteOutcome.errors;
+        if (refusedDelete?.code === 'REL_CONFLICT') throw new ServiceError('REL_CONFLICT', refusedDelete.detail);
+        if (deleteOutcome.accepted === 0) throw new ServiceError('REL_NOT_FOUND', 'no such row');
+        deleteInvocation.describe({ rowCount: deleteOutcome.accepted });
+        const deletionKind = isHardDelete ? 'hard' : 'soft';
+        return {
+          type: typeName,
+          id: deletedRowId,
+          deleted: deletionKind,
+          system_from: deleteOutcome.systemFrom,
+          durability: deleteOutcome.durability,
+        };
       });
     },
   }),
 ];
 
 /** Registers unknown types, evolves known ones; a name that comes again counts as known. */
-function stepsOf(bodies: readonly TypeBody[], invocation: Invocation): (RegisterType | EvolveType)[] {
-  const { catalog } = invocation.snapshot();
-  const keys = new Map<string, string | null>();
-  return bodies.flatMap((body) => {
-    const { name, primary_key: primaryKey } = body;
-    invocation.describe({ objectType: name });
-    const known = keys.has(name) ? keys.get(name)! : catalog.type(name)?.primaryKey;
-    if (known === undefined) {
-      keys.set(name, primaryKey ?? null);
-      return registrations(body);
+function migrationSteps(typeBodies: readonly TypeBody[], schemaInvocation: Invocation): (RegisterType | EvolveType)[] {
+  const { catalog: typeCatalog } = schemaInvocation.snapshot();
+  const primaryKeys = new Map<string, string | null>();
+  return typeBodies.flatMap((typeFields) => {
+    const { name: typeName, primary_key: statedPrimaryKey } = typeFields;
+    schemaInvocation.describe({ objectType: typeName });
+    const knownPrimaryKey = primaryKeys.has(typeName) ? primaryKeys.get(typeName)! : typeCatalog.type(typeName)?.primaryKey;
+    if (knownPrimaryKey === undefined) {
+      primaryKeys.set(typeName, statedPrimaryKey ?? null);
+      return registrations(typeFields);
     }
-    if (primaryKey !== undefined && primaryKey !== known) {
-      throw new ServiceError('REL_CONFLICT', `the primary key of ${name} can't be changed`);
+    if (statedPrimaryKey !== undefined && statedPrimaryKey !== knownPrimaryKey) {
+      throw new ServiceError('REL_CONFLICT', `the primary key of ${typeName} can't be changed`);
     }
-    const says = [body.protected, body.access_scope, ...Object.values(meaningOf(body))].some((each) => each !== undefined);
-    return body.properties === undefined && !says ? [] : [evolution(name, body.properties ?? {}, body)];
+    const statesMeaning = [typeFields.protected, typeFields.access_scope, ...Object.values(meaningOf(typeFields))].some(
+      (statedMeaning) => statedMeaning !== undefined,
+    );
+    return typeFields.properties === undefined && !statesMeaning
+      ? []
+      : [evolution(typeName, typeFields.properties ?? {}, typeFields)];
   });
 }

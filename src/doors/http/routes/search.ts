@@ -14,18 +14,22 @@ import { route, type Route } from '../route.ts';
 import { nanoseconds } from '../schemas.ts';
 import { answerReply } from './query.ts';
 
-const config = { access: 'token', inTransaction: true, action: 'search', bucket: 'read' } as const;
-const tags = ['search'];
+const searchConfig = { access: 'token', inTransaction: true, action: 'search', bucket: 'read' } as const;
+const searchTags = ['search'];
 
-const hitsReply = answerReply.extend({ count: z.int().describe('rows in this answer') }).meta({ id: 'SearchReply' });
-const rows = z.array(z.record(z.string(), z.unknown()));
-const batchReply = z
+const searchHitsReply = answerReply.extend({ count: z.int().describe('rows in this answer') }).meta({ id: 'SearchReply' });
+const searchRows = z.array(z.record(z.string(), z.unknown()));
+const batchSearchReply = z
   .object({
-    results: z.array(hitsReply).describe('by query'),
+    results: z.array(searchHitsReply).describe('by query'),
     as_of_system: nanoseconds.describe('the one instant that all of them are true of, nanoseconds UTC'),
     processing_time_ms: z.number(),
     fused: z
-      .object({ rank_constant: z.number(), rows: rows.describe('with _rrf_score, best first'), data: rows.describe('the same') })
+      .object({
+        rank_constant: z.number(),
+        rows: searchRows.describe('with _rrf_score, best first'),
+        data: searchRows.describe('the same'),
+      })
       .optional(),
   })
   .meta({ id: 'BatchSearchReply' });
@@ -34,76 +38,89 @@ export const searchRoutes: readonly Route[] = [
   route({
     method: 'POST',
     path: '/search',
-    ...config,
+    ...searchConfig,
     summary: 'Search by words, by columns, or in batches',
-    tags,
+    tags: searchTags,
     body: searchBody,
-    replies: { 200: z.union([hitsReply, batchReply]) },
+    replies: { 200: z.union([searchHitsReply, batchSearchReply]) },
     example: { body: { query: 'a text', type: 'a type' } },
     // The keys of a body choose its shape, whose schema then reports errors.
-    framework: { validatorCompiler: () => (body: unknown) => validator(searchBodyOf(body))(body) },
-    handle: ({ body, request, reply, context }) => answer(context, request, reply, searchOf(body)),
+    framework: { validatorCompiler: () => (searchFields: unknown) => validator(searchBodyOf(searchFields))(searchFields) },
+    handle: ({ body: searchFields, request: searchHttpRequest, reply: searchReply, context: httpContext }) =>
+      answerSearch(httpContext, searchHttpRequest, searchReply, searchOf(searchFields)),
   }),
 
   route({
     method: 'POST',
     path: '/multi-search',
-    ...config,
+    ...searchConfig,
     summary: 'Several searches by words of one snapshot',
-    tags,
+    tags: searchTags,
     body: severalBody,
-    replies: { 200: batchReply.omit({ fused: true }) },
+    replies: { 200: batchSearchReply.omit({ fused: true }) },
     example: { body: { queries: [{ query: 'a text', type: 'a type' }] } },
-    handle: ({ body, request, reply, context }) => answer(context, request, reply, severalOf(body)),
+    handle: ({ body: searchFields, request: searchHttpRequest, reply: searchReply, context: httpContext }) =>
+      answerSearch(httpContext, searchHttpRequest, searchReply, severalOf(searchFields)),
   }),
 ];
 
-async function answer(
-  context: HttpContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
+async function answerSearch(
+  httpContext: HttpContext,
+  searchHttpRequest: FastifyRequest,
+  searchReply: FastifyReply,
   searchRequest: SearchRequest,
 ): Promise<FastifyReply> {
-  const { purpose } = request.body as { readonly purpose?: string };
-  const begunMs = context.clock.monotonicMs();
-  const searched = await invoke(context, request, 'search', purpose, (invocation) =>
-    search(context.planner, invocation, searchRequest, signalOf(request.raw.socket)),
+  const { purpose: searchPurpose } = searchHttpRequest.body as { readonly purpose?: string };
+  const searchBegunMs = httpContext.clock.monotonicMs();
+  const searched = await invoke(httpContext, searchHttpRequest, 'search', searchPurpose, (searchInvocation) =>
+    search(httpContext.planner, searchInvocation, searchRequest, signalOf(searchHttpRequest.raw.socket)),
   );
-  const ms = Math.round((context.clock.monotonicMs() - begunMs) * 1000) / 1000;
-  const pieces = searchRequest.name === 'search' ? hits(searched.answers[0]!) : batch(searched, ms);
-  return sendPieces(context, request, reply, { 'content-type': 'application/json; charset=utf-8' }, pieces, searched);
+  const searchMs = Math.round((httpContext.clock.monotonicMs() - searchBegunMs) * 1000) / 1000;
+  const searchPieces =
+    searchRequest.name === 'search' ? searchHitPieces(searched.answers[0]!) : batchSearchPieces(searched, searchMs);
+  return sendPieces(
+    httpContext,
+    searchHttpRequest,
+    searchReply,
+    { 'content-type': 'application/json; charset=utf-8' },
+    searchPieces,
+    searched,
+  );
 }
 
-function* hits(answer: Answer): Generator<Uint8Array, void> {
+function* searchHitPieces(answer: Answer): Generator<Uint8Array, void> {
   yield Buffer.from('{"rows":');
   yield* moreRows(answer, { after: 0 });
   yield Buffer.from(`,"count":${answer.rowCount}`);
-  for (const piece of envelopePieces(answer)) yield Buffer.from(piece);
+  for (const envelopePiece of envelopePieces(answer)) yield Buffer.from(envelopePiece);
   yield Buffer.from('}');
 }
 
-function* batch({ answers, fused, asOfSystem }: SearchAnswer, ms: number): Generator<Uint8Array, void> {
-  for (const [i, each] of answers.entries()) {
+function* batchSearchPieces(
+  { answers: hitsAnswers, fused: fusedHits, asOfSystem }: SearchAnswer,
+  searchMs: number,
+): Generator<Uint8Array, void> {
+  for (const [i, hitsAnswer] of hitsAnswers.entries()) {
     yield Buffer.from(i === 0 ? '{"results":[' : ',');
-    yield* hits(each);
+    yield* searchHitPieces(hitsAnswer);
   }
-  yield Buffer.from(`],"as_of_system":${asOfSystem},"processing_time_ms":${ms}`);
-  if (fused !== null) {
-    const texts = Buffer.concat([...rowGroups(fused.rows)]);
-    yield Buffer.from(`,"fused":{"rank_constant":${fused.constant},"rows":[`);
-    yield texts;
+  yield Buffer.from(`],"as_of_system":${asOfSystem},"processing_time_ms":${searchMs}`);
+  if (fusedHits !== null) {
+    const fusedTexts = Buffer.concat([...fusedRowGroups(fusedHits.rows)]);
+    yield Buffer.from(`,"fused":{"rank_constant":${fusedHits.constant},"rows":[`);
+    yield fusedTexts;
     yield Buffer.from('],"data":[');
-    yield texts;
+    yield fusedTexts;
     yield Buffer.from(']}');
   }
   yield Buffer.from('}');
 }
 
 /** Rows of several types, each with its own columns. */
-function* rowGroups(fused: NonNullable<SearchAnswer['fused']>['rows']): Generator<Uint8Array, void> {
-  for (const [i, row] of fused.entries()) {
+function* fusedRowGroups(fusedRows: NonNullable<SearchAnswer['fused']>['rows']): Generator<Uint8Array, void> {
+  for (const [i, fusedRow] of fusedRows.entries()) {
     if (i > 0) yield Buffer.from(',');
-    const [list] = writeRowGroups(row, 1);
-    yield list!.subarray(1, -1);
+    const [fusedRowList] = writeRowGroups(fusedRow, 1);
+    yield fusedRowList!.subarray(1, -1);
   }
 }

@@ -15,42 +15,45 @@ import { submitNamed } from '../invoke.ts';
 import { instant, toInstant } from '../../schemas/instants.ts';
 import { idParams } from '../tenant-schemas.ts';
 
-const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
-const changing = { access: 'token', action: 'administer', bucket: 'write' } as const;
-const tags = ['tenants'];
+const sharingReading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
+const sharingChanging = { access: 'token', action: 'administer', bucket: 'write' } as const;
+const sharingTags = ['tenants'];
 
-const masks = z.enum(['redact', 'null', 'hash', 'last4', 'year']);
+const sharingMasks = z.enum(['redact', 'null', 'hash', 'last4', 'year']);
 
-const target = z.strictObject({
+const sharingTarget = z.strictObject({
   types: z.array(z.string()).min(1).max(1_024),
   where: z.string().nullable().optional().describe('Cedar condition over resource; null: every row'),
   columns: z.array(z.string()).max(1_024).nullable().optional().describe('null: every column'),
 });
 
-const terms = {
+const agreementTerms = {
   assigner: z.string().describe('whose rows: a path of the tenant, which it is by default'),
   assignee: z.string().describe('who sees them: an organisation path'),
-  target,
+  target: sharingTarget,
   permission: z.array(z.string()).min(1).max(16).describe('read, search, export, replay; read by default'),
   purposes: z.array(z.string()).max(256).describe('each with those below it; empty: any'),
   valid_from: instant.describe('ISO-8601 or nanoseconds; now by default'),
   valid_to: instant.nullable().describe('null: for ever'),
   history: z.enum(['from_start', 'full', 'current_only']).describe('current_only by default'),
-  masking: record(masks).describe('by column'),
+  masking: record(sharingMasks).describe('by column'),
   onward_sharing: z.boolean().describe('true is not implemented'),
   aggregate_min_group: z.int().min(1).nullable().describe('not implemented'),
   terms_digest: z.string().nullable().describe('hex SHA-256 of a document that both sides signed elsewhere'),
 };
 
-const proposeBody = z
-  .strictObject({ ...z.object(terms).partial().shape, assignee: terms.assignee, target })
+const proposeAgreementBody = z
+  .strictObject({ ...z.object(agreementTerms).partial().shape, assignee: agreementTerms.assignee, target: sharingTarget })
   .meta({ id: 'ProposeAgreement' });
 
-const state = z.enum(['accepted', 'active', 'suspended', 'revoked']);
+const agreementState = z.enum(['accepted', 'active', 'suspended', 'revoked']);
 
-const patchBody = z
-  .strictObject({ state: state.optional(), ...z.object(terms).partial().shape })
-  .refine(({ state: to, ...changed }) => (to === undefined) !== (Object.keys(changed).length === 0), 'either a state, or terms')
+const changeAgreementBody = z
+  .strictObject({ state: agreementState.optional(), ...z.object(agreementTerms).partial().shape })
+  .refine(
+    ({ state: nextState, ...changedTerms }) => (nextState === undefined) !== (Object.keys(changedTerms).length === 0),
+    'either a state, or terms',
+  )
   .meta({ id: 'ChangeAgreement' });
 
 const agreementReply = z
@@ -58,8 +61,8 @@ const agreementReply = z
     id: z.string(),
     state: z.enum(['proposed', 'accepted', 'active', 'suspended', 'revoked', 'expired']),
     sides: z.array(z.enum(['assigner', 'assignee'])).describe('what the tenant is in it'),
-    ...terms,
-    target: target.required(),
+    ...agreementTerms,
+    target: sharingTarget.required(),
     masking: z.record(z.string(), z.string()),
     created_at: z.string(),
     activated_at: z.string().nullable(),
@@ -73,106 +76,111 @@ export const sharingRoutes: readonly Route[] = [
   route({
     method: 'POST',
     path: '/tenants/:id/sharing',
-    ...changing,
+    ...sharingChanging,
     summary: 'Propose to share rows with another organisation',
-    tags,
+    tags: sharingTags,
     params: idParams,
-    body: proposeBody,
+    body: proposeAgreementBody,
     replies: { 201: agreementReply },
     example: { params: { id: 'a tenant' }, body: { assignee: 'another tenant', target: { types: ['a type'] } } },
-    run: async (invocation, { params: { id: tenant }, body, context }) => {
-      const desk = invocation.tenants();
-      const id = `agr_${context.ids.next()}`;
-      const offered = termsOf(body, defaultsOf(tenant, context.clock.now()));
-      await submitNamed(invocation, desk.proposal(tenant, id, offered));
-      return reply(201, describeAgreement(desk.agreement(tenant, id)));
+    run: async (sharingInvocation, { params: { id: assignerTenant }, body: agreementBody, context: httpContext }) => {
+      const agreementDesk = sharingInvocation.tenants();
+      const agreementId = `agr_${httpContext.ids.next()}`;
+      const offeredTerms = readAgreementTerms(agreementBody, agreementDefaults(assignerTenant, httpContext.clock.now()));
+      await submitNamed(sharingInvocation, agreementDesk.proposal(assignerTenant, agreementId, offeredTerms));
+      return reply(201, describeAgreement(agreementDesk.agreement(assignerTenant, agreementId)));
     },
   }),
 
   route({
     method: 'GET',
     path: '/tenants/:id/sharing',
-    ...reading,
+    ...sharingReading,
     summary: 'Agreements that a tenant is a side of',
-    tags,
+    tags: sharingTags,
     params: idParams,
     replies: { 200: z.object({ agreements: z.array(agreementReply) }) },
     whileSuspended: true,
     example: { params: { id: 'a tenant' } },
-    run: async (invocation, { params }) => {
-      const agreements = invocation.tenants().agreements(params.id).map(describeAgreement);
-      invocation.describe({ rowCount: agreements.length });
-      return { agreements };
+    run: async (sharingInvocation, { params: agreementRoute }) => {
+      const agreementViews = sharingInvocation.tenants().agreements(agreementRoute.id).map(describeAgreement);
+      sharingInvocation.describe({ rowCount: agreementViews.length });
+      return { agreements: agreementViews };
     },
   }),
 
   route({
     method: 'GET',
     path: '/tenants/:id/sharing/:aid',
-    ...reading,
+    ...sharingReading,
     summary: 'An agreement',
-    tags,
+    tags: sharingTags,
     params: agreementParams,
     replies: { 200: agreementReply },
     whileSuspended: true,
     example: { params: { id: 'a tenant', aid: 'an agreement' } },
-    run: async (invocation, { params }) => describeAgreement(invocation.tenants().agreement(params.id, params.aid)),
+    run: async (sharingInvocation, { params: agreementRoute }) =>
+      describeAgreement(sharingInvocation.tenants().agreement(agreementRoute.id, agreementRoute.aid)),
   }),
 
   route({
     method: 'PATCH',
     path: '/tenants/:id/sharing/:aid',
-    ...changing,
+    ...sharingChanging,
     summary: 'Accept, activate, suspend, resume or revoke an agreement, or change what is still proposed',
-    tags,
+    tags: sharingTags,
     params: agreementParams,
-    body: patchBody,
+    body: changeAgreementBody,
     replies: { 200: agreementReply },
     example: { params: { id: 'a tenant', aid: 'an agreement' }, body: { state: 'revoked' } },
-    run: async (invocation, { params, body }) => {
-      const { id: tenant, aid } = params;
-      const { state: to, ...changed } = body;
-      const desk = invocation.tenants();
-      const command =
-        to === undefined
-          ? desk.amendment(tenant, aid, termsOf(changed, desk.agreement(tenant, aid)))
-          : desk.move(tenant, aid, to);
-      if (command !== null) await submitNamed(invocation, command);
-      return describeAgreement(desk.agreement(tenant, aid));
+    run: async (sharingInvocation, { params: agreementRoute, body: agreementBody }) => {
+      const { id: assignerTenant, aid: agreementId } = agreementRoute;
+      const { state: nextState, ...changedTerms } = agreementBody;
+      const agreementDesk = sharingInvocation.tenants();
+      const agreementCommand =
+        nextState === undefined
+          ? agreementDesk.amendment(
+              assignerTenant,
+              agreementId,
+              readAgreementTerms(changedTerms, agreementDesk.agreement(assignerTenant, agreementId)),
+            )
+          : agreementDesk.move(assignerTenant, agreementId, nextState);
+      if (agreementCommand !== null) await submitNamed(sharingInvocation, agreementCommand);
+      return describeAgreement(agreementDesk.agreement(assignerTenant, agreementId));
     },
   }),
 
   route({
     method: 'DELETE',
     path: '/tenants/:id/sharing/:aid',
-    ...changing,
+    ...sharingChanging,
     summary: 'Revoke an agreement',
-    tags,
+    tags: sharingTags,
     params: agreementParams,
     replies: { 200: agreementReply },
     example: { params: { id: 'a tenant', aid: 'an agreement' } },
-    run: async (invocation, { params }) => {
-      const { id: tenant, aid } = params;
-      const desk = invocation.tenants();
-      const command = desk.move(tenant, aid, 'revoked');
-      if (command !== null) await submitNamed(invocation, command);
-      return describeAgreement(desk.agreement(tenant, aid));
+    run: async (sharingInvocation, { params: agreementRoute }) => {
+      const { id: assignerTenant, aid: agreementId } = agreementRoute;
+      const agreementDesk = sharingInvocation.tenants();
+      const agreementCommand = agreementDesk.move(assignerTenant, agreementId, 'revoked');
+      if (agreementCommand !== null) await submitNamed(sharingInvocation, agreementCommand);
+      return describeAgreement(agreementDesk.agreement(assignerTenant, agreementId));
     },
   }),
 ];
 
-type StatedTerms = Omit<z.infer<typeof patchBody>, 'state'>;
+type StatedTerms = Omit<z.infer<typeof changeAgreementBody>, 'state'>;
 
-type Defaults = Omit<AgreementTerms, 'assignee' | 'types'> & Partial<Pick<AgreementTerms, 'assignee' | 'types'>>;
+type AgreementDefaults = Omit<AgreementTerms, 'assignee' | 'types'> & Partial<Pick<AgreementTerms, 'assignee' | 'types'>>;
 
-function defaultsOf(tenant: string, now: bigint): Defaults {
+function agreementDefaults(assignerTenant: string, agreedNow: bigint): AgreementDefaults {
   return {
-    assigner: tenant,
+    assigner: assignerTenant,
     where: null,
     columns: null,
     permission: ['read'],
     purposes: [],
-    validFrom: now,
+    validFrom: agreedNow,
     validTo: FOREVER,
     history: 'current_only',
     masking: {},
@@ -182,37 +190,50 @@ function defaultsOf(tenant: string, now: bigint): Defaults {
   };
 }
 
-function termsOf(body: StatedTerms, before: Defaults): AgreementTerms {
-  const { target: named, valid_from: from, valid_to: to } = body;
+function readAgreementTerms(statedTerms: StatedTerms, termsBefore: AgreementDefaults): AgreementTerms {
+  const { target: statedTarget, valid_from: statedFrom, valid_to: statedTo } = statedTerms;
   return {
-    assigner: body.assigner ?? before.assigner,
-    assignee: body.assignee ?? before.assignee ?? '',
-    types: named?.types ?? before.types ?? [],
-    where: named?.where === undefined ? before.where : named.where,
-    columns: named?.columns === undefined ? before.columns : named.columns,
-    permission: body.permission ?? before.permission,
-    purposes: body.purposes ?? before.purposes,
-    validFrom: from === undefined ? before.validFrom : toInstant(from),
-    validTo: to === undefined ? before.validTo : to === null ? FOREVER : toInstant(to),
-    history: body.history ?? before.history,
-    masking: body.masking ?? before.masking,
-    onwardSharing: body.onward_sharing ?? before.onwardSharing,
-    aggregateMinGroup: body.aggregate_min_group === undefined ? before.aggregateMinGroup : body.aggregate_min_group,
-    termsDigest: body.terms_digest === undefined ? before.termsDigest : body.terms_digest,
+    assigner: statedTerms.assigner ?? termsBefore.assigner,
+    assignee: statedTerms.assignee ?? termsBefore.assignee ?? '',
+    types: statedTarget?.types ?? termsBefore.types ?? [],
+    where: statedTarget?.where === undefined ? termsBefore.where : statedTarget.where,
+    columns: statedTarget?.columns === undefined ? termsBefore.columns : statedTarget.columns,
+    permission: statedTerms.permission ?? termsBefore.permission,
+    purposes: statedTerms.purposes ?? termsBefore.purposes,
+    validFrom: statedFrom === undefined ? termsBefore.validFrom : toInstant(statedFrom),
+    validTo: statedTo === undefined ? termsBefore.validTo : statedTo === null ? FOREVER : toInstant(statedTo),
+    history: statedTerms.history ?? termsBefore.history,
+    masking: statedTerms.masking ?? termsBefore.masking,
+    onwardSharing: statedTerms.onward_sharing ?? termsBefore.onwardSharing,
+    aggregateMinGroup:
+      statedTerms.aggregate_min_group === undefined ? termsBefore.aggregateMinGroup : statedTerms.aggregate_min_group,
+    termsDigest: statedTerms.terms_digest === undefined ? termsBefore.termsDigest : statedTerms.terms_digest,
   };
 }
 
 function describeAgreement(agreement: AgreementView): z.infer<typeof agreementReply> {
-  const { id, state: at, sides, assigner, assignee, types, where, columns, permission, purposes, events } = agreement;
+  const {
+    id: agreementId,
+    state: agreementStateAt,
+    sides: agreementSides,
+    assigner: assignerPath,
+    assignee: assigneePath,
+    types: sharedTypes,
+    where: sharedRows,
+    columns: sharedColumns,
+    permission: sharedPermission,
+    purposes: sharedPurposes,
+    events: agreementEvents,
+  } = agreement;
   return {
-    id,
-    state: at,
-    sides: [...sides],
-    assigner,
-    assignee,
-    target: { types: [...types], where, columns: columns && [...columns] },
-    permission: [...permission],
-    purposes: [...purposes],
+    id: agreementId,
+    state: agreementStateAt,
+    sides: [...agreementSides],
+    assigner: assignerPath,
+    assignee: assigneePath,
+    target: { types: [...sharedTypes], where: sharedRows, columns: sharedColumns && [...sharedColumns] },
+    permission: [...sharedPermission],
+    purposes: [...sharedPurposes],
     valid_from: formatInstant(agreement.validFrom),
     valid_to: agreement.validTo === FOREVER ? null : formatInstant(agreement.validTo),
     history: agreement.history,
@@ -222,6 +243,10 @@ function describeAgreement(agreement: AgreementView): z.infer<typeof agreementRe
     terms_digest: agreement.termsDigest,
     created_at: formatInstant(agreement.createdAt),
     activated_at: agreement.activatedAt === null ? null : formatInstant(agreement.activatedAt),
-    events: events.map(({ change, principal, time }) => ({ change, principal, time: formatInstant(time) })),
+    events: agreementEvents.map(({ change: agreementChange, principal, time: changedAt }) => ({
+      change: agreementChange,
+      principal,
+      time: formatInstant(changedAt),
+    })),
   };
 }

@@ -15,20 +15,20 @@ import { route, type Route } from '../route.ts';
 import { nanoseconds } from '../schemas.ts';
 import { stated } from '../../schemas/request-terms.ts';
 
-const config = { access: 'token', action: 'query', bucket: 'read' } as const;
-const bytesMax = 1 << 18;
-const queryType = 'application/sparql-query';
-const formType = 'application/x-www-form-urlencoded';
-const pattern = 'SELECT ?s ?o { ?s <says> ?o }';
+const sparqlConfig = { access: 'token', action: 'query', bucket: 'read' } as const;
+const sparqlBytesMax = 1 << 18;
+const sparqlQueryType = 'application/sparql-query';
+const sparqlFormType = 'application/x-www-form-urlencoded';
+const sparqlExample = 'SELECT ?s ?o { ?s <says> ?o }';
 
-const parameters = z.object({
+const sparqlParameters = z.object({
   query: z.string().optional().describe('SELECT over triple patterns, with or without LIMIT'),
   ...stated,
   'default-graph-uri': z.string().optional().describe('refused: there is one graph'),
   'named-graph-uri': z.string().optional().describe('refused'),
 });
 
-const reply200 = z
+const sparqlReply = z
   .object({
     sparql: z.string(),
     sql: z.string().describe('the same question in SQL, about now'),
@@ -44,90 +44,116 @@ const reply200 = z
   })
   .meta({ id: 'SparqlReply' });
 
-const asking = {
-  ...config,
+const sparqlAsking = {
+  ...sparqlConfig,
   summary: 'Ask in SPARQL',
   description: `With Accept: ${sparqlResultsType} the answer is SPARQL 1.1 Query Results JSON.`,
   tags: ['query'],
-  query: parameters,
-  replies: { 200: reply200 },
+  query: sparqlParameters,
+  replies: { 200: sparqlReply },
 } as const;
 
 export const sparqlRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: '/sparql',
-    ...asking,
-    example: { query: { query: pattern } },
-    handle: ({ query, request, reply, context }) => answer(context, request, reply, query),
+    ...sparqlAsking,
+    example: { query: { query: sparqlExample } },
+    handle: ({ query: urlFields, request: sparqlRequest, reply: sparqlHttpReply, context: httpContext }) =>
+      answerSparql(httpContext, sparqlRequest, sparqlHttpReply, urlFields),
   }),
   route({
     method: 'POST',
     path: '/sparql',
-    ...asking,
-    bodyBytesMax: bytesMax,
-    reads: queryOf,
-    consumes: [queryType, formType],
-    example: { body: pattern, headers: { 'content-type': queryType } },
-    handle: ({ query, body, request, reply, context }) =>
-      answer(context, request, reply, together(query, parameters.parse(body ?? {}))),
+    ...sparqlAsking,
+    bodyBytesMax: sparqlBytesMax,
+    reads: readSparqlBody,
+    consumes: [sparqlQueryType, sparqlFormType],
+    example: { body: sparqlExample, headers: { 'content-type': sparqlQueryType } },
+    handle: ({ query: urlFields, body: formFields, request: sparqlRequest, reply: sparqlHttpReply, context: httpContext }) =>
+      answerSparql(
+        httpContext,
+        sparqlRequest,
+        sparqlHttpReply,
+        mergeSparqlParameters(urlFields, sparqlParameters.parse(formFields ?? {})),
+      ),
   }),
 ];
 
 /** The query itself, or the form that browsers send. */
-function queryOf(body: Buffer, { headers }: FastifyRequest): Record<string, string> {
-  if (!isUtf8(body)) throw new ServiceError('REL_INVALID', 'the body is not UTF-8');
-  const text = body.toString();
-  const type = (headers['content-type'] ?? '').split(';')[0]!.trim().toLowerCase();
-  if (type === queryType) return { query: text };
-  if (type !== formType) throw new ServiceError('REL_INVALID', `POST /sparql takes ${queryType}, or query= as ${formType}`);
-  const form = new URLSearchParams(text);
-  if (form.has('update')) throw new ServiceError('REL_READ_ONLY', 'updates are not supported: write by POST /ingest');
-  for (const name of new Set(form.keys())) {
-    if (form.getAll(name).length > 1) throw new ServiceError('REL_INVALID', `the form has ${name} more than once`);
+function readSparqlBody(sparqlBytes: Buffer, { headers: sparqlHeaders }: FastifyRequest): Record<string, string> {
+  if (!isUtf8(sparqlBytes)) throw new ServiceError('REL_INVALID', 'the body is not UTF-8');
+  const sparqlText = sparqlBytes.toString();
+  const contentType = (sparqlHeaders['content-type'] ?? '').split(';')[0]!.trim().toLowerCase();
+  if (contentType === sparqlQueryType) return { query: sparqlText };
+  if (contentType !== sparqlFormType)
+    throw new ServiceError('REL_INVALID', `POST /sparql takes ${sparqlQueryType}, or query= as ${sparqlFormType}`);
+  const sparqlForm = new URLSearchParams(sparqlText);
+  if (sparqlForm.has('update')) throw new ServiceError('REL_READ_ONLY', 'updates are not supported: write by POST /ingest');
+  for (const formField of new Set(sparqlForm.keys())) {
+    if (sparqlForm.getAll(formField).length > 1)
+      throw new ServiceError('REL_INVALID', `the form has ${formField} more than once`);
   }
-  return Object.fromEntries(form);
+  return Object.fromEntries(sparqlForm);
 }
 
-type Parameters = z.output<typeof parameters>;
+type SparqlFields = z.output<typeof sparqlParameters>;
 
 /** Joins the parameters of the URL and the body; refuses one that they state differently. */
-function together(url: Parameters, body: Parameters): Parameters {
-  for (const name of Object.keys(body) as (keyof Parameters)[]) {
-    if (url[name] !== undefined && body[name] !== undefined && url[name] !== body[name]) {
-      throw new ServiceError('REL_INVALID', `the URL and the body give different values for ${name}`);
+function mergeSparqlParameters(urlFields: SparqlFields, bodyFields: SparqlFields): SparqlFields {
+  for (const sparqlField of Object.keys(bodyFields) as (keyof SparqlFields)[]) {
+    if (
+      urlFields[sparqlField] !== undefined &&
+      bodyFields[sparqlField] !== undefined &&
+      urlFields[sparqlField] !== bodyFields[sparqlField]
+    ) {
+      throw new ServiceError('REL_INVALID', `the URL and the body give different values for ${sparqlField}`);
     }
   }
-  return { ...url, ...body };
+  return { ...urlFields, ...bodyFields };
 }
 
-async function answer(
-  context: HttpContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  sparqlParameters: Parameters,
+async function answerSparql(
+  httpContext: HttpContext,
+  sparqlRequest: FastifyRequest,
+  sparqlHttpReply: FastifyReply,
+  sparqlParameters: SparqlFields,
 ): Promise<FastifyReply> {
-  const { query, 'default-graph-uri': graph, 'named-graph-uri': named } = sparqlParameters;
-  if (query === undefined || query.trim() === '') {
-    throw new ServiceError('REL_INVALID', `the query is missing: ?query= of GET, or the body of POST as ${queryType}`);
+  const { query: sparqlText, 'default-graph-uri': defaultGraph, 'named-graph-uri': namedGraph } = sparqlParameters;
+  if (sparqlText === undefined || sparqlText.trim() === '') {
+    throw new ServiceError('REL_INVALID', `the query is missing: ?query= of GET, or the body of POST as ${sparqlQueryType}`);
   }
-  if (graph !== undefined || named !== undefined) {
+  if (defaultGraph !== undefined || namedGraph !== undefined) {
     throw new ServiceError('REL_INVALID', 'there is one graph: leave default-graph-uri and named-graph-uri out');
   }
   const { readSparql } = await import('../../../planner/languages/sparql.ts');
-  const read = readSparql(query);
-  const answer = await askParsed(context, request, read.question, sparqlParameters);
-  if (preferredType(request, [sparqlResultsType, 'application/json']) === sparqlResultsType) {
-    const headers = { 'content-type': `${sparqlResultsType}; charset=utf-8`, ...envelopeHeaders(answer) };
-    return sendPieces(context, request, reply, headers, sparqlResults(answer, read.resources), answer);
+  const sparqlQuery = readSparql(sparqlText);
+  const answer = await askParsed(httpContext, sparqlRequest, sparqlQuery.question, sparqlParameters);
+  if (preferredType(sparqlRequest, [sparqlResultsType, 'application/json']) === sparqlResultsType) {
+    const sparqlHeaders = { 'content-type': `${sparqlResultsType}; charset=utf-8`, ...envelopeHeaders(answer) };
+    return sendPieces(
+      httpContext,
+      sparqlRequest,
+      sparqlHttpReply,
+      sparqlHeaders,
+      sparqlResults(answer, sparqlQuery.resources),
+      answer,
+    );
   }
   const headers = { 'content-type': 'application/json; charset=utf-8' };
-  return sendPieces(context, request, reply, headers, envelope(query, read, answer), answer);
+  return sendPieces(
+    httpContext,
+    sparqlRequest,
+    sparqlHttpReply,
+    headers,
+    sparqlEnvelope(sparqlText, sparqlQuery, answer),
+    answer,
+  );
 }
 
-function* envelope(query: string, { sql }: SparqlQuery, answer: Answer): Generator<Uint8Array, void> {
-  const said = `{"sparql":${JSON.stringify(query)},"sql":${JSON.stringify(sql)},"rows":${answer.rowCount}`;
-  yield Buffer.from(`${said}${envelopeMembers(answer)},"data":`);
+function* sparqlEnvelope(sparqlText: string, { sql: sparqlSql }: SparqlQuery, answer: Answer): Generator<Uint8Array, void> {
+  const envelopeStart = `{"sparql":${JSON.stringify(sparqlText)},"sql":${JSON.stringify(sparqlSql)},"rows":${answer.rowCount}`;
+  yield Buffer.from(`${envelopeStart}${envelopeMembers(answer)},"data":`);
   yield* moreRows(answer, { after: 0 });
   yield Buffer.from('}');
 }

@@ -9,132 +9,139 @@ import { reply, route, type Route } from '../route.ts';
 import type { SystemContract } from '../system-contract.ts';
 import { problems } from '../schemas.ts';
 
-const probe = { access: 'probe', action: null } as const;
-const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
-const health = z.object({ status: z.string() });
+const probeAccess = { access: 'probe', action: null } as const;
+const systemReading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
+const healthReply = z.object({ status: z.string() });
 
 export const systemRoutes: readonly Route[] = [
   // Source: specification, "Authentication" and the rulings on it: these answer without a token.
   route({
     method: 'GET',
     path: '/health',
-    ...probe,
+    ...probeAccess,
     summary: 'Does it answer?',
     tags: ['system'],
-    replies: { 200: health },
+    replies: { 200: healthReply },
     handle: () => ({ status: 'ok' }),
   }),
   route({
     method: 'GET',
     path: '/health/live',
-    ...probe,
+    ...probeAccess,
     summary: 'Is the process alive?',
     tags: ['system'],
-    replies: { 200: health },
+    replies: { 200: healthReply },
     handle: () => ({ status: 'live' }),
   }),
   route({
     method: 'GET',
     path: '/health/ready',
-    ...probe,
+    ...probeAccess,
     summary: 'Does it take work?',
     tags: ['system'],
-    replies: { 200: health, ...problems },
-    handle: ({ context: { draining, system } }) => {
-      const state = draining.hasBegun ? 'draining' : system.state();
-      if (state !== 'ready') throw new ServiceError('REL_UNAVAILABLE', unready(system, state), { retryAfterSecs: 1 });
+    replies: { 200: healthReply, ...problems },
+    handle: ({ context: { draining: httpDrain, system: systemDesk } }) => {
+      const readyState = httpDrain.hasBegun ? 'draining' : systemDesk.state();
+      if (readyState !== 'ready')
+        throw new ServiceError('REL_UNAVAILABLE', unreadyReason(systemDesk, readyState), { retryAfterSecs: 1 });
       return { status: 'ready' };
     },
   }),
   route({
     method: 'GET',
     path: '/version',
-    ...probe,
+    ...probeAccess,
     summary: 'Version of the server',
     tags: ['system'],
     replies: { 200: z.object({ name: z.string(), version: z.string(), profile: z.string(), demo: z.boolean().optional() }) },
-    handle: ({ context: { system } }) => ({
+    handle: ({ context: { system: systemDesk } }) => ({
       name: 'annals',
-      version: system.version,
-      profile: system.profile,
-      ...(system.demo ? { demo: true } : {}),
+      version: systemDesk.version,
+      profile: systemDesk.profile,
+      ...(systemDesk.demo ? { demo: true } : {}),
     }),
   }),
 
   route({
     method: 'GET',
     path: '/status',
-    ...reading,
+    ...systemReading,
     summary: 'State of the store and its doors',
     tags: ['system'],
     replies: { 200: z.looseObject({}) },
-    run: async (_, { request, context: { system, clock, startedMs } }) => ({
-      state: system.state(),
-      failure: system.failure(),
-      version: system.version,
-      profile: system.profile,
-      uptime_secs: Math.floor((clock.monotonicMs() - startedMs) / 1000),
-      wal_sync: system.walSync(),
+    run: async (_, { request: systemRequest, context: { system: systemDesk, clock, startedMs: doorStartedMs } }) => ({
+      state: systemDesk.state(),
+      failure: systemDesk.failure(),
+      version: systemDesk.version,
+      profile: systemDesk.profile,
+      uptime_secs: Math.floor((clock.monotonicMs() - doorStartedMs) / 1000),
+      wal_sync: systemDesk.walSync(),
       // Asked for port 0, the door knows best which one it got.
-      doors: system.doors().map((door) => (door.name === 'http' ? { ...door, port: request.socket.localPort } : door)),
-      ...(system.demo ? { demo: true } : {}),
+      doors: systemDesk
+        .doors()
+        .map((doorStatus) => (doorStatus.name === 'http' ? { ...doorStatus, port: systemRequest.socket.localPort } : doorStatus)),
+      ...(systemDesk.demo ? { demo: true } : {}),
     }),
   }),
   route({
     method: 'GET',
     path: '/metrics',
-    ...reading,
+    ...systemReading,
     summary: 'Metrics as Prometheus text',
     tags: ['system'],
     replies: { 200: z.string() },
     run: async (
-      invocation,
+      systemInvocation,
       {
         context: {
-          metrics: { registry },
+          metrics: { registry: metricRegistry },
         },
       },
     ) => {
-      refuseTenants(invocation);
-      return reply(200, await registry.metrics(), { 'content-type': registry.contentType });
+      refuseTenantMetrics(systemInvocation);
+      return reply(200, await metricRegistry.metrics(), { 'content-type': metricRegistry.contentType });
     },
   }),
   route({
     method: 'GET',
     path: '/metrics.json',
-    ...reading,
+    ...systemReading,
     summary: 'Metrics as JSON',
     tags: ['system'],
     replies: { 200: z.array(z.looseObject({})) },
-    run: async (invocation, { context }) => {
-      refuseTenants(invocation);
-      return context.metrics.registry.getMetricsAsJSON();
+    run: async (systemInvocation, { context: httpContext }) => {
+      refuseTenantMetrics(systemInvocation);
+      return httpContext.metrics.registry.getMetricsAsJSON();
     },
   }),
   route({
     method: 'GET',
     path: '/config',
-    ...reading,
+    ...systemReading,
     summary: 'Settings in force: the limits that a client meets; with the role platform-admin all of them, secrets redacted',
     tags: ['system'],
     replies: { 200: z.looseObject({}) },
-    run: async ({ caller }, { context }) => {
-      const all = Object.entries(context.system.config());
-      const looksAfterAll = caller.tenant === null && caller.roles.includes(platformAdmin);
-      return { settings: Object.fromEntries(looksAfterAll ? all : all.filter(([name]) => clientLimits.has(name))) };
+    run: async ({ caller }, { context: httpContext }) => {
+      const allSettings = Object.entries(httpContext.system.config());
+      const isPlatformAdmin = caller.tenant === null && caller.roles.includes(platformAdmin);
+      return {
+        settings: Object.fromEntries(
+          isPlatformAdmin ? allSettings : allSettings.filter(([settingName]) => clientLimitSettings.has(settingName)),
+        ),
+      };
     },
   }),
   route({
     method: 'GET',
     path: '/openapi.json',
-    ...reading,
-    run: async (_, { request }) =>
-      reply(200, await descriptionOf(request.server), { 'content-type': 'application/json; charset=utf-8' }),
+    ...systemReading,
+    run: async (_, { request: systemRequest }) =>
+      reply(200, await descriptionOf(systemRequest.server), { 'content-type': 'application/json; charset=utf-8' }),
   }),
   route({
     method: 'GET',
     path: '/specs',
-    ...reading,
+    ...systemReading,
     summary: 'Machine-readable descriptions',
     tags: ['system'],
     replies: {
@@ -147,16 +154,16 @@ export const systemRoutes: readonly Route[] = [
 ];
 
 /** The reason why the store is not ready, and what the operator can do. */
-function unready(system: SystemContract, state: string): string {
-  const why = system.failure();
-  if (why === null) return `the store is ${state}`;
-  return state === 'full'
-    ? `${why}: the store goes on by itself once there is room`
-    : `the store is ${state} (${why}): restart it`;
+function unreadyReason(systemDesk: SystemContract, storeState: string): string {
+  const failureReason = systemDesk.failure();
+  if (failureReason === null) return `the store is ${storeState}`;
+  return storeState === 'full'
+    ? `${failureReason}: the store goes on by itself once there is room`
+    : `the store is ${storeState} (${failureReason}): restart it`;
 }
 
 /** Settings that concern clients; all others are about the machine, its keys or other doors. */
-const clientLimits: ReadonlySet<string> = new Set<SettingName>([
+const clientLimitSettings: ReadonlySet<string> = new Set<SettingName>([
   'SERVICE_PROFILE',
   'SERVICE_ERRORS_BASE',
   'SERVICE_BODY_LIMIT_MB',
@@ -180,7 +187,7 @@ const clientLimits: ReadonlySet<string> = new Set<SettingName>([
 ]);
 
 /** Figures of the whole store tell one tenant how much the others ask and write. */
-function refuseTenants({ caller }: Invocation): void {
-  if (caller.tenant !== null)
+function refuseTenantMetrics({ caller: metricsCaller }: Invocation): void {
+  if (metricsCaller.tenant !== null)
     throw new ServiceError('REL_ACL', 'metrics cover the whole store: they need a token without a tenant');
 }

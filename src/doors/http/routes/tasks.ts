@@ -7,7 +7,7 @@ import { route, type Route } from '../route.ts';
 import { problemOf, toServiceError } from '../problem.ts';
 import { nanoseconds, problem } from '../schemas.ts';
 
-export const statusUrl = ({ id }: Pick<IngestTask, 'id'>): string => `/ingest/tasks/${id}`;
+export const statusUrl = ({ id: taskId }: Pick<IngestTask, 'id'>): string => `/ingest/tasks/${taskId}`;
 
 export const ingestReply = z
   .object({
@@ -48,33 +48,34 @@ export const taskRoutes: readonly Route[] = [
     params: z.object({ id: z.string() }),
     replies: { 200: taskReply.meta({ id: 'IngestTask' }) },
     example: { params: { id: 'a task' } },
-    run: async ({ caller }, { params, context }) => taskShown(context, context.tasks.find(params.id, caller), '/ingest'),
+    run: async ({ caller: taskCaller }, { params: taskParams, context: httpContext }) =>
+      taskShown(httpContext, httpContext.tasks.find(taskParams.id, taskCaller), '/ingest'),
   }),
 ];
 
-/** `takenBy`: the route that took it. */
-export function taskShown(context: HttpContext, task: IngestTask, takenBy: string) {
-  const { id, job, progress, reply, failure } = task;
-  const { queuedAt, startedAt, finishedAt } = job;
+/** `ingestUrl`: the route that took it. */
+export function taskShown(httpContext: HttpContext, ingestTask: IngestTask, ingestUrl: string) {
+  const { id: taskId, job: ingestJob, progress: ingestProgress, reply: ingestTaskReply, failure: ingestFailure } = ingestTask;
+  const { queuedAt: taskQueuedAt, startedAt: taskStartedAt, finishedAt: taskFinishedAt } = ingestJob;
   // The job has ended, and its result is still being recorded.
-  const isOpen = job.finishedAt !== null && reply === null && failure === null;
-  const state = isOpen ? 'running' : job.state === 'cancelled' ? 'failed' : job.state;
-  const error = failure === null ? null : toServiceError(failure);
+  const isTaskOpen = ingestJob.finishedAt !== null && ingestTaskReply === null && ingestFailure === null;
+  const taskState = isTaskOpen ? 'running' : ingestJob.state === 'cancelled' ? 'failed' : ingestJob.state;
+  const taskError = ingestFailure === null ? null : toServiceError(ingestFailure);
   return {
-    task_id: id,
-    state,
-    accepted: progress?.accepted ?? reply?.accepted ?? 0,
-    rejected: progress?.rejected ?? 0,
-    queued_at: queuedAt,
-    started_at: startedAt,
-    finished_at: isOpen ? null : finishedAt,
-    ...(reply === null ? {} : { reply }),
-    ...(error === null
+    task_id: taskId,
+    state: taskState,
+    accepted: ingestProgress?.accepted ?? ingestTaskReply?.accepted ?? 0,
+    rejected: ingestProgress?.rejected ?? 0,
+    queued_at: taskQueuedAt,
+    started_at: taskStartedAt,
+    finished_at: isTaskOpen ? null : taskFinishedAt,
+    ...(ingestTaskReply === null ? {} : { reply: ingestTaskReply }),
+    ...(taskError === null
       ? {}
       : {
           problem: {
-            ...problemOf(error, context.settings.SERVICE_ERRORS_BASE, takenBy, id),
-            ...error.facts.extras,
+            ...problemOf(taskError, httpContext.settings.SERVICE_ERRORS_BASE, ingestUrl, taskId),
+            ...taskError.facts.extras,
           },
         }),
   };

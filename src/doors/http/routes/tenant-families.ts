@@ -29,7 +29,7 @@ import {
   usageSummary,
 } from '../tenant-schemas.ts';
 
-interface Family {
+interface TenantFamily {
   readonly path: string;
   readonly access: 'token' | 'admin';
   readonly tags: readonly string[];
@@ -48,12 +48,13 @@ interface Family {
   readonly whileSuspended?: true;
 }
 
-const shownTenant = (invocation: Invocation, id: string): object => tenantShown(invocation.tenants().tenant(id));
+const shownTenant = (tenantInvocation: Invocation, tenantId: string): object =>
+  tenantShown(tenantInvocation.tenants().tenant(tenantId));
 
-const registered = {
+const registeredTenants = {
   summary: 'Registered tenants',
   reply: tenantList,
-  run: (invocation: Invocation) => invocation.tenants().liveTenants().map(tenantShown),
+  run: (tenantInvocation: Invocation) => tenantInvocation.tenants().liveTenants().map(tenantShown),
 };
 
 export const platformTenant = tenantReply
@@ -63,12 +64,12 @@ export const platformTenant = tenantReply
   })
   .meta({ id: 'PlatformTenant' });
 
-export function shownPlatformTenant(invocation: Invocation, id: string): z.infer<typeof platformTenant> {
-  const tenant = invocation.tenants().tenantRecord(id);
-  return { ...tenantShown(tenant), deleted: tenant.manner, purged: tenant.purged };
+export function shownPlatformTenant(platformInvocation: Invocation, tenantId: string): z.infer<typeof platformTenant> {
+  const tenantRecord = platformInvocation.tenants().tenantRecord(tenantId);
+  return { ...tenantShown(tenantRecord), deleted: tenantRecord.manner, purged: tenantRecord.purged };
 }
 
-const families: readonly Family[] = [
+const tenantFamilies: readonly TenantFamily[] = [
   {
     path: '/tenants',
     access: 'token',
@@ -76,14 +77,14 @@ const families: readonly Family[] = [
     resume: 'reactivate',
     reply: tenantReply,
     show: shownTenant,
-    list: registered,
+    list: registeredTenants,
     read: { summary: 'A tenant' },
     remove: {
       summary: 'Delete a tenant softly: its record and its rows stay, its tokens and agreements end',
       reply: z.object({ id: z.string(), deleted: z.literal('soft') }),
-      run: async (invocation, id) => {
-        await submitNamed(invocation, { kind: 'delete-tenant', id, manner: 'soft' });
-        return { id, deleted: 'soft' };
+      run: async (tenantInvocation, tenantId) => {
+        await submitNamed(tenantInvocation, { kind: 'delete-tenant', id: tenantId, manner: 'soft' });
+        return { id: tenantId, deleted: 'soft' };
       },
     },
     whileSuspended: true,
@@ -95,8 +96,8 @@ const families: readonly Family[] = [
     resume: 'resume',
     reply: tenantReply,
     show: shownTenant,
-    list: registered,
-    read: { summary: 'A tenant', check: (invocation) => invocation.tenants().checkRunsStore() },
+    list: registeredTenants,
+    read: { summary: 'A tenant', check: (tenantInvocation) => tenantInvocation.tenants().checkRunsStore() },
     remove: {
       summary: 'Delete a tenant and remove its rows for good',
       reply: z.object({
@@ -104,11 +105,11 @@ const families: readonly Family[] = [
         deleted: z.literal('purge'),
         keys_removed: z.int().describe('by this request: one that was cut off goes on where it was'),
       }),
-      run: async (invocation, id, context) => {
-        await submitNamed(invocation, { kind: 'delete-tenant', id, manner: 'purge' });
-        const removed = await purgeTenant(invocation, id, context.yieldTurn);
-        invocation.describe({ rowCount: removed });
-        return { id, deleted: 'purge', keys_removed: removed };
+      run: async (tenantInvocation, tenantId, httpContext) => {
+        await submitNamed(tenantInvocation, { kind: 'delete-tenant', id: tenantId, manner: 'purge' });
+        const purgedRowCount = await purgeTenant(tenantInvocation, tenantId, httpContext.yieldTurn);
+        tenantInvocation.describe({ rowCount: purgedRowCount });
+        return { id: tenantId, deleted: 'purge', keys_removed: purgedRowCount };
       },
     },
   },
@@ -122,150 +123,172 @@ const families: readonly Family[] = [
     list: {
       summary: 'Every tenant that was ever registered',
       reply: z.object({ tenants: z.array(platformTenant) }),
-      run: (invocation) =>
-        invocation
+      run: (tenantInvocation) =>
+        tenantInvocation
           .tenants()
           .all()
-          .map(({ id }) => shownPlatformTenant(invocation, id)),
+          .map(({ id: tenantId }) => shownPlatformTenant(tenantInvocation, tenantId)),
     },
     read: { summary: 'A tenant, deleted or not' },
     remove: {
       summary: 'Delete a tenant and leave a tombstone',
       reply: platformTenant,
-      run: async (invocation, id) => {
-        await submitNamed(invocation, { kind: 'delete-tenant', id, manner: 'tombstone' });
-        return shownPlatformTenant(invocation, id);
+      run: async (tenantInvocation, tenantId) => {
+        await submitNamed(tenantInvocation, { kind: 'delete-tenant', id: tenantId, manner: 'tombstone' });
+        return shownPlatformTenant(tenantInvocation, tenantId);
       },
     },
   },
 ];
 
-function routesOf(family: Family): readonly Route[] {
-  const { path, access, tags, resume, reply, list, read, remove, whileSuspended } = family;
-  const limited = access === 'token';
-  const reading = { access, action: 'inspect', ...(limited && { bucket: 'read' as const }) } as const;
-  const changing = { access, action: 'administer', ...(limited && { bucket: 'write' as const }) } as const;
-  const seen = whileSuspended ? { whileSuspended } : {};
-  const suspension = (
+function tenantRoutesOf(tenantFamily: TenantFamily): readonly Route[] {
+  const {
+    path: tenantsPath,
+    access: tenantAccess,
+    tags: familyTags,
+    resume: resumeVerb,
+    reply: tenantFamilyReply,
+    list: tenantListing,
+    read: tenantRead,
+    remove: tenantRemoval,
+    whileSuspended,
+  } = tenantFamily;
+  const isRateLimited = tenantAccess === 'token';
+  const tenantReading = { access: tenantAccess, action: 'inspect', ...(isRateLimited && { bucket: 'read' as const }) } as const;
+  const tenantChanging = {
+    access: tenantAccess,
+    action: 'administer',
+    ...(isRateLimited && { bucket: 'write' as const }),
+  } as const;
+  const suspendedToo = whileSuspended ? { whileSuspended } : {};
+  const suspensionRoutes = (
     [
       ['suspend', 'suspend-tenant', 'Suspend a tenant: 402 for whoever acts in it'],
-      [resume, 'reactivate-tenant', 'Reactivate a suspended tenant'],
+      [resumeVerb, 'reactivate-tenant', 'Reactivate a suspended tenant'],
     ] as const
-  ).map(([verb, kind, summary]) =>
+  ).map(([suspensionVerb, suspensionCommand, suspensionSummary]) =>
     route({
       method: 'POST',
-      path: `${path}/:id/${verb}`,
-      ...changing,
-      summary,
-      tags,
+      path: `${tenantsPath}/:id/${suspensionVerb}`,
+      ...tenantChanging,
+      summary: suspensionSummary,
+      tags: familyTags,
       params: idParams,
-      replies: { 200: reply },
+      replies: { 200: tenantFamilyReply },
       example: { params: { id: 'another tenant' } },
-      run: async (invocation, { params: { id } }) => {
-        await submitNamed(invocation, { kind, id });
-        return family.show(invocation, id);
+      run: async (tenantInvocation, { params: { id: tenantId } }) => {
+        await submitNamed(tenantInvocation, { kind: suspensionCommand, id: tenantId });
+        return tenantFamily.show(tenantInvocation, tenantId);
       },
     }),
   );
   return [
     route({
       method: 'GET',
-      path,
-      ...reading,
-      summary: list.summary,
-      tags,
-      replies: { 200: list.reply },
+      path: tenantsPath,
+      ...tenantReading,
+      summary: tenantListing.summary,
+      tags: familyTags,
+      replies: { 200: tenantListing.reply },
       whileSuspended: true,
-      run: async (invocation) => {
-        const tenants = list.run(invocation);
-        invocation.describe({ rowCount: tenants.length });
-        return { tenants };
+      run: async (tenantInvocation) => {
+        const tenantViews = tenantListing.run(tenantInvocation);
+        tenantInvocation.describe({ rowCount: tenantViews.length });
+        return { tenants: tenantViews };
       },
     }),
     route({
       method: 'GET',
-      path: `${path}/:id`,
-      ...reading,
-      summary: read.summary,
-      tags,
+      path: `${tenantsPath}/:id`,
+      ...tenantReading,
+      summary: tenantRead.summary,
+      tags: familyTags,
       params: idParams,
-      replies: { 200: reply },
-      ...seen,
+      replies: { 200: tenantFamilyReply },
+      ...suspendedToo,
       example: { params: { id: 'a tenant' } },
-      run: async (invocation, { params }) => {
-        read.check?.(invocation);
-        return family.show(invocation, params.id);
+      run: async (tenantInvocation, { params: tenantParams }) => {
+        tenantRead.check?.(tenantInvocation);
+        return tenantFamily.show(tenantInvocation, tenantParams.id);
       },
     }),
-    ...suspension,
+    ...suspensionRoutes,
     route({
       method: 'DELETE',
-      path: `${path}/:id`,
-      ...changing,
-      summary: remove.summary,
-      tags,
+      path: `${tenantsPath}/:id`,
+      ...tenantChanging,
+      summary: tenantRemoval.summary,
+      tags: familyTags,
       params: idParams,
-      replies: { 200: remove.reply },
+      replies: { 200: tenantRemoval.reply },
       example: { params: { id: 'a tenant' } },
-      run: (invocation, { params, context }) => remove.run(invocation, params.id, context),
+      run: (tenantInvocation, { params: tenantParams, context: httpContext }) =>
+        tenantRemoval.run(tenantInvocation, tenantParams.id, httpContext),
     }),
-    ...(access === 'token' ? [creation(path, tags), usage(family)] : []),
+    ...(tenantAccess === 'token' ? [tenantCreationRoute(tenantsPath, familyTags), tenantUsageRoute(tenantFamily)] : []),
   ];
 }
 
-function creation(path: string, tags: readonly string[]): Route {
+function tenantCreationRoute(tenantsPath: string, familyTags: readonly string[]): Route {
   return route({
     method: 'POST',
-    path,
+    path: tenantsPath,
     access: 'token',
     action: 'administer',
     bucket: 'write',
     summary: 'Register a tenant; one that is registered stays as it is',
-    tags,
+    tags: familyTags,
     body: createBody,
     replies: { 200: tenantReply.describe('it was registered before'), 201: tenantReply },
     example: { body: { id: 'initech', name: 'a text' } },
-    run: async (invocation, { body }) => {
-      const { id, name = '', tier = 'standard', quota = {}, search = {}, members = [] } = body;
-      checkSearchConfig(search);
-      const { changed } = await submitNamed(invocation, {
+    run: async (tenantInvocation, { body: tenantBody }) => {
+      const {
+        id: tenantId,
+        name: tenantName = '',
+        tier: tenantTier = 'standard',
+        quota: tenantQuota = {},
+        search: tenantSearch = {},
+        members: tenantMembers = [],
+      } = tenantBody;
+      checkSearchConfig(tenantSearch);
+      const { changed: isNewTenant } = await submitNamed(tenantInvocation, {
         kind: 'create-tenant',
-        id,
-        name,
-        tier,
-        quota: toQuota(quota),
-        search,
-        members,
+        id: tenantId,
+        name: tenantName,
+        tier: tenantTier,
+        quota: toQuota(tenantQuota),
+        search: tenantSearch,
+        members: tenantMembers,
         // The gate replaces this by the licence's limit.
         tenantsMax: 1,
       });
-      return reply(changed ? 201 : 200, shownTenant(invocation, id));
+      return reply(isNewTenant ? 201 : 200, shownTenant(tenantInvocation, tenantId));
     },
   });
 }
 
-function usage({ path, tags, read, whileSuspended }: Family): Route {
+function tenantUsageRoute({ path: tenantsPath, tags: familyTags, read: tenantRead, whileSuspended }: TenantFamily): Route {
   return route({
     method: 'GET',
-    path: `${path}/:id/usage`,
+    path: `${tenantsPath}/:id/usage`,
     access: 'token',
     action: 'inspect',
     bucket: 'read',
     summary: 'What a tenant used, and what it holds',
-    tags,
+    tags: familyTags,
     params: idParams,
     query: usageQuery,
     replies: { 200: usageReply },
     ...(whileSuspended && { whileSuspended }),
     example: { params: { id: 'a tenant' } },
-    run: async (invocation, { params, query }) => {
-      read.check?.(invocation);
-      return usageShown(await invocation.tenants().usage(params.id, toPeriod(query)));
+    run: async (tenantInvocation, { params: tenantParams, query: usageParameters }) => {
+      tenantRead.check?.(tenantInvocation);
+      return usageShown(await tenantInvocation.tenants().usage(tenantParams.id, toPeriod(usageParameters)));
     },
   });
 }
 
-const usages = route({
+const tenantUsagesRoute = route({
   method: 'GET',
   path: '/api/v1/tenants/usage/summary',
   access: 'token',
@@ -275,22 +298,22 @@ const usages = route({
   tags: ['control plane'],
   query: usageQuery,
   replies: { 200: usageSummary },
-  run: (invocation, { query }) => usageOfAll(invocation, query),
+  run: (tenantInvocation, { query }) => usageOfAll(tenantInvocation, query),
 });
 
 export async function usageOfAll(
-  invocation: Invocation,
-  query: z.output<typeof usageQuery>,
+  usageInvocation: Invocation,
+  usageParameters: z.output<typeof usageQuery>,
 ): Promise<z.infer<typeof usageSummary>> {
-  const desk = invocation.tenants();
-  const period = desk.periodOf(toPeriod(query));
-  const all = await desk.usages(period);
-  invocation.describe({ rowCount: all.length });
-  return summaryShown(period, all);
+  const tenantDesk = usageInvocation.tenants();
+  const usagePeriod = tenantDesk.periodOf(toPeriod(usageParameters));
+  const tenantUsages = await tenantDesk.usages(usagePeriod);
+  usageInvocation.describe({ rowCount: tenantUsages.length });
+  return summaryShown(usagePeriod, tenantUsages);
 }
 
-const routesFor = (access: Family['access']): readonly Route[] =>
-  families.filter((family) => family.access === access).flatMap(routesOf);
+const tenantRoutesFor = (familyAccess: TenantFamily['access']): readonly Route[] =>
+  tenantFamilies.filter((tenantFamily) => tenantFamily.access === familyAccess).flatMap(tenantRoutesOf);
 
-export const tenantFamilyRoutes: readonly Route[] = [...routesFor('token'), usages];
-export const platformFamilyRoutes = routesFor('admin');
+export const tenantFamilyRoutes: readonly Route[] = [...tenantRoutesFor('token'), tenantUsagesRoute];
+export const platformFamilyRoutes = tenantRoutesFor('admin');

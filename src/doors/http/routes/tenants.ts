@@ -24,218 +24,228 @@ import {
 } from '../tenant-schemas.ts';
 import { tenantFamilyRoutes } from './tenant-families.ts';
 
-const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
-const changing = { access: 'token', action: 'administer', bucket: 'write' } as const;
-const tags = ['tenants'];
+const tenantReading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
+const tenantChanging = { access: 'token', action: 'administer', bucket: 'write' } as const;
+const tenantTags = ['tenants'];
 
-const patchBody = z
+const changeTenantBody = z
   .strictObject({ name: z.string().optional(), tier: z.string().optional().describe('for who runs the store') })
-  .refine(({ name, tier }) => name !== undefined || tier !== undefined, 'name what is to change: name, tier');
+  .refine(
+    ({ name: tenantName, tier: tenantTier }) => tenantName !== undefined || tenantTier !== undefined,
+    'name what is to change: name, tier',
+  );
 
-const memberParams = z.object({ id: z.string(), pid: z.string().describe('the principal') });
-const memberList = z.object({ tenant_id: z.string(), members: z.array(memberShape) });
-const searchReply = z.object({ tenant_id: z.string(), config: searchConfig });
+const tenantMemberParams = z.object({ id: z.string(), pid: z.string().describe('the principal') });
+const tenantMemberList = z.object({ tenant_id: z.string(), members: z.array(memberShape) });
+const tenantSearchReply = z.object({ tenant_id: z.string(), config: searchConfig });
 
 /** The tenant itself. */
-const own: readonly Route[] = [
+const ownTenantRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: '/tenants/me',
-    ...reading,
+    ...tenantReading,
     summary: 'My tenant',
-    tags,
+    tags: tenantTags,
     replies: { 200: tenantReply.partial({ members: true }).meta({ id: 'OwnTenant' }) },
     whileSuspended: true,
-    run: async (invocation) => {
-      const { tenant, looksAfter } = invocation.tenants().own();
-      const { members, ...shown } = tenantShown(tenant);
-      return looksAfter ? { ...shown, members } : shown;
+    run: async (tenantInvocation) => {
+      const { tenant: ownTenant, looksAfter: looksAfterTenant } = tenantInvocation.tenants().own();
+      const { members: tenantMembers, ...tenantWithoutMembers } = tenantShown(ownTenant);
+      return looksAfterTenant ? { ...tenantWithoutMembers, members: tenantMembers } : tenantWithoutMembers;
     },
   }),
 
   route({
     method: 'PATCH',
     path: '/tenants/:id',
-    ...changing,
+    ...tenantChanging,
     summary: 'Rename a tenant, or change its tier',
-    tags,
+    tags: tenantTags,
     params: idParams,
-    body: patchBody,
+    body: changeTenantBody,
     replies: { 200: tenantReply },
     example: { params: { id: 'a tenant' }, body: { name: 'a text' } },
-    run: async (invocation, { params: { id }, body: { name, tier } }) => {
-      const change = { ...(name === undefined ? {} : { name }), ...(tier === undefined ? {} : { tier }) };
+    run: async (tenantInvocation, { params: { id: tenantId }, body: { name: tenantName, tier: tenantTier } }) => {
+      const tenantChange = {
+        ...(tenantName === undefined ? {} : { name: tenantName }),
+        ...(tenantTier === undefined ? {} : { tier: tenantTier }),
+      };
       // A change that the tenant's own administrator may make is refused to others as if the tenant did not exist.
-      if (tier === undefined) invocation.tenants().reach(id);
-      await submitNamed(invocation, { kind: 'change-tenant', id, ...change });
-      return tenantShown(invocation.tenants().tenant(id));
+      if (tenantTier === undefined) tenantInvocation.tenants().reach(tenantId);
+      await submitNamed(tenantInvocation, { kind: 'change-tenant', id: tenantId, ...tenantChange });
+      return tenantShown(tenantInvocation.tenants().tenant(tenantId));
     },
   }),
 
   route({
     method: 'GET',
     path: '/tenants/:id/quota',
-    ...reading,
+    ...tenantReading,
     summary: 'Quota of a tenant',
-    tags,
+    tags: tenantTags,
     params: idParams,
     replies: { 200: quotaReply },
     whileSuspended: true,
     example: { params: { id: 'a tenant' } },
-    run: async (invocation, { params }) => {
-      const { id, quota } = invocation.tenants().tenant(params.id);
-      return { tenant_id: id, quota: quotaShown(quota) };
+    run: async (tenantInvocation, { params: tenantParams }) => {
+      const { id: tenantId, quota: tenantQuota } = tenantInvocation.tenants().tenant(tenantParams.id);
+      return { tenant_id: tenantId, quota: quotaShown(tenantQuota) };
     },
   }),
 
   route({
     method: 'PUT',
     path: '/tenants/:id/quota',
-    ...changing,
+    ...tenantChanging,
     summary: 'Set the quota of a tenant, all of it',
-    tags,
+    tags: tenantTags,
     params: idParams,
     body: quotaBody,
     replies: { 200: quotaReply },
     example: { params: { id: 'a tenant' }, body: { in_flight: 50 } },
-    run: async (invocation, { params, body }) => {
-      const { id } = params;
-      await submitNamed(invocation, { kind: 'change-tenant', id, quota: toQuota(body, null) });
-      return { tenant_id: id, quota: quotaShown(invocation.tenants().tenant(id).quota) };
+    run: async (tenantInvocation, { params: tenantParams, body: tenantBody }) => {
+      const { id: tenantId } = tenantParams;
+      await submitNamed(tenantInvocation, { kind: 'change-tenant', id: tenantId, quota: toQuota(tenantBody, null) });
+      return { tenant_id: tenantId, quota: quotaShown(tenantInvocation.tenants().tenant(tenantId).quota) };
     },
   }),
 
   route({
     method: 'GET',
     path: '/tenants/:id/config/search',
-    ...reading,
+    ...tenantReading,
     summary: 'What searches of a tenant start from',
-    tags,
+    tags: tenantTags,
     params: idParams,
-    replies: { 200: searchReply },
+    replies: { 200: tenantSearchReply },
     whileSuspended: true,
     example: { params: { id: 'a tenant' } },
-    run: async (invocation, { params }) => {
-      const { id, search } = invocation.tenants().tenant(params.id);
-      return { tenant_id: id, config: search };
+    run: async (tenantInvocation, { params: tenantParams }) => {
+      const { id: tenantId, search: tenantSearch } = tenantInvocation.tenants().tenant(tenantParams.id);
+      return { tenant_id: tenantId, config: tenantSearch };
     },
   }),
 
   route({
     method: 'PUT',
     path: '/tenants/:id/config/search',
-    ...changing,
+    ...tenantChanging,
     summary: 'Set what searches of a tenant start from, all of it',
-    tags,
+    tags: tenantTags,
     params: idParams,
     body: z.strictObject({ config: searchConfig }),
-    replies: { 200: searchReply },
+    replies: { 200: tenantSearchReply },
     example: { params: { id: 'a tenant' }, body: { config: { stop_words: ['a text'] } } },
-    run: async (invocation, { params, body }) => {
-      const { id } = params;
-      invocation.tenants().reach(id);
-      checkSearchConfig(body.config);
-      await submitNamed(invocation, { kind: 'change-tenant', id, search: body.config });
-      return { tenant_id: id, config: invocation.tenants().tenant(id).search };
+    run: async (tenantInvocation, { params: tenantParams, body: tenantBody }) => {
+      const { id: tenantId } = tenantParams;
+      tenantInvocation.tenants().reach(tenantId);
+      checkSearchConfig(tenantBody.config);
+      await submitNamed(tenantInvocation, { kind: 'change-tenant', id: tenantId, search: tenantBody.config });
+      return { tenant_id: tenantId, config: tenantInvocation.tenants().tenant(tenantId).search };
     },
   }),
 ];
 
 /** Members of a tenant. A record for people: permissions come from tokens and policies. */
-const members: readonly Route[] = [
+const tenantMemberRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: '/tenants/:id/members',
-    ...reading,
+    ...tenantReading,
     summary: 'Members of a tenant',
-    tags,
+    tags: tenantTags,
     params: idParams,
-    replies: { 200: memberList },
+    replies: { 200: tenantMemberList },
     whileSuspended: true,
     example: { params: { id: 'a tenant' } },
-    run: async (invocation, { params }) => {
-      const { id, members } = invocation.tenants().tenant(params.id);
-      invocation.describe({ rowCount: members.length });
-      return { tenant_id: id, members: [...members] };
+    run: async (tenantInvocation, { params: tenantParams }) => {
+      const { id: tenantId, members: tenantMembers } = tenantInvocation.tenants().tenant(tenantParams.id);
+      tenantInvocation.describe({ rowCount: tenantMembers.length });
+      return { tenant_id: tenantId, members: [...tenantMembers] };
     },
   }),
 
   route({
     method: 'POST',
     path: '/tenants/:id/members',
-    ...changing,
+    ...tenantChanging,
     summary: 'Add a member',
-    tags,
+    tags: tenantTags,
     params: idParams,
     body: z.strictObject({ principal: z.string(), role: z.string() }),
     replies: { 200: memberShape.describe('was one before'), 201: memberShape },
     example: { params: { id: 'a tenant' }, body: { principal: 'mo', role: 'a text' } },
-    run: async (invocation, { params, body: { principal, role } }) => {
-      const added = await changeMember(invocation, params.id, { change: 'add', principal, role });
-      return reply(added ? 201 : 200, { principal, role });
+    run: async (tenantInvocation, { params: tenantParams, body: { principal: memberId, role: memberRole } }) => {
+      const isMemberAdded = await changeTenantMember(tenantInvocation, tenantParams.id, {
+        change: 'add',
+        principal: memberId,
+        role: memberRole,
+      });
+      return reply(isMemberAdded ? 201 : 200, { principal: memberId, role: memberRole });
     },
   }),
 
   route({
     method: 'GET',
     path: '/tenants/:id/members/:pid',
-    ...reading,
+    ...tenantReading,
     summary: 'A member',
-    tags,
-    params: memberParams,
+    tags: tenantTags,
+    params: tenantMemberParams,
     replies: { 200: memberShape },
     whileSuspended: true,
     example: { params: { id: 'a tenant', pid: 'a member' } },
-    run: async (invocation, { params }) => {
-      const { id, pid } = params;
-      const member = invocation
+    run: async (tenantInvocation, { params: tenantParams }) => {
+      const { id: tenantId, pid: memberPrincipal } = tenantParams;
+      const tenantMember = tenantInvocation
         .tenants()
-        .tenant(id)
-        .members.find(({ principal }) => principal === pid);
-      if (member === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such member');
-      return member;
+        .tenant(tenantId)
+        .members.find(({ principal: memberId }) => memberId === memberPrincipal);
+      if (tenantMember === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such member');
+      return tenantMember;
     },
   }),
 
   route({
     method: 'PATCH',
     path: '/tenants/:id/members/:pid',
-    ...changing,
+    ...tenantChanging,
     summary: 'Give a member another role',
-    tags,
-    params: memberParams,
+    tags: tenantTags,
+    params: tenantMemberParams,
     body: z.strictObject({ role: z.string() }),
     replies: { 200: memberShape },
     example: { params: { id: 'a tenant', pid: 'a member' }, body: { role: 'a text' } },
-    run: async (invocation, { params: { id, pid: principal }, body: { role } }) => {
-      await changeMember(invocation, id, { change: 'change', principal, role });
-      return { principal, role };
+    run: async (tenantInvocation, { params: { id: tenantId, pid: memberId }, body: { role: memberRole } }) => {
+      await changeTenantMember(tenantInvocation, tenantId, { change: 'change', principal: memberId, role: memberRole });
+      return { principal: memberId, role: memberRole };
     },
   }),
 
   route({
     method: 'DELETE',
     path: '/tenants/:id/members/:pid',
-    ...changing,
+    ...tenantChanging,
     summary: 'Remove a member',
-    tags,
-    params: memberParams,
+    tags: tenantTags,
+    params: tenantMemberParams,
     replies: { 200: z.object({ principal: z.string(), removed: z.literal(true) }) },
     example: { params: { id: 'a tenant', pid: 'a member' } },
-    run: async (invocation, { params: { id, pid: principal } }) => {
-      await changeMember(invocation, id, { change: 'remove', principal, role: '' });
-      return { principal, removed: true };
+    run: async (tenantInvocation, { params: { id: tenantId, pid: memberId } }) => {
+      await changeTenantMember(tenantInvocation, tenantId, { change: 'remove', principal: memberId, role: '' });
+      return { principal: memberId, removed: true };
     },
   }),
 ];
 
-async function changeMember(
-  invocation: Invocation,
-  id: string,
-  member: NonNullable<ChangeTenant['members']>[number],
+async function changeTenantMember(
+  tenantInvocation: Invocation,
+  tenantId: string,
+  memberChange: NonNullable<ChangeTenant['members']>[number],
 ): Promise<boolean> {
-  invocation.tenants().reach(id);
-  return (await submitNamed(invocation, { kind: 'change-tenant', id, members: [member] })).changed;
+  tenantInvocation.tenants().reach(tenantId);
+  return (await submitNamed(tenantInvocation, { kind: 'change-tenant', id: tenantId, members: [memberChange] })).changed;
 }
 
-export const tenantRoutes: readonly Route[] = [...tenantFamilyRoutes, ...own, ...members];
+export const tenantRoutes: readonly Route[] = [...tenantFamilyRoutes, ...ownTenantRoutes, ...tenantMemberRoutes];

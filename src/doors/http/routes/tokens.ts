@@ -14,7 +14,7 @@ import { invoke } from '../invoke.ts';
 import { reply, route, type Route } from '../route.ts';
 import { auditPage, auditQuery, auditShown, toAuditQuery } from './audit.ts';
 
-const mintBody = z
+const mintTokenBody = z
   .strictObject({
     tenant_id: z.string().optional().describe('binds the token to a tenant'),
     organization: z
@@ -44,135 +44,138 @@ const tokenShape = {
 };
 
 const tokenReply = z.object(tokenShape).meta({ id: 'Token' });
-const mintedReply = z.object({ ...tokenShape, token: z.string().describe('shown once') }).meta({ id: 'MintedToken' });
-const listReply = z.object({ tokens: z.array(tokenReply) });
-const idParams = z.object({ id: z.string() });
-const revoked = z.object({ id: z.string(), revoked: z.literal(true) });
+const mintedTokenReply = z.object({ ...tokenShape, token: z.string().describe('shown once') }).meta({ id: 'MintedToken' });
+const tokenListReply = z.object({ tokens: z.array(tokenReply) });
+const tokenIdParams = z.object({ id: z.string() });
+const revokedTokenReply = z.object({ id: z.string(), revoked: z.literal(true) });
 
-const administering = { access: 'admin', action: 'administer' } as const;
+const tokenAdministering = { access: 'admin', action: 'administer' } as const;
 
 export const adminTokenRoutes: readonly Route[] = [
   route({
     method: 'POST',
     path: '/admin/tokens',
-    ...administering,
+    ...tokenAdministering,
     summary: 'Mint a token',
     tags: ['tokens'],
-    body: mintBody,
-    replies: { 201: mintedReply },
+    body: mintTokenBody,
+    replies: { 201: mintedTokenReply },
     example: { body: { principal: 'a text' } },
-    run: async (invocation, { body, context }) => {
-      const drafted = draftToken(
+    run: async (tokenInvocation, { body: mintFields, context: httpContext }) => {
+      const tokenDraft = draftToken(
         {
-          principal: body.principal,
-          tenant: body.tenant_id,
-          organization: body.organization,
-          roles: body.roles,
-          attributes: body.attributes,
-          purposes: body.purposes,
-          expiresInSecs: body.expires_in_secs,
+          principal: mintFields.principal,
+          tenant: mintFields.tenant_id,
+          organization: mintFields.organization,
+          roles: mintFields.roles,
+          attributes: mintFields.attributes,
+          purposes: mintFields.purposes,
+          expiresInSecs: mintFields.expires_in_secs,
         },
-        context.ids,
-        context.random,
-        context.clock.now(),
+        httpContext.ids,
+        httpContext.random,
+        httpContext.clock.now(),
       );
-      await invocation.submit({ kind: 'mint-token', token: drafted.record }, { sync: true });
-      return reply(201, { ...describeToken(drafted.record), token: drafted.token });
+      await tokenInvocation.submit({ kind: 'mint-token', token: tokenDraft.record }, { sync: true });
+      return reply(201, { ...describeToken(tokenDraft.record), token: tokenDraft.token });
     },
   }),
 
   route({
     method: 'GET',
     path: '/admin/tokens',
-    ...administering,
+    ...tokenAdministering,
     summary: 'List tokens',
     tags: ['tokens'],
-    replies: { 200: listReply },
-    handle: ({ request, context }) => invoke(context, request, 'inspect', undefined, list, { whileSuspended: true }),
+    replies: { 200: tokenListReply },
+    handle: ({ request: tokenRequest, context: httpContext }) =>
+      invoke(httpContext, tokenRequest, 'inspect', undefined, listTokens, { whileSuspended: true }),
   }),
 
   route({
     method: 'DELETE',
     path: '/admin/tokens/:id',
-    ...administering,
+    ...tokenAdministering,
     summary: 'Revoke a token',
     tags: ['tokens'],
-    params: idParams,
-    replies: { 200: revoked },
+    params: tokenIdParams,
+    replies: { 200: revokedTokenReply },
     example: { params: { id: 'a token' } },
-    run: (invocation, { params }) => revoke(invocation, params.id),
+    run: (tokenInvocation, { params: tokenParams }) => revokeToken(tokenInvocation, tokenParams.id),
   }),
 
   route({
     method: 'POST',
     path: '/admin/tokens/:id/rotate',
-    ...administering,
+    ...tokenAdministering,
     summary: 'Rotate a token',
     tags: ['tokens'],
-    params: idParams,
-    replies: { 200: mintedReply },
+    params: tokenIdParams,
+    replies: { 200: mintedTokenReply },
     example: { params: { id: 'another token' } },
-    run: (invocation, { params, context }) => rotate(invocation, context, params.id),
+    run: (tokenInvocation, { params: tokenParams, context: httpContext }) =>
+      rotateToken(tokenInvocation, httpContext, tokenParams.id),
   }),
 
   route({
     method: 'GET',
     path: '/admin/tokens/audit',
-    ...administering,
+    ...tokenAdministering,
     summary: 'Audit of all tokens',
     tags: ['tokens'],
     query: auditQuery,
     replies: { 200: auditPage },
-    handle: ({ query, request, context }) =>
-      invoke(context, request, 'audit', undefined, async (invocation) =>
-        auditShown(await invocation.audit().entries(toAuditQuery(query)), invocation.proofs()),
+    handle: ({ query: tokenAuditQuery, request: tokenRequest, context: httpContext }) =>
+      invoke(httpContext, tokenRequest, 'audit', undefined, async (tokenInvocation) =>
+        auditShown(await tokenInvocation.audit().entries(toAuditQuery(tokenAuditQuery)), tokenInvocation.proofs()),
       ),
   }),
 ];
 
-const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
-const changing = { access: 'token', action: 'administer', bucket: 'write' } as const;
+const tokenReading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
+const tokenChanging = { access: 'token', action: 'administer', bucket: 'write' } as const;
 
 /** Routes for the caller's own tokens. */
 export const ownTokenRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: '/tokens/self',
-    ...reading,
+    ...tokenReading,
     summary: 'Tokens of my tenant',
     tags: ['tokens'],
-    replies: { 200: listReply },
+    replies: { 200: tokenListReply },
     whileSuspended: true,
-    run: list,
+    run: listTokens,
   }),
 
   route({
     method: 'POST',
     path: '/tokens/self/rotate',
-    ...changing,
+    ...tokenChanging,
     summary: 'Rotate my token: the old one ends at once',
     tags: ['tokens'],
-    replies: { 200: mintedReply },
-    run: async (invocation, { context }) => rotate(invocation, context, ownId(invocation.caller)),
+    replies: { 200: mintedTokenReply },
+    run: async (tokenInvocation, { context: httpContext }) =>
+      rotateToken(tokenInvocation, httpContext, ownTokenId(tokenInvocation.caller)),
   }),
 
   route({
     method: 'GET',
     path: '/tokens/self/audit',
-    ...reading,
+    ...tokenReading,
     summary: 'What my principal did',
     tags: ['tokens'],
     query: auditQuery,
     replies: { 200: auditPage },
-    handle: ({ query, request, context }) =>
+    handle: ({ query: tokenAuditQuery, request: tokenRequest, context: httpContext }) =>
       invoke(
-        context,
-        request,
+        httpContext,
+        tokenRequest,
         'audit',
         undefined,
-        async (invocation) => {
-          const own = { ...toAuditQuery(query), principal: invocation.caller.principal };
-          return auditShown(await invocation.audit().entries(own), invocation.proofs());
+        async (tokenInvocation) => {
+          const ownAuditQuery = { ...toAuditQuery(tokenAuditQuery), principal: tokenInvocation.caller.principal };
+          return auditShown(await tokenInvocation.audit().entries(ownAuditQuery), tokenInvocation.proofs());
         },
         { whileSuspended: true },
       ),
@@ -181,54 +184,58 @@ export const ownTokenRoutes: readonly Route[] = [
   route({
     method: 'DELETE',
     path: '/tokens/self/:id',
-    ...changing,
+    ...tokenChanging,
     summary: 'Revoke a token of mine',
     tags: ['tokens'],
-    params: idParams,
-    replies: { 200: revoked },
+    params: tokenIdParams,
+    replies: { 200: revokedTokenReply },
     example: { params: { id: 'a token of mine' } },
-    run: (invocation, { params }) => revoke(invocation, params.id),
+    run: (tokenInvocation, { params: tokenParams }) => revokeToken(tokenInvocation, tokenParams.id),
   }),
 ];
 
-async function list(invocation: Invocation): Promise<z.infer<typeof listReply>> {
-  const tokens = invocation.tokens().map(describeToken);
-  invocation.describe({ rowCount: tokens.length });
-  return { tokens };
+async function listTokens(tokenInvocation: Invocation): Promise<z.infer<typeof tokenListReply>> {
+  const tokenViews = tokenInvocation.tokens().map(describeToken);
+  tokenInvocation.describe({ rowCount: tokenViews.length });
+  return { tokens: tokenViews };
 }
 
-async function revoke(invocation: Invocation, id: string): Promise<z.infer<typeof revoked>> {
-  requireToken(invocation, id);
-  await invocation.submit({ kind: 'revoke-token', id }, { sync: true });
-  return { id, revoked: true };
+async function revokeToken(tokenInvocation: Invocation, tokenId: string): Promise<z.infer<typeof revokedTokenReply>> {
+  requireToken(tokenInvocation, tokenId);
+  await tokenInvocation.submit({ kind: 'revoke-token', id: tokenId }, { sync: true });
+  return { id: tokenId, revoked: true };
 }
 
-async function rotate(invocation: Invocation, { ids, random }: HttpContext, id: string): Promise<z.infer<typeof mintedReply>> {
-  const drafted = draftRotation({ ...requireToken(invocation, id), secretHash: '' }, ids, random);
-  await invocation.submit({ kind: 'rotate-token', id, token: drafted.record }, { sync: true });
-  return { ...describeToken(drafted.record), token: drafted.token };
+async function rotateToken(
+  tokenInvocation: Invocation,
+  { ids: tokenIds, random: tokenRandom }: HttpContext,
+  tokenId: string,
+): Promise<z.infer<typeof mintedTokenReply>> {
+  const rotationDraft = draftRotation({ ...requireToken(tokenInvocation, tokenId), secretHash: '' }, tokenIds, tokenRandom);
+  await tokenInvocation.submit({ kind: 'rotate-token', id: tokenId, token: rotationDraft.record }, { sync: true });
+  return { ...describeToken(rotationDraft.record), token: rotationDraft.token };
 }
 
 /** A token that the caller may not see is reported like one that does not exist. */
-function requireToken(invocation: Invocation, id: string): TokenView {
-  const token = invocation.tokens().find((view) => view.id === id);
-  if (token === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such token');
-  return token;
+function requireToken(tokenInvocation: Invocation, tokenId: string): TokenView {
+  const registryToken = tokenInvocation.tokens().find((tokenView) => tokenView.id === tokenId);
+  if (registryToken === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such token');
+  return registryToken;
 }
 
-function ownId({ tokenId }: Caller): string {
-  if (tokenId === null) throw new ServiceError('REL_NOT_FOUND', 'the caller has no registered token');
-  return tokenId;
+function ownTokenId({ tokenId: callerTokenId }: Caller): string {
+  if (callerTokenId === null) throw new ServiceError('REL_NOT_FOUND', 'the caller has no registered token');
+  return callerTokenId;
 }
 
-function describeToken(token: TokenView): z.infer<typeof tokenReply> {
+function describeToken(tokenView: TokenView): z.infer<typeof tokenReply> {
   return {
-    id: token.id,
-    tenant_id: token.tenant,
-    organization: token.organization,
-    principal: token.principal,
-    roles: [...token.roles],
-    purposes: [...token.purposes],
-    expires_at: token.expiresAt === FOREVER ? null : formatInstant(token.expiresAt),
+    id: tokenView.id,
+    tenant_id: tokenView.tenant,
+    organization: tokenView.organization,
+    principal: tokenView.principal,
+    roles: [...tokenView.roles],
+    purposes: [...tokenView.purposes],
+    expires_at: tokenView.expiresAt === FOREVER ? null : formatInstant(tokenView.expiresAt),
   };
 }

@@ -5,7 +5,7 @@ import { callerOf, invoke, signalOf } from '../invoke.ts';
 import { reply, route, type Route } from '../route.ts';
 import { nanoseconds } from '../schemas.ts';
 
-const begun = z
+const begunTransaction = z
   .object({
     id: z.string().describe('goes into X-Service-Transaction; only who began it may use it'),
     basis: nanoseconds.describe('the instant that it reads, beside what it writes itself'),
@@ -13,7 +13,7 @@ const begun = z
   })
   .meta({ id: 'BegunTransaction' });
 
-const committed = z
+const committedTransaction = z
   .object({
     id: z.string(),
     system_from: nanoseconds.nullable().describe('of the first row that was written; null where nothing was to be written'),
@@ -23,7 +23,7 @@ const committed = z
   })
   .meta({ id: 'CommittedTransaction' });
 
-const named = z.object({ id: z.string() });
+const transactionParams = z.object({ id: z.string() });
 
 export const transactionRoutes: readonly Route[] = [
   route({
@@ -45,18 +45,21 @@ export const transactionRoutes: readonly Route[] = [
           'the transaction of this client that ended last: where it met a conflict, this one waits for those who write the same rows',
         ),
     }),
-    replies: { 201: begun },
-    run: async (invocation, { query: { after }, request, context: { gate } }) => {
-      invocation.describe({ template: 'BEGIN' });
-      invocation.checkInspects();
-      const transaction = gate.begin(invocation.caller, after);
+    replies: { 201: begunTransaction },
+    run: async (
+      transactionInvocation,
+      { query: { after: endedBefore }, request: transactionRequest, context: { gate: httpGate } },
+    ) => {
+      transactionInvocation.describe({ template: 'BEGIN' });
+      transactionInvocation.checkInspects();
+      const begunByRequest = httpGate.begin(transactionInvocation.caller, endedBefore);
       try {
-        await transaction.waits(signalOf(request.raw.socket));
-        const { instant } = transaction.fix();
-        return reply(201, { id: transaction.id, basis: instant, idle_ms: transaction.idleMs });
-      } catch (error) {
-        transaction.end();
-        throw error;
+        await begunByRequest.waits(signalOf(transactionRequest.raw.socket));
+        const { instant: transactionInstant } = begunByRequest.fix();
+        return reply(201, { id: begunByRequest.id, basis: transactionInstant, idle_ms: begunByRequest.idleMs });
+      } catch (beginError) {
+        begunByRequest.end();
+        throw beginError;
       }
     },
   }),
@@ -71,26 +74,26 @@ export const transactionRoutes: readonly Route[] = [
       'REL_CONFLICT where a row that it wrote or locked was written by another since it began: run it again from its beginning. ' +
       'X-Service-Durability: sync waits for the disk. Whatever the answer is, the transaction is over.',
     tags: ['transactions'],
-    params: named,
-    replies: { 200: committed },
+    params: transactionParams,
+    replies: { 200: committedTransaction },
     example: { params: { id: 'a transaction' } },
-    handle: async ({ params: { id }, request, context }) => {
-      const transaction = context.gate.transaction(id, callerOf(request));
-      const sync = wantsSync(request);
-      const outcome = await invoke(
-        context,
-        request,
-        transaction.isEmpty ? 'query' : 'ingest',
+    handle: async ({ params: { id: transactionId }, request: commitRequest, context: httpContext }) => {
+      const openTransaction = httpContext.gate.transaction(transactionId, callerOf(commitRequest));
+      const isSyncCommit = wantsSync(commitRequest);
+      const commitOutcome = await invoke(
+        httpContext,
+        commitRequest,
+        openTransaction.isEmpty ? 'query' : 'ingest',
         undefined,
-        (invocation) => invocation.commit({ sync }),
-        { transaction },
+        (commitInvocation) => commitInvocation.commit({ sync: isSyncCommit }),
+        { transaction: openTransaction },
       );
       return {
-        id,
-        system_from: outcome?.systemFrom ?? null,
-        system_from_last: outcome?.systemFromLast ?? null,
-        rows: outcome?.accepted ?? 0,
-        durability: outcome?.durability ?? null,
+        id: transactionId,
+        system_from: commitOutcome?.systemFrom ?? null,
+        system_from_last: commitOutcome?.systemFromLast ?? null,
+        rows: commitOutcome?.accepted ?? 0,
+        durability: commitOutcome?.durability ?? null,
       };
     },
   }),
@@ -102,14 +105,14 @@ export const transactionRoutes: readonly Route[] = [
     bucket: 'write',
     summary: 'End a transaction of which nothing is to be written',
     tags: ['transactions'],
-    params: named,
-    replies: { 200: named },
+    params: transactionParams,
+    replies: { 200: transactionParams },
     example: { params: { id: 'a transaction' } },
-    run: async (invocation, { params: { id }, context: { gate } }) => {
-      invocation.describe({ template: 'ROLLBACK' });
-      invocation.checkInspects();
-      gate.transaction(id, invocation.caller).end();
-      return { id };
+    run: async (transactionInvocation, { params: { id: transactionId }, context: { gate: httpGate } }) => {
+      transactionInvocation.describe({ template: 'ROLLBACK' });
+      transactionInvocation.checkInspects();
+      httpGate.transaction(transactionId, transactionInvocation.caller).end();
+      return { id: transactionId };
     },
   }),
 ];

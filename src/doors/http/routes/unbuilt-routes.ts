@@ -2,26 +2,26 @@
 import { ServiceError } from '../../../errors.ts';
 import { route, type Route, type RouteMethod } from '../route.ts';
 
-type Row = readonly [methods: readonly RouteMethod[], ...paths: readonly string[]];
+type UnbuiltRoutes = readonly [methods: readonly RouteMethod[], ...paths: readonly string[]];
 
 /** Source: specification, "Endpoints". */
-const dataRows: readonly Row[] = [
+const unbuiltDataRoutes: readonly UnbuiltRoutes[] = [
   [['POST'], '/ingest/media'],
   [['GET'], '/cluster/nodes', '/cluster/topology'],
   [['POST'], '/cluster/rebalance', '/cluster/drain/:node'],
 ];
 
-const adminRows: readonly Row[] = [[['GET'], '/admin/system']];
+const unbuiltAdminRoutes: readonly UnbuiltRoutes[] = [[['GET'], '/admin/system']];
 
-const routesOf = (access: 'token' | 'admin', rows: readonly Row[]): readonly Route[] =>
-  rows.flatMap(([methods, ...paths]) =>
-    paths.flatMap((path) =>
-      methods.map((method) =>
+const unbuiltRoutesFor = (unbuiltAccess: 'token' | 'admin', unbuiltRoutes: readonly UnbuiltRoutes[]): readonly Route[] =>
+  unbuiltRoutes.flatMap(([unbuiltMethods, ...unbuiltPaths]) =>
+    unbuiltPaths.flatMap((unbuiltPath) =>
+      unbuiltMethods.map((unbuiltMethod) =>
         route({
-          method,
-          path,
-          access,
-          action: access === 'admin' ? 'administer' : 'inspect',
+          method: unbuiltMethod,
+          path: unbuiltPath,
+          access: unbuiltAccess,
+          action: unbuiltAccess === 'admin' ? 'administer' : 'inspect',
           bucket: 'read',
           // The body is not read: its content does not matter.
           reads: 'stream',
@@ -32,5 +32,5 @@ const routesOf = (access: 'token' | 'admin', rows: readonly Row[]): readonly Rou
     ),
   );
 
-export const laterRoutes = routesOf('token', dataRows);
-export const adminLaterRoutes = routesOf('admin', adminRows);
+export const laterRoutes = unbuiltRoutesFor('token', unbuiltDataRoutes);
+export const adminLaterRoutes = unbuiltRoutesFor('admin', unbuiltAdminRoutes);

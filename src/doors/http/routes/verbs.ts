@@ -12,111 +12,142 @@ import { route, type Route, type RouteExample } from '../route.ts';
 import { refuseInEnvelope, textContent, toolProblem } from '../tool-envelope.ts';
 
 /** The envelope of memory and tool replies. Source: specification, "Result envelopes". */
-const envelope = z
+const memoryEnvelope = z
   .object({ isError: z.boolean(), content: z.array(z.object({ type: z.literal('text'), text: z.string() })) })
   .meta({ id: 'MemoryReply', description: 'text holds a JSON string' });
 
-function routeOf(verb: Verb, { method, url }: VerbRoute): Route {
-  const inPath = [...url.matchAll(/:(\w+)/g)].map(([, name]) => name!);
-  const whole = verb.input.extend({ purpose: purposeField.optional() });
-  const rest = whole.omit(Object.fromEntries(inPath.map((name) => [name, true])));
-  const text = new QueryText(verb);
-  const { action, bucket, plain } = verb;
+function verbRoute(routedVerb: Verb, { method: verbMethod, url: verbUrl }: VerbRoute): Route {
+  const pathParameters = [...verbUrl.matchAll(/:(\w+)/g)].map(([, pathParameter]) => pathParameter!);
+  const wholeInput = routedVerb.input.extend({ purpose: purposeField.optional() });
+  const inputOutsidePath = wholeInput.omit(Object.fromEntries(pathParameters.map((pathParameter) => [pathParameter, true])));
+  const verbQueryText = new VerbQueryText(routedVerb);
+  const { action: verbAction, bucket: verbBucket, plain: isPlainReply } = routedVerb;
   return route({
-    method,
-    path: url,
+    method: verbMethod,
+    path: verbUrl,
     access: 'token',
-    action,
-    bucket,
+    action: verbAction,
+    bucket: verbBucket,
     // The verb checks its input itself, inside the gate: malformed input is recorded under the verb's name.
     framework: { validatorCompiler: () => (data: unknown) => ({ value: data }) },
-    summary: verb.tool?.title ?? verb.name,
-    description: verb.description,
-    tags: [url.startsWith('/memory/') ? 'memory' : 'query'],
-    ...(inPath.length > 0 && { params: z.object(Object.fromEntries(inPath.map((name) => [name, z.string()]))) }),
-    ...(method === 'POST' ? { body: rest } : { query: rest }),
-    replies: plain === true ? { 200: verb.output } : { 200: envelope, 400: toolProblem },
-    example: exampleOf(verb, method, inPath),
-    handle: async ({ request, reply, context }) => {
-      const startedMs = context.clock.monotonicMs();
+    summary: routedVerb.tool?.title ?? routedVerb.name,
+    description: routedVerb.description,
+    tags: [verbUrl.startsWith('/memory/') ? 'memory' : 'query'],
+    ...(pathParameters.length > 0 && {
+      params: z.object(Object.fromEntries(pathParameters.map((pathParameter) => [pathParameter, z.string()]))),
+    }),
+    ...(verbMethod === 'POST' ? { body: inputOutsidePath } : { query: inputOutsidePath }),
+    replies: isPlainReply === true ? { 200: routedVerb.output } : { 200: memoryEnvelope, 400: toolProblem },
+    example: verbExample(routedVerb, verbMethod, pathParameters),
+    handle: async ({ request: verbRequest, reply: verbReply, context: httpContext }) => {
+      const verbStartedMs = httpContext.clock.monotonicMs();
       try {
-        const { purpose, ...input } = inputOf(request, text);
-        if (purpose !== undefined && typeof purpose !== 'string')
+        const { purpose: verbPurpose, ...verbArguments } = verbInput(verbRequest, verbQueryText);
+        if (verbPurpose !== undefined && typeof verbPurpose !== 'string')
           throw new ServiceError('REL_INVALID', 'purpose: a text is expected');
-        const stated = statedBy(request, purpose);
-        request.recorded = true;
-        const { output } = await callVerb(context.gate, context, { verb, input, ...stated });
-        return plain === true ? output : { isError: false, content: [textContent(output)] };
-      } catch (error) {
-        if (plain === true || !(error instanceof MissingPurpose)) throw error;
-        const elapsedMs = context.clock.monotonicMs() - startedMs;
-        return refuseInEnvelope(context, request, reply, { route: url, action, elapsedMs }, error);
+        const statedRequest = statedBy(verbRequest, verbPurpose);
+        verbRequest.recorded = true;
+        const { output: verbOutput } = await callVerb(httpContext.gate, httpContext, {
+          verb: routedVerb,
+          input: verbArguments,
+          ...statedRequest,
+        });
+        return isPlainReply === true ? verbOutput : { isError: false, content: [textContent(verbOutput)] };
+      } catch (verbError) {
+        if (isPlainReply === true || !(verbError instanceof MissingPurpose)) throw verbError;
+        const verbElapsedMs = httpContext.clock.monotonicMs() - verbStartedMs;
+        return refuseInEnvelope(
+          httpContext,
+          verbRequest,
+          verbReply,
+          { route: verbUrl, action: verbAction, elapsedMs: verbElapsedMs },
+          verbError,
+        );
       }
     },
   });
 }
 
-function exampleOf({ example }: Verb, method: VerbRoute['method'], inPath: readonly string[]): RouteExample {
-  const given: readonly (readonly [string, unknown])[] = Object.entries({ ...example, purpose: 'a purpose' });
-  const texts = given.map(([name, value]) => [name, String(value)] as const);
-  const params = Object.fromEntries(texts.filter(([name]) => inPath.includes(name)));
-  if (method === 'POST') return { params, body: Object.fromEntries(given.filter(([name]) => !inPath.includes(name))) };
-  return { params, query: Object.fromEntries(texts.filter(([name]) => !inPath.includes(name))) };
+function verbExample({ example }: Verb, verbMethod: VerbRoute['method'], pathParameters: readonly string[]): RouteExample {
+  const exampleArguments: readonly (readonly [string, unknown])[] = Object.entries({ ...example, purpose: 'a purpose' });
+  const exampleTexts = exampleArguments.map(([argumentName, argumentValue]) => [argumentName, String(argumentValue)] as const);
+  const exampleParams = Object.fromEntries(exampleTexts.filter(([argumentName]) => pathParameters.includes(argumentName)));
+  if (verbMethod === 'POST')
+    return {
+      params: exampleParams,
+      body: Object.fromEntries(exampleArguments.filter(([argumentName]) => !pathParameters.includes(argumentName))),
+    };
+  return {
+    params: exampleParams,
+    query: Object.fromEntries(exampleTexts.filter(([argumentName]) => !pathParameters.includes(argumentName))),
+  };
 }
 
 /** Terms that a request states beside the members of its verb: `request-headers.ts`. */
-const beside: ReadonlySet<string> = new Set(['branch', 'break_glass', 'access_scope_ref']);
+const statedBesideInput: ReadonlySet<string> = new Set(['branch', 'break_glass', 'access_scope_ref']);
 
 /** Members of path, query and body together; one that is given twice with different values is refused. */
-function inputOf(request: FastifyRequest, text: QueryText): Readonly<Record<string, unknown>> {
-  const { body = {} } = request;
-  if (body !== null && (typeof body !== 'object' || Array.isArray(body))) {
+function verbInput(verbRequest: FastifyRequest, verbQueryText: VerbQueryText): Readonly<Record<string, unknown>> {
+  const { body: verbBody = {} } = verbRequest;
+  if (verbBody !== null && (typeof verbBody !== 'object' || Array.isArray(verbBody))) {
     throw new ServiceError('REL_INVALID', 'the body is one JSON object');
   }
-  const parts = [
-    text.read(request.query as Record<string, unknown>),
-    (body ?? {}) as Record<string, unknown>,
-    request.params as object,
+  const inputParts = [
+    verbQueryText.read(verbRequest.query as Record<string, unknown>),
+    (verbBody ?? {}) as Record<string, unknown>,
+    verbRequest.params as object,
   ];
-  const input: Record<string, unknown> = {};
-  for (const part of parts) {
-    for (const [name, value] of Object.entries(part)) {
-      if (beside.has(name)) continue;
-      if (Object.hasOwn(input, name) && exactJson(input[name]) !== exactJson(value)) {
-        throw new ServiceError('REL_INVALID', `${name}: the request gives it twice, with different values`);
+  const mergedInput: Record<string, unknown> = {};
+  for (const inputPart of inputParts) {
+    for (const [argumentName, argumentValue] of Object.entries(inputPart)) {
+      if (statedBesideInput.has(argumentName)) continue;
+      if (Object.hasOwn(mergedInput, argumentName) && exactJson(mergedInput[argumentName]) !== exactJson(argumentValue)) {
+        throw new ServiceError('REL_INVALID', `${argumentName}: the request gives it twice, with different values`);
       }
-      input[name] = value;
+      mergedInput[argumentName] = argumentValue;
     }
   }
-  return input;
+  return mergedInput;
 }
 
 /** In a query everything is text: numbers and booleans are read by the schema. */
-class QueryText {
-  readonly #kinds = new Map<string, string>();
+class VerbQueryText {
+  readonly #kindByParameter = new Map<string, string>();
 
-  constructor(verb: Verb) {
-    const { properties = {} } = inputSchema(verb) as {
+  constructor(routedVerb: Verb) {
+    const { properties: inputProperties = {} } = inputSchema(routedVerb) as {
       readonly properties?: Readonly<Record<string, { readonly type?: string }>>;
     };
-    for (const [name, { type }] of Object.entries(properties)) if (type !== undefined) this.#kinds.set(name, type);
+    for (const [parameterName, { type: parameterType }] of Object.entries(inputProperties))
+      if (parameterType !== undefined) this.#kindByParameter.set(parameterName, parameterType);
   }
 
-  read(query: Readonly<Record<string, unknown>>): Record<string, unknown> {
-    return Object.fromEntries(Object.entries(query).map(([name, value]) => [name, this.#value(name, value)]));
+  read(verbQuery: Readonly<Record<string, unknown>>): Record<string, unknown> {
+    return Object.fromEntries(
+      Object.entries(verbQuery).map(([parameterName, parameterText]) => [
+        parameterName,
+        this.#parameterValue(parameterName, parameterText),
+      ]),
+    );
   }
 
-  #value(name: string, value: unknown): unknown {
-    const kind = this.#kinds.get(name) ?? this.#kinds.get(snakeCase(name));
-    if (kind === 'array') return Array.isArray(value) ? value : String(value).split(',');
-    if (typeof value !== 'string') return value;
-    if (kind === 'boolean')
-      return value === 'true' || value === '1' || value === '' ? true : value === 'false' || value === '0' ? false : value;
-    if (kind !== 'number' && kind !== 'integer') return value;
-    const number = value.trim() === '' ? Number.NaN : Number(value);
-    return Number.isFinite(number) ? number : value;
+  #parameterValue(parameterName: string, parameterText: unknown): unknown {
+    const parameterKind = this.#kindByParameter.get(parameterName) ?? this.#kindByParameter.get(snakeCase(parameterName));
+    if (parameterKind === 'array') return Array.isArray(parameterText) ? parameterText : String(parameterText).split(',');
+    if (typeof parameterText !== 'string') return parameterText;
+    if (parameterKind === 'boolean')
+      return parameterText === 'true' || parameterText === '1' || parameterText === ''
+        ? true
+        : parameterText === 'false' || parameterText === '0'
+          ? false
+          : parameterText;
+    if (parameterKind !== 'number' && parameterKind !== 'integer') return parameterText;
+    const parameterNumber = parameterText.trim() === '' ? Number.NaN : Number(parameterText);
+    return Number.isFinite(parameterNumber) ? parameterNumber : parameterText;
   }
 }
 
 /** A route for each path of each verb. */
-export const verbRoutes: readonly Route[] = verbs.flatMap((verb) => (verb.http ?? []).map((each) => routeOf(verb, each)));
+export const verbRoutes: readonly Route[] = verbs.flatMap((routedVerb) =>
+  (routedVerb.http ?? []).map((verbHttpRoute) => verbRoute(routedVerb, verbHttpRoute)),
+);

@@ -1,7 +1,7 @@
 /**
  * GET /watch/stream: a standing query as server-sent events. Source: specification, "Events".
  *
- * With `subscription` one that stands, with `sql` one that stands as long as the stream; with neither all that the caller has
+ * With `subscription` one that stands, with `watchedSql` one that stands as long as the stream; with neither all that the caller has
  * registered and nobody follows, and what it registers meanwhile. Ids of events are then of all of them.
  *
  *   retry: 1000
@@ -25,7 +25,7 @@ import { invoke, signalOf } from '../invoke.ts';
 import { watchStream } from '../../shared/stream-lease.ts';
 import { route, type Route } from '../route.ts';
 
-const streamQuery = z.object({
+const watchStreamQuery = z.object({
   subscription: z.string().optional().describe('as WATCH on /query answered it; with neither this nor sql: all of the caller’s'),
   sql: z.string().optional().describe('instead: the standing query itself, WATCH PURPOSE or its SELECT'),
   purpose: z.string().optional().describe('with sql: why; recorded with every delivery'),
@@ -36,9 +36,9 @@ const streamQuery = z.object({
 });
 
 /** A client that takes nothing for so long is cut off; it may resume after the last id that it has. */
-const stalledMs = 30_000;
+const stalledWatchMs = 30_000;
 /** Time for a cut off client to read the reason. */
-const lastWordsMs = 2_000;
+const watchLastWordsMs = 2_000;
 
 export const watchRoutes: readonly Route[] = [
   route({
@@ -50,178 +50,190 @@ export const watchRoutes: readonly Route[] = [
     bucket: 'read',
     summary: 'Follow a standing query as server-sent events: insert, update, delete, leave, heartbeat, error',
     tags: ['query'],
-    query: streamQuery,
+    query: watchStreamQuery,
     replies: { 200: z.string().describe('text/event-stream') },
     example: { query: { sql: 'a statement', purpose: 'a purpose' } },
-    handle: async ({ query, request, reply, context }) => {
-      const { subscription: id, sql, purpose } = query;
-      const { watch } = context;
-      if (id === undefined && sql === undefined) {
-        await followAll(context, request, reply, query.last_event_id);
-        return reply;
+    handle: async ({ query: watchQuery, request: watchRequest, reply: watchReply, context: httpContext }) => {
+      const { subscription: subscriptionId, sql: watchedSql, purpose: watchPurpose } = watchQuery;
+      const { watch: standingQueries } = httpContext;
+      if (subscriptionId === undefined && watchedSql === undefined) {
+        await followAllSubscriptions(httpContext, watchRequest, watchReply, watchQuery.last_event_id);
+        return watchReply;
       }
-      if (id !== undefined && sql !== undefined) {
+      if (subscriptionId !== undefined && watchedSql !== undefined) {
         throw new ServiceError('REL_INVALID', 'give subscription or sql, or neither for all of your subscriptions');
       }
-      const resumeAfter = lastEventId(request, query.last_event_id);
-      let claimed: Subscription | null = null;
+      const resumeAfterEvent = lastEventId(watchRequest, watchQuery.last_event_id);
+      let claimedSubscription: Subscription | null = null;
       try {
-        await invoke(context, request, 'watch', purpose, async (invocation) => {
-          if (sql !== undefined) checkText(sql, 'the statement');
+        await invoke(httpContext, watchRequest, 'watch', watchPurpose, async (watchInvocation) => {
+          if (watchedSql !== undefined) checkText(watchedSql, 'the statement');
           const subscriptions =
-            sql === undefined
-              ? watch.requireSubscription(id!, invocation.caller)
-              : await watch.register(invocation, sql, statedPurpose(request, purpose));
-          invocation.describe({
+            watchedSql === undefined
+              ? standingQueries.requireSubscription(subscriptionId!, watchInvocation.caller)
+              : await standingQueries.register(watchInvocation, watchedSql, statedPurpose(watchRequest, watchPurpose));
+          watchInvocation.describe({
             purpose: subscriptions.purpose,
             objectType: subscriptions.statement.type,
             template: subscriptions.statement.template,
           });
-          watch.checkResumption(subscriptions, resumeAfter, sql !== undefined);
-          claimed = watch.claim(subscriptions);
+          standingQueries.checkResumption(subscriptions, resumeAfterEvent, watchedSql !== undefined);
+          claimedSubscription = standingQueries.claim(subscriptions);
         });
-      } catch (error) {
-        if (claimed !== null) watch.release(claimed);
-        throw error;
+      } catch (watchError) {
+        if (claimedSubscription !== null) standingQueries.release(claimedSubscription);
+        throw watchError;
       }
-      await follow(context, request, reply, claimed!, { resumeAfter, keep: sql === undefined });
-      return reply;
+      await followSubscription(httpContext, watchRequest, watchReply, claimedSubscription!, {
+        resumeAfter: resumeAfterEvent,
+        keep: watchedSql === undefined,
+      });
+      return watchReply;
     },
   }),
 ];
 
-async function follow(
-  context: HttpContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  subscription: Subscription,
-  options: { readonly resumeAfter: bigint | null; readonly keep: boolean },
+async function followSubscription(
+  httpContext: HttpContext,
+  watchRequest: FastifyRequest,
+  watchReply: FastifyReply,
+  followedSubscription: Subscription,
+  followOptions: { readonly resumeAfter: bigint | null; readonly keep: boolean },
 ): Promise<void> {
-  await stream(context, request, reply, (client) => context.watch.follow(subscription, client, options));
+  await streamWatchEvents(httpContext, watchRequest, watchReply, (watchClient) =>
+    httpContext.watch.follow(followedSubscription, watchClient, followOptions),
+  );
 }
 
 /** Follows all of the caller's unfollowed subscriptions; without one the stream waits for the first. */
-async function followAll(
-  context: HttpContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  parameter: string | undefined,
+async function followAllSubscriptions(
+  httpContext: HttpContext,
+  watchRequest: FastifyRequest,
+  watchReply: FastifyReply,
+  lastEventParameter: string | undefined,
 ): Promise<void> {
-  const { watch } = context;
-  const id = lastIdText(request, parameter);
-  const toldPositions = id === null ? new Map<string, bigint>() : readCursors(id);
-  const claimed: Subscription[] = [];
-  const caller = await invoke(context, request, 'watch', undefined, async (invocation) => {
-    const waiting = watch.registeredBy(invocation.caller);
-    for (const subscription of waiting) watch.checkResumption(subscription, cursorFor(toldPositions, subscription.id), false);
-    const [first] = waiting;
-    if (first !== undefined) invocation.describe({ purpose: first.purpose });
-    for (const subscription of waiting) claimed.push(watch.claim(subscription));
-    return invocation.caller;
-  }).catch((error: unknown) => {
-    for (const subscription of claimed) watch.release(subscription);
-    throw error;
+  const { watch: standingQueries } = httpContext;
+  const lastEventText = lastEventIdText(watchRequest, lastEventParameter);
+  const toldPositions = lastEventText === null ? new Map<string, bigint>() : readCursors(lastEventText);
+  const claimedSubscriptions: Subscription[] = [];
+  const watchCaller = await invoke(httpContext, watchRequest, 'watch', undefined, async (watchInvocation) => {
+    const waitingSubscriptions = standingQueries.registeredBy(watchInvocation.caller);
+    for (const waitingSubscription of waitingSubscriptions)
+      standingQueries.checkResumption(waitingSubscription, cursorFor(toldPositions, waitingSubscription.id), false);
+    const [firstSubscription] = waitingSubscriptions;
+    if (firstSubscription !== undefined) watchInvocation.describe({ purpose: firstSubscription.purpose });
+    for (const subscription of waitingSubscriptions) claimedSubscriptions.push(standingQueries.claim(subscription));
+    return watchInvocation.caller;
+  }).catch((watchError: unknown) => {
+    for (const waitingSubscription of claimedSubscriptions) standingQueries.release(waitingSubscription);
+    throw watchError;
   });
-  await stream(context, request, reply, async (client) => {
-    const over = new AbortController();
-    const check = (): void => {
-      client.renew();
-      context.gate.checkStanding(caller);
+  await streamWatchEvents(httpContext, watchRequest, watchReply, async (watchClient) => {
+    const streamOver = new AbortController();
+    const checkWatchCaller = (): void => {
+      watchClient.renew();
+      httpContext.gate.checkStanding(watchCaller);
     };
     // Without a subscription no other check covers this stream.
-    void watchStream(context, check, over.signal, (refusal) => client.end(errorEvent(problemText(refusal))));
+    void watchStream(httpContext, checkWatchCaller, streamOver.signal, (watchRefusal) =>
+      watchClient.end(errorEvent(problemText(watchRefusal))),
+    );
     try {
-      await watch.followAll(caller, client, claimed, toldPositions);
+      await standingQueries.followAll(watchCaller, watchClient, claimedSubscriptions, toldPositions);
     } finally {
-      over.abort();
+      streamOver.abort();
     }
   });
 }
 
-async function stream(
-  context: HttpContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  follows: (client: WatchClient) => Promise<void>,
+async function streamWatchEvents(
+  httpContext: HttpContext,
+  watchRequest: FastifyRequest,
+  watchReply: FastifyReply,
+  followEvents: (watchClient: WatchClient) => Promise<void>,
 ): Promise<void> {
-  reply.hijack();
-  reply.raw.writeHead(200, {
+  watchReply.hijack();
+  watchReply.raw.writeHead(200, {
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-store',
     // Proxies that hold replies back would make batches of it.
     'x-accel-buffering': 'no',
   });
   // A client may wait for the head before it registers anything.
-  reply.raw.flushHeaders();
-  reply.raw.write(retryLine);
-  const client = new StreamClient(context, request, reply.raw);
+  watchReply.raw.flushHeaders();
+  watchReply.raw.write(retryLine);
+  const watchClient = new WatchStreamClient(httpContext, watchRequest, watchReply.raw);
   try {
-    await follows(client);
-  } catch (error) {
-    context.log({ event: 'internal error', correlationId: request.id, route: '/watch/stream', error });
+    await followEvents(watchClient);
+  } catch (watchError) {
+    httpContext.log({ event: 'internal error', correlationId: watchRequest.id, route: '/watch/stream', error: watchError });
   }
 }
 
-class StreamClient implements WatchClient {
+class WatchStreamClient implements WatchClient {
   readonly gone: AbortSignal;
-  readonly #clock: Clock;
-  readonly #response: ServerResponse;
-  readonly #renew: WatchClient['renew'];
-  readonly #ended = new AbortController();
+  readonly #watchClock: Clock;
+  readonly #eventResponse: ServerResponse;
+  readonly #renewWatchCaller: WatchClient['renew'];
+  readonly #streamEnded = new AbortController();
 
-  constructor({ clock, authenticator }: HttpContext, request: FastifyRequest, response: ServerResponse) {
-    this.#clock = clock;
-    this.#response = response;
-    this.gone = signalOf(request.raw.socket);
-    const credentials = {
-      authorization: request.headers.authorization,
-      organization: headerText(request, 'x-organization-id') ?? undefined,
+  constructor(
+    { clock, authenticator: watchAuthenticator }: HttpContext,
+    watchRequest: FastifyRequest,
+    eventResponse: ServerResponse,
+  ) {
+    this.#watchClock = clock;
+    this.#eventResponse = eventResponse;
+    this.gone = signalOf(watchRequest.raw.socket);
+    const watchCredentials = {
+      authorization: watchRequest.headers.authorization,
+      organization: headerText(watchRequest, 'x-organization-id') ?? undefined,
       door: 'http',
-      clientIp: request.ip,
+      clientIp: watchRequest.ip,
     };
-    this.#renew = () => authenticator.dataCaller(credentials);
+    this.#renewWatchCaller = () => watchAuthenticator.dataCaller(watchCredentials);
   }
 
   renew(): ReturnType<WatchClient['renew']> {
-    return this.#renew();
+    return this.#renewWatchCaller();
   }
 
-  async write(events: readonly WatchEvent[]): Promise<boolean> {
-    if (this.#isOver()) return false;
-    if (this.#response.write(events.map(eventText).join(''))) return true;
-    const taken = new AbortController();
-    const finish = (): void => taken.abort();
-    this.#response.once('drain', finish).once('close', finish);
-    this.#ended.signal.addEventListener('abort', finish, { once: true });
-    await this.#clock.sleep(stalledMs, taken.signal);
-    this.#response.off('drain', finish).off('close', finish);
-    this.#ended.signal.removeEventListener('abort', finish);
-    if (this.#isOver()) return false;
-    if (taken.signal.aborted) return true;
+  async write(watchEvents: readonly WatchEvent[]): Promise<boolean> {
+    if (this.#isStreamOver()) return false;
+    if (this.#eventResponse.write(watchEvents.map(eventText).join(''))) return true;
+    const eventsTaken = new AbortController();
+    const finishWaiting = (): void => eventsTaken.abort();
+    this.#eventResponse.once('drain', finishWaiting).once('close', finishWaiting);
+    this.#streamEnded.signal.addEventListener('abort', finishWaiting, { once: true });
+    await this.#watchClock.sleep(stalledWatchMs, eventsTaken.signal);
+    this.#eventResponse.off('drain', finishWaiting).off('close', finishWaiting);
+    this.#streamEnded.signal.removeEventListener('abort', finishWaiting);
+    if (this.#isStreamOver()) return false;
+    if (eventsTaken.signal.aborted) return true;
     this.end(errorEvent('{"code":"REL_TIMEOUT","status":408,"detail":"the events were not taken in time"}'));
     return false;
   }
 
-  end(last: WatchEvent | null): void {
-    if (this.#isOver()) return;
-    this.#ended.abort();
-    this.#response.end(last === null ? '' : eventText(last));
-    void this.#clock.sleep(lastWordsMs).then(() => this.#response.destroy());
+  end(lastEvent: WatchEvent | null): void {
+    if (this.#isStreamOver()) return;
+    this.#streamEnded.abort();
+    this.#eventResponse.end(lastEvent === null ? '' : eventText(lastEvent));
+    void this.#watchClock.sleep(watchLastWordsMs).then(() => this.#eventResponse.destroy());
   }
 
-  #isOver(): boolean {
-    return this.#ended.signal.aborted || this.gone.aborted || this.#response.destroyed;
+  #isStreamOver(): boolean {
+    return this.#streamEnded.signal.aborted || this.gone.aborted || this.#eventResponse.destroyed;
   }
 }
 
-function lastIdText(request: FastifyRequest, parameter: string | undefined): string | null {
-  return headerText(request, 'last-event-id') || parameter || null;
+function lastEventIdText(watchRequest: FastifyRequest, lastEventParameter: string | undefined): string | null {
+  return headerText(watchRequest, 'last-event-id') || lastEventParameter || null;
 }
 
 /** From the header, which browsers send by themselves when they come back, or from the query. */
-function lastEventId(request: FastifyRequest, parameter: string | undefined): bigint | null {
-  const text = lastIdText(request, parameter);
-  if (text === null) return null;
-  if (!/^\d{1,19}$/.test(text)) throw new ServiceError('REL_INVALID', 'Last-Event-ID is the id of an event: nanoseconds');
-  return BigInt(text);
+function lastEventId(watchRequest: FastifyRequest, lastEventParameter: string | undefined): bigint | null {
+  const eventIdText = lastEventIdText(watchRequest, lastEventParameter);
+  if (eventIdText === null) return null;
+  if (!/^\d{1,19}$/.test(eventIdText)) throw new ServiceError('REL_INVALID', 'Last-Event-ID is the id of an event: nanoseconds');
+  return BigInt(eventIdText);
 }

@@ -9,22 +9,22 @@ import { findRow } from '../memory/provenance.ts';
 import { sessionSteps, storing } from '../memory/remember.ts';
 import { pieces, sourceFields, storeDocument, stored } from './store-document.ts';
 
-const bytesMax = 32 << 20;
+const documentBytesMax = 32 << 20;
 
-const writing = { action: 'ingest', units: 1, purpose: 'required', bucket: 'write' } as const;
+const documentWriting = { action: 'ingest', units: 1, purpose: 'required', bucket: 'write' } as const;
 
 export const ingestDocument = verb({
-  ...writing,
+  ...documentWriting,
   name: 'ingest_document',
   description:
     'Store a document: plain text, Markdown, HTML or PDF. It is cut into chunks that search_knowledge finds, each with its place in the ' +
     'document. The same source_id again replaces it by a new version.',
   input: z.object({
-    content: z.string().min(1).max(bytesMax).optional().describe('the document as text'),
+    content: z.string().min(1).max(documentBytesMax).optional().describe('the document as text'),
     content_base64: z
       .base64()
       .min(1)
-      .max((bytesMax / 3) * 4)
+      .max((documentBytesMax / 3) * 4)
       .optional()
       .describe('or its bytes, which a PDF needs'),
     format: z.enum(documentFormats).optional().describe('told from the content and the name where it is not given'),
@@ -41,42 +41,59 @@ export const ingestDocument = verb({
   tool: { title: 'Ingest a document', readOnly: false },
   contents: ['content', 'content_base64', 'title', 'uri', 'subject'],
   example: { content: '# Kettles\n\nA kettle boils water.', format: 'markdown', title: 'Kettles', uri: 'kettles.md' },
-  run: async (verbCall, input) => {
-    const { content, content_base64: encoded, format = null, title, uri, subject, chunk_size: chunkSize, overlap } = input;
-    if ((content === undefined) === (encoded === undefined)) {
+  run: async (verbCall, documentInput) => {
+    const {
+      content: documentText,
+      content_base64: documentBase64,
+      format: documentFormat = null,
+      title: documentTitle,
+      uri: documentUri,
+      subject: documentSubject,
+      chunk_size: chunkCharacters,
+      overlap: chunkOverlap,
+    } = documentInput;
+    if ((documentText === undefined) === (documentBase64 === undefined)) {
       throw new ServiceError('REL_INVALID', 'content: give the document as content or as content_base64');
     }
-    if (overlap * 2 > chunkSize) throw new ServiceError('REL_INVALID', 'overlap: half of chunk_size at most');
-    const bytes = content === undefined ? Buffer.from(encoded!, 'base64') : Buffer.from(content, 'utf8');
-    const read = await verbCall.parts.readDocuments(
-      { bytes, format, name: uri ?? title ?? null, chunkSize, overlap },
+    if (chunkOverlap * 2 > chunkCharacters) throw new ServiceError('REL_INVALID', 'overlap: half of chunk_size at most');
+    const documentBytes = documentText === undefined ? Buffer.from(documentBase64!, 'base64') : Buffer.from(documentText, 'utf8');
+    const readDocument = await verbCall.parts.readDocuments(
+      {
+        bytes: documentBytes,
+        format: documentFormat,
+        name: documentUri ?? documentTitle ?? null,
+        chunkSize: chunkCharacters,
+        overlap: chunkOverlap,
+      },
       { tenant: tenantOf(verbCall.invocation.caller.path) ?? '', signal: verbCall.signal },
     );
-    const { format: isFormat, length, contentHash } = read;
-    if (read.chunks.length === 0) throw new ServiceError('REL_UNPROCESSABLE', 'the document holds no text');
-    const named = title ?? read.title;
+    const { format: readFormat, length: documentLength, contentHash: documentHash } = readDocument;
+    if (readDocument.chunks.length === 0) throw new ServiceError('REL_UNPROCESSABLE', 'the document holds no text');
+    const namedTitle = documentTitle ?? readDocument.title;
     const storedDocument = await storeDocument(verbCall, {
-      source_id: input.source_id,
-      title: named,
-      uri,
-      subject,
-      format: isFormat,
-      length,
-      content_hash: contentHash,
-      pieces: read.chunks.map(({ content: said, start, end, page, heading }) => ({
-        content: said,
-        start_offset: start,
-        end_offset: end,
-        ...(page !== null && { page }),
-        ...(heading !== null && { heading }),
-      })),
+      source_id: documentInput.source_id,
+      title: namedTitle,
+      uri: documentUri,
+      subject: documentSubject,
+      format: readFormat,
+      length: documentLength,
+      content_hash: documentHash,
+      pieces: readDocument.chunks.map(
+        ({ content: chunkContent, start: chunkStart, end: chunkEnd, page: chunkPage, heading: chunkHeading }) => ({
+          content: chunkContent,
+          start_offset: chunkStart,
+          end_offset: chunkEnd,
+          ...(chunkPage !== null && { page: chunkPage }),
+          ...(chunkHeading !== null && { heading: chunkHeading }),
+        }),
+      ),
     });
-    return { ...storedDocument, format: isFormat, title: named, length, content_hash: contentHash };
+    return { ...storedDocument, format: readFormat, title: namedTitle, length: documentLength, content_hash: documentHash };
   },
 });
 
 export const ragStoreElements = verb({
-  ...writing,
+  ...documentWriting,
   name: 'rag_store_elements',
   description:
     'Store a document that you have cut already: its elements, in their order, each a text with what you know of its place. ' +
@@ -92,7 +109,8 @@ export const ragStoreElements = verb({
       { text: 'A kettle boils water.', page: 1 },
     ],
   },
-  run: (verbCall, { elements, ...source }) => storeDocument(verbCall, { ...source, pieces: elements }),
+  run: (verbCall, { elements: documentElements, ...elementSource }) =>
+    storeDocument(verbCall, { ...elementSource, pieces: documentElements }),
 });
 
 /** The verb behind POST /rag/ingest. It is no tool: `rag_store_elements` does the same at once. */
@@ -103,11 +121,11 @@ export const ragIngest = verb({
   output: stored,
   contents: ['chunks', 'title', 'uri', 'subject'],
   example: { title: 'Kettles', chunks: ['A kettle boils water.'] },
-  run: (verbCall, { chunks, ...source }) => storeDocument(verbCall, { ...source, pieces: chunks }),
+  run: (verbCall, { chunks: ragChunks, ...elementSource }) => storeDocument(verbCall, { ...elementSource, pieces: ragChunks }),
 });
 
 export const ragStoreAnswer = verb({
-  ...writing,
+  ...documentWriting,
   name: 'rag_store_answer',
   description:
     'Keep an answer that you gave, with the question and what it rests on, as a memory: recall finds it, justify names its sources, and ' +
@@ -136,31 +154,37 @@ export const ragStoreAnswer = verb({
   tool: { title: 'Store an answer', readOnly: false },
   contents: ['question', 'answer'],
   example: { question: 'what boils water', answer: 'A kettle does.', source_ids: ['a memory'], confidence: 0.8 },
-  run: async (verbCall, { question, answer, source_ids: sources, confidence: sure, session_id: named }) => {
-    for (const each of sources) {
+  run: async (
+    verbCall,
+    { question: ragQuestion, answer: ragAnswer, source_ids: answerSources, confidence: answerConfidence, session_id: namedTitle },
+  ) => {
+    for (const answerSource of answerSources) {
       // A row that the caller does not see counts as absent.
-      if ((await findRow(verbCall, each)) === null)
-        throw new ServiceError('REL_INVALID', `source_ids: no document, chunk or memory ${JSON.stringify(each)} is there`);
+      if ((await findRow(verbCall, answerSource)) === null)
+        throw new ServiceError(
+          'REL_INVALID',
+          `source_ids: no document, chunk or memory ${JSON.stringify(answerSource)} is there`,
+        );
     }
-    const id = verbCall.parts.ids.next();
-    const item = {
-      content: answer,
-      confidence: sure,
+    const answerId = verbCall.parts.ids.next();
+    const answerItem = {
+      content: ragAnswer,
+      confidence: answerConfidence,
       type: 'MemoryItem',
       memory_class: 'answer',
-      derived_from: [...sources],
-      fields: { question },
-      ...(named !== undefined && { session_id: named }),
+      derived_from: [...answerSources],
+      fields: { question: ragQuestion },
+      ...(namedTitle !== undefined && { session_id: namedTitle }),
     };
-    const { step, notices } = await storing(verbCall, item, id);
-    verbCall.note({ sessionId: named ?? null, result: { id, source_ids: sources } });
-    const { steps } = await verbCall.commit([step, ...(await sessionSteps(verbCall, [item]))]);
+    const { step: answerStep, notices: answerNotices } = await storing(verbCall, answerItem, answerId);
+    verbCall.note({ sessionId: namedTitle ?? null, result: { id: answerId, source_ids: answerSources } });
+    const { steps: answerSteps } = await verbCall.commit([answerStep, ...(await sessionSteps(verbCall, [answerItem]))]);
     return {
-      id,
-      confidence: sure,
-      source_ids: [...sources],
-      valid_from: steps![0]!.systemFrom,
-      ...(notices.length > 0 && { notices: [...notices] }),
+      id: answerId,
+      confidence: answerConfidence,
+      source_ids: [...answerSources],
+      valid_from: answerSteps![0]!.systemFrom,
+      ...(answerNotices.length > 0 && { notices: [...answerNotices] }),
     };
   },
 });

@@ -13,7 +13,7 @@ import { putting, textOf } from '../verb-rows.ts';
 import type { VerbCall } from '../verb-call.ts';
 import { nanosecondsOut } from '../verb.ts';
 
-const textsAtOnce = 8;
+const chunksAtOnce = 8;
 
 export const sourceFields = {
   source_id: z
@@ -92,102 +92,118 @@ export interface NewDocument {
   readonly pieces: readonly (string | DocumentPiece)[];
 }
 
-export async function storeDocument(verbCall: VerbCall, document: NewDocument): Promise<z.output<typeof stored>> {
-  const id = document.source_id ?? verbCall.parts.ids.next();
-  const notices: string[] = [];
-  const rows = await chunkRows(verbCall, id, document, notices);
-  const known = new Set(rows.map(({ _pk }) => _pk));
-  const before = await verbCall.ask('SELECT _pk, namespace_path FROM DocumentChunk WHERE source_id = $1', [id]);
-  const { path } = verbCall.invocation.caller;
+export async function storeDocument(verbCall: VerbCall, newDocument: NewDocument): Promise<z.output<typeof stored>> {
+  const documentId = newDocument.source_id ?? verbCall.parts.ids.next();
+  const documentNotices: string[] = [];
+  const storedChunks = await documentChunkRows(verbCall, documentId, newDocument, documentNotices);
+  const chunkKeys = new Set(storedChunks.map(({ _pk }) => _pk));
+  const earlierChunks = await verbCall.ask('SELECT _pk, namespace_path FROM DocumentChunk WHERE source_id = $1', [documentId]);
+  const { path: callerPath } = verbCall.invocation.caller;
   // A document of another path under the same id is another document.
-  const stale = before
-    .filter((row) => textOf(row['namespace_path']) === path && !known.has(String(row['_pk'])))
-    .map((row) => String(row['_pk']));
-  const { title, uri, subject, format, length, content_hash: hash } = document;
-  const source = {
-    _pk: id,
-    title: title ?? null,
-    uri: uri ?? null,
-    format: format ?? null,
-    length: length ?? null,
-    content_hash: hash ?? null,
+  const staleChunkKeys = earlierChunks
+    .filter(
+      (earlierChunk) => textOf(earlierChunk['namespace_path']) === callerPath && !chunkKeys.has(String(earlierChunk['_pk'])),
+    )
+    .map((earlierChunk) => String(earlierChunk['_pk']));
+  const {
+    title: documentTitle,
+    uri: documentUri,
+    subject: documentSubject,
+    format: documentFormat,
+    length: documentLength,
+    content_hash: documentHash,
+  } = newDocument;
+  const documentSource = {
+    _pk: documentId,
+    title: documentTitle ?? null,
+    uri: documentUri ?? null,
+    format: documentFormat ?? null,
+    length: documentLength ?? null,
+    content_hash: documentHash ?? null,
     tool_call_id: verbCall.callId,
-    subject: subject ?? null,
+    subject: documentSubject ?? null,
   };
-  const ids = rows.map(({ _pk }) => _pk);
-  verbCall.note({ result: { source_id: id, chunks: ids.length, replaced: stale.length } });
-  const provenance = verbCall.provenance();
-  const ends: readonly DeleteRows[] = stale.length === 0 ? [] : [{ kind: 'delete-rows', type: 'DocumentChunk', keys: stale }];
-  const steps: Batch['steps'] = [
-    putting({ definition: verbCall.type('DocumentSource'), rows: [source], provenance }),
-    putting({ definition: verbCall.type('DocumentChunk'), rows, provenance }),
-    ...ends,
+  const chunkIds = storedChunks.map(({ _pk }) => _pk);
+  verbCall.note({ result: { source_id: documentId, chunks: chunkIds.length, replaced: staleChunkKeys.length } });
+  const documentProvenance = verbCall.provenance();
+  const chunkDeletes: readonly DeleteRows[] =
+    staleChunkKeys.length === 0 ? [] : [{ kind: 'delete-rows', type: 'DocumentChunk', keys: staleChunkKeys }];
+  const documentSteps: Batch['steps'] = [
+    putting({ definition: verbCall.type('DocumentSource'), rows: [documentSource], provenance: documentProvenance }),
+    putting({ definition: verbCall.type('DocumentChunk'), rows: storedChunks, provenance: documentProvenance }),
+    ...chunkDeletes,
   ];
-  const { systemFrom } = await verbCall.commit(steps);
+  const { systemFrom: documentSystemFrom } = await verbCall.commit(documentSteps);
   return {
-    source_id: id,
-    chunks: ids.length,
-    chunk_ids: ids,
-    replaced: stale.length,
-    system_from: systemFrom,
-    ...(notices.length > 0 && { notices }),
+    source_id: documentId,
+    chunks: chunkIds.length,
+    chunk_ids: chunkIds,
+    replaced: staleChunkKeys.length,
+    system_from: documentSystemFrom,
+    ...(documentNotices.length > 0 && { notices: documentNotices }),
   };
 }
 
-type ChunkRow = Readonly<Record<string, unknown>> & { readonly _pk: string };
+type DocumentChunkRow = Readonly<Record<string, unknown>> & { readonly _pk: string };
 
-async function chunkRows(
+async function documentChunkRows(
   verbCall: VerbCall,
-  id: string,
-  { pieces: given, subject }: Pick<NewDocument, 'pieces' | 'subject'>,
-  notices: string[],
-): Promise<readonly ChunkRow[]> {
-  const rows: ChunkRow[] = [];
-  for (let first = 0; first < given.length; first += textsAtOnce) {
-    const some = given.slice(first, first + textsAtOnce);
-    rows.push(
-      ...(await Promise.all(some.map((each, i) => chunkRow(verbCall, id, first + i, each, notices)))).map((row) => ({
-        ...row,
-        subject: subject ?? null,
+  documentId: string,
+  { pieces: documentPieces, subject: documentSubject }: Pick<NewDocument, 'pieces' | 'subject'>,
+  documentNotices: string[],
+): Promise<readonly DocumentChunkRow[]> {
+  const writtenChunks: DocumentChunkRow[] = [];
+  for (let firstPiece = 0; firstPiece < documentPieces.length; firstPiece += chunksAtOnce) {
+    const someChunks = documentPieces.slice(firstPiece, firstPiece + chunksAtOnce);
+    writtenChunks.push(
+      ...(
+        await Promise.all(
+          someChunks.map((documentPiece, i) =>
+            documentChunkRow(verbCall, documentId, firstPiece + i, documentPiece, documentNotices),
+          ),
+        )
+      ).map((writtenChunk) => ({
+        ...writtenChunk,
+        subject: documentSubject ?? null,
       })),
     );
   }
-  return rows;
+  return writtenChunks;
 }
 
-async function chunkRow(
+async function documentChunkRow(
   verbCall: VerbCall,
-  id: string,
-  sequence: number,
-  given: string | DocumentPiece,
-  notices: string[],
-): Promise<ChunkRow> {
-  const each = typeof given === 'string' ? { content: given } : given;
-  const content = contentOf(each, sequence);
-  const { start_offset: start, end_offset: end } = each;
-  if (start !== undefined && end !== undefined && end < start)
-    throw new ServiceError('REL_INVALID', `chunk ${sequence}: it ends before it starts`);
-  const vector = each.embedding ?? (await vectorOf(verbCall, content, notices));
+  documentId: string,
+  chunkSequence: number,
+  documentPiece: string | DocumentPiece,
+  documentNotices: string[],
+): Promise<DocumentChunkRow> {
+  const pieceFields = typeof documentPiece === 'string' ? { content: documentPiece } : documentPiece;
+  const chunkText = chunkContent(pieceFields, chunkSequence);
+  const { start_offset: chunkStart, end_offset: chunkEnd } = pieceFields;
+  if (chunkStart !== undefined && chunkEnd !== undefined && chunkEnd < chunkStart)
+    throw new ServiceError('REL_INVALID', `chunk ${chunkSequence}: it ends before it starts`);
+  const chunkVector = pieceFields.embedding ?? (await vectorOf(verbCall, chunkText, documentNotices));
   return {
-    _pk: `${id}#${sequence}`,
-    source_id: id,
-    sequence,
-    content,
-    element_type: each.type ?? null,
-    start_offset: start ?? null,
-    end_offset: end ?? null,
-    page: each.page ?? null,
-    heading: each.heading ?? null,
-    metadata: each.metadata ?? null,
+    _pk: `${documentId}#${chunkSequence}`,
+    source_id: documentId,
+    sequence: chunkSequence,
+    content: chunkText,
+    element_type: pieceFields.type ?? null,
+    start_offset: chunkStart ?? null,
+    end_offset: chunkEnd ?? null,
+    page: pieceFields.page ?? null,
+    heading: pieceFields.heading ?? null,
+    metadata: pieceFields.metadata ?? null,
     tool_call_id: verbCall.callId,
-    ...(vector !== null && { [embeddingColumn]: vector }),
+    ...(chunkVector !== null && { [embeddingColumn]: chunkVector }),
   };
 }
 
-function contentOf({ content, text }: DocumentPiece, sequence: number): string {
-  if (content !== undefined && text !== undefined && content !== text)
-    throw new ServiceError('REL_INVALID', `chunk ${sequence}: content and text differ: give one of them`);
-  const said = content ?? text ?? '';
-  if (said === '') throw new ServiceError('REL_INVALID', `chunk ${sequence}: content is missing`);
-  return said;
+function chunkContent({ content: pieceContent, text: pieceText }: DocumentPiece, chunkSequence: number): string {
+  if (pieceContent !== undefined && pieceText !== undefined && pieceContent !== pieceText)
+    throw new ServiceError('REL_INVALID', `chunk ${chunkSequence}: content and text differ: give one of them`);
+  const chunkText = pieceContent ?? pieceText ?? '';
+  if (chunkText === '') throw new ServiceError('REL_INVALID', `chunk ${chunkSequence}: content is missing`);
+  return chunkText;
 }

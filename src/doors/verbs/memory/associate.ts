@@ -13,15 +13,15 @@ import type { VerbCall } from '../verb-call.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { itemId, memoryItem } from './memory-items.ts';
 
-const edge = z.object({
+const memoryEdge = z.object({
   from_id: itemId,
   to_id: itemId,
   relation: z.string().min(1).max(128).describe('what from is to to, such as caused_by or part_of: the name of a link type'),
 });
 
-type Edge = z.output<typeof edge>;
+type MemoryEdge = z.output<typeof memoryEdge>;
 
-const associated = z.object({
+const associatedEdge = z.object({
   edge_id: z.string(),
   from_id: z.string(),
   to_id: z.string(),
@@ -32,8 +32,8 @@ const associated = z.object({
 export const associate = verb({
   name: 'associate',
   description: 'Connect two memories, or any two things with an id, by a named relation.',
-  input: edge,
-  output: associated,
+  input: memoryEdge,
+  output: associatedEdge,
   action: 'ingest',
   units: 1,
   purpose: 'required',
@@ -41,13 +41,13 @@ export const associate = verb({
   http: [{ method: 'POST', url: '/memory/associate' }],
   tool: { title: 'Associate', readOnly: false, idempotent: true },
   example: { from_id: 'a memory', to_id: 'another memory', relation: 'supports' },
-  run: async (verbCall, input) => {
-    const [missing] = await missingIds(verbCall, [input.from_id, input.to_id]);
-    if (missing !== undefined) throw nothingOf(missing);
-    const id = edgeId(input);
-    verbCall.note({ result: { edge_id: id } });
-    const { systemFrom } = await verbCall.commit([edgeStep(verbCall, [input])]);
-    return { edge_id: id, ...input, valid_from: systemFrom };
+  run: async (verbCall, edgeInput) => {
+    const [missingEndpoints] = await missingEndpointIds(verbCall, [edgeInput.from_id, edgeInput.to_id]);
+    if (missingEndpoints !== undefined) throw unknownEndpoint(missingEndpoints);
+    const edgeKey = memoryEdgeId(edgeInput);
+    verbCall.note({ result: { edge_id: edgeKey } });
+    const { systemFrom: edgeSystemFrom } = await verbCall.commit([memoryEdgeStep(verbCall, [edgeInput])]);
+    return { edge_id: edgeKey, ...edgeInput, valid_from: edgeSystemFrom };
   },
 });
 
@@ -58,7 +58,7 @@ export const associateBatch = verb({
   output: z.object({
     associated: z.int(),
     results: z.array(
-      z.union([associated, z.object({ index: z.int(), error: z.object({ code: z.string(), detail: z.string() }) })]),
+      z.union([associatedEdge, z.object({ index: z.int(), error: z.object({ code: z.string(), detail: z.string() }) })]),
     ),
     errors: z.array(z.object({ index: z.int(), code: z.string(), detail: z.string() })),
   }),
@@ -69,112 +69,123 @@ export const associateBatch = verb({
   http: [{ method: 'POST', url: '/memory/associate/batch' }],
   tool: { title: 'Associate many', readOnly: false, idempotent: true },
   example: { items: [{ from_id: 'a memory', to_id: 'another memory', relation: 'supports' }] },
-  run: async (verbCall, { items }) => {
-    const errors: { index: number; code: string; detail: string }[] = [];
-    const good = new Map<string, Edge>();
-    const attempt = <T>(index: number, make: () => T): T | null => {
+  run: async (verbCall, { items: edgeItems }) => {
+    const edgeErrors: { index: number; code: string; detail: string }[] = [];
+    const edgesById = new Map<string, MemoryEdge>();
+    const attemptEdge = <T>(edgeIndex: number, makeEdge: () => T): T | null => {
       try {
-        return make();
-      } catch (error) {
-        if (!(error instanceof ServiceError)) throw error;
-        errors.push({ index, code: error.code, detail: error.message });
+        return makeEdge();
+      } catch (edgeError) {
+        if (!(edgeError instanceof ServiceError)) throw edgeError;
+        edgeErrors.push({ index: edgeIndex, code: edgeError.code, detail: edgeError.message });
         return null;
       }
     };
-    const edges = items.map((given, index) =>
-      attempt(index, () => {
-        const read = readInput(edge, given);
-        checkRelation(verbCall, read.relation);
-        return read;
+    const memoryEdges = edgeItems.map((givenEdge, edgeIndex) =>
+      attemptEdge(edgeIndex, () => {
+        const readEdge = readInput(memoryEdge, givenEdge);
+        checkEdgeRelation(verbCall, readEdge.relation);
+        return readEdge;
       }),
     );
-    const missing = new Set(
-      await missingIds(
+    const missingEndpoints = new Set(
+      await missingEndpointIds(
         verbCall,
-        edges.flatMap((each) => (each === null ? [] : [each.from_id, each.to_id])),
+        memoryEdges.flatMap((checkedEdge) => (checkedEdge === null ? [] : [checkedEdge.from_id, checkedEdge.to_id])),
       ),
     );
-    const ids = edges.map((each, index) => {
-      if (each === null) return null;
-      return attempt(index, () => {
-        for (const id of [each.from_id, each.to_id]) if (missing.has(id)) throw nothingOf(id);
-        good.set(edgeId(each), each);
-        return edgeId(each);
+    const edgeIds = memoryEdges.map((checkedEdge, edgeIndex) => {
+      if (checkedEdge === null) return null;
+      return attemptEdge(edgeIndex, () => {
+        for (const edgeKey of [checkedEdge.from_id, checkedEdge.to_id])
+          if (missingEndpoints.has(edgeKey)) throw unknownEndpoint(edgeKey);
+        edgesById.set(memoryEdgeId(checkedEdge), checkedEdge);
+        return memoryEdgeId(checkedEdge);
       });
     });
-    errors.sort((a, b) => a.index - b.index);
-    const byRelation = groupBy(good.values(), ({ relation }) => relation);
-    verbCall.note({ result: { edge_ids: [...good.keys()], refused: errors.length } });
-    const { systemFrom } = await verbCall.commit([...byRelation.values()].map((edges) => edgeStep(verbCall, edges)));
+    edgeErrors.sort((errorA, errorB) => errorA.index - errorB.index);
+    const edgesByRelation = groupBy(edgesById.values(), ({ relation }) => relation);
+    verbCall.note({ result: { edge_ids: [...edgesById.keys()], refused: edgeErrors.length } });
+    const { systemFrom: edgeSystemFrom } = await verbCall.commit(
+      [...edgesByRelation.values()].map((edges) => memoryEdgeStep(verbCall, edges)),
+    );
     return {
-      associated: good.size,
-      results: ids.map((id, index) => {
-        if (id !== null) return { edge_id: id, ...good.get(id)!, valid_from: systemFrom };
-        const { code, detail } = errors.find((each) => each.index === index)!;
-        return { index, error: { code, detail } };
+      associated: edgesById.size,
+      results: edgeIds.map((edgeKey, edgeIndex) => {
+        if (edgeKey !== null) return { edge_id: edgeKey, ...edgesById.get(edgeKey)!, valid_from: edgeSystemFrom };
+        const { code: edgeErrorCode, detail: edgeErrorDetail } = edgeErrors.find(
+          (checkedEdge) => checkedEdge.index === edgeIndex,
+        )!;
+        return { index: edgeIndex, error: { code: edgeErrorCode, detail: edgeErrorDetail } };
       }),
-      errors,
+      errors: edgeErrors,
     };
   },
 });
 
-const nothingOf = (id: string): ServiceError =>
-  new ServiceError('REL_NOT_FOUND', `there is no row with the id ${JSON.stringify(id)}`);
+const unknownEndpoint = (endpointId: string): ServiceError =>
+  new ServiceError('REL_NOT_FOUND', `there is no row with the id ${JSON.stringify(endpointId)}`);
 
-const idsAtOnce = 500;
+const endpointIdsAtOnce = 500;
 
 /** Those of which the caller sees neither a row, superseded ones included, nor an edge. Memories are looked at first: nearly always that is all. */
-async function missingIds(verbCall: VerbCall, ids: readonly string[]): Promise<readonly string[]> {
-  const left = new Set(ids);
-  const { catalog } = verbCall.snapshot;
-  const types = catalog.types().filter(({ name }) => verbCall.snapshot.offers(name));
-  for (const { name, properties } of types.sort((a, b) => Number(b.name === memoryItem) - Number(a.name === memoryItem))) {
-    const named = ['id', 'from_id', 'to_id'].filter((column) => properties[column]?.type === 'string');
-    const columns = ['_pk', ...named];
-    const some = [...left];
-    for (let first = 0; first < some.length; first += idsAtOnce) {
-      const sought = some.slice(first, first + idsAtOnce);
-      const marks = sought.map((_, i) => `$${i + 1}`).join(', ');
-      const where = columns.map((column) => `${quote(column)} IN (${marks})`).join(' OR ');
-      const rows = await verbCall.ask(
-        `SELECT ${columns.map(quote).join(', ')} FROM ${quote(name)} WHERE ${where}`,
-        sought,
+async function missingEndpointIds(verbCall: VerbCall, endpointIds: readonly string[]): Promise<readonly string[]> {
+  const unseenIds = new Set(endpointIds);
+  const { catalog: typeCatalog } = verbCall.snapshot;
+  const readableTypes = typeCatalog.types().filter(({ name: typeName }) => verbCall.snapshot.offers(typeName));
+  for (const { name, properties: typeProperties } of readableTypes.sort(
+    (typeA, typeB) => Number(typeB.name === memoryItem) - Number(typeA.name === memoryItem),
+  )) {
+    const endpointColumns = ['id', 'from_id', 'to_id'].filter((idColumn) => typeProperties[idColumn]?.type === 'string');
+    const idColumns = ['_pk', ...endpointColumns];
+    const unseenList = [...unseenIds];
+    for (let firstSought = 0; firstSought < unseenList.length; firstSought += endpointIdsAtOnce) {
+      const soughtIds = unseenList.slice(firstSought, firstSought + endpointIdsAtOnce);
+      const soughtMarks = soughtIds.map((_, i) => `$${i + 1}`).join(', ');
+      const idWhere = idColumns.map((idColumn) => `${quote(idColumn)} IN (${soughtMarks})`).join(' OR ');
+      const endpointRows = await verbCall.ask(
+        `SELECT ${idColumns.map(quote).join(', ')} FROM ${quote(name)} WHERE ${idWhere}`,
+        soughtIds,
         'all',
       );
-      for (const row of rows) for (const column of columns) left.delete(String(row[column]));
+      for (const endpointRow of endpointRows) for (const column of idColumns) unseenIds.delete(String(endpointRow[column]));
     }
-    if (left.size === 0) break;
+    if (unseenIds.size === 0) break;
   }
-  return [...left];
+  return [...unseenIds];
 }
 
-/** `edges` are of one relation. */
-function edgeStep(verbCall: VerbCall, edges: readonly Edge[]): PutRows {
-  const { relation } = edges[0]!;
-  checkRelation(verbCall, relation);
-  const definition = verbCall.snapshot.catalog.type(relation) ?? {
-    name: relation,
+/** `memoryEdges` are of one relation. */
+function memoryEdgeStep(verbCall: VerbCall, memoryEdges: readonly MemoryEdge[]): PutRows {
+  const { relation: edgeRelation } = memoryEdges[0]!;
+  checkEdgeRelation(verbCall, edgeRelation);
+  const relationType = verbCall.snapshot.catalog.type(edgeRelation) ?? {
+    name: edgeRelation,
     properties: {},
     open: true,
     primaryKey: null,
     graphTriggers: [],
     ontologyVersion: 0,
   };
-  const rows = edges.map((each) => ({ _pk: edgeId(each), from_id: each.from_id, to_id: each.to_id }));
-  return putting({ definition, rows, provenance: verbCall.provenance(), createType: true });
+  const edgeRows = memoryEdges.map((memoryEdgeOf) => ({
+    _pk: memoryEdgeId(memoryEdgeOf),
+    from_id: memoryEdgeOf.from_id,
+    to_id: memoryEdgeOf.to_id,
+  }));
+  return putting({ definition: relationType, rows: edgeRows, provenance: verbCall.provenance(), createType: true });
 }
 
-function checkRelation(verbCall: VerbCall, relation: string): void {
-  checkIdentifier(relation, 'relation');
-  const known = verbCall.snapshot.catalog.type(relation);
-  if (known === undefined) return;
-  if (known.properties['from_id']?.type === 'string' && known.properties['to_id']?.type === 'string') return;
-  throw new ServiceError('REL_INVALID', `relation: ${JSON.stringify(relation)} is a type whose rows are no edges`);
+function checkEdgeRelation(verbCall: VerbCall, edgeRelation: string): void {
+  checkIdentifier(edgeRelation, 'relation');
+  const relationType = verbCall.snapshot.catalog.type(edgeRelation);
+  if (relationType === undefined) return;
+  if (relationType.properties['from_id']?.type === 'string' && relationType.properties['to_id']?.type === 'string') return;
+  throw new ServiceError('REL_INVALID', `relation: ${JSON.stringify(edgeRelation)} is a type whose rows are no edges`);
 }
 
-function edgeId({ from_id, to_id, relation }: Edge): string {
+function memoryEdgeId({ from_id, to_id, relation: edgeRelation }: MemoryEdge): string {
   return createHash('sha256')
-    .update(JSON.stringify([relation, from_id, to_id]))
+    .update(JSON.stringify([edgeRelation, from_id, to_id]))
     .digest('hex')
     .slice(0, 32);
 }

@@ -37,41 +37,50 @@ export const consolidate = verb({
   tool: { title: 'Consolidate', readOnly: false },
   contents: ['content', 'rationale'],
   example: { id: 'a memory', content: 'Ada prefers coffee now', confidence: 0.8 },
-  run: async (verbCall, { id, content, type, expected_version: version, ...input }) => {
-    const asRead = version === undefined ? null : toInstant(version);
-    const itemState = await itemStateOf(verbCall, type, id);
+  run: async (
+    verbCall,
+    { id: memoryId, content: correctedContent, type: memoryTypeName, expected_version: expectedVersion, ...consolidation },
+  ) => {
+    const versionRead = expectedVersion === undefined ? null : toInstant(expectedVersion);
+    const itemState = await itemStateOf(verbCall, memoryTypeName, memoryId);
     if (itemState === null) throw unknownItem();
     if (itemState.state === 'superseded') {
-      const chain = await chainFrom(verbCall, type, id);
-      throw new ServiceError('REL_CONFLICT', `the memory was superseded: the live one is ${chain.at(-1)}`);
+      const supersessionChain = await chainFrom(verbCall, memoryTypeName, memoryId);
+      throw new ServiceError('REL_CONFLICT', `the memory was superseded: the live one is ${supersessionChain.at(-1)}`);
     }
-    const { row } = itemState;
-    const since = asRead ?? (row['system_from'] as bigint);
-    const certainty = row['confidence'];
-    const sure = input.confidence ?? (typeof certainty === 'number' ? certainty : 1);
-    const newId = verbCall.parts.ids.next();
-    const { step } = await storing(
+    const { row: memoryRow } = itemState;
+    const unchangedSince = versionRead ?? (memoryRow['system_from'] as bigint);
+    const storedConfidence = memoryRow['confidence'];
+    const newConfidence = consolidation.confidence ?? (typeof storedConfidence === 'number' ? storedConfidence : 1);
+    const newMemoryId = verbCall.parts.ids.next();
+    const { step: newMemoryStep } = await storing(
       verbCall,
-      { content, confidence: sure, type, supersedes: id, ...keptOf(verbCall, type, row) },
-      newId,
+      {
+        content: correctedContent,
+        confidence: newConfidence,
+        type: memoryTypeName,
+        supersedes: memoryId,
+        ...carriedFields(verbCall, memoryTypeName, memoryRow),
+      },
+      newMemoryId,
     );
-    const ends: DeleteRows = {
+    const supersededDelete: DeleteRows = {
       kind: 'delete-rows',
-      type,
-      keys: [id],
-      when: { unchangedSince: since },
+      type: memoryTypeName,
+      keys: [memoryId],
+      when: { unchangedSince: unchangedSince },
     };
     const decisionId = verbCall.parts.ids.next();
-    const decision = await decisionStep(verbCall, {
+    const decisionWrite = await decisionStep(verbCall, {
       id: decisionId,
       choice: 'consolidate',
-      inputs: [id, newId],
-      rationale: input.rationale ?? null,
-      session_id: textOf(row['session_id']),
+      inputs: [memoryId, newMemoryId],
+      rationale: consolidation.rationale ?? null,
+      session_id: textOf(memoryRow['session_id']),
     });
-    verbCall.note({ sessionId: textOf(row['session_id']), result: { superseded: id, new_id: newId } });
-    await verbCall.commit([ends, step, decision]);
-    return { superseded: id, new_id: newId, confidence: sure, decision_id: decisionId };
+    verbCall.note({ sessionId: textOf(memoryRow['session_id']), result: { superseded: memoryId, new_id: newMemoryId } });
+    await verbCall.commit([supersededDelete, newMemoryStep, decisionWrite]);
+    return { superseded: memoryId, new_id: newMemoryId, confidence: newConfidence, decision_id: decisionId };
   },
 });
 
@@ -84,26 +93,35 @@ interface CarriedFields {
 /**
  * The fields that the new memory takes over from the earlier one: all but its text, its origin, and those masked for the caller.
  */
-function keptOf(verbCall: VerbCall, type: string, row: VerbRow): CarriedFields {
-  const [named, memoryClass] = [textOf(row['session_id']), textOf(row['memory_class'])];
-  const masked = verbCall.snapshot.masksOf(type);
-  const { properties, primaryKey } = verbCall.type(type);
-  const fields: Record<string, unknown> = {};
-  for (const [name, { type: column }] of Object.entries(properties)) {
-    const cell = row[name];
-    const isOwn = name === primaryKey || name === 'id' || name.startsWith('_') || argumentColumns.has(name);
-    if (isOwn || masked.has(name) || cell === null || cell === undefined) continue;
-    fields[name] = column === 'json' ? parseExactJson(String(cell)) : cell instanceof Float32Array ? [...cell] : cell;
+function carriedFields(verbCall: VerbCall, memoryTypeName: string, memoryRow: VerbRow): CarriedFields {
+  const [agentSession, storedClass] = [textOf(memoryRow['session_id']), textOf(memoryRow['memory_class'])];
+  const maskedColumns = verbCall.snapshot.masksOf(memoryTypeName);
+  const { properties: memoryProperties, primaryKey } = verbCall.type(memoryTypeName);
+  const carriedCells: Record<string, unknown> = {};
+  for (const [memoryColumn, { type: columnType }] of Object.entries(memoryProperties)) {
+    const memoryCell = memoryRow[memoryColumn];
+    const isConsolidateColumn =
+      memoryColumn === primaryKey ||
+      memoryColumn === 'id' ||
+      memoryColumn.startsWith('_') ||
+      consolidatedColumns.has(memoryColumn);
+    if (isConsolidateColumn || maskedColumns.has(memoryColumn) || memoryCell === null || memoryCell === undefined) continue;
+    carriedCells[memoryColumn] =
+      columnType === 'json'
+        ? parseExactJson(String(memoryCell))
+        : memoryCell instanceof Float32Array
+          ? [...memoryCell]
+          : memoryCell;
   }
   return {
-    fields,
-    ...(named !== null && { session_id: named }),
-    ...(memoryClass !== null && { memory_class: memoryClass }),
+    fields: carriedCells,
+    ...(agentSession !== null && { session_id: agentSession }),
+    ...(storedClass !== null && { memory_class: storedClass }),
   };
 }
 
 /** Columns that a new memory has by itself. */
-const argumentColumns: ReadonlySet<string> = new Set(
+const consolidatedColumns: ReadonlySet<string> = new Set(
   'content session_id confidence memory_class tool_call_id supersedes derived_from'.split(' '),
 );
 
@@ -116,12 +134,16 @@ export interface Decision {
 }
 
 /** A decision as a row, which is erased with any of its subjects. */
-export async function decisionStep(verbCall: VerbCall, { id, ...decision }: Decision): Promise<PutRows> {
-  const definition = verbCall.type('DecisionRecord');
-  const row = { _pk: id, ...decision };
-  const subject = await carrySubject(verbCall, row, { definition, key: id, sources: decision.inputs });
-  const put = putting({ definition, rows: [row], provenance: verbCall.provenance() });
-  return subject === null ? put : { ...put, subject };
+export async function decisionStep(verbCall: VerbCall, { id: decisionId, ...decisionFields }: Decision): Promise<PutRows> {
+  const decisionType = verbCall.type('DecisionRecord');
+  const decisionRow = { _pk: decisionId, ...decisionFields };
+  const decisionSubject = await carrySubject(verbCall, decisionRow, {
+    definition: decisionType,
+    key: decisionId,
+    sources: decisionFields.inputs,
+  });
+  const decisionPut = putting({ definition: decisionType, rows: [decisionRow], provenance: verbCall.provenance() });
+  return decisionSubject === null ? decisionPut : { ...decisionPut, subject: decisionSubject };
 }
 
 export const resolve = verb({
@@ -142,18 +164,18 @@ export const resolve = verb({
   http: [{ method: 'GET', url: '/memory/resolve/:id' }],
   tool: { title: 'Resolve', readOnly: true },
   example: { id: 'a memory' },
-  run: async (verbCall, { id, type }) => {
-    if ((await itemStateOf(verbCall, type, id)) === null) throw unknownItem();
-    const chain = await chainFrom(verbCall, type, id);
-    const last = await itemStateOf(verbCall, type, chain.at(-1)!);
-    if (last === null) throw unknownItem();
-    const certainty = last.row['confidence'];
+  run: async (verbCall, { id: memoryId, type: memoryTypeName }) => {
+    if ((await itemStateOf(verbCall, memoryTypeName, memoryId)) === null) throw unknownItem();
+    const supersessionChain = await chainFrom(verbCall, memoryTypeName, memoryId);
+    const lastStanding = await itemStateOf(verbCall, memoryTypeName, supersessionChain.at(-1)!);
+    if (lastStanding === null) throw unknownItem();
+    const storedConfidence = lastStanding.row['confidence'];
     return {
-      id: chain.at(-1)!,
-      content: textOf(last.row['content']),
-      confidence: typeof certainty === 'number' ? certainty : null,
-      live: last.state === 'live',
-      chain: [...chain],
+      id: supersessionChain.at(-1)!,
+      content: textOf(lastStanding.row['content']),
+      confidence: typeof storedConfidence === 'number' ? storedConfidence : null,
+      live: lastStanding.state === 'live',
+      chain: [...supersessionChain],
     };
   },
 });
@@ -181,39 +203,59 @@ export const recognize = verb({
   http: [{ method: 'GET', url: '/memory/recognize/:id' }],
   tool: { title: 'Recognize', readOnly: true },
   example: { id: 'a memory' },
-  run: async (verbCall, { id, type }) => {
-    const { snapshot } = verbCall;
-    const itemState = await itemStateOf(verbCall, type, id);
+  run: async (verbCall, { id: memoryId, type: memoryTypeName }) => {
+    const { snapshot: memorySnapshot } = verbCall;
+    const itemState = await itemStateOf(verbCall, memoryTypeName, memoryId);
     if (itemState === null) {
-      const erased = snapshot.removals.removedAfter(type, 0n).some(({ keys }) => keys.includes(id));
-      const nothing = { valid_from: null, valid_to: null, superseded_by: null, last_recalled: null, recalls: 0, version: null };
-      return { known: false, id, state: erased ? ('erased' as const) : null, ...nothing, quarantined: false };
+      const isErased = memorySnapshot.removals
+        .removedAfter(memoryTypeName, 0n)
+        .some(({ keys: removedKeys }) => removedKeys.includes(memoryId));
+      const unknownMemory = {
+        valid_from: null,
+        valid_to: null,
+        superseded_by: null,
+        last_recalled: null,
+        recalls: 0,
+        version: null,
+      };
+      return { known: false, id: memoryId, state: isErased ? ('erased' as const) : null, ...unknownMemory, quarantined: false };
     }
-    const { row, state } = itemState;
-    const path = textOf(row['namespace_path']);
-    const [recalled] = snapshot.recallsOf(type, [{ key: id, path }], snapshot.instant);
-    const hidden = await verbCall.ask(`SELECT namespace_path FROM Quarantine WHERE item_type = $1 AND item_id = $2`, [type, id]);
+    const { row: memoryRow, state: memoryState } = itemState;
+    const memoryPath = textOf(memoryRow['namespace_path']);
+    const [recallFigures] = memorySnapshot.recallsOf(
+      memoryTypeName,
+      [{ key: memoryId, path: memoryPath }],
+      memorySnapshot.instant,
+    );
+    const quarantineRows = await verbCall.ask(`SELECT namespace_path FROM Quarantine WHERE item_type = $1 AND item_id = $2`, [
+      memoryTypeName,
+      memoryId,
+    ]);
     return {
       known: true,
-      id,
-      state: state === 'live' && isScheduled(verbCall, type, id) ? ('scheduled' as const) : state,
-      valid_from: row['valid_from'] as bigint,
-      valid_to: row['valid_to'] as bigint,
-      superseded_by: await successorOf(verbCall, type, id),
-      last_recalled: recalled?.last ?? null,
-      recalls: recalled?.count ?? 0,
-      version: row['system_from'] as bigint,
-      quarantined: hidden.some((each) => textOf(each['namespace_path']) === path),
+      id: memoryId,
+      state:
+        memoryState === 'live' && isForgettingScheduled(verbCall, memoryTypeName, memoryId)
+          ? ('scheduled' as const)
+          : memoryState,
+      valid_from: memoryRow['valid_from'] as bigint,
+      valid_to: memoryRow['valid_to'] as bigint,
+      superseded_by: await successorOf(verbCall, memoryTypeName, memoryId),
+      last_recalled: recallFigures?.last ?? null,
+      recalls: recallFigures?.count ?? 0,
+      version: memoryRow['system_from'] as bigint,
+      quarantined: quarantineRows.some((quarantineRow) => textOf(quarantineRow['namespace_path']) === memoryPath),
     };
   },
 });
 
 /** Whether the row is scheduled, as far as the caller may know: only callers who may remove the row see schedules. */
-function isScheduled({ invocation }: VerbCall, type: string, id: string): boolean {
+function isForgettingScheduled({ invocation }: VerbCall, memoryTypeName: string, memoryId: string): boolean {
   try {
-    return invocation.retentionOf(type, id).some(({ scheduled }) => scheduled);
-  } catch (error) {
-    if (error instanceof ServiceError && (error.kind === 'forbidden' || error.kind === 'not_found')) return false;
-    throw error;
+    return invocation.retentionOf(memoryTypeName, memoryId).some(({ scheduled: isRetentionScheduled }) => isRetentionScheduled);
+  } catch (retentionError) {
+    if (retentionError instanceof ServiceError && (retentionError.kind === 'forbidden' || retentionError.kind === 'not_found'))
+      return false;
+    throw retentionError;
   }
 }

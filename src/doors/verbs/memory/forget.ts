@@ -8,10 +8,10 @@ import type { VerbCall } from '../verb-call.ts';
 import { verb } from '../verb.ts';
 import { itemId, memoryType } from './memory-items.ts';
 
-const dayNs = 86_400_000_000_000n;
-const daysMax = 36_500;
+const retainDayNs = 86_400_000_000_000n;
+const retainDaysMax = 36_500;
 
-interface Forgotten {
+interface ForgottenMemory {
   /** Whether a schedule will remove it for good later. */
   readonly scheduled: boolean;
   readonly policy: string;
@@ -25,7 +25,7 @@ export const forget = verb({
     retain_days: z
       .int()
       .min(-1)
-      .max(daysMax)
+      .max(retainDaysMax)
       .optional()
       .describe('days until it is removed for good; -1: legal hold; absent: removed for good now'),
     type: memoryType,
@@ -38,39 +38,43 @@ export const forget = verb({
   http: [{ method: 'DELETE', url: '/memory/forget/:id' }],
   tool: { title: 'Forget', readOnly: false, destructive: true },
   example: { id: 'a memory', retain_days: 30 },
-  run: async (verbCall, { id, retain_days: retainDays, type }) => {
-    verbCall.invocation.describe({ objectType: type });
-    const forgotten = await forgetItem(verbCall, type, id, retainDays ?? null);
-    verbCall.note({ result: forgotten });
-    return forgotten;
+  run: async (verbCall, { id: memoryId, retain_days: retainedDays, type: memoryTypeName }) => {
+    verbCall.invocation.describe({ objectType: memoryTypeName });
+    const forgottenMemory = await forgetMemory(verbCall, memoryTypeName, memoryId, retainedDays ?? null);
+    verbCall.note({ result: forgottenMemory });
+    return forgottenMemory;
   },
 });
 
 /** The last request counts: it replaces an earlier schedule or hold. */
-async function forgetItem(
-  { invocation, parts }: VerbCall,
-  type: string,
-  key: string,
-  retainDays: number | null,
-): Promise<Forgotten> {
-  const before = invocation.retentionOf(type, key);
-  if (retainDays === null) {
-    const { errors, accepted } = await invocation.submit({ kind: 'remove-rows', type, keys: [key] }, { sync: true });
-    const [refused] = errors;
-    if (refused?.code === 'REL_CONFLICT') throw new ServiceError('REL_CONFLICT', refused.detail);
-    if (accepted === 0) throw new ServiceError('REL_NOT_FOUND', 'no such row');
+async function forgetMemory(
+  { invocation, parts: verbDependencies }: VerbCall,
+  memoryTypeName: string,
+  memoryKey: string,
+  retainedDays: number | null,
+): Promise<ForgottenMemory> {
+  const earlierRetentions = invocation.retentionOf(memoryTypeName, memoryKey);
+  if (retainedDays === null) {
+    const { errors: removalErrors, accepted: removedCount } = await invocation.submit(
+      { kind: 'remove-rows', type: memoryTypeName, keys: [memoryKey] },
+      { sync: true },
+    );
+    const [refusedRemoval] = removalErrors;
+    if (refusedRemoval?.code === 'REL_CONFLICT') throw new ServiceError('REL_CONFLICT', refusedRemoval.detail);
+    if (removedCount === 0) throw new ServiceError('REL_NOT_FOUND', 'no such row');
     return { scheduled: false, policy: 'removed' };
   }
-  const id = parts.ids.next();
-  const until = parts.clock.now() + BigInt(Math.max(0, retainDays)) * dayNs;
-  const command =
-    retainDays === -1
-      ? ({ kind: 'hold-row', id, type, key } as const)
-      : ({ kind: 'schedule-retention', id, type, key, until } as const);
-  await invocation.submit(command, { sync: true });
+  const retentionId = verbDependencies.ids.next();
+  const retainUntil = verbDependencies.clock.now() + BigInt(Math.max(0, retainedDays)) * retainDayNs;
+  const retentionCommand =
+    retainedDays === -1
+      ? ({ kind: 'hold-row', id: retentionId, type: memoryTypeName, key: memoryKey } as const)
+      : ({ kind: 'schedule-retention', id: retentionId, type: memoryTypeName, key: memoryKey, until: retainUntil } as const);
+  await invocation.submit(retentionCommand, { sync: true });
   // Released last: a row under hold is never without one before the next is on disk.
-  for (const kept of before) await invocation.submit({ kind: 'release-retention', id: kept.id }, { sync: true });
-  return retainDays === -1
+  for (const earlierRetention of earlierRetentions)
+    await invocation.submit({ kind: 'release-retention', id: earlierRetention.id }, { sync: true });
+  return retainedDays === -1
     ? { scheduled: false, policy: 'legal_hold' }
-    : { scheduled: true, policy: `retain_days=${retainDays}` };
+    : { scheduled: true, policy: `retain_days=${retainedDays}` };
 }

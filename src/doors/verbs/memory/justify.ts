@@ -9,7 +9,7 @@ import { decisionStep } from './consolidate.ts';
 import { itemId, unknownItem } from './memory-items.ts';
 import { downstream, findRow, isItem, type ProvenanceLink, upstream } from './provenance.ts';
 
-const link = z.object({
+const justifyLink = z.object({
   kind: z.string().describe('MemoryItem, DocumentChunk, DocumentSource, ToolCall, DecisionRecord or AgentSession'),
   id: z.string(),
   relation: z.string().describe('what it has to do with `of`'),
@@ -26,7 +26,7 @@ export const justify = verb({
     'Why a memory is believed: the tool calls, memories and decisions that it rests on, oldest first, and all that was derived from it since. ' +
     'Takes the id of a tool call or session too.',
   input: z.object({ id: itemId }),
-  output: z.object({ id: z.string(), kind: z.string(), chain: z.array(link), derived: z.array(link) }),
+  output: z.object({ id: z.string(), kind: z.string(), chain: z.array(justifyLink), derived: z.array(justifyLink) }),
   action: 'search',
   units: 1,
   purpose: 'required',
@@ -34,39 +34,45 @@ export const justify = verb({
   http: [{ method: 'GET', url: '/memory/justify/:id' }],
   tool: { title: 'Justify', readOnly: true },
   example: { id: 'a memory' },
-  run: async (verbCall, { id }) => {
-    const itemLink = await findRow(verbCall, id);
+  run: async (verbCall, { id: memoryId }) => {
+    const itemLink = await findRow(verbCall, memoryId);
     if (itemLink === null) throw unknownItem();
-    const rests = [...(await upstream(verbCall, itemLink)), itemLink];
-    const derived = await downstream(verbCall, itemLink, true);
+    const justifyingLinks = [...(await upstream(verbCall, itemLink)), itemLink];
+    const derivedLinks = await downstream(verbCall, itemLink, true);
     return {
-      id,
+      id: memoryId,
       kind: itemLink.kind,
-      chain: rests.sort(bySystemTime).map(describeLink),
-      derived: [...derived].sort(bySystemTime).map(describeLink),
+      chain: justifyingLinks.sort(compareLinkTimes).map(describeJustifyLink),
+      derived: [...derivedLinks].sort(compareLinkTimes).map(describeJustifyLink),
     };
   },
 });
 
-function bySystemTime(a: ProvenanceLink, b: ProvenanceLink): number {
-  const [one, other] = [a.row['system_from'] as bigint, b.row['system_from'] as bigint];
-  return one < other ? -1 : one > other ? 1 : 0;
+function compareLinkTimes(linkA: ProvenanceLink, linkB: ProvenanceLink): number {
+  const [timeOfA, timeOfB] = [linkA.row['system_from'] as bigint, linkB.row['system_from'] as bigint];
+  return timeOfA < timeOfB ? -1 : timeOfA > timeOfB ? 1 : 0;
 }
 
-function describeLink({ kind, id, relation, of, row }: ProvenanceLink): z.input<typeof link> {
+function describeJustifyLink({
+  kind: linkKind,
+  id: linkId,
+  relation: linkRelation,
+  of: linkedTo,
+  row: linkRow,
+}: ProvenanceLink): z.input<typeof justifyLink> {
   return {
-    kind,
-    id,
-    relation,
-    of,
-    content: textOf(row['content'] ?? row['choice'] ?? row['title'] ?? null),
-    name: kind === 'ToolCall' ? textOf(row['name']) : null,
-    valid_from: row['valid_from'] as bigint,
-    system_from: row['system_from'] as bigint,
+    kind: linkKind,
+    id: linkId,
+    relation: linkRelation,
+    of: linkedTo,
+    content: textOf(linkRow['content'] ?? linkRow['choice'] ?? linkRow['title'] ?? null),
+    name: linkKind === 'ToolCall' ? textOf(linkRow['name']) : null,
+    valid_from: linkRow['valid_from'] as bigint,
+    system_from: linkRow['system_from'] as bigint,
   };
 }
 
-const hidden = z.object({
+const quarantineReply = z.object({
   receipt_id: z.string(),
   id: z.string(),
   items: z.array(z.object({ type: z.string(), id: z.string(), because: z.string() })),
@@ -80,7 +86,7 @@ export const quarantine = verb({
     'Hide a poisoned memory, or all that a tool call or session brought, together with everything derived from it, from every recall. ' +
     'Nothing is lost: lift_quarantine shows it again. Needs the right to delete each of them.',
   input: z.object({ id: itemId.describe('of a memory, a tool call or a session'), reason: z.string().max(10_000).optional() }),
-  output: hidden,
+  output: quarantineReply,
   action: 'delete',
   units: 1,
   purpose: 'required',
@@ -89,38 +95,44 @@ export const quarantine = verb({
   tool: { title: 'Quarantine', readOnly: false, destructive: true, idempotent: true },
   contents: ['reason'],
   example: { id: 'a memory', reason: 'the source was forged' },
-  run: async (verbCall, { id, reason }) => {
-    const root = await findRow(verbCall, id);
-    if (root === null) throw unknownItem();
-    const closure = [root, ...(await downstream(verbCall, root, false))].filter(({ kind }) => isItem(verbCall, kind));
-    if (closure.length === 0)
+  run: async (verbCall, { id: memoryId, reason: quarantineReason }) => {
+    const quarantineRoot = await findRow(verbCall, memoryId);
+    if (quarantineRoot === null) throw unknownItem();
+    const derivedClosure = [quarantineRoot, ...(await downstream(verbCall, quarantineRoot, false))].filter(({ kind: linkKind }) =>
+      isItem(verbCall, linkKind),
+    );
+    if (derivedClosure.length === 0)
       throw new ServiceError('REL_UNPROCESSABLE', 'no memory was derived from it: there is nothing to hide');
-    await checkDeletable(verbCall, closure);
-    const receiptId = verbCall.parts.ids.next();
-    const rows = closure.map(({ kind, id: item }) => ({
-      _pk: `${id} ${kind} ${item}`,
-      item_type: kind,
-      item_id: item,
-      root_id: id,
-      receipt_id: receiptId,
-      reason: reason ?? null,
+    await checkClosureDeletable(verbCall, derivedClosure);
+    const quarantineReceipt = verbCall.parts.ids.next();
+    const quarantineRows = derivedClosure.map(({ kind: linkKind, id: hiddenItemId }) => ({
+      _pk: `${memoryId} ${linkKind} ${hiddenItemId}`,
+      item_type: linkKind,
+      item_id: hiddenItemId,
+      root_id: memoryId,
+      receipt_id: quarantineReceipt,
+      reason: quarantineReason ?? null,
     }));
-    const decision = {
-      id: receiptId,
+    const quarantineDecision = {
+      id: quarantineReceipt,
       choice: 'quarantine',
-      inputs: closure.map(({ id: item }) => item),
-      rationale: reason ?? null,
+      inputs: derivedClosure.map(({ id: hiddenItemId }) => hiddenItemId),
+      rationale: quarantineReason ?? null,
       session_id: null,
     };
-    verbCall.note({ result: { receipt_id: receiptId, ids: decision.inputs } });
-    const definition = verbCall.type('Quarantine');
-    const put = putting({ definition, rows, provenance: verbCall.provenance() });
-    await verbCall.commit([put, await decisionStep(verbCall, decision)]);
+    verbCall.note({ result: { receipt_id: quarantineReceipt, ids: quarantineDecision.inputs } });
+    const quarantineType = verbCall.type('Quarantine');
+    const quarantinePut = putting({ definition: quarantineType, rows: quarantineRows, provenance: verbCall.provenance() });
+    await verbCall.commit([quarantinePut, await decisionStep(verbCall, quarantineDecision)]);
     return {
-      receipt_id: receiptId,
-      id,
-      items: closure.map(({ kind, id: item, relation }) => ({ type: kind, id: item, because: relation })),
-      count: closure.length,
+      receipt_id: quarantineReceipt,
+      id: memoryId,
+      items: derivedClosure.map(({ kind: linkKind, id: hiddenItemId, relation: linkRelation }) => ({
+        type: linkKind,
+        id: hiddenItemId,
+        because: linkRelation,
+      })),
+      count: derivedClosure.length,
       as_of_system: verbCall.snapshot.instant,
     };
   },
@@ -143,65 +155,81 @@ export const liftQuarantine = verb({
   http: [{ method: 'DELETE', url: '/memory/quarantine/:id' }],
   tool: { title: 'Lift a quarantine', readOnly: false, idempotent: true },
   example: { id: 'a memory' },
-  run: async (verbCall, { id }) => {
-    const { path } = verbCall.invocation.caller;
-    const all = await verbCall.ask('SELECT _pk, item_type, item_id, namespace_path FROM Quarantine WHERE root_id = $1', [id]);
-    const rows = all.filter((row) => textOf(row['namespace_path']) === path);
-    if (rows.length === 0) throw new ServiceError('REL_NOT_FOUND', 'it is not in quarantine here');
-    const items = rows.map((row) => ({ type: String(row['item_type']), id: String(row['item_id']) }));
-    await checkRight(
-      verbCall,
-      items.map((item) => ({ ...item, path })),
+  run: async (verbCall, { id: memoryId }) => {
+    const { path: callerPath } = verbCall.invocation.caller;
+    const quarantinesOfRoot = await verbCall.ask(
+      'SELECT _pk, item_type, item_id, namespace_path FROM Quarantine WHERE root_id = $1',
+      [memoryId],
     );
-    const receiptId = verbCall.parts.ids.next();
-    const decision = {
-      id: receiptId,
+    const quarantineRows = quarantinesOfRoot.filter((quarantineRow) => textOf(quarantineRow['namespace_path']) === callerPath);
+    if (quarantineRows.length === 0) throw new ServiceError('REL_NOT_FOUND', 'it is not in quarantine here');
+    const quarantinedItems = quarantineRows.map((quarantineRow) => ({
+      type: String(quarantineRow['item_type']),
+      id: String(quarantineRow['item_id']),
+    }));
+    await checkDeleteRight(
+      verbCall,
+      quarantinedItems.map((hiddenItemId) => ({ ...hiddenItemId, path: callerPath })),
+    );
+    const quarantineReceipt = verbCall.parts.ids.next();
+    const quarantineDecision = {
+      id: quarantineReceipt,
       choice: 'lift_quarantine',
-      inputs: items.map((item) => item.id),
+      inputs: quarantinedItems.map((hiddenItemId) => hiddenItemId.id),
       rationale: null,
       session_id: null,
     };
-    verbCall.note({ result: { receipt_id: receiptId, ids: decision.inputs } });
-    const ends: DeleteRows = { kind: 'delete-rows', type: 'Quarantine', keys: rows.map((row) => String(row['_pk'])) };
-    await verbCall.commit([ends, await decisionStep(verbCall, decision)]);
-    return { receipt_id: receiptId, id, items, count: items.length };
+    verbCall.note({ result: { receipt_id: quarantineReceipt, ids: quarantineDecision.inputs } });
+    const quarantineDelete: DeleteRows = {
+      kind: 'delete-rows',
+      type: 'Quarantine',
+      keys: quarantineRows.map((quarantineRow) => String(quarantineRow['_pk'])),
+    };
+    await verbCall.commit([quarantineDelete, await decisionStep(verbCall, quarantineDecision)]);
+    return { receipt_id: quarantineReceipt, id: memoryId, items: quarantinedItems, count: quarantinedItems.length };
   },
 });
 
-function checkDeletable(verbCall: VerbCall, closure: readonly ProvenanceLink[]): Promise<void> {
-  return checkRight(
+function checkClosureDeletable(verbCall: VerbCall, derivedClosure: readonly ProvenanceLink[]): Promise<void> {
+  return checkDeleteRight(
     verbCall,
-    closure.map(({ kind, id, row }) => ({ type: kind, id, path: textOf(row['namespace_path']) })),
+    derivedClosure.map(({ kind: linkKind, id: linkId, row: linkRow }) => ({
+      type: linkKind,
+      id: linkId,
+      path: textOf(linkRow['namespace_path']),
+    })),
   );
 }
 
-interface Item {
+interface QuarantinedMemory {
   readonly type: string;
   readonly id: string;
   readonly path: string | null;
 }
 
 /** Checks all of them: a caller may hide only rows that it may delete. Rows are deleted in their own path. */
-async function checkRight(verbCall: VerbCall, items: readonly Item[]): Promise<void> {
-  const { path } = verbCall.invocation.caller;
-  const refusal = (): ServiceError =>
+async function checkDeleteRight(verbCall: VerbCall, quarantinedItems: readonly QuarantinedMemory[]): Promise<void> {
+  const { path: callerPath } = verbCall.invocation.caller;
+  const deleteDenied = (): ServiceError =>
     new ServiceError('REL_ACL', 'delete is denied for one of the memories: nothing was changed');
-  if (items.some((item) => item.path !== path)) throw refusal();
-  for (const type of new Set(items.map((item) => item.type))) {
-    const ids = items.filter((item) => item.type === type).map(({ id }) => id);
-    const snapshot = verbCall.invocation.deletable(type);
+  if (quarantinedItems.some((quarantinedItem) => quarantinedItem.path !== callerPath)) throw deleteDenied();
+  for (const itemType of new Set(quarantinedItems.map((quarantinedItem) => quarantinedItem.type))) {
+    const itemIds = quarantinedItems
+      .filter((quarantinedItem) => quarantinedItem.type === itemType)
+      .map(({ id: itemIdOf }) => itemIdOf);
+    const deletableSnapshot = verbCall.invocation.deletable(itemType);
     const dependentIds = new Set<string>();
-    for (let first = 0; first < ids.length; first += 500) {
-      const some = ids.slice(first, first + 500);
-      const marks = some.map((_, i) => `$${i + 1}`).join(', ');
-      const rows: VerbRow[] = await verbCall.askOn(
-        snapshot,
-        `SELECT _pk FROM ${quote(type)} WHERE _pk IN (${marks})`,
-        some,
+    for (let firstItem = 0; firstItem < itemIds.length; firstItem += 500) {
+      const someItemIds = itemIds.slice(firstItem, firstItem + 500);
+      const itemMarks = someItemIds.map((_, i) => `$${i + 1}`).join(', ');
+      const deletableRows: VerbRow[] = await verbCall.askOn(
+        deletableSnapshot,
+        `SELECT _pk FROM ${quote(itemType)} WHERE _pk IN (${itemMarks})`,
+        someItemIds,
         'all',
       );
-      for (const row of rows) dependentIds.add(String(row['_pk']));
+      for (const deletableRow of deletableRows) dependentIds.add(String(deletableRow['_pk']));
     }
-    if (ids.some((id) => !dependentIds.has(id))) throw refusal();
+    if (itemIds.some((itemIdOf) => !dependentIds.has(itemIdOf))) throw deleteDenied();
   }
 }

@@ -26,7 +26,7 @@ export interface ItemState {
 /** Null for an item that never existed, and for one that the caller may not see. */
 export async function itemStateOf(verbCall: VerbCall, type: string, id: string): Promise<ItemState | null> {
   verbCall.type(type);
-  const [live] = await ownFirst(verbCall, await verbCall.ask(`SELECT * FROM ${quote(type)} WHERE _pk = $1`, [id]));
+  const [live] = await callersRowsFirst(verbCall, await verbCall.ask(`SELECT * FROM ${quote(type)} WHERE _pk = $1`, [id]));
   if (live !== undefined) return { state: 'live', row: live };
   const versions = await verbCall.ask(
     `SELECT * FROM ${quote(type)} WHERE _pk = $1 ORDER BY system_from DESC LIMIT 1`,
@@ -38,32 +38,39 @@ export async function itemStateOf(verbCall: VerbCall, type: string, id: string):
 }
 
 /** Rows of one key may be of several paths: that of the caller's own comes first. */
-async function ownFirst(verbCall: VerbCall, rows: VerbRow[]): Promise<VerbRow[]> {
-  const { path } = verbCall.invocation.caller;
-  return rows.sort((a, b) => Number(textOf(b['namespace_path']) === path) - Number(textOf(a['namespace_path']) === path));
+async function callersRowsFirst(verbCall: VerbCall, memoryRows: VerbRow[]): Promise<VerbRow[]> {
+  const { path: callerPath } = verbCall.invocation.caller;
+  return memoryRows.sort(
+    (memoryA, memoryB) =>
+      Number(textOf(memoryB['namespace_path']) === callerPath) - Number(textOf(memoryA['namespace_path']) === callerPath),
+  );
 }
 
 export const unknownItem = (): ServiceError => new ServiceError('REL_NOT_FOUND', 'no such memory');
 
 /** The item that took the place of another; null: none did. */
-export async function successorOf(verbCall: VerbCall, type: string, id: string): Promise<string | null> {
-  if (verbCall.type(type).properties['supersedes'] === undefined) return null;
-  const rows = await verbCall.ask(
-    `SELECT _pk FROM ${quote(type)} WHERE supersedes = $1 ORDER BY system_from DESC LIMIT 1`,
-    [id],
+export async function successorOf(verbCall: VerbCall, memoryTypeName: string, memoryId: string): Promise<string | null> {
+  if (verbCall.type(memoryTypeName).properties['supersedes'] === undefined) return null;
+  const successorRows = await verbCall.ask(
+    `SELECT _pk FROM ${quote(memoryTypeName)} WHERE supersedes = $1 ORDER BY system_from DESC LIMIT 1`,
+    [memoryId],
     'all',
   );
-  return textOf(rows[0]?.['_pk']);
+  return textOf(successorRows[0]?.['_pk']);
 }
 
 /** The chain from an item to its live successor, or to the last there was. Each id comes once, even if rows form a cycle. */
-export async function chainFrom(verbCall: VerbCall, type: string, id: string): Promise<readonly string[]> {
-  const chain = [id];
-  for (let next = await successorOf(verbCall, type, id); next !== null; next = await successorOf(verbCall, type, next)) {
-    if (chain.includes(next) || chain.length === chainMax) break;
-    chain.push(next);
+export async function chainFrom(verbCall: VerbCall, memoryTypeName: string, memoryId: string): Promise<readonly string[]> {
+  const supersessionChain = [memoryId];
+  for (
+    let successorId = await successorOf(verbCall, memoryTypeName, memoryId);
+    successorId !== null;
+    successorId = await successorOf(verbCall, memoryTypeName, successorId)
+  ) {
+    if (supersessionChain.includes(successorId) || supersessionChain.length === supersessionChainMax) break;
+    supersessionChain.push(successorId);
   }
-  return chain;
+  return supersessionChain;
 }
 
-const chainMax = 200;
+const supersessionChainMax = 200;

@@ -24,185 +24,205 @@ export interface ProvenanceLink {
 }
 
 /** Most rows that are followed, and hidden at once: beyond that the caller has to narrow the question. */
-const linksMax = 4_000;
+const provenanceLinksMax = 4_000;
 
-const source = 'DocumentSource';
-const chunk = 'DocumentChunk';
+const documentSourceType = 'DocumentSource';
+const documentChunkType = 'DocumentChunk';
 
 /** Types whose rows may follow from others; memories first. */
-function itemTypes(verbCall: VerbCall): readonly string[] {
-  const names = verbCall.snapshot.catalog.types().filter(({ properties }) => 'tool_call_id' in properties);
-  return names
-    .map(({ name }) => name)
-    .filter((name) => name !== 'DecisionRecord' && name !== 'ToolCall')
-    .sort((a, b) => Number(b === memoryItem) - Number(a === memoryItem));
+function memoryItemTypes(verbCall: VerbCall): readonly string[] {
+  const toolCallTypes = verbCall.snapshot.catalog.types().filter(({ properties }) => 'tool_call_id' in properties);
+  return toolCallTypes
+    .map(({ name: itemTypeName }) => itemTypeName)
+    .filter((itemTypeName) => itemTypeName !== 'DecisionRecord' && itemTypeName !== 'ToolCall')
+    .sort((typeA, typeB) => Number(typeB === memoryItem) - Number(typeA === memoryItem));
 }
 
 /** Whether rows of a type can be hidden: all but the records of calls. */
-export function isItem(verbCall: VerbCall, kind: string): boolean {
-  return itemTypes(verbCall).includes(kind);
+export function isItem(verbCall: VerbCall, linkKind: string): boolean {
+  return memoryItemTypes(verbCall).includes(linkKind);
 }
 
 /** The newest version of the row with an id, in any type: memories first. */
-export async function findRow(verbCall: VerbCall, id: string): Promise<ProvenanceLink | null> {
-  const itemLink = (await new ProvenanceReader(verbCall).find([id])).get(id);
-  return itemLink === undefined ? null : { ...itemLink, relation: 'asked for', of: id };
+export async function findRow(verbCall: VerbCall, memoryId: string): Promise<ProvenanceLink | null> {
+  const itemLink = (await new ProvenanceReader(verbCall).find([memoryId])).get(memoryId);
+  return itemLink === undefined ? null : { ...itemLink, relation: 'asked for', of: memoryId };
 }
 
 /** The sources of a row, step by step, nearest first. */
-export async function upstream(verbCall: VerbCall, from: ProvenanceLink): Promise<readonly ProvenanceLink[]> {
-  const reader = new ProvenanceReader(verbCall);
-  return walk(verbCall, from, async (round) => {
-    const links: ProvenanceLink[] = [];
-    const items = round.filter(({ kind }) => isItem(verbCall, kind));
-    await follow(reader, links, items, 'ToolCall', 'tool_call_id', 'made by');
-    for (const kind of new Set(items.map((link) => link.kind))) {
-      const own = items.filter((link) => link.kind === kind);
-      await follow(reader, links, own, kind, 'supersedes', 'supersedes');
-      if (kind === chunk) await follow(reader, links, own, source, 'source_id', 'part of');
+export async function upstream(verbCall: VerbCall, startLink: ProvenanceLink): Promise<readonly ProvenanceLink[]> {
+  const provenanceReader = new ProvenanceReader(verbCall);
+  return walkProvenance(verbCall, startLink, async (linkRound) => {
+    const upstreamLinks: ProvenanceLink[] = [];
+    const itemLinks = linkRound.filter(({ kind: linkKind }) => isItem(verbCall, linkKind));
+    await followColumn(provenanceReader, upstreamLinks, itemLinks, 'ToolCall', 'tool_call_id', 'made by');
+    for (const kind of new Set(itemLinks.map((itemLink) => itemLink.kind))) {
+      const linksOfKind = itemLinks.filter((itemLink) => itemLink.kind === kind);
+      await followColumn(provenanceReader, upstreamLinks, linksOfKind, kind, 'supersedes', 'supersedes');
+      if (kind === documentChunkType)
+        await followColumn(provenanceReader, upstreamLinks, linksOfKind, documentSourceType, 'source_id', 'part of');
     }
-    const sources = await reader.find(items.flatMap(({ row }) => listOf(row['derived_from'])));
-    for (const { id, row } of items) {
-      for (const each of listOf(row['derived_from'])) {
-        const sourceLink = sources.get(each);
-        if (sourceLink !== undefined) links.push({ ...sourceLink, relation: 'derived from', of: id });
+    const derivedSources = await provenanceReader.find(itemLinks.flatMap(({ row: linkRow }) => listOf(linkRow['derived_from'])));
+    for (const { id: linkId, row } of itemLinks) {
+      for (const sourceId of listOf(row['derived_from'])) {
+        const sourceLink = derivedSources.get(sourceId);
+        if (sourceLink !== undefined) upstreamLinks.push({ ...sourceLink, relation: 'derived from', of: linkId });
       }
     }
-    await followLists(reader, links, items, 'DecisionRecord', 'inputs', 'decided in');
+    await followListColumn(provenanceReader, upstreamLinks, itemLinks, 'DecisionRecord', 'inputs', 'decided in');
     // Other inputs of a decision are not sources of the row that it was about.
-    for (const { kind, id, row } of round) {
-      if (kind !== 'DecisionRecord' || id !== from.id) continue;
-      const weighed = await reader.byKey(memoryItem, listOf(row['inputs']));
-      for (const [key, each] of weighed) links.push({ kind: memoryItem, id: key, row: each, relation: 'weighed', of: id });
+    for (const { kind, id, row } of linkRound) {
+      if (kind !== 'DecisionRecord' || id !== startLink.id) continue;
+      const weighedMemories = await provenanceReader.byKey(memoryItem, listOf(row['inputs']));
+      for (const [weighedKey, sourceId] of weighedMemories)
+        upstreamLinks.push({ kind: memoryItem, id: weighedKey, row: sourceId, relation: 'weighed', of: id });
     }
-    const inSession = round.filter(({ kind }) => kind !== 'AgentSession');
-    await follow(reader, links, inSession, 'AgentSession', 'session_id', 'in session');
-    return links;
+    const linksInSession = linkRound.filter(({ kind: linkKind }) => linkKind !== 'AgentSession');
+    await followColumn(provenanceReader, upstreamLinks, linksInSession, 'AgentSession', 'session_id', 'in session');
+    return upstreamLinks;
   });
 }
 
-/** The dependents of a row, step by step. `readers`: with the recalls that answered with it. */
-export async function downstream(verbCall: VerbCall, from: ProvenanceLink, readers: boolean): Promise<readonly ProvenanceLink[]> {
-  const reader = new ProvenanceReader(verbCall);
-  return walk(verbCall, from, async (round) => {
-    const links: ProvenanceLink[] = [];
-    const made = { ToolCall: 'tool_call_id', AgentSession: 'session_id' } as const;
-    const rest = round.filter(({ kind }) => !Object.hasOwn(made, kind));
-    for (const type of itemTypes(verbCall)) {
-      for (const [kind, column] of Object.entries(made)) {
-        await pointing(
-          reader,
-          links,
-          round.filter((link) => link.kind === kind),
-          type,
-          column,
+/** The dependents of a row, step by step. `includesRecalls`: with the recalls that answered with it. */
+export async function downstream(
+  verbCall: VerbCall,
+  startLink: ProvenanceLink,
+  includesRecalls: boolean,
+): Promise<readonly ProvenanceLink[]> {
+  const provenanceReader = new ProvenanceReader(verbCall);
+  return walkProvenance(verbCall, startLink, async (linkRound) => {
+    const downstreamLinks: ProvenanceLink[] = [];
+    const madeInColumns = { ToolCall: 'tool_call_id', AgentSession: 'session_id' } as const;
+    const otherLinks = linkRound.filter(({ kind: linkKind }) => !Object.hasOwn(madeInColumns, linkKind));
+    for (const itemTypeName of memoryItemTypes(verbCall)) {
+      for (const [linkKind, madeInColumn] of Object.entries(madeInColumns)) {
+        await linkRowsPointing(
+          provenanceReader,
+          downstreamLinks,
+          linkRound.filter((roundLink) => roundLink.kind === linkKind),
+          itemTypeName,
+          madeInColumn,
           'made in',
         );
       }
-      await pointing(reader, links, rest, type, 'supersedes', 'superseded by');
-      await followLists(reader, links, rest, type, 'derived_from', 'source of');
+      await linkRowsPointing(provenanceReader, downstreamLinks, otherLinks, itemTypeName, 'supersedes', 'superseded by');
+      await followListColumn(provenanceReader, downstreamLinks, otherLinks, itemTypeName, 'derived_from', 'source of');
     }
-    await pointing(
-      reader,
-      links,
-      rest.filter(({ kind }) => kind === source),
-      chunk,
+    await linkRowsPointing(
+      provenanceReader,
+      downstreamLinks,
+      otherLinks.filter(({ kind: linkKind }) => linkKind === documentSourceType),
+      documentChunkType,
       'source_id',
       'has part',
     );
-    await followLists(reader, links, rest, 'DecisionRecord', 'inputs', 'weighed in');
-    if (readers) {
-      const items = rest.filter(({ kind }) => isItem(verbCall, kind));
-      for (const { id } of items) {
-        for (const row of await reader.recallsOf(id)) {
-          links.push({ kind: 'ToolCall', id: keyOf(row), row, relation: 'recalled by', of: id });
+    await followListColumn(provenanceReader, downstreamLinks, otherLinks, 'DecisionRecord', 'inputs', 'weighed in');
+    if (includesRecalls) {
+      const itemLinks = otherLinks.filter(({ kind: linkKind }) => isItem(verbCall, linkKind));
+      for (const { id: linkId } of itemLinks) {
+        for (const recallRow of await provenanceReader.recallsOf(linkId)) {
+          downstreamLinks.push({
+            kind: 'ToolCall',
+            id: provenanceRowKey(recallRow),
+            row: recallRow,
+            relation: 'recalled by',
+            of: linkId,
+          });
         }
       }
     }
-    return links;
+    return downstreamLinks;
   });
 }
 
 /** Follows a column of links to the rows that it names. */
-async function follow(
-  reader: ProvenanceReader,
-  to: ProvenanceLink[],
-  links: readonly ProvenanceLink[],
-  type: string,
-  column: string,
-  relation: string,
+async function followColumn(
+  provenanceReader: ProvenanceReader,
+  foundLinks: ProvenanceLink[],
+  fromLinks: readonly ProvenanceLink[],
+  linkedType: string,
+  linkColumn: string,
+  linkRelation: string,
 ) {
-  const dependentRows = await reader.byKey(
-    type,
-    links.flatMap(({ row }) => textOf(row[column]) ?? []),
+  const dependentRows = await provenanceReader.byKey(
+    linkedType,
+    fromLinks.flatMap(({ row: linkRow }) => textOf(linkRow[linkColumn]) ?? []),
   );
-  for (const { id, row } of links) {
-    const key = textOf(row[column]);
-    const each = key === null ? undefined : dependentRows.get(key);
-    if (each !== undefined) to.push({ kind: type, id: key!, row: each, relation, of: id });
+  for (const { id: linkId, row } of fromLinks) {
+    const linkedKey = textOf(row[linkColumn]);
+    const linkedRow = linkedKey === null ? undefined : dependentRows.get(linkedKey);
+    if (linkedRow !== undefined)
+      foundLinks.push({ kind: linkedType, id: linkedKey!, row: linkedRow, relation: linkRelation, of: linkId });
   }
 }
 
 /** Finds the rows of a type that name links in a column. */
-async function pointing(
-  reader: ProvenanceReader,
-  to: ProvenanceLink[],
-  links: readonly ProvenanceLink[],
-  type: string,
-  column: string,
-  relation: string,
+async function linkRowsPointing(
+  provenanceReader: ProvenanceReader,
+  foundLinks: ProvenanceLink[],
+  fromLinks: readonly ProvenanceLink[],
+  linkedType: string,
+  linkColumn: string,
+  linkRelation: string,
 ) {
-  const ids = links.map(({ id }) => id);
-  for (const row of await reader.rows(type, column, ids)) {
-    to.push({ kind: type, id: keyOf(row), row, relation, of: textOf(row[column])! });
+  const linkIds = fromLinks.map(({ id: linkId }) => linkId);
+  for (const pointingRow of await provenanceReader.rows(linkedType, linkColumn, linkIds)) {
+    foundLinks.push({
+      kind: linkedType,
+      id: provenanceRowKey(pointingRow),
+      row: pointingRow,
+      relation: linkRelation,
+      of: textOf(pointingRow[linkColumn])!,
+    });
   }
 }
 
 /** Finds the rows of a type that name links in a list column. */
-async function followLists(
-  reader: ProvenanceReader,
-  to: ProvenanceLink[],
-  links: readonly ProvenanceLink[],
-  type: string,
-  column: string,
-  relation: string,
+async function followListColumn(
+  provenanceReader: ProvenanceReader,
+  foundLinks: ProvenanceLink[],
+  fromLinks: readonly ProvenanceLink[],
+  linkedType: string,
+  listColumn: string,
+  linkRelation: string,
 ) {
-  for (const { id } of links) {
-    for (const row of await reader.naming(type, column, id)) to.push({ kind: type, id: keyOf(row), row, relation, of: id });
+  for (const { id: linkId } of fromLinks) {
+    for (const namingRow of await provenanceReader.naming(linkedType, listColumn, linkId))
+      foundLinks.push({ kind: linkedType, id: provenanceRowKey(namingRow), row: namingRow, relation: linkRelation, of: linkId });
   }
 }
 
-async function walk(
+async function walkProvenance(
   verbCall: VerbCall,
-  from: ProvenanceLink,
-  next: (round: readonly ProvenanceLink[]) => Promise<readonly ProvenanceLink[]>,
+  startLink: ProvenanceLink,
+  nextLinks: (linkRound: readonly ProvenanceLink[]) => Promise<readonly ProvenanceLink[]>,
 ): Promise<readonly ProvenanceLink[]> {
-  const seen = new Set([`${from.kind} ${from.id}`]);
+  const seenLinks = new Set([`${startLink.kind} ${startLink.id}`]);
   const recallLinks: ProvenanceLink[] = [];
-  for (let round: readonly ProvenanceLink[] = [from]; round.length > 0; ) {
-    const following: ProvenanceLink[] = [];
-    for (const each of await next(round)) {
-      const key = `${each.kind} ${each.id}`;
-      if (seen.has(key)) continue;
-      seen.add(key);
-      recallLinks.push(each);
+  for (let linkRound: readonly ProvenanceLink[] = [startLink]; linkRound.length > 0; ) {
+    const followingLinks: ProvenanceLink[] = [];
+    for (const walkedLink of await nextLinks(linkRound)) {
+      const linkKey = `${walkedLink.kind} ${walkedLink.id}`;
+      if (seenLinks.has(linkKey)) continue;
+      seenLinks.add(linkKey);
+      recallLinks.push(walkedLink);
       // A recall only read the row: other rows of that call don't depend on it.
-      if (each.relation !== 'recalled by') following.push(each);
-      if (recallLinks.length > linksMax) {
+      if (walkedLink.relation !== 'recalled by') followingLinks.push(walkedLink);
+      if (recallLinks.length > provenanceLinksMax) {
         throw new ServiceError(
           'REL_UNPROCESSABLE',
-          `more than ${linksMax} rows are connected with it: ask about one of them instead`,
+          `more than ${provenanceLinksMax} rows are connected with it: ask about one of them instead`,
         );
       }
     }
     await verbCall.parts.yieldTurn();
-    round = following;
+    linkRound = followingLinks;
   }
   return recallLinks;
 }
 
 /** Ids that one question names. */
-const idsAtOnce = 200;
+const provenanceIdsAtOnce = 200;
 
 /** Finds rows by the ids that they name, as the caller sees them: few queries for many ids. */
 class ProvenanceReader {
@@ -215,58 +235,61 @@ class ProvenanceReader {
   }
 
   /** Finds rows by id, in any type. */
-  async find(ids: readonly string[]): Promise<ReadonlyMap<string, Pick<ProvenanceLink, 'kind' | 'id' | 'row'>>> {
+  async find(soughtIds: readonly string[]): Promise<ReadonlyMap<string, Pick<ProvenanceLink, 'kind' | 'id' | 'row'>>> {
     const rowsById = new Map<string, Pick<ProvenanceLink, 'kind' | 'id' | 'row'>>();
-    for (const kind of [...itemTypes(this.#verbCall), 'DecisionRecord', 'ToolCall', 'AgentSession']) {
-      const open = ids.filter((id) => !rowsById.has(id));
-      for (const [id, row] of await this.byKey(kind, open)) rowsById.set(id, { kind, id, row });
+    for (const linkKind of [...memoryItemTypes(this.#verbCall), 'DecisionRecord', 'ToolCall', 'AgentSession']) {
+      const unseenIds = soughtIds.filter((linkId) => !rowsById.has(linkId));
+      for (const [id, linkRow] of await this.byKey(linkKind, unseenIds)) rowsById.set(id, { kind: linkKind, id, row: linkRow });
     }
     return rowsById;
   }
 
-  async byKey(type: string, keys: readonly string[]): Promise<ReadonlyMap<string, VerbRow>> {
-    return new Map((await this.#rowsWhereIn(type, '_pk', keys)).map((row) => [keyOf(row), row]));
-  }
-
-  /** Rows by the values of a column; none where the type lacks it. */
-  async rows(type: string, column: string, values: readonly string[]): Promise<readonly VerbRow[]> {
-    return this.#has(type, column) ? this.#rowsWhereIn(type, column, values) : [];
-  }
-
-  /** Rows whose list names the id. */
-  async naming(type: string, column: string, id: string): Promise<readonly VerbRow[]> {
-    if (!this.#has(type, column)) return [];
-    const name = `${type} ${column}`;
-    let lists = this.#lists.get(name);
-    if (lists === undefined) this.#lists.set(name, (lists = this.#listsOf(type, column)));
-    return (await lists).get(id) ?? [];
-  }
-
-  /** The pattern may find more: LIKE escapes nothing. */
-  async recallsOf(id: string): Promise<readonly VerbRow[]> {
-    const rows = await this.#newest('ToolCall', "name = 'recall' AND result LIKE $1", [`%${JSON.stringify(id)}%`]);
-    return rows.filter(
-      (row) => (parseExactJson(textOf(row['result']) ?? '{}') as { ids?: readonly string[] }).ids?.includes(id) === true,
+  async byKey(keyedType: string, rowKeys: readonly string[]): Promise<ReadonlyMap<string, VerbRow>> {
+    return new Map(
+      (await this.#rowsWhereIn(keyedType, '_pk', rowKeys)).map((keyedRow) => [provenanceRowKey(keyedRow), keyedRow]),
     );
   }
 
-  async #listsOf(type: string, column: string): Promise<ReadonlyMap<string, readonly VerbRow[]>> {
-    const byId = new Map<string, VerbRow[]>();
-    for (const row of await this.#newest(type, `${column} IS NOT NULL`, [])) {
-      for (const id of new Set(listOf(row[column]))) {
-        const known = byId.get(id);
-        if (known === undefined) byId.set(id, [row]);
-        else known.push(row);
+  /** Rows by the values of a column; none where the type lacks it. */
+  async rows(linkedType: string, linkColumn: string, linkValues: readonly string[]): Promise<readonly VerbRow[]> {
+    return this.#has(linkedType, linkColumn) ? this.#rowsWhereIn(linkedType, linkColumn, linkValues) : [];
+  }
+
+  /** Rows whose list names the id. */
+  async naming(listType: string, listColumn: string, linkId: string): Promise<readonly VerbRow[]> {
+    if (!this.#has(listType, listColumn)) return [];
+    const listName = `${listType} ${listColumn}`;
+    let rowsByListedId = this.#lists.get(listName);
+    if (rowsByListedId === undefined) this.#lists.set(listName, (rowsByListedId = this.#listsOf(listType, listColumn)));
+    return (await rowsByListedId).get(linkId) ?? [];
+  }
+
+  /** The pattern may find more: LIKE escapes nothing. */
+  async recallsOf(memoryId: string): Promise<readonly VerbRow[]> {
+    const recallCalls = await this.#newest('ToolCall', "name = 'recall' AND result LIKE $1", [`%${JSON.stringify(memoryId)}%`]);
+    return recallCalls.filter(
+      (recallCall) =>
+        (parseExactJson(textOf(recallCall['result']) ?? '{}') as { ids?: readonly string[] }).ids?.includes(memoryId) === true,
+    );
+  }
+
+  async #listsOf(listType: string, listColumn: string): Promise<ReadonlyMap<string, readonly VerbRow[]>> {
+    const rowsByListedId = new Map<string, VerbRow[]>();
+    for (const listRow of await this.#newest(listType, `${listColumn} IS NOT NULL`, [])) {
+      for (const listedId of new Set(listOf(listRow[listColumn]))) {
+        const knownRows = rowsByListedId.get(listedId);
+        if (knownRows === undefined) rowsByListedId.set(listedId, [listRow]);
+        else knownRows.push(listRow);
       }
     }
-    return byId;
+    return rowsByListedId;
   }
 
   async #rowsWhereIn(type: string, column: string, values: readonly string[]): Promise<readonly VerbRow[]> {
     const distinct = [...new Set(values)];
     const rows: VerbRow[] = [];
-    for (let first = 0; first < distinct.length; first += idsAtOnce) {
-      const some = distinct.slice(first, first + idsAtOnce);
+    for (let first = 0; first < distinct.length; first += provenanceIdsAtOnce) {
+      const some = distinct.slice(first, first + provenanceIdsAtOnce);
       const marks = some.map((_, i) => `$${i + 1}`).join(', ');
       rows.push(...(await this.#newest(type, `${column} IN (${marks})`, some)));
     }
@@ -274,18 +297,23 @@ class ProvenanceReader {
   }
 
   /** The newest version of each row that fits. */
-  async #newest(type: string, where: string, values: readonly string[]): Promise<readonly VerbRow[]> {
+  async #newest(linkedType: string, versionWhere: string, whereValues: readonly string[]): Promise<readonly VerbRow[]> {
     const { snapshot } = this.#verbCall;
-    if (snapshot.catalog.type(type) === undefined) return [];
-    const rows = await this.#verbCall.ask(`SELECT * FROM ${quote(type)} WHERE ${where} ORDER BY system_from DESC`, values, 'all');
-    const first = new Map<string, VerbRow>();
-    for (const row of rows) if (!first.has(keyOf(row))) first.set(keyOf(row), row);
-    return [...first.values()];
+    if (snapshot.catalog.type(linkedType) === undefined) return [];
+    const versionRows = await this.#verbCall.ask(
+      `SELECT * FROM ${quote(linkedType)} WHERE ${versionWhere} ORDER BY system_from DESC`,
+      whereValues,
+      'all',
+    );
+    const newestByKey = new Map<string, VerbRow>();
+    for (const versionRow of versionRows)
+      if (!newestByKey.has(provenanceRowKey(versionRow))) newestByKey.set(provenanceRowKey(versionRow), versionRow);
+    return [...newestByKey.values()];
   }
 
-  #has(type: string, column: string): boolean {
-    return this.#verbCall.snapshot.catalog.type(type)?.properties[column] !== undefined;
+  #has(linkedType: string, linkColumn: string): boolean {
+    return this.#verbCall.snapshot.catalog.type(linkedType)?.properties[linkColumn] !== undefined;
   }
 }
 
-const keyOf = (row: VerbRow): string => String(row['_pk']);
+const provenanceRowKey = (provenanceRow: VerbRow): string => String(provenanceRow['_pk']);

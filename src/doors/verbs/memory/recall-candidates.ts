@@ -41,107 +41,137 @@ export interface Candidate {
 }
 
 /** Best of either ranking that are looked at. Source: docs/agents.md. */
-const candidatesMin = 200;
-const candidatesMax = 1_000;
+const recallCandidatesMin = 200;
+const recallCandidatesMax = 1_000;
 /** Different words of a query that are sought. */
-const wordsMost = 200;
+const recallWordsMax = 200;
 /** The median score of so many best rows counts as a half. */
-const medianOf = 50;
+const medianScoreRows = 50;
 
-export async function candidates(input: CandidateRequest, at: bigint, parts: CandidateInput): Promise<readonly Candidate[]> {
-  const { type, query } = input;
-  const { snapshot, ask, vector } = parts;
-  const definition = snapshot.catalog.type(type);
-  if (definition === undefined) throw new ServiceError('REL_INVALID', `the type ${JSON.stringify(type)} is not registered`);
-  const time = { valid: at, system: at };
-  const hidden = await quarantinedKeys(ask, type, time);
-  const most = Math.min(candidatesMax, Math.max(candidatesMin, input.top_k) + hidden.size);
-  const from = (source: string, first: readonly Literal[], rest: string): Promise<VerbRow[]> => {
-    const { where, values } = conditionsOf(input, first);
-    return ask(`SELECT * FROM ${source}${where}${rest}`, values, time);
+export async function candidates(
+  candidateRequest: CandidateRequest,
+  recallInstant: bigint,
+  candidateInput: CandidateInput,
+): Promise<readonly Candidate[]> {
+  const { type: recalledType, query: recallQuery } = candidateRequest;
+  const { snapshot: recallSnapshot, ask: askRecall, vector: queryVector } = candidateInput;
+  const recalledDefinition = recallSnapshot.catalog.type(recalledType);
+  if (recalledDefinition === undefined)
+    throw new ServiceError('REL_INVALID', `the type ${JSON.stringify(recalledType)} is not registered`);
+  const recallTime = { valid: recallInstant, system: recallInstant };
+  const quarantined = await quarantinedKeys(askRecall, recalledType, recallTime);
+  const candidateLimit = Math.min(recallCandidatesMax, Math.max(recallCandidatesMin, candidateRequest.top_k) + quarantined.size);
+  const rowsFrom = (rowSource: string, firstValues: readonly Literal[], orderClause: string): Promise<VerbRow[]> => {
+    const { where: recallWhere, values: recallValues } = recallConditions(candidateRequest, firstValues);
+    return askRecall(`SELECT * FROM ${rowSource}${recallWhere}${orderClause}`, recallValues, recallTime);
   };
-  const isShown = (row: VerbRow): boolean => !hidden.has(keyOf(row['namespace_path'], row['_pk']));
-  if (query === undefined) {
-    const rows = await from(quote(type), [], ` ORDER BY valid_from DESC, _pk LIMIT ${most}`);
-    return rows.filter(isShown).map((row) => ({ row, rel: 1 }));
+  const isRowShown = (shownRow: VerbRow): boolean => !quarantined.has(keyOf(shownRow['namespace_path'], shownRow['_pk']));
+  if (recallQuery === undefined) {
+    const newestRows = await rowsFrom(quote(recalledType), [], ` ORDER BY valid_from DESC, _pk LIMIT ${candidateLimit}`);
+    return newestRows.filter(isRowShown).map((candidateRow) => ({ row: candidateRow, rel: 1 }));
   }
-  const texts = textsOf(definition);
-  const words = [...new Set(tokensOf(query))].slice(0, wordsMost);
-  const byWords: VerbRow[] = [];
-  if (texts.length > 0 && words.length > 0) {
-    const { where, values } = conditionsOf(input, [words.join(' ')], [`MATCH(${texts.map(quote).join(', ')}, $1, STEMMED)`]);
-    byWords.push(...(await ask(`SELECT *, _score FROM ${quote(type)}${where} ORDER BY _score DESC LIMIT ${most}`, values, time)));
+  const textColumns = recallTextColumns(recalledDefinition);
+  const queryWords = [...new Set(tokensOf(recallQuery))].slice(0, recallWordsMax);
+  const wordMatches: VerbRow[] = [];
+  if (textColumns.length > 0 && queryWords.length > 0) {
+    const { where: wordWhere, values: wordValues } = recallConditions(
+      candidateRequest,
+      [queryWords.join(' ')],
+      [`MATCH(${textColumns.map(quote).join(', ')}, $1, STEMMED)`],
+    );
+    wordMatches.push(
+      ...(await askRecall(
+        `SELECT *, _score FROM ${quote(recalledType)}${wordWhere} ORDER BY _score DESC LIMIT ${candidateLimit}`,
+        wordValues,
+        recallTime,
+      )),
+    );
   }
-  const alike: VerbRow[] = [];
-  if (vector !== null) {
-    for (const column of vectorsOf(definition, vector)) {
-      const source = `SIMILAR($1, COLUMN => ${quote(column)}, VECTOR => $2)`;
-      alike.push(...(await from(source, [type, JSON.stringify(vector)], ` LIMIT ${most}`)));
+  const similarRows: VerbRow[] = [];
+  if (queryVector !== null) {
+    for (const vectorColumn of recallVectorColumns(recalledDefinition, queryVector)) {
+      const similarCall = `SIMILAR($1, COLUMN => ${quote(vectorColumn)}, VECTOR => $2)`;
+      similarRows.push(...(await rowsFrom(similarCall, [recalledType, JSON.stringify(queryVector)], ` LIMIT ${candidateLimit}`)));
     }
   }
-  const meaning = vector === null ? null : meaningOf(definition, vector);
-  const arms = meaning === null ? 1 : 2;
-  const half = numberIn(byWords[Math.floor((Math.min(byWords.length, medianOf) - 1) / 2)]) || 1;
+  const scoreMeaning = queryVector === null ? null : meaningScore(recalledDefinition, queryVector);
+  const scoringArms = scoreMeaning === null ? 1 : 2;
+  const medianScore = wordScore(wordMatches[Math.floor((Math.min(wordMatches.length, medianScoreRows) - 1) / 2)]) || 1;
   const candidatesByKey = new Map<string, Candidate>();
-  const take = (row: VerbRow, score: number): void => {
-    const key = keyOf(row['namespace_path'], row['_pk']);
-    if (candidatesByKey.has(key) || !isShown(row)) return;
-    const rel = (score / (score + half) + (meaning?.(row) ?? 0)) / arms;
-    if (rel > 0) candidatesByKey.set(key, { row, rel });
+  const takeCandidate = (candidateRow: VerbRow, rowWordScore: number): void => {
+    const candidateKey = keyOf(candidateRow['namespace_path'], candidateRow['_pk']);
+    if (candidatesByKey.has(candidateKey) || !isRowShown(candidateRow)) return;
+    const relevance = (rowWordScore / (rowWordScore + medianScore) + (scoreMeaning?.(candidateRow) ?? 0)) / scoringArms;
+    if (relevance > 0) candidatesByKey.set(candidateKey, { row: candidateRow, rel: relevance });
   };
-  for (const row of byWords) take(row, numberIn(row));
+  for (const row of wordMatches) takeCandidate(row, wordScore(row));
   // A row that is not among the best by words gets no score for words.
-  for (const row of alike) take(row, 0);
+  for (const row of similarRows) takeCandidate(row, 0);
   return [...candidatesByKey.values()];
 }
 
-function conditionsOf(
-  { session_id: session, class_filter: classes, min_confidence: floor }: CandidateRequest,
-  first: readonly Literal[],
-  begun: readonly string[] = [],
+function recallConditions(
+  { session_id: agentSession, class_filter: memoryClasses, min_confidence: confidenceFloor }: CandidateRequest,
+  firstValues: readonly Literal[],
+  firstConditions: readonly string[] = [],
 ): { readonly where: string; readonly values: readonly Literal[] } {
-  const values: Literal[] = [...first];
-  const mark = (value: Literal): string => `$${values.push(value)}`;
-  const conditions = [...begun];
-  if (session !== undefined) conditions.push(`session_id = ${mark(session)}`);
-  if (classes !== undefined) conditions.push(`memory_class IN (${[classes].flat().map(mark).join(', ')})`);
-  if (floor !== undefined) conditions.push(`confidence >= ${mark(floor)}`);
-  return { where: conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`, values };
+  const conditionValues: Literal[] = [...firstValues];
+  const markValue = (conditionValue: Literal): string => `$${conditionValues.push(conditionValue)}`;
+  const recallWhereParts = [...firstConditions];
+  if (agentSession !== undefined) recallWhereParts.push(`session_id = ${markValue(agentSession)}`);
+  if (memoryClasses !== undefined) recallWhereParts.push(`memory_class IN (${[memoryClasses].flat().map(markValue).join(', ')})`);
+  if (confidenceFloor !== undefined) recallWhereParts.push(`confidence >= ${markValue(confidenceFloor)}`);
+  return { where: recallWhereParts.length === 0 ? '' : ` WHERE ${recallWhereParts.join(' AND ')}`, values: conditionValues };
 }
 
 /** `content` where the type has it, else all of its text columns. */
-function textsOf(definition: TypeDefinition): readonly string[] {
-  return definition.properties['content']?.type === 'string' ? ['content'] : wordColumns(definition);
+function recallTextColumns(recalledDefinition: TypeDefinition): readonly string[] {
+  return recalledDefinition.properties['content']?.type === 'string' ? ['content'] : wordColumns(recalledDefinition);
 }
 
-function vectorsOf(definition: TypeDefinition, { length }: readonly number[]): readonly string[] {
-  return vectorColumns(definition).filter((column) => definition.properties[column]!.dims === length);
+function recallVectorColumns(recalledDefinition: TypeDefinition, { length: vectorLength }: readonly number[]): readonly string[] {
+  return vectorColumns(recalledDefinition).filter(
+    (vectorColumn) => recalledDefinition.properties[vectorColumn]!.dims === vectorLength,
+  );
 }
 
 /** How alike a row is to the query, from 0 to 1; null: nothing tells. */
-function meaningOf(definition: TypeDefinition, vector: readonly number[]): ((row: VerbRow) => number) | null {
-  const sought = Float64Array.from(vector);
-  if (sought.every((component) => component === 0)) return null;
-  const columns = vectorsOf(definition, vector);
-  return (row) =>
-    columns.reduce((highest, column) => {
-      const cell = row[column];
-      return cell instanceof Float32Array ? Math.max(highest, cosineOf(sought, Float64Array.from(cell))) : highest;
+function meaningScore(
+  recalledDefinition: TypeDefinition,
+  queryVector: readonly number[],
+): ((candidateRow: VerbRow) => number) | null {
+  const soughtVector = Float64Array.from(queryVector);
+  if (soughtVector.every((vectorComponent) => vectorComponent === 0)) return null;
+  const vectorColumnsOfType = recallVectorColumns(recalledDefinition, queryVector);
+  return (candidateRow) =>
+    vectorColumnsOfType.reduce((highestCosine, vectorColumn) => {
+      const vectorCell = candidateRow[vectorColumn];
+      return vectorCell instanceof Float32Array
+        ? Math.max(highestCosine, cosineOf(soughtVector, Float64Array.from(vectorCell)))
+        : highestCosine;
     }, 0);
 }
 
-function numberIn(row: VerbRow | undefined): number {
-  const score = row?.['_score'];
-  return typeof score === 'number' ? score : 0;
+function wordScore(matchRow: VerbRow | undefined): number {
+  const matchScore = matchRow?.['_score'];
+  return typeof matchScore === 'number' ? matchScore : 0;
 }
 
 /** Rows of a type that were in quarantine at an instant, by path and key. */
-export async function quarantinedKeys(ask: Ask, type: string, time: DefaultTime): Promise<ReadonlySet<string>> {
-  const rows = await ask('SELECT item_id, namespace_path FROM Quarantine WHERE item_type = $1', [type], time);
-  return new Set(rows.map((row) => keyOf(row['namespace_path'], row['item_id'])));
+export async function quarantinedKeys(
+  askRecall: Ask,
+  quarantinedType: string,
+  quarantineTime: DefaultTime,
+): Promise<ReadonlySet<string>> {
+  const quarantineRows = await askRecall(
+    'SELECT item_id, namespace_path FROM Quarantine WHERE item_type = $1',
+    [quarantinedType],
+    quarantineTime,
+  );
+  return new Set(quarantineRows.map((quarantineRow) => keyOf(quarantineRow['namespace_path'], quarantineRow['item_id'])));
 }
 
 /** Only a row of the item's own path hides it: quarantine rows of other paths don't count. */
-export function keyOf(path: unknown, key: unknown): string {
-  return JSON.stringify([path, key]);
+export function keyOf(namespacePath: unknown, memoryKey: unknown): string {
+  return JSON.stringify([namespacePath, memoryKey]);
 }

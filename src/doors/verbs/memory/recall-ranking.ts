@@ -64,75 +64,101 @@ export interface Ranking {
   readonly cancelled: boolean;
 }
 
-/** `at`: instant of both axes. */
-export async function rank(input: RecallInput, at: bigint, parts: RankingInput): Promise<Ranking> {
-  const recallCandidates = await candidates({ ...input, query: input.query ?? input.q }, at, parts);
-  const { snapshot } = parts;
-  const named: RecalledRow[] = recallCandidates.map(({ row }) => ({
-    key: String(row['_pk']),
-    path: textOf(row['namespace_path']),
+/** `recallInstant`: instant of both axes. */
+export async function rank(rankInput: RecallInput, recallInstant: bigint, rankingInput: RankingInput): Promise<Ranking> {
+  const recallCandidates = await candidates({ ...rankInput, query: rankInput.query ?? rankInput.q }, recallInstant, rankingInput);
+  const { snapshot: recallSnapshot } = rankingInput;
+  const recalledRows: RecalledRow[] = recallCandidates.map(({ row: memoryRow }) => ({
+    key: String(memoryRow['_pk']),
+    path: textOf(memoryRow['namespace_path']),
   }));
-  const recalled = input.stability_days === undefined ? null : snapshot.recallsOf(input.type, named, at);
-  const scored = recallCandidates.map(({ row, rel }, i): Ranked => {
-    const { count: n, last } = recalled?.[i] ?? { count: 0, last: null };
-    const validFrom = row['valid_from'] as bigint;
-    const rec =
-      input.recency_half_life_secs === undefined ? 1 : Math.exp(-secondsBetween(validFrom, at) / input.recency_half_life_secs);
-    const ret =
-      input.stability_days === undefined
+  const recallFigures =
+    rankInput.stability_days === undefined ? null : recallSnapshot.recallsOf(rankInput.type, recalledRows, recallInstant);
+  const scoredMemories = recallCandidates.map(({ row: memoryRow, rel: relevance }, i): Ranked => {
+    const { count: recallCount, last: lastRecall } = recallFigures?.[i] ?? { count: 0, last: null };
+    const memoryValidFrom = memoryRow['valid_from'] as bigint;
+    const recency =
+      rankInput.recency_half_life_secs === undefined
         ? 1
-        : retention(input.stability_days, n, secondsBetween(last ?? validFrom, at) / daySecs);
-    return { key: named[i]!.key, row, score: rel * rec * ret, components: { rel, rec, ret, n } };
+        : Math.exp(-secondsBetween(memoryValidFrom, recallInstant) / rankInput.recency_half_life_secs);
+    const retained =
+      rankInput.stability_days === undefined
+        ? 1
+        : memoryRetention(
+            rankInput.stability_days,
+            recallCount,
+            secondsBetween(lastRecall ?? memoryValidFrom, recallInstant) / retentionDaySecs,
+          );
+    return {
+      key: recalledRows[i]!.key,
+      row: memoryRow,
+      score: relevance * recency * retained,
+      components: { rel: relevance, rec: recency, ret: retained, n: recallCount },
+    };
   });
-  const { seen, cancelled } = scanUntil(scored, input.cancel_threshold);
-  return { ...withinBudget(seen.sort(byScore).slice(0, input.top_k), input, parts), cancelled };
+  const { seen: memoriesSeen, cancelled: isCancelled } = scanUntilThreshold(scoredMemories, rankInput.cancel_threshold);
+  return {
+    ...withinTokenBudget(memoriesSeen.sort(compareRecallScores).slice(0, rankInput.top_k), rankInput, rankingInput),
+    cancelled: isCancelled,
+  };
 }
 
 /** Rows in the order of their highest possible score, the match, until one is above the threshold, that one included. */
-function scanUntil(
-  rows: readonly Ranked[],
-  threshold: number | undefined,
+function scanUntilThreshold(
+  scoredMemories: readonly Ranked[],
+  cancelThreshold: number | undefined,
 ): { readonly seen: Ranked[]; readonly cancelled: boolean } {
-  if (threshold === undefined) return { seen: [...rows], cancelled: false };
-  const ordered = [...rows].sort((a, b) => b.components.rel - a.components.rel || byScore(a, b));
-  const at = ordered.findIndex(({ score }) => score > threshold);
-  return at < 0 ? { seen: ordered, cancelled: false } : { seen: ordered.slice(0, at + 1), cancelled: true };
+  if (cancelThreshold === undefined) return { seen: [...scoredMemories], cancelled: false };
+  const memoriesByRelevance = [...scoredMemories].sort(
+    (memoryA, memoryB) => memoryB.components.rel - memoryA.components.rel || compareRecallScores(memoryA, memoryB),
+  );
+  const thresholdIndex = memoriesByRelevance.findIndex(({ score: memoryScore }) => memoryScore > cancelThreshold);
+  return thresholdIndex < 0
+    ? { seen: memoriesByRelevance, cancelled: false }
+    : { seen: memoriesByRelevance.slice(0, thresholdIndex + 1), cancelled: true };
 }
 
 /** A strict prefix: a larger budget gives these and maybe more, never others. */
-function withinBudget(ranked: readonly Ranked[], input: RecallInput, { tokens }: RankingInput): Omit<Ranking, 'cancelled'> {
-  if (tokens === null) return { memories: ranked, tokens: null };
-  const most = input.budget_tokens ?? Infinity;
-  let sum = 0;
-  let taken = 0;
-  for (const { row } of ranked) {
-    const cost = tokens(contentOf(row) ?? '');
-    if (sum + cost > most) break;
-    sum += cost;
-    taken++;
+function withinTokenBudget(
+  rankedMemories: readonly Ranked[],
+  rankInput: RecallInput,
+  { tokens: countTokens }: RankingInput,
+): Omit<Ranking, 'cancelled'> {
+  if (countTokens === null) return { memories: rankedMemories, tokens: null };
+  const tokenBudget = rankInput.budget_tokens ?? Infinity;
+  let tokenSum = 0;
+  let memoriesTaken = 0;
+  for (const { row: memoryRow } of rankedMemories) {
+    const memoryTokens = countTokens(contentOf(memoryRow) ?? '');
+    if (tokenSum + memoryTokens > tokenBudget) break;
+    tokenSum += memoryTokens;
+    memoriesTaken++;
   }
-  return { memories: ranked.slice(0, taken), tokens: sum };
+  return { memories: rankedMemories.slice(0, memoriesTaken), tokens: tokenSum };
 }
 
-export function contentOf(row: VerbRow): string | null {
-  return textOf(row['content']);
+export function contentOf(memoryRow: VerbRow): string | null {
+  return textOf(memoryRow['content']);
 }
 
-const daySecs = 86_400;
+const retentionDaySecs = 86_400;
 
 /** Never below 0: what becomes true later is as fresh as can be. */
-function secondsBetween(from: bigint, to: bigint): number {
-  return to <= from ? 0 : Number(to - from) / 1e9;
+function secondsBetween(earlierInstant: bigint, laterInstant: bigint): number {
+  return laterInstant <= earlierInstant ? 0 : Number(laterInstant - earlierInstant) / 1e9;
 }
 
 /** The power curve of FSRS: 0.9 once `stability` days are over. */
-function retention(stabilityDays: number, recalls: number, days: number): number {
-  return (1 + (0.2345679 * days) / (stabilityDays * (1 + Math.log(1 + recalls)))) ** -0.5;
+function memoryRetention(stabilityDays: number, recallCount: number, daysSinceRecall: number): number {
+  return (1 + (0.2345679 * daysSinceRecall) / (stabilityDays * (1 + Math.log(1 + recallCount)))) ** -0.5;
 }
 
-function byScore(a: Ranked, b: Ranked): number {
-  const [from, other] = [a.row['valid_from'] as bigint, b.row['valid_from'] as bigint];
-  return b.score - a.score || (other > from ? 1 : other < from ? -1 : compareText(a.key, b.key));
+function compareRecallScores(memoryA: Ranked, memoryB: Ranked): number {
+  const [validFromA, validFromB] = [memoryA.row['valid_from'] as bigint, memoryB.row['valid_from'] as bigint];
+  return (
+    memoryB.score - memoryA.score ||
+    (validFromB > validFromA ? 1 : validFromB < validFromA ? -1 : compareText(memoryA.key, memoryB.key))
+  );
 }
 
-export const isMemoryItem = (type: string): boolean => type === memoryItem;
+export const isMemoryItem = (memoryTypeName: string): boolean => memoryTypeName === memoryItem;

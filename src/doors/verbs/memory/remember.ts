@@ -12,7 +12,7 @@ import type { VerbCall } from '../verb-call.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { confidence, memoryType, sessionId } from './memory-items.ts';
 
-const item = z.object({
+const rememberedItem = z.object({
   content: z
     .string()
     .min(1)
@@ -32,9 +32,9 @@ const item = z.object({
   valid_from: instant.optional().describe('when it became true, ISO-8601 in UTC or nanoseconds; now by default'),
 });
 
-type Item = z.output<typeof item>;
+type RememberedItem = z.output<typeof rememberedItem>;
 
-const remembered = z.object({
+const rememberedReply = z.object({
   id: z.string(),
   confidence: z.number(),
   valid_from: nanosecondsOut,
@@ -46,8 +46,8 @@ export const remember = verb({
   description:
     'Store one memory: a fact, a preference, an event, a decision. It is kept with its time and its source, and recall finds it again. ' +
     'To correct an earlier memory use consolidate, so that the old one stays known as superseded.',
-  input: item,
-  output: remembered,
+  input: rememberedItem,
+  output: rememberedReply,
   action: 'ingest',
   units: 1,
   purpose: 'required',
@@ -56,27 +56,27 @@ export const remember = verb({
   tool: { title: 'Remember', readOnly: false },
   contents: ['content', 'fields'],
   example: { content: 'Ada prefers tea', session_id: 's1', confidence: 0.9 },
-  run: async (verbCall, input) => {
-    const id = verbCall.parts.ids.next();
-    const { step, notices } = await storing(verbCall, input, id);
-    verbCall.note({ sessionId: input.session_id ?? null, result: { id } });
-    const outcome = await verbCall.commit([step, ...(await sessionSteps(verbCall, [input]))]);
-    const { ids, systemFrom } = outcome.steps![0]!;
+  run: async (verbCall, memoryInput) => {
+    const newMemoryId = verbCall.parts.ids.next();
+    const { step: memoryWrite, notices: memoryNotices } = await storing(verbCall, memoryInput, newMemoryId);
+    verbCall.note({ sessionId: memoryInput.session_id ?? null, result: { id: newMemoryId } });
+    const memoryOutcome = await verbCall.commit([memoryWrite, ...(await sessionSteps(verbCall, [memoryInput]))]);
+    const { ids: writtenIds, systemFrom: writtenSystemFrom } = memoryOutcome.steps![0]!;
     return {
-      id: verbCall.type(input.type).primaryKey === null ? id : (ids[0] ?? id),
-      confidence: input.confidence,
-      valid_from: input.valid_from === undefined ? systemFrom : toInstant(input.valid_from),
-      ...(notices.length > 0 && { notices: [...notices] }),
+      id: verbCall.type(memoryInput.type).primaryKey === null ? newMemoryId : (writtenIds[0] ?? newMemoryId),
+      confidence: memoryInput.confidence,
+      valid_from: memoryInput.valid_from === undefined ? writtenSystemFrom : toInstant(memoryInput.valid_from),
+      ...(memoryNotices.length > 0 && { notices: [...memoryNotices] }),
     };
   },
 });
 
-const batchMax = 1_000;
+const rememberBatchMax = 1_000;
 
 export const rememberBatch = verb({
   name: 'remember_batch',
   description: 'Store several memories at once. Those that are refused are listed with their reasons; all others are stored.',
-  input: z.object({ items: z.array(z.unknown()).min(1).max(batchMax).describe('each as remember takes it') }),
+  input: z.object({ items: z.array(z.unknown()).min(1).max(rememberBatchMax).describe('each as remember takes it') }),
   output: z.object({
     remembered: z.int(),
     results: z.array(
@@ -95,188 +95,230 @@ export const rememberBatch = verb({
   tool: { title: 'Remember several things', readOnly: false },
   contents: ['items'],
   example: { items: [{ content: 'Ada lives in Oslo' }, { content: 'Ada plays chess', confidence: 0.7 }] },
-  run: async (verbCall, { items }) => {
-    const errors: { index: number; code: string; detail: string }[] = [];
-    const read: Pick<Accepted, 'index' | 'item' | 'id'>[] = [];
-    const good: Accepted[] = [];
-    for (const [index, given] of items.entries()) {
-      const id = verbCall.parts.ids.next();
+  run: async (verbCall, { items: memoryItems }) => {
+    const itemErrors: { index: number; code: string; detail: string }[] = [];
+    const readItems: Pick<AcceptedMemory, 'index' | 'item' | 'id'>[] = [];
+    const acceptedMemories: AcceptedMemory[] = [];
+    for (const [itemIndex, givenItem] of memoryItems.entries()) {
+      const newMemoryId = verbCall.parts.ids.next();
       try {
-        read.push({ index, item: readInput(item, given), id });
-      } catch (error) {
-        errors.push({ index, ...refusalOf(error) });
+        readItems.push({ index: itemIndex, item: readInput(rememberedItem, givenItem), id: newMemoryId });
+      } catch (itemError) {
+        itemErrors.push({ index: itemIndex, ...itemRefusal(itemError) });
       }
     }
     await readSources(
       verbCall,
-      read.flatMap(({ item: { derived_from: sources } }) => sources ?? []),
+      readItems.flatMap(({ item: { derived_from: derivedSources } }) => derivedSources ?? []),
     );
-    for (const each of read) {
+    for (const readItem of readItems) {
       try {
-        const { row, subject } = await rowOf(verbCall, each.item, each.id, []);
+        const { row: memoryRow, subject: memorySubject } = await memoryRowOf(verbCall, readItem.item, readItem.id, []);
         // Validates each row alone, so that a refused element does not stop the others.
-        stepOf(verbCall, each.item, subject, [row]);
-        good.push({ ...each, row, subject });
-      } catch (error) {
-        errors.push({ index: each.index, ...refusalOf(error) });
+        memoryStep(verbCall, readItem.item, memorySubject, [memoryRow]);
+        acceptedMemories.push({ ...readItem, row: memoryRow, subject: memorySubject });
+      } catch (itemError) {
+        itemErrors.push({ index: readItem.index, ...itemRefusal(itemError) });
       }
     }
-    errors.sort((a, b) => a.index - b.index);
-    const results = new Map<number, { id: string; confidence: number; valid_from: bigint }>();
-    const groups = [
-      ...groupBy(good, ({ item: { type, confidence: sure }, subject }) => JSON.stringify([type, sure, subject])).values(),
+    itemErrors.sort((errorA, errorB) => errorA.index - errorB.index);
+    const rememberedByIndex = new Map<number, { id: string; confidence: number; valid_from: bigint }>();
+    const memoryGroups = [
+      ...groupBy(acceptedMemories, ({ item: { type, confidence: itemConfidence }, subject: memorySubject }) =>
+        JSON.stringify([type, itemConfidence, memorySubject]),
+      ).values(),
     ];
-    const steps = (of: readonly Accepted[]): PutRows =>
-      stepOf(
+    const groupStep = (memoryGroupOf: readonly AcceptedMemory[]): PutRows =>
+      memoryStep(
         verbCall,
-        of[0]!.item,
-        of[0]!.subject,
-        of.map(({ row }) => row),
+        memoryGroupOf[0]!.item,
+        memoryGroupOf[0]!.subject,
+        memoryGroupOf.map(({ row: memoryRow }) => memoryRow),
       );
-    const noteResults = (of: readonly Accepted[], systemFrom: bigint): void => {
-      for (const [i, { index, id, item: stored }] of of.entries()) {
-        const validFrom = stored.valid_from === undefined ? systemFrom + BigInt(i) : toInstant(stored.valid_from);
-        results.set(index, { id, confidence: stored.confidence, valid_from: validFrom });
+    const noteGroupResults = (memoryGroupOf: readonly AcceptedMemory[], groupSystemFrom: bigint): void => {
+      for (const [i, { index: resultIndex, id: newMemoryId, item: storedItem }] of memoryGroupOf.entries()) {
+        const itemValidFrom =
+          storedItem.valid_from === undefined ? groupSystemFrom + BigInt(i) : toInstant(storedItem.valid_from);
+        rememberedByIndex.set(resultIndex, { id: newMemoryId, confidence: storedItem.confidence, valid_from: itemValidFrom });
       }
     };
-    const note = (of: readonly Accepted[]): void =>
-      verbCall.note({ result: { ids: of.map(({ id }) => id), refused: items.length - of.length } });
+    const noteMemoryIds = (memoryGroupOf: readonly AcceptedMemory[]): void =>
+      verbCall.note({
+        result: {
+          ids: memoryGroupOf.map(({ id: newMemoryId }) => newMemoryId),
+          refused: memoryItems.length - memoryGroupOf.length,
+        },
+      });
     // One append for all; where the store refuses a row of it, each by itself, so that the others are stored.
-    note(good);
+    noteMemoryIds(acceptedMemories);
     try {
-      const begun = await sessionSteps(
+      const sessionWrites = await sessionSteps(
         verbCall,
-        good.map((each) => each.item),
+        acceptedMemories.map((each) => each.item),
       );
-      const outcome = await verbCall.commit([...groups.map(steps), ...begun]);
-      for (const [i, group] of groups.entries()) noteResults(group, outcome.steps![i]!.systemFrom);
+      const memoryOutcome = await verbCall.commit([...memoryGroups.map(groupStep), ...sessionWrites]);
+      for (const [i, memoryGroup] of memoryGroups.entries()) noteGroupResults(memoryGroup, memoryOutcome.steps![i]!.systemFrom);
     } catch (error) {
-      if (!isOfRow(error) || good.length === 0) throw error;
-      const stored: Accepted[] = [];
-      for (const each of good) {
+      if (!isRowRefusal(error) || acceptedMemories.length === 0) throw error;
+      const storedMemories: AcceptedMemory[] = [];
+      for (const each of acceptedMemories) {
         try {
-          const outcome = await verbCall.put([steps([each]), ...(await sessionSteps(verbCall, [each.item]))]);
-          noteResults([each], outcome.steps![0]!.systemFrom);
-          stored.push(each);
-        } catch (refused) {
-          if (!isOfRow(refused)) throw refused;
-          errors.push({ index: each.index, ...refusalOf(refused) });
+          const memoryOutcome = await verbCall.put([groupStep([each]), ...(await sessionSteps(verbCall, [each.item]))]);
+          noteGroupResults([each], memoryOutcome.steps![0]!.systemFrom);
+          storedMemories.push(each);
+        } catch (refusedItem) {
+          if (!isRowRefusal(refusedItem)) throw refusedItem;
+          itemErrors.push({ index: each.index, ...itemRefusal(refusedItem) });
         }
       }
-      note(stored);
+      noteMemoryIds(storedMemories);
       await verbCall.commit([]);
     }
-    errors.sort((a, b) => a.index - b.index);
+    itemErrors.sort((errorA, errorB) => errorA.index - errorB.index);
     return {
-      remembered: results.size,
-      results: items.map((_, index) => {
-        const done = results.get(index);
-        if (done !== undefined) return { index, ...done };
-        const { code, detail } = errors.find((each) => each.index === index)!;
-        return { index, error: { code, detail } };
+      remembered: rememberedByIndex.size,
+      results: memoryItems.map((_, index) => {
+        const rememberedItemReply = rememberedByIndex.get(index);
+        if (rememberedItemReply !== undefined) return { index, ...rememberedItemReply };
+        const { code: itemErrorCode, detail: itemErrorDetail } = itemErrors.find((each) => each.index === index)!;
+        return { index, error: { code: itemErrorCode, detail: itemErrorDetail } };
       }),
-      errors,
+      errors: itemErrors,
     };
   },
 });
 
 /** The error of a row, and not of the store or of the caller's rights to anything here. */
-function isOfRow(error: unknown): boolean {
-  return error instanceof ServiceError && ['invalid', 'conflict', 'not_found', 'forbidden', 'unprocessable'].includes(error.kind);
+function isRowRefusal(rememberError: unknown): boolean {
+  return (
+    rememberError instanceof ServiceError &&
+    ['invalid', 'conflict', 'not_found', 'forbidden', 'unprocessable'].includes(rememberError.kind)
+  );
 }
 
-function refusalOf(error: unknown): { code: string; detail: string } {
-  if (!(error instanceof ServiceError)) throw error;
-  return { code: error.code, detail: error.message };
+function itemRefusal(rememberError: unknown): { code: string; detail: string } {
+  if (!(rememberError instanceof ServiceError)) throw rememberError;
+  return { code: rememberError.code, detail: rememberError.message };
 }
 
 /** The command that stores an item under an id. */
 export async function storing(
   verbCall: VerbCall,
-  each: NewItem,
-  id: string,
+  newMemory: NewMemoryItem,
+  newMemoryId: string,
 ): Promise<{ readonly step: PutRows; readonly notices: readonly string[] }> {
-  const notices: string[] = [];
-  const { row, subject } = await rowOf(verbCall, each, id, notices);
-  return { step: stepOf(verbCall, each, subject, [row]), notices };
+  const memoryNotices: string[] = [];
+  const { row: memoryRow, subject: memorySubject } = await memoryRowOf(verbCall, newMemory, newMemoryId, memoryNotices);
+  return { step: memoryStep(verbCall, newMemory, memorySubject, [memoryRow]), notices: memoryNotices };
 }
 
-type NewItem = Item & { readonly supersedes?: string };
+type NewMemoryItem = RememberedItem & { readonly supersedes?: string };
 
-interface Accepted {
+interface AcceptedMemory {
   readonly index: number;
-  readonly item: Item;
+  readonly item: RememberedItem;
   readonly id: string;
   readonly row: Readonly<Record<string, unknown>>;
   readonly subject: string | null;
 }
 
-interface MadeItem {
+interface MemoryRow {
   readonly row: Record<string, unknown>;
   /** The subject for whom it is sealed. */
   readonly subject: string | null;
 }
 
 /** Rows of one type, of one confidence, and of one subject. */
-function stepOf(
+function memoryStep(
   verbCall: VerbCall,
-  { type, confidence: sure }: Item,
-  subject: string | null,
-  rows: readonly Readonly<Record<string, unknown>>[],
+  { type: memoryTypeName, confidence: itemConfidence }: RememberedItem,
+  memorySubject: string | null,
+  memoryRows: readonly Readonly<Record<string, unknown>>[],
 ): PutRows {
-  const put = putting({ definition: verbCall.type(type), rows, provenance: verbCall.provenance(sure) });
-  return subject === null ? put : { ...put, subject };
+  const memoryPut = putting({
+    definition: verbCall.type(memoryTypeName),
+    rows: memoryRows,
+    provenance: verbCall.provenance(itemConfidence),
+  });
+  return memorySubject === null ? memoryPut : { ...memoryPut, subject: memorySubject };
 }
 
-async function rowOf(verbCall: VerbCall, each: NewItem, id: string, notices: string[]): Promise<MadeItem> {
-  const definition = verbCall.type(each.type);
-  const { fields = {}, content, session_id, memory_class, derived_from, valid_from, supersedes } = each;
-  for (const name of Object.keys(fields)) {
-    if (name.startsWith('_') || name === 'id')
-      throw new ServiceError('REL_INVALID', `fields: ${JSON.stringify(name)} is set by the store`);
-    if (Object.hasOwn(given, name))
-      throw new ServiceError('REL_INVALID', `fields: ${JSON.stringify(name)} is an argument of its own`);
+async function memoryRowOf(
+  verbCall: VerbCall,
+  newMemory: NewMemoryItem,
+  newMemoryId: string,
+  memoryNotices: string[],
+): Promise<MemoryRow> {
+  const memoryDefinition = verbCall.type(newMemory.type);
+  const { fields: furtherFields = {}, content, session_id, memory_class, derived_from, valid_from, supersedes } = newMemory;
+  for (const memoryField of Object.keys(furtherFields)) {
+    if (memoryField.startsWith('_') || memoryField === 'id')
+      throw new ServiceError('REL_INVALID', `fields: ${JSON.stringify(memoryField)} is set by the store`);
+    if (Object.hasOwn(argumentFields, memoryField))
+      throw new ServiceError('REL_INVALID', `fields: ${JSON.stringify(memoryField)} is an argument of its own`);
   }
-  const takes = (name: string): boolean => definition.open || Object.hasOwn(definition.properties, name);
-  const row: Record<string, unknown> = { ...fields };
-  const stated = { content, session_id, memory_class, derived_from, supersedes };
-  for (const [name, value] of Object.entries(stated)) {
-    if (value === undefined) continue;
-    if (!takes(name))
+  const takesColumn = (columnName: string): boolean =>
+    memoryDefinition.open || Object.hasOwn(memoryDefinition.properties, columnName);
+  const memoryRow: Record<string, unknown> = { ...furtherFields };
+  const statedFields = { content, session_id, memory_class, derived_from, supersedes };
+  for (const [name, statedCell] of Object.entries(statedFields)) {
+    if (statedCell === undefined) continue;
+    if (!takesColumn(name))
       throw new ServiceError(
         'REL_UNKNOWN_COLUMN',
-        `the type ${JSON.stringify(definition.name)} has no column ${JSON.stringify(name)}`,
+        `the type ${JSON.stringify(memoryDefinition.name)} has no column ${JSON.stringify(name)}`,
       );
-    row[name] = value;
+    memoryRow[name] = statedCell;
   }
-  if (takes('confidence')) row['confidence'] = each.confidence;
-  if (takes('tool_call_id')) row['tool_call_id'] = verbCall.callId;
-  if (valid_from !== undefined) row['valid_from'] = toInstant(valid_from);
-  if (definition.primaryKey === null) row['_pk'] = id;
-  else if (definition.primaryKey === 'id') row['id'] = id;
-  if (definition.name === 'DecisionRecord') row['choice'] ??= content;
-  if (takes(embeddingColumn)) {
-    const vector = await vectorOf(verbCall, content, notices);
-    if (vector !== null) row[embeddingColumn] = vector;
+  if (takesColumn('confidence')) memoryRow['confidence'] = newMemory.confidence;
+  if (takesColumn('tool_call_id')) memoryRow['tool_call_id'] = verbCall.callId;
+  if (valid_from !== undefined) memoryRow['valid_from'] = toInstant(valid_from);
+  if (memoryDefinition.primaryKey === null) memoryRow['_pk'] = newMemoryId;
+  else if (memoryDefinition.primaryKey === 'id') memoryRow['id'] = newMemoryId;
+  if (memoryDefinition.name === 'DecisionRecord') memoryRow['choice'] ??= content;
+  if (takesColumn(embeddingColumn)) {
+    const contentVector = await vectorOf(verbCall, content, memoryNotices);
+    if (contentVector !== null) memoryRow[embeddingColumn] = contentVector;
   }
-  const { primaryKey } = definition;
-  const declared = primaryKey === null ? null : row[primaryKey];
-  const key = typeof declared === 'string' ? declared : id;
-  const sources = [...(derived_from ?? []), ...(supersedes === undefined ? [] : [supersedes])];
-  return { row, subject: await carrySubject(verbCall, row, { definition, key, sources }) };
+  const { primaryKey } = memoryDefinition;
+  const declaredKey = primaryKey === null ? null : memoryRow[primaryKey];
+  const memoryKey = typeof declaredKey === 'string' ? declaredKey : newMemoryId;
+  const derivedSources = [...(derived_from ?? []), ...(supersedes === undefined ? [] : [supersedes])];
+  return {
+    row: memoryRow,
+    subject: await carrySubject(verbCall, memoryRow, { definition: memoryDefinition, key: memoryKey, sources: derivedSources }),
+  };
 }
 
-const given = { content: 1, session_id: 1, confidence: 1, memory_class: 1, derived_from: 1, supersedes: 1, tool_call_id: 1 };
+const argumentFields = {
+  content: 1,
+  session_id: 1,
+  confidence: 1,
+  memory_class: 1,
+  derived_from: 1,
+  supersedes: 1,
+  tool_call_id: 1,
+};
 
 /** AgentSessions that begin with these items. Source: specification, "Memory types". */
-export async function sessionSteps(verbCall: VerbCall, items: readonly Pick<Item, 'session_id'>[]): Promise<readonly PutRows[]> {
-  const named = [...new Set(items.flatMap(({ session_id: id }) => id ?? []))];
-  if (named.length === 0) return [];
-  const { path } = verbCall.invocation.caller;
-  const marks = named.map((_, i) => `$${i + 1}`).join(', ');
-  const known = await verbCall.ask(`SELECT _pk, namespace_path FROM AgentSession WHERE _pk IN (${marks})`, named);
-  const begun = new Set(known.filter((row) => row['namespace_path'] === path).map((row) => row['_pk']));
-  const rows = named.filter((id) => !begun.has(id)).map((id) => ({ _pk: id, session_id: id }));
-  if (rows.length === 0) return [];
-  return [putting({ definition: verbCall.type('AgentSession'), rows, provenance: verbCall.provenance() })];
+export async function sessionSteps(
+  verbCall: VerbCall,
+  sessionItems: readonly Pick<RememberedItem, 'session_id'>[],
+): Promise<readonly PutRows[]> {
+  const agentSessionIds = [...new Set(sessionItems.flatMap(({ session_id: agentSessionId }) => agentSessionId ?? []))];
+  if (agentSessionIds.length === 0) return [];
+  const { path: callerPath } = verbCall.invocation.caller;
+  const sessionMarks = agentSessionIds.map((_, i) => `$${i + 1}`).join(', ');
+  const knownSessions = await verbCall.ask(
+    `SELECT _pk, namespace_path FROM AgentSession WHERE _pk IN (${sessionMarks})`,
+    agentSessionIds,
+  );
+  const begunSessions = new Set(
+    knownSessions.filter((sessionRow) => sessionRow['namespace_path'] === callerPath).map((sessionRow) => sessionRow['_pk']),
+  );
+  const newSessionRows = agentSessionIds
+    .filter((agentSessionId) => !begunSessions.has(agentSessionId))
+    .map((agentSessionId) => ({ _pk: agentSessionId, session_id: agentSessionId }));
+  if (newSessionRows.length === 0) return [];
+  return [putting({ definition: verbCall.type('AgentSession'), rows: newSessionRows, provenance: verbCall.provenance() })];
 }

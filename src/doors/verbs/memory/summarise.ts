@@ -17,14 +17,14 @@ import { rank, recallInput } from './recall-ranking.ts';
 import { sessionSteps, storing } from './remember.ts';
 
 /** A change of it gives other summaries. */
-const method = 'extractive-v1';
-const sourcesMax = 200;
-const sentencesMax = 150;
+const summaryMethod = 'extractive-v1';
+const summarySourcesMax = 200;
+const summarySentencesMax = 150;
 /** The share of a sentence's score that TextRank takes from its neighbours. */
-const damping = 0.85;
-const rounds = 20;
+const sentenceRankDamping = 0.85;
+const sentenceRankRounds = 20;
 
-const memoryClass = 'summary';
+const summaryClass = 'summary';
 
 export const summarise = verb({
   name: 'summarise',
@@ -50,85 +50,102 @@ export const summarise = verb({
   tool: { title: 'Summarise', readOnly: false },
   contents: [],
   example: { session_id: 's1' },
-  run: async (verbCall, input) => {
-    const named = input.session_id ?? input.session;
-    if (named === undefined && input.topic === undefined) {
+  run: async (verbCall, summariseInput) => {
+    const agentSession = summariseInput.session_id ?? summariseInput.session;
+    if (agentSession === undefined && summariseInput.topic === undefined) {
       throw new ServiceError('REL_INVALID', 'session_id: say which session, or give a topic');
     }
-    const { snapshot } = verbCall;
-    const asked = recallInput.parse({ query: input.topic, session_id: named, top_k: sourcesMax });
-    const ask: Parameters<typeof rank>[2]['ask'] = (sql, values, time) => verbCall.ask(sql, values, time);
-    const { memories } = await rank(asked, snapshot.instant, { snapshot, ask, vector: null, tokens: null });
+    const { snapshot: summarySnapshot } = verbCall;
+    const recallRequest = recallInput.parse({ query: summariseInput.topic, session_id: agentSession, top_k: summarySourcesMax });
+    const askRecall: Parameters<typeof rank>[2]['ask'] = (recallSql, recallValues, recallTime) =>
+      verbCall.ask(recallSql, recallValues, recallTime);
+    const { memories: recalledMemories } = await rank(recallRequest, summarySnapshot.instant, {
+      snapshot: summarySnapshot,
+      ask: askRecall,
+      vector: null,
+      tokens: null,
+    });
     // A summary of summaries would say old things as if they were new.
-    const sources = memories.filter(({ row }) => row['memory_class'] !== memoryClass);
-    const sentences = sources
-      .map(({ row }) => row)
-      .sort(byTime)
-      .flatMap((row, sourceNumber) => sentencesOf(row).map((text) => ({ text, sourceNumber })))
-      .slice(-sentencesMax);
-    const summary = chooseSentences(sentences, input.max_sentences).join(' ');
-    const ids = sources.map(({ key }) => key);
-    if (summary === '') return { id: null, summary, source_ids: ids, method };
-    const id = verbCall.parts.ids.next();
-    const least = Math.min(...sources.map(({ row }) => (typeof row['confidence'] === 'number' ? row['confidence'] : 1)));
-    const item = {
-      content: summary,
-      confidence: least,
+    const summarySources = recalledMemories.filter(({ row: memoryRow }) => memoryRow['memory_class'] !== summaryClass);
+    const sourceSentences = summarySources
+      .map(({ row: memoryRow }) => memoryRow)
+      .sort(compareMemoryTimes)
+      .flatMap((memoryRow, sourceNumber) =>
+        memorySentences(memoryRow).map((sentenceText) => ({ text: sentenceText, sourceNumber })),
+      )
+      .slice(-summarySentencesMax);
+    const summaryText = chooseSentences(sourceSentences, summariseInput.max_sentences).join(' ');
+    const sourceIds = summarySources.map(({ key: sourceKey }) => sourceKey);
+    if (summaryText === '') return { id: null, summary: summaryText, source_ids: sourceIds, method: summaryMethod };
+    const episodeId = verbCall.parts.ids.next();
+    const leastConfidence = Math.min(
+      ...summarySources.map(({ row: memoryRow }) => (typeof memoryRow['confidence'] === 'number' ? memoryRow['confidence'] : 1)),
+    );
+    const summaryItem = {
+      content: summaryText,
+      confidence: leastConfidence,
       type: 'MemoryItem',
-      memory_class: memoryClass,
-      derived_from: ids,
-      ...(named !== undefined && { session_id: named }),
+      memory_class: summaryClass,
+      derived_from: sourceIds,
+      ...(agentSession !== undefined && { session_id: agentSession }),
     };
-    const { step } = await storing(verbCall, item, id);
-    verbCall.note({ sessionId: named ?? null, result: { id, source_ids: ids, method } });
-    await verbCall.commit([step, ...(await sessionSteps(verbCall, [item]))]);
-    return { id, summary, source_ids: ids, method };
+    const { step: summaryStep } = await storing(verbCall, summaryItem, episodeId);
+    verbCall.note({ sessionId: agentSession ?? null, result: { id: episodeId, source_ids: sourceIds, method: summaryMethod } });
+    await verbCall.commit([summaryStep, ...(await sessionSteps(verbCall, [summaryItem]))]);
+    return { id: episodeId, summary: summaryText, source_ids: sourceIds, method: summaryMethod };
   },
 });
 
-function byTime(a: VerbRow, b: VerbRow): number {
-  const [one, other] = [a['valid_from'] as bigint, b['valid_from'] as bigint];
-  return one < other ? -1 : one > other ? 1 : String(a['_pk']) < String(b['_pk']) ? -1 : 1;
+function compareMemoryTimes(memoryA: VerbRow, memoryB: VerbRow): number {
+  const [validFromA, validFromB] = [memoryA['valid_from'] as bigint, memoryB['valid_from'] as bigint];
+  return validFromA < validFromB ? -1 : validFromA > validFromB ? 1 : String(memoryA['_pk']) < String(memoryB['_pk']) ? -1 : 1;
 }
 
-const segmenter = new Intl.Segmenter('en', { granularity: 'sentence' });
+const sentenceSegmenter = new Intl.Segmenter('en', { granularity: 'sentence' });
 
-function sentencesOf(row: VerbRow): string[] {
-  const content = textOf(row['content']) ?? '';
-  return [...segmenter.segment(content)].map(({ segment }) => segment.trim()).filter((text) => text !== '');
+function memorySentences(memoryRow: VerbRow): string[] {
+  const memoryText = textOf(memoryRow['content']) ?? '';
+  return [...sentenceSegmenter.segment(memoryText)]
+    .map(({ segment: sentenceSegment }) => sentenceSegment.trim())
+    .filter((sentenceText) => sentenceText !== '');
 }
 
-interface Sentence {
+interface MemorySentence {
   readonly text: string;
   readonly sourceNumber: number;
 }
 
-function chooseSentences(sentences: readonly Sentence[], most: number): readonly string[] {
-  const vectors = sentences.map(({ text }) => {
-    const vector = new Float64Array(hashedDims);
-    addHashed(text, vector);
-    return vector;
+function chooseSentences(sourceSentences: readonly MemorySentence[], sentenceCount: number): readonly string[] {
+  const sentenceVectors = sourceSentences.map(({ text: sentenceText }) => {
+    const sentenceVector = new Float64Array(hashedDims);
+    addHashed(sentenceText, sentenceVector);
+    return sentenceVector;
   });
-  const alike = vectors.map((vector, i) => vectors.map((other, j) => (i === j ? 0 : Math.max(0, cosineOf(vector, other)))));
-  const weights = alike.map((row) => row.reduce((sum, value) => sum + value, 0));
-  let scores = sentences.map(() => 1);
-  for (let round = 0; round < rounds; round++) {
-    const before = scores;
-    scores = sentences.map((_, i) => {
-      let sum = 0;
-      for (let j = 0; j < before.length; j++) if (weights[j]! > 0) sum += (alike[j]![i]! / weights[j]!) * before[j]!;
-      return 1 - damping + damping * sum;
+  const sentenceSimilarity = sentenceVectors.map((sentenceVector, i) =>
+    sentenceVectors.map((otherVector, j) => (i === j ? 0 : Math.max(0, cosineOf(sentenceVector, otherVector)))),
+  );
+  const similarityWeights = sentenceSimilarity.map((similarityRow) =>
+    similarityRow.reduce((scoreSum, similarity) => scoreSum + similarity, 0),
+  );
+  let sentenceScores = sourceSentences.map(() => 1);
+  for (let rankRound = 0; rankRound < sentenceRankRounds; rankRound++) {
+    const scoresBefore = sentenceScores;
+    sentenceScores = sourceSentences.map((_, i) => {
+      let scoreSum = 0;
+      for (let j = 0; j < scoresBefore.length; j++)
+        if (similarityWeights[j]! > 0) scoreSum += (sentenceSimilarity[j]![i]! / similarityWeights[j]!) * scoresBefore[j]!;
+      return 1 - sentenceRankDamping + sentenceRankDamping * scoreSum;
     });
   }
-  const newest = Math.max(1, ...sentences.map(({ sourceNumber: place }) => place));
-  const seen = new Set<string>();
-  return scores
-    .map((score, i) => ({ i, score: score * (0.5 + (0.5 * sentences[i]!.sourceNumber) / newest) }))
-    .sort((a, b) => b.score - a.score || a.i - b.i)
-    .filter(({ i }) => !seen.has(sentences[i]!.text) && seen.add(sentences[i]!.text))
-    .slice(0, most)
-    .sort((a, b) => a.i - b.i)
-    .map(({ i }) => sentences[i]!.text);
+  const newestOrdinal = Math.max(1, ...sourceSentences.map(({ sourceNumber: sourceOrdinal }) => sourceOrdinal));
+  const chosenTexts = new Set<string>();
+  return sentenceScores
+    .map((sentenceScore, i) => ({ i, score: sentenceScore * (0.5 + (0.5 * sourceSentences[i]!.sourceNumber) / newestOrdinal) }))
+    .sort((sentenceA, sentenceB) => sentenceB.score - sentenceA.score || sentenceA.i - sentenceB.i)
+    .filter(({ i }) => !chosenTexts.has(sourceSentences[i]!.text) && chosenTexts.add(sourceSentences[i]!.text))
+    .slice(0, sentenceCount)
+    .sort((sentenceA, sentenceB) => sentenceA.i - sentenceB.i)
+    .map(({ i }) => sourceSentences[i]!.text);
 }
 
 export const episodesIn = verb({
@@ -158,51 +175,62 @@ export const episodesIn = verb({
   http: [{ method: 'GET', url: '/memory/episodes' }],
   tool: { title: 'Episodes', readOnly: true },
   example: { session_id: 's1' },
-  run: async (verbCall, { session_id: named, limit }) => {
-    const where = named === undefined ? 'session_id IS NOT NULL' : 'session_id = $1';
-    const values = named === undefined ? [] : [named];
-    const sessions = await sessionsOf(verbCall, where, values);
-    const stored = await verbCall.ask(
-      `SELECT * FROM Episode WHERE ${where} ORDER BY valid_from, _pk LIMIT ${episodesMax}`,
-      values,
+  run: async (verbCall, { session_id: agentSession, limit: episodeLimit }) => {
+    const episodeWhere = agentSession === undefined ? 'session_id IS NOT NULL' : 'session_id = $1';
+    const episodeValues = agentSession === undefined ? [] : [agentSession];
+    const episodeSessionFigures = await episodeSessions(verbCall, episodeWhere, episodeValues);
+    const storedEpisodes = await verbCall.ask(
+      `SELECT * FROM Episode WHERE ${episodeWhere} ORDER BY valid_from, _pk LIMIT ${episodeRowsMax}`,
+      episodeValues,
     );
-    const ofStored = new Set(stored.map((row) => String(row['session_id'])));
-    const all = [
-      ...stored.map((row) => ({
-        id: String(row['_pk']),
-        session_ids: [String(row['session_id'])],
-        valid_from: row['valid_from'] as bigint,
-        valid_to: row['valid_to'] as bigint,
-        item_count: sessions.get(String(row['session_id']))?.items ?? 0,
-        summary: textOf(row['title']),
+    const storedSessionIds = new Set(storedEpisodes.map((memoryRow) => String(memoryRow['session_id'])));
+    const allEpisodes = [
+      ...storedEpisodes.map((memoryRow) => ({
+        id: String(memoryRow['_pk']),
+        session_ids: [String(memoryRow['session_id'])],
+        valid_from: memoryRow['valid_from'] as bigint,
+        valid_to: memoryRow['valid_to'] as bigint,
+        item_count: episodeSessionFigures.get(String(memoryRow['session_id']))?.items ?? 0,
+        summary: textOf(memoryRow['title']),
       })),
-      ...[...sessions]
-        .filter(([id]) => !ofStored.has(id))
-        .map(([id, { items, from, to }]) => ({
-          id,
-          session_ids: [id],
-          valid_from: from,
-          valid_to: to,
-          item_count: items,
+      ...[...episodeSessionFigures]
+        .filter(([episodeId]) => !storedSessionIds.has(episodeId))
+        .map(([episodeId, { items: sessionItems, from: sessionStart, to: sessionEnd }]) => ({
+          id: episodeId,
+          session_ids: [episodeId],
+          valid_from: sessionStart,
+          valid_to: sessionEnd,
+          item_count: sessionItems,
           summary: null as string | null,
         })),
-    ].sort((a, b) => (a.valid_from < b.valid_from ? -1 : a.valid_from > b.valid_from ? 1 : a.id < b.id ? -1 : 1));
-    const episodes = all.slice(0, limit);
-    const summaries = await summariesOf(
+    ].sort((episodeA, episodeB) =>
+      episodeA.valid_from < episodeB.valid_from
+        ? -1
+        : episodeA.valid_from > episodeB.valid_from
+          ? 1
+          : episodeA.id < episodeB.id
+            ? -1
+            : 1,
+    );
+    const listedEpisodes = allEpisodes.slice(0, episodeLimit);
+    const summaryBySession = await sessionSummaries(
       verbCall,
-      episodes.filter(({ summary }) => summary === null).map(({ id }) => id),
+      listedEpisodes.filter(({ summary: summaryText }) => summaryText === null).map(({ id: episodeId }) => episodeId),
     );
     return {
-      episodes: episodes.map((each) => ({ ...each, summary: each.summary ?? summaries.get(each.id) ?? null })),
-      total: all.length,
+      episodes: listedEpisodes.map((listedEpisode) => ({
+        ...listedEpisode,
+        summary: listedEpisode.summary ?? summaryBySession.get(listedEpisode.id) ?? null,
+      })),
+      total: allEpisodes.length,
     };
   },
 });
 
 /** Sessions, or stored episodes, that one call looks through. */
-const episodesMax = 100_000;
+const episodeRowsMax = 100_000;
 /** Ids that one question names. */
-const idsAtOnce = 500;
+const sessionIdsAtOnce = 500;
 
 interface SessionFigures {
   readonly items: number;
@@ -211,71 +239,89 @@ interface SessionFigures {
 }
 
 /** Sessions with a memory that is shown. Those in which one is hidden are counted one by one. */
-async function sessionsOf(
+async function episodeSessions(
   verbCall: VerbCall,
-  where: string,
-  values: readonly Literal[],
+  episodeWhere: string,
+  episodeValues: readonly Literal[],
 ): Promise<ReadonlyMap<string, SessionFigures>> {
-  const columns = 'COUNT(*) AS items, MIN(valid_from) AS first, MAX(valid_to) AS last';
-  const counted = await verbCall.ask(
-    `SELECT session_id, ${columns} FROM MemoryItem WHERE ${where} GROUP BY session_id LIMIT ${episodesMax}`,
-    values,
+  const figureColumns = 'COUNT(*) AS items, MIN(valid_from) AS first, MAX(valid_to) AS last';
+  const sessionCounts = await verbCall.ask(
+    `SELECT session_id, ${figureColumns} FROM MemoryItem WHERE ${episodeWhere} GROUP BY session_id LIMIT ${episodeRowsMax}`,
+    episodeValues,
   );
-  const sessions = new Map<string, SessionFigures>(
-    counted.map((row) => [
-      String(row['session_id']),
-      { items: Number(row['items']), from: row['first'] as bigint, to: row['last'] as bigint },
+  const figuresBySession = new Map<string, SessionFigures>(
+    sessionCounts.map((sessionRow) => [
+      String(sessionRow['session_id']),
+      { items: Number(sessionRow['items']), from: sessionRow['first'] as bigint, to: sessionRow['last'] as bigint },
     ]),
   );
-  const hidden = await hiddenMemories(verbCall);
-  const keys = [...new Set([...hidden].map((key) => (parseExactJson(key) as [unknown, string])[1]))];
-  const touched = new Set<string>();
-  for (const rows of await inPieces(verbCall, 'SELECT session_id FROM MemoryItem WHERE _pk', keys)) {
-    for (const row of rows) touched.add(String(row['session_id']));
+  const quarantined = await hiddenMemories(verbCall);
+  const quarantinedMemoryKeys = [
+    ...new Set([...quarantined].map((quarantineKey) => (parseExactJson(quarantineKey) as [unknown, string])[1])),
+  ];
+  const touchedSessions = new Set<string>();
+  for (const memoryRows of await askByIdChunks(verbCall, 'SELECT session_id FROM MemoryItem WHERE _pk', quarantinedMemoryKeys)) {
+    for (const sessionRow of memoryRows) touchedSessions.add(String(sessionRow['session_id']));
   }
-  const again = [...touched].filter((id) => sessions.delete(id));
-  for (const rows of await inPieces(
+  const recountedSessions = [...touchedSessions].filter((agentSessionId) => figuresBySession.delete(agentSessionId));
+  for (const rows of await askByIdChunks(
     verbCall,
     'SELECT _pk, namespace_path, session_id, valid_from, valid_to FROM MemoryItem WHERE session_id',
-    again,
+    recountedSessions,
   )) {
-    const visibleRows = rows.filter((row) => !hidden.has(keyOf(row['namespace_path'], row['_pk'])));
-    for (const [id, of] of groupBy(visibleRows, (row) => String(row['session_id']))) {
-      const from = of.reduce(
-        (first, row) => ((row['valid_from'] as bigint) < first ? (row['valid_from'] as bigint) : first),
+    const visibleRows = rows.filter((sessionRow) => !quarantined.has(keyOf(sessionRow['namespace_path'], sessionRow['_pk'])));
+    for (const [agentSessionId, sessionMemories] of groupBy(visibleRows, (sessionRow) => String(sessionRow['session_id']))) {
+      const sessionStart = sessionMemories.reduce(
+        (earliestStart, sessionRow) =>
+          (sessionRow['valid_from'] as bigint) < earliestStart ? (sessionRow['valid_from'] as bigint) : earliestStart,
         I64_MAX,
       );
-      const to = of.reduce((last, row) => ((row['valid_to'] as bigint) > last ? (row['valid_to'] as bigint) : last), 0n);
-      sessions.set(id, { items: of.length, from, to });
+      const sessionEnd = sessionMemories.reduce(
+        (latestEnd, sessionRow) =>
+          (sessionRow['valid_to'] as bigint) > latestEnd ? (sessionRow['valid_to'] as bigint) : latestEnd,
+        0n,
+      );
+      figuresBySession.set(agentSessionId, { items: sessionMemories.length, from: sessionStart, to: sessionEnd });
     }
   }
-  return sessions;
+  return figuresBySession;
 }
 
 /** The last summary of each session. */
-async function summariesOf(verbCall: VerbCall, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
-  const hidden = await hiddenMemories(verbCall);
+async function sessionSummaries(verbCall: VerbCall, agentSessionIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const quarantined = await hiddenMemories(verbCall);
   const lastSummaries = new Map<string, string>();
-  const sql = `SELECT _pk, namespace_path, session_id, content FROM MemoryItem WHERE memory_class = '${memoryClass}' AND session_id`;
-  for (const rows of await inPieces(verbCall, sql, ids, ' ORDER BY valid_from, _pk')) {
-    for (const row of rows) {
-      const content = textOf(row['content']);
-      if (content !== null && !hidden.has(keyOf(row['namespace_path'], row['_pk'])))
-        lastSummaries.set(String(row['session_id']), content);
+  const summarySql = `SELECT _pk, namespace_path, session_id, content FROM MemoryItem WHERE memory_class = '${summaryClass}' AND session_id`;
+  for (const summaryRows of await askByIdChunks(verbCall, summarySql, agentSessionIds, ' ORDER BY valid_from, _pk')) {
+    for (const summaryRow of summaryRows) {
+      const summaryText = textOf(summaryRow['content']);
+      if (summaryText !== null && !quarantined.has(keyOf(summaryRow['namespace_path'], summaryRow['_pk'])))
+        lastSummaries.set(String(summaryRow['session_id']), summaryText);
     }
   }
   return lastSummaries;
 }
 
 const hiddenMemories = (verbCall: VerbCall) =>
-  quarantinedKeys((sql, given, time) => verbCall.ask(sql, given, time), 'MemoryItem', 'current');
+  quarantinedKeys(
+    (quarantineSql, quarantineValues, quarantineTime) => verbCall.ask(quarantineSql, quarantineValues, quarantineTime),
+    'MemoryItem',
+    'current',
+  );
 
 /** Answers to the question for so many ids at a time. */
-async function inPieces(verbCall: VerbCall, sql: string, ids: readonly string[], rest = ''): Promise<readonly VerbRow[][]> {
-  const answers: VerbRow[][] = [];
-  for (let first = 0; first < ids.length; first += idsAtOnce) {
-    const some = ids.slice(first, first + idsAtOnce);
-    answers.push(await verbCall.ask(`${sql} IN (${some.map((_, i) => `$${i + 1}`).join(', ')})${rest}`, some));
+async function askByIdChunks(
+  verbCall: VerbCall,
+  chunkSql: string,
+  soughtIds: readonly string[],
+  orderClause = '',
+): Promise<readonly VerbRow[][]> {
+  const chunkAnswers: VerbRow[][] = [];
+  for (let firstId = 0; firstId < soughtIds.length; firstId += sessionIdsAtOnce) {
+    const someIds = soughtIds.slice(firstId, firstId + sessionIdsAtOnce);
+    chunkAnswers.push(
+      await verbCall.ask(`${chunkSql} IN (${someIds.map((_, i) => `$${i + 1}`).join(', ')})${orderClause}`, someIds),
+    );
   }
-  return answers;
+  return chunkAnswers;
 }

@@ -14,8 +14,8 @@ export function cellAt(vector: Vector, row: number, type: ColumnType): Value | u
     case 'i32':
     case 'f64':
     case 'i64': {
-      const integer = BigInt(vector.values[row]!);
-      return type === 'timestamp' ? instantOf(integer) : integer;
+      const cellInteger = BigInt(vector.values[row]!);
+      return type === 'timestamp' ? instantOf(cellInteger) : cellInteger;
     }
     case 'bool':
       return vector.values[row] === 1;
@@ -29,11 +29,11 @@ export function cellAt(vector: Vector, row: number, type: ColumnType): Value | u
   }
 }
 
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+const cellTextDecoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 export function textAt({ heap, offsets }: Extract<Vector, { kind: 'text' }>, row: number): string {
   // A decoder takes no shared memory.
-  return decoder.decode(heap.slice(offsets[row]!, offsets[row + 1]!));
+  return cellTextDecoder.decode(heap.slice(offsets[row]!, offsets[row + 1]!));
 }
 
 /** Milliseconds of the i64 nanoseconds whose words are (low, high), rounded down: exact, without a bigint. */

@@ -18,79 +18,81 @@ const rememberedTexts = 4096;
 
 export class ColumnClasses implements Feature {
   readonly columns: readonly string[];
-  readonly #type: ColumnType;
-  readonly #atoms: readonly Expr[];
-  readonly #states: Uint8Array[] = [];
-  readonly #labels = new Map<string, number>();
+  readonly #columnType: ColumnType;
+  readonly #columnAtoms: readonly Expr[];
+  readonly #statesByLabel: Uint8Array[] = [];
+  readonly #labelsBySignature = new Map<string, number>();
   /** Constants that texts are compared with; null where atoms ask more than that. */
-  readonly #constants: readonly string[] | null;
-  readonly #ofCodes = new WeakMap<Dictionary, Int32Array>();
-  readonly #ofTexts = new Map<string, number>();
-  readonly #ofNull: number;
-  readonly #bounds: Bounds | null;
+  readonly #comparedTexts: readonly string[] | null;
+  readonly #labelsByDictionary = new WeakMap<Dictionary, Int32Array>();
+  readonly #labelsByText = new Map<string, number>();
+  readonly #nullLabel: number;
+  readonly #cutBounds: Bounds | null;
   readonly #presenceOnly: boolean;
-  #texts: ConstantTexts | undefined;
+  #constantTextLabels: ConstantTexts | undefined;
 
-  constructor(name: string, type: ColumnType, atoms: readonly Expr[]) {
+  constructor(name: string, type: ColumnType, columnAtoms: readonly Expr[]) {
     this.columns = [name];
-    this.#type = type;
-    this.#atoms = atoms;
-    this.#presenceOnly = atoms.every(({ op }) => op === 'present');
-    const compared = comparedWith(atoms);
-    this.#constants = compared?.filter((constant) => typeof constant === 'string') ?? null;
-    this.#ofNull = this.#learn(undefined);
+    this.#columnType = type;
+    this.#columnAtoms = columnAtoms;
+    this.#presenceOnly = columnAtoms.every(({ op }) => op === 'present');
+    const comparedConstants = comparedWith(columnAtoms);
+    this.#comparedTexts = comparedConstants?.filter((constant) => typeof constant === 'string') ?? null;
+    this.#nullLabel = this.#learnLabel(undefined);
     const isNumber = type === 'integer' || type === 'timestamp';
-    this.#bounds = isNumber && !this.#presenceOnly ? this.#boundsOf(atoms) : null;
+    this.#cutBounds = isNumber && !this.#presenceOnly ? this.#boundsOfAtoms(columnAtoms) : null;
   }
 
   get size(): number {
-    return this.#states.length;
+    return this.#statesByLabel.length;
   }
 
   statesOf(label: number): Uint8Array {
-    return this.#states[label]!;
+    return this.#statesByLabel[label]!;
   }
 
-  classify([vector]: readonly Vector[], rows: Rows, shift: number, out: Int32Array): void {
+  classify([vector]: readonly Vector[], rows: Rows, shift: number, classesOut: Int32Array): void {
     assert(vector !== undefined, 'a column for the condition');
     const { selection, first, count } = rows;
-    const ofNull = this.#ofNull << shift;
+    const shiftedNullLabel = this.#nullLabel << shift;
     if (vector.kind === 'null') {
-      for (let k = 0; k < count; k++) out[k]! |= ofNull;
+      for (let k = 0; k < count; k++) classesOut[k]! |= shiftedNullLabel;
       return;
     }
     const { nulls } = vector;
     const isNull = (row: number): boolean => nulls !== null && nulls[row] === 1;
     if (this.#presenceOnly) {
-      const present = this.#labelOf(this.#atoms.map(() => IS_TRUE)) << shift;
-      for (let k = 0; k < count; k++) out[k]! |= isNull(selection === null ? first + k : selection[k]!) ? ofNull : present;
+      const presentLabel = this.#labelOfStates(this.#columnAtoms.map(() => IS_TRUE)) << shift;
+      for (let k = 0; k < count; k++)
+        classesOut[k]! |= isNull(selection === null ? first + k : selection[k]!) ? shiftedNullLabel : presentLabel;
       return;
     }
     switch (vector.kind) {
       case 'dict': {
-        const table = this.tableOf(vector.dictionary);
-        classifyCodes(vector, { table, ofNull: this.#ofNull }, rows, shift, out);
+        const codeLabels = this.tableOf(vector.dictionary);
+        classifyCodes(vector, { table: codeLabels, ofNull: this.#nullLabel }, rows, shift, classesOut);
         return;
       }
       case 'bool': {
         const { values } = vector;
-        const [no, yes] = [this.#learn(false) << shift, this.#learn(true) << shift];
+        const [falseLabel, trueLabel] = [this.#learnLabel(false) << shift, this.#learnLabel(true) << shift];
         for (let k = 0; k < count; k++) {
           const row = selection === null ? first + k : selection[k]!;
-          out[k]! |= nulls !== null && nulls[row] === 1 ? ofNull : values[row] === 1 ? yes : no;
+          classesOut[k]! |= nulls !== null && nulls[row] === 1 ? shiftedNullLabel : values[row] === 1 ? trueLabel : falseLabel;
         }
         return;
       }
       case 'text':
-        this.#classifyTexts(vector, rows, shift, out);
+        this.#classifyTexts(vector, rows, shift, classesOut);
         return;
       case 'i32':
       case 'f64':
-        this.#bounds!.classify(vector.values, nulls, this.#ofNull, rows, shift, out);
+        this.#cutBounds!.classify(vector.values, nulls, this.#nullLabel, rows, shift, classesOut);
         return;
       case 'i64':
-        if (this.#type === 'timestamp') this.#bounds!.classifyInstants(vector.values, nulls, this.#ofNull, rows, shift, out);
-        else this.#bounds!.classifyWide(vector.values, nulls, this.#ofNull, rows, shift, out);
+        if (this.#columnType === 'timestamp')
+          this.#cutBounds!.classifyInstants(vector.values, nulls, this.#nullLabel, rows, shift, classesOut);
+        else this.#cutBounds!.classifyWide(vector.values, nulls, this.#nullLabel, rows, shift, classesOut);
         return;
       case 'vec':
         assert(false, 'no condition compares vectors');
@@ -101,80 +103,86 @@ export class ColumnClasses implements Feature {
     vector: Extract<Vector, { kind: 'text' }>,
     { selection, first, count }: Rows,
     shift: number,
-    out: Int32Array,
+    classesOut: Int32Array,
   ): void {
     const { nulls } = vector;
-    const constants = this.#constantTexts();
+    const constantTexts = this.#constantTexts();
     for (let k = 0; k < count; k++) {
       const row = selection === null ? first + k : selection[k]!;
-      if (nulls !== null && nulls[row] === 1) out[k]! |= this.#ofNull << shift;
-      else out[k]! |= (constants === null ? this.#labelOfText(textAt(vector, row)) : constants.labelOf(vector, row)) << shift;
+      if (nulls !== null && nulls[row] === 1) classesOut[k]! |= this.#nullLabel << shift;
+      else
+        classesOut[k]! |=
+          (constantTexts === null ? this.#labelOfText(textAt(vector, row)) : constantTexts.labelOf(vector, row)) << shift;
     }
   }
 
   #constantTexts(): ConstantTexts | null {
-    if (this.#constants === null) return null;
-    this.#texts ??= new ConstantTexts(
-      this.#constants.map((text) => [text, this.#learn(text)]),
-      this.#learn(otherThan(this.#constants)),
+    if (this.#comparedTexts === null) return null;
+    this.#constantTextLabels ??= new ConstantTexts(
+      this.#comparedTexts.map((text) => [text, this.#learnLabel(text)]),
+      this.#learnLabel(textOtherThan(this.#comparedTexts)),
     );
-    return this.#texts;
+    return this.#constantTextLabels;
   }
 
   #labelOfText(text: string): number {
-    const textClass = this.#ofTexts.get(text);
+    const textClass = this.#labelsByText.get(text);
     if (textClass !== undefined) return textClass;
-    const label = this.#learn(text);
-    if (this.#ofTexts.size < rememberedTexts) this.#ofTexts.set(text, label);
+    const label = this.#learnLabel(text);
+    if (this.#labelsByText.size < rememberedTexts) this.#labelsByText.set(text, label);
     return label;
   }
 
   get ofNull(): number {
-    return this.#ofNull;
+    return this.#nullLabel;
   }
 
   /** Codes to classes. A dictionary grows, and its codes keep their meaning. */
   tableOf(dictionary: Dictionary): Int32Array {
-    const known = this.#ofCodes.get(dictionary);
-    if (known !== undefined && known.length >= dictionary.size) return known;
-    const table = new Int32Array(dictionary.size);
-    if (this.#constants !== null) {
-      table.fill(this.#learn(otherThan(this.#constants)));
-      for (const text of this.#constants) {
+    const rememberedLabels = this.#labelsByDictionary.get(dictionary);
+    if (rememberedLabels !== undefined && rememberedLabels.length >= dictionary.size) return rememberedLabels;
+    const codeLabels = new Int32Array(dictionary.size);
+    if (this.#comparedTexts !== null) {
+      codeLabels.fill(this.#learnLabel(textOtherThan(this.#comparedTexts)));
+      for (const text of this.#comparedTexts) {
         const code = dictionary.codeOf(text);
-        if (code >= 0) table[code] = this.#learn(text);
+        if (code >= 0) codeLabels[code] = this.#learnLabel(text);
       }
     } else {
-      if (known !== undefined) table.set(known);
-      for (let code = known?.length ?? 0; code < table.length; code++) table[code] = this.#learn(dictionary.text(code));
+      if (rememberedLabels !== undefined) codeLabels.set(rememberedLabels);
+      for (let code = rememberedLabels?.length ?? 0; code < codeLabels.length; code++)
+        codeLabels[code] = this.#learnLabel(dictionary.text(code));
     }
-    this.#ofCodes.set(dictionary, table);
-    return table;
+    this.#labelsByDictionary.set(dictionary, codeLabels);
+    return codeLabels;
   }
 
-  #boundsOf(atoms: readonly Expr[]): Bounds {
+  #boundsOfAtoms(atoms: readonly Expr[]): Bounds {
     const cuts = new Set<bigint>();
     for (const constant of comparedWith(atoms) ?? []) {
-      const at = typeof constant === 'bigint' ? constant : constant instanceof Instant ? constant.ms : undefined;
-      if (at !== undefined) cuts.add(at).add(at + 1n);
+      const cutAt = typeof constant === 'bigint' ? constant : constant instanceof Instant ? constant.ms : undefined;
+      if (cutAt !== undefined) cuts.add(cutAt).add(cutAt + 1n);
     }
-    const ascending = [...cuts].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
-    const example = (at: bigint): Value => (this.#type === 'timestamp' ? new Instant(at) : at);
-    const labels = [this.#learn(example((ascending[0] ?? 0n) - 1n)), ...ascending.map((cut) => this.#learn(example(cut)))];
-    return new Bounds(ascending, labels);
+    const ascendingCuts = [...cuts].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+    const exampleCell = (at: bigint): Value => (this.#columnType === 'timestamp' ? new Instant(at) : at);
+    const labels = [
+      this.#learnLabel(exampleCell((ascendingCuts[0] ?? 0n) - 1n)),
+      ...ascendingCuts.map((cut) => this.#learnLabel(exampleCell(cut))),
+    ];
+    return new Bounds(ascendingCuts, labels);
   }
 
-  #learn(value: Value | undefined): number {
-    return this.#labelOf(this.#atoms.map((atom) => stateOf(atom, () => value)));
+  #learnLabel(value: Value | undefined): number {
+    return this.#labelOfStates(this.#columnAtoms.map((atom) => stateOf(atom, () => value)));
   }
 
-  #labelOf(states: readonly number[]): number {
-    const signature = states.join('');
-    let label = this.#labels.get(signature);
+  #labelOfStates(atomStates: readonly number[]): number {
+    const statesSignature = atomStates.join('');
+    let label = this.#labelsBySignature.get(statesSignature);
     if (label === undefined) {
-      label = this.#states.length;
-      this.#labels.set(signature, label);
-      this.#states.push(Uint8Array.from(states));
+      label = this.#statesByLabel.length;
+      this.#labelsBySignature.set(statesSignature, label);
+      this.#statesByLabel.push(Uint8Array.from(atomStates));
     }
     return label;
   }
@@ -183,33 +191,33 @@ export class ColumnClasses implements Feature {
 /** Adds the class of each row's code. */
 function classifyCodes(
   { values: codes, nulls }: Extract<Vector, { kind: 'dict' }>,
-  { table, ofNull }: { readonly table: Int32Array; readonly ofNull: number },
+  { table: codeLabels, ofNull }: { readonly table: Int32Array; readonly ofNull: number },
   { selection, first, count }: Rows,
   shift: number,
-  out: Int32Array,
+  classesOut: Int32Array,
 ): void {
   if (nulls === null && selection === null) {
-    for (let k = 0; k < count; k++) out[k]! |= table[codes[first + k]!]! << shift;
+    for (let k = 0; k < count; k++) classesOut[k]! |= codeLabels[codes[first + k]!]! << shift;
     return;
   }
   for (let k = 0; k < count; k++) {
     const row = selection === null ? first + k : selection[k]!;
-    out[k]! |= (nulls !== null && nulls[row] === 1 ? ofNull : table[codes[row]!]!) << shift;
+    classesOut[k]! |= (nulls !== null && nulls[row] === 1 ? ofNull : codeLabels[codes[row]!]!) << shift;
   }
 }
 
 /** Constants, when atoms ask nothing but how the column compares with constants; else null. */
 export function comparedWith(atoms: readonly Expr[]): readonly Value[] | null {
-  const constants: Value[] = [];
+  const comparedConstants: Value[] = [];
   for (const atom of atoms) {
-    const found = constantsOf(atom);
-    if (found === null) return null;
-    constants.push(...found);
+    const atomConstants = constantsOfAtom(atom);
+    if (atomConstants === null) return null;
+    comparedConstants.push(...atomConstants);
   }
-  return constants;
+  return comparedConstants;
 }
 
-function constantsOf(atom: Expr): readonly Value[] | null {
+function constantsOfAtom(atom: Expr): readonly Value[] | null {
   switch (atom.op) {
     case 'present':
     case 'column':
@@ -231,6 +239,6 @@ function constantsOf(atom: Expr): readonly Value[] | null {
 }
 
 /** A text that is none of these. */
-function otherThan(constants: readonly string[]): string {
-  return constants.reduce((longest, text) => (text.length > longest.length ? text : longest), '') + '\u0000';
+function textOtherThan(comparedTexts: readonly string[]): string {
+  return comparedTexts.reduce((longest, text) => (text.length > longest.length ? text : longest), '') + '\u0000';
 }

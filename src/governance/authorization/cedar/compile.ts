@@ -36,7 +36,7 @@ export interface RowDecision {
 }
 
 export function decideRows(policies: readonly Policy[], type: TypeDefinition, request: CedarRequest): RowDecision {
-  return rowsOf(residualsOf(policies, { kind: 'row', type }, request), type);
+  return rowDecisionOf(residualsOf(policies, { kind: 'row', type }, request), type);
 }
 
 /**
@@ -44,14 +44,14 @@ export function decideRows(policies: readonly Policy[], type: TypeDefinition, re
  * denied then stay denied for any values of these columns.
  */
 export function decideEarly({ residuals }: RowDecision, type: TypeDefinition, unknown: ReadonlySet<string>): RowDecision {
-  const looks = (left: Expr): boolean =>
+  const readsUnknownColumn = (left: Expr): boolean =>
     !isCertain(left) &&
     compileCondition({ always: false, permits: [left], forbids: [] }, typesOf(type)).columns.some((name) => unknown.has(name));
-  const early = residuals.flatMap((residual): Residual[] => {
-    if (!looks(residual.left)) return [residual];
+  const earlyResiduals = residuals.flatMap((residual): Residual[] => {
+    if (!readsUnknownColumn(residual.left)) return [residual];
     return residual.policy.effect === 'forbid' ? [] : [{ ...residual, left: { op: 'value', value: true } }];
   });
-  return rowsOf(early, type);
+  return rowDecisionOf(earlyResiduals, type);
 }
 
 export interface MaskDecision {
@@ -69,23 +69,23 @@ export function decideMasks(
   request: Omit<CedarRequest, 'action'>,
 ): MaskDecision {
   const forbids = policies.filter(({ effect, actions }) => effect === 'forbid' && (actions === null || actions.has('readCell')));
-  const masks = new Map<string, CellMask>();
-  const residuals: (Residual & { column: string })[] = [];
-  if (forbids.length === 0) return { masks, residuals };
-  const keys = new Set(['_pk', 'id', ...(type.primaryKey === null ? [] : [type.primaryKey])]);
-  const ofKey: Residual[] = [];
-  const hide = (column: string, found: readonly Residual[]): void => {
-    if (found.length === 0) return;
-    residuals.push(...found.map((residual) => ({ ...residual, column })));
-    masks.set(column, strictestOf(found, type));
+  const columnMasks = new Map<string, CellMask>();
+  const maskResiduals: (Residual & { column: string })[] = [];
+  if (forbids.length === 0) return { masks: columnMasks, residuals: maskResiduals };
+  const keyColumns = new Set(['_pk', 'id', ...(type.primaryKey === null ? [] : [type.primaryKey])]);
+  const keyResiduals: Residual[] = [];
+  const maskColumn = (column: string, columnResiduals: readonly Residual[]): void => {
+    if (columnResiduals.length === 0) return;
+    maskResiduals.push(...columnResiduals.map((residual) => ({ ...residual, column })));
+    columnMasks.set(column, strictestMaskOf(columnResiduals, type));
   };
-  for (const column of new Set([...Object.keys(type.properties), ...keys])) {
+  for (const column of new Set([...Object.keys(type.properties), ...keyColumns])) {
     const cellForbids = residualsOf(forbids, { kind: 'cell', type, column }, { ...request, action: 'readCell' });
-    if (keys.has(column)) ofKey.push(...cellForbids);
-    else hide(column, cellForbids);
+    if (keyColumns.has(column)) keyResiduals.push(...cellForbids);
+    else maskColumn(column, cellForbids);
   }
-  for (const column of keys) hide(column, ofKey);
-  return { masks, residuals };
+  for (const column of keyColumns) maskColumn(column, keyResiduals);
+  return { masks: columnMasks, residuals: maskResiduals };
 }
 
 /** Policies for this action that are not false for every row. */
@@ -94,37 +94,38 @@ export function residualsOf(
   resource: Resource,
   asked: Omit<Question, 'resource'>,
 ): readonly Residual[] {
-  const question: Question = { ...asked, resource };
+  const cedarQuestion: Question = { ...asked, resource };
   const residuals: Residual[] = [];
   for (const policy of policies) {
     if (policy.actions !== null && !policy.actions.has(asked.action)) continue;
-    const left = fold(policy.condition, question);
-    if (isFalse(left) || (policy.effect === 'permit' && isError(left))) continue;
-    residuals.push({ policy, left });
+    const foldedCondition = fold(policy.condition, cedarQuestion);
+    if (isFalseExpr(foldedCondition) || (policy.effect === 'permit' && isErrorExpr(foldedCondition))) continue;
+    residuals.push({ policy, left: foldedCondition });
   }
   return residuals;
 }
 
-function rowsOf(residuals: readonly Residual[], type: TypeDefinition): RowDecision {
+function rowDecisionOf(residuals: readonly Residual[], type: TypeDefinition): RowDecision {
   const withEffect = (effect: Policy['effect']): readonly Residual[] =>
     residuals.filter(({ policy }) => policy.effect === effect);
-  const ids = (from: readonly Residual[]): readonly string[] => from.map(({ policy }) => policy.id);
-  const forbids = withEffect('forbid');
-  const permits = withEffect('permit');
-  const denying = forbids.filter(({ left }) => isCertain(left));
-  if (denying.length > 0) return { rows: 'none', residuals, because: ids(denying) };
-  if (permits.length === 0) return { rows: 'none', residuals, because: [] };
-  const allowing = permits.filter(({ left }) => isCertain(left));
-  if (allowing.length > 0 && forbids.length === 0) return { rows: null, residuals, because: ids(allowing) };
-  const rows = compileCondition(
+  const policyIds = (from: readonly Residual[]): readonly string[] => from.map(({ policy }) => policy.id);
+  const forbidResiduals = withEffect('forbid');
+  const permitResiduals = withEffect('permit');
+  const certainForbids = forbidResiduals.filter(({ left }) => isCertain(left));
+  if (certainForbids.length > 0) return { rows: 'none', residuals, because: policyIds(certainForbids) };
+  if (permitResiduals.length === 0) return { rows: 'none', residuals, because: [] };
+  const certainPermits = permitResiduals.filter(({ left }) => isCertain(left));
+  if (certainPermits.length > 0 && forbidResiduals.length === 0)
+    return { rows: null, residuals, because: policyIds(certainPermits) };
+  const rowCondition = compileCondition(
     {
-      always: allowing.length > 0,
-      permits: permits.map(({ left }) => left),
-      forbids: forbids.map(({ left }) => left),
+      always: certainPermits.length > 0,
+      permits: permitResiduals.map(({ left }) => left),
+      forbids: forbidResiduals.map(({ left }) => left),
     },
     typesOf(type),
   );
-  return { rows, residuals, because: [] };
+  return { rows: rowCondition, residuals, because: [] };
 }
 
 /** True in every row, or an error in every row. */
@@ -132,11 +133,11 @@ function isCertain(left: Expr): boolean {
   return left.op === 'value' || left.op === 'error';
 }
 
-function isFalse(left: Expr): boolean {
+function isFalseExpr(left: Expr): boolean {
   return left.op === 'value' && left.value === false;
 }
 
-function isError(left: Expr): boolean {
+function isErrorExpr(left: Expr): boolean {
   return left.op === 'error' || (left.op === 'value' && typeof left.value !== 'boolean');
 }
 
@@ -147,30 +148,32 @@ export const strictness: Readonly<Record<MaskKind, number>> = { redact: 5, null:
  * One mask a column: the strictest of those that may apply, in every row in which any of them does. Masks of one column
  * under different conditions hide more than each alone would, never less.
  */
-function strictestOf(residuals: readonly Residual[], type: TypeDefinition): CellMask {
-  const ordered = residuals.toSorted(
+function strictestMaskOf(residuals: readonly Residual[], type: TypeDefinition): CellMask {
+  const strictestFirst = residuals.toSorted(
     ({ policy: a }, { policy: b }) =>
-      strictness[kindOf(b)] - strictness[kindOf(a)] ||
+      strictness[maskKindOf(b)] - strictness[maskKindOf(a)] ||
       (b.mask?.size ?? 0) - (a.mask?.size ?? 0) ||
-      compareText(kindOf(a), kindOf(b)),
+      compareText(maskKindOf(a), maskKindOf(b)),
   );
-  const strictest = ordered[0]!.policy.mask;
-  const always = ordered.some(({ left }) => isCertain(left));
-  const forbids = ordered.map(({ left }) => left);
+  const strictestMask = strictestFirst[0]!.policy.mask;
+  const isAlwaysMasked = strictestFirst.some(({ left }) => isCertain(left));
+  const maskConditions = strictestFirst.map(({ left }) => left);
   return {
-    kind: strictest?.kind ?? 'redact',
-    ...(strictest?.size === undefined ? {} : { size: strictest.size }),
-    when: always ? null : invert(compileCondition({ always: true, permits: [], forbids }, typesOf(type))),
-    because: ordered.map(({ policy }) => policy.id).join(', '),
+    kind: strictestMask?.kind ?? 'redact',
+    ...(strictestMask?.size === undefined ? {} : { size: strictestMask.size }),
+    when: isAlwaysMasked
+      ? null
+      : invertedCondition(compileCondition({ always: true, permits: [], forbids: maskConditions }, typesOf(type))),
+    because: strictestFirst.map(({ policy }) => policy.id).join(', '),
   };
 }
 
-function kindOf(policy: Policy): MaskKind {
+function maskKindOf(policy: Policy): MaskKind {
   return policy.mask?.kind ?? 'redact';
 }
 
 /** 1 where the condition says 0: a mask is where a forbid is. */
-function invert(condition: RowCondition): RowCondition {
+function invertedCondition(condition: RowCondition): RowCondition {
   return {
     columns: condition.columns,
     key: `not ${condition.key}`,

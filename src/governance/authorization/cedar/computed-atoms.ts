@@ -18,85 +18,86 @@ const INEXACT = 2;
 export class ComputedAtom implements Feature {
   readonly columns: readonly string[];
   readonly size = 3;
-  readonly #atom: Expr;
-  readonly #types: readonly ColumnType[];
-  readonly #comparison: { readonly op: Comparison; readonly left: Expr; readonly right: Expr } | null;
+  readonly #atomExpr: Expr;
+  readonly #atomColumnTypes: readonly ColumnType[];
+  readonly #numericComparison: { readonly op: Comparison; readonly left: Expr; readonly right: Expr } | null;
 
   constructor(atom: Expr, typeOf: (column: string) => ColumnType) {
-    this.#atom = atom;
+    this.#atomExpr = atom;
     this.columns = columnsOf(atom);
-    this.#types = this.columns.map(typeOf);
-    this.#comparison = numericComparison(atom);
+    this.#atomColumnTypes = this.columns.map(typeOf);
+    this.#numericComparison = numericComparison(atom);
   }
 
   statesOf(label: number): Uint8Array {
     return Uint8Array.of(label);
   }
 
-  classify(vectors: readonly Vector[], rows: Rows, shift: number, out: Int32Array): void {
+  classify(vectors: readonly Vector[], rows: Rows, shift: number, classesOut: Int32Array): void {
     const { selection, first, count } = rows;
     let row = 0;
     const cell = (name: string): Value | undefined => {
       const at = this.columns.indexOf(name);
-      return cellAt(vectors[at]!, row, this.#types[at]!);
+      return cellAt(vectors[at]!, row, this.#atomColumnTypes[at]!);
     };
-    if (this.#comparison === null) {
+    if (this.#numericComparison === null) {
       for (let k = 0; k < count; k++) {
         row = selection === null ? first + k : selection[k]!;
-        out[k]! |= stateOf(this.#atom, cell) << shift;
+        classesOut[k]! |= stateOf(this.#atomExpr, cell) << shift;
       }
       return;
     }
-    const { op, left, right } = this.#comparison;
-    const flags = new Uint8Array(count);
-    const a = this.#numbers(left, vectors, rows, flags);
-    const b = this.#numbers(right, vectors, rows, flags);
+    const { op, left, right } = this.#numericComparison;
+    const operandFlags = new Uint8Array(count);
+    const leftNumbers = this.#operandNumbers(left, vectors, rows, operandFlags);
+    const rightNumbers = this.#operandNumbers(right, vectors, rows, operandFlags);
     for (let k = 0; k < count; k++) {
-      let state: number;
-      if (flags[k] === 0) state = holds(op, a[k]!, b[k]!) ? IS_TRUE : IS_FALSE;
-      else if ((flags[k]! & ABSENT) !== 0) state = ERRS;
+      let atomState: number;
+      if (operandFlags[k] === 0) atomState = comparisonHolds(op, leftNumbers[k]!, rightNumbers[k]!) ? IS_TRUE : IS_FALSE;
+      else if ((operandFlags[k]! & ABSENT) !== 0) atomState = ERRS;
       else {
         row = selection === null ? first + k : selection[k]!;
-        state = stateOf(this.#atom, cell);
+        atomState = stateOf(this.#atomExpr, cell);
       }
-      out[k]! |= state << shift;
+      classesOut[k]! |= atomState << shift;
     }
   }
 
-  #numbers(expr: Expr, vectors: readonly Vector[], rows: Rows, flags: Uint8Array): Float64Array {
-    const result = new Float64Array(rows.count);
+  #operandNumbers(expr: Expr, vectors: readonly Vector[], rows: Rows, operandFlags: Uint8Array): Float64Array {
+    const operandNumbers = new Float64Array(rows.count);
     switch (expr.op) {
       case 'value':
-        return result.fill(Number(expr.value instanceof Instant ? expr.value.ms : (expr.value as bigint)));
+        return operandNumbers.fill(Number(expr.value instanceof Instant ? expr.value.ms : (expr.value as bigint)));
       case 'column':
-        loadNumbers(vectors[this.columns.indexOf(expr.name)]!, expr.type, rows, result, flags);
-        return result;
+        loadColumnNumbers(vectors[this.columns.indexOf(expr.name)]!, expr.type, rows, operandNumbers, operandFlags);
+        return operandNumbers;
       case 'negate': {
-        const arg = this.#numbers(expr.arg, vectors, rows, flags);
-        for (let k = 0; k < result.length; k++) result[k] = -arg[k]!;
-        return result;
+        const negatedNumbers = this.#operandNumbers(expr.arg, vectors, rows, operandFlags);
+        for (let k = 0; k < operandNumbers.length; k++) operandNumbers[k] = -negatedNumbers[k]!;
+        return operandNumbers;
       }
       case '+':
       case '-':
       case '*': {
-        const a = this.#numbers(expr.left, vectors, rows, flags);
-        const b = this.#numbers(expr.right, vectors, rows, flags);
+        const a = this.#operandNumbers(expr.left, vectors, rows, operandFlags);
+        const b = this.#operandNumbers(expr.right, vectors, rows, operandFlags);
         const { op } = expr;
-        for (let k = 0; k < result.length; k++) {
-          const of = op === '+' ? a[k]! + b[k]! : op === '-' ? a[k]! - b[k]! : a[k]! * b[k]!;
+        for (let k = 0; k < operandNumbers.length; k++) {
+          const arithmeticResult = op === '+' ? a[k]! + b[k]! : op === '-' ? a[k]! - b[k]! : a[k]! * b[k]!;
           // Rounding never crosses 2^53, so a result below it is exact, and above it nothing is sure.
-          if (!(of <= Number.MAX_SAFE_INTEGER && of >= Number.MIN_SAFE_INTEGER)) flags[k]! |= INEXACT;
-          result[k] = of;
+          if (!(arithmeticResult <= Number.MAX_SAFE_INTEGER && arithmeticResult >= Number.MIN_SAFE_INTEGER))
+            operandFlags[k]! |= INEXACT;
+          operandNumbers[k] = arithmeticResult;
         }
-        return result;
+        return operandNumbers;
       }
       default:
-        return result;
+        return operandNumbers;
     }
   }
 }
 
-function holds(op: Comparison, a: number, b: number): boolean {
+function comparisonHolds(op: Comparison, a: number, b: number): boolean {
   switch (op) {
     case '==':
       return a === b;
@@ -123,63 +124,63 @@ function numericComparison(atom: Expr): { op: Comparison; left: Expr; right: Exp
     case '>':
     case '>=': {
       const { op, left, right } = atom;
-      const integers = isArithmetic(left) && isArithmetic(right);
-      return integers || (isInstant(left) && isInstant(right)) ? { op, left, right } : null;
+      const integers = isArithmeticExpr(left) && isArithmeticExpr(right);
+      return integers || (isInstantExpr(left) && isInstantExpr(right)) ? { op, left, right } : null;
     }
     default:
       return null;
   }
 }
 
-function isArithmetic(expr: Expr): boolean {
+function isArithmeticExpr(expr: Expr): boolean {
   switch (expr.op) {
     case 'value':
       return typeof expr.value === 'bigint' && Number.isSafeInteger(Number(expr.value));
     case 'column':
       return expr.type === 'integer';
     case 'negate':
-      return isArithmetic(expr.arg);
+      return isArithmeticExpr(expr.arg);
     case '+':
     case '-':
     case '*':
-      return isArithmetic(expr.left) && isArithmetic(expr.right);
+      return isArithmeticExpr(expr.left) && isArithmeticExpr(expr.right);
     default:
       return false;
   }
 }
 
-function isInstant(expr: Expr): boolean {
+function isInstantExpr(expr: Expr): boolean {
   if (expr.op === 'column') return expr.type === 'timestamp';
   return expr.op === 'value' && expr.value instanceof Instant && Number.isSafeInteger(Number(expr.value.ms));
 }
 
-function loadNumbers(
+function loadColumnNumbers(
   vector: Vector,
   type: ColumnType,
   { selection, first, count }: Rows,
-  result: Float64Array,
-  flags: Uint8Array,
+  columnNumbers: Float64Array,
+  operandFlags: Uint8Array,
 ): void {
   if (vector.kind === 'null') {
-    for (let k = 0; k < count; k++) flags[k]! |= ABSENT;
+    for (let k = 0; k < count; k++) operandFlags[k]! |= ABSENT;
     return;
   }
   const { nulls } = vector;
-  const words = vector.kind === 'i64' ? wordsOf(vector.values) : null;
-  const values = vector.kind === 'i32' || vector.kind === 'f64' ? vector.values : null;
+  const cellWords = vector.kind === 'i64' ? wordsOf(vector.values) : null;
+  const numberCells = vector.kind === 'i32' || vector.kind === 'f64' ? vector.values : null;
   for (let k = 0; k < count; k++) {
     const row = selection === null ? first + k : selection[k]!;
     if (nulls !== null && nulls[row] === 1) {
-      flags[k]! |= ABSENT;
+      operandFlags[k]! |= ABSENT;
       continue;
     }
-    let of: number;
-    if (values !== null) of = values[row]!;
+    let cellNumber: number;
+    if (numberCells !== null) cellNumber = numberCells[row]!;
     else {
-      const [low, high] = [words![2 * row]!, words![2 * row + 1]!];
-      of = type === 'timestamp' ? millisecondsOf(low, high) : high * 4_294_967_296 + (low >>> 0);
+      const [low, high] = [cellWords![2 * row]!, cellWords![2 * row + 1]!];
+      cellNumber = type === 'timestamp' ? millisecondsOf(low, high) : high * 4_294_967_296 + (low >>> 0);
     }
-    if (!(of <= Number.MAX_SAFE_INTEGER && of >= Number.MIN_SAFE_INTEGER)) flags[k]! |= INEXACT;
-    result[k] = of;
+    if (!(cellNumber <= Number.MAX_SAFE_INTEGER && cellNumber >= Number.MIN_SAFE_INTEGER)) operandFlags[k]! |= INEXACT;
+    columnNumbers[k] = cellNumber;
   }
 }

@@ -35,179 +35,179 @@ const labelBits = 31;
 const labelCacheBits = 16;
 
 export function compileCondition(residuals: Residuals, typeOf: (column: string) => ColumnType): RowCondition {
-  const permits = distinct(residuals.always ? [] : residuals.permits);
-  const forbids = distinct(residuals.forbids);
-  const columns = [...new Set([...permits.values(), ...forbids.values()].flatMap(columnsOf))].sort();
-  const compiler = new AtomTable();
-  const rules: Rule[] = [];
+  const permitExprs = distinctExprs(residuals.always ? [] : residuals.permits);
+  const forbidExprs = distinctExprs(residuals.forbids);
+  const columns = [...new Set([...permitExprs.values(), ...forbidExprs.values()].flatMap(columnsOf))].sort();
+  const atomTable = new AtomTable();
+  const verdictRules: VerdictRule[] = [];
   for (const [expr, effect] of [
-    ...[...permits.values()].map((permit) => [permit, PERMITTED] as const),
-    ...[...forbids.values()].map((forbid) => [forbid, FORBIDDEN] as const),
+    ...[...permitExprs.values()].map((permit) => [permit, PERMITTED] as const),
+    ...[...forbidExprs.values()].map((forbid) => [forbid, FORBIDDEN] as const),
   ]) {
     const atoms = new Set<number>();
-    const node = compiler.compile(expr, atoms);
-    rules.push({ node, effect, atoms });
+    const ruleNode = atomTable.compile(expr, atoms);
+    verdictRules.push({ node: ruleNode, effect, atoms });
   }
-  const tables = tablesOf(rules, compiler.atoms, typeOf).map((table) => table.bindColumns(columns));
-  const start = residuals.always ? PERMITTED : 0;
-  const types = columns.map((column) => `${column}:${typeOf(column)}`).join(',');
+  const verdictTables = verdictTablesOf(verdictRules, atomTable.atoms, typeOf).map((table) => table.bindColumns(columns));
+  const startVerdict = residuals.always ? PERMITTED : 0;
+  const columnTypesText = columns.map((column) => `${column}:${typeOf(column)}`).join(',');
   const keyText = (of: ReadonlyMap<string, Expr>): string => [...of.keys()].sort().join(' | ');
   return {
     columns,
-    key: `(${types}) permit ${residuals.always ? 'true' : keyText(permits)} forbid ${keyText(forbids)}`,
+    key: `(${columnTypesText}) permit ${residuals.always ? 'true' : keyText(permitExprs)} forbid ${keyText(forbidExprs)}`,
     test(vectors, selection, first, count, out) {
       const rows = { selection, first, count };
-      if (tables.length === 1 && tables[0]!.passByCode(vectors, rows, start, out)) return;
-      out.fill(start, 0, count);
-      for (const table of tables) table.judge(vectors, rows, out);
-      conclude(out, count);
+      if (verdictTables.length === 1 && verdictTables[0]!.passByCode(vectors, rows, startVerdict, out)) return;
+      out.fill(startVerdict, 0, count);
+      for (const table of verdictTables) table.judge(vectors, rows, out);
+      concludeVerdicts(out, count);
     },
   };
 }
 
 /** Whether a row passes, by the code of its one cell that matters. */
-function passCodes(
+function passDictionaryCodes(
   codes: Int32Array,
   nulls: Uint8Array | null,
-  passes: Uint8Array,
-  ofNull: number,
+  codePasses: Uint8Array,
+  nullPasses: number,
   { selection, first, count }: Rows,
-  out: Uint8Array,
+  passesOut: Uint8Array,
 ): void {
   if (nulls === null && selection === null) {
-    for (let k = 0; k < count; k++) out[k] = passes[codes[first + k]!]!;
+    for (let k = 0; k < count; k++) passesOut[k] = codePasses[codes[first + k]!]!;
     return;
   }
   for (let k = 0; k < count; k++) {
     const row = selection === null ? first + k : selection[k]!;
-    out[k] = nulls !== null && nulls[row] === 1 ? ofNull : passes[codes[row]!]!;
+    passesOut[k] = nulls !== null && nulls[row] === 1 ? nullPasses : codePasses[codes[row]!]!;
   }
 }
 
 /** From verdicts to what passes. Loops over rows are functions of their own: V8 compiles them once, for every condition. */
-function conclude(out: Uint8Array, count: number): void {
+function concludeVerdicts(verdictsOut: Uint8Array, count: number): void {
   for (let k = 0; k < count; k++) {
-    const verdict = out[k]!;
-    out[k] = verdict & ~(verdict >> 1) & PERMITTED;
+    const verdict = verdictsOut[k]!;
+    verdictsOut[k] = verdict & ~(verdict >> 1) & PERMITTED;
   }
 }
 
 /** Adds verdicts by combination. False when one of them is not known yet. */
-function addVerdicts(labels: Int32Array, verdicts: Uint8Array, count: number, out: Uint8Array): boolean {
-  let known = KNOWN;
+function addVerdicts(labels: Int32Array, labelVerdicts: Uint8Array, count: number, verdictsOut: Uint8Array): boolean {
+  let verdictsKnown = KNOWN;
   for (let k = 0; k < count; k++) {
-    const verdict = verdicts[labels[k]!]!;
-    known &= verdict;
-    out[k]! |= verdict;
+    const labelVerdict = labelVerdicts[labels[k]!]!;
+    verdictsKnown &= labelVerdict;
+    verdictsOut[k]! |= labelVerdict;
   }
-  return known !== 0;
+  return verdictsKnown !== 0;
 }
 
-function distinct(exprs: readonly Expr[]): ReadonlyMap<string, Expr> {
+function distinctExprs(exprs: readonly Expr[]): ReadonlyMap<string, Expr> {
   return new Map(exprs.map((expr) => [textOf(expr), expr]));
 }
 
 /** A policy's condition over atoms, by their index. */
-type Node =
+type ConditionNode =
   | { readonly op: 'constant'; readonly state: number }
   | { readonly op: 'atom'; readonly atom: number }
-  | { readonly op: 'not'; readonly arg: Node }
-  | { readonly op: 'and' | 'or'; readonly left: Node; readonly right: Node }
-  | { readonly op: 'if'; readonly test: Node; readonly yes: Node; readonly no: Node };
+  | { readonly op: 'not'; readonly arg: ConditionNode }
+  | { readonly op: 'and' | 'or'; readonly left: ConditionNode; readonly right: ConditionNode }
+  | { readonly op: 'if'; readonly test: ConditionNode; readonly yes: ConditionNode; readonly no: ConditionNode };
 
-interface Rule {
-  readonly node: Node;
+interface VerdictRule {
+  readonly node: ConditionNode;
   readonly effect: number;
   readonly atoms: ReadonlySet<number>;
 }
 
 class AtomTable {
   readonly atoms: Expr[] = [];
-  readonly #known = new Map<string, number>();
+  readonly #atomsByText = new Map<string, number>();
 
-  compile(expr: Expr, used: Set<number>): Node {
+  compile(expr: Expr, usedAtoms: Set<number>): ConditionNode {
     switch (expr.op) {
       case 'value':
         return { op: 'constant', state: expr.value === true ? IS_TRUE : expr.value === false ? IS_FALSE : ERRS };
       case 'error':
         return { op: 'constant', state: ERRS };
       case 'not':
-        return { op: 'not', arg: this.compile(expr.arg, used) };
+        return { op: 'not', arg: this.compile(expr.arg, usedAtoms) };
       case 'and':
       case 'or':
-        return { op: expr.op, left: this.compile(expr.left, used), right: this.compile(expr.right, used) };
+        return { op: expr.op, left: this.compile(expr.left, usedAtoms), right: this.compile(expr.right, usedAtoms) };
       case 'if': {
-        const [test, yes, no] = [expr.test, expr.yes, expr.no].map((part) => this.compile(part, used));
+        const [test, yes, no] = [expr.test, expr.yes, expr.no].map((ifBranch) => this.compile(ifBranch, usedAtoms));
         return { op: 'if', test: test!, yes: yes!, no: no! };
       }
       default: {
-        const text = textOf(expr);
-        let atom = this.#known.get(text);
+        const atomText = textOf(expr);
+        let atom = this.#atomsByText.get(atomText);
         if (atom === undefined) {
           atom = this.atoms.push(expr) - 1;
-          this.#known.set(text, atom);
+          this.#atomsByText.set(atomText, atom);
         }
-        used.add(atom);
+        usedAtoms.add(atom);
         return { op: 'atom', atom };
       }
     }
   }
 }
 
-function stateIn(node: Node, states: Uint8Array): number {
+function stateOfNode(node: ConditionNode, atomStates: Uint8Array): number {
   switch (node.op) {
     case 'constant':
       return node.state;
     case 'atom':
-      return states[node.atom]!;
+      return atomStates[node.atom]!;
     case 'not': {
-      const arg = stateIn(node.arg, states);
-      return arg === ERRS ? ERRS : 1 - arg;
+      const negatedState = stateOfNode(node.arg, atomStates);
+      return negatedState === ERRS ? ERRS : 1 - negatedState;
     }
     case 'and': {
-      const left = stateIn(node.left, states);
-      return left === IS_TRUE ? stateIn(node.right, states) : left;
+      const leftState = stateOfNode(node.left, atomStates);
+      return leftState === IS_TRUE ? stateOfNode(node.right, atomStates) : leftState;
     }
     case 'or': {
-      const left = stateIn(node.left, states);
-      return left === IS_FALSE ? stateIn(node.right, states) : left;
+      const leftState = stateOfNode(node.left, atomStates);
+      return leftState === IS_FALSE ? stateOfNode(node.right, atomStates) : leftState;
     }
     case 'if': {
-      const test = stateIn(node.test, states);
-      return test === ERRS ? ERRS : stateIn(test === IS_TRUE ? node.yes : node.no, states);
+      const testState = stateOfNode(node.test, atomStates);
+      return testState === ERRS ? ERRS : stateOfNode(testState === IS_TRUE ? node.yes : node.no, atomStates);
     }
   }
 }
 
 /** Rules that look at the same columns come into one table, as long as its size lets them. */
-function tablesOf(
-  rules: readonly Rule[],
+function verdictTablesOf(
+  rules: readonly VerdictRule[],
   atoms: readonly Expr[],
   typeOf: (column: string) => ColumnType,
 ): readonly VerdictTable[] {
-  const features = featuresOf(atoms, typeOf);
+  const features = featuresOfAtoms(atoms, typeOf);
   const featureOfAtom = new Map<number, number>();
-  features.forEach(({ atoms: own }, i) => own.forEach((atom) => featureOfAtom.set(atom, i)));
-  const bitsOf = (of: Iterable<number>): number =>
-    [...of].reduce((sum, i) => sum + bitsFor(Math.max(features[i]!.feature.size, features[i]!.atoms.length + 2)), 0);
-  const groups: { features: Set<number>; readonly rules: Rule[] }[] = [];
+  features.forEach(({ atoms: ruleFeatures }, i) => ruleFeatures.forEach((atom) => featureOfAtom.set(atom, i)));
+  const tableBitsOf = (of: Iterable<number>): number =>
+    [...of].reduce((sum, i) => sum + bitsForClasses(Math.max(features[i]!.feature.size, features[i]!.atoms.length + 2)), 0);
+  const featureGroups: { features: Set<number>; readonly rules: VerdictRule[] }[] = [];
   for (const rule of rules) {
-    const own = new Set([...rule.atoms].map((atom) => featureOfAtom.get(atom)!));
-    const group = groups
-      .filter(({ features: taken }) => {
-        const shares = [...own].some((feature) => taken.has(feature));
-        return bitsOf(new Set([...taken, ...own])) <= (shares ? tableBits : sharedBits);
+    const ruleFeatures = new Set([...rule.atoms].map((atom) => featureOfAtom.get(atom)!));
+    const featureGroup = featureGroups
+      .filter(({ features: groupFeatures }) => {
+        const sharesFeature = [...ruleFeatures].some((feature) => groupFeatures.has(feature));
+        return tableBitsOf(new Set([...groupFeatures, ...ruleFeatures])) <= (sharesFeature ? tableBits : sharedBits);
       })
-      .sort((a, b) => newFeatureCount(a.features, own) - newFeatureCount(b.features, own))[0];
-    if (group === undefined) groups.push({ features: own, rules: [rule] });
+      .sort((a, b) => newFeatureCount(a.features, ruleFeatures) - newFeatureCount(b.features, ruleFeatures))[0];
+    if (featureGroup === undefined) featureGroups.push({ features: ruleFeatures, rules: [rule] });
     else {
-      for (const feature of own) group.features.add(feature);
-      group.rules.push(rule);
+      for (const feature of ruleFeatures) featureGroup.features.add(feature);
+      featureGroup.rules.push(rule);
     }
   }
-  return groups.map(({ features: own, rules: ruled }) => {
-    const ordered = [...own].sort((a, b) => a - b).map((i) => features[i]!);
-    return new VerdictTable(ordered, ruled, atoms.length);
+  return featureGroups.map(({ features: ruleFeatures, rules: groupRules }) => {
+    const orderedFeatures = [...ruleFeatures].sort((a, b) => a - b).map((i) => features[i]!);
+    return new VerdictTable(orderedFeatures, groupRules, atoms.length);
   });
 }
 
@@ -221,15 +221,15 @@ interface AtomsOfFeature {
   readonly atoms: readonly number[];
 }
 
-function featuresOf(atoms: readonly Expr[], typeOf: (column: string) => ColumnType): readonly AtomsOfFeature[] {
+function featuresOfAtoms(atoms: readonly Expr[], typeOf: (column: string) => ColumnType): readonly AtomsOfFeature[] {
   const byColumn = new Map<string, number[]>();
   const features: AtomsOfFeature[] = [];
   atoms.forEach((atom, i) => {
     const columns = columnsOf(atom);
     const [column] = columns;
     const type = column === undefined ? undefined : typeOf(column);
-    const isCut = (type !== 'integer' && type !== 'timestamp') || comparedWith([atom]) !== null;
-    if (columns.length === 1 && isCut) byColumn.set(column!, [...(byColumn.get(column!) ?? []), i]);
+    const isClassifiable = (type !== 'integer' && type !== 'timestamp') || comparedWith([atom]) !== null;
+    if (columns.length === 1 && isClassifiable) byColumn.set(column!, [...(byColumn.get(column!) ?? []), i]);
     else features.push({ feature: new ComputedAtom(atom, typeOf), atoms: [i] });
   });
   for (const [column, own] of byColumn) {
@@ -239,154 +239,157 @@ function featuresOf(atoms: readonly Expr[], typeOf: (column: string) => ColumnTy
   return features;
 }
 
-function bitsFor(size: number): number {
+function bitsForClasses(size: number): number {
   return Math.max(1, 32 - Math.clz32(size - 1));
 }
 
 /** Grown to the largest block so far: a block is judged in one go, and nothing of it is kept. */
-let classes = new Int32Array(4096);
+let rowClasses = new Int32Array(4096);
 
 class VerdictTable {
-  readonly #features: readonly AtomsOfFeature[];
-  readonly #rules: readonly Rule[];
-  readonly #states: Uint8Array;
-  #bits: number[] = [];
+  readonly #tableFeatures: readonly AtomsOfFeature[];
+  readonly #verdictRules: readonly VerdictRule[];
+  readonly #atomStates: Uint8Array;
+  #featureBits: number[] = [];
   /** By combination, or by a hash of it; null beyond what is one number. */
-  #verdicts: Uint8Array | null = null;
+  #verdictsByLabel: Uint8Array | null = null;
   /** By the classes of a dictionary's codes, which change their identity when the dictionary has grown. */
-  readonly #passes = new WeakMap<Int32Array, Uint8Array>();
-  /** Which combination a place of `#verdicts` is about, where it is found by hash. */
+  readonly #passesByCode = new WeakMap<Int32Array, Uint8Array>();
+  /** Which combination a place of `#verdictsByLabel` is about, where it is found by hash. */
   #labelCache: Int32Array | null = null;
   /** For each feature, where its columns are among those of the condition. */
   #featureColumns: readonly (readonly number[])[] = [];
 
-  constructor(features: readonly AtomsOfFeature[], rules: readonly Rule[], atoms: number) {
-    this.#features = features;
-    this.#rules = rules;
-    this.#states = new Uint8Array(atoms);
+  constructor(features: readonly AtomsOfFeature[], rules: readonly VerdictRule[], atoms: number) {
+    this.#tableFeatures = features;
+    this.#verdictRules = rules;
+    this.#atomStates = new Uint8Array(atoms);
   }
 
   bindColumns(columns: readonly string[]): this {
-    this.#featureColumns = this.#features.map(({ feature }) => feature.columns.map((column) => columns.indexOf(column)));
+    this.#featureColumns = this.#tableFeatures.map(({ feature }) => feature.columns.map((column) => columns.indexOf(column)));
     return this;
   }
 
   /** Where one column is all that matters, and it has a dictionary: one look at a row. False where that is not so. */
-  passByCode(vectors: readonly Vector[], rows: Rows, start: number, out: Uint8Array): boolean {
-    const { feature } = this.#features[0]!;
+  passByCode(vectors: readonly Vector[], rows: Rows, startVerdict: number, passesOut: Uint8Array): boolean {
+    const { feature } = this.#tableFeatures[0]!;
     const vector = vectors[0]!;
-    if (this.#features.length > 1 || vector.kind !== 'dict' || !(feature instanceof ColumnClasses)) return false;
-    const labels = feature.tableOf(vector.dictionary);
-    let passes = this.#passes.get(labels);
-    if (passes === undefined) {
-      passes = this.#passesOf(feature, labels, start);
-      this.#passes.set(labels, passes);
+    if (this.#tableFeatures.length > 1 || vector.kind !== 'dict' || !(feature instanceof ColumnClasses)) return false;
+    const codeLabels = feature.tableOf(vector.dictionary);
+    let codePasses = this.#passesByCode.get(codeLabels);
+    if (codePasses === undefined) {
+      codePasses = this.#passesOfCodes(feature, codeLabels, startVerdict);
+      this.#passesByCode.set(codeLabels, codePasses);
     }
-    passCodes(vector.values, vector.nulls, passes, passes.at(-1)!, rows, out);
+    passDictionaryCodes(vector.values, vector.nulls, codePasses, codePasses.at(-1)!, rows, passesOut);
     return true;
   }
 
   /** Whether each code passes, and last whether NULL does. */
-  #passesOf(feature: ColumnClasses, labels: Int32Array, start: number): Uint8Array {
-    const verdicts = Uint8Array.from({ length: feature.size }, (_, label) => {
-      const { atoms } = this.#features[0]!;
-      feature.statesOf(label).forEach((state, j) => (this.#states[atoms[j]!] = state));
-      return start | this.#verdict();
+  #passesOfCodes(feature: ColumnClasses, codeLabels: Int32Array, startVerdict: number): Uint8Array {
+    const classVerdicts = Uint8Array.from({ length: feature.size }, (_, label) => {
+      const { atoms } = this.#tableFeatures[0]!;
+      feature.statesOf(label).forEach((state, j) => (this.#atomStates[atoms[j]!] = state));
+      return startVerdict | this.#verdictOfStates();
     });
-    const passes = new Uint8Array(labels.length + 1);
-    labels.forEach((label, code) => (passes[code] = verdicts[label]!));
-    passes[labels.length] = verdicts[feature.ofNull]!;
-    conclude(passes, passes.length);
-    return passes;
+    const codePasses = new Uint8Array(codeLabels.length + 1);
+    codeLabels.forEach((label, code) => (codePasses[code] = classVerdicts[label]!));
+    codePasses[codeLabels.length] = classVerdicts[feature.ofNull]!;
+    concludeVerdicts(codePasses, codePasses.length);
+    return codePasses;
   }
 
   /** Adds to out[k] what the rules say of row k. */
-  judge(vectors: readonly Vector[], rows: Rows, out: Uint8Array): void {
+  judge(vectors: readonly Vector[], rows: Rows, verdictsOut: Uint8Array): void {
     const { count } = rows;
-    if (classes.length < count) classes = new Int32Array(count * 2);
-    const own = this.#featureColumns.map((columnIndexes) => columnIndexes.map((columnIndex) => vectors[columnIndex]!));
+    if (rowClasses.length < count) rowClasses = new Int32Array(count * 2);
+    const featureVectors = this.#featureColumns.map((columnIndexes) => columnIndexes.map((columnIndex) => vectors[columnIndex]!));
     // A block that shows more classes than there was room for is classified again, with room for them.
     do {
-      this.#fit();
-      if (this.#verdicts === null) {
-        this.#judgeOneByOne(own, rows, out);
+      this.#fitTable();
+      if (this.#verdictsByLabel === null) {
+        this.#judgeOneByOne(featureVectors, rows, verdictsOut);
         return;
       }
-    } while (!this.#classify(own, rows));
-    const verdicts = this.#verdicts;
+    } while (!this.#classify(featureVectors, rows));
+    const labelVerdicts = this.#verdictsByLabel;
     const labelCache = this.#labelCache;
-    const labels = classes;
+    const rowLabels = rowClasses;
     if (labelCache === null) {
-      if (addVerdicts(labels, verdicts, count, out)) return;
-      for (let k = 0; k < count; k++) if (verdicts[labels[k]!] === 0) verdicts[labels[k]!] = this.#workOut(labels[k]!);
-      addVerdicts(labels, verdicts, count, out);
+      if (addVerdicts(rowLabels, labelVerdicts, count, verdictsOut)) return;
+      for (let k = 0; k < count; k++)
+        if (labelVerdicts[rowLabels[k]!] === 0) labelVerdicts[rowLabels[k]!] = this.#workOutVerdict(rowLabels[k]!);
+      addVerdicts(rowLabels, labelVerdicts, count, verdictsOut);
       return;
     }
     for (let k = 0; k < count; k++) {
-      const label = labels[k]!;
+      const label = rowLabels[k]!;
       const cacheSlot = Math.imul(label, 0x9e37_79b1) >>> (32 - labelCacheBits);
       if (labelCache[cacheSlot] !== label) {
         labelCache[cacheSlot] = label;
-        verdicts[cacheSlot] = this.#workOut(label);
+        labelVerdicts[cacheSlot] = this.#workOutVerdict(label);
       }
-      out[k]! |= verdicts[cacheSlot]!;
+      verdictsOut[k]! |= labelVerdicts[cacheSlot]!;
     }
   }
 
   /** False when a class has more bits than it was given. */
-  #classify(own: readonly (readonly Vector[])[], rows: Rows): boolean {
-    classes.fill(0, 0, rows.count);
+  #classify(featureVectors: readonly (readonly Vector[])[], rows: Rows): boolean {
+    rowClasses.fill(0, 0, rows.count);
     let shift = 0;
-    for (const [i, { feature }] of this.#features.entries()) {
-      feature.classify(own[i]!, rows, shift, classes);
-      if (bitsFor(feature.size) > this.#bits[i]!) return false;
-      shift += this.#bits[i]!;
+    for (const [i, { feature }] of this.#tableFeatures.entries()) {
+      feature.classify(featureVectors[i]!, rows, shift, rowClasses);
+      if (bitsForClasses(feature.size) > this.#featureBits[i]!) return false;
+      shift += this.#featureBits[i]!;
     }
     return true;
   }
 
-  #fit(): void {
-    const bits = this.#features.map(({ feature }, i) => Math.max(bitsFor(feature.size), this.#bits[i] ?? 2));
-    const total = bits.reduce((sum, of) => sum + of, 0);
-    if (this.#verdicts !== null && bits.every((of, i) => of === this.#bits[i])) return;
-    this.#bits = bits;
-    const hashed = total > tableBits && total <= labelBits;
-    this.#labelCache = hashed ? new Int32Array(1 << labelCacheBits).fill(-1) : null;
-    this.#verdicts = total > labelBits ? null : new Uint8Array(1 << (hashed ? labelCacheBits : total));
+  #fitTable(): void {
+    const featureBits = this.#tableFeatures.map(({ feature }, i) =>
+      Math.max(bitsForClasses(feature.size), this.#featureBits[i] ?? 2),
+    );
+    const totalBits = featureBits.reduce((sum, bitCount) => sum + bitCount, 0);
+    if (this.#verdictsByLabel !== null && featureBits.every((bitCount, i) => bitCount === this.#featureBits[i])) return;
+    this.#featureBits = featureBits;
+    const isHashedTable = totalBits > tableBits && totalBits <= labelBits;
+    this.#labelCache = isHashedTable ? new Int32Array(1 << labelCacheBits).fill(-1) : null;
+    this.#verdictsByLabel = totalBits > labelBits ? null : new Uint8Array(1 << (isHashedTable ? labelCacheBits : totalBits));
   }
 
-  #workOut(label: number): number {
-    let rest = label;
-    for (const [i, { feature, atoms }] of this.#features.entries()) {
-      const own = feature.statesOf(rest & ((1 << this.#bits[i]!) - 1));
-      for (let j = 0; j < atoms.length; j++) this.#states[atoms[j]!] = own[j]!;
-      rest >>= this.#bits[i]!;
+  #workOutVerdict(label: number): number {
+    let remainingLabel = label;
+    for (const [i, { feature, atoms }] of this.#tableFeatures.entries()) {
+      const labelStates = feature.statesOf(remainingLabel & ((1 << this.#featureBits[i]!) - 1));
+      for (let j = 0; j < atoms.length; j++) this.#atomStates[atoms[j]!] = labelStates[j]!;
+      remainingLabel >>= this.#featureBits[i]!;
     }
-    return this.#verdict();
+    return this.#verdictOfStates();
   }
 
-  #judgeOneByOne(own: readonly (readonly Vector[])[], rows: Rows, out: Uint8Array): void {
+  #judgeOneByOne(featureVectors: readonly (readonly Vector[])[], rows: Rows, verdictsOut: Uint8Array): void {
     const { count } = rows;
-    const labels = this.#features.map(({ feature }, i) => {
-      const of = new Int32Array(count);
-      feature.classify(own[i]!, rows, 0, of);
-      return of;
+    const labels = this.#tableFeatures.map(({ feature }, i) => {
+      const featureLabels = new Int32Array(count);
+      feature.classify(featureVectors[i]!, rows, 0, featureLabels);
+      return featureLabels;
     });
     for (let k = 0; k < count; k++) {
-      for (const [i, { feature, atoms }] of this.#features.entries()) {
-        const states = feature.statesOf(labels[i]![k]!);
-        for (let j = 0; j < atoms.length; j++) this.#states[atoms[j]!] = states[j]!;
+      for (const [i, { feature, atoms }] of this.#tableFeatures.entries()) {
+        const labelStates = feature.statesOf(labels[i]![k]!);
+        for (let j = 0; j < atoms.length; j++) this.#atomStates[atoms[j]!] = labelStates[j]!;
       }
-      out[k]! |= this.#verdict();
+      verdictsOut[k]! |= this.#verdictOfStates();
     }
   }
 
-  #verdict(): number {
+  #verdictOfStates(): number {
     let verdict = KNOWN;
-    for (const { node, effect } of this.#rules) {
+    for (const { node, effect } of this.#verdictRules) {
       if ((verdict & effect) !== 0) continue;
-      const state = stateIn(node, this.#states);
-      if (state === IS_TRUE || (state === ERRS && effect === FORBIDDEN)) verdict |= effect;
+      const ruleState = stateOfNode(node, this.#atomStates);
+      if (ruleState === IS_TRUE || (ruleState === ERRS && effect === FORBIDDEN)) verdict |= effect;
     }
     return verdict;
   }

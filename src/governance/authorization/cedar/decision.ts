@@ -30,67 +30,69 @@ export interface Verdict {
 const rememberedThings = 1024;
 
 export class CallerPolicies {
-  readonly #policies: ReadonlyMap<CedarAction, readonly Policy[]>;
-  readonly #situation: Situation;
-  readonly #things = new Map<string, Verdict | readonly Residual[]>();
-  readonly #rows = new WeakMap<TypeDefinition, Map<CedarAction, Timed<RowDecision>>>();
-  readonly #masks = new WeakMap<TypeDefinition, Timed<MaskDecision>>();
+  readonly #policiesByAction: ReadonlyMap<CedarAction, readonly Policy[]>;
+  readonly #cedarSituation: Situation;
+  readonly #thingVerdicts = new Map<string, Verdict | readonly Residual[]>();
+  readonly #rowDecisions = new WeakMap<TypeDefinition, Map<CedarAction, TimedDecision<RowDecision>>>();
+  readonly #maskDecisions = new WeakMap<TypeDefinition, TimedDecision<MaskDecision>>();
 
   constructor(policies: ReadonlyMap<CedarAction, readonly Policy[]>, asker: Asker) {
-    this.#policies = policies;
-    this.#situation = situationOf(asker);
+    this.#policiesByAction = policies;
+    this.#cedarSituation = situationOf(asker);
   }
 
   /** `now` in nanoseconds, like everywhere else. */
   decide(action: CedarAction, thing: Thing, now: bigint): Verdict {
-    const key = `${action}\u0000${thing.type}\u0000${thing.id}\u0000${thing.owner ?? ''}`;
-    let known = this.#things.get(key);
-    if (known === undefined) {
-      const residuals = residualsOf(this.#policiesFor(action), resourceOf(thing), this.#requestFor(action, null));
-      known = dependsOnNow(residuals) ? residuals : verdictOf(residuals);
-      if (this.#things.size >= rememberedThings) this.#things.clear();
-      this.#things.set(key, known);
+    const thingKey = `${action}\u0000${thing.type}\u0000${thing.id}\u0000${thing.owner ?? ''}`;
+    let knownVerdict = this.#thingVerdicts.get(thingKey);
+    if (knownVerdict === undefined) {
+      const residuals = residualsOf(this.#policiesFor(action), resourceOfThing(thing), this.#cedarRequestFor(action, null));
+      knownVerdict = dependsOnNow(residuals) ? residuals : verdictOfResiduals(residuals);
+      if (this.#thingVerdicts.size >= rememberedThings) this.#thingVerdicts.clear();
+      this.#thingVerdicts.set(thingKey, knownVerdict);
     }
-    if ('allowed' in known) return known;
-    const left = residualsOf(
-      known.map(({ policy }) => policy),
-      resourceOf(thing),
-      this.#requestFor(action, instantOf(now)),
+    if ('allowed' in knownVerdict) return knownVerdict;
+    const timedResiduals = residualsOf(
+      knownVerdict.map(({ policy }) => policy),
+      resourceOfThing(thing),
+      this.#cedarRequestFor(action, instantOf(now)),
     );
-    return verdictOf(left);
+    return verdictOfResiduals(timedResiduals);
   }
 
   rows(action: CedarAction, type: TypeDefinition, now: bigint): RowDecision {
-    let byAction = this.#rows.get(type);
-    if (byAction === undefined) this.#rows.set(type, (byAction = new Map()));
-    let known = byAction.get(action);
-    if (known === undefined) {
-      const relevant = residualsOf(this.#policiesFor(action), { kind: 'row', type }, this.#requestFor(action, null));
-      known = new Timed(relevant, (policies, instant) =>
-        decideRows(policies, type, { situation: this.#situation, action, now: instant }),
+    let decisionsByAction = this.#rowDecisions.get(type);
+    if (decisionsByAction === undefined) this.#rowDecisions.set(type, (decisionsByAction = new Map()));
+    let timedRows = decisionsByAction.get(action);
+    if (timedRows === undefined) {
+      const rowResiduals = residualsOf(this.#policiesFor(action), { kind: 'row', type }, this.#cedarRequestFor(action, null));
+      timedRows = new TimedDecision(rowResiduals, (policies, instant) =>
+        decideRows(policies, type, { situation: this.#cedarSituation, action, now: instant }),
       );
-      byAction.set(action, known);
+      decisionsByAction.set(action, timedRows);
     }
-    return known.decisionAt(now, ({ rows, residuals }) =>
+    return timedRows.decisionAt(now, ({ rows, residuals }) =>
       rows === null || rows === 'none' ? `${rows}${residuals.map(({ policy }) => policy.id).join()}` : rows.key,
     );
   }
 
   /** Masks by installed policies and by the type's own declaration. */
   masks(type: TypeDefinition, now: bigint): MaskDecision {
-    let known = this.#masks.get(type);
-    if (known === undefined) {
-      const forbids = [...declaredMasks(type), ...this.#policiesFor('readCell').filter(({ effect }) => effect === 'forbid')];
-      const cellRequest = this.#requestFor('readCell', null);
-      const relevant = [...Object.keys(type.properties), '_pk', 'id'].flatMap((column) =>
-        residualsOf(forbids, { kind: 'cell', type, column }, cellRequest),
+    let timedMasks = this.#maskDecisions.get(type);
+    if (timedMasks === undefined) {
+      const cellForbids = [...declaredMasks(type), ...this.#policiesFor('readCell').filter(({ effect }) => effect === 'forbid')];
+      const cellRequest = this.#cedarRequestFor('readCell', null);
+      const maskResiduals = [...Object.keys(type.properties), '_pk', 'id'].flatMap((column) =>
+        residualsOf(cellForbids, { kind: 'cell', type, column }, cellRequest),
       );
-      known = new Timed(relevant, (policies, instant) =>
-        decideMasks(policies, type, { situation: this.#situation, now: instant }),
+      timedMasks = new TimedDecision(maskResiduals, (policies, instant) =>
+        decideMasks(policies, type, { situation: this.#cedarSituation, now: instant }),
       );
-      this.#masks.set(type, known);
+      this.#maskDecisions.set(type, timedMasks);
     }
-    return known.decisionAt(now, ({ masks }) => [...masks].map(([column, mask]) => `${column} ${maskKey(mask)}`).join('\n'));
+    return timedMasks.decisionAt(now, ({ masks }) =>
+      [...masks].map(([column, mask]) => `${column} ${cellMaskKey(mask)}`).join('\n'),
+    );
   }
 
   /** Explains reading rows of a type. */
@@ -99,41 +101,41 @@ export class CallerPolicies {
   }
 
   #policiesFor(action: CedarAction): readonly Policy[] {
-    return this.#policies.get(action) ?? [];
+    return this.#policiesByAction.get(action) ?? [];
   }
 
-  #requestFor(action: CedarAction, now: Instant | null): { situation: Situation; action: CedarAction; now: Instant | null } {
-    return { situation: this.#situation, action, now };
+  #cedarRequestFor(action: CedarAction, now: Instant | null): { situation: Situation; action: CedarAction; now: Instant | null } {
+    return { situation: this.#cedarSituation, action, now };
   }
 }
 
 /** A decision that is kept: for good where no policy in it asks for the time, else for as long as it comes out alike. */
-class Timed<T> {
-  readonly #policies: readonly Policy[];
-  readonly #timed: boolean;
-  readonly #decide: (policies: readonly Policy[], now: Instant) => T;
-  #last: { readonly ms: bigint; readonly decision: T; readonly key: string } | undefined;
+class TimedDecision<T> {
+  readonly #timedPolicies: readonly Policy[];
+  readonly #dependsOnNow: boolean;
+  readonly #decideAt: (policies: readonly Policy[], now: Instant) => T;
+  #lastDecision: { readonly ms: bigint; readonly decision: T; readonly key: string } | undefined;
 
   constructor(relevant: readonly Residual[], decide: (policies: readonly Policy[], now: Instant) => T) {
-    this.#policies = [...new Set(relevant.map(({ policy }) => policy))];
-    this.#timed = dependsOnNow(relevant);
-    this.#decide = decide;
+    this.#timedPolicies = [...new Set(relevant.map(({ policy }) => policy))];
+    this.#dependsOnNow = dependsOnNow(relevant);
+    this.#decideAt = decide;
   }
 
   decisionAt(now: bigint, keyOf: (decision: T) => string): T {
-    const instant = instantOf(now);
-    const last = this.#last;
-    if (last !== undefined && (!this.#timed || last.ms === instant.ms)) return last.decision;
-    const decision = this.#decide(this.#policies, instant);
-    const key = keyOf(decision);
+    const policyInstant = instantOf(now);
+    const lastDecision = this.#lastDecision;
+    if (lastDecision !== undefined && (!this.#dependsOnNow || lastDecision.ms === policyInstant.ms)) return lastDecision.decision;
+    const decision = this.#decideAt(this.#timedPolicies, policyInstant);
+    const decisionKey = keyOf(decision);
     // The same predicate keeps its identity, and with it what it has learnt of dictionaries.
-    const cachedDecision = last !== undefined && last.key === key ? last.decision : decision;
-    this.#last = { ms: instant.ms, decision: cachedDecision, key };
+    const cachedDecision = lastDecision !== undefined && lastDecision.key === decisionKey ? lastDecision.decision : decision;
+    this.#lastDecision = { ms: policyInstant.ms, decision: cachedDecision, key: decisionKey };
     return cachedDecision;
   }
 }
 
-function maskKey({ kind, size, when, because }: CellMask): string {
+function cellMaskKey({ kind, size, when, because }: CellMask): string {
   return `${kind} ${size ?? ''} ${when?.key ?? ''} ${because}`;
 }
 
@@ -141,13 +143,16 @@ function dependsOnNow(residuals: readonly Residual[]): boolean {
   return residuals.some(({ left }) => mentions(left, ({ op }) => op === 'now'));
 }
 
-function resourceOf({ type, id, owner }: Thing): Resource {
-  const above = owner === undefined || owner === null ? [] : selfAndAbove('Org', owner, '/');
-  return { kind: 'entity', entity: new Entity(type, id), above };
+function resourceOfThing({ type, id, owner }: Thing): Resource {
+  const ownerAncestors = owner === undefined || owner === null ? [] : selfAndAbove('Org', owner, '/');
+  return { kind: 'entity', entity: new Entity(type, id), above: ownerAncestors };
 }
 
-function verdictOf(residuals: readonly Residual[]): Verdict {
-  const forbids = residuals.filter(({ policy }) => policy.effect === 'forbid');
-  const deciding = forbids.length > 0 ? forbids : residuals;
-  return { allowed: forbids.length === 0 && residuals.length > 0, because: deciding.map(({ policy }) => policy.id) };
+function verdictOfResiduals(residuals: readonly Residual[]): Verdict {
+  const forbidResiduals = residuals.filter(({ policy }) => policy.effect === 'forbid');
+  const decidingResiduals = forbidResiduals.length > 0 ? forbidResiduals : residuals;
+  return {
+    allowed: forbidResiduals.length === 0 && residuals.length > 0,
+    because: decidingResiduals.map(({ policy }) => policy.id),
+  };
 }

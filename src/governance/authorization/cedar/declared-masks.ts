@@ -10,9 +10,9 @@ import { Entity } from './values.ts';
 const mayUnmask: Expr = { op: 'in', left: { op: 'variable', name: 'principal' }, right: value(new Entity('Role', 'unmask')) };
 
 export function declaredMasks(type: TypeDefinition): readonly Policy[] {
-  const masked = Object.entries(type.properties).filter(([, property]) => property.masked);
-  return masked.map(([column]) => {
-    const cell = `Column::${JSON.stringify(`${type.name}.${column}`)}`;
+  const maskedProperties = Object.entries(type.properties).filter(([, property]) => property.masked);
+  return maskedProperties.map(([column]) => {
+    const cellEntityText = `Column::${JSON.stringify(`${type.name}.${column}`)}`;
     const isCell: Expr = {
       op: '==',
       left: { op: 'variable', name: 'resource' },
@@ -24,7 +24,7 @@ export function declaredMasks(type: TypeDefinition): readonly Policy[] {
       mask: { kind: 'redact' },
       actions: new Set(['readCell'] as const),
       condition: and(isCell, { op: 'not', arg: mayUnmask }),
-      text: `@mask("redact") forbid(principal, action == Action::"readCell", resource == ${cell}) unless { principal in Role::"unmask" };`,
+      text: `@mask("redact") forbid(principal, action == Action::"readCell", resource == ${cellEntityText}) unless { principal in Role::"unmask" };`,
     };
   });
 }

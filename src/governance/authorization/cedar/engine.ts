@@ -5,29 +5,29 @@ import { setFlagsFromString } from 'node:v8';
 export type Engine = typeof import('@cedar-policy/cedar-wasm/nodejs');
 
 const require = createRequire(import.meta.url);
-const moduleName = '@cedar-policy/cedar-wasm/nodejs';
-let engine: Engine | undefined;
+const cedarModuleName = '@cedar-policy/cedar-wasm/nodejs';
+let cedarEngine: Engine | undefined;
 
 export function cedar(): Engine {
-  if (engine === undefined) {
+  if (cedarEngine === undefined) {
     // The engine returns references, and V8 of Node 20 dies of a failed check ("unreachable code", in
     // DoComputeBuiltinContinuation) when it leaves optimised code in the middle of such a call that it has inlined.
     setFlagsFromString('--no-turbo-inline-js-wasm-calls');
     // A CommonJS build that reads its WebAssembly from beside itself; `import` could not wait for the first policy in a turn.
-    engine = require(moduleName) as Engine;
+    cedarEngine = require(cedarModuleName) as Engine;
   }
-  return engine;
+  return cedarEngine;
 }
 
 /** null for a text that is too deep or too long for the engine's stack. */
-export function policyToJson(text: string): ReturnType<Engine['policyToJson']> | null {
+export function policyToJson(cedarText: string): ReturnType<Engine['policyToJson']> | null {
   try {
-    return cedar().policyToJson(text);
+    return cedar().policyToJson(cedarText);
   } catch (error) {
     if (!(error instanceof RangeError || error instanceof WebAssembly.RuntimeError)) throw error;
     // Its stack has run over its memory: from here on it would fail for every text.
-    engine = undefined;
-    delete require.cache[require.resolve(moduleName)];
+    cedarEngine = undefined;
+    delete require.cache[require.resolve(cedarModuleName)];
     return null;
   }
 }

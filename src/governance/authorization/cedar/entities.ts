@@ -21,8 +21,8 @@ export interface Asker {
 /** Equal keys, equal decisions, whatever the clock says. */
 export function askerKey(asker: Asker): string {
   const { principal, roles, path, attributes, purpose, door, branch, breakGlass, accessScopeRef, clientIp } = asker;
-  const sorted = Object.entries(attributes).sort(([a], [b]) => (a < b ? -1 : 1));
-  return JSON.stringify([principal, roles, path, sorted, purpose, door, branch, breakGlass, accessScopeRef, clientIp]);
+  const sortedAttributes = Object.entries(attributes).sort(([a], [b]) => (a < b ? -1 : 1));
+  return JSON.stringify([principal, roles, path, sortedAttributes, purpose, door, branch, breakGlass, accessScopeRef, clientIp]);
 }
 
 /** Everything but the resource and the clock. */
@@ -34,12 +34,12 @@ export interface Situation {
 }
 
 export function situationOf(asker: Asker): Situation {
-  const principal = new Entity(asker.attributes['agent'] === true ? 'Agent' : 'User', asker.principal);
+  const principalEntity = new Entity(asker.attributes['agent'] === true ? 'Agent' : 'User', asker.principal);
   const attributes = new Map<string, Value>();
-  for (const [name, given] of Object.entries(asker.attributes)) {
+  for (const [name, attributeValue] of Object.entries(asker.attributes)) {
     // Cedar has no fractions: such an attribute is absent, so what asks for it errs, and never widens anything.
-    if (typeof given !== 'number') attributes.set(name, given);
-    else if (Number.isSafeInteger(given)) attributes.set(name, BigInt(given));
+    if (typeof attributeValue !== 'number') attributes.set(name, attributeValue);
+    else if (Number.isSafeInteger(attributeValue)) attributes.set(name, BigInt(attributeValue));
   }
   const context = new Map<string, Value>([
     ['door', asker.door],
@@ -50,16 +50,16 @@ export function situationOf(asker: Asker): Situation {
   if (asker.breakGlass !== null) context.set('break_glass', asker.breakGlass);
   if (asker.accessScopeRef !== null) context.set('access_scope_ref', asker.accessScopeRef);
   if (asker.clientIp !== null) context.set('client_ip', asker.clientIp);
-  const above = [
+  const principalAncestors = [
     ...asker.roles.map((role) => new Entity('Role', role)),
     ...(asker.path === null ? [] : selfAndAbove('Org', asker.path, '/')),
   ];
   return {
-    principal,
+    principal: principalEntity,
     attributes,
     context,
     ancestors: (entity) => {
-      if (entity.type === principal.type && entity.id === principal.id) return above;
+      if (entity.type === principalEntity.type && entity.id === principalEntity.id) return principalAncestors;
       if (entity.type === 'Org') return selfAndAbove('Org', entity.id, '/').slice(1);
       return entity.type === 'Purpose' ? selfAndAbove('Purpose', entity.id, ':').slice(1) : [];
     },
@@ -73,11 +73,15 @@ export function instantOf(nanoseconds: bigint): Instant {
 }
 
 export function selfAndAbove(type: string, name: string, separator: string): readonly Entity[] {
-  const names = [new Entity(type, name)];
-  for (let at = name.lastIndexOf(separator); at > 0; at = name.lastIndexOf(separator, at - 1)) {
-    names.push(new Entity(type, name.slice(0, at)));
+  const ancestorEntities = [new Entity(type, name)];
+  for (
+    let separatorAt = name.lastIndexOf(separator);
+    separatorAt > 0;
+    separatorAt = name.lastIndexOf(separator, separatorAt - 1)
+  ) {
+    ancestorEntities.push(new Entity(type, name.slice(0, separatorAt)));
   }
-  return names;
+  return ancestorEntities;
 }
 
 /**

@@ -18,18 +18,21 @@ export interface Explanation {
   }[];
 }
 
-export function explain({ rows, residuals, because }: RowDecision, { masks, residuals: cells }: MaskDecision): Explanation {
-  const decided = rows === null || rows === 'none';
-  const determining = residuals.filter(({ policy }) => !decided || because.includes(policy.id));
+export function explain(
+  { rows, residuals, because }: RowDecision,
+  { masks, residuals: cellResiduals }: MaskDecision,
+): Explanation {
+  const isDecided = rows === null || rows === 'none';
+  const determiningResiduals = residuals.filter(({ policy }) => !isDecided || because.includes(policy.id));
   return {
     decision: rows === null ? 'allow' : rows === 'none' ? 'deny' : 'by row',
-    determining: determining.map(({ policy, left }) => ({ id: policy.id, effect: policy.effect, left: textOf(left) })),
-    residual: decided ? null : residualText(residuals),
-    masks: [...masks].map(([column, { kind, when, because: of }]) => ({
+    determining: determiningResiduals.map(({ policy, left }) => ({ id: policy.id, effect: policy.effect, left: textOf(left) })),
+    residual: isDecided ? null : residualText(residuals),
+    masks: [...masks].map(([column, { kind, when, because: maskPolicies }]) => ({
       column,
       kind,
-      when: when === null ? null : anyOf(cells.filter((cell) => cell.column === column)),
-      because: of,
+      when: when === null ? null : anyResidualText(cellResiduals.filter((cell) => cell.column === column)),
+      because: maskPolicies,
     })),
   };
 }
@@ -38,14 +41,14 @@ export function explain({ rows, residuals, because }: RowDecision, { masks, resi
 function residualText(residuals: readonly Residual[]): string {
   const permits = residuals.filter(({ policy }) => policy.effect === 'permit');
   const forbids = residuals.filter(({ policy }) => policy.effect === 'forbid');
-  const isAlways = ({ left }: { left: Expr }): boolean => left.op === 'value' && left.value === true;
-  const parts = [
-    ...(permits.some(isAlways) ? [] : [`(${anyOf(permits)})`]),
-    ...(forbids.length === 0 ? [] : [`!(${anyOf(forbids)})`]),
+  const isAlwaysTrue = ({ left }: { left: Expr }): boolean => left.op === 'value' && left.value === true;
+  const residualParts = [
+    ...(permits.some(isAlwaysTrue) ? [] : [`(${anyResidualText(permits)})`]),
+    ...(forbids.length === 0 ? [] : [`!(${anyResidualText(forbids)})`]),
   ];
-  return parts.join(' && ');
+  return residualParts.join(' && ');
 }
 
-function anyOf(residuals: readonly Residual[]): string {
+function anyResidualText(residuals: readonly Residual[]): string {
   return [...new Set(residuals.map(({ left }) => textOf(left)))].join(' || ');
 }

@@ -25,8 +25,8 @@ export const contextTypes: Readonly<Record<string, 'entity' | 'string' | 'dateti
 
 /** Throws through `refuse`. `definition` is the type that the policy's scope names, where it is known. */
 export function readExpression(json: Json, refuse: Refuse, definition?: TypeDefinition): Expr {
-  const expr = convert(json, refuse);
-  check(expr, refuse, definition);
+  const expr = convertCedarJson(json, refuse);
+  checkCedarExpr(expr, refuse, definition);
   return expr;
 }
 
@@ -47,64 +47,76 @@ const binaryOps: ReadonlySet<string> = new Set<BinaryOp>([
 ]);
 const unaryOps: Readonly<Record<string, 'not' | 'negate' | 'isEmpty'>> = { '!': 'not', neg: 'negate', isEmpty: 'isEmpty' };
 
-function convert(json: Json, refuse: Refuse): Expr {
-  const [key, body] = Object.entries(json)[0] as [string, never];
-  const read = (part: Json): Expr => convert(part, refuse);
-  const two = body as { left: Json; right: Json };
-  if (binaryOps.has(key)) return { op: key as BinaryOp, left: read(two.left), right: read(two.right) };
-  if (unaryOps[key] !== undefined) return { op: unaryOps[key], arg: read((body as { arg: Json }).arg) };
-  switch (key) {
+function convertCedarJson(json: Json, refuse: Refuse): Expr {
+  const [cedarJsonKey, cedarJsonBody] = Object.entries(json)[0] as [string, never];
+  const readOperand = (part: Json): Expr => convertCedarJson(part, refuse);
+  const operandPair = cedarJsonBody as { left: Json; right: Json };
+  if (binaryOps.has(cedarJsonKey))
+    return { op: cedarJsonKey as BinaryOp, left: readOperand(operandPair.left), right: readOperand(operandPair.right) };
+  if (unaryOps[cedarJsonKey] !== undefined)
+    return { op: unaryOps[cedarJsonKey], arg: readOperand((cedarJsonBody as { arg: Json }).arg) };
+  switch (cedarJsonKey) {
     case 'Value':
-      return constant(body, refuse);
+      return constantExpr(cedarJsonBody, refuse);
     case 'Var':
-      return { op: 'variable', name: body };
+      return { op: 'variable', name: cedarJsonBody };
     case '&&':
-      return and(read(two.left), read(two.right));
+      return and(readOperand(operandPair.left), readOperand(operandPair.right));
     case '||':
-      return { op: 'or', left: read(two.left), right: read(two.right) };
+      return { op: 'or', left: readOperand(operandPair.left), right: readOperand(operandPair.right) };
     case '.': {
-      const { left, attr } = body as { left: Json; attr: string };
-      return { op: 'attribute', left: read(left), name: attr };
+      const { left, attr } = cedarJsonBody as { left: Json; attr: string };
+      return { op: 'attribute', left: readOperand(left), name: attr };
     }
     case 'has': {
-      const { left, attr } = body as { left: Json; attr: string | string[] };
-      return hasAll(read(left), typeof attr === 'string' ? [attr] : attr);
+      const { left, attr } = cedarJsonBody as { left: Json; attr: string | string[] };
+      return hasAllAttributes(readOperand(left), typeof attr === 'string' ? [attr] : attr);
     }
     case 'like': {
-      const { left, pattern } = body as { left: Json; pattern: ('Wildcard' | { Literal: string })[] };
-      return { op: 'like', left: read(left), pattern: pattern.map((part) => (part === 'Wildcard' ? null : part.Literal)) };
+      const { left, pattern } = cedarJsonBody as { left: Json; pattern: ('Wildcard' | { Literal: string })[] };
+      return {
+        op: 'like',
+        left: readOperand(left),
+        pattern: pattern.map((operandJson) => (operandJson === 'Wildcard' ? null : operandJson.Literal)),
+      };
     }
     case 'is': {
-      const { left, entity_type, in: within } = body as { left: Json; entity_type: string; in?: Json };
-      return { op: 'is', left: read(left), type: entity_type, within: within === undefined ? null : read(within) };
+      const { left, entity_type, in: within } = cedarJsonBody as { left: Json; entity_type: string; in?: Json };
+      return { op: 'is', left: readOperand(left), type: entity_type, within: within === undefined ? null : readOperand(within) };
     }
     case 'if-then-else': {
-      const { if: test, then, else: otherwise } = body as { if: Json; then: Json; else: Json };
-      return { op: 'if', test: read(test), yes: read(then), no: read(otherwise) };
+      const { if: test, then, else: elseBranch } = cedarJsonBody as { if: Json; then: Json; else: Json };
+      return { op: 'if', test: readOperand(test), yes: readOperand(then), no: readOperand(elseBranch) };
     }
     case 'Set':
-      return { op: 'set', items: (body as Json[]).map(read) };
+      return { op: 'set', items: (cedarJsonBody as Json[]).map(readOperand) };
     case 'Record':
-      return { op: 'record', fields: Object.entries(body as Record<string, Json>).map(([name, field]) => [name, read(field)]) };
+      return {
+        op: 'record',
+        fields: Object.entries(cedarJsonBody as Record<string, Json>).map(([name, field]) => [name, readOperand(field)]),
+      };
     case 'hasTag':
     case 'getTag':
-      return refuse('entities have no tags here', key);
+      return refuse('entities have no tags here', cedarJsonKey);
     case 'Slot':
       return refuse('templates are not supported');
     default:
-      if (functionNames.has(key)) return { op: 'call', name: key, args: (body as Json[]).map(read) };
-      return refuse(`${key}() is not supported: no column holds what it is about`, key);
+      if (functionNames.has(cedarJsonKey))
+        return { op: 'call', name: cedarJsonKey, args: (cedarJsonBody as Json[]).map(readOperand) };
+      return refuse(`${cedarJsonKey}() is not supported: no column holds what it is about`, cedarJsonKey);
   }
 }
 
 /** `a has b.c` asks for a.b first: `a has b && a.b has c`. */
-function hasAll(left: Expr, names: readonly string[]): Expr {
-  const [name, ...rest] = names;
-  const here: Expr = { op: 'has', left, name: name! };
-  return rest.length === 0 ? here : and(here, hasAll({ op: 'attribute', left, name: name! }, rest));
+function hasAllAttributes(left: Expr, names: readonly string[]): Expr {
+  const [name, ...remainingAttributes] = names;
+  const hasAttribute: Expr = { op: 'has', left, name: name! };
+  return remainingAttributes.length === 0
+    ? hasAttribute
+    : and(hasAttribute, hasAllAttributes({ op: 'attribute', left, name: name! }, remainingAttributes));
 }
 
-function constant(json: unknown, refuse: Refuse): Expr {
+function constantExpr(json: unknown, refuse: Refuse): Expr {
   if (typeof json === 'boolean' || typeof json === 'string') return value(json);
   if (typeof json === 'number') return value(BigInt(json));
   if (typeof json === 'object' && json !== null && '__entity' in json) {
@@ -115,16 +127,21 @@ function constant(json: unknown, refuse: Refuse): Expr {
   return refuse('a literal of this kind is not supported');
 }
 
-const uncomparable: ReadonlySet<string> = new Set(['number', 'json', 'vector']);
+const uncomparableTypes: ReadonlySet<string> = new Set(['number', 'json', 'vector']);
 
-function check(expr: Expr, refuse: Refuse, definition: TypeDefinition | undefined): void {
-  const parts = operands(expr);
-  for (const [i, part] of parts.entries()) {
-    if (part.op !== 'variable') continue;
-    if (part.name === 'context' && expr.op !== 'attribute' && expr.op !== 'has') {
+function checkCedarExpr(expr: Expr, refuse: Refuse, definition: TypeDefinition | undefined): void {
+  const exprOperands = operands(expr);
+  for (const [i, exprOperand] of exprOperands.entries()) {
+    if (exprOperand.op !== 'variable') continue;
+    if (exprOperand.name === 'context' && expr.op !== 'attribute' && expr.op !== 'has') {
       refuse('context is asked for its attributes, it is no value', 'context');
     }
-    if (part.name === 'resource' && !(i === 0 && asksResource.has(expr.op)) && expr.op !== '==' && expr.op !== '!=') {
+    if (
+      exprOperand.name === 'resource' &&
+      !(i === 0 && resourceOperations.has(expr.op)) &&
+      expr.op !== '==' &&
+      expr.op !== '!='
+    ) {
       refuse('resource is compared, tested with `is` and `in` or asked for attributes; a row is no other value', 'resource');
     }
   }
@@ -138,11 +155,11 @@ function check(expr: Expr, refuse: Refuse, definition: TypeDefinition | undefine
       break;
     case 'in':
       if (dependsOnRow(expr.right)) refuse('what is right of `in` may not depend on the row', 'in');
-      if (!bareResource(expr.left) && dependsOnRow(expr.left)) refuse('what is left of `in` may not depend on the row', 'in');
+      if (!isBareResource(expr.left) && dependsOnRow(expr.left)) refuse('what is left of `in` may not depend on the row', 'in');
       break;
     case 'is':
       if (expr.within !== null && dependsOnRow(expr.within)) refuse('what is right of `in` may not depend on the row', 'in');
-      if (!bareResource(expr.left) && dependsOnRow(expr.left)) refuse('no column holds entities', 'is');
+      if (!isBareResource(expr.left) && dependsOnRow(expr.left)) refuse('no column holds entities', 'is');
       break;
     case '==':
     case '!=': {
@@ -150,13 +167,13 @@ function check(expr: Expr, refuse: Refuse, definition: TypeDefinition | undefine
       if (left !== 'unknown' && right !== 'unknown' && left !== right) {
         refuse(`a ${left} never equals a ${right}`, expr.op);
       }
-      const other = bareResource(expr.left) ? expr.right : bareResource(expr.right) ? expr.left : undefined;
-      if (other !== undefined && dependsOnRow(other) && !bareResource(other)) {
+      const resourceOperand = isBareResource(expr.left) ? expr.right : isBareResource(expr.right) ? expr.left : undefined;
+      if (resourceOperand !== undefined && dependsOnRow(resourceOperand) && !isBareResource(resourceOperand)) {
         refuse('what `resource` is compared with may not depend on the row', 'resource');
       }
-      const entity = [expr.left, expr.right].find((part) => kindOf(part) === 'entity');
-      const cell = [expr.left, expr.right].find((part) => part.op === 'attribute' && bareResource(part.left));
-      if (entity !== undefined && cell !== undefined) refuse('no column holds entities', expr.op);
+      const entityOperand = [expr.left, expr.right].find((part) => kindOf(part) === 'entity');
+      const resourceCell = [expr.left, expr.right].find((part) => part.op === 'attribute' && isBareResource(part.left));
+      if (entityOperand !== undefined && resourceCell !== undefined) refuse('no column holds entities', expr.op);
       break;
     }
     case 'call':
@@ -170,10 +187,10 @@ function check(expr: Expr, refuse: Refuse, definition: TypeDefinition | undefine
     default:
       break;
   }
-  for (const part of parts) if (part.op !== 'variable') check(part, refuse, definition);
+  for (const part of exprOperands) if (part.op !== 'variable') checkCedarExpr(part, refuse, definition);
 }
 
-const asksResource: ReadonlySet<Expr['op']> = new Set(['attribute', 'has', 'in', 'is']);
+const resourceOperations: ReadonlySet<Expr['op']> = new Set(['attribute', 'has', 'in', 'is']);
 
 function checkAttribute(
   { op, left, name }: Extract<Expr, { op: 'attribute' | 'has' }>,
@@ -183,21 +200,22 @@ function checkAttribute(
   if (left.op === 'variable' && left.name === 'context' && contextTypes[name] === undefined) {
     refuse(`context holds no ${name}: ${Object.keys(contextTypes).join(', ')}`, name);
   }
-  if (!bareResource(left) && left.op !== 'record' && dependsOnRow(left)) refuse('no column holds entities or records', name);
-  if (!bareResource(left)) return;
+  if (!isBareResource(left) && left.op !== 'record' && dependsOnRow(left)) refuse('no column holds entities or records', name);
+  if (!isBareResource(left)) return;
   if (name === 'system_to') refuse('system_to changes when a row is superseded: no condition may depend on it', name);
-  const type = definition !== undefined && Object.hasOwn(definition.properties, name) ? definition.properties[name]!.type : '';
-  if (op === 'attribute' && uncomparable.has(type)) {
-    refuse(`${definition!.name}.${name} is a ${type} column, which Cedar has no type for`, name);
+  const attributeType =
+    definition !== undefined && Object.hasOwn(definition.properties, name) ? definition.properties[name]!.type : '';
+  if (op === 'attribute' && uncomparableTypes.has(attributeType)) {
+    refuse(`${definition!.name}.${name} is a ${attributeType} column, which Cedar has no type for`, name);
   }
 }
 
-function bareResource(expr: Expr): boolean {
+function isBareResource(expr: Expr): boolean {
   return expr.op === 'variable' && expr.name === 'resource';
 }
 
 function dependsOnRow(expr: Expr): boolean {
-  return bareResource(expr) || operands(expr).some(dependsOnRow);
+  return isBareResource(expr) || operands(expr).some(dependsOnRow);
 }
 
 /** The type of what it evaluates to, where every evaluation that is no error has the same. */

@@ -28,6 +28,6 @@ export const IS_TRUE = 1;
 export const ERRS = 2;
 
 export function stateOf(atom: Expr, cell: (name: string) => Value | undefined): number {
-  const outcome = evaluate(atom, cell);
-  return outcome === true ? IS_TRUE : outcome === false ? IS_FALSE : ERRS;
+  const atomOutcome = evaluate(atom, cell);
+  return atomOutcome === true ? IS_TRUE : atomOutcome === false ? IS_FALSE : ERRS;
 }

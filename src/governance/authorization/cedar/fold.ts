@@ -9,7 +9,7 @@ import { and, type Expr, FAILS, FALSE, isBoolean, TRUE, value } from './syntax.t
 import { Entity, ERROR, RecordValue, SetValue, type Outcome, type Value } from './values.ts';
 
 export function fold(expr: Expr, question: Question): Expr {
-  const again = (part: Expr): Expr => fold(part, question);
+  const foldOperand = (part: Expr): Expr => fold(part, question);
   switch (expr.op) {
     case 'value':
     case 'error':
@@ -24,74 +24,78 @@ export function fold(expr: Expr, question: Question): Expr {
       if (expr.name === 'action') return value(new Entity('Action', question.action));
       return question.resource.kind === 'entity' && expr.name === 'resource' ? value(question.resource.entity) : expr;
     case 'and':
-      return conjunction(again(expr.left), () => again(expr.right));
+      return conjunction(foldOperand(expr.left), () => foldOperand(expr.right));
     case 'or':
-      return disjunction(again(expr.left), () => again(expr.right));
+      return disjunction(foldOperand(expr.left), () => foldOperand(expr.right));
     case 'if':
-      return choice(again(expr.test), expr, again);
+      return foldChoice(foldOperand(expr.test), expr, foldOperand);
     case 'not':
     case 'negate':
     case 'isEmpty':
-      return strict(
-        [again(expr.arg)],
+      return foldStrictly(
+        [foldOperand(expr.arg)],
         ([arg]) => unary(expr.op, arg!),
         ([arg]) => ({ op: expr.op, arg: arg! }),
       );
     case 'attribute':
-      return attribute(expr.left, expr.name, question, again);
+      return foldAttribute(expr.left, expr.name, question, foldOperand);
     case 'has':
-      return hasAttribute(expr.left, expr.name, question, again);
+      return foldHasAttribute(expr.left, expr.name, question, foldOperand);
     case 'like':
-      return strict(
-        [again(expr.left)],
+      return foldStrictly(
+        [foldOperand(expr.left)],
         ([left]) => like(left!, expr.pattern),
         ([left]) => ({ op: 'like', left: left!, pattern: expr.pattern }),
       );
     case 'is':
-      return isOfType(expr, question, again);
+      return isOfType(expr, question, foldOperand);
     case 'set':
-      return strict(
-        expr.items.map(again),
+      return foldStrictly(
+        expr.items.map(foldOperand),
         (items) => new SetValue(items),
         (items) => ({ op: 'set', items }),
       );
     case 'record':
-      return strict(
-        expr.fields.map(([, field]) => again(field)),
+      return foldStrictly(
+        expr.fields.map(([, field]) => foldOperand(field)),
         (fields) => new RecordValue(new Map(expr.fields.map(([name], i) => [name, fields[i]!]))),
         (fields) => ({ op: 'record', fields: expr.fields.map(([name], i) => [name, fields[i]!]) }),
       );
     case 'call':
-      return strict(
-        expr.args.map(again),
+      return foldStrictly(
+        expr.args.map(foldOperand),
         (args) => call(expr.name, args),
         (args) => ({ op: 'call', name: expr.name, args }),
       );
     default:
-      return operator(expr, question, again);
+      return foldOperator(expr, question, foldOperand);
   }
 }
 
-function operator(expr: Extract<Expr, { left: Expr; right: Expr }>, question: Question, again: (part: Expr) => Expr): Expr {
+function foldOperator(
+  expr: Extract<Expr, { left: Expr; right: Expr }>,
+  question: Question,
+  foldOperand: (part: Expr) => Expr,
+): Expr {
   const { op } = expr;
   if (op === 'and' || op === 'or') return FAILS;
   const { resource } = question;
-  const left = again(expr.left);
-  const right = again(expr.right);
+  const left = foldOperand(expr.left);
+  const right = foldOperand(expr.right);
   if (resource.kind !== 'entity') {
     if (op === '==' || op === '!=') {
-      const same = isResource(left) ? sameAs(resource, right) : isResource(right) ? sameAs(resource, left) : undefined;
-      if (same !== undefined) return op === '==' ? same : negate(same);
+      const sameResource = isResource(left) ? sameAs(resource, right) : isResource(right) ? sameAs(resource, left) : undefined;
+      if (sameResource !== undefined) return op === '==' ? sameResource : negateExpr(sameResource);
     }
     if (op === 'in' && isResource(left)) return withinAny(resource, right);
   }
-  const within = resource.kind === 'entity' && op === 'in' ? resource : undefined;
-  return strict(
+  const cellAncestors = resource.kind === 'entity' && op === 'in' ? resource : undefined;
+  return foldStrictly(
     [left, right],
     ([a, b]) =>
       binary(op, a!, b!, (entity) =>
-        within !== undefined && entity.type === within.entity.type && entity.id === within.entity.id
-          ? within.above
+        cellAncestors !== undefined && entity.type === cellAncestors.entity.type && entity.id === cellAncestors.entity.id
+          ? cellAncestors.above
           : question.situation.ancestors(entity),
       ),
     ([a, b]) => ({ op, left: a!, right: b! }),
@@ -99,19 +103,19 @@ function operator(expr: Extract<Expr, { left: Expr; right: Expr }>, question: Qu
 }
 
 /** Operands are all evaluated, and one that errs makes the whole err. */
-function strict(
-  parts: readonly Expr[],
-  apply: (values: readonly Value[]) => Outcome,
-  residual: (parts: readonly Expr[]) => Expr,
+function foldStrictly(
+  foldedOperands: readonly Expr[],
+  applyValues: (operandValues: readonly Value[]) => Outcome,
+  residualExpr: (parts: readonly Expr[]) => Expr,
 ): Expr {
-  const values: Value[] = [];
-  for (const part of parts) {
-    if (part.op === 'error') return FAILS;
-    if (part.op === 'value') values.push(part.value);
+  const operandValues: Value[] = [];
+  for (const foldedOperand of foldedOperands) {
+    if (foldedOperand.op === 'error') return FAILS;
+    if (foldedOperand.op === 'value') operandValues.push(foldedOperand.value);
   }
-  if (values.length < parts.length) return residual(parts);
-  const result = apply(values);
-  return result === ERROR ? FAILS : value(result);
+  if (operandValues.length < foldedOperands.length) return residualExpr(foldedOperands);
+  const cedarOutcome = applyValues(operandValues);
+  return cedarOutcome === ERROR ? FAILS : value(cedarOutcome);
 }
 
 /** The right side is evaluated only where the left one is true, and where it is no boolean, it errs. */
@@ -121,9 +125,9 @@ function conjunction(left: Expr, right: () => Expr): Expr {
     if (left.value === false) return FALSE;
     return left.value === true ? asBoolean(right(), TRUE) : FAILS;
   }
-  const then = right();
+  const foldedRight = right();
   // `residual && true` is the residual; `residual && false` is not false where the residual errs.
-  return isTrue(then) && isBoolean(left) ? left : and(left, then);
+  return isTrueExpr(foldedRight) && isBoolean(left) ? left : and(left, foldedRight);
 }
 
 function disjunction(left: Expr, right: () => Expr): Expr {
@@ -132,9 +136,9 @@ function disjunction(left: Expr, right: () => Expr): Expr {
     if (left.value === true) return TRUE;
     return left.value === false ? asBoolean(right(), TRUE) : FAILS;
   }
-  const otherwise = right();
-  const isFalse = otherwise.op === 'value' && otherwise.value === false;
-  return isFalse && isBoolean(left) ? left : { op: 'or', left, right: otherwise };
+  const foldedRight = right();
+  const isFalse = foldedRight.op === 'value' && foldedRight.value === false;
+  return isFalse && isBoolean(left) ? left : { op: 'or', left, right: foldedRight };
 }
 
 /** `expr`, with an error where it would be another value than a boolean. */
@@ -143,17 +147,18 @@ function asBoolean(expr: Expr, whole: Expr): Expr {
   return expr.op === 'value' ? FAILS : and(whole, expr);
 }
 
-function choice(test: Expr, expr: Extract<Expr, { op: 'if' }>, again: (part: Expr) => Expr): Expr {
+function foldChoice(test: Expr, expr: Extract<Expr, { op: 'if' }>, foldOperand: (part: Expr) => Expr): Expr {
   if (test.op === 'error') return FAILS;
-  if (test.op === 'value') return test.value === true ? again(expr.yes) : test.value === false ? again(expr.no) : FAILS;
-  return { op: 'if', test, yes: again(expr.yes), no: again(expr.no) };
+  if (test.op === 'value')
+    return test.value === true ? foldOperand(expr.yes) : test.value === false ? foldOperand(expr.no) : FAILS;
+  return { op: 'if', test, yes: foldOperand(expr.yes), no: foldOperand(expr.no) };
 }
 
-function negate(expr: Expr): Expr {
+function negateExpr(expr: Expr): Expr {
   return expr.op === 'value' ? value(!(expr.value as boolean)) : { op: 'not', arg: expr };
 }
 
-function isTrue(expr: Expr): boolean {
+function isTrueExpr(expr: Expr): boolean {
   return expr.op === 'value' && expr.value === true;
 }
 
@@ -161,10 +166,10 @@ function isResource(expr: Expr): boolean {
   return expr.op === 'variable' && expr.name === 'resource';
 }
 
-type Cells = Exclude<Resource, { kind: 'entity' }>;
+type CellResource = Exclude<Resource, { kind: 'entity' }>;
 
 /** Undefined while the other side is not known. */
-function sameAs(resource: Cells, other: Expr): Expr | undefined {
+function sameAs(resource: CellResource, other: Expr): Expr | undefined {
   if (other.op === 'error') return FAILS;
   if (isResource(other)) return TRUE;
   if (other.op !== 'value') return undefined;
@@ -172,7 +177,7 @@ function sameAs(resource: Cells, other: Expr): Expr | undefined {
 }
 
 /** The row or cell is this very entity. */
-function isEntity(resource: Cells, entity: Entity): Expr {
+function isEntity(resource: CellResource, entity: Entity): Expr {
   if (resource.kind === 'cell') {
     return value(entity.type === 'Column' && entity.id === `${resource.type.name}.${resource.column}`);
   }
@@ -180,59 +185,59 @@ function isEntity(resource: Cells, entity: Entity): Expr {
   return { op: '==', left: { op: 'column', name: '_pk', type: 'string' }, right: value(entity.id) };
 }
 
-function withinAny(resource: Cells, above: Expr): Expr {
-  if (above.op === 'error') return FAILS;
-  if (above.op !== 'value') return { op: 'in', left: { op: 'variable', name: 'resource' }, right: above };
-  if (above.value instanceof Entity) return isWithin(resource, above.value);
-  if (!(above.value instanceof SetValue)) return FAILS;
-  let any: Expr = FALSE;
-  for (const item of above.value.items) {
-    if (!(item instanceof Entity)) return FAILS;
-    any = disjunction(any, () => isWithin(resource, item));
+function withinAny(resource: CellResource, ancestorExpr: Expr): Expr {
+  if (ancestorExpr.op === 'error') return FAILS;
+  if (ancestorExpr.op !== 'value') return { op: 'in', left: { op: 'variable', name: 'resource' }, right: ancestorExpr };
+  if (ancestorExpr.value instanceof Entity) return isWithin(resource, ancestorExpr.value);
+  if (!(ancestorExpr.value instanceof SetValue)) return FAILS;
+  let containingExpr: Expr = FALSE;
+  for (const ancestorEntity of ancestorExpr.value.items) {
+    if (!(ancestorEntity instanceof Entity)) return FAILS;
+    containingExpr = disjunction(containingExpr, () => isWithin(resource, ancestorEntity));
   }
-  return any;
+  return containingExpr;
 }
 
-function isWithin(resource: Cells, entity: Entity): Expr {
+function isWithin(resource: CellResource, entity: Entity): Expr {
   if (entity.type === 'Type' && entity.id === resource.type.name) return TRUE;
   const same = isEntity(resource, entity);
   return entity.type === 'Org' ? disjunction(same, () => ({ op: 'covered', path: entity.id })) : same;
 }
 
-function isOfType(expr: Extract<Expr, { op: 'is' }>, question: Question, again: (part: Expr) => Expr): Expr {
+function isOfType(expr: Extract<Expr, { op: 'is' }>, question: Question, foldOperand: (part: Expr) => Expr): Expr {
   const { resource } = question;
-  const left = again(expr.left);
+  const left = foldOperand(expr.left);
   if (left.op === 'error') return FAILS;
-  let is: boolean;
+  let isResourceType: boolean;
   if (left.op === 'value') {
     if (!(left.value instanceof Entity)) return FAILS;
-    is = left.value.type === expr.type;
+    isResourceType = left.value.type === expr.type;
   } else if (isResource(left) && resource.kind !== 'entity') {
     // Every row is a Row, besides being of its type.
-    is = resource.kind === 'cell' ? expr.type === 'Column' : expr.type === resource.type.name || expr.type === 'Row';
+    isResourceType = resource.kind === 'cell' ? expr.type === 'Column' : expr.type === resource.type.name || expr.type === 'Row';
   } else {
     return { op: 'is', left, type: expr.type, within: expr.within };
   }
-  if (!is) return FALSE;
-  return expr.within === null ? TRUE : again({ op: 'in', left: expr.left, right: expr.within });
+  if (!isResourceType) return FALSE;
+  return expr.within === null ? TRUE : foldOperand({ op: 'in', left: expr.left, right: expr.within });
 }
 
-function attribute(left: Expr, name: string, question: Question, again: (part: Expr) => Expr): Expr {
+function foldAttribute(left: Expr, name: string, question: Question, foldOperand: (part: Expr) => Expr): Expr {
   if (left.op === 'variable') {
     const { situation, resource } = question;
-    if (left.name === 'context') return name === 'now' ? again({ op: 'now' }) : valueOrFailure(situation.context.get(name));
+    if (left.name === 'context') return name === 'now' ? foldOperand({ op: 'now' }) : valueOrFailure(situation.context.get(name));
     if (left.name === 'resource') return resource.kind === 'entity' ? FAILS : cellOf(resource, name);
   }
-  const of = again(left);
-  if (of.op === 'error') return FAILS;
-  if (of.op === 'value') {
-    if (of.value instanceof RecordValue) return valueOrFailure(of.value.fields.get(name));
-    return of.value instanceof Entity ? valueOrFailure(attributesOf(of.value, question)?.get(name)) : FAILS;
+  const foldedOwner = foldOperand(left);
+  if (foldedOwner.op === 'error') return FAILS;
+  if (foldedOwner.op === 'value') {
+    if (foldedOwner.value instanceof RecordValue) return valueOrFailure(foldedOwner.value.fields.get(name));
+    return foldedOwner.value instanceof Entity ? valueOrFailure(attributesOf(foldedOwner.value, question)?.get(name)) : FAILS;
   }
-  return { op: 'attribute', left: of, name };
+  return { op: 'attribute', left: foldedOwner, name };
 }
 
-function hasAttribute(left: Expr, name: string, question: Question, again: (part: Expr) => Expr): Expr {
+function foldHasAttribute(left: Expr, name: string, question: Question, foldOperand: (part: Expr) => Expr): Expr {
   if (left.op === 'variable') {
     const { situation, resource } = question;
     if (left.name === 'context') return value(name === 'now' || situation.context.has(name));
@@ -242,13 +247,13 @@ function hasAttribute(left: Expr, name: string, question: Question, again: (part
       return columnType(resource, name) === undefined ? FALSE : { op: 'present', name };
     }
   }
-  const of = again(left);
-  if (of.op === 'error') return FAILS;
-  if (of.op === 'value') {
-    if (of.value instanceof RecordValue) return value(of.value.fields.has(name));
-    return of.value instanceof Entity ? value(attributesOf(of.value, question)?.has(name) === true) : FAILS;
+  const foldedOwner = foldOperand(left);
+  if (foldedOwner.op === 'error') return FAILS;
+  if (foldedOwner.op === 'value') {
+    if (foldedOwner.value instanceof RecordValue) return value(foldedOwner.value.fields.has(name));
+    return foldedOwner.value instanceof Entity ? value(attributesOf(foldedOwner.value, question)?.has(name) === true) : FAILS;
   }
-  return { op: 'has', left: of, name };
+  return { op: 'has', left: foldedOwner, name };
 }
 
 function attributesOf(entity: Entity, { situation }: Question): ReadonlyMap<string, Value> | undefined {
@@ -261,7 +266,7 @@ function valueOrFailure(of: Value | undefined): Expr {
 }
 
 /** `resource.type` is the type's name, whatever columns it has. */
-function cellOf(resource: Cells, name: string): Expr {
+function cellOf(resource: CellResource, name: string): Expr {
   if (name === 'type') return value(resource.type.name);
   const type = columnType(resource, name);
   // A value that Cedar has no type for errs like a missing one: a forbid then denies, a permit is ignored.
@@ -269,7 +274,7 @@ function cellOf(resource: Cells, name: string): Expr {
   return { op: 'column', name, type };
 }
 
-function columnType({ type }: Cells, name: string): ColumnType | undefined {
+function columnType({ type }: CellResource, name: string): ColumnType | undefined {
   if (Object.hasOwn(type.properties, name)) return type.properties[name]!.type;
   return Object.hasOwn(systemColumns, name) ? systemColumns[name as keyof typeof systemColumns] : undefined;
 }
@@ -285,44 +290,44 @@ export function evaluate(expr: Expr, cell: (name: string) => Value | undefined):
       return cell(expr.name) !== undefined;
     case 'and':
     case 'or': {
-      const left = evaluate(expr.left, cell);
-      if (typeof left !== 'boolean') return ERROR;
-      if (left === (expr.op === 'or')) return left;
-      const right = evaluate(expr.right, cell);
-      return typeof right === 'boolean' ? right : ERROR;
+      const leftOutcome = evaluate(expr.left, cell);
+      if (typeof leftOutcome !== 'boolean') return ERROR;
+      if (leftOutcome === (expr.op === 'or')) return leftOutcome;
+      const rightOutcome = evaluate(expr.right, cell);
+      return typeof rightOutcome === 'boolean' ? rightOutcome : ERROR;
     }
     case 'if': {
-      const test = evaluate(expr.test, cell);
-      return typeof test === 'boolean' ? evaluate(test ? expr.yes : expr.no, cell) : ERROR;
+      const testOutcome = evaluate(expr.test, cell);
+      return typeof testOutcome === 'boolean' ? evaluate(testOutcome ? expr.yes : expr.no, cell) : ERROR;
     }
     case 'not':
     case 'negate':
     case 'isEmpty': {
-      const arg = evaluate(expr.arg, cell);
-      return arg === ERROR ? ERROR : unary(expr.op, arg);
+      const argumentOutcome = evaluate(expr.arg, cell);
+      return argumentOutcome === ERROR ? ERROR : unary(expr.op, argumentOutcome);
     }
     case 'like': {
-      const left = evaluate(expr.left, cell);
-      return left === ERROR ? ERROR : like(left, expr.pattern);
+      const leftOutcome = evaluate(expr.left, cell);
+      return leftOutcome === ERROR ? ERROR : like(leftOutcome, expr.pattern);
     }
     case 'attribute':
     case 'has': {
-      const left = evaluate(expr.left, cell);
-      if (!(left instanceof RecordValue)) return ERROR;
-      return expr.op === 'has' ? left.fields.has(expr.name) : (left.fields.get(expr.name) ?? ERROR);
+      const leftOutcome = evaluate(expr.left, cell);
+      if (!(leftOutcome instanceof RecordValue)) return ERROR;
+      return expr.op === 'has' ? leftOutcome.fields.has(expr.name) : (leftOutcome.fields.get(expr.name) ?? ERROR);
     }
     case 'set':
     case 'call': {
-      const args = all(expr.op === 'set' ? expr.items : expr.args, cell);
-      if (args === ERROR) return ERROR;
-      return expr.op === 'set' ? new SetValue(args) : call(expr.name, args);
+      const argumentValues = evaluateOperands(expr.op === 'set' ? expr.items : expr.args, cell);
+      if (argumentValues === ERROR) return ERROR;
+      return expr.op === 'set' ? new SetValue(argumentValues) : call(expr.name, argumentValues);
     }
     case 'record': {
-      const fields = all(
+      const recordFields = evaluateOperands(
         expr.fields.map(([, field]) => field),
         cell,
       );
-      return fields === ERROR ? ERROR : new RecordValue(new Map(expr.fields.map(([name], i) => [name, fields[i]!])));
+      return recordFields === ERROR ? ERROR : new RecordValue(new Map(expr.fields.map(([name], i) => [name, recordFields[i]!])));
     }
     case 'covered': {
       const path = cell('namespace_path');
@@ -335,27 +340,30 @@ export function evaluate(expr: Expr, cell: (name: string) => Value | undefined):
     case 'now':
       return ERROR;
     default: {
-      const left = evaluate(expr.left, cell);
-      const right = evaluate(expr.right, cell);
-      return left === ERROR || right === ERROR ? ERROR : binary(expr.op, left, right, () => []);
+      const leftOutcome = evaluate(expr.left, cell);
+      const rightOutcome = evaluate(expr.right, cell);
+      return leftOutcome === ERROR || rightOutcome === ERROR ? ERROR : binary(expr.op, leftOutcome, rightOutcome, () => []);
     }
   }
 }
 
-function all(parts: readonly Expr[], cell: (name: string) => Value | undefined): readonly Value[] | typeof ERROR {
-  const values: Value[] = [];
-  for (const part of parts) {
-    const partResult = evaluate(part, cell);
+function evaluateOperands(
+  operandExprs: readonly Expr[],
+  cell: (name: string) => Value | undefined,
+): readonly Value[] | typeof ERROR {
+  const operandValues: Value[] = [];
+  for (const operandExpr of operandExprs) {
+    const partResult = evaluate(operandExpr, cell);
     if (partResult === ERROR) return ERROR;
-    values.push(partResult);
+    operandValues.push(partResult);
   }
-  return values;
+  return operandValues;
 }
 
 function orgsAbove(entity: Entity): readonly Entity[] {
-  const above: Entity[] = [];
-  for (let at = entity.id.lastIndexOf('/'); at > 0; at = entity.id.lastIndexOf('/', at - 1)) {
-    above.push(new Entity('Org', entity.id.slice(0, at)));
+  const organisationsAbove: Entity[] = [];
+  for (let slashAt = entity.id.lastIndexOf('/'); slashAt > 0; slashAt = entity.id.lastIndexOf('/', slashAt - 1)) {
+    organisationsAbove.push(new Entity('Org', entity.id.slice(0, slashAt)));
   }
-  return above;
+  return organisationsAbove;
 }

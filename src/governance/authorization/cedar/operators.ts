@@ -52,13 +52,19 @@ export function binary(op: BinaryOp, a: Value, b: Value, ancestors: Ancestors): 
 }
 
 function compareBy(op: '<' | '<=' | '>' | '>=', a: Value, b: Value): Outcome {
-  let x: bigint;
-  let y: bigint;
-  if (typeof a === 'bigint' && typeof b === 'bigint') [x, y] = [a, b];
-  else if (a instanceof Instant && b instanceof Instant) [x, y] = [a.ms, b.ms];
-  else if (a instanceof Span && b instanceof Span) [x, y] = [a.ms, b.ms];
+  let leftMagnitude: bigint;
+  let rightMagnitude: bigint;
+  if (typeof a === 'bigint' && typeof b === 'bigint') [leftMagnitude, rightMagnitude] = [a, b];
+  else if (a instanceof Instant && b instanceof Instant) [leftMagnitude, rightMagnitude] = [a.ms, b.ms];
+  else if (a instanceof Span && b instanceof Span) [leftMagnitude, rightMagnitude] = [a.ms, b.ms];
   else return ERROR;
-  return op === '<' ? x < y : op === '<=' ? x <= y : op === '>' ? x > y : x >= y;
+  return op === '<'
+    ? leftMagnitude < rightMagnitude
+    : op === '<='
+      ? leftMagnitude <= rightMagnitude
+      : op === '>'
+        ? leftMagnitude > rightMagnitude
+        : leftMagnitude >= rightMagnitude;
 }
 
 export function isIn(a: Value, b: Value, ancestors: Ancestors): Outcome {
@@ -84,28 +90,29 @@ export function unary(op: 'not' | 'negate' | 'isEmpty', a: Value): Outcome {
 /** Greedy from the left is enough: a wildcard takes as little as lets the next literal part match. */
 export function like(text: Value, pattern: readonly (string | null)[]): Outcome {
   if (typeof text !== 'string') return ERROR;
-  const parts = partsOf(pattern);
-  const first = parts[0]!;
-  if (parts.length === 1) return text === first;
-  const last = parts.at(-1)!;
-  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last)) return false;
-  let at = first.length;
-  for (const part of parts.slice(1, -1)) {
-    const matchStart = text.indexOf(part, at);
+  const likeLiterals = likeLiteralsOf(pattern);
+  const likePrefix = likeLiterals[0]!;
+  if (likeLiterals.length === 1) return text === likePrefix;
+  const likeSuffix = likeLiterals.at(-1)!;
+  if (text.length < likePrefix.length + likeSuffix.length || !text.startsWith(likePrefix) || !text.endsWith(likeSuffix))
+    return false;
+  let matchedUpTo = likePrefix.length;
+  for (const likeLiteral of likeLiterals.slice(1, -1)) {
+    const matchStart = text.indexOf(likeLiteral, matchedUpTo);
     if (matchStart < 0) return false;
-    at = matchStart + part.length;
+    matchedUpTo = matchStart + likeLiteral.length;
   }
-  return at <= text.length - last.length;
+  return matchedUpTo <= text.length - likeSuffix.length;
 }
 
 /** The literal parts between wildcards: one more than there are wildcards. */
-function partsOf(pattern: readonly (string | null)[]): readonly string[] {
-  const parts = [''];
-  for (const part of pattern) {
-    if (part === null) parts.push('');
-    else parts[parts.length - 1] += part;
+function likeLiteralsOf(pattern: readonly (string | null)[]): readonly string[] {
+  const literalParts = [''];
+  for (const patternPart of pattern) {
+    if (patternPart === null) literalParts.push('');
+    else literalParts[literalParts.length - 1] += patternPart;
   }
-  return parts;
+  return literalParts;
 }
 
 export const functionNames: ReadonlySet<string> = new Set([
@@ -123,7 +130,7 @@ export const functionNames: ReadonlySet<string> = new Set([
 ]);
 
 const DAY = 86_400_000n;
-const units: Readonly<Record<string, bigint>> = {
+const spanUnits: Readonly<Record<string, bigint>> = {
   toMilliseconds: 1n,
   toSeconds: 1000n,
   toMinutes: 60_000n,
@@ -139,26 +146,26 @@ export function call(name: string, args: readonly Value[]): Outcome {
     case 'duration':
       return typeof a === 'string' ? (parseSpan(a) ?? ERROR) : ERROR;
     case 'offset':
-      return a instanceof Instant && b instanceof Span ? instant(a.ms + b.ms) : ERROR;
+      return a instanceof Instant && b instanceof Span ? instantOutcome(a.ms + b.ms) : ERROR;
     case 'durationSince': {
       if (!(a instanceof Instant) || !(b instanceof Instant)) return ERROR;
       const ms = long(a.ms - b.ms);
       return ms === ERROR ? ERROR : new Span(ms);
     }
     case 'toDate':
-      return a instanceof Instant ? instant(a.ms - timeOfDay(a.ms)) : ERROR;
+      return a instanceof Instant ? instantOutcome(a.ms - timeOfDay(a.ms)) : ERROR;
     case 'toTime':
       return a instanceof Instant ? new Span(timeOfDay(a.ms)) : ERROR;
     default: {
-      const unit = units[name];
-      return unit !== undefined && a instanceof Span ? a.ms / unit : ERROR;
+      const spanUnitMs = spanUnits[name];
+      return spanUnitMs !== undefined && a instanceof Span ? a.ms / spanUnitMs : ERROR;
     }
   }
 }
 
-function instant(ms: bigint): Outcome {
-  const held = long(ms);
-  return held === ERROR ? ERROR : new Instant(held);
+function instantOutcome(ms: bigint): Outcome {
+  const instantMs = long(ms);
+  return instantMs === ERROR ? ERROR : new Instant(instantMs);
 }
 
 function timeOfDay(ms: bigint): bigint {

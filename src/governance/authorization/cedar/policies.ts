@@ -47,19 +47,21 @@ export interface Policy {
 export type TypeLookup = (name: string) => readonly TypeDefinition[];
 
 /** The engine takes time by the square of a path, and more. */
-const pathMax = 64;
-const longPath = new RegExp(String.raw`\bhas\s+\w+(?:\s*\.\s*\w+){${pathMax}}`);
+const hasPathNamesMax = 64;
+const longHasPathPattern = new RegExp(String.raw`\bhas\s+\w+(?:\s*\.\s*\w+){${hasPathNamesMax}}`);
 
 /** Throws REL_INVALID with line and column, REL_NOT_IMPLEMENTED for an annotation that asks for more than is done. */
 export function readPolicies(id: string, text: string, types: TypeLookup = () => []): readonly Policy[] {
   checkText(text, 'the policy text');
-  const parts = partsOf(text);
-  if (parts.length === 0) throw new ServiceError('REL_INVALID', `policy ${id}: the text holds no policy`);
-  const policies = parts.map((part, i) => readPolicy(id, text, part, parts.length === 1 ? null : i + 1, types));
-  const ids = new Set<string>();
+  const policyParts = partsOf(text);
+  if (policyParts.length === 0) throw new ServiceError('REL_INVALID', `policy ${id}: the text holds no policy`);
+  const policies = policyParts.map((policyPart, i) =>
+    readPolicy(id, text, policyPart, policyParts.length === 1 ? null : i + 1, types),
+  );
+  const policyIds = new Set<string>();
   for (const policy of policies) {
-    if (ids.has(policy.id)) throw new ServiceError('REL_INVALID', `policy ${policy.id} is in its text twice`);
-    ids.add(policy.id);
+    if (policyIds.has(policy.id)) throw new ServiceError('REL_INVALID', `policy ${policy.id} is in its text twice`);
+    policyIds.add(policy.id);
   }
   return policies;
 }
@@ -69,86 +71,107 @@ export function policyDigest(texts: ReadonlyMap<string, string>): string {
   return texts.size === 0 ? '' : sha256Hex(canonicalJson(Object.fromEntries(texts)));
 }
 
-function readPolicy(textId: string, text: string, part: PolicyPart, number: number | null, types: TypeLookup): Policy {
+function readPolicy(
+  textId: string,
+  text: string,
+  policyPart: PolicyPart,
+  policyNumber: number | null,
+  types: TypeLookup,
+): Policy {
   const refuseAt = (at: number, why: string, code: 'REL_INVALID' | 'REL_NOT_IMPLEMENTED' = 'REL_INVALID'): never => {
     const location = locationOf(text, at);
     throw new ServiceError(code, `policy ${textId}, ${location.line}:${location.column}: ${why}`, { ...location });
   };
   /** At the first token that says it, else where the policy begins. */
-  const refuse: Refuse = (why, word) => refuseAt(part.tokens.find((token) => token.text === word)?.at ?? part.at, why);
-  const body = part.tokens.slice(part.tokens.findIndex(({ text: word }) => word === 'when' || word === 'unless'));
-  const refuseBody: Refuse = (why, word) => refuseAt(body.find((token) => token.text === word)?.at ?? part.at, why);
+  const refusePolicy: Refuse = (why, word) =>
+    refuseAt(policyPart.tokens.find((token) => token.text === word)?.at ?? policyPart.at, why);
+  const conditionTokens = policyPart.tokens.slice(
+    policyPart.tokens.findIndex(({ text: word }) => word === 'when' || word === 'unless'),
+  );
+  const refuseBody: Refuse = (why, word) =>
+    refuseAt(conditionTokens.find((token) => token.text === word)?.at ?? policyPart.at, why);
 
-  for (const token of part.tokens) {
+  for (const token of policyPart.tokens) {
     if (/^\d+$/.test(token.text) && BigInt(token.text) > BigInt(Number.MAX_SAFE_INTEGER)) {
       refuseAt(token.at, `the literal ${token.text} is beyond 2^53 - 1, where the engine loses digits`);
     }
   }
-  const long = longPath.exec(part.text);
-  if (long !== null) refuseAt(part.at + long.index, `a path behind \`has\` may have ${pathMax} names`);
-  const answer = policyToJson(part.text);
-  if (answer === null)
-    return refuseAt(part.at, 'it is nested too deeply, or has too many operators: split it into several policies');
-  if (answer.type === 'failure') {
-    const { message, sourceLocations } = answer.errors[0]!;
-    const start = sourceLocations?.[0]?.start ?? 0;
-    return refuseAt(part.at + unitsOf(part.text, start), message.replace('failed to parse policy from string: ', ''));
+  const longHasPath = longHasPathPattern.exec(policyPart.text);
+  if (longHasPath !== null)
+    refuseAt(policyPart.at + longHasPath.index, `a path behind \`has\` may have ${hasPathNamesMax} names`);
+  const cedarJson = policyToJson(policyPart.text);
+  if (cedarJson === null)
+    return refuseAt(policyPart.at, 'it is nested too deeply, or has too many operators: split it into several policies');
+  if (cedarJson.type === 'failure') {
+    const { message, sourceLocations } = cedarJson.errors[0]!;
+    const errorStart = sourceLocations?.[0]?.start ?? 0;
+    return refuseAt(
+      policyPart.at + unitsOf(policyPart.text, errorStart),
+      message.replace('failed to parse policy from string: ', ''),
+    );
   }
-  const { effect, principal, action, resource, conditions, annotations = {} } = answer.json;
+  const { effect, principal, action, resource, conditions, annotations = {} } = cedarJson.json;
   for (const name of Object.keys(annotations)) {
     if (name === 'id' || name === 'mask') continue;
-    const at = part.tokens.find((token, i) => token.text === name && part.tokens[i - 1]?.text === '@')?.at ?? part.at;
-    const known = name === 'budget' || name === 'valid';
-    if (known) refuseAt(at, `@${name} is not done yet, and ignoring it would allow more than it says`, 'REL_NOT_IMPLEMENTED');
-    refuseAt(at, `@${name} is no annotation that means anything here: @id and @mask are`);
+    const annotationAt =
+      policyPart.tokens.find((token, i) => token.text === name && policyPart.tokens[i - 1]?.text === '@')?.at ?? policyPart.at;
+    const isFutureAnnotation = name === 'budget' || name === 'valid';
+    if (isFutureAnnotation)
+      refuseAt(annotationAt, `@${name} is not done yet, and ignoring it would allow more than it says`, 'REL_NOT_IMPLEMENTED');
+    refuseAt(annotationAt, `@${name} is no annotation that means anything here: @id and @mask are`);
   }
 
-  const actions = actionsOf(action, refuse);
-  const onlyCells = actions !== null && actions.size === 1 && actions.has('readCell');
+  const actions = actionsOfScope(action, refusePolicy);
+  const isCellPolicy = actions !== null && actions.size === 1 && actions.has('readCell');
   if (effect === 'permit' && actions?.has('readCell')) {
-    refuse('cells are read with their row: only a forbid names Action::"readCell"', '"readCell"');
+    refusePolicy('cells are read with their row: only a forbid names Action::"readCell"', '"readCell"');
   }
-  if (annotations['mask'] !== undefined && !(effect === 'forbid' && onlyCells)) {
-    refuse('@mask stands on a forbid of Action::"readCell" only', 'mask');
+  if (annotations['mask'] !== undefined && !(effect === 'forbid' && isCellPolicy)) {
+    refusePolicy('@mask stands on a forbid of Action::"readCell" only', 'mask');
   }
-  const about = scopeOf('resource', resource, refuse);
-  const who = scopeOf('principal', principal, refuse);
-  checkPrincipal(principal, refuse);
-  if (onlyCells) checkCellScope(resource, refuse);
-  const type = typeNamedBy(resource);
-  const definitions = type === undefined ? [] : types(type);
+  const resourceScope = scopeCondition('resource', resource, refusePolicy);
+  const principalScope = scopeCondition('principal', principal, refusePolicy);
+  checkPrincipal(principal, refusePolicy);
+  if (isCellPolicy) checkCellScope(resource, refusePolicy);
+  const scopedTypeName = typeNamedBy(resource);
+  const scopedTypes = scopedTypeName === undefined ? [] : types(scopedTypeName);
 
-  let condition = and(who, about);
+  let condition = and(principalScope, resourceScope);
   for (const clause of conditions) {
-    const expr = readExpression(clause.body, refuseBody, definitions[0]);
-    for (const other of definitions.slice(1)) readExpression(clause.body, refuseBody, other);
-    condition = and(condition, clause.kind === 'when' ? expr : { op: 'not', arg: expr });
+    const clauseExpr = readExpression(clause.body, refuseBody, scopedTypes[0]);
+    for (const otherType of scopedTypes.slice(1)) readExpression(clause.body, refuseBody, otherType);
+    condition = and(condition, clause.kind === 'when' ? clauseExpr : { op: 'not', arg: clauseExpr });
   }
-  const named = annotations['id'] ?? (number === null ? undefined : String(number));
+  const policyName = annotations['id'] ?? (policyNumber === null ? undefined : String(policyNumber));
   return {
-    id: named === undefined ? textId : `${textId}/${named}`,
+    id: policyName === undefined ? textId : `${textId}/${policyName}`,
     effect,
-    mask: annotations['mask'] !== undefined ? maskOf(annotations['mask'], refuse) : onlyCells ? { kind: 'redact' } : null,
+    mask:
+      annotations['mask'] !== undefined
+        ? maskOfAnnotation(annotations['mask'], refusePolicy)
+        : isCellPolicy
+          ? { kind: 'redact' }
+          : null,
     actions,
     condition,
-    text: part.text,
+    text: policyPart.text,
   };
 }
 
 type PolicyJson = Extract<ReturnType<Engine['policyToJson']>, { type: 'success' }>['json'];
-type Scope = PolicyJson['principal'] | PolicyJson['resource'];
+type PolicyScope = PolicyJson['principal'] | PolicyJson['resource'];
 
-function entityOf(json: { type: string; id: string } | { __entity: { type: string; id: string } }): Entity {
+function entityOfJson(json: { type: string; id: string } | { __entity: { type: string; id: string } }): Entity {
   const { type, id } = '__entity' in json ? json.__entity : json;
   return new Entity(type, id);
 }
 
-function actionsOf(scope: PolicyJson['action'], refuse: Refuse): ReadonlySet<CedarAction> | null {
+function actionsOfScope(scope: PolicyJson['action'], refuse: Refuse): ReadonlySet<CedarAction> | null {
   if (scope.op === 'All') return null;
-  const named = 'entities' in scope ? scope.entities : 'entity' in scope ? [scope.entity] : [];
+  const namedActions = 'entities' in scope ? scope.entities : 'entity' in scope ? [scope.entity] : [];
   const actions = new Set<CedarAction>();
-  for (const json of named) {
-    const { type, id } = entityOf(json);
+  for (const json of namedActions) {
+    const { type, id } = entityOfJson(json);
     const action = cedarActions.find((known) => known === id);
     if (type !== 'Action' || action === undefined) {
       return refuse(`${type}::"${id}" is no action; there are ${cedarActions.join(', ')}`, `"${id}"`);
@@ -158,25 +181,30 @@ function actionsOf(scope: PolicyJson['action'], refuse: Refuse): ReadonlySet<Ced
   return actions;
 }
 
-function scopeEntity(scope: Scope): Entity | undefined {
-  if ('entity' in scope) return entityOf(scope.entity);
-  if (scope.op === 'is' && scope.in !== undefined && 'entity' in scope.in) return entityOf(scope.in.entity);
+function scopeEntity(scope: PolicyScope): Entity | undefined {
+  if ('entity' in scope) return entityOfJson(scope.entity);
+  if (scope.op === 'is' && scope.in !== undefined && 'entity' in scope.in) return entityOfJson(scope.in.entity);
   return undefined;
 }
 
-function scopeOf(name: 'principal' | 'resource', scope: Scope, refuse: Refuse): Expr {
-  const left: Expr = { op: 'variable', name };
-  const entity = scopeEntity(scope);
-  if (entity?.type === 'Row') refuse('rows are named by their type: <Type>::"<_pk>"', 'Row');
-  if (entity?.type === 'Action') refuse('an action is neither principal nor resource', 'Action');
+function scopeCondition(name: 'principal' | 'resource', scope: PolicyScope, refuse: Refuse): Expr {
+  const scopeVariable: Expr = { op: 'variable', name };
+  const scopedEntity = scopeEntity(scope);
+  if (scopedEntity?.type === 'Row') refuse('rows are named by their type: <Type>::"<_pk>"', 'Row');
+  if (scopedEntity?.type === 'Action') refuse('an action is neither principal nor resource', 'Action');
   switch (scope.op) {
     case 'All':
       return TRUE;
     case 'is':
-      return { op: 'is', left, type: scope.entity_type, within: entity === undefined ? null : value(entity) };
+      return {
+        op: 'is',
+        left: scopeVariable,
+        type: scope.entity_type,
+        within: scopedEntity === undefined ? null : value(scopedEntity),
+      };
     case '==':
     case 'in':
-      return entity === undefined ? FALSE : { op: scope.op, left, right: value(entity) };
+      return scopedEntity === undefined ? FALSE : { op: scope.op, left: scopeVariable, right: value(scopedEntity) };
   }
 }
 
@@ -184,14 +212,17 @@ const principalTypes: ReadonlySet<string> = new Set(['User', 'Agent']);
 const abovePrincipals: ReadonlySet<string> = new Set(['User', 'Agent', 'Role', 'Org']);
 
 function checkPrincipal(scope: PolicyJson['principal'], refuse: Refuse): void {
-  const entity = scopeEntity(scope);
+  const scopedEntity = scopeEntity(scope);
   if (scope.op === 'is' && !principalTypes.has(scope.entity_type)) {
     refuse(`no principal is a ${scope.entity_type}: they are User or Agent`, scope.entity_type);
   }
-  if (entity === undefined) return;
-  const possible = scope.op === '==' ? principalTypes : abovePrincipals;
-  if (!possible.has(entity.type)) {
-    refuse(`no principal is ${scope.op === '==' ? '' : 'in '}a ${entity.type}: ${[...possible].join(', ')}`, entity.type);
+  if (scopedEntity === undefined) return;
+  const possibleTypes = scope.op === '==' ? principalTypes : abovePrincipals;
+  if (!possibleTypes.has(scopedEntity.type)) {
+    refuse(
+      `no principal is ${scope.op === '==' ? '' : 'in '}a ${scopedEntity.type}: ${[...possibleTypes].join(', ')}`,
+      scopedEntity.type,
+    );
   }
 }
 
@@ -199,11 +230,13 @@ const aboveCells: ReadonlySet<string> = new Set(['Column', 'Type', 'Org']);
 
 /** A condition `is Person` on a cell never matches: a cell is a Column. */
 function checkCellScope(scope: PolicyJson['resource'], refuse: Refuse): void {
-  const entity = scopeEntity(scope);
-  const wrong = scope.op === 'is' && scope.entity_type !== 'Column' ? scope.entity_type : undefined;
-  const possible = scope.op === '==' ? new Set(['Column']) : aboveCells;
-  const outside = wrong ?? (entity !== undefined && !possible.has(entity.type) ? entity.type : undefined);
-  if (outside !== undefined) refuse(`a cell is no ${outside}: say Column::"<Type>.<column>" or in Type::"<Type>"`, outside);
+  const scopedEntity = scopeEntity(scope);
+  const wrongScopeType = scope.op === 'is' && scope.entity_type !== 'Column' ? scope.entity_type : undefined;
+  const possibleTypes = scope.op === '==' ? new Set(['Column']) : aboveCells;
+  const foreignType =
+    wrongScopeType ?? (scopedEntity !== undefined && !possibleTypes.has(scopedEntity.type) ? scopedEntity.type : undefined);
+  if (foreignType !== undefined)
+    refuse(`a cell is no ${foreignType}: say Column::"<Type>.<column>" or in Type::"<Type>"`, foreignType);
 }
 
 /** The type whose rows the scope is about, where it says. */
@@ -217,9 +250,9 @@ function typeNamedBy(scope: PolicyJson['resource']): string | undefined {
 
 const maskKinds: ReadonlySet<string> = new Set(['redact', 'null', 'hash', 'last4', 'year'] satisfies MaskKind[]);
 
-function maskOf(text: string, refuse: Refuse): NonNullable<Policy['mask']> {
-  const bucket = /^bucket:([1-9]\d{0,14})$/.exec(text);
-  if (bucket !== null) return { kind: 'bucket', size: Number(bucket[1]) };
+function maskOfAnnotation(text: string, refuse: Refuse): NonNullable<Policy['mask']> {
+  const bucketMask = /^bucket:([1-9]\d{0,14})$/.exec(text);
+  if (bucketMask !== null) return { kind: 'bucket', size: Number(bucketMask[1]) };
   if (!maskKinds.has(text)) refuse(`@mask(${JSON.stringify(text)}) is none of ${[...maskKinds].join(', ')}, bucket:<n>`, 'mask');
   return { kind: text as MaskKind };
 }

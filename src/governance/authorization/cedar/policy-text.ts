@@ -10,15 +10,15 @@ export interface TextLocation {
   readonly column: number;
 }
 
-const token = /\/\/[^\n]*|\s+|"(?:[^"\\]|\\[\s\S])*"|[A-Za-z_]\w*|\d+|::|[=!<>]=|&&|\|\||[\s\S]/gu;
+const cedarTokenPattern = /\/\/[^\n]*|\s+|"(?:[^"\\]|\\[\s\S])*"|[A-Za-z_]\w*|\d+|::|[=!<>]=|&&|\|\||[\s\S]/gu;
 
 /** Without blanks and comments. */
 export function tokensOf(text: string): readonly Token[] {
-  const tokens: Token[] = [];
-  for (const policyToken of text.matchAll(token)) {
-    if (!/^(\/\/|\s)/.test(policyToken[0])) tokens.push({ text: policyToken[0], at: policyToken.index });
+  const cedarTokens: Token[] = [];
+  for (const policyToken of text.matchAll(cedarTokenPattern)) {
+    if (!/^(\/\/|\s)/.test(policyToken[0])) cedarTokens.push({ text: policyToken[0], at: policyToken.index });
   }
-  return tokens;
+  return cedarTokens;
 }
 
 /** One policy of a text: `;` stands nowhere in Cedar but at a policy's end. */
@@ -29,19 +29,23 @@ export interface PolicyPart {
 }
 
 export function partsOf(text: string): readonly PolicyPart[] {
-  const parts: PolicyPart[] = [];
-  let open: Token[] = [];
-  const close = (): void => {
-    const last = open.at(-1)!;
-    parts.push({ text: text.slice(open[0]!.at, last.at + last.text.length), at: open[0]!.at, tokens: open });
-    open = [];
+  const policyParts: PolicyPart[] = [];
+  let openPolicyTokens: Token[] = [];
+  const closePolicy = (): void => {
+    const last = openPolicyTokens.at(-1)!;
+    policyParts.push({
+      text: text.slice(openPolicyTokens[0]!.at, last.at + last.text.length),
+      at: openPolicyTokens[0]!.at,
+      tokens: openPolicyTokens,
+    });
+    openPolicyTokens = [];
   };
   for (const policyToken of tokensOf(text)) {
-    open.push(policyToken);
-    if (policyToken.text === ';') close();
+    openPolicyTokens.push(policyToken);
+    if (policyToken.text === ';') closePolicy();
   }
-  if (open.length > 0) close();
-  return parts;
+  if (openPolicyTokens.length > 0) closePolicy();
+  return policyParts;
 }
 
 export function locationOf(text: string, at: number): TextLocation {

@@ -6,29 +6,43 @@ import { type Expr, mentions } from './syntax.ts';
 import { Entity, SetValue, type Value } from './values.ts';
 
 /** Entities that are no rows. */
-const others: ReadonlySet<string> = new Set(['User', 'Agent', 'Role', 'Org', 'Purpose', 'Type', 'Column', 'Branch', 'Store']);
+const builtinEntityTypes: ReadonlySet<string> = new Set([
+  'User',
+  'Agent',
+  'Role',
+  'Org',
+  'Purpose',
+  'Type',
+  'Column',
+  'Branch',
+  'Store',
+]);
 
 export function warningsOf(policies: readonly Policy[], typesOf: TypeLookup): readonly string[] {
-  const warnings: string[] = [];
+  const policyWarnings: string[] = [];
   for (const { id, effect, condition } of policies) {
-    const names = typesNamedIn(condition);
-    for (const name of names) {
+    const namedTypes = typesNamedIn(condition);
+    for (const name of namedTypes) {
       if (typesOf(name).length > 0) continue;
-      warnings.push(`policy ${id}: no type ${name} is registered; rows of it are matched once there is one`);
+      policyWarnings.push(`policy ${id}: no type ${name} is registered; rows of it are matched once there is one`);
     }
-    const definitions = names.size === 1 ? typesOf([...names][0]!) : [];
-    const broken =
-      definitions.length === 0 ? isBroken(condition, undefined) : definitions.every((each) => isBroken(condition, each));
-    if (!broken) continue;
-    const so = effect === 'permit' ? 'the policy permits nothing' : 'it fails, and a forbid that fails denies';
-    warnings.push(`policy ${id}: its condition is neither true nor false, so ${so}; compare the value with another`);
+    const definitions = namedTypes.size === 1 ? typesOf([...namedTypes][0]!) : [];
+    const hasBrokenCondition =
+      definitions.length === 0
+        ? isConditionBroken(condition, undefined)
+        : definitions.every((typeDefinition) => isConditionBroken(condition, typeDefinition));
+    if (!hasBrokenCondition) continue;
+    const brokenConsequence = effect === 'permit' ? 'the policy permits nothing' : 'it fails, and a forbid that fails denies';
+    policyWarnings.push(
+      `policy ${id}: its condition is neither true nor false, so ${brokenConsequence}; compare the value with another`,
+    );
   }
-  return warnings;
+  return policyWarnings;
 }
 
 /** True when an operand that has to be a boolean never is one. */
-function isBroken(expr: Expr, definition: TypeDefinition | undefined): boolean {
-  const isPartBroken = (part: Expr): boolean => isBroken(part, definition);
+function isConditionBroken(expr: Expr, definition: TypeDefinition | undefined): boolean {
+  const isPartBroken = (part: Expr): boolean => isConditionBroken(part, definition);
   switch (expr.op) {
     case 'and':
     case 'or':
@@ -45,23 +59,23 @@ function isBroken(expr: Expr, definition: TypeDefinition | undefined): boolean {
     default:
       break;
   }
-  const kind = kindOf(expr);
-  return kind !== 'bool' && kind !== 'unknown';
+  const conditionKind = kindOf(expr);
+  return conditionKind !== 'bool' && conditionKind !== 'unknown';
 }
 
 function typesNamedIn(condition: Expr): ReadonlySet<string> {
-  const names = new Set<string>();
-  const add = (value: Value): void => {
-    if (value instanceof SetValue) for (const item of value.items) add(item);
+  const namedTypes = new Set<string>();
+  const addNamedType = (value: Value): void => {
+    if (value instanceof SetValue) for (const item of value.items) addNamedType(item);
     if (!(value instanceof Entity)) return;
-    if (value.type === 'Type') names.add(value.id);
-    else if (value.type === 'Column') names.add(value.id.slice(0, value.id.lastIndexOf('.')));
-    else if (!others.has(value.type)) names.add(value.type);
+    if (value.type === 'Type') namedTypes.add(value.id);
+    else if (value.type === 'Column') namedTypes.add(value.id.slice(0, value.id.lastIndexOf('.')));
+    else if (!builtinEntityTypes.has(value.type)) namedTypes.add(value.type);
   };
   mentions(condition, (part) => {
-    if (part.op === 'value') add(part.value);
-    if (part.op === 'is' && !others.has(part.type)) names.add(part.type);
+    if (part.op === 'value') addNamedType(part.value);
+    if (part.op === 'is' && !builtinEntityTypes.has(part.type)) namedTypes.add(part.type);
     return false;
   });
-  return names;
+  return namedTypes;
 }

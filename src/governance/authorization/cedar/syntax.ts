@@ -97,13 +97,13 @@ export function mentions(expr: Expr, isSought: (part: Expr) => boolean): boolean
 
 /** Columns that a row's condition reads, ascending. */
 export function columnsOf(expr: Expr): readonly string[] {
-  const names = new Set<string>();
+  const mentionedColumns = new Set<string>();
   mentions(expr, (part) => {
-    if (part.op === 'column' || part.op === 'present') names.add(part.name);
-    if (part.op === 'covered') names.add(ownerColumn);
+    if (part.op === 'column' || part.op === 'present') mentionedColumns.add(part.name);
+    if (part.op === 'covered') mentionedColumns.add(ownerColumn);
     return false;
   });
-  return [...names].sort();
+  return [...mentionedColumns].sort();
 }
 
 /** True when it is a boolean wherever it is no error. */
@@ -134,7 +134,7 @@ export function isBoolean(expr: Expr): boolean {
 export function textOf(expr: Expr): string {
   switch (expr.op) {
     case 'value':
-      return textOfValue(expr.value);
+      return textOfCedarValue(expr.value);
     case 'error':
       return 'error';
     case 'variable':
@@ -148,40 +148,40 @@ export function textOf(expr: Expr): string {
     case 'now':
       return 'context.now';
     case 'and':
-      return `${inner(expr.left)} && ${inner(expr.right)}`;
+      return `${operandText(expr.left)} && ${operandText(expr.right)}`;
     case 'or':
-      return `${inner(expr.left)} || ${inner(expr.right)}`;
+      return `${operandText(expr.left)} || ${operandText(expr.right)}`;
     case 'not':
-      return `!${inner(expr.arg)}`;
+      return `!${operandText(expr.arg)}`;
     case 'negate':
-      return `-${inner(expr.arg)}`;
+      return `-${operandText(expr.arg)}`;
     case 'isEmpty':
-      return `${inner(expr.arg)}.isEmpty()`;
+      return `${operandText(expr.arg)}.isEmpty()`;
     case 'attribute':
-      return `${inner(expr.left)}${attributeText(expr.name)}`;
+      return `${operandText(expr.left)}${attributeText(expr.name)}`;
     case 'has':
-      return `${inner(expr.left)} has ${nameText(expr.name)}`;
+      return `${operandText(expr.left)} has ${nameText(expr.name)}`;
     case 'like':
-      return `${inner(expr.left)} like ${patternText(expr.pattern)}`;
+      return `${operandText(expr.left)} like ${likePatternText(expr.pattern)}`;
     case 'is':
-      return `${inner(expr.left)} is ${expr.type}${expr.within === null ? '' : ` in ${inner(expr.within)}`}`;
+      return `${operandText(expr.left)} is ${expr.type}${expr.within === null ? '' : ` in ${operandText(expr.within)}`}`;
     case 'if':
-      return `if ${inner(expr.test)} then ${inner(expr.yes)} else ${inner(expr.no)}`;
+      return `if ${operandText(expr.test)} then ${operandText(expr.yes)} else ${operandText(expr.no)}`;
     case 'set':
       return `[${expr.items.map(textOf).join(', ')}]`;
     case 'record':
       return `{${expr.fields.map(([name, field]) => `${JSON.stringify(name)}: ${textOf(field)}`).join(', ')}}`;
     case 'call': {
-      const [first, ...rest] = expr.args;
-      const isMethod = first !== undefined && expr.name !== 'datetime' && expr.name !== 'duration';
+      const [receiverExpr, ...methodArguments] = expr.args;
+      const isMethod = receiverExpr !== undefined && expr.name !== 'datetime' && expr.name !== 'duration';
       return isMethod
-        ? `${inner(first)}.${expr.name}(${rest.map(textOf).join(', ')})`
+        ? `${operandText(receiverExpr)}.${expr.name}(${methodArguments.map(textOf).join(', ')})`
         : `${expr.name}(${expr.args.map(textOf).join(', ')})`;
     }
     case 'contains':
     case 'containsAll':
     case 'containsAny':
-      return `${inner(expr.left)}.${expr.op}(${textOf(expr.right)})`;
+      return `${operandText(expr.left)}.${expr.op}(${textOf(expr.right)})`;
     case '==':
     case '!=':
     case '<':
@@ -192,13 +192,13 @@ export function textOf(expr: Expr): string {
     case '-':
     case '*':
     case 'in':
-      return `${inner(expr.left)} ${expr.op} ${inner(expr.right)}`;
+      return `${operandText(expr.left)} ${expr.op} ${operandText(expr.right)}`;
     default:
       return unreachable(expr);
   }
 }
 
-const bare: ReadonlySet<Expr['op']> = new Set([
+const bareOperations: ReadonlySet<Expr['op']> = new Set([
   'value',
   'error',
   'variable',
@@ -210,29 +210,31 @@ const bare: ReadonlySet<Expr['op']> = new Set([
   'now',
 ]);
 
-function inner(expr: Expr): string {
-  return bare.has(expr.op) ? textOf(expr) : `(${textOf(expr)})`;
+function operandText(expr: Expr): string {
+  return bareOperations.has(expr.op) ? textOf(expr) : `(${textOf(expr)})`;
 }
 
-function textOfValue(of: Value): string {
-  if (typeof of === 'boolean' || typeof of === 'bigint') return String(of);
-  if (typeof of === 'string') return JSON.stringify(of);
-  if (of instanceof Entity) return `${of.type}::${JSON.stringify(of.id)}`;
-  if (of instanceof Span) return `duration("${of.ms}ms")`;
-  if (of instanceof SetValue) return `[${[...new Set(of.items.map(textOfValue))].sort().join(', ')}]`;
-  if (of instanceof RecordValue) {
-    const fields = [...of.fields].sort(([a], [b]) => (a < b ? -1 : 1));
-    return `{${fields.map(([name, field]) => `${JSON.stringify(name)}: ${textOfValue(field)}`).join(', ')}}`;
+function textOfCedarValue(cedarValue: Value): string {
+  if (typeof cedarValue === 'boolean' || typeof cedarValue === 'bigint') return String(cedarValue);
+  if (typeof cedarValue === 'string') return JSON.stringify(cedarValue);
+  if (cedarValue instanceof Entity) return `${cedarValue.type}::${JSON.stringify(cedarValue.id)}`;
+  if (cedarValue instanceof Span) return `duration("${cedarValue.ms}ms")`;
+  if (cedarValue instanceof SetValue) return `[${[...new Set(cedarValue.items.map(textOfCedarValue))].sort().join(', ')}]`;
+  if (cedarValue instanceof RecordValue) {
+    const sortedFields = [...cedarValue.fields].sort(([a], [b]) => (a < b ? -1 : 1));
+    return `{${sortedFields.map(([name, field]) => `${JSON.stringify(name)}: ${textOfCedarValue(field)}`).join(', ')}}`;
   }
-  const ms = Number((of satisfies Instant).ms);
+  const instantMs = Number((cedarValue satisfies Instant).ms);
   // Years that Cedar's own literal can't say.
-  const sayable = ms >= -62_167_219_200_000 && ms <= 253_402_300_799_999;
-  return sayable ? `datetime("${new Date(ms).toISOString()}")` : `datetime("1970-01-01").offset(duration("${of.ms}ms"))`;
+  const isPrintableInstant = instantMs >= -62_167_219_200_000 && instantMs <= 253_402_300_799_999;
+  return isPrintableInstant
+    ? `datetime("${new Date(instantMs).toISOString()}")`
+    : `datetime("1970-01-01").offset(duration("${cedarValue.ms}ms"))`;
 }
 
-function patternText(pattern: readonly (string | null)[]): string {
-  const literal = (text: string): string => JSON.stringify(text).slice(1, -1).replaceAll('*', '\\*');
-  return `"${pattern.map((part) => (part === null ? '*' : literal(part))).join('')}"`;
+function likePatternText(pattern: readonly (string | null)[]): string {
+  const likeLiteral = (text: string): string => JSON.stringify(text).slice(1, -1).replaceAll('*', '\\*');
+  return `"${pattern.map((part) => (part === null ? '*' : likeLiteral(part))).join('')}"`;
 }
 
 function attributeText(name: string): string {

@@ -72,8 +72,8 @@ export function equal(a: Value, b: Value): boolean {
   if (a instanceof SetValue) return b instanceof SetValue && a.hasAll(b) && b.hasAll(a);
   if (!(b instanceof RecordValue) || a.fields.size !== b.fields.size) return false;
   for (const [name, value] of a.fields) {
-    const other = b.fields.get(name);
-    if (other === undefined || !equal(value, other)) return false;
+    const otherField = b.fields.get(name);
+    if (otherField === undefined || !equal(value, otherField)) return false;
   }
   return true;
 }
@@ -101,8 +101,8 @@ export function parseInstant(text: string): Instant | undefined {
   const offsetHours = Number(datetimeMatch[9] ?? 0);
   const offsetMinutes = Number(datetimeMatch[10] ?? 0);
   if (offsetHours > 23 || offsetMinutes > 59) return undefined;
-  const offset = (offsetHours * 60 + offsetMinutes) * 60_000 * (datetimeMatch[8] === '-' ? -1 : 1);
-  return new Instant(BigInt(date.getTime() + ((hour * 60 + minute) * 60 + second) * 1000 + ms - offset));
+  const zoneOffsetMs = (offsetHours * 60 + offsetMinutes) * 60_000 * (datetimeMatch[8] === '-' ? -1 : 1);
+  return new Instant(BigInt(date.getTime() + ((hour * 60 + minute) * 60 + second) * 1000 + ms - zoneOffsetMs));
 }
 
 const durationPattern = /^(-)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?$/;
@@ -116,6 +116,6 @@ export function parseSpan(text: string): Span | undefined {
   durationUnits.forEach((unit, i) => {
     ms += BigInt(durationMatch[i + 2] ?? '0') * unit;
   });
-  const signed = long(durationMatch[1] === '-' ? -ms : ms);
-  return signed === ERROR ? undefined : new Span(signed);
+  const signedMs = long(durationMatch[1] === '-' ? -ms : ms);
+  return signedMs === ERROR ? undefined : new Span(signedMs);
 }

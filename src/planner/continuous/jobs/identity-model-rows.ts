@@ -11,39 +11,42 @@ import type { Answer } from '../../planner-contract.ts';
 /** Rows for an answer of TRAIN_IDENTITIES. REL_UNKNOWN_TYPE where no type plays the role, or where several do. */
 export function modelRows(invocation: Invocation, { columns, batches }: Answer): PutRows {
   const { catalog } = invocation.snapshot();
-  const [player, ...others] = rolePlayers(catalog.types(), 'identity_model');
-  if (player === undefined || others.length > 0) {
-    const count = player === undefined ? 'no type plays' : 'several types play';
-    const detail = `${count} the role identity_model: register ${roles.identity_model.defaultType}, or declare the role of one type`;
-    throw new ServiceError('REL_UNKNOWN_TYPE', detail);
+  const [player, ...otherPlayers] = rolePlayers(catalog.types(), 'identity_model');
+  if (player === undefined || otherPlayers.length > 0) {
+    const playedRoleCount = player === undefined ? 'no type plays' : 'several types play';
+    const roleDetail = `${playedRoleCount} the role identity_model: register ${roles.identity_model.defaultType}, or declare the role of one type`;
+    throw new ServiceError('REL_UNKNOWN_TYPE', roleDetail);
   }
-  const [ofType, weights] = ['of_type', 'weights'].map((name) => columns.findIndex((each) => each.name === name)) as [
+  const [ofTypeColumn, weightsColumn] = ['of_type', 'weights'].map((name) => columns.findIndex((each) => each.name === name)) as [
     number,
     number,
   ];
-  const models: (readonly [Cell, Cell])[] = [];
+  const trainedModels: (readonly [Cell, Cell])[] = [];
   for (const batch of batches) {
     for (let i = 0; i < batch.count; i++) {
-      const row = batch.selection === null ? batch.first + i : batch.selection[i]!;
-      models.push([cellAt(batch.columns[ofType]!, 'string', row), cellAt(batch.columns[weights]!, 'json', row)]);
+      const modelRow = batch.selection === null ? batch.first + i : batch.selection[i]!;
+      trainedModels.push([
+        cellAt(batch.columns[ofTypeColumn]!, 'string', modelRow),
+        cellAt(batch.columns[weightsColumn]!, 'json', modelRow),
+      ]);
     }
   }
   const { primaryKey, properties } = catalog.type(player.type)!;
   const columnOf = (name: string, cellOf: (model: readonly [Cell, Cell]) => Cell): RowBatch['columns'][number] => {
     const type = properties[name]?.type ?? 'string';
-    const builder = new VectorBuilder(type, Math.max(1, models.length));
-    for (const model of models) builder.append(cellOf(model));
-    return { name, type, vector: builder.build() };
+    const modelColumnBuilder = new VectorBuilder(type, Math.max(1, trainedModels.length));
+    for (const model of trainedModels) modelColumnBuilder.append(cellOf(model));
+    return { name, type, vector: modelColumnBuilder.build() };
   };
-  const columnsOfRole = ([ofRole, at]: readonly [string, 0 | 1]): RowBatch['columns'] => {
+  const columnsOfRole = ([ofRole, modelCellOrdinal]: readonly [string, 0 | 1]): RowBatch['columns'] => {
     const column = player.columns.get(ofRole)!;
-    return column === primaryKey ? [] : [columnOf(column, (model) => model[at])];
+    return column === primaryKey ? [] : [columnOf(column, (model) => model[modelCellOrdinal])];
   };
   return {
     kind: 'put-rows',
     type: player.type,
     rows: {
-      length: models.length,
+      length: trainedModels.length,
       columns: [
         columnOf(primaryKey ?? '_pk', ([type]) => type),
         ...columnsOfRole(['of_type', 0]),

@@ -22,60 +22,60 @@ export interface JobWorkDependencies {
 }
 
 export function performJobs({ planner, chores }: JobWorkDependencies): PerformJob {
-  return async ({ definition }, work): Promise<JobEffect> => {
-    const { run: task } = definition;
-    const { invocation, caller, instant, signal, progress } = work;
-    if (task.chore !== undefined) {
+  return async ({ definition }, jobWork): Promise<JobEffect> => {
+    const { run: jobTask } = definition;
+    const { invocation, caller, instant, signal, progress } = jobWork;
+    if (jobTask.chore !== undefined) {
       if (!administers(caller)) throw new ServiceError('REL_ACL', 'chores are for administrators of the store');
-      const chore = Object.hasOwn(chores, task.chore) ? chores[task.chore] : undefined;
-      if (chore === undefined) throw new ServiceError('REL_NOT_FOUND', `there is no chore ${JSON.stringify(task.chore)}`);
-      return { rows: null, alerts: 0, result: await chore(signal) };
+      const choreToRun = Object.hasOwn(chores, jobTask.chore) ? chores[jobTask.chore] : undefined;
+      if (choreToRun === undefined) throw new ServiceError('REL_NOT_FOUND', `there is no chore ${JSON.stringify(jobTask.chore)}`);
+      return { rows: null, alerts: 0, result: await choreToRun(signal) };
     }
-    if (task.rules !== undefined) {
+    if (jobTask.rules !== undefined) {
       const snapshot = invocation.snapshot();
-      const question = { planner, caller, snapshot, signal };
+      const ruleQuestion = { planner, caller, snapshot, signal };
       for (;;) {
         const jobMatches: QueryMatches[] = [];
-        for (const [nth, id] of task.rules.entries()) {
-          progress(nth, task.rules.length);
+        for (const [ruleOrdinal, id] of jobTask.rules.entries()) {
+          progress(ruleOrdinal, jobTask.rules.length);
           const rule = snapshot.rules().find((each) => each.id === id);
           if (rule === undefined || rule.definition.kind !== 'detection')
             throw new ServiceError('REL_NOT_FOUND', `there is no detection rule ${JSON.stringify(id)}`);
-          if (isSql(rule.definition)) jobMatches.push(await matchesAt(question, rule, instant));
+          if (isSqlRule(rule.definition)) jobMatches.push(await matchesAt(ruleQuestion, rule, instant));
         }
-        const { type, all, counted, overtaken } = await raise(question, jobMatches, instant, true);
+        const { type, all: jobAlerts, counted, overtaken } = await raise(ruleQuestion, jobMatches, instant, true);
         // Rows that were read may be gone by now.
         if (overtaken()) continue;
-        const matches = jobMatches.reduce((sum, each) => sum + each.matches.length, 0);
-        const rows = all.length === 0 ? null : putAlerts(type, all, counted, work.run);
-        return { rows, alerts: all.length, result: { matches } };
+        const matchCount = jobMatches.reduce((sum, each) => sum + each.matches.length, 0);
+        const rows = jobAlerts.length === 0 ? null : putAlerts(type, jobAlerts, counted, jobWork.run);
+        return { rows, alerts: jobAlerts.length, result: { matches: matchCount } };
       }
     }
-    const isTraining = task.function?.toUpperCase() === 'TRAIN_IDENTITIES';
-    const request = { ...questionOf(task), basis: instant, time: 'current', signal, queriesOnly: true } as const;
-    const answer = await planner.query(invocation, isTraining ? request : { ...request, rows: onlyCounted });
-    const rows = isTraining ? modelRows(invocation, answer) : null;
-    return { rows, alerts: 0, result: { rows: answer.rowCount } };
+    const isTraining = jobTask.function?.toUpperCase() === 'TRAIN_IDENTITIES';
+    const request = { ...questionOf(jobTask), basis: instant, time: 'current', signal, queriesOnly: true } as const;
+    const jobAnswer = await planner.query(invocation, isTraining ? request : { ...request, rows: onlyCountedRows });
+    const rows = isTraining ? modelRows(invocation, jobAnswer) : null;
+    return { rows, alerts: 0, result: { rows: jobAnswer.rowCount } };
   };
 }
 
 /** The alert that a job was paused: its id names the job and the run, so that it stays one alert however often it is sent. */
-export function alertPaused(invocation: Invocation, job: JobRecord, run: RunRecord, why: string): PutRows {
-  const alert = {
+export function alertPaused(invocation: Invocation, job: JobRecord, run: RunRecord, pauseReason: string): PutRows {
+  const pausedAlert = {
     id: createHash('sha256')
       .update(canonicalJson(['paused/1', job.id, run.id]))
       .digest('hex'),
-    rule: { id: job.id, version: 1, definition: { name: `a job is paused: ${why}`, severity: 'medium' as const } },
+    rule: { id: job.id, version: 1, definition: { name: `a job is paused: ${pauseReason}`, severity: 'medium' as const } },
     match: { type: null, key: null, systemFrom: null, values: [] },
     count: 1,
   };
-  return putAlerts(alertTypeIn(invocation.snapshot().catalog), [alert], new Map(), run.id);
+  return putAlerts(alertTypeIn(invocation.snapshot().catalog), [pausedAlert], new Map(), run.id);
 }
 
 /** Nobody reads the rows of a job's answer: they are not copied out of the store. */
-const onlyCounted: RowTaker = { rows: 0, bytes: 0, take: () => true, restart: () => undefined };
+const onlyCountedRows: RowTaker = { rows: 0, bytes: 0, take: () => true, restart: () => undefined };
 
-const isSql = ({ language }: DetectionDefinition): boolean => language === 'sql';
+const isSqlRule = ({ language }: DetectionDefinition): boolean => language === 'sql';
 
 /** A question, or the call of a table function with its arguments in their order. */
 export function questionOf(task: { readonly sql?: string; readonly function?: string; readonly arguments?: Json }): {
@@ -84,11 +84,11 @@ export function questionOf(task: { readonly sql?: string; readonly function?: st
 } {
   if (task.sql !== undefined) return { sql: task.sql };
   if (task.function === undefined) throw new ServiceError('REL_NOT_IMPLEMENTED', 'this version runs no such work yet');
-  const given = task.arguments ?? [];
-  if (!Array.isArray(given)) throw new ServiceError('REL_INVALID', 'arguments of a function are a list');
-  const parameters = given.map((value: Json): Literal => {
-    if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
-    if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;
+  const jobArguments = task.arguments ?? [];
+  if (!Array.isArray(jobArguments)) throw new ServiceError('REL_INVALID', 'arguments of a function are a list');
+  const parameters = jobArguments.map((jobArgument: Json): Literal => {
+    if (jobArgument === null || typeof jobArgument === 'string' || typeof jobArgument === 'boolean') return jobArgument;
+    if (typeof jobArgument === 'number') return Number.isSafeInteger(jobArgument) ? BigInt(jobArgument) : jobArgument;
     throw new ServiceError('REL_INVALID', 'arguments of a function are texts, numbers, booleans and null');
   });
   if (!/^\w+$/.test(task.function)) throw new ServiceError('REL_INVALID', `${quoteName(task.function)} is no name of a function`);

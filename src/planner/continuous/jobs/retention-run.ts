@@ -20,7 +20,7 @@ export interface RetentionDependencies {
 }
 
 /** Rows that one write takes. */
-const writtenMax = 1_000;
+const endedKeysMax = 1_000;
 const dayNs = 86_400_000_000_000n;
 
 interface DueRow {
@@ -31,26 +31,38 @@ interface DueRow {
 export function performRetention(dependencies: RetentionDependencies): PerformAlone {
   return async (job, { caller, run, signal, progress }) => {
     const retention = job.definition.run.retention!;
-    const request = { purpose: job.definition.purpose, correlationId: run.id, gone: signal };
-    const counts = { ended: 0, held: 0, refused: 0 };
-    let after: DueRow | null = null;
+    const retentionRequest = { purpose: job.definition.purpose, correlationId: run.id, gone: signal };
+    const retentionCounts = { ended: 0, held: 0, refused: 0 };
+    let lastDueRow: DueRow | null = null;
     for (;;) {
-      const due = await findDue(dependencies, retention, { caller, request, basis: BigInt(run.basis), after });
-      for (const [path, keys] of byPath(due.filter((row) => sees(caller.path, row.path)))) {
-        for (let first = 0; first < keys.length; first += writtenMax) {
+      const dueRows = await findDueRows(dependencies, retention, {
+        caller,
+        request: retentionRequest,
+        basis: BigInt(run.basis),
+        after: lastDueRow,
+      });
+      for (const [path, dueKeys] of dueKeysByPath(dueRows.filter((row) => sees(caller.path, row.path)))) {
+        for (let firstKey = 0; firstKey < dueKeys.length; firstKey += endedKeysMax) {
           signal.throwIfAborted();
-          await endRows(dependencies, retention, { ...caller, path }, request, keys.slice(first, first + writtenMax), counts);
-          progress(counts.ended, null);
+          await endRetainedRows(
+            dependencies,
+            retention,
+            { ...caller, path },
+            retentionRequest,
+            dueKeys.slice(firstKey, firstKey + endedKeysMax),
+            retentionCounts,
+          );
+          progress(retentionCounts.ended, null);
         }
       }
-      if (due.length < dependencies.foundMax) break;
-      after = due.at(-1)!;
+      if (dueRows.length < dependencies.foundMax) break;
+      lastDueRow = dueRows.at(-1)!;
     }
-    return { ...counts };
+    return { ...retentionCounts };
   };
 }
 
-interface Search {
+interface DueSearch {
   readonly caller: Caller;
   readonly request: Omit<InvocationRequest, 'action'>;
   readonly basis: bigint;
@@ -58,73 +70,78 @@ interface Search {
 }
 
 /** In the order of their keys and paths. */
-async function findDue(
+async function findDueRows(
   { gate, planner, foundMax }: RetentionDependencies,
   retention: TypeRetention,
-  search: Search,
+  dueSearch: DueSearch,
 ): Promise<DueRow[]> {
   const { type, days, by, action } = retention;
-  const { caller, request, basis, after } = search;
-  const parameters: Literal[] = [basis - BigInt(days) * dayNs];
-  const mark = (value: Literal): string => `$${parameters.push(value)}`;
+  const { caller, request, basis, after } = dueSearch;
+  const dueParameters: Literal[] = [basis - BigInt(days) * dayNs];
+  const addParameter = (value: Literal): string => `$${dueParameters.push(value)}`;
   // A row that has ended can't be ended again.
-  const still = action === 'delete' ? ` AND MAX(valid_to) > ${mark(basis)}` : '';
-  const key = after === null ? '' : mark(after.key);
-  const further =
-    after === null ? '' : `WHERE _pk > ${key} OR (_pk = ${key} AND COALESCE(namespace_path, '') > ${mark(after.path ?? '')})`;
-  const sql = `SELECT _pk, COALESCE(namespace_path, '') AS path FROM ${quoteName(type)} ${further}
-    GROUP BY _pk, COALESCE(namespace_path, '') HAVING MAX(${by}) <= $1${still} ORDER BY _pk, path LIMIT ${foundMax}`;
+  const stillValidClause = action === 'delete' ? ` AND MAX(valid_to) > ${addParameter(basis)}` : '';
+  const lastDueKey = after === null ? '' : addParameter(after.key);
+  const afterLastDue =
+    after === null
+      ? ''
+      : `WHERE _pk > ${lastDueKey} OR (_pk = ${lastDueKey} AND COALESCE(namespace_path, '') > ${addParameter(after.path ?? '')})`;
+  const sql = `SELECT _pk, COALESCE(namespace_path, '') AS path FROM ${quoteName(type)} ${afterLastDue}
+    GROUP BY _pk, COALESCE(namespace_path, '') HAVING MAX(${by}) <= $1${stillValidClause} ORDER BY _pk, path LIMIT ${foundMax}`;
   return gate.invoke(caller, { ...request, action: 'query' }, async (invocation) => {
-    const time = { system: 'now' } as const;
-    const answer = await planner.query(invocation, {
+    const retentionTime = { system: 'now' } as const;
+    const dueAnswer = await planner.query(invocation, {
       sql,
-      parameters,
-      time,
+      parameters: dueParameters,
+      time: retentionTime,
       dialect: 'wide',
       queriesOnly: true,
       signal: request.gone,
     });
-    const rows: DueRow[] = [];
-    for (const { columns, selection, first, count } of answer.batches) {
+    const dueRowsFound: DueRow[] = [];
+    for (const { columns, selection, first, count } of dueAnswer.batches) {
       for (let i = 0; i < count; i++) {
-        const at = selection === null ? first + i : selection[i]!;
-        const [key, path] = [cellAt(columns[0]!, 'string', at) as string, cellAt(columns[1]!, 'string', at) as string];
-        rows.push({ key, path: path === '' ? null : path });
+        const dueRowId = selection === null ? first + i : selection[i]!;
+        const [key, path] = [
+          cellAt(columns[0]!, 'string', dueRowId) as string,
+          cellAt(columns[1]!, 'string', dueRowId) as string,
+        ];
+        dueRowsFound.push({ key, path: path === '' ? null : path });
       }
     }
-    return rows;
+    return dueRowsFound;
   });
 }
 
-async function endRows(
+async function endRetainedRows(
   { gate }: RetentionDependencies,
-  { type, action: what }: TypeRetention,
+  { type, action: retentionAction }: TypeRetention,
   caller: Caller,
   request: Omit<InvocationRequest, 'action'>,
   keys: readonly string[],
   counts: { ended: number; held: number; refused: number },
 ): Promise<void> {
-  const action = what === 'purge' ? 'remove' : 'delete';
+  const action = retentionAction === 'purge' ? 'remove' : 'delete';
   await gate.invoke(caller, { ...request, action }, async (invocation) => {
     invocation.describe({ objectType: type });
-    const held = new Set(invocation.heldRows(type, action).flatMap(({ path, key }) => (path === caller.path ? [key] : [])));
-    const free = keys.filter((key) => !held.has(key));
-    counts.held += keys.length - free.length;
-    if (free.length === 0) return;
-    const kind = what === 'purge' ? 'remove-rows' : 'delete-rows';
-    const { accepted } = await invocation.submit({ kind, type, keys: free }, { waits: true });
-    invocation.describe({ rowCount: accepted });
-    counts.ended += accepted;
-    counts.refused += free.length - accepted;
+    const heldKeys = new Set(invocation.heldRows(type, action).flatMap(({ path, key }) => (path === caller.path ? [key] : [])));
+    const unheldKeys = keys.filter((key) => !heldKeys.has(key));
+    counts.held += keys.length - unheldKeys.length;
+    if (unheldKeys.length === 0) return;
+    const kind = retentionAction === 'purge' ? 'remove-rows' : 'delete-rows';
+    const { accepted: endedRowCount } = await invocation.submit({ kind, type, keys: unheldKeys }, { waits: true });
+    invocation.describe({ rowCount: endedRowCount });
+    counts.ended += endedRowCount;
+    counts.refused += unheldKeys.length - endedRowCount;
   });
 }
 
-function byPath(rows: readonly DueRow[]): ReadonlyMap<string | null, readonly string[]> {
-  const paths = new Map<string | null, string[]>();
-  for (const { path, key } of rows) {
-    const keys = paths.get(path);
-    if (keys === undefined) paths.set(path, [key]);
-    else keys.push(key);
+function dueKeysByPath(dueRows: readonly DueRow[]): ReadonlyMap<string | null, readonly string[]> {
+  const keysByPath = new Map<string | null, string[]>();
+  for (const { path, key } of dueRows) {
+    const pathKeys = keysByPath.get(path);
+    if (pathKeys === undefined) keysByPath.set(path, [key]);
+    else pathKeys.push(key);
   }
-  return paths;
+  return keysByPath;
 }

@@ -37,30 +37,35 @@ export interface AlertRow extends Omit<Alert, 'rule'> {
 
 /** By id. `instant`: when it is judged, by which the window of a match is chosen that has no time of its own. */
 export function alertsOf(rule: RuleRecord, matches: Iterable<Match>, instant: bigint): ReadonlyMap<string, Alert> {
-  const alerts = new Map<string, Alert>();
+  const alertsById = new Map<string, Alert>();
   for (const match of matches) {
-    const id = alertId(rule, match, instant);
-    const before = alerts.get(id);
-    alerts.set(id, before === undefined ? { id, rule, match, count: 1 } : { ...before, count: before.count + 1 });
+    const alertIdentity = alertId(rule, match, instant);
+    const earlierAlert = alertsById.get(alertIdentity);
+    alertsById.set(
+      alertIdentity,
+      earlierAlert === undefined
+        ? { id: alertIdentity, rule, match, count: 1 }
+        : { ...earlierAlert, count: earlierAlert.count + 1 },
+    );
   }
-  return alerts;
+  return alertsById;
 }
 
 function alertId({ id, version, definition }: RuleRecord, { type, key, systemFrom, values }: Match, instant: bigint): string {
   const { dedupe_by: dedupeBy, window_secs: windowSecs } = definition as DetectionDefinition;
-  const cells = values.map(plain);
-  const match: Json =
+  const dedupeCells = values.map(plainAlertCell);
+  const alertedMatch: Json =
     dedupeBy.length > 0
-      ? [cells, String((systemFrom ?? instant) / (BigInt(windowSecs) * 1_000_000_000n))]
+      ? [dedupeCells, String((systemFrom ?? instant) / (BigInt(windowSecs) * 1_000_000_000n))]
       : key === null
-        ? cells
+        ? dedupeCells
         : [type, key, systemFrom === null ? null : String(systemFrom)];
   return createHash('sha256')
-    .update(canonicalJson(['alert/1', id, version, match]))
+    .update(canonicalJson(['alert/1', id, version, alertedMatch]))
     .digest('hex');
 }
 
-const plain = (cell: Cell): Json =>
+const plainAlertCell = (cell: Cell): Json =>
   cell === null || typeof cell === 'string' || typeof cell === 'boolean'
     ? cell
     : typeof cell === 'object'
@@ -69,11 +74,11 @@ const plain = (cell: Cell): Json =>
 
 /** The type that alerts of a tenant are rows of: a type of its own that is called so and is for something else stays what it is. */
 export function alertTypeIn(catalog: Pick<CatalogReader, 'type'>): string {
-  const own = catalog.type(alertType);
-  return own === undefined || own.properties['rule_version'] !== undefined ? alertType : otherAlertType;
+  const ownAlertType = catalog.type(alertType);
+  return ownAlertType === undefined || ownAlertType.properties['rule_version'] !== undefined ? alertType : otherAlertType;
 }
 
-const columns: Readonly<Record<string, readonly [ColumnType, (alert: AlertRow, run: string) => Cell]>> = {
+const alertColumns: Readonly<Record<string, readonly [ColumnType, (alert: AlertRow, run: string) => Cell]>> = {
   rule_id: ['string', ({ rule }) => rule.id],
   rule_version: ['integer', ({ rule }) => BigInt(rule.version)],
   run_id: ['string', (_, run) => run],
@@ -85,30 +90,37 @@ const columns: Readonly<Record<string, readonly [ColumnType, (alert: AlertRow, r
   matched_system_from: ['timestamp', ({ match }) => match.systemFrom],
 };
 
-/** `counted`: counts of alerts that stand already, by id; all else of these stays as it is, their status too. */
-export function putAlerts(type: string, alerts: readonly AlertRow[], counted: ReadonlyMap<string, bigint>, run: string): PutRows {
-  const { length } = alerts;
+/** `countedAlerts`: counts of alerts that stand already, by id; all else of these stays as it is, their status too. */
+export function putAlerts(
+  type: string,
+  alerts: readonly AlertRow[],
+  countedAlerts: ReadonlyMap<string, bigint>,
+  run: string,
+): PutRows {
+  const { length: alertCount } = alerts;
   const columnOf = (name: string, cellType: ColumnType, cellOf: (alert: AlertRow) => Cell): RowBatch['columns'][number] => {
-    const builder = new VectorBuilder(cellType, length);
-    for (const alert of alerts) builder.append(cellOf(alert));
-    return { name, type: cellType, vector: builder.build() };
+    const alertColumnBuilder = new VectorBuilder(cellType, alertCount);
+    for (const alert of alerts) alertColumnBuilder.append(cellOf(alert));
+    return { name, type: cellType, vector: alertColumnBuilder.build() };
   };
-  const rows: RowBatch = {
-    length,
+  const alertRows: RowBatch = {
+    length: alertCount,
     columns: [
       columnOf('_pk', 'string', ({ id }) => id),
-      ...Object.entries(columns).map(([name, [cellType, cellOf]]) => columnOf(name, cellType, (alert) => cellOf(alert, run))),
-      columnOf('count', 'integer', ({ id, count }) => BigInt(count) + (counted.get(id) ?? 0n)),
+      ...Object.entries(alertColumns).map(([name, [cellType, cellOf]]) =>
+        columnOf(name, cellType, (alert) => cellOf(alert, run)),
+      ),
+      columnOf('count', 'integer', ({ id, count }) => BigInt(count) + (countedAlerts.get(id) ?? 0n)),
     ],
   };
-  const isNew = Uint8Array.from(alerts, ({ id }) => (counted.has(id) ? 0 : 1));
+  const isNewAlert = Uint8Array.from(alerts, ({ id }) => (countedAlerts.has(id) ? 0 : 1));
   return {
     kind: 'put-rows',
     type,
-    rows,
+    rows: alertRows,
     atomic: true,
     createType: false,
     provenance: { source: 'rules', method: 'detection', confidence: 1, derivedFrom: null },
-    ...(counted.size > 0 && { patch: new Map(Object.keys(columns).map((name) => [name, isNew])) }),
+    ...(countedAlerts.size > 0 && { patch: new Map(Object.keys(alertColumns).map((name) => [name, isNewAlert])) }),
   };
 }

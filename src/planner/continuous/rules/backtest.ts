@@ -16,7 +16,7 @@ export interface PastAlerts {
 }
 
 /** Rounds of a rule that is judged at intervals. */
-const roundsMax = 1_000;
+const backtestRoundsMax = 1_000;
 
 /** Versions that came after `from`, up to and with `to`, or rounds that would have been due then: nanoseconds. */
 export async function testPast(
@@ -38,38 +38,38 @@ export async function testPast(
   { from, to }: { readonly from: bigint; readonly to: bigint },
 ): Promise<PastAlerts> {
   if (from > to) throw new ServiceError('REL_INVALID', 'from lies behind to');
-  const definition = rule.definition as DetectionDefinition;
+  const detection = rule.definition as DetectionDefinition;
   const alertsById = new Map<string, Alert>();
-  let matches = 0;
-  const add = (some: readonly Match[], instant: bigint): void => {
-    matches += some.length;
-    for (const [id, alert] of alertsOf(rule, some, instant)) {
-      const before = alertsById.get(id);
-      const count = definition.dedupe_by.length > 0 ? alert.count + (before?.count ?? 0) : alert.count;
-      alertsById.set(id, before === undefined ? alert : { ...before, count });
+  let pastMatchCount = 0;
+  const addPastMatches = (pastMatches: readonly Match[], instant: bigint): void => {
+    pastMatchCount += pastMatches.length;
+    for (const [id, alert] of alertsOf(rule, pastMatches, instant)) {
+      const earlierAlert = alertsById.get(id);
+      const alertCount = detection.dedupe_by.length > 0 ? alert.count + (earlierAlert?.count ?? 0) : alert.count;
+      alertsById.set(id, earlierAlert === undefined ? alert : { ...earlierAlert, count: alertCount });
     }
   };
-  if (definition.language === 'sigma') {
+  if (detection.language === 'sigma') {
     for (const match of await sigmaMatches({ planner, caller, snapshot, sigma }, rule, { from, to }))
-      add([match], match.systemFrom!);
-    return { matches, alerts: [...alertsById.values()] };
+      addPastMatches([match], match.systemFrom!);
+    return { matches: pastMatchCount, alerts: [...alertsById.values()] };
   }
-  const condition = readCondition(definition);
+  const condition = readCondition(detection);
   if (condition.judged === 'by row') {
     const request = { sql: condition.sql, queriesOnly: true, signal } as const;
-    const all = matchesOf(await planner.query(snapshotInvocation(caller, snapshot), request), definition);
-    add(
-      all.filter(({ systemFrom }) => from < systemFrom! && systemFrom! <= to),
+    const rowMatches = matchesOf(await planner.query(snapshotInvocation(caller, snapshot), request), detection);
+    addPastMatches(
+      rowMatches.filter(({ systemFrom }) => from < systemFrom! && systemFrom! <= to),
       to,
     );
   } else {
-    const interval = BigInt(definition.interval_secs) * 1_000_000_000n;
-    if ((to - from) / interval >= roundsMax)
-      throw new ServiceError('REL_INVALID', `between from and to the rule is judged more than ${roundsMax} times`);
-    for (let instant = from + interval; instant <= to; instant += interval)
-      add((await matchesAt({ planner, caller, snapshot, signal }, rule, instant)).matches, instant);
+    const judgingInterval = BigInt(detection.interval_secs) * 1_000_000_000n;
+    if ((to - from) / judgingInterval >= backtestRoundsMax)
+      throw new ServiceError('REL_INVALID', `between from and to the rule is judged more than ${backtestRoundsMax} times`);
+    for (let instant = from + judgingInterval; instant <= to; instant += judgingInterval)
+      addPastMatches((await matchesAt({ planner, caller, snapshot, signal }, rule, instant)).matches, instant);
   }
-  return { matches, alerts: [...alertsById.values()] };
+  return { matches: pastMatchCount, alerts: [...alertsById.values()] };
 }
 
 /** With the rules beside it, on which it may rest as a correlation: all of them as they stand, whenever they were made. */
@@ -79,16 +79,16 @@ async function sigmaMatches(
   { from, to }: { readonly from: bigint; readonly to: bigint },
 ): Promise<readonly Match[]> {
   const type = rule.definition.object_type!;
-  const isBeside = ({ definition, owner }: RuleRecord): boolean =>
+  const isSiblingRule = ({ definition, owner }: RuleRecord): boolean =>
     definition.kind === 'detection' && definition.language === 'sigma' && definition.object_type === type && owner === rule.owner;
-  const versions = snapshot
+  const siblingVersions = snapshot
     .rules()
-    .filter((each) => isBeside(each))
+    .filter((each) => isSiblingRule(each))
     .map((record): RuleVersion => ({ record: { ...record, time: -1n }, until: null }));
   const onError = ({ record }: RuleVersion, error: unknown): void => {
     if (record.id === rule.id) throw error;
   };
-  const matcher = await sigmaMatcher({ planner, onError, ...sigma }, caller, snapshot, type, versions);
-  const all = await matcher.past(snapshot, from, to);
-  return all.filter(({ rule: { record } }) => record.id === rule.id).flatMap(({ matches }) => matches);
+  const pastSigmaMatcher = await sigmaMatcher({ planner, onError, ...sigma }, caller, snapshot, type, siblingVersions);
+  const pastSigmaMatches = await pastSigmaMatcher.past(snapshot, from, to);
+  return pastSigmaMatches.filter(({ rule: { record } }) => record.id === rule.id).flatMap(({ matches }) => matches);
 }

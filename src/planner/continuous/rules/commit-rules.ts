@@ -52,14 +52,14 @@ export interface RuleJudgeDependencies {
   readonly yieldTurn: () => Promise<void>;
 }
 
-interface GroupKey {
+interface RuleGroupKey {
   readonly key: string;
   readonly type: string;
   readonly owner: AbsentOwner;
   readonly purpose: string | null;
 }
 
-interface Group extends GroupKey {
+interface RuleGroup extends RuleGroupKey {
   versions: readonly RuleVersion[];
   cursor: bigint;
   isDue: boolean;
@@ -77,246 +77,257 @@ export interface RuleFailure {
 }
 
 /** Least gap between rounds; it grows by a multiple of the time of the last ones. */
-const roundGapMs = 10;
+const judgingGapMs = 10;
 const idleShare = 4;
 /** Groups that could not be judged are tried again so much later. */
-const retryMs = 5_000;
+const judgingRetryMs = 5_000;
 
 export class RuleJudge {
   readonly #dependencies: RuleJudgeDependencies;
-  readonly #groups = new Map<string, Group>();
-  readonly #failures = new Map<string, RuleFailure>();
+  readonly #ruleGroups = new Map<string, RuleGroup>();
+  readonly #ruleFailures = new Map<string, RuleFailure>();
   /** The group of a version: all of them are grouped again when any changes. */
-  readonly #grouped = new WeakMap<RuleRecord, GroupKey | null>();
-  readonly #slices: WorkSlices;
-  readonly #closing = new AbortController();
-  #epoch: number | null = null;
-  #working: Promise<void> | null = null;
+  readonly #groupByRule = new WeakMap<RuleRecord, RuleGroupKey | null>();
+  readonly #judgingSlices: WorkSlices;
+  readonly #judgeClosing = new AbortController();
+  #rulesEpoch: number | null = null;
+  #judgingWork: Promise<void> | null = null;
 
   constructor(dependencies: RuleJudgeDependencies) {
     this.#dependencies = dependencies;
-    this.#slices = new WorkSlices(dependencies);
+    this.#judgingSlices = new WorkSlices(dependencies);
   }
 
   /** Called when anything became visible: rules may have changed. */
   look(): void {
-    if (this.#closing.signal.aborted) return;
+    if (this.#judgeClosing.signal.aborted) return;
     const { epoch } = this.#dependencies.rules;
-    if (epoch === this.#epoch) return;
-    this.#epoch = epoch;
-    this.#regroup();
-    this.#wake();
+    if (epoch === this.#rulesEpoch) return;
+    this.#rulesEpoch = epoch;
+    this.#regroupRules();
+    this.#wakeJudge();
   }
 
   /** Resolves when all that is visible now was judged. */
   async settle(): Promise<void> {
     this.look();
-    for (const group of this.#groups.values()) group.isDue = true;
-    this.#wake();
-    while (this.#working !== null) await this.#working;
+    for (const group of this.#ruleGroups.values()) group.isDue = true;
+    this.#wakeJudge();
+    while (this.#judgingWork !== null) await this.#judgingWork;
   }
 
   /** Why a rule was not judged the last time; null: it was, or there was nothing to judge. */
   failureOf(rule: string): RuleFailure | null {
-    return this.#failures.get(rule) ?? null;
+    return this.#ruleFailures.get(rule) ?? null;
   }
 
   close(): void {
-    this.#closing.abort();
-    for (const { stop } of this.#groups.values()) stop();
-    this.#groups.clear();
+    this.#judgeClosing.abort();
+    for (const { stop } of this.#ruleGroups.values()) stop();
+    this.#ruleGroups.clear();
   }
 
-  #regroup(): void {
+  #regroupRules(): void {
     const byGroup = new Map<string, RuleVersion[]>();
-    const about = new Map<string, GroupKey>();
+    const groupKeys = new Map<string, RuleGroupKey>();
     for (const version of this.#dependencies.rules.listJudged()) {
-      const { record } = version;
-      let group = this.#grouped.get(record);
-      if (group === undefined) this.#grouped.set(record, (group = groupOf(record)));
-      if (group === null || record.time < this.#dependencies.beginning(tenantOf(record.owner))) continue;
-      const versions = byGroup.get(group.key);
-      if (versions === undefined) byGroup.set(group.key, [version]);
-      else versions.push(version);
-      about.set(group.key, group);
+      const { record: ruleRecord } = version;
+      let ruleGroup = this.#groupByRule.get(ruleRecord);
+      if (ruleGroup === undefined) this.#groupByRule.set(ruleRecord, (ruleGroup = ruleGroupOf(ruleRecord)));
+      if (ruleGroup === null || ruleRecord.time < this.#dependencies.beginning(tenantOf(ruleRecord.owner))) continue;
+      const ruleVersions = byGroup.get(ruleGroup.key);
+      if (ruleVersions === undefined) byGroup.set(ruleGroup.key, [version]);
+      else ruleVersions.push(version);
+      groupKeys.set(ruleGroup.key, ruleGroup);
     }
-    for (const [key, group] of this.#groups) {
+    for (const [key, group] of this.#ruleGroups) {
       if (byGroup.has(key)) continue;
       group.stop();
-      this.#groups.delete(key);
+      this.#ruleGroups.delete(key);
     }
     for (const [key, versions] of byGroup) {
-      const known = this.#groups.get(key);
-      if (known !== undefined) known.versions = versions;
-      else this.#begin(about.get(key)!, versions);
+      const knownGroup = this.#ruleGroups.get(key);
+      if (knownGroup !== undefined) knownGroup.versions = versions;
+      else this.#beginRuleGroup(groupKeys.get(key)!, versions);
     }
   }
 
-  #begin(about: GroupKey, versions: readonly RuleVersion[]): void {
-    const { key, owner, type: named } = about;
-    const first = versions.reduce((least, { record }) => (record.time < least ? record.time : least), versions[0]!.record.time);
-    const group: Group = {
-      ...about,
+  #beginRuleGroup(ruleGroupKey: RuleGroupKey, versions: readonly RuleVersion[]): void {
+    const { key, owner, type: qualifiedType } = ruleGroupKey;
+    const earliestRuleTime = versions.reduce(
+      (earliestTime, { record }) => (record.time < earliestTime ? record.time : earliestTime),
+      versions[0]!.record.time,
+    );
+    const ruleGroup: RuleGroup = {
+      ...ruleGroupKey,
       versions,
-      cursor: this.#dependencies.judgedUpTo(key) ?? first,
+      cursor: this.#dependencies.judgedUpTo(key) ?? earliestRuleTime,
       isDue: true,
       shows: (path) => sees(owner.path, path),
       stop: () => undefined,
       matcher: null,
     };
-    const type = splitTypeName(named)?.type ?? named;
+    const type = splitTypeName(qualifiedType)?.type ?? qualifiedType;
     const { branch, path } = owner;
-    const scope = { branch, tenant: tenantOf(path), type, shows: (of: string | null) => group.shows(of) };
-    group.stop = this.#dependencies.gate.onVisible(scope, () => {
-      group.isDue = true;
-      this.#wake();
+    const visibleRowsScope = { branch, tenant: tenantOf(path), type, shows: (of: string | null) => ruleGroup.shows(of) };
+    ruleGroup.stop = this.#dependencies.gate.onVisible(visibleRowsScope, () => {
+      ruleGroup.isDue = true;
+      this.#wakeJudge();
     });
-    this.#groups.set(key, group);
+    this.#ruleGroups.set(key, ruleGroup);
   }
 
-  #wake(): void {
-    this.#working ??= this.#work().finally(() => (this.#working = null));
+  #wakeJudge(): void {
+    this.#judgingWork ??= this.#judgeDueGroups().finally(() => (this.#judgingWork = null));
   }
 
-  async #work(): Promise<void> {
+  async #judgeDueGroups(): Promise<void> {
     const { clock, yieldTurn } = this.#dependencies;
-    const { signal } = this.#closing;
+    const { signal } = this.#judgeClosing;
     for (;;) {
       await yieldTurn();
-      const due = [...this.#groups.values()].filter(({ isDue }) => isDue);
-      if (due.length === 0 || signal.aborted) return;
-      const startedMs = clock.monotonicMs();
-      for (const group of due) {
+      const dueRuleGroups = [...this.#ruleGroups.values()].filter(({ isDue }) => isDue);
+      if (dueRuleGroups.length === 0 || signal.aborted) return;
+      const judgingStartedMs = clock.monotonicMs();
+      for (const group of dueRuleGroups) {
         if (signal.aborted) return;
         group.isDue = false;
         await this.#judge(group);
       }
-      await clock.sleep(Math.max(roundGapMs, (clock.monotonicMs() - startedMs) * idleShare), signal);
+      await clock.sleep(Math.max(judgingGapMs, (clock.monotonicMs() - judgingStartedMs) * idleShare), signal);
     }
   }
 
-  async #judge(group: Group): Promise<void> {
+  async #judge(group: RuleGroup): Promise<void> {
     const { ids, gate, clock } = this.#dependencies;
     const { type, purpose } = group;
     try {
-      const caller = this.#dependencies.absentCaller(group.owner);
-      const request = { action: 'watch', purpose, correlationId: ids.next(), continues: true } as const;
-      await gate.invoke(caller, request, (invocation) => {
+      const ruleOwner = this.#dependencies.absentCaller(group.owner);
+      const judgeRequest = { action: 'watch', purpose, correlationId: ids.next(), continues: true } as const;
+      await gate.invoke(ruleOwner, judgeRequest, (invocation) => {
         invocation.describe({ template: 'rules of ?', literals: [type], objectType: type, costUnits: 0 });
-        return this.#round(group, caller, invocation);
+        return this.#judgeRound(group, ruleOwner, invocation);
       });
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       if (error.code === 'REL_UNAVAILABLE') return;
-      for (const { record } of group.versions) this.#fail(record.id, error);
+      for (const { record } of group.versions) this.#recordRuleFailure(record.id, error);
       // Rights may come back, types may come: what changed meanwhile is judged then.
-      void clock.sleep(retryMs, this.#closing.signal).then(() => {
-        if (this.#closing.signal.aborted) return;
+      void clock.sleep(judgingRetryMs, this.#judgeClosing.signal).then(() => {
+        if (this.#judgeClosing.signal.aborted) return;
         group.isDue = true;
-        this.#wake();
+        this.#wakeJudge();
       });
     }
   }
 
-  async #round(group: Group, caller: Caller, invocation: Invocation): Promise<void> {
+  async #judgeRound(group: RuleGroup, caller: Caller, invocation: Invocation): Promise<void> {
     const snapshot = invocation.snapshot();
     // In the turn of the snapshot: no rule that it knows of is missing, and none judges rows before it.
     this.look();
-    const { type, versions, cursor } = group;
+    const { type, versions: ruleVersions, cursor: judgedCursor } = group;
     if (snapshot.catalog.type(type) === undefined)
       throw new ServiceError('REL_UNKNOWN_TYPE', `type ${JSON.stringify(type)} is not registered`);
     group.shows = (path) => snapshot.mayShow(type, path);
-    const standing = versions.filter(({ until }) => until === null || until > cursor);
-    const matcher = await this.#matcherOf(group, caller, snapshot, standing);
-    const changes = await this.#slices.finish(changesAfter(snapshot, { type, from: cursor, columns: matcher.columns }));
-    if (!changes.complete) group.isDue = true;
-    const overtaken = snapshot.erasing([type]);
-    const ruleMatches = await matcher.judge(changes, type, snapshot);
-    const matched = ruleMatches.map(({ rule, matches }) => ({ rule: rule.record, matches, overtaken }));
-    const alerts = await raise({ planner: this.#dependencies.planner, caller, snapshot }, matched, changes.end, false);
+    const rulesInForce = ruleVersions.filter(({ until }) => until === null || until > judgedCursor);
+    const groupMatcher = await this.#matcherOf(group, caller, snapshot, rulesInForce);
+    const groupChanges = await this.#judgingSlices.finish(
+      changesAfter(snapshot, { type, from: judgedCursor, columns: groupMatcher.columns }),
+    );
+    if (!groupChanges.complete) group.isDue = true;
+    const isOvertaken = snapshot.erasing([type]);
+    const ruleMatches = await groupMatcher.judge(groupChanges, type, snapshot);
+    const raisableMatches = ruleMatches.map(({ rule, matches }) => ({ rule: rule.record, matches, overtaken: isOvertaken }));
+    const raisedAlerts = await raise(
+      { planner: this.#dependencies.planner, caller, snapshot },
+      raisableMatches,
+      groupChanges.end,
+      false,
+    );
     // A subject of what was read may be gone by now: nothing is raised on it.
-    if (overtaken()) {
+    if (isOvertaken()) {
       group.isDue = true;
       return;
     }
-    invocation.describe({ rowCount: alerts.all.length });
-    if (alerts.all.length > 0) {
+    invocation.describe({ rowCount: raisedAlerts.all.length });
+    if (raisedAlerts.all.length > 0) {
       const run: RunRecord = {
         id: this.#dependencies.ids.next(),
         job: null,
         group: group.key,
         state: 'done',
         attempt: 1,
-        due: String(cursor),
-        basis: String(changes.end),
-        alerts: alerts.all.length,
+        due: String(judgedCursor),
+        basis: String(groupChanges.end),
+        alerts: raisedAlerts.all.length,
         reason: null,
         missed: 0,
         result: null,
       };
-      const put = putAlerts(alerts.type, alerts.all, alerts.counted, run.id);
-      await invocation.submit({ kind: 'record-run', run, alerts: put, from: this.#dependencies.judgedUpTo(group.key) });
+      const alertRows = putAlerts(raisedAlerts.type, raisedAlerts.all, raisedAlerts.counted, run.id);
+      await invocation.submit({ kind: 'record-run', run, alerts: alertRows, from: this.#dependencies.judgedUpTo(group.key) });
     }
-    group.cursor = changes.end;
-    for (const { record } of standing) if (this.#failures.get(record.id)?.code === 'REL_ACL') this.#failures.delete(record.id);
+    group.cursor = groupChanges.end;
+    for (const { record } of rulesInForce)
+      if (this.#ruleFailures.get(record.id)?.code === 'REL_ACL') this.#ruleFailures.delete(record.id);
   }
 
   async #matcherOf(
-    group: Group,
+    group: RuleGroup,
     caller: Caller,
     snapshot: GovernedSnapshot,
     standing: readonly RuleVersion[],
   ): Promise<RowMatcher> {
-    const under = `${snapshot.grantKey} ${snapshot.catalog.ontologyVersion}`;
-    const known = group.matcher;
-    if (known?.under !== under || !areSame(known.standing, standing)) {
-      const onError = ({ record }: RuleVersion, error: unknown): void => this.#fail(record.id, error);
+    const matcherBasis = `${snapshot.grantKey} ${snapshot.catalog.ontologyVersion}`;
+    const knownMatcher = group.matcher;
+    if (knownMatcher?.under !== matcherBasis || !areSameRules(knownMatcher.standing, standing)) {
+      const onError = ({ record }: RuleVersion, error: unknown): void => this.#recordRuleFailure(record.id, error);
       const { planner, lookups } = this.#dependencies;
       const isSigma = ({ record: { definition } }: RuleVersion): boolean =>
         definition.kind === 'detection' && definition.language === 'sigma';
-      const sigma = standing.filter(isSigma);
-      const sql = standing.filter((version) => !isSigma(version));
-      const parts = {
+      const sigmaRules = standing.filter(isSigma);
+      const sqlRules = standing.filter((version) => !isSigma(version));
+      const matcherParts = {
         planner,
         placeholders: (name: string) => lookups.keys(caller.path, name),
         onError,
-        turn: () => this.#slices.turn(),
+        turn: () => this.#judgingSlices.turn(),
       };
-      const matchers = [await sqlMatcher(parts, caller, snapshot, sql)];
-      if (sigma.length > 0) matchers.push(await sigmaMatcher(parts, caller, snapshot, group.type, sigma));
-      group.matcher = { under, standing, judgesRows: joinMatchers(matchers) };
+      const ruleMatchers = [await sqlMatcher(matcherParts, caller, snapshot, sqlRules)];
+      if (sigmaRules.length > 0) ruleMatchers.push(await sigmaMatcher(matcherParts, caller, snapshot, group.type, sigmaRules));
+      group.matcher = { under: matcherBasis, standing, judgesRows: joinMatchers(ruleMatchers) };
     }
     return group.matcher!.judgesRows;
   }
 
-  #fail(rule: string, error: unknown): void {
-    const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error');
-    this.#failures.set(rule, { rule, code: known.code, detail: known.message });
+  #recordRuleFailure(rule: string, error: unknown): void {
+    const ruleError = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error');
+    this.#ruleFailures.set(rule, { rule, code: ruleError.code, detail: ruleError.message });
   }
 }
 
-function areSame(some: readonly RuleVersion[], others: readonly RuleVersion[]): boolean {
+function areSameRules(ruleVersions: readonly RuleVersion[], otherVersions: readonly RuleVersion[]): boolean {
   return (
-    some.length === others.length &&
-    some.every(({ record, until }, i) => record === others[i]!.record && until === others[i]!.until)
+    ruleVersions.length === otherVersions.length &&
+    ruleVersions.every(({ record, until }, i) => record === otherVersions[i]!.record && until === otherVersions[i]!.until)
   );
 }
 
 /** Null: it is judged at intervals, not at all, or what it says has become unreadable. */
-function groupOf({ definition, owner: path, branch, author }: RuleRecord): GroupKey | null {
+function ruleGroupOf({ definition, owner: path, branch, author }: RuleRecord): RuleGroupKey | null {
   if (definition.kind !== 'detection' || !definition.enabled) return null;
-  const type = definition.language === 'sql' ? typeJudged(definition) : definition.object_type;
-  if (type === null) return null;
-  const owner: AbsentOwner = { ...author, path, branch };
+  const judgedRuleType = definition.language === 'sql' ? judgedType(definition) : definition.object_type;
+  if (judgedRuleType === null) return null;
+  const ruleOwner: AbsentOwner = { ...author, path, branch };
   const { purpose } = definition;
-  const key = createHash('sha256')
-    .update(canonicalJson([type, purpose, owner.principal, owner.credential, owner.token, path, branch]))
+  const ruleGroupKey = createHash('sha256')
+    .update(canonicalJson([judgedRuleType, purpose, ruleOwner.principal, ruleOwner.credential, ruleOwner.token, path, branch]))
     .digest('hex');
-  return { key, type, owner, purpose };
+  return { key: ruleGroupKey, type: judgedRuleType, owner: ruleOwner, purpose };
 }
 
 /** The type whose commits a rule in SQL is judged on. */
-function typeJudged(definition: DetectionDefinition): string | null {
-  const condition = standingCondition(definition);
-  return condition?.judged === 'by row' ? condition.type : null;
+function judgedType(definition: DetectionDefinition): string | null {
+  const rowCondition = standingCondition(definition);
+  return rowCondition?.judged === 'by row' ? rowCondition.type : null;
 }

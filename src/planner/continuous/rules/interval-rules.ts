@@ -19,22 +19,22 @@ import type { RuleFailure, RuleJudgeDependencies } from './commit-rules.ts';
 import { matchesAt, raise } from './query-rules.ts';
 
 /** The loop looks at the clock this often at least: it may be set. */
-const tickMsMax = 30_000;
-const nsPerSec = 1_000_000_000n;
+const ruleTickMsMax = 30_000;
+const ruleNsPerSec = 1_000_000_000n;
 
 /** A rule, and the next instant at which it is due. */
-interface Timed {
+interface TimedRule {
   readonly rule: RuleRecord;
   due: bigint;
 }
 
 export class IntervalRules {
   readonly #dependencies: RuleJudgeDependencies;
-  readonly #failures = new Map<string, RuleFailure>();
-  #epoch: number | null = null;
+  readonly #intervalFailures = new Map<string, RuleFailure>();
+  #rulesEpoch: number | null = null;
   /** By tenant, then by id and version. */
-  #tenants: ReadonlyMap<string | null, ReadonlyMap<string, Timed>> = new Map();
-  #wake: (() => void) | null = null;
+  #timedRules: ReadonlyMap<string | null, ReadonlyMap<string, TimedRule>> = new Map();
+  #wakeIntervals: (() => void) | null = null;
 
   constructor(dependencies: RuleJudgeDependencies) {
     this.#dependencies = dependencies;
@@ -42,25 +42,25 @@ export class IntervalRules {
 
   /** Why a rule was not judged the last time; null: it was. */
   failureOf(rule: string): RuleFailure | null {
-    return this.#failures.get(rule) ?? null;
+    return this.#intervalFailures.get(rule) ?? null;
   }
 
   /** Rules may have changed. */
   look(): void {
-    if (this.#hasChanged()) this.#wake?.();
+    if (this.#haveRulesChanged()) this.#wakeIntervals?.();
   }
 
   /** Until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock } = this.#dependencies;
     while (!signal.aborted) {
-      const next = await this.round(signal);
-      if (this.#hasChanged()) continue;
-      const ms = next === null ? tickMsMax : Number((next - clock.now()) / 1_000_000n) + 1;
-      const woken = new AbortController();
-      this.#wake = () => woken.abort();
-      await clock.sleep(Math.max(0, Math.min(ms, tickMsMax)), AbortSignal.any([signal, woken.signal]));
-      this.#wake = null;
+      const nextDue = await this.round(signal);
+      if (this.#haveRulesChanged()) continue;
+      const untilDueMs = nextDue === null ? ruleTickMsMax : Number((nextDue - clock.now()) / 1_000_000n) + 1;
+      const wokenEarly = new AbortController();
+      this.#wakeIntervals = () => wokenEarly.abort();
+      await clock.sleep(Math.max(0, Math.min(untilDueMs, ruleTickMsMax)), AbortSignal.any([signal, wokenEarly.signal]));
+      this.#wakeIntervals = null;
     }
   }
 
@@ -68,92 +68,92 @@ export class IntervalRules {
   async round(signal: AbortSignal | null = null): Promise<bigint | null> {
     const { clock, yieldTurn } = this.#dependencies;
     for (;;) {
-      await this.#learn();
-      let [next, judged]: [bigint | null, number] = [null, 0];
-      for (const rules of this.#tenants.values()) {
-        const first = await this.#earliest(rules.values());
-        if (signal?.aborted === true || first === null) return null;
-        if (first.due <= clock.now()) {
+      await this.#learnTimedRules();
+      let [nextDue, judgedRuleCount]: [bigint | null, number] = [null, 0];
+      for (const tenantRules of this.#timedRules.values()) {
+        const firstDueRule = await this.#earliestDueRule(tenantRules.values());
+        if (signal?.aborted === true || firstDueRule === null) return null;
+        if (firstDueRule.due <= clock.now()) {
           await yieldTurn();
-          await this.#judge(first);
-          judged++;
-        } else if (next === null || first.due < next) next = first.due;
+          await this.#judgeTimedRule(firstDueRule);
+          judgedRuleCount++;
+        } else if (nextDue === null || firstDueRule.due < nextDue) nextDue = firstDueRule.due;
       }
-      if (judged === 0) return next;
+      if (judgedRuleCount === 0) return nextDue;
     }
   }
 
-  async #earliest(rules: Iterable<Timed>): Promise<Timed | null> {
-    const slices = new WorkSlices(this.#dependencies);
-    let first: Timed | null = null;
-    for (const timed of rules) {
-      if (first === null || timed.due < first.due) first = timed;
-      if (slices.isOver()) await slices.next();
+  async #earliestDueRule(timedRules: Iterable<TimedRule>): Promise<TimedRule | null> {
+    const earliestSlices = new WorkSlices(this.#dependencies);
+    let earliestRule: TimedRule | null = null;
+    for (const timedRule of timedRules) {
+      if (earliestRule === null || timedRule.due < earliestRule.due) earliestRule = timedRule;
+      if (earliestSlices.isOver()) await earliestSlices.next();
     }
-    return first;
+    return earliestRule;
   }
 
-  #hasChanged(): boolean {
-    return this.#dependencies.rules.epoch !== this.#epoch;
+  #haveRulesChanged(): boolean {
+    return this.#dependencies.rules.epoch !== this.#rulesEpoch;
   }
 
-  async #learn(): Promise<void> {
-    if (!this.#hasChanged()) return;
+  async #learnTimedRules(): Promise<void> {
+    if (!this.#haveRulesChanged()) return;
     const { rules, beginning, clock } = this.#dependencies;
-    const { epoch } = rules;
-    const slices = new WorkSlices(this.#dependencies);
-    const tenants = new Map<string | null, Map<string, Timed>>();
+    const { epoch: learnedEpoch } = rules;
+    const learningSlices = new WorkSlices(this.#dependencies);
+    const timedByTenant = new Map<string | null, Map<string, TimedRule>>();
     for (const { record: rule, until } of rules.listJudged()) {
-      if (slices.isOver()) await slices.next();
+      if (learningSlices.isOver()) await learningSlices.next();
       const tenant = tenantOf(rule.owner);
-      if (until !== null || rule.time < beginning(tenant) || !isAtIntervals(rule)) continue;
-      const key = `${rule.id} ${rule.version}`;
-      const due = this.#tenants.get(tenant)?.get(key)?.due ?? lastDue(rule, clock.now());
-      const standing = tenants.get(tenant) ?? new Map<string, Timed>();
-      tenants.set(tenant, standing.set(key, { rule, due }));
+      if (until !== null || rule.time < beginning(tenant) || !isJudgedAtIntervals(rule)) continue;
+      const ruleVersionKey = `${rule.id} ${rule.version}`;
+      const ruleDue = this.#timedRules.get(tenant)?.get(ruleVersionKey)?.due ?? lastDueInstant(rule, clock.now());
+      const tenantTimedRules = timedByTenant.get(tenant) ?? new Map<string, TimedRule>();
+      timedByTenant.set(tenant, tenantTimedRules.set(ruleVersionKey, { rule, due: ruleDue }));
     }
-    this.#tenants = tenants;
-    this.#epoch = epoch;
+    this.#timedRules = timedByTenant;
+    this.#rulesEpoch = learnedEpoch;
   }
 
   /** As of the last instant at which it was due. */
-  async #judge(timed: Timed): Promise<void> {
-    const { rule } = timed;
-    const due = lastDue(rule, this.#dependencies.clock.now());
-    timed.due = due + intervalOf(rule);
+  async #judgeTimedRule(timedRule: TimedRule): Promise<void> {
+    const { rule } = timedRule;
+    const ruleDue = lastDueInstant(rule, this.#dependencies.clock.now());
+    timedRule.due = ruleDue + ruleIntervalNs(rule);
     // Rows that it read were erased meanwhile: it is due still.
-    if (!(await this.#judgeAt(rule, due))) timed.due = due;
+    if (!(await this.#judgeRuleAt(rule, ruleDue))) timedRule.due = ruleDue;
   }
 
   /** False: nothing was raised, since rows that matched may be gone. */
-  async #judgeAt(rule: RuleRecord, due: bigint): Promise<boolean> {
+  async #judgeRuleAt(rule: RuleRecord, ruleDue: bigint): Promise<boolean> {
     const { gate, ids, planner, absentCaller, judgedUpTo } = this.#dependencies;
     const { id, version, author, owner: path, branch } = rule;
     const { purpose } = rule.definition as DetectionDefinition;
-    const group = createHash('sha256')
+    const intervalGroup = createHash('sha256')
       .update(canonicalJson(['interval/1', id, version]))
       .digest('hex');
     try {
       const caller = absentCaller({ ...author, path, branch });
-      const request = { action: 'query', purpose, correlationId: ids.next(), continues: true } as const;
-      const isJudged = await gate.invoke(caller, request, async (invocation) => {
+      const judgeRequest = { action: 'query', purpose, correlationId: ids.next(), continues: true } as const;
+      const isJudged = await gate.invoke(caller, judgeRequest, async (invocation) => {
         invocation.describe({ template: 'rule ?', literals: [id], costUnits: 0 });
         const snapshot = invocation.snapshot();
-        const question = { planner, caller, snapshot };
-        const ruleMatches = await matchesAt(question, rule, due);
-        const { type, all, counted, overtaken } = await raise(question, [ruleMatches], due, true);
+        const ruleQuestion = { planner, caller, snapshot };
+        const ruleMatches = await matchesAt(ruleQuestion, rule, ruleDue);
+        const { type, all: intervalAlerts, counted, overtaken } = await raise(ruleQuestion, [ruleMatches], ruleDue, true);
         if (overtaken()) return false;
-        invocation.describe({ rowCount: all.length });
-        if (all.length === 0) return true;
+        invocation.describe({ rowCount: intervalAlerts.length });
+        if (intervalAlerts.length === 0) return true;
         const run: RunRecord = {
           id: ids.next(),
           job: null,
-          group,
+          group: intervalGroup,
           state: 'done',
           attempt: 1,
-          due: String(due),
-          basis: String(due),
-          alerts: all.length,
+          due: String(ruleDue),
+          basis: String(ruleDue),
+          alerts: intervalAlerts.length,
           reason: null,
           missed: 0,
           result: null,
@@ -161,30 +161,31 @@ export class IntervalRules {
         await invocation.submit({
           kind: 'record-run',
           run,
-          alerts: putAlerts(type, all, counted, run.id),
-          from: judgedUpTo(group),
+          alerts: putAlerts(type, intervalAlerts, counted, run.id),
+          from: judgedUpTo(intervalGroup),
         });
         return true;
       });
-      this.#failures.delete(id);
+      this.#intervalFailures.delete(id);
       return isJudged;
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
-      this.#failures.set(id, { rule: id, code: error.code, detail: error.message });
+      this.#intervalFailures.set(id, { rule: id, code: error.code, detail: error.message });
       return true;
     }
   }
 }
 
-const intervalOf = ({ definition }: RuleRecord): bigint => BigInt((definition as DetectionDefinition).interval_secs) * nsPerSec;
+const ruleIntervalNs = ({ definition }: RuleRecord): bigint =>
+  BigInt((definition as DetectionDefinition).interval_secs) * ruleNsPerSec;
 
 /** The last instant at which the rule was due; its registration where it has not been. */
-function lastDue(rule: RuleRecord, now: bigint): bigint {
+function lastDueInstant(rule: RuleRecord, now: bigint): bigint {
   const { time } = rule;
-  return now <= time ? time : now - ((now - time) % intervalOf(rule));
+  return now <= time ? time : now - ((now - time) % ruleIntervalNs(rule));
 }
 
-function isAtIntervals({ definition }: RuleRecord): boolean {
-  const isJudged = definition.kind === 'detection' && definition.enabled && definition.language === 'sql';
-  return isJudged && standingCondition(definition)?.judged === 'at intervals';
+function isJudgedAtIntervals({ definition }: RuleRecord): boolean {
+  const isSqlDetection = definition.kind === 'detection' && definition.enabled && definition.language === 'sql';
+  return isSqlDetection && standingCondition(definition)?.judged === 'at intervals';
 }

@@ -44,8 +44,8 @@ export async function matchesAt(
   const detection = rule.definition as DetectionDefinition;
   const { sql } = readCondition(detection);
   const request = { sql, queriesOnly: true, time: 'current', basis: instant, signal } as const;
-  const answer = await planner.query(snapshotInvocation(caller, snapshot), request);
-  return { rule, matches: matchesOf(answer, detection), overtaken: () => answer.overtaken() };
+  const ruleAnswer = await planner.query(snapshotInvocation(caller, snapshot), request);
+  return { rule, matches: matchesOf(ruleAnswer, detection), overtaken: () => ruleAnswer.overtaken() };
 }
 
 /** Rows of a condition's statement, of either kind. */
@@ -54,32 +54,32 @@ export function matchesOf(
   rule: DetectionDefinition,
 ): readonly Match[] {
   const condition = readCondition(rule);
-  const names = columns.map(({ name }) => name);
+  const ruleColumnNames = columns.map(({ name }) => name);
   const isByRow = condition.judged === 'by row';
-  const key = names.indexOf(isByRow ? '#pk' : '_pk');
-  const systemFrom = names.indexOf(isByRow ? '#system_from' : 'system_from');
+  const keyColumn = ruleColumnNames.indexOf(isByRow ? '#pk' : '_pk');
+  const systemFromColumn = ruleColumnNames.indexOf(isByRow ? '#system_from' : 'system_from');
   const valueColumns = isByRow
-    ? names.flatMap((name, i) => (/^#\d+$/.test(name) ? [i] : []))
+    ? ruleColumnNames.flatMap((name, i) => (/^#\d+$/.test(name) ? [i] : []))
     : rule.dedupe_by.length > 0
-      ? rule.dedupe_by.map((name) => names.indexOf(name)).filter((at) => at >= 0)
-      : names.map((_, i) => i);
-  const matches: Match[] = [];
+      ? rule.dedupe_by.map((name) => ruleColumnNames.indexOf(name)).filter((at) => at >= 0)
+      : ruleColumnNames.map((_, i) => i);
+  const ruleMatches: Match[] = [];
   for (const batch of batches) {
     for (let i = 0; i < batch.count; i++) {
-      const row = batch.selection === null ? batch.first + i : batch.selection[i]!;
-      const cell = (at: number): Cell => cellAt(batch.columns[at]!, columns[at]!.type, row);
-      matches.push({
+      const matchRow = batch.selection === null ? batch.first + i : batch.selection[i]!;
+      const cell = (matchColumn: number): Cell => cellAt(batch.columns[matchColumn]!, columns[matchColumn]!.type, matchRow);
+      ruleMatches.push({
         type: isByRow ? condition.type : rule.object_type,
-        key: key < 0 ? null : String(cell(key) as string),
-        systemFrom: systemFrom < 0 ? null : (cell(systemFrom) as bigint),
+        key: keyColumn < 0 ? null : String(cell(keyColumn) as string),
+        systemFrom: systemFromColumn < 0 ? null : (cell(systemFromColumn) as bigint),
         values: valueColumns.map(cell),
       });
     }
   }
-  return matches;
+  return ruleMatches;
 }
 
-const keysAtOnce = 500;
+const alertKeysAtOnce = 500;
 
 /** Alerts of matches that do not stand yet, and those that count one up. */
 export async function raise(
@@ -87,28 +87,33 @@ export async function raise(
   matchedRules: readonly QueryMatches[],
   instant: bigint,
   /** Whether the same matches may have been judged before. */
-  again: boolean,
+  isRaisedOnce: boolean,
 ): Promise<RaisedAlerts> {
   const type = alertTypeIn(snapshot.catalog);
-  const overtaken = (): boolean => matchedRules.some((each) => each.overtaken());
-  const all = matchedRules.flatMap(({ rule, matches }) => [...alertsOf(rule, matches, instant).values()]);
+  const isOvertaken = (): boolean => matchedRules.some((each) => each.overtaken());
+  const foundAlerts = matchedRules.flatMap(({ rule, matches }) => [...alertsOf(rule, matches, instant).values()]);
   const isCounted = ({ rule }: Alert): boolean => (rule.definition as DetectionDefinition).dedupe_by.length > 0;
-  const alertIds = all.filter((alert) => again || isCounted(alert)).map(({ id }) => id);
-  const standing = new Map<string, bigint>();
-  if (alertIds.length === 0 || snapshot.catalog.type(type) === undefined) return { type, all, counted: standing, overtaken };
-  for (let from = 0; from < alertIds.length; from += keysAtOnce) {
-    const keys = alertIds.slice(from, from + keysAtOnce).map((key) => `'${key}'`);
-    const sql = `SELECT _pk, "count" FROM ${quoteName(type)} WHERE _pk IN (${keys.join(', ')})`;
-    const { batches } = await planner.query(snapshotInvocation(caller, snapshot), { sql, time: 'current', signal });
+  const alertIds = foundAlerts.filter((alert) => isRaisedOnce || isCounted(alert)).map(({ id }) => id);
+  const alertCounts = new Map<string, bigint>();
+  if (alertIds.length === 0 || snapshot.catalog.type(type) === undefined)
+    return { type, all: foundAlerts, counted: alertCounts, overtaken: isOvertaken };
+  for (let firstAlertId = 0; firstAlertId < alertIds.length; firstAlertId += alertKeysAtOnce) {
+    const quotedAlertIds = alertIds.slice(firstAlertId, firstAlertId + alertKeysAtOnce).map((key) => `'${key}'`);
+    const alertCountSql = `SELECT _pk, "count" FROM ${quoteName(type)} WHERE _pk IN (${quotedAlertIds.join(', ')})`;
+    const { batches } = await planner.query(snapshotInvocation(caller, snapshot), {
+      sql: alertCountSql,
+      time: 'current',
+      signal,
+    });
     for (const batch of batches) {
       for (let i = 0; i < batch.count; i++) {
-        const row = batch.selection === null ? batch.first + i : batch.selection[i]!;
-        const [key, count] = batch.columns.map((column, at): Cell => cellAt(column, at === 0 ? 'string' : 'integer', row));
-        standing.set(key as string, BigInt((count ?? 0) as bigint));
+        const alertRow = batch.selection === null ? batch.first + i : batch.selection[i]!;
+        const [key, count] = batch.columns.map((column, at): Cell => cellAt(column, at === 0 ? 'string' : 'integer', alertRow));
+        alertCounts.set(key as string, BigInt((count ?? 0) as bigint));
       }
     }
   }
-  const raised = all.filter((alert) => isCounted(alert) || !standing.has(alert.id));
-  const counted = new Map([...standing].filter(([id]) => raised.some((alert) => alert.id === id)));
-  return { type, all: raised, counted, overtaken };
+  const raisedAlerts = foundAlerts.filter((alert) => isCounted(alert) || !alertCounts.has(alert.id));
+  const raisedCounts = new Map([...alertCounts].filter(([id]) => raisedAlerts.some((alert) => alert.id === id)));
+  return { type, all: raisedAlerts, counted: raisedCounts, overtaken: isOvertaken };
 }

@@ -29,35 +29,35 @@ export interface QueryCondition {
   readonly sql: string;
 }
 
-type Conditioned = Pick<DetectionDefinition, 'condition' | 'object_type' | 'dedupe_by'>;
+type ConditionedRule = Pick<DetectionDefinition, 'condition' | 'object_type' | 'dedupe_by'>;
 
 /** Throws REL_INVALID for a bare condition without `object_type`, and REL_PARSE for what is no SQL, with locations in its own text. */
-export function readCondition(rule: Conditioned): RuleCondition {
-  const { sql, isBare } = statementOf(rule);
-  return inOwnText(isBare, () => {
-    let type: string;
+export function readCondition(rule: ConditionedRule): RuleCondition {
+  const { sql, isBare } = conditionStatement(rule);
+  return relocateErrors(isBare, () => {
+    let conditionType: string;
     try {
-      ({ type } = readWatchStatement(sql));
+      ({ type: conditionType } = readWatchStatement(sql));
     } catch (error) {
       if (!(error instanceof ServiceError) || error.code !== 'REL_INVALID' || isBare) throw error;
       return { judged: 'at intervals', sql };
     }
-    const dedupe = rule.dedupe_by.map((name, i) => `, ${quoteName(name)} AS "#${i}"`).join('');
-    const selected = `SELECT system_from AS "#system_from", _pk AS "#pk"${dedupe} ${textFrom(lexStatement(sql))}`;
-    return { judged: 'by row', type, sql: selected };
+    const dedupeColumns = rule.dedupe_by.map((name, i) => `, ${quoteName(name)} AS "#${i}"`).join('');
+    const conditionSelect = `SELECT system_from AS "#system_from", _pk AS "#pk"${dedupeColumns} ${fromClauseText(lexStatement(sql))}`;
+    return { judged: 'by row', type: conditionType, sql: conditionSelect };
   });
 }
 
 /** The condition of a rule on record, read once; null: what it says has become unreadable. */
 export function standingCondition(rule: DetectionDefinition): RuleCondition | null {
-  let condition = standing.get(rule);
-  if (condition === undefined) standing.set(rule, (condition = readable(rule)));
-  return condition;
+  let ruleCondition = standingConditions.get(rule);
+  if (ruleCondition === undefined) standingConditions.set(rule, (ruleCondition = readableCondition(rule)));
+  return ruleCondition;
 }
 
-const standing = new WeakMap<DetectionDefinition, RuleCondition | null>();
+const standingConditions = new WeakMap<DetectionDefinition, RuleCondition | null>();
 
-function readable(rule: DetectionDefinition): RuleCondition | null {
+function readableCondition(rule: DetectionDefinition): RuleCondition | null {
   try {
     return readCondition(rule);
   } catch (error) {
@@ -73,27 +73,28 @@ function readable(rule: DetectionDefinition): RuleCondition | null {
 export async function checkCondition(
   planner: PlannerContract,
   snapshot: GovernedSnapshot,
-  rule: Conditioned,
+  rule: ConditionedRule,
 ): Promise<RuleCondition> {
-  const { sql, isBare } = statementOf(rule);
-  const condition = readCondition(rule);
-  const sources = sourcesOf(sql, snapshot.views);
+  const { sql, isBare } = conditionStatement(rule);
+  const checkedCondition = readCondition(rule);
+  const conditionSources = sourcesOf(sql, snapshot.views);
   for (const type of [alertType, otherAlertType])
-    if (sources.has(type)) throw new ServiceError('REL_INVALID', `a rule that reads ${type} would be fed by its own alerts`);
-  const over = snapshotInvocation(snapshot.caller, { ...snapshot, rows: noRows(snapshot.rows, []) });
+    if (conditionSources.has(type))
+      throw new ServiceError('REL_INVALID', `a rule that reads ${type} would be fed by its own alerts`);
+  const rowlessInvocation = snapshotInvocation(snapshot.caller, { ...snapshot, rows: rowlessReader(snapshot.rows, []) });
   try {
-    await planner.query(over, { sql, queriesOnly: true, time: 'current' });
+    await planner.query(rowlessInvocation, { sql, queriesOnly: true, time: 'current' });
   } catch (error) {
-    throw isBare ? lineAbove(error) : error;
+    throw isBare ? errorLineAbove(error) : error;
   }
   try {
-    await planner.query(over, { sql: condition.sql, queriesOnly: true, time: 'current' });
+    await planner.query(rowlessInvocation, { sql: checkedCondition.sql, queriesOnly: true, time: 'current' });
   } catch (error) {
     // The author's own text was found in order.
     if (!(error instanceof ServiceError)) throw error;
     throw new ServiceError(error.code, `dedupe_by: ${error.message.replace(/^\d+:\d+: /, '')}`, error.facts);
   }
-  return condition;
+  return checkedCondition;
 }
 
 /** Columns that a statement reads under the grant of a snapshot. Throws the errors of the statement. */
@@ -113,54 +114,57 @@ export async function learnScans(
   snapshot: GovernedSnapshot,
   sql: string,
 ): Promise<readonly ScanRequest[]> {
-  const scans: ScanRequest[] = [];
-  const over = snapshotInvocation(caller, { ...snapshot, rows: noRows(snapshot.rows, scans) });
-  await planner.query(over, { sql, queriesOnly: true });
-  return scans;
+  const learnedScans: ScanRequest[] = [];
+  const rowlessInvocation = snapshotInvocation(caller, { ...snapshot, rows: rowlessReader(snapshot.rows, learnedScans) });
+  await planner.query(rowlessInvocation, { sql, queriesOnly: true });
+  return learnedScans;
 }
 
-function statementOf({ condition, object_type: type }: Conditioned): { readonly sql: string; readonly isBare: boolean } {
-  const first = lexStatement(condition).tokens[0]?.key;
-  if (first === 'SELECT' || first === 'WITH') return { sql: condition, isBare: false };
+function conditionStatement({ condition, object_type: type }: ConditionedRule): {
+  readonly sql: string;
+  readonly isBare: boolean;
+} {
+  const firstKeyword = lexStatement(condition).tokens[0]?.key;
+  if (firstKeyword === 'SELECT' || firstKeyword === 'WITH') return { sql: condition, isBare: false };
   if (type === null)
     throw new ServiceError('REL_INVALID', 'condition_sql is a SELECT, or a condition on the rows of object_type');
   return { sql: `SELECT * FROM ${quoteName(type)} WHERE (\n${condition}\n)`, isBare: true };
 }
 
 /** Bare conditions begin on the second line of their statement. */
-function inOwnText<T>(isBare: boolean, run: () => T): T {
+function relocateErrors<T>(isBare: boolean, readConditionText: () => T): T {
   try {
-    return run();
+    return readConditionText();
   } catch (error) {
-    throw isBare ? lineAbove(error) : error;
+    throw isBare ? errorLineAbove(error) : error;
   }
 }
 
-function lineAbove(error: unknown): unknown {
-  const [, line, rest] = error instanceof ServiceError ? (/^(\d+)(:.*)$/su.exec(error.message) ?? []) : [];
-  if (line === undefined || line === '1') return error;
+function errorLineAbove(error: unknown): unknown {
+  const [, errorLine, errorAfterLine] = error instanceof ServiceError ? (/^(\d+)(:.*)$/su.exec(error.message) ?? []) : [];
+  if (errorLine === undefined || errorLine === '1') return error;
   const { code, facts } = error as ServiceError;
-  return new ServiceError(code, `${Number(line) - 1}${rest}`, facts);
+  return new ServiceError(code, `${Number(errorLine) - 1}${errorAfterLine}`, facts);
 }
 
 /** From FROM on: the rows are chosen by it, and shown by nobody. */
-function textFrom({ text, tokens }: LexedStatement): string {
-  let depth = 0;
+function fromClauseText({ text, tokens }: LexedStatement): string {
+  let parenthesisDepth = 0;
   for (const { key, start } of tokens) {
-    if (key === '(') depth++;
-    else if (key === ')') depth--;
-    else if (key === 'FROM' && depth === 0) return text.slice(start);
+    if (key === '(') parenthesisDepth++;
+    else if (key === ')') parenthesisDepth--;
+    else if (key === 'FROM' && parenthesisDepth === 0) return text.slice(start);
   }
   throw new ServiceError('REL_PARSE', '1:1: FROM is missing');
 }
 
 export const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-function noRows(rows: RowReader, scans: ScanRequest[]): RowReader {
+function rowlessReader(rows: RowReader, learnedScans: ScanRequest[]): RowReader {
   return {
     // oxlint-disable-next-line require-yield
     *scan(request) {
-      scans.push(request);
+      learnedScans.push(request);
     },
     estimate: (request) => rows.estimate(request),
     pathCodes: () => rows.pathCodes(),

@@ -51,62 +51,64 @@ export async function sqlMatcher(
   snapshot: GovernedSnapshot,
   rules: readonly RuleVersion[],
 ): Promise<RowMatcher> {
-  const columns = new Set<string>();
+  const scannedColumns = new Set<string>();
   const scannedRules: { readonly rule: SqlRule; readonly scans: readonly ScanRequest[] }[] = [];
   for (const rule of rules) {
     await turn();
     try {
       const { sql } = readCondition(rule.record.definition as DetectionDefinition);
       const scans = await learnScans(planner, caller, snapshot, sql);
-      for (const scan of scans) {
-        for (const column of scan.columns) columns.add(column);
-        for (const { column } of scan.zones ?? []) columns.add(column);
+      for (const ruleScan of scans) {
+        for (const column of ruleScan.columns) scannedColumns.add(column);
+        for (const { column } of ruleScan.zones ?? []) scannedColumns.add(column);
       }
       scannedRules.push({ rule: { rule, sql }, scans });
     } catch (error) {
       onError(rule, error);
     }
   }
-  const bounds = new RuleBounds(scannedRules);
-  const judge: RowMatcher['judge'] = async (changes, type) => {
+  const ruleBounds = new RuleBounds(scannedRules);
+  const judgeChanges: RowMatcher['judge'] = async (changes, type) => {
     const ruleMatches: RuleMatches[] = [];
     if (changes.versions.length === 0) return ruleMatches;
-    for (const { rule, sql } of await inTurns(bounds.findPossible(changes), turn)) {
+    for (const { rule, sql } of await inTurns(ruleBounds.findPossible(changes), turn)) {
       await turn();
       try {
-        const answer = await planner.query(snapshotInvocation(caller, changes.snapshot), { sql, queriesOnly: true });
-        const matches = [...matchesIn(answer, type)].filter(
+        const ruleAnswer = await planner.query(snapshotInvocation(caller, changes.snapshot), { sql, queriesOnly: true });
+        const newMatches = [...matchedRows(ruleAnswer, type)].filter(
           ({ systemFrom }) => systemFrom! > changes.from && isInForce(rule, systemFrom!),
         );
-        if (matches.length > 0) ruleMatches.push({ rule, matches });
+        if (newMatches.length > 0) ruleMatches.push({ rule, matches: newMatches });
       } catch (error) {
         onError(rule, error);
       }
     }
     return ruleMatches;
   };
-  return { columns, judge };
+  return { columns: scannedColumns, judge: judgeChanges };
 }
 
 /** Several of them as one. */
 export function joinMatchers(matchers: readonly RowMatcher[]): RowMatcher {
   return {
     columns: new Set(matchers.flatMap(({ columns }) => [...columns])),
-    judge: async (...given) => {
+    judge: async (...judgeArguments) => {
       const matches: RuleMatches[] = [];
-      for (const matcher of matchers) matches.push(...(await matcher.judge(...given)));
+      for (const rowMatcher of matchers) matches.push(...(await rowMatcher.judge(...judgeArguments)));
       return matches;
     },
   };
 }
 
 /** Rows of a `RowCondition`'s statement. */
-function* matchesIn({ columns, batches }: Pick<Answer, 'columns' | 'batches'>, type: string): Iterable<Match> {
+function* matchedRows({ columns, batches }: Pick<Answer, 'columns' | 'batches'>, type: string): Iterable<Match> {
   for (const batch of batches) {
     for (let i = 0; i < batch.count; i++) {
-      const row = batch.selection === null ? batch.first + i : batch.selection[i]!;
-      const [systemFrom, key, ...values] = columns.map((column, at): Cell => cellAt(batch.columns[at]!, column.type, row));
-      yield { type, key: String(key as string), systemFrom: systemFrom as bigint, values };
+      const matchRow = batch.selection === null ? batch.first + i : batch.selection[i]!;
+      const [systemFrom, matchKey, ...dedupeValues] = columns.map(
+        (column, ruleColumn): Cell => cellAt(batch.columns[ruleColumn]!, column.type, matchRow),
+      );
+      yield { type, key: String(matchKey as string), systemFrom: systemFrom as bigint, values: dedupeValues };
     }
   }
 }

@@ -44,7 +44,7 @@ interface SigmaMatches extends MatchEvent {
   readonly key: string;
 }
 
-const ownColumns = 3;
+const ownSigmaColumns = 3;
 
 export async function sigmaMatcher(
   { planner, placeholders, onError, turn }: SigmaMatcherRequest,
@@ -53,54 +53,56 @@ export async function sigmaMatcher(
   type: string,
   versions: readonly RuleVersion[],
 ): Promise<SigmaRules> {
-  const documents: (SigmaDocument | null)[] = [];
+  const sigmaDocuments: (SigmaDocument | null)[] = [];
   for (const version of versions) {
-    const parsed = parseSigma((version.record.definition as DetectionDefinition).condition, placeholders);
-    if (parsed.document === null)
-      onError(version, new ServiceError('REL_INVALID', `${parsed.error.path}: ${parsed.error.detail}`));
-    documents.push(parsed.document);
+    const parsedSigma = parseSigma((version.record.definition as DetectionDefinition).condition, placeholders);
+    if (parsedSigma.document === null)
+      onError(version, new ServiceError('REL_INVALID', `${parsedSigma.error.path}: ${parsedSigma.error.detail}`));
+    sigmaDocuments.push(parsedSigma.document);
     await turn();
   }
-  const linked = linkCorrelations(documents);
-  for (const [ordinal, refusal] of linked.refused) {
-    onError(versions[ordinal]!, new ServiceError('REL_INVALID', `${refusal.path}: ${refusal.message}`));
+  const linkedCorrelations = linkCorrelations(sigmaDocuments);
+  for (const [sigmaOrdinal, refusal] of linkedCorrelations.refused) {
+    onError(versions[sigmaOrdinal]!, new ServiceError('REL_INVALID', `${refusal.path}: ${refusal.message}`));
   }
   // By ordinal of the compiled rule: that of its version.
-  const compiled: number[] = [];
-  const rules: SigmaRule[] = [];
-  for (const [ordinal, document] of documents.entries()) {
+  const compiledOrdinals: number[] = [];
+  const sigmaRules: SigmaRule[] = [];
+  for (const [ordinal, document] of sigmaDocuments.entries()) {
     if (document?.kind !== 'rule') continue;
-    compiled.push(ordinal);
-    rules.push(document);
+    compiledOrdinals.push(ordinal);
+    sigmaRules.push(document);
   }
-  const matcher = await inTurns(SigmaMatcher.compile(rules), turn);
-  const select = selectOf(type, columnsOf(snapshot, type, matcher, documents));
-  const columns = await learnColumns(planner, caller, snapshot, select);
-  let correlator = new Correlator(documents, linked);
+  const compiledMatcher = await inTurns(SigmaMatcher.compile(sigmaRules), turn);
+  const changedRowsSelect = sigmaSelect(type, sigmaColumns(snapshot, type, compiledMatcher, sigmaDocuments));
+  const selectedColumns = await learnColumns(planner, caller, snapshot, changedRowsSelect);
+  let correlator = new Correlator(sigmaDocuments, linkedCorrelations);
   let observedUpTo: bigint | null = null;
 
-  const ask = (over: GovernedSnapshot, sql: string): Promise<Answer> =>
+  const askSigmaRows = (over: GovernedSnapshot, sql: string): Promise<Answer> =>
     planner.query(snapshotInvocation(caller, over), { sql, queriesOnly: true, time: 'all' });
 
   /** Matches of the rows, in the order in which they came. */
   async function findMatches(answer: Answer): Promise<readonly SigmaMatches[]> {
     const sigmaMatches: SigmaMatches[] = [];
     for (const batch of answer.batches) {
-      const named = answer.columns.map(({ name, type: of }, i): NamedColumn => ({ name, type: of, vector: batch.columns[i]! }));
-      const [systemFroms, keys, validFroms] = named;
-      const fields = named.slice(ownColumns);
+      const namedSigmaColumns = answer.columns.map(
+        ({ name, type: of }, i): NamedColumn => ({ name, type: of, vector: batch.columns[i]! }),
+      );
+      const [systemFroms, keys, validFroms] = namedSigmaColumns;
+      const sigmaFields = namedSigmaColumns.slice(ownSigmaColumns);
       const { selection, first, count } = batch;
-      const matches = await inTurns(matcher.judge({ columns: fields, selection, first, count }), turn);
-      const readers = new Readers(fields);
-      for (const [rule, rows] of matches) {
+      const matchedRows = await inTurns(compiledMatcher.judge({ columns: sigmaFields, selection, first, count }), turn);
+      const fieldReaders = new SigmaFieldReaders(sigmaFields);
+      for (const [rule, rows] of matchedRows) {
         for (const row of rows) {
           sigmaMatches.push({
-            document: compiled[rule]!,
+            document: compiledOrdinals[rule]!,
             row,
             systemFrom: cellAt(systemFroms!.vector, 'timestamp', row) as bigint,
             instant: cellAt(validFroms!.vector, 'timestamp', row) as bigint,
             key: String(cellAt(keys!.vector, 'string', row)),
-            valueOf: (field) => readers.read(field, row),
+            valueOf: (field) => fieldReaders.read(field, row),
           });
         }
       }
@@ -110,95 +112,97 @@ export async function sigmaMatcher(
     );
   }
 
-  const between = (from: bigint, to: bigint): string =>
-    `${select} WHERE system_from > '${formatInstant(from)}' AND system_from <= '${formatInstant(to)}'`;
+  const selectBetween = (from: bigint, to: bigint): string =>
+    `${changedRowsSelect} WHERE system_from > '${formatInstant(from)}' AND system_from <= '${formatInstant(to)}'`;
 
-  async function rebuild(over: GovernedSnapshot, upTo: bigint): Promise<void> {
-    correlator = new Correlator(documents, linked);
-    for (const each of await findMatches(await ask(over, between(upTo - correlator.reachNs, upTo)))) {
+  async function rebuildCorrelator(over: GovernedSnapshot, upTo: bigint): Promise<void> {
+    correlator = new Correlator(sigmaDocuments, linkedCorrelations);
+    for (const each of await findMatches(await askSigmaRows(over, selectBetween(upTo - correlator.reachNs, upTo)))) {
       if (isInForce(versions[each.document]!, each.systemFrom)) correlator.observe(each);
     }
   }
 
-  const judge: RowMatcher['judge'] = async (changes, _type, over) => {
+  const judge: RowMatcher['judge'] = async (changes, _type, wholeSnapshot) => {
     if (changes.versions.length === 0) {
       if (observedUpTo === changes.from) observedUpTo = changes.end;
       return [];
     }
-    if (linked.order.length > 0 && observedUpTo !== changes.from) await rebuild(over, changes.from);
+    if (linkedCorrelations.order.length > 0 && observedUpTo !== changes.from)
+      await rebuildCorrelator(wholeSnapshot, changes.from);
     // Unless all of it was observed, the next change set finds the state again.
     observedUpTo = null;
-    const correlationMatches = await raiseAll(await ask(changes.snapshot, select), changes.from);
+    const correlationMatches = await raiseAll(await askSigmaRows(changes.snapshot, changedRowsSelect), changes.from);
     observedUpTo = changes.end;
     return correlationMatches;
   };
 
-  const past: SigmaRules['past'] = async (over, from, to) => {
-    correlator = new Correlator(documents, linked);
+  const judgePast: SigmaRules['past'] = async (pastSnapshot, from, to) => {
+    correlator = new Correlator(sigmaDocuments, linkedCorrelations);
     observedUpTo = null;
-    return raiseAll(await ask(over, between(from, to)), from);
+    return raiseAll(await askSigmaRows(pastSnapshot, selectBetween(from, to)), from);
   };
 
   async function raiseAll(answer: Answer, from: bigint): Promise<readonly RuleMatches[]> {
     const matchesByRule = new Map<number, Match[]>();
-    const raise = (ordinal: number, { key, systemFrom }: SigmaMatches): void => {
-      if (linked.silent.has(ordinal)) return;
-      const match: Match = { type, key, systemFrom, values: [] };
-      const before = matchesByRule.get(ordinal);
-      if (before === undefined) matchesByRule.set(ordinal, [match]);
-      else before.push(match);
+    const raiseMatch = (ordinal: number, { key, systemFrom }: SigmaMatches): void => {
+      if (linkedCorrelations.silent.has(ordinal)) return;
+      const raisedMatch: Match = { type, key, systemFrom, values: [] };
+      const earlierMatches = matchesByRule.get(ordinal);
+      if (earlierMatches === undefined) matchesByRule.set(ordinal, [raisedMatch]);
+      else earlierMatches.push(raisedMatch);
     };
-    for (const each of await findMatches(answer)) {
-      if (each.systemFrom <= from || !isInForce(versions[each.document]!, each.systemFrom)) continue;
-      raise(each.document, each);
-      for (const { document } of correlator.observe(each)) {
-        if (isInForce(versions[document]!, each.systemFrom)) raise(document, each);
+    for (const sigmaMatch of await findMatches(answer)) {
+      if (sigmaMatch.systemFrom <= from || !isInForce(versions[sigmaMatch.document]!, sigmaMatch.systemFrom)) continue;
+      raiseMatch(sigmaMatch.document, sigmaMatch);
+      for (const { document } of correlator.observe(sigmaMatch)) {
+        if (isInForce(versions[document]!, sigmaMatch.systemFrom)) raiseMatch(document, sigmaMatch);
       }
       await turn();
     }
     return [...matchesByRule].map(([ordinal, matches]): RuleMatches => ({ rule: versions[ordinal]!, matches }));
   }
-  return { columns, judge, past };
+  return { columns: selectedColumns, judge, past: judgePast };
 }
 
-const selectOf = (type: string, columns: readonly string[]): string =>
+const sigmaSelect = (type: string, columns: readonly string[]): string =>
   `SELECT ${['system_from', '_pk', 'valid_from'].map((name) => `${name} AS "#${name}"`).join()}${columns.map((name) => `, ${quoteName(name)}`).join('')} FROM ${quoteName(type)}`;
 
 /** Columns of the type that the rules may read: a name with dots may begin with the name of a JSON column. */
-function columnsOf(
+function sigmaColumns(
   snapshot: GovernedSnapshot,
   type: string,
   matcher: SigmaMatcher,
   documents: readonly (SigmaDocument | null)[],
 ): readonly string[] {
   const properties = Object.entries(snapshot.catalog.type(type)?.properties ?? {});
-  const readable = properties.filter(([, property]) => property.type !== 'vector').map(([name]) => name);
-  if (matcher.readsAll) return readable;
-  const names = new Set([...matcher.fields, 'product', 'category', 'service']);
+  const readableColumns = properties.filter(([, property]) => property.type !== 'vector').map(([name]) => name);
+  if (matcher.readsAll) return readableColumns;
+  const sigmaFieldNames = new Set([...matcher.fields, 'product', 'category', 'service']);
   for (const document of documents) {
     if (document?.kind !== 'correlation') continue;
-    for (const name of document.groupBy) names.add(name);
-    for (const fields of document.aliases.values()) for (const field of fields.values()) names.add(field);
-    if (document.field !== null) names.add(document.field);
+    for (const name of document.groupBy) sigmaFieldNames.add(name);
+    for (const fields of document.aliases.values()) for (const field of fields.values()) sigmaFieldNames.add(field);
+    if (document.field !== null) sigmaFieldNames.add(document.field);
   }
-  for (const name of names) {
-    for (let dot = name.indexOf('.'); dot !== -1; dot = name.indexOf('.', dot + 1)) names.add(name.slice(0, dot));
+  for (const name of sigmaFieldNames) {
+    for (let fieldDot = name.indexOf('.'); fieldDot !== -1; fieldDot = name.indexOf('.', fieldDot + 1))
+      sigmaFieldNames.add(name.slice(0, fieldDot));
   }
-  return readable.filter((name) => names.has(name));
+  return readableColumns.filter((name) => sigmaFieldNames.has(name));
 }
 
 /** Fields of the rows of one batch, by name. */
-class Readers {
-  readonly #columns: ReadonlyMap<string, ColumnTexts>;
-  readonly #readers = new Map<string, FieldReader | null>();
+class SigmaFieldReaders {
+  readonly #columnTexts: ReadonlyMap<string, ColumnTexts>;
+  readonly #sigmaReaders = new Map<string, FieldReader | null>();
 
   constructor(columns: readonly NamedColumn[]) {
-    this.#columns = new Map(columns.map((column) => [column.name, new ColumnTexts(column)]));
+    this.#columnTexts = new Map(columns.map((column) => [column.name, new ColumnTexts(column)]));
   }
 
   read(field: string, row: number): string | null {
-    let reader = this.#readers.get(field);
-    if (reader === undefined) this.#readers.set(field, (reader = fieldReader(this.#columns, field)));
-    return reader?.(row)[0] ?? null;
+    let fieldTextReader = this.#sigmaReaders.get(field);
+    if (fieldTextReader === undefined) this.#sigmaReaders.set(field, (fieldTextReader = fieldReader(this.#columnTexts, field)));
+    return fieldTextReader?.(row)[0] ?? null;
   }
 }

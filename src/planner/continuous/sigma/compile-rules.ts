@@ -64,190 +64,204 @@ export interface Program {
 }
 
 /** Longer literals are cut: what is left of them is compared afterwards. */
-const literalMax = 24;
-const noRules = new Int32Array(0);
+const anchorLiteralMax = 24;
+const noSigmaRules = new Int32Array(0);
 
 /** Yields between shares of its work. */
 export function* compileRules(rules: readonly SigmaRule[]): Generator<undefined, Program, void> {
-  const collector = new Collector();
-  const roots: Node[] = [];
-  const triggers: number[][] = [];
-  const always: number[] = [];
+  const collector = new SigmaTestCollector();
+  const conditionRoots: Node[] = [];
+  const triggersByTest: number[][] = [];
+  const alwaysJudged: number[] = [];
   for (const [ordinal, rule] of rules.entries()) {
-    const root = yield* collector.node(rule.condition);
-    roots.push(root);
-    const trigger = triggerOf(root, collector.tests);
-    if (trigger === null) always.push(ordinal);
-    else for (const test of new Set(trigger.tests)) (triggers[test] ??= []).push(ordinal);
+    const conditionRoot = yield* collector.node(rule.condition);
+    conditionRoots.push(conditionRoot);
+    const ruleTests = ruleTrigger(conditionRoot, collector.tests);
+    if (ruleTests === null) alwaysJudged.push(ordinal);
+    else for (const test of new Set(ruleTests.tests)) (triggersByTest[test] ??= []).push(ordinal);
     yield;
   }
   const { tests } = collector;
-  const wholes = new Map<number, Map<string, number[]>>();
-  const literals = new Map<string, Map<number, number[]>>();
+  const testsByWholeText = new Map<number, Map<string, number[]>>();
+  const testsByLiteral = new Map<string, Map<number, number[]>>();
   for (const [ordinal, { anchor, field }] of tests.entries()) {
     if (anchor === null) continue;
     if (anchor.at === 'whole') {
-      const byText = wholes.get(field) ?? new Map<string, number[]>();
-      wholes.set(field, byText);
-      pushTo(byText, anchor.literal, ordinal);
+      const wholeTextTests = testsByWholeText.get(field) ?? new Map<string, number[]>();
+      testsByWholeText.set(field, wholeTextTests);
+      pushOrdinal(wholeTextTests, anchor.literal, ordinal);
     } else {
-      const byField = literals.get(anchor.literal) ?? new Map<number, number[]>();
-      literals.set(anchor.literal, byField);
-      pushTo(byField, field, ordinal);
+      const literalTests = testsByLiteral.get(anchor.literal) ?? new Map<number, number[]>();
+      testsByLiteral.set(anchor.literal, literalTests);
+      pushOrdinal(literalTests, field, ordinal);
     }
     if (ordinal % 4_096 === 4_095) yield;
   }
-  const texts = [...literals.keys()];
+  const anchorLiterals = [...testsByLiteral.keys()];
   const fields = [...collector.fields.keys()];
   const hasLiterals = fields.map(() => false);
-  for (const byField of literals.values()) for (const field of byField.keys()) if (field !== anyField) hasLiterals[field] = true;
+  for (const byField of testsByLiteral.values())
+    for (const field of byField.keys()) if (field !== anyField) hasLiterals[field] = true;
   yield;
   return {
     fields,
     tests,
-    rules: rules.map(({ logSource }, i) => ({ root: roots[i]!, logSource })),
+    rules: rules.map(({ logSource }, i) => ({ root: conditionRoots[i]!, logSource })),
     wholes: fields.map((_, field) => {
-      const byText = wholes.get(field);
-      return byText === undefined ? null : new Map([...byText].map(([text, of]) => [text, Int32Array.from(of)]));
+      const wholeTextTests = testsByWholeText.get(field);
+      return wholeTextTests === undefined
+        ? null
+        : new Map([...wholeTextTests].map(([text, testOrdinals]) => [text, Int32Array.from(testOrdinals)]));
     }),
     hasLiterals,
-    literals: yield* LiteralIndex.build(texts),
-    literalLengths: Int32Array.from(texts, (text) => text.length),
-    anchored: [...literals.values()].map(
-      (byField) => new Map([...byField].map(([field, of]) => [field, anchoredOf(of, tests)] as const)),
+    literals: yield* LiteralIndex.build(anchorLiterals),
+    literalLengths: Int32Array.from(anchorLiterals, (text) => text.length),
+    anchored: [...testsByLiteral.values()].map(
+      (literalTests) =>
+        new Map([...literalTests].map(([field, testOrdinals]) => [field, anchoredTests(testOrdinals, tests)] as const)),
     ),
-    triggers: tests.map((_, test) => (triggers[test] === undefined ? noRules : Int32Array.from(triggers[test]))),
-    always: Int32Array.from(always),
+    triggers: tests.map((_, test) => (triggersByTest[test] === undefined ? noSigmaRules : Int32Array.from(triggersByTest[test]))),
+    always: Int32Array.from(alwaysJudged),
     hasKeywords: tests.some(({ field }) => field === anyField),
   };
 }
 
-function pushTo<K>(map: Map<K, number[]>, key: K, value: number): void {
-  const list = map.get(key);
-  if (list === undefined) map.set(key, [value]);
-  else list.push(value);
+function pushOrdinal<K>(map: Map<K, number[]>, key: K, testOrdinal: number): void {
+  const ordinalList = map.get(key);
+  if (ordinalList === undefined) map.set(key, [testOrdinal]);
+  else ordinalList.push(testOrdinal);
 }
 
-function anchoredOf(ordinals: readonly number[], tests: readonly CompiledTest[]): Anchored {
+function anchoredTests(ordinals: readonly number[], tests: readonly CompiledTest[]): Anchored {
   const anchors = ordinals.map((ordinal) => {
-    const at = tests[ordinal]!.anchor!.at;
-    return at === 'begin' ? 1 : at === 'end' ? 2 : 0;
+    const anchorPlace = tests[ordinal]!.anchor!.at;
+    return anchorPlace === 'begin' ? 1 : anchorPlace === 'end' ? 2 : 0;
   });
   return { tests: Int32Array.from(ordinals), anchors: Uint8Array.from(anchors) };
 }
 
 /** Numbers fields and tests, each once. */
-class Collector {
+class SigmaTestCollector {
   readonly fields = new Map<string, number>();
   readonly tests: CompiledTest[] = [];
-  readonly #byKey = new Map<string, number>();
+  readonly #testsByKey = new Map<string, number>();
   /** Search identifiers that a condition names several times are one node. */
-  readonly #nodes = new WeakMap<Condition, Node>();
-  #sinceYield = 0;
+  readonly #conditionNodes = new WeakMap<Condition, Node>();
+  #testsSinceYield = 0;
 
   *node(condition: Condition): Generator<undefined, Node, void> {
-    const known = this.#nodes.get(condition);
-    if (known !== undefined) return known;
-    let node: Node;
+    const knownNode = this.#conditionNodes.get(condition);
+    if (knownNode !== undefined) return knownNode;
+    let conditionNode: Node;
     if (condition.kind === 'test') {
-      node = { kind: 'test', test: this.#test(condition.field, condition.test) };
-      if (++this.#sinceYield % 512 === 0) yield;
-    } else if (condition.kind === 'not') node = { kind: 'not', of: yield* this.node(condition.of) };
+      conditionNode = { kind: 'test', test: this.#sigmaTestOrdinal(condition.field, condition.test) };
+      if (++this.#testsSinceYield % 512 === 0) yield;
+    } else if (condition.kind === 'not') conditionNode = { kind: 'not', of: yield* this.node(condition.of) };
     else {
-      const of: Node[] = [];
-      for (const each of condition.of) of.push(yield* this.node(each));
-      node = condition.kind === 'some' ? { kind: 'some', count: condition.count, of } : { kind: condition.kind, of };
+      const childNodes: Node[] = [];
+      for (const each of condition.of) childNodes.push(yield* this.node(each));
+      conditionNode =
+        condition.kind === 'some'
+          ? { kind: 'some', count: condition.count, of: childNodes }
+          : { kind: condition.kind, of: childNodes };
     }
-    this.#nodes.set(condition, node);
-    return node;
+    this.#conditionNodes.set(condition, conditionNode);
+    return conditionNode;
   }
 
-  #test(name: string | null, test: FieldTest): number {
-    const field = name === null ? anyField : this.#field(name);
-    const key = `${field} ${testKey(test)}`;
-    let ordinal = this.#byKey.get(key);
-    if (ordinal === undefined) {
-      ordinal = this.tests.length;
-      this.#byKey.set(key, ordinal);
-      const anchor = test.kind === 'pattern' ? anchorOf(test.pieces, test.cased) : regexAnchor(test);
+  #sigmaTestOrdinal(name: string | null, test: FieldTest): number {
+    const field = name === null ? anyField : this.#sigmaFieldOrdinal(name);
+    const sigmaTestKey = `${field} ${testKey(test)}`;
+    let testOrdinal = this.#testsByKey.get(sigmaTestKey);
+    if (testOrdinal === undefined) {
+      testOrdinal = this.tests.length;
+      this.#testsByKey.set(sigmaTestKey, testOrdinal);
+      const testAnchor = test.kind === 'pattern' ? patternAnchor(test.pieces, test.cased) : regexAnchor(test);
       this.tests.push({
         field,
         test,
-        anchor: anchor?.at === 'whole' && field === anyField ? null : anchor,
+        anchor: testAnchor?.at === 'whole' && field === anyField ? null : testAnchor,
         matcher: test.kind === 'pattern' ? new Matcher(test.pieces) : null,
-        other: test.kind === 'reference' ? this.#field(test.field) : anyField,
+        other: test.kind === 'reference' ? this.#sigmaFieldOrdinal(test.field) : anyField,
       });
     }
-    return ordinal;
+    return testOrdinal;
   }
 
-  #field(name: string): number {
-    let ordinal = this.fields.get(name);
-    if (ordinal === undefined) this.fields.set(name, (ordinal = this.fields.size));
-    return ordinal;
+  #sigmaFieldOrdinal(name: string): number {
+    let fieldOrdinal = this.fields.get(name);
+    if (fieldOrdinal === undefined) this.fields.set(name, (fieldOrdinal = this.fields.size));
+    return fieldOrdinal;
   }
 }
 
 function regexAnchor(test: FieldTest): Anchor | null {
   if (test.kind !== 'regex' || test.literal === null) return null;
-  return { literal: test.literal.slice(0, literalMax), at: 'anywhere', sure: false };
+  return { literal: test.literal.slice(0, anchorLiteralMax), at: 'anywhere', sure: false };
 }
 
-function anchorOf(pieces: readonly Piece[], cased: boolean): Anchor | null {
+function patternAnchor(pieces: readonly Piece[], cased: boolean): Anchor | null {
   if (pieces.length === 0) return { literal: '', at: 'whole', sure: true };
-  const [only] = pieces;
-  if (pieces.length === 1 && only!.kind === 'text') return { literal: foldCase(only.text), at: 'whole', sure: !cased };
-  let longest: (Piece & { readonly kind: 'text' }) | null = null;
-  for (const piece of pieces) if (piece.kind === 'text' && piece.text.length > (longest?.text.length ?? 0)) longest = piece;
-  if (longest === null) return null;
-  const literal = foldCase(longest.text);
-  const isOpen = (index: number): boolean => pieces.at(index)!.kind === 'any';
-  const isAlone = pieces.length - (isOpen(0) ? 1 : 0) - (isOpen(-1) ? 1 : 0) === 1;
-  const at = !isAlone || (isOpen(0) && isOpen(-1)) ? 'anywhere' : isOpen(0) ? 'end' : 'begin';
-  const isCut = literal.length > literalMax;
-  const cut = !isCut ? literal : at === 'end' ? literal.slice(-literalMax) : literal.slice(0, literalMax);
-  return { literal: cut, at, sure: isAlone && !cased && !isCut };
+  const [onlyPiece] = pieces;
+  if (pieces.length === 1 && onlyPiece!.kind === 'text') return { literal: foldCase(onlyPiece.text), at: 'whole', sure: !cased };
+  let longestText: (Piece & { readonly kind: 'text' }) | null = null;
+  for (const patternPiece of pieces)
+    if (patternPiece.kind === 'text' && patternPiece.text.length > (longestText?.text.length ?? 0)) longestText = patternPiece;
+  if (longestText === null) return null;
+  const anchorLiteral = foldCase(longestText.text);
+  const isWildcardPiece = (index: number): boolean => pieces.at(index)!.kind === 'any';
+  const isTextAlone = pieces.length - (isWildcardPiece(0) ? 1 : 0) - (isWildcardPiece(-1) ? 1 : 0) === 1;
+  const anchorEnd =
+    !isTextAlone || (isWildcardPiece(0) && isWildcardPiece(-1)) ? 'anywhere' : isWildcardPiece(0) ? 'end' : 'begin';
+  const isLiteralCut = anchorLiteral.length > anchorLiteralMax;
+  const cutLiteral = !isLiteralCut
+    ? anchorLiteral
+    : anchorEnd === 'end'
+      ? anchorLiteral.slice(-anchorLiteralMax)
+      : anchorLiteral.slice(0, anchorLiteralMax);
+  return { literal: cutLiteral, at: anchorEnd, sure: isTextAlone && !cased && !isLiteralCut };
 }
 
-interface Trigger {
+interface RuleTrigger {
   readonly tests: readonly number[];
   /** How often they come up, roughly: the share of events. */
   readonly weight: number;
 }
 
 /** The rarest set of tests of which one holds wherever the node does; null where no such set is known. */
-function triggerOf(node: Node, tests: readonly CompiledTest[]): Trigger | null {
+function ruleTrigger(node: Node, tests: readonly CompiledTest[]): RuleTrigger | null {
   switch (node.kind) {
     case 'test': {
-      const anchor = tests[node.test]!.anchor;
-      return anchor === null ? null : { tests: [node.test], weight: weightOf(anchor) };
+      const testAnchor = tests[node.test]!.anchor;
+      return testAnchor === null ? null : { tests: [node.test], weight: anchorWeight(testAnchor) };
     }
     case 'not':
       return null;
     case 'and': {
-      let best: Trigger | null = null;
-      for (const each of node.of) {
-        const trigger = triggerOf(each, tests);
-        if (trigger !== null && (best === null || trigger.weight < best.weight)) best = trigger;
+      let bestTrigger: RuleTrigger | null = null;
+      for (const childNode of node.of) {
+        const childTrigger = ruleTrigger(childNode, tests);
+        if (childTrigger !== null && (bestTrigger === null || childTrigger.weight < bestTrigger.weight))
+          bestTrigger = childTrigger;
       }
-      return best;
+      return bestTrigger;
     }
     case 'or':
     case 'some': {
-      const all: number[] = [];
-      let weight = 0;
-      for (const each of node.of) {
-        const trigger = triggerOf(each, tests);
-        if (trigger === null) return null;
-        for (const test of trigger.tests) all.push(test);
-        weight += trigger.weight;
+      const triggerTests: number[] = [];
+      let triggerWeight = 0;
+      for (const childNode of node.of) {
+        const childTrigger = ruleTrigger(childNode, tests);
+        if (childTrigger === null) return null;
+        for (const test of childTrigger.tests) triggerTests.push(test);
+        triggerWeight += childTrigger.weight;
       }
-      return { tests: all, weight };
+      return { tests: triggerTests, weight: triggerWeight };
     }
   }
 }
 
-function weightOf({ literal, at }: Anchor): number {
+function anchorWeight({ literal, at }: Anchor): number {
   if (at === 'whole') return literal.length < 5 ? 0.05 : 0.02;
   return Math.max(0.0005, 0.6 ** literal.length) * (at === 'anywhere' ? 1 : 0.7);
 }

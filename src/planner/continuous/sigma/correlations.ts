@@ -24,7 +24,7 @@ export interface MatchEvent {
 }
 
 /** Groups of one correlation: the one that has been quiet longest makes room. */
-const groupsMax = 100_000;
+const correlationGroupsMax = 100_000;
 
 interface GroupEvent {
   readonly instant: bigint;
@@ -33,7 +33,7 @@ interface GroupEvent {
 }
 
 /** In order of their instants. */
-type Group = GroupEvent[];
+type CorrelationGroup = GroupEvent[];
 
 /** Correlations beside the documents that they refer to. */
 export interface LinkedCorrelations {
@@ -49,197 +49,218 @@ export interface LinkedCorrelations {
 
 /** Resolves references by id and by name. A document is null where it was refused. */
 export function linkCorrelations(documents: readonly (SigmaDocument | null)[]): LinkedCorrelations {
-  const byReference = new Map<string, number>();
+  const ordinalByReference = new Map<string, number>();
   documents.forEach((document, ordinal) => {
-    for (const reference of [document?.id, document?.name]) if (reference) byReference.set(reference, ordinal);
+    for (const ruleReference of [document?.id, document?.name]) if (ruleReference) ordinalByReference.set(ruleReference, ordinal);
   });
-  const sources = new Map<number, readonly number[]>();
-  const refused = new Map<number, Refusal>();
-  const order: number[] = [];
-  const state = new Map<number, 'open' | 'done'>();
-  const visit = (ordinal: number): boolean => {
+  const sourceOrdinals = new Map<number, readonly number[]>();
+  const refusedCorrelations = new Map<number, Refusal>();
+  const correlationOrder: number[] = [];
+  const visitStates = new Map<number, 'open' | 'done'>();
+  const visitCorrelation = (ordinal: number): boolean => {
     const document = documents[ordinal];
     if (document?.kind !== 'correlation') return document !== undefined && document !== null;
-    if (state.get(ordinal) === 'done') return !refused.has(ordinal);
-    if (state.get(ordinal) === 'open') return false;
-    state.set(ordinal, 'open');
+    if (visitStates.get(ordinal) === 'done') return !refusedCorrelations.has(ordinal);
+    if (visitStates.get(ordinal) === 'open') return false;
+    visitStates.set(ordinal, 'open');
     const dueEvents: number[] = [];
     for (const reference of document.rules) {
-      const target = byReference.get(reference);
-      if (target === undefined)
-        refused.set(ordinal, new Refusal('correlation.rules', `there is no rule ${JSON.stringify(reference)}`));
-      else if (!visit(target)) {
-        refused.set(
+      const referredRule = ordinalByReference.get(reference);
+      if (referredRule === undefined)
+        refusedCorrelations.set(ordinal, new Refusal('correlation.rules', `there is no rule ${JSON.stringify(reference)}`));
+      else if (!visitCorrelation(referredRule)) {
+        refusedCorrelations.set(
           ordinal,
           new Refusal('correlation.rules', `${JSON.stringify(reference)} refers back to this correlation, or is refused`),
         );
-      } else dueEvents.push(target);
+      } else dueEvents.push(referredRule);
     }
-    state.set(ordinal, 'done');
-    if (refused.has(ordinal)) return false;
-    sources.set(ordinal, dueEvents);
-    order.push(ordinal);
+    visitStates.set(ordinal, 'done');
+    if (refusedCorrelations.has(ordinal)) return false;
+    sourceOrdinals.set(ordinal, dueEvents);
+    correlationOrder.push(ordinal);
     return true;
   };
-  documents.forEach((_, ordinal) => visit(ordinal));
-  const silent = new Set<number>();
-  for (const ordinal of order) {
+  documents.forEach((_, ordinal) => visitCorrelation(ordinal));
+  const silentRules = new Set<number>();
+  for (const ordinal of correlationOrder) {
     const correlation = documents[ordinal] as SigmaCorrelation;
-    if (!correlation.generate) for (const source of sources.get(ordinal)!) silent.add(source);
+    if (!correlation.generate) for (const source of sourceOrdinals.get(ordinal)!) silentRules.add(source);
   }
-  return { order, sources, silent, refused };
+  return { order: correlationOrder, sources: sourceOrdinals, silent: silentRules, refused: refusedCorrelations };
 }
 
 export class Correlator {
-  readonly #correlations: readonly Running[];
+  readonly #runningCorrelations: readonly RunningCorrelation[];
 
-  constructor(documents: readonly (SigmaDocument | null)[], linked: LinkedCorrelations) {
-    this.#correlations = linked.order.map(
-      (ordinal) => new Running(ordinal, documents[ordinal] as SigmaCorrelation, linked.sources.get(ordinal)!, documents),
+  constructor(sigmaDocuments: readonly (SigmaDocument | null)[], linkedCorrelations: LinkedCorrelations) {
+    this.#runningCorrelations = linkedCorrelations.order.map(
+      (ordinal) =>
+        new RunningCorrelation(
+          ordinal,
+          sigmaDocuments[ordinal] as SigmaCorrelation,
+          linkedCorrelations.sources.get(ordinal)!,
+          sigmaDocuments,
+        ),
     );
   }
 
   /** How far back the state reaches, ns: twice the longest timespan, through all that refer to each other. */
   get reachNs(): bigint {
-    return this.#correlations.reduce((sum, { timespanNs }) => sum + 2n * timespanNs, 0n);
+    return this.#runningCorrelations.reduce((sum, { timespanNs }) => sum + 2n * timespanNs, 0n);
   }
 
   /** Takes one match and returns those of correlations that it completes, in order. */
-  observe(event: MatchEvent): readonly MatchEvent[] {
-    const events = [event];
-    for (const running of this.#correlations) {
+  observe(matchEvent: MatchEvent): readonly MatchEvent[] {
+    const correlatedEvents = [matchEvent];
+    for (const correlation of this.#runningCorrelations) {
       // A correlation sees those that stand before it, too.
-      for (let i = 0, length = events.length; i < length; i++) {
-        const event = running.observe(events[i]!);
-        if (event !== null) events.push(event);
+      for (let i = 0, eventCount = correlatedEvents.length; i < eventCount; i++) {
+        const event = correlation.observe(correlatedEvents[i]!);
+        if (event !== null) correlatedEvents.push(event);
       }
     }
-    return events.slice(1);
+    return correlatedEvents.slice(1);
   }
 }
 
-class Running {
-  readonly #ordinal: number;
-  readonly #correlation: SigmaCorrelation;
-  readonly #sources: readonly number[];
+class RunningCorrelation {
+  readonly #correlationOrdinal: number;
+  readonly #sigmaCorrelation: SigmaCorrelation;
+  readonly #correlatedRules: readonly number[];
   /** By source, the field behind each of `group-by`. */
-  readonly #groupFields: ReadonlyMap<number, readonly string[]>;
-  readonly #keptMax: number;
+  readonly #groupByFields: ReadonlyMap<number, readonly string[]>;
+  readonly #groupEventsMax: number;
   /** In order of their last event. */
-  readonly #groups = new Map<string, Group>();
+  readonly #correlationGroups = new Map<string, CorrelationGroup>();
 
   constructor(
     ordinal: number,
     correlation: SigmaCorrelation,
-    sources: readonly number[],
-    documents: readonly (SigmaDocument | null)[],
+    correlatedRules: readonly number[],
+    sigmaDocuments: readonly (SigmaDocument | null)[],
   ) {
-    this.#ordinal = ordinal;
-    this.#correlation = correlation;
-    this.#sources = sources;
-    this.#groupFields = new Map(
-      sources.map((source) => {
-        const document = documents[source]!;
-        const fields = correlation.groupBy.map((name) => {
-          const alias = correlation.aliases.get(name);
-          return alias?.get(document.name ?? '') ?? alias?.get(document.id ?? '') ?? name;
+    this.#correlationOrdinal = ordinal;
+    this.#sigmaCorrelation = correlation;
+    this.#correlatedRules = correlatedRules;
+    this.#groupByFields = new Map(
+      correlatedRules.map((source) => {
+        const document = sigmaDocuments[source]!;
+        const groupByFields = correlation.groupBy.map((name) => {
+          const fieldAlias = correlation.aliases.get(name);
+          return fieldAlias?.get(document.name ?? '') ?? fieldAlias?.get(document.id ?? '') ?? name;
         });
-        return [source, fields] as const;
+        return [source, groupByFields] as const;
       }),
     );
-    const most = Math.max(0, ...correlation.bounds.map(({ value }) => value));
-    this.#keptMax = correlation.type === 'event_count' ? 2 * most + 4 : countMax;
+    const largestBound = Math.max(0, ...correlation.bounds.map(({ value }) => value));
+    this.#groupEventsMax = correlation.type === 'event_count' ? 2 * largestBound + 4 : countMax;
   }
 
   get timespanNs(): bigint {
-    return this.#correlation.timespanNs;
+    return this.#sigmaCorrelation.timespanNs;
   }
 
-  observe(event: MatchEvent): MatchEvent | null {
-    const fields = this.#groupFields.get(event.document);
+  observe(matchEvent: MatchEvent): MatchEvent | null {
+    const fields = this.#groupByFields.get(matchEvent.document);
     if (fields === undefined) return null;
-    const values = fields.map((field) => event.valueOf(field));
-    if (values.includes(null)) return null;
-    const { field } = this.#correlation;
-    const value = field === null ? '' : event.valueOf(field);
-    if (value === null) return null;
-    const group = this.#group(JSON.stringify(values));
-    const at = insert(group, { instant: event.instant, document: event.document, value });
-    const completed = this.#completes(group, at);
-    const { timespanNs } = this.#correlation;
-    const newest = group.at(-1)!.instant;
-    let stale = Math.max(0, group.length - this.#keptMax);
-    while (group[stale]!.instant <= newest - 2n * timespanNs) stale++;
-    group.splice(0, stale);
-    return completed ? { document: this.#ordinal, instant: event.instant, row: event.row, valueOf: event.valueOf } : null;
+    const groupValues = fields.map((field) => matchEvent.valueOf(field));
+    if (groupValues.includes(null)) return null;
+    const { field } = this.#sigmaCorrelation;
+    const countedValue = field === null ? '' : matchEvent.valueOf(field);
+    if (countedValue === null) return null;
+    const eventGroup = this.#touchGroup(JSON.stringify(groupValues));
+    const insertedAt = insertCorrelated(eventGroup, {
+      instant: matchEvent.instant,
+      document: matchEvent.document,
+      value: countedValue,
+    });
+    const isCompleted = this.#completesTimespan(eventGroup, insertedAt);
+    const { timespanNs } = this.#sigmaCorrelation;
+    const newestInstant = eventGroup.at(-1)!.instant;
+    let staleEventCount = Math.max(0, eventGroup.length - this.#groupEventsMax);
+    while (eventGroup[staleEventCount]!.instant <= newestInstant - 2n * timespanNs) staleEventCount++;
+    eventGroup.splice(0, staleEventCount);
+    return isCompleted
+      ? { document: this.#correlationOrdinal, instant: matchEvent.instant, row: matchEvent.row, valueOf: matchEvent.valueOf }
+      : null;
   }
 
-  #group(key: string): Group {
-    const group = this.#groups.get(key) ?? [];
-    this.#groups.delete(key);
-    this.#groups.set(key, group);
-    if (this.#groups.size > groupsMax) this.#groups.delete(this.#groups.keys().next().value!);
-    return group;
+  #touchGroup(groupValuesKey: string): CorrelationGroup {
+    const correlationGroup = this.#correlationGroups.get(groupValuesKey) ?? [];
+    this.#correlationGroups.delete(groupValuesKey);
+    this.#correlationGroups.set(groupValuesKey, correlationGroup);
+    if (this.#correlationGroups.size > correlationGroupsMax)
+      this.#correlationGroups.delete(this.#correlationGroups.keys().next().value!);
+    return correlationGroup;
   }
 
   /** Looks at the windows that the event lies in: those that end at it, and at later events that came before it. */
-  #completes(group: Group, from: number): boolean {
-    const { timespanNs } = this.#correlation;
-    const { instant } = group[from]!;
-    const others = group.toSpliced(from, 1);
-    const fits = (events: Group, end: number): boolean => {
-      let begin = end;
-      while (begin > 0 && events[begin - 1]!.instant > events[end]!.instant - timespanNs) begin--;
-      return this.#holds(events, begin, end + 1);
+  #completesTimespan(correlationGroup: CorrelationGroup, eventOrdinal: number): boolean {
+    const { timespanNs } = this.#sigmaCorrelation;
+    const { instant } = correlationGroup[eventOrdinal]!;
+    const groupWithoutEvent = correlationGroup.toSpliced(eventOrdinal, 1);
+    const fitsTimespan = (timespanEvents: CorrelationGroup, end: number): boolean => {
+      let timespanBegin = end;
+      while (timespanBegin > 0 && timespanEvents[timespanBegin - 1]!.instant > timespanEvents[end]!.instant - timespanNs)
+        timespanBegin--;
+      return this.#holdsBounds(timespanEvents, timespanBegin, end + 1);
     };
-    let isBegun = false;
-    for (let end = from; end < group.length && group[end]!.instant - timespanNs < instant; end++) {
+    let hasBegunTimespan = false;
+    for (
+      let timespanEnd = eventOrdinal;
+      timespanEnd < correlationGroup.length && correlationGroup[timespanEnd]!.instant - timespanNs < instant;
+      timespanEnd++
+    ) {
       // A window that fitted without this event belongs to an episode that was raised then.
-      if (end > from && fits(others, end - 1)) return false;
-      if (isBegun || !fits(group, end)) continue;
-      const hasPrevious = end > 0 && group[end - 1]!.instant > group[end]!.instant - timespanNs;
-      isBegun = !hasPrevious || !fits(group, end - 1);
+      if (timespanEnd > eventOrdinal && fitsTimespan(groupWithoutEvent, timespanEnd - 1)) return false;
+      if (hasBegunTimespan || !fitsTimespan(correlationGroup, timespanEnd)) continue;
+      const hasPreviousEvent =
+        timespanEnd > 0 && correlationGroup[timespanEnd - 1]!.instant > correlationGroup[timespanEnd]!.instant - timespanNs;
+      hasBegunTimespan = !hasPreviousEvent || !fitsTimespan(correlationGroup, timespanEnd - 1);
     }
-    return isBegun;
+    return hasBegunTimespan;
   }
 
-  #holds(events: Group, from: number, to: number): boolean {
-    const { type, bounds } = this.#correlation;
-    if (type === 'temporal_ordered') return this.#isInOrder(events, from, to);
-    const count =
+  #holdsBounds(timespanEvents: CorrelationGroup, firstEvent: number, endEvent: number): boolean {
+    const { type, bounds } = this.#sigmaCorrelation;
+    if (type === 'temporal_ordered') return this.#isInRuleOrder(timespanEvents, firstEvent, endEvent);
+    const correlatedCount =
       type === 'event_count'
-        ? to - from
-        : new Set(events.slice(from, to).map((each) => (type === 'value_count' ? each.value : each.document))).size;
-    if (bounds.length === 0) return count === new Set(this.#sources).size;
+        ? endEvent - firstEvent
+        : new Set(timespanEvents.slice(firstEvent, endEvent).map((each) => (type === 'value_count' ? each.value : each.document)))
+            .size;
+    if (bounds.length === 0) return correlatedCount === new Set(this.#correlatedRules).size;
     return bounds.every(({ bound, value }) => {
       switch (bound) {
         case 'gt':
-          return count > value;
+          return correlatedCount > value;
         case 'gte':
-          return count >= value;
+          return correlatedCount >= value;
         case 'lt':
-          return count < value;
+          return correlatedCount < value;
         case 'lte':
-          return count <= value;
+          return correlatedCount <= value;
         case 'eq':
-          return count === value;
+          return correlatedCount === value;
         case 'neq':
-          return count !== value;
+          return correlatedCount !== value;
       }
     });
   }
 
-  #isInOrder(events: Group, from: number, to: number): boolean {
-    let next = 0;
-    for (let i = from; i < to && next < this.#sources.length; i++) if (events[i]!.document === this.#sources[next]) next++;
-    return next === this.#sources.length;
+  #isInRuleOrder(timespanEvents: CorrelationGroup, firstEvent: number, endEvent: number): boolean {
+    let nextRule = 0;
+    for (let i = firstEvent; i < endEvent && nextRule < this.#correlatedRules.length; i++)
+      if (timespanEvents[i]!.document === this.#correlatedRules[nextRule]) nextRule++;
+    return nextRule === this.#correlatedRules.length;
   }
 }
 
 /** Index at which the event stands afterwards: behind those of the same instant. */
-function insert(events: Group, event: GroupEvent): number {
-  let at = events.length;
-  while (at > 0 && events[at - 1]!.instant > event.instant) at--;
-  events.splice(at, 0, event);
-  return at;
+function insertCorrelated(groupEvents: CorrelationGroup, correlatedEvent: GroupEvent): number {
+  let eventOrdinal = groupEvents.length;
+  while (eventOrdinal > 0 && groupEvents[eventOrdinal - 1]!.instant > correlatedEvent.instant) eventOrdinal--;
+  groupEvents.splice(eventOrdinal, 0, correlatedEvent);
+  return eventOrdinal;
 }

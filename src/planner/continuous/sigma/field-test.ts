@@ -25,22 +25,22 @@ export type FieldTest =
   | { readonly kind: 'time'; readonly part: TimePart; readonly comparison: Comparison | 'eq'; readonly value: number };
 
 /** Equal for tests that hold for the same cells. */
-export function testKey(test: FieldTest): string {
-  switch (test.kind) {
+export function testKey(fieldTest: FieldTest): string {
+  switch (fieldTest.kind) {
     case 'pattern':
-      return `p${test.cased ? 'c' : ''}${JSON.stringify(test.pieces.map((piece) => (piece.kind === 'text' ? piece.text : { [piece.kind]: 1 })))}`;
+      return `p${fieldTest.cased ? 'c' : ''}${JSON.stringify(fieldTest.pieces.map((patternPiece) => (patternPiece.kind === 'text' ? patternPiece.text : { [patternPiece.kind]: 1 })))}`;
     case 'regex':
-      return `r${test.flags}/${test.source}`;
+      return `r${fieldTest.flags}/${fieldTest.source}`;
     case 'null':
     case 'exists':
-      return test.kind;
+      return fieldTest.kind;
     case 'network':
-      return `n${test.source}`;
+      return `n${fieldTest.source}`;
     case 'compare':
-      return `${test.comparison} ${test.value}`;
+      return `${fieldTest.comparison} ${fieldTest.value}`;
     case 'reference':
-      return `f${test.reference}${test.cased ? 'c' : ''} ${test.field}`;
+      return `f${fieldTest.reference}${fieldTest.cased ? 'c' : ''} ${fieldTest.field}`;
     case 'time':
-      return `t${test.part} ${test.comparison} ${test.value}`;
+      return `t${fieldTest.part} ${fieldTest.comparison} ${fieldTest.value}`;
   }
 }

@@ -14,30 +14,30 @@ export interface SigmaReadRequest {
 }
 
 /** In the order of `documents`. What is accepted has been compiled. */
-export async function readSigmaRules(documents: readonly string[], reading: SigmaReadRequest): Promise<readonly Parsed[]> {
-  const parse = async (texts: readonly string[]): Promise<Parsed[]> => {
-    const parsed: Parsed[] = [];
-    for (const text of texts) {
-      const steps = parseInSteps(text, reading.placeholders);
-      let step = steps.next();
-      for (; step.done !== true; step = steps.next()) await reading.yieldTurn();
-      parsed.push(step.value);
-      await reading.yieldTurn();
+export async function readSigmaRules(documents: readonly string[], sigmaReading: SigmaReadRequest): Promise<readonly Parsed[]> {
+  const parseInTurns = async (sigmaTexts: readonly string[]): Promise<Parsed[]> => {
+    const parsedSigma: Parsed[] = [];
+    for (const sigmaText of sigmaTexts) {
+      const parsingSteps = parseInSteps(sigmaText, sigmaReading.placeholders);
+      let parsingStep = parsingSteps.next();
+      for (; parsingStep.done !== true; parsingStep = parsingSteps.next()) await sigmaReading.yieldTurn();
+      parsedSigma.push(parsingStep.value);
+      await sigmaReading.yieldTurn();
     }
-    return parsed;
+    return parsedSigma;
   };
-  const given = await parse(documents);
-  const rules = given.flatMap(({ document }): readonly SigmaRule[] => (document?.kind === 'rule' ? [document] : []));
-  const steps = SigmaMatcher.compile(rules);
-  while (steps.next().done !== true) await reading.yieldTurn();
-  if (!given.some(({ document }) => document?.kind === 'correlation')) return given;
-  const standing = await parse(reading.registered);
+  const givenSigma = await parseInTurns(documents);
+  const sigmaRules = givenSigma.flatMap(({ document }): readonly SigmaRule[] => (document?.kind === 'rule' ? [document] : []));
+  const compilingSteps = SigmaMatcher.compile(sigmaRules);
+  while (compilingSteps.next().done !== true) await sigmaReading.yieldTurn();
+  if (!givenSigma.some(({ document }) => document?.kind === 'correlation')) return givenSigma;
+  const standingSigma = await parseInTurns(sigmaReading.registered);
   // New documents come last, and so win where one of the standing rules has the same name.
-  const all = [...standing, ...given].map(({ document }) => document);
-  const { refused } = linkCorrelations(all);
-  return given.map((parsed, i) => {
-    const refusal = refused.get(standing.length + i);
-    if (refusal === undefined || parsed.document === null) return parsed;
-    return { document: null, id: parsed.document.id, title: parsed.document.title, error: refusal.toError() };
+  const allSigmaDocuments = [...standingSigma, ...givenSigma].map(({ document }) => document);
+  const { refused } = linkCorrelations(allSigmaDocuments);
+  return givenSigma.map((parsed, i) => {
+    const correlationRefusal = refused.get(standingSigma.length + i);
+    if (correlationRefusal === undefined || parsed.document === null) return parsed;
+    return { document: null, id: parsed.document.id, title: parsed.document.title, error: correlationRefusal.toError() };
   });
 }

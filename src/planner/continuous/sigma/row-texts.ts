@@ -10,7 +10,7 @@ import { cellAt } from '../../../log/values/vector-builder.ts';
 /** Texts of one field of one row. */
 export type Texts = readonly string[];
 
-const none: Texts = [];
+const noTexts: Texts = [];
 const asciiBytesMax = 512 * 1024;
 
 export interface AsciiColumn {
@@ -25,8 +25,8 @@ export interface AsciiColumn {
 /** Reads one column at a time. The last JSON text that was parsed is kept, since several names reach into one cell. */
 export class ColumnTexts {
   readonly column: NamedColumn;
-  #row = -1;
-  #parsed: unknown;
+  #parsedRow = -1;
+  #parsedJson: unknown;
 
   constructor(column: NamedColumn) {
     this.column = column;
@@ -40,31 +40,31 @@ export class ColumnTexts {
     const { vector, type } = this.column;
     if (vector.kind !== 'text' || type === 'json' || last <= first) return null;
     const { offsets, heap, nulls } = vector;
-    const [from, to] = [offsets[first]!, offsets[last]!];
-    if (to - from > asciiBytesMax || !isAscii(heap.subarray(from, to))) return null;
-    const lower = Buffer.from(heap.buffer, heap.byteOffset + from, to - from)
+    const [firstByte, endByte] = [offsets[first]!, offsets[last]!];
+    if (endByte - firstByte > asciiBytesMax || !isAscii(heap.subarray(firstByte, endByte))) return null;
+    const lowercaseText = Buffer.from(heap.buffer, heap.byteOffset + firstByte, endByte - firstByte)
       .toString('latin1')
       .toLowerCase();
-    return { heap, offsets, nulls, lower, from };
+    return { heap, offsets, nulls, lower: lowercaseText, from: firstByte };
   }
 
   /** Texts of the cell itself. */
   textsAt(row: number): Texts {
     const { vector, type } = this.column;
-    if (vector.kind === 'null' || vector.kind === 'vec' || vector.nulls?.[row] === 1) return none;
-    if (type === 'json') return textsOf(this.#json(row));
+    if (vector.kind === 'null' || vector.kind === 'vec' || vector.nulls?.[row] === 1) return noTexts;
+    if (type === 'json') return jsonTexts(this.#parsedJsonAt(row));
     if (vector.kind === 'dict') return [vector.dictionary.text(vector.values[row]!)];
     if (vector.kind === 'i32' || vector.kind === 'f64') return [String(vector.values[row]!)];
-    const cell = cellAt(vector, type, row);
-    if (type === 'timestamp' && typeof cell === 'bigint') return [formatInstant(cell)];
-    return [String(cell)];
+    const textCell = cellAt(vector, type, row);
+    if (type === 'timestamp' && typeof textCell === 'bigint') return [formatInstant(textCell)];
+    return [String(textCell)];
   }
 
   /** Texts at the keys below a JSON cell; `keys` may be joined again where a key has dots itself. */
   textsBelow(row: number, keys: readonly string[]): Texts {
     const { vector, type } = this.column;
-    if (type !== 'json' || vector.kind === 'null' || vector.kind === 'vec' || vector.nulls?.[row] === 1) return none;
-    return textsOf(valueAt(this.#json(row), keys, 0));
+    if (type !== 'json' || vector.kind === 'null' || vector.kind === 'vec' || vector.nulls?.[row] === 1) return noTexts;
+    return jsonTexts(jsonValueAt(this.#parsedJsonAt(row), keys, 0));
   }
 
   /** All texts anywhere in the cell, for keywords. */
@@ -72,63 +72,67 @@ export class ColumnTexts {
     const { type } = this.column;
     if (type !== 'json') return this.textsAt(row);
     const { vector } = this.column;
-    if (vector.kind === 'null' || vector.kind === 'vec' || vector.nulls?.[row] === 1) return none;
+    if (vector.kind === 'null' || vector.kind === 'vec' || vector.nulls?.[row] === 1) return noTexts;
     const cellTexts: string[] = [];
-    collectLeaves(this.#json(row), cellTexts);
+    collectLeaves(this.#parsedJsonAt(row), cellTexts);
     return cellTexts;
   }
 
-  #json(row: number): unknown {
-    if (this.#row !== row) {
-      this.#row = row;
-      this.#parsed = JSON.parse(String(cellAt(this.column.vector, 'string', row)));
+  #parsedJsonAt(row: number): unknown {
+    if (this.#parsedRow !== row) {
+      this.#parsedRow = row;
+      this.#parsedJson = JSON.parse(String(cellAt(this.column.vector, 'string', row)));
     }
-    return this.#parsed;
+    return this.#parsedJson;
   }
 }
 
 /** A list stands for each of its elements; an object has no text. */
-function textsOf(value: unknown): Texts {
-  if (value === null || value === undefined) return none;
-  if (Array.isArray(value)) return value.flatMap((each: unknown) => (Array.isArray(each) ? [] : textsOf(each)));
-  return typeof value === 'object' ? [JSON.stringify(value)] : [String(value as string | number | boolean)];
+function jsonTexts(jsonValue: unknown): Texts {
+  if (jsonValue === null || jsonValue === undefined) return noTexts;
+  if (Array.isArray(jsonValue))
+    return jsonValue.flatMap((jsonItem: unknown) => (Array.isArray(jsonItem) ? [] : jsonTexts(jsonItem)));
+  return typeof jsonValue === 'object' ? [JSON.stringify(jsonValue)] : [String(jsonValue as string | number | boolean)];
 }
 
-function valueAt(value: unknown, keys: readonly string[], from: number): unknown {
-  if (from === keys.length) return value;
-  if (Array.isArray(value)) {
-    const elementValues = value.map((each: unknown) => valueAt(each, keys, from)).filter((each) => each !== undefined);
+function jsonValueAt(jsonValue: unknown, jsonKeys: readonly string[], firstKey: number): unknown {
+  if (firstKey === jsonKeys.length) return jsonValue;
+  if (Array.isArray(jsonValue)) {
+    const elementValues = jsonValue
+      .map((each: unknown) => jsonValueAt(each, jsonKeys, firstKey))
+      .filter((each) => each !== undefined);
     return elementValues.length === 0 ? undefined : elementValues.flat();
   }
-  if (typeof value !== 'object' || value === null) return undefined;
-  for (let to = from + 1; to <= keys.length; to++) {
-    const key = keys.slice(from, to).join('.');
-    if (Object.hasOwn(value, key)) {
-      const nestedValue = valueAt((value as Record<string, unknown>)[key], keys, to);
+  if (typeof jsonValue !== 'object' || jsonValue === null) return undefined;
+  for (let endKey = firstKey + 1; endKey <= jsonKeys.length; endKey++) {
+    const dottedKey = jsonKeys.slice(firstKey, endKey).join('.');
+    if (Object.hasOwn(jsonValue, dottedKey)) {
+      const nestedValue = jsonValueAt((jsonValue as Record<string, unknown>)[dottedKey], jsonKeys, endKey);
       if (nestedValue !== undefined) return nestedValue;
     }
   }
   return undefined;
 }
 
-function collectLeaves(value: unknown, leafTexts: string[]): void {
-  if (Array.isArray(value)) for (const each of value) collectLeaves(each, leafTexts);
-  else if (typeof value === 'object' && value !== null) for (const each of Object.values(value)) collectLeaves(each, leafTexts);
-  else if (value !== null && value !== undefined) leafTexts.push(String(value as string | number | boolean));
+function collectLeaves(jsonValue: unknown, leafTexts: string[]): void {
+  if (Array.isArray(jsonValue)) for (const leafValue of jsonValue) collectLeaves(leafValue, leafTexts);
+  else if (typeof jsonValue === 'object' && jsonValue !== null)
+    for (const each of Object.values(jsonValue)) collectLeaves(each, leafTexts);
+  else if (jsonValue !== null && jsonValue !== undefined) leafTexts.push(String(jsonValue as string | number | boolean));
 }
 
 /** How a name is read: from a column of that name, or below the JSON column whose name it begins with. */
 export type FieldReader = (row: number) => Texts;
 
 export function fieldReader(columns: ReadonlyMap<string, ColumnTexts>, name: string): FieldReader | null {
-  const whole = columns.get(name);
-  if (whole !== undefined) return (row) => whole.textsAt(row);
-  const keys = name.split('.');
-  for (let length = keys.length - 1; length > 0; length--) {
-    const column = columns.get(keys.slice(0, length).join('.'));
-    if (column === undefined || column.column.type !== 'json') continue;
-    const rest = keys.slice(length);
-    return (row) => column.textsBelow(row, rest);
+  const wholeColumn = columns.get(name);
+  if (wholeColumn !== undefined) return (row) => wholeColumn.textsAt(row);
+  const fieldKeys = name.split('.');
+  for (let keyCount = fieldKeys.length - 1; keyCount > 0; keyCount--) {
+    const jsonColumn = columns.get(fieldKeys.slice(0, keyCount).join('.'));
+    if (jsonColumn === undefined || jsonColumn.column.type !== 'json') continue;
+    const jsonKeysBelow = fieldKeys.slice(keyCount);
+    return (row) => jsonColumn.textsBelow(row, jsonKeysBelow);
   }
   return null;
 }

@@ -13,8 +13,8 @@ export class Refusal extends Error {
   readonly code: RefusalCode;
   readonly path: string;
 
-  constructor(path: string, detail: string, code: RefusalCode = 'REL_INVALID') {
-    super(detail);
+  constructor(path: string, refusalDetail: string, code: RefusalCode = 'REL_INVALID') {
+    super(refusalDetail);
     this.code = code;
     this.path = path;
   }

@@ -14,130 +14,144 @@ export type Condition =
   /** `field` null: any field of the row (keywords). */
   | { readonly kind: 'test'; readonly field: string | null; readonly test: FieldTest };
 
-interface Lexeme {
+interface ConditionLexeme {
   readonly text: string;
   readonly offset: number;
 }
 
-const path = 'detection.condition';
+const conditionPath = 'detection.condition';
 
 /** `detections` by search identifier. Throws a refusal. */
-export function parseCondition(source: string, detections: ReadonlyMap<string, Condition>): Condition {
-  if (source.length > bounds.conditionLength) {
-    throw new Refusal(path, `a condition has at most ${bounds.conditionLength} characters`, 'REL_TOO_LARGE');
+export function parseCondition(conditionText: string, detections: ReadonlyMap<string, Condition>): Condition {
+  if (conditionText.length > bounds.conditionLength) {
+    throw new Refusal(conditionPath, `a condition has at most ${bounds.conditionLength} characters`, 'REL_TOO_LARGE');
   }
-  if (source.includes('|')) {
+  if (conditionText.includes('|')) {
     throw new Refusal(
-      path,
+      conditionPath,
       'aggregations behind a pipe (| count() by …) are not part of Sigma 2: write a correlation (event_count, value_count, temporal)',
     );
   }
-  return new Parser(source, detections).parse();
+  return new SigmaConditionParser(conditionText, detections).parse();
 }
 
-class Parser {
-  readonly #lexemes: readonly Lexeme[];
-  readonly #detections: ReadonlyMap<string, Condition>;
-  readonly #sizes = new Map<Condition, number>();
-  #next = 0;
-  #parts = 0;
+class SigmaConditionParser {
+  readonly #conditionLexemes: readonly ConditionLexeme[];
+  readonly #searchIdentifiers: ReadonlyMap<string, Condition>;
+  readonly #partCounts = new Map<Condition, number>();
+  #nextLexeme = 0;
+  #conditionPartCount = 0;
 
-  constructor(source: string, detections: ReadonlyMap<string, Condition>) {
-    this.#lexemes = [...source.matchAll(/[()]|[^\s()]+/g)].map((match) => ({ text: match[0], offset: match.index }));
-    this.#detections = detections;
+  constructor(conditionText: string, detections: ReadonlyMap<string, Condition>) {
+    this.#conditionLexemes = [...conditionText.matchAll(/[()]|[^\s()]+/g)].map((lexemeMatch) => ({
+      text: lexemeMatch[0],
+      offset: lexemeMatch.index,
+    }));
+    this.#searchIdentifiers = detections;
   }
 
   parse(): Condition {
-    if (this.#lexemes.length === 0) throw new Refusal(path, 'the condition is empty');
-    const condition = this.#or(0);
-    const rest = this.#lexemes[this.#next];
-    if (rest !== undefined) throw this.#unexpectedError(rest, 'and, or, or the end');
-    return condition;
+    if (this.#conditionLexemes.length === 0) throw new Refusal(conditionPath, 'the condition is empty');
+    const parsedCondition = this.#parseOr(0);
+    const lexemeAfter = this.#conditionLexemes[this.#nextLexeme];
+    if (lexemeAfter !== undefined) throw this.#unexpectedError(lexemeAfter, 'and, or, or the end');
+    return parsedCondition;
   }
 
-  #or(depth: number): Condition {
-    const of = [this.#and(depth)];
-    while (this.#take('or')) of.push(this.#and(depth));
-    return of.length === 1 ? of[0]! : { kind: 'or', of };
+  #parseOr(conditionDepth: number): Condition {
+    const orConditions = [this.#parseAnd(conditionDepth)];
+    while (this.#takeWord('or')) orConditions.push(this.#parseAnd(conditionDepth));
+    return orConditions.length === 1 ? orConditions[0]! : { kind: 'or', of: orConditions };
   }
 
-  #and(depth: number): Condition {
-    const of = [this.#not(depth)];
-    while (this.#take('and')) of.push(this.#not(depth));
-    return of.length === 1 ? of[0]! : { kind: 'and', of };
+  #parseAnd(conditionDepth: number): Condition {
+    const andConditions = [this.#parseNot(conditionDepth)];
+    while (this.#takeWord('and')) andConditions.push(this.#parseNot(conditionDepth));
+    return andConditions.length === 1 ? andConditions[0]! : { kind: 'and', of: andConditions };
   }
 
-  #not(depth: number): Condition {
-    if (depth > bounds.conditionDepth) {
-      throw new Refusal(path, `a condition nests at most ${bounds.conditionDepth} times`, 'REL_TOO_LARGE');
+  #parseNot(conditionDepth: number): Condition {
+    if (conditionDepth > bounds.conditionDepth) {
+      throw new Refusal(conditionPath, `a condition nests at most ${bounds.conditionDepth} times`, 'REL_TOO_LARGE');
     }
-    return this.#take('not') ? { kind: 'not', of: this.#not(depth + 1) } : this.#operand(depth);
+    return this.#takeWord('not') ? { kind: 'not', of: this.#parseNot(conditionDepth + 1) } : this.#parseOperand(conditionDepth);
   }
 
-  #operand(depth: number): Condition {
-    const lexeme = this.#lexemes[this.#next++];
-    if (lexeme === undefined) throw new Refusal(path, 'the condition ends where a search identifier is expected');
+  #parseOperand(conditionDepth: number): Condition {
+    const lexeme = this.#conditionLexemes[this.#nextLexeme++];
+    if (lexeme === undefined) throw new Refusal(conditionPath, 'the condition ends where a search identifier is expected');
     if (lexeme.text === '(') {
-      const inner = this.#or(depth + 1);
-      const closing = this.#lexemes[this.#next++];
-      if (closing?.text !== ')') throw new Refusal(path, `the parenthesis at offset ${lexeme.offset} is not closed`);
-      return inner;
+      const innerCondition = this.#parseOr(conditionDepth + 1);
+      const closingParenthesis = this.#conditionLexemes[this.#nextLexeme++];
+      if (closingParenthesis?.text !== ')')
+        throw new Refusal(conditionPath, `the parenthesis at offset ${lexeme.offset} is not closed`);
+      return innerCondition;
     }
     if (lexeme.text === ')' || /^(?:and|or|of)$/i.test(lexeme.text)) throw this.#unexpectedError(lexeme, 'a search identifier');
-    if (this.#lexemes[this.#next]?.text.toLowerCase() === 'of' && /^(?:all|any|\d+)$/i.test(lexeme.text)) {
-      this.#next++;
+    if (this.#conditionLexemes[this.#nextLexeme]?.text.toLowerCase() === 'of' && /^(?:all|any|\d+)$/i.test(lexeme.text)) {
+      this.#nextLexeme++;
       return this.#readQuantified(lexeme);
     }
-    return this.#detection(lexeme.text);
+    return this.#searchCondition(lexeme.text);
   }
 
-  #readQuantified(quantifier: Lexeme): Condition {
-    const target = this.#lexemes[this.#next++];
-    if (target === undefined || target.text === '(' || target.text === ')') {
-      throw new Refusal(path, `${quantifier.text} of: "them" or a pattern of search identifiers is expected`);
+  #readQuantified(quantifier: ConditionLexeme): Condition {
+    const quantifiedTarget = this.#conditionLexemes[this.#nextLexeme++];
+    if (quantifiedTarget === undefined || quantifiedTarget.text === '(' || quantifiedTarget.text === ')') {
+      throw new Refusal(conditionPath, `${quantifier.text} of: "them" or a pattern of search identifiers is expected`);
     }
-    const names = this.#namesOf(target.text);
-    if (names.length === 0) throw new Refusal(path, `no search identifier fits ${target.text}`);
-    const word = quantifier.text.toLowerCase();
-    const count = word === 'all' ? names.length : word === 'any' ? 1 : Number(word);
-    if (count === 0) throw new Refusal(path, '0 of … holds for every event');
-    const of = names.map((name) => this.#detection(name));
-    if (of.length === 1 && count === 1) return of[0]!;
-    if (count === 1) return { kind: 'or', of };
-    if (word === 'all' || count === of.length) return { kind: 'and', of };
-    if (count > of.length) throw new Refusal(path, `${count} of ${target.text}: only ${of.length} search identifiers fit`);
-    return { kind: 'some', count, of };
+    const searchNames = this.#searchNamesOf(quantifiedTarget.text);
+    if (searchNames.length === 0) throw new Refusal(conditionPath, `no search identifier fits ${quantifiedTarget.text}`);
+    const quantifierWord = quantifier.text.toLowerCase();
+    const quantifiedCount = quantifierWord === 'all' ? searchNames.length : quantifierWord === 'any' ? 1 : Number(quantifierWord);
+    if (quantifiedCount === 0) throw new Refusal(conditionPath, '0 of … holds for every event');
+    const quantifiedConditions = searchNames.map((name) => this.#searchCondition(name));
+    if (quantifiedConditions.length === 1 && quantifiedCount === 1) return quantifiedConditions[0]!;
+    if (quantifiedCount === 1) return { kind: 'or', of: quantifiedConditions };
+    if (quantifierWord === 'all' || quantifiedCount === quantifiedConditions.length)
+      return { kind: 'and', of: quantifiedConditions };
+    if (quantifiedCount > quantifiedConditions.length)
+      throw new Refusal(
+        conditionPath,
+        `${quantifiedCount} of ${quantifiedTarget.text}: only ${quantifiedConditions.length} search identifiers fit`,
+      );
+    return { kind: 'some', count: quantifiedCount, of: quantifiedConditions };
   }
 
   /** Identifiers that begin with an underscore are left out, unless the pattern asks for them. */
-  #namesOf(target: string): readonly string[] {
-    const names = [...this.#detections.keys()];
-    if (target.toLowerCase() === 'them') return names.filter((name) => !name.startsWith('_'));
-    const pieces = target.split('*').flatMap((part, i) => (i === 0 ? plainText(part) : beginOpen(plainText(part))));
-    const matcher = new Matcher(pieces);
-    return names.filter((name) => matcher.matches(name) && (target.startsWith('_') || !name.startsWith('_')));
+  #searchNamesOf(quantifiedTarget: string): readonly string[] {
+    const searchNames = [...this.#searchIdentifiers.keys()];
+    if (quantifiedTarget.toLowerCase() === 'them') return searchNames.filter((name) => !name.startsWith('_'));
+    const searchPattern = quantifiedTarget
+      .split('*')
+      .flatMap((patternPart, i) => (i === 0 ? plainText(patternPart) : beginOpen(plainText(patternPart))));
+    const searchNameMatcher = new Matcher(searchPattern);
+    return searchNames.filter(
+      (name) => searchNameMatcher.matches(name) && (quantifiedTarget.startsWith('_') || !name.startsWith('_')),
+    );
   }
 
-  #detection(name: string): Condition {
-    const detection = this.#detections.get(name);
-    if (detection === undefined) throw new Refusal(path, `the detection has no search identifier ${JSON.stringify(name)}`);
-    let size = this.#sizes.get(detection);
-    if (size === undefined) this.#sizes.set(detection, (size = countParts(detection)));
-    this.#parts += size;
-    if (this.#parts > bounds.conditionParts) {
-      throw new Refusal(path, `a condition has at most ${bounds.conditionParts} parts`, 'REL_TOO_LARGE');
+  #searchCondition(name: string): Condition {
+    const detection = this.#searchIdentifiers.get(name);
+    if (detection === undefined)
+      throw new Refusal(conditionPath, `the detection has no search identifier ${JSON.stringify(name)}`);
+    let conditionParts = this.#partCounts.get(detection);
+    if (conditionParts === undefined) this.#partCounts.set(detection, (conditionParts = countParts(detection)));
+    this.#conditionPartCount += conditionParts;
+    if (this.#conditionPartCount > bounds.conditionParts) {
+      throw new Refusal(conditionPath, `a condition has at most ${bounds.conditionParts} parts`, 'REL_TOO_LARGE');
     }
     return detection;
   }
 
-  #take(word: string): boolean {
-    if (this.#lexemes[this.#next]?.text.toLowerCase() !== word) return false;
-    this.#next++;
+  #takeWord(conditionWord: string): boolean {
+    if (this.#conditionLexemes[this.#nextLexeme]?.text.toLowerCase() !== conditionWord) return false;
+    this.#nextLexeme++;
     return true;
   }
 
-  #unexpectedError({ text, offset }: Lexeme, expected: string): Refusal {
-    return new Refusal(path, `${JSON.stringify(text)} at offset ${offset} where ${expected} is expected`);
+  #unexpectedError({ text, offset }: ConditionLexeme, expected: string): Refusal {
+    return new Refusal(conditionPath, `${JSON.stringify(text)} at offset ${offset} where ${expected} is expected`);
   }
 }
 
@@ -148,6 +162,6 @@ export function countParts(condition: Condition): number {
     case 'not':
       return 1 + countParts(condition.of);
     default:
-      return condition.of.reduce((sum, each) => sum + countParts(each), 1);
+      return condition.of.reduce((sum, partCondition) => sum + countParts(partCondition), 1);
   }
 }

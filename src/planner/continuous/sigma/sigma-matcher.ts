@@ -23,10 +23,10 @@ export interface JudgedRows {
 export type Matches = ReadonlyMap<number, readonly number[]>;
 
 /** Characters read and rules evaluated until others have a turn, about 2 ms. */
-const turnWork = 100_000;
-const ruleWork = 40;
+const judgingWorkPerTurn = 100_000;
+const workPerRule = 40;
 
-interface Scan {
+interface TextScan {
   readonly read: FieldReader;
   /** Ordinal of the field, or `anyField` for keywords alone. */
   readonly field: number;
@@ -36,33 +36,33 @@ interface Scan {
 }
 
 export class SigmaMatcher {
-  readonly #program: Program;
+  readonly #sigmaProgram: Program;
   /** By test: the row in which it came up, was sure to hold, was evaluated, and held. */
-  readonly #hits: Float64Array;
-  readonly #sure: Float64Array;
-  readonly #known: Float64Array;
+  readonly #hitStamps: Float64Array;
+  readonly #sureStamps: Float64Array;
+  readonly #knownStamps: Float64Array;
   readonly #passed: Float64Array;
-  readonly #ruleSeen: Float64Array;
-  readonly #candidates: number[] = [];
+  readonly #ruleStamps: Float64Array;
+  readonly #candidateRules: number[] = [];
   /** Number of the row that is judged; no two rows have one number. */
-  #stamp = 0;
-  #row = 0;
-  #work = 0;
-  readonly #texts: RowTextCache;
+  #rowStamp = 0;
+  #judgedRow = 0;
+  #judgingWork = 0;
+  readonly #fieldTexts: RowTextCache;
   /** Text and field that the literals are sought in. */
-  #length = 0;
-  #field = anyField;
-  #keywords = false;
+  #scannedLength = 0;
+  #scannedField = anyField;
+  #scansKeywords = false;
 
-  private constructor(program: Program) {
-    this.#program = program;
-    const tests = program.tests.length;
-    this.#hits = new Float64Array(tests);
-    this.#sure = new Float64Array(tests);
-    this.#known = new Float64Array(tests);
-    this.#passed = new Float64Array(tests);
-    this.#ruleSeen = new Float64Array(program.rules.length);
-    this.#texts = new RowTextCache(program.fields);
+  private constructor(sigmaProgram: Program) {
+    this.#sigmaProgram = sigmaProgram;
+    const testCount = sigmaProgram.tests.length;
+    this.#hitStamps = new Float64Array(testCount);
+    this.#sureStamps = new Float64Array(testCount);
+    this.#knownStamps = new Float64Array(testCount);
+    this.#passed = new Float64Array(testCount);
+    this.#ruleStamps = new Float64Array(sigmaProgram.rules.length);
+    this.#fieldTexts = new RowTextCache(sigmaProgram.fields);
   }
 
   /** Yields between shares of the work. */
@@ -72,276 +72,287 @@ export class SigmaMatcher {
 
   /** Fields that some rule names: columns of these names, and JSON columns that begin them, are read. */
   get fields(): readonly string[] {
-    return this.#program.fields;
+    return this.#sigmaProgram.fields;
   }
 
   /** Whether every column is read, for keywords. */
   get readsAll(): boolean {
-    return this.#program.hasKeywords;
+    return this.#sigmaProgram.hasKeywords;
   }
 
   /** Yields between shares of the work. One at a time: what is known of the row in hand is kept here. */
   *judge(rows: JudgedRows): Generator<undefined, Matches, void> {
-    const columns = new Map(rows.columns.map((column) => [column.name, new ColumnTexts(column)]));
-    this.#texts.open(columns);
-    const scans = yield* this.#scans(columns, rowRange(rows));
-    const logSource = (['product', 'category', 'service'] as const).flatMap((key) => {
-      const read = fieldReader(columns, key);
-      return read === null ? [] : [{ key, read }];
+    const columnTexts = new Map(rows.columns.map((column) => [column.name, new ColumnTexts(column)]));
+    this.#fieldTexts.open(columnTexts);
+    const textScans = yield* this.#textScans(columnTexts, judgedRowRange(rows));
+    const logSourceReaders = (['product', 'category', 'service'] as const).flatMap((key) => {
+      const readLogSource = fieldReader(columnTexts, key);
+      return readLogSource === null ? [] : [{ key, read: readLogSource }];
     });
-    const matches = new Map<number, number[]>();
+    const matchedRowsByRule = new Map<number, number[]>();
     for (let i = 0; i < rows.count; i++) {
-      const row = rows.selection === null ? rows.first + i : rows.selection[i]!;
-      this.#row = row;
-      this.#stamp++;
-      this.#candidates.length = 0;
-      for (const scan of scans) this.#scan(scan);
-      const source = logSource.map(({ key, read }) => ({ key, text: foldCase(read(row)[0] ?? '') }));
-      for (const rule of this.#program.always) this.#evaluate(rule, source, matches);
-      for (const rule of this.#candidates) this.#evaluate(rule, source, matches);
-      if (this.#work > turnWork) {
-        this.#work = 0;
+      const judgedRow = rows.selection === null ? rows.first + i : rows.selection[i]!;
+      this.#judgedRow = judgedRow;
+      this.#rowStamp++;
+      this.#candidateRules.length = 0;
+      for (const scan of textScans) this.#scanTexts(scan);
+      const rowLogSource = logSourceReaders.map(({ key, read: readLogSource }) => ({
+        key,
+        text: foldCase(readLogSource(judgedRow)[0] ?? ''),
+      }));
+      for (const rule of this.#sigmaProgram.always) this.#evaluateRule(rule, rowLogSource, matchedRowsByRule);
+      for (const rule of this.#candidateRules) this.#evaluateRule(rule, rowLogSource, matchedRowsByRule);
+      if (this.#judgingWork > judgingWorkPerTurn) {
+        this.#judgingWork = 0;
         yield;
       }
     }
-    return matches;
+    return matchedRowsByRule;
   }
 
-  *#scans(
+  *#textScans(
     columns: ReadonlyMap<string, ColumnTexts>,
     [first, last]: readonly [number, number],
-  ): Generator<undefined, readonly Scan[], void> {
-    const { fields, wholes, hasLiterals, hasKeywords } = this.#program;
-    const scans: Scan[] = [];
-    const covered = new Set<string>();
+  ): Generator<undefined, readonly TextScan[], void> {
+    const { fields, wholes, hasLiterals, hasKeywords } = this.#sigmaProgram;
+    const textScans: TextScan[] = [];
+    const coveredColumns = new Set<string>();
     for (const [field, name] of fields.entries()) {
-      const read = this.#texts.readerOf(field);
-      if (read === null || (wholes[field] === null && !hasLiterals[field])) continue;
-      const isPlain = columns.get(name) !== undefined && columns.get(name)!.column.type !== 'json';
-      if (isPlain) covered.add(name);
-      const ascii = isPlain ? columns.get(name)!.asciiBytes(first, last) : null;
-      if (ascii !== null) yield;
-      scans.push({ read, field, keywords: isPlain && hasKeywords, ascii });
+      const readField = this.#fieldTexts.readerOf(field);
+      if (readField === null || (wholes[field] === null && !hasLiterals[field])) continue;
+      const isPlainText = columns.get(name) !== undefined && columns.get(name)!.column.type !== 'json';
+      if (isPlainText) coveredColumns.add(name);
+      const asciiColumn = isPlainText ? columns.get(name)!.asciiBytes(first, last) : null;
+      if (asciiColumn !== null) yield;
+      textScans.push({ read: readField, field, keywords: isPlainText && hasKeywords, ascii: asciiColumn });
     }
-    if (!hasKeywords) return scans;
+    if (!hasKeywords) return textScans;
     for (const [name, column] of columns) {
-      if (covered.has(name)) continue;
+      if (coveredColumns.has(name)) continue;
       yield;
-      scans.push({ read: (row) => column.leaves(row), field: anyField, keywords: true, ascii: column.asciiBytes(first, last) });
+      textScans.push({
+        read: (row) => column.leaves(row),
+        field: anyField,
+        keywords: true,
+        ascii: column.asciiBytes(first, last),
+      });
     }
-    return scans;
+    return textScans;
   }
 
-  #scan({ read, field, keywords, ascii }: Scan): void {
-    if (ascii !== null) return this.#scanAscii(ascii, field, keywords);
-    const { wholes, hasLiterals, literals } = this.#program;
-    const texts = field === anyField ? read(this.#row) : this.#texts.textsOf(field, this.#row, this.#stamp);
-    for (const text of texts) {
-      const folded = foldCase(text);
-      const whole = field === anyField ? undefined : wholes[field]?.get(folded);
-      if (whole !== undefined) for (const test of whole) this.#hit(test);
+  #scanTexts({ read: readTexts, field, keywords, ascii: asciiColumn }: TextScan): void {
+    if (asciiColumn !== null) return this.#scanAscii(asciiColumn, field, keywords);
+    const { wholes, hasLiterals, literals } = this.#sigmaProgram;
+    const scannedTexts =
+      field === anyField ? readTexts(this.#judgedRow) : this.#fieldTexts.textsOf(field, this.#judgedRow, this.#rowStamp);
+    for (const text of scannedTexts) {
+      const foldedText = foldCase(text);
+      const wholeTextTests = field === anyField ? undefined : wholes[field]?.get(foldedText);
+      if (wholeTextTests !== undefined) for (const test of wholeTextTests) this.#hitTest(test);
       if (!keywords && (field === anyField || !hasLiterals[field])) continue;
-      this.#work += folded.length + 16;
-      this.#length = folded.length;
-      this.#field = field;
-      this.#keywords = keywords;
-      literals.search(folded, this.#onLiteral);
+      this.#judgingWork += foldedText.length + 16;
+      this.#scannedLength = foldedText.length;
+      this.#scannedField = field;
+      this.#scansKeywords = keywords;
+      literals.search(foldedText, this.#onLiteral);
     }
   }
 
   #scanAscii({ heap, offsets, nulls, lower, from }: AsciiColumn, field: number, keywords: boolean): void {
-    const { wholes, hasLiterals, literals } = this.#program;
-    const row = this.#row;
-    if (nulls?.[row] === 1) return;
-    const [begin, end] = [offsets[row]!, offsets[row + 1]!];
-    const byText = field === anyField ? null : wholes[field]!;
-    const whole = byText?.get(lower.slice(begin - from, end - from));
-    if (whole !== undefined) for (const test of whole) this.#hit(test);
+    const { wholes, hasLiterals, literals } = this.#sigmaProgram;
+    const asciiRow = this.#judgedRow;
+    if (nulls?.[asciiRow] === 1) return;
+    const [textBegin, textEnd] = [offsets[asciiRow]!, offsets[asciiRow + 1]!];
+    const testsByText = field === anyField ? null : wholes[field]!;
+    const wholeTextTests = testsByText?.get(lower.slice(textBegin - from, textEnd - from));
+    if (wholeTextTests !== undefined) for (const test of wholeTextTests) this.#hitTest(test);
     if (!keywords && !hasLiterals[field]) return;
-    this.#work += end - begin + 16;
-    this.#length = end - begin;
-    this.#field = field;
-    this.#keywords = keywords;
-    literals.searchBytes(heap, begin, end, this.#onLiteral);
+    this.#judgingWork += textEnd - textBegin + 16;
+    this.#scannedLength = textEnd - textBegin;
+    this.#scannedField = field;
+    this.#scansKeywords = keywords;
+    literals.searchBytes(heap, textBegin, textEnd, this.#onLiteral);
   }
 
   readonly #onLiteral = (literal: number, end: number): void => {
-    const anchored = this.#program.anchored[literal]!;
-    if (this.#field !== anyField) this.#hitAll(anchored.get(this.#field), literal, end);
-    if (this.#keywords) this.#hitAll(anchored.get(anyField), literal, end);
+    const anchored = this.#sigmaProgram.anchored[literal]!;
+    if (this.#scannedField !== anyField) this.#hitAnchoredTests(anchored.get(this.#scannedField), literal, end);
+    if (this.#scansKeywords) this.#hitAnchoredTests(anchored.get(anyField), literal, end);
   };
 
-  #hitAll(anchored: Anchored | undefined, literal: number, end: number): void {
-    if (anchored === undefined) return;
-    const { tests, anchors } = anchored;
+  #hitAnchoredTests(anchoredTests: Anchored | undefined, literal: number, literalEnd: number): void {
+    if (anchoredTests === undefined) return;
+    const { tests, anchors } = anchoredTests;
     for (let i = 0; i < tests.length; i++) {
       const anchor = anchors[i]!;
-      if (anchor === 1 && end !== this.#program.literalLengths[literal]) continue;
-      if (anchor === 2 && end !== this.#length) continue;
-      this.#hit(tests[i]!);
+      if (anchor === 1 && literalEnd !== this.#sigmaProgram.literalLengths[literal]) continue;
+      if (anchor === 2 && literalEnd !== this.#scannedLength) continue;
+      this.#hitTest(tests[i]!);
     }
   }
 
-  #hit(test: number): void {
-    if (this.#hits[test] === this.#stamp) return;
-    this.#hits[test] = this.#stamp;
-    if (this.#program.tests[test]!.anchor!.sure) this.#sure[test] = this.#stamp;
-    for (const rule of this.#program.triggers[test]!) {
-      if (this.#ruleSeen[rule] === this.#stamp) continue;
-      this.#ruleSeen[rule] = this.#stamp;
-      this.#candidates.push(rule);
+  #hitTest(hitTest: number): void {
+    if (this.#hitStamps[hitTest] === this.#rowStamp) return;
+    this.#hitStamps[hitTest] = this.#rowStamp;
+    if (this.#sigmaProgram.tests[hitTest]!.anchor!.sure) this.#sureStamps[hitTest] = this.#rowStamp;
+    for (const triggeredRule of this.#sigmaProgram.triggers[hitTest]!) {
+      if (this.#ruleStamps[triggeredRule] === this.#rowStamp) continue;
+      this.#ruleStamps[triggeredRule] = this.#rowStamp;
+      this.#candidateRules.push(triggeredRule);
     }
   }
 
-  #evaluate(
-    ordinal: number,
-    source: readonly { readonly key: keyof LogSource; readonly text: string }[],
+  #evaluateRule(
+    ruleOrdinal: number,
+    rowLogSource: readonly { readonly key: keyof LogSource; readonly text: string }[],
     matches: Map<number, number[]>,
   ): void {
-    const { root, logSource } = this.#program.rules[ordinal]!;
-    this.#work += ruleWork;
-    for (const { key, text } of source) if (text !== '' && logSource[key] !== null && logSource[key] !== text) return;
-    if (!this.#holds(root)) return;
-    const rows = matches.get(ordinal);
-    if (rows === undefined) matches.set(ordinal, [this.#row]);
-    else rows.push(this.#row);
+    const { root, logSource } = this.#sigmaProgram.rules[ruleOrdinal]!;
+    this.#judgingWork += workPerRule;
+    for (const { key, text } of rowLogSource) if (text !== '' && logSource[key] !== null && logSource[key] !== text) return;
+    if (!this.#holdsNode(root)) return;
+    const matchedRows = matches.get(ruleOrdinal);
+    if (matchedRows === undefined) matches.set(ruleOrdinal, [this.#judgedRow]);
+    else matchedRows.push(this.#judgedRow);
   }
 
-  #holds(node: Node): boolean {
-    switch (node.kind) {
+  #holdsNode(conditionNode: Node): boolean {
+    switch (conditionNode.kind) {
       case 'test':
-        return this.#testHolds(node.test);
+        return this.#holdsTest(conditionNode.test);
       case 'not':
-        return !this.#holds(node.of);
+        return !this.#holdsNode(conditionNode.of);
       case 'and':
-        for (const each of node.of) if (!this.#holds(each)) return false;
+        for (const childNode of conditionNode.of) if (!this.#holdsNode(childNode)) return false;
         return true;
       case 'or':
-        for (const each of node.of) if (this.#holds(each)) return true;
+        for (const each of conditionNode.of) if (this.#holdsNode(each)) return true;
         return false;
       case 'some': {
-        let missing = node.count;
-        for (const each of node.of) if (this.#holds(each) && --missing === 0) return true;
+        let missingCount = conditionNode.count;
+        for (const each of conditionNode.of) if (this.#holdsNode(each) && --missingCount === 0) return true;
         return false;
       }
     }
   }
 
-  #testHolds(ordinal: number): boolean {
-    if (this.#sure[ordinal] === this.#stamp) return true;
-    if (this.#known[ordinal] === this.#stamp) return this.#passed[ordinal] === this.#stamp;
-    const compiled = this.#program.tests[ordinal]!;
-    if (compiled.anchor !== null && this.#hits[ordinal] !== this.#stamp) return false;
-    this.#known[ordinal] = this.#stamp;
-    this.#work += ruleWork;
-    const holds = this.#check(compiled);
-    if (holds) this.#passed[ordinal] = this.#stamp;
-    return holds;
+  #holdsTest(testOrdinal: number): boolean {
+    if (this.#sureStamps[testOrdinal] === this.#rowStamp) return true;
+    if (this.#knownStamps[testOrdinal] === this.#rowStamp) return this.#passed[testOrdinal] === this.#rowStamp;
+    const compiledTest = this.#sigmaProgram.tests[testOrdinal]!;
+    if (compiledTest.anchor !== null && this.#hitStamps[testOrdinal] !== this.#rowStamp) return false;
+    this.#knownStamps[testOrdinal] = this.#rowStamp;
+    this.#judgingWork += workPerRule;
+    const testHolds = this.#checkTest(compiledTest);
+    if (testHolds) this.#passed[testOrdinal] = this.#rowStamp;
+    return testHolds;
   }
 
-  #check({ field, test, matcher, other }: CompiledTest): boolean {
-    const texts =
-      field === anyField ? this.#texts.allTexts(this.#row, this.#stamp) : this.#texts.textsOf(field, this.#row, this.#stamp);
-    if (test.kind === 'null') return texts.length === 0;
-    if (test.kind === 'exists') return texts.length > 0;
+  #checkTest({ field, test, matcher, other }: CompiledTest): boolean {
+    const testedTexts =
+      field === anyField
+        ? this.#fieldTexts.allTexts(this.#judgedRow, this.#rowStamp)
+        : this.#fieldTexts.textsOf(field, this.#judgedRow, this.#rowStamp);
+    if (test.kind === 'null') return testedTexts.length === 0;
+    if (test.kind === 'exists') return testedTexts.length > 0;
     if (test.kind === 'reference') {
-      const others = this.#texts.textsOf(other, this.#row, this.#stamp);
-      return texts.some((text) => others.some((against) => fitsReference(test, text, against)));
+      const referredTexts = this.#fieldTexts.textsOf(other, this.#judgedRow, this.#rowStamp);
+      return testedTexts.some((text) => referredTexts.some((referredText) => fitsReference(test, text, referredText)));
     }
-    for (const text of texts) {
-      this.#work += text.length;
-      if (test.kind === 'pattern' ? matcher!.matches(test.cased ? text : foldCase(text)) : passes(test, text)) return true;
+    for (const text of testedTexts) {
+      this.#judgingWork += text.length;
+      if (test.kind === 'pattern' ? matcher!.matches(test.cased ? text : foldCase(text)) : passesTest(test, text)) return true;
     }
     return false;
   }
 }
 
 /** Rows from the first that is judged to behind the last. */
-function rowRange({ selection, first, count }: JudgedRows): readonly [number, number] {
+function judgedRowRange({ selection, first, count }: JudgedRows): readonly [number, number] {
   if (selection === null) return [first, first + count];
-  let [least, most] = [Number.POSITIVE_INFINITY, -1];
+  let [leastRow, greatestRow] = [Number.POSITIVE_INFINITY, -1];
   for (let i = 0; i < count; i++) {
-    least = Math.min(least, selection[i]!);
-    most = Math.max(most, selection[i]!);
+    leastRow = Math.min(leastRow, selection[i]!);
+    greatestRow = Math.max(greatestRow, selection[i]!);
   }
-  return [least, most + 1];
+  return [leastRow, greatestRow + 1];
 }
 
-function passes(test: FieldTest, text: string): boolean {
+function passesTest(test: FieldTest, text: string): boolean {
   switch (test.kind) {
     case 'regex':
       return test.regex.matcher(text).find();
     case 'network':
       return test.network.contains(text);
     case 'compare':
-      return compares(test.comparison, numberOf(text), test.value);
+      return comparesNumbers(test.comparison, comparedNumber(text), test.value);
     case 'time':
-      return compares(test.comparison, timePart(text, test.part), test.value);
+      return comparesNumbers(test.comparison, instantPart(text, test.part), test.value);
     default:
       return false;
   }
 }
 
 /** NaN where the text is no number: it compares with nothing. */
-function numberOf(text: string): number {
-  const trimmed = text.trim();
-  return trimmed === '' ? Number.NaN : Number(trimmed);
+function comparedNumber(text: string): number {
+  const trimmedNumber = text.trim();
+  return trimmedNumber === '' ? Number.NaN : Number(trimmedNumber);
 }
 
-function compares(comparison: 'lt' | 'lte' | 'gt' | 'gte' | 'eq', left: number, right: number): boolean {
+function comparesNumbers(comparison: 'lt' | 'lte' | 'gt' | 'gte' | 'eq', comparedLeft: number, comparedRight: number): boolean {
   switch (comparison) {
     case 'lt':
-      return left < right;
+      return comparedLeft < comparedRight;
     case 'lte':
-      return left <= right;
+      return comparedLeft <= comparedRight;
     case 'gt':
-      return left > right;
+      return comparedLeft > comparedRight;
     case 'gte':
-      return left >= right;
+      return comparedLeft >= comparedRight;
     case 'eq':
-      return left === right;
+      return comparedLeft === comparedRight;
   }
 }
 
 function fitsReference(test: FieldTest & { readonly kind: 'reference' }, text: string, against: string): boolean {
-  const left = test.cased ? text : foldCase(text);
-  const right = test.cased ? against : foldCase(against);
+  const fieldText = test.cased ? text : foldCase(text);
+  const referredText = test.cased ? against : foldCase(against);
   switch (test.reference) {
     case 'equals':
-      return left === right;
+      return fieldText === referredText;
     case 'startswith':
-      return left.startsWith(right);
+      return fieldText.startsWith(referredText);
     case 'endswith':
-      return left.endsWith(right);
+      return fieldText.endsWith(referredText);
     case 'contains':
-      return left.includes(right);
+      return fieldText.includes(referredText);
   }
 }
 
 /** Reads an instant in UTC; NaN where the text is none. Weeks are those of ISO 8601. */
-function timePart(text: string, part: (FieldTest & { readonly kind: 'time' })['part']): number {
-  let ms: number;
+function instantPart(text: string, part: (FieldTest & { readonly kind: 'time' })['part']): number {
+  let instantMs: number;
   try {
-    ms = Number(parseInstant(text) / 1_000_000n);
+    instantMs = Number(parseInstant(text) / 1_000_000n);
   } catch {
     return Number.NaN;
   }
-  const date = new Date(ms);
+  const utcDate = new Date(instantMs);
   switch (part) {
     case 'minute':
-      return date.getUTCMinutes();
+      return utcDate.getUTCMinutes();
     case 'hour':
-      return date.getUTCHours();
+      return utcDate.getUTCHours();
     case 'day':
-      return date.getUTCDate();
+      return utcDate.getUTCDate();
     case 'month':
-      return date.getUTCMonth() + 1;
+      return utcDate.getUTCMonth() + 1;
     case 'year':
-      return date.getUTCFullYear();
+      return utcDate.getUTCFullYear();
     case 'week': {
       const dayMs = 86_400_000;
       // The Thursday of a week lies in the year to which the week belongs.
-      const thursday = new Date(ms + (4 - (date.getUTCDay() || 7)) * dayMs);
+      const thursday = new Date(instantMs + (4 - (utcDate.getUTCDay() || 7)) * dayMs);
       return Math.floor((thursday.getTime() - Date.UTC(thursday.getUTCFullYear(), 0, 1)) / (7 * dayMs)) + 1;
     }
   }

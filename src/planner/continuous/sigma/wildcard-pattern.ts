@@ -8,56 +8,56 @@ export type Piece = { readonly kind: 'text'; readonly text: string } | { readonl
 
 export const dashes = '-/\u2013\u2014\u2015';
 
-const any: Piece = { kind: 'any' };
+const anyPiece: Piece = { kind: 'any' };
 
-export function parsePattern(source: string): readonly Piece[] {
-  const pieces: Piece[] = [];
-  let text = '';
-  const endText = (): void => {
-    if (text !== '') pieces.push({ kind: 'text', text });
-    text = '';
+export function parsePattern(wildcardPattern: string): readonly Piece[] {
+  const patternPieces: Piece[] = [];
+  let pieceText = '';
+  const endTextPiece = (): void => {
+    if (pieceText !== '') patternPieces.push({ kind: 'text', text: pieceText });
+    pieceText = '';
   };
-  for (let i = 0; i < source.length; i++) {
-    const character = source[i]!;
-    const next = source[i + 1];
-    if (character === '\\' && (next === '*' || next === '?' || next === '\\')) {
-      text += next;
+  for (let i = 0; i < wildcardPattern.length; i++) {
+    const character = wildcardPattern[i]!;
+    const nextCharacter = wildcardPattern[i + 1];
+    if (character === '\\' && (nextCharacter === '*' || nextCharacter === '?' || nextCharacter === '\\')) {
+      pieceText += nextCharacter;
       i++;
     } else if (character === '*' || character === '?') {
-      endText();
-      if (character === '?') pieces.push({ kind: 'one' });
-      else if (pieces.at(-1)?.kind !== 'any') pieces.push(any);
-    } else text += character;
+      endTextPiece();
+      if (character === '?') patternPieces.push({ kind: 'one' });
+      else if (patternPieces.at(-1)?.kind !== 'any') patternPieces.push(anyPiece);
+    } else pieceText += character;
   }
-  endText();
-  return pieces;
+  endTextPiece();
+  return patternPieces;
 }
 
 export const plainText = (text: string): readonly Piece[] => (text === '' ? [] : [{ kind: 'text', text }]);
 
 export function endOpen(pieces: readonly Piece[]): readonly Piece[] {
-  return pieces.at(-1)?.kind === 'any' ? pieces : [...pieces, any];
+  return pieces.at(-1)?.kind === 'any' ? pieces : [...pieces, anyPiece];
 }
 
 export function beginOpen(pieces: readonly Piece[]): readonly Piece[] {
-  return pieces[0]?.kind === 'any' ? pieces : [any, ...pieces];
+  return pieces[0]?.kind === 'any' ? pieces : [anyPiece, ...pieces];
 }
 
-const isWord = (character: string | undefined): boolean => character !== undefined && /[\p{L}\p{N}_]/u.test(character);
+const isWordCharacter = (character: string | undefined): boolean => character !== undefined && /[\p{L}\p{N}_]/u.test(character);
 
 /** Replaces dashes that can begin a flag: those before a word, and not inside one. */
 export function openDashes(pieces: readonly Piece[]): readonly Piece[] {
   return pieces.flatMap((piece): readonly Piece[] => {
     if (piece.kind !== 'text') return [piece];
     const { text } = piece;
-    const parts: Piece[] = [];
-    let from = 0;
+    const openedPieces: Piece[] = [];
+    let pieceStart = 0;
     for (let i = 0; i < text.length; i++) {
-      if (!dashes.includes(text[i]!) || isWord(text[i - 1]) || !isWord(text[i + 1])) continue;
-      parts.push(...plainText(text.slice(from, i)), { kind: 'dash' });
-      from = i + 1;
+      if (!dashes.includes(text[i]!) || isWordCharacter(text[i - 1]) || !isWordCharacter(text[i + 1])) continue;
+      openedPieces.push(...plainText(text.slice(pieceStart, i)), { kind: 'dash' });
+      pieceStart = i + 1;
     }
-    return [...parts, ...plainText(text.slice(from))];
+    return [...openedPieces, ...plainText(text.slice(pieceStart))];
   });
 }
 
@@ -66,8 +66,10 @@ export function openDashes(pieces: readonly Piece[]): readonly Piece[] {
  * is an s, as for a regular expression that ignores case.
  */
 export function foldCase(text: string): string {
-  const lower = text.toLowerCase();
-  return lower.includes('ς') || lower.includes('ſ') ? lower.replaceAll('ς', 'σ').replaceAll('ſ', 's') : lower;
+  const lowercaseText = text.toLowerCase();
+  return lowercaseText.includes('ς') || lowercaseText.includes('ſ')
+    ? lowercaseText.replaceAll('ς', 'σ').replaceAll('ſ', 's')
+    : lowercaseText;
 }
 
 export function foldPieces(pieces: readonly Piece[]): readonly Piece[] {
@@ -75,7 +77,7 @@ export function foldPieces(pieces: readonly Piece[]): readonly Piece[] {
 }
 
 /** The pieces between two wildcards `*`: each part has a fixed number of characters, and is sought as a whole. */
-interface Part {
+interface PatternPart {
   readonly pieces: readonly Exclude<Piece, { kind: 'any' }>[];
   /** Set where the part is one text. */
   readonly text: string | null;
@@ -83,75 +85,75 @@ interface Part {
 
 /** Pieces made ready to be compared with many texts, in time of at most length of the text times length of a part. */
 export class Matcher {
-  readonly #parts: readonly Part[];
+  readonly #patternParts: readonly PatternPart[];
 
   constructor(pieces: readonly Piece[]) {
-    const parts: Exclude<Piece, { kind: 'any' }>[][] = [[]];
+    const patternParts: Exclude<Piece, { kind: 'any' }>[][] = [[]];
     for (const piece of pieces) {
-      if (piece.kind === 'any') parts.push([]);
-      else parts.at(-1)!.push(piece);
+      if (piece.kind === 'any') patternParts.push([]);
+      else patternParts.at(-1)!.push(piece);
     }
-    this.#parts = parts.map((part) => {
-      const only = part.length === 1 ? part[0]! : null;
-      return { pieces: part, text: part.length === 0 ? '' : only?.kind === 'text' ? only.text : null };
+    this.#patternParts = patternParts.map((partPieces) => {
+      const onlyPiece = partPieces.length === 1 ? partPieces[0]! : null;
+      return { pieces: partPieces, text: partPieces.length === 0 ? '' : onlyPiece?.kind === 'text' ? onlyPiece.text : null };
     });
   }
 
   matches(text: string): boolean {
-    const parts = this.#parts;
-    let at = endOf(parts[0]!, text, 0);
-    if (at === -1) return false;
-    if (parts.length === 1) return at === text.length;
-    for (let i = 1; i < parts.length - 1; i++) {
-      at = findEnd(parts[i]!, text, at);
-      if (at === -1) return false;
+    const patternParts = this.#patternParts;
+    let matchEnd = patternPartEnd(patternParts[0]!, text, 0);
+    if (matchEnd === -1) return false;
+    if (patternParts.length === 1) return matchEnd === text.length;
+    for (let i = 1; i < patternParts.length - 1; i++) {
+      matchEnd = findPatternEnd(patternParts[i]!, text, matchEnd);
+      if (matchEnd === -1) return false;
     }
-    return isAtEnd(parts.at(-1)!, text, at);
+    return isPatternAtEnd(patternParts.at(-1)!, text, matchEnd);
   }
 }
 
-/** Index behind the part where it stands at `from`; -1 where something else stands there. */
-function endOf(part: Part, text: string, from: number): number {
-  if (part.text !== null) return text.startsWith(part.text, from) ? from + part.text.length : -1;
-  let at = from;
-  for (const piece of part.pieces) {
+/** Index behind the part where it stands at `partStart`; -1 where something else stands there. */
+function patternPartEnd(patternPart: PatternPart, text: string, partStart: number): number {
+  if (patternPart.text !== null) return text.startsWith(patternPart.text, partStart) ? partStart + patternPart.text.length : -1;
+  let pieceEnd = partStart;
+  for (const piece of patternPart.pieces) {
     if (piece.kind === 'text') {
-      if (!text.startsWith(piece.text, at)) return -1;
-      at += piece.text.length;
+      if (!text.startsWith(piece.text, pieceEnd)) return -1;
+      pieceEnd += piece.text.length;
       continue;
     }
-    if (at >= text.length) return -1;
+    if (pieceEnd >= text.length) return -1;
     if (piece.kind === 'dash') {
-      if (!dashes.includes(text[at]!)) return -1;
-      at++;
-    } else at += widthAt(text, at);
+      if (!dashes.includes(text[pieceEnd]!)) return -1;
+      pieceEnd++;
+    } else pieceEnd += characterWidthAt(text, pieceEnd);
   }
-  return at;
+  return pieceEnd;
 }
 
 /** One character is one code point. */
-const widthAt = (text: string, at: number): number => (text.codePointAt(at)! > 0xffff ? 2 : 1);
+const characterWidthAt = (text: string, characterOffset: number): number => (text.codePointAt(characterOffset)! > 0xffff ? 2 : 1);
 
-function findEnd(part: Part, text: string, from: number): number {
-  if (part.text !== null) {
-    const partStart = text.indexOf(part.text, from);
-    return partStart === -1 ? -1 : partStart + part.text.length;
+function findPatternEnd(patternPart: PatternPart, text: string, searchStart: number): number {
+  if (patternPart.text !== null) {
+    const partStart = text.indexOf(patternPart.text, searchStart);
+    return partStart === -1 ? -1 : partStart + patternPart.text.length;
   }
-  for (let start = from; start < text.length; start += widthAt(text, start)) {
-    const end = endOf(part, text, start);
-    if (end !== -1) return end;
+  for (let candidateStart = searchStart; candidateStart < text.length; candidateStart += characterWidthAt(text, candidateStart)) {
+    const partEnd = patternPartEnd(patternPart, text, candidateStart);
+    if (partEnd !== -1) return partEnd;
   }
   return -1;
 }
 
-function isAtEnd(part: Part, text: string, from: number): boolean {
-  if (part.text !== null) return text.length - part.text.length >= from && text.endsWith(part.text);
-  for (let start = text.length; start >= from; start--) {
-    if (endOf(part, text, start) === text.length) return true;
-    if (text.length - start > 2 * lengthOf(part)) return false;
+function isPatternAtEnd(patternPart: PatternPart, text: string, searchStart: number): boolean {
+  if (patternPart.text !== null) return text.length - patternPart.text.length >= searchStart && text.endsWith(patternPart.text);
+  for (let candidateStart = text.length; candidateStart >= searchStart; candidateStart--) {
+    if (patternPartEnd(patternPart, text, candidateStart) === text.length) return true;
+    if (text.length - candidateStart > 2 * patternPartLength(patternPart)) return false;
   }
   return false;
 }
 
-const lengthOf = (part: Part): number =>
-  part.pieces.reduce((sum, piece) => sum + (piece.kind === 'text' ? piece.text.length : 1), 0);
+const patternPartLength = (patternPart: PatternPart): number =>
+  patternPart.pieces.reduce((sum, piece) => sum + (piece.kind === 'text' ? piece.text.length : 1), 0);

@@ -50,7 +50,7 @@ export interface ServedView {
   readonly snapshot: GovernedSnapshot;
 }
 
-interface Cached {
+interface CachedView {
   readonly columns: readonly OutputColumn[];
   readonly batches: readonly OutputBatch[];
   readonly rows: number;
@@ -66,257 +66,286 @@ interface Cached {
   readonly readsMasked: boolean;
 }
 
-interface Entry {
+interface ViewEntry {
   readonly view: ViewRecord;
   readonly parsed: ParsedView;
   readonly grantKey: string;
   readonly branchId: number;
-  cached: Cached | null;
+  cached: CachedView | null;
   reader: { readonly caller: Caller; readonly purpose: string | null };
   /** Since the answer was last brought up to date. */
   reads: number;
 }
 
-const entriesMax = 256;
+const viewEntriesMax = 256;
 /** Fewer and larger batches from time to time: each brings its own cost to every question. */
-const batchesMax = 64;
+const cachedBatchesMax = 64;
 /** The most groups: merging them happens within one turn. */
 const mergedGroupsMax = 10_000;
 /** The answer is renewed somewhat before its period is over, so that it is there when it is. */
-const refreshShare = 0.8;
+const viewRefreshShare = 0.8;
 
 export class MaterializedViews {
   readonly #dependencies: MaterializedViewsDependencies;
-  readonly #entries = new Map<string, Entry>();
-  readonly #parsed = new Map<string, ParsedView>();
-  readonly #closing = new AbortController();
+  readonly #viewEntries = new Map<string, ViewEntry>();
+  readonly #parsedViews = new Map<string, ParsedView>();
+  readonly #viewsClosing = new AbortController();
 
   constructor(dependencies: MaterializedViewsDependencies) {
     this.#dependencies = dependencies;
     // Every entry sleeps on it.
-    setMaxListeners(entriesMax * 2, this.#closing.signal);
+    setMaxListeners(viewEntriesMax * 2, this.#viewsClosing.signal);
   }
 
   /** The cached answer that a question may use. Where there is none yet, one is made for the next. */
-  serve(query: Query, snapshot: GovernedSnapshot): ServedView | null {
-    const view = this.#only(query, snapshot);
-    if (view === null || snapshot.isPrivate) return null;
-    const parsed = this.#parse(view);
-    if (!parsed.cacheable || view.refreshSecs === 0 || this.#closing.signal.aborted) return null;
-    const key = `${view.position}\u0000${snapshot.grantKey}`;
-    const reader = { caller: snapshot.caller, purpose: snapshot.purpose };
-    const entry = this.#entries.get(key);
-    if (entry === undefined) {
-      if (this.#entries.size >= entriesMax) return null;
+  serve(viewQuery: Query, snapshot: GovernedSnapshot): ServedView | null {
+    const servedView = this.#onlyViewOf(viewQuery, snapshot);
+    if (servedView === null || snapshot.isPrivate) return null;
+    const parsedView = this.#parsedView(servedView);
+    if (!parsedView.cacheable || servedView.refreshSecs === 0 || this.#viewsClosing.signal.aborted) return null;
+    const viewEntryKey = `${servedView.position}\u0000${snapshot.grantKey}`;
+    const viewReader = { caller: snapshot.caller, purpose: snapshot.purpose };
+    const viewEntry = this.#viewEntries.get(viewEntryKey);
+    if (viewEntry === undefined) {
+      if (this.#viewEntries.size >= viewEntriesMax) return null;
       const { grantKey, branchId } = snapshot;
-      const newEntry: Entry = { view, parsed, grantKey, branchId, cached: null, reader, reads: 1 };
-      this.#entries.set(key, newEntry);
-      void this.#begin(key, newEntry);
+      const newEntry: ViewEntry = {
+        view: servedView,
+        parsed: parsedView,
+        grantKey,
+        branchId,
+        cached: null,
+        reader: viewReader,
+        reads: 1,
+      };
+      this.#viewEntries.set(viewEntryKey, newEntry);
+      void this.#beginCaching(viewEntryKey, newEntry);
       return null;
     }
-    entry.reader = reader;
-    entry.reads++;
-    const { cached } = entry;
-    if (cached === null || !isGood(cached, snapshot) || snapshot.instant - cached.basis > periodNs(view)) return null;
+    viewEntry.reader = viewReader;
+    viewEntry.reads++;
+    const { cached: cachedView } = viewEntry;
+    if (
+      cachedView === null ||
+      !isCacheCurrent(cachedView, snapshot) ||
+      snapshot.instant - cachedView.basis > refreshPeriodNs(servedView)
+    )
+      return null;
     return {
-      name: view.name,
-      columns: cached.columns,
+      name: servedView.name,
+      columns: cachedView.columns,
       snapshot: {
         ...snapshot,
-        instant: cached.basis,
-        rows: withRows(snapshot.rows, view.name, cached),
-        erasing: () => snapshot.erasing(cached.types),
+        instant: cachedView.basis,
+        rows: withCachedRows(snapshot.rows, servedView.name, cachedView),
+        erasing: () => snapshot.erasing(cachedView.types),
       },
     };
   }
 
   /** Drops the cached answer of a view that was dropped. */
   drop({ name, owner, branchId }: Pick<ViewRecord, 'name' | 'owner'> & Pick<GovernedSnapshot, 'branchId'>): void {
-    for (const [key, entry] of this.#entries) {
-      const { view } = entry;
-      if (view.name !== name || view.owner !== owner || entry.branchId !== branchId) continue;
-      this.#entries.delete(key);
-      this.#parsed.delete(view.sql);
-      entry.cached = null;
-      entry.reads = 0;
+    for (const [key, viewEntry] of this.#viewEntries) {
+      const { view: droppedView } = viewEntry;
+      if (droppedView.name !== name || droppedView.owner !== owner || viewEntry.branchId !== branchId) continue;
+      this.#viewEntries.delete(key);
+      this.#parsedViews.delete(droppedView.sql);
+      viewEntry.cached = null;
+      viewEntry.reads = 0;
     }
   }
 
   /** Drops all cached answers: they are made anew when read. */
   forget(): void {
-    for (const entry of this.#entries.values()) entry.cached = null;
-    this.#parsed.clear();
+    for (const viewEntry of this.#viewEntries.values()) viewEntry.cached = null;
+    this.#parsedViews.clear();
   }
 
   close(): void {
-    this.#closing.abort();
-    this.#entries.clear();
+    this.#viewsClosing.abort();
+    this.#viewEntries.clear();
   }
 
   /** The one view that a question is about; null where it names anything else, or an instant. */
-  #only(query: Query, snapshot: GovernedSnapshot): ViewRecord | null {
+  #onlyViewOf(query: Query, snapshot: GovernedSnapshot): ViewRecord | null {
     if (snapshot.pinned === true || snapshot.views.length === 0 || query.asOf !== null) return null;
-    const names = tablesOf(query);
-    if (names === null || names.size !== 1) return null;
-    const [name] = [...names];
-    if (snapshot.catalog.type(name!) !== undefined) return null;
-    return nearestView(snapshot.views, name!) ?? null;
+    const queriedNames = tablesOf(query);
+    if (queriedNames === null || queriedNames.size !== 1) return null;
+    const [viewName] = [...queriedNames];
+    if (snapshot.catalog.type(viewName!) !== undefined) return null;
+    return nearestView(snapshot.views, viewName!) ?? null;
   }
 
-  #parse({ sql }: ViewRecord): ParsedView {
-    let parsed = this.#parsed.get(sql);
-    if (parsed === undefined) {
-      if (this.#parsed.size >= 1_024) this.#parsed.clear();
-      this.#parsed.set(sql, (parsed = parseView(sql)));
+  #parsedView({ sql }: ViewRecord): ParsedView {
+    let parsedView = this.#parsedViews.get(sql);
+    if (parsedView === undefined) {
+      if (this.#parsedViews.size >= 1_024) this.#parsedViews.clear();
+      this.#parsedViews.set(sql, (parsedView = parseView(sql)));
     }
-    return parsed;
+    return parsedView;
   }
 
   /**
    * The question that it is first made for goes before it: which of the two is on record first would otherwise tell whether
    * plans were at hand, and so how much others ask.
    */
-  async #begin(key: string, entry: Entry): Promise<void> {
+  async #beginCaching(viewEntryKey: string, viewEntry: ViewEntry): Promise<void> {
     await this.#dependencies.yieldTurn();
-    if (!this.#closing.signal.aborted) await this.#keep(key, entry);
+    if (!this.#viewsClosing.signal.aborted) await this.#keepCached(viewEntryKey, viewEntry);
   }
 
   /** Makes the answer, and renews it as long as it was asked for since the time before. */
-  async #keep(key: string, entry: Entry): Promise<void> {
-    const { signal } = this.#closing;
+  async #keepCached(viewEntryKey: string, viewEntry: ViewEntry): Promise<void> {
+    const { signal } = this.#viewsClosing;
     do {
-      entry.reads = 0;
+      viewEntry.reads = 0;
       try {
-        const renewed = await this.#renew(entry);
+        const renewedView = await this.#renewCached(viewEntry);
         // If the view was dropped meanwhile, the answer can't be read any more.
-        entry.cached = this.#entries.get(key) === entry ? renewed : null;
+        viewEntry.cached = this.#viewEntries.get(viewEntryKey) === viewEntry ? renewedView : null;
       } catch {
         // The next reader meets the same error when reading the rows themselves, or may not read any more.
-        entry.cached = null;
+        viewEntry.cached = null;
       }
-      if (entry.cached === null) break;
-      await this.#dependencies.clock.sleep(entry.view.refreshSecs * 1000 * refreshShare, signal);
-    } while (entry.reads > 0 && !signal.aborted);
+      if (viewEntry.cached === null) break;
+      await this.#dependencies.clock.sleep(viewEntry.view.refreshSecs * 1000 * viewRefreshShare, signal);
+    } while (viewEntry.reads > 0 && !signal.aborted);
     // A view that can't be cached is not tried again before its period is over.
-    if (entry.cached === null) await this.#dependencies.clock.sleep(entry.view.refreshSecs * 1000, signal);
-    this.#entries.delete(key);
+    if (viewEntry.cached === null) await this.#dependencies.clock.sleep(viewEntry.view.refreshSecs * 1000, signal);
+    this.#viewEntries.delete(viewEntryKey);
   }
 
-  async #renew(entry: Entry): Promise<Cached | null> {
+  async #renewCached(viewEntry: ViewEntry): Promise<CachedView | null> {
     const { gate, ids, renew } = this.#dependencies;
-    const { caller, purpose } = entry.reader;
-    const renewed = { ...renew(caller), branch: caller.branch };
-    const request = { action: 'query', purpose, correlationId: ids.next(), continues: true } as const;
-    return gate.invoke(renewed, request, async (invocation) => {
-      invocation.describe({ objectType: entry.view.name, costUnits: 0 });
+    const { caller, purpose } = viewEntry.reader;
+    const renewedCaller = { ...renew(caller), branch: caller.branch };
+    const viewRequest = { action: 'query', purpose, correlationId: ids.next(), continues: true } as const;
+    return gate.invoke(renewedCaller, viewRequest, async (invocation) => {
+      invocation.describe({ objectType: viewEntry.view.name, costUnits: 0 });
       const snapshot = invocation.snapshot();
-      if (snapshot.grantKey !== entry.grantKey) return null;
-      const cached = (await this.#continue(entry, snapshot)) ?? (await this.#ask(entry, snapshot, null));
-      invocation.describe({ rowCount: cached.rows });
-      return cached.rows > this.#dependencies.rowsMax || cached.readsMasked ? null : cached;
+      if (snapshot.grantKey !== viewEntry.grantKey) return null;
+      const renewedView = (await this.#continueCached(viewEntry, snapshot)) ?? (await this.#queryView(viewEntry, snapshot, null));
+      invocation.describe({ rowCount: renewedView.rows });
+      return renewedView.rows > this.#dependencies.rowsMax || renewedView.readsMasked ? null : renewedView;
     });
   }
 
   /** The cached answer with later changes applied; null where the query has to run again. */
-  async #continue({ parsed, view, cached, grantKey }: Entry, snapshot: GovernedSnapshot): Promise<Cached | null> {
-    const { maintenance } = parsed;
-    if (maintenance.by === 'again' || cached === null || cached.readsEnds || !isGood(cached, snapshot)) return null;
-    const added = await this.#ask({ view, parsed, grantKey }, snapshot, cached.basis);
-    if (maintenance.by === 'rows') {
-      const batches = [...cached.batches, ...added.batches];
-      return batches.length > batchesMax ? null : { ...added, batches, rows: cached.rows + added.rows };
+  async #continueCached(
+    { parsed: parsedView, view, cached: cachedView, grantKey }: ViewEntry,
+    snapshot: GovernedSnapshot,
+  ): Promise<CachedView | null> {
+    const { maintenance: viewMaintenance } = parsedView;
+    if (viewMaintenance.by === 'again' || cachedView === null || cachedView.readsEnds || !isCacheCurrent(cachedView, snapshot))
+      return null;
+    const addedRows = await this.#queryView({ view, parsed: parsedView, grantKey }, snapshot, cachedView.basis);
+    if (viewMaintenance.by === 'rows') {
+      const continuedBatches = [...cachedView.batches, ...addedRows.batches];
+      return continuedBatches.length > cachedBatchesMax
+        ? null
+        : { ...addedRows, batches: continuedBatches, rows: cachedView.rows + addedRows.rows };
     }
-    if (cached.rows + added.rows > mergedGroupsMax) return null;
-    const batches = mergeGroups(cached, added, maintenance.columns);
-    return batches === null ? null : { ...added, batches, rows: batches[0]!.count };
+    if (cachedView.rows + addedRows.rows > mergedGroupsMax) return null;
+    const batches = mergeGroups(cachedView, addedRows, viewMaintenance.columns);
+    return batches === null ? null : { ...addedRows, batches, rows: batches[0]!.count };
   }
 
   /** The view's query over the snapshot, or over the versions that came after an instant. */
-  async #ask(
-    { view }: Pick<Entry, 'view' | 'parsed' | 'grantKey'>,
+  async #queryView(
+    { view }: Pick<ViewEntry, 'view' | 'parsed' | 'grantKey'>,
     snapshot: GovernedSnapshot,
-    after: bigint | null,
-  ): Promise<Cached> {
-    const types = new Set<string>();
-    let readsEnds = false;
-    let readsMasked = false;
+    cachedBasis: bigint | null,
+  ): Promise<CachedView> {
+    const readTypes = new Set<string>();
+    let readsSystemTo = false;
+    let readsMaskedCells = false;
     const { rows } = snapshot;
-    const watched: RowReader = {
+    const watchedRows: RowReader = {
       scan(request) {
-        types.add(request.type);
+        readTypes.add(request.type);
         // Visibility may depend on a row's cells, or on its being the last version: then the end of a version changes the answer.
         const isOfView = snapshot.catalog.type(request.type) === undefined;
-        if (request.columns.includes('system_to') || (!isOfView && snapshot.seenBy(request.type) === 'row')) readsEnds = true;
+        if (request.columns.includes('system_to') || (!isOfView && snapshot.seenBy(request.type) === 'row')) readsSystemTo = true;
         for (const masked of snapshot.masksOf(request.type).keys()) {
-          if (request.columns.includes(masked) || request.columns.includes(shownColumn(masked))) readsMasked = true;
+          if (request.columns.includes(masked) || request.columns.includes(shownColumn(masked))) readsMaskedCells = true;
         }
-        return rows.scan(after === null ? request : { ...request, after });
+        return rows.scan(cachedBasis === null ? request : { ...request, after: cachedBasis });
       },
       estimate: (request) => rows.estimate(request),
       pathCodes: () => rows.pathCodes(),
       provenanceOf: (type, systemFrom) => rows.provenanceOf(type, systemFrom),
     };
-    const answer = await this.#dependencies.planner.query(snapshotInvocation(snapshot.caller, { ...snapshot, rows: watched }), {
-      sql: view.sql,
-    });
-    if (answer.rowCount > this.#dependencies.rowsMax)
+    const viewAnswer = await this.#dependencies.planner.query(
+      snapshotInvocation(snapshot.caller, { ...snapshot, rows: watchedRows }),
+      {
+        sql: view.sql,
+      },
+    );
+    if (viewAnswer.rowCount > this.#dependencies.rowsMax)
       throw new ServiceError('REL_RESULT_CAP', 'the view has more rows than are cached');
     return {
-      columns: answer.columns,
-      batches: answer.batches,
-      rows: answer.rowCount,
-      basis: answer.asOfSystem,
+      columns: viewAnswer.columns,
+      batches: viewAnswer.batches,
+      rows: viewAnswer.rowCount,
+      basis: viewAnswer.asOfSystem,
       ontologyVersion: snapshot.catalog.ontologyVersion,
       views: viewsKey(snapshot.views),
-      types,
-      readsEnds,
-      readsMasked,
+      types: readTypes,
+      readsEnds: readsSystemTo,
+      readsMasked: readsMaskedCells,
     };
   }
 }
 
 /** Whether the snapshot's own answer, as of the basis, would be this one still. */
-function isGood(cached: Cached, snapshot: GovernedSnapshot): boolean {
-  if (cached.ontologyVersion !== snapshot.catalog.ontologyVersion || cached.views !== viewsKey(snapshot.views)) return false;
-  for (const type of cached.types) {
-    if (snapshot.catalog.type(type) !== undefined && snapshot.removals.removedAfter(type, cached.basis).length > 0) return false;
+function isCacheCurrent(cachedView: CachedView, snapshot: GovernedSnapshot): boolean {
+  if (cachedView.ontologyVersion !== snapshot.catalog.ontologyVersion || cachedView.views !== viewsKey(snapshot.views))
+    return false;
+  for (const viewedType of cachedView.types) {
+    if (
+      snapshot.catalog.type(viewedType) !== undefined &&
+      snapshot.removals.removedAfter(viewedType, cachedView.basis).length > 0
+    )
+      return false;
   }
   return true;
 }
 
-const periodNs = ({ refreshSecs }: ViewRecord): bigint => BigInt(refreshSecs) * 1_000_000_000n;
+const refreshPeriodNs = ({ refreshSecs }: ViewRecord): bigint => BigInt(refreshSecs) * 1_000_000_000n;
 
 /** The rows of the snapshot, and those of the view under its name. */
-function withRows(rows: RowReader, name: string, cached: Cached): RowReader {
+function withCachedRows(storedRows: RowReader, viewName: string, cachedView: CachedView): RowReader {
   return {
-    scan: (request) => (request.type === name ? cachedBlocks(cached, request) : rows.scan(request)),
+    scan: (request) => (request.type === viewName ? cachedViewBlocks(cachedView, request) : storedRows.scan(request)),
     estimate: (request) =>
-      request.type === name
-        ? { access: 'cached view', rows: cached.rows, segments: cached.batches.length }
-        : rows.estimate(request),
-    pathCodes: () => rows.pathCodes(),
-    provenanceOf: (type, systemFrom) => rows.provenanceOf(type, systemFrom),
+      request.type === viewName
+        ? { access: 'cached view', rows: cachedView.rows, segments: cachedView.batches.length }
+        : storedRows.estimate(request),
+    pathCodes: () => storedRows.pathCodes(),
+    provenanceOf: (type, systemFrom) => storedRows.provenanceOf(type, systemFrom),
   };
 }
 
-function* cachedBlocks({ columns, batches }: Cached, request: ScanRequest): Generator<RowBlock, void> {
+function* cachedViewBlocks({ columns, batches }: CachedView, request: ScanRequest): Generator<RowBlock, void> {
   const columnIndexes = request.columns.map((name) => columns.findIndex((column) => column.name === name));
-  const keyPlace = columns.findIndex(({ name }) => name === '_pk');
-  const wanted = request.keys === undefined ? null : new Set(request.keys);
-  for (const batch of batches) {
-    const { first, count } = batch;
-    let { selection } = batch;
-    if (wanted !== null) {
-      const rows = Array.from({ length: count }, (_, i) => (selection === null ? first + i : selection[i]!));
-      selection = Int32Array.from(rows.filter((row) => wanted.has(String(cellAt(batch.columns[keyPlace]!, 'string', row)))));
+  const keyColumn = columns.findIndex(({ name }) => name === '_pk');
+  const wantedKeys = request.keys === undefined ? null : new Set(request.keys);
+  for (const cachedBatch of batches) {
+    const { first, count } = cachedBatch;
+    let { selection } = cachedBatch;
+    if (wantedKeys !== null) {
+      const cachedRows = Array.from({ length: count }, (_, i) => (selection === null ? first + i : selection[i]!));
+      selection = Int32Array.from(
+        cachedRows.filter((row) => wantedKeys.has(String(cellAt(cachedBatch.columns[keyColumn]!, 'string', row)))),
+      );
     }
-    const chosen = wanted === null ? count : selection!.length;
-    if (chosen === 0) continue;
+    const chosenCount = wantedKeys === null ? count : selection!.length;
+    if (chosenCount === 0) continue;
     yield {
-      columns: columnIndexes.map((columnIndex) => batch.columns[columnIndex]!),
+      columns: columnIndexes.map((columnIndex) => cachedBatch.columns[columnIndex]!),
       selection,
       first,
-      count: chosen,
+      count: chosenCount,
       scanned: count,
       path: -1,
     };

@@ -5,74 +5,85 @@ import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import type { Answer, OutputBatch, OutputColumn } from '../../planner-contract.ts';
 import type { GroupColumn } from './view-definition.ts';
 
-type Rows = Pick<Answer, 'columns' | 'batches'>;
+type GroupRows = Pick<Answer, 'columns' | 'batches'>;
 
 /**
  * Null where adding would not give what asking again gives: sums of doubles depend on the order of every addend, and a
  * sum beyond 64 bits is an error that the question itself must meet. New groups follow the known ones, as they appeared.
  */
-export function mergeGroups(known: Rows, added: Rows, kinds: readonly GroupColumn[]): readonly OutputBatch[] | null {
-  const { columns } = known;
-  if (columns.some(({ type }, i) => kinds[i] === 'add' && type !== 'integer')) return null;
-  if (columns.some(({ type }, i) => kinds[i] !== 'key' && !comparable.has(type))) return null;
-  const groups = new Map<string, Cell[]>();
-  for (const rows of [known, added]) {
-    for (const cells of rowsOf(rows)) {
-      const key = keyOf(cells, kinds);
-      const group = groups.get(key);
-      if (group === undefined) groups.set(key, cells);
-      else if (!merge(group, cells, kinds)) return null;
+export function mergeGroups(
+  knownGroups: GroupRows,
+  addedGroups: GroupRows,
+  groupColumns: readonly GroupColumn[],
+): readonly OutputBatch[] | null {
+  const { columns } = knownGroups;
+  if (columns.some(({ type }, i) => groupColumns[i] === 'add' && type !== 'integer')) return null;
+  if (columns.some(({ type }, i) => groupColumns[i] !== 'key' && !mergeableTypes.has(type))) return null;
+  const mergedGroups = new Map<string, Cell[]>();
+  for (const groupRows of [knownGroups, addedGroups]) {
+    for (const groupCells of groupRowsOf(groupRows)) {
+      const groupKey = groupKeyOf(groupCells, groupColumns);
+      const mergedGroup = mergedGroups.get(groupKey);
+      if (mergedGroup === undefined) mergedGroups.set(groupKey, groupCells);
+      else if (!mergeGroup(mergedGroup, groupCells, groupColumns)) return null;
     }
   }
-  return [batchOf(columns, [...groups.values()])];
+  return [mergedBatch(columns, [...mergedGroups.values()])];
 }
 
-const comparable: ReadonlySet<string> = new Set(['integer', 'number', 'timestamp', 'string', 'boolean']);
+const mergeableTypes: ReadonlySet<string> = new Set(['integer', 'number', 'timestamp', 'string', 'boolean']);
 
-function merge(group: Cell[], cells: readonly Cell[], kinds: readonly GroupColumn[]): boolean {
-  for (let i = 0; i < kinds.length; i++) {
-    const kind = kinds[i]!;
-    const [a, b] = [group[i]!, cells[i]!];
-    if (kind === 'key' || b === null) continue;
-    if (a === null) group[i] = b;
-    else if (kind === 'add') {
-      const sum = (a as bigint) + (b as bigint);
-      if (BigInt.asIntN(64, sum) !== sum) return false;
-      group[i] = sum;
+function mergeGroup(mergedGroup: Cell[], addedCells: readonly Cell[], groupColumns: readonly GroupColumn[]): boolean {
+  for (let i = 0; i < groupColumns.length; i++) {
+    const groupColumn = groupColumns[i]!;
+    const [mergedCell, addedCell] = [mergedGroup[i]!, addedCells[i]!];
+    if (groupColumn === 'key' || addedCell === null) continue;
+    if (mergedCell === null) mergedGroup[i] = addedCell;
+    else if (groupColumn === 'add') {
+      const mergedSum = (mergedCell as bigint) + (addedCell as bigint);
+      if (BigInt.asIntN(64, mergedSum) !== mergedSum) return false;
+      mergedGroup[i] = mergedSum;
     } else {
-      const order = typeof a === 'string' ? compareText(a, b as string) : a < b ? -1 : a > b ? 1 : 0;
-      if (kind === 'least' ? order > 0 : order < 0) group[i] = b;
+      const cellOrder =
+        typeof mergedCell === 'string'
+          ? compareText(mergedCell, addedCell as string)
+          : mergedCell < addedCell
+            ? -1
+            : mergedCell > addedCell
+              ? 1
+              : 0;
+      if (groupColumn === 'least' ? cellOrder > 0 : cellOrder < 0) mergedGroup[i] = addedCell;
     }
   }
   return true;
 }
 
-function keyOf(cells: readonly Cell[], kinds: readonly GroupColumn[]): string {
-  let key = '';
-  for (let i = 0; i < kinds.length; i++) {
-    if (kinds[i] !== 'key') continue;
-    const cell = cells[i]!;
+function groupKeyOf(groupCells: readonly Cell[], groupColumns: readonly GroupColumn[]): string {
+  let groupKey = '';
+  for (let i = 0; i < groupColumns.length; i++) {
+    if (groupColumns[i] !== 'key') continue;
+    const keyCell = groupCells[i]!;
     // Minus zero is the group of zero.
-    const text = cell === null ? '' : String(cell);
-    key += `${typeof cell}${text.length}:${text}`;
+    const keyText = keyCell === null ? '' : String(keyCell);
+    groupKey += `${typeof keyCell}${keyText.length}:${keyText}`;
   }
-  return key;
+  return groupKey;
 }
 
-function* rowsOf({ columns, batches }: Rows): Generator<Cell[], void> {
+function* groupRowsOf({ columns, batches }: GroupRows): Generator<Cell[], void> {
   for (const batch of batches) {
     for (let i = 0; i < batch.count; i++) {
-      const row = batch.selection === null ? batch.first + i : batch.selection[i]!;
-      yield columns.map(({ type }, column) => cellAt(batch.columns[column]!, type, row));
+      const groupRow = batch.selection === null ? batch.first + i : batch.selection[i]!;
+      yield columns.map(({ type }, column) => cellAt(batch.columns[column]!, type, groupRow));
     }
   }
 }
 
-function batchOf(columns: readonly OutputColumn[], rows: readonly (readonly Cell[])[]): OutputBatch {
-  const vectors = columns.map(({ type }, i) => {
-    const builder = new VectorBuilder(type, Math.max(1, rows.length));
-    for (const row of rows) builder.append(row[i]!);
-    return builder.build();
+function mergedBatch(columns: readonly OutputColumn[], groupRows: readonly (readonly Cell[])[]): OutputBatch {
+  const mergedVectors = columns.map(({ type }, i) => {
+    const groupColumnBuilder = new VectorBuilder(type, Math.max(1, groupRows.length));
+    for (const groupRow of groupRows) groupColumnBuilder.append(groupRow[i]!);
+    return groupColumnBuilder.build();
   });
-  return { columns: vectors, selection: null, first: 0, count: rows.length };
+  return { columns: mergedVectors, selection: null, first: 0, count: groupRows.length };
 }

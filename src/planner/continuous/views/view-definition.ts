@@ -32,11 +32,14 @@ export function parseView(sql: string): ParsedView {
   const { statement, parameters } = parseLexed(lexStatement(sql), 'wide');
   if (statement.kind !== 'query') throw new ServiceError('REL_INVALID', 'a view is a SELECT');
   const { query } = statement;
-  const cacheable = !somewhere(query, ({ kind, name }) => kind === 'call' && (name === 'LOOKUP' || isDrawing(name)));
-  return { query, literals: parameters, maintenance: maintenanceOf(query), cacheable };
+  const isCacheable = !isSomewhereIn(
+    query,
+    ({ kind, name }) => kind === 'call' && (name === 'LOOKUP' || isDrawingFunction(name)),
+  );
+  return { query, literals: parameters, maintenance: maintenanceOf(query), cacheable: isCacheable };
 }
 
-const isDrawing = (name: unknown): boolean => drawingFunctions.has(String(name));
+const isDrawingFunction = (name: unknown): boolean => drawingFunctions.has(String(name));
 
 /** Throws where a query can't become a view: options of a single statement are no part of one. */
 export function checkViewQuery(query: Query): void {
@@ -57,64 +60,72 @@ export function checkViewQuery(query: Query): void {
 
 /** Names behind FROM, wherever they stand, without those of common tables; null where a table function stands there too. */
 export function tablesOf(query: Query): ReadonlySet<string> | null {
-  const names = new Set<string>();
-  const common = new Set<string>();
-  let functions = false;
-  somewhere(query, (node) => {
-    if (node.kind === 'table' && typeof node.name === 'string') names.add(node.name);
-    else if (node.kind === 'function') functions = true;
-    else if (Array.isArray(node.with)) for (const { name } of node.with as { name: string }[]) common.add(name);
+  const tableNames = new Set<string>();
+  const withNames = new Set<string>();
+  let hasFunctions = false;
+  isSomewhereIn(query, (node) => {
+    if (node.kind === 'table' && typeof node.name === 'string') tableNames.add(node.name);
+    else if (node.kind === 'function') hasFunctions = true;
+    else if (Array.isArray(node.with)) for (const { name } of node.with as { name: string }[]) withNames.add(name);
     return false;
   });
-  for (const name of common) names.delete(name);
-  return functions ? null : names;
+  for (const name of withNames) tableNames.delete(name);
+  return hasFunctions ? null : tableNames;
 }
 
 /** Expressions whose value changes without a change of the rows that FROM names. */
-const asksAgain: ReadonlySet<string> = new Set(['now', 'in-query', 'scalar-query', 'exists', 'quantified', 'over']);
+const requeryingNodes: ReadonlySet<string> = new Set(['now', 'in-query', 'scalar-query', 'exists', 'quantified', 'over']);
 
 function maintenanceOf(query: Query): Maintenance {
-  const again = { by: 'again' } as const;
-  const { body } = query;
-  if (body.kind !== 'select' || body.from.kind !== 'table' || query.with.length > 0) return again;
-  if (query.orderBy.length > 0 || query.limit !== null || body.distinct || body.having !== null || body.window !== null)
-    return again;
-  if (body.rankBy.length > 0 || body.compute.length > 0 || body.groupingSets) return again;
+  const queryAgain = { by: 'again' } as const;
+  const { body: viewBody } = query;
+  if (viewBody.kind !== 'select' || viewBody.from.kind !== 'table' || query.with.length > 0) return queryAgain;
   if (
-    somewhere(
-      body,
-      ({ kind, name }) => asksAgain.has(String(kind)) || (kind === 'call' && (name === 'DEGREE' || isDrawing(name))),
+    query.orderBy.length > 0 ||
+    query.limit !== null ||
+    viewBody.distinct ||
+    viewBody.having !== null ||
+    viewBody.window !== null
+  )
+    return queryAgain;
+  if (viewBody.rankBy.length > 0 || viewBody.compute.length > 0 || viewBody.groupingSets) return queryAgain;
+  if (
+    isSomewhereIn(
+      viewBody,
+      ({ kind, name }) =>
+        requeryingNodes.has(String(kind)) || (kind === 'call' && (name === 'DEGREE' || isDrawingFunction(name))),
     )
   )
-    return again;
-  const aggregates = somewhere(body.projection, ({ kind }) => kind === 'aggregate');
-  if (body.groupBy.length === 0 && !aggregates) return { by: 'rows' };
-  const columns = groupColumns(body);
-  return columns === null ? again : { by: 'groups', columns };
+    return queryAgain;
+  const hasAggregates = isSomewhereIn(viewBody.projection, ({ kind }) => kind === 'aggregate');
+  if (viewBody.groupBy.length === 0 && !hasAggregates) return { by: 'rows' };
+  const maintainedColumns = groupColumns(viewBody);
+  return maintainedColumns === null ? queryAgain : { by: 'groups', columns: maintainedColumns };
 }
 
 function groupColumns({ projection, groupBy }: Select): readonly GroupColumn[] | null {
-  const keys = new Set<string>();
-  for (const key of groupBy) {
-    if (key.kind !== 'column') return null;
-    keys.add(key.name);
+  const groupByKeys = new Set<string>();
+  for (const groupByKey of groupBy) {
+    if (groupByKey.kind !== 'column') return null;
+    groupByKeys.add(groupByKey.name);
   }
-  const shown = new Set<string>();
+  const shownKeys = new Set<string>();
   const columns: GroupColumn[] = [];
-  for (const item of projection) {
-    const column = item.kind === 'expression' ? groupColumn(item.expression, keys) : null;
-    if (column === null) return null;
-    if (item.kind === 'expression' && item.expression.kind === 'column') shown.add(item.expression.name);
-    columns.push(column);
+  for (const projectionItem of projection) {
+    const maintainedColumn = projectionItem.kind === 'expression' ? groupColumn(projectionItem.expression, groupByKeys) : null;
+    if (maintainedColumn === null) return null;
+    if (projectionItem.kind === 'expression' && projectionItem.expression.kind === 'column')
+      shownKeys.add(projectionItem.expression.name);
+    columns.push(maintainedColumn);
   }
   // Rows of an answer can be matched by group only if every key is among the columns.
-  return shown.size === keys.size ? columns : null;
+  return shownKeys.size === groupByKeys.size ? columns : null;
 }
 
-function groupColumn(expression: Expression, keys: ReadonlySet<string>): GroupColumn | null {
-  if (expression.kind === 'column') return keys.has(expression.name) ? 'key' : null;
-  if (expression.kind !== 'aggregate' || expression.distinct || expression.filter) return null;
-  switch (expression.function) {
+function groupColumn(projectedExpression: Expression, groupByKeys: ReadonlySet<string>): GroupColumn | null {
+  if (projectedExpression.kind === 'column') return groupByKeys.has(projectedExpression.name) ? 'key' : null;
+  if (projectedExpression.kind !== 'aggregate' || projectedExpression.distinct || projectedExpression.filter) return null;
+  switch (projectedExpression.function) {
     case 'count':
     case 'sum':
       return 'add';
@@ -128,12 +139,16 @@ function groupColumn(expression: Expression, keys: ReadonlySet<string>): GroupCo
 }
 
 /** Trees are plain data: every node below is looked at, and a kind that comes later is found wherever it stands. */
-function somewhere(tree: unknown, is: (node: { kind?: unknown; name?: unknown; with?: unknown }) => boolean): boolean {
-  const open: unknown[] = [tree];
-  for (let node = open.pop(); node !== undefined; node = open.pop()) {
-    if (typeof node !== 'object' || node === null) continue;
-    if (is(node)) return true;
-    for (const below of Object.values(node)) if (typeof below === 'object' && below !== null) open.push(below);
+function isSomewhereIn(
+  syntaxTree: unknown,
+  isSoughtNode: (syntaxNode: { kind?: unknown; name?: unknown; with?: unknown }) => boolean,
+): boolean {
+  const openNodes: unknown[] = [syntaxTree];
+  for (let syntaxNode = openNodes.pop(); syntaxNode !== undefined; syntaxNode = openNodes.pop()) {
+    if (typeof syntaxNode !== 'object' || syntaxNode === null) continue;
+    if (isSoughtNode(syntaxNode)) return true;
+    for (const childNode of Object.values(syntaxNode))
+      if (typeof childNode === 'object' && childNode !== null) openNodes.push(childNode);
   }
   return false;
 }

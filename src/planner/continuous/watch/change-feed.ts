@@ -14,27 +14,27 @@ export class Feed {
   latest: { readonly round: number; readonly changes: ChangeSet } | null = null;
   /** Pending while one subscription reads the next change set; the others wait for it. */
   reading: Promise<void> | null = null;
-  readonly #clock: Clock;
-  readonly #gapMs: () => number;
-  readonly #waiting = new Set<() => void>();
-  #scheduled = false;
-  #lastRoundMs = Number.NEGATIVE_INFINITY;
+  readonly #feedClock: Clock;
+  readonly #roundGapMs: () => number;
+  readonly #roundWaiters = new Set<() => void>();
+  #isRoundScheduled = false;
+  #lastFeedRoundMs = Number.NEGATIVE_INFINITY;
 
   /** `gapMs` is how long rounds are apart at least. */
   constructor(clock: Clock, gapMs: () => number) {
-    this.#clock = clock;
-    this.#gapMs = gapMs;
+    this.#feedClock = clock;
+    this.#roundGapMs = gapMs;
   }
 
   /** Rows became visible. Changes made before the round begins are part of it. */
   notify(): void {
-    if (this.#scheduled) return;
-    const wait = this.#lastRoundMs + this.#gapMs() - this.#clock.monotonicMs();
-    if (wait <= 0) return this.#begin();
-    this.#scheduled = true;
-    void this.#clock.sleep(wait).then(() => {
-      this.#scheduled = false;
-      this.#begin();
+    if (this.#isRoundScheduled) return;
+    const untilRoundMs = this.#lastFeedRoundMs + this.#roundGapMs() - this.#feedClock.monotonicMs();
+    if (untilRoundMs <= 0) return this.#beginRound();
+    this.#isRoundScheduled = true;
+    void this.#feedClock.sleep(untilRoundMs).then(() => {
+      this.#isRoundScheduled = false;
+      this.#beginRound();
     });
   }
 
@@ -43,11 +43,11 @@ export class Feed {
     if (this.round > round || signal.aborted) return;
     await new Promise<void>((resolve) => {
       const wake = (): void => {
-        this.#waiting.delete(wake);
+        this.#roundWaiters.delete(wake);
         signal.removeEventListener('abort', wake);
         resolve();
       };
-      this.#waiting.add(wake);
+      this.#roundWaiters.add(wake);
       signal.addEventListener('abort', wake, { once: true });
     });
   }
@@ -60,14 +60,14 @@ export class Feed {
 
   /** Columns that some query of the feed reads. */
   columns(): Set<string> {
-    const all = new Set<string>();
-    for (const { columns } of this.subscriptions) for (const column of columns) all.add(column);
-    return all;
+    const subscribedColumns = new Set<string>();
+    for (const { columns } of this.subscriptions) for (const subscribedColumn of columns) subscribedColumns.add(subscribedColumn);
+    return subscribedColumns;
   }
 
-  #begin(): void {
+  #beginRound(): void {
     this.round++;
-    this.#lastRoundMs = this.#clock.monotonicMs();
-    for (const wake of this.#waiting) wake();
+    this.#lastFeedRoundMs = this.#feedClock.monotonicMs();
+    for (const wakeWaiter of this.#roundWaiters) wakeWaiter();
   }
 }

@@ -29,12 +29,12 @@ import type { Batch } from '../../operators/operator.ts';
 /** Per change set: how much one look at storage may take, and one client may be sent at once. */
 const changedVersionsMax = 2_048;
 const changedBytesMax = 4 * 1024 * 1024;
-const blockRows = 256;
+const changeBlockRows = 256;
 /** Per change set, where ends are looked for: closings that the caller does not see count too. */
 const endedVersionsMax = 100_000;
 
 /** `rowOp.delete` of `log/entries/entry.ts`, which is vocabulary for its types only. */
-const deleteOp = 2;
+const deleteOpCode = 2;
 
 export interface ChangedVersion {
   /** ns, unique. */
@@ -69,124 +69,147 @@ export interface ChangeRequest {
   readonly columns: Iterable<string>;
 }
 
-const ownColumns = ['_pk', 'system_from', 'system_to', 'valid_from', 'valid_to', opColumn] as const;
+const changeColumns = ['_pk', 'system_from', 'system_to', 'valid_from', 'valid_to', opColumn] as const;
 
 /** Stops between any two blocks where ends are looked for: that takes a look at all that stood. */
 export function* changesAfter(snapshot: GovernedSnapshot, request: ChangeRequest): Generator<undefined, ChangeSet, void> {
   const { type, from } = request;
-  const hidesKeys = snapshot.masksOf(type).has('_pk');
-  const hidesRows = snapshot.seenBy(type) === 'row';
-  const byEnds = hidesKeys || hidesRows;
-  const names = [...new Set([...ownColumns, ...request.columns])];
-  const types = columnTypes(snapshot, type);
-  const all: TimeBounds = { system: 'all', valid: 'all' };
+  const areKeysHidden = snapshot.masksOf(type).has('_pk');
+  const areRowsHidden = snapshot.seenBy(type) === 'row';
+  const isFoundByEnds = areKeysHidden || areRowsHidden;
+  const changeColumnNames = [...new Set([...changeColumns, ...request.columns])];
+  const changedTypes = changedColumnTypes(snapshot, type);
+  const allVersions: TimeBounds = { system: 'all', valid: 'all' };
 
-  const came = new Captured(names, types);
-  let complete = true;
-  const blocks = snapshot.rows.scan({ type, columns: names, time: all, after: from, blockRows });
-  for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
-    const room = changedVersionsMax - came.length;
-    came.append(step.value, Math.min(room, step.value.count));
-    complete = step.value.count < room && came.bytes < changedBytesMax;
-    if (!complete) break;
+  const newVersions = new CapturedVersions(changeColumnNames, changedTypes);
+  let isComplete = true;
+  const newBlocks = snapshot.rows.scan({
+    type,
+    columns: changeColumnNames,
+    time: allVersions,
+    after: from,
+    blockRows: changeBlockRows,
+  });
+  for (let blockStep = newBlocks.next(); blockStep.done !== true; blockStep = newBlocks.next()) {
+    const versionsLeft = changedVersionsMax - newVersions.length;
+    newVersions.append(blockStep.value, Math.min(versionsLeft, blockStep.value.count));
+    isComplete = blockStep.value.count < versionsLeft && newVersions.bytes < changedBytesMax;
+    if (!isComplete) break;
   }
-  blocks.return?.();
+  newBlocks.return?.();
 
-  const systemFrom = came.instants('system_from');
-  const end = complete ? snapshot.instant : systemFrom[came.length - 1]!;
-  const before = new Captured(names, types);
-  const closed = new Map<bigint, bigint[]>(Array.from({ length: came.length }, (_, i) => [systemFrom[i]!, []]));
-  if (came.length > 0 || hidesRows) {
-    const versionFilter = byEnds ? endingIn({ after: from, until: end }) : { keys: [...new Set(came.texts('_pk'))] };
-    const earlier = snapshot.rows.scan({ type, columns: names, time: { system: from, valid: 'all' }, ...versionFilter });
-    const isEnd = (instant: bigint): boolean => (hidesRows ? from < instant && instant <= end : closed.has(instant));
-    for (let step = earlier.next(); step.done !== true; step = earlier.next()) {
-      const ended = byEnds ? endedAmong(step.value, names.indexOf('system_to'), isEnd) : step.value;
-      if (ended !== null) before.append(ended, ended.count);
-      if (before.length > endedVersionsMax) {
-        earlier.return?.();
+  const systemFrom = newVersions.instants('system_from');
+  const changesEnd = isComplete ? snapshot.instant : systemFrom[newVersions.length - 1]!;
+  const endedVersions = new CapturedVersions(changeColumnNames, changedTypes);
+  const closedByInstant = new Map<bigint, bigint[]>(Array.from({ length: newVersions.length }, (_, i) => [systemFrom[i]!, []]));
+  if (newVersions.length > 0 || areRowsHidden) {
+    const versionFilter = isFoundByEnds
+      ? endingZones({ after: from, until: changesEnd })
+      : { keys: [...new Set(newVersions.texts('_pk'))] };
+    const earlierBlocks = snapshot.rows.scan({
+      type,
+      columns: changeColumnNames,
+      time: { system: from, valid: 'all' },
+      ...versionFilter,
+    });
+    const isEndInRange = (instant: bigint): boolean =>
+      areRowsHidden ? from < instant && instant <= changesEnd : closedByInstant.has(instant);
+    for (let step = earlierBlocks.next(); step.done !== true; step = earlierBlocks.next()) {
+      const endedRows = isFoundByEnds
+        ? endedRowsOf(step.value, changeColumnNames.indexOf('system_to'), isEndInRange)
+        : step.value;
+      if (endedRows !== null) endedVersions.append(endedRows, endedRows.count);
+      if (endedVersions.length > endedVersionsMax) {
+        earlierBlocks.return?.();
         throw new ServiceError('REL_SCAN_CAP', `more than ${endedVersionsMax} versions ended: begin again without an id`);
       }
-      if (byEnds) yield;
+      if (isFoundByEnds) yield;
     }
   }
-  for (const captured of [before, came]) {
-    const starts = captured.instants('system_from');
-    const ends = captured.instants('system_to');
+  for (const captured of [endedVersions, newVersions]) {
+    const systemFroms = captured.instants('system_from');
+    const systemTos = captured.instants('system_to');
     for (let row = 0; row < captured.length; row++) {
-      const ended = ends[row]!;
-      const closing = closed.get(ended);
-      if (closing) closing.push(starts[row]!);
-      else if (hidesRows && ended <= end) closed.set(ended, [starts[row]!]);
+      const endedRows = systemTos[row]!;
+      const closingVersions = closedByInstant.get(endedRows);
+      if (closingVersions) closingVersions.push(systemFroms[row]!);
+      else if (areRowsHidden && endedRows <= changesEnd) closedByInstant.set(endedRows, [systemFroms[row]!]);
     }
   }
-  const ops = came.codes(opColumn);
-  const deletes = new Set(systemFrom.filter((_, row) => ops[row] === deleteOp));
+  const opCodes = newVersions.codes(opColumn);
+  const deletedInstants = new Set(systemFrom.filter((_, row) => opCodes[row] === deleteOpCode));
   return {
     from,
-    end,
-    complete,
+    end: changesEnd,
+    complete: isComplete,
     grantKey: snapshot.grantKey,
     ontologyVersion: snapshot.catalog.ontologyVersion,
-    columns: new Set(names),
-    versions: [...closed]
-      .map(([instant, versions]) => ({ systemFrom: instant, isDelete: deletes.has(instant), closed: versions }))
+    columns: new Set(changeColumnNames),
+    versions: [...closedByInstant]
+      .map(([instant, versions]) => ({ systemFrom: instant, isDelete: deletedInstants.has(instant), closed: versions }))
       .sort((a, b) => (a.systemFrom < b.systemFrom ? -1 : 1)),
-    removals: removalsOf(snapshot, type, from, end),
-    newCells: (column) => came.cells(column),
-    snapshot: { ...snapshot, instant: end, rows: new CapturedRows(type, [before, came]) },
+    removals: visibleRemovals(snapshot, type, from, changesEnd),
+    newCells: (column) => newVersions.cells(column),
+    snapshot: { ...snapshot, instant: changesEnd, rows: new CapturedRows(type, [endedVersions, newVersions]) },
   };
 }
 
-function endingIn({ after, until }: { readonly after: bigint; readonly until: bigint }): Pick<ScanRequest, 'zones'> {
+function endingZones({
+  after: endedAfter,
+  until: endedUntil,
+}: {
+  readonly after: bigint;
+  readonly until: bigint;
+}): Pick<ScanRequest, 'zones'> {
   return {
     zones: [
-      { column: 'system_to', op: '>', value: after },
-      { column: 'system_to', op: '<=', value: until },
+      { column: 'system_to', op: '>', value: endedAfter },
+      { column: 'system_to', op: '<=', value: endedUntil },
     ],
   };
 }
 
 /** Rows of a block that ended at such an instant; null where none did. */
-function endedAmong(block: RowBlock, systemTo: number, isEnd: (instant: bigint) => boolean): Batch | null {
-  const { columns, selection, first, count } = block;
-  const vector = columns[systemTo]!;
-  if (vector.kind !== 'i64') return null;
+function endedRowsOf(earlierBlock: RowBlock, systemTo: number, isEnd: (instant: bigint) => boolean): Batch | null {
+  const { columns, selection, first, count } = earlierBlock;
+  const systemToVector = columns[systemTo]!;
+  if (systemToVector.kind !== 'i64') return null;
   const keptRows = new Int32Array(count);
-  let length = 0;
+  let endedCount = 0;
   for (let i = 0; i < count; i++) {
     const row = selection === null ? first + i : selection[i]!;
-    if (isEnd(vector.values[row]!)) keptRows[length++] = row;
+    if (isEnd(systemToVector.values[row]!)) keptRows[endedCount++] = row;
   }
-  return length === 0 ? null : { columns, selection: keptRows.subarray(0, length), first: 0, count: length };
+  return endedCount === 0 ? null : { columns, selection: keptRows.subarray(0, endedCount), first: 0, count: endedCount };
 }
 
 /** A key that was removed from the branch before may stand on this one: then nothing that is believed here has ended. */
-function removalsOf(snapshot: GovernedSnapshot, type: string, from: bigint, end: bigint): readonly Removal[] {
-  const removals = snapshot.removals.removedAfter(type, from).filter(({ instant }) => instant <= end);
-  return removals.map((removal) => {
-    if (!removal.inherited) return removal;
-    const standing = new Set<string>();
-    const time: TimeBounds = { system: removal.instant, valid: 'all' };
-    const blocks = snapshot.rows.scan({ type, columns: ['_pk'], time, keys: removal.keys });
-    for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
-      const { columns, selection, first, count } = step.value;
+function visibleRemovals(snapshot: GovernedSnapshot, type: string, from: bigint, removalsEnd: bigint): readonly Removal[] {
+  const removedAfterFrom = snapshot.removals.removedAfter(type, from).filter(({ instant }) => instant <= removalsEnd);
+  return removedAfterFrom.map((rowRemoval) => {
+    if (!rowRemoval.inherited) return rowRemoval;
+    const standingKeys = new Set<string>();
+    const removalTime: TimeBounds = { system: rowRemoval.instant, valid: 'all' };
+    const keyBlocks = snapshot.rows.scan({ type, columns: ['_pk'], time: removalTime, keys: rowRemoval.keys });
+    for (let keyStep = keyBlocks.next(); keyStep.done !== true; keyStep = keyBlocks.next()) {
+      const { columns, selection, first, count } = keyStep.value;
       for (let i = 0; i < count; i++) {
-        standing.add(String(cellAt(columns[0]!, 'string', selection === null ? first + i : selection[i]!)));
+        standingKeys.add(String(cellAt(columns[0]!, 'string', selection === null ? first + i : selection[i]!)));
       }
     }
-    return { ...removal, keys: removal.keys.filter((key) => !standing.has(key)) };
+    return { ...rowRemoval, keys: rowRemoval.keys.filter((key) => !standingKeys.has(key)) };
   });
 }
 
-function columnTypes(snapshot: GovernedSnapshot, type: string): ReadonlyMap<string, ColumnType> {
-  const properties = snapshot.catalog.type(type)?.properties ?? {};
-  const types = new Map(Object.entries(properties).map(([name, property]) => [name, property.type]));
-  for (const name of snapshot.masksOf(type).keys()) types.set(shownColumn(name), types.get(name) ?? ownTypes[name] ?? 'string');
-  return types;
+function changedColumnTypes(snapshot: GovernedSnapshot, type: string): ReadonlyMap<string, ColumnType> {
+  const typeProperties = snapshot.catalog.type(type)?.properties ?? {};
+  const changedTypes = new Map(Object.entries(typeProperties).map(([name, property]) => [name, property.type]));
+  for (const name of snapshot.masksOf(type).keys())
+    changedTypes.set(shownColumn(name), changedTypes.get(name) ?? ownColumnTypes[name] ?? 'string');
+  return changedTypes;
 }
 
-const ownTypes: Readonly<Record<string, ColumnType>> = {
+const ownColumnTypes: Readonly<Record<string, ColumnType>> = {
   _pk: 'string',
   id: 'string',
   tenant_id: 'string',
@@ -199,91 +222,102 @@ const ownTypes: Readonly<Record<string, ColumnType>> = {
 };
 
 /** Rows copied out of storage, column by column. */
-class Captured {
-  readonly #names: readonly string[];
-  readonly #types: readonly ColumnType[];
-  readonly #sink: RowSink;
-  #vectors: readonly Vector[] | null = null;
+class CapturedVersions {
+  readonly #capturedNames: readonly string[];
+  readonly #capturedTypes: readonly ColumnType[];
+  readonly #capturedSink: RowSink;
+  #capturedVectors: readonly Vector[] | null = null;
 
-  constructor(names: readonly string[], types: ReadonlyMap<string, ColumnType>) {
-    this.#names = names;
-    this.#types = names.map((name) => types.get(name) ?? ownTypes[name] ?? 'string');
-    this.#sink = new RowSink(this.#types);
+  constructor(capturedNames: readonly string[], capturedTypes: ReadonlyMap<string, ColumnType>) {
+    this.#capturedNames = capturedNames;
+    this.#capturedTypes = capturedNames.map((name) => capturedTypes.get(name) ?? ownColumnTypes[name] ?? 'string');
+    this.#capturedSink = new RowSink(this.#capturedTypes);
   }
 
   get length(): number {
-    return this.#sink.length;
+    return this.#capturedSink.length;
   }
 
   get bytes(): number {
-    return this.#sink.bytes;
+    return this.#capturedSink.bytes;
   }
 
-  append(block: Batch, count: number): void {
-    this.#vectors = null;
-    this.#sink.append({ ...block, count });
+  append(capturedBlock: Batch, count: number): void {
+    this.#capturedVectors = null;
+    this.#capturedSink.append({ ...capturedBlock, count });
   }
 
   vector(name: string): Vector {
-    if (name === 'system_to') return openEnded(this.length);
-    return this.#column(name);
+    if (name === 'system_to') return foreverColumn(this.length);
+    return this.#capturedColumn(name);
   }
 
   instants(name: string): BigInt64Array {
-    const vector = this.#column(name);
-    if (vector.kind === 'null') return new BigInt64Array(this.length);
-    assert(vector.kind === 'i64' && vector.nulls === null, 'system times are i64 without nulls');
-    return vector.values;
+    const instantVector = this.#capturedColumn(name);
+    if (instantVector.kind === 'null') return new BigInt64Array(this.length);
+    assert(instantVector.kind === 'i64' && instantVector.nulls === null, 'system times are i64 without nulls');
+    return instantVector.values;
   }
 
   codes(name: string): Int32Array {
-    const vector = this.#column(name);
-    if (vector.kind === 'null') return new Int32Array(this.length);
-    assert(vector.kind === 'i32', 'codes are i32');
-    return vector.values;
+    const codeVector = this.#capturedColumn(name);
+    if (codeVector.kind === 'null') return new Int32Array(this.length);
+    assert(codeVector.kind === 'i32', 'codes are i32');
+    return codeVector.values;
   }
 
   texts(name: string): string[] {
-    const vector = this.#column(name);
-    return Array.from({ length: this.length }, (_, row) => String(cellAt(vector, 'string', row)));
+    const textVector = this.#capturedColumn(name);
+    return Array.from({ length: this.length }, (_, row) => String(cellAt(textVector, 'string', row)));
   }
 
   cells(name: string): readonly Cell[] {
-    const vector = this.vector(name);
-    const type = this.#types[this.#names.indexOf(name)]!;
-    return Array.from({ length: this.length }, (_, row) => cellAt(vector, type, row));
+    const cellVector = this.vector(name);
+    const capturedType = this.#capturedTypes[this.#capturedNames.indexOf(name)]!;
+    return Array.from({ length: this.length }, (_, row) => cellAt(cellVector, capturedType, row));
   }
 
-  #column(name: string): Vector {
-    this.#vectors ??= this.#sink.vectors();
-    const at = this.#names.indexOf(name);
-    assert(at >= 0, `the column ${name} was copied`);
-    return this.#vectors[at]!;
+  #capturedColumn(name: string): Vector {
+    this.#capturedVectors ??= this.#capturedSink.vectors();
+    const capturedOrdinal = this.#capturedNames.indexOf(name);
+    assert(capturedOrdinal >= 0, `the column ${name} was copied`);
+    return this.#capturedVectors[capturedOrdinal]!;
   }
 }
 
 /** Serves copied rows as storage would: earlier ones first, so in order of system_from. DELETEs match nothing. */
 class CapturedRows implements RowReader {
-  readonly #type: string;
-  readonly #parts: readonly Captured[];
+  readonly #capturedType: string;
+  readonly #capturedVersions: readonly CapturedVersions[];
 
-  constructor(type: string, parts: readonly Captured[]) {
-    this.#type = type;
-    this.#parts = parts;
+  constructor(type: string, capturedVersions: readonly CapturedVersions[]) {
+    this.#capturedType = type;
+    this.#capturedVersions = capturedVersions;
   }
 
-  *scan(request: ScanRequest): Generator<RowBlock, void> {
-    assert(request.type === this.#type, 'a standing query reads one type');
-    for (const part of this.#parts) {
-      const selection = rowsOf(part, request);
-      if (selection.length === 0) continue;
-      const columns = request.columns.map((name) => part.vector(name));
-      yield { columns, selection, first: 0, count: selection.length, scanned: selection.length, path: -1 };
+  *scan(capturedScan: ScanRequest): Generator<RowBlock, void> {
+    assert(capturedScan.type === this.#capturedType, 'a standing query reads one type');
+    for (const capturedVersions of this.#capturedVersions) {
+      const believedSelection = believedRowsOf(capturedVersions, capturedScan);
+      if (believedSelection.length === 0) continue;
+      const capturedColumns = capturedScan.columns.map((name) => capturedVersions.vector(name));
+      yield {
+        columns: capturedColumns,
+        selection: believedSelection,
+        first: 0,
+        count: believedSelection.length,
+        scanned: believedSelection.length,
+        path: -1,
+      };
     }
   }
 
   estimate(): ScanEstimate {
-    return { access: 'all versions', rows: this.#parts.reduce((rows, part) => rows + part.length, 0), segments: 1 };
+    return {
+      access: 'all versions',
+      rows: this.#capturedVersions.reduce((rows, capturedVersions) => rows + capturedVersions.length, 0),
+      segments: 1,
+    };
   }
 
   pathCodes(): PathCodes {
@@ -295,27 +329,31 @@ class CapturedRows implements RowReader {
   }
 }
 
-function rowsOf(part: Captured, request: ScanRequest): Int32Array {
-  const ops = part.codes(opColumn);
-  const { valid } = request.time;
-  const bounds = valid === 'all' ? null : { at: valid, from: part.instants('valid_from'), to: part.instants('valid_to') };
-  const keys = request.keys === undefined ? null : { wanted: new Set(request.keys), of: part.texts('_pk') };
-  const rows: number[] = [];
-  for (let row = 0; row < part.length; row++) {
-    if (ops[row] === deleteOp) continue;
-    if (bounds !== null && !(bounds.from[row]! <= bounds.at && bounds.at < bounds.to[row]!)) continue;
-    if (keys !== null && !keys.wanted.has(keys.of[row]!)) continue;
-    rows.push(row);
+function believedRowsOf(capturedVersions: CapturedVersions, capturedScan: ScanRequest): Int32Array {
+  const opCodes = capturedVersions.codes(opColumn);
+  const { valid } = capturedScan.time;
+  const validBounds =
+    valid === 'all'
+      ? null
+      : { at: valid, from: capturedVersions.instants('valid_from'), to: capturedVersions.instants('valid_to') };
+  const keyFilter =
+    capturedScan.keys === undefined ? null : { wanted: new Set(capturedScan.keys), of: capturedVersions.texts('_pk') };
+  const believedRowIds: number[] = [];
+  for (let row = 0; row < capturedVersions.length; row++) {
+    if (opCodes[row] === deleteOpCode) continue;
+    if (validBounds !== null && !(validBounds.from[row]! <= validBounds.at && validBounds.at < validBounds.to[row]!)) continue;
+    if (keyFilter !== null && !keyFilter.wanted.has(keyFilter.of[row]!)) continue;
+    believedRowIds.push(row);
   }
-  return Int32Array.from(rows);
+  return Int32Array.from(believedRowIds);
 }
 
 /**
  * The rows from which a standing query starts: the current ones at its instant, without DELETEs, consistent with its later
  * events.
  */
-export function believedRows(storage: RowReader, instant: bigint): RowReader {
-  const asOfInstant = (request: ScanRequest): ScanRequest => ({
+export function believedRows(storedRows: RowReader, instant: bigint): RowReader {
+  const asOfBelief = (request: ScanRequest): ScanRequest => ({
     ...request,
     columns: [...request.columns, opColumn],
     time: { system: instant, valid: request.time.valid },
@@ -324,49 +362,51 @@ export function believedRows(storage: RowReader, instant: bigint): RowReader {
   });
   return {
     *scan(request) {
-      const blocks = storage.scan(asOfInstant(request));
+      const blocks = storedRows.scan(asOfBelief(request));
       try {
         for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
           const { count, columns } = step.value;
           // An empty block gives others a turn, and its columns have no types.
           if (count === 0) yield { ...step.value, columns: columns.slice(0, -1) };
-          const liveRows = count === 0 ? null : withoutDeletes(step.value);
-          if (liveRows !== null) yield { ...liveRows, columns: cellsOfThen(liveRows, request.columns) };
+          const liveRows = count === 0 ? null : blockWithoutDeletes(step.value);
+          if (liveRows !== null) yield { ...liveRows, columns: openEndedCells(liveRows, request.columns) };
         }
       } finally {
         blocks.return?.();
       }
     },
-    estimate: (request) => storage.estimate(asOfInstant(request)),
-    pathCodes: () => storage.pathCodes(),
+    estimate: (request) => storedRows.estimate(asOfBelief(request)),
+    pathCodes: () => storedRows.pathCodes(),
     provenanceOf: () => undefined,
   };
 }
 
-function withoutDeletes(block: RowBlock): RowBlock | null {
-  const { columns, selection, first, count } = block;
-  const ops = columns[columns.length - 1]!;
-  assert(ops.kind === 'i32', 'the op column is i32');
+function blockWithoutDeletes(versionBlock: RowBlock): RowBlock | null {
+  const { columns, selection, first, count } = versionBlock;
+  const opVector = columns[columns.length - 1]!;
+  assert(opVector.kind === 'i32', 'the op column is i32');
   const keptRows = new Int32Array(count);
-  let length = 0;
+  let undeletedCount = 0;
   for (let i = 0; i < count; i++) {
     const row = selection === null ? first + i : selection[i]!;
-    if (ops.values[row] !== deleteOp) keptRows[length++] = row;
+    if (opVector.values[row] !== deleteOpCode) keptRows[undeletedCount++] = row;
   }
-  if (length === 0) return null;
-  return length === count ? block : { ...block, selection: keptRows.subarray(0, length), first: 0, count: length };
+  if (undeletedCount === 0) return null;
+  return undeletedCount === count
+    ? versionBlock
+    : { ...versionBlock, selection: keptRows.subarray(0, undeletedCount), first: 0, count: undeletedCount };
 }
 
-function cellsOfThen(block: RowBlock, names: readonly string[]): readonly Vector[] {
+function openEndedCells(block: RowBlock, names: readonly string[]): readonly Vector[] {
   const { selection, first, count } = block;
   return names.map((name, i) => {
     if (name !== 'system_to') return block.columns[i]!;
-    let length = selection === null ? first + count : 0;
-    if (selection !== null) for (let k = 0; k < count; k++) length = Math.max(length, selection[k]! + 1);
-    return openEnded(length);
+    let openEndedLength = selection === null ? first + count : 0;
+    if (selection !== null) for (let k = 0; k < count; k++) openEndedLength = Math.max(openEndedLength, selection[k]! + 1);
+    return foreverColumn(openEndedLength);
   });
 }
 
-function openEnded(length: number): Vector {
+function foreverColumn(length: number): Vector {
   return { kind: 'i64', values: new BigInt64Array(length).fill(FOREVER), nulls: null };
 }

@@ -11,8 +11,8 @@ import type { WatchEvent } from './watch-events.ts';
 export type Cursors = ReadonlyMap<string, bigint>;
 
 /** Digits that distinguish the subscriptions of one caller. */
-const tagLength = 12;
-const tagOf = (subscription: string): string => subscription.slice(-tagLength);
+const cursorTagLength = 12;
+const cursorTagOf = (subscription: string): string => subscription.slice(-cursorTagLength);
 
 /** `<end of the subscription's id>-<instant, base 36>`, joined by dots. Throws REL_INVALID for another text. */
 export function readCursors(id: string): Cursors {
@@ -28,73 +28,77 @@ export function readCursors(id: string): Cursors {
 }
 
 export function cursorFor(cursors: Cursors, subscription: string): bigint | null {
-  return cursors.get(tagOf(subscription)) ?? null;
+  return cursors.get(cursorTagOf(subscription)) ?? null;
 }
 
 export class MergedStream {
-  readonly #client: WatchClient;
-  readonly #over = new AbortController();
+  readonly #mergedClient: WatchClient;
+  readonly #streamOver = new AbortController();
   readonly #cursors = new Map<string, bigint>();
   /** A controller for each followed subscription. */
-  readonly #parts = new Map<string, AbortController>();
+  readonly #streamParts = new Map<string, AbortController>();
   #lastWrite: Promise<boolean> = Promise.resolve(true);
 
-  constructor(client: WatchClient) {
-    this.#client = client;
-    const leave = (): void => this.#letGo();
-    if (client.gone.aborted) leave();
-    else client.gone.addEventListener('abort', leave, { once: true });
+  constructor(mergedClient: WatchClient) {
+    this.#mergedClient = mergedClient;
+    const leaveMerged = (): void => this.#leaveStreams();
+    if (mergedClient.gone.aborted) leaveMerged();
+    else mergedClient.gone.addEventListener('abort', leaveMerged, { once: true });
   }
 
   /** Aborts when the client has gone, or a subscription has ended the stream. */
   get over(): AbortSignal {
-    return this.#over.signal;
+    return this.#streamOver.signal;
   }
 
   /** Sets the cursor that a subscription had on an earlier stream. */
   knows(subscription: string, toldBefore: bigint | null): void {
-    if (toldBefore !== null) this.#cursors.set(tagOf(subscription), toldBefore);
+    if (toldBefore !== null) this.#cursors.set(cursorTagOf(subscription), toldBefore);
   }
 
   /** The end of the stream as one subscription has it. Its failure ends the stream, and leaves the others to a next one. */
   part(subscription: string): WatchClient {
     const ending = new AbortController();
     if (this.over.aborted) ending.abort();
-    this.#parts.set(subscription, ending);
+    this.#streamParts.set(subscription, ending);
     return {
-      renew: () => this.#client.renew(),
+      renew: () => this.#mergedClient.renew(),
       gone: ending.signal,
       write: (events) => {
-        this.#lastWrite = this.#lastWrite.then(() => this.#client.write(this.#withCursors(subscription, events)));
+        this.#lastWrite = this.#lastWrite.then(() => this.#mergedClient.write(this.#withMergedCursors(subscription, events)));
         return this.#lastWrite;
       },
       end: (last) => {
-        this.#parts.delete(subscription);
+        this.#streamParts.delete(subscription);
         this.end(last);
       },
     };
   }
 
-  end(last: WatchEvent | null): void {
-    this.#client.end(last);
-    this.#letGo();
+  end(lastEvent: WatchEvent | null): void {
+    this.#mergedClient.end(lastEvent);
+    this.#leaveStreams();
   }
 
-  #letGo(): void {
-    this.#over.abort();
-    for (const part of this.#parts.values()) part.abort();
+  #leaveStreams(): void {
+    this.#streamOver.abort();
+    for (const streamPart of this.#streamParts.values()) streamPart.abort();
   }
 
-  #withCursors(subscription: string, events: readonly WatchEvent[]): readonly WatchEvent[] {
-    const tag = tagOf(subscription);
-    const others = [...this.#cursors]
-      .filter(([other]) => other !== tag)
-      .map(([other, instant]) => `${other}-${instant.toString(36)}`);
-    return events.map((each) => {
-      if (each.id === null) return each;
-      const instant = BigInt(each.id);
-      this.#cursors.set(tag, instant);
-      return { event: each.event, id: [...others, `${tag}-${instant.toString(36)}`].join('.'), data: each.data };
+  #withMergedCursors(subscription: string, events: readonly WatchEvent[]): readonly WatchEvent[] {
+    const cursorTag = cursorTagOf(subscription);
+    const otherCursors = [...this.#cursors]
+      .filter(([otherTag]) => otherTag !== cursorTag)
+      .map(([otherTag, eventInstant]) => `${otherTag}-${eventInstant.toString(36)}`);
+    return events.map((watchEvent) => {
+      if (watchEvent.id === null) return watchEvent;
+      const eventInstant = BigInt(watchEvent.id);
+      this.#cursors.set(cursorTag, eventInstant);
+      return {
+        event: watchEvent.event,
+        id: [...otherCursors, `${cursorTag}-${eventInstant.toString(36)}`].join('.'),
+        data: watchEvent.data,
+      };
     });
   }
 }

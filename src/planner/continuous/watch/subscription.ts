@@ -9,7 +9,7 @@ import { snapshotInvocation } from './snapshot-invocation.ts';
 import type { WatchEvent } from './watch-events.ts';
 import type { WatchStatement } from './watch-statement.ts';
 
-const rowsAtOnce = 256;
+const matchingRowsAtOnce = 256;
 
 /** The end of a stream that the door holds. */
 export interface WatchClient {
@@ -48,7 +48,7 @@ export class Subscription {
   /** While waiting: when it ends unless a client follows it. */
   expiresAtMs: number;
 
-  constructor(about: {
+  constructor(subscriptionFields: {
     readonly id: string;
     readonly caller: Caller;
     readonly purpose: string;
@@ -56,37 +56,40 @@ export class Subscription {
     readonly snapshot: GovernedSnapshot;
     readonly expiresAtMs: number;
   }) {
-    this.id = about.id;
-    this.caller = about.caller;
-    this.purpose = about.purpose;
-    this.stated = { breakGlass: about.snapshot.breakGlass, accessScopeRef: about.snapshot.accessScopeRef };
-    this.statement = about.statement;
-    this.basis = about.snapshot.instant;
-    this.grantKey = about.snapshot.grantKey;
-    this.expiresAtMs = about.expiresAtMs;
+    this.id = subscriptionFields.id;
+    this.caller = subscriptionFields.caller;
+    this.purpose = subscriptionFields.purpose;
+    this.stated = {
+      breakGlass: subscriptionFields.snapshot.breakGlass,
+      accessScopeRef: subscriptionFields.snapshot.accessScopeRef,
+    };
+    this.statement = subscriptionFields.statement;
+    this.basis = subscriptionFields.snapshot.instant;
+    this.grantKey = subscriptionFields.snapshot.grantKey;
+    this.expiresAtMs = subscriptionFields.expiresAtMs;
   }
 
   /** Runs the query over no rows: reports its errors, and learns the columns that it reads. */
   async learn(planner: PlannerContract, snapshot: GovernedSnapshot): Promise<void> {
-    const columns = new Set<string>();
+    const learnedColumns = new Set<string>();
     const { rows } = snapshot;
-    const nothing: RowReader = {
+    const learningRows: RowReader = {
       // oxlint-disable-next-line require-yield
       *scan(request) {
-        for (const column of request.columns) columns.add(column);
+        for (const column of request.columns) learnedColumns.add(column);
       },
       estimate: (request) => rows.estimate(request),
       pathCodes: () => rows.pathCodes(),
       provenanceOf: () => undefined,
     };
-    const over = snapshotInvocation(this.caller, { ...snapshot, rows: nothing });
+    const learningInvocation = snapshotInvocation(this.caller, { ...snapshot, rows: learningRows });
     // Runs the query as the client wrote it first, so that errors carry the locations of its own text.
-    await planner.query(over, { sql: this.statement.asked });
-    await planner.query(over, { sql: this.statement.sql });
+    await planner.query(learningInvocation, { sql: this.statement.asked });
+    await planner.query(learningInvocation, { sql: this.statement.sql });
     // Refuses a subscription with the error that reading these columns would meet.
-    const named = [...columns].filter((column) => !column.startsWith('#'));
-    rows.estimate({ type: this.statement.type, columns: named, time: { system: snapshot.instant, valid: 'all' } });
-    this.columns = columns;
+    const storedColumns = [...learnedColumns].filter((readColumn) => !readColumn.startsWith('#'));
+    rows.estimate({ type: this.statement.type, columns: storedColumns, time: { system: snapshot.instant, valid: 'all' } });
+    this.columns = learnedColumns;
     this.ontologyVersion = snapshot.catalog.ontologyVersion;
     this.learntUnder = snapshot.grantKey;
     this.shows = (path) => snapshot.mayShow(this.statement.type, path);
@@ -99,29 +102,33 @@ export class Subscription {
 
   /** Such rows as JSON text, in the order of the answer and a few at once: writing them takes its time. */
   *texts({ columns, batches }: Answer): Generator<readonly (readonly [bigint, string])[], void> {
-    const visible = this.#visible(columns);
-    for (const batch of batches) {
-      for (let from = 0; from < batch.count; from += rowsAtOnce) {
-        const count = Math.min(rowsAtOnce, batch.count - from);
-        const selection = batch.selection === null ? null : batch.selection.subarray(from, from + count);
-        const first = selection === null ? batch.first + from : 0;
-        const [times, ...rest] = batch.columns;
-        assert(times?.kind === 'i64', 'system_from is the first column of a standing query');
-        const text = writeNdjson({ columns: visible, batches: [{ columns: rest, selection, first, count }] }).toString('utf8');
-        const lines = text.split('\n');
+    const visibleColumns = this.#visibleColumns(columns);
+    for (const matchingBatch of batches) {
+      for (let firstMatch = 0; firstMatch < matchingBatch.count; firstMatch += matchingRowsAtOnce) {
+        const matchCount = Math.min(matchingRowsAtOnce, matchingBatch.count - firstMatch);
+        const matchSelection =
+          matchingBatch.selection === null ? null : matchingBatch.selection.subarray(firstMatch, firstMatch + matchCount);
+        const first = matchSelection === null ? matchingBatch.first + firstMatch : 0;
+        const [systemFroms, ...rowColumns] = matchingBatch.columns;
+        assert(systemFroms?.kind === 'i64', 'system_from is the first column of a standing query');
+        const ndjsonText = writeNdjson({
+          columns: visibleColumns,
+          batches: [{ columns: rowColumns, selection: matchSelection, first, count: matchCount }],
+        }).toString('utf8');
+        const ndjsonLines = ndjsonText.split('\n');
         yield Array.from(
-          { length: count },
-          (_, i) => [times.values[selection === null ? first + i : selection[i]!]!, lines[i]!] as const,
+          { length: matchCount },
+          (_, i) => [systemFroms.values[matchSelection === null ? first + i : matchSelection[i]!]!, ndjsonLines[i]!] as const,
         );
       }
     }
   }
 
-  #shown: { readonly of: readonly OutputColumn[]; readonly columns: readonly OutputColumn[] } | null = null;
+  #shownColumns: { readonly of: readonly OutputColumn[]; readonly columns: readonly OutputColumn[] } | null = null;
 
   /** One array per plan: writers cache by it. */
-  #visible(columns: readonly OutputColumn[]): readonly OutputColumn[] {
-    if (this.#shown?.of !== columns) this.#shown = { of: columns, columns: columns.slice(1) };
-    return this.#shown.columns;
+  #visibleColumns(columns: readonly OutputColumn[]): readonly OutputColumn[] {
+    if (this.#shownColumns?.of !== columns) this.#shownColumns = { of: columns, columns: columns.slice(1) };
+    return this.#shownColumns.columns;
   }
 }

@@ -29,69 +29,78 @@ export function eventsOf(
   after: bigint,
   rows: ReadonlyMap<bigint, string>,
 ): readonly WatchEvent[] {
-  const writer = new EventWriter(subscription);
-  const removals = changes.removals.filter(({ instant }) => instant > after);
-  let removal = 0;
-  const removedBefore = (instant: bigint | null): void => {
-    for (; removal < removals.length && (instant === null || removals[removal]!.instant < instant); removal++) {
-      const { instant: system, keys, path, unnamed } = removals[removal]!;
-      const where = `"namespace_path":${JSON.stringify(path)}`;
-      if (unnamed) writer.add('delete', system, 'null', `{${where}}`, ',"removed":true,"unnamed":true');
-      for (const key of keys) writer.add('delete', system, 'null', `{"_pk":${JSON.stringify(key)},${where}}`, ',"removed":true');
-      writer.identify(system);
+  const eventWriter = new WatchEventWriter(subscription);
+  const newRemovals = changes.removals.filter(({ instant }) => instant > after);
+  let removalOrdinal = 0;
+  const writeRemovalsBefore = (instant: bigint | null): void => {
+    for (
+      ;
+      removalOrdinal < newRemovals.length && (instant === null || newRemovals[removalOrdinal]!.instant < instant);
+      removalOrdinal++
+    ) {
+      const { instant: system, keys, path, unnamed } = newRemovals[removalOrdinal]!;
+      const removedPath = `"namespace_path":${JSON.stringify(path)}`;
+      if (unnamed) eventWriter.add('delete', system, 'null', `{${removedPath}}`, ',"removed":true,"unnamed":true');
+      for (const removedKey of keys)
+        eventWriter.add('delete', system, 'null', `{"_pk":${JSON.stringify(removedKey)},${removedPath}}`, ',"removed":true');
+      eventWriter.identify(system);
     }
   };
-  for (const { systemFrom, isDelete, closed } of changes.versions) {
+  for (const { systemFrom, isDelete, closed: closedInstants } of changes.versions) {
     if (systemFrom <= after) continue;
-    removedBefore(systemFrom);
-    const row = rows.get(systemFrom);
-    const left = closed.map((instant) => rows.get(instant)).filter((before) => before !== undefined);
-    const replaced = row === undefined ? undefined : left.shift();
-    for (const before of left) writer.add(isDelete ? 'delete' : 'leave', systemFrom, 'null', before);
-    if (row !== undefined) writer.add(replaced === undefined ? 'insert' : 'update', systemFrom, row, replaced);
-    writer.identify(systemFrom);
+    writeRemovalsBefore(systemFrom);
+    const newRow = rows.get(systemFrom);
+    const leftRows = closedInstants.map((instant) => rows.get(instant)).filter((leftRow) => leftRow !== undefined);
+    const replacedRow = newRow === undefined ? undefined : leftRows.shift();
+    for (const before of leftRows) eventWriter.add(isDelete ? 'delete' : 'leave', systemFrom, 'null', before);
+    if (newRow !== undefined) eventWriter.add(replacedRow === undefined ? 'insert' : 'update', systemFrom, newRow, replacedRow);
+    eventWriter.identify(systemFrom);
   }
-  removedBefore(null);
-  return writer.events;
+  writeRemovalsBefore(null);
+  return eventWriter.events;
 }
 
 /** Rows that matched when the subscription began. They carry no id: a stream cut off among them is begun again. */
-export function initialEvents(subscription: string, rows: Iterable<readonly [bigint, string]>): readonly WatchEvent[] {
-  const writer = new EventWriter(subscription);
-  for (const [systemFrom, row] of rows) writer.add('insert', systemFrom, row, undefined);
-  return writer.events;
+export function initialEvents(subscription: string, initialRows: Iterable<readonly [bigint, string]>): readonly WatchEvent[] {
+  const eventWriter = new WatchEventWriter(subscription);
+  for (const [systemFrom, initialRow] of initialRows) eventWriter.add('insert', systemFrom, initialRow, undefined);
+  return eventWriter.events;
 }
 
 /** All changes up to this instant were sent: a stream can be resumed after it. */
 export function heartbeat(subscription: string, instant: bigint): WatchEvent {
-  const data = `{"subscription":${JSON.stringify(subscription)},"system_from":${instant}}`;
-  return { event: 'heartbeat', id: String(instant), data };
+  const heartbeatData = `{"subscription":${JSON.stringify(subscription)},"system_from":${instant}}`;
+  return { event: 'heartbeat', id: String(instant), data: heartbeatData };
 }
 
-/** Why a stream ends. `data` is one line of JSON. */
-export const errorEvent = (data: string): WatchEvent => ({ event: 'error', id: null, data });
+/** Why a stream ends. `problemData` is one line of JSON. */
+export const errorEvent = (problemData: string): WatchEvent => ({ event: 'error', id: null, data: problemData });
 
-class EventWriter {
+class WatchEventWriter {
   readonly events: WatchEvent[] = [];
-  readonly #prefix: string;
-  #identified = 0;
+  readonly #subscriptionPrefix: string;
+  #identifiedCount = 0;
 
   constructor(subscription: string) {
-    this.#prefix = `"subscription":${JSON.stringify(subscription)}`;
+    this.#subscriptionPrefix = `"subscription":${JSON.stringify(subscription)}`;
   }
 
-  add(event: WatchEvent['event'], systemFrom: bigint, row: string, before: string | undefined, rest = ''): void {
-    const previous = before === undefined ? '' : `,"before":${before}`;
-    this.events.push({ event, id: null, data: `{${this.#prefix},"system_from":${systemFrom},"row":${row}${previous}${rest}}` });
+  add(event: WatchEvent['event'], systemFrom: bigint, row: string, rowBefore: string | undefined, eventSuffix = ''): void {
+    const previousRow = rowBefore === undefined ? '' : `,"before":${rowBefore}`;
+    this.events.push({
+      event,
+      id: null,
+      data: `{${this.#subscriptionPrefix},"system_from":${systemFrom},"row":${row}${previousRow}${eventSuffix}}`,
+    });
   }
 
   /** The last event since this was called before, if there is one, gets the id. */
   identify(systemFrom: bigint): void {
-    const last = this.events.length - 1;
-    if (last >= this.#identified) {
-      const { event, data } = this.events[last]!;
-      this.events[last] = { event, id: String(systemFrom), data };
+    const lastEvent = this.events.length - 1;
+    if (lastEvent >= this.#identifiedCount) {
+      const { event, data } = this.events[lastEvent]!;
+      this.events[lastEvent] = { event, id: String(systemFrom), data };
     }
-    this.#identified = this.events.length;
+    this.#identifiedCount = this.events.length;
   }
 }

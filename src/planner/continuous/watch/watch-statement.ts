@@ -27,52 +27,52 @@ export interface WatchStatement {
 
 /** Takes `WATCH [PURPOSE 'id'] SELECT …` and a bare `[PURPOSE 'id'] SELECT …`. */
 export function readWatchStatement(text: string): WatchStatement {
-  const lexed = lexStatement(text);
-  const { statement } = parseLexed(lexed);
-  const isWatch = statement.kind === 'control' && statement.what === 'watch';
-  if (!isWatch && (statement.kind !== 'query' || statement.withProvenance)) {
+  const lexedWatch = lexStatement(text);
+  const { statement: parsedWatch } = parseLexed(lexedWatch);
+  const isWatch = parsedWatch.kind === 'control' && parsedWatch.what === 'watch';
+  if (!isWatch && (parsedWatch.kind !== 'query' || parsedWatch.withProvenance)) {
     throw new ServiceError('REL_INVALID', '1:1: a standing query is WATCH PURPOSE with a SELECT, or the SELECT alone');
   }
-  const query = statement.query!;
-  const { name, location } = watchedTable(query);
+  const watchedQuery = parsedWatch.query!;
+  const { name, location } = watchedTable(watchedQuery);
   return {
     type: name,
     typePlace: location,
-    purpose: purposeOf(lexed, statement.purpose),
-    template: lexed.template,
-    literals: lexed.parameters.map(String),
-    ...textsOf(lexed),
+    purpose: watchPurpose(lexedWatch, parsedWatch.purpose),
+    template: lexedWatch.template,
+    literals: lexedWatch.parameters.map(String),
+    ...watchedSql(lexedWatch),
   };
 }
 
-function purposeOf(lexed: LexedStatement, slot: Slot | null): string | null {
-  return slot === null ? null : String(lexed.parameters[slot.slot]);
+function watchPurpose(lexedWatch: LexedStatement, purposeSlot: Slot | null): string | null {
+  return purposeSlot === null ? null : String(lexedWatch.parameters[purposeSlot.slot]);
 }
 
-function watchedTable(query: Query): { name: string; location: Location } {
-  const refuse = (construct: string, location: Location): never => {
+function watchedTable(watchedQuery: Query): { name: string; location: Location } {
+  const refuseClause = (construct: string, location: Location): never => {
     throw errorAt('REL_INVALID', `WATCH follows the rows of one type under a condition: it excludes ${construct}`, location);
   };
-  const { body } = query;
-  if (query.with.length > 0) refuse('WITH', query.location);
-  if (body.kind !== 'select') return refuse('set operations', body.location);
-  if (body.from.kind !== 'table') return refuse('joins, subqueries and table functions', body.from.location);
-  if (body.distinct) refuse('DISTINCT', body.location);
-  if (body.groupBy.length > 0 || body.groupingSets || body.having !== null || body.window !== null)
-    refuse('GROUP BY', body.location);
-  if (body.rankBy.length > 0 || body.compute.length > 0) refuse('RANK BY and COMPUTE', body.location);
-  if (query.orderBy.length > 0) refuse('ORDER BY', query.orderBy[0]!.expression.location);
-  if (query.limit !== null) refuse('LIMIT', query.limit.location);
-  if (query.facets.length > 0) refuse('FACETS', query.facets[0]!.location);
-  if (query.asOf !== null && query.asOf.axis !== 'valid') {
-    const rule = 'WATCH follows the current rows: AS OF takes an instant of valid time only';
-    throw errorAt('REL_INVALID', rule, query.asOf.location);
+  const { body: watchedBody } = watchedQuery;
+  if (watchedQuery.with.length > 0) refuseClause('WITH', watchedQuery.location);
+  if (watchedBody.kind !== 'select') return refuseClause('set operations', watchedBody.location);
+  if (watchedBody.from.kind !== 'table') return refuseClause('joins, subqueries and table functions', watchedBody.from.location);
+  if (watchedBody.distinct) refuseClause('DISTINCT', watchedBody.location);
+  if (watchedBody.groupBy.length > 0 || watchedBody.groupingSets || watchedBody.having !== null || watchedBody.window !== null)
+    refuseClause('GROUP BY', watchedBody.location);
+  if (watchedBody.rankBy.length > 0 || watchedBody.compute.length > 0) refuseClause('RANK BY and COMPUTE', watchedBody.location);
+  if (watchedQuery.orderBy.length > 0) refuseClause('ORDER BY', watchedQuery.orderBy[0]!.expression.location);
+  if (watchedQuery.limit !== null) refuseClause('LIMIT', watchedQuery.limit.location);
+  if (watchedQuery.facets.length > 0) refuseClause('FACETS', watchedQuery.facets[0]!.location);
+  if (watchedQuery.asOf !== null && watchedQuery.asOf.axis !== 'valid') {
+    const watchRule = 'WATCH follows the current rows: AS OF takes an instant of valid time only';
+    throw errorAt('REL_INVALID', watchRule, watchedQuery.asOf.location);
   }
-  refuseWithin([body.projection, body.where], refuse);
-  return body.from;
+  refuseExcluded([watchedBody.projection, watchedBody.where], refuseClause);
+  return watchedBody.from;
 }
 
-const excluded: ReadonlyMap<string, string> = new Map([
+const excludedFromWatch: ReadonlyMap<string, string> = new Map([
   ['aggregate', 'aggregates'],
   ['now', 'now(), which changes without a commit'],
   ['in-query', 'subqueries'],
@@ -82,35 +82,44 @@ const excluded: ReadonlyMap<string, string> = new Map([
   ['over', 'window functions'],
 ]);
 
-const calls: ReadonlyMap<string, string> = new Map([
+const excludedCalls: ReadonlyMap<string, string> = new Map([
   ['LOOKUP', 'lookup tables, which change without a commit'],
   ['DEGREE', 'degrees, which change with rows of other types'],
   ...[...drawingFunctions].map((name) => [name, 'random values, which change without a commit'] as const),
 ]);
 
 /** Looks at every node below: trees are plain data, and a kind that comes later is found wherever it stands. */
-function refuseWithin(tree: unknown, refuse: (construct: string, location: Location) => never): void {
-  const open: unknown[] = [tree];
-  for (let node = open.pop(); node !== undefined; node = open.pop()) {
-    if (typeof node !== 'object' || node === null) continue;
-    const { kind, name, location } = node as { kind?: string; name?: string; location?: Location };
-    const construct = (kind === 'call' ? calls.get(name ?? '') : undefined) ?? excluded.get(kind ?? '');
-    if (construct !== undefined && location !== undefined) refuse(construct, location);
-    for (const below of Object.values(node)) if (typeof below === 'object' && below !== null) open.push(below);
+function refuseExcluded(watchedTree: unknown, refuseNode: (construct: string, location: Location) => never): void {
+  const openNodes: unknown[] = [watchedTree];
+  for (let syntaxNode = openNodes.pop(); syntaxNode !== undefined; syntaxNode = openNodes.pop()) {
+    if (typeof syntaxNode !== 'object' || syntaxNode === null) continue;
+    const { kind, name, location } = syntaxNode as { kind?: string; name?: string; location?: Location };
+    const construct = (kind === 'call' ? excludedCalls.get(name ?? '') : undefined) ?? excludedFromWatch.get(kind ?? '');
+    if (construct !== undefined && location !== undefined) refuseNode(construct, location);
+    for (const childNode of Object.values(syntaxNode))
+      if (typeof childNode === 'object' && childNode !== null) openNodes.push(childNode);
   }
 }
 
 const systemFromName = '#system_from';
 
 /** Everything before the query becomes blanks, so that errors point into the text as it was given. */
-function textsOf({ text, tokens }: LexedStatement): Pick<WatchStatement, 'asked' | 'sql'> {
-  let first = 0;
-  while (tokens[first]!.key === 'WATCH' || tokens[first]!.key === 'PURPOSE' || tokens[first]!.kind === 'literal') first++;
-  const select = tokens.findIndex(({ key }) => key === 'SELECT');
-  const start = tokens[first]!.start;
-  const end = tokens[select]!.start + 'SELECT'.length;
-  const asked = blank(text.slice(0, start)) + text.slice(start);
-  return { asked, sql: `${asked.slice(0, end)} system_from AS "${systemFromName}",${asked.slice(end)}` };
+function watchedSql({ text, tokens }: LexedStatement): Pick<WatchStatement, 'asked' | 'sql'> {
+  let firstQueryToken = 0;
+  while (
+    tokens[firstQueryToken]!.key === 'WATCH' ||
+    tokens[firstQueryToken]!.key === 'PURPOSE' ||
+    tokens[firstQueryToken]!.kind === 'literal'
+  )
+    firstQueryToken++;
+  const selectToken = tokens.findIndex(({ key }) => key === 'SELECT');
+  const queryStart = tokens[firstQueryToken]!.start;
+  const selectEnd = tokens[selectToken]!.start + 'SELECT'.length;
+  const askedQuery = blankText(text.slice(0, queryStart)) + text.slice(queryStart);
+  return {
+    asked: askedQuery,
+    sql: `${askedQuery.slice(0, selectEnd)} system_from AS "${systemFromName}",${askedQuery.slice(selectEnd)}`,
+  };
 }
 
-const blank = (text: string): string => text.replaceAll(/[^\n]/g, ' ');
+const blankText = (text: string): string => text.replaceAll(/[^\n]/g, ' ');

@@ -41,20 +41,20 @@ export interface WatchDependencies {
 }
 
 /** How long a subscription waits for a client to follow it, or to come back. */
-const waitingMs = 60_000;
+const unfollowedMs = 60_000;
 const heartbeatMs = 15_000;
 /** How often credentials are looked at: an ended one must be noticed within a second. */
-const sweepMs = 400;
-const sliceMs = 1.5;
+const subscriptionSweepMs = 400;
+const watchSliceMs = 1.5;
 /** Least gap between rounds of one feed; it grows by a multiple of the time of the last ones. */
-const roundGapMs = 10;
-const idleShare = 8;
+const feedRoundGapMs = 10;
+const feedIdleShare = 8;
 /** System time may run ahead of the clock for a while, when that is set back. */
-const clockSlackNs = 3_600_000_000_000n;
+const resumptionSlackNs = 3_600_000_000_000n;
 /** How far back a resumption may reach, in versions. */
 const catchUpVersionsMax = 1_000_000;
 
-interface Stream {
+interface WatchStream {
   readonly subscription: Subscription;
   readonly client: WatchClient;
   readonly ended: AbortController;
@@ -75,19 +75,19 @@ interface WideStream {
 
 export class StandingQueries {
   readonly #dependencies: WatchDependencies;
-  readonly #subscriptions = new Map<string, Subscription>();
-  readonly #streams = new Set<Stream>();
+  readonly #subscriptionsById = new Map<string, Subscription>();
+  readonly #watchStreams = new Set<WatchStream>();
   /** Streams of all that their callers have registered. */
-  readonly #wide = new Set<WideStream>();
-  readonly #feeds = new Map<string, { readonly feed: Feed; readonly stop: () => void }>();
+  readonly #wideStreams = new Set<WideStream>();
+  readonly #changeFeeds = new Map<string, { readonly feed: Feed; readonly stop: () => void }>();
   /** Matching rows of a change set, by the text of the query. */
-  readonly #matching = new WeakMap<ChangeSet, Map<string, ReadonlyMap<bigint, string>>>();
-  #sweeping = false;
-  #closed = false;
-  #lastTurn: Promise<void> = Promise.resolve();
-  #sliceStartMs = 0;
+  readonly #matchesByChanges = new WeakMap<ChangeSet, Map<string, ReadonlyMap<bigint, string>>>();
+  #isSweeping = false;
+  #isWatchClosed = false;
+  #lastWatchTurn: Promise<void> = Promise.resolve();
+  #watchSliceStartMs = 0;
   /** Work since a round was last put off. */
-  #busyMs = 0;
+  #watchBusyMs = 0;
 
   constructor(dependencies: WatchDependencies) {
     this.#dependencies = dependencies;
@@ -95,26 +95,26 @@ export class StandingQueries {
 
   /** Drops the copied rows of all feeds. */
   forget(): void {
-    for (const { feed } of this.#feeds.values()) feed.latest = null;
+    for (const { feed } of this.#changeFeeds.values()) feed.latest = null;
   }
 
   /** Runs in the caller's invocation. Throws REL_PURPOSE, REL_WATCH_LIMIT, or the errors of the statement. */
-  async register(invocation: Invocation, text: string, statedPurpose: string | null): Promise<Subscription> {
-    const statement = readWatchStatement(text);
-    const purpose = statement.purpose ?? statedPurpose;
+  async register(invocation: Invocation, watchText: string, statedPurpose: string | null): Promise<Subscription> {
+    const watchStatement = readWatchStatement(watchText);
+    const purpose = watchStatement.purpose ?? statedPurpose;
     if (purpose === null)
       throw new ServiceError('REL_PURPOSE', "a standing query states its purpose: WATCH PURPOSE '<id>' SELECT …");
     if (statedPurpose !== null && statedPurpose !== purpose) {
       throw new ServiceError('REL_INVALID', 'PURPOSE disagrees with the purpose of the request');
     }
-    const { template, literals, type } = statement;
+    const { template, literals, type } = watchStatement;
     invocation.describe({ action: 'watch', purpose, template, literals, objectType: type });
     const snapshot = invocation.snapshot();
     if (snapshot.catalog.type(type) === undefined) {
       throw errorAt(
         'REL_UNKNOWN_TYPE',
         `type ${JSON.stringify(type)} is not registered; WATCH follows types`,
-        statement.typePlace,
+        watchStatement.typePlace,
       );
     }
     const { ids, clock, planner } = this.#dependencies;
@@ -123,34 +123,35 @@ export class StandingQueries {
       id: `w_${ids.next()}`,
       caller,
       purpose,
-      statement,
+      statement: watchStatement,
       snapshot,
-      expiresAtMs: clock.monotonicMs() + waitingMs,
+      expiresAtMs: clock.monotonicMs() + unfollowedMs,
     });
     await subscription.learn(planner, snapshot);
-    this.#admit(caller);
-    this.#subscriptions.set(subscription.id, subscription);
-    if (!this.#sweeping) void this.#sweep();
+    this.#admitSubscription(caller);
+    this.#subscriptionsById.set(subscription.id, subscription);
+    if (!this.#isSweeping) void this.#sweepSubscriptions();
     return subscription;
   }
 
   /** A registered subscription of this caller. Another's is as if it were not there. */
   requireSubscription(id: string, caller: Caller): Subscription {
-    const subscription = this.#subscriptions.get(id);
-    if (subscription === undefined || !isOf(subscription, caller))
+    const subscription = this.#subscriptionsById.get(id);
+    if (subscription === undefined || !isSubscribedBy(subscription, caller))
       throw new ServiceError('REL_NOT_FOUND', 'no such subscription; unfollowed ones end after a minute');
     return subscription;
   }
 
   /** Subscriptions of this caller that no client follows, in the order of their registration. */
   registeredBy(caller: Caller): readonly Subscription[] {
-    return [...this.#subscriptions.values()].filter((each) => each.state === 'waiting' && isOf(each, caller));
+    return [...this.#subscriptionsById.values()].filter((each) => each.state === 'waiting' && isSubscribedBy(each, caller));
   }
 
   /** Hands a new subscription to the stream of all of its caller's, where one is open. */
   offer(subscription: Subscription): void {
-    for (const { caller, merged, join } of this.#wide) {
-      if (subscription.state === 'waiting' && !merged.over.aborted && isOf(subscription, caller)) join(this.claim(subscription));
+    for (const { caller, merged, join } of this.#wideStreams) {
+      if (subscription.state === 'waiting' && !merged.over.aborted && isSubscribedBy(subscription, caller))
+        join(this.claim(subscription));
     }
   }
 
@@ -164,13 +165,13 @@ export class StandingQueries {
   /** Undoes a claim that was not used. */
   release(subscription: Subscription): void {
     subscription.state = 'waiting';
-    subscription.expiresAtMs = this.#dependencies.clock.monotonicMs() + waitingMs;
+    subscription.expiresAtMs = this.#dependencies.clock.monotonicMs() + unfollowedMs;
   }
 
   /** Checks the instant up to which the client says it has everything. Throws where that lies ahead. */
-  checkResumption(subscription: Subscription, after: bigint | null, isNew: boolean): void {
-    const latest = isNew ? subscription.basis : this.#dependencies.clock.now() + clockSlackNs;
-    if (after !== null && after > subscription.basis && after > latest)
+  checkResumption(subscription: Subscription, resumeAfter: bigint | null, isNew: boolean): void {
+    const latestResumption = isNew ? subscription.basis : this.#dependencies.clock.now() + resumptionSlackNs;
+    if (resumeAfter !== null && resumeAfter > subscription.basis && resumeAfter > latestResumption)
       throw new ServiceError('REL_INVALID', 'Last-Event-ID lies in the future');
   }
 
@@ -180,187 +181,198 @@ export class StandingQueries {
    */
   async follow(
     subscription: Subscription,
-    client: WatchClient,
+    watchClient: WatchClient,
     options: { readonly resumeAfter: bigint | null; readonly keep: boolean },
   ): Promise<void> {
-    const stream: Stream = {
+    const watchStream: WatchStream = {
       subscription,
-      client,
+      client: watchClient,
       ended: new AbortController(),
       cursor: options.resumeAfter ?? subscription.basis,
       seenRound: -1,
       lastWrite: Promise.resolve(),
       lastWriteMs: this.#dependencies.clock.monotonicMs(),
     };
-    const end = (): void => stream.ended.abort();
-    client.gone.addEventListener('abort', end, { once: true });
-    if (client.gone.aborted) end();
-    this.#streams.add(stream);
-    const feed = this.#feedOf(subscription);
+    const endStream = (): void => watchStream.ended.abort();
+    watchClient.gone.addEventListener('abort', endStream, { once: true });
+    if (watchClient.gone.aborted) endStream();
+    this.#watchStreams.add(watchStream);
+    const changeFeed = this.#feedOf(subscription);
     try {
-      if (options.resumeAfter === null) await this.#initial(stream);
-      let caughtUp = 0;
-      while (!stream.ended.signal.aborted) {
-        const changes = await this.#deliver(stream, feed);
-        if (changes === null) {
-          caughtUp = 0;
-          await feed.nextRound(stream.seenRound, stream.ended.signal);
-        } else if (!changes.complete && (caughtUp += changes.versions.length) > catchUpVersionsMax) {
+      if (options.resumeAfter === null) await this.#writeInitialRows(watchStream);
+      let caughtUpVersions = 0;
+      while (!watchStream.ended.signal.aborted) {
+        const deliveredChanges = await this.#deliverChanges(watchStream, changeFeed);
+        if (deliveredChanges === null) {
+          caughtUpVersions = 0;
+          await changeFeed.nextRound(watchStream.seenRound, watchStream.ended.signal);
+        } else if (!deliveredChanges.complete && (caughtUpVersions += deliveredChanges.versions.length) > catchUpVersionsMax) {
           throw new ServiceError(
             'REL_SCAN_CAP',
             `more than ${catchUpVersionsMax} versions to catch up with: begin again without an id`,
           );
         }
       }
-      client.end(null);
+      watchClient.end(null);
     } catch (error) {
-      client.end(errorEvent(problemText(error)));
+      watchClient.end(errorEvent(problemText(error)));
       if (!(error instanceof ServiceError)) throw error;
     } finally {
-      client.gone.removeEventListener('abort', end);
-      this.#streams.delete(stream);
-      this.#leave(subscription, feed);
-      if (options.keep && client.gone.aborted && !this.#closed) this.release(subscription);
-      else this.#end(subscription);
+      watchClient.gone.removeEventListener('abort', endStream);
+      this.#watchStreams.delete(watchStream);
+      this.#leaveFeed(subscription, changeFeed);
+      if (options.keep && watchClient.gone.aborted && !this.#isWatchClosed) this.release(subscription);
+      else this.#endSubscription(subscription);
     }
   }
 
   /**
    * Streams claimed subscriptions of a caller, and those it registers meanwhile, until the first of them ends or the client goes.
    */
-  async followAll(caller: Caller, client: WatchClient, claimed: readonly Subscription[], cursors: Cursors): Promise<void> {
-    const merged = new MergedStream(client);
+  async followAll(
+    caller: Caller,
+    watchClient: WatchClient,
+    claimedSubscriptions: readonly Subscription[],
+    cursors: Cursors,
+  ): Promise<void> {
+    const mergedStream = new MergedStream(watchClient);
     // Subscriptions that another connection still holds are in the ids from the beginning.
-    for (const each of this.#subscriptions.values()) if (isOf(each, caller)) merged.knows(each.id, cursorFor(cursors, each.id));
-    const running = new Set<Promise<void>>();
-    let failure: { readonly error: unknown } | null = null;
-    const join = (subscription: Subscription): void => {
+    for (const each of this.#subscriptionsById.values())
+      if (isSubscribedBy(each, caller)) mergedStream.knows(each.id, cursorFor(cursors, each.id));
+    const runningFollows = new Set<Promise<void>>();
+    let followFailure: { readonly error: unknown } | null = null;
+    const joinMerged = (subscription: Subscription): void => {
       const resumeAfter = cursorFor(cursors, subscription.id);
-      const followed = this.follow(subscription, merged.part(subscription.id), { resumeAfter, keep: true })
-        .catch((error: unknown) => (failure ??= { error }))
+      const followedStream = this.follow(subscription, mergedStream.part(subscription.id), { resumeAfter, keep: true })
+        .catch((error: unknown) => (followFailure ??= { error }))
         .finally(() => {
-          running.delete(followed);
+          runningFollows.delete(followedStream);
           // Its caller may be back already.
           this.offer(subscription);
         }) as Promise<void>;
-      running.add(followed);
+      runningFollows.add(followedStream);
     };
-    const wide = { caller, merged, join };
-    this.#wide.add(wide);
-    for (const subscription of claimed) join(subscription);
-    const { over } = merged;
+    const wideStream = { caller, merged: mergedStream, join: joinMerged };
+    this.#wideStreams.add(wideStream);
+    for (const subscription of claimedSubscriptions) joinMerged(subscription);
+    const { over } = mergedStream;
     if (!over.aborted) await new Promise((resolve) => over.addEventListener('abort', resolve, { once: true }));
-    this.#wide.delete(wide);
-    await Promise.all(running);
-    if (failure !== null) throw (failure as { readonly error: unknown }).error;
+    this.#wideStreams.delete(wideStream);
+    await Promise.all(runningFollows);
+    if (followFailure !== null) throw (followFailure as { readonly error: unknown }).error;
   }
 
   /** Ends every stream; registrations are refused from here on. */
   close(): void {
-    this.#closed = true;
-    const why = new ServiceError('REL_UNAVAILABLE', 'the service is draining');
-    for (const stream of this.#streams) this.#cut(stream, why);
-    for (const { merged } of this.#wide) merged.end(errorEvent(problemText(why)));
-    this.#subscriptions.clear();
+    this.#isWatchClosed = true;
+    const drainingError = new ServiceError('REL_UNAVAILABLE', 'the service is draining');
+    for (const watchStream of this.#watchStreams) this.#cutStream(watchStream, drainingError);
+    for (const { merged } of this.#wideStreams) merged.end(errorEvent(problemText(drainingError)));
+    this.#subscriptionsById.clear();
   }
 
   /** Ends a stream from outside, even while it waits: a client that does not read is no reason to stay. */
-  #cut(stream: Stream, why: unknown): void {
-    if (stream.ended.signal.aborted) return;
-    stream.ended.abort();
-    stream.client.end(errorEvent(problemText(why)));
+  #cutStream(watchStream: WatchStream, cutReason: unknown): void {
+    if (watchStream.ended.signal.aborted) return;
+    watchStream.ended.abort();
+    watchStream.client.end(errorEvent(problemText(cutReason)));
   }
 
-  #admit(caller: Caller): void {
-    if (this.#closed) throw new ServiceError('REL_UNAVAILABLE', 'the service is draining');
+  #admitSubscription(caller: Caller): void {
+    if (this.#isWatchClosed) throw new ServiceError('REL_UNAVAILABLE', 'the service is draining');
     const tenant = tenantOf(caller.path);
-    const agreed = (tenant === null ? null : this.#dependencies.subscriptionsAgreed?.(tenant)) ?? null;
-    const subscriptionsMax = agreed ?? this.#dependencies.subscriptionsMax;
+    const agreedSubscriptions = (tenant === null ? null : this.#dependencies.subscriptionsAgreed?.(tenant)) ?? null;
+    const subscriptionsMax = agreedSubscriptions ?? this.#dependencies.subscriptionsMax;
     let tenantSubscriptions = 0;
-    for (const each of this.#subscriptions.values()) if (tenantOf(each.caller.path) === tenant) tenantSubscriptions++;
+    for (const each of this.#subscriptionsById.values()) if (tenantOf(each.caller.path) === tenant) tenantSubscriptions++;
     if (tenantSubscriptions < subscriptionsMax) return;
-    const limitName = agreed === null ? 'SERVICE_MAX_WATCH_SUBSCRIPTIONS' : 'its quota';
-    const rule = `${subscriptionsMax} subscriptions of this tenant stand (${limitName})`;
-    throw new ServiceError('REL_WATCH_LIMIT', rule, { retryAfterSecs: 1 });
+    const limitName = agreedSubscriptions === null ? 'SERVICE_MAX_WATCH_SUBSCRIPTIONS' : 'its quota';
+    const watchLimit = `${subscriptionsMax} subscriptions of this tenant stand (${limitName})`;
+    throw new ServiceError('REL_WATCH_LIMIT', watchLimit, { retryAfterSecs: 1 });
   }
 
-  #end(subscription: Subscription): void {
+  #endSubscription(subscription: Subscription): void {
     subscription.state = 'ended';
-    this.#subscriptions.delete(subscription.id);
+    this.#subscriptionsById.delete(subscription.id);
   }
 
   #feedOf(subscription: Subscription): Feed {
     const { caller, statement } = subscription;
     const { branch, path } = caller;
-    // Writes name a type as its tenant does; which tenants' writes concern it, `shows` says.
+    // Writes name a type as its tenant does; which tenants' writes concern it, `isFeedVisible` says.
     const type = splitTypeName(statement.type)?.type ?? statement.type;
-    const key = feedKey(subscription);
-    let known = this.#feeds.get(key);
-    if (known === undefined) {
-      const feed = new Feed(this.#dependencies.clock, () => this.#gapMs());
-      const shows = (path: string | null): boolean => feed.shows(path);
-      known = {
-        feed,
-        stop: this.#dependencies.gate.onVisible({ branch, tenant: tenantOf(path), type, shows }, () => feed.notify()),
+    const subscriptionFeedKey = feedKey(subscription);
+    let knownFeed = this.#changeFeeds.get(subscriptionFeedKey);
+    if (knownFeed === undefined) {
+      const newFeed = new Feed(this.#dependencies.clock, () => this.#feedGapMs());
+      const isFeedVisible = (path: string | null): boolean => newFeed.shows(path);
+      knownFeed = {
+        feed: newFeed,
+        stop: this.#dependencies.gate.onVisible({ branch, tenant: tenantOf(path), type, shows: isFeedVisible }, () =>
+          newFeed.notify(),
+        ),
       };
-      this.#feeds.set(key, known);
+      this.#changeFeeds.set(subscriptionFeedKey, knownFeed);
     }
-    known.feed.subscriptions.add(subscription);
-    return known.feed;
+    knownFeed.feed.subscriptions.add(subscription);
+    return knownFeed.feed;
   }
 
-  #leave(subscription: Subscription, feed: Feed): void {
-    feed.subscriptions.delete(subscription);
-    if (feed.subscriptions.size > 0) return;
-    const key = feedKey(subscription);
-    this.#feeds.get(key)?.stop();
-    this.#feeds.delete(key);
+  #leaveFeed(subscription: Subscription, changeFeed: Feed): void {
+    changeFeed.subscriptions.delete(subscription);
+    if (changeFeed.subscriptions.size > 0) return;
+    const subscriptionFeedKey = feedKey(subscription);
+    this.#changeFeeds.get(subscriptionFeedKey)?.stop();
+    this.#changeFeeds.delete(subscriptionFeedKey);
   }
 
   /** The rows at the subscription's basis, then an id to resume from. */
-  async #initial(stream: Stream): Promise<void> {
-    const { subscription } = stream;
-    const answer = await this.#invoke(stream, async (invocation) => {
+  async #writeInitialRows(watchStream: WatchStream): Promise<void> {
+    const { subscription } = watchStream;
+    const initialAnswer = await this.#invokeWatch(watchStream, async (invocation) => {
       const snapshot = invocation.snapshot();
-      const then = { ...snapshot, rows: believedRows(snapshot.rows, subscription.basis) };
-      const answer = await subscription.matching(this.#dependencies.planner, then);
+      const basisSnapshot = { ...snapshot, rows: believedRows(snapshot.rows, subscription.basis) };
+      const answer = await subscription.matching(this.#dependencies.planner, basisSnapshot);
       invocation.describe({ rowCount: answer.rowCount });
       return answer;
     });
-    for (const rows of subscription.texts(answer)) {
-      if (stream.ended.signal.aborted) return;
-      await this.#write(stream, initialEvents(subscription.id, rows));
+    for (const initialRows of subscription.texts(initialAnswer)) {
+      if (watchStream.ended.signal.aborted) return;
+      await this.#writeEvents(watchStream, initialEvents(subscription.id, initialRows));
       await this.#dependencies.yieldTurn();
     }
-    await this.#write(stream, [heartbeat(subscription.id, subscription.basis)]);
+    await this.#writeEvents(watchStream, [heartbeat(subscription.id, subscription.basis)]);
   }
 
   /** Sends the matching changes after the stream's cursor. Null: there are none, up to the round that it has seen. */
-  async #deliver(stream: Stream, feed: Feed): Promise<ChangeSet | null> {
-    const { subscription } = stream;
-    if (feed.reading !== null) await feed.reading;
-    const shared = feed.latest;
-    const usable = shared !== null && shared.round > stream.seenRound && this.#serves(shared.changes, stream);
-    if (!usable) return this.#read(stream, feed);
-    const { changes, round } = shared;
-    const events = await this.#eventsOf(stream, changes);
-    if (events.length > 0) {
-      const same = await this.#invoke(stream, async (invocation) => {
+  async #deliverChanges(watchStream: WatchStream, changeFeed: Feed): Promise<ChangeSet | null> {
+    const { subscription } = watchStream;
+    if (changeFeed.reading !== null) await changeFeed.reading;
+    const sharedChanges = changeFeed.latest;
+    const isUsable =
+      sharedChanges !== null &&
+      sharedChanges.round > watchStream.seenRound &&
+      this.#servesStream(sharedChanges.changes, watchStream);
+    if (!isUsable) return this.#readChanges(watchStream, changeFeed);
+    const { changes, round } = sharedChanges;
+    const sharedEvents = await this.#changeEvents(watchStream, changes);
+    if (sharedEvents.length > 0) {
+      const isSameGrant = await this.#invokeWatch(watchStream, async (invocation) => {
         const { grantKey } = invocation.snapshot();
-        if (grantKey === changes.grantKey) invocation.describe({ rowCount: events.length });
+        if (grantKey === changes.grantKey) invocation.describe({ rowCount: sharedEvents.length });
         else subscription.grantKey = grantKey;
         return grantKey === changes.grantKey;
       });
       // Changes read under another grant must not be sent under this one.
-      if (!same) return changes;
-      await this.#write(stream, events);
+      if (!isSameGrant) return changes;
+      await this.#writeEvents(watchStream, sharedEvents);
     }
-    stream.cursor = changes.end;
-    stream.seenRound = round;
+    watchStream.cursor = changes.end;
+    watchStream.seenRound = round;
     return null;
   }
 
-  #serves(changes: ChangeSet, { subscription, cursor }: Stream): boolean {
+  #servesStream(changes: ChangeSet, { subscription, cursor }: WatchStream): boolean {
     return (
       changes.from <= cursor &&
       cursor < changes.end &&
@@ -372,110 +384,116 @@ export class StandingQueries {
   }
 
   /** Reads the changes from storage, for itself and for the waiting streams. */
-  async #read(stream: Stream, feed: Feed): Promise<ChangeSet | null> {
-    const { subscription } = stream;
-    let read!: () => void;
-    const reading = new Promise<void>((resolve) => (read = resolve));
+  async #readChanges(watchStream: WatchStream, changeFeed: Feed): Promise<ChangeSet | null> {
+    const { subscription } = watchStream;
+    let resolveReading!: () => void;
+    const changeReading = new Promise<void>((resolve) => (resolveReading = resolve));
     const finishReading = (): void => {
-      if (feed.reading === reading) feed.reading = null;
-      read();
+      if (changeFeed.reading === changeReading) changeFeed.reading = null;
+      resolveReading();
     };
-    feed.reading = reading;
+    changeFeed.reading = changeReading;
     try {
-      const { changes, events, round } = await this.#invoke(stream, async (invocation) => {
+      const {
+        changes,
+        events: readEvents,
+        round,
+      } = await this.#invokeWatch(watchStream, async (invocation) => {
         const snapshot = invocation.snapshot();
         subscription.grantKey = snapshot.grantKey;
         // Another grant may hide, and so read, other columns.
-        const isOther = snapshot.grantKey !== subscription.learntUnder;
-        if (isOther || snapshot.catalog.ontologyVersion !== subscription.ontologyVersion) {
+        const isOtherGrant = snapshot.grantKey !== subscription.learntUnder;
+        if (isOtherGrant || snapshot.catalog.ontologyVersion !== subscription.ontologyVersion) {
           await subscription.learn(this.#dependencies.planner, snapshot);
         }
-        const took = await this.#turn();
-        const current = feed.round;
+        const leaveTurn = await this.#takeWatchTurn();
+        const currentRound = changeFeed.round;
         let changes: ChangeSet;
         try {
           const { type } = subscription.statement;
-          changes = await this.#inSlices(changesAfter(snapshot, { type, from: stream.cursor, columns: feed.columns() }));
+          changes = await this.#finishInSlices(
+            changesAfter(snapshot, { type, from: watchStream.cursor, columns: changeFeed.columns() }),
+          );
         } finally {
-          took();
+          leaveTurn();
         }
-        if (changes.complete) feed.latest = { round: current, changes: changes };
+        if (changes.complete) changeFeed.latest = { round: currentRound, changes: changes };
         finishReading();
-        const events = await this.#eventsOf(stream, changes);
+        const events = await this.#changeEvents(watchStream, changes);
         invocation.describe({ rowCount: events.length });
-        return { changes: changes, events: events, round: current };
+        return { changes: changes, events: events, round: currentRound };
       });
-      if (events.length > 0) await this.#write(stream, events);
-      if (changes.end > stream.cursor) stream.cursor = changes.end;
+      if (readEvents.length > 0) await this.#writeEvents(watchStream, readEvents);
+      if (changes.end > watchStream.cursor) watchStream.cursor = changes.end;
       if (!changes.complete) return changes;
-      stream.seenRound = round;
+      watchStream.seenRound = round;
       return null;
     } finally {
       finishReading();
     }
   }
 
-  async #eventsOf({ subscription, cursor }: Stream, changes: ChangeSet): Promise<readonly WatchEvent[]> {
+  async #changeEvents({ subscription, cursor }: WatchStream, changes: ChangeSet): Promise<readonly WatchEvent[]> {
     if (changes.versions.length === 0) return eventsOf(subscription.id, changes, cursor, new Map());
-    const took = await this.#turn();
+    const leaveTurn = await this.#takeWatchTurn();
     try {
       // The same query over the same rows under the same grant, as many screens show it, is run once.
-      const known = this.#matching.get(changes) ?? new Map<string, ReadonlyMap<bigint, string>>();
-      this.#matching.set(changes, known);
+      const knownMatches = this.#matchesByChanges.get(changes) ?? new Map<string, ReadonlyMap<bigint, string>>();
+      this.#matchesByChanges.set(changes, knownMatches);
       const { sql } = subscription.statement;
-      let rows = known.get(sql);
-      if (rows === undefined) {
-        const answer = await subscription.matching(this.#dependencies.planner, changes.snapshot);
-        known.set(sql, (rows = new Map([...subscription.texts(answer)].flat())));
+      let matchingRows = knownMatches.get(sql);
+      if (matchingRows === undefined) {
+        const matchingAnswer = await subscription.matching(this.#dependencies.planner, changes.snapshot);
+        knownMatches.set(sql, (matchingRows = new Map([...subscription.texts(matchingAnswer)].flat())));
       }
-      return eventsOf(subscription.id, changes, cursor, rows);
+      return eventsOf(subscription.id, changes, cursor, matchingRows);
     } finally {
-      took();
+      leaveTurn();
     }
   }
 
   /** Reads queries one after the other and yields a turn in between, so that a hundred of them block no longer than one. */
-  async #turn(): Promise<() => void> {
+  async #takeWatchTurn(): Promise<() => void> {
     const { clock, yieldTurn } = this.#dependencies;
-    const before = this.#lastTurn;
-    let leave!: () => void;
-    this.#lastTurn = new Promise((resolve) => (leave = resolve));
-    await before;
-    if (clock.monotonicMs() - this.#sliceStartMs > sliceMs) {
+    const earlierTurn = this.#lastWatchTurn;
+    let resolveTurn!: () => void;
+    this.#lastWatchTurn = new Promise((resolve) => (resolveTurn = resolve));
+    await earlierTurn;
+    if (clock.monotonicMs() - this.#watchSliceStartMs > watchSliceMs) {
       await yieldTurn();
-      this.#sliceStartMs = clock.monotonicMs();
+      this.#watchSliceStartMs = clock.monotonicMs();
     }
-    const startedMs = clock.monotonicMs();
+    const turnStartedMs = clock.monotonicMs();
     return () => {
-      this.#busyMs += clock.monotonicMs() - startedMs;
-      leave();
+      this.#watchBusyMs += clock.monotonicMs() - turnStartedMs;
+      resolveTurn();
     };
   }
 
   /** Others get a turn wherever a slice is over. */
-  async #inSlices<T>(work: Generator<undefined, T, void>): Promise<T> {
+  async #finishInSlices<T>(slicedWork: Generator<undefined, T, void>): Promise<T> {
     const { clock, yieldTurn } = this.#dependencies;
-    for (let step = work.next(); ; step = work.next()) {
-      if (step.done === true) return step.value;
-      if (clock.monotonicMs() - this.#sliceStartMs <= sliceMs) continue;
+    for (let workStep = slicedWork.next(); ; workStep = slicedWork.next()) {
+      if (workStep.done === true) return workStep.value;
+      if (clock.monotonicMs() - this.#watchSliceStartMs <= watchSliceMs) continue;
       await yieldTurn();
-      this.#sliceStartMs = clock.monotonicMs();
+      this.#watchSliceStartMs = clock.monotonicMs();
     }
   }
 
   /** The time until the next round: a multiple of the last round's work. */
-  #gapMs(): number {
-    const busyMs = this.#busyMs;
-    this.#busyMs = 0;
-    return Math.max(roundGapMs, busyMs * idleShare);
+  #feedGapMs(): number {
+    const busyMs = this.#watchBusyMs;
+    this.#watchBusyMs = 0;
+    return Math.max(feedRoundGapMs, busyMs * feedIdleShare);
   }
 
   /** Goes on with the subscription under its caller as of now. */
-  #invoke<T>({ subscription, client }: Stream, run: (invocation: Invocation) => Promise<T>): Promise<T> {
+  #invokeWatch<T>({ subscription, client }: WatchStream, runWatch: (invocation: Invocation) => Promise<T>): Promise<T> {
     const { gate, ids } = this.#dependencies;
     const { purpose, statement, stated } = subscription;
     const caller = { ...client.renew(), branch: subscription.caller.branch };
-    const request = {
+    const watchRequest = {
       action: 'watch',
       purpose,
       ...stated,
@@ -483,50 +501,50 @@ export class StandingQueries {
       purposeRequired: true,
       continues: true,
     } as const;
-    return gate.invoke(caller, request, (invocation) => {
+    return gate.invoke(caller, watchRequest, (invocation) => {
       const { template, literals, type } = statement;
       invocation.describe({ template, literals, objectType: type, costUnits: 0 });
-      return run(invocation);
+      return runWatch(invocation);
     });
   }
 
   /** Writes behind earlier events. */
-  #write(stream: Stream, events: readonly WatchEvent[]): Promise<void> {
-    const { client, ended } = stream;
-    stream.lastWriteMs = this.#dependencies.clock.monotonicMs();
-    stream.lastWrite = stream.lastWrite.then(async () => {
-      if (!ended.signal.aborted && !(await client.write(events))) ended.abort();
-      stream.lastWriteMs = this.#dependencies.clock.monotonicMs();
+  #writeEvents(watchStream: WatchStream, events: readonly WatchEvent[]): Promise<void> {
+    const { client: watchClient, ended: streamEnded } = watchStream;
+    watchStream.lastWriteMs = this.#dependencies.clock.monotonicMs();
+    watchStream.lastWrite = watchStream.lastWrite.then(async () => {
+      if (!streamEnded.signal.aborted && !(await watchClient.write(events))) streamEnded.abort();
+      watchStream.lastWriteMs = this.#dependencies.clock.monotonicMs();
     });
-    return stream.lastWrite;
+    return watchStream.lastWrite;
   }
 
   /** While anything is registered: ends unfollowed subscriptions and those whose credential has ended, and sends heartbeats. */
-  async #sweep(): Promise<void> {
-    this.#sweeping = true;
-    while (this.#subscriptions.size > 0 && !this.#closed) {
-      await this.#dependencies.clock.sleep(sweepMs);
-      const nowMs = this.#dependencies.clock.monotonicMs();
-      for (const subscription of this.#subscriptions.values()) {
-        if (subscription.state === 'waiting' && nowMs >= subscription.expiresAtMs) this.#end(subscription);
+  async #sweepSubscriptions(): Promise<void> {
+    this.#isSweeping = true;
+    while (this.#subscriptionsById.size > 0 && !this.#isWatchClosed) {
+      await this.#dependencies.clock.sleep(subscriptionSweepMs);
+      const sweepNowMs = this.#dependencies.clock.monotonicMs();
+      for (const subscription of this.#subscriptionsById.values()) {
+        if (subscription.state === 'waiting' && sweepNowMs >= subscription.expiresAtMs) this.#endSubscription(subscription);
       }
-      for (const stream of this.#streams) {
+      for (const watchStream of this.#watchStreams) {
         try {
-          this.#dependencies.gate.checkStanding(stream.client.renew());
-          if (nowMs - stream.lastWriteMs >= heartbeatMs) {
-            void this.#write(stream, [heartbeat(stream.subscription.id, stream.cursor)]);
+          this.#dependencies.gate.checkStanding(watchStream.client.renew());
+          if (sweepNowMs - watchStream.lastWriteMs >= heartbeatMs) {
+            void this.#writeEvents(watchStream, [heartbeat(watchStream.subscription.id, watchStream.cursor)]);
           }
         } catch (error) {
-          this.#cut(stream, error);
+          this.#cutStream(watchStream, error);
         }
       }
     }
-    this.#sweeping = false;
+    this.#isSweeping = false;
   }
 }
 
 /** Whether this caller's credential registered it. */
-function isOf({ caller: owner }: Subscription, caller: Caller): boolean {
+function isSubscribedBy({ caller: owner }: Subscription, caller: Caller): boolean {
   return owner.principal === caller.principal && owner.tokenId === caller.tokenId && owner.path === caller.path;
 }
 
@@ -535,6 +553,6 @@ const feedKey = ({ caller, statement }: Subscription): string =>
 
 /** The problem record of an error, as answers have it. */
 export function problemText(error: unknown): string {
-  const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error');
-  return JSON.stringify({ code: known.code, status: known.status, detail: known.message });
+  const watchError = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error');
+  return JSON.stringify({ code: watchError.code, status: watchError.status, detail: watchError.message });
 }

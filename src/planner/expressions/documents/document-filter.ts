@@ -26,7 +26,7 @@ import {
 
 export type Filter = (document: Stored) => boolean;
 /** Whether a value that a path leads to is meant; undefined: it leads to none. */
-type Test = (value: Stored | undefined) => boolean;
+type ValueTest = (value: Stored | undefined) => boolean;
 
 /** A malformed filter, with MongoDB's error number. */
 export class FilterError extends ServiceError {
@@ -38,25 +38,25 @@ export class FilterError extends ServiceError {
   }
 }
 
-const invalid = (detail: string, number?: FilterError['number']): FilterError => new FilterError(detail, number);
-const missing = (name: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', `${name} is not implemented`);
+const invalidFilter = (detail: string, number?: FilterError['number']): FilterError => new FilterError(detail, number);
+const missingOperator = (name: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', `${name} is not implemented`);
 
 /** Limited by characters: long filters run for row after row too, and two of them may alternate. */
-const compiled = new LRUCache<string, Filter>({ maxSize: 4 << 20, sizeCalculation: (_filter, text) => text.length + 64 });
+const compiledFilters = new LRUCache<string, Filter>({ maxSize: 4 << 20, sizeCalculation: (_filter, text) => text.length + 64 });
 /** The last filter: most calls repeat its text, so no lookup is needed. */
-let last: { readonly text: string; readonly filter: Filter } | null = null;
+let lastFilter: { readonly text: string; readonly filter: Filter } | null = null;
 
 /** The compiled filter of a text, cached. */
-export function filterOf(text: string): Filter {
-  if (last?.text === text) return last.filter;
-  let known = compiled.get(text);
-  if (known === undefined) {
+export function filterOf(filterText: string): Filter {
+  if (lastFilter?.text === filterText) return lastFilter.filter;
+  let compiledFilter = compiledFilters.get(filterText);
+  if (compiledFilter === undefined) {
     // Compiling takes one turn at most, whatever the filter: the cost of a single row counts it.
-    work.done += Math.min(text.length * compileCost, turnMost);
-    compiled.set(text, (known = compileWhole(readText(text))));
+    work.done += Math.min(filterText.length * compileCost, turnMost);
+    compiledFilters.set(filterText, (compiledFilter = compileWhole(readText(filterText))));
   }
-  last = { text, filter: known };
-  return known;
+  lastFilter = { text: filterText, filter: compiledFilter };
+  return compiledFilter;
 }
 
 /** Nanoseconds in which a character of a filter is read and compiled. */
@@ -67,38 +67,40 @@ const conditionsMax = 1_000;
 const operandsMax = 100_000;
 
 function checkSize(filter: Stored): void {
-  let levels: Stored[] = [filter];
-  for (let depth = 0, seen = 0; levels.length > 0; depth++) {
-    if (depth > depthMax) throw invalid(`a filter is at most ${depthMax} levels deep`);
-    seen += levels.length;
-    if (seen > operandsMax) throw invalid(`a filter has at most ${operandsMax} values`);
-    levels = levels.flatMap((value): Stored[] => (isList(value) ? [...value] : isObject(value) ? [...value.values()] : []));
+  let filterLevels: Stored[] = [filter];
+  for (let filterDepth = 0, filterValueCount = 0; filterLevels.length > 0; filterDepth++) {
+    if (filterDepth > depthMax) throw invalidFilter(`a filter is at most ${depthMax} levels deep`);
+    filterValueCount += filterLevels.length;
+    if (filterValueCount > operandsMax) throw invalidFilter(`a filter has at most ${operandsMax} values`);
+    filterLevels = filterLevels.flatMap((levelValue): Stored[] =>
+      isList(levelValue) ? [...levelValue] : isObject(levelValue) ? [...levelValue.values()] : [],
+    );
   }
 }
 
 /** Compiles a filter for documents outside of expressions: each document may take the work of a row. */
 export function compileFilter(filter: Stored): Filter {
-  const whole = compileWhole(filter);
+  const compiledFilter = compileWhole(filter);
   return (document) => {
     work.done = 0;
-    return whole(document);
+    return compiledFilter(document);
   };
 }
 
 function compileWhole(filter: Stored): Filter {
   checkSize(filter);
-  const { done } = work;
+  const { done: outerWorkDone } = work;
   work.done = 0;
   try {
-    return new Compiler().filter(filter);
+    return new FilterCompiler().filter(filter);
   } finally {
-    work.done = done + Math.min(work.done, turnMost);
+    work.done = outerWorkDone + Math.min(work.done, turnMost);
   }
 }
 
 /** Nanoseconds of a value that a condition is asked of, and of a character and an instruction of a pattern. */
-const valueCost = 120;
-const matchCost = 6;
+const filterValueCost = 120;
+const regexMatchCost = 6;
 
 /** The cost of each operator. A name without a cost is no operator. */
 export const operatorCosts: Readonly<Record<string, number>> = {
@@ -120,7 +122,7 @@ export const operatorCosts: Readonly<Record<string, number>> = {
   $type: 80,
 };
 
-const unbuilt: ReadonlySet<string> = new Set(
+const unbuiltOperators: ReadonlySet<string> = new Set(
   '$where $expr $text $jsonSchema $geoWithin $geoIntersects $near $nearSphere $bitsAllSet $bitsAnySet $bitsAllClear $bitsAnyClear'.split(
     ' ',
   ),
@@ -129,171 +131,181 @@ const unbuilt: ReadonlySet<string> = new Set(
 /** About all values that a path leads to together: `$ne` and `$not` are about none of them. */
 type PathTest = (values: readonly (Stored | undefined)[]) => boolean;
 
-const references: ReadonlySet<string> = new Set(['$ref', '$id', '$db']);
+const dbRefFields: ReadonlySet<string> = new Set(['$ref', '$id', '$db']);
 
 /** Its first name says whether an object is one of operators; all that come after it are, then. */
 export function isOperators(value: Stored | undefined): value is StoredObject {
   if (!isObject(value)) return false;
-  const [first] = value.keys();
-  return first !== undefined && first.startsWith('$') && !references.has(first);
+  const [firstField] = value.keys();
+  return firstField !== undefined && firstField.startsWith('$') && !dbRefFields.has(firstField);
 }
 
-class Compiler {
-  #conditions = 0;
+class FilterCompiler {
+  #conditionCount = 0;
 
   filter(filter: Stored): Filter {
-    if (!isObject(filter)) throw invalid('a filter is an object');
-    const parts = [...filter].map(([name, condition]) =>
-      name.startsWith('$') ? this.#whole(name, condition) : this.#field(name, condition),
+    if (!isObject(filter)) throw invalidFilter('a filter is an object');
+    const fieldFilters = [...filter].map(([filterField, condition]) =>
+      filterField.startsWith('$') ? this.#compileTopLevel(filterField, condition) : this.#compileField(filterField, condition),
     );
-    const [only] = parts;
-    return parts.length === 1 ? only! : (document) => parts.every((part) => part(document));
+    const [onlyFilter] = fieldFilters;
+    return fieldFilters.length === 1 ? onlyFilter! : (document) => fieldFilters.every((fieldFilter) => fieldFilter(document));
   }
 
-  #count<T>(test: T): T {
-    if (++this.#conditions > conditionsMax) throw invalid(`a filter has at most ${conditionsMax} conditions`);
+  #countCondition<T>(test: T): T {
+    if (++this.#conditionCount > conditionsMax) throw invalidFilter(`a filter has at most ${conditionsMax} conditions`);
     return test;
   }
 
-  #whole(name: string, condition: Stored): Filter {
-    switch (name) {
+  #compileTopLevel(topLevelOperator: string, condition: Stored): Filter {
+    switch (topLevelOperator) {
       case '$and':
       case '$or':
       case '$nor': {
-        if (!isList(condition) || condition.length === 0) throw invalid(`${name} must be a nonempty array`);
-        if (!condition.every(isObject)) throw invalid(`${name} entries need to be full objects`);
-        const alike = name === '$or' ? oneField(condition) : null;
-        if (alike !== null) return this.#field(alike.name, new Map([['$in', alike.values]]));
-        const filters = condition.map((each) => this.filter(each));
-        if (name === '$and') return (document) => filters.every((filter) => filter(document));
-        const any: Filter = (document) => filters.some((filter) => filter(document));
-        return name === '$or' ? any : (document) => !any(document);
+        if (!isList(condition) || condition.length === 0) throw invalidFilter(`${topLevelOperator} must be a nonempty array`);
+        if (!condition.every(isObject)) throw invalidFilter(`${topLevelOperator} entries need to be full objects`);
+        const sharedFieldOr = topLevelOperator === '$or' ? sharedField(condition) : null;
+        if (sharedFieldOr !== null) return this.#compileField(sharedFieldOr.name, new Map([['$in', sharedFieldOr.values]]));
+        const clauseFilters = condition.map((clause) => this.filter(clause));
+        if (topLevelOperator === '$and') return (document) => clauseFilters.every((filter) => filter(document));
+        const anyClause: Filter = (document) => clauseFilters.some((filter) => filter(document));
+        return topLevelOperator === '$or' ? anyClause : (document) => !anyClause(document);
       }
       case '$comment':
         return () => true;
     }
-    if (unbuilt.has(name)) throw missing(name);
-    throw invalid(`unknown top level operator: ${name}`);
+    if (unbuiltOperators.has(topLevelOperator)) throw missingOperator(topLevelOperator);
+    throw invalidFilter(`unknown top level operator: ${topLevelOperator}`);
   }
 
-  #field(name: string, condition: Stored): Filter {
-    const path = name.split('.');
-    const test = this.#condition(condition);
+  #compileField(name: string, condition: Stored): Filter {
+    const fieldPath = name.split('.');
+    const pathTest = this.#compileCondition(condition);
     return (document) => {
-      const values = valuesAt(document, path);
-      spend(values.length * valueCost);
-      return test(values);
+      const pathValues = valuesAt(document, fieldPath);
+      spend(pathValues.length * filterValueCost);
+      return pathTest(pathValues);
     };
   }
 
-  #condition(condition: Stored): PathTest {
-    if (isOperators(condition)) return this.#operators(condition);
-    this.#count(null);
-    return some(kindOf(condition) === 'regex' ? regex(condition) : equals(condition));
+  #compileCondition(condition: Stored): PathTest {
+    if (isOperators(condition)) return this.#compileOperators(condition);
+    this.#countCondition(null);
+    return someValue(kindOf(condition) === 'regex' ? regexTest(condition) : equalityTest(condition));
   }
 
-  #operators(condition: StoredObject): PathTest {
-    const tests = [...condition].flatMap(([name, value]) => {
-      if (name !== '$options') return [this.#count(this.#costing(name, value, condition))];
-      if (!condition.has('$regex')) throw invalid('$options needs a $regex');
+  #compileOperators(condition: StoredObject): PathTest {
+    const operatorTests = [...condition].flatMap(([name, value]) => {
+      if (name !== '$options') return [this.#countCondition(this.#compileCosted(name, value, condition))];
+      if (!condition.has('$regex')) throw invalidFilter('$options needs a $regex');
       return [];
     });
-    const [only] = tests;
-    return tests.length === 1 ? only! : (values) => tests.every((test) => test(values));
+    const [onlyOperatorTest] = operatorTests;
+    return operatorTests.length === 1 ? onlyOperatorTest! : (values) => operatorTests.every((test) => test(values));
   }
 
-  #costing(name: string, value: Stored, around: StoredObject): PathTest {
-    const cost = Object.hasOwn(operatorCosts, name) ? operatorCosts[name] : undefined;
-    if (cost === undefined) throw unbuilt.has(name) ? missing(name) : invalid(`unknown operator: ${name}`);
-    const test = this.#operator(name, value, around);
+  #compileCosted(operatorName: string, operatorOperand: Stored, operatorObject: StoredObject): PathTest {
+    const operatorCost = Object.hasOwn(operatorCosts, operatorName) ? operatorCosts[operatorName] : undefined;
+    if (operatorCost === undefined)
+      throw unbuiltOperators.has(operatorName)
+        ? missingOperator(operatorName)
+        : invalidFilter(`unknown operator: ${operatorName}`);
+    const operatorTest = this.#compileOperator(operatorName, operatorOperand, operatorObject);
     return (values) => {
-      spend(values.length * cost);
-      return test(values);
+      spend(values.length * operatorCost);
+      return operatorTest(values);
     };
   }
 
-  #operator(name: string, value: Stored, around: StoredObject): PathTest {
-    switch (name) {
+  #compileOperator(operatorName: string, operatorOperand: Stored, operatorObject: StoredObject): PathTest {
+    switch (operatorName) {
       case '$eq':
-        return some(equals(value));
+        return someValue(equalityTest(operatorOperand));
       case '$ne':
-        if (kindOf(value) === 'regex') throw invalid("Can't have regex as arg to $ne.");
-        return none(some(equals(value)));
+        if (kindOf(operatorOperand) === 'regex') throw invalidFilter("Can't have regex as arg to $ne.");
+        return noValue(someValue(equalityTest(operatorOperand)));
       case '$gt':
-        return some(orderTest(value, (order) => order > 0));
+        return someValue(orderTest(operatorOperand, (order) => order > 0));
       case '$gte':
-        return some(orderTest(value, (order) => order >= 0));
+        return someValue(orderTest(operatorOperand, (order) => order >= 0));
       case '$lt':
-        return some(orderTest(value, (order) => order < 0));
+        return someValue(orderTest(operatorOperand, (order) => order < 0));
       case '$lte':
-        return some(orderTest(value, (order) => order <= 0));
+        return someValue(orderTest(operatorOperand, (order) => order <= 0));
       case '$in':
       case '$nin': {
-        if (!isList(value)) throw invalid(`${name} needs an array`);
-        if (value.some(isOperators)) throw invalid(`cannot nest $ under ${name}`);
-        for (const each of value) if (kindOf(each) === 'regex') this.#count(each);
-        const any = some(oneOf(value));
-        return name === '$in' ? any : none(any);
+        if (!isList(operatorOperand)) throw invalidFilter(`${operatorName} needs an array`);
+        if (operatorOperand.some(isOperators)) throw invalidFilter(`cannot nest $ under ${operatorName}`);
+        for (const pathValue of operatorOperand) if (kindOf(pathValue) === 'regex') this.#countCondition(pathValue);
+        const anyListed = someValue(membershipTest(operatorOperand));
+        return operatorName === '$in' ? anyListed : noValue(anyListed);
       }
       case '$exists': {
-        const wanted = isTrue(value);
-        return (values) => values.some((each) => each !== undefined) === wanted;
+        const wantsPresence = isTrue(operatorOperand);
+        return (pathValues) => pathValues.some((pathValue) => pathValue !== undefined) === wantsPresence;
       }
       case '$not': {
-        if (kindOf(value) === 'regex') return none(some(regex(value)));
-        if (!isObject(value)) throw invalid('$not needs a regex or a document');
-        if (value.size === 0) throw invalid('$not cannot be empty');
-        return none(this.#operators(value));
+        if (kindOf(operatorOperand) === 'regex') return noValue(someValue(regexTest(operatorOperand)));
+        if (!isObject(operatorOperand)) throw invalidFilter('$not needs a regex or a document');
+        if (operatorOperand.size === 0) throw invalidFilter('$not cannot be empty');
+        return noValue(this.#compileOperators(operatorOperand));
       }
       case '$regex':
-        return some(regex(value, around.get('$options')));
+        return someValue(regexTest(operatorOperand, operatorObject.get('$options')));
       case '$size': {
-        const size = lengthOf(value);
-        return (values) => values.some((each) => isList(each) && each.length === size);
+        const wantedSize = sizeOperand(operatorOperand);
+        return (pathValues) => pathValues.some((pathValue) => isList(pathValue) && pathValue.length === wantedSize);
       }
       case '$all':
-        return this.#all(value);
+        return this.#compileAll(operatorOperand);
       case '$elemMatch': {
-        const fits = this.#element(value);
-        return (values) =>
-          values.some((each) => {
-            if (!isList(each)) return false;
-            spend(each.length * valueCost);
-            return each.some(fits);
+        const elementFits = this.#compileElemMatch(operatorOperand);
+        return (pathValues) =>
+          pathValues.some((pathValue) => {
+            if (!isList(pathValue)) return false;
+            spend(pathValue.length * filterValueCost);
+            return pathValue.some(elementFits);
           });
       }
       case '$mod':
-        return some(remainder(value));
+        return someValue(modTest(operatorOperand));
       case '$type': {
-        const kinds = [...new Set((isList(value) ? value : [value]).map(typeName))].map(typeTest);
-        if (kinds.length === 0) throw invalid('$type must match at least one type', 9);
-        return (values) =>
-          values.some((each) => each !== undefined && kinds.some((is) => is(each) || (isList(each) && each.some(is))));
+        const typeTests = [...new Set((isList(operatorOperand) ? operatorOperand : [operatorOperand]).map(typeName))].map(
+          typeTest,
+        );
+        if (typeTests.length === 0) throw invalidFilter('$type must match at least one type', 9);
+        return (pathValues) =>
+          pathValues.some(
+            (pathValue) =>
+              pathValue !== undefined &&
+              typeTests.some((isOfType) => isOfType(pathValue) || (isList(pathValue) && pathValue.some(isOfType))),
+          );
       }
     }
-    throw new AssertionError(`${name} states what it costs, and is made`);
+    throw new AssertionError(`${operatorName} states what it costs, and is made`);
   }
 
-  #all(value: Stored): PathTest {
-    if (!isList(value)) throw invalid('$all needs an array');
-    const isElements = value.map((each) => isObject(each) && each.has('$elemMatch') && isOperators(each));
-    if (isElements.includes(true) && isElements.includes(false)) throw invalid('$all/$elemMatch has to be consistent');
-    if (isElements[0] !== true && value.some(isOperators)) throw invalid('no $ expressions in $all');
-    const tests = value.map((each) => this.#condition(each));
-    return (values) => tests.length > 0 && tests.every((test) => test(values));
+  #compileAll(value: Stored): PathTest {
+    if (!isList(value)) throw invalidFilter('$all needs an array');
+    const usesElemMatch = value.map((each) => isObject(each) && each.has('$elemMatch') && isOperators(each));
+    if (usesElemMatch.includes(true) && usesElemMatch.includes(false))
+      throw invalidFilter('$all/$elemMatch has to be consistent');
+    if (usesElemMatch[0] !== true && value.some(isOperators)) throw invalidFilter('no $ expressions in $all');
+    const elementTests = value.map((each) => this.#compileCondition(each));
+    return (values) => elementTests.length > 0 && elementTests.every((test) => test(values));
   }
 
-  #element(value: Stored): (element: Stored) => boolean {
-    if (!isObject(value)) throw invalid('$elemMatch needs an Object');
-    const [first = ''] = value.keys();
-    if (isOperators(value) && !['$and', '$or', '$nor', '$where', '$expr', '$comment'].includes(first)) {
-      const test = this.#operators(value);
-      return (element) => test([element]);
+  #compileElemMatch(value: Stored): (element: Stored) => boolean {
+    if (!isObject(value)) throw invalidFilter('$elemMatch needs an Object');
+    const [firstOperator = ''] = value.keys();
+    if (isOperators(value) && !['$and', '$or', '$nor', '$where', '$expr', '$comment'].includes(firstOperator)) {
+      const elementTest = this.#compileOperators(value);
+      return (element) => elementTest([element]);
     }
-    const filter = this.filter(value);
+    const elementFilter = this.filter(value);
     return (element) => {
-      if (isList(element)) return filter(new Map(element.map((each, i) => [String(i), each])));
-      return isObject(element) && filter(element);
+      if (isList(element)) return elementFilter(new Map(element.map((each, i) => [String(i), each])));
+      return isObject(element) && elementFilter(element);
     };
   }
 }
@@ -303,142 +315,151 @@ const isTrue = (value: Stored): boolean =>
   kindOf(value) !== 'null' && value !== false && !(isNumeric(value) && toWhole(value) === 0n);
 
 /** A test of one of the values, or of the elements of one. */
-const some =
-  (test: Test): PathTest =>
+const someValue =
+  (test: ValueTest): PathTest =>
   (values) =>
     values.some((value) => {
       if (test(value)) return true;
       if (!isList(value)) return false;
-      spend(value.length * valueCost);
+      spend(value.length * filterValueCost);
       return value.some((element) => test(element));
     });
 
-const none =
+const noValue =
   (test: PathTest): PathTest =>
   (values) =>
     !test(values);
 
 function checkComparable(wanted: Stored): void {
-  if (asSpecial(wanted, '$undefined') !== null) throw invalid('cannot compare to undefined');
+  if (asSpecial(wanted, '$undefined') !== null) throw invalidFilter('cannot compare to undefined');
 }
 
-function equals(wanted: Stored): Test {
-  checkComparable(wanted);
-  return (value) => compare(value, wanted) === 0;
+function equalityTest(wantedValue: Stored): ValueTest {
+  checkComparable(wantedValue);
+  return (value) => compare(value, wantedValue) === 0;
 }
 
 /** Tests by lookup: a list may be long, and there are many documents. */
-function oneOf(wanted: readonly Stored[]): Test {
-  for (const each of wanted) checkComparable(each);
-  const plain = new Set(wanted.filter((each) => typeof each === 'string' || typeof each === 'number'));
-  const patterns = wanted.filter((each) => kindOf(each) === 'regex').map((each) => regex(each));
-  let identities: ReadonlySet<string> | null = null;
+function membershipTest(wantedValues: readonly Stored[]): ValueTest {
+  for (const wantedValue of wantedValues) checkComparable(wantedValue);
+  const plainValues = new Set(wantedValues.filter((each) => typeof each === 'string' || typeof each === 'number'));
+  const regexTests = wantedValues.filter((each) => kindOf(each) === 'regex').map((each) => regexTest(each));
+  let wantedIdentities: ReadonlySet<string> | null = null;
   return (value) => {
-    if ((typeof value === 'string' || typeof value === 'number') && plain.has(value)) return true;
-    if (patterns.some((pattern) => pattern(value))) return true;
-    identities ??= new Set(wanted.map(identityOf));
-    return identities.has(identityOf(value));
+    if ((typeof value === 'string' || typeof value === 'number') && plainValues.has(value)) return true;
+    if (regexTests.some((regexMatches) => regexMatches(value))) return true;
+    wantedIdentities ??= new Set(wantedValues.map(identityOf));
+    return wantedIdentities.has(identityOf(value));
   };
 }
 
 /** The values of an $or over equalities of one field; null for any other $or. */
-function oneField(alternatives: readonly StoredObject[]): { readonly name: string; readonly values: readonly Stored[] } | null {
-  let name: string | null = null;
-  const values: Stored[] = [];
-  for (const each of alternatives) {
-    const [only, ...others] = each;
-    if (only === undefined || others.length > 0 || only[0].startsWith('$') || (name ??= only[0]) !== only[0]) return null;
-    if (isOperators(only[1])) return null;
-    values.push(only[1]);
+function sharedField(
+  alternatives: readonly StoredObject[],
+): { readonly name: string; readonly values: readonly Stored[] } | null {
+  let fieldName: string | null = null;
+  const orValues: Stored[] = [];
+  for (const alternative of alternatives) {
+    const [onlyEntry, ...others] = alternative;
+    if (
+      onlyEntry === undefined ||
+      others.length > 0 ||
+      onlyEntry[0].startsWith('$') ||
+      (fieldName ??= onlyEntry[0]) !== onlyEntry[0]
+    )
+      return null;
+    if (isOperators(onlyEntry[1])) return null;
+    orValues.push(onlyEntry[1]);
   }
-  return name === null ? null : { name, values };
+  return fieldName === null ? null : { name: fieldName, values: orValues };
 }
 
 /** Compares within one kind only: no number is greater than a text. MinKey and MaxKey compare with every kind. */
-function orderTest(wanted: Stored, holds: (order: number) => boolean): Test {
-  checkComparable(wanted);
-  const kind = kindOf(wanted);
-  if (kind === 'regex') throw invalid("Can't have RegEx as arg to predicate over field");
+function orderTest(orderOperand: Stored, orderHolds: (order: number) => boolean): ValueTest {
+  checkComparable(orderOperand);
+  const orderKind = kindOf(orderOperand);
+  if (orderKind === 'regex') throw invalidFilter("Can't have RegEx as arg to predicate over field");
   const isNaN = (value: Stored | undefined): boolean => isNumeric(value) && Number.isNaN(toNumber(value));
-  const wantsNaN = isNaN(wanted);
+  const wantsNaN = isNaN(orderOperand);
   return (value) => {
-    if (kindOf(value) !== kind) return kind === 'minKey' || kind === 'maxKey';
-    if (wantsNaN || isNaN(value)) return wantsNaN && isNaN(value) && holds(0);
-    return holds(compare(value, wanted));
+    if (kindOf(value) !== orderKind) return orderKind === 'minKey' || orderKind === 'maxKey';
+    if (wantsNaN || isNaN(value)) return wantsNaN && isNaN(value) && orderHolds(0);
+    return orderHolds(compare(value, orderOperand));
   };
 }
 
-function lengthOf(value: Stored): number {
-  const whole = isNumeric(value) ? toWhole(value) : null;
-  if (whole === null) throw invalid('Failed to parse $size. Expected an integer', 9);
-  if (whole < 0n) throw invalid('Failed to parse $size. Expected a non-negative number', 9);
-  return Number(whole);
+function sizeOperand(value: Stored): number {
+  const wholeSize = isNumeric(value) ? toWhole(value) : null;
+  if (wholeSize === null) throw invalidFilter('Failed to parse $size. Expected an integer', 9);
+  if (wholeSize < 0n) throw invalidFilter('Failed to parse $size. Expected a non-negative number', 9);
+  return Number(wholeSize);
 }
 
-function remainder(value: Stored): Test {
-  if (!isList(value)) throw invalid('malformed mod, needs to be an array');
-  if (value.length < 2) throw invalid('malformed mod, not enough elements');
-  if (value.length > 2) throw invalid('malformed mod, too many elements');
-  const [divisor, rest] = value.map((each, i) => {
-    const name = i === 0 ? 'divisor' : 'remainder';
-    if (!isNumeric(each)) throw invalid(`malformed mod, ${name} not a number`);
-    const whole = longOf(each);
-    if (whole === null) throw invalid(`malformed mod, ${name} value is invalid`);
-    return whole;
+function modTest(value: Stored): ValueTest {
+  if (!isList(value)) throw invalidFilter('malformed mod, needs to be an array');
+  if (value.length < 2) throw invalidFilter('malformed mod, not enough elements');
+  if (value.length > 2) throw invalidFilter('malformed mod, too many elements');
+  const [divisor, wantedRemainder] = value.map((modOperand, i) => {
+    const modOperandName = i === 0 ? 'divisor' : 'remainder';
+    if (!isNumeric(modOperand)) throw invalidFilter(`malformed mod, ${modOperandName} not a number`);
+    const wholeOperand = longOf(modOperand);
+    if (wholeOperand === null) throw invalidFilter(`malformed mod, ${modOperandName} value is invalid`);
+    return wholeOperand;
   });
-  if (divisor === 0n) throw invalid('divisor cannot be 0');
-  return (each) => {
-    const whole = isNumeric(each) ? longOf(each) : null;
-    return whole !== null && whole % divisor! === rest;
+  if (divisor === 0n) throw invalidFilter('divisor cannot be 0');
+  return (modOperand) => {
+    const wholeOperand = isNumeric(modOperand) ? longOf(modOperand) : null;
+    return wholeOperand !== null && wholeOperand % divisor! === wantedRemainder;
   };
 }
 
 /** The number without its fraction; null: it does not fit 64 bits. */
 function longOf(value: Numeric): bigint | null {
-  const whole = toTruncated(value);
-  return whole !== null && whole === BigInt.asIntN(64, whole) ? whole : null;
+  const truncatedLong = toTruncated(value);
+  return truncatedLong !== null && truncatedLong === BigInt.asIntN(64, truncatedLong) ? truncatedLong : null;
 }
 
 const regexMax = 1_000;
 
 /** Matches in time linear in the text: back references and look-around are refused. */
-function regex(value: Stored, options?: Stored): Test {
-  const given = asSpecial(value, '$regularExpression');
-  const pattern = given?.pattern ?? value;
-  if (typeof pattern !== 'string') throw invalid('$regex has to be a string');
-  if (options !== undefined && typeof options !== 'string') throw invalid('$options has to be a string');
-  if (options !== undefined && given !== null && given.options !== '')
-    throw invalid('options set in both $regex and $options', 51_075);
-  const flags = options ?? given?.options ?? '';
-  if (pattern.includes('\0') || flags.includes('\0')) throw invalid('$regex and its $options cannot contain embedded null bytes');
-  if (pattern.length > regexMax) throw invalid(`a regular expression has at most ${regexMax} characters`);
-  let bits = 0;
-  for (const flag of flags) {
-    if (flag === 'i') bits |= RE2JS.CASE_INSENSITIVE;
-    else if (flag === 'm') bits |= RE2JS.MULTILINE;
-    else if (flag === 's') bits |= RE2JS.DOTALL;
-    else if (flag === 'x') throw missing('the option x of regular expressions');
-    else if (flag !== 'u') throw invalid(`invalid flag in regex options: ${flag}`, 51_108);
+function regexTest(value: Stored, regexOptions?: Stored): ValueTest {
+  const regexObject = asSpecial(value, '$regularExpression');
+  const regexPattern = regexObject?.pattern ?? value;
+  if (typeof regexPattern !== 'string') throw invalidFilter('$regex has to be a string');
+  if (regexOptions !== undefined && typeof regexOptions !== 'string') throw invalidFilter('$options has to be a string');
+  if (regexOptions !== undefined && regexObject !== null && regexObject.options !== '')
+    throw invalidFilter('options set in both $regex and $options', 51_075);
+  const regexFlags = regexOptions ?? regexObject?.options ?? '';
+  if (regexPattern.includes('\0') || regexFlags.includes('\0'))
+    throw invalidFilter('$regex and its $options cannot contain embedded null bytes');
+  if (regexPattern.length > regexMax) throw invalidFilter(`a regular expression has at most ${regexMax} characters`);
+  let re2Flags = 0;
+  for (const flag of regexFlags) {
+    if (flag === 'i') re2Flags |= RE2JS.CASE_INSENSITIVE;
+    else if (flag === 'm') re2Flags |= RE2JS.MULTILINE;
+    else if (flag === 's') re2Flags |= RE2JS.DOTALL;
+    else if (flag === 'x') throw missingOperator('the option x of regular expressions');
+    else if (flag !== 'u') throw invalidFilter(`invalid flag in regex options: ${flag}`, 51_108);
   }
-  const regex = compileRegex(pattern, bits);
+  const regex = compileRegex(regexPattern, re2Flags);
   if (regex === undefined)
-    throw invalid(
+    throw invalidFilter(
       'the regular expression is malformed, too large, or uses what linear time excludes: back references, look-around',
       51_091,
     );
   // All regular expressions of a filter are compiled in one turn.
   spend(0);
-  const size = regex.programSize();
-  const holds = (text: string): boolean => {
-    spend(text.length * size * matchCost);
-    return regex.test(text);
+  const programSize = regex.programSize();
+  const regexHolds = (testedText: string): boolean => {
+    spend(testedText.length * programSize * regexMatchCost);
+    return regex.test(testedText);
   };
   return (each) => {
-    if (typeof each === 'string') return holds(each);
-    const symbol = asSpecial(each, '$symbol');
-    if (symbol !== null) return holds(symbol);
-    const same = asSpecial(each, '$regularExpression');
-    return same !== null && same.pattern === pattern && same.options === flags;
+    if (typeof each === 'string') return regexHolds(each);
+    const symbolText = asSpecial(each, '$symbol');
+    if (symbolText !== null) return regexHolds(symbolText);
+    const comparedRegex = asSpecial(each, '$regularExpression');
+    return comparedRegex !== null && comparedRegex.pattern === regexPattern && comparedRegex.options === regexFlags;
   };
 }
 
@@ -485,20 +506,20 @@ const namesByNumber: Readonly<Record<string, string>> = {
 
 function typeName(bsonType: Stored): string {
   if (typeof bsonType === 'string') return bsonType;
-  if (!isNumeric(bsonType)) throw invalid('type must be represented as a number or a string', 14);
-  const code = String(toWhole(bsonType));
-  if (!Object.hasOwn(namesByNumber, code)) throw invalid(`Invalid numerical type code: ${toNumber(bsonType)}`);
-  return namesByNumber[code]!;
+  if (!isNumeric(bsonType)) throw invalidFilter('type must be represented as a number or a string', 14);
+  const typeCode = String(toWhole(bsonType));
+  if (!Object.hasOwn(namesByNumber, typeCode)) throw invalidFilter(`Invalid numerical type code: ${toNumber(bsonType)}`);
+  return namesByNumber[typeCode]!;
 }
 
-function typeTest(name: string): Test {
-  if (name === 'number') return isNumeric;
-  if (numberTypes.has(name)) return (value) => isNumeric(value) && numberType(value) === name;
-  if (name === 'null') return (value) => value === null;
-  if (name === 'undefined') return (value) => asSpecial(value, '$undefined') !== null;
-  if (name === 'symbol') return (value) => asSpecial(value, '$symbol') !== null;
-  if (name === 'string') return (value) => typeof value === 'string';
-  const kind = Object.hasOwn(kindsByName, name) ? kindsByName[name]! : undefined;
-  if (kind === undefined) throw invalid(`Unknown type name alias: ${name}`);
-  return (value) => value !== undefined && kindOf(value) === kind;
+function typeTest(typeAlias: string): ValueTest {
+  if (typeAlias === 'number') return isNumeric;
+  if (numberTypes.has(typeAlias)) return (value) => isNumeric(value) && numberType(value) === typeAlias;
+  if (typeAlias === 'null') return (value) => value === null;
+  if (typeAlias === 'undefined') return (value) => asSpecial(value, '$undefined') !== null;
+  if (typeAlias === 'symbol') return (value) => asSpecial(value, '$symbol') !== null;
+  if (typeAlias === 'string') return (value) => typeof value === 'string';
+  const aliasKind = Object.hasOwn(kindsByName, typeAlias) ? kindsByName[typeAlias]! : undefined;
+  if (aliasKind === undefined) throw invalidFilter(`Unknown type name alias: ${typeAlias}`);
+  return (value) => value !== undefined && kindOf(value) === aliasKind;
 }

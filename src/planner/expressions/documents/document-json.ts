@@ -8,30 +8,30 @@ import { allAtOnce, type Steps } from '../resumable-steps.ts';
 import { doubleValue, isInt32 } from './document-numbers.ts';
 import { asSpecial, Decimal, Double, isList, isObject, Special, type Stored, type StoredObject } from './document-values.ts';
 
-const valuesPerStep = 4_000;
+const jsonValuesPerStep = 4_000;
 
-const invalid = (): ServiceError => new ServiceError('REL_INVALID', 'this is no JSON');
+const invalidJson = (): ServiceError => new ServiceError('REL_INVALID', 'this is no JSON');
 
 /** Counts the work of a step; true: it did enough. */
 export class Pace {
-  #left = valuesPerStep;
+  #valuesLeftInStep = jsonValuesPerStep;
 
-  spend(values = 1): boolean {
-    this.#left -= values;
-    if (this.#left > 0) return false;
-    this.#left = valuesPerStep;
+  spend(jsonValueCount = 1): boolean {
+    this.#valuesLeftInStep -= jsonValueCount;
+    if (this.#valuesLeftInStep > 0) return false;
+    this.#valuesLeftInStep = jsonValuesPerStep;
     return true;
   }
 }
 
-type Open = { readonly list: Stored[] } | { readonly map: Map<string, Stored>; name: string };
+type OpenJsonValue = { readonly list: Stored[] } | { readonly map: Map<string, Stored>; name: string };
 
 /** Most levels of a stored document. Other doors may write deeper documents than the document door does. */
-const levelsMax = 1_000;
-const number = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?/y;
-const space = /[ \t\n\r]*/y;
+const jsonLevelsMax = 1_000;
+const jsonNumber = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?/y;
+const jsonSpace = /[ \t\n\r]*/y;
 
-const char = {
+const jsonChar = {
   quote: 34,
   comma: 44,
   colon: 58,
@@ -41,140 +41,144 @@ const char = {
   objectCloses: 125,
 } as const;
 
-class Reader {
-  readonly #text: string;
-  #at = 0;
+class JsonReader {
+  readonly #jsonText: string;
+  #jsonOffset = 0;
   /** The first backslash at or behind the current position. */
-  #escape = -1;
+  #nextEscape = -1;
 
   constructor(text: string) {
-    this.#text = text;
+    this.#jsonText = text;
   }
 
   /** Next character that is no space; it is not taken. */
   peek(): number {
-    let code = this.#text.charCodeAt(this.#at);
-    if (code > 32) return code;
-    space.lastIndex = this.#at;
-    space.test(this.#text);
-    this.#at = space.lastIndex;
-    code = this.#text.charCodeAt(this.#at);
-    return code;
+    let charCode = this.#jsonText.charCodeAt(this.#jsonOffset);
+    if (charCode > 32) return charCode;
+    jsonSpace.lastIndex = this.#jsonOffset;
+    jsonSpace.test(this.#jsonText);
+    this.#jsonOffset = jsonSpace.lastIndex;
+    charCode = this.#jsonText.charCodeAt(this.#jsonOffset);
+    return charCode;
   }
 
   take(code: number): boolean {
     if (this.peek() !== code) return false;
-    this.#at++;
+    this.#jsonOffset++;
     return true;
   }
 
   string(): string {
-    if (!this.take(char.quote)) throw invalid();
-    const start = this.#at;
-    let end = this.#text.indexOf('"', start);
-    let isPlain = true;
-    for (let escape = this.#escapeFrom(start); escape < end; escape = this.#escapeFrom(escape + 2)) {
-      isPlain = false;
-      if (escape + 1 === end) end = this.#text.indexOf('"', end + 1);
+    if (!this.take(jsonChar.quote)) throw invalidJson();
+    const stringStart = this.#jsonOffset;
+    let stringEnd = this.#jsonText.indexOf('"', stringStart);
+    let hasNoEscapes = true;
+    for (
+      let escapeOffset = this.#escapeOffset(stringStart);
+      escapeOffset < stringEnd;
+      escapeOffset = this.#escapeOffset(escapeOffset + 2)
+    ) {
+      hasNoEscapes = false;
+      if (escapeOffset + 1 === stringEnd) stringEnd = this.#jsonText.indexOf('"', stringEnd + 1);
     }
-    if (end < 0) throw invalid();
-    this.#at = end + 1;
-    if (isPlain) return this.#text.slice(start, end);
+    if (stringEnd < 0) throw invalidJson();
+    this.#jsonOffset = stringEnd + 1;
+    if (hasNoEscapes) return this.#jsonText.slice(stringStart, stringEnd);
     try {
-      return JSON.parse(this.#text.slice(start - 1, end + 1)) as string;
+      return JSON.parse(this.#jsonText.slice(stringStart - 1, stringEnd + 1)) as string;
     } catch {
-      throw invalid();
+      throw invalidJson();
     }
   }
 
   /** Place of the first backslash from there on; the text is searched for each once. */
-  #escapeFrom(start: number): number {
-    if (this.#escape >= start) return this.#escape;
-    const escapeStart = this.#text.indexOf('\\', start);
-    this.#escape = escapeStart < 0 ? Number.POSITIVE_INFINITY : escapeStart;
-    return this.#escape;
+  #escapeOffset(start: number): number {
+    if (this.#nextEscape >= start) return this.#nextEscape;
+    const escapeStart = this.#jsonText.indexOf('\\', start);
+    this.#nextEscape = escapeStart < 0 ? Number.POSITIVE_INFINITY : escapeStart;
+    return this.#nextEscape;
   }
 
   name(): string {
-    const name = this.string();
-    if (!this.take(char.colon)) throw invalid();
-    return name;
+    const fieldName = this.string();
+    if (!this.take(jsonChar.colon)) throw invalidJson();
+    return fieldName;
   }
 
   /** A value that holds no others. */
   scalar(): Stored {
-    const code = this.peek();
-    if (code === char.quote) return this.string();
-    for (const [word, value] of words) {
-      if (this.#text.startsWith(word, this.#at)) {
-        this.#at += word.length;
-        return value;
+    const charCode = this.peek();
+    if (charCode === jsonChar.quote) return this.string();
+    for (const [jsonWord, scalarValue] of jsonWords) {
+      if (this.#jsonText.startsWith(jsonWord, this.#jsonOffset)) {
+        this.#jsonOffset += jsonWord.length;
+        return scalarValue;
       }
     }
-    number.lastIndex = this.#at;
-    const match = number.exec(this.#text);
-    if (match === null) throw invalid();
-    const [text, fraction, power] = match;
-    this.#at += text.length;
-    if (fraction !== undefined || power !== undefined) return doubleValue(Number(text));
+    jsonNumber.lastIndex = this.#jsonOffset;
+    const numberMatch = jsonNumber.exec(this.#jsonText);
+    if (numberMatch === null) throw invalidJson();
+    const [text, fraction, exponent] = numberMatch;
+    this.#jsonOffset += text.length;
+    if (fraction !== undefined || exponent !== undefined) return doubleValue(Number(text));
     const value = Number(text);
     if (isInt32(value)) return value;
     if (Object.is(value, -0)) return value;
-    const whole = BigInt(text);
-    return whole === BigInt.asIntN(64, whole) ? whole : doubleValue(value);
+    const wholeNumber = BigInt(text);
+    return wholeNumber === BigInt.asIntN(64, wholeNumber) ? wholeNumber : doubleValue(value);
   }
 }
 
-const words: readonly (readonly [string, Stored])[] = [
+const jsonWords: readonly (readonly [string, Stored])[] = [
   ['null', null],
   ['true', true],
   ['false', false],
 ];
 
 export function* readSteps(text: string): Steps<Stored> {
-  const reader = new Reader(text);
-  const pace = new Pace();
-  const open: Open[] = [];
+  const jsonReader = new JsonReader(text);
+  const readPace = new Pace();
+  const openValues: OpenJsonValue[] = [];
   for (;;) {
-    if (pace.spend()) yield;
-    let value: Stored;
-    const code = reader.peek();
-    if (code === char.objectOpens && reader.take(code)) {
-      if (open.length === levelsMax) throw invalid();
-      if (!reader.take(char.objectCloses)) {
-        open.push({ map: new Map(), name: reader.name() });
+    if (readPace.spend()) yield;
+    let storedValue: Stored;
+    const charCode = jsonReader.peek();
+    if (charCode === jsonChar.objectOpens && jsonReader.take(charCode)) {
+      if (openValues.length === jsonLevelsMax) throw invalidJson();
+      if (!jsonReader.take(jsonChar.objectCloses)) {
+        openValues.push({ map: new Map(), name: jsonReader.name() });
         continue;
       }
-      value = new Map();
-    } else if (code === char.listOpens && reader.take(code)) {
-      if (open.length === levelsMax) throw invalid();
-      if (!reader.take(char.listCloses)) {
-        open.push({ list: [] });
+      storedValue = new Map();
+    } else if (charCode === jsonChar.listOpens && jsonReader.take(charCode)) {
+      if (openValues.length === jsonLevelsMax) throw invalidJson();
+      if (!jsonReader.take(jsonChar.listCloses)) {
+        openValues.push({ list: [] });
         continue;
       }
-      value = [];
-    } else value = reader.scalar();
+      storedValue = [];
+    } else storedValue = jsonReader.scalar();
     for (;;) {
-      const around = open.at(-1);
-      if (around === undefined) {
-        if (!Number.isNaN(reader.peek())) throw invalid();
-        return value;
+      const openValue = openValues.at(-1);
+      if (openValue === undefined) {
+        if (!Number.isNaN(jsonReader.peek())) throw invalidJson();
+        return storedValue;
       }
-      if ('list' in around) {
-        around.list.push(value);
-        if (reader.take(char.comma)) break;
-        if (!reader.take(char.listCloses)) throw invalid();
-        value = around.list;
+      if ('list' in openValue) {
+        openValue.list.push(storedValue);
+        if (jsonReader.take(jsonChar.comma)) break;
+        if (!jsonReader.take(jsonChar.listCloses)) throw invalidJson();
+        storedValue = openValue.list;
       } else {
-        around.map.set(around.name, value);
-        if (reader.take(char.comma)) {
-          around.name = reader.name();
+        openValue.map.set(openValue.name, storedValue);
+        if (jsonReader.take(jsonChar.comma)) {
+          openValue.name = jsonReader.name();
           break;
         }
-        if (!reader.take(char.objectCloses)) throw invalid();
-        value = unwrap(around.map);
+        if (!jsonReader.take(jsonChar.objectCloses)) throw invalidJson();
+        storedValue = unwrapExtended(openValue.map);
       }
-      open.pop();
+      openValues.pop();
     }
   }
 }
@@ -183,173 +187,189 @@ export function* readSteps(text: string): Steps<Stored> {
 export const readText = (text: string): Stored => allAtOnce(readSteps(text));
 
 /** Reads an Extended JSON wrapper as the value that it encodes. Objects that only resemble a wrapper stay objects. */
-function unwrap(object: StoredObject): Stored {
+function unwrapExtended(object: StoredObject): Stored {
   if (object.size > 2) return object;
-  const [[name, inner] = ['', null], second] = object;
-  if (!name.startsWith('$')) return object;
-  if (second === undefined) return (Object.hasOwn(readers, name) ? readers[name]!(inner) : null) ?? object;
-  if (name === '$code' && typeof inner === 'string' && second[0] === '$scope' && isObject(second[1]))
-    return new Special('$scope', { code: inner, scope: second[1] });
+  const [[extendedName, extendedValue] = ['', null], secondField] = object;
+  if (!extendedName.startsWith('$')) return object;
+  if (secondField === undefined)
+    return (Object.hasOwn(extendedReaders, extendedName) ? extendedReaders[extendedName]!(extendedValue) : null) ?? object;
+  if (extendedName === '$code' && typeof extendedValue === 'string' && secondField[0] === '$scope' && isObject(secondField[1]))
+    return new Special('$scope', { code: extendedValue, scope: secondField[1] });
   return object;
 }
 
-const isText = (inner: Stored | undefined): inner is string => typeof inner === 'string';
-const wholeOf = (inner: Stored | undefined): bigint | null =>
-  isText(inner) && /^-?\d{1,19}$/.test(inner) ? BigInt(inner) : null;
+const isTextValue = (extendedValue: Stored | undefined): extendedValue is string => typeof extendedValue === 'string';
+const wholeNumberOf = (extendedValue: Stored | undefined): bigint | null =>
+  isTextValue(extendedValue) && /^-?\d{1,19}$/.test(extendedValue) ? BigInt(extendedValue) : null;
 const fitting = (value: bigint | null, bits: number): bigint | null =>
   value !== null && value === BigInt.asIntN(bits, value) ? value : null;
-const countOf = (inner: Stored | undefined): bigint | null => {
-  const isWhole = typeof inner === 'bigint' || (typeof inner === 'number' && isInt32(inner));
-  return isWhole && inner >= 0 && inner <= 0xffff_ffff ? BigInt(inner) : null;
+const timestampPart = (extendedValue: Stored | undefined): bigint | null => {
+  const isWhole = typeof extendedValue === 'bigint' || (typeof extendedValue === 'number' && isInt32(extendedValue));
+  return isWhole && extendedValue >= 0 && extendedValue <= 0xffff_ffff ? BigInt(extendedValue) : null;
 };
-const one = <N extends '$minKey' | '$maxKey'>(name: N, inner: Stored): Special | null =>
-  inner === 1 ? new Special(name, 1) : null;
+const onlyKey = <N extends '$minKey' | '$maxKey'>(keyName: N, extendedValue: Stored): Special | null =>
+  extendedValue === 1 ? new Special(keyName, 1) : null;
 
 /** Readers of wrappers, by name; null: the object only resembles one. */
-const readers: Readonly<Record<string, (inner: Stored) => Stored | null>> = {
-  $numberInt: (inner) => {
-    const value = fitting(wholeOf(inner), 32);
-    return value === null ? null : Number(value);
+const extendedReaders: Readonly<Record<string, (inner: Stored) => Stored | null>> = {
+  $numberInt: (extendedValue) => {
+    const int32 = fitting(wholeNumberOf(extendedValue), 32);
+    return int32 === null ? null : Number(int32);
   },
-  $numberLong: (inner) => fitting(wholeOf(inner), 64),
-  $numberDouble: (inner) =>
-    isText(inner) && (inner === 'NaN' || !Number.isNaN(Number(inner))) ? doubleValue(Number(inner)) : null,
-  $numberDecimal: (inner) => (isText(inner) ? Decimal.parse(inner) : null),
-  $oid: (inner) => (isText(inner) && /^[0-9a-f]{24}$/.test(inner) ? new Special('$oid', inner) : null),
-  $date: (inner) => {
-    if (isText(inner)) return Number.isNaN(Date.parse(inner)) ? null : new Special('$date', BigInt(Date.parse(inner)));
+  $numberLong: (extendedValue) => fitting(wholeNumberOf(extendedValue), 64),
+  $numberDouble: (extendedValue) =>
+    isTextValue(extendedValue) && (extendedValue === 'NaN' || !Number.isNaN(Number(extendedValue)))
+      ? doubleValue(Number(extendedValue))
+      : null,
+  $numberDecimal: (extendedValue) => (isTextValue(extendedValue) ? Decimal.parse(extendedValue) : null),
+  $oid: (extendedValue) =>
+    isTextValue(extendedValue) && /^[0-9a-f]{24}$/.test(extendedValue) ? new Special('$oid', extendedValue) : null,
+  $date: (extendedValue) => {
+    if (isTextValue(extendedValue))
+      return Number.isNaN(Date.parse(extendedValue)) ? null : new Special('$date', BigInt(Date.parse(extendedValue)));
     // A $numberLong within is read before its wrapper.
-    return typeof inner === 'bigint' ? new Special('$date', inner) : null;
+    return typeof extendedValue === 'bigint' ? new Special('$date', extendedValue) : null;
   },
-  $timestamp: (inner) => {
-    if (!isObject(inner)) return null;
-    const [t, i] = [countOf(inner.get('t')), countOf(inner.get('i'))];
-    return t === null || i === null || inner.size !== 2 ? null : new Special('$timestamp', (t << 32n) | i);
+  $timestamp: (extendedValue) => {
+    if (!isObject(extendedValue)) return null;
+    const [timestampSeconds, i] = [timestampPart(extendedValue.get('t')), timestampPart(extendedValue.get('i'))];
+    return timestampSeconds === null || i === null || extendedValue.size !== 2
+      ? null
+      : new Special('$timestamp', (timestampSeconds << 32n) | i);
   },
-  $binary: (inner) => {
-    if (!isObject(inner)) return null;
-    const [base64, subType] = [inner.get('base64'), inner.get('subType')];
-    if (!isText(base64) || !isText(subType) || !/^[0-9a-f]{1,2}$/i.test(subType)) return null;
-    return new Special('$binary', { bytes: Buffer.from(base64, 'base64'), type: Number.parseInt(subType, 16) });
+  $binary: (extendedValue) => {
+    if (!isObject(extendedValue)) return null;
+    const [binaryBase64, subType] = [extendedValue.get('base64'), extendedValue.get('subType')];
+    if (!isTextValue(binaryBase64) || !isTextValue(subType) || !/^[0-9a-f]{1,2}$/i.test(subType)) return null;
+    return new Special('$binary', { bytes: Buffer.from(binaryBase64, 'base64'), type: Number.parseInt(subType, 16) });
   },
-  $regularExpression: (inner) => {
-    if (!isObject(inner)) return null;
-    const [pattern, options] = [inner.get('pattern'), inner.get('options')];
-    return isText(pattern) && isText(options) ? new Special('$regularExpression', { pattern, options }) : null;
+  $regularExpression: (extendedValue) => {
+    if (!isObject(extendedValue)) return null;
+    const [pattern, options] = [extendedValue.get('pattern'), extendedValue.get('options')];
+    return isTextValue(pattern) && isTextValue(options) ? new Special('$regularExpression', { pattern, options }) : null;
   },
-  $code: (inner) => (isText(inner) ? new Special('$code', inner) : null),
-  $dbPointer: (inner) => {
-    if (!isObject(inner)) return null;
-    const oid = asSpecial(inner.get('$id'), '$oid');
-    const ref = inner.get('$ref');
-    return isText(ref) && oid !== null && inner.size === 2 ? new Special('$dbPointer', { ref, oid }) : null;
+  $code: (extendedValue) => (isTextValue(extendedValue) ? new Special('$code', extendedValue) : null),
+  $dbPointer: (extendedValue) => {
+    if (!isObject(extendedValue)) return null;
+    const dbPointerOid = asSpecial(extendedValue.get('$id'), '$oid');
+    const dbPointerRef = extendedValue.get('$ref');
+    return isTextValue(dbPointerRef) && dbPointerOid !== null && extendedValue.size === 2
+      ? new Special('$dbPointer', { ref: dbPointerRef, oid: dbPointerOid })
+      : null;
   },
-  $symbol: (inner) => (isText(inner) ? new Special('$symbol', inner) : null),
-  $undefined: (inner) => (inner === true ? new Special('$undefined', true) : null),
-  $minKey: (inner) => one('$minKey', inner),
-  $maxKey: (inner) => one('$maxKey', inner),
+  $symbol: (extendedValue) => (isTextValue(extendedValue) ? new Special('$symbol', extendedValue) : null),
+  $undefined: (extendedValue) => (extendedValue === true ? new Special('$undefined', true) : null),
+  $minKey: (inner) => onlyKey('$minKey', inner),
+  $maxKey: (inner) => onlyKey('$maxKey', inner),
 };
 
 /** Names that stand for values of other types, and can't be those of members. */
-export const wrapperNames: ReadonlySet<string> = new Set(Object.keys(readers));
+export const wrapperNames: ReadonlySet<string> = new Set(Object.keys(extendedReaders));
 
-function numberText(value: number): string {
+function jsonNumberText(value: number): string {
   if (isInt32(value)) return String(value);
   if (Number.isFinite(value) && !Number.isInteger(value)) return String(value);
-  return `{"$numberDouble":"${Object.is(value, -0) ? '-0.0' : wholeText(value)}"}`;
+  return `{"$numberDouble":"${Object.is(value, -0) ? '-0.0' : doubleText(value)}"}`;
 }
 
-const wholeText = (value: number): string => (Number.isInteger(value) && !/e/.test(String(value)) ? `${value}.0` : String(value));
+const doubleText = (value: number): string =>
+  Number.isInteger(value) && !/e/.test(String(value)) ? `${value}.0` : String(value);
 
 /** Characters of a text that are written as quickly as a value is. */
 const charactersPerValue = 256;
 /** A longer text is written in pieces. */
-const pieceCharacters = charactersPerValue * valuesPerStep;
+const jsonPieceCharacters = charactersPerValue * jsonValuesPerStep;
 
-function* longTextSteps(text: string): Steps<string> {
+function* longStringSteps(longString: string): Steps<string> {
   let jsonText = '"';
-  for (let at = 0, end = 0; at < text.length; at = end) {
-    if (at > 0) yield;
-    end = Math.min(at + pieceCharacters, text.length);
+  for (let pieceStart = 0, pieceEnd = 0; pieceStart < longString.length; pieceStart = pieceEnd) {
+    if (pieceStart > 0) yield;
+    pieceEnd = Math.min(pieceStart + jsonPieceCharacters, longString.length);
     // No character is cut in two.
-    if (end < text.length && (text.charCodeAt(end - 1) & 0xfc00) === 0xd800) end--;
-    jsonText += JSON.stringify(text.slice(at, end)).slice(1, -1);
+    if (pieceEnd < longString.length && (longString.charCodeAt(pieceEnd - 1) & 0xfc00) === 0xd800) pieceEnd--;
+    jsonText += JSON.stringify(longString.slice(pieceStart, pieceEnd)).slice(1, -1);
   }
   return `${jsonText}"`;
 }
 
 /** The text of a value that holds no others; undefined: it does. */
-function scalarText(value: Stored): string | undefined {
-  if (value === null) return 'null';
-  if (typeof value === 'string') return JSON.stringify(value);
-  if (typeof value === 'number') return numberText(value);
-  if (typeof value === 'boolean') return String(value);
-  if (typeof value === 'bigint') return `{"$numberLong":"${value}"}`;
-  if (value instanceof Double) return `{"$numberDouble":"${wholeText(value.value)}"}`;
-  if (value instanceof Decimal) return `{"$numberDecimal":"${value.text}"}`;
-  if (value instanceof Special) return value.is('$scope') ? undefined : specialText(value);
+function jsonScalarText(storedValue: Stored): string | undefined {
+  if (storedValue === null) return 'null';
+  if (typeof storedValue === 'string') return JSON.stringify(storedValue);
+  if (typeof storedValue === 'number') return jsonNumberText(storedValue);
+  if (typeof storedValue === 'boolean') return String(storedValue);
+  if (typeof storedValue === 'bigint') return `{"$numberLong":"${storedValue}"}`;
+  if (storedValue instanceof Double) return `{"$numberDouble":"${doubleText(storedValue.value)}"}`;
+  if (storedValue instanceof Decimal) return `{"$numberDecimal":"${storedValue.text}"}`;
+  if (storedValue instanceof Special) return storedValue.is('$scope') ? undefined : extendedText(storedValue);
   return undefined;
 }
 
-function specialText(value: Special): string {
-  if (value.is('$date')) return `{"$date":{"$numberLong":"${value.inner}"}}`;
-  if (value.is('$timestamp')) return `{"$timestamp":{"t":${value.inner >> 32n},"i":${value.inner & 0xffff_ffffn}}}`;
-  if (value.is('$binary')) {
-    const base64 = Buffer.from(value.inner.bytes).toString('base64');
-    return `{"$binary":{"base64":"${base64}","subType":"${value.inner.type.toString(16).padStart(2, '0')}"}}`;
+function extendedText(specialValue: Special): string {
+  if (specialValue.is('$date')) return `{"$date":{"$numberLong":"${specialValue.inner}"}}`;
+  if (specialValue.is('$timestamp'))
+    return `{"$timestamp":{"t":${specialValue.inner >> 32n},"i":${specialValue.inner & 0xffff_ffffn}}}`;
+  if (specialValue.is('$binary')) {
+    const base64 = Buffer.from(specialValue.inner.bytes).toString('base64');
+    return `{"$binary":{"base64":"${base64}","subType":"${specialValue.inner.type.toString(16).padStart(2, '0')}"}}`;
   }
-  if (value.is('$dbPointer'))
-    return `{"$dbPointer":{"$ref":${JSON.stringify(value.inner.ref)},"$id":{"$oid":"${value.inner.oid}"}}}`;
-  if (value.is('$regularExpression')) {
-    const { pattern, options } = value.inner;
+  if (specialValue.is('$dbPointer'))
+    return `{"$dbPointer":{"$ref":${JSON.stringify(specialValue.inner.ref)},"$id":{"$oid":"${specialValue.inner.oid}"}}}`;
+  if (specialValue.is('$regularExpression')) {
+    const { pattern, options } = specialValue.inner;
     return `{"$regularExpression":{"pattern":${JSON.stringify(pattern)},"options":${JSON.stringify(options)}}}`;
   }
-  return `{"${value.name}":${JSON.stringify(value.inner)}}`;
+  return `{"${specialValue.name}":${JSON.stringify(specialValue.inner)}}`;
 }
 
 export function* textSteps(root: Stored): Steps<string> {
-  const pace = new Pace();
-  const open: { readonly members: Iterator<readonly [string | null, Stored]>; readonly end: string; isFirst: boolean }[] = [];
-  const pieces = new TextPieces();
-  let text = '';
-  let value = root;
+  const writePace = new Pace();
+  const openContainers: {
+    readonly members: Iterator<readonly [string | null, Stored]>;
+    readonly end: string;
+    isFirst: boolean;
+  }[] = [];
+  const jsonPieces = new JsonTextPieces();
+  let jsonText = '';
+  let storedValue = root;
   for (;;) {
-    const isLong = typeof value === 'string' && value.length > pieceCharacters;
-    const scalar = isLong ? yield* longTextSteps(value as string) : scalarText(value);
-    if (pace.spend(1 + (scalar?.length ?? 0) / charactersPerValue)) yield;
-    if (scalar !== undefined) text += scalar;
-    else if (isList(value)) {
-      text += '[';
-      open.push({ members: elements(value), end: ']', isFirst: true });
-    } else if (isObject(value)) {
-      const [first] = value.keys();
+    const isLongString = typeof storedValue === 'string' && storedValue.length > jsonPieceCharacters;
+    const scalarJson = isLongString ? yield* longStringSteps(storedValue as string) : jsonScalarText(storedValue);
+    if (writePace.spend(1 + (scalarJson?.length ?? 0) / charactersPerValue)) yield;
+    if (scalarJson !== undefined) jsonText += scalarJson;
+    else if (isList(storedValue)) {
+      jsonText += '[';
+      openContainers.push({ members: listMembers(storedValue), end: ']', isFirst: true });
+    } else if (isObject(storedValue)) {
+      const [firstField] = storedValue.keys();
       // A stored object of this shape would be read as a wrapped value.
-      if (first !== undefined && wrapperNames.has(first)) throw new ServiceError('REL_INVALID', `unknown operator: ${first}`);
-      text += '{';
-      open.push({ members: value.entries(), end: '}', isFirst: true });
+      if (firstField !== undefined && wrapperNames.has(firstField))
+        throw new ServiceError('REL_INVALID', `unknown operator: ${firstField}`);
+      jsonText += '{';
+      openContainers.push({ members: storedValue.entries(), end: '}', isFirst: true });
     } else {
-      const { code, scope } = asSpecial(value, '$scope')!;
-      text += `{"$code":${JSON.stringify(code)}`;
-      open.push({ members: [['$scope', scope] as const].values(), end: '}', isFirst: false });
+      const { code, scope } = asSpecial(storedValue, '$scope')!;
+      jsonText += `{"$code":${JSON.stringify(code)}`;
+      openContainers.push({ members: [['$scope', scope] as const].values(), end: '}', isFirst: false });
     }
     for (;;) {
-      if (text.length > pieceCharacters) {
-        pieces.add(text);
-        text = '';
+      if (jsonText.length > jsonPieceCharacters) {
+        jsonPieces.add(jsonText);
+        jsonText = '';
       }
-      const around = open.at(-1);
-      if (around === undefined) return pieces.join(text);
-      const next = around.members.next();
-      if (next.done !== true) {
-        const [name, member] = next.value;
-        if (!around.isFirst) text += ',';
-        around.isFirst = false;
-        if (name !== null) text += `${JSON.stringify(name)}:`;
-        value = member;
+      const openContainer = openContainers.at(-1);
+      if (openContainer === undefined) return jsonPieces.join(jsonText);
+      const nextMember = openContainer.members.next();
+      if (nextMember.done !== true) {
+        const [memberName, member] = nextMember.value;
+        if (!openContainer.isFirst) jsonText += ',';
+        openContainer.isFirst = false;
+        if (memberName !== null) jsonText += `${JSON.stringify(memberName)}:`;
+        storedValue = member;
         break;
       }
-      text += around.end;
-      open.pop();
+      jsonText += openContainer.end;
+      openContainers.pop();
     }
   }
 }
@@ -358,23 +378,23 @@ export function* textSteps(root: Stored): Steps<string> {
  * Collects a long text from pieces. V8 keeps a concatenation as a tree until a character is read, and then flattens it in one go;
  * joining here flattens each piece by itself.
  */
-class TextPieces {
-  readonly #pieces: string[] = [];
+class JsonTextPieces {
+  readonly #jsonPieces: string[] = [];
 
-  add(piece: string): void {
-    piece.charCodeAt(0);
-    this.#pieces.push(piece);
+  add(jsonPiece: string): void {
+    jsonPiece.charCodeAt(0);
+    this.#jsonPieces.push(jsonPiece);
   }
 
-  join(last: string): string {
-    if (this.#pieces.length === 0) return last;
-    this.add(last);
-    return this.#pieces.join('');
+  join(lastPiece: string): string {
+    if (this.#jsonPieces.length === 0) return lastPiece;
+    this.add(lastPiece);
+    return this.#jsonPieces.join('');
   }
 }
 
-function* elements(list: readonly Stored[]): Generator<readonly [null, Stored], undefined, undefined> {
-  for (const each of list) yield [null, each];
+function* listMembers(list: readonly Stored[]): Generator<readonly [null, Stored], undefined, undefined> {
+  for (const listElement of list) yield [null, listElement];
   return undefined;
 }
 

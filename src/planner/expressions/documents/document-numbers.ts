@@ -13,8 +13,8 @@ export class Double {
 }
 
 const decimalForm = /^([+-]?)(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:e([+-]?\d{1,9}))?$/i;
-const digitsMax = 34;
-const exponents = { least: -6_176, most: 6_111 } as const;
+const decimalDigitsMax = 34;
+const decimalExponents = { least: -6_176, most: 6_111 } as const;
 
 /** Decimal128: a whole number of at most 34 digits, times a power of ten; or none. */
 export class Decimal {
@@ -33,19 +33,24 @@ export class Decimal {
 
   /** Null where the text is no decimal, or has more digits than the 34 that fit exactly. */
   static parse(text: string): Decimal | null {
-    const word = /^([+-]?)(nan|inf(?:inity)?)$/i.exec(text);
-    if (word !== null) {
-      const isNaN = word[2]!.toLowerCase() === 'nan';
-      return new Decimal(isNaN ? Number.NaN : word[1] === '-' ? -Infinity : Infinity, 0n, 0, false);
+    const specialWord = /^([+-]?)(nan|inf(?:inity)?)$/i.exec(text);
+    if (specialWord !== null) {
+      const isNaN = specialWord[2]!.toLowerCase() === 'nan';
+      return new Decimal(isNaN ? Number.NaN : specialWord[1] === '-' ? -Infinity : Infinity, 0n, 0, false);
     }
-    const match = decimalForm.exec(text);
-    if (match === null) return null;
-    const [, sign, whole = '', fraction = '', only = '', power = '0'] = match;
-    const digits = `${whole}${fraction}${only}`;
-    if (digits.length > 8_192) return null;
-    const coefficient = BigInt(digits) * (sign === '-' ? -1n : 1n);
-    const decimal = Decimal.round(coefficient, Number(power) - fraction.length - only.length, sign === '-');
-    return decimal.special === null && compareDecimals(coefficient, Number(power) - fraction.length - only.length, decimal) === 0
+    const decimalMatch = decimalForm.exec(text);
+    if (decimalMatch === null) return null;
+    const [, sign, wholeDigits = '', fractionDigits = '', onlyFraction = '', writtenExponent = '0'] = decimalMatch;
+    const decimalDigits = `${wholeDigits}${fractionDigits}${onlyFraction}`;
+    if (decimalDigits.length > 8_192) return null;
+    const coefficient = BigInt(decimalDigits) * (sign === '-' ? -1n : 1n);
+    const decimal = Decimal.round(
+      coefficient,
+      Number(writtenExponent) - fractionDigits.length - onlyFraction.length,
+      sign === '-',
+    );
+    return decimal.special === null &&
+      compareDecimals(coefficient, Number(writtenExponent) - fractionDigits.length - onlyFraction.length, decimal) === 0
       ? decimal
       : null;
   }
@@ -56,52 +61,59 @@ export class Decimal {
 
   /** Rounds to the nearest decimal, and to even on a tie. */
   static round(coefficient: bigint, exponent: number, isNegative = coefficient < 0n): Decimal {
-    let [c, e] = cut(coefficient, exponent, Math.max(digitsOf(coefficient) - digitsMax, exponents.least - exponent, 0));
+    let [cutCoefficient, cutExponent] = roundDigitsOff(
+      coefficient,
+      exponent,
+      Math.max(digitCount(coefficient) - decimalDigitsMax, decimalExponents.least - exponent, 0),
+    );
     // Rounding up may have added a digit.
-    if (digitsOf(c) > digitsMax) [c, e] = cut(c, e, 1);
-    if (c === 0n) return new Decimal(null, 0n, Math.min(Math.max(e, exponents.least), exponents.most), isNegative);
-    if (e > exponents.most) {
-      const more = e - exponents.most;
-      if (digitsOf(c) + more > digitsMax) return new Decimal(c < 0n ? -Infinity : Infinity, 0n, 0, false);
-      return new Decimal(null, c * 10n ** BigInt(more), exponents.most, isNegative);
+    if (digitCount(cutCoefficient) > decimalDigitsMax)
+      [cutCoefficient, cutExponent] = roundDigitsOff(cutCoefficient, cutExponent, 1);
+    if (cutCoefficient === 0n)
+      return new Decimal(null, 0n, Math.min(Math.max(cutExponent, decimalExponents.least), decimalExponents.most), isNegative);
+    if (cutExponent > decimalExponents.most) {
+      const excessExponent = cutExponent - decimalExponents.most;
+      if (digitCount(cutCoefficient) + excessExponent > decimalDigitsMax)
+        return new Decimal(cutCoefficient < 0n ? -Infinity : Infinity, 0n, 0, false);
+      return new Decimal(null, cutCoefficient * 10n ** BigInt(excessExponent), decimalExponents.most, isNegative);
     }
-    return new Decimal(null, c, e, isNegative);
+    return new Decimal(null, cutCoefficient, cutExponent, isNegative);
   }
 }
 
 export type Numeric = number | bigint | Double | Decimal;
 
-const absolute = (value: bigint): bigint => (value < 0n ? -value : value);
-const digitsOf = (value: bigint): number => (value === 0n ? 1 : absolute(value).toString().length);
+const absoluteValue = (value: bigint): bigint => (value < 0n ? -value : value);
+const digitCount = (value: bigint): number => (value === 0n ? 1 : absoluteValue(value).toString().length);
 
 /** Drops the last digits, rounding half to even. */
-function cut(coefficient: bigint, exponent: number, digits: number): [bigint, number] {
+function roundDigitsOff(coefficient: bigint, exponent: number, digits: number): [bigint, number] {
   if (digits <= 0) return [coefficient, exponent];
-  if (digits > digitsOf(coefficient) + 1) return [0n, exponent + digits];
-  const unit = 10n ** BigInt(digits);
-  const quotient = coefficient / unit;
-  const twice = absolute(coefficient % unit) * 2n;
-  const up = twice > unit || (twice === unit && quotient % 2n !== 0n);
-  return [up ? quotient + (coefficient < 0n ? -1n : 1n) : quotient, exponent + digits];
+  if (digits > digitCount(coefficient) + 1) return [0n, exponent + digits];
+  const digitUnit = 10n ** BigInt(digits);
+  const quotient = coefficient / digitUnit;
+  const twiceRemainder = absoluteValue(coefficient % digitUnit) * 2n;
+  const roundsUp = twiceRemainder > digitUnit || (twiceRemainder === digitUnit && quotient % 2n !== 0n);
+  return [roundsUp ? quotient + (coefficient < 0n ? -1n : 1n) : quotient, exponent + digits];
 }
 
 function decimalText(coefficient: bigint, exponent: number, isNegative: boolean): string {
-  const digits = absolute(coefficient).toString();
+  const coefficientDigits = absoluteValue(coefficient).toString();
   const sign = isNegative ? '-' : '';
-  const adjusted = exponent + digits.length - 1;
-  if (exponent > 0 || adjusted < -6) {
-    const fraction = digits.length > 1 ? `.${digits.slice(1)}` : '';
-    return `${sign}${digits[0]}${fraction}E${adjusted < 0 ? '' : '+'}${adjusted}`;
+  const adjustedExponent = exponent + coefficientDigits.length - 1;
+  if (exponent > 0 || adjustedExponent < -6) {
+    const fractionText = coefficientDigits.length > 1 ? `.${coefficientDigits.slice(1)}` : '';
+    return `${sign}${coefficientDigits[0]}${fractionText}E${adjustedExponent < 0 ? '' : '+'}${adjustedExponent}`;
   }
-  if (exponent === 0) return `${sign}${digits}`;
-  const padded = digits.padStart(1 - exponent, '0');
-  return `${sign}${padded.slice(0, exponent)}.${padded.slice(exponent)}`;
+  if (exponent === 0) return `${sign}${coefficientDigits}`;
+  const paddedDigits = coefficientDigits.padStart(1 - exponent, '0');
+  return `${sign}${paddedDigits.slice(0, exponent)}.${paddedDigits.slice(exponent)}`;
 }
 
 export const isInt32 = (value: number): boolean => Object.is(value, value | 0);
 
-export function doubleValue(value: number): number | Double {
-  return isInt32(value) ? new Double(value) : value;
+export function doubleValue(doubleOrInt: number): number | Double {
+  return isInt32(doubleOrInt) ? new Double(doubleOrInt) : doubleOrInt;
 }
 
 export function isNumeric(value: unknown): value is Numeric {
@@ -137,64 +149,67 @@ export function toTruncated(value: Numeric): bigint | null {
     const { special, coefficient, exponent } = value;
     if (special !== null || exponent > 400) return null;
     if (exponent >= 0) return coefficient * 10n ** BigInt(exponent);
-    return -exponent > digitsMax ? 0n : coefficient / 10n ** BigInt(-exponent);
+    return -exponent > decimalDigitsMax ? 0n : coefficient / 10n ** BigInt(-exponent);
   }
-  const number = toNumber(value);
-  return Number.isFinite(number) ? BigInt(Math.trunc(number)) : null;
+  const doubleNumber = toNumber(value);
+  return Number.isFinite(doubleNumber) ? BigInt(Math.trunc(doubleNumber)) : null;
 }
 
-const sign = (a: number | bigint, b: number | bigint): number => (a < b ? -1 : a > b ? 1 : 0);
+const numberSign = (a: number | bigint, b: number | bigint): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /** NaN comes before every other number. */
-export function compareNumbers(a: Numeric, b: Numeric): number {
-  if (a instanceof Decimal || b instanceof Decimal) return compareWithDecimal(a, b);
-  const one = a instanceof Double ? a.value : a;
-  const two = b instanceof Double ? b.value : b;
-  if (Number.isNaN(one)) return Number.isNaN(two) ? 0 : -1;
-  if (Number.isNaN(two)) return 1;
-  return sign(one, two);
+export function compareNumbers(leftNumeric: Numeric, rightNumeric: Numeric): number {
+  if (leftNumeric instanceof Decimal || rightNumeric instanceof Decimal) return compareWithDecimal(leftNumeric, rightNumeric);
+  const leftNumber = leftNumeric instanceof Double ? leftNumeric.value : leftNumeric;
+  const rightNumber = rightNumeric instanceof Double ? rightNumeric.value : rightNumeric;
+  if (Number.isNaN(leftNumber)) return Number.isNaN(rightNumber) ? 0 : -1;
+  if (Number.isNaN(rightNumber)) return 1;
+  return numberSign(leftNumber, rightNumber);
 }
 
-const finite = (value: Numeric): boolean =>
+const isFiniteNumber = (value: Numeric): boolean =>
   typeof value === 'bigint' || (value instanceof Decimal ? value.special === null : Number.isFinite(toNumber(value)));
 
-function compareWithDecimal(a: Numeric, b: Numeric): number {
-  if (!finite(a) || !finite(b)) {
-    const value = (each: Numeric): number => (finite(each) ? 0 : toNumber(each));
-    return compareNumbers(value(a), value(b));
+function compareWithDecimal(leftNumeric: Numeric, rightNumeric: Numeric): number {
+  if (!isFiniteNumber(leftNumeric) || !isFiniteNumber(rightNumeric)) {
+    const specialOrZero = (numericSide: Numeric): number => (isFiniteNumber(numericSide) ? 0 : toNumber(numericSide));
+    return compareNumbers(specialOrZero(leftNumeric), specialOrZero(rightNumeric));
   }
-  const [one, two] = [exactly(a), exactly(b)];
-  return compareDecimals(one.coefficient, one.exponent, two);
+  const [leftExact, rightExact] = [exactNumber(leftNumeric), exactNumber(rightNumeric)];
+  return compareDecimals(leftExact.coefficient, leftExact.exponent, rightExact);
 }
 
-interface Exact {
+interface ExactNumber {
   readonly coefficient: bigint;
   readonly exponent: number;
 }
 
 /** Every finite double is a decimal of some hundred digits at most. */
-function exactly(value: Numeric): Exact {
+function exactNumber(value: Numeric): ExactNumber {
   if (value instanceof Decimal) return value;
   if (typeof value === 'bigint') return { coefficient: value, exponent: 0 };
-  const number = toNumber(value);
-  if (Number.isInteger(number)) return { coefficient: BigInt(number), exponent: 0 };
-  const bits = new DataView(new ArrayBuffer(8));
-  bits.setFloat64(0, number);
-  const all = bits.getBigUint64(0);
-  const power = Number((all >> 52n) & 0x7ffn);
-  const mantissa = (all & 0xf_ffff_ffff_ffffn) | (power === 0 ? 0n : 1n << 52n);
-  const shift = 1_075 - Math.max(power, 1);
-  return { coefficient: (number < 0 ? -mantissa : mantissa) * 5n ** BigInt(shift), exponent: -shift };
+  const doubleNumber = toNumber(value);
+  if (Number.isInteger(doubleNumber)) return { coefficient: BigInt(doubleNumber), exponent: 0 };
+  const doubleBits = new DataView(new ArrayBuffer(8));
+  doubleBits.setFloat64(0, doubleNumber);
+  const rawDoubleBits = doubleBits.getBigUint64(0);
+  const biasedExponent = Number((rawDoubleBits >> 52n) & 0x7ffn);
+  const mantissa = (rawDoubleBits & 0xf_ffff_ffff_ffffn) | (biasedExponent === 0 ? 0n : 1n << 52n);
+  const binaryShift = 1_075 - Math.max(biasedExponent, 1);
+  return { coefficient: (doubleNumber < 0 ? -mantissa : mantissa) * 5n ** BigInt(binaryShift), exponent: -binaryShift };
 }
 
-function compareDecimals(c: bigint, e: number, other: Exact): number {
-  const signs = sign(sign(c, 0n), sign(other.coefficient, 0n));
-  if (signs !== 0 || c === 0n) return signs;
-  const magnitudes = sign(digitsOf(c) + e, digitsOf(other.coefficient) + other.exponent);
-  if (magnitudes !== 0) return c < 0n ? -magnitudes : magnitudes;
-  const apart = e - other.exponent;
-  if (apart >= 0) return sign(c * 10n ** BigInt(apart), other.coefficient);
-  return sign(c, other.coefficient * 10n ** BigInt(-apart));
+function compareDecimals(leftCoefficient: bigint, leftExponent: number, rightDecimal: ExactNumber): number {
+  const signOrder = numberSign(numberSign(leftCoefficient, 0n), numberSign(rightDecimal.coefficient, 0n));
+  if (signOrder !== 0 || leftCoefficient === 0n) return signOrder;
+  const magnitudeOrder = numberSign(
+    digitCount(leftCoefficient) + leftExponent,
+    digitCount(rightDecimal.coefficient) + rightDecimal.exponent,
+  );
+  if (magnitudeOrder !== 0) return leftCoefficient < 0n ? -magnitudeOrder : magnitudeOrder;
+  const exponentGap = leftExponent - rightDecimal.exponent;
+  if (exponentGap >= 0) return numberSign(leftCoefficient * 10n ** BigInt(exponentGap), rightDecimal.coefficient);
+  return numberSign(leftCoefficient, rightDecimal.coefficient * 10n ** BigInt(-exponentGap));
 }
 
 /**
@@ -202,10 +217,10 @@ function compareDecimals(c: bigint, e: number, other: Exact): number {
  * equal.
  */
 export function numberIdentity(value: Numeric): string {
-  const whole = toWhole(value);
-  if (whole !== null) return String(whole);
-  const nearest = toNumber(value);
-  if (!(value instanceof Decimal) || compareNumbers(nearest, value) === 0) return String(nearest);
+  const wholeNumber = toWhole(value);
+  if (wholeNumber !== null) return String(wholeNumber);
+  const nearestDouble = toNumber(value);
+  if (!(value instanceof Decimal) || compareNumbers(nearestDouble, value) === 0) return String(nearestDouble);
   let { coefficient, exponent } = value;
   while (coefficient % 10n === 0n) {
     coefficient /= 10n;
@@ -215,48 +230,53 @@ export function numberIdentity(value: Numeric): string {
 }
 
 /** The number as a decimal with this many digits. */
-function toDecimal(value: Numeric, digits: 15 | 34): Decimal {
+function toDecimal(value: Numeric, decimalDigits: 15 | 34): Decimal {
   if (value instanceof Decimal) return value;
   if (typeof value !== 'bigint') {
-    const number = toNumber(value);
-    if (!Number.isFinite(number)) return Decimal.special(number);
-    if (numberType(value) === 'double' && digits === 15) return Decimal.parse(number.toPrecision(15))!;
+    const doubleNumber = toNumber(value);
+    if (!Number.isFinite(doubleNumber)) return Decimal.special(doubleNumber);
+    if (numberType(value) === 'double' && decimalDigits === 15) return Decimal.parse(doubleNumber.toPrecision(15))!;
   }
-  const { coefficient, exponent } = exactly(value);
+  const { coefficient, exponent } = exactNumber(value);
   return Decimal.round(coefficient, exponent);
 }
 
-export function addDecimals(a: Decimal, b: Decimal): Decimal {
-  if (a.special !== null || b.special !== null) return Decimal.special((a.special ?? 0) + (b.special ?? 0));
-  const [high, low] = a.exponent >= b.exponent ? [a, b] : [b, a];
-  const apart = high.exponent - low.exponent;
+export function addDecimals(leftDecimal: Decimal, rightDecimal: Decimal): Decimal {
+  if (leftDecimal.special !== null || rightDecimal.special !== null)
+    return Decimal.special((leftDecimal.special ?? 0) + (rightDecimal.special ?? 0));
+  const [higherDecimal, lowerDecimal] =
+    leftDecimal.exponent >= rightDecimal.exponent ? [leftDecimal, rightDecimal] : [rightDecimal, leftDecimal];
+  const exponentGap = higherDecimal.exponent - lowerDecimal.exponent;
   // An operand this far below can only decide the rounding of the other: its sign suffices.
-  if (apart > 2 * digitsMax + 4) {
-    if (high.coefficient === 0n) return low;
-    const scaled = high.coefficient * 10n ** BigInt(digitsMax + 2);
-    return Decimal.round(scaled + BigInt(sign(low.coefficient, 0n)), high.exponent - digitsMax - 2);
+  if (exponentGap > 2 * decimalDigitsMax + 4) {
+    if (higherDecimal.coefficient === 0n) return lowerDecimal;
+    const scaledCoefficient = higherDecimal.coefficient * 10n ** BigInt(decimalDigitsMax + 2);
+    return Decimal.round(
+      scaledCoefficient + BigInt(numberSign(lowerDecimal.coefficient, 0n)),
+      higherDecimal.exponent - decimalDigitsMax - 2,
+    );
   }
-  return Decimal.round(high.coefficient * 10n ** BigInt(apart) + low.coefficient, low.exponent);
+  return Decimal.round(higherDecimal.coefficient * 10n ** BigInt(exponentGap) + lowerDecimal.coefficient, lowerDecimal.exponent);
 }
 
-function multiplyDecimals(a: Decimal, b: Decimal): Decimal {
-  if (a.special !== null || b.special !== null) {
-    const value = (each: Decimal): number => each.special ?? sign(each.coefficient, 0n);
-    return Decimal.special(value(a) * value(b));
+function multiplyDecimals(leftFactor: Decimal, rightFactor: Decimal): Decimal {
+  if (leftFactor.special !== null || rightFactor.special !== null) {
+    const specialOrSign = (each: Decimal): number => each.special ?? numberSign(each.coefficient, 0n);
+    return Decimal.special(specialOrSign(leftFactor) * specialOrSign(rightFactor));
   }
-  return Decimal.round(a.coefficient * b.coefficient, a.exponent + b.exponent);
+  return Decimal.round(leftFactor.coefficient * rightFactor.coefficient, leftFactor.exponent + rightFactor.exponent);
 }
 
-function divideDecimal(a: Decimal, by: number): Decimal {
-  if (a.special !== null) return a;
-  const scale = digitsMax + 4 + String(by).length;
-  const scaled = a.coefficient * 10n ** BigInt(scale);
-  const divisor = BigInt(by);
-  let coefficient = scaled / divisor;
-  let exponent = a.exponent - scale;
+function divideDecimal(dividendDecimal: Decimal, countDivisor: number): Decimal {
+  if (dividendDecimal.special !== null) return dividendDecimal;
+  const divisionScale = decimalDigitsMax + 4 + String(countDivisor).length;
+  const scaledDividend = dividendDecimal.coefficient * 10n ** BigInt(divisionScale);
+  const divisor = BigInt(countDivisor);
+  let coefficient = scaledDividend / divisor;
+  let exponent = dividendDecimal.exponent - divisionScale;
   // A rest makes it no tie, and no exact quotient.
-  if (scaled % divisor !== 0n) return Decimal.round(coefficient * 10n + (coefficient < 0n ? -1n : 1n), exponent - 1);
-  while (exponent < a.exponent && coefficient % 10n === 0n) {
+  if (scaledDividend % divisor !== 0n) return Decimal.round(coefficient * 10n + (coefficient < 0n ? -1n : 1n), exponent - 1);
+  while (exponent < dividendDecimal.exponent && coefficient % 10n === 0n) {
     coefficient /= 10n;
     exponent++;
   }
@@ -271,74 +291,79 @@ export const operations = {
 /** Null: the result is whole, and does not fit 64 bits. */
 export function combine(operation: keyof typeof operations, a: Numeric, b: Numeric): Numeric | null {
   const { whole, double, decimal } = operations[operation];
-  const types = [numberType(a), numberType(b)];
-  if (types.includes('decimal')) return decimal(toDecimal(a, 15), toDecimal(b, 15));
-  if (types.includes('double')) return doubleValue(double(toNumber(a), toNumber(b)));
-  const result = whole(BigInt(a as number | bigint), BigInt(b as number | bigint));
-  if (result !== BigInt.asIntN(64, result)) return null;
-  return types.includes('long') || result !== BigInt.asIntN(32, result) ? result : Number(result);
+  const operandTypes = [numberType(a), numberType(b)];
+  if (operandTypes.includes('decimal')) return decimal(toDecimal(a, 15), toDecimal(b, 15));
+  if (operandTypes.includes('double')) return doubleValue(double(toNumber(a), toNumber(b)));
+  const combinedWhole = whole(BigInt(a as number | bigint), BigInt(b as number | bigint));
+  if (combinedWhole !== BigInt.asIntN(64, combinedWhole)) return null;
+  return operandTypes.includes('long') || combinedWhole !== BigInt.asIntN(32, combinedWhole)
+    ? combinedWhole
+    : Number(combinedWhole);
 }
 
 /** A sum that loses nothing on the way: whole numbers exactly, doubles with what each addition rounds off. */
 export class Sum {
-  #whole = 0n;
-  #double = 0;
-  #rest = 0;
-  #special = 0;
-  #decimal: Decimal | null = null;
-  #widest: NumberType = 'int';
-  #count = 0;
+  #wholeSum = 0n;
+  #doubleSum = 0;
+  #doubleRemainder = 0;
+  #specialSum = 0;
+  #decimalSum: Decimal | null = null;
+  #widestNumberType: NumberType = 'int';
+  #addendCount = 0;
 
   add(value: Numeric): void {
     const type = numberType(value);
-    this.#count++;
-    if (rankOf[type] > rankOf[this.#widest]) this.#widest = type;
-    if (value instanceof Decimal) this.#decimal = this.#decimal === null ? value : addDecimals(this.#decimal, value);
+    this.#addendCount++;
+    if (numberTypeRank[type] > numberTypeRank[this.#widestNumberType]) this.#widestNumberType = type;
+    if (value instanceof Decimal) this.#decimalSum = this.#decimalSum === null ? value : addDecimals(this.#decimalSum, value);
     else if (type === 'double') this.#addDouble(toNumber(value));
-    else this.#whole += BigInt(value as number | bigint);
+    else this.#wholeSum += BigInt(value as number | bigint);
   }
 
-  #addDouble(value: number): void {
-    this.#special += value;
-    const sum = this.#double + value;
-    const back = sum - this.#double;
-    this.#rest += this.#double - (sum - back) + (value - back);
-    this.#double = sum;
+  #addDouble(doubleAddend: number): void {
+    this.#specialSum += doubleAddend;
+    const newDoubleSum = this.#doubleSum + doubleAddend;
+    const addedPart = newDoubleSum - this.#doubleSum;
+    this.#doubleRemainder += this.#doubleSum - (newDoubleSum - addedPart) + (doubleAddend - addedPart);
+    this.#doubleSum = newDoubleSum;
   }
 
   #asDouble(): number {
-    if (!Number.isFinite(this.#double)) return this.#special;
-    const whole = Number(this.#whole);
-    this.#whole -= BigInt(whole);
-    this.#addDouble(whole);
-    this.#addDouble(Number(this.#whole));
-    this.#whole = 0n;
-    return this.#double + this.#rest;
+    if (!Number.isFinite(this.#doubleSum)) return this.#specialSum;
+    const wholeAsDouble = Number(this.#wholeSum);
+    this.#wholeSum -= BigInt(wholeAsDouble);
+    this.#addDouble(wholeAsDouble);
+    this.#addDouble(Number(this.#wholeSum));
+    this.#wholeSum = 0n;
+    return this.#doubleSum + this.#doubleRemainder;
   }
 
   #asDecimal(): Decimal {
-    const parts: readonly Numeric[] = Number.isFinite(this.#double)
-      ? [this.#whole, doubleValue(this.#double), doubleValue(this.#rest)]
-      : [doubleValue(this.#special)];
-    return parts.reduce<Decimal>((sum, part) => (part === 0n ? sum : nonZero(part, sum)), this.#decimal!);
+    const sumParts: readonly Numeric[] = Number.isFinite(this.#doubleSum)
+      ? [this.#wholeSum, doubleValue(this.#doubleSum), doubleValue(this.#doubleRemainder)]
+      : [doubleValue(this.#specialSum)];
+    return sumParts.reduce<Decimal>(
+      (decimalTotal, sumPart) => (sumPart === 0n ? decimalTotal : addNonZero(sumPart, decimalTotal)),
+      this.#decimalSum!,
+    );
   }
 
   total(): Numeric {
-    if (this.#widest === 'decimal') return this.#asDecimal();
-    if (this.#widest === 'double') return doubleValue(this.#asDouble());
-    const whole = this.#whole;
-    if (whole !== BigInt.asIntN(64, whole)) return doubleValue(Number(whole));
-    return this.#widest === 'long' || whole !== BigInt.asIntN(32, whole) ? whole : Number(whole);
+    if (this.#widestNumberType === 'decimal') return this.#asDecimal();
+    if (this.#widestNumberType === 'double') return doubleValue(this.#asDouble());
+    const wholeTotal = this.#wholeSum;
+    if (wholeTotal !== BigInt.asIntN(64, wholeTotal)) return doubleValue(Number(wholeTotal));
+    return this.#widestNumberType === 'long' || wholeTotal !== BigInt.asIntN(32, wholeTotal) ? wholeTotal : Number(wholeTotal);
   }
 
   /** Null without values. */
   mean(): Numeric | null {
-    if (this.#count === 0) return null;
-    if (this.#widest === 'decimal') return divideDecimal(this.#asDecimal(), this.#count);
-    return doubleValue(this.#asDouble() / this.#count);
+    if (this.#addendCount === 0) return null;
+    if (this.#widestNumberType === 'decimal') return divideDecimal(this.#asDecimal(), this.#addendCount);
+    return doubleValue(this.#asDouble() / this.#addendCount);
   }
 }
 
-const nonZero = (part: Numeric, sum: Decimal): Decimal =>
-  compareNumbers(part, 0) === 0 ? sum : addDecimals(sum, toDecimal(part, 34));
-const rankOf: Readonly<Record<NumberType, number>> = { int: 0, long: 1, double: 2, decimal: 3 };
+const addNonZero = (decimalAddend: Numeric, decimalTotal: Decimal): Decimal =>
+  compareNumbers(decimalAddend, 0) === 0 ? decimalTotal : addDecimals(decimalTotal, toDecimal(decimalAddend, 34));
+const numberTypeRank: Readonly<Record<NumberType, number>> = { int: 0, long: 1, double: 2, decimal: 3 };

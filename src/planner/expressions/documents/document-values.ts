@@ -28,7 +28,7 @@ export type Kind =
   | 'maxKey';
 
 /** Kinds in BSON order. */
-const order: readonly Kind[] = [
+const bsonKindOrder: readonly Kind[] = [
   'minKey',
   'null',
   'number',
@@ -46,10 +46,10 @@ const order: readonly Kind[] = [
   'javascriptWithScope',
   'maxKey',
 ];
-const rank = new Map(order.map((kind, i) => [kind, i]));
+const bsonKindRank = new Map(bsonKindOrder.map((kind, i) => [kind, i]));
 
 /** Values of other types, by their name in Extended JSON. */
-interface Inner {
+interface SpecialInner {
   /** 24 hexadecimal digits. */
   readonly $oid: string;
   /** Milliseconds. */
@@ -67,7 +67,7 @@ interface Inner {
   readonly $maxKey: 1;
 }
 
-const kinds: Readonly<Record<keyof Inner, Kind>> = {
+const specialKinds: Readonly<Record<keyof SpecialInner, Kind>> = {
   $oid: 'objectId',
   $date: 'date',
   $timestamp: 'timestamp',
@@ -83,21 +83,21 @@ const kinds: Readonly<Record<keyof Inner, Kind>> = {
 };
 
 /** A value that plain JSON can't express; numbers have types of their own. */
-export class Special<N extends keyof Inner = keyof Inner> {
+export class Special<N extends keyof SpecialInner = keyof SpecialInner> {
   readonly name: N;
-  readonly inner: Inner[N];
+  readonly inner: SpecialInner[N];
 
-  constructor(name: N, inner: Inner[N]) {
+  constructor(name: N, inner: SpecialInner[N]) {
     this.name = name;
     this.inner = inner;
   }
 
-  is<M extends keyof Inner>(name: M): this is Special<M> {
+  is<M extends keyof SpecialInner>(name: M): this is Special<M> {
     return (this.name as string) === name;
   }
 }
 
-export function asSpecial<N extends keyof Inner>(value: Stored | undefined, name: N): Inner[N] | null {
+export function asSpecial<N extends keyof SpecialInner>(value: Stored | undefined, name: N): SpecialInner[N] | null {
   return value instanceof Special && value.is(name) ? value.inner : null;
 }
 
@@ -110,7 +110,7 @@ export function kindOf(value: Stored | undefined): Kind {
   if (typeof value === 'boolean') return 'bool';
   if (value instanceof Map) return 'object';
   if (isList(value)) return 'array';
-  return value instanceof Special ? kinds[value.name] : 'number';
+  return value instanceof Special ? specialKinds[value.name] : 'number';
 }
 
 export function isList(value: unknown): value is readonly Stored[] {
@@ -128,139 +128,158 @@ export function documentOf(members: Readonly<Record<string, Stored>>): StoredObj
 
 /** Whether it is an object of operators, or of a mixture, which is none. */
 export function hasOperators(value: StoredObject): boolean {
-  for (const name of value.keys()) if (name.startsWith('$')) return true;
+  for (const fieldName of value.keys()) if (fieldName.startsWith('$')) return true;
   return false;
 }
 
-const sign = (a: number | bigint, b: number | bigint): number => (a < b ? -1 : a > b ? 1 : 0);
+const signOfOrder = (a: number | bigint, b: number | bigint): number => (a < b ? -1 : a > b ? 1 : 0);
 /** Nanoseconds of a step along a path, and of a value that is compared or named. */
-const stepCost = 120;
-const valueCost = 50;
+const pathStepCost = 120;
+const documentValueCost = 50;
 
-function compareTexts(a: string, b: string): number {
-  work.done += a.length + b.length;
-  return a === b ? 0 : Buffer.compare(Buffer.from(a), Buffer.from(b));
+function compareTexts(leftText: string, rightText: string): number {
+  work.done += leftText.length + rightText.length;
+  return leftText === rightText ? 0 : Buffer.compare(Buffer.from(leftText), Buffer.from(rightText));
 }
-const textIn = (value: Stored): string => (typeof value === 'string' ? value : asSpecial(value, '$symbol')!);
+const stringOrSymbol = (value: Stored): string => (typeof value === 'string' ? value : asSpecial(value, '$symbol')!);
 
 /** Compares any two values in BSON order: negative, 0 or positive. */
-export function compare(a: Stored | undefined, b: Stored | undefined): number {
-  work.done += valueCost;
-  if (typeof a === 'number' && typeof b === 'number') return compareNumbers(a, b);
-  const kind = kindOf(a);
-  const other = kindOf(b);
-  if (kind !== other) return rank.get(kind)! - rank.get(other)!;
-  switch (kind) {
+export function compare(leftStored: Stored | undefined, rightStored: Stored | undefined): number {
+  work.done += documentValueCost;
+  if (typeof leftStored === 'number' && typeof rightStored === 'number') return compareNumbers(leftStored, rightStored);
+  const leftKind = kindOf(leftStored);
+  const rightKind = kindOf(rightStored);
+  if (leftKind !== rightKind) return bsonKindRank.get(leftKind)! - bsonKindRank.get(rightKind)!;
+  switch (leftKind) {
     case 'null':
     case 'minKey':
     case 'maxKey':
       return 0;
     case 'number':
-      return compareNumbers(a as Numeric, b as Numeric);
+      return compareNumbers(leftStored as Numeric, rightStored as Numeric);
     case 'string':
-      return compareTexts(textIn(a!), textIn(b!));
+      return compareTexts(stringOrSymbol(leftStored!), stringOrSymbol(rightStored!));
     case 'bool':
-      return Number(a) - Number(b);
+      return Number(leftStored) - Number(rightStored);
     case 'array':
-      return compareLists(a as readonly Stored[], b as readonly Stored[]);
+      return compareStoredLists(leftStored as readonly Stored[], rightStored as readonly Stored[]);
     case 'object':
-      return compareObjects(a as StoredObject, b as StoredObject);
+      return compareStoredObjects(leftStored as StoredObject, rightStored as StoredObject);
     default:
-      return compareSpecials(a as Special, b as Special);
+      return compareSpecials(leftStored as Special, rightStored as Special);
   }
 }
 
-function compareSpecials(a: Special, b: Special): number {
-  if (a.is('$binary') && b.is('$binary')) {
-    const [one, two] = [a.inner, b.inner];
-    return one.bytes.length - two.bytes.length || one.type - two.type || Buffer.compare(one.bytes, two.bytes);
-  }
-  if (a.is('$regularExpression') && b.is('$regularExpression'))
-    return compareTexts(a.inner.pattern, b.inner.pattern) || compareTexts(a.inner.options, b.inner.options);
-  if (a.is('$scope') && b.is('$scope'))
-    return compareTexts(a.inner.code, b.inner.code) || compareObjects(a.inner.scope, b.inner.scope);
-  if (a.is('$dbPointer') && b.is('$dbPointer'))
+function compareSpecials(leftSpecial: Special, rightSpecial: Special): number {
+  if (leftSpecial.is('$binary') && rightSpecial.is('$binary')) {
+    const [leftInner, rightInner] = [leftSpecial.inner, rightSpecial.inner];
     return (
-      a.inner.ref.length - b.inner.ref.length || compareTexts(a.inner.ref, b.inner.ref) || compareTexts(a.inner.oid, b.inner.oid)
+      leftInner.bytes.length - rightInner.bytes.length ||
+      leftInner.type - rightInner.type ||
+      Buffer.compare(leftInner.bytes, rightInner.bytes)
     );
-  const [one, two] = [a.inner as string | bigint, b.inner as string | bigint];
-  return typeof one === 'string' ? compareTexts(one, two as string) : sign(one, two as bigint);
-}
-
-function compareLists(a: readonly Stored[], b: readonly Stored[]): number {
-  for (let i = 0; i < Math.min(a.length, b.length); i++) {
-    const order = compare(a[i], b[i]);
-    if (order !== 0) return order;
   }
-  return a.length - b.length;
+  if (leftSpecial.is('$regularExpression') && rightSpecial.is('$regularExpression'))
+    return (
+      compareTexts(leftSpecial.inner.pattern, rightSpecial.inner.pattern) ||
+      compareTexts(leftSpecial.inner.options, rightSpecial.inner.options)
+    );
+  if (leftSpecial.is('$scope') && rightSpecial.is('$scope'))
+    return (
+      compareTexts(leftSpecial.inner.code, rightSpecial.inner.code) ||
+      compareStoredObjects(leftSpecial.inner.scope, rightSpecial.inner.scope)
+    );
+  if (leftSpecial.is('$dbPointer') && rightSpecial.is('$dbPointer'))
+    return (
+      leftSpecial.inner.ref.length - rightSpecial.inner.ref.length ||
+      compareTexts(leftSpecial.inner.ref, rightSpecial.inner.ref) ||
+      compareTexts(leftSpecial.inner.oid, rightSpecial.inner.oid)
+    );
+  const [one, two] = [leftSpecial.inner as string | bigint, rightSpecial.inner as string | bigint];
+  return typeof one === 'string' ? compareTexts(one, two as string) : signOfOrder(one, two as bigint);
 }
 
-function compareObjects(a: StoredObject, b: StoredObject): number {
-  const others = b.entries();
-  for (const [name, value] of a) {
-    const { done, value: other } = others.next();
+function compareStoredLists(leftList: readonly Stored[], rightList: readonly Stored[]): number {
+  for (let i = 0; i < Math.min(leftList.length, rightList.length); i++) {
+    const elementOrder = compare(leftList[i], rightList[i]);
+    if (elementOrder !== 0) return elementOrder;
+  }
+  return leftList.length - rightList.length;
+}
+
+function compareStoredObjects(leftObject: StoredObject, rightObject: StoredObject): number {
+  const rightMembers = rightObject.entries();
+  for (const [leftField, leftMember] of leftObject) {
+    const { done, value: rightMember } = rightMembers.next();
     if (done === true) return 1;
-    const kinds = rank.get(kindOf(value))! - rank.get(kindOf(other[1]))!;
-    const order = kinds || compareTexts(name, other[0]) || compare(value, other[1]);
-    if (order !== 0) return order;
+    const kindOrder = bsonKindRank.get(kindOf(leftMember))! - bsonKindRank.get(kindOf(rightMember[1]))!;
+    const memberOrder = kindOrder || compareTexts(leftField, rightMember[0]) || compare(leftMember, rightMember[1]);
+    if (memberOrder !== 0) return memberOrder;
   }
-  return a.size - b.size;
+  return leftObject.size - rightObject.size;
 }
 
 /** Equal values have one text; numbers are equal by value, across types. */
 export function identityOf(value: Stored | undefined): string {
-  work.done += valueCost + (typeof value === 'string' ? value.length : 0);
+  work.done += documentValueCost + (typeof value === 'string' ? value.length : 0);
   switch (kindOf(value)) {
     case 'number':
       return `n${numberIdentity(value as Numeric)}`;
     case 'string':
-      return JSON.stringify(textIn(value!));
+      return JSON.stringify(stringOrSymbol(value!));
     case 'bool':
     case 'null':
       return String(value === true || (value !== false && null));
     case 'array':
       return `[${(value as readonly Stored[]).map(identityOf).join()}]`;
     case 'object':
-      return `{${[...(value as StoredObject)].map(([name, member]) => `${JSON.stringify(name)}:${identityOf(member)}`).join()}}`;
+      return `{${[...(value as StoredObject)].map(([name, memberValue]) => `${JSON.stringify(name)}:${identityOf(memberValue)}`).join()}}`;
     default: {
-      const { name, inner } = value as Special;
+      const { name, inner: specialInner } = value as Special;
       if (name === '$binary') {
-        const { bytes, type } = inner as Inner['$binary'];
+        const { bytes, type } = specialInner as SpecialInner['$binary'];
         return `${name}${type}:${Buffer.from(bytes).toString('base64')}`;
       }
       if (name === '$scope') {
-        const { code, scope } = inner as Inner['$scope'];
+        const { code, scope } = specialInner as SpecialInner['$scope'];
         return `${name}${JSON.stringify(code)}${identityOf(scope)}`;
       }
-      return `${name}${typeof inner === 'object' ? JSON.stringify(Object.values(inner)) : String(inner)}`;
+      return `${name}${typeof specialInner === 'object' ? JSON.stringify(Object.values(specialInner)) : String(specialInner)}`;
     }
   }
 }
 
-const index = /^(?:0|[1-9]\d{0,8})$/;
-export const isIndex = (name: string): boolean => index.test(name);
+const listIndexPattern = /^(?:0|[1-9]\d{0,8})$/;
+export const isIndex = (name: string): boolean => listIndexPattern.test(name);
 
 /** Every value that a path leads to: into the members of each element, too, where lists lie on the way. */
 export function valuesAt(document: Stored | undefined, path: readonly string[]): readonly (Stored | undefined)[] {
   const pathValues: (Stored | undefined)[] = [];
-  walk(document, path, 0, pathValues);
+  collectPathValues(document, path, 0, pathValues);
   return pathValues;
 }
 
 /** A name like `0` leads into a list and into its elements: lists within lists have as many ways as there are choices. */
-function walk(value: Stored | undefined, path: readonly string[], at: number, pathValues: (Stored | undefined)[]): void {
-  spend(stepCost);
-  if (at === path.length) {
-    pathValues.push(value);
+function collectPathValues(
+  storedValue: Stored | undefined,
+  fieldPath: readonly string[],
+  pathDepth: number,
+  pathValues: (Stored | undefined)[],
+): void {
+  spend(pathStepCost);
+  if (pathDepth === fieldPath.length) {
+    pathValues.push(storedValue);
     return;
   }
-  const name = path[at]!;
-  if (isList(value)) {
-    if (isIndex(name) && Number(name) < value.length) walk(value[Number(name)], path, at + 1, pathValues);
-    for (const element of value) if (isObject(element)) walk(element, path, at, pathValues);
+  const fieldName = fieldPath[pathDepth]!;
+  if (isList(storedValue)) {
+    if (isIndex(fieldName) && Number(fieldName) < storedValue.length)
+      collectPathValues(storedValue[Number(fieldName)], fieldPath, pathDepth + 1, pathValues);
+    for (const element of storedValue) if (isObject(element)) collectPathValues(element, fieldPath, pathDepth, pathValues);
     return;
   }
-  if (isObject(value) && value.has(name)) walk(value.get(name), path, at + 1, pathValues);
+  if (isObject(storedValue) && storedValue.has(fieldName))
+    collectPathValues(storedValue.get(fieldName), fieldPath, pathDepth + 1, pathValues);
   else pathValues.push(undefined);
 }
 

@@ -29,13 +29,16 @@ export const scalarFunctions: readonly ScalarFunction[] = [
   ...vectorFunctions,
 ];
 
-const byName: ReadonlyMap<string, ScalarFunction> = new Map(
-  [...scalarFunctions, ...graphValueFunctions].flatMap((each) =>
-    [each.name, ...(each.also ?? [])].map((name): [string, ScalarFunction] => [name, each]),
+const scalarFunctionsByName: ReadonlyMap<string, ScalarFunction> = new Map(
+  [...scalarFunctions, ...graphValueFunctions].flatMap((scalarFunctionEntry) =>
+    [scalarFunctionEntry.name, ...(scalarFunctionEntry.also ?? [])].map((name): [string, ScalarFunction] => [
+      name,
+      scalarFunctionEntry,
+    ]),
   ),
 );
 
 /** Finds a function by its name in upper case, or the symbol of an operator. */
 export function scalarFunction(name: string): ScalarFunction | undefined {
-  return byName.get(name);
+  return scalarFunctionsByName.get(name);
 }

@@ -10,28 +10,42 @@ import type { Cost } from '../expression-cost.ts';
 import type { Cell } from '../../../log/values/value.ts';
 
 /** Parts of a template are looked for and written one by one. */
-const byTemplate: Cost = { call: 2_000, character: 20 };
+const templateCost: Cost = { call: 2_000, character: 20 };
 /** A zone's clock is asked for three times at most. */
-const zoned: Cost = { call: 30_000, character: 10 };
+const zonedInstantCost: Cost = { call: 30_000, character: 10 };
 
 /** The first instant of a day; of years before Christ the first is -1. */
 function dayAt(year: Cell | undefined, month: Cell | undefined, date: Cell | undefined): bigint {
-  const [y, m, d] = [Number(year), Number(month), Number(date)];
-  const start =
-    m >= 1 && m <= 12 && d >= 1 && d <= 31 && y !== 0 && Math.abs(y) < 300_000 ? instantAt(y < 0 ? y + 1 : y, m - 1, d) : null;
-  if (start === null || new Date(Number(start / 1_000_000n)).getUTCDate() !== d)
+  const [calendarYear, calendarMonth, calendarDate] = [Number(year), Number(month), Number(date)];
+  const dayStart =
+    calendarMonth >= 1 &&
+    calendarMonth <= 12 &&
+    calendarDate >= 1 &&
+    calendarDate <= 31 &&
+    calendarYear !== 0 &&
+    Math.abs(calendarYear) < 300_000
+      ? instantAt(calendarYear < 0 ? calendarYear + 1 : calendarYear, calendarMonth - 1, calendarDate)
+      : null;
+  if (dayStart === null || new Date(Number(dayStart / 1_000_000n)).getUTCDate() !== calendarDate)
     throw invalid('there is no such day', 'no-such-instant');
-  return start;
+  return dayStart;
 }
 
-function timeOf(hour: Cell | undefined, minute: Cell | undefined, second: Cell | undefined): bigint {
-  const [h, m, s] = [Number(hour), Number(minute), number(second)];
-  const fits = h >= 0 && h <= 24 && m >= 0 && m <= 59 && s >= 0 && s <= 60 && (h < 24 || (m === 0 && s === 0));
-  if (!fits) throw invalid('there is no such time of day', 'no-such-instant');
-  return BigInt(h * 3_600 + m * 60) * 1_000_000_000n + BigInt(Math.round(s * 1e6)) * 1_000n;
+function timeOfDayNs(hour: Cell | undefined, minute: Cell | undefined, second: Cell | undefined): bigint {
+  const [clockHour, clockMinute, clockSecond] = [Number(hour), Number(minute), number(second)];
+  const isTimeOfDay =
+    clockHour >= 0 &&
+    clockHour <= 24 &&
+    clockMinute >= 0 &&
+    clockMinute <= 59 &&
+    clockSecond >= 0 &&
+    clockSecond <= 60 &&
+    (clockHour < 24 || (clockMinute === 0 && clockSecond === 0));
+  if (!isTimeOfDay) throw invalid('there is no such time of day', 'no-such-instant');
+  return BigInt(clockHour * 3_600 + clockMinute * 60) * 1_000_000_000n + BigInt(Math.round(clockSecond * 1e6)) * 1_000n;
 }
 
-const parts = ['integer', 'integer', 'integer', 'integer', 'integer', 'number'] as const;
+const instantPartTypes = ['integer', 'integer', 'integer', 'integer', 'integer', 'number'] as const;
 
 export const calendarFunctions: readonly ScalarFunction[] = [
   {
@@ -66,10 +80,10 @@ export const calendarFunctions: readonly ScalarFunction[] = [
     examples: [['MAKE_TIMESTAMP(2024, 5, 17, 10, 30, 1.5)', '2024-05-17T10:30:01.500Z']],
     signatures: [
       {
-        takes: parts,
+        takes: instantPartTypes,
         cost: quick,
         yields: 'timestamp',
-        evaluate: (y, m, d, hour, minute, s) => inRange(dayAt(y, m, d) + timeOf(hour, minute, s)),
+        evaluate: (y, m, d, hour, minute, s) => inRange(dayAt(y, m, d) + timeOfDayNs(hour, minute, s)),
         raises: true,
       },
     ],
@@ -82,13 +96,13 @@ export const calendarFunctions: readonly ScalarFunction[] = [
     examples: [["MAKE_TIMESTAMPTZ(2024, 5, 17, 10, 30, 0, 'Europe/Berlin')", '2024-05-17T08:30:00Z']],
     signatures: [
       {
-        takes: [...parts, 'string'],
+        takes: [...instantPartTypes, 'string'],
         optional: 1,
-        cost: zoned,
+        cost: zonedInstantCost,
         yields: 'timestamp',
         evaluate: (y, m, d, hour, minute, s, zone) => {
-          const shown = dayAt(y, m, d) + timeOf(hour, minute, s);
-          return inRange(zone === undefined ? shown : instantIn(text(zone), shown));
+          const localClock = dayAt(y, m, d) + timeOfDayNs(hour, minute, s);
+          return inRange(zone === undefined ? localClock : instantIn(text(zone), localClock));
         },
         raises: true,
       },
@@ -106,21 +120,21 @@ export const calendarFunctions: readonly ScalarFunction[] = [
     signatures: [
       {
         takes: ['timestamp', 'string'],
-        cost: byTemplate,
+        cost: templateCost,
         yields: 'string',
         evaluate: (x, template) => shownByTemplate(integer(x), text(template)),
         raises: true,
       },
       {
         takes: ['integer', 'string'],
-        cost: byTemplate,
+        cost: templateCost,
         yields: 'string',
         evaluate: (n, template) => showNumber(n!, text(template)),
         raises: true,
       },
       {
         takes: ['number', 'string'],
-        cost: byTemplate,
+        cost: templateCost,
         yields: 'string',
         evaluate: (n, template) => showNumber(n!, text(template)),
         raises: true,
@@ -139,7 +153,7 @@ export const calendarFunctions: readonly ScalarFunction[] = [
     signatures: [
       {
         takes: ['string', 'string'],
-        cost: byTemplate,
+        cost: templateCost,
         yields: 'timestamp',
         evaluate: (value, template) => inRange(instantBy(text(template), text(value))),
         raises: true,
@@ -165,7 +179,7 @@ export const calendarFunctions: readonly ScalarFunction[] = [
     signatures: [
       {
         takes: ['string', 'string'],
-        cost: byTemplate,
+        cost: templateCost,
         yields: 'timestamp',
         evaluate: (value, template) => startOfDay(inRange(instantBy(text(template), text(value)))),
         raises: true,
@@ -181,7 +195,7 @@ export const calendarFunctions: readonly ScalarFunction[] = [
     signatures: [
       {
         takes: ['string', 'string'],
-        cost: byTemplate,
+        cost: templateCost,
         yields: 'number',
         evaluate: (value, template) => readNumber(text(value), text(template)),
         raises: true,

@@ -49,11 +49,11 @@ export const typeNames: ReadonlyMap<string, CastTarget> = new Map<string, CastTa
       ['json', 'JSON JSONB'],
       ['vector', 'VECTOR'],
     ] as const
-  ).flatMap(([type, names]) => names.split(' ').map((name): [string, CastTarget] => [name, type])),
+  ).flatMap(([type, names]) => names.split(' ').map((sqlTypeName): [string, CastTarget] => [sqlTypeName, type])),
 );
 
 /** Nanoseconds that a character of JSON takes. */
-const parseCost = 8;
+const jsonParseCost = 8;
 
 /** A cell of any type as text; an instant as ISO-8601. `type` separates instants from integers, since both are bigint cells. */
 export function cellText(cell: Cell, type?: ColumnType): string {
@@ -63,95 +63,95 @@ export function cellText(cell: Cell, type?: ColumnType): string {
   return String(cell);
 }
 
-const day = 86_400_000_000_000n;
+const dayLengthNs = 86_400_000_000_000n;
 
 export function startOfDay(instant: bigint): bigint {
-  const rest = instant % day;
-  return exact(instant - (rest < 0n ? rest + day : rest));
+  const nsIntoDay = instant % dayLengthNs;
+  return exact(instant - (nsIntoDay < 0n ? nsIntoDay + dayLengthNs : nsIntoDay));
 }
 
 /** The forms of rule 2, and a space where they have a T. */
-export function instantOf(written_: string): bigint {
-  return parseInstant(written_.trim().replace(/^(\d{4}-\d{2}-\d{2}) (?=\d)/, '$1T'));
+export function instantOf(instantText: string): bigint {
+  return parseInstant(instantText.trim().replace(/^(\d{4}-\d{2}-\d{2}) (?=\d)/, '$1T'));
 }
 
-function integerOf(given: string): bigint {
-  if (!/^\s*[+-]?\d{1,30}\s*$/.test(given)) throw invalid('the text is not an integer', 'text-form');
-  const value = BigInt(given.trim().replace(/^\+/, ''));
-  if (value > I64_MAX || value < I64_MIN) throw outOfRange('the text is an integer beyond 64 bits');
-  return value;
+function parseIntegerText(integerText: string): bigint {
+  if (!/^\s*[+-]?\d{1,30}\s*$/.test(integerText)) throw invalid('the text is not an integer', 'text-form');
+  const parsedInteger = BigInt(integerText.trim().replace(/^\+/, ''));
+  if (parsedInteger > I64_MAX || parsedInteger < I64_MIN) throw outOfRange('the text is an integer beyond 64 bits');
+  return parsedInteger;
 }
 
-function numberOf(given: string): number {
-  if (!/^\s*[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})(e[+-]?\d{1,6})?\s*$/i.test(given))
+function parseNumberText(numberText: string): number {
+  if (!/^\s*[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})(e[+-]?\d{1,6})?\s*$/i.test(numberText))
     throw invalid('the text is not a number', 'text-form');
-  return finite(Number(given));
+  return finite(Number(numberText));
 }
 
-function uuidOf(given: string): string {
-  const hex = given
+function parseUuidText(uuidText: string): string {
+  const uuidHex = uuidText
     .trim()
     .toLowerCase()
     .replace(/^\{(.*)\}$/, '$1')
     .replaceAll('-', '');
-  if (!/^[0-9a-f]{32}$/.test(hex)) throw invalid('the text is not a UUID', 'text-form');
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
+  if (!/^[0-9a-f]{32}$/.test(uuidHex)) throw invalid('the text is not a UUID', 'text-form');
+  return [uuidHex.slice(0, 8), uuidHex.slice(8, 12), uuidHex.slice(12, 16), uuidHex.slice(16, 20), uuidHex.slice(20)].join('-');
 }
 
-function booleanOf(given: string): boolean {
-  const word = given.trim().toLowerCase();
-  if (['true', 't', 'yes', 'y', 'on', '1'].includes(word)) return true;
-  if (['false', 'f', 'no', 'n', 'off', '0'].includes(word)) return false;
+function parseBooleanText(booleanText: string): boolean {
+  const booleanWord = booleanText.trim().toLowerCase();
+  if (['true', 't', 'yes', 'y', 'on', '1'].includes(booleanWord)) return true;
+  if (['false', 'f', 'no', 'n', 'off', '0'].includes(booleanWord)) return false;
   throw invalid('the text is not a boolean', 'text-form');
 }
 
-function jsonOf(given: string): string {
+function checkJsonText(jsonText: string): string {
   // One call reads it, however long it is.
-  work.done += given.length * parseCost;
+  work.done += jsonText.length * jsonParseCost;
   try {
-    JSON.parse(given);
+    JSON.parse(jsonText);
   } catch {
     throw invalid('the text is not JSON', 'text-form');
   }
-  return given;
+  return jsonText;
 }
 
 /** A scalar of JSON as the text of a cell; null for its null. */
-function scalarOf(json: string): string | null {
+function scalarOfJson(json: string): string | null {
   if (/^\s*[[{]/.test(json)) throw invalid('an object or array of JSON is not a single value');
-  const value: unknown = JSON.parse(json);
-  if (value === null) return null;
-  if (typeof value === 'string') return value;
+  const jsonScalar: unknown = JSON.parse(json);
+  if (jsonScalar === null) return null;
+  if (typeof jsonScalar === 'string') return jsonScalar;
   return json.trim();
 }
 
-function wholeOf(value: number): bigint {
-  const whole = halfAway(value);
-  if (!(whole >= -9_223_372_036_854_775_808 && whole < 9_223_372_036_854_775_808))
+function roundToInteger(value: number): bigint {
+  const roundedNumber = halfAway(value);
+  if (!(roundedNumber >= -9_223_372_036_854_775_808 && roundedNumber < 9_223_372_036_854_775_808))
     throw outOfRange('the number is not an integer of 64 bits');
-  return BigInt(whole);
+  return BigInt(roundedNumber);
 }
 
-const same: Evaluator = (cell) => cell!;
-const ofJson =
-  (convert: (given: string) => Cell): Evaluator =>
+const unchangedCell: Evaluator = (cell) => cell!;
+const castJsonScalar =
+  (castScalar: (given: string) => Cell): Evaluator =>
   (json) => {
-    const scalar = scalarOf(text(json));
-    return scalar === null ? null : convert(scalar);
+    const scalarText = scalarOfJson(text(json));
+    return scalarText === null ? null : castScalar(scalarText);
   };
 
-function cast(from: ColumnType, to: ColumnType, evaluate: Evaluator, raises = true): Signature {
+function castSignature(from: ColumnType, to: ColumnType, evaluate: Evaluator, raises = true): Signature {
   return { takes: [from], cost: linear, yields: to, evaluate, raises };
 }
 
-const toInstant: readonly Signature[] = [
-  cast('timestamp', 'timestamp', same, false),
-  cast('integer', 'timestamp', same, false),
-  cast('string', 'timestamp', (given) => instantOf(text(given))),
-  cast('json', 'timestamp', ofJson(instantOf)),
+const instantCasts: readonly Signature[] = [
+  castSignature('timestamp', 'timestamp', unchangedCell, false),
+  castSignature('integer', 'timestamp', unchangedCell, false),
+  castSignature('string', 'timestamp', (given) => instantOf(text(given))),
+  castSignature('json', 'timestamp', castJsonScalar(instantOf)),
 ];
 
-function daysBegun(signatures: readonly Signature[]): readonly Signature[] {
+function dateCasts(signatures: readonly Signature[]): readonly Signature[] {
   return signatures.map((signature) => ({
     ...signature,
     raises: true,
@@ -162,29 +162,33 @@ function daysBegun(signatures: readonly Signature[]): readonly Signature[] {
   }));
 }
 
-const toInteger: readonly Signature[] = [
-  cast('integer', 'integer', same, false),
-  cast('timestamp', 'integer', same, false),
-  cast('boolean', 'integer', (value) => (value === true ? 1n : 0n), false),
-  cast('number', 'integer', (value) => wholeOf(Number(value))),
-  cast('string', 'integer', (given) => integerOf(text(given))),
-  cast('json', 'integer', ofJson(integerOf)),
+const integerCasts: readonly Signature[] = [
+  castSignature('integer', 'integer', unchangedCell, false),
+  castSignature('timestamp', 'integer', unchangedCell, false),
+  castSignature('boolean', 'integer', (value) => (value === true ? 1n : 0n), false),
+  castSignature('number', 'integer', (value) => roundToInteger(Number(value))),
+  castSignature('string', 'integer', (given) => parseIntegerText(text(given))),
+  castSignature('json', 'integer', castJsonScalar(parseIntegerText)),
 ];
 
-const toNumber: readonly Signature[] = [
-  cast('number', 'number', (value) => Number(value), false),
-  cast('string', 'number', (given) => numberOf(text(given))),
-  cast('json', 'number', ofJson(numberOf)),
+const numberCasts: readonly Signature[] = [
+  castSignature('number', 'number', (value) => Number(value), false),
+  castSignature('string', 'number', (given) => parseNumberText(text(given))),
+  castSignature('json', 'number', castJsonScalar(parseNumberText)),
 ];
 
-/** Restricts casts to values for which `fits` holds. */
-function fitting(signatures: readonly Signature[], name: string, fits: (cell: bigint | number) => boolean): readonly Signature[] {
+/** Restricts casts to values for which `fitsCastRange` holds. */
+function rangeCheckedCasts(
+  signatures: readonly Signature[],
+  name: string,
+  fitsCastRange: (cell: bigint | number) => boolean,
+): readonly Signature[] {
   return signatures.map((signature) => ({
     ...signature,
     raises: true,
     evaluate: (given) => {
       const cell = signature.evaluate(given!);
-      if (cell !== null && !fits(cell as bigint | number)) throw outOfRange(`${name} out of range`);
+      if (cell !== null && !fitsCastRange(cell as bigint | number)) throw outOfRange(`${name} out of range`);
       return cell;
     },
   }));
@@ -192,76 +196,79 @@ function fitting(signatures: readonly Signature[], name: string, fits: (cell: bi
 
 const floatMax = 3.4028234663852886e38;
 
-const signaturesTo: Readonly<Record<Exclude<CastTarget, 'vector'>, readonly Signature[]>> = {
-  integer: toInteger,
-  int4: fitting(toInteger, 'integer', (value) => BigInt.asIntN(32, value as bigint) === value),
-  int2: fitting(toInteger, 'smallint', (value) => BigInt.asIntN(16, value as bigint) === value),
-  number: toNumber,
-  uuid: [cast('string', 'string', (given) => uuidOf(text(given)))],
-  float4: fitting(toNumber, 'real', (value) => Math.abs(Number(value)) <= floatMax),
+const castSignatures: Readonly<Record<Exclude<CastTarget, 'vector'>, readonly Signature[]>> = {
+  integer: integerCasts,
+  int4: rangeCheckedCasts(integerCasts, 'integer', (value) => BigInt.asIntN(32, value as bigint) === value),
+  int2: rangeCheckedCasts(integerCasts, 'smallint', (value) => BigInt.asIntN(16, value as bigint) === value),
+  number: numberCasts,
+  uuid: [castSignature('string', 'string', (given) => parseUuidText(text(given)))],
+  float4: rangeCheckedCasts(numberCasts, 'real', (value) => Math.abs(Number(value)) <= floatMax),
   string: [
-    cast('string', 'string', same, false),
-    cast('json', 'string', same, false),
-    cast('timestamp', 'string', (value) => cellText(value!, 'timestamp'), false),
-    cast('integer', 'string', (value) => cellText(value!), false),
-    cast('number', 'string', (value) => cellText(value!), false),
-    cast('boolean', 'string', (value) => cellText(value!), false),
+    castSignature('string', 'string', unchangedCell, false),
+    castSignature('json', 'string', unchangedCell, false),
+    castSignature('timestamp', 'string', (value) => cellText(value!, 'timestamp'), false),
+    castSignature('integer', 'string', (value) => cellText(value!), false),
+    castSignature('number', 'string', (value) => cellText(value!), false),
+    castSignature('boolean', 'string', (value) => cellText(value!), false),
   ],
   boolean: [
-    cast('boolean', 'boolean', same, false),
-    cast('integer', 'boolean', (value) => value !== 0n, false),
-    cast('string', 'boolean', (given) => booleanOf(text(given))),
-    cast('json', 'boolean', ofJson(booleanOf)),
+    castSignature('boolean', 'boolean', unchangedCell, false),
+    castSignature('integer', 'boolean', (value) => value !== 0n, false),
+    castSignature('string', 'boolean', (given) => parseBooleanText(text(given))),
+    castSignature('json', 'boolean', castJsonScalar(parseBooleanText)),
   ],
-  timestamp: toInstant,
-  date: daysBegun(toInstant),
+  timestamp: instantCasts,
+  date: dateCasts(instantCasts),
   json: [
-    cast('json', 'json', same, false),
-    cast('string', 'json', (given) => jsonOf(text(given))),
-    cast('timestamp', 'json', (value) => JSON.stringify(cellText(value!, 'timestamp')), false),
-    cast('integer', 'json', (value) => cellText(value!), false),
-    cast('number', 'json', (value) => cellText(value!), false),
-    cast('boolean', 'json', (value) => cellText(value!), false),
+    castSignature('json', 'json', unchangedCell, false),
+    castSignature('string', 'json', (given) => checkJsonText(text(given))),
+    castSignature('timestamp', 'json', (value) => JSON.stringify(cellText(value!, 'timestamp')), false),
+    castSignature('integer', 'json', (value) => cellText(value!), false),
+    castSignature('number', 'json', (value) => cellText(value!), false),
+    castSignature('boolean', 'json', (value) => cellText(value!), false),
   ],
 };
 
-const zonedText = cast('timestamp', 'string', (value) => formatZonedInstant(value as bigint, 9), false);
-const zonedInstants: readonly Signature[] = [
-  cast('timestamp', 'timestamp', same, false),
-  cast('string', 'timestamp', (given) => parseZonedInstant(text(given))),
-  cast('json', 'timestamp', ofJson(parseZonedInstant)),
+const zonedTextCast = castSignature('timestamp', 'string', (value) => formatZonedInstant(value as bigint, 9), false);
+const zonedInstantCasts: readonly Signature[] = [
+  castSignature('timestamp', 'timestamp', unchangedCell, false),
+  castSignature('string', 'timestamp', (given) => parseZonedInstant(text(given))),
+  castSignature('json', 'timestamp', castJsonScalar(parseZonedInstant)),
 ];
 
 /** The function that CAST(x AS type) calls, by the type. */
-export const casts = castsOf(signaturesTo);
+export const casts = castsOf(castSignatures);
 /** The same in the wide dialect: a text is an instant in each form of Postgres, and an integer is none. */
 export const wideCasts = castsOf({
-  ...signaturesTo,
-  timestamp: zonedInstants,
+  ...castSignatures,
+  timestamp: zonedInstantCasts,
   date: [
-    cast('string', 'timestamp', (given) => parseZonedDay(text(given))),
-    cast('json', 'timestamp', ofJson(parseZonedDay)),
-    ...daysBegun(zonedInstants),
+    castSignature('string', 'timestamp', (given) => parseZonedDay(text(given))),
+    castSignature('json', 'timestamp', castJsonScalar(parseZonedDay)),
+    ...dateCasts(zonedInstantCasts),
   ],
-  string: [zonedText, ...signaturesTo.string],
+  string: [zonedTextCast, ...castSignatures.string],
 });
 /** A day as text. */
 export const dayText = {
   ...wideCasts.get('string')!,
-  signatures: [cast('timestamp', 'string', (value) => formatDay(value as bigint), false)],
+  signatures: [castSignature('timestamp', 'string', (value) => formatDay(value as bigint), false)],
 };
 
 /** An instant without a zone as text. */
 export const localText = {
   ...wideCasts.get('string')!,
-  signatures: [cast('timestamp', 'string', (value) => formatZonedInstant(value as bigint, 9).replace('+00', ''), false)],
+  signatures: [castSignature('timestamp', 'string', (value) => formatZonedInstant(value as bigint, 9).replace('+00', ''), false)],
 };
 
-function castsOf(signatures: typeof signaturesTo): ReadonlyMap<CastTarget, ScalarFunction> {
+function castsOf(signatures: typeof castSignatures): ReadonlyMap<CastTarget, ScalarFunction> {
   return new Map(
-    (Object.entries(signatures) as [CastTarget, readonly Signature[]][]).map(([type, each]) => {
-      const name = `CAST AS ${type}`;
-      return [type, { name, group: 'types', usage: `CAST(x AS ${type})`, summary: '', examples: [], signatures: each }];
+    (Object.entries(signatures) as [CastTarget, readonly Signature[]][]).map(([type, targetSignatures]) => {
+      const castName = `CAST AS ${type}`;
+      return [
+        type,
+        { name: castName, group: 'types', usage: `CAST(x AS ${type})`, summary: '', examples: [], signatures: targetSignatures },
+      ];
     }),
   );
 }

@@ -2,29 +2,29 @@
 import { type Cell, compareText } from '../../../log/values/value.ts';
 import { linear, type ScalarFunction, type Signature } from './scalar-function.ts';
 
-function order(a: Cell, b: Cell): number {
-  if (typeof a === 'string' && typeof b === 'string') return compareText(a, b);
-  return a! < b! ? -1 : a! > b! ? 1 : 0;
+function compareChoices(leftChoice: Cell, rightChoice: Cell): number {
+  if (typeof leftChoice === 'string' && typeof rightChoice === 'string') return compareText(leftChoice, rightChoice);
+  return leftChoice! < rightChoice! ? -1 : leftChoice! > rightChoice! ? 1 : 0;
 }
 
-function extreme(cells: readonly Cell[], sign: 1 | -1): Cell {
-  let best: Cell = null;
-  let mixed = false;
+function extremeChoice(cells: readonly Cell[], extremeSign: 1 | -1): Cell {
+  let extremeCell: Cell = null;
+  let hasDouble = false;
   for (const cell of cells) {
     if (cell === null) continue;
-    mixed ||= typeof cell === 'number';
-    if (best === null || order(cell, best) * sign > 0) best = cell;
+    hasDouble ||= typeof cell === 'number';
+    if (extremeCell === null || compareChoices(cell, extremeCell) * extremeSign > 0) extremeCell = cell;
   }
-  return mixed && typeof best === 'bigint' ? Number(best) : best;
+  return hasDouble && typeof extremeCell === 'bigint' ? Number(extremeCell) : extremeCell;
 }
 
-function counting(is: (cell: Cell) => boolean): Signature {
+function nullCountSignature(isCounted: (cell: Cell) => boolean): Signature {
   return {
     takes: ['any'],
     cost: linear,
     repeats: true,
     yields: 'integer',
-    evaluate: (...cells) => BigInt(cells.filter(is).length),
+    evaluate: (...cells) => BigInt(cells.filter(isCounted).length),
     takesNull: true,
     small: true,
   };
@@ -43,7 +43,7 @@ export const choiceFunctions: readonly ScalarFunction[] = [
         cost: linear,
         repeats: true,
         yields: 'same',
-        evaluate: (...cells) => extreme(cells, 1),
+        evaluate: (...cells) => extremeChoice(cells, 1),
         takesNull: true,
       },
     ],
@@ -60,7 +60,7 @@ export const choiceFunctions: readonly ScalarFunction[] = [
         cost: linear,
         repeats: true,
         yields: 'same',
-        evaluate: (...cells) => extreme(cells, -1),
+        evaluate: (...cells) => extremeChoice(cells, -1),
         takesNull: true,
       },
     ],
@@ -79,7 +79,7 @@ export const choiceFunctions: readonly ScalarFunction[] = [
         takes: ['same', 'same'],
         cost: linear,
         yields: 'same',
-        evaluate: (x, y) => (x !== null && y !== null && order(x!, y!) === 0 ? null : x!),
+        evaluate: (x, y) => (x !== null && y !== null && compareChoices(x!, y!) === 0 ? null : x!),
         takesNull: true,
       },
     ],
@@ -90,7 +90,7 @@ export const choiceFunctions: readonly ScalarFunction[] = [
     usage: 'NUM_NULLS(x, ...)',
     summary: 'How many of the values are NULL.',
     examples: [['NUM_NULLS(1, NULL, 2)', '1']],
-    signatures: [counting((cell) => cell === null)],
+    signatures: [nullCountSignature((cell) => cell === null)],
   },
   {
     name: 'NUM_NONNULLS',
@@ -98,6 +98,6 @@ export const choiceFunctions: readonly ScalarFunction[] = [
     usage: 'NUM_NONNULLS(x, ...)',
     summary: 'How many of the values are not NULL.',
     examples: [['NUM_NONNULLS(1, NULL, 2)', '2']],
-    signatures: [counting((cell) => cell !== null)],
+    signatures: [nullCountSignature((cell) => cell !== null)],
   },
 ];

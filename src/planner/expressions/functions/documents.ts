@@ -6,7 +6,7 @@ import { type Cost, work } from '../expression-cost.ts';
 import { type ScalarFunction, text } from './scalar-function.ts';
 
 /** Cost in ns; reading and comparing count their own work. */
-const perDocument: Cost = { call: 500, character: 0 };
+const documentCost: Cost = { call: 500, character: 0 };
 
 export const documentFunctions: readonly ScalarFunction[] = [
   {
@@ -18,9 +18,9 @@ export const documentFunctions: readonly ScalarFunction[] = [
     signatures: [
       {
         takes: ['json', 'string'],
-        cost: perDocument,
+        cost: documentCost,
         yields: 'boolean',
-        evaluate: (json, filter) => matches(text(json), text(filter)),
+        evaluate: (json, filter) => documentMatches(text(json), text(filter)),
         raises: true,
       },
     ],
@@ -28,18 +28,18 @@ export const documentFunctions: readonly ScalarFunction[] = [
 ];
 
 /** Nanoseconds that a character of a document takes to be read. */
-const readCost = 8;
+const documentReadCost = 8;
 
 /** A text that is no document, such as a mask's rendering, matches nothing. */
-function matches(json: string, filter: string): boolean {
-  const test = filterOf(filter);
-  let document: Stored;
+function documentMatches(json: string, filter: string): boolean {
+  const documentFilter = filterOf(filter);
+  let parsedDocument: Stored;
   // One call reads it, however long it is.
-  work.done += json.length * readCost;
+  work.done += json.length * documentReadCost;
   try {
-    document = readText(json);
+    parsedDocument = readText(json);
   } catch {
     return false;
   }
-  return (isObject(document) || isList(document)) && test(document);
+  return (isObject(parsedDocument) || isList(parsedDocument)) && documentFilter(parsedDocument);
 }

@@ -9,199 +9,207 @@ import { instantOf, cellText } from './casts.ts';
 import { asText, element, elements, member, members } from './json.ts';
 import { checkLength, type Evaluator, invalid, linear, type ScalarFunction, type Signature, text } from './scalar-function.ts';
 
-const perJson: Cost = { call: 300, character: 8 };
+const graphJsonCost: Cost = { call: 300, character: 8 };
 
 function hiddenFunction(name: string, usage: string, ...signatures: readonly Signature[]): ScalarFunction {
   return { name, group: 'json', usage, summary: '', examples: [], signatures };
 }
 
-function signature(
+function graphSignature(
   takes: Signature['takes'],
   yields: Signature['yields'],
   evaluate: Evaluator,
   more: Partial<Signature> = {},
 ): Signature {
-  return { takes, cost: perJson, yields, evaluate, ...more };
+  return { takes, cost: graphJsonCost, yields, evaluate, ...more };
 }
 
 /** The names of an entity's properties come as one text of json, the same for every row. */
-let lastNames = { text: '[]', names: [] as readonly string[] };
+let lastPropertyNames = { text: '[]', names: [] as readonly string[] };
 
-function namesOf(given: string): readonly string[] {
-  if (lastNames.text !== given)
-    lastNames = { text: given, names: (JSON.parse(given) as string[]).map((name) => JSON.stringify(name)) };
-  return lastNames.names;
+function propertyNames(namesJson: string): readonly string[] {
+  if (lastPropertyNames.text !== namesJson)
+    lastPropertyNames = {
+      text: namesJson,
+      names: (JSON.parse(namesJson) as string[]).map((propertyName) => JSON.stringify(propertyName)),
+    };
+  return lastPropertyNames.names;
 }
 
-function object(given: string, cells: readonly Cell[], keepsNull: boolean): string {
-  const names = namesOf(given);
+function propertiesObject(namesJson: string, propertyCells: readonly Cell[], keepsNull: boolean): string {
+  const propertyKeys = propertyNames(namesJson);
   let jsonText = '';
-  for (let i = 0; i < names.length; i++) {
-    const cell = cells[i]!;
-    if (cell !== null || keepsNull) jsonText += `${jsonText === '' ? '' : ','}${names[i]}:${cell === null ? 'null' : text(cell)}`;
+  for (let i = 0; i < propertyKeys.length; i++) {
+    const propertyCell = propertyCells[i]!;
+    if (propertyCell !== null || keepsNull)
+      jsonText += `${jsonText === '' ? '' : ','}${propertyKeys[i]}:${propertyCell === null ? 'null' : text(propertyCell)}`;
   }
   return `{${jsonText}}`;
 }
 
-const entity =
-  (open: (type: string) => string): Evaluator =>
-  (type, names, key, systemFrom, ...cells) => {
-    if (key === null || systemFrom === null) return null;
-    const properties = object(text(names), cells, false);
-    const id = JSON.stringify(`${text(type)}/${text(key)}`);
-    return `{${open(JSON.stringify(type))},"element_id":${id},"system_from":${String(systemFrom)},"properties":${properties}}`;
+const graphEntity =
+  (entityLead: (type: string) => string): Evaluator =>
+  (type, namesJson, entityKey, systemFrom, ...cells) => {
+    if (entityKey === null || systemFrom === null) return null;
+    const properties = propertiesObject(text(namesJson), cells, false);
+    const elementId = JSON.stringify(`${text(type)}/${text(entityKey)}`);
+    return `{${entityLead(JSON.stringify(type))},"element_id":${elementId},"system_from":${String(systemFrom)},"properties":${properties}}`;
   };
 
 /** Type, names of the properties, key, system_from; then each property as json. */
 const entityTakes: Signature['takes'] = ['string', 'string', 'string', 'timestamp', 'json'];
 const entityShape = { repeats: true, optional: 1, takesNull: true } as const;
 
-const part =
-  (name: string): Evaluator =>
+const pathPart =
+  (pathPartName: string): Evaluator =>
   (json) =>
-    member(text(json), name);
-const number = (json: string): string | null => (/^-?\d/.test(json) ? json : null);
+    member(text(json), pathPartName);
+const jsonNumber = (json: string): string | null => (/^-?\d/.test(json) ? json : null);
 
-function whole(json: string | null): bigint | null {
+function jsonWholeNumber(json: string | null): bigint | null {
   if (json === null || !/^-?\d{1,19}$/.test(json)) return null;
-  const value = BigInt(json);
-  return value > I64_MAX || value < I64_MIN ? null : value;
+  const wholeValue = BigInt(json);
+  return wholeValue > I64_MAX || wholeValue < I64_MIN ? null : wholeValue;
 }
 
 const isPlainText = (json: string): boolean => json.startsWith('"');
 
-function instantIn(json: string): bigint | null {
+function instantInJson(json: string): bigint | null {
   try {
-    return isPlainText(json) ? instantOf(asText(json)!) : whole(json);
+    return isPlainText(json) ? instantOf(asText(json)!) : jsonWholeNumber(json);
   } catch {
     return null;
   }
 }
 
-function count(json: string): bigint {
+function elementCount(json: string): bigint {
   let nodeCount = 0n;
   for (const _ of elements(json)) nodeCount++;
   return nodeCount;
 }
 
 /** Whether two values are equal, wherever JSON writes one of them in another way. NULL where one is null. */
-function sameJson(one: string, other: string): boolean | null {
-  if (one === 'null' || other === 'null') return null;
-  if (one === other) return true;
-  if (number(one) !== null && number(other) !== null) {
-    const [a, b] = [whole(one), whole(other)];
-    return a !== null && b !== null ? a === b : Number(one) === Number(other);
+function sameJson(leftJson: string, rightJson: string): boolean | null {
+  if (leftJson === 'null' || rightJson === 'null') return null;
+  if (leftJson === rightJson) return true;
+  if (jsonNumber(leftJson) !== null && jsonNumber(rightJson) !== null) {
+    const [leftWhole, rightWhole] = [jsonWholeNumber(leftJson), jsonWholeNumber(rightJson)];
+    return leftWhole !== null && rightWhole !== null ? leftWhole === rightWhole : Number(leftJson) === Number(rightJson);
   }
-  return isPlainText(one) && isPlainText(other) && asText(one) === asText(other);
+  return isPlainText(leftJson) && isPlainText(rightJson) && asText(leftJson) === asText(rightJson);
 }
 
-function isIn(value: string, list: string): boolean | null {
-  let unknown = false;
-  for (const each of elements(list)) {
-    spend(perJson.call);
-    const same = sameJson(value, each);
-    if (same === true) return true;
-    unknown ||= same === null;
+function isInList(soughtJson: string, list: string): boolean | null {
+  let isUnknown = false;
+  for (const listElement of elements(list)) {
+    spend(graphJsonCost.call);
+    const isSameJson = sameJson(soughtJson, listElement);
+    if (isSameJson === true) return true;
+    isUnknown ||= isSameJson === null;
   }
-  return unknown ? null : false;
+  return isUnknown ? null : false;
 }
 
 /** Counts characters of Unicode, as texts are measured elsewhere. */
-function characters(given: string): number {
+function codePointCount(given: string): number {
   let matchCount = 0;
   for (const _ of given) matchCount++;
   return matchCount;
 }
 
-function append(left: string, right: string): string {
-  const parts = [left, right].map((each) => (each.trimStart().startsWith('[') ? each.trim().slice(1, -1).trim() : each.trim()));
-  return checkLength(`[${parts.filter((each) => each !== '').join(',')}]`);
+function appendLists(left: string, right: string): string {
+  const listParts = [left, right].map((listPart) =>
+    listPart.trimStart().startsWith('[') ? listPart.trim().slice(1, -1).trim() : listPart.trim(),
+  );
+  return checkLength(`[${listParts.filter((listPart) => listPart !== '').join(',')}]`);
 }
 
 function truncateToInt64(value: number): bigint | null {
-  const cut = Math.trunc(value);
-  return cut >= -(2 ** 63) && cut < 2 ** 63 ? BigInt(cut) : null;
+  const truncatedNumber = Math.trunc(value);
+  return truncatedNumber >= -(2 ** 63) && truncatedNumber < 2 ** 63 ? BigInt(truncatedNumber) : null;
 }
 
-const numeral = /^\s*[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?\s*$/i;
+const numeralPattern = /^\s*[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?\s*$/i;
 
-function integerIn(given: string): bigint | null {
-  return /^\s*[+-]?\d{1,19}\s*$/.test(given)
-    ? whole(given.trim().replace(/^\+/, ''))
-    : numeral.test(given)
-      ? truncateToInt64(Number(given))
+function integerInText(integerText: string): bigint | null {
+  return /^\s*[+-]?\d{1,19}\s*$/.test(integerText)
+    ? jsonWholeNumber(integerText.trim().replace(/^\+/, ''))
+    : numeralPattern.test(integerText)
+      ? truncateToInt64(Number(integerText))
       : null;
 }
 
-function floatIn(given: string): number | null {
-  const value = numeral.test(given) ? Number(given) : Number.NaN;
-  return Number.isFinite(value) ? value : null;
+function floatInText(floatText: string): number | null {
+  const floatValue = numeralPattern.test(floatText) ? Number(floatText) : Number.NaN;
+  return Number.isFinite(floatValue) ? floatValue : null;
 }
 
-const ofText =
-  (convert: (given: string) => Cell): Evaluator =>
+const convertJsonText =
+  (convertString: (jsonString: string) => Cell): Evaluator =>
   (json) => {
-    const given = asText(text(json).trim());
-    return given === null ? null : convert(given);
+    const jsonString = asText(text(json).trim());
+    return jsonString === null ? null : convertString(jsonString);
   };
 
-const same: Evaluator = (cell) => cell!;
-const quote: Evaluator = (given) => JSON.stringify(given);
-const digits: Evaluator = (given) => cellText(given!);
+const sameCell: Evaluator = (cell) => cell!;
+const quoteText: Evaluator = (given) => JSON.stringify(given);
+const numberAsJson: Evaluator = (given) => cellText(given!);
 
 /** A property of json, and what UNWIND yields: of any type. */
-const memberValue: Signature = signature(['json', 'string'], 'json', (json, name) => memberOf(text(json), text(name)));
-const elementValue: Signature = signature(['json', 'integer'], 'json', (json, index) => element(text(json), index as bigint));
-const anyValue: Signature = signature(['json'], 'json', (json) => (json === 'null' ? null : json!));
+const memberValue: Signature = graphSignature(['json', 'string'], 'json', (json, name) => memberOfEntity(text(json), text(name)));
+const elementValue: Signature = graphSignature(['json', 'integer'], 'json', (json, index) =>
+  element(text(json), index as bigint),
+);
+const anyValue: Signature = graphSignature(['json'], 'json', (json) => (json === 'null' ? null : json!));
 
-const headValue: Signature = signature(['json'], 'json', (json) => element(text(json), 0n));
-const lastValue: Signature = signature(['json'], 'json', (json) => element(text(json), -1n));
+const headValue: Signature = graphSignature(['json'], 'json', (json) => element(text(json), 0n));
+const lastValue: Signature = graphSignature(['json'], 'json', (json) => element(text(json), -1n));
 
 /** Signatures whose result type is known only at run time. */
 export const anyTyped: ReadonlySet<Signature> = new Set([memberValue, elementValue, anyValue, headValue, lastValue]);
 
 /** An entity's properties are reached as if they were its own. */
-function memberOf(json: string, name: string): string | null {
-  const properties = member(json, 'element_id') === null ? null : member(json, 'properties');
-  const memberText = member(properties ?? json, name);
+function memberOfEntity(json: string, name: string): string | null {
+  const entityProperties = member(json, 'element_id') === null ? null : member(json, 'properties');
+  const memberText = member(entityProperties ?? json, name);
   return memberText === 'null' ? null : memberText;
 }
 
 /** Reads json as the type of the value beside it; NULL where it has no such value. */
 export const fitted: Readonly<Record<'integer' | 'number' | 'boolean' | 'timestamp', Signature>> = {
-  integer: signature(['json'], 'integer', (json) => whole(text(json).trim())),
-  number: signature(['json'], 'number', (json) => (number(text(json).trim()) === null ? null : Number(json))),
-  boolean: signature(['json'], 'boolean', (json) =>
+  integer: graphSignature(['json'], 'integer', (json) => jsonWholeNumber(text(json).trim())),
+  number: graphSignature(['json'], 'number', (json) => (jsonNumber(text(json).trim()) === null ? null : Number(json))),
+  boolean: graphSignature(['json'], 'boolean', (json) =>
     /^(true|false)$/.test(text(json).trim()) ? text(json).trim() === 'true' : null,
   ),
-  timestamp: signature(['json'], 'timestamp', (json) => instantIn(text(json).trim())),
+  timestamp: graphSignature(['json'], 'timestamp', (json) => instantInJson(text(json).trim())),
 };
 
 export const graphValueFunctions: readonly ScalarFunction[] = [
   hiddenFunction(
     '#NODE',
     '',
-    signature(
+    graphSignature(
       entityTakes,
       'json',
-      entity((type) => `"labels":[${type}]`),
+      graphEntity((type) => `"labels":[${type}]`),
       entityShape,
     ),
   ),
   hiddenFunction(
     '#EDGE',
     '',
-    signature(
+    graphSignature(
       entityTakes,
       'json',
-      entity((type) => `"type":${type}`),
+      graphEntity((type) => `"type":${type}`),
       entityShape,
     ),
   ),
   hiddenFunction(
     '#MAP',
     '{name: value}',
-    signature(['string', 'json'], 'json', (names, ...cells) => checkLength(object(text(names), cells, true)), {
+    graphSignature(['string', 'json'], 'json', (names, ...cells) => checkLength(propertiesObject(text(names), cells, true)), {
       repeats: true,
       optional: 1,
       takesNull: true,
@@ -211,7 +219,7 @@ export const graphValueFunctions: readonly ScalarFunction[] = [
   hiddenFunction(
     '#LIST',
     '[x, …]',
-    signature(['json'], 'json', (...cells) => checkLength(`[${cells.map((cell) => cell ?? 'null').join(',')}]`), {
+    graphSignature(['json'], 'json', (...cells) => checkLength(`[${cells.map((cell) => cell ?? 'null').join(',')}]`), {
       repeats: true,
       optional: 1,
       takesNull: true,
@@ -222,152 +230,162 @@ export const graphValueFunctions: readonly ScalarFunction[] = [
   hiddenFunction(
     '#JSON',
     'x',
-    signature(['json'], 'json', same),
-    signature(['string'], 'json', quote),
-    signature(['integer'], 'json', digits),
-    signature(['number'], 'json', digits),
-    signature(['boolean'], 'json', digits),
-    signature(['timestamp'], 'json', (instant) => JSON.stringify(cellText(instant!, 'timestamp'))),
+    graphSignature(['json'], 'json', sameCell),
+    graphSignature(['string'], 'json', quoteText),
+    graphSignature(['integer'], 'json', numberAsJson),
+    graphSignature(['number'], 'json', numberAsJson),
+    graphSignature(['boolean'], 'json', numberAsJson),
+    graphSignature(['timestamp'], 'json', (instant) => JSON.stringify(cellText(instant!, 'timestamp'))),
   ),
   /** The same for a property of an entity: an instant is its nanoseconds, a vector comes as its text. */
-  hiddenFunction('#PROPERTY', '', signature(['timestamp'], 'json', digits), signature(['string'], 'json', same)),
+  hiddenFunction(
+    '#PROPERTY',
+    '',
+    graphSignature(['timestamp'], 'json', numberAsJson),
+    graphSignature(['string'], 'json', sameCell),
+  ),
   hiddenFunction('#ANY', '', anyValue),
   hiddenFunction('#MEMBER', 'x.name', memberValue),
   hiddenFunction('#ELEMENT', 'x[n]', memberValue, elementValue),
   hiddenFunction(
     '#IN',
     'x IN list',
-    signature(['json', 'json'], 'boolean', (value, list) => isIn(text(value).trim(), text(list))),
+    graphSignature(['json', 'json'], 'boolean', (value, list) => isInList(text(value).trim(), text(list))),
   ),
   hiddenFunction(
     '#APPEND',
     'list + list',
-    signature(['json', 'json'], 'json', (left, right) => append(text(left), text(right)), { raises: true }),
+    graphSignature(['json', 'json'], 'json', (left, right) => appendLists(text(left), text(right)), { raises: true }),
   ),
-  hiddenFunction('#LABELS', 'labels(node)', signature(['json'], 'json', part('labels'))),
+  hiddenFunction('#LABELS', 'labels(node)', graphSignature(['json'], 'json', pathPart('labels'))),
   hiddenFunction(
     '#TYPE',
     'type(relationship)',
-    signature(['json'], 'string', (json) => asText(member(text(json), 'type'))),
+    graphSignature(['json'], 'string', (json) => asText(member(text(json), 'type'))),
   ),
   hiddenFunction(
     '#ID',
     'id(entity)',
-    signature(['json'], 'integer', (json) => whole(member(text(json), 'system_from'))),
+    graphSignature(['json'], 'integer', (json) => jsonWholeNumber(member(text(json), 'system_from'))),
   ),
   hiddenFunction(
     '#ELEMENTID',
     'elementId(entity)',
-    signature(['json'], 'string', (json) => asText(member(text(json), 'element_id'))),
+    graphSignature(['json'], 'string', (json) => asText(member(text(json), 'element_id'))),
   ),
   hiddenFunction(
     '#PROPERTIES',
     'properties(entity)',
-    signature(['json'], 'json', (json) => member(text(json), 'properties') ?? json!),
+    graphSignature(['json'], 'json', (json) => member(text(json), 'properties') ?? json!),
   ),
   hiddenFunction(
     '#KEYS',
     'keys(entity)',
-    signature(['json'], 'json', (json) => {
+    graphSignature(['json'], 'json', (json) => {
       const names = members(member(text(json), 'properties') ?? text(json));
       return `[${[...names].map(({ name }) => JSON.stringify(name)).join(',')}]`;
     }),
   ),
-  hiddenFunction('#NODES', 'nodes(path)', signature(['json'], 'json', part('nodes'))),
-  hiddenFunction('#RELATIONSHIPS', 'relationships(path)', signature(['json'], 'json', part('relationships'))),
+  hiddenFunction('#NODES', 'nodes(path)', graphSignature(['json'], 'json', pathPart('nodes'))),
+  hiddenFunction('#RELATIONSHIPS', 'relationships(path)', graphSignature(['json'], 'json', pathPart('relationships'))),
   hiddenFunction(
     '#STARTNODE',
     'startNode(relationship)',
-    signature(['json'], 'string', (json) => asText(member(text(json), 'start'))),
+    graphSignature(['json'], 'string', (json) => asText(member(text(json), 'start'))),
   ),
   hiddenFunction(
     '#ENDNODE',
     'endNode(relationship)',
-    signature(['json'], 'string', (json) => asText(member(text(json), 'end'))),
+    graphSignature(['json'], 'string', (json) => asText(member(text(json), 'end'))),
   ),
   hiddenFunction(
     '#LENGTH',
     'length(path)',
-    signature(['json'], 'integer', (json) => {
+    graphSignature(['json'], 'integer', (json) => {
       const relationships = member(text(json), 'relationships');
-      return relationships === null ? null : count(relationships);
+      return relationships === null ? null : elementCount(relationships);
     }),
   ),
   hiddenFunction(
     '#SIZE',
     'size(list)',
-    signature(['json'], 'integer', (json) => {
+    graphSignature(['json'], 'integer', (json) => {
       const given = text(json).trim();
-      return given.startsWith('[') ? count(given) : isPlainText(given) ? BigInt(characters(asText(given)!)) : null;
+      return given.startsWith('[') ? elementCount(given) : isPlainText(given) ? BigInt(codePointCount(asText(given)!)) : null;
     }),
-    { ...signature(['string'], 'integer', (given) => BigInt(characters(text(given)))), cost: linear },
+    { ...graphSignature(['string'], 'integer', (given) => BigInt(codePointCount(text(given)))), cost: linear },
   ),
   hiddenFunction(
     '#HEAD',
     'head(list)',
-    signature(['json'], 'json', (json) => element(text(json), 0n)),
+    graphSignature(['json'], 'json', (json) => element(text(json), 0n)),
   ),
   hiddenFunction(
     '#LAST',
     'last(list)',
-    signature(['json'], 'json', (json) => element(text(json), -1n)),
+    graphSignature(['json'], 'json', (json) => element(text(json), -1n)),
   ),
   hiddenFunction(
     '#TOSTRING',
     'toString(x)',
-    signature(['string'], 'string', same),
-    signature(['integer'], 'string', digits),
-    signature(['number'], 'string', digits),
-    signature(['boolean'], 'string', digits),
-    signature(['timestamp'], 'string', (instant) => cellText(instant!, 'timestamp')),
-    signature(['json'], 'string', ofText(same)),
+    graphSignature(['string'], 'string', sameCell),
+    graphSignature(['integer'], 'string', numberAsJson),
+    graphSignature(['number'], 'string', numberAsJson),
+    graphSignature(['boolean'], 'string', numberAsJson),
+    graphSignature(['timestamp'], 'string', (instant) => cellText(instant!, 'timestamp')),
+    graphSignature(['json'], 'string', convertJsonText(sameCell)),
   ),
   hiddenFunction(
     '#TOINTEGER',
     'toInteger(x)',
-    signature(['integer'], 'integer', same),
-    signature(['number'], 'integer', (value) => truncateToInt64(value as number)),
-    signature(['string'], 'integer', (given) => integerIn(text(given))),
-    signature(['json'], 'integer', ofText(integerIn)),
+    graphSignature(['integer'], 'integer', sameCell),
+    graphSignature(['number'], 'integer', (value) => truncateToInt64(value as number)),
+    graphSignature(['string'], 'integer', (given) => integerInText(text(given))),
+    graphSignature(['json'], 'integer', convertJsonText(integerInText)),
   ),
   hiddenFunction(
     '#TOFLOAT',
     'toFloat(x)',
-    signature(['number'], 'number', (value) => Number(value)),
-    signature(['string'], 'number', (given) => floatIn(text(given))),
-    signature(['json'], 'number', ofText(floatIn)),
+    graphSignature(['number'], 'number', (value) => Number(value)),
+    graphSignature(['string'], 'number', (given) => floatInText(text(given))),
+    graphSignature(['json'], 'number', convertJsonText(floatInText)),
   ),
   /** NULL where it is none. */
   hiddenFunction('#NUMBER', 'x', fitted.number),
   hiddenFunction(
     '#TOBOOLEAN',
     'toBoolean(x)',
-    signature(['boolean'], 'boolean', same),
-    signature(['string'], 'boolean', (given) => truthOf(text(given))),
-    signature(['json'], 'boolean', ofText(truthOf)),
+    graphSignature(['boolean'], 'boolean', sameCell),
+    graphSignature(['string'], 'boolean', (given) => truthOfText(text(given))),
+    graphSignature(['json'], 'boolean', convertJsonText(truthOfText)),
   ),
   hiddenFunction(
     '#RANGE',
     'range(first, last, step)',
-    signature(['integer', 'integer', 'integer'], 'json', (...cells) => range(cells as readonly bigint[]), {
+    graphSignature(['integer', 'integer', 'integer'], 'json', (...cells) => integerRange(cells as readonly bigint[]), {
       optional: 1,
       raises: true,
     }),
   ),
 ];
 
-function truthOf(given: string): boolean | null {
-  const word = given.trim().toLowerCase();
-  return word === 'true' ? true : word === 'false' ? false : null;
+function truthOfText(given: string): boolean | null {
+  const truthWord = given.trim().toLowerCase();
+  return truthWord === 'true' ? true : truthWord === 'false' ? false : null;
 }
 
 const rangeMax = 100_000n;
 
-function range([first, last, step = 1n]: readonly bigint[]): string {
-  if (step === 0n) throw invalid('a range has a step that is not 0');
-  if ((last! - first!) / step >= rangeMax) throw invalid(`a range has at most ${rangeMax} numbers`);
-  const numbers: bigint[] = [];
-  for (let each = first!; step > 0n ? each <= last! : each >= last!; each += step) numbers.push(each);
-  work.done += numbers.length * 100;
-  return `[${numbers.join(',')}]`;
+function integerRange([rangeFirst, rangeLast, rangeStep = 1n]: readonly bigint[]): string {
+  if (rangeStep === 0n) throw invalid('a range has a step that is not 0');
+  if ((rangeLast! - rangeFirst!) / rangeStep >= rangeMax) throw invalid(`a range has at most ${rangeMax} numbers`);
+  const rangeNumbers: bigint[] = [];
+  for (
+    let rangeNumber = rangeFirst!;
+    rangeStep > 0n ? rangeNumber <= rangeLast! : rangeNumber >= rangeLast!;
+    rangeNumber += rangeStep
+  )
+    rangeNumbers.push(rangeNumber);
+  work.done += rangeNumbers.length * 100;
+  return `[${rangeNumbers.join(',')}]`;
 }

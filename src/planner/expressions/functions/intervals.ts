@@ -18,10 +18,10 @@ export const second = 1_000_000n;
 export const minute = 60n * second;
 export const hour = 60n * minute;
 export const day = 24n * hour;
-const dayNumber = Number(day);
+const dayMicroseconds = Number(day);
 const nsPerMicrosecond = 1_000n;
 
-const units: Readonly<Record<string, readonly ['months' | 'days' | 'microseconds', number]>> = Object.fromEntries(
+const intervalUnits: Readonly<Record<string, readonly ['months' | 'days' | 'microseconds', number]>> = Object.fromEntries(
   (
     [
       ['microseconds', 1, 'microsecond microseconds us usec usecs usecond useconds'],
@@ -42,139 +42,145 @@ const units: Readonly<Record<string, readonly ['months' | 'days' | 'microseconds
 );
 
 /** Adds up what the parts of a text say; fractions go on to the smaller units. */
-class Sum {
-  #months = 0;
-  #days = 0;
-  #microseconds = 0n;
+class IntervalSum {
+  #monthSum = 0;
+  #daySum = 0;
+  #microsecondSum = 0n;
 
-  add(count: number, of: 'months' | 'days' | 'microseconds', size: number): void {
-    const whole = Math.trunc(count);
-    const part = count - whole;
-    if (of === 'microseconds') {
-      this.#microseconds += BigInt(whole) * BigInt(size) + BigInt(Math.round(part * size));
+  add(count: number, intervalField: 'months' | 'days' | 'microseconds', unitSize: number): void {
+    const wholeCount = Math.trunc(count);
+    const fractionCount = count - wholeCount;
+    if (intervalField === 'microseconds') {
+      this.#microsecondSum += BigInt(wholeCount) * BigInt(unitSize) + BigInt(Math.round(fractionCount * unitSize));
       return;
     }
-    if (of === 'days') {
-      this.#days += whole * size;
-      return this.#partOfDays(part * size);
+    if (intervalField === 'days') {
+      this.#daySum += wholeCount * unitSize;
+      return this.#addPartOfDays(fractionCount * unitSize);
     }
-    this.#months += whole * size;
+    this.#monthSum += wholeCount * unitSize;
     // Parts of a year are whole months; parts of a month are days of 30.
-    if (size > 1) this.#months += roundEven(part * size);
-    else this.#partOfDays(part * 30);
+    if (unitSize > 1) this.#monthSum += roundHalfEven(fractionCount * unitSize);
+    else this.#addPartOfDays(fractionCount * 30);
   }
 
   /** `[-]h:m[:s]`; of two numbers with a fraction the first is minutes. */
-  time(sign: string, parts: readonly string[]): void {
-    const isShort = parts.length === 2 && parts[1]!.includes('.');
-    const [h, m, s] = isShort ? ['0', ...parts] : parts;
-    const microseconds = BigInt(h!) * hour + BigInt(m!) * minute + BigInt(Math.round(Number(s ?? 0) * 1e6));
-    if (Number(m) > 59 || Number(s ?? 0) >= 61) throw beyond();
-    this.#microseconds += sign === '-' ? -microseconds : microseconds;
+  time(clockSign: string, clockParts: readonly string[]): void {
+    const isMinuteSecond = clockParts.length === 2 && clockParts[1]!.includes('.');
+    const [clockHours, clockMinutes, clockSeconds] = isMinuteSecond ? ['0', ...clockParts] : clockParts;
+    const clockMicroseconds =
+      BigInt(clockHours!) * hour + BigInt(clockMinutes!) * minute + BigInt(Math.round(Number(clockSeconds ?? 0) * 1e6));
+    if (Number(clockMinutes) > 59 || Number(clockSeconds ?? 0) >= 61) throw intervalOutOfRange();
+    this.#microsecondSum += clockSign === '-' ? -clockMicroseconds : clockMicroseconds;
   }
 
   get total(): Interval {
-    return checkInterval({ months: this.#months, days: this.#days, microseconds: this.#microseconds });
+    return checkInterval({ months: this.#monthSum, days: this.#daySum, microseconds: this.#microsecondSum });
   }
 
-  #partOfDays(days: number): void {
-    const whole = Math.trunc(days);
-    this.#days += whole;
-    this.#microseconds += BigInt(Math.round((days - whole) * dayNumber));
+  #addPartOfDays(days: number): void {
+    const wholeDays = Math.trunc(days);
+    this.#daySum += wholeDays;
+    this.#microsecondSum += BigInt(Math.round((days - wholeDays) * dayMicroseconds));
   }
 }
 
 /** Reads what PostgreSQL reads; a number without a unit is one of `unit`, seconds by default. */
-export function parseInterval(given: string, unit = 'second'): Interval {
-  const text = given.trim().toLowerCase();
-  if (text.length > 200) throw malformedError();
-  const sum = new Sum();
-  if (/^-?p(?=[\dt+-])/.test(text)) return isoInterval(text, sum);
-  const part =
+export function parseInterval(intervalText: string, unit = 'second'): Interval {
+  const normalizedInterval = intervalText.trim().toLowerCase();
+  if (normalizedInterval.length > 200) throw malformedError();
+  const intervalSum = new IntervalSum();
+  if (/^-?p(?=[\dt+-])/.test(normalizedInterval)) return parseIsoInterval(normalizedInterval, intervalSum);
+  const intervalPart =
     /\s*(?:@\s*)?(?:([+-]?)(\d{1,9}(?::\d{1,2}(?:\.\d*)?){1,2}(?:\.\d*)?)|([+-]?)(\d{1,6})-(\d{1,2})(?![\d.])|([+-]?(?:\d{1,15}(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,2})?)\s*([a-z]+)?)(?=\s|$|[+-@])/y;
-  let count = 0;
-  let ago = false;
-  for (; part.lastIndex < text.length; count++) {
-    const at = part.lastIndex;
-    if (count > 0 && /^\s*ago\s*$/.test(text.slice(at))) {
-      ago = true;
+  let intervalPartCount = 0;
+  let isBackwards = false;
+  for (; intervalPart.lastIndex < normalizedInterval.length; intervalPartCount++) {
+    const partOffset = intervalPart.lastIndex;
+    if (intervalPartCount > 0 && /^\s*ago\s*$/.test(normalizedInterval.slice(partOffset))) {
+      isBackwards = true;
       break;
     }
-    const match = part.exec(text);
+    const match = intervalPart.exec(normalizedInterval);
     if (match === null) throw malformedError();
-    const [, timeSign, time, yearSign, years, months, number, name] = match;
-    if (time !== undefined) sum.time(timeSign!, time.split(':'));
+    const [, timeSign, clockText, yearSign, years, months, unitCount, unitName] = match;
+    if (clockText !== undefined) intervalSum.time(timeSign!, clockText.split(':'));
     else if (years !== undefined) {
-      const sign = yearSign === '-' ? -1 : 1;
-      if (Number(months) > 11) throw beyond();
-      sum.add(sign * (Number(years) * 12 + Number(months)), 'months', 1);
+      const yearMonthSign = yearSign === '-' ? -1 : 1;
+      if (Number(months) > 11) throw intervalOutOfRange();
+      intervalSum.add(yearMonthSign * (Number(years) * 12 + Number(months)), 'months', 1);
     } else {
-      const isDays = name === undefined && /^\s*[+-]?\d+:/.test(text.slice(part.lastIndex));
-      const isAgo = name === 'ago';
-      const word = isDays ? 'day' : name === undefined || isAgo ? unit : name;
-      if (!Object.hasOwn(units, word)) throw malformedError();
-      sum.add(Number(number), ...units[word]!);
+      const isDays = unitName === undefined && /^\s*[+-]?\d+:/.test(normalizedInterval.slice(intervalPart.lastIndex));
+      const isAgo = unitName === 'ago';
+      const unitWord = isDays ? 'day' : unitName === undefined || isAgo ? unit : unitName;
+      if (!Object.hasOwn(intervalUnits, unitWord)) throw malformedError();
+      intervalSum.add(Number(unitCount), ...intervalUnits[unitWord]!);
       if (isAgo) {
-        ago = true;
+        isBackwards = true;
         break;
       }
     }
   }
-  if (count === 0 && !ago) throw malformedError();
-  return ago ? negateInterval(sum.total) : sum.total;
+  if (intervalPartCount === 0 && !isBackwards) throw malformedError();
+  return isBackwards ? negateInterval(intervalSum.total) : intervalSum.total;
 }
 
-const cutting = new Set(['year', 'month', 'day', 'hour', 'minute']);
+const truncatingUnits = new Set(['year', 'month', 'day', 'hour', 'minute']);
 
 /** INTERVAL 'n' UNIT, of which nothing smaller than the unit stays; without a unit, an empty text, all of it does. */
-export function intervalOf(given: string, unit: string): Interval {
-  const whole = parseInterval(given, unit === '' ? 'second' : unit);
-  return cutting.has(unit) ? truncateInterval(unit, whole) : whole;
+export function intervalOf(intervalText: string, unit: string): Interval {
+  const wholeInterval = parseInterval(intervalText, unit === '' ? 'second' : unit);
+  return truncatingUnits.has(unit) ? truncateInterval(unit, wholeInterval) : wholeInterval;
 }
 
 /** `P1Y2M3W4DT5H6M7.8S`. */
-function isoInterval(text: string, sum: Sum): Interval {
-  const match = /^(-?)p((?:[+-]?\d+(?:\.\d*)?[ymwd])*)(?:t((?:[+-]?\d+(?:\.\d*)?[hms])+))?$/.exec(text);
+function parseIsoInterval(isoText: string, isoSum: IntervalSum): Interval {
+  const match = /^(-?)p((?:[+-]?\d+(?:\.\d*)?[ymwd])*)(?:t((?:[+-]?\d+(?:\.\d*)?[hms])+))?$/.exec(isoText);
   if (match === null) throw malformedError();
-  const [, minus, days = '', times = ''] = match;
-  for (const [, number, letter] of days.matchAll(/([+-]?(?<![\d.])[\d.]+)([a-z])/g))
-    sum.add(Number(number), ...units[letter === 'm' ? 'mon' : letter!]!);
-  for (const [, number, letter] of times.matchAll(/([+-]?(?<![\d.])[\d.]+)([a-z])/g)) sum.add(Number(number), ...units[letter!]!);
-  return minus === '-' ? negateInterval(sum.total) : sum.total;
+  const [, isoMinus, isoDays = '', isoTimes = ''] = match;
+  for (const [, isoNumber, isoUnitLetter] of isoDays.matchAll(/([+-]?(?<![\d.])[\d.]+)([a-z])/g))
+    isoSum.add(Number(isoNumber), ...intervalUnits[isoUnitLetter === 'm' ? 'mon' : isoUnitLetter!]!);
+  for (const [, number, letter] of isoTimes.matchAll(/([+-]?(?<![\d.])[\d.]+)([a-z])/g))
+    isoSum.add(Number(number), ...intervalUnits[letter!]!);
+  return isoMinus === '-' ? negateInterval(isoSum.total) : isoSum.total;
 }
 
 export function formatInterval({ months, days, microseconds }: Interval): string {
-  const parts: string[] = [];
-  let before = false;
-  const add = (count: number, name: string): void => {
-    if (count === 0) return;
-    parts.push(`${before && count > 0 ? '+' : ''}${count} ${name}${count === 1 ? '' : 's'}`);
-    before = count < 0;
+  const intervalTexts: string[] = [];
+  let followsNegative = false;
+  const addIntervalField = (fieldCount: number, fieldName: string): void => {
+    if (fieldCount === 0) return;
+    intervalTexts.push(`${followsNegative && fieldCount > 0 ? '+' : ''}${fieldCount} ${fieldName}${fieldCount === 1 ? '' : 's'}`);
+    followsNegative = fieldCount < 0;
   };
-  add(Math.trunc(months / 12), 'year');
-  add(months % 12, 'mon');
-  add(days, 'day');
-  if (microseconds !== 0n || parts.length === 0) {
-    const minus = microseconds < 0n;
-    const all = minus ? -microseconds : microseconds;
-    const two = (n: bigint): string => String(n).padStart(2, '0');
-    const fraction = withoutTrailing(String(all % second).padStart(6, '0'), '0');
-    const sign = minus ? '-' : before ? '+' : '';
-    const clock = `${two(all / hour)}:${two((all / minute) % 60n)}:${two((all / second) % 60n)}`;
-    parts.push(`${sign}${clock}${fraction === '' ? '' : `.${fraction}`}`);
+  addIntervalField(Math.trunc(months / 12), 'year');
+  addIntervalField(months % 12, 'mon');
+  addIntervalField(days, 'day');
+  if (microseconds !== 0n || intervalTexts.length === 0) {
+    const isNegative = microseconds < 0n;
+    const absoluteMicroseconds = isNegative ? -microseconds : microseconds;
+    const twoDigits = (n: bigint): string => String(n).padStart(2, '0');
+    const fractionDigits = withoutTrailing(String(absoluteMicroseconds % second).padStart(6, '0'), '0');
+    const clockSign = isNegative ? '-' : followsNegative ? '+' : '';
+    const clockText = `${twoDigits(absoluteMicroseconds / hour)}:${twoDigits((absoluteMicroseconds / minute) % 60n)}:${twoDigits((absoluteMicroseconds / second) % 60n)}`;
+    intervalTexts.push(`${clockSign}${clockText}${fractionDigits === '' ? '' : `.${fractionDigits}`}`);
   }
-  return parts.join(' ');
+  return intervalTexts.join(' ');
 }
 
 export function checkInterval({ months, days, microseconds }: Interval): Interval {
-  const fits = (n: number): boolean => n >= -2_147_483_648 && n <= 2_147_483_647;
-  if (!fits(months) || !fits(days) || microseconds > I64_MAX || microseconds < I64_MIN) throw beyond();
+  const fitsInt32 = (n: number): boolean => n >= -2_147_483_648 && n <= 2_147_483_647;
+  if (!fitsInt32(months) || !fitsInt32(days) || microseconds > I64_MAX || microseconds < I64_MIN) throw intervalOutOfRange();
   // Neither has a minus zero.
   return { months: months + 0, days: days + 0, microseconds };
 }
 
-export function sumOf(a: Interval, b: Interval): Interval {
-  return checkInterval({ months: a.months + b.months, days: a.days + b.days, microseconds: a.microseconds + b.microseconds });
+export function sumOf(leftInterval: Interval, rightInterval: Interval): Interval {
+  return checkInterval({
+    months: leftInterval.months + rightInterval.months,
+    days: leftInterval.days + rightInterval.days,
+    microseconds: leftInterval.microseconds + rightInterval.microseconds,
+  });
 }
 
 export function negateInterval({ months, days, microseconds }: Interval): Interval {
@@ -182,35 +188,39 @@ export function negateInterval({ months, days, microseconds }: Interval): Interv
 }
 
 /** Parts of a month go on to days of 24 hours, 30 a month, and parts of a day to its microseconds. */
-export function scaleInterval({ months, days, microseconds }: Interval, scale: (n: number) => number): Interval {
-  const [allMonths, allDays] = [scale(months), scale(days)];
+export function scaleInterval({ months, days, microseconds }: Interval, scaleField: (n: number) => number): Interval {
+  const [allMonths, allDays] = [scaleField(months), scaleField(days)];
   const wholeMonths = Math.trunc(allMonths);
   let wholeDays = Math.trunc(allDays);
-  const ofMonths = toMicroseconds((allMonths - wholeMonths) * 30);
-  let seconds = toMicroseconds((allDays - wholeDays + ofMonths - Math.trunc(ofMonths)) * 86_400);
-  if (Math.abs(seconds) >= 86_400) {
-    const more = Math.trunc(seconds / 86_400);
-    wholeDays += more;
-    seconds -= more * 86_400;
+  const daysOfMonths = toMicroseconds((allMonths - wholeMonths) * 30);
+  let secondsOfDays = toMicroseconds((allDays - wholeDays + daysOfMonths - Math.trunc(daysOfMonths)) * 86_400);
+  if (Math.abs(secondsOfDays) >= 86_400) {
+    const carriedDays = Math.trunc(secondsOfDays / 86_400);
+    wholeDays += carriedDays;
+    secondsOfDays -= carriedDays * 86_400;
   }
-  const all = roundEven(scale(Number(microseconds)) + seconds * 1e6);
-  if (!Number.isFinite(all) || Math.abs(all) >= 2 ** 63) throw beyond();
-  return checkInterval({ months: wholeMonths, days: wholeDays + Math.trunc(ofMonths), microseconds: BigInt(all) });
+  const allMicroseconds = roundHalfEven(scaleField(Number(microseconds)) + secondsOfDays * 1e6);
+  if (!Number.isFinite(allMicroseconds) || Math.abs(allMicroseconds) >= 2 ** 63) throw intervalOutOfRange();
+  return checkInterval({
+    months: wholeMonths,
+    days: wholeDays + Math.trunc(daysOfMonths),
+    microseconds: BigInt(allMicroseconds),
+  });
 }
 
-const toMicroseconds = (n: number): number => roundEven(n * 1e6) / 1e6;
+const toMicroseconds = (n: number): number => roundHalfEven(n * 1e6) / 1e6;
 
 /** Halves go to the even neighbour. */
-function roundEven(n: number): number {
-  const low = Math.floor(n);
-  const rest = n - low;
-  return rest < 0.5 || (rest === 0.5 && low % 2 === 0) ? low : low + 1;
+function roundHalfEven(n: number): number {
+  const floorValue = Math.floor(n);
+  const fractionRest = n - floorValue;
+  return fractionRest < 0.5 || (fractionRest === 0.5 && floorValue % 2 === 0) ? floorValue : floorValue + 1;
 }
 
 /** How long it is, in microseconds, by months of 30 days of 24 hours: what comparisons and orders go by. */
 export function lengthOf({ months, days, microseconds }: Interval): bigint {
-  const length = (BigInt(months) * 30n + BigInt(days)) * day + microseconds;
-  return length > I64_MAX ? I64_MAX : length < I64_MIN ? I64_MIN : length;
+  const intervalMicroseconds = (BigInt(months) * 30n + BigInt(days)) * day + microseconds;
+  return intervalMicroseconds > I64_MAX ? I64_MAX : intervalMicroseconds < I64_MIN ? I64_MIN : intervalMicroseconds;
 }
 
 /** The same of a cell. */
@@ -224,71 +234,71 @@ export const intervalLength: Signature = {
 
 /** 24 hours become a day. */
 export function justifyHours({ months, days, microseconds }: Interval): Interval {
-  let whole = days + Number(microseconds / day);
-  let rest = microseconds % day;
-  if (whole > 0 && rest < 0n) {
-    rest += day;
-    whole--;
-  } else if (whole < 0 && rest > 0n) {
-    rest -= day;
-    whole++;
+  let justifiedDays = days + Number(microseconds / day);
+  let restMicroseconds = microseconds % day;
+  if (justifiedDays > 0 && restMicroseconds < 0n) {
+    restMicroseconds += day;
+    justifiedDays--;
+  } else if (justifiedDays < 0 && restMicroseconds > 0n) {
+    restMicroseconds -= day;
+    justifiedDays++;
   }
-  return checkInterval({ months, days: whole, microseconds: rest });
+  return checkInterval({ months, days: justifiedDays, microseconds: restMicroseconds });
 }
 
 /** 30 days become a month. */
 export function justifyDays({ months, days, microseconds }: Interval): Interval {
-  let whole = months + Math.trunc(days / 30);
-  let rest = days % 30;
-  if (whole > 0 && rest < 0) {
-    rest += 30;
-    whole--;
-  } else if (whole < 0 && rest > 0) {
-    rest -= 30;
-    whole++;
+  let justifiedMonths = months + Math.trunc(days / 30);
+  let restDays = days % 30;
+  if (justifiedMonths > 0 && restDays < 0) {
+    restDays += 30;
+    justifiedMonths--;
+  } else if (justifiedMonths < 0 && restDays > 0) {
+    restDays -= 30;
+    justifiedMonths++;
   }
-  return checkInterval({ months: whole, days: rest, microseconds });
+  return checkInterval({ months: justifiedMonths, days: restDays, microseconds });
 }
 
 /** Both, and one sign for all. */
 export function justify({ months, days, microseconds }: Interval): Interval {
-  let wholeDays = days + Number(microseconds / day);
-  let rest = microseconds % day;
-  let whole = months + Math.trunc(wholeDays / 30);
-  wholeDays %= 30;
-  if (whole > 0 && (wholeDays < 0 || (wholeDays === 0 && rest < 0n))) {
-    wholeDays += 30;
-    whole--;
-  } else if (whole < 0 && (wholeDays > 0 || (wholeDays === 0 && rest > 0n))) {
-    wholeDays -= 30;
-    whole++;
+  let justifiedDays = days + Number(microseconds / day);
+  let restMicroseconds = microseconds % day;
+  let justifiedMonths = months + Math.trunc(justifiedDays / 30);
+  justifiedDays %= 30;
+  if (justifiedMonths > 0 && (justifiedDays < 0 || (justifiedDays === 0 && restMicroseconds < 0n))) {
+    justifiedDays += 30;
+    justifiedMonths--;
+  } else if (justifiedMonths < 0 && (justifiedDays > 0 || (justifiedDays === 0 && restMicroseconds > 0n))) {
+    justifiedDays -= 30;
+    justifiedMonths++;
   }
-  if (wholeDays > 0 && rest < 0n) {
-    rest += day;
-    wholeDays--;
-  } else if (wholeDays < 0 && rest > 0n) {
-    rest -= day;
-    wholeDays++;
+  if (justifiedDays > 0 && restMicroseconds < 0n) {
+    restMicroseconds += day;
+    justifiedDays--;
+  } else if (justifiedDays < 0 && restMicroseconds > 0n) {
+    restMicroseconds -= day;
+    justifiedDays++;
   }
-  return checkInterval({ months: whole, days: wholeDays, microseconds: rest });
+  return checkInterval({ months: justifiedMonths, days: justifiedDays, microseconds: restMicroseconds });
 }
 
 /** From one instant to another, in days and hours. */
-export function between(from: bigint, to: bigint): Interval {
-  return justifyHours({ months: 0, days: 0, microseconds: (to - from) / nsPerMicrosecond });
+export function between(fromInstant: bigint, toInstant: bigint): Interval {
+  return justifyHours({ months: 0, days: 0, microseconds: (toInstant - fromInstant) / nsPerMicrosecond });
 }
 
 /** The instant that comes an interval after another: by its months first, then by its days. */
 export function later(instant: bigint, { months, days, microseconds }: Interval): bigint {
-  const moved = months === 0 ? instant : monthsLater(instant, BigInt(months));
-  return moved + (BigInt(days) * day + microseconds) * nsPerMicrosecond;
+  const monthsMoved = months === 0 ? instant : monthsLater(instant, BigInt(months));
+  return monthsMoved + (BigInt(days) * day + microseconds) * nsPerMicrosecond;
 }
 
 export function earlier(instant: bigint, interval: Interval): bigint {
   return later(instant, negateInterval(interval));
 }
 
-interface Clock {
+interface CalendarClock {
   readonly year: number;
   readonly month: number;
   readonly day: number;
@@ -296,45 +306,50 @@ interface Clock {
   readonly microseconds: bigint;
 }
 
-function clockOf(instant: bigint): Clock {
-  const all = floorTo(instant, nsPerMicrosecond) / nsPerMicrosecond;
-  const days = floorTo(all, day);
-  const date = new Date(Number(days / 1_000n));
-  return { year: date.getUTCFullYear(), month: date.getUTCMonth(), day: date.getUTCDate(), microseconds: all - days };
+function calendarClock(instant: bigint): CalendarClock {
+  const epochMicroseconds = floorToStep(instant, nsPerMicrosecond) / nsPerMicrosecond;
+  const daysMicroseconds = floorToStep(epochMicroseconds, day);
+  const clockDate = new Date(Number(daysMicroseconds / 1_000n));
+  return {
+    year: clockDate.getUTCFullYear(),
+    month: clockDate.getUTCMonth(),
+    day: clockDate.getUTCDate(),
+    microseconds: epochMicroseconds - daysMicroseconds,
+  };
 }
 
-function floorTo(value: bigint, step: bigint): bigint {
-  const rest = value % step;
-  return value - (rest < 0n ? rest + step : rest);
+function floorToStep(value: bigint, step: bigint): bigint {
+  const stepRemainder = value % step;
+  return value - (stepRemainder < 0n ? stepRemainder + step : stepRemainder);
 }
 
 /** From one instant to another in years, months and days of the calendar. */
-export function age(to: bigint, from: bigint): Interval {
-  const [a, b] = [clockOf(to), clockOf(from)];
-  const isBackward = to < from;
-  const sign = isBackward ? -1 : 1;
-  let microseconds = (a.microseconds - b.microseconds) * BigInt(sign);
-  let days = (a.day - b.day) * sign;
-  let months = ((a.year - b.year) * 12 + a.month - b.month) * sign;
+export function age(ageEnd: bigint, ageStart: bigint): Interval {
+  const [laterClock, earlierClock] = [calendarClock(ageEnd), calendarClock(ageStart)];
+  const isBackward = ageEnd < ageStart;
+  const ageSign = isBackward ? -1 : 1;
+  let microseconds = (laterClock.microseconds - earlierClock.microseconds) * BigInt(ageSign);
+  let days = (laterClock.day - earlierClock.day) * ageSign;
+  let months = ((laterClock.year - earlierClock.year) * 12 + laterClock.month - earlierClock.month) * ageSign;
   if (microseconds < 0n) {
     microseconds += day;
     days--;
   }
   while (days < 0) {
-    const { year, month } = isBackward ? a : b;
+    const { year, month } = isBackward ? laterClock : earlierClock;
     days += new Date(Date.UTC(2000 + (year % 400), month + 1, 0)).getUTCDate();
     months--;
   }
-  return checkInterval({ months: months * sign, days: days * sign, microseconds: microseconds * BigInt(sign) });
+  return checkInterval({ months: months * ageSign, days: days * ageSign, microseconds: microseconds * BigInt(ageSign) });
 }
 
 /** The start of the bin that holds an instant: bins have an interval's length and are counted from an origin. */
 export function binOf(stride: Interval, instant: bigint, origin: bigint): bigint {
   if (stride.months !== 0)
     throw new ServiceError('REL_NOT_IMPLEMENTED', 'DATE_BIN takes no interval with months or years: they differ in length');
-  const step = (BigInt(stride.days) * day + stride.microseconds) * nsPerMicrosecond;
-  if (step <= 0n) throw outOfRange('the stride of DATE_BIN is above zero');
-  return origin + floorTo(instant - origin, step);
+  const strideNs = (BigInt(stride.days) * day + stride.microseconds) * nsPerMicrosecond;
+  if (strideNs <= 0n) throw outOfRange('the stride of DATE_BIN is above zero');
+  return origin + floorToStep(instant - origin, strideNs);
 }
 
 export interface IntervalFields {
@@ -358,7 +373,7 @@ export function fieldsOf({ months, days, microseconds }: Interval): IntervalFiel
   };
 }
 
-const parts: Readonly<Record<string, (fields: IntervalFields, of: Interval) => number>> = {
+const intervalFieldReaders: Readonly<Record<string, (fields: IntervalFields, of: Interval) => number>> = {
   microseconds: ({ microseconds }) => microseconds,
   milliseconds: ({ microseconds }) => microseconds / 1e3,
   second: ({ microseconds }) => microseconds / 1e6,
@@ -376,13 +391,15 @@ const parts: Readonly<Record<string, (fields: IntervalFields, of: Interval) => n
 };
 
 /** A field of an interval, by its name in the singular. */
-export function fieldOf(name: string, interval: Interval): number {
-  const part = Object.hasOwn(parts, name) ? parts[name] : undefined;
-  if (part === undefined) throw invalid(`an interval has ${Object.keys(parts).join(', ')}`);
-  return part(fieldsOf(interval), interval) + 0;
+export function fieldOf(intervalFieldName: string, interval: Interval): number {
+  const readIntervalField = Object.hasOwn(intervalFieldReaders, intervalFieldName)
+    ? intervalFieldReaders[intervalFieldName]
+    : undefined;
+  if (readIntervalField === undefined) throw invalid(`an interval has ${Object.keys(intervalFieldReaders).join(', ')}`);
+  return readIntervalField(fieldsOf(interval), interval) + 0;
 }
 
-const sizes: Readonly<Record<string, number>> = {
+const monthsByUnit: Readonly<Record<string, number>> = {
   millennium: 12_000,
   century: 1_200,
   decade: 120,
@@ -390,23 +407,25 @@ const sizes: Readonly<Record<string, number>> = {
   quarter: 3,
   month: 1,
 };
-const times: Readonly<Record<string, bigint>> = { hour, minute, second, milliseconds: 1_000n, microseconds: 1n };
+const microsecondsByUnit: Readonly<Record<string, bigint>> = { hour, minute, second, milliseconds: 1_000n, microseconds: 1n };
 
 /** The interval without what is smaller than a unit. */
-export function truncateInterval(unit: string, { months, days, microseconds }: Interval): Interval {
-  const size = Object.hasOwn(sizes, unit) ? sizes[unit] : undefined;
-  if (size !== undefined) return checkInterval({ months: months - (months % size), days: 0, microseconds: 0n });
-  if (unit === 'day') return { months, days, microseconds: 0n };
-  const step = Object.hasOwn(times, unit) ? times[unit] : undefined;
-  if (step === undefined)
-    throw invalid(`an interval is cut to ${[...Object.keys(sizes), 'day', ...Object.keys(times)].join(', ')}`);
-  return { months, days, microseconds: microseconds - (microseconds % step) };
+export function truncateInterval(truncationUnit: string, { months, days, microseconds }: Interval): Interval {
+  const unitMonths = Object.hasOwn(monthsByUnit, truncationUnit) ? monthsByUnit[truncationUnit] : undefined;
+  if (unitMonths !== undefined) return checkInterval({ months: months - (months % unitMonths), days: 0, microseconds: 0n });
+  if (truncationUnit === 'day') return { months, days, microseconds: 0n };
+  const unitMicroseconds = Object.hasOwn(microsecondsByUnit, truncationUnit) ? microsecondsByUnit[truncationUnit] : undefined;
+  if (unitMicroseconds === undefined)
+    throw invalid(
+      `an interval is cut to ${[...Object.keys(monthsByUnit), 'day', ...Object.keys(microsecondsByUnit)].join(', ')}`,
+    );
+  return { months, days, microseconds: microseconds - (microseconds % unitMicroseconds) };
 }
 
 function malformedError(): Error {
   return invalid("the text is no interval such as '1 day 02:30' or '3 months'", 'instant-form');
 }
 
-function beyond(): Error {
+function intervalOutOfRange(): Error {
   return outOfRange('interval out of range');
 }

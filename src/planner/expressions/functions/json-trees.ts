@@ -19,215 +19,243 @@ export class JsonNumber {
 export type Json = null | boolean | string | JsonNumber | Json[] | Map<string, Json>;
 
 /** Nanoseconds that a character takes to be read. */
-const readCost = 20;
-const levelsMax = 1_000;
+const jsonTreeReadCost = 20;
+const jsonTreeLevelsMax = 1_000;
 
 /** Throws REL_INVALID for text that is no JSON. */
 export function readJson(text: string): Json {
-  spend(text.length * readCost);
-  const reader = new Reader(text);
-  const value = reader.value(0);
-  if (!reader.isAtEnd()) throw noJson();
-  return value;
+  spend(text.length * jsonTreeReadCost);
+  const jsonTreeReader = new JsonTreeReader(text);
+  const jsonTree = jsonTreeReader.value(0);
+  if (!jsonTreeReader.isAtEnd()) throw malformedJson();
+  return jsonTree;
 }
 
-const noJson = (): Error => invalid('this text is no JSON', 'text-form');
+const malformedJson = (): Error => invalid('this text is no JSON', 'text-form');
 
-const space = /[ \t\n\r]*/y;
+const jsonSpace = /[ \t\n\r]*/y;
 /** Without escapes; control characters must have one. */
-const plainString = /"([ !#-[\]-\u{10ffff}]*)"/uy;
-const anyString = /"(?:[ !#-[\]-\u{10ffff}]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/uy;
-const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
-const word = /true|false|null/y;
+const plainJsonString = /"([ !#-[\]-\u{10ffff}]*)"/uy;
+const anyJsonString = /"(?:[ !#-[\]-\u{10ffff}]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/uy;
+const jsonNumberForm = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+const jsonWordForm = /true|false|null/y;
 
-class Reader {
-  readonly #text: string;
-  #at = 0;
+class JsonTreeReader {
+  readonly #jsonText: string;
+  #jsonOffset = 0;
 
   constructor(text: string) {
-    this.#text = text;
+    this.#jsonText = text;
   }
 
   isAtEnd(): boolean {
-    this.#match(space);
-    return this.#at === this.#text.length;
+    this.#matchAt(jsonSpace);
+    return this.#jsonOffset === this.#jsonText.length;
   }
 
-  value(level: number): Json {
-    if (level > levelsMax) throw invalid(`JSON of more than ${levelsMax} levels is not taken apart`);
-    this.#match(space);
-    switch (this.#text[this.#at]) {
+  value(jsonLevel: number): Json {
+    if (jsonLevel > jsonTreeLevelsMax) throw invalid(`JSON of more than ${jsonTreeLevelsMax} levels is not taken apart`);
+    this.#matchAt(jsonSpace);
+    switch (this.#jsonText[this.#jsonOffset]) {
       case '{':
-        return this.#object(level);
+        return this.#readObject(jsonLevel);
       case '[':
-        return this.#list(level);
+        return this.#readList(jsonLevel);
       case '"':
-        return this.#string();
+        return this.#readString();
       case 't':
       case 'f':
       case 'n': {
-        const match = this.#match(word);
-        if (match === null) throw noJson();
+        const match = this.#matchAt(jsonWordForm);
+        if (match === null) throw malformedJson();
         return match[0] === 'null' ? null : match[0] === 'true';
       }
       default: {
-        const match = this.#match(number);
-        if (match === null) throw noJson();
-        return new JsonNumber(decimalText(match[0]));
+        const match = this.#matchAt(jsonNumberForm);
+        if (match === null) throw malformedJson();
+        return new JsonNumber(writeOutDecimal(match[0]));
       }
     }
   }
 
-  #object(level: number): Json {
-    this.#at++;
-    const members = new Map<string, Json>();
-    if (this.#takes('}')) return members;
+  #readObject(jsonLevel: number): Json {
+    this.#jsonOffset++;
+    const objectMembers = new Map<string, Json>();
+    if (this.#takesSign('}')) return objectMembers;
     do {
-      this.#match(space);
-      const name = this.#string();
-      if (!this.#takes(':')) throw noJson();
-      members.set(name, this.value(level + 1));
-    } while (this.#takes(','));
-    if (!this.#takes('}')) throw noJson();
-    return members;
+      this.#matchAt(jsonSpace);
+      const memberName = this.#readString();
+      if (!this.#takesSign(':')) throw malformedJson();
+      objectMembers.set(memberName, this.value(jsonLevel + 1));
+    } while (this.#takesSign(','));
+    if (!this.#takesSign('}')) throw malformedJson();
+    return objectMembers;
   }
 
-  #list(level: number): Json {
-    this.#at++;
-    const list: Json[] = [];
-    if (this.#takes(']')) return list;
-    do list.push(this.value(level + 1));
-    while (this.#takes(','));
-    if (!this.#takes(']')) throw noJson();
-    return list;
+  #readList(jsonLevel: number): Json {
+    this.#jsonOffset++;
+    const listElements: Json[] = [];
+    if (this.#takesSign(']')) return listElements;
+    do listElements.push(this.value(jsonLevel + 1));
+    while (this.#takesSign(','));
+    if (!this.#takesSign(']')) throw malformedJson();
+    return listElements;
   }
 
-  #string(): string {
-    const plain = this.#match(plainString);
-    if (plain !== null) return plain[1]!;
-    const match = this.#match(anyString);
-    if (match === null) throw noJson();
-    const value = JSON.parse(match[0]) as string;
-    if (value.includes('\0')) throw invalid('no text has the character 0', 'text-form');
-    return value;
+  #readString(): string {
+    const plainMatch = this.#matchAt(plainJsonString);
+    if (plainMatch !== null) return plainMatch[1]!;
+    const match = this.#matchAt(anyJsonString);
+    if (match === null) throw malformedJson();
+    const decodedString = JSON.parse(match[0]) as string;
+    if (decodedString.includes('\0')) throw invalid('no text has the character 0', 'text-form');
+    return decodedString;
   }
 
-  #takes(sign: string): boolean {
-    this.#match(space);
-    if (this.#text[this.#at] !== sign) return false;
-    this.#at++;
+  #takesSign(jsonSign: string): boolean {
+    this.#matchAt(jsonSpace);
+    if (this.#jsonText[this.#jsonOffset] !== jsonSign) return false;
+    this.#jsonOffset++;
     return true;
   }
 
-  #match(pattern: RegExp): RegExpExecArray | null {
-    pattern.lastIndex = this.#at;
-    const match = pattern.exec(this.#text);
-    if (match !== null) this.#at = pattern.lastIndex;
+  #matchAt(lexemePattern: RegExp): RegExpExecArray | null {
+    lexemePattern.lastIndex = this.#jsonOffset;
+    const match = lexemePattern.exec(this.#jsonText);
+    if (match !== null) this.#jsonOffset = lexemePattern.lastIndex;
     return match;
   }
 }
 
-const digitsMax = 1_000;
+const jsonExponentMax = 1_000;
 
 /** Without an exponent, and no minus before zero. */
-function decimalText(text: string): string {
+function writeOutDecimal(text: string): string {
   const [mantissa = '', exponent] = text.toLowerCase().split('e');
-  const [, minus = '', whole = '', fraction = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(mantissa)!;
-  let shown = mantissa.slice(minus.length);
+  const [, minusSign = '', wholeDigits = '', fractionDigits = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(mantissa)!;
+  let shownDecimal = mantissa.slice(minusSign.length);
   if (exponent !== undefined) {
     const exponentDigits = Number(exponent);
-    if (Math.abs(exponentDigits) > digitsMax) throw outOfRange(`a number of JSON has an exponent of at most ${digitsMax}`);
-    const point = whole.length + exponentDigits;
-    const digits = `${'0'.repeat(Math.max(0, 1 - point))}${whole}${fraction}`;
-    const at = Math.max(1, point);
-    const behind = digits.slice(at);
-    shown = `${digits
-      .slice(0, at)
-      .padEnd(at, '0')
-      .replace(/^0+(?=\d)/, '')}${behind === '' ? '' : `.${behind}`}`;
+    if (Math.abs(exponentDigits) > jsonExponentMax)
+      throw outOfRange(`a number of JSON has an exponent of at most ${jsonExponentMax}`);
+    const pointIndex = wholeDigits.length + exponentDigits;
+    const decimalDigits = `${'0'.repeat(Math.max(0, 1 - pointIndex))}${wholeDigits}${fractionDigits}`;
+    const wholeDigitCount = Math.max(1, pointIndex);
+    const fractionTail = decimalDigits.slice(wholeDigitCount);
+    shownDecimal = `${decimalDigits
+      .slice(0, wholeDigitCount)
+      .padEnd(wholeDigitCount, '0')
+      .replace(/^0+(?=\d)/, '')}${fractionTail === '' ? '' : `.${fractionTail}`}`;
   }
-  return minus === '' || /^[0.]*$/.test(shown) ? shown : `-${shown}`;
+  return minusSign === '' || /^[0.]*$/.test(shownDecimal) ? shownDecimal : `-${shownDecimal}`;
 }
 
 /** As PostgreSQL writes jsonb: a space behind each comma and colon. */
 export function jsonText(value: Json): string {
-  return checkLength(textOf(value));
+  return checkLength(jsonTreeText(value));
 }
 
-function textOf(value: Json): string {
+function jsonTreeText(value: Json): string {
   if (value instanceof JsonNumber) return value.text;
-  if (Array.isArray(value)) return `[${value.map(textOf).join(', ')}]`;
+  if (Array.isArray(value)) return `[${value.map(jsonTreeText).join(', ')}]`;
   if (value instanceof Map) {
-    const members = inOrder(value).map(([name, each]) => `${JSON.stringify(name)}: ${textOf(each)}`);
-    return `{${members.join(', ')}}`;
+    const memberTexts = inOrder(value).map(([name, memberTree]) => `${JSON.stringify(name)}: ${jsonTreeText(memberTree)}`);
+    return `{${memberTexts.join(', ')}}`;
   }
   return JSON.stringify(value);
 }
 
 /** Members in the order of jsonb. */
-export function inOrder(members: ReadonlyMap<string, Json>): [string, Json][] {
-  if (members.size < 2) return [...members];
-  return Array.from(members, (each) => ({ each, bytes: Buffer.from(each[0]) }))
-    .sort((a, b) => a.bytes.length - b.bytes.length || Buffer.compare(a.bytes, b.bytes))
-    .map(({ each }) => each);
+export function inOrder(objectMembers: ReadonlyMap<string, Json>): [string, Json][] {
+  if (objectMembers.size < 2) return [...objectMembers];
+  return Array.from(objectMembers, (jsonMember) => ({ each: jsonMember, bytes: Buffer.from(jsonMember[0]) }))
+    .sort(
+      (leftMember, rightMember) =>
+        leftMember.bytes.length - rightMember.bytes.length || Buffer.compare(leftMember.bytes, rightMember.bytes),
+    )
+    .map(({ each: jsonMember }) => jsonMember);
 }
 
 /** The text with a line for each member and element. */
 export function prettyJson(value: Json): string {
-  return checkLength(pretty(value, ''));
+  return checkLength(prettyTree(value, ''));
 }
 
-function pretty(value: Json, before: string): string {
-  const inner = `${before}    `;
-  if (Array.isArray(value)) return lines('[', ']', value, before, (each) => pretty(each, inner));
-  if (!(value instanceof Map)) return textOf(value);
-  return lines('{', '}', inOrder(value), before, ([name, each]) => `${JSON.stringify(name)}: ${pretty(each, inner)}`);
+function prettyTree(value: Json, outerIndent: string): string {
+  const innerIndent = `${outerIndent}    `;
+  if (Array.isArray(value)) return indentedLines('[', ']', value, outerIndent, (childTree) => prettyTree(childTree, innerIndent));
+  if (!(value instanceof Map)) return jsonTreeText(value);
+  return indentedLines(
+    '{',
+    '}',
+    inOrder(value),
+    outerIndent,
+    ([name, childTree]) => `${JSON.stringify(name)}: ${prettyTree(childTree, innerIndent)}`,
+  );
 }
 
-function lines<T>(opens: string, closes: string, parts: readonly T[], before: string, shown: (part: T) => string): string {
-  spend(parts.length * before.length);
-  return `${opens}\n${parts.map((part) => `${before}    ${shown(part)}`).join(',\n')}${parts.length > 0 ? '\n' : ''}${before}${closes}`;
+function indentedLines<T>(
+  openingSign: string,
+  closingSign: string,
+  childTrees: readonly T[],
+  outerIndent: string,
+  showChild: (childTree: T) => string,
+): string {
+  spend(childTrees.length * outerIndent.length);
+  return `${openingSign}\n${childTrees.map((childTree) => `${outerIndent}    ${showChild(childTree)}`).join(',\n')}${childTrees.length > 0 ? '\n' : ''}${outerIndent}${closingSign}`;
 }
 
-export function isSameJson(a: Json, b: Json): boolean {
-  if (a instanceof JsonNumber && b instanceof JsonNumber) return valueOf(a) === valueOf(b);
-  if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((each, i) => isSameJson(each, b[i]!));
-  if (a instanceof Map && b instanceof Map)
-    return a.size === b.size && [...a].every(([name, each]) => b.has(name) && isSameJson(each, b.get(name)!));
-  return a === b;
+export function isSameJson(leftTree: Json, rightTree: Json): boolean {
+  if (leftTree instanceof JsonNumber && rightTree instanceof JsonNumber)
+    return numberIdentity(leftTree) === numberIdentity(rightTree);
+  if (Array.isArray(leftTree) && Array.isArray(rightTree))
+    return leftTree.length === rightTree.length && leftTree.every((leftChild, i) => isSameJson(leftChild, rightTree[i]!));
+  if (leftTree instanceof Map && rightTree instanceof Map)
+    return (
+      leftTree.size === rightTree.size &&
+      [...leftTree].every(([name, leftChild]) => rightTree.has(name) && isSameJson(leftChild, rightTree.get(name)!))
+    );
+  return leftTree === rightTree;
 }
 
 /** 1.50 and 1.5 are one value. */
-const valueOf = ({ text }: JsonNumber): string => (text.includes('.') ? withoutTrailing(withoutTrailing(text, '0'), '.') : text);
+const numberIdentity = ({ text }: JsonNumber): string =>
+  text.includes('.') ? withoutTrailing(withoutTrailing(text, '0'), '.') : text;
 
 /** `a @> b`: all of b stands in a. An array holds a scalar of its own, but only at the top. */
-export function containsJson(a: Json, b: Json): boolean {
-  if (Array.isArray(a) && !Array.isArray(b)) return !(b instanceof Map) && hasElement(a, b);
-  return holds(a, b);
+export function containsJson(outerTree: Json, innerTree: Json): boolean {
+  if (Array.isArray(outerTree) && !Array.isArray(innerTree))
+    return !(innerTree instanceof Map) && hasElement(outerTree, innerTree);
+  return containsTree(outerTree, innerTree);
 }
 
-function holds(a: Json, b: Json): boolean {
-  if (Array.isArray(a)) return Array.isArray(b) && b.every((each) => hasElement(a, each));
-  if (a instanceof Map) return b instanceof Map && [...b].every(([name, each]) => a.has(name) && holds(a.get(name)!, each));
-  return isSameJson(a, b);
+function containsTree(outerTree: Json, innerTree: Json): boolean {
+  if (Array.isArray(outerTree))
+    return Array.isArray(innerTree) && innerTree.every((innerChild) => hasElement(outerTree, innerChild));
+  if (outerTree instanceof Map)
+    return (
+      innerTree instanceof Map &&
+      [...innerTree].every(([name, innerChild]) => outerTree.has(name) && containsTree(outerTree.get(name)!, innerChild))
+    );
+  return isSameJson(outerTree, innerTree);
 }
 
-const compareCost = 30;
+const jsonCompareCost = 30;
 
-function hasElement(list: readonly Json[], wanted: Json): boolean {
-  spend(list.length * compareCost);
-  return list.some((each) => holds(each, wanted));
+function hasElement(list: readonly Json[], wantedTree: Json): boolean {
+  spend(list.length * jsonCompareCost);
+  return list.some((listElement) => containsTree(listElement, wantedTree));
 }
 
 /** Elements of an array of json, members of an object: the rows that functions of sets make of them. */
-export function rowsOfList(given: string): string[] {
-  spend(given.length * 5);
-  if (!given.trimStart().startsWith('[')) throw invalid('elements of something that is no array of json');
-  return [...elements(given)];
+export function rowsOfList(listJson: string): string[] {
+  spend(listJson.length * 5);
+  if (!listJson.trimStart().startsWith('[')) throw invalid('elements of something that is no array of json');
+  return [...elements(listJson)];
 }
 
-export function membersOf(given: string): [string, string][] {
-  const value = readJson(given);
-  if (!(value instanceof Map)) throw invalid('members of something that is no object of json');
-  return [...value.keys()].map((name) => [name, member(given, name)!]);
+export function membersOf(objectJson: string): [string, string][] {
+  const objectTree = readJson(objectJson);
+  if (!(objectTree instanceof Map)) throw invalid('members of something that is no object of json');
+  return [...objectTree.keys()].map((name) => [name, member(objectJson, name)!]);
 }

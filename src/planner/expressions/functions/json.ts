@@ -7,132 +7,136 @@ import { type Cost } from '../expression-cost.ts';
 import { invalid, type ScalarFunction, type Signature, text } from './scalar-function.ts';
 
 /** Nanoseconds. */
-const perJson: Cost = { call: 300, character: 5 };
+const jsonCost: Cost = { call: 300, character: 5 };
 
-const quote = 0x22;
-const backslash = 0x5c;
+const quoteCode = 0x22;
+const backslashCode = 0x5c;
 
 /** Kinds of the characters of JSON, by their codes; all others are part of a number, or of true, false and null. */
-const kinds = { plain: 0, space: 1, between: 2, opening: 3, closing: 4, quote: 5 } as const;
-const kindsByCode = new Uint8Array(128);
-for (const [kind, signs] of [
-  [kinds.space, ' \n\t\r'],
-  [kinds.between, ',:'],
-  [kinds.opening, '[{'],
-  [kinds.closing, ']}'],
-  [kinds.quote, '"'],
+const jsonCharKinds = { plain: 0, space: 1, between: 2, opening: 3, closing: 4, quote: 5 } as const;
+const jsonKindsByCode = new Uint8Array(128);
+for (const [kind, kindSigns] of [
+  [jsonCharKinds.space, ' \n\t\r'],
+  [jsonCharKinds.between, ',:'],
+  [jsonCharKinds.opening, '[{'],
+  [jsonCharKinds.closing, ']}'],
+  [jsonCharKinds.quote, '"'],
 ] as const)
-  for (const sign of signs) kindsByCode[sign.charCodeAt(0)] = kind;
+  for (const kindSign of kindSigns) jsonKindsByCode[kindSign.charCodeAt(0)] = kind;
 
 /** `plain` at the end of the text, too. */
-function kindAt(json: string, at: number): number {
-  return kindsByCode[json.charCodeAt(at)] ?? kinds.plain;
+function jsonCharKind(json: string, charOffset: number): number {
+  return jsonKindsByCode[json.charCodeAt(charOffset)] ?? jsonCharKinds.plain;
 }
 
-/** The place behind the value that begins at `from`. Stored JSON is well-formed. */
-function valueEnd(json: string, from: number): number {
-  let at = from;
-  let depth = 0;
+/** The place behind the value that begins at `valueStart`. Stored JSON is well-formed. */
+function valueEnd(json: string, valueStart: number): number {
+  let jsonOffset = valueStart;
+  let jsonDepth = 0;
   for (;;) {
-    switch (kindAt(json, at)) {
-      case kinds.quote:
-        at = stringEnd(json, at);
+    switch (jsonCharKind(json, jsonOffset)) {
+      case jsonCharKinds.quote:
+        jsonOffset = stringEnd(json, jsonOffset);
         break;
-      case kinds.opening:
-        depth++;
-        at++;
+      case jsonCharKinds.opening:
+        jsonDepth++;
+        jsonOffset++;
         break;
-      case kinds.closing:
-        depth--;
-        at++;
+      case jsonCharKinds.closing:
+        jsonDepth--;
+        jsonOffset++;
         break;
-      case kinds.between:
-        at++;
+      case jsonCharKinds.between:
+        jsonOffset++;
         break;
-      case kinds.space:
-        at++;
+      case jsonCharKinds.space:
+        jsonOffset++;
         continue;
       default:
-        while (at < json.length && kindAt(json, at) === kinds.plain) at++;
+        while (jsonOffset < json.length && jsonCharKind(json, jsonOffset) === jsonCharKinds.plain) jsonOffset++;
     }
-    if (depth === 0 || at >= json.length) return at;
+    if (jsonDepth === 0 || jsonOffset >= json.length) return jsonOffset;
   }
 }
 
-function stringEnd(json: string, from: number): number {
-  let at = from + 1;
-  for (let code = json.charCodeAt(at); at < json.length && code !== quote; code = json.charCodeAt(at)) {
-    at += code === backslash ? 2 : 1;
+function stringEnd(json: string, quoteOffset: number): number {
+  let stringOffset = quoteOffset + 1;
+  for (
+    let charCode = json.charCodeAt(stringOffset);
+    stringOffset < json.length && charCode !== quoteCode;
+    charCode = json.charCodeAt(stringOffset)
+  ) {
+    stringOffset += charCode === backslashCode ? 2 : 1;
   }
-  return at + 1;
+  return stringOffset + 1;
 }
 
-function afterSpace(json: string, from: number): number {
-  let at = from;
-  while (kindAt(json, at) === kinds.space) at++;
-  return at;
+function skipJsonSpace(json: string, spaceStart: number): number {
+  let jsonOffset = spaceStart;
+  while (jsonCharKind(json, jsonOffset) === jsonCharKinds.space) jsonOffset++;
+  return jsonOffset;
 }
 
 /** Members of an object, in their order, each with where its value stands; none of anything else. Two may have one name. */
 export function* members(json: string): Generator<{ readonly name: string; readonly from: number; readonly to: number }, void> {
-  let at = afterSpace(json, 0);
-  if (json[at] !== '{') return;
-  at = afterSpace(json, at + 1);
-  while (json[at] === '"') {
-    const keyEnd = stringEnd(json, at);
-    const keyText = json.slice(at + 1, keyEnd - 1);
-    const name = keyText.includes('\\') ? (JSON.parse(`"${keyText}"`) as string) : keyText;
-    const from = afterSpace(json, afterSpace(json, keyEnd) + 1);
+  let memberOffset = skipJsonSpace(json, 0);
+  if (json[memberOffset] !== '{') return;
+  memberOffset = skipJsonSpace(json, memberOffset + 1);
+  while (json[memberOffset] === '"') {
+    const keyEnd = stringEnd(json, memberOffset);
+    const keyText = json.slice(memberOffset + 1, keyEnd - 1);
+    const memberName = keyText.includes('\\') ? (JSON.parse(`"${keyText}"`) as string) : keyText;
+    const from = skipJsonSpace(json, skipJsonSpace(json, keyEnd) + 1);
     const to = valueEnd(json, from);
-    yield { name, from, to };
-    at = afterSpace(json, to);
-    if (json[at] !== ',') return;
-    at = afterSpace(json, at + 1);
+    yield { name: memberName, from, to };
+    memberOffset = skipJsonSpace(json, to);
+    if (json[memberOffset] !== ',') return;
+    memberOffset = skipJsonSpace(json, memberOffset + 1);
   }
 }
 
 /** The value of a member; of two by one name the last, as in PostgreSQL's jsonb. */
 export function member(json: string, name: string): string | null {
   let memberText: string | null = null;
-  for (const each of members(json)) if (each.name === name) memberText = json.slice(each.from, each.to);
+  for (const jsonMember of members(json)) if (jsonMember.name === name) memberText = json.slice(jsonMember.from, jsonMember.to);
   return memberText;
 }
 
 /** Texts of the elements of an array, in their order; none of anything else. */
 export function* elements(json: string): Generator<string, void> {
-  let at = afterSpace(json, 0);
-  if (json[at] !== '[') return;
-  at = afterSpace(json, at + 1);
-  while (at < json.length && json[at] !== ']') {
-    const end = valueEnd(json, at);
-    yield json.slice(at, end);
-    at = afterSpace(json, end);
-    if (json[at] === ',') at = afterSpace(json, at + 1);
+  let elementOffset = skipJsonSpace(json, 0);
+  if (json[elementOffset] !== '[') return;
+  elementOffset = skipJsonSpace(json, elementOffset + 1);
+  while (elementOffset < json.length && json[elementOffset] !== ']') {
+    const elementEnd = valueEnd(json, elementOffset);
+    yield json.slice(elementOffset, elementEnd);
+    elementOffset = skipJsonSpace(json, elementEnd);
+    if (json[elementOffset] === ',') elementOffset = skipJsonSpace(json, elementOffset + 1);
   }
 }
 
 /** Elements count from 0, negative ones from the end. */
 export function element(json: string, index: bigint): string | null {
-  let at = afterSpace(json, 0);
-  if (json[at] !== '[') return null;
-  const wanted = Number(index);
+  let elementOffset = skipJsonSpace(json, 0);
+  if (json[elementOffset] !== '[') return null;
+  const wantedIndex = Number(index);
   // An element takes a character at least.
-  if (Math.abs(wanted) > json.length) return null;
-  let count = 0;
+  if (Math.abs(wantedIndex) > json.length) return null;
+  let elementCount = 0;
   /** Offsets of the last elements, as many as the index counts from the end. */
-  const last: number[] = [];
-  at = afterSpace(json, at + 1);
-  while (at < json.length && json[at] !== ']') {
-    const end = valueEnd(json, at);
-    if (count === wanted) return json.slice(at, end);
-    if (wanted < 0) last[count % -wanted] = at;
-    count++;
-    at = afterSpace(json, end);
-    if (json[at] === ',') at = afterSpace(json, at + 1);
+  const lastElementOffsets: number[] = [];
+  elementOffset = skipJsonSpace(json, elementOffset + 1);
+  while (elementOffset < json.length && json[elementOffset] !== ']') {
+    const elementEnd = valueEnd(json, elementOffset);
+    if (elementCount === wantedIndex) return json.slice(elementOffset, elementEnd);
+    if (wantedIndex < 0) lastElementOffsets[elementCount % -wantedIndex] = elementOffset;
+    elementCount++;
+    elementOffset = skipJsonSpace(json, elementEnd);
+    if (json[elementOffset] === ',') elementOffset = skipJsonSpace(json, elementOffset + 1);
   }
-  if (wanted >= 0 || count < -wanted) return null;
-  const start = last[count % -wanted]!;
-  return json.slice(start, valueEnd(json, start));
+  if (wantedIndex >= 0 || elementCount < -wantedIndex) return null;
+  const elementStart = lastElementOffsets[elementCount % -wantedIndex]!;
+  return json.slice(elementStart, valueEnd(json, elementStart));
 }
 
 export function asText(json: string | null): string | null {
@@ -140,19 +144,20 @@ export function asText(json: string | null): string | null {
   return json.startsWith('"') ? (JSON.parse(json) as string) : json;
 }
 
-function step(json: Cell, key: Cell): string | null {
-  return typeof key === 'bigint' ? element(text(json), key) : member(text(json), text(key));
+function jsonMemberOrElement(json: Cell, memberKey: Cell): string | null {
+  return typeof memberKey === 'bigint' ? element(text(json), memberKey) : member(text(json), text(memberKey));
 }
 
 /** `$.a.b[0]` and `$."a b"`. */
-function extractPath(json: string, path: string): string | null {
-  if (!/^\$(\.[\p{L}\p{N}_-]+|\."[^"]*"|\[-?\d{1,9}\])*$/u.test(path)) throw invalid("a JSON path is written '$.name.name[0]'");
+function extractPath(json: string, jsonPath: string): string | null {
+  if (!/^\$(\.[\p{L}\p{N}_-]+|\."[^"]*"|\[-?\d{1,9}\])*$/u.test(jsonPath))
+    throw invalid("a JSON path is written '$.name.name[0]'");
   let elementText: string | null = json;
-  for (const [part] of path.slice(1).matchAll(/\.[\p{L}\p{N}_-]+|\."[^"]*"|\[-?\d+\]/gu)) {
+  for (const [pathStep] of jsonPath.slice(1).matchAll(/\.[\p{L}\p{N}_-]+|\."[^"]*"|\[-?\d+\]/gu)) {
     if (elementText === null) return null;
-    elementText = part.startsWith('[')
-      ? element(elementText, BigInt(part.slice(1, -1)))
-      : member(elementText, part.startsWith('."') ? part.slice(2, -1) : part.slice(1));
+    elementText = pathStep.startsWith('[')
+      ? element(elementText, BigInt(pathStep.slice(1, -1)))
+      : member(elementText, pathStep.startsWith('."') ? pathStep.slice(2, -1) : pathStep.slice(1));
   }
   return elementText;
 }
@@ -163,7 +168,7 @@ function extractPath(json: string, path: string): string | null {
  */
 export const jsonAsText: Signature = {
   takes: ['json'],
-  cost: perJson,
+  cost: jsonCost,
   yields: 'string',
   evaluate: (json) => asText(text(json).trim()),
 };
@@ -179,8 +184,8 @@ export const jsonFunctions: readonly ScalarFunction[] = [
       ["CAST('[1, 2]' AS JSON) -> -1", '2'],
     ],
     signatures: [
-      { takes: ['json', 'string'], cost: perJson, yields: 'json', evaluate: (json, key) => step(json!, key!) },
-      { takes: ['json', 'integer'], cost: perJson, yields: 'json', evaluate: (json, key) => step(json!, key!) },
+      { takes: ['json', 'string'], cost: jsonCost, yields: 'json', evaluate: (json, key) => jsonMemberOrElement(json!, key!) },
+      { takes: ['json', 'integer'], cost: jsonCost, yields: 'json', evaluate: (json, key) => jsonMemberOrElement(json!, key!) },
     ],
   },
   {
@@ -190,8 +195,18 @@ export const jsonFunctions: readonly ScalarFunction[] = [
     summary: 'The same as text; null of JSON is NULL.',
     examples: [[`CAST('{"a": "x"}' AS JSON) ->> 'a'`, 'x']],
     signatures: [
-      { takes: ['json', 'string'], cost: perJson, yields: 'string', evaluate: (json, key) => asText(step(json!, key!)) },
-      { takes: ['json', 'integer'], cost: perJson, yields: 'string', evaluate: (json, key) => asText(step(json!, key!)) },
+      {
+        takes: ['json', 'string'],
+        cost: jsonCost,
+        yields: 'string',
+        evaluate: (json, key) => asText(jsonMemberOrElement(json!, key!)),
+      },
+      {
+        takes: ['json', 'integer'],
+        cost: jsonCost,
+        yields: 'string',
+        evaluate: (json, key) => asText(jsonMemberOrElement(json!, key!)),
+      },
     ],
   },
   {
@@ -203,7 +218,7 @@ export const jsonFunctions: readonly ScalarFunction[] = [
     signatures: [
       {
         takes: ['json', 'string'],
-        cost: perJson,
+        cost: jsonCost,
         yields: 'json',
         evaluate: (json, path) => extractPath(text(json), text(path)),
         raises: true,

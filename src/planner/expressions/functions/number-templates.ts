@@ -4,11 +4,11 @@ import type { Cell } from '../../../log/values/value.ts';
 import { checkLength, finite, invalid } from './scalar-function.ts';
 import { ordinal } from './to-char.ts';
 
-type Key = '9' | '0' | ',' | '.' | 'G' | 'L' | 'MI' | 'PL' | 'SG' | 'RN' | 'rn' | 'TH' | 'th' | 'none';
-type Part = { readonly key: Key } | string;
+type TemplateKey = '9' | '0' | ',' | '.' | 'G' | 'L' | 'MI' | 'PL' | 'SG' | 'RN' | 'rn' | 'TH' | 'th' | 'none';
+type TemplatePart = { readonly key: TemplateKey } | string;
 
-interface Template {
-  readonly parts: readonly Part[];
+interface NumberTemplate {
+  readonly parts: readonly TemplatePart[];
   /** Digits before and behind the point. */
   readonly before: number;
   readonly behind: number;
@@ -29,24 +29,24 @@ interface Template {
   readonly power: number;
 }
 
-const words = ['EEEE', 'FM', 'MI', 'PL', 'PR', 'RN', 'SG', 'TH', '9', '0', ',', '.', 'B', 'D', 'G', 'L', 'S', 'V'];
-const templateMax = 1_000;
-const templateCache = new Map<string, Template>();
-const keptMax = 100;
+const templateWords = ['EEEE', 'FM', 'MI', 'PL', 'PR', 'RN', 'SG', 'TH', '9', '0', ',', '.', 'B', 'D', 'G', 'L', 'S', 'V'];
+const templateLengthMax = 1_000;
+const templateCache = new Map<string, NumberTemplate>();
+const parsedTemplatesMax = 100;
 
-function templateOf(text: string): Template {
-  const known = templateCache.get(text);
-  if (known !== undefined) return known;
-  if (text.length > templateMax)
-    throw new ServiceError('REL_TOO_LARGE', `a template of TO_CHAR or TO_NUMBER has at most ${templateMax} characters`);
-  const template = readTemplate(text);
-  if (templateCache.size === keptMax) templateCache.clear();
-  templateCache.set(text, template);
+function numberTemplate(templateText: string): NumberTemplate {
+  const parsedTemplate = templateCache.get(templateText);
+  if (parsedTemplate !== undefined) return parsedTemplate;
+  if (templateText.length > templateLengthMax)
+    throw new ServiceError('REL_TOO_LARGE', `a template of TO_CHAR or TO_NUMBER has at most ${templateLengthMax} characters`);
+  const template = readTemplate(templateText);
+  if (templateCache.size === parsedTemplatesMax) templateCache.clear();
+  templateCache.set(templateText, template);
   return template;
 }
 
-function readTemplate(text: string): Template {
-  const parts: Part[] = [];
+function readTemplate(templateText: string): NumberTemplate {
+  const templateParts: TemplatePart[] = [];
   const digitCounts = {
     before: 0,
     behind: 0,
@@ -62,74 +62,76 @@ function readTemplate(text: string): Template {
     scientific: false,
     power: 0,
   };
-  let signAt = -1;
-  let multiplies = false;
-  for (let at = 0; at < text.length; ) {
-    const quoted = /^"((?:[^"\\]|\\[^])*)"?/.exec(text.slice(at));
-    if (quoted) {
-      parts.push(quoted[1]!.replaceAll(/\\([^])/g, '$1'));
-      at += quoted[0].length;
+  let signDigitIndex = -1;
+  let hasMultiplier = false;
+  for (let templateOffset = 0; templateOffset < templateText.length; ) {
+    const quotedText = /^"((?:[^"\\]|\\[^])*)"?/.exec(templateText.slice(templateOffset));
+    if (quotedText) {
+      templateParts.push(quotedText[1]!.replaceAll(/\\([^])/g, '$1'));
+      templateOffset += quotedText[0].length;
       continue;
     }
-    const word = words.find((each) => text.slice(at, at + each.length).toUpperCase() === each);
-    if (word === undefined) {
-      parts.push(text[at++]!);
+    const templateWord = templateWords.find(
+      (knownWord) => templateText.slice(templateOffset, templateOffset + knownWord.length).toUpperCase() === knownWord,
+    );
+    if (templateWord === undefined) {
+      templateParts.push(templateText[templateOffset++]!);
       continue;
     }
-    const literalText = text.slice(at, at + word.length);
-    at += word.length;
-    if (digitCounts.scientific) throw wrong('nothing comes behind EEEE');
-    if (digitCounts.brackets && word !== 'FM' && word !== 'TH') throw wrong('PR is the last');
-    switch (word) {
+    const literalText = templateText.slice(templateOffset, templateOffset + templateWord.length);
+    templateOffset += templateWord.length;
+    if (digitCounts.scientific) throw wrongTemplate('nothing comes behind EEEE');
+    if (digitCounts.brackets && templateWord !== 'FM' && templateWord !== 'TH') throw wrongTemplate('PR is the last');
+    switch (templateWord) {
       case '9':
-        if (multiplies) digitCounts.power++;
+        if (hasMultiplier) digitCounts.power++;
         else if (digitCounts.point) digitCounts.behind++;
         else digitCounts.before++;
-        parts.push({ key: '9' });
+        templateParts.push({ key: '9' });
         break;
       case '0':
         if (!digitCounts.point) digitCounts.zeros ??= digitCounts.before;
         if (digitCounts.point) digitCounts.behind++;
         else digitCounts.before++;
         digitCounts.zerosEnd = digitCounts.before + digitCounts.behind;
-        parts.push({ key: '0' });
+        templateParts.push({ key: '0' });
         break;
       case '.':
       case 'D':
-        if (digitCounts.point || multiplies) throw wrong('a number has one point, and none beside V');
+        if (digitCounts.point || hasMultiplier) throw wrongTemplate('a number has one point, and none beside V');
         digitCounts.point = true;
-        parts.push({ key: '.' });
+        templateParts.push({ key: '.' });
         break;
       case 'FM':
         digitCounts.fill = false;
         break;
       case 'S':
-        if (digitCounts.sign !== null || digitCounts.plus || digitCounts.minus) throw wrong('a number has one sign');
+        if (digitCounts.sign !== null || digitCounts.plus || digitCounts.minus) throw wrongTemplate('a number has one sign');
         digitCounts.sign = digitCounts.point ? 'behind' : 'before';
-        if (!digitCounts.point) signAt = digitCounts.before;
+        if (!digitCounts.point) signDigitIndex = digitCounts.before;
         break;
       case 'MI':
       case 'PL':
       case 'SG':
-        if (digitCounts.sign !== null) throw wrong('a number has one sign');
-        digitCounts.minus ||= word !== 'PL';
-        digitCounts.plus ||= word !== 'MI';
-        parts.push({ key: word });
+        if (digitCounts.sign !== null) throw wrongTemplate('a number has one sign');
+        digitCounts.minus ||= templateWord !== 'PL';
+        digitCounts.plus ||= templateWord !== 'MI';
+        templateParts.push({ key: templateWord });
         break;
       case 'PR':
-        if (digitCounts.sign !== null || digitCounts.plus || digitCounts.minus) throw wrong('a number has one sign');
+        if (digitCounts.sign !== null || digitCounts.plus || digitCounts.minus) throw wrongTemplate('a number has one sign');
         digitCounts.brackets = true;
         break;
       case 'RN':
         digitCounts.roman = true;
-        parts.push({ key: literalText === 'rn' ? 'rn' : 'RN' });
+        templateParts.push({ key: literalText === 'rn' ? 'rn' : 'RN' });
         break;
       case 'TH':
-        parts.push({ key: literalText === 'TH' ? 'TH' : 'th' });
+        templateParts.push({ key: literalText === 'TH' ? 'TH' : 'th' });
         break;
       case 'V':
-        if (digitCounts.point) throw wrong('V excludes a point');
-        multiplies = true;
+        if (digitCounts.point) throw wrongTemplate('V excludes a point');
+        hasMultiplier = true;
         break;
       case 'EEEE':
         if (
@@ -139,50 +141,55 @@ function readTemplate(text: string): Template {
           digitCounts.plus ||
           digitCounts.minus ||
           digitCounts.roman ||
-          multiplies
+          hasMultiplier
         )
-          throw wrong('EEEE stands beside digits and a point alone');
+          throw wrongTemplate('EEEE stands beside digits and a point alone');
         digitCounts.scientific = true;
         break;
       case 'B':
         break;
       default:
-        parts.push({ key: word as Key });
+        templateParts.push({ key: templateWord as TemplateKey });
     }
   }
-  if (digitCounts.sign === 'before' && digitCounts.before === signAt) digitCounts.sign = 'behind';
-  return { ...digitCounts, parts };
+  if (digitCounts.sign === 'before' && digitCounts.before === signDigitIndex) digitCounts.sign = 'behind';
+  return { ...digitCounts, parts: templateParts };
 }
 
-function wrong(detail: string): Error {
+function wrongTemplate(detail: string): Error {
   return invalid(`the template of a number is wrong: ${detail}`, 'syntax');
 }
 
 /** The digits of a number, rounded to this many behind the point, halves away from zero in decimal; no sign. */
-function digitsOf(value: Cell, behind: number, power: number): { readonly negative: boolean; readonly text: string } {
+function roundedDigits(
+  value: Cell,
+  fractionPlaces: number,
+  multiplierPower: number,
+): { readonly negative: boolean; readonly text: string } {
   const decimalText = String(value);
-  const negative = decimalText.startsWith('-');
+  const isNegative = decimalText.startsWith('-');
   const [mantissa, exponent = '0'] = decimalText.replace('-', '').toLowerCase().split('e');
-  const [whole, part = ''] = mantissa!.split('.');
-  /** The number is these digits times ten to the power of minus `scale`. */
-  let scale = part.length - Number(exponent) - power;
-  let all = BigInt(whole! + part);
-  if (scale > behind) {
-    const cut = scale - behind;
-    if (cut > 400) all = 0n;
+  const [wholeDigits, fractionDigits = ''] = mantissa!.split('.');
+  /** The number is these digits times ten to the power of minus `decimalScale`. */
+  let decimalScale = fractionDigits.length - Number(exponent) - multiplierPower;
+  let scaledDigits = BigInt(wholeDigits! + fractionDigits);
+  if (decimalScale > fractionPlaces) {
+    const droppedDigits = decimalScale - fractionPlaces;
+    if (droppedDigits > 400) scaledDigits = 0n;
     else {
-      const step = 10n ** BigInt(cut);
-      all = (all + step / 2n) / step;
+      const roundingUnit = 10n ** BigInt(droppedDigits);
+      scaledDigits = (scaledDigits + roundingUnit / 2n) / roundingUnit;
     }
-    scale = behind;
+    decimalScale = fractionPlaces;
   }
-  const padded = String(all * 10n ** BigInt(behind - scale)).padStart(behind + 1, '0');
-  const point = padded.length - behind;
-  const text = behind === 0 ? padded : `${padded.slice(0, point)}.${padded.slice(point)}`;
-  return { negative, text };
+  const paddedDigits = String(scaledDigits * 10n ** BigInt(fractionPlaces - decimalScale)).padStart(fractionPlaces + 1, '0');
+  const pointIndex = paddedDigits.length - fractionPlaces;
+  const roundedText =
+    fractionPlaces === 0 ? paddedDigits : `${paddedDigits.slice(0, pointIndex)}.${paddedDigits.slice(pointIndex)}`;
+  return { negative: isNegative, text: roundedText };
 }
 
-const romans: readonly (readonly [number, string])[] = [
+const romanNumerals: readonly (readonly [number, string])[] = [
   [1000, 'M'],
   [900, 'CM'],
   [500, 'D'],
@@ -198,177 +205,178 @@ const romans: readonly (readonly [number, string])[] = [
   [1, 'I'],
 ];
 
-function romanOf(value: number): string {
-  let left = Math.round(value);
-  if (left < 1 || left > 3_999) return '#'.repeat(15);
-  let text = '';
-  for (const [size, letters] of romans)
-    while (left >= size) {
-      text += letters;
-      left -= size;
+function romanNumeral(value: number): string {
+  let romanRemainder = Math.round(value);
+  if (romanRemainder < 1 || romanRemainder > 3_999) return '#'.repeat(15);
+  let romanText = '';
+  for (const [numeralValue, numeralLetters] of romanNumerals)
+    while (romanRemainder >= numeralValue) {
+      romanText += numeralLetters;
+      romanRemainder -= numeralValue;
     }
-  return text;
+  return romanText;
 }
 
-function scientific(value: number, behind: number): string {
-  const [mantissa, exponent] = value.toExponential(behind).split('e');
-  const size = exponent!.replace(/[+-]/, '').padStart(2, '0');
-  return `${value < 0 ? '' : ' '}${mantissa}e${exponent!.startsWith('-') ? '-' : '+'}${size}`;
+function scientificText(value: number, fractionPlaces: number): string {
+  const [mantissa, exponent] = value.toExponential(fractionPlaces).split('e');
+  const exponentDigits = exponent!.replace(/[+-]/, '').padStart(2, '0');
+  return `${value < 0 ? '' : ' '}${mantissa}e${exponent!.startsWith('-') ? '-' : '+'}${exponentDigits}`;
 }
 
 /** A number by a template. Where its digits don't fit, `#` stands for each. */
-export function showNumber(value: Cell, text: string): string {
-  const template = templateOf(text);
-  if (template.scientific) return scientific(Number(value), Math.min(template.behind, 100));
-  return checkLength(new Shown(template, value).text());
+export function showNumber(value: Cell, templateText: string): string {
+  const parsedTemplate = numberTemplate(templateText);
+  if (parsedTemplate.scientific) return scientificText(Number(value), Math.min(parsedTemplate.behind, 100));
+  return checkLength(new TemplatedNumber(parsedTemplate, value).text());
 }
 
 /** One walk over the template: each place for a digit is written as a blank, a digit or a sign before it. */
-class Shown {
-  readonly #template: Template;
-  readonly #number: string;
-  readonly #value: Cell;
-  readonly #negative: boolean;
-  readonly #blanks: number;
+class TemplatedNumber {
+  readonly #numberTemplate: NumberTemplate;
+  readonly #digits: string;
+  readonly #shownNumber: Cell;
+  readonly #isNegative: boolean;
+  readonly #leadingBlanks: number;
   /** Where the last digit behind the point that counts stands; null where all do. */
-  readonly #last: number | null;
-  readonly #brackets: boolean;
-  #at = 0;
+  readonly #lastDigitIndex: number | null;
+  readonly #hasBrackets: boolean;
+  #digitIndex = 0;
   #inputOffset = 0;
   #isSigned: boolean;
-  #inNumber = false;
-  #text = '';
+  #isInNumber = false;
+  #shownText = '';
 
-  constructor(template: Template, value: Cell) {
-    this.#template = template;
-    this.#value = value;
-    const before = template.before + template.power;
-    const { negative, text } = digitsOf(value, template.behind, template.power);
-    const whole = text.split('.')[0]!.length;
-    this.#negative = negative && (/[1-9]/.test(text) || typeof value !== 'number');
-    this.#blanks = Math.max(0, before - whole);
-    this.#number =
-      whole > before
-        ? '#'.repeat(before) + (template.behind > 0 || template.point ? `.${'#'.repeat(template.behind)}` : '')
-        : text;
-    this.#brackets = template.brackets && (this.#negative || template.fill);
+  constructor(template: NumberTemplate, value: Cell) {
+    this.#numberTemplate = template;
+    this.#shownNumber = value;
+    const wholePlaces = template.before + template.power;
+    const { negative, text: roundedText } = roundedDigits(value, template.behind, template.power);
+    const wholeDigitCount = roundedText.split('.')[0]!.length;
+    this.#isNegative = negative && (/[1-9]/.test(roundedText) || typeof value !== 'number');
+    this.#leadingBlanks = Math.max(0, wholePlaces - wholeDigitCount);
+    this.#digits =
+      wholeDigitCount > wholePlaces
+        ? '#'.repeat(wholePlaces) + (template.behind > 0 || template.point ? `.${'#'.repeat(template.behind)}` : '')
+        : roundedText;
+    this.#hasBrackets = template.brackets && (this.#isNegative || template.fill);
     const { plus, minus, sign, fill } = template;
-    this.#isSigned = plus || minus ? !plus || minus : !this.#negative && !fill && sign === null;
-    this.#last = !fill && template.point ? this.#lastDigit() : null;
+    this.#isSigned = plus || minus ? !plus || minus : !this.#isNegative && !fill && sign === null;
+    this.#lastDigitIndex = !fill && template.point ? this.#findLastDigit() : null;
   }
 
-  #lastDigit(): number | null {
-    const point = this.#number.indexOf('.');
-    if (point < 0) return null;
-    let last = point;
-    for (let i = point + 1; i < this.#number.length; i++) if (this.#number[i] !== '0') last = i;
-    const { zerosEnd } = this.#template;
-    if (zerosEnd > this.#blanks) last = Math.max(last, Math.min(this.#number.length - 1, zerosEnd - this.#blanks));
-    return last;
+  #findLastDigit(): number | null {
+    const pointIndex = this.#digits.indexOf('.');
+    if (pointIndex < 0) return null;
+    let lastDigitIndex = pointIndex;
+    for (let i = pointIndex + 1; i < this.#digits.length; i++) if (this.#digits[i] !== '0') lastDigitIndex = i;
+    const { zerosEnd } = this.#numberTemplate;
+    if (zerosEnd > this.#leadingBlanks)
+      lastDigitIndex = Math.max(lastDigitIndex, Math.min(this.#digits.length - 1, zerosEnd - this.#leadingBlanks));
+    return lastDigitIndex;
   }
 
   text(): string {
-    const { parts, fill, roman, point } = this.#template;
-    for (const part of parts) {
-      if (typeof part === 'string') {
-        this.#text += part;
+    const { parts, fill, roman, point } = this.#numberTemplate;
+    for (const templatePart of parts) {
+      if (typeof templatePart === 'string') {
+        this.#shownText += templatePart;
         continue;
       }
-      switch (part.key) {
+      switch (templatePart.key) {
         case '9':
         case '0':
         case '.':
-          if (!roman && !this.#digit(part.key)) return this.#text;
+          if (!roman && !this.#showDigit(templatePart.key)) return this.#shownText;
           break;
         case ',':
         case 'G':
-          if (this.#inNumber) this.#text += ',';
-          else if (fill) this.#text += ' ';
+          if (this.#isInNumber) this.#shownText += ',';
+          else if (fill) this.#shownText += ' ';
           break;
         case 'L':
-          this.#text += ' ';
+          this.#shownText += ' ';
           break;
         case 'MI':
-          if (this.#negative) this.#text += '-';
-          else if (fill) this.#text += ' ';
+          if (this.#isNegative) this.#shownText += '-';
+          else if (fill) this.#shownText += ' ';
           break;
         case 'PL':
-          if (!this.#negative) this.#text += '+';
-          else if (fill) this.#text += ' ';
+          if (!this.#isNegative) this.#shownText += '+';
+          else if (fill) this.#shownText += ' ';
           break;
         case 'SG':
-          this.#text += this.#negative ? '-' : '+';
+          this.#shownText += this.#isNegative ? '-' : '+';
           break;
         case 'RN':
         case 'rn': {
-          const letters = romanOf(Number(this.#value));
-          const shown = part.key === 'rn' ? letters.toLowerCase() : letters;
-          this.#text += fill ? shown.padStart(15) : shown;
+          const romanLetters = romanNumeral(Number(this.#shownNumber));
+          const romanText = templatePart.key === 'rn' ? romanLetters.toLowerCase() : romanLetters;
+          this.#shownText += fill ? romanText.padStart(15) : romanText;
           break;
         }
         case 'TH':
         case 'th': {
-          if (roman || point || this.#negative || this.#number.startsWith('#')) break;
-          const suffix = ordinal(this.#number);
-          this.#text += part.key === 'TH' ? suffix.toUpperCase() : suffix;
+          if (roman || point || this.#isNegative || this.#digits.startsWith('#')) break;
+          const ordinalSuffix = ordinal(this.#digits);
+          this.#shownText += templatePart.key === 'TH' ? ordinalSuffix.toUpperCase() : ordinalSuffix;
           break;
         }
         case 'none':
           break;
       }
     }
-    return this.#text;
+    return this.#shownText;
   }
 
   /** False: there is no digit left for it, which ends the text. */
-  #digit(key: '9' | '0' | '.'): boolean {
-    const { zeros, fill, sign, behind, before, power, point } = this.#template;
-    this.#inNumber = false;
-    const blanks = this.#blanks;
+  #showDigit(templateKey: '9' | '0' | '.'): boolean {
+    const { zeros, fill, sign, behind, before, power, point } = this.#numberTemplate;
+    this.#isInNumber = false;
+    const leadingBlanks = this.#leadingBlanks;
     const inputOffset = this.#inputOffset;
-    const last = this.#last;
-    const isLastPoint = last !== null && this.#number[last] === '.';
+    const lastDigitIndex = this.#lastDigitIndex;
+    const isLastPoint = lastDigitIndex !== null && this.#digits[lastDigitIndex] === '.';
     // Nothing stands before the point of a number below 1.
-    const isOpen = (): boolean => zeros === null && this.#at === 0 && this.#number.startsWith('0') && behind !== 0;
-    if (!this.#isSigned && (inputOffset >= blanks || zeros === inputOffset) && (!isOpen() || isLastPoint)) {
+    const isLeadingZero = (): boolean => zeros === null && this.#digitIndex === 0 && this.#digits.startsWith('0') && behind !== 0;
+    if (!this.#isSigned && (inputOffset >= leadingBlanks || zeros === inputOffset) && (!isLeadingZero() || isLastPoint)) {
       if (sign !== null) {
-        if (sign === 'before') this.#text += this.#negative ? '-' : '+';
-      } else if (this.#brackets) this.#text += this.#negative ? '<' : ' ';
-      else if (this.#negative) this.#text += '-';
-      else if (fill) this.#text += ' ';
+        if (sign === 'before') this.#shownText += this.#isNegative ? '-' : '+';
+      } else if (this.#hasBrackets) this.#shownText += this.#isNegative ? '<' : ' ';
+      else if (this.#isNegative) this.#shownText += '-';
+      else if (fill) this.#shownText += ' ';
       this.#isSigned = true;
     }
-    if (inputOffset < blanks && (zeros === null || zeros > inputOffset)) {
-      if (fill) this.#text += ' ';
-    } else if (inputOffset < blanks) {
-      this.#text += '0';
-      this.#inNumber = true;
+    if (inputOffset < leadingBlanks && (zeros === null || zeros > inputOffset)) {
+      if (fill) this.#shownText += ' ';
+    } else if (inputOffset < leadingBlanks) {
+      this.#shownText += '0';
+      this.#isInNumber = true;
     } else {
-      const digit = this.#number[this.#at];
-      if (digit === '.') {
-        if (!isLastPoint || !fill) this.#text += '.';
-      } else if (last !== null && this.#at > last && key !== '0') {
+      const shownDigit = this.#digits[this.#digitIndex];
+      if (shownDigit === '.') {
+        if (!isLastPoint || !fill) this.#shownText += '.';
+      } else if (lastDigitIndex !== null && this.#digitIndex > lastDigitIndex && templateKey !== '0') {
         // Zeros behind the last digit that counts stay away.
-      } else if (isOpen()) {
-        if (fill) this.#text += ' ';
-        else if (isLastPoint) this.#text += '0';
+      } else if (isLeadingZero()) {
+        if (fill) this.#shownText += ' ';
+        else if (isLastPoint) this.#shownText += '0';
       } else {
-        if (digit === undefined) return false;
-        this.#text += digit;
-        this.#inNumber = true;
+        if (shownDigit === undefined) return false;
+        this.#shownText += shownDigit;
+        this.#isInNumber = true;
       }
-      if (this.#at < this.#number.length) this.#at++;
+      if (this.#digitIndex < this.#digits.length) this.#digitIndex++;
     }
     const startsSigned =
-      this.#template.plus || this.#template.minus
-        ? !this.#template.plus || this.#template.minus
-        : !this.#negative && !fill && sign === null;
-    const count = behind + before + power - 1 + (!startsSigned && blanks === 0 ? 1 : 0);
-    let end = count + (blanks > 0 ? 1 : 0) + (point ? 1 : 0);
-    if (last !== null && last === this.#at) end = inputOffset;
-    if (inputOffset + 1 === end) {
-      if (this.#isSigned && this.#brackets) this.#text += this.#negative ? '>' : ' ';
-      else if (sign === 'behind') this.#text += this.#negative ? '-' : '+';
+      this.#numberTemplate.plus || this.#numberTemplate.minus
+        ? !this.#numberTemplate.plus || this.#numberTemplate.minus
+        : !this.#isNegative && !fill && sign === null;
+    const digitPlaceCount = behind + before + power - 1 + (!startsSigned && leadingBlanks === 0 ? 1 : 0);
+    let lastDigitPlace = digitPlaceCount + (leadingBlanks > 0 ? 1 : 0) + (point ? 1 : 0);
+    if (lastDigitIndex !== null && lastDigitIndex === this.#digitIndex) lastDigitPlace = inputOffset;
+    if (inputOffset + 1 === lastDigitPlace) {
+      if (this.#isSigned && this.#hasBrackets) this.#shownText += this.#isNegative ? '>' : ' ';
+      else if (sign === 'behind') this.#shownText += this.#isNegative ? '-' : '+';
     }
     this.#inputOffset++;
     return true;
@@ -376,26 +384,26 @@ class Shown {
 }
 
 /** The number that a text says by a template. */
-export function readNumber(given: string, text: string): number {
-  const template = templateOf(text);
-  if (template.scientific || template.roman)
+export function readNumber(numberText: string, templateText: string): number {
+  const parsedTemplate = numberTemplate(templateText);
+  if (parsedTemplate.scientific || parsedTemplate.roman)
     throw new ServiceError('REL_NOT_IMPLEMENTED', 'TO_NUMBER with EEEE or RN is not implemented');
-  const match = /^[^\d.+<-]*([-+<])?[^\d.]*([\d,\s]*)(?:\.([\d,\s]*))?([-+>])?/.exec(given)!;
-  const [, sign, digits = '', part = '', behind] = match;
-  const whole = firstDigits(digits, template.before + template.power);
-  const rest = template.point ? firstDigits(part, template.behind) : '';
-  if (whole === '' && rest === '') throw invalid('the text is not a number', 'text-form');
-  const value = Number(`${whole || '0'}.${rest || '0'}`) / 10 ** template.power;
-  const negative = sign === '-' || behind === '-' || (sign === '<' && behind === '>');
-  return finite(negative ? -value : value);
+  const match = /^[^\d.+<-]*([-+<])?[^\d.]*([\d,\s]*)(?:\.([\d,\s]*))?([-+>])?/.exec(numberText)!;
+  const [, leadingSign, wholeText = '', fractionText = '', trailingSign] = match;
+  const wholeDigits = firstDigits(wholeText, parsedTemplate.before + parsedTemplate.power);
+  const fractionDigits = parsedTemplate.point ? firstDigits(fractionText, parsedTemplate.behind) : '';
+  if (wholeDigits === '' && fractionDigits === '') throw invalid('the text is not a number', 'text-form');
+  const unsignedNumber = Number(`${wholeDigits || '0'}.${fractionDigits || '0'}`) / 10 ** parsedTemplate.power;
+  const isNegative = leadingSign === '-' || trailingSign === '-' || (leadingSign === '<' && trailingSign === '>');
+  return finite(isNegative ? -unsignedNumber : unsignedNumber);
 }
 
 /** The first digits of a text of digits, commas and spaces, which may be a million characters where a template names few. */
-function firstDigits(text: string, most: number): string {
+function firstDigits(digitText: string, digitsMax: number): string {
   let digits = '';
-  for (let i = 0; i < text.length && digits.length < most; i++) {
-    const code = text.charCodeAt(i);
-    if (code >= 0x30 && code <= 0x39) digits += text[i]!;
+  for (let i = 0; i < digitText.length && digits.length < digitsMax; i++) {
+    const digitCode = digitText.charCodeAt(i);
+    if (digitCode >= 0x30 && digitCode <= 0x39) digits += digitText[i]!;
   }
   return digits;
 }

@@ -7,91 +7,93 @@ export function exact(value: bigint): bigint {
   return value;
 }
 
-/** To `digits` behind the point, by how the number is written: 1.005 is 1.01. */
-export function roundedTo(value: number, digits: number, round: (value: number) => number = halfAway): number {
-  if (value === 0 || digits > 340) return value;
-  if (digits < -308) return 0;
-  const shifted = shiftedBy(value, digits);
+/** To `decimalDigits` behind the point, by how the number is written: 1.005 is 1.01. */
+export function roundedTo(value: number, decimalDigits: number, roundWhole: (value: number) => number = halfAway): number {
+  if (value === 0 || decimalDigits > 340) return value;
+  if (decimalDigits < -308) return 0;
+  const shiftedNumber = shiftDecimalPoint(value, decimalDigits);
   // A number beyond 2^53 has no fraction to round.
-  if (!Number.isFinite(shifted)) return value;
-  return finite(shiftedBy(round(shifted), -digits));
+  if (!Number.isFinite(shiftedNumber)) return value;
+  return finite(shiftDecimalPoint(roundWhole(shiftedNumber), -decimalDigits));
 }
 
 export function halfAway(value: number): number {
   return value < 0 ? -Math.round(-value) : Math.round(value);
 }
 
-function shiftedBy(value: number, digits: number): number {
+function shiftDecimalPoint(value: number, decimalShift: number): number {
   const [mantissa, exponent = '0'] = String(value).split('e');
-  return Number(`${mantissa}e${Number(exponent) + digits}`);
+  return Number(`${mantissa}e${Number(exponent) + decimalShift}`);
 }
 
 /** An integer to a power of ten above its last digits. */
-function roundedInteger(value: bigint, digits: bigint, towardsZero: boolean): bigint {
-  if (digits >= 0n) return value;
-  if (digits < -19n) return 0n;
-  const unit = 10n ** -digits;
-  const whole = value / unit;
-  const rest = value % unit;
-  const away = !towardsZero && (rest < 0n ? -rest : rest) * 2n >= unit ? (value < 0n ? -1n : 1n) : 0n;
-  return exact((whole + away) * unit);
+function roundInteger(value: bigint, decimalDigits: bigint, towardsZero: boolean): bigint {
+  if (decimalDigits >= 0n) return value;
+  if (decimalDigits < -19n) return 0n;
+  const roundingUnit = 10n ** -decimalDigits;
+  const wholeUnits = value / roundingUnit;
+  const unitRemainder = value % roundingUnit;
+  const awayFromZero =
+    !towardsZero && (unitRemainder < 0n ? -unitRemainder : unitRemainder) * 2n >= roundingUnit ? (value < 0n ? -1n : 1n) : 0n;
+  return exact((wholeUnits + awayFromZero) * roundingUnit);
 }
 
-function ofNumber(compute: (value: number) => number, raises = false): Signature {
-  return { takes: ['number'], cost: quick, yields: 'number', evaluate: (value) => finite(compute(number(value))), raises };
+function numberSignature(computeNumber: (value: number) => number, raises = false): Signature {
+  return { takes: ['number'], cost: quick, yields: 'number', evaluate: (value) => finite(computeNumber(number(value))), raises };
 }
 
-const unchanged: Signature = { takes: ['integer'], cost: quick, yields: 'integer', evaluate: (value) => value! };
+const unchangedInteger: Signature = { takes: ['integer'], cost: quick, yields: 'integer', evaluate: (value) => value! };
 
-function remainder(value: Cell, divisor: Cell): Cell {
+function modulo(value: Cell, divisor: Cell): Cell {
   if (typeof value === 'bigint' && typeof divisor === 'bigint') return divisor === 0n ? null : value % divisor;
   return number(divisor) === 0 ? null : finite(number(value) % number(divisor));
 }
 
-function power(base: number, exponent: number): number {
+function raiseToPower(base: number, exponent: number): number {
   if (base === 0 && exponent < 0) throw invalid('zero has no negative power', 'power');
   if (base < 0 && !Number.isInteger(exponent)) throw invalid('a negative number has whole powers only', 'power');
   return base ** exponent;
 }
 
-function logarithm(value: number, of: (value: number) => number): number {
+function logarithm(value: number, takeLogarithm: (value: number) => number): number {
   if (value <= 0) throw invalid(`there is no logarithm of ${value === 0 ? 'zero' : 'a negative number'}`, 'logarithm');
-  return of(value);
+  return takeLogarithm(value);
 }
 
-function logarithmTo(base: number, value: number): number {
-  const divisor = logarithm(base, Math.log2);
-  if (divisor === 0) throw invalid('there is no logarithm to the base of 1', 'logarithm');
-  return finite(logarithm(value, Math.log2) / divisor);
+function logarithmTo(logarithmBase: number, value: number): number {
+  const baseLogarithm = logarithm(logarithmBase, Math.log2);
+  if (baseLogarithm === 0) throw invalid('there is no logarithm to the base of 1', 'logarithm');
+  return finite(logarithm(value, Math.log2) / baseLogarithm);
 }
 
 function commonDivisor(x: bigint, y: bigint): bigint {
-  let [a, b] = [x < 0n ? -x : x, y < 0n ? -y : y];
-  while (b !== 0n) [a, b] = [b, a % b];
-  return a;
+  let [dividend, divisor] = [x < 0n ? -x : x, y < 0n ? -y : y];
+  while (divisor !== 0n) [dividend, divisor] = [divisor, dividend % divisor];
+  return dividend;
 }
 
 function commonMultiple(x: bigint, y: bigint): bigint {
   if (x === 0n || y === 0n) return 0n;
-  const product = (x / commonDivisor(x, y)) * y;
-  return product < 0n ? -product : product;
+  const multipleProduct = (x / commonDivisor(x, y)) * y;
+  return multipleProduct < 0n ? -multipleProduct : multipleProduct;
 }
 
 function factorial(n: bigint): bigint {
   if (n < 0n) throw outOfRange('a negative number has no factorial');
   if (n > 20n) throw outOfRange('integer overflow: a factorial does not fit 64 bits');
-  let product = 1n;
-  for (let each = 2n; each <= n; each++) product *= each;
-  return product;
+  let factorialProduct = 1n;
+  for (let factor = 2n; factor <= n; factor++) factorialProduct *= factor;
+  return factorialProduct;
 }
 
-function bucketOf(value: number, low: number, high: number, count: number): number {
-  if (count <= 0 || count > 2_147_483_646) throw invalid('WIDTH_BUCKET takes a number of parts above zero', 'bucket');
-  if (low === high) throw invalid('the bounds of WIDTH_BUCKET differ', 'bucket');
-  const [from, to, at] = low < high ? [low, high, value] : [-low, -high, -value];
-  if (at < from) return 0;
-  if (at >= to) return count + 1;
-  return Math.min(count, Math.floor(((at - from) / (to - from)) * count) + 1);
+function widthBucket(value: number, lowerBound: number, upperBound: number, bucketCount: number): number {
+  if (bucketCount <= 0 || bucketCount > 2_147_483_646) throw invalid('WIDTH_BUCKET takes a number of parts above zero', 'bucket');
+  if (lowerBound === upperBound) throw invalid('the bounds of WIDTH_BUCKET differ', 'bucket');
+  const [bucketsFrom, bucketsTo, bucketedValue] =
+    lowerBound < upperBound ? [lowerBound, upperBound, value] : [-lowerBound, -upperBound, -value];
+  if (bucketedValue < bucketsFrom) return 0;
+  if (bucketedValue >= bucketsTo) return bucketCount + 1;
+  return Math.min(bucketCount, Math.floor(((bucketedValue - bucketsFrom) / (bucketsTo - bucketsFrom)) * bucketCount) + 1);
 }
 
 export const numberFunctions: readonly ScalarFunction[] = [
@@ -113,7 +115,7 @@ export const numberFunctions: readonly ScalarFunction[] = [
         evaluate: (x) => exact(integer(x) < 0n ? -integer(x) : integer(x)),
         raises: true,
       },
-      ofNumber(Math.abs),
+      numberSignature(Math.abs),
     ],
   },
   {
@@ -127,15 +129,15 @@ export const numberFunctions: readonly ScalarFunction[] = [
       ['ROUND(1250, -2)', '1300'],
     ],
     signatures: [
-      unchanged,
+      unchangedInteger,
       {
         takes: ['integer', 'integer'],
         cost: quick,
         yields: 'integer',
-        evaluate: (x, digits) => roundedInteger(integer(x), integer(digits), false),
+        evaluate: (x, digits) => roundInteger(integer(x), integer(digits), false),
         raises: true,
       },
-      ofNumber(halfAway),
+      numberSignature(halfAway),
       {
         takes: ['number', 'integer'],
         cost: quick,
@@ -155,14 +157,14 @@ export const numberFunctions: readonly ScalarFunction[] = [
       ['TRUNC(2.789, 2)', '2.78'],
     ],
     signatures: [
-      unchanged,
+      unchangedInteger,
       {
         takes: ['integer', 'integer'],
         cost: quick,
         yields: 'integer',
-        evaluate: (x, digits) => roundedInteger(integer(x), integer(digits), true),
+        evaluate: (x, digits) => roundInteger(integer(x), integer(digits), true),
       },
-      ofNumber(Math.trunc),
+      numberSignature(Math.trunc),
       {
         takes: ['number', 'integer'],
         cost: quick,
@@ -178,7 +180,7 @@ export const numberFunctions: readonly ScalarFunction[] = [
     usage: 'FLOOR(x)',
     summary: 'The largest whole number that is not above x.',
     examples: [['FLOOR(-2.5)', '-3']],
-    signatures: [unchanged, ofNumber(Math.floor)],
+    signatures: [unchangedInteger, numberSignature(Math.floor)],
   },
   {
     name: 'CEIL',
@@ -187,7 +189,7 @@ export const numberFunctions: readonly ScalarFunction[] = [
     usage: 'CEIL(x)',
     summary: 'The smallest whole number that is not below x.',
     examples: [['CEIL(2.1)', '3']],
-    signatures: [unchanged, ofNumber(Math.ceil)],
+    signatures: [unchangedInteger, numberSignature(Math.ceil)],
   },
   {
     name: 'MOD',
@@ -199,8 +201,8 @@ export const numberFunctions: readonly ScalarFunction[] = [
       ['MOD(7, 0)', 'NULL'],
     ],
     signatures: [
-      { takes: ['integer', 'integer'], cost: quick, yields: 'integer', evaluate: remainder },
-      { takes: ['number', 'number'], cost: quick, yields: 'number', evaluate: remainder },
+      { takes: ['integer', 'integer'], cost: quick, yields: 'integer', evaluate: modulo },
+      { takes: ['number', 'number'], cost: quick, yields: 'number', evaluate: modulo },
     ],
   },
   {
@@ -218,7 +220,7 @@ export const numberFunctions: readonly ScalarFunction[] = [
         takes: ['number', 'number'],
         cost: quick,
         yields: 'number',
-        evaluate: (x, y) => finite(power(number(x), number(y))),
+        evaluate: (x, y) => finite(raiseToPower(number(x), number(y))),
         raises: true,
       },
     ],
@@ -231,7 +233,7 @@ export const numberFunctions: readonly ScalarFunction[] = [
     summary: 'The square root; of a negative number an error.',
     examples: [['SQRT(16)', '4']],
     signatures: [
-      ofNumber((x) => {
+      numberSignature((x) => {
         if (x < 0) throw invalid('there is no square root of a negative number', 'power');
         return Math.sqrt(x);
       }, true),
@@ -244,7 +246,7 @@ export const numberFunctions: readonly ScalarFunction[] = [
     usage: 'CBRT(x) or ||/ x',
     summary: 'The cube root.',
     examples: [['CBRT(-27)', '-3']],
-    signatures: [ofNumber(Math.cbrt)],
+    signatures: [numberSignature(Math.cbrt)],
   },
   {
     name: 'LN',
@@ -252,7 +254,7 @@ export const numberFunctions: readonly ScalarFunction[] = [
     usage: 'LN(x)',
     summary: 'The natural logarithm; of zero and below an error.',
     examples: [['LN(1)', '0']],
-    signatures: [ofNumber((x) => logarithm(x, Math.log), true)],
+    signatures: [numberSignature((x) => logarithm(x, Math.log), true)],
   },
   {
     name: 'LOG',
@@ -265,7 +267,7 @@ export const numberFunctions: readonly ScalarFunction[] = [
       ['LOG(2, 64)', '6'],
     ],
     signatures: [
-      ofNumber((x) => logarithm(x, Math.log10), true),
+      numberSignature((x) => logarithm(x, Math.log10), true),
       {
         takes: ['number', 'number'],
         cost: quick,
@@ -281,7 +283,7 @@ export const numberFunctions: readonly ScalarFunction[] = [
     usage: 'EXP(x)',
     summary: 'e to the power of x.',
     examples: [['EXP(0)', '1']],
-    signatures: [ofNumber(Math.exp, true)],
+    signatures: [numberSignature(Math.exp, true)],
   },
   {
     name: 'SIGN',
@@ -297,7 +299,7 @@ export const numberFunctions: readonly ScalarFunction[] = [
         evaluate: (x) => (integer(x) < 0n ? -1n : integer(x) > 0n ? 1n : 0n),
         small: true,
       },
-      ofNumber(Math.sign),
+      numberSignature(Math.sign),
     ],
   },
   {
@@ -382,7 +384,7 @@ export const numberFunctions: readonly ScalarFunction[] = [
         takes: ['number', 'number', 'number', 'integer'],
         cost: quick,
         yields: 'integer',
-        evaluate: (x, low, high, count) => BigInt(bucketOf(number(x), number(low), number(high), number(count))),
+        evaluate: (x, low, high, count) => BigInt(widthBucket(number(x), number(low), number(high), number(count))),
         raises: true,
         small: true,
       },

@@ -22,7 +22,7 @@ import {
   tooLong,
 } from './scalar-function.ts';
 
-interface Compiled {
+interface CompiledPattern {
   readonly pattern: RE2JS;
   /** Stands in every match; empty where nothing is known to. */
   readonly literal: string;
@@ -30,81 +30,83 @@ interface Compiled {
   readonly size: number;
 }
 
-const compiled = new LRUCache<string, Compiled>({ max: 256 });
-const patternMax = 1_000;
+const compiledPatterns = new LRUCache<string, CompiledPattern>({ max: 256 });
+const regexLengthMax = 1_000;
 /** Nanoseconds: both are brought to one case. */
-const perFolded: Cost = { call: 200, character: 15 };
+const foldedPatternCost: Cost = { call: 200, character: 15 };
 /** Nanoseconds an instruction, by character. */
-const matchCost = 6;
-const replaceCost = 12;
+const regexMatchCost = 6;
+const regexReplaceCost = 12;
 /** Nanoseconds of each match; and how many of the places that it may be at are cleared in one, instruction by instruction. */
-const foundCost = 1_500;
+const perMatchCost = 1_500;
 const offsetsAtOnce = 64;
 
-function compile(pattern: string, flags: string): Compiled {
-  const key = `${flags}\0${pattern}`;
-  let known = compiled.get(key);
-  if (!known) compiled.set(key, (known = compilePattern(pattern, flags)));
-  return known;
+function cachedPattern(pattern: string, regexFlags: string): CompiledPattern {
+  const patternKey = `${regexFlags}\0${pattern}`;
+  let cachedRegex = compiledPatterns.get(patternKey);
+  if (!cachedRegex) compiledPatterns.set(patternKey, (cachedRegex = compilePattern(pattern, regexFlags)));
+  return cachedRegex;
 }
 
-function compilePattern(pattern: string, flags: string): Compiled {
-  if (pattern.length > patternMax) throw invalid(`a regular expression has at most ${patternMax} characters`);
-  let options = 0;
-  for (const flag of flags) {
-    if (flag === 'i') options |= RE2JS.CASE_INSENSITIVE;
-    else if (flag === 's') options |= RE2JS.DOTALL;
-    else if (flag === 'm' || flag === 'n') options |= RE2JS.MULTILINE;
-    else if (flag !== 'g' && flag !== 'c') throw invalid('flags of a regular expression are i, c, m, n, s and g');
+function compilePattern(pattern: string, flags: string): CompiledPattern {
+  if (pattern.length > regexLengthMax) throw invalid(`a regular expression has at most ${regexLengthMax} characters`);
+  let re2Options = 0;
+  for (const regexFlag of flags) {
+    if (regexFlag === 'i') re2Options |= RE2JS.CASE_INSENSITIVE;
+    else if (regexFlag === 's') re2Options |= RE2JS.DOTALL;
+    else if (regexFlag === 'm' || regexFlag === 'n') re2Options |= RE2JS.MULTILINE;
+    else if (regexFlag !== 'g' && regexFlag !== 'c') throw invalid('flags of a regular expression are i, c, m, n, s and g');
   }
-  const regex = compileRegex(pattern, options);
+  const regex = compileRegex(pattern, re2Options);
   if (regex === undefined)
     throw invalid(
       'the regular expression is malformed, too large, or uses what linear time excludes: back references, look-around',
       'pattern',
     );
-  return { pattern: regex, literal: flags.includes('i') ? '' : literalOf(pattern), size: regex.programSize() };
+  return { pattern: regex, literal: flags.includes('i') ? '' : requiredLiteral(pattern), size: regex.programSize() };
 }
 
 /** The longest run of plain characters outside of brackets and alternatives; none of them may be optional. */
-function literalOf(pattern: string): string {
+function requiredLiteral(pattern: string): string {
   if (/[|\\()[\]]/.test(pattern)) return '';
-  const runs = pattern.replace(/.[*?{]/gsu, '\0').split(/[\0.^$+}]|\{[^{}]*\}/u);
-  return runs.reduce((longest, run) => (run.length > longest.length ? run : longest), '');
+  const literalRuns = pattern.replace(/.[*?{]/gsu, '\0').split(/[\0.^$+}]|\{[^{}]*\}/u);
+  return literalRuns.reduce((longestRun, literalRun) => (literalRun.length > longestRun.length ? literalRun : longestRun), '');
 }
 
-function matches(of: string, pattern: string, flags: string): boolean {
-  const { pattern: regex, literal, size } = compile(pattern, flags);
-  if (literal !== '' && !of.includes(literal)) return false;
-  spend(of.length * size * matchCost);
-  return regex.test(of);
+function regexMatches(searchedText: string, pattern: string, regexFlags: string): boolean {
+  const { pattern: searchedRegex, literal, size: programSize } = cachedPattern(pattern, regexFlags);
+  if (literal !== '' && !searchedText.includes(literal)) return false;
+  spend(searchedText.length * programSize * regexMatchCost);
+  return searchedRegex.test(searchedText);
 }
 
 /** `\1` to `\9` and `\&` in the replacement stand for groups and for the match. */
-function piecesOf(replacement: string): (string | number)[] {
+function replacementPieces(replacement: string): (string | number)[] {
   return replacement
     .split(/\\([1-9&\\])/)
-    .map((piece, i) => (i % 2 === 0 || piece === '\\' ? piece : piece === '&' ? 0 : Number(piece)));
+    .map((replacementPiece, i) =>
+      i % 2 === 0 || replacementPiece === '\\' ? replacementPiece : replacementPiece === '&' ? 0 : Number(replacementPiece),
+    );
 }
 
-function replaceMatches(of: string, pattern: string, replacement: string, flags: string): string {
-  const { pattern: regex, literal, size } = compile(pattern, flags);
-  if (literal !== '' && !of.includes(literal)) return of;
-  spend(of.length * size * replaceCost);
-  const pieces = piecesOf(replacement);
-  const groups = regex.groupCount();
-  let end = 0;
-  const matcher = regex.matcher(of);
+function replaceMatches(searchedText: string, pattern: string, replacement: string, flags: string): string {
+  const { pattern: regex, literal, size: programSize } = cachedPattern(pattern, flags);
+  if (literal !== '' && !searchedText.includes(literal)) return searchedText;
+  spend(searchedText.length * programSize * regexReplaceCost);
+  const replacements = replacementPieces(replacement);
+  const groupCount = regex.groupCount();
+  let copiedEnd = 0;
+  const regexMatcher = regex.matcher(searchedText);
   let replaced = '';
-  for (let isNext = matcher.find(); isNext; isNext = flags.includes('g') && matcher.find()) {
-    spend(foundCost + (of.length * size) / offsetsAtOnce);
-    replaced += of.slice(end, matcher.start());
-    for (const piece of pieces)
-      replaced += typeof piece === 'string' ? piece : piece > groups ? '' : (matcher.group(piece) ?? '');
-    end = matcher.end();
+  for (let isNext = regexMatcher.find(); isNext; isNext = flags.includes('g') && regexMatcher.find()) {
+    spend(perMatchCost + (searchedText.length * programSize) / offsetsAtOnce);
+    replaced += searchedText.slice(copiedEnd, regexMatcher.start());
+    for (const piece of replacements)
+      replaced += typeof piece === 'string' ? piece : piece > groupCount ? '' : (regexMatcher.group(piece) ?? '');
+    copiedEnd = regexMatcher.end();
     checkLength(replaced);
   }
-  return checkLength(replaced + of.slice(end));
+  return checkLength(replaced + searchedText.slice(copiedEnd));
 }
 
 /** A match: where it is in code units, and its groups, null where one takes no part. */
@@ -118,20 +120,24 @@ export interface Match {
 }
 
 /** All matches from a code unit on, one after the other, each as it is asked for. */
-export function* findMatches(of: string, pattern: string, flags: string, start = 0): Generator<Match, void> {
-  const { pattern: regex, literal, size } = compile(pattern, flags);
-  if (literal !== '' && !of.includes(literal)) return;
-  spend(of.length * size * replaceCost);
-  const matcher = regex.matcher(of);
-  const count = regex.groupCount();
-  for (let isNext = start === 0 ? matcher.find() : matcher.find(start); isNext; isNext = matcher.find()) {
-    spend(foundCost + (of.length * size) / offsetsAtOnce);
+export function* findMatches(searchedText: string, pattern: string, flags: string, searchStart = 0): Generator<Match, void> {
+  const { pattern: regex, literal, size: programSize } = cachedPattern(pattern, flags);
+  if (literal !== '' && !searchedText.includes(literal)) return;
+  spend(searchedText.length * programSize * regexReplaceCost);
+  const regexMatcher = regex.matcher(searchedText);
+  const groupCount = regex.groupCount();
+  for (
+    let isNext = searchStart === 0 ? regexMatcher.find() : regexMatcher.find(searchStart);
+    isNext;
+    isNext = regexMatcher.find()
+  ) {
+    spend(perMatchCost + (searchedText.length * programSize) / offsetsAtOnce);
     yield {
-      from: matcher.start(),
-      to: matcher.end(),
-      text: matcher.group() ?? '',
-      groups: () => Array.from({ length: count }, (_, i) => matcher.group(i + 1)),
-      group: (n) => (n > count ? { from: -1, to: -1 } : { from: matcher.start(n), to: matcher.end(n) }),
+      from: regexMatcher.start(),
+      to: regexMatcher.end(),
+      text: regexMatcher.group() ?? '',
+      groups: () => Array.from({ length: groupCount }, (_, i) => regexMatcher.group(i + 1)),
+      group: (n) => (n > groupCount ? { from: -1, to: -1 } : { from: regexMatcher.start(n), to: regexMatcher.end(n) }),
     };
   }
 }
@@ -143,45 +149,59 @@ export function checkNotGlobal(name: string, flags: string): string {
 }
 
 /** The pieces between matches; a match of nothing splits only within the text. */
-export function splitText(of: string, pattern: string, flags: string): string[] {
-  const pieces: string[] = [];
-  let from = 0;
-  for (const match of findMatches(of, pattern, flags)) {
-    if (match.to === match.from && (match.from === from || match.from >= of.length)) continue;
-    pieces.push(of.slice(from, match.from));
-    from = match.to;
+export function splitText(splitSource: string, pattern: string, flags: string): string[] {
+  const splitPieces: string[] = [];
+  let pieceStart = 0;
+  for (const separatorMatch of findMatches(splitSource, pattern, flags)) {
+    if (
+      separatorMatch.to === separatorMatch.from &&
+      (separatorMatch.from === pieceStart || separatorMatch.from >= splitSource.length)
+    )
+      continue;
+    splitPieces.push(splitSource.slice(pieceStart, separatorMatch.from));
+    pieceStart = separatorMatch.to;
   }
-  pieces.push(of.slice(from));
-  return pieces;
+  splitPieces.push(splitSource.slice(pieceStart));
+  return splitPieces;
 }
 
 /** The code unit where the n-th character begins. */
-function unitOfCharacter(of: string, n: bigint, name: string): number {
-  if (n <= 0n) throw invalid(`${name} begins at a character from 1 on`);
-  if (n > BigInt(of.length)) return n === BigInt(of.length) + 1n ? of.length : of.length + 1;
-  return unitAfter(of, 0, Number(n) - 1);
+function unitAtCharacter(searchedText: string, characterNumber: bigint, regexFunction: string): number {
+  if (characterNumber <= 0n) throw invalid(`${regexFunction} begins at a character from 1 on`);
+  if (characterNumber > BigInt(searchedText.length))
+    return characterNumber === BigInt(searchedText.length) + 1n ? searchedText.length : searchedText.length + 1;
+  return unitAfter(searchedText, 0, Number(characterNumber) - 1);
 }
 
-function nthMatch(of: string, pattern: string, start: Cell, n: Cell, flags: string, name: string): Match | null {
-  if (integer(n) <= 0n) throw invalid(`${name} counts matches from 1`);
-  const from = unitOfCharacter(of, integer(start), name);
-  if (from > of.length) return null;
-  let left = integer(n);
-  for (const match of findMatches(of, pattern, checkNotGlobal(name, flags), from)) if (--left === 0n) return match;
+function nthMatch(
+  searchedText: string,
+  pattern: string,
+  start: Cell,
+  matchNumber: Cell,
+  flags: string,
+  regexFunction: string,
+): Match | null {
+  if (integer(matchNumber) <= 0n) throw invalid(`${regexFunction} counts matches from 1`);
+  const searchStart = unitAtCharacter(searchedText, integer(start), regexFunction);
+  if (searchStart > searchedText.length) return null;
+  let matchesLeft = integer(matchNumber);
+  for (const match of findMatches(searchedText, pattern, checkNotGlobal(regexFunction, flags), searchStart))
+    if (--matchesLeft === 0n) return match;
   return null;
 }
 
-function countMatches(of: string, pattern: string, start: Cell, flags: string): bigint {
-  const from = unitOfCharacter(of, integer(start), 'REGEXP_COUNT');
-  let count = 0n;
-  if (from <= of.length) for (const _ of findMatches(of, pattern, checkNotGlobal('REGEXP_COUNT', flags), from)) count++;
-  return count;
+function countMatches(searchedText: string, pattern: string, start: Cell, flags: string): bigint {
+  const searchStart = unitAtCharacter(searchedText, integer(start), 'REGEXP_COUNT');
+  let matchCount = 0n;
+  if (searchStart <= searchedText.length)
+    for (const _ of findMatches(searchedText, pattern, checkNotGlobal('REGEXP_COUNT', flags), searchStart)) matchCount++;
+  return matchCount;
 }
 
-function groupNumber(cell: Cell, name: string): number {
-  const group = integer(cell);
-  if (group < 0n) throw invalid(`${name} counts groups from 0, which is the match`);
-  return group > 100n ? 101 : Number(group);
+function groupNumber(cell: Cell, regexFunction: string): number {
+  const groupCell = integer(cell);
+  if (groupCell < 0n) throw invalid(`${regexFunction} counts groups from 0, which is the match`);
+  return groupCell > 100n ? 101 : Number(groupCell);
 }
 
 /** Where the match, or one of its groups, begins (`end` 0) or what comes behind it begins (1), counted from 1; 0: nowhere. */
@@ -195,46 +215,46 @@ function offsetOfMatch(of: string, pattern: string, start: Cell, n: Cell, end: C
   return BigInt(lengthOf(of.slice(0, which === 0n ? matchRange.from : matchRange.to)) + 1);
 }
 
-function textOfMatch(of: string, pattern: string, start: Cell, n: Cell, flags: string, group: Cell): string | null {
-  const number = groupNumber(group, 'REGEXP_SUBSTR');
-  const match = nthMatch(of, pattern, start, n, flags, 'REGEXP_SUBSTR');
-  if (match === null) return null;
-  if (number === 0) return match.text;
-  const { from, to } = match.group(number);
-  return from < 0 ? null : of.slice(from, to);
+function matchedText(searchedText: string, pattern: string, start: Cell, n: Cell, flags: string, group: Cell): string | null {
+  const regexGroup = groupNumber(group, 'REGEXP_SUBSTR');
+  const foundMatch = nthMatch(searchedText, pattern, start, n, flags, 'REGEXP_SUBSTR');
+  if (foundMatch === null) return null;
+  if (regexGroup === 0) return foundMatch.text;
+  const { from, to } = foundMatch.group(regexGroup);
+  return from < 0 ? null : searchedText.slice(from, to);
 }
 
 /** SUBSTRING(x FROM 'pattern'): the first group of the first match, or the match where the pattern has none. */
-export function firstMatch(of: string, pattern: string): string | null {
-  for (const match of findMatches(of, pattern, '')) {
-    const groups = match.groups();
-    return groups.length === 0 ? match.text : groups[0]!;
+export function firstMatch(searchedText: string, pattern: string): string | null {
+  for (const match of findMatches(searchedText, pattern, '')) {
+    const matchGroups = match.groups();
+    return matchGroups.length === 0 ? match.text : matchGroups[0]!;
   }
   return null;
 }
 
 /** From a character on the n-th match replaced, or all of them where n is 0. */
-function replaceFrom(of: string, pattern: string, replacement: string, start: Cell, n: Cell, flags: string): string {
-  const from = unitOfCharacter(of, integer(start), 'REGEXP_REPLACE');
-  const wanted = integer(n);
-  if (wanted < 0n) throw invalid('REGEXP_REPLACE counts matches from 1; 0 is all of them');
-  if (from > of.length) return of;
-  const pieces = piecesOf(replacement);
+function replaceFrom(searchedText: string, pattern: string, replacement: string, start: Cell, n: Cell, flags: string): string {
+  const searchStart = unitAtCharacter(searchedText, integer(start), 'REGEXP_REPLACE');
+  const wantedMatch = integer(n);
+  if (wantedMatch < 0n) throw invalid('REGEXP_REPLACE counts matches from 1; 0 is all of them');
+  if (searchStart > searchedText.length) return searchedText;
+  const replacements = replacementPieces(replacement);
   let joined = '';
-  let end = 0;
-  let count = 0n;
-  for (const match of findMatches(of, pattern, flags.replaceAll('g', ''), from)) {
-    count++;
-    if (wanted !== 0n && count < wanted) continue;
-    const groups = match.groups();
-    joined += of.slice(end, match.from);
-    for (const piece of pieces)
-      joined += typeof piece === 'string' ? piece : piece === 0 ? match.text : (groups[piece - 1] ?? '');
-    end = match.to;
+  let copiedEnd = 0;
+  let matchCount = 0n;
+  for (const match of findMatches(searchedText, pattern, flags.replaceAll('g', ''), searchStart)) {
+    matchCount++;
+    if (wantedMatch !== 0n && matchCount < wantedMatch) continue;
+    const matchGroups = match.groups();
+    joined += searchedText.slice(copiedEnd, match.from);
+    for (const piece of replacements)
+      joined += typeof piece === 'string' ? piece : piece === 0 ? match.text : (matchGroups[piece - 1] ?? '');
+    copiedEnd = match.to;
     checkLength(joined);
-    if (wanted !== 0n) break;
+    if (wantedMatch !== 0n) break;
   }
-  return checkLength(joined + of.slice(end));
+  return checkLength(joined + searchedText.slice(copiedEnd));
 }
 
 function checkEscape(escape: string): void {
@@ -242,26 +262,26 @@ function checkEscape(escape: string): void {
 }
 
 /** The character that escapes becomes a backslash, and a backslash stands for itself. */
-function likeEscaped(pattern: string, escape: string): string {
-  checkEscape(escape);
-  if (escape === '\\') return pattern;
-  const units = new Units(pattern.length);
+function likeEscaped(pattern: string, likeEscape: string): string {
+  checkEscape(likeEscape);
+  if (likeEscape === '\\') return pattern;
+  const units = new TextUnits(pattern.length);
   for (let i = 0; i < pattern.length; i++) {
-    const unit = pattern.charCodeAt(i);
-    if (escape !== '' && unit === escape.charCodeAt(0) && pattern.startsWith(escape, i)) {
+    const patternUnit = pattern.charCodeAt(i);
+    if (likeEscape !== '' && patternUnit === likeEscape.charCodeAt(0) && pattern.startsWith(likeEscape, i)) {
       units.push(backslash);
-      i += escape.length;
+      i += likeEscape.length;
       if (i < pattern.length) units.push(pattern.charCodeAt(i));
     } else {
-      if (unit === backslash) units.push(unit);
-      units.push(unit);
+      if (patternUnit === backslash) units.push(patternUnit);
+      units.push(patternUnit);
     }
   }
   return units.text();
 }
 
 const [backslash, doubleQuote, bracketOpens, bracketCloses] = [0x5c, 0x22, 0x5b, 0x5d];
-const plainInSimilar: ReadonlyMap<number, string> = new Map(
+const similarToRegex: ReadonlyMap<number, string> = new Map(
   Object.entries({
     '%': '.*',
     _: '.',
@@ -274,22 +294,22 @@ const plainInSimilar: ReadonlyMap<number, string> = new Map(
 );
 
 /** A text that grows by UTF-16 code units: a string that grows by characters leaves a node for each to the collector. */
-class Units {
-  #units: Uint16Array<ArrayBuffer>;
-  #used = 0;
+class TextUnits {
+  #textUnits: Uint16Array<ArrayBuffer>;
+  #unitCount = 0;
 
-  constructor(expected: number) {
-    this.#units = new Uint16Array(expected + 64);
+  constructor(expectedUnits: number) {
+    this.#textUnits = new Uint16Array(expectedUnits + 64);
   }
 
   push(unit: number): void {
-    if (this.#used === this.#units.length) {
-      if (this.#used > textMax) throw tooLong();
-      const larger = new Uint16Array(2 * this.#used);
-      larger.set(this.#units);
-      this.#units = larger;
+    if (this.#unitCount === this.#textUnits.length) {
+      if (this.#unitCount > textMax) throw tooLong();
+      const largerUnits = new Uint16Array(2 * this.#unitCount);
+      largerUnits.set(this.#textUnits);
+      this.#textUnits = largerUnits;
     }
-    this.#units[this.#used++] = unit;
+    this.#textUnits[this.#unitCount++] = unit;
   }
 
   add(text: string): void {
@@ -298,35 +318,35 @@ class Units {
 
   /** Throws beyond the length that functions yield. */
   text(): string {
-    if (this.#used > textMax) throw tooLong();
-    return Buffer.from(this.#units.buffer, 0, 2 * this.#used).toString('utf16le');
+    if (this.#unitCount > textMax) throw tooLong();
+    return Buffer.from(this.#textUnits.buffer, 0, 2 * this.#unitCount).toString('utf16le');
   }
 }
 
 /** Source: PostgreSQL, `similar_escape_internal`. What is escaped may be a class of POSIX, such as `\d`. */
-function similarRegex(pattern: string, escape: string): string {
-  checkEscape(escape);
-  const units = new Units(pattern.length);
+function similarRegex(pattern: string, similarEscape: string): string {
+  checkEscape(similarEscape);
+  const units = new TextUnits(pattern.length);
   units.add('(?s)^(?:');
   let isInClass = false;
   for (let i = 0; i < pattern.length; i++) {
-    const unit = pattern.charCodeAt(i);
-    if (escape !== '' && unit === escape.charCodeAt(0) && pattern.startsWith(escape, i)) {
-      i += escape.length;
+    const patternUnit = pattern.charCodeAt(i);
+    if (similarEscape !== '' && patternUnit === similarEscape.charCodeAt(0) && pattern.startsWith(similarEscape, i)) {
+      i += similarEscape.length;
       if (i === pattern.length) break;
       if (pattern.charCodeAt(i) === doubleQuote && !isInClass)
         throw invalid('an escaped double quote divides patterns of SUBSTRING only', 'pattern');
       units.push(backslash);
       units.push(pattern.charCodeAt(i));
     } else if (isInClass) {
-      if (unit === backslash) units.push(unit);
-      units.push(unit);
-      isInClass = unit !== bracketCloses;
+      if (patternUnit === backslash) units.push(patternUnit);
+      units.push(patternUnit);
+      isInClass = patternUnit !== bracketCloses;
     } else {
-      const plain = plainInSimilar.get(unit);
-      if (plain === undefined) units.push(unit);
-      else units.add(plain);
-      isInClass = unit === bracketOpens;
+      const regexText = similarToRegex.get(patternUnit);
+      if (regexText === undefined) units.push(patternUnit);
+      else units.add(regexText);
+      isInClass = patternUnit === bracketOpens;
     }
   }
   units.add(')$');
@@ -334,10 +354,10 @@ function similarRegex(pattern: string, escape: string): string {
 }
 
 /** Two patterns by one word: `~` heeds the case, `~*` does not; with `!` they say no. */
-function operator(
+function regexOperator(
   name: string,
   flags: string,
-  negated: boolean,
+  isNegated: boolean,
   summary: string,
   example: readonly [string, string],
 ): ScalarFunction {
@@ -345,7 +365,7 @@ function operator(
     takes: ['string', 'string'],
     cost: linear,
     yields: 'boolean',
-    evaluate: (of, pattern) => matches(text(of), text(pattern), flags) !== negated,
+    evaluate: (of, pattern) => regexMatches(text(of), text(pattern), flags) !== isNegated,
     raises: true,
   };
   return { name, group: 'patterns', usage: `x ${name} 'pattern'`, summary, examples: [example], signatures: [signature] };
@@ -362,9 +382,10 @@ export const patternFunctions: readonly ScalarFunction[] = [
       {
         takes: ['string', 'string', 'string'],
         optional: 1,
-        cost: perFolded,
+        cost: foldedPatternCost,
         yields: 'boolean',
-        evaluate: (of, pattern, escape) => likeMatches(text(pattern).toLowerCase(), text(of).toLowerCase(), escape !== undefined),
+        evaluate: (searchedText, pattern, escape) =>
+          likeMatches(text(pattern).toLowerCase(), text(searchedText).toLowerCase(), escape !== undefined),
         raises: true,
       },
     ],
@@ -403,10 +424,10 @@ export const patternFunctions: readonly ScalarFunction[] = [
       },
     ],
   },
-  operator('~', '', false, 'Whether a regular expression matches somewhere in the text.', ["'Alfred' ~ '^Al.*d$'", 'true']),
-  operator('~*', 'i', false, 'The same, whatever the case.', ["'Alfred' ~* 'FRED'", 'true']),
-  operator('!~', '', true, 'Whether it matches nowhere.', ["'Alfred' !~ 'x'", 'true']),
-  operator('!~*', 'i', true, 'The same, whatever the case.', ["'Alfred' !~* 'FRED'", 'false']),
+  regexOperator('~', '', false, 'Whether a regular expression matches somewhere in the text.', ["'Alfred' ~ '^Al.*d$'", 'true']),
+  regexOperator('~*', 'i', false, 'The same, whatever the case.', ["'Alfred' ~* 'FRED'", 'true']),
+  regexOperator('!~', '', true, 'Whether it matches nowhere.', ["'Alfred' !~ 'x'", 'true']),
+  regexOperator('!~*', 'i', true, 'The same, whatever the case.', ["'Alfred' !~* 'FRED'", 'false']),
   {
     name: 'REGEXP_LIKE',
     group: 'patterns',
@@ -420,7 +441,7 @@ export const patternFunctions: readonly ScalarFunction[] = [
         cost: linear,
         optional: 1,
         yields: 'boolean',
-        evaluate: (of, pattern, flags = '') => matches(text(of), text(pattern), text(flags)),
+        evaluate: (searchedText, pattern, flags = '') => regexMatches(text(searchedText), text(pattern), text(flags)),
         raises: true,
       },
     ],
@@ -441,7 +462,8 @@ export const patternFunctions: readonly ScalarFunction[] = [
         cost: linear,
         optional: 1,
         yields: 'string',
-        evaluate: (of, pattern, by, flags = '') => replaceMatches(text(of), text(pattern), text(by), text(flags)),
+        evaluate: (searchedText, pattern, replacement, flags = '') =>
+          replaceMatches(text(searchedText), text(pattern), text(replacement), text(flags)),
         raises: true,
       },
       {
@@ -449,8 +471,8 @@ export const patternFunctions: readonly ScalarFunction[] = [
         cost: linear,
         optional: 2,
         yields: 'string',
-        evaluate: (of, pattern, by, start, n = 1n, flags = '') =>
-          replaceFrom(text(of), text(pattern), text(by), start!, n, text(flags)),
+        evaluate: (searchedText, pattern, replacement, start, n = 1n, flags = '') =>
+          replaceFrom(text(searchedText), text(pattern), text(replacement), start!, n, text(flags)),
         raises: true,
       },
     ],
@@ -467,7 +489,8 @@ export const patternFunctions: readonly ScalarFunction[] = [
         cost: linear,
         optional: 2,
         yields: 'integer',
-        evaluate: (of, pattern, start = 1n, flags = '') => countMatches(text(of), text(pattern), start, text(flags)),
+        evaluate: (searchedText, pattern, start = 1n, flags = '') =>
+          countMatches(text(searchedText), text(pattern), start, text(flags)),
         raises: true,
         small: true,
       },
@@ -485,8 +508,8 @@ export const patternFunctions: readonly ScalarFunction[] = [
         cost: linear,
         optional: 5,
         yields: 'integer',
-        evaluate: (of, pattern, start = 1n, n = 1n, end = 0n, flags = '', group = 0n) =>
-          offsetOfMatch(text(of), text(pattern), start, n, end, text(flags), group),
+        evaluate: (searchedText, pattern, start = 1n, n = 1n, end = 0n, flags = '', group = 0n) =>
+          offsetOfMatch(text(searchedText), text(pattern), start, n, end, text(flags), group),
         raises: true,
         small: true,
       },
@@ -504,8 +527,8 @@ export const patternFunctions: readonly ScalarFunction[] = [
         cost: linear,
         optional: 4,
         yields: 'string',
-        evaluate: (of, pattern, start = 1n, n = 1n, flags = '', group = 0n) =>
-          textOfMatch(text(of), text(pattern), start, n, text(flags), group),
+        evaluate: (searchedText, pattern, start = 1n, n = 1n, flags = '', group = 0n) =>
+          matchedText(text(searchedText), text(pattern), start, n, text(flags), group),
         raises: true,
       },
     ],

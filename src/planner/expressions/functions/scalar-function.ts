@@ -55,28 +55,28 @@ export const linear: Cost = { call: 100, character: 4 };
 
 /** Whether the cost is counted; negligible costs are not. */
 export function isCounted({ cost: { call, character } }: Pick<Signature, 'cost'>): boolean {
-  return character > 0 || call > callUncounted;
+  return character > 0 || call > uncountedCallCost;
 }
 
-const callUncounted = 200;
+const uncountedCallCost = 200;
 
-interface Within {
+interface EvaluationContext {
   rules(): SearchRules;
   catalogue(): Catalogue;
 }
 
 /** The evaluator, counting its cost. */
-export function countedEvaluator(signature: Signature, { rules, catalogue }: Within): Evaluator {
-  const evaluate = signature.searching?.(rules()) ?? signature.inCatalogue?.(catalogue()) ?? signature.evaluate;
-  if (!isCounted(signature)) return evaluate;
-  const { call, character } = signature.cost;
+export function countedEvaluator(signature: Signature, { rules, catalogue }: EvaluationContext): Evaluator {
+  const evaluateFunction = signature.searching?.(rules()) ?? signature.inCatalogue?.(catalogue()) ?? signature.evaluate;
+  if (!isCounted(signature)) return evaluateFunction;
+  const { call: callCost, character: characterCost } = signature.cost;
   return (...cells) => {
-    let length = 0;
-    for (const cell of cells) if (typeof cell === 'string' || cell instanceof Float32Array) length += cell.length;
-    spend(call + length * character);
-    const result = evaluate(...cells);
-    if (typeof result === 'string') work.done += result.length;
-    return result;
+    let characterCount = 0;
+    for (const cell of cells) if (typeof cell === 'string' || cell instanceof Float32Array) characterCount += cell.length;
+    spend(callCost + characterCount * characterCost);
+    const functionResult = evaluateFunction(...cells);
+    if (typeof functionResult === 'string') work.done += functionResult.length;
+    return functionResult;
   };
 }
 
@@ -107,61 +107,67 @@ export interface Resolved {
 }
 
 /**
- * Finds the signature that takes arguments of these types; null where none does. `literal` marks arguments that are literals:
+ * Finds the signature that takes arguments of these types; null where none does. `isLiteralArgument` marks arguments that are literals:
  * their texts may be instants.
  */
-export function resolveSignature(of: ScalarFunction, types: readonly ValueType[], literal: readonly boolean[]): Resolved | null {
+export function resolveSignature(
+  scalarFunction: ScalarFunction,
+  argumentTypes: readonly ValueType[],
+  isLiteralArgument: readonly boolean[],
+): Resolved | null {
   // A signature that takes the arguments unconverted is preferred.
-  for (const exact of [true, false]) {
-    for (const signature of of.signatures) {
-      const resolved = fitting(signature, types, literal, exact);
+  for (const takesExactTypes of [true, false]) {
+    for (const signature of scalarFunction.signatures) {
+      const resolved = fitSignature(signature, argumentTypes, isLiteralArgument, takesExactTypes);
       if (resolved) return resolved;
     }
   }
   return null;
 }
 
-function fitting(
+function fitSignature(
   signature: Signature,
-  types: readonly ValueType[],
-  literal: readonly boolean[],
-  exact: boolean,
+  argumentTypes: readonly ValueType[],
+  isLiteralArgument: readonly boolean[],
+  takesExactTypes: boolean,
 ): Resolved | null {
   const { takes, optional = 0, repeats = false, yields } = signature;
-  if (types.length < takes.length - optional || (types.length > takes.length && !repeats)) return null;
-  let same: ValueType = 'null';
-  for (let i = 0; i < types.length; i++) {
-    const wanted = takes[Math.min(i, takes.length - 1)]!;
-    const type = types[i]!;
-    if (type === 'interval' || (type === 'vector' && wanted !== 'vector')) return null;
-    if (type === 'null' || wanted === 'any' || wanted === type) continue;
-    if (wanted === 'same') {
-      const common = commonType(same, type, literal[i]!);
-      if (common === null) return null;
-      same = common;
-    } else if (exact || !converts(type, wanted, literal[i]!)) return null;
+  if (argumentTypes.length < takes.length - optional || (argumentTypes.length > takes.length && !repeats)) return null;
+  let sharedType: ValueType = 'null';
+  for (let i = 0; i < argumentTypes.length; i++) {
+    const parameterType = takes[Math.min(i, takes.length - 1)]!;
+    const argumentType = argumentTypes[i]!;
+    if (argumentType === 'interval' || (argumentType === 'vector' && parameterType !== 'vector')) return null;
+    if (argumentType === 'null' || parameterType === 'any' || parameterType === argumentType) continue;
+    if (parameterType === 'same') {
+      const sharedArgumentType = commonArgumentType(sharedType, argumentType, isLiteralArgument[i]!);
+      if (sharedArgumentType === null) return null;
+      sharedType = sharedArgumentType;
+    } else if (takesExactTypes || !isConvertible(argumentType, parameterType, isLiteralArgument[i]!)) return null;
   }
   // A text that came before the instant that it stands beside must be a literal too.
-  if (same === 'timestamp') {
-    for (let i = 0; i < types.length; i++) if (types[i] === 'string' && isSame(takes, i) && !literal[i]) return null;
+  if (sharedType === 'timestamp') {
+    for (let i = 0; i < argumentTypes.length; i++)
+      if (argumentTypes[i] === 'string' && isSame(takes, i) && !isLiteralArgument[i]) return null;
   }
-  return { signature, same, type: yields === 'same' ? same : yields };
+  return { signature, same: sharedType, type: yields === 'same' ? sharedType : yields };
 }
 
-export function isSame(takes: readonly ArgumentType[], i: number): boolean {
-  return takes[Math.min(i, takes.length - 1)] === 'same';
+export function isSame(parameterTypes: readonly ArgumentType[], i: number): boolean {
+  return parameterTypes[Math.min(i, parameterTypes.length - 1)] === 'same';
 }
 
-function converts(type: ValueType, wanted: ArgumentType, literal: boolean): boolean {
-  if (wanted === 'number') return type === 'integer';
-  return wanted === 'timestamp' && type === 'string' && literal;
+function isConvertible(argumentType: ValueType, parameterType: ArgumentType, isLiteral: boolean): boolean {
+  if (parameterType === 'number') return argumentType === 'integer';
+  return parameterType === 'timestamp' && argumentType === 'string' && isLiteral;
 }
 
-function commonType(same: ValueType, type: ValueType, literal: boolean): ValueType | null {
-  if (same === 'null' || same === type) return type;
-  if ((same === 'integer' || same === 'number') && (type === 'integer' || type === 'number')) return 'number';
-  if (same === 'timestamp' && type === 'string' && literal) return same;
-  return same === 'string' && type === 'timestamp' ? type : null;
+function commonArgumentType(sharedType: ValueType, argumentType: ValueType, isLiteral: boolean): ValueType | null {
+  if (sharedType === 'null' || sharedType === argumentType) return argumentType;
+  if ((sharedType === 'integer' || sharedType === 'number') && (argumentType === 'integer' || argumentType === 'number'))
+    return 'number';
+  if (sharedType === 'timestamp' && argumentType === 'string' && isLiteral) return sharedType;
+  return sharedType === 'string' && argumentType === 'timestamp' ? argumentType : null;
 }
 
 /** Texts that a function makes of shorter ones end here. */

@@ -9,62 +9,64 @@ import { formatText } from './text-format.ts';
 import { substring } from './texts.ts';
 
 /** Nanoseconds: characters are looked up one by one. */
-const perLookUp: Cost = { call: 200, character: 30 };
-const perCase: Cost = { call: 200, character: 40 };
-const perHashed: Cost = { call: 2_000, character: 6 };
+const lookUpCost: Cost = { call: 200, character: 30 };
+const caseCost: Cost = { call: 200, character: 40 };
+const hashCost: Cost = { call: 2_000, character: 6 };
 
-function repeat(of: string, times: bigint): string {
-  if (times <= 0n || of === '') return '';
-  if (times > BigInt(Math.floor(textMax / of.length))) throw tooLong();
-  return of.repeat(Number(times));
+function repeatText(repeatedText: string, repetitions: bigint): string {
+  if (repetitions <= 0n || repeatedText === '') return '';
+  if (repetitions > BigInt(Math.floor(textMax / repeatedText.length))) throw tooLong();
+  return repeatedText.repeat(Number(repetitions));
 }
 
-/** The first of two characters that are alike in `from` counts; those without a partner in `to` go. */
-function translate(of: string, from: string, to: string): string {
-  const targets = Array.from(to);
-  const partners = new Map<string, string>();
-  let at = 0;
-  for (const character of from) {
-    if (!partners.has(character)) partners.set(character, targets[at] ?? '');
-    at++;
+/** The first of two characters that are alike in `fromCharacters` counts; those without a partner in `toCharacters` go. */
+function translateCharacters(translatedSource: string, fromCharacters: string, toCharacters: string): string {
+  const targetCharacters = Array.from(toCharacters);
+  const characterPartners = new Map<string, string>();
+  let characterIndex = 0;
+  for (const character of fromCharacters) {
+    if (!characterPartners.has(character)) characterPartners.set(character, targetCharacters[characterIndex] ?? '');
+    characterIndex++;
   }
   let builtText = '';
-  for (const character of of) builtText += partners.get(character) ?? character;
+  for (const character of translatedSource) builtText += characterPartners.get(character) ?? character;
   return builtText;
 }
 
-function characterOf(point: bigint): string {
-  if (point === 0n) throw invalid('no text has the character 0', 'program-limit');
-  if (point < 0n) throw invalid('CHR takes a number above zero');
-  if (point > 0x10ffffn || (point >= 0xd800n && point < 0xe000n))
+function codePointText(codePoint: bigint): string {
+  if (codePoint === 0n) throw invalid('no text has the character 0', 'program-limit');
+  if (codePoint < 0n) throw invalid('CHR takes a number above zero');
+  if (codePoint > 0x10ffffn || (codePoint >= 0xd800n && codePoint < 0xe000n))
     throw invalid('CHR takes the number of a character', 'program-limit');
-  return String.fromCodePoint(Number(point));
+  return String.fromCodePoint(Number(codePoint));
 }
 
-const wordForm = /[\p{L}\p{N}]+/gu;
+const wordPattern = /[\p{L}\p{N}]+/gu;
 
-function capitalise(of: string): string {
-  return of.toLowerCase().replaceAll(wordForm, (word) => {
-    const [first = ''] = word;
-    return first.toUpperCase() + word.slice(first.length);
+function capitalizeWords(capitalizedSource: string): string {
+  return capitalizedSource.toLowerCase().replaceAll(wordPattern, (word) => {
+    const [firstCharacter = ''] = word;
+    return firstCharacter.toUpperCase() + word.slice(firstCharacter.length);
   });
 }
 
-function overlay(of: Cell, inserted: Cell, from: Cell, count: Cell | undefined): string {
-  const start = integer(from!);
-  if (start <= 0n) throw invalid('OVERLAY begins at a place from 1 on', 'length');
-  const taken = count === undefined ? BigInt(lengthOf(text(inserted!))) : integer(count);
-  return checkLength(substring(of, 1n, start - 1n) + text(inserted!) + substring(of, start + taken));
+function overlayText(overlaidText: Cell, inserted: Cell, overlayFrom: Cell, count: Cell | undefined): string {
+  const overlayStart = integer(overlayFrom!);
+  if (overlayStart <= 0n) throw invalid('OVERLAY begins at a place from 1 on', 'length');
+  const replacedCount = count === undefined ? BigInt(lengthOf(text(inserted!))) : integer(count);
+  return checkLength(
+    substring(overlaidText, 1n, overlayStart - 1n) + text(inserted!) + substring(overlaidText, overlayStart + replacedCount),
+  );
 }
 
-function joinTexts(between: Cell | undefined, values: readonly Cell[]): string | null {
-  if (between === null) return null;
-  const present = values.filter((value) => value !== null) as string[];
-  let size = 0;
-  for (const value of present) size += value.length + text(between).length;
-  if (size > textMax + text(between).length) throw tooLong();
-  spend(values.length * 20);
-  return present.join(text(between));
+function joinTexts(separator: Cell | undefined, joinedValues: readonly Cell[]): string | null {
+  if (separator === null) return null;
+  const presentTexts = joinedValues.filter((joinedValue) => joinedValue !== null) as string[];
+  let joinedLength = 0;
+  for (const value of presentTexts) joinedLength += value.length + text(separator).length;
+  if (joinedLength > textMax + text(separator).length) throw tooLong();
+  spend(joinedValues.length * 20);
+  return presentTexts.join(text(separator));
 }
 
 /** A boolean as PostgreSQL's output functions write it, which CONCAT, CONCAT_WS and FORMAT call. */
@@ -90,7 +92,7 @@ export const textBuildingFunctions: readonly ScalarFunction[] = [
         cost: linear,
         repeats: true,
         yields: 'string',
-        evaluate: (between, ...values) => joinTexts(between, values),
+        evaluate: (separatorCell, ...values) => joinTexts(separatorCell, values),
         raises: true,
         takesNull: true,
       },
@@ -109,7 +111,7 @@ export const textBuildingFunctions: readonly ScalarFunction[] = [
     signatures: [
       {
         takes: ['string', 'any'],
-        cost: perCase,
+        cost: caseCost,
         optional: 1,
         repeats: true,
         yields: 'string',
@@ -130,7 +132,7 @@ export const textBuildingFunctions: readonly ScalarFunction[] = [
         takes: ['string', 'integer'],
         cost: linear,
         yields: 'string',
-        evaluate: (of, times) => repeat(text(of), integer(times)),
+        evaluate: (textCell, times) => repeatText(text(textCell), integer(times)),
         raises: true,
       },
     ],
@@ -144,9 +146,9 @@ export const textBuildingFunctions: readonly ScalarFunction[] = [
     signatures: [
       {
         takes: ['string', 'string', 'string'],
-        cost: perLookUp,
+        cost: lookUpCost,
         yields: 'string',
-        evaluate: (of, from, to) => translate(text(of), text(from), text(to)),
+        evaluate: (textCell, from, to) => translateCharacters(text(textCell), text(from), text(to)),
       },
     ],
   },
@@ -156,7 +158,9 @@ export const textBuildingFunctions: readonly ScalarFunction[] = [
     usage: 'INITCAP(x)',
     summary: 'Each word with a capital, all else in lower case.',
     examples: [["INITCAP('zoë MEIER-lang')", 'Zoë Meier-Lang']],
-    signatures: [{ takes: ['string'], cost: perCase, yields: 'string', evaluate: (of) => capitalise(text(of)) }],
+    signatures: [
+      { takes: ['string'], cost: caseCost, yields: 'string', evaluate: (textCell) => capitalizeWords(text(textCell)) },
+    ],
   },
   {
     name: 'OVERLAY',
@@ -170,7 +174,7 @@ export const textBuildingFunctions: readonly ScalarFunction[] = [
         cost: linear,
         optional: 1,
         yields: 'string',
-        evaluate: (of, inserted, from, count) => overlay(of!, inserted!, from!, count),
+        evaluate: (textCell, inserted, from, count) => overlayText(textCell!, inserted!, from!, count),
         raises: true,
       },
     ],
@@ -182,7 +186,13 @@ export const textBuildingFunctions: readonly ScalarFunction[] = [
     summary: 'The number of the first character, 0 of an empty text.',
     examples: [["ASCII('€')", '8364']],
     signatures: [
-      { takes: ['string'], cost: linear, yields: 'integer', evaluate: (of) => BigInt(text(of).codePointAt(0) ?? 0), small: true },
+      {
+        takes: ['string'],
+        cost: linear,
+        yields: 'integer',
+        evaluate: (textCell) => BigInt(text(textCell).codePointAt(0) ?? 0),
+        small: true,
+      },
     ],
   },
   {
@@ -192,7 +202,13 @@ export const textBuildingFunctions: readonly ScalarFunction[] = [
     summary: 'The character of a number.',
     examples: [['CHR(8364)', '€']],
     signatures: [
-      { takes: ['integer'], cost: quick, yields: 'string', evaluate: (point) => characterOf(integer(point)), raises: true },
+      {
+        takes: ['integer'],
+        cost: quick,
+        yields: 'string',
+        evaluate: (codePointCell) => codePointText(integer(codePointCell)),
+        raises: true,
+      },
     ],
   },
   {
@@ -202,7 +218,13 @@ export const textBuildingFunctions: readonly ScalarFunction[] = [
     summary: 'How many bytes the text has in UTF-8.',
     examples: [["OCTET_LENGTH('Zoë')", '4']],
     signatures: [
-      { takes: ['string'], cost: linear, yields: 'integer', evaluate: (of) => BigInt(Buffer.byteLength(text(of))), small: true },
+      {
+        takes: ['string'],
+        cost: linear,
+        yields: 'integer',
+        evaluate: (textCell) => BigInt(Buffer.byteLength(text(textCell))),
+        small: true,
+      },
     ],
   },
   {
@@ -216,7 +238,7 @@ export const textBuildingFunctions: readonly ScalarFunction[] = [
         takes: ['string'],
         cost: linear,
         yields: 'integer',
-        evaluate: (of) => BigInt(8 * Buffer.byteLength(text(of))),
+        evaluate: (textCell) => BigInt(8 * Buffer.byteLength(text(textCell))),
         small: true,
       },
     ],
@@ -230,9 +252,9 @@ export const textBuildingFunctions: readonly ScalarFunction[] = [
     signatures: [
       {
         takes: ['string'],
-        cost: perHashed,
+        cost: hashCost,
         yields: 'string',
-        evaluate: (of) => createHash('md5').update(text(of)).digest('hex'),
+        evaluate: (textCell) => createHash('md5').update(text(textCell)).digest('hex'),
       },
     ],
   },
@@ -252,7 +274,7 @@ export const textBuildingFunctions: readonly ScalarFunction[] = [
     usage: 'QUOTE_IDENT(x)',
     summary: 'The text as a name of SQL, in quotes where it needs them.',
     examples: [["QUOTE_IDENT('My type')", '"My type"']],
-    signatures: [{ takes: ['string'], cost: linear, yields: 'string', evaluate: (of) => quotedName(text(of)) }],
+    signatures: [{ takes: ['string'], cost: linear, yields: 'string', evaluate: (textCell) => quotedName(text(textCell)) }],
   },
   {
     name: 'QUOTE_LITERAL',
@@ -261,7 +283,13 @@ export const textBuildingFunctions: readonly ScalarFunction[] = [
     summary: 'The value as a literal of SQL.',
     examples: [["QUOTE_LITERAL('O''Reilly')", "'O''Reilly'"]],
     signatures: [
-      { takes: ['any'], cost: linear, yields: 'string', evaluate: (of) => checkLength(quotedText(text(of))), raises: true },
+      {
+        takes: ['any'],
+        cost: linear,
+        yields: 'string',
+        evaluate: (textCell) => checkLength(quotedText(text(textCell))),
+        raises: true,
+      },
     ],
   },
   {
@@ -275,7 +303,7 @@ export const textBuildingFunctions: readonly ScalarFunction[] = [
         takes: ['any'],
         cost: linear,
         yields: 'string',
-        evaluate: (of) => (of === null ? 'NULL' : checkLength(quotedText(text(of)))),
+        evaluate: (textCell) => (textCell === null ? 'NULL' : checkLength(quotedText(text(textCell)))),
         raises: true,
         takesNull: true,
       },

@@ -7,50 +7,56 @@ const directive = /(?:(\d+)\$)?(-*)(?:\*(?:(\d+)\$)?|(\d+))?([^])?/y;
 /** Nanoseconds of a place. */
 const directiveCost = 500;
 
-export function formatText(pattern: string, values: readonly (string | null)[]): string {
-  let text = '';
-  let next = 0;
-  const valueAt = (position: string | undefined): string | null => {
+export function formatText(formatPattern: string, values: readonly (string | null)[]): string {
+  let formattedText = '';
+  let nextValueIndex = 0;
+  const valueAtPosition = (position: string | undefined): string | null => {
     if (position !== undefined && Number(position) === 0) throw invalid('FORMAT counts its values from 1');
-    const at = position === undefined ? next : Number(position) - 1;
-    if (at >= values.length) throw invalid('FORMAT is given fewer values than its text has places');
-    next = at + 1;
-    return values[at]!;
+    const valueIndex = position === undefined ? nextValueIndex : Number(position) - 1;
+    if (valueIndex >= values.length) throw invalid('FORMAT is given fewer values than its text has places');
+    nextValueIndex = valueIndex + 1;
+    return values[valueIndex]!;
   };
-  let from = 0;
-  for (let at = pattern.indexOf('%'); at >= 0; at = pattern.indexOf('%', from)) {
+  let literalStart = 0;
+  for (
+    let percentOffset = formatPattern.indexOf('%');
+    percentOffset >= 0;
+    percentOffset = formatPattern.indexOf('%', literalStart)
+  ) {
     spend(directiveCost);
-    text += pattern.slice(from, at);
-    if (pattern[at + 1] === '%') {
-      text += '%';
-      from = at + 2;
+    formattedText += formatPattern.slice(literalStart, percentOffset);
+    if (formatPattern[percentOffset + 1] === '%') {
+      formattedText += '%';
+      literalStart = percentOffset + 2;
       continue;
     }
-    directive.lastIndex = at + 1;
-    const [, position, minus, widthPosition, digits, type] = directive.exec(pattern)!;
-    from = directive.lastIndex;
-    if (type === undefined) throw invalid('FORMAT ends within a place: a percent sign is written %%');
-    if (!'sIL'.includes(type)) throw invalid(`FORMAT has places %s, %I and %L, not %${type}`);
-    const isGiven = pattern.slice(at + 1, from).includes('*');
-    const width = isGiven ? widthOf(valueAt(widthPosition)) : Number(digits ?? 0);
-    const value = formatValue(valueAt(position), type);
-    const missing = Math.abs(width) - Array.from(value).length;
-    if (missing > textMax) throw tooLong();
-    const padding = ' '.repeat(Math.max(0, missing));
-    text = checkLength(text + (minus !== '' || width < 0 ? value + padding : padding + value));
+    directive.lastIndex = percentOffset + 1;
+    const [, position, minusFlag, widthPosition, widthDigits, placeType] = directive.exec(formatPattern)!;
+    literalStart = directive.lastIndex;
+    if (placeType === undefined) throw invalid('FORMAT ends within a place: a percent sign is written %%');
+    if (!'sIL'.includes(placeType)) throw invalid(`FORMAT has places %s, %I and %L, not %${placeType}`);
+    const hasWidthValue = formatPattern.slice(percentOffset + 1, literalStart).includes('*');
+    const placeWidth = hasWidthValue ? formatWidth(valueAtPosition(widthPosition)) : Number(widthDigits ?? 0);
+    const formattedValue = formatValue(valueAtPosition(position), placeType);
+    const missingWidth = Math.abs(placeWidth) - Array.from(formattedValue).length;
+    if (missingWidth > textMax) throw tooLong();
+    const padding = ' '.repeat(Math.max(0, missingWidth));
+    formattedText = checkLength(
+      formattedText + (minusFlag !== '' || placeWidth < 0 ? formattedValue + padding : padding + formattedValue),
+    );
   }
-  return checkLength(text + pattern.slice(from));
+  return checkLength(formattedText + formatPattern.slice(literalStart));
 }
 
-function widthOf(value: string | null): number {
-  if (value === null) return 0;
-  if (!/^\s*[+-]?\d{1,9}\s*$/.test(value)) throw invalid('a width of FORMAT is a whole number', 'text-form');
-  return Number(value);
+function formatWidth(widthText: string | null): number {
+  if (widthText === null) return 0;
+  if (!/^\s*[+-]?\d{1,9}\s*$/.test(widthText)) throw invalid('a width of FORMAT is a whole number', 'text-form');
+  return Number(widthText);
 }
 
-function formatValue(value: string | null, type: string): string {
-  if (type === 's') return value ?? '';
-  if (type === 'L') return value === null ? 'NULL' : quotedText(value);
-  if (value === null) throw invalid('FORMAT is given NULL for a name', 'null-value');
-  return quotedName(value);
+function formatValue(formatArgument: string | null, placeType: string): string {
+  if (placeType === 's') return formatArgument ?? '';
+  if (placeType === 'L') return formatArgument === null ? 'NULL' : quotedText(formatArgument);
+  if (formatArgument === null) throw invalid('FORMAT is given NULL for a name', 'null-value');
+  return quotedName(formatArgument);
 }

@@ -17,135 +17,169 @@ import {
 } from './scalar-function.ts';
 
 /** The characters from .. to-1 that the text has. */
-function part(of: string, from: number, to: number): string {
-  if (plain.test(of)) return of.slice(from, to);
-  const start = unitAfter(of, 0, from);
-  return of.slice(start, unitAfter(of, start, to - from));
+function characterRange(characterText: string, from: number, to: number): string {
+  if (plain.test(characterText)) return characterText.slice(from, to);
+  const rangeStart = unitAfter(characterText, 0, from);
+  return characterText.slice(rangeStart, unitAfter(characterText, rangeStart, to - from));
 }
 
 /** A count that no text reaches is as good as any other that none reaches. */
-function count(cell: Cell | undefined): number {
-  const value = integer(cell);
-  return value > BigInt(2 * textMax) ? 2 * textMax : value < BigInt(-2 * textMax) ? -2 * textMax : Number(value);
+function characterCount(cell: Cell | undefined): number {
+  const characterNumber = integer(cell);
+  return characterNumber > BigInt(2 * textMax)
+    ? 2 * textMax
+    : characterNumber < BigInt(-2 * textMax)
+      ? -2 * textMax
+      : Number(characterNumber);
 }
 
 /** The characters from .. from+length-1 that the text has. */
-export function substring(of: Cell, from: Cell, length?: Cell): string {
-  const start = count(from) - 1;
-  const end = length === undefined ? text(of).length : start + count(length);
-  return end <= 0 ? '' : part(text(of), Math.max(0, start), end);
+export function substring(textCell: Cell, from: Cell, length?: Cell): string {
+  const substringStart = characterCount(from) - 1;
+  const substringEnd = length === undefined ? text(textCell).length : substringStart + characterCount(length);
+  return substringEnd <= 0 ? '' : characterRange(text(textCell), Math.max(0, substringStart), substringEnd);
 }
 
-function trim(of: string, set: string, ends: 'both' | 'start' | 'end'): string {
-  const dropped = new Set(Array.from(set, (char) => char.codePointAt(0)));
-  let from = 0;
-  let to = of.length;
-  if (ends !== 'end') {
-    for (let point = of.codePointAt(from); from < to && dropped.has(point); point = of.codePointAt(from)) from += unitsOf(point!);
+function trimCharacters(trimmedSource: string, trimSet: string, trimEnds: 'both' | 'start' | 'end'): string {
+  const droppedPoints = new Set(Array.from(trimSet, (trimCharacter) => trimCharacter.codePointAt(0)));
+  let keptStart = 0;
+  let keptEnd = trimmedSource.length;
+  if (trimEnds !== 'end') {
+    for (
+      let edgePoint = trimmedSource.codePointAt(keptStart);
+      keptStart < keptEnd && droppedPoints.has(edgePoint);
+      edgePoint = trimmedSource.codePointAt(keptStart)
+    )
+      keptStart += unitsOf(edgePoint!);
   }
-  if (ends !== 'start') {
-    for (let point = pointBefore(of, to); to > from && dropped.has(point); point = pointBefore(of, to)) to -= unitsOf(point!);
+  if (trimEnds !== 'start') {
+    for (
+      let edgePoint = codePointBefore(trimmedSource, keptEnd);
+      keptEnd > keptStart && droppedPoints.has(edgePoint);
+      edgePoint = codePointBefore(trimmedSource, keptEnd)
+    )
+      keptEnd -= unitsOf(edgePoint!);
   }
-  return of.slice(from, to);
+  return trimmedSource.slice(keptStart, keptEnd);
 }
 
-function pointBefore(of: string, at: number): number | undefined {
-  return of.codePointAt((of.charCodeAt(at - 1) & 0xfc00) === 0xdc00 ? at - 2 : at - 1);
+function codePointBefore(of: string, unitOffset: number): number | undefined {
+  return of.codePointAt((of.charCodeAt(unitOffset - 1) & 0xfc00) === 0xdc00 ? unitOffset - 2 : unitOffset - 1);
 }
 
 /** Nanoseconds: characters are looked up one by one. */
-const perTrimmed: Cost = { call: 200, character: 15 };
+const trimCost: Cost = { call: 200, character: 15 };
 
-function trimming(name: string, ends: 'both' | 'start' | 'end', also: readonly string[], example: readonly [string, string]) {
-  const where = ends === 'both' ? 'both ends' : `the ${ends}`;
+function trimFunction(
+  name: string,
+  trimEnds: 'both' | 'start' | 'end',
+  also: readonly string[],
+  example: readonly [string, string],
+) {
+  const trimmedEnds = trimEnds === 'both' ? 'both ends' : `the ${trimEnds}`;
   return {
     name,
     also,
     group: 'text',
     usage: name === 'TRIM' ? 'TRIM([[LEADING|TRAILING|BOTH] [characters] FROM] x)' : `${name}(x[, characters])`,
-    summary: `The text without the spaces, or characters of the given set, at ${where}.`,
+    summary: `The text without the spaces, or characters of the given set, at ${trimmedEnds}.`,
     examples: [example],
     signatures: [
       {
         takes: ['string', 'string'],
-        cost: perTrimmed,
+        cost: trimCost,
         optional: 1,
         yields: 'string',
-        evaluate: (of, set = ' ') => trim(text(of), text(set), ends),
+        evaluate: (of, set = ' ') => trimCharacters(text(of), text(set), trimEnds),
       },
     ],
   } as const satisfies ScalarFunction;
 }
 
-function pad(of: Cell, width: Cell, fill: string, atStart: boolean): string {
-  const wanted = count(width);
-  if (wanted > textMax) throw tooLong();
-  const length = lengthOf(text(of));
-  if (wanted <= length || fill === '') return part(text(of), 0, Math.max(0, Math.min(wanted, length)));
-  const missing = wanted - length;
-  const each = lengthOf(fill);
-  const padding = fill.repeat(Math.floor(missing / each)) + part(fill, 0, missing % each);
-  return atStart ? padding + text(of) : text(of) + padding;
+function padText(paddedCell: Cell, width: Cell, padFill: string, atStart: boolean): string {
+  const paddedWidth = characterCount(width);
+  if (paddedWidth > textMax) throw tooLong();
+  const textLength = lengthOf(text(paddedCell));
+  if (paddedWidth <= textLength || padFill === '')
+    return characterRange(text(paddedCell), 0, Math.max(0, Math.min(paddedWidth, textLength)));
+  const missingCharacters = paddedWidth - textLength;
+  const fillLength = lengthOf(padFill);
+  const padding =
+    padFill.repeat(Math.floor(missingCharacters / fillLength)) + characterRange(padFill, 0, missingCharacters % fillLength);
+  return atStart ? padding + text(paddedCell) : text(paddedCell) + padding;
 }
 
-function split(of: string, separator: string, which: bigint): string {
-  if (which === 0n) throw invalid('SPLIT_PART counts from 1, or from -1 backwards');
-  if (separator === '') return which === 1n || which === -1n ? of : '';
-  const partCount = count(which < 0n ? -which : which);
-  if (which > 0n) return nthPart(of, separator, partCount);
+function splitPart(splitSource: string, separator: string, partNumber: bigint): string {
+  if (partNumber === 0n) throw invalid('SPLIT_PART counts from 1, or from -1 backwards');
+  if (separator === '') return partNumber === 1n || partNumber === -1n ? splitSource : '';
+  const partCount = characterCount(partNumber < 0n ? -partNumber : partNumber);
+  if (partNumber > 0n) return nthSplitPart(splitSource, separator, partCount);
   // Overlapping separators are split from the start, as for a positive index.
-  let parts = 1;
-  for (let at = of.indexOf(separator); at >= 0; at = of.indexOf(separator, at + separator.length)) {
-    spend(pieceCost);
-    parts++;
+  let splitPartCount = 1;
+  for (
+    let separatorOffset = splitSource.indexOf(separator);
+    separatorOffset >= 0;
+    separatorOffset = splitSource.indexOf(separator, separatorOffset + separator.length)
+  ) {
+    spend(splitPieceCost);
+    splitPartCount++;
   }
-  return partCount > parts ? '' : nthPart(of, separator, parts - partCount + 1);
+  return partCount > splitPartCount ? '' : nthSplitPart(splitSource, separator, splitPartCount - partCount + 1);
 }
 
 /** Counted from 1. */
-function nthPart(of: string, separator: string, index: number): string {
-  let from = 0;
-  for (let left = index, at = of.indexOf(separator); ; at = of.indexOf(separator, from)) {
-    spend(pieceCost);
-    if (--left === 0) return at < 0 ? of.slice(from) : of.slice(from, at);
-    if (at < 0) return '';
-    from = at + separator.length;
+function nthSplitPart(splitSource: string, separator: string, index: number): string {
+  let partStart = 0;
+  for (
+    let partsLeft = index, separatorOffset = splitSource.indexOf(separator);
+    ;
+    separatorOffset = splitSource.indexOf(separator, partStart)
+  ) {
+    spend(splitPieceCost);
+    if (--partsLeft === 0)
+      return separatorOffset < 0 ? splitSource.slice(partStart) : splitSource.slice(partStart, separatorOffset);
+    if (separatorOffset < 0) return '';
+    partStart = separatorOffset + separator.length;
   }
 }
 
 /** Nanoseconds that each occurrence of a part takes. */
-const pieceCost = 40;
+const splitPieceCost = 40;
 
-/** The position of `sought`, 0 where it does not occur. */
-function position(sought: Cell, of: Cell): bigint {
-  const at = text(of).indexOf(text(sought));
-  return at < 0 ? 0n : BigInt(lengthOf(text(of).slice(0, at)) + 1);
+/** The position of `soughtCell`, 0 where it does not occur. */
+function characterPosition(soughtCell: Cell, textCell: Cell): bigint {
+  const soughtOffset = text(textCell).indexOf(text(soughtCell));
+  return soughtOffset < 0 ? 0n : BigInt(lengthOf(text(textCell).slice(0, soughtOffset)) + 1);
 }
 
-function replaceText(of: string, sought: string, replacement: string): string {
-  if (sought === '') return of;
-  let size = of.length;
-  for (let at = of.indexOf(sought); at >= 0; at = of.indexOf(sought, at + sought.length)) {
-    spend(2 * pieceCost);
-    size += replacement.length - sought.length;
+function replaceOccurrences(replacedSource: string, soughtText: string, replacement: string): string {
+  if (soughtText === '') return replacedSource;
+  let replacedLength = replacedSource.length;
+  for (
+    let soughtOffset = replacedSource.indexOf(soughtText);
+    soughtOffset >= 0;
+    soughtOffset = replacedSource.indexOf(soughtText, soughtOffset + soughtText.length)
+  ) {
+    spend(2 * splitPieceCost);
+    replacedLength += replacement.length - soughtText.length;
   }
-  if (size > textMax) throw tooLong();
-  return of.split(sought).join(replacement);
+  if (replacedLength > textMax) throw tooLong();
+  return replacedSource.split(soughtText).join(replacement);
 }
 
-function reverse(of: string): string {
-  const units = new Uint16Array(of.length);
-  const last = of.length - 1;
-  for (let at = 0; at <= last; at++) {
-    const unit = of.charCodeAt(at);
-    if ((unit & 0xfc00) === 0xd800) {
+function reverseCharacters(reversedSource: string): string {
+  const reversedUnits = new Uint16Array(reversedSource.length);
+  const lastUnitIndex = reversedSource.length - 1;
+  for (let unitIndex = 0; unitIndex <= lastUnitIndex; unitIndex++) {
+    const codeUnit = reversedSource.charCodeAt(unitIndex);
+    if ((codeUnit & 0xfc00) === 0xd800) {
       // Both halves of a character stay in their order.
-      units[last - at - 1] = unit;
-      units[last - at] = of.charCodeAt(at + 1);
-      at++;
-    } else units[last - at] = unit;
+      reversedUnits[lastUnitIndex - unitIndex - 1] = codeUnit;
+      reversedUnits[lastUnitIndex - unitIndex] = reversedSource.charCodeAt(unitIndex + 1);
+      unitIndex++;
+    } else reversedUnits[lastUnitIndex - unitIndex] = codeUnit;
   }
-  return Buffer.from(units.buffer).toString('utf16le');
+  return Buffer.from(reversedUnits.buffer).toString('utf16le');
 }
 
 const concatenation: Signature = {
@@ -164,7 +198,12 @@ export const textFunctions: readonly ScalarFunction[] = [
     summary: 'The text in lower case, whatever the language.',
     examples: [["LOWER('ÄBC')", 'äbc']],
     signatures: [
-      { takes: ['string'], cost: { call: 100, character: 12 }, yields: 'string', evaluate: (of) => text(of).toLowerCase() },
+      {
+        takes: ['string'],
+        cost: { call: 100, character: 12 },
+        yields: 'string',
+        evaluate: (textCell) => text(textCell).toLowerCase(),
+      },
     ],
   },
   {
@@ -174,7 +213,12 @@ export const textFunctions: readonly ScalarFunction[] = [
     summary: 'The text in upper case, whatever the language.',
     examples: [["UPPER('äbc')", 'ÄBC']],
     signatures: [
-      { takes: ['string'], cost: { call: 100, character: 12 }, yields: 'string', evaluate: (of) => text(of).toUpperCase() },
+      {
+        takes: ['string'],
+        cost: { call: 100, character: 12 },
+        yields: 'string',
+        evaluate: (textCell) => text(textCell).toUpperCase(),
+      },
     ],
   },
   {
@@ -185,12 +229,18 @@ export const textFunctions: readonly ScalarFunction[] = [
     summary: 'How many characters the text has.',
     examples: [["LENGTH('Zoë')", '3']],
     signatures: [
-      { takes: ['string'], cost: linear, yields: 'integer', evaluate: (of) => BigInt(lengthOf(text(of))), small: true },
+      {
+        takes: ['string'],
+        cost: linear,
+        yields: 'integer',
+        evaluate: (textCell) => BigInt(lengthOf(text(textCell))),
+        small: true,
+      },
     ],
   },
-  trimming('TRIM', 'both', ['BTRIM'], ["TRIM('  a b ')", 'a b']),
-  trimming('LTRIM', 'start', [], ["LTRIM('007', '0')", '7']),
-  trimming('RTRIM', 'end', [], ["RTRIM('a!!', '!')", 'a']),
+  trimFunction('TRIM', 'both', ['BTRIM'], ["TRIM('  a b ')", 'a b']),
+  trimFunction('LTRIM', 'start', [], ["LTRIM('007', '0')", '7']),
+  trimFunction('RTRIM', 'end', [], ["RTRIM('a!!', '!')", 'a']),
   {
     name: 'SUBSTRING',
     also: ['SUBSTR'],
@@ -215,7 +265,7 @@ export const textFunctions: readonly ScalarFunction[] = [
         takes: ['string', 'string'],
         cost: linear,
         yields: 'string',
-        evaluate: (of, pattern) => firstMatch(text(of), text(pattern)),
+        evaluate: (textCell, pattern) => firstMatch(text(textCell), text(pattern)),
         raises: true,
       },
     ],
@@ -234,8 +284,12 @@ export const textFunctions: readonly ScalarFunction[] = [
         takes: ['string', 'integer'],
         cost: linear,
         yields: 'string',
-        evaluate: (of, n) => {
-          return part(text(of), 0, count(n) < 0 ? Math.max(0, lengthOf(text(of)) + count(n)) : count(n));
+        evaluate: (textCell, n) => {
+          return characterRange(
+            text(textCell),
+            0,
+            characterCount(n) < 0 ? Math.max(0, lengthOf(text(textCell)) + characterCount(n)) : characterCount(n),
+          );
         },
       },
     ],
@@ -254,9 +308,13 @@ export const textFunctions: readonly ScalarFunction[] = [
         takes: ['string', 'integer'],
         cost: linear,
         yields: 'string',
-        evaluate: (of, n) => {
-          const length = lengthOf(text(of));
-          return part(text(of), count(n) < 0 ? -count(n) : Math.max(0, length - count(n)), length);
+        evaluate: (textCell, n) => {
+          const characterLength = lengthOf(text(textCell));
+          return characterRange(
+            text(textCell),
+            characterCount(n) < 0 ? -characterCount(n) : Math.max(0, characterLength - characterCount(n)),
+            characterLength,
+          );
         },
       },
     ],
@@ -273,7 +331,7 @@ export const textFunctions: readonly ScalarFunction[] = [
         cost: linear,
         optional: 1,
         yields: 'string',
-        evaluate: (of, width, fill = ' ') => pad(of!, width!, text(fill), true),
+        evaluate: (textCell, width, fillCell = ' ') => padText(textCell!, width!, text(fillCell), true),
         raises: true,
       },
     ],
@@ -290,7 +348,7 @@ export const textFunctions: readonly ScalarFunction[] = [
         cost: linear,
         optional: 1,
         yields: 'string',
-        evaluate: (of, width, fill = ' ') => pad(of!, width!, text(fill), false),
+        evaluate: (textCell, width, fillCell = ' ') => padText(textCell!, width!, text(fillCell), false),
         raises: true,
       },
     ],
@@ -306,7 +364,7 @@ export const textFunctions: readonly ScalarFunction[] = [
         takes: ['string', 'string', 'string'],
         cost: linear,
         yields: 'string',
-        evaluate: (of, part, replacement) => replaceText(text(of), text(part), text(replacement)),
+        evaluate: (textCell, soughtCell, replacement) => replaceOccurrences(text(textCell), text(soughtCell), text(replacement)),
         raises: true,
       },
     ],
@@ -318,7 +376,13 @@ export const textFunctions: readonly ScalarFunction[] = [
     summary: 'Where a part first begins, 0 where it does not occur.',
     examples: [["POSITION('f' IN 'Alfred')", '3']],
     signatures: [
-      { takes: ['string', 'string'], cost: linear, yields: 'integer', evaluate: position as Signature['evaluate'], small: true },
+      {
+        takes: ['string', 'string'],
+        cost: linear,
+        yields: 'integer',
+        evaluate: characterPosition as Signature['evaluate'],
+        small: true,
+      },
     ],
   },
   {
@@ -328,7 +392,13 @@ export const textFunctions: readonly ScalarFunction[] = [
     summary: 'The same as POSITION(part IN x).',
     examples: [["STRPOS('Alfred', 'x')", '0']],
     signatures: [
-      { takes: ['string', 'string'], cost: linear, yields: 'integer', evaluate: (of, part) => position(part!, of!), small: true },
+      {
+        takes: ['string', 'string'],
+        cost: linear,
+        yields: 'integer',
+        evaluate: (textCell, soughtCell) => characterPosition(soughtCell!, textCell!),
+        small: true,
+      },
     ],
   },
   {
@@ -346,7 +416,7 @@ export const textFunctions: readonly ScalarFunction[] = [
         takes: ['string', 'string', 'integer'],
         cost: linear,
         yields: 'string',
-        evaluate: (of, separator, n) => split(text(of), text(separator), integer(n)),
+        evaluate: (textCell, separator, n) => splitPart(text(textCell), text(separator), integer(n)),
         raises: true,
       },
     ],
@@ -359,7 +429,12 @@ export const textFunctions: readonly ScalarFunction[] = [
     summary: 'Whether the text begins with a part.',
     examples: [["STARTS_WITH('Alfred', 'Al')", 'true']],
     signatures: [
-      { takes: ['string', 'string'], cost: linear, yields: 'boolean', evaluate: (of, part) => text(of).startsWith(text(part)) },
+      {
+        takes: ['string', 'string'],
+        cost: linear,
+        yields: 'boolean',
+        evaluate: (textCell, soughtCell) => text(textCell).startsWith(text(soughtCell)),
+      },
     ],
   },
   {
@@ -369,7 +444,12 @@ export const textFunctions: readonly ScalarFunction[] = [
     summary: 'Whether the text ends with a part.',
     examples: [["ENDS_WITH('Alfred', 'red')", 'true']],
     signatures: [
-      { takes: ['string', 'string'], cost: linear, yields: 'boolean', evaluate: (of, part) => text(of).endsWith(text(part)) },
+      {
+        takes: ['string', 'string'],
+        cost: linear,
+        yields: 'boolean',
+        evaluate: (textCell, soughtCell) => text(textCell).endsWith(text(soughtCell)),
+      },
     ],
   },
   {
@@ -379,7 +459,12 @@ export const textFunctions: readonly ScalarFunction[] = [
     summary: 'Whether a part stands in the text.',
     examples: [["CONTAINS('Alfred', 'fr')", 'true']],
     signatures: [
-      { takes: ['string', 'string'], cost: linear, yields: 'boolean', evaluate: (of, part) => text(of).includes(text(part)) },
+      {
+        takes: ['string', 'string'],
+        cost: linear,
+        yields: 'boolean',
+        evaluate: (textCell, soughtCell) => text(textCell).includes(text(soughtCell)),
+      },
     ],
   },
   {
@@ -389,7 +474,13 @@ export const textFunctions: readonly ScalarFunction[] = [
     summary: 'The characters from the last to the first.',
     examples: [["REVERSE('abc')", 'cba']],
     signatures: [
-      { takes: ['string'], cost: linear, yields: 'string', evaluate: (of) => reverse(checkLength(text(of))), raises: true },
+      {
+        takes: ['string'],
+        cost: linear,
+        yields: 'string',
+        evaluate: (textCell) => reverseCharacters(checkLength(text(textCell))),
+        raises: true,
+      },
     ],
   },
   {

@@ -1,7 +1,7 @@
 /** Functions of angles and their inverses, in radians and, with a D behind their names, in degrees. */
 import { finite, invalid, number, outOfRange, quick, type ScalarFunction } from './scalar-function.ts';
 
-type Compute = (x: number, y: number) => number;
+type ComputeAngle = (x: number, y: number) => number;
 
 function limitInput(least: number, most: number, compute: (x: number) => number): (x: number) => number {
   return (x) => {
@@ -10,42 +10,42 @@ function limitInput(least: number, most: number, compute: (x: number) => number)
   };
 }
 
-const radians = (degrees: number): number => (degrees * Math.PI) / 180;
-const degrees = (angle: number): number => (angle * 180) / Math.PI;
-const sine30 = Math.sin(radians(30));
-const oneLessCosine60 = 1 - Math.cos(radians(60));
+const toRadians = (angleDegrees: number): number => (angleDegrees * Math.PI) / 180;
+const toDegrees = (angleRadians: number): number => (angleRadians * 180) / Math.PI;
+const sine30 = Math.sin(toRadians(30));
+const oneLessCosine60 = 1 - Math.cos(toRadians(60));
 
 /** For 0 to 90 degrees, exact at multiples of 30, as PostgreSQL's are. */
-const sineBelow = (x: number): number => (x <= 30 ? Math.sin(radians(x)) / sine30 / 2 : cosineUpTo60(90 - x));
-const cosineBelow = (x: number): number => (x <= 60 ? cosineUpTo60(x) : Math.sin(radians(90 - x)) / sine30 / 2);
-const cosineUpTo60 = (x: number): number => 1 - (1 - Math.cos(radians(x))) / oneLessCosine60 / 2;
+const sineBelow = (x: number): number => (x <= 30 ? Math.sin(toRadians(x)) / sine30 / 2 : cosineUpTo60(90 - x));
+const cosineBelow = (x: number): number => (x <= 60 ? cosineUpTo60(x) : Math.sin(toRadians(90 - x)) / sine30 / 2);
+const cosineUpTo60 = (x: number): number => 1 - (1 - Math.cos(toRadians(x))) / oneLessCosine60 / 2;
 
 /** The function of an angle by its value in the first quarter. */
-function byQuarters(
+function evaluateByQuarter(
   x: number,
-  first: (x: number) => number,
-  signs: readonly [number, number, number, number],
-  odd: boolean,
+  firstQuarter: (x: number) => number,
+  quarterSigns: readonly [number, number, number, number],
+  isOddFunction: boolean,
 ): number {
-  const turned = x % 360;
-  const angle = Math.abs(turned);
-  const quarter = Math.min(3, Math.floor(angle / 90)) as 0 | 1 | 2 | 3;
-  const folded = [angle, 180 - angle, angle - 180, 360 - angle][quarter]!;
-  return first(folded) * signs[quarter] * (odd && turned < 0 ? -1 : 1);
+  const turnedDegrees = x % 360;
+  const absoluteDegrees = Math.abs(turnedDegrees);
+  const angleQuarter = Math.min(3, Math.floor(absoluteDegrees / 90)) as 0 | 1 | 2 | 3;
+  const foldedAngle = [absoluteDegrees, 180 - absoluteDegrees, absoluteDegrees - 180, 360 - absoluteDegrees][angleQuarter]!;
+  return firstQuarter(foldedAngle) * quarterSigns[angleQuarter] * (isOddFunction && turnedDegrees < 0 ? -1 : 1);
 }
 
-const sind = (x: number): number => byQuarters(x, sineBelow, [1, 1, -1, -1], true);
-const cosd = (x: number): number => byQuarters(x, cosineBelow, [1, -1, -1, 1], false);
+const sind = (x: number): number => evaluateByQuarter(x, sineBelow, [1, 1, -1, -1], true);
+const cosd = (x: number): number => evaluateByQuarter(x, cosineBelow, [1, -1, -1, 1], false);
 const tangentOf45 = sineBelow(45) / cosineBelow(45);
 
 const asin = limitInput(-1, 1, Math.asin);
 const acos = limitInput(-1, 1, Math.acos);
 
 /** Name, how many arguments, what it computes, a summary, an example. */
-const rows: readonly (readonly [string, 0 | 1 | 2, Compute, string, readonly [string, string]])[] = [
+const trigonometryRows: readonly (readonly [string, 0 | 1 | 2, ComputeAngle, string, readonly [string, string]])[] = [
   ['PI', 0, () => Math.PI, 'The number pi.', ['PI()', '3.141592653589793']],
-  ['RADIANS', 1, radians, 'Degrees as radians.', ['RADIANS(180)', '3.141592653589793']],
-  ['DEGREES', 1, degrees, 'Radians as degrees.', ['DEGREES(PI())', '180']],
+  ['RADIANS', 1, toRadians, 'Degrees as radians.', ['RADIANS(180)', '3.141592653589793']],
+  ['DEGREES', 1, toDegrees, 'Radians as degrees.', ['DEGREES(PI())', '180']],
   ['SIN', 1, Math.sin, 'The sine.', ['SIN(0)', '0']],
   ['COS', 1, Math.cos, 'The cosine.', ['COS(0)', '1']],
   ['TAN', 1, Math.tan, 'The tangent.', ['TAN(0)', '0']],
@@ -63,34 +63,36 @@ const rows: readonly (readonly [string, 0 | 1 | 2, Compute, string, readonly [st
   ['SIND', 1, sind, 'The sine of degrees.', ['SIND(30)', '0.5']],
   ['COSD', 1, cosd, 'The cosine of degrees.', ['COSD(60)', '0.5']],
   ['TAND', 1, (x) => sind(x) / cosd(x) / tangentOf45, 'The tangent of degrees.', ['TAND(45)', '1']],
-  ['ASIND', 1, (x) => roundedAngle(degrees(asin(x))), 'ASIN in degrees.', ['ASIND(0.5)', '30']],
-  ['ACOSD', 1, (x) => roundedAngle(degrees(acos(x))), 'ACOS in degrees.', ['ACOSD(0.5)', '60']],
-  ['ATAND', 1, (x) => roundedAngle(degrees(Math.atan(x))), 'ATAN in degrees.', ['ATAND(1)', '45']],
+  ['ASIND', 1, (x) => roundedAngle(toDegrees(asin(x))), 'ASIN in degrees.', ['ASIND(0.5)', '30']],
+  ['ACOSD', 1, (x) => roundedAngle(toDegrees(acos(x))), 'ACOS in degrees.', ['ACOSD(0.5)', '60']],
+  ['ATAND', 1, (x) => roundedAngle(toDegrees(Math.atan(x))), 'ATAN in degrees.', ['ATAND(1)', '45']],
 ];
 
 /** Angles that are whole degrees but for the last bits are whole. */
 function roundedAngle(angle: number): number {
-  const whole = Math.round(angle);
-  return Math.abs(angle - whole) < 1e-13 * 90 ? whole : angle;
+  const wholeAngle = Math.round(angle);
+  return Math.abs(angle - wholeAngle) < 1e-13 * 90 ? wholeAngle : angle;
 }
 
-export const trigonometricFunctions: readonly ScalarFunction[] = rows.map(([name, count, compute, summary, example]) => ({
-  name,
-  group: 'numbers',
-  usage: `${name}(${['', 'x', 'y, x'][count]!})`,
-  summary,
-  examples: [example],
-  signatures: [
-    {
-      takes: Array.from({ length: count }, () => 'number' as const),
-      cost: quick,
-      yields: 'number',
-      evaluate: (x, y) => {
-        const given = number(x);
-        if (count > 0 && !Number.isFinite(given)) throw invalid(`${name} takes a finite number`, 'out-of-range');
-        return finite(compute(given, number(y)));
+export const trigonometricFunctions: readonly ScalarFunction[] = trigonometryRows.map(
+  ([name, count, compute, summary, example]) => ({
+    name,
+    group: 'numbers',
+    usage: `${name}(${['', 'x', 'y, x'][count]!})`,
+    summary,
+    examples: [example],
+    signatures: [
+      {
+        takes: Array.from({ length: count }, () => 'number' as const),
+        cost: quick,
+        yields: 'number',
+        evaluate: (x, y) => {
+          const angleArgument = number(x);
+          if (count > 0 && !Number.isFinite(angleArgument)) throw invalid(`${name} takes a finite number`, 'out-of-range');
+          return finite(compute(angleArgument, number(y)));
+        },
+        raises: true,
       },
-      raises: true,
-    },
-  ],
-}));
+    ],
+  }),
+);

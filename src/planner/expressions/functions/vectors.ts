@@ -5,31 +5,31 @@ import { type Cost, rowMost, work } from '../expression-cost.ts';
 import { invalid, type ScalarFunction } from './scalar-function.ts';
 
 /** A text that stands beside every row is read once. */
-const perNumber: Cost = { call: 100, character: 2 };
+const vectorFunctionCost: Cost = { call: 100, character: 2 };
 
-type Distance = (a: Float32Array, b: Float32Array) => number;
+type VectorDistance = (a: Float32Array, b: Float32Array) => number;
 
 /** 1 - cosine; NULL where one of them has no direction, which no order by distance shows first. */
-const cosine: Distance = (a, b) => {
-  let [dot, left, right] = [0, 0, 0];
-  for (let i = 0; i < a.length; i++) {
-    dot += a[i]! * b[i]!;
-    left += a[i]! * a[i]!;
-    right += b[i]! * b[i]!;
+const cosineDistance: VectorDistance = (leftVector, rightVector) => {
+  let [dotProduct, leftSquare, rightSquare] = [0, 0, 0];
+  for (let i = 0; i < leftVector.length; i++) {
+    dotProduct += leftVector[i]! * rightVector[i]!;
+    leftSquare += leftVector[i]! * leftVector[i]!;
+    rightSquare += rightVector[i]! * rightVector[i]!;
   }
-  return 1 - Math.max(-1, Math.min(1, dot / Math.sqrt(left * right)));
+  return 1 - Math.max(-1, Math.min(1, dotProduct / Math.sqrt(leftSquare * rightSquare)));
 };
 
-const euclidean: Distance = (a, b) => {
-  let sum = 0;
-  for (let i = 0; i < a.length; i++) sum += (a[i]! - b[i]!) ** 2;
-  return Math.sqrt(sum);
+const euclideanDistance: VectorDistance = (leftVector, rightVector) => {
+  let squareSum = 0;
+  for (let i = 0; i < leftVector.length; i++) squareSum += (leftVector[i]! - rightVector[i]!) ** 2;
+  return Math.sqrt(squareSum);
 };
 
-const negativeInner: Distance = (a, b) => {
-  let sum = 0;
-  for (let i = 0; i < a.length; i++) sum -= a[i]! * b[i]!;
-  return sum;
+const negativeInner: VectorDistance = (leftVector, rightVector) => {
+  let negativeProduct = 0;
+  for (let i = 0; i < leftVector.length; i++) negativeProduct -= leftVector[i]! * rightVector[i]!;
+  return negativeProduct;
 };
 
 /** The vector that a cell is, as a vector or as a text of one; null for any other cell. */
@@ -40,23 +40,23 @@ export function vectorIn(cell: Cell): Float32Array | null {
 export const differentDimensions = (a: number, b: number): Error =>
   invalid(`different vector dimensions ${a} and ${b}`, 'vector-dimensions');
 
-function operator(name: string, summary: string, distance: Distance, example: string): ScalarFunction {
+function vectorOperator(name: string, summary: string, distance: VectorDistance, example: string): ScalarFunction {
   // The same text often stands beside every row: it is parsed once.
-  let lastText = '';
+  let lastVectorText = '';
   let lastVector: Float32Array = new Float32Array(0);
-  const vectorOf = (cell: Cell | undefined): Float32Array => {
-    if (cell instanceof Float32Array) return cell;
-    if (cell !== lastText) [lastVector, lastText] = [parseVector(cell as string), cell as string];
+  const vectorOf = (vectorCell: Cell | undefined): Float32Array => {
+    if (vectorCell instanceof Float32Array) return vectorCell;
+    if (vectorCell !== lastVectorText) [lastVector, lastVectorText] = [parseVector(vectorCell as string), vectorCell as string];
     return lastVector;
   };
-  const evaluate = (left: Cell, right: Cell): Cell => {
-    const [a, b] = [vectorOf(left), vectorOf(right)];
-    if (a.length !== b.length) throw differentDimensions(a.length, b.length);
-    const vectorDistance = distance(a, b);
+  const evaluate = (leftCell: Cell, rightCell: Cell): Cell => {
+    const [leftVector, rightVector] = [vectorOf(leftCell), vectorOf(rightCell)];
+    if (leftVector.length !== rightVector.length) throw differentDimensions(leftVector.length, rightVector.length);
+    const vectorDistance = distance(leftVector, rightVector);
     return Number.isFinite(vectorDistance) ? vectorDistance + 0 : null;
   };
-  const signature = (takes: ScalarFunction['signatures'][number]['takes']) =>
-    ({ takes, cost: perNumber, yields: 'number', evaluate, raises: true }) as const;
+  const distanceSignature = (takes: ScalarFunction['signatures'][number]['takes']) =>
+    ({ takes, cost: vectorFunctionCost, yields: 'number', evaluate, raises: true }) as const;
   return {
     name,
     group: 'vectors',
@@ -64,10 +64,10 @@ function operator(name: string, summary: string, distance: Distance, example: st
     summary: `${summary} of two vectors of the same dimensions; either may be a text like '[1, 2, 3]'.`,
     examples: [[`'[1, 2]' ${name} '[2, 4]'`, example]],
     signatures: [
-      signature(['vector', 'vector']),
-      signature(['vector', 'string']),
-      signature(['string', 'vector']),
-      signature(['string', 'string']),
+      distanceSignature(['vector', 'vector']),
+      distanceSignature(['vector', 'string']),
+      distanceSignature(['string', 'vector']),
+      distanceSignature(['string', 'string']),
     ],
   };
 }
@@ -77,26 +77,28 @@ export function vectorText(vector: Float32Array): string {
 }
 
 /** Nanoseconds that a character of a text takes which is read as a vector. */
-const readCost = 70;
+const vectorReadCost = 70;
 
-function parseVector(text: string): Float32Array {
+function parseVector(writtenVector: string): Float32Array {
   // Before anything is made of it: it stands beside a row as a whole.
-  if (text.length * readCost > rowMost)
-    throw invalid(`a text beside a vector has at most ${Math.floor(rowMost / readCost)} characters`, 'text-form');
-  work.done += text.length * readCost;
-  const items = /^\s*\[([^\]]*)\]\s*$/.exec(text)?.[1]?.split(',');
-  const values = Float32Array.from(items ?? [], (item) => (item.trim() === '' ? Number.NaN : Number(item)));
-  if (values.length === 0 || !values.every(Number.isFinite))
+  if (writtenVector.length * vectorReadCost > rowMost)
+    throw invalid(`a text beside a vector has at most ${Math.floor(rowMost / vectorReadCost)} characters`, 'text-form');
+  work.done += writtenVector.length * vectorReadCost;
+  const componentTexts = /^\s*\[([^\]]*)\]\s*$/.exec(writtenVector)?.[1]?.split(',');
+  const vectorComponents = Float32Array.from(componentTexts ?? [], (componentText) =>
+    componentText.trim() === '' ? Number.NaN : Number(componentText),
+  );
+  if (vectorComponents.length === 0 || !vectorComponents.every(Number.isFinite))
     throw invalid("a text beside a vector is written '[1, 2, 3]'", 'text-form');
-  return values;
+  return vectorComponents;
 }
 
 /** The text of a vector in its canonical form; `dims` as VECTOR(n) states. */
-function canonical(given: string, dims: bigint | null): string {
-  const vector = parseVector(given);
-  if (dims !== null && BigInt(vector.length) !== dims)
-    throw invalid(`expected ${dims} dimensions, not ${vector.length}`, 'vector-dimensions');
-  return vectorText(vector);
+function canonicalVector(writtenVector: string, dims: bigint | null): string {
+  const parsedVector = parseVector(writtenVector);
+  if (dims !== null && BigInt(parsedVector.length) !== dims)
+    throw invalid(`expected ${dims} dimensions, not ${parsedVector.length}`, 'vector-dimensions');
+  return vectorText(parsedVector);
 }
 
 /** A text as the vector that it is; vectors of expressions are held as texts. */
@@ -107,14 +109,26 @@ export const vectorCast: ScalarFunction = {
   summary: '',
   examples: [],
   signatures: [
-    { takes: ['vector'], cost: perNumber, yields: 'string', evaluate: (given) => vectorText(given as Float32Array) },
-    { takes: ['string'], cost: perNumber, yields: 'string', evaluate: (given) => canonical(given as string, null), raises: true },
-    { takes: ['json'], cost: perNumber, yields: 'string', evaluate: (given) => canonical(given as string, null), raises: true },
+    { takes: ['vector'], cost: vectorFunctionCost, yields: 'string', evaluate: (given) => vectorText(given as Float32Array) },
+    {
+      takes: ['string'],
+      cost: vectorFunctionCost,
+      yields: 'string',
+      evaluate: (given) => canonicalVector(given as string, null),
+      raises: true,
+    },
+    {
+      takes: ['json'],
+      cost: vectorFunctionCost,
+      yields: 'string',
+      evaluate: (given) => canonicalVector(given as string, null),
+      raises: true,
+    },
     {
       takes: ['string', 'integer'],
-      cost: perNumber,
+      cost: vectorFunctionCost,
       yields: 'string',
-      evaluate: (given, dims) => canonical(given as string, dims as bigint),
+      evaluate: (given, dims) => canonicalVector(given as string, dims as bigint),
       raises: true,
     },
   ],
@@ -132,44 +146,51 @@ export const sameVector: ScalarFunction = vectorComparison(
 function vectorComparison(
   name: string,
   summary: string,
-  compare: (a: Float32Array, b: Float32Array) => Cell,
+  compareVectors: (a: Float32Array, b: Float32Array) => Cell,
   yields: 'number' | 'boolean',
   examples: ScalarFunction['examples'],
 ): ScalarFunction {
-  const pairs = [
+  const vectorTypePairs = [
     ['vector', 'vector'],
     ['vector', 'string'],
     ['string', 'vector'],
     ['string', 'string'],
   ] as const;
-  const evaluate = (a: Cell, b: Cell): Cell => compare(vectorIn(a)!, vectorIn(b)!);
-  const signatures = pairs.map((takes) => ({ takes, cost: perNumber, yields, evaluate, raises: true }) as const);
+  const evaluate = (leftCell: Cell, rightCell: Cell): Cell => compareVectors(vectorIn(leftCell)!, vectorIn(rightCell)!);
+  const signatures = vectorTypePairs.map(
+    (takes) => ({ takes, cost: vectorFunctionCost, yields, evaluate, raises: true }) as const,
+  );
   return { name, group: 'vectors', usage: `${name}(a, b)`, summary, examples, signatures };
 }
 
 /** The function that pgvector has beside an operator. */
-function namedOperator(name: string, of: string, sign: 1 | -1, example: readonly [string, string]): ScalarFunction {
-  const { signatures } = vectorOperators.find((each) => each.name === of)!;
+function namedOperator(
+  name: string,
+  operatorName: string,
+  distanceSign: 1 | -1,
+  example: readonly [string, string],
+): ScalarFunction {
+  const { signatures } = vectorOperators.find((knownOperator) => knownOperator.name === operatorName)!;
   return {
     name,
     group: 'vectors',
     usage: `${name}(a, b)`,
-    summary: sign === 1 ? `The same as a ${of} b.` : `The same as a ${of} b, without its minus sign.`,
+    summary: distanceSign === 1 ? `The same as a ${operatorName} b.` : `The same as a ${operatorName} b, without its minus sign.`,
     examples: [example],
-    signatures: signatures.map((signature) => ({
-      ...signature,
+    signatures: signatures.map((operatorSignature) => ({
+      ...operatorSignature,
       evaluate: (a, b) => {
-        const pairDistance = signature.evaluate(a!, b!) as number | null;
-        return pairDistance === null ? null : pairDistance * sign + 0;
+        const pairDistance = operatorSignature.evaluate(a!, b!) as number | null;
+        return pairDistance === null ? null : pairDistance * distanceSign + 0;
       },
     })),
   };
 }
 
 const vectorOperators: readonly ScalarFunction[] = [
-  operator('<=>', 'The cosine distance', cosine, '0'),
-  operator('<->', 'The Euclidean distance', euclidean, '2.23606797749979'),
-  operator('<#>', 'The negative inner product', negativeInner, '-10'),
+  vectorOperator('<=>', 'The cosine distance', cosineDistance, '0'),
+  vectorOperator('<->', 'The Euclidean distance', euclideanDistance, '2.23606797749979'),
+  vectorOperator('<#>', 'The negative inner product', negativeInner, '-10'),
 ];
 
 export const vectorFunctions: readonly ScalarFunction[] = [

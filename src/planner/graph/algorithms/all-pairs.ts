@@ -12,15 +12,15 @@ export const allPairs: GraphAlgorithm = {
   weighted: true,
   columns: scoredWith(...pairColumns),
   *run(graph, call) {
-    const pairs = new Pairs(call);
+    const nodePairs = new Pairs(call);
     const ways = new ShortestWays(graph, call);
-    for (let from = 0; from < graph.nodes; from++) {
-      yield* ways.from(from);
-      for (let i = 1; i < ways.count; i++) pairs.add(from, ways.reached[i]!, ways.distance[ways.reached[i]!]!);
+    for (let sourceNode = 0; sourceNode < graph.nodes; sourceNode++) {
+      yield* ways.from(sourceNode);
+      for (let i = 1; i < ways.count; i++) nodePairs.add(sourceNode, ways.reached[i]!, ways.distance[ways.reached[i]!]!);
       call.spend(ways.count);
       yield;
     }
-    return pairs.rows();
+    return nodePairs.rows();
   },
 };
 
@@ -33,20 +33,25 @@ export const diameter: GraphAlgorithm = {
   weighted: true,
   columns: scoredWith(...pairColumns),
   *run(graph, call) {
-    const pairs = new Pairs(call);
+    const nodePairs = new Pairs(call);
     const ways = new ShortestWays(graph, call);
-    let best: { readonly from: number; readonly to: number; readonly far: number } | null = null;
-    for (let from = 0; from < graph.nodes; from++) {
-      yield* ways.from(from);
+    let farthestPair: { readonly from: number; readonly to: number; readonly far: number } | null = null;
+    for (let sourceNode = 0; sourceNode < graph.nodes; sourceNode++) {
+      yield* ways.from(sourceNode);
       for (let i = 1; i < ways.count; i++) {
-        const to = ways.reached[i]!;
-        const far = ways.distance[to]!;
-        if (best === null || far > best.far || (far === best.far && from === best.from && to < best.to)) best = { from, to, far };
+        const reachedNode = ways.reached[i]!;
+        const pathLength = ways.distance[reachedNode]!;
+        if (
+          farthestPair === null ||
+          pathLength > farthestPair.far ||
+          (pathLength === farthestPair.far && sourceNode === farthestPair.from && reachedNode < farthestPair.to)
+        )
+          farthestPair = { from: sourceNode, to: reachedNode, far: pathLength };
       }
       call.spend(ways.count);
       yield;
     }
-    if (best !== null) pairs.add(best.from, best.to, best.far);
-    return pairs.rows();
+    if (farthestPair !== null) nodePairs.add(farthestPair.from, farthestPair.to, farthestPair.far);
+    return nodePairs.rows();
   },
 };

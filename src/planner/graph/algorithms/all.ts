@@ -48,8 +48,8 @@ export const graphAlgorithms: readonly GraphAlgorithm[] = [
 /** Parts of expressions: they have no name of their own. */
 export const innerAlgorithms: readonly GraphAlgorithm[] = [...degreeDirections.map(degrees), ...graphAlgorithms.map(statsOf)];
 
-const byName = new Map([...graphAlgorithms, ...innerAlgorithms].map((algorithm) => [algorithm.name, algorithm]));
+const algorithmsByName = new Map([...graphAlgorithms, ...innerAlgorithms].map((algorithm) => [algorithm.name, algorithm]));
 
 export function algorithmOf(name: string): GraphAlgorithm {
-  return byName.get(name)!;
+  return algorithmsByName.get(name)!;
 }

@@ -9,9 +9,9 @@ import { type Steps, stepsAtOnce } from '../stepped-sort.ts';
 import { spread } from './label-propagation.ts';
 
 /** Least gain of modularity for a move, so that rounding errors don't move nodes to and fro. */
-const least = 1e-12;
-const levelsMax = 100;
-const roundsMax = 100;
+const modularityGainMin = 1e-12;
+const louvainLevelsMax = 100;
+const louvainRoundsMax = 100;
 
 export const community: GraphAlgorithm = {
   name: 'GRAPH_COMMUNITY',
@@ -37,7 +37,7 @@ export const community: GraphAlgorithm = {
 };
 
 /** One level of the graph: neighbours with the weights of their edges, in both directions, and each node's loops. */
-interface Level {
+interface LouvainLevel {
   readonly nodes: number;
   readonly offsets: Uint32Array;
   readonly neighbours: Int32Array;
@@ -47,122 +47,131 @@ interface Level {
 }
 
 function* louvain(graph: Graph): Steps<Int32Array> {
-  const label = new Int32Array(graph.nodes);
-  for (let node = 0; node < label.length; node++) label[node] = node;
-  let level = yield* firstLevel(graph);
-  for (let depth = 0; depth < levelsMax; depth++) {
-    const moved = yield* moves(level);
-    if (moved === null) break;
-    const { of, count } = numberLabels(moved);
-    for (let node = 0; node < label.length; node++) label[node] = of[label[node]!]!;
+  const communityLabels = new Int32Array(graph.nodes);
+  for (let node = 0; node < communityLabels.length; node++) communityLabels[node] = node;
+  let louvainLevel = yield* firstLouvainLevel(graph);
+  for (let louvainDepth = 0; louvainDepth < louvainLevelsMax; louvainDepth++) {
+    const movedLabels = yield* moveNodes(louvainLevel);
+    if (movedLabels === null) break;
+    const { of, count } = numberCommunities(movedLabels);
+    for (let node = 0; node < communityLabels.length; node++) communityLabels[node] = of[communityLabels[node]!]!;
     yield;
-    level = yield* nextLevel(level, of, count);
+    louvainLevel = yield* nextLouvainLevel(louvainLevel, of, count);
   }
-  return label;
+  return communityLabels;
 }
 
-function* firstLevel(graph: Graph): Steps<Level> {
+function* firstLouvainLevel(graph: Graph): Steps<LouvainLevel> {
   const { nodes } = graph;
   const offsets = new Uint32Array(nodes + 1);
   const neighbours = new Int32Array(2 * graph.edges);
   const weights = new Float64Array(2 * graph.edges);
-  const total = new Float64Array(nodes);
-  let count = 0;
+  const nodeWeights = new Float64Array(nodes);
+  let neighbourCount = 0;
   for (let node = 0; node < nodes; node++) {
-    for (const { offsets: begin, neighbours: others, edges } of [graph.out, graph.in]) {
-      for (let edgeSlot = begin[node]!; edgeSlot < begin[node + 1]!; edgeSlot++) {
-        const weight = graph.weight(edges === null ? edgeSlot : edges[edgeSlot]!);
-        total[node]! += weight;
-        if (others[edgeSlot] === node) continue;
-        neighbours[count] = others[edgeSlot]!;
-        weights[count++] = weight;
-        if (count % stepsAtOnce === 0) yield;
+    for (const { offsets: waySlots, neighbours: wayNeighbours, edges } of [graph.out, graph.in]) {
+      for (let edgeSlot = waySlots[node]!; edgeSlot < waySlots[node + 1]!; edgeSlot++) {
+        const edgeWeight = graph.weight(edges === null ? edgeSlot : edges[edgeSlot]!);
+        nodeWeights[node]! += edgeWeight;
+        if (wayNeighbours[edgeSlot] === node) continue;
+        neighbours[neighbourCount] = wayNeighbours[edgeSlot]!;
+        weights[neighbourCount++] = edgeWeight;
+        if (neighbourCount % stepsAtOnce === 0) yield;
       }
     }
-    offsets[node + 1] = count;
+    offsets[node + 1] = neighbourCount;
   }
-  return { nodes, offsets, neighbours, weights, total };
+  return { nodes, offsets, neighbours, weights, total: nodeWeights };
 }
 
 /** The community of each node, as some number; null where none goes anywhere. */
-function* moves({ nodes, offsets, neighbours, weights, total }: Level): Steps<Int32Array | null> {
-  const label = new Int32Array(nodes);
-  for (let node = 0; node < nodes; node++) label[node] = node;
-  const within = total.slice();
-  let all = 0;
-  for (let node = 0; node < nodes; node++) all += total[node]!;
-  if (all === 0) return null;
-  const joins = new Float64Array(nodes);
-  const isMet = new Uint8Array(nodes);
+function* moveNodes({ nodes, offsets, neighbours, weights, total: nodeWeights }: LouvainLevel): Steps<Int32Array | null> {
+  const communityLabels = new Int32Array(nodes);
+  for (let node = 0; node < nodes; node++) communityLabels[node] = node;
+  const communityWeights = nodeWeights.slice();
+  let totalWeight = 0;
+  for (let node = 0; node < nodes; node++) totalWeight += nodeWeights[node]!;
+  if (totalWeight === 0) return null;
+  const weightToCommunity = new Float64Array(nodes);
+  const isCommunityMet = new Uint8Array(nodes);
   let hasMoved = false;
-  let looks = 0;
-  for (let round = 0, changed = true; changed && round < roundsMax; round++) {
-    changed = false;
+  let edgeLooks = 0;
+  for (let louvainRound = 0, hasRoundMoved = true; hasRoundMoved && louvainRound < louvainRoundsMax; louvainRound++) {
+    hasRoundMoved = false;
     for (let node = 0; node < nodes; node++) {
-      const own = label[node]!;
-      const met: number[] = [];
+      const ownCommunity = communityLabels[node]!;
+      const metCommunities: number[] = [];
       for (let edgeSlot = offsets[node]!; edgeSlot < offsets[node + 1]!; edgeSlot++) {
-        const of = label[neighbours[edgeSlot]!]!;
-        if (isMet[of] === 0) {
-          isMet[of] = 1;
-          met.push(of);
+        const metCommunity = communityLabels[neighbours[edgeSlot]!]!;
+        if (isCommunityMet[metCommunity] === 0) {
+          isCommunityMet[metCommunity] = 1;
+          metCommunities.push(metCommunity);
         }
-        joins[of]! += weights[edgeSlot]!;
-        looks++;
+        weightToCommunity[metCommunity]! += weights[edgeSlot]!;
+        edgeLooks++;
       }
-      within[own]! -= total[node]!;
-      const gain = (of: number): number => joins[of]! - (within[of]! * total[node]!) / all;
-      let best = own;
-      let most = gain(own);
-      for (const of of met.sort((a, b) => a - b)) {
-        const gained = gain(of);
-        if (gained > most + least) [best, most] = [of, gained];
+      communityWeights[ownCommunity]! -= nodeWeights[node]!;
+      const modularityGain = (of: number): number =>
+        weightToCommunity[of]! - (communityWeights[of]! * nodeWeights[node]!) / totalWeight;
+      let bestCommunity = ownCommunity;
+      let mostGain = modularityGain(ownCommunity);
+      for (const of of metCommunities.sort((a, b) => a - b)) {
+        const communityGain = modularityGain(of);
+        if (communityGain > mostGain + modularityGainMin) [bestCommunity, mostGain] = [of, communityGain];
       }
-      for (const of of met) joins[of] = isMet[of] = 0;
-      within[best]! += total[node]!;
-      if (best !== own) {
-        label[node] = best;
-        changed = hasMoved = true;
+      for (const of of metCommunities) weightToCommunity[of] = isCommunityMet[of] = 0;
+      communityWeights[bestCommunity]! += nodeWeights[node]!;
+      if (bestCommunity !== ownCommunity) {
+        communityLabels[node] = bestCommunity;
+        hasRoundMoved = hasMoved = true;
       }
-      if (++looks >= stepsAtOnce) {
-        looks = 0;
+      if (++edgeLooks >= stepsAtOnce) {
+        edgeLooks = 0;
         yield;
       }
     }
   }
-  return hasMoved ? label : null;
+  return hasMoved ? communityLabels : null;
 }
 
 /** Numbers from 0 in the order of the first node of each. */
-function numberLabels(label: Int32Array): { readonly of: Int32Array; readonly count: number } {
-  const numbers = new Map<number, number>();
-  const of = label.map((each) => {
-    let number = numbers.get(each);
-    if (number === undefined) numbers.set(each, (number = numbers.size));
-    return number;
+function numberCommunities(communityLabels: Int32Array): { readonly of: Int32Array; readonly count: number } {
+  const communityNumbers = new Map<number, number>();
+  const numberedLabels = communityLabels.map((communityLabel) => {
+    let communityNumber = communityNumbers.get(communityLabel);
+    if (communityNumber === undefined) communityNumbers.set(communityLabel, (communityNumber = communityNumbers.size));
+    return communityNumber;
   });
-  return { of, count: numbers.size };
+  return { of: numberedLabels, count: communityNumbers.size };
 }
 
-function* nextLevel({ nodes, offsets, neighbours, weights, total }: Level, of: Int32Array, count: number): Steps<Level> {
-  const sums = new Float64Array(count);
-  const joins: Map<number, number>[] = Array.from({ length: count }, () => new Map());
+function* nextLouvainLevel(
+  { nodes, offsets, neighbours, weights, total }: LouvainLevel,
+  communityOf: Int32Array,
+  communityCount: number,
+): Steps<LouvainLevel> {
+  const communityWeights = new Float64Array(communityCount);
+  const communityJoins: Map<number, number>[] = Array.from({ length: communityCount }, () => new Map());
   for (let node = 0; node < nodes; node++) {
-    const own = of[node]!;
-    sums[own]! += total[node]!;
+    const ownCommunity = communityOf[node]!;
+    communityWeights[ownCommunity]! += total[node]!;
     for (let edgeSlot = offsets[node]!; edgeSlot < offsets[node + 1]!; edgeSlot++) {
-      const other = of[neighbours[edgeSlot]!]!;
-      if (other !== own) joins[own]!.set(other, (joins[own]!.get(other) ?? 0) + weights[edgeSlot]!);
+      const otherCommunity = communityOf[neighbours[edgeSlot]!]!;
+      if (otherCommunity !== ownCommunity)
+        communityJoins[ownCommunity]!.set(
+          otherCommunity,
+          (communityJoins[ownCommunity]!.get(otherCommunity) ?? 0) + weights[edgeSlot]!,
+        );
     }
     if (node % 1_024 === 1_023) yield;
   }
-  const begin = new Uint32Array(count + 1);
-  joins.forEach((each, node) => (begin[node + 1] = begin[node]! + each.size));
+  const nextOffsets = new Uint32Array(communityCount + 1);
+  communityJoins.forEach((joinedWeights, node) => (nextOffsets[node + 1] = nextOffsets[node]! + joinedWeights.size));
   return {
-    nodes: count,
-    offsets: begin,
-    neighbours: Int32Array.from(joins.flatMap((each) => [...each.keys()])),
-    weights: Float64Array.from(joins.flatMap((each) => [...each.values()])),
-    total: sums,
+    nodes: communityCount,
+    offsets: nextOffsets,
+    neighbours: Int32Array.from(communityJoins.flatMap((joinedWeights) => [...joinedWeights.keys()])),
+    weights: Float64Array.from(communityJoins.flatMap((joinedWeights) => [...joinedWeights.values()])),
+    total: communityWeights,
   };
 }

@@ -13,40 +13,50 @@ export const connectedComponents: GraphAlgorithm = {
   warm: 'components',
   *run(graph, { hold, start }) {
     hold(28 * graph.nodes);
-    return communities(yield* components(graph, start as Int32Array | null));
+    return communities(yield* joinComponents(graph, start as Int32Array | null));
   },
 };
 
 /** Edges of each node that are looked at before the largest component is guessed. */
-const sampled = 2;
-const nodesAtOnce = 1 << 14;
+const sampledEdges = 2;
+const componentNodesAtOnce = 1 << 14;
 
 /**
  * The least node of each node's component: every node points to one that is not greater, until it is the same. Few edges of each
  * node join most of them; of nodes that are in what looks like the largest component by then, no further edge has to be looked at, as
  * one that leads out of it is looked at from its other end (Afforest: Sutton, Ben-Nun and Barak, IPDPS 2018).
  */
-function* components({ nodes, out, in: into }: Graph, start: Int32Array | null): Steps<Int32Array> {
-  const parent = start?.slice() ?? new Int32Array(nodes);
-  if (start === null) for (let node = 0; node < nodes; node++) parent[node] = node;
-  for (const each of [out, into]) {
-    for (let first = 0; first < nodes; first += nodesAtOnce) {
-      unite(parent, each, { first, end: Math.min(nodes, first + nodesAtOnce), edgesMax: sampled, except: -1 });
+function* joinComponents({ nodes, out, in: into }: Graph, componentStart: Int32Array | null): Steps<Int32Array> {
+  const componentParents = componentStart?.slice() ?? new Int32Array(nodes);
+  if (componentStart === null) for (let node = 0; node < nodes; node++) componentParents[node] = node;
+  for (const componentWay of [out, into]) {
+    for (let firstNode = 0; firstNode < nodes; firstNode += componentNodesAtOnce) {
+      uniteComponents(componentParents, componentWay, {
+        first: firstNode,
+        end: Math.min(nodes, firstNode + componentNodesAtOnce),
+        edgesMax: sampledEdges,
+        except: -1,
+      });
       yield;
     }
   }
-  const largest = mostCommon(parent);
+  const largestRoot = largestComponent(componentParents);
   for (const each of [out, into]) {
-    for (let first = 0; first < nodes; first += nodesAtOnce) {
-      unite(parent, each, { first, end: Math.min(nodes, first + nodesAtOnce), edgesMax: Infinity, except: largest });
+    for (let firstNode = 0; firstNode < nodes; firstNode += componentNodesAtOnce) {
+      uniteComponents(componentParents, each, {
+        first: firstNode,
+        end: Math.min(nodes, firstNode + componentNodesAtOnce),
+        edgesMax: Infinity,
+        except: largestRoot,
+      });
       yield;
     }
   }
   for (let node = 0; node < nodes; node++) {
-    parent[node] = root(parent, node);
+    componentParents[node] = componentRoot(componentParents, node);
     if (node % stepsAtOnce === stepsAtOnce - 1) yield;
   }
-  return parent;
+  return componentParents;
 }
 
 interface EdgeRange {
@@ -57,45 +67,49 @@ interface EdgeRange {
   readonly except: number;
 }
 
-function unite(parent: Int32Array, { offsets, neighbours }: Adjacency, { first, end: last, edgesMax, except }: EdgeRange): void {
-  for (let node = first; node < last; node++) {
-    let own = root(parent, node);
-    if (own === except) continue;
-    const begin = offsets[node]!;
-    const end = Math.min(offsets[node + 1]!, begin + edgesMax);
-    for (let edgeSlot = begin; edgeSlot < end; edgeSlot++) {
-      const other = root(parent, neighbours[edgeSlot]!);
-      if (other === own) continue;
-      if (other < own) own = parent[own] = other;
-      else parent[other] = own;
+function uniteComponents(
+  componentParents: Int32Array,
+  { offsets, neighbours }: Adjacency,
+  { first, end: lastNode, edgesMax, except: exceptRoot }: EdgeRange,
+): void {
+  for (let node = first; node < lastNode; node++) {
+    let ownRoot = componentRoot(componentParents, node);
+    if (ownRoot === exceptRoot) continue;
+    const neighbourBegin = offsets[node]!;
+    const end = Math.min(offsets[node + 1]!, neighbourBegin + edgesMax);
+    for (let edgeSlot = neighbourBegin; edgeSlot < end; edgeSlot++) {
+      const otherRoot = componentRoot(componentParents, neighbours[edgeSlot]!);
+      if (otherRoot === ownRoot) continue;
+      if (otherRoot < ownRoot) ownRoot = componentParents[ownRoot] = otherRoot;
+      else componentParents[otherRoot] = ownRoot;
     }
   }
 }
 
-function root(parent: Int32Array, node: number): number {
-  let of = node;
-  let above = parent[of]!;
-  while (above !== of) {
-    const next = parent[above]!;
-    parent[of] = next;
-    of = next;
-    above = parent[of]!;
+function componentRoot(componentParents: Int32Array, node: number): number {
+  let componentNode = node;
+  let parentNode = componentParents[componentNode]!;
+  while (parentNode !== componentNode) {
+    const grandparentNode = componentParents[parentNode]!;
+    componentParents[componentNode] = grandparentNode;
+    componentNode = grandparentNode;
+    parentNode = componentParents[componentNode]!;
   }
-  return of;
+  return componentNode;
 }
 
 /** The root that most of some nodes have: a guess, which costs time where it is wrong, and nothing else. */
-function mostCommon(parent: Int32Array): number {
-  const counts = new Map<number, number>();
-  let best = -1;
-  const step = Math.max(1, Math.floor(parent.length / looked));
-  for (let node = 0; node < parent.length; node += step) {
-    const of = root(parent, node);
-    const count = (counts.get(of) ?? 0) + 1;
-    counts.set(of, count);
-    if (count > (counts.get(best) ?? 0)) best = of;
+function largestComponent(componentParents: Int32Array): number {
+  const componentCounts = new Map<number, number>();
+  let largestRoot = -1;
+  const sampleStep = Math.max(1, Math.floor(componentParents.length / sampledNodeCount));
+  for (let node = 0; node < componentParents.length; node += sampleStep) {
+    const sampledRoot = componentRoot(componentParents, node);
+    const sampledCount = (componentCounts.get(sampledRoot) ?? 0) + 1;
+    componentCounts.set(sampledRoot, sampledCount);
+    if (sampledCount > (componentCounts.get(largestRoot) ?? 0)) largestRoot = sampledRoot;
   }
-  return best;
+  return largestRoot;
 }
 
-const looked = 1_024;
+const sampledNodeCount = 1_024;

@@ -11,54 +11,55 @@ export const cycles: GraphAlgorithm = {
   arguments: [{ name: 'MAX_LENGTH', kind: 'integer', summary: `the most edges of a cycle, from 1 to ${hopsMax}; 5 by default` }],
   columns: scoredWith({ name: 'cycle', holds: 'integer' }, { name: 'hop', holds: 'integer' }),
   *run(graph, call) {
-    const most = call.integer('MAX_LENGTH', 5, 1, hopsMax);
+    const cycleLengthMax = call.integer('MAX_LENGTH', 5, 1, hopsMax);
     const { offsets, neighbours } = graph.out;
     call.hold(graph.nodes);
     const cycles: number[][] = [];
-    let rows = 0;
-    const onPath = new Uint8Array(graph.nodes);
-    const path = new Int32Array(most);
-    const pathIndex = new Uint32Array(most);
-    let looks = 0;
-    for (let start = 0; start < graph.nodes; start++) {
-      let depth = 0;
-      path[0] = start;
-      pathIndex[0] = offsets[start]!;
-      onPath[start] = 1;
-      while (depth >= 0) {
-        const node = path[depth]!;
-        if (pathIndex[depth]! >= offsets[node + 1]!) {
-          onPath[node] = 0;
-          depth--;
+    let cycleRowCount = 0;
+    const isOnCycle = new Uint8Array(graph.nodes);
+    const cyclePath = new Int32Array(cycleLengthMax);
+    const pathIndex = new Uint32Array(cycleLengthMax);
+    let edgeLooks = 0;
+    for (let cycleStart = 0; cycleStart < graph.nodes; cycleStart++) {
+      let cycleDepth = 0;
+      cyclePath[0] = cycleStart;
+      pathIndex[0] = offsets[cycleStart]!;
+      isOnCycle[cycleStart] = 1;
+      while (cycleDepth >= 0) {
+        const cycleNode = cyclePath[cycleDepth]!;
+        if (pathIndex[cycleDepth]! >= offsets[cycleNode + 1]!) {
+          isOnCycle[cycleNode] = 0;
+          cycleDepth--;
           continue;
         }
-        const at = pathIndex[depth]!++;
-        const other = neighbours[at]!;
-        if (++looks % stepsAtOnce === 0) {
+        const neighbourSlot = pathIndex[cycleDepth]!++;
+        const nextNode = neighbours[neighbourSlot]!;
+        if (++edgeLooks % stepsAtOnce === 0) {
           call.spend(stepsAtOnce);
           yield;
         }
         // Edges side by side make no other cycle.
-        if (other < start || (at > offsets[node]! && neighbours[at - 1] === other)) continue;
-        if (other === start) {
-          cycles.push([...path.subarray(0, depth + 1)]);
-          rows += depth + 1;
-          if (rows > call.rowsMax) throw tooMany(call.rowsMax);
-          call.hold(48 * (depth + 1));
-        } else if (onPath[other] === 0 && depth + 1 < most) {
-          path[++depth] = other;
-          pathIndex[depth] = offsets[other]!;
-          onPath[other] = 1;
+        if (nextNode < cycleStart || (neighbourSlot > offsets[cycleNode]! && neighbours[neighbourSlot - 1] === nextNode))
+          continue;
+        if (nextNode === cycleStart) {
+          cycles.push([...cyclePath.subarray(0, cycleDepth + 1)]);
+          cycleRowCount += cycleDepth + 1;
+          if (cycleRowCount > call.rowsMax) throw tooMany(call.rowsMax);
+          call.hold(48 * (cycleDepth + 1));
+        } else if (isOnCycle[nextNode] === 0 && cycleDepth + 1 < cycleLengthMax) {
+          cyclePath[++cycleDepth] = nextNode;
+          pathIndex[cycleDepth] = offsets[nextNode]!;
+          isOnCycle[nextNode] = 1;
         }
       }
     }
     // Stable: of one length they were found in the order of their nodes.
     cycles.sort((a, b) => a.length - b.length);
-    const flat = cycles.flat();
+    const cycleNodes = cycles.flat();
     return {
-      count: flat.length,
+      count: cycleNodes.length,
       columns: new Map<string, Int32Array | Float64Array>([
-        ['nodeId', Int32Array.from(flat)],
+        ['nodeId', Int32Array.from(cycleNodes)],
         ['score', Float64Array.from(cycles.flatMap((cycle) => cycle.map(() => cycle.length)))],
         ['cycle', Int32Array.from(cycles.flatMap((cycle, i) => cycle.map(() => i + 1)))],
         ['hop', Int32Array.from(cycles.flatMap((cycle) => cycle.map((_, i) => i + 1)))],

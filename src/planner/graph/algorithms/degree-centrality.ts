@@ -13,36 +13,36 @@ export const degreeCentrality: GraphAlgorithm = {
   columns: scoredWith(),
   *run(graph, { direction, hold }) {
     hold(12 * graph.nodes);
-    const score = new Float64Array(graph.nodes);
+    const degreeScores = new Float64Array(graph.nodes);
     const { weights } = graph;
-    for (let first = 0; first < graph.nodes; first += nodesAtOnce) {
-      const end = Math.min(graph.nodes, first + nodesAtOnce);
-      for (const each of ways(graph, direction)) {
-        if (weights === null) countEdges(each, score, first, end);
-        else weighEdges(each, weights, score, first, end);
+    for (let firstNode = 0; firstNode < graph.nodes; firstNode += centralityNodesAtOnce) {
+      const nodeRangeEnd = Math.min(graph.nodes, firstNode + centralityNodesAtOnce);
+      for (const degreeWay of ways(graph, direction)) {
+        if (weights === null) countNodeEdges(degreeWay, degreeScores, firstNode, nodeRangeEnd);
+        else weighNodeEdges(degreeWay, weights, degreeScores, firstNode, nodeRangeEnd);
       }
       yield;
     }
-    return everyNode(score);
+    return everyNode(degreeScores);
   },
 };
 
-const nodesAtOnce = 1 << 14;
+const centralityNodesAtOnce = 1 << 14;
 
-function countEdges({ offsets }: Adjacency, score: Float64Array, first: number, end: number): void {
-  for (let node = first; node < end; node++) score[node]! += offsets[node + 1]! - offsets[node]!;
+function countNodeEdges({ offsets }: Adjacency, degreeScores: Float64Array, firstNode: number, lastNode: number): void {
+  for (let node = firstNode; node < lastNode; node++) degreeScores[node]! += offsets[node + 1]! - offsets[node]!;
 }
 
-function weighEdges(
+function weighNodeEdges(
   { offsets, edges }: Adjacency,
   weights: Float64Array,
-  score: Float64Array,
-  first: number,
-  last: number,
+  degreeScores: Float64Array,
+  firstNode: number,
+  lastNode: number,
 ): void {
-  for (let node = first; node < last; node++) {
-    const end = offsets[node + 1]!;
-    for (let edgeSlot = offsets[node]!; edgeSlot < end; edgeSlot++)
-      score[node]! += weights[edges === null ? edgeSlot : edges[edgeSlot]!]!;
+  for (let node = firstNode; node < lastNode; node++) {
+    const nodeEdgesEnd = offsets[node + 1]!;
+    for (let edgeSlot = offsets[node]!; edgeSlot < nodeEdgesEnd; edgeSlot++)
+      degreeScores[node]! += weights[edges === null ? edgeSlot : edges[edgeSlot]!]!;
   }
 }

@@ -17,21 +17,21 @@ export function degrees(direction: Direction): GraphAlgorithm {
       { name: degreeNames.degree, holds: 'integer' },
     ],
     *run(graph, { hold }) {
-      const nodes = new Int32Array(graph.nodes);
-      const degree = new Int32Array(graph.nodes);
+      const degreeNodes = new Int32Array(graph.nodes);
+      const nodeDegrees = new Int32Array(graph.nodes);
       hold(8 * graph.nodes);
       let count = 0;
       for (let node = 0; node < graph.nodes; node++) {
-        const edges = degreeOf(graph, node, direction);
-        if (edges > 0) {
-          nodes[count] = node;
-          degree[count++] = edges;
+        const nodeEdgeCount = degreeOf(graph, node, direction);
+        if (nodeEdgeCount > 0) {
+          degreeNodes[count] = node;
+          nodeDegrees[count++] = nodeEdgeCount;
         }
         if (node % stepsAtOnce === stepsAtOnce - 1) yield;
       }
       const columns = new Map([
-        [degreeNames.node, nodes],
-        [degreeNames.degree, degree],
+        [degreeNames.node, degreeNodes],
+        [degreeNames.degree, nodeDegrees],
       ]);
       return { count, columns, ordered: true };
     },

@@ -2,7 +2,7 @@
 import { type GraphAlgorithm, type GraphRows, scoredWith } from '../graph-algorithm.ts';
 import { ShortestWays } from '../shortest-paths.ts';
 
-const columns = scoredWith({ name: 'hop', holds: 'integer' }, { name: 'previous', holds: 'node' });
+const shortestWayColumns = scoredWith({ name: 'hop', holds: 'integer' }, { name: 'previous', holds: 'node' });
 
 export const dijkstra: GraphAlgorithm = {
   name: 'GRAPH_DIJKSTRA',
@@ -14,16 +14,16 @@ export const dijkstra: GraphAlgorithm = {
   ],
   direction: 'out',
   weighted: true,
-  columns,
+  columns: shortestWayColumns,
   *run(graph, call) {
-    const [from, to] = [graph.texts.numberOf(call.text('FROM')!), graph.texts.numberOf(call.text('TO')!)];
+    const [wayStart, wayEnd] = [graph.texts.numberOf(call.text('FROM')!), graph.texts.numberOf(call.text('TO')!)];
     const ways = new ShortestWays(graph, call);
-    if (from < 0 || to < 0) return rowsOf(ways, []);
-    yield* ways.from(from, to);
-    if (ways.distance[to] === Number.POSITIVE_INFINITY) return rowsOf(ways, []);
-    const way: number[] = [];
-    for (let node = to; node >= 0; node = ways.previous[node]!) way.push(node);
-    return { ...rowsOf(ways, way.reverse()), ordered: true };
+    if (wayStart < 0 || wayEnd < 0) return shortestWayRows(ways, []);
+    yield* ways.from(wayStart, wayEnd);
+    if (ways.distance[wayEnd] === Number.POSITIVE_INFINITY) return shortestWayRows(ways, []);
+    const shortestWay: number[] = [];
+    for (let node = wayEnd; node >= 0; node = ways.previous[node]!) shortestWay.push(node);
+    return { ...shortestWayRows(ways, shortestWay.reverse()), ordered: true };
   },
 };
 
@@ -35,25 +35,25 @@ export const shortestWays: GraphAlgorithm = {
   direction: 'out',
   weighted: true,
   nearestFirst: true,
-  columns,
+  columns: shortestWayColumns,
   *run(graph, call) {
-    const source = graph.texts.numberOf(call.text('SOURCE')!);
+    const sourceNode = graph.texts.numberOf(call.text('SOURCE')!);
     const ways = new ShortestWays(graph, call);
-    if (source < 0) return rowsOf(ways, []);
-    yield* ways.from(source);
-    return rowsOf(ways, ways.reached.subarray(0, ways.count));
+    if (sourceNode < 0) return shortestWayRows(ways, []);
+    yield* ways.from(sourceNode);
+    return shortestWayRows(ways, ways.reached.subarray(0, ways.count));
   },
 };
 
-function rowsOf({ distance, hop, previous }: ShortestWays, nodes: Int32Array | readonly number[]): GraphRows {
-  const node = Int32Array.from(nodes);
+function shortestWayRows({ distance, hop, previous }: ShortestWays, reachedNodes: Int32Array | readonly number[]): GraphRows {
+  const wayNodes = Int32Array.from(reachedNodes);
   return {
-    count: node.length,
+    count: wayNodes.length,
     columns: new Map<string, Int32Array | Float64Array>([
-      ['nodeId', node],
-      ['score', Float64Array.from(node, (each) => distance[each]!)],
-      ['hop', node.map((each) => hop[each]!)],
-      ['previous', node.map((each) => previous[each]!)],
+      ['nodeId', wayNodes],
+      ['score', Float64Array.from(wayNodes, (wayNode) => distance[wayNode]!)],
+      ['hop', wayNodes.map((wayNode) => hop[wayNode]!)],
+      ['previous', wayNodes.map((wayNode) => previous[wayNode]!)],
     ]),
   };
 }

@@ -17,16 +17,16 @@ export const explainPath: GraphAlgorithm = {
     { name: 'pll_warm', holds: 'boolean' },
   ],
   *run(graph) {
-    let joined = 0;
+    let joinedNodeCount = 0;
     for (let node = 0; node < graph.nodes; node++) {
-      if (degreeOf(graph, node, 'both') > 0) joined++;
+      if (degreeOf(graph, node, 'both') > 0) joinedNodeCount++;
       if (node % stepsAtOnce === stepsAtOnce - 1) yield;
     }
     return {
       count: 1,
       columns: new Map<string, Int32Array | readonly string[]>([
         ['strategy', ['breadth-first']],
-        ['graph_node_count', Int32Array.of(joined)],
+        ['graph_node_count', Int32Array.of(joinedNodeCount)],
         ['pll_warm', Int32Array.of(0)],
       ]),
       ordered: true,

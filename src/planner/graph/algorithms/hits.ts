@@ -6,43 +6,48 @@ import type { Adjacency, Graph } from '../graph.ts';
 import type { GraphCall } from '../graph-algorithm.ts';
 import { type Steps, stepsAtOnce } from '../stepped-sort.ts';
 
-const roundsMax = 1_000;
-const tolerance = 1e-12;
+const hitsRoundsMax = 1_000;
+const hitsTolerance = 1e-12;
 
-export function* hits(graph: Graph, call: GraphCall, which: 'hub' | 'authority'): Steps<Float64Array> {
+export function* hits(graph: Graph, call: GraphCall, hubOrAuthority: 'hub' | 'authority'): Steps<Float64Array> {
   const { nodes } = graph;
   call.hold(24 * nodes);
-  let hub = new Float64Array(nodes).fill(1 / Math.sqrt(Math.max(1, nodes)));
-  const authority = new Float64Array(nodes);
-  let next = new Float64Array(nodes);
-  for (let round = 0; round < roundsMax; round++) {
-    yield* sumNeighbours(graph.in, hub, authority);
-    yield* sumNeighbours(graph.out, authority, next);
+  let hubScores = new Float64Array(nodes).fill(1 / Math.sqrt(Math.max(1, nodes)));
+  const authorityScores = new Float64Array(nodes);
+  let nextHubScores = new Float64Array(nodes);
+  for (let hitsRound = 0; hitsRound < hitsRoundsMax; hitsRound++) {
+    yield* sumNeighbourScores(graph.in, hubScores, authorityScores);
+    yield* sumNeighbourScores(graph.out, authorityScores, nextHubScores);
     call.spend(2 * graph.edges);
-    let change = 0;
-    for (let node = 0; node < nodes; node++) change += Math.abs(next[node]! - hub[node]!);
-    [hub, next] = [next, hub];
+    let hubChange = 0;
+    for (let node = 0; node < nodes; node++) hubChange += Math.abs(nextHubScores[node]! - hubScores[node]!);
+    [hubScores, nextHubScores] = [nextHubScores, hubScores];
     yield;
-    if (change < tolerance * nodes) break;
+    if (hubChange < hitsTolerance * nodes) break;
   }
-  return which === 'hub' ? hub : authority;
+  return hubOrAuthority === 'hub' ? hubScores : authorityScores;
 }
 
 /** Sums the scores of each node's neighbours, then scales the sums. */
-function* sumNeighbours({ offsets, neighbours }: Adjacency, from: Float64Array, to: Float64Array): Steps<void> {
-  let squares = 0;
-  let looks = 0;
-  for (let node = 0; node < to.length; node++) {
-    let sum = 0;
-    for (let edgeSlot = offsets[node]!; edgeSlot < offsets[node + 1]!; edgeSlot++) sum += from[neighbours[edgeSlot]!]!;
-    to[node] = sum;
-    squares += sum * sum;
-    looks += 1 + offsets[node + 1]! - offsets[node]!;
-    if (looks >= stepsAtOnce) {
-      looks = 0;
+function* sumNeighbourScores(
+  { offsets, neighbours }: Adjacency,
+  neighbourScores: Float64Array,
+  summedScores: Float64Array,
+): Steps<void> {
+  let squaredSum = 0;
+  let neighbourLooks = 0;
+  for (let node = 0; node < summedScores.length; node++) {
+    let neighbourSum = 0;
+    for (let edgeSlot = offsets[node]!; edgeSlot < offsets[node + 1]!; edgeSlot++)
+      neighbourSum += neighbourScores[neighbours[edgeSlot]!]!;
+    summedScores[node] = neighbourSum;
+    squaredSum += neighbourSum * neighbourSum;
+    neighbourLooks += 1 + offsets[node + 1]! - offsets[node]!;
+    if (neighbourLooks >= stepsAtOnce) {
+      neighbourLooks = 0;
       yield;
     }
   }
-  const norm = Math.sqrt(squares);
-  if (norm > 0) for (let node = 0; node < to.length; node++) to[node]! /= norm;
+  const scoreNorm = Math.sqrt(squaredSum);
+  if (scoreNorm > 0) for (let node = 0; node < summedScores.length; node++) summedScores[node]! /= scoreNorm;
 }

@@ -26,46 +26,50 @@ export const labelPropagation: GraphAlgorithm = {
 };
 
 /** Where labels weigh the same, a node keeps its own, else takes the least. Loops say nothing. */
-export function* spread(graph: Graph, rounds: number, start: Int32Array | null = null): Steps<Int32Array> {
+export function* spread(graph: Graph, labelRoundsMax: number, startLabels: Int32Array | null = null): Steps<Int32Array> {
   const { nodes } = graph;
-  const label = start?.slice() ?? new Int32Array(nodes);
-  if (start === null) for (let node = 0; node < nodes; node++) label[node] = node;
-  const weighs = new Float64Array(nodes);
-  const met = new Int32Array(nodes);
-  let looks = 0;
-  for (let round = 0, changed = true; changed && round < rounds; round++) {
-    changed = false;
+  const nodeLabels = startLabels?.slice() ?? new Int32Array(nodes);
+  if (startLabels === null) for (let node = 0; node < nodes; node++) nodeLabels[node] = node;
+  const labelWeights = new Float64Array(nodes);
+  const metLabels = new Int32Array(nodes);
+  let labelLooks = 0;
+  for (let labelRound = 0, hasLabelChanged = true; hasLabelChanged && labelRound < labelRoundsMax; labelRound++) {
+    hasLabelChanged = false;
     for (let node = 0; node < nodes; node++) {
-      let count = 0;
+      let metLabelCount = 0;
       for (const { offsets, neighbours, edges } of [graph.out, graph.in]) {
-        const end = offsets[node + 1]!;
-        for (let edgeSlot = offsets[node]!; edgeSlot < end; edgeSlot++) {
+        const neighbourEnd = offsets[node + 1]!;
+        for (let edgeSlot = offsets[node]!; edgeSlot < neighbourEnd; edgeSlot++) {
           const neighbour = neighbours[edgeSlot]!;
           if (neighbour === node) continue;
-          const of = label[neighbour]!;
-          if (weighs[of] === 0) met[count++] = of;
-          weighs[of]! += graph.weight(edges === null ? edgeSlot : edges[edgeSlot]!);
-          looks++;
+          const neighbourLabel = nodeLabels[neighbour]!;
+          if (labelWeights[neighbourLabel] === 0) metLabels[metLabelCount++] = neighbourLabel;
+          labelWeights[neighbourLabel]! += graph.weight(edges === null ? edgeSlot : edges[edgeSlot]!);
+          labelLooks++;
         }
       }
-      const own = label[node]!;
-      let best = own;
-      let most = count === 0 ? 0 : weighs[own]!;
-      for (let i = 0; i < count; i++) {
-        const of = met[i]!;
-        const weight = weighs[of]!;
-        if (weight > most || (weight === most && best !== own && of < best)) [best, most] = [of, weight];
+      const ownLabel = nodeLabels[node]!;
+      let bestLabel = ownLabel;
+      let mostLabelWeight = metLabelCount === 0 ? 0 : labelWeights[ownLabel]!;
+      for (let i = 0; i < metLabelCount; i++) {
+        const neighbourLabel = metLabels[i]!;
+        const labelWeight = labelWeights[neighbourLabel]!;
+        if (
+          labelWeight > mostLabelWeight ||
+          (labelWeight === mostLabelWeight && bestLabel !== ownLabel && neighbourLabel < bestLabel)
+        )
+          [bestLabel, mostLabelWeight] = [neighbourLabel, labelWeight];
       }
-      for (let i = 0; i < count; i++) weighs[met[i]!] = 0;
-      if (best !== own) {
-        label[node] = best;
-        changed = true;
+      for (let i = 0; i < metLabelCount; i++) labelWeights[metLabels[i]!] = 0;
+      if (bestLabel !== ownLabel) {
+        nodeLabels[node] = bestLabel;
+        hasLabelChanged = true;
       }
-      if (++looks >= stepsAtOnce) {
-        looks = 0;
+      if (++labelLooks >= stepsAtOnce) {
+        labelLooks = 0;
         yield;
       }
     }
   }
-  return label;
+  return nodeLabels;
 }

@@ -4,7 +4,7 @@ import { pairColumns, Pairs } from '../score-rows.ts';
 import { common, type Neighbours, simpleNeighbours, sizeOf } from '../simple-neighbours.ts';
 import { type Steps, stepsAtOnce } from '../stepped-sort.ts';
 
-const method = {
+const predictionMethod = {
   name: 'METHOD',
   kind: 'word',
   choices: ['common_neighbours', 'jaccard', 'adamic_adar', 'resource_allocation', 'preferential_attachment'],
@@ -18,25 +18,25 @@ export const linkPredict: GraphAlgorithm = {
   arguments: [
     { name: 'FROM', kind: 'key', required: true, summary: 'the one node' },
     { name: 'TO', kind: 'key', summary: 'the other; every node that shares a neighbour and is not joined yet by default' },
-    method,
+    predictionMethod,
   ],
   columns: scoredWith(...pairColumns),
   *run(graph, call) {
-    const joined = yield* simpleNeighbours(graph, 'both', call.hold);
-    const pairs = new Pairs(call);
-    const from = graph.texts.numberOf(call.text('FROM')!);
-    const given = call.text('TO');
-    const to = given === undefined ? null : graph.texts.numberOf(given);
-    if (from < 0 || to === -1) return pairs.rows();
-    const score = scoreOf(joined, call);
-    const others = to === null ? yield* candidates(joined, from, call) : [to];
-    for (const other of others) {
-      const pairScore = score(from, other);
-      if (to !== null || pairScore > 0) pairs.add(from, other, pairScore);
-      call.spend(sizeOf(joined, other));
+    const joinedNeighbours = yield* simpleNeighbours(graph, 'both', call.hold);
+    const predictedPairs = new Pairs(call);
+    const linkFrom = graph.texts.numberOf(call.text('FROM')!);
+    const linkToText = call.text('TO');
+    const linkTo = linkToText === undefined ? null : graph.texts.numberOf(linkToText);
+    if (linkFrom < 0 || linkTo === -1) return predictedPairs.rows();
+    const linkScore = linkScoreOf(joinedNeighbours, call);
+    const linkCandidatesFound = linkTo === null ? yield* linkCandidates(joinedNeighbours, linkFrom, call) : [linkTo];
+    for (const candidateNode of linkCandidatesFound) {
+      const pairScore = linkScore(linkFrom, candidateNode);
+      if (linkTo !== null || pairScore > 0) predictedPairs.add(linkFrom, candidateNode, pairScore);
+      call.spend(sizeOf(joinedNeighbours, candidateNode));
       yield;
     }
-    return pairs.rows();
+    return predictedPairs.rows();
   },
 };
 
@@ -44,34 +44,35 @@ export const linksPredicted: GraphAlgorithm = {
   name: 'LINK_PREDICT',
   summary: 'Every two nodes that share a neighbour and are not joined, by how likely they come to be.',
   about: 'typed',
-  arguments: [method],
+  arguments: [predictionMethod],
   columns: scoredWith(...pairColumns),
   *run(graph, call) {
-    const joined = yield* simpleNeighbours(graph, 'both', call.hold);
-    const pairs = new Pairs(call);
-    const score = scoreOf(joined, call);
-    for (let node = 0; node < graph.nodes; node++) {
-      for (const other of yield* candidates(joined, node, call)) {
-        if (other > node) pairs.add(node, other, score(node, other));
+    const joinedNeighbours = yield* simpleNeighbours(graph, 'both', call.hold);
+    const predictedPairs = new Pairs(call);
+    const linkScore = linkScoreOf(joinedNeighbours, call);
+    for (let predictedNode = 0; predictedNode < graph.nodes; predictedNode++) {
+      for (const candidateNode of yield* linkCandidates(joinedNeighbours, predictedNode, call)) {
+        if (candidateNode > predictedNode)
+          predictedPairs.add(predictedNode, candidateNode, linkScore(predictedNode, candidateNode));
       }
       yield;
     }
-    return pairs.rows();
+    return predictedPairs.rows();
   },
 };
 
 /** Nodes two hops away. */
-function* candidates({ offsets, neighbours }: Neighbours, of: number, { spend }: GraphCall): Steps<readonly number[]> {
-  const near = new Set<number>([of]);
-  for (let edgeSlot = offsets[of]!; edgeSlot < offsets[of + 1]!; edgeSlot++) near.add(neighbours[edgeSlot]!);
+function* linkCandidates({ offsets, neighbours }: Neighbours, linkFrom: number, { spend }: GraphCall): Steps<readonly number[]> {
+  const nearNodes = new Set<number>([linkFrom]);
+  for (let edgeSlot = offsets[linkFrom]!; edgeSlot < offsets[linkFrom + 1]!; edgeSlot++) nearNodes.add(neighbours[edgeSlot]!);
   const candidates = new Set<number>();
-  let looks = 0;
-  for (let edgeSlot = offsets[of]!; edgeSlot < offsets[of + 1]!; edgeSlot++) {
-    const through = neighbours[edgeSlot]!;
-    for (let next = offsets[through]!; next < offsets[through + 1]!; next++) {
-      const other = neighbours[next]!;
-      if (!near.has(other)) candidates.add(other);
-      if (++looks % stepsAtOnce === 0) {
+  let candidateLooks = 0;
+  for (let edgeSlot = offsets[linkFrom]!; edgeSlot < offsets[linkFrom + 1]!; edgeSlot++) {
+    const sharedNeighbour = neighbours[edgeSlot]!;
+    for (let neighbourSlot = offsets[sharedNeighbour]!; neighbourSlot < offsets[sharedNeighbour + 1]!; neighbourSlot++) {
+      const candidateNode = neighbours[neighbourSlot]!;
+      if (!nearNodes.has(candidateNode)) candidates.add(candidateNode);
+      if (++candidateLooks % stepsAtOnce === 0) {
         spend(stepsAtOnce);
         yield;
       }
@@ -80,31 +81,31 @@ function* candidates({ offsets, neighbours }: Neighbours, of: number, { spend }:
   return [...candidates].sort((a, b) => a - b);
 }
 
-function scoreOf(joined: Neighbours, call: GraphCall): (a: number, b: number) => number {
-  const size = (node: number): number => sizeOf(joined, node);
+function linkScoreOf(joinedNeighbours: Neighbours, call: GraphCall): (linkFrom: number, linkTo: number) => number {
+  const neighbourCount = (node: number): number => sizeOf(joinedNeighbours, node);
   const sumOverCommon =
-    (of: (node: number) => number) =>
+    (neighbourShare: (node: number) => number) =>
     (a: number, b: number): number => {
-      let sum = 0;
-      common(joined, a, b, (node) => (sum += of(node)));
-      return sum;
+      let commonSum = 0;
+      common(joinedNeighbours, a, b, (node) => (commonSum += neighbourShare(node)));
+      return commonSum;
     };
-  const shared = sumOverCommon(() => 1);
+  const sharedNeighbours = sumOverCommon(() => 1);
   switch (call.choice('METHOD')) {
     case 'jaccard':
-      return (a, b) => {
-        const both = shared(a, b);
-        const either = size(a) + size(b) - both;
-        return either === 0 ? 0 : both / either;
+      return (linkFrom, linkTo) => {
+        const sharedCount = sharedNeighbours(linkFrom, linkTo);
+        const eitherCount = neighbourCount(linkFrom) + neighbourCount(linkTo) - sharedCount;
+        return eitherCount === 0 ? 0 : sharedCount / eitherCount;
       };
     case 'adamic_adar':
       // A common neighbour of two different nodes has at least two neighbours; the guard is for a node paired with itself.
-      return sumOverCommon((node) => (size(node) < 2 ? 0 : 1 / Math.log(size(node))));
+      return sumOverCommon((node) => (neighbourCount(node) < 2 ? 0 : 1 / Math.log(neighbourCount(node))));
     case 'resource_allocation':
-      return sumOverCommon((node) => 1 / size(node));
+      return sumOverCommon((node) => 1 / neighbourCount(node));
     case 'preferential_attachment':
-      return (a, b) => size(a) * size(b);
+      return (linkFrom, linkTo) => neighbourCount(linkFrom) * neighbourCount(linkTo);
     default:
-      return shared;
+      return sharedNeighbours;
   }
 }

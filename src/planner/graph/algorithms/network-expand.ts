@@ -17,10 +17,10 @@ export const networkExpand: GraphAlgorithm = {
   columns: scoredWith({ name: 'hop', holds: 'integer' }, { name: 'from_id', holds: 'node' }),
   tellsEdges: true,
   *run(graph, call) {
-    const hops = call.integer('MAX_HOPS', 2, 1, hopsMax);
-    const seed = graph.texts.numberOf(call.text('SEED')!);
-    const along = ways(graph, call.direction);
-    if (seed < 0) return rowsOf([], [], [], []);
+    const hopsWanted = call.integer('MAX_HOPS', 2, 1, hopsMax);
+    const seedNode = graph.texts.numberOf(call.text('SEED')!);
+    const expandedWays = ways(graph, call.direction);
+    if (seedNode < 0) return expansionRows([], [], [], []);
     call.hold(9 * graph.nodes);
     const reachedNodes: ReachedNodes = {
       seen: new Uint8Array(graph.nodes),
@@ -28,32 +28,32 @@ export const networkExpand: GraphAlgorithm = {
       edge: new Int32Array(graph.nodes),
       next: [],
     };
-    reachedNodes.seen[seed] = 1;
-    const nodes: number[] = [];
-    const hop: number[] = [];
-    let round = Int32Array.of(seed);
-    for (let length = 1; length <= hops && round.length > 0; length++) {
+    reachedNodes.seen[seedNode] = 1;
+    const foundNodes: number[] = [];
+    const nodeHops: number[] = [];
+    let roundNodes = Int32Array.of(seedNode);
+    for (let hopDistance = 1; hopDistance <= hopsWanted && roundNodes.length > 0; hopDistance++) {
       reachedNodes.next = [];
-      for (let first = 0; first < round.length; ) {
-        const step = expand(along, round, first, reachedNodes);
-        first = step.end;
-        if (nodes.length + reachedNodes.next.length > call.rowsMax) throw tooMany(call.rowsMax);
-        call.spend(step.looks);
+      for (let firstOfRound = 0; firstOfRound < roundNodes.length; ) {
+        const expansionStep = expandNodes(expandedWays, roundNodes, firstOfRound, reachedNodes);
+        firstOfRound = expansionStep.end;
+        if (foundNodes.length + reachedNodes.next.length > call.rowsMax) throw tooMany(call.rowsMax);
+        call.spend(expansionStep.looks);
         yield;
       }
       // Sorted, because the edge reported for a node must not depend on the order in which the others were met.
-      round = Int32Array.from(reachedNodes.next).sort();
-      for (const node of round) {
-        nodes.push(node);
-        hop.push(length);
+      roundNodes = Int32Array.from(reachedNodes.next).sort();
+      for (const node of roundNodes) {
+        foundNodes.push(node);
+        nodeHops.push(hopDistance);
       }
     }
-    call.hold(64 * nodes.length);
-    return rowsOf(
-      nodes,
-      hop,
-      nodes.map((node) => reachedNodes.from[node]!),
-      nodes.map((node) => reachedNodes.edge[node]!),
+    call.hold(64 * foundNodes.length);
+    return expansionRows(
+      foundNodes,
+      nodeHops,
+      foundNodes.map((node) => reachedNodes.from[node]!),
+      foundNodes.map((node) => reachedNodes.edge[node]!),
     );
   },
 };
@@ -68,39 +68,44 @@ interface ReachedNodes {
 }
 
 /** Expands some nodes of a round, from one on; returns the next node, and the number of edges read. */
-function expand(
-  along: readonly Adjacency[],
-  round: Int32Array,
-  first: number,
+function expandNodes(
+  expandedWays: readonly Adjacency[],
+  roundNodes: Int32Array,
+  firstOfRound: number,
   { seen, from, edge, next }: ReachedNodes,
 ): { readonly end: number; readonly looks: number } {
-  let looks = 0;
-  let i = first;
-  for (; i < round.length && looks < 2 * stepsAtOnce; i++) {
-    const node = round[i]!;
-    for (const { offsets, neighbours, edges } of along) {
-      const end = offsets[node + 1]!;
-      looks += 1 + end - offsets[node]!;
-      for (let edgeSlot = offsets[node]!; edgeSlot < end; edgeSlot++) {
+  let edgeLooks = 0;
+  let i = firstOfRound;
+  for (; i < roundNodes.length && edgeLooks < 2 * stepsAtOnce; i++) {
+    const roundNode = roundNodes[i]!;
+    for (const { offsets, neighbours, edges } of expandedWays) {
+      const neighbourEnd = offsets[roundNode + 1]!;
+      edgeLooks += 1 + neighbourEnd - offsets[roundNode]!;
+      for (let edgeSlot = offsets[roundNode]!; edgeSlot < neighbourEnd; edgeSlot++) {
         const neighbour = neighbours[edgeSlot]!;
         if (seen[neighbour] === 1) continue;
         seen[neighbour] = 1;
-        from[neighbour] = node;
+        from[neighbour] = roundNode;
         edge[neighbour] = edges === null ? edgeSlot : edges[edgeSlot]!;
         next.push(neighbour);
       }
     }
   }
-  return { end: i, looks };
+  return { end: i, looks: edgeLooks };
 }
 
 /** The nearest first, and among them by their nodes: as they were met. */
-function rowsOf(nodes: readonly number[], hop: readonly number[], from: readonly number[], edges: readonly number[]): GraphRows {
-  const columns = new Map<string, Int32Array | Float64Array>([
+function expansionRows(
+  nodes: readonly number[],
+  nodeHops: readonly number[],
+  cameFromNodes: readonly number[],
+  foundEdges: readonly number[],
+): GraphRows {
+  const expansionColumns = new Map<string, Int32Array | Float64Array>([
     ['nodeId', Int32Array.from(nodes)],
-    ['score', Float64Array.from(hop, (length) => 1 / length)],
-    ['hop', Int32Array.from(hop)],
-    ['from_id', Int32Array.from(from)],
+    ['score', Float64Array.from(nodeHops, (length) => 1 / length)],
+    ['hop', Int32Array.from(nodeHops)],
+    ['from_id', Int32Array.from(cameFromNodes)],
   ]);
-  return { count: nodes.length, columns, edges: Int32Array.from(edges), ordered: true };
+  return { count: nodes.length, columns: expansionColumns, edges: Int32Array.from(foundEdges), ordered: true };
 }

@@ -29,9 +29,9 @@ export const nodeMetric: GraphAlgorithm = {
     call.hold(12 * graph.nodes);
     switch (call.choice('METRIC')) {
       case 'closeness':
-        return everyNode(yield* closeness(graph, call));
+        return everyNode(yield* closenessScores(graph, call));
       case 'eigenvector':
-        return everyNode(yield* eigenvector(graph, call));
+        return everyNode(yield* eigenvectorScores(graph, call));
       case 'pagerank': {
         call.hold(36 * graph.nodes + 4 * graph.edges);
         return everyNode((yield* pageRanks(graph, call, { damping: 0.85, rounds: 20, direction: 'out' })).score);
@@ -43,114 +43,118 @@ export const nodeMetric: GraphAlgorithm = {
       case 'degree':
         return everyNode(Float64Array.from({ length: graph.nodes }, (_, node) => degreeOf(graph, node, call.direction)));
       default:
-        return everyNode(yield* betweenness(graph, call));
+        return everyNode(yield* betweennessScores(graph, call));
     }
   },
 };
 
 /** Shares of shortest ways between two others that lead over a node (Brandes); of a pair once, where edges are gone either way. */
-function* betweenness(graph: Graph, call: GraphCall): Steps<Float64Array> {
+function* betweennessScores(graph: Graph, call: GraphCall): Steps<Float64Array> {
   const { nodes } = graph;
   const { offsets, neighbours } = yield* simpleNeighbours(graph, call.direction, call.hold);
   call.hold(32 * nodes);
-  const score = new Float64Array(nodes);
-  const distance = new Int32Array(nodes).fill(-1);
-  const routes = new Float64Array(nodes);
-  const share = new Float64Array(nodes);
-  const order = new Int32Array(nodes);
-  let looks = 0;
-  for (let start = 0; start < nodes; start++) {
-    distance[start] = 0;
-    routes[start] = 1;
-    order[0] = start;
-    let count = 1;
-    for (let i = 0; i < count; i++) {
-      const node = order[i]!;
-      for (let edgeSlot = offsets[node]!; edgeSlot < offsets[node + 1]!; edgeSlot++) {
-        const other = neighbours[edgeSlot]!;
-        if (distance[other]! < 0) {
-          distance[other] = distance[node]! + 1;
-          order[count++] = other;
+  const routeScores = new Float64Array(nodes);
+  const routeDistances = new Int32Array(nodes).fill(-1);
+  const shortestRoutes = new Float64Array(nodes);
+  const routeShares = new Float64Array(nodes);
+  const visitOrder = new Int32Array(nodes);
+  let routeLooks = 0;
+  for (let routeStart = 0; routeStart < nodes; routeStart++) {
+    routeDistances[routeStart] = 0;
+    shortestRoutes[routeStart] = 1;
+    visitOrder[0] = routeStart;
+    let visitedCount = 1;
+    for (let i = 0; i < visitedCount; i++) {
+      const visitedNode = visitOrder[i]!;
+      for (let edgeSlot = offsets[visitedNode]!; edgeSlot < offsets[visitedNode + 1]!; edgeSlot++) {
+        const routeNeighbour = neighbours[edgeSlot]!;
+        if (routeDistances[routeNeighbour]! < 0) {
+          routeDistances[routeNeighbour] = routeDistances[visitedNode]! + 1;
+          visitOrder[visitedCount++] = routeNeighbour;
         }
-        if (distance[other] === distance[node]! + 1) routes[other]! += routes[node]!;
-        if (++looks % stepsAtOnce === 0) {
+        if (routeDistances[routeNeighbour] === routeDistances[visitedNode]! + 1)
+          shortestRoutes[routeNeighbour]! += shortestRoutes[visitedNode]!;
+        if (++routeLooks % stepsAtOnce === 0) {
           call.spend(stepsAtOnce);
           yield;
         }
       }
     }
-    for (let i = count - 1; i >= 0; i--) {
-      const node = order[i]!;
-      for (let edgeSlot = offsets[node]!; edgeSlot < offsets[node + 1]!; edgeSlot++) {
-        const other = neighbours[edgeSlot]!;
-        if (distance[other] === distance[node]! + 1) share[node]! += (routes[node]! / routes[other]!) * (1 + share[other]!);
-        if (++looks % stepsAtOnce === 0) yield;
+    for (let i = visitedCount - 1; i >= 0; i--) {
+      const visitedNode = visitOrder[i]!;
+      for (let edgeSlot = offsets[visitedNode]!; edgeSlot < offsets[visitedNode + 1]!; edgeSlot++) {
+        const routeNeighbour = neighbours[edgeSlot]!;
+        if (routeDistances[routeNeighbour] === routeDistances[visitedNode]! + 1)
+          routeShares[visitedNode]! +=
+            (shortestRoutes[visitedNode]! / shortestRoutes[routeNeighbour]!) * (1 + routeShares[routeNeighbour]!);
+        if (++routeLooks % stepsAtOnce === 0) yield;
       }
-      if (i > 0) score[node]! += share[node]!;
+      if (i > 0) routeScores[visitedNode]! += routeShares[visitedNode]!;
     }
-    for (let i = 0; i < count; i++) {
-      const node = order[i]!;
-      distance[node] = -1;
-      routes[node] = share[node] = 0;
+    for (let i = 0; i < visitedCount; i++) {
+      const visitedNode = visitOrder[i]!;
+      routeDistances[visitedNode] = -1;
+      shortestRoutes[visitedNode] = routeShares[visitedNode] = 0;
     }
   }
-  return call.direction === 'both' ? score.map((each) => each / 2) : score;
+  return call.direction === 'both' ? routeScores.map((each) => each / 2) : routeScores;
 }
 
 /** Nodes that are reached, less one, by how far they are in all, times the share of all nodes that these are. */
-function* closeness(graph: Graph, call: GraphCall): Steps<Float64Array> {
-  const score = new Float64Array(graph.nodes);
+function* closenessScores(graph: Graph, call: GraphCall): Steps<Float64Array> {
+  const closenessByNode = new Float64Array(graph.nodes);
   const ways = new ShortestWays(graph, call);
   for (let node = 0; node < graph.nodes; node++) {
     yield* ways.from(node);
-    let sum = 0;
-    for (let i = 1; i < ways.count; i++) sum += ways.distance[ways.reached[i]!]!;
-    const others = ways.count - 1;
-    if (others > 0) score[node] = (others / sum) * (others / (graph.nodes - 1));
+    let distanceSum = 0;
+    for (let i = 1; i < ways.count; i++) distanceSum += ways.distance[ways.reached[i]!]!;
+    const reachedOthers = ways.count - 1;
+    if (reachedOthers > 0) closenessByNode[node] = (reachedOthers / distanceSum) * (reachedOthers / (graph.nodes - 1));
     call.spend(ways.count);
     yield;
   }
-  return score;
+  return closenessByNode;
 }
 
-const roundsMax = 1_000;
-const tolerance = 1e-12;
+const eigenvectorRoundsMax = 1_000;
+const eigenvectorTolerance = 1e-12;
 
 /**
  * Eigenvector centrality: a node scores by the scores of the nodes that lead to it; the squares of all add up to 1. Each node
  * keeps its own score in a round, so that rounds converge.
  */
-function* eigenvector(graph: Graph, call: GraphCall): Steps<Float64Array> {
+function* eigenvectorScores(graph: Graph, call: GraphCall): Steps<Float64Array> {
   const { nodes } = graph;
   const { direction } = call;
-  const givers = ways(graph, direction === 'both' ? 'both' : direction === 'out' ? 'in' : 'out');
-  let score = new Float64Array(nodes).fill(1 / Math.sqrt(Math.max(1, nodes)));
-  let next = new Float64Array(nodes);
-  for (let round = 0; round < roundsMax; round++) {
-    let looks = 0;
-    let squares = 0;
+  const givingWays = ways(graph, direction === 'both' ? 'both' : direction === 'out' ? 'in' : 'out');
+  let eigenvectorScore = new Float64Array(nodes).fill(1 / Math.sqrt(Math.max(1, nodes)));
+  let nextEigenvector = new Float64Array(nodes);
+  for (let eigenvectorRound = 0; eigenvectorRound < eigenvectorRoundsMax; eigenvectorRound++) {
+    let giverLooks = 0;
+    let squaredSum = 0;
     for (let node = 0; node < nodes; node++) {
-      let sum = score[node]!;
-      for (const { offsets, neighbours } of givers) {
-        for (let edgeSlot = offsets[node]!; edgeSlot < offsets[node + 1]!; edgeSlot++) sum += score[neighbours[edgeSlot]!]!;
-        looks += 1 + offsets[node + 1]! - offsets[node]!;
+      let giverSum = eigenvectorScore[node]!;
+      for (const { offsets, neighbours } of givingWays) {
+        for (let edgeSlot = offsets[node]!; edgeSlot < offsets[node + 1]!; edgeSlot++)
+          giverSum += eigenvectorScore[neighbours[edgeSlot]!]!;
+        giverLooks += 1 + offsets[node + 1]! - offsets[node]!;
       }
-      next[node] = sum;
-      squares += sum * sum;
-      if (looks >= stepsAtOnce) {
-        looks = 0;
+      nextEigenvector[node] = giverSum;
+      squaredSum += giverSum * giverSum;
+      if (giverLooks >= stepsAtOnce) {
+        giverLooks = 0;
         yield;
       }
     }
-    const norm = Math.sqrt(squares);
-    let change = 0;
+    const eigenvectorNorm = Math.sqrt(squaredSum);
+    let eigenvectorChange = 0;
     for (let node = 0; node < nodes; node++) {
-      next[node]! /= norm;
-      change += Math.abs(next[node]! - score[node]!);
+      nextEigenvector[node]! /= eigenvectorNorm;
+      eigenvectorChange += Math.abs(nextEigenvector[node]! - eigenvectorScore[node]!);
     }
-    [score, next] = [next, score];
+    [eigenvectorScore, nextEigenvector] = [nextEigenvector, eigenvectorScore];
     yield;
-    if (change < tolerance * nodes) break;
+    if (eigenvectorChange < eigenvectorTolerance * nodes) break;
   }
-  return score;
+  return eigenvectorScore;
 }

@@ -5,9 +5,9 @@ import { everyNode } from '../score-rows.ts';
 import type { Steps } from '../stepped-sort.ts';
 
 /** Scores that change by less in all, added up, are taken for settled. */
-const tolerance = 1e-9;
+const pagerankTolerance = 1e-9;
 /** Edges that are looked at between two looks at the clock. */
-const edgesAtOnce = 1 << 18;
+const pagerankEdgesAtOnce = 1 << 18;
 
 export const pagerank: GraphAlgorithm = {
   name: 'GRAPH_PAGERANK',
@@ -23,15 +23,15 @@ export const pagerank: GraphAlgorithm = {
   columns: scoredWith(),
   *run(graph, call) {
     const damping = call.number('DAMPING', 0.85, 0, 1);
-    const rounds = call.integer('MAX_ITER', 20, 1, 1_000);
+    const rankRoundsMax = call.integer('MAX_ITER', 20, 1, 1_000);
     if (graph.weights?.some((weight) => weight < 0)) throw call.invalid('WEIGHT', 'PageRank takes no negative weight');
     call.hold(36 * graph.nodes + (graph.weights === null ? 4 : 12) * graph.edges);
-    const ranks = yield* pageRanks(graph, call, { damping, rounds, direction: call.direction });
+    const ranks = yield* pageRanks(graph, call, { damping, rounds: rankRoundsMax, direction: call.direction });
     return { ...everyNode(ranks.score), rounds: ranks.rounds, state: ranks.score };
   },
 };
 
-interface Walk {
+interface PagerankWalk {
   readonly damping: number;
   readonly rounds: number;
   readonly direction: 'out' | 'in' | 'both';
@@ -40,51 +40,51 @@ interface Walk {
 export function* pageRanks(
   graph: Graph,
   call: GraphCall,
-  { damping, rounds, direction }: Walk,
+  { damping, rounds, direction }: PagerankWalk,
 ): Steps<{ readonly score: Float64Array; readonly rounds: number }> {
   const { nodes, weights } = graph;
   // A node receives score along its incoming edges.
-  const giving = direction === 'out' ? [graph.in] : direction === 'in' ? [graph.out] : [graph.in, graph.out];
-  const takers = direction === 'out' ? [graph.out] : direction === 'in' ? [graph.in] : [graph.out, graph.in];
-  const nodeRanges = nodeRangesOf(giving, nodes);
+  const givingWays = direction === 'out' ? [graph.in] : direction === 'in' ? [graph.out] : [graph.in, graph.out];
+  const takingWays = direction === 'out' ? [graph.out] : direction === 'in' ? [graph.in] : [graph.out, graph.in];
+  const nodeRanges = nodeRangesOf(givingWays, nodes);
   /** 1 / the total weight that a node gives; 0 for one without an edge to follow. */
-  const per = new Float64Array(nodes);
+  const sharePerWeight = new Float64Array(nodes);
   for (const { first, end } of nodeRanges) {
-    for (const each of takers) addGiven(each, weights, per, first, end);
-    for (let node = first; node < end; node++) per[node] = per[node]! > 0 ? 1 / per[node]! : 0;
+    for (const rankGiver of takingWays) addGivenWeight(rankGiver, weights, sharePerWeight, first, end);
+    for (let node = first; node < end; node++) sharePerWeight[node] = sharePerWeight[node]! > 0 ? 1 / sharePerWeight[node]! : 0;
     yield;
   }
-  const rank = ranksOf(takers, nodes);
-  const givers: Givers[] = [];
-  for (const each of giving) givers.push(yield* giversOf(each, rank, weights, nodeRanges));
-  const start = call.start as Float64Array | null;
-  const score = start?.slice() ?? new Float64Array(nodes).fill(1 / nodes);
-  const sums = new Float64Array(nodes);
-  let share = new Float64Array(nodes);
-  let next = new Float64Array(nodes);
-  let idle = begin(score, per, rank, share, start === null);
+  const nodeRanks = nodeRanksOf(takingWays, nodes);
+  const rankGivers: RankGivers[] = [];
+  for (const each of givingWays) rankGivers.push(yield* rankGiversOf(each, nodeRanks, weights, nodeRanges));
+  const startScores = call.start as Float64Array | null;
+  const rankScores = startScores?.slice() ?? new Float64Array(nodes).fill(1 / nodes);
+  const rankSums = new Float64Array(nodes);
+  let rankShares = new Float64Array(nodes);
+  let nextRankShares = new Float64Array(nodes);
+  let idleRank = beginShares(rankScores, sharePerWeight, nodeRanks, rankShares, startScores === null);
   let rangesDone = 0;
   while (rangesDone < rounds) {
     rangesDone++;
-    const base = (1 - damping + damping * idle) / nodes;
-    const settling: Settling = { base, damping, per, rank, change: 0, idle: 0 };
+    const baseRank = (1 - damping + damping * idleRank) / nodes;
+    const rankSettling: RankSettling = { base: baseRank, damping, per: sharePerWeight, rank: nodeRanks, change: 0, idle: 0 };
     for (const nodeRange of nodeRanges) {
-      for (const [i, each] of givers.entries()) {
-        call.spend(each.offsets[nodeRange.end]! - each.offsets[nodeRange.first]!);
-        gather(each, share, sums, nodeRange, i > 0);
+      for (const [i, rankGiver] of rankGivers.entries()) {
+        call.spend(rankGiver.offsets[nodeRange.end]! - rankGiver.offsets[nodeRange.first]!);
+        gatherShares(rankGiver, rankShares, rankSums, nodeRange, i > 0);
       }
-      settle(settling, score, sums, next, nodeRange);
+      settleRanks(rankSettling, rankScores, rankSums, nextRankShares, nodeRange);
       yield;
     }
-    [share, next] = [next, share];
-    idle = settling.idle;
-    if (settling.change < tolerance) break;
+    [rankShares, nextRankShares] = [nextRankShares, rankShares];
+    idleRank = rankSettling.idle;
+    if (rankSettling.change < pagerankTolerance) break;
   }
-  return { score, rounds: rangesDone };
+  return { score: rankScores, rounds: rangesDone };
 }
 
 /** The nodes that give score to each node, by rank, with the weights of the edges. */
-interface Givers {
+interface RankGivers {
   readonly offsets: Uint32Array;
   readonly ranks: Int32Array;
   /** Weights of the edges, by place; null: each weighs 1. */
@@ -95,37 +95,38 @@ interface Givers {
  * Nodes by the number of edges along which they give, most first: data that is read repeatedly lies together, and stays in the
  * cache.
  */
-function ranksOf(takers: readonly Adjacency[], nodes: number): Int32Array {
-  const less = new Int32Array(nodes).fill(mostRanked);
-  for (const { offsets } of takers) lessen(less, offsets);
-  const rankStarts = new Int32Array(mostRanked + 2);
-  for (let node = 0; node < nodes; node++) rankStarts[less[node]! + 1]!++;
-  for (let i = 0; i <= mostRanked; i++) rankStarts[i + 1]! += rankStarts[i]!;
-  for (let node = 0; node < nodes; node++) less[node] = rankStarts[less[node]!]!++;
-  return less;
+function nodeRanksOf(takingWays: readonly Adjacency[], nodes: number): Int32Array {
+  const rankDegrees = new Int32Array(nodes).fill(rankedDegreeMax);
+  for (const { offsets } of takingWays) lessenByDegree(rankDegrees, offsets);
+  const rankStarts = new Int32Array(rankedDegreeMax + 2);
+  for (let node = 0; node < nodes; node++) rankStarts[rankDegrees[node]! + 1]!++;
+  for (let i = 0; i <= rankedDegreeMax; i++) rankStarts[i + 1]! += rankStarts[i]!;
+  for (let node = 0; node < nodes; node++) rankDegrees[node] = rankStarts[rankDegrees[node]!]!++;
+  return rankDegrees;
 }
 
-const mostRanked = 1_023;
+const rankedDegreeMax = 1_023;
 
-function lessen(less: Int32Array, offsets: Uint32Array): void {
-  for (let node = 0; node < less.length; node++) less[node] = Math.max(0, less[node]! - (offsets[node + 1]! - offsets[node]!));
+function lessenByDegree(rankDegrees: Int32Array, offsets: Uint32Array): void {
+  for (let node = 0; node < rankDegrees.length; node++)
+    rankDegrees[node] = Math.max(0, rankDegrees[node]! - (offsets[node + 1]! - offsets[node]!));
 }
 
-function* giversOf(
+function* rankGiversOf(
   { offsets, neighbours, edges }: Adjacency,
-  rank: Int32Array,
+  nodeRanks: Int32Array,
   weights: Float64Array | null,
   nodeRanges: readonly NodeRange[],
-): Steps<Givers> {
-  const ranks = new Int32Array(neighbours.length);
-  const own = weights === null || edges === null ? weights : new Float64Array(neighbours.length);
+): Steps<RankGivers> {
+  const giverRanks = new Int32Array(neighbours.length);
+  const giverWeights = weights === null || edges === null ? weights : new Float64Array(neighbours.length);
   for (const { first, end } of nodeRanges) {
-    const [begin, last] = [offsets[first]!, offsets[end]!];
-    look(neighbours, rank, ranks, begin, last);
-    if (own !== null && edges !== null) look(edges, weights!, own, begin, last);
+    const [firstGiver, lastGiver] = [offsets[first]!, offsets[end]!];
+    takeByRank(neighbours, nodeRanks, giverRanks, firstGiver, lastGiver);
+    if (giverWeights !== null && edges !== null) takeByRank(edges, weights!, giverWeights, firstGiver, lastGiver);
     yield;
   }
-  return { offsets, ranks, weights: own };
+  return { offsets, ranks: giverRanks, weights: giverWeights };
 }
 
 interface NodeRange {
@@ -142,7 +143,7 @@ function nodeRangesOf(givers: readonly Adjacency[], nodes: number): readonly Nod
       end - first + givers.reduce((sum, { offsets }) => sum + offsets[end]! - offsets[first]!, 0);
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (edgesTo(middle) < edgesAtOnce) low = middle + 1;
+      if (edgesTo(middle) < pagerankEdgesAtOnce) low = middle + 1;
       else high = middle;
     }
     nodeRanges.push({ first, end: low });
@@ -153,82 +154,89 @@ function nodeRangesOf(givers: readonly Adjacency[], nodes: number): readonly Nod
 
 // The loops are functions of their own: V8 compiles a loop worse inside a generator.
 
-function addGiven(
+function addGivenWeight(
   { offsets, edges }: Adjacency,
   weights: Float64Array | null,
-  given: Float64Array,
+  givenWeights: Float64Array,
   first: number,
   last: number,
 ): void {
   for (let node = first; node < last; node++) {
-    const [begin, end] = [offsets[node]!, offsets[node + 1]!];
-    if (weights === null) given[node]! += end - begin;
+    const [edgesBegin, edgesEnd] = [offsets[node]!, offsets[node + 1]!];
+    if (weights === null) givenWeights[node]! += edgesEnd - edgesBegin;
     else
-      for (let edgeSlot = begin; edgeSlot < end; edgeSlot++)
-        given[node]! += weights[edges === null ? edgeSlot : edges[edgeSlot]!]!;
+      for (let edgeSlot = edgesBegin; edgeSlot < edgesEnd; edgeSlot++)
+        givenWeights[node]! += weights[edges === null ? edgeSlot : edges[edgeSlot]!]!;
   }
 }
 
 /** Fills in what each node gives in the first round; returns the score held by nodes that give to no other. */
-function begin(score: Float64Array, per: Float64Array, rank: Int32Array, share: Float64Array, alike: boolean): number {
-  const nodes = score.length;
-  let idle = 0;
+function beginShares(
+  rankScores: Float64Array,
+  sharePerWeight: Float64Array,
+  nodeRanks: Int32Array,
+  rankShares: Float64Array,
+  isEqualStart: boolean,
+): number {
+  const nodes = rankScores.length;
+  let idleRank = 0;
   for (let node = 0; node < nodes; node++) {
-    const each = per[node]!;
-    share[rank[node]!] = alike ? each / nodes : each * score[node]!;
-    if (each === 0) idle += score[node]!;
+    const nodeShare = sharePerWeight[node]!;
+    rankShares[nodeRanks[node]!] = isEqualStart ? nodeShare / nodes : nodeShare * rankScores[node]!;
+    if (nodeShare === 0) idleRank += rankScores[node]!;
   }
-  return idle;
+  return idleRank;
 }
 
-function look(
+function takeByRank(
   rankStarts: Int32Array,
-  from: Int32Array | Float64Array,
-  to: Int32Array | Float64Array,
+  lookedUpIn: Int32Array | Float64Array,
+  lookedUpInto: Int32Array | Float64Array,
   first: number,
   end: number,
 ): void {
-  for (let i = first; i < end; i++) to[i] = from[rankStarts[i]!]!;
+  for (let i = first; i < end; i++) lookedUpInto[i] = lookedUpIn[rankStarts[i]!]!;
 }
 
 /** Four sums at once: none of them waits for the other. */
-function gather(
-  { offsets, ranks, weights }: Givers,
-  share: Float64Array,
-  sums: Float64Array,
-  { first, end: last }: NodeRange,
-  adds: boolean,
+function gatherShares(
+  { offsets, ranks, weights }: RankGivers,
+  rankShares: Float64Array,
+  rankSums: Float64Array,
+  { first, end: lastRankNode }: NodeRange,
+  addsToSum: boolean,
 ): void {
   let edgeSlot = offsets[first]!;
-  for (let node = first; node < last; node++) {
-    const end = offsets[node + 1]!;
-    let a = 0;
-    let b = 0;
-    let c = 0;
-    let d = 0;
-    for (; edgeSlot + 3 < end; edgeSlot += 4) {
-      let w = share[ranks[edgeSlot]!]!;
-      let x = share[ranks[edgeSlot + 1]!]!;
-      let y = share[ranks[edgeSlot + 2]!]!;
-      let z = share[ranks[edgeSlot + 3]!]!;
+  for (let node = first; node < lastRankNode; node++) {
+    const giverEnd = offsets[node + 1]!;
+    let firstShareSum = 0;
+    let secondShareSum = 0;
+    let thirdShareSum = 0;
+    let fourthShareSum = 0;
+    for (; edgeSlot + 3 < giverEnd; edgeSlot += 4) {
+      let firstShare = rankShares[ranks[edgeSlot]!]!;
+      let secondShare = rankShares[ranks[edgeSlot + 1]!]!;
+      let thirdShare = rankShares[ranks[edgeSlot + 2]!]!;
+      let fourthShare = rankShares[ranks[edgeSlot + 3]!]!;
       if (weights !== null) {
-        w *= weights[edgeSlot]!;
-        x *= weights[edgeSlot + 1]!;
-        y *= weights[edgeSlot + 2]!;
-        z *= weights[edgeSlot + 3]!;
+        firstShare *= weights[edgeSlot]!;
+        secondShare *= weights[edgeSlot + 1]!;
+        thirdShare *= weights[edgeSlot + 2]!;
+        fourthShare *= weights[edgeSlot + 3]!;
       }
-      a += w;
-      b += x;
-      c += y;
-      d += z;
+      firstShareSum += firstShare;
+      secondShareSum += secondShare;
+      thirdShareSum += thirdShare;
+      fourthShareSum += fourthShare;
     }
-    for (; edgeSlot < end; edgeSlot++) a += share[ranks[edgeSlot]!]! * (weights === null ? 1 : weights[edgeSlot]!);
-    const sum = a + b + (c + d);
-    sums[node] = adds ? sums[node]! + sum : sum;
+    for (; edgeSlot < giverEnd; edgeSlot++)
+      firstShareSum += rankShares[ranks[edgeSlot]!]! * (weights === null ? 1 : weights[edgeSlot]!);
+    const nodeRankSum = firstShareSum + secondShareSum + (thirdShareSum + fourthShareSum);
+    rankSums[node] = addsToSum ? rankSums[node]! + nodeRankSum : nodeRankSum;
   }
 }
 
-interface Settling {
+interface RankSettling {
   readonly base: number;
   readonly damping: number;
   readonly per: Float64Array;
@@ -240,23 +248,23 @@ interface Settling {
 }
 
 /** Turns sums into scores and into the shares of the next round. */
-function settle(
-  settling: Settling,
-  score: Float64Array,
-  sums: Float64Array,
-  share: Float64Array,
+function settleRanks(
+  rankSettling: RankSettling,
+  rankScores: Float64Array,
+  rankSums: Float64Array,
+  rankShares: Float64Array,
   { first, end }: NodeRange,
 ): void {
-  const { base, damping, per, rank } = settling;
-  let { change, idle } = settling;
+  const { base, damping, per, rank } = rankSettling;
+  let { change: rankChange, idle: idleRank } = rankSettling;
   for (let node = first; node < end; node++) {
-    const own = base + damping * sums[node]!;
-    const each = per[node]!;
-    change += Math.abs(own - score[node]!);
-    score[node] = own;
-    share[rank[node]!] = own * each;
-    if (each === 0) idle += own;
+    const nodeRank = base + damping * rankSums[node]!;
+    const nodeShare = per[node]!;
+    rankChange += Math.abs(nodeRank - rankScores[node]!);
+    rankScores[node] = nodeRank;
+    rankShares[rank[node]!] = nodeRank * nodeShare;
+    if (nodeShare === 0) idleRank += nodeRank;
   }
-  settling.change = change;
-  settling.idle = idle;
+  rankSettling.change = rankChange;
+  rankSettling.idle = idleRank;
 }

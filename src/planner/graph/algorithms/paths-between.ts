@@ -29,187 +29,189 @@ export const pathsBetween: GraphAlgorithm = {
   tellsEdges: true,
   limitsGroups: true,
   *run(graph, call) {
-    const hops = call.integer('MAX_HOPS', 5, 1, hopsMax);
-    const [from, to] = [graph.texts.numberOf(call.text('FROM')!), graph.texts.numberOf(call.text('TO')!)];
+    const pathHopsMax = call.integer('MAX_HOPS', 5, 1, hopsMax);
+    const [pathStart, pathEnd] = [graph.texts.numberOf(call.text('FROM')!), graph.texts.numberOf(call.text('TO')!)];
     const paths = new CollectedPaths(graph, call);
-    if (from >= 0 && to >= 0 && from !== to && call.limit > 0) yield* search(graph, call, { from, to, hops, paths });
+    if (pathStart >= 0 && pathEnd >= 0 && pathStart !== pathEnd && call.limit > 0)
+      yield* searchPaths(graph, call, { from: pathStart, to: pathEnd, hops: pathHopsMax, paths });
     return paths.rows();
   },
 };
 
-interface Search {
+interface PathSearch {
   readonly from: number;
   readonly to: number;
   readonly hops: number;
   readonly paths: CollectedPaths;
 }
 
-const far = 255;
+const unreachedHops = 255;
 /** Paths that are taken down between two looks at the clock. */
-const pathsAtOnce = 64;
+const pathRowsAtOnce = 64;
 
-function* search(graph: Graph, call: GraphCall, { from, to, hops, paths }: Search): Steps<void> {
-  const along = ways(graph, call.direction);
-  const back = call.direction === 'both' ? along : ways(graph, call.direction === 'out' ? 'in' : 'out');
-  const layers = new Layers(graph.nodes, back, to);
+function* searchPaths(graph: Graph, call: GraphCall, { from, to, hops, paths }: PathSearch): Steps<void> {
+  const pathWays = ways(graph, call.direction);
+  const backWays = call.direction === 'both' ? pathWays : ways(graph, call.direction === 'out' ? 'in' : 'out');
+  const hopLayers = new HopLayers(graph.nodes, backWays, to);
   call.hold(6 * graph.nodes);
-  const { left } = layers;
-  const nodes = new Int32Array(hops + 1);
-  const onPath = new Uint8Array(graph.nodes);
-  const steps = Array.from({ length: hops }, () => new Step(along));
-  let looks = 0;
-  for (let length = 1; length <= hops; length++) {
+  const { left: hopsToEnd } = hopLayers;
+  const pathNodes = new Int32Array(hops + 1);
+  const isOnPath = new Uint8Array(graph.nodes);
+  const pathSteps = Array.from({ length: hops }, () => new PathStep(pathWays));
+  let pathLooks = 0;
+  for (let pathLength = 1; pathLength <= hops; pathLength++) {
     // Paths that are found before the longest are looked for never need to know of nodes far away.
-    yield* layers.upTo(length - 1, call);
-    nodes[0] = from;
-    onPath[from] = 1;
-    steps[0]!.begin(from);
-    let depth = 0;
-    while (depth >= 0) {
-      if (++looks % stepsAtOnce === 0) {
+    yield* hopLayers.upTo(pathLength - 1, call);
+    pathNodes[0] = from;
+    isOnPath[from] = 1;
+    pathSteps[0]!.begin(from);
+    let pathDepth = 0;
+    while (pathDepth >= 0) {
+      if (++pathLooks % stepsAtOnce === 0) {
         call.spend(stepsAtOnce);
         yield;
       }
-      const step = steps[depth]!;
-      if (!step.next()) {
-        onPath[nodes[depth]!] = 0;
-        depth--;
+      const pathStep = pathSteps[pathDepth]!;
+      if (!pathStep.next()) {
+        isOnPath[pathNodes[pathDepth]!] = 0;
+        pathDepth--;
         continue;
       }
-      const { node } = step;
-      const rest = length - depth - 1;
-      if (left[node]! > rest || onPath[node] === 1) continue;
+      const { node: nextPathNode } = pathStep;
+      const hopsLeft = pathLength - pathDepth - 1;
+      if (hopsToEnd[nextPathNode]! > hopsLeft || isOnPath[nextPathNode] === 1) continue;
       // The end ends a path, and never lies within one.
-      if (rest > 0 === (node === to)) continue;
-      nodes[depth + 1] = node;
-      if (rest === 0) {
-        yield* paths.add(nodes, along, length);
+      if (hopsLeft > 0 === (nextPathNode === to)) continue;
+      pathNodes[pathDepth + 1] = nextPathNode;
+      if (hopsLeft === 0) {
+        yield* paths.add(pathNodes, pathWays, pathLength);
         if (paths.paths >= call.limit) return;
         continue;
       }
-      onPath[node] = 1;
-      steps[++depth]!.begin(node);
+      isOnPath[nextPathNode] = 1;
+      pathSteps[++pathDepth]!.begin(nextPathNode);
     }
   }
-  call.spend(looks % stepsAtOnce);
+  call.spend(pathLooks % stepsAtOnce);
 }
 
-/** Hops from each node to one, as far as needed; `far` for nodes further away. */
-class Layers {
+/** Hops from each node to one, as far as needed; `unreachedHops` for nodes further away. */
+class HopLayers {
   readonly left: Uint8Array;
-  readonly #ways: readonly Adjacency[];
+  readonly #layerWays: readonly Adjacency[];
   /** Nodes of all layers, the nearest first. */
-  readonly #met: Int32Array;
-  #first = 0;
-  #count = 1;
-  #hops = 0;
+  readonly #layerNodes: Int32Array;
+  #firstOfLayer = 0;
+  #layerNodeCount = 1;
+  #layerHops = 0;
 
-  constructor(nodes: number, ways: readonly Adjacency[], to: number) {
-    this.left = new Uint8Array(nodes).fill(far);
-    this.left[to] = 0;
-    this.#met = new Int32Array(nodes);
-    this.#met[0] = to;
-    this.#ways = ways;
+  constructor(nodes: number, layerWays: readonly Adjacency[], layersEnd: number) {
+    this.left = new Uint8Array(nodes).fill(unreachedHops);
+    this.left[layersEnd] = 0;
+    this.#layerNodes = new Int32Array(nodes);
+    this.#layerNodes[0] = layersEnd;
+    this.#layerWays = layerWays;
   }
 
   *upTo(hops: number, call: GraphCall): Steps<void> {
-    while (this.#hops < hops) {
-      const last = this.#count;
-      this.#hops++;
-      while (this.#first < last) {
-        call.spend(this.#goOn(last));
+    while (this.#layerHops < hops) {
+      const layerEnd = this.#layerNodeCount;
+      this.#layerHops++;
+      while (this.#firstOfLayer < layerEnd) {
+        call.spend(this.#extendLayer(layerEnd));
         yield;
       }
     }
   }
 
   /** Continues from some nodes of the last layer; returns the number of edges read. */
-  #goOn(last: number): number {
-    const { left } = this;
-    const met = this.#met;
-    const hops = this.#hops;
-    let count = this.#count;
-    let looks = 0;
-    let i = this.#first;
-    for (; i < last && looks < 2 * stepsAtOnce; i++) {
-      const node = met[i]!;
-      for (const { offsets, neighbours } of this.#ways) {
-        const end = offsets[node + 1]!;
-        looks += end - offsets[node]!;
-        for (let edgeSlot = offsets[node]!; edgeSlot < end; edgeSlot++) {
+  #extendLayer(layerEnd: number): number {
+    const { left: hopsLeft } = this;
+    const layerNodes = this.#layerNodes;
+    const layerHops = this.#layerHops;
+    let metCount = this.#layerNodeCount;
+    let layerLooks = 0;
+    let i = this.#firstOfLayer;
+    for (; i < layerEnd && layerLooks < 2 * stepsAtOnce; i++) {
+      const node = layerNodes[i]!;
+      for (const { offsets, neighbours } of this.#layerWays) {
+        const neighbourEnd = offsets[node + 1]!;
+        layerLooks += neighbourEnd - offsets[node]!;
+        for (let edgeSlot = offsets[node]!; edgeSlot < neighbourEnd; edgeSlot++) {
           const neighbour = neighbours[edgeSlot]!;
-          if (left[neighbour] !== far) continue;
-          left[neighbour] = hops;
-          met[count++] = neighbour;
+          if (hopsLeft[neighbour] !== unreachedHops) continue;
+          hopsLeft[neighbour] = layerHops;
+          layerNodes[metCount++] = neighbour;
         }
       }
     }
-    this.#first = i;
-    this.#count = count;
-    return looks;
+    this.#firstOfLayer = i;
+    this.#layerNodeCount = metCount;
+    return layerLooks;
   }
 }
 
 /** Goes over the neighbours of a node, of both adjacencies as if they were one: each once, ascending. */
-class Step {
+class PathStep {
   node = -1;
-  readonly #first: Adjacency;
-  readonly #second: Adjacency | null;
-  #of = -1;
-  #left = 0;
-  #leftEnd = 0;
-  #right = 0;
-  #rightEnd = 0;
+  readonly #firstWay: Adjacency;
+  readonly #secondWay: Adjacency | null;
+  #stepSource = -1;
+  #firstWaySlot = 0;
+  #firstWayEnd = 0;
+  #secondWaySlot = 0;
+  #secondWayEnd = 0;
 
-  constructor([first, second]: readonly Adjacency[]) {
-    this.#first = first!;
-    this.#second = second ?? null;
+  constructor([firstWay, secondWay]: readonly Adjacency[]) {
+    this.#firstWay = firstWay!;
+    this.#secondWay = secondWay ?? null;
   }
 
   begin(node: number): void {
-    const [first, second] = [this.#first, this.#second];
-    this.#of = node;
-    this.#left = first.offsets[node]!;
-    this.#leftEnd = first.offsets[node + 1]!;
-    this.#right = second === null ? 0 : second.offsets[node]!;
-    this.#rightEnd = second === null ? 0 : second.offsets[node + 1]!;
+    const [firstWay, secondWay] = [this.#firstWay, this.#secondWay];
+    this.#stepSource = node;
+    this.#firstWaySlot = firstWay.offsets[node]!;
+    this.#firstWayEnd = firstWay.offsets[node + 1]!;
+    this.#secondWaySlot = secondWay === null ? 0 : secondWay.offsets[node]!;
+    this.#secondWayEnd = secondWay === null ? 0 : secondWay.offsets[node + 1]!;
   }
 
   next(): boolean {
-    const [lefts, rights] = [this.#first.neighbours, (this.#second ?? this.#first).neighbours];
-    const [of, leftEnd, rightEnd] = [this.#of, this.#leftEnd, this.#rightEnd];
-    let [left, right] = [this.#left, this.#right];
-    let node = of;
+    const [firstNeighbours, secondNeighbours] = [this.#firstWay.neighbours, (this.#secondWay ?? this.#firstWay).neighbours];
+    const [stepSource, firstWayEnd, secondWayEnd] = [this.#stepSource, this.#firstWayEnd, this.#secondWayEnd];
+    let [firstSlot, secondSlot] = [this.#firstWaySlot, this.#secondWaySlot];
+    let steppedNode = stepSource;
     // A loop leads nowhere.
-    while (node === of && (left < leftEnd || right < rightEnd)) {
-      const takesLeft = right >= rightEnd || (left < leftEnd && lefts[left]! <= rights[right]!);
-      node = takesLeft ? lefts[left]! : rights[right]!;
-      while (left < leftEnd && lefts[left] === node) left++;
-      while (right < rightEnd && rights[right] === node) right++;
+    while (steppedNode === stepSource && (firstSlot < firstWayEnd || secondSlot < secondWayEnd)) {
+      const takesFirstWay =
+        secondSlot >= secondWayEnd || (firstSlot < firstWayEnd && firstNeighbours[firstSlot]! <= secondNeighbours[secondSlot]!);
+      steppedNode = takesFirstWay ? firstNeighbours[firstSlot]! : secondNeighbours[secondSlot]!;
+      while (firstSlot < firstWayEnd && firstNeighbours[firstSlot] === steppedNode) firstSlot++;
+      while (secondSlot < secondWayEnd && secondNeighbours[secondSlot] === steppedNode) secondSlot++;
     }
-    this.#left = left;
-    this.#right = right;
-    this.node = node;
-    return node !== of;
+    this.#firstWaySlot = firstSlot;
+    this.#secondWaySlot = secondSlot;
+    this.node = steppedNode;
+    return steppedNode !== stepSource;
   }
 }
 
 /** Edges that lead from a node to its neighbour, ascending. */
-function edgesTo(along: readonly Adjacency[], from: number, to: number): number[] {
+function edgesBetween(pathWays: readonly Adjacency[], edgeSource: number, edgeTarget: number): number[] {
   const parallelEdges: number[] = [];
-  for (const { offsets, neighbours, edges } of along) {
-    let low = offsets[from]!;
-    const end = offsets[from + 1]!;
-    let high = end;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (neighbours[middle]! < to) low = middle + 1;
-      else high = middle;
+  for (const { offsets, neighbours, edges } of pathWays) {
+    let lowSlot = offsets[edgeSource]!;
+    const neighbourEnd = offsets[edgeSource + 1]!;
+    let highSlot = neighbourEnd;
+    while (lowSlot < highSlot) {
+      const middleSlot = (lowSlot + highSlot) >>> 1;
+      if (neighbours[middleSlot]! < edgeTarget) lowSlot = middleSlot + 1;
+      else highSlot = middleSlot;
     }
-    for (let edgeSlot = low; edgeSlot < end && neighbours[edgeSlot] === to; edgeSlot++)
+    for (let edgeSlot = lowSlot; edgeSlot < neighbourEnd && neighbours[edgeSlot] === edgeTarget; edgeSlot++)
       parallelEdges.push(edges === null ? edgeSlot : edges[edgeSlot]!);
   }
-  return along.length > 1 && parallelEdges.length > 1 ? parallelEdges.sort((a, b) => a - b) : parallelEdges;
+  return pathWays.length > 1 && parallelEdges.length > 1 ? parallelEdges.sort((a, b) => a - b) : parallelEdges;
 }
 
 class CollectedPaths {
@@ -226,13 +228,13 @@ class CollectedPaths {
 
   /** Paths over the same nodes differ in the edges that they take: each choice of them is one. */
   *add(nodes: Int32Array, along: readonly Adjacency[], length: number): Steps<void> {
-    const edges = Array.from({ length }, (_, hop) => edgesTo(along, nodes[hop]!, nodes[hop + 1]!));
-    const choice = new Int32Array(length);
-    for (let changed = 0; changed >= 0 && this.paths < this.#call.limit; ) {
-      this.#addOne(nodes, length, (hop) => edges[hop]![choice[hop]!]!);
-      if (this.paths % pathsAtOnce === 0) yield;
-      changed = length - 1;
-      while (changed >= 0 && ++choice[changed]! === edges[changed]!.length) choice[changed--] = 0;
+    const hopEdges = Array.from({ length }, (_, hop) => edgesBetween(along, nodes[hop]!, nodes[hop + 1]!));
+    const edgeChoices = new Int32Array(length);
+    for (let changedHop = 0; changedHop >= 0 && this.paths < this.#call.limit; ) {
+      this.#addOne(nodes, length, (hop) => hopEdges[hop]![edgeChoices[hop]!]!);
+      if (this.paths % pathRowsAtOnce === 0) yield;
+      changedHop = length - 1;
+      while (changedHop >= 0 && ++edgeChoices[changedHop]! === hopEdges[changedHop]!.length) edgeChoices[changedHop--] = 0;
     }
   }
 
@@ -252,15 +254,15 @@ class CollectedPaths {
 
   rows(): GraphRows {
     const { node, score, path, hop } = this.#columns;
-    const edges = Int32Array.from(this.#edges);
-    const columns = new Map<string, Int32Array | Float64Array>([
+    const pathEdges = Int32Array.from(this.#edges);
+    const pathRowColumns = new Map<string, Int32Array | Float64Array>([
       ['nodeId', Int32Array.from(node)],
       ['score', Float64Array.from(score)],
       ['path', Int32Array.from(path)],
       ['hop', Int32Array.from(hop)],
-      ['from_id', edges.map((edge) => this.#graph.source(edge))],
-      ['to_id', edges.map((edge) => this.#graph.target(edge))],
+      ['from_id', pathEdges.map((edge) => this.#graph.source(edge))],
+      ['to_id', pathEdges.map((edge) => this.#graph.target(edge))],
     ]);
-    return { count: edges.length, columns, edges, ordered: true };
+    return { count: pathEdges.length, columns: pathRowColumns, edges: pathEdges, ordered: true };
   }
 }

@@ -13,15 +13,15 @@ export const similarity: GraphAlgorithm = {
   direction: 'both',
   columns: scoredWith(...pairColumns),
   *run(graph, call) {
-    const most = call.integer('TOP_K', 10, 1, 1_000);
-    const pairs = new Pairs(call);
-    const sharing = yield* Sharing.create(graph, call);
-    for (let node = 0; node < graph.nodes; node++) {
-      const alike = yield* sharing.neighboursSharing(node);
-      alike.sort((a, b) => b.score - a.score || a.other - b.other);
-      for (const { other, score } of alike.slice(0, most)) pairs.add(node, other, score);
+    const similarNodesMax = call.integer('TOP_K', 10, 1, 1_000);
+    const similarPairs = new Pairs(call);
+    const sharedNeighbours = yield* SharedNeighbours.create(graph, call);
+    for (let similarNode = 0; similarNode < graph.nodes; similarNode++) {
+      const similarNodes = yield* sharedNeighbours.neighboursSharing(similarNode);
+      similarNodes.sort((a, b) => b.score - a.score || a.other - b.other);
+      for (const { other, score } of similarNodes.slice(0, similarNodesMax)) similarPairs.add(similarNode, other, score);
     }
-    return pairs.rows();
+    return similarPairs.rows();
   },
 };
 
@@ -33,61 +33,70 @@ export const nodeSimilarity: GraphAlgorithm = {
   direction: 'both',
   columns: scoredWith(...pairColumns),
   *run(graph, call) {
-    const given = call.text('NODE');
-    const only = given === undefined ? null : graph.texts.numberOf(given);
-    const pairs = new Pairs(call);
-    const sharing = yield* Sharing.create(graph, call);
-    const [first, end] = only === null ? [0, graph.nodes] : only < 0 ? [0, 0] : [only, only + 1];
-    for (let node = first; node < end; node++) {
-      for (const { other, score } of yield* sharing.neighboursSharing(node))
-        if (only !== null || other > node) pairs.add(node, other, score);
+    const comparedKey = call.text('NODE');
+    const comparedNode = comparedKey === undefined ? null : graph.texts.numberOf(comparedKey);
+    const similarPairs = new Pairs(call);
+    const sharedNeighbours = yield* SharedNeighbours.create(graph, call);
+    const [firstNode, lastNode] =
+      comparedNode === null ? [0, graph.nodes] : comparedNode < 0 ? [0, 0] : [comparedNode, comparedNode + 1];
+    for (let similarNode = firstNode; similarNode < lastNode; similarNode++) {
+      for (const { other, score } of yield* sharedNeighbours.neighboursSharing(similarNode))
+        if (comparedNode !== null || other > similarNode) similarPairs.add(similarNode, other, score);
     }
-    return pairs.rows();
+    return similarPairs.rows();
   },
 };
 
-class Sharing {
-  readonly #joined: Neighbours;
+class SharedNeighbours {
+  readonly #joinedNeighbours: Neighbours;
   /** The neighbours against the direction of the edges, where only one direction is followed. */
-  readonly #back: Neighbours;
-  readonly #call: GraphCall;
-  readonly #shared: Int32Array;
-  #looks = 0;
+  readonly #backNeighbours: Neighbours;
+  readonly #similarityCall: GraphCall;
+  readonly #sharedCounts: Int32Array;
+  #similarityLooks = 0;
 
-  private constructor(joined: Neighbours, back: Neighbours, nodes: number, call: GraphCall) {
-    this.#joined = joined;
-    this.#back = back;
-    this.#call = call;
-    this.#shared = new Int32Array(nodes);
+  private constructor(joinedNeighbours: Neighbours, backNeighbours: Neighbours, nodes: number, call: GraphCall) {
+    this.#joinedNeighbours = joinedNeighbours;
+    this.#backNeighbours = backNeighbours;
+    this.#similarityCall = call;
+    this.#sharedCounts = new Int32Array(nodes);
   }
 
-  static *create(graph: Graph, call: GraphCall): Steps<Sharing> {
+  static *create(graph: Graph, call: GraphCall): Steps<SharedNeighbours> {
     const { direction } = call;
-    const joined = yield* simpleNeighbours(graph, direction, call.hold);
-    const back = direction === 'both' ? joined : yield* simpleNeighbours(graph, direction === 'out' ? 'in' : 'out', call.hold);
+    const joinedNeighbours = yield* simpleNeighbours(graph, direction, call.hold);
+    const backNeighbours =
+      direction === 'both' ? joinedNeighbours : yield* simpleNeighbours(graph, direction === 'out' ? 'in' : 'out', call.hold);
     call.hold(4 * graph.nodes);
-    return new Sharing(joined, back, graph.nodes, call);
+    return new SharedNeighbours(joinedNeighbours, backNeighbours, graph.nodes, call);
   }
 
   *neighboursSharing(node: number): Steps<{ readonly other: number; readonly score: number }[]> {
-    const met: number[] = [];
-    const { offsets, neighbours } = this.#joined;
+    const metNodes: number[] = [];
+    const { offsets, neighbours } = this.#joinedNeighbours;
     for (let edgeSlot = offsets[node]!; edgeSlot < offsets[node + 1]!; edgeSlot++) {
-      const through = neighbours[edgeSlot]!;
-      for (let back = this.#back.offsets[through]!; back < this.#back.offsets[through + 1]!; back++) {
-        const other = this.#back.neighbours[back]!;
-        if (++this.#looks % stepsAtOnce === 0) {
-          this.#call.spend(stepsAtOnce);
+      const throughNode = neighbours[edgeSlot]!;
+      for (
+        let backSlot = this.#backNeighbours.offsets[throughNode]!;
+        backSlot < this.#backNeighbours.offsets[throughNode + 1]!;
+        backSlot++
+      ) {
+        const sharingNode = this.#backNeighbours.neighbours[backSlot]!;
+        if (++this.#similarityLooks % stepsAtOnce === 0) {
+          this.#similarityCall.spend(stepsAtOnce);
           yield;
         }
-        if (other !== node && this.#shared[other]!++ === 0) met.push(other);
+        if (sharingNode !== node && this.#sharedCounts[sharingNode]!++ === 0) metNodes.push(sharingNode);
       }
     }
-    const own = sizeOf(this.#joined, node);
-    return met.map((other) => {
-      const both = this.#shared[other]!;
-      this.#shared[other] = 0;
-      return { other, score: both / (own + sizeOf(this.#joined, other) - both) };
+    const ownNeighbourCount = sizeOf(this.#joinedNeighbours, node);
+    return metNodes.map((sharingNode) => {
+      const sharedCount = this.#sharedCounts[sharingNode]!;
+      this.#sharedCounts[sharingNode] = 0;
+      return {
+        other: sharingNode,
+        score: sharedCount / (ownNeighbourCount + sizeOf(this.#joinedNeighbours, sharingNode) - sharedCount),
+      };
     });
   }
 }

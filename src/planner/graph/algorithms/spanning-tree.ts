@@ -13,27 +13,33 @@ export const spanningTree: GraphAlgorithm = {
   *run(graph, call) {
     const { weights } = graph;
     call.hold(8 * graph.edges + 8 * graph.nodes);
-    const edges = new Int32Array(graph.edges);
-    for (let edge = 0; edge < graph.edges; edge++) edges[edge] = edge;
-    const order = weights === null ? edges : yield* sortInSteps(edges, (a, b) => weights[a]! - weights[b]! || a - b);
-    const parent = new Int32Array(graph.nodes);
-    for (let node = 0; node < graph.nodes; node++) parent[node] = node;
-    const root = (node: number): number => {
-      let of = node;
-      while (parent[of] !== of) of = parent[of] = parent[parent[of]!]!;
-      return of;
+    const treeEdges = new Int32Array(graph.edges);
+    for (let treeEdge = 0; treeEdge < graph.edges; treeEdge++) treeEdges[treeEdge] = treeEdge;
+    const edgesByWeight =
+      weights === null
+        ? treeEdges
+        : yield* sortInSteps(
+            treeEdges,
+            (sourceRoot, targetRoot) => weights[sourceRoot]! - weights[targetRoot]! || sourceRoot - targetRoot,
+          );
+    const treeParents = new Int32Array(graph.nodes);
+    for (let node = 0; node < graph.nodes; node++) treeParents[node] = node;
+    const treeRoot = (node: number): number => {
+      let rootNode = node;
+      while (treeParents[rootNode] !== rootNode) rootNode = treeParents[rootNode] = treeParents[treeParents[rootNode]!]!;
+      return rootNode;
     };
-    const pairs = new Pairs(call);
-    for (let i = 0; i < order.length; i++) {
-      const edge = order[i]!;
-      const [from, to] = [graph.source(edge), graph.target(edge)];
-      const [a, b] = [root(from), root(to)];
-      if (a !== b) {
-        parent[Math.max(a, b)] = Math.min(a, b);
-        pairs.add(from, to, graph.weight(edge));
+    const treePairs = new Pairs(call);
+    for (let i = 0; i < edgesByWeight.length; i++) {
+      const edge = edgesByWeight[i]!;
+      const [treeSource, treeTarget] = [graph.source(edge), graph.target(edge)];
+      const [sourceRoot, targetRoot] = [treeRoot(treeSource), treeRoot(treeTarget)];
+      if (sourceRoot !== targetRoot) {
+        treeParents[Math.max(sourceRoot, targetRoot)] = Math.min(sourceRoot, targetRoot);
+        treePairs.add(treeSource, treeTarget, graph.weight(edge));
       }
       if (i % stepsAtOnce === stepsAtOnce - 1) yield;
     }
-    return pairs.rows();
+    return treePairs.rows();
   },
 };

@@ -6,11 +6,11 @@ export function statsName(name: string): string {
   return `#STATS ${name}`;
 }
 
-export function statsOf(algorithm: GraphAlgorithm): GraphAlgorithm {
-  const { tellsEdges: _, limitsGroups: __, ...others } = algorithm;
+export function statsOf(measuredAlgorithm: GraphAlgorithm): GraphAlgorithm {
+  const { tellsEdges: _, limitsGroups: __, ...otherFields } = measuredAlgorithm;
   return {
-    ...others,
-    name: statsName(algorithm.name),
+    ...otherFields,
+    name: statsName(measuredAlgorithm.name),
     columns: [
       { name: 'nodes', holds: 'integer' },
       { name: 'edges', holds: 'integer' },
@@ -20,21 +20,24 @@ export function statsOf(algorithm: GraphAlgorithm): GraphAlgorithm {
       { name: 'mean', holds: 'number' },
     ],
     *run(graph, call) {
-      const rows = yield* algorithm.run(graph, { ...call, limit: Number.POSITIVE_INFINITY });
-      const score = rows.columns.get('score') as Float64Array | undefined;
-      let [min, max, sum] = [Number.NaN, Number.NaN, 0];
-      for (const each of score ?? []) {
-        if (!(each >= min)) min = each;
-        if (!(each <= max)) max = each;
-        sum += each;
+      const measuredRows = yield* measuredAlgorithm.run(graph, { ...call, limit: Number.POSITIVE_INFINITY });
+      const measuredScores = measuredRows.columns.get('score') as Float64Array | undefined;
+      let [scoreMin, scoreMax, scoreSum] = [Number.NaN, Number.NaN, 0];
+      for (const measuredScore of measuredScores ?? []) {
+        if (!(measuredScore >= scoreMin)) scoreMin = measuredScore;
+        if (!(measuredScore <= scoreMax)) scoreMax = measuredScore;
+        scoreSum += measuredScore;
       }
-      const mean = sum / (score?.length ?? 0);
-      const cells = { nodes: graph.nodes, edges: graph.edges, rounds: rows.rounds ?? 1 };
-      const columns = new Map<string, Int32Array | Float64Array>([
-        ...Object.entries(cells).map(([name, value]): [string, Int32Array] => [name, Int32Array.of(value)]),
-        ...Object.entries({ min, max, mean }).map(([name, value]): [string, Float64Array] => [name, Float64Array.of(value)]),
+      const scoreMean = scoreSum / (measuredScores?.length ?? 0);
+      const statsCells = { nodes: graph.nodes, edges: graph.edges, rounds: measuredRows.rounds ?? 1 };
+      const statsColumns = new Map<string, Int32Array | Float64Array>([
+        ...Object.entries(statsCells).map(([name, value]): [string, Int32Array] => [name, Int32Array.of(value)]),
+        ...Object.entries({ min: scoreMin, max: scoreMax, mean: scoreMean }).map(([name, value]): [string, Float64Array] => [
+          name,
+          Float64Array.of(value),
+        ]),
       ]);
-      return { count: 1, columns, ordered: true, ...(rows.state && { state: rows.state }) };
+      return { count: 1, columns: statsColumns, ordered: true, ...(measuredRows.state && { state: measuredRows.state }) };
     },
   };
 }

@@ -11,45 +11,46 @@ export const strongComponents: GraphAlgorithm = {
   columns: scoredWith({ name: 'community', holds: 'node' }),
   *run({ nodes, out: { offsets, neighbours } }, { hold }) {
     hold(44 * nodes);
-    const label = new Int32Array(nodes).fill(-1);
-    const met = new Int32Array(nodes).fill(-1);
-    const low = new Int32Array(nodes);
+    const componentLabels = new Int32Array(nodes).fill(-1);
+    const visitNumbers = new Int32Array(nodes).fill(-1);
+    const lowLinks = new Int32Array(nodes);
     const stackIndex = new Uint32Array(nodes);
-    const stack = new Int32Array(nodes);
-    const trail = new Int32Array(nodes);
-    let [stacked, count, looks] = [0, 0, 0];
-    for (let start = 0; start < nodes; start++) {
-      if (met[start]! >= 0) continue;
-      let depth = 0;
-      trail[0] = start;
-      while (depth >= 0) {
-        const node = trail[depth]!;
-        if (met[node]! < 0) {
-          met[node] = low[node] = count++;
-          stackIndex[node] = offsets[node]!;
-          stack[stacked++] = node;
+    const componentStack = new Int32Array(nodes);
+    const visitTrail = new Int32Array(nodes);
+    let [stackedCount, visitCount, componentLooks] = [0, 0, 0];
+    for (let startNode = 0; startNode < nodes; startNode++) {
+      if (visitNumbers[startNode]! >= 0) continue;
+      let trailDepth = 0;
+      visitTrail[0] = startNode;
+      while (trailDepth >= 0) {
+        const trailNode = visitTrail[trailDepth]!;
+        if (visitNumbers[trailNode]! < 0) {
+          visitNumbers[trailNode] = lowLinks[trailNode] = visitCount++;
+          stackIndex[trailNode] = offsets[trailNode]!;
+          componentStack[stackedCount++] = trailNode;
         }
-        let entered = false;
-        while (!entered && stackIndex[node]! < offsets[node + 1]!) {
-          const other = neighbours[stackIndex[node]!]!;
-          if (met[other]! < 0) {
-            trail[++depth] = other;
-            entered = true;
+        let hasEntered = false;
+        while (!hasEntered && stackIndex[trailNode]! < offsets[trailNode + 1]!) {
+          const trailNeighbour = neighbours[stackIndex[trailNode]!]!;
+          if (visitNumbers[trailNeighbour]! < 0) {
+            visitTrail[++trailDepth] = trailNeighbour;
+            hasEntered = true;
           } else {
-            if (label[other]! < 0) low[node] = Math.min(low[node]!, low[other]!);
-            stackIndex[node]!++;
+            if (componentLabels[trailNeighbour]! < 0)
+              lowLinks[trailNode] = Math.min(lowLinks[trailNode]!, lowLinks[trailNeighbour]!);
+            stackIndex[trailNode]!++;
           }
-          if (++looks % stepsAtOnce === 0) yield;
+          if (++componentLooks % stepsAtOnce === 0) yield;
         }
-        if (entered) continue;
-        if (low[node] === met[node]) {
-          let popped: number;
-          do label[(popped = stack[--stacked]!)] = node;
-          while (popped !== node);
+        if (hasEntered) continue;
+        if (lowLinks[trailNode] === visitNumbers[trailNode]) {
+          let poppedNode: number;
+          do componentLabels[(poppedNode = componentStack[--stackedCount]!)] = trailNode;
+          while (poppedNode !== trailNode);
         }
-        depth--;
+        trailDepth--;
       }
     }
-    return communities(label);
+    return communities(componentLabels);
   },
 };

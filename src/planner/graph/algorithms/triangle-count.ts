@@ -11,30 +11,30 @@ export const triangleCount: GraphAlgorithm = {
   arguments: [],
   columns: scoredWith(),
   *run(graph, { hold, spend }) {
-    const joined = yield* simpleNeighbours(graph, 'both', hold);
-    const { offsets, neighbours } = joined;
+    const joinedNeighbours = yield* simpleNeighbours(graph, 'both', hold);
+    const { offsets, neighbours } = joinedNeighbours;
     hold(12 * graph.nodes);
-    const score = new Float64Array(graph.nodes);
-    let looks = 0;
-    for (let a = 0; a < graph.nodes; a++) {
-      for (let edgeSlot = offsets[a]!; edgeSlot < offsets[a + 1]!; edgeSlot++) {
-        const b = neighbours[edgeSlot]!;
-        if (b < a) continue;
-        looks +=
+    const triangleScores = new Float64Array(graph.nodes);
+    let triangleLooks = 0;
+    for (let firstCorner = 0; firstCorner < graph.nodes; firstCorner++) {
+      for (let edgeSlot = offsets[firstCorner]!; edgeSlot < offsets[firstCorner + 1]!; edgeSlot++) {
+        const secondCorner = neighbours[edgeSlot]!;
+        if (secondCorner < firstCorner) continue;
+        triangleLooks +=
           1 +
-          common(joined, a, b, (c) => {
-            if (c <= b) return;
-            score[a]!++;
-            score[b]!++;
-            score[c]!++;
+          common(joinedNeighbours, firstCorner, secondCorner, (thirdCorner) => {
+            if (thirdCorner <= secondCorner) return;
+            triangleScores[firstCorner]!++;
+            triangleScores[secondCorner]!++;
+            triangleScores[thirdCorner]!++;
           });
-        if (looks >= stepsAtOnce) {
-          spend(looks);
-          looks = 0;
+        if (triangleLooks >= stepsAtOnce) {
+          spend(triangleLooks);
+          triangleLooks = 0;
           yield;
         }
       }
     }
-    return everyNode(score);
+    return everyNode(triangleScores);
   },
 };

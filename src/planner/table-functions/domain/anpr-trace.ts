@@ -29,13 +29,13 @@ export const anprTrace: TableFunction = domainFunction({
     { name: 'implausible', type: 'boolean' },
   ],
   isOrdered: true,
-  run: trace,
+  run: tracePlate,
 });
 
 /** A car that is faster was not one car: somebody cloned its plate. */
-const kmhMax = 250;
+const plausibleKmhMax = 250;
 
-interface Seen {
+interface PlateSighting {
   readonly nodeId: string | null;
   readonly type: string;
   readonly plate: string;
@@ -45,49 +45,61 @@ interface Seen {
   readonly systemFrom: bigint | null;
 }
 
-function* trace(call: DomainCall): Steps<readonly DomainRow[]> {
-  const isFuzzy = call.boolean('FUZZY') ?? false;
-  const plate = plateOf(call.text('PLATE')!, isFuzzy);
-  const [from, to] = [instantOf(call, 'FROM'), instantOf(call, 'TO')];
-  const seen: Seen[] = [];
-  yield* call.rows('sighting', ['subject', 'lat', 'lon', 'at'], (batch) => {
-    for (let row = 0; row < batch.count; row++) {
-      const subject = batch.text('subject', row);
-      if (subject === null || plateOf(subject, isFuzzy) !== plate) continue;
-      const [at, lat, lon] = [
-        batch.instant('at', row) ?? batch.instant('valid_from', row),
-        batch.number('lat', row),
-        batch.number('lon', row),
+function* tracePlate(plateCall: DomainCall): Steps<readonly DomainRow[]> {
+  const isFuzzy = plateCall.boolean('FUZZY') ?? false;
+  const soughtPlate = normalizedPlate(plateCall.text('PLATE')!, isFuzzy);
+  const [sightingsFrom, sightingsTo] = [sightingInstant(plateCall, 'FROM'), sightingInstant(plateCall, 'TO')];
+  const plateSightings: PlateSighting[] = [];
+  yield* plateCall.rows('sighting', ['subject', 'lat', 'lon', 'at'], (sightingBatch) => {
+    for (let sightingRowId = 0; sightingRowId < sightingBatch.count; sightingRowId++) {
+      const sightedPlate = sightingBatch.text('subject', sightingRowId);
+      if (sightedPlate === null || normalizedPlate(sightedPlate, isFuzzy) !== soughtPlate) continue;
+      const [sightedAt, lat, lon] = [
+        sightingBatch.instant('at', sightingRowId) ?? sightingBatch.instant('valid_from', sightingRowId),
+        sightingBatch.number('lat', sightingRowId),
+        sightingBatch.number('lon', sightingRowId),
       ];
-      if (at === null || !isCoordinate(lat, lon)) continue;
-      if ((from !== null && at < from) || (to !== null && at >= to)) continue;
-      const { type } = batch;
-      seen.push({ nodeId: batch.nodeId(row), type, plate: subject, at, lat: lat!, lon: lon!, systemFrom: batch.systemFrom(row) });
+      if (sightedAt === null || !isCoordinate(lat, lon)) continue;
+      if ((sightingsFrom !== null && sightedAt < sightingsFrom) || (sightingsTo !== null && sightedAt >= sightingsTo)) continue;
+      const { type } = sightingBatch;
+      plateSightings.push({
+        nodeId: sightingBatch.nodeId(sightingRowId),
+        type,
+        plate: sightedPlate,
+        at: sightedAt,
+        lat: lat!,
+        lon: lon!,
+        systemFrom: sightingBatch.systemFrom(sightingRowId),
+      });
     }
-    call.hold(seen.length * 256);
+    plateCall.hold(plateSightings.length * 256);
   });
-  const inOrder = yield* sortItemsInSteps(seen, (a, b) =>
+  const orderedSightings = yield* sortItemsInSteps(plateSightings, (a, b) =>
     a.at < b.at ? -1 : a.at > b.at ? 1 : compareText(a.nodeId ?? '', b.nodeId ?? ''),
   );
-  return yield* mapInSteps(inOrder, (each, i) => rowOf(each, inOrder[i - 1], i));
+  return yield* mapInSteps(orderedSightings, (plateSighting, i) => sightingRow(plateSighting, orderedSightings[i - 1], i));
 }
 
-function rowOf({ nodeId, type, plate, at, lat, lon, systemFrom }: Seen, before: Seen | undefined, leg: number): DomainRow {
-  if (before === undefined) {
-    const cells = [0n, plate, at, lat, lon, null, null, null, null];
-    return { nodeId, type, cells, score: 1, evidence: { from: null }, systemFrom };
+function sightingRow(
+  { nodeId, type, plate, at, lat, lon, systemFrom }: PlateSighting,
+  sightingBefore: PlateSighting | undefined,
+  legOrdinal: number,
+): DomainRow {
+  if (sightingBefore === undefined) {
+    const sightingCells = [0n, plate, at, lat, lon, null, null, null, null];
+    return { nodeId, type, cells: sightingCells, score: 1, evidence: { from: null }, systemFrom };
   }
-  const distance = metresBetween(before.lat, before.lon, lat, lon);
-  const seconds = Number(at - before.at) / 1e9;
-  const kmh = seconds > 0 ? (distance / seconds) * 3.6 : null;
+  const legMetres = metresBetween(sightingBefore.lat, sightingBefore.lon, lat, lon);
+  const legSeconds = Number(at - sightingBefore.at) / 1e9;
+  const legKmh = legSeconds > 0 ? (legMetres / legSeconds) * 3.6 : null;
   // In two places at once: no speed is enough.
-  const isImplausible = kmh === null ? distance > sameSpotMetres : kmh > kmhMax;
+  const isLegImplausible = legKmh === null ? legMetres > sameSpotMetres : legKmh > plausibleKmhMax;
   return {
     nodeId,
     type,
-    cells: [BigInt(leg), plate, at, lat, lon, distance, seconds, kmh, isImplausible],
-    score: isImplausible ? 0 : 1,
-    evidence: { from: before.nodeId, kmh_max: kmhMax },
+    cells: [BigInt(legOrdinal), plate, at, lat, lon, legMetres, legSeconds, legKmh, isLegImplausible],
+    score: isLegImplausible ? 0 : 1,
+    evidence: { from: sightingBefore.nodeId, kmh_max: plausibleKmhMax },
     systemFrom,
   };
 }
@@ -95,7 +107,7 @@ function rowOf({ nodeId, type, plate, at, lat, lon, systemFrom }: Seen, before: 
 /** Two cameras at one place. */
 const sameSpotMetres = 100;
 
-const lookalikes: ReadonlyMap<string, string> = new Map([
+const plateLookalikes: ReadonlyMap<string, string> = new Map([
   ['O', '0'],
   ['I', '1'],
   ['B', '8'],
@@ -103,20 +115,20 @@ const lookalikes: ReadonlyMap<string, string> = new Map([
   ['Z', '2'],
 ]);
 
-function plateOf(text: string, isFuzzy: boolean): string {
-  const plain = text
+function normalizedPlate(plateText: string, isFuzzy: boolean): string {
+  const plainPlate = plateText
     .normalize('NFKC')
     .toUpperCase()
     .replaceAll(/[^\p{L}\p{N}]/gu, '');
-  return isFuzzy ? plain.replaceAll(/[OIBSZ]/g, (letter) => lookalikes.get(letter)!) : plain;
+  return isFuzzy ? plainPlate.replaceAll(/[OIBSZ]/g, (plateLetter) => plateLookalikes.get(plateLetter)!) : plainPlate;
 }
 
-function instantOf(call: DomainCall, name: string): bigint | null {
-  const text = call.text(name);
-  if (text === undefined) return null;
+function sightingInstant(plateCall: DomainCall, name: string): bigint | null {
+  const instantText = plateCall.text(name);
+  if (instantText === undefined) return null;
   try {
-    return parseZonedInstant(text);
+    return parseZonedInstant(instantText);
   } catch {
-    throw call.refuse(name, 'is an instant, such as 2024-03-01T00:00:00Z');
+    throw plateCall.refuse(name, 'is an instant, such as 2024-03-01T00:00:00Z');
   }
 }

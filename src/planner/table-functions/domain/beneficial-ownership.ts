@@ -22,101 +22,109 @@ export const beneficialOwnership: TableFunction = domainFunction({
     { name: 'effective_pct', type: 'number' },
     { name: 'cascade_50', type: 'boolean' },
   ],
-  run: ownersOf,
+  run: beneficialOwners,
 });
 
-function* ownersOf(call: DomainCall): Steps<readonly DomainRow[]> {
-  const entity = call.text('ENTITY')!;
-  const depthMax = call.number('MAX_DEPTH', 5);
-  const byOwned = yield* call.reuse('by owned', ['ownership'], () => readShares(call));
-  const reached = reachedAbove(entity, byOwned, depthMax);
-  const paths = yield* pathsAbove(entity, reached, depthMax, (count) => call.look(count));
-  const effective = effectiveShares(entity, reached);
-  const over = overOwned(reached);
-  const types = yield* typesOf(call, [...paths.keys()]);
-  const rows: DomainRow[] = [];
-  for (const [owner, ways] of paths) {
-    if (rows.length % rowsAtOnce === rowsAtOnce - 1) yield;
-    call.look(reached.depths.size);
-    const share = effective?.get(owner) ?? null;
-    const unknown = ways.filter((way) => way.some(({ pct }) => pct === null)).length;
-    const known = unknown === ways.length ? null : share;
-    const above = [...new Set(ways.flat().map(({ owned }) => owned))].filter((owned) => over.has(owned));
-    rows.push({
-      nodeId: owner,
-      type: types.get(owner) ?? null,
+function* beneficialOwners(ownershipCall: DomainCall): Steps<readonly DomainRow[]> {
+  const ownedEntity = ownershipCall.text('ENTITY')!;
+  const depthMax = ownershipCall.number('MAX_DEPTH', 5);
+  const sharesByOwned = yield* ownershipCall.reuse('by owned', ['ownership'], () => readOwnershipShares(ownershipCall));
+  const reachedOwners = reachedAbove(ownedEntity, sharesByOwned, depthMax);
+  const ownerPaths = yield* pathsAbove(ownedEntity, reachedOwners, depthMax, (count) => ownershipCall.look(count));
+  const effectivePcts = effectiveShares(ownedEntity, reachedOwners);
+  const overOwnedParties = overOwned(reachedOwners);
+  const ownerTypesById = yield* ownerTypes(ownershipCall, [...ownerPaths.keys()]);
+  const ownerRows: DomainRow[] = [];
+  for (const [beneficialOwner, ownershipWays] of ownerPaths) {
+    if (ownerRows.length % ownersAtOnce === ownersAtOnce - 1) yield;
+    ownershipCall.look(reachedOwners.depths.size);
+    const effectivePct = effectivePcts?.get(beneficialOwner) ?? null;
+    const unknownWayCount = ownershipWays.filter((ownershipWay) => ownershipWay.some(({ pct }) => pct === null)).length;
+    const knownPct = unknownWayCount === ownershipWays.length ? null : effectivePct;
+    const overOwnedAbove = [...new Set(ownershipWays.flat().map(({ owned }) => owned))].filter((owned) =>
+      overOwnedParties.has(owned),
+    );
+    ownerRows.push({
+      nodeId: beneficialOwner,
+      type: ownerTypesById.get(beneficialOwner) ?? null,
       cells: [
-        owner,
-        BigInt(reached.depths.get(owner)!),
-        JSON.stringify(ways.map(wayOf)),
-        known,
-        isHeldByHalf(owner, entity, reached),
+        beneficialOwner,
+        BigInt(reachedOwners.depths.get(beneficialOwner)!),
+        JSON.stringify(ownershipWays.map(ownershipWayJson)),
+        knownPct,
+        isHeldByHalf(beneficialOwner, ownedEntity, reachedOwners),
       ],
-      score: known === null ? null : Math.min(1, known / 100),
+      score: knownPct === null ? null : Math.min(1, knownPct / 100),
       evidence: {
-        paths: ways.length,
-        ...(unknown > 0 && { paths_of_unknown_share: unknown }),
-        ...(effective === null && { not_convergent: true }),
-        ...(above.length > 0 && { over_100: above.map((owned) => ({ owned, total_pct: over.get(owned)! })) }),
+        paths: ownershipWays.length,
+        ...(unknownWayCount > 0 && { paths_of_unknown_share: unknownWayCount }),
+        ...(effectivePcts === null && { not_convergent: true }),
+        ...(overOwnedAbove.length > 0 && {
+          over_100: overOwnedAbove.map((owned) => ({ owned, total_pct: overOwnedParties.get(owned)! })),
+        }),
       },
     });
   }
-  return rows;
+  return ownerRows;
 }
 
-const rowsAtOnce = 16;
+const ownersAtOnce = 16;
 
-function wayOf(way: readonly Share[]): Json {
-  const pct = way.some((share) => share.pct === null) ? null : way.reduce((product, share) => (product * share.pct!) / 100, 100);
-  const edges = way.map(({ owner, owned, pct: share, validFrom, validTo }) => ({
+function ownershipWayJson(ownershipWay: readonly Share[]): Json {
+  const wayPct = ownershipWay.some((share) => share.pct === null)
+    ? null
+    : ownershipWay.reduce((product, share) => (product * share.pct!) / 100, 100);
+  const ownershipEdges = ownershipWay.map(({ owner, owned, pct: share, validFrom, validTo }) => ({
     owner,
     owned,
     pct: share,
     valid_from: validFrom === null ? null : formatInstant(validFrom),
     valid_to: validTo === null ? null : formatInstant(validTo),
   }));
-  return { pct, edges };
+  return { pct: wayPct, edges: ownershipEdges };
 }
 
-function* readShares(call: DomainCall): Steps<{ readonly value: ReadonlyMap<string, readonly Share[]>; readonly bytes: number }> {
-  const byOwned = new Map<string, Share[]>();
-  let bytes = 0;
-  yield* call.rows('ownership', ['owner', 'owned', 'pct'], (batch) => {
-    for (let row = 0; row < batch.count; row++) {
-      const [owner, owned] = [batch.text('owner', row), batch.text('owned', row)];
+function* readOwnershipShares(
+  ownershipCall: DomainCall,
+): Steps<{ readonly value: ReadonlyMap<string, readonly Share[]>; readonly bytes: number }> {
+  const sharesByOwned = new Map<string, Share[]>();
+  let shareBytes = 0;
+  yield* ownershipCall.rows('ownership', ['owner', 'owned', 'pct'], (ownershipBatch) => {
+    for (let ownershipRow = 0; ownershipRow < ownershipBatch.count; ownershipRow++) {
+      const [owner, owned] = [ownershipBatch.text('owner', ownershipRow), ownershipBatch.text('owned', ownershipRow)];
       if (owner === null || owned === null) continue;
-      const pct = batch.number('pct', row);
-      const share: Share = {
+      const ownedPct = ownershipBatch.number('pct', ownershipRow);
+      const ownershipShare: Share = {
         owner,
         owned,
-        pct: pct !== null && pct >= 0 ? pct : null,
-        validFrom: batch.instant('valid_from', row),
-        validTo: batch.instant('valid_to', row),
+        pct: ownedPct !== null && ownedPct >= 0 ? ownedPct : null,
+        validFrom: ownershipBatch.instant('valid_from', ownershipRow),
+        validTo: ownershipBatch.instant('valid_to', ownershipRow),
       };
-      const all = byOwned.get(owned);
-      if (all === undefined) byOwned.set(owned, [share]);
-      else all.push(share);
-      bytes += 200 + 2 * (owner.length + owned.length);
+      const sharesOfOwned = sharesByOwned.get(owned);
+      if (sharesOfOwned === undefined) sharesByOwned.set(owned, [ownershipShare]);
+      else sharesOfOwned.push(ownershipShare);
+      shareBytes += 200 + 2 * (owner.length + owned.length);
     }
-    call.hold(bytes);
+    ownershipCall.hold(shareBytes);
   });
-  return { value: byOwned, bytes };
+  return { value: sharesByOwned, bytes: shareBytes };
 }
 
 /** The types of parties, by id; of two that have the id, the first type by name. */
-function* typesOf(call: DomainCall, ids: readonly string[]): Steps<ReadonlyMap<string, string>> {
-  const types = new Map<string, string>();
-  if (ids.length === 0) return types;
+function* ownerTypes(call: DomainCall, partyIds: readonly string[]): Steps<ReadonlyMap<string, string>> {
+  const partyTypes = new Map<string, string>();
+  if (partyIds.length === 0) return partyTypes;
   yield* call.rows(
     'party',
     [],
-    (batch) => {
-      for (let row = 0; row < batch.count; row++) {
-        const id = batch.nodeId(row);
-        if (id !== null && !types.has(id)) types.set(id, batch.type);
+    (partyBatch) => {
+      for (let partyRow = 0; partyRow < partyBatch.count; partyRow++) {
+        const partyId = partyBatch.nodeId(partyRow);
+        if (partyId !== null && !partyTypes.has(partyId)) partyTypes.set(partyId, partyBatch.type);
       }
     },
-    { column: '_pk', texts: ids },
+    { column: '_pk', texts: partyIds },
   );
-  return types;
+  return partyTypes;
 }

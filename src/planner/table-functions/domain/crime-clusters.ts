@@ -35,7 +35,7 @@ export const crimePatternCluster: TableFunction = domainFunction({
     { name: 'core', type: 'boolean' },
     { name: 'size', type: 'integer' },
   ],
-  run: clusters,
+  run: crimeClusters,
 });
 
 export interface Incident {
@@ -55,43 +55,70 @@ export interface ClusterOptions {
   readonly similarity: number;
 }
 
-function* clusters(call: DomainCall): Steps<readonly DomainRow[]> {
-  const kind = call.text('KIND')?.toLowerCase();
-  const options: ClusterOptions = {
-    metres: call.number('EPS_M', 500),
-    days: call.number('EPS_DAYS', 14),
-    pointsMin: call.number('MIN_POINTS', 3),
-    similarity: call.number('MO_SIMILARITY', 0.2),
+function* crimeClusters(clusterCall: DomainCall): Steps<readonly DomainRow[]> {
+  const incidentKind = clusterCall.text('KIND')?.toLowerCase();
+  const clusterOptions: ClusterOptions = {
+    metres: clusterCall.number('EPS_M', 500),
+    days: clusterCall.number('EPS_DAYS', 14),
+    pointsMin: clusterCall.number('MIN_POINTS', 3),
+    similarity: clusterCall.number('MO_SIMILARITY', 0.2),
   };
-  const read: Incident[] = [];
-  yield* call.rows('incident', ['kind', 'lat', 'lon', 'at', 'mo'], (batch) => {
-    for (let row = 0; row < batch.count; row++) {
-      const [id, lat, lon, at] = [
-        batch.nodeId(row),
-        batch.number('lat', row),
-        batch.number('lon', row),
-        batch.instant('at', row),
+  const incidentsRead: Incident[] = [];
+  yield* clusterCall.rows('incident', ['kind', 'lat', 'lon', 'at', 'mo'], (incidentBatch) => {
+    for (let incidentRow = 0; incidentRow < incidentBatch.count; incidentRow++) {
+      const [incidentId, lat, lon, incidentAt] = [
+        incidentBatch.nodeId(incidentRow),
+        incidentBatch.number('lat', incidentRow),
+        incidentBatch.number('lon', incidentRow),
+        incidentBatch.instant('at', incidentRow),
       ];
-      if (id === null || at === null || !isCoordinate(lat, lon)) continue;
-      if (kind !== undefined && batch.text('kind', row)?.toLowerCase() !== kind) continue;
-      const words = plainWords(batch.text('mo', row) ?? '');
-      read.push({ id, type: batch.type, lat: lat!, lon: lon!, at, words, systemFrom: batch.systemFrom(row) });
+      if (incidentId === null || incidentAt === null || !isCoordinate(lat, lon)) continue;
+      if (incidentKind !== undefined && incidentBatch.text('kind', incidentRow)?.toLowerCase() !== incidentKind) continue;
+      const moWords = plainWords(incidentBatch.text('mo', incidentRow) ?? '');
+      incidentsRead.push({
+        id: incidentId,
+        type: incidentBatch.type,
+        lat: lat!,
+        lon: lon!,
+        at: incidentAt,
+        words: moWords,
+        systemFrom: incidentBatch.systemFrom(incidentRow),
+      });
     }
-    call.hold(read.length * 512);
+    clusterCall.hold(incidentsRead.length * 512);
   });
   // Which cluster a rim belongs to depends on the order: that of ids.
-  const incidents = yield* sortItemsInSteps(read, (a, b) => compareText(a.id, b.id) || compareText(a.type, b.type));
-  const { clusterOf, isCore, near } = yield* clusterIncidents(incidents, options, (count) => call.look(count));
-  const sizes = new Map<number, number>();
-  for (const cluster of clusterOf) if (cluster >= 0) sizes.set(cluster, (sizes.get(cluster) ?? 0) + 1);
-  const members = Array.from(incidents.keys()).filter((i) => clusterOf[i]! >= 0);
-  return yield* mapInSteps(members, (i): DomainRow => {
-    const { id, type, systemFrom } = incidents[i]!;
+  const orderedIncidents = yield* sortItemsInSteps(
+    incidentsRead,
+    (a, b) => compareText(a.id, b.id) || compareText(a.type, b.type),
+  );
+  const {
+    clusterOf,
+    isCore,
+    near: nearCounts,
+  } = yield* clusterIncidents(orderedIncidents, clusterOptions, (count) => clusterCall.look(count));
+  const clusterSizes = new Map<number, number>();
+  for (const clusterId of clusterOf) if (clusterId >= 0) clusterSizes.set(clusterId, (clusterSizes.get(clusterId) ?? 0) + 1);
+  const clusterMembers = Array.from(orderedIncidents.keys()).filter((i) => clusterOf[i]! >= 0);
+  return yield* mapInSteps(clusterMembers, (i): DomainRow => {
+    const { id: incidentId, type, systemFrom } = orderedIncidents[i]!;
     const cluster = clusterOf[i]!;
-    const size = sizes.get(cluster)!;
-    const evidence = { near: near[i]!, eps_m: options.metres, eps_days: options.days, min_points: options.pointsMin };
-    const score = Math.min(1, near[i]! / (2 * options.pointsMin));
-    return { nodeId: id, type, cells: [incidents[cluster]!.id, isCore[i] === 1, BigInt(size)], score, evidence, systemFrom };
+    const clusterSize = clusterSizes.get(cluster)!;
+    const clusterEvidence = {
+      near: nearCounts[i]!,
+      eps_m: clusterOptions.metres,
+      eps_days: clusterOptions.days,
+      min_points: clusterOptions.pointsMin,
+    };
+    const clusterScore = Math.min(1, nearCounts[i]! / (2 * clusterOptions.pointsMin));
+    return {
+      nodeId: incidentId,
+      type,
+      cells: [orderedIncidents[cluster]!.id, isCore[i] === 1, BigInt(clusterSize)],
+      score: clusterScore,
+      evidence: clusterEvidence,
+      systemFrom,
+    };
   });
 }
 
@@ -105,56 +132,63 @@ export interface Clustered {
 
 export function* clusterIncidents(
   incidents: readonly Incident[],
-  options: ClusterOptions,
-  look: (count: number) => void,
+  clusterOptions: ClusterOptions,
+  countLooks: (incidentCount: number) => void,
 ): Steps<Clustered> {
-  const count = incidents.length;
-  const index = yield* SphereIndex.build(
+  const incidentCount = incidents.length;
+  const incidentIndex = yield* SphereIndex.build(
     Float64Array.from(incidents, ({ lat }) => lat),
     Float64Array.from(incidents, ({ lon }) => lon),
   );
-  const nearNs = BigInt(Math.round(options.days * 86_400_000)) * 1_000_000n;
+  const clusterNearNs = BigInt(Math.round(clusterOptions.days * 86_400_000)) * 1_000_000n;
   function* nearOf(i: number): Steps<readonly number[]> {
-    const one = incidents[i]!;
+    const centreIncident = incidents[i]!;
     const clusterOf: number[] = [];
-    const looked = yield* index.pointsWithin(one.lat, one.lon, options.metres, (j) => {
-      const other = incidents[j]!;
-      const apart = one.at < other.at ? other.at - one.at : one.at - other.at;
-      if (i === j || (apart <= nearNs && isOneWay(one, other, options.similarity))) clusterOf.push(j);
+    const lookedPlaces = yield* incidentIndex.pointsWithin(centreIncident.lat, centreIncident.lon, clusterOptions.metres, (j) => {
+      const candidateIncident = incidents[j]!;
+      const apartNs =
+        centreIncident.at < candidateIncident.at
+          ? candidateIncident.at - centreIncident.at
+          : centreIncident.at - candidateIncident.at;
+      if (
+        i === j ||
+        (apartNs <= clusterNearNs && hasOneWayOfActing(centreIncident, candidateIncident, clusterOptions.similarity))
+      )
+        clusterOf.push(j);
     });
-    look(looked * 5 + 1);
+    countLooks(lookedPlaces * 5 + 1);
     return clusterOf;
   }
-  const near = new Int32Array(count);
-  for (let i = 0; i < count; i++) {
-    near[i] = (yield* nearOf(i)).length;
+  const nearCounts = new Int32Array(incidentCount);
+  for (let i = 0; i < incidentCount; i++) {
+    nearCounts[i] = (yield* nearOf(i)).length;
     yield;
   }
-  const isCore = Uint8Array.from(near, (points) => (points >= options.pointsMin ? 1 : 0));
-  const clusterOf = new Int32Array(count).fill(-1);
-  for (let first = 0; first < count; first++) {
-    if (isCore[first] === 0 || clusterOf[first]! >= 0) continue;
-    const members = [first];
-    clusterOf[first] = first;
-    for (let next = 0; next < members.length; next++) {
-      const member = members[next]!;
-      if (isCore[member] === 0) continue;
-      for (const other of yield* nearOf(member)) {
-        if (clusterOf[other]! >= 0) continue;
-        clusterOf[other] = first;
-        members.push(other);
+  const isCore = Uint8Array.from(nearCounts, (nearPoints) => (nearPoints >= clusterOptions.pointsMin ? 1 : 0));
+  const clusterOf = new Int32Array(incidentCount).fill(-1);
+  for (let seedIncident = 0; seedIncident < incidentCount; seedIncident++) {
+    if (isCore[seedIncident] === 0 || clusterOf[seedIncident]! >= 0) continue;
+    const clusterMembers = [seedIncident];
+    clusterOf[seedIncident] = seedIncident;
+    for (let memberOrdinal = 0; memberOrdinal < clusterMembers.length; memberOrdinal++) {
+      const clusterMember = clusterMembers[memberOrdinal]!;
+      if (isCore[clusterMember] === 0) continue;
+      for (const nearIncident of yield* nearOf(clusterMember)) {
+        if (clusterOf[nearIncident]! >= 0) continue;
+        clusterOf[nearIncident] = seedIncident;
+        clusterMembers.push(nearIncident);
       }
       yield;
     }
     // The smallest member names the cluster; a rim may have a smaller number than every core.
-    const smallest = members.reduce((least, member) => Math.min(least, member), first);
-    for (const member of members) clusterOf[member] = smallest;
+    const leastIncident = clusterMembers.reduce((least, clusterMember) => Math.min(least, clusterMember), seedIncident);
+    for (const member of clusterMembers) clusterOf[member] = leastIncident;
   }
-  return { clusterOf, isCore, near };
+  return { clusterOf, isCore, near: nearCounts };
 }
 
 /** Where one of the two says nothing of how it was done, place and time decide. */
-function isOneWay(one: Incident, other: Incident, similarity: number): boolean {
-  if (one.words.size === 0 || other.words.size === 0) return true;
-  return jaccard(one.words, other.words) >= similarity;
+function hasOneWayOfActing(oneIncident: Incident, otherIncident: Incident, moSimilarity: number): boolean {
+  if (oneIncident.words.size === 0 || otherIncident.words.size === 0) return true;
+  return jaccard(oneIncident.words, otherIncident.words) >= moSimilarity;
 }

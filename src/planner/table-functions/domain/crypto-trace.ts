@@ -38,51 +38,63 @@ export const cryptoTrace: TableFunction = domainFunction({
     { name: 'path', type: 'json' },
   ],
   isOrdered: true,
-  run: trace,
+  run: traceWallet,
 });
 
-function* trace(call: DomainCall): Steps<readonly DomainRow[]> {
-  const wallet = call.text('WALLET')!;
-  const method = (call.word('METHOD') ?? 'HAIRCUT').toLowerCase() as TaintMethod;
-  const isBackward = call.word('DIRECTION') === 'IN';
-  const options = { method, isBackward, hopsMax: call.number('MAX_HOPS', 5), amountMin: call.number('MIN_AMOUNT', 0) };
-  const transfers = yield* transfersOf(call);
-  const taintedTransfers = yield* taintFrom(transfers, wallet, options, (count) => call.look(count));
-  call.hold(taintedTransfers.size * 512);
+function* traceWallet(walletCall: DomainCall): Steps<readonly DomainRow[]> {
+  const tracedWallet = walletCall.text('WALLET')!;
+  const taintMethod = (walletCall.word('METHOD') ?? 'HAIRCUT').toLowerCase() as TaintMethod;
+  const isBackward = walletCall.word('DIRECTION') === 'IN';
+  const taintOptions = {
+    method: taintMethod,
+    isBackward,
+    hopsMax: walletCall.number('MAX_HOPS', 5),
+    amountMin: walletCall.number('MIN_AMOUNT', 0),
+  };
+  const walletTransfers = yield* transfersOf(walletCall);
+  const taintedTransfers = yield* taintFrom(walletTransfers, tracedWallet, taintOptions, (count) => walletCall.look(count));
+  walletCall.hold(taintedTransfers.size * 512);
   // A number of a transfer is its place in time, then by `txid`.
-  const inOrder = yield* sortItemsInSteps([...taintedTransfers.values()], (a, b) => a.hop - b.hop || a.transfer - b.transfer);
+  const orderedTransfers = yield* sortItemsInSteps(
+    [...taintedTransfers.values()],
+    (a, b) => a.hop - b.hop || a.transfer - b.transfer,
+  );
   yield;
-  const rows: DomainRow[] = [];
-  for (const { transfer, hop, tainted, before } of inOrder) {
-    const { from, to, amount, currency, at, txid, type } = transfers.row(transfer);
-    const reached = isBackward ? from : to;
-    const path = [...pathTo(transfers, taintedTransfers, before, isBackward), isBackward ? to : from, reached];
-    rows.push({
-      nodeId: reached,
+  const taintRows: DomainRow[] = [];
+  for (const { transfer, hop: taintHop, tainted, before: previousTransfer } of orderedTransfers) {
+    const { from, to, amount, currency, at, txid, type } = walletTransfers.row(transfer);
+    const reachedWallet = isBackward ? from : to;
+    const walletPath = [
+      ...taintPath(walletTransfers, taintedTransfers, previousTransfer, isBackward),
+      isBackward ? to : from,
+      reachedWallet,
+    ];
+    taintRows.push({
+      nodeId: reachedWallet,
       type,
-      cells: [BigInt(hop), from, to, txid, at, amount, tainted, JSON.stringify(path)],
+      cells: [BigInt(taintHop), from, to, txid, at, amount, tainted, JSON.stringify(walletPath)],
       score: tainted / amount,
-      method: `${method}/1`,
-      evidence: { currency, transfer: transfers.row(transfer).nodeId },
+      method: `${taintMethod}/1`,
+      evidence: { currency, transfer: walletTransfers.row(transfer).nodeId },
     });
-    if (rows.length % rowsAtOnce === 0) yield;
+    if (taintRows.length % taintRowsAtOnce === 0) yield;
   }
-  return rows;
+  return taintRows;
 }
 
-const rowsAtOnce = 128;
+const taintRowsAtOnce = 128;
 
 /** The accounts before the one that a transfer leaves, the seed first. */
-function pathTo(
+function taintPath(
   transfers: Transfers,
   tainted: ReadonlyMap<number, TaintedTransfer>,
-  last: number,
+  lastTransfer: number,
   isBackward: boolean,
 ): readonly string[] {
-  const path: string[] = [];
-  for (let transfer = last; transfer >= 0; transfer = tainted.get(transfer)!.before) {
-    const { from, to } = transfers.row(transfer);
-    path.push(isBackward ? to : from);
+  const walletPath: string[] = [];
+  for (let taintedTransfer = lastTransfer; taintedTransfer >= 0; taintedTransfer = tainted.get(taintedTransfer)!.before) {
+    const { from, to } = transfers.row(taintedTransfer);
+    walletPath.push(isBackward ? to : from);
   }
-  return path.reverse();
+  return walletPath.reverse();
 }

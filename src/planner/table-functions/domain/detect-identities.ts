@@ -24,34 +24,34 @@ export const detectIdentities: TableFunction = domainFunction({
     { name: 'valid', type: 'boolean' },
   ],
   isOrdered: true,
-  run: detect,
+  run: detectIdentifierRows,
 });
 
 /** A few dozen candidates, each parsed. */
-const looksOfStep = 80_000;
+const detectionLooks = 80_000;
 
-function* detect(call: DomainCall): Steps<readonly DomainRow[]> {
-  const text = call.text('TEXT')!;
-  if (text.length > detectedLengthMax) throw call.refuse('TEXT', `has at most ${detectedLengthMax} characters`);
-  const region = call.text('REGION');
-  if (region !== undefined && !isRegion(region)) throw call.refuse('REGION', 'is a country in two letters');
-  const steps = detectIdentifiers(text, region);
-  let step = steps.next();
-  for (; !step.done; step = steps.next()) {
-    call.look(looksOfStep);
+function* detectIdentifierRows(detectionCall: DomainCall): Steps<readonly DomainRow[]> {
+  const searchedText = detectionCall.text('TEXT')!;
+  if (searchedText.length > detectedLengthMax) throw detectionCall.refuse('TEXT', `has at most ${detectedLengthMax} characters`);
+  const phoneRegion = detectionCall.text('REGION');
+  if (phoneRegion !== undefined && !isRegion(phoneRegion)) throw detectionCall.refuse('REGION', 'is a country in two letters');
+  const detectionSteps = detectIdentifiers(searchedText, phoneRegion);
+  let detectionStep = detectionSteps.next();
+  for (; !detectionStep.done; detectionStep = detectionSteps.next()) {
+    detectionCall.look(detectionLooks);
     yield;
   }
-  return step.value.map(({ kind, value, canonical, start, end, valid }) => ({
+  return detectionStep.value.map(({ kind, value, canonical, start, end, valid }) => ({
     nodeId: null,
     type: null,
     cells: [kind, value, canonical, BigInt(start), BigInt(end), valid],
     score: valid ? 1 : 0,
-    evidence: { kind, check: checks.get(kind) ?? 'form' },
+    evidence: { kind, check: identifierChecks.get(kind) ?? 'form' },
   }));
 }
 
 /** By kind, the check that a value passes beside its form. */
-const checks: ReadonlyMap<string, string> = new Map([
+const identifierChecks: ReadonlyMap<string, string> = new Map([
   ['phone', 'numbering plan'],
   ['iban', 'mod 97'],
   ['imei', 'luhn'],

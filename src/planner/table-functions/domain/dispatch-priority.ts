@@ -23,23 +23,23 @@ export const dispatchPriority: TableFunction = domainFunction({
     { name: 'eta_secs', type: 'number' },
     { name: 'wait_secs', type: 'number' },
   ],
-  run: prioritise,
+  run: prioritiseIncidents,
 });
 
 /** Statuses, in lower case, of incidents that wait for nobody any more, and of units that can be sent. */
-const over = new Set(['closed', 'resolved', 'cancelled', 'canceled', 'done']);
-const free = new Set(['free', 'available', 'idle']);
+const closedStatuses = new Set(['closed', 'resolved', 'cancelled', 'canceled', 'done']);
+const freeStatuses = new Set(['free', 'available', 'idle']);
 
 /** At this many metres a unit is half as near as on the spot. */
-const nearMetres = 5_000;
+const nearUnitMetres = 5_000;
 
-interface Unit {
+interface DispatchUnit {
   readonly id: string;
   readonly lat: number;
   readonly lon: number;
 }
 
-interface Waiting {
+interface WaitingIncident {
   readonly nodeId: string | null;
   readonly type: string;
   readonly lat: number | null;
@@ -49,84 +49,97 @@ interface Waiting {
   readonly systemFrom: bigint | null;
 }
 
-function* prioritise(call: DomainCall): Steps<readonly DomainRow[]> {
-  const incident = call.text('INCIDENT');
-  const weights = {
-    severity: call.number('SEVERITY_WEIGHT', 0.6),
-    wait: call.number('WAIT_WEIGHT', 0.3),
-    nearness: call.number('NEAR_WEIGHT', 0.1),
+function* prioritiseIncidents(dispatchCall: DomainCall): Steps<readonly DomainRow[]> {
+  const incidentId = dispatchCall.text('INCIDENT');
+  const priorityWeights = {
+    severity: dispatchCall.number('SEVERITY_WEIGHT', 0.6),
+    wait: dispatchCall.number('WAIT_WEIGHT', 0.3),
+    nearness: dispatchCall.number('NEAR_WEIGHT', 0.1),
   };
-  const [target, speed] = [call.number('TARGET_SECS', 3_600), call.number('SPEED_KMH', 40)];
-  const { valid } = call.execution.time;
-  const now = valid === 'all' ? call.execution.kernels.instant : valid;
-  const units = yield* freeUnits(call);
-  const waiting: Waiting[] = [];
-  yield* call.rows(
+  const [targetSecs, unitKmh] = [dispatchCall.number('TARGET_SECS', 3_600), dispatchCall.number('SPEED_KMH', 40)];
+  const { valid } = dispatchCall.execution.time;
+  const dispatchNow = valid === 'all' ? dispatchCall.execution.kernels.instant : valid;
+  const freeUnitsFound = yield* freeDispatchUnits(dispatchCall);
+  const waitingIncidents: WaitingIncident[] = [];
+  yield* dispatchCall.rows(
     'incident',
     ['lat', 'lon', 'at', 'severity', 'status'],
-    (batch) => {
-      for (let row = 0; row < batch.count; row++) {
-        if (over.has(batch.text('status', row)?.toLowerCase() ?? '')) continue;
-        waiting.push({
-          nodeId: batch.nodeId(row),
-          type: batch.type,
-          lat: batch.number('lat', row),
-          lon: batch.number('lon', row),
-          severity: batch.number('severity', row),
-          at: batch.instant('at', row),
-          systemFrom: batch.systemFrom(row),
+    (incidentBatch) => {
+      for (let incidentRow = 0; incidentRow < incidentBatch.count; incidentRow++) {
+        if (closedStatuses.has(incidentBatch.text('status', incidentRow)?.toLowerCase() ?? '')) continue;
+        waitingIncidents.push({
+          nodeId: incidentBatch.nodeId(incidentRow),
+          type: incidentBatch.type,
+          lat: incidentBatch.number('lat', incidentRow),
+          lon: incidentBatch.number('lon', incidentRow),
+          severity: incidentBatch.number('severity', incidentRow),
+          at: incidentBatch.instant('at', incidentRow),
+          systemFrom: incidentBatch.systemFrom(incidentRow),
         });
       }
-      call.hold(waiting.length * 768);
+      dispatchCall.hold(waitingIncidents.length * 768);
     },
-    incident === undefined ? undefined : { column: '_pk', texts: [incident] },
+    incidentId === undefined ? undefined : { column: '_pk', texts: [incidentId] },
   );
-  const rows: DomainRow[] = [];
-  let looked = 0;
-  for (const { nodeId, type, lat, lon, severity, at, systemFrom } of waiting) {
-    if ((looked += units.length + 16) >= stepsAtOnce) {
-      looked = 0;
+  const priorityRows: DomainRow[] = [];
+  let lookedUnits = 0;
+  for (const { nodeId, type, lat, lon, severity, at: reportedAt, systemFrom } of waitingIncidents) {
+    if ((lookedUnits += freeUnitsFound.length + 16) >= stepsAtOnce) {
+      lookedUnits = 0;
       yield;
     }
-    call.look(units.length * 5);
-    const wait = at === null ? null : Math.max(0, Number(now - at) / 1e9);
-    const near = isCoordinate(lat, lon) ? nearest(units, lat!, lon!) : null;
-    const terms = {
+    dispatchCall.look(freeUnitsFound.length * 5);
+    const waitSecs = reportedAt === null ? null : Math.max(0, Number(dispatchNow - reportedAt) / 1e9);
+    const nearUnit = isCoordinate(lat, lon) ? nearestUnit(freeUnitsFound, lat!, lon!) : null;
+    const priorityTerms = {
       severity: severity === null ? 0 : Math.min(1, Math.max(0, severity)),
-      wait: wait === null ? 0 : Math.min(1, wait / target),
-      nearness: near === null ? 0 : nearMetres / (nearMetres + near.distance),
+      wait: waitSecs === null ? 0 : Math.min(1, waitSecs / targetSecs),
+      nearness: nearUnit === null ? 0 : nearUnitMetres / (nearUnitMetres + nearUnit.distance),
     };
-    rows.push({
+    priorityRows.push({
       nodeId,
       type,
-      cells: [near?.id ?? null, near === null ? null : near.distance / (speed / 3.6), wait],
-      score: weights.severity * terms.severity + weights.wait * terms.wait + weights.nearness * terms.nearness,
-      evidence: { terms, weights, target_secs: target, ...(near !== null && { distance_m: near.distance }) },
+      cells: [nearUnit?.id ?? null, nearUnit === null ? null : nearUnit.distance / (unitKmh / 3.6), waitSecs],
+      score:
+        priorityWeights.severity * priorityTerms.severity +
+        priorityWeights.wait * priorityTerms.wait +
+        priorityWeights.nearness * priorityTerms.nearness,
+      evidence: {
+        terms: priorityTerms,
+        weights: priorityWeights,
+        target_secs: targetSecs,
+        ...(nearUnit !== null && { distance_m: nearUnit.distance }),
+      },
       systemFrom,
     });
   }
-  return rows;
+  return priorityRows;
 }
 
-function* freeUnits(call: DomainCall): Steps<readonly Unit[]> {
-  const units: Unit[] = [];
-  yield* call.rows('unit', ['lat', 'lon', 'status'], (batch) => {
-    for (let row = 0; row < batch.count; row++) {
-      const [id, lat, lon] = [batch.nodeId(row), batch.number('lat', row), batch.number('lon', row)];
-      if (id === null || !isCoordinate(lat, lon) || !free.has(batch.text('status', row)?.toLowerCase() ?? '')) continue;
-      units.push({ id, lat: lat!, lon: lon! });
+function* freeDispatchUnits(dispatchCall: DomainCall): Steps<readonly DispatchUnit[]> {
+  const dispatchUnits: DispatchUnit[] = [];
+  yield* dispatchCall.rows('unit', ['lat', 'lon', 'status'], (unitBatch) => {
+    for (let unitRow = 0; unitRow < unitBatch.count; unitRow++) {
+      const [unitId, lat, lon] = [unitBatch.nodeId(unitRow), unitBatch.number('lat', unitRow), unitBatch.number('lon', unitRow)];
+      if (unitId === null || !isCoordinate(lat, lon) || !freeStatuses.has(unitBatch.text('status', unitRow)?.toLowerCase() ?? ''))
+        continue;
+      dispatchUnits.push({ id: unitId, lat: lat!, lon: lon! });
     }
   });
-  return yield* sortItemsInSteps(units, (a, b) => compareText(a.id, b.id));
+  return yield* sortItemsInSteps(dispatchUnits, (a, b) => compareText(a.id, b.id));
 }
 
-function nearest(units: readonly Unit[], lat: number, lon: number): { readonly id: string; readonly distance: number } | null {
-  let best: { readonly id: string; readonly distance: number } | null = null;
-  for (const unit of units) {
+function nearestUnit(
+  dispatchUnits: readonly DispatchUnit[],
+  lat: number,
+  lon: number,
+): { readonly id: string; readonly distance: number } | null {
+  let bestUnit: { readonly id: string; readonly distance: number } | null = null;
+  for (const candidateUnit of dispatchUnits) {
     // No place is nearer than its circle of latitude.
-    if (best !== null && metresApart(unit.lat, lat) > best.distance) continue;
-    const distance = metresBetween(lat, lon, unit.lat, unit.lon);
-    if (best === null || distance < best.distance) best = { id: unit.id, distance };
+    if (bestUnit !== null && metresApart(candidateUnit.lat, lat) > bestUnit.distance) continue;
+    const unitMetres = metresBetween(lat, lon, candidateUnit.lat, candidateUnit.lon);
+    if (bestUnit === null || unitMetres < bestUnit.distance) bestUnit = { id: candidateUnit.id, distance: unitMetres };
   }
-  return best;
+  return bestUnit;
 }

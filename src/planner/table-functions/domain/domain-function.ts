@@ -80,42 +80,42 @@ export interface DomainFunction {
   run(call: DomainCall): Steps<readonly DomainRow[] | DomainColumns>;
 }
 
-const commonBefore: readonly PlanColumn[] = [
+const domainColumnsBefore: readonly PlanColumn[] = [
   { name: 'nodeId', type: 'string' },
   { name: 'type', type: 'string' },
 ];
-const commonBehind: readonly PlanColumn[] = [
+const domainColumnsBehind: readonly PlanColumn[] = [
   { name: 'score', type: 'number' },
   { name: 'method', type: 'string' },
   { name: 'evidence', type: 'json' },
 ];
 
 export function domainFunction(definition: DomainFunction): TableFunction {
-  const { name, summary, roles: uses, areAlternatives = false, everyType } = definition;
-  const narrows = uses.length > 0 || everyType === true;
-  const source: ArgumentSpec = {
+  const { name, summary, roles: roleUses, areAlternatives = false, everyType } = definition;
+  const hasSource = roleUses.length > 0 || everyType === true;
+  const sourceArgument: ArgumentSpec = {
     name: 'SOURCE',
     kind: 'type',
     summary: everyType
       ? 'the one type whose rows are read; every type by default'
-      : `the one type that plays the role ${(areAlternatives ? uses : uses.slice(0, 1)).map((use) => use.role).join(' or ')}; every such type by default`,
+      : `the one type that plays the role ${(areAlternatives ? roleUses : roleUses.slice(0, 1)).map((use) => use.role).join(' or ')}; every such type by default`,
   };
   return {
     name,
     summary,
-    arguments: narrows ? [...definition.arguments, source] : definition.arguments,
+    arguments: hasSource ? [...definition.arguments, sourceArgument] : definition.arguments,
     action: definition.action ?? 'query',
     units: 1,
     deterministic: true,
     mistyped: 'REL_INVALID',
-    types: (scope) => typesRead(definition, scope),
+    types: (scope) => domainTypesRead(definition, scope),
     columns: (scope) => {
-      if (uses.length > 0) checkRoles(scope, uses, areAlternatives);
-      else checkSource(scope);
-      return [...commonBefore, ...definition.columns, ...commonBehind];
+      if (roleUses.length > 0) checkRoles(scope, roleUses, areAlternatives);
+      else checkDomainSource(scope);
+      return [...domainColumnsBefore, ...definition.columns, ...domainColumnsBehind];
     },
-    bind: (scope): Binding => ({
-      types: [...roleTypes(scope, uses, areAlternatives), ...typesBeside(definition, scope)],
+    bind: (scope): DomainBinding => ({
+      types: [...roleTypes(scope, roleUses, areAlternatives), ...domainTypesBeside(definition, scope)],
       source: scope.words.word('SOURCE'),
       words: new Map(
         definition.arguments.flatMap((each) =>
@@ -128,28 +128,28 @@ export function domainFunction(definition: DomainFunction): TableFunction {
   };
 }
 
-function checkSource({ words, catalog }: BoundScope): void {
-  const source = words.word('SOURCE');
-  if (source === undefined || catalog.type(source) !== undefined) return;
-  throw errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(source)} of SOURCE is not registered`, words.locationOf('SOURCE'));
+function checkDomainSource({ words, catalog }: BoundScope): void {
+  const sourceType = words.word('SOURCE');
+  if (sourceType === undefined || catalog.type(sourceType) !== undefined) return;
+  throw errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(sourceType)} of SOURCE is not registered`, words.locationOf('SOURCE'));
 }
 
-function typesRead(definition: DomainFunction, scope: FunctionScope): readonly string[] {
-  const { roles: uses, areAlternatives = false, everyType = false } = definition;
-  const source = scope.words.word('SOURCE');
-  if (scope.catalog === null) return source === undefined ? [] : [source];
-  if (everyType && source === undefined) return scope.catalog.types().map(({ name }) => name);
-  const contextTypes = typesBeside(definition, scope).map(({ type }) => type);
-  const read = everyType ? [source!] : roleTypes(scope, uses, areAlternatives).map(({ type }) => type);
-  return [...new Set([...read, ...contextTypes])];
+function domainTypesRead(definition: DomainFunction, domainScope: FunctionScope): readonly string[] {
+  const { roles: roleUses, areAlternatives = false, everyType = false } = definition;
+  const sourceType = domainScope.words.word('SOURCE');
+  if (domainScope.catalog === null) return sourceType === undefined ? [] : [sourceType];
+  if (everyType && sourceType === undefined) return domainScope.catalog.types().map(({ name }) => name);
+  const contextTypes = domainTypesBeside(definition, domainScope).map(({ type }) => type);
+  const roleTypesRead = everyType ? [sourceType!] : roleTypes(domainScope, roleUses, areAlternatives).map(({ type }) => type);
+  return [...new Set([...roleTypesRead, ...contextTypes])];
 }
 
-function typesBeside({ beside }: Pick<DomainFunction, 'beside'>, { catalog }: FunctionScope): readonly RoleType[] {
+function domainTypesBeside({ beside }: Pick<DomainFunction, 'beside'>, { catalog }: FunctionScope): readonly RoleType[] {
   return beside === undefined ? [] : rolePlayers(catalog?.types() ?? [], beside);
 }
 
 /** The parts of a call that don't depend on its values. */
-interface Binding {
+interface DomainBinding {
   readonly types: readonly RoleType[];
   /** The type that SOURCE names. */
   readonly source: string | undefined;
@@ -162,113 +162,125 @@ interface Binding {
 export class DomainCall {
   readonly execution: Execution;
   readonly #definition: DomainFunction;
-  readonly #opening: Opening;
-  readonly #bound: Binding;
-  #looks = 0;
+  readonly #domainOpening: Opening;
+  readonly #domainBinding: DomainBinding;
+  #domainLooks = 0;
   #heldBytes = 0;
 
-  constructor(definition: DomainFunction, opening: Opening) {
+  constructor(definition: DomainFunction, domainOpening: Opening) {
     this.#definition = definition;
-    this.#opening = opening;
-    this.#bound = opening.node.bound as Binding;
-    this.execution = { ...opening.execution, time: oneInstant(opening.execution) };
+    this.#domainOpening = domainOpening;
+    this.#domainBinding = domainOpening.node.bound as DomainBinding;
+    this.execution = { ...domainOpening.execution, time: atOneInstant(domainOpening.execution) };
   }
 
   /** The types that play a role in this call. */
   typesOf(role: RoleName): readonly RoleType[] {
-    return this.#bound.types.filter((each) => each.role === role);
+    return this.#domainBinding.types.filter((boundRole) => boundRole.role === role);
   }
 
   /**
-   * Hands the rows of a role to `take`, a batch each step; `columns` are names of the role. `wanted` are rows whose column is one
+   * Hands the rows of a role to `takeRoleBatch`, a batch each step; `columns` are names of the role. `wantedRows` are rows whose column is one
    * of a few texts: those of `_pk` are looked up.
    */
-  rows(role: RoleName, columns: readonly string[], take: (batch: RoleBatch) => void, wanted?: RowsWanted): Steps<void> {
-    return scanRoles(this.execution, this.typesOf(role), columns, take, wanted);
+  rows(
+    role: RoleName,
+    columns: readonly string[],
+    takeRoleBatch: (batch: RoleBatch) => void,
+    wantedRows?: RowsWanted,
+  ): Steps<void> {
+    return scanRoles(this.execution, this.typesOf(role), columns, takeRoleBatch, wantedRows);
   }
 
   /**
-   * Gives what `make` makes of the visible rows of some roles, or what an earlier call made of them where they say the same: `what` names
-   * it among all that are made of the same types, and `make` says how many bytes it holds on to.
+   * Gives what `makeReused` makes of the visible rows of some roles, or what an earlier call made of them where they say the same: `what` names
+   * it among all that are made of the same types, and `makeReused` says how many bytes it holds on to.
    */
   reuse<T>(
     pieceName: string,
     roles: readonly RoleName[],
-    make: () => Steps<{ readonly value: T; readonly bytes: number }>,
+    makeReused: () => Steps<{ readonly value: T; readonly bytes: number }>,
   ): Steps<T> {
-    const { types: all, pieces } = this.#bound;
-    let piece = pieces.get(pieceName);
-    if (piece === undefined) {
-      const types = all.filter(({ role }) => roles.includes(role));
-      const key = JSON.stringify([pieceName, types.map(({ role, type, columns, isNamed }) => [role, type, isNamed, ...columns])]);
-      pieces.set(pieceName, (piece = { types: [...new Set(types.map(({ type }) => type))], key }));
+    const { types: boundRoleTypes, pieces } = this.#domainBinding;
+    let reusedPiece = pieces.get(pieceName);
+    if (reusedPiece === undefined) {
+      const reusedTypes = boundRoleTypes.filter(({ role }) => roles.includes(role));
+      const reuseKey = JSON.stringify([
+        pieceName,
+        reusedTypes.map(({ role, type, columns, isNamed }) => [role, type, isNamed, ...columns]),
+      ]);
+      pieces.set(pieceName, (reusedPiece = { types: [...new Set(reusedTypes.map(({ type }) => type))], key: reuseKey }));
     }
-    return this.execution.services.basisCache.find(this.execution, piece.types, piece.key, make);
+    return this.execution.services.basisCache.find(this.execution, reusedPiece.types, reusedPiece.key, makeReused);
   }
 
   /** As `kept`, of what is made of the rows of one type. */
-  keptOf<T>(pieceName: string, type: string, make: () => Steps<{ readonly value: T; readonly bytes: number }>): Steps<T> {
-    return this.execution.services.basisCache.find(this.execution, [type], pieceName, make);
+  keptOf<T>(pieceName: string, type: string, makeKept: () => Steps<{ readonly value: T; readonly bytes: number }>): Steps<T> {
+    return this.execution.services.basisCache.find(this.execution, [type], pieceName, makeKept);
   }
 
   /** Every type, or the one of SOURCE, of a function that reads rows of any. */
   types(): readonly TypeDefinition[] {
-    const { source } = this.#bound;
-    return this.execution.snapshot.catalog.types().filter(({ name }) => source === undefined || name === source);
+    const { source: sourceType } = this.#domainBinding;
+    return this.execution.snapshot.catalog.types().filter(({ name }) => sourceType === undefined || name === sourceType);
   }
 
   /** As `rows`, of one type, by the names of its own columns; rows without any of the identifiers may be left out. */
   rowsOf(
     type: string,
     columns: readonly string[],
-    take: (batch: RoleBatch) => void,
-    wanted?: RowsWanted,
+    takeRoleBatch: (batch: RoleBatch) => void,
+    wantedRows?: RowsWanted,
     identifiers?: readonly IdentifierPredicate[],
   ): Steps<void> {
-    const isNamed = type === this.#bound.source;
-    const read = { type, columns: new Map(columns.map((name) => [name, name])), isNamed };
-    return scanRoles(this.execution, [read], columns, take, wanted, identifiers);
+    const isNamed = type === this.#domainBinding.source;
+    const readRole = { type, columns: new Map(columns.map((name) => [name, name])), isNamed };
+    return scanRoles(this.execution, [readRole], columns, takeRoleBatch, wantedRows, identifiers);
   }
 
   /** A word argument as it was chosen. */
   word(name: string): string | undefined {
-    return this.#bound.words.get(name);
+    return this.#domainBinding.words.get(name);
   }
 
   text(name: string): string | undefined {
-    return this.#opening.values.text(name, this.execution.kernels);
+    return this.#domainOpening.values.text(name, this.execution.kernels);
   }
 
   boolean(name: string): boolean | undefined {
-    return this.#opening.values.boolean(name, this.execution.kernels);
+    return this.#domainOpening.values.boolean(name, this.execution.kernels);
   }
 
   /** A number or integer within the bounds of its argument: REL_INVALID names the argument where it is not. */
   number(name: string): number | undefined;
-  number(name: string, otherwise: number): number;
-  number(name: string, otherwise?: number): number | undefined {
-    const { values } = this.#opening;
-    const value = values.number(name, this.execution.kernels);
-    if (value === undefined) return otherwise;
-    const { least = -Infinity, most = Infinity } = this.#definition.arguments.find((each) => each.name === name)!;
-    if (value >= least && value <= most) return value;
-    throw this.refuse(name, `is ${bounds(least, most)}, not ${value}`);
+  number(name: string, defaultNumber: number): number;
+  number(name: string, defaultNumber?: number): number | undefined {
+    const { values } = this.#domainOpening;
+    const argumentNumber = values.number(name, this.execution.kernels);
+    if (argumentNumber === undefined) return defaultNumber;
+    const { least: argumentLeast = -Infinity, most: argumentMost = Infinity } = this.#definition.arguments.find(
+      (each) => each.name === name,
+    )!;
+    if (argumentNumber >= argumentLeast && argumentNumber <= argumentMost) return argumentNumber;
+    throw this.refuse(name, `is ${argumentBounds(argumentLeast, argumentMost)}, not ${argumentNumber}`);
   }
 
   /** REL_INVALID about an argument, at its place: `THRESHOLD of F is from 0 to 1`. */
   refuse(name: string, detail: string): ServiceError {
-    const { values } = this.#opening;
-    const text = `${name} of ${this.#definition.name} ${detail}`;
-    return values.has(name) ? errorAt('REL_INVALID', text, values.locationOf(name)) : new ServiceError('REL_INVALID', text);
+    const { values } = this.#domainOpening;
+    const refusalText = `${name} of ${this.#definition.name} ${detail}`;
+    return values.has(name)
+      ? errorAt('REL_INVALID', refusalText, values.locationOf(name))
+      : new ServiceError('REL_INVALID', refusalText);
   }
 
   /** Counts work beyond the reading of rows: a look takes about 20 ns. Throws REL_SCAN_CAP where it is too much. */
   look(count: number): void {
-    this.#looks += count;
+    this.#domainLooks += count;
     const { counters } = this.execution;
     const { scannedRowsMax } = this.execution.limits;
     counters.looks += count;
-    if (this.#looks > looksOfScan * scannedRowsMax) {
+    if (this.#domainLooks > looksOfScan * scannedRowsMax) {
       throw new ServiceError(
         'REL_SCAN_CAP',
         `${this.#definition.name} looks at more than ${looksOfScan * scannedRowsMax} things: ask for less`,
@@ -282,148 +294,154 @@ export class DomainCall {
   }
 
   /** Awaits something loaded on first use, such as a library. Must resolve to the same value at any time. */
-  *wait<T>(loading: Promise<T>): Steps<T> {
-    let over: { readonly value: T } | { readonly error: unknown } | null = null;
-    this.execution.wait.until = loading.then(
-      (value) => void (over = { value }),
-      (error: unknown) => void (over = { error }),
+  *wait<T>(awaitedLoading: Promise<T>): Steps<T> {
+    let loadingEnd: { readonly value: T } | { readonly error: unknown } | null = null;
+    this.execution.wait.until = awaitedLoading.then(
+      (value) => void (loadingEnd = { value }),
+      (error: unknown) => void (loadingEnd = { error }),
     );
     for (;;) {
       yield;
-      const ended = over as { readonly value: T } | { readonly error: unknown } | null;
-      if (ended === null) continue;
-      if ('error' in ended) throw ended.error;
-      return ended.value;
+      const endedLoading = loadingEnd as { readonly value: T } | { readonly error: unknown } | null;
+      if (endedLoading === null) continue;
+      if ('error' in endedLoading) throw endedLoading.error;
+      return endedLoading.value;
     }
   }
 }
 
-function bounds(least: number, most: number): string {
-  if (most === Infinity) return `at least ${least}`;
-  return least === -Infinity ? `at most ${most}` : `from ${least} to ${most}`;
+function argumentBounds(boundLeast: number, boundMost: number): string {
+  if (boundMost === Infinity) return `at least ${boundLeast}`;
+  return boundLeast === -Infinity ? `at most ${boundMost}` : `from ${boundLeast} to ${boundMost}`;
 }
 
 /** A function is about one instant, wherever it stands: now, on each axis that is not named. */
-function oneInstant({ time: { system, valid }, kernels: { instant } }: Execution): Execution['time'] {
-  const known = system === 'all' ? instant : system;
-  return { system: known, valid: valid === 'all' ? known : valid };
+function atOneInstant({ time: { system, valid }, kernels: { instant } }: Execution): Execution['time'] {
+  const systemInstant = system === 'all' ? instant : system;
+  return { system: systemInstant, valid: valid === 'all' ? systemInstant : valid };
 }
 
-const outputRows = 1_024;
+const domainOutputRows = 1_024;
 /** Letters of texts that are written in one step, unless one row has more. */
-const outputLetters = 1 << 18;
+const domainOutputLetters = 1 << 18;
 
-/** The number of rows, of `count` from `first` on, that are written at once. */
-function rowsWithin(rows: readonly DomainRow[], first: number, count: number): number {
-  let letters = 0;
+/** The number of rows, of `count` from `firstDomainRow` on, that are written at once. */
+function domainRowsWithin(domainRows: readonly DomainRow[], firstDomainRow: number, count: number): number {
+  let letterCount = 0;
   for (let i = 0; i < count; i++) {
-    for (const cell of rows[first + i]!.cells) if (typeof cell === 'string') letters += cell.length;
-    if (letters > outputLetters) return i + 1;
+    for (const cell of domainRows[firstDomainRow + i]!.cells) if (typeof cell === 'string') letterCount += cell.length;
+    if (letterCount > domainOutputLetters) return i + 1;
   }
   return count;
 }
 
 class DomainOperator extends PiecesOperator {
   readonly #definition: DomainFunction;
-  readonly #opening: Opening;
-  #steps: ReturnType<DomainFunction['run']> | null = null;
+  readonly #domainOpening: Opening;
+  #domainSteps: ReturnType<DomainFunction['run']> | null = null;
 
-  constructor(definition: DomainFunction, opening: Opening) {
+  constructor(definition: DomainFunction, domainOpening: Opening) {
     super();
     this.#definition = definition;
-    this.#opening = opening;
+    this.#domainOpening = domainOpening;
   }
 
   close(): void {
     // Lets a scan that is under way go.
-    this.#steps?.return([]);
+    this.#domainSteps?.return([]);
   }
 
   protected *pieces(): Pieces {
-    const call = new DomainCall(this.#definition, this.#opening);
-    const steps = this.#definition.run(call);
-    this.#steps = steps;
-    let step = steps.next();
-    for (; !step.done; step = steps.next()) yield emptyBatch;
-    let resultRows = step.value;
+    const domainCall = new DomainCall(this.#definition, this.#domainOpening);
+    const domainSteps = this.#definition.run(domainCall);
+    this.#domainSteps = domainSteps;
+    let domainStep = domainSteps.next();
+    for (; !domainStep.done; domainStep = domainSteps.next()) yield emptyBatch;
+    let resultRows = domainStep.value;
     if ('length' in resultRows && !this.#definition.isOrdered) {
-      const sorting = sortItemsInSteps(resultRows, compareRows);
-      let sorted = sorting.next();
-      for (; !sorted.done; sorted = sorting.next()) yield emptyBatch;
-      resultRows = sorted.value;
+      const rowSorting = sortItemsInSteps(resultRows, compareDomainRows);
+      let sortedRows = rowSorting.next();
+      for (; !sortedRows.done; sortedRows = rowSorting.next()) yield emptyBatch;
+      resultRows = sortedRows.value;
     }
-    const { node, execution } = this.#opening;
-    const length = 'length' in resultRows ? resultRows.length : resultRows.count;
-    if (node.limit !== null) execution.counters.hits += length;
-    for (let first = 0, count; first < length; first += count) {
-      count = Math.min(outputRows, length - first);
-      if ('length' in resultRows) count = rowsWithin(resultRows, first, count);
+    const { node, execution } = this.#domainOpening;
+    const answerLength = 'length' in resultRows ? resultRows.length : resultRows.count;
+    if (node.limit !== null) execution.counters.hits += answerLength;
+    for (let firstDomainRow = 0, outputCount; firstDomainRow < answerLength; firstDomainRow += outputCount) {
+      outputCount = Math.min(domainOutputRows, answerLength - firstDomainRow);
+      if ('length' in resultRows) outputCount = domainRowsWithin(resultRows, firstDomainRow, outputCount);
       yield 'length' in resultRows
-        ? this.#ofRows(resultRows.slice(first, first + count))
-        : this.#ofColumns(resultRows, first, count);
+        ? this.#batchOfRows(resultRows.slice(firstDomainRow, firstDomainRow + outputCount))
+        : this.#batchOfColumns(resultRows, firstDomainRow, outputCount);
     }
-    call.hold(0);
+    domainCall.hold(0);
   }
 
-  #ofColumns(resultColumns: DomainColumns, first: number, count: number): Batch {
+  #batchOfColumns(resultColumns: DomainColumns, first: number, count: number): Batch {
     const { nodeId, type, cells, score } = resultColumns.vectors(first, count);
-    const evidence = repeatedText(canonicalJson(resultColumns.evidence), count);
-    const columns = [nodeId, type, ...cells, score, repeatedText(this.#definition.method, count), evidence];
-    return { columns, selection: null, first: 0, count };
+    const evidenceTexts = repeatedText(canonicalJson(resultColumns.evidence), count);
+    const domainVectors = [nodeId, type, ...cells, score, repeatedText(this.#definition.method, count), evidenceTexts];
+    return { columns: domainVectors, selection: null, first: 0, count };
   }
 
-  #ofRows(rows: readonly DomainRow[]): Batch {
-    const { columns: own, method } = this.#definition;
-    const columns = [
-      columnOf('string', rows, (row) => row.nodeId),
-      rows.every(({ type }) => type !== null && type === rows[0]!.type)
-        ? repeatedText(rows[0]!.type!, rows.length)
-        : columnOf('string', rows, (row) => row.type),
-      ...own.map(({ type }, i) => columnOf(type, rows, (row) => row.cells[i] ?? null)),
-      columnOf('number', rows, (row) => row.score),
-      rows.some((row) => row.method !== undefined)
-        ? columnOf('string', rows, (row) => row.method ?? method)
-        : repeatedText(method, rows.length),
-      evidenceOf(rows),
+  #batchOfRows(domainRows: readonly DomainRow[]): Batch {
+    const { columns: ownColumns, method } = this.#definition;
+    const domainVectors = [
+      domainColumnOf('string', domainRows, (row) => row.nodeId),
+      domainRows.every(({ type }) => type !== null && type === domainRows[0]!.type)
+        ? repeatedText(domainRows[0]!.type!, domainRows.length)
+        : domainColumnOf('string', domainRows, (row) => row.type),
+      ...ownColumns.map(({ type }, i) => domainColumnOf(type, domainRows, (row) => row.cells[i] ?? null)),
+      domainColumnOf('number', domainRows, (row) => row.score),
+      domainRows.some((row) => row.method !== undefined)
+        ? domainColumnOf('string', domainRows, (row) => row.method ?? method)
+        : repeatedText(method, domainRows.length),
+      evidenceVector(domainRows),
     ];
-    return { columns, selection: null, first: 0, count: rows.length };
+    return { columns: domainVectors, selection: null, first: 0, count: domainRows.length };
   }
 }
 
 /** Rows that share their evidence share its text. */
-function evidenceOf(rows: readonly DomainRow[]): Vector {
-  const first = rows[0]?.evidence ?? null;
-  if (rows.every(({ evidence }) => evidence === first)) return repeatedText(canonicalJson(first), rows.length);
-  let [last, text]: [Json, string] = [null, 'null'];
-  return columnOf('json', rows, ({ evidence }) => {
-    if (evidence !== last) [last, text] = [evidence, canonicalJson(evidence)];
-    return text;
+function evidenceVector(domainRows: readonly DomainRow[]): Vector {
+  const firstEvidence = domainRows[0]?.evidence ?? null;
+  if (domainRows.every(({ evidence }) => evidence === firstEvidence))
+    return repeatedText(canonicalJson(firstEvidence), domainRows.length);
+  let [lastEvidence, evidenceText]: [Json, string] = [null, 'null'];
+  return domainColumnOf('json', domainRows, ({ evidence }) => {
+    if (evidence !== lastEvidence) [lastEvidence, evidenceText] = [evidence, canonicalJson(evidence)];
+    return evidenceText;
   });
 }
 
-function columnOf(type: PlanColumn['type'], rows: readonly DomainRow[], cell: (row: DomainRow) => Cell): Vector {
-  const builder = new VectorBuilder(type, Math.max(1, rows.length));
-  for (const row of rows) builder.append(cell(row));
-  return builder.build();
+function domainColumnOf(
+  type: PlanColumn['type'],
+  domainRows: readonly DomainRow[],
+  domainCell: (domainRow: DomainRow) => Cell,
+): Vector {
+  const domainColumnBuilder = new VectorBuilder(type, Math.max(1, domainRows.length));
+  for (const domainRow of domainRows) domainColumnBuilder.append(domainCell(domainRow));
+  return domainColumnBuilder.build();
 }
 
 /** One text, `count` times. */
 export function repeatedText(text: string, count: number): Vector {
-  const bytes = Buffer.from(text);
-  const heap = new Uint8Array(bytes.length * count);
+  const repeatedBytes = Buffer.from(text);
+  const repeatedHeap = new Uint8Array(repeatedBytes.length * count);
   const offsets = new Uint32Array(count + 1);
   for (let i = 0; i < count; i++) {
-    heap.set(bytes, i * bytes.length);
-    offsets[i + 1] = (i + 1) * bytes.length;
+    repeatedHeap.set(repeatedBytes, i * repeatedBytes.length);
+    offsets[i + 1] = (i + 1) * repeatedBytes.length;
   }
-  return { kind: 'text', offsets, heap, nulls: null };
+  return { kind: 'text', offsets, heap: repeatedHeap, nulls: null };
 }
 
 /** Best score first, rows without one last; then by node, and by system_from. */
-function compareRows(a: DomainRow, b: DomainRow): number {
-  if (a.score !== b.score) return a.score === null ? 1 : b.score === null ? -1 : b.score - a.score;
-  const byNode = compareText(a.nodeId ?? '', b.nodeId ?? '');
-  if (byNode !== 0) return byNode;
-  const [before, after] = [a.systemFrom ?? 0n, b.systemFrom ?? 0n];
-  return before < after ? -1 : before > after ? 1 : 0;
+function compareDomainRows(oneRow: DomainRow, otherRow: DomainRow): number {
+  if (oneRow.score !== otherRow.score)
+    return oneRow.score === null ? 1 : otherRow.score === null ? -1 : otherRow.score - oneRow.score;
+  const nodeOrder = compareText(oneRow.nodeId ?? '', otherRow.nodeId ?? '');
+  if (nodeOrder !== 0) return nodeOrder;
+  const [oneSystemFrom, otherSystemFrom] = [oneRow.systemFrom ?? 0n, otherRow.systemFrom ?? 0n];
+  return oneSystemFrom < otherSystemFrom ? -1 : oneSystemFrom > otherSystemFrom ? 1 : 0;
 }

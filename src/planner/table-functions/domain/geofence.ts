@@ -6,7 +6,7 @@ import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, type DomainColumns, domainFunction, type DomainVectors, repeatedText } from './domain-function.ts';
 import { isCoordinate, SphereIndex } from './sphere.ts';
 
-const roles = ['incident', 'sighting', 'unit'] as const;
+const fencedRoles = ['incident', 'sighting', 'unit'] as const;
 
 export const geofence: TableFunction = domainFunction({
   name: 'GEOFENCE',
@@ -17,7 +17,7 @@ export const geofence: TableFunction = domainFunction({
     { name: 'LON', kind: 'number', required: true, least: -180, most: 180, summary: 'longitude of the middle, in degrees' },
     { name: 'RADIUS_M', kind: 'number', required: true, least: 0, summary: 'radius in metres' },
   ],
-  roles: roles.map((role) => ({ role })),
+  roles: fencedRoles.map((role) => ({ role })),
   areAlternatives: true,
   columns: [
     { name: 'lat', type: 'number' },
@@ -32,11 +32,11 @@ export const geofence: TableFunction = domainFunction({
 interface PointColumns {
   readonly types: readonly string[];
   readonly typeOf: Uint16Array;
-  readonly nodes: Texts;
+  readonly nodes: NodeTexts;
   readonly index: SphereIndex;
 }
 
-interface Texts {
+interface NodeTexts {
   readonly offsets: Uint32Array;
   readonly heap: Uint8Array;
   readonly nulls: Uint8Array | null;
@@ -44,7 +44,7 @@ interface Texts {
 
 function* rowsInFence(call: DomainCall): Steps<DomainColumns> {
   const [lat, lon, radius] = [call.number('LAT', 0), call.number('LON', 0), call.number('RADIUS_M', 0)];
-  const nearby = yield* call.reuse('places', roles, () => readPoints(call));
+  const nearby = yield* call.reuse('places', fencedRoles, () => readPoints(call));
   const { index, nodes } = nearby;
   const points: number[] = [];
   const distances: number[] = [];
@@ -53,19 +53,19 @@ function* rowsInFence(call: DomainCall): Steps<DomainColumns> {
     distances.push(distance);
   });
   call.look(looked);
-  call.hold(points.length * bytesPerHit);
+  call.hold(points.length * bytesPerFenceHit);
   const order = yield* sortInSteps(
     numbersBelow(points.length),
     (a, b) =>
       distances[a]! - distances[b]! ||
-      compareNodes(nodes, points[a]!, points[b]!) ||
+      compareNodeTexts(nodes, points[a]!, points[b]!) ||
       index.points[points[a]!]! - index.points[points[b]!]!,
   );
   const fence = { ...nearby, points, distances, order, radius };
-  return { count: order.length, evidence: { radius_m: radius }, vectors: (first, count) => vectorsOf(fence, first, count) };
+  return { count: order.length, evidence: { radius_m: radius }, vectors: (first, count) => fenceVectors(fence, first, count) };
 }
 
-const bytesPerHit = 32;
+const bytesPerFenceHit = 32;
 
 interface PointsInFence extends PointColumns {
   /** By hit, as they were found. */
@@ -76,61 +76,66 @@ interface PointsInFence extends PointColumns {
   readonly radius: number;
 }
 
-function vectorsOf(
-  { types, typeOf, nodes, index, points, distances, order, radius }: PointsInFence,
-  first: number,
+function fenceVectors(
+  { types, typeOf, nodes, index, points, distances, order: hitOrder, radius }: PointsInFence,
+  firstHit: number,
   count: number,
 ): DomainVectors {
-  const at = new Int32Array(count);
-  const cells = ['lats', 'lons', 'distances'].map(() => new Float64Array(count)) as [Float64Array, Float64Array, Float64Array];
-  const score = new Float64Array(count);
-  for (let row = 0; row < count; row++) {
-    const hit = order[first + row]!;
-    const [point, distance] = [points[hit]!, distances[hit]!];
-    at[row] = point;
-    cells[0][row] = index.lats[point]!;
-    cells[1][row] = index.lons[point]!;
-    cells[2][row] = distance;
-    score[row] = radius === 0 ? 1 : 1 - distance / radius;
+  const hitPlaces = new Int32Array(count);
+  const fenceCells = ['lats', 'lons', 'distances'].map(() => new Float64Array(count)) as [
+    Float64Array,
+    Float64Array,
+    Float64Array,
+  ];
+  const fenceScores = new Float64Array(count);
+  for (let fenceRow = 0; fenceRow < count; fenceRow++) {
+    const fenceHit = hitOrder[firstHit + fenceRow]!;
+    const [point, hitDistance] = [points[fenceHit]!, distances[fenceHit]!];
+    hitPlaces[fenceRow] = point;
+    fenceCells[0][fenceRow] = index.lats[point]!;
+    fenceCells[1][fenceRow] = index.lons[point]!;
+    fenceCells[2][fenceRow] = hitDistance;
+    fenceScores[fenceRow] = radius === 0 ? 1 : 1 - hitDistance / radius;
   }
   return {
-    nodeId: { kind: 'text', ...textsAt(nodes, at) },
-    type: typesAt(types, typeOf, at),
-    cells: cells.map(numbers),
-    score: numbers(score),
+    nodeId: { kind: 'text', ...nodeTextsAt(nodes, hitPlaces) },
+    type: typeVectorAt(types, typeOf, hitPlaces),
+    cells: fenceCells.map(numberVector),
+    score: numberVector(fenceScores),
   };
 }
 
-function numbers(values: Float64Array): Vector {
-  return { kind: 'f64', values, nulls: null };
+function numberVector(fenceNumbers: Float64Array): Vector {
+  return { kind: 'f64', values: fenceNumbers, nulls: null };
 }
 
-function typesAt(types: readonly string[], typeOf: Uint16Array, points: Int32Array): Vector {
-  const type = typeOf[points[0]!]!;
-  if (points.every((point) => typeOf[point] === type)) return repeatedText(types[type]!, points.length);
-  const builder = new VectorBuilder('string', points.length);
-  for (const point of points) builder.appendString(types[typeOf[point]!]!);
-  return builder.build();
+function typeVectorAt(types: readonly string[], typeOf: Uint16Array, points: Int32Array): Vector {
+  const firstPlaceType = typeOf[points[0]!]!;
+  if (points.every((point) => typeOf[point] === firstPlaceType)) return repeatedText(types[firstPlaceType]!, points.length);
+  const typeBuilder = new VectorBuilder('string', points.length);
+  for (const point of points) typeBuilder.appendString(types[typeOf[point]!]!);
+  return typeBuilder.build();
 }
 
-function textsAt({ offsets, heap, nulls }: Texts, points: Int32Array): Texts {
+function nodeTextsAt({ offsets, heap, nulls }: NodeTexts, points: Int32Array): NodeTexts {
   const { length } = points;
-  const to = new Uint32Array(length + 1);
-  for (let i = 0; i < length; i++) to[i + 1] = to[i]! + offsets[points[i]! + 1]! - offsets[points[i]!]!;
-  const bytes = new Uint8Array(to[length]!);
+  const copiedOffsets = new Uint32Array(length + 1);
+  for (let i = 0; i < length; i++) copiedOffsets[i + 1] = copiedOffsets[i]! + offsets[points[i]! + 1]! - offsets[points[i]!]!;
+  const copiedHeap = new Uint8Array(copiedOffsets[length]!);
   for (let i = 0; i < length; i++) {
-    const begin = offsets[points[i]!]!;
-    const [from, end] = [to[i]!, to[i + 1]!];
-    for (let at = from; at < end; at++) bytes[at] = heap[begin + at - from]!;
+    const nodeTextBegin = offsets[points[i]!]!;
+    const [copiedFrom, copiedEnd] = [copiedOffsets[i]!, copiedOffsets[i + 1]!];
+    for (let copiedAt = copiedFrom; copiedAt < copiedEnd; copiedAt++)
+      copiedHeap[copiedAt] = heap[nodeTextBegin + copiedAt - copiedFrom]!;
   }
-  return { offsets: to, heap: bytes, nulls: nulls && Uint8Array.from(points, (point) => nulls[point]!) };
+  return { offsets: copiedOffsets, heap: copiedHeap, nulls: nulls && Uint8Array.from(points, (point) => nulls[point]!) };
 }
 
 /** By bytes of UTF-8, NULL last. */
-function compareNodes({ offsets, heap, nulls }: Texts, left: number, right: number): number {
-  if (nulls !== null && nulls[left] !== nulls[right]) return nulls[left]! - nulls[right]!;
-  const bytesOf = (point: number): Uint8Array => heap.subarray(offsets[point]!, offsets[point + 1]!);
-  return Buffer.compare(bytesOf(left), bytesOf(right));
+function compareNodeTexts({ offsets, heap, nulls }: NodeTexts, oneNode: number, otherNode: number): number {
+  if (nulls !== null && nulls[oneNode] !== nulls[otherNode]) return nulls[oneNode]! - nulls[otherNode]!;
+  const nodeTextBytes = (point: number): Uint8Array => heap.subarray(offsets[point]!, offsets[point + 1]!);
+  return Buffer.compare(nodeTextBytes(oneNode), nodeTextBytes(otherNode));
 }
 
 const bytesPerPoint = 96;
@@ -140,7 +145,7 @@ function* readPoints(call: DomainCall): Steps<{ readonly value: PointColumns; re
   const typeOf: number[] = [];
   const nodes = new VectorBuilder('string');
   const [lats, lons] = [new VectorBuilder('number'), new VectorBuilder('number')];
-  for (const role of roles) {
+  for (const role of fencedRoles) {
     yield* call.rows(role, ['lat', 'lon'], (batch) => {
       if (types.at(-1) !== batch.type) types.push(batch.type);
       for (let row = 0; row < batch.count; row++) {
@@ -155,7 +160,7 @@ function* readPoints(call: DomainCall): Steps<{ readonly value: PointColumns; re
     });
   }
   const count = typeOf.length;
-  const index = yield* SphereIndex.build(doubles(lats), doubles(lons));
+  const index = yield* SphereIndex.build(builtDoubles(lats), builtDoubles(lons));
   const texts = yield* textsByPoint(nodes.build(), index.points);
   const typeByPlace = new Uint16Array(count);
   yield* forEachInSteps(count, (point) => (typeByPlace[point] = typeOf[index.points[point]!]!));
@@ -163,13 +168,13 @@ function* readPoints(call: DomainCall): Steps<{ readonly value: PointColumns; re
   return { value, bytes: index.bytes + texts.heap.length + 8 * count };
 }
 
-function doubles(builder: VectorBuilder): Float64Array {
-  const vector = builder.build();
-  return vector.kind === 'f64' ? vector.values : new Float64Array(0);
+function builtDoubles(builder: VectorBuilder): Float64Array {
+  const doubleVector = builder.build();
+  return doubleVector.kind === 'f64' ? doubleVector.values : new Float64Array(0);
 }
 
 /** A masked key is NULL throughout. */
-function* textsByPoint(vector: Vector, points: Int32Array): Steps<Texts> {
+function* textsByPoint(vector: Vector, points: Int32Array): Steps<NodeTexts> {
   const { length } = points;
   if (vector.kind !== 'text')
     return { offsets: new Uint32Array(length + 1), heap: new Uint8Array(0), nulls: new Uint8Array(length).fill(1) };

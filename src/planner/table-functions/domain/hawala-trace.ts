@@ -28,7 +28,7 @@ export const hawalaTrace: TableFunction = domainFunction({
     { name: 'settled_by', type: 'string' },
   ],
   isOrdered: true,
-  run: trace,
+  run: traceHawala,
 });
 
 export interface Leg {
@@ -51,36 +51,45 @@ export interface HawalaOptions {
   readonly window: bigint;
 }
 
-function* trace(call: DomainCall): Steps<readonly DomainRow[]> {
-  const [hopsMax, feePct, hours] = [call.number('MAX_HOPS', 5), call.number('FEE_PCT', 5), call.number('WINDOW_HOURS', 72)];
-  const transfers = yield* transfersOf(call);
-  const byAmount = yield* call.reuse('by amount', ['transfer'], () => amountsOf(transfers));
-  const options = { hopsMax, feePct, window: windowOf(hours) };
-  const legs = yield* legsFrom(transfers, byAmount, call.text('SEED')!, options, (count) => call.look(count));
-  call.hold(legs.length * 512);
-  return yield* mapInSteps(legs, ({ transfer, before, hop, isHawala, residualPct, settlement }): DomainRow => {
-    const { from, to, at, amount, currency, nodeId, type } = transfers.row(transfer);
-    const settled = settlement < 0 ? null : transfers.row(settlement).txid;
-    const paidIn = before < 0 ? null : transfers.row(before);
-    const closeness = feePct === 0 ? 1 : 1 - residualPct / feePct;
-    return {
-      nodeId,
-      type,
-      cells: [
-        BigInt(hop),
-        isHawala ? 'hawala' : 'transfer',
-        from,
-        to,
-        at,
-        amount,
-        residualPct,
-        isHawala ? paidIn!.to : null,
-        settled,
-      ],
-      score: isHawala ? 0.3 + 0.2 * closeness + (settlement < 0 ? 0 : 0.4) : 1,
-      evidence: { currency, paid_in: paidIn?.txid ?? null, fee_pct: feePct, window_hours: hours },
-    };
-  });
+function* traceHawala(hawalaCall: DomainCall): Steps<readonly DomainRow[]> {
+  const [hopsMax, feePct, windowHours] = [
+    hawalaCall.number('MAX_HOPS', 5),
+    hawalaCall.number('FEE_PCT', 5),
+    hawalaCall.number('WINDOW_HOURS', 72),
+  ];
+  const hawalaTransfers = yield* transfersOf(hawalaCall);
+  const transfersByAmount = yield* hawalaCall.reuse('by amount', ['transfer'], () => amountsOf(hawalaTransfers));
+  const hawalaOptions = { hopsMax, feePct, window: windowOf(windowHours) };
+  const hawalaLegs = yield* legsFrom(hawalaTransfers, transfersByAmount, hawalaCall.text('SEED')!, hawalaOptions, (count) =>
+    hawalaCall.look(count),
+  );
+  hawalaCall.hold(hawalaLegs.length * 512);
+  return yield* mapInSteps(
+    hawalaLegs,
+    ({ transfer, before: legBefore, hop: legHop, isHawala, residualPct, settlement }): DomainRow => {
+      const { from, to, at, amount, currency, nodeId, type } = hawalaTransfers.row(transfer);
+      const settlementTxid = settlement < 0 ? null : hawalaTransfers.row(settlement).txid;
+      const paidInTransfer = legBefore < 0 ? null : hawalaTransfers.row(legBefore);
+      const amountCloseness = feePct === 0 ? 1 : 1 - residualPct / feePct;
+      return {
+        nodeId,
+        type,
+        cells: [
+          BigInt(legHop),
+          isHawala ? 'hawala' : 'transfer',
+          from,
+          to,
+          at,
+          amount,
+          residualPct,
+          isHawala ? paidInTransfer!.to : null,
+          settlementTxid,
+        ],
+        score: isHawala ? 0.3 + 0.2 * amountCloseness + (settlement < 0 ? 0 : 0.4) : 1,
+        evidence: { currency, paid_in: paidInTransfer?.txid ?? null, fee_pct: feePct, window_hours: windowHours },
+      };
+    },
+  );
 }
 
 /** Transfers of each currency by amount. */
@@ -89,128 +98,152 @@ export interface ByAmount {
 }
 
 export function* amountsOf(transfers: Transfers): Steps<{ readonly value: ByAmount; readonly bytes: number }> {
-  const byCurrency = new Map<string, number[]>();
-  for (let transfer = 0; transfer < transfers.count; transfer++) {
-    const { currency } = transfers.row(transfer);
-    const all = byCurrency.get(currency);
-    if (all === undefined) byCurrency.set(currency, [transfer]);
-    else all.push(transfer);
-    if (transfer % 65_536 === 65_535) yield;
+  const transfersByCurrency = new Map<string, number[]>();
+  for (let currencyTransfer = 0; currencyTransfer < transfers.count; currencyTransfer++) {
+    const { currency } = transfers.row(currencyTransfer);
+    const currencyTransfers = transfersByCurrency.get(currency);
+    if (currencyTransfers === undefined) transfersByCurrency.set(currency, [currencyTransfer]);
+    else currencyTransfers.push(currencyTransfer);
+    if (currencyTransfer % 65_536 === 65_535) yield;
   }
-  const order = new Map<string, { readonly transfers: Int32Array; readonly amounts: Float64Array }>();
-  for (const [currency, all] of byCurrency) {
-    const numbers = yield* sortInSteps(Int32Array.from(all), (a, b) => transfers.amounts[a]! - transfers.amounts[b]! || a - b);
-    order.set(currency, { transfers: numbers, amounts: Float64Array.from(numbers, (transfer) => transfers.amounts[transfer]!) });
+  const amountOrders = new Map<string, { readonly transfers: Int32Array; readonly amounts: Float64Array }>();
+  for (const [currency, all] of transfersByCurrency) {
+    const transfersByAmount = yield* sortInSteps(
+      Int32Array.from(all),
+      (a, b) => transfers.amounts[a]! - transfers.amounts[b]! || a - b,
+    );
+    amountOrders.set(currency, {
+      transfers: transfersByAmount,
+      amounts: Float64Array.from(transfersByAmount, (transfer) => transfers.amounts[transfer]!),
+    });
   }
-  return { value: { order }, bytes: transfers.count * 12 };
+  return { value: { order: amountOrders }, bytes: transfers.count * 12 };
 }
 
 /** Legs in the order of hops, then of time. Each transfer is one leg, of the fewest hops. */
 export function* legsFrom(
   transfers: Transfers,
   byAmount: ByAmount,
-  seed: string,
-  { hopsMax, feePct, window }: HawalaOptions,
-  look: (count: number) => void,
+  seedAccount: string,
+  { hopsMax, feePct, window: legWindow }: HawalaOptions,
+  countLooks: (count: number) => void,
 ): Steps<readonly Leg[]> {
-  const legs = new Map<number, Leg>();
-  let frontier: number[] = [];
-  for (const holding of transfers.holdingsOf(seed)) {
-    for (const transfer of transfers.leaving(holding)) {
-      legs.set(transfer, { transfer, before: -1, hop: 1, isHawala: false, residualPct: 0, settlement: -1 });
-      frontier.push(transfer);
+  const hawalaLegs = new Map<number, Leg>();
+  let frontierTransfers: number[] = [];
+  for (const holding of transfers.holdingsOf(seedAccount)) {
+    for (const payOutTransfer of transfers.leaving(holding)) {
+      hawalaLegs.set(payOutTransfer, {
+        transfer: payOutTransfer,
+        before: -1,
+        hop: 1,
+        isHawala: false,
+        residualPct: 0,
+        settlement: -1,
+      });
+      frontierTransfers.push(payOutTransfer);
     }
   }
-  for (let hop = 2; hop <= hopsMax && frontier.length > 0; hop++) {
-    frontier = Array.from(yield* sortInSteps(Int32Array.from(frontier), (a, b) => a - b));
-    const next: number[] = [];
-    for (const paidIn of frontier) {
+  for (let legHop = 2; legHop <= hopsMax && frontierTransfers.length > 0; legHop++) {
+    frontierTransfers = Array.from(yield* sortInSteps(Int32Array.from(frontierTransfers), (a, b) => a - b));
+    const nextFrontier: number[] = [];
+    for (const paidInTransfer of frontierTransfers) {
       yield;
-      const { at, amount, to: broker, currency } = transfers.row(paidIn);
-      const least = amount * (1 - feePct / 100) * (1 - rounding);
-      const sameCurrency = byAmount.order.get(currency)!;
-      for (let i = firstAmount(sameCurrency.amounts, least); i < sameCurrency.amounts.length; i++) {
-        if (sameCurrency.amounts[i]! > amount * (1 + rounding)) break;
-        look(1);
-        if (i % legsAtOnce === 0) yield;
-        const transfer = sameCurrency.transfers[i]!;
-        const payOut = transfers.row(transfer);
-        if (transfer <= paidIn || payOut.at > at + window || legs.has(transfer)) continue;
-        if (payOut.from === seed || payOut.to === seed || payOut.to === broker) continue;
-        const isHawala = payOut.from !== broker;
+      const { at, amount, to: broker, currency } = transfers.row(paidInTransfer);
+      const leastAmount = amount * (1 - feePct / 100) * (1 - amountRounding);
+      const sameCurrencyAmounts = byAmount.order.get(currency)!;
+      for (let i = firstAmountFrom(sameCurrencyAmounts.amounts, leastAmount); i < sameCurrencyAmounts.amounts.length; i++) {
+        if (sameCurrencyAmounts.amounts[i]! > amount * (1 + amountRounding)) break;
+        countLooks(1);
+        if (i % hawalaLegsAtOnce === 0) yield;
+        const payOutTransfer = sameCurrencyAmounts.transfers[i]!;
+        const payOutRow = transfers.row(payOutTransfer);
+        if (payOutTransfer <= paidInTransfer || payOutRow.at > at + legWindow || hawalaLegs.has(payOutTransfer)) continue;
+        if (payOutRow.from === seedAccount || payOutRow.to === seedAccount || payOutRow.to === broker) continue;
+        const isHawala = payOutRow.from !== broker;
         // A payer whom the broker paid meanwhile passes on a transfer that is a leg of its own.
-        if (isHawala && hasPaid(transfers, broker, payOut.from, currency, paidIn, transfer, look)) continue;
-        const settlement = isHawala ? settlementOf(transfers, broker, payOut.from, currency, transfer, look) : -1;
-        const residualPct = Math.max(0, ((amount - payOut.amount) / amount) * 100);
-        legs.set(transfer, { transfer, before: paidIn, hop, isHawala, residualPct, settlement });
-        next.push(transfer);
+        if (isHawala && hasBrokerPaid(transfers, broker, payOutRow.from, currency, paidInTransfer, payOutTransfer, countLooks))
+          continue;
+        const legSettlement = isHawala
+          ? brokerSettlement(transfers, broker, payOutRow.from, currency, payOutTransfer, countLooks)
+          : -1;
+        const residualPct = Math.max(0, ((amount - payOutRow.amount) / amount) * 100);
+        hawalaLegs.set(payOutTransfer, {
+          transfer: payOutTransfer,
+          before: paidInTransfer,
+          hop: legHop,
+          isHawala,
+          residualPct,
+          settlement: legSettlement,
+        });
+        nextFrontier.push(payOutTransfer);
       }
     }
-    frontier = next;
+    frontierTransfers = nextFrontier;
   }
-  return yield* sortItemsInSteps([...legs.values()], (a, b) => a.hop - b.hop || a.transfer - b.transfer);
+  return yield* sortItemsInSteps([...hawalaLegs.values()], (a, b) => a.hop - b.hop || a.transfer - b.transfer);
 }
 
-const rounding = 1e-12;
+const amountRounding = 1e-12;
 /** Payments between brokers are looked up for each. */
-const legsAtOnce = 256;
+const hawalaLegsAtOnce = 256;
 
 /** Whether one account paid another between two transfers. */
-function hasPaid(
+function hasBrokerPaid(
   transfers: Transfers,
-  from: string,
-  to: string,
+  payingBroker: string,
+  paidBroker: string,
   currency: string,
-  after: number,
-  before: number,
+  afterTransfer: number,
+  beforeTransfer: number,
   look: (count: number) => void,
 ): boolean {
-  const between = firstPayment(transfers, from, to, currency, after, look);
-  return between >= 0 && between < before;
+  const paymentBetween = firstBrokerPayment(transfers, payingBroker, paidBroker, currency, afterTransfer, look);
+  return paymentBetween >= 0 && paymentBetween < beforeTransfer;
 }
 
 /** The first payment between two brokers, either way, behind a leg. */
-function settlementOf(
+function brokerSettlement(
   transfers: Transfers,
   broker: string,
-  other: string,
+  otherBroker: string,
   currency: string,
-  after: number,
+  afterTransfer: number,
   look: (count: number) => void,
 ): number {
-  const there = firstPayment(transfers, broker, other, currency, after, look);
-  const back = firstPayment(transfers, other, broker, currency, after, look);
-  if (there < 0 || back < 0) return Math.max(there, back);
-  return Math.min(there, back);
+  const paymentThere = firstBrokerPayment(transfers, broker, otherBroker, currency, afterTransfer, look);
+  const paymentBack = firstBrokerPayment(transfers, otherBroker, broker, currency, afterTransfer, look);
+  if (paymentThere < 0 || paymentBack < 0) return Math.max(paymentThere, paymentBack);
+  return Math.min(paymentThere, paymentBack);
 }
 
-function firstPayment(
+function firstBrokerPayment(
   transfers: Transfers,
-  from: string,
-  to: string,
+  payingBroker: string,
+  paidBroker: string,
   currency: string,
-  after: number,
+  afterTransfer: number,
   look: (count: number) => void,
 ): number {
-  for (const holding of transfers.holdingsOf(from)) {
-    const leaving = transfers.leaving(holding);
-    const first = firstFrom(leaving, after + 1);
-    if (first === leaving.length || transfers.row(leaving[first]!).currency !== currency) continue;
-    for (let i = first; i < leaving.length; i++) {
+  for (const brokerHolding of transfers.holdingsOf(payingBroker)) {
+    const leavingTransfers = transfers.leaving(brokerHolding);
+    const firstLeaving = firstFrom(leavingTransfers, afterTransfer + 1);
+    if (firstLeaving === leavingTransfers.length || transfers.row(leavingTransfers[firstLeaving]!).currency !== currency)
+      continue;
+    for (let i = firstLeaving; i < leavingTransfers.length; i++) {
       look(1);
-      if (transfers.accounts[transfers.targets[leaving[i]!]!] === to) return leaving[i]!;
+      if (transfers.accounts[transfers.targets[leavingTransfers[i]!]!] === paidBroker) return leavingTransfers[i]!;
     }
   }
   return -1;
 }
 
-function firstAmount(amounts: Float64Array, least: number): number {
-  let low = 0;
-  let high = amounts.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (amounts[middle]! < least) low = middle + 1;
-    else high = middle;
+function firstAmountFrom(amounts: Float64Array, leastAmount: number): number {
+  let lowAmount = 0;
+  let highAmount = amounts.length;
+  while (lowAmount < highAmount) {
+    const middleAmount = (lowAmount + highAmount) >> 1;
+    if (amounts[middleAmount]! < leastAmount) lowAmount = middleAmount + 1;
+    else highAmount = middleAmount;
   }
-  return low;
+  return lowAmount;
 }

@@ -24,56 +24,60 @@ export function identifierColumns({
   identifier = [],
   identifierKinds = {},
 }: TypeDefinition): readonly IdentifierColumn[] {
-  return Object.entries(properties).flatMap(([column, { type }]): IdentifierColumn[] => {
+  return Object.entries(properties).flatMap(([identifierColumn, { type }]): IdentifierColumn[] => {
     if (type !== 'string' && type !== 'integer') return [];
-    const identifierKind = identifierKinds[column] as IdentifierKind | undefined;
-    if (identifierKind !== undefined) return [{ column, kind: identifierKind }];
-    if (identifier.includes(column)) return [{ column, kind: null }];
-    const named = kindOfName(column);
-    return named === null ? [] : [{ column, kind: named }];
+    const identifierKind = identifierKinds[identifierColumn] as IdentifierKind | undefined;
+    if (identifierKind !== undefined) return [{ column: identifierColumn, kind: identifierKind }];
+    if (identifier.includes(identifierColumn)) return [{ column: identifierColumn, kind: null }];
+    const kindByName = kindOfName(identifierColumn);
+    return kindByName === null ? [] : [{ column: identifierColumn, kind: kindByName }];
   });
 }
 
 /** A value that is looked for, in every kind that it may be. */
 export class SoughtIdentifier {
-  readonly #forms: ReadonlyMap<IdentifierKind, string>;
-  readonly #bare: ReadonlyMap<IdentifierKind, string>;
+  readonly #identifierForms: ReadonlyMap<IdentifierKind, string>;
+  readonly #bareForms: ReadonlyMap<IdentifierKind, string>;
 
-  constructor(value: string) {
-    this.#forms = new Map(identifiersIn(value));
-    this.#bare = new Map([...this.#forms].map(([kind, form]) => [kind, bare(form)]));
+  constructor(soughtValue: string) {
+    this.#identifierForms = new Map(identifiersIn(soughtValue));
+    this.#bareForms = new Map([...this.#identifierForms].map(([kind, form]) => [kind, bareIdentifier(form)]));
   }
 
   get forms(): ReadonlyMap<IdentifierKind, string> {
-    return this.#forms;
+    return this.#identifierForms;
   }
 
   /** The request to an index of identifiers: a column of one kind has forms of that alone. */
   predicate({ column, kind }: IdentifierColumn): IdentifierPredicate {
-    const forms = [...this.#forms].filter(([each]) => kind === null || each === kind);
-    return { column, kind, forms: forms.map(([each, form]) => identifierForm(each, form)) };
+    const soughtForms = [...this.#identifierForms].filter(([soughtKind]) => kind === null || soughtKind === kind);
+    return { column, kind, forms: soughtForms.map(([soughtKind, form]) => identifierForm(soughtKind, form)) };
   }
 
   /** The kind as which a cell of a column is the value; null where it is another one. */
-  kindIn({ kind }: IdentifierColumn, cell: string): IdentifierKind | null {
-    if (kind !== null) return this.#is(kind, cell) ? kind : null;
-    for (const each of this.#forms.keys()) if (this.#is(each, cell)) return each;
+  kindIn({ kind }: IdentifierColumn, identifierCell: string): IdentifierKind | null {
+    if (kind !== null) return this.#isIdentifier(kind, identifierCell) ? kind : null;
+    for (const soughtKind of this.#identifierForms.keys()) if (this.#isIdentifier(soughtKind, identifierCell)) return soughtKind;
     return null;
   }
 
-  #is(kind: IdentifierKind, cell: string): boolean {
-    const form = this.#forms.get(kind);
-    return form !== undefined && this.#mayBe(kind, cell) && canonicalIdentifier(kind, cell) === form;
+  #isIdentifier(kind: IdentifierKind, identifierCell: string): boolean {
+    const soughtForm = this.#identifierForms.get(kind);
+    return (
+      soughtForm !== undefined &&
+      this.#mayBeIdentifier(kind, identifierCell) &&
+      canonicalIdentifier(kind, identifierCell) === soughtForm
+    );
   }
 
   /** Normalising a cell takes 25 µs: most cells already differ in the letters and digits that every spelling has. */
-  #mayBe(kind: IdentifierKind, cell: string): boolean {
-    if (kind === 'phone') return bare(cell).includes(this.#bare.get(kind)!.slice(-6));
+  #mayBeIdentifier(kind: IdentifierKind, identifierCell: string): boolean {
+    if (kind === 'phone') return bareIdentifier(identifierCell).includes(this.#bareForms.get(kind)!.slice(-6));
     if (kind === 'ip' || kind === 'domain' || kind === 'email' || kind === 'plate' || kind === 'id') return true;
-    return bare(cell).includes(this.#bare.get(kind)!);
+    return bareIdentifier(identifierCell).includes(this.#bareForms.get(kind)!);
   }
 }
 
-function bare(text: string): string {
-  return text.replaceAll(/[^a-z\d]/gi, '').toLowerCase();
+function bareIdentifier(identifierText: string): string {
+  return identifierText.replaceAll(/[^a-z\d]/gi, '').toLowerCase();
 }

@@ -5,7 +5,7 @@ import { type DomainCall, domainFunction, type DomainRow } from './domain-functi
 import type { RowsWanted } from './role-rows.ts';
 
 /** The least followers of a tier. */
-const tiers = [
+const influenceTiers = [
   { name: 'nano', from: 0 },
   { name: 'micro', from: 1_000 },
   { name: 'mid', from: 10_000 },
@@ -24,33 +24,33 @@ export const influenceTier: TableFunction = domainFunction({
     { name: 'tier', type: 'string' },
     { name: 'followers', type: 'integer' },
   ],
-  run: tiersOf,
+  run: influenceTierRows,
 });
 
-function* tiersOf(call: DomainCall): Steps<readonly DomainRow[]> {
-  const account = call.text('ACCOUNT');
-  const wanted: RowsWanted | undefined = account === undefined ? undefined : { column: '_pk', texts: [account] };
-  const rows: DomainRow[] = [];
-  yield* call.rows(
+function* influenceTierRows(influenceCall: DomainCall): Steps<readonly DomainRow[]> {
+  const accountId = influenceCall.text('ACCOUNT');
+  const wantedAccount: RowsWanted | undefined = accountId === undefined ? undefined : { column: '_pk', texts: [accountId] };
+  const tierRows: DomainRow[] = [];
+  yield* influenceCall.rows(
     'account',
     ['followers'],
-    (batch) => {
-      for (let row = 0; row < batch.count; row++) {
-        const followers = batch.number('followers', row);
-        const known = followers !== null && followers >= 0 ? followers : null;
-        const tier = known === null ? -1 : tiers.findLastIndex(({ from }) => known >= from);
-        rows.push({
-          nodeId: batch.nodeId(row),
-          type: batch.type,
-          cells: [tiers[tier]?.name ?? null, known === null ? null : BigInt(Math.floor(known))],
-          score: known === null ? null : tier / (tiers.length - 1),
-          evidence: known === null ? { missing: 'followers' } : { followers: known },
-          systemFrom: batch.systemFrom(row),
+    (accountBatch) => {
+      for (let accountRow = 0; accountRow < accountBatch.count; accountRow++) {
+        const followers = accountBatch.number('followers', accountRow);
+        const knownFollowers = followers !== null && followers >= 0 ? followers : null;
+        const tierOrdinal = knownFollowers === null ? -1 : influenceTiers.findLastIndex(({ from }) => knownFollowers >= from);
+        tierRows.push({
+          nodeId: accountBatch.nodeId(accountRow),
+          type: accountBatch.type,
+          cells: [influenceTiers[tierOrdinal]?.name ?? null, knownFollowers === null ? null : BigInt(Math.floor(knownFollowers))],
+          score: knownFollowers === null ? null : tierOrdinal / (influenceTiers.length - 1),
+          evidence: knownFollowers === null ? { missing: 'followers' } : { followers: knownFollowers },
+          systemFrom: accountBatch.systemFrom(accountRow),
         });
       }
-      call.hold(rows.length * 256);
+      influenceCall.hold(tierRows.length * 256);
     },
-    wanted,
+    wantedAccount,
   );
-  return rows;
+  return tierRows;
 }

@@ -17,49 +17,54 @@ export const lookupIdentity: TableFunction = domainFunction({
     { name: 'valid_from', type: 'timestamp' },
     { name: 'valid_to', type: 'timestamp' },
   ],
-  run: lookUp,
+  run: lookUpIdentifier,
 });
 
-function* lookUp(call: DomainCall): Steps<readonly DomainRow[]> {
-  const sought = new SoughtIdentifier(call.text('VALUE')!);
-  const rows: DomainRow[] = [];
-  if (sought.forms.size === 0) return rows;
-  for (const definition of call.types()) {
-    const columns = identifierColumns(definition).filter(({ kind }) => kind === null || sought.forms.has(kind));
-    if (columns.length > 0) yield* rowsOf(call, definition.name, columns, sought, rows);
+function* lookUpIdentifier(lookupCall: DomainCall): Steps<readonly DomainRow[]> {
+  const soughtIdentifier = new SoughtIdentifier(lookupCall.text('VALUE')!);
+  const foundRows: DomainRow[] = [];
+  if (soughtIdentifier.forms.size === 0) return foundRows;
+  for (const definition of lookupCall.types()) {
+    const soughtColumns = identifierColumns(definition).filter(({ kind }) => kind === null || soughtIdentifier.forms.has(kind));
+    if (soughtColumns.length > 0) yield* identifierRows(lookupCall, definition.name, soughtColumns, soughtIdentifier, foundRows);
   }
-  return rows;
+  return foundRows;
 }
 
-function rowsOf(
-  call: DomainCall,
+function identifierRows(
+  lookupCall: DomainCall,
   type: string,
   columns: readonly IdentifierColumn[],
-  sought: SoughtIdentifier,
-  rows: DomainRow[],
+  soughtIdentifier: SoughtIdentifier,
+  foundRows: DomainRow[],
 ): Steps<void> {
-  return call.rowsOf(
+  return lookupCall.rowsOf(
     type,
     columns.map(({ column }) => column),
-    (batch) => {
-      for (let row = 0; row < batch.count; row++) {
-        for (const each of columns) {
-          const cell = batch.text(each.column, row);
-          const kind = cell === null ? null : sought.kindIn(each, cell);
-          if (kind === null) continue;
-          rows.push({
-            nodeId: batch.nodeId(row),
+    (identifierBatch) => {
+      for (let identifierRow = 0; identifierRow < identifierBatch.count; identifierRow++) {
+        for (const identifierColumn of columns) {
+          const identifierCell = identifierBatch.text(identifierColumn.column, identifierRow);
+          const identifierKind = identifierCell === null ? null : soughtIdentifier.kindIn(identifierColumn, identifierCell);
+          if (identifierKind === null) continue;
+          foundRows.push({
+            nodeId: identifierBatch.nodeId(identifierRow),
             type,
-            cells: [kind, each.column, batch.instant('valid_from', row), batch.instant('valid_to', row)],
+            cells: [
+              identifierKind,
+              identifierColumn.column,
+              identifierBatch.instant('valid_from', identifierRow),
+              identifierBatch.instant('valid_to', identifierRow),
+            ],
             score: 1,
-            evidence: { canonical: sought.forms.get(kind)!, written: cell },
-            systemFrom: batch.systemFrom(row),
+            evidence: { canonical: soughtIdentifier.forms.get(identifierKind)!, written: identifierCell },
+            systemFrom: identifierBatch.systemFrom(identifierRow),
           });
         }
       }
-      call.hold(rows.length * 384);
+      lookupCall.hold(foundRows.length * 384);
     },
     undefined,
-    columns.map((each) => sought.predicate(each)),
+    columns.map((identifierColumn) => soughtIdentifier.predicate(identifierColumn)),
   );
 }

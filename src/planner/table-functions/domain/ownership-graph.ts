@@ -19,104 +19,105 @@ export interface Reached {
   readonly shares: ReadonlyMap<string, readonly Share[]>;
 }
 
-export function reachedAbove(party: string, byOwned: ReadonlyMap<string, readonly Share[]>, depthMax: number): Reached {
-  const depths = new Map([[party, 0]]);
-  const shares = new Map<string, readonly Share[]>();
-  for (const [node, depth] of depths) {
-    const above = depth < depthMax ? byOwned.get(node) : undefined;
-    if (above === undefined) continue;
-    shares.set(node, above);
-    for (const { owner } of above) if (!depths.has(owner)) depths.set(owner, depth + 1);
+export function reachedAbove(ownedParty: string, byOwned: ReadonlyMap<string, readonly Share[]>, depthMax: number): Reached {
+  const ownerDepths = new Map([[ownedParty, 0]]);
+  const sharesReached = new Map<string, readonly Share[]>();
+  for (const [reachedParty, ownerDepth] of ownerDepths) {
+    const sharesAbove = ownerDepth < depthMax ? byOwned.get(reachedParty) : undefined;
+    if (sharesAbove === undefined) continue;
+    sharesReached.set(reachedParty, sharesAbove);
+    for (const { owner } of sharesAbove) if (!ownerDepths.has(owner)) ownerDepths.set(owner, ownerDepth + 1);
   }
-  return { depths, shares };
+  return { depths: ownerDepths, shares: sharesReached };
 }
 
-const sweepsMax = 10_000;
+const effectiveSweepsMax = 10_000;
 
 /**
  * By owner, the percent of the party that is its own through all walks: x = W(e + x), solved by sweeps. null where they do not
  * come to an end, as where two own all of each other.
  */
-export function effectiveShares(party: string, { depths, shares }: Reached): ReadonlyMap<string, number> | null {
-  const effective = new Map<string, number>();
-  for (const node of depths.keys()) effective.set(node, 0);
-  const byOwner = new Map<string, Share[]>();
-  for (const share of [...shares.values()].flat()) {
-    const all = byOwner.get(share.owner);
-    if (all === undefined) byOwner.set(share.owner, [share]);
-    else all.push(share);
+export function effectiveShares(ownedParty: string, { depths, shares }: Reached): ReadonlyMap<string, number> | null {
+  const effectivePcts = new Map<string, number>();
+  for (const reachedParty of depths.keys()) effectivePcts.set(reachedParty, 0);
+  const sharesByOwner = new Map<string, Share[]>();
+  for (const reachedShare of [...shares.values()].flat()) {
+    const ownerShares = sharesByOwner.get(reachedShare.owner);
+    if (ownerShares === undefined) sharesByOwner.set(reachedShare.owner, [reachedShare]);
+    else ownerShares.push(reachedShare);
   }
-  for (let sweep = 0; sweep < sweepsMax; sweep++) {
-    let change = 0;
-    for (const [owner, held] of byOwner) {
-      let sum = 0;
-      for (const { owned, pct } of held) sum += ((pct ?? 0) / 100) * ((owned === party ? 100 : 0) + effective.get(owned)!);
-      change = Math.max(change, Math.abs(sum - effective.get(owner)!));
-      effective.set(owner, sum);
+  for (let effectiveSweep = 0; effectiveSweep < effectiveSweepsMax; effectiveSweep++) {
+    let largestChange = 0;
+    for (const [owner, heldShares] of sharesByOwner) {
+      let ownerPctSum = 0;
+      for (const { owned, pct } of heldShares)
+        ownerPctSum += ((pct ?? 0) / 100) * ((owned === ownedParty ? 100 : 0) + effectivePcts.get(owned)!);
+      largestChange = Math.max(largestChange, Math.abs(ownerPctSum - effectivePcts.get(owner)!));
+      effectivePcts.set(owner, ownerPctSum);
     }
-    if (change < 1e-10) return effective;
-    if (!Number.isFinite(change) || change > 1e12) return null;
+    if (largestChange < 1e-10) return effectivePcts;
+    if (!Number.isFinite(largestChange) || largestChange > 1e12) return null;
   }
   return null;
 }
 
 /** Whether what one party holds and what parties hold that are held so themselves comes to half of each step, up to the party. */
-export function isHeldByHalf(owner: string, party: string, { shares }: Reached): boolean {
-  const held = new Set([owner]);
-  for (let size = 0; size < held.size; ) {
-    size = held.size;
-    for (const [owned, all] of shares) {
-      if (held.has(owned)) continue;
-      let sum = 0;
-      for (const share of all) if (held.has(share.owner)) sum += share.pct ?? 0;
+export function isHeldByHalf(owner: string, ownedParty: string, { shares }: Reached): boolean {
+  const heldParties = new Set([owner]);
+  for (let heldCount = 0; heldCount < heldParties.size; ) {
+    heldCount = heldParties.size;
+    for (const [owned, sharesOfOwned] of shares) {
+      if (heldParties.has(owned)) continue;
+      let heldPctSum = 0;
+      for (const heldShare of sharesOfOwned) if (heldParties.has(heldShare.owner)) heldPctSum += heldShare.pct ?? 0;
       // Thirds that add up to half may stay a little below it.
-      if (sum >= 50 - 1e-9) held.add(owned);
+      if (heldPctSum >= 50 - 1e-9) heldParties.add(owned);
     }
   }
-  return held.has(party);
+  return heldParties.has(ownedParty);
 }
 
-/** Paths without a node twice, from an owner down to the party, by owner; calls `look` for each step. */
+/** Paths without a node twice, from an owner down to the party, by owner; calls `countLooks` for each step. */
 export function* pathsAbove(
-  party: string,
+  ownedParty: string,
   { shares }: Reached,
   depthMax: number,
-  look: (count: number) => void,
+  countLooks: (count: number) => void,
 ): Steps<ReadonlyMap<string, readonly (readonly Share[])[]>> {
   const pathsByOwner = new Map<string, (readonly Share[])[]>();
   // Depth first: what is above the end of each path, and how far it was looked at.
-  const open: { readonly path: readonly Share[]; readonly above: readonly Share[]; next: number }[] = [
-    { path: [], above: shares.get(party) ?? [], next: 0 },
+  const openPaths: { readonly path: readonly Share[]; readonly above: readonly Share[]; next: number }[] = [
+    { path: [], above: shares.get(ownedParty) ?? [], next: 0 },
   ];
-  for (let steps = 1; open.length > 0; steps++) {
-    if (steps % stepsAtOnce === 0) yield;
-    const end = open.at(-1)!;
-    const share = end.above[end.next++];
-    if (share === undefined) {
-      open.pop();
+  for (let pathStepCount = 1; openPaths.length > 0; pathStepCount++) {
+    if (pathStepCount % ownershipStepsAtOnce === 0) yield;
+    const pathEnd = openPaths.at(-1)!;
+    const nextShare = pathEnd.above[pathEnd.next++];
+    if (nextShare === undefined) {
+      openPaths.pop();
       continue;
     }
-    look(pathLooks);
-    if (share.owner === party || end.path.some(({ owner }) => owner === share.owner)) continue;
-    const path = [share, ...end.path];
-    const all = pathsByOwner.get(share.owner);
-    if (all === undefined) pathsByOwner.set(share.owner, [path]);
-    else all.push(path);
-    if (path.length < depthMax) open.push({ path, above: shares.get(share.owner) ?? [], next: 0 });
+    countLooks(ownershipPathLooks);
+    if (nextShare.owner === ownedParty || pathEnd.path.some(({ owner }) => owner === nextShare.owner)) continue;
+    const longerPath = [nextShare, ...pathEnd.path];
+    const ownerPaths = pathsByOwner.get(nextShare.owner);
+    if (ownerPaths === undefined) pathsByOwner.set(nextShare.owner, [longerPath]);
+    else ownerPaths.push(longerPath);
+    if (longerPath.length < depthMax) openPaths.push({ path: longerPath, above: shares.get(nextShare.owner) ?? [], next: 0 });
   }
   return pathsByOwner;
 }
 
-const stepsAtOnce = 1_024;
+const ownershipStepsAtOnce = 1_024;
 
-const pathLooks = 20;
+const ownershipPathLooks = 20;
 
 /** Parties of which more than all is said to be owned, with how much that is. */
 export function overOwned({ shares }: Reached): ReadonlyMap<string, number> {
-  const over = new Map<string, number>();
-  for (const [owned, all] of shares) {
-    const sum = all.reduce((total, { pct }) => total + (pct ?? 0), 0);
-    if (sum > 100 + 1e-9) over.set(owned, sum);
+  const overOwnedPcts = new Map<string, number>();
+  for (const [owned, sharesOfOwned] of shares) {
+    const ownedPctSum = sharesOfOwned.reduce((pctTotal, { pct }) => pctTotal + (pct ?? 0), 0);
+    if (ownedPctSum > 100 + 1e-9) overOwnedPcts.set(owned, ownedPctSum);
   }
-  return over;
+  return overOwnedPcts;
 }

@@ -36,116 +36,133 @@ export const resolveIdentity: TableFunction = domainFunction({
     { name: 'members', type: 'json' },
     { name: 'fields', type: 'json' },
   ],
-  run: resolve,
+  run: resolveIdentityRows,
 });
 
-function* resolve(call: DomainCall): Steps<readonly DomainRow[]> {
-  const value = call.text('VALUE')!;
-  const mode = call.word('MODE') ?? 'CLUSTER';
-  const collections = yield* readCollections(call);
-  const { trained, method } = yield* trainedModels(call, collections);
-  const seeds = yield* seedsOf(call, value, collections);
-  const { snapshot, time } = call.execution;
-  const system = time.system === 'all' ? snapshot.instant : time.system;
-  const linkage = new Linkage(collections, snapshot.judgements(system), {
+function* resolveIdentityRows(resolveCall: DomainCall): Steps<readonly DomainRow[]> {
+  const soughtValue = resolveCall.text('VALUE')!;
+  const resolveMode = resolveCall.word('MODE') ?? 'CLUSTER';
+  const identityCollections = yield* readCollections(resolveCall);
+  const { trained: trainedModelsFound, method: resolvedMethod } = yield* trainedModels(resolveCall, identityCollections);
+  const identitySeeds = yield* identitySeedsOf(resolveCall, soughtValue, identityCollections);
+  const { snapshot, time } = resolveCall.execution;
+  const systemInstant = time.system === 'all' ? snapshot.instant : time.system;
+  const identityLinkage = new Linkage(identityCollections, snapshot.judgements(systemInstant), {
     isThere: (row) => hasRow(snapshot, row, time),
-    look: (count) => call.look(count),
-    trained,
+    look: (count) => resolveCall.look(count),
+    trained: trainedModelsFound,
   });
-  const clusters = yield* linkage.clustersOf(seeds.map(({ row }) => row));
-  const seedScores = new Map(seeds.map(({ row, by, score }) => [rowId(row), { by, score }]));
-  if (mode === 'CLUSTER')
-    return clusters.flatMap(({ members, canonical }) =>
-      members.map((each) => ({ ...rowOf(each, canonical, seedScores), method })),
+  const identityClusters = yield* identityLinkage.clustersOf(identitySeeds.map(({ row: seedRow }) => seedRow));
+  const seedScores = new Map(identitySeeds.map(({ row: seedRow, by, score }) => [rowId(seedRow), { by, score }]));
+  if (resolveMode === 'CLUSTER')
+    return identityClusters.flatMap(({ members, canonical }) =>
+      members.map((clusterMember) => ({ ...memberRow(clusterMember, canonical, seedScores), method: resolvedMethod })),
     );
-  const [best] = clusters.sort(
-    (a, b) => foundScore(b, seedScores) - foundScore(a, seedScores) || compareText(a.canonical, b.canonical),
+  const [bestCluster] = identityClusters.sort(
+    (a, b) => seedScore(b, seedScores) - seedScore(a, seedScores) || compareText(a.canonical, b.canonical),
   );
-  if (best === undefined) return [];
-  const fields = mode === 'FUSE' ? JSON.stringify(yield* fusedRow(call, best)) : null;
-  return [{ ...canonicalRow(best, seedScores, fields), method }];
+  if (bestCluster === undefined) return [];
+  const fusedFields = resolveMode === 'FUSE' ? JSON.stringify(yield* fusedRow(resolveCall, bestCluster)) : null;
+  return [{ ...canonicalMemberRow(bestCluster, seedScores, fusedFields), method: resolvedMethod }];
 }
 
 type SeedScores = ReadonlyMap<string, { readonly by: string; readonly score: number }>;
 
-function foundScore({ members }: Cluster, seedScores: SeedScores): number {
+function seedScore({ members }: Cluster, seedScores: SeedScores): number {
   return Math.max(...members.map(({ id }) => seedScores.get(id)?.score ?? 0));
 }
 
-function rowOf({ id, key, type, score, links, systemFrom }: Member, canonical: string, seedScores: SeedScores): DomainRow {
-  const seed = seedScores.get(id);
-  const evidence: Json = {
-    ...(seed && { found: seed.by, ...(seed.score < 1 && { likeness: seed.score }) }),
-    links: links.slice(0, linksShown).map((link) => linkJson(link, id)),
+function memberRow({ id, key, type, score, links, systemFrom }: Member, canonicalKey: string, seedScores: SeedScores): DomainRow {
+  const memberSeed = seedScores.get(id);
+  const memberEvidence: Json = {
+    ...(memberSeed && { found: memberSeed.by, ...(memberSeed.score < 1 && { likeness: memberSeed.score }) }),
+    links: links.slice(0, linksShownMax).map((memberLink) => linkEvidence(memberLink, id)),
   };
-  return { nodeId: key, type, cells: [canonical, null, null], score, evidence, systemFrom };
+  return { nodeId: key, type, cells: [canonicalKey, null, null], score, evidence: memberEvidence, systemFrom };
 }
 
-function canonicalRow({ members, canonical }: Cluster, seedScores: SeedScores, fields: string | null): DomainRow {
-  const [first] = members as readonly [Member];
-  const score = Math.min(...members.map((each) => each.score));
-  const by = members.flatMap(({ id }) => seedScores.get(id)?.by ?? [])[0] ?? null;
+function canonicalMemberRow(
+  { members, canonical: canonicalKey }: Cluster,
+  seedScores: SeedScores,
+  fields: string | null,
+): DomainRow {
+  const [firstMember] = members as readonly [Member];
+  const leastScore = Math.min(...members.map((clusterMember) => clusterMember.score));
+  const foundBy = members.flatMap(({ id }) => seedScores.get(id)?.by ?? [])[0] ?? null;
   return {
-    nodeId: canonical,
-    type: first.type,
-    cells: [canonical, JSON.stringify(members.map(({ key, type }) => ({ id: key, type }))), fields],
-    score,
-    evidence: { found: by, links: members.flatMap((each) => each.links.slice(0, 1).map((link) => linkJson(link, each.id))) },
-    systemFrom: first.systemFrom,
+    nodeId: canonicalKey,
+    type: firstMember.type,
+    cells: [canonicalKey, JSON.stringify(members.map(({ key, type }) => ({ id: key, type }))), fields],
+    score: leastScore,
+    evidence: {
+      found: foundBy,
+      links: members.flatMap((clusterMember) =>
+        clusterMember.links.slice(0, 1).map((link) => linkEvidence(link, clusterMember.id)),
+      ),
+    },
+    systemFrom: firstMember.systemFrom,
   };
 }
 
-const linksShown = 16;
+const linksShownMax = 16;
 
-function linkJson({ a, b, score, bits }: Link, from: string): Json {
-  const [type = '', key = ''] = (a === from ? b : a).split('\u0000');
+function linkEvidence({ a, b, score, bits }: Link, fromRowId: string): Json {
+  const [type = '', key = ''] = (a === fromRowId ? b : a).split('\u0000');
   return { to: key, type, score, ...(bits === null ? { by: 'judgement' } : { bits }) };
 }
 
-interface Seed {
+interface IdentitySeed {
   readonly row: NamedRow;
   readonly by: 'id' | 'identifier' | 'name';
   readonly score: number;
 }
 
 /** Rows of the id; where there are none, rows with the identifier; where there are none either, rows with such a name. */
-function* seedsOf(call: DomainCall, value: string, collections: readonly Collection[]): Steps<Seed[]> {
-  const { snapshot, time } = call.execution;
-  const types = call.types();
-  const byId = rowsNamed(snapshot, value, time, types.length === 1 ? types[0]!.name : undefined);
-  if (byId.length > 0) return byId.map((row) => ({ row, by: 'id', score: 1 }));
-  const forms = identifiersIn(value).map(([kind, form]) => `i ${kind} ${form}`);
-  const bare = `i - ${value.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, '')}`;
-  const byIdentifier = collections.flatMap((each) => [...forms, bare].flatMap((key) => each.having(key)));
-  if (byIdentifier.length > 0) {
-    return byIdentifier.map(({ type, nodeId }) => ({ row: { type, key: nodeId }, by: 'identifier', score: 1 }));
+function* identitySeedsOf(
+  resolveCall: DomainCall,
+  soughtValue: string,
+  collections: readonly Collection[],
+): Steps<IdentitySeed[]> {
+  const { snapshot, time } = resolveCall.execution;
+  const searchedTypes = resolveCall.types();
+  const seedsById = rowsNamed(snapshot, soughtValue, time, searchedTypes.length === 1 ? searchedTypes[0]!.name : undefined);
+  if (seedsById.length > 0) return seedsById.map((row) => ({ row, by: 'id', score: 1 }));
+  const identifierForms = identifiersIn(soughtValue).map(([kind, form]) => `i ${kind} ${form}`);
+  const bareForm = `i - ${soughtValue.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, '')}`;
+  const seedsByIdentifier = collections.flatMap((seedCollection) =>
+    [...identifierForms, bareForm].flatMap((formKey) => seedCollection.having(formKey)),
+  );
+  if (seedsByIdentifier.length > 0) {
+    return seedsByIdentifier.map(({ type, nodeId }) => ({ row: { type, key: nodeId }, by: 'identifier', score: 1 }));
   }
   yield;
-  return collections.flatMap((each) => seedsByName(call, value, each));
+  return collections.flatMap((seedCollection) => identitySeedsByName(resolveCall, soughtValue, seedCollection));
 }
 
-const nameLikenessMin = 0.75;
+const seedLikenessMin = 0.75;
 
-function seedsByName(call: DomainCall, value: string, collection: Collection): Seed[] {
-  const at = collection.groups.findIndex(({ name }) => name === 'name' || name === 'title');
-  if (at < 0) return [];
-  const { name, comparison } = collection.groups[at]!;
-  const words = comparison === 'name' ? wordsOfName(value) : wordsOfText(value).map(textWord);
-  const candidates = new Set(words.flatMap(({ text }) => collection.having(`w ${name} ${text}`)));
-  for (const [i, one] of words.entries()) {
-    for (const other of words.slice(i + 1)) {
-      const key = `n ${[one.spelling, other.spelling].sort().join(' ')}`;
-      for (const each of collection.having(key)) candidates.add(each);
+function identitySeedsByName(resolveCall: DomainCall, soughtName: string, collection: Collection): IdentitySeed[] {
+  const nameGroup = collection.groups.findIndex(({ name }) => name === 'name' || name === 'title');
+  if (nameGroup < 0) return [];
+  const { name, comparison } = collection.groups[nameGroup]!;
+  const soughtWords = comparison === 'name' ? wordsOfName(soughtName) : wordsOfText(soughtName).map(textWord);
+  const seedCandidates = new Set(soughtWords.flatMap(({ text }) => collection.having(`w ${name} ${text}`)));
+  for (const [i, oneWord] of soughtWords.entries()) {
+    for (const otherWord of soughtWords.slice(i + 1)) {
+      const wordPairKey = `n ${[oneWord.spelling, otherWord.spelling].sort().join(' ')}`;
+      for (const seedCandidate of collection.having(wordPairKey)) seedCandidates.add(seedCandidate);
     }
   }
-  call.look(candidates.size * looksPerName);
-  return [...candidates].flatMap((each): Seed[] => {
-    const feature = each.features[at];
-    if (feature?.kind !== 'words') return [];
-    const { likeness } = compareWords(words, feature.words, (text) => collection.bits(at, text));
-    const score = Math.round(likeness * 1e6) / 1e6;
-    return score < nameLikenessMin ? [] : [{ row: { type: each.type, key: each.nodeId }, by: 'name', score }];
+  resolveCall.look(seedCandidates.size * looksPerSeedName);
+  return [...seedCandidates].flatMap((seedCandidate): IdentitySeed[] => {
+    const nameFeature = seedCandidate.features[nameGroup];
+    if (nameFeature?.kind !== 'words') return [];
+    const { likeness } = compareWords(soughtWords, nameFeature.words, (text) => collection.bits(nameGroup, text));
+    const seedScoreOfName = Math.round(likeness * 1e6) / 1e6;
+    return seedScoreOfName < seedLikenessMin
+      ? []
+      : [{ row: { type: seedCandidate.type, key: seedCandidate.nodeId }, by: 'name', score: seedScoreOfName }];
   });
 }
 
-const looksPerName = 50;
+const looksPerSeedName = 50;

@@ -15,7 +15,7 @@ import { ScanOperator } from '../../operators/scan.ts';
 import type { RoleType } from './roles.ts';
 
 /** A type, and its columns by the names that a reader has for them. */
-type ReadType = Pick<RoleType, 'type' | 'columns' | 'isNamed'>;
+type ReadRoleType = Pick<RoleType, 'type' | 'columns' | 'isNamed'>;
 
 /** Rows whose column is one of these texts: looked up by key, pruned by zones, and compared exactly. */
 export interface RowsWanted {
@@ -24,22 +24,22 @@ export interface RowsWanted {
 }
 
 /** The columns that rows of every role have. */
-const rowColumns = ['_pk', 'system_from', 'valid_from', 'valid_to'] as const;
+const roleRowColumns = ['_pk', 'system_from', 'valid_from', 'valid_to'] as const;
 
 /** Rows of one type on their way: good until the reader takes the next. Rows are numbered 0 .. count-1. */
 export class RoleBatch {
   readonly type: string;
   readonly count: number;
-  readonly #batch: Batch;
-  readonly #columns: readonly PlanColumn[];
+  readonly #roleBatch: Batch;
+  readonly #roleColumns: readonly PlanColumn[];
   /** Index of each column, by its name in the role. */
   readonly #columnIndexes: ReadonlyMap<string, number>;
 
   constructor(type: string, batch: Batch, columns: readonly PlanColumn[], columnIndexes: ReadonlyMap<string, number>) {
     this.type = type;
     this.count = batch.count;
-    this.#batch = batch;
-    this.#columns = columns;
+    this.#roleBatch = batch;
+    this.#roleColumns = columns;
     this.#columnIndexes = columnIndexes;
   }
 
@@ -50,165 +50,196 @@ export class RoleBatch {
 
   /** A text, or a whole number as one; null for JSON and NULL. */
   text(column: string, row: number): string | null {
-    const cell = this.#cell(column, row);
-    return typeof cell === 'string' ? cell : typeof cell === 'bigint' ? String(cell) : null;
+    const textCell = this.#roleCell(column, row);
+    return typeof textCell === 'string' ? textCell : typeof textCell === 'bigint' ? String(textCell) : null;
   }
 
   number(column: string, row: number): number | null {
-    const cell = this.#cell(column, row);
-    return typeof cell === 'number' || typeof cell === 'bigint' ? Number(cell) : null;
+    const numberCell = this.#roleCell(column, row);
+    return typeof numberCell === 'number' || typeof numberCell === 'bigint' ? Number(numberCell) : null;
   }
 
   /** Nanoseconds; a text that says no instant is none. */
   instant(column: string, row: number): bigint | null {
-    const cell = this.#cell(column, row);
-    if (typeof cell === 'bigint') return cell;
-    return typeof cell === 'string' ? instantIn(cell) : null;
+    const instantCell = this.#roleCell(column, row);
+    if (typeof instantCell === 'bigint') return instantCell;
+    return typeof instantCell === 'string' ? parseRoleInstant(instantCell) : null;
   }
 
   /** The texts of a JSON array, or one text. */
   list(column: string, row: number): readonly string[] {
-    const cell = this.#cell(column, row);
-    if (typeof cell !== 'string' || cell === '') return [];
-    const parsed = jsonOf(cell);
-    if (Array.isArray(parsed)) return parsed.filter((each) => typeof each === 'string');
-    return [typeof parsed === 'string' ? parsed : cell];
+    const listCell = this.#roleCell(column, row);
+    if (typeof listCell !== 'string' || listCell === '') return [];
+    const parsedList = parseRoleJson(listCell);
+    if (Array.isArray(parsedList)) return parsedList.filter((listItem) => typeof listItem === 'string');
+    return [typeof parsedList === 'string' ? parsedList : listCell];
   }
 
   /** A cell of any type that JSON has a form for; a whole number that it has none for as a text. */
   json(column: string, row: number): Json {
-    const cell = this.#cell(column, row);
+    const jsonCell = this.#roleCell(column, row);
     const columnIndex = this.#columnIndexes.get(column);
-    if (cell === null || columnIndex === undefined || cell instanceof Float32Array) return null;
-    const { type } = this.#columns[columnIndex]!;
-    if (type === 'json' && typeof cell === 'string') return (jsonOf(cell) as Json | undefined) ?? null;
-    if (typeof cell !== 'bigint') return cell;
-    if (type === 'timestamp') return formatInstant(cell);
-    return cell >= -(2n ** 53n) && cell <= 2n ** 53n ? Number(cell) : String(cell);
+    if (jsonCell === null || columnIndex === undefined || jsonCell instanceof Float32Array) return null;
+    const { type } = this.#roleColumns[columnIndex]!;
+    if (type === 'json' && typeof jsonCell === 'string') return (parseRoleJson(jsonCell) as Json | undefined) ?? null;
+    if (typeof jsonCell !== 'bigint') return jsonCell;
+    if (type === 'timestamp') return formatInstant(jsonCell);
+    return jsonCell >= -(2n ** 53n) && jsonCell <= 2n ** 53n ? Number(jsonCell) : String(jsonCell);
   }
 
   systemFrom(row: number): bigint | null {
     return this.instant('system_from', row);
   }
 
-  #cell(column: string, row: number): ReturnType<typeof cellAt> {
+  #roleCell(column: string, row: number): ReturnType<typeof cellAt> {
     const columnIndex = this.#columnIndexes.get(column);
     if (columnIndex === undefined) return null;
-    const { columns, selection, first } = this.#batch;
-    return cellAt(columns[columnIndex]!, this.#columns[columnIndex]!.type, selection === null ? first + row : selection[row]!);
+    const { columns, selection, first } = this.#roleBatch;
+    return cellAt(
+      columns[columnIndex]!,
+      this.#roleColumns[columnIndex]!.type,
+      selection === null ? first + row : selection[row]!,
+    );
   }
 }
 
-function instantIn(text: string): bigint | null {
+function parseRoleInstant(instantText: string): bigint | null {
   try {
-    return parseZonedInstant(text);
+    return parseZonedInstant(instantText);
   } catch {
     return null;
   }
 }
 
-function jsonOf(text: string): unknown {
+function parseRoleJson(jsonText: string): unknown {
   try {
-    return JSON.parse(text);
+    return JSON.parse(jsonText);
   } catch {
     return undefined;
   }
 }
 
 /**
- * Hands rows of these types to `take`, a batch each step; those alone that are wanted. `columns` are names in the role. With
+ * Hands rows of these types to `takeRoleBatch`, a batch each step; those alone that are wanted. `columns` are names in the role. With
  * `identifiers`, rows without any of them may be left out.
  */
 export function* scanRoles(
   execution: Execution,
-  types: readonly ReadType[],
+  types: readonly ReadRoleType[],
   columns: readonly string[],
-  take: (batch: RoleBatch) => void,
-  wanted: RowsWanted | null = null,
+  takeRoleBatch: (scannedBatch: RoleBatch) => void,
+  wantedRows: RowsWanted | null = null,
   identifiers?: readonly IdentifierPredicate[],
 ): Steps<void> {
-  for (const type of types) {
-    let scan: ScanOperator;
-    const stored = storedColumns(execution, type, wanted === null ? columns : [...columns, wanted.column]);
-    const columnIndexes = new Map([...stored.keys()].map((name, i) => [name, i]));
-    const read = [...stored.values()];
+  for (const readType of types) {
+    let roleScan: ScanOperator;
+    const storedColumnsRead = storedRoleColumns(
+      execution,
+      readType,
+      wantedRows === null ? columns : [...columns, wantedRows.column],
+    );
+    const columnIndexes = new Map([...storedColumnsRead.keys()].map((name, i) => [name, i]));
+    const readColumns = [...storedColumnsRead.values()];
     try {
-      scan = new ScanOperator(scanNode(execution, type.type, read, wantedOf(type, wanted)), execution, 0, { identifiers });
+      roleScan = new ScanOperator(
+        roleScanNode(execution, readType.type, readColumns, wantedStored(readType, wantedRows)),
+        execution,
+        0,
+        { identifiers },
+      );
     } catch (error) {
-      if (!type.isNamed && isClosed(error)) continue;
+      if (!readType.isNamed && isClosed(error)) continue;
       throw error;
     }
     try {
-      for (let batch = scan.next(); batch !== null; batch = scan.next()) {
-        const left = wanted === null ? batch : only(new RoleBatch(type.type, batch, read, columnIndexes), batch, wanted);
-        for (let at = 0; at < left.count; at += rowsAtOnce) {
-          take(new RoleBatch(type.type, rowsFrom(left, at), read, columnIndexes));
+      for (let scannedBatch = roleScan.next(); scannedBatch !== null; scannedBatch = roleScan.next()) {
+        const wantedBatch =
+          wantedRows === null
+            ? scannedBatch
+            : onlyWanted(new RoleBatch(readType.type, scannedBatch, readColumns, columnIndexes), scannedBatch, wantedRows);
+        for (let sliceStart = 0; sliceStart < wantedBatch.count; sliceStart += roleRowsAtOnce) {
+          takeRoleBatch(new RoleBatch(readType.type, roleRowsFrom(wantedBatch, sliceStart), readColumns, columnIndexes));
           yield;
         }
-        if (left.count === 0) yield;
+        if (wantedBatch.count === 0) yield;
       }
     } finally {
-      scan.close();
+      roleScan.close();
     }
   }
 }
 
 /** A reader may take microseconds for a row. */
-const rowsAtOnce = 1_024;
+const roleRowsAtOnce = 1_024;
 
-function rowsFrom({ columns, selection, first, count }: Batch, at: number): Batch {
-  const rows = Math.min(rowsAtOnce, count - at);
+function roleRowsFrom({ columns, selection, first, count }: Batch, sliceStart: number): Batch {
+  const sliceRows = Math.min(roleRowsAtOnce, count - sliceStart);
   return selection === null
-    ? { columns, selection, first: first + at, count: rows }
-    : { columns, selection: selection.subarray(at, at + rows), first, count: rows };
+    ? { columns, selection, first: first + sliceStart, count: sliceRows }
+    : { columns, selection: selection.subarray(sliceStart, sliceStart + sliceRows), first, count: sliceRows };
 }
 
 /** Columns of the type by their names in the role; columns that the type lacks are left out. */
-function storedColumns({ snapshot }: Execution, role: ReadType, names: readonly string[]): ReadonlyMap<string, PlanColumn> {
-  const definition = snapshot.catalog.type(role.type);
-  const columns = new Map<string, PlanColumn>();
-  for (const name of rowColumns) columns.set(name, { name, type: name === '_pk' ? 'string' : 'timestamp' });
-  for (const name of names) {
-    const column = role.columns.get(name);
-    const type: ColumnType | undefined = column === undefined ? undefined : (definition?.properties[column]?.type ?? 'string');
-    if (column !== undefined && type !== undefined) columns.set(name, { name: column, type });
+function storedRoleColumns(
+  { snapshot }: Execution,
+  role: ReadRoleType,
+  roleColumnNames: readonly string[],
+): ReadonlyMap<string, PlanColumn> {
+  const roleDefinition = snapshot.catalog.type(role.type);
+  const storedByName = new Map<string, PlanColumn>();
+  for (const name of roleRowColumns) storedByName.set(name, { name, type: name === '_pk' ? 'string' : 'timestamp' });
+  for (const name of roleColumnNames) {
+    const storedColumn = role.columns.get(name);
+    const type: ColumnType | undefined =
+      storedColumn === undefined ? undefined : (roleDefinition?.properties[storedColumn]?.type ?? 'string');
+    if (storedColumn !== undefined && type !== undefined) storedByName.set(name, { name: storedColumn, type });
   }
-  return columns;
+  return storedByName;
 }
 
-function wantedOf({ columns }: ReadType, wanted: RowsWanted | null): RowsWanted | null {
-  if (wanted === null || wanted.column === '_pk') return wanted;
-  const column = columns.get(wanted.column);
-  return column === undefined ? null : { ...wanted, column };
+function wantedStored({ columns }: ReadRoleType, wantedRows: RowsWanted | null): RowsWanted | null {
+  if (wantedRows === null || wantedRows.column === '_pk') return wantedRows;
+  const storedColumn = columns.get(wantedRows.column);
+  return storedColumn === undefined ? null : { ...wantedRows, column: storedColumn };
 }
 
-function scanNode({ snapshot }: Execution, type: string, columns: readonly PlanColumn[], wanted: RowsWanted | null): ScanNode {
-  const definition = snapshot.catalog.type(type);
-  const masked = snapshot.masksOf(type);
-  const constant = (cell: string) => ({ kind: 'constant', cell, type: 'string' }) as const;
-  const isKey = wanted !== null && !masked.has('_pk') && !masked.has(wanted.column);
-  const byKey = isKey && (wanted.column === '_pk' || wanted.column === definition?.primaryKey);
-  const only = wanted !== null && !byKey && wanted.texts.length === 1 && !masked.has(wanted.column) ? wanted : null;
-  const property = only === null ? undefined : definition?.properties[only.column];
+function roleScanNode(
+  { snapshot }: Execution,
+  type: string,
+  columns: readonly PlanColumn[],
+  wantedRows: RowsWanted | null,
+): ScanNode {
+  const roleDefinition = snapshot.catalog.type(type);
+  const maskedColumns = snapshot.masksOf(type);
+  const textConstant = (constantCell: string) => ({ kind: 'constant', cell: constantCell, type: 'string' }) as const;
+  const isKeyWanted = wantedRows !== null && !maskedColumns.has('_pk') && !maskedColumns.has(wantedRows.column);
+  const isReadByKey = isKeyWanted && (wantedRows.column === '_pk' || wantedRows.column === roleDefinition?.primaryKey);
+  const onlyText =
+    wantedRows !== null && !isReadByKey && wantedRows.texts.length === 1 && !maskedColumns.has(wantedRows.column)
+      ? wantedRows
+      : null;
+  const onlyProperty = onlyText === null ? undefined : roleDefinition?.properties[onlyText.column];
   return {
     kind: 'scan',
     type,
-    primaryKey: definition?.primaryKey ?? null,
-    masked,
+    primaryKey: roleDefinition?.primaryKey ?? null,
+    masked: maskedColumns,
     columns,
-    keys: byKey ? wanted.texts.map(constant) : null,
+    keys: isReadByKey ? wantedRows.texts.map(textConstant) : null,
     zones:
-      property?.type === 'string' ? [{ column: only!.column, type: 'string', op: '=', value: constant(only!.texts[0]!) }] : [],
+      onlyProperty?.type === 'string'
+        ? [{ column: onlyText!.column, type: 'string', op: '=', value: textConstant(onlyText!.texts[0]!) }]
+        : [],
     after: null,
     whole: true,
   };
 }
 
-function only(rows: RoleBatch, batch: Batch, { column, texts }: RowsWanted): Batch {
+function onlyWanted(rows: RoleBatch, batch: Batch, { column, texts: wantedTexts }: RowsWanted): Batch {
   const roleRows: number[] = [];
   for (let row = 0; row < batch.count; row++) {
-    const text = rows.text(column, row);
-    if (text !== null && texts.includes(text))
+    const rowText = rows.text(column, row);
+    if (rowText !== null && wantedTexts.includes(rowText))
       roleRows.push(batch.selection === null ? batch.first + row : batch.selection[row]!);
   }
   return { columns: batch.columns, selection: Int32Array.from(roleRows), first: 0, count: roleRows.length };

@@ -1,6 +1,6 @@
 /**
  * Roles: the meaning of rows to the domain functions, independent of the name of their type. A type plays a role that it declares
- * (`role` of its definition); a type that has the name of the role's default type plays it where its columns fit. No name is
+ * (`domainRole` of its definition); a type that has the name of the role's default type plays it where its columns fit. No name is
  * reserved for that: a default type is known to these functions alone. Source: specification, "SQL dialect", the table of
  * operators; `docs/domain.md`.
  */
@@ -40,29 +40,29 @@ export type RoleName =
   | 'case_note'
   | 'identity_model';
 
-function role(name: RoleName, defaultType: string, written: string): Role {
-  const columns = written.split(' ').map((each): RoleColumn => {
-    const [column, kind = 'text'] = each.replaceAll('!', '').split(':');
-    return { name: column!, kind: kind as RoleColumnKind, ...(each.includes('!') && { required: true }) };
+function domainRole(name: RoleName, defaultType: string, writtenColumns: string): Role {
+  const roleColumns = writtenColumns.split(' ').map((writtenColumn): RoleColumn => {
+    const [column, columnKind = 'text'] = writtenColumn.replaceAll('!', '').split(':');
+    return { name: column!, kind: columnKind as RoleColumnKind, ...(writtenColumn.includes('!') && { required: true }) };
   });
-  return { name, defaultType, columns };
+  return { name, defaultType, columns: roleColumns };
 }
 
-const party = 'name! kind aliases:list birth_date country';
+const partyColumns = 'name! kind aliases:list birth_date country';
 
 export const roles: Readonly<Record<RoleName, Role>> = {
-  party: role('party', 'Party', party),
-  ownership: role('ownership', 'Ownership', 'owner! owned! pct:number'),
-  listing: role('listing', 'Listing', `${party} program list`),
-  transfer: role('transfer', 'Transfer', 'from! to! amount:number at:instant currency txid channel'),
-  sighting: role('sighting', 'Sighting', 'subject! lat:number! lon:number! at:instant'),
-  incident: role('incident', 'Incident', 'kind! lat:number lon:number at:instant severity:number mo status'),
-  unit: role('unit', 'Unit', 'lat:number! lon:number! status'),
-  account: role('account', 'Account', 'platform handle! name bio created_at:instant followers:number'),
-  post: role('post', 'Post', 'account! platform text! at:instant object reply_to'),
-  case: role('case', 'Case', 'title! status subjects:list'),
-  case_note: role('case_note', 'CaseNote', 'case_id! text! author exhibit_id'),
-  identity_model: role('identity_model', 'IdentityModel', 'of_type! weights:list!'),
+  party: domainRole('party', 'Party', partyColumns),
+  ownership: domainRole('ownership', 'Ownership', 'owner! owned! pct:number'),
+  listing: domainRole('listing', 'Listing', `${partyColumns} program list`),
+  transfer: domainRole('transfer', 'Transfer', 'from! to! amount:number at:instant currency txid channel'),
+  sighting: domainRole('sighting', 'Sighting', 'subject! lat:number! lon:number! at:instant'),
+  incident: domainRole('incident', 'Incident', 'kind! lat:number lon:number at:instant severity:number mo status'),
+  unit: domainRole('unit', 'Unit', 'lat:number! lon:number! status'),
+  account: domainRole('account', 'Account', 'platform handle! name bio created_at:instant followers:number'),
+  post: domainRole('post', 'Post', 'account! platform text! at:instant object reply_to'),
+  case: domainRole('case', 'Case', 'title! status subjects:list'),
+  case_note: domainRole('case_note', 'CaseNote', 'case_id! text! author exhibit_id'),
+  identity_model: domainRole('identity_model', 'IdentityModel', 'of_type! weights:list!'),
 };
 
 /** A type that plays a role, and which of its columns stand for those of the role. */
@@ -85,45 +85,49 @@ export interface RoleUse {
  * The types whose rows a call reads, by role and name. SOURCE narrows the first role; of roles that are alternatives to each
  * other, as all that have coordinates are, it leaves that one alone which its type plays.
  */
-export function roleTypes(scope: FunctionScope, uses: readonly RoleUse[], areAlternatives: boolean): readonly RoleType[] {
-  const definitions = [...(scope.catalog?.types() ?? [])].sort((a, b) => compareText(a.name, b.name));
-  const source = scope.words.word('SOURCE');
-  const narrowed = source === undefined ? [] : areAlternatives ? uses : uses.slice(0, 1);
-  const sourced = definitions
-    .filter(({ name }) => name === source)
-    .flatMap((each) => {
-      const fitting = narrowed.map((use) => roles[use.role]).filter((wanted) => fits(each, wanted));
-      const chosen = fitting.find((wanted) => wanted.name === each.role) ?? fitting[0];
-      return chosen ? [roleType(each, chosen.name, true)] : [];
+export function roleTypes(scope: FunctionScope, roleUses: readonly RoleUse[], areAlternatives: boolean): readonly RoleType[] {
+  const sortedDefinitions = [...(scope.catalog?.types() ?? [])].sort((a, b) => compareText(a.name, b.name));
+  const sourceType = scope.words.word('SOURCE');
+  const narrowedUses = sourceType === undefined ? [] : areAlternatives ? roleUses : roleUses.slice(0, 1);
+  const sourcedRoles = sortedDefinitions
+    .filter(({ name }) => name === sourceType)
+    .flatMap((roleDefinition) => {
+      const fittingRoles = narrowedUses
+        .map((roleUse) => roles[roleUse.role])
+        .filter((wantedRole) => fitsRole(roleDefinition, wantedRole));
+      const chosenRole = fittingRoles.find((wantedRole) => wantedRole.name === roleDefinition.role) ?? fittingRoles[0];
+      return chosenRole ? [roleTypeOf(roleDefinition, chosenRole.name, true)] : [];
     });
-  const rest = uses.filter((use) => !narrowed.includes(use));
-  const played = rest.flatMap((use) =>
-    definitions.filter((each) => plays(each, roles[use.role])).map((each) => roleType(each, use.role, false)),
+  const otherUses = roleUses.filter((roleUse) => !narrowedUses.includes(roleUse));
+  const playedRoleTypes = otherUses.flatMap((roleUse) =>
+    sortedDefinitions
+      .filter((roleDefinition) => playsRole(roleDefinition, roles[roleUse.role]))
+      .map((roleDefinition) => roleTypeOf(roleDefinition, roleUse.role, false)),
   );
-  return [...sourced, ...played];
+  return [...sourcedRoles, ...playedRoleTypes];
 }
 
 /** Throws REL_UNKNOWN_TYPE where no type plays a role that is not optional, REL_INVALID where SOURCE plays none that it may. */
-export function checkRoles(scope: BoundScope, uses: readonly RoleUse[], areAlternatives: boolean): void {
+export function checkRoles(scope: BoundScope, roleUses: readonly RoleUse[], areAlternatives: boolean): void {
   const { words, catalog } = scope;
-  const types = roleTypes(scope, uses, areAlternatives);
-  const source = words.word('SOURCE');
-  if (source !== undefined && !types.some(({ isNamed }) => isNamed)) {
-    const sourceProblem = `type ${JSON.stringify(source)} of SOURCE`;
-    if (catalog.type(source) === undefined) {
+  const types = roleTypes(scope, roleUses, areAlternatives);
+  const sourceType = words.word('SOURCE');
+  if (sourceType !== undefined && !types.some(({ isNamed }) => isNamed)) {
+    const sourceProblem = `type ${JSON.stringify(sourceType)} of SOURCE`;
+    if (catalog.type(sourceType) === undefined) {
       throw errorAt('REL_UNKNOWN_TYPE', `${sourceProblem} is not registered`, words.locationOf('SOURCE'));
     }
-    const wanted = (areAlternatives ? uses : uses.slice(0, 1)).map((use) => use.role).join(' or ');
-    throw errorAt('REL_INVALID', `${sourceProblem} has not the columns of the role ${wanted}`, words.locationOf('SOURCE'));
+    const wantedRoles = (areAlternatives ? roleUses : roleUses.slice(0, 1)).map((use) => use.role).join(' or ');
+    throw errorAt('REL_INVALID', `${sourceProblem} has not the columns of the role ${wantedRoles}`, words.locationOf('SOURCE'));
   }
-  const isPlayed = (use: RoleUse): boolean => types.some((each) => each.role === use.role);
-  const missing = areAlternatives
+  const isRolePlayed = (use: RoleUse): boolean => types.some((each) => each.role === use.role);
+  const missingUse = areAlternatives
     ? types.length === 0
-      ? uses[0]
+      ? roleUses[0]
       : undefined
-    : uses.find((use) => !use.optional && !isPlayed(use));
-  if (missing === undefined) return;
-  throw errorAt('REL_UNKNOWN_TYPE', unplayedMessage(missing.role), words.locationOf('SOURCE'));
+    : roleUses.find((use) => !use.optional && !isRolePlayed(use));
+  if (missingUse === undefined) return;
+  throw errorAt('REL_UNKNOWN_TYPE', unplayedMessage(missingUse.role), words.locationOf('SOURCE'));
 }
 
 /** The detail of REL_UNKNOWN_TYPE about a role. */
@@ -133,43 +137,44 @@ export function unplayedMessage(name: RoleName): string {
 
 /** Roles that one of these types plays. */
 export function playedRoles(types: readonly TypeDefinition[]): ReadonlySet<RoleName> {
-  const names = Object.keys(roles) as RoleName[];
-  return new Set(names.filter((name) => types.some((each) => plays(each, roles[name]))));
+  const roleNames = Object.keys(roles) as RoleName[];
+  return new Set(roleNames.filter((name) => types.some((each) => playsRole(each, roles[name]))));
 }
 
 /** Those of the types that play a role. */
 export function rolePlayers(types: readonly TypeDefinition[], role: RoleName): readonly RoleType[] {
-  return types.filter((each) => plays(each, roles[role])).map((each) => roleType(each, role, false));
+  return types.filter((each) => playsRole(each, roles[role])).map((each) => roleTypeOf(each, role, false));
 }
 
-function plays(definition: TypeDefinition, wanted: Role): boolean {
-  if (definition.role !== undefined) return definition.role === wanted.name;
-  return definition.name === wanted.defaultType && fits(definition, wanted);
+function playsRole(definition: TypeDefinition, wantedRole: Role): boolean {
+  if (definition.role !== undefined) return definition.role === wantedRole.name;
+  return definition.name === wantedRole.defaultType && fitsRole(definition, wantedRole);
 }
 
-function fits(definition: TypeDefinition, { name, columns }: Role): boolean {
+function fitsRole(definition: TypeDefinition, { name, columns }: Role): boolean {
   return (
-    definition.role === name || columns.every((each) => each.required === undefined || propertyOf(definition, each) !== undefined)
+    definition.role === name ||
+    columns.every((roleColumn) => roleColumn.required === undefined || rolePropertyOf(definition, roleColumn) !== undefined)
   );
 }
 
-function roleType(definition: TypeDefinition, name: RoleName, isNamed: boolean): RoleType {
-  const columns = new Map<string, string>();
-  for (const each of roles[name].columns) {
-    const column = propertyOf(definition, each);
-    if (column !== undefined) columns.set(each.name, column);
+function roleTypeOf(definition: TypeDefinition, name: RoleName, isNamed: boolean): RoleType {
+  const roleColumns = new Map<string, string>();
+  for (const roleColumn of roles[name].columns) {
+    const propertyName = rolePropertyOf(definition, roleColumn);
+    if (propertyName !== undefined) roleColumns.set(roleColumn.name, propertyName);
   }
-  return { role: name, type: definition.name, columns, isNamed };
+  return { role: name, type: definition.name, columns: roleColumns, isNamed };
 }
 
 /** The column of a type that serves as one of a role, where it has one of a fitting type. */
-function propertyOf({ properties, roleColumns }: TypeDefinition, { name, kind }: RoleColumn): string | undefined {
-  const column = roleColumns?.[name] ?? name;
-  const type = properties[column]?.type ?? (systemColumns as Readonly<Record<string, ColumnType>>)[column];
-  return type !== undefined && readable[kind].has(type) ? column : undefined;
+function rolePropertyOf({ properties, roleColumns }: TypeDefinition, { name, kind }: RoleColumn): string | undefined {
+  const propertyName = roleColumns?.[name] ?? name;
+  const propertyType = properties[propertyName]?.type ?? (systemColumns as Readonly<Record<string, ColumnType>>)[propertyName];
+  return propertyType !== undefined && readableColumnTypes[kind].has(propertyType) ? propertyName : undefined;
 }
 
-const readable: Readonly<Record<RoleColumnKind, ReadonlySet<ColumnType>>> = {
+const readableColumnTypes: Readonly<Record<RoleColumnKind, ReadonlySet<ColumnType>>> = {
   text: new Set(['string', 'integer']),
   number: new Set(['number', 'integer']),
   instant: new Set(['timestamp', 'string']),

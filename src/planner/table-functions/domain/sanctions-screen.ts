@@ -25,10 +25,10 @@ export const sanctionsScreen: TableFunction = domainFunction({
     { name: 'list', type: 'string' },
     { name: 'list_version', type: 'string' },
   ],
-  run: screen,
+  run: screenName,
 });
 
-interface Listing {
+interface SanctionsListing {
   readonly nodeId: string | null;
   readonly type: string;
   /** null where it is masked: the aliases may still be there. */
@@ -41,109 +41,117 @@ interface Listing {
   readonly systemFrom: bigint | null;
 }
 
-interface Listings {
-  readonly all: readonly Listing[];
+interface SanctionsListings {
+  readonly all: readonly SanctionsListing[];
   readonly index: NameIndex;
   /** By list: the system time of its newest row. */
   readonly versions: ReadonlyMap<string, bigint>;
 }
 
 /** A score is multiplied by one of these where the listing says something else. */
-const otherBirthYear = 0.7;
-const otherCountry = 0.9;
-const namesAtOnce = 64;
+const otherBirthYearFactor = 0.7;
+const otherCountryFactor = 0.9;
+const listingNamesAtOnce = 64;
 
-function* screen(call: DomainCall): Steps<readonly DomainRow[]> {
-  const name = call.text('NAME')!;
-  const threshold = call.number('THRESHOLD', 0.75);
-  const [kind, birthDate, country] = [call.text('KIND'), call.text('BIRTH_DATE'), call.text('COUNTRY')];
+function* screenName(screenCall: DomainCall): Steps<readonly DomainRow[]> {
+  const screenedName = screenCall.text('NAME')!;
+  const screenThreshold = screenCall.number('THRESHOLD', 0.75);
+  const [kind, birthDate, country] = [screenCall.text('KIND'), screenCall.text('BIRTH_DATE'), screenCall.text('COUNTRY')];
   if (birthDate !== undefined && !/^\d{4}(-\d{2}){0,2}$/.test(birthDate)) {
-    throw call.refuse('BIRTH_DATE', 'is a date or a year, such as 1970-01-31 or 1970');
+    throw screenCall.refuse('BIRTH_DATE', 'is a date or a year, such as 1970-01-31 or 1970');
   }
-  const { all, index, versions } = yield* call.reuse('names', ['listing'], () => readListings(call));
-  const rows: DomainRow[] = [];
-  for (const { owner, name: alias, match } of yield* index.find(name, threshold, (count) => call.look(count * looksPerName))) {
-    const listing = all[owner]!;
-    if (kind !== undefined && listing.kind !== null && !isSame(kind, listing.kind)) continue;
-    let { score } = match;
-    const features = [...match.features];
+  const {
+    all: allListings,
+    index: listingIndex,
+    versions: listVersions,
+  } = yield* screenCall.reuse('names', ['listing'], () => readSanctionsListings(screenCall));
+  const screenRows: DomainRow[] = [];
+  for (const { owner, name: alias, match } of yield* listingIndex.find(screenedName, screenThreshold, (count) =>
+    screenCall.look(count * looksPerListingName),
+  )) {
+    const listing = allListings[owner]!;
+    if (kind !== undefined && listing.kind !== null && !isSameIgnoringCase(kind, listing.kind)) continue;
+    let { score: screenScore } = match;
+    const matchFeatures = [...match.features];
     if (birthDate !== undefined && listing.birthDate !== null) {
-      const isBorn = birthDate.slice(0, 4) === listing.birthDate.slice(0, 4);
-      features.push(isBorn ? 'birth_date' : 'birth_date≠');
-      if (!isBorn) score *= otherBirthYear;
+      const isBornThatYear = birthDate.slice(0, 4) === listing.birthDate.slice(0, 4);
+      matchFeatures.push(isBornThatYear ? 'birth_date' : 'birth_date≠');
+      if (!isBornThatYear) screenScore *= otherBirthYearFactor;
     }
     if (country !== undefined && listing.country !== null) {
-      const isThere = isSame(country, listing.country);
-      features.push(isThere ? 'country' : 'country≠');
-      if (!isThere) score *= otherCountry;
+      const isThatCountry = isSameIgnoringCase(country, listing.country);
+      matchFeatures.push(isThatCountry ? 'country' : 'country≠');
+      if (!isThatCountry) screenScore *= otherCountryFactor;
     }
-    if (score < threshold - rounding) continue;
-    const version = versions.get(listing.list ?? '');
-    rows.push({
+    if (screenScore < screenThreshold - thresholdRounding) continue;
+    const listVersion = listVersions.get(listing.list ?? '');
+    screenRows.push({
       nodeId: listing.nodeId,
       type: listing.type,
       cells: [
         listing.name,
-        plainJaccard(name, alias),
-        JSON.stringify(features),
+        plainJaccard(screenedName, alias),
+        JSON.stringify(matchFeatures),
         listing.list,
-        version === undefined ? null : formatInstant(version),
+        listVersion === undefined ? null : formatInstant(listVersion),
       ],
-      score,
-      evidence: { alias, program: listing.program, threshold },
+      score: screenScore,
+      evidence: { alias, program: listing.program, threshold: screenThreshold },
       systemFrom: listing.systemFrom,
     });
   }
-  return rows;
+  return screenRows;
 }
 
 /** A sum of thirds may stay below the whole. */
-const rounding = 1e-9;
+const thresholdRounding = 1e-9;
 
 /** Comparing two names takes some microseconds. */
-const looksPerName = 200;
+const looksPerListingName = 200;
 
-function isSame(left: string, right: string): boolean {
-  return left.toLowerCase() === right.toLowerCase();
+function isSameIgnoringCase(leftText: string, rightText: string): boolean {
+  return leftText.toLowerCase() === rightText.toLowerCase();
 }
 
-function* readListings(call: DomainCall): Steps<{ readonly value: Listings; readonly bytes: number }> {
-  const all: Listing[] = [];
-  const names: [number, string][] = [];
-  const versions = new Map<string, bigint>();
-  yield* call.rows('listing', ['name', 'kind', 'aliases', 'birth_date', 'country', 'program', 'list'], (batch) => {
-    for (let row = 0; row < batch.count; row++) {
-      const name = batch.text('name', row);
-      const aliases = batch.list('aliases', row);
-      if (name === null && aliases.length === 0) continue;
-      const list = batch.text('list', row);
-      const systemFrom = batch.systemFrom(row);
-      const version = versions.get(list ?? '');
-      if (systemFrom !== null && (version === undefined || systemFrom > version)) versions.set(list ?? '', systemFrom);
-      const owner = all.push({
-        nodeId: batch.nodeId(row),
-        type: batch.type,
+function* readSanctionsListings(screenCall: DomainCall): Steps<{ readonly value: SanctionsListings; readonly bytes: number }> {
+  const allListings: SanctionsListing[] = [];
+  const listingNames: [number, string][] = [];
+  const listVersions = new Map<string, bigint>();
+  yield* screenCall.rows('listing', ['name', 'kind', 'aliases', 'birth_date', 'country', 'program', 'list'], (listingBatch) => {
+    for (let listingRow = 0; listingRow < listingBatch.count; listingRow++) {
+      const name = listingBatch.text('name', listingRow);
+      const listingAliases = listingBatch.list('aliases', listingRow);
+      if (name === null && listingAliases.length === 0) continue;
+      const listingList = listingBatch.text('list', listingRow);
+      const systemFrom = listingBatch.systemFrom(listingRow);
+      const listVersion = listVersions.get(listingList ?? '');
+      if (systemFrom !== null && (listVersion === undefined || systemFrom > listVersion))
+        listVersions.set(listingList ?? '', systemFrom);
+      const listingOrdinal = allListings.push({
+        nodeId: listingBatch.nodeId(listingRow),
+        type: listingBatch.type,
         name,
-        kind: batch.text('kind', row),
-        birthDate: batch.text('birth_date', row),
-        country: batch.text('country', row),
-        program: batch.text('program', row),
-        list,
+        kind: listingBatch.text('kind', listingRow),
+        birthDate: listingBatch.text('birth_date', listingRow),
+        country: listingBatch.text('country', listingRow),
+        program: listingBatch.text('program', listingRow),
+        list: listingList,
         systemFrom,
       });
-      for (const each of new Set(name === null ? aliases : [name, ...aliases])) names.push([owner - 1, each]);
+      for (const listingName of new Set(name === null ? listingAliases : [name, ...listingAliases]))
+        listingNames.push([listingOrdinal - 1, listingName]);
     }
-    call.hold(all.length * 512);
+    screenCall.hold(allListings.length * 512);
   });
-  const index = new NameIndex();
-  for (const [i, [owner, name]] of names.entries()) {
-    index.add(owner, name);
-    if (i % namesAtOnce === namesAtOnce - 1) {
-      call.look(namesAtOnce * looksPerName);
-      call.hold(all.length * 512 + index.bytes);
+  const listingIndex = new NameIndex();
+  for (const [i, [owner, name]] of listingNames.entries()) {
+    listingIndex.add(owner, name);
+    if (i % listingNamesAtOnce === listingNamesAtOnce - 1) {
+      screenCall.look(listingNamesAtOnce * looksPerListingName);
+      screenCall.hold(allListings.length * 512 + listingIndex.bytes);
       yield;
     }
   }
-  const bytes = all.length * 512 + index.bytes;
-  return { value: { all, index, versions }, bytes };
+  const listingBytes = allListings.length * 512 + listingIndex.bytes;
+  return { value: { all: allListings, index: listingIndex, versions: listVersions }, bytes: listingBytes };
 }

@@ -2,20 +2,22 @@
 import { forEachInSteps, sortInSteps, type Steps, stepsAtOnce } from '../../graph/stepped-sort.ts';
 
 /** Metres: the mean radius of WGS 84. */
-const radius = 6_371_008.8;
-const radians = Math.PI / 180;
+const earthRadiusMetres = 6_371_008.8;
+const radiansPerDegree = Math.PI / 180;
 
 /** Metres by haversine; degrees in. */
 export function metresBetween(lat: number, lon: number, otherLat: number, otherLon: number): number {
-  const byLat = Math.sin(((otherLat - lat) * radians) / 2);
-  const byLon = Math.sin(((otherLon - lon) * radians) / 2);
-  const half = byLat * byLat + Math.cos(lat * radians) * Math.cos(otherLat * radians) * byLon * byLon;
-  return 2 * radius * Math.asin(Math.sqrt(Math.min(1, half)));
+  const latHalfSine = Math.sin(((otherLat - lat) * radiansPerDegree) / 2);
+  const lonHalfSine = Math.sin(((otherLon - lon) * radiansPerDegree) / 2);
+  const haversine =
+    latHalfSine * latHalfSine +
+    Math.cos(lat * radiansPerDegree) * Math.cos(otherLat * radiansPerDegree) * lonHalfSine * lonHalfSine;
+  return 2 * earthRadiusMetres * Math.asin(Math.sqrt(Math.min(1, haversine)));
 }
 
 /** No more than the metres between two places on these latitudes; a little less, for rounding. */
 export function metresApart(lat: number, otherLat: number): number {
-  return radius * radians * Math.abs(otherLat - lat) * (1 - 1e-9);
+  return earthRadiusMetres * radiansPerDegree * Math.abs(otherLat - lat) * (1 - 1e-9);
 }
 
 export function isCoordinate(lat: number | null, lon: number | null): boolean {
@@ -23,10 +25,10 @@ export function isCoordinate(lat: number | null, lon: number | null): boolean {
 }
 
 /** Is given a point's number, its distance in metres, and its place in the index. */
-type Take = (point: number, distance: number, sorted: number) => void;
+type TakePoint = (point: number, distance: number, sorted: number) => void;
 
-const bandDegrees = 0.01;
-const bands = Math.round(180 / bandDegrees) + 1;
+const latitudeBandDegrees = 0.01;
+const latitudeBandCount = Math.round(180 / latitudeBandDegrees) + 1;
 
 /** Points in bands of latitude, each in the order of longitude: what lies near is read without jumps. */
 export class SphereIndex {
@@ -38,102 +40,111 @@ export class SphereIndex {
   /** The place at which a band begins. */
   readonly #begins: Int32Array;
 
-  private constructor(lats: Float64Array, lons: Float64Array, points: Int32Array, begins: Int32Array) {
+  private constructor(lats: Float64Array, lons: Float64Array, points: Int32Array, bandBegins: Int32Array) {
     this.lats = lats;
     this.lons = lons;
     this.points = points;
-    this.#begins = begins;
+    this.#begins = bandBegins;
   }
 
   static *build(lats: Float64Array, lons: Float64Array): Steps<SphereIndex> {
     const count = lats.length;
-    const begins = new Int32Array(bands + 1);
-    yield* forEachInSteps(count, (i) => begins[bandOf(lats[i]!) + 1]!++);
-    for (let band = 0; band < bands; band++) begins[band + 1]! += begins[band]!;
-    const next = begins.slice();
-    const points = new Int32Array(count);
-    yield* forEachInSteps(count, (i) => (points[next[bandOf(lats[i]!)]!++] = i));
-    for (let band = 0; band < bands; band++) {
-      const [begin, end] = [begins[band]!, begins[band + 1]!];
-      if (end - begin < 2) continue;
-      points.set(yield* sortInSteps(points.subarray(begin, end), (a, b) => lons[a]! - lons[b]! || a - b), begin);
+    const bandBegins = new Int32Array(latitudeBandCount + 1);
+    yield* forEachInSteps(count, (i) => bandBegins[latitudeBandOf(lats[i]!) + 1]!++);
+    for (let latitudeBand = 0; latitudeBand < latitudeBandCount; latitudeBand++)
+      bandBegins[latitudeBand + 1]! += bandBegins[latitudeBand]!;
+    const nextInBand = bandBegins.slice();
+    const placePoints = new Int32Array(count);
+    yield* forEachInSteps(count, (i) => (placePoints[nextInBand[latitudeBandOf(lats[i]!)]!++] = i));
+    for (let band = 0; band < latitudeBandCount; band++) {
+      const [bandBegin, bandEnd] = [bandBegins[band]!, bandBegins[band + 1]!];
+      if (bandEnd - bandBegin < 2) continue;
+      placePoints.set(
+        yield* sortInSteps(placePoints.subarray(bandBegin, bandEnd), (a, b) => lons[a]! - lons[b]! || a - b),
+        bandBegin,
+      );
     }
-    const [byPlace, eastByPlace] = [new Float64Array(count), new Float64Array(count)];
+    const [latByPlace, lonByPlace] = [new Float64Array(count), new Float64Array(count)];
     yield* forEachInSteps(count, (point) => {
-      byPlace[point] = lats[points[point]!]!;
-      eastByPlace[point] = lons[points[point]!]!;
+      latByPlace[point] = lats[placePoints[point]!]!;
+      lonByPlace[point] = lons[placePoints[point]!]!;
     });
-    return new SphereIndex(byPlace, eastByPlace, points, begins);
+    return new SphereIndex(latByPlace, lonByPlace, placePoints, bandBegins);
   }
 
   get bytes(): number {
     return this.lats.byteLength + this.lons.byteLength + this.points.byteLength + this.#begins.byteLength;
   }
 
-  /** Calls `take` with every point within this distance in metres, the rim included. Yields the number of points looked at. */
-  *pointsWithin(lat: number, lon: number, metres: number, take: Take): Steps<number> {
+  /** Calls `takePoint` with every point within this distance in metres, the rim included. Yields the number of points looked at. */
+  *pointsWithin(lat: number, lon: number, radiusMetres: number, takePoint: TakePoint): Steps<number> {
     // A little more than the radius: the rim must not be lost to rounding.
-    const angle = Math.min(Math.PI, (metres / radius) * (1 + 1e-9) + 1e-12);
-    const [south, north] = [lat - angle / radians, lat + angle / radians];
-    const isAtPole = south <= -90 || north >= 90;
-    const width = isAtPole
+    const centralAngle = Math.min(Math.PI, (radiusMetres / earthRadiusMetres) * (1 + 1e-9) + 1e-12);
+    const [southLat, northLat] = [lat - centralAngle / radiansPerDegree, lat + centralAngle / radiansPerDegree];
+    const isRadiusAtPole = southLat <= -90 || northLat >= 90;
+    const lonWidth = isRadiusAtPole
       ? 180
-      : Math.asin(Math.min(1, Math.sin(Math.min(angle, Math.PI / 2)) / Math.cos(lat * radians))) / radians;
-    const ranges = rangesOf(lon, width + 1e-9);
+      : Math.asin(Math.min(1, Math.sin(Math.min(centralAngle, Math.PI / 2)) / Math.cos(lat * radiansPerDegree))) /
+        radiansPerDegree;
+    const lonRanges = longitudeRangesOf(lon, lonWidth + 1e-9);
     const { lats, lons, points } = this;
-    let looked = 0;
-    for (let band = bandOf(Math.max(-90, south)); band <= bandOf(Math.min(90, north)); band++) {
-      const end = this.#begins[band + 1]!;
-      if (this.#begins[band] === end) continue;
-      for (const [west, east] of ranges) {
-        for (let i = this.#first(band, west); i < end && lons[i]! <= east; i++) {
-          if (++looked % stepsAtOnce === 0) yield;
-          if (lats[i]! < south || lats[i]! > north) continue;
-          const distance = metresBetween(lat, lon, lats[i]!, lons[i]!);
-          if (distance <= metres) take(points[i]!, distance, i);
+    let lookedPoints = 0;
+    for (
+      let latitudeBand = latitudeBandOf(Math.max(-90, southLat));
+      latitudeBand <= latitudeBandOf(Math.min(90, northLat));
+      latitudeBand++
+    ) {
+      const bandEnd = this.#begins[latitudeBand + 1]!;
+      if (this.#begins[latitudeBand] === bandEnd) continue;
+      for (const [westLon, eastLon] of lonRanges) {
+        for (let i = this.#first(latitudeBand, westLon); i < bandEnd && lons[i]! <= eastLon; i++) {
+          if (++lookedPoints % stepsAtOnce === 0) yield;
+          if (lats[i]! < southLat || lats[i]! > northLat) continue;
+          const pointMetres = metresBetween(lat, lon, lats[i]!, lons[i]!);
+          if (pointMetres <= radiusMetres) takePoint(points[i]!, pointMetres, i);
         }
       }
     }
-    return looked;
+    return lookedPoints;
   }
 
   /** The first point of a band from a longitude on. */
-  #first(band: number, west: number): number {
-    let low = this.#begins[band]!;
-    let high = this.#begins[band + 1]!;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.lons[middle]! < west) low = middle + 1;
-      else high = middle;
+  #first(latitudeBand: number, westLon: number): number {
+    let lowPlace = this.#begins[latitudeBand]!;
+    let highPlace = this.#begins[latitudeBand + 1]!;
+    while (lowPlace < highPlace) {
+      const middlePlace = (lowPlace + highPlace) >> 1;
+      if (this.lons[middlePlace]! < westLon) lowPlace = middlePlace + 1;
+      else highPlace = middlePlace;
     }
-    return low;
+    return lowPlace;
   }
 }
 
-function bandOf(lat: number): number {
-  return Math.floor((lat + 90) / bandDegrees);
+function latitudeBandOf(lat: number): number {
+  return Math.floor((lat + 90) / latitudeBandDegrees);
 }
 
 /** One range of longitudes, or the two on both sides of the antimeridian. */
-function rangesOf(lon: number, width: number): readonly (readonly [number, number])[] {
-  if (width >= 180) return [[-180, 180]];
-  const [west, east] = [lon - width, lon + width];
-  if (west < -180)
+function longitudeRangesOf(lon: number, lonWidth: number): readonly (readonly [number, number])[] {
+  if (lonWidth >= 180) return [[-180, 180]];
+  const [westLon, eastLon] = [lon - lonWidth, lon + lonWidth];
+  if (westLon < -180)
     return [
-      [-180, east],
-      [west + 360, 180],
+      [-180, eastLon],
+      [westLon + 360, 180],
     ];
-  if (east > 180)
+  if (eastLon > 180)
     return [
-      [-180, east - 360],
-      [west, 180],
+      [-180, eastLon - 360],
+      [westLon, 180],
     ];
   // The antimeridian has two names.
-  return west === -180 || east === 180
+  return westLon === -180 || eastLon === 180
     ? [
-        [west, east],
-        [-west, -west],
-        [-east, -east],
+        [westLon, eastLon],
+        [-westLon, -westLon],
+        [-eastLon, -eastLon],
       ]
-    : [[west, east]];
+    : [[westLon, eastLon]];
 }

@@ -21,22 +21,22 @@ export const trainIdentities: TableFunction = domainFunction({
     { name: 'pairs', type: 'integer' },
     { name: 'matches', type: 'integer' },
   ],
-  run: trainAll,
+  run: trainAllTypes,
 });
 
-function* trainAll(call: DomainCall): Steps<readonly DomainRow[]> {
-  const rows: DomainRow[] = [];
-  for (const collection of yield* readCollections(call)) {
-    const training = yield* train(collection, (count) => call.look(count));
-    if (training === null) continue;
-    const { weights, pairs, matches, rounds } = training;
-    rows.push({
+function* trainAllTypes(trainCall: DomainCall): Steps<readonly DomainRow[]> {
+  const trainedRows: DomainRow[] = [];
+  for (const typeCollection of yield* readCollections(trainCall)) {
+    const typeTraining = yield* train(typeCollection, (count) => trainCall.look(count));
+    if (typeTraining === null) continue;
+    const { weights: trainedWeights, pairs: trainingPairs, matches: trainingMatches, rounds: trainingRounds } = typeTraining;
+    trainedRows.push({
       nodeId: null,
       type: null,
-      cells: [collection.type, JSON.stringify(weightsJson(weights)), BigInt(pairs), BigInt(matches)],
+      cells: [typeCollection.type, JSON.stringify(weightsJson(trainedWeights)), BigInt(trainingPairs), BigInt(trainingMatches)],
       score: null,
-      evidence: { rows: collection.size, rounds },
+      evidence: { rows: typeCollection.size, rounds: trainingRounds },
     });
   }
-  return rows;
+  return trainedRows;
 }

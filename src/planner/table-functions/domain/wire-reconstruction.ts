@@ -31,7 +31,7 @@ export const wireReconstruction: TableFunction = domainFunction({
     { name: 'residual_pct', type: 'number' },
   ],
   isOrdered: true,
-  run: reconstruct,
+  run: reconstructChains,
 });
 
 export interface Chain {
@@ -42,26 +42,28 @@ export interface Chain {
   readonly isExact: boolean;
 }
 
-function* reconstruct(call: DomainCall): Steps<readonly DomainRow[]> {
-  const account = call.text('ACCOUNT')!;
-  const tolerance = call.number('TOLERANCE_PCT', 2);
-  const hours = call.number('WINDOW_HOURS', 72);
-  const transfers = yield* transfersOf(call);
-  const chains = yield* chainsOf(transfers, account, tolerance, windowOf(hours), (count) => call.look(count));
-  const rows = yield* mapInSteps(chains, ({ incoming, outgoing, residualPct, isExact }, chain) =>
-    [incoming, ...outgoing].map((transfer, step): DomainRow => {
-      const { from, to, at, amount, currency, nodeId, type } = transfers.row(transfer);
+function* reconstructChains(wireCall: DomainCall): Steps<readonly DomainRow[]> {
+  const wiredAccount = wireCall.text('ACCOUNT')!;
+  const tolerancePct = wireCall.number('TOLERANCE_PCT', 2);
+  const windowHours = wireCall.number('WINDOW_HOURS', 72);
+  const wireTransfers = yield* transfersOf(wireCall);
+  const wireChains = yield* chainsOf(wireTransfers, wiredAccount, tolerancePct, windowOf(windowHours), (count) =>
+    wireCall.look(count),
+  );
+  const chainRows = yield* mapInSteps(wireChains, ({ incoming, outgoing, residualPct, isExact }, chainOrdinal) =>
+    [incoming, ...outgoing].map((chainTransfer, chainStep): DomainRow => {
+      const { from, to, at, amount, currency, nodeId, type } = wireTransfers.row(chainTransfer);
       return {
         nodeId,
         type,
-        cells: [BigInt(chain), BigInt(step), from, to, at, amount, residualPct],
-        score: tolerance === 0 ? 1 : 1 - Math.abs(residualPct) / tolerance,
+        cells: [BigInt(chainOrdinal), BigInt(chainStep), from, to, at, amount, residualPct],
+        score: tolerancePct === 0 ? 1 : 1 - Math.abs(residualPct) / tolerancePct,
         method: isExact ? 'subsets/1' : 'subsets-greedy/1',
-        evidence: { currency, tolerance_pct: tolerance, window_hours: hours },
+        evidence: { currency, tolerance_pct: tolerancePct, window_hours: windowHours },
       };
     }),
   );
-  return rows.flat();
+  return chainRows.flat();
 }
 
 export function windowOf(hours: number): bigint {
@@ -71,41 +73,47 @@ export function windowOf(hours: number): bigint {
 /** Sums in the order in which they came; a transfer that left is a part of one of them at most. */
 export function* chainsOf(
   transfers: Transfers,
-  account: string,
+  wiredAccount: string,
   tolerancePct: number,
-  window: bigint,
-  look: (count: number) => void,
+  chainWindow: bigint,
+  countLooks: (count: number) => void,
 ): Steps<readonly Chain[]> {
-  const chains: Chain[] = [];
-  const taken = new Set<number>();
-  for (const holding of transfers.holdingsOf(account)) {
-    const leaving = transfers.leaving(holding);
-    for (const incoming of transfers.reaching(holding)) {
-      const { at, amount } = transfers.row(incoming);
-      const tolerance = (amount * tolerancePct) / 100;
-      const candidates: number[] = [];
-      for (let i = firstFrom(leaving, incoming + 1); i < leaving.length; i++) {
-        const transfer = leaving[i]!;
-        if (transfers.row(transfer).at > at + window) break;
-        look(1);
+  const wireChains: Chain[] = [];
+  const takenTransfers = new Set<number>();
+  for (const accountHolding of transfers.holdingsOf(wiredAccount)) {
+    const leavingTransfers = transfers.leaving(accountHolding);
+    for (const incomingTransfer of transfers.reaching(accountHolding)) {
+      const { at, amount } = transfers.row(incomingTransfer);
+      const toleratedAmount = (amount * tolerancePct) / 100;
+      const candidateTransfers: number[] = [];
+      for (let i = firstFrom(leavingTransfers, incomingTransfer + 1); i < leavingTransfers.length; i++) {
+        const leavingTransfer = leavingTransfers[i]!;
+        if (transfers.row(leavingTransfer).at > at + chainWindow) break;
+        countLooks(1);
         if (i % stepsAtOnce === 0) yield;
-        if (!taken.has(transfer) && transfers.amounts[transfer]! <= amount + tolerance) candidates.push(transfer);
+        if (!takenTransfers.has(leavingTransfer) && transfers.amounts[leavingTransfer]! <= amount + toleratedAmount)
+          candidateTransfers.push(leavingTransfer);
       }
-      const subset = yield* subsetOf(
-        candidates.map((transfer) => transfers.amounts[transfer]!),
+      const chosenSubset = yield* subsetOf(
+        candidateTransfers.map((leavingTransfer) => transfers.amounts[leavingTransfer]!),
         amount,
-        tolerance + amount * rounding,
+        toleratedAmount + amount * amountRounding,
       );
-      look(candidates.length <= 20 ? 2 ** candidates.length : candidates.length);
+      countLooks(candidateTransfers.length <= 20 ? 2 ** candidateTransfers.length : candidateTransfers.length);
       yield;
-      if (subset === null) continue;
-      const outgoing = subset.chosen.map((i) => candidates[i]!);
-      for (const transfer of outgoing) taken.add(transfer);
-      chains.push({ incoming, outgoing, residualPct: ((amount - subset.sum) / amount) * 100, isExact: subset.isExact });
+      if (chosenSubset === null) continue;
+      const outgoing = chosenSubset.chosen.map((i) => candidateTransfers[i]!);
+      for (const transfer of outgoing) takenTransfers.add(transfer);
+      wireChains.push({
+        incoming: incomingTransfer,
+        outgoing,
+        residualPct: ((amount - chosenSubset.sum) / amount) * 100,
+        isExact: chosenSubset.isExact,
+      });
     }
   }
-  return yield* sortItemsInSteps(chains, (a, b) => a.incoming - b.incoming);
+  return yield* sortItemsInSteps(wireChains, (a, b) => a.incoming - b.incoming);
 }
 
 /** Cents that are added up may miss the sum by as much as doubles round. */
-const rounding = 1e-12;
+const amountRounding = 1e-12;

@@ -6,26 +6,26 @@ import type { Vector } from '../../../log/values/columns.ts';
 import { hashBytes } from './byte-hash.ts';
 
 /** Eight bits a row of a full segment: 64 KiB. */
-const BITS = 19;
-const PROBES = 4;
+const BLOOM_BITS = 19;
+const BLOOM_PROBES = 4;
 
-const double = new Float64Array(1);
-const words = new Int32Array(double.buffer);
+const hashedDouble = new Float64Array(1);
+const doubleWords = new Int32Array(hashedDouble.buffer);
 
-export function hashText(bytes: Uint8Array, start: number, end: number): number {
-  return hashBytes(bytes, start, end, 0);
+export function hashText(textHeap: Uint8Array, start: number, end: number): number {
+  return hashBytes(textHeap, start, end, 0);
 }
 
-export function hashNumber(value: number): number {
+export function hashNumber(hashedCell: number): number {
   // Zero has two forms.
-  double[0] = value + 0;
-  let hash = Math.imul(words[0]! ^ Math.imul(words[1]!, 0x9e3779b1), 0x85ebca6b);
-  hash = Math.imul(hash ^ (hash >>> 15), 0xc2b2ae35);
-  return hash ^ (hash >>> 13);
+  hashedDouble[0] = hashedCell + 0;
+  let cellHash = Math.imul(doubleWords[0]! ^ Math.imul(doubleWords[1]!, 0x9e3779b1), 0x85ebca6b);
+  cellHash = Math.imul(cellHash ^ (cellHash >>> 15), 0xc2b2ae35);
+  return cellHash ^ (cellHash >>> 13);
 }
 
 export class Bloom {
-  readonly #bits = new Int32Array(2 ** (BITS - 5));
+  readonly #bloomBits = new Int32Array(2 ** (BLOOM_BITS - 5));
 
   /** Over the first `rows` cells; null where a column has cells of another kind. */
   static fromVector(vector: Vector, rows: number): Bloom | null {
@@ -34,30 +34,30 @@ export class Bloom {
     const { nulls } = vector;
     for (let row = 0; row < rows; row++) {
       if (nulls !== null && nulls[row] === 1) continue;
-      if (vector.kind === 'text') bloom.#add(hashText(vector.heap, vector.offsets[row]!, vector.offsets[row + 1]!));
-      else bloom.#add(hashNumber(Number(vector.values[row]!)));
+      if (vector.kind === 'text') bloom.#addCellHash(hashText(vector.heap, vector.offsets[row]!, vector.offsets[row + 1]!));
+      else bloom.#addCellHash(hashNumber(Number(vector.values[row]!)));
     }
     return bloom;
   }
 
-  mayHold(hash: number): boolean {
-    const step = stepOf(hash);
-    for (let probe = 0, at = hash; probe < PROBES; probe++, at = (at + step) | 0) {
-      const bit = at >>> (32 - BITS);
-      if ((this.#bits[bit >>> 5]! & (1 << (bit & 31))) === 0) return false;
+  mayHold(cellHash: number): boolean {
+    const probeStep = probeStepOf(cellHash);
+    for (let probe = 0, probeHash = cellHash; probe < BLOOM_PROBES; probe++, probeHash = (probeHash + probeStep) | 0) {
+      const bloomBit = probeHash >>> (32 - BLOOM_BITS);
+      if ((this.#bloomBits[bloomBit >>> 5]! & (1 << (bloomBit & 31))) === 0) return false;
     }
     return true;
   }
 
-  #add(hash: number): void {
-    const step = stepOf(hash);
-    for (let probe = 0, at = hash; probe < PROBES; probe++, at = (at + step) | 0) {
-      const bit = at >>> (32 - BITS);
-      this.#bits[bit >>> 5]! |= 1 << (bit & 31);
+  #addCellHash(cellHash: number): void {
+    const probeStep = probeStepOf(cellHash);
+    for (let probe = 0, probeHash = cellHash; probe < BLOOM_PROBES; probe++, probeHash = (probeHash + probeStep) | 0) {
+      const bloomBit = probeHash >>> (32 - BLOOM_BITS);
+      this.#bloomBits[bloomBit >>> 5]! |= 1 << (bloomBit & 31);
     }
   }
 }
 
-function stepOf(hash: number): number {
-  return Math.imul(hash ^ (hash >>> 16), 0x7feb352d) | 1;
+function probeStepOf(cellHash: number): number {
+  return Math.imul(cellHash ^ (cellHash >>> 16), 0x7feb352d) | 1;
 }

@@ -10,96 +10,98 @@ export interface SavedCodes {
 
 export class CodeColumn {
   /** The value of every row while `values` is null. */
-  #constant: number;
-  #values: Codes | null = null;
+  #constantCode: number;
+  #rowCodes: Codes | null = null;
   /** Where `values` rest once the segment was sealed. */
-  #extents: Extents | null = null;
+  #codeExtents: Extents | null = null;
 
-  constructor(constant: number) {
-    this.#constant = constant;
+  constructor(constantCode: number) {
+    this.#constantCode = constantCode;
   }
 
   /** The one value of all rows, or null when they differ. */
   get constant(): number | null {
-    return this.#values ? null : this.#constant;
+    return this.#rowCodes ? null : this.#constantCode;
   }
 
   get values(): Codes | null {
-    return this.#values;
+    return this.#rowCodes;
   }
 
   codeAt(row: number): number {
-    const values = this.#values;
+    const rowCodes = this.#rowCodes;
     // Rows that were never set lie beyond the end of the array.
-    return values !== null && row < values.length ? values[row]! : this.#constant;
+    return rowCodes !== null && row < rowCodes.length ? rowCodes[row]! : this.#constantCode;
   }
 
   /** Gives rows from..to one value; rows are appended in order. */
-  fill(value: number, from: number, to: number, capacity: number): void {
-    if (!this.#values) {
-      if (from === 0) this.#constant = value;
-      if (value === this.#constant) return;
+  fill(filledCode: number, firstRow: number, rowsEnd: number, capacity: number): void {
+    if (!this.#rowCodes) {
+      if (firstRow === 0) this.#constantCode = filledCode;
+      if (filledCode === this.#constantCode) return;
     }
-    this.#own(value, capacity, to).fill(value, from, to);
+    this.#writableCodes(filledCode, capacity, rowsEnd).fill(filledCode, firstRow, rowsEnd);
   }
 
-  set(row: number, value: number, capacity: number): void {
-    if (!this.#values && value === this.#constant) return;
-    this.#own(value, capacity, row + 1)[row] = value;
+  set(row: number, rowCode: number, capacity: number): void {
+    if (!this.#rowCodes && rowCode === this.#constantCode) return;
+    this.#writableCodes(rowCode, capacity, row + 1)[row] = rowCode;
   }
 
   /** No row follows: the narrowest array of just that length, or none where all are alike after all. */
   seal(length: number, extents: Extents): void {
-    this.#extents = extents;
-    const before = this.#values;
-    if (!before) return;
-    let least = this.codeAt(0);
-    let most = least;
+    this.#codeExtents = extents;
+    const unsealedCodes = this.#rowCodes;
+    if (!unsealedCodes) return;
+    let leastCode = this.codeAt(0);
+    let greatestCode = leastCode;
     for (let row = 1; row < length; row++) {
-      const value = this.codeAt(row);
-      if (value < least) least = value;
-      if (value > most) most = value;
+      const rowCode = this.codeAt(row);
+      if (rowCode < leastCode) leastCode = rowCode;
+      if (rowCode > greatestCode) greatestCode = rowCode;
     }
-    if (least === most) {
-      this.#constant = least;
-      this.#values = null;
+    if (leastCode === greatestCode) {
+      this.#constantCode = leastCode;
+      this.#rowCodes = null;
     } else {
-      const fits = least >= 0 && most < 256 ? Uint8Array : least >= 0 && most < 65_536 ? Uint16Array : Int32Array;
-      const values = extents.allocate<Codes>(fits, length);
-      for (let row = 0; row < length; row++) values[row] = this.codeAt(row);
-      this.#values = values;
+      const narrowArray =
+        leastCode >= 0 && greatestCode < 256 ? Uint8Array : leastCode >= 0 && greatestCode < 65_536 ? Uint16Array : Int32Array;
+      const sealedCodes = extents.allocate<Codes>(narrowArray, length);
+      for (let row = 0; row < length; row++) sealedCodes[row] = this.codeAt(row);
+      this.#rowCodes = sealedCodes;
     }
-    extents.giveBack(before);
+    extents.giveBack(unsealedCodes);
   }
 
   savedState(length: number): SavedCodes {
-    return { constant: this.#constant, values: this.#values ? this.#values.slice(0, length) : null };
+    return { constant: this.#constantCode, values: this.#rowCodes ? this.#rowCodes.slice(0, length) : null };
   }
 
   /** The same without a copy. */
   sharedState(): SavedCodes {
-    return { constant: this.#constant, values: this.#values };
+    return { constant: this.#constantCode, values: this.#rowCodes };
   }
 
-  static fromSaved(state: SavedCodes, extents: Extents): CodeColumn {
-    const column = new CodeColumn(state.constant);
-    column.#extents = extents;
-    column.#values = state.values && extents.settle(state.values, state.values.length);
-    return column;
+  static fromSaved(savedCodes: SavedCodes, extents: Extents): CodeColumn {
+    const codeColumn = new CodeColumn(savedCodes.constant);
+    codeColumn.#codeExtents = extents;
+    codeColumn.#rowCodes = savedCodes.values && extents.settle(savedCodes.values, savedCodes.values.length);
+    return codeColumn;
   }
 
-  /** An array that reaches row `atLeast` - 1 and holds `value`. */
-  #own(value: number, capacity: number, atLeast: number): Codes {
-    const before = this.#values;
-    const holds = before instanceof Int32Array || (value >= 0 && value < (before instanceof Uint8Array ? 256 : 65_536));
-    if (before && holds && before.length >= atLeast) return before;
-    const size = Math.max(capacity, atLeast);
+  /** An array that reaches row `leastRows` - 1 and holds `widestCode`. */
+  #writableCodes(widestCode: number, capacity: number, leastRows: number): Codes {
+    const earlierCodes = this.#rowCodes;
+    const canHoldCode =
+      earlierCodes instanceof Int32Array || (widestCode >= 0 && widestCode < (earlierCodes instanceof Uint8Array ? 256 : 65_536));
+    if (earlierCodes && canHoldCode && earlierCodes.length >= leastRows) return earlierCodes;
+    const codeCapacity = Math.max(capacity, leastRows);
     // Rows that are not set yet keep the constant: chains rely on "none" being the default.
-    const wide = new Int32Array(size).fill(this.#constant, before?.length ?? 0);
-    if (before) {
-      wide.set(before);
-      this.#extents?.giveBack(before);
+    const widenedCodes = new Int32Array(codeCapacity).fill(this.#constantCode, earlierCodes?.length ?? 0);
+    if (earlierCodes) {
+      widenedCodes.set(earlierCodes);
+      this.#codeExtents?.giveBack(earlierCodes);
     }
-    return (this.#values = wide);
+    return (this.#rowCodes = widenedCodes);
   }
 }

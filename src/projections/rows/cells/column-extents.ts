@@ -28,21 +28,21 @@ interface BlockReader {
  */
 export class ColumnSpace {
   readonly memory: ColumnMemory;
-  readonly #defer: (task: () => void) => void;
+  readonly #deferToNextTurn: (task: () => void) => void;
   /** In the order in which they were given back. */
-  readonly #retired: { readonly view: ArrayBufferView; readonly epoch: number }[] = [];
+  readonly #retiredViews: { readonly view: ArrayBufferView; readonly epoch: number }[] = [];
   /** Weakly: a reading that was dropped without an end holds nothing. */
-  readonly #readers: WeakRef<BlockReader>[] = [];
-  #epoch = 0;
-  #deferred = false;
-  readonly #lost = new FinalizationRegistry<Set<ArrayBufferView>>((held) => {
+  readonly #blockReaders: WeakRef<BlockReader>[] = [];
+  #extentEpoch = 0;
+  #isReleaseDeferred = false;
+  readonly #lostExtents = new FinalizationRegistry<Set<ArrayBufferView>>((held) => {
     for (const view of held) this.retire(view);
   });
 
-  /** `defer` runs a task in a later turn of the event loop, when no reader holds a view. */
-  constructor(memory: ColumnMemory, defer: (task: () => void) => void) {
-    this.memory = memory;
-    this.#defer = defer;
+  /** `deferToNextTurn` runs a task in a later turn of the event loop, when no reader holds a view. */
+  constructor(columnMemory: ColumnMemory, deferToNextTurn: (task: () => void) => void) {
+    this.memory = columnMemory;
+    this.#deferToNextTurn = deferToNextTurn;
   }
 
   extents(): Extents {
@@ -51,31 +51,31 @@ export class ColumnSpace {
 
   /** The arrays that such extents will hold; they are given back when the extents become unreachable. */
   heldBy(extents: Extents): Set<ArrayBufferView> {
-    const held = new Set<ArrayBufferView>();
-    this.#lost.register(extents, held);
-    return held;
+    const heldViews = new Set<ArrayBufferView>();
+    this.#lostExtents.register(extents, heldViews);
+    return heldViews;
   }
 
-  retire(view: ArrayBufferView): void {
-    this.#retired.push({ view, epoch: this.#epoch });
-    if (this.#deferred) return;
-    this.#deferred = true;
-    this.#defer(() => {
-      this.#deferred = false;
-      this.#epoch++;
-      this.#releaseUnseen();
+  retire(retiredView: ArrayBufferView): void {
+    this.#retiredViews.push({ view: retiredView, epoch: this.#extentEpoch });
+    if (this.#isReleaseDeferred) return;
+    this.#isReleaseDeferred = true;
+    this.#deferToNextTurn(() => {
+      this.#isReleaseDeferred = false;
+      this.#extentEpoch++;
+      this.#releaseUnseenExtents();
     });
   }
 
   /** Resolves in a later turn of the event loop. */
   turn(): Promise<void> {
-    return new Promise((resolve) => this.#defer(resolve));
+    return new Promise((resolve) => this.#deferToNextTurn(resolve));
   }
 
   /** Frees arrays that were given back and that no open reader holds: for callers that walk the whole store within one turn. */
   reclaim(): void {
-    this.#epoch++;
-    this.#releaseUnseen();
+    this.#extentEpoch++;
+    this.#releaseUnseenExtents();
   }
 
   /**
@@ -83,85 +83,86 @@ export class ColumnSpace {
    * the reading ends: operators hold a block for many turns.
    */
   *read<Block>(blocks: Iterable<Block>): Generator<Block, void> {
-    const reader: BlockReader = { since: this.#epoch, at: this.#readers.length };
-    this.#readers.push(new WeakRef(reader));
+    const reader: BlockReader = { since: this.#extentEpoch, at: this.#blockReaders.length };
+    this.#blockReaders.push(new WeakRef(reader));
     try {
       for (const block of blocks) {
         yield block;
         const held = reader.since;
-        reader.since = this.#epoch;
-        if (held < this.#epoch && this.#retired.length > 0) this.#releaseUnseen();
+        reader.since = this.#extentEpoch;
+        if (held < this.#extentEpoch && this.#retiredViews.length > 0) this.#releaseUnseenExtents();
       }
     } finally {
-      this.#forget(reader.at);
-      if (this.#retired.length > 0) this.#releaseUnseen();
+      this.#forgetBlockReader(reader.at);
+      if (this.#retiredViews.length > 0) this.#releaseUnseenExtents();
     }
   }
 
   /** The last one takes its place: a list costs less than a set that is emptied and filled by every look-up. */
-  #forget(at: number): void {
-    const last = this.#readers.pop();
-    if (last === undefined || at === this.#readers.length) return;
-    this.#readers[at] = last;
-    const moved = last.deref();
-    if (moved) moved.at = at;
+  #forgetBlockReader(readerIndex: number): void {
+    const lastReader = this.#blockReaders.pop();
+    if (lastReader === undefined || readerIndex === this.#blockReaders.length) return;
+    this.#blockReaders[readerIndex] = lastReader;
+    const movedReader = lastReader.deref();
+    if (movedReader) movedReader.at = readerIndex;
   }
 
   /** Releases arrays given back in an earlier turn, and before every open reader took the block that it has. */
-  #releaseUnseen(): void {
-    let least = this.#epoch;
-    for (let at = this.#readers.length - 1; at >= 0; at--) {
-      const reader = this.#readers[at]!.deref();
-      if (!reader) this.#forget(at);
-      else if (reader.since < least) least = reader.since;
+  #releaseUnseenExtents(): void {
+    let leastEpochRead = this.#extentEpoch;
+    for (let readerIndex = this.#blockReaders.length - 1; readerIndex >= 0; readerIndex--) {
+      const blockReader = this.#blockReaders[readerIndex]!.deref();
+      if (!blockReader) this.#forgetBlockReader(readerIndex);
+      else if (blockReader.since < leastEpochRead) leastEpochRead = blockReader.since;
     }
-    let count = 0;
-    while (count < this.#retired.length && this.#retired[count]!.epoch < least) count++;
-    for (const { view } of this.#retired.splice(0, count)) this.memory.release(view);
+    let unseenCount = 0;
+    while (unseenCount < this.#retiredViews.length && this.#retiredViews[unseenCount]!.epoch < leastEpochRead) unseenCount++;
+    for (const { view } of this.#retiredViews.splice(0, unseenCount)) this.memory.release(view);
   }
 }
 
 export class Extents {
-  readonly #space: ColumnSpace;
+  readonly #columnSpace: ColumnSpace;
   /** Null until there is one: small tables have none. */
-  #held: Set<ArrayBufferView> | null = null;
+  #heldViews: Set<ArrayBufferView> | null = null;
 
-  constructor(space: ColumnSpace) {
-    this.#space = space;
+  constructor(columnSpace: ColumnSpace) {
+    this.#columnSpace = columnSpace;
   }
 
   /** An array of its own where an extent can't be as long. */
-  allocate<T extends FixedArray>(kind: FixedKind<T>, length: number): T {
-    const extent = this.#space.memory.allocate(length * kind.BYTES_PER_ELEMENT);
-    if (!extent) return new kind(length);
-    const view = new kind(extent.buffer, extent.byteOffset, length);
-    (this.#held ??= this.#space.heldBy(this)).add(view);
-    return view;
+  allocate<T extends FixedArray>(arrayKind: FixedKind<T>, length: number): T {
+    const columnExtent = this.#columnSpace.memory.allocate(length * arrayKind.BYTES_PER_ELEMENT);
+    if (!columnExtent) return new arrayKind(length);
+    const extentView = new arrayKind(columnExtent.buffer, columnExtent.byteOffset, length);
+    (this.#heldViews ??= this.#columnSpace.heldBy(this)).add(extentView);
+    return extentView;
   }
 
   /** The first `length` elements in an extent of just that length; gives back their former extent. */
-  settle<T extends FixedArray>(from: T, length: number): T {
-    if (from.length === length && (length === 0 || this.#held?.has(from))) return from;
-    if (length > 0 && from.length > length && this.#held?.has(from)) return this.#shorten(from, length);
-    const to = this.allocate(from.constructor as unknown as FixedKind<T>, length);
+  settle<T extends FixedArray>(unsettledArray: T, length: number): T {
+    if (unsettledArray.length === length && (length === 0 || this.#heldViews?.has(unsettledArray))) return unsettledArray;
+    if (length > 0 && unsettledArray.length > length && this.#heldViews?.has(unsettledArray))
+      return this.#shortenArray(unsettledArray, length);
+    const settledArray = this.allocate(unsettledArray.constructor as unknown as FixedKind<T>, length);
     // Elements of one kind: the union only hides it.
-    (to as Uint8Array).set(from.subarray(0, length) as Uint8Array);
-    this.giveBack(from);
-    return to;
+    (settledArray as Uint8Array).set(unsettledArray.subarray(0, length) as Uint8Array);
+    this.giveBack(unsettledArray);
+    return settledArray;
   }
 
   /** Shortens in place: no reader looks behind the end, and copying a column would block the event loop for milliseconds. */
-  #shorten<T extends FixedArray>(from: T, length: number): T {
-    const to = new (from.constructor as unknown as FixedKind<T>)(from.buffer, from.byteOffset, length);
-    this.#held!.delete(from);
-    this.#held!.add(to);
-    this.#space.memory.shorten(from, to.byteLength);
-    return to;
+  #shortenArray<T extends FixedArray>(longArray: T, length: number): T {
+    const shortArray = new (longArray.constructor as unknown as FixedKind<T>)(longArray.buffer, longArray.byteOffset, length);
+    this.#heldViews!.delete(longArray);
+    this.#heldViews!.add(shortArray);
+    this.#columnSpace.memory.shorten(longArray, shortArray.byteLength);
+    return shortArray;
   }
 
   /** Arrays that never were in column memory are the collector's. */
-  giveBack(view: ArrayBufferView): void {
-    if (this.#held?.delete(view)) this.#space.retire(view);
+  giveBack(returnedView: ArrayBufferView): void {
+    if (this.#heldViews?.delete(returnedView)) this.#columnSpace.retire(returnedView);
   }
 }
 
@@ -180,10 +181,11 @@ export function alone<T extends FixedArray>(array: T): T {
   return array.byteLength === array.buffer.byteLength ? array : (array.slice() as T);
 }
 
-const zeros = new Uint8Array(65_536);
+const zeroBytes = new Uint8Array(65_536);
 
 /** All zeros. Shared memory is filled byte by byte, but copied in one go. */
-export function zeroFill(bytes: Uint8Array): Uint8Array {
-  for (let at = 0; at < bytes.length; at += zeros.length) bytes.set(zeros.subarray(0, bytes.length - at), at);
-  return bytes;
+export function zeroFill(zeroedBytes: Uint8Array): Uint8Array {
+  for (let zeroOffset = 0; zeroOffset < zeroedBytes.length; zeroOffset += zeroBytes.length)
+    zeroedBytes.set(zeroBytes.subarray(0, zeroedBytes.length - zeroOffset), zeroOffset);
+  return zeroedBytes;
 }

@@ -2,91 +2,101 @@
 import { assert, unreachable } from '../../../errors.ts';
 import type { Vector } from '../../../log/values/columns.ts';
 
-export function gather(vector: Vector, rows: Int32Array): Vector {
-  const count = rows.length;
-  if (vector.kind === 'null') return vector;
-  const nulls = gatherNulls(vector.nulls, rows);
-  switch (vector.kind) {
+export function gather(sourceVector: Vector, gatheredRows: Int32Array): Vector {
+  const gatheredCount = gatheredRows.length;
+  if (sourceVector.kind === 'null') return sourceVector;
+  const nulls = gatherNulls(sourceVector.nulls, gatheredRows);
+  switch (sourceVector.kind) {
     case 'i32':
-      return { kind: 'i32', values: pick(vector.values, rows, new Int32Array(count)), nulls };
+      return { kind: 'i32', values: gatherCells(sourceVector.values, gatheredRows, new Int32Array(gatheredCount)), nulls };
     case 'dict':
-      return { kind: 'dict', values: pick(vector.values, rows, new Int32Array(count)), dictionary: vector.dictionary, nulls };
+      return {
+        kind: 'dict',
+        values: gatherCells(sourceVector.values, gatheredRows, new Int32Array(gatheredCount)),
+        dictionary: sourceVector.dictionary,
+        nulls,
+      };
     case 'f64':
-      return { kind: 'f64', values: pick(vector.values, rows, new Float64Array(count)), nulls };
+      return { kind: 'f64', values: gatherCells(sourceVector.values, gatheredRows, new Float64Array(gatheredCount)), nulls };
     case 'bool':
-      return { kind: 'bool', values: pick(vector.values, rows, new Uint8Array(count)), nulls };
+      return { kind: 'bool', values: gatherCells(sourceVector.values, gatheredRows, new Uint8Array(gatheredCount)), nulls };
     case 'i64': {
-      const values = new BigInt64Array(count);
-      for (let k = 0; k < count; k++) values[k] = vector.values[rows[k]!]!;
+      const values = new BigInt64Array(gatheredCount);
+      for (let k = 0; k < gatheredCount; k++) values[k] = sourceVector.values[gatheredRows[k]!]!;
       return { kind: 'i64', values, nulls };
     }
     case 'text':
-      return gatherText(vector, rows, nulls);
+      return gatherText(sourceVector, gatheredRows, nulls);
     case 'vec': {
-      const { dims } = vector;
-      const values = new Float32Array(count * dims);
-      for (let k = 0; k < count; k++) values.set(vector.values.subarray(rows[k]! * dims, (rows[k]! + 1) * dims), k * dims);
+      const { dims } = sourceVector;
+      const values = new Float32Array(gatheredCount * dims);
+      for (let k = 0; k < gatheredCount; k++)
+        values.set(sourceVector.values.subarray(gatheredRows[k]! * dims, (gatheredRows[k]! + 1) * dims), k * dims);
       return { kind: 'vec', values, dims, nulls };
     }
     default:
-      return unreachable(vector);
+      return unreachable(sourceVector);
   }
 }
 
 /** Rows first .. first+count-1 under the numbers 0 .. count-1, where they lie. */
-export function windowOf(vector: Vector, first: number, count: number): Vector {
-  if (vector.kind === 'null') return vector;
-  const end = first + count;
-  const own = vector.nulls?.subarray(first, end) ?? null;
-  const nulls = own?.includes(1) ? own : null;
-  switch (vector.kind) {
+export function windowOf(sourceVector: Vector, first: number, count: number): Vector {
+  if (sourceVector.kind === 'null') return sourceVector;
+  const windowEnd = first + count;
+  const windowNulls = sourceVector.nulls?.subarray(first, windowEnd) ?? null;
+  const nulls = windowNulls?.includes(1) ? windowNulls : null;
+  switch (sourceVector.kind) {
     case 'i32':
-      return { kind: 'i32', values: vector.values.subarray(first, end), nulls };
+      return { kind: 'i32', values: sourceVector.values.subarray(first, windowEnd), nulls };
     case 'dict':
-      return { kind: 'dict', values: vector.values.subarray(first, end), dictionary: vector.dictionary, nulls };
+      return { kind: 'dict', values: sourceVector.values.subarray(first, windowEnd), dictionary: sourceVector.dictionary, nulls };
     case 'f64':
-      return { kind: 'f64', values: vector.values.subarray(first, end), nulls };
+      return { kind: 'f64', values: sourceVector.values.subarray(first, windowEnd), nulls };
     case 'bool':
-      return { kind: 'bool', values: vector.values.subarray(first, end), nulls };
+      return { kind: 'bool', values: sourceVector.values.subarray(first, windowEnd), nulls };
     case 'i64':
-      return { kind: 'i64', values: vector.values.subarray(first, end), nulls };
+      return { kind: 'i64', values: sourceVector.values.subarray(first, windowEnd), nulls };
     case 'text':
-      return { kind: 'text', offsets: vector.offsets.subarray(first, end + 1), heap: vector.heap, nulls };
+      return { kind: 'text', offsets: sourceVector.offsets.subarray(first, windowEnd + 1), heap: sourceVector.heap, nulls };
     case 'vec': {
-      const { dims } = vector;
-      return { kind: 'vec', values: vector.values.subarray(first * dims, end * dims), dims, nulls };
+      const { dims } = sourceVector;
+      return { kind: 'vec', values: sourceVector.values.subarray(first * dims, windowEnd * dims), dims, nulls };
     }
     default:
-      return unreachable(vector);
+      return unreachable(sourceVector);
   }
 }
 
-function gatherText(vector: Extract<Vector, { kind: 'text' }>, rows: Int32Array, nulls: Uint8Array | null): Vector {
+function gatherText(vector: Extract<Vector, { kind: 'text' }>, gatheredRows: Int32Array, nulls: Uint8Array | null): Vector {
   const { offsets, heap } = vector;
-  let size = 0;
-  for (const row of rows) size += offsets[row + 1]! - offsets[row]!;
-  assert(size < 2 ** 32, 'gathered text fits its offsets');
-  const target = new Uint8Array(size);
-  const targetOffsets = new Uint32Array(rows.length + 1);
-  let used = 0;
-  for (let k = 0; k < rows.length; k++) {
-    const start = offsets[rows[k]!]!;
-    const end = offsets[rows[k]! + 1]!;
-    if (end - start <= 24) for (let i = start; i < end; i++) target[used + i - start] = heap[i]!;
-    else target.set(heap.subarray(start, end), used);
-    used += end - start;
-    targetOffsets[k + 1] = used;
+  let gatheredBytes = 0;
+  for (const row of gatheredRows) gatheredBytes += offsets[row + 1]! - offsets[row]!;
+  assert(gatheredBytes < 2 ** 32, 'gathered text fits its offsets');
+  const gatheredHeap = new Uint8Array(gatheredBytes);
+  const gatheredOffsets = new Uint32Array(gatheredRows.length + 1);
+  let gatheredUsed = 0;
+  for (let k = 0; k < gatheredRows.length; k++) {
+    const start = offsets[gatheredRows[k]!]!;
+    const end = offsets[gatheredRows[k]! + 1]!;
+    if (end - start <= 24) for (let i = start; i < end; i++) gatheredHeap[gatheredUsed + i - start] = heap[i]!;
+    else gatheredHeap.set(heap.subarray(start, end), gatheredUsed);
+    gatheredUsed += end - start;
+    gatheredOffsets[k + 1] = gatheredUsed;
   }
-  return { kind: 'text', offsets: targetOffsets, heap: target, nulls };
+  return { kind: 'text', offsets: gatheredOffsets, heap: gatheredHeap, nulls };
 }
 
-function gatherNulls(nulls: Uint8Array | null, rows: Int32Array): Uint8Array | null {
+function gatherNulls(nulls: Uint8Array | null, gatheredRows: Int32Array): Uint8Array | null {
   if (!nulls) return null;
-  const picked = pick(nulls, rows, new Uint8Array(rows.length));
-  return picked.includes(1) ? picked : null;
+  const gatheredNulls = gatherCells(nulls, gatheredRows, new Uint8Array(gatheredRows.length));
+  return gatheredNulls.includes(1) ? gatheredNulls : null;
 }
 
-function pick<T extends Int32Array | Float64Array | Uint8Array>(from: T, rows: Int32Array, to: T): T {
-  for (let k = 0; k < rows.length; k++) to[k] = from[rows[k]!]!;
-  return to;
+function gatherCells<T extends Int32Array | Float64Array | Uint8Array>(
+  sourceCells: T,
+  gatheredRows: Int32Array,
+  gatheredCells: T,
+): T {
+  for (let k = 0; k < gatheredRows.length; k++) gatheredCells[k] = sourceCells[gatheredRows[k]!]!;
+  return gatheredCells;
 }

@@ -2,25 +2,25 @@
 import type { Vector } from '../../../log/values/columns.ts';
 import { limits } from '../../../log/values/value.ts';
 
-const encoder = new TextEncoder();
-const scratch = new Uint8Array(limits.keyBytes * 3);
+const keyEncoder = new TextEncoder();
+const scratchKeyBytes = new Uint8Array(limits.keyBytes * 3);
 
 /** UTF-8 of a key until the next one is asked for; null when it can't be anybody's. */
 export function keyBytes(key: string): Uint8Array | null {
-  const size = encodeKey(key);
-  return size < 0 ? null : scratch.subarray(0, size);
+  const encodedKeyBytes = encodeKey(key);
+  return encodedKeyBytes < 0 ? null : scratchKeyBytes.subarray(0, encodedKeyBytes);
 }
 
 /** How long a key is in `keyScratch`, or -1 when it can't be anybody's. */
 export function encodeKey(key: string): number {
   // A key has a maximum length; no row has a longer one.
   if (key.length > limits.keyBytes) return -1;
-  const { written } = encoder.encodeInto(key, scratch);
+  const { written: writtenKeyBytes } = keyEncoder.encodeInto(key, scratchKeyBytes);
   // The encoder would replace half a character, and the result may be the key of another row.
-  return written !== key.length && !key.isWellFormed() ? -1 : written;
+  return writtenKeyBytes !== key.length && !key.isWellFormed() ? -1 : writtenKeyBytes;
 }
 
-export const keyScratch: Uint8Array = scratch;
+export const keyScratch: Uint8Array = scratchKeyBytes;
 
 /** Keys of an entry of which some rows came without: theirs are empty. */
 export function withGaps(keys: Vector | undefined, length: number): Vector | undefined {

@@ -3,70 +3,70 @@ import type { Dictionary } from '../../../log/values/columns.ts';
 import type { PathCodes } from '../../access-paths.ts';
 
 export class OrganisationCodes implements PathCodes {
-  readonly #paths: (string | null)[] = [null];
-  readonly #codes = new Map<string, number>();
-  readonly #tenants: string[] = [];
+  readonly #pathsByCode: (string | null)[] = [null];
+  readonly #codesByPath = new Map<string, number>();
+  readonly #tenantsByCode: string[] = [];
   readonly #tenantCodes = new Map<string, number>();
   /** Tenant code of each path code; -1 for the null path. */
-  readonly #tenantOf: number[] = [-1];
+  readonly #tenantCodeOfPath: number[] = [-1];
 
   get size(): number {
-    return this.#paths.length;
+    return this.#pathsByCode.length;
   }
 
-  path(code: number): string | null {
-    return this.#paths[code] ?? null;
+  path(pathCode: number): string | null {
+    return this.#pathsByCode[pathCode] ?? null;
   }
 
   codeOf(path: string | null): number {
-    return path === null ? 0 : (this.#codes.get(path) ?? -1);
+    return path === null ? 0 : (this.#codesByPath.get(path) ?? -1);
   }
 
   /** Code of a path, added when new. */
   encode(path: string | null): number {
-    const known = this.codeOf(path);
-    if (known >= 0 || path === null) return known;
-    const code = this.#paths.length;
-    this.#paths.push(path);
-    this.#codes.set(path, code);
+    const knownPathCode = this.codeOf(path);
+    if (knownPathCode >= 0 || path === null) return knownPathCode;
+    const newPathCode = this.#pathsByCode.length;
+    this.#pathsByCode.push(path);
+    this.#codesByPath.set(path, newPathCode);
     const tenant = path.split('/', 1)[0]!;
     let tenantCode = this.#tenantCodes.get(tenant);
     if (tenantCode === undefined) {
-      tenantCode = this.#tenants.length;
-      this.#tenants.push(tenant);
+      tenantCode = this.#tenantsByCode.length;
+      this.#tenantsByCode.push(tenant);
       this.#tenantCodes.set(tenant, tenantCode);
     }
-    this.#tenantOf.push(tenantCode);
-    return code;
+    this.#tenantCodeOfPath.push(tenantCode);
+    return newPathCode;
   }
 
-  tenantCodeOf(code: number): number {
-    return this.#tenantOf[code]!;
+  tenantCodeOf(pathCode: number): number {
+    return this.#tenantCodeOfPath[pathCode]!;
   }
 
   paths(): readonly (string | null)[] {
-    return this.#paths;
+    return this.#pathsByCode;
   }
 
   /** The dictionary of `namespace_path`: codes are path codes. Code 0 never occurs in a cell that is not null. */
-  readonly pathDictionary: Dictionary = dictionaryOf(
-    () => this.#paths.length,
-    (code) => this.#paths[code] ?? '',
-    (text) => this.#codes.get(text) ?? -1,
+  readonly pathDictionary: Dictionary = pathDictionaryOf(
+    () => this.#pathsByCode.length,
+    (code) => this.#pathsByCode[code] ?? '',
+    (text) => this.#codesByPath.get(text) ?? -1,
   );
 
   /** The dictionary of `tenant_id`: first segments of paths. */
-  readonly tenantDictionary: Dictionary = dictionaryOf(
-    () => this.#tenants.length,
-    (code) => this.#tenants[code]!,
+  readonly tenantDictionary: Dictionary = pathDictionaryOf(
+    () => this.#tenantsByCode.length,
+    (code) => this.#tenantsByCode[code]!,
     (text) => this.#tenantCodes.get(text) ?? -1,
   );
 }
 
-function dictionaryOf(size: () => number, text: (code: number) => string, codeOf: (text: string) => number): Dictionary {
+function pathDictionaryOf(codeCount: () => number, text: (code: number) => string, codeOf: (text: string) => number): Dictionary {
   return {
     get size() {
-      return size();
+      return codeCount();
     },
     text,
     codeOf,

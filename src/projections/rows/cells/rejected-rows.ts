@@ -3,23 +3,24 @@ import type { ErrorCode } from '../../../errors.ts';
 import type { RowRejection } from '../../command.ts';
 
 export class RejectedRows {
-  readonly #byRow = new Map<number, RowRejection>();
+  readonly #rejectionsByRow = new Map<number, RowRejection>();
 
   get count(): number {
-    return this.#byRow.size;
+    return this.#rejectionsByRow.size;
   }
 
-  add(index: number, code: ErrorCode, detail: string, column?: string): void {
-    if (!this.#byRow.has(index)) this.#byRow.set(index, { index, code, detail, ...(column !== undefined && { column }) });
+  add(rejectedRow: number, code: ErrorCode, detail: string, column?: string): void {
+    if (!this.#rejectionsByRow.has(rejectedRow))
+      this.#rejectionsByRow.set(rejectedRow, { index: rejectedRow, code, detail, ...(column !== undefined && { column }) });
   }
 
-  has(index: number): boolean {
-    return this.#byRow.size > 0 && this.#byRow.has(index);
+  has(rejectedRow: number): boolean {
+    return this.#rejectionsByRow.size > 0 && this.#rejectionsByRow.has(rejectedRow);
   }
 
   /** In the order of the rows. */
-  list(max: number): RowRejection[] {
-    return [...this.#byRow.values()].sort((a, b) => a.index - b.index).slice(0, max);
+  list(rejectionsMax: number): RowRejection[] {
+    return [...this.#rejectionsByRow.values()].sort((a, b) => a.index - b.index).slice(0, rejectionsMax);
   }
 
   first(): RowRejection | undefined {

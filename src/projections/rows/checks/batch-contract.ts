@@ -32,7 +32,7 @@ export interface CheckedBatch {
   readonly validTo: Vector;
 }
 
-const plain = { required: false, masked: false, indexed: false, subject: false, dims: 0 } as const;
+const plainProperty = { required: false, masked: false, indexed: false, subject: false, dims: 0 } as const;
 
 export interface BatchChecks {
   /** The type, which may be a new one. */
@@ -47,95 +47,111 @@ export interface BatchChecks {
 /** `isPatch`: rows are not whole yet. Missing cells may be stored, and a `_pk` alone may name the row. */
 export function checkBatch(
   batch: RowBatch,
-  known: TypeDefinition | undefined,
-  { name, catalog, stored, rejections, newKey, isPatch }: BatchChecks,
+  knownType: TypeDefinition | undefined,
+  { name, catalog, stored: storedColumns, rejections, newKey, isPatch }: BatchChecks,
 ): CheckedBatch {
-  const before = known ?? { name, properties: {}, open: true, primaryKey: null, graphTriggers: [], ontologyVersion: 0 };
-  const contract = contractOf(before);
+  const typeBefore = knownType ?? { name, properties: {}, open: true, primaryKey: null, graphTriggers: [], ontologyVersion: 0 };
+  const typeContract = typeContractOf(typeBefore);
   /** The properties of the contract, until the batch adds to them. */
-  let { properties } = contract;
-  let changed = known === undefined;
+  let { properties: batchProperties } = typeContract;
+  let isTypeChanged = knownType === undefined;
   const { columns } = batch;
-  const cells: NamedColumn[] = [];
+  const checkedCells: NamedColumn[] = [];
 
-  for (const column of batch.columns) {
-    if (column.vector.kind === 'null' || isOwn(column.name, properties, before.primaryKey)) continue;
-    const declared = properties.get(column.name);
-    const property = declared
-      ? widenProperty(declared, column, before, batch.length, stored)
-      : inferProperty(column, before, batch.length);
-    if (typeof property === 'string') {
-      refuseColumn(column, property, batch.length, rejections);
+  for (const batchColumn of batch.columns) {
+    if (batchColumn.vector.kind === 'null' || isSystemInput(batchColumn.name, batchProperties, typeBefore.primaryKey)) continue;
+    const declaredProperty = batchProperties.get(batchColumn.name);
+    const fittedProperty = declaredProperty
+      ? widenProperty(declaredProperty, batchColumn, typeBefore, batch.length, storedColumns)
+      : inferProperty(batchColumn, typeBefore, batch.length);
+    if (typeof fittedProperty === 'string') {
+      refuseColumn(batchColumn, fittedProperty, batch.length, rejections);
       continue;
     }
-    if (property !== declared) {
-      if (properties === contract.properties) properties = new Map(properties);
-      (properties as Map<string, PropertyDefinition>).set(column.name, property);
-      changed = true;
+    if (fittedProperty !== declaredProperty) {
+      if (batchProperties === typeContract.properties) batchProperties = new Map(batchProperties);
+      (batchProperties as Map<string, PropertyDefinition>).set(batchColumn.name, fittedProperty);
+      isTypeChanged = true;
     }
-    cells.push({
-      name: column.name,
-      type: property.type,
-      vector: fitColumn(column, property, batch.length, rejections, before.open),
+    checkedCells.push({
+      name: batchColumn.name,
+      type: fittedProperty.type,
+      vector: fitColumn(batchColumn, fittedProperty, batch.length, rejections, typeBefore.open),
     });
   }
-  if (properties.size > limits.columnsPerType) {
+  if (batchProperties.size > limits.columnsPerType) {
     throw new ServiceError('REL_INVALID', `a type has at most ${limits.columnsPerType} properties`);
   }
-  if (!isPatch) checkRequired(contract.required, cells, batch.length, rejections);
-  const keys = keysOf({ primaryKey: before.primaryKey, columns, cells }, batch.length, rejections, newKey, isPatch);
-  if (!properties.has('id')) keepSentId(before.primaryKey, columns, cells, batch.length, rejections);
+  if (!isPatch) checkRequired(typeContract.required, checkedCells, batch.length, rejections);
+  const batchKeys = batchKeysOf(
+    { primaryKey: typeBefore.primaryKey, columns, cells: checkedCells },
+    batch.length,
+    rejections,
+    newKey,
+    isPatch,
+  );
+  if (!batchProperties.has('id')) keepSentId(typeBefore.primaryKey, columns, checkedCells, batch.length, rejections);
   return {
-    definition: changed ? evolveDefinition(before, properties, catalog) : before,
-    definitionChanged: changed,
+    definition: isTypeChanged ? evolveDefinition(typeBefore, batchProperties, catalog) : typeBefore,
+    definitionChanged: isTypeChanged,
     length: batch.length,
-    subject: contract.subject,
-    required: contract.required,
-    cells,
-    keys,
-    validFrom: boundOf(columnNamed(columns, 'valid_from'), batch.length, rejections),
-    validTo: boundOf(columnNamed(columns, 'valid_to'), batch.length, rejections),
+    subject: typeContract.subject,
+    required: typeContract.required,
+    cells: checkedCells,
+    keys: batchKeys,
+    validFrom: validBoundsOf(batchColumnNamed(columns, 'valid_from'), batch.length, rejections),
+    validTo: validBoundsOf(batchColumnNamed(columns, 'valid_to'), batch.length, rejections),
   };
 }
 
 /** The part of a definition that every batch needs. */
-interface Contract {
+interface TypeContract {
   readonly properties: ReadonlyMap<string, PropertyDefinition>;
   readonly required: readonly string[];
   readonly subject: string | null;
 }
 
-const contracts = new WeakMap<TypeDefinition, Contract>();
+const typeContracts = new WeakMap<TypeDefinition, TypeContract>();
 
 /** Kept for as long as its definition: for a batch of one row, making it would cost more than all the rest. */
-function contractOf(definition: TypeDefinition): Contract {
-  const known = contracts.get(definition);
-  if (known) return known;
-  const entries = Object.entries(definition.properties);
-  const required = entries.filter(([, property]) => property.required).map(([name]) => name);
-  const contract = { properties: new Map(entries), required, subject: subjectProperty(definition) };
-  contracts.set(definition, contract);
-  return contract;
+function typeContractOf(definition: TypeDefinition): TypeContract {
+  const knownContract = typeContracts.get(definition);
+  if (knownContract) return knownContract;
+  const declaredProperties = Object.entries(definition.properties);
+  const requiredProperties = declaredProperties.filter(([, property]) => property.required).map(([name]) => name);
+  const typeContract = {
+    properties: new Map(declaredProperties),
+    required: requiredProperties,
+    subject: subjectProperty(definition),
+  };
+  typeContracts.set(definition, typeContract);
+  return typeContract;
 }
 
-function columnNamed(columns: readonly NamedColumn[], name: string): NamedColumn | undefined {
-  for (const column of columns) if (column.name === name) return column;
+function batchColumnNamed(batchColumns: readonly NamedColumn[], name: string): NamedColumn | undefined {
+  for (const batchColumn of batchColumns) if (batchColumn.name === name) return batchColumn;
   return undefined;
 }
 
 /** Columns that are read apart: key, bounds, provenance, and an undeclared `id`, be it as primary key. */
-function isOwn(name: string, properties: ReadonlyMap<string, PropertyDefinition>, primaryKey: string | null): boolean {
-  if (name === 'id') return !properties.has('id') && primaryKey !== 'id';
-  return name === '_pk' || name === 'valid_from' || name === 'valid_to' || name === provenanceColumn;
+function isSystemInput(
+  columnName: string,
+  properties: ReadonlyMap<string, PropertyDefinition>,
+  primaryKey: string | null,
+): boolean {
+  if (columnName === 'id') return !properties.has('id') && primaryKey !== 'id';
+  return columnName === '_pk' || columnName === 'valid_from' || columnName === 'valid_to' || columnName === provenanceColumn;
 }
 
 /** The definition of an undeclared column, or why it is refused. */
-function inferProperty(column: NamedColumn, type: TypeDefinition, length: number): PropertyDefinition | string {
-  const { name } = column;
+function inferProperty(inferredColumn: NamedColumn, type: TypeDefinition, length: number): PropertyDefinition | string {
+  const { name } = inferredColumn;
   if (isReservedName(name)) return 'is set by the store and cannot be written';
   if (name.startsWith(embeddingPrefix)) {
-    const dims = dimsOf(column, length);
-    return dims >= 1 && dims <= limits.vectorDims ? { ...plain, type: 'vector', dims } : 'must be a vector';
+    const vectorDims = vectorDimsOf(inferredColumn, length);
+    return vectorDims >= 1 && vectorDims <= limits.vectorDims
+      ? { ...plainProperty, type: 'vector', dims: vectorDims }
+      : 'must be a vector';
   }
   if (!type.open) return 'is not in the type contract';
   try {
@@ -144,7 +160,11 @@ function inferProperty(column: NamedColumn, type: TypeDefinition, length: number
     if (error instanceof ServiceError) return error.message;
     throw error;
   }
-  return { ...plain, type: column.type, dims: column.vector.kind === 'vec' ? column.vector.dims : 0 };
+  return {
+    ...plainProperty,
+    type: inferredColumn.type,
+    dims: inferredColumn.vector.kind === 'vec' ? inferredColumn.vector.dims : 0,
+  };
 }
 
 /**
@@ -153,48 +173,53 @@ function inferProperty(column: NamedColumn, type: TypeDefinition, length: number
  */
 function widenProperty(
   property: PropertyDefinition,
-  column: NamedColumn,
+  widerColumn: NamedColumn,
   type: TypeDefinition,
   length: number,
-  stored: StoredColumns,
+  storedColumns: StoredColumns,
 ): PropertyDefinition {
-  if (!type.open || type.primaryKey === column.name || property.subject) return property;
-  if (column.type === 'string' && becomesText(property.type)) return { ...property, type: 'string' };
-  if (property.type !== 'integer' || column.type !== 'number') return property;
-  if (column.vector.kind !== 'f64') return property;
-  const { values, nulls } = column.vector;
+  if (!type.open || type.primaryKey === widerColumn.name || property.subject) return property;
+  if (widerColumn.type === 'string' && becomesText(property.type)) return { ...property, type: 'string' };
+  if (property.type !== 'integer' || widerColumn.type !== 'number') return property;
+  if (widerColumn.vector.kind !== 'f64') return property;
+  const { values, nulls } = widerColumn.vector;
   for (let row = 0; row < length; row++) {
     if (nulls?.[row] === 1 || Number.isSafeInteger(values[row]!)) continue;
-    return stored.integersFitNumber(type.name, column.name) ? { ...property, type: 'number' } : property;
+    return storedColumns.integersFitNumber(type.name, widerColumn.name) ? { ...property, type: 'number' } : property;
   }
   return property;
 }
 
-function refuseColumn(column: NamedColumn, why: string, length: number, rejections: RejectedRows): void {
-  const nulls = column.vector.kind === 'null' ? null : column.vector.nulls;
+function refuseColumn(refusedColumn: NamedColumn, columnRefusal: string, length: number, rejections: RejectedRows): void {
+  const refusedNulls = refusedColumn.vector.kind === 'null' ? null : refusedColumn.vector.nulls;
   for (let row = 0; row < length; row++) {
-    if (nulls?.[row] !== 1)
-      rejections.add(row, 'REL_UNKNOWN_COLUMN', `column ${JSON.stringify(column.name.slice(0, limits.identifierLength))} ${why}`);
+    if (refusedNulls?.[row] !== 1)
+      rejections.add(
+        row,
+        'REL_UNKNOWN_COLUMN',
+        `column ${JSON.stringify(refusedColumn.name.slice(0, limits.identifierLength))} ${columnRefusal}`,
+      );
   }
 }
 
 function checkRequired(
   required: readonly string[],
-  cells: readonly NamedColumn[],
+  checkedCells: readonly NamedColumn[],
   length: number,
   rejections: RejectedRows,
 ): void {
-  for (const name of required) {
-    const vector = columnNamed(cells, name)?.vector ?? { kind: 'null' };
-    if (vector.kind !== 'null' && !vector.nulls) continue;
+  for (const requiredName of required) {
+    const requiredVector = batchColumnNamed(checkedCells, requiredName)?.vector ?? { kind: 'null' };
+    if (requiredVector.kind !== 'null' && !requiredVector.nulls) continue;
     for (let row = 0; row < length; row++) {
-      if (isNull(vector, row)) rejections.add(row, 'REL_REQUIRED', `property ${JSON.stringify(name)} is required`, name);
+      if (isCellNull(requiredVector, row))
+        rejections.add(row, 'REL_REQUIRED', `property ${JSON.stringify(requiredName)} is required`, requiredName);
     }
   }
 }
 
-/** `_pk`: the declared primary key, else a sent `_pk`, else `id`, else a new one. */
-function keysOf(
+/** `_pk`: the declared primary key, else a sent `_pk`, else `idColumn`, else a new one. */
+function batchKeysOf(
   {
     primaryKey,
     columns,
@@ -209,92 +234,99 @@ function keysOf(
   newKey: () => string,
   isPatch: boolean,
 ): Extract<Vector, { kind: 'text' }> {
-  const declared = primaryKey === null ? undefined : columnNamed(cells, primaryKey);
-  const sent = columnNamed(columns, '_pk');
-  const id = columnNamed(cells, 'id') ?? columnNamed(columns, 'id');
-  const only = primaryKey === null ? (sent ?? id) : declared;
-  if (only?.type === 'string' && only.vector.kind === 'text' && !only.vector.nulls && (primaryKey === null || !sent)) {
-    checkKeySizes(only.vector, length, rejections);
-    return only.vector;
+  const primaryKeyColumn = primaryKey === null ? undefined : batchColumnNamed(cells, primaryKey);
+  const sentKeyColumn = batchColumnNamed(columns, '_pk');
+  const idColumn = batchColumnNamed(cells, 'id') ?? batchColumnNamed(columns, 'id');
+  const onlyKeyColumn = primaryKey === null ? (sentKeyColumn ?? idColumn) : primaryKeyColumn;
+  if (
+    onlyKeyColumn?.type === 'string' &&
+    onlyKeyColumn.vector.kind === 'text' &&
+    !onlyKeyColumn.vector.nulls &&
+    (primaryKey === null || !sentKeyColumn)
+  ) {
+    checkKeySizes(onlyKeyColumn.vector, length, rejections);
+    return onlyKeyColumn.vector;
   }
-  const sources = (primaryKey === null ? [sent, id] : isPatch ? [declared, sent] : [declared]).filter(
-    (column) => column !== undefined,
-  );
-  const builder = new VectorBuilder('string', Math.max(1, length));
+  const keySources = (
+    primaryKey === null ? [sentKeyColumn, idColumn] : isPatch ? [primaryKeyColumn, sentKeyColumn] : [primaryKeyColumn]
+  ).filter((column) => column !== undefined);
+  const keyBuilder = new VectorBuilder('string', Math.max(1, length));
   for (let row = 0; row < length; row++) {
     if (rejections.has(row)) {
-      builder.appendNull();
+      keyBuilder.appendNull();
       continue;
     }
-    let key: string | null = null;
-    for (const source of sources) {
-      const cell = cellAt(source.vector, source.type, row);
-      if (cell === null) continue;
-      if (!canBeKey(source.type)) rejections.add(row, 'REL_TYPE_MISMATCH', `a key can't be ${source.type}`);
-      key = keyText(cell);
+    let rowKey: string | null = null;
+    for (const keySource of keySources) {
+      const keyCell = cellAt(keySource.vector, keySource.type, row);
+      if (keyCell === null) continue;
+      if (!canBeKey(keySource.type)) rejections.add(row, 'REL_TYPE_MISMATCH', `a key can't be ${keySource.type}`);
+      rowKey = keyText(keyCell);
       break;
     }
     if (primaryKey !== null) {
-      const other = sent ? cellAt(sent.vector, sent.type, row) : null;
-      if (key === null) rejections.add(row, 'REL_REQUIRED', `primary key ${JSON.stringify(primaryKey)} is required`, primaryKey);
-      else if (other !== null && keyText(other) !== key) rejections.add(row, 'REL_INVALID', '_pk differs from the primary key');
-      builder.append(key);
-    } else builder.append(key ?? newKey());
+      const sentKey = sentKeyColumn ? cellAt(sentKeyColumn.vector, sentKeyColumn.type, row) : null;
+      if (rowKey === null)
+        rejections.add(row, 'REL_REQUIRED', `primary key ${JSON.stringify(primaryKey)} is required`, primaryKey);
+      else if (sentKey !== null && keyText(sentKey) !== rowKey)
+        rejections.add(row, 'REL_INVALID', '_pk differs from the primary key');
+      keyBuilder.append(rowKey);
+    } else keyBuilder.append(rowKey ?? newKey());
   }
-  const built = builder.build();
-  const keys =
-    built.kind === 'text'
-      ? built
+  const builtKeys = keyBuilder.build();
+  const batchKeys =
+    builtKeys.kind === 'text'
+      ? builtKeys
       : { kind: 'text' as const, offsets: new Uint32Array(length + 1), heap: new Uint8Array(), nulls: null };
-  checkKeySizes(keys, length, rejections);
-  return keys;
+  checkKeySizes(batchKeys, length, rejections);
+  return batchKeys;
 }
 
-function checkKeySizes(keys: Extract<Vector, { kind: 'text' }>, length: number, rejections: RejectedRows): void {
+function checkKeySizes(batchKeys: Extract<Vector, { kind: 'text' }>, length: number, rejections: RejectedRows): void {
   for (let row = 0; row < length; row++) {
-    const size = keys.offsets[row + 1]! - keys.offsets[row]!;
-    if (size === 0) rejections.add(row, 'REL_INVALID', 'a key must not be empty');
-    else if (size > limits.keyBytes) rejections.add(row, 'REL_INVALID', `a key has at most ${limits.keyBytes} bytes`);
+    const keySize = batchKeys.offsets[row + 1]! - batchKeys.offsets[row]!;
+    if (keySize === 0) rejections.add(row, 'REL_INVALID', 'a key must not be empty');
+    else if (keySize > limits.keyBytes) rejections.add(row, 'REL_INVALID', `a key has at most ${limits.keyBytes} bytes`);
   }
 }
 
-/** An `id` beside another key is stored as text; one that is the key itself would be stored twice. */
+/** An `idColumn` beside another key is stored as text; one that is the key itself would be stored twice. */
 function keepSentId(
   primaryKey: string | null,
   columns: readonly NamedColumn[],
-  cells: NamedColumn[],
+  checkedCells: NamedColumn[],
   length: number,
   rejections: RejectedRows,
 ): void {
-  const id = columnNamed(columns, 'id');
-  if (!id || id.vector.kind === 'null' || (primaryKey === null && !columnNamed(columns, '_pk'))) return;
-  if (id.type === 'string') {
-    cells.push(id);
+  const idColumn = batchColumnNamed(columns, 'id');
+  if (!idColumn || idColumn.vector.kind === 'null' || (primaryKey === null && !batchColumnNamed(columns, '_pk'))) return;
+  if (idColumn.type === 'string') {
+    checkedCells.push(idColumn);
     return;
   }
-  const builder = new VectorBuilder('string', Math.max(1, length));
+  const idBuilder = new VectorBuilder('string', Math.max(1, length));
   for (let row = 0; row < length; row++) {
-    const cell = cellAt(id.vector, id.type, row);
-    if (cell !== null && !canBeKey(id.type)) rejections.add(row, 'REL_TYPE_MISMATCH', `an id can't be ${id.type}`);
-    builder.append(cell === null ? null : keyText(cell));
+    const idCell = cellAt(idColumn.vector, idColumn.type, row);
+    if (idCell !== null && !canBeKey(idColumn.type)) rejections.add(row, 'REL_TYPE_MISMATCH', `an id can't be ${idColumn.type}`);
+    idBuilder.append(idCell === null ? null : keyText(idCell));
   }
-  cells.push({ name: 'id', type: 'string', vector: builder.build() });
+  checkedCells.push({ name: 'id', type: 'string', vector: idBuilder.build() });
 }
 
-function boundOf(column: NamedColumn | undefined, length: number, rejections: RejectedRows): Vector {
-  return column ? fitColumn(column, { ...plain, type: 'timestamp' }, length, rejections) : { kind: 'null' };
+function validBoundsOf(column: NamedColumn | undefined, length: number, rejections: RejectedRows): Vector {
+  return column ? fitColumn(column, { ...plainProperty, type: 'timestamp' }, length, rejections) : { kind: 'null' };
 }
 
-function dimsOf(column: NamedColumn, length: number): number {
+function vectorDimsOf(column: NamedColumn, length: number): number {
   const { vector } = column;
   if (vector.kind === 'vec') return vector.dims;
   if (column.type !== 'json') return 0;
   for (let row = 0; row < length; row++) {
-    const cell = cellAt(vector, 'json', row);
-    if (cell === null) continue;
+    const vectorCell = cellAt(vector, 'json', row);
+    if (vectorCell === null) continue;
     try {
-      const value: unknown = JSON.parse(String(cell));
-      return Array.isArray(value) ? value.length : 0;
+      const parsedVector: unknown = JSON.parse(String(vectorCell));
+      return Array.isArray(parsedVector) ? parsedVector.length : 0;
     } catch {
       return 0;
     }
@@ -302,6 +334,6 @@ function dimsOf(column: NamedColumn, length: number): number {
   return 0;
 }
 
-function isNull(vector: Vector, row: number): boolean {
+function isCellNull(vector: Vector, row: number): boolean {
   return vector.kind === 'null' || vector.nulls?.[row] === 1;
 }

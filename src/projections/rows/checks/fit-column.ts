@@ -13,33 +13,37 @@ import type { RejectedRows } from '../cells/rejected-rows.ts';
  * `open` type takes every scalar, by its text.
  */
 export function fitColumn(
-  column: NamedColumn,
+  sentColumn: NamedColumn,
   property: PropertyDefinition,
   length: number,
   rejections: RejectedRows,
   open = false,
 ): Vector {
-  const { vector, type } = column;
+  const { vector, type: sentType } = sentColumn;
   if (vector.kind === 'null') return vector;
-  if (type === property.type) return checkSame(column, property, length, rejections);
+  if (sentType === property.type) return checkSameType(sentColumn, property, length, rejections);
   // Integers up to 2^53 are numbers as they are.
-  if (type === 'integer' && property.type === 'number' && vector.kind !== 'i64') return vector;
-  const builder = new VectorBuilder(property.type, length);
+  if (sentType === 'integer' && property.type === 'number' && vector.kind !== 'i64') return vector;
+  const fittedBuilder = new VectorBuilder(property.type, length);
   for (let row = 0; row < length; row++) {
-    const cell = cellAt(vector, type, row);
-    const asText = open && property.type === 'string' && becomesText(type);
-    const fits = cell === null ? null : asText ? jsonText(cell, type) : fitCell(cell, type, property);
-    const fitted = typeof fits === 'bigint' && type === 'integer' && isBound(column.name) && isCoarse(fits) ? undefined : fits;
-    if (fitted === undefined) {
+    const sentCell = cellAt(vector, sentType, row);
+    const becomesString = open && property.type === 'string' && becomesText(sentType);
+    const fittingCell =
+      sentCell === null ? null : becomesString ? jsonText(sentCell, sentType) : fitCell(sentCell, sentType, property);
+    const fittedCell =
+      typeof fittingCell === 'bigint' && sentType === 'integer' && isBound(sentColumn.name) && isCoarse(fittingCell)
+        ? undefined
+        : fittingCell;
+    if (fittedCell === undefined) {
       rejections.add(
         row,
         'REL_TYPE_MISMATCH',
-        `column ${JSON.stringify(column.name)}: ${type} given, ${isBound(column.name) && type === 'integer' ? coarseHint : `${describe(property)} expected`}`,
+        `column ${JSON.stringify(sentColumn.name)}: ${sentType} given, ${isBound(sentColumn.name) && sentType === 'integer' ? coarseHint : `${describeExpected(property)} expected`}`,
       );
-      builder.appendNull();
-    } else builder.append(fitted);
+      fittedBuilder.appendNull();
+    } else fittedBuilder.append(fittedCell);
   }
-  return builder.build();
+  return fittedBuilder.build();
 }
 
 /** Text that a scalar has as a key. */
@@ -47,8 +51,8 @@ export function keyText(cell: Exclude<Cell, null>): string {
   return typeof cell === 'string' ? cell : String(cell);
 }
 
-function checkSame(column: NamedColumn, property: PropertyDefinition, length: number, rejections: RejectedRows): Vector {
-  const { vector, name } = column;
+function checkSameType(sentColumn: NamedColumn, property: PropertyDefinition, length: number, rejections: RejectedRows): Vector {
+  const { vector, name } = sentColumn;
   if (property.type === 'number' && vector.kind === 'f64') {
     const { values, nulls } = vector;
     for (let row = 0; row < length; row++) {
@@ -59,12 +63,12 @@ function checkSame(column: NamedColumn, property: PropertyDefinition, length: nu
   } else if (property.type === 'vector' && vector.kind === 'vec') {
     for (let row = 0; row < length; row++) {
       if (vector.nulls?.[row] === 1) continue;
-      const cells = vector.values.subarray(row * vector.dims, (row + 1) * vector.dims);
-      if (vector.dims !== property.dims || !cells.every(Number.isFinite)) {
+      const vectorCells = vector.values.subarray(row * vector.dims, (row + 1) * vector.dims);
+      if (vector.dims !== property.dims || !vectorCells.every(Number.isFinite)) {
         rejections.add(
           row,
           'REL_TYPE_MISMATCH',
-          `column ${JSON.stringify(name)}: ${describe(property)} expected, ${vector.dims} dims given`,
+          `column ${JSON.stringify(name)}: ${describeExpected(property)} expected, ${vector.dims} dims given`,
         );
       }
     }
@@ -75,53 +79,53 @@ function checkSame(column: NamedColumn, property: PropertyDefinition, length: nu
 }
 
 /** The cell as the property's type, or undefined when it has no exact form there. */
-function fitCell(cell: Exclude<Cell, null>, from: ColumnType, property: PropertyDefinition): Cell | undefined {
-  const value = from === 'json' && property.type !== 'json' ? parseJson(cell) : cell;
+function fitCell(cell: Exclude<Cell, null>, sentType: ColumnType, property: PropertyDefinition): Cell | undefined {
+  const parsedCell = sentType === 'json' && property.type !== 'json' ? parseJsonCell(cell) : cell;
   switch (property.type) {
     case 'json':
-      return jsonText(cell, from);
+      return jsonText(cell, sentType);
     case 'string':
-      return from === 'json' && typeof value === 'string' ? value : undefined;
+      return sentType === 'json' && typeof parsedCell === 'string' ? parsedCell : undefined;
     case 'boolean':
-      return typeof value === 'boolean' ? value : undefined;
+      return typeof parsedCell === 'boolean' ? parsedCell : undefined;
     case 'integer':
-      return from === 'timestamp' ? undefined : exactInteger(value);
+      return sentType === 'timestamp' ? undefined : exactInteger(parsedCell);
     case 'number':
-      return exactNumber(value);
+      return exactNumber(parsedCell);
     case 'timestamp':
-      return typeof value === 'string' ? instantOf(value) : exactInteger(value);
+      return typeof parsedCell === 'string' ? parsedInstantOf(parsedCell) : exactInteger(parsedCell);
     case 'vector':
-      return Array.isArray(value) ? floatsOf(value, property.dims) : undefined;
+      return Array.isArray(parsedCell) ? vectorFloatsOf(parsedCell, property.dims) : undefined;
     default:
       return unreachable(property.type);
   }
 }
 
-function exactInteger(value: unknown): bigint | undefined {
-  if (typeof value === 'bigint') return value >= I64_MIN && value <= I64_MAX ? value : undefined;
-  return typeof value === 'number' && Number.isSafeInteger(value) ? BigInt(value) : undefined;
+function exactInteger(integerCell: unknown): bigint | undefined {
+  if (typeof integerCell === 'bigint') return integerCell >= I64_MIN && integerCell <= I64_MAX ? integerCell : undefined;
+  return typeof integerCell === 'number' && Number.isSafeInteger(integerCell) ? BigInt(integerCell) : undefined;
 }
 
-function exactNumber(value: unknown): number | undefined {
-  if (typeof value === 'bigint') return BigInt(Number(value)) === value ? Number(value) : undefined;
-  return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+function exactNumber(numberCell: unknown): number | undefined {
+  if (typeof numberCell === 'bigint') return BigInt(Number(numberCell)) === numberCell ? Number(numberCell) : undefined;
+  return typeof numberCell === 'number' && Number.isFinite(numberCell) ? numberCell : undefined;
 }
 
-function instantOf(text: string): bigint | undefined {
+function parsedInstantOf(instantText: string): bigint | undefined {
   try {
-    return parseInstant(text);
+    return parseInstant(instantText);
   } catch (error) {
     if (error instanceof ServiceError) return undefined;
     throw error;
   }
 }
 
-function floatsOf(values: readonly unknown[], dims: number): Float32Array | undefined {
-  if (values.length !== dims) return undefined;
+function vectorFloatsOf(vectorItems: readonly unknown[], dims: number): Float32Array | undefined {
+  if (vectorItems.length !== dims) return undefined;
   const floats = new Float32Array(dims);
   for (let i = 0; i < dims; i++) {
-    const value = values[i];
-    floats[i] = typeof value === 'number' ? value : Number.NaN;
+    const vectorItem = vectorItems[i];
+    floats[i] = typeof vectorItem === 'number' ? vectorItem : Number.NaN;
     if (!Number.isFinite(floats[i])) return undefined;
   }
   return floats;
@@ -130,17 +134,17 @@ function floatsOf(values: readonly unknown[], dims: number): Float32Array | unde
 const integerLiteral = /^\s*(-?(?:0|[1-9]\d*))\s*$/;
 
 /** Integers stay exact; anything else as JSON.parse has it, undefined where that fails. */
-function parseJson(cell: Cell): unknown {
-  const text = String(cell);
-  const integer = integerLiteral.exec(text);
-  if (integer) return BigInt(integer[1]!);
+function parseJsonCell(cell: Cell): unknown {
+  const jsonCell = String(cell);
+  const integerMatch = integerLiteral.exec(jsonCell);
+  if (integerMatch) return BigInt(integerMatch[1]!);
   try {
-    return JSON.parse(text);
+    return JSON.parse(jsonCell);
   } catch {
     return undefined;
   }
 }
 
-function describe(property: PropertyDefinition): string {
-  return property.type === 'vector' ? `a vector of ${property.dims} finite numbers` : property.type;
+function describeExpected(expectedProperty: PropertyDefinition): string {
+  return expectedProperty.type === 'vector' ? `a vector of ${expectedProperty.dims} finite numbers` : expectedProperty.type;
 }

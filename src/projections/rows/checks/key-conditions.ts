@@ -4,21 +4,23 @@ import type { WriteCondition } from '../../command.ts';
 import type { TenantRows } from '../tables/tenant-rows.ts';
 
 /**
- * Why not; null: it does. `isPresent`: something holds under the key within the bounds of the write; `newest`: position of its newest
- * version, -1 where it has none; `at`: where the write begins, whose own versions are on no timeline yet.
+ * Why not; null: it does. `isPresent`: something holds under the key within the bounds of the write; `newestPosition`: position of its newest
+ * version, -1 where it has none; `nextPosition`: where the write begins, whose own versions are on no timeline yet.
  */
 export function conflictOf(
-  when: WriteCondition,
+  writeCondition: WriteCondition,
   isPresent: boolean,
-  newest: number,
+  newestPosition: number,
   { positionAfter }: Pick<TenantRows, 'positionAfter'>,
-  at: NextPosition,
+  nextPosition: NextPosition,
 ): string | null {
-  if (when === 'absent') return isPresent ? 'the row is there already' : null;
+  if (writeCondition === 'absent') return isPresent ? 'the row is there already' : null;
   if (!isPresent) return 'the row is not there';
-  if (when === 'present') return null;
-  const { unchangedSince } = when;
-  const isOwn = newest >= at.position;
-  const isUnchanged = isOwn ? at.time + BigInt(newest - at.position) <= unchangedSince : newest < positionAfter(unchangedSince);
+  if (writeCondition === 'present') return null;
+  const { unchangedSince } = writeCondition;
+  const isWrittenHere = newestPosition >= nextPosition.position;
+  const isUnchanged = isWrittenHere
+    ? nextPosition.time + BigInt(newestPosition - nextPosition.position) <= unchangedSince
+    : newestPosition < positionAfter(unchangedSince);
   return isUnchanged ? null : 'the row was written since: read it again';
 }

@@ -36,46 +36,52 @@ export function removalOf(
   sealing: SourceSealing | null,
   madeFrom?: ReadonlyMap<string, ReadonlySet<string>>,
 ): RemovalBody {
-  const versions = rows.versions(type.name)!;
-  const code = rows.scopes.codeOf(path);
-  const property = subjectProperty(type);
-  const naming = namingColumns(type.name, versions.columnTypes());
+  const storedVersions = rows.versions(type.name)!;
+  const pathCode = rows.scopes.codeOf(path);
+  const subjectColumn = subjectProperty(type);
+  const namingColumnList = namingColumns(type.name, storedVersions.columnTypes());
   const removedKeys: string[] = [];
-  const positions: number[] = [];
-  const sources: string[] = [];
-  for (const key of keys) {
-    const all = versions.allVersions(versions.newestOf(code, key));
-    for (const version of all) positions.push(versions.positionOf(version));
+  const removedPositions: number[] = [];
+  const removedSources: string[] = [];
+  for (const removedKey of keys) {
+    const removedVersions = storedVersions.allVersions(storedVersions.newestOf(pathCode, removedKey));
+    for (const removedVersion of removedVersions) removedPositions.push(storedVersions.positionOf(removedVersion));
     const subjects = new Set<string>();
-    const names = new Set(madeFrom?.get(key));
-    for (const version of all) {
-      const subject = property === null ? null : versions.cellOf(version, property);
+    const sourceNames = new Set(madeFrom?.get(removedKey));
+    for (const version of removedVersions) {
+      const subject = subjectColumn === null ? null : storedVersions.cellOf(version, subjectColumn);
       if (subject !== null) subjects.add(String(subject));
-      for (const column of naming) for (const name of namesIn(versions.cellOf(version, column))) names.add(name);
+      for (const column of namingColumnList)
+        for (const sourceName of namesIn(storedVersions.cellOf(version, column))) sourceNames.add(sourceName);
     }
-    if (subjects.size === 0) removedKeys.push(key);
-    if (sealing !== null) sources.push(...sealedSources(type.name, path, { key, subjects, names: [...names] }, sealing));
+    if (subjects.size === 0) removedKeys.push(removedKey);
+    if (sealing !== null)
+      removedSources.push(...sealedSources(type.name, path, { key: removedKey, subjects, names: [...sourceNames] }, sealing));
   }
   return {
     kind: 'removal',
     type: type.name,
     keys: removedKeys,
-    positions: Float64Array.from(positions).sort(),
-    ...(sources.length > 0 && { sources }),
+    positions: Float64Array.from(removedPositions).sort(),
+    ...(removedSources.length > 0 && { sources: removedSources }),
   };
 }
 
 function sealedSources(
   type: string,
   path: string | null,
-  { key, subjects, names }: { readonly key: string; readonly subjects: ReadonlySet<string>; readonly names: readonly string[] },
+  {
+    key,
+    subjects,
+    names: sourceNames,
+  }: { readonly key: string; readonly subjects: ReadonlySet<string>; readonly names: readonly string[] },
   { seals, leadsToSomebody }: SourceSealing,
 ): readonly string[] {
   const tenant = tenantOf(path);
-  const seal = (subject: string | null, owner: string): string =>
-    seals.sealFor(tenant, owner, JSON.stringify({ key, subject, names } satisfies RemovedSource));
-  if (subjects.size > 0) return [...subjects].map((subject) => seal(subject, subject));
-  if (names.length === 0) return [];
-  const own = ownSubject(type, path, key);
-  return seals.hasKey(tenant, own) || leadsToSomebody(names) ? [seal(null, own)] : [];
+  const sealSource = (subject: string | null, owner: string): string =>
+    seals.sealFor(tenant, owner, JSON.stringify({ key, subject, names: sourceNames } satisfies RemovedSource));
+  if (subjects.size > 0) return [...subjects].map((subject) => sealSource(subject, subject));
+  if (sourceNames.length === 0) return [];
+  const ownSealSubject = ownSubject(type, path, key);
+  return seals.hasKey(tenant, ownSealSubject) || leadsToSomebody(sourceNames) ? [sealSource(null, ownSealSubject)] : [];
 }

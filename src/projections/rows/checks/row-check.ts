@@ -27,71 +27,73 @@ export interface WriteContext {
 export type StoredRows = Pick<CheckedBatch, 'definition' | 'length' | 'cells' | 'keys' | 'validFrom' | 'validTo'>;
 
 /**
- * Rejects rows that must not be put. `known` is the type as it stood before the batch: stored rows read under it. Rows of a patch
+ * Rejects rows that must not be put. `knownType` is the type as it stood before the batch: stored rows read under it. Rows of a patch
  * are checked once they are whole (`testRows`).
  */
 export function rejectUnwritable(
-  check: RowCheck,
+  rowCheck: RowCheck,
   batch: CheckedBatch,
-  known: TypeDefinition | undefined,
+  knownType: TypeDefinition | undefined,
   writeContext: WriteContext,
   rejections: RejectedRows,
   isPatch: boolean,
 ): void {
   const { length } = batch;
-  const test = check.testFor(batch.definition);
-  if (test === 'none') check.refuse(batch.definition);
-  if (test !== null && !isPatch) {
-    const passes = testRows(test, batch, writeContext);
-    for (let row = 0; row < length; row++) if (passes[row] === 0) refuse(rejections, row);
+  const batchRowTest = rowCheck.testFor(batch.definition);
+  if (batchRowTest === 'none') rowCheck.refuse(batch.definition);
+  if (batchRowTest !== null && !isPatch) {
+    const passingRows = testRows(batchRowTest, batch, writeContext);
+    for (let row = 0; row < length; row++) if (passingRows[row] === 0) refuseRow(rejections, row);
   }
-  const ofStored = known === undefined ? null : check.testFor(known);
-  if (known === undefined || ofStored === null) return;
-  const keys = Array.from({ length }, (_, row) => cellAt(batch.keys, 'string', row) as string | null);
-  const distinct = [...new Set(keys.filter((key) => key !== null))];
-  const held = refusedKeys(ofStored, known.name, distinct, writeContext, 'open');
-  if (held.size === 0) return;
-  keys.forEach((key, row) => {
-    if (key !== null && held.has(key)) refuse(rejections, row);
+  const storedRowTest = knownType === undefined ? null : rowCheck.testFor(knownType);
+  if (knownType === undefined || storedRowTest === null) return;
+  const batchKeys = Array.from({ length }, (_, row) => cellAt(batch.keys, 'string', row) as string | null);
+  const distinctKeys = [...new Set(batchKeys.filter((key) => key !== null))];
+  const unwritableKeys = refusedKeys(storedRowTest, knownType.name, distinctKeys, writeContext, 'open');
+  if (unwritableKeys.size === 0) return;
+  batchKeys.forEach((key, row) => {
+    if (key !== null && unwritableKeys.has(key)) refuseRow(rejections, row);
   });
 }
 
 /** 1 for each row that passes, as it would be stored. */
-export function testRows(test: RowTest, batch: StoredRows, writeContext: WriteContext): Uint8Array {
-  const passes = new Uint8Array(batch.length);
-  const columns = test.columns.map((name) => storedColumn(name, batch, writeContext));
-  test.test(columns, null, 0, batch.length, passes);
-  return passes;
+export function testRows(rowTest: RowTest, batch: StoredRows, writeContext: WriteContext): Uint8Array {
+  const passingRows = new Uint8Array(batch.length);
+  const testedColumns = rowTest.columns.map((name) => storedColumn(name, batch, writeContext));
+  rowTest.test(testedColumns, null, 0, batch.length, passingRows);
+  return passingRows;
 }
 
 /** The keys among these with a version that does not pass: an open one, or any at all. */
 export function refusedKeys(
-  test: RowTest | 'none',
+  rowTest: RowTest | 'none',
   type: string,
   keys: readonly string[],
   { path, rows, at }: WriteContext,
   versions: 'open' | 'all',
 ): ReadonlySet<string> {
-  const code = rows.scopes.codeOf(path);
-  const refused = new Set<string>();
-  if (code < 0 || keys.length === 0) return refused;
-  const reader: RowReader = rows.reader(at.position);
+  const pathCode = rows.scopes.codeOf(path);
+  const refusedRowKeys = new Set<string>();
+  if (pathCode < 0 || keys.length === 0) return refusedRowKeys;
+  const rowReader: RowReader = rows.reader(at.position);
   const time: TimeBounds = { system: versions === 'open' ? at.time : 'all', valid: 'all' };
-  const testedColumns = test === 'none' ? [] : test.columns;
-  const scan = reader.scan({ type, columns: [...testedColumns, '_pk'], time, keys, paths: [code] });
-  for (let step = scan.next(); step.done !== true; step = scan.next()) {
-    const { columns, selection, first, count } = step.value;
-    const passes = new Uint8Array(count);
-    if (test !== 'none') test.test(columns.slice(0, testedColumns.length), selection, first, count, passes);
+  const testedColumns = rowTest === 'none' ? [] : rowTest.columns;
+  const checkedScan = rowReader.scan({ type, columns: [...testedColumns, '_pk'], time, keys, paths: [pathCode] });
+  for (let scannedBlock = checkedScan.next(); scannedBlock.done !== true; scannedBlock = checkedScan.next()) {
+    const { columns, selection, first, count } = scannedBlock.value;
+    const passingRows = new Uint8Array(count);
+    if (rowTest !== 'none') rowTest.test(columns.slice(0, testedColumns.length), selection, first, count, passingRows);
     for (let k = 0; k < count; k++) {
-      if (passes[k] === 1) continue;
-      refused.add(String(cellAt(columns[testedColumns.length]!, 'string', selection === null ? first + k : selection[k]!)));
+      if (passingRows[k] === 1) continue;
+      refusedRowKeys.add(
+        String(cellAt(columns[testedColumns.length]!, 'string', selection === null ? first + k : selection[k]!)),
+      );
     }
   }
-  return refused;
+  return refusedRowKeys;
 }
 
-function refuse(rejections: RejectedRows, row: number): void {
+function refuseRow(rejections: RejectedRows, row: number): void {
   rejections.add(row, 'REL_ACL', notPermitted);
 }
 
@@ -100,49 +102,51 @@ export const notPermitted = 'no policy permits writing this row';
 /** As a reader will find it, once the row is stored. */
 export function storedColumn(name: string, batch: StoredRows, { path, at }: Pick<WriteContext, 'path' | 'at'>): Vector {
   const { length, keys, validFrom, validTo } = batch;
-  const own = batch.cells.find((column) => column.name === name);
-  const instants = (bounds: Vector, unbounded: (row: number) => bigint): Vector => {
-    const builder = new VectorBuilder('timestamp', Math.max(1, length));
-    for (let row = 0; row < length; row++) builder.append(cellAt(bounds, 'timestamp', row) ?? unbounded(row));
-    return builder.build();
+  const batchColumn = batch.cells.find((column) => column.name === name);
+  const instantVector = (bounds: Vector, unbounded: (row: number) => bigint): Vector => {
+    const instantBuilder = new VectorBuilder('timestamp', Math.max(1, length));
+    for (let row = 0; row < length; row++) instantBuilder.append(cellAt(bounds, 'timestamp', row) ?? unbounded(row));
+    return instantBuilder.build();
   };
-  const fromNow = (row: number): bigint => at.time + BigInt(row);
+  const instantOfRow = (row: number): bigint => at.time + BigInt(row);
   switch (name as keyof typeof systemColumns) {
     case '_pk':
       return keys;
     case 'id':
-      return Object.hasOwn(batch.definition.properties, 'id') ? (own?.vector ?? { kind: 'null' }) : idsOf(own, batch);
+      return Object.hasOwn(batch.definition.properties, 'id')
+        ? (batchColumn?.vector ?? { kind: 'null' })
+        : storedIdsOf(batchColumn, batch);
     case 'namespace_path':
       return repeatText(path, length);
     case 'tenant_id':
       return repeatText(path === null ? null : path.split('/', 1)[0]!, length);
     case 'valid_from':
-      return instants(validFrom, fromNow);
+      return instantVector(validFrom, instantOfRow);
     case 'valid_to':
-      return instants(validTo, () => FOREVER);
+      return instantVector(validTo, () => FOREVER);
     case 'system_from':
-      return instants({ kind: 'null' }, fromNow);
+      return instantVector({ kind: 'null' }, instantOfRow);
     case 'system_to':
-      return instants({ kind: 'null' }, () => FOREVER);
+      return instantVector({ kind: 'null' }, () => FOREVER);
     default:
-      return own?.vector ?? { kind: 'null' };
+      return batchColumn?.vector ?? { kind: 'null' };
   }
 }
 
 /** Without a declared id: the one that was sent, else the key. */
-function idsOf(own: NamedColumn | undefined, { keys, length }: StoredRows): Vector {
-  if (own === undefined) return keys;
-  if (own.vector.kind !== 'null' && !own.vector.nulls) return own.vector;
-  const builder = new VectorBuilder('string', Math.max(1, length));
+function storedIdsOf(idColumn: NamedColumn | undefined, { keys, length }: StoredRows): Vector {
+  if (idColumn === undefined) return keys;
+  if (idColumn.vector.kind !== 'null' && !idColumn.vector.nulls) return idColumn.vector;
+  const idBuilder = new VectorBuilder('string', Math.max(1, length));
   for (let row = 0; row < length; row++) {
-    builder.append(cellAt(own.vector, 'string', row) ?? cellAt(keys, 'string', row));
+    idBuilder.append(cellAt(idColumn.vector, 'string', row) ?? cellAt(keys, 'string', row));
   }
-  return builder.build();
+  return idBuilder.build();
 }
 
-function repeatText(text: string | null, length: number): Vector {
-  if (text === null) return { kind: 'null' };
-  const builder = new VectorBuilder('string', Math.max(1, length));
-  for (let row = 0; row < length; row++) builder.appendString(text);
-  return builder.build();
+function repeatText(repeatedText: string | null, length: number): Vector {
+  if (repeatedText === null) return { kind: 'null' };
+  const repeatedBuilder = new VectorBuilder('string', Math.max(1, length));
+  for (let row = 0; row < length; row++) repeatedBuilder.appendString(repeatedText);
+  return repeatedBuilder.build();
 }

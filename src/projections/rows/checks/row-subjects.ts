@@ -9,29 +9,29 @@ import type { Cell } from '../../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import { keyText } from './fit-column.ts';
 
-/** `property` holds the subject; null: rows have none, or the one that the command names. A text column is taken as it is. */
-export function subjectsOf(cells: RowBatch, property: string | null, subject?: string): Pick<RowsBody, 'subjects'> {
-  if (property === null && subject !== undefined) return { subjects: ofAll(subject, cells.length) };
-  const column = property === null ? undefined : cells.columns.find(({ name }) => name === property);
-  if (!column || column.vector.kind === 'null') return {};
-  const { vector, type } = column;
+/** `subjectName` holds the subject; null: rows have none, or the one that the command names. A text column is taken as it is. */
+export function subjectsOf(cells: RowBatch, subjectName: string | null, subject?: string): Pick<RowsBody, 'subjects'> {
+  if (subjectName === null && subject !== undefined) return { subjects: subjectOfAllRows(subject, cells.length) };
+  const subjectColumn = subjectName === null ? undefined : cells.columns.find(({ name }) => name === subjectName);
+  if (!subjectColumn || subjectColumn.vector.kind === 'null') return {};
+  const { vector, type } = subjectColumn;
   if (vector.kind === 'text') return { subjects: vector };
-  const builder = new VectorBuilder('string', cells.length);
+  const subjectBuilder = new VectorBuilder('string', cells.length);
   for (let row = 0; row < cells.length; row++) {
-    builder.append(subjectText(cellAt(vector, type, row)));
+    subjectBuilder.append(subjectText(cellAt(vector, type, row)));
   }
-  const subjects: Vector = builder.build();
+  const subjects: Vector = subjectBuilder.build();
   assert(subjects.kind === 'text' || subjects.kind === 'null', 'subjects are texts');
   return subjects.kind === 'null' ? {} : { subjects };
 }
 
 /** The subject that a cell names. */
-export function subjectText(cell: Cell): string | null {
-  return cell === null ? null : keyText(cell);
+export function subjectText(subjectCell: Cell): string | null {
+  return subjectCell === null ? null : keyText(subjectCell);
 }
 
-function ofAll(subject: string, rows: number): Vector {
-  const builder = new VectorBuilder('string', rows);
-  for (let row = 0; row < rows; row++) builder.append(subject);
-  return builder.build();
+function subjectOfAllRows(subject: string, rowCount: number): Vector {
+  const subjectBuilder = new VectorBuilder('string', rowCount);
+  for (let row = 0; row < rowCount; row++) subjectBuilder.append(subject);
+  return subjectBuilder.build();
 }

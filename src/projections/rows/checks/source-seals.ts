@@ -19,9 +19,9 @@ import type { SourceSealing } from './removal-entry.ts';
 import type { Written } from './version-columns.ts';
 
 /** Keys looked up for one command: a row that names more is sealed without looking. */
-const lookUpsMax = 16_384;
+const sourceLookUpsMax = 16_384;
 /** Versions of a key that are looked at, the newest first. */
-const versionsMax = 64;
+const sourceVersionsMax = 64;
 
 /** Rows that may have a subject, and rows that are made from others. */
 interface SourceTable {
@@ -32,16 +32,16 @@ interface SourceTable {
 
 export class SourceSeals implements RowSeals {
   readonly #catalog: CatalogReader;
-  readonly #rows: TenantRows;
+  readonly #tenantRows: TenantRows;
   /** Keys of rows with a subject, from steps of this command that are not stored yet. */
-  readonly #written = new Set<string>();
-  readonly #known = new Map<string, boolean>();
-  #tables: readonly SourceTable[] | null = null;
-  #left = lookUpsMax;
+  readonly #subjectKeysWritten = new Set<string>();
+  readonly #knownSomebodys = new Map<string, boolean>();
+  #cachedSourceTables: readonly SourceTable[] | null = null;
+  #lookUpsLeft = sourceLookUpsMax;
 
-  constructor(catalog: CatalogReader, rows: TenantRows) {
+  constructor(catalog: CatalogReader, tenantRows: TenantRows) {
     this.#catalog = catalog;
-    this.#rows = rows;
+    this.#tenantRows = tenantRows;
   }
 
   subjectsOf(
@@ -50,87 +50,95 @@ export class SourceSeals implements RowSeals {
     path: string | null,
     stated?: string,
   ): Pick<RowsBody, 'subjects'> {
-    const property = subjectProperty(type);
-    const statedSubjects = subjectsOf(cells, property, stated);
-    if (property === null && stated !== undefined) return statedSubjects;
-    const table = this.#rows.versions(type.name);
-    const stored = closes.length > 0 ? table?.columnTypes() : undefined;
-    const isThere = (name: string): boolean => cells.columns.some((each) => each.name === name) || stored?.has(name) === true;
-    const naming = namingColumns(type.name, { has: isThere });
-    if (naming.length === 0) return statedSubjects;
-    if (statedSubjects.subjects === undefined && this.#written.size === 0 && !this.#isAnybodys) return statedSubjects;
+    const subjectColumn = subjectProperty(type);
+    const statedSubjects = subjectsOf(cells, subjectColumn, stated);
+    if (subjectColumn === null && stated !== undefined) return statedSubjects;
+    const sourceTable = this.#tenantRows.versions(type.name);
+    const storedColumns = closes.length > 0 ? sourceTable?.columnTypes() : undefined;
+    const isColumnThere = (name: string): boolean =>
+      cells.columns.some((each) => each.name === name) || storedColumns?.has(name) === true;
+    const namingColumnList = namingColumns(type.name, { has: isColumnThere });
+    if (namingColumnList.length === 0) return statedSubjects;
+    if (statedSubjects.subjects === undefined && this.#subjectKeysWritten.size === 0 && !this.#areAnySubjects)
+      return statedSubjects;
     const { length } = cells;
     const { vector } = keys.columns[0]!;
-    const keyOf = (row: number): string => cellAt(vector, 'string', row) as string;
+    const rowKeyOf = (row: number): string => cellAt(vector, 'string', row) as string;
     const hasStatedSubject = (row: number): boolean =>
       statedSubjects.subjects !== undefined && cellAt(statedSubjects.subjects, 'string', row) !== null;
-    const own = cells.columns.filter(({ name }) => naming.includes(name));
+    const sentNamingColumns = cells.columns.filter(({ name: sourceName }) => namingColumnList.includes(sourceName));
     const sealed = new Uint8Array(length);
-    const waiting = new Map<string, number[]>();
+    const rowsByNamedKey = new Map<string, number[]>();
     const sealedRows: number[] = [];
-    const seal = (row: number): void => {
+    const sealRow = (row: number): void => {
       if (sealed[row] === 1) return;
       sealed[row] = 1;
       sealedRows.push(row);
     };
     for (let row = 0; row < length; row++) {
       if (hasStatedSubject(row)) {
-        seal(row);
+        sealRow(row);
         continue;
       }
-      const names = new Set(own.flatMap((column) => namesIn(cellAt(column.vector, column.type, row))));
-      const closed = closes.subarray(closeOffsets[row], closeOffsets[row + 1]);
-      for (const position of closed) for (const name of this.#namesBefore(table, position, naming)) names.add(name);
-      if ([...names].some((name) => this.#isSomebodys(name))) {
-        seal(row);
+      const sourceNames = new Set(sentNamingColumns.flatMap((column) => namesIn(cellAt(column.vector, column.type, row))));
+      const closedPositions = closes.subarray(closeOffsets[row], closeOffsets[row + 1]);
+      for (const position of closedPositions)
+        for (const sourceName of this.#namesBefore(sourceTable, position, namingColumnList)) sourceNames.add(sourceName);
+      if ([...sourceNames].some((name) => this.#isSomebodysSource(name))) {
+        sealRow(row);
         continue;
       }
       if (length === 1) continue;
       // Rows of one body may name each other, close each other, and be what is left of a version that another of them closes.
-      if (closed.length > 0 || ops[row] !== rowOp.put) names.add(keyOf(row));
-      for (const name of names) waitFor(waiting, name, row);
+      if (closedPositions.length > 0 || ops[row] !== rowOp.put) sourceNames.add(rowKeyOf(row));
+      for (const name of sourceNames) waitForNamedKey(rowsByNamedKey, name, row);
     }
     for (let row = sealedRows.pop(); row !== undefined; row = sealedRows.pop()) {
-      const key = keyOf(row);
-      const next = waiting.get(key) ?? [];
-      waiting.delete(key);
-      for (const each of next) seal(each);
+      const sealedKey = rowKeyOf(row);
+      const namingRows = rowsByNamedKey.get(sealedKey) ?? [];
+      rowsByNamedKey.delete(sealedKey);
+      for (const namingRow of namingRows) sealRow(namingRow);
     }
     if (!sealed.includes(1)) return statedSubjects;
-    const builder = new VectorBuilder('string', length);
+    const subjectBuilder = new VectorBuilder('string', length);
     for (let row = 0; row < length; row++) {
-      if (hasStatedSubject(row)) builder.append(cellAt(statedSubjects.subjects!, 'string', row));
-      else builder.append(sealed[row] === 1 ? ownSubject(type.name, path, keyOf(row)) : null);
+      if (hasStatedSubject(row)) subjectBuilder.append(cellAt(statedSubjects.subjects!, 'string', row));
+      else subjectBuilder.append(sealed[row] === 1 ? ownSubject(type.name, path, rowKeyOf(row)) : null);
     }
-    return { subjects: builder.build() };
+    return { subjects: subjectBuilder.build() };
   }
 
   /** Whether one of these names a row that has a subject, or was made from one. */
   leadsToSomebody(names: readonly string[]): boolean {
-    return names.some((name) => this.#isSomebodys(name));
+    return names.some((name) => this.#isSomebodysSource(name));
   }
 
   /** Rows of a step that are not stored yet: rows that name them derive from them. */
   note({ keys, subjects, ops }: RowsBody): void {
     if (subjects === undefined) return;
-    this.#known.clear();
+    this.#knownSomebodys.clear();
     for (let row = 0; row < ops.length; row++)
-      if (cellAt(subjects, 'string', row) !== null) this.#written.add(String(cellAt(keys.columns[0]!.vector, 'string', row)));
+      if (cellAt(subjects, 'string', row) !== null)
+        this.#subjectKeysWritten.add(String(cellAt(keys.columns[0]!.vector, 'string', row)));
   }
 
   /** Some row may be. */
-  get #isAnybodys(): boolean {
-    return this.#sources.some(({ property, versions }) => property !== null && versions.columnTypes().has(property));
+  get #areAnySubjects(): boolean {
+    return this.#sourceTables.some(
+      ({ property: subjectColumn, versions }) => subjectColumn !== null && versions.columnTypes().has(subjectColumn),
+    );
   }
 
-  get #sources(): readonly SourceTable[] {
-    return (this.#tables ??= this.#catalog.types().flatMap((type): readonly SourceTable[] => {
-      const property = subjectProperty(type);
-      const versions = this.#rows.versions(type.name);
-      if (versions === undefined) return [];
-      const stored = versions.columnTypes();
-      const naming = namingColumns(type.name, stored);
-      return property === null && naming.length === 0 ? [] : [{ versions, property, naming }];
+  get #sourceTables(): readonly SourceTable[] {
+    return (this.#cachedSourceTables ??= this.#catalog.types().flatMap((type): readonly SourceTable[] => {
+      const subjectColumn = subjectProperty(type);
+      const sourceVersions = this.#tenantRows.versions(type.name);
+      if (sourceVersions === undefined) return [];
+      const storedColumns = sourceVersions.columnTypes();
+      const namingColumnList = namingColumns(type.name, storedColumns);
+      return subjectColumn === null && namingColumnList.length === 0
+        ? []
+        : [{ versions: sourceVersions, property: subjectColumn, naming: namingColumnList }];
     }));
   }
 
@@ -138,35 +146,35 @@ export class SourceSeals implements RowSeals {
   *#namesBefore(table: StoredVersions | undefined, position: number, naming: readonly string[]): Iterable<string> {
     const version = table?.versionAt(position) ?? NO_ROW;
     if (version === NO_ROW) return;
-    for (const each of table!.allVersions(version).slice(0, versionsMax))
-      for (const column of naming) yield* namesIn(table!.cellOf(each, column));
+    for (const closedVersion of table!.allVersions(version).slice(0, sourceVersionsMax))
+      for (const column of naming) yield* namesIn(table!.cellOf(closedVersion, column));
   }
 
   /** Whether a row of this key has a subject, or was made from one that has. */
-  #isSomebodys(id: string): boolean {
-    const known = this.#known.get(id);
-    if (known !== undefined) return known;
-    const seen = new Set([id]);
-    const isSomebodys = this.#leadsToSomebody(seen);
-    if (isSomebodys) this.#known.set(id, true);
-    else for (const each of seen) this.#known.set(each, false);
+  #isSomebodysSource(sourceId: string): boolean {
+    const knownSomebodys = this.#knownSomebodys.get(sourceId);
+    if (knownSomebodys !== undefined) return knownSomebodys;
+    const seenIds = new Set([sourceId]);
+    const isSomebodys = this.#leadsToSomebody(seenIds);
+    if (isSomebodys) this.#knownSomebodys.set(sourceId, true);
+    else for (const seenId of seenIds) this.#knownSomebodys.set(seenId, false);
     return isSomebodys;
   }
 
   /** Goes on from the ids that are seen, and adds what they name. */
-  #leadsToSomebody(seen: Set<string>): boolean {
-    for (const id of seen) {
-      const known = this.#known.get(id);
-      if (known === true || this.#written.has(id)) return true;
-      if (known === false) continue;
-      for (const { versions, property, naming } of this.#sources) {
+  #leadsToSomebody(seenIds: Set<string>): boolean {
+    for (const sourceId of seenIds) {
+      const knownSomebodys = this.#knownSomebodys.get(sourceId);
+      if (knownSomebodys === true || this.#subjectKeysWritten.has(sourceId)) return true;
+      if (knownSomebodys === false) continue;
+      for (const { versions, property, naming } of this.#sourceTables) {
         for (const path of versions.paths()) {
-          if (--this.#left < 0) return true;
-          const newest = versions.newestOf(path, id);
-          if (newest === NO_ROW) continue;
-          for (const version of versions.allVersions(newest).slice(0, versionsMax)) {
-            if (property !== null && versions.cellOf(version, property) !== null) return true;
-            for (const column of naming) for (const name of namesIn(versions.cellOf(version, column))) seen.add(name);
+          if (--this.#lookUpsLeft < 0) return true;
+          const newestSource = versions.newestOf(path, sourceId);
+          if (newestSource === NO_ROW) continue;
+          for (const sourceVersion of versions.allVersions(newestSource).slice(0, sourceVersionsMax)) {
+            if (property !== null && versions.cellOf(sourceVersion, property) !== null) return true;
+            for (const column of naming) for (const name of namesIn(versions.cellOf(sourceVersion, column))) seenIds.add(name);
           }
         }
       }
@@ -181,10 +189,10 @@ export function sourceSealing(
   { textSeals }: Pick<DecideContext, 'textSeals'>,
 ): SourceSealing | null {
   if (textSeals === undefined) return null;
-  const sources = new SourceSeals(catalog, rows);
+  const sourceSeals = new SourceSeals(catalog, rows);
   // A name may be that of a row that was removed before: which ones those were is sealed.
   const hasSources = removed.hasSources(tenantOf(path));
-  return { seals: textSeals, leadsToSomebody: (names) => hasSources || sources.leadsToSomebody(names) };
+  return { seals: textSeals, leadsToSomebody: (names) => hasSources || sourceSeals.leadsToSomebody(names) };
 }
 
 export interface RemovalContext {
@@ -196,18 +204,18 @@ export interface RemovalContext {
 
 /** Types whose keys are looked for where rows of these types are written. */
 export function sourceTypes(types: readonly string[], catalog: CatalogReader): readonly string[] {
-  const namingOf = ({ name, properties }: TypeDefinition): number =>
+  const namingColumnCount = ({ name, properties }: TypeDefinition): number =>
     namingColumns(name, { has: (column) => Object.hasOwn(properties, column) }).length;
-  const isMade = types.some((name) => {
+  const hasSources = types.some((name) => {
     const type = catalog.type(name);
-    return type !== undefined && namingOf(type) > 0;
+    return type !== undefined && namingColumnCount(type) > 0;
   });
-  if (!isMade) return [];
-  return catalog.types().flatMap((type) => (subjectProperty(type) !== null || namingOf(type) > 0 ? type.name : []));
+  if (!hasSources) return [];
+  return catalog.types().flatMap((type) => (subjectProperty(type) !== null || namingColumnCount(type) > 0 ? type.name : []));
 }
 
-function waitFor(waiting: Map<string, number[]>, name: string, row: number): void {
-  const rows = waiting.get(name);
-  if (rows === undefined) waiting.set(name, [row]);
-  else rows.push(row);
+function waitForNamedKey(rowsByNamedKey: Map<string, number[]>, name: string, row: number): void {
+  const waitingRows = rowsByNamedKey.get(name);
+  if (waitingRows === undefined) rowsByNamedKey.set(name, [row]);
+  else waitingRows.push(row);
 }

@@ -7,43 +7,43 @@ import type { VersionPlan } from './version-plan.ts';
 export type Written = Omit<RowsBody, 'kind' | 'type' | 'provenance'>;
 
 /** The versions of a plan, under these keys. */
-export function bodyOfPlan(plan: VersionPlan, keys: Vector, columns: readonly NamedColumn[]): Written {
-  const { length } = plan;
+export function bodyOfPlan(versionPlan: VersionPlan, keys: Vector, columns: readonly NamedColumn[]): Written {
+  const { length } = versionPlan;
   const closeOffsets = new Uint32Array(length + 1);
-  closeOffsets.set(plan.closeEnds, 1);
+  closeOffsets.set(versionPlan.closeEnds, 1);
   return {
-    ops: Uint8Array.from(plan.ops),
-    keys: keyColumns(length, keys, boundVector(plan.from), boundVector(plan.to)),
+    ops: Uint8Array.from(versionPlan.ops),
+    keys: keyColumns(length, keys, boundVector(versionPlan.from), boundVector(versionPlan.to)),
     closeOffsets,
-    closes: Float64Array.from(plan.closes),
+    closes: Float64Array.from(versionPlan.closes),
     cells: { length, columns },
   };
 }
 
-export function keyColumns(length: number, keys: Vector, from: Vector, to: Vector): RowBatch {
+export function keyColumns(length: number, keys: Vector, validFrom: Vector, validTo: Vector): RowBatch {
   return {
     length,
     columns: [
       { name: '_pk', type: 'string', vector: keys },
-      { name: 'valid_from', type: 'timestamp', vector: from },
-      { name: 'valid_to', type: 'timestamp', vector: to },
+      { name: 'valid_from', type: 'timestamp', vector: validFrom },
+      { name: 'valid_to', type: 'timestamp', vector: validTo },
     ],
   };
 }
 
-export function boundVector(bounds: readonly (bigint | null)[]): Vector {
-  const builder = new VectorBuilder('timestamp', Math.max(1, bounds.length));
-  for (const bound of bounds) builder.append(bound);
-  return builder.build();
+export function boundVector(validBounds: readonly (bigint | null)[]): Vector {
+  const boundBuilder = new VectorBuilder('timestamp', Math.max(1, validBounds.length));
+  for (const validBound of validBounds) boundBuilder.append(validBound);
+  return boundBuilder.build();
 }
 
 export function textVector(texts: readonly string[]): Vector {
-  const builder = new VectorBuilder('string', Math.max(1, texts.length));
-  for (const text of texts) builder.appendString(text);
-  return builder.build();
+  const textBuilder = new VectorBuilder('string', Math.max(1, texts.length));
+  for (const text of texts) textBuilder.appendString(text);
+  return textBuilder.build();
 }
 
 /** The bound that a row brought, or null. */
-export function boundAt(bounds: Vector, row: number): bigint | null {
-  return bounds.kind !== 'i64' || bounds.nulls?.[row] === 1 ? null : bounds.values[row]!;
+export function boundAt(validBounds: Vector, row: number): bigint | null {
+  return validBounds.kind !== 'i64' || validBounds.nulls?.[row] === 1 ? null : validBounds.values[row]!;
 }

@@ -28,8 +28,8 @@ export interface PlanMark {
 }
 
 export class VersionPlan {
-  readonly #position: number;
-  readonly #time: bigint;
+  readonly #planPosition: number;
+  readonly #planTime: bigint;
   /** Where the cells of each version are, as in `OpenVersion`. */
   readonly cells: number[] = [];
   readonly ops: number[] = [];
@@ -39,12 +39,12 @@ export class VersionPlan {
   readonly closes: number[] = [];
   /** End of each version's range of `closes`. */
   readonly closeEnds: number[] = [];
-  #remainders = 0;
+  #remainderCount = 0;
 
   /** `position` and `time` are those of the entry's first row. */
   constructor(position: number, time: bigint) {
-    this.#position = position;
-    this.#time = time;
+    this.#planPosition = position;
+    this.#planTime = time;
   }
 
   get length(): number {
@@ -53,29 +53,29 @@ export class VersionPlan {
 
   /** Number of the last version that is no remainder. */
   get newestStated(): number {
-    let last = this.length - 1;
-    while (this.ops[last] === rowOp.remainder) last--;
-    return last;
+    let lastStated = this.length - 1;
+    while (this.ops[lastStated] === rowOp.remainder) lastStated--;
+    return lastStated;
   }
 
   get remainders(): number {
-    return this.#remainders;
+    return this.#remainderCount;
   }
 
   /** system_from of the version that comes next. */
   get nextTime(): bigint {
-    return this.#time + BigInt(this.length);
+    return this.#planTime + BigInt(this.length);
   }
 
   get mark(): PlanMark {
-    return { versions: this.length, closes: this.closes.length, remainders: this.#remainders };
+    return { versions: this.length, closes: this.closes.length, remainders: this.#remainderCount };
   }
 
   /** As if nothing had been planned since. */
   goBack({ versions, closes, remainders }: PlanMark): void {
-    for (const list of [this.cells, this.ops, this.from, this.to, this.closeEnds]) list.length = versions;
+    for (const plannedList of [this.cells, this.ops, this.from, this.to, this.closeEnds]) plannedList.length = versions;
     this.closes.length = closes;
-    this.#remainders = remainders;
+    this.#remainderCount = remainders;
   }
 
   /** A put without bounds over these open versions. `row`: where its cells are, as in `OpenVersion`. */
@@ -84,40 +84,46 @@ export class VersionPlan {
   }
 
   /** A put that holds from..to, after which the key has no version; if `from` is given, the time before it is asserted again. */
-  replace(row: number, from: bigint | null, to: bigint | null, open: readonly OpenVersion[]): OpenVersion[] {
-    const version = {
-      position: this.#position + this.length,
+  replace(row: number, from: bigint | null, to: bigint | null, openVersions: readonly OpenVersion[]): OpenVersion[] {
+    const plannedVersion = {
+      position: this.#planPosition + this.length,
       from: from ?? this.nextTime,
       to: to ?? FOREVER,
       cells: -1 - row,
     };
-    const ended = from === null ? open : open.filter((other) => from < other.to);
-    for (const { position } of ended) this.closes.push(position);
-    this.#add(rowOp.put, version.cells, from, to);
-    const left: OpenVersion[] = [];
-    for (const other of ended) {
-      if (from !== null && other.from < from) left.unshift(this.#remainder(other, other.from, from));
+    const endedVersions = from === null ? openVersions : openVersions.filter((openVersion) => from < openVersion.to);
+    for (const { position } of endedVersions) this.closes.push(position);
+    this.#addPlannedVersion(rowOp.put, plannedVersion.cells, from, to);
+    const leftRemainders: OpenVersion[] = [];
+    for (const other of endedVersions) {
+      if (from !== null && other.from < from) leftRemainders.unshift(this.#addRemainder(other, other.from, from));
     }
-    return [...left, version, ...open.filter((other) => !ended.includes(other))];
+    return [...leftRemainders, plannedVersion, ...openVersions.filter((openVersion) => !endedVersions.includes(openVersion))];
   }
 
   /** A put that holds from..to; null is the default of that end. Returns what is open afterwards, newest first. */
-  putWithin(row: number, from: bigint | null, to: bigint | null, open: readonly OpenVersion[]): OpenVersion[] {
-    const version = {
-      position: this.#position + this.length,
+  putWithin(row: number, from: bigint | null, to: bigint | null, openVersions: readonly OpenVersion[]): OpenVersion[] {
+    const plannedVersion = {
+      position: this.#planPosition + this.length,
       from: from ?? this.nextTime,
       to: to ?? FOREVER,
       cells: -1 - row,
     };
-    const overlapped = open.filter((other) => other.from < version.to && version.from < other.to);
-    for (const { position } of overlapped) this.closes.push(position);
-    this.#add(rowOp.put, version.cells, from, to);
-    const left: OpenVersion[] = [];
-    for (const other of overlapped) {
-      if (other.from < version.from) left.unshift(this.#remainder(other, other.from, version.from));
-      if (version.to < other.to) left.unshift(this.#remainder(other, version.to, other.to));
+    const overlappedVersions = openVersions.filter(
+      (openVersion) => openVersion.from < plannedVersion.to && plannedVersion.from < openVersion.to,
+    );
+    for (const { position } of overlappedVersions) this.closes.push(position);
+    this.#addPlannedVersion(rowOp.put, plannedVersion.cells, from, to);
+    const leftRemainders: OpenVersion[] = [];
+    for (const other of overlappedVersions) {
+      if (other.from < plannedVersion.from) leftRemainders.unshift(this.#addRemainder(other, other.from, plannedVersion.from));
+      if (plannedVersion.to < other.to) leftRemainders.unshift(this.#addRemainder(other, plannedVersion.to, other.to));
     }
-    return [...left, version, ...open.filter((other) => !overlapped.includes(other))];
+    return [
+      ...leftRemainders,
+      plannedVersion,
+      ...openVersions.filter((openVersion) => !overlappedVersions.includes(openVersion)),
+    ];
   }
 
   /**
@@ -126,52 +132,63 @@ export class VersionPlan {
    */
   patch(
     rows: readonly number[],
-    over: readonly OpenVersion[],
+    patchedOver: readonly OpenVersion[],
     from: bigint | null,
     to: bigint | null,
-    open: readonly OpenVersion[],
+    openVersions: readonly OpenVersion[],
   ): OpenVersion[] {
-    const isBounded = from !== null || to !== null;
-    const start = from ?? this.nextTime;
-    const end = to ?? FOREVER;
-    const written: OpenVersion[] = [];
-    over.forEach((other, i) => {
-      const begins = other.from > start ? other.from : isBounded ? start : null;
-      const stops = other.to < end ? other.to : end;
+    const isPatchBounded = from !== null || to !== null;
+    const patchStart = from ?? this.nextTime;
+    const patchEnd = to ?? FOREVER;
+    const patchedVersions: OpenVersion[] = [];
+    patchedOver.forEach((patchedVersion, i) => {
+      const versionBegins = patchedVersion.from > patchStart ? patchedVersion.from : isPatchBounded ? patchStart : null;
+      const versionStops = patchedVersion.to < patchEnd ? patchedVersion.to : patchEnd;
       const cells = -1 - rows[i]!;
-      written.push({ position: this.#position + this.length, from: begins ?? this.nextTime, to: stops, cells });
-      this.closes.push(other.position);
-      this.#add(rowOp.put, cells, begins, stops === FOREVER ? null : stops);
-      if (other.from < start) written.push(this.#remainder(other, other.from, start));
-      if (end < other.to) written.push(this.#remainder(other, end, other.to));
+      patchedVersions.push({
+        position: this.#planPosition + this.length,
+        from: versionBegins ?? this.nextTime,
+        to: versionStops,
+        cells,
+      });
+      this.closes.push(patchedVersion.position);
+      this.#addPlannedVersion(rowOp.put, cells, versionBegins, versionStops === FOREVER ? null : versionStops);
+      if (patchedVersion.from < patchStart)
+        patchedVersions.push(this.#addRemainder(patchedVersion, patchedVersion.from, patchStart));
+      if (patchEnd < patchedVersion.to) patchedVersions.push(this.#addRemainder(patchedVersion, patchEnd, patchedVersion.to));
     });
-    return [...written.reverse(), ...open.filter((other) => !over.includes(other))];
+    return [...patchedVersions.reverse(), ...openVersions.filter((patchedVersion) => !patchedOver.includes(patchedVersion))];
   }
 
   /** The end of an open version: the same cells, true until now at the latest. */
-  end(other: OpenVersion): void {
+  end(endedVersion: OpenVersion): void {
     const now = this.nextTime;
-    const until = other.to < now ? other.to : now;
-    this.closes.push(other.position);
-    this.#add(rowOp.delete, other.cells, other.from, until < other.from ? other.from : until);
+    const endedAt = endedVersion.to < now ? endedVersion.to : now;
+    this.closes.push(endedVersion.position);
+    this.#addPlannedVersion(
+      rowOp.delete,
+      endedVersion.cells,
+      endedVersion.from,
+      endedAt < endedVersion.from ? endedVersion.from : endedAt,
+    );
   }
 
   /** The end of an open version between two instants: its cells are asserted again before and after them. */
-  endWithin(other: OpenVersion, from: bigint, to: bigint): void {
-    this.closes.push(other.position);
-    this.#add(rowOp.delete, other.cells, other.from, other.from);
-    if (other.from < from) this.#remainder(other, other.from, from);
-    if (to < other.to) this.#remainder(other, to, other.to);
+  endWithin(endedVersion: OpenVersion, from: bigint, to: bigint): void {
+    this.closes.push(endedVersion.position);
+    this.#addPlannedVersion(rowOp.delete, endedVersion.cells, endedVersion.from, endedVersion.from);
+    if (endedVersion.from < from) this.#addRemainder(endedVersion, endedVersion.from, from);
+    if (to < endedVersion.to) this.#addRemainder(endedVersion, to, endedVersion.to);
   }
 
-  #remainder(of: OpenVersion, from: bigint, to: bigint): OpenVersion {
-    const version = { position: this.#position + this.length, from, to, cells: of.cells };
-    this.#add(rowOp.remainder, of.cells, from, to);
-    this.#remainders++;
-    return version;
+  #addRemainder(cutVersion: OpenVersion, from: bigint, to: bigint): OpenVersion {
+    const remainderVersion = { position: this.#planPosition + this.length, from, to, cells: cutVersion.cells };
+    this.#addPlannedVersion(rowOp.remainder, cutVersion.cells, from, to);
+    this.#remainderCount++;
+    return remainderVersion;
   }
 
-  #add(op: number, cells: number, from: bigint | null, to: bigint | null): void {
+  #addPlannedVersion(op: number, cells: number, from: bigint | null, to: bigint | null): void {
     this.cells.push(cells);
     this.ops.push(op);
     this.from.push(from);

@@ -38,28 +38,28 @@ export const columnDigestJob: Job<null, ColumnsRequest, CellHashes[]> = {
 /** Tables, one after the other, shared out so that both sides have about as much to do. */
 export class DigestShares {
   /** About how many bytes each side hashes. */
-  #here = 0;
-  #beside = 0;
+  #digestedHereBytes = 0;
+  #digestedBesideBytes = 0;
 
   /** Names of the columns that the worker hashes; the caller hashes the fields that every row has. */
   columnsBeside(table: Table): readonly string[] {
-    const columns = [...table.columnTypes().keys()].map((name) => ({ name, bytes: 0 }));
+    const columnsBySize = [...table.columnTypes().keys()].map((name) => ({ name, bytes: 0 }));
     for (const segment of table.segments) {
-      this.#here += segment.length * 16 + bytesOf(segment.keys, segment.length);
-      for (const column of columns) {
-        const cells = segment.column(column.name);
-        if (cells) column.bytes += bytesOf(cells, segment.length);
+      this.#digestedHereBytes += segment.length * 16 + digestedBytesOf(segment.keys, segment.length);
+      for (const column of columnsBySize) {
+        const segmentColumn = segment.column(column.name);
+        if (segmentColumn) column.bytes += digestedBytesOf(segmentColumn, segment.length);
       }
     }
-    const beside: string[] = [];
-    for (const { name, bytes } of columns.sort((a, b) => b.bytes - a.bytes)) {
-      if (this.#here <= this.#beside) this.#here += bytes;
+    const besideColumns: string[] = [];
+    for (const { name, bytes } of columnsBySize.sort((a, b) => b.bytes - a.bytes)) {
+      if (this.#digestedHereBytes <= this.#digestedBesideBytes) this.#digestedHereBytes += bytes;
       else {
-        this.#beside += bytes;
-        beside.push(name);
+        this.#digestedBesideBytes += bytes;
+        besideColumns.push(name);
       }
     }
-    return beside;
+    return besideColumns;
   }
 }
 
@@ -67,9 +67,9 @@ export class DigestShares {
 export function columnPartsOf(table: Table, names: readonly string[]): ColumnsRequest {
   const copies = new Map<ByteDictionary, Texts>();
   const copyTexts = (dictionary: ByteDictionary): Texts => {
-    let texts = copies.get(dictionary);
-    if (!texts) copies.set(dictionary, (texts = dictionary.copy()));
-    return texts;
+    let copiedHeap = copies.get(dictionary);
+    if (!copiedHeap) copies.set(dictionary, (copiedHeap = dictionary.copy()));
+    return copiedHeap;
   };
   const columns = names.map((name) => ({ name, parts: [] as ColumnPart[] }));
   let firstRow = 0;
@@ -87,22 +87,22 @@ export function columnPartsOf(table: Table, names: readonly string[]): ColumnsRe
 }
 
 /** About how many bytes are hashed; texts that are looked up one by one count for more. */
-function bytesOf(column: SegmentColumn, rows: number): number {
-  const vector = column.vector(rows);
-  switch (vector.kind) {
+function digestedBytesOf(segmentColumn: SegmentColumn, rows: number): number {
+  const digestedVector = segmentColumn.vector(rows);
+  switch (digestedVector.kind) {
     case 'null':
       return 0;
     case 'bool':
       return rows;
     case 'text':
-      return rows * 4 + column.heapBytes;
+      return rows * 4 + segmentColumn.heapBytes;
     case 'dict': {
-      const { offsets } = vector.dictionary.utf8!;
-      const { size } = vector.dictionary;
+      const { offsets } = digestedVector.dictionary.utf8!;
+      const { size } = digestedVector.dictionary;
       return rows * (16 + (2 * offsets[size]!) / Math.max(1, size));
     }
     case 'vec':
-      return rows * vector.dims * 8;
+      return rows * digestedVector.dims * 8;
     default:
       return rows * 8;
   }

@@ -21,8 +21,8 @@ import type { OrganisationCodes } from '../cells/path-codes.ts';
 import type { Segment } from '../segments/segment.ts';
 import type { Table } from '../tables/table.ts';
 
-const SAFE = 9_007_199_254_740_991n;
-const STREAM_BYTES = 1 << 14;
+const SAFE_INTEGER = 9_007_199_254_740_991n;
+const DIGEST_STREAM_BYTES = 1 << 14;
 
 /** The three hashes of a column; null where no row has a value. */
 export type CellHashes = readonly string[] | null;
@@ -34,9 +34,9 @@ export type Cells =
 
 /** Streams over a table. The constructor does all reading. */
 export class TableDigest {
-  readonly #type: string;
-  readonly #rows: RowStreams;
-  readonly #columns: readonly { readonly name: string; readonly hashes: () => CellHashes }[];
+  readonly #digestedType: string;
+  readonly #rowStreams: RowStreams;
+  readonly #columnHashes: readonly { readonly name: string; readonly hashes: () => CellHashes }[];
 
   /**
    * Columns in `elsewhere` are hashed by another thread, whose digests are fetched at the end. `afterSegment` is called while no
@@ -51,55 +51,62 @@ export class TableDigest {
       afterSegment = () => undefined,
     }: { readonly elsewhere?: ReadonlyMap<string, () => CellHashes>; readonly afterSegment?: () => void } = {},
   ) {
-    this.#type = table.type;
-    this.#rows = new RowStreams(table, scopes, timeline);
-    const own: { readonly name: string; readonly stream: CellStream }[] = [];
-    this.#columns = [...table.columnTypes().keys()].sort(compareText).map((name) => {
-      const hashes = elsewhere.get(name);
-      if (hashes) return { name, hashes };
-      const stream = new CellStream();
-      own.push({ name, stream });
-      return { name, hashes: () => stream.hashes() };
+    this.#digestedType = table.type;
+    this.#rowStreams = new RowStreams(table, scopes, timeline);
+    const ownStreams: { readonly name: string; readonly stream: CellStream }[] = [];
+    this.#columnHashes = [...table.columnTypes().keys()].sort(compareText).map((name) => {
+      const cellHashes = elsewhere.get(name);
+      if (cellHashes) return { name, hashes: cellHashes };
+      const cellStream = new CellStream();
+      ownStreams.push({ name, stream: cellStream });
+      return { name, hashes: () => cellStream.hashes() };
     });
     for (const segment of table.segments) {
       const { remainingRows, length } = remainingRowsOf(segment);
-      for (const { name, stream } of own) {
-        const column = segment.column(name);
-        if (column) stream.add(cellsOf(column.vector(segment.length)), column.type, remainingRows, length, this.#rows.count);
+      for (const { name, stream: cellStream } of ownStreams) {
+        const segmentColumn = segment.column(name);
+        if (segmentColumn)
+          cellStream.add(
+            cellsOf(segmentColumn.vector(segment.length)),
+            segmentColumn.type,
+            remainingRows,
+            length,
+            this.#rowStreams.count,
+          );
       }
-      this.#rows.add(segment, remainingRows, length);
+      this.#rowStreams.add(segment, remainingRows, length);
       afterSegment();
     }
   }
 
-  end(hash: CanonicalHash): void {
-    hash.text(this.#type);
-    this.#rows.end(hash);
-    for (const { name, hashes } of this.#columns) addHashes(hash, name, hashes());
+  end(tableHash: CanonicalHash): void {
+    tableHash.text(this.#digestedType);
+    this.#rowStreams.end(tableHash);
+    for (const { name, hashes } of this.#columnHashes) addCellHashes(tableHash, name, hashes());
   }
 }
 
-function addHashes(hash: CanonicalHash, name: string, hashes: CellHashes): void {
-  if (!hashes) return;
-  hash.text(name);
-  for (const each of hashes) hash.text(each);
+function addCellHashes(tableHash: CanonicalHash, name: string, cellHashes: CellHashes): void {
+  if (!cellHashes) return;
+  tableHash.text(name);
+  for (const cellHash of cellHashes) tableHash.text(cellHash);
 }
 
 /** `texts`: of the dictionary, where the caller has them already. */
-export function cellsOf(vector: Vector, texts: (dictionary: ByteDictionary) => Texts = ({ utf8 }) => utf8): Cells {
-  if (vector.kind !== 'dict') return vector;
-  const { kind, values, nulls, dictionary } = vector;
+export function cellsOf(cellVector: Vector, texts: (dictionary: ByteDictionary) => Texts = ({ utf8 }) => utf8): Cells {
+  if (cellVector.kind !== 'dict') return cellVector;
+  const { kind, values, nulls, dictionary } = cellVector;
   assert(dictionary instanceof ByteDictionary, 'stored codes have a dictionary of bytes');
   return { kind, values, nulls, texts: texts(dictionary) };
 }
 
 /** Hashes a branch's changes to an inherited table, by position. Rows removed since leave no trace. */
-export function hashOverlay(hash: CanonicalHash, table: Table, overlay: BranchOverlay): void {
-  hash.text(table.type);
-  for (const [row, closing] of overlay.entries()) {
+export function hashOverlay(overlayHash: CanonicalHash, table: Table, overlay: BranchOverlay): void {
+  overlayHash.text(table.type);
+  for (const [row, overlayClosing] of overlay.entries()) {
     if (table.segmentOf(row).isRemoved(row & 0xffff)) continue;
-    hash.number(table.positionOf(row));
-    hash.number(closing);
+    overlayHash.number(table.positionOf(row));
+    overlayHash.number(overlayClosing);
   }
 }
 
@@ -115,16 +122,16 @@ export function remainingRowsOf(segment: Segment): { readonly remainingRows: Int
 
 /** Digests of the fields that every row has. */
 class RowStreams {
-  readonly #timeline: Timeline;
-  readonly #positions = new CanonicalHash(STREAM_BYTES);
-  readonly #keyCells = new CellStream();
-  readonly #validFrom = new CanonicalHash(STREAM_BYTES);
-  readonly #validTo = new Runs<bigint>((value, hash) => hash.i64(value));
+  readonly #digestTimeline: Timeline;
+  readonly #positionsHash = new CanonicalHash(DIGEST_STREAM_BYTES);
+  readonly #keyCellStream = new CellStream();
+  readonly #validFromHash = new CanonicalHash(DIGEST_STREAM_BYTES);
+  readonly #validToRuns = new CodeRuns<bigint>((value, hash) => hash.i64(value));
   /** Rows that were superseded, and by which position. */
-  readonly #closings = new CanonicalHash(STREAM_BYTES);
-  readonly #ops = new Runs<number>((op, hash) => hash.byte(op));
-  readonly #paths: Runs<string>;
-  readonly #provenances: Runs<string>;
+  readonly #closingsHash = new CanonicalHash(DIGEST_STREAM_BYTES);
+  readonly #opRuns = new CodeRuns<number>((op, hash) => hash.byte(op));
+  readonly #pathRuns: CodeRuns<string>;
+  readonly #provenanceRuns: CodeRuns<string>;
   /** Texts of the codes. */
   readonly #pathTexts: readonly string[];
   readonly #provenanceTexts: readonly string[];
@@ -132,126 +139,133 @@ class RowStreams {
   count = 0;
 
   constructor(table: Table, scopes: OrganisationCodes, timeline: Timeline) {
-    this.#timeline = timeline;
+    this.#digestTimeline = timeline;
     // Each is one text, made once: rows share them.
     this.#pathTexts = scopes.paths().map((path) => JSON.stringify(path));
     this.#provenanceTexts = table
       .provenances()
       .map(({ source, method, confidence, derivedFrom }) => JSON.stringify([source, method, confidence, derivedFrom]));
-    this.#paths = new Runs<string>((path, hash) => hash.text(path));
-    this.#provenances = new Runs<string>((provenance, hash) => hash.text(provenance));
+    this.#pathRuns = new CodeRuns<string>((path, hash) => hash.text(path));
+    this.#provenanceRuns = new CodeRuns<string>((provenance, hash) => hash.text(provenance));
   }
 
   add(segment: Segment, remainingRows: Int32Array | null, length: number): void {
     this.#addPositions(segment, remainingRows, length);
     const { keys } = segment;
-    this.#keyCells.addTexts(keys.offsets, keys.heap, remainingRows, length, this.count);
+    this.#keyCellStream.addTexts(keys.offsets, keys.heap, remainingRows, length, this.count);
     let { validFrom } = segment;
     if (!validFrom) {
-      this.#timeline.writeTimes((validFrom = new BigInt64Array(segment.length)), segment, null, 0, segment.length, false);
+      this.#digestTimeline.writeTimes((validFrom = new BigInt64Array(segment.length)), segment, null, 0, segment.length, false);
     }
-    if (remainingRows) for (let i = 0; i < length; i++) this.#validFrom.i64(validFrom[remainingRows[i]!]!);
-    else this.#validFrom.i64s(validFrom, 0, length);
+    if (remainingRows) for (let i = 0; i < length; i++) this.#validFromHash.i64(validFrom[remainingRows[i]!]!);
+    else this.#validFromHash.i64s(validFrom, 0, length);
     const { validTo } = segment;
-    if (!validTo) this.#validTo.add(FOREVER, length);
-    else for (let i = 0; i < length; i++) this.#validTo.add(validTo[remainingRows ? remainingRows[i]! : i]!, 1);
+    if (!validTo) this.#validToRuns.add(FOREVER, length);
+    else for (let i = 0; i < length; i++) this.#validToRuns.add(validTo[remainingRows ? remainingRows[i]! : i]!, 1);
     if (segment.liveCount < length) this.#addClosings(segment, remainingRows, length);
-    addCodes(this.#ops, segment.ops, (code) => code, remainingRows, length);
-    addCodes(this.#paths, segment.paths, (code) => this.#pathTexts[code]!, remainingRows, length);
-    addCodes(this.#provenances, segment.provenances, (code) => this.#provenanceTexts[code]!, remainingRows, length);
+    addCodeRuns(this.#opRuns, segment.ops, (streamedCode) => streamedCode, remainingRows, length);
+    addCodeRuns(this.#pathRuns, segment.paths, (streamedCode) => this.#pathTexts[streamedCode]!, remainingRows, length);
+    addCodeRuns(
+      this.#provenanceRuns,
+      segment.provenances,
+      (streamedCode) => this.#provenanceTexts[streamedCode]!,
+      remainingRows,
+      length,
+    );
     this.count += length;
   }
 
-  end(hash: CanonicalHash): void {
-    hash.number(this.count);
-    for (const stream of [this.#positions, this.#validFrom, this.#closings]) hash.text(stream.hex());
-    for (const runs of [this.#validTo, this.#ops, this.#paths, this.#provenances]) hash.text(runs.hex());
-    addHashes(hash, '', this.#keyCells.hashes());
+  end(tableHash: CanonicalHash): void {
+    tableHash.number(this.count);
+    for (const rowStream of [this.#positionsHash, this.#validFromHash, this.#closingsHash]) tableHash.text(rowStream.hex());
+    for (const codeRuns of [this.#validToRuns, this.#opRuns, this.#pathRuns, this.#provenanceRuns])
+      tableHash.text(codeRuns.hex());
+    addCellHashes(tableHash, '', this.#keyCellStream.hashes());
   }
 
   #addPositions(segment: Segment, remainingRows: Int32Array | null, length: number): void {
-    const last = length > 0 ? segment.positionOf(length - 1) : 0;
-    if (remainingRows === null && last - segment.positionOf(0) === length - 1) {
-      this.#positions.sequence(segment.positionOf(0), length);
-    } else for (let i = 0; i < length; i++) this.#positions.number(segment.positionOf(remainingRows ? remainingRows[i]! : i));
+    const lastPosition = length > 0 ? segment.positionOf(length - 1) : 0;
+    if (remainingRows === null && lastPosition - segment.positionOf(0) === length - 1) {
+      this.#positionsHash.sequence(segment.positionOf(0), length);
+    } else for (let i = 0; i < length; i++) this.#positionsHash.number(segment.positionOf(remainingRows ? remainingRows[i]! : i));
   }
 
   #addClosings(segment: Segment, remainingRows: Int32Array | null, length: number): void {
     for (let i = 0; i < length; i++) {
-      const closing = segment.closingOf(remainingRows ? remainingRows[i]! : i);
-      if (closing === Infinity) continue;
-      this.#closings.number(this.count + i);
-      this.#closings.number(closing);
+      const rowClosing = segment.closingOf(remainingRows ? remainingRows[i]! : i);
+      if (rowClosing === Infinity) continue;
+      this.#closingsHash.number(this.count + i);
+      this.#closingsHash.number(rowClosing);
     }
   }
 }
 
 /** Two codes may stand for one value. */
-function addCodes<T extends number | string>(
-  runs: Runs<T>,
-  codes: CodeColumn,
+function addCodeRuns<T extends number | string>(
+  codeRuns: CodeRuns<T>,
+  rowCodes: CodeColumn,
   valueOf: (code: number) => T,
   remainingRows: Int32Array | null,
   length: number,
 ): void {
-  const { constant } = codes;
-  if (constant !== null) runs.add(valueOf(constant), length);
-  else for (let i = 0; i < length; i++) runs.add(valueOf(codes.codeAt(remainingRows ? remainingRows[i]! : i)), 1);
+  const { constant } = rowCodes;
+  if (constant !== null) codeRuns.add(valueOf(constant), length);
+  else for (let i = 0; i < length; i++) codeRuns.add(valueOf(rowCodes.codeAt(remainingRows ? remainingRows[i]! : i)), 1);
 }
 
 /** Values as runs of equal ones. */
-class Runs<T extends number | bigint | string> {
-  readonly #hash = new CanonicalHash(STREAM_BYTES);
-  readonly #write: (value: T, hash: CanonicalHash) => void;
-  #value: T | null = null;
-  #count = 0;
+class CodeRuns<T extends number | bigint | string> {
+  readonly #runsHash = new CanonicalHash(DIGEST_STREAM_BYTES);
+  readonly #writeRunValue: (value: T, hash: CanonicalHash) => void;
+  #runValue: T | null = null;
+  #runCount = 0;
 
-  constructor(write: (value: T, hash: CanonicalHash) => void) {
-    this.#write = write;
+  constructor(writeRunValue: (value: T, hash: CanonicalHash) => void) {
+    this.#writeRunValue = writeRunValue;
   }
 
-  add(value: T, count: number): void {
-    if (count === 0) return;
-    if (value !== this.#value) this.#flush();
-    this.#value = value;
-    this.#count += count;
+  add(runValue: T, runCount: number): void {
+    if (runCount === 0) return;
+    if (runValue !== this.#runValue) this.#flushRun();
+    this.#runValue = runValue;
+    this.#runCount += runCount;
   }
 
   hex(): string {
-    this.#flush();
-    return this.#hash.hex();
+    this.#flushRun();
+    return this.#runsHash.hex();
   }
 
-  #flush(): void {
-    if (this.#value === null) return;
-    this.#hash.number(this.#count);
-    this.#write(this.#value, this.#hash);
-    this.#count = 0;
+  #flushRun(): void {
+    if (this.#runValue === null) return;
+    this.#runsHash.number(this.#runCount);
+    this.#writeRunValue(this.#runValue, this.#runsHash);
+    this.#runCount = 0;
   }
 }
 
 /** The cells of a column that hold a value, and which rows these are. */
 export class CellStream {
   /** Which rows: runs of first row and count. */
-  readonly #present = new CanonicalHash(STREAM_BYTES);
+  readonly #presentHash = new CanonicalHash(DIGEST_STREAM_BYTES);
   /** Numbers, bits, instants; of texts and vectors how long they are. */
-  readonly #values = new CanonicalHash(STREAM_BYTES);
-  readonly #bytes = new CanonicalHash(STREAM_BYTES);
-  #first = 0;
-  #end = 0;
+  readonly #cellValuesHash = new CanonicalHash(DIGEST_STREAM_BYTES);
+  readonly #cellTextsHash = new CanonicalHash(DIGEST_STREAM_BYTES);
+  #firstPresentRow = 0;
+  #presentEnd = 0;
 
-  add(vector: Cells, type: ColumnType, remainingRows: Int32Array | null, length: number, firstRow: number): void {
-    if (vector.kind === 'null') return;
-    const { nulls } = vector;
+  add(streamedCells: Cells, type: ColumnType, remainingRows: Int32Array | null, length: number, firstRow: number): void {
+    if (streamedCells.kind === 'null') return;
+    const { nulls } = streamedCells;
     if (nulls === null && remainingRows === null) {
-      this.#mark(firstRow, length);
-      return this.#addAll(vector, type, length);
+      this.#markPresent(firstRow, length);
+      return this.#addAllCells(streamedCells, type, length);
     }
     for (let i = 0; i < length; i++) {
       const row = remainingRows ? remainingRows[i]! : i;
       if (nulls?.[row] === 1) continue;
-      this.#mark(firstRow + i, 1);
-      this.#addCell(vector, type, row);
+      this.#markPresent(firstRow + i, 1);
+      this.#addCell(streamedCells, type, row);
     }
   }
 
@@ -261,83 +275,83 @@ export class CellStream {
 
   /** Nothing is added afterwards. */
   hashes(): CellHashes {
-    if (this.#end === 0) return null;
-    this.#flush();
-    return [this.#present, this.#values, this.#bytes].map((stream) => stream.hex());
+    if (this.#presentEnd === 0) return null;
+    this.#flushPresentRun();
+    return [this.#presentHash, this.#cellValuesHash, this.#cellTextsHash].map((cellHash) => cellHash.hex());
   }
 
-  #mark(first: number, count: number): void {
-    if (count === 0) return;
-    if (first !== this.#end || this.#end === 0) {
-      this.#flush();
-      this.#first = first;
+  #markPresent(firstPresent: number, presentCount: number): void {
+    if (presentCount === 0) return;
+    if (firstPresent !== this.#presentEnd || this.#presentEnd === 0) {
+      this.#flushPresentRun();
+      this.#firstPresentRow = firstPresent;
     }
-    this.#end = first + count;
+    this.#presentEnd = firstPresent + presentCount;
   }
 
-  #flush(): void {
-    if (this.#end === 0) return;
-    this.#present.number(this.#first);
-    this.#present.number(this.#end - this.#first);
+  #flushPresentRun(): void {
+    if (this.#presentEnd === 0) return;
+    this.#presentHash.number(this.#firstPresentRow);
+    this.#presentHash.number(this.#presentEnd - this.#firstPresentRow);
   }
 
-  #addAll(vector: Exclude<Cells, { kind: 'null' }>, type: ColumnType, length: number): void {
-    switch (vector.kind) {
+  #addAllCells(streamedCells: Exclude<Cells, { kind: 'null' }>, type: ColumnType, length: number): void {
+    switch (streamedCells.kind) {
       case 'text': {
-        const { offsets, heap } = vector;
-        this.#values.lengths(vector, null, length);
-        return this.#bytes.raw(heap, offsets[0]!, offsets[length]!);
+        const { offsets, heap } = streamedCells;
+        this.#cellValuesHash.lengths(streamedCells, null, length);
+        return this.#cellTextsHash.raw(heap, offsets[0]!, offsets[length]!);
       }
       case 'dict':
-        this.#values.lengths(vector.texts, vector.values, length);
-        return this.#bytes.textsOfCodes(vector.texts, vector.values, length);
+        this.#cellValuesHash.lengths(streamedCells.texts, streamedCells.values, length);
+        return this.#cellTextsHash.textsOfCodes(streamedCells.texts, streamedCells.values, length);
       case 'i32':
       case 'f64':
-        return this.#values.numbers(vector.values, 0, length);
+        return this.#cellValuesHash.numbers(streamedCells.values, 0, length);
       case 'i64':
-        if (type === 'timestamp') return this.#values.i64s(vector.values, 0, length);
+        if (type === 'timestamp') return this.#cellValuesHash.i64s(streamedCells.values, 0, length);
         break;
       case 'bool':
-        return this.#values.raw(vector.values, 0, length);
+        return this.#cellValuesHash.raw(streamedCells.values, 0, length);
       case 'vec':
         break;
       default:
-        unreachable(vector);
+        unreachable(streamedCells);
     }
-    for (let row = 0; row < length; row++) this.#addCell(vector, type, row);
+    for (let row = 0; row < length; row++) this.#addCell(streamedCells, type, row);
   }
 
-  #addCell(vector: Exclude<Cells, { kind: 'null' }>, type: ColumnType, row: number): void {
-    switch (vector.kind) {
+  #addCell(streamedCells: Exclude<Cells, { kind: 'null' }>, type: ColumnType, row: number): void {
+    switch (streamedCells.kind) {
       case 'text':
-        return this.#addText(vector.heap, vector.offsets[row]!, vector.offsets[row + 1]!);
+        return this.#addText(streamedCells.heap, streamedCells.offsets[row]!, streamedCells.offsets[row + 1]!);
       case 'dict': {
-        const { offsets, heap } = vector.texts;
-        const code = vector.values[row]!;
-        return this.#addText(heap, offsets[code]!, offsets[code + 1]!);
+        const { offsets, heap } = streamedCells.texts;
+        const textCode = streamedCells.values[row]!;
+        return this.#addText(heap, offsets[textCode]!, offsets[textCode + 1]!);
       }
       case 'bool':
-        return this.#values.byte(vector.values[row]!);
+        return this.#cellValuesHash.byte(streamedCells.values[row]!);
       case 'vec':
-        this.#values.u32(vector.dims);
-        return this.#values.numbers(vector.values, row * vector.dims, (row + 1) * vector.dims);
+        this.#cellValuesHash.u32(streamedCells.dims);
+        return this.#cellValuesHash.numbers(streamedCells.values, row * streamedCells.dims, (row + 1) * streamedCells.dims);
       case 'i32':
       case 'f64':
-        return this.#values.number(vector.values[row]!);
+        return this.#cellValuesHash.number(streamedCells.values[row]!);
       case 'i64': {
         // An integer may rest in any of three widths: an integer that a double holds is written as a double.
-        const value = vector.values[row]!;
-        if (type === 'timestamp' || value > SAFE || value < -SAFE) this.#values.i64(value);
-        else this.#values.number(Number(value));
+        const i64Cell = streamedCells.values[row]!;
+        if (type === 'timestamp' || i64Cell > SAFE_INTEGER || i64Cell < -SAFE_INTEGER) this.#cellValuesHash.i64(i64Cell);
+        else this.#cellValuesHash.number(Number(i64Cell));
         return;
       }
       default:
-        unreachable(vector);
+        unreachable(streamedCells);
     }
   }
 
   #addText(heap: Uint8Array, start: number, end: number): void {
-    this.#values.u32(end - start);
-    this.#bytes.raw(heap, start, end);
+    this.#cellValuesHash.u32(end - start);
+    this.#cellTextsHash.raw(heap, start, end);
   }
 }

@@ -7,7 +7,7 @@ import { keyText } from '../checks/fit-column.ts';
 import type { RowCells } from '../cells/row-cells.ts';
 
 /** Ends of one row's triggers, multiplied. */
-const edgesPerRow = 1_000;
+const edgesPerRowMax = 1_000;
 
 /** Why a row is refused. */
 export interface Refusal {
@@ -36,55 +36,56 @@ export function edgeKey(type: string, row: string, link: string, source: string,
 }
 
 export class EdgeEnds {
-  readonly #type: TypeDefinition;
-  readonly #cells: RowCells;
+  readonly #edgeSourceType: TypeDefinition;
+  readonly #rowCells: RowCells;
   /** Organisation path of the rows. */
-  readonly #path: string | null;
+  readonly #edgePath: string | null;
 
-  constructor(type: TypeDefinition, cells: RowCells, path: string | null) {
-    this.#type = type;
-    this.#cells = cells;
-    this.#path = path;
+  constructor(type: TypeDefinition, rowCells: RowCells, path: string | null) {
+    this.#edgeSourceType = type;
+    this.#rowCells = rowCells;
+    this.#edgePath = path;
   }
 
   /** Ends of a row with this key and these cells. */
   endsOf(key: string, cells: number): Ends[] | Refusal {
-    const ends: Ends[] = [];
-    for (const trigger of this.#type.graphTriggers) {
-      const sources = this.#nodes(key, cells, trigger.sourceField);
-      const targets = this.#nodes(key, cells, trigger.targetField);
-      if (sources === null || targets === null) {
-        const field = sources === null ? trigger.sourceField : trigger.targetField;
+    const edgeEnds: Ends[] = [];
+    for (const graphTrigger of this.#edgeSourceType.graphTriggers) {
+      const sourceNodes = this.#endNodes(key, cells, graphTrigger.sourceField);
+      const targetNodes = this.#endNodes(key, cells, graphTrigger.targetField);
+      if (sourceNodes === null || targetNodes === null) {
+        const triggerField = sourceNodes === null ? graphTrigger.sourceField : graphTrigger.targetField;
         return refusal(
           'REL_TYPE_MISMATCH',
-          `${JSON.stringify(field)} cannot name a row: an end of an edge must be a text or a list of texts`,
+          `${JSON.stringify(triggerField)} cannot name a row: an end of an edge must be a text or a list of texts`,
         );
       }
-      if (ends.length + sources.length * targets.length > edgesPerRow) {
-        return refusal('REL_UNPROCESSABLE', `a row has at most ${edgesPerRow} edges`);
+      if (edgeEnds.length + sourceNodes.length * targetNodes.length > edgesPerRowMax) {
+        return refusal('REL_UNPROCESSABLE', `a row has at most ${edgesPerRowMax} edges`);
       }
-      for (const source of sources) for (const target of targets) ends.push(this.#ends(trigger, key, source, target));
+      for (const sourceNode of sourceNodes)
+        for (const targetNode of targetNodes) edgeEnds.push(this.#edgeEndsFrom(graphTrigger, key, sourceNode, targetNode));
     }
-    return ends;
+    return edgeEnds;
   }
 
-  #ends({ linkType: link }: GraphTrigger, row: string, source: string, target: string): Ends {
-    return { link, source, target, key: edgeKey(this.#type.name, row, link, source, target) };
+  #edgeEndsFrom({ linkType: link }: GraphTrigger, row: string, source: string, target: string): Ends {
+    return { link, source, target, key: edgeKey(this.#edgeSourceType.name, row, link, source, target) };
   }
 
-  #nodes(key: string, cells: number, field: string): readonly string[] | null {
-    const path = this.#path;
-    switch (field) {
+  #endNodes(key: string, cells: number, triggerField: string): readonly string[] | null {
+    const path = this.#edgePath;
+    switch (triggerField) {
       case '_pk':
         return [key];
       case 'id':
-        return nodesOf(this.#cells.cell(cells, 'id') ?? key, this.#cells.types.get('id') ?? 'string');
+        return endNodesOf(this.#rowCells.cell(cells, 'id') ?? key, this.#rowCells.types.get('id') ?? 'string');
       case 'tenant_id':
         return path === null ? [] : [path.split('/', 1)[0]!];
       case 'namespace_path':
         return path === null ? [] : [path];
       default:
-        return nodesOf(this.#cells.cell(cells, field), this.#cells.types.get(field) ?? 'string');
+        return endNodesOf(this.#rowCells.cell(cells, triggerField), this.#rowCells.types.get(triggerField) ?? 'string');
     }
   }
 }
@@ -93,21 +94,21 @@ export class EdgeEnds {
  * Nodes that a cell names: a node is a text, and every visible row of the tenant whose `id`, else `_pk`, is that text.
  * None for NULL and the empty text, several for a list; null where a cell names none and says something else.
  */
-function nodesOf(cell: Cell, type: ColumnType): readonly string[] | null {
-  if (cell === null) return [];
+function endNodesOf(endCell: Cell, type: ColumnType): readonly string[] | null {
+  if (endCell === null) return [];
   if (type === 'vector') return null;
-  if (type !== 'json') return distinctTexts([keyText(cell)]);
-  const value: unknown = JSON.parse(String(cell));
-  const items: readonly unknown[] = Array.isArray(value) ? value : [value];
-  const texts: string[] = [];
-  for (const item of items) {
-    if (item === null) continue;
-    if (typeof item === 'object' || (typeof item === 'number' && !Number.isSafeInteger(item))) return null;
-    texts.push(String(item as string | number | boolean));
+  if (type !== 'json') return distinctNodes([keyText(endCell)]);
+  const parsedNodes: unknown = JSON.parse(String(endCell));
+  const nodeItems: readonly unknown[] = Array.isArray(parsedNodes) ? parsedNodes : [parsedNodes];
+  const nodeTexts: string[] = [];
+  for (const nodeItem of nodeItems) {
+    if (nodeItem === null) continue;
+    if (typeof nodeItem === 'object' || (typeof nodeItem === 'number' && !Number.isSafeInteger(nodeItem))) return null;
+    nodeTexts.push(String(nodeItem as string | number | boolean));
   }
-  return distinctTexts(texts);
+  return distinctNodes(nodeTexts);
 }
 
-function distinctTexts(texts: readonly string[]): readonly string[] {
-  return [...new Set(texts)].filter((text) => text !== '');
+function distinctNodes(nodeTexts: readonly string[]): readonly string[] {
+  return [...new Set(nodeTexts)].filter((nodeText) => nodeText !== '');
 }

@@ -25,59 +25,66 @@ export interface EdgeRemovalContext {
 type EdgeKeys = Map<string, Set<string>>;
 
 export class EdgeRemovals {
-  readonly #type: TypeDefinition;
+  readonly #edgeSourceType: TypeDefinition;
   readonly #context: EdgeRemovalContext;
   /** By link type. */
-  readonly #keys = new Map<string, EdgeKeys>();
+  readonly #edgeKeysByLink = new Map<string, EdgeKeys>();
 
   constructor(type: TypeDefinition, edgeContext: EdgeRemovalContext) {
-    this.#type = type;
+    this.#edgeSourceType = type;
     this.#context = edgeContext;
   }
 
   /** Edges of a row that stands go with it. Says why they can't; then none of them does. */
-  take(key: string): Refusal | null {
+  take(removedRowKey: string): Refusal | null {
     const { rows, path, catalog } = this.#context;
-    if (this.#type.graphTriggers.length === 0) return null;
-    const versions = rows.versions(this.#type.name)!;
-    const code = rows.scopes.codeOf(path);
-    const ends = new EdgeEnds(this.#type, new RowCells(this.#type, null, versions), path);
+    if (this.#edgeSourceType.graphTriggers.length === 0) return null;
+    const rowVersions = rows.versions(this.#edgeSourceType.name)!;
+    const pathCode = rows.scopes.codeOf(path);
+    const edgeEnds = new EdgeEnds(this.#edgeSourceType, new RowCells(this.#edgeSourceType, null, rowVersions), path);
     const edgesByType = new Map<string, Set<string>>();
-    for (const version of versions.allVersions(versions.newestOf(code, key))) {
-      const each = ends.endsOf(key, version);
-      if ('code' in each) continue;
-      for (const { link, key: edge } of each) {
-        const links = rows.versions(link);
-        if (catalog.type(link) === undefined || links === undefined || links.newestOf(code, edge) < 0) continue;
-        edgesByType.set(link, (edgesByType.get(link) ?? new Set()).add(edge));
+    for (const version of rowVersions.allVersions(rowVersions.newestOf(pathCode, removedRowKey))) {
+      const endsOfVersion = edgeEnds.endsOf(removedRowKey, version);
+      if ('code' in endsOfVersion) continue;
+      for (const { link, key: edgeKey } of endsOfVersion) {
+        const linkVersions = rows.versions(link);
+        if (catalog.type(link) === undefined || linkVersions === undefined || linkVersions.newestOf(pathCode, edgeKey) < 0)
+          continue;
+        edgesByType.set(link, (edgesByType.get(link) ?? new Set()).add(edgeKey));
       }
     }
-    for (const [link, edges] of edgesByType) {
-      const why = this.#refusalOf(catalog.type(link)!, [...edges]);
-      if (why !== null) return why;
+    for (const [link, edgeKeys] of edgesByType) {
+      const edgeRefusal = this.#edgeRefusalOf(catalog.type(link)!, [...edgeKeys]);
+      if (edgeRefusal !== null) return edgeRefusal;
     }
     for (const [link, edges] of edgesByType) {
-      const known = this.#keys.get(link) ?? new Map<string, Set<string>>();
-      this.#keys.set(link, known);
-      for (const edge of edges) known.set(edge, (known.get(edge) ?? new Set()).add(key));
+      const rowsByEdge = this.#edgeKeysByLink.get(link) ?? new Map<string, Set<string>>();
+      this.#edgeKeysByLink.set(link, rowsByEdge);
+      for (const edgeKey of edges) rowsByEdge.set(edgeKey, (rowsByEdge.get(edgeKey) ?? new Set()).add(removedRowKey));
     }
     return null;
   }
 
   bodies(): RemovalBody[] {
     const { catalog, path, rows, sealing } = this.#context;
-    return [...this.#keys].map(([link, edges]) => removalOf(catalog.type(link)!, [...edges.keys()], path, rows, sealing, edges));
+    return [...this.#edgeKeysByLink].map(([link, edgeKeys]) =>
+      removalOf(catalog.type(link)!, [...edgeKeys.keys()], path, rows, sealing, edgeKeys),
+    );
   }
 
-  #refusalOf(link: TypeDefinition, edges: readonly string[]): Refusal | null {
+  #edgeRefusalOf(linkType: TypeDefinition, edgeKeys: readonly string[]): Refusal | null {
     const { checks, path, rows, at, holds } = this.#context;
-    const why = checks.refusalOf?.(link.name) ?? null;
-    if (why !== null) return refusal('REL_ACL', `its edge of ${JSON.stringify(link.name)} can't be removed: ${why.message}`);
-    const test = checks.rowCheck?.testFor(link) ?? null;
-    if (test !== null && (test === 'none' || refusedKeys(test, link.name, edges, { path, rows, at }, 'all').size > 0)) {
-      return refusal('REL_ACL', `its edge of ${JSON.stringify(link.name)} can't be removed: ${notPermitted}`);
+    const linkRefusal = checks.refusalOf?.(linkType.name) ?? null;
+    if (linkRefusal !== null)
+      return refusal('REL_ACL', `its edge of ${JSON.stringify(linkType.name)} can't be removed: ${linkRefusal.message}`);
+    const linkRowTest = checks.rowCheck?.testFor(linkType) ?? null;
+    if (
+      linkRowTest !== null &&
+      (linkRowTest === 'none' || refusedKeys(linkRowTest, linkType.name, edgeKeys, { path, rows, at }, 'all').size > 0)
+    ) {
+      return refusal('REL_ACL', `its edge of ${JSON.stringify(linkType.name)} can't be removed: ${notPermitted}`);
     }
-    const held = holds.holdsOn(link.name, removalOf(link, edges, path, rows, null).positions);
-    return held.length === 0 ? null : refusal('REL_CONFLICT', `an edge of the row is under legal hold: ${heldBy(held)}`);
+    const holdIds = holds.holdsOn(linkType.name, removalOf(linkType, edgeKeys, path, rows, null).positions);
+    return holdIds.length === 0 ? null : refusal('REL_CONFLICT', `an edge of the row is under legal hold: ${heldBy(holdIds)}`);
   }
 }

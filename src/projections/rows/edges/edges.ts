@@ -27,9 +27,9 @@ import { subjectText } from '../checks/row-subjects.ts';
 import type { OpenVersion } from '../checks/version-plan.ts';
 
 /** Edge versions of one command: a turn of the event loop makes them. */
-const edgesPerCommand = 16_384;
+const edgesPerCommandMax = 16_384;
 
-const fired: Provenance = { source: 'annals', method: 'graph-trigger', confidence: 1, derivedFrom: null };
+const graphTriggerSource: Provenance = { source: 'annals', method: 'graph-trigger', confidence: 1, derivedFrom: null };
 
 /** A version that a row of the command becomes. */
 export interface RowVersion extends Pick<OpenVersion, 'from' | 'to' | 'cells'> {
@@ -37,7 +37,7 @@ export interface RowVersion extends Pick<OpenVersion, 'from' | 'to' | 'cells'> {
   readonly systemFrom: bigint;
 }
 
-interface Wanted extends Ends {
+interface WantedEdge extends Ends {
   readonly closed: OpenVersion[];
   readonly written: RowVersion[];
 }
@@ -52,161 +52,164 @@ export interface EdgeContext {
 }
 
 export class RowEdges {
-  readonly #type: TypeDefinition;
-  readonly #cells: RowCells;
-  readonly #ends: EdgeEnds;
+  readonly #edgeSourceType: TypeDefinition;
+  readonly #rowCells: RowCells;
+  readonly #edgeEnds: EdgeEnds;
   readonly #context: EdgeContext;
-  readonly #links = new Map<string, LinkRows | Refusal>();
-  #versions = 0;
+  readonly #linksByName = new Map<string, LinkRows | Refusal>();
+  #edgeVersionCount = 0;
 
   /** `type`: as it stands once its rows are written. */
-  constructor(type: TypeDefinition, cells: RowCells, edgeContext: EdgeContext) {
-    this.#type = type;
-    this.#cells = cells;
-    this.#ends = new EdgeEnds(type, cells, edgeContext.context.entry.path);
+  constructor(type: TypeDefinition, rowCells: RowCells, edgeContext: EdgeContext) {
+    this.#edgeSourceType = type;
+    this.#rowCells = rowCells;
+    this.#edgeEnds = new EdgeEnds(type, rowCells, edgeContext.context.entry.path);
     this.#context = edgeContext;
   }
 
   /** One row: the versions that it closes and those that it becomes. Says why its edges can't be; then nothing has happened. */
   follow(key: string, closed: readonly OpenVersion[], written: readonly RowVersion[]): Refusal | null {
-    const wanted = new Map<string, Wanted>();
-    for (const version of written) {
-      const ends = this.#ends.endsOf(key, version.cells);
-      if ('code' in ends) return ends;
-      for (const each of ends) wantedOf(wanted, each).written.push(version);
+    const wantedEdges = new Map<string, WantedEdge>();
+    for (const rowVersion of written) {
+      const edgeEnds = this.#edgeEnds.endsOf(key, rowVersion.cells);
+      if ('code' in edgeEnds) return edgeEnds;
+      for (const wantedEdge of edgeEnds) wantedEdgeOf(wantedEdges, wantedEdge).written.push(rowVersion);
     }
     for (const version of closed) {
-      const ends = this.#ends.endsOf(key, version.cells);
+      const edgeEnds = this.#edgeEnds.endsOf(key, version.cells);
       // A version that was stored had its edges, or was written before its type had any.
-      if (!('code' in ends)) for (const each of ends) wantedOf(wanted, each).closed.push(version);
+      if (!('code' in edgeEnds)) for (const wantedEdge of edgeEnds) wantedEdgeOf(wantedEdges, wantedEdge).closed.push(version);
     }
-    const planned: { readonly link: LinkRows; readonly rows: EdgeRow[] }[] = [];
-    let versions = this.#versions;
-    for (const each of wanted.values()) {
-      const rows = this.#rowsOf(each);
-      if (rows === null) continue;
-      if ('code' in rows) return rows;
-      versions += rows.rows.length;
-      if (versions > edgesPerCommand) {
+    const plannedEdges: { readonly link: LinkRows; readonly rows: EdgeRow[] }[] = [];
+    let edgeVersions = this.#edgeVersionCount;
+    for (const each of wantedEdges.values()) {
+      const edgeRows = this.#edgeRowsOf(each);
+      if (edgeRows === null) continue;
+      if ('code' in edgeRows) return edgeRows;
+      edgeVersions += edgeRows.rows.length;
+      if (edgeVersions > edgesPerCommandMax) {
         return refusal(
           'REL_UNPROCESSABLE',
-          `the rows of one command have more than ${edgesPerCommand} edges: send fewer at once`,
+          `the rows of one command have more than ${edgesPerCommandMax} edges: send fewer at once`,
         );
       }
-      const why = rows.link.refusalOf(rows.rows);
-      if (why !== null) return refusal('REL_ACL', why);
-      planned.push(rows);
+      const edgeRefusal = edgeRows.link.refusalOf(edgeRows.rows);
+      if (edgeRefusal !== null) return refusal('REL_ACL', edgeRefusal);
+      plannedEdges.push(edgeRows);
     }
-    for (const { link, rows } of planned) for (const row of rows) link.add(row);
-    this.#versions = versions;
+    for (const { link: linkRows, rows } of plannedEdges) for (const edgeRow of rows) linkRows.add(edgeRow);
+    this.#edgeVersionCount = edgeVersions;
     return null;
   }
 
-  /** Entries for all that followed, the first at a position. Edges of rows that are sealed by themselves are so, too: `sealed` has their system_from. */
-  drafts(first: number, sealed: ReadonlySet<bigint>): EntryDraft[] {
-    const drafts: EntryDraft[] = [];
+  /** Entries for all that followed, the first at a position. Edges of rows that are sealed by themselves are so, too: `sealedRowTimes` has their system_from. */
+  drafts(first: number, sealedRowTimes: ReadonlySet<bigint>): EntryDraft[] {
+    const edgeDrafts: EntryDraft[] = [];
     const { context } = this.#context;
-    let position = first;
-    for (const link of this.#links.values()) {
-      if (!(link instanceof LinkRows) || link.length === 0) continue;
-      const { definition, isNew, name } = link;
+    let edgePosition = first;
+    for (const linkRows of this.#linksByName.values()) {
+      if (!(linkRows instanceof LinkRows) || linkRows.length === 0) continue;
+      const { definition, isNew, name } = linkRows;
       if (isNew) {
-        drafts.push(typeDraft(definition, context));
-        position++;
+        edgeDrafts.push(typeDraft(definition, context));
+        edgePosition++;
       }
-      const written = link.bodyAt(position, new Set(Array.from(sealed, versionName)));
-      const body: RowsBody = { kind: 'rows', type: name, ...written, provenance: fired };
-      drafts.push({ context: context.entry, body });
-      position += link.length;
+      const linkRowsBody = linkRows.bodyAt(edgePosition, new Set(Array.from(sealedRowTimes, versionName)));
+      const edgeRowsBody: RowsBody = { kind: 'rows', type: name, ...linkRowsBody, provenance: graphTriggerSource };
+      edgeDrafts.push({ context: context.entry, body: edgeRowsBody });
+      edgePosition += linkRows.length;
     }
-    return drafts;
+    return edgeDrafts;
   }
 
   /** Null where nothing is to be written. */
-  #rowsOf(wanted: Wanted): { readonly link: LinkRows; readonly rows: EdgeRow[] } | Refusal | null {
-    const { closed, written, key, source, target } = wanted;
-    const link = this.#linkOf(wanted.link);
+  #edgeRowsOf(wantedEdge: WantedEdge): { readonly link: LinkRows; readonly rows: EdgeRow[] } | Refusal | null {
+    const { closed, written, key, source, target } = wantedEdge;
+    const linkRows = this.#linkRowsOf(wantedEdge.link);
     // A link type that cannot hold edges has none to end.
-    if ('code' in link) return written.length === 0 && link.code !== 'REL_ACL' ? null : link;
-    const spans = [...closed, ...written];
-    const touched = link.open(key).filter((edge) => spans.some(({ from, to }) => edge.from < to && from < edge.to));
-    const row = (of: Pick<EdgeRow, 'from' | 'to' | 'op' | 'derivedFrom' | 'subject' | 'closes' | 'base'>): EdgeRow => ({
+    if ('code' in linkRows) return written.length === 0 && linkRows.code !== 'REL_ACL' ? null : linkRows;
+    const versionSpans = [...closed, ...written];
+    const touchedEdges = linkRows
+      .open(key)
+      .filter((openEdge) => versionSpans.some(({ from, to }) => openEdge.from < to && from < openEdge.to));
+    const edgeRowFrom = (of: Pick<EdgeRow, 'from' | 'to' | 'op' | 'derivedFrom' | 'subject' | 'closes' | 'base'>): EdgeRow => ({
       key,
       source,
       target,
       ...of,
     });
     if (written.length === 0) {
-      const ended = touched.filter(({ from, to }) => from < to);
-      if (ended.length === 0) return null;
+      const endedEdges = touchedEdges.filter(({ from, to }) => from < to);
+      if (endedEdges.length === 0) return null;
       return {
-        link,
-        rows: ended.map((edge) => {
-          const { from, derivedFrom, subject, base } = edge;
-          return row({ from, to: from, op: rowOp.delete, derivedFrom, subject, base, closes: [edge] });
+        link: linkRows,
+        rows: endedEdges.map((openEdge) => {
+          const { from, derivedFrom, subject, base } = openEdge;
+          return edgeRowFrom({ from, to: from, op: rowOp.delete, derivedFrom, subject, base, closes: [openEdge] });
         }),
       };
     }
-    const byStart = touched.toSorted((a, b) => (a.from < b.from ? 1 : a.from > b.from ? -1 : 0));
+    const edgesByStart = touchedEdges.toSorted((a, b) => (a.from < b.from ? 1 : a.from > b.from ? -1 : 0));
     /** The edge that holds when a version begins lends it its other cells; else the last one that is touched. */
-    const baseAt = (from: bigint): number =>
-      (byStart.find((edge) => edge.from <= from && from < edge.to) ?? byStart[0])?.base ?? -1;
+    const edgeBaseAt = (from: bigint): number =>
+      (edgesByStart.find((edge) => edge.from <= from && from < edge.to) ?? edgesByStart[0])?.base ?? -1;
     return {
-      link,
+      link: linkRows,
       rows: written.map(({ from, to, op, systemFrom, cells }, i) => {
         const derivedFrom = versionName(systemFrom);
-        const subject = this.#subjectOf(cells);
-        return row({ from, to, op, derivedFrom, subject, base: baseAt(from), closes: i === 0 ? touched : [] });
+        const subject = this.#edgeSubjectOf(cells);
+        return edgeRowFrom({ from, to, op, derivedFrom, subject, base: edgeBaseAt(from), closes: i === 0 ? touchedEdges : [] });
       }),
     };
   }
 
-  #subjectOf(cells: number): string | null {
-    const property = subjectProperty(this.#type);
-    const cell: Cell = property === null ? null : this.#cells.cell(cells, property);
-    return subjectText(cell);
+  #edgeSubjectOf(cells: number): string | null {
+    const subjectColumn = subjectProperty(this.#edgeSourceType);
+    const subjectCell: Cell = subjectColumn === null ? null : this.#rowCells.cell(cells, subjectColumn);
+    return subjectText(subjectCell);
   }
 
-  #linkOf(name: string): LinkRows | Refusal {
-    let link = this.#links.get(name);
-    if (link === undefined) this.#links.set(name, (link = this.#makeLink(name)));
-    return link;
+  #linkRowsOf(linkName: string): LinkRows | Refusal {
+    let linkRows = this.#linksByName.get(linkName);
+    if (linkRows === undefined) this.#linksByName.set(linkName, (linkRows = this.#makeLinkRows(linkName)));
+    return linkRows;
   }
 
-  #makeLink(name: string): LinkRows | Refusal {
+  #makeLinkRows(linkName: string): LinkRows | Refusal {
     const { catalog, rows, context } = this.#context;
-    const masked = maskedEnd(this.#type, name);
-    if (masked !== null) return masked;
-    const why = context.refusalOf?.(name) ?? null;
-    if (why !== null) return refusal('REL_ACL', `its edge of ${JSON.stringify(name)} can't be written: ${why.message}`);
-    const known = catalog.type(name);
+    const maskedRefusal = maskedEndRefusal(this.#edgeSourceType, linkName);
+    if (maskedRefusal !== null) return maskedRefusal;
+    const linkRefusal = context.refusalOf?.(linkName) ?? null;
+    if (linkRefusal !== null)
+      return refusal('REL_ACL', `its edge of ${JSON.stringify(linkName)} can't be written: ${linkRefusal.message}`);
+    const knownLinkType = catalog.type(linkName);
     // Each definition that this command makes counts.
-    const newLinkTypes = [...this.#links.values()].filter((link) => link instanceof LinkRows && link.isNew).length;
-    const version = Math.max(catalog.ontologyVersion, this.#type.ontologyVersion) + newLinkTypes + 1;
-    const definition = linkTypeOf(name, known, this.#type, rows, version);
-    if (typeof definition === 'string') return refusal('REL_CONFLICT', definition);
-    return new LinkRows({ definition, known, rows, context, at: this.#context.at });
+    const newLinkTypes = [...this.#linksByName.values()].filter((link) => link instanceof LinkRows && link.isNew).length;
+    const linkOntologyVersion = Math.max(catalog.ontologyVersion, this.#edgeSourceType.ontologyVersion) + newLinkTypes + 1;
+    const linkDefinition = linkTypeOf(linkName, knownLinkType, this.#edgeSourceType, rows, linkOntologyVersion);
+    if (typeof linkDefinition === 'string') return refusal('REL_CONFLICT', linkDefinition);
+    return new LinkRows({ definition: linkDefinition, known: knownLinkType, rows, context, at: this.#context.at });
   }
 }
 
 /** An edge would show what is masked in its row. */
-function maskedEnd({ graphTriggers, properties }: TypeDefinition, link: string): Refusal | null {
+function maskedEndRefusal({ graphTriggers, properties }: TypeDefinition, linkName: string): Refusal | null {
   for (const { linkType, sourceField, targetField } of graphTriggers) {
-    const field = [sourceField, targetField].find((name) => Object.hasOwn(properties, name) && properties[name]!.masked);
-    if (linkType === link && field !== undefined) {
+    const maskedField = [sourceField, targetField].find((name) => Object.hasOwn(properties, name) && properties[name]!.masked);
+    if (linkType === linkName && maskedField !== undefined) {
       return refusal(
         'REL_MASKED_COLUMN',
-        `its edge of ${JSON.stringify(link)} would show the masked column ${JSON.stringify(field)}`,
+        `its edge of ${JSON.stringify(linkName)} would show the masked column ${JSON.stringify(maskedField)}`,
       );
     }
   }
   return null;
 }
 
-function wantedOf(wanted: Map<string, Wanted>, ends: Ends): Wanted {
-  const name = `${ends.key} ${ends.link}`;
-  let wantedEdge = wanted.get(name);
-  if (wantedEdge === undefined) wanted.set(name, (wantedEdge = { ...ends, closed: [], written: [] }));
+function wantedEdgeOf(wantedEdges: Map<string, WantedEdge>, edgeEnds: Ends): WantedEdge {
+  const wantedEdgeName = `${edgeEnds.key} ${edgeEnds.link}`;
+  let wantedEdge = wantedEdges.get(wantedEdgeName);
+  if (wantedEdge === undefined) wantedEdges.set(wantedEdgeName, (wantedEdge = { ...edgeEnds, closed: [], written: [] }));
   return wantedEdge;
 }
 

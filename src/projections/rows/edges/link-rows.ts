@@ -52,27 +52,27 @@ export class LinkRows {
   readonly definition: TypeDefinition;
   readonly isNew: boolean;
   readonly #context: LinkContext;
-  readonly #table: StoredVersions | undefined;
-  readonly #path: number;
-  readonly #stored: RowCells;
-  readonly #subject: string | null;
-  readonly #rows: EdgeRow[] = [];
-  readonly #open = new Map<string, readonly OpenEdge[]>();
+  readonly #linkTable: StoredVersions | undefined;
+  readonly #linkPathCode: number;
+  readonly #storedLinkCells: RowCells;
+  readonly #linkSubject: string | null;
+  readonly #edgeRows: EdgeRow[] = [];
+  readonly #openEdgesByKey = new Map<string, readonly OpenEdge[]>();
   /** Row checks for edges as they would be stored, and for those that they supersede. */
-  readonly #test: RowTest | 'none' | null;
-  readonly #ofStored: RowTest | 'none' | null;
+  readonly #linkRowTest: RowTest | 'none' | null;
+  readonly #storedLinkRowTest: RowTest | 'none' | null;
 
   constructor(linkContext: LinkContext) {
     const { definition, known, rows, context } = linkContext;
     this.#context = linkContext;
     this.definition = definition;
     this.isNew = definition !== known;
-    this.#table = rows.versions(definition.name);
-    this.#path = rows.scopes.codeOf(context.entry.path);
-    this.#stored = new RowCells(definition, null, this.#table);
-    this.#subject = subjectProperty(definition);
-    this.#test = context.rowCheck?.testFor(definition) ?? null;
-    this.#ofStored = known === undefined ? null : (context.rowCheck?.testFor(known) ?? null);
+    this.#linkTable = rows.versions(definition.name);
+    this.#linkPathCode = rows.scopes.codeOf(context.entry.path);
+    this.#storedLinkCells = new RowCells(definition, null, this.#linkTable);
+    this.#linkSubject = subjectProperty(definition);
+    this.#linkRowTest = context.rowCheck?.testFor(definition) ?? null;
+    this.#storedLinkRowTest = known === undefined ? null : (context.rowCheck?.testFor(known) ?? null);
   }
 
   get name(): string {
@@ -80,116 +80,124 @@ export class LinkRows {
   }
 
   get length(): number {
-    return this.#rows.length;
+    return this.#edgeRows.length;
   }
 
   /** Open versions of an edge, those of this command included. */
-  open(key: string): readonly OpenEdge[] {
-    const known = this.#open.get(key);
-    if (known !== undefined) return known;
-    const table = this.#table;
-    const newest = table && this.#path >= 0 ? table.newestOf(this.#path, key) : NO_ROW;
-    const open = newest === NO_ROW ? [] : table!.openVersions(newest).map((version) => this.#storedEdge(table!, version));
-    this.#open.set(key, open);
-    return open;
+  open(edgeKey: string): readonly OpenEdge[] {
+    const knownEdges = this.#openEdgesByKey.get(edgeKey);
+    if (knownEdges !== undefined) return knownEdges;
+    const linkTable = this.#linkTable;
+    const newestEdge = linkTable && this.#linkPathCode >= 0 ? linkTable.newestOf(this.#linkPathCode, edgeKey) : NO_ROW;
+    const openEdges =
+      newestEdge === NO_ROW ? [] : linkTable!.openVersions(newestEdge).map((version) => this.#storedEdge(linkTable!, version));
+    this.#openEdgesByKey.set(edgeKey, openEdges);
+    return openEdges;
   }
 
   /** Why these can't be written; null: they can. */
-  refusalOf(edges: readonly EdgeRow[]): string | null {
+  refusalOf(edgeRows: readonly EdgeRow[]): string | null {
     const { context, rows, at } = this.#context;
     const writeContext = { path: context.entry.path, rows, at };
-    if (this.#test === 'none') return notPermitted;
-    if (this.#test !== null) {
-      const batch = {
+    if (this.#linkRowTest === 'none') return notPermitted;
+    if (this.#linkRowTest !== null) {
+      const edgeBatch = {
         definition: this.definition,
-        length: edges.length,
-        cells: this.#columns(edges),
-        keys: keysOf(edges),
-        validFrom: boundVector(edges.map(({ from }) => from)),
-        validTo: boundVector(edges.map(({ to }) => to)),
+        length: edgeRows.length,
+        cells: this.#edgeRowColumns(edgeRows),
+        keys: edgeKeysOf(edgeRows),
+        validFrom: boundVector(edgeRows.map(({ from }) => from)),
+        validTo: boundVector(edgeRows.map(({ to }) => to)),
       };
-      if (testRows(this.#test, batch, writeContext).includes(0)) return notPermitted;
+      if (testRows(this.#linkRowTest, edgeBatch, writeContext).includes(0)) return notPermitted;
     }
-    const superseded = edges.filter(({ closes }) => closes.some(({ position }) => position >= 0)).map(({ key }) => key);
-    if (this.#ofStored === null || superseded.length === 0) return null;
-    return refusedKeys(this.#ofStored, this.name, superseded, writeContext, 'open').size === 0 ? null : notPermitted;
+    const supersededEdges = edgeRows.filter(({ closes }) => closes.some(({ position }) => position >= 0)).map(({ key }) => key);
+    if (this.#storedLinkRowTest === null || supersededEdges.length === 0) return null;
+    return refusedKeys(this.#storedLinkRowTest, this.name, supersededEdges, writeContext, 'open').size === 0
+      ? null
+      : notPermitted;
   }
 
-  add(row: EdgeRow): void {
-    const { key, closes, from, to, op, derivedFrom, subject, base } = row;
-    const version = { position: -1 - this.#rows.length, from, to, op, derivedFrom, subject, base };
-    this.#open.set(key, [version, ...this.open(key).filter((edge) => !closes.includes(edge))]);
-    this.#rows.push(row);
+  add(edgeRow: EdgeRow): void {
+    const { key, closes, from, to, op, derivedFrom, subject, base } = edgeRow;
+    const addedEdge = { position: -1 - this.#edgeRows.length, from, to, op, derivedFrom, subject, base };
+    this.#openEdgesByKey.set(key, [addedEdge, ...this.open(key).filter((openEdge) => !closes.includes(openEdge))]);
+    this.#edgeRows.push(edgeRow);
   }
 
-  /** All of them, the first at `position`. `sealed`: versions of rows that are sealed by themselves. */
-  bodyAt(position: number, sealed: ReadonlySet<string>): Written & Pick<RowsBody, 'subjects'> {
-    const rows = this.#rows;
-    const closeOffsets = new Uint32Array(rows.length + 1);
+  /** All of them, the first at `position`. `sealedVersions`: versions of rows that are sealed by themselves. */
+  bodyAt(position: number, sealedVersions: ReadonlySet<string>): Written & Pick<RowsBody, 'subjects'> {
+    const edgeRows = this.#edgeRows;
+    const closeOffsets = new Uint32Array(edgeRows.length + 1);
     const closes: number[] = [];
-    rows.forEach((row, i) => {
-      for (const edge of row.closes) closes.push(edge.position >= 0 ? edge.position : position - 1 - edge.position);
+    edgeRows.forEach((edgeRow, i) => {
+      for (const closedEdge of edgeRow.closes)
+        closes.push(closedEdge.position >= 0 ? closedEdge.position : position - 1 - closedEdge.position);
       closeOffsets[i + 1] = closes.length;
     });
-    const cells = { length: rows.length, columns: this.#columns(rows) };
-    const from = boundVector(rows.map((row) => row.from));
-    const to = boundVector(rows.map((row) => (row.to === FOREVER && row.op === rowOp.put ? null : row.to)));
+    const edgeCells = { length: edgeRows.length, columns: this.#edgeRowColumns(edgeRows) };
+    const edgesFrom = boundVector(edgeRows.map((edgeRow) => edgeRow.from));
+    const edgesTo = boundVector(
+      edgeRows.map((edgeRow) => (edgeRow.to === FOREVER && edgeRow.op === rowOp.put ? null : edgeRow.to)),
+    );
     return {
-      ops: Uint8Array.from(rows, ({ op }) => op),
-      keys: keyColumns(rows.length, keysOf(rows), from, to),
+      ops: Uint8Array.from(edgeRows, ({ op }) => op),
+      keys: keyColumns(edgeRows.length, edgeKeysOf(edgeRows), edgesFrom, edgesTo),
       closeOffsets,
       closes: Float64Array.from(closes),
-      cells,
-      ...this.#subjects(cells, sealed),
+      cells: edgeCells,
+      ...this.#edgeSubjects(edgeCells, sealedVersions),
     };
   }
 
-  #subjects(cells: RowBatch, sealed: ReadonlySet<string>): Pick<RowsBody, 'subjects'> {
-    const statedSubjects = subjectsOf(cells, this.#subject);
-    const isSealed = ({ derivedFrom }: EdgeRow): boolean => derivedFrom !== null && sealed.has(derivedFrom);
-    if (!this.#rows.some(isSealed)) return statedSubjects;
+  #edgeSubjects(cells: RowBatch, sealed: ReadonlySet<string>): Pick<RowsBody, 'subjects'> {
+    const statedSubjects = subjectsOf(cells, this.#linkSubject);
+    const isEdgeSealed = ({ derivedFrom }: EdgeRow): boolean => derivedFrom !== null && sealed.has(derivedFrom);
+    if (!this.#edgeRows.some(isEdgeSealed)) return statedSubjects;
     const { path } = this.#context.context.entry;
-    const builder = new VectorBuilder('string', this.#rows.length);
-    for (const [i, row] of this.#rows.entries()) {
-      const subject = statedSubjects.subjects === undefined ? null : cellAt(statedSubjects.subjects, 'string', i);
-      builder.append(subject ?? (isSealed(row) ? ownSubject(this.name, path, row.key) : null));
+    const subjectBuilder = new VectorBuilder('string', this.#edgeRows.length);
+    for (const [i, edgeRow] of this.#edgeRows.entries()) {
+      const edgeSubject = statedSubjects.subjects === undefined ? null : cellAt(statedSubjects.subjects, 'string', i);
+      subjectBuilder.append(edgeSubject ?? (isEdgeSealed(edgeRow) ? ownSubject(this.name, path, edgeRow.key) : null));
     }
-    return { subjects: builder.build() };
+    return { subjects: subjectBuilder.build() };
   }
 
-  #columns(rows: readonly EdgeRow[]) {
+  #edgeRowColumns(edgeRows: readonly EdgeRow[]) {
     const { source, target, derivedFrom } = edgeColumns;
-    const own = new Map<string, (row: EdgeRow) => Cell>([
-      [source, (row) => row.source],
-      [target, (row) => row.target],
-      [derivedFrom, (row) => row.derivedFrom],
+    const edgeColumnCells = new Map<string, (edgeRow: EdgeRow) => Cell>([
+      [source, (edgeRow) => edgeRow.source],
+      [target, (edgeRow) => edgeRow.target],
+      [derivedFrom, (edgeRow) => edgeRow.derivedFrom],
     ]);
-    if (this.#subject !== null) own.set(this.#subject, (row) => row.subject);
-    const names = new Set([...own.keys(), ...this.#stored.types.keys()]);
-    return [...names]
+    if (this.#linkSubject !== null) edgeColumnCells.set(this.#linkSubject, (edgeRow) => edgeRow.subject);
+    const edgeColumnNames = new Set([...edgeColumnCells.keys(), ...this.#storedLinkCells.types.keys()]);
+    return [...edgeColumnNames]
       .map((name) => {
-        const type = own.has(name) ? 'string' : this.#stored.types.get(name)!;
-        const builder = new VectorBuilder(type, Math.max(1, rows.length));
-        const cellOf = own.get(name) ?? ((row: EdgeRow): Cell => (row.base < 0 ? null : this.#stored.cell(row.base, name)));
-        for (const row of rows) builder.append(cellOf(row));
-        return { name, type, vector: builder.build() };
+        const type = edgeColumnCells.has(name) ? 'string' : this.#storedLinkCells.types.get(name)!;
+        const edgeBuilder = new VectorBuilder(type, Math.max(1, edgeRows.length));
+        const edgeCellOf =
+          edgeColumnCells.get(name) ??
+          ((edgeRow: EdgeRow): Cell => (edgeRow.base < 0 ? null : this.#storedLinkCells.cell(edgeRow.base, name)));
+        for (const row of edgeRows) edgeBuilder.append(edgeCellOf(row));
+        return { name, type, vector: edgeBuilder.build() };
       })
       .filter(({ vector }) => vector.kind !== 'null');
   }
 
-  #storedEdge(table: StoredVersions, version: number): OpenEdge {
-    const text = (name: string | null): string | null => {
-      const cell = name === null ? null : this.#stored.cell(version, name);
-      return cell === null ? null : String(cell);
+  #storedEdge(table: StoredVersions, edgeVersion: number): OpenEdge {
+    const edgeText = (name: string | null): string | null => {
+      const edgeCell = name === null ? null : this.#storedLinkCells.cell(edgeVersion, name);
+      return edgeCell === null ? null : String(edgeCell);
     };
     return {
-      position: table.positionOf(version),
-      from: table.validFromOf(version),
-      to: table.validToOf(version),
-      op: table.opOf(version),
-      derivedFrom: text(edgeColumns.derivedFrom),
-      subject: text(this.#subject),
-      base: version,
+      position: table.positionOf(edgeVersion),
+      from: table.validFromOf(edgeVersion),
+      to: table.validToOf(edgeVersion),
+      op: table.opOf(edgeVersion),
+      derivedFrom: edgeText(edgeColumns.derivedFrom),
+      subject: edgeText(this.#linkSubject),
+      base: edgeVersion,
     };
   }
 }
@@ -199,8 +207,8 @@ export function versionName(systemFrom: bigint): string {
   return BigInt.asUintN(64, systemFrom).toString(16).padStart(16, '0');
 }
 
-function keysOf(rows: readonly EdgeRow[]) {
-  const keys = textVector(rows.map(({ key }) => key));
-  assert(keys.kind === 'text', 'edges have keys');
-  return keys;
+function edgeKeysOf(edgeRows: readonly EdgeRow[]) {
+  const edgeKeys = textVector(edgeRows.map(({ key }) => key));
+  assert(edgeKeys.kind === 'text', 'edges have keys');
+  return edgeKeys;
 }

@@ -9,9 +9,9 @@ import { canBeSubject, subjectProperty } from '../../catalog/subject-property.ts
 import type { StoredColumns } from '../../catalog/commands.ts';
 
 /** The subject column of link types that are made here. */
-const subjectColumn = 'subject';
+const linkSubjectColumn = 'subject';
 
-const text: PropertyDefinition = {
+const linkTextProperty: PropertyDefinition = {
   type: 'string',
   required: false,
   masked: false,
@@ -20,111 +20,129 @@ const text: PropertyDefinition = {
   dims: 0,
 };
 
-/** The definition under which edges of rows of `source` are written: `known` itself where it takes them as it is; or why it can't. */
+/** The definition under which edges of rows of `sourceType` are written: `knownLinkType` itself where it takes them as it is; or why it can't. */
 export function linkTypeOf(
-  name: string,
-  known: TypeDefinition | undefined,
-  source: TypeDefinition,
-  stored: Pick<StoredColumns, 'wasWritten'>,
+  linkName: string,
+  knownLinkType: TypeDefinition | undefined,
+  sourceType: TypeDefinition,
+  storedColumns: Pick<StoredColumns, 'wasWritten'>,
   ontologyVersion: number,
 ): TypeDefinition | string {
-  if (name === source.name) return 'the link type must be another type';
-  if (known !== undefined && known.primaryKey !== null) return `${what(name)} has a primary key, and the key of an edge is made`;
-  const properties = new Map(Object.entries(known?.properties ?? {}));
-  const wanted = new Map<string, PropertyDefinition>();
-  for (const column of Object.values(edgeColumns)) wanted.set(column, text);
-  for (const trigger of source.graphTriggers.filter(({ linkType }) => linkType === name)) {
-    for (const [column, field] of [
-      [edgeColumns.source, trigger.sourceField],
-      [edgeColumns.target, trigger.targetField],
+  if (linkName === sourceType.name) return 'the link type must be another type';
+  if (knownLinkType !== undefined && knownLinkType.primaryKey !== null)
+    return `${quotedLinkType(linkName)} has a primary key, and the key of an edge is made`;
+  const linkProperties = new Map(Object.entries(knownLinkType?.properties ?? {}));
+  const wantedProperties = new Map<string, PropertyDefinition>();
+  for (const column of Object.values(edgeColumns)) wantedProperties.set(column, linkTextProperty);
+  for (const graphTrigger of sourceType.graphTriggers.filter(({ linkType }) => linkType === linkName)) {
+    for (const [column, triggerField] of [
+      [edgeColumns.source, graphTrigger.sourceField],
+      [edgeColumns.target, graphTrigger.targetField],
     ] as const) {
-      const references = Object.hasOwn(source.properties, field) ? source.properties[field]!.references : undefined;
+      const references = Object.hasOwn(sourceType.properties, triggerField)
+        ? sourceType.properties[triggerField]!.references
+        : undefined;
       if (references === undefined) continue;
-      const before = wanted.get(column)!.references ?? properties.get(column)?.references;
-      if (before !== undefined && before !== references) return `${what(name)} has ends of ${JSON.stringify(before)} already`;
-      wanted.set(column, { ...text, references });
+      const propertyBefore = wantedProperties.get(column)!.references ?? linkProperties.get(column)?.references;
+      if (propertyBefore !== undefined && propertyBefore !== references)
+        return `${quotedLinkType(linkName)} has ends of ${JSON.stringify(propertyBefore)} already`;
+      wantedProperties.set(column, { ...linkTextProperty, references });
     }
   }
-  const subject = subjectOf(name, known, source, stored);
-  if (typeof subject === 'string') return subject;
-  if (subject !== null) wanted.set(...subject);
-  for (const [column, property] of wanted) {
-    const before = properties.get(column);
-    if (before === undefined && known?.open === false) return `${what(name)} has no property ${JSON.stringify(column)}`;
-    if (before !== undefined && before.type !== property.type)
-      return `${what(name)} has a ${JSON.stringify(column)} that is no string`;
-    properties.set(column, { ...property, ...before, ...inheritFlags(before, property) });
+  const linkSubject = linkSubjectOf(linkName, knownLinkType, sourceType, storedColumns);
+  if (typeof linkSubject === 'string') return linkSubject;
+  if (linkSubject !== null) wantedProperties.set(...linkSubject);
+  for (const [column, property] of wantedProperties) {
+    const propertyBefore = linkProperties.get(column);
+    if (propertyBefore === undefined && knownLinkType?.open === false)
+      return `${quotedLinkType(linkName)} has no property ${JSON.stringify(column)}`;
+    if (propertyBefore !== undefined && propertyBefore.type !== property.type)
+      return `${quotedLinkType(linkName)} has a ${JSON.stringify(column)} that is no string`;
+    linkProperties.set(column, { ...property, ...propertyBefore, ...inheritFlags(propertyBefore, property) });
   }
-  for (const [column, { required }] of properties) {
-    if (required && !wanted.has(column)) return `${what(name)} requires ${JSON.stringify(column)}, which no edge has`;
+  for (const [column, { required }] of linkProperties) {
+    if (required && !wantedProperties.has(column))
+      return `${quotedLinkType(linkName)} requires ${JSON.stringify(column)}, which no edge has`;
   }
-  const guard = guardOf(known?.guard, source.guard);
-  if (known !== undefined && isSame(known, properties, guard)) return known;
-  const open = known?.open ?? true;
-  const graphTriggers = known?.graphTriggers ?? [];
-  const own = { name, properties: Object.fromEntries(properties), open, primaryKey: null, graphTriggers, ontologyVersion };
-  return { ...own, ...guard, ...meaningOf(known ?? {}) };
+  const linkGuard = linkGuardOf(knownLinkType?.guard, sourceType.guard);
+  if (knownLinkType !== undefined && isSameLinkType(knownLinkType, linkProperties, linkGuard)) return knownLinkType;
+  const open = knownLinkType?.open ?? true;
+  const graphTriggers = knownLinkType?.graphTriggers ?? [];
+  const linkDefinition = {
+    name: linkName,
+    properties: Object.fromEntries(linkProperties),
+    open,
+    primaryKey: null,
+    graphTriggers,
+    ontologyVersion,
+  };
+  return { ...linkDefinition, ...linkGuard, ...meaningOf(knownLinkType ?? {}) };
 }
 
 /** The property that says whose an edge is; null where the type has one that is right as it is. */
-function subjectOf(
-  name: string,
-  known: TypeDefinition | undefined,
-  source: TypeDefinition,
+function linkSubjectOf(
+  linkName: string,
+  knownLinkType: TypeDefinition | undefined,
+  sourceType: TypeDefinition,
   stored: Pick<StoredColumns, 'wasWritten'>,
 ): readonly [string, PropertyDefinition] | string | null {
-  const ofSource = subjectProperty(source);
-  const ofLink = known === undefined ? null : subjectProperty(known);
-  const masked = ofSource !== null && source.properties[ofSource]!.masked;
-  if (ofLink !== null) {
-    const property = known!.properties[ofLink]!;
-    if (ofSource === null) return null;
-    if (property.type !== 'string' || !canBeSubject(property.type)) return `${what(name)} says whose its rows are by no text`;
-    return [ofLink, { ...property, masked }];
+  const sourceSubject = subjectProperty(sourceType);
+  const linkSubject = knownLinkType === undefined ? null : subjectProperty(knownLinkType);
+  const isSubjectMasked = sourceSubject !== null && sourceType.properties[sourceSubject]!.masked;
+  if (linkSubject !== null) {
+    const property = knownLinkType!.properties[linkSubject]!;
+    if (sourceSubject === null) return null;
+    if (property.type !== 'string' || !canBeSubject(property.type))
+      return `${quotedLinkType(linkName)} says whose its rows are by no text`;
+    return [linkSubject, { ...property, masked: isSubjectMasked }];
   }
-  if (known?.open === false && ofSource === null) return null;
-  if (known === undefined || !stored.wasWritten(name)) return [subjectColumn, { ...text, subject: true, masked }];
-  return ofSource === null
+  if (knownLinkType?.open === false && sourceSubject === null) return null;
+  if (knownLinkType === undefined || !stored.wasWritten(linkName))
+    return [linkSubjectColumn, { ...linkTextProperty, subject: true, masked: isSubjectMasked }];
+  return sourceSubject === null
     ? null
-    : `${what(name)} has rows, and no property says whose they are: the edges of a subject could not be erased`;
+    : `${quotedLinkType(linkName)} has rows, and no property says whose they are: the edges of a subject could not be erased`;
 }
 
 /** Flags that a property of a link type inherits: it is never less guarded than before, nor than its source. */
-function inheritFlags(before: PropertyDefinition | undefined, wanted: PropertyDefinition): Partial<PropertyDefinition> {
-  const references = before?.references ?? wanted.references;
+function inheritFlags(
+  propertyBefore: PropertyDefinition | undefined,
+  wantedProperty: PropertyDefinition,
+): Partial<PropertyDefinition> {
+  const references = propertyBefore?.references ?? wantedProperty.references;
   return {
-    masked: before?.masked === true || wanted.masked,
-    subject: before?.subject === true || wanted.subject,
+    masked: propertyBefore?.masked === true || wantedProperty.masked,
+    subject: propertyBefore?.subject === true || wantedProperty.subject,
     ...(references !== undefined && { references }),
   };
 }
 
-function guardOf(known: TypeGuard | undefined, source: TypeGuard | undefined): Pick<TypeDefinition, 'guard'> {
-  const isProtected = known?.protected === true || source?.protected === true;
-  const accessScope = known?.accessScope === true || source?.accessScope === true;
+function linkGuardOf(linkGuard: TypeGuard | undefined, sourceGuard: TypeGuard | undefined): Pick<TypeDefinition, 'guard'> {
+  const isProtected = linkGuard?.protected === true || sourceGuard?.protected === true;
+  const accessScope = linkGuard?.accessScope === true || sourceGuard?.accessScope === true;
   return isProtected || accessScope ? { guard: { protected: isProtected, accessScope } } : {};
 }
 
-function isSame(
-  known: TypeDefinition,
-  properties: ReadonlyMap<string, PropertyDefinition>,
+function isSameLinkType(
+  knownLinkType: TypeDefinition,
+  linkProperties: ReadonlyMap<string, PropertyDefinition>,
   { guard }: Pick<TypeDefinition, 'guard'>,
 ): boolean {
   return (
-    known.guard?.protected === guard?.protected &&
-    known.guard?.accessScope === guard?.accessScope &&
-    [...properties].every(([name, property]) => {
-      const before = Object.hasOwn(known.properties, name) ? known.properties[name]! : undefined;
+    knownLinkType.guard?.protected === guard?.protected &&
+    knownLinkType.guard?.accessScope === guard?.accessScope &&
+    [...linkProperties].every(([name, property]) => {
+      const propertyBefore = Object.hasOwn(knownLinkType.properties, name) ? knownLinkType.properties[name]! : undefined;
       return (
-        before !== undefined &&
-        before.masked === property.masked &&
-        before.subject === property.subject &&
-        before.references === property.references
+        propertyBefore !== undefined &&
+        propertyBefore.masked === property.masked &&
+        propertyBefore.subject === property.subject &&
+        propertyBefore.references === property.references
       );
     })
   );
 }
 
-function what(name: string): string {
-  return `the link type ${JSON.stringify(name)}`;
+function quotedLinkType(linkName: string): string {
+  return `the link type ${JSON.stringify(linkName)}`;
 }

@@ -20,10 +20,10 @@ import type { Table } from '../tables/table.ts';
 export const isDerivable = (type: string, columns: { has(name: string): boolean }): boolean =>
   columns.has('tool_call_id') || namingColumns(type, columns).length > 0;
 
-const ROWS_A_STEP = 2_048;
+const DERIVED_ROWS_A_STEP = 2_048;
 /** A shorter key may be that of rows of other types, too: where it is, a loose column names those, and what `derived_from` names is meant. */
 const KEY_LENGTH_MIN = 4;
-const loose: ReadonlySet<string> = new Set(['source_id', 'supersedes']);
+const looseNamingColumns: ReadonlySet<string> = new Set(['source_id', 'supersedes']);
 
 export interface DerivedRequest {
   readonly tenant: string | null;
@@ -33,7 +33,7 @@ export interface DerivedRequest {
   readonly timeline: Pick<Timeline, 'timeOf'>;
 }
 
-interface NamedType {
+interface NamingColumn {
   readonly name: string;
   readonly type: ColumnType;
 }
@@ -57,15 +57,15 @@ export interface RemovedRow extends RemovedSource {
 export class DerivedVersions {
   readonly #request: DerivedRequest;
   /** Keys, and the position below which a version that names one means this row by it. */
-  readonly #ids = new Map<string, number>();
+  readonly #derivedIds = new Map<string, number>();
   readonly #removedKeys = new Set<string>();
   /** Keys among them that a loose column does not name. */
-  readonly #short = new Set<string>();
-  readonly #subjects = new Set<string>();
+  readonly #shortKeys = new Set<string>();
+  readonly #derivedSubjects = new Set<string>();
   readonly #derivedByTable = new Map<string, DerivedPositions>();
-  readonly #rooted = new Map<string, Set<number>>();
+  readonly #rootPositionsByType = new Map<string, Set<number>>();
   /** Removed rows that nothing has led to so far. */
-  #removed: RemovedRow[] = [];
+  #unrelatedRemovedRows: RemovedRow[] = [];
 
   constructor(request: DerivedRequest) {
     this.#request = request;
@@ -79,14 +79,14 @@ export class DerivedVersions {
       .sort(([a], [b]) => compareText(a, b))
       .map(([type, { positions, paths }]) => ({
         type,
-        paths: [...paths].map((code) => scopes.path(code)).sort((a, b) => compareText(a ?? '', b ?? '')),
+        paths: [...paths].map((pathCode) => scopes.path(pathCode)).sort((a, b) => compareText(a ?? '', b ?? '')),
         positions: [...positions].sort((a, b) => a - b),
       }));
   }
 
   /** Subjects besides the erased one whose keys may cover them: of several together, and of one of them alone. */
   get subjects(): readonly string[] {
-    return [...this.#subjects].sort();
+    return [...this.#derivedSubjects].sort();
   }
 
   /** Keys of rows that were removed for good, and led on. */
@@ -95,132 +95,151 @@ export class DerivedVersions {
   }
 
   /**
-   * Finds versions made from `roots` and from rows that were `removed`, at positions from `from` on, beside those already known.
+   * Finds versions made from `rootVersions` and from rows that were `removed`, at positions from `from` on, beside those already known.
    * A step is so many rows of a segment.
    */
-  *find(roots: readonly ErasedVersions[], removed: Iterable<RemovedRow>, from = 0): Generator<undefined, void> {
+  *find(rootVersions: readonly ErasedVersions[], removed: Iterable<RemovedRow>, from = 0): Generator<undefined, void> {
     const { tenant, layers } = this.#request;
-    for (const row of removed) this.#removed.push(row);
-    for (const { type, positions } of roots) this.#rooted.set(type, new Set([...(this.#rooted.get(type) ?? []), ...positions]));
-    for (const { type, positions } of roots) {
-      for (const layer of layers()) {
-        const table = layer.table(tenant, type);
-        if (table) yield* this.#addKeys(table, positions);
+    for (const removedRow of removed) this.#unrelatedRemovedRows.push(removedRow);
+    for (const { type, positions } of rootVersions)
+      this.#rootPositionsByType.set(type, new Set([...(this.#rootPositionsByType.get(type) ?? []), ...positions]));
+    for (const { type, positions } of rootVersions) {
+      for (const branchLayer of layers()) {
+        const table = branchLayer.table(tenant, type);
+        if (table) yield* this.#addRootKeys(table, positions);
       }
     }
-    for (let before = -1; before !== this.#size; ) {
-      before = this.#size;
+    for (let sizeBefore = -1; sizeBefore !== this.#derivedCount; ) {
+      sizeBefore = this.#derivedCount;
       yield* this.#followRemoved();
-      for (const layer of layers()) {
-        for (const table of layer.tablesOf(tenant)) yield* this.#findIn(table, layer.names.subjectOf(tenant, table.type), from);
+      for (const branchLayer of layers()) {
+        for (const table of branchLayer.tablesOf(tenant))
+          yield* this.#findDerivedIn(table, branchLayer.names.subjectOf(tenant, table.type), from);
       }
     }
   }
 
   *#followRemoved(): Generator<undefined, void> {
     const { subject: erased } = this.#request;
-    for (let waiting = Infinity; this.#removed.length < waiting; ) {
-      waiting = this.#removed.length;
-      const left: RemovedRow[] = [];
-      for (const [i, row] of this.#removed.entries()) {
-        if (i % ROWS_A_STEP === ROWS_A_STEP - 1) yield;
-        const { type, path, key, subject, names } = row;
-        const isTheirs = subject !== null && (subject === erased || this.#isJoint(subject));
-        if (!isTheirs && !names.some((name) => this.#ids.has(name))) {
-          left.push(row);
+    for (let waitingRows = Infinity; this.#unrelatedRemovedRows.length < waitingRows; ) {
+      waitingRows = this.#unrelatedRemovedRows.length;
+      const unrelatedRows: RemovedRow[] = [];
+      for (const [i, removedRow] of this.#unrelatedRemovedRows.entries()) {
+        if (i % DERIVED_ROWS_A_STEP === DERIVED_ROWS_A_STEP - 1) yield;
+        const { type, path, key, subject, names } = removedRow;
+        const isOfErasedSubject = subject !== null && (subject === erased || this.#isJointSubject(subject));
+        if (!isOfErasedSubject && !names.some((name) => this.#derivedIds.has(name))) {
+          unrelatedRows.push(removedRow);
           continue;
         }
         this.#removedKeys.add(key);
-        const isShort = names.length === 0 && key.length < KEY_LENGTH_MIN && !this.#ids.has(key);
-        if (isShort && (yield* this.#isOfOthers(key, type))) this.#short.add(key);
+        const isShortKey = names.length === 0 && key.length < KEY_LENGTH_MIN && !this.#derivedIds.has(key);
+        if (isShortKey && (yield* this.#isKeyOfOthers(key, type))) this.#shortKeys.add(key);
         // Another row may have come under its key.
-        this.#addId(key, (yield* this.#stands(row)) ? row.position : Infinity);
-        if (subject !== erased) this.#subjects.add(subject ?? ownSubject(type, path, key));
+        this.#addDerivedId(key, (yield* this.#isRowThereAgain(removedRow)) ? removedRow.position : Infinity);
+        if (subject !== erased) this.#derivedSubjects.add(subject ?? ownSubject(type, path, key));
       }
-      this.#removed = left;
+      this.#unrelatedRemovedRows = unrelatedRows;
     }
   }
 
-  *#findIn(table: Table, own: string | null, from: number): Generator<undefined, void> {
-    const types = table.columnTypes();
-    const columns = namingColumns(table.type, types).map((name) => ({ name, type: types.get(name)!.type }));
-    if (columns.length === 0) return;
+  *#findDerivedIn(table: Table, ownSubjectColumn: string | null, from: number): Generator<undefined, void> {
+    const columnTypes = table.columnTypes();
+    const namingTypes = namingColumns(table.type, columnTypes).map((name) => ({ name, type: columnTypes.get(name)!.type }));
+    if (namingTypes.length === 0) return;
     const { type } = table;
-    const known: DerivedPositions = this.#derivedByTable.get(type) ?? { positions: new Set(), paths: new Set(), rows: new Set() };
-    this.#derivedByTable.set(type, known);
-    const subject = own !== null && types.get(own)?.type === 'string' ? own : null;
+    const derivedOfType: DerivedPositions = this.#derivedByTable.get(type) ?? {
+      positions: new Set(),
+      paths: new Set(),
+      rows: new Set(),
+    };
+    this.#derivedByTable.set(type, derivedOfType);
+    const subjectColumn =
+      ownSubjectColumn !== null && columnTypes.get(ownSubjectColumn)?.type === 'string' ? ownSubjectColumn : null;
     for (const segment of table.segments) {
-      for (let row = segment.rowAtOrAfter(from); row < segment.length; row += ROWS_A_STEP) {
-        const end = Math.min(segment.length, row + ROWS_A_STEP);
-        this.#look(segment, { row, end }, { type, columns, own: subject }, known);
+      for (let row = segment.rowAtOrAfter(from); row < segment.length; row += DERIVED_ROWS_A_STEP) {
+        const stepEnd = Math.min(segment.length, row + DERIVED_ROWS_A_STEP);
+        this.#lookForDerived(segment, { row, end: stepEnd }, { type, columns: namingTypes, own: subjectColumn }, derivedOfType);
         yield;
       }
     }
   }
 
-  #look(
+  #lookForDerived(
     segment: Segment,
     { row: first, end }: { readonly row: number; readonly end: number },
-    { type, columns, own }: { readonly type: string; readonly columns: readonly NamedType[]; readonly own: string | null },
-    known: DerivedPositions,
+    { type, columns, own }: { readonly type: string; readonly columns: readonly NamingColumn[]; readonly own: string | null },
+    derivedOfType: DerivedPositions,
   ): void {
-    const rooted = this.#rooted.get(type);
-    const keys = segment.cells.glance(null, sameBytes());
-    if (!keys) return;
-    const naming = columns.flatMap((column) => {
-      const vector = segment.cells.glance(column.name, sameBytes());
-      return vector ? [{ ...column, vector }] : [];
+    const rootedPositions = this.#rootPositionsByType.get(type);
+    const segmentKeys = segment.cells.glance(null, sameBytes());
+    if (!segmentKeys) return;
+    const namingVectors = columns.flatMap((namingColumn) => {
+      const namingVector = segment.cells.glance(namingColumn.name, sameBytes());
+      return namingVector ? [{ ...namingColumn, vector: namingVector }] : [];
     });
-    const subjects = own === null ? undefined : segment.cells.glance(own, sameBytes());
+    const subjectCells = own === null ? undefined : segment.cells.glance(own, sameBytes());
     for (let row = first; row < end; row++) {
       if (segment.isRemoved(row)) continue;
       const position = segment.positionOf(row);
-      if (known.positions.has(position) || rooted?.has(position) === true) continue;
-      const path = segment.paths.codeAt(row);
-      const whose = subjects ? cellAt(subjects, 'string', row) : null;
-      const joint = typeof whose === 'string' && this.#isJoint(whose) ? whose : null;
-      const isNamed =
-        joint !== null || naming.some((each) => this.#names(each, namesIn(cellAt(each.vector, each.type, row)), position));
-      if (!isNamed && known.rows.size === 0) continue;
-      const key = String(cellAt(keys, 'string', row));
-      const name = `${path} ${key}`;
-      if (!isNamed && !known.rows.has(name)) continue;
-      known.positions.add(position);
-      known.paths.add(path);
-      known.rows.add(name);
-      this.#addId(key);
+      if (derivedOfType.positions.has(position) || rootedPositions?.has(position) === true) continue;
+      const pathCode = segment.paths.codeAt(row);
+      const rowSubject = subjectCells ? cellAt(subjectCells, 'string', row) : null;
+      const jointSubject = typeof rowSubject === 'string' && this.#isJointSubject(rowSubject) ? rowSubject : null;
+      const isRowDerived =
+        jointSubject !== null ||
+        namingVectors.some((namingCell) =>
+          this.#namesDerivedId(namingCell, namesIn(cellAt(namingCell.vector, namingCell.type, row)), position),
+        );
+      if (!isRowDerived && derivedOfType.rows.size === 0) continue;
+      const derivedKey = String(cellAt(segmentKeys, 'string', row));
+      const derivedRowName = `${pathCode} ${derivedKey}`;
+      if (!isRowDerived && !derivedOfType.rows.has(derivedRowName)) continue;
+      derivedOfType.positions.add(position);
+      derivedOfType.paths.add(pathCode);
+      derivedOfType.rows.add(derivedRowName);
+      this.#addDerivedId(derivedKey);
       // Edges of a row name the version that they are of.
-      this.#addId(versionName(this.#request.timeline.timeOf(position)));
-      if (joint !== null) this.#subjects.add(joint);
-      this.#subjects.add(ownSubject(type, this.#request.scopes.path(path), key));
+      this.#addDerivedId(versionName(this.#request.timeline.timeOf(position)));
+      if (jointSubject !== null) this.#derivedSubjects.add(jointSubject);
+      this.#derivedSubjects.add(ownSubject(type, this.#request.scopes.path(pathCode), derivedKey));
     }
   }
 
-  *#addKeys(table: Table, positions: readonly number[]): Generator<undefined, void> {
-    const isMade = isDerivable(table.type, table.columnTypes());
-    const bytes = sameBytes();
+  *#addRootKeys(table: Table, positions: readonly number[]): Generator<undefined, void> {
+    const isDerivableType = isDerivable(table.type, table.columnTypes());
+    const keyBuffers = sameBytes();
     for (const [i, position] of positions.entries()) {
-      if (i % ROWS_A_STEP === ROWS_A_STEP - 1) yield;
-      const row = table.versionAt(position);
-      if (row === NO_ROW) continue;
-      const key = cellAt(table.segmentOf(row).cells.glance(null, bytes)!, 'string', row & 0xffff);
-      if (typeof key !== 'string' || key === '') continue;
-      if (!isMade && key.length < KEY_LENGTH_MIN && !this.#ids.has(key) && (yield* this.#isOfOthers(key, table.type)))
-        this.#short.add(key);
-      this.#addId(key);
+      if (i % DERIVED_ROWS_A_STEP === DERIVED_ROWS_A_STEP - 1) yield;
+      const rootRow = table.versionAt(position);
+      if (rootRow === NO_ROW) continue;
+      const rootKey = cellAt(table.segmentOf(rootRow).cells.glance(null, keyBuffers)!, 'string', rootRow & 0xffff);
+      if (typeof rootKey !== 'string' || rootKey === '') continue;
+      if (
+        !isDerivableType &&
+        rootKey.length < KEY_LENGTH_MIN &&
+        !this.#derivedIds.has(rootKey) &&
+        (yield* this.#isKeyOfOthers(rootKey, table.type))
+      )
+        this.#shortKeys.add(rootKey);
+      this.#addDerivedId(rootKey);
     }
   }
 
   /** Whether it is the key of a row of another type, too, that goes on to be there. */
-  *#isOfOthers(key: string, type: string): Generator<undefined, boolean> {
+  *#isKeyOfOthers(shortKey: string, type: string): Generator<undefined, boolean> {
     const { tenant, layers } = this.#request;
     for (const layer of layers()) {
-      for (const table of layer.tablesOf(tenant)) {
-        if (table.type === type) continue;
-        while (table.enterSome()) yield;
-        for (const path of table.paths()) {
-          const newest = table.newestOf(path, key);
-          if (newest !== NO_ROW && this.#rooted.get(table.type)?.has(table.positionOf(newest)) !== true) return true;
+      for (const otherTable of layer.tablesOf(tenant)) {
+        if (otherTable.type === type) continue;
+        while (otherTable.enterSome()) yield;
+        for (const path of otherTable.paths()) {
+          const newestOfKey = otherTable.newestOf(path, shortKey);
+          if (
+            newestOfKey !== NO_ROW &&
+            this.#rootPositionsByType.get(otherTable.type)?.has(otherTable.positionOf(newestOfKey)) !== true
+          )
+            return true;
         }
       }
       yield;
@@ -228,34 +247,36 @@ export class DerivedVersions {
     return false;
   }
 
-  get #size(): number {
-    let size = 0;
-    for (const { positions } of this.#derivedByTable.values()) size += positions.size;
-    return size;
+  get #derivedCount(): number {
+    let derivedCount = 0;
+    for (const { positions } of this.#derivedByTable.values()) derivedCount += positions.size;
+    return derivedCount;
   }
 
-  #addId(key: string, below = Infinity): void {
-    this.#ids.set(key, Math.max(below, this.#ids.get(key) ?? 0));
+  #addDerivedId(derivedKey: string, belowPosition = Infinity): void {
+    this.#derivedIds.set(derivedKey, Math.max(belowPosition, this.#derivedIds.get(derivedKey) ?? 0));
   }
 
   /** Whether a row of this type, path and key is there. */
-  *#stands({ type, path, key }: RemovedRow): Generator<undefined, boolean> {
+  *#isRowThereAgain({ type, path, key }: RemovedRow): Generator<undefined, boolean> {
     const { tenant, layers, scopes } = this.#request;
-    const code = scopes.codeOf(path);
+    const pathCode = scopes.codeOf(path);
     for (const layer of layers()) {
-      const table = layer.table(tenant, type);
-      while (table?.enterSome() === true) yield;
-      if (code >= 0 && table !== undefined && table.newestOf(code, key) !== NO_ROW) return true;
+      const standingTable = layer.table(tenant, type);
+      while (standingTable?.enterSome() === true) yield;
+      if (pathCode >= 0 && standingTable !== undefined && standingTable.newestOf(pathCode, key) !== NO_ROW) return true;
     }
     return false;
   }
 
-  #names({ name: column }: NamedType, names: readonly string[], position: number): boolean {
-    const isLoose = loose.has(column);
-    return names.some((name) => position < (this.#ids.get(name) ?? 0) && !(isLoose && this.#short.has(name)));
+  #namesDerivedId({ name: column }: NamingColumn, sourceNames: readonly string[], position: number): boolean {
+    const isLooseColumn = looseNamingColumns.has(column);
+    return sourceNames.some(
+      (sourceName) => position < (this.#derivedIds.get(sourceName) ?? 0) && !(isLooseColumn && this.#shortKeys.has(sourceName)),
+    );
   }
 
-  #isJoint(subject: string): boolean {
+  #isJointSubject(subject: string): boolean {
     const { subject: erased } = this.#request;
     return subject !== erased && subjectsIn(subject).includes(erased);
   }

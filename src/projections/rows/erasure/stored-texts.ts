@@ -33,23 +33,23 @@ export function* storedTexts(
   tenants: ReadonlySet<string | null>,
   layers: readonly BranchLayer[],
   timeline: Timeline,
-  only: { readonly type: string; readonly column: string } | null = null,
+  onlyColumn: { readonly type: string; readonly column: string } | null = null,
 ): Generator<StoredTexts, void> {
-  for (const layer of layers) {
-    for (const table of [...tenants].flatMap((tenant) => layer.tablesOf(tenant))) {
+  for (const branchLayer of layers) {
+    for (const table of [...tenants].flatMap((tenant) => branchLayer.tablesOf(tenant))) {
       const { type } = table;
-      if (only !== null && only.type !== type) continue;
-      const subject = layer.names.subjectOf(table.tenant, type);
-      const columns = [...table.columnTypes()].flatMap(([name, { type: of }]) =>
-        (of === 'string' || of === 'json') && (only === null || name === only.column) ? [{ name, of }] : [],
+      if (onlyColumn !== null && onlyColumn.type !== type) continue;
+      const subjectColumn = branchLayer.names.subjectOf(table.tenant, type);
+      const textColumns = [...table.columnTypes()].flatMap(([name, { type: of }]) =>
+        (of === 'string' || of === 'json') && (onlyColumn === null || name === onlyColumn.column) ? [{ name, of }] : [],
       );
-      for (const { name, of } of only === null ? [{ name: null, of: 'string' as const }, ...columns] : columns)
-        yield* textsOfColumn({ table, type, name, of, subject, paths, timeline });
+      for (const { name, of } of onlyColumn === null ? [{ name: null, of: 'string' as const }, ...textColumns] : textColumns)
+        yield* textsOfColumn({ table, type, name, of, subject: subjectColumn, paths, timeline });
     }
   }
 }
 
-interface TextsRequest {
+interface ColumnTextsRequest {
   readonly table: Table;
   readonly type: string;
   readonly name: string | null;
@@ -59,23 +59,23 @@ interface TextsRequest {
   readonly timeline: Timeline;
 }
 
-function* textsOfColumn({ table, type, name, of, subject, paths, timeline }: TextsRequest): Generator<StoredTexts, void> {
-  const [bytes, others] = [sameBytes(), sameBytes()];
+function* textsOfColumn({ table, type, name, of, subject, paths, timeline }: ColumnTextsRequest): Generator<StoredTexts, void> {
+  const [columnBuffers, subjectBuffers] = [sameBytes(), sameBytes()];
   for (const segment of table.segments) {
     const { constant } = segment.paths;
     if (constant !== null && !paths.has(constant)) continue;
-    const isOwn = segment.cells.isAbsent(name);
-    const vector = segment.cells.glance(name, bytes);
-    if (vector?.kind !== 'text' && vector?.kind !== 'dict') continue;
+    const isVectorOwned = segment.cells.isAbsent(name);
+    const textVector = segment.cells.glance(name, columnBuffers);
+    if (textVector?.kind !== 'text' && textVector?.kind !== 'dict') continue;
     const { length } = segment;
     yield {
       type,
       column: name ?? '_pk',
       of,
-      vector: isOwn ? vector : copyVector(vector, length),
+      vector: isVectorOwned ? textVector : copyVector(textVector, length),
       length,
       stands: (row) => !segment.isRemoved(row) && paths.has(segment.paths.codeAt(row)),
-      subjectOf: (row) => (subject === null ? null : cellOf(table, segment, subject, row, others)),
+      subjectOf: (row) => (subject === null ? null : subjectCellOf(table, segment, subject, row, subjectBuffers)),
       systemFrom: (row) => timeline.timeOf(segment.positionOf(row)),
       positionOf: (row) => segment.positionOf(row),
     };
@@ -83,14 +83,14 @@ function* textsOfColumn({ table, type, name, of, subject, paths, timeline }: Tex
 }
 
 /** Copies a vector whose memory may be released or moved in other turns. */
-function copyVector(vector: TextVector, length: number): TextVector {
-  const nulls = vector.nulls?.slice(0, length) ?? null;
-  if (vector.kind === 'dict') return { ...vector, values: vector.values.slice(0, length), nulls };
-  const offsets = vector.offsets.slice(0, length + 1);
-  return { ...vector, offsets, heap: vector.heap.slice(0, offsets[length]), nulls };
+function copyVector(textVector: TextVector, length: number): TextVector {
+  const copiedNulls = textVector.nulls?.slice(0, length) ?? null;
+  if (textVector.kind === 'dict') return { ...textVector, values: textVector.values.slice(0, length), nulls: copiedNulls };
+  const copiedOffsets = textVector.offsets.slice(0, length + 1);
+  return { ...textVector, offsets: copiedOffsets, heap: textVector.heap.slice(0, copiedOffsets[length]), nulls: copiedNulls };
 }
 
-function cellOf(table: Table, { cells }: Segment, name: string, row: number, bytes: ReturnType<typeof sameBytes>): Cell {
-  const vector = cells.glance(name, bytes);
-  return vector ? cellAt(vector, table.columnTypes().get(name)!.type, row) : null;
+function subjectCellOf(table: Table, { cells }: Segment, name: string, row: number, bytes: ReturnType<typeof sameBytes>): Cell {
+  const subjectVector = cells.glance(name, bytes);
+  return subjectVector ? cellAt(subjectVector, table.columnTypes().get(name)!.type, row) : null;
 }

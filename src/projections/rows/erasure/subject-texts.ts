@@ -22,7 +22,7 @@ export interface TextSink {
 }
 
 /** Texts of a dictionary that are looked at in a step. */
-const LOOKED_AT = 1_024;
+const CODES_A_STEP = 1_024;
 
 /** A step is one column of one segment, and the time of reading it where it rests. */
 export function* textsOf(
@@ -30,13 +30,14 @@ export function* textsOf(
   layers: readonly BranchLayer[],
   textSink: TextSink,
 ): Generator<undefined, void> {
-  const bytes = sameBytes();
+  const textBuffers = sameBytes();
   for (const { type, paths, positions } of versions) {
-    for (const layer of layers) {
-      const table = layer.table(tenantOfErased({ paths }), type);
-      if (!table) continue;
-      const dictionaries = new Dictionaries(table, textSink);
-      for (const rows of bySegment(positions, table)) yield* textsOfRows(rows, table, textSink, dictionaries, bytes);
+    for (const branchLayer of layers) {
+      const erasedTable = branchLayer.table(tenantOfErased({ paths }), type);
+      if (!erasedTable) continue;
+      const dictionaries = new ConcernedDictionaries(erasedTable, textSink);
+      for (const erasedRows of erasedRowsBySegment(positions, erasedTable))
+        yield* textsOfErasedRows(erasedRows, erasedTable, textSink, dictionaries, textBuffers);
     }
   }
 }
@@ -45,23 +46,25 @@ export function* textsOf(
 export function* cellsOf(
   versions: readonly ErasedVersions[],
   layers: readonly BranchLayer[],
-  say: (text: string, position: number) => void,
+  sayErasedText: (erasedText: string, position: number) => void,
 ): Generator<undefined, void> {
-  const bytes = sameBytes();
+  const cellBuffers = sameBytes();
   for (const { type, paths, positions } of versions) {
-    for (const layer of layers) {
-      const table = layer.table(tenantOfErased({ paths }), type);
-      if (!table) continue;
-      for (const rows of bySegment(positions, table)) {
-        const { cells } = table.segmentOf(rows[0]!);
+    for (const branchLayer of layers) {
+      const erasedTable = branchLayer.table(tenantOfErased({ paths }), type);
+      if (!erasedTable) continue;
+      for (const erasedRows of erasedRowsBySegment(positions, erasedTable)) {
+        const { cells } = erasedTable.segmentOf(erasedRows[0]!);
         for (const name of cells.names()) {
-          const { type: column } = table.columnTypes().get(name)!;
-          if (!holdsTexts(column)) continue;
-          const vector = cells.glance(name, bytes);
-          for (const row of vector ? rows : []) {
-            const cell = cellAt(vector!, column, row & 0xffff);
-            const position = table.positionOf(row);
-            if (typeof cell === 'string') for (const text of column === 'json' ? textsInJson(cell) : [cell]) say(text, position);
+          const { type: erasedColumnType } = erasedTable.columnTypes().get(name)!;
+          if (!holdsTexts(erasedColumnType)) continue;
+          const erasedVector = cells.glance(name, cellBuffers);
+          for (const erasedRow of erasedVector ? erasedRows : []) {
+            const erasedCell = cellAt(erasedVector!, erasedColumnType, erasedRow & 0xffff);
+            const position = erasedTable.positionOf(erasedRow);
+            if (typeof erasedCell === 'string')
+              for (const erasedText of erasedColumnType === 'json' ? textsInJson(erasedCell) : [erasedCell])
+                sayErasedText(erasedText, position);
           }
           yield;
         }
@@ -70,24 +73,29 @@ export function* cellsOf(
   }
 }
 
-function* textsOfRows(
-  rows: readonly number[],
+function* textsOfErasedRows(
+  erasedRows: readonly number[],
   table: Table,
   textSink: TextSink,
-  dictionaries: Dictionaries,
+  dictionaries: ConcernedDictionaries,
   bytes: BytesFor,
 ): Generator<undefined, void> {
-  const { cells } = table.segmentOf(rows[0]!);
+  const { cells } = table.segmentOf(erasedRows[0]!);
   // A view is good until others have their turn.
   if (textSink.keysIn?.mayHold(cells.beginnings(null)) !== false) {
-    tell(rows, cells.glance(null, bytes)!, 'string', (text) => textSink.key(text));
+    tellTextCells(erasedRows, cells.glance(null, bytes)!, 'string', (text) => textSink.key(text));
     yield;
   }
-  for (const name of cells.names()) {
-    const { type } = table.columnTypes().get(name)!;
+  for (const textColumn of cells.names()) {
+    const { type } = table.columnTypes().get(textColumn)!;
     if (type !== 'string' && type !== 'json') continue;
-    if (!(cells.isCoded(name) ? yield* dictionaries.concern(name) : textSink.cellsIn.mayHold(cells.beginnings(name)))) continue;
-    tell(rows, cells.glance(name, bytes)!, type, (text) => textSink.cell(text));
+    if (
+      !(cells.isCoded(textColumn)
+        ? yield* dictionaries.concern(textColumn)
+        : textSink.cellsIn.mayHold(cells.beginnings(textColumn)))
+    )
+      continue;
+    tellTextCells(erasedRows, cells.glance(textColumn, bytes)!, type, (text) => textSink.cell(text));
     yield;
   }
 }
@@ -95,11 +103,12 @@ function* textsOfRows(
 /** Texts in a JSON text, however deep they lie; names of members are not among them. */
 function textsInJson(json: string): readonly string[] {
   const jsonTexts: string[] = [];
-  const left: unknown[] = [parseOrText(json)];
-  while (left.length > 0) {
-    const value = left.pop();
-    if (typeof value === 'string') jsonTexts.push(value);
-    else if (typeof value === 'object' && value !== null) for (const inner of Object.values(value)) left.push(inner);
+  const jsonNodes: unknown[] = [parseOrText(json)];
+  while (jsonNodes.length > 0) {
+    const jsonNode = jsonNodes.pop();
+    if (typeof jsonNode === 'string') jsonTexts.push(jsonNode);
+    else if (typeof jsonNode === 'object' && jsonNode !== null)
+      for (const jsonMember of Object.values(jsonNode)) jsonNodes.push(jsonMember);
   }
   return jsonTexts;
 }
@@ -112,49 +121,49 @@ function parseOrText(json: string): unknown {
   }
 }
 
-function tell(rows: readonly number[], vector: Vector, type: ColumnType, say: (text: string) => void): void {
-  for (const row of rows) {
-    const cell = cellAt(vector, type, row & 0xffff);
-    if (typeof cell === 'string') say(cell);
+function tellTextCells(erasedRows: readonly number[], vector: Vector, type: ColumnType, sayText: (text: string) => void): void {
+  for (const erasedRow of erasedRows) {
+    const textCell = cellAt(vector, type, erasedRow & 0xffff);
+    if (typeof textCell === 'string') sayText(textCell);
   }
 }
 
 /** Columns whose dictionary has a text that must be reported. */
-class Dictionaries {
-  readonly #table: Table;
+class ConcernedDictionaries {
+  readonly #dictionaryTable: Table;
   readonly #sink: TextSink;
   /** Texts examined that concern no erasure; Infinity once one does. */
-  readonly #looked = new Map<string, number>();
+  readonly #codesLookedAt = new Map<string, number>();
 
   constructor(table: Table, textSink: TextSink) {
-    this.#table = table;
+    this.#dictionaryTable = table;
     this.#sink = textSink;
   }
 
-  *concern(name: string): Generator<undefined, boolean> {
-    const dictionary = this.#table.dictionaryOf(name);
-    assert(dictionary, 'codes have a dictionary');
-    for (let code = this.#looked.get(name) ?? 0; code < dictionary.size; code++) {
-      this.#looked.set(name, code + 1);
-      if (this.#sink.concerns(dictionary.text(code))) this.#looked.set(name, Infinity);
-      if (this.#looked.get(name) === Infinity) break;
-      if (code % LOOKED_AT === LOOKED_AT - 1) yield;
+  *concern(columnName: string): Generator<undefined, boolean> {
+    const columnDictionary = this.#dictionaryTable.dictionaryOf(columnName);
+    assert(columnDictionary, 'codes have a dictionary');
+    for (let code = this.#codesLookedAt.get(columnName) ?? 0; code < columnDictionary.size; code++) {
+      this.#codesLookedAt.set(columnName, code + 1);
+      if (this.#sink.concerns(columnDictionary.text(code))) this.#codesLookedAt.set(columnName, Infinity);
+      if (this.#codesLookedAt.get(columnName) === Infinity) break;
+      if (code % CODES_A_STEP === CODES_A_STEP - 1) yield;
     }
-    return this.#looked.get(name) === Infinity;
+    return this.#codesLookedAt.get(columnName) === Infinity;
   }
 }
 
 /** Rows of versions at these positions, ascending, that stand. */
-function* bySegment(positions: readonly number[], table: Table): Generator<number[], void> {
-  let rows: number[] = [];
+function* erasedRowsBySegment(positions: readonly number[], table: Table): Generator<number[], void> {
+  let segmentRows: number[] = [];
   for (const position of positions) {
-    const row = table.versionAt(position);
-    if (row === NO_ROW) continue;
-    if (rows.length > 0 && rows[0]! >>> 16 !== row >>> 16) {
-      yield rows;
-      rows = [];
+    const erasedRow = table.versionAt(position);
+    if (erasedRow === NO_ROW) continue;
+    if (segmentRows.length > 0 && segmentRows[0]! >>> 16 !== erasedRow >>> 16) {
+      yield segmentRows;
+      segmentRows = [];
     }
-    rows.push(row);
+    segmentRows.push(erasedRow);
   }
-  if (rows.length > 0) yield rows;
+  if (segmentRows.length > 0) yield segmentRows;
 }

@@ -21,8 +21,8 @@ interface SubjectPositions {
   readonly paths: Set<number>;
 }
 
-const encoder = new TextEncoder();
-const integer = /^(?:0|-?[1-9]\d{0,18})$/;
+const subjectEncoder = new TextEncoder();
+const integerSubjectPattern = /^(?:0|-?[1-9]\d{0,18})$/;
 
 /** A slice is a segment: some 30 µs where its column is coded, some 200 where it is spelled out, and the time of reading it where it rests. */
 export function* findVersions(
@@ -34,42 +34,43 @@ export function* findVersions(
   scopes: OrganisationCodes,
 ): Generator<undefined, SubjectVersions> {
   const versionsByTable = new Map<string, SubjectPositions>();
-  const wanted = new Wanted(subject);
-  const bytes = sameBytes();
-  for (const layer of layers) {
-    for (const table of layer.tablesOf(tenant)) {
+  const wantedSubject = new WantedSubject(subject);
+  const subjectBuffers = sameBytes();
+  for (const branchLayer of layers) {
+    for (const table of branchLayer.tablesOf(tenant)) {
       const { type } = table;
-      const property = layer.names.subjectOf(tenant, type);
-      if (property === null) continue;
-      const known: SubjectPositions = versionsByTable.get(type) ?? { positions: [], paths: new Set() };
-      versionsByTable.set(type, known);
+      const subjectColumn = branchLayer.names.subjectOf(tenant, type);
+      if (subjectColumn === null) continue;
+      const subjectRows: SubjectPositions = versionsByTable.get(type) ?? { positions: [], paths: new Set() };
+      versionsByTable.set(type, subjectRows);
       for (const segment of table.segments) {
-        const first = segment.rowAtOrAfter(from);
-        if (first === segment.length) continue;
-        const cells = segment.cells.glance(property, bytes);
-        if (cells) addSubjectRows(segment, cells, wanted, { first, end: segment.rowAtOrAfter(end) }, known);
+        const firstRow = segment.rowAtOrAfter(from);
+        if (firstRow === segment.length) continue;
+        const cells = segment.cells.glance(subjectColumn, subjectBuffers);
+        if (cells)
+          addSubjectRows(segment, cells, wantedSubject, { first: firstRow, end: segment.rowAtOrAfter(end) }, subjectRows);
         yield;
       }
     }
   }
-  const versions = [...versionsByTable]
+  const erasedVersions = [...versionsByTable]
     .filter(([, { positions }]) => positions.length > 0)
     .sort(([a], [b]) => compareText(a, b))
     .map(
       ([type, { positions, paths }]): ErasedVersions => ({
         type,
-        paths: [...paths].map((code) => scopes.path(code)).sort((a, b) => compareText(a ?? '', b ?? '')),
+        paths: [...paths].map((pathCode) => scopes.path(pathCode)).sort((a, b) => compareText(a ?? '', b ?? '')),
         positions: positions.sort((a, b) => a - b),
       }),
     );
-  return { versions, end };
+  return { versions: erasedVersions, end };
 }
 
 /** Adds the versions of the wanted subject among rows [first, end) of a segment, whose subject cells are these. */
 function addSubjectRows(
   segment: Segment,
   cells: Vector,
-  wanted: Wanted,
+  wanted: WantedSubject,
   { first, end }: { readonly first: number; readonly end: number },
   into: SubjectPositions,
 ): void {
@@ -81,66 +82,69 @@ function addSubjectRows(
 }
 
 /** Rows whose cell has the subject's text. */
-class Wanted {
-  readonly #text: string;
-  readonly #bytes: Uint8Array;
+class WantedSubject {
+  readonly #wantedText: string;
+  readonly #wantedBytes: Uint8Array;
   /** Null where the text is no integer. */
-  readonly #integer: bigint | null;
+  readonly #wantedInteger: bigint | null;
 
-  constructor(text: string) {
-    this.#text = text;
-    this.#bytes = encoder.encode(text);
-    const value = integer.test(text) ? BigInt(text) : null;
-    this.#integer = value !== null && value >= I64_MIN && value <= I64_MAX ? value : null;
+  constructor(subjectText: string) {
+    this.#wantedText = subjectText;
+    this.#wantedBytes = subjectEncoder.encode(subjectText);
+    const integerSubject = integerSubjectPattern.test(subjectText) ? BigInt(subjectText) : null;
+    this.#wantedInteger =
+      integerSubject !== null && integerSubject >= I64_MIN && integerSubject <= I64_MAX ? integerSubject : null;
   }
 
-  rows(vector: Vector, first: number, end: number): readonly number[] {
-    const rows: number[] = [];
-    switch (vector.kind) {
+  rows(subjectVector: Vector, first: number, end: number): readonly number[] {
+    const wantedRows: number[] = [];
+    switch (subjectVector.kind) {
       case 'null':
-        return rows;
+        return wantedRows;
       case 'dict': {
-        const code = vector.dictionary.codeOf(this.#text);
-        const { values, nulls } = vector;
-        if (code >= 0) for (let row = first; row < end; row++) if (values[row] === code && nulls?.[row] !== 1) rows.push(row);
-        return rows;
+        const subjectCode = subjectVector.dictionary.codeOf(this.#wantedText);
+        const { values, nulls } = subjectVector;
+        if (subjectCode >= 0)
+          for (let row = first; row < end; row++) if (values[row] === subjectCode && nulls?.[row] !== 1) wantedRows.push(row);
+        return wantedRows;
       }
       case 'text':
-        return this.#textRows(vector, first, end);
+        return this.#wantedTextRows(subjectVector, first, end);
       case 'i32':
       case 'f64': {
-        const { values, nulls } = vector;
-        const value = this.#integer === null ? NaN : Number(this.#integer);
+        const { values, nulls } = subjectVector;
+        const wantedNumber = this.#wantedInteger === null ? NaN : Number(this.#wantedInteger);
         // A column of doubles cannot hold an integer that is not exact as a double.
-        if (!Number.isSafeInteger(value)) return rows;
-        for (let row = first; row < end; row++) if (values[row] === value && nulls?.[row] !== 1) rows.push(row);
-        return rows;
+        if (!Number.isSafeInteger(wantedNumber)) return wantedRows;
+        for (let row = first; row < end; row++) if (values[row] === wantedNumber && nulls?.[row] !== 1) wantedRows.push(row);
+        return wantedRows;
       }
       case 'i64': {
-        const { values, nulls } = vector;
-        for (let row = first; row < end; row++) if (values[row] === this.#integer && nulls?.[row] !== 1) rows.push(row);
-        return rows;
+        const { values, nulls } = subjectVector;
+        for (let row = first; row < end; row++)
+          if (values[row] === this.#wantedInteger && nulls?.[row] !== 1) wantedRows.push(row);
+        return wantedRows;
       }
       case 'bool':
       case 'vec':
         // Neither can say whose a row is.
-        return rows;
+        return wantedRows;
       default:
-        return unreachable(vector);
+        return unreachable(subjectVector);
     }
   }
 
-  #textRows({ offsets, heap, nulls }: Extract<Vector, { kind: 'text' }>, first: number, end: number): readonly number[] {
-    const rows: number[] = [];
-    const bytes = this.#bytes;
-    const size = bytes.length;
+  #wantedTextRows({ offsets, heap, nulls }: Extract<Vector, { kind: 'text' }>, first: number, end: number): readonly number[] {
+    const wantedRows: number[] = [];
+    const subjectBytes = this.#wantedBytes;
+    const subjectLength = subjectBytes.length;
     for (let row = first; row < end; row++) {
-      const start = offsets[row]!;
-      if (offsets[row + 1]! - start !== size || nulls?.[row] === 1) continue;
-      let at = 0;
-      while (at < size && heap[start + at] === bytes[at]) at++;
-      if (at === size) rows.push(row);
+      const subjectStart = offsets[row]!;
+      if (offsets[row + 1]! - subjectStart !== subjectLength || nulls?.[row] === 1) continue;
+      let matchedBytes = 0;
+      while (matchedBytes < subjectLength && heap[subjectStart + matchedBytes] === subjectBytes[matchedBytes]) matchedBytes++;
+      if (matchedBytes === subjectLength) wantedRows.push(row);
     }
-    return rows;
+    return wantedRows;
   }
 }

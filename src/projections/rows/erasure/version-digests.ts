@@ -20,17 +20,17 @@ export interface LiveDigests {
   readonly after: string;
 }
 
-const BLOCK = 65_536;
+const BLOCK_POSITIONS = 65_536;
 const RUNS_BYTES = 1 << 14;
 
-interface Block {
+interface VersionBlock {
   readonly number: number;
   /** Segments with positions of the block, in order. */
   readonly segments: readonly Segment[];
 }
 
 /** Digest of a block; null where no version is open. */
-interface Hashed {
+interface BlockHashes {
   /** Rises with any change of the segments. */
   readonly stamp: number;
   readonly erased: number;
@@ -40,20 +40,20 @@ interface Hashed {
 
 /** For one erasure. */
 export class LiveVersionDigests {
-  readonly #layers: () => readonly BranchLayer[];
-  readonly #known = new Map<string, Hashed>();
+  readonly #branchLayers: () => readonly BranchLayer[];
+  readonly #knownBlockHashes = new Map<string, BlockHashes>();
 
   /** Main first. */
-  constructor(layers: () => readonly BranchLayer[]) {
-    this.#layers = layers;
+  constructor(branchLayers: () => readonly BranchLayer[]) {
+    this.#branchLayers = branchLayers;
   }
 
   /** Hashes blocks, one a step, so that `digests` has only those left that change meanwhile. Positions ascend. */
   *expect(versions: readonly ErasedVersions[]): Generator<undefined, void> {
-    for (const each of versions) {
-      for (const { id, blocks } of this.#blocksOf(each)) {
-        for (const block of blocks) {
-          this.#hash(each, id, block);
+    for (const erasedVersions of versions) {
+      for (const { id, blocks } of this.#versionBlocksOf(erasedVersions)) {
+        for (const versionBlock of blocks) {
+          this.#hashVersionBlock(erasedVersions, id, versionBlock);
           yield;
         }
       }
@@ -62,116 +62,134 @@ export class LiveVersionDigests {
 
   /** As things stand in this turn, and as they will without these versions. Positions ascend. */
   digests(versions: readonly ErasedVersions[]): LiveDigests[] {
-    return versions.map((each) => {
-      const { type } = each;
-      const [before, after] = [new CanonicalHash(), new CanonicalHash()];
-      before.text(type);
-      after.text(type);
-      for (const { id, blocks } of this.#blocksOf(each)) {
-        const hashed = [...blocks].map((block) => ({ block, hashes: this.#hash(each, id, block) }));
-        const add = (hash: CanonicalHash, side: 'before' | 'after'): void => {
-          const liveHashes = hashed.flatMap(({ block: { number }, hashes }) => {
-            const of = hashes[side];
-            return of === null ? [] : [{ number, of }];
+    return versions.map((erasedVersions) => {
+      const { type } = erasedVersions;
+      const [digestBefore, digestAfter] = [new CanonicalHash(), new CanonicalHash()];
+      digestBefore.text(type);
+      digestAfter.text(type);
+      for (const { id, blocks } of this.#versionBlocksOf(erasedVersions)) {
+        const hashedBlocks = [...blocks].map((versionBlock) => ({
+          block: versionBlock,
+          hashes: this.#hashVersionBlock(erasedVersions, id, versionBlock),
+        }));
+        const addBlockHashes = (versionsHash: CanonicalHash, side: 'before' | 'after'): void => {
+          const liveHashes = hashedBlocks.flatMap(({ block: { number }, hashes }) => {
+            const blockHash = hashes[side];
+            return blockHash === null ? [] : [{ number, of: blockHash }];
           });
-          if (liveHashes.length > 0) hash.number(id);
+          if (liveHashes.length > 0) versionsHash.number(id);
           for (const { number, of } of liveHashes) {
-            hash.number(number);
-            hash.text(of);
+            versionsHash.number(number);
+            versionsHash.text(of);
           }
         };
-        add(before, 'before');
-        add(after, 'after');
+        addBlockHashes(digestBefore, 'before');
+        addBlockHashes(digestAfter, 'after');
       }
-      return { type, before: before.hex(), after: after.hex() };
+      return { type, before: digestBefore.hex(), after: digestAfter.hex() };
     });
   }
 
-  #blocksOf(versions: ErasedVersions): { readonly id: number; readonly blocks: Iterable<Block> }[] {
-    return this.#layers().flatMap((layer) => {
-      const table = layer.table(tenantOfErased(versions), versions.type);
-      return table ? [{ id: layer.id, blocks: blocksOf(table.segments) }] : [];
+  #versionBlocksOf(erasedVersions: ErasedVersions): { readonly id: number; readonly blocks: Iterable<VersionBlock> }[] {
+    return this.#branchLayers().flatMap((branchLayer) => {
+      const table = branchLayer.table(tenantOfErased(erasedVersions), erasedVersions.type);
+      return table ? [{ id: branchLayer.id, blocks: versionBlocksOf(table.segments) }] : [];
     });
   }
 
-  #hash({ type, positions }: ErasedVersions, layer: number, block: Block): Hashed {
-    const name = `${layer} ${block.number} ${type}`;
-    const known = this.#known.get(name);
-    const stamp = block.segments.reduce((sum, { length, removals }) => sum + length + removals, 0);
-    const [from, to] = [block.number, block.number + 1].map((number) => firstAtOrAfter(positions, number * BLOCK));
-    const erased = to! - from!;
-    if (known?.stamp === stamp && known.erased === erased) return known;
-    const hashed = { stamp, erased, ...hashBlock(block, positions.slice(from, to)) };
-    this.#known.set(name, hashed);
-    return hashed;
+  #hashVersionBlock({ type, positions }: ErasedVersions, layer: number, versionBlock: VersionBlock): BlockHashes {
+    const blockName = `${layer} ${versionBlock.number} ${type}`;
+    const knownHashes = this.#knownBlockHashes.get(blockName);
+    const blockStamp = versionBlock.segments.reduce((sum, { length, removals }) => sum + length + removals, 0);
+    const [erasedFrom, erasedTo] = [versionBlock.number, versionBlock.number + 1].map((number) =>
+      firstAtOrAfter(positions, number * BLOCK_POSITIONS),
+    );
+    const erasedCount = erasedTo! - erasedFrom!;
+    if (knownHashes?.stamp === blockStamp && knownHashes.erased === erasedCount) return knownHashes;
+    const blockHashes = {
+      stamp: blockStamp,
+      erased: erasedCount,
+      ...hashVersionBlock(versionBlock, positions.slice(erasedFrom, erasedTo)),
+    };
+    this.#knownBlockHashes.set(blockName, blockHashes);
+    return blockHashes;
   }
 }
 
-function* blocksOf(segments: readonly Segment[]): Generator<Block, void> {
-  const last = segments.at(-1);
-  if (last === undefined) return;
-  let first = 0;
-  for (let number = Math.floor(segments[0]!.base / BLOCK); number * BLOCK <= last.positionOf(last.length - 1); number++) {
-    while (segments[first]!.positionOf(segments[first]!.length - 1) < number * BLOCK) first++;
-    let end = first;
-    while (end < segments.length && segments[end]!.base < (number + 1) * BLOCK) end++;
-    if (end > first) yield { number, segments: segments.slice(first, end) };
+function* versionBlocksOf(segments: readonly Segment[]): Generator<VersionBlock, void> {
+  const lastSegment = segments.at(-1);
+  if (lastSegment === undefined) return;
+  let firstSegment = 0;
+  for (
+    let blockNumber = Math.floor(segments[0]!.base / BLOCK_POSITIONS);
+    blockNumber * BLOCK_POSITIONS <= lastSegment.positionOf(lastSegment.length - 1);
+    blockNumber++
+  ) {
+    while (segments[firstSegment]!.positionOf(segments[firstSegment]!.length - 1) < blockNumber * BLOCK_POSITIONS) firstSegment++;
+    let segmentsEnd = firstSegment;
+    while (segmentsEnd < segments.length && segments[segmentsEnd]!.base < (blockNumber + 1) * BLOCK_POSITIONS) segmentsEnd++;
+    if (segmentsEnd > firstSegment) yield { number: blockNumber, segments: segments.slice(firstSegment, segmentsEnd) };
   }
 }
 
-function hashBlock({ number, segments }: Block, erased: readonly number[]): Pick<Hashed, 'before' | 'after'> {
-  const [before, after] = [new Runs(), new Runs()];
-  let next = 0;
+function hashVersionBlock(
+  { number, segments }: VersionBlock,
+  erasedPositions: readonly number[],
+): Pick<BlockHashes, 'before' | 'after'> {
+  const [runsBefore, runsAfter] = [new PositionRuns(), new PositionRuns()];
+  let nextErased = 0;
   for (const segment of segments) {
-    const [first, end] = [number, number + 1].map((each) => segment.rowAtOrAfter(each * BLOCK)) as [number, number];
-    let removed = segment.removedAtOrAfter(first);
-    for (let row = first; row < end; ) {
-      if (row === removed) {
-        removed = segment.removedAtOrAfter(++row);
+    const [blockFirstRow, blockEndRow] = [number, number + 1].map((blockNumber) =>
+      segment.rowAtOrAfter(blockNumber * BLOCK_POSITIONS),
+    ) as [number, number];
+    let removedRow = segment.removedAtOrAfter(blockFirstRow);
+    for (let row = blockFirstRow; row < blockEndRow; ) {
+      if (row === removedRow) {
+        removedRow = segment.removedAtOrAfter(++row);
         continue;
       }
       const position = segment.positionOf(row);
-      while (next < erased.length && erased[next]! < position) next++;
-      const isErased = erased[next] === position;
-      const untilErased = (erased[next] ?? Infinity) - position;
+      while (nextErased < erasedPositions.length && erasedPositions[nextErased]! < position) nextErased++;
+      const isErased = erasedPositions[nextErased] === position;
+      const untilErased = (erasedPositions[nextErased] ?? Infinity) - position;
       // Only where positions are those of rows do they follow each other.
-      const count = isErased || segment.deltas !== null ? 1 : Math.min(end, removed, row + untilErased) - row;
-      before.add(position, count);
-      if (!isErased) after.add(position, count);
-      row += count;
+      const runLength = isErased || segment.deltas !== null ? 1 : Math.min(blockEndRow, removedRow, row + untilErased) - row;
+      runsBefore.add(position, runLength);
+      if (!isErased) runsAfter.add(position, runLength);
+      row += runLength;
     }
   }
-  const hash = before.hex();
-  return { before: hash, after: erased.length === 0 ? hash : after.hex() };
+  const hashBefore = runsBefore.hex();
+  return { before: hashBefore, after: erasedPositions.length === 0 ? hashBefore : runsAfter.hex() };
 }
 
 /** Positions as runs that are as long as they can be. */
-class Runs {
-  readonly #hash = new CanonicalHash(RUNS_BYTES);
-  #first = 0;
-  #count = 0;
-  #isEmpty = true;
+class PositionRuns {
+  readonly #positionRunsHash = new CanonicalHash(RUNS_BYTES);
+  #runFirstPosition = 0;
+  #runPositionCount = 0;
+  #hasNoRuns = true;
 
-  add(first: number, count: number): void {
-    if (count === 0) return;
-    if (first !== this.#first + this.#count) {
-      this.#flush();
-      this.#first = first;
+  add(firstPosition: number, positionCount: number): void {
+    if (positionCount === 0) return;
+    if (firstPosition !== this.#runFirstPosition + this.#runPositionCount) {
+      this.#flushPositionRun();
+      this.#runFirstPosition = firstPosition;
     }
-    this.#count += count;
+    this.#runPositionCount += positionCount;
   }
 
   hex(): string | null {
-    this.#flush();
-    return this.#isEmpty ? null : this.#hash.hex();
+    this.#flushPositionRun();
+    return this.#hasNoRuns ? null : this.#positionRunsHash.hex();
   }
 
-  #flush(): void {
-    if (this.#count === 0) return;
-    this.#isEmpty = false;
-    this.#hash.number(this.#first);
-    this.#hash.number(this.#count);
-    this.#count = 0;
+  #flushPositionRun(): void {
+    if (this.#runPositionCount === 0) return;
+    this.#hasNoRuns = false;
+    this.#positionRunsHash.number(this.#runFirstPosition);
+    this.#positionRunsHash.number(this.#runPositionCount);
+    this.#runPositionCount = 0;
   }
 }
 

@@ -12,9 +12,9 @@ import type { TextCells } from './text/text-builder.ts';
 /** Rises with every change of what the bytes are. */
 export const END_RUN_FORMAT = 1;
 
-const HEADER_BYTES = 8;
+const END_RUN_HEADER_BYTES = 8;
 /** Rows between two steps. */
-const STEP_ROWS = 16_384;
+const END_RUN_STEP_ROWS = 16_384;
 
 /** Numbers of rows and of cells, as words; by row, the number of its cell; by cell, the first row that has it, rising. */
 export class EndRun implements DistinctCells {
@@ -24,18 +24,18 @@ export class EndRun implements DistinctCells {
   readonly bytes: Uint8Array;
 
   constructor(bytes: Uint8Array) {
-    const [rows = 0, cells = 0] = new Uint32Array(bytes.buffer, bytes.byteOffset, 2);
-    const codesAt = bytes.byteOffset + HEADER_BYTES;
+    const [rows = 0, distinctCount = 0] = new Uint32Array(bytes.buffer, bytes.byteOffset, 2);
+    const codesOffset = bytes.byteOffset + END_RUN_HEADER_BYTES;
     this.rows = rows;
-    this.codes = new Uint16Array(bytes.buffer, codesAt, rows);
-    this.firsts = new Uint16Array(bytes.buffer, codesAt + this.codes.byteLength, cells);
+    this.codes = new Uint16Array(bytes.buffer, codesOffset, rows);
+    this.firsts = new Uint16Array(bytes.buffer, codesOffset + this.codes.byteLength, distinctCount);
     this.bytes = bytes;
   }
 }
 
 /** Most bytes that a run of so many rows takes. */
 export function endRunBytes(rows: number): number {
-  return HEADER_BYTES + 4 * rows;
+  return END_RUN_HEADER_BYTES + 4 * rows;
 }
 
 export const endRunJob: SteppedJob<TextCells, Uint8Array> = {
@@ -44,12 +44,12 @@ export const endRunJob: SteppedJob<TextCells, Uint8Array> = {
   steps: endRunSteps,
 };
 
-function* endRunSteps(cells: TextCells): Generator<Progress, Uint8Array> {
-  const { rows } = cells;
+function* endRunSteps(endCells: TextCells): Generator<Progress, Uint8Array> {
+  const { rows } = endCells;
   const endGroups = new EndGroups(rows);
-  for (let first = 0; first < rows; first += STEP_ROWS) {
-    endGroups.add(cells, first, Math.min(rows, first + STEP_ROWS));
-    yield { done: first, of: rows };
+  for (let firstRow = 0; firstRow < rows; firstRow += END_RUN_STEP_ROWS) {
+    endGroups.add(endCells, firstRow, Math.min(rows, firstRow + END_RUN_STEP_ROWS));
+    yield { done: firstRow, of: rows };
   }
   return endGroups.bytes();
 }
@@ -70,38 +70,42 @@ class EndGroups {
   }
 
   add({ offsets, heap, codes, absent }: TextCells, from: number, to: number): void {
-    const slots = this.#slots;
-    const mask = slots.length - 1;
+    const endSlots = this.#slots;
+    const endSlotMask = endSlots.length - 1;
     for (let row = from; row < to; row++) {
       if (absent?.[row] === 1) continue;
-      const text = codes === null ? row : codes[row]!;
-      const start = offsets[text]!;
-      const size = offsets[text + 1]! - start;
-      const hash = hashBytes(heap, start, start + size, 0);
-      let slot = hash & mask;
-      for (; slots[slot] !== 0; slot = (slot + 1) & mask) {
-        const cell = slots[slot]! - 1;
-        if (this.#hashes[cell] !== hash) continue;
-        const first = this.#firsts[cell]!;
-        const other = codes === null ? first : codes[first]!;
-        if (offsets[other + 1]! - offsets[other]! === size && sameBytes(heap, start, heap, offsets[other]!, size)) break;
+      const textId = codes === null ? row : codes[row]!;
+      const endStart = offsets[textId]!;
+      const endTextBytes = offsets[textId + 1]! - endStart;
+      const endHash = hashBytes(heap, endStart, endStart + endTextBytes, 0);
+      let endSlot = endHash & endSlotMask;
+      for (; endSlots[endSlot] !== 0; endSlot = (endSlot + 1) & endSlotMask) {
+        const distinctEnd = endSlots[endSlot]! - 1;
+        if (this.#hashes[distinctEnd] !== endHash) continue;
+        const firstRowOfEnd = this.#firsts[distinctEnd]!;
+        const otherTextId = codes === null ? firstRowOfEnd : codes[firstRowOfEnd]!;
+        if (
+          offsets[otherTextId + 1]! - offsets[otherTextId]! === endTextBytes &&
+          sameBytes(heap, endStart, heap, offsets[otherTextId]!, endTextBytes)
+        )
+          break;
       }
-      if (slots[slot] === 0) {
-        this.#hashes[this.#count] = hash;
+      if (endSlots[endSlot] === 0) {
+        this.#hashes[this.#count] = endHash;
         this.#firsts[this.#count] = row;
-        slots[slot] = ++this.#count;
+        endSlots[endSlot] = ++this.#count;
       }
-      this.#codes[row] = slots[slot]! - 1;
+      this.#codes[row] = endSlots[endSlot]! - 1;
     }
   }
 
   bytes(): Uint8Array {
-    const rows = this.#codes.length;
-    const bytes = new Uint8Array(new SharedArrayBuffer(HEADER_BYTES + 2 * (rows + this.#count)));
-    new Uint32Array(bytes.buffer, 0, 2).set([rows, this.#count]);
-    const { codes, firsts } = new EndRun(bytes);
+    const endRows = this.#codes.length;
+    const endRunBuffer = new Uint8Array(new SharedArrayBuffer(END_RUN_HEADER_BYTES + 2 * (endRows + this.#count)));
+    new Uint32Array(endRunBuffer.buffer, 0, 2).set([endRows, this.#count]);
+    const { codes, firsts } = new EndRun(endRunBuffer);
     codes.set(this.#codes);
     firsts.set(this.#firsts.subarray(0, this.#count));
-    return bytes;
+    return endRunBuffer;
   }
 }

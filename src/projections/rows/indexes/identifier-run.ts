@@ -12,47 +12,51 @@ import type { TextCells } from './text/text-builder.ts';
 export const IDENTIFIER_RUN_FORMAT = 1;
 
 const require = createRequire(import.meta.url);
-let metadata: { readonly version: string } | undefined;
+let phoneMetadata: { readonly version: string } | undefined;
 /** Which numbers are phone numbers depends on what their library knows. */
 export function formsVersion(): string {
-  return (metadata ??= require('libphonenumber-js/package.json') as { readonly version: string }).version;
+  return (phoneMetadata ??= require('libphonenumber-js/package.json') as { readonly version: string }).version;
 }
 
-const HEADER_BYTES = 8;
-const ENTRY_BYTES = 6;
+const IDENTIFIER_HEADER_BYTES = 8;
+const IDENTIFIER_ENTRY_BYTES = 6;
 /** Cells between two steps: to bring one to its form takes up to 25 µs. */
-const STEP_CELLS = 512;
+const IDENTIFIER_STEP_CELLS = 512;
 const ROW_BITS = 65_536;
 
 /** Numbers of rows and of entries, as words; by entry its hash, rising, and behind all of them its row. */
 export class IdentifierRun {
   readonly rows: number;
   readonly bytes: Uint8Array;
-  readonly #hashes: Uint32Array;
-  readonly #rows: Uint16Array;
+  readonly #formHashes: Uint32Array;
+  readonly #identifierRows: Uint16Array;
 
-  constructor(bytes: Uint8Array) {
-    const [rows = 0, entries = 0] = new Uint32Array(bytes.buffer, bytes.byteOffset, 2);
+  constructor(identifierRun: Uint8Array) {
+    const [rows = 0, identifierCount = 0] = new Uint32Array(identifierRun.buffer, identifierRun.byteOffset, 2);
     this.rows = rows;
-    this.bytes = bytes;
-    this.#hashes = new Uint32Array(bytes.buffer, bytes.byteOffset + HEADER_BYTES, entries);
-    this.#rows = new Uint16Array(bytes.buffer, bytes.byteOffset + HEADER_BYTES + 4 * entries, entries);
+    this.bytes = identifierRun;
+    this.#formHashes = new Uint32Array(identifierRun.buffer, identifierRun.byteOffset + IDENTIFIER_HEADER_BYTES, identifierCount);
+    this.#identifierRows = new Uint16Array(
+      identifierRun.buffer,
+      identifierRun.byteOffset + IDENTIFIER_HEADER_BYTES + 4 * identifierCount,
+      identifierCount,
+    );
   }
 
   /** Adds the rows that may hold one of these identifiers. */
-  find(forms: readonly string[], into: Set<number>): void {
-    for (const form of forms) {
-      const hash = hashOf(form);
-      let at = this.#firstOf(hash);
-      for (; this.#hashes[at] === hash; at++) into.add(this.#rows[at]!);
+  find(wantedForms: readonly string[], candidateRows: Set<number>): void {
+    for (const wantedForm of wantedForms) {
+      const formHash = formHashOf(wantedForm);
+      let entryIndex = this.#firstEntryOf(formHash);
+      for (; this.#formHashes[entryIndex] === formHash; entryIndex++) candidateRows.add(this.#identifierRows[entryIndex]!);
     }
   }
 
-  #firstOf(hash: number): number {
-    let [low, high] = [0, this.#hashes.length];
+  #firstEntryOf(formHash: number): number {
+    let [low, high] = [0, this.#formHashes.length];
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (this.#hashes[middle]! < hash) low = middle + 1;
+      if (this.#formHashes[middle]! < formHash) low = middle + 1;
       else high = middle;
     }
     return low;
@@ -61,63 +65,69 @@ export class IdentifierRun {
 
 /** Bytes that a run of so many rows usually takes at most. */
 export function identifierRunBytes(rows: number): number {
-  return HEADER_BYTES + ENTRY_BYTES * rows;
+  return IDENTIFIER_HEADER_BYTES + IDENTIFIER_ENTRY_BYTES * rows;
 }
 
-interface RunRequest {
+interface IdentifierRunRequest {
   readonly cells: TextCells;
   readonly kind: string | null;
 }
 
-export const identifierRunJob: SteppedJob<RunRequest, Uint8Array> = {
+export const identifierRunJob: SteppedJob<IdentifierRunRequest, Uint8Array> = {
   module: import.meta.url,
   name: 'identifierRunJob',
   steps: identifierRunSteps,
 };
 
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+const formEncoder = new TextEncoder();
+const cellDecoder = new TextDecoder();
 
-function hashOf(form: string): number {
-  const bytes = encoder.encode(form);
-  return hashBytes(bytes, 0, bytes.length, 0) >>> 0;
+function formHashOf(hashedForm: string): number {
+  const formBytes = formEncoder.encode(hashedForm);
+  return hashBytes(formBytes, 0, formBytes.length, 0) >>> 0;
 }
 
-function* identifierRunSteps({ cells, kind }: RunRequest): Generator<Progress, Uint8Array> {
+function* identifierRunSteps({ cells, kind }: IdentifierRunRequest): Generator<Progress, Uint8Array> {
   const { rows, offsets, heap, codes, absent } = cells;
   /** By code, hashes of a text that several rows have. */
-  const known = new Map<number, readonly number[]>();
-  const entries: number[] = [];
+  const hashesByText = new Map<number, readonly number[]>();
+  const identifierEntries: number[] = [];
   for (let row = 0; row < rows; row++) {
-    if (row % STEP_CELLS === STEP_CELLS - 1) yield { done: row, of: rows };
+    if (row % IDENTIFIER_STEP_CELLS === IDENTIFIER_STEP_CELLS - 1) yield { done: row, of: rows };
     if (absent?.[row] === 1) continue;
-    const text = codes === null ? row : codes[row]!;
-    let hashes = known.get(text);
-    if (hashes === undefined) {
-      hashes = hashesIn(decoder.decode(heap.slice(offsets[text], offsets[text + 1])), kind as IdentifierKind | null);
-      if (codes !== null) known.set(text, hashes);
+    const textId = codes === null ? row : codes[row]!;
+    let formHashes = hashesByText.get(textId);
+    if (formHashes === undefined) {
+      formHashes = formHashesIn(
+        cellDecoder.decode(heap.slice(offsets[textId], offsets[textId + 1])),
+        kind as IdentifierKind | null,
+      );
+      if (codes !== null) hashesByText.set(textId, formHashes);
     }
-    for (const hash of hashes) entries.push(hash * ROW_BITS + row);
+    for (const formHash of formHashes) identifierEntries.push(formHash * ROW_BITS + row);
   }
-  return writeRun(rows, Float64Array.from(entries).sort());
+  return writeIdentifierRun(rows, Float64Array.from(identifierEntries).sort());
 }
 
-function hashesIn(cell: string, kind: IdentifierKind | null): readonly number[] {
-  if (kind === null) return identifiersIn(cell).map(([each, form]) => hashOf(identifierForm(each, form)));
-  const form = canonicalIdentifier(kind, cell);
-  return form === null ? [] : [hashOf(identifierForm(kind, form))];
+function formHashesIn(identifierCell: string, kind: IdentifierKind | null): readonly number[] {
+  if (kind === null)
+    return identifiersIn(identifierCell).map(([identifierKind, canonicalForm]) =>
+      formHashOf(identifierForm(identifierKind, canonicalForm)),
+    );
+  const form = canonicalIdentifier(kind, identifierCell);
+  return form === null ? [] : [formHashOf(identifierForm(kind, form))];
 }
 
 /** An entry is its hash and its row in one number. */
-function writeRun(rows: number, entries: Float64Array): Uint8Array {
-  const { length } = entries;
-  const { buffer } = new Uint8Array(new SharedArrayBuffer(HEADER_BYTES + ENTRY_BYTES * length));
+function writeIdentifierRun(rows: number, identifierEntries: Float64Array): Uint8Array {
+  const { length } = identifierEntries;
+  const { buffer } = new Uint8Array(new SharedArrayBuffer(IDENTIFIER_HEADER_BYTES + IDENTIFIER_ENTRY_BYTES * length));
   new Uint32Array(buffer, 0, 2).set([rows, length]);
-  const hashes = new Uint32Array(buffer, HEADER_BYTES, length);
-  const rowsOf = new Uint16Array(buffer, HEADER_BYTES + 4 * length, length);
-  for (let at = 0; at < length; at++) {
-    hashes[at] = Math.floor(entries[at]! / ROW_BITS);
-    rowsOf[at] = entries[at]! % ROW_BITS;
+  const formHashes = new Uint32Array(buffer, IDENTIFIER_HEADER_BYTES, length);
+  const entryRows = new Uint16Array(buffer, IDENTIFIER_HEADER_BYTES + 4 * length, length);
+  for (let entryIndex = 0; entryIndex < length; entryIndex++) {
+    formHashes[entryIndex] = Math.floor(identifierEntries[entryIndex]! / ROW_BITS);
+    entryRows[entryIndex] = identifierEntries[entryIndex]! % ROW_BITS;
   }
   return new Uint8Array(buffer);
 }

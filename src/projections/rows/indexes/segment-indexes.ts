@@ -35,10 +35,10 @@ import { COARSE_FORMAT, coarseBytes, CoarseVectors, coarseVectorsJob } from './v
 export const CHUNK_ROWS = 512;
 
 /** Bytes that are brought to where they rest in one turn. */
-const BYTES_A_TURN = 1 << 22;
+const INDEX_BYTES_A_TURN = 1 << 22;
 
 /** Rows by which a segment grows until its first ones are indexed anew. */
-const GROWN_ROWS = 8_192;
+const REINDEX_GROWN_ROWS = 8_192;
 
 export interface SegmentIndexesOptions {
   /** null: nothing is made beside the event loop, and segments are indexed chunk by chunk. */
@@ -98,73 +98,73 @@ export interface Renewed {
   readonly bytes: number;
 }
 
-interface BuildRequest {
+interface TextIndexRequest {
   readonly cells: TextCells;
   readonly language: string;
 }
 
-export const textIndexJob: SteppedJob<BuildRequest, Uint8Array> = {
+export const textIndexJob: SteppedJob<TextIndexRequest, Uint8Array> = {
   module: import.meta.url,
   name: 'textIndexJob',
   steps: ({ cells, language }) => buildTextIndex(cells, language),
 };
 
 /** Indexes by segment, and by column and its use. */
-const keepers = new WeakMap<Segment, Map<string, ColumnIndexes>>();
+const indexesBySegment = new WeakMap<Segment, Map<string, ColumnIndexes>>();
 
 /** Without a column: of all of them. */
 export function forgetIndexes(segment: Segment, column?: string): void {
   forgetGraphs(segment, column);
-  const columns = keepers.get(segment);
-  if (!columns) return;
-  for (const [name, columnIndexes] of columns) {
+  const indexesOfSegment = indexesBySegment.get(segment);
+  if (!indexesOfSegment) return;
+  for (const [indexName, columnIndexes] of indexesOfSegment) {
     if (column !== undefined && columnIndexes.column !== column) continue;
     columnIndexes.building?.abort.abort();
     columnIndexes.building?.end();
     columnIndexes.release();
-    columns.delete(name);
+    indexesOfSegment.delete(indexName);
   }
 }
 
 export class SegmentIndexes {
-  readonly #options: SegmentIndexesOptions;
-  readonly #space: ColumnSpace;
+  readonly #indexOptions: SegmentIndexesOptions;
+  readonly #columnSpace: ColumnSpace;
   /** Where vectors rest as bytes. */
-  readonly #extents: Extents;
+  readonly #indexExtents: Extents;
   /** By their age; those over the budget are let go. */
-  readonly #ages: LRUCache<ColumnIndexes, ColumnIndexes>;
+  readonly #indexesByAge: LRUCache<ColumnIndexes, ColumnIndexes>;
   /** Indexes that a worker is to make, in the order of their requests. */
-  #queue: ColumnIndexes[] = [];
-  #running = 0;
+  #indexBuildQueue: ColumnIndexes[] = [];
+  #runningBuilds = 0;
   /** Bytes of vectors that are being made. */
-  #coming = 0;
+  #comingIndexBytes = 0;
   readonly graphs: NeighbourGraphs | null;
   /** Null: nothing rests on files. */
   readonly files: IndexFiles | null;
 
   constructor(space: ColumnSpace, options: SegmentIndexesOptions = defaultIndexes, files: IndexFiles | null = null) {
-    this.#options = options;
+    this.#indexOptions = options;
     this.files = files;
-    if (files) files.onRested = (segment) => this.#onRest(segment);
-    this.#space = space;
-    this.#extents = space.extents();
-    const hasRoom = (bytes: number): boolean => this.bytes + this.#coming + bytes <= options.budgetBytes;
-    this.graphs = options.graphs && new NeighbourGraphs(options.graphs, { space, hasRoom, files });
-    this.#ages = new LRUCache({
+    if (files) files.onRested = (segment) => this.#saveIndexesAtRest(segment);
+    this.#columnSpace = space;
+    this.#indexExtents = space.extents();
+    const hasIndexRoom = (bytes: number): boolean => this.bytes + this.#comingIndexBytes + bytes <= options.budgetBytes;
+    this.graphs = options.graphs && new NeighbourGraphs(options.graphs, { space, hasRoom: hasIndexRoom, files });
+    this.#indexesByAge = new LRUCache({
       maxSize: Math.max(1, options.budgetBytes),
       sizeCalculation: ({ bytes }) => Math.max(1, bytes),
       dispose: (columnIndexes, _, reason) => {
-        if (reason === 'evict') this.#empty(columnIndexes);
+        if (reason === 'evict') this.#emptyIndexes(columnIndexes);
       },
     });
   }
 
   get bytes(): number {
-    return this.#ages.calculatedSize + (this.graphs?.bytes ?? 0);
+    return this.#indexesByAge.calculatedSize + (this.graphs?.bytes ?? 0);
   }
 
   get language(): string {
-    return this.#options.language;
+    return this.#indexOptions.language;
   }
 
   /**
@@ -172,156 +172,163 @@ export class SegmentIndexes {
    * one. Requests the missing index.
    */
   coveredRows(segment: Segment, column: string): number {
-    const columnIndexes = this.#indexesOf(segment, column);
-    const rows = columnIndexes.whole?.rows ?? 0;
-    if (columnIndexes.whole) this.#ages.get(columnIndexes);
+    const columnIndexes = this.#columnIndexesOf(segment, column);
+    const indexedRowCount = columnIndexes.whole?.rows ?? 0;
+    if (columnIndexes.whole) this.#indexesByAge.get(columnIndexes);
     const { length } = segment;
-    if (segment.sealed ? rows < length : length - rows >= GROWN_ROWS) this.#build(columnIndexes);
-    return rows;
+    if (segment.sealed ? indexedRowCount < length : length - indexedRowCount >= REINDEX_GROWN_ROWS)
+      this.#queueIndexBuild(columnIndexes);
+    return indexedRowCount;
   }
 
   /** The same as far as it is there; nothing is begun. */
   indexedRows(segment: Segment, column: string): number {
-    return keepers.get(segment)?.get(column)?.whole?.rows ?? 0;
+    return indexesBySegment.get(segment)?.get(column)?.whole?.rows ?? 0;
   }
 
   /** The index of those rows. */
   whole(segment: Segment, column: string): TextIndex | null {
-    const { whole } = this.#indexesOf(segment, column);
+    const { whole } = this.#columnIndexesOf(segment, column);
     return whole instanceof TextIndex ? whole : null;
   }
 
   /** Vectors as bytes, good for the turn. Requests a missing one, where there is room. */
   coarse(segment: Segment, column: string): CoarseVectors | null {
-    if (!this.#options.workers || (!segment.sealed && segment.length < SEGMENT_ROWS)) return null;
-    const columnIndexes = this.#indexesOf(segment, column);
+    if (!this.#indexOptions.workers || (!segment.sealed && segment.length < SEGMENT_ROWS)) return null;
+    const columnIndexes = this.#columnIndexesOf(segment, column);
     if (columnIndexes.whole instanceof CoarseVectors) {
-      this.#ages.get(columnIndexes);
+      this.#indexesByAge.get(columnIndexes);
       return columnIndexes.whole;
     }
-    this.#build(columnIndexes);
+    this.#queueIndexBuild(columnIndexes);
     return null;
   }
 
   /** Which rows of a column have the same text. Requests a missing index, where there is room. */
   ends(segment: Segment, column: string): EndRun | null {
-    if (!this.#options.workers || !segment.sealed) return null;
-    const columnIndexes = this.#indexesOf(segment, column, 'ends');
+    if (!this.#indexOptions.workers || !segment.sealed) return null;
+    const columnIndexes = this.#columnIndexesOf(segment, column, 'ends');
     if (columnIndexes.whole instanceof EndRun) {
-      this.#ages.get(columnIndexes);
+      this.#indexesByAge.get(columnIndexes);
       return columnIndexes.whole;
     }
-    this.#build(columnIndexes);
+    this.#queueIndexBuild(columnIndexes);
     return null;
   }
 
   /** Which rows of a column hold which identifiers of a kind. Requests a missing index, where there is room. */
   identifiers(segment: Segment, column: string, kind: string | null): IdentifierRun | null {
-    if (!this.#options.workers || !segment.sealed) return null;
-    const columnIndexes = this.#indexesOf(segment, column, { identifiers: kind });
+    if (!this.#indexOptions.workers || !segment.sealed) return null;
+    const columnIndexes = this.#columnIndexesOf(segment, column, { identifiers: kind });
     if (columnIndexes.whole instanceof IdentifierRun) {
-      this.#ages.get(columnIndexes);
+      this.#indexesByAge.get(columnIndexes);
       return columnIndexes.whole;
     }
-    this.#build(columnIndexes);
+    this.#queueIndexBuild(columnIndexes);
     return null;
   }
 
   /** Drops the indexes of segments that are gone. */
   clear(): void {
     this.graphs?.clear();
-    const all = [...this.#ages.values()];
-    for (const { segment } of all) forgetIndexes(segment);
+    const keptIndexes = [...this.#indexesByAge.values()];
+    for (const { segment } of keptIndexes) forgetIndexes(segment);
   }
 
   /** Begins to index whole segments; null where all of them are, or none can be. */
   prepare(segments: readonly Segment[], columns: readonly string[]): Preparation | null {
-    if (!this.#options.workers) return null;
-    const building = segments.flatMap((segment) =>
+    if (!this.#indexOptions.workers) return null;
+    const indexBuilds = segments.flatMap((segment) =>
       columns.flatMap((column) =>
-        this.coveredRows(segment, column) < segment.length ? (this.#indexesOf(segment, column).building ?? []) : [],
+        this.coveredRows(segment, column) < segment.length ? (this.#columnIndexesOf(segment, column).building ?? []) : [],
       ),
     );
-    if (building.length === 0) return null;
-    let done = 0;
-    const each = building.map(({ over }) => over.then(() => void done++));
-    return { ready: Promise.all(each).then(() => undefined), progress: () => ({ done, of: building.length }) };
+    if (indexBuilds.length === 0) return null;
+    let builtCount = 0;
+    const buildsOver = indexBuilds.map(({ over }) => over.then(() => void builtCount++));
+    return {
+      ready: Promise.all(buildsOver).then(() => undefined),
+      progress: () => ({ done: builtCount, of: indexBuilds.length }),
+    };
   }
 
   /** Makes indexes of whole segments anew, one after the other: searches meanwhile read what is there, and chunks of the rest. */
-  async renew(wanted: readonly IndexedColumn[], { signal, onProgress }: RenewOptions = {}): Promise<Renewed> {
-    let [indexes, bytes] = [0, 0];
-    for (const [done, { segment, column }] of wanted.entries()) {
-      onProgress?.(done, wanted.length);
+  async renew(indexedColumns: readonly IndexedColumn[], { signal, onProgress }: RenewOptions = {}): Promise<Renewed> {
+    let [renewedIndexCount, renewedIndexBytes] = [0, 0];
+    for (const [renewedCount, { segment, column }] of indexedColumns.entries()) {
+      onProgress?.(renewedCount, indexedColumns.length);
       signal?.throwIfAborted();
       forgetIndexes(segment, column);
-      await this.files?.drop(segment, this.#key(this.#indexesOf(segment, column)));
+      await this.files?.drop(segment, this.#indexFileKey(this.#columnIndexesOf(segment, column)));
       await this.prepare([segment], [column])?.ready;
-      const builtIndex = this.#indexesOf(segment, column).whole;
+      const builtIndex = this.#columnIndexesOf(segment, column).whole;
       if (builtIndex === null) continue;
-      indexes++;
-      bytes += builtIndex.bytes.length;
+      renewedIndexCount++;
+      renewedIndexBytes += builtIndex.bytes.length;
     }
-    onProgress?.(wanted.length, wanted.length);
-    return { indexes, bytes };
+    onProgress?.(indexedColumns.length, indexedColumns.length);
+    return { indexes: renewedIndexCount, bytes: renewedIndexBytes };
   }
 
   /** Columns of a segment that were searched, as far as anything of them is kept. */
   searchedColumns(segment: Segment): readonly string[] {
-    return [...(keepers.get(segment)?.values() ?? [])].flatMap(({ column, use }) => (use === 'cells' ? column : []));
+    return [...(indexesBySegment.get(segment)?.values() ?? [])].flatMap(({ column, use }) => (use === 'cells' ? column : []));
   }
 
   /** How many indexes hold a term, or were made of rows that have been removed since: none should. */
   holding(term: string): number {
-    let count = this.graphs?.stale ?? 0;
-    for (const { segment, whole, chunks, removals } of this.#ages.values()) {
-      const holds = [whole, ...chunks.values()].some((index) => index instanceof TextIndex && index.find(term) >= 0);
-      if (holds || removals !== segment.removals) count++;
+    let holdingCount = this.graphs?.stale ?? 0;
+    for (const { segment, whole, chunks, removals } of this.#indexesByAge.values()) {
+      const holdsTerm = [whole, ...chunks.values()].some(
+        (textIndex) => textIndex instanceof TextIndex && textIndex.find(term) >= 0,
+      );
+      if (holdsTerm || removals !== segment.removals) holdingCount++;
     }
-    return count;
+    return holdingCount;
   }
 
   /** How many indexes were made of rows that have been removed since. */
   get stale(): number {
-    let count = this.graphs?.stale ?? 0;
-    for (const { segment, removals } of this.#ages.values()) if (removals !== segment.removals) count++;
-    return count;
+    let staleIndexCount = this.graphs?.stale ?? 0;
+    for (const { segment, removals } of this.#indexesByAge.values()) if (removals !== segment.removals) staleIndexCount++;
+    return staleIndexCount;
   }
 
   /** Whether the index of a chunk is there, and says all of its rows. */
-  hasChunk(segment: Segment, column: string, number: number): boolean {
-    const rows = Math.min(CHUNK_ROWS, segment.length - number * CHUNK_ROWS);
-    return keepers.get(segment)?.get(column)?.chunks.get(number)?.rows === rows;
+  hasChunk(segment: Segment, column: string, chunkNumber: number): boolean {
+    const chunkRows = Math.min(CHUNK_ROWS, segment.length - chunkNumber * CHUNK_ROWS);
+    return indexesBySegment.get(segment)?.get(column)?.chunks.get(chunkNumber)?.rows === chunkRows;
   }
 
   /** Makes the index of the rows of a chunk that are there by now, unless it is there: texts may be long. */
-  *makeChunk(segment: Segment, column: string, number: number): Generator<unknown, TextIndex> {
-    const columnIndexes = this.#indexesOf(segment, column);
-    const first = number * CHUNK_ROWS;
-    const rows = Math.min(CHUNK_ROWS, segment.length - first);
-    const builtChunk = columnIndexes.chunks.get(number);
-    if (builtChunk?.rows === rows) return builtChunk;
+  *makeChunk(segment: Segment, column: string, chunkNumber: number): Generator<unknown, TextIndex> {
+    const columnIndexes = this.#columnIndexesOf(segment, column);
+    const firstChunkRow = chunkNumber * CHUNK_ROWS;
+    const chunkRows = Math.min(CHUNK_ROWS, segment.length - firstChunkRow);
+    const builtChunk = columnIndexes.chunks.get(chunkNumber);
+    if (builtChunk?.rows === chunkRows) return builtChunk;
     const chunkIndex = yield* textIndexOf(
-      cellsOf(segment, vectorOf(segment, column), typeOf(segment, column), first, rows),
-      this.#options.language,
+      cellsOf(segment, indexedVectorOf(segment, column), indexedTypeOf(segment, column), firstChunkRow, chunkRows),
+      this.#indexOptions.language,
     );
     // Rows may have been removed meanwhile, or another question may have made it.
-    if (keepers.get(segment)?.get(column) !== columnIndexes || columnIndexes.removals !== segment.removals) return chunkIndex;
-    this.#resize(columnIndexes, chunkIndex.bytes.length - (columnIndexes.chunks.get(number)?.bytes.length ?? 0));
-    columnIndexes.chunks.set(number, chunkIndex);
+    if (indexesBySegment.get(segment)?.get(column) !== columnIndexes || columnIndexes.removals !== segment.removals)
+      return chunkIndex;
+    this.#resizeIndexes(columnIndexes, chunkIndex.bytes.length - (columnIndexes.chunks.get(chunkNumber)?.bytes.length ?? 0));
+    columnIndexes.chunks.set(chunkNumber, chunkIndex);
     return chunkIndex;
   }
 
   /** The same at once. */
-  chunk(segment: Segment, column: string, number: number): TextIndex {
-    return finishSteps(this.makeChunk(segment, column, number));
+  chunk(segment: Segment, column: string, chunkNumber: number): TextIndex {
+    return finishSteps(this.makeChunk(segment, column, chunkNumber));
   }
 
-  #indexesOf(segment: Segment, column: string, use: ColumnUse = 'cells'): ColumnIndexes {
-    let columns = keepers.get(segment);
-    if (!columns) keepers.set(segment, (columns = new Map()));
-    const name = nameOf({ column, use });
-    const columnIndexes = columns.get(name);
+  #columnIndexesOf(segment: Segment, column: string, use: ColumnUse = 'cells'): ColumnIndexes {
+    let indexesOfSegment = indexesBySegment.get(segment);
+    if (!indexesOfSegment) indexesBySegment.set(segment, (indexesOfSegment = new Map()));
+    const indexName = indexNameOf({ column, use });
+    const columnIndexes = indexesOfSegment.get(indexName);
     if (columnIndexes) return columnIndexes;
     const newIndexes: ColumnIndexes = {
       segment,
@@ -333,192 +340,205 @@ export class SegmentIndexes {
       chunks: new Map(),
       bytes: 0,
       release: () => {
-        this.#ages.delete(newIndexes);
-        this.#empty(newIndexes);
+        this.#indexesByAge.delete(newIndexes);
+        this.#emptyIndexes(newIndexes);
       },
     };
-    columns.set(name, newIndexes);
+    indexesOfSegment.set(indexName, newIndexes);
     return newIndexes;
   }
 
-  #empty(columnIndexes: ColumnIndexes): void {
-    if (columnIndexes.whole instanceof CoarseVectors) this.#extents.giveBack(columnIndexes.whole.bytes);
+  #emptyIndexes(columnIndexes: ColumnIndexes): void {
+    if (columnIndexes.whole instanceof CoarseVectors) this.#indexExtents.giveBack(columnIndexes.whole.bytes);
     columnIndexes.whole = null;
     columnIndexes.chunks.clear();
     columnIndexes.bytes = 0;
   }
 
-  #resize(columnIndexes: ColumnIndexes, by: number): void {
-    columnIndexes.bytes += by;
-    this.#ages.delete(columnIndexes);
-    this.#ages.set(columnIndexes, columnIndexes);
+  #resizeIndexes(columnIndexes: ColumnIndexes, addedBytes: number): void {
+    columnIndexes.bytes += addedBytes;
+    this.#indexesByAge.delete(columnIndexes);
+    this.#indexesByAge.set(columnIndexes, columnIndexes);
   }
 
-  #build(columnIndexes: ColumnIndexes): void {
-    if (!this.#options.workers || columnIndexes.building) return;
-    const expected = this.#estimateBytes(columnIndexes);
-    if (expected === null) return;
-    this.#coming += expected;
+  #queueIndexBuild(columnIndexes: ColumnIndexes): void {
+    if (!this.#indexOptions.workers || columnIndexes.building) return;
+    const expectedIndexBytes = this.#estimateIndexBytes(columnIndexes);
+    if (expectedIndexBytes === null) return;
+    this.#comingIndexBytes += expectedIndexBytes;
     const abort = new AbortController();
-    let resolve = (): void => undefined;
-    const over = new Promise<void>((resolved) => (resolve = resolved));
-    let ended = false;
+    let resolveBuild = (): void => undefined;
+    const over = new Promise<void>((resolved) => (resolveBuild = resolved));
+    let hasBuildEnded = false;
     const end = (): void => {
-      if (!ended) this.#coming -= expected;
-      ended = true;
-      resolve();
+      if (!hasBuildEnded) this.#comingIndexBytes -= expectedIndexBytes;
+      hasBuildEnded = true;
+      resolveBuild();
     };
     columnIndexes.building = { abort, over, end };
-    this.#queue.push(columnIndexes);
-    this.#pump();
+    this.#indexBuildQueue.push(columnIndexes);
+    this.#runIndexBuilds();
   }
 
   /** One at a time is read for the worker, and one waits for it: all at once would bring all columns into memory. */
-  #pump(): void {
-    while (this.#running < 2) {
-      const columnIndexes = this.#queue.shift();
+  #runIndexBuilds(): void {
+    while (this.#runningBuilds < 2) {
+      const columnIndexes = this.#indexBuildQueue.shift();
       if (!columnIndexes) return;
       if (columnIndexes.building?.abort.signal.aborted !== false) continue;
-      this.#running++;
+      this.#runningBuilds++;
       // The next is not begun before this one is saved: they would wait for the disk in memory.
-      void this.#buildOrRead(columnIndexes, columnIndexes.building)
-        .then((isNew) => (isNew ? this.#save(columnIndexes) : undefined))
+      void this.#buildOrReadIndex(columnIndexes, columnIndexes.building)
+        .then((isNewIndex) => (isNewIndex ? this.#saveIndex(columnIndexes) : undefined))
         .finally(() => {
-          this.#running--;
-          this.#pump();
+          this.#runningBuilds--;
+          this.#runIndexBuilds();
         });
     }
   }
 
   /** True where it was made, and not read. */
-  async #buildOrRead(columnIndexes: ColumnIndexes, { abort, end }: NonNullable<ColumnIndexes['building']>): Promise<boolean> {
-    const { say } = this.#options;
+  async #buildOrReadIndex(
+    columnIndexes: ColumnIndexes,
+    { abort: abortBuild, end: endBuild }: NonNullable<ColumnIndexes['building']>,
+  ): Promise<boolean> {
+    const { say: sayIndexFailed } = this.#indexOptions;
     const { segment, column, use } = columnIndexes;
     // The worker's input stays in place until it is done, even if columns leave memory meanwhile.
-    const hold = this.#space.read([null]);
-    hold.next();
+    const extentHold = this.#columnSpace.read([null]);
+    extentHold.next();
     try {
       const { removals } = segment;
-      const storedIndex = segment.sealed ? await this.files?.read(segment, this.#key(columnIndexes)) : null;
-      if (abort.signal.aborted) return false;
-      const vector: Vector = use !== 'cells' && storedIndex ? { kind: 'null' } : vectorOf(segment, column);
-      const whole =
+      const storedIndex = segment.sealed ? await this.files?.read(segment, this.#indexFileKey(columnIndexes)) : null;
+      if (abortBuild.signal.aborted) return false;
+      const indexedVector: Vector = use !== 'cells' && storedIndex ? { kind: 'null' } : indexedVectorOf(segment, column);
+      const wholeIndex =
         use !== 'cells'
-          ? await this.#ofEqual(columnIndexes, vector, storedIndex ?? null, abort.signal)
-          : vector.kind === 'vec'
-            ? await this.#ofVectors(columnIndexes, vector, storedIndex ?? null, abort.signal)
+          ? await this.#runOfEqualCells(columnIndexes, indexedVector, storedIndex ?? null, abortBuild.signal)
+          : indexedVector.kind === 'vec'
+            ? await this.#coarseVectorsOf(columnIndexes, indexedVector, storedIndex ?? null, abortBuild.signal)
             : storedIndex
               ? TextIndex.open(storedIndex)
-              : await this.#ofTexts(columnIndexes, vector, abort.signal);
-      if (whole === null || abort.signal.aborted) return false;
-      columnIndexes.whole = whole;
+              : await this.#textIndexOf(columnIndexes, indexedVector, abortBuild.signal);
+      if (wholeIndex === null || abortBuild.signal.aborted) return false;
+      columnIndexes.whole = wholeIndex;
       columnIndexes.removals = removals;
-      for (const number of columnIndexes.chunks.keys()) if (number * CHUNK_ROWS < whole.rows) columnIndexes.chunks.delete(number);
-      const chunks = [...columnIndexes.chunks.values()].reduce((sum, chunk) => sum + chunk.bytes.length, 0);
-      this.#resize(columnIndexes, whole.bytes.length + chunks - columnIndexes.bytes);
+      for (const chunkNumber of columnIndexes.chunks.keys())
+        if (chunkNumber * CHUNK_ROWS < wholeIndex.rows) columnIndexes.chunks.delete(chunkNumber);
+      const chunkBytes = [...columnIndexes.chunks.values()].reduce((sum, chunkIndex) => sum + chunkIndex.bytes.length, 0);
+      this.#resizeIndexes(columnIndexes, wholeIndex.bytes.length + chunkBytes - columnIndexes.bytes);
       return !storedIndex;
     } catch (error) {
       // Chunks, and the vectors themselves, answer in its place.
-      if (!abort.signal.aborted && !isCancelled(error)) say(`an index can't be made (${messageOf(error)})`);
+      if (!abortBuild.signal.aborted && !isIndexCancelled(error))
+        sayIndexFailed(`an index can't be made (${indexErrorMessage(error)})`);
       return false;
     } finally {
       columnIndexes.building = null;
-      end();
-      hold.return();
+      endBuild();
+      extentHold.return();
     }
   }
 
   /** A segment came to rest: saves the indexes made of it before. */
-  #onRest(segment: Segment): void {
-    for (const columnIndexes of keepers.get(segment)?.values() ?? []) void this.#save(columnIndexes);
+  #saveIndexesAtRest(segment: Segment): void {
+    for (const columnIndexes of indexesBySegment.get(segment)?.values() ?? []) void this.#saveIndex(columnIndexes);
     this.graphs?.onRest(segment);
   }
 
   /** Saves the indexes once their segment rests on a file. Indexes of rows that have been removed since are not written. */
-  async #save(columnIndexes: ColumnIndexes): Promise<void> {
-    const { segment, whole } = columnIndexes;
-    if (!this.files || whole === null || !segment.sealed || whole.rows !== segment.length) return;
+  async #saveIndex(columnIndexes: ColumnIndexes): Promise<void> {
+    const { segment, whole: wholeIndex } = columnIndexes;
+    if (!this.files || wholeIndex === null || !segment.sealed || wholeIndex.rows !== segment.length) return;
     // Bytes that leave memory meanwhile are not reused before they are written.
-    const hold = this.#space.read([null]);
-    hold.next();
-    const isCurrent = (): boolean =>
-      keepers.get(segment)?.get(nameOf(columnIndexes)) === columnIndexes && columnIndexes.removals === segment.removals;
-    await this.files.write(segment, this.#key(columnIndexes), whole.bytes, isCurrent);
-    hold.return();
+    const extentHold = this.#columnSpace.read([null]);
+    extentHold.next();
+    const isIndexCurrent = (): boolean =>
+      indexesBySegment.get(segment)?.get(indexNameOf(columnIndexes)) === columnIndexes &&
+      columnIndexes.removals === segment.removals;
+    await this.files.write(segment, this.#indexFileKey(columnIndexes), wholeIndex.bytes, isIndexCurrent);
+    extentHold.return();
   }
 
-  #key({ segment, column, use }: ColumnIndexes): IndexKey {
-    const of = { column, rows: segment.length };
+  #indexFileKey({ segment, column, use }: ColumnIndexes): IndexKey {
+    const indexedRange = { column, rows: segment.length };
     // A segment that rests on no file has none of its indexes on one.
-    if (use === 'ends') return { kind: 'ends', format: END_RUN_FORMAT, language: '', ...of };
+    if (use === 'ends') return { kind: 'ends', format: END_RUN_FORMAT, language: '', ...indexedRange };
     if (use !== 'cells') {
-      const language = `${use.identifiers ?? '*'} ${formsVersion()}`;
-      return { kind: 'identifiers', format: IDENTIFIER_RUN_FORMAT, language, ...of };
+      const identifierForms = `${use.identifiers ?? '*'} ${formsVersion()}`;
+      return { kind: 'identifiers', format: IDENTIFIER_RUN_FORMAT, language: identifierForms, ...indexedRange };
     }
-    if (segment.cells.typesOf(column).at(-1) === 'vector') return { kind: 'coarse', format: COARSE_FORMAT, language: '', ...of };
-    return { kind: 'text', format: TEXT_FORMAT, language: this.#options.language, ...of };
+    if (segment.cells.typesOf(column).at(-1) === 'vector')
+      return { kind: 'coarse', format: COARSE_FORMAT, language: '', ...indexedRange };
+    return { kind: 'text', format: TEXT_FORMAT, language: this.#indexOptions.language, ...indexedRange };
   }
 
-  async #ofTexts({ segment, column }: ColumnIndexes, vector: Vector, signal: AbortSignal): Promise<TextIndex | null> {
-    const { workers, language } = this.#options;
-    const rows = segment.sealed ? segment.length : segment.length - (segment.length % CHUNK_ROWS);
-    const cells = await this.#cells(segment, vector, typeOf(segment, column), rows, signal);
-    if (cells === null) return null;
-    const request = { cells: segment.sealed ? cells : copyCells(cells), language };
-    return TextIndex.open(await workers!.run(textIndexJob, request, 'index', signal));
+  async #textIndexOf({ segment, column }: ColumnIndexes, indexedVector: Vector, signal: AbortSignal): Promise<TextIndex | null> {
+    const { workers, language } = this.#indexOptions;
+    const indexedRowCount = segment.sealed ? segment.length : segment.length - (segment.length % CHUNK_ROWS);
+    const indexedCells = await this.#cellsToIndex(
+      segment,
+      indexedVector,
+      indexedTypeOf(segment, column),
+      indexedRowCount,
+      signal,
+    );
+    if (indexedCells === null) return null;
+    const textIndexRequest = { cells: segment.sealed ? indexedCells : copyTextCells(indexedCells), language };
+    return TextIndex.open(await workers!.run(textIndexJob, textIndexRequest, 'index', signal));
   }
 
   /** Cells for a worker, copied with turns for others; null where it was given up. */
-  async #cells(
+  async #cellsToIndex(
     segment: Segment,
-    vector: Vector,
+    indexedVector: Vector,
     type: ColumnType | undefined,
     rows: number,
     signal: AbortSignal,
   ): Promise<TextCells | null> {
-    const steps = cellsOf(segment, vector, type, 0, rows);
-    let step = steps.next();
-    for (; step.done !== true && !signal.aborted; step = steps.next()) await this.#space.turn();
-    return step.done === true ? step.value : null;
+    const cellSteps = cellsOf(segment, indexedVector, type, 0, rows);
+    let cellStep = cellSteps.next();
+    for (; cellStep.done !== true && !signal.aborted; cellStep = cellSteps.next()) await this.#columnSpace.turn();
+    return cellStep.done === true ? cellStep.value : null;
   }
 
   /** Rows by what their cells are equal in: the texts themselves, or the identifiers that they are. */
-  async #ofEqual(
+  async #runOfEqualCells(
     { segment, use }: ColumnIndexes,
-    vector: Vector,
+    indexedVector: Vector,
     storedIndex: Uint8Array | null,
     signal: AbortSignal,
   ): Promise<EndRun | IdentifierRun | null> {
     if (storedIndex) return use === 'ends' ? new EndRun(storedIndex) : new IdentifierRun(storedIndex);
-    const texts = vector.kind === 'text' || vector.kind === 'dict';
-    const cells =
-      use === 'ends' || texts
-        ? await this.#cells(segment, vector, 'string', segment.length, signal)
-        : wholeNumberTexts(vector, segment.length, absentOf(segment, vector, 0, segment.length));
-    if (cells === null || signal.aborted) return null;
-    const workers = this.#options.workers!;
-    if (use === 'ends') return new EndRun(await workers.run(endRunJob, cells, 'index', signal));
-    const { identifiers: kind } = use as Exclude<ColumnUse, string>;
-    return new IdentifierRun(await workers.run(identifierRunJob, { cells, kind }, 'index', signal));
+    const isTextVector = indexedVector.kind === 'text' || indexedVector.kind === 'dict';
+    const indexedCells =
+      use === 'ends' || isTextVector
+        ? await this.#cellsToIndex(segment, indexedVector, 'string', segment.length, signal)
+        : wholeNumberTexts(indexedVector, segment.length, absentOf(segment, indexedVector, 0, segment.length));
+    if (indexedCells === null || signal.aborted) return null;
+    const workers = this.#indexOptions.workers!;
+    if (use === 'ends') return new EndRun(await workers.run(endRunJob, indexedCells, 'index', signal));
+    const { identifiers: identifierKind } = use as Exclude<ColumnUse, string>;
+    return new IdentifierRun(await workers.run(identifierRunJob, { cells: indexedCells, kind: identifierKind }, 'index', signal));
   }
 
   /** Null where it was given up, or no memory of columns has room. */
-  async #ofVectors(
+  async #coarseVectorsOf(
     { segment }: ColumnIndexes,
-    vector: VectorColumn,
+    indexedVector: VectorColumn,
     storedIndex: Uint8Array | null,
     signal: AbortSignal,
   ): Promise<CoarseVectors | null> {
-    const { values, dims } = vector;
-    const cells = { rows: segment.length, dims, values, absent: absentOf(segment, vector, 0, segment.length) };
-    const coarseBytes = storedIndex ?? (await this.#options.workers!.run(coarseVectorsJob, cells, 'index', signal));
-    const bytes = this.#extents.allocate(Uint8Array, coarseBytes.length);
-    for (let at = 0; at < coarseBytes.length && !signal.aborted; at += BYTES_A_TURN) {
-      if (at > 0) await this.#space.turn();
-      bytes.set(coarseBytes.subarray(at, at + BYTES_A_TURN), at);
+    const { values, dims } = indexedVector;
+    const vectorCells = { rows: segment.length, dims, values, absent: absentOf(segment, indexedVector, 0, segment.length) };
+    const coarseBytes = storedIndex ?? (await this.#indexOptions.workers!.run(coarseVectorsJob, vectorCells, 'index', signal));
+    const coarseMemory = this.#indexExtents.allocate(Uint8Array, coarseBytes.length);
+    for (let copiedBytes = 0; copiedBytes < coarseBytes.length && !signal.aborted; copiedBytes += INDEX_BYTES_A_TURN) {
+      if (copiedBytes > 0) await this.#columnSpace.turn();
+      coarseMemory.set(coarseBytes.subarray(copiedBytes, copiedBytes + INDEX_BYTES_A_TURN), copiedBytes);
     }
-    if (!signal.aborted && memoryOf(bytes)) return new CoarseVectors(cells, bytes);
-    this.#extents.giveBack(bytes);
+    if (!signal.aborted && memoryOf(coarseMemory)) return new CoarseVectors(vectorCells, coarseMemory);
+    this.#indexExtents.giveBack(coarseMemory);
     return null;
   }
 
@@ -526,49 +546,56 @@ export class SegmentIndexes {
    * Bytes that vectors, ends or identifiers are going to take; null where there is no room: many columns would put out each other at every
    * question, so the first ones stay.
    */
-  #estimateBytes({ segment, column, use }: ColumnIndexes): number | null {
-    if (use === 'ends') return this.#roomFor(endRunBytes(segment.length));
-    if (use !== 'cells') return this.#roomFor(identifierRunBytes(segment.length));
-    const vector = vectorOf(segment, column);
-    if (vector.kind !== 'vec') return 0;
+  #estimateIndexBytes({ segment, column, use }: ColumnIndexes): number | null {
+    if (use === 'ends') return this.#indexRoomFor(endRunBytes(segment.length));
+    if (use !== 'cells') return this.#indexRoomFor(identifierRunBytes(segment.length));
+    const indexedVector = indexedVectorOf(segment, column);
+    if (indexedVector.kind !== 'vec') return 0;
     // A worker would need a copy of a column that it cannot read in place.
-    if (!memoryOf(vector.values)) return null;
-    const bytes = coarseBytes({ rows: segment.length, dims: vector.dims });
-    return this.#roomFor(bytes);
+    if (!memoryOf(indexedVector.values)) return null;
+    const coarseIndexBytes = coarseBytes({ rows: segment.length, dims: indexedVector.dims });
+    return this.#indexRoomFor(coarseIndexBytes);
   }
 
-  #roomFor(bytes: number): number | null {
-    return this.bytes + this.#coming + bytes <= this.#options.budgetBytes ? bytes : null;
+  #indexRoomFor(expectedIndexBytes: number): number | null {
+    return this.bytes + this.#comingIndexBytes + expectedIndexBytes <= this.#indexOptions.budgetBytes ? expectedIndexBytes : null;
   }
 }
 
 /** Names of columns have no NUL in them. */
-function nameOf({ column, use }: Pick<ColumnIndexes, 'column' | 'use'>): string {
+function indexNameOf({ column, use }: Pick<ColumnIndexes, 'column' | 'use'>): string {
   if (use === 'cells') return column;
   return use === 'ends' ? `\0${column}` : `\0${column}\0${use.identifiers ?? ''}`;
 }
 
 /** A growing segment moves its arrays, so the worker gets copies. */
-function copyCells(cells: TextCells): TextCells {
-  const { rows, offsets, heap, codes, absent, isJson } = cells;
-  if (codes !== null) return cells;
-  const [start, end] = [offsets[0]!, offsets[rows]!];
-  const own = offsets.slice(0, rows + 1).map((offset) => offset - start);
-  return { rows, offsets: own, heap: heap.slice(start, end), codes, absent: absent && absent.slice(), ...(isJson && { isJson }) };
+function copyTextCells(grownCells: TextCells): TextCells {
+  const { rows, offsets, heap, codes, absent, isJson } = grownCells;
+  if (codes !== null) return grownCells;
+  const [heapStart, heapEnd] = [offsets[0]!, offsets[rows]!];
+  const copiedOffsets = offsets.slice(0, rows + 1).map((offset) => offset - heapStart);
+  return {
+    rows,
+    offsets: copiedOffsets,
+    heap: heap.slice(heapStart, heapEnd),
+    codes,
+    absent: absent && absent.slice(),
+    ...(isJson && { isJson }),
+  };
 }
 
-function typeOf(segment: Segment, column: string): ColumnType | undefined {
+function indexedTypeOf(segment: Segment, column: string): ColumnType | undefined {
   return segment.column(column)?.type;
 }
 
-function vectorOf(segment: Segment, column: string): Vector {
+function indexedVectorOf(segment: Segment, column: string): Vector {
   return segment.column(column)?.vector(segment.length) ?? { kind: 'null' };
 }
 
-function isCancelled(error: unknown): boolean {
+function isIndexCancelled(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'REL_CANCELLED';
 }
 
-function messageOf(error: unknown): string {
+function indexErrorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

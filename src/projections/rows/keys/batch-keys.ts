@@ -7,46 +7,46 @@ type TextVector = Extract<Vector, { kind: 'text' }>;
 
 export class BatchKeys {
   readonly hashes: Int32Array;
-  readonly #keys: TextVector;
+  readonly #batchKeyTexts: TextVector;
   /** Interleaved [row + 1, group]. */
-  readonly #slots: Int32Array;
-  readonly #mask: number;
-  #groups = 0;
+  readonly #keyGroupSlots: Int32Array;
+  readonly #keySlotMask: number;
+  #keyGroupCount = 0;
 
-  constructor(keys: TextVector, length: number, path: number) {
-    this.#keys = keys;
-    this.hashes = hashKeys(keys, length, path);
-    let slots = 16;
-    while (slots < length * 2) slots *= 2;
-    this.#slots = new Int32Array(slots * 2);
-    this.#mask = slots - 1;
+  constructor(batchKeyTexts: TextVector, length: number, path: number) {
+    this.#batchKeyTexts = batchKeyTexts;
+    this.hashes = hashKeys(batchKeyTexts, length, path);
+    let keySlotCount = 16;
+    while (keySlotCount < length * 2) keySlotCount *= 2;
+    this.#keyGroupSlots = new Int32Array(keySlotCount * 2);
+    this.#keySlotMask = keySlotCount - 1;
   }
 
   get groups(): number {
-    return this.#groups;
+    return this.#keyGroupCount;
   }
 
   /** Group of a row: the next new number when its key has not come yet. */
   groupOf(row: number): number {
-    const { heap, offsets } = this.#keys;
-    const slots = this.#slots;
-    const hash = this.hashes[row]!;
-    const start = offsets[row]!;
-    const size = offsets[row + 1]! - start;
-    let slot = hash & this.#mask;
+    const { heap, offsets } = this.#batchKeyTexts;
+    const keySlots = this.#keyGroupSlots;
+    const keyHash = this.hashes[row]!;
+    const keyStart = offsets[row]!;
+    const keySize = offsets[row + 1]! - keyStart;
+    let keySlot = keyHash & this.#keySlotMask;
     for (;;) {
-      const other = slots[slot * 2]! - 1;
-      if (other < 0) {
-        slots[slot * 2] = row + 1;
-        slots[slot * 2 + 1] = this.#groups;
-        return this.#groups++;
+      const otherRow = keySlots[keySlot * 2]! - 1;
+      if (otherRow < 0) {
+        keySlots[keySlot * 2] = row + 1;
+        keySlots[keySlot * 2 + 1] = this.#keyGroupCount;
+        return this.#keyGroupCount++;
       }
-      if (this.hashes[other] === hash) {
-        const otherStart = offsets[other]!;
-        if (offsets[other + 1]! - otherStart === size && sameBytes(heap, otherStart, heap, start, size))
-          return slots[slot * 2 + 1]!;
+      if (this.hashes[otherRow] === keyHash) {
+        const otherStart = offsets[otherRow]!;
+        if (offsets[otherRow + 1]! - otherStart === keySize && sameBytes(heap, otherStart, heap, keyStart, keySize))
+          return keySlots[keySlot * 2 + 1]!;
       }
-      slot = (slot + 1) & this.#mask;
+      keySlot = (keySlot + 1) & this.#keySlotMask;
     }
   }
 }

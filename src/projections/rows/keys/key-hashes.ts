@@ -9,32 +9,37 @@ import type { Segment } from '../segments/segment.ts';
 
 type TextVector = Extract<Vector, { kind: 'text' }>;
 
-interface Hashed {
+interface HashedKeys {
   readonly keys: TextVector;
   readonly path: number;
   readonly hashes: Int32Array;
 }
 
-let latest: Hashed | null = null;
+let latestHashedKeys: HashedKeys | null = null;
 
 export function hashKeys(keys: TextVector, length: number, path: number): Int32Array {
   const { heap, offsets } = keys;
-  const hashes = new Int32Array(length);
-  for (let row = 0; row < length; row++) hashes[row] = hashBytes(heap, offsets[row]!, offsets[row + 1]!, path);
-  latest = { keys, path, hashes };
-  return hashes;
+  const keyHashes = new Int32Array(length);
+  for (let row = 0; row < length; row++) keyHashes[row] = hashBytes(heap, offsets[row]!, offsets[row + 1]!, path);
+  latestHashedKeys = { keys, path, hashes: keyHashes };
+  return keyHashes;
 }
 
 /** Null where those computed last were of other keys. */
 export function takeHashes(keys: TextVector, length: number, path: number): Int32Array | null {
-  const known = latest;
-  latest = null;
-  return known !== null && known.keys === keys && known.path === path && known.hashes.length === length ? known.hashes : null;
+  const latestHashed = latestHashedKeys;
+  latestHashedKeys = null;
+  return latestHashed !== null &&
+    latestHashed.keys === keys &&
+    latestHashed.path === path &&
+    latestHashed.hashes.length === length
+    ? latestHashed.hashes
+    : null;
 }
 
 /** Hashes of the keys of a segment. */
 export function hashesOf({ keys: { heap, offsets }, paths, length }: Segment): Int32Array {
-  const hashes = new Int32Array(length);
-  for (let row = 0; row < length; row++) hashes[row] = hashBytes(heap, offsets[row]!, offsets[row + 1]!, paths.codeAt(row));
-  return hashes;
+  const keyHashes = new Int32Array(length);
+  for (let row = 0; row < length; row++) keyHashes[row] = hashBytes(heap, offsets[row]!, offsets[row + 1]!, paths.codeAt(row));
+  return keyHashes;
 }

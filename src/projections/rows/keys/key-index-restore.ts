@@ -11,82 +11,82 @@ import { NO_ROW, type Segment } from '../segments/segment.ts';
 import { SEGMENT_ROWS } from '../segments/segment-column.ts';
 
 /** Keys that are sorted at a time: a few MiB. */
-const GROUP = 2_097_152;
-const PARTITIONS = 4096;
+const KEYS_IN_GROUP = 2_097_152;
+const KEY_PARTITIONS = 4096;
 /** Keys that are counted, sorted or entered between two yields: a millisecond or two each. */
-const COUNTED = 524_288;
-const SORTED = 65_536;
-const ENTERED = 8_192;
+const KEYS_COUNTED_A_STEP = 524_288;
+const KEYS_SORTED_A_STEP = 65_536;
+const KEYS_ENTERED_A_STEP = 8_192;
 /** Words of new memory that are touched between two yields: the first touch of a page costs microseconds. */
-const TOUCHED = 131_072;
+const KEYS_TOUCHED_A_STEP = 131_072;
 /** Removed rows that give up their places between two yields. */
-const LEFT = 1_024;
+const KEYS_LEFT_A_STEP = 1_024;
 
 /** The keys of one restored table on their way into its index. No row may come before the last step; rows may be removed. */
 export class KeyIndexRestore {
-  readonly #steps: Iterator<undefined, void>;
-  readonly #hashes: readonly Int32Array[];
+  readonly #restoreSteps: Iterator<undefined, void>;
+  readonly #segmentKeyHashes: readonly Int32Array[];
   /** Keys of rows that were removed since the first step. */
-  readonly #left: KeyHashes = new Map();
+  readonly #leftKeyHashes: KeyHashes = new Map();
 
-  /** `hashes` are those of the rows of each segment; `passOn` hands the places of removed rows to older versions of their keys. */
+  /** `segmentHashes` are those of the rows of each segment; `passKeysOn` hands the places of removed rows to older versions of their keys. */
   constructor(
-    index: PrimaryKeyIndex,
+    keyIndex: PrimaryKeyIndex,
     segments: readonly Segment[],
-    hashes: readonly Int32Array[],
-    passOn: (rows: readonly number[], hashes: KeyHashes) => void,
+    segmentHashes: readonly Int32Array[],
+    passKeysOn: (rows: readonly number[], hashes: KeyHashes) => void,
   ) {
-    this.#hashes = hashes;
-    this.#steps = this.#enter(index, segments, passOn);
+    this.#segmentKeyHashes = segmentHashes;
+    this.#restoreSteps = this.#enterAllKeys(keyIndex, segments, passKeysOn);
   }
 
   /** False once every key is there. */
   step(): boolean {
-    return this.#steps.next().done !== true;
+    return this.#restoreSteps.next().done !== true;
   }
 
   /** Rows are being removed: their places are passed on in the end. */
-  leave(rows: readonly number[]): void {
-    for (const row of rows) this.#left.set(row, this.#hashes[row >>> 16]![row & 0xffff]!);
+  leave(leftRows: readonly number[]): void {
+    for (const leftRow of leftRows) this.#leftKeyHashes.set(leftRow, this.#segmentKeyHashes[leftRow >>> 16]![leftRow & 0xffff]!);
   }
 
-  *#enter(
-    index: PrimaryKeyIndex,
+  *#enterAllKeys(
+    keyIndex: PrimaryKeyIndex,
     segments: readonly Segment[],
-    passOn: (rows: readonly number[], hashes: KeyHashes) => void,
+    passKeysOn: (leftRows: readonly number[], hashes: KeyHashes) => void,
   ): Generator<undefined, void> {
-    yield* enterKeys(index, segments, this.#hashes);
-    while (this.#left.size > 0) {
-      const rows = [...this.#left.keys()].slice(0, LEFT);
-      passOn(rows, this.#left);
-      for (const row of rows) this.#left.delete(row);
+    yield* enterSegmentKeys(keyIndex, segments, this.#segmentKeyHashes);
+    while (this.#leftKeyHashes.size > 0) {
+      const leftRows = [...this.#leftKeyHashes.keys()].slice(0, KEYS_LEFT_A_STEP);
+      passKeysOn(leftRows, this.#leftKeyHashes);
+      for (const leftRow of leftRows) this.#leftKeyHashes.delete(leftRow);
       yield;
     }
   }
 }
 
-function* enterKeys(
-  index: PrimaryKeyIndex,
+function* enterSegmentKeys(
+  keyIndex: PrimaryKeyIndex,
   segments: readonly Segment[],
   hashes: readonly Int32Array[],
 ): Generator<undefined, void> {
-  const passed = yield* rowsToPass(segments);
-  const count = segments.reduce((sum, { length }) => sum + length, 0);
-  yield* index.expect(count);
-  const keys = new KeyEntry(index, count);
-  yield* keys.prepare();
-  for (const [number, segment] of segments.entries()) {
+  const passedRows = yield* rowsPassedOver(segments);
+  const keyCount = segments.reduce((sum, { length }) => sum + length, 0);
+  yield* keyIndex.expect(keyCount);
+  const keyEntry = new KeyGroupEntry(keyIndex, keyCount);
+  yield* keyEntry.prepare();
+  for (const [segmentNumber, segment] of segments.entries()) {
     const { length, firstRow } = segment;
-    const own = hashes[number]!;
-    const without = passed.get(number);
-    if (keys.room < length) yield* keys.flush();
+    const segmentHashes = hashes[segmentNumber]!;
+    const passedBits = passedRows.get(segmentNumber);
+    if (keyEntry.room < length) yield* keyEntry.flush();
     for (let row = 0; row < length; row++) {
-      if (without && (without[row >>> 5]! & (1 << (row & 31))) !== 0) continue;
-      keys.add(own[row]!, firstRow + row);
+      if (passedBits && (passedBits[row >>> 5]! & (1 << (row & 31))) !== 0) continue;
+      keyEntry.add(segmentHashes[row]!, firstRow + row);
     }
     yield;
   }
-  yield* keys.flush();
+  yield* keyEntry.flush();
 }
 
 /**
@@ -94,99 +94,109 @@ function* enterKeys(
  * A segment a step: of a row that is removed meanwhile it does not matter what was found, since its place is passed on in the end,
  * where it has one.
  */
-function* rowsToPass(segments: readonly Segment[]): Generator<undefined, Map<number, Int32Array>> {
-  const passed = new Map<number, Int32Array>();
-  const isRemoved = (row: number): boolean => segments[row >>> 16]!.isRemoved(row & 0xffff);
-  const pass = (row: number): void => {
-    let bits = passed.get(row >>> 16);
-    if (!bits) passed.set(row >>> 16, (bits = new Int32Array(SEGMENT_ROWS >>> 5)));
-    bits[(row & 0xffff) >>> 5]! |= 1 << (row & 31);
+function* rowsPassedOver(segments: readonly Segment[]): Generator<undefined, Map<number, Int32Array>> {
+  const passedRows = new Map<number, Int32Array>();
+  const isRowRemoved = (row: number): boolean => segments[row >>> 16]!.isRemoved(row & 0xffff);
+  const passRow = (row: number): void => {
+    let passedBits = passedRows.get(row >>> 16);
+    if (!passedBits) passedRows.set(row >>> 16, (passedBits = new Int32Array(SEGMENT_ROWS >>> 5)));
+    passedBits[(row & 0xffff) >>> 5]! |= 1 << (row & 31);
   };
-  for (const [number, segment] of segments.entries()) {
+  for (const [segmentNumber, segment] of segments.entries()) {
     // One step handles a whole segment.
     yield;
     const { previous, length, removedCount } = segment;
-    if (removedCount > 0) for (let at = 0; at < length; at++) if (segment.isRemoved(at)) pass(number * SEGMENT_ROWS + at);
+    if (removedCount > 0)
+      for (let rowInSegment = 0; rowInSegment < length; rowInSegment++)
+        if (segment.isRemoved(rowInSegment)) passRow(segmentNumber * SEGMENT_ROWS + rowInSegment);
     if (previous.constant === NO_ROW) continue;
     for (let at = 0; at < length; at++) {
       // A removed row supersedes none any more, but the versions before it are still reached through it.
-      let row = segment.isRemoved(at) ? NO_ROW : previous.codeAt(at);
-      for (; row !== NO_ROW && isRemoved(row); row = segments[row >>> 16]!.previous.codeAt(row & 0xffff)) pass(row);
-      if (row !== NO_ROW) pass(row);
+      let earlierRow = segment.isRemoved(at) ? NO_ROW : previous.codeAt(at);
+      for (
+        ;
+        earlierRow !== NO_ROW && isRowRemoved(earlierRow);
+        earlierRow = segments[earlierRow >>> 16]!.previous.codeAt(earlierRow & 0xffff)
+      )
+        passRow(earlierRow);
+      if (earlierRow !== NO_ROW) passRow(earlierRow);
     }
   }
-  return passed;
+  return passedRows;
 }
 
-class KeyEntry {
-  readonly #index: PrimaryKeyIndex;
-  readonly #hashes: Int32Array;
-  readonly #rows: Int32Array;
+class KeyGroupEntry {
+  readonly #keyIndex: PrimaryKeyIndex;
+  readonly #groupKeyHashes: Int32Array;
+  readonly #groupKeyRows: Int32Array;
   /** Hash and row of each in the order of partitions. */
-  readonly #sorted: Int32Array;
-  #count = 0;
+  readonly #sortedKeys: Int32Array;
+  #groupKeyCount = 0;
 
-  /** `most` keys at most are going to be entered. */
-  constructor(index: PrimaryKeyIndex, most: number) {
-    this.#index = index;
-    const size = Math.min(most, GROUP);
-    this.#hashes = new Int32Array(size);
-    this.#rows = new Int32Array(size);
-    this.#sorted = new Int32Array(size * 2);
+  /** `keysMax` keys at most are going to be entered. */
+  constructor(index: PrimaryKeyIndex, keysMax: number) {
+    this.#keyIndex = index;
+    const keyGroupSize = Math.min(keysMax, KEYS_IN_GROUP);
+    this.#groupKeyHashes = new Int32Array(keyGroupSize);
+    this.#groupKeyRows = new Int32Array(keyGroupSize);
+    this.#sortedKeys = new Int32Array(keyGroupSize * 2);
   }
 
   /** Before the first flush: sorting goes to and fro in memory that was never touched. */
   *prepare(): Generator<undefined, void> {
-    for (let from = 0; from < this.#sorted.length; from += TOUCHED) {
-      this.#sorted.fill(0, from, from + TOUCHED);
+    for (let touchedFrom = 0; touchedFrom < this.#sortedKeys.length; touchedFrom += KEYS_TOUCHED_A_STEP) {
+      this.#sortedKeys.fill(0, touchedFrom, touchedFrom + KEYS_TOUCHED_A_STEP);
       yield;
     }
   }
 
   /** Keys that may be added before the next flush. */
   get room(): number {
-    return this.#hashes.length - this.#count;
+    return this.#groupKeyHashes.length - this.#groupKeyCount;
   }
 
   /** A key that was not added before. */
-  add(hash: number, row: number): void {
-    this.#hashes[this.#count] = hash;
-    this.#rows[this.#count++] = row;
+  add(keyHash: number, keyRow: number): void {
+    this.#groupKeyHashes[this.#groupKeyCount] = keyHash;
+    this.#groupKeyRows[this.#groupKeyCount++] = keyRow;
   }
 
   *flush(): Generator<undefined, void> {
-    const count = this.#count;
-    const hashes = this.#hashes;
-    const rows = this.#rows;
-    this.#count = 0;
-    if (count < PARTITIONS) {
+    const keyCount = this.#groupKeyCount;
+    const keyHashes = this.#groupKeyHashes;
+    const keyRows = this.#groupKeyRows;
+    this.#groupKeyCount = 0;
+    if (keyCount < KEY_PARTITIONS) {
       // So few lie together anyway, and to count partitions takes longer than to enter them.
-      for (let i = 0; i < count; i++) this.#index.enter(hashes[i]!, rows[i]!);
+      for (let i = 0; i < keyCount; i++) this.#keyIndex.enter(keyHashes[i]!, keyRows[i]!);
       return;
     }
-    const ends = new Int32Array(PARTITIONS + 1);
-    for (let from = 0; from < count; from += COUNTED) {
-      for (let i = from; i < Math.min(count, from + COUNTED); i++) ends[partitionOf(hashes[i]!) + 1]!++;
+    const partitionEnds = new Int32Array(KEY_PARTITIONS + 1);
+    for (let flushedFrom = 0; flushedFrom < keyCount; flushedFrom += KEYS_COUNTED_A_STEP) {
+      for (let i = flushedFrom; i < Math.min(keyCount, flushedFrom + KEYS_COUNTED_A_STEP); i++)
+        partitionEnds[keyPartitionOf(keyHashes[i]!) + 1]!++;
       yield;
     }
-    for (let part = 0; part < PARTITIONS; part++) ends[part + 1]! += ends[part]!;
-    const sorted = this.#sorted;
-    for (let from = 0; from < count; from += SORTED) {
-      for (let i = from; i < Math.min(count, from + SORTED); i++) {
-        const at = ends[partitionOf(hashes[i]!)]!++;
-        sorted[at * 2] = hashes[i]!;
-        sorted[at * 2 + 1] = rows[i]!;
+    for (let keyPartition = 0; keyPartition < KEY_PARTITIONS; keyPartition++)
+      partitionEnds[keyPartition + 1]! += partitionEnds[keyPartition]!;
+    const sortedKeys = this.#sortedKeys;
+    for (let from = 0; from < keyCount; from += KEYS_SORTED_A_STEP) {
+      for (let i = from; i < Math.min(keyCount, from + KEYS_SORTED_A_STEP); i++) {
+        const sortedAt = partitionEnds[keyPartitionOf(keyHashes[i]!)]!++;
+        sortedKeys[sortedAt * 2] = keyHashes[i]!;
+        sortedKeys[sortedAt * 2 + 1] = keyRows[i]!;
       }
       yield;
     }
-    for (let from = 0; from < count; from += ENTERED) {
-      for (let i = from; i < Math.min(count, from + ENTERED); i++) this.#index.enter(sorted[i * 2]!, sorted[i * 2 + 1]!);
+    for (let from = 0; from < keyCount; from += KEYS_ENTERED_A_STEP) {
+      for (let i = from; i < Math.min(keyCount, from + KEYS_ENTERED_A_STEP); i++)
+        this.#keyIndex.enter(sortedKeys[i * 2]!, sortedKeys[i * 2 + 1]!);
       yield;
     }
   }
 }
 
 /** Keys of one range of the index: its part by the top bits, the slot in the part by the low ones. */
-function partitionOf(hash: number): number {
-  return ((hash >>> 24) << 4) | ((hash & 0xffff) >>> 12);
+function keyPartitionOf(keyHash: number): number {
+  return ((keyHash >>> 24) << 4) | ((keyHash & 0xffff) >>> 12);
 }

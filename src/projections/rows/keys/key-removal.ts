@@ -7,7 +7,7 @@ import type { PrimaryKeyIndex } from './primary-key-index.ts';
 import { NO_ROW, type Segment } from '../segments/segment.ts';
 
 /** The table, as far as it is needed here. */
-interface Versions {
+interface KeyedVersions {
   segmentOf(row: number): Segment;
   /** The version of the same key before this one, or -1. */
   previousOf(row: number): number;
@@ -20,44 +20,44 @@ export type KeyHashes = Map<number, number>;
 
 /**
  * Room for closings in all segments that versions at these positions, ascending, lie in, and hashes of their keys as far as those
- * are in memory, a segment a step. `index`: null while keys are entered into it.
+ * are in memory, a segment a step. `keyIndex`: null while keys are entered into it.
  */
 export function* expectRemovals(
   positions: readonly number[],
-  table: Versions,
-  index: PrimaryKeyIndex | null,
-  hashes: KeyHashes,
+  table: KeyedVersions,
+  keyIndex: PrimaryKeyIndex | null,
+  keyHashes: KeyHashes,
 ): Generator<undefined, void> {
-  let last: Segment | null = null;
+  let lastSegment: Segment | null = null;
   for (const position of positions) {
-    const row = table.versionAt(position);
-    if (row === NO_ROW) continue;
-    const segment = table.segmentOf(row);
-    if (segment !== last) {
-      if (last) yield;
-      last = segment;
-      segment.expectClosings();
+    const removedRow = table.versionAt(position);
+    if (removedRow === NO_ROW) continue;
+    const removalSegment = table.segmentOf(removedRow);
+    if (removalSegment !== lastSegment) {
+      if (lastSegment) yield;
+      lastSegment = removalSegment;
+      removalSegment.expectClosings();
     }
-    if (!segment.cells.isAbsent(null)) hashes.set(row, hashOf(segment, row));
+    if (!removalSegment.cells.isAbsent(null)) keyHashes.set(removedRow, keyHashOf(removalSegment, removedRow));
   }
-  index?.touch(Int32Array.from(hashes.values()), hashes.size);
+  keyIndex?.touch(Int32Array.from(keyHashes.values()), keyHashes.size);
 }
 
-/** The places of these rows in the index go to the newest versions before them that stay. `hashes`: those that are known. */
-export function passOn(rows: readonly number[], table: Versions, index: PrimaryKeyIndex, hashes: KeyHashes): void {
-  const going = new Set(rows);
-  for (const row of rows) {
-    let heir = table.previousOf(row);
-    while (heir !== NO_ROW && going.has(heir)) heir = table.previousOf(heir);
-    const segment = table.segmentOf(row);
-    const known = hashes.get(row);
+/** The places of these rows in the index go to the newest versions before them that stay. `keyHashes`: those that are known. */
+export function passOn(rows: readonly number[], table: KeyedVersions, keyIndex: PrimaryKeyIndex, keyHashes: KeyHashes): void {
+  const removedRows = new Set(rows);
+  for (const removedRow of rows) {
+    let heirRow = table.previousOf(removedRow);
+    while (heirRow !== NO_ROW && removedRows.has(heirRow)) heirRow = table.previousOf(heirRow);
+    const segment = table.segmentOf(removedRow);
+    const knownKeyHash = keyHashes.get(removedRow);
     // A key that is out of memory is not read for this: its slot in the index will match no key.
-    if (known === undefined && heir === NO_ROW && segment.cells.isAbsent(null)) continue;
-    index.pass(known ?? hashOf(segment, row), row, heir);
+    if (knownKeyHash === undefined && heirRow === NO_ROW && segment.cells.isAbsent(null)) continue;
+    keyIndex.pass(knownKeyHash ?? keyHashOf(segment, removedRow), removedRow, heirRow);
   }
 }
 
-function hashOf({ keys, paths }: Segment, row: number): number {
-  const at = row & 0xffff;
-  return hashBytes(keys.heap, keys.offsets[at]!, keys.offsets[at + 1]!, paths.codeAt(at));
+function keyHashOf({ keys, paths }: Segment, row: number): number {
+  const rowInSegment = row & 0xffff;
+  return hashBytes(keys.heap, keys.offsets[rowInSegment]!, keys.offsets[rowInSegment + 1]!, paths.codeAt(rowInSegment));
 }

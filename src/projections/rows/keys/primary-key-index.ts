@@ -13,134 +13,143 @@ export interface StoredKeys {
   matches(row: number, heap: Uint8Array, start: number, size: number, path: number): boolean;
 }
 
-const EMPTY = 0;
+const EMPTY_SLOT = 0;
 /** A removed key: probes go on past it. */
-const GONE = -1;
-const FIRST_SLOTS = 128;
+const GONE_SLOT = -1;
+const FIRST_KEY_SLOTS = 128;
 /** Slots of an index in one part; a larger one is cut into PARTS. */
-const WHOLE_SLOTS = 16_384;
-const PARTS = 256;
-const empty = new Int32Array(8192).fill(EMPTY);
+const WHOLE_KEY_SLOTS = 16_384;
+const KEY_PARTS = 256;
+const emptyKeySlots = new Int32Array(8192).fill(EMPTY_SLOT);
 const slotStarts = new Int32Array(1024);
 
 export class PrimaryKeyIndex {
-  readonly #keys: StoredKeys;
-  readonly #extents: Extents;
+  readonly #storedKeys: StoredKeys;
+  readonly #keySlotExtents: Extents;
   /** The memories that parts lie in, whole. */
-  readonly #memories: Int32Array[];
+  readonly #slotMemories: Int32Array[];
   /** Number of the memory that each part lies in, ... */
-  #memoryOf = new Uint8Array(1);
+  #memoryOfPart = new Uint8Array(1);
   /** ... and at which word of it. */
-  #bases = new Int32Array(1);
+  #partBases = new Int32Array(1);
   /** The memory of each part. */
-  #parts: Int32Array[];
+  #keyParts: Int32Array[];
   /** Slots of each part. */
-  #sizes = new Int32Array([FIRST_SLOTS]);
+  #partSlotCounts = new Int32Array([FIRST_KEY_SLOTS]);
   /** Slots of each part that are not EMPTY. */
-  #used = new Int32Array(1);
+  #partUsedSlots = new Int32Array(1);
   /** Slots of each part that are GONE. */
-  #gone = new Int32Array(1);
+  #partGoneSlots = new Int32Array(1);
   /** Selects the top eight bits of a hash, which choose its part. */
-  #mask = 0;
-  #size = 0;
+  #keyPartMask = 0;
+  #keyCount = 0;
 
-  constructor(keys: StoredKeys, extents: Extents) {
-    this.#keys = keys;
-    this.#extents = extents;
-    this.#parts = [new Int32Array(FIRST_SLOTS * 2)];
-    this.#memories = [...this.#parts];
+  constructor(storedKeys: StoredKeys, extents: Extents) {
+    this.#storedKeys = storedKeys;
+    this.#keySlotExtents = extents;
+    this.#keyParts = [new Int32Array(FIRST_KEY_SLOTS * 2)];
+    this.#slotMemories = [...this.#keyParts];
   }
 
   get size(): number {
-    return this.#size;
+    return this.#keyCount;
   }
 
   get bytes(): number {
-    return this.#parts.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    return this.#keyParts.reduce((sum, { byteLength }) => sum + byteLength, 0);
   }
 
   /** Row number of the newest version, or -1. */
-  find(heap: Uint8Array, start: number, size: number, path: number, hash: number): number {
-    const part = (hash >>> 24) & this.#mask;
-    const slots = this.#memories[this.#memoryOf[part]!]!;
-    const base = this.#bases[part]!;
-    const end = this.#sizes[part]!;
-    for (let slot = slotIndexOf(hash, end); ; ) {
-      const row = slots[base + slot * 2]! - 1;
-      if (row === EMPTY - 1) return -1;
-      if (row >= 0 && slots[base + slot * 2 + 1] === hash && this.#keys.matches(row, heap, start, size, path)) return row;
-      if (++slot === end) slot = 0;
+  find(keyHeap: Uint8Array, start: number, size: number, path: number, keyHash: number): number {
+    const keyPart = (keyHash >>> 24) & this.#keyPartMask;
+    const keySlots = this.#slotMemories[this.#memoryOfPart[keyPart]!]!;
+    const partBase = this.#partBases[keyPart]!;
+    const partSlots = this.#partSlotCounts[keyPart]!;
+    for (let keySlot = slotIndexOf(keyHash, partSlots); ; ) {
+      const keyedRow = keySlots[partBase + keySlot * 2]! - 1;
+      if (keyedRow === EMPTY_SLOT - 1) return -1;
+      if (
+        keyedRow >= 0 &&
+        keySlots[partBase + keySlot * 2 + 1] === keyHash &&
+        this.#storedKeys.matches(keyedRow, keyHeap, start, size, path)
+      )
+        return keyedRow;
+      if (++keySlot === partSlots) keySlot = 0;
     }
   }
 
-  /** Makes `row` the newest version of its key; returns the one before, or -1. */
-  put(heap: Uint8Array, start: number, size: number, path: number, hash: number, row: number): number {
-    const part = (hash >>> 24) & this.#mask;
-    const slots = this.#memories[this.#memoryOf[part]!]!;
-    const base = this.#bases[part]!;
-    const end = this.#sizes[part]!;
-    for (let slot = slotIndexOf(hash, end); ; ) {
-      const storedRow = slots[base + slot * 2]! - 1;
-      if (storedRow === EMPTY - 1) {
-        slots[base + slot * 2] = row + 1;
-        slots[base + slot * 2 + 1] = hash;
-        this.#countAdded(part);
+  /** Makes `keyedRow` the newest version of its key; returns the one before, or -1. */
+  put(keyHeap: Uint8Array, start: number, size: number, path: number, keyHash: number, keyedRow: number): number {
+    const keyPart = (keyHash >>> 24) & this.#keyPartMask;
+    const keySlots = this.#slotMemories[this.#memoryOfPart[keyPart]!]!;
+    const partBase = this.#partBases[keyPart]!;
+    const partSlots = this.#partSlotCounts[keyPart]!;
+    for (let keySlot = slotIndexOf(keyHash, partSlots); ; ) {
+      const storedRow = keySlots[partBase + keySlot * 2]! - 1;
+      if (storedRow === EMPTY_SLOT - 1) {
+        keySlots[partBase + keySlot * 2] = keyedRow + 1;
+        keySlots[partBase + keySlot * 2 + 1] = keyHash;
+        this.#countAddedKey(keyPart);
         return -1;
       }
-      if (storedRow >= 0 && slots[base + slot * 2 + 1] === hash && this.#keys.matches(storedRow, heap, start, size, path)) {
-        slots[base + slot * 2] = row + 1;
+      if (
+        storedRow >= 0 &&
+        keySlots[partBase + keySlot * 2 + 1] === keyHash &&
+        this.#storedKeys.matches(storedRow, keyHeap, start, size, path)
+      ) {
+        keySlots[partBase + keySlot * 2] = keyedRow + 1;
         return storedRow;
       }
-      if (++slot === end) slot = 0;
+      if (++keySlot === partSlots) keySlot = 0;
     }
   }
 
   /** Puts a key that is known not to be there. */
-  enter(hash: number, row: number): void {
-    const part = (hash >>> 24) & this.#mask;
-    enterSlot(this.#parts[part]!, this.#sizes[part]!, hash, row + 1);
-    this.#countAdded(part);
+  enter(keyHash: number, keyedRow: number): void {
+    const keyPart = (keyHash >>> 24) & this.#keyPartMask;
+    enterKeySlot(this.#keyParts[keyPart]!, this.#partSlotCounts[keyPart]!, keyHash, keyedRow + 1);
+    this.#countAddedKey(keyPart);
   }
 
   /** Gives the slot of a row to an older version of its key, or empties it (-1). A row without a key is passed over. */
-  pass(hash: number, row: number, heir: number): void {
-    const part = (hash >>> 24) & this.#mask;
-    const slots = this.#memories[this.#memoryOf[part]!]!;
-    const base = this.#bases[part]!;
-    const end = this.#sizes[part]!;
-    for (let slot = slotIndexOf(hash, end); slots[base + slot * 2] !== EMPTY; ) {
-      if (slots[base + slot * 2] === row + 1) {
-        slots[base + slot * 2] = heir < 0 ? GONE : heir + 1;
-        if (heir >= 0) return;
-        this.#gone[part]!++;
-        this.#size--;
+  pass(keyHash: number, row: number, heirRow: number): void {
+    const keyPart = (keyHash >>> 24) & this.#keyPartMask;
+    const keySlots = this.#slotMemories[this.#memoryOfPart[keyPart]!]!;
+    const partBase = this.#partBases[keyPart]!;
+    const partSlots = this.#partSlotCounts[keyPart]!;
+    for (let keySlot = slotIndexOf(keyHash, partSlots); keySlots[partBase + keySlot * 2] !== EMPTY_SLOT; ) {
+      if (keySlots[partBase + keySlot * 2] === row + 1) {
+        keySlots[partBase + keySlot * 2] = heirRow < 0 ? GONE_SLOT : heirRow + 1;
+        if (heirRow >= 0) return;
+        this.#partGoneSlots[keyPart]!++;
+        this.#keyCount--;
         return;
       }
-      if (++slot === end) slot = 0;
+      if (++keySlot === partSlots) keySlot = 0;
     }
   }
 
   /** Brings the slots of many hashes into the cache; the sum keeps the loads from being optimised away. */
-  touch(hashes: Int32Array, count: number): number {
-    let sum = 0;
-    for (let from = 0; from < count; from += slotStarts.length) {
-      const end = Math.min(count, from + slotStarts.length);
-      for (const [number, slots] of this.#memories.entries()) {
-        const slotCount = this.#slotStartsIn(number, hashes, from, end);
+  touch(keyHashes: Int32Array, count: number): number {
+    let touchedSum = 0;
+    for (let touchedFrom = 0; touchedFrom < count; touchedFrom += slotStarts.length) {
+      const touchedEnd = Math.min(count, touchedFrom + slotStarts.length);
+      for (const [memoryNumber, memorySlots] of this.#slotMemories.entries()) {
+        const slotCount = this.#slotStartsIn(memoryNumber, keyHashes, touchedFrom, touchedEnd);
         // As little as can be between two loads that miss: the fewer instructions, the more of them are under way.
-        for (let i = 0; i < slotCount; i++) sum ^= slots[slotStarts[i]!]!;
+        for (let i = 0; i < slotCount; i++) touchedSum ^= memorySlots[slotStarts[i]!]!;
       }
     }
-    return sum;
+    return touchedSum;
   }
 
   /** Words of one memory at which probes for hashes[from..end) begin. */
   #slotStartsIn(memory: number, hashes: Int32Array, from: number, end: number): number {
-    const bases = this.#bases;
-    const sizes = this.#sizes;
-    const memoryOf = this.#memoryOf;
-    const mask = this.#mask;
-    if (this.#memories.length === 1) {
+    const bases = this.#partBases;
+    const sizes = this.#partSlotCounts;
+    const memoryOf = this.#memoryOfPart;
+    const mask = this.#keyPartMask;
+    if (this.#slotMemories.length === 1) {
       for (let i = from; i < end; i++) {
         const part = (hashes[i]! >>> 24) & mask;
         slotStarts[i - from] = bases[part]! + slotIndexOf(hashes[i]!, sizes[part]!) * 2;
@@ -156,81 +165,84 @@ export class PrimaryKeyIndex {
     return slotCount;
   }
 
-  #countAdded(part: number): void {
-    this.#size++;
-    if (++this.#used[part]! * 4 <= this.#sizes[part]! * 3) return;
-    if (this.#mask === 0 && this.#sizes[0] === WHOLE_SLOTS) this.#cut();
-    else this.#grow(part);
+  #countAddedKey(keyPart: number): void {
+    this.#keyCount++;
+    if (++this.#partUsedSlots[keyPart]! * 4 <= this.#partSlotCounts[keyPart]! * 3) return;
+    if (this.#keyPartMask === 0 && this.#partSlotCounts[0] === WHOLE_KEY_SLOTS) this.#cutIntoKeyParts();
+    else this.#growKeyPart(keyPart);
   }
 
-  #grow(part: number): void {
-    const before = this.#parts[part]!;
-    const keysLeft = this.#used[part]! - this.#gone[part]!;
+  #growKeyPart(keyPart: number): void {
+    const smallerPart = this.#keyParts[keyPart]!;
+    const keysLeft = this.#partUsedSlots[keyPart]! - this.#partGoneSlots[keyPart]!;
     // Where many keys were removed there is room enough without them.
-    const size = this.#sizes[part]! * (keysLeft * 8 > this.#sizes[part]! * 3 ? 2 : 1);
-    const slots = this.#slots(size);
-    for (let i = 0; i < before.length; i += 2) if (before[i]! > EMPTY) enterSlot(slots, size, before[i + 1]!, before[i]!);
-    this.#extents.giveBack(before);
-    this.#settle(part, slots);
-    this.#used[part] = keysLeft;
-    this.#gone[part] = 0;
+    const grownPartSize = this.#partSlotCounts[keyPart]! * (keysLeft * 8 > this.#partSlotCounts[keyPart]! * 3 ? 2 : 1);
+    const grownSlots = this.#allocateKeySlots(grownPartSize);
+    for (let i = 0; i < smallerPart.length; i += 2)
+      if (smallerPart[i]! > EMPTY_SLOT) enterKeySlot(grownSlots, grownPartSize, smallerPart[i + 1]!, smallerPart[i]!);
+    this.#keySlotExtents.giveBack(smallerPart);
+    this.#settleKeyPart(keyPart, grownSlots);
+    this.#partUsedSlots[keyPart] = keysLeft;
+    this.#partGoneSlots[keyPart] = 0;
   }
 
   /** Makes room for so many keys, before the first of them, a part a step: until the last step the index is not used. */
-  *expect(count: number): Generator<undefined, void> {
-    if (this.#size > 0 || this.#mask > 0) return;
-    if (count * 4 > WHOLE_SLOTS * 3) return yield* this.#cutting(count / PARTS);
-    let size = this.#sizes[0]!;
-    while (count * 4 > size * 3) size *= 2;
-    if (size > this.#sizes[0]!) this.#settle(0, this.#slots(size));
+  *expect(expectedKeys: number): Generator<undefined, void> {
+    if (this.#keyCount > 0 || this.#keyPartMask > 0) return;
+    if (expectedKeys * 4 > WHOLE_KEY_SLOTS * 3) return yield* this.#cutKeyPartsInSteps(expectedKeys / KEY_PARTS);
+    let expectedSlots = this.#partSlotCounts[0]!;
+    while (expectedKeys * 4 > expectedSlots * 3) expectedSlots *= 2;
+    if (expectedSlots > this.#partSlotCounts[0]!) this.#settleKeyPart(0, this.#allocateKeySlots(expectedSlots));
   }
 
-  #cut(): void {
-    const before = this.#parts[0]!;
-    for (const _ of this.#cutting(0));
-    for (let i = 0; i < before.length; i += 2) if (before[i]! > EMPTY) this.enter(before[i + 1]!, before[i]! - 1);
+  #cutIntoKeyParts(): void {
+    const wholeSlots = this.#keyParts[0]!;
+    for (const _ of this.#cutKeyPartsInSteps(0));
+    for (let i = 0; i < wholeSlots.length; i += 2)
+      if (wholeSlots[i]! > EMPTY_SLOT) this.enter(wholeSlots[i + 1]!, wholeSlots[i]! - 1);
   }
 
-  /** Into parts that have room for `expected` keys each, and none. */
-  *#cutting(expected: number): Generator<undefined, void> {
-    this.#sizes = Int32Array.from({ length: PARTS }, (_, part) => {
-      let size = Math.floor(((2 * WHOLE_SLOTS) / PARTS) * 2 ** (part / PARTS));
-      while (expected * 4 > size * 3) size *= 2;
-      return size;
+  /** Into parts that have room for `expectedPerPart` keys each, and none. */
+  *#cutKeyPartsInSteps(expectedPerPart: number): Generator<undefined, void> {
+    this.#partSlotCounts = Int32Array.from({ length: KEY_PARTS }, (_, keyPart) => {
+      let partSize = Math.floor(((2 * WHOLE_KEY_SLOTS) / KEY_PARTS) * 2 ** (keyPart / KEY_PARTS));
+      while (expectedPerPart * 4 > partSize * 3) partSize *= 2;
+      return partSize;
     });
-    this.#memories.length = 0;
-    this.#memoryOf = new Uint8Array(PARTS);
-    this.#bases = new Int32Array(PARTS);
-    this.#used = new Int32Array(PARTS);
-    this.#gone = new Int32Array(PARTS);
-    this.#mask = PARTS - 1;
-    this.#size = 0;
-    for (const [part, size] of this.#sizes.entries()) {
-      this.#settle(part, this.#slots(size));
+    this.#slotMemories.length = 0;
+    this.#memoryOfPart = new Uint8Array(KEY_PARTS);
+    this.#partBases = new Int32Array(KEY_PARTS);
+    this.#partUsedSlots = new Int32Array(KEY_PARTS);
+    this.#partGoneSlots = new Int32Array(KEY_PARTS);
+    this.#keyPartMask = KEY_PARTS - 1;
+    this.#keyCount = 0;
+    for (const [part, size] of this.#partSlotCounts.entries()) {
+      this.#settleKeyPart(part, this.#allocateKeySlots(size));
       yield;
     }
   }
 
-  #settle(part: number, slots: Int32Array): void {
-    let memory = this.#memories.findIndex(({ buffer }) => buffer === slots.buffer);
-    if (memory < 0) {
-      if (this.#mask === 0) this.#memories.length = 0;
-      memory = this.#memories.push(new Int32Array(slots.buffer)) - 1;
+  #settleKeyPart(keyPart: number, partSlots: Int32Array): void {
+    let slotMemory = this.#slotMemories.findIndex(({ buffer }) => buffer === partSlots.buffer);
+    if (slotMemory < 0) {
+      if (this.#keyPartMask === 0) this.#slotMemories.length = 0;
+      slotMemory = this.#slotMemories.push(new Int32Array(partSlots.buffer)) - 1;
     }
-    assert(memory < 256, 'an index lies in few memories');
-    this.#parts[part] = slots;
-    this.#memoryOf[part] = memory;
-    this.#bases[part] = slots.byteOffset / 4;
-    this.#sizes[part] = slots.length / 2;
+    assert(slotMemory < 256, 'an index lies in few memories');
+    this.#keyParts[keyPart] = partSlots;
+    this.#memoryOfPart[keyPart] = slotMemory;
+    this.#partBases[keyPart] = partSlots.byteOffset / 4;
+    this.#partSlotCounts[keyPart] = partSlots.length / 2;
   }
 
   /** In column memory once there are parts: arrays of their own would be a memory each. */
-  #slots(size: number): Int32Array {
-    if (this.#mask === 0) return new Int32Array(size * 2);
-    const slots = this.#extents.allocate(Int32Array, size * 2);
+  #allocateKeySlots(partSize: number): Int32Array {
+    if (this.#keyPartMask === 0) return new Int32Array(partSize * 2);
+    const emptySlots = this.#keySlotExtents.allocate(Int32Array, partSize * 2);
     // Shared memory is filled word by word, but copied in one go.
-    for (let at = 0; at < slots.length; at += empty.length) slots.set(empty.subarray(0, slots.length - at), at);
-    return slots;
+    for (let clearedSlots = 0; clearedSlots < emptySlots.length; clearedSlots += emptyKeySlots.length)
+      emptySlots.set(emptyKeySlots.subarray(0, emptySlots.length - clearedSlots), clearedSlots);
+    return emptySlots;
   }
 }
 
@@ -239,9 +251,9 @@ function slotIndexOf(hash: number, size: number): number {
   return (size <= 65_536 ? ((hash & 0xffff) * size) >>> 16 : (hash & 0xffffff) * (size / 16_777_216)) | 0;
 }
 
-function enterSlot(slots: Int32Array, size: number, hash: number, word: number): void {
-  let slot = slotIndexOf(hash, size);
-  while (slots[slot * 2] !== EMPTY) if (++slot === size) slot = 0;
-  slots[slot * 2] = word;
-  slots[slot * 2 + 1] = hash;
+function enterKeySlot(keySlots: Int32Array, size: number, hash: number, slotWord: number): void {
+  let keySlot = slotIndexOf(hash, size);
+  while (keySlots[keySlot * 2] !== EMPTY_SLOT) if (++keySlot === size) keySlot = 0;
+  keySlots[keySlot * 2] = slotWord;
+  keySlots[keySlot * 2 + 1] = hash;
 }

@@ -26,196 +26,210 @@ export interface ChosenRows {
 }
 
 /** FOREVER for any row of a segment: rows without an end are the common case, and need no array of their own. */
-const openEnded: Vector = { kind: 'i64', values: new BigInt64Array(SEGMENT_ROWS).fill(FOREVER), nulls: null };
+const openEndedTimes: Vector = { kind: 'i64', values: new BigInt64Array(SEGMENT_ROWS).fill(FOREVER), nulls: null };
 
-const onePaths = new Map<number, Vector>();
+const onePathVectors = new Map<number, Vector>();
 
 /** The same path code for any row of a segment, as most segments have it: made once, not once a block. */
-function onePath(code: number): Vector {
-  let vector = onePaths.get(code);
-  if (!vector) {
-    if (onePaths.size === 16) onePaths.clear();
-    vector = { kind: 'i32', values: new Int32Array(SEGMENT_ROWS).fill(code), nulls: null };
-    onePaths.set(code, vector);
+function onePathVector(pathCode: number): Vector {
+  let pathVector = onePathVectors.get(pathCode);
+  if (!pathVector) {
+    if (onePathVectors.size === 16) onePathVectors.clear();
+    pathVector = { kind: 'i32', values: new Int32Array(SEGMENT_ROWS).fill(pathCode), nulls: null };
+    onePathVectors.set(pathCode, pathVector);
   }
-  return vector;
+  return pathVector;
 }
 
 export class BlockColumns {
-  readonly #timeline: Timeline;
-  readonly #scopes: OrganisationCodes;
-  readonly #basis: number;
+  readonly #blockTimeline: Timeline;
+  readonly #organisationCodes: OrganisationCodes;
+  readonly #scanBasis: number;
   readonly #idIsKey: boolean;
   /** The inherited part of a table on a branch; null where the segments' own columns say all. */
-  readonly #inherited: Inherited | null;
+  readonly #inheritedRows: Inherited | null;
   readonly #indexes: SegmentIndexes;
   /** Texts say which rows have the same. */
-  readonly #distinct: boolean;
+  readonly #wantsDistinct: boolean;
   /** Arrays of system columns in a segment's own row numbers: blocks of one segment fill different ranges of them. */
-  #segment: Segment | null = null;
+  #blockSegment: Segment | null = null;
   /** system_from of the block at hand, which is valid_from too where no row was given one. */
-  #ownTimes: Vector | null = null;
-  #arrays: Map<string, BigInt64Array> | null = null;
+  #systemFromVector: Vector | null = null;
+  #timeArrays: Map<string, BigInt64Array> | null = null;
 
   constructor(
     { timeline, scopes, basis, idIsKey, indexes }: Pick<ScanSource, 'timeline' | 'scopes' | 'basis' | 'idIsKey' | 'indexes'>,
     inherited: Inherited | null,
     distinct: boolean,
   ) {
-    this.#inherited = inherited;
-    this.#distinct = distinct;
+    this.#inheritedRows = inherited;
+    this.#wantsDistinct = distinct;
     this.#indexes = indexes;
-    this.#timeline = timeline;
-    this.#scopes = scopes;
-    this.#basis = basis;
+    this.#blockTimeline = timeline;
+    this.#organisationCodes = scopes;
+    this.#scanBasis = basis;
     this.#idIsKey = idIsKey;
   }
 
-  /** Vectors for `names`, in segment row numbers, or 0 .. count-1 when `compact`. */
-  vectors(names: readonly string[], chosen: ChosenRows, compact: boolean): Vector[] {
-    if (this.#segment !== chosen.segment) {
-      this.#segment = chosen.segment;
-      this.#arrays = null;
+  /** Vectors for `names`, in segment row numbers, or 0 .. count-1 when `isCompact`. */
+  vectors(names: readonly string[], chosenRows: ChosenRows, isCompact: boolean): Vector[] {
+    if (this.#blockSegment !== chosenRows.segment) {
+      this.#blockSegment = chosenRows.segment;
+      this.#timeArrays = null;
     }
-    this.#ownTimes = null;
-    return names.map((name) => this.#vector(name, chosen, compact));
+    this.#systemFromVector = null;
+    return names.map((columnName) => this.#blockVector(columnName, chosenRows, isCompact));
   }
 
-  #vector(name: string, chosen: ChosenRows, compact: boolean): Vector {
-    const { segment } = chosen;
-    switch (name) {
+  #blockVector(columnName: string, chosenRows: ChosenRows, isCompact: boolean): Vector {
+    const { segment } = chosenRows;
+    switch (columnName) {
       case 'system_from':
-        return this.#systemFrom(chosen, compact);
+        return this.#systemFromTimes(chosenRows, isCompact);
       case 'system_to':
-        return this.#systemTo(chosen, compact);
+        return this.#systemToTimes(chosenRows, isCompact);
       case 'valid_from':
-        if (!segment.validFrom) return this.#systemFrom(chosen, compact);
-        return whole({ kind: 'i64', values: segment.validFrom, nulls: null }, chosen, compact);
+        if (!segment.validFrom) return this.#systemFromTimes(chosenRows, isCompact);
+        return vectorOfChosen({ kind: 'i64', values: segment.validFrom, nulls: null }, chosenRows, isCompact);
       case 'valid_to':
-        if (!segment.validTo) return openEnded;
-        return whole({ kind: 'i64', values: segment.validTo, nulls: null }, chosen, compact);
+        if (!segment.validTo) return openEndedTimes;
+        return vectorOfChosen({ kind: 'i64', values: segment.validTo, nulls: null }, chosenRows, isCompact);
       case '_pk':
-        return whole(segment.keys.vector(segment.length), chosen, compact);
+        return vectorOfChosen(segment.keys.vector(segment.length), chosenRows, isCompact);
       case 'id':
-        return this.#id(chosen, compact);
+        return this.#idVector(chosenRows, isCompact);
       case 'namespace_path':
-        return this.#pathVector(chosen, compact, false);
+        return this.#pathVector(chosenRows, isCompact, false);
       case 'tenant_id':
-        return this.#pathVector(chosen, compact, true);
+        return this.#pathVector(chosenRows, isCompact, true);
       case pathColumn:
-        return this.#pathCodes(chosen, compact);
+        return this.#pathCodeVector(chosenRows, isCompact);
       case opColumn:
-        return this.#ops(chosen, compact);
+        return this.#opVector(chosenRows, isCompact);
       default: {
-        const column = this.#column(segment, name);
-        if (!column) return { kind: 'null' };
-        const vector = whole(column.vector(segment.length), chosen, compact);
+        const segmentColumn = this.#segmentColumn(segment, columnName);
+        if (!segmentColumn) return { kind: 'null' };
+        const blockVector = vectorOfChosen(segmentColumn.vector(segment.length), chosenRows, isCompact);
         // A copy of the column, and rows that were gathered, are numbered otherwise or hold something else.
-        if (compact || column !== segment.column(name)) return vector;
-        if (vector.kind === 'vec') return { ...vector, coarse: { cells: () => this.#indexes.coarse(segment, name) } };
-        if (vector.kind !== 'text' || !this.#distinct) return vector;
-        return { ...vector, distinct: { cells: () => this.#indexes.ends(segment, name) } };
+        if (isCompact || segmentColumn !== segment.column(columnName)) return blockVector;
+        if (blockVector.kind === 'vec')
+          return { ...blockVector, coarse: { cells: () => this.#indexes.coarse(segment, columnName) } };
+        if (blockVector.kind !== 'text' || !this.#wantsDistinct) return blockVector;
+        return { ...blockVector, distinct: { cells: () => this.#indexes.ends(segment, columnName) } };
       }
     }
   }
 
-  #systemFrom(chosen: ChosenRows, compact: boolean): Vector {
-    if (this.#ownTimes) return this.#ownTimes;
-    const values = this.#array('system_from', chosen, compact);
-    this.#timeline.writeTimes(values, chosen.segment, chosen.rows, chosen.first, chosen.count, compact);
-    return (this.#ownTimes = { kind: 'i64', values, nulls: null });
+  #systemFromTimes(chosenRows: ChosenRows, isCompact: boolean): Vector {
+    if (this.#systemFromVector) return this.#systemFromVector;
+    const systemFromTimes = this.#timeArray('system_from', chosenRows, isCompact);
+    this.#blockTimeline.writeTimes(
+      systemFromTimes,
+      chosenRows.segment,
+      chosenRows.rows,
+      chosenRows.first,
+      chosenRows.count,
+      isCompact,
+    );
+    return (this.#systemFromVector = { kind: 'i64', values: systemFromTimes, nulls: null });
   }
 
   /** A closing at or after the basis has not happened for this reader, nor has one of the source's after the fork. */
-  #systemTo(chosen: ChosenRows, compact: boolean): Vector {
-    const { segment, rows, first, count } = chosen;
-    const below = this.#inherited ? Math.min(this.#basis, this.#inherited.end) : this.#basis;
-    const inherited = this.#inherited?.touches(segment) ? this.#inherited : null;
-    if (segment.closedLeast >= below && !inherited) return openEnded;
-    const values = this.#array('system_to', chosen, compact);
+  #systemToTimes(chosenRows: ChosenRows, isCompact: boolean): Vector {
+    const { segment, rows, first, count } = chosenRows;
+    const closingBound = this.#inheritedRows ? Math.min(this.#scanBasis, this.#inheritedRows.end) : this.#scanBasis;
+    const inherited = this.#inheritedRows?.touches(segment) ? this.#inheritedRows : null;
+    if (segment.closedLeast >= closingBound && !inherited) return openEndedTimes;
+    const systemToTimes = this.#timeArray('system_to', chosenRows, isCompact);
     for (let k = 0; k < count; k++) {
       const row = rows ? rows[k]! : first + k;
-      let closing = segment.closingOf(row);
-      if (closing >= below) {
-        const onBranch = inherited ? inherited.closingOf(segment.firstRow + row) : Infinity;
-        closing = onBranch < this.#basis ? onBranch : Infinity;
+      let versionClosing = segment.closingOf(row);
+      if (versionClosing >= closingBound) {
+        const branchClosing = inherited ? inherited.closingOf(segment.firstRow + row) : Infinity;
+        versionClosing = branchClosing < this.#scanBasis ? branchClosing : Infinity;
       }
-      values[compact ? k : row] = closing === Infinity ? FOREVER : this.#timeline.timeOf(closing);
+      systemToTimes[isCompact ? k : row] = versionClosing === Infinity ? FOREVER : this.#blockTimeline.timeOf(versionClosing);
     }
-    return { kind: 'i64', values, nulls: null };
+    return { kind: 'i64', values: systemToTimes, nulls: null };
   }
 
-  #column(segment: Segment, name: string): SegmentColumn | undefined {
-    return this.#inherited ? this.#inherited.column(segment, name) : segment.column(name);
+  #segmentColumn(segment: Segment, name: string): SegmentColumn | undefined {
+    return this.#inheritedRows ? this.#inheritedRows.column(segment, name) : segment.column(name);
   }
 
   /** The `id` as declared or sent; where none was declared and a row was sent without, its key. */
-  #id(chosen: ChosenRows, compact: boolean): Vector {
-    const { segment, rows, first, count } = chosen;
-    const column = this.#column(segment, 'id');
-    const own: Vector = column ? column.vector(segment.length) : { kind: 'null' };
-    if (!this.#idIsKey || (own.kind !== 'null' && !own.nulls)) return whole(own, chosen, compact);
-    const keys = segment.keys.vector(segment.length);
-    if (own.kind === 'null') return whole(keys, chosen, compact);
-    const builder = new VectorBuilder('string', compact ? count : first + count);
+  #idVector(chosenRows: ChosenRows, isCompact: boolean): Vector {
+    const { segment, rows, first, count } = chosenRows;
+    const idColumn = this.#segmentColumn(segment, 'id');
+    const ownIds: Vector = idColumn ? idColumn.vector(segment.length) : { kind: 'null' };
+    if (!this.#idIsKey || (ownIds.kind !== 'null' && !ownIds.nulls)) return vectorOfChosen(ownIds, chosenRows, isCompact);
+    const keyVector = segment.keys.vector(segment.length);
+    if (ownIds.kind === 'null') return vectorOfChosen(keyVector, chosenRows, isCompact);
+    const idBuilder = new VectorBuilder('string', isCompact ? count : first + count);
     let row = 0;
     for (let k = 0; k < count; k++) {
       row = rows ? rows[k]! : first + k;
-      if (!compact) while (builder.length < row) builder.appendNull();
-      builder.append(cellAt(own, 'string', row) ?? cellAt(keys, 'string', row));
+      if (!isCompact) while (idBuilder.length < row) idBuilder.appendNull();
+      idBuilder.append(cellAt(ownIds, 'string', row) ?? cellAt(keyVector, 'string', row));
     }
-    return builder.build();
+    return idBuilder.build();
   }
 
-  #pathCodes(chosen: ChosenRows, compact: boolean): Vector {
-    const { paths } = chosen.segment;
-    return paths.values === null ? onePath(paths.constant!) : spread(paths, chosen, compact);
+  #pathCodeVector(chosenRows: ChosenRows, isCompact: boolean): Vector {
+    const { paths } = chosenRows.segment;
+    return paths.values === null ? onePathVector(paths.constant!) : spreadRowCodes(paths, chosenRows, isCompact);
   }
 
-  #ops(chosen: ChosenRows, compact: boolean): Vector {
-    return spread(chosen.segment.ops, chosen, compact);
+  #opVector(chosen: ChosenRows, compact: boolean): Vector {
+    return spreadRowCodes(chosen.segment.ops, chosen, compact);
   }
 
-  #pathVector(chosen: ChosenRows, compact: boolean, tenant: boolean): Vector {
-    const { paths, length } = chosen.segment;
-    const dictionary = tenant ? this.#scopes.tenantDictionary : this.#scopes.pathDictionary;
+  #pathVector(chosenRows: ChosenRows, isCompact: boolean, isTenantColumn: boolean): Vector {
+    const { paths, length } = chosenRows.segment;
+    const pathDictionary = isTenantColumn ? this.#organisationCodes.tenantDictionary : this.#organisationCodes.pathDictionary;
     if (paths.values === null) {
       if (paths.constant === 0) return { kind: 'null' };
-      const code = tenant ? this.#scopes.tenantCodeOf(paths.constant!) : paths.constant!;
-      return { kind: 'dict', values: new Int32Array(compact ? chosen.count : length).fill(code), dictionary, nulls: null };
+      const pathCode = isTenantColumn ? this.#organisationCodes.tenantCodeOf(paths.constant!) : paths.constant!;
+      return {
+        kind: 'dict',
+        values: new Int32Array(isCompact ? chosenRows.count : length).fill(pathCode),
+        dictionary: pathDictionary,
+        nulls: null,
+      };
     }
-    const values = new Int32Array(compact ? chosen.count : length);
-    const nulls = new Uint8Array(values.length);
-    for (let k = 0; k < chosen.count; k++) {
-      const row = chosen.rows ? chosen.rows[k]! : chosen.first + k;
-      const at = compact ? k : row;
-      const path = paths.values[row]!;
-      if (path === 0) nulls[at] = 1;
-      else values[at] = tenant ? this.#scopes.tenantCodeOf(path) : path;
+    const pathCodeValues = new Int32Array(isCompact ? chosenRows.count : length);
+    const pathNulls = new Uint8Array(pathCodeValues.length);
+    for (let k = 0; k < chosenRows.count; k++) {
+      const row = chosenRows.rows ? chosenRows.rows[k]! : chosenRows.first + k;
+      const blockRow = isCompact ? k : row;
+      const rowPathCode = paths.values[row]!;
+      if (rowPathCode === 0) pathNulls[blockRow] = 1;
+      else pathCodeValues[blockRow] = isTenantColumn ? this.#organisationCodes.tenantCodeOf(rowPathCode) : rowPathCode;
     }
-    return { kind: 'dict', values, dictionary, nulls };
+    return { kind: 'dict', values: pathCodeValues, dictionary: pathDictionary, nulls: pathNulls };
   }
 
-  #array(name: string, chosen: ChosenRows, compact: boolean): BigInt64Array {
-    if (compact) return new BigInt64Array(chosen.count);
-    const arrays = (this.#arrays ??= new Map());
-    let array = arrays.get(name);
-    if (!array || array.length < chosen.segment.length) arrays.set(name, (array = new BigInt64Array(chosen.segment.length)));
-    return array;
+  #timeArray(name: string, chosenRows: ChosenRows, isCompact: boolean): BigInt64Array {
+    if (isCompact) return new BigInt64Array(chosenRows.count);
+    const timeArrays = (this.#timeArrays ??= new Map());
+    let timeArray = timeArrays.get(name);
+    if (!timeArray || timeArray.length < chosenRows.segment.length)
+      timeArrays.set(name, (timeArray = new BigInt64Array(chosenRows.segment.length)));
+    return timeArray;
   }
 }
 
 /** Codes rest in as few bytes as they need: those of the chosen rows as the words that readers expect. */
-function spread(codes: CodeColumn, { segment, rows, first, count }: ChosenRows, compact: boolean): Vector {
-  const values = new Int32Array(compact ? count : segment.length);
+function spreadRowCodes(rowCodes: CodeColumn, { segment, rows, first, count }: ChosenRows, isCompact: boolean): Vector {
+  const spreadCodes = new Int32Array(isCompact ? count : segment.length);
   for (let k = 0; k < count; k++) {
     const row = rows ? rows[k]! : first + k;
-    values[compact ? k : row] = codes.codeAt(row);
+    spreadCodes[isCompact ? k : row] = rowCodes.codeAt(row);
   }
-  return { kind: 'i32', values, nulls: null };
+  return { kind: 'i32', values: spreadCodes, nulls: null };
 }
 
-function whole(vector: Vector, { rows, first, count }: ChosenRows, compact: boolean): Vector {
-  if (!compact || vector.kind === 'null') return vector;
-  return rows ? gather(vector, rows) : windowOf(vector, first, count);
+function vectorOfChosen(segmentVector: Vector, { rows, first, count }: ChosenRows, isCompact: boolean): Vector {
+  if (!isCompact || segmentVector.kind === 'null') return segmentVector;
+  return rows ? gather(segmentVector, rows) : windowOf(segmentVector, first, count);
 }

@@ -20,121 +20,135 @@ import type {
 import { columnTypeOf } from '../../catalog/projection.ts';
 
 /** The former and the stored type of a column; null where the vectors are the same. */
-type Change = { readonly was: ColumnType; readonly is: ColumnType } | null;
+type TypeChange = { readonly was: ColumnType; readonly is: ColumnType } | null;
 
 export class EarlierTypeRows implements RowReader {
-  readonly #rows: RowReader;
-  readonly #then: CatalogReader;
-  readonly #now: (type: string, column: string) => ColumnType | undefined;
+  readonly #currentRows: RowReader;
+  readonly #catalogThen: CatalogReader;
+  readonly #typeNow: (type: string, column: string) => ColumnType | undefined;
 
-  constructor(rows: RowReader, then: CatalogReader, now: (type: string, column: string) => ColumnType | undefined) {
-    this.#rows = rows;
-    this.#then = then;
-    this.#now = now;
+  constructor(
+    currentRows: RowReader,
+    catalogThen: CatalogReader,
+    typeNow: (type: string, column: string) => ColumnType | undefined,
+  ) {
+    this.#currentRows = currentRows;
+    this.#catalogThen = catalogThen;
+    this.#typeNow = typeNow;
   }
 
   prepare(type: string, columns: readonly string[]): Preparation | null {
-    return this.#rows.prepare?.(type, columns) ?? null;
+    return this.#currentRows.prepare?.(type, columns) ?? null;
   }
 
-  scan(request: ScanRequest): Iterator<RowBlock, void> {
-    const changes = request.columns.map((column) => this.#change(request.type, column));
-    const blocks = this.#rows.scan(this.#withoutChangedZones(request));
-    const further = request.further ? (column: string) => this.#change(request.type, column) : null;
-    return further === null && changes.every((change) => change === null) ? blocks : changedBlocks(blocks, changes, further);
+  scan(scanRequest: ScanRequest): Iterator<RowBlock, void> {
+    const typeChanges = scanRequest.columns.map((column) => this.#convertingChange(scanRequest.type, column));
+    const currentBlocks = this.#currentRows.scan(this.#withoutChangedZones(scanRequest));
+    const furtherChange = scanRequest.further ? (column: string) => this.#convertingChange(scanRequest.type, column) : null;
+    return furtherChange === null && typeChanges.every((typeChange) => typeChange === null)
+      ? currentBlocks
+      : blocksOfEarlierType(currentBlocks, typeChanges, furtherChange);
   }
 
-  estimate(request: ScanRequest): ScanEstimate {
-    return this.#rows.estimate(this.#withoutChangedZones(request));
+  estimate(scanRequest: ScanRequest): ScanEstimate {
+    return this.#currentRows.estimate(this.#withoutChangedZones(scanRequest));
   }
 
   pathCodes(): PathCodes {
-    return this.#rows.pathCodes();
+    return this.#currentRows.pathCodes();
   }
 
   provenanceOf(type: string, systemFrom: bigint, paths?: readonly number[]): RowProvenance | undefined {
-    return this.#rows.provenanceOf(type, systemFrom, paths);
+    return this.#currentRows.provenanceOf(type, systemFrom, paths);
   }
 
   /** Zones and identifiers of a column that changed its type say nothing about values of the old one. */
-  #withoutChangedZones(request: ScanRequest): ScanRequest {
-    const { type, identifiers } = request;
-    if (identifiers?.some(({ column }) => this.#types(type, column) !== null)) {
-      return this.#withoutChangedZones({ ...request, identifiers: undefined });
+  #withoutChangedZones(scanRequest: ScanRequest): ScanRequest {
+    const { type, identifiers } = scanRequest;
+    if (identifiers?.some(({ column }) => this.#typeChangeOf(type, column) !== null)) {
+      return this.#withoutChangedZones({ ...scanRequest, identifiers: undefined });
     }
-    const zones = request.zones?.filter(({ column }) => this.#types(type, column) === null);
-    return zones === undefined ? request : { ...request, zones };
+    const unchangedZones = scanRequest.zones?.filter(({ column }) => this.#typeChangeOf(type, column) === null);
+    return unchangedZones === undefined ? scanRequest : { ...scanRequest, zones: unchangedZones };
   }
 
-  #types(type: string, column: string): Change {
-    const definition = this.#then.type(type);
-    const was = definition && columnTypeOf(definition, column);
-    const is = this.#now(type, column);
+  #typeChangeOf(type: string, column: string): TypeChange {
+    const definitionThen = this.#catalogThen.type(type);
+    const was = definitionThen && columnTypeOf(definitionThen, column);
+    const is = this.#typeNow(type, column);
     return was === undefined || is === undefined || was === is ? null : { was, is };
   }
 
-  #change(type: string, column: string): Change {
-    const change = this.#types(type, column);
+  #convertingChange(type: string, column: string): TypeChange {
+    const typeChange = this.#typeChangeOf(type, column);
     // An integer that rests as a double is a form in which integers rest anyway.
-    return change !== null && change.was === 'integer' && change.is === 'number' ? null : change;
+    return typeChange !== null && typeChange.was === 'integer' && typeChange.is === 'number' ? null : typeChange;
   }
 }
 
-function* changedBlocks(
-  blocks: Iterator<RowBlock, void>,
-  changes: readonly Change[],
-  further: ((column: string) => Change) | null,
+function* blocksOfEarlierType(
+  currentBlocks: Iterator<RowBlock, void>,
+  typeChanges: readonly TypeChange[],
+  furtherChange: ((column: string) => TypeChange) | null,
 ): Generator<RowBlock, void> {
   try {
-    for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
-      const block = changedColumns(step.value, changes);
-      const { further: more } = block;
+    for (let currentBlock = currentBlocks.next(); currentBlock.done !== true; currentBlock = currentBlocks.next()) {
+      const blockThen = columnsOfEarlierType(currentBlock.value, typeChanges);
+      const { further: furtherColumns } = blockThen;
       // Facts about all cells of a block hold for the cells as stored.
-      if (!more || !further) yield block;
-      else yield { ...block, further: { rows: (names) => changedColumns(more.rows(names), names.map(further)) } };
+      if (!furtherColumns || !furtherChange) yield blockThen;
+      else
+        yield {
+          ...blockThen,
+          further: { rows: (names) => columnsOfEarlierType(furtherColumns.rows(names), names.map(furtherChange)) },
+        };
     }
   } finally {
-    blocks.return?.();
+    currentBlocks.return?.();
   }
 }
 
-function changedColumns<T extends RowWindow>(rows: T, changes: readonly Change[]): T {
-  const columns = rows.columns.map((vector, i) => {
-    const change = changes[i] ?? null;
-    return change === null ? vector : convertVector(vector, change, rows);
+function columnsOfEarlierType<T extends RowWindow>(rowWindow: T, typeChanges: readonly TypeChange[]): T {
+  const columnsThen = rowWindow.columns.map((vector, i) => {
+    const typeChange = typeChanges[i] ?? null;
+    return typeChange === null ? vector : vectorOfEarlierType(vector, typeChange, rowWindow);
   });
-  return { ...rows, columns };
+  return { ...rowWindow, columns: columnsThen };
 }
 
 /** In the row numbers of the block; rows that it does not select are NULL. */
-function convertVector(vector: Vector, { was, is }: Exclude<Change, null>, { selection, first, count }: RowWindow): Vector {
-  if (vector.kind === 'null' || count === 0) return vector;
-  const builder = new VectorBuilder(was, count);
+function vectorOfEarlierType(
+  vectorNow: Vector,
+  { was, is }: Exclude<TypeChange, null>,
+  { selection, first, count }: RowWindow,
+): Vector {
+  if (vectorNow.kind === 'null' || count === 0) return vectorNow;
+  const vectorThen = new VectorBuilder(was, count);
   let row = 0;
   for (let k = 0; k < count; k++) {
-    const at = selection === null ? first + k : selection[k]!;
-    for (; row < at; row++) builder.appendNull();
-    const cell = cellAt(vector, is, at);
-    builder.append(cell === null ? null : cellOfThen(cell, was, is));
+    const windowRow = selection === null ? first + k : selection[k]!;
+    for (; row < windowRow; row++) vectorThen.appendNull();
+    const cellNow = cellAt(vectorNow, is, windowRow);
+    vectorThen.append(cellNow === null ? null : cellOfEarlierType(cellNow, was, is));
     row++;
   }
-  return builder.build();
+  return vectorThen.build();
 }
 
-function cellOfThen(cell: Exclude<Cell, null>, was: ColumnType, is: ColumnType): Cell {
+function cellOfEarlierType(cellNow: Exclude<Cell, null>, was: ColumnType, is: ColumnType): Cell {
   assert(is === 'json' || (is === 'string' && becomesText(was)), `${was} does not become ${is}`);
-  const text = String(cell);
+  const cellText = String(cellNow);
   switch (was) {
     case 'integer':
     case 'timestamp':
-      return BigInt(text);
+      return BigInt(cellText);
     case 'vector':
-      return Float32Array.from(JSON.parse(text) as number[]);
+      return Float32Array.from(JSON.parse(cellText) as number[]);
     case 'string':
     case 'number':
     case 'boolean':
-      return JSON.parse(text) as string | number | boolean;
+      return JSON.parse(cellText) as string | number | boolean;
     case 'json':
-      return text;
+      return cellText;
   }
 }

@@ -14,9 +14,9 @@ import { filterOf, selectRows } from './version-visibility.ts';
 /** Rows of a path from which on a graph of them is worth it. */
 const GRAPH_ROWS = 512;
 /** A graph of which less than one row in so many is visible is not asked. */
-const VISIBLE_SHARE = 10;
+const GRAPH_VISIBLE_SHARE = 10;
 
-interface Part {
+interface NearPathRows {
   readonly path: number;
   /** Visible rows, ascending; null: all of the segment. */
   readonly rows: Int32Array | null;
@@ -25,80 +25,93 @@ interface Part {
   readonly isFull: boolean;
 }
 
-export async function rowsNearVector(source: ScanSource, request: NearRequest): Promise<Near> {
-  const { graphs } = source.indexes;
-  const candidates = new Map<object, Int32Array>();
+export async function rowsNearVector(scanSource: ScanSource, nearRequest: NearRequest): Promise<Near> {
+  const { graphs } = scanSource.indexes;
+  const nearCandidates = new Map<object, Int32Array>();
   const nearBySegment = new Map<Segment, Int32Array[]>();
   const pathRows: PathRows[] = [];
-  for (const layer of source.layers) {
+  for (const tableLayer of scanSource.layers) {
     // By number, because segments may be added meanwhile; none of theirs is visible here.
-    for (let number = 0; number < layer.table.segments.length; number++) {
-      const segment = layer.table.segments[number]!;
-      const parts = partsOf(segment, layer, source, request);
-      if (parts === null) break;
-      if (parts.length === 0) continue;
-      const whole: Int32Array[] = [];
-      nearBySegment.set(segment, whole);
-      for (const { path, rows, of, isFull } of parts) {
-        const visible = rows?.length ?? of;
-        if (isFull && of >= GRAPH_ROWS && visible * VISIBLE_SHARE >= of) pathRows.push({ segment, path, visible: rows });
-        else whole.push(rows ?? allOf(of));
+    for (let segmentNumber = 0; segmentNumber < tableLayer.table.segments.length; segmentNumber++) {
+      const segment = tableLayer.table.segments[segmentNumber]!;
+      const nearParts = nearPathRowsOf(segment, tableLayer, scanSource, nearRequest);
+      if (nearParts === null) break;
+      if (nearParts.length === 0) continue;
+      const rowsLookedAt: Int32Array[] = [];
+      nearBySegment.set(segment, rowsLookedAt);
+      for (const { path, rows: neighbourRows, of, isFull } of nearParts) {
+        const visibleCount = neighbourRows?.length ?? of;
+        if (isFull && of >= GRAPH_ROWS && visibleCount * GRAPH_VISIBLE_SHARE >= of)
+          pathRows.push({ segment, path, visible: neighbourRows });
+        else rowsLookedAt.push(neighbourRows ?? allRowNumbers(of));
       }
     }
   }
-  const near = (await graphs?.near(request, pathRows)) ?? [];
+  const graphNeighbours = (await graphs?.near(nearRequest, pathRows)) ?? [];
   let byGraph = 0;
   for (const [i, { segment, visible }] of pathRows.entries()) {
-    const rows = near[i];
-    if (rows) byGraph++;
-    nearBySegment.get(segment)!.push(rows ?? visible ?? allOf(segment.length));
+    const neighbourRows = graphNeighbours[i];
+    if (neighbourRows) byGraph++;
+    nearBySegment.get(segment)!.push(neighbourRows ?? visible ?? allRowNumbers(segment.length));
   }
-  for (const [{ segmentKey }, parts] of nearBySegment) candidates.set(segmentKey, inOrder(parts));
-  return { candidates, byGraph, missing: pathRows.length - byGraph };
+  for (const [{ segmentKey }, parts] of nearBySegment) nearCandidates.set(segmentKey, rowsInOrder(parts));
+  return { candidates: nearCandidates, byGraph, missing: pathRows.length - byGraph };
 }
 
-function allOf(rows: number): Int32Array {
-  return Int32Array.from({ length: rows }, (_, row) => row);
+function allRowNumbers(rowCount: number): Int32Array {
+  return Int32Array.from({ length: rowCount }, (_, row) => row);
 }
 
 /** Null where no row of this segment or of those behind it is seen. */
-function partsOf(segment: Segment, layer: TableLayer, source: ScanSource, request: NearRequest): Part[] | null {
-  const { visibility, inherited, openAt } = readerOf(layer, source, request);
+function nearPathRowsOf(
+  segment: Segment,
+  tableLayer: TableLayer,
+  scanSource: ScanSource,
+  nearRequest: NearRequest,
+): NearPathRows[] | null {
+  const { visibility, inherited, openAt } = readerOf(tableLayer, scanSource, nearRequest);
   if (segment.base >= visibility.bound) return null;
-  const filter = filterOf(segment, visibility);
-  if (!filter) return [];
-  const { first, end } = filter;
+  const segmentFilter = filterOf(segment, visibility);
+  if (!segmentFilter) return [];
+  const { first: firstRow, end: rowsEnd } = segmentFilter;
   const { constant, values } = segment.paths;
-  const allowed = request.paths ? allowedCodes(request.paths, source.scopes) : null;
-  if (allowed && constant !== null && allowed[constant] !== 1) return [];
-  const selected = selectRows(segment, filter, visibility, allowed, first, end, null);
-  const selectedRows = inherited ? inherited.keep(segment, selected, first, end, openAt) : selected;
+  const allowedPaths = nearRequest.paths ? allowedCodes(nearRequest.paths, scanSource.scopes) : null;
+  if (allowedPaths && constant !== null && allowedPaths[constant] !== 1) return [];
+  const selected = selectRows(segment, segmentFilter, visibility, allowedPaths, firstRow, rowsEnd, null);
+  const selectedRows = inherited ? inherited.keep(segment, selected, firstRow, rowsEnd, openAt) : selected;
   const isFull = (segment.sealed || segment.length >= SEGMENT_ROWS) && visibility.bound > segment.positionOf(segment.length - 1);
   if (constant !== null) {
-    const isAll = selectedRows === null && first === 0 && end === segment.length;
-    const rows = isAll ? null : (selectedRows ?? Int32Array.from({ length: end - first }, (_, i) => first + i));
-    return rows?.length === 0 ? [] : [{ path: constant, rows, of: segment.length, isFull }];
+    const areAllVisible = selectedRows === null && firstRow === 0 && rowsEnd === segment.length;
+    const visibleRows = areAllVisible
+      ? null
+      : (selectedRows ?? Int32Array.from({ length: rowsEnd - firstRow }, (_, i) => firstRow + i));
+    return visibleRows?.length === 0 ? [] : [{ path: constant, rows: visibleRows, of: segment.length, isFull }];
   }
-  const totals = new Map<number, number>();
-  for (let row = 0; row < segment.length; row++) totals.set(values![row]!, (totals.get(values![row]!) ?? 0) + 1);
-  const byPath = new Map<number, number[]>();
-  const add = (row: number): void => {
+  const pathTotals = new Map<number, number>();
+  for (let row = 0; row < segment.length; row++) pathTotals.set(values![row]!, (pathTotals.get(values![row]!) ?? 0) + 1);
+  const rowsByPath = new Map<number, number[]>();
+  const addPathRow = (row: number): void => {
     const path = values![row]!;
-    const rows = byPath.get(path);
+    const rows = rowsByPath.get(path);
     if (rows) rows.push(row);
-    else byPath.set(path, [row]);
+    else rowsByPath.set(path, [row]);
   };
-  if (selectedRows) selectedRows.forEach(add);
-  else for (let row = first; row < end; row++) add(row);
-  return [...byPath].map(([path, rows]) => ({ path, rows: Int32Array.from(rows), of: totals.get(path)!, isFull }));
+  if (selectedRows) selectedRows.forEach(addPathRow);
+  else for (let row = firstRow; row < rowsEnd; row++) addPathRow(row);
+  return [...rowsByPath].map(([path, visibleRows]) => ({
+    path,
+    rows: Int32Array.from(visibleRows),
+    of: pathTotals.get(path)!,
+    isFull,
+  }));
 }
 
-function inOrder(parts: readonly Int32Array[]): Int32Array {
-  const all = new Int32Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
+function rowsInOrder(nearRowParts: readonly Int32Array[]): Int32Array {
+  const sortedRows = new Int32Array(nearRowParts.reduce((sum, { length }) => sum + length, 0));
+  let sortedOffset = 0;
+  for (const nearRows of nearRowParts) {
+    sortedRows.set(nearRows, sortedOffset);
+    sortedOffset += nearRows.length;
   }
-  return all.sort();
+  return sortedRows.sort();
 }

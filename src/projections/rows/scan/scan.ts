@@ -41,13 +41,13 @@ const BLOCK_ROWS_MAX = 16_384;
 /** Segments that are summarised, or have their closings ordered, before others get a turn: of long texts one takes milliseconds. */
 const SUMMARIES_A_TURN = 1;
 /** Below this share of a block, rows are gathered instead of being pointed at when system columns must be made. */
-const SPARSE = 1 / 16;
+const SPARSE_BLOCK_SHARE = 1 / 16;
 
 /** So few rows are gathered wherever they lie: columns in segment row numbers would be made for rows that were not requested. */
-const FEW = 512;
+const FEW_BLOCK_ROWS = 512;
 
 /** Columns that are made for each block: in segment row numbers they cost the whole block, gathered they cost the rows. */
-const madeColumns: ReadonlySet<string> = new Set([
+const computedColumns: ReadonlySet<string> = new Set([
   'system_from',
   'system_to',
   'valid_from',
@@ -58,7 +58,7 @@ const madeColumns: ReadonlySet<string> = new Set([
 ]);
 
 /** Texts that no segment stores as a column of its own: no index says them. */
-const madeTexts: ReadonlySet<string> = new Set(['_pk', 'tenant_id', 'namespace_path']);
+const computedTexts: ReadonlySet<string> = new Set(['_pk', 'tenant_id', 'namespace_path']);
 
 /** Positions of a layer lie below those of the next, so that layer after layer keeps the order of system_from. */
 export function scanRows(source: ScanSource, request: ScanRequest): Generator<RowBlock, void> {
@@ -66,13 +66,13 @@ export function scanRows(source: ScanSource, request: ScanRequest): Generator<Ro
   return layers.length === 1 ? scanLayer(source, layers[0]!, request) : scanLayers(source, request);
 }
 
-function* scanLayers(source: ScanSource, request: ScanRequest): Generator<RowBlock, void> {
-  for (const layer of source.layers) yield* scanLayer(source, layer, request);
+function* scanLayers(scanSource: ScanSource, scanRequest: ScanRequest): Generator<RowBlock, void> {
+  for (const tableLayer of scanSource.layers) yield* scanLayer(scanSource, tableLayer, scanRequest);
 }
 
 /** A look-up of keys has a function of its own: what a scan of segments sets up would take half of its time. */
-function scanLayer(source: ScanSource, layer: TableLayer, request: ScanRequest): Generator<RowBlock, void> {
-  return request.keys ? keyBlocks(source, layer, request) : scanSegments(source, layer, request);
+function scanLayer(scanSource: ScanSource, tableLayer: TableLayer, scanRequest: ScanRequest): Generator<RowBlock, void> {
+  return scanRequest.keys ? keyBlocks(scanSource, tableLayer, scanRequest) : scanSegments(scanSource, tableLayer, scanRequest);
 }
 
 /** One scan of one layer: the request, and what was made of it once. */
@@ -94,7 +94,7 @@ function* scanSegments(source: ScanSource, layer: TableLayer, request: ScanReque
   const paths = matchingPaths(request.zones, request.paths, scopes);
   const allowed = paths ? allowedCodes(paths, scopes) : null;
   const blockRows = Math.max(1, Math.min(request.blockRows ?? BLOCK_ROWS, BLOCK_ROWS_MAX));
-  const zones = inherited ? request.zones?.filter(({ column }) => zoneHolds(column, table, inherited)) : request.zones;
+  const zones = inherited ? request.zones?.filter(({ column }) => isZoneInherited(column, table, inherited)) : request.zones;
   const pruner = zones && zones.length > 0 ? new ZonePruner(zones, timeline, table, source.idIsKey) : null;
   const scan: LayerScan = { request, columns, allowed, blockRows };
   let summaries = 0;
@@ -106,7 +106,7 @@ function* scanSegments(source: ScanSource, layer: TableLayer, request: ScanReque
     if (allowed && segment.paths.constant !== null && allowed[segment.paths.constant] !== 1) continue;
     if (reader.orders.made - orders >= SUMMARIES_A_TURN) {
       orders = reader.orders.made;
-      yield nothing(request);
+      yield emptyBlock(request);
     }
     const filter = filterOf(segment, visibility);
     if (!filter) continue;
@@ -116,7 +116,7 @@ function* scanSegments(source: ScanSource, layer: TableLayer, request: ScanReque
     }
     if (request.candidates) {
       let rows = request.candidates.get(segment.segmentKey);
-      for (; rows === null; rows = request.candidates.get(segment.segmentKey)) yield nothing(request);
+      for (; rows === null; rows = request.candidates.get(segment.segmentKey)) yield emptyBlock(request);
       if (rows) yield* candidateBlocks(segment, rows, reader, allowed, request, columns);
       continue;
     }
@@ -129,10 +129,10 @@ function* scanSegments(source: ScanSource, layer: TableLayer, request: ScanReque
     const zoneBits = pruner ? pruner.zonesWhere(segment, sealed) : -1;
     if (pruner && pruner.made - summaries >= SUMMARIES_A_TURN) {
       summaries = pruner.made;
-      yield nothing(request);
+      yield emptyBlock(request);
     }
     if (zoneBits !== 0) table.ahead(number, request.columns);
-    for (const whole of partsOf(segment, visibility, zoneBits)) {
+    for (const whole of stretchFiltersOf(segment, visibility, zoneBits)) {
       const [first, end] = pruner ? pruner.narrow(segment, whole.first, whole.end) : [whole.first, whole.end];
       if (first === end) continue;
       const part = { ...whole, first, end };
@@ -146,45 +146,54 @@ function* scanSegments(source: ScanSource, layer: TableLayer, request: ScanReque
 function* searchedBlocks(
   { indexes: segmentIndexes, idIsKey }: ScanSource,
   segment: Segment,
-  { first: from, end: to }: SegmentFilter,
+  { first: firstSearchedRow, end: searchedRowsEnd }: SegmentFilter,
   { visibility, inherited, openAt }: LayerReader,
-  { request, columns, allowed }: LayerScan,
+  { request: scanRequest, columns: blockColumns, allowed: allowedPaths }: LayerScan,
 ): Generator<StoredBlock, void> {
-  const isStored = (name: string): boolean => {
-    if (madeTexts.has(name) || (name === 'id' && idIsKey)) return false;
+  const isStoredText = (name: string): boolean => {
+    if (computedTexts.has(name) || (name === 'id' && idIsKey)) return false;
     const type = segment.column(name)?.type;
     return type === undefined ? true : holdsTexts(type) && (inherited?.readsAsStored(name, type) ?? true);
   };
-  const stored = request.indexed!.filter(isStored);
-  const covered = stored.map((name) =>
-    request.builtOnly === 'look' ? segmentIndexes.indexedRows(segment, name) : segmentIndexes.coveredRows(segment, name),
+  const storedColumns = scanRequest.indexed!.filter(isStoredText);
+  const coveredRows = storedColumns.map((name) =>
+    scanRequest.builtOnly === 'look' ? segmentIndexes.indexedRows(segment, name) : segmentIndexes.coveredRows(segment, name),
   );
-  const [one = SEGMENT_ROWS] = covered;
-  const prefix = covered.every((rows) => rows === one) ? one : 0;
-  for (let base = from < prefix ? 0 : from - (from % CHUNK_ROWS), step; base < to; base += step) {
-    const whole = base < prefix;
-    step = whole ? prefix - base : CHUNK_ROWS;
-    if (!whole && !(request.builtOnly !== undefined && segment.sealed)) {
-      for (const name of stored)
-        for (const _ of segmentIndexes.makeChunk(segment, name, base / CHUNK_ROWS)) yield nothing(request);
+  const [firstCovered = SEGMENT_ROWS] = coveredRows;
+  const coveredPrefix = coveredRows.every((rows) => rows === firstCovered) ? firstCovered : 0;
+  for (
+    let indexedBase = firstSearchedRow < coveredPrefix ? 0 : firstSearchedRow - (firstSearchedRow % CHUNK_ROWS), indexedStep;
+    indexedBase < searchedRowsEnd;
+    indexedBase += indexedStep
+  ) {
+    const isWholeIndex = indexedBase < coveredPrefix;
+    indexedStep = isWholeIndex ? coveredPrefix - indexedBase : CHUNK_ROWS;
+    if (!isWholeIndex && !(scanRequest.builtOnly !== undefined && segment.sealed)) {
+      for (const name of storedColumns)
+        for (const _ of segmentIndexes.makeChunk(segment, name, indexedBase / CHUNK_ROWS)) yield emptyBlock(scanRequest);
     }
-    const filter = filterOf(segment, visibility);
-    if (!filter) return;
-    const [first, end] = [Math.max(base, filter.first), Math.min(base + step, filter.end)];
+    const segmentFilter = filterOf(segment, visibility);
+    if (!segmentFilter) return;
+    const [first, end] = [Math.max(indexedBase, segmentFilter.first), Math.min(indexedBase + indexedStep, segmentFilter.end)];
     if (first >= end) continue;
-    const selected = selectRows(segment, filter, visibility, allowed, first, end, null);
-    const rows = inherited ? inherited.keep(segment, selected, first, end, openAt) : selected;
+    const selectedRows = selectRows(segment, segmentFilter, visibility, allowedPaths, first, end, null);
+    const rows = inherited ? inherited.keep(segment, selectedRows, first, end, openAt) : selectedRows;
     const count = rows ? rows.length : end - first;
     if (count === 0) continue;
-    const chosen = { segment, rows, first: rows ? rows[0]! : first, count };
-    const index = (name: string): TextIndex | null => {
-      if (!stored.includes(name)) return null;
-      return whole ? segmentIndexes.whole(segment, name) : segmentIndexes.chunk(segment, name, base / CHUNK_ROWS);
+    const chosenRows = { segment, rows, first: rows ? rows[0]! : first, count };
+    const textIndexOf = (name: string): TextIndex | null => {
+      if (!storedColumns.includes(name)) return null;
+      return isWholeIndex ? segmentIndexes.whole(segment, name) : segmentIndexes.chunk(segment, name, indexedBase / CHUNK_ROWS);
     };
-    const rowBlock = block(chosen, request, columns, count, count, inherited);
-    const indexes = { base, rows: Math.min(base + step, segment.length) - base, index };
-    const isLate = request.builtOnly !== undefined && !whole && segment.sealed;
-    const isComing = isLate && stored.some((name) => !segmentIndexes.hasChunk(segment, name, base / CHUNK_ROWS));
+    const rowBlock = makeRowBlock(chosenRows, scanRequest, blockColumns, count, count, inherited);
+    const indexes = {
+      base: indexedBase,
+      rows: Math.min(indexedBase + indexedStep, segment.length) - indexedBase,
+      index: textIndexOf,
+    };
+    const isIndexLate = scanRequest.builtOnly !== undefined && !isWholeIndex && segment.sealed;
+    const isComing =
+      isIndexLate && storedColumns.some((name) => !segmentIndexes.hasChunk(segment, name, indexedBase / CHUNK_ROWS));
     yield { ...rowBlock, indexes: isComing ? { ...indexes, isComing } : indexes };
   }
 }
@@ -194,20 +203,20 @@ function identifiedRows(
   { indexes, idIsKey }: ScanSource,
   segment: Segment,
   inherited: Inherited | null,
-  wanted: readonly IdentifierPredicate[],
+  wantedIdentifiers: readonly IdentifierPredicate[],
 ): Int32Array | null {
-  const rows = new Set<number>();
-  let isWhole = true;
-  for (const { column, kind, forms } of wanted) {
-    if (madeTexts.has(column) || (column === 'id' && idIsKey)) return null;
+  const identifierRows = new Set<number>();
+  let areAllIndexed = true;
+  for (const { column, kind, forms } of wantedIdentifiers) {
+    if (computedTexts.has(column) || (column === 'id' && idIsKey)) return null;
     const type = segment.column(column)?.type;
     if (type !== undefined && inherited && !inherited.readsAsStored(column, type)) return null;
     // Every index that is missing is begun.
-    const run = indexes.identifiers(segment, column, kind);
-    if (run) run.find(forms, rows);
-    else isWhole = false;
+    const identifierRun = indexes.identifiers(segment, column, kind);
+    if (identifierRun) identifierRun.find(forms, identifierRows);
+    else areAllIndexed = false;
   }
-  return isWhole ? Int32Array.from(rows).sort() : null;
+  return areAllIndexed ? Int32Array.from(identifierRows).sort() : null;
 }
 
 /** Rows of a segment that the reader asks for, as far as they are visible. */
@@ -215,43 +224,49 @@ function* candidateBlocks(
   segment: Segment,
   candidates: Int32Array,
   { visibility, inherited, openAt }: LayerReader,
-  allowed: Uint8Array | null,
-  request: ScanRequest,
-  columns: BlockColumns,
+  allowedPaths: Uint8Array | null,
+  scanRequest: ScanRequest,
+  blockColumns: BlockColumns,
 ): Generator<RowBlock, void> {
-  const blockRows = Math.max(1, Math.min(request.blockRows ?? BLOCK_ROWS, BLOCK_ROWS_MAX));
-  for (let at = 0; at < candidates.length; at += blockRows) {
-    const rows = new Int32Array(Math.min(blockRows, candidates.length - at));
-    let count = 0;
-    for (const row of candidates.subarray(at, at + rows.length)) {
+  const blockRows = Math.max(1, Math.min(scanRequest.blockRows ?? BLOCK_ROWS, BLOCK_ROWS_MAX));
+  for (let candidateOffset = 0; candidateOffset < candidates.length; candidateOffset += blockRows) {
+    const candidateRows = new Int32Array(Math.min(blockRows, candidates.length - candidateOffset));
+    let visibleCandidates = 0;
+    for (const row of candidates.subarray(candidateOffset, candidateOffset + candidateRows.length)) {
       if (row >= segment.length || !isVisible(segment, row, visibility)) continue;
-      if (allowed && allowed[segment.paths.codeAt(row)] !== 1) continue;
-      const closing = inherited ? inherited.closingOf(segment.firstRow + row) : Infinity;
-      if (closing !== HIDDEN && (openAt === null || closing >= openAt)) rows[count++] = row;
+      if (allowedPaths && allowedPaths[segment.paths.codeAt(row)] !== 1) continue;
+      const inheritedClosing = inherited ? inherited.closingOf(segment.firstRow + row) : Infinity;
+      if (inheritedClosing !== HIDDEN && (openAt === null || inheritedClosing >= openAt))
+        candidateRows[visibleCandidates++] = row;
     }
-    if (count === 0) continue;
-    const chosen = { segment, rows: rows.subarray(0, count), first: rows[0]!, count };
-    yield block(chosen, request, columns, count, SEGMENT_ROWS, inherited);
+    if (visibleCandidates === 0) continue;
+    const chosenRows = {
+      segment,
+      rows: candidateRows.subarray(0, visibleCandidates),
+      first: candidateRows[0]!,
+      count: visibleCandidates,
+    };
+    yield makeRowBlock(chosenRows, scanRequest, blockColumns, visibleCandidates, SEGMENT_ROWS, inherited);
   }
 }
 
 /** The ranges of a segment that are left when only some may match; neighbouring ranges are joined. */
-function* partsOf(segment: Segment, visibility: VersionVisibility, zoneBits: number): Generator<SegmentFilter, void> {
-  for (let at = 0; at < 32; at++) {
-    if (((zoneBits >>> at) & 1) === 0) continue;
-    const from = at;
-    while (at < 31 && ((zoneBits >>> (at + 1)) & 1) === 1) at++;
+function* stretchFiltersOf(segment: Segment, visibility: VersionVisibility, zoneBits: number): Generator<SegmentFilter, void> {
+  for (let stretchBit = 0; stretchBit < 32; stretchBit++) {
+    if (((zoneBits >>> stretchBit) & 1) === 0) continue;
+    const firstStretch = stretchBit;
+    while (stretchBit < 31 && ((zoneBits >>> (stretchBit + 1)) & 1) === 1) stretchBit++;
     // Since the part before, entries may have been applied.
-    const filter = filterOf(segment, visibility);
-    if (!filter) return;
-    const first = Math.max(filter.first, from * ZONE_ROWS);
-    const end = Math.min(filter.end, (at + 1) * ZONE_ROWS);
-    if (first < end) yield { ...filter, first, end };
+    const segmentFilter = filterOf(segment, visibility);
+    if (!segmentFilter) return;
+    const first = Math.max(segmentFilter.first, firstStretch * ZONE_ROWS);
+    const end = Math.min(segmentFilter.end, (stretchBit + 1) * ZONE_ROWS);
+    if (first < end) yield { ...segmentFilter, first, end };
   }
 }
 
 /** No row: the reader may give others a turn. */
-function nothing({ columns, paths }: ScanRequest): RowBlock {
+function emptyBlock({ columns, paths }: ScanRequest): RowBlock {
   return {
     columns: columns.map(() => ({ kind: 'null' })),
     selection: null,
@@ -278,231 +293,267 @@ export function readerOf(
   { basis, timeline }: ScanSource,
   request: Pick<ScanRequest, 'time' | 'after'>,
 ): LayerReader {
-  const orders = table.closingOrders;
+  const closingOrders = table.closingOrders;
   if (!inherited) {
-    const visibility = visibilityOf(request, basis, timeline);
-    return { visibility, inherited, openAt: null, orders, ordering: visibility.bound < basis };
+    const versionVisibility = visibilityOf(request, basis, timeline);
+    return {
+      visibility: versionVisibility,
+      inherited,
+      openAt: null,
+      orders: closingOrders,
+      ordering: versionVisibility.bound < basis,
+    };
   }
   const { bound, openOnly } = visibilityOf(request, basis, timeline);
   // The source as of the fork: that a version was closed later has not happened here.
   const visibility = visibilityOf(request, Math.min(basis, inherited.end), timeline);
-  return { visibility, inherited, openAt: openOnly ? bound : null, orders, ordering: true };
+  return { visibility, inherited, openAt: openOnly ? bound : null, orders: closingOrders, ordering: true };
 }
 
 /** A segment's extremes are of what it stores: they say nothing where the branch reads a column in another type. */
-function zoneHolds(column: string, table: Table, inherited: Inherited): boolean {
-  if (column === 'system_from' || column === 'valid_from' || column === 'valid_to') return true;
+function isZoneInherited(zoneColumn: string, table: Table, inherited: Inherited): boolean {
+  if (zoneColumn === 'system_from' || zoneColumn === 'valid_from' || zoneColumn === 'valid_to') return true;
   // Rows may have ended on the branch.
-  if (column === 'system_to') return false;
-  return inherited.readsAsStored(column, table.columnTypes().get(column)?.type);
+  if (zoneColumn === 'system_to') return false;
+  return inherited.readsAsStored(zoneColumn, table.columnTypes().get(zoneColumn)?.type);
 }
 
-export function estimateRows(source: ScanSource, request: ScanRequest): ScanEstimate {
-  const { layers, timeline, scopes, basis } = source;
-  const access = request.keys
+export function estimateRows(scanSource: ScanSource, scanRequest: ScanRequest): ScanEstimate {
+  const { layers, timeline, scopes, basis } = scanSource;
+  const scanAccess = scanRequest.keys
     ? 'primary key'
-    : request.time.system === 'all'
+    : scanRequest.time.system === 'all'
       ? 'all versions'
-      : isCurrent(request, visibilityOf(request, basis, timeline))
+      : isCurrent(scanRequest, visibilityOf(scanRequest, basis, timeline))
         ? 'live'
         : 'as of';
-  if (request.keys) {
-    let rows = 0;
-    for (const layer of layers) {
+  if (scanRequest.keys) {
+    let estimatedRows = 0;
+    for (const tableLayer of layers) {
       // Until its keys are loaded, the scan does not wait for them to learn more than was requested.
-      if (layer.table.isEntering) rows += request.keys.length;
-      else rows += keyRows(layer.table, request, readerOf(layer, source, request), scopes).length;
+      if (tableLayer.table.isEntering) estimatedRows += scanRequest.keys.length;
+      else estimatedRows += keyRows(tableLayer.table, scanRequest, readerOf(tableLayer, scanSource, scanRequest), scopes).length;
     }
-    return { access, rows, segments: rows === 0 ? 0 : 1 };
+    return { access: scanAccess, rows: estimatedRows, segments: estimatedRows === 0 ? 0 : 1 };
   }
-  const paths = matchingPaths(request.zones, request.paths, scopes);
-  const allowed = paths ? new Set(paths) : null;
+  const paths = matchingPaths(scanRequest.zones, scanRequest.paths, scopes);
+  const allowedPaths = paths ? new Set(paths) : null;
   let rows = 0;
   for (const { table, inherited } of layers) {
-    const counts = inherited ? inheritedCounts(table, inherited) : table.counts;
-    for (const [code, { versions, live }] of counts) {
-      if (!allowed || allowed.has(code)) rows += access === 'live' ? live : versions;
+    const pathCounts = inherited ? inheritedCounts(table, inherited) : table.counts;
+    for (const [code, { versions, live }] of pathCounts) {
+      if (!allowedPaths || allowedPaths.has(code)) rows += scanAccess === 'live' ? live : versions;
     }
   }
   // Other tenants' segments must not show: at most as many as the visible rows alone would fill, and never fewer than one.
   const segments = rows === 0 ? 0 : Math.ceil(rows / 65_536);
-  return { access, rows, segments };
+  return { access: scanAccess, rows, segments };
 }
 
 /** Blocks for readers that select visible versions themselves. Returns the filter that is left to be read in the common way. */
 function* unsiftedBlocks(
   segment: Segment,
-  filter: SegmentFilter,
-  reader: LayerReader,
-  request: ScanRequest,
-  columns: BlockColumns,
+  segmentFilter: SegmentFilter,
+  layerReader: LayerReader,
+  scanRequest: ScanRequest,
+  blockColumns: BlockColumns,
 ): Generator<RowBlock, SegmentFilter | null> {
-  const { visibility, inherited } = reader;
-  if (request.columns.some((name) => madeColumns.has(name))) return filter;
-  const partRows = Math.min(request.unsiftedRows!, SEGMENT_ROWS);
-  for (let first = filter.first; first < filter.end; first += partRows) {
+  const { visibility, inherited } = layerReader;
+  if (scanRequest.columns.some((name) => computedColumns.has(name))) return segmentFilter;
+  const partRows = Math.min(scanRequest.unsiftedRows!, SEGMENT_ROWS);
+  for (let first = segmentFilter.first; first < segmentFilter.end; first += partRows) {
     // Between two blocks entries may have been applied.
-    const now = filterOf(segment, visibility);
-    if (!now) return null;
-    const count = Math.min(filter.end - first, partRows);
-    const rest = { ...now, first, end: filter.end };
-    if (segment.paths.constant === null || inherited?.touches(segment) || now.validFrom || now.validTo) return rest;
-    const vectors = columns.vectors(request.columns, { segment, rows: null, first, count }, false);
-    if (!inOneMemory(vectors, request.columns)) return rest;
+    const filterNow = filterOf(segment, visibility);
+    if (!filterNow) return null;
+    const count = Math.min(segmentFilter.end - first, partRows);
+    const siftedRest = { ...filterNow, first, end: segmentFilter.end };
+    if (segment.paths.constant === null || inherited?.touches(segment) || filterNow.validFrom || filterNow.validTo)
+      return siftedRest;
+    const unsiftedVectors = blockColumns.vectors(scanRequest.columns, { segment, rows: null, first, count }, false);
+    if (!areInOneMemory(unsiftedVectors, scanRequest.columns)) return siftedRest;
     const { live, closings, paths } = segment;
-    const closing = now.closing !== null && closings ? { closings, closing: now.closing } : { closings: null, closing: 0 };
-    const scanned = now.live ? countLive(live!, first, first + count) : count;
+    const closing =
+      filterNow.closing !== null && closings ? { closings, closing: filterNow.closing } : { closings: null, closing: 0 };
+    const scanned = filterNow.live ? countLive(live!, first, first + count) : count;
     if (scanned === 0) continue;
     const path = paths.constant!;
-    const few = openThen(segment, now, reader, first, first + count);
-    if (few) {
+    const fewOpenRows = openRowsThen(segment, filterNow, layerReader, first, first + count);
+    if (fewOpenRows) {
       // As much is scanned as the whole range has, whether or not there is an order.
-      const rows = { columns: vectors, selection: few, first: few[0] ?? first, count: few.length, scanned, path };
-      yield withFurther(rows, { segment, rows: few, first: rows.first, count: few.length }, request, columns, inherited);
+      const fewRowsBlock = {
+        columns: unsiftedVectors,
+        selection: fewOpenRows,
+        first: fewOpenRows[0] ?? first,
+        count: fewOpenRows.length,
+        scanned,
+        path,
+      };
+      yield withFurther(
+        fewRowsBlock,
+        { segment, rows: fewOpenRows, first: fewRowsBlock.first, count: fewOpenRows.length },
+        scanRequest,
+        blockColumns,
+        inherited,
+      );
       continue;
     }
-    const sift = { live: now.live ? live : null, ...closing, visible: null };
-    const whole = { columns: vectors, selection: null, first, count, scanned, path, sift };
-    yield withFurther(whole, { segment, rows: null, first, count }, request, columns, inherited);
+    const sift = { live: filterNow.live ? live : null, ...closing, visible: null };
+    const unsiftedBlock = { columns: unsiftedVectors, selection: null, first, count, scanned, path, sift };
+    yield withFurther(unsiftedBlock, { segment, rows: null, first, count }, scanRequest, blockColumns, inherited);
   }
   return null;
 }
 
 /** Numbers and codes that kernels can read in place; the path code that every row has is no column of the reader. */
-function inOneMemory(vectors: readonly Vector[], names: readonly string[]): boolean {
-  let memory: WebAssembly.Memory | undefined;
-  for (const [at, vector] of vectors.entries()) {
-    if (vector.kind === 'null' || names[at] === pathColumn) continue;
+function areInOneMemory(vectors: readonly Vector[], names: readonly string[]): boolean {
+  let vectorMemory: WebAssembly.Memory | undefined;
+  for (const [vectorIndex, vector] of vectors.entries()) {
+    if (vector.kind === 'null' || names[vectorIndex] === pathColumn) continue;
     if (vector.kind !== 'i32' && vector.kind !== 'f64' && vector.kind !== 'i64' && vector.kind !== 'dict') return false;
-    const own = memoryOf(vector.values);
-    if (own === undefined || (memory !== undefined && own !== memory)) return false;
-    memory = own;
+    const ownMemory = memoryOf(vector.values);
+    if (ownMemory === undefined || (vectorMemory !== undefined && ownMemory !== vectorMemory)) return false;
+    vectorMemory = ownMemory;
   }
-  return memory !== undefined;
+  return vectorMemory !== undefined;
 }
 
 function countLive(live: Int32Array, first: number, end: number): number {
-  let count = 0;
-  for (let word = first >>> 5; word << 5 < end; word++) {
-    let bits = live[word]! & (word << 5 < first ? -1 << (first & 31) : -1);
-    if (end - (word << 5) < 32) bits &= (1 << (end & 31)) - 1;
-    bits -= (bits >>> 1) & 0x5555_5555;
-    bits = (bits & 0x3333_3333) + ((bits >>> 2) & 0x3333_3333);
-    count += Math.imul((bits + (bits >>> 4)) & 0x0f0f_0f0f, 0x0101_0101) >>> 24;
+  let liveCount = 0;
+  for (let liveWord = first >>> 5; liveWord << 5 < end; liveWord++) {
+    let liveBits = live[liveWord]! & (liveWord << 5 < first ? -1 << (first & 31) : -1);
+    if (end - (liveWord << 5) < 32) liveBits &= (1 << (end & 31)) - 1;
+    liveBits -= (liveBits >>> 1) & 0x5555_5555;
+    liveBits = (liveBits & 0x3333_3333) + ((liveBits >>> 2) & 0x3333_3333);
+    liveCount += Math.imul((liveBits + (liveBits >>> 4)) & 0x0f0f_0f0f, 0x0101_0101) >>> 24;
   }
-  return count;
+  return liveCount;
 }
 
 function* segmentBlocks(
   segment: Segment,
-  filter: SegmentFilter,
-  reader: LayerReader,
-  { request, columns, allowed, blockRows }: LayerScan,
+  segmentFilter: SegmentFilter,
+  layerReader: LayerReader,
+  { request: scanRequest, columns: blockColumns, allowed: allowedPaths, blockRows }: LayerScan,
 ): Generator<RowBlock, void> {
-  const { visibility, inherited, openAt } = reader;
+  const { visibility, inherited, openAt } = layerReader;
   // Few open rows: one look at the bitmap for the whole segment, and one block.
-  const rangeRows = filter.live && segment.liveCount <= blockRows ? filter.end - filter.first : blockRows;
+  const rangeRows = segmentFilter.live && segment.liveCount <= blockRows ? segmentFilter.end - segmentFilter.first : blockRows;
   const { removals } = segment;
-  const few = openThen(segment, filter, reader, filter.first, filter.end);
-  let used = 0;
-  for (let first = filter.first; first < filter.end; first += rangeRows) {
-    const end = Math.min(filter.end, first + rangeRows);
+  const fewOpenRows = openRowsThen(segment, segmentFilter, layerReader, segmentFilter.first, segmentFilter.end);
+  let usedOpenRows = 0;
+  for (let first = segmentFilter.first; first < segmentFilter.end; first += rangeRows) {
+    const end = Math.min(segmentFilter.end, first + rangeRows);
     // Between two blocks entries may have been applied. Rows that they closed were closed after the bound, which the bitmap can't
     // tell, and rows that they removed are gone.
-    const stale = segment.removals !== removals || (filter.live !== null && segment.closedMost >= visibility.bound);
-    const current = stale ? filterOf(segment, visibility) : filter;
-    if (!current) return;
-    const from = used;
-    if (few) while (used < few.length && few[used]! < end) used++;
-    const open = few && !stale ? few.subarray(from, used) : null;
-    const selected = selectRows(segment, current, visibility, allowed, first, end, open);
-    const rows = inherited ? inherited.keep(segment, selected, first, end, openAt) : selected;
+    const isFilterStale =
+      segment.removals !== removals || (segmentFilter.live !== null && segment.closedMost >= visibility.bound);
+    const currentFilter = isFilterStale ? filterOf(segment, visibility) : segmentFilter;
+    if (!currentFilter) return;
+    const openRowsFrom = usedOpenRows;
+    if (fewOpenRows) while (usedOpenRows < fewOpenRows.length && fewOpenRows[usedOpenRows]! < end) usedOpenRows++;
+    const openRows = fewOpenRows && !isFilterStale ? fewOpenRows.subarray(openRowsFrom, usedOpenRows) : null;
+    const selectedRows = selectRows(segment, currentFilter, visibility, allowedPaths, first, end, openRows);
+    const rows = inherited ? inherited.keep(segment, selectedRows, first, end, openAt) : selectedRows;
     const count = rows ? rows.length : end - first;
     if (count === 0) continue;
     // Where paths mix, what lies between the rows of these is others' business.
-    const mixed = allowed !== null && segment.paths.constant === null;
-    const scanned = (current.live || mixed) && rows ? count : end - first;
-    const chosen = { segment, rows, first: rows ? rows[0]! : first, count };
-    yield block(chosen, request, columns, scanned, end - first, inherited);
+    const hasMixedPaths = allowedPaths !== null && segment.paths.constant === null;
+    const scanned = (currentFilter.live || hasMixedPaths) && rows ? count : end - first;
+    const chosenRows = { segment, rows, first: rows ? rows[0]! : first, count };
+    yield makeRowBlock(chosenRows, scanRequest, blockColumns, scanned, end - first, inherited);
   }
 }
 
 /** Rows of first .. end-1 that were open at the bound, where an order of closings has them at hand. */
-function openThen(
+function openRowsThen(
   segment: Segment,
   { closing }: SegmentFilter,
-  { visibility, orders, ordering }: LayerReader,
+  { visibility, orders, ordering: canMakeOrder }: LayerReader,
   first: number,
   end: number,
 ): Int32Array | null {
   if (!visibility.openOnly || closing === null || !segment.sealed) return null;
-  return orders.visible(segment, closing, first, end, ordering);
+  return orders.visible(segment, closing, first, end, canMakeOrder);
 }
 
-function* keyBlocks(source: ScanSource, layer: TableLayer, request: ScanRequest): Generator<RowBlock, void> {
-  const { table, inherited } = layer;
-  const reader = readerOf(layer, source, request);
-  if (request.indexed && request.builtOnly !== 'look') table.noteSearched(request.indexed);
-  const columns = new BlockColumns(source, inherited, false);
-  while (table.enterSome()) yield nothing(request);
-  const keyedRows = keyRows(table, request, reader, source.scopes);
-  const blockRows = Math.max(1, Math.min(request.blockRows ?? BLOCK_ROWS, BLOCK_ROWS_MAX));
-  for (let at = 0; at < keyedRows.length; ) {
-    const segment = table.segmentOf(keyedRows[at]!);
-    let end = at + 1;
-    while (end < keyedRows.length && end - at < blockRows && keyedRows[end]! >>> 16 === keyedRows[at]! >>> 16) end++;
+function* keyBlocks(scanSource: ScanSource, tableLayer: TableLayer, scanRequest: ScanRequest): Generator<RowBlock, void> {
+  const { table, inherited } = tableLayer;
+  const layerReader = readerOf(tableLayer, scanSource, scanRequest);
+  if (scanRequest.indexed && scanRequest.builtOnly !== 'look') table.noteSearched(scanRequest.indexed);
+  const blockColumns = new BlockColumns(scanSource, inherited, false);
+  while (table.enterSome()) yield emptyBlock(scanRequest);
+  const keyedRows = keyRows(table, scanRequest, layerReader, scanSource.scopes);
+  const blockRows = Math.max(1, Math.min(scanRequest.blockRows ?? BLOCK_ROWS, BLOCK_ROWS_MAX));
+  for (let keyRowIndex = 0; keyRowIndex < keyedRows.length; ) {
+    const segment = table.segmentOf(keyedRows[keyRowIndex]!);
+    let keyRowsEnd = keyRowIndex + 1;
+    while (
+      keyRowsEnd < keyedRows.length &&
+      keyRowsEnd - keyRowIndex < blockRows &&
+      keyedRows[keyRowsEnd]! >>> 16 === keyedRows[keyRowIndex]! >>> 16
+    )
+      keyRowsEnd++;
     // Between two blocks a row may have been removed for good.
-    const rows = new Int32Array(end - at);
+    const rows = new Int32Array(keyRowsEnd - keyRowIndex);
     let count = 0;
-    for (; at < end; at++) if (!segment.isRemoved(keyedRows[at]! & 0xffff)) rows[count++] = keyedRows[at]! & 0xffff;
+    for (; keyRowIndex < keyRowsEnd; keyRowIndex++)
+      if (!segment.isRemoved(keyedRows[keyRowIndex]! & 0xffff)) rows[count++] = keyedRows[keyRowIndex]! & 0xffff;
     if (count === 0) continue;
     // Rows that follow each other, as one alone does, are looked at where they lie.
     const first = rows[0]!;
-    const dense = rows[count - 1]! - first === count - 1;
-    const chosen = dense ? null : count === rows.length ? rows : rows.slice(0, count);
-    yield block({ segment, rows: chosen, first, count }, request, columns, count, 65_536, reader.inherited);
+    const areRowsDense = rows[count - 1]! - first === count - 1;
+    const sparseKeyRows = areRowsDense ? null : count === rows.length ? rows : rows.slice(0, count);
+    yield makeRowBlock(
+      { segment, rows: sparseKeyRows, first, count },
+      scanRequest,
+      blockColumns,
+      count,
+      65_536,
+      layerReader.inherited,
+    );
   }
 }
 
 /** Row numbers of visible versions of the keys, ascending. */
-function keyRows(table: Table, request: ScanRequest, reader: LayerReader, scopes: OrganisationCodes): number[] {
-  const { visibility, inherited, openAt } = reader;
-  const rows: number[] = [];
-  const keys = request.keys!.length === 1 ? request.keys! : new Set(request.keys);
-  const paths = request.paths ?? Array.from({ length: scopes.size }, (_, code) => code);
-  for (const key of keys) {
+function keyRows(table: Table, scanRequest: ScanRequest, layerReader: LayerReader, scopes: OrganisationCodes): number[] {
+  const { visibility, inherited, openAt } = layerReader;
+  const foundKeyRows: number[] = [];
+  const wantedKeys = scanRequest.keys!.length === 1 ? scanRequest.keys! : new Set(scanRequest.keys);
+  const paths = scanRequest.paths ?? Array.from({ length: scopes.size }, (_, code) => code);
+  for (const key of wantedKeys) {
     for (const path of paths) {
-      const newest = table.counts.has(path) ? table.newestOf(path, key) : NO_ROW;
-      if (newest === NO_ROW) continue;
+      const newestOfKey = table.counts.has(path) ? table.newestOf(path, key) : NO_ROW;
+      if (newestOfKey === NO_ROW) continue;
       // A key's versions are closed by younger ones only: with none younger than the bound, the open chain is the answer.
-      const openOnly = visibility.openOnly && table.positionOf(newest) < visibility.bound && table.lastGone < visibility.bound;
-      for (let row = newest; row !== NO_ROW; row = openOnly ? table.nextOpen(row) : table.previousOf(row)) {
+      const openOnly =
+        visibility.openOnly && table.positionOf(newestOfKey) < visibility.bound && table.lastGone < visibility.bound;
+      for (let row = newestOfKey; row !== NO_ROW; row = openOnly ? table.nextOpen(row) : table.previousOf(row)) {
         if (!isVisible(table.segmentOf(row), row & 0xffff, visibility)) continue;
-        const closing = inherited ? inherited.closingOf(row) : Infinity;
-        if (closing !== HIDDEN && (openAt === null || closing >= openAt)) rows.push(row);
+        const inheritedClosing = inherited ? inherited.closingOf(row) : Infinity;
+        if (inheritedClosing !== HIDDEN && (openAt === null || inheritedClosing >= openAt)) foundKeyRows.push(row);
       }
     }
   }
-  return rows.length > 1 ? rows.sort((a, b) => a - b) : rows;
+  return foundKeyRows.length > 1 ? foundKeyRows.sort((a, b) => a - b) : foundKeyRows;
 }
 
-function block(
-  chosen: ChosenRows,
-  request: ScanRequest,
-  columns: BlockColumns,
+function makeRowBlock(
+  chosenRows: ChosenRows,
+  scanRequest: ScanRequest,
+  blockColumns: BlockColumns,
   scanned: number,
   rangeRows: number,
   inherited: Inherited | null,
 ): RowBlock {
-  const { segment, rows, first, count } = chosen;
-  const path = segment.paths.constant ?? pathOfAll(segment, rows, first, count);
-  const sparse = rows === null ? count <= FEW : count < rangeRows * SPARSE;
-  const compact = sparse && request.columns.some((name) => madeColumns.has(name));
-  const vectors = columns.vectors(request.columns, chosen, compact);
-  const rowBlock: RowBlock = compact
-    ? { columns: vectors, selection: null, first: 0, count, scanned, path }
-    : { columns: vectors, selection: rows, first, count, scanned, path };
-  return withFurther(withAddresses(rowBlock, chosen, request), chosen, request, columns, inherited);
+  const { segment, rows, first, count } = chosenRows;
+  const pathOfBlock = segment.paths.constant ?? pathOfAllRows(segment, rows, first, count);
+  const isSparse = rows === null ? count <= FEW_BLOCK_ROWS : count < rangeRows * SPARSE_BLOCK_SHARE;
+  const isCompact = isSparse && scanRequest.columns.some((name) => computedColumns.has(name));
+  const blockVectors = blockColumns.vectors(scanRequest.columns, chosenRows, isCompact);
+  const rowBlock: RowBlock = isCompact
+    ? { columns: blockVectors, selection: null, first: 0, count, scanned, path: pathOfBlock }
+    : { columns: blockVectors, selection: rows, first, count, scanned, path: pathOfBlock };
+  return withFurther(withAddresses(rowBlock, chosenRows, scanRequest), chosenRows, scanRequest, blockColumns, inherited);
 }
 
 function withAddresses(
@@ -512,59 +563,61 @@ function withAddresses(
 ): RowBlock {
   if (!wantsAddresses && !indexed) return rowBlock;
   // A block that was gathered has numbers of its own.
-  const gathered = rowBlock.first !== first || rowBlock.selection !== rows;
-  return { ...rowBlock, placed: { segmentKey: segment.segmentKey, rows: gathered ? { selection: rows, first } : null } };
+  const isGathered = rowBlock.first !== first || rowBlock.selection !== rows;
+  return { ...rowBlock, placed: { segmentKey: segment.segmentKey, rows: isGathered ? { selection: rows, first } : null } };
 }
 
 /** Adds access to further columns, for readers that may want them. */
 function withFurther(
   rowBlock: RowBlock,
-  chosen: ChosenRows,
-  request: ScanRequest,
-  columns: BlockColumns,
+  chosenRows: ChosenRows,
+  scanRequest: ScanRequest,
+  blockColumns: BlockColumns,
   inherited: Inherited | null,
 ): RowBlock {
-  if (!request.further) return rowBlock;
-  return { ...rowBlock, further: new FurtherColumns(rowBlock, chosen, columns, inherited) };
+  if (!scanRequest.further) return rowBlock;
+  return { ...rowBlock, further: new FurtherColumns(rowBlock, chosenRows, blockColumns, inherited) };
 }
 
 class FurtherColumns implements Further {
   readonly cells?: SettledCells;
-  readonly #chosen: ChosenRows;
-  readonly #columns: BlockColumns;
+  readonly #chosenRows: ChosenRows;
+  readonly #blockColumns: BlockColumns;
 
-  constructor(rowBlock: RowBlock, chosen: ChosenRows, columns: BlockColumns, inherited: Inherited | null) {
-    this.#chosen = chosen;
-    this.#columns = columns;
-    const { segment, rows, first } = chosen;
+  constructor(rowBlock: RowBlock, chosenRows: ChosenRows, blockColumns: BlockColumns, inherited: Inherited | null) {
+    this.#chosenRows = chosenRows;
+    this.#blockColumns = blockColumns;
+    const { segment, rows, first } = chosenRows;
     // A branch that shares a part of a segment reads its cells up to the fork.
     if (inherited && segment.rowAtOrAfter(inherited.end) !== segment.length) return;
     // A block that was gathered has numbers of its own.
-    const gathered = rowBlock.first !== first || rowBlock.selection !== rows;
+    const isGathered = rowBlock.first !== first || rowBlock.selection !== rows;
     this.cells = {
       identity: segment.extent,
       length: segment.length,
-      rows: gathered ? { selection: rows, first } : null,
-      columns: (names) => columns.vectors(names, { segment, rows: null, first: 0, count: segment.length }, false),
+      rows: isGathered ? { selection: rows, first } : null,
+      columns: (names) => blockColumns.vectors(names, { segment, rows: null, first: 0, count: segment.length }, false),
     };
   }
 
-  rows(names: readonly string[]): RowWindow {
-    const { rows, first, count } = this.#chosen;
-    const compact = count <= FEW && names.some((name) => madeColumns.has(name));
-    const columns = this.#columns.vectors(names, this.#chosen, compact);
-    return compact ? { columns, selection: null, first: 0, count } : { columns, selection: rows, first, count };
+  rows(furtherNames: readonly string[]): RowWindow {
+    const { rows, first, count } = this.#chosenRows;
+    const isCompact = count <= FEW_BLOCK_ROWS && furtherNames.some((name) => computedColumns.has(name));
+    const furtherVectors = this.#blockColumns.vectors(furtherNames, this.#chosenRows, isCompact);
+    return isCompact
+      ? { columns: furtherVectors, selection: null, first: 0, count }
+      : { columns: furtherVectors, selection: rows, first, count };
   }
 }
 
-function pathOfAll(segment: Segment, rows: Int32Array | null, first: number, count: number): number {
-  const path = segment.paths.codeAt(rows ? rows[0]! : first);
-  for (let k = 1; k < count; k++) if (segment.paths.codeAt(rows ? rows[k]! : first + k) !== path) return -1;
-  return path;
+function pathOfAllRows(segment: Segment, rows: Int32Array | null, first: number, count: number): number {
+  const firstPathCode = segment.paths.codeAt(rows ? rows[0]! : first);
+  for (let k = 1; k < count; k++) if (segment.paths.codeAt(rows ? rows[k]! : first + k) !== firstPathCode) return -1;
+  return firstPathCode;
 }
 
 export function allowedCodes(paths: readonly number[], scopes: OrganisationCodes): Uint8Array {
-  const allowed = new Uint8Array(scopes.size);
-  for (const code of paths) allowed[code] = 1;
-  return allowed;
+  const allowedPaths = new Uint8Array(scopes.size);
+  for (const pathCode of paths) allowedPaths[pathCode] = 1;
+  return allowedPaths;
 }

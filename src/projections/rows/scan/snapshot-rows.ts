@@ -32,64 +32,72 @@ export interface SharedRows {
 const noProperties = {};
 
 export class SnapshotRows implements RowReader {
-  readonly #rows: SharedRows;
-  readonly #layer: BranchLayer;
-  readonly #of: { readonly tenant: string | null; readonly catalog: CatalogReader };
-  readonly #basis: number;
-  readonly #then: CatalogReader;
+  readonly #sharedRows: SharedRows;
+  readonly #branchLayer: BranchLayer;
+  readonly #snapshotScope: { readonly tenant: string | null; readonly catalog: CatalogReader };
+  readonly #snapshotBasis: number;
+  readonly #catalogThen: CatalogReader;
 
   constructor(
-    rows: SharedRows,
-    layer: BranchLayer,
-    of: { readonly tenant: string | null; readonly catalog: CatalogReader },
+    sharedRows: SharedRows,
+    branchLayer: BranchLayer,
+    snapshotScope: { readonly tenant: string | null; readonly catalog: CatalogReader },
     basis: number,
-    then: CatalogReader,
+    catalogThen: CatalogReader,
   ) {
-    this.#rows = rows;
-    this.#layer = layer;
-    this.#of = of;
-    this.#basis = basis;
-    this.#then = then;
+    this.#sharedRows = sharedRows;
+    this.#branchLayer = branchLayer;
+    this.#snapshotScope = snapshotScope;
+    this.#snapshotBasis = basis;
+    this.#catalogThen = catalogThen;
   }
 
-  scan(request: ScanRequest): Iterator<RowBlock, void> {
-    return this.#rows.space.read(scanRows(this.#source(request.type), request));
+  scan(scanRequest: ScanRequest): Iterator<RowBlock, void> {
+    return this.#sharedRows.space.read(scanRows(this.#scanSource(scanRequest.type), scanRequest));
   }
 
   prepare(type: string, columns: readonly string[]): Preparation | null {
-    const { layers } = this.#source(type);
+    const { layers } = this.#scanSource(type);
     for (const { table } of layers) table.noteSearched(columns);
-    const segments = layers.flatMap(({ table }) => table.segments.filter(({ sealed }) => sealed));
-    return this.#rows.indexes.prepare(segments, columns);
+    const sealedSegments = layers.flatMap(({ table }) => table.segments.filter(({ sealed }) => sealed));
+    return this.#sharedRows.indexes.prepare(sealedSegments, columns);
   }
 
-  near(request: NearRequest): Promise<Near> {
-    return rowsNearVector(this.#source(request.type), request);
+  near(nearRequest: NearRequest): Promise<Near> {
+    return rowsNearVector(this.#scanSource(nearRequest.type), nearRequest);
   }
 
-  estimate(request: ScanRequest): ScanEstimate {
-    return estimateRows(this.#source(request.type), request);
+  estimate(scanRequest: ScanRequest): ScanEstimate {
+    return estimateRows(this.#scanSource(scanRequest.type), scanRequest);
   }
 
   pathCodes(): PathCodes {
-    return this.#rows.scopes;
+    return this.#sharedRows.scopes;
   }
 
   provenanceOf(type: string, systemFrom: bigint, paths?: readonly number[]): RowProvenance | undefined {
-    return provenanceOf(this.#source(type), systemFrom, paths);
+    return provenanceOf(this.#scanSource(type), systemFrom, paths);
   }
 
-  #source(type: string): ScanSource {
-    const { timeline, scopes, indexes } = this.#rows;
-    const basis = this.#basis;
-    const { tenant, catalog } = this.#of;
-    const idIsKey = !Object.hasOwn(this.#then.type(type)?.properties ?? noProperties, 'id');
+  #scanSource(type: string): ScanSource {
+    const { timeline, scopes, indexes } = this.#sharedRows;
+    const basis = this.#snapshotBasis;
+    const { tenant, catalog } = this.#snapshotScope;
+    const idIsKey = !Object.hasOwn(this.#catalogThen.type(type)?.properties ?? noProperties, 'id');
     // Main's tables know their own types.
-    if (this.#layer.id === 0) {
-      const table = this.#layer.table(tenant, type);
+    if (this.#branchLayer.id === 0) {
+      const table = this.#branchLayer.table(tenant, type);
       return { timeline, scopes, indexes, layers: table ? [{ table, inherited: null }] : [], basis, types: null, idIsKey };
     }
-    const types = declaredTypes(catalog, type);
-    return { timeline, scopes, indexes, layers: this.#layer.layersOf(tenant, type, types), basis, types, idIsKey };
+    const typesDeclared = declaredTypes(catalog, type);
+    return {
+      timeline,
+      scopes,
+      indexes,
+      layers: this.#branchLayer.layersOf(tenant, type, typesDeclared),
+      basis,
+      types: typesDeclared,
+      idIsKey,
+    };
   }
 }

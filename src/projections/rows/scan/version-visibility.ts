@@ -24,17 +24,17 @@ export interface VersionVisibility {
 }
 
 export function visibilityOf(
-  request: { time: TimeBounds; after?: bigint | undefined },
+  timeRequest: { time: TimeBounds; after?: bigint | undefined },
   basis: number,
   timeline: Timeline,
 ): VersionVisibility {
-  const { system, valid } = request.time;
-  const bound = system === 'all' ? basis : Math.min(basis, timeline.positionAfter(system));
+  const { system, valid } = timeRequest.time;
+  const positionBound = system === 'all' ? basis : Math.min(basis, timeline.positionAfter(system));
   return {
     // Nothing holds at FOREVER: it is no instant but the absence of an end.
-    bound: system === FOREVER || valid === FOREVER ? 0 : bound,
+    bound: system === FOREVER || valid === FOREVER ? 0 : positionBound,
     basis,
-    from: request.after === undefined ? 0 : timeline.positionAfter(request.after),
+    from: timeRequest.after === undefined ? 0 : timeline.positionAfter(timeRequest.after),
     openOnly: system !== 'all',
     valid,
     validBound: valid === 'all' ? Infinity : timeline.positionAfter(valid),
@@ -43,14 +43,14 @@ export function visibilityOf(
 
 /** One version, for reads by key. */
 export function isVisible(segment: Segment, row: number, visibility: VersionVisibility): boolean {
-  const position = segment.positionOf(row);
-  if (position >= visibility.bound || position < visibility.from) return false;
+  const versionPosition = segment.positionOf(row);
+  if (versionPosition >= visibility.bound || versionPosition < visibility.from) return false;
   // Removed versions are the only ones with a closing below the segment's first row.
   if (segment.closingOf(row) < (visibility.openOnly ? visibility.bound : segment.base)) return false;
   if (visibility.valid === 'all') return true;
   const { validFrom, validTo } = segment;
-  const begun = validFrom ? validFrom[row]! <= visibility.valid : position < visibility.validBound;
-  return begun && (!validTo || visibility.valid < validTo[row]!);
+  const isValidBegun = validFrom ? validFrom[row]! <= visibility.valid : versionPosition < visibility.validBound;
+  return isValidBegun && (!validTo || visibility.valid < validTo[row]!);
 }
 
 /**
@@ -71,138 +71,144 @@ export interface SegmentFilter {
 /** Null when no row of the segment can be visible. */
 export function filterOf(segment: Segment, visibility: VersionVisibility): SegmentFilter | null {
   const { bound, from, valid } = visibility;
-  const last = segment.length - 1;
-  if (last < 0 || segment.base >= bound || segment.positionOf(last) < from) return null;
-  let end = segment.positionOf(last) < bound ? segment.length : segment.rowAtOrAfter(bound);
+  const lastRow = segment.length - 1;
+  if (lastRow < 0 || segment.base >= bound || segment.positionOf(lastRow) < from) return null;
+  let filterEnd = segment.positionOf(lastRow) < bound ? segment.length : segment.rowAtOrAfter(bound);
   const first = segment.base >= from ? 0 : segment.rowAtOrAfter(from);
 
-  let closing: number | null = null;
-  let live = false;
+  let closingBound: number | null = null;
+  let onlyLiveRows = false;
   if (!visibility.openOnly) {
     // Removed versions are the only ones with a closing below the segment's first row.
-    if (segment.removedCount > 0) closing = REMOVED + 1;
+    if (segment.removedCount > 0) closingBound = REMOVED + 1;
   } else if (segment.closedLeast < bound || segment.removedCount > 0) {
     if (segment.closedMost < bound) {
       if (segment.liveCount === 0) return null;
-      live = segment.live !== null;
-    } else closing = !(segment.closings instanceof Float64Array) ? Math.min(bound - segment.base, OPEN) : bound - segment.base;
+      onlyLiveRows = segment.live !== null;
+    } else
+      closingBound = !(segment.closings instanceof Float64Array) ? Math.min(bound - segment.base, OPEN) : bound - segment.base;
   }
 
   let validFrom = false;
   let validTo = false;
   if (valid !== 'all') {
-    const zone = segment.validZone();
+    const validZone = segment.validZone();
     if (segment.validFrom) {
-      if (zone.fromLeast > valid) return null;
-      if (zone.fromMost > valid) validFrom = true;
+      if (validZone.fromLeast > valid) return null;
+      if (validZone.fromMost > valid) validFrom = true;
     } else if (segment.base >= visibility.validBound) return null;
-    else if (segment.positionOf(last) >= visibility.validBound) end = Math.min(end, segment.rowAtOrAfter(visibility.validBound));
+    else if (segment.positionOf(lastRow) >= visibility.validBound)
+      filterEnd = Math.min(filterEnd, segment.rowAtOrAfter(visibility.validBound));
     if (segment.validTo) {
-      if (zone.toMost <= valid) return null;
-      if (zone.toLeast <= valid) validTo = true;
+      if (validZone.toMost <= valid) return null;
+      if (validZone.toLeast <= valid) validTo = true;
     }
   }
-  return first < end ? { first, end, closing, live, validFrom, validTo } : null;
+  return first < filterEnd ? { first, end: filterEnd, closing: closingBound, live: onlyLiveRows, validFrom, validTo } : null;
 }
 
-const scratch = new Int32Array(65_536);
+const selectedRows = new Int32Array(65_536);
 
 /**
  * Visible rows of first .. end-1 under a filter and, where given, allowed paths (`allowed[code] === 1`). Null when all
- * of them are. `open` are those that the filter's closing leaves, where they are known already.
+ * of them are. `openRows` are those that the filter's closing leaves, where they are known already.
  */
 export function selectRows(
   segment: Segment,
-  filter: SegmentFilter,
+  segmentFilter: SegmentFilter,
   visibility: VersionVisibility,
-  allowed: Uint8Array | null,
+  allowedPaths: Uint8Array | null,
   first: number,
   end: number,
-  open: Int32Array | null,
+  openRows: Int32Array | null,
 ): Int32Array | null {
-  let count = -1;
+  let selectedCount = -1;
   const { live, closings, validFrom, validTo } = segment;
-  if (filter.live) count = keepLive(live!, first, end);
-  else if (open) count = keepThese(open);
-  else if (filter.closing !== null && closings) count = keepOpen(closings, filter.closing, first, end);
-  if (filter.validFrom) count = keepBegun(validFrom!, visibility.valid as bigint, first, end, count);
-  if (filter.validTo) count = keepUnended(validTo!, visibility.valid as bigint, first, end, count);
-  if (allowed && segment.paths.values) count = keepPaths(segment.paths.values, allowed, first, end, count);
-  return count < 0 || count === end - first ? null : scratch.slice(0, count);
+  if (segmentFilter.live) selectedCount = keepLive(live!, first, end);
+  else if (openRows) selectedCount = keepOpenRows(openRows);
+  else if (segmentFilter.closing !== null && closings) selectedCount = keepOpen(closings, segmentFilter.closing, first, end);
+  if (segmentFilter.validFrom) selectedCount = keepBegun(validFrom!, visibility.valid as bigint, first, end, selectedCount);
+  if (segmentFilter.validTo) selectedCount = keepUnended(validTo!, visibility.valid as bigint, first, end, selectedCount);
+  if (allowedPaths && segment.paths.values)
+    selectedCount = keepPaths(segment.paths.values, allowedPaths, first, end, selectedCount);
+  return selectedCount < 0 || selectedCount === end - first ? null : selectedRows.slice(0, selectedCount);
 }
 
 function keepLive(live: Int32Array, first: number, end: number): number {
-  let count = 0;
-  for (let word = first >>> 5; word << 5 < end; word++) {
-    let bits = live[word]!;
-    const base = word << 5;
-    if (base < first) bits &= -1 << (first - base);
-    if (end - base < 32) bits &= (1 << (end - base)) - 1;
-    while (bits !== 0) {
-      scratch[count++] = base + 31 - Math.clz32(bits & -bits);
-      bits &= bits - 1;
+  let selectedCount = 0;
+  for (let liveWord = first >>> 5; liveWord << 5 < end; liveWord++) {
+    let liveBits = live[liveWord]!;
+    const wordRow = liveWord << 5;
+    if (wordRow < first) liveBits &= -1 << (first - wordRow);
+    if (end - wordRow < 32) liveBits &= (1 << (end - wordRow)) - 1;
+    while (liveBits !== 0) {
+      selectedRows[selectedCount++] = wordRow + 31 - Math.clz32(liveBits & -liveBits);
+      liveBits &= liveBits - 1;
     }
   }
-  return count;
+  return selectedCount;
 }
 
-function keepThese(rows: Int32Array): number {
-  scratch.set(rows);
-  return rows.length;
+function keepOpenRows(openRows: Int32Array): number {
+  selectedRows.set(openRows);
+  return openRows.length;
 }
 
-function keepOpen(closings: Int32Array | Float64Array, closing: number, first: number, end: number): number {
+function keepOpen(closings: Int32Array | Float64Array, closingBound: number, first: number, end: number): number {
   return closings instanceof Int32Array
-    ? keepOpenNarrow(closings, closing, first, end)
-    : keepOpenWide(closings, closing, first, end);
+    ? keepOpenNarrow(closings, closingBound, first, end)
+    : keepOpenWide(closings, closingBound, first, end);
 }
 
-function keepOpenNarrow(closings: Int32Array, closing: number, first: number, end: number): number {
-  let count = 0;
+function keepOpenNarrow(closings: Int32Array, closingBound: number, first: number, end: number): number {
+  let selectedCount = 0;
   for (let row = first; row < end; row++) {
-    scratch[count] = row;
-    count += closings[row]! >= closing ? 1 : 0;
+    selectedRows[selectedCount] = row;
+    selectedCount += closings[row]! >= closingBound ? 1 : 0;
   }
-  return count;
+  return selectedCount;
 }
 
-function keepOpenWide(closings: Float64Array, closing: number, first: number, end: number): number {
-  let count = 0;
+function keepOpenWide(closings: Float64Array, closingBound: number, first: number, end: number): number {
+  let selectedCount = 0;
   for (let row = first; row < end; row++) {
-    scratch[count] = row;
-    count += closings[row]! >= closing ? 1 : 0;
+    selectedRows[selectedCount] = row;
+    selectedCount += closings[row]! >= closingBound ? 1 : 0;
   }
-  return count;
+  return selectedCount;
 }
 
-function keepBegun(from: BigInt64Array, at: bigint, first: number, end: number, before: number): number {
-  let count = 0;
-  if (before < 0) {
-    for (let row = first; row < end; row++) if (from[row]! <= at) scratch[count++] = row;
+function keepBegun(validFrom: BigInt64Array, validInstant: bigint, first: number, end: number, selectedBefore: number): number {
+  let selectedCount = 0;
+  if (selectedBefore < 0) {
+    for (let row = first; row < end; row++) if (validFrom[row]! <= validInstant) selectedRows[selectedCount++] = row;
   } else {
-    for (let k = 0; k < before; k++) if (from[scratch[k]!]! <= at) scratch[count++] = scratch[k]!;
+    for (let k = 0; k < selectedBefore; k++)
+      if (validFrom[selectedRows[k]!]! <= validInstant) selectedRows[selectedCount++] = selectedRows[k]!;
   }
-  return count;
+  return selectedCount;
 }
 
-function keepUnended(to: BigInt64Array, at: bigint, first: number, end: number, before: number): number {
-  let count = 0;
-  if (before < 0) {
-    for (let row = first; row < end; row++) if (at < to[row]!) scratch[count++] = row;
+function keepUnended(validTo: BigInt64Array, validInstant: bigint, first: number, end: number, selectedBefore: number): number {
+  let selectedCount = 0;
+  if (selectedBefore < 0) {
+    for (let row = first; row < end; row++) if (validInstant < validTo[row]!) selectedRows[selectedCount++] = row;
   } else {
-    for (let k = 0; k < before; k++) if (at < to[scratch[k]!]!) scratch[count++] = scratch[k]!;
+    for (let k = 0; k < selectedBefore; k++)
+      if (validInstant < validTo[selectedRows[k]!]!) selectedRows[selectedCount++] = selectedRows[k]!;
   }
-  return count;
+  return selectedCount;
 }
 
-function keepPaths(paths: Codes, allowed: Uint8Array, first: number, end: number, before: number): number {
-  let count = 0;
-  if (before < 0) {
-    for (let row = first; row < end; row++) if (allowed[paths[row]!] === 1) scratch[count++] = row;
+function keepPaths(paths: Codes, allowedPaths: Uint8Array, first: number, end: number, selectedBefore: number): number {
+  let selectedCount = 0;
+  if (selectedBefore < 0) {
+    for (let row = first; row < end; row++) if (allowedPaths[paths[row]!] === 1) selectedRows[selectedCount++] = row;
   } else {
-    for (let k = 0; k < before; k++) if (allowed[paths[scratch[k]!]!] === 1) scratch[count++] = scratch[k]!;
+    for (let k = 0; k < selectedBefore; k++)
+      if (allowedPaths[paths[selectedRows[k]!]!] === 1) selectedRows[selectedCount++] = selectedRows[k]!;
   }
-  return count;
+  return selectedCount;
 }
 
 /** True when a request is for what is believed now: nothing that the snapshot sees was closed before its bound alone. */

@@ -16,11 +16,11 @@ export const REMOVED = -1;
 export const DELTA_MAX = 2_147_483_646;
 
 /** Shared memory is filled word by word, but copied in one go. */
-const allOpen = new Int32Array(SEGMENT_ROWS).fill(OPEN);
+const allOpenClosings = new Int32Array(SEGMENT_ROWS).fill(OPEN);
 
 export class Closings {
-  readonly #base: number;
-  readonly #arrays: RowArrays;
+  readonly #closingsBase: number;
+  readonly #closingArrays: RowArrays;
   /** Null while nothing was closed; widened to doubles (open = Infinity) when something is closed 2^31 positions after the base. */
   values: Int32Array | Float64Array | null = null;
   /** One bit a row, 1 = open; null while every row is. */
@@ -33,17 +33,17 @@ export class Closings {
   least = Infinity;
   most = -Infinity;
 
-  constructor(base: number, arrays: RowArrays) {
-    this.#base = base;
-    this.#arrays = arrays;
+  constructor(closingsBase: number, rowArrays: RowArrays) {
+    this.#closingsBase = closingsBase;
+    this.#closingArrays = rowArrays;
   }
 
   /** Position that superseded the version; Infinity while none did. */
   closingOf(row: number): number {
-    const { values } = this;
-    if (values === null) return Infinity;
-    const closing = values[row]!;
-    return closing === OPEN && values instanceof Int32Array ? Infinity : this.#base + closing;
+    const { values: closingValues } = this;
+    if (closingValues === null) return Infinity;
+    const closingDelta = closingValues[row]!;
+    return closingDelta === OPEN && closingValues instanceof Int32Array ? Infinity : this.#closingsBase + closingDelta;
   }
 
   isOpen(row: number): boolean {
@@ -60,49 +60,49 @@ export class Closings {
   }
 
   /** Rows first .. length-1 came, open. */
-  extend(first: number, length: number): void {
-    if (this.values) this.values.fill(this.values instanceof Int32Array ? OPEN : Infinity, first, length);
-    if (this.live) for (let row = first; row < length; row++) this.live[row >>> 5]! |= 1 << (row & 31);
-    this.liveCount += length - first;
+  extend(firstRow: number, length: number): void {
+    if (this.values) this.values.fill(this.values instanceof Int32Array ? OPEN : Infinity, firstRow, length);
+    if (this.live) for (let row = firstRow; row < length; row++) this.live[row >>> 5]! |= 1 << (row & 31);
+    this.liveCount += length - firstRow;
   }
 
   /** `length` is how many rows there are. */
-  close(row: number, position: number, length: number): void {
+  close(row: number, closedAt: number, length: number): void {
     assert(this.isOpen(row), 'a version is closed once');
-    const delta = position - this.#base;
-    this.#ownValues(length);
-    if (delta > DELTA_MAX && this.values instanceof Int32Array) this.#widen(length);
-    this.values![row] = delta;
-    this.least = Math.min(this.least, position);
-    this.most = Math.max(this.most, position);
-    this.#ownLive(length)[row >>> 5]! &= ~(1 << (row & 31));
+    const closingDelta = closedAt - this.#closingsBase;
+    this.#writableClosings(length);
+    if (closingDelta > DELTA_MAX && this.values instanceof Int32Array) this.#widenClosings(length);
+    this.values![row] = closingDelta;
+    this.least = Math.min(this.least, closedAt);
+    this.most = Math.max(this.most, closedAt);
+    this.#writableLiveBits(length)[row >>> 5]! &= ~(1 << (row & 31));
     this.liveCount--;
   }
 
   remove(row: number, length: number): void {
     assert(!this.isRemoved(row), 'a version is removed once');
     if (this.isOpen(row)) {
-      this.#ownLive(length)[row >>> 5]! &= ~(1 << (row & 31));
+      this.#writableLiveBits(length)[row >>> 5]! &= ~(1 << (row & 31));
       this.liveCount--;
     }
-    this.#ownValues(length)[row] = REMOVED;
+    this.#writableClosings(length)[row] = REMOVED;
     this.removedCount++;
     this.removals++;
   }
 
   /** Makes room, so that the first closing costs no more than the next. */
   expect(length: number): void {
-    this.#ownValues(length);
-    this.#ownLive(length);
+    this.#writableClosings(length);
+    this.#writableLiveBits(length);
   }
 
   grow(): void {
-    if (this.values instanceof Int32Array) this.values = this.#arrays.grow(Int32Array, this.values);
-    else if (this.values) this.values = this.#arrays.grow(Float64Array, this.values);
+    if (this.values instanceof Int32Array) this.values = this.#closingArrays.grow(Int32Array, this.values);
+    else if (this.values) this.values = this.#closingArrays.grow(Float64Array, this.values);
   }
 
   seal(length: number): void {
-    const { extents } = this.#arrays;
+    const { extents } = this.#closingArrays;
     if (this.values) this.values = extents.settle<Int32Array | Float64Array>(this.values, length);
     if (this.live) this.live = extents.settle(this.live, this.live.length);
   }
@@ -112,47 +112,47 @@ export class Closings {
   }
 
   /** Takes the closings of `length` rows as they were saved; everything else follows from them. */
-  restore(values: Int32Array | Float64Array | null, length: number): void {
-    this.values = values;
+  restore(savedClosings: Int32Array | Float64Array | null, length: number): void {
+    this.values = savedClosings;
     this.liveCount = length;
-    if (!values) return;
+    if (!savedClosings) return;
     for (let row = 0; row < length; row++) {
       if (this.isOpen(row)) continue;
-      this.#ownLive(length)[row >>> 5]! &= ~(1 << (row & 31));
+      this.#writableLiveBits(length)[row >>> 5]! &= ~(1 << (row & 31));
       this.liveCount--;
       if (this.isRemoved(row)) {
         this.removedCount++;
         continue;
       }
-      const position = this.closingOf(row);
-      this.least = Math.min(this.least, position);
-      this.most = Math.max(this.most, position);
+      const closedAt = this.closingOf(row);
+      this.least = Math.min(this.least, closedAt);
+      this.most = Math.max(this.most, closedAt);
     }
   }
 
-  #ownLive(length: number): Int32Array {
+  #writableLiveBits(length: number): Int32Array {
     if (!this.live) {
-      this.live = this.#arrays.allocate(Int32Array, SEGMENT_ROWS >>> 5).fill(0);
-      const whole = length >>> 5;
-      this.live.fill(-1, 0, whole);
-      if ((length & 31) !== 0) this.live[whole] = (1 << (length & 31)) - 1;
+      this.live = this.#closingArrays.allocate(Int32Array, SEGMENT_ROWS >>> 5).fill(0);
+      const wholeLiveWords = length >>> 5;
+      this.live.fill(-1, 0, wholeLiveWords);
+      if ((length & 31) !== 0) this.live[wholeLiveWords] = (1 << (length & 31)) - 1;
     }
     return this.live;
   }
 
-  #ownValues(length: number): Int32Array | Float64Array {
+  #writableClosings(length: number): Int32Array | Float64Array {
     if (!this.values) {
-      this.values = this.#arrays.allocate(Int32Array);
-      this.values.set(allOpen.subarray(0, length));
+      this.values = this.#closingArrays.allocate(Int32Array);
+      this.values.set(allOpenClosings.subarray(0, length));
     }
     return this.values;
   }
 
-  #widen(length: number): void {
-    const narrow = this.values!;
-    const wide = this.#arrays.allocate(Float64Array, narrow.length);
-    for (let row = 0; row < length; row++) wide[row] = narrow[row] === OPEN ? Infinity : narrow[row]!;
-    this.values = wide;
-    this.#arrays.extents.giveBack(narrow);
+  #widenClosings(length: number): void {
+    const narrowClosings = this.values!;
+    const wideClosings = this.#closingArrays.allocate(Float64Array, narrowClosings.length);
+    for (let row = 0; row < length; row++) wideClosings[row] = narrowClosings[row] === OPEN ? Infinity : narrowClosings[row]!;
+    this.values = wideClosings;
+    this.#closingArrays.extents.giveBack(narrowClosings);
   }
 }

@@ -30,92 +30,102 @@ export class ColumnCells {
   heapUsed = 0;
 
   /** Takes over the arrays of a saved vector. */
-  adopt(vector: Exclude<SavedVector, { kind: 'null' }>): void {
-    this.layout = vector.kind;
-    if (vector.kind === 'i32' || vector.kind === 'dict') this.i32 = vector.values;
-    else if (vector.kind === 'f64') this.f64 = vector.values;
-    else if (vector.kind === 'i64') this.i64 = vector.values;
-    else if (vector.kind === 'bool') this.bool = vector.values;
-    else if (vector.kind === 'vec') {
-      this.floats = vector.values;
-      this.dims = vector.dims;
+  adopt(savedCells: Exclude<SavedVector, { kind: 'null' }>): void {
+    this.layout = savedCells.kind;
+    if (savedCells.kind === 'i32' || savedCells.kind === 'dict') this.i32 = savedCells.values;
+    else if (savedCells.kind === 'f64') this.f64 = savedCells.values;
+    else if (savedCells.kind === 'i64') this.i64 = savedCells.values;
+    else if (savedCells.kind === 'bool') this.bool = savedCells.values;
+    else if (savedCells.kind === 'vec') {
+      this.floats = savedCells.values;
+      this.dims = savedCells.dims;
     } else {
-      this.offsets = vector.offsets;
-      this.heap = vector.heap;
-      this.heapUsed = vector.heap.length;
+      this.offsets = savedCells.offsets;
+      this.heap = savedCells.heap;
+      this.heapUsed = savedCells.heap.length;
     }
   }
 
   /** Copies the first `length` of a vector's cells; its dictionary is saved once, by the table. */
-  savedCopy(vector: Vector, length: number): SavedVector {
-    if (vector.kind === 'null') return vector;
-    const nulls = vector.nulls ? vector.nulls.slice(0, length) : null;
-    switch (vector.kind) {
+  savedCopy(copiedVector: Vector, length: number): SavedVector {
+    if (copiedVector.kind === 'null') return copiedVector;
+    const copiedNulls = copiedVector.nulls ? copiedVector.nulls.slice(0, length) : null;
+    switch (copiedVector.kind) {
       case 'dict':
-        return { kind: 'dict', values: vector.values.slice(0, length), nulls };
+        return { kind: 'dict', values: copiedVector.values.slice(0, length), nulls: copiedNulls };
       case 'text':
-        return { kind: 'text', offsets: vector.offsets.slice(0, length + 1), heap: vector.heap.slice(0, this.heapUsed), nulls };
+        return {
+          kind: 'text',
+          offsets: copiedVector.offsets.slice(0, length + 1),
+          heap: copiedVector.heap.slice(0, this.heapUsed),
+          nulls: copiedNulls,
+        };
       case 'vec':
-        return { kind: 'vec', values: vector.values.slice(0, length * vector.dims), dims: vector.dims, nulls };
+        return {
+          kind: 'vec',
+          values: copiedVector.values.slice(0, length * copiedVector.dims),
+          dims: copiedVector.dims,
+          nulls: copiedNulls,
+        };
       case 'i32':
-        return { kind: 'i32', values: vector.values.slice(0, length), nulls };
+        return { kind: 'i32', values: copiedVector.values.slice(0, length), nulls: copiedNulls };
       case 'f64':
-        return { kind: 'f64', values: vector.values.slice(0, length), nulls };
+        return { kind: 'f64', values: copiedVector.values.slice(0, length), nulls: copiedNulls };
       case 'i64':
-        return { kind: 'i64', values: vector.values.slice(0, length), nulls };
+        return { kind: 'i64', values: copiedVector.values.slice(0, length), nulls: copiedNulls };
       case 'bool':
-        return { kind: 'bool', values: vector.values.slice(0, length), nulls };
+        return { kind: 'bool', values: copiedVector.values.slice(0, length), nulls: copiedNulls };
       default:
-        return unreachable(vector);
+        return unreachable(copiedVector);
     }
   }
 
   /** The arrays as a vector, which shares them. */
-  vector(nulls: Uint8Array | null, dictionary: ByteDictionary | null): Vector {
+  vector(columnNulls: Uint8Array | null, columnDictionary: ByteDictionary | null): Vector {
     switch (this.layout) {
       case 'none':
         return { kind: 'null' };
       case 'i32':
-        return { kind: 'i32', values: this.i32, nulls };
+        return { kind: 'i32', values: this.i32, nulls: columnNulls };
       case 'f64':
-        return { kind: 'f64', values: this.f64, nulls };
+        return { kind: 'f64', values: this.f64, nulls: columnNulls };
       case 'i64':
-        return { kind: 'i64', values: this.i64, nulls };
+        return { kind: 'i64', values: this.i64, nulls: columnNulls };
       case 'bool':
-        return { kind: 'bool', values: this.bool, nulls };
+        return { kind: 'bool', values: this.bool, nulls: columnNulls };
       case 'dict':
-        assert(dictionary, 'codes have a dictionary');
-        return { kind: 'dict', values: this.i32, dictionary, nulls };
+        assert(columnDictionary, 'codes have a dictionary');
+        return { kind: 'dict', values: this.i32, dictionary: columnDictionary, nulls: columnNulls };
       case 'text':
-        return { kind: 'text', offsets: this.offsets, heap: this.heap, nulls };
+        return { kind: 'text', offsets: this.offsets, heap: this.heap, nulls: columnNulls };
       case 'vec':
-        return { kind: 'vec', values: this.floats, dims: this.dims, nulls };
+        return { kind: 'vec', values: this.floats, dims: this.dims, nulls: columnNulls };
       default:
         return unreachable(this.layout);
     }
   }
 
   /** Fills the cells of NULLs: no reader takes them for values, but codes must be codes. */
-  blank(from: number, to: number): void {
+  blank(firstBlankCell: number, blankCellsEnd: number): void {
     switch (this.layout) {
       case 'i32':
       case 'dict':
-        this.i32.fill(0, from, to);
+        this.i32.fill(0, firstBlankCell, blankCellsEnd);
         break;
       case 'f64':
-        this.f64.fill(0, from, to);
+        this.f64.fill(0, firstBlankCell, blankCellsEnd);
         break;
       case 'i64':
-        this.i64.fill(0n, from, to);
+        this.i64.fill(0n, firstBlankCell, blankCellsEnd);
         break;
       case 'bool':
-        this.bool.fill(0, from, to);
+        this.bool.fill(0, firstBlankCell, blankCellsEnd);
         break;
       case 'vec':
-        this.floats.fill(0, from * this.dims, to * this.dims);
+        this.floats.fill(0, firstBlankCell * this.dims, blankCellsEnd * this.dims);
         break;
       case 'text':
-        this.offsets.fill(this.heapUsed, from + 1, to + 1);
+        this.offsets.fill(this.heapUsed, firstBlankCell + 1, blankCellsEnd + 1);
         break;
       case 'none':
         break;
@@ -124,28 +134,28 @@ export class ColumnCells {
     }
   }
 
-  /** Replaces the arrays in use by what `settle` makes of them at their final lengths. */
-  settle(length: number, settle: <T extends FixedArray>(array: T, length: number) => T): void {
+  /** Replaces the arrays in use by what `settleCellArray` makes of them at their final lengths. */
+  settle(settledLength: number, settleCellArray: <T extends FixedArray>(array: T, length: number) => T): void {
     switch (this.layout) {
       case 'i32':
       case 'dict':
-        this.i32 = settle(this.i32, length);
+        this.i32 = settleCellArray(this.i32, settledLength);
         break;
       case 'f64':
-        this.f64 = settle(this.f64, length);
+        this.f64 = settleCellArray(this.f64, settledLength);
         break;
       case 'i64':
-        this.i64 = settle(this.i64, length);
+        this.i64 = settleCellArray(this.i64, settledLength);
         break;
       case 'bool':
-        this.bool = settle(this.bool, length);
+        this.bool = settleCellArray(this.bool, settledLength);
         break;
       case 'vec':
-        this.floats = settle(this.floats, length * this.dims);
+        this.floats = settleCellArray(this.floats, settledLength * this.dims);
         break;
       case 'text':
-        this.offsets = settle(this.offsets, length + 1);
-        this.heap = settle(this.heap, this.heapUsed);
+        this.offsets = settleCellArray(this.offsets, settledLength + 1);
+        this.heap = settleCellArray(this.heap, this.heapUsed);
         break;
       case 'none':
         break;

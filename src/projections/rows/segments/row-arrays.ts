@@ -15,21 +15,21 @@ export class RowArrays {
   /** True where arrays have to grow. */
   reserve(rows: number): boolean {
     if (rows <= this.capacity) return false;
-    let capacity = Math.max(64, this.capacity * 2);
-    while (capacity < rows) capacity *= 2;
-    this.capacity = capacity;
+    let rowCapacity = Math.max(64, this.capacity * 2);
+    while (rowCapacity < rows) rowCapacity *= 2;
+    this.capacity = rowCapacity;
     return true;
   }
 
   /** A segment that is expected to fill up has its arrays made where they are to rest; contents may be undefined. */
-  allocate<T extends FixedArray>(kind: FixedKind<T>, length = this.capacity): T {
-    return this.sealed || this.capacity >= SEGMENT_ROWS ? this.extents.allocate(kind, length) : new kind(length);
+  allocate<T extends FixedArray>(arrayKind: FixedKind<T>, length = this.capacity): T {
+    return this.sealed || this.capacity >= SEGMENT_ROWS ? this.extents.allocate(arrayKind, length) : new arrayKind(length);
   }
 
-  grow<T extends FixedArray>(kind: FixedKind<T>, from: T): T {
-    const to = this.allocate(kind);
-    (to as Uint8Array).set(from as Uint8Array);
-    this.extents.giveBack(from);
-    return to;
+  grow<T extends FixedArray>(arrayKind: FixedKind<T>, fullRowArray: T): T {
+    const largerRowArray = this.allocate(arrayKind);
+    (largerRowArray as Uint8Array).set(fullRowArray as Uint8Array);
+    this.extents.giveBack(fullRowArray);
+    return largerRowArray;
   }
 }

@@ -14,200 +14,207 @@ import { ColumnCells, type ColumnLayout, type SavedVector } from './column-cells
 /** A segment's most rows; row numbers of a table are `segment << 16 | row`. */
 export const SEGMENT_ROWS = 65_536;
 /** Copying an array of so many bytes is felt in a turn. */
-const LONG_BYTES = 1 << 20;
+const LONG_COLUMN_BYTES = 1 << 20;
 
-const SAFE = 9_007_199_254_740_991n;
+const SAFE_INTEGER = 9_007_199_254_740_991n;
 const I32_MAX = 2_147_483_647;
 const I32_MIN = -2_147_483_648;
 
-const encoder = new TextEncoder();
+const cellEncoder = new TextEncoder();
 
 export class SegmentColumn {
-  #type: ColumnType;
-  readonly #cells = new ColumnCells();
-  #length = 0;
-  #capacity = 0;
-  #nulls: Uint8Array | null = null;
-  #dictionary: ByteDictionary | null;
-  #vector: Vector | null = null;
+  #columnType: ColumnType;
+  readonly #columnCells = new ColumnCells();
+  #columnLength = 0;
+  #columnCapacity = 0;
+  #columnNulls: Uint8Array | null = null;
+  #columnDictionary: ByteDictionary | null;
+  #cachedVector: Vector | null = null;
   /** Null for a copy, which is never sealed. */
-  readonly #extents: Extents | null;
-  #sealed = false;
-  readonly #heapExpected: number;
+  readonly #columnExtents: Extents | null;
+  #isColumnSealed = false;
+  readonly #expectedHeapBytes: number;
   /** The column was read since the hand last passed: others leave memory first. */
   recent = false;
 
   /**
-   * A string column codes its cells into `dictionary` while it is given one. `like` is the same column of the segment
+   * A string column codes its cells into `dictionary` while it is given one. `columnBefore` is the same column of the segment
    * before: what that needed is set aside at once, where it can stay, because growing to it costs more than filling it.
    */
-  constructor(type: ColumnType, dictionary: ByteDictionary | null, extents: Extents | null, like?: SegmentColumn) {
-    this.#type = type;
-    this.#dictionary = type === 'string' ? dictionary : null;
-    this.#extents = extents;
-    this.#capacity = like ? like.#length : 0;
-    this.#heapExpected = like ? like.#cells.heapUsed + (like.#cells.heapUsed >>> 4) : 0;
+  constructor(type: ColumnType, dictionary: ByteDictionary | null, extents: Extents | null, columnBefore?: SegmentColumn) {
+    this.#columnType = type;
+    this.#columnDictionary = type === 'string' ? dictionary : null;
+    this.#columnExtents = extents;
+    this.#columnCapacity = columnBefore ? columnBefore.#columnLength : 0;
+    this.#expectedHeapBytes = columnBefore ? columnBefore.#columnCells.heapUsed + (columnBefore.#columnCells.heapUsed >>> 4) : 0;
   }
 
   /** A column of `length` cells over the arrays of a saved vector: as they are, until it is sealed. */
   static fromSaved(
     type: ColumnType,
-    vector: SavedVector,
+    savedCells: SavedVector,
     length: number,
     dictionary: ByteDictionary | null,
     extents: Extents | null,
   ): SegmentColumn {
-    const column = new SegmentColumn(type, dictionary, extents);
-    column.#length = length;
-    if (vector.kind === 'null') return column;
-    column.#capacity = length;
-    column.#nulls = vector.nulls;
-    column.#cells.adopt(vector);
-    return column;
+    const savedColumn = new SegmentColumn(type, dictionary, extents);
+    savedColumn.#columnLength = length;
+    if (savedCells.kind === 'null') return savedColumn;
+    savedColumn.#columnCapacity = length;
+    savedColumn.#columnNulls = savedCells.nulls;
+    savedColumn.#columnCells.adopt(savedCells);
+    return savedColumn;
   }
 
   /** Copies of the arrays, as long as the column; the dictionary is saved once, by the table. */
   savedVector(length: number): SavedVector {
-    return this.#cells.savedCopy(this.vector(length), length);
+    return this.#columnCells.savedCopy(this.vector(length), length);
   }
 
   /** Its first `length` cells in arrays of their own, strings spelled out. */
   copy(length: number): SegmentColumn {
-    const copy = SegmentColumn.fromSaved(this.#type, this.savedVector(length), length, this.#dictionary, null);
-    copy.#spell();
-    return copy;
+    const columnCopy = SegmentColumn.fromSaved(this.#columnType, this.savedVector(length), length, this.#columnDictionary, null);
+    columnCopy.#spellAsText();
+    return columnCopy;
   }
 
   get type(): ColumnType {
-    return this.#type;
+    return this.#columnType;
   }
 
   get length(): number {
-    return this.#length;
+    return this.#columnLength;
   }
 
   get heapBytes(): number {
-    return this.#cells.heapUsed;
+    return this.#columnCells.heapUsed;
   }
 
   /** UTF-8 heap of a column without dictionary. */
   get heap(): Uint8Array {
-    return this.#cells.heap;
+    return this.#columnCells.heap;
   }
 
   get offsets(): Uint32Array {
-    return this.#cells.offsets;
+    return this.#columnCells.offsets;
   }
 
   /** Appends source[from..to), where the source holds cells of this column's type. */
-  append(source: Vector, from: number, to: number): void {
-    const count = to - from;
-    if (count === 0) return;
-    if (source.kind === 'null') return this.pad(this.#length + count);
-    this.#vector = null;
-    const at = this.#length;
-    this.#reserve(at + count);
-    switch (source.kind) {
+  append(appendedVector: Vector, firstAppended: number, appendedEnd: number): void {
+    const appendedCount = appendedEnd - firstAppended;
+    if (appendedCount === 0) return;
+    if (appendedVector.kind === 'null') return this.pad(this.#columnLength + appendedCount);
+    this.#cachedVector = null;
+    const appendedAt = this.#columnLength;
+    this.#reserveCells(appendedAt + appendedCount);
+    switch (appendedVector.kind) {
       case 'i32':
       case 'f64':
       case 'i64':
-        this.#appendNumeric(source, from, to, at);
+        this.#appendNumeric(appendedVector, firstAppended, appendedEnd, appendedAt);
         break;
       case 'bool':
-        this.#become('bool');
-        this.#cells.bool.set(source.values.subarray(from, to), at);
+        this.#changeLayout('bool');
+        this.#columnCells.bool.set(appendedVector.values.subarray(firstAppended, appendedEnd), appendedAt);
         break;
       case 'vec':
-        if (this.#cells.layout === 'none') this.#cells.dims = source.dims;
-        assert(this.#cells.dims === source.dims, 'vectors of one column have one length');
-        this.#become('vec');
-        this.#cells.floats.set(source.values.subarray(from * source.dims, to * source.dims), at * source.dims);
+        if (this.#columnCells.layout === 'none') this.#columnCells.dims = appendedVector.dims;
+        assert(this.#columnCells.dims === appendedVector.dims, 'vectors of one column have one length');
+        this.#changeLayout('vec');
+        this.#columnCells.floats.set(
+          appendedVector.values.subarray(firstAppended * appendedVector.dims, appendedEnd * appendedVector.dims),
+          appendedAt * appendedVector.dims,
+        );
         break;
       case 'dict':
-        this.#appendCodes(source, from, to, at);
+        this.#appendCodes(appendedVector, firstAppended, appendedEnd, appendedAt);
         break;
       case 'text':
-        if (this.#dictionary) this.#encodeText(source, from, to, at, this.#dictionary);
-        else this.#appendText(source, from, to, at);
+        if (this.#columnDictionary)
+          this.#encodeText(appendedVector, firstAppended, appendedEnd, appendedAt, this.#columnDictionary);
+        else this.#appendText(appendedVector, firstAppended, appendedEnd, appendedAt);
         break;
       default:
-        unreachable(source);
+        unreachable(appendedVector);
     }
-    this.#length = at + count;
-    if (source.nulls) this.#copyNulls(source.nulls, from, to, at);
+    this.#columnLength = appendedAt + appendedCount;
+    if (appendedVector.nulls) this.#copyNulls(appendedVector.nulls, firstAppended, appendedEnd, appendedAt);
   }
 
   /** NULL up to `length` rows. */
   pad(length: number): void {
-    const at = this.#length;
-    if (length <= at) return;
-    this.#vector = null;
-    if (this.#cells.layout !== 'none') {
-      this.#reserve(length);
-      this.#cells.blank(at, length);
-      this.#ownNulls().fill(1, at, length);
+    const paddedFrom = this.#columnLength;
+    if (length <= paddedFrom) return;
+    this.#cachedVector = null;
+    if (this.#columnCells.layout !== 'none') {
+      this.#reserveCells(length);
+      this.#columnCells.blank(paddedFrom, length);
+      this.#writableNulls().fill(1, paddedFrom, length);
     }
-    this.#length = length;
+    this.#columnLength = length;
   }
 
   /** The column as it stands, `length` rows long; shares its arrays. */
   vector(length: number): Vector {
     this.pad(length);
-    return (this.#vector ??= this.#makeVector());
+    return (this.#cachedVector ??= this.#makeVector());
   }
 
   /**
    * Wipes the cells of rows that are removed, in place. They become NULL where that costs nothing, and where another value
    * would be some other cell's: code 0 has a meaning.
    */
-  clear(rows: readonly number[]): void {
-    if (this.#cells.layout === 'none') return;
-    this.#vector = null;
-    const nulls = this.#cells.layout === 'dict' ? this.#ownNulls() : this.#nulls;
-    for (const row of rows) {
-      if (row >= this.#length) continue;
-      if (this.#cells.layout === 'dict' && nulls![row] !== 1) this.#dictionary!.release(this.#cells.i32[row]!);
-      if (nulls) nulls[row] = 1;
-      if (this.#cells.layout === 'text') this.#cells.heap.fill(0, this.#cells.offsets[row]!, this.#cells.offsets[row + 1]!);
-      else this.#cells.blank(row, row + 1);
+  clear(clearedRows: readonly number[]): void {
+    if (this.#columnCells.layout === 'none') return;
+    this.#cachedVector = null;
+    const clearedNulls = this.#columnCells.layout === 'dict' ? this.#writableNulls() : this.#columnNulls;
+    for (const clearedRow of clearedRows) {
+      if (clearedRow >= this.#columnLength) continue;
+      if (this.#columnCells.layout === 'dict' && clearedNulls![clearedRow] !== 1)
+        this.#columnDictionary!.release(this.#columnCells.i32[clearedRow]!);
+      if (clearedNulls) clearedNulls[clearedRow] = 1;
+      if (this.#columnCells.layout === 'text')
+        this.#columnCells.heap.fill(0, this.#columnCells.offsets[clearedRow]!, this.#columnCells.offsets[clearedRow + 1]!);
+      else this.#columnCells.blank(clearedRow, clearedRow + 1);
     }
   }
 
   /** Holds the cells as UTF-8 from here on: a dictionary of mostly distinct strings costs more than it saves. */
   spellOut(): void {
-    const dictionary = this.#dictionary;
-    const codes = this.#cells.layout === 'dict' ? this.#cells.i32.slice(0, this.#length) : null;
-    this.#spell();
-    if (codes) dictionary!.releaseCells(codes, this.#nulls);
+    const spelledDictionary = this.#columnDictionary;
+    const spelledCodes = this.#columnCells.layout === 'dict' ? this.#columnCells.i32.slice(0, this.#columnLength) : null;
+    this.#spellAsText();
+    if (spelledCodes) spelledDictionary!.releaseCells(spelledCodes, this.#columnNulls);
   }
 
-  #spell(): void {
-    if (this.#cells.layout === 'dict') this.#spellCodes();
-    this.#dictionary = null;
+  #spellAsText(): void {
+    if (this.#columnCells.layout === 'dict') this.#spellCodes();
+    this.#columnDictionary = null;
   }
 
   /** Cells under a wider type: integers become numbers, scalars become text, anything becomes JSON text. */
-  widen(type: ColumnType): void {
-    if (type === this.#type) return;
-    const before = this.#type;
-    if (type === 'json' || (type === 'string' && becomesText(before))) {
-      if (this.#cells.layout === 'none') this.#type = type;
-      else this.#rebuild(type, (cell) => jsonText(cell, before));
-      this.#dictionary = null;
+  widen(widerType: ColumnType): void {
+    if (widerType === this.#columnType) return;
+    const typeBefore = this.#columnType;
+    if (widerType === 'json' || (widerType === 'string' && becomesText(typeBefore))) {
+      if (this.#columnCells.layout === 'none') this.#columnType = widerType;
+      else this.#rebuildAsText(widerType, (widenedCell) => jsonText(widenedCell, typeBefore));
+      this.#columnDictionary = null;
       return;
     }
-    assert(type === 'number' && before === 'integer', `${before} widens to ${type}`);
-    this.#type = type;
-    this.#vector = null;
-    if (this.#cells.layout === 'i32' || this.#cells.layout === 'i64') this.#become('f64');
+    assert(widerType === 'number' && typeBefore === 'integer', `${typeBefore} widens to ${widerType}`);
+    this.#columnType = widerType;
+    this.#cachedVector = null;
+    if (this.#columnCells.layout === 'i32' || this.#columnCells.layout === 'i64') this.#changeLayout('f64');
   }
 
   /** True when every integer, or each of the first `rows`, has an exact double. */
-  integersFitNumber(rows = this.#length): boolean {
-    if (this.#cells.layout !== 'i64') return true;
-    for (let row = 0; row < Math.min(rows, this.#length); row++) {
-      const value = this.#cells.i64[row]!;
-      if ((value > 9_007_199_254_740_992n || value < -9_007_199_254_740_992n) && this.#nulls?.[row] !== 1) return false;
+  integersFitNumber(rows = this.#columnLength): boolean {
+    if (this.#columnCells.layout !== 'i64') return true;
+    for (let row = 0; row < Math.min(rows, this.#columnLength); row++) {
+      const storedInteger = this.#columnCells.i64[row]!;
+      if ((storedInteger > 9_007_199_254_740_992n || storedInteger < -9_007_199_254_740_992n) && this.#columnNulls?.[row] !== 1)
+        return false;
     }
     return true;
   }
@@ -215,291 +222,324 @@ export class SegmentColumn {
   /** No row follows: every array moves to an extent of just its length, numbers and text alike. */
   seal(length: number): void {
     this.pad(length);
-    this.#sealed = true;
-    this.#capacity = length;
-    this.#vector = null;
-    if (this.#nulls) this.#nulls = this.#settle(this.#nulls, length);
-    this.#cells.settle(length, (array, settled) => this.#settle(array, settled));
+    this.#isColumnSealed = true;
+    this.#columnCapacity = length;
+    this.#cachedVector = null;
+    if (this.#columnNulls) this.#columnNulls = this.#settleColumnArray(this.#columnNulls, length);
+    this.#columnCells.settle(length, (columnArray, settledLength) => this.#settleColumnArray(columnArray, settledLength));
   }
 
   /** Gives back every array. The column must not be read afterwards. */
   release(): void {
-    if (this.#nulls) this.#extents?.giveBack(this.#nulls);
-    for (const array of this.#cells.arrays()) this.#extents?.giveBack(array);
-    this.#vector = null;
-    this.#nulls = null;
-    this.#cells.clear();
+    if (this.#columnNulls) this.#columnExtents?.giveBack(this.#columnNulls);
+    for (const columnArray of this.#columnCells.arrays()) this.#columnExtents?.giveBack(columnArray);
+    this.#cachedVector = null;
+    this.#columnNulls = null;
+    this.#columnCells.clear();
   }
 
   get bytes(): number {
-    return (this.#nulls?.length ?? 0) + this.#cells.bytes;
+    return (this.#columnNulls?.length ?? 0) + this.#columnCells.bytes;
   }
 
-  #appendNumeric(source: Extract<Vector, { kind: 'i32' | 'f64' | 'i64' }>, from: number, to: number, at: number): void {
-    const cells = this.#cells;
-    const need = this.#type === 'timestamp' ? 'i64' : this.#type === 'number' ? 'f64' : integerLayout(source, from, to);
-    this.#become(need);
+  #appendNumeric(
+    numericVector: Extract<Vector, { kind: 'i32' | 'f64' | 'i64' }>,
+    from: number,
+    to: number,
+    appendedAt: number,
+  ): void {
+    const columnCells = this.#columnCells;
+    const neededLayout =
+      this.#columnType === 'timestamp' ? 'i64' : this.#columnType === 'number' ? 'f64' : integerLayout(numericVector, from, to);
+    this.#changeLayout(neededLayout);
     // `become` only ever widens, so the layout may be wider than what was asked for.
-    if (cells.layout === 'i32') copyNumbers(source, from, to, cells.i32, at);
-    else if (cells.layout === 'f64') copyNumbers(source, from, to, cells.f64, at);
-    else if (source.kind === 'i64') cells.i64.set(source.values.subarray(from, to), at);
-    else for (let i = from; i < to; i++) cells.i64[at + i - from] = BigInt(source.values[i]!);
+    if (columnCells.layout === 'i32') copyNumbers(numericVector, from, to, columnCells.i32, appendedAt);
+    else if (columnCells.layout === 'f64') copyNumbers(numericVector, from, to, columnCells.f64, appendedAt);
+    else if (numericVector.kind === 'i64') columnCells.i64.set(numericVector.values.subarray(from, to), appendedAt);
+    else for (let i = from; i < to; i++) columnCells.i64[appendedAt + i - from] = BigInt(numericVector.values[i]!);
   }
 
-  #appendCodes(source: Extract<Vector, { kind: 'dict' }>, from: number, to: number, at: number): void {
-    const { values, nulls, dictionary } = source;
-    const bytesOf = (code: number): Uint8Array =>
-      dictionary instanceof ByteDictionary ? dictionary.bytesOf(code) : encoder.encode(dictionary.text(code));
-    if (this.#dictionary) {
-      this.#become('dict');
-      const target = this.#cells.i32;
+  #appendCodes(codedVector: Extract<Vector, { kind: 'dict' }>, from: number, to: number, appendedAt: number): void {
+    const { values, nulls, dictionary } = codedVector;
+    const bytesOfCode = (code: number): Uint8Array =>
+      dictionary instanceof ByteDictionary ? dictionary.bytesOf(code) : cellEncoder.encode(dictionary.text(code));
+    if (this.#columnDictionary) {
+      this.#changeLayout('dict');
+      const columnCodes = this.#columnCells.i32;
       // The source's codes mean nothing here: each is looked up once, on first use.
-      const codes = new Int32Array(dictionary.size).fill(-1);
+      const codesOfSource = new Int32Array(dictionary.size).fill(-1);
       for (let i = from; i < to; i++) {
         if (nulls?.[i] === 1) {
-          target[at + i - from] = 0;
+          columnCodes[appendedAt + i - from] = 0;
           continue;
         }
-        const code = values[i]!;
-        let own = codes[code]!;
-        if (own < 0) {
-          const bytes = bytesOf(code);
-          own = codes[code] = this.#dictionary.encode(bytes, 0, bytes.length);
+        const sourceCode = values[i]!;
+        let columnCode = codesOfSource[sourceCode]!;
+        if (columnCode < 0) {
+          const codeBytes = bytesOfCode(sourceCode);
+          columnCode = codesOfSource[sourceCode] = this.#columnDictionary.encode(codeBytes, 0, codeBytes.length);
         }
-        this.#dictionary.count(own);
-        target[at + i - from] = own;
+        this.#columnDictionary.count(columnCode);
+        columnCodes[appendedAt + i - from] = columnCode;
       }
       return;
     }
-    this.#become('text');
-    const cells = this.#cells;
+    this.#changeLayout('text');
+    const columnCells = this.#columnCells;
     for (let i = from; i < to; i++) {
       if (nulls?.[i] !== 1) {
-        const bytes = bytesOf(values[i]!);
-        this.#reserveHeap(bytes.length);
-        cells.heap.set(bytes, cells.heapUsed);
-        cells.heapUsed += bytes.length;
+        const codeBytes = bytesOfCode(values[i]!);
+        this.#reserveTextHeap(codeBytes.length);
+        columnCells.heap.set(codeBytes, columnCells.heapUsed);
+        columnCells.heapUsed += codeBytes.length;
       }
-      cells.offsets[at + i - from + 1] = cells.heapUsed;
+      columnCells.offsets[appendedAt + i - from + 1] = columnCells.heapUsed;
     }
   }
 
-  #encodeText(source: Extract<Vector, { kind: 'text' }>, from: number, to: number, at: number, dictionary: ByteDictionary): void {
-    this.#become('dict');
-    dictionary.encodeCells(source, from, to, this.#cells.i32, at);
+  #encodeText(
+    textVector: Extract<Vector, { kind: 'text' }>,
+    from: number,
+    to: number,
+    appendedAt: number,
+    dictionary: ByteDictionary,
+  ): void {
+    this.#changeLayout('dict');
+    dictionary.encodeCells(textVector, from, to, this.#columnCells.i32, appendedAt);
   }
 
-  #appendText(source: Extract<Vector, { kind: 'text' }>, from: number, to: number, at: number): void {
-    const cells = this.#cells;
-    this.#become('text');
-    const start = source.offsets[from]!;
-    const size = source.offsets[to]! - start;
-    this.#reserveHeap(size);
-    cells.heap.set(source.heap.subarray(start, start + size), cells.heapUsed);
-    const shift = cells.heapUsed - start;
-    const target = cells.offsets;
-    for (let i = from + 1; i <= to; i++) target[at + i - from] = source.offsets[i]! + shift;
-    cells.heapUsed += size;
+  #appendText(textVector: Extract<Vector, { kind: 'text' }>, from: number, to: number, appendedAt: number): void {
+    const columnCells = this.#columnCells;
+    this.#changeLayout('text');
+    const appendedHeapStart = textVector.offsets[from]!;
+    const appendedHeapBytes = textVector.offsets[to]! - appendedHeapStart;
+    this.#reserveTextHeap(appendedHeapBytes);
+    columnCells.heap.set(
+      textVector.heap.subarray(appendedHeapStart, appendedHeapStart + appendedHeapBytes),
+      columnCells.heapUsed,
+    );
+    const offsetShift = columnCells.heapUsed - appendedHeapStart;
+    const columnOffsets = columnCells.offsets;
+    for (let i = from + 1; i <= to; i++) columnOffsets[appendedAt + i - from] = textVector.offsets[i]! + offsetShift;
+    columnCells.heapUsed += appendedHeapBytes;
   }
 
-  #copyNulls(source: Uint8Array, from: number, to: number, at: number): void {
-    if (!this.#nulls) {
+  #copyNulls(sourceNulls: Uint8Array, from: number, to: number, appendedAt: number): void {
+    if (!this.#columnNulls) {
       let i = from;
-      while (i < to && source[i] !== 1) i++;
+      while (i < to && sourceNulls[i] !== 1) i++;
       if (i === to) return;
     }
-    this.#ownNulls().set(source.subarray(from, to), at);
+    this.#writableNulls().set(sourceNulls.subarray(from, to), appendedAt);
   }
 
   /** Moves to a layout, or stays in a wider one. */
-  #become(layout: ColumnLayout): void {
-    const cells = this.#cells;
+  #changeLayout(columnLayout: ColumnLayout): void {
+    const columnCells = this.#columnCells;
     if (
-      cells.layout === layout ||
-      (cells.layout === 'i64' && this.#type !== 'number') ||
-      (cells.layout === 'f64' && layout === 'i32')
+      columnCells.layout === columnLayout ||
+      (columnCells.layout === 'i64' && this.#columnType !== 'number') ||
+      (columnCells.layout === 'f64' && columnLayout === 'i32')
     ) {
       return;
     }
-    this.#vector = null;
-    const before = cells.layout;
-    const [i32, f64, i64] = [cells.i32, cells.f64, cells.i64];
-    cells.layout = layout;
-    switch (layout) {
+    this.#cachedVector = null;
+    const layoutBefore = columnCells.layout;
+    const [i32, f64, i64] = [columnCells.i32, columnCells.f64, columnCells.i64];
+    columnCells.layout = columnLayout;
+    switch (columnLayout) {
       case 'i32':
       case 'dict':
-        cells.i32 = this.#array(Int32Array, this.#capacity).fill(0, 0, this.#length);
+        columnCells.i32 = this.#allocateColumnArray(Int32Array, this.#columnCapacity).fill(0, 0, this.#columnLength);
         break;
       case 'f64':
-        cells.f64 = this.#array(Float64Array, this.#capacity).fill(0, 0, this.#length);
-        if (before === 'i32') cells.f64.set(cells.i32.subarray(0, this.#length));
-        if (before === 'i64') for (let i = 0; i < this.#length; i++) cells.f64[i] = Number(cells.i64[i]!);
+        columnCells.f64 = this.#allocateColumnArray(Float64Array, this.#columnCapacity).fill(0, 0, this.#columnLength);
+        if (layoutBefore === 'i32') columnCells.f64.set(columnCells.i32.subarray(0, this.#columnLength));
+        if (layoutBefore === 'i64') for (let i = 0; i < this.#columnLength; i++) columnCells.f64[i] = Number(columnCells.i64[i]!);
         break;
       case 'i64': {
-        cells.i64 = this.#array(BigInt64Array, this.#capacity).fill(0n, 0, this.#length);
-        const narrow = before === 'i32' ? cells.i32 : cells.f64;
-        if (before !== 'none') for (let i = 0; i < this.#length; i++) cells.i64[i] = BigInt(narrow[i]!);
+        columnCells.i64 = this.#allocateColumnArray(BigInt64Array, this.#columnCapacity).fill(0n, 0, this.#columnLength);
+        const narrowNumbers = layoutBefore === 'i32' ? columnCells.i32 : columnCells.f64;
+        if (layoutBefore !== 'none') for (let i = 0; i < this.#columnLength; i++) columnCells.i64[i] = BigInt(narrowNumbers[i]!);
         break;
       }
       case 'bool':
-        cells.bool = this.#array(Uint8Array, this.#capacity).fill(0, 0, this.#length);
+        columnCells.bool = this.#allocateColumnArray(Uint8Array, this.#columnCapacity).fill(0, 0, this.#columnLength);
         break;
       case 'vec':
-        cells.floats = this.#array(Float32Array, this.#capacity * cells.dims).fill(0, 0, this.#length * cells.dims);
+        columnCells.floats = this.#allocateColumnArray(Float32Array, this.#columnCapacity * columnCells.dims).fill(
+          0,
+          0,
+          this.#columnLength * columnCells.dims,
+        );
         break;
       case 'text':
-        cells.offsets = this.#array(Uint32Array, this.#capacity + 1).fill(0, 0, this.#length + 1);
-        cells.heap = this.#array(Uint8Array, Math.max(64, this.#heapExpected || this.#capacity * 8));
+        columnCells.offsets = this.#allocateColumnArray(Uint32Array, this.#columnCapacity + 1).fill(0, 0, this.#columnLength + 1);
+        columnCells.heap = this.#allocateColumnArray(
+          Uint8Array,
+          Math.max(64, this.#expectedHeapBytes || this.#columnCapacity * 8),
+        );
         break;
       case 'none':
         break;
       default:
-        unreachable(layout);
+        unreachable(columnLayout);
     }
-    if (before === 'i32') cells.i32 = no.i32;
-    if (before === 'f64') cells.f64 = no.f64;
-    if (before === 'i64') cells.i64 = no.i64;
-    for (const [then, now] of [
-      [i32, cells.i32],
-      [f64, cells.f64],
-      [i64, cells.i64],
+    if (layoutBefore === 'i32') columnCells.i32 = no.i32;
+    if (layoutBefore === 'f64') columnCells.f64 = no.f64;
+    if (layoutBefore === 'i64') columnCells.i64 = no.i64;
+    for (const [arrayBefore, arrayNow] of [
+      [i32, columnCells.i32],
+      [f64, columnCells.f64],
+      [i64, columnCells.i64],
     ])
-      if (then !== now) this.#extents?.giveBack(then!);
-    if (before === 'none' && this.#length > 0) this.#ownNulls().fill(1, 0, this.#length);
+      if (arrayBefore !== arrayNow) this.#columnExtents?.giveBack(arrayBefore!);
+    if (layoutBefore === 'none' && this.#columnLength > 0) this.#writableNulls().fill(1, 0, this.#columnLength);
   }
 
   /** From bytes to bytes: a turn that others wait for has no time to make a string of each cell. */
   #spellCodes(): void {
-    const cells = this.#cells;
-    const dictionary = this.#dictionary!;
-    const [codes, length] = [cells.i32, this.#length];
-    const offsets = this.#array(Uint32Array, this.#capacity + 1);
-    const used = dictionary.measure(codes, this.#nulls, length, offsets);
-    const heap = new Uint8Array(Math.max(64, this.#heapExpected, used));
-    dictionary.spell(codes, length, offsets, heap);
-    this.#vector = null;
-    cells.layout = 'text';
-    cells.i32 = no.i32;
-    this.#extents?.giveBack(codes);
-    cells.offsets = offsets;
-    cells.heap = heap;
-    cells.heapUsed = used;
-    if (this.#sealed) this.seal(length);
+    const columnCells = this.#columnCells;
+    const spelledDictionary = this.#columnDictionary!;
+    const [spelledCodes, length] = [columnCells.i32, this.#columnLength];
+    const spelledOffsets = this.#allocateColumnArray(Uint32Array, this.#columnCapacity + 1);
+    const spelledBytes = spelledDictionary.measure(spelledCodes, this.#columnNulls, length, spelledOffsets);
+    const spelledHeap = new Uint8Array(Math.max(64, this.#expectedHeapBytes, spelledBytes));
+    spelledDictionary.spell(spelledCodes, length, spelledOffsets, spelledHeap);
+    this.#cachedVector = null;
+    columnCells.layout = 'text';
+    columnCells.i32 = no.i32;
+    this.#columnExtents?.giveBack(spelledCodes);
+    columnCells.offsets = spelledOffsets;
+    columnCells.heap = spelledHeap;
+    columnCells.heapUsed = spelledBytes;
+    if (this.#isColumnSealed) this.seal(length);
   }
 
   /** Every cell as text under `type`. */
-  #rebuild(type: ColumnType, textOf: (cell: Exclude<ReturnType<typeof cellAt>, null>) => string): void {
-    const vector = this.#makeVector();
-    const before = this.#type;
-    const length = this.#length;
-    const replacement = new SegmentColumn(type, null, null);
-    replacement.#reserve(length);
-    replacement.#become('text');
-    const texts = replacement.#cells;
+  #rebuildAsText(type: ColumnType, textOf: (cellBefore: Exclude<ReturnType<typeof cellAt>, null>) => string): void {
+    const vectorBefore = this.#makeVector();
+    const typeBefore = this.#columnType;
+    const length = this.#columnLength;
+    const rebuiltColumn = new SegmentColumn(type, null, null);
+    rebuiltColumn.#reserveCells(length);
+    rebuiltColumn.#changeLayout('text');
+    const textCells = rebuiltColumn.#columnCells;
     for (let row = 0; row < length; row++) {
-      const cell = cellAt(vector, before, row);
-      if (cell === null) replacement.#ownNulls()[row] = 1;
+      const cellBefore = cellAt(vectorBefore, typeBefore, row);
+      if (cellBefore === null) rebuiltColumn.#writableNulls()[row] = 1;
       else {
-        const bytes = encoder.encode(textOf(cell));
-        replacement.#reserveHeap(bytes.length);
-        texts.heap.set(bytes, texts.heapUsed);
-        texts.heapUsed += bytes.length;
+        const cellBytes = cellEncoder.encode(textOf(cellBefore));
+        rebuiltColumn.#reserveTextHeap(cellBytes.length);
+        textCells.heap.set(cellBytes, textCells.heapUsed);
+        textCells.heapUsed += cellBytes.length;
       }
-      texts.offsets[row + 1] = texts.heapUsed;
+      textCells.offsets[row + 1] = textCells.heapUsed;
     }
     this.release();
-    this.#type = type;
-    this.#cells.layout = 'text';
-    this.#nulls = replacement.#nulls;
-    this.#capacity = replacement.#capacity;
-    this.#cells.offsets = texts.offsets;
-    this.#cells.heap = texts.heap;
-    this.#cells.heapUsed = texts.heapUsed;
-    if (this.#sealed) this.seal(length);
+    this.#columnType = type;
+    this.#columnCells.layout = 'text';
+    this.#columnNulls = rebuiltColumn.#columnNulls;
+    this.#columnCapacity = rebuiltColumn.#columnCapacity;
+    this.#columnCells.offsets = textCells.offsets;
+    this.#columnCells.heap = textCells.heap;
+    this.#columnCells.heapUsed = textCells.heapUsed;
+    if (this.#isColumnSealed) this.seal(length);
   }
 
   /**
    * Allocates long arrays, and arrays of segments expected to fill up, where they will rest, so that sealing copies nothing.
    * Contents are undefined.
    */
-  #array<T extends FixedArray>(kind: FixedKind<T>, length: number): T {
-    const isLong = length * kind.BYTES_PER_ELEMENT >= LONG_BYTES;
-    return this.#extents && (this.#sealed || isLong || this.#capacity >= SEGMENT_ROWS)
-      ? this.#extents.allocate(kind, length)
-      : new kind(length);
+  #allocateColumnArray<T extends FixedArray>(arrayKind: FixedKind<T>, length: number): T {
+    const isLong = length * arrayKind.BYTES_PER_ELEMENT >= LONG_COLUMN_BYTES;
+    return this.#columnExtents && (this.#isColumnSealed || isLong || this.#columnCapacity >= SEGMENT_ROWS)
+      ? this.#columnExtents.allocate(arrayKind, length)
+      : new arrayKind(length);
   }
 
-  #settle<T extends FixedArray>(array: T, length: number): T {
-    return this.#extents ? this.#extents.settle(array, length) : array;
+  #settleColumnArray<T extends FixedArray>(columnArray: T, length: number): T {
+    return this.#columnExtents ? this.#columnExtents.settle(columnArray, length) : columnArray;
   }
 
-  #grow<T extends FixedArray>(from: T, kind: FixedKind<T>, length: number): T {
-    const to = this.#array(kind, length);
-    (to as Uint8Array).set(from as Uint8Array);
-    this.#extents?.giveBack(from);
-    return to;
+  #growColumnArray<T extends FixedArray>(fullArray: T, arrayKind: FixedKind<T>, length: number): T {
+    const largerArray = this.#allocateColumnArray(arrayKind, length);
+    (largerArray as Uint8Array).set(fullArray as Uint8Array);
+    this.#columnExtents?.giveBack(fullArray);
+    return largerArray;
   }
 
   #makeVector(): Vector {
-    return this.#cells.vector(this.#nulls, this.#dictionary);
+    return this.#columnCells.vector(this.#columnNulls, this.#columnDictionary);
   }
 
-  #ownNulls(): Uint8Array {
-    if (!this.#nulls) {
-      this.#nulls = zeroFill(this.#array(Uint8Array, this.#capacity));
-      this.#vector = null;
+  #writableNulls(): Uint8Array {
+    if (!this.#columnNulls) {
+      this.#columnNulls = zeroFill(this.#allocateColumnArray(Uint8Array, this.#columnCapacity));
+      this.#cachedVector = null;
     }
-    return this.#nulls;
+    return this.#columnNulls;
   }
 
-  #reserveHeap(bytes: number): void {
-    if (this.#cells.heapUsed + bytes <= this.#cells.heap.length) return;
-    this.#cells.heap = this.#grow(
-      this.#cells.heap,
+  #reserveTextHeap(addedHeapBytes: number): void {
+    if (this.#columnCells.heapUsed + addedHeapBytes <= this.#columnCells.heap.length) return;
+    this.#columnCells.heap = this.#growColumnArray(
+      this.#columnCells.heap,
       Uint8Array,
-      Math.max(this.#cells.heap.length * 2, this.#cells.heapUsed + bytes),
+      Math.max(this.#columnCells.heap.length * 2, this.#columnCells.heapUsed + addedHeapBytes),
     );
   }
 
-  #reserve(rows: number): void {
-    if (rows <= this.#capacity) return;
-    let capacity = Math.max(64, this.#capacity * 2);
-    while (capacity < rows) capacity *= 2;
-    this.#capacity = capacity;
-    if (this.#nulls) this.#nulls = this.#grow(this.#nulls, Uint8Array, capacity).fill(0, this.#length);
-    if (this.#cells.layout === 'i32' || this.#cells.layout === 'dict')
-      this.#cells.i32 = this.#grow(this.#cells.i32, Int32Array, capacity);
-    else if (this.#cells.layout === 'f64') this.#cells.f64 = this.#grow(this.#cells.f64, Float64Array, capacity);
-    else if (this.#cells.layout === 'i64') this.#cells.i64 = this.#grow(this.#cells.i64, BigInt64Array, capacity);
-    else if (this.#cells.layout === 'bool') this.#cells.bool = this.#grow(this.#cells.bool, Uint8Array, capacity);
-    else if (this.#cells.layout === 'vec')
-      this.#cells.floats = this.#grow(this.#cells.floats, Float32Array, capacity * this.#cells.dims);
-    else if (this.#cells.layout === 'text') this.#cells.offsets = this.#grow(this.#cells.offsets, Uint32Array, capacity + 1);
+  #reserveCells(rows: number): void {
+    if (rows <= this.#columnCapacity) return;
+    let columnCapacity = Math.max(64, this.#columnCapacity * 2);
+    while (columnCapacity < rows) columnCapacity *= 2;
+    this.#columnCapacity = columnCapacity;
+    if (this.#columnNulls)
+      this.#columnNulls = this.#growColumnArray(this.#columnNulls, Uint8Array, columnCapacity).fill(0, this.#columnLength);
+    if (this.#columnCells.layout === 'i32' || this.#columnCells.layout === 'dict')
+      this.#columnCells.i32 = this.#growColumnArray(this.#columnCells.i32, Int32Array, columnCapacity);
+    else if (this.#columnCells.layout === 'f64')
+      this.#columnCells.f64 = this.#growColumnArray(this.#columnCells.f64, Float64Array, columnCapacity);
+    else if (this.#columnCells.layout === 'i64')
+      this.#columnCells.i64 = this.#growColumnArray(this.#columnCells.i64, BigInt64Array, columnCapacity);
+    else if (this.#columnCells.layout === 'bool')
+      this.#columnCells.bool = this.#growColumnArray(this.#columnCells.bool, Uint8Array, columnCapacity);
+    else if (this.#columnCells.layout === 'vec')
+      this.#columnCells.floats = this.#growColumnArray(
+        this.#columnCells.floats,
+        Float32Array,
+        columnCapacity * this.#columnCells.dims,
+      );
+    else if (this.#columnCells.layout === 'text')
+      this.#columnCells.offsets = this.#growColumnArray(this.#columnCells.offsets, Uint32Array, columnCapacity + 1);
   }
 }
 
 /** The narrowest layout that holds every integer of a range. */
 function integerLayout(
-  source: Extract<Vector, { kind: 'i32' | 'f64' | 'i64' }>,
+  numericVector: Extract<Vector, { kind: 'i32' | 'f64' | 'i64' }>,
   from: number,
   to: number,
 ): 'i32' | 'f64' | 'i64' {
-  if (source.kind === 'i32') return 'i32';
-  if (source.kind === 'f64') {
-    for (let i = from; i < to; i++) if (source.values[i]! > I32_MAX || source.values[i]! < I32_MIN) return 'f64';
+  if (numericVector.kind === 'i32') return 'i32';
+  if (numericVector.kind === 'f64') {
+    for (let i = from; i < to; i++) if (numericVector.values[i]! > I32_MAX || numericVector.values[i]! < I32_MIN) return 'f64';
     return 'i32';
   }
-  for (let i = from; i < to; i++) if (source.values[i]! > SAFE || source.values[i]! < -SAFE) return 'i64';
+  for (let i = from; i < to; i++)
+    if (numericVector.values[i]! > SAFE_INTEGER || numericVector.values[i]! < -SAFE_INTEGER) return 'i64';
   return 'f64';
 }
 
 function copyNumbers(
-  source: Extract<Vector, { kind: 'i32' | 'f64' | 'i64' }>,
+  numericVector: Extract<Vector, { kind: 'i32' | 'f64' | 'i64' }>,
   from: number,
   to: number,
-  target: Int32Array | Float64Array,
-  at: number,
+  numberTarget: Int32Array | Float64Array,
+  copiedAt: number,
 ): void {
-  if (source.kind === 'i64') for (let i = from; i < to; i++) target[at + i - from] = Number(source.values[i]!);
-  else target.set(source.values.subarray(from, to), at);
+  if (numericVector.kind === 'i64')
+    for (let i = from; i < to; i++) numberTarget[copiedAt + i - from] = Number(numericVector.values[i]!);
+  else numberTarget.set(numericVector.values.subarray(from, to), copiedAt);
 }

@@ -18,13 +18,13 @@ import { SegmentColumn } from './segment-column.ts';
 import type { BytesFor, DictionaryOf, RestingColumns, SavedColumn, SegmentState, Widened } from './segment-state.ts';
 
 /** The first `rows` cells of a column in another type. */
-interface Copy {
+interface ColumnCopy {
   readonly column: SegmentColumn;
   readonly rows: number;
 }
 
 /** The segment, as its columns see it. */
-interface Rows {
+interface SegmentRows {
   readonly length: number;
   readonly sealed: boolean;
 }
@@ -42,9 +42,9 @@ export interface SegmentKeeper {
 /** Columns, and keys (`null`), that are out of memory, as a file is to have them. */
 export type AbsentColumns = ReadonlyMap<string | null, SegmentColumn>;
 
-const none: AbsentColumns = new Map();
+const noAbsentColumns: AbsentColumns = new Map();
 
-interface Rest {
+interface ColumnsAtRest {
   readonly columns: RestingColumns;
   readonly version: number;
   readonly keeper: SegmentKeeper;
@@ -52,45 +52,45 @@ interface Rest {
 }
 
 export class SegmentColumns {
-  readonly #segment: Rows;
-  readonly #extents: Extents;
-  readonly #before: SegmentColumns | null;
+  readonly #segmentRows: SegmentRows;
+  readonly #columnExtents: Extents;
+  readonly #columnsBefore: SegmentColumns | null;
   /** Null while they are out of memory. */
-  #keys: SegmentColumn | null;
+  #keyColumn: SegmentColumn | null;
   /** Null where a column is out of memory. */
-  readonly #columns = new Map<string, SegmentColumn | null>();
+  readonly #columnsByName = new Map<string, SegmentColumn | null>();
   /** Columns as they were before they were widened: for branches that were forked before that. */
-  readonly #formers = new Map<string, Copy[]>();
+  readonly #formerCopies = new Map<string, ColumnCopy[]>();
   /** Copies in a type that a branch widened its inherited column to. */
-  readonly #derived = new Map<string, Copy[]>();
-  #rest: Rest | null = null;
-  #version = 0;
+  readonly #derivedCopies = new Map<string, ColumnCopy[]>();
+  #columnsAtRest: ColumnsAtRest | null = null;
+  #columnsVersion = 0;
   /** Rows that were removed and whose cells are to be wiped; `null`: the keys. */
-  readonly #unwiped = new Map<string | null, number[]>();
-  #wipes = 0;
+  readonly #unwipedRows = new Map<string | null, number[]>();
+  #wipeCount = 0;
   /** Types that columns were widened to since their file was written. */
-  readonly #widened = new Map<string, ColumnType[]>();
+  readonly #widenedTypes = new Map<string, ColumnType[]>();
 
-  /** `before`: of a full segment that this one follows, which tells how much room columns need. */
-  constructor(segment: Rows, extents: Extents, before: SegmentColumns | null) {
-    this.#segment = segment;
-    this.#extents = extents;
-    this.#before = before;
-    this.#keys = new SegmentColumn('string', null, extents, before?.keys);
+  /** `columnsBefore`: of a full segment that this one follows, which tells how much room columns need. */
+  constructor(segmentRows: SegmentRows, extents: Extents, columnsBefore: SegmentColumns | null) {
+    this.#segmentRows = segmentRows;
+    this.#columnExtents = extents;
+    this.#columnsBefore = columnsBefore;
+    this.#keyColumn = new SegmentColumn('string', null, extents, columnsBefore?.keys);
   }
 
   get keys(): SegmentColumn {
-    const keys = this.#keys ?? this.#load(null);
-    keys.recent = true;
-    return keys;
+    const keyColumn = this.#keyColumn ?? this.#loadColumn(null);
+    keyColumn.recent = true;
+    return keyColumn;
   }
 
   column(name: string): SegmentColumn | undefined {
-    const known = this.#columns.get(name);
-    if (known === undefined) return undefined;
-    const column = known ?? this.#load(name);
-    column.recent = true;
-    return column;
+    const knownColumn = this.#columnsByName.get(name);
+    if (knownColumn === undefined) return undefined;
+    const segmentColumn = knownColumn ?? this.#loadColumn(name);
+    segmentColumn.recent = true;
+    return segmentColumn;
   }
 
   /**
@@ -98,100 +98,108 @@ export class SegmentColumns {
    * out of it. Rows that were removed may have their cells still.
    */
   glance(name: string | null, bytes: BytesFor): Vector | undefined {
-    const rest = this.#rest;
-    if (!this.isAbsent(name) || !rest || (name !== null && this.#widened.has(name))) {
-      return (name === null ? this.keys : this.column(name))?.vector(this.#segment.length);
+    const columnsAtRest = this.#columnsAtRest;
+    if (!this.isAbsent(name) || !columnsAtRest || (name !== null && this.#widenedTypes.has(name))) {
+      return (name === null ? this.keys : this.column(name))?.vector(this.#segmentRows.length);
     }
-    let saved: SavedVector;
+    let savedVector: SavedVector;
     try {
-      saved = rest.columns.glance(name, bytes);
+      savedVector = columnsAtRest.columns.glance(name, bytes);
     } catch (error) {
-      return rest.keeper.unreadable(error);
+      return columnsAtRest.keeper.unreadable(error);
     }
-    if (saved.kind !== 'dict') return saved;
-    const dictionary = rest.dictionaryOf(name!);
-    assert(dictionary, 'codes have a dictionary');
-    return { ...saved, dictionary };
+    if (savedVector.kind !== 'dict') return savedVector;
+    const glancedDictionary = columnsAtRest.dictionaryOf(name!);
+    assert(glancedDictionary, 'codes have a dictionary');
+    return { ...savedVector, dictionary: glancedDictionary };
   }
 
   /** How texts begin that are or were in a column, or in the keys (`null`); null where that is not known. */
   beginnings(name: string | null): Uint8Array | null {
-    const isKnown = this.#rest !== null && (name === null || !this.#widened.has(name));
-    return isKnown ? this.#rest!.columns.beginnings(name) : null;
+    const areBeginningsKnown = this.#columnsAtRest !== null && (name === null || !this.#widenedTypes.has(name));
+    return areBeginningsKnown ? this.#columnsAtRest!.columns.beginnings(name) : null;
   }
 
   /** Cells are codes of the dictionary that the table has for the column. */
   isCoded(name: string): boolean {
-    const column = this.#columns.get(name);
-    return column ? column.vector(this.#segment.length).kind === 'dict' : column === null && this.#rest!.columns.isCoded(name);
+    const codedColumn = this.#columnsByName.get(name);
+    return codedColumn
+      ? codedColumn.vector(this.#segmentRows.length).kind === 'dict'
+      : codedColumn === null && this.#columnsAtRest!.columns.isCoded(name);
   }
 
   names(): readonly string[] {
-    return [...this.#columns.keys()];
+    return [...this.#columnsByName.keys()];
   }
 
   columnFor(name: string, type: ColumnType, dictionary: ByteDictionary | null): SegmentColumn {
-    let column = this.#columns.get(name);
-    assert(column !== null, 'the segment that grows is in memory');
-    if (column === undefined) {
-      column = new SegmentColumn(type, dictionary, this.#extents, this.#before?.column(name));
-      this.#columns.set(name, column);
+    let growingColumn = this.#columnsByName.get(name);
+    assert(growingColumn !== null, 'the segment that grows is in memory');
+    if (growingColumn === undefined) {
+      growingColumn = new SegmentColumn(type, dictionary, this.#columnExtents, this.#columnsBefore?.column(name));
+      this.#columnsByName.set(name, growingColumn);
     }
-    return column;
+    return growingColumn;
   }
 
   /** The longest text heap among what is in memory. */
   get heapBytes(): number {
-    let most = this.#keys?.heapBytes ?? 0;
-    for (const column of this.#columns.values()) if (column) most = Math.max(most, column.heapBytes);
-    return most;
+    let mostHeapBytes = this.#keyColumn?.heapBytes ?? 0;
+    for (const segmentColumn of this.#columnsByName.values())
+      if (segmentColumn) mostHeapBytes = Math.max(mostHeapBytes, segmentColumn.heapBytes);
+    return mostHeapBytes;
   }
 
   /**
    * Puts the cells of a column under a wider type. Their former type is kept for branches that read them so, and for good: a
    * reader of a branch that is deleted meanwhile reads on, and a column widens three times at most.
    */
-  widen(name: string, type: ColumnType, keepFormer: boolean): void {
-    const known = this.#columns.get(name);
-    if (known === undefined || known?.type === type) return;
+  widen(name: string, widerType: ColumnType, keepFormer: boolean): void {
+    const knownColumn = this.#columnsByName.get(name);
+    if (knownColumn === undefined || knownColumn?.type === widerType) return;
     // A column read from the file is widened at every read, as long as that takes no memory beside the file.
-    const file = this.isAtRest && !keepFormer ? this.#rest!.columns : null;
-    const asRead = file !== null && file.typeOf(name) !== null && !file.isCoded(name);
-    if (asRead) pushTo(this.#widened, name, type);
-    if (known === null && asRead) return;
-    const column = this.column(name)!;
-    this.#wipe(name, column);
-    const { length, sealed } = this.#segment;
-    if (keepFormer) pushTo(this.#formers, name, { column: column.copy(length), rows: length });
-    this.#derived.delete(name);
-    column.widen(type);
-    if (sealed) column.seal(length);
-    if (asRead) return;
+    const restingFile = this.isAtRest && !keepFormer ? this.#columnsAtRest!.columns : null;
+    const isWidenedOnRead = restingFile !== null && restingFile.typeOf(name) !== null && !restingFile.isCoded(name);
+    if (isWidenedOnRead) pushToList(this.#widenedTypes, name, widerType);
+    if (knownColumn === null && isWidenedOnRead) return;
+    const widenedColumn = this.column(name)!;
+    this.#wipeColumn(name, widenedColumn);
+    const { length, sealed } = this.#segmentRows;
+    if (keepFormer) pushToList(this.#formerCopies, name, { column: widenedColumn.copy(length), rows: length });
+    this.#derivedCopies.delete(name);
+    widenedColumn.widen(widerType);
+    if (sealed) widenedColumn.seal(length);
+    if (isWidenedOnRead) return;
     // It is in memory until a file has it in this type: there is nothing left to make up for.
-    this.#widened.delete(name);
-    this.#markChanged();
+    this.#widenedTypes.delete(name);
+    this.#markColumnsChanged();
   }
 
   /**
-   * The first `rows` cells of a column as `type`: the column itself, what it was before it was widened, or a widened
+   * The first `rows` cells of a column as `wantedType`: the column itself, what it was before it was widened, or a widened
    * copy, which is made once. Undefined when none of its first `rows` cells had such a type.
    */
-  columnAs(name: string, type: ColumnType, rows: number): SegmentColumn | undefined {
-    const column = this.column(name);
-    if (!column || column.type === type) return column;
-    this.#wipe(name, column);
-    const formers = this.#formers.get(name) ?? [];
-    const known = [...formers, ...(this.#derived.get(name) ?? [])].find((copy) => copy.column.type === type && copy.rows >= rows);
-    if (known) return known.column;
+  columnAs(name: string, wantedType: ColumnType, rows: number): SegmentColumn | undefined {
+    const segmentColumn = this.column(name);
+    if (!segmentColumn || segmentColumn.type === wantedType) return segmentColumn;
+    this.#wipeColumn(name, segmentColumn);
+    const formerCopies = this.#formerCopies.get(name) ?? [];
+    const knownCopy = [...formerCopies, ...(this.#derivedCopies.get(name) ?? [])].find(
+      (derivedCopy) => derivedCopy.column.type === wantedType && derivedCopy.rows >= rows,
+    );
+    if (knownCopy) return knownCopy.column;
     // The oldest that holds all of the rows is what the branch was forked with.
-    const former = formers.find((copy) => copy.rows >= rows);
-    const origin = former ?? { column, rows: this.#segment.length };
-    const { type: was } = origin.column;
-    const widens = type === 'json' || (type === 'number' && was === 'integer') || (type === 'string' && becomesText(was));
-    if (!widens) return undefined;
-    const copy = { column: origin.column.copy(origin.rows), rows: origin.rows };
-    copy.column.widen(type);
-    pushTo(this.#derived, name, copy);
+    const formerCopy = formerCopies.find((derivedCopy) => derivedCopy.rows >= rows);
+    const originCopy = formerCopy ?? { column: segmentColumn, rows: this.#segmentRows.length };
+    const { type: originType } = originCopy.column;
+    const canWiden =
+      wantedType === 'json' ||
+      (wantedType === 'number' && originType === 'integer') ||
+      (wantedType === 'string' && becomesText(originType));
+    if (!canWiden) return undefined;
+    const copy = { column: originCopy.column.copy(originCopy.rows), rows: originCopy.rows };
+    copy.column.widen(wantedType);
+    pushToList(this.#derivedCopies, name, copy);
     return copy.column;
   }
 
@@ -200,34 +208,35 @@ export class SegmentColumns {
    * their state by then, and until then the file that they are read from keeps all cells.
    */
   clear(rows: readonly number[]): void {
-    for (const name of [null, ...this.#columns.keys()]) {
-      const unwiped = this.#unwiped.get(name);
-      if (unwiped) for (const row of rows) unwiped.push(row);
-      else this.#unwiped.set(name, [...rows]);
+    for (const name of [null, ...this.#columnsByName.keys()]) {
+      const unwipedRows = this.#unwipedRows.get(name);
+      if (unwipedRows) for (const row of rows) unwipedRows.push(row);
+      else this.#unwipedRows.set(name, [...rows]);
     }
-    for (const { column } of this.#copies()) column.clear(rows);
-    this.#markChanged();
+    for (const { column: columnCopy } of this.#columnCopies()) columnCopy.clear(rows);
+    this.#markColumnsChanged();
   }
 
   /** Wipes what was cleared in all that is in memory. */
   wipe(): void {
-    for (const [name, column] of this.residents()) this.#wipe(name, column);
+    for (const [name, residentColumn] of this.residents()) this.#wipeColumn(name, residentColumn);
   }
 
   /** Rises when cells are wiped: earlier summaries may be wrong for the new content. */
   get wipes(): number {
-    return this.#wipes;
+    return this.#wipeCount;
   }
 
   seal(length: number): void {
-    for (const [, column] of this.residents()) column.seal(length);
+    for (const [, residentColumn] of this.residents()) residentColumn.seal(length);
   }
 
   get bytes(): number {
-    let total = this.#keys?.bytes ?? 0;
-    for (const column of this.#columns.values()) total += column?.bytes ?? 0;
-    if (this.#formers.size + this.#derived.size > 0) for (const { column } of this.#copies()) total += column.bytes;
-    return total;
+    let columnBytes = this.#keyColumn?.bytes ?? 0;
+    for (const segmentColumn of this.#columnsByName.values()) columnBytes += segmentColumn?.bytes ?? 0;
+    if (this.#formerCopies.size + this.#derivedCopies.size > 0)
+      for (const { column } of this.#columnCopies()) columnBytes += column.bytes;
+    return columnBytes;
   }
 
   /**
@@ -235,175 +244,191 @@ export class SegmentColumns {
    * dictionary counts codes as they are wiped.
    */
   absentColumn(name: string | null, bytes: BytesFor): SegmentColumn | null {
-    const rest = this.#rest;
-    assert(rest && this.isAbsent(name), 'what is out of memory rests on a file');
-    if (name !== null && (this.#widened.has(name) || rest.columns.isCoded(name))) return null;
-    const type = name === null ? 'string' : rest.columns.typeOf(name)!;
-    const column = SegmentColumn.fromSaved(type, this.glance(name, bytes)!, this.#segment.length, null, null);
-    const rows = this.#unwiped.get(name);
-    if (rows) column.clear(rows);
-    return column;
+    const columnsAtRest = this.#columnsAtRest;
+    assert(columnsAtRest && this.isAbsent(name), 'what is out of memory rests on a file');
+    if (name !== null && (this.#widenedTypes.has(name) || columnsAtRest.columns.isCoded(name))) return null;
+    const restingType = name === null ? 'string' : columnsAtRest.columns.typeOf(name)!;
+    const restingColumn = SegmentColumn.fromSaved(restingType, this.glance(name, bytes)!, this.#segmentRows.length, null, null);
+    const unwipedRows = this.#unwipedRows.get(name);
+    if (unwipedRows) restingColumn.clear(unwipedRows);
+    return restingColumn;
   }
 
-  /** By reference, or as copies of their own. `beside`: columns that need not be in memory for that. */
-  savedState(shared: boolean, beside: AbsentColumns = none): Pick<SegmentState, 'keys' | 'columns' | 'formers'> {
-    const { length } = this.#segment;
-    const vectorOf = (column: SegmentColumn): SavedVector => (shared ? column.vector(length) : column.savedVector(length));
+  /** By reference, or as copies of their own. `absentColumns`: columns that need not be in memory for that. */
+  savedState(
+    isShared: boolean,
+    absentColumns: AbsentColumns = noAbsentColumns,
+  ): Pick<SegmentState, 'keys' | 'columns' | 'formers'> {
+    const { length } = this.#segmentRows;
+    const vectorToSave = (column: SegmentColumn): SavedVector => (isShared ? column.vector(length) : column.savedVector(length));
     this.wipe();
     return {
-      keys: vectorOf(beside.get(null) ?? this.keys),
+      keys: vectorToSave(absentColumns.get(null) ?? this.keys),
       columns: this.names().map((name) => {
-        const column = beside.get(name) ?? this.column(name)!;
-        return { name, type: column.type, vector: vectorOf(column) };
+        const savedColumn = absentColumns.get(name) ?? this.column(name)!;
+        return { name, type: savedColumn.type, vector: vectorToSave(savedColumn) };
       }),
-      formers: [...this.#formers].flatMap(([name, columns]) =>
-        columns.map(({ column, rows }) => ({ name, type: column.type, vector: column.savedVector(rows), rows })),
+      formers: [...this.#formerCopies].flatMap(([name, columns]) =>
+        columns.map(({ column: savedColumn, rows }) => ({
+          name,
+          type: savedColumn.type,
+          vector: savedColumn.savedVector(rows),
+          rows,
+        })),
       ),
     };
   }
 
   /** Columns as they were saved, in memory. */
   fill({ keys, columns }: Pick<SegmentState, 'keys' | 'columns'>, dictionaryOf: DictionaryOf): void {
-    const { length } = this.#segment;
-    this.#keys = SegmentColumn.fromSaved('string', keys, length, null, this.#extents);
-    for (const { name, type, vector } of columns) this.#columns.set(name, this.#restoreColumn(name, type, vector, dictionaryOf));
+    const { length } = this.#segmentRows;
+    this.#keyColumn = SegmentColumn.fromSaved('string', keys, length, null, this.#columnExtents);
+    for (const { name, type, vector } of columns)
+      this.#columnsByName.set(name, this.#restoreColumn(name, type, vector, dictionaryOf));
   }
 
   keepFormers(formers: SegmentState['formers']): void {
     for (const { name, type, vector, rows } of formers) {
-      pushTo(this.#formers, name, { column: SegmentColumn.fromSaved(type, vector, rows, null, null), rows });
+      pushToList(this.#formerCopies, name, { column: SegmentColumn.fromSaved(type, vector, rows, null, null), rows });
     }
   }
 
   /** All of them are out of memory from the beginning. */
-  rest(columns: RestingColumns, widened: Widened): void {
-    for (const name of columns.names) this.#columns.set(name, null);
-    for (const [name, types] of widened) this.#widened.set(name, [...types]);
-    this.#keys = null;
+  rest(restingColumns: RestingColumns, widened: Widened): void {
+    for (const name of restingColumns.names) this.#columnsByName.set(name, null);
+    for (const [name, widenedTypes] of widened) this.#widenedTypes.set(name, [...widenedTypes]);
+    this.#keyColumn = null;
   }
 
   get widened(): Widened {
-    return [...this.#widened].map(([name, types]) => [name, [...types]]);
+    return [...this.#widenedTypes].map(([name, types]) => [name, [...types]]);
   }
 
   /** Type of a column in the file, and those that it was widened to since: one after the other, they say how its cells read. */
   typesOf(name: string): readonly ColumnType[] {
-    const type = this.#rest?.columns.typeOf(name);
-    return type ? [type, ...(this.#widened.get(name) ?? [])] : [];
+    const type = this.#columnsAtRest?.columns.typeOf(name);
+    return type ? [type, ...(this.#widenedTypes.get(name) ?? [])] : [];
   }
 
   /** Rises when what a file says of the columns becomes wrong. */
   get version(): number {
-    return this.#version;
+    return this.#columnsVersion;
   }
 
-  /** From here on columns may leave memory: `columns` says what they held at `version`. */
-  restOn(columns: RestingColumns, version: number, dictionaryOf: DictionaryOf, keeper: SegmentKeeper): void {
+  /** From here on columns may leave memory: `restingColumns` says what they held at `version`. */
+  restOn(restingColumns: RestingColumns, version: number, dictionaryOf: DictionaryOf, keeper: SegmentKeeper): void {
     // Later widenings than the file's are still applied on read.
-    for (const [name, types] of this.#widened) types.splice(0, types.indexOf(columns.typeOf(name)!) + 1);
-    this.#rest = { columns, version, dictionaryOf, keeper };
+    for (const [name, widenedTypes] of this.#widenedTypes)
+      widenedTypes.splice(0, widenedTypes.indexOf(restingColumns.typeOf(name)!) + 1);
+    this.#columnsAtRest = { columns: restingColumns, version, dictionaryOf, keeper };
     // Both the file and memory have it wiped: cells are wiped before they are written.
-    if (version === this.#version) this.#unwiped.clear();
+    if (version === this.#columnsVersion) this.#unwipedRows.clear();
   }
 
   /** True when the file of the segment says what its columns hold. */
   get isAtRest(): boolean {
-    return this.#rest?.version === this.#version;
+    return this.#columnsAtRest?.version === this.#columnsVersion;
   }
 
   /** The segment has no keeper any more: columns that are loaded from here on belong to their reader. */
   leave(): void {
-    const rest = this.#rest;
-    if (!rest) return;
-    const unreadable = (error: unknown): never => rest.keeper.unreadable(error);
-    this.#rest = { ...rest, keeper: { onLoaded: () => undefined, onChanged: () => undefined, unreadable } };
+    const columnsAtRest = this.#columnsAtRest;
+    if (!columnsAtRest) return;
+    const unreadable = (error: unknown): never => columnsAtRest.keeper.unreadable(error);
+    this.#columnsAtRest = { ...columnsAtRest, keeper: { onLoaded: () => undefined, onChanged: () => undefined, unreadable } };
   }
 
   /** Keys and columns that are in memory, by name; `null`: the keys. */
   residents(): readonly (readonly [name: string | null, column: SegmentColumn])[] {
-    const residents: [string | null, SegmentColumn][] = [];
-    if (this.#keys) residents.push([null, this.#keys]);
-    for (const [name, column] of this.#columns) if (column) residents.push([name, column]);
-    return residents;
+    const residentColumns: [string | null, SegmentColumn][] = [];
+    if (this.#keyColumn) residentColumns.push([null, this.#keyColumn]);
+    for (const [name, residentColumn] of this.#columnsByName) if (residentColumn) residentColumns.push([name, residentColumn]);
+    return residentColumns;
   }
 
   /** True for keys (`null`) or a column that would have to be read. */
   isAbsent(name: string | null): boolean {
-    return (name === null ? this.#keys : this.#columns.get(name)) === null;
+    return (name === null ? this.#keyColumn : this.#columnsByName.get(name)) === null;
   }
 
   /** Takes a column out of memory. In a turn of its own: readers of other turns hold no views. */
-  evict(name: string | null): void {
+  evict(evictedColumn: string | null): void {
     assert(this.isAtRest, 'a column leaves memory when a file has it');
-    if (name === null) {
-      this.#keys?.release();
-      this.#keys = null;
+    if (evictedColumn === null) {
+      this.#keyColumn?.release();
+      this.#keyColumn = null;
       return;
     }
-    this.#columns.get(name)?.release();
-    this.#columns.set(name, null);
-    this.#derived.delete(name);
+    this.#columnsByName.get(evictedColumn)?.release();
+    this.#columnsByName.set(evictedColumn, null);
+    this.#derivedCopies.delete(evictedColumn);
   }
 
   /** Brings back a column that was read beside the turn, unless it is there by now or the file is another one. */
-  adopt(name: string | null, columns: RestingColumns, saved: Pick<SavedColumn, 'type' | 'vector'>): void {
-    if (this.isAbsent(name) && this.#rest?.columns === columns) this.#take(name, saved, this.#rest);
+  adopt(name: string | null, restingColumns: RestingColumns, loadedColumn: Pick<SavedColumn, 'type' | 'vector'>): void {
+    if (this.isAbsent(name) && this.#columnsAtRest?.columns === restingColumns)
+      this.#takeLoadedColumn(name, loadedColumn, this.#columnsAtRest);
   }
 
-  #load(name: string | null): SegmentColumn {
-    const rest = this.#rest;
-    assert(rest, 'what is out of memory rests on a file');
-    let saved: Pick<SavedColumn, 'type' | 'vector'>;
+  #loadColumn(name: string | null): SegmentColumn {
+    const columnsAtRest = this.#columnsAtRest;
+    assert(columnsAtRest, 'what is out of memory rests on a file');
+    let loadedColumn: Pick<SavedColumn, 'type' | 'vector'>;
     try {
-      saved = name === null ? { type: 'string', vector: rest.columns.keys() } : rest.columns.column(name);
+      loadedColumn =
+        name === null ? { type: 'string', vector: columnsAtRest.columns.keys() } : columnsAtRest.columns.column(name);
     } catch (error) {
-      return rest.keeper.unreadable(error);
+      return columnsAtRest.keeper.unreadable(error);
     }
-    return this.#take(name, saved, rest);
+    return this.#takeLoadedColumn(name, loadedColumn, columnsAtRest);
   }
 
-  #take(name: string | null, { type, vector }: Pick<SavedColumn, 'type' | 'vector'>, rest: Rest): SegmentColumn {
-    const { length } = this.#segment;
-    let column: SegmentColumn;
+  #takeLoadedColumn(
+    name: string | null,
+    { type, vector }: Pick<SavedColumn, 'type' | 'vector'>,
+    columnsAtRest: ColumnsAtRest,
+  ): SegmentColumn {
+    const { length } = this.#segmentRows;
+    let residentColumn: SegmentColumn;
     if (name === null) {
-      column = this.#keys = SegmentColumn.fromSaved('string', vector, length, null, this.#extents);
-      this.#wipe(name, column);
+      residentColumn = this.#keyColumn = SegmentColumn.fromSaved('string', vector, length, null, this.#columnExtents);
+      this.#wipeColumn(name, residentColumn);
     } else {
-      column = this.#restoreColumn(name, type, vector, rest.dictionaryOf);
-      this.#wipe(name, column);
-      for (const wider of this.#widened.get(name) ?? []) column.widen(wider);
-      this.#columns.set(name, column);
+      residentColumn = this.#restoreColumn(name, type, vector, columnsAtRest.dictionaryOf);
+      this.#wipeColumn(name, residentColumn);
+      for (const widerType of this.#widenedTypes.get(name) ?? []) residentColumn.widen(widerType);
+      this.#columnsByName.set(name, residentColumn);
     }
-    column.seal(length);
-    rest.keeper.onLoaded(this, name, column);
-    return column;
+    residentColumn.seal(length);
+    columnsAtRest.keeper.onLoaded(this, name, residentColumn);
+    return residentColumn;
   }
 
   #restoreColumn(name: string, type: ColumnType, vector: SavedVector, dictionaryOf: DictionaryOf): SegmentColumn {
-    const dictionary = vector.kind === 'dict' ? dictionaryOf(name) : null;
-    return SegmentColumn.fromSaved(type, vector, this.#segment.length, dictionary, this.#extents);
+    const columnDictionary = vector.kind === 'dict' ? dictionaryOf(name) : null;
+    return SegmentColumn.fromSaved(type, vector, this.#segmentRows.length, columnDictionary, this.#columnExtents);
   }
 
-  #wipe(name: string | null, column: SegmentColumn): void {
-    const rows = this.#unwiped.get(name);
-    if (!rows) return;
-    this.#unwiped.delete(name);
-    column.clear(rows);
-    this.#wipes++;
+  #wipeColumn(name: string | null, residentColumn: SegmentColumn): void {
+    const unwipedRows = this.#unwipedRows.get(name);
+    if (!unwipedRows) return;
+    this.#unwipedRows.delete(name);
+    residentColumn.clear(unwipedRows);
+    this.#wipeCount++;
   }
 
-  #copies(): readonly Copy[] {
-    return [...this.#formers.values(), ...this.#derived.values()].flat();
+  #columnCopies(): readonly ColumnCopy[] {
+    return [...this.#formerCopies.values(), ...this.#derivedCopies.values()].flat();
   }
 
-  #markChanged(): void {
-    this.#version++;
-    this.#rest?.keeper.onChanged(this);
+  #markColumnsChanged(): void {
+    this.#columnsVersion++;
+    this.#columnsAtRest?.keeper.onChanged(this);
   }
 }
 
-function pushTo<K, T>(lists: Map<K, T[]>, key: K, item: T): void {
-  const list = lists.get(key);
-  if (list) list.push(item);
-  else lists.set(key, [item]);
+function pushToList<K, T>(listsByKey: Map<K, T[]>, key: K, item: T): void {
+  const listOfKey = listsByKey.get(key);
+  if (listOfKey) listOfKey.push(item);
+  else listsByKey.set(key, [item]);
 }

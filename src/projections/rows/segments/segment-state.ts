@@ -62,10 +62,10 @@ export type BytesFor = (length: number) => Uint8Array<ArrayBuffer>;
 
 /** Reuses the last buffer for the next column: touching fresh memory costs more than reading a column. */
 export function sameBytes(): BytesFor {
-  let bytes = new Uint8Array(0);
+  let reusedBytes = new Uint8Array(0);
   return (length) => {
-    if (bytes.length < length) bytes = new Uint8Array(length + (length >>> 2));
-    return bytes.subarray(0, length);
+    if (reusedBytes.length < length) reusedBytes = new Uint8Array(length + (length >>> 2));
+    return reusedBytes.subarray(0, length);
   };
 }
 

@@ -23,7 +23,7 @@ import { ValidBounds, type ValidZone } from './valid-bounds.ts';
 import type { DictionaryOf, RestingColumns, SegmentChanges, FixedSegmentState, SegmentState } from './segment-state.ts';
 
 /** A segment is full with so many bytes of texts in one column: growing the heap of a larger one would copy all of it within a turn. */
-const HEAP_MAX = 16 * 1024 * 1024;
+const SEGMENT_HEAP_MAX = 16 * 1024 * 1024;
 export const NO_ROW = -1;
 
 export class Segment {
@@ -35,14 +35,14 @@ export class Segment {
   readonly segmentKey: object = Object.freeze({});
   /** Keys and columns, and whether they are in memory. */
   readonly cells: SegmentColumns;
-  readonly #arrays: RowArrays;
-  #length = 0;
-  #extent: { readonly length: number } | null = null;
+  readonly #rowArrays: RowArrays;
+  #segmentLength = 0;
+  #segmentExtent: { readonly length: number } | null = null;
   /** Null while row i stands at `base` + i. */
-  #deltas: Int32Array | null = null;
-  readonly #closings: Closings;
-  readonly #valid: ValidBounds;
-  readonly #codes = {
+  #positionDeltas: Int32Array | null = null;
+  readonly #segmentClosings: Closings;
+  readonly #validBounds: ValidBounds;
+  readonly #codeColumns = {
     paths: new CodeColumn(0),
     ops: new CodeColumn(0),
     provenances: new CodeColumn(0),
@@ -50,44 +50,44 @@ export class Segment {
     nextLive: new CodeColumn(NO_ROW),
   };
   /** Closings and chain that a checkpoint is about to read: the next change leaves it a copy. */
-  #captured: SegmentChanges | null = null;
-  /** `before` is the segment that this one follows: a full one tells how much room columns need. */
-  constructor(firstRow: number, base: number, space: ColumnSpace, before: Segment | null = null) {
+  #capturedChanges: SegmentChanges | null = null;
+  /** `segmentBefore` is the segment that this one follows: a full one tells how much room columns need. */
+  constructor(firstRow: number, base: number, space: ColumnSpace, segmentBefore: Segment | null = null) {
     this.firstRow = firstRow;
     this.base = base;
-    this.#arrays = new RowArrays(space.extents());
-    this.#closings = new Closings(base, this.#arrays);
-    this.#valid = new ValidBounds(this.#arrays);
-    const full = before?.length === SEGMENT_ROWS ? before : null;
-    this.cells = new SegmentColumns(this, this.#arrays.extents, full?.cells ?? null);
-    if (full) this.#reserve(SEGMENT_ROWS);
+    this.#rowArrays = new RowArrays(space.extents());
+    this.#segmentClosings = new Closings(base, this.#rowArrays);
+    this.#validBounds = new ValidBounds(this.#rowArrays);
+    const fullSegment = segmentBefore?.length === SEGMENT_ROWS ? segmentBefore : null;
+    this.cells = new SegmentColumns(this, this.#rowArrays.extents, fullSegment?.cells ?? null);
+    if (fullSegment) this.#reserveSegmentRows(SEGMENT_ROWS);
   }
 
   get paths(): CodeColumn {
-    return this.#codes.paths;
+    return this.#codeColumns.paths;
   }
 
   get ops(): CodeColumn {
-    return this.#codes.ops;
+    return this.#codeColumns.ops;
   }
 
   get provenances(): CodeColumn {
-    return this.#codes.provenances;
+    return this.#codeColumns.provenances;
   }
 
   /** Row number of the version of the same key before this one. */
   get previous(): CodeColumn {
-    return this.#codes.previous;
+    return this.#codeColumns.previous;
   }
 
   /** Row number of the next older open version of the same key; meaningful while this one is open. */
   get nextLive(): CodeColumn {
-    return this.#codes.nextLive;
+    return this.#codeColumns.nextLive;
   }
 
-  setNextLive(row: number, next: number): void {
-    if (this.#captured) this.#leaveCopy(this.#captured);
-    this.#codes.nextLive.set(row, next, this.#arrays.capacity);
+  setNextLive(row: number, nextLiveRow: number): void {
+    if (this.#capturedChanges) this.#leaveCapturedCopy(this.#capturedChanges);
+    this.#codeColumns.nextLive.set(row, nextLiveRow, this.#rowArrays.capacity);
   }
 
   get keys(): SegmentColumn {
@@ -95,72 +95,72 @@ export class Segment {
   }
 
   get length(): number {
-    return this.#length;
+    return this.#segmentLength;
   }
 
   get capacity(): number {
-    return this.#arrays.capacity;
+    return this.#rowArrays.capacity;
   }
 
   get liveCount(): number {
-    return this.#closings.liveCount;
+    return this.#segmentClosings.liveCount;
   }
 
   get removedCount(): number {
-    return this.#closings.removedCount;
+    return this.#segmentClosings.removedCount;
   }
 
   /** Least and greatest closing position of versions that something superseded. */
   get closedLeast(): number {
-    return this.#closings.least;
+    return this.#segmentClosings.least;
   }
 
   get closedMost(): number {
-    return this.#closings.most;
+    return this.#segmentClosings.most;
   }
 
   /** Positions of the rows, counted from `base`; null while they are dense. */
   get deltas(): Int32Array | null {
-    return this.#deltas;
+    return this.#positionDeltas;
   }
 
   /** Null while nothing was closed. */
   get closings(): Int32Array | Float64Array | null {
-    return this.#closings.values;
+    return this.#segmentClosings.values;
   }
 
   /** Null while every version is valid from its own system_from. */
   get validFrom(): BigInt64Array | null {
-    return this.#valid.from;
+    return this.#validBounds.from;
   }
 
   /** Null while every version is valid for ever. */
   get validTo(): BigInt64Array | null {
-    return this.#valid.to;
+    return this.#validBounds.to;
   }
 
   validZone(): ValidZone {
-    return this.#valid.zone(this.#length);
+    return this.#validBounds.zone(this.#segmentLength);
   }
 
   /** One bit a row, 1 = open; null while every row is. */
   get live(): Int32Array | null {
-    return this.#closings.live;
+    return this.#segmentClosings.live;
   }
 
   /** Rises when cells were wiped: earlier summaries may be looser than need be. */
   get removals(): number {
-    return this.#closings.removals;
+    return this.#segmentClosings.removals;
   }
 
   get full(): boolean {
-    return this.#length === SEGMENT_ROWS || this.cells.heapBytes > HEAP_MAX;
+    return this.#segmentLength === SEGMENT_ROWS || this.cells.heapBytes > SEGMENT_HEAP_MAX;
   }
 
   /** How many rows from `position` on can still be appended. */
   room(position: number): number {
     if (this.full) return 0;
-    return Math.max(0, Math.min(SEGMENT_ROWS - this.#length, this.base + DELTA_MAX - position + 1));
+    return Math.max(0, Math.min(SEGMENT_ROWS - this.#segmentLength, this.base + DELTA_MAX - position + 1));
   }
 
   column(name: string): SegmentColumn | undefined {
@@ -187,197 +187,198 @@ export class Segment {
 
   /** Takes `count` rows at `position`; cells and keys are appended to their columns by the caller. Returns the first. */
   extend(position: number, count: number, path: number, provenance: number): number {
-    const first = this.#length;
-    const length = first + count;
+    const first = this.#segmentLength;
+    const extendedLength = first + count;
     assert(count <= this.room(position), 'rows fit the segment');
-    this.#reserve(length);
-    const delta = position - this.base;
-    if (delta !== first && !this.#deltas) this.#spellDeltas();
-    if (this.#deltas) for (let i = 0; i < count; i++) this.#deltas[first + i] = delta + i;
-    this.#closings.extend(first, length);
-    this.paths.fill(path, first, length, this.#arrays.capacity);
-    this.provenances.fill(provenance, first, length, this.#arrays.capacity);
-    this.#length = length;
+    this.#reserveSegmentRows(extendedLength);
+    const positionDelta = position - this.base;
+    if (positionDelta !== first && !this.#positionDeltas) this.#spellPositionDeltas();
+    if (this.#positionDeltas) for (let i = 0; i < count; i++) this.#positionDeltas[first + i] = positionDelta + i;
+    this.#segmentClosings.extend(first, extendedLength);
+    this.paths.fill(path, first, extendedLength, this.#rowArrays.capacity);
+    this.provenances.fill(provenance, first, extendedLength, this.#rowArrays.capacity);
+    this.#segmentLength = extendedLength;
     return first;
   }
 
   /** Bounds of rows that were just extended; null vectors and null cells mean own system_from and FOREVER. */
   setValid(from: Vector, to: Vector, source: number, first: number, count: number, timeline: Timeline): void {
-    this.#valid.set(from, to, { source, first, count }, (target, firstRow, rows) =>
-      timeline.writeTimes(target, this, null, firstRow, rows, false),
+    this.#validBounds.set(from, to, { source, first, count }, (validTimes, firstRow, rows) =>
+      timeline.writeTimes(validTimes, this, null, firstRow, rows, false),
     );
   }
 
   positionOf(row: number): number {
-    return this.base + (this.#deltas ? this.#deltas[row]! : row);
+    return this.base + (this.#positionDeltas ? this.#positionDeltas[row]! : row);
   }
 
   /** Position that superseded the version; Infinity while none did. */
   closingOf(row: number): number {
-    return this.#closings.closingOf(row);
+    return this.#segmentClosings.closingOf(row);
   }
 
   isOpen(row: number): boolean {
-    return this.#closings.isOpen(row);
+    return this.#segmentClosings.isOpen(row);
   }
 
   isRemoved(row: number): boolean {
-    return this.#closings.isRemoved(row);
+    return this.#segmentClosings.isRemoved(row);
   }
 
   /** The first row from there on that is removed; its length where none is. */
   removedAtOrAfter(row: number): number {
-    const removedRow = this.#closings.removedFrom(row);
-    return removedRow < 0 ? this.#length : Math.min(removedRow, this.#length);
+    const removedRow = this.#segmentClosings.removedFrom(row);
+    return removedRow < 0 ? this.#segmentLength : Math.min(removedRow, this.#segmentLength);
   }
 
   close(row: number, position: number): void {
-    if (this.#captured) this.#leaveCopy(this.#captured);
-    this.#closings.close(row, position, this.#length);
+    if (this.#capturedChanges) this.#leaveCapturedCopy(this.#capturedChanges);
+    this.#segmentClosings.close(row, position, this.#segmentLength);
   }
 
   /** Makes room for closings, so that the first one costs no more than the next. */
   expectClosings(): void {
-    this.#closings.expect(this.#length);
+    this.#segmentClosings.expect(this.#segmentLength);
   }
 
   /** Takes versions out of every scan at every basis for good; their cells, keys and bounds are not readable any more. */
   remove(rows: readonly number[], timeline: Timeline): void {
-    for (const row of rows) {
-      this.drop(row);
-      this.#valid.clear(row, this.positionOf(row), timeline);
+    for (const removedRow of rows) {
+      this.drop(removedRow);
+      this.#validBounds.clear(removedRow, this.positionOf(removedRow), timeline);
     }
-    this.#valid.forgetZone();
+    this.#validBounds.forgetZone();
     this.cells.clear(rows);
   }
 
   /** A row that was just appended came without key and cells: it is as one that was removed. */
   drop(row: number): void {
-    if (this.#captured) this.#leaveCopy(this.#captured);
-    this.#closings.remove(row, this.#length);
+    if (this.#capturedChanges) this.#leaveCapturedCopy(this.#capturedChanges);
+    this.#segmentClosings.remove(row, this.#segmentLength);
   }
 
   /** First row at or after a position. */
   rowAtOrAfter(position: number): number {
-    const delta = position - this.base;
-    const deltas = this.#deltas;
-    if (!deltas) return Math.max(0, Math.min(this.#length, delta));
-    let low = 0;
-    let high = this.#length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (deltas[middle]! < delta) low = middle + 1;
-      else high = middle;
+    const wantedDelta = position - this.base;
+    const positionDeltas = this.#positionDeltas;
+    if (!positionDeltas) return Math.max(0, Math.min(this.#segmentLength, wantedDelta));
+    let lowRow = 0;
+    let highRow = this.#segmentLength;
+    while (lowRow < highRow) {
+      const middleRow = (lowRow + highRow) >>> 1;
+      if (positionDeltas[middleRow]! < wantedDelta) lowRow = middleRow + 1;
+      else highRow = middleRow;
     }
-    return low;
+    return lowRow;
   }
 
   /** No row follows: every array moves to an extent of just its length, where kernels read it. */
   seal(): void {
-    if (this.#arrays.sealed) return;
-    this.#arrays.sealed = true;
-    const length = this.#length;
-    const { extents } = this.#arrays;
-    this.#arrays.capacity = length;
-    this.cells.seal(length);
-    for (const codes of Object.values(this.#codes)) codes.seal(length, extents);
-    if (this.#deltas) this.#deltas = extents.settle(this.#deltas, length);
-    this.#closings.seal(length);
-    this.#valid.seal(length);
+    if (this.#rowArrays.sealed) return;
+    this.#rowArrays.sealed = true;
+    const sealedLength = this.#segmentLength;
+    const { extents } = this.#rowArrays;
+    this.#rowArrays.capacity = sealedLength;
+    this.cells.seal(sealedLength);
+    for (const codeColumn of Object.values(this.#codeColumns)) codeColumn.seal(sealedLength, extents);
+    if (this.#positionDeltas) this.#positionDeltas = extents.settle(this.#positionDeltas, sealedLength);
+    this.#segmentClosings.seal(sealedLength);
+    this.#validBounds.seal(sealedLength);
   }
 
   /** Stands for the cells that are there: another one once rows were added. */
   get extent(): object {
-    if (this.#extent?.length !== this.#length) this.#extent = { length: this.#length };
-    return this.#extent;
+    if (this.#segmentExtent?.length !== this.#segmentLength) this.#segmentExtent = { length: this.#segmentLength };
+    return this.#segmentExtent;
   }
 
   get sealed(): boolean {
-    return this.#arrays.sealed;
+    return this.#rowArrays.sealed;
   }
 
   get bytes(): number {
-    let total = (this.#deltas?.byteLength ?? 0) + this.#closings.bytes + this.#valid.bytes + this.cells.bytes;
-    for (const codes of Object.values(this.#codes)) total += codes.values?.byteLength ?? 0;
-    return total;
+    let segmentBytes =
+      (this.#positionDeltas?.byteLength ?? 0) + this.#segmentClosings.bytes + this.#validBounds.bytes + this.cells.bytes;
+    for (const codeColumn of Object.values(this.#codeColumns)) segmentBytes += codeColumn.values?.byteLength ?? 0;
+    return segmentBytes;
   }
 
   savedState(): SegmentState {
-    const length = this.#length;
+    const savedLength = this.#segmentLength;
     return {
       firstRow: this.firstRow,
       base: this.base,
-      length,
-      deltas: this.#deltas?.slice(0, length) ?? null,
-      closings: this.#closings.values?.slice(0, length) ?? null,
-      validFrom: this.#valid.from?.slice(0, length) ?? null,
-      validTo: this.#valid.to?.slice(0, length) ?? null,
-      paths: this.paths.savedState(length),
-      ops: this.ops.savedState(length),
-      provenances: this.provenances.savedState(length),
-      previous: this.previous.savedState(length),
-      nextLive: this.nextLive.savedState(length),
+      length: savedLength,
+      deltas: this.#positionDeltas?.slice(0, savedLength) ?? null,
+      closings: this.#segmentClosings.values?.slice(0, savedLength) ?? null,
+      validFrom: this.#validBounds.from?.slice(0, savedLength) ?? null,
+      validTo: this.#validBounds.to?.slice(0, savedLength) ?? null,
+      paths: this.paths.savedState(savedLength),
+      ops: this.ops.savedState(savedLength),
+      provenances: this.provenances.savedState(savedLength),
+      previous: this.previous.savedState(savedLength),
+      nextLive: this.nextLive.savedState(savedLength),
       ...this.cells.savedState(false),
     };
   }
 
-  /** Over the arrays of `state`, as a head: it may take more rows, or be sealed. */
-  static fromSaved(state: SegmentState, dictionaryOf: DictionaryOf, space: ColumnSpace): Segment {
-    const segment = Segment.#frame(state, state, space);
-    segment.cells.fill(state, dictionaryOf);
-    return segment;
+  /** Over the arrays of `segmentState`, as a head: it may take more rows, or be sealed. */
+  static fromSaved(segmentState: SegmentState, dictionaryOf: DictionaryOf, space: ColumnSpace): Segment {
+    const savedSegment = Segment.#segmentFrom(segmentState, segmentState, space);
+    savedSegment.cells.fill(segmentState, dictionaryOf);
+    return savedSegment;
   }
 
   /** A sealed segment whose columns are all out of memory. */
   static resting(
-    parts: Omit<FixedSegmentState, 'keys' | 'columns'>,
-    changes: SegmentChanges,
+    fixedState: Omit<FixedSegmentState, 'keys' | 'columns'>,
+    segmentChanges: SegmentChanges,
     columns: RestingColumns,
     dictionaryOf: DictionaryOf,
     keeper: SegmentKeeper,
     space: ColumnSpace,
   ): Segment {
-    const segment = Segment.#frame(parts, changes, space);
-    segment.seal();
-    segment.cells.rest(columns, changes.widened);
-    segment.cells.restOn(columns, 0, dictionaryOf, keeper);
-    return segment;
+    const restingSegment = Segment.#segmentFrom(fixedState, segmentChanges, space);
+    restingSegment.seal();
+    restingSegment.cells.rest(columns, segmentChanges.widened);
+    restingSegment.cells.restOn(columns, 0, dictionaryOf, keeper);
+    return restingSegment;
   }
 
   /** All but keys and columns. */
-  static #frame(
-    state: Omit<FixedSegmentState, 'keys' | 'columns'>,
-    changes: Pick<SegmentChanges, 'closings' | 'nextLive'>,
+  static #segmentFrom(
+    fixedState: Omit<FixedSegmentState, 'keys' | 'columns'>,
+    segmentChanges: Pick<SegmentChanges, 'closings' | 'nextLive'>,
     space: ColumnSpace,
   ): Segment {
-    const segment = new Segment(state.firstRow, state.base, space);
-    const { extents } = segment.#arrays;
-    const { length } = state;
-    segment.#length = length;
-    segment.#arrays.capacity = length;
-    segment.#deltas = state.deltas;
-    segment.#closings.restore(changes.closings, length);
-    segment.#valid.from = state.validFrom;
-    segment.#valid.to = state.validTo;
-    for (const name of ['paths', 'ops', 'provenances', 'previous'] as const) {
-      segment.#codes[name] = CodeColumn.fromSaved(state[name], extents);
+    const framedSegment = new Segment(fixedState.firstRow, fixedState.base, space);
+    const { extents } = framedSegment.#rowArrays;
+    const { length } = fixedState;
+    framedSegment.#segmentLength = length;
+    framedSegment.#rowArrays.capacity = length;
+    framedSegment.#positionDeltas = fixedState.deltas;
+    framedSegment.#segmentClosings.restore(segmentChanges.closings, length);
+    framedSegment.#validBounds.from = fixedState.validFrom;
+    framedSegment.#validBounds.to = fixedState.validTo;
+    for (const codeName of ['paths', 'ops', 'provenances', 'previous'] as const) {
+      framedSegment.#codeColumns[codeName] = CodeColumn.fromSaved(fixedState[codeName], extents);
     }
-    segment.#codes.nextLive = CodeColumn.fromSaved(changes.nextLive, extents);
-    segment.cells.keepFormers(state.formers);
-    return segment;
+    framedSegment.#codeColumns.nextLive = CodeColumn.fromSaved(segmentChanges.nextLive, extents);
+    framedSegment.cells.keepFormers(fixedState.formers);
+    return framedSegment;
   }
 
   /** By reference: good while the version stays what it is and none of the columns leaves memory. */
   parts(beside?: AbsentColumns): FixedSegmentState {
-    assert(this.#arrays.sealed, 'a segment that grows has no parts yet');
-    const length = this.#length;
+    assert(this.#rowArrays.sealed, 'a segment that grows has no parts yet');
+    const sealedLength = this.#segmentLength;
     return {
       firstRow: this.firstRow,
       base: this.base,
-      length,
-      deltas: this.#deltas,
-      validFrom: this.#valid.from,
-      validTo: this.#valid.to,
+      length: sealedLength,
+      deltas: this.#positionDeltas,
+      validFrom: this.#validBounds.from,
+      validTo: this.#validBounds.to,
       paths: this.paths.sharedState(),
       ops: this.ops.sharedState(),
       provenances: this.provenances.sharedState(),
@@ -389,33 +390,33 @@ export class Segment {
   /** As they are in this turn, by reference where nothing changes until they are read; `released` says that they were. */
   capture(): SegmentChanges {
     // One reader at a time; one that gave up has no use for a copy.
-    this.#captured = {
-      closings: this.#closings.values,
+    this.#capturedChanges = {
+      closings: this.#segmentClosings.values,
       nextLive: this.nextLive.sharedState(),
       widened: this.cells.widened,
     };
-    return this.#captured;
+    return this.#capturedChanges;
   }
 
   release(captured: SegmentChanges): void {
-    if (this.#captured === captured) this.#captured = null;
+    if (this.#capturedChanges === captured) this.#capturedChanges = null;
   }
 
-  #leaveCopy(captured: SegmentChanges): void {
-    captured.closings = captured.closings?.slice(0, this.#length) ?? null;
-    captured.nextLive = this.nextLive.savedState(this.#length);
-    this.#captured = null;
+  #leaveCapturedCopy(capturedChanges: SegmentChanges): void {
+    capturedChanges.closings = capturedChanges.closings?.slice(0, this.#segmentLength) ?? null;
+    capturedChanges.nextLive = this.nextLive.savedState(this.#segmentLength);
+    this.#capturedChanges = null;
   }
 
-  #spellDeltas(): void {
-    const deltas = (this.#deltas = this.#arrays.allocate(Int32Array));
-    for (let row = 0; row < this.#length; row++) deltas[row] = row;
+  #spellPositionDeltas(): void {
+    const spelledDeltas = (this.#positionDeltas = this.#rowArrays.allocate(Int32Array));
+    for (let row = 0; row < this.#segmentLength; row++) spelledDeltas[row] = row;
   }
 
-  #reserve(rows: number): void {
-    if (!this.#arrays.reserve(rows)) return;
-    if (this.#deltas) this.#deltas = this.#arrays.grow(Int32Array, this.#deltas);
-    this.#closings.grow();
-    this.#valid.grow();
+  #reserveSegmentRows(rows: number): void {
+    if (!this.#rowArrays.reserve(rows)) return;
+    if (this.#positionDeltas) this.#positionDeltas = this.#rowArrays.grow(Int32Array, this.#positionDeltas);
+    this.#segmentClosings.grow();
+    this.#validBounds.grow();
   }
 }

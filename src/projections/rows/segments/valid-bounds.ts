@@ -14,13 +14,13 @@ export interface ValidZone {
 }
 
 /** Extremes of the first `length` rows. */
-interface Extremes {
+interface BoundExtremes {
   readonly length: number;
   readonly least: bigint;
   readonly most: bigint;
 }
 
-const never: Extremes = { length: 0, least: FOREVER, most: FOREVER };
+const noExtremes: BoundExtremes = { length: 0, least: FOREVER, most: FOREVER };
 
 /** Rows of a vector that bounds are given by: `count` from `source` on, for the segment's rows from `first` on. */
 export interface GivenRows {
@@ -33,44 +33,53 @@ export interface GivenRows {
 export type WriteTimes = (target: BigInt64Array, first: number, count: number) => void;
 
 export class ValidBounds {
-  readonly #arrays: RowArrays;
+  readonly #boundArrays: RowArrays;
   /** Null while every version is valid from its own system_from. */
   from: BigInt64Array | null = null;
   /** Null while every version is valid for ever. */
   to: BigInt64Array | null = null;
-  #fromZone: Extremes = never;
-  #toZone: Extremes = never;
+  #validFromExtremes: BoundExtremes = noExtremes;
+  #validToExtremes: BoundExtremes = noExtremes;
 
-  constructor(arrays: RowArrays) {
-    this.#arrays = arrays;
+  constructor(rowArrays: RowArrays) {
+    this.#boundArrays = rowArrays;
   }
 
   zone(length: number): ValidZone {
-    const from = this.from ? widenExtremes(this.#fromZone, this.from, length) : never;
-    const to = this.to ? widenExtremes(this.#toZone, this.to, length) : never;
-    this.#fromZone = from;
-    this.#toZone = to;
-    return { fromLeast: from.least, fromMost: from.most, toLeast: to.least, toMost: to.most };
+    const fromExtremes = this.from ? widenBoundExtremes(this.#validFromExtremes, this.from, length) : noExtremes;
+    const toExtremes = this.to ? widenBoundExtremes(this.#validToExtremes, this.to, length) : noExtremes;
+    this.#validFromExtremes = fromExtremes;
+    this.#validToExtremes = toExtremes;
+    return { fromLeast: fromExtremes.least, fromMost: fromExtremes.most, toLeast: toExtremes.least, toMost: toExtremes.most };
   }
 
   /** Bounds of rows that just came; null vectors and null cells mean own system_from and FOREVER. */
-  set(from: Vector, to: Vector, { source, first, count }: GivenRows, writeTimes: WriteTimes): void {
+  set(
+    from: Vector,
+    to: Vector,
+    { source: givenStart, first: firstBoundRow, count: boundRowCount }: GivenRows,
+    writeTimes: WriteTimes,
+  ): void {
     assert((from.kind === 'i64' || from.kind === 'null') && (to.kind === 'i64' || to.kind === 'null'), 'bounds are 64 bits wide');
-    const given = from.kind === 'i64' ? from : null;
-    const ends = to.kind === 'i64' ? to : null;
-    if (this.from || given) {
-      const target = (this.from ??= this.#ownTimes(first, writeTimes));
-      writeTimes(target, first, count);
-      if (given && !given.nulls) target.set(given.values.subarray(source, source + count), first);
-      else if (given)
-        for (let i = 0; i < count; i++) if (given.nulls![source + i] !== 1) target[first + i] = given.values[source + i]!;
+    const givenFrom = from.kind === 'i64' ? from : null;
+    const givenTo = to.kind === 'i64' ? to : null;
+    if (this.from || givenFrom) {
+      const boundTimes = (this.from ??= this.#writableFromTimes(firstBoundRow, writeTimes));
+      writeTimes(boundTimes, firstBoundRow, boundRowCount);
+      if (givenFrom && !givenFrom.nulls)
+        boundTimes.set(givenFrom.values.subarray(givenStart, givenStart + boundRowCount), firstBoundRow);
+      else if (givenFrom)
+        for (let i = 0; i < boundRowCount; i++)
+          if (givenFrom.nulls![givenStart + i] !== 1) boundTimes[firstBoundRow + i] = givenFrom.values[givenStart + i]!;
     }
-    if (this.to || ends) {
-      const target = (this.to ??= this.#arrays.allocate(BigInt64Array).fill(FOREVER, 0, first));
-      target.fill(FOREVER, first, first + count);
-      if (ends && !ends.nulls) target.set(ends.values.subarray(source, source + count), first);
-      else if (ends)
-        for (let i = 0; i < count; i++) if (ends.nulls![source + i] !== 1) target[first + i] = ends.values[source + i]!;
+    if (this.to || givenTo) {
+      const boundTimes = (this.to ??= this.#boundArrays.allocate(BigInt64Array).fill(FOREVER, 0, firstBoundRow));
+      boundTimes.fill(FOREVER, firstBoundRow, firstBoundRow + boundRowCount);
+      if (givenTo && !givenTo.nulls)
+        boundTimes.set(givenTo.values.subarray(givenStart, givenStart + boundRowCount), firstBoundRow);
+      else if (givenTo)
+        for (let i = 0; i < boundRowCount; i++)
+          if (givenTo.nulls![givenStart + i] !== 1) boundTimes[firstBoundRow + i] = givenTo.values[givenStart + i]!;
     }
   }
 
@@ -82,17 +91,17 @@ export class ValidBounds {
 
   /** Cells that are part of the extremes have changed. */
   forgetZone(): void {
-    this.#fromZone = never;
-    this.#toZone = never;
+    this.#validFromExtremes = noExtremes;
+    this.#validToExtremes = noExtremes;
   }
 
   grow(): void {
-    if (this.from) this.from = this.#arrays.grow(BigInt64Array, this.from);
-    if (this.to) this.to = this.#arrays.grow(BigInt64Array, this.to);
+    if (this.from) this.from = this.#boundArrays.grow(BigInt64Array, this.from);
+    if (this.to) this.to = this.#boundArrays.grow(BigInt64Array, this.to);
   }
 
   seal(length: number): void {
-    const { extents } = this.#arrays;
+    const { extents } = this.#boundArrays;
     if (this.from) this.from = extents.settle(this.from, length);
     if (this.to) this.to = extents.settle(this.to, length);
   }
@@ -101,22 +110,22 @@ export class ValidBounds {
     return (this.from?.byteLength ?? 0) + (this.to?.byteLength ?? 0);
   }
 
-  #ownTimes(count: number, writeTimes: WriteTimes): BigInt64Array {
-    const times = this.#arrays.allocate(BigInt64Array);
-    writeTimes(times, 0, count);
-    return times;
+  #writableFromTimes(count: number, writeTimes: WriteTimes): BigInt64Array {
+    const systemTimes = this.#boundArrays.allocate(BigInt64Array);
+    writeTimes(systemTimes, 0, count);
+    return systemTimes;
   }
 }
 
 /** Takes in the rows that came since; all of them where the bounds came later than the segment's first row. */
-function widenExtremes(before: Extremes, values: BigInt64Array, length: number): Extremes {
-  if (before.length === length) return before;
-  let { least, most } = before;
-  if (before === never) least = most = values[0]!;
-  for (let row = before.length; row < length; row++) {
-    const value = values[row]!;
-    if (value < least) least = value;
-    if (value > most) most = value;
+function widenBoundExtremes(extremesBefore: BoundExtremes, boundTimes: BigInt64Array, length: number): BoundExtremes {
+  if (extremesBefore.length === length) return extremesBefore;
+  let { least: leastBound, most: mostBound } = extremesBefore;
+  if (extremesBefore === noExtremes) leastBound = mostBound = boundTimes[0]!;
+  for (let row = extremesBefore.length; row < length; row++) {
+    const boundTime = boundTimes[row]!;
+    if (boundTime < leastBound) leastBound = boundTime;
+    if (boundTime > mostBound) mostBound = boundTime;
   }
-  return { length, least, most };
+  return { length, least: leastBound, most: mostBound };
 }

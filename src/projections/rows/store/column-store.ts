@@ -43,102 +43,105 @@ export class SegmentChangedError extends Error {
 }
 
 /** Reading a changed segment may wipe cells: earlier facts about its table are then wrong. */
-function isAsSealed({ segment, file }: StoredSegment): boolean {
+function isUnchangedSinceSealed({ segment, file }: StoredSegment): boolean {
   return file === null && segment.cells.version === 0;
 }
 
 export class ColumnStore implements SegmentKeeper, DerivedKind {
-  readonly #options: ColumnStoreOptions;
-  #home: DerivedHome | null = null;
+  readonly #storeOptions: ColumnStoreOptions;
+  #storeHome: DerivedHome | null = null;
   readonly #storedSegments = new Map<SegmentColumns, StoredSegment>();
-  readonly #files = new StoredSegments();
-  readonly #residents: ResidentColumns;
+  readonly #segmentFiles = new StoredSegments();
+  readonly #residentColumns: ResidentColumns;
   readonly #readAhead: ReadAhead;
-  readonly #queue: WriteQueue<StoredSegment>;
+  readonly #segmentWriteQueue: WriteQueue<StoredSegment>;
   /** By column, what it is read into to be written again. */
-  readonly #bytes = new Map<string | null, BytesFor>();
+  readonly #columnBuffers = new Map<string | null, BytesFor>();
   /** Files that are being packed. */
-  readonly #rewriting = new Set<Promise<unknown>>();
-  readonly #counts = { hydrated: 0, written: 0, compacted: 0 };
-  #watcher: SegmentWatcher | null = null;
+  readonly #segmentRewrites = new Set<Promise<unknown>>();
+  readonly #columnCounts = { hydrated: 0, written: 0, compacted: 0 };
+  #segmentWatcher: SegmentWatcher | null = null;
 
-  constructor(options: ColumnStoreOptions) {
-    this.#options = options;
-    this.#residents = new ResidentColumns(options, (cells) => this.#storedSegments.get(cells)?.dense === true);
-    this.#readAhead = new ReadAhead(options.hydrateMax);
-    this.#queue = new WriteQueue({
-      ...options,
-      yieldTurn: () => this.#home!.yieldTurn(),
+  constructor(storeOptions: ColumnStoreOptions) {
+    this.#storeOptions = storeOptions;
+    this.#residentColumns = new ResidentColumns(
+      storeOptions,
+      (denseCells) => this.#storedSegments.get(denseCells)?.dense === true,
+    );
+    this.#readAhead = new ReadAhead(storeOptions.hydrateMax);
+    this.#segmentWriteQueue = new WriteQueue({
+      ...storeOptions,
+      yieldTurn: () => this.#storeHome!.yieldTurn(),
       isKept: (stored) => this.#storedSegments.get(stored.segment.cells) === stored,
-      write: (stored) => this.#write(this.#home!, stored.segment.cells, stored),
-      onFailed: (error) => options.say(`a segment can't be saved (${messageOf(error)}); its columns stay in memory`),
-      onRest: () => this.#bytes.clear(),
+      write: (stored) => this.#writeSegment(this.#storeHome!, stored.segment.cells, stored),
+      onFailed: (error) => storeOptions.say(`a segment can't be saved (${storeErrorMessage(error)}); its columns stay in memory`),
+      onRest: () => this.#columnBuffers.clear(),
     });
   }
 
   /** From here on segments are written; until the log is known they wait. */
-  begin(home: DerivedHome): void {
-    if (this.#home?.logId === home.logId) return;
-    this.#home = home;
-    this.#queue.begin();
+  begin(storeHome: DerivedHome): void {
+    if (this.#storeHome?.logId === storeHome.logId) return;
+    this.#storeHome = storeHome;
+    this.#segmentWriteQueue.begin();
   }
 
   /** How much memory rows take beside what this store can put away. */
   measureBy(fixed: () => number): void {
-    this.#residents.measureBy(fixed);
+    this.#residentColumns.measureBy(fixed);
   }
 
   watch(watcher: SegmentWatcher): void {
-    this.#watcher = watcher;
+    this.#segmentWatcher = watcher;
   }
 
   get home(): DerivedHome | null {
-    return this.#home;
+    return this.#storeHome;
   }
 
   get counts(): ColumnCounts {
-    return { ...this.#counts, evicted: this.#residents.evicted };
+    return { ...this.#columnCounts, evicted: this.#residentColumns.evicted };
   }
 
   /** Bytes of columns in memory that could leave it. */
   get residentBytes(): number {
-    return this.#residents.bytes;
+    return this.#residentColumns.bytes;
   }
 
   get budgetBytes(): number {
-    return this.#options.budgetBytes;
+    return this.#storeOptions.budgetBytes;
   }
 
   /** Bytes of segment files, and how many there are. */
   get storedBytes(): number {
-    return this.#files.bytes;
+    return this.#segmentFiles.bytes;
   }
 
   get storedSegments(): number {
-    return this.#files.count;
+    return this.#segmentFiles.count;
   }
 
   /** The prefix of its file names. */
   readonly prefix = 'segment-';
 
   holds(name: string): boolean {
-    return this.#files.has(name);
+    return this.#segmentFiles.has(name);
   }
 
   /** A segment could not be written: its former file is still there. */
   get isBehind(): boolean {
-    return this.#queue.hasFailed;
+    return this.#segmentWriteQueue.hasFailed;
   }
 
   /** Segments that no file has yet. */
   get unsaved(): number {
-    return this.#queue.length;
+    return this.#segmentWriteQueue.length;
   }
 
   onSealed(segment: Segment, dictionaryOf: DictionaryOf): void {
     const storedSegment: StoredSegment = { segment, dictionaryOf, file: null, dense: false, queued: false };
     this.#storedSegments.set(segment.cells, storedSegment);
-    this.#queue.addSealed(storedSegment, segment.bytes);
+    this.#segmentWriteQueue.addSealed(storedSegment, segment.bytes);
   }
 
   /** A segment of a checkpoint, and the file that it rests on. */
@@ -147,19 +150,19 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
   }
 
   onChanged(cells: SegmentColumns): void {
-    this.#enqueue(cells);
-    this.#watcher?.onChanged();
+    this.#enqueueSegment(cells);
+    this.#segmentWatcher?.onChanged();
   }
 
   onLoaded(cells: SegmentColumns, name: string | null, column: SegmentColumn): void {
-    this.#counts.hydrated++;
-    this.#residents.add(cells, name, column);
+    this.#columnCounts.hydrated++;
+    this.#residentColumns.add(cells, name, column);
   }
 
   unreadable(error: unknown): never {
     if (!(error instanceof DerivedFileError)) throw error;
-    this.#options.say(`a derived file can't be read (${error.message}); the next start rebuilds from the log`);
-    this.#options.onDamaged?.();
+    this.#storeOptions.say(`a derived file can't be read (${error.message}); the next start rebuilds from the log`);
+    this.#storeOptions.onDamaged?.();
     throw new ServiceError('REL_STORAGE', 'a column can not be read from its file; a restart rebuilds it from the log', {
       cause: error,
     });
@@ -169,18 +172,18 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
   forget({ cells }: Segment): void {
     if (!this.#storedSegments.delete(cells)) return;
     cells.leave();
-    this.#residents.drop((other) => other === cells);
-    this.#queue.dropGone();
-    this.#watcher?.onChanged();
+    this.#residentColumns.drop((otherCells) => otherCells === cells);
+    this.#segmentWriteQueue.dropGone();
+    this.#segmentWatcher?.onChanged();
   }
 
   /** All segments are dropped. */
   clear(): void {
     for (const cells of this.#storedSegments.keys()) cells.leave();
     this.#storedSegments.clear();
-    this.#residents.drop(() => true);
-    this.#queue.dropGone();
-    this.#watcher?.onChanged();
+    this.#residentColumns.drop(() => true);
+    this.#segmentWriteQueue.dropGone();
+    this.#segmentWatcher?.onChanged();
   }
 
   /** Name of the file that says what the segment's columns hold now; null while none does. */
@@ -205,7 +208,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
    */
   fileToCome({ cells }: Segment): (() => string) | null {
     const storedSegment = this.#storedSegments.get(cells);
-    if (!storedSegment || !this.#queue.isAtWork || !isAsSealed(storedSegment)) return null;
+    if (!storedSegment || !this.#segmentWriteQueue.isAtWork || !isUnchangedSinceSealed(storedSegment)) return null;
     return () => {
       if (cells.version > 0 || !storedSegment.file || this.#storedSegments.get(cells) !== storedSegment)
         throw new SegmentChangedError();
@@ -215,30 +218,30 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
 
   /** Segments without a file that is true of them are as they were sealed, and files can be written. */
   get isOnlyNew(): boolean {
-    if (this.#queue.hasFailed) return false;
+    if (this.#segmentWriteQueue.hasFailed) return false;
     for (const storedSegment of this.#storedSegments.values())
-      if (!storedSegment.segment.cells.isAtRest && !isAsSealed(storedSegment)) return false;
+      if (!storedSegment.segment.cells.isAtRest && !isUnchangedSinceSealed(storedSegment)) return false;
     return true;
   }
 
   /** Where the files of a checkpoint are. */
   readFrom(reader: DerivedReader): void {
-    this.#files.readFrom(reader);
+    this.#segmentFiles.readFrom(reader);
   }
 
   openFile(name: string): Promise<SegmentFile> {
-    return this.#files.open(name);
+    return this.#segmentFiles.open(name);
   }
 
   /** Reads columns ahead of a scan, beside the turn. */
   ahead({ cells }: Segment, names: readonly (string | null)[]): void {
-    const file = this.#storedSegments.get(cells)?.file;
-    if (file && cells.isAtRest) this.#readAhead.read(cells, names, file);
+    const segmentFile = this.#storedSegments.get(cells)?.file;
+    if (segmentFile && cells.isAtRest) this.#readAhead.read(cells, names, segmentFile);
   }
 
   /** Takes columns out of memory now: for who walks all of a store within one turn and holds no view of any. */
   trim(limit?: number): void {
-    this.#residents.trim(limit);
+    this.#residentColumns.trim(limit);
   }
 
   /**
@@ -246,30 +249,30 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
    * written. Memory that can't be freed is not waited for.
    */
   room(): Promise<void> | undefined {
-    return this.#queue.room();
+    return this.#segmentWriteQueue.room();
   }
 
   /** Resolves when every sealed segment has a file, or could not get one. */
   whenIdle(): Promise<void> {
-    return this.#queue.whenIdle();
+    return this.#segmentWriteQueue.whenIdle();
   }
 
   /** Resolves when each file that is being written now is kept or gone. */
   async whenWritten(): Promise<void> {
     await this.whenIdle();
-    await Promise.allSettled(this.#rewriting);
+    await Promise.allSettled(this.#segmentRewrites);
   }
 
   /** Number that files get from here on: those of before may go once a checkpoint of now is in place. */
   get generation(): number {
-    return this.#files.generation;
+    return this.#segmentFiles.generation;
   }
 
   /** Removes files of before `generation` that nothing rests on any more. */
-  async collect(generation: number, needed: ReadonlySet<string>): Promise<void> {
-    const used = new Set<string>();
-    for (const { file } of this.#storedSegments.values()) if (file) used.add(file.name);
-    await this.#files.collect(this.#home, generation, (name) => needed.has(name) || used.has(name));
+  async collect(generation: number, neededFiles: ReadonlySet<string>): Promise<void> {
+    const usedFiles = new Set<string>();
+    for (const { file } of this.#storedSegments.values()) if (file) usedFiles.add(file.name);
+    await this.#segmentFiles.collect(this.#storeHome, generation, (name) => neededFiles.has(name) || usedFiles.has(name));
   }
 
   /**
@@ -277,131 +280,135 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
    */
   async compact({ signal, onProgress }: CompactOptions = {}): Promise<Compacted> {
     await this.whenIdle();
-    const worth = [...this.#storedSegments.values()].filter(
+    const compactable = [...this.#storedSegments.values()].filter(
       ({ segment, file, dense }) => file && !dense && segment.cells.isAtRest && segment.liveCount * 2 <= segment.length,
     );
-    let [segments, bytesBefore, bytesAfter] = [0, 0, 0];
-    const total = worth.length;
-    let done = 0;
-    onProgress?.(0, total);
-    const work = async (): Promise<void> => {
-      for (let next = worth.pop(); next; next = worth.pop()) {
+    let [compactedSegments, bytesBefore, bytesAfter] = [0, 0, 0];
+    const compactableCount = compactable.length;
+    let compactedCount = 0;
+    onProgress?.(0, compactableCount);
+    const compactNext = async (): Promise<void> => {
+      for (let sparseSegment = compactable.pop(); sparseSegment; sparseSegment = compactable.pop()) {
         if (signal?.aborted) return;
-        const before = next.file!;
-        let after: SegmentFile | null;
+        const sparseFile = sparseSegment.file!;
+        let denseFile: SegmentFile | null;
         try {
-          after = await this.#underPen(this.#rewritten(next, before));
+          denseFile = await this.#trackRewrite(this.#rewriteSegment(sparseSegment, sparseFile));
         } catch (error) {
-          this.#options.say(`compaction stops (${messageOf(error)}); segments stay as they are`);
-          worth.length = 0;
+          this.#storeOptions.say(`compaction stops (${storeErrorMessage(error)}); segments stay as they are`);
+          compactable.length = 0;
           return;
         }
-        onProgress?.(++done, total);
-        if (!after) continue;
-        segments++;
-        bytesBefore += before.file.size;
-        bytesAfter += after.file.size;
+        onProgress?.(++compactedCount, compactableCount);
+        if (!denseFile) continue;
+        compactedSegments++;
+        bytesBefore += sparseFile.file.size;
+        bytesAfter += denseFile.file.size;
       }
     };
-    await Promise.all(Array.from({ length: this.#options.compactMax }, work));
+    await Promise.all(Array.from({ length: this.#storeOptions.compactMax }, compactNext));
     signal?.throwIfAborted();
-    return { segments, bytesBefore, bytesAfter };
+    return { segments: compactedSegments, bytesBefore, bytesAfter };
   }
 
   /** Waits for what is being written, and closes all files. */
   async close(): Promise<void> {
     this.#readAhead.close();
-    this.#residents.close();
-    await this.#queue.close();
-    await this.#watcher?.close();
-    await this.#files.close();
+    this.#residentColumns.close();
+    await this.#segmentWriteQueue.close();
+    await this.#segmentWatcher?.close();
+    await this.#segmentFiles.close();
   }
 
-  #enqueue(cells: SegmentColumns): void {
+  #enqueueSegment(cells: SegmentColumns): void {
     const storedSegment = this.#storedSegments.get(cells);
-    if (storedSegment) this.#queue.add(storedSegment);
+    if (storedSegment) this.#segmentWriteQueue.add(storedSegment);
   }
 
-  async #write(home: DerivedHome, cells: SegmentColumns, storedSegment: StoredSegment): Promise<void> {
+  async #writeSegment(storeHome: DerivedHome, cells: SegmentColumns, storedSegment: StoredSegment): Promise<void> {
     const { version } = cells;
-    const beside = await this.#readAbsent(home, cells);
+    const absentColumns = await this.#readAbsent(storeHome, cells);
     if (cells.version !== version || this.#storedSegments.get(cells) !== storedSegment) {
-      this.#enqueue(cells);
+      this.#enqueueSegment(cells);
       return;
     }
-    const written = await writeSegmentFile(home, this.#newName(home), storedSegment.segment.parts(beside));
+    const writtenFile = await writeSegmentFile(
+      storeHome,
+      this.#newSegmentFileName(storeHome),
+      storedSegment.segment.parts(absentColumns),
+    );
     if (cells.version !== version || this.#storedSegments.get(cells) !== storedSegment) {
       // Changed under the pen, or gone.
-      await discard(home, written);
-      this.#enqueue(cells);
+      await discardSegmentFile(storeHome, writtenFile);
+      this.#enqueueSegment(cells);
       return;
     }
-    this.#rest(storedSegment, new SegmentFile(written), version);
+    this.#restSegmentOn(storedSegment, new SegmentFile(writtenFile), version);
     storedSegment.dense = false;
-    this.#residents.drop((other) => other === cells);
-    for (const [name, column] of cells.residents()) this.#residents.add(cells, name, column);
-    this.#counts.written++;
+    this.#residentColumns.drop((otherCells) => otherCells === cells);
+    for (const [name, residentColumn] of cells.residents()) this.#residentColumns.add(cells, name, residentColumn);
+    this.#columnCounts.written++;
   }
 
   /** Reads columns of a changed segment that are out of memory, one a turn: rewriting the segment need not load them. */
-  async #readAbsent(home: DerivedHome, cells: SegmentColumns): Promise<AbsentColumns> {
-    const beside = new Map<string | null, SegmentColumn>();
+  async #readAbsent(storeHome: DerivedHome, cells: SegmentColumns): Promise<AbsentColumns> {
+    const absentColumns = new Map<string | null, SegmentColumn>();
     for (const name of [null, ...cells.names()]) {
       if (!cells.isAbsent(name)) continue;
-      let bytes = this.#bytes.get(name);
-      if (!bytes) this.#bytes.set(name, (bytes = sameBytes()));
-      const column = cells.absentColumn(name, bytes);
-      if (column) beside.set(name, column);
+      let columnBuffers = this.#columnBuffers.get(name);
+      if (!columnBuffers) this.#columnBuffers.set(name, (columnBuffers = sameBytes()));
+      const absentColumn = cells.absentColumn(name, columnBuffers);
+      if (absentColumn) absentColumns.set(name, absentColumn);
       else if (name !== null) cells.column(name);
-      await home.yieldTurn();
+      await storeHome.yieldTurn();
     }
-    return beside;
+    return absentColumns;
   }
 
-  async #rewritten(storedSegment: StoredSegment, before: SegmentFile): Promise<SegmentFile | null> {
-    const home = this.#home!;
+  async #rewriteSegment(storedSegment: StoredSegment, sparseFile: SegmentFile): Promise<SegmentFile | null> {
+    const storeHome = this.#storeHome!;
     const { cells } = storedSegment.segment;
     // Rows were removed since it was chosen: the file still has them.
     if (!cells.isAtRest) return null;
     const { version } = cells;
-    const written = await rewriteSegmentFile(home, this.#newName(home), before.file);
-    if (cells.version !== version || this.#storedSegments.get(cells) !== storedSegment || storedSegment.file !== before) {
-      await discard(home, written);
+    const writtenFile = await rewriteSegmentFile(storeHome, this.#newSegmentFileName(storeHome), sparseFile.file);
+    if (cells.version !== version || this.#storedSegments.get(cells) !== storedSegment || storedSegment.file !== sparseFile) {
+      await discardSegmentFile(storeHome, writtenFile);
       return null;
     }
-    const after = new SegmentFile(written);
-    this.#rest(storedSegment, after, version);
+    const denseFile = new SegmentFile(writtenFile);
+    this.#restSegmentOn(storedSegment, denseFile, version);
     storedSegment.dense = true;
-    this.#counts.compacted++;
-    return after;
+    this.#columnCounts.compacted++;
+    return denseFile;
   }
 
-  async #underPen<T>(rewriting: Promise<T>): Promise<T> {
-    this.#rewriting.add(rewriting);
+  async #trackRewrite<T>(rewriting: Promise<T>): Promise<T> {
+    this.#segmentRewrites.add(rewriting);
     try {
       return await rewriting;
     } finally {
-      this.#rewriting.delete(rewriting);
+      this.#segmentRewrites.delete(rewriting);
     }
   }
 
-  #rest(storedSegment: StoredSegment, file: SegmentFile, version: number): void {
-    this.#files.add(file);
-    storedSegment.file = file;
-    storedSegment.segment.cells.restOn(file, version, storedSegment.dictionaryOf, this);
-    this.#watcher?.onRest(storedSegment.segment);
+  #restSegmentOn(storedSegment: StoredSegment, segmentFile: SegmentFile, version: number): void {
+    this.#segmentFiles.add(segmentFile);
+    storedSegment.file = segmentFile;
+    storedSegment.segment.cells.restOn(segmentFile, version, storedSegment.dictionaryOf, this);
+    this.#segmentWatcher?.onRest(storedSegment.segment);
   }
 
-  #newName({ random }: DerivedHome): string {
+  #newSegmentFileName({ random }: DerivedHome): string {
     return `${this.prefix}${hexOf(random.fill(new Uint8Array(8)))}`;
   }
 }
 
-async function discard(home: DerivedHome, file: DerivedFile): Promise<void> {
-  await file.close();
-  await home.disk.unlink(`${home.directory}/${file.name}`).catch(() => undefined);
+async function discardSegmentFile(home: DerivedHome, discardedFile: DerivedFile): Promise<void> {
+  await discardedFile.close();
+  await home.disk.unlink(`${home.directory}/${discardedFile.name}`).catch(() => undefined);
 }
 
-function messageOf(error: unknown): string {
+function storeErrorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -31,39 +31,40 @@ export interface IndexKey {
 }
 
 /** The key, and the type of the column that was indexed. */
-type Head = IndexKey & { readonly types: readonly string[]; readonly unicode: string };
+type IndexHead = IndexKey & { readonly types: readonly string[]; readonly unicode: string };
 
 export class IndexFiles implements DerivedKind, SegmentWatcher {
   readonly prefix = INDEX_PREFIX;
-  readonly #store: ColumnStore;
-  readonly #say: (line: string) => void;
+  readonly #columnStore: ColumnStore;
+  readonly #sayOfIndexes: (line: string) => void;
   /** On disk, as far as this store has looked or written. */
-  readonly #names = new Set<string>();
+  readonly #indexFileNames = new Set<string>();
   /** One after the other. */
-  #last: Promise<void> = Promise.resolve();
-  #sweeping = false;
-  #said = false;
-  #closed = false;
+  #lastIndexWork: Promise<void> = Promise.resolve();
+  #isSweepQueued = false;
+  #hasSaidFailure = false;
+  #areIndexesClosed = false;
   /** Called when a segment came to rest: its indexes can be saved. */
   onRested: (segment: Segment) => void = () => undefined;
   readonly counts = { read: 0, written: 0, refused: 0 };
 
-  constructor(store: ColumnStore, say: (line: string) => void) {
-    this.#store = store;
-    this.#say = say;
-    store.watch(this);
+  constructor(columnStore: ColumnStore, sayOfIndexes: (line: string) => void) {
+    this.#columnStore = columnStore;
+    this.#sayOfIndexes = sayOfIndexes;
+    columnStore.watch(this);
   }
 
   holds(name: string): boolean {
-    return this.#names.has(name) && this.#store.contents().has(this.#contentsOf(name));
+    return this.#indexFileNames.has(name) && this.#columnStore.contents().has(this.#segmentContentsOf(name));
   }
 
   async whenWritten(): Promise<void> {
-    for (let last: Promise<void> | null = null; last !== this.#last; ) await (last = this.#last);
+    for (let lastIndexWork: Promise<void> | null = null; lastIndexWork !== this.#lastIndexWork; )
+      await (lastIndexWork = this.#lastIndexWork);
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#areIndexesClosed = true;
     await this.whenWritten();
   }
 
@@ -73,117 +74,121 @@ export class IndexFiles implements DerivedKind, SegmentWatcher {
 
   /** Cells of some segment are not what its files say any more. */
   onChanged(): void {
-    if (this.#names.size === 0 || this.#sweeping) return;
-    this.#sweeping = true;
-    void this.#next(async (home) => {
-      this.#sweeping = false;
-      await this.#sweep(home, [...this.#names]);
+    if (this.#indexFileNames.size === 0 || this.#isSweepQueued) return;
+    this.#isSweepQueued = true;
+    void this.#queueIndexWork(async (indexHome) => {
+      this.#isSweepQueued = false;
+      await this.#sweepIndexFiles(indexHome, [...this.#indexFileNames]);
     });
   }
 
   /** After a start: of the files that it left, those that rest on a segment stay. */
   async begin(): Promise<void> {
-    await this.#next(async (home) => {
-      const names = await home.disk.list(home.directory);
-      for (const name of names) if (name.startsWith(this.prefix)) this.#names.add(name);
-      await this.#sweep(home, [...this.#names]);
+    await this.#queueIndexWork(async (indexHome) => {
+      const indexFileNames = await indexHome.disk.list(indexHome.directory);
+      for (const indexFileName of indexFileNames)
+        if (indexFileName.startsWith(this.prefix)) this.#indexFileNames.add(indexFileName);
+      await this.#sweepIndexFiles(indexHome, [...this.#indexFileNames]);
     });
   }
 
   /** The segment rests on a file, so that an index of it may. */
   rests(segment: Segment): boolean {
-    return this.#store.home !== null && this.#store.contentsOf(segment) !== null;
+    return this.#columnStore.home !== null && this.#columnStore.contentsOf(segment) !== null;
   }
 
   /** In memory that threads share; null where there is none that says just this. */
-  async read(segment: Segment, key: IndexKey): Promise<Uint8Array | null> {
-    const home = this.#store.home;
-    const name = this.#nameOf(segment, key);
-    if (!home || name === null || !this.#names.has(name)) return null;
+  async read(segment: Segment, indexKey: IndexKey): Promise<Uint8Array | null> {
+    const indexHome = this.#columnStore.home;
+    const indexFileName = this.#indexFileNameOf(segment, indexKey);
+    if (!indexHome || indexFileName === null || !this.#indexFileNames.has(indexFileName)) return null;
     try {
-      const bytes = await readIndex(home, name, headOf(segment, key));
-      if (bytes) this.counts.read++;
-      return bytes;
+      const indexBytes = await readIndexFile(indexHome, indexFileName, indexHeadOf(segment, indexKey));
+      if (indexBytes) this.counts.read++;
+      return indexBytes;
     } catch (error) {
       // Swept meanwhile: there is nothing wrong with it.
-      if (!this.#names.has(name)) return null;
+      if (!this.#indexFileNames.has(indexFileName)) return null;
       this.counts.refused++;
-      this.#say(`an index can't be read from its file (${messageOf(error)}); it is made anew`);
-      await this.#next(() => this.#unlink(home, name));
+      this.#sayOfIndexes(`an index can't be read from its file (${indexErrorMessage(error)}); it is made anew`);
+      await this.#queueIndexWork(() => this.#unlinkIndexFile(indexHome, indexFileName));
       return null;
     }
   }
 
   /** Resolves when it is written, or turned out not to be wanted: `isWanted` is asked when its turn comes, and after that. */
-  async write(segment: Segment, key: IndexKey, bytes: Uint8Array, isWanted: () => boolean): Promise<void> {
-    const name = this.#nameOf(segment, key);
-    if (name === null) return;
-    const isGood = (): boolean => !this.#closed && isWanted() && this.#nameOf(segment, key) === name;
-    await this.#next(async (home) => {
-      if (!isGood()) return;
-      const head = JSON.stringify(headOf(segment, key));
-      await this.#unlink(home, name);
-      this.#names.add(name);
+  async write(segment: Segment, indexKey: IndexKey, indexBytes: Uint8Array, isWanted: () => boolean): Promise<void> {
+    const indexFileName = this.#indexFileNameOf(segment, indexKey);
+    if (indexFileName === null) return;
+    const isIndexWanted = (): boolean =>
+      !this.#areIndexesClosed && isWanted() && this.#indexFileNameOf(segment, indexKey) === indexFileName;
+    await this.#queueIndexWork(async (indexHome) => {
+      if (!isIndexWanted()) return;
+      const indexHead = JSON.stringify(indexHeadOf(segment, indexKey));
+      await this.#unlinkIndexFile(indexHome, indexFileName);
+      this.#indexFileNames.add(indexFileName);
       try {
-        await writeIndex(home, name, head, bytes);
+        await writeIndexFile(indexHome, indexFileName, indexHead, indexBytes);
       } catch (error) {
-        this.#names.delete(name);
+        this.#indexFileNames.delete(indexFileName);
         throw error;
       }
-      if (isGood() && JSON.stringify(headOf(segment, key)) === head) this.counts.written++;
-      else await this.#unlink(home, name);
+      if (isIndexWanted() && JSON.stringify(indexHeadOf(segment, indexKey)) === indexHead) this.counts.written++;
+      else await this.#unlinkIndexFile(indexHome, indexFileName);
     });
   }
 
   /** The file of an index that is to be made anew. */
   async drop(segment: Segment, key: IndexKey): Promise<void> {
-    const name = this.#nameOf(segment, key);
-    if (name !== null) await this.#next((home) => this.#unlink(home, name));
+    const indexFileName = this.#indexFileNameOf(segment, key);
+    if (indexFileName !== null) await this.#queueIndexWork((indexHome) => this.#unlinkIndexFile(indexHome, indexFileName));
   }
 
-  #nameOf(segment: Segment, { kind, column, path }: IndexKey): string | null {
-    const contents = this.#store.contentsOf(segment);
-    if (contents === null) return null;
-    const of = [contents, kind, column, ...(path === undefined ? [] : [path])];
-    const which = sha256Hex(JSON.stringify(of)).slice(0, 16);
-    return `${this.prefix}${contents.slice(this.#store.prefix.length)}-${which}`;
+  #indexFileNameOf(segment: Segment, { kind, column, path }: IndexKey): string | null {
+    const segmentContents = this.#columnStore.contentsOf(segment);
+    if (segmentContents === null) return null;
+    const namedIndex = [segmentContents, kind, column, ...(path === undefined ? [] : [path])];
+    const indexDigest = sha256Hex(JSON.stringify(namedIndex)).slice(0, 16);
+    return `${this.prefix}${segmentContents.slice(this.#columnStore.prefix.length)}-${indexDigest}`;
   }
 
   /** The id that is in the name of a file. */
-  #contentsOf(name: string): string {
-    return this.#store.prefix + name.slice(this.prefix.length, name.lastIndexOf('-'));
+  #segmentContentsOf(name: string): string {
+    return this.#columnStore.prefix + name.slice(this.prefix.length, name.lastIndexOf('-'));
   }
 
-  async #sweep(home: DerivedHome, names: readonly string[]): Promise<void> {
-    const contents = this.#store.contents();
-    for (const name of names) if (!contents.has(this.#contentsOf(name))) await this.#unlink(home, name);
+  async #sweepIndexFiles(home: DerivedHome, indexFileNames: readonly string[]): Promise<void> {
+    const liveContents = this.#columnStore.contents();
+    for (const indexFileName of indexFileNames)
+      if (!liveContents.has(this.#segmentContentsOf(indexFileName))) await this.#unlinkIndexFile(home, indexFileName);
   }
 
-  async #unlink({ disk, directory }: DerivedHome, name: string): Promise<void> {
-    if (!this.#names.delete(name)) return;
+  async #unlinkIndexFile({ disk, directory }: DerivedHome, indexFileName: string): Promise<void> {
+    if (!this.#indexFileNames.delete(indexFileName)) return;
     // A file that stays is a stray, and reported as one.
-    await disk.unlink(`${directory}/${name}`).catch(() => undefined);
+    await disk.unlink(`${directory}/${indexFileName}`).catch(() => undefined);
   }
 
-  #next(work: (home: DerivedHome) => Promise<void>): Promise<void> {
-    this.#last = this.#last.then(async () => {
-      const { home } = this.#store;
+  #queueIndexWork(indexWork: (home: DerivedHome) => Promise<void>): Promise<void> {
+    this.#lastIndexWork = this.#lastIndexWork.then(async () => {
+      const { home } = this.#columnStore;
       if (!home) return;
       try {
-        await work(home);
+        await indexWork(home);
       } catch (error) {
-        if (!this.#said) this.#say(`an index can't be saved (${messageOf(error)}); it is made again when it is needed`);
-        this.#said = true;
+        if (!this.#hasSaidFailure)
+          this.#sayOfIndexes(`an index can't be saved (${indexErrorMessage(error)}); it is made again when it is needed`);
+        this.#hasSaidFailure = true;
       }
     });
-    return this.#last;
+    return this.#lastIndexWork;
   }
 }
 
-function headOf(segment: Segment, key: IndexKey): Head {
-  const { kind, format, column, path, language, rows } = key;
+function indexHeadOf(segment: Segment, indexKey: IndexKey): IndexHead {
+  const { kind, format, column, path, language, rows } = indexKey;
   // The boundaries of words depend on the characters that this version of the engine knows.
-  const unicode = kind === 'text' ? process.versions.unicode! : '';
+  const unicodeVersion = kind === 'text' ? process.versions.unicode! : '';
   return {
     kind,
     format,
@@ -192,35 +197,35 @@ function headOf(segment: Segment, key: IndexKey): Head {
     language,
     rows,
     types: segment.cells.typesOf(column),
-    unicode,
+    unicode: unicodeVersion,
   };
 }
 
-async function readIndex(home: DerivedHome, name: string, head: Head): Promise<Uint8Array | null> {
-  const file = await DerivedFile.open(home, name);
-  if (!file) return null;
+async function readIndexFile(home: DerivedHome, name: string, expectedHead: IndexHead): Promise<Uint8Array | null> {
+  const indexFile = await DerivedFile.open(home, name);
+  if (!indexFile) return null;
   try {
-    const indexHead = Buffer.from(await file.read('head')).toString();
-    return indexHead === JSON.stringify(head) ? await file.readShared('index') : null;
+    const indexHead = Buffer.from(await indexFile.read('head')).toString();
+    return indexHead === JSON.stringify(expectedHead) ? await indexFile.readShared('index') : null;
   } finally {
-    await file.close();
+    await indexFile.close();
   }
 }
 
-async function writeIndex(home: DerivedHome, name: string, head: string, bytes: Uint8Array): Promise<void> {
-  const writer = await DerivedFileWriter.create(home, name);
-  let file: DerivedFile;
+async function writeIndexFile(home: DerivedHome, name: string, indexHead: string, indexBytes: Uint8Array): Promise<void> {
+  const indexWriter = await DerivedFileWriter.create(home, name);
+  let indexFile: DerivedFile;
   try {
-    await writer.chunk('head', [Buffer.from(head)]);
-    await writer.chunk('index', [bytes]);
-    file = await writer.finish();
+    await indexWriter.chunk('head', [Buffer.from(indexHead)]);
+    await indexWriter.chunk('index', [indexBytes]);
+    indexFile = await indexWriter.finish();
   } catch (error) {
-    await writer.abandon();
+    await indexWriter.abandon();
     throw error;
   }
-  await file.close();
+  await indexFile.close();
 }
 
-function messageOf(error: unknown): string {
+function indexErrorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

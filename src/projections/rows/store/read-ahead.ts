@@ -3,41 +3,41 @@ import type { SegmentColumns } from '../segments/segment-columns.ts';
 import type { SegmentFile } from './segment-file.ts';
 
 export class ReadAhead {
-  readonly #loadsMax: number;
-  readonly #names = new Map<SegmentColumns, Set<string | null>>();
-  #loads = 0;
-  #closed = false;
+  readonly #readAheadMax: number;
+  readonly #loadingColumns = new Map<SegmentColumns, Set<string | null>>();
+  #loadCount = 0;
+  #isReadAheadClosed = false;
 
   constructor(loadsMax: number) {
-    this.#loadsMax = loadsMax;
+    this.#readAheadMax = loadsMax;
   }
 
-  read(cells: SegmentColumns, names: readonly (string | null)[], file: SegmentFile): void {
-    for (const name of names) {
-      if (this.#loads >= this.#loadsMax) return;
-      if (!cells.isAbsent(name) || this.#names.get(cells)?.has(name)) continue;
-      void this.#load(cells, name, file);
+  read(cells: SegmentColumns, names: readonly (string | null)[], segmentFile: SegmentFile): void {
+    for (const columnAhead of names) {
+      if (this.#loadCount >= this.#readAheadMax) return;
+      if (!cells.isAbsent(columnAhead) || this.#loadingColumns.get(cells)?.has(columnAhead)) continue;
+      void this.#loadAhead(cells, columnAhead, segmentFile);
     }
   }
 
   close(): void {
-    this.#closed = true;
+    this.#isReadAheadClosed = true;
   }
 
-  async #load(cells: SegmentColumns, name: string | null, file: SegmentFile): Promise<void> {
-    this.#loads++;
-    let names = this.#names.get(cells);
-    if (!names) this.#names.set(cells, (names = new Set()));
-    names.add(name);
+  async #loadAhead(cells: SegmentColumns, columnAhead: string | null, segmentFile: SegmentFile): Promise<void> {
+    this.#loadCount++;
+    let loadingColumns = this.#loadingColumns.get(cells);
+    if (!loadingColumns) this.#loadingColumns.set(cells, (loadingColumns = new Set()));
+    loadingColumns.add(columnAhead);
     try {
-      const saved = await file.load(name);
-      if (!this.#closed) cells.adopt(name, file, saved);
+      const loadedColumn = await segmentFile.load(columnAhead);
+      if (!this.#isReadAheadClosed) cells.adopt(columnAhead, segmentFile, loadedColumn);
     } catch {
       // A query that needs the column meets the same error, and reports it.
     } finally {
-      this.#loads--;
-      names.delete(name);
-      if (names.size === 0) this.#names.delete(cells);
+      this.#loadCount--;
+      loadingColumns.delete(columnAhead);
+      if (loadingColumns.size === 0) this.#loadingColumns.delete(cells);
     }
   }
 }

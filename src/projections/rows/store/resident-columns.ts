@@ -6,7 +6,7 @@ import type { SegmentColumn } from '../segments/segment-column.ts';
 import type { SegmentColumns } from '../segments/segment-columns.ts';
 import type { ColumnStoreOptions } from './store-contract.ts';
 
-interface Resident {
+interface ResidentColumn {
   readonly cells: SegmentColumns;
   readonly name: string | null;
   readonly column: SegmentColumn;
@@ -14,93 +14,97 @@ interface Resident {
 }
 
 /** One part in so many of the budget is for columns, however much the rest takes. */
-const LEAST_SHARE = 8;
+const LEAST_RESIDENT_SHARE = 8;
 
 export class ResidentColumns {
-  readonly #options: Pick<ColumnStoreOptions, 'budgetBytes' | 'defer'>;
+  readonly #residentOptions: Pick<ColumnStoreOptions, 'budgetBytes' | 'defer'>;
   /** Whether the file of a segment was packed as tightly as can be: its columns leave first. */
-  readonly #isDense: (cells: SegmentColumns) => boolean;
-  #ring: Resident[] = [];
-  #hand = 0;
-  #bytes = 0;
-  #evicted = 0;
-  #trimming = false;
+  readonly #areCellsDense: (cells: SegmentColumns) => boolean;
+  #residentRing: ResidentColumn[] = [];
+  #clockHand = 0;
+  #residentBytes = 0;
+  #evictedCount = 0;
+  #isTrimQueued = false;
   /** Bytes that rows hold beside columns at rest. */
   #fixedBytes: () => number = () => 0;
-  #closed = false;
+  #areResidentsClosed = false;
 
   constructor(options: Pick<ColumnStoreOptions, 'budgetBytes' | 'defer'>, isDense: (cells: SegmentColumns) => boolean) {
-    this.#options = options;
-    this.#isDense = isDense;
+    this.#residentOptions = options;
+    this.#areCellsDense = isDense;
   }
 
   get bytes(): number {
-    return this.#bytes;
+    return this.#residentBytes;
   }
 
   /** How many columns left memory. */
   get evicted(): number {
-    return this.#evicted;
+    return this.#evictedCount;
   }
 
   measureBy(fixed: () => number): void {
     this.#fixedBytes = fixed;
   }
 
-  add(cells: SegmentColumns, name: string | null, column: SegmentColumn): void {
-    const { bytes } = column;
-    this.#ring.push({ cells, name, column, bytes });
-    this.#bytes += bytes;
-    this.#trimLater();
+  add(cells: SegmentColumns, name: string | null, residentColumn: SegmentColumn): void {
+    const { bytes } = residentColumn;
+    this.#residentRing.push({ cells, name, column: residentColumn, bytes });
+    this.#residentBytes += bytes;
+    this.#queueResidentTrim();
   }
 
   /** Forgets columns that are in memory for good, or are gone. */
-  drop(gone: (cells: SegmentColumns) => boolean): void {
-    this.#ring = this.#ring.filter(({ cells }) => !gone(cells));
-    this.#bytes = this.#ring.reduce((sum, { bytes }) => sum + bytes, 0);
-    this.#hand = 0;
+  drop(areCellsGone: (cells: SegmentColumns) => boolean): void {
+    this.#residentRing = this.#residentRing.filter(({ cells }) => !areCellsGone(cells));
+    this.#residentBytes = this.#residentRing.reduce((residentSum, { bytes }) => residentSum + bytes, 0);
+    this.#clockHand = 0;
   }
 
-  trim(limit = this.#limit()): void {
-    if (this.#bytes <= limit) return;
+  trim(residentLimit = this.#residentLimit()): void {
+    if (this.#residentBytes <= residentLimit) return;
     // Somewhat below, so that the next column does not begin it all again.
-    const goal = limit - Math.floor(limit / 16);
-    for (let steps = this.#ring.length * 2; this.#bytes > goal && steps > 0 && this.#ring.length > 0; steps--) {
-      if (this.#hand >= this.#ring.length) this.#hand = 0;
-      const each = this.#ring[this.#hand]!;
-      if (!each.cells.isAtRest) {
+    const residentGoal = residentLimit - Math.floor(residentLimit / 16);
+    for (
+      let handSteps = this.#residentRing.length * 2;
+      this.#residentBytes > residentGoal && handSteps > 0 && this.#residentRing.length > 0;
+      handSteps--
+    ) {
+      if (this.#clockHand >= this.#residentRing.length) this.#clockHand = 0;
+      const residentAtHand = this.#residentRing[this.#clockHand]!;
+      if (!residentAtHand.cells.isAtRest) {
         // It is written again first.
-        this.#hand++;
-      } else if (each.column.recent && !this.#isDense(each.cells)) {
-        each.column.recent = false;
-        this.#hand++;
+        this.#clockHand++;
+      } else if (residentAtHand.column.recent && !this.#areCellsDense(residentAtHand.cells)) {
+        residentAtHand.column.recent = false;
+        this.#clockHand++;
       } else {
-        each.cells.evict(each.name);
-        this.#evicted++;
-        this.#bytes -= each.bytes;
-        this.#ring[this.#hand] = this.#ring.at(-1)!;
-        this.#ring.pop();
+        residentAtHand.cells.evict(residentAtHand.name);
+        this.#evictedCount++;
+        this.#residentBytes -= residentAtHand.bytes;
+        this.#residentRing[this.#clockHand] = this.#residentRing.at(-1)!;
+        this.#residentRing.pop();
       }
     }
   }
 
   /** Nothing is trimmed any more. */
   close(): void {
-    this.#closed = true;
+    this.#areResidentsClosed = true;
   }
 
   /** Measuring walks over all segments: not where the least that columns have is enough. */
-  #limit(): number {
-    const { budgetBytes } = this.#options;
-    const least = Math.floor(budgetBytes / LEAST_SHARE);
-    return this.#bytes <= least ? least : Math.max(budgetBytes - this.#fixedBytes(), least);
+  #residentLimit(): number {
+    const { budgetBytes } = this.#residentOptions;
+    const leastResident = Math.floor(budgetBytes / LEAST_RESIDENT_SHARE);
+    return this.#residentBytes <= leastResident ? leastResident : Math.max(budgetBytes - this.#fixedBytes(), leastResident);
   }
 
-  #trimLater(): void {
-    if (this.#trimming || this.#closed) return;
-    this.#trimming = true;
-    this.#options.defer(() => {
-      this.#trimming = false;
+  #queueResidentTrim(): void {
+    if (this.#isTrimQueued || this.#areResidentsClosed) return;
+    this.#isTrimQueued = true;
+    this.#residentOptions.defer(() => {
+      this.#isTrimQueued = false;
       this.trim();
     });
   }

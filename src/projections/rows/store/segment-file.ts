@@ -24,7 +24,7 @@ import { addBeginnings, noBeginnings } from '../cells/text-beginnings.ts';
 import type { BytesFor, RestingColumns, SavedColumn, FixedSegmentState } from '../segments/segment-state.ts';
 
 /** Layout of a vector's bytes. */
-interface Shape {
+interface ColumnShape {
   readonly kind: SavedVector['kind'];
   readonly rows: number;
   readonly dims: number;
@@ -32,81 +32,91 @@ interface Shape {
   readonly nulls: boolean;
 }
 
-interface Head extends Omit<FixedSegmentState, 'keys' | 'columns'> {
+interface SegmentHead extends Omit<FixedSegmentState, 'keys' | 'columns'> {
   readonly format: number;
-  readonly keyShape: Shape;
-  readonly columnShapes: readonly { readonly name: string; readonly type: ColumnType; readonly shape: Shape }[];
+  readonly keyShape: ColumnShape;
+  readonly columnShapes: readonly { readonly name: string; readonly type: ColumnType; readonly shape: ColumnShape }[];
   /** How texts of the keys (`null`) and of columns begin; files of earlier versions don’t say. */
   readonly beginnings?: readonly (readonly [name: string | null, bits: Uint8Array])[];
   /** Name under which this was first written; files of earlier versions don't say. */
   readonly contents?: string;
 }
 
-const FORMAT = 1;
+const SEGMENT_FILE_FORMAT = 1;
 const HASHED_ROWS = 16_384;
 
-export async function writeSegmentFile(home: DerivedHome, name: string, parts: FixedSegmentState): Promise<DerivedFile> {
-  const { keys, columns, ...rest } = parts;
-  const { length } = parts;
-  const beginnings: [string | null, Uint8Array][] = [];
-  for (const [name, vector] of [[null, keys] as const, ...columns.map((each) => [each.name, each.vector] as const)]) {
-    if (vector.kind === 'text') beginnings.push([name, await beginningsOf(vector, length, home.yieldTurn)]);
+export async function writeSegmentFile(
+  segmentHome: DerivedHome,
+  name: string,
+  fixedParts: FixedSegmentState,
+): Promise<DerivedFile> {
+  const { keys, columns, ...fixedState } = fixedParts;
+  const { length } = fixedParts;
+  const columnBeginnings: [string | null, Uint8Array][] = [];
+  for (const [name, savedVector] of [
+    [null, keys] as const,
+    ...columns.map((cellColumn) => [cellColumn.name, cellColumn.vector] as const),
+  ]) {
+    if (savedVector.kind === 'text')
+      columnBeginnings.push([name, await textBeginningsOf(savedVector, length, segmentHome.yieldTurn)]);
   }
-  const head: Head = {
-    ...rest,
-    beginnings,
+  const segmentHead: SegmentHead = {
+    ...fixedState,
+    beginnings: columnBeginnings,
     contents: name,
-    format: FORMAT,
-    keyShape: shapeOf(keys, length),
-    columnShapes: columns.map((column) => ({
-      name: column.name,
-      type: column.type,
-      shape: shapeOf(column.vector, length),
+    format: SEGMENT_FILE_FORMAT,
+    keyShape: columnShapeOf(keys, length),
+    columnShapes: columns.map((savedColumn) => ({
+      name: savedColumn.name,
+      type: savedColumn.type,
+      shape: columnShapeOf(savedColumn.vector, length),
     })),
   };
-  const headBytes = serialize(head);
-  const hashes = await hashesOf(parts, home.yieldTurn);
-  const writer = await DerivedFileWriter.create(home, name);
+  const segmentHeadBytes = serialize(segmentHead);
+  const keyHashes = await keyHashesOf(fixedParts, segmentHome.yieldTurn);
+  const segmentWriter = await DerivedFileWriter.create(segmentHome, name);
   try {
-    await writer.chunk('head', [headBytes]);
-    await writer.chunk('hashes', [hashes]);
-    await writer.chunk('keys', arraysOf(keys, length));
-    for (const column of columns) await writer.chunk(`c ${column.name}`, arraysOf(column.vector, length));
-    return await writer.finish();
+    await segmentWriter.chunk('head', [segmentHeadBytes]);
+    await segmentWriter.chunk('hashes', [keyHashes]);
+    await segmentWriter.chunk('keys', columnArraysOf(keys, length));
+    for (const savedColumn of columns)
+      await segmentWriter.chunk(`c ${savedColumn.name}`, columnArraysOf(savedColumn.vector, length));
+    return await segmentWriter.finish();
   } catch (error) {
-    await writer.abandon();
+    await segmentWriter.abandon();
     throw error;
   }
 }
 
 /** The same chunks in less room. */
-export async function rewriteSegmentFile(home: DerivedHome, name: string, from: DerivedFile): Promise<DerivedFile> {
-  const writer = await DerivedFileWriter.create(home, name);
+export async function rewriteSegmentFile(home: DerivedHome, name: string, sparseFile: DerivedFile): Promise<DerivedFile> {
+  const segmentWriter = await DerivedFileWriter.create(home, name);
   try {
-    for (const chunk of from.chunks()) await writer.chunk(chunk, [await from.read(chunk)], 'dense');
-    return await writer.finish();
+    for (const segmentChunk of sparseFile.chunks())
+      await segmentWriter.chunk(segmentChunk, [await sparseFile.read(segmentChunk)], 'dense');
+    return await segmentWriter.finish();
   } catch (error) {
-    await writer.abandon();
+    await segmentWriter.abandon();
     throw error;
   }
 }
 
 export class SegmentFile implements RestingColumns {
   readonly file: DerivedFile;
-  readonly #head: Head;
+  readonly #segmentHead: SegmentHead;
   readonly names: readonly string[];
 
-  constructor(file: DerivedFile) {
-    this.file = file;
-    this.#head = deserialize(file.readNow('head')) as Head;
-    if (this.#head.format !== FORMAT) throw new DerivedFileError(file.name, 'it has another format');
-    this.names = this.#head.columnShapes.map(({ name }) => name);
+  constructor(derivedFile: DerivedFile) {
+    this.file = derivedFile;
+    this.#segmentHead = deserialize(derivedFile.readNow('head')) as SegmentHead;
+    if (this.#segmentHead.format !== SEGMENT_FILE_FORMAT) throw new DerivedFileError(derivedFile.name, 'it has another format');
+    this.names = this.#segmentHead.columnShapes.map(({ name }) => name);
   }
 
   static async open(home: DerivedReader, name: string): Promise<SegmentFile> {
-    const file = await DerivedFile.open(home, name);
-    if (!file) throw new DerivedFileError(name, 'it is missing');
-    return new SegmentFile(file);
+    const derivedFile = await DerivedFile.open(home, name);
+    if (!derivedFile) throw new DerivedFileError(name, 'it is missing');
+    return new SegmentFile(derivedFile);
   }
 
   get name(): string {
@@ -115,113 +125,120 @@ export class SegmentFile implements RestingColumns {
 
   /** Stands for what it says: a file that was packed anew has that of the one it was made from. */
   get contents(): string {
-    return this.#head.contents ?? this.name;
+    return this.#segmentHead.contents ?? this.name;
   }
 
   parts(): Omit<FixedSegmentState, 'keys' | 'columns'> {
-    return this.#head;
+    return this.#segmentHead;
   }
 
   hashes(): Int32Array {
-    const bytes = this.file.readNow('hashes');
-    return new Int32Array(bytes.buffer, 0, this.#head.length);
+    const hashChunk = this.file.readNow('hashes');
+    return new Int32Array(hashChunk.buffer, 0, this.#segmentHead.length);
   }
 
   keys(): SavedVector {
-    return vectorOf(this.#head.keyShape, this.file.readNow('keys'));
+    return savedVectorOf(this.#segmentHead.keyShape, this.file.readNow('keys'));
   }
 
   column(name: string): Pick<SavedColumn, 'type' | 'vector'> {
-    const { type, shape } = this.#shapeOf(name);
-    return { type, vector: vectorOf(shape, this.file.readNow(`c ${name}`)) };
+    const { type, shape: columnShape } = this.#columnShapeOf(name);
+    return { type, vector: savedVectorOf(columnShape, this.file.readNow(`c ${name}`)) };
   }
 
   glance(name: string | null, bytes: BytesFor): SavedVector {
-    const [shape, chunk] = name === null ? [this.#head.keyShape, 'keys'] : [this.#shapeOf(name).shape, `c ${name}`];
-    return vectorOf(shape, this.file.readNow(chunk, bytes));
+    const [columnShape, columnChunk] =
+      name === null ? [this.#segmentHead.keyShape, 'keys'] : [this.#columnShapeOf(name).shape, `c ${name}`];
+    return savedVectorOf(columnShape, this.file.readNow(columnChunk, bytes));
   }
 
   beginnings(name: string | null): Uint8Array | null {
-    return this.#head.beginnings?.find(([each]) => each === name)?.[1] ?? null;
+    return this.#segmentHead.beginnings?.find(([beginningsColumn]) => beginningsColumn === name)?.[1] ?? null;
   }
 
   /** Keys (`null`) or a column, read beside the turn. */
   async load(name: string | null): Promise<Pick<SavedColumn, 'type' | 'vector'>> {
-    if (name === null) return { type: 'string', vector: vectorOf(this.#head.keyShape, await this.file.read('keys')) };
-    const { type, shape } = this.#shapeOf(name);
-    return { type, vector: vectorOf(shape, await this.file.read(`c ${name}`)) };
+    if (name === null) return { type: 'string', vector: savedVectorOf(this.#segmentHead.keyShape, await this.file.read('keys')) };
+    const { type, shape: columnShape } = this.#columnShapeOf(name);
+    return { type, vector: savedVectorOf(columnShape, await this.file.read(`c ${name}`)) };
   }
 
   typeOf(name: string): ColumnType | null {
-    return this.#find(name)?.type ?? null;
+    return this.#findColumnShape(name)?.type ?? null;
   }
 
   isCoded(name: string): boolean {
-    return this.#find(name)?.shape.kind === 'dict';
+    return this.#findColumnShape(name)?.shape.kind === 'dict';
   }
 
-  #find(name: string): Head['columnShapes'][number] | undefined {
-    return this.#head.columnShapes.find((column) => column.name === name);
+  #findColumnShape(name: string): SegmentHead['columnShapes'][number] | undefined {
+    return this.#segmentHead.columnShapes.find((shapedColumn) => shapedColumn.name === name);
   }
 
-  #shapeOf(name: string): Head['columnShapes'][number] {
-    const savedColumn = this.#find(name);
+  #columnShapeOf(name: string): SegmentHead['columnShapes'][number] {
+    const savedColumn = this.#findColumnShape(name);
     assert(savedColumn, 'a segment rests with all of its columns');
     return savedColumn;
   }
 }
 
-function shapeOf(vector: SavedVector, rows: number): Shape {
-  const dims = vector.kind === 'vec' ? vector.dims : 0;
-  const heap = vector.kind === 'text' ? vector.offsets[rows]! : 0;
-  return { kind: vector.kind, rows, dims, heap, nulls: vector.kind !== 'null' && vector.nulls !== null };
+function columnShapeOf(savedVector: SavedVector, rows: number): ColumnShape {
+  const vectorDims = savedVector.kind === 'vec' ? savedVector.dims : 0;
+  const textHeapBytes = savedVector.kind === 'text' ? savedVector.offsets[rows]! : 0;
+  return {
+    kind: savedVector.kind,
+    rows,
+    dims: vectorDims,
+    heap: textHeapBytes,
+    nulls: savedVector.kind !== 'null' && savedVector.nulls !== null,
+  };
 }
 
 /** Arrays of a vector in the order in which a file has them. */
-function arraysOf(vector: SavedVector, rows: number): ArrayBufferView[] {
-  if (vector.kind === 'null') return [];
-  const nulls = vector.nulls ? [vector.nulls.subarray(0, rows)] : [];
-  switch (vector.kind) {
+function columnArraysOf(savedVector: SavedVector, rows: number): ArrayBufferView[] {
+  if (savedVector.kind === 'null') return [];
+  const nullArrays = savedVector.nulls ? [savedVector.nulls.subarray(0, rows)] : [];
+  switch (savedVector.kind) {
     case 'text':
-      return [vector.offsets.subarray(0, rows + 1), vector.heap.subarray(0, vector.offsets[rows]!), ...nulls];
+      return [savedVector.offsets.subarray(0, rows + 1), savedVector.heap.subarray(0, savedVector.offsets[rows]!), ...nullArrays];
     case 'vec':
-      return [vector.values.subarray(0, rows * vector.dims), ...nulls];
+      return [savedVector.values.subarray(0, rows * savedVector.dims), ...nullArrays];
     case 'i32':
     case 'dict':
     case 'f64':
     case 'i64':
     case 'bool':
-      return [vector.values.subarray(0, rows), ...nulls];
+      return [savedVector.values.subarray(0, rows), ...nullArrays];
     default:
-      return unreachable(vector);
+      return unreachable(savedVector);
   }
 }
 
 /** A vector over the bytes of its chunk. */
-function vectorOf({ kind, rows, dims, heap, nulls }: Shape, { buffer, length }: Uint8Array<ArrayBuffer>): SavedVector {
-  const nullsAt = (at: number): Uint8Array | null => (nulls ? new Uint8Array(buffer, at, rows) : null);
+function savedVectorOf({ kind, rows, dims, heap, nulls }: ColumnShape, { buffer, length }: Uint8Array<ArrayBuffer>): SavedVector {
+  const nullsFrom = (at: number): Uint8Array | null => (nulls ? new Uint8Array(buffer, at, rows) : null);
   switch (kind) {
     case 'null':
       return { kind };
     case 'i32':
     case 'dict':
-      return { kind, values: new Int32Array(buffer, 0, rows), nulls: nullsAt(rows * 4) };
+      return { kind, values: new Int32Array(buffer, 0, rows), nulls: nullsFrom(rows * 4) };
     case 'f64':
-      return { kind, values: new Float64Array(buffer, 0, rows), nulls: nullsAt(rows * 8) };
+      return { kind, values: new Float64Array(buffer, 0, rows), nulls: nullsFrom(rows * 8) };
     case 'i64':
-      return { kind, values: new BigInt64Array(buffer, 0, rows), nulls: nullsAt(rows * 8) };
+      return { kind, values: new BigInt64Array(buffer, 0, rows), nulls: nullsFrom(rows * 8) };
     case 'bool':
-      return { kind, values: new Uint8Array(buffer, 0, rows), nulls: nullsAt(rows) };
+      return { kind, values: new Uint8Array(buffer, 0, rows), nulls: nullsFrom(rows) };
     case 'vec':
-      return { kind, values: new Float32Array(buffer, 0, rows * dims), dims, nulls: nullsAt(rows * dims * 4) };
+      return { kind, values: new Float32Array(buffer, 0, rows * dims), dims, nulls: nullsFrom(rows * dims * 4) };
     case 'text': {
-      const heapAt = (rows + 1) * 4;
-      assert(heapAt + heap <= length, 'a chunk of text has its heap');
+      const textHeapOffset = (rows + 1) * 4;
+      assert(textHeapOffset + heap <= length, 'a chunk of text has its heap');
       return {
         kind,
         offsets: new Uint32Array(buffer, 0, rows + 1),
-        heap: new Uint8Array(buffer, heapAt, heap),
-        nulls: nullsAt(heapAt + heap),
+        heap: new Uint8Array(buffer, textHeapOffset, heap),
+        nulls: nullsFrom(textHeapOffset + heap),
       };
     }
     default:
@@ -230,29 +247,29 @@ function vectorOf({ kind, rows, dims, heap, nulls }: Shape, { buffer, length }: 
 }
 
 /** A range of rows in a turn, here and below: others wait for each. */
-async function beginningsOf(
-  vector: Extract<SavedVector, { kind: 'text' }>,
+async function textBeginningsOf(
+  textVector: Extract<SavedVector, { kind: 'text' }>,
   length: number,
   yieldTurn: () => Promise<void>,
 ): Promise<Uint8Array> {
-  const bits = noBeginnings();
-  for (let from = 0; from < length; from += HASHED_ROWS) {
-    if (from > 0) await yieldTurn();
-    addBeginnings(vector, from, Math.min(length, from + HASHED_ROWS), bits);
+  const beginningBits = noBeginnings();
+  for (let hashedFrom = 0; hashedFrom < length; hashedFrom += HASHED_ROWS) {
+    if (hashedFrom > 0) await yieldTurn();
+    addBeginnings(textVector, hashedFrom, Math.min(length, hashedFrom + HASHED_ROWS), beginningBits);
   }
-  return bits;
+  return beginningBits;
 }
 
-async function hashesOf({ keys, paths, length }: FixedSegmentState, yieldTurn: () => Promise<void>): Promise<Int32Array> {
+async function keyHashesOf({ keys, paths, length }: FixedSegmentState, yieldTurn: () => Promise<void>): Promise<Int32Array> {
   assert(keys.kind === 'text', 'keys are text');
   const { offsets, heap } = keys;
-  const hashes = new Int32Array(length);
-  for (let from = 0; from < length; from += HASHED_ROWS) {
-    if (from > 0) await yieldTurn();
-    for (let row = from; row < Math.min(length, from + HASHED_ROWS); row++) {
-      const path = paths.values && row < paths.values.length ? paths.values[row]! : paths.constant;
-      hashes[row] = hashBytes(heap, offsets[row]!, offsets[row + 1]!, path);
+  const keyHashes = new Int32Array(length);
+  for (let hashedFrom = 0; hashedFrom < length; hashedFrom += HASHED_ROWS) {
+    if (hashedFrom > 0) await yieldTurn();
+    for (let row = hashedFrom; row < Math.min(length, hashedFrom + HASHED_ROWS); row++) {
+      const pathCode = paths.values && row < paths.values.length ? paths.values[row]! : paths.constant;
+      keyHashes[row] = hashBytes(heap, offsets[row]!, offsets[row + 1]!, pathCode);
     }
   }
-  return hashes;
+  return keyHashes;
 }

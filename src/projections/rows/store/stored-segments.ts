@@ -4,60 +4,60 @@ import type { DerivedFile, DerivedHome, DerivedReader } from '../../../log/blobs
 import { SegmentFile } from './segment-file.ts';
 
 export class StoredSegments {
-  readonly #files = new Map<string, { readonly file: DerivedFile; readonly born: number }>();
-  #born = 0;
-  #reader: DerivedReader | null = null;
+  readonly #segmentFiles = new Map<string, { readonly file: DerivedFile; readonly born: number }>();
+  #nextGeneration = 0;
+  #derivedReader: DerivedReader | null = null;
   /** Removed under readers that may be at them still. */
-  readonly #dropped: DerivedFile[] = [];
+  readonly #droppedFiles: DerivedFile[] = [];
 
   get count(): number {
-    return this.#files.size;
+    return this.#segmentFiles.size;
   }
 
   get bytes(): number {
-    let total = 0;
-    for (const { file } of this.#files.values()) total += file.size;
-    return total;
+    let storedBytes = 0;
+    for (const { file } of this.#segmentFiles.values()) storedBytes += file.size;
+    return storedBytes;
   }
 
   /** Number that files get from here on. */
   get generation(): number {
-    return this.#born;
+    return this.#nextGeneration;
   }
 
   has(name: string): boolean {
-    return this.#files.has(name);
+    return this.#segmentFiles.has(name);
   }
 
   readFrom(reader: DerivedReader): void {
-    this.#reader = reader;
+    this.#derivedReader = reader;
   }
 
   async open(name: string): Promise<SegmentFile> {
-    assert(this.#reader, 'files are read from somewhere');
-    const file = await SegmentFile.open(this.#reader, name);
-    this.add(file);
-    return file;
+    assert(this.#derivedReader, 'files are read from somewhere');
+    const openedSegment = await SegmentFile.open(this.#derivedReader, name);
+    this.add(openedSegment);
+    return openedSegment;
   }
 
   add({ name, file }: SegmentFile): void {
-    this.#files.set(name, { file, born: this.#born++ });
+    this.#segmentFiles.set(name, { file, born: this.#nextGeneration++ });
   }
 
   /** Removes files of before `generation` that are not needed. */
-  async collect(home: DerivedHome | null, generation: number, isNeeded: (name: string) => boolean): Promise<void> {
-    for (const [name, { file, born }] of this.#files) {
-      if (born >= generation || isNeeded(name)) continue;
-      this.#files.delete(name);
+  async collect(home: DerivedHome | null, generation: number, isNeeded: (segmentFileName: string) => boolean): Promise<void> {
+    for (const [segmentFileName, { file, born }] of this.#segmentFiles) {
+      if (born >= generation || isNeeded(segmentFileName)) continue;
+      this.#segmentFiles.delete(segmentFileName);
       // A reader of a dropped branch may be at it still: the name goes, the bytes when the last handle does.
-      await home?.disk.unlink(`${home.directory}/${name}`).catch(() => undefined);
-      this.#dropped.push(file);
+      await home?.disk.unlink(`${home.directory}/${segmentFileName}`).catch(() => undefined);
+      this.#droppedFiles.push(file);
     }
   }
 
   async close(): Promise<void> {
-    for (const { file } of this.#files.values()) await file.close().catch(() => undefined);
-    for (const file of this.#dropped) await file.close().catch(() => undefined);
-    this.#files.clear();
+    for (const { file: segmentFile } of this.#segmentFiles.values()) await segmentFile.close().catch(() => undefined);
+    for (const file of this.#droppedFiles) await file.close().catch(() => undefined);
+    this.#segmentFiles.clear();
   }
 }

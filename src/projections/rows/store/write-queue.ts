@@ -20,143 +20,146 @@ export interface WriteQueueOptions<Item> extends Pick<ColumnStoreOptions, 'budge
 }
 
 /** Sealed segments that may wait to be written while more are replayed. */
-const WAITING_MAX = 4;
+const WAITING_SEGMENTS_MAX = 4;
 /** Sealed segments that gather while more come in: this many, and of the budget no more than a share. */
-const GATHERED_MAX = 32;
-const GATHERED_SHARE = 8;
+const GATHERED_SEGMENTS_MAX = 32;
+const GATHERED_BUDGET_SHARE = 8;
 
 export class WriteQueue<Item extends Queued> {
-  readonly #options: WriteQueueOptions<Item>;
-  #items: Item[] = [];
-  #working: Promise<void> | null = null;
-  /** Ends the gathering that `#working` is at. */
-  #gathering: AbortController | null = null;
+  readonly #queueOptions: WriteQueueOptions<Item>;
+  #queuedItems: Item[] = [];
+  #runningWrites: Promise<void> | null = null;
+  /** Ends the gathering that `#runningWrites` is at. */
+  #gatherAbort: AbortController | null = null;
   /** Bytes of segments that were sealed since the last were written, and how many were ever. */
   #unsavedBytes = 0;
-  #sealed = 0;
-  readonly #waiting: (() => void)[] = [];
-  #begun = false;
-  #failed = false;
-  #closed = false;
+  #sealedCount = 0;
+  readonly #roomWaiters: (() => void)[] = [];
+  #hasQueueBegun = false;
+  #hasWriteFailed = false;
+  #isQueueClosed = false;
 
   constructor(options: WriteQueueOptions<Item>) {
-    this.#options = options;
+    this.#queueOptions = options;
   }
 
   get length(): number {
-    return this.#items.length;
+    return this.#queuedItems.length;
   }
 
   get hasFailed(): boolean {
-    return this.#failed;
+    return this.#hasWriteFailed;
   }
 
   /** Whether what is added gets written. */
   get isAtWork(): boolean {
-    return this.#begun && !this.#failed && !this.#closed;
+    return this.#hasQueueBegun && !this.#hasWriteFailed && !this.#isQueueClosed;
   }
 
   begin(): void {
-    this.#begun = true;
-    this.#pump();
+    this.#hasQueueBegun = true;
+    this.#startWrites();
   }
 
-  addSealed(item: Item, bytes: number): void {
-    this.#sealed++;
-    this.#unsavedBytes += bytes;
-    this.add(item);
-    if (this.#isPressed()) this.#gathering?.abort();
+  addSealed(sealedItem: Item, sealedBytes: number): void {
+    this.#sealedCount++;
+    this.#unsavedBytes += sealedBytes;
+    this.add(sealedItem);
+    if (this.#isQueuePressed()) this.#gatherAbort?.abort();
   }
 
-  add(item: Item): void {
-    if (item.queued) return;
-    item.queued = true;
-    this.#items.push(item);
-    this.#pump();
+  add(queuedItem: Item): void {
+    if (queuedItem.queued) return;
+    queuedItem.queued = true;
+    this.#queuedItems.push(queuedItem);
+    this.#startWrites();
   }
 
   /** Drops items that are not kept any more: they need no file. */
   dropGone(): void {
-    this.#items = this.#items.filter(this.#options.isKept);
+    this.#queuedItems = this.#queuedItems.filter(this.#queueOptions.isKept);
   }
 
   /** Undefined while there is room, otherwise it resolves when some were written. */
   room(): Promise<void> | undefined {
-    if (!this.#working || this.#gathering || this.#items.length < this.#waitingMax) return undefined;
-    return new Promise((resolve) => this.#waiting.push(resolve));
+    if (!this.#runningWrites || this.#gatherAbort || this.#queuedItems.length < this.#waitingMax) return undefined;
+    return new Promise((resolveRoom) => this.#roomWaiters.push(resolveRoom));
   }
 
   /** Resolves when all were written, or could not be: retries earlier failures. */
   async whenIdle(): Promise<void> {
-    this.#failed = false;
-    this.#pump();
-    while (this.#working) {
-      this.#gathering?.abort();
-      await this.#working;
+    this.#hasWriteFailed = false;
+    this.#startWrites();
+    while (this.#runningWrites) {
+      this.#gatherAbort?.abort();
+      await this.#runningWrites;
     }
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
-    this.#items = [];
-    this.#gathering?.abort();
-    while (this.#working) await this.#working;
+    this.#isQueueClosed = true;
+    this.#queuedItems = [];
+    this.#gatherAbort?.abort();
+    while (this.#runningWrites) await this.#runningWrites;
   }
 
-  #pump(): void {
-    if (this.#working || !this.isAtWork || this.#items.length === 0) return;
-    this.#working = this.#work().finally(() => {
-      this.#working = null;
-      this.#options.onRest();
-      this.#wake();
+  #startWrites(): void {
+    if (this.#runningWrites || !this.isAtWork || this.#queuedItems.length === 0) return;
+    this.#runningWrites = this.#writeQueuedItems().finally(() => {
+      this.#runningWrites = null;
+      this.#queueOptions.onRest();
+      this.#wakeRoomWaiters();
     });
   }
 
   get #waitingMax(): number {
-    return this.#options.lull ? GATHERED_MAX + WAITING_MAX : WAITING_MAX;
+    return this.#queueOptions.lull ? GATHERED_SEGMENTS_MAX + WAITING_SEGMENTS_MAX : WAITING_SEGMENTS_MAX;
   }
 
-  #isPressed(): boolean {
-    return this.#items.length >= GATHERED_MAX || this.#unsavedBytes * GATHERED_SHARE > this.#options.budgetBytes;
+  #isQueuePressed(): boolean {
+    return (
+      this.#queuedItems.length >= GATHERED_SEGMENTS_MAX ||
+      this.#unsavedBytes * GATHERED_BUDGET_SHARE > this.#queueOptions.budgetBytes
+    );
   }
 
   /** Until no segment has come for a while, or they are too many. */
-  async #gather(lull: (signal: AbortSignal) => Promise<void>): Promise<void> {
-    this.#gathering = new AbortController();
-    const { signal } = this.#gathering;
-    for (let before = -1; before !== this.#sealed && !this.#isPressed() && !signal.aborted; ) {
-      before = this.#sealed;
-      await lull(signal);
+  async #gatherSealed(waitForLull: (gatherSignal: AbortSignal) => Promise<void>): Promise<void> {
+    this.#gatherAbort = new AbortController();
+    const { signal: gatherSignal } = this.#gatherAbort;
+    for (let sealedBefore = -1; sealedBefore !== this.#sealedCount && !this.#isQueuePressed() && !gatherSignal.aborted; ) {
+      sealedBefore = this.#sealedCount;
+      await waitForLull(gatherSignal);
     }
-    this.#gathering = null;
+    this.#gatherAbort = null;
   }
 
-  async #work(): Promise<void> {
-    const { lull, yieldTurn, isKept, write, onFailed: failed } = this.#options;
-    if (lull) await this.#gather(lull);
+  async #writeQueuedItems(): Promise<void> {
+    const { lull: waitForLull, yieldTurn, isKept, write: writeItem, onFailed: onWriteFailed } = this.#queueOptions;
+    if (waitForLull) await this.#gatherSealed(waitForLull);
     this.#unsavedBytes = 0;
-    while (this.#items.length > 0 && !this.#closed) {
+    while (this.#queuedItems.length > 0 && !this.#isQueueClosed) {
       await yieldTurn();
-      const item = this.#items.shift();
-      if (!item || !isKept(item)) continue;
-      item.queued = false;
+      const queuedItem = this.#queuedItems.shift();
+      if (!queuedItem || !isKept(queuedItem)) continue;
+      queuedItem.queued = false;
       try {
-        await write(item);
-        if (this.#items.length < this.#waitingMax) this.#wake();
+        await writeItem(queuedItem);
+        if (this.#queuedItems.length < this.#waitingMax) this.#wakeRoomWaiters();
       } catch (error) {
         // Derived data: the store goes on in memory, and tries again with the next checkpoint.
-        if (!this.#failed) failed(error);
-        this.#failed = true;
-        if (isKept(item)) {
-          item.queued = true;
-          this.#items.push(item);
+        if (!this.#hasWriteFailed) onWriteFailed(error);
+        this.#hasWriteFailed = true;
+        if (isKept(queuedItem)) {
+          queuedItem.queued = true;
+          this.#queuedItems.push(queuedItem);
         }
         return;
       }
     }
   }
 
-  #wake(): void {
-    for (const resolve of this.#waiting.splice(0)) resolve();
+  #wakeRoomWaiters(): void {
+    for (const resolveRoom of this.#roomWaiters.splice(0)) resolveRoom();
   }
 }

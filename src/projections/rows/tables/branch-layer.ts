@@ -26,36 +26,36 @@ export class BranchLayer {
   /** Oldest first. Empty on main and where only types were forked. */
   readonly lower: readonly LowerLayer[];
   readonly names: ScopedNames;
-  readonly #storage: RowStorage;
+  readonly #rowStorage: RowStorage;
   /** By tenant, then type. */
-  readonly #tables = new Map<string | null, Map<string, Table>>();
+  readonly #tablesByTenant = new Map<string | null, Map<string, Table>>();
   /** By the inherited table that they change. */
-  readonly #overlays = new Map<Table, BranchOverlay>();
+  readonly #branchOverlays = new Map<Table, BranchOverlay>();
 
   /** `names` are those of the branch that it was forked from. */
-  constructor(id: number, lower: readonly LowerLayer[], storage: RowStorage, names = new ScopedNames()) {
+  constructor(id: number, lower: readonly LowerLayer[], rowStorage: RowStorage, names = new ScopedNames()) {
     this.id = id;
     this.lower = lower;
     this.names = names.copy();
-    this.#storage = storage;
+    this.#rowStorage = rowStorage;
   }
 
   table(tenant: string | null, type: string): Table | undefined {
-    return this.#tables.get(tenant)?.get(type);
+    return this.#tablesByTenant.get(tenant)?.get(type);
   }
 
   overlay(table: Table): BranchOverlay | undefined {
-    return this.#overlays.get(table);
+    return this.#branchOverlays.get(table);
   }
 
   /** By type, in codepoint order. */
   tablesOf(tenant: string | null): readonly Table[] {
-    return [...(this.#tables.get(tenant)?.values() ?? [])].sort((a, b) => compareText(a.type, b.type));
+    return [...(this.#tablesByTenant.get(tenant)?.values() ?? [])].sort((a, b) => compareText(a.type, b.type));
   }
 
   /** In no order: there may be many thousands, and putting them in one takes milliseconds. */
   *everyTable(): Generator<Table, void> {
-    for (const tables of this.#tables.values()) yield* tables.values();
+    for (const tables of this.#tablesByTenant.values()) yield* tables.values();
   }
 
   /** By tenant, rows without one first, then by type, in codepoint order. */
@@ -65,127 +65,142 @@ export class BranchLayer {
 
   /** Returns the tables that the tenant had here. */
   forget(tenant: string): readonly Table[] {
-    const tables = this.tablesOf(tenant);
-    this.#tables.delete(tenant);
-    for (const table of this.#overlays.keys()) if (table.tenant === tenant) this.#overlays.delete(table);
+    const forgottenTables = this.tablesOf(tenant);
+    this.#tablesByTenant.delete(tenant);
+    for (const overlaidTable of this.#branchOverlays.keys())
+      if (overlaidTable.tenant === tenant) this.#branchOverlays.delete(overlaidTable);
     this.names.forget(tenant);
-    return tables;
+    return forgottenTables;
   }
 
   /** The tables that a definition is about, as this branch reads them: its tenant's, or those of everybody who inherits it. */
   layersMeant(tenant: string | null, type: string, types: DeclaredTypes): TableLayer[] {
     if (tenant !== null) return this.layersOf(tenant, type, types);
-    const everybody = new Set([...this.lower.flatMap(({ layer }) => [...layer.#tables.keys()]), ...this.#tables.keys()]);
-    const heirs = [...everybody].filter((each) => !this.names.isOwn(each, type));
-    return heirs.flatMap((each) => this.layersOf(each, type, types));
+    const tenantsWithTables = new Set([
+      ...this.lower.flatMap(({ layer }) => [...layer.#tablesByTenant.keys()]),
+      ...this.#tablesByTenant.keys(),
+    ]);
+    const inheritingTenants = [...tenantsWithTables].filter((inheritingTenant) => !this.names.isOwn(inheritingTenant, type));
+    return inheritingTenants.flatMap((inheritingTenant) => this.layersOf(inheritingTenant, type, types));
   }
 
   /** Applies a definition to the tables that it covers; tables of other branches keep theirs. */
   define(tenant: string | null, definition: TypeDefinition, subject: string | null, keepFormer: boolean): void {
     const { name, properties } = definition;
-    const meant = this.layersMeant(tenant, name, () => undefined);
+    const layersDefined = this.layersMeant(tenant, name, () => undefined);
     // Existing rows keep their former subject property.
-    const former = meant.some(({ table }) => table.segments.length > 0) ? this.names.subjectOf(tenant, name) : null;
-    const indexed = Object.entries(properties).flatMap(([column, property]) => (property.indexed ? column : []));
-    const ends = endsOf(definition);
-    this.names.define(tenant, name, { subject: subject ?? former, indexed, ends: ends === null ? [] : [ends.from, ends.to] });
-    for (const { table, inherited } of meant) {
+    const formerSubject = layersDefined.some(({ table }) => table.segments.length > 0)
+      ? this.names.subjectOf(tenant, name)
+      : null;
+    const indexedColumns = Object.entries(properties).flatMap(([definedColumn, property]) =>
+      property.indexed ? definedColumn : [],
+    );
+    const edgeEnds = endsOf(definition);
+    this.names.define(tenant, name, {
+      subject: subject ?? formerSubject,
+      indexed: indexedColumns,
+      ends: edgeEnds === null ? [] : [edgeEnds.from, edgeEnds.to],
+    });
+    for (const { table, inherited } of layersDefined) {
       if (inherited) continue;
-      for (const [column, { type }] of Object.entries(properties)) table.setColumnType(column, type, keepFormer);
+      for (const [definedColumn, { type }] of Object.entries(properties)) table.setColumnType(definedColumn, type, keepFormer);
     }
   }
 
   /** In the order of the layers that they change, then by tenant and type. */
   overlays(): { readonly layer: BranchLayer; readonly table: Table; readonly overlay: BranchOverlay }[] {
-    if (this.#overlays.size === 0) return [];
+    if (this.#branchOverlays.size === 0) return [];
     return this.lower.flatMap(({ layer }) =>
       layer.tables().flatMap((table) => {
-        const overlay = this.#overlays.get(table);
-        return overlay ? [{ layer, table, overlay }] : [];
+        const branchOverlay = this.#branchOverlays.get(table);
+        return branchOverlay ? [{ layer, table, overlay: branchOverlay }] : [];
       }),
     );
   }
 
   get bytes(): number {
-    let total = 0;
-    for (const table of this.everyTable()) total += table.bytes;
-    for (const overlay of this.#overlays.values()) total += overlay.bytes;
-    return total;
+    let layerBytes = 0;
+    for (const table of this.everyTable()) layerBytes += table.bytes;
+    for (const overlay of this.#branchOverlays.values()) layerBytes += overlay.bytes;
+    return layerBytes;
   }
 
-  #tableFor(tenant: string | null, type: string): Table {
-    const known = this.table(tenant, type);
-    if (known) return known;
-    const table = new Table(tenant, type, this.#storage, this.id);
-    this.adoptTable(table);
-    return table;
+  #layerTableFor(tenant: string | null, type: string): Table {
+    const knownTable = this.table(tenant, type);
+    if (knownTable) return knownTable;
+    const newTable = new Table(tenant, type, this.#rowStorage, this.id);
+    this.adoptTable(newTable);
+    return newTable;
   }
 
   /** Takes a table from a checkpoint. */
-  adoptTable(table: Table): void {
-    const tables = this.#tables.get(table.tenant) ?? new Map<string, Table>();
-    this.#tables.set(table.tenant, tables.set(table.type, table));
+  adoptTable(adoptedTable: Table): void {
+    const tenantTables = this.#tablesByTenant.get(adoptedTable.tenant) ?? new Map<string, Table>();
+    this.#tablesByTenant.set(adoptedTable.tenant, tenantTables.set(adoptedTable.type, adoptedTable));
   }
 
   adoptOverlay(table: Table, overlay: BranchOverlay): void {
-    this.#overlays.set(table, overlay);
+    this.#branchOverlays.set(table, overlay);
   }
 
-  append(entry: CommittedEntry, body: RowsBody, path: number): void {
-    const tenant = tenantOf(entry.context.path);
-    this.#tableFor(tenant, body.type).append(entry, body, path);
+  append(rowsEntry: CommittedEntry, rowsBody: RowsBody, path: number): void {
+    const tenant = tenantOf(rowsEntry.context.path);
+    this.#layerTableFor(tenant, rowsBody.type).append(rowsEntry, rowsBody, path);
     if (this.lower.length === 0) return;
-    const { closes, closeOffsets } = body;
-    for (let row = 0; row < body.ops.length; row++) {
+    const { closes, closeOffsets } = rowsBody;
+    for (let row = 0; row < rowsBody.ops.length; row++) {
       for (let i = closeOffsets[row]!; i < closeOffsets[row + 1]!; i++) {
         if (closes[i]! < this.id)
-          this.#inheritedAt(tenant, body.type, closes[i]!, (overlay, at) => overlay.close(at, entry.position + row));
+          this.#changeInherited(tenant, rowsBody.type, closes[i]!, (overlay, overlayRow) =>
+            overlay.close(overlayRow, rowsEntry.position + row),
+          );
       }
     }
   }
 
   /** Hard delete, on this branch and in what was forked from it. */
-  remove(tenant: string | null, body: RemovalBody): void {
-    const table = this.table(tenant, body.type);
-    assert(table || this.id > 0, 'a removal follows the rows that it removes');
-    table?.remove(body.positions);
-    for (const position of body.positions) {
-      if (position < this.id) this.#inheritedAt(tenant, body.type, position, (overlay, at) => overlay.hide(at));
+  remove(tenant: string | null, removalBody: RemovalBody): void {
+    const removalTable = this.table(tenant, removalBody.type);
+    assert(removalTable || this.id > 0, 'a removal follows the rows that it removes');
+    removalTable?.remove(removalBody.positions);
+    for (const position of removalBody.positions) {
+      if (position < this.id)
+        this.#changeInherited(tenant, removalBody.type, position, (overlay, overlayRow) => overlay.hide(overlayRow));
     }
   }
 
   /** The tables that a reader of this branch reads, oldest first. `types` are the branch's own declarations. */
   layersOf(tenant: string | null, type: string, types: DeclaredTypes): TableLayer[] {
-    const layers: TableLayer[] = [];
+    const tableLayers: TableLayer[] = [];
     this.lower.forEach(({ layer, end }, index) => {
-      const table = layer.table(tenant, type);
-      if (!table || table.segments.length === 0 || table.segments[0]!.base >= end) return;
+      const lowerTable = layer.table(tenant, type);
+      if (!lowerTable || lowerTable.segments.length === 0 || lowerTable.segments[0]!.base >= end) return;
       // Layers between that one and this may have changed its rows, up to where the next was forked.
-      const between = [...this.lower.slice(index + 1), { layer: this as BranchLayer, end: Infinity }];
-      const overlays = between.flatMap((upper) => {
-        const overlay = upper.layer.overlay(table);
-        return overlay ? [{ overlay, end: upper.end }] : [];
+      const upperLayers = [...this.lower.slice(index + 1), { layer: this as BranchLayer, end: Infinity }];
+      const upperOverlays = upperLayers.flatMap((upperLayer) => {
+        const overlay = upperLayer.layer.overlay(lowerTable);
+        return overlay ? [{ overlay, end: upperLayer.end }] : [];
       });
-      layers.push({ table, inherited: new Inherited(end, overlays, types) });
+      tableLayers.push({ table: lowerTable, inherited: new Inherited(end, upperOverlays, types) });
     });
-    const own = this.table(tenant, type);
-    if (own) layers.push({ table: own, inherited: null });
-    return layers;
+    const ownTable = this.table(tenant, type);
+    if (ownTable) tableLayers.push({ table: ownTable, inherited: null });
+    return tableLayers;
   }
 
-  #inheritedAt(
+  #changeInherited(
     tenant: string | null,
     type: string,
     position: number,
-    change: (overlay: BranchOverlay, row: number) => void,
+    changeOverlay: (branchOverlay: BranchOverlay, inheritedRow: number) => void,
   ): void {
-    const below = this.lower.findLast(({ layer }) => layer.id <= position);
-    const table = below?.layer.table(tenant, type);
-    const row = table && position < below!.end ? table.rowAt(position) : NO_ROW;
-    assert(table && row !== NO_ROW, 'a branch changes rows that it inherited');
-    let overlay = this.#overlays.get(table);
-    if (!overlay) this.#overlays.set(table, (overlay = new BranchOverlay()));
-    change(overlay, row);
+    const layerBelow = this.lower.findLast(({ layer }) => layer.id <= position);
+    const inheritedTable = layerBelow?.layer.table(tenant, type);
+    const inheritedRow = inheritedTable && position < layerBelow!.end ? inheritedTable.rowAt(position) : NO_ROW;
+    assert(inheritedTable && inheritedRow !== NO_ROW, 'a branch changes rows that it inherited');
+    let branchOverlay = this.#branchOverlays.get(inheritedTable);
+    if (!branchOverlay) this.#branchOverlays.set(inheritedTable, (branchOverlay = new BranchOverlay()));
+    changeOverlay(branchOverlay, inheritedRow);
   }
 }
 
@@ -205,89 +220,91 @@ interface DefinedName {
 /** Declarations from a branch's `type` entries, as far as tables need them. */
 export class ScopedNames {
   /** By scope and name the property that says whose rows of the type are; null: none does. */
-  #subjects: Map<string, string | null>;
+  #subjectColumns: Map<string, string | null>;
   /** The same way, columns that are indexed from the first row on; a name without any has none here. */
-  #indexed: Map<string, readonly string[]>;
+  #indexedColumns: Map<string, readonly string[]>;
   /** The same way, columns that are ends of edges. */
-  #ends: Map<string, readonly string[]>;
+  #edgeEndColumns: Map<string, readonly string[]>;
   /** With a copy, until either of the two changes: there are as many names as tenants have types. */
-  #shared = false;
+  #areNamesShared = false;
 
   constructor({ subjects, indexed, ends = [] }: SavedNames = { subjects: [], indexed: [] }) {
-    this.#subjects = new Map(subjects);
-    this.#indexed = new Map(indexed);
-    this.#ends = new Map(ends);
+    this.#subjectColumns = new Map(subjects);
+    this.#indexedColumns = new Map(indexed);
+    this.#edgeEndColumns = new Map(ends);
   }
 
   define(tenant: string | null, type: string, { subject, indexed = [], ends = [] }: DefinedName): void {
-    this.#takeOwn();
-    const key = keyOf(tenant, type);
-    this.#subjects.set(key, subject);
-    for (const [all, columns] of [
-      [this.#indexed, indexed],
-      [this.#ends, ends],
+    this.#unshareNames();
+    const scopedName = scopedNameOf(tenant, type);
+    this.#subjectColumns.set(scopedName, subject);
+    for (const [columnsByName, scopedColumns] of [
+      [this.#indexedColumns, indexed],
+      [this.#edgeEndColumns, ends],
     ] as const) {
-      if (columns.length > 0) all.set(key, columns);
-      else all.delete(key);
+      if (scopedColumns.length > 0) columnsByName.set(scopedName, scopedColumns);
+      else columnsByName.delete(scopedName);
     }
   }
 
   /** True for a name that the tenant defined itself: it inherits nothing of it. */
   isOwn(tenant: string | null, type: string): boolean {
-    return tenant !== null && this.#subjects.has(keyOf(tenant, type));
+    return tenant !== null && this.#subjectColumns.has(scopedNameOf(tenant, type));
   }
 
   forget(tenant: string): void {
-    this.#takeOwn();
-    for (const key of this.#subjects.keys()) {
-      if (!key.startsWith(`${tenant}\0`)) continue;
-      this.#subjects.delete(key);
-      this.#indexed.delete(key);
-      this.#ends.delete(key);
+    this.#unshareNames();
+    for (const scopedName of this.#subjectColumns.keys()) {
+      if (!scopedName.startsWith(`${tenant}\0`)) continue;
+      this.#subjectColumns.delete(scopedName);
+      this.#indexedColumns.delete(scopedName);
+      this.#edgeEndColumns.delete(scopedName);
     }
   }
 
   /** Columns of a tenant's type that are indexed from the first row on. */
   indexedOf(tenant: string | null, type: string): readonly string[] {
-    return this.#indexed.get(keyOf(this.isOwn(tenant, type) ? tenant : null, type)) ?? [];
+    return this.#indexedColumns.get(scopedNameOf(this.isOwn(tenant, type) ? tenant : null, type)) ?? [];
   }
 
   /** Columns of a tenant's type that are ends of edges. */
   endsOf(tenant: string | null, type: string): readonly string[] {
-    return this.#ends.get(keyOf(this.isOwn(tenant, type) ? tenant : null, type)) ?? [];
+    return this.#edgeEndColumns.get(scopedNameOf(this.isOwn(tenant, type) ? tenant : null, type)) ?? [];
   }
 
   /** The property that says whose rows of a tenant's type are. */
   subjectOf(tenant: string | null, type: string): string | null {
-    const own = this.#subjects.get(keyOf(tenant, type));
-    return own === undefined ? (this.#subjects.get(keyOf(null, type)) ?? builtinSubjects.get(type) ?? null) : own;
+    const ownSubject = this.#subjectColumns.get(scopedNameOf(tenant, type));
+    return ownSubject === undefined
+      ? (this.#subjectColumns.get(scopedNameOf(null, type)) ?? builtinSubjects.get(type) ?? null)
+      : ownSubject;
   }
 
   copy(): ScopedNames {
-    const copy = new ScopedNames();
-    copy.#subjects = this.#subjects;
-    copy.#indexed = this.#indexed;
-    copy.#ends = this.#ends;
-    this.#shared = copy.#shared = true;
-    return copy;
+    const namesCopy = new ScopedNames();
+    namesCopy.#subjectColumns = this.#subjectColumns;
+    namesCopy.#indexedColumns = this.#indexedColumns;
+    namesCopy.#edgeEndColumns = this.#edgeEndColumns;
+    this.#areNamesShared = namesCopy.#areNamesShared = true;
+    return namesCopy;
   }
 
-  #takeOwn(): void {
-    if (this.#shared) {
-      this.#subjects = new Map(this.#subjects);
-      this.#indexed = new Map(this.#indexed);
-      this.#ends = new Map(this.#ends);
+  #unshareNames(): void {
+    if (this.#areNamesShared) {
+      this.#subjectColumns = new Map(this.#subjectColumns);
+      this.#indexedColumns = new Map(this.#indexedColumns);
+      this.#edgeEndColumns = new Map(this.#edgeEndColumns);
     }
-    this.#shared = false;
+    this.#areNamesShared = false;
   }
 
   savedState(): SavedNames {
-    return { subjects: [...this.#subjects], indexed: [...this.#indexed], ends: [...this.#ends] };
+    return { subjects: [...this.#subjectColumns], indexed: [...this.#indexedColumns], ends: [...this.#edgeEndColumns] };
   }
 }
 
 /** A control character can't occur in a path. */
-const keyOf = (tenant: string | null, type: string): string => `${tenant ?? ''}\0${type}`;
+const scopedNameOf = (tenant: string | null, type: string): string => `${tenant ?? ''}\0${type}`;
 
 /** Types of columns as a catalog declares them for one type. */
 export function declaredTypes(catalog: CatalogReader, type: string): DeclaredTypes {

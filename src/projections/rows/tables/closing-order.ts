@@ -11,10 +11,10 @@ import type { Segment } from '../segments/segment.ts';
 import { SEGMENT_ROWS } from '../segments/segment-column.ts';
 
 /** Gathering pays below this share of a segment's rows. */
-const SHARE = 16;
-const SAMPLES = 64;
+const VISIBLE_SHARE = 16;
+const CLOSING_SAMPLES = 64;
 
-interface Order {
+interface ClosingOrder {
   readonly rows: Uint16Array;
   /** So many of them were closed when it was made. */
   readonly closed: number;
@@ -24,124 +24,128 @@ interface Order {
 }
 
 /** One bit a row; all zero between two uses. */
-const marks = new Int32Array(SEGMENT_ROWS >>> 5);
-const digits = new Int32Array(65_537);
+const visibleRowMarks = new Int32Array(SEGMENT_ROWS >>> 5);
+const closingDigits = new Int32Array(65_537);
 
 /** Closing orders of the tables of one type. */
 export class ClosingOrders {
-  readonly #max: number;
-  readonly #known = new WeakMap<Segment, Order>();
+  readonly #orderEntriesMax: number;
+  readonly #ordersBySegment = new WeakMap<Segment, ClosingOrder>();
   /** Weakly: the segments of a branch that was deleted take theirs along. */
-  #counted: WeakRef<Order>[] = [];
-  #entries = 0;
+  #countedOrders: WeakRef<ClosingOrder>[] = [];
+  #orderEntryCount = 0;
   /** Orders that had to be made: each takes the time of a summary. */
   made = 0;
 
-  constructor(max: number) {
-    this.#max = max;
+  constructor(orderEntriesMax: number) {
+    this.#orderEntriesMax = orderEntriesMax;
   }
 
   /**
-   * Rows of first .. end-1 whose closing, relative to the segment's base, is `closing` or later, ascending; null where
+   * Rows of first .. end-1 whose closing, relative to the segment's base, is `closingBound` or later, ascending; null where
    * comparing all of them is no worse. Without `make`, by an order that is there already.
    */
-  visible(segment: Segment, closing: number, first: number, end: number, make: boolean): Int32Array | null {
-    const order = this.#orderOf(segment, closing, make);
-    if (order === null) return null;
+  visible(segment: Segment, closingBound: number, first: number, end: number, make: boolean): Int32Array | null {
+    const closingOrder = this.#closingOrderOf(segment, closingBound, make);
+    if (closingOrder === null) return null;
     const closings = segment.closings!;
-    const { rows, closed } = order;
-    let [from, high] = [0, closed];
-    while (from < high) {
-      const middle = (from + high) >>> 1;
-      if (closings[rows[middle]!]! < closing) from = middle + 1;
-      else high = middle;
+    const { rows: orderedRows, closed } = closingOrder;
+    let [firstOpen, highClosed] = [0, closed];
+    while (firstOpen < highClosed) {
+      const middleClosed = (firstOpen + highClosed) >>> 1;
+      if (closings[orderedRows[middleClosed]!]! < closingBound) firstOpen = middleClosed + 1;
+      else highClosed = middleClosed;
     }
-    if ((rows.length - from) * SHARE > segment.length) return null;
-    let count = 0;
-    for (let k = from; k < rows.length; k++) {
-      const row = rows[k]!;
-      if (row < first || row >= end || closings[row]! < closing) continue;
-      marks[row >>> 5]! |= 1 << (row & 31);
-      count++;
+    if ((orderedRows.length - firstOpen) * VISIBLE_SHARE > segment.length) return null;
+    let visibleCount = 0;
+    for (let k = firstOpen; k < orderedRows.length; k++) {
+      const orderedRow = orderedRows[k]!;
+      if (orderedRow < first || orderedRow >= end || closings[orderedRow]! < closingBound) continue;
+      visibleRowMarks[orderedRow >>> 5]! |= 1 << (orderedRow & 31);
+      visibleCount++;
     }
-    return takeMarked(count, first);
+    return takeMarkedRows(visibleCount, first);
   }
 
-  #orderOf(segment: Segment, closing: number, make: boolean): Order | null {
-    const known = this.#known.get(segment);
-    if (known?.removals === segment.removals) return known;
-    if (known) {
-      known.stale = true;
-      this.#known.delete(segment);
+  #closingOrderOf(segment: Segment, closingBound: number, make: boolean): ClosingOrder | null {
+    const knownOrder = this.#ordersBySegment.get(segment);
+    if (knownOrder?.removals === segment.removals) return knownOrder;
+    if (knownOrder) {
+      knownOrder.stale = true;
+      this.#ordersBySegment.delete(segment);
     }
-    if (!make || !segment.sealed || !gains(segment, closing) || !this.#hasRoom(segment.length)) return null;
-    const order = orderOf(segment);
-    this.#known.set(segment, order);
-    this.#counted.push(new WeakRef(order));
-    this.#entries += order.rows.length;
+    if (!make || !segment.sealed || !isOrderWorthwhile(segment, closingBound) || !this.#hasOrderRoom(segment.length)) return null;
+    const newOrder = makeClosingOrder(segment);
+    this.#ordersBySegment.set(segment, newOrder);
+    this.#countedOrders.push(new WeakRef(newOrder));
+    this.#orderEntryCount += newOrder.rows.length;
     this.made++;
-    return order;
+    return newOrder;
   }
 
-  #hasRoom(entries: number): boolean {
-    if (this.#entries + entries <= this.#max) return true;
-    this.#entries = 0;
-    this.#counted = this.#counted.filter((counted) => {
-      const order = counted.deref();
-      if (!order || order.stale) return false;
-      this.#entries += order.rows.length;
+  #hasOrderRoom(addedEntries: number): boolean {
+    if (this.#orderEntryCount + addedEntries <= this.#orderEntriesMax) return true;
+    this.#orderEntryCount = 0;
+    this.#countedOrders = this.#countedOrders.filter((countedOrder) => {
+      const closingOrder = countedOrder.deref();
+      if (!closingOrder || closingOrder.stale) return false;
+      this.#orderEntryCount += closingOrder.rows.length;
       return true;
     });
-    return this.#entries + entries <= this.#max;
+    return this.#orderEntryCount + addedEntries <= this.#orderEntriesMax;
   }
 }
 
 /** Whether few versions are open now and, by a sample, few were at the closing that is asked for. */
-function gains(segment: Segment, closing: number): boolean {
+function isOrderWorthwhile(segment: Segment, closingBound: number): boolean {
   const { length, liveCount } = segment;
   const closings = segment.closings!;
-  if (liveCount * SHARE > length) return false;
-  let open = 0;
-  for (let k = 0; k < SAMPLES; k++) if (closings[Math.floor((k * length) / SAMPLES)]! >= closing) open++;
-  return open * SHARE <= SAMPLES;
+  if (liveCount * VISIBLE_SHARE > length) return false;
+  let openSamples = 0;
+  for (let k = 0; k < CLOSING_SAMPLES; k++)
+    if (closings[Math.floor((k * length) / CLOSING_SAMPLES)]! >= closingBound) openSamples++;
+  return openSamples * VISIBLE_SHARE <= CLOSING_SAMPLES;
 }
 
-function orderOf(segment: Segment): Order {
+function makeClosingOrder(segment: Segment): ClosingOrder {
   const { length } = segment;
   const closings = segment.closings!;
-  const live = segment.live!;
-  let rows = new Uint16Array(length - segment.removedCount);
-  let closed = 0;
-  let most = 0;
-  let open = rows.length - segment.liveCount;
+  const liveBits = segment.live!;
+  let orderedRows = new Uint16Array(length - segment.removedCount);
+  let closedCount = 0;
+  let mostClosing = 0;
+  let nextOpenSlot = orderedRows.length - segment.liveCount;
   for (let row = 0; row < length; row++) {
     if (segment.isRemoved(row)) continue;
-    if ((live[row >>> 5]! & (1 << (row & 31))) !== 0) {
-      rows[open++] = row;
+    if ((liveBits[row >>> 5]! & (1 << (row & 31))) !== 0) {
+      orderedRows[nextOpenSlot++] = row;
       continue;
     }
-    most = Math.max(most, closings[row]!);
-    rows[closed++] = row;
+    mostClosing = Math.max(mostClosing, closings[row]!);
+    orderedRows[closedCount++] = row;
   }
   // Stable passes, from the least digit of 16 bits to the greatest that any closing has.
-  for (let scale = 1; scale <= most; scale *= 65_536) {
-    digits.fill(0);
-    for (let k = 0; k < closed; k++) digits[((closings[rows[k]!]! / scale) & 0xffff) + 1]!++;
-    for (let digit = 1; digit < 65_536; digit++) digits[digit]! += digits[digit - 1]!;
-    const sorted = rows.slice();
-    for (let k = 0; k < closed; k++) sorted[digits[(closings[rows[k]!]! / scale) & 0xffff]!++] = rows[k]!;
-    rows = sorted;
+  for (let digitScale = 1; digitScale <= mostClosing; digitScale *= 65_536) {
+    closingDigits.fill(0);
+    for (let k = 0; k < closedCount; k++) closingDigits[((closings[orderedRows[k]!]! / digitScale) & 0xffff) + 1]!++;
+    for (let closingDigit = 1; closingDigit < 65_536; closingDigit++)
+      closingDigits[closingDigit]! += closingDigits[closingDigit - 1]!;
+    const sortedByDigit = orderedRows.slice();
+    for (let k = 0; k < closedCount; k++)
+      sortedByDigit[closingDigits[(closings[orderedRows[k]!]! / digitScale) & 0xffff]!++] = orderedRows[k]!;
+    orderedRows = sortedByDigit;
   }
-  return { rows, closed, removals: segment.removals, stale: false };
+  return { rows: orderedRows, closed: closedCount, removals: segment.removals, stale: false };
 }
 
 /** The rows that are marked, none of them below `first`; marks are taken away. */
-function takeMarked(count: number, first: number): Int32Array {
+function takeMarkedRows(count: number, first: number): Int32Array {
   const openRows = new Int32Array(count);
-  let used = 0;
-  for (let word = first >>> 5; used < count; word++) {
-    for (let bits = marks[word]!; bits !== 0; bits &= bits - 1) openRows[used++] = (word << 5) + 31 - Math.clz32(bits & -bits);
-    marks[word] = 0;
+  let markedCount = 0;
+  for (let markWord = first >>> 5; markedCount < count; markWord++) {
+    for (let markBits = visibleRowMarks[markWord]!; markBits !== 0; markBits &= markBits - 1)
+      openRows[markedCount++] = (markWord << 5) + 31 - Math.clz32(markBits & -markBits);
+    visibleRowMarks[markWord] = 0;
   }
   return openRows;
 }

@@ -3,27 +3,27 @@
  * it is needed, whichever comes first. A checkpoint of thousands of small tables thereby takes none of them in its own turn.
  */
 export class DeferredCopies<T> {
-  readonly #make: () => T;
-  #pending: (() => T)[] = [];
+  readonly #makeCopy: () => T;
+  #pendingCopies: (() => T)[] = [];
 
-  constructor(make: () => T) {
-    this.#make = make;
+  constructor(makeCopy: () => T) {
+    this.#makeCopy = makeCopy;
   }
 
   /** The result gives the copy, the same one each time. */
   defer(): () => T {
-    let copy: { readonly of: T } | null = null;
-    const take = (): T => {
-      copy ??= { of: this.#make() };
-      this.#pending = this.#pending.filter((other) => other !== take);
-      return copy.of;
+    let madeCopy: { readonly of: T } | null = null;
+    const takeCopy = (): T => {
+      madeCopy ??= { of: this.#makeCopy() };
+      this.#pendingCopies = this.#pendingCopies.filter((pendingCopy) => pendingCopy !== takeCopy);
+      return madeCopy.of;
     };
-    this.#pending.push(take);
-    return take;
+    this.#pendingCopies.push(takeCopy);
+    return takeCopy;
   }
 
   /** To be called before anything changes. */
   settle(): void {
-    while (this.#pending.length > 0) this.#pending[0]!();
+    while (this.#pendingCopies.length > 0) this.#pendingCopies[0]!();
   }
 }

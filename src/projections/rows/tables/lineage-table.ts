@@ -18,87 +18,88 @@ export interface TableLayer {
 }
 
 /** Versions are numbered layer * LAYER + row. */
-const LAYER = 2 ** 32;
+const VERSIONS_A_LAYER = 2 ** 32;
 
 export class LineageTable implements StoredVersions {
-  readonly #layers: readonly TableLayer[];
-  readonly #types: DeclaredTypes;
-  readonly #names: readonly string[];
+  readonly #tableLayers: readonly TableLayer[];
+  readonly #declaredTypes: DeclaredTypes;
+  readonly #declaredNames: readonly string[];
 
-  /** `layers` oldest first; `names` are the columns that the branch declares. */
-  constructor(layers: readonly TableLayer[], types: DeclaredTypes, names: readonly string[]) {
-    this.#layers = layers;
-    this.#types = types;
-    this.#names = names;
+  /** `tableLayers` oldest first; `declaredNames` are the columns that the branch declares. */
+  constructor(tableLayers: readonly TableLayer[], types: DeclaredTypes, declaredNames: readonly string[]) {
+    this.#tableLayers = tableLayers;
+    this.#declaredTypes = types;
+    this.#declaredNames = declaredNames;
   }
 
   columnTypes(): ReadonlyMap<string, { readonly type: ColumnType }> {
-    const types = new Map<string, { readonly type: ColumnType }>();
-    for (const name of this.#names) types.set(name, { type: this.#types(name)! });
+    const lineageTypes = new Map<string, { readonly type: ColumnType }>();
+    for (const name of this.#declaredNames) lineageTypes.set(name, { type: this.#declaredTypes(name)! });
     // An undeclared `id` is kept as it was sent.
-    if (!types.has('id') && this.#layers.some(({ table }) => table.columnTypes().has('id'))) types.set('id', { type: 'string' });
-    return types;
+    if (!lineageTypes.has('id') && this.#tableLayers.some(({ table }) => table.columnTypes().has('id')))
+      lineageTypes.set('id', { type: 'string' });
+    return lineageTypes;
   }
 
   paths(): Iterable<number> {
-    return new Set(this.#layers.flatMap(({ table }) => [...table.paths()]));
+    return new Set(this.#tableLayers.flatMap(({ table }) => [...table.paths()]));
   }
 
   touch(hashes: Int32Array, count: number): void {
-    for (const { table } of this.#layers) table.touch(hashes, count);
+    for (const { table } of this.#tableLayers) table.touch(hashes, count);
   }
 
   newest(path: number, key: Uint8Array, start: number, end: number): number {
-    return this.#newestBelow(this.#layers.length, path, key, start, end);
+    return this.#newestBelowLayer(this.#tableLayers.length, path, key, start, end);
   }
 
   newestOf(path: number, key: string): number {
-    const bytes = keyBytes(key);
-    return bytes === null ? NO_ROW : this.newest(path, bytes, 0, bytes.length);
+    const encodedKey = keyBytes(key);
+    return encodedKey === null ? NO_ROW : this.newest(path, encodedKey, 0, encodedKey.length);
   }
 
   openPositions(path: number, key: Uint8Array, start: number, end: number, _hash: number, into: number[]): void {
-    const newest = this.newest(path, key, start, end);
-    if (newest !== NO_ROW) for (const version of this.openVersions(newest)) into.push(this.positionOf(version));
+    const newestVersion = this.newest(path, key, start, end);
+    if (newestVersion !== NO_ROW) for (const version of this.openVersions(newestVersion)) into.push(this.positionOf(version));
   }
 
   openVersions(newest: number): number[] {
-    return this.#versions(newest, true);
+    return this.#lineageVersions(newest, true);
   }
 
   allVersions(newest: number): number[] {
-    return this.#versions(newest, false);
+    return this.#lineageVersions(newest, false);
   }
 
   keyOf(version: number): string {
-    return this.#tableOf(version).keyOf(version % LAYER);
+    return this.#layerTableOf(version).keyOf(version % VERSIONS_A_LAYER);
   }
 
   pathOf(version: number): number {
-    return this.#tableOf(version).pathOf(version % LAYER);
+    return this.#layerTableOf(version).pathOf(version % VERSIONS_A_LAYER);
   }
 
   positionOf(version: number): number {
-    return this.#tableOf(version).positionOf(version % LAYER);
+    return this.#layerTableOf(version).positionOf(version % VERSIONS_A_LAYER);
   }
 
   closingOf(version: number): number {
-    const { table, inherited } = this.#layerOf(version);
-    const own = table.closingOf(version % LAYER);
-    if (!inherited || own < inherited.end) return own;
-    return inherited.closingOf(version % LAYER);
+    const { table, inherited } = this.#tableLayerOf(version);
+    const ownClosing = table.closingOf(version % VERSIONS_A_LAYER);
+    if (!inherited || ownClosing < inherited.end) return ownClosing;
+    return inherited.closingOf(version % VERSIONS_A_LAYER);
   }
 
   validFromOf(version: number): bigint {
-    return this.#tableOf(version).validFromOf(version % LAYER);
+    return this.#layerTableOf(version).validFromOf(version % VERSIONS_A_LAYER);
   }
 
   validToOf(version: number): bigint {
-    return this.#tableOf(version).validToOf(version % LAYER);
+    return this.#layerTableOf(version).validToOf(version % VERSIONS_A_LAYER);
   }
 
   opOf(version: number): number {
-    return this.#tableOf(version).opOf(version % LAYER);
+    return this.#layerTableOf(version).opOf(version % VERSIONS_A_LAYER);
   }
 
   cellOf(version: number, name: string): Cell {
@@ -107,8 +108,8 @@ export class LineageTable implements StoredVersions {
   }
 
   addressOf(version: number, name: string): CellAddress | undefined {
-    const { table, inherited } = this.#layerOf(version);
-    const row = version % LAYER;
+    const { table, inherited } = this.#tableLayerOf(version);
+    const row = version % VERSIONS_A_LAYER;
     if (!inherited) return table.addressOf(row, name);
     const segment = table.segmentOf(row);
     const column = inherited.column(segment, name);
@@ -117,64 +118,71 @@ export class LineageTable implements StoredVersions {
 
   /** The version at a position that this branch sees, or -1. */
   versionAt(position: number): number {
-    for (let i = 0; i < this.#layers.length; i++) {
-      const { table, inherited } = this.#layers[i]!;
+    for (let i = 0; i < this.#tableLayers.length; i++) {
+      const { table, inherited } = this.#tableLayers[i]!;
       // From the fork on, positions of the source are not this branch's: those of a private one may be the same.
-      const row = inherited && position >= inherited.end ? NO_ROW : table.rowAt(position);
-      if (row !== NO_ROW) return this.#stands(i, row) ? i * LAYER + row : NO_ROW;
+      const layerRow = inherited && position >= inherited.end ? NO_ROW : table.rowAt(position);
+      if (layerRow !== NO_ROW) return this.#isVersionInherited(i, layerRow) ? i * VERSIONS_A_LAYER + layerRow : NO_ROW;
     }
     return NO_ROW;
   }
 
-  #versions(newest: number, openOnly: boolean): number[] {
-    const { table } = this.#layerOf(newest);
-    const row = newest % LAYER;
-    const segment = table.segmentOf(row);
+  #lineageVersions(newest: number, openOnly: boolean): number[] {
+    const { table } = this.#tableLayerOf(newest);
+    const newestRow = newest % VERSIONS_A_LAYER;
+    const segment = table.segmentOf(newestRow);
     const { heap, offsets } = segment.keys;
-    const [start, end] = [offsets[row & 0xffff]!, offsets[(row & 0xffff) + 1]!];
-    const path = segment.paths.codeAt(row & 0xffff);
+    const [keyStart, keyEnd] = [offsets[newestRow & 0xffff]!, offsets[(newestRow & 0xffff) + 1]!];
+    const path = segment.paths.codeAt(newestRow & 0xffff);
     const openRows: number[] = [];
     for (let version = newest; version !== NO_ROW; ) {
-      const layer = Math.floor(version / LAYER);
-      const { table: own, inherited } = this.#layers[layer]!;
+      const layerNumber = Math.floor(version / VERSIONS_A_LAYER);
+      const { table: layerTable, inherited } = this.#tableLayers[layerNumber]!;
       // A closing version is younger than the closed one: with none at or after the fork, the chain of open versions is the
       // answer.
-      const chained =
+      const canFollowOpen =
         openOnly &&
-        (!inherited || (own.lastGone < inherited.end && own.positionOf(own.newest(path, heap, start, end)) < inherited.end));
-      for (let at = version % LAYER; at !== NO_ROW; at = chained ? own.nextOpen(at) : own.previousOf(at)) {
-        const each = layer * LAYER + at;
-        if (this.#stands(layer, at) && (!openOnly || this.closingOf(each) === Infinity)) openRows.push(each);
+        (!inherited ||
+          (layerTable.lastGone < inherited.end &&
+            layerTable.positionOf(layerTable.newest(path, heap, keyStart, keyEnd)) < inherited.end));
+      for (
+        let layerRow = version % VERSIONS_A_LAYER;
+        layerRow !== NO_ROW;
+        layerRow = canFollowOpen ? layerTable.nextOpen(layerRow) : layerTable.previousOf(layerRow)
+      ) {
+        const lineageVersion = layerNumber * VERSIONS_A_LAYER + layerRow;
+        if (this.#isVersionInherited(layerNumber, layerRow) && (!openOnly || this.closingOf(lineageVersion) === Infinity))
+          openRows.push(lineageVersion);
       }
-      version = this.#newestBelow(layer, path, heap, start, end);
+      version = this.#newestBelowLayer(layerNumber, path, heap, keyStart, keyEnd);
     }
     return openRows;
   }
 
-  /** Newest version of a key in the layers before `layer`. */
-  #newestBelow(layer: number, path: number, key: Uint8Array, start: number, end: number): number {
-    const hash = hashBytes(key, start, end, path);
-    for (let i = layer - 1; i >= 0; i--) {
-      const { table } = this.#layers[i]!;
-      let row = table.index.find(key, start, end - start, path, hash);
-      while (row !== NO_ROW && !this.#stands(i, row)) row = table.previousOf(row);
-      if (row !== NO_ROW) return i * LAYER + row;
+  /** Newest version of a key in the layers before `layerNumber`. */
+  #newestBelowLayer(layerNumber: number, path: number, key: Uint8Array, start: number, end: number): number {
+    const keyHash = hashBytes(key, start, end, path);
+    for (let i = layerNumber - 1; i >= 0; i--) {
+      const { table } = this.#tableLayers[i]!;
+      let newestRow = table.index.find(key, start, end - start, path, keyHash);
+      while (newestRow !== NO_ROW && !this.#isVersionInherited(i, newestRow)) newestRow = table.previousOf(newestRow);
+      if (newestRow !== NO_ROW) return i * VERSIONS_A_LAYER + newestRow;
     }
     return NO_ROW;
   }
 
   /** True when the row is one of this branch's, open or closed. */
-  #stands(layer: number, row: number): boolean {
-    const { table, inherited } = this.#layers[layer]!;
+  #isVersionInherited(layerNumber: number, row: number): boolean {
+    const { table, inherited } = this.#tableLayers[layerNumber]!;
     if (table.segmentOf(row).isRemoved(row & 0xffff)) return false;
     return !inherited || (table.positionOf(row) < inherited.end && inherited.closingOf(row) !== HIDDEN);
   }
 
-  #layerOf(version: number): TableLayer {
-    return this.#layers[Math.floor(version / LAYER)]!;
+  #tableLayerOf(version: number): TableLayer {
+    return this.#tableLayers[Math.floor(version / VERSIONS_A_LAYER)]!;
   }
 
-  #tableOf(version: number): Table {
-    return this.#layerOf(version).table;
+  #layerTableOf(version: number): Table {
+    return this.#tableLayerOf(version).table;
   }
 }

@@ -58,16 +58,16 @@ export function rowStorage(timeline: Timeline, options: RowStorageOptions = {}):
   const defer = options.defer ?? ((task: () => void): void => void setImmediate(task));
   const space = new ColumnSpace(memory, defer);
   const settings = { ...defaultRowSettings, ...options.settings };
-  const orders = new Map<string, ClosingOrders>();
+  const ordersByType = new Map<string, ClosingOrders>();
   const closingOrders = (tenant: string | null, type: string): ClosingOrders => {
     const key = `${tenant ?? ''}\0${type}`;
-    let known = orders.get(key);
-    if (!known) orders.set(key, (known = new ClosingOrders(settings.temporalIndexMax)));
+    let known = ordersByType.get(key);
+    if (!known) ordersByType.set(key, (known = new ClosingOrders(settings.temporalIndexMax)));
     return known;
   };
   const { store = null, bytesBeside = () => 0 } = options;
-  const files = store && new IndexFiles(store, options.indexes?.say ?? defaultIndexes.say);
-  const indexes = new SegmentIndexes(space, options.indexes, files);
+  const indexFiles = store && new IndexFiles(store, options.indexes?.say ?? defaultIndexes.say);
+  const indexes = new SegmentIndexes(space, options.indexes, indexFiles);
   const pruned = { segments: 0, byBloom: 0 };
   return { timeline, memory, space, settings, closingOrders, pruned, bytesBeside, store, defer, indexes };
 }

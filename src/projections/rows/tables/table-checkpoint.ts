@@ -18,7 +18,7 @@ import type { SegmentFile } from '../store/segment-file.ts';
 import { Table } from './table.ts';
 import type { RestingSegment, TableState } from './table-state.ts';
 
-interface Contents {
+interface RowsContents {
   readonly paths: readonly (string | null)[];
   readonly tree: SavedBranches;
   readonly layers: readonly SavedLayer[];
@@ -42,131 +42,152 @@ interface SavedOverlay {
 type SavedSegment = { readonly state: SegmentState } | { readonly file: string; readonly changes: SegmentChanges };
 
 export function saveRows(
-  target: CheckpointWriter,
-  state: Pick<Contents, 'paths' | 'tree'> & { readonly layers: readonly BranchLayer[] },
+  rowsCheckpoint: CheckpointWriter,
+  rowsContents: Pick<RowsContents, 'paths' | 'tree'> & { readonly layers: readonly BranchLayer[] },
   store: ColumnStore | null,
 ): void {
-  const layers = state.layers.map((layer): SavedLayer => {
-    const tables = layer.tables();
-    tables.forEach((table, number) => {
-      const sectionName = `${layer.id}.${number}`;
-      if (table.segments.length === 1 && !table.segments[0]!.sealed) {
-        const whole = table.savedLater();
-        target.section(`segment ${sectionName}.0`, () => serialize({ state: whole().segments[0]! } satisfies SavedSegment));
-        target.section(`table ${sectionName}`, () => serialize(whole().table));
+  const savedLayers = rowsContents.layers.map((branchLayer): SavedLayer => {
+    const layerTables = branchLayer.tables();
+    layerTables.forEach((savedTable, tableNumber) => {
+      const sectionName = `${branchLayer.id}.${tableNumber}`;
+      if (savedTable.segments.length === 1 && !savedTable.segments[0]!.sealed) {
+        const wholeTable = savedTable.savedLater();
+        rowsCheckpoint.section(`segment ${sectionName}.0`, () =>
+          serialize({ state: wholeTable().segments[0]! } satisfies SavedSegment),
+        );
+        rowsCheckpoint.section(`table ${sectionName}`, () => serialize(wholeTable().table));
         return;
       }
-      table.segments.forEach((segment, index) => saveSegment(target, `segment ${sectionName}.${index}`, segment, store));
+      savedTable.segments.forEach((segment, index) =>
+        saveSegmentSection(rowsCheckpoint, `segment ${sectionName}.${index}`, segment, store),
+      );
       // Reading a segment back may wipe the last cell of a string.
-      const saved = table.savedState();
-      target.section(`table ${sectionName}`, () => serialize(saved));
+      const savedState = savedTable.savedState();
+      rowsCheckpoint.section(`table ${sectionName}`, () => serialize(savedState));
     });
-    const overlays = layer
+    const savedOverlays = branchLayer
       .overlays()
       .map(({ layer: { id }, table: { tenant, type }, overlay }) => ({ layer: id, tenant, type, entries: overlay.savedState() }));
-    return { id: layer.id, tables: tables.length, names: layer.names.savedState(), overlays };
+    return { id: branchLayer.id, tables: layerTables.length, names: branchLayer.names.savedState(), overlays: savedOverlays };
   });
-  target.section('contents', serialize({ paths: state.paths, tree: state.tree, layers } satisfies Contents));
+  rowsCheckpoint.section(
+    'contents',
+    serialize({ paths: rowsContents.paths, tree: rowsContents.tree, layers: savedLayers } satisfies RowsContents),
+  );
 }
 
-function saveSegment(target: CheckpointWriter, name: string, segment: Segment, store: ColumnStore | null): void {
-  const file = store?.fileOf(segment) ?? null;
-  const toCome = file === null && target.filesToCome ? store?.fileToCome(segment) : null;
-  if (toCome) {
-    const changes = segment.capture();
-    target.section(name, () => {
-      segment.release(changes);
-      const written = toCome();
-      target.file(written);
-      return serialize({ file: written, changes } satisfies SavedSegment);
+function saveSegmentSection(
+  rowsCheckpoint: CheckpointWriter,
+  sectionName: string,
+  segment: Segment,
+  store: ColumnStore | null,
+): void {
+  const segmentFileName = store?.fileOf(segment) ?? null;
+  const fileToCome = segmentFileName === null && rowsCheckpoint.filesToCome ? store?.fileToCome(segment) : null;
+  if (fileToCome) {
+    const capturedChanges = segment.capture();
+    rowsCheckpoint.section(sectionName, () => {
+      segment.release(capturedChanges);
+      const writtenFile = fileToCome();
+      rowsCheckpoint.file(writtenFile);
+      return serialize({ file: writtenFile, changes: capturedChanges } satisfies SavedSegment);
     });
     return;
   }
-  if (file === null) {
-    const state = segment.savedState();
-    target.section(name, () => serialize({ state } satisfies SavedSegment));
+  if (segmentFileName === null) {
+    const segmentState = segment.savedState();
+    rowsCheckpoint.section(sectionName, () => serialize({ state: segmentState } satisfies SavedSegment));
     return;
   }
-  target.file(file);
+  rowsCheckpoint.file(segmentFileName);
   const changes = segment.capture();
-  target.section(name, () => {
+  rowsCheckpoint.section(sectionName, () => {
     segment.release(changes);
-    return serialize({ file, changes } satisfies SavedSegment);
+    return serialize({ file: segmentFileName, changes } satisfies SavedSegment);
   });
 }
 
 /** `fill` puts tables and overlays into layers, main first, that stand empty. */
 export async function restoreRows(
-  source: CheckpointReader,
-  storage: RowStorage,
+  rowsCheckpoint: CheckpointReader,
+  rowStorage: RowStorage,
 ): Promise<
-  Pick<Contents, 'paths' | 'tree'> & { names(branch: number): ScopedNames; fill(layers: readonly BranchLayer[]): void }
+  Pick<RowsContents, 'paths' | 'tree'> & { names(branch: number): ScopedNames; fill(layers: readonly BranchLayer[]): void }
 > {
-  const { paths, tree, layers: saved } = read(source, 'contents') as Contents;
-  const tables = await Promise.all(
-    saved.map((layer) =>
-      Promise.all(Array.from({ length: layer.tables }, (_, number) => readTable(source, `${layer.id}.${number}`, storage))),
+  const { paths, tree, layers: savedLayers } = readRowsSection(rowsCheckpoint, 'contents') as RowsContents;
+  const savedTables = await Promise.all(
+    savedLayers.map((savedLayer) =>
+      Promise.all(
+        Array.from({ length: savedLayer.tables }, (_, tableNumber) =>
+          readSavedTable(rowsCheckpoint, `${savedLayer.id}.${tableNumber}`, rowStorage),
+        ),
+      ),
     ),
   );
   return {
     paths,
     tree,
     names: (branch) => {
-      return new ScopedNames(saved.find(({ id }) => id === branch)?.names);
+      return new ScopedNames(savedLayers.find(({ id }) => id === branch)?.names);
     },
     fill: (layers) => {
-      saved.forEach((layer, i) => {
+      savedLayers.forEach((layer, i) => {
         assert(layers[i]?.id === layer.id, 'a checkpoint has the layers of its branches');
-        for (const { state, segments } of tables[i]!) {
-          layers[i].adoptTable(Table.fromSaved(state, segments, storage, layer.id));
+        for (const { state, segments } of savedTables[i]!) {
+          layers[i].adoptTable(Table.fromSaved(state, segments, rowStorage, layer.id));
         }
-        adoptOverlays(layers[i], layer);
+        adoptSavedOverlays(layers[i], layer);
       });
     },
   };
 }
 
-interface ReadTable {
+interface RestoredTable {
   readonly state: TableState;
   readonly segments: readonly (SegmentState | RestingSegment)[];
 }
 
-async function readTable(source: CheckpointReader, sectionName: string, { store }: RowStorage): Promise<ReadTable> {
-  const state = read(source, `table ${sectionName}`) as TableState;
-  const segments = await Promise.all(
-    Array.from({ length: state.segments }, async (_, index): Promise<SegmentState | RestingSegment> => {
-      const saved = read(source, `segment ${sectionName}.${index}`) as SavedSegment;
-      if ('state' in saved) return index === state.segments - 1 ? detach(saved.state) : saved.state;
+async function readSavedTable(
+  rowsCheckpoint: CheckpointReader,
+  sectionName: string,
+  { store }: RowStorage,
+): Promise<RestoredTable> {
+  const tableState = readRowsSection(rowsCheckpoint, `table ${sectionName}`) as TableState;
+  const savedSegments = await Promise.all(
+    Array.from({ length: tableState.segments }, async (_, index): Promise<SegmentState | RestingSegment> => {
+      const savedSegment = readRowsSection(rowsCheckpoint, `segment ${sectionName}.${index}`) as SavedSegment;
+      if ('state' in savedSegment)
+        return index === tableState.segments - 1 ? detachSegmentState(savedSegment.state) : savedSegment.state;
       assert(store, 'what rests on files has a store');
-      const file: SegmentFile = await store.openFile(saved.file);
-      return { file, changes: saved.changes };
+      const segmentFile: SegmentFile = await store.openFile(savedSegment.file);
+      return { file: segmentFile, changes: savedSegment.changes };
     }),
   );
-  return { state, segments };
+  return { state: tableState, segments: savedSegments };
 }
 
 /**
  * With arrays of its own: those that were read lie in their section, which would stay in memory beside the copies of the others.
  * A sealed segment needs none, for it copies them anyway.
  */
-function detach<T>(state: T): T {
-  if (ArrayBuffer.isView(state)) return alone(state as ArrayBufferView as FixedArray) as ArrayBufferView as T;
-  if (state === null || typeof state !== 'object') return state;
-  const object = state as Record<string, unknown>;
-  for (const [name, value] of Object.entries(object)) object[name] = detach(value);
-  return state;
+function detachSegmentState<T>(savedState: T): T {
+  if (ArrayBuffer.isView(savedState)) return alone(savedState as ArrayBufferView as FixedArray) as ArrayBufferView as T;
+  if (savedState === null || typeof savedState !== 'object') return savedState;
+  const stateObject = savedState as Record<string, unknown>;
+  for (const [memberName, memberState] of Object.entries(stateObject)) stateObject[memberName] = detachSegmentState(memberState);
+  return savedState;
 }
 
-function adoptOverlays(layer: BranchLayer, saved: SavedLayer): void {
-  for (const { layer: lowerId, tenant, type, entries } of saved.overlays) {
-    const table = layer.lower.find((lower) => lower.layer.id === lowerId)?.layer.table(tenant, type);
-    assert(table, 'an overlay changes a table that was saved');
-    layer.adoptOverlay(table, BranchOverlay.fromSaved(entries));
+function adoptSavedOverlays(layer: BranchLayer, savedLayer: SavedLayer): void {
+  for (const { layer: lowerId, tenant, type, entries } of savedLayer.overlays) {
+    const lowerTable = layer.lower.find((lowerLayer) => lowerLayer.layer.id === lowerId)?.layer.table(tenant, type);
+    assert(lowerTable, 'an overlay changes a table that was saved');
+    layer.adoptOverlay(lowerTable, BranchOverlay.fromSaved(entries));
   }
 }
 
-function read(source: CheckpointReader, name: string): unknown {
-  const bytes = source.section(name);
-  assert(bytes, `a checkpoint of rows has a section ${name}`);
-  return deserialize(bytes);
+function readRowsSection(rowsCheckpoint: CheckpointReader, sectionName: string): unknown {
+  const sectionBytes = rowsCheckpoint.section(sectionName);
+  assert(sectionBytes, `a checkpoint of rows has a section ${sectionName}`);
+  return deserialize(sectionBytes);
 }

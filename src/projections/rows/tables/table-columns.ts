@@ -32,86 +32,107 @@ export type SavedColumns = readonly {
 }[];
 
 export class TableColumns {
-  readonly #columns = new Map<string, TableColumn>();
+  readonly #tableColumns = new Map<string, TableColumn>();
   /** The dictionary of a column; null where it never had codes, or was widened since. */
-  readonly dictionaryOf = (column: string): ByteDictionary | null => this.#columns.get(column)?.dictionary ?? null;
+  readonly dictionaryOf = (column: string): ByteDictionary | null => this.#tableColumns.get(column)?.dictionary ?? null;
 
   get types(): ReadonlyMap<string, { readonly type: ColumnType }> {
-    return this.#columns;
+    return this.#tableColumns;
   }
 
   /** Declares a column, or widens one that exists. Its former type is kept for branches that still read it so. */
-  declare(name: string, type: ColumnType, segments: readonly Segment[], keepFormer = false): void {
-    const column = this.#columns.get(name);
-    if (!column) {
-      const dictionary = type === 'string' ? new ByteDictionary() : null;
-      this.#columns.set(name, { type, dictionary, coding: type === 'string', coded: 0, searched: false });
+  declare(name: string, declaredType: ColumnType, segments: readonly Segment[], keepFormer = false): void {
+    const tableColumn = this.#tableColumns.get(name);
+    if (!tableColumn) {
+      const newDictionary = declaredType === 'string' ? new ByteDictionary() : null;
+      this.#tableColumns.set(name, {
+        type: declaredType,
+        dictionary: newDictionary,
+        coding: declaredType === 'string',
+        coded: 0,
+        searched: false,
+      });
       return;
     }
-    if (column.type === type) return;
+    if (tableColumn.type === declaredType) return;
     // Segments that rest as codes are read once more by what the codes mean.
     for (const segment of segments) {
-      segment.widen(name, type, keepFormer);
+      segment.widen(name, declaredType, keepFormer);
       forgetZoneMaps(segment, name);
     }
-    column.type = type;
-    column.dictionary = null;
-    column.coding = false;
+    tableColumn.type = declaredType;
+    tableColumn.dictionary = null;
+    tableColumn.coding = false;
   }
 
   noteSearched(names: readonly string[]): void {
     for (const name of names) {
-      const column = this.#columns.get(name);
-      if (column) column.searched = true;
+      const tableColumn = this.#tableColumns.get(name);
+      if (tableColumn) tableColumn.searched = true;
     }
   }
 
   /** Columns of texts, among these, whose newest segments are spelled out: in those before, codes say which rows have the same. */
   spellings(names: readonly string[]): readonly string[] {
     return names.filter((name) => {
-      const column = this.#columns.get(name);
-      return column?.type === 'string' && !(column.coding && column.dictionary!.size <= DICTIONARY_MAX);
+      const tableColumn = this.#tableColumns.get(name);
+      return tableColumn?.type === 'string' && !(tableColumn.coding && tableColumn.dictionary!.size <= DICTIONARY_MAX);
     });
   }
 
   /** Columns of texts that were searched, and those of these names. */
   textsToIndex(names: readonly string[]): readonly string[] {
-    const texts = [...this.#columns].filter(([, { type }]) => holdsTexts(type));
-    return texts.flatMap(([name, { searched }]) => (searched || names.includes(name) ? name : []));
+    const textColumns = [...this.#tableColumns].filter(([, { type }]) => holdsTexts(type));
+    return textColumns.flatMap(([name, { searched }]) => (searched || names.includes(name) ? name : []));
   }
 
   /** Cells from .. to-1 of a vector, as rows `first` and on of the segment that grows. */
-  append(segment: Segment, name: string, vector: Vector, from: number, to: number, first: number): void {
-    const column = this.#columns.get(name)!;
-    if (vector.kind === 'null') return;
-    const { dictionary } = column;
-    const cells = segment.columnFor(name, column.type, column.coding && dictionary!.size <= DICTIONARY_MAX ? dictionary : null);
-    cells.pad(first);
-    cells.append(vector, from, to);
-    if (!column.coding) return;
-    column.coded += to - from;
-    if (dictionary!.size > DICTIONARY_PROBATION && dictionary!.size * 2 > column.coded) {
-      column.coding = false;
-      cells.spellOut();
+  append(
+    segment: Segment,
+    name: string,
+    appendedVector: Vector,
+    firstAppended: number,
+    appendedEnd: number,
+    first: number,
+  ): void {
+    const tableColumn = this.#tableColumns.get(name)!;
+    if (appendedVector.kind === 'null') return;
+    const { dictionary } = tableColumn;
+    const segmentCells = segment.columnFor(
+      name,
+      tableColumn.type,
+      tableColumn.coding && dictionary!.size <= DICTIONARY_MAX ? dictionary : null,
+    );
+    segmentCells.pad(first);
+    segmentCells.append(appendedVector, firstAppended, appendedEnd);
+    if (!tableColumn.coding) return;
+    tableColumn.coded += appendedEnd - firstAppended;
+    if (dictionary!.size > DICTIONARY_PROBATION && dictionary!.size * 2 > tableColumn.coded) {
+      tableColumn.coding = false;
+      segmentCells.spellOut();
       forgetZoneMaps(segment, name);
     }
   }
 
   get bytes(): number {
-    let total = 0;
-    for (const { dictionary } of this.#columns.values()) total += dictionary?.byteLength ?? 0;
-    return total;
+    let dictionaryBytes = 0;
+    for (const { dictionary } of this.#tableColumns.values()) dictionaryBytes += dictionary?.byteLength ?? 0;
+    return dictionaryBytes;
   }
 
   savedState(): SavedColumns {
-    return [...this.#columns].map(([name, column]) => ({ ...column, name, dictionary: column.dictionary?.savedState() ?? null }));
+    return [...this.#tableColumns].map(([name, column]) => ({
+      ...column,
+      name,
+      dictionary: column.dictionary?.savedState() ?? null,
+    }));
   }
 
   restore(columns: SavedColumns): void {
     // All have one shape, however many tables there are: an object made by spreading may get a hidden class of its own.
     for (const { name, type, dictionary, coding, coded, searched } of columns) {
-      const own = dictionary && ByteDictionary.fromSaved(dictionary);
-      this.#columns.set(name, { type, dictionary: own, coding, coded, searched });
+      const restoredDictionary = dictionary && ByteDictionary.fromSaved(dictionary);
+      this.#tableColumns.set(name, { type, dictionary: restoredDictionary, coding, coded, searched });
     }
   }
 }

@@ -28,7 +28,7 @@ import type { RestingSegment, TableState, WholeTable } from './table-state.ts';
 import type { ClosingOrders } from './closing-order.ts';
 import { forgetZoneMaps, type PruningCounts } from './zone-maps.ts';
 
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+const keyDecoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 export interface PathCounts {
   versions: number;
@@ -36,10 +36,10 @@ export interface PathCounts {
 }
 
 /** Hashes of keys that are entered at a time. */
-const scratch = new Int32Array(1024);
+const scratchHashes = new Int32Array(1024);
 
 /** Segments of a table whose keys are entered before anybody asks. */
-const ENTERED_AT_ONCE = 2;
+const SEGMENTS_ENTERED_MAX = 2;
 
 /** Versions that were removed for good, or came without key and cells: they are in chains still, and stand for nothing. */
 interface RemovedVersions {
@@ -67,19 +67,19 @@ export class Table implements StoredKeys, StoredVersions {
   readonly tenant: string | null;
   readonly type: string;
   /** Fork of the branch that the table belongs to: its entries close lower positions in other tables. */
-  readonly #fork: number;
+  readonly #tableFork: number;
   readonly segments: Segment[] = [];
-  readonly #index: PrimaryKeyIndex;
+  readonly #primaryKeyIndex: PrimaryKeyIndex;
   /** Enters the keys of restored segments; null once all are there. */
-  #entering: KeyIndexRestore | null = null;
-  readonly #storage: RowStorage;
-  readonly #timeline: Timeline;
-  readonly #columns = new TableColumns();
-  readonly #provenances = new Provenances();
-  readonly #counts = new Map<number, PathCounts>();
-  readonly dictionaryOf = this.#columns.dictionaryOf;
-  readonly #removed: RemovedVersions = { count: 0, lastPosition: -1, unwiped: new Set(), expected: new Map() };
-  readonly #copies = new DeferredCopies<WholeTable>(() => {
+  #keyIndexRestore: KeyIndexRestore | null = null;
+  readonly #rowStorage: RowStorage;
+  readonly #tableTimeline: Timeline;
+  readonly #tableColumns = new TableColumns();
+  readonly #tableProvenances = new Provenances();
+  readonly #countsByPath = new Map<number, PathCounts>();
+  readonly dictionaryOf = this.#tableColumns.dictionaryOf;
+  readonly #removedVersions: RemovedVersions = { count: 0, lastPosition: -1, unwiped: new Set(), expected: new Map() };
+  readonly #deferredCopies = new DeferredCopies<WholeTable>(() => {
     // Reading a segment may wipe the last cell of a text.
     const segments = this.segments.map((segment) => segment.savedState());
     return { table: this.savedState(), segments };
@@ -88,20 +88,20 @@ export class Table implements StoredKeys, StoredVersions {
   constructor(tenant: string | null, type: string, storage: RowStorage, fork = 0) {
     this.tenant = tenant;
     this.type = type;
-    this.#storage = storage;
-    this.#timeline = storage.timeline;
-    this.#index = new PrimaryKeyIndex(this, storage.space.extents());
-    this.#fork = fork;
+    this.#rowStorage = storage;
+    this.#tableTimeline = storage.timeline;
+    this.#primaryKeyIndex = new PrimaryKeyIndex(this, storage.space.extents());
+    this.#tableFork = fork;
   }
 
   get index(): PrimaryKeyIndex {
-    if (this.#entering) this.#enterAll();
-    return this.#index;
+    if (this.#keyIndexRestore) this.#enterAllKeys();
+    return this.#primaryKeyIndex;
   }
 
   /** Fills the index of a restored table a slice a turn, before the first who needs it would have to. */
   async enterKeys(turn: () => Promise<void>): Promise<void> {
-    while (this.#entering) {
+    while (this.#keyIndexRestore) {
       await turn();
       this.enterSome();
     }
@@ -109,12 +109,12 @@ export class Table implements StoredKeys, StoredVersions {
 
   /** Looking for a key would enter all of them first. */
   get isEntering(): boolean {
-    return this.#entering !== null;
+    return this.#keyIndexRestore !== null;
   }
 
   /** A query searches these columns. */
   noteSearched(names: readonly string[]): void {
-    this.#columns.noteSearched(names);
+    this.#tableColumns.noteSearched(names);
   }
 
   /** Columns of texts that were searched, and those of these names; of columns that are ends of edges, those that are spelled out. */
@@ -122,48 +122,48 @@ export class Table implements StoredKeys, StoredVersions {
     names: readonly string[],
     ends: readonly string[],
   ): { readonly texts: readonly string[]; readonly ends: readonly string[] } {
-    return { texts: this.#columns.textsToIndex(names), ends: this.#columns.spellings(ends) };
+    return { texts: this.#tableColumns.textsToIndex(names), ends: this.#tableColumns.spellings(ends) };
   }
 
   /** A slice of that; false where there is nothing to do. */
   enterSome(): boolean {
-    if (this.#entering?.step() === false) this.#entering = null;
-    return this.#entering !== null;
+    if (this.#keyIndexRestore?.step() === false) this.#keyIndexRestore = null;
+    return this.#keyIndexRestore !== null;
   }
 
   /** Versions that are not removed, by path code. */
   get counts(): ReadonlyMap<number, PathCounts> {
-    return this.#counts;
+    return this.#countsByPath;
   }
 
   get closingOrders(): ClosingOrders {
-    return this.#storage.closingOrders(this.tenant, this.type);
+    return this.#rowStorage.closingOrders(this.tenant, this.type);
   }
 
   get bloomColumns(): readonly string[] {
-    return this.#storage.settings.bloomColumns;
+    return this.#rowStorage.settings.bloomColumns;
   }
 
   get pruned(): PruningCounts {
-    return this.#storage.pruned;
+    return this.#rowStorage.pruned;
   }
 
   paths(): Iterable<number> {
-    return this.#counts.keys();
+    return this.#countsByPath.keys();
   }
 
   columnTypes(): ReadonlyMap<string, { readonly type: ColumnType }> {
-    return this.#columns.types;
+    return this.#tableColumns.types;
   }
 
   provenances(): readonly Provenance[] {
-    return this.#provenances.all;
+    return this.#tableProvenances.all;
   }
 
   /** Declares a column, or widens one that exists. Its former type is kept for branches that still read it so. */
   setColumnType(name: string, type: ColumnType, keepFormer = false): void {
-    this.#copies.settle();
-    this.#columns.declare(name, type, this.segments, keepFormer);
+    this.#deferredCopies.settle();
+    this.#tableColumns.declare(name, type, this.segments, keepFormer);
   }
 
   /**
@@ -171,53 +171,53 @@ export class Table implements StoredKeys, StoredVersions {
    * version that its key still has.
    */
   get lastGone(): number {
-    return this.#removed.lastPosition;
+    return this.#removedVersions.lastPosition;
   }
 
-  append(entry: CommittedEntry, body: RowsBody, path: number): void {
-    this.#copies.settle();
-    if (this.#entering) this.#enterAll();
-    const rowCount = body.ops.length;
-    const provenance = this.#provenances.codeOf(body.provenance);
-    const [keyCells, from, to] = body.keys.columns.map((column) => column.vector);
-    const keys = body.dropped ? withGaps(keyCells, rowCount) : keyCells;
-    assert(keys && from && to && keys.kind === 'text', 'a rows entry has keys and bounds');
-    for (const column of body.cells.columns) {
+  append(rowsEntry: CommittedEntry, rowsBody: RowsBody, path: number): void {
+    this.#deferredCopies.settle();
+    if (this.#keyIndexRestore) this.#enterAllKeys();
+    const bodyRowCount = rowsBody.ops.length;
+    const provenanceCode = this.#tableProvenances.codeOf(rowsBody.provenance);
+    const [keyVector, validFrom, validTo] = rowsBody.keys.columns.map((bodyColumn) => bodyColumn.vector);
+    const keyTexts = rowsBody.dropped ? withGaps(keyVector, bodyRowCount) : keyVector;
+    assert(keyTexts && validFrom && validTo && keyTexts.kind === 'text', 'a rows entry has keys and bounds');
+    for (const column of rowsBody.cells.columns) {
       if (!this.columnTypes().has(column.name)) this.setColumnType(column.name, column.type);
     }
-    const hashes = rowCount > 1 ? takeHashes(keys, rowCount, path) : null;
-    const dropped = body.dropped ? new Set(body.dropped) : none;
-    const lastDropped = body.dropped?.at(-1);
-    if (lastDropped !== undefined) this.#noteRemoved(dropped.size, entry.position + lastDropped);
-    const rows: AppendedRows = { body, path, keys, hashes, dropped };
-    let closed = 0;
-    for (let done = 0; done < rowCount; ) {
-      const position = entry.position + done;
-      const segment = this.#headFor(position);
-      const count = Math.min(rowCount - done, this.#roomIn(segment, position));
-      const first = segment.extend(position, count, path, provenance);
-      segment.keys.append(keys, done, done + count);
-      segment.setValid(from, to, done, first, count, this.#timeline);
-      this.#appendOps(segment, body.ops, done, first, count);
-      for (const { name, vector } of body.cells.columns) {
-        this.#columns.append(segment, name, vector, done, done + count, first);
+    const keyHashes = bodyRowCount > 1 ? takeHashes(keyTexts, bodyRowCount, path) : null;
+    const droppedRows = rowsBody.dropped ? new Set(rowsBody.dropped) : noDroppedRows;
+    const lastDropped = rowsBody.dropped?.at(-1);
+    if (lastDropped !== undefined) this.#noteRemovedVersions(droppedRows.size, rowsEntry.position + lastDropped);
+    const appendedRows: AppendedRows = { body: rowsBody, path, keys: keyTexts, hashes: keyHashes, dropped: droppedRows };
+    let closedCount = 0;
+    for (let appendedCount = 0; appendedCount < bodyRowCount; ) {
+      const rowPosition = rowsEntry.position + appendedCount;
+      const headSegment = this.#headSegmentFor(rowPosition);
+      const fittingCount = Math.min(bodyRowCount - appendedCount, this.#segmentRoom(headSegment, rowPosition));
+      const firstAppended = headSegment.extend(rowPosition, fittingCount, path, provenanceCode);
+      headSegment.keys.append(keyTexts, appendedCount, appendedCount + fittingCount);
+      headSegment.setValid(validFrom, validTo, appendedCount, firstAppended, fittingCount, this.#tableTimeline);
+      this.#appendOps(headSegment, rowsBody.ops, appendedCount, firstAppended, fittingCount);
+      for (const { name, vector } of rowsBody.cells.columns) {
+        this.#tableColumns.append(headSegment, name, vector, appendedCount, appendedCount + fittingCount, firstAppended);
       }
-      closed += this.#link(rows, segment, first, done, count);
-      done += count;
+      closedCount += this.#linkVersions(appendedRows, headSegment, firstAppended, appendedCount, fittingCount);
+      appendedCount += fittingCount;
     }
-    const counts = this.#countsOf(path);
-    counts.versions += rowCount - dropped.size;
-    counts.live += rowCount - dropped.size - closed;
+    const pathCounts = this.#pathCountsOf(path);
+    pathCounts.versions += bodyRowCount - droppedRows.size;
+    pathCounts.live += bodyRowCount - droppedRows.size - closedCount;
   }
 
   /** Loads the data that `remove` needs for versions at these positions, ascending, a slice a step; changes no row. */
   *expectRemoval(positions: readonly number[]): Generator<undefined, void> {
-    yield* expectRemovals(positions, this, this.#entering ? null : this.#index, this.#removed.expected);
+    yield* expectRemovals(positions, this, this.#keyIndexRestore ? null : this.#primaryKeyIndex, this.#removedVersions.expected);
   }
 
   /** Cancels `expectRemoval`. */
   expectNoRemoval(): void {
-    this.#removed.expected.clear();
+    this.#removedVersions.expected.clear();
   }
 
   /**
@@ -226,48 +226,49 @@ export class Table implements StoredKeys, StoredVersions {
    * in memory until `wipe` has run, or a query reads the columns.
    */
   remove(positions: ArrayLike<number>, wipes: 'now' | 'later' = 'now'): void {
-    const rows = Array.from(positions, (position) => this.versionAt(position)).filter((row) => row !== NO_ROW);
-    if (rows.length === 0) return;
-    this.#copies.settle();
-    rows.sort((a, b) => a - b);
-    if (this.#entering) this.#entering.leave(rows);
-    else passOn(rows, this, this.#index, this.#removed.expected);
-    this.#removed.expected.clear();
-    for (let from = 0; from < rows.length; ) {
-      const segment = this.segmentOf(rows[from]!);
-      let end = from;
-      while (end < rows.length && rows[end]! >>> 16 === rows[from]! >>> 16) end++;
-      const inSegment = rows.slice(from, end).map((row) => row & 0xffff);
-      this.#removeFrom(segment, inSegment);
-      from = end;
+    const removedRows = Array.from(positions, (position) => this.versionAt(position)).filter((row) => row !== NO_ROW);
+    if (removedRows.length === 0) return;
+    this.#deferredCopies.settle();
+    removedRows.sort((a, b) => a - b);
+    if (this.#keyIndexRestore) this.#keyIndexRestore.leave(removedRows);
+    else passOn(removedRows, this, this.#primaryKeyIndex, this.#removedVersions.expected);
+    this.#removedVersions.expected.clear();
+    for (let segmentRowsFrom = 0; segmentRowsFrom < removedRows.length; ) {
+      const removalSegment = this.segmentOf(removedRows[segmentRowsFrom]!);
+      let segmentRowsEnd = segmentRowsFrom;
+      while (segmentRowsEnd < removedRows.length && removedRows[segmentRowsEnd]! >>> 16 === removedRows[segmentRowsFrom]! >>> 16)
+        segmentRowsEnd++;
+      const rowsInSegment = removedRows.slice(segmentRowsFrom, segmentRowsEnd).map((row) => row & 0xffff);
+      this.#removeFromSegment(removalSegment, rowsInSegment);
+      segmentRowsFrom = segmentRowsEnd;
     }
-    this.#noteRemoved(rows.length, this.positionOf(rows.at(-1)!));
+    this.#noteRemovedVersions(removedRows.length, this.positionOf(removedRows.at(-1)!));
     if (wipes === 'now') for (const _ of this.wipe());
   }
 
   /** Wipes cells of removed versions, and their summaries, from memory, a slice a step. */
   *wipe(): Generator<undefined, void> {
-    for (const segment of this.#removed.unwiped) {
-      this.#removed.unwiped.delete(segment);
-      segment.cells.wipe();
-      forgetZoneMaps(segment);
+    for (const unwipedSegment of this.#removedVersions.unwiped) {
+      this.#removedVersions.unwiped.delete(unwipedSegment);
+      unwipedSegment.cells.wipe();
+      forgetZoneMaps(unwipedSegment);
       yield;
     }
   }
 
-  #noteRemoved(count: number, last: number): void {
-    this.#removed.count += count;
-    this.#removed.lastPosition = Math.max(this.#removed.lastPosition, last);
+  #noteRemovedVersions(removedCount: number, lastRemovedPosition: number): void {
+    this.#removedVersions.count += removedCount;
+    this.#removedVersions.lastPosition = Math.max(this.#removedVersions.lastPosition, lastRemovedPosition);
   }
 
-  #removeFrom(segment: Segment, rows: readonly number[]): void {
-    for (const row of rows) {
-      const counts = this.#countsOf(segment.paths.codeAt(row));
-      counts.versions--;
-      if (segment.isOpen(row)) counts.live--;
+  #removeFromSegment(segment: Segment, rowsInSegment: readonly number[]): void {
+    for (const removedRow of rowsInSegment) {
+      const pathCounts = this.#pathCountsOf(segment.paths.codeAt(removedRow));
+      pathCounts.versions--;
+      if (segment.isOpen(removedRow)) pathCounts.live--;
     }
-    segment.remove(rows, this.#timeline);
-    this.#removed.unwiped.add(segment);
+    segment.remove(rowsInSegment, this.#tableTimeline);
+    this.#removedVersions.unwiped.add(segment);
   }
 
   /** Row number of the newest version of a key, or -1. */
@@ -276,55 +277,58 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   newestOf(path: number, key: string): number {
-    const size = encodeKey(key);
-    return size < 0 ? NO_ROW : this.newest(path, keyScratch, 0, size);
+    const encodedKeyBytes = encodeKey(key);
+    return encodedKeyBytes < 0 ? NO_ROW : this.newest(path, keyScratch, 0, encodedKeyBytes);
   }
 
   touch(hashes: Int32Array, count: number): void {
     this.index.touch(hashes, count);
   }
 
-  openPositions(path: number, key: Uint8Array, start: number, end: number, hash: number, into: number[]): void {
-    const newest = this.index.find(key, start, end - start, path, hash);
-    for (let row = this.#firstOpen(newest); row !== NO_ROW; row = this.nextOpen(row)) into.push(this.positionOf(row));
+  openPositions(path: number, key: Uint8Array, start: number, end: number, hash: number, openPositionList: number[]): void {
+    const newestRow = this.index.find(key, start, end - start, path, hash);
+    for (let openRow = this.#firstOpenVersion(newestRow); openRow !== NO_ROW; openRow = this.nextOpen(openRow))
+      openPositionList.push(this.positionOf(openRow));
   }
 
   /** The next older open version of the same key, or -1. */
   nextOpen(row: number): number {
-    return this.#firstOpen(this.segmentOf(row).nextLive.codeAt(row & 0xffff));
+    return this.#firstOpenVersion(this.segmentOf(row).nextLive.codeAt(row & 0xffff));
   }
 
   /** From a link of the chain of open versions the first that is one: where some are gone, what they closed is in it still. */
-  #firstOpen(row: number): number {
-    if (this.#removed.count === 0) return row;
-    let at = row;
-    while (at !== NO_ROW && !this.segmentOf(at).isOpen(at & 0xffff)) {
-      const segment = this.segmentOf(at);
-      const byGone = segment.isRemoved(at & 0xffff) || this.versionAt(segment.closingOf(at & 0xffff)) === NO_ROW;
-      assert(byGone, 'what a standing version closed is in no chain of open versions');
-      at = segment.nextLive.codeAt(at & 0xffff);
+  #firstOpenVersion(row: number): number {
+    if (this.#removedVersions.count === 0) return row;
+    let candidateRow = row;
+    while (candidateRow !== NO_ROW && !this.segmentOf(candidateRow).isOpen(candidateRow & 0xffff)) {
+      const candidateSegment = this.segmentOf(candidateRow);
+      const wasClosedByRemoved =
+        candidateSegment.isRemoved(candidateRow & 0xffff) ||
+        this.versionAt(candidateSegment.closingOf(candidateRow & 0xffff)) === NO_ROW;
+      assert(wasClosedByRemoved, 'what a standing version closed is in no chain of open versions');
+      candidateRow = candidateSegment.nextLive.codeAt(candidateRow & 0xffff);
     }
-    return at;
+    return candidateRow;
   }
 
   /** The version of the same key before this one, or -1. */
   previousOf(row: number): number {
-    let before = this.segmentOf(row).previous.codeAt(row & 0xffff);
-    while (before !== NO_ROW && this.segmentOf(before).isRemoved(before & 0xffff)) {
-      before = this.segmentOf(before).previous.codeAt(before & 0xffff);
+    let previousRow = this.segmentOf(row).previous.codeAt(row & 0xffff);
+    while (previousRow !== NO_ROW && this.segmentOf(previousRow).isRemoved(previousRow & 0xffff)) {
+      previousRow = this.segmentOf(previousRow).previous.codeAt(previousRow & 0xffff);
     }
-    return before;
+    return previousRow;
   }
 
   matches(row: number, heap: Uint8Array, start: number, size: number, path: number): boolean {
-    const segment = this.segments[row >>> 16]!;
-    const at = row & 0xffff;
-    if (segment.paths.codeAt(at) !== path) return false;
-    const { offsets, heap: own } = segment.keys;
-    const from = offsets[at]!;
-    if (offsets[at + 1]! - from !== size) return false;
-    for (let i = 0; i < size; i++) if (own[from + i] !== heap[start + i]) return false;
-    return !segment.isRemoved(at);
+    const keyedSegment = this.segments[row >>> 16]!;
+    const rowInSegment = row & 0xffff;
+    if (keyedSegment.paths.codeAt(rowInSegment) !== path) return false;
+    const { offsets, heap: ownKeyHeap } = keyedSegment.keys;
+    const ownKeyStart = offsets[rowInSegment]!;
+    if (offsets[rowInSegment + 1]! - ownKeyStart !== size) return false;
+    for (let i = 0; i < size; i++) if (ownKeyHeap[ownKeyStart + i] !== heap[start + i]) return false;
+    return !keyedSegment.isRemoved(rowInSegment);
   }
 
   segmentOf(row: number): Segment {
@@ -344,8 +348,8 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   validFromOf(row: number): bigint {
-    const segment = this.segmentOf(row);
-    return segment.validFrom ? segment.validFrom[row & 0xffff]! : this.#timeline.timeOf(this.positionOf(row));
+    const versionSegment = this.segmentOf(row);
+    return versionSegment.validFrom ? versionSegment.validFrom[row & 0xffff]! : this.#tableTimeline.timeOf(this.positionOf(row));
   }
 
   validToOf(row: number): bigint {
@@ -353,8 +357,8 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   keyOf(row: number): string {
-    const { offsets, heap } = this.segmentOf(row).keys;
-    return decoder.decode(heap.subarray(offsets[row & 0xffff]!, offsets[(row & 0xffff) + 1]!));
+    const { offsets: keyOffsets, heap } = this.segmentOf(row).keys;
+    return keyDecoder.decode(heap.subarray(keyOffsets[row & 0xffff]!, keyOffsets[(row & 0xffff) + 1]!));
   }
 
   pathOf(row: number): number {
@@ -379,238 +383,263 @@ export class Table implements StoredKeys, StoredVersions {
 
   /** Open versions of a key, newest first, from its newest version. */
   openVersions(newest: number): number[] {
-    const rows: number[] = [];
-    for (let row = this.#firstOpen(newest); row !== NO_ROW; row = this.nextOpen(row)) rows.push(row);
-    return rows;
+    const openRows: number[] = [];
+    for (let openRow = this.#firstOpenVersion(newest); openRow !== NO_ROW; openRow = this.nextOpen(openRow))
+      openRows.push(openRow);
+    return openRows;
   }
 
   /** All versions of a key, newest first. */
   allVersions(newest: number): number[] {
-    const rows: number[] = [];
-    for (let row = newest; row !== NO_ROW; row = this.previousOf(row)) rows.push(row);
-    return rows;
+    const versionRows: number[] = [];
+    for (let versionRow = newest; versionRow !== NO_ROW; versionRow = this.previousOf(versionRow)) versionRows.push(versionRow);
+    return versionRows;
   }
 
   /** Row number of the version at a position, or -1. */
   rowAt(position: number): number {
-    let low = 0;
-    let high = this.segments.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.segments[middle]!.base <= position) low = middle + 1;
-      else high = middle;
+    let lowSegment = 0;
+    let highSegment = this.segments.length;
+    while (lowSegment < highSegment) {
+      const middleSegment = (lowSegment + highSegment) >>> 1;
+      if (this.segments[middleSegment]!.base <= position) lowSegment = middleSegment + 1;
+      else highSegment = middleSegment;
     }
-    const segment = this.segments[low - 1];
-    if (!segment) return NO_ROW;
-    const at = segment.rowAtOrAfter(position);
-    return at < segment.length && segment.positionOf(at) === position ? segment.firstRow + at : NO_ROW;
+    const positionSegment = this.segments[lowSegment - 1];
+    if (!positionSegment) return NO_ROW;
+    const rowInSegment = positionSegment.rowAtOrAfter(position);
+    return rowInSegment < positionSegment.length && positionSegment.positionOf(rowInSegment) === position
+      ? positionSegment.firstRow + rowInSegment
+      : NO_ROW;
   }
 
   get bytes(): number {
-    let total = this.#index.bytes + this.#columns.bytes;
-    for (const segment of this.segments) total += segment.bytes;
-    return total;
+    let tableBytes = this.#primaryKeyIndex.bytes + this.#tableColumns.bytes;
+    for (const segment of this.segments) tableBytes += segment.bytes;
+    return tableBytes;
   }
 
   /** As it stands now, copied before it changes: for a table whose segments rest on no file. */
   savedLater(): () => WholeTable {
-    return this.#copies.defer();
+    return this.#deferredCopies.defer();
   }
 
   savedState(): TableState {
     const { tenant, type, segments } = this;
-    return { tenant, type, segments: segments.length, columns: this.#columns.savedState(), provenances: this.#provenances.all };
+    return {
+      tenant,
+      type,
+      segments: segments.length,
+      columns: this.#tableColumns.savedState(),
+      provenances: this.#tableProvenances.all,
+    };
   }
 
   /** Index and counts are made again from the segments, all but the last of which are sealed; a large index while it is used. */
   static fromSaved(
-    state: TableState,
+    tableState: TableState,
     segments: readonly (SegmentState | RestingSegment)[],
     storage: RowStorage,
     fork: number,
   ): Table {
-    const table = new Table(state.tenant, state.type, storage, fork);
-    table.#columns.restore(state.columns);
-    for (const provenance of state.provenances) table.#provenances.codeOf(provenance);
-    const hashes = segments.map((segment, number) => table.#adopt(segment, number < segments.length - 1));
-    table.segments.forEach((segment) => table.#count(segment));
-    table.#entering = new KeyIndexRestore(
-      table.#index,
-      [...table.segments],
-      hashes.map((of) => of()),
-      (rows, left) => passOn(rows, table, table.#index, left),
+    const savedTable = new Table(tableState.tenant, tableState.type, storage, fork);
+    savedTable.#tableColumns.restore(tableState.columns);
+    for (const provenance of tableState.provenances) savedTable.#tableProvenances.codeOf(provenance);
+    const segmentHashes = segments.map((segment, segmentNumber) =>
+      savedTable.#adoptSegment(segment, segmentNumber < segments.length - 1),
     );
-    if (segments.length <= ENTERED_AT_ONCE) table.#enterAll();
-    return table;
+    savedTable.segments.forEach((segment) => savedTable.#countSegment(segment));
+    savedTable.#keyIndexRestore = new KeyIndexRestore(
+      savedTable.#primaryKeyIndex,
+      [...savedTable.segments],
+      segmentHashes.map((hashesOfSegment) => hashesOfSegment()),
+      (rows, leftHashes) => passOn(rows, savedTable, savedTable.#primaryKeyIndex, leftHashes),
+    );
+    if (segments.length <= SEGMENTS_ENTERED_MAX) savedTable.#enterAllKeys();
+    return savedTable;
   }
 
   /** Returns the way to the hashes of its keys: they are needed for a moment only. */
-  #adopt(saved: SegmentState | RestingSegment, followed: boolean): () => Int32Array {
-    const { space, store } = this.#storage;
-    if ('file' in saved) {
-      const { file, changes } = saved;
+  #adoptSegment(savedSegment: SegmentState | RestingSegment, isFollowed: boolean): () => Int32Array {
+    const { space, store } = this.#rowStorage;
+    if ('file' in savedSegment) {
+      const { file, changes } = savedSegment;
       assert(store, 'what rests on files has a store');
-      const segment = Segment.resting(file.parts(), changes, file, this.dictionaryOf, store, space);
-      this.segments.push(segment);
-      store.addRestored(segment, file, this.dictionaryOf);
+      const adoptedSegment = Segment.resting(file.parts(), changes, file, this.dictionaryOf, store, space);
+      this.segments.push(adoptedSegment);
+      store.addRestored(adoptedSegment, file, this.dictionaryOf);
       return () => file.hashes();
     }
-    const segment = Segment.fromSaved(saved, this.dictionaryOf, space);
+    const segment = Segment.fromSaved(savedSegment, this.dictionaryOf, space);
     this.segments.push(segment);
-    if (followed) {
+    if (isFollowed) {
       segment.seal();
       store?.onSealed(segment, this.dictionaryOf);
     }
     return () => hashesOf(segment);
   }
 
-  #enterAll(): void {
+  #enterAllKeys(): void {
     while (this.enterSome());
   }
 
-  #count(segment: Segment): void {
-    const { length } = segment;
-    if (segment.removedCount > 0) {
-      let last = length - 1;
-      while (!segment.isRemoved(last)) last--;
-      this.#noteRemoved(segment.removedCount, segment.positionOf(last));
+  #countSegment(countedSegment: Segment): void {
+    const { length } = countedSegment;
+    if (countedSegment.removedCount > 0) {
+      let lastRemoved = length - 1;
+      while (!countedSegment.isRemoved(lastRemoved)) lastRemoved--;
+      this.#noteRemovedVersions(countedSegment.removedCount, countedSegment.positionOf(lastRemoved));
     }
-    const path = segment.paths.constant;
-    if (path !== null) {
-      const counts = this.#countsOf(path);
-      counts.versions += length - segment.removedCount;
-      counts.live += segment.liveCount;
+    const onlyPath = countedSegment.paths.constant;
+    if (onlyPath !== null) {
+      const pathCounts = this.#pathCountsOf(onlyPath);
+      pathCounts.versions += length - countedSegment.removedCount;
+      pathCounts.live += countedSegment.liveCount;
       return;
     }
     for (let row = 0; row < length; row++) {
-      if (segment.isRemoved(row)) continue;
-      const counts = this.#countsOf(segment.paths.codeAt(row));
-      counts.versions++;
-      if (segment.isOpen(row)) counts.live++;
+      if (countedSegment.isRemoved(row)) continue;
+      const pathCounts = this.#pathCountsOf(countedSegment.paths.codeAt(row));
+      pathCounts.versions++;
+      if (countedSegment.isOpen(row)) pathCounts.live++;
     }
   }
 
-  #roomIn(segment: Segment, position: number): number {
-    return Math.min(segment.room(position), this.#storage.settings.segmentRows - segment.length);
+  #segmentRoom(segment: Segment, position: number): number {
+    return Math.min(segment.room(position), this.#rowStorage.settings.segmentRows - segment.length);
   }
 
-  /** Columns of the segments after `number`, for a scan that is about to read them. */
-  ahead(number: number, names: readonly string[]): void {
-    const { store } = this.#storage;
+  /** Columns of the segments after `segmentNumber`, for a scan that is about to read them. */
+  ahead(segmentNumber: number, names: readonly string[]): void {
+    const { store } = this.#rowStorage;
     if (!store) return;
-    for (const segment of this.segments.slice(number + 1, number + 3)) {
-      const known = names.filter((name) => segment.columnNames().includes(name));
-      store.ahead(segment, names.includes('_pk') ? [null, ...known] : known);
+    for (const segmentAhead of this.segments.slice(segmentNumber + 1, segmentNumber + 3)) {
+      const segmentColumnNames = names.filter((name) => segmentAhead.columnNames().includes(name));
+      store.ahead(segmentAhead, names.includes('_pk') ? [null, ...segmentColumnNames] : segmentColumnNames);
     }
   }
 
-  #headFor(position: number): Segment {
-    const head = this.segments.at(-1);
-    if (head && this.#roomIn(head, position) > 0) return head;
-    if (head) {
-      head.seal();
-      this.#storage.store?.onSealed(head, this.dictionaryOf);
+  #headSegmentFor(position: number): Segment {
+    const headSegment = this.segments.at(-1);
+    if (headSegment && this.#segmentRoom(headSegment, position) > 0) return headSegment;
+    if (headSegment) {
+      headSegment.seal();
+      this.#rowStorage.store?.onSealed(headSegment, this.dictionaryOf);
     }
-    const segment = new Segment(this.segments.length * SEGMENT_ROWS, position, this.#storage.space, head ?? null);
-    this.segments.push(segment);
-    return segment;
+    const newHead = new Segment(this.segments.length * SEGMENT_ROWS, position, this.#rowStorage.space, headSegment ?? null);
+    this.segments.push(newHead);
+    return newHead;
   }
 
-  #appendOps(segment: Segment, ops: Uint8Array, source: number, first: number, count: number): void {
-    for (let i = 0; i < count; i++) if (ops[source + i] !== 0) segment.ops.set(first + i, ops[source + i]!, segment.capacity);
+  #appendOps(segment: Segment, ops: Uint8Array, firstOp: number, first: number, count: number): void {
+    for (let i = 0; i < count; i++) if (ops[firstOp + i] !== 0) segment.ops.set(first + i, ops[firstOp + i]!, segment.capacity);
   }
 
   /**
    * Enters rows [source, source + count) that were just appended at `first` of a segment into index and chains, closing what they
    * close. Returns how many versions that were.
    */
-  #link(rows: AppendedRows, segment: Segment, first: number, source: number, count: number): number {
-    const { body, path, keys, hashes: known, dropped } = rows;
+  #linkVersions(appendedRows: AppendedRows, segment: Segment, first: number, firstBodyRow: number, count: number): number {
+    const { body: rowsBody, path, keys, hashes: knownHashes, dropped: droppedRows } = appendedRows;
     const { offsets, heap } = keys;
-    const hashes = known ?? scratch;
-    let closed = 0;
-    for (let block = 0; block < count; block += scratch.length) {
-      const end = Math.min(count, block + scratch.length);
-      const shift = known === null ? -block : source;
-      if (known === null) {
-        for (let i = block; i < end; i++)
-          hashes[i - block] = hashBytes(heap, offsets[source + i]!, offsets[source + i + 1]!, path);
-        this.index.touch(hashes, end - block);
+    const keyHashes = knownHashes ?? scratchHashes;
+    let closedCount = 0;
+    for (let hashBlock = 0; hashBlock < count; hashBlock += scratchHashes.length) {
+      const hashBlockEnd = Math.min(count, hashBlock + scratchHashes.length);
+      const hashShift = knownHashes === null ? -hashBlock : firstBodyRow;
+      if (knownHashes === null) {
+        for (let i = hashBlock; i < hashBlockEnd; i++)
+          keyHashes[i - hashBlock] = hashBytes(heap, offsets[firstBodyRow + i]!, offsets[firstBodyRow + i + 1]!, path);
+        this.index.touch(keyHashes, hashBlockEnd - hashBlock);
       }
-      for (let i = block; i < end; i++) {
-        const start = offsets[source + i]!;
-        const row = segment.firstRow + first + i;
-        const closeFrom = body.closeOffsets[source + i]!;
-        const closeTo = body.closeOffsets[source + i + 1]!;
-        if (dropped.has(source + i)) {
+      for (let i = hashBlock; i < hashBlockEnd; i++) {
+        const keyStart = offsets[firstBodyRow + i]!;
+        const linkedRow = segment.firstRow + first + i;
+        const closeFrom = rowsBody.closeOffsets[firstBodyRow + i]!;
+        const closeTo = rowsBody.closeOffsets[firstBodyRow + i + 1]!;
+        if (droppedRows.has(firstBodyRow + i)) {
           segment.drop(first + i);
-          closed += this.#closeFor(segment.positionOf(first + i), body.closes, closeFrom, closeTo);
+          closedCount += this.#closeForDropped(segment.positionOf(first + i), rowsBody.closes, closeFrom, closeTo);
           continue;
         }
-        const before = this.index.put(heap, start, offsets[source + i + 1]! - start, path, hashes[i + shift]!, row);
-        if (before === NO_ROW) {
-          const ownCloses = this.#ownCloses(body.closes, closeFrom, closeTo);
+        const previousRow = this.index.put(
+          heap,
+          keyStart,
+          offsets[firstBodyRow + i + 1]! - keyStart,
+          path,
+          keyHashes[i + hashShift]!,
+          linkedRow,
+        );
+        if (previousRow === NO_ROW) {
+          const ownCloses = this.#ownCloses(rowsBody.closes, closeFrom, closeTo);
           assert(ownCloses === 0, 'a new key closes nothing');
-        } else closed += this.#chain(segment, first + i, before, body.closes, closeFrom, closeTo);
+        } else closedCount += this.#chainToPrevious(segment, first + i, previousRow, rowsBody.closes, closeFrom, closeTo);
       }
     }
-    return closed;
+    return closedCount;
   }
 
   /** Puts a version in front of its key's chains and closes the versions at closes[from..to). */
-  #chain(segment: Segment, at: number, before: number, closes: Float64Array, from: number, to: number): number {
-    segment.previous.set(at, before, segment.capacity);
-    const position = segment.positionOf(at);
-    let tailSegment = segment;
-    let tail = at;
-    let closed = 0;
-    for (let row = this.#firstOpen(before); row !== NO_ROW; ) {
-      const open = this.segmentOf(row);
-      const openAt = row & 0xffff;
-      const next = this.nextOpen(row);
-      let superseded = false;
-      const openPosition = open.positionOf(openAt);
-      for (let i = from; i < to; i++) if (closes[i] === openPosition) superseded = true;
-      if (superseded) {
-        open.close(openAt, position);
-        closed++;
+  #chainToPrevious(
+    segment: Segment,
+    rowInSegment: number,
+    previousRow: number,
+    closes: Float64Array,
+    firstClose: number,
+    closesEnd: number,
+  ): number {
+    segment.previous.set(rowInSegment, previousRow, segment.capacity);
+    const closingPosition = segment.positionOf(rowInSegment);
+    let liveTailSegment = segment;
+    let liveTail = rowInSegment;
+    let closedCount = 0;
+    for (let openRow = this.#firstOpenVersion(previousRow); openRow !== NO_ROW; ) {
+      const openSegment = this.segmentOf(openRow);
+      const openRowInSegment = openRow & 0xffff;
+      const nextOpenRow = this.nextOpen(openRow);
+      let isSuperseded = false;
+      const openPosition = openSegment.positionOf(openRowInSegment);
+      for (let i = firstClose; i < closesEnd; i++) if (closes[i] === openPosition) isSuperseded = true;
+      if (isSuperseded) {
+        openSegment.close(openRowInSegment, closingPosition);
+        closedCount++;
       } else {
-        tailSegment.setNextLive(tail, row);
-        tailSegment = open;
-        tail = openAt;
+        liveTailSegment.setNextLive(liveTail, openRow);
+        liveTailSegment = openSegment;
+        liveTail = openRowInSegment;
       }
-      row = next;
+      openRow = nextOpenRow;
     }
-    tailSegment.setNextLive(tail, NO_ROW);
-    assert(closed === this.#ownCloses(closes, from, to), 'a version closes open versions of its own key');
-    return closed;
+    liveTailSegment.setNextLive(liveTail, NO_ROW);
+    assert(closedCount === this.#ownCloses(closes, firstClose, closesEnd), 'a version closes open versions of its own key');
+    return closedCount;
   }
 
   /** Closes versions for one of which only its position and closings are left. Chains are left as they are. */
-  #closeFor(position: number, closes: Float64Array, from: number, to: number): number {
-    let closed = 0;
-    for (let i = from; i < to; i++) {
-      const row = closes[i]! < this.#fork ? NO_ROW : this.versionAt(closes[i]!);
-      if (row === NO_ROW) continue;
-      this.segmentOf(row).close(row & 0xffff, position);
-      closed++;
+  #closeForDropped(position: number, closes: Float64Array, firstClose: number, closesEnd: number): number {
+    let closedCount = 0;
+    for (let i = firstClose; i < closesEnd; i++) {
+      const closedRow = closes[i]! < this.#tableFork ? NO_ROW : this.versionAt(closes[i]!);
+      if (closedRow === NO_ROW) continue;
+      this.segmentOf(closedRow).close(closedRow & 0xffff, position);
+      closedCount++;
     }
-    return closed;
+    return closedCount;
   }
 
   /** How many of positions[from..to) are of this table and not gone; on a branch the others are inherited. */
   #ownCloses(positions: Float64Array, from: number, to: number): number {
-    if (this.#fork === 0 && this.#removed.count === 0) return to - from;
+    if (this.#tableFork === 0 && this.#removedVersions.count === 0) return to - from;
     let ownCloses = 0;
-    for (let i = from; i < to; i++) if (positions[i]! >= this.#fork && this.versionAt(positions[i]!) !== NO_ROW) ownCloses++;
+    for (let i = from; i < to; i++) if (positions[i]! >= this.#tableFork && this.versionAt(positions[i]!) !== NO_ROW) ownCloses++;
     return ownCloses;
   }
 
-  #countsOf(path: number): PathCounts {
-    let counts = this.#counts.get(path);
-    if (!counts) this.#counts.set(path, (counts = { versions: 0, live: 0 }));
-    return counts;
+  #pathCountsOf(path: number): PathCounts {
+    let pathCounts = this.#countsByPath.get(path);
+    if (!pathCounts) this.#countsByPath.set(path, (pathCounts = { versions: 0, live: 0 }));
+    return pathCounts;
   }
 }
 
-const none: ReadonlySet<number> = new Set();
+const noDroppedRows: ReadonlySet<number> = new Set();

@@ -9,9 +9,9 @@ import type { StoredVersions } from '../cells/stored-versions.ts';
 
 export class TenantRows implements StoredColumns {
   readonly scopes: OrganisationCodes;
-  readonly #layer: BranchLayer;
-  readonly #tenant: string | null;
-  readonly #catalog: CatalogReader;
+  readonly #branchLayer: BranchLayer;
+  readonly #rowsTenant: string | null;
+  readonly #rowsCatalog: CatalogReader;
   /** Reads the rows below a position. */
   readonly reader: (basis: number) => RowReader;
   /** First position after an instant. */
@@ -19,58 +19,58 @@ export class TenantRows implements StoredColumns {
 
   /** `catalog` is that of the tenant on the branch. */
   constructor(
-    layer: BranchLayer,
+    branchLayer: BranchLayer,
     tenant: string | null,
     scopes: OrganisationCodes,
     catalog: CatalogReader,
     timeline: Timeline,
     reader: (basis: number) => RowReader,
   ) {
-    this.#layer = layer;
-    this.#tenant = tenant;
+    this.#branchLayer = branchLayer;
+    this.#rowsTenant = tenant;
     this.scopes = scopes;
-    this.#catalog = catalog;
+    this.#rowsCatalog = catalog;
     this.positionAfter = (instant) => timeline.positionAfter(instant);
     this.reader = reader;
   }
 
   /** Undefined when no row of the type was ever written. */
   versions(type: string): StoredVersions | undefined {
-    const layer = this.#layer;
-    if (layer.lower.length === 0) return layer.table(this.#tenant, type);
-    const types = declaredTypes(this.#catalog, type);
-    const layers = layer.layersOf(this.#tenant, type, types);
-    if (layers.length === 0) return undefined;
-    return new LineageTable(layers, types, Object.keys(this.#catalog.type(type)?.properties ?? {}));
+    const branchLayer = this.#branchLayer;
+    if (branchLayer.lower.length === 0) return branchLayer.table(this.#rowsTenant, type);
+    const typesDeclared = declaredTypes(this.#rowsCatalog, type);
+    const tableLayers = branchLayer.layersOf(this.#rowsTenant, type, typesDeclared);
+    if (tableLayers.length === 0) return undefined;
+    return new LineageTable(tableLayers, typesDeclared, Object.keys(this.#rowsCatalog.type(type)?.properties ?? {}));
   }
 
   /** Tells of keys whether something was written under them at or after a position. */
   writtenSince(position: number): (type: string, path: string | null, key: string) => boolean {
-    const known = new Map<string, StoredVersions | undefined>();
+    const versionsByType = new Map<string, StoredVersions | undefined>();
     return (type, path, key) => {
-      if (!known.has(type)) known.set(type, this.versions(type));
-      const versions = known.get(type);
-      const code = this.scopes.codeOf(path);
-      const newest = versions === undefined || code < 0 ? -1 : versions.newestOf(code, key);
-      return newest >= 0 && versions!.positionOf(newest) >= position;
+      if (!versionsByType.has(type)) versionsByType.set(type, this.versions(type));
+      const typeVersions = versionsByType.get(type);
+      const pathCode = this.scopes.codeOf(path);
+      const newestOfKey = typeVersions === undefined || pathCode < 0 ? -1 : typeVersions.newestOf(pathCode, key);
+      return newestOfKey >= 0 && typeVersions!.positionOf(newestOfKey) >= position;
     };
   }
 
   wasWritten(type: string): boolean {
-    return this.#declaredLayers(type).some(({ table }) => table.segments.length > 0);
+    return this.#layersDeclared(type).some(({ table }) => table.segments.length > 0);
   }
 
   integersFitNumber(type: string, name: string): boolean {
-    return this.#declaredLayers(type).every(({ table, inherited }) =>
+    return this.#layersDeclared(type).every(({ table, inherited }) =>
       table.segments.every((segment) => {
         if (!inherited) return segment.column(name)?.integersFitNumber() ?? true;
-        const rows = segment.rowAtOrAfter(inherited.end);
-        return segment.columnAs(name, 'integer', rows)?.integersFitNumber(rows) ?? true;
+        const rowsInherited = segment.rowAtOrAfter(inherited.end);
+        return segment.columnAs(name, 'integer', rowsInherited)?.integersFitNumber(rowsInherited) ?? true;
       }),
     );
   }
 
-  #declaredLayers(type: string): readonly TableLayer[] {
-    return this.#layer.layersMeant(this.#tenant, type, declaredTypes(this.#catalog, type));
+  #layersDeclared(type: string): readonly TableLayer[] {
+    return this.#branchLayer.layersMeant(this.#rowsTenant, type, declaredTypes(this.#rowsCatalog, type));
   }
 }

@@ -14,34 +14,35 @@ interface TransactionRowsDependencies extends SharedRows {
 }
 
 export class TransactionRows {
-  readonly #parts: TransactionRowsDependencies;
+  readonly #transactionParts: TransactionRowsDependencies;
 
-  constructor(parts: TransactionRowsDependencies) {
-    this.#parts = parts;
+  constructor(transactionParts: TransactionRowsDependencies) {
+    this.#transactionParts = transactionParts;
   }
 
   /** Rows below a position, its own included. */
   reader(catalog: CatalogReader, basis: number): RowReader {
-    const { layer, tenant } = this.#parts;
-    return new SnapshotRows(this.#parts, layer, { tenant, catalog }, basis, catalog);
+    const { layer, tenant } = this.#transactionParts;
+    return new SnapshotRows(this.#transactionParts, layer, { tenant, catalog }, basis, catalog);
   }
 
   /** The rows of the branch, for decide functions. */
   tenantRows(catalog: CatalogReader): TenantRows {
-    const { layer, tenant, scopes, timeline } = this.#parts;
+    const { layer, tenant, scopes, timeline } = this.#transactionParts;
     return new TenantRows(layer, tenant, scopes, catalog, timeline, (basis) => this.reader(catalog, basis));
   }
 
   /** Takes an entry with rows or a type, at a position of its own. */
-  apply(entry: CommittedEntry): void {
-    const { layer, scopes, timeline } = this.#parts;
-    const { body, context, position, time } = entry;
+  apply(transactionEntry: CommittedEntry): void {
+    const { layer, scopes, timeline } = this.#transactionParts;
+    const { body, context, position, time } = transactionEntry;
     timeline.append(position, time, positionsOf(body));
-    if (body.kind === 'rows') layer.append(entry, body, scopes.encode(context.path));
-    if (body.kind === 'type') layer.define(scopeOfName(entry, body), body.definition, subjectProperty(body.definition), false);
+    if (body.kind === 'rows') layer.append(transactionEntry, body, scopes.encode(context.path));
+    if (body.kind === 'type')
+      layer.define(scopeOfName(transactionEntry, body), body.definition, subjectProperty(body.definition), false);
   }
 
   get bytes(): number {
-    return this.#parts.layer.bytes;
+    return this.#transactionParts.layer.bytes;
   }
 }

@@ -18,9 +18,9 @@ import { SEGMENT_ROWS } from '../segments/segment-column.ts';
 
 /** 32 to a segment: one bit of a word each. */
 export const ZONE_ROWS = SEGMENT_ROWS / 32;
-const ALL = -1;
+const ALL_STRETCHES = -1;
 /** Bytes of a text that are kept: longer ones are known by how they begin. */
-const TEXT_BYTES = 24;
+const ZONE_TEXT_BYTES = 24;
 
 /** `summarised` rows, all of them whole zones unless the segment is full; a zone without a value has its bit unset. */
 interface NumberZones {
@@ -49,41 +49,46 @@ interface TextZones {
   tail: { readonly from: number; end: number; rises: boolean };
 }
 
-type Zones = NumberZones | TextZones;
+type ColumnZones = NumberZones | TextZones;
 
 /** Summaries of a segment's columns, valid for one count of wipes. */
-interface Summaries<T> {
+interface ZoneSummaries<T> {
   readonly wipes: number;
   readonly columns: Map<string, T>;
 }
 
-const known = new WeakMap<Segment, Summaries<Zones>>();
+const zonesBySegment = new WeakMap<Segment, ZoneSummaries<ColumnZones>>();
 /** Null where a column has no filter. */
-const blooms = new WeakMap<Segment, Summaries<Bloom | null>>();
-const encoder = new TextEncoder();
+const bloomsBySegment = new WeakMap<Segment, ZoneSummaries<Bloom | null>>();
+const predicateEncoder = new TextEncoder();
 
 /** Without a column: of all of them, keys included. */
 export function forgetZoneMaps(segment: Segment, column?: string): void {
   forgetIndexes(segment, column);
-  for (const summaries of [known, blooms]) {
-    if (column === undefined) summaries.delete(segment);
-    else summaries.get(segment)?.columns.delete(column);
+  for (const zoneSummaries of [zonesBySegment, bloomsBySegment]) {
+    if (column === undefined) zoneSummaries.delete(segment);
+    else zoneSummaries.get(segment)?.columns.delete(column);
   }
 }
 
-function summaryOf<T>(summaries: WeakMap<Segment, Summaries<T>>, segment: Segment, column: string): T | undefined {
-  const of = summaries.get(segment);
-  return of?.wipes === segment.cells.wipes ? of.columns.get(column) : undefined;
+function zoneSummaryOf<T>(summaries: WeakMap<Segment, ZoneSummaries<T>>, segment: Segment, column: string): T | undefined {
+  const segmentSummaries = summaries.get(segment);
+  return segmentSummaries?.wipes === segment.cells.wipes ? segmentSummaries.columns.get(column) : undefined;
 }
 
-function keepSummary<T>(summaries: WeakMap<Segment, Summaries<T>>, segment: Segment, column: string, summary: T): void {
+function keepZoneSummary<T>(
+  summaries: WeakMap<Segment, ZoneSummaries<T>>,
+  segment: Segment,
+  column: string,
+  columnSummary: T,
+): void {
   const { wipes } = segment.cells;
-  let of = summaries.get(segment);
-  if (of?.wipes !== wipes) summaries.set(segment, (of = { wipes, columns: new Map() }));
-  of.columns.set(column, summary);
+  let segmentSummaries = summaries.get(segment);
+  if (segmentSummaries?.wipes !== wipes) summaries.set(segment, (segmentSummaries = { wipes, columns: new Map() }));
+  segmentSummaries.columns.set(column, columnSummary);
 }
 
-interface Predicate extends ZonePredicate {
+interface PreparedPredicate extends ZonePredicate {
   /** UTF-8 of a text; null where it is none, or no text that a cell can hold. */
   readonly bytes: Uint8Array | null;
 }
@@ -103,13 +108,15 @@ export function matchingPaths(
   paths: readonly number[] | undefined,
   codes: PathCodes,
 ): readonly number[] | undefined {
-  let left = paths;
-  for (const { column, op, value } of predicates ?? []) {
-    if (op !== '=' || typeof value !== 'string' || (column !== 'tenant_id' && column !== 'namespace_path')) continue;
-    const matches = (path: string | null): boolean => (column === 'tenant_id' ? path?.split('/', 1)[0] : path) === value;
-    left = (left ?? Array.from({ length: codes.size }, (_, code) => code)).filter((code) => matches(codes.path(code)));
+  let matchingCodes = paths;
+  for (const { column, op, value: wantedPath } of predicates ?? []) {
+    if (op !== '=' || typeof wantedPath !== 'string' || (column !== 'tenant_id' && column !== 'namespace_path')) continue;
+    const matchesPath = (path: string | null): boolean => (column === 'tenant_id' ? path?.split('/', 1)[0] : path) === wantedPath;
+    matchingCodes = (matchingCodes ?? Array.from({ length: codes.size }, (_, pathCode) => pathCode)).filter((pathCode) =>
+      matchesPath(codes.path(pathCode)),
+    );
   }
-  return left;
+  return matchingCodes;
 }
 
 /** The table whose segments are pruned. */
@@ -122,78 +129,89 @@ interface PrunedTable {
 
 /** The predicates of one scan. */
 export class ZonePruner {
-  readonly #predicates: readonly Predicate[];
-  readonly #timeline: Timeline;
-  readonly #table: PrunedTable;
+  readonly #zonePredicates: readonly PreparedPredicate[];
+  readonly #zoneTimeline: Timeline;
+  readonly #prunedTable: PrunedTable;
   /** As in `ScanSource`. */
   readonly #idIsKey: boolean;
   /** Segments that had to be summarised: each takes about a millisecond, so the scan gives others a turn in between. */
   made = 0;
 
   constructor(predicates: readonly ZonePredicate[], timeline: Timeline, table: PrunedTable, idIsKey: boolean) {
-    this.#predicates = predicates.map((predicate) => ({ ...predicate, bytes: bytesOf(predicate.value) }));
-    this.#timeline = timeline;
-    this.#table = table;
+    this.#zonePredicates = predicates.map((zonePredicate) => ({
+      ...zonePredicate,
+      bytes: predicateBytesOf(zonePredicate.value),
+    }));
+    this.#zoneTimeline = timeline;
+    this.#prunedTable = table;
     this.#idIsKey = idIsKey;
   }
 
   /** A bit for each zone of the segment in which all predicates may hold. */
   zonesWhere(segment: Segment, sealed: boolean): number {
-    let left = this.#mayEnd(segment) ? ALL : 0;
-    for (const predicate of this.#predicates) {
-      if (left !== 0) left &= this.#holding(segment, predicate, sealed);
+    let left = this.#mayEndInBounds(segment) ? ALL_STRETCHES : 0;
+    for (const predicate of this.#zonePredicates) {
+      if (left !== 0) left &= this.#stretchesHolding(segment, predicate, sealed);
     }
-    if (left === 0) this.#table.pruned.segments++;
+    if (left === 0) this.#prunedTable.pruned.segments++;
     return left;
   }
 
   /** Whether a row of the segment may have ended between the bounds of `system_to`: what is open ends at FOREVER. */
-  #mayEnd({ closedLeast, closedMost }: Segment): boolean {
-    let [after, until] = [0n, FOREVER];
-    for (const { column, op, value } of this.#predicates) {
+  #mayEndInBounds({ closedLeast, closedMost }: Segment): boolean {
+    let [endsAfter, endsUntil] = [0n, FOREVER];
+    for (const { column, op, value } of this.#zonePredicates) {
       if (column !== 'system_to' || typeof value !== 'bigint') continue;
-      if ((op === '<' || op === '<=' || op === '=') && value < until) until = value;
-      if ((op === '>' || op === '>=' || op === '=') && value > after) after = value;
+      if ((op === '<' || op === '<=' || op === '=') && value < endsUntil) endsUntil = value;
+      if ((op === '>' || op === '>=' || op === '=') && value > endsAfter) endsAfter = value;
     }
-    if (until === FOREVER) return true;
-    return closedLeast <= closedMost && this.#timeline.timeOf(closedLeast) <= until && this.#timeline.timeOf(closedMost) >= after;
+    if (endsUntil === FOREVER) return true;
+    return (
+      closedLeast <= closedMost &&
+      this.#zoneTimeline.timeOf(closedLeast) <= endsUntil &&
+      this.#zoneTimeline.timeOf(closedMost) >= endsAfter
+    );
   }
 
-  #holding(segment: Segment, predicate: Predicate, sealed: boolean): number {
-    const { column, value } = predicate;
-    if (column === 'system_to') return ALL;
+  #stretchesHolding(segment: Segment, zonePredicate: PreparedPredicate, isSegmentSealed: boolean): number {
+    const { column, value } = zonePredicate;
+    if (column === 'system_to') return ALL_STRETCHES;
     if (column === 'system_from' || column === 'valid_from' || column === 'valid_to') {
       // Rows that a growing segment gets meanwhile are none that the reader sees.
-      if (typeof value !== 'bigint') return ALL;
-      return withinTimes(predicate.op, value, segment, column, this.#timeline) ? ALL : 0;
+      if (typeof value !== 'bigint') return ALL_STRETCHES;
+      return isWithinTimes(zonePredicate.op, value, segment, column, this.#zoneTimeline) ? ALL_STRETCHES : 0;
     }
-    if (typeof value === 'boolean' || (typeof value === 'string' && predicate.bytes === null)) return ALL;
-    const stored = this.#storedName(segment, column);
-    const zones = stored === null ? null : this.#zonesOf(segment, stored, sealed);
-    if (zones === null) return ALL;
-    const holding = zones.kind === 'texts' ? textsHolding(zones, predicate) : this.#numbersHolding(zones, predicate);
-    const bloomTest = holding !== 0 && sealed && predicate.op === '=' && this.#table.bloomColumns.includes(column);
+    if (typeof value === 'boolean' || (typeof value === 'string' && zonePredicate.bytes === null)) return ALL_STRETCHES;
+    const storedColumn = this.#storedName(segment, column);
+    const columnZones = storedColumn === null ? null : this.#columnZonesOf(segment, storedColumn, isSegmentSealed);
+    if (columnZones === null) return ALL_STRETCHES;
+    const holdingStretches =
+      columnZones.kind === 'texts'
+        ? textStretchesHolding(columnZones, zonePredicate)
+        : this.#numberStretchesHolding(columnZones, zonePredicate);
+    const bloomTest =
+      holdingStretches !== 0 && isSegmentSealed && zonePredicate.op === '=' && this.#prunedTable.bloomColumns.includes(column);
     // A filter over rows of several organisations would tell by its time whether another one has the value.
-    if (bloomTest && segment.paths.constant !== null && this.#ruledOut(segment, zones.kind, predicate)) {
-      this.#table.pruned.byBloom++;
+    if (bloomTest && segment.paths.constant !== null && this.#isRuledOutByBloom(segment, columnZones.kind, zonePredicate)) {
+      this.#prunedTable.pruned.byBloom++;
       return 0;
     }
-    return holding | unsummarisedRows(zones.summarised);
+    return holdingStretches | unsummarisedRows(columnZones.summarised);
   }
 
   /** True when the filter of a column knows that no row of the segment has the value. */
-  #ruledOut(segment: Segment, kind: Zones['kind'], { column, value, bytes }: Predicate): boolean {
-    let bloom = summaryOf(blooms, segment, column);
-    if (bloom === undefined) {
-      const vector = segment.column(column)?.vector(segment.length);
-      bloom = vector ? Bloom.fromVector(vector, segment.length) : null;
-      keepSummary(blooms, segment, column, bloom);
+  #isRuledOutByBloom(segment: Segment, kind: ColumnZones['kind'], { column, value, bytes }: PreparedPredicate): boolean {
+    let columnBloom = zoneSummaryOf(bloomsBySegment, segment, column);
+    if (columnBloom === undefined) {
+      const bloomVector = segment.column(column)?.vector(segment.length);
+      columnBloom = bloomVector ? Bloom.fromVector(bloomVector, segment.length) : null;
+      keepZoneSummary(bloomsBySegment, segment, column, columnBloom);
       this.made++;
     }
-    if (bloom === null) return false;
-    if (kind === 'texts') return bytes !== null && !bloom.mayHold(hashText(bytes, 0, bytes.length));
-    const code = typeof value === 'string' ? this.#table.dictionaryOf(column)?.codeOf(value) : Number(value);
-    return code !== undefined && !bloom.mayHold(hashNumber(code));
+    if (columnBloom === null) return false;
+    if (kind === 'texts') return bytes !== null && !columnBloom.mayHold(hashText(bytes, 0, bytes.length));
+    const dictionaryCode = typeof value === 'string' ? this.#prunedTable.dictionaryOf(column)?.codeOf(value) : Number(value);
+    return dictionaryCode !== undefined && !columnBloom.mayHold(hashNumber(dictionaryCode));
   }
 
   /**
@@ -201,17 +219,19 @@ export class ZonePruner {
    * are reduced to exactly the matching range.
    */
   narrow(segment: Segment, first: number, end: number): readonly [number, number] {
-    let [from, to] = [first, end];
-    for (const { column, op, bytes } of this.#predicates) {
-      const stored = bytes === null ? null : this.#storedName(segment, column);
-      const zones = stored === null ? undefined : summaryOf(known, segment, stored);
-      if (bytes === null || zones?.kind !== 'texts') continue;
-      const texts = (stored === '_pk' ? segment.keys : segment.column(stored!))?.vector(segment.length);
-      if (texts?.kind !== 'text' || !rises(zones, texts, from, to)) continue;
-      if (op === '>' || op === '>=' || op === '=') from = rowAfter(texts, bytes, op === '>', from, to);
-      if (op === '<' || op === '<=' || op === '=') to = rowAfter(texts, bytes, op !== '<', from, to);
+    let [narrowedFirst, narrowedEnd] = [first, end];
+    for (const { column, op, bytes } of this.#zonePredicates) {
+      const storedColumn = bytes === null ? null : this.#storedName(segment, column);
+      const columnZones = storedColumn === null ? undefined : zoneSummaryOf(zonesBySegment, segment, storedColumn);
+      if (bytes === null || columnZones?.kind !== 'texts') continue;
+      const risingTexts = (storedColumn === '_pk' ? segment.keys : segment.column(storedColumn!))?.vector(segment.length);
+      if (risingTexts?.kind !== 'text' || !areTextsRising(columnZones, risingTexts, narrowedFirst, narrowedEnd)) continue;
+      if (op === '>' || op === '>=' || op === '=')
+        narrowedFirst = firstRowAfterText(risingTexts, bytes, op === '>', narrowedFirst, narrowedEnd);
+      if (op === '<' || op === '<=' || op === '=')
+        narrowedEnd = firstRowAfterText(risingTexts, bytes, op !== '<', narrowedFirst, narrowedEnd);
     }
-    return [from, to];
+    return [narrowedFirst, narrowedEnd];
   }
 
   /** The column whose extremes tell of `column`. */
@@ -221,67 +241,68 @@ export class ZonePruner {
     return column === 'id' && this.#idIsKey ? null : column;
   }
 
-  #numbersHolding(zones: NumberZones, { column, op, value }: Predicate): number {
-    if (typeof value !== 'string') return numbersHolding(zones, op, value as number | bigint);
+  #numberStretchesHolding(numberZones: NumberZones, { column, op, value }: PreparedPredicate): number {
+    if (typeof value !== 'string') return numberZonesHolding(numberZones, op, value as number | bigint);
     // Codes rise with first appearance: they say nothing about order.
-    const dictionary = op === '=' ? this.#table.dictionaryOf(column) : null;
-    if (zones.some === 0) return 0;
-    if (dictionary === null) return ALL;
-    const code = dictionary.codeOf(value);
-    return code < 0 ? 0 : numbersHolding(zones, op, code);
+    const zoneDictionary = op === '=' ? this.#prunedTable.dictionaryOf(column) : null;
+    if (numberZones.some === 0) return 0;
+    if (zoneDictionary === null) return ALL_STRETCHES;
+    const dictionaryCode = zoneDictionary.codeOf(value);
+    return dictionaryCode < 0 ? 0 : numberZonesHolding(numberZones, op, dictionaryCode);
   }
 
   /** Null where nothing can be said of the column. */
-  #zonesOf(segment: Segment, column: string, sealed: boolean): Zones | null {
-    let zones = summaryOf(known, segment, column);
-    const rows = sealed ? segment.length : segment.length - (segment.length % ZONE_ROWS);
-    if (zones && zones.summarised >= rows) return zones;
-    const cells = column === '_pk' ? segment.keys : segment.column(column);
-    const vector = withoutRemoved(segment, cells?.vector(segment.length));
-    if (vector?.kind === 'null') return noValues;
-    if (!vector || vector.kind === 'bool' || vector.kind === 'vec') return null;
-    if (!zones) {
-      zones = vector.kind === 'text' ? noTexts() : noNumbers();
-      keepSummary(known, segment, column, zones);
+  #columnZonesOf(segment: Segment, column: string, isSegmentSealed: boolean): ColumnZones | null {
+    let columnZones = zoneSummaryOf(zonesBySegment, segment, column);
+    const rowsToSummarise = isSegmentSealed ? segment.length : segment.length - (segment.length % ZONE_ROWS);
+    if (columnZones && columnZones.summarised >= rowsToSummarise) return columnZones;
+    const zoneColumn = column === '_pk' ? segment.keys : segment.column(column);
+    const zoneVector = withoutRemoved(segment, zoneColumn?.vector(segment.length));
+    if (zoneVector?.kind === 'null') return noValueZones;
+    if (!zoneVector || zoneVector.kind === 'bool' || zoneVector.kind === 'vec') return null;
+    if (!columnZones) {
+      columnZones = zoneVector.kind === 'text' ? noTextZones() : noNumberZones();
+      keepZoneSummary(zonesBySegment, segment, column, columnZones);
     }
-    if (zones.kind === 'texts' && vector.kind === 'text') summariseTexts(zones, vector, rows);
-    else if (zones.kind === 'numbers' && vector.kind !== 'text') summariseNumbers(zones, vector, rows);
+    if (columnZones.kind === 'texts' && zoneVector.kind === 'text') summariseTexts(columnZones, zoneVector, rowsToSummarise);
+    else if (columnZones.kind === 'numbers' && zoneVector.kind !== 'text')
+      summariseNumbers(columnZones, zoneVector, rowsToSummarise);
     else return null;
     this.made++;
-    return zones;
+    return columnZones;
   }
 }
 
 /** A removed cell leaves no value: extremes that counted it would rule nothing out. */
-function withoutRemoved(segment: Segment, vector: Vector | undefined): Vector | undefined {
-  if (!vector || vector.kind === 'null' || segment.removedCount === 0) return vector;
-  const nulls = new Uint8Array(segment.length);
-  if (vector.nulls) nulls.set(vector.nulls.subarray(0, segment.length));
-  for (let row = 0; row < segment.length; row++) if (segment.isRemoved(row)) nulls[row] = 1;
-  return { ...vector, nulls };
+function withoutRemoved(segment: Segment, zoneVector: Vector | undefined): Vector | undefined {
+  if (!zoneVector || zoneVector.kind === 'null' || segment.removedCount === 0) return zoneVector;
+  const nullsAndRemoved = new Uint8Array(segment.length);
+  if (zoneVector.nulls) nullsAndRemoved.set(zoneVector.nulls.subarray(0, segment.length));
+  for (let row = 0; row < segment.length; row++) if (segment.isRemoved(row)) nullsAndRemoved[row] = 1;
+  return { ...zoneVector, nulls: nullsAndRemoved };
 }
 
-function bytesOf(value: ZonePredicate['value']): Uint8Array | null {
-  return typeof value === 'string' && value.isWellFormed() ? encoder.encode(value) : null;
+function predicateBytesOf(predicateValue: ZonePredicate['value']): Uint8Array | null {
+  return typeof predicateValue === 'string' && predicateValue.isWellFormed() ? predicateEncoder.encode(predicateValue) : null;
 }
 
 /** Bits of the zones after so many rows. */
 function unsummarisedRows(rows: number): number {
-  return from(Math.ceil(rows / ZONE_ROWS));
+  return stretchesFrom(Math.ceil(rows / ZONE_ROWS));
 }
 
 /** Bits of this zone and those behind it. */
-function from(zone: number): number {
-  return zone >= 32 ? 0 : ALL << zone;
+function stretchesFrom(zone: number): number {
+  return zone >= 32 ? 0 : ALL_STRETCHES << zone;
 }
 
-function noNumbers(): NumberZones {
+function noNumberZones(): NumberZones {
   return { kind: 'numbers', summarised: 0, some: 0, least: new Float64Array(32), most: new Float64Array(32), exact: true };
 }
 
-const noValues: NumberZones = { ...noNumbers(), summarised: SEGMENT_ROWS };
+const noValueZones: NumberZones = { ...noNumberZones(), summarised: SEGMENT_ROWS };
 
-function noTexts(): TextZones {
+function noTextZones(): TextZones {
   return {
     kind: 'texts',
     summarised: 0,
@@ -295,95 +316,110 @@ function noTexts(): TextZones {
   };
 }
 
-function numbersHolding(zones: NumberZones, op: ZonePredicate['op'], value: number | bigint): number {
-  const double = Number(value);
+function numberZonesHolding(numberZones: NumberZones, op: ZonePredicate['op'], predicateValue: number | bigint): number {
+  const predicateNumber = Number(predicateValue);
   // Rounding keeps order but not difference.
-  const strict = zones.exact && (typeof value === 'number' || BigInt(double) === value);
-  let holding = 0;
+  const isStrict = numberZones.exact && (typeof predicateValue === 'number' || BigInt(predicateNumber) === predicateValue);
+  let holdingStretches = 0;
   for (let zone = 0; zone < 32; zone++) {
-    if (((zones.some >>> zone) & 1) === 0) continue;
-    const least = zones.least[zone]!;
-    const most = zones.most[zone]!;
-    const above = most > double || (most === double && !(strict && op === '>'));
-    const below = least < double || (least === double && !(strict && op === '<'));
-    const holds = op === '=' ? above && below : op === '<' || op === '<=' ? below : above;
-    if (holds) holding |= 1 << zone;
+    if (((numberZones.some >>> zone) & 1) === 0) continue;
+    const leastInZone = numberZones.least[zone]!;
+    const mostInZone = numberZones.most[zone]!;
+    const reachesAbove = mostInZone > predicateNumber || (mostInZone === predicateNumber && !(isStrict && op === '>'));
+    const reachesBelow = leastInZone < predicateNumber || (leastInZone === predicateNumber && !(isStrict && op === '<'));
+    const zoneHolds = op === '=' ? reachesAbove && reachesBelow : op === '<' || op === '<=' ? reachesBelow : reachesAbove;
+    if (zoneHolds) holdingStretches |= 1 << zone;
   }
-  return holding;
+  return holdingStretches;
 }
 
 function summariseNumbers(
-  zones: NumberZones,
+  numberZones: NumberZones,
   vector: Exclude<Vector, { kind: 'null' | 'text' | 'bool' | 'vec' }>,
   rows: number,
 ): void {
-  if (vector.kind === 'i64') zones.exact = false;
-  for (let from = zones.summarised - (zones.summarised % ZONE_ROWS); from < rows; from += ZONE_ROWS) {
-    const end = Math.min(rows, from + ZONE_ROWS);
-    const zone = from / ZONE_ROWS;
-    const [least, most] = vector.kind === 'i64' ? wideExtremes(vector, from, end) : extremes(vector, from, end);
-    zones.least[zone] = least;
-    zones.most[zone] = most;
-    if (least <= most) zones.some |= 1 << zone;
+  if (vector.kind === 'i64') numberZones.exact = false;
+  for (
+    let zoneFirstRow = numberZones.summarised - (numberZones.summarised % ZONE_ROWS);
+    zoneFirstRow < rows;
+    zoneFirstRow += ZONE_ROWS
+  ) {
+    const zoneEndRow = Math.min(rows, zoneFirstRow + ZONE_ROWS);
+    const zone = zoneFirstRow / ZONE_ROWS;
+    const [leastInZone, mostInZone] =
+      vector.kind === 'i64' ? wideZoneExtremes(vector, zoneFirstRow, zoneEndRow) : zoneExtremes(vector, zoneFirstRow, zoneEndRow);
+    numberZones.least[zone] = leastInZone;
+    numberZones.most[zone] = mostInZone;
+    if (leastInZone <= mostInZone) numberZones.some |= 1 << zone;
   }
-  zones.summarised = rows;
+  numberZones.summarised = rows;
 }
 
-function extremes(
+function zoneExtremes(
   { values, nulls }: Extract<Vector, { kind: 'i32' | 'f64' | 'dict' }>,
-  from: number,
-  end: number,
+  zoneFirstRow: number,
+  zoneEndRow: number,
 ): [number, number] {
-  let least = Infinity;
-  let most = -Infinity;
-  for (let row = from; row < end; row++) {
+  let leastInZone = Infinity;
+  let mostInZone = -Infinity;
+  for (let row = zoneFirstRow; row < zoneEndRow; row++) {
     if (nulls !== null && nulls[row] === 1) continue;
-    const value = values[row]!;
-    if (value < least) least = value;
-    if (value > most) most = value;
-    if (Number.isNaN(value)) return [-Infinity, Infinity];
+    const zoneNumber = values[row]!;
+    if (zoneNumber < leastInZone) leastInZone = zoneNumber;
+    if (zoneNumber > mostInZone) mostInZone = zoneNumber;
+    if (Number.isNaN(zoneNumber)) return [-Infinity, Infinity];
   }
-  return [least, most];
+  return [leastInZone, mostInZone];
 }
 
-function wideExtremes({ values, nulls }: Extract<Vector, { kind: 'i64' }>, from: number, end: number): [number, number] {
-  let least: bigint | null = null;
-  let most: bigint | null = null;
-  for (let row = from; row < end; row++) {
+function wideZoneExtremes(
+  { values, nulls }: Extract<Vector, { kind: 'i64' }>,
+  zoneFirstRow: number,
+  zoneEndRow: number,
+): [number, number] {
+  let leastInZone: bigint | null = null;
+  let mostInZone: bigint | null = null;
+  for (let row = zoneFirstRow; row < zoneEndRow; row++) {
     if (nulls !== null && nulls[row] === 1) continue;
-    const value = values[row]!;
-    if (least === null || value < least) least = value;
-    if (most === null || value > most) most = value;
+    const zoneNumber = values[row]!;
+    if (leastInZone === null || zoneNumber < leastInZone) leastInZone = zoneNumber;
+    if (mostInZone === null || zoneNumber > mostInZone) mostInZone = zoneNumber;
   }
-  return least === null ? [Infinity, -Infinity] : [Number(least), Number(most)];
+  return leastInZone === null ? [Infinity, -Infinity] : [Number(leastInZone), Number(mostInZone)];
 }
 
-function textsHolding(zones: TextZones, { op, bytes }: Predicate): number {
-  if (bytes === null) return ALL;
+function textStretchesHolding(textZones: TextZones, { op, bytes: predicateText }: PreparedPredicate): number {
+  if (predicateText === null) return ALL_STRETCHES;
   // Where keys rise with arrival, this alone rules out all segments but one or two.
-  if (zones.least < 0 || !mayHold(zones, zones.least, zones.most, op, bytes)) return 0;
-  const zoneCount = Math.ceil(zones.summarised / ZONE_ROWS);
-  const all = ~unsummarisedRows(zones.summarised);
-  if (zones.some === all && (zones.rising & all) === all) return risingHolding(zones, zoneCount, op, bytes);
-  let holding = 0;
+  if (textZones.least < 0 || !mayTextZoneHold(textZones, textZones.least, textZones.most, op, predicateText)) return 0;
+  const zoneCount = Math.ceil(textZones.summarised / ZONE_ROWS);
+  const summarisedStretches = ~unsummarisedRows(textZones.summarised);
+  if (textZones.some === summarisedStretches && (textZones.rising & summarisedStretches) === summarisedStretches)
+    return risingHolding(textZones, zoneCount, op, predicateText);
+  let holdingStretches = 0;
   for (let zone = 0; zone < 32; zone++) {
-    if (((zones.some >>> zone) & 1) === 1 && mayHold(zones, zone, zone, op, bytes)) holding |= 1 << zone;
+    if (((textZones.some >>> zone) & 1) === 1 && mayTextZoneHold(textZones, zone, zone, op, predicateText))
+      holdingStretches |= 1 << zone;
   }
-  return holding;
+  return holdingStretches;
 }
 
 /** The same where texts rise from zone to zone: those that hold lie side by side, and where they begin and end is searched. */
-function risingHolding(zones: TextZones, zoneCount: number, op: ZonePredicate['op'], bytes: Uint8Array): number {
-  let holding = ~unsummarisedRows(zones.summarised);
+function risingHolding(textZones: TextZones, zoneCount: number, op: ZonePredicate['op'], predicateText: Uint8Array): number {
+  let holdingStretches = ~unsummarisedRows(textZones.summarised);
   if (op !== '<' && op !== '<=') {
-    const upwards = op === '=' ? '>=' : op;
-    holding &= from(zoneAfter(zoneCount, (zone) => !mayHold(zones, zone, zone, upwards, bytes)));
+    const upwardsOp = op === '=' ? '>=' : op;
+    holdingStretches &= stretchesFrom(
+      zoneAfter(zoneCount, (zone) => !mayTextZoneHold(textZones, zone, zone, upwardsOp, predicateText)),
+    );
   }
   if (op !== '>' && op !== '>=') {
-    const downwards = op === '=' ? '<=' : op;
-    holding &= ~from(zoneAfter(zoneCount, (zone) => mayHold(zones, zone, zone, downwards, bytes)));
+    const downwardsOp = op === '=' ? '<=' : op;
+    holdingStretches &= ~stretchesFrom(
+      zoneAfter(zoneCount, (zone) => mayTextZoneHold(textZones, zone, zone, downwardsOp, predicateText)),
+    );
   }
-  return holding;
+  return holdingStretches;
 }
 
 /** The first zone that is not `before`, as all behind it are not. Most of the time it is the first one, or there is none. */
@@ -399,138 +435,174 @@ function zoneAfter(zoneCount: number, before: (zone: number) => boolean): number
 }
 
 /** Whether a text between the least one of a zone and the greatest one of another may meet the predicate. */
-function mayHold(zones: TextZones, leastOf: number, mostOf: number, op: ZonePredicate['op'], value: Uint8Array): boolean {
-  const { ends, bytes } = zones;
+function mayTextZoneHold(
+  textZones: TextZones,
+  leastOf: number,
+  mostOf: number,
+  op: ZonePredicate['op'],
+  predicateText: Uint8Array,
+): boolean {
+  const { ends: zoneTextEnds, bytes } = textZones;
   if (op !== '>' && op !== '>=') {
-    const least = compareBytes(bytes, startOfLeast(zones, leastOf), ends[leastOf * 2]!, value, 0, value.length);
-    if (op === '<' ? least >= 0 : least > 0) return false;
+    const leastCompared = compareZoneTexts(
+      bytes,
+      leastTextStartOf(textZones, leastOf),
+      zoneTextEnds[leastOf * 2]!,
+      predicateText,
+      0,
+      predicateText.length,
+    );
+    if (op === '<' ? leastCompared >= 0 : leastCompared > 0) return false;
     if (op !== '=') return true;
   }
-  const start = ends[mostOf * 2]!;
-  const end = ends[mostOf * 2 + 1]!;
-  const most = compareBytes(bytes, start, end, value, 0, value.length);
-  if (op === '>' ? most > 0 : most >= 0) return true;
+  const mostTextStart = zoneTextEnds[mostOf * 2]!;
+  const mostTextEnd = zoneTextEnds[mostOf * 2 + 1]!;
+  const mostCompared = compareZoneTexts(bytes, mostTextStart, mostTextEnd, predicateText, 0, predicateText.length);
+  if (op === '>' ? mostCompared > 0 : mostCompared >= 0) return true;
   // A text that was cut off is greater than its kept beginning, by an unknown amount.
-  return end - start === TEXT_BYTES && compareBytes(bytes, start, end, value, 0, Math.min(value.length, TEXT_BYTES)) === 0;
+  return (
+    mostTextEnd - mostTextStart === ZONE_TEXT_BYTES &&
+    compareZoneTexts(bytes, mostTextStart, mostTextEnd, predicateText, 0, Math.min(predicateText.length, ZONE_TEXT_BYTES)) === 0
+  );
 }
 
-function startOfLeast({ ends }: TextZones, zone: number): number {
+function leastTextStartOf({ ends }: TextZones, zone: number): number {
   return zone === 0 ? 0 : ends[zone * 2 - 1]!;
 }
 
-function summariseTexts(zones: TextZones, { offsets, heap, nulls }: Extract<Vector, { kind: 'text' }>, rows: number): void {
-  const first = Math.floor(zones.summarised / ZONE_ROWS);
-  const before = first === 0 ? 0 : zones.ends[first * 2 - 1]!;
-  const bytes = new Uint8Array(before + (Math.ceil(rows / ZONE_ROWS) - first) * 2 * TEXT_BYTES);
-  bytes.set(zones.bytes.subarray(0, before));
-  let used = before;
-  for (let zone = first; zone * ZONE_ROWS < rows; zone++) {
-    let least = -1;
-    let most = -1;
+function summariseTexts(textZones: TextZones, { offsets, heap, nulls }: Extract<Vector, { kind: 'text' }>, rows: number): void {
+  const firstStretch = Math.floor(textZones.summarised / ZONE_ROWS);
+  const before = firstStretch === 0 ? 0 : textZones.ends[firstStretch * 2 - 1]!;
+  const zoneTextBytes = new Uint8Array(before + (Math.ceil(rows / ZONE_ROWS) - firstStretch) * 2 * ZONE_TEXT_BYTES);
+  zoneTextBytes.set(textZones.bytes.subarray(0, before));
+  let zoneBytesUsed = before;
+  for (let zone = firstStretch; zone * ZONE_ROWS < rows; zone++) {
+    let leastTextRow = -1;
+    let mostTextRow = -1;
     const before = zone * ZONE_ROWS - 1;
-    let rising = nulls === null && (before < 0 || compareCells(offsets, heap, before + 1, before) >= 0);
+    let isStretchRising = nulls === null && (before < 0 || compareTextCells(offsets, heap, before + 1, before) >= 0);
     for (let row = zone * ZONE_ROWS; row < Math.min(rows, (zone + 1) * ZONE_ROWS); row++) {
       if (nulls !== null && nulls[row] === 1) continue;
-      if (most < 0) least = most = row;
+      if (mostTextRow < 0) leastTextRow = mostTextRow = row;
       // Texts that rise, as keys often do, are compared once.
-      else if (compareCells(offsets, heap, row, most) >= 0) most = row;
+      else if (compareTextCells(offsets, heap, row, mostTextRow) >= 0) mostTextRow = row;
       else {
-        rising = false;
-        if (compareCells(offsets, heap, row, least) < 0) least = row;
+        isStretchRising = false;
+        if (compareTextCells(offsets, heap, row, leastTextRow) < 0) leastTextRow = row;
       }
     }
-    zones.rising = rising ? zones.rising | (1 << zone) : zones.rising & ~(1 << zone);
-    if (least >= 0) zones.some |= 1 << zone;
-    for (const [at, row] of [least, most].entries()) {
-      const start = row < 0 ? 0 : offsets[row]!;
-      const end = row < 0 ? 0 : Math.min(offsets[row + 1]!, start + TEXT_BYTES);
-      for (let i = start; i < end; i++) bytes[used++] = heap[i]!;
-      zones.ends[zone * 2 + at] = used;
+    textZones.rising = isStretchRising ? textZones.rising | (1 << zone) : textZones.rising & ~(1 << zone);
+    if (leastTextRow >= 0) textZones.some |= 1 << zone;
+    for (const [extremeOrdinal, row] of [leastTextRow, mostTextRow].entries()) {
+      const extremeStart = row < 0 ? 0 : offsets[row]!;
+      const extremeEnd = row < 0 ? 0 : Math.min(offsets[row + 1]!, extremeStart + ZONE_TEXT_BYTES);
+      for (let i = extremeStart; i < extremeEnd; i++) zoneTextBytes[zoneBytesUsed++] = heap[i]!;
+      textZones.ends[zone * 2 + extremeOrdinal] = zoneBytesUsed;
     }
   }
-  zones.bytes = bytes.slice(0, used);
-  zones.summarised = rows;
-  for (let zone = first; zone * ZONE_ROWS < rows; zone++) noteExtremes(zones, zone);
+  textZones.bytes = zoneTextBytes.slice(0, zoneBytesUsed);
+  textZones.summarised = rows;
+  for (let zone = firstStretch; zone * ZONE_ROWS < rows; zone++) noteTextExtremes(textZones, zone);
 }
 
-function noteExtremes(zones: TextZones, zone: number): void {
-  const { bytes, ends, least, most } = zones;
-  if (((zones.some >>> zone) & 1) === 0) return;
-  const middle = ends[zone * 2]!;
-  const start = startOfLeast(zones, zone);
-  if (least < 0 || compareBytes(bytes, start, middle, bytes, startOfLeast(zones, least), ends[least * 2]!) < 0)
-    zones.least = zone;
-  const end = ends[zone * 2 + 1]!;
-  if (most < 0 || compareBytes(bytes, middle, end, bytes, ends[most * 2]!, ends[most * 2 + 1]!) > 0) zones.most = zone;
+function noteTextExtremes(textZones: TextZones, zone: number): void {
+  const { bytes, ends, least, most } = textZones;
+  if (((textZones.some >>> zone) & 1) === 0) return;
+  const leastTextEnd = ends[zone * 2]!;
+  const leastTextStart = leastTextStartOf(textZones, zone);
+  if (
+    least < 0 ||
+    compareZoneTexts(bytes, leastTextStart, leastTextEnd, bytes, leastTextStartOf(textZones, least), ends[least * 2]!) < 0
+  )
+    textZones.least = zone;
+  const mostTextEnd = ends[zone * 2 + 1]!;
+  if (most < 0 || compareZoneTexts(bytes, leastTextEnd, mostTextEnd, bytes, ends[most * 2]!, ends[most * 2 + 1]!) > 0)
+    textZones.most = zone;
 }
 
-function rises(zones: TextZones, texts: Extract<Vector, { kind: 'text' }>, from: number, to: number): boolean {
-  const known = Math.min(to, zones.summarised);
-  const isRising = (row: number): boolean => ((zones.rising >>> (row / ZONE_ROWS)) & 1) === 1;
-  for (let row = from; row < known; row += ZONE_ROWS) if (!isRising(row)) return false;
-  return (from >= known || isRising(known - 1)) && (to <= known || tailRises(zones, texts, to));
+function areTextsRising(textZones: TextZones, zoneTexts: Extract<Vector, { kind: 'text' }>, from: number, to: number): boolean {
+  const summarisedEnd = Math.min(to, textZones.summarised);
+  const isRowRising = (row: number): boolean => ((textZones.rising >>> (row / ZONE_ROWS)) & 1) === 1;
+  for (let row = from; row < summarisedEnd; row += ZONE_ROWS) if (!isRowRising(row)) return false;
+  return (
+    (from >= summarisedEnd || isRowRising(summarisedEnd - 1)) && (to <= summarisedEnd || isTailRising(textZones, zoneTexts, to))
+  );
 }
 
 /** Looks at each row that no zone has summarised yet once, however many scans ask. */
-function tailRises(zones: TextZones, { offsets, heap, nulls }: Extract<Vector, { kind: 'text' }>, to: number): boolean {
+function isTailRising(textZones: TextZones, { offsets, heap, nulls }: Extract<Vector, { kind: 'text' }>, to: number): boolean {
   if (nulls !== null) return false;
-  if (zones.tail.from !== zones.summarised) zones.tail = { from: zones.summarised, end: zones.summarised, rises: true };
-  const { tail } = zones;
-  for (; tail.rises && tail.end < to; tail.end++) {
-    tail.rises = tail.end === 0 || compareCells(offsets, heap, tail.end, tail.end - 1) >= 0;
+  if (textZones.tail.from !== textZones.summarised)
+    textZones.tail = { from: textZones.summarised, end: textZones.summarised, rises: true };
+  const { tail: risingTail } = textZones;
+  for (; risingTail.rises && risingTail.end < to; risingTail.end++) {
+    risingTail.rises = risingTail.end === 0 || compareTextCells(offsets, heap, risingTail.end, risingTail.end - 1) >= 0;
   }
-  return tail.rises;
+  return risingTail.rises;
 }
 
-/** The first row of from .. to-1 whose text is not below `bytes`, or above them where `above` says so; else `to`. */
-function rowAfter(
+/** The first row of from .. to-1 whose text is not below `predicateText`, or above them where `above` says so; else `to`. */
+function firstRowAfterText(
   { offsets, heap }: Extract<Vector, { kind: 'text' }>,
-  bytes: Uint8Array,
+  predicateText: Uint8Array,
   above: boolean,
   from: number,
   to: number,
 ): number {
-  let [low, high] = [from, to];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    const order = compareBytes(heap, offsets[middle]!, offsets[middle + 1]!, bytes, 0, bytes.length);
-    if (order < 0 || (above && order === 0)) low = middle + 1;
-    else high = middle;
+  let [lowRow, highRow] = [from, to];
+  while (lowRow < highRow) {
+    const middleRow = (lowRow + highRow) >>> 1;
+    const textOrder = compareZoneTexts(
+      heap,
+      offsets[middleRow]!,
+      offsets[middleRow + 1]!,
+      predicateText,
+      0,
+      predicateText.length,
+    );
+    if (textOrder < 0 || (above && textOrder === 0)) lowRow = middleRow + 1;
+    else highRow = middleRow;
   }
-  return low;
+  return lowRow;
 }
 
-function compareCells(offsets: Uint32Array, heap: Uint8Array, a: number, b: number): number {
-  return compareBytes(heap, offsets[a]!, offsets[a + 1]!, heap, offsets[b]!, offsets[b + 1]!);
+function compareTextCells(offsets: Uint32Array, heap: Uint8Array, a: number, b: number): number {
+  return compareZoneTexts(heap, offsets[a]!, offsets[a + 1]!, heap, offsets[b]!, offsets[b + 1]!);
 }
 
-function compareBytes(a: Uint8Array, aFrom: number, aEnd: number, b: Uint8Array, bFrom: number, bEnd: number): number {
-  const size = Math.min(aEnd - aFrom, bEnd - bFrom);
-  for (let i = 0; i < size; i++) {
-    const difference = a[aFrom + i]! - b[bFrom + i]!;
-    if (difference !== 0) return difference;
+function compareZoneTexts(a: Uint8Array, aFrom: number, aEnd: number, b: Uint8Array, bFrom: number, bEnd: number): number {
+  const sharedBytes = Math.min(aEnd - aFrom, bEnd - bFrom);
+  for (let i = 0; i < sharedBytes; i++) {
+    const byteDifference = a[aFrom + i]! - b[bFrom + i]!;
+    if (byteDifference !== 0) return byteDifference;
   }
   return aEnd - aFrom - (bEnd - bFrom);
 }
 
-function withinTimes(op: ZonePredicate['op'], value: bigint, segment: Segment, column: string, timeline: Timeline): boolean {
-  const valid = segment.validZone();
-  const own = column === 'system_from' || (column === 'valid_from' && !segment.validFrom);
-  const [least, most] = own
+function isWithinTimes(
+  op: ZonePredicate['op'],
+  predicateTime: bigint,
+  segment: Segment,
+  column: string,
+  timeline: Timeline,
+): boolean {
+  const validZone = segment.validZone();
+  const isSystemTime = column === 'system_from' || (column === 'valid_from' && !segment.validFrom);
+  const [leastTime, mostTime] = isSystemTime
     ? [timeline.timeOf(segment.base), timeline.timeOf(segment.positionOf(segment.length - 1))]
     : column === 'valid_from'
-      ? [valid.fromLeast, valid.fromMost]
-      : [valid.toLeast, valid.toMost];
+      ? [validZone.fromLeast, validZone.fromMost]
+      : [validZone.toLeast, validZone.toMost];
   switch (op) {
     case '=':
-      return least <= value && value <= most;
+      return leastTime <= predicateTime && predicateTime <= mostTime;
     case '<':
-      return least < value;
+      return leastTime < predicateTime;
     case '<=':
-      return least <= value;
+      return leastTime <= predicateTime;
     case '>':
-      return most > value;
+      return mostTime > predicateTime;
     case '>=':
-      return most >= value;
+      return mostTime >= predicateTime;
   }
 }

@@ -34,9 +34,9 @@ import { SourceSeals } from '../checks/source-seals.ts';
 import { type OpenVersion, VersionPlan } from '../checks/version-plan.ts';
 import { bodyOfPlan, textVector } from '../checks/version-columns.ts';
 
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+const keyDecoder = new TextDecoder('utf-8', { ignoreBOM: true });
 /** Soft deletes are Annals' own doing: the caller brought no cells. */
-const deletion: Provenance = { source: 'annals', method: 'delete', confidence: 1, derivedFrom: null };
+const deletionProvenance: Provenance = { source: 'annals', method: 'delete', confidence: 1, derivedFrom: null };
 
 export function decidePut(
   command: PutRows,
@@ -62,14 +62,14 @@ export function* putSteps(
     throw new ServiceError('REL_INVALID', 'a write patches rows or replaces them, not both');
   if (command.keepsPresent && command.when !== 'absent')
     throw new ServiceError('REL_INVALID', "keeping present rows needs when: 'absent'");
-  const known = catalog.type(type);
-  if (!known && !command.createType) throw unknownType(type);
-  if (!known) checkIdentifier(type, 'a type name');
+  const knownType = catalog.type(type);
+  if (!knownType && !command.createType) throw unknownType(type);
+  if (!knownType) checkIdentifier(type, 'a type name');
   const rejections = new RejectedRows();
   checkProvenance(command.provenance);
   const provenances = rowProvenances(command.rows, command.provenance, rejections);
   const isPatch = patch !== undefined;
-  const batch = checkBatch(command.rows, known, {
+  const checkedBatch = checkBatch(command.rows, knownType, {
     name: type,
     catalog,
     stored: rows,
@@ -77,55 +77,88 @@ export function* putSteps(
     newKey: context.newKey,
     isPatch,
   });
-  const at = batch.definitionChanged ? { position: next.position + 1, time: next.time + 1n } : next;
-  const table = rows.versions(type);
+  const rowsPosition = checkedBatch.definitionChanged ? { position: next.position + 1, time: next.time + 1n } : next;
+  const storedVersions = rows.versions(type);
   if (context.rowCheck) {
-    rejectUnwritable(context.rowCheck, batch, known, { path: context.entry.path, rows, at }, rejections, isPatch);
+    rejectUnwritable(
+      context.rowCheck,
+      checkedBatch,
+      knownType,
+      { path: context.entry.path, rows, at: rowsPosition },
+      rejections,
+      isPatch,
+    );
   }
-  const cells = new RowCells(batch.definition, batch, table, patch);
-  const edges = hasEdges(batch.definition) ? new RowEdges(batch.definition, cells, { catalog, rows, context, at }) : null;
+  const rowCells = new RowCells(checkedBatch.definition, checkedBatch, storedVersions, patch);
+  const rowEdges = hasEdges(checkedBatch.definition)
+    ? new RowEdges(checkedBatch.definition, rowCells, { catalog, rows, context, at: rowsPosition })
+    : null;
   const { when } = command;
-  const asSent = !isPatch && !command.replace && (when === undefined || when === 'absent') && !command.listsRows;
-  const put =
-    asSent && edges === null && rejections.count === 0
-      ? putColumns(batch, table, rows.scopes.codeOf(context.entry.path), at)
+  const canPutAsSent = !isPatch && !command.replace && (when === undefined || when === 'absent') && !command.listsRows;
+  const columnsPut =
+    canPutAsSent && rowEdges === null && rejections.count === 0
+      ? putColumns(checkedBatch, storedVersions, rows.scopes.codeOf(context.entry.path), rowsPosition)
       : null;
   // Where nothing ends, no key was there: that is what a write of absent keys asks.
-  const whole = when === 'absent' && put !== null && put.closes.length > 0 ? null : put;
-  const { written, origins, outcomes } =
-    whole === null
-      ? yield* putByRow({ put: command, batch, cells, edges, rows, context, at, rejections })
-      : { written: whole, origins: null, outcomes: null };
+  const wholePut = when === 'absent' && columnsPut !== null && columnsPut.closes.length > 0 ? null : columnsPut;
+  const {
+    written: writtenRows,
+    origins: originRows,
+    outcomes: rowOutcomes,
+  } = wholePut === null
+    ? yield* putByRow({
+        put: command,
+        batch: checkedBatch,
+        cells: rowCells,
+        edges: rowEdges,
+        rows,
+        context,
+        at: rowsPosition,
+        rejections,
+      })
+    : { written: wholePut, origins: null, outcomes: null };
 
   if (command.atomic && rejections.count > 0) {
     const { index, code, detail, column } = rejections.first()!;
-    const refused = { type, index, ...(column !== undefined && { column }) };
-    throw new ServiceError(code as ErrorCode, `row ${index}: ${detail}`, { refused });
+    const refusedRow = { type, index, ...(column !== undefined && { column }) };
+    throw new ServiceError(code as ErrorCode, `row ${index}: ${detail}`, { refused: refusedRow });
   }
-  const errors = rejections.list(outcomeLimits.errorsListed);
-  const listed = outcomes === null ? {} : { rows: outcomes };
-  if (written.ops.length === 0) {
-    const nothing = decideNothing('put-rows', rejections.count, errors);
-    return { ...nothing, outcome: { ...nothing.outcome, ...listed } };
+  const rowErrors = rejections.list(outcomeLimits.errorsListed);
+  const listedOutcomes = rowOutcomes === null ? {} : { rows: rowOutcomes };
+  if (writtenRows.ops.length === 0) {
+    const emptyDecision = decideNothing('put-rows', rejections.count, rowErrors);
+    return { ...emptyDecision, outcome: { ...emptyDecision.outcome, ...listedOutcomes } };
   }
-  const body: RowsBody = {
+  const rowsBody: RowsBody = {
     kind: 'rows',
     type,
-    ops: written.ops,
-    keys: written.keys,
-    closeOffsets: written.closeOffsets,
-    closes: written.closes,
-    cells: written.cells,
+    ops: writtenRows.ops,
+    keys: writtenRows.keys,
+    closeOffsets: writtenRows.closeOffsets,
+    closes: writtenRows.closes,
+    cells: writtenRows.cells,
     provenance: command.provenance,
-    ...sealing(context, catalog, rows).subjectsOf(batch.definition, written, context.entry.path, command.subject),
+    ...rowSealsOf(context, catalog, rows).subjectsOf(checkedBatch.definition, writtenRows, context.entry.path, command.subject),
   };
-  const drafts: EntryDraft[] = [];
-  if (batch.definitionChanged) drafts.push(typeDraft(batch.definition, context));
-  const bodies = provenances === null ? [body] : byProvenance(body, origins, provenances);
-  for (const each of bodies) drafts.push({ context: context.entry, body: each });
-  if (edges !== null) drafts.push(...edges.drafts(at.position + body.ops.length, sealedTimes(body, batch.subject, at)));
-  const outcome = outcomeOf('put-rows', body, { origins, at, rejected: rejections.count, errors, idsMax: command.idsMax });
-  return { drafts, outcome: outcomes === null ? outcome : { ...outcome, rows: outcomes } };
+  const rowDrafts: EntryDraft[] = [];
+  if (checkedBatch.definitionChanged) rowDrafts.push(typeDraft(checkedBatch.definition, context));
+  const provenanceBodies = provenances === null ? [rowsBody] : byProvenance(rowsBody, originRows, provenances);
+  for (const provenanceBody of provenanceBodies) rowDrafts.push({ context: context.entry, body: provenanceBody });
+  if (rowEdges !== null)
+    rowDrafts.push(
+      ...rowEdges.drafts(
+        rowsPosition.position + rowsBody.ops.length,
+        sealedRowTimesOf(rowsBody, checkedBatch.subject, rowsPosition),
+      ),
+    );
+  const putOutcome = rowsOutcomeOf('put-rows', rowsBody, {
+    origins: originRows,
+    at: rowsPosition,
+    rejected: rejections.count,
+    errors: rowErrors,
+    idsMax: command.idsMax,
+  });
+  return { drafts: rowDrafts, outcome: rowOutcomes === null ? putOutcome : { ...putOutcome, rows: rowOutcomes } };
 }
 
 /** Every open version of a key gets an end; the key's earlier beliefs stay readable as of then. */
@@ -148,71 +181,92 @@ export function* deleteSteps(
   next: NextPosition,
 ): Generator<undefined, Decision> {
   refuseClassified(command.type);
-  const known = catalog.type(command.type);
-  if (!known) throw unknownType(command.type);
-  const mayEnd = checkedKeys(command, known, 'open', rows, context, next);
-  const table = rows.versions(command.type);
-  const path = rows.scopes.codeOf(context.entry.path);
-  const plan = new VersionPlan(next.position, next.time);
-  const cells = new RowCells(known, null, table);
-  const edges = hasEdges(known) ? new RowEdges(known, cells, { catalog, rows, context, at: next }) : null;
-  const keys: string[] = [];
+  const knownType = catalog.type(command.type);
+  if (!knownType) throw unknownType(command.type);
+  const mayEndKey = keyRefusalOf(command, knownType, 'open', rows, context, next);
+  const storedVersions = rows.versions(command.type);
+  const pathCode = rows.scopes.codeOf(context.entry.path);
+  const deletionPlan = new VersionPlan(next.position, next.time);
+  const rowCells = new RowCells(knownType, null, storedVersions);
+  const rowEdges = hasEdges(knownType) ? new RowEdges(knownType, rowCells, { catalog, rows, context, at: next }) : null;
+  const deletedKeys: string[] = [];
   const rejections = new RejectedRows();
-  const outcomes: RowOutcome[] = [];
-  const seen = new Set<string>();
-  const { within, when } = command;
-  const isEnded = endedBy(command, table);
-  for (const [index, key] of command.keys.entries()) {
+  const rowOutcomes: RowOutcome[] = [];
+  const seenKeys = new Set<string>();
+  const { within: endedRange, when } = command;
+  const isVersionEnded = endedBy(command, storedVersions);
+  for (const [index, deletedKey] of command.keys.entries()) {
     if (index > 0 && index % rowsPerStep === 0) yield;
-    if (seen.has(key)) continue;
-    seen.add(key);
-    const newest = table ? newestOf(table, path, key) : NO_ROW;
-    const endedVersions = newest === NO_ROW ? [] : openVersions(table!, newest).filter(isEnded);
-    const refuse = (code: ErrorCode, detail: string): void => {
+    if (seenKeys.has(deletedKey)) continue;
+    seenKeys.add(deletedKey);
+    const newestVersion = storedVersions ? newestVersionOf(storedVersions, pathCode, deletedKey) : NO_ROW;
+    const endedVersions = newestVersion === NO_ROW ? [] : openVersions(storedVersions!, newestVersion).filter(isVersionEnded);
+    const refuseKey = (code: ErrorCode, detail: string): void => {
       rejections.add(index, code, detail);
-      outcomes.push({ index, key, became: 'refused', systemFrom: 0n });
+      rowOutcomes.push({ index, key: deletedKey, became: 'refused', systemFrom: 0n });
     };
-    const why = mayEnd(key, endedVersions.length > 0);
-    if (why !== null && (why.code === 'REL_ACL' || when === undefined)) {
-      refuse(why.code, why.detail);
+    const keyRefusal = mayEndKey(deletedKey, endedVersions.length > 0);
+    if (keyRefusal !== null && (keyRefusal.code === 'REL_ACL' || when === undefined)) {
+      refuseKey(keyRefusal.code, keyRefusal.detail);
       continue;
     }
-    const now = plan.nextTime;
-    const conflict =
-      when === undefined ? null : conflictOf(when, endedVersions.length > 0, statedPosition(table, newest), rows, next);
-    if (conflict !== null) {
-      refuse('REL_CONFLICT', conflict);
+    const deletionTime = deletionPlan.nextTime;
+    const keyConflict =
+      when === undefined
+        ? null
+        : conflictOf(when, endedVersions.length > 0, statedPosition(storedVersions, newestVersion), rows, next);
+    if (keyConflict !== null) {
+      refuseKey('REL_CONFLICT', keyConflict);
       continue;
     }
-    const mark = plan.mark;
+    const planMark = deletionPlan.mark;
     for (const version of endedVersions) {
-      if (within === undefined) plan.end(version);
-      else plan.endWithin(version, within.from, within.to ?? FOREVER);
+      if (endedRange === undefined) deletionPlan.end(version);
+      else deletionPlan.endWithin(version, endedRange.from, endedRange.to ?? FOREVER);
     }
-    const unfollowed = edges?.follow(key, endedVersions, versionsSince(plan, mark.versions, next)) ?? null;
-    if (unfollowed !== null) {
-      plan.goBack(mark);
-      refuse(unfollowed.code, unfollowed.detail);
+    const edgeRefusal = rowEdges?.follow(deletedKey, endedVersions, versionsSince(deletionPlan, planMark.versions, next)) ?? null;
+    if (edgeRefusal !== null) {
+      deletionPlan.goBack(planMark);
+      refuseKey(edgeRefusal.code, edgeRefusal.detail);
       continue;
     }
-    while (keys.length < plan.length) keys.push(key);
-    outcomes.push({ index, key, became: 'deleted', systemFrom: now });
+    while (deletedKeys.length < deletionPlan.length) deletedKeys.push(deletedKey);
+    rowOutcomes.push({ index, key: deletedKey, became: 'deleted', systemFrom: deletionTime });
   }
-  const errors = rejections.list(outcomeLimits.errorsListed);
-  const listed = command.listsRows ? { rows: outcomes } : {};
-  if (plan.length === 0) {
-    const nothing = decideNothing('delete-rows', rejections.count, errors);
-    return { ...nothing, outcome: { ...nothing.outcome, ...listed } };
+  const keyErrors = rejections.list(outcomeLimits.errorsListed);
+  const listed = command.listsRows ? { rows: rowOutcomes } : {};
+  if (deletionPlan.length === 0) {
+    const emptyDecision = decideNothing('delete-rows', rejections.count, keyErrors);
+    return { ...emptyDecision, outcome: { ...emptyDecision.outcome, ...listed } };
   }
-  const written = bodyOfPlan(plan, textVector(keys), yield* cells.columnSteps(plan.cells));
-  const subjects = sealing(context, catalog, rows).subjectsOf(known, written, context.entry.path);
-  const body: RowsBody = { kind: 'rows', type: command.type, ...written, provenance: deletion, ...subjects };
-  const outcome = outcomeOf('delete-rows', body, { origins: null, at: next, rejected: rejections.count, errors });
-  const deleted = [...new Set(keys)];
-  const drafts: EntryDraft[] = [{ context: context.entry, body }];
-  if (edges !== null)
-    drafts.push(...edges.drafts(next.position + body.ops.length, sealedTimes(body, subjectProperty(known), next)));
-  return { drafts, outcome: { ...outcome, accepted: deleted.length, ...listKeys(deleted), ...listed } };
+  const deletionRows = bodyOfPlan(deletionPlan, textVector(deletedKeys), yield* rowCells.columnSteps(deletionPlan.cells));
+  const sealedSubjects = rowSealsOf(context, catalog, rows).subjectsOf(knownType, deletionRows, context.entry.path);
+  const deletionBody: RowsBody = {
+    kind: 'rows',
+    type: command.type,
+    ...deletionRows,
+    provenance: deletionProvenance,
+    ...sealedSubjects,
+  };
+  const deleteOutcome = rowsOutcomeOf('delete-rows', deletionBody, {
+    origins: null,
+    at: next,
+    rejected: rejections.count,
+    errors: keyErrors,
+  });
+  const distinctDeleted = [...new Set(deletedKeys)];
+  const deletionDrafts: EntryDraft[] = [{ context: context.entry, body: deletionBody }];
+  if (rowEdges !== null)
+    deletionDrafts.push(
+      ...rowEdges.drafts(
+        next.position + deletionBody.ops.length,
+        sealedRowTimesOf(deletionBody, subjectProperty(knownType), next),
+      ),
+    );
+  return {
+    drafts: deletionDrafts,
+    outcome: { ...deleteOutcome, accepted: distinctDeleted.length, ...listChangedKeys(distinctDeleted), ...listed },
+  };
 }
 
 /** Which open versions of a key the command ends. */
@@ -229,42 +283,50 @@ export function decideRemove(
   command: RemoveRows,
   catalog: CatalogReader,
   rows: TenantRows,
-  { holds, sealing }: { readonly holds: HoldReader; readonly sealing: SourceSealing | null },
+  { holds, sealing: sourceSealing }: { readonly holds: HoldReader; readonly sealing: SourceSealing | null },
   context: DecideContext,
   next: NextPosition,
 ): Decision {
   refuseClassified(command.type);
-  const known = catalog.type(command.type);
-  if (!known) throw unknownType(command.type);
-  const mayRemove = checkedKeys(command, known, 'all', rows, context, next);
-  const table = rows.versions(command.type);
-  const path = rows.scopes.codeOf(context.entry.path);
+  const knownType = catalog.type(command.type);
+  if (!knownType) throw unknownType(command.type);
+  const mayRemoveKey = keyRefusalOf(command, knownType, 'all', rows, context, next);
+  const storedVersions = rows.versions(command.type);
+  const pathCode = rows.scopes.codeOf(context.entry.path);
   const rejections = new RejectedRows();
-  const removed = new Set<string>();
-  const edges = new EdgeRemovals(known, { path: context.entry.path, catalog, rows, holds, checks: context, sealing, at: next });
-  command.keys.forEach((key, index) => {
-    if (removed.has(key)) return;
-    const newest = table ? newestOf(table, path, key) : NO_ROW;
-    const why = mayRemove(key, newest !== NO_ROW);
-    if (why !== null) return rejections.add(index, why.code, why.detail);
-    const positions = table!.allVersions(newest).map((version) => table!.positionOf(version));
-    const held = holds.holdsOn(command.type, positions);
-    if (held.length > 0) return rejections.add(index, 'REL_CONFLICT', `the row is under legal hold: ${heldBy(held)}`);
-    const unfollowed = edges.take(key);
-    if (unfollowed !== null) return rejections.add(index, unfollowed.code, unfollowed.detail);
-    removed.add(key);
+  const removedKeys = new Set<string>();
+  const edgeRemovals = new EdgeRemovals(knownType, {
+    path: context.entry.path,
+    catalog,
+    rows,
+    holds,
+    checks: context,
+    sealing: sourceSealing,
+    at: next,
   });
-  if (removed.size === 0) return decideNothing('remove-rows', rejections.count, rejections.list(outcomeLimits.errorsListed));
-  const keys = [...removed];
-  const bodies = [removalOf(known, keys, context.entry.path, rows, sealing), ...edges.bodies()];
+  command.keys.forEach((key, index) => {
+    if (removedKeys.has(key)) return;
+    const newestVersion = storedVersions ? newestVersionOf(storedVersions, pathCode, key) : NO_ROW;
+    const keyRefusal = mayRemoveKey(key, newestVersion !== NO_ROW);
+    if (keyRefusal !== null) return rejections.add(index, keyRefusal.code, keyRefusal.detail);
+    const removedPositions = storedVersions!.allVersions(newestVersion).map((version) => storedVersions!.positionOf(version));
+    const holdIds = holds.holdsOn(command.type, removedPositions);
+    if (holdIds.length > 0) return rejections.add(index, 'REL_CONFLICT', `the row is under legal hold: ${heldBy(holdIds)}`);
+    const edgeRefusal = edgeRemovals.take(key);
+    if (edgeRefusal !== null) return rejections.add(index, edgeRefusal.code, edgeRefusal.detail);
+    removedKeys.add(key);
+  });
+  if (removedKeys.size === 0) return decideNothing('remove-rows', rejections.count, rejections.list(outcomeLimits.errorsListed));
+  const removedKeyList = [...removedKeys];
+  const removalBodies = [removalOf(knownType, removedKeyList, context.entry.path, rows, sourceSealing), ...edgeRemovals.bodies()];
   return {
-    drafts: bodies.map((body) => ({ context: context.entry, body })),
+    drafts: removalBodies.map((removalBody) => ({ context: context.entry, body: removalBody })),
     outcome: {
       kind: 'remove-rows',
-      accepted: keys.length,
+      accepted: removedKeyList.length,
       rejected: rejections.count,
       errors: rejections.list(outcomeLimits.errorsListed),
-      ...listKeys(keys),
+      ...listChangedKeys(removedKeyList),
       systemFrom: next.time,
       systemFromLast: next.time,
       changed: true,
@@ -276,21 +338,22 @@ export function decideRemove(
  * Why a key may not be ended or removed; null: it may. Under a condition a key that stands and may not, and one that does not stand,
  * are refused alike.
  */
-function checkedKeys(
+function keyRefusalOf(
   { type, keys }: DeleteRows | RemoveRows,
-  known: TypeDefinition,
+  knownType: TypeDefinition,
   versions: 'open' | 'all',
   rows: TenantRows,
   { entry, rowCheck }: DecideContext,
   at: NextPosition,
-): (key: string, stands: boolean) => Refusal | null {
-  const test = rowCheck?.testFor(known) ?? null;
-  if (test === 'none') rowCheck!.refuse(known);
+): (key: string, isRowThere: boolean) => Refusal | null {
+  const writtenRowTest = rowCheck?.testFor(knownType) ?? null;
+  if (writtenRowTest === 'none') rowCheck!.refuse(knownType);
   const writeContext = { path: entry.path, rows, at };
-  const refused = test === null ? new Set<string>() : refusedKeys(test, type, [...new Set(keys)], writeContext, versions);
-  return (key, stands) => {
-    if (stands && !refused.has(key)) return null;
-    if (test === null) return refusal('REL_NOT_FOUND', 'no such row');
+  const refusedKeySet =
+    writtenRowTest === null ? new Set<string>() : refusedKeys(writtenRowTest, type, [...new Set(keys)], writeContext, versions);
+  return (key, isRowThere) => {
+    if (isRowThere && !refusedKeySet.has(key)) return null;
+    if (writtenRowTest === null) return refusal('REL_NOT_FOUND', 'no such row');
     return refusal('REL_ACL', 'no such row, or none that a policy permits to end');
   };
 }
@@ -300,7 +363,7 @@ function statedPosition(table: StoredVersions | undefined, newest: number): numb
   return newest === NO_ROW ? -1 : table!.positionOf(newestStated(table!, newest));
 }
 
-function newestOf(table: StoredVersions, path: number, key: string): number {
+function newestVersionOf(table: StoredVersions, path: number, key: string): number {
   return path < 0 ? NO_ROW : table.newestOf(path, key);
 }
 
@@ -313,51 +376,57 @@ interface WrittenRows {
   readonly idsMax?: number | undefined;
 }
 
-function outcomeOf(
+function rowsOutcomeOf(
   kind: Outcome['kind'],
-  body: RowsBody,
-  { origins, at, rejected, errors, idsMax = outcomeLimits.idsListed }: WrittenRows,
+  rowsBody: RowsBody,
+  { origins: originRows, at, rejected, errors, idsMax = outcomeLimits.idsListed }: WrittenRows,
 ): Decision['outcome'] {
   const idsListed = Math.min(idsMax, outcomeLimits.idsListed);
-  const keys = body.keys.columns[0]!.vector;
-  assert(keys.kind === 'text', 'keys are text');
-  const ids: string[] = [];
-  let accepted = 0;
-  for (let row = 0; row < body.ops.length; row++) {
-    if (body.ops[row] === rowOp.remainder || (origins !== null && row > 0 && origins[row] === origins[row - 1])) continue;
-    accepted++;
-    if (ids.length < idsListed) ids.push(decoder.decode(keys.heap.subarray(keys.offsets[row]!, keys.offsets[row + 1]!)));
+  const keyTexts = rowsBody.keys.columns[0]!.vector;
+  assert(keyTexts.kind === 'text', 'keys are text');
+  const listedIds: string[] = [];
+  let acceptedCount = 0;
+  for (let row = 0; row < rowsBody.ops.length; row++) {
+    if (rowsBody.ops[row] === rowOp.remainder || (originRows !== null && row > 0 && originRows[row] === originRows[row - 1]))
+      continue;
+    acceptedCount++;
+    if (listedIds.length < idsListed)
+      listedIds.push(keyDecoder.decode(keyTexts.heap.subarray(keyTexts.offsets[row]!, keyTexts.offsets[row + 1]!)));
   }
   return {
     kind,
-    accepted,
+    accepted: acceptedCount,
     rejected,
     errors,
-    ids,
-    idsTruncated: accepted > ids.length,
+    ids: listedIds,
+    idsTruncated: acceptedCount > listedIds.length,
     systemFrom: at.time,
-    systemFromLast: at.time + BigInt(body.ops.length - 1),
+    systemFromLast: at.time + BigInt(rowsBody.ops.length - 1),
     changed: true,
   };
 }
 
-function listKeys(keys: readonly string[]): { ids: readonly string[]; idsTruncated: boolean } {
-  return { ids: keys.slice(0, outcomeLimits.idsListed), idsTruncated: keys.length > outcomeLimits.idsListed };
+function listChangedKeys(changedKeys: readonly string[]): { ids: readonly string[]; idsTruncated: boolean } {
+  return { ids: changedKeys.slice(0, outcomeLimits.idsListed), idsTruncated: changedKeys.length > outcomeLimits.idsListed };
 }
 
-function sealing(context: DecideContext, catalog: CatalogReader, rows: TenantRows): RowSeals {
+function rowSealsOf(context: DecideContext, catalog: CatalogReader, rows: TenantRows): RowSeals {
   return context.seals ?? new SourceSeals(catalog, rows);
 }
 
 /** When the rows begin to be believed that are sealed without a cell that says for whom: their edges have none either. */
-function sealedTimes({ subjects, ops }: RowsBody, property: string | null, { time }: NextPosition): ReadonlySet<bigint> {
-  const times = new Set<bigint>();
-  if (subjects === undefined) return times;
+function sealedRowTimesOf(
+  { subjects, ops }: RowsBody,
+  subjectColumn: string | null,
+  { time }: NextPosition,
+): ReadonlySet<bigint> {
+  const sealedRowTimes = new Set<bigint>();
+  if (subjects === undefined) return sealedRowTimes;
   for (let row = 0; row < ops.length; row++) {
-    const subject = cellAt(subjects, 'string', row) as string | null;
-    if (subject !== null && (property === null || isOwnSubject(subject))) times.add(time + BigInt(row));
+    const rowSubject = cellAt(subjects, 'string', row) as string | null;
+    if (rowSubject !== null && (subjectColumn === null || isOwnSubject(rowSubject))) sealedRowTimes.add(time + BigInt(row));
   }
-  return times;
+  return sealedRowTimes;
 }
 
 function refuseClassified(type: string): void {

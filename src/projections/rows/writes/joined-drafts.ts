@@ -2,24 +2,24 @@
 import type { EntryDraft, RowsBody } from '../../../log/entries/entry.ts';
 
 export function joinDrafts(drafts: readonly EntryDraft[]): readonly EntryDraft[] {
-  const joined: EntryDraft[] = [];
-  let parts: RowsBody[] = [];
-  for (const draft of drafts) {
-    const { context, body } = draft;
+  const joinedDrafts: EntryDraft[] = [];
+  let rowsParts: RowsBody[] = [];
+  for (const unjoinedDraft of drafts) {
+    const { context, body } = unjoinedDraft;
     if (body.kind !== 'rows') {
-      parts = [];
-      joined.push(draft);
+      rowsParts = [];
+      joinedDrafts.push(unjoinedDraft);
       continue;
     }
-    parts.push(body);
-    if (parts.length === 1) joined.push(draft);
-    else joined[joined.length - 1] = { context, body: { kind: 'parts', parts } };
+    rowsParts.push(body);
+    if (rowsParts.length === 1) joinedDrafts.push(unjoinedDraft);
+    else joinedDrafts[joinedDrafts.length - 1] = { context, body: { kind: 'parts', parts: rowsParts } };
   }
-  return joined;
+  return joinedDrafts;
 }
 
 /** Types that a commit defines behind rows of it; empty where all of its rows can be one entry. */
 export function typesBehindRows(drafts: readonly EntryDraft[]): readonly EntryDraft[] {
-  const types = drafts.filter(({ body }) => body.kind === 'type');
-  return types.some((draft, i) => drafts[i] !== draft) ? types : [];
+  const typeDrafts = drafts.filter(({ body }) => body.kind === 'type');
+  return typeDrafts.some((draft, i) => drafts[i] !== draft) ? typeDrafts : [];
 }

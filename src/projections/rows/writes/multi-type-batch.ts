@@ -18,109 +18,115 @@ export function decideMultiTypeBatch(
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  const size = steps.reduce((sum, step) => sum + (step.kind === 'put-rows' ? step.rows.length : step.keys.length), 0);
-  if (size > batchRowsMax || steps.length > batchRowsMax) {
+  const batchRowCount = steps.reduce(
+    (sum, batchStep) => sum + (batchStep.kind === 'put-rows' ? batchStep.rows.length : batchStep.keys.length),
+    0,
+  );
+  if (batchRowCount > batchRowsMax || steps.length > batchRowsMax) {
     throw new ServiceError(
       'REL_INVALID',
-      `a batch has at most ${batchRowsMax} rows; this one has ${Math.max(size, steps.length)}`,
+      `a batch has at most ${batchRowsMax} rows; this one has ${Math.max(batchRowCount, steps.length)}`,
     );
   }
-  const drafts: EntryDraft[] = [];
+  const batchDrafts: EntryDraft[] = [];
   const draftedTypes = new DraftedTypes(catalog);
-  const keys = new WrittenKeys();
-  const seals = new SourceSeals(draftedTypes, rows);
-  const outcomes: Decision['outcome'][] = [];
+  const writtenKeys = new WrittenKeys();
+  const batchSeals = new SourceSeals(draftedTypes, rows);
+  const stepOutcomes: Decision['outcome'][] = [];
   let [position, time] = [next.position, next.time];
-  steps.forEach((step, number) => {
-    const own = { ...context, ...context.ofStep?.(step), seals };
-    const decision = refusing(number, () => decideStep(step, draftedTypes, rows, own, { position, time }));
-    for (const draft of decision.drafts) {
-      if (draft.body.kind === 'type') {
-        refuseWidened(draft.body.definition, draftedTypes.madeType(draft.body.definition.name));
-        draftedTypes.add(draft.body.definition);
+  steps.forEach((batchStep, stepNumber) => {
+    const stepContext = { ...context, ...context.ofStep?.(batchStep), seals: batchSeals };
+    const stepDecision = namingStepInError(stepNumber, () =>
+      decideBatchStep(batchStep, draftedTypes, rows, stepContext, { position, time }),
+    );
+    for (const stepDraft of stepDecision.drafts) {
+      if (stepDraft.body.kind === 'type') {
+        refuseWidenedTwice(stepDraft.body.definition, draftedTypes.madeType(stepDraft.body.definition.name));
+        draftedTypes.add(stepDraft.body.definition);
       }
-      if (draft.body.kind === 'rows') {
-        keys.add(number, draft.body.type, draft.body.keys.columns[0]!.vector, draft.body.ops.length);
-        seals.note(draft.body);
+      if (stepDraft.body.kind === 'rows') {
+        writtenKeys.add(stepNumber, stepDraft.body.type, stepDraft.body.keys.columns[0]!.vector, stepDraft.body.ops.length);
+        batchSeals.note(stepDraft.body);
       }
-      drafts.push(draft);
-      const taken = positionsOf(draft.body);
-      position += taken;
-      time += BigInt(taken);
+      batchDrafts.push(stepDraft);
+      const takenPositions = positionsOf(stepDraft.body);
+      position += takenPositions;
+      time += BigInt(takenPositions);
     }
-    outcomes.push(decision.outcome);
+    stepOutcomes.push(stepDecision.outcome);
   });
-  const changed = drafts.length > 0;
-  const ids = outcomes.flatMap((outcome) => outcome.ids);
+  const hasDrafts = batchDrafts.length > 0;
+  const batchIds = stepOutcomes.flatMap((outcome) => outcome.ids);
   return {
-    drafts,
+    drafts: batchDrafts,
     outcome: {
       kind: 'batch',
-      accepted: outcomes.reduce((sum, { accepted }) => sum + accepted, 0),
+      accepted: stepOutcomes.reduce((sum, { accepted }) => sum + accepted, 0),
       rejected: 0,
       errors: [],
-      ids: ids.slice(0, outcomeLimits.idsListed),
-      idsTruncated: ids.length > outcomeLimits.idsListed || outcomes.some(({ idsTruncated }) => idsTruncated),
-      systemFrom: changed ? next.time : 0n,
-      systemFromLast: changed ? time - 1n : 0n,
-      changed,
-      steps: outcomes,
+      ids: batchIds.slice(0, outcomeLimits.idsListed),
+      idsTruncated: batchIds.length > outcomeLimits.idsListed || stepOutcomes.some(({ idsTruncated }) => idsTruncated),
+      systemFrom: hasDrafts ? next.time : 0n,
+      systemFromLast: hasDrafts ? time - 1n : 0n,
+      changed: hasDrafts,
+      steps: stepOutcomes,
     },
   };
 }
 
-function decideStep(
-  step: PutRows | DeleteRows,
+function decideBatchStep(
+  batchStep: PutRows | DeleteRows,
   draftedTypes: DraftedTypes,
   rows: TenantRows,
   context: DecideContext,
   at: NextPosition,
 ): Decision {
-  if (step.kind === 'delete-rows') {
-    const decision = decideDelete(step, draftedTypes, rows, context, at);
-    const [refused] = decision.outcome.errors;
-    if (refused !== undefined) throw new ServiceError(refused.code as ErrorCode, `key ${refused.index}: ${refused.detail}`);
-    return decision;
+  if (batchStep.kind === 'delete-rows') {
+    const deleteDecision = decideDelete(batchStep, draftedTypes, rows, context, at);
+    const [refusedKey] = deleteDecision.outcome.errors;
+    if (refusedKey !== undefined)
+      throw new ServiceError(refusedKey.code as ErrorCode, `key ${refusedKey.index}: ${refusedKey.detail}`);
+    return deleteDecision;
   }
-  if (step.receipt !== undefined) throw new ServiceError('REL_INVALID', 'a step of a batch has no receipt of its own');
-  return decidePut({ ...step, atomic: true }, draftedTypes, rows, context, at);
+  if (batchStep.receipt !== undefined) throw new ServiceError('REL_INVALID', 'a step of a batch has no receipt of its own');
+  return decidePut({ ...batchStep, atomic: true }, draftedTypes, rows, context, at);
 }
 
 /** Adds the number of the step to its refusal. */
-function refusing(number: number, decide: () => Decision): Decision {
+function namingStepInError(stepNumber: number, decideOneStep: () => Decision): Decision {
   try {
-    return decide();
+    return decideOneStep();
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    throw new ServiceError(error.code, `step ${number}: ${error.message}`, { ...error.facts, step: number });
+    throw new ServiceError(error.code, `step ${stepNumber}: ${error.message}`, { ...error.facts, step: stepNumber });
   }
 }
 
 /** Rows of an earlier step are not stored yet, so it is unknown whether they would fit a wider column. */
-function refuseWidened(definition: TypeDefinition, before: TypeDefinition | undefined): void {
-  const widened = Object.keys(before?.properties ?? {}).find(
-    (name) => before!.properties[name]!.type !== definition.properties[name]!.type,
+function refuseWidenedTwice(definition: TypeDefinition, definitionBefore: TypeDefinition | undefined): void {
+  const widenedColumn = Object.keys(definitionBefore?.properties ?? {}).find(
+    (name) => definitionBefore!.properties[name]!.type !== definition.properties[name]!.type,
   );
-  if (widened === undefined) return;
-  const column = `${JSON.stringify(widened)} of ${JSON.stringify(definition.name)}`;
-  throw new ServiceError('REL_CONFLICT', `two steps of the batch write ${column} as different types`);
+  if (widenedColumn === undefined) return;
+  const quotedColumn = `${JSON.stringify(widenedColumn)} of ${JSON.stringify(definition.name)}`;
+  throw new ServiceError('REL_CONFLICT', `two steps of the batch write ${quotedColumn} as different types`);
 }
 
 /** Each key is one step's. */
 class WrittenKeys {
-  readonly #steps = new Map<string, number>();
+  readonly #stepsByWrittenKey = new Map<string, number>();
 
-  add(step: number, type: string, keys: Parameters<typeof cellAt>[0], length: number): void {
+  add(step: number, type: string, keyVector: Parameters<typeof cellAt>[0], length: number): void {
     for (let row = 0; row < length; row++) {
-      const name = `${type}\0${String(cellAt(keys, 'string', row))}`;
-      const other = this.#steps.get(name);
-      if (other !== undefined && other !== step) {
+      const writtenKey = `${type}\0${String(cellAt(keyVector, 'string', row))}`;
+      const otherStep = this.#stepsByWrittenKey.get(writtenKey);
+      if (otherStep !== undefined && otherStep !== step) {
         throw new ServiceError(
           'REL_INVALID',
-          `steps ${other} and ${step} of the batch write the same row: put it into one of them`,
+          `steps ${otherStep} and ${step} of the batch write the same row: put it into one of them`,
         );
       }
-      this.#steps.set(name, step);
+      this.#stepsByWrittenKey.set(writtenKey, step);
     }
   }
 }

@@ -11,36 +11,44 @@ import { boundAt, keyColumns, type Written } from '../checks/version-columns.ts'
 /** Null when some row is not that simple: bounds that hold nothing, or bounds of a key that has open versions already. */
 export function putColumns(
   batch: CheckedBatch,
-  table: StoredVersions | undefined,
-  path: number,
-  at: NextPosition,
+  storedVersions: StoredVersions | undefined,
+  pathCode: number,
+  firstPosition: NextPosition,
 ): Written | null {
   const { length, keys, validFrom, validTo } = batch;
-  if (length === 1) return putOne(batch, table, path, at);
-  const groups = new BatchKeys(keys, length, path);
+  if (length === 1) return putSingleRow(batch, storedVersions, pathCode, firstPosition);
+  const keyGroups = new BatchKeys(keys, length, pathCode);
   /** Version of each key within the batch so far: its row. */
-  const latest = new Int32Array(length);
+  const latestRowOfGroup = new Int32Array(length);
   const closes: number[] = [];
   const closeOffsets = new Uint32Array(length + 1);
-  const bounded = validFrom.kind !== 'null' || validTo.kind !== 'null';
-  for (let block = 0; block < length; block += 1024) {
-    const end = Math.min(length, block + 1024);
-    if (table) table.touch(groups.hashes.subarray(block, end), end - block);
-    for (let row = block; row < end; row++) {
-      const known = groups.groups;
-      const group = groups.groupOf(row);
-      if (group < known) closes.push(at.position + latest[group]!);
-      else if (table && path >= 0) {
-        table.openPositions(path, keys.heap, keys.offsets[row]!, keys.offsets[row + 1]!, groups.hashes[row]!, closes);
+  const hasBounds = validFrom.kind !== 'null' || validTo.kind !== 'null';
+  for (let blockStart = 0; blockStart < length; blockStart += 1024) {
+    const blockEnd = Math.min(length, blockStart + 1024);
+    if (storedVersions) storedVersions.touch(keyGroups.hashes.subarray(blockStart, blockEnd), blockEnd - blockStart);
+    for (let row = blockStart; row < blockEnd; row++) {
+      const knownGroupCount = keyGroups.groups;
+      const keyGroup = keyGroups.groupOf(row);
+      if (keyGroup < knownGroupCount) closes.push(firstPosition.position + latestRowOfGroup[keyGroup]!);
+      else if (storedVersions && pathCode >= 0) {
+        storedVersions.openPositions(
+          pathCode,
+          keys.heap,
+          keys.offsets[row]!,
+          keys.offsets[row + 1]!,
+          keyGroups.hashes[row]!,
+          closes,
+        );
       }
-      if (bounded) {
-        const from = boundAt(validFrom, row);
-        const to = boundAt(validTo, row);
-        if (from !== null || to !== null) {
-          if (closes.length > closeOffsets[row]! || (from ?? at.time + BigInt(row)) >= (to ?? FOREVER)) return null;
+      if (hasBounds) {
+        const rowValidFrom = boundAt(validFrom, row);
+        const rowValidTo = boundAt(validTo, row);
+        if (rowValidFrom !== null || rowValidTo !== null) {
+          if (closes.length > closeOffsets[row]! || (rowValidFrom ?? firstPosition.time + BigInt(row)) >= (rowValidTo ?? FOREVER))
+            return null;
         }
       }
-      latest[group] = row;
+      latestRowOfGroup[keyGroup] = row;
       closeOffsets[row + 1] = closes.length;
     }
   }
@@ -49,38 +57,51 @@ export function putColumns(
     keys: keyColumns(length, keys, validFrom, validTo),
     closeOffsets,
     closes: Float64Array.from(closes),
-    cells: { length, columns: withCells(batch.cells) },
+    cells: { length, columns: columnsWithCells(batch.cells) },
   };
 }
 
 /** Shared by bodies of one row that ends nothing: never written to. */
-const oneOp = new Uint8Array(1);
-const oneWithoutCloses = new Uint32Array(2);
+const singlePutOp = new Uint8Array(1);
+const singleWithoutCloses = new Uint32Array(2);
 const noCloses = new Float64Array(0);
 
 /** Puts one row, without the bookkeeping that distinguishes rows of a batch. */
-function putOne(batch: CheckedBatch, table: StoredVersions | undefined, path: number, at: NextPosition): Written | null {
+function putSingleRow(
+  batch: CheckedBatch,
+  storedVersions: StoredVersions | undefined,
+  pathCode: number,
+  rowPosition: NextPosition,
+): Written | null {
   const { keys, validFrom, validTo } = batch;
-  const closes: number[] = [];
-  if (table && path >= 0) {
-    const [start, end] = [keys.offsets[0]!, keys.offsets[1]!];
-    table.openPositions(path, keys.heap, start, end, hashBytes(keys.heap, start, end, path), closes);
+  const closedPositions: number[] = [];
+  if (storedVersions && pathCode >= 0) {
+    const [keyStart, keyEnd] = [keys.offsets[0]!, keys.offsets[1]!];
+    storedVersions.openPositions(
+      pathCode,
+      keys.heap,
+      keyStart,
+      keyEnd,
+      hashBytes(keys.heap, keyStart, keyEnd, pathCode),
+      closedPositions,
+    );
   }
-  const from = boundAt(validFrom, 0);
-  const to = boundAt(validTo, 0);
-  if (from !== null || to !== null) {
-    if (closes.length > 0 || (from ?? at.time) >= (to ?? FOREVER)) return null;
+  const rowValidFrom = boundAt(validFrom, 0);
+  const rowValidTo = boundAt(validTo, 0);
+  if (rowValidFrom !== null || rowValidTo !== null) {
+    if (closedPositions.length > 0 || (rowValidFrom ?? rowPosition.time) >= (rowValidTo ?? FOREVER)) return null;
   }
   return {
-    ops: oneOp,
+    ops: singlePutOp,
     keys: keyColumns(1, keys, validFrom, validTo),
-    closeOffsets: closes.length === 0 ? oneWithoutCloses : Uint32Array.of(0, closes.length),
-    closes: closes.length === 0 ? noCloses : Float64Array.from(closes),
-    cells: { length: 1, columns: withCells(batch.cells) },
+    closeOffsets: closedPositions.length === 0 ? singleWithoutCloses : Uint32Array.of(0, closedPositions.length),
+    closes: closedPositions.length === 0 ? noCloses : Float64Array.from(closedPositions),
+    cells: { length: 1, columns: columnsWithCells(batch.cells) },
   };
 }
 
-function withCells(columns: readonly NamedColumn[]): readonly NamedColumn[] {
-  for (const { vector } of columns) if (vector.kind === 'null') return columns.filter((column) => column.vector.kind !== 'null');
-  return columns;
+function columnsWithCells(sentColumns: readonly NamedColumn[]): readonly NamedColumn[] {
+  for (const { vector } of sentColumns)
+    if (vector.kind === 'null') return sentColumns.filter((column) => column.vector.kind !== 'null');
+  return sentColumns;
 }

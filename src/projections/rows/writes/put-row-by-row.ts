@@ -46,7 +46,7 @@ export interface PutByRow {
 export const rowsPerStep = 512;
 
 /** A key that the batch writes. */
-interface Key {
+interface GroupKey {
   open: readonly OpenVersion[];
   /** Position of its newest version; -1: it has none. */
   newest: number;
@@ -58,68 +58,73 @@ interface Key {
 export function* putByRow(request: RowByRow): Generator<undefined, PutByRow> {
   const { put, batch, cells, rows, context, at, rejections } = request;
   const { length, keys, validFrom, validTo } = batch;
-  const table = rows.versions(batch.definition.name);
-  const path = rows.scopes.codeOf(context.entry.path);
-  const plan = new VersionPlan(at.position, at.time);
-  const groups = new BatchKeys(keys, length, path);
-  const known: Key[] = [];
-  const origins: number[] = [];
-  const outcomes: RowOutcome[] = [];
-  const whole = new WholeRows(request);
-  const keyOf = (row: number): string => cellAt(keys, 'string', row) as string;
+  const storedVersions = rows.versions(batch.definition.name);
+  const pathCode = rows.scopes.codeOf(context.entry.path);
+  const versionPlan = new VersionPlan(at.position, at.time);
+  const keyGroups = new BatchKeys(keys, length, pathCode);
+  const keysByGroup: GroupKey[] = [];
+  const originRows: number[] = [];
+  const rowOutcomes: RowOutcome[] = [];
+  const wholeRows = new WholeRowCheck(request);
+  const rowKeyOf = (row: number): string => cellAt(keys, 'string', row) as string;
   for (let row = 0; row < length; row++) {
     if (row > 0 && row % rowsPerStep === 0) yield;
     if (rejections.has(row)) continue;
-    const from = boundAt(validFrom, row);
-    const to = boundAt(validTo, row);
-    const now = plan.nextTime;
-    const [start, end] = [from ?? now, to ?? FOREVER];
+    const givenFrom = boundAt(validFrom, row);
+    const givenTo = boundAt(validTo, row);
+    const rowTime = versionPlan.nextTime;
+    const [start, end] = [givenFrom ?? rowTime, givenTo ?? FOREVER];
     if (start >= end) {
       rejections.add(row, 'REL_INVALID', 'valid_to must be after valid_from');
       continue;
     }
-    const first = groups.groups;
-    const group = groups.groupOf(row);
-    if (group === first) known.push(storedKey(table, path, keys, row));
-    const key = known[group]!;
-    const affectedVersions = key.open.filter((version) => version.from < version.to && version.from < end && start < version.to);
-    const newest = typeof put.when === 'object' && put.when.exceptOwn ? key.stored : key.newest;
-    const conflict = put.when === undefined ? null : conflictOf(put.when, affectedVersions.length > 0, newest, rows, at);
-    if (conflict !== null && put.keepsPresent) {
-      if (put.listsRows) outcomes.push({ index: row, key: keyOf(row), became: 'kept', systemFrom: 0n });
+    const nextGroup = keyGroups.groups;
+    const keyGroup = keyGroups.groupOf(row);
+    if (keyGroup === nextGroup) keysByGroup.push(storedGroupKey(storedVersions, pathCode, keys, row));
+    const groupKey = keysByGroup[keyGroup]!;
+    const affectedVersions = groupKey.open.filter(
+      (version) => version.from < version.to && version.from < end && start < version.to,
+    );
+    const newestPosition = typeof put.when === 'object' && put.when.exceptOwn ? groupKey.stored : groupKey.newest;
+    const keyConflict =
+      put.when === undefined ? null : conflictOf(put.when, affectedVersions.length > 0, newestPosition, rows, at);
+    if (keyConflict !== null && put.keepsPresent) {
+      if (put.listsRows) rowOutcomes.push({ index: row, key: rowKeyOf(row), became: 'kept', systemFrom: 0n });
       continue;
     }
-    if (conflict !== null) {
-      rejections.add(row, 'REL_CONFLICT', conflict);
+    if (keyConflict !== null) {
+      rejections.add(row, 'REL_CONFLICT', keyConflict);
       continue;
     }
-    const mark = plan.mark;
-    const merged = cells.mergedRows;
-    const open = write(row, from, to, affectedVersions, key.open);
-    const why = whole.refusalOf(plan, mark, row) ?? edgeRefusal(request, keyOf(row), key.open, plan, mark);
-    if (why !== null) {
-      plan.goBack(mark);
-      cells.forgetMerged(merged);
-      rejections.add(row, why.code, why.detail, why.column);
+    const planMark = versionPlan.mark;
+    const mergedBefore = cells.mergedRows;
+    const openAfterWrite = writeRow(row, givenFrom, givenTo, affectedVersions, groupKey.open);
+    const rowRefusal =
+      wholeRows.refusalOf(versionPlan, planMark, row) ??
+      edgeRefusal(request, rowKeyOf(row), groupKey.open, versionPlan, planMark);
+    if (rowRefusal !== null) {
+      versionPlan.goBack(planMark);
+      cells.forgetMerged(mergedBefore);
+      rejections.add(row, rowRefusal.code, rowRefusal.detail, rowRefusal.column);
       continue;
     }
-    key.open = open;
-    key.newest = at.position + plan.newestStated;
-    while (origins.length < plan.length) origins.push(row);
+    groupKey.open = openAfterWrite;
+    groupKey.newest = at.position + versionPlan.newestStated;
+    while (originRows.length < versionPlan.length) originRows.push(row);
     if (put.listsRows) {
-      const became = affectedVersions.length > 0 ? 'updated' : 'created';
-      outcomes.push({ index: row, key: keyOf(row), became, systemFrom: at.time + BigInt(mark.versions) });
+      const rowBecame = affectedVersions.length > 0 ? 'updated' : 'created';
+      rowOutcomes.push({ index: row, key: rowKeyOf(row), became: rowBecame, systemFrom: at.time + BigInt(planMark.versions) });
     }
   }
   yield;
-  const writtenRows = Int32Array.from(origins);
-  const asSent = writtenRows.length === length && writtenRows.every((row, i) => row === i);
-  const columns = yield* cells.columnSteps(plan.cells);
-  const written = bodyOfPlan(plan, asSent ? keys : gather(keys, writtenRows), columns);
+  const writtenRows = Int32Array.from(originRows);
+  const areRowsAsSent = writtenRows.length === length && writtenRows.every((row, i) => row === i);
+  const plannedColumns = yield* cells.columnSteps(versionPlan.cells);
+  const written = bodyOfPlan(versionPlan, areRowsAsSent ? keys : gather(keys, writtenRows), plannedColumns);
   yield;
-  return { written, origins: writtenRows, outcomes: put.listsRows ? withRefused(outcomes, request) : null };
+  return { written, origins: writtenRows, outcomes: put.listsRows ? withRefusedOutcomes(rowOutcomes, request) : null };
 
-  function write(
+  function writeRow(
     row: number,
     from: bigint | null,
     to: bigint | null,
@@ -127,13 +132,13 @@ export function* putByRow(request: RowByRow): Generator<undefined, PutByRow> {
     open: readonly OpenVersion[],
   ): OpenVersion[] {
     if (put.patch !== undefined && affectedVersions.length > 0) {
-      const over = affectedVersions.toSorted((a, b) => (a.from < b.from ? -1 : 1));
-      const merged = over.map((version) => cells.merge(row, version.cells));
-      return plan.patch(merged, over, from, to, open);
+      const versionsOver = affectedVersions.toSorted((a, b) => (a.from < b.from ? -1 : 1));
+      const mergedRows = versionsOver.map((version) => cells.merge(row, version.cells));
+      return versionPlan.patch(mergedRows, versionsOver, from, to, open);
     }
-    const own = put.patch === undefined ? row : cells.merge(row, null);
-    if (put.replace) return plan.replace(own, from, to, open);
-    return from === null && to === null ? plan.put(own, open) : plan.putWithin(own, from, to, open);
+    const ownRow = put.patch === undefined ? row : cells.merge(row, null);
+    if (put.replace) return versionPlan.replace(ownRow, from, to, open);
+    return from === null && to === null ? versionPlan.put(ownRow, open) : versionPlan.putWithin(ownRow, from, to, open);
   }
 }
 
@@ -151,100 +156,112 @@ function edgeRefusal(
   return edges.follow(key, closed, versionsSince(plan, mark.versions, at));
 }
 
-/** The versions that a plan writes from number `first` on. */
-export function versionsSince(plan: VersionPlan, first: number, at: NextPosition): RowVersion[] {
-  const versions: RowVersion[] = [];
-  for (let i = first; i < plan.length; i++) {
+/** The versions that a plan writes from number `firstVersion` on. */
+export function versionsSince(versionPlan: VersionPlan, firstVersion: number, at: NextPosition): RowVersion[] {
+  const plannedVersions: RowVersion[] = [];
+  for (let i = firstVersion; i < versionPlan.length; i++) {
     const systemFrom = at.time + BigInt(i);
-    versions.push({
-      from: plan.from[i] ?? systemFrom,
-      to: plan.to[i] ?? FOREVER,
-      op: plan.ops[i]!,
-      cells: plan.cells[i]!,
+    plannedVersions.push({
+      from: versionPlan.from[i] ?? systemFrom,
+      to: versionPlan.to[i] ?? FOREVER,
+      op: versionPlan.ops[i]!,
+      cells: versionPlan.cells[i]!,
       systemFrom,
     });
   }
-  return versions;
+  return plannedVersions;
 }
 
 export function openVersions(table: StoredVersions, newest: number): OpenVersion[] {
-  return table.openVersions(newest).map((row) => ({
-    position: table.positionOf(row),
-    from: table.validFromOf(row),
-    to: table.validToOf(row),
-    cells: row,
+  return table.openVersions(newest).map((openRow) => ({
+    position: table.positionOf(openRow),
+    from: table.validFromOf(openRow),
+    to: table.validToOf(openRow),
+    cells: openRow,
   }));
 }
 
 /** The newest version of a key that a write stated. Remainders follow it: an update leaves them over, and they say nothing new. */
 export function newestStated(table: StoredVersions, newest: number): number {
-  let version = newest;
-  while (table.opOf(version) === rowOp.remainder) {
-    const before = table.versionAt(table.positionOf(version) - 1);
-    if (before < 0) break;
-    version = before;
+  let statedVersion = newest;
+  while (table.opOf(statedVersion) === rowOp.remainder) {
+    const versionBefore = table.versionAt(table.positionOf(statedVersion) - 1);
+    if (versionBefore < 0) break;
+    statedVersion = versionBefore;
   }
-  return version;
+  return statedVersion;
 }
 
-function storedKey(table: StoredVersions | undefined, path: number, keys: CheckedBatch['keys'], row: number): Key {
-  const newest = table && path >= 0 ? table.newest(path, keys.heap, keys.offsets[row]!, keys.offsets[row + 1]!) : NO_ROW;
-  if (newest === NO_ROW) return { open: [], newest: -1, stored: -1 };
-  const stored = table!.positionOf(newestStated(table!, newest));
-  return { open: openVersions(table!, newest), newest: stored, stored };
+function storedGroupKey(table: StoredVersions | undefined, path: number, keys: CheckedBatch['keys'], row: number): GroupKey {
+  const newestVersion = table && path >= 0 ? table.newest(path, keys.heap, keys.offsets[row]!, keys.offsets[row + 1]!) : NO_ROW;
+  if (newestVersion === NO_ROW) return { open: [], newest: -1, stored: -1 };
+  const storedPosition = table!.positionOf(newestStated(table!, newestVersion));
+  return { open: openVersions(table!, newestVersion), newest: storedPosition, stored: storedPosition };
 }
 
 /** Rows of a patch, once they are whole: whether they have what their type requires, and may be written as they would be stored. */
-class WholeRows {
+class WholeRowCheck {
   readonly #request: RowByRow;
-  readonly #required: readonly string[];
-  readonly #test: RowTest | null;
+  readonly #requiredProperties: readonly string[];
+  readonly #wholeRowTest: RowTest | null;
 
   constructor(request: RowByRow) {
     const { batch, context } = request;
     this.#request = request;
     const { primaryKey } = batch.definition;
-    this.#required = [...batch.required, ...(primaryKey === null || batch.required.includes(primaryKey) ? [] : [primaryKey])];
-    const test = context.rowCheck?.testFor(batch.definition) ?? null;
-    assert(test !== 'none', 'a type of which nothing may be written was refused before');
-    this.#test = test;
+    this.#requiredProperties = [
+      ...batch.required,
+      ...(primaryKey === null || batch.required.includes(primaryKey) ? [] : [primaryKey]),
+    ];
+    const wholeRowTest = context.rowCheck?.testFor(batch.definition) ?? null;
+    assert(wholeRowTest !== 'none', 'a type of which nothing may be written was refused before');
+    this.#wholeRowTest = wholeRowTest;
   }
 
-  refusalOf(plan: VersionPlan, mark: PlanMark, row: number): Refusal | null {
+  refusalOf(versionPlan: VersionPlan, planMark: PlanMark, row: number): Refusal | null {
     const { put, batch, cells, context, rows, at } = this.#request;
     if (put.patch === undefined) return null;
-    for (let i = mark.versions; i < plan.length; i++) {
-      if (plan.ops[i] !== rowOp.put) continue;
-      const missing = this.#required.find((name) => cells.cell(plan.cells[i]!, name) === null);
-      if (missing !== undefined)
-        return { code: 'REL_REQUIRED', detail: `property ${JSON.stringify(missing)} is required`, column: missing };
-      if (this.#test === null) continue;
-      const version = {
+    for (let i = planMark.versions; i < versionPlan.length; i++) {
+      if (versionPlan.ops[i] !== rowOp.put) continue;
+      const missingProperty = this.#requiredProperties.find((name) => cells.cell(versionPlan.cells[i]!, name) === null);
+      if (missingProperty !== undefined)
+        return {
+          code: 'REL_REQUIRED',
+          detail: `property ${JSON.stringify(missingProperty)} is required`,
+          column: missingProperty,
+        };
+      if (this.#wholeRowTest === null) continue;
+      const wholeVersion = {
         definition: batch.definition,
         length: 1,
-        cells: cells.columns([plan.cells[i]!]),
-        keys: keyAt(batch.keys, row),
-        validFrom: boundVector([plan.from[i]!]),
-        validTo: boundVector([plan.to[i]!]),
+        cells: cells.columns([versionPlan.cells[i]!]),
+        keys: rowKeyAt(batch.keys, row),
+        validFrom: boundVector([versionPlan.from[i]!]),
+        validTo: boundVector([versionPlan.to[i]!]),
       };
       const writeContext = { path: context.entry.path, rows, at: { ...at, time: at.time + BigInt(i) } };
-      if (testRows(this.#test, version, writeContext)[0] === 0) return { code: 'REL_ACL', detail: notPermitted };
+      if (testRows(this.#wholeRowTest, wholeVersion, writeContext)[0] === 0) return { code: 'REL_ACL', detail: notPermitted };
     }
     return null;
   }
 }
 
-function keyAt(keys: CheckedBatch['keys'], row: number): CheckedBatch['keys'] {
-  const key = gather(keys, Int32Array.of(row));
-  assert(key.kind === 'text', 'a row that was not refused has a key');
-  return key;
+function rowKeyAt(keys: CheckedBatch['keys'], row: number): CheckedBatch['keys'] {
+  const rowKey = gather(keys, Int32Array.of(row));
+  assert(rowKey.kind === 'text', 'a row that was not refused has a key');
+  return rowKey;
 }
 
-function withRefused(outcomes: readonly RowOutcome[], { batch, rejections }: RowByRow): RowOutcome[] {
-  const refused: RowOutcome[] = [];
-  for (let index = 0; index < batch.length; index++) {
-    if (!rejections.has(index)) continue;
-    refused.push({ index, key: cellAt(batch.keys, 'string', index) as string | null, became: 'refused', systemFrom: 0n });
+function withRefusedOutcomes(outcomes: readonly RowOutcome[], { batch, rejections }: RowByRow): RowOutcome[] {
+  const refusedOutcomes: RowOutcome[] = [];
+  for (let rowIndex = 0; rowIndex < batch.length; rowIndex++) {
+    if (!rejections.has(rowIndex)) continue;
+    refusedOutcomes.push({
+      index: rowIndex,
+      key: cellAt(batch.keys, 'string', rowIndex) as string | null,
+      became: 'refused',
+      systemFrom: 0n,
+    });
   }
-  return [...outcomes, ...refused].sort((a, b) => a.index - b.index);
+  return [...outcomes, ...refusedOutcomes].sort((a, b) => a.index - b.index);
 }

@@ -18,45 +18,65 @@ export interface ComparedColumn {
   readonly kind: IdentifierKind | null;
 }
 
-const nameWords = new Set(
+const nameColumnWords = new Set(
   'name names fullname firstname lastname surname forename givenname familyname middlename given family first last middle alias aliases nickname'.split(
     ' ',
   ),
 );
-const dateWords = new Set('date dob birth birthdate birthday born birth_date date_of_birth founded registered'.split(' '));
-const referenceWords = new Set(
+const dateColumnWords = new Set('date dob birth birthdate birthday born birth_date date_of_birth founded registered'.split(' '));
+const referenceColumnWords = new Set(
   'id ids ssn nin ref reference number no nr num code isbn issn doi sku upc ean gtin mpn'.split(' '),
 );
 /** Parts of an address: rows of one household share all of them. */
-const placeWords = new Set('street house address addr suburb city town state country postal postcode zip zipcode'.split(' '));
-const otherWords = new Set('key uuid guid hash created updated modified source file url image embedding'.split(' '));
+const placeColumnWords = new Set(
+  'street house address addr suburb city town state country postal postcode zip zipcode'.split(' '),
+);
+const uncomparedWords = new Set('key uuid guid hash created updated modified source file url image embedding'.split(' '));
 
 /** Roles whose rows are things that have an identity; of the other roles, rows are what happened to these. */
 export const identityRoles: ReadonlySet<RoleName> = new Set(['party', 'listing', 'account']);
 
 /** In the order of the properties. Empty where nothing of the type tells rows apart. */
 export function comparedColumns(definition: TypeDefinition): readonly ComparedColumn[] {
-  const identifiers = new Map(identifierColumns(definition).map(({ column, kind }) => [column, kind]));
-  const key = definition.primaryKey ?? 'id';
-  const edge = definition.edge ? [definition.edge.from, definition.edge.to] : [];
-  return Object.entries(definition.properties).flatMap(([column, { type, references }]): ComparedColumn[] => {
-    if (column === key || references !== undefined || edge.includes(column) || column.startsWith('_')) return [];
-    const kind = identifiers.get(column);
-    if (kind !== undefined) return [{ column, group: `identifier ${kind ?? ''}`, comparison: 'identifier', kind }];
-    const words = wordsOf(column);
-    if (words.some((word) => otherWords.has(word))) return [];
-    const columnFor = (comparison: Comparison, group: string): ComparedColumn[] => [{ column, group, comparison, kind: null }];
-    const isText = type === 'string' || type === 'integer';
-    if (type === 'timestamp' || (isText && words.some((word) => dateWords.has(word)))) {
-      return columnFor('date', words.some((word) => word.startsWith('b') || word === 'dob') ? 'birth' : words.join(' '));
+  const identifierKinds = new Map(
+    identifierColumns(definition).map(({ column: comparedColumn, kind: identifierKind }) => [comparedColumn, identifierKind]),
+  );
+  const keyColumn = definition.primaryKey ?? 'id';
+  const edgeColumns = definition.edge ? [definition.edge.from, definition.edge.to] : [];
+  return Object.entries(definition.properties).flatMap(([comparedColumn, { type, references }]): ComparedColumn[] => {
+    if (
+      comparedColumn === keyColumn ||
+      references !== undefined ||
+      edgeColumns.includes(comparedColumn) ||
+      comparedColumn.startsWith('_')
+    )
+      return [];
+    const identifierKind = identifierKinds.get(comparedColumn);
+    if (identifierKind !== undefined)
+      return [
+        { column: comparedColumn, group: `identifier ${identifierKind ?? ''}`, comparison: 'identifier', kind: identifierKind },
+      ];
+    const columnWords = columnNameWords(comparedColumn);
+    if (columnWords.some((columnWord) => uncomparedWords.has(columnWord))) return [];
+    const comparedColumnFor = (comparison: Comparison, group: string): ComparedColumn[] => [
+      { column: comparedColumn, group, comparison, kind: null },
+    ];
+    const isTextColumn = type === 'string' || type === 'integer';
+    if (type === 'timestamp' || (isTextColumn && columnWords.some((columnWord) => dateColumnWords.has(columnWord)))) {
+      return comparedColumnFor(
+        'date',
+        columnWords.some((columnWord) => columnWord.startsWith('b') || columnWord === 'dob') ? 'birth' : columnWords.join(' '),
+      );
     }
-    if (isText && words.some((word) => placeWords.has(word))) return columnFor('text', words.join(' '));
-    if (isText && words.some((word) => referenceWords.has(word))) return columnFor('reference', words.join(' '));
-    if (type === 'number' || type === 'integer') return columnFor('number', words.join(' '));
-    const isName = words.some((word) => nameWords.has(word));
-    if (type === 'json') return isName ? columnFor('name', 'name') : [];
+    if (isTextColumn && columnWords.some((columnWord) => placeColumnWords.has(columnWord)))
+      return comparedColumnFor('text', columnWords.join(' '));
+    if (isTextColumn && columnWords.some((columnWord) => referenceColumnWords.has(columnWord)))
+      return comparedColumnFor('reference', columnWords.join(' '));
+    if (type === 'number' || type === 'integer') return comparedColumnFor('number', columnWords.join(' '));
+    const isNameColumn = columnWords.some((columnWord) => nameColumnWords.has(columnWord));
+    if (type === 'json') return isNameColumn ? comparedColumnFor('name', 'name') : [];
     if (type !== 'string') return [];
-    return isName ? columnFor('name', 'name') : columnFor('text', words.join(' '));
+    return isNameColumn ? comparedColumnFor('name', 'name') : comparedColumnFor('text', columnWords.join(' '));
   });
 }
 
@@ -64,16 +84,16 @@ export function comparedColumns(definition: TypeDefinition): readonly ComparedCo
 export function hasIdentity(definition: TypeDefinition): boolean {
   if (definition.edge !== undefined || definition.graphTriggers.length > 0) return false;
   const { role, name } = definition;
-  const played = Object.values(roles).find((each) => (role === undefined ? each.defaultType === name : each.name === role));
-  if (played !== undefined) return identityRoles.has(played.name);
+  const playedRole = Object.values(roles).find((each) => (role === undefined ? each.defaultType === name : each.name === role));
+  if (playedRole !== undefined) return identityRoles.has(playedRole.name);
   return comparedColumns(definition).some(({ comparison }) => comparison === 'name' || comparison === 'identifier');
 }
 
-function wordsOf(column: string): readonly string[] {
-  const words = column
+function columnNameWords(column: string): readonly string[] {
+  const columnWords = column
     .replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2')
     .toLowerCase()
     .split(/[^a-z0-9]+/)
-    .filter((word) => word !== '');
-  return words;
+    .filter((columnWord) => columnWord !== '');
+  return columnWords;
 }

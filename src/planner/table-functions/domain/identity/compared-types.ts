@@ -9,20 +9,20 @@ import { comparedColumns, hasIdentity } from './compared-columns.ts';
 /** Reads the columns that each type's rows are compared by, kept for as long as they say the same. */
 export function* readCollections(call: DomainCall): Steps<Collection[]> {
   const collections: Collection[] = [];
-  const isNamed = call.types().length === 1;
-  for (const definition of call.types()) {
-    const { name } = definition;
-    if (!isNamed && (builtin.has(name) || !hasIdentity(definition))) continue;
-    const columns = comparedColumns(definition);
+  const isTypeNamed = call.types().length === 1;
+  for (const comparedDefinition of call.types()) {
+    const { name } = comparedDefinition;
+    if (!isTypeNamed && (builtinTypeNames.has(name) || !hasIdentity(comparedDefinition))) continue;
+    const columns = comparedColumns(comparedDefinition);
     if (columns.length === 0) continue;
     try {
       const cacheKey = JSON.stringify(['identities', columns]);
       collections.push(yield* call.keptOf(cacheKey, name, () => Collection.read(call, name, columns)));
     } catch (error) {
-      if (isNamed || !isClosed(error)) throw error;
+      if (isTypeNamed || !isClosed(error)) throw error;
     }
   }
   return collections;
 }
 
-const builtin: ReadonlySet<string> = new Set(builtinTypes.map(({ name }) => name));
+const builtinTypeNames: ReadonlySet<string> = new Set(builtinTypes.map(({ name }) => name));

@@ -10,7 +10,7 @@ import type { Steps } from '../../../graph/stepped-sort.ts';
 import type { DomainCall } from '../domain-function.ts';
 import type { Cluster, Member } from './linkage.ts';
 
-interface FieldValue {
+interface FusedCandidate {
   readonly member: Member;
   readonly value: Json;
   /** The row's version. */
@@ -27,90 +27,101 @@ export interface FusedField {
 /** REL_UNPROCESSABLE where no rule is about a type of the cluster. */
 export function* fusedRow(call: DomainCall, { members }: Cluster): Steps<Readonly<Record<string, FusedField>>> {
   const { snapshot } = call.execution;
-  const types = [...new Set(members.map(({ type }) => type))].sort();
-  const rules = types.flatMap((type) => enrichRules(snapshot, type).map((rule) => ({ ...rule, type })));
-  if (rules.length === 0) {
-    const detail = `no rule of the kind enrich is registered for ${types.join(' or ')}: POST /rules registers one`;
-    throw new ServiceError('REL_UNPROCESSABLE', detail);
+  const memberTypes = [...new Set(members.map(({ type }) => type))].sort();
+  const fuseRules = memberTypes.flatMap((type) => enrichRules(snapshot, type).map((fuseRule) => ({ ...fuseRule, type })));
+  if (fuseRules.length === 0) {
+    const noRulesDetail = `no rule of the kind enrich is registered for ${memberTypes.join(' or ')}: POST /rules registers one`;
+    throw new ServiceError('REL_UNPROCESSABLE', noRulesDetail);
   }
-  const order = new Map(snapshot.rules().map(({ id }, i) => [id, i]));
-  rules.sort((a, b) => order.get(a.id)! - order.get(b.id)!);
-  const fields = new Map<string, FieldValue[]>();
-  for (const type of types) yield* readFields(call, type, members, fields);
-  const fused: Record<string, FusedField> = Object.create(null);
-  for (const rule of rules) {
-    if (rule.field in fused) continue;
-    const values = (fields.get(rule.field) ?? []).filter(({ member }) => member.type === rule.type);
-    const chosen = choose(rule, values, call);
-    if (chosen !== null) fused[rule.field] = fieldOf(chosen, rule.name);
+  const ruleOrder = new Map(snapshot.rules().map(({ id }, i) => [id, i]));
+  fuseRules.sort((a, b) => ruleOrder.get(a.id)! - ruleOrder.get(b.id)!);
+  const fieldCandidates = new Map<string, FusedCandidate[]>();
+  for (const type of memberTypes) yield* readFusedFields(call, type, members, fieldCandidates);
+  const fusedFields: Record<string, FusedField> = Object.create(null);
+  for (const rule of fuseRules) {
+    if (rule.field in fusedFields) continue;
+    const ruleCandidates = (fieldCandidates.get(rule.field) ?? []).filter(({ member }) => member.type === rule.type);
+    const chosenCandidate = chooseFused(rule, ruleCandidates, call);
+    if (chosenCandidate !== null) fusedFields[rule.field] = fusedFieldOf(chosenCandidate, rule.name);
   }
-  for (const [field, values] of fields) {
-    if (field in fused || rules.some((rule) => rule.field === field)) continue;
-    if (new Set(values.map(({ value }) => canonicalJson(value))).size === 1) fused[field] = fieldOf(byKey(values)[0]!, null);
+  for (const [field, values] of fieldCandidates) {
+    if (field in fusedFields || fuseRules.some((fuseRule) => fuseRule.field === field)) continue;
+    if (new Set(values.map(({ value }) => canonicalJson(value))).size === 1)
+      fusedFields[field] = fusedFieldOf(candidatesByKey(values)[0]!, null);
   }
-  return fused;
+  return fusedFields;
 }
 
-function fieldOf({ member, value }: FieldValue, rule: string | null): FusedField {
+function fusedFieldOf({ member, value }: FusedCandidate, rule: string | null): FusedField {
   return { value, source: { id: member.key, type: member.type }, rule };
 }
 
-function* readFields(call: DomainCall, type: string, members: readonly Member[], fields: Map<string, FieldValue[]>): Steps<void> {
-  const own = new Map(members.flatMap((member) => (member.type === type ? [[member.key, member] as const] : [])));
-  const properties = Object.entries(call.execution.snapshot.catalog.type(type)?.properties ?? {}).flatMap(
+function* readFusedFields(
+  call: DomainCall,
+  type: string,
+  members: readonly Member[],
+  fieldCandidates: Map<string, FusedCandidate[]>,
+): Steps<void> {
+  const membersByKey = new Map(
+    members.flatMap((fusedMember) => (fusedMember.type === type ? [[fusedMember.key, fusedMember] as const] : [])),
+  );
+  const fusedProperties = Object.entries(call.execution.snapshot.catalog.type(type)?.properties ?? {}).flatMap(
     ([name, { type: of }]) => (of === 'vector' || name.startsWith('_') ? [] : [name]),
   );
   yield* call.rowsOf(
     type,
-    properties,
-    (batch) => {
-      for (let row = 0; row < batch.count; row++) {
-        const member = own.get(batch.nodeId(row) ?? '');
-        if (member === undefined) continue;
-        for (const name of properties) {
-          const value = batch.json(name, row);
-          if (value === null) continue;
-          const known = fields.get(name);
-          const fieldValue = { member, value, systemFrom: batch.systemFrom(row) };
-          if (known === undefined) fields.set(name, [fieldValue]);
-          else known.push(fieldValue);
+    fusedProperties,
+    (memberBatch) => {
+      for (let memberRow = 0; memberRow < memberBatch.count; memberRow++) {
+        const fusedMember = membersByKey.get(memberBatch.nodeId(memberRow) ?? '');
+        if (fusedMember === undefined) continue;
+        for (const name of fusedProperties) {
+          const fusedValue = memberBatch.json(name, memberRow);
+          if (fusedValue === null) continue;
+          const knownCandidates = fieldCandidates.get(name);
+          const fieldValue = { member: fusedMember, value: fusedValue, systemFrom: memberBatch.systemFrom(memberRow) };
+          if (knownCandidates === undefined) fieldCandidates.set(name, [fieldValue]);
+          else knownCandidates.push(fieldValue);
         }
       }
     },
-    { column: '_pk', texts: [...own.keys()] },
+    { column: '_pk', texts: [...membersByKey.keys()] },
   );
 }
 
-function choose({ keep }: EnrichRule, values: readonly FieldValue[], call: DomainCall): FieldValue | null {
-  const [first, ...rest] = byKey(values);
-  if (first === undefined) return null;
-  const best = (isBetter: (a: FieldValue, b: FieldValue) => boolean): FieldValue =>
-    rest.reduce((chosen, each) => (isBetter(each, chosen) ? each : chosen), first);
+function chooseFused({ keep }: EnrichRule, fusedCandidates: readonly FusedCandidate[], call: DomainCall): FusedCandidate | null {
+  const [firstCandidate, ...otherCandidates] = candidatesByKey(fusedCandidates);
+  if (firstCandidate === undefined) return null;
+  const bestCandidate = (isBetterCandidate: (a: FusedCandidate, b: FusedCandidate) => boolean): FusedCandidate =>
+    otherCandidates.reduce((chosen, each) => (isBetterCandidate(each, chosen) ? each : chosen), firstCandidate);
   switch (keep) {
     case 'newest':
-      return best((a, b) => (a.systemFrom ?? 0n) > (b.systemFrom ?? 0n));
+      return bestCandidate((a, b) => (a.systemFrom ?? 0n) > (b.systemFrom ?? 0n));
     case 'longest':
-      return best((a, b) => lengthOf(a.value) > lengthOf(b.value));
+      return bestCandidate((a, b) => fusedLengthOf(a.value) > fusedLengthOf(b.value));
     case 'most_frequent': {
-      const counts = new Map<string, number>();
-      for (const { value } of values) counts.set(canonicalJson(value), (counts.get(canonicalJson(value)) ?? 0) + 1);
-      return best((a, b) => counts.get(canonicalJson(a.value))! > counts.get(canonicalJson(b.value))!);
+      const valueCounts = new Map<string, number>();
+      for (const { value } of fusedCandidates)
+        valueCounts.set(canonicalJson(value), (valueCounts.get(canonicalJson(value)) ?? 0) + 1);
+      return bestCandidate((a, b) => valueCounts.get(canonicalJson(a.value))! > valueCounts.get(canonicalJson(b.value))!);
     }
     default:
-      return [first, ...rest].find((each) => sourceOf(each, call) === keep.source) ?? null;
+      return (
+        [firstCandidate, ...otherCandidates].find((otherCandidate) => fusedSourceOf(otherCandidate, call) === keep.source) ?? null
+      );
   }
 }
 
 /** Ties go to the smaller key. */
-function byKey(values: readonly FieldValue[]): FieldValue[] {
-  return values.toSorted((a, b) => compareText(a.member.key, b.member.key));
+function candidatesByKey(fusedCandidates: readonly FusedCandidate[]): FusedCandidate[] {
+  return fusedCandidates.toSorted((a, b) => compareText(a.member.key, b.member.key));
 }
 
-function lengthOf(value: Json): number {
-  return typeof value === 'string' ? value.length : canonicalJson(value).length;
+function fusedLengthOf(fusedValue: Json): number {
+  return typeof fusedValue === 'string' ? fusedValue.length : canonicalJson(fusedValue).length;
 }
 
 /** As the row's writer named it (`X-Service-Source`, `source` of an ingest). */
-function sourceOf({ member, systemFrom }: FieldValue, { execution }: DomainCall): string | null {
+function fusedSourceOf({ member, systemFrom }: FusedCandidate, { execution }: DomainCall): string | null {
   return systemFrom === null ? null : (execution.snapshot.rows.provenanceOf(member.type, systemFrom)?.source ?? null);
 }

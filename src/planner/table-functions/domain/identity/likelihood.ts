@@ -12,7 +12,7 @@ export interface Likelihood {
   readonly bits: Readonly<Record<string, number>>;
 }
 
-interface Weight {
+interface GroupWeight {
   /** Bits of agreement, at most. */
   readonly most: number;
   /** Bits against, where nothing agrees. */
@@ -22,32 +22,32 @@ interface Weight {
   readonly alike: number;
 }
 
-const subsetShare = 0.5;
+const nameSubsetShare = 0.5;
 
-const weights = {
+const groupWeights = {
   name: { most: 17, against: 10, unlike: 0.3, alike: 0.85 },
   title: { most: 18, against: 10, unlike: 0.45, alike: 0.9 },
   /** A title that has a number of the other's: praise beside it says little. */
   coded: { most: 18, against: 10, unlike: 0.15, alike: 0.6 },
   text: { most: 8, against: 2.5, unlike: 0.25, alike: 0.85 },
   description: { most: 7, against: 1, unlike: 0.1, alike: 0.7 },
-} satisfies Readonly<Record<string, Weight>>;
+} satisfies Readonly<Record<string, GroupWeight>>;
 
 /** Where somebody lives and what kind of thing it is hang together, and others share all of it: together they say no more than this. */
-const contextMost = 12;
+const contextBitsMax = 12;
 /** Bits by which two rows have to be more likely one than two. */
-const marginBits = 5;
+const linkMarginBits = 5;
 
 /** Kinds of which one value is of one thing. */
-const sole = new Set('iban imei mac card vin imo mmsi lei isin mrz wallet id email'.split(' '));
+const soleIdentifiers = new Set('iban imei mac card vin imo mmsi lei isin mrz wallet id email'.split(' '));
 
 /** Rows that are less likely one than this are not linked. */
-const linkScoreMin = 0.5;
+const linkedScoreMin = 0.5;
 /** Bits below which the score is less than that, and a little for sums that are rounded. */
-const linkBitsMin = -1e-6;
+const linkedBitsMin = -1e-6;
 
 /** How a group is weighed, by its place in its collection. */
-interface Weighing {
+interface GroupWeighing {
   /** Places of groups of words, those that say most first: to compare words takes long. */
   readonly words: readonly number[];
   readonly areContext: readonly boolean[];
@@ -55,17 +55,17 @@ interface Weighing {
   readonly most: readonly number[];
 }
 
-const weighings = new WeakMap<Collection, Weighing>();
+const knownWeighings = new WeakMap<Collection, GroupWeighing>();
 
-function weighingOf(collection: Collection): Weighing {
-  const known = weighings.get(collection);
-  if (known !== undefined) return known;
+function groupWeighingOf(collection: Collection): GroupWeighing {
+  const knownWeighing = knownWeighings.get(collection);
+  if (knownWeighing !== undefined) return knownWeighing;
   const { groups } = collection;
-  const most = groups.map((group) => (isTitle(group.name) ? weights.coded.most : weightOf(group).most));
-  const words = groups.flatMap(({ comparison }, i) => (comparison === 'name' || comparison === 'text' ? [i] : []));
-  words.sort((a, b) => most[b]! - most[a]!);
-  const weighing = { words, areContext: groups.map(isContext), most };
-  weighings.set(collection, weighing);
+  const mostBits = groups.map((group) => (isTitleGroup(group.name) ? groupWeights.coded.most : groupWeightOf(group).most));
+  const wordGroups = groups.flatMap(({ comparison }, i) => (comparison === 'name' || comparison === 'text' ? [i] : []));
+  wordGroups.sort((a, b) => mostBits[b]! - mostBits[a]!);
+  const weighing = { words: wordGroups, areContext: groups.map(isContextGroup), most: mostBits };
+  knownWeighings.set(collection, weighing);
   return weighing;
 }
 
@@ -77,90 +77,100 @@ export interface Trained {
   readonly agreement: readonly number[];
 }
 
-function trainedBits(bits: number, i: number, trained: Trained | null): number {
-  if (trained === null) return bits;
-  return bits < 0 ? bits * trained.against[i]! : bits === 0 ? 0 : Math.max(0, bits + trained.agreement[i]!);
+function bitsAfterTraining(untrainedBits: number, i: number, trained: Trained | null): number {
+  if (trained === null) return untrainedBits;
+  return untrainedBits < 0
+    ? untrainedBits * trained.against[i]!
+    : untrainedBits === 0
+      ? 0
+      : Math.max(0, untrainedBits + trained.agreement[i]!);
 }
 
 /**
- * `a` and `b` are rows of these collections; null where they are not to be linked, which mostly shows before all is compared.
+ * `leftEntity` and `rightEntity` are rows of these collections; null where they are not to be linked, which mostly shows before all is compared.
  * `trained` is of both.
  */
 export function likelihoodOf(
-  a: Entity,
-  of: Collection,
-  b: Entity,
-  other: Collection,
+  leftEntity: Entity,
+  leftCollection: Collection,
+  rightEntity: Entity,
+  rightCollection: Collection,
   trained: Trained | null = null,
 ): Likelihood | null {
-  const { groups } = of;
-  const { words, areContext, most } = weighingOf(of);
-  const before = bitsBefore(of, other);
+  const { groups } = leftCollection;
+  const { words: wordGroups, areContext, most: mostBits } = groupWeighingOf(leftCollection);
+  const priorBits = priorLinkBits(leftCollection, rightCollection);
   const evidence: (number | null)[] = [];
   // Bits if all words that are not compared yet agree.
-  let plain = before;
-  let context = 0;
+  let plainBits = priorBits;
+  let contextBits = 0;
   for (let i = 0; i < groups.length; i++) {
-    const j = groupIndexIn(other, of, i);
-    const [left, right] = [a.features[i], j < 0 ? null : b.features[j]];
+    const otherGroup = groupIndexIn(rightCollection, leftCollection, i);
+    const [leftFeature, rightFeature] = [leftEntity.features[i], otherGroup < 0 ? null : rightEntity.features[otherGroup]];
     evidence.push(null);
-    if (!left || !right) continue;
-    const isOpen = left.kind === 'words' && right.kind === 'words';
-    const bits = isOpen
-      ? most[i]!
-      : trainedBits(
-          valuesSpeak(groups[i]!, left, right, (text) => rarityOf(of, i, other, j, text)),
+    if (!leftFeature || !rightFeature) continue;
+    const areBothWords = leftFeature.kind === 'words' && rightFeature.kind === 'words';
+    const comparedBits = areBothWords
+      ? mostBits[i]!
+      : bitsAfterTraining(
+          bitsOfValues(groups[i]!, leftFeature, rightFeature, (text) =>
+            textRarityBits(leftCollection, i, rightCollection, otherGroup, text),
+          ),
           i,
           trained,
         );
-    if (!isOpen) evidence[i] = bits;
-    if (areContext[i] && bits > 0) context += bits;
-    else plain += bits;
+    if (!areBothWords) evidence[i] = comparedBits;
+    if (areContext[i] && comparedBits > 0) contextBits += comparedBits;
+    else plainBits += comparedBits;
   }
-  if (plain + Math.min(contextMost, context) < linkBitsMin) return null;
-  for (const i of words) {
-    const j = groupIndexIn(other, of, i);
-    const [left, right] = [a.features[i], j < 0 ? null : b.features[j]];
-    if (left?.kind !== 'words' || right?.kind !== 'words') continue;
-    const rarity = (text: string): number => rarityOf(of, i, other, j, text);
-    const bits = trainedBits(wordsSpeak(groups[i]!, left.words, right.words, rarity), i, trained);
-    evidence[i] = bits;
-    if (areContext[i]) context -= most[i]!;
-    else plain -= most[i]!;
-    if (areContext[i] && bits > 0) context += bits;
-    else plain += bits;
-    if (plain + Math.min(contextMost, context) < linkBitsMin) return null;
+  if (plainBits + Math.min(contextBitsMax, contextBits) < linkedBitsMin) return null;
+  for (const i of wordGroups) {
+    const otherGroup = groupIndexIn(rightCollection, leftCollection, i);
+    const [leftFeature, rightFeature] = [leftEntity.features[i], otherGroup < 0 ? null : rightEntity.features[otherGroup]];
+    if (leftFeature?.kind !== 'words' || rightFeature?.kind !== 'words') continue;
+    const textRarity = (text: string): number => textRarityBits(leftCollection, i, rightCollection, otherGroup, text);
+    const comparedBits = bitsAfterTraining(
+      bitsOfWords(groups[i]!, leftFeature.words, rightFeature.words, textRarity),
+      i,
+      trained,
+    );
+    evidence[i] = comparedBits;
+    if (areContext[i]) contextBits -= mostBits[i]!;
+    else plainBits -= mostBits[i]!;
+    if (areContext[i] && comparedBits > 0) contextBits += comparedBits;
+    else plainBits += comparedBits;
+    if (plainBits + Math.min(contextBitsMax, contextBits) < linkedBitsMin) return null;
   }
-  return inTheirOrder(groups, evidence, areContext, before);
+  return likelihoodInOrder(groups, evidence, areContext, priorBits);
 }
 
-function bitsBefore(of: Collection, other: Collection): number {
-  return -Math.max(of.priorBits, other.priorBits) - marginBits;
+function priorLinkBits(leftCollection: Collection, rightCollection: Collection): number {
+  return -Math.max(leftCollection.priorBits, rightCollection.priorBits) - linkMarginBits;
 }
 
 /** Bits that each group says of two rows of a collection by built-in weights; null where one of them has none. */
-export function bitsOf(a: Entity, b: Entity, of: Collection): readonly (number | null)[] {
-  return of.groups.map((group, i) => {
-    const [left, right] = [a.features[i], b.features[i]];
-    if (!left || !right) return null;
-    const rarity = (text: string): number => of.bits(i, text);
-    return left.kind === 'words' && right.kind === 'words'
-      ? wordsSpeak(group, left.words, right.words, rarity)
-      : valuesSpeak(group, left, right, rarity);
+export function bitsOf(leftEntity: Entity, rightEntity: Entity, comparedCollection: Collection): readonly (number | null)[] {
+  return comparedCollection.groups.map((group, i) => {
+    const [leftFeature, rightFeature] = [leftEntity.features[i], rightEntity.features[i]];
+    if (!leftFeature || !rightFeature) return null;
+    const textRarity = (text: string): number => comparedCollection.bits(i, text);
+    return leftFeature.kind === 'words' && rightFeature.kind === 'words'
+      ? bitsOfWords(group, leftFeature.words, rightFeature.words, textRarity)
+      : bitsOfValues(group, leftFeature, rightFeature, textRarity);
   });
 }
 
 /** The chance, 0 to 1, that two rows with these bits are one. */
-export function chanceOf(evidence: readonly (number | null)[], of: Collection, trained: Trained): number {
-  const { areContext } = weighingOf(of);
-  let sum = bitsBefore(of, of);
-  let context = 0;
-  for (const [i, each] of evidence.entries()) {
-    const bits = each === null ? 0 : trainedBits(each, i, trained);
-    if (bits > 0 && areContext[i]) context += bits;
-    else sum += bits;
+export function chanceOf(evidence: readonly (number | null)[], pairCollection: Collection, trained: Trained): number {
+  const { areContext } = groupWeighingOf(pairCollection);
+  let plainBits = priorLinkBits(pairCollection, pairCollection);
+  let contextBits = 0;
+  for (const [i, groupBits] of evidence.entries()) {
+    const trainedGroupBits = groupBits === null ? 0 : bitsAfterTraining(groupBits, i, trained);
+    if (trainedGroupBits > 0 && areContext[i]) contextBits += trainedGroupBits;
+    else plainBits += trainedGroupBits;
   }
-  return 1 / (1 + 2 ** -(sum + Math.min(contextMost, context)));
+  return 1 / (1 + 2 ** -(plainBits + Math.min(contextBitsMax, contextBits)));
 }
 
 /** Bits against of a group where nothing agrees, as they are built in; 0: it never speaks against. */
@@ -168,28 +178,28 @@ export function againstBits(group: Collection['groups'][number]): number {
   if (group.comparison === 'date') return group.name === 'birth' ? 8 : 3;
   if (group.comparison === 'identifier') return 1.5;
   if (group.comparison === 'number') return 2.5;
-  return group.comparison === 'reference' ? 0 : weightOf(group).against;
+  return group.comparison === 'reference' ? 0 : groupWeightOf(group).against;
 }
 
 /** Sums run in the order of the groups, so that they are rounded in one way. */
-function inTheirOrder(
+function likelihoodInOrder(
   groups: Collection['groups'],
   evidence: readonly (number | null)[],
   areContext: readonly boolean[],
-  before: number,
+  priorBits: number,
 ): Likelihood | null {
-  const bits: Record<string, number> = {};
-  let sum = before;
-  let context = 0;
-  for (const [i, each] of evidence.entries()) {
-    if (each === null) continue;
-    bits[groups[i]!.name] = Math.round(each * 100) / 100;
-    if (each > 0 && areContext[i]) context += each;
-    else sum += each;
+  const bitsByGroup: Record<string, number> = {};
+  let plainBits = priorBits;
+  let contextBits = 0;
+  for (const [i, groupBits] of evidence.entries()) {
+    if (groupBits === null) continue;
+    bitsByGroup[groups[i]!.name] = Math.round(groupBits * 100) / 100;
+    if (groupBits > 0 && areContext[i]) contextBits += groupBits;
+    else plainBits += groupBits;
   }
-  sum += Math.min(contextMost, context);
-  const score = 1 / (1 + 2 ** -sum);
-  return score < linkScoreMin ? null : { score, bits };
+  plainBits += Math.min(contextBitsMax, contextBits);
+  const linkScore = 1 / (1 + 2 ** -plainBits);
+  return linkScore < linkedScoreMin ? null : { score: linkScore, bits: bitsByGroup };
 }
 
 /** The place in another collection of a group of this one; below zero where it has none such. */
@@ -197,109 +207,115 @@ function groupIndexIn(other: Collection, of: Collection, i: number): number {
   return other === of ? i : other.groups.findIndex(({ name }) => name === of.groups[i]!.name);
 }
 
-function rarityOf(of: Collection, i: number, other: Collection, j: number, text: string): number {
-  const rarity = of.bits(i, text);
-  return of === other ? rarity : Math.min(rarity, other.bits(j, text));
+function textRarityBits(leftCollection: Collection, i: number, rightCollection: Collection, j: number, text: string): number {
+  const leftRarity = leftCollection.bits(i, text);
+  return leftCollection === rightCollection ? leftRarity : Math.min(leftRarity, rightCollection.bits(j, text));
 }
 
-function wordsSpeak(
+function bitsOfWords(
   group: Collection['groups'][number],
-  left: readonly Word[],
-  right: readonly Word[],
+  leftWords: readonly Word[],
+  rightWords: readonly Word[],
   rarity: (text: string) => number,
 ): number {
-  const { likeness, shared, codes } = compareWords(left, right, rarity);
-  const { most, against, unlike, alike } = codes === 'same' && isTitle(group.name) ? weights.coded : weightOf(group);
+  const { likeness: wordLikeness, shared: sharedBits, codes: wordCodes } = compareWords(leftWords, rightWords, rarity);
+  const {
+    most: mostBits,
+    against,
+    unlike,
+    alike,
+  } = wordCodes === 'same' && isTitleGroup(group.name) ? groupWeights.coded : groupWeightOf(group);
   // Two models of a series have all but a number in common.
-  if (codes === 'other' && isTitle(group.name)) return -against;
-  const share = Math.min(1, Math.max(0, (likeness - unlike) / (alike - unlike)));
-  return share * Math.min(most, shared) - (1 - share) * against;
+  if (wordCodes === 'other' && isTitleGroup(group.name)) return -against;
+  const likenessShare = Math.min(1, Math.max(0, (wordLikeness - unlike) / (alike - unlike)));
+  return likenessShare * Math.min(mostBits, sharedBits) - (1 - likenessShare) * against;
 }
 
-function valuesSpeak(
+function bitsOfValues(
   group: Collection['groups'][number],
-  left: Feature,
-  right: Feature,
+  leftFeature: Feature,
+  rightFeature: Feature,
   rarity: (text: string) => number,
 ): number {
-  if (left.kind === 'number' && right.kind === 'number') {
-    return ofNumbers(left.value, right.value, () => rarity(String(left.value)));
+  if (leftFeature.kind === 'number' && rightFeature.kind === 'number') {
+    return bitsOfNumbers(leftFeature.value, rightFeature.value, () => rarity(String(leftFeature.value)));
   }
-  if (left.kind !== 'value' || right.kind !== 'value') return 0;
-  const rare = (): number => rarity(left.text);
-  if (group.comparison === 'date') return ofDates(left.text, right.text, rare, group.name === 'birth');
-  if (group.comparison === 'reference') return ofReferences(left.text, right.text, rare);
-  return ofIdentifiers(left.text, right.text, rare);
+  if (leftFeature.kind !== 'value' || rightFeature.kind !== 'value') return 0;
+  const leftRarity = (): number => rarity(leftFeature.text);
+  if (group.comparison === 'date') return bitsOfDates(leftFeature.text, rightFeature.text, leftRarity, group.name === 'birth');
+  if (group.comparison === 'reference') return bitsOfReferences(leftFeature.text, rightFeature.text, leftRarity);
+  return bitsOfIdentifiers(leftFeature.text, rightFeature.text, leftRarity);
 }
 
 /** Texts other than titles, numbers, and references that many rows may share. */
-function isContext({ comparison, name }: Collection['groups'][number]): boolean {
-  return comparison === 'number' || (comparison === 'text' && !isTitle(name));
+function isContextGroup({ comparison, name }: Collection['groups'][number]): boolean {
+  return comparison === 'number' || (comparison === 'text' && !isTitleGroup(name));
 }
 
-function isTitle(name: string): boolean {
+function isTitleGroup(name: string): boolean {
   return name === 'name' || name === 'title';
 }
 
-function weightOf({ comparison, name, length }: Collection['groups'][number]): Weight {
-  if (comparison === 'name') return weights.name;
-  if (length > longText) return weights.description;
-  return isTitle(name) ? weights.title : weights.text;
+function groupWeightOf({ comparison, name: groupName, length }: Collection['groups'][number]): GroupWeight {
+  if (comparison === 'name') return groupWeights.name;
+  if (length > longText) return groupWeights.description;
+  return isTitleGroup(groupName) ? groupWeights.title : groupWeights.text;
 }
 
-/** `shared` in bits. */
+/** `sharedBits` in bits. */
 export function compareWords(
-  left: readonly Word[],
-  right: readonly Word[],
-  rarity: (text: string) => number,
+  leftWords: readonly Word[],
+  rightWords: readonly Word[],
+  wordRarity: (text: string) => number,
 ): { readonly likeness: number; readonly shared: number; readonly codes: 'same' | 'other' | null } {
-  const isTaken = new Uint8Array(right.length);
-  const open: Word[] = [];
-  let shared = 0;
-  let leftOnly = 0;
-  let hasCode = false;
+  const isRightTaken = new Uint8Array(rightWords.length);
+  const unmatchedWords: Word[] = [];
+  let sharedBits = 0;
+  let leftOnlyBits = 0;
+  let hasSharedCode = false;
   let hasLeftCode = false;
-  for (const word of left) {
-    const at = wordIndexIn(word.text, right, isTaken);
-    if (at < 0) open.push(word);
+  for (const comparedWord of leftWords) {
+    const rightWordAt = wordIndexIn(comparedWord.text, rightWords, isRightTaken);
+    if (rightWordAt < 0) unmatchedWords.push(comparedWord);
     else {
-      isTaken[at] = 1;
-      shared += rarity(word.text) * word.weight;
-      hasCode ||= isCode(word);
+      isRightTaken[rightWordAt] = 1;
+      sharedBits += wordRarity(comparedWord.text) * comparedWord.weight;
+      hasSharedCode ||= isCodeWord(comparedWord);
     }
   }
-  for (const word of open) {
-    let best = 0;
-    let at = -1;
-    for (let j = 0; j < right.length; j++) {
-      if (isTaken[j] === 1) continue;
-      const likeness = likenessOf(word, right[j]!);
-      if (likeness > best) [best, at] = [likeness, j];
+  for (const word of unmatchedWords) {
+    let bestLikeness = 0;
+    let rightWordAt = -1;
+    for (let j = 0; j < rightWords.length; j++) {
+      if (isRightTaken[j] === 1) continue;
+      const wordLikeness = likenessOf(word, rightWords[j]!);
+      if (wordLikeness > bestLikeness) [bestLikeness, rightWordAt] = [wordLikeness, j];
     }
-    const own = rarity(word.text) * word.weight;
-    if (at < 0) {
-      leftOnly += own * newness(word, right, isTaken);
-      hasLeftCode ||= isCode(word);
+    const ownBits = wordRarity(word.text) * word.weight;
+    if (rightWordAt < 0) {
+      leftOnlyBits += ownBits * wordNewness(word, rightWords, isRightTaken);
+      hasLeftCode ||= isCodeWord(word);
       continue;
     }
-    isTaken[at] = 1;
-    const worth = Math.min(own, rarity(right[at]!.text) * right[at]!.weight);
-    shared += worth * best;
-    leftOnly += worth * (1 - best);
+    isRightTaken[rightWordAt] = 1;
+    const sharedWorth = Math.min(ownBits, wordRarity(rightWords[rightWordAt]!.text) * rightWords[rightWordAt]!.weight);
+    sharedBits += sharedWorth * bestLikeness;
+    leftOnlyBits += sharedWorth * (1 - bestLikeness);
   }
-  let rightOnly = 0;
+  let rightOnlyBits = 0;
   let hasRightCode = false;
-  for (let j = 0; j < right.length; j++) {
-    if (isTaken[j] === 1) continue;
-    const word = right[j]!;
-    rightOnly += rarity(word.text) * word.weight * newness(word, left, null);
-    hasRightCode ||= isCode(word);
+  for (let j = 0; j < rightWords.length; j++) {
+    if (isRightTaken[j] === 1) continue;
+    const word = rightWords[j]!;
+    rightOnlyBits += wordRarity(word.text) * word.weight * wordNewness(word, leftWords, null);
+    hasRightCode ||= isCodeWord(word);
   }
-  const apart = leftOnly === 0 || rightOnly === 0 ? (leftOnly + rightOnly) * subsetShare : leftOnly + rightOnly;
+  const apartBits =
+    leftOnlyBits === 0 || rightOnlyBits === 0 ? (leftOnlyBits + rightOnlyBits) * nameSubsetShare : leftOnlyBits + rightOnlyBits;
   return {
-    likeness: shared === 0 ? 0 : shared / (shared + apart),
-    shared,
-    codes: hasLeftCode && hasRightCode ? 'other' : hasCode ? 'same' : null,
+    likeness: sharedBits === 0 ? 0 : sharedBits / (sharedBits + apartBits),
+    shared: sharedBits,
+    codes: hasLeftCode && hasRightCode ? 'other' : hasSharedCode ? 'same' : null,
   };
 }
 
@@ -309,70 +325,75 @@ function wordIndexIn(text: string, words: readonly Word[], isTaken: Uint8Array):
 }
 
 /**
- * How much of a word none of the others says: of one that is repeated with a slip of the hand, little. Only those that are `isTaken`
+ * How much of a word none of the others says: of one that is repeated with a slip of the hand, little. Only those that are `isOtherTaken`
  * count where the word is known to be like none of the rest.
  */
-function newness(word: Word, others: readonly Word[], isTaken: Uint8Array | null): number {
-  if (word.kind === 'initial' || word.text.length < 3) return 1;
-  let most = 0;
-  for (let j = 0; j < others.length; j++) {
-    if (isTaken?.[j] === 0 || others[j]!.kind === 'initial') continue;
-    most = Math.max(most, likenessOf(word, others[j]!));
+function wordNewness(newWord: Word, otherWords: readonly Word[], isOtherTaken: Uint8Array | null): number {
+  if (newWord.kind === 'initial' || newWord.text.length < 3) return 1;
+  let mostLikeness = 0;
+  for (let j = 0; j < otherWords.length; j++) {
+    if (isOtherTaken?.[j] === 0 || otherWords[j]!.kind === 'initial') continue;
+    mostLikeness = Math.max(mostLikeness, likenessOf(newWord, otherWords[j]!));
   }
-  return 1 - most;
+  return 1 - mostLikeness;
 }
 
-function isCode({ text, hasDigit }: Word): boolean {
+function isCodeWord({ text, hasDigit }: Word): boolean {
   return hasDigit && text.length > 2;
 }
 
-function ofNumbers(a: number, b: number, rarity: () => number): number {
-  if (a === b) return Math.min(5, rarity());
-  const isYear = Number.isInteger(a) && Number.isInteger(b) && Math.min(a, b) > 1500 && Math.max(a, b) < 2100;
-  if (isYear) return Math.abs(a - b) === 1 ? -10.5 : -12;
-  const far = Math.abs(a - b) / Math.max(Math.abs(a), Math.abs(b));
-  return far < 0.05 ? 1.5 : far < 0.25 ? 0 : far < 0.5 ? -1 : -2.5;
+function bitsOfNumbers(leftNumber: number, rightNumber: number, numberRarity: () => number): number {
+  if (leftNumber === rightNumber) return Math.min(5, numberRarity());
+  const areYears =
+    Number.isInteger(leftNumber) &&
+    Number.isInteger(rightNumber) &&
+    Math.min(leftNumber, rightNumber) > 1500 &&
+    Math.max(leftNumber, rightNumber) < 2100;
+  if (areYears) return Math.abs(leftNumber - rightNumber) === 1 ? -10.5 : -12;
+  const relativeDistance = Math.abs(leftNumber - rightNumber) / Math.max(Math.abs(leftNumber), Math.abs(rightNumber));
+  return relativeDistance < 0.05 ? 1.5 : relativeDistance < 0.25 ? 0 : relativeDistance < 0.5 ? -1 : -2.5;
 }
 
-function ofDates(a: string, b: string, rarity: () => number, isBirth: boolean): number {
-  if (a === b) return Math.min(12, rarity());
-  const against = isBirth ? -8 : -3;
-  const isSameYear = a.slice(0, 4) === b.slice(0, 4);
-  if (!isDay.test(a) || !isDay.test(b)) return isSameYear ? 0 : against;
-  if (isSameYear && a.slice(5, 7) === b.slice(8) && a.slice(8) === b.slice(5, 7)) return 5;
-  let same = 0;
-  for (let i = 0; i < a.length; i++) if (a[i] === b[i]) same++;
+function bitsOfDates(leftDate: string, rightDate: string, dateRarity: () => number, isBirth: boolean): number {
+  if (leftDate === rightDate) return Math.min(12, dateRarity());
+  const againstDateBits = isBirth ? -8 : -3;
+  const haveSameYear = leftDate.slice(0, 4) === rightDate.slice(0, 4);
+  if (!isoDayPattern.test(leftDate) || !isoDayPattern.test(rightDate)) return haveSameYear ? 0 : againstDateBits;
+  if (haveSameYear && leftDate.slice(5, 7) === rightDate.slice(8) && leftDate.slice(8) === rightDate.slice(5, 7)) return 5;
+  let sameDigits = 0;
+  for (let i = 0; i < leftDate.length; i++) if (leftDate[i] === rightDate[i]) sameDigits++;
   // One digit is another, or two are in each other's place.
-  const isSlip = same >= 9 || (same === 8 && sortLetters(a) === sortLetters(b));
-  if (isSlip) return 4;
-  return isSameYear ? against / 3 : against;
+  const isDateSlip = sameDigits >= 9 || (sameDigits === 8 && sortedLetters(leftDate) === sortedLetters(rightDate));
+  if (isDateSlip) return 4;
+  return haveSameYear ? againstDateBits / 3 : againstDateBits;
 }
 
-const isDay = /^\d{4}-\d{2}-\d{2}$/;
+const isoDayPattern = /^\d{4}-\d{2}-\d{2}$/;
 
-function ofReferences(a: string, b: string, rarity: () => number): number {
-  if (a === b) return Math.min(13, rarity());
-  return isOneSlip(a, b) ? 2 : 0;
+function bitsOfReferences(leftReference: string, rightReference: string, referenceRarity: () => number): number {
+  if (leftReference === rightReference) return Math.min(13, referenceRarity());
+  return differByOneSlip(leftReference, rightReference) ? 2 : 0;
 }
 
 /** A number that one slip of the hand parts from the other may be the same. */
-function isOneSlip(a: string, b: string): boolean {
-  if (a.length !== b.length || a.length < 6) return false;
-  let changed = 0;
-  for (let i = 0; i < a.length && changed < 3; i++) if (a[i] !== b[i]) changed++;
-  return changed === 1 || (changed === 2 && sortLetters(a) === sortLetters(b));
+function differByOneSlip(leftText: string, rightText: string): boolean {
+  if (leftText.length !== rightText.length || leftText.length < 6) return false;
+  let changedLetterCount = 0;
+  for (let i = 0; i < leftText.length && changedLetterCount < 3; i++) if (leftText[i] !== rightText[i]) changedLetterCount++;
+  return changedLetterCount === 1 || (changedLetterCount === 2 && sortedLetters(leftText) === sortedLetters(rightText));
 }
 
-function ofIdentifiers(a: string, b: string, rarity: () => number): number {
+function bitsOfIdentifiers(leftIdentifier: string, rightIdentifier: string, identifierRarity: () => number): number {
   // A kind stands before each value.
-  const kind = a.slice(0, a.indexOf(' '));
-  const isSole = sole.has(kind);
-  if (a === b) return Math.min(isSole ? 20 : 13, rarity() + (isSole ? 6 : 0));
-  if (!b.startsWith(`${kind} `)) return 0;
-  if (isOneSlip(a, b)) return 2;
-  return isSole && kind !== 'email' ? -5 : -1.5;
+  const identifierKind = leftIdentifier.slice(0, leftIdentifier.indexOf(' '));
+  const isSoleIdentifier = soleIdentifiers.has(identifierKind);
+  if (leftIdentifier === rightIdentifier)
+    return Math.min(isSoleIdentifier ? 20 : 13, identifierRarity() + (isSoleIdentifier ? 6 : 0));
+  if (!rightIdentifier.startsWith(`${identifierKind} `)) return 0;
+  if (differByOneSlip(leftIdentifier, rightIdentifier)) return 2;
+  return isSoleIdentifier && identifierKind !== 'email' ? -5 : -1.5;
 }
 
-function sortLetters(text: string): string {
+function sortedLetters(text: string): string {
   return text.split('').sort().join('');
 }

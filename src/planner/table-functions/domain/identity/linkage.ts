@@ -37,18 +37,18 @@ export interface Cluster {
 }
 
 /** More rows than that are no one thing: a value that many share joins them. */
-const membersMax = 4_096;
-const looksPerPair = 100;
-const pairsAtOnce = 256;
+const clusterMembersMax = 4_096;
+const linkLooksPerPair = 100;
+const linkPairsAtOnce = 256;
 
 export class Linkage {
-  readonly #collections: ReadonlyMap<string, Collection>;
-  readonly #judged = new Map<string, Judgement[]>();
+  readonly #linkedCollections: ReadonlyMap<string, Collection>;
+  readonly #judgementsByRow = new Map<string, Judgement[]>();
   /** Whether a row that is in no collection is there for the caller. */
-  readonly #isThere: (row: NamedRow) => boolean;
-  readonly #look: (count: number) => void;
-  readonly #trained: ReadonlyMap<Collection, Trained>;
-  #pairs = 0;
+  readonly #isRowThere: (row: NamedRow) => boolean;
+  readonly #countLinkLooks: (count: number) => void;
+  readonly #trainedByCollection: ReadonlyMap<Collection, Trained>;
+  #comparedPairs = 0;
 
   constructor(
     collections: readonly Collection[],
@@ -58,150 +58,162 @@ export class Linkage {
       look,
       trained,
     }: {
-      isThere: (row: NamedRow) => boolean;
+      isThere: (judgedRow: NamedRow) => boolean;
       look: (count: number) => void;
       /** By collection; one that is missing is weighed by built-in weights, and so are rows of two types. */
       trained: ReadonlyMap<Collection, Trained>;
     },
   ) {
-    this.#collections = new Map(collections.map((each) => [each.type, each]));
-    this.#isThere = isThere;
-    this.#look = look;
-    this.#trained = trained;
+    this.#linkedCollections = new Map(collections.map((pairJudgement) => [pairJudgement.type, pairJudgement]));
+    this.#isRowThere = isThere;
+    this.#countLinkLooks = look;
+    this.#trainedByCollection = trained;
     for (const each of newestOfPairs(judgements)) {
-      for (const row of [each.a, each.b]) {
-        const known = this.#judged.get(rowId(row));
-        if (known === undefined) this.#judged.set(rowId(row), [each]);
-        else known.push(each);
+      for (const judgedRow of [each.a, each.b]) {
+        const rowJudgements = this.#judgementsByRow.get(rowId(judgedRow));
+        if (rowJudgements === undefined) this.#judgementsByRow.set(rowId(judgedRow), [each]);
+        else rowJudgements.push(each);
       }
     }
   }
 
   /** The cluster of each of some rows; of two in one cluster, one. */
   *clustersOf(seeds: readonly NamedRow[]): Steps<Cluster[]> {
-    const clusters: Cluster[] = [];
-    const known = new Set<string>();
-    for (const seed of seeds) {
-      if (known.has(rowId(seed))) continue;
-      const cluster = yield* this.#clusterOf(seed);
-      for (const { id } of cluster.members) known.add(id);
-      clusters.push(cluster);
+    const linkedClusters: Cluster[] = [];
+    const clusteredRows = new Set<string>();
+    for (const seedRow of seeds) {
+      if (clusteredRows.has(rowId(seedRow))) continue;
+      const seedCluster = yield* this.#linkCluster(seedRow);
+      for (const { id } of seedCluster.members) clusteredRows.add(id);
+      linkedClusters.push(seedCluster);
     }
-    return clusters;
+    return linkedClusters;
   }
 
-  *#clusterOf(seed: NamedRow): Steps<Cluster> {
-    const rows = new Map<string, NamedRow>([[rowId(seed), seed]]);
-    const links = new Map<string, Link>();
-    const judgements = new Set<Judgement>();
+  *#linkCluster(seedRow: NamedRow): Steps<Cluster> {
+    const clusterRows = new Map<string, NamedRow>([[rowId(seedRow), seedRow]]);
+    const clusterLinks = new Map<string, Link>();
+    const clusterJudgements = new Set<Judgement>();
     // Rows are added while the loop goes on.
-    for (const [id, row] of rows) {
-      if (rows.size > membersMax)
+    for (const [id, clusterRow] of clusterRows) {
+      if (clusterRows.size > clusterMembersMax)
         throw new ServiceError(
           'REL_SCAN_CAP',
-          `more than ${membersMax} rows hang together: name a type with SOURCE, or split some`,
+          `more than ${clusterMembersMax} rows hang together: name a type with SOURCE, or split some`,
         );
-      for (const judgement of this.#judged.get(id) ?? []) {
-        const other = rowId(judgement.a) === id ? judgement.b : judgement.a;
-        if (!this.#sees(other)) continue;
-        judgements.add(judgement);
-        if (judgement.judgement === 'positive') rows.set(rowId(other), other);
+      for (const judgement of this.#judgementsByRow.get(id) ?? []) {
+        const otherJudgedRow = rowId(judgement.a) === id ? judgement.b : judgement.a;
+        if (!this.#seesRow(otherJudgedRow)) continue;
+        clusterJudgements.add(judgement);
+        if (judgement.judgement === 'positive') clusterRows.set(rowId(otherJudgedRow), otherJudgedRow);
       }
-      for (const link of yield* this.#linksOf(row, links)) {
-        links.set(keyOf(link), link);
-        for (const end of [link.a, link.b]) if (!rows.has(end)) rows.set(end, namedRow(end));
+      for (const link of yield* this.#candidateLinks(clusterRow, clusterLinks)) {
+        clusterLinks.set(linkKey(link), link);
+        for (const linkEnd of [link.a, link.b]) if (!clusterRows.has(linkEnd)) clusterRows.set(linkEnd, namedRowOf(linkEnd));
       }
     }
-    const within = [...judgements]
-      .filter(({ a, b }) => rows.has(rowId(a)) && rows.has(rowId(b)))
-      .sort((x, y) => x.position - y.position);
-    const clusters = new Clusters(within);
+    const judgementsWithin = [...clusterJudgements]
+      .filter(({ a, b }) => clusterRows.has(rowId(a)) && clusterRows.has(rowId(b)))
+      .sort((oneLink, otherLink) => oneLink.position - otherLink.position);
+    const rowClusters = new Clusters(judgementsWithin);
     const sortedLinks = yield* sortItemsInSteps(
-      [...links.values()],
-      (x, y) => y.score - x.score || compareText(keyOf(x), keyOf(y)),
+      [...clusterLinks.values()],
+      (oneLink, otherLink) => otherLink.score - oneLink.score || compareText(linkKey(oneLink), linkKey(otherLink)),
     );
-    for (const { a, b } of sortedLinks) clusters.join(a, b);
-    const ids = clusters.membersOf(rowId(seed));
-    const all = [...within.filter(({ judgement }) => judgement === 'positive').map(linkOf), ...sortedLinks].filter(
-      ({ a, b }) => ids.has(a) && ids.has(b),
-    );
-    return clusterOf(
-      [...ids].map((id) => rows.get(id)!),
-      all,
-      (row) => this.#entity(row)?.systemFrom ?? null,
+    for (const { a, b } of sortedLinks) rowClusters.join(a, b);
+    const memberIds = rowClusters.membersOf(rowId(seedRow));
+    const linksOfMembers = [
+      ...judgementsWithin.filter(({ judgement }) => judgement === 'positive').map(judgedLink),
+      ...sortedLinks,
+    ].filter(({ a, b }) => memberIds.has(a) && memberIds.has(b));
+    return linkedCluster(
+      [...memberIds].map((id) => clusterRows.get(id)!),
+      linksOfMembers,
+      (row) => this.#entityOf(row)?.systemFrom ?? null,
     );
   }
 
   /** Links of a row to others that are not known yet. */
-  *#linksOf(row: NamedRow, known: ReadonlyMap<string, Link>): Steps<Link[]> {
-    const entity = this.#entity(row);
-    const own = this.#collections.get(row.type);
-    if (entity === undefined || own === undefined) return [];
-    const keys = own.keysOf(entity);
+  *#candidateLinks(row: NamedRow, knownLinks: ReadonlyMap<string, Link>): Steps<Link[]> {
+    const rowEntity = this.#entityOf(row);
+    const ownCollection = this.#linkedCollections.get(row.type);
+    if (rowEntity === undefined || ownCollection === undefined) return [];
+    const entityKeys = ownCollection.keysOf(rowEntity);
     const links: Link[] = [];
-    for (const other of this.#collections.values()) {
-      const trained = other === own ? (this.#trained.get(own) ?? null) : null;
-      for (const candidate of other.withKeys(keys, own)) {
-        if (candidate === entity) continue;
-        if (++this.#pairs % pairsAtOnce === 0) {
-          this.#look(pairsAtOnce * looksPerPair);
+    for (const candidateCollection of this.#linkedCollections.values()) {
+      const trainedOfOwn = candidateCollection === ownCollection ? (this.#trainedByCollection.get(ownCollection) ?? null) : null;
+      for (const candidateEntity of candidateCollection.withKeys(entityKeys, ownCollection)) {
+        if (candidateEntity === rowEntity) continue;
+        if (++this.#comparedPairs % linkPairsAtOnce === 0) {
+          this.#countLinkLooks(linkPairsAtOnce * linkLooksPerPair);
           yield;
         }
         // The smaller id first: sums run in one order, whichever of the two is asked about.
-        const isFirst = (compareText(entity.type, candidate.type) || compareText(entity.nodeId, candidate.nodeId)) < 0;
-        const likelihood = isFirst
-          ? likelihoodOf(entity, own, candidate, other, trained)
-          : likelihoodOf(candidate, other, entity, own, trained);
-        if (likelihood === null) continue;
-        const id = rowId({ type: candidate.type, key: candidate.nodeId });
-        const link = { a: isFirst ? rowId(row) : id, b: isFirst ? id : rowId(row), ...likelihood };
-        if (!known.has(keyOf(link))) links.push(link);
+        const isEntityFirst =
+          (compareText(rowEntity.type, candidateEntity.type) || compareText(rowEntity.nodeId, candidateEntity.nodeId)) < 0;
+        const linkLikelihood = isEntityFirst
+          ? likelihoodOf(rowEntity, ownCollection, candidateEntity, candidateCollection, trainedOfOwn)
+          : likelihoodOf(candidateEntity, candidateCollection, rowEntity, ownCollection, trainedOfOwn);
+        if (linkLikelihood === null) continue;
+        const candidateId = rowId({ type: candidateEntity.type, key: candidateEntity.nodeId });
+        const candidateLink = {
+          a: isEntityFirst ? rowId(row) : candidateId,
+          b: isEntityFirst ? candidateId : rowId(row),
+          ...linkLikelihood,
+        };
+        if (!knownLinks.has(linkKey(candidateLink))) links.push(candidateLink);
       }
     }
     return links;
   }
 
-  #entity({ type, key }: NamedRow): Entity | undefined {
-    return this.#collections.get(type)?.find(key);
+  #entityOf({ type, key }: NamedRow): Entity | undefined {
+    return this.#linkedCollections.get(type)?.find(key);
   }
 
-  #sees(row: NamedRow): boolean {
-    return this.#entity(row) !== undefined || this.#isThere(row);
+  #seesRow(row: NamedRow): boolean {
+    return this.#entityOf(row) !== undefined || this.#isRowThere(row);
   }
 }
 
-function clusterOf(rows: readonly NamedRow[], links: readonly Link[], systemFrom: (row: NamedRow) => bigint | null): Cluster {
-  const linksOf = new Map<string, Link[]>();
-  for (const link of links) {
+function linkedCluster(
+  clusterRows: readonly NamedRow[],
+  clusterLinks: readonly Link[],
+  systemFrom: (row: NamedRow) => bigint | null,
+): Cluster {
+  const linksByRow = new Map<string, Link[]>();
+  for (const link of clusterLinks) {
     for (const id of [link.a, link.b]) {
-      const own = linksOf.get(id);
-      if (own === undefined) linksOf.set(id, [link]);
-      else own.push(link);
+      const ownLinks = linksByRow.get(id);
+      if (ownLinks === undefined) linksByRow.set(id, [link]);
+      else ownLinks.push(link);
     }
   }
-  const members = rows.map((row): Member => {
+  const clusterMembers = clusterRows.map((row): Member => {
     const id = rowId(row);
-    const own = linksOf.get(id) ?? [];
-    return { ...row, id, score: own[0]?.score ?? 1, links: own, systemFrom: systemFrom(row) };
+    const ownLinks = linksByRow.get(id) ?? [];
+    return { ...row, id, score: ownLinks[0]?.score ?? 1, links: ownLinks, systemFrom: systemFrom(row) };
   });
-  members.sort((x, y) => compareText(x.key, y.key) || compareText(x.type, y.type));
-  return { members, canonical: members[0]!.key };
+  clusterMembers.sort(
+    (oneMember, otherMember) => compareText(oneMember.key, otherMember.key) || compareText(oneMember.type, otherMember.type),
+  );
+  return { members: clusterMembers, canonical: clusterMembers[0]!.key };
 }
 
-function linkOf({ a, b }: Judgement): Link {
-  const [left, right] = inOrder(rowId(a), rowId(b));
-  return { a: left, b: right, score: 1, bits: null };
+function judgedLink({ a, b }: Judgement): Link {
+  const [leftRow, rightRow] = inRowOrder(rowId(a), rowId(b));
+  return { a: leftRow, b: rightRow, score: 1, bits: null };
 }
 
-function keyOf({ a, b }: Link): string {
+function linkKey({ a, b }: Link): string {
   return `${a}\u0001${b}`;
 }
 
-function inOrder(a: string, b: string): [string, string] {
-  return compareText(a, b) <= 0 ? [a, b] : [b, a];
+function inRowOrder(oneRow: string, otherRow: string): [string, string] {
+  return compareText(oneRow, otherRow) <= 0 ? [oneRow, otherRow] : [otherRow, oneRow];
 }
 
-function namedRow(id: string): NamedRow {
-  const at = id.indexOf('\u0000');
-  return { type: id.slice(0, at), key: id.slice(at + 1) };
+function namedRowOf(namedRowId: string): NamedRow {
+  const separatorAt = namedRowId.indexOf('\u0000');
+  return { type: namedRowId.slice(0, separatorAt), key: namedRowId.slice(separatorAt + 1) };
 }

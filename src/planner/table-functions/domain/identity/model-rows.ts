@@ -12,7 +12,7 @@ import { trainedOf, type Weights, weightsIn } from './trained-weights.ts';
 
 export const resolveMethod = 'fellegi-sunter/4';
 
-interface Model {
+interface IdentityModel {
   readonly id: string;
   readonly systemFrom: bigint;
   readonly weights: Weights;
@@ -20,34 +20,41 @@ interface Model {
 
 /** `method` names the model of each type that is weighed by one. */
 export function* trainedModels(
-  call: DomainCall,
+  identityCall: DomainCall,
   collections: readonly Collection[],
 ): Steps<{ readonly trained: ReadonlyMap<Collection, Trained>; readonly method: string }> {
-  const trained = new Map<Collection, Trained>();
-  const names: string[] = [];
-  if (call.typesOf('identity_model').length === 0) return { trained, method: resolveMethod };
-  const models = yield* call.reuse('identity models', ['identity_model'], () => readModels(call));
+  const trainedByCollection = new Map<Collection, Trained>();
+  const modelNames: string[] = [];
+  if (identityCall.typesOf('identity_model').length === 0) return { trained: trainedByCollection, method: resolveMethod };
+  const identityModels = yield* identityCall.reuse('identity models', ['identity_model'], () => readIdentityModels(identityCall));
   for (const collection of collections) {
-    const model = models.get(collection.type);
-    if (model === undefined) continue;
-    trained.set(collection, trainedOf(collection, model.weights));
-    names.push(`${collection.type}: ${model.id} of ${formatInstant(model.systemFrom)}`);
+    const identityModel = identityModels.get(collection.type);
+    if (identityModel === undefined) continue;
+    trainedByCollection.set(collection, trainedOf(collection, identityModel.weights));
+    modelNames.push(`${collection.type}: ${identityModel.id} of ${formatInstant(identityModel.systemFrom)}`);
   }
-  return { trained, method: names.length === 0 ? resolveMethod : `${resolveMethod} (${names.join(', ')})` };
+  return {
+    trained: trainedByCollection,
+    method: modelNames.length === 0 ? resolveMethod : `${resolveMethod} (${modelNames.join(', ')})`,
+  };
 }
 
-function* readModels(call: DomainCall): Steps<{ value: ReadonlyMap<string, Model>; bytes: number }> {
-  const models = new Map<string, Model>();
-  yield* call.rows('identity_model', ['of_type', 'weights'], (batch) => {
-    for (let row = 0; row < batch.count; row++) {
-      const [id, type, systemFrom] = [batch.nodeId(row), batch.text('of_type', row), batch.systemFrom(row)];
-      const weights = weightsIn(batch.json('weights', row));
-      if (id === null || type === null || systemFrom === null || weights === null) continue;
-      const before = models.get(type);
-      const isNewer = before === undefined || systemFrom > before.systemFrom;
-      if (isNewer || (systemFrom === before.systemFrom && compareText(id, before.id) < 0))
-        models.set(type, { id, systemFrom, weights });
+function* readIdentityModels(identityCall: DomainCall): Steps<{ value: ReadonlyMap<string, IdentityModel>; bytes: number }> {
+  const identityModels = new Map<string, IdentityModel>();
+  yield* identityCall.rows('identity_model', ['of_type', 'weights'], (modelBatch) => {
+    for (let modelRow = 0; modelRow < modelBatch.count; modelRow++) {
+      const [modelId, modelledType, systemFrom] = [
+        modelBatch.nodeId(modelRow),
+        modelBatch.text('of_type', modelRow),
+        modelBatch.systemFrom(modelRow),
+      ];
+      const modelWeights = weightsIn(modelBatch.json('weights', modelRow));
+      if (modelId === null || modelledType === null || systemFrom === null || modelWeights === null) continue;
+      const earlierModel = identityModels.get(modelledType);
+      const isNewerModel = earlierModel === undefined || systemFrom > earlierModel.systemFrom;
+      if (isNewerModel || (systemFrom === earlierModel.systemFrom && compareText(modelId, earlierModel.id) < 0))
+        identityModels.set(modelledType, { id: modelId, systemFrom, weights: modelWeights });
     }
   });
-  return { value: models, bytes: models.size * 2_048 };
+  return { value: identityModels, bytes: identityModels.size * 2_048 };
 }

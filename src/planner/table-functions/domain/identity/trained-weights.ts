@@ -19,87 +19,108 @@ export interface Training {
   readonly rounds: number;
 }
 
-const seedsMax = 4_096;
-const pairsMax = 100_000;
-const chancePairs = 16_384;
-const roundsMax = 30;
-const isStill = 1e-4;
+const trainingSeedsMax = 4_096;
+const trainingPairsMax = 100_000;
+const chancePairsMax = 16_384;
+const trainingRoundsMax = 30;
+const trainingStillness = 1e-4;
 /** The matches that built-in weights count for: a few rows don't overturn them. */
-const builtInMatches = 20;
-const pairsAtOnce = 128;
-const looksPerPair = 100;
+const builtInMatchCount = 20;
+const trainingPairsAtOnce = 128;
+const trainingLooksPerPair = 100;
 
 /** Null where there are no two rows to compare. */
-export function* train(of: Collection, look: (count: number) => void): Steps<Training | null> {
-  if (of.size < 2) return null;
-  const agreements = yield* agreementsByChance(of, look);
-  const u = of.groups.map((_, i) => boundShare((agreements.agree[i]! + 0.5) / (agreements.both[i]! + 1)));
-  const pairEvidence = yield* pairsWithKeys(of, look);
-  const builtIn = of.groups.map((group, i) => 1 - (1 - u[i]!) * 2 ** -againstBits(group));
-  let m = builtIn;
-  let matches = 0;
-  let rounds = 0;
-  for (let change = 1; change > isStill && rounds < roundsMax; rounds++) {
-    const agree = of.groups.map((_, i) => builtInMatches * builtIn[i]!);
-    const both = of.groups.map(() => builtInMatches);
-    const trained = trainedOf(of, weightsOf(of, m, u));
-    matches = 0;
-    for (const [at, each] of pairEvidence.entries()) {
-      const chance = chanceOf(each, of, trained);
-      matches += chance;
-      for (const [i, bits] of each.entries()) {
+export function* train(trainedCollection: Collection, countLooks: (count: number) => void): Steps<Training | null> {
+  if (trainedCollection.size < 2) return null;
+  const agreementsOfChance = yield* chanceAgreements(trainedCollection, countLooks);
+  const agreementByChance = trainedCollection.groups.map((_, i) =>
+    boundProbability((agreementsOfChance.agree[i]! + 0.5) / (agreementsOfChance.both[i]! + 1)),
+  );
+  const pairEvidence = yield* trainingPairs(trainedCollection, countLooks);
+  const builtInAgreement = trainedCollection.groups.map((group, i) => 1 - (1 - agreementByChance[i]!) * 2 ** -againstBits(group));
+  let agreementOfMatches = builtInAgreement;
+  let expectedMatches = 0;
+  let trainingRounds = 0;
+  for (let largestChange = 1; largestChange > trainingStillness && trainingRounds < trainingRoundsMax; trainingRounds++) {
+    const agreeingMatches = trainedCollection.groups.map((_, i) => builtInMatchCount * builtInAgreement[i]!);
+    const comparedMatches = trainedCollection.groups.map(() => builtInMatchCount);
+    const trainedSoFar = trainedOf(trainedCollection, trainedWeightsOf(trainedCollection, agreementOfMatches, agreementByChance));
+    expectedMatches = 0;
+    for (const [pairOrdinal, pairBits] of pairEvidence.entries()) {
+      const matchChance = chanceOf(pairBits, trainedCollection, trainedSoFar);
+      expectedMatches += matchChance;
+      for (const [i, bits] of pairBits.entries()) {
         if (bits === null) continue;
-        both[i]! += chance;
-        if (bits > 0) agree[i]! += chance;
+        comparedMatches[i]! += matchChance;
+        if (bits > 0) agreeingMatches[i]! += matchChance;
       }
-      if (at % pairsAtOnce === pairsAtOnce - 1) yield;
+      if (pairOrdinal % trainingPairsAtOnce === trainingPairsAtOnce - 1) yield;
     }
-    look(pairEvidence.length);
-    const next = of.groups.map((_, i) => boundShare(agree[i]! / both[i]!));
-    change = Math.max(...next.map((each, i) => Math.abs(each - m[i]!)));
-    m = next;
+    countLooks(pairEvidence.length);
+    const nextAgreement = trainedCollection.groups.map((_, i) => boundProbability(agreeingMatches[i]! / comparedMatches[i]!));
+    largestChange = Math.max(...nextAgreement.map((each, i) => Math.abs(each - agreementOfMatches[i]!)));
+    agreementOfMatches = nextAgreement;
   }
-  return { weights: weightsOf(of, m, u), pairs: pairEvidence.length, matches: Math.round(matches), rounds };
+  return {
+    weights: trainedWeightsOf(trainedCollection, agreementOfMatches, agreementByChance),
+    pairs: pairEvidence.length,
+    matches: Math.round(expectedMatches),
+    rounds: trainingRounds,
+  };
 }
 
-function weightsOf(of: Collection, m: readonly number[], u: readonly number[]): Weights {
-  return new Map(of.groups.map(({ name }, i) => [name, { m: m[i]!, u: u[i]! }]));
+function trainedWeightsOf(trainedCollection: Collection, m: readonly number[], u: readonly number[]): Weights {
+  return new Map(trainedCollection.groups.map(({ name }, i) => [name, { m: m[i]!, u: u[i]! }]));
 }
 
-function* agreementsByChance(of: Collection, look: (count: number) => void): Steps<{ agree: number[]; both: number[] }> {
-  const agree = of.groups.map(() => 0);
-  const both = of.groups.map(() => 0);
-  const { entities } = of;
-  const pairs = Math.min(chancePairs, (of.size * (of.size - 1)) / 2);
-  for (let at = 0; at < pairs; at++) {
+function* chanceAgreements(
+  trainedCollection: Collection,
+  countLooks: (count: number) => void,
+): Steps<{ agree: number[]; both: number[] }> {
+  const agree = trainedCollection.groups.map(() => 0);
+  const both = trainedCollection.groups.map(() => 0);
+  const { entities } = trainedCollection;
+  const chancePairCount = Math.min(chancePairsMax, (trainedCollection.size * (trainedCollection.size - 1)) / 2);
+  for (let pairOrdinal = 0; pairOrdinal < chancePairCount; pairOrdinal++) {
     // Each row in turn, and another at a distance that changes from turn to turn.
-    const first = at % of.size;
-    const second = (first + 1 + ((Math.floor(at / of.size) * 7_919 + at * 31) % (of.size - 1))) % of.size;
-    for (const [i, bits] of bitsOf(entities[first]!, entities[second]!, of).entries()) {
+    const firstEntity = pairOrdinal % trainedCollection.size;
+    const secondEntity =
+      (firstEntity +
+        1 +
+        ((Math.floor(pairOrdinal / trainedCollection.size) * 7_919 + pairOrdinal * 31) % (trainedCollection.size - 1))) %
+      trainedCollection.size;
+    for (const [i, bits] of bitsOf(entities[firstEntity]!, entities[secondEntity]!, trainedCollection).entries()) {
       if (bits === null) continue;
       both[i]!++;
       if (bits > 0) agree[i]!++;
     }
-    if (at % pairsAtOnce !== pairsAtOnce - 1) continue;
-    look(pairsAtOnce * looksPerPair);
+    if (pairOrdinal % trainingPairsAtOnce !== trainingPairsAtOnce - 1) continue;
+    countLooks(trainingPairsAtOnce * trainingLooksPerPair);
     yield;
   }
   return { agree, both };
 }
 
 /** Takes rows at even distances, and gives the bits of each with all rows that RESOLVE_IDENTITY compares it with. */
-function* pairsWithKeys(of: Collection, look: (count: number) => void): Steps<(readonly (number | null)[])[]> {
+function* trainingPairs(
+  trainedCollection: Collection,
+  countLooks: (count: number) => void,
+): Steps<(readonly (number | null)[])[]> {
   const pairEvidence: (readonly (number | null)[])[] = [];
-  const stride = Math.ceil(of.size / seedsMax);
-  for (let at = 0; at < of.size && pairEvidence.length < pairsMax; at += stride) {
-    const entity = of.entities[at]!;
-    for (const other of of.withKeys(of.keysOf(entity), of)) {
+  const seedStride = Math.ceil(trainedCollection.size / trainingSeedsMax);
+  for (
+    let seedOrdinal = 0;
+    seedOrdinal < trainedCollection.size && pairEvidence.length < trainingPairsMax;
+    seedOrdinal += seedStride
+  ) {
+    const seedEntity = trainedCollection.entities[seedOrdinal]!;
+    for (const keyedEntity of trainedCollection.withKeys(trainedCollection.keysOf(seedEntity), trainedCollection)) {
       // A pair of two seeds counts once.
-      const isSeed = of.numberOf(other) % stride === 0;
-      if (other === entity || (isSeed && of.numberOf(other) < at)) continue;
-      pairEvidence.push(bitsOf(entity, other, of));
-      if (pairEvidence.length % pairsAtOnce !== 0) continue;
-      look(pairsAtOnce * looksPerPair);
+      const isOtherSeed = trainedCollection.numberOf(keyedEntity) % seedStride === 0;
+      if (keyedEntity === seedEntity || (isOtherSeed && trainedCollection.numberOf(keyedEntity) < seedOrdinal)) continue;
+      pairEvidence.push(bitsOf(seedEntity, keyedEntity, trainedCollection));
+      if (pairEvidence.length % trainingPairsAtOnce !== 0) continue;
+      countLooks(trainingPairsAtOnce * trainingLooksPerPair);
       yield;
     }
     yield;
@@ -108,25 +129,26 @@ function* pairsWithKeys(of: Collection, look: (count: number) => void): Steps<(r
 }
 
 /** Six digits; neither never nor always. */
-function boundShare(share: number): number {
-  return Math.round(Math.min(0.999_9, Math.max(0.000_01, share)) * 1e6) / 1e6;
+function boundProbability(probability: number): number {
+  return Math.round(Math.min(0.999_9, Math.max(0.000_01, probability)) * 1e6) / 1e6;
 }
 
 /** The built-in weights keep the rest: groups hang together more than expectation maximisation takes them to. */
-const trainedShare = 0.5;
+const trainedBitsShare = 0.5;
 
 /** Changes that the weights make in a collection; a group that they lack keeps its built-in weight. */
 export function trainedOf({ groups }: Pick<Collection, 'groups'>, weights: Weights): Trained {
-  const against: number[] = [];
-  const agreement: number[] = [];
-  for (const group of groups) {
-    const known = weights.get(group.name);
-    const builtIn = againstBits(group);
-    const bits = known === undefined ? builtIn : Math.max(0, Math.log2((1 - known.u) / (1 - known.m)));
-    against.push(builtIn === 0 ? 1 : 1 - trainedShare + (trainedShare * bits) / builtIn);
-    agreement.push(known === undefined ? 0 : Math.log2(known.m));
+  const againstFactors: number[] = [];
+  const agreementBits: number[] = [];
+  for (const trainedGroup of groups) {
+    const trainedWeight = weights.get(trainedGroup.name);
+    const builtInBits = againstBits(trainedGroup);
+    const trainedAgainst =
+      trainedWeight === undefined ? builtInBits : Math.max(0, Math.log2((1 - trainedWeight.u) / (1 - trainedWeight.m)));
+    againstFactors.push(builtInBits === 0 ? 1 : 1 - trainedBitsShare + (trainedBitsShare * trainedAgainst) / builtInBits);
+    agreementBits.push(trainedWeight === undefined ? 0 : Math.log2(trainedWeight.m));
   }
-  return { against, agreement };
+  return { against: againstFactors, agreement: agreementBits };
 }
 
 export function weightsJson(weights: Weights): Json {
@@ -134,29 +156,29 @@ export function weightsJson(weights: Weights): Json {
 }
 
 /** Reads weights from JSON, or a text of it. Null where some group has no two shares between 0 and 1. */
-export function weightsIn(json: Json): Weights | null {
-  if (typeof json === 'string') return weightsIn(parseJson(json));
-  if (typeof json !== 'object' || json === null || Array.isArray(json)) return null;
-  const weights = new Map<string, { m: number; u: number }>();
-  for (const [group, each] of Object.entries(json)) {
-    if (typeof each !== 'object' || each === null || Array.isArray(each)) return null;
-    const { m, u } = each as Readonly<Record<string, Json>>;
-    if (!isShare(m) || !isShare(u)) return null;
-    weights.set(group, { m, u });
+export function weightsIn(weightsValue: Json): Weights | null {
+  if (typeof weightsValue === 'string') return weightsIn(parseWeightsJson(weightsValue));
+  if (typeof weightsValue !== 'object' || weightsValue === null || Array.isArray(weightsValue)) return null;
+  const parsedWeights = new Map<string, { m: number; u: number }>();
+  for (const [weightedGroup, groupWeight] of Object.entries(weightsValue)) {
+    if (typeof groupWeight !== 'object' || groupWeight === null || Array.isArray(groupWeight)) return null;
+    const { m, u } = groupWeight as Readonly<Record<string, Json>>;
+    if (!isProbability(m) || !isProbability(u)) return null;
+    parsedWeights.set(weightedGroup, { m, u });
   }
-  return weights;
+  return parsedWeights;
 }
 
 /** Null where the text is no JSON, or that of another text. */
-function parseJson(text: string): Json {
+function parseWeightsJson(weightsText: string): Json {
   try {
-    const json = JSON.parse(text) as Json;
-    return typeof json === 'string' ? null : json;
+    const weightsValue = JSON.parse(weightsText) as Json;
+    return typeof weightsValue === 'string' ? null : weightsValue;
   } catch {
     return null;
   }
 }
 
-function isShare(value: Json | undefined): value is number {
-  return typeof value === 'number' && value > 0 && value < 1;
+function isProbability(probability: Json | undefined): probability is number {
+  return typeof probability === 'number' && probability > 0 && probability < 1;
 }

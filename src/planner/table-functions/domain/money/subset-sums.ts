@@ -13,55 +13,62 @@ export interface Subset {
 
 /** The subset whose sum is nearest to `total` within `tolerance`; of several the one of fewer amounts, then of earlier ones. */
 export function* subsetOf(amounts: readonly number[], total: number, tolerance: number): Steps<Subset | null> {
-  return amounts.length <= exactMax ? yield* exactSubset(amounts, total, tolerance) : greedySubset(amounts, total, tolerance);
+  return amounts.length <= exactMax
+    ? yield* exactAmountSubset(amounts, total, tolerance)
+    : greedyAmountSubset(amounts, total, tolerance);
 }
 
-function* exactSubset(amounts: readonly number[], total: number, tolerance: number): Steps<Subset | null> {
-  const sums = new Float64Array(1 << amounts.length);
-  let best = 0;
-  let bestCount = 0;
-  let bestApart = Infinity;
-  for (let mask = 1; mask < sums.length; mask++) {
-    if (mask % stepsAtOnce === 0) yield;
-    const low = 31 - Math.clz32(mask & -mask);
-    sums[mask] = sums[mask & (mask - 1)]! + amounts[low]!;
-    const apart = Math.abs(sums[mask]! - total);
-    if (apart > tolerance || apart > bestApart + rounding * total) continue;
-    const count = bitCount(mask);
-    const isNearer = apart < bestApart - rounding * total;
-    if (!isNearer && (count > bestCount || (count === bestCount && reverseBits(mask) < reverseBits(best)))) continue;
-    [best, bestCount, bestApart] = [mask, count, Math.min(apart, bestApart)];
+function* exactAmountSubset(amounts: readonly number[], wantedTotal: number, tolerance: number): Steps<Subset | null> {
+  const subsetSums = new Float64Array(1 << amounts.length);
+  let bestMask = 0;
+  let bestChosenCount = 0;
+  let bestDistance = Infinity;
+  for (let subsetMask = 1; subsetMask < subsetSums.length; subsetMask++) {
+    if (subsetMask % stepsAtOnce === 0) yield;
+    const lowestAmount = 31 - Math.clz32(subsetMask & -subsetMask);
+    subsetSums[subsetMask] = subsetSums[subsetMask & (subsetMask - 1)]! + amounts[lowestAmount]!;
+    const sumDistance = Math.abs(subsetSums[subsetMask]! - wantedTotal);
+    if (sumDistance > tolerance || sumDistance > bestDistance + amountRounding * wantedTotal) continue;
+    const maskChosenCount = chosenCount(subsetMask);
+    const isSumNearer = sumDistance < bestDistance - amountRounding * wantedTotal;
+    if (
+      !isSumNearer &&
+      (maskChosenCount > bestChosenCount ||
+        (maskChosenCount === bestChosenCount && reversedMask(subsetMask) < reversedMask(bestMask)))
+    )
+      continue;
+    [bestMask, bestChosenCount, bestDistance] = [subsetMask, maskChosenCount, Math.min(sumDistance, bestDistance)];
   }
-  if (best === 0) return null;
-  const chosen = amounts.flatMap((_, i) => ((best >> i) & 1 ? [i] : []));
-  return { chosen, sum: sums[best]!, isExact: true };
+  if (bestMask === 0) return null;
+  const chosenAmounts = amounts.flatMap((_, i) => ((bestMask >> i) & 1 ? [i] : []));
+  return { chosen: chosenAmounts, sum: subsetSums[bestMask]!, isExact: true };
 }
 
-const rounding = 1e-12;
+const amountRounding = 1e-12;
 
-function bitCount(mask: number): number {
-  let count = 0;
-  for (let rest = mask; rest !== 0; rest &= rest - 1) count++;
-  return count;
+function chosenCount(subsetMask: number): number {
+  let bitsSet = 0;
+  for (let bitsLeft = subsetMask; bitsLeft !== 0; bitsLeft &= bitsLeft - 1) bitsSet++;
+  return bitsSet;
 }
 
 /** Ranks masks so that one with an earlier amount is above one without. */
-function reverseBits(mask: number): number {
-  let turned = 0;
-  for (let i = 0; i < exactMax; i++) turned = turned * 2 + ((mask >> i) & 1);
-  return turned;
+function reversedMask(subsetMask: number): number {
+  let reversed = 0;
+  for (let i = 0; i < exactMax; i++) reversed = reversed * 2 + ((subsetMask >> i) & 1);
+  return reversed;
 }
 
-function greedySubset(amounts: readonly number[], total: number, tolerance: number): Subset | null {
-  const order = [...amounts.keys()].sort((a, b) => amounts[b]! - amounts[a]! || a - b);
-  const chosen: number[] = [];
-  let sum = 0;
-  for (const i of order) {
-    if (sum + amounts[i]! > total + tolerance) continue;
-    sum += amounts[i]!;
-    chosen.push(i);
+function greedyAmountSubset(amounts: readonly number[], wantedTotal: number, tolerance: number): Subset | null {
+  const amountOrder = [...amounts.keys()].sort((a, b) => amounts[b]! - amounts[a]! || a - b);
+  const chosenAmounts: number[] = [];
+  let chosenSum = 0;
+  for (const i of amountOrder) {
+    if (chosenSum + amounts[i]! > wantedTotal + tolerance) continue;
+    chosenSum += amounts[i]!;
+    chosenAmounts.push(i);
   }
-  return chosen.length > 0 && Math.abs(sum - total) <= tolerance
-    ? { chosen: chosen.sort((a, b) => a - b), sum, isExact: false }
+  return chosenAmounts.length > 0 && Math.abs(chosenSum - wantedTotal) <= tolerance
+    ? { chosen: chosenAmounts.sort((a, b) => a - b), sum: chosenSum, isExact: false }
     : null;
 }

@@ -29,18 +29,18 @@ export interface TaintOptions {
   readonly isBackward: boolean;
 }
 
-interface Lot {
+interface TaintLot {
   amount: number;
   readonly isTainted: boolean;
 }
 
-interface Holding {
+interface TaintedHolding {
   /** How many of its transfers, in and out, were taken into account. */
   nextIn: number;
   nextOut: number;
   balance: number;
   tainted: number;
-  lots: Lot[];
+  lots: TaintLot[];
   firstLot: number;
   hop: number;
   /** The transfer that brought the taint by the fewest hops. */
@@ -48,160 +48,196 @@ interface Holding {
 }
 
 /** Less than this share of an amount is a remainder of rounding. */
-const least = 1e-12;
-const stepsAtOnce = 1_024;
+const leastTaint = 1e-12;
+const taintStepsAtOnce = 1_024;
 
 export function* taintFrom(
   transfers: Transfers,
   account: string,
   { method, hopsMax, amountMin, isBackward }: TaintOptions,
-  look: (count: number) => void,
+  countLooks: (count: number) => void,
 ): Steps<ReadonlyMap<number, TaintedTransfer>> {
   const { count, amounts } = transfers;
-  const targets = isBackward ? transfers.sources : transfers.targets;
+  const targetHoldings = isBackward ? transfers.sources : transfers.targets;
   // The i-th transfer of a holding in the order in which it is followed.
   const outOf = (holding: number): Int32Array => (isBackward ? transfers.reaching(holding) : transfers.leaving(holding));
   const intoOf = (holding: number): Int32Array => (isBackward ? transfers.leaving(holding) : transfers.reaching(holding));
-  const ith = (list: Int32Array, i: number): number => (isBackward ? list[list.length - 1 - i]! : list[i]!);
+  const transferAt = (transferList: Int32Array, i: number): number =>
+    isBackward ? transferList[transferList.length - 1 - i]! : transferList[i]!;
   const stepOf = (transfer: number): number => (isBackward ? count - 1 - transfer : transfer);
 
   const tainted = new Map<number, TaintedTransfer>();
-  const seeds = new Set(transfers.holdingsOf(account));
-  const holdings = new Map<number, Holding>();
-  const open = new StepHeap();
-  for (const seed of seeds) {
-    const out = outOf(seed);
-    if (out.length > 0) open.push(stepOf(ith(out, 0)), seed);
+  const seedHoldings = new Set(transfers.holdingsOf(account));
+  const taintedHoldings = new Map<number, TaintedHolding>();
+  const openHoldings = new TransferStepHeap();
+  for (const seedHolding of seedHoldings) {
+    const outgoingTransfers = outOf(seedHolding);
+    if (outgoingTransfers.length > 0) openHoldings.push(stepOf(transferAt(outgoingTransfers, 0)), seedHolding);
   }
-  const seedPlaces = new Map([...seeds].map((seed) => [seed, 0]));
-  let work = 0;
-  for (let source = open.pop(); source !== null; source = open.pop()) {
-    if (++work % stepsAtOnce === 0) yield;
-    const out = outOf(source);
-    let transfer: number;
-    let taint: number;
-    let hop: number;
-    let before: number;
-    if (seeds.has(source)) {
-      const seedIndex = seedPlaces.get(source)!;
-      transfer = ith(out, seedIndex);
-      [taint, hop, before] = [amounts[transfer]!, 1, -1];
-      seedPlaces.set(source, seedIndex + 1);
-      if (seedIndex + 1 < out.length) open.push(stepOf(ith(out, seedIndex + 1)), source);
+  const nextSeedTransfers = new Map([...seedHoldings].map((seed) => [seed, 0]));
+  let taintWork = 0;
+  for (let sourceHolding = openHoldings.pop(); sourceHolding !== null; sourceHolding = openHoldings.pop()) {
+    if (++taintWork % taintStepsAtOnce === 0) yield;
+    const outgoingTransfers = outOf(sourceHolding);
+    let spentTransfer: number;
+    let transferTaint: number;
+    let transferHop: number;
+    let transferBefore: number;
+    if (seedHoldings.has(sourceHolding)) {
+      const seedIndex = nextSeedTransfers.get(sourceHolding)!;
+      spentTransfer = transferAt(outgoingTransfers, seedIndex);
+      [transferTaint, transferHop, transferBefore] = [amounts[spentTransfer]!, 1, -1];
+      nextSeedTransfers.set(sourceHolding, seedIndex + 1);
+      if (seedIndex + 1 < outgoingTransfers.length)
+        openHoldings.push(stepOf(transferAt(outgoingTransfers, seedIndex + 1)), sourceHolding);
     } else {
-      const state = holdings.get(source)!;
-      const into = intoOf(source);
-      transfer = ith(out, state.nextOut);
+      const holdingState = taintedHoldings.get(sourceHolding)!;
+      const incomingTransfers = intoOf(sourceHolding);
+      spentTransfer = transferAt(outgoingTransfers, holdingState.nextOut);
       // Everything that came in before this one leaves: its taint is known, as whatever is earlier was followed.
-      for (; state.nextIn < into.length && stepOf(ith(into, state.nextIn)) < stepOf(transfer); state.nextIn++) {
-        const incoming = ith(into, state.nextIn);
-        receive(state, amounts[incoming]!, tainted.get(incoming)?.tainted ?? 0, method);
-        look(1);
+      for (
+        ;
+        holdingState.nextIn < incomingTransfers.length &&
+        stepOf(transferAt(incomingTransfers, holdingState.nextIn)) < stepOf(spentTransfer);
+        holdingState.nextIn++
+      ) {
+        const incomingTransfer = transferAt(incomingTransfers, holdingState.nextIn);
+        receiveTaint(holdingState, amounts[incomingTransfer]!, tainted.get(incomingTransfer)?.tainted ?? 0, method);
+        countLooks(1);
       }
-      state.nextOut++;
-      taint = spend(state, amounts[transfer]!, method);
-      [hop, before] = [state.hop + 1, state.before];
-      const isOver = method !== 'poison' && state.tainted <= least && state.nextIn >= into.length;
-      if (state.nextOut < out.length && !isOver) open.push(stepOf(ith(out, state.nextOut)), source);
+      holdingState.nextOut++;
+      transferTaint = spendTaint(holdingState, amounts[spentTransfer]!, method);
+      [transferHop, transferBefore] = [holdingState.hop + 1, holdingState.before];
+      const isTaintSpent =
+        method !== 'poison' && holdingState.tainted <= leastTaint && holdingState.nextIn >= incomingTransfers.length;
+      if (holdingState.nextOut < outgoingTransfers.length && !isTaintSpent)
+        openHoldings.push(stepOf(transferAt(outgoingTransfers, holdingState.nextOut)), sourceHolding);
     }
-    look(2);
-    const isFollowed = taint > least * amounts[transfer]! && amounts[transfer]! >= amountMin && hop <= hopsMax;
-    if (!isFollowed) continue;
-    tainted.set(transfer, { transfer, hop, tainted: taint, before });
-    const target = targets[transfer]!;
-    if (seeds.has(target) || hop === hopsMax) continue;
-    const reached = holdings.get(target);
-    if (reached !== undefined) {
-      if (hop < reached.hop) {
-        reached.hop = hop;
-        reached.before = transfer;
+    countLooks(2);
+    const isTransferFollowed =
+      transferTaint > leastTaint * amounts[spentTransfer]! && amounts[spentTransfer]! >= amountMin && transferHop <= hopsMax;
+    if (!isTransferFollowed) continue;
+    tainted.set(spentTransfer, { transfer: spentTransfer, hop: transferHop, tainted: transferTaint, before: transferBefore });
+    const targetHolding = targetHoldings[spentTransfer]!;
+    if (seedHoldings.has(targetHolding) || transferHop === hopsMax) continue;
+    const reachedHolding = taintedHoldings.get(targetHolding);
+    if (reachedHolding !== undefined) {
+      if (transferHop < reachedHolding.hop) {
+        reachedHolding.hop = transferHop;
+        reachedHolding.before = spentTransfer;
       }
       continue;
     }
-    const state: Holding = { nextIn: 0, nextOut: 0, balance: 0, tainted: 0, lots: [], firstLot: 0, hop, before: transfer };
-    holdings.set(target, state);
-    settleUntil(target, state, transfer);
+    const state: TaintedHolding = {
+      nextIn: 0,
+      nextOut: 0,
+      balance: 0,
+      tainted: 0,
+      lots: [],
+      firstLot: 0,
+      hop: transferHop,
+      before: spentTransfer,
+    };
+    taintedHoldings.set(targetHolding, state);
+    settleUntil(targetHolding, state, spentTransfer);
   }
   return tainted;
 
   /** Brings a holding that is reached for the first time to the transfer that reaches it. */
-  function settleUntil(holding: number, state: Holding, transfer: number): void {
-    const [out, into] = [outOf(holding), intoOf(holding)];
-    const step = stepOf(transfer);
-    for (; state.nextOut < out.length && stepOf(ith(out, state.nextOut)) <= step; state.nextOut++) {
-      const leaving = ith(out, state.nextOut);
-      for (; state.nextIn < into.length && stepOf(ith(into, state.nextIn)) < stepOf(leaving); state.nextIn++) {
-        const incoming = ith(into, state.nextIn);
-        receive(state, amounts[incoming]!, tainted.get(incoming)?.tainted ?? 0, method);
+  function settleUntil(holding: number, settledHolding: TaintedHolding, transfer: number): void {
+    const [outgoingTransfers, incomingTransfers] = [outOf(holding), intoOf(holding)];
+    const transferStep = stepOf(transfer);
+    for (
+      ;
+      settledHolding.nextOut < outgoingTransfers.length &&
+      stepOf(transferAt(outgoingTransfers, settledHolding.nextOut)) <= transferStep;
+      settledHolding.nextOut++
+    ) {
+      const leavingTransfer = transferAt(outgoingTransfers, settledHolding.nextOut);
+      for (
+        ;
+        settledHolding.nextIn < incomingTransfers.length &&
+        stepOf(transferAt(incomingTransfers, settledHolding.nextIn)) < stepOf(leavingTransfer);
+        settledHolding.nextIn++
+      ) {
+        const incomingTransfer = transferAt(incomingTransfers, settledHolding.nextIn);
+        receiveTaint(settledHolding, amounts[incomingTransfer]!, tainted.get(incomingTransfer)?.tainted ?? 0, method);
       }
-      spend(state, amounts[leaving]!, method);
-      look(1);
+      spendTaint(settledHolding, amounts[leavingTransfer]!, method);
+      countLooks(1);
     }
-    if (state.nextOut < out.length) open.push(stepOf(ith(out, state.nextOut)), holding);
+    if (settledHolding.nextOut < outgoingTransfers.length)
+      openHoldings.push(stepOf(transferAt(outgoingTransfers, settledHolding.nextOut)), holding);
   }
 }
 
-function receive(state: Holding, amount: number, taint: number, method: TaintMethod): void {
-  state.balance += amount;
-  state.tainted += taint;
+function receiveTaint(
+  receivingHolding: TaintedHolding,
+  receivedAmount: number,
+  receivedTaint: number,
+  method: TaintMethod,
+): void {
+  receivingHolding.balance += receivedAmount;
+  receivingHolding.tainted += receivedTaint;
   if (method !== 'fifo') return;
-  if (taint > 0) state.lots.push({ amount: taint, isTainted: true });
-  if (amount - taint > 0) state.lots.push({ amount: amount - taint, isTainted: false });
+  if (receivedTaint > 0) receivingHolding.lots.push({ amount: receivedTaint, isTainted: true });
+  if (receivedAmount - receivedTaint > 0)
+    receivingHolding.lots.push({ amount: receivedAmount - receivedTaint, isTainted: false });
 }
 
 /** Gives how much of what leaves is tainted. */
-function spend(state: Holding, amount: number, method: TaintMethod): number {
-  if (method === 'poison') return state.tainted > 0 ? amount : 0;
-  let taint = 0;
+function spendTaint(spendingHolding: TaintedHolding, spentAmount: number, method: TaintMethod): number {
+  if (method === 'poison') return spendingHolding.tainted > 0 ? spentAmount : 0;
+  let spentTaint = 0;
   if (method === 'haircut') {
-    taint = state.tainted * Math.min(1, amount / Math.max(state.balance, amount));
+    spentTaint = spendingHolding.tainted * Math.min(1, spentAmount / Math.max(spendingHolding.balance, spentAmount));
   } else {
-    for (let left = amount; left > 0 && state.firstLot < state.lots.length; ) {
-      const lot = state.lots[state.firstLot]!;
-      const part = Math.min(left, lot.amount);
-      if (lot.isTainted) taint += part;
-      lot.amount -= part;
-      left -= part;
-      if (lot.amount <= 0) state.firstLot++;
+    for (let amountLeft = spentAmount; amountLeft > 0 && spendingHolding.firstLot < spendingHolding.lots.length; ) {
+      const spentLot = spendingHolding.lots[spendingHolding.firstLot]!;
+      const lotPart = Math.min(amountLeft, spentLot.amount);
+      if (spentLot.isTainted) spentTaint += lotPart;
+      spentLot.amount -= lotPart;
+      amountLeft -= lotPart;
+      if (spentLot.amount <= 0) spendingHolding.firstLot++;
     }
   }
-  state.balance = Math.max(0, state.balance - amount);
-  state.tainted = Math.max(0, state.tainted - taint);
-  return taint;
+  spendingHolding.balance = Math.max(0, spendingHolding.balance - spentAmount);
+  spendingHolding.tainted = Math.max(0, spendingHolding.tainted - spentTaint);
+  return spentTaint;
 }
 
 /** Holdings by the step of their next transfer, the earliest first. */
-class StepHeap {
-  readonly #steps: number[] = [];
-  readonly #holdings: number[] = [];
+class TransferStepHeap {
+  readonly #heapSteps: number[] = [];
+  readonly #heapHoldings: number[] = [];
 
-  push(step: number, holding: number): void {
-    let i = this.#steps.push(step) - 1;
-    this.#holdings.push(holding);
-    for (let parent = (i - 1) >> 1; i > 0 && this.#steps[parent]! > step; parent = (i - 1) >> 1) {
-      this.#swap(i, parent);
-      i = parent;
+  push(transferStep: number, pushedHolding: number): void {
+    let i = this.#heapSteps.push(transferStep) - 1;
+    this.#heapHoldings.push(pushedHolding);
+    for (let parentSlot = (i - 1) >> 1; i > 0 && this.#heapSteps[parentSlot]! > transferStep; parentSlot = (i - 1) >> 1) {
+      this.#swapHeaped(i, parentSlot);
+      i = parentSlot;
     }
   }
 
   pop(): number | null {
-    if (this.#steps.length === 0) return null;
-    this.#swap(0, this.#steps.length - 1);
-    this.#steps.pop();
-    const holding = this.#holdings.pop()!;
+    if (this.#heapSteps.length === 0) return null;
+    this.#swapHeaped(0, this.#heapSteps.length - 1);
+    this.#heapSteps.pop();
+    const firstHolding = this.#heapHoldings.pop()!;
     for (let i = 0; ; ) {
-      let child = 2 * i + 1;
-      if (child >= this.#steps.length) break;
-      if (child + 1 < this.#steps.length && this.#steps[child + 1]! < this.#steps[child]!) child++;
-      if (this.#steps[child]! >= this.#steps[i]!) break;
-      this.#swap(i, child);
-      i = child;
+      let childSlot = 2 * i + 1;
+      if (childSlot >= this.#heapSteps.length) break;
+      if (childSlot + 1 < this.#heapSteps.length && this.#heapSteps[childSlot + 1]! < this.#heapSteps[childSlot]!) childSlot++;
+      if (this.#heapSteps[childSlot]! >= this.#heapSteps[i]!) break;
+      this.#swapHeaped(i, childSlot);
+      i = childSlot;
     }
-    return holding;
+    return firstHolding;
   }
 
-  #swap(i: number, j: number): void {
-    [this.#steps[i], this.#steps[j]] = [this.#steps[j]!, this.#steps[i]!];
-    [this.#holdings[i], this.#holdings[j]] = [this.#holdings[j]!, this.#holdings[i]!];
+  #swapHeaped(i: number, j: number): void {
+    [this.#heapSteps[i], this.#heapSteps[j]] = [this.#heapSteps[j]!, this.#heapSteps[i]!];
+    [this.#heapHoldings[i], this.#heapHoldings[j]] = [this.#heapHoldings[j]!, this.#heapHoldings[i]!];
   }
 }

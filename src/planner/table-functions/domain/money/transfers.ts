@@ -21,78 +21,91 @@ export interface TransferRow {
  * apart: a holding is an account with a currency.
  */
 export class Transfers {
-  readonly #rows: readonly TransferRow[];
-  readonly #order: Int32Array;
+  readonly #transferRows: readonly TransferRow[];
+  readonly #transferOrder: Int32Array;
   /** By transfer: the holding that it leaves, and the one that it reaches. */
   readonly sources: Int32Array;
   readonly targets: Int32Array;
   readonly amounts: Float64Array;
-  readonly #holdings: TextMap<number[]>;
+  readonly #holdingsByAccount: TextMap<number[]>;
   readonly accounts: readonly string[];
-  readonly #leaving: Lists;
-  readonly #reaching: Lists;
+  readonly #leavingTransfers: TransferLists;
+  readonly #reachingTransfers: TransferLists;
 
-  private constructor(parts: SortedTransfers) {
-    this.#rows = parts.rows;
-    this.#order = parts.order;
-    this.sources = parts.sources;
-    this.targets = parts.targets;
-    this.amounts = parts.amounts;
-    this.accounts = parts.accounts;
-    this.#holdings = parts.holdings;
-    this.#leaving = parts.leaving;
-    this.#reaching = parts.reaching;
+  private constructor(transfersFields: SortedTransfers) {
+    this.#transferRows = transfersFields.rows;
+    this.#transferOrder = transfersFields.order;
+    this.sources = transfersFields.sources;
+    this.targets = transfersFields.targets;
+    this.amounts = transfersFields.amounts;
+    this.accounts = transfersFields.accounts;
+    this.#holdingsByAccount = transfersFields.holdings;
+    this.#leavingTransfers = transfersFields.leaving;
+    this.#reachingTransfers = transfersFields.reaching;
   }
 
-  static *fromRows(rows: readonly TransferRow[]): Steps<Transfers> {
-    const order = yield* sortInSteps(numbersBelow(rows.length), (a, b) => compareRows(rows[a]!, rows[b]!) || a - b);
-    const numbers = new TextMap<number>();
-    const holdings = new TextMap<number[]>();
-    const accounts: string[] = [];
+  static *fromRows(transferRows: readonly TransferRow[]): Steps<Transfers> {
+    const transferOrder = yield* sortInSteps(
+      numbersBelow(transferRows.length),
+      (a, b) => compareTransfers(transferRows[a]!, transferRows[b]!) || a - b,
+    );
+    const holdingNumbers = new TextMap<number>();
+    const holdingsByAccount = new TextMap<number[]>();
+    const holdingAccounts: string[] = [];
     const holdingOf = (account: string, currency: string): number => {
-      const key = `${currency}\u0000${account}`;
-      const known = numbers.get(key);
-      if (known !== undefined) return known;
-      const number = accounts.push(account) - 1;
-      numbers.set(key, number);
-      const all = holdings.get(account);
-      if (all === undefined) holdings.set(account, [number]);
-      else all.push(number);
-      return number;
+      const holdingKey = `${currency}\u0000${account}`;
+      const knownHolding = holdingNumbers.get(holdingKey);
+      if (knownHolding !== undefined) return knownHolding;
+      const newHolding = holdingAccounts.push(account) - 1;
+      holdingNumbers.set(holdingKey, newHolding);
+      const accountHoldings = holdingsByAccount.get(account);
+      if (accountHoldings === undefined) holdingsByAccount.set(account, [newHolding]);
+      else accountHoldings.push(newHolding);
+      return newHolding;
     };
-    const [sources, targets] = [new Int32Array(order.length), new Int32Array(order.length)];
-    const amounts = new Float64Array(order.length);
-    const number = (transfer: number): void => {
-      const { from, to, currency, amount } = rows[order[transfer]!]!;
-      sources[transfer] = holdingOf(from, currency);
-      targets[transfer] = holdingOf(to, currency);
+    const [sourceHoldings, targetHoldings] = [new Int32Array(transferOrder.length), new Int32Array(transferOrder.length)];
+    const amounts = new Float64Array(transferOrder.length);
+    const numberHoldings = (transfer: number): void => {
+      const { from, to, currency, amount } = transferRows[transferOrder[transfer]!]!;
+      sourceHoldings[transfer] = holdingOf(from, currency);
+      targetHoldings[transfer] = holdingOf(to, currency);
       amounts[transfer] = amount;
     };
-    yield* forEachInSteps(order.length, number, numberedAtOnce);
-    const leaving = yield* Lists.fromOwners(sources, accounts.length);
-    const reaching = yield* Lists.fromOwners(targets, accounts.length);
-    return new Transfers({ rows, order, sources, targets, amounts, accounts, holdings, leaving, reaching });
+    yield* forEachInSteps(transferOrder.length, numberHoldings, numberedTransfers);
+    const leavingTransfers = yield* TransferLists.fromOwners(sourceHoldings, holdingAccounts.length);
+    const reachingTransfers = yield* TransferLists.fromOwners(targetHoldings, holdingAccounts.length);
+    return new Transfers({
+      rows: transferRows,
+      order: transferOrder,
+      sources: sourceHoldings,
+      targets: targetHoldings,
+      amounts,
+      accounts: holdingAccounts,
+      holdings: holdingsByAccount,
+      leaving: leavingTransfers,
+      reaching: reachingTransfers,
+    });
   }
 
   get count(): number {
-    return this.#order.length;
+    return this.#transferOrder.length;
   }
 
   row(transfer: number): TransferRow {
-    return this.#rows[this.#order[transfer]!]!;
+    return this.#transferRows[this.#transferOrder[transfer]!]!;
   }
 
   holdingsOf(account: string): readonly number[] {
-    return this.#holdings.get(account) ?? [];
+    return this.#holdingsByAccount.get(account) ?? [];
   }
 
   /** In the order of time. */
   leaving(holding: number): Int32Array {
-    return this.#leaving.listOf(holding);
+    return this.#leavingTransfers.listOf(holding);
   }
 
   reaching(holding: number): Int32Array {
-    return this.#reaching.listOf(holding);
+    return this.#reachingTransfers.listOf(holding);
   }
 }
 
@@ -100,75 +113,88 @@ interface SortedTransfers extends Pick<Transfers, 'sources' | 'targets' | 'amoun
   readonly rows: readonly TransferRow[];
   readonly order: Int32Array;
   readonly holdings: TextMap<number[]>;
-  readonly leaving: Lists;
-  readonly reaching: Lists;
+  readonly leaving: TransferLists;
+  readonly reaching: TransferLists;
 }
 
 /** Two look-ups of texts each. */
-const numberedAtOnce = 1 << 11;
+const numberedTransfers = 1 << 11;
 
 /** Numbers by what they belong to, ascending. */
-class Lists {
-  readonly #begins: Int32Array;
-  readonly #numbers: Int32Array;
+class TransferLists {
+  readonly #listBegins: Int32Array;
+  readonly #listedTransfers: Int32Array;
 
-  private constructor(begins: Int32Array, numbers: Int32Array) {
-    this.#begins = begins;
-    this.#numbers = numbers;
+  private constructor(listBegins: Int32Array, listedTransfers: Int32Array) {
+    this.#listBegins = listBegins;
+    this.#listedTransfers = listedTransfers;
   }
 
-  static *fromOwners(owners: Int32Array, count: number): Steps<Lists> {
-    const begins = new Int32Array(count + 1);
-    yield* forEachInSteps(owners.length, (i) => begins[owners[i]! + 1]!++);
-    yield* forEachInSteps(count, (i) => (begins[i + 1]! += begins[i]!));
-    const next = begins.slice();
-    const numbers = new Int32Array(owners.length);
-    yield* forEachInSteps(owners.length, (i) => (numbers[next[owners[i]!]!++] = i));
-    return new Lists(begins, numbers);
+  static *fromOwners(transferOwners: Int32Array, count: number): Steps<TransferLists> {
+    const listBegins = new Int32Array(count + 1);
+    yield* forEachInSteps(transferOwners.length, (i) => listBegins[transferOwners[i]! + 1]!++);
+    yield* forEachInSteps(count, (i) => (listBegins[i + 1]! += listBegins[i]!));
+    const nextInList = listBegins.slice();
+    const listedTransfers = new Int32Array(transferOwners.length);
+    yield* forEachInSteps(transferOwners.length, (i) => (listedTransfers[nextInList[transferOwners[i]!]!++] = i));
+    return new TransferLists(listBegins, listedTransfers);
   }
 
-  listOf(owner: number): Int32Array {
-    return this.#numbers.subarray(this.#begins[owner], this.#begins[owner + 1]);
+  listOf(listOwner: number): Int32Array {
+    return this.#listedTransfers.subarray(this.#listBegins[listOwner], this.#listBegins[listOwner + 1]);
   }
 }
 
-function compareRows(a: TransferRow, b: TransferRow): number {
-  if (a.at !== b.at) return a.at < b.at ? -1 : 1;
-  return a.txid === b.txid ? 0 : compareText(a.txid, b.txid);
+function compareTransfers(oneTransfer: TransferRow, otherTransfer: TransferRow): number {
+  if (oneTransfer.at !== otherTransfer.at) return oneTransfer.at < otherTransfer.at ? -1 : 1;
+  return oneTransfer.txid === otherTransfer.txid ? 0 : compareText(oneTransfer.txid, otherTransfer.txid);
 }
 
-/** The first place in an ascending list that holds at least `least`. */
-export function firstFrom(numbers: Int32Array, least: number): number {
-  let low = 0;
-  let high = numbers.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (numbers[middle]! < least) low = middle + 1;
-    else high = middle;
+/** The first place in an ascending list that holds at least `leastTransfer`. */
+export function firstFrom(transferNumbers: Int32Array, leastTransfer: number): number {
+  let lowTransfer = 0;
+  let highTransfer = transferNumbers.length;
+  while (lowTransfer < highTransfer) {
+    const middleTransfer = (lowTransfer + highTransfer) >> 1;
+    if (transferNumbers[middleTransfer]! < leastTransfer) lowTransfer = middleTransfer + 1;
+    else highTransfer = middleTransfer;
   }
-  return low;
+  return lowTransfer;
 }
 
-const bytesPerTransfer = 300;
+const transferBytes = 300;
 
 /** All that may be seen; one without both ends, an amount above nothing or an instant is none. The instant is `at`, else when the row began to be true. */
 export function transfersOf(call: DomainCall): Steps<Transfers> {
-  return call.reuse('transfers', ['transfer'], () => readTransfers(call));
+  return call.reuse('transfers', ['transfer'], () => readTransferRows(call));
 }
 
-function* readTransfers(call: DomainCall): Steps<{ readonly value: Transfers; readonly bytes: number }> {
-  const rows: TransferRow[] = [];
-  yield* call.rows('transfer', ['from', 'to', 'amount', 'currency', 'at', 'txid'], (batch) => {
-    for (let row = 0; row < batch.count; row++) {
-      const [from, to, amount] = [batch.text('from', row), batch.text('to', row), batch.number('amount', row)];
-      const at = batch.instant('at', row) ?? batch.instant('valid_from', row);
-      if (from === null || to === null || at === null || amount === null || !(amount > 0)) continue;
-      const nodeId = batch.nodeId(row);
-      const txid = batch.text('txid', row) ?? nodeId ?? '';
-      rows.push({ from, to, amount, currency: batch.text('currency', row) ?? '', at, txid, nodeId, type: batch.type });
+function* readTransferRows(transferCall: DomainCall): Steps<{ readonly value: Transfers; readonly bytes: number }> {
+  const transferRows: TransferRow[] = [];
+  yield* transferCall.rows('transfer', ['from', 'to', 'amount', 'currency', 'at', 'txid'], (transferBatch) => {
+    for (let transferRow = 0; transferRow < transferBatch.count; transferRow++) {
+      const [from, to, amount] = [
+        transferBatch.text('from', transferRow),
+        transferBatch.text('to', transferRow),
+        transferBatch.number('amount', transferRow),
+      ];
+      const transferAt = transferBatch.instant('at', transferRow) ?? transferBatch.instant('valid_from', transferRow);
+      if (from === null || to === null || transferAt === null || amount === null || !(amount > 0)) continue;
+      const nodeId = transferBatch.nodeId(transferRow);
+      const txid = transferBatch.text('txid', transferRow) ?? nodeId ?? '';
+      transferRows.push({
+        from,
+        to,
+        amount,
+        currency: transferBatch.text('currency', transferRow) ?? '',
+        at: transferAt,
+        txid,
+        nodeId,
+        type: transferBatch.type,
+      });
     }
-    call.hold(rows.length * bytesPerTransfer);
+    transferCall.hold(transferRows.length * transferBytes);
   });
-  const value = yield* Transfers.fromRows(rows);
-  return { value, bytes: rows.length * bytesPerTransfer };
+  const transfersRead = yield* Transfers.fromRows(transferRows);
+  return { value: transfersRead, bytes: transferRows.length * transferBytes };
 }

@@ -41,9 +41,9 @@ export interface NameFeatures {
 }
 
 /** The most words of a name: a longer one is a text, and the rest is left out. */
-const wordsMax = 24;
+const nameWordsMax = 24;
 
-const weights: Readonly<Record<WordKind, number>> = {
+const nameWordWeights: Readonly<Record<WordKind, number>> = {
   word: 1,
   number: 1,
   common: 0.6,
@@ -53,21 +53,25 @@ const weights: Readonly<Record<WordKind, number>> = {
 };
 
 export function featuresOf(name: string): NameFeatures {
-  const { text, isVowelless } = toLatin(name);
-  const plain = plainWords(name);
-  const raw = words(text).flatMap((word) => splitWord(word, isVowelless));
-  const { rest, form } = withoutForm(raw);
-  const named = rest.filter((word) => !honorifics.has(word) && !(word === rest[0] && shipPrefixes.has(word)));
+  const { text: latinText, isVowelless } = toLatin(name);
+  const plainNameWords = plainWords(name);
+  const rawWords = latinNameWords(latinText).flatMap((nameWord) => splitNameWord(nameWord, isVowelless));
+  const { rest: wordsWithoutForm, form: legalForm } = withoutLegalForm(rawWords);
+  const namedWords = wordsWithoutForm.filter(
+    (nameWord) => !honorifics.has(nameWord) && !(nameWord === wordsWithoutForm[0] && shipPrefixes.has(nameWord)),
+  );
   // A name of nothing but titles is a name all the same.
-  const nameParts = named.length === 0 ? (rest.length === 0 ? raw : rest) : named;
-  const whole =
-    nameParts.filter((word) => !particles.has(word)).length === 0 ? nameParts.map((word) => wordOf(word, 'word')) : null;
-  const nameWords = whole ?? nameParts.map((word) => wordOf(word, kindOf(word, form !== null)));
-  const isAllCommon = nameWords.every(({ kind }) => kind !== 'word');
-  const final = isAllCommon
-    ? nameWords.map((word) => (word.kind === 'common' ? { ...word, kind: 'word' as const, weight: 1 } : word))
+  const nameParts = namedWords.length === 0 ? (wordsWithoutForm.length === 0 ? rawWords : wordsWithoutForm) : namedWords;
+  const allParticleWords =
+    nameParts.filter((nameWord) => !particles.has(nameWord)).length === 0
+      ? nameParts.map((nameWord) => wordOf(nameWord, 'word'))
+      : null;
+  const nameWords = allParticleWords ?? nameParts.map((nameWord) => wordOf(nameWord, nameWordKind(nameWord, legalForm !== null)));
+  const areAllCommon = nameWords.every(({ kind }) => kind !== 'word');
+  const finalWords = areAllCommon
+    ? nameWords.map((nameWord) => (nameWord.kind === 'common' ? { ...nameWord, kind: 'word' as const, weight: 1 } : nameWord))
     : nameWords;
-  return { words: distinct(final).slice(0, wordsMax), plain, form, isVowelless };
+  return { words: distinctNameWords(finalWords).slice(0, nameWordsMax), plain: plainNameWords, form: legalForm, isVowelless };
 }
 
 /** Lower-case words between anything that is no letter and no digit. */
@@ -81,62 +85,62 @@ export function plainWords(name: string): ReadonlySet<string> {
 }
 
 /** Dots and apostrophes within a word belong to it; letters with dots behind them are one abbreviation until they are split. */
-function words(latin: string): string[] {
-  const undotted = latin.replaceAll(/['"]/g, '').replaceAll(/\b(\p{L})\.(?=\s?\p{L}\b)/gu, '$1 ');
-  const wordTexts = undotted.match(/[\p{L}\p{N}]+/gu) ?? [];
-  return wordTexts.slice(0, 2 * wordsMax);
+function latinNameWords(latin: string): string[] {
+  const undottedName = latin.replaceAll(/['"]/g, '').replaceAll(/\b(\p{L})\.(?=\s?\p{L}\b)/gu, '$1 ');
+  const wordTexts = undottedName.match(/[\p{L}\p{N}]+/gu) ?? [];
+  return wordTexts.slice(0, 2 * nameWordsMax);
 }
 
 /** `abdulrahman`, and the Arabic article, which is written in one with its word. */
-function splitWord(word: string, isVowelless: boolean): readonly string[] {
-  const [, , servant] = /^(abd[aeuo][lr])(.{4,})$/.exec(word) ?? [];
-  if (servant !== undefined) return ['abd', servant];
-  const [, noun] = (isVowelless && /^al(.{3,})$/.exec(word)) || [];
-  return noun === undefined ? [word] : ['al', noun];
+function splitNameWord(latinWord: string, isVowelless: boolean): readonly string[] {
+  const [, , servantName] = /^(abd[aeuo][lr])(.{4,})$/.exec(latinWord) ?? [];
+  if (servantName !== undefined) return ['abd', servantName];
+  const [, articleNoun] = (isVowelless && /^al(.{3,})$/.exec(latinWord)) || [];
+  return articleNoun === undefined ? [latinWord] : ['al', articleNoun];
 }
 
 /** The longest run of words that is a legal form, at the end or the beginning. */
-function withoutForm(all: readonly string[]): { rest: readonly string[]; form: string | null } {
-  let rest = all;
-  let form: string | null = null;
-  for (let again = true; again && rest.length > 1; ) {
-    again = false;
-    for (let count = Math.min(legalFormWordsMax, rest.length - 1); count > 0; count--) {
-      const end = legalForms.get(rest.slice(-count).join(' '));
-      const begin = legalForms.get(rest.slice(0, count).join(' '));
-      if (end === undefined && begin === undefined) continue;
-      form = end ?? begin!;
-      rest = end === undefined ? rest.slice(count) : rest.slice(0, -count);
-      again = true;
+function withoutLegalForm(nameWordsRead: readonly string[]): { rest: readonly string[]; form: string | null } {
+  let wordsLeft = nameWordsRead;
+  let legalForm: string | null = null;
+  for (let hasFoundForm = true; hasFoundForm && wordsLeft.length > 1; ) {
+    hasFoundForm = false;
+    for (let formWordCount = Math.min(legalFormWordsMax, wordsLeft.length - 1); formWordCount > 0; formWordCount--) {
+      const endForm = legalForms.get(wordsLeft.slice(-formWordCount).join(' '));
+      const beginForm = legalForms.get(wordsLeft.slice(0, formWordCount).join(' '));
+      if (endForm === undefined && beginForm === undefined) continue;
+      legalForm = endForm ?? beginForm!;
+      wordsLeft = endForm === undefined ? wordsLeft.slice(formWordCount) : wordsLeft.slice(0, -formWordCount);
+      hasFoundForm = true;
       break;
     }
   }
-  return { rest, form };
+  return { rest: wordsLeft, form: legalForm };
 }
 
-function kindOf(word: string, isCompany: boolean): WordKind {
-  if (/^\d/.test(word)) return 'number';
-  if (word.length === 1) return 'initial';
-  if (particles.has(word) || synonyms.get(word) === 'company' || word === 'company') return 'particle';
-  if (/.{3}(ovich|evich|ovych|ovna|evna|ivna|oglu|ogly|kyzy|qizi)$/.test(word)) return 'patronymic';
-  return isCompany && commonWords.has(synonyms.get(word) ?? word) ? 'common' : 'word';
+function nameWordKind(latinWord: string, isCompany: boolean): WordKind {
+  if (/^\d/.test(latinWord)) return 'number';
+  if (latinWord.length === 1) return 'initial';
+  if (particles.has(latinWord) || synonyms.get(latinWord) === 'company' || latinWord === 'company') return 'particle';
+  if (/.{3}(ovich|evich|ovych|ovna|evna|ivna|oglu|ogly|kyzy|qizi)$/.test(latinWord)) return 'patronymic';
+  return isCompany && commonWords.has(synonyms.get(latinWord) ?? latinWord) ? 'common' : 'word';
 }
 
 export function wordOf(wordText: string, kind: WordKind): NameWord {
-  const text = kind === 'initial' ? wordText : (synonyms.get(wordText) ?? wordText);
-  const spelling = kind === 'number' ? text : spellingOf(text);
+  const synonymText = kind === 'initial' ? wordText : (synonyms.get(wordText) ?? wordText);
+  const spelling = kind === 'number' ? synonymText : spellingOf(synonymText);
   return {
-    text,
-    kind: /^\d/.test(text) ? 'number' : kind,
-    weight: weights[kind],
+    text: synonymText,
+    kind: /^\d/.test(synonymText) ? 'number' : kind,
+    weight: nameWordWeights[kind],
     spelling,
-    consonants: kind === 'number' ? text : consonantsOf(spelling),
+    consonants: kind === 'number' ? synonymText : consonantsOf(spelling),
     groups: nicknameGroups(spelling),
-    hasDigit: /\d/.test(text),
+    hasDigit: /\d/.test(synonymText),
   };
 }
 
-function distinct(all: readonly NameWord[]): readonly NameWord[] {
-  const seen = new Set<string>();
-  return all.filter(({ text }) => !seen.has(text) && seen.add(text));
+function distinctNameWords(nameWordsRead: readonly NameWord[]): readonly NameWord[] {
+  const seenWords = new Set<string>();
+  return nameWordsRead.filter(({ text }) => !seenWords.has(text) && seenWords.add(text));
 }

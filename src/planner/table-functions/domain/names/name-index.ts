@@ -9,7 +9,7 @@ import { featuresOf, type NameFeatures, type NameWord } from './name-features.ts
 import { bareOf, joinsOf, matchNames, type NameMatch } from './name-score.ts';
 
 /** Names compared in one turn: some microseconds each. */
-const comparedAtOnce = 256;
+const namesComparedAtOnce = 256;
 
 export interface NameHit {
   /** The number that the name was added under. */
@@ -19,7 +19,7 @@ export interface NameHit {
 }
 
 export class NameIndex {
-  readonly #names: {
+  readonly #indexedNames: {
     readonly owner: number;
     readonly name: string;
     readonly features: NameFeatures;
@@ -27,145 +27,160 @@ export class NameIndex {
     readonly small: number;
   }[] = [];
   /** By key, places of words that have it. */
-  readonly #byKey = new TextMap<number[]>();
+  readonly #placesByKey = new TextMap<number[]>();
   /** By name, zero but while names are looked for: how many of the words asked about may match one of its, and which of its. */
-  #shared = new Uint8Array(0);
-  #words = new Int32Array(0);
+  #sharedWordCounts = new Uint8Array(0);
+  #sharedWordMasks = new Int32Array(0);
   /** The last word asked about that did. */
-  #last = new Uint8Array(0);
-  #bytes = 0;
+  #lastAskingWord = new Uint8Array(0);
+  #nameIndexBytes = 0;
 
   /** About as many as it holds on to. */
   get bytes(): number {
-    return this.#bytes;
+    return this.#nameIndexBytes;
   }
 
   get size(): number {
-    return this.#names.length;
+    return this.#indexedNames.length;
   }
 
   /** One owner may have several names. */
   add(owner: number, name: string): void {
-    const features = featuresOf(name);
-    const number =
-      this.#names.push({ owner, name, features, weight: weightOf(features.words), small: weightOfSmall(features.words) }) - 1;
-    this.#bytes += 200 + 2 * name.length + 240 * features.words.length;
-    features.words.forEach((word, i) => this.#post(keysOf(word), postingOf(number, i)));
-    for (const join of joinsOf(features.words)) this.#post(joinKeysOf(join), postingOf(number, joinedWord));
+    const nameFeatures = featuresOf(name);
+    const nameNumber =
+      this.#indexedNames.push({
+        owner,
+        name,
+        features: nameFeatures,
+        weight: nameWeightOf(nameFeatures.words),
+        small: smallWordWeight(nameFeatures.words),
+      }) - 1;
+    this.#nameIndexBytes += 200 + 2 * name.length + 240 * nameFeatures.words.length;
+    nameFeatures.words.forEach((nameWord, i) => this.#postKeys(nameWordKeys(nameWord), postingOf(nameNumber, i)));
+    for (const joinedNames of joinsOf(nameFeatures.words))
+      this.#postKeys(joinedNameKeys(joinedNames), postingOf(nameNumber, joinedWordBit));
   }
 
-  #post(keys: readonly string[], nameIndex: number): void {
-    for (const key of new Set(keys)) {
-      const postings = this.#byKey.get(key);
-      if (postings === undefined) this.#byKey.set(key, [nameIndex]);
+  #postKeys(nameKeys: readonly string[], nameIndex: number): void {
+    for (const nameKey of new Set(nameKeys)) {
+      const postings = this.#placesByKey.get(nameKey);
+      if (postings === undefined) this.#placesByKey.set(nameKey, [nameIndex]);
       else if (postings.at(-1) !== nameIndex) postings.push(nameIndex);
       else continue;
-      this.#bytes += 24;
+      this.#nameIndexBytes += 24;
     }
   }
 
-  /** Finds every name that scores at least `threshold`, the owner's best one each. `look` counts the names as they are compared. */
-  *find(name: string, threshold: number, look: (count: number) => void): Steps<NameHit[]> {
-    const asked = featuresOf(name);
-    const best = new Map<number, NameHit>();
-    let compared = 0;
-    for (const number of this.#mayReach(asked, threshold)) {
-      if (++compared % comparedAtOnce === 0) {
-        look(comparedAtOnce);
+  /** Finds every name that scores at least `matchThreshold`, the owner's best one each. `countLooks` counts the names as they are compared. */
+  *find(name: string, matchThreshold: number, countLooks: (count: number) => void): Steps<NameHit[]> {
+    const askedFeatures = featuresOf(name);
+    const bestHits = new Map<number, NameHit>();
+    let comparedNames = 0;
+    for (const nameNumber of this.#reachableNames(askedFeatures, matchThreshold)) {
+      if (++comparedNames % namesComparedAtOnce === 0) {
+        countLooks(namesComparedAtOnce);
         yield;
       }
-      const { owner, name: known, features } = this.#names[number]!;
-      const match = matchNames(asked, features);
-      if (match.score < threshold - 1e-9) continue;
-      const before = best.get(owner);
-      if (before === undefined || match.score > before.match.score) best.set(owner, { owner, name: known, match });
+      const { owner, name: knownName, features } = this.#indexedNames[nameNumber]!;
+      const nameMatch = matchNames(askedFeatures, features);
+      if (nameMatch.score < matchThreshold - 1e-9) continue;
+      const earlierHit = bestHits.get(owner);
+      if (earlierHit === undefined || nameMatch.score > earlierHit.match.score)
+        bestHits.set(owner, { owner, name: knownName, match: nameMatch });
     }
-    look(compared % comparedAtOnce);
-    return [...best.values()];
+    countLooks(comparedNames % namesComparedAtOnce);
+    return [...bestHits.values()];
   }
 
   /** Numbers of the names whose words share enough keys. */
-  #mayReach(asked: NameFeatures, threshold: number): readonly number[] {
-    if (this.#shared.length < this.size) {
-      this.#shared = new Uint8Array(this.size);
-      this.#words = new Int32Array(this.size);
-      this.#last = new Uint8Array(this.size);
+  #reachableNames(askedFeatures: NameFeatures, matchThreshold: number): readonly number[] {
+    if (this.#sharedWordCounts.length < this.size) {
+      this.#sharedWordCounts = new Uint8Array(this.size);
+      this.#sharedWordMasks = new Int32Array(this.size);
+      this.#lastAskingWord = new Uint8Array(this.size);
     }
-    const [shared, words, last] = [this.#shared, this.#words, this.#last];
+    const [sharedCounts, wordMasks, lastAsking] = [this.#sharedWordCounts, this.#sharedWordMasks, this.#lastAskingWord];
     const candidates: number[] = [];
-    let asking = 0;
-    const share = (keys: readonly string[], joins: number): void => {
-      asking++;
-      for (const key of keys) {
-        for (const nameIndex of this.#byKey.get(key) ?? []) {
-          const number = nameIndex >>> wordBits;
-          words[number]! |= joins | (1 << (nameIndex & (wordsOfName - 1)));
-          if (last[number] === asking) continue;
-          last[number] = asking;
-          if (shared[number]!++ === 0) candidates.push(number);
+    let askingWord = 0;
+    const share = (nameKeys: readonly string[], joinMask: number): void => {
+      askingWord++;
+      for (const nameKey of nameKeys) {
+        for (const nameIndex of this.#placesByKey.get(nameKey) ?? []) {
+          const nameNumber = nameIndex >>> nameWordBits;
+          wordMasks[nameNumber]! |= joinMask | (1 << (nameIndex & (nameWordSlots - 1)));
+          if (lastAsking[nameNumber] === askingWord) continue;
+          lastAsking[nameNumber] = askingWord;
+          if (sharedCounts[nameNumber]!++ === 0) candidates.push(nameNumber);
         }
       }
     };
-    for (const word of asked.words) share(keysOf(word), 0);
-    for (const join of joinsOf(asked.words)) share(joinKeysOf(join), 1 << joinedAsked);
-    const weight = weightOf(asked.words);
-    const small = weightOfSmall(asked.words);
-    const reaching = candidates.filter((number) => {
-      const { features, weight: other, small: otherSmall } = this.#names[number]!;
-      const isJoined = (words[number]! & joinedWords) !== 0;
+    for (const askedWord of askedFeatures.words) share(nameWordKeys(askedWord), 0);
+    for (const askedJoin of joinsOf(askedFeatures.words)) share(joinedNameKeys(askedJoin), 1 << joinedAskedBit);
+    const askedWeight = nameWeightOf(askedFeatures.words);
+    const askedSmallWeight = smallWordWeight(askedFeatures.words);
+    const reachingNames = candidates.filter((nameNumber) => {
+      const { features, weight: otherWeight, small: otherSmallWeight } = this.#indexedNames[nameNumber]!;
+      const areWordsJoined = (wordMasks[nameNumber]! & joinedWordMask) !== 0;
       // Each word matches one of the other name.
-      const most = (isJoined ? shared[number]! : Math.min(shared[number]!, bitCount(words[number]!))) + small + otherSmall;
+      const mostSharedWeight =
+        (areWordsJoined ? sharedCounts[nameNumber]! : Math.min(sharedCounts[nameNumber]!, wordBitCount(wordMasks[nameNumber]!))) +
+        askedSmallWeight +
+        otherSmallWeight;
       // Words that become one weigh less than they do alone: that one is compared whatever it shares.
-      const isOpen = isJoined || features.words.length > asked.words.length;
-      return most >= threshold * (isOpen ? Math.max(1, Math.min(weight, other)) : weight + other - most);
+      const isOpenName = areWordsJoined || features.words.length > askedFeatures.words.length;
+      return (
+        mostSharedWeight >=
+        matchThreshold *
+          (isOpenName ? Math.max(1, Math.min(askedWeight, otherWeight)) : askedWeight + otherWeight - mostSharedWeight)
+      );
     });
-    for (const number of candidates) shared[number] = words[number] = last[number] = 0;
-    return reaching;
+    for (const number of candidates) sharedCounts[number] = wordMasks[number] = lastAsking[number] = 0;
+    return reachingNames;
   }
 }
 
 /** A place is the number of a name with that of its word; what words make together is one more. */
-const wordBits = 5;
-const wordsOfName = 1 << wordBits;
-const joinedWord = 24;
-const joinedAsked = 25;
-const joinedWords = (1 << joinedWord) | (1 << joinedAsked);
+const nameWordBits = 5;
+const nameWordSlots = 1 << nameWordBits;
+const joinedWordBit = 24;
+const joinedAskedBit = 25;
+const joinedWordMask = (1 << joinedWordBit) | (1 << joinedAskedBit);
 
 function postingOf(name: number, word: number): number {
-  return (name << wordBits) | word;
+  return (name << nameWordBits) | word;
 }
 
-function bitCount(bits: number): number {
-  let count = 0;
-  for (let rest = bits; rest !== 0; rest &= rest - 1) count++;
-  return count;
+function wordBitCount(wordMask: number): number {
+  let bitsSet = 0;
+  for (let bitsLeft = wordMask; bitsLeft !== 0; bitsLeft &= bitsLeft - 1) bitsSet++;
+  return bitsSet;
 }
 
-function weightOf(words: readonly NameWord[]): number {
+function nameWeightOf(words: readonly NameWord[]): number {
   return words.reduce((sum, { weight }) => sum + weight, 0);
 }
 
 /** The most that initials and particles, which have no key, can match. */
-function weightOfSmall(words: readonly NameWord[]): number {
+function smallWordWeight(words: readonly NameWord[]): number {
   return words.reduce((sum, { kind, weight }) => sum + (kind === 'initial' ? 1 : kind === 'particle' ? weight : 0), 0);
 }
 
 /** Two words that match, other than by an initial or as particles, have one in common. */
-function keysOf({ kind, text, spelling, consonants, groups }: NameWord): readonly string[] {
+function nameWordKeys({ kind, text, spelling, consonants, groups }: NameWord): readonly string[] {
   if (kind === 'initial' || kind === 'particle') return [];
   if (kind === 'number') return [text];
-  const bare = bareOf(consonants);
+  const bareConsonants = bareOf(consonants);
   return [
     text,
     `s ${spelling}`,
     ...groups.map(({ family }) => `g ${family}`),
-    ...changesOf(consonants).map((each) => `c ${each}`),
-    ...(bare.length > 1 ? [`b ${bare}`] : []),
-    ...slipsOf(text).map((each) => `t ${each}`),
+    ...changesOf(consonants).map((changedText) => `c ${changedText}`),
+    ...(bareConsonants.length > 1 ? [`b ${bareConsonants}`] : []),
+    ...slipsOf(text).map((changedText) => `t ${changedText}`),
   ];
 }
 
 /** Words that are joined match by their letters or their spelling alone. */
-function joinKeysOf({ text, spelling }: NameWord): readonly string[] {
+function joinedNameKeys({ text, spelling }: NameWord): readonly string[] {
   return [text, `s ${spelling}`];
 }

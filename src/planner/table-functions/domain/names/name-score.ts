@@ -14,7 +14,7 @@ export interface NameMatch {
   readonly features: readonly string[];
 }
 
-interface Pair {
+interface NameWordPair {
   readonly left: number;
   readonly right: number;
   readonly worth: number;
@@ -35,105 +35,121 @@ export const worths = {
   formDiffers: 0.97,
 };
 
-export function matchNames(left: NameFeatures, right: NameFeatures): NameMatch {
-  const [leftWords, rightWords] = joinBoth(left.words, right.words);
-  const isVowelless = left.isVowelless || right.isVowelless;
-  const pairs: Pair[] = [];
-  leftWords.forEach((one, i) => {
-    rightWords.forEach((other, j) => {
-      const alike = likeness(one, other, isVowelless);
-      if (alike !== null) pairs.push({ left: i, right: j, ...alike });
+export function matchNames(leftName: NameFeatures, rightName: NameFeatures): NameMatch {
+  const [leftWords, rightWords] = joinBothNames(leftName.words, rightName.words);
+  const isVowelless = leftName.isVowelless || rightName.isVowelless;
+  const wordPairs: NameWordPair[] = [];
+  leftWords.forEach((leftWord, i) => {
+    rightWords.forEach((rightWord, j) => {
+      const wordLikeness = nameWordLikeness(leftWord, rightWord, isVowelless);
+      if (wordLikeness !== null) wordPairs.push({ left: i, right: j, ...wordLikeness });
     });
   });
   // The best pair first; an initial says something beside a word only.
-  pairs.sort((a, b) => b.worth - a.worth || a.left - b.left || a.right - b.right);
-  const isLeftTaken = new Set<number>();
-  const isRightTaken = new Set<number>();
-  let matched = 0;
+  wordPairs.sort(
+    (onePair, otherPair) => otherPair.worth - onePair.worth || onePair.left - otherPair.left || onePair.right - otherPair.right,
+  );
+  const takenLeftWords = new Set<number>();
+  const takenRightWords = new Set<number>();
+  let matchedWeight = 0;
   let leftWeight = 0;
   let rightWeight = 0;
-  const features: string[] = [];
-  let hasWord = false;
-  for (const pair of pairs) {
-    if (isLeftTaken.has(pair.left) || isRightTaken.has(pair.right)) continue;
-    const [one, other] = [leftWords[pair.left]!, rightWords[pair.right]!];
-    const isInitial = one.kind === 'initial' || other.kind === 'initial';
-    if (isInitial && !hasWord && one.text !== other.text) continue;
-    if (!isInitial && one.kind !== 'particle') hasWord = true;
-    isLeftTaken.add(pair.left);
-    isRightTaken.add(pair.right);
-    const weight = Math.max(one.weight, other.weight);
-    matched += pair.worth * weight;
-    leftWeight += weight;
-    rightWeight += weight;
-    features.push(one.text === other.text ? `word:${one.text}` : `${pair.how}:${one.text}=${other.text}`);
+  const matchFeatures: string[] = [];
+  let hasMatchedWord = false;
+  for (const wordPair of wordPairs) {
+    if (takenLeftWords.has(wordPair.left) || takenRightWords.has(wordPair.right)) continue;
+    const [leftWord, rightWord] = [leftWords[wordPair.left]!, rightWords[wordPair.right]!];
+    const isAnyInitial = leftWord.kind === 'initial' || rightWord.kind === 'initial';
+    if (isAnyInitial && !hasMatchedWord && leftWord.text !== rightWord.text) continue;
+    if (!isAnyInitial && leftWord.kind !== 'particle') hasMatchedWord = true;
+    takenLeftWords.add(wordPair.left);
+    takenRightWords.add(wordPair.right);
+    const pairWeight = Math.max(leftWord.weight, rightWord.weight);
+    matchedWeight += wordPair.worth * pairWeight;
+    leftWeight += pairWeight;
+    rightWeight += pairWeight;
+    matchFeatures.push(
+      leftWord.text === rightWord.text ? `word:${leftWord.text}` : `${wordPair.how}:${leftWord.text}=${rightWord.text}`,
+    );
   }
-  leftWords.forEach((word, i) => (leftWeight += isLeftTaken.has(i) ? 0 : word.weight));
-  rightWords.forEach((word, j) => (rightWeight += isRightTaken.has(j) ? 0 : word.weight));
-  const union = leftWeight + rightWeight - matched;
-  let score = union === 0 || !hasWord ? 0 : matched / union;
-  if (left.form !== null && right.form !== null) {
-    features.push(left.form === right.form ? `form:${left.form}` : `form:${left.form}≠${right.form}`);
-    if (left.form !== right.form) score *= worths.formDiffers;
+  leftWords.forEach((nameWord, i) => (leftWeight += takenLeftWords.has(i) ? 0 : nameWord.weight));
+  rightWords.forEach((nameWord, j) => (rightWeight += takenRightWords.has(j) ? 0 : nameWord.weight));
+  const unionWeight = leftWeight + rightWeight - matchedWeight;
+  let nameScore = unionWeight === 0 || !hasMatchedWord ? 0 : matchedWeight / unionWeight;
+  if (leftName.form !== null && rightName.form !== null) {
+    matchFeatures.push(leftName.form === rightName.form ? `form:${leftName.form}` : `form:${leftName.form}≠${rightName.form}`);
+    if (leftName.form !== rightName.form) nameScore *= worths.formDiffers;
   }
-  return { score, plainJaccard: jaccard(left.plain, right.plain), features };
+  return { score: nameScore, plainJaccard: jaccard(leftName.plain, rightName.plain), features: matchFeatures };
 }
 
 /** The Jaccard index of two sets of words, as textbooks have it. */
-export function jaccard(left: ReadonlySet<string>, right: ReadonlySet<string>): number {
-  let shared = 0;
-  for (const word of left) if (right.has(word)) shared++;
-  const all = left.size + right.size - shared;
-  return all === 0 ? 0 : shared / all;
+export function jaccard(leftWords: ReadonlySet<string>, rightWords: ReadonlySet<string>): number {
+  let sharedCount = 0;
+  for (const leftWord of leftWords) if (rightWords.has(leftWord)) sharedCount++;
+  const unionCount = leftWords.size + rightWords.size - sharedCount;
+  return unionCount === 0 ? 0 : sharedCount / unionCount;
 }
 
 export function plainJaccard(left: string, right: string): number {
   return jaccard(plainWords(left), plainWords(right));
 }
 
-function likeness(one: NameWord, other: NameWord, isVowelless: boolean): Pick<Pair, 'worth' | 'how'> | null {
-  if (one.text === other.text) return { worth: 1, how: 'word' };
-  if (one.kind === 'number' || other.kind === 'number') return null;
-  if (one.kind === 'initial' || other.kind === 'initial') {
-    const isLetter = one.kind === 'initial' ? other.text.startsWith(one.text) : one.text.startsWith(other.text);
-    return isLetter && one.kind !== other.kind && one.kind !== 'particle' && other.kind !== 'particle'
+function nameWordLikeness(
+  leftWord: NameWord,
+  rightWord: NameWord,
+  isVowelless: boolean,
+): Pick<NameWordPair, 'worth' | 'how'> | null {
+  if (leftWord.text === rightWord.text) return { worth: 1, how: 'word' };
+  if (leftWord.kind === 'number' || rightWord.kind === 'number') return null;
+  if (leftWord.kind === 'initial' || rightWord.kind === 'initial') {
+    const isInitialLetter =
+      leftWord.kind === 'initial' ? rightWord.text.startsWith(leftWord.text) : leftWord.text.startsWith(rightWord.text);
+    return isInitialLetter && leftWord.kind !== rightWord.kind && leftWord.kind !== 'particle' && rightWord.kind !== 'particle'
       ? { worth: worths.initial, how: 'initial' }
       : null;
   }
-  if (one.kind === 'particle' || other.kind === 'particle') {
-    return one.kind === other.kind && one.consonants === other.consonants ? { worth: 0.9, how: 'sound' } : null;
+  if (leftWord.kind === 'particle' || rightWord.kind === 'particle') {
+    return leftWord.kind === rightWord.kind && leftWord.consonants === rightWord.consonants ? { worth: 0.9, how: 'sound' } : null;
   }
-  const family = isOneName(one, other);
-  if (family === 'nickname') return { worth: worths.nickname, how: family };
-  if (one.spelling === other.spelling) return { worth: worths.spelling, how: 'sound' };
+  const nameFamily = isOneName(leftWord, rightWord);
+  if (nameFamily === 'nickname') return { worth: worths.nickname, how: nameFamily };
+  if (leftWord.spelling === rightWord.spelling) return { worth: worths.spelling, how: 'sound' };
   if (isVowelless) {
-    const [bare, otherBare] = [bareOf(one.consonants), bareOf(other.consonants)];
-    if (bare === otherBare && bare.length > 1) return { worth: worths.vowelless, how: 'sound' };
+    const [bareConsonants, otherBareConsonants] = [bareOf(leftWord.consonants), bareOf(rightWord.consonants)];
+    if (bareConsonants === otherBareConsonants && bareConsonants.length > 1) return { worth: worths.vowelless, how: 'sound' };
   }
-  const letters = byLetters(one, other);
-  const isTranslated = family !== null && worths.translation > (letters?.worth ?? 0);
-  return isTranslated ? { worth: worths.translation, how: 'translation' } : letters;
+  const letterLikeness = likenessByLetters(leftWord, rightWord);
+  const isTranslatedName = nameFamily !== null && worths.translation > (letterLikeness?.worth ?? 0);
+  return isTranslatedName ? { worth: worths.translation, how: 'translation' } : letterLikeness;
 }
 
-function byLetters(one: NameWord, other: NameWord): Pick<Pair, 'worth' | 'how'> | null {
-  const slip = slipOf(one.text, other.text);
-  const bySlip =
-    slip === null ? 0 : slip === 'turned' || Math.max(one.text.length, other.text.length) > 3 ? worths.slip : worths.least;
-  if (!isNear(one.consonants, other.consonants)) return slip === null ? null : { worth: bySlip, how: 'letters' };
-  const length = Math.max(one.spelling.length, other.spelling.length);
-  const distance = Math.min(distanceOf(one.spelling, other.spelling), distanceOf(one.text, other.text));
-  const cost = (distance * worths.letterCost * (length < 5 ? 2 : 1)) / length;
-  const worth = Math.max(bySlip, Math.min(worths.spelling, 1 - cost));
-  return worth < worths.least ? null : { worth, how: one.consonants === other.consonants ? 'sound' : 'letters' };
+function likenessByLetters(leftWord: NameWord, rightWord: NameWord): Pick<NameWordPair, 'worth' | 'how'> | null {
+  const letterSlip = slipOf(leftWord.text, rightWord.text);
+  const slipWorth =
+    letterSlip === null
+      ? 0
+      : letterSlip === 'turned' || Math.max(leftWord.text.length, rightWord.text.length) > 3
+        ? worths.slip
+        : worths.least;
+  if (!areConsonantsNear(leftWord.consonants, rightWord.consonants))
+    return letterSlip === null ? null : { worth: slipWorth, how: 'letters' };
+  const spellingLength = Math.max(leftWord.spelling.length, rightWord.spelling.length);
+  const spellingDistance = Math.min(distanceOf(leftWord.spelling, rightWord.spelling), distanceOf(leftWord.text, rightWord.text));
+  const letterCost = (spellingDistance * worths.letterCost * (spellingLength < 5 ? 2 : 1)) / spellingLength;
+  const letterWorth = Math.max(slipWorth, Math.min(worths.spelling, 1 - letterCost));
+  return letterWorth < worths.least
+    ? null
+    : { worth: letterWorth, how: leftWord.consonants === rightWord.consonants ? 'sound' : 'letters' };
 }
 
 /** Whether one stands for the other, by a short form or by one in another language. */
-export function isOneName({ groups }: NameWord, { groups: others }: NameWord): 'nickname' | 'translation' | null {
+export function isOneName({ groups }: NameWord, { groups: otherGroups }: NameWord): 'nickname' | 'translation' | null {
   let matchKind: 'translation' | null = null;
   for (const { forms, family } of groups) {
-    for (const other of others) {
-      if (forms === other.forms) return 'nickname';
-      if (family === other.family) matchKind = 'translation';
+    for (const otherGroup of otherGroups) {
+      if (forms === otherGroup.forms) return 'nickname';
+      if (family === otherGroup.family) matchKind = 'translation';
     }
   }
   return matchKind;
@@ -144,51 +160,54 @@ export function bareOf(consonants: string): string {
   return consonants.replaceAll(/(?!^)[vyj]|h$/g, '').replace(/[^a]a/g, (pair) => pair[0]!);
 }
 
-function isNear(left: string, right: string): boolean {
-  if (left === right) return true;
-  if (Math.abs(left.length - right.length) > 1) return false;
-  const changes = new Set(changesOf(left));
-  return changesOf(right).some((each) => changes.has(each));
+function areConsonantsNear(leftConsonants: string, rightConsonants: string): boolean {
+  if (leftConsonants === rightConsonants) return true;
+  if (Math.abs(leftConsonants.length - rightConsonants.length) > 1) return false;
+  const consonantChanges = new Set(changesOf(leftConsonants));
+  return changesOf(rightConsonants).some((changedConsonants) => consonantChanges.has(changedConsonants));
 }
 
 /** Words that are one in the other name: `abdul rahman` beside `abdulrahman`. */
-function joinBoth(left: readonly NameWord[], right: readonly NameWord[]): [readonly NameWord[], readonly NameWord[]] {
-  return [joinedLike(left, right), joinedLike(right, left)];
+function joinBothNames(
+  leftWords: readonly NameWord[],
+  rightWords: readonly NameWord[],
+): [readonly NameWord[], readonly NameWord[]] {
+  return [joinedLikeOther(leftWords, rightWords), joinedLikeOther(rightWords, leftWords)];
 }
 
-const joinMax = 3;
+const joinedNameWordsMax = 3;
 
 /** The words that neighbours make together. */
 export function joinsOf(words: readonly NameWord[]): readonly NameWord[] {
-  const joins: NameWord[] = [];
-  for (let count = 2; count <= joinMax; count++) {
-    for (let i = 0; i + count <= words.length; i++) joins.push(joinOf(words.slice(i, i + count)));
+  const joinedWords: NameWord[] = [];
+  for (let joinedCount = 2; joinedCount <= joinedNameWordsMax; joinedCount++) {
+    for (let i = 0; i + joinedCount <= words.length; i++) joinedWords.push(joinNameWords(words.slice(i, i + joinedCount)));
   }
-  return joins;
+  return joinedWords;
 }
 
-function joinOf(parts: readonly NameWord[]): NameWord {
-  return wordOf(parts.map(({ text }) => text).join(''), 'word');
+function joinNameWords(joinedParts: readonly NameWord[]): NameWord {
+  return wordOf(joinedParts.map(({ text }) => text).join(''), 'word');
 }
 
-function joinedLike(words: readonly NameWord[], others: readonly NameWord[]): readonly NameWord[] {
-  const texts = new Set(others.map(({ text }) => text));
-  const open = words.filter(({ text }) => !texts.has(text)).length;
-  if (open < 2 || texts.size === 0) return words;
-  const spellings = new Set(others.map(({ spelling }) => spelling));
+function joinedLikeOther(words: readonly NameWord[], otherWords: readonly NameWord[]): readonly NameWord[] {
+  const otherTexts = new Set(otherWords.map(({ text }) => text));
+  const unsharedCount = words.filter(({ text }) => !otherTexts.has(text)).length;
+  if (unsharedCount < 2 || otherTexts.size === 0) return words;
+  const otherSpellings = new Set(otherWords.map(({ spelling }) => spelling));
   const letterWords: NameWord[] = [];
   for (let i = 0; i < words.length; ) {
-    let taken = 1;
-    for (let count = Math.min(joinMax, words.length - i); count > 1 && taken === 1; count--) {
-      const parts = words.slice(i, i + count);
-      if (parts.some(({ text }) => texts.has(text))) continue;
-      const word = joinOf(parts);
-      if (!texts.has(word.text) && (word.text.length < 5 || !spellings.has(word.spelling))) continue;
-      letterWords.push(word);
-      taken = count;
+    let takenCount = 1;
+    for (let joinedCount = Math.min(joinedNameWordsMax, words.length - i); joinedCount > 1 && takenCount === 1; joinedCount--) {
+      const joinedParts = words.slice(i, i + joinedCount);
+      if (joinedParts.some(({ text }) => otherTexts.has(text))) continue;
+      const joinedName = joinNameWords(joinedParts);
+      if (!otherTexts.has(joinedName.text) && (joinedName.text.length < 5 || !otherSpellings.has(joinedName.spelling))) continue;
+      letterWords.push(joinedName);
+      takenCount = joinedCount;
     }
-    if (taken === 1) letterWords.push(words[i]!);
-    i += taken;
+    if (takenCount === 1) letterWords.push(words[i]!);
+    i += takenCount;
   }
   return letterWords;
 }

@@ -1,7 +1,7 @@
 /** How words of names sound alike over the ways in which scripts are written in Latin letters, and how far two spellings are apart. */
 
 /** In this order. */
-const respellings: readonly (readonly [RegExp, string])[] = [
+const nameRespellings: readonly (readonly [RegExp, string])[] = [
   [/^(mc|mac)(?=[a-z]{3})/, 'mk'],
   [/tsch|tch|tsh|cz|ch/g, '\u00e7'],
   [/shch|sch|sh|sz/g, '\u0161'],
@@ -30,8 +30,11 @@ const respellings: readonly (readonly [RegExp, string])[] = [
   [/(.)\1+/g, '$1'],
 ];
 
-export function spellingOf(word: string): string {
-  return respellings.reduce((text, [from, to]) => text.replace(from, to), word);
+export function spellingOf(spelledWord: string): string {
+  return nameRespellings.reduce(
+    (respelledWord, [respelledFrom, respelledTo]) => respelledWord.replace(respelledFrom, respelledTo),
+    spelledWord,
+  );
 }
 
 export function consonantsOf(spelling: string): string {
@@ -39,117 +42,140 @@ export function consonantsOf(spelling: string): string {
 }
 
 /** Two letters in each other's place are a slip of the hand, seldom another name. */
-const turnCost = 0.6;
+const turnedLettersCost = 0.6;
 
 /** Rows of the table of distances, and what each letter of the right word costs: written anew by each call. */
-let rows = [0, 1, 2, 3].map(() => new Float64Array(32));
+let distanceRows = [0, 1, 2, 3].map(() => new Float64Array(32));
 
 /**
  * Changes from one spelling to another: a vowel costs half, and what ends a word, which often says the gender, costs more. Infinity
- * where it is certain that they are more than `most`.
+ * where it is certain that they are more than `distanceMax`.
  */
-export function distanceOf(left: string, right: string, most = Infinity): number {
-  const width = right.length + 1;
-  if (width > rows[0]!.length) rows = rows.map(() => new Float64Array(2 * width));
-  let [before, row, earlier] = rows as [Float64Array, Float64Array, Float64Array];
-  const costs = rows[3]!;
-  row[0] = 0;
-  for (let j = 1; j < width; j++) {
-    costs[j] = costOf(right, j - 1);
-    row[j] = row[j - 1]! + costs[j]!;
+export function distanceOf(leftSpelling: string, rightSpelling: string, distanceMax = Infinity): number {
+  const distanceWidth = rightSpelling.length + 1;
+  if (distanceWidth > distanceRows[0]!.length) distanceRows = distanceRows.map(() => new Float64Array(2 * distanceWidth));
+  let [rowBefore, distanceRow, earlierRow] = distanceRows as [Float64Array, Float64Array, Float64Array];
+  const letterCosts = distanceRows[3]!;
+  distanceRow[0] = 0;
+  for (let j = 1; j < distanceWidth; j++) {
+    letterCosts[j] = letterCostOf(rightSpelling, j - 1);
+    distanceRow[j] = distanceRow[j - 1]! + letterCosts[j]!;
   }
-  let leastBefore = 0;
-  for (let i = 1; i <= left.length; i++) {
-    [earlier, before, row] = [before, row, earlier];
-    const letter = left.charCodeAt(i - 1);
-    const own = costOf(left, i - 1);
-    row[0] = before[0]! + own;
-    let least = row[0]!;
-    for (let j = 1; j < width; j++) {
-      const other = right.charCodeAt(j - 1);
-      const swap = letter === other ? 0 : isOneSound(letter, other) ? 0.5 : Math.max(own, costs[j]!) * strangeness(letter, other);
-      let cost = Math.min(before[j]! + own, row[j - 1]! + costs[j]!, before[j - 1]! + swap);
-      const isTurned = i > 1 && j > 1 && letter === right.charCodeAt(j - 2) && left.charCodeAt(i - 2) === other;
-      if (isTurned) cost = Math.min(cost, earlier[j - 2]! + turnCost);
-      row[j] = cost;
-      if (cost < least) least = cost;
+  let leastOfRowBefore = 0;
+  for (let i = 1; i <= leftSpelling.length; i++) {
+    [earlierRow, rowBefore, distanceRow] = [rowBefore, distanceRow, earlierRow];
+    const leftLetter = leftSpelling.charCodeAt(i - 1);
+    const leftLetterCost = letterCostOf(leftSpelling, i - 1);
+    distanceRow[0] = rowBefore[0]! + leftLetterCost;
+    let leastOfRow = distanceRow[0]!;
+    for (let j = 1; j < distanceWidth; j++) {
+      const rightLetter = rightSpelling.charCodeAt(j - 1);
+      const swapCost =
+        leftLetter === rightLetter
+          ? 0
+          : areOneSound(leftLetter, rightLetter)
+            ? 0.5
+            : Math.max(leftLetterCost, letterCosts[j]!) * letterStrangeness(leftLetter, rightLetter);
+      let letterCost = Math.min(
+        rowBefore[j]! + leftLetterCost,
+        distanceRow[j - 1]! + letterCosts[j]!,
+        rowBefore[j - 1]! + swapCost,
+      );
+      const areLettersTurned =
+        i > 1 && j > 1 && leftLetter === rightSpelling.charCodeAt(j - 2) && leftSpelling.charCodeAt(i - 2) === rightLetter;
+      if (areLettersTurned) letterCost = Math.min(letterCost, earlierRow[j - 2]! + turnedLettersCost);
+      distanceRow[j] = letterCost;
+      if (letterCost < leastOfRow) leastOfRow = letterCost;
     }
     // Letters in each other's place go back by two rows.
-    if (least > most && leastBefore > most) return Infinity;
-    leastBefore = least;
+    if (leastOfRow > distanceMax && leastOfRowBefore > distanceMax) return Infinity;
+    leastOfRowBefore = leastOfRow;
   }
-  return row[width - 1]!;
+  return distanceRow[distanceWidth - 1]!;
 }
 
-const pairsOfOneSound = pairsOf(['ou', 'ei', 'dt', 'gk', 'bp', 'sz', 's\u0161', 'fv']);
+const oneSoundPairs = letterPairsOf(['ou', 'ei', 'dt', 'gk', 'bp', 'sz', 's\u0161', 'fv']);
 
 /** Consonants that are made in one place or in one way: ears and hands mistake them for each other (Zobel and Dart 1996). */
-const pairsOfNearSounds = pairsOf(['bp', 'kgx', 'dt', 'lr', 'mn', 'gj', 'fpv', 'sxzj\u0161\u00e7']);
+const nearSoundPairs = letterPairsOf(['bp', 'kgx', 'dt', 'lr', 'mn', 'gj', 'fpv', 'sxzj\u0161\u00e7']);
 
 /** How much more than a missing consonant a strange one in its place says that two are not one word. */
-const strange = 1.5;
+const strangeLetterCost = 1.5;
 
-function strangeness(left: number, right: number): number {
-  return isVowel(left) || isVowel(right) || pairsOfNearSounds.has(pairIn(left, right)) ? 1 : strange;
+function letterStrangeness(leftLetter: number, rightLetter: number): number {
+  return isVowel(leftLetter) || isVowel(rightLetter) || nearSoundPairs.has(letterPair(leftLetter, rightLetter))
+    ? 1
+    : strangeLetterCost;
 }
 
 function isVowel(letter: number): boolean {
-  return vowels.has(letter);
+  return vowelLetters.has(letter);
 }
 
-const vowels: ReadonlySet<number> = new Set(Array.from('aeiouy', (letter) => letter.charCodeAt(0)));
+const vowelLetters: ReadonlySet<number> = new Set(Array.from('aeiouy', (letter) => letter.charCodeAt(0)));
 
 /** Every two letters of each. */
-function pairsOf(all: readonly string[]): ReadonlySet<number> {
-  const pairs = new Set<number>();
-  for (const letters of all)
-    for (const one of letters) for (const other of letters) pairs.add(pairIn(one.charCodeAt(0), other.charCodeAt(0)));
-  return pairs;
+function letterPairsOf(letterGroups: readonly string[]): ReadonlySet<number> {
+  const letterPairs = new Set<number>();
+  for (const soundLetters of letterGroups)
+    for (const oneLetter of soundLetters)
+      for (const otherLetter of soundLetters) letterPairs.add(letterPair(oneLetter.charCodeAt(0), otherLetter.charCodeAt(0)));
+  return letterPairs;
 }
 
-function isOneSound(left: number, right: number): boolean {
-  return pairsOfOneSound.has(pairIn(left, right));
+function areOneSound(leftLetter: number, rightLetter: number): boolean {
+  return oneSoundPairs.has(letterPair(leftLetter, rightLetter));
 }
 
-function pairIn(left: number, right: number): number {
-  return left < right ? left * 65_536 + right : right * 65_536 + left;
+function letterPair(leftLetter: number, rightLetter: number): number {
+  return leftLetter < rightLetter ? leftLetter * 65_536 + rightLetter : rightLetter * 65_536 + leftLetter;
 }
 
-function costOf(word: string, i: number): number {
+function letterCostOf(word: string, i: number): number {
   if (!isVowel(word.charCodeAt(i))) return 1;
   return i === word.length - 1 ? 1.5 : 0.5;
 }
 
 /** Words of consonants that one change may have led to: they have one of these in common. */
 export function changesOf(consonants: string): readonly string[] {
-  const all = [consonants];
+  const consonantChanges = [consonants];
   if (consonants.length > 2) {
-    for (let i = 0; i < consonants.length; i++) all.push(consonants.slice(0, i) + consonants.slice(i + 1));
+    for (let i = 0; i < consonants.length; i++) consonantChanges.push(consonants.slice(0, i) + consonants.slice(i + 1));
   }
-  return all;
+  return consonantChanges;
 }
 
 /** The longest words in which one missing or turned letter weighs too much for an edit distance. */
-const slippedMax = 6;
+const slippedWordMax = 6;
 
 /**
  * Whether a slip of the hand within a short word parts two: neighbours in each other's place, or a letter missing that is neither the first nor
  * the last one, since names that go on are other names.
  */
-export function slipOf(left: string, right: string): 'turned' | 'missing' | null {
-  const [short, long] = left.length < right.length ? [left, right] : [right, left];
-  if (long.length > slippedMax || long.length < 3 || long.length - short.length > 1 || short[0] !== long[0]) return null;
-  let at = 0;
-  while (at < short.length && short[at] === long[at]) at++;
-  if (short.length < long.length) return at < short.length && short.slice(at) === long.slice(at + 1) ? 'missing' : null;
-  const isTurned = short[at] === long[at + 1] && short[at + 1] === long[at] && short.slice(at + 2) === long.slice(at + 2);
-  return at < short.length && isTurned ? 'turned' : null;
+export function slipOf(leftWord: string, rightWord: string): 'turned' | 'missing' | null {
+  const [shorterWord, longerWord] = leftWord.length < rightWord.length ? [leftWord, rightWord] : [rightWord, leftWord];
+  if (
+    longerWord.length > slippedWordMax ||
+    longerWord.length < 3 ||
+    longerWord.length - shorterWord.length > 1 ||
+    shorterWord[0] !== longerWord[0]
+  )
+    return null;
+  let slippedAt = 0;
+  while (slippedAt < shorterWord.length && shorterWord[slippedAt] === longerWord[slippedAt]) slippedAt++;
+  if (shorterWord.length < longerWord.length)
+    return slippedAt < shorterWord.length && shorterWord.slice(slippedAt) === longerWord.slice(slippedAt + 1) ? 'missing' : null;
+  const areLettersTurned =
+    shorterWord[slippedAt] === longerWord[slippedAt + 1] &&
+    shorterWord[slippedAt + 1] === longerWord[slippedAt] &&
+    shorterWord.slice(slippedAt + 2) === longerWord.slice(slippedAt + 2);
+  return slippedAt < shorterWord.length && areLettersTurned ? 'turned' : null;
 }
 
 /** Short words of which one may be a slip of the other have one of these in common. */
-export function slipsOf(text: string): readonly string[] {
-  if (text.length > slippedMax || text.length < 2) return [];
-  const all = [text];
-  for (let i = 1; i < text.length; i++) all.push(text.slice(0, i) + text.slice(i + 1));
-  return all;
+export function slipsOf(slippedText: string): readonly string[] {
+  if (slippedText.length > slippedWordMax || slippedText.length < 2) return [];
+  const wordSlips = [slippedText];
+  for (let i = 1; i < slippedText.length; i++) wordSlips.push(slippedText.slice(0, i) + slippedText.slice(i + 1));
+  return wordSlips;
 }

@@ -2,12 +2,12 @@
 
 import { spellingOf } from './name-sounds.ts';
 
-function wordsOf(text: string): ReadonlySet<string> {
+function nameWordsOf(text: string): ReadonlySet<string> {
   return new Set(text.split(' '));
 }
 
 /** Titles and forms of address: no part of a name. */
-export const honorifics = wordsOf(
+export const honorifics = nameWordsOf(
   'mr mrs ms miss mx dr prof professor sir dame lord lady rev reverend fr father imam sheikh shaykh sheik shaikh haji hajji hajj ' +
     'mullah maulana mawlawi ayatollah hojjatoleslam sayyid sayed general gen colonel col major maj captain capt lieutenant lt sgt ' +
     'admiral brigadier commander minister president senator hon honourable honorable herr frau dott dottor sig signor signora mme mlle ' +
@@ -16,16 +16,16 @@ export const honorifics = wordsOf(
 );
 
 /** Words before the name of a ship. */
-export const shipPrefixes = wordsOf('mv mt ms ss my mts msc lpg lng vessel ship tanker');
+export const shipPrefixes = nameWordsOf('mv mt ms ss my mts msc lpg lng vessel ship tanker');
 
 /** Little words inside names; they count for little. */
-export const particles = wordsOf(
+export const particles = nameWordsOf(
   'al el ul ur as ash ad an bin ben ibn bint abu van von der den de di da do dos das du la le los las del della dei zu zur zum af av ' +
     'ter ten y e i of the and und et for',
 );
 
 /** Endings of companies' names, by what they say of the company, slips of the hand among them; spaces stand between words. */
-const forms: Readonly<Record<string, string>> = {
+const legalFormNames: Readonly<Record<string, string>> = {
   limited:
     'ltd|limited|llc|llp|lllp|lp|gmbh|gmbh und co kg|gmbh co kg|kg|ug|ooo|tov|sarl|srl|sprl|bvba|bv|b v|sp z o o|spzoo|sp zoo|kft|doo|d o o|eood|ood|' +
     'uab|sia|ou|osauhing|as|aps|pty ltd|pty|pte ltd|pte|pvt ltd|pvt|private limited|sdn bhd|sdn|bhd|co ltd|co|company limited|coltd|ltda|lda|' +
@@ -41,7 +41,9 @@ const forms: Readonly<Record<string, string>> = {
 
 /** The meanings of legal forms, by their words with a space between. */
 export const legalForms: ReadonlyMap<string, string> = new Map(
-  Object.entries(forms).flatMap(([meaning, names]) => names.split('|').map((name): [string, string] => [name, meaning])),
+  Object.entries(legalFormNames).flatMap(([legalFormMeaning, names]) =>
+    names.split('|').map((name): [string, string] => [name, legalFormMeaning]),
+  ),
 );
 export const legalFormWordsMax = Math.max(...[...legalForms.keys()].map((name) => name.split(' ').length));
 
@@ -62,11 +64,11 @@ export const synonyms: ReadonlyMap<string, string> = new Map(
     'one:1 two:2 three:3 first:1st second:2nd third:3rd north:north nord:north sud:south suid:south'
   )
     .split(' ')
-    .map((pair) => pair.split(':') as [string, string]),
+    .map((synonymPair) => synonymPair.split(':') as [string, string]),
 );
 
 /** Words that many companies' names have: one of them in common says less than another word. */
-export const commonWords = wordsOf(
+export const commonWords = nameWordsOf(
   'international group holding trading services service company national general bank technology industries industry global world management solutions ' +
     'systems shipping investment investments capital development enterprises energy resources import export transport logistics marine maritime ' +
     'construction engineering consulting partners associates trust fund foundation insurance finance financial',
@@ -76,7 +78,7 @@ export const commonWords = wordsOf(
  * Names that stand for each other; the first is what they are known by here. A name may stand in several lines. Behind a stroke
  * stand its forms in other languages: people seldom go by those, as they do by short ones.
  */
-const nicknames = [
+const nicknameLines = [
   'alexander alex sasha aleksandr alexandre alessandro alejandro iskander sandro alec sacha oleksandr aleksander xander',
   'alexandra sasha alex sandra aleksandra oleksandra sandy',
   'william bill billy will willy liam | wilhelm vilhelm willem | guillaume | guillermo | guglielmo',
@@ -197,22 +199,22 @@ export interface NameGroup {
   readonly family: number;
 }
 
-let groups: ReadonlyMap<string, readonly NameGroup[]> | undefined;
+let nicknameGroupsKnown: ReadonlyMap<string, readonly NameGroup[]> | undefined;
 
 /** The groups of names that a name belongs to, by its spelling. */
 export function nicknameGroups(spelling: string): readonly NameGroup[] {
-  return (groups ??= groupsBySpelling()).get(spelling) ?? [];
+  return (nicknameGroupsKnown ??= nicknamesBySpelling()).get(spelling) ?? [];
 }
 
-function groupsBySpelling(): ReadonlyMap<string, readonly NameGroup[]> {
-  const groups = new Map<string, NameGroup[]>();
-  let forms = 0;
-  nicknames.forEach((line, family) => {
-    for (const part of line.split(' | ')) {
-      forms++;
-      for (const name of new Set(part.split(' ').map(spellingOf)))
-        groups.set(name, [...(groups.get(name) ?? []), { forms, family }]);
+function nicknamesBySpelling(): ReadonlyMap<string, readonly NameGroup[]> {
+  const spellingGroups = new Map<string, NameGroup[]>();
+  let formCount = 0;
+  nicknameLines.forEach((nicknameLine, nameFamily) => {
+    for (const nicknamePart of nicknameLine.split(' | ')) {
+      formCount++;
+      for (const name of new Set(nicknamePart.split(' ').map(spellingOf)))
+        spellingGroups.set(name, [...(spellingGroups.get(name) ?? []), { forms: formCount, family: nameFamily }]);
     }
   });
-  return groups;
+  return spellingGroups;
 }

@@ -12,117 +12,129 @@ export interface LatinText {
 }
 
 export function toLatin(text: string): LatinText {
-  let latin = '';
+  let latinLetters = '';
   let isVowelless = false;
   // The compatibility form first: wide letters, ligatures and presentation forms become the letters that they stand for.
-  for (const composed of text.normalize('NFKC').toLowerCase()) {
-    if (composed < '\u0080') latin += composed;
-    else if (letterTable.has(composed)) latin += letterTable.get(composed)!;
-    else if (composed >= '\uac00' && composed < '\ud7a4') latin += ` ${hangul(composed)} `;
-    else for (const symbol of composed.normalize('NFKD')) latin += letterOf(symbol);
-    if (composed >= '\u0590' && composed < '\u0700') isVowelless = true;
+  for (const composedLetter of text.normalize('NFKC').toLowerCase()) {
+    if (composedLetter < '\u0080') latinLetters += composedLetter;
+    else if (latinLetterTable.has(composedLetter)) latinLetters += latinLetterTable.get(composedLetter)!;
+    else if (composedLetter >= '\uac00' && composedLetter < '\ud7a4') latinLetters += ` ${hangulSyllable(composedLetter)} `;
+    else for (const decomposedLetter of composedLetter.normalize('NFKD')) latinLetters += latinLetterOf(decomposedLetter);
+    if (composedLetter >= '\u0590' && composedLetter < '\u0700') isVowelless = true;
   }
   // A small kana joins the syllable before it, and a sign of Devanagari takes the place of the consonant's own vowel.
-  const joined = latin
+  const joinedLatin = latinLetters
     .replaceAll(/(sh|ch|j)i\^y/g, '$1')
     .replaceAll(/i\^y/g, 'y')
     .replaceAll(/a?~/g, '');
-  return { text: joined.replaceAll('^', ''), isVowelless };
+  return { text: joinedLatin.replaceAll('^', ''), isVowelless };
 }
 
-function letterOf(symbol: string): string {
-  const letters = letterTable.get(symbol);
-  if (letters !== undefined) return letters;
-  if (symbol < '\u0080') return symbol;
-  if (/\p{M}/u.test(symbol)) return '';
-  const syllable = hanTable.get(symbol);
-  return syllable === undefined ? symbol : ` ${syllable} `;
+function latinLetterOf(scriptSymbol: string): string {
+  const latinLetters = latinLetterTable.get(scriptSymbol);
+  if (latinLetters !== undefined) return latinLetters;
+  if (scriptSymbol < '\u0080') return scriptSymbol;
+  if (/\p{M}/u.test(scriptSymbol)) return '';
+  const hanSyllable = latinHanTable.get(scriptSymbol);
+  return hanSyllable === undefined ? scriptSymbol : ` ${hanSyllable} `;
 }
 
 /** Pairs of letters and what they become; `_` stands for nothing. */
-function lettersOf(pairs: string): [string, string][] {
-  return pairs.split(' ').map((pair) => {
-    const [letter = '', ...rest] = pair;
-    return [letter, rest.join('').replace('_', '')];
+function latinLettersOf(letterPairs: string): [string, string][] {
+  return letterPairs.split(' ').map((letterPair) => {
+    const [scriptLetter = '', ...latinRest] = letterPair;
+    return [scriptLetter, latinRest.join('').replace('_', '')];
   });
 }
 
-const letterTable: ReadonlyMap<string, string> = new Map([
+const latinLetterTable: ReadonlyMap<string, string> = new Map([
   // Latin letters that have no decomposition.
-  ...lettersOf('ßss æae œoe øo łl đd ðd þth ħh ıi ŋng ŧt ĸk ſs ƒf əa ɛe ɔo ʼ_ ʹ_ ʺ_ ’_ ‘_ ʻ_ `_ ´_ “_ ”_ –- —- ‐- ‑- ー_'),
-  ...lettersOf('йy аa бb вv гg дd еe жzh зz иi кk лl мm нn оo пp рr сs тt уu фf хkh цts чch шsh щshch ъ_ ыy ь_ эe юyu яya'),
-  ...lettersOf('іi єye ґg ўu џdz љlj њnj ћc ђdj јj ѓg ќk ѕdz әa ғg қq ңn өo ұu үu һh'),
+  ...latinLettersOf('ßss æae œoe øo łl đd ðd þth ħh ıi ŋng ŧt ĸk ſs ƒf əa ɛe ɔo ʼ_ ʹ_ ʺ_ ’_ ‘_ ʻ_ `_ ´_ “_ ”_ –- —- ‐- ‑- ー_'),
+  ...latinLettersOf('йy аa бb вv гg дd еe жzh зz иi кk лl мm нn оo пp рr сs тt уu фf хkh цts чch шsh щshch ъ_ ыy ь_ эe юyu яya'),
+  ...latinLettersOf('іi єye ґg ўu џdz љlj њnj ћc ђdj јj ѓg ќk ѕdz әa ғg қq ңn өo ұu үu һh'),
   // Greek.
-  ...lettersOf('αa βv γg δd εe ζz ηi θth ιi κk λl μm νn ξx οo πp ρr σs ςs τt υy φf χch ψps ωo'),
+  ...latinLettersOf('αa βv γg δd εe ζz ηi θth ιi κk λl μm νn ξx οo πp ρr σs ςs τt υy φf χch ψps ωo'),
   // Arabic, Persian, Urdu.
-  ...lettersOf('اa بb تt ثth جj حh خkh دd ذdh رr زz سs شsh صs ضd طt ظz عa غgh فf قq كk کk لl مm نn هh ةa وw يy یy ىa ءa ٱa'),
-  ...lettersOf('پp چch ژzh گg ٹt ڈd ڑr ےe ہh ھh ںn'),
+  ...latinLettersOf('اa بb تt ثth جj حh خkh دd ذdh رr زz سs شsh صs ضd طt ظz عa غgh فf قq كk کk لl مm نn هh ةa وw يy یy ىa ءa ٱa'),
+  ...latinLettersOf('پp چch ژzh گg ٹt ڈd ڑr ےe ہh ھh ںn'),
   // Hebrew.
-  ...lettersOf('אa בb גg דd הh וv זz חh טt יy כk ךk לl מm םm נn ןn סs עa פp ףp צts ץts קk רr שsh תt'),
+  ...latinLettersOf('אa בb גg דd הh וv זz חh טt יy כk ךk לl מm םm נn ןn סs עa פp ףp צts ץts קk רr שsh תt'),
   // Georgian and Armenian.
-  ...lettersOf('აa ბb გg დd ეe ვv ზz თt იi კk ლl მm ნn ოo პp ჟzh რr სs ტt უu ფp ქk ღgh ყq შsh ჩch ცts ძdz წts ჭch ხkh ჯj ჰh'),
-  ...lettersOf(
+  ...latinLettersOf(
+    'აa ბb გg დd ეe ვv ზz თt იi კk ლl მm ნn ოo პp ჟzh რr სs ტt უu ფp ქk ღgh ყq შsh ჩch ცts ძdz წts ჭch ხkh ჯj ჰh',
+  ),
+  ...latinLettersOf(
     'աa բb գg դd եe զz էe ըe թt ժzh իi լl խkh ծts կk հh ձdz ղgh ճch մm յy նn շsh ոo չch պp ջj ռr սs վv տt րr ցts ւv փp քk օo ֆf',
   ),
   // Devanagari: a consonant carries an a, which a sign behind it takes away.
-  ...lettersOf(
+  ...latinLettersOf(
     'अa आa इi ईi उu ऊu एe ऐai ओo औau कka खkha गga घgha चcha छchha जja झjha टta ठtha डda ढdha णna तta थtha दda धdha नna पpa फpha बba भbha मma यya रra लla वva शsha षsha सsa हha',
   ),
-  ...lettersOf('ा~a ि~i ी~i ु~u ू~u े~e ै~ai ो~o ौ~au ंn ्~'),
-  ...kana(),
+  ...latinLettersOf('ा~a ि~i ी~i ु~u ू~u े~e ै~ai ो~o ौ~au ंn ्~'),
+  ...kanaLetters(),
 ]);
 
-function kana(): [string, string][] {
-  const rows = 'aiueo:あいうえお k:かきくけこ s:さしすせそ t:たちつてと n:なにぬねの h:はひふへほ m:まみむめも r:らりるれろ';
-  const voiced = 'g:がぎぐげご z:ざじずぜぞ d:だぢづでど b:ばびぶべぼ p:ぱぴぷぺぽ';
-  const irregular: Readonly<Record<string, string>> = { si: 'shi', ti: 'chi', tu: 'tsu', hu: 'fu', zi: 'ji', di: 'ji', du: 'zu' };
-  const single = 'やya ゆyu よyo わwa をo んn っ_ ゃ^ya ゅ^yu ょ^yo';
-  const syllables: [string, string][] = [];
-  for (const row of `${rows} ${voiced}`.split(' ')) {
-    const [head = '', symbols = ''] = row.split(':');
-    const consonant = head === 'aiueo' ? '' : head;
-    Array.from(symbols).forEach((symbol, i) => {
-      const plain = consonant + 'aiueo'[i]!;
-      syllables.push([symbol, irregular[plain] ?? plain]);
+function kanaLetters(): [string, string][] {
+  const kanaRows = 'aiueo:あいうえお k:かきくけこ s:さしすせそ t:たちつてと n:なにぬねの h:はひふへほ m:まみむめも r:らりるれろ';
+  const voicedKanaRows = 'g:がぎぐげご z:ざじずぜぞ d:だぢづでど b:ばびぶべぼ p:ぱぴぷぺぽ';
+  const irregularSyllables: Readonly<Record<string, string>> = {
+    si: 'shi',
+    ti: 'chi',
+    tu: 'tsu',
+    hu: 'fu',
+    zi: 'ji',
+    di: 'ji',
+    du: 'zu',
+  };
+  const singleKana = 'やya ゆyu よyo わwa をo んn っ_ ゃ^ya ゅ^yu ょ^yo';
+  const kanaSyllables: [string, string][] = [];
+  for (const kanaRow of `${kanaRows} ${voicedKanaRows}`.split(' ')) {
+    const [rowHead = '', kanaSymbols = ''] = kanaRow.split(':');
+    const rowConsonant = rowHead === 'aiueo' ? '' : rowHead;
+    Array.from(kanaSymbols).forEach((symbol, i) => {
+      const plainSyllable = rowConsonant + 'aiueo'[i]!;
+      kanaSyllables.push([symbol, irregularSyllables[plainSyllable] ?? plainSyllable]);
     });
   }
-  for (const pair of single.split(' ')) syllables.push([pair[0]!, pair.slice(1).replace('_', '')]);
+  for (const kanaPair of singleKana.split(' ')) kanaSyllables.push([kanaPair[0]!, kanaPair.slice(1).replace('_', '')]);
   // Katakana stand 96 code points after hiragana.
-  const twin = ([symbol, latin]: [string, string]): [string, string] => [
+  const katakanaTwin = ([symbol, latin]: [string, string]): [string, string] => [
     String.fromCodePoint(symbol.codePointAt(0)! + 0x60),
     latin,
   ];
-  return [...syllables, ...syllables.map(twin)];
+  return [...kanaSyllables, ...kanaSyllables.map(katakanaTwin)];
 }
 
-const leads = 'g kk n d tt r m b pp s ss _ j jj ch k t p h'.split(' ');
-const vowels = 'a ae ya yae eo e yeo ye o wa wae oe yo u wo we wi yu eu ui i'.split(' ');
-const tails = 'k kk ks n nj nh t l lk lm lp ls lt lp lh m p ps t t ng t t k t p t'.split(' ');
+const hangulLeads = 'g kk n d tt r m b pp s ss _ j jj ch k t p h'.split(' ');
+const hangulVowels = 'a ae ya yae eo e yeo ye o wa wae oe yo u wo we wi yu eu ui i'.split(' ');
+const hangulTails = 'k kk ks n nj nh t l lk lm lp ls lt lp lh m p ps t t ng t t k t p t'.split(' ');
 
 /** Surnames are written by custom, not by rule. */
-const surnames: ReadonlyMap<string, string> = new Map(
+const hangulSurnames: ReadonlyMap<string, string> = new Map(
   (
     '김kim 이lee 박park 최choi 정jung 강kang 조cho 임lim 오oh 신shin 권kwon 안ahn 전jeon 고ko 문moon 허huh 유yoo 심shim 노roh 곽kwak ' +
     '성sung 주joo 우woo 구koo 영young 현hyun 경kyung 선sun 희hee 수soo 준jun 병byung 명myung 승seung'
   )
     .split(' ')
-    .map((pair) => [pair[0]!, pair.slice(1)]),
+    .map((surnamePair) => [surnamePair[0]!, surnamePair.slice(1)]),
 );
 
 /** The Unicode formula: lead × 588 + vowel × 28 + tail. */
-function hangul(syllable: string): string {
-  const number = syllable.codePointAt(0)! - 0xac00;
-  const tail = number % 28;
-  const spelt =
-    leads[Math.floor(number / 588)]! + vowels[Math.floor((number % 588) / 28)]! + (tail === 0 ? '' : tails[tail - 1]!);
-  return surnames.get(syllable) ?? spelt.replace('_', '');
+function hangulSyllable(hangulSymbol: string): string {
+  const syllableNumber = hangulSymbol.codePointAt(0)! - 0xac00;
+  const tailNumber = syllableNumber % 28;
+  const speltSyllable =
+    hangulLeads[Math.floor(syllableNumber / 588)]! +
+    hangulVowels[Math.floor((syllableNumber % 588) / 28)]! +
+    (tailNumber === 0 ? '' : hangulTails[tailNumber - 1]!);
+  return hangulSurnames.get(hangulSymbol) ?? speltSyllable.replace('_', '');
 }
 
 /**
  * Characters that names of people, places and companies are written with, by their syllable without tones. A character that
  * is not here stands for itself.
  */
-const han =
+const hanSyllables =
   'ai艾爱 an安 ao敖 bai白百柏 ban班 bang邦 bao包宝鲍保 bei北贝 ben本 bi毕碧 bian边卞 bin斌彬宾滨 bing冰兵炳 bo波博伯薄 bu卜 cai蔡才财彩 ' +
   'can灿 cang苍 cao曹 cen岑 chai柴 chan产 chang常昌长畅 chao超朝晁 che车 chen陈晨辰沉 cheng程成诚城承 chi池赤 chong崇冲 chu楚储初 ' +
   'chuan川船传 chun春纯 ci慈 cong聪丛 cui崔翠 da大达 dai戴代 dan丹 dang党 dao道 de德得 deng邓登 di迪地狄 dian电 ding丁定鼎 dong董东冬 ' +
@@ -145,9 +157,9 @@ const han =
   'ma馬 zhu諸 lin臨 guo國 luo羅 zheng鄭 liang樑 xie謝 han韓 deng鄧 feng馮 zeng増 xu許 jiang蔣 shen瀋 wei偉衛 hua華 dong東 long龍 feng鳳豐 yun雲 ' +
   'lu陸盧 jie傑潔 qiang強 guang廣 ye葉 yang陽楊 xue學 li麗 mei貿 mao贸 yi易 jun軍 gang剛 jian劍 ming銘 hong鴻 fei飛 qing慶 rong榮 fu複复 xing興 tong銅 gu顧 jing經';
 
-const hanTable: ReadonlyMap<string, string> = new Map(
-  han.split(' ').flatMap((entry) => {
-    const syllable = /^[a-z]+/.exec(entry)![0];
-    return Array.from(entry.slice(syllable.length), (symbol): [string, string] => [symbol, syllable]);
+const latinHanTable: ReadonlyMap<string, string> = new Map(
+  hanSyllables.split(' ').flatMap((hanEntry) => {
+    const pinyinSyllable = /^[a-z]+/.exec(hanEntry)![0];
+    return Array.from(hanEntry.slice(pinyinSyllable.length), (hanSymbol): [string, string] => [hanSymbol, pinyinSyllable]);
   }),
 );

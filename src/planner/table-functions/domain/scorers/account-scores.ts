@@ -30,48 +30,63 @@ function accountScorer({ name, summary, method, columns, scoreOf }: AccountScore
     arguments: [accountArgument],
     roles: accountRoles,
     columns,
-    *run(call: DomainCall): Steps<readonly DomainRow[]> {
-      const { valid } = call.execution.time;
-      const now = valid === 'all' ? call.execution.kernels.instant : valid;
-      const rows: DomainRow[] = [];
-      for (const { account, posts } of yield* accountsWithPosts(call, call.text('ACCOUNT'))) {
-        call.look(posts.length * looksPerPost);
-        const scored = scoreOf(account, posts, now);
-        const { score, cells = [], evidence } = 'next' in scored ? yield* scored : scored;
-        rows.push({ nodeId: account.id, type: account.type, cells, score, evidence, systemFrom: account.systemFrom });
+    *run(scorerCall: DomainCall): Steps<readonly DomainRow[]> {
+      const { valid } = scorerCall.execution.time;
+      const scoringInstant = valid === 'all' ? scorerCall.execution.kernels.instant : valid;
+      const accountScoreRows: DomainRow[] = [];
+      for (const { account, posts: accountPosts } of yield* accountsWithPosts(scorerCall, scorerCall.text('ACCOUNT'))) {
+        scorerCall.look(accountPosts.length * looksPerScoredPost);
+        const scoredAccount = scoreOf(account, accountPosts, scoringInstant);
+        const {
+          score,
+          cells: scoreCells = [],
+          evidence: scoreEvidence,
+        } = 'next' in scoredAccount ? yield* scoredAccount : scoredAccount;
+        accountScoreRows.push({
+          nodeId: account.id,
+          type: account.type,
+          cells: scoreCells,
+          score,
+          evidence: scoreEvidence,
+          systemFrom: account.systemFrom,
+        });
         yield;
       }
-      return rows;
+      return accountScoreRows;
     },
   });
 }
 
-const looksPerPost = 100;
-const tooFew = (posts: readonly Post[]): Json => ({ why: `fewer than ${postsMin} posts`, posts: posts.length });
+const looksPerScoredPost = 100;
+const tooFewPosts = (posts: readonly Post[]): Json => ({ why: `fewer than ${postsMin} posts`, posts: posts.length });
 
-const yearNs = 365 * 86_400e9;
+const accountYearNs = 365 * 86_400e9;
 
 export const authenticityScore: TableFunction = accountScorer({
   name: 'AUTHENTICITY_SCORE',
   summary: 'How much an account looks like a person: its age, profile, originality and rhythm.',
   method: 'authenticity/1',
   columns: [],
-  scoreOf: (account, posts, now) => authenticityOf(account, posts, now),
+  scoreOf: (account, posts, now) => accountAuthenticity(account, posts, now),
 });
 
-function* authenticityOf(account: Account, posts: readonly Post[], now: bigint): Steps<AccountScore> {
-  const [rhythm, originality] = [rhythmOf(posts), yield* originalityOf(posts)];
-  if (rhythm === null || originality === null) return { score: null, evidence: tooFew(posts) };
-  const age = account.createdAt === null ? null : Math.min(1, Math.max(0, Number(now - account.createdAt)) / yearNs);
-  const signals = {
-    ...(age !== null && { age }),
+function* accountAuthenticity(account: Account, accountPosts: readonly Post[], scoringInstant: bigint): Steps<AccountScore> {
+  const [postRhythm, postOriginality] = [rhythmOf(accountPosts), yield* originalityOf(accountPosts)];
+  if (postRhythm === null || postOriginality === null) return { score: null, evidence: tooFewPosts(accountPosts) };
+  const ageSignal =
+    account.createdAt === null ? null : Math.min(1, Math.max(0, Number(scoringInstant - account.createdAt)) / accountYearNs);
+  const authenticitySignals = {
+    ...(ageSignal !== null && { age: ageSignal }),
     profile: profileOf(account),
-    originality,
+    originality: postOriginality,
     // A clock is no person, and neither is who never sleeps.
-    rhythm: Math.min(1, Math.max(0, (rhythm.burstiness + 0.6) / 0.6)) * (rhythm.periodSecs === null ? 1 : 0.3),
+    rhythm: Math.min(1, Math.max(0, (postRhythm.burstiness + 0.6) / 0.6)) * (postRhythm.periodSecs === null ? 1 : 0.3),
   };
-  const values = Object.values(signals);
-  return { score: values.reduce((sum, value) => sum + value, 0) / values.length, evidence: signals };
+  const signalValues = Object.values(authenticitySignals);
+  return {
+    score: signalValues.reduce((sum, signalValue) => sum + signalValue, 0) / signalValues.length,
+    evidence: authenticitySignals,
+  };
 }
 
 export const postingPattern: TableFunction = accountScorer({
@@ -85,12 +100,12 @@ export const postingPattern: TableFunction = accountScorer({
     { name: 'period_secs', type: 'number' },
   ],
   scoreOf: (_account, posts) => {
-    const rhythm = rhythmOf(posts);
-    if (rhythm === null) return { score: null, cells: [null, null, null, null], evidence: tooFew(posts) };
-    const { entropy, burstiness, medianGapSecs, periodSecs } = rhythm;
+    const postRhythm = rhythmOf(posts);
+    if (postRhythm === null) return { score: null, cells: [null, null, null, null], evidence: tooFewPosts(posts) };
+    const { entropy, burstiness, medianGapSecs, periodSecs } = postRhythm;
     // Like a clock is 1, in bursts is 0.
-    const regularity = (1 - burstiness) / 2;
-    return { score: regularity, cells: [entropy, burstiness, medianGapSecs, periodSecs], evidence: { posts: posts.length } };
+    const postRegularity = (1 - burstiness) / 2;
+    return { score: postRegularity, cells: [entropy, burstiness, medianGapSecs, periodSecs], evidence: { posts: posts.length } };
   },
 });
 
@@ -102,32 +117,41 @@ export const botAmplification: TableFunction = accountScorer({
     { name: 'repost_share', type: 'number' },
     { name: 'sources', type: 'integer' },
   ],
-  scoreOf: (_account, posts) => amplificationOf(posts),
+  scoreOf: (_account, posts) => accountAmplification(posts),
 });
 
-function* amplificationOf(posts: readonly Post[]): Steps<AccountScore> {
-  if (posts.length < postsMin) return { score: null, cells: [null, null], evidence: tooFew(posts) };
-  const reposts = repostsOf(posts);
-  const share = reposts.length / posts.length;
-  const objects = new Map<string, number>();
-  for (const { object } of reposts) objects.set(object!, (objects.get(object!) ?? 0) + 1);
-  const gaps = reposts
+function* accountAmplification(accountPosts: readonly Post[]): Steps<AccountScore> {
+  if (accountPosts.length < postsMin) return { score: null, cells: [null, null], evidence: tooFewPosts(accountPosts) };
+  const repostedPosts = repostsOf(accountPosts);
+  const repostShare = repostedPosts.length / accountPosts.length;
+  const repostedObjects = new Map<string, number>();
+  for (const { object } of repostedPosts) repostedObjects.set(object!, (repostedObjects.get(object!) ?? 0) + 1);
+  const repostGapsSecs = repostedPosts
     .slice(1)
-    .flatMap(({ at }, i) => (at === null || reposts[i]!.at === null ? [] : [Number(at - reposts[i]!.at!) / 1e9]));
-  const median = gaps.toSorted((a, b) => a - b)[gaps.length >> 1] ?? Infinity;
-  const rhythm = rhythmOf(posts);
-  const signals = {
-    repost_share: share,
+    .flatMap(({ at }, i) => (at === null || repostedPosts[i]!.at === null ? [] : [Number(at - repostedPosts[i]!.at!) / 1e9]));
+  const medianGapSecs = repostGapsSecs.toSorted((a, b) => a - b)[repostGapsSecs.length >> 1] ?? Infinity;
+  const postRhythm = rhythmOf(accountPosts);
+  const amplificationSignals = {
+    repost_share: repostShare,
     // A minute between two is fast, an hour is not.
-    speed: median <= 0 ? 1 : Math.min(1, 60 / median),
-    regularity: rhythm === null ? 0 : Math.min(1, Math.max(0, (0.2 - rhythm.burstiness) / 0.8)),
-    few_sources: reposts.length === 0 ? 0 : 1 - objects.size / reposts.length,
-    unoriginal: 1 - (yield* originalityOf(posts))!,
+    speed: medianGapSecs <= 0 ? 1 : Math.min(1, 60 / medianGapSecs),
+    regularity: postRhythm === null ? 0 : Math.min(1, Math.max(0, (0.2 - postRhythm.burstiness) / 0.8)),
+    few_sources: repostedPosts.length === 0 ? 0 : 1 - repostedObjects.size / repostedPosts.length,
+    unoriginal: 1 - (yield* originalityOf(accountPosts))!,
   };
   // A fan reposts much, but at hours of his own; a desk is regular, but writes its own.
-  const score =
-    share * (0.1 + 0.3 * signals.speed + 0.3 * signals.regularity + 0.15 * signals.few_sources + 0.15 * signals.unoriginal);
-  return { score: Math.min(1, score), cells: [share, BigInt(objects.size)], evidence: signals };
+  const amplificationScore =
+    repostShare *
+    (0.1 +
+      0.3 * amplificationSignals.speed +
+      0.3 * amplificationSignals.regularity +
+      0.15 * amplificationSignals.few_sources +
+      0.15 * amplificationSignals.unoriginal);
+  return {
+    score: Math.min(1, amplificationScore),
+    cells: [repostShare, BigInt(repostedObjects.size)],
+    evidence: amplificationSignals,
+  };
 }
 
 export const inauthenticBehaviour: TableFunction = accountScorer({
@@ -136,23 +160,23 @@ export const inauthenticBehaviour: TableFunction = accountScorer({
   method: 'inauthentic/1',
   columns: [{ name: 'reasons', type: 'json' }],
   *scoreOf(account, posts, now) {
-    const authenticity = yield* authenticityOf(account, posts, now);
-    const amplification = yield* amplificationOf(posts);
-    if (authenticity.score === null || amplification.score === null)
-      return { score: null, cells: ['[]'], evidence: tooFew(posts) };
-    const rhythm = rhythmOf(posts)!;
-    const reasons = [
-      ...(amplification.score >= 0.5 ? ['amplifies'] : []),
-      ...(rhythm.periodSecs !== null ? ['posts by the clock'] : []),
-      ...(rhythm.medianGapSecs < 30 ? ['posts faster than a person'] : []),
+    const authenticityResult = yield* accountAuthenticity(account, posts, now);
+    const amplificationResult = yield* accountAmplification(posts);
+    if (authenticityResult.score === null || amplificationResult.score === null)
+      return { score: null, cells: ['[]'], evidence: tooFewPosts(posts) };
+    const postRhythm = rhythmOf(posts)!;
+    const inauthenticReasons = [
+      ...(amplificationResult.score >= 0.5 ? ['amplifies'] : []),
+      ...(postRhythm.periodSecs !== null ? ['posts by the clock'] : []),
+      ...(postRhythm.medianGapSecs < 30 ? ['posts faster than a person'] : []),
       ...((yield* originalityOf(posts))! < 0.5 ? ['repeats itself'] : []),
       ...(profileOf(account) < 0.4 ? ['empty profile'] : []),
     ];
-    const score = 0.5 * (1 - authenticity.score) + 0.5 * amplification.score;
+    const inauthenticScore = 0.5 * (1 - authenticityResult.score) + 0.5 * amplificationResult.score;
     return {
-      score,
-      cells: [JSON.stringify(reasons)],
-      evidence: { authenticity: authenticity.score, amplification: amplification.score },
+      score: inauthenticScore,
+      cells: [JSON.stringify(inauthenticReasons)],
+      evidence: { authenticity: authenticityResult.score, amplification: amplificationResult.score },
     };
   },
 });

@@ -3,8 +3,8 @@ import type { Steps } from '../../../graph/stepped-sort.ts';
 import { jaccard } from '../names/name-score.ts';
 import { type Account, type Post, postsMin, wordsOf } from './scored-posts.ts';
 
-const hourNs = 3_600_000_000_000n;
-const hoursOfWeek = 168;
+const postingHourNs = 3_600_000_000_000n;
+const postingHoursOfWeek = 168;
 
 export interface Rhythm {
   /** The entropy of hours of the week, as a share of the most that this number of posts can have. */
@@ -17,56 +17,64 @@ export interface Rhythm {
 }
 
 export function rhythmOf(posts: readonly Post[]): Rhythm | null {
-  const instants = posts.flatMap(({ at }) => (at === null ? [] : [at]));
-  if (instants.length < postsMin) return null;
-  const hours = new Map<number, number>();
-  for (const at of instants) {
-    const hour = Number((((at / hourNs) % BigInt(hoursOfWeek)) + BigInt(hoursOfWeek)) % BigInt(hoursOfWeek));
-    hours.set(hour, (hours.get(hour) ?? 0) + 1);
+  const postInstants = posts.flatMap(({ at: postedAt }) => (postedAt === null ? [] : [postedAt]));
+  if (postInstants.length < postsMin) return null;
+  const postsByHour = new Map<number, number>();
+  for (const at of postInstants) {
+    const hourOfWeek = Number(
+      (((at / postingHourNs) % BigInt(postingHoursOfWeek)) + BigInt(postingHoursOfWeek)) % BigInt(postingHoursOfWeek),
+    );
+    postsByHour.set(hourOfWeek, (postsByHour.get(hourOfWeek) ?? 0) + 1);
   }
-  const entropy = [...hours.values()].reduce(
-    (sum, count) => sum - (count / instants.length) * Math.log(count / instants.length),
+  const hourEntropy = [...postsByHour.values()].reduce(
+    (sum, hourCount) => sum - (hourCount / postInstants.length) * Math.log(hourCount / postInstants.length),
     0,
   );
-  const gaps = instants.slice(1).map((at, i) => Number(at - instants[i]!) / 1e9);
-  const mean = gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length;
-  const deviation = Math.sqrt(gaps.reduce((sum, gap) => sum + (gap - mean) ** 2, 0) / gaps.length);
-  const middle = gaps.toSorted((a, b) => a - b);
-  const median = middle[middle.length >> 1]!;
+  const postGapsSecs = postInstants.slice(1).map((postedAt, i) => Number(postedAt - postInstants[i]!) / 1e9);
+  const meanGapSecs = postGapsSecs.reduce((sum, postGap) => sum + postGap, 0) / postGapsSecs.length;
+  const gapDeviation = Math.sqrt(
+    postGapsSecs.reduce((sum, postGap) => sum + (postGap - meanGapSecs) ** 2, 0) / postGapsSecs.length,
+  );
+  const sortedGaps = postGapsSecs.toSorted((a, b) => a - b);
+  const medianGap = sortedGaps[sortedGaps.length >> 1]!;
   return {
-    entropy: entropy / Math.log(Math.min(hoursOfWeek, instants.length)),
-    burstiness: mean + deviation === 0 ? -1 : (deviation - mean) / (deviation + mean),
-    medianGapSecs: median,
-    periodSecs: median > 0 && gaps.filter((gap) => isMultiple(gap, median)).length >= 0.8 * gaps.length ? median : null,
+    entropy: hourEntropy / Math.log(Math.min(postingHoursOfWeek, postInstants.length)),
+    burstiness: meanGapSecs + gapDeviation === 0 ? -1 : (gapDeviation - meanGapSecs) / (gapDeviation + meanGapSecs),
+    medianGapSecs: medianGap,
+    periodSecs:
+      medianGap > 0 && postGapsSecs.filter((postGap) => isPeriodMultiple(postGap, medianGap)).length >= 0.8 * postGapsSecs.length
+        ? medianGap
+        : null,
   };
 }
 
 /** Within two percent of the period. */
-function isMultiple(gap: number, period: number): boolean {
-  const times = Math.round(gap / period);
-  return times > 0 && Math.abs(gap - times * period) <= 0.02 * period;
+function isPeriodMultiple(postGap: number, period: number): boolean {
+  const periodCount = Math.round(postGap / period);
+  return periodCount > 0 && Math.abs(postGap - periodCount * period) <= 0.02 * period;
 }
 
 /** The share of posts whose text is unlike every other text of the account. */
 export function* originalityOf(posts: readonly Post[]): Steps<number | null> {
   if (posts.length < postsMin) return null;
-  const seen = posts.slice(0, comparedMax).map(({ text }) => new Set(wordsOf(text)));
-  const isCopy = new Uint8Array(seen.length);
-  for (const [i, words] of seen.entries()) {
+  const postWords = posts.slice(0, comparedPostsMax).map(({ text }) => new Set(wordsOf(text)));
+  const isCopiedPost = new Uint8Array(postWords.length);
+  for (const [i, onePostWords] of postWords.entries()) {
     if (i % 8 === 7) yield;
-    for (let j = i + 1; j < seen.length; j++) {
-      const other = seen[j]!;
-      const isLike = Math.min(words.size, other.size) >= copyLikeness * Math.max(words.size, other.size);
-      if (isLike && jaccard(words, other) >= copyLikeness) isCopy[i] = isCopy[j] = 1;
+    for (let j = i + 1; j < postWords.length; j++) {
+      const otherPostWords = postWords[j]!;
+      const isLikeInSize =
+        Math.min(onePostWords.size, otherPostWords.size) >= copiedPostLikeness * Math.max(onePostWords.size, otherPostWords.size);
+      if (isLikeInSize && jaccard(onePostWords, otherPostWords) >= copiedPostLikeness) isCopiedPost[i] = isCopiedPost[j] = 1;
     }
   }
-  return 1 - isCopy.reduce((sum, copy) => sum + copy, 0) / seen.length;
+  return 1 - isCopiedPost.reduce((sum, copiedFlag) => sum + copiedFlag, 0) / postWords.length;
 }
 
-const copyLikeness = 0.8;
+const copiedPostLikeness = 0.8;
 
 /** Each of these posts is compared with each other. */
-const comparedMax = 200;
+const comparedPostsMax = 200;
 
 /** Posts that an account passes on: a repost has an object, and a reply is the account's own. */
 export function repostsOf(posts: readonly Post[]): readonly Post[] {
@@ -75,16 +83,16 @@ export function repostsOf(posts: readonly Post[]): readonly Post[] {
 
 /** How much of a profile is filled in, and not by a generator: a handle that ends in many digits says little. */
 export function profileOf({ handle, name, bio, followers }: Account): number {
-  const parts = [
+  const profileParts = [
     name !== null && name.trim() !== '' ? 1 : 0,
     bio !== null && wordsOf(bio).length >= 3 ? 1 : bio ? 0.5 : 0,
     handle !== null && !/\d{5}$/.test(handle) ? 1 : 0,
     followers === null ? 0.5 : Math.min(1, Math.log10(1 + followers) / 2),
   ];
-  return parts.reduce((sum, part) => sum + part, 0) / parts.length;
+  return profileParts.reduce((sum, profilePart) => sum + profilePart, 0) / profileParts.length;
 }
 
-const functionWords =
+const styleFunctionWords =
   'the of and a to in is you that it he was for on are as with his they i at be this have from or had by but not what all were we when your can said there an which she do their if will up other about out many then them these so some her would make like him into has'.split(
     ' ',
   );
@@ -98,55 +106,58 @@ export interface Style {
   readonly length: number;
 }
 
-export function styleOf(texts: readonly string[]): Style {
-  const counts = new Map<string, number>();
-  let words = 0;
-  const trigrams = new Map<string, number>();
-  for (const text of texts) {
+export function styleOf(styleTexts: readonly string[]): Style {
+  const wordCounts = new Map<string, number>();
+  let wordCount = 0;
+  const trigramCounts = new Map<string, number>();
+  for (const text of styleTexts) {
     for (const word of wordsOf(text)) {
-      words++;
-      counts.set(word, (counts.get(word) ?? 0) + 1);
+      wordCount++;
+      wordCounts.set(word, (wordCounts.get(word) ?? 0) + 1);
     }
-    const plain = ` ${text
+    const plainText = ` ${text
       .toLowerCase()
       .replaceAll(/https?:\S+/g, '')
       .replaceAll(/\s+/g, ' ')} `;
-    for (let i = 0; i + 3 <= plain.length; i++) {
-      const trigram = plain.slice(i, i + 3);
-      trigrams.set(trigram, (trigrams.get(trigram) ?? 0) + 1);
+    for (let i = 0; i + 3 <= plainText.length; i++) {
+      const trigram = plainText.slice(i, i + 3);
+      trigramCounts.set(trigram, (trigramCounts.get(trigram) ?? 0) + 1);
     }
   }
-  const frequencies = Float64Array.from(functionWords, (word) => (1_000 * (counts.get(word) ?? 0)) / Math.max(1, words));
-  let squares = 0;
-  for (const count of trigrams.values()) squares += count * count;
-  return { words, frequencies, trigrams, length: Math.sqrt(squares) };
+  const wordFrequencies = Float64Array.from(
+    styleFunctionWords,
+    (word) => (1_000 * (wordCounts.get(word) ?? 0)) / Math.max(1, wordCount),
+  );
+  let squaredCounts = 0;
+  for (const trigramCount of trigramCounts.values()) squaredCounts += trigramCount * trigramCount;
+  return { words: wordCount, frequencies: wordFrequencies, trigrams: trigramCounts, length: Math.sqrt(squaredCounts) };
 }
 
 /** The fewest words from which a style is told. */
 export const styleWordsMin = 50;
 
 /** How many per thousand of English words these function words are, by rank: what Burrows' Delta measures against. */
-const expected = Float64Array.from(functionWords, (_, rank) => 60 / (1 + rank * 0.6));
+const expectedFrequencies = Float64Array.from(styleFunctionWords, (_, rank) => 60 / (1 + rank * 0.6));
 
 /** Burrows' Delta: the mean distance of two styles in units of how much such a word varies between writers. */
-export function deltaOf(left: Style, right: Style): number {
-  let sum = 0;
-  for (let i = 0; i < expected.length; i++) {
-    const deviation = 0.35 * expected[i]! + 1;
-    sum += Math.abs(left.frequencies[i]! - right.frequencies[i]!) / deviation;
+export function deltaOf(leftStyle: Style, rightStyle: Style): number {
+  let deviationSum = 0;
+  for (let i = 0; i < expectedFrequencies.length; i++) {
+    const wordDeviation = 0.35 * expectedFrequencies[i]! + 1;
+    deviationSum += Math.abs(leftStyle.frequencies[i]! - rightStyle.frequencies[i]!) / wordDeviation;
   }
-  return sum / expected.length;
+  return deviationSum / expectedFrequencies.length;
 }
 
 /** Cosine of the trigrams of letters. */
-export function trigramLikeness(left: Style, right: Style): number {
-  let dot = 0;
-  for (const [trigram, count] of left.trigrams) dot += count * (right.trigrams.get(trigram) ?? 0);
-  return dot === 0 ? 0 : dot / (left.length * right.length);
+export function trigramLikeness(leftStyle: Style, rightStyle: Style): number {
+  let trigramDot = 0;
+  for (const [trigram, trigramCount] of leftStyle.trigrams) trigramDot += trigramCount * (rightStyle.trigrams.get(trigram) ?? 0);
+  return trigramDot === 0 ? 0 : trigramDot / (leftStyle.length * rightStyle.length);
 }
 
 /** From 0 to 1: one style is near 1. */
-export function styleLikeness(left: Style, right: Style): number | null {
-  if (left.words < styleWordsMin || right.words < styleWordsMin) return null;
-  return 0.5 * Math.exp(-deltaOf(left, right)) + 0.5 * trigramLikeness(left, right);
+export function styleLikeness(leftStyle: Style, rightStyle: Style): number | null {
+  if (leftStyle.words < styleWordsMin || rightStyle.words < styleWordsMin) return null;
+  return 0.5 * Math.exp(-deltaOf(leftStyle, rightStyle)) + 0.5 * trigramLikeness(leftStyle, rightStyle);
 }

@@ -32,7 +32,7 @@ export const coordinatedAmplification: TableFunction = domainFunction({
     { name: 'partners', type: 'json' },
     { name: 'objects', type: 'integer' },
   ],
-  run: groups,
+  run: coordinatedGroups,
 });
 
 export interface CoordinationOptions {
@@ -48,46 +48,46 @@ export interface CoordinationEdge {
   readonly objects: ReadonlySet<string>;
 }
 
-function* groups(call: DomainCall): Steps<readonly DomainRow[]> {
-  const options: CoordinationOptions = {
-    windowNs: BigInt(Math.round(call.number('TIME_WINDOW', 10) * 1e3)) * 1_000_000n,
-    participationMin: call.number('MIN_PARTICIPATION', 2),
-    edgeQuantile: call.number('EDGE_WEIGHT', 0.5),
+function* coordinatedGroups(coordinationCall: DomainCall): Steps<readonly DomainRow[]> {
+  const coordinationOptions: CoordinationOptions = {
+    windowNs: BigInt(Math.round(coordinationCall.number('TIME_WINDOW', 10) * 1e3)) * 1_000_000n,
+    participationMin: coordinationCall.number('MIN_PARTICIPATION', 2),
+    edgeQuantile: coordinationCall.number('EDGE_WEIGHT', 0.5),
   };
-  const posts = yield* postsOf(call);
-  const edges = yield* coordinationOf(posts, options, (count) => call.look(count));
-  const partners = new Map<string, CoordinationEdge[]>();
-  for (const edge of edges) {
-    for (const account of [edge.one, edge.other]) {
-      const all = partners.get(account);
-      if (all === undefined) partners.set(account, [edge]);
-      else all.push(edge);
+  const sharedPosts = yield* postsOf(coordinationCall);
+  const coordinationEdges = yield* coordinationOf(sharedPosts, coordinationOptions, (count) => coordinationCall.look(count));
+  const partnerEdges = new Map<string, CoordinationEdge[]>();
+  for (const coordinationEdge of coordinationEdges) {
+    for (const account of [coordinationEdge.one, coordinationEdge.other]) {
+      const accountEdges = partnerEdges.get(account);
+      if (accountEdges === undefined) partnerEdges.set(account, [coordinationEdge]);
+      else accountEdges.push(coordinationEdge);
     }
   }
-  const groupOf = yield* groupsOf(edges);
-  const sizes = new Map<string, number>();
-  for (const group of groupOf.values()) sizes.set(group, (sizes.get(group) ?? 0) + 1);
-  const most = edges.reduce((largest, { objects }) => Math.max(largest, objects.size), 1);
-  const each = ([account, own]: [string, CoordinationEdge[]]): DomainRow => {
-    const group = groupOf.get(account)!;
-    const objects = new Set(own.flatMap((edge) => [...edge.objects]));
-    const others = own.map(({ one, other, objects: shared }) => ({
+  const groupByAccount = yield* groupsOf(coordinationEdges);
+  const groupSizes = new Map<string, number>();
+  for (const group of groupByAccount.values()) groupSizes.set(group, (groupSizes.get(group) ?? 0) + 1);
+  const heaviestWeight = coordinationEdges.reduce((largest, { objects }) => Math.max(largest, objects.size), 1);
+  const accountRow = ([account, ownEdges]: [string, CoordinationEdge[]]): DomainRow => {
+    const accountGroup = groupByAccount.get(account)!;
+    const sharedObjects = new Set(ownEdges.flatMap((edge) => [...edge.objects]));
+    const partnerAccounts = ownEdges.map(({ one, other, objects: shared }) => ({
       account: one === account ? other : one,
       objects: shared.size,
     }));
-    const heaviest = own.reduce((largest, { objects: shared }) => Math.max(largest, shared.size), 0);
+    const heaviestEdge = ownEdges.reduce((largestWeight, { objects: shared }) => Math.max(largestWeight, shared.size), 0);
     return {
       nodeId: account,
       type: null,
-      cells: [group, BigInt(sizes.get(group)!), JSON.stringify(others), BigInt(objects.size)],
-      score: heaviest / (heaviest + 1),
-      evidence: { heaviest_edge: heaviest, of: most, window_secs: Number(options.windowNs) / 1e9 },
+      cells: [accountGroup, BigInt(groupSizes.get(accountGroup)!), JSON.stringify(partnerAccounts), BigInt(sharedObjects.size)],
+      score: heaviestEdge / (heaviestEdge + 1),
+      evidence: { heaviest_edge: heaviestEdge, of: heaviestWeight, window_secs: Number(coordinationOptions.windowNs) / 1e9 },
     };
   };
-  return yield* mapInSteps([...partners], each, accountsAtOnce);
+  return yield* mapInSteps([...partnerEdges], accountRow, groupAccountsAtOnce);
 }
 
-const accountsAtOnce = 8;
+const groupAccountsAtOnce = 8;
 
 /**
  * CooRTweet's two steps: posts of two accounts with one object within the window are together, and an account with fewer such posts
@@ -96,90 +96,97 @@ const accountsAtOnce = 8;
 export function* coordinationOf(
   posts: readonly Post[],
   { windowNs, participationMin, edgeQuantile }: CoordinationOptions,
-  look: (count: number) => void,
+  countLooks: (count: number) => void,
 ): Steps<readonly CoordinationEdge[]> {
-  const byObject = new Map<string, Post[]>();
-  for (const post of posts) {
-    if (post.object === null || post.account === null || post.at === null) continue;
-    const all = byObject.get(post.object);
-    if (all === undefined) byObject.set(post.object, [post]);
-    else all.push(post);
+  const postsByObject = new Map<string, Post[]>();
+  for (const sharedPost of posts) {
+    if (sharedPost.object === null || sharedPost.account === null || sharedPost.at === null) continue;
+    const objectPosts = postsByObject.get(sharedPost.object);
+    if (objectPosts === undefined) postsByObject.set(sharedPost.object, [sharedPost]);
+    else objectPosts.push(sharedPost);
   }
-  const together: { readonly first: Post; readonly second: Post; readonly object: string }[] = [];
-  const participation = new Map<string, Set<string>>();
-  let looked = 0;
-  for (const [object, shared] of byObject) {
+  const postPairs: { readonly first: Post; readonly second: Post; readonly object: string }[] = [];
+  const postsByAccount = new Map<string, Set<string>>();
+  let comparedPairs = 0;
+  for (const [object, sharingPosts] of postsByObject) {
     // In the order of time, as they were given.
-    for (let i = 0; i < shared.length; i++) {
-      for (let j = i + 1; j < shared.length && shared[j]!.at! - shared[i]!.at! <= windowNs; j++) {
-        look(5);
-        if (++looked % stepsAtOnce === 0) yield;
-        const [first, second] = [shared[i]!, shared[j]!];
-        if (first.account === second.account) continue;
-        together.push({ first, second, object });
-        for (const post of [first, second]) participationOf(participation, post.account!).add(post.id);
+    for (let i = 0; i < sharingPosts.length; i++) {
+      for (let j = i + 1; j < sharingPosts.length && sharingPosts[j]!.at! - sharingPosts[i]!.at! <= windowNs; j++) {
+        countLooks(5);
+        if (++comparedPairs % pairsPerStep === 0) yield;
+        const [firstPost, secondPost] = [sharingPosts[i]!, sharingPosts[j]!];
+        if (firstPost.account === secondPost.account) continue;
+        postPairs.push({ first: firstPost, second: secondPost, object });
+        for (const post of [firstPost, secondPost]) accountParticipation(postsByAccount, post.account!).add(post.id);
       }
     }
     yield;
   }
-  const takesPart = (account: string): boolean => participation.get(account)!.size >= participationMin;
-  const edges = new Map<string, { readonly one: string; readonly other: string; readonly objects: Set<string> }>();
-  for (const [i, { first, second, object }] of together.entries()) {
-    if (i % stepsAtOnce === stepsAtOnce - 1) yield;
-    if (!takesPart(first.account!) || !takesPart(second.account!)) continue;
-    const [one, other] = [first.account!, second.account!].sort(compareText) as [string, string];
-    const key = JSON.stringify([one, other]);
-    const edge = edges.get(key) ?? { one, other, objects: new Set<string>() };
-    edge.objects.add(object);
-    edges.set(key, edge);
+  const doesParticipate = (account: string): boolean => postsByAccount.get(account)!.size >= participationMin;
+  const edgesByAccounts = new Map<string, { readonly one: string; readonly other: string; readonly objects: Set<string> }>();
+  for (const [i, { first, second, object }] of postPairs.entries()) {
+    if (i % pairsPerStep === pairsPerStep - 1) yield;
+    if (!doesParticipate(first.account!) || !doesParticipate(second.account!)) continue;
+    const [oneAccount, otherAccount] = [first.account!, second.account!].sort(compareText) as [string, string];
+    const accountsKey = JSON.stringify([oneAccount, otherAccount]);
+    const accountsEdge = edgesByAccounts.get(accountsKey) ?? { one: oneAccount, other: otherAccount, objects: new Set<string>() };
+    accountsEdge.objects.add(object);
+    edgesByAccounts.set(accountsKey, accountsEdge);
   }
-  const weights = [...edges.values()].map(({ objects }) => objects.size).sort((a, b) => a - b);
-  const least = quantile(weights, edgeQuantile);
-  return [...edges.values()]
-    .filter(({ objects }) => objects.size >= least)
+  const edgeWeights = [...edgesByAccounts.values()].map(({ objects }) => objects.size).sort((a, b) => a - b);
+  const leastWeight = weightQuantile(edgeWeights, edgeQuantile);
+  return [...edgesByAccounts.values()]
+    .filter(({ objects }) => objects.size >= leastWeight)
     .sort((a, b) => compareText(a.one, b.one) || compareText(a.other, b.other));
 }
 
-function participationOf(all: Map<string, Set<string>>, account: string): Set<string> {
-  const known = all.get(account);
-  if (known !== undefined) return known;
+function accountParticipation(postsByAccount: Map<string, Set<string>>, account: string): Set<string> {
+  const knownPosts = postsByAccount.get(account);
+  if (knownPosts !== undefined) return knownPosts;
   const pairKeys = new Set<string>();
-  all.set(account, pairKeys);
+  postsByAccount.set(account, pairKeys);
   return pairKeys;
 }
 
-const stepsAtOnce = 1 << 11;
+const pairsPerStep = 1 << 11;
 
 /** Between the two nearest, as R and most others have it. */
-function quantile(ascending: readonly number[], share: number): number {
-  if (ascending.length === 0) return 0;
-  const at = (ascending.length - 1) * share;
-  const below = Math.floor(at);
-  const [low, high] = [ascending[below]!, ascending[Math.min(below + 1, ascending.length - 1)]!];
-  return low + (high - low) * (at - below);
+function weightQuantile(ascendingWeights: readonly number[], quantileShare: number): number {
+  if (ascendingWeights.length === 0) return 0;
+  const quantileAt = (ascendingWeights.length - 1) * quantileShare;
+  const quantileBelow = Math.floor(quantileAt);
+  const [lowWeight, highWeight] = [
+    ascendingWeights[quantileBelow]!,
+    ascendingWeights[Math.min(quantileBelow + 1, ascendingWeights.length - 1)]!,
+  ];
+  return lowWeight + (highWeight - lowWeight) * (quantileAt - quantileBelow);
 }
 
 /** By account, the smallest account that edges join it to. */
 export function* groupsOf(
-  edges: readonly { readonly one: string; readonly other: string }[],
+  groupEdges: readonly { readonly one: string; readonly other: string }[],
 ): Steps<ReadonlyMap<string, string>> {
-  const parents = new Map<string, string>();
+  const parentAccounts = new Map<string, string>();
   const rootOf = (account: string): string => {
-    let root = account;
-    for (let next = parents.get(root); next !== undefined && next !== root; next = parents.get(root)) {
+    let rootAccount = account;
+    for (
+      let nextParent = parentAccounts.get(rootAccount);
+      nextParent !== undefined && nextParent !== rootAccount;
+      nextParent = parentAccounts.get(rootAccount)
+    ) {
       // Ways that are gone become shorter.
-      parents.set(root, parents.get(next)!);
-      root = next;
+      parentAccounts.set(rootAccount, parentAccounts.get(nextParent)!);
+      rootAccount = nextParent;
     }
-    return root;
+    return rootAccount;
   };
-  for (const [i, { one, other }] of edges.entries()) {
-    if (i % stepsAtOnce === stepsAtOnce - 1) yield;
-    const [left, right] = [rootOf(one), rootOf(other)];
-    const [smaller, larger] = compareText(left, right) <= 0 ? [left, right] : [right, left];
-    parents.set(smaller, smaller);
-    parents.set(larger, smaller);
-    for (const account of [one, other]) if (!parents.has(account)) parents.set(account, smaller);
+  for (const [i, { one, other }] of groupEdges.entries()) {
+    if (i % pairsPerStep === pairsPerStep - 1) yield;
+    const [leftRoot, rightRoot] = [rootOf(one), rootOf(other)];
+    const [smallerRoot, largerRoot] = compareText(leftRoot, rightRoot) <= 0 ? [leftRoot, rightRoot] : [rightRoot, leftRoot];
+    parentAccounts.set(smallerRoot, smallerRoot);
+    parentAccounts.set(largerRoot, smallerRoot);
+    for (const account of [one, other]) if (!parentAccounts.has(account)) parentAccounts.set(account, smallerRoot);
   }
-  return new Map([...parents.keys()].map((account) => [account, rootOf(account)]));
+  return new Map([...parentAccounts.keys()].map((account) => [account, rootOf(account)]));
 }

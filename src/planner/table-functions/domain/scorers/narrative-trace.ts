@@ -22,120 +22,123 @@ export const narrativeTrace: TableFunction = domainFunction({
     { name: 'parent', type: 'string' },
   ],
   isOrdered: true,
-  run: trace,
+  run: traceNarrative,
 });
 
-interface Signed {
+interface SignedPost {
   readonly post: Post;
   readonly signature: Uint32Array | null;
 }
 
-function* trace(call: DomainCall): Steps<readonly DomainRow[]> {
-  const least = call.number('SIMILARITY', 0.7);
-  const given = call.text('X')!;
-  const all = yield* call.reuse('signatures', ['post'], () => signPosts(call));
-  const asked = signatureOf(all.find(({ post }) => post.id === given)?.post.text ?? given);
-  if (asked === null) return [];
+function* traceNarrative(narrativeCall: DomainCall): Steps<readonly DomainRow[]> {
+  const similarityMin = narrativeCall.number('SIMILARITY', 0.7);
+  const soughtText = narrativeCall.text('X')!;
+  const signedPosts = yield* narrativeCall.reuse('signatures', ['post'], () => signPostTexts(narrativeCall));
+  const soughtSignature = minhashOf(signedPosts.find(({ post }) => post.id === soughtText)?.post.text ?? soughtText);
+  if (soughtSignature === null) return [];
   const chunks: { readonly post: Post; readonly signature: Uint32Array; readonly similarity: number }[] = [];
-  for (const [i, { post, signature }] of all.entries()) {
-    if (i % postsAtOnce === postsAtOnce - 1) yield;
-    call.look(2);
-    const similarity = signature === null ? 0 : similarityOf(asked, signature);
-    if (signature !== null && similarity >= least) chunks.push({ post, signature, similarity });
+  for (const [i, { post, signature }] of signedPosts.entries()) {
+    if (i % narrativePostsAtOnce === narrativePostsAtOnce - 1) yield;
+    narrativeCall.look(2);
+    const postSimilarity = signature === null ? 0 : minhashSimilarity(soughtSignature, signature);
+    if (signature !== null && postSimilarity >= similarityMin) chunks.push({ post, signature, similarity: postSimilarity });
   }
-  const hops = new Map<string, number>();
-  const rows: DomainRow[] = [];
+  const postHops = new Map<string, number>();
+  const narrativeRows: DomainRow[] = [];
   for (const [i, { post, signature, similarity }] of chunks.entries()) {
-    const parent = parentOf(chunks.slice(Math.max(0, i - parentsMax), i), post, signature);
-    const hop = parent === null ? 0 : hops.get(parent)! + 1;
-    hops.set(post.id, hop);
-    rows.push({
+    const parentPost = narrativeParent(chunks.slice(Math.max(0, i - narrativeParentsMax), i), post, signature);
+    const postHop = parentPost === null ? 0 : postHops.get(parentPost)! + 1;
+    postHops.set(post.id, postHop);
+    narrativeRows.push({
       nodeId: post.id,
       type: post.type,
-      cells: [BigInt(hop), post.id, post.account, post.at, similarity, parent],
+      cells: [BigInt(postHop), post.id, post.account, post.at, similarity, parentPost],
       score: similarity,
-      evidence: { by: parent === null ? 'first' : parent === post.replyTo || parent === post.object ? 'reference' : 'text' },
+      evidence: {
+        by: parentPost === null ? 'first' : parentPost === post.replyTo || parentPost === post.object ? 'reference' : 'text',
+      },
       systemFrom: post.systemFrom,
     });
-    if (i % followedAtOnce === followedAtOnce - 1) yield;
+    if (i % postsFollowedAtOnce === postsFollowedAtOnce - 1) yield;
   }
-  return rows;
+  return narrativeRows;
 }
 
 /** Earlier posts that one may follow: the nearest in time. */
-const parentsMax = 1_000;
-const postsAtOnce = 1_024;
+const narrativeParentsMax = 1_000;
+const narrativePostsAtOnce = 1_024;
 /** Each is compared with all that it may follow. */
-const followedAtOnce = 8;
+const postsFollowedAtOnce = 8;
 
 /** The post that it replies to or shares, where that is one of them; else the earlier one that is most alike, the first of several. */
-function parentOf(
+function narrativeParent(
   earlier: readonly { readonly post: Post; readonly signature: Uint32Array }[],
   post: Post,
   signature: Uint32Array,
 ): string | null {
-  const named = earlier.find((each) => each.post.id === post.replyTo || each.post.id === post.object);
-  if (named !== undefined) return named.post.id;
-  let best: string | null = null;
-  let most = -1;
+  const namedParent = earlier.find((earlierPost) => earlierPost.post.id === post.replyTo || earlierPost.post.id === post.object);
+  if (namedParent !== undefined) return namedParent.post.id;
+  let bestParent: string | null = null;
+  let mostSimilarity = -1;
   for (const each of earlier) {
-    const similarity = similarityOf(each.signature, signature);
-    if (similarity > most) [best, most] = [each.post.id, similarity];
+    const parentSimilarity = minhashSimilarity(each.signature, signature);
+    if (parentSimilarity > mostSimilarity) [bestParent, mostSimilarity] = [each.post.id, parentSimilarity];
   }
-  return best;
+  return bestParent;
 }
 
-function* signPosts(call: DomainCall): Steps<{ readonly value: readonly Signed[]; readonly bytes: number }> {
-  const value: Signed[] = [];
-  let bytes = 0;
-  for (const post of yield* postsOf(call)) {
-    value.push({ post, signature: signatureOf(post.text) });
-    bytes += 400 + 2 * post.text.length + 4 * permutations;
-    call.look(looksPerSignature);
-    if (value.length % 256 === 0) {
-      call.hold(bytes);
+function* signPostTexts(narrativeCall: DomainCall): Steps<{ readonly value: readonly SignedPost[]; readonly bytes: number }> {
+  const signedPosts: SignedPost[] = [];
+  let signedBytes = 0;
+  for (const post of yield* postsOf(narrativeCall)) {
+    signedPosts.push({ post, signature: minhashOf(post.text) });
+    signedBytes += 400 + 2 * post.text.length + 4 * minhashPermutations;
+    narrativeCall.look(minhashLooks);
+    if (signedPosts.length % 256 === 0) {
+      narrativeCall.hold(signedBytes);
       yield;
     }
   }
-  return { value, bytes };
+  return { value: signedPosts, bytes: signedBytes };
 }
 
-const looksPerSignature = 500;
-const permutations = 128;
-const shingleWords = 2;
+const minhashLooks = 500;
+const minhashPermutations = 128;
+const wordsPerShingle = 2;
 
 /** The least hash of every shingle under each permutation: as many are equal as the sets of shingles are alike. */
-function signatureOf(text: string): Uint32Array | null {
-  const words = wordsOf(text.replaceAll(/https?:\S+/g, ' '));
-  if (words.length < shingleWords) return null;
-  const signature = new Uint32Array(permutations).fill(0xffffffff);
-  for (let i = 0; i + shingleWords <= words.length; i++) {
-    const hash = hashOf(words.slice(i, i + shingleWords).join(' '));
-    for (let p = 0; p < permutations; p++) {
-      const permuted = mixBits(hash ^ Math.imul(p + 1, 0x9e3779b1));
-      if (permuted < signature[p]!) signature[p] = permuted;
+function minhashOf(postText: string): Uint32Array | null {
+  const postWords = wordsOf(postText.replaceAll(/https?:\S+/g, ' '));
+  if (postWords.length < wordsPerShingle) return null;
+  const minhash = new Uint32Array(minhashPermutations).fill(0xffffffff);
+  for (let i = 0; i + wordsPerShingle <= postWords.length; i++) {
+    const hashedShingle = shingleHash(postWords.slice(i, i + wordsPerShingle).join(' '));
+    for (let permutation = 0; permutation < minhashPermutations; permutation++) {
+      const permutedHash = mixHashBits(hashedShingle ^ Math.imul(permutation + 1, 0x9e3779b1));
+      if (permutedHash < minhash[permutation]!) minhash[permutation] = permutedHash;
     }
   }
-  return signature;
+  return minhash;
 }
 
-function similarityOf(left: Uint32Array, right: Uint32Array): number {
-  let same = 0;
-  for (let p = 0; p < permutations; p++) if (left[p] === right[p]) same++;
-  return same / permutations;
+function minhashSimilarity(leftSignature: Uint32Array, rightSignature: Uint32Array): number {
+  let sameHashes = 0;
+  for (let permutation = 0; permutation < minhashPermutations; permutation++)
+    if (leftSignature[permutation] === rightSignature[permutation]) sameHashes++;
+  return sameHashes / minhashPermutations;
 }
 
 /** FNV-1a over UTF-16 units. */
-function hashOf(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
-  return hash >>> 0;
+function shingleHash(shingleText: string): number {
+  let fnvHash = 0x811c9dc5;
+  for (let i = 0; i < shingleText.length; i++) fnvHash = Math.imul(fnvHash ^ shingleText.charCodeAt(i), 0x01000193);
+  return fnvHash >>> 0;
 }
 
 /** The finaliser of MurmurHash3. */
-function mixBits(value: number): number {
-  let bits = value;
-  bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
-  bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35);
-  return (bits ^ (bits >>> 16)) >>> 0;
+function mixHashBits(hashValue: number): number {
+  let mixedBits = hashValue;
+  mixedBits = Math.imul(mixedBits ^ (mixedBits >>> 16), 0x85ebca6b);
+  mixedBits = Math.imul(mixedBits ^ (mixedBits >>> 13), 0xc2b2ae35);
+  return (mixedBits ^ (mixedBits >>> 16)) >>> 0;
 }

@@ -24,10 +24,10 @@ export const personaClusters: TableFunction = domainFunction({
     { name: 'size', type: 'integer' },
     { name: 'like', type: 'json' },
   ],
-  run: clusters,
+  run: personaClusterRows,
 });
 
-interface Persona {
+interface AccountPersona {
   readonly account: Account;
   readonly style: Style;
   /** Shares of posts by hour of the day. */
@@ -35,74 +35,86 @@ interface Persona {
   readonly bio: ReadonlySet<string>;
 }
 
-function personaOf(account: Account, posts: readonly Post[]): Persona {
-  const hours = new Float64Array(24);
-  for (const { at } of posts)
-    if (at !== null) hours[Number((((at / 3_600_000_000_000n) % 24n) + 24n) % 24n)]! += 1 / posts.length;
-  return { account, style: styleOf(posts.map(({ text }) => text)), hours, bio: new Set(wordsOf(account.bio ?? '')) };
+function accountPersona(account: Account, personaPosts: readonly Post[]): AccountPersona {
+  const postingHours = new Float64Array(24);
+  for (const { at } of personaPosts)
+    if (at !== null) postingHours[Number((((at / 3_600_000_000_000n) % 24n) + 24n) % 24n)]! += 1 / personaPosts.length;
+  return {
+    account,
+    style: styleOf(personaPosts.map(({ text }) => text)),
+    hours: postingHours,
+    bio: new Set(wordsOf(account.bio ?? '')),
+  };
 }
 
 /** Style counts most: a family may write at the same hours, and a trade has the same words for itself. */
-function likenessOf(
-  one: Persona,
-  other: Persona,
+function personaLikeness(
+  onePersona: AccountPersona,
+  otherPersona: AccountPersona,
 ): { readonly score: number; readonly style: number; readonly hours: number; readonly bio: number } | null {
-  const style = styleLikeness(one.style, other.style);
-  if (style === null) return null;
-  let hours = 0;
-  for (let hour = 0; hour < 24; hour++) hours += Math.min(one.hours[hour]!, other.hours[hour]!);
-  const bio = one.bio.size === 0 || other.bio.size === 0 ? 0 : jaccard(one.bio, other.bio);
-  return { score: 0.6 * style + 0.25 * hours + 0.15 * bio, style, hours, bio };
+  const styleScore = styleLikeness(onePersona.style, otherPersona.style);
+  if (styleScore === null) return null;
+  let sharedHours = 0;
+  for (let hour = 0; hour < 24; hour++) sharedHours += Math.min(onePersona.hours[hour]!, otherPersona.hours[hour]!);
+  const bioScore = onePersona.bio.size === 0 || otherPersona.bio.size === 0 ? 0 : jaccard(onePersona.bio, otherPersona.bio);
+  return { score: 0.6 * styleScore + 0.25 * sharedHours + 0.15 * bioScore, style: styleScore, hours: sharedHours, bio: bioScore };
 }
 
-function* clusters(call: DomainCall): Steps<readonly DomainRow[]> {
-  const threshold = call.number('THRESHOLD', 0.7);
-  const personas: Persona[] = [];
-  for (const { account, posts } of yield* accountsWithPosts(call)) {
-    if (posts.length >= postsMin) personas.push(personaOf(account, posts));
-    call.look(posts.length * 100);
+function* personaClusterRows(personaCall: DomainCall): Steps<readonly DomainRow[]> {
+  const personaThreshold = personaCall.number('THRESHOLD', 0.7);
+  const accountPersonas: AccountPersona[] = [];
+  for (const { account, posts } of yield* accountsWithPosts(personaCall)) {
+    if (posts.length >= postsMin) accountPersonas.push(accountPersona(account, posts));
+    personaCall.look(posts.length * 100);
     yield;
   }
-  const edges: { readonly one: string; readonly other: string; readonly score: number }[] = [];
-  const partners = new Map<string, { readonly account: string; readonly score: number }[]>();
-  let compared = 0;
-  for (let i = 0; i < personas.length; i++) {
-    for (let j = i + 1; j < personas.length; j++) {
-      if (++compared % pairsAtOnce === 0) yield;
-      call.look(looksPerPair);
-      const likeness = likenessOf(personas[i]!, personas[j]!);
-      if (likeness === null || likeness.score < threshold) continue;
-      const { score } = likeness;
-      const [one, other] = [personas[i]!.account.id, personas[j]!.account.id];
-      edges.push({ one, other, score });
-      partnersOf(partners, one).push({ account: other, score });
-      partnersOf(partners, other).push({ account: one, score });
+  const personaEdges: { readonly one: string; readonly other: string; readonly score: number }[] = [];
+  const partnersByAccount = new Map<string, { readonly account: string; readonly score: number }[]>();
+  let comparedPairs = 0;
+  for (let i = 0; i < accountPersonas.length; i++) {
+    for (let j = i + 1; j < accountPersonas.length; j++) {
+      if (++comparedPairs % personaPairsAtOnce === 0) yield;
+      personaCall.look(looksPerPersonaPair);
+      const pairLikeness = personaLikeness(accountPersonas[i]!, accountPersonas[j]!);
+      if (pairLikeness === null || pairLikeness.score < personaThreshold) continue;
+      const { score } = pairLikeness;
+      const [oneAccount, otherAccount] = [accountPersonas[i]!.account.id, accountPersonas[j]!.account.id];
+      personaEdges.push({ one: oneAccount, other: otherAccount, score });
+      personaPartners(partnersByAccount, oneAccount).push({ account: otherAccount, score });
+      personaPartners(partnersByAccount, otherAccount).push({ account: oneAccount, score });
     }
   }
-  const groupOf = yield* groupsOf(edges);
-  const sizes = new Map<string, number>();
-  for (const group of groupOf.values()) sizes.set(group, (sizes.get(group) ?? 0) + 1);
-  const members = personas.filter(({ account }) => groupOf.has(account.id));
-  const rowOf = ({ account }: Persona): DomainRow => {
-    const group = groupOf.get(account.id)!;
-    const own = partners.get(account.id)!;
-    const score = own.reduce((most, each) => Math.max(most, each.score), 0);
-    const cells = [group, BigInt(sizes.get(group)!), JSON.stringify(own)];
-    return { nodeId: account.id, type: account.type, cells, score, evidence: { threshold }, systemFrom: account.systemFrom };
+  const groupByAccount = yield* groupsOf(personaEdges);
+  const groupSizes = new Map<string, number>();
+  for (const personaGroup of groupByAccount.values()) groupSizes.set(personaGroup, (groupSizes.get(personaGroup) ?? 0) + 1);
+  const clusterMembers = accountPersonas.filter(({ account }) => groupByAccount.has(account.id));
+  const rowOf = ({ account }: AccountPersona): DomainRow => {
+    const memberGroup = groupByAccount.get(account.id)!;
+    const memberPartners = partnersByAccount.get(account.id)!;
+    const bestPartnerScore = memberPartners.reduce((mostScore, memberPartner) => Math.max(mostScore, memberPartner.score), 0);
+    const personaCells = [memberGroup, BigInt(groupSizes.get(memberGroup)!), JSON.stringify(memberPartners)];
+    return {
+      nodeId: account.id,
+      type: account.type,
+      cells: personaCells,
+      score: bestPartnerScore,
+      evidence: { threshold: personaThreshold },
+      systemFrom: account.systemFrom,
+    };
   };
-  return yield* mapInSteps(members, rowOf, membersAtOnce);
+  return yield* mapInSteps(clusterMembers, rowOf, personaMembersAtOnce);
 }
 
-const membersAtOnce = 8;
-const looksPerPair = 2_000;
+const personaMembersAtOnce = 8;
+const looksPerPersonaPair = 2_000;
 /** Some 30 µs each. */
-const pairsAtOnce = 32;
+const personaPairsAtOnce = 32;
 
-function partnersOf<T>(partners: Map<string, T[]>, account: string): T[] {
-  const known = partners.get(account);
-  if (known !== undefined) return known;
+function personaPartners<T>(partnersByAccount: Map<string, T[]>, account: string): T[] {
+  const knownPartners = partnersByAccount.get(account);
+  if (knownPartners !== undefined) return knownPartners;
   const mentions: T[] = [];
-  partners.set(account, mentions);
+  partnersByAccount.set(account, mentions);
   return mentions;
 }
 
@@ -119,85 +131,106 @@ export const crossPlatform: TableFunction = domainFunction({
     { name: 'platform', type: 'string' },
     { name: 'handle', type: 'string' },
   ],
-  run: candidates,
+  run: crossPlatformAccounts,
 });
 
-function* candidates(call: DomainCall): Steps<readonly DomainRow[]> {
-  const id = call.text('ACCOUNT')!;
-  const threshold = call.number('THRESHOLD', 0.5);
-  const all = yield* call.reuse('accounts with posts', ['account', 'post'], () => everyAccount(call));
-  const accountPosts = all.find(({ account }) => account.id === id);
+function* crossPlatformAccounts(holderCall: DomainCall): Steps<readonly DomainRow[]> {
+  const accountId = holderCall.text('ACCOUNT')!;
+  const holderThreshold = holderCall.number('THRESHOLD', 0.5);
+  const styledAccounts = yield* holderCall.reuse('accounts with posts', ['account', 'post'], () =>
+    everyStyledAccount(holderCall),
+  );
+  const accountPosts = styledAccounts.find(({ account }) => account.id === accountId);
   if (accountPosts === undefined) return [];
-  const rows: DomainRow[] = [];
-  for (const [i, other] of all.entries()) {
-    if (i % pairsAtOnce === pairsAtOnce - 1) yield;
-    const { account } = other;
-    const isElsewhere = account.platform === null || account.platform !== accountPosts.account.platform;
-    if ((account.id === id && account.type === accountPosts.account.type) || !isElsewhere) continue;
-    call.look(looksPerPair);
-    const signals = signalsOf(accountPosts, other);
-    const score =
-      1 - Object.entries(signals).reduce((left, [name, value]) => left * (1 - weights[name as Signal] * (value ?? 0)), 1);
-    if (score < threshold) continue;
-    const evidence = signals as Record<string, number | null>;
-    rows.push({
+  const candidateRows: DomainRow[] = [];
+  for (const [i, candidateAccount] of styledAccounts.entries()) {
+    if (i % personaPairsAtOnce === personaPairsAtOnce - 1) yield;
+    const { account } = candidateAccount;
+    const isOnOtherPlatform = account.platform === null || account.platform !== accountPosts.account.platform;
+    if ((account.id === accountId && account.type === accountPosts.account.type) || !isOnOtherPlatform) continue;
+    holderCall.look(looksPerPersonaPair);
+    const candidateSignals = holderSignals(accountPosts, candidateAccount);
+    const holderScore =
+      1 -
+      Object.entries(candidateSignals).reduce(
+        (oddsAgainst, [signalName, signalValue]) =>
+          oddsAgainst * (1 - holderSignalWeights[signalName as HolderSignal] * (signalValue ?? 0)),
+        1,
+      );
+    if (holderScore < holderThreshold) continue;
+    const candidateEvidence = candidateSignals as Record<string, number | null>;
+    candidateRows.push({
       nodeId: account.id,
       type: account.type,
       cells: [account.platform, account.handle],
-      score,
-      evidence,
+      score: holderScore,
+      evidence: candidateEvidence,
       systemFrom: account.systemFrom,
     });
   }
-  return rows;
+  return candidateRows;
 }
 
-type Signal = 'handle' | 'name' | 'bio' | 'links' | 'style';
+type HolderSignal = 'handle' | 'name' | 'bio' | 'links' | 'style';
 
 /** How far one signal alone goes: each that is there leaves less doubt. */
-const weights: Readonly<Record<Signal, number>> = { handle: 0.6, name: 0.35, bio: 0.4, links: 0.7, style: 0.3 };
+const holderSignalWeights: Readonly<Record<HolderSignal, number>> = { handle: 0.6, name: 0.35, bio: 0.4, links: 0.7, style: 0.3 };
 
-type WithPosts = AccountWithPosts & { readonly style: Style };
+type AccountWithStyle = AccountWithPosts & { readonly style: Style };
 
-function signalsOf(one: WithPosts, other: WithPosts): Record<Signal, number | null> {
-  const handles = [one, other].map(({ account }) => account.handle?.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, '') ?? '');
-  const [left, right] = handles as [string, string];
-  const isHandle = left.length >= 4 && right.length >= 4;
-  const names = [one, other].map(({ account }) => account.name);
-  const bios = [one, other].map(({ account }) => new Set(wordsOf((account.bio ?? '').replaceAll(links, ' '))));
-  const linked = [one, other].map(({ account }) => new Set((account.bio ?? '').toLowerCase().match(links) ?? []));
-  const style = styleLikeness(one.style, other.style);
+function holderSignals(oneAccount: AccountWithStyle, otherAccount: AccountWithStyle): Record<HolderSignal, number | null> {
+  const plainHandles = [oneAccount, otherAccount].map(
+    ({ account }) => account.handle?.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, '') ?? '',
+  );
+  const [leftHandle, rightHandle] = plainHandles as [string, string];
+  const areHandlesLong = leftHandle.length >= 4 && rightHandle.length >= 4;
+  const holderNames = [oneAccount, otherAccount].map(({ account }) => account.name);
+  const bioWords = [oneAccount, otherAccount].map(
+    ({ account }) => new Set(wordsOf((account.bio ?? '').replaceAll(profileLinks, ' '))),
+  );
+  const bioLinks = [oneAccount, otherAccount].map(
+    ({ account }) => new Set((account.bio ?? '').toLowerCase().match(profileLinks) ?? []),
+  );
+  const styleScore = styleLikeness(oneAccount.style, otherAccount.style);
   return {
-    handle: isHandle ? handleLikeness(left, right) : null,
-    name: names[0] === null || names[1] === null ? null : matchNames(featuresOf(names[0]!), featuresOf(names[1]!)).score,
-    bio: bios[0]!.size < 3 || bios[1]!.size < 3 ? null : jaccard(bios[0]!, bios[1]!),
-    links: linked[0]!.size === 0 || linked[1]!.size === 0 ? null : jaccard(linked[0]!, linked[1]!),
+    handle: areHandlesLong ? likenessOfHandles(leftHandle, rightHandle) : null,
+    name:
+      holderNames[0] === null || holderNames[1] === null
+        ? null
+        : matchNames(featuresOf(holderNames[0]!), featuresOf(holderNames[1]!)).score,
+    bio: bioWords[0]!.size < 3 || bioWords[1]!.size < 3 ? null : jaccard(bioWords[0]!, bioWords[1]!),
+    links: bioLinks[0]!.size === 0 || bioLinks[1]!.size === 0 ? null : jaccard(bioLinks[0]!, bioLinks[1]!),
     // Two strangers in one language come to about a half.
-    style: style === null ? null : Math.max(0, 2 * style - 1),
+    style: styleScore === null ? null : Math.max(0, 2 * styleScore - 1),
   };
 }
 
-const links =
+const profileLinks =
   /(?:https?:\/\/)?(?<![\w.-])[\w.-]+\.(?:com|org|net|io|me|dev|co|info|[a-z]{2})(?:\/\S*)?|(?<![\w.+-])[\w.+-]+@[\w.-]+/gi;
 
-const digits = '0123456789';
+const handleDigits = '0123456789';
 
 /** The same, but for digits at the end, or one that the other begins with. */
-function handleLikeness(left: string, right: string): number {
-  if (left === right) return 1;
-  const [bare, otherBare] = [withoutTrailing(left, digits), withoutTrailing(right, digits)];
-  if (bare.length >= 4 && bare === otherBare) return 0.8;
-  return left.startsWith(right) || right.startsWith(left) ? 0.5 : 0;
+function likenessOfHandles(leftHandle: string, rightHandle: string): number {
+  if (leftHandle === rightHandle) return 1;
+  const [bareHandle, otherBareHandle] = [withoutTrailing(leftHandle, handleDigits), withoutTrailing(rightHandle, handleDigits)];
+  if (bareHandle.length >= 4 && bareHandle === otherBareHandle) return 0.8;
+  return leftHandle.startsWith(rightHandle) || rightHandle.startsWith(leftHandle) ? 0.5 : 0;
 }
 
-function* everyAccount(call: DomainCall): Steps<{ readonly value: readonly WithPosts[]; readonly bytes: number }> {
-  const all: WithPosts[] = [];
-  let bytes = 0;
-  for (const { account, posts } of yield* accountsWithPosts(call)) {
-    const style = styleOf(posts.map(({ text }) => text));
-    bytes += 1_000 + 60 * style.trigrams.size + 400 * posts.length;
-    all.push({ account, posts, style });
+function* everyStyledAccount(
+  holderCall: DomainCall,
+): Steps<{ readonly value: readonly AccountWithStyle[]; readonly bytes: number }> {
+  const styledAccounts: AccountWithStyle[] = [];
+  let accountBytes = 0;
+  for (const { account, posts } of yield* accountsWithPosts(holderCall)) {
+    const accountStyle = styleOf(posts.map(({ text }) => text));
+    accountBytes += 1_000 + 60 * accountStyle.trigrams.size + 400 * posts.length;
+    styledAccounts.push({ account, posts, style: accountStyle });
     yield;
   }
-  return { value: yield* sortItemsInSteps(all, (a, b) => compareText(a.account.id, b.account.id)), bytes };
+  return {
+    value: yield* sortItemsInSteps(styledAccounts, (a, b) => compareText(a.account.id, b.account.id)),
+    bytes: accountBytes,
+  };
 }

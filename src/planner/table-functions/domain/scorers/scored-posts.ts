@@ -59,90 +59,99 @@ export interface TextSubject {
 }
 
 /** The post of that id, else the posts of the account of that id, else the text itself. Of two types the first by name has it. */
-export function* textSubject(call: DomainCall, given: string): Steps<TextSubject> {
-  const [post] = yield* postsOf(call, { column: '_pk', texts: [given] });
-  if (post !== undefined) return { nodeId: post.id, type: post.type, texts: [post.text], systemFrom: post.systemFrom };
-  const [account] = yield* accountsOf(call, given);
-  if (account === undefined) return { nodeId: null, type: null, texts: [given], systemFrom: null };
-  const posts = yield* postsOf(call, { column: 'account', texts: [account.id] });
-  return { nodeId: account.id, type: account.type, texts: posts.map(({ text }) => text), systemFrom: account.systemFrom };
+export function* textSubject(call: DomainCall, givenSubject: string): Steps<TextSubject> {
+  const [subjectPost] = yield* postsOf(call, { column: '_pk', texts: [givenSubject] });
+  if (subjectPost !== undefined)
+    return { nodeId: subjectPost.id, type: subjectPost.type, texts: [subjectPost.text], systemFrom: subjectPost.systemFrom };
+  const [subjectAccount] = yield* accountsOf(call, givenSubject);
+  if (subjectAccount === undefined) return { nodeId: null, type: null, texts: [givenSubject], systemFrom: null };
+  const accountPosts = yield* postsOf(call, { column: 'account', texts: [subjectAccount.id] });
+  return {
+    nodeId: subjectAccount.id,
+    type: subjectAccount.type,
+    texts: accountPosts.map(({ text }) => text),
+    systemFrom: subjectAccount.systemFrom,
+  };
 }
 
 /** In the order of time. */
 export function* postsOf(
   call: DomainCall,
-  wanted?: { readonly column: string; readonly texts: readonly string[] },
+  wantedPosts?: { readonly column: string; readonly texts: readonly string[] },
 ): Steps<readonly Post[]> {
-  const posts: Post[] = [];
-  let bytes = 0;
+  const scoredPosts: Post[] = [];
+  let postBytes = 0;
   yield* call.rows(
     'post',
     ['account', 'text', 'at', 'object', 'reply_to'],
-    (batch) => {
-      for (let row = 0; row < batch.count; row++) {
-        const id = batch.nodeId(row);
-        if (id === null) continue;
-        const text = batch.text('text', row) ?? '';
-        bytes += 400 + 2 * text.length;
-        posts.push({
-          id,
-          type: batch.type,
-          account: batch.text('account', row),
-          text,
-          at: batch.instant('at', row) ?? batch.instant('valid_from', row),
-          object: batch.text('object', row),
-          replyTo: batch.text('reply_to', row),
-          systemFrom: batch.systemFrom(row),
+    (postBatch) => {
+      for (let postRow = 0; postRow < postBatch.count; postRow++) {
+        const postId = postBatch.nodeId(postRow);
+        if (postId === null) continue;
+        const postText = postBatch.text('text', postRow) ?? '';
+        postBytes += 400 + 2 * postText.length;
+        scoredPosts.push({
+          id: postId,
+          type: postBatch.type,
+          account: postBatch.text('account', postRow),
+          text: postText,
+          at: postBatch.instant('at', postRow) ?? postBatch.instant('valid_from', postRow),
+          object: postBatch.text('object', postRow),
+          replyTo: postBatch.text('reply_to', postRow),
+          systemFrom: postBatch.systemFrom(postRow),
         });
       }
-      call.hold(bytes);
+      call.hold(postBytes);
     },
-    wanted,
+    wantedPosts,
   );
   return yield* sortItemsInSteps(
-    posts,
-    (a, b) => compareInstants(a.at, b.at) || compareText(a.id, b.id) || compareText(a.type, b.type),
+    scoredPosts,
+    (onePost, otherPost) =>
+      comparePostInstants(onePost.at, otherPost.at) ||
+      compareText(onePost.id, otherPost.id) ||
+      compareText(onePost.type, otherPost.type),
   );
 }
 
-function compareInstants(a: bigint | null, b: bigint | null): number {
-  if (a === b) return 0;
-  if (a === null || b === null) return a === null ? 1 : -1;
-  return a < b ? -1 : 1;
+function comparePostInstants(oneInstant: bigint | null, otherInstant: bigint | null): number {
+  if (oneInstant === otherInstant) return 0;
+  if (oneInstant === null || otherInstant === null) return oneInstant === null ? 1 : -1;
+  return oneInstant < otherInstant ? -1 : 1;
 }
 
 /** By id. */
 export function* accountsOf(call: DomainCall, id?: string): Steps<readonly Account[]> {
-  const accounts: Account[] = [];
+  const scoredAccounts: Account[] = [];
   yield* call.rows(
     'account',
     ['platform', 'handle', 'name', 'bio', 'created_at', 'followers'],
-    (batch) => {
-      for (let row = 0; row < batch.count; row++) {
-        const account = batch.nodeId(row);
-        if (account === null) continue;
-        accounts.push({
-          id: account,
-          type: batch.type,
-          platform: batch.text('platform', row),
-          handle: batch.text('handle', row),
-          name: batch.text('name', row),
-          bio: batch.text('bio', row),
-          createdAt: batch.instant('created_at', row),
-          followers: countOf(batch.number('followers', row)),
-          systemFrom: batch.systemFrom(row),
+    (accountBatch) => {
+      for (let accountRow = 0; accountRow < accountBatch.count; accountRow++) {
+        const accountKey = accountBatch.nodeId(accountRow);
+        if (accountKey === null) continue;
+        scoredAccounts.push({
+          id: accountKey,
+          type: accountBatch.type,
+          platform: accountBatch.text('platform', accountRow),
+          handle: accountBatch.text('handle', accountRow),
+          name: accountBatch.text('name', accountRow),
+          bio: accountBatch.text('bio', accountRow),
+          createdAt: accountBatch.instant('created_at', accountRow),
+          followers: followerCount(accountBatch.number('followers', accountRow)),
+          systemFrom: accountBatch.systemFrom(accountRow),
         });
       }
-      call.hold(accounts.length * 600);
+      call.hold(scoredAccounts.length * 600);
     },
     id === undefined ? undefined : { column: '_pk', texts: [id] },
   );
-  return yield* sortItemsInSteps(accounts, (a, b) => compareText(a.id, b.id) || compareText(a.type, b.type));
+  return yield* sortItemsInSteps(scoredAccounts, (a, b) => compareText(a.id, b.id) || compareText(a.type, b.type));
 }
 
 /** Less than none is no count. */
-function countOf(value: number | null): number | null {
-  return value !== null && value >= 0 ? value : null;
+function followerCount(followersValue: number | null): number | null {
+  return followersValue !== null && followersValue >= 0 ? followersValue : null;
 }
 
 export interface AccountWithPosts {
@@ -152,19 +161,19 @@ export interface AccountWithPosts {
 
 /** One account or every one, each with its posts in the order of time. */
 export function* accountsWithPosts(call: DomainCall, id?: string): Steps<readonly AccountWithPosts[]> {
-  const accounts = yield* accountsOf(call, id);
-  const posts = yield* postsOf(call, id === undefined ? undefined : { column: 'account', texts: [id] });
-  const byAccount = new Map<string, Post[]>();
-  yield* forEachInSteps(posts.length, (i) => {
-    const { account } = posts[i]!;
+  const scoredAccounts = yield* accountsOf(call, id);
+  const scoredPosts = yield* postsOf(call, id === undefined ? undefined : { column: 'account', texts: [id] });
+  const postsByAccount = new Map<string, Post[]>();
+  yield* forEachInSteps(scoredPosts.length, (i) => {
+    const { account } = scoredPosts[i]!;
     if (account === null) return;
-    const all = byAccount.get(account);
-    if (all === undefined) byAccount.set(account, [posts[i]!]);
-    else all.push(posts[i]!);
+    const accountPosts = postsByAccount.get(account);
+    if (accountPosts === undefined) postsByAccount.set(account, [scoredPosts[i]!]);
+    else accountPosts.push(scoredPosts[i]!);
   });
-  return accounts.map((account) => ({ account, posts: byAccount.get(account.id) ?? [] }));
+  return scoredAccounts.map((account) => ({ account, posts: postsByAccount.get(account.id) ?? [] }));
 }
 
-export function wordsOf(text: string): string[] {
-  return text.toLowerCase().match(/[\p{L}\p{N}]+(?:['’][\p{L}]+)*/gu) ?? [];
+export function wordsOf(postText: string): string[] {
+  return postText.toLowerCase().match(/[\p{L}\p{N}]+(?:['’][\p{L}]+)*/gu) ?? [];
 }

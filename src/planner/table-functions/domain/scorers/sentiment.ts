@@ -16,33 +16,37 @@ export interface Sentiment {
 /** Longer texts are scored in pieces, each of which takes about a millisecond. */
 export const pieceLettersMax = 600;
 /** VADER's longest word has 18 letters; its test for capitals takes time by the third power of a word's length. */
-const wordLettersMax = 32;
+const vaderWordLettersMax = 32;
 
 /** The mean of the pieces that have a known word: a text of up to `pieceLettersMax` characters has VADER's own score. */
 export function* sentimentOf(text: string, wordsMax = 0): Steps<Sentiment> {
-  const words = new Set<string>();
-  let sum = 0;
-  let count = 0;
-  for (const piece of piecesOf(text)) {
-    const { compound, known } = score(readable(piece));
-    if (known.length > 0) {
-      sum += compound;
-      count++;
-      for (const word of known) if (words.size < wordsMax) words.add(plain(word));
+  const sentimentWords = new Set<string>();
+  let compoundSum = 0;
+  let scoredPieceCount = 0;
+  for (const textPiece of piecesOf(text)) {
+    const { compound, known: knownWords } = vaderScore(readableForVader(textPiece));
+    if (knownWords.length > 0) {
+      compoundSum += compound;
+      scoredPieceCount++;
+      for (const knownWord of knownWords) if (sentimentWords.size < wordsMax) sentimentWords.add(plainSentimentWord(knownWord));
     }
     yield;
   }
-  return count === 0 ? { compound: null, words: [] } : { compound: sum / count, words: [...words] };
+  return scoredPieceCount === 0
+    ? { compound: null, words: [] }
+    : { compound: compoundSum / scoredPieceCount, words: [...sentimentWords] };
 }
 
 /** Parts of a text of at most `pieceLettersMax` characters, cut behind a sentence, else behind a word. */
 export function* piecesOf(text: string): Generator<string, void> {
-  for (let at = 0; at < text.length; ) {
-    const next = text.slice(at, at + pieceLettersMax);
-    const isLast = at + pieceLettersMax >= text.length;
-    const [piece] = isLast ? [next] : (/^[^]*[.!?\n]\s/.exec(next) ?? /^[^]*\s/.exec(next) ?? [next]);
+  for (let pieceStart = 0; pieceStart < text.length; ) {
+    const nextLetters = text.slice(pieceStart, pieceStart + pieceLettersMax);
+    const isLastPiece = pieceStart + pieceLettersMax >= text.length;
+    const [piece] = isLastPiece
+      ? [nextLetters]
+      : (/^[^]*[.!?\n]\s/.exec(nextLetters) ?? /^[^]*\s/.exec(nextLetters) ?? [nextLetters]);
     yield piece;
-    at += piece.length;
+    pieceStart += piece.length;
   }
 }
 
@@ -52,82 +56,94 @@ export function clausesOf(piece: string): readonly string[] {
 }
 
 /** The text in VADER's signs: it knows one apostrophe, and emoticons for emoji. */
-function readable(piece: string): string {
+function readableForVader(piece: string): string {
   return piece
     .replaceAll('’', "'")
-    .replaceAll(/\p{Extended_Pictographic}/gu, (sign) => (glad.has(sign) ? ' :) ' : sorry.has(sign) ? ' :( ' : sign))
-    .replaceAll(/\S+/g, (word) => word.slice(0, wordLettersMax));
+    .replaceAll(/\p{Extended_Pictographic}/gu, (sign) => (gladSigns.has(sign) ? ' :) ' : sorrySigns.has(sign) ? ' :( ' : sign))
+    .replaceAll(/\S+/g, (word) => word.slice(0, vaderWordLettersMax));
 }
 
-const glad = new Set('😍❤🥰😊😀😃😄😁🙂🎉👏👍💖😂');
-const sorry = new Set('😢😭💔👎😡😠🤮🙁😞😱');
+const gladSigns = new Set('😍❤🥰😊😀😃😄😁🙂🎉👏👍💖😂');
+const sorrySigns = new Set('😢😭💔👎😡😠🤮🙁😞😱');
 
-function score(text: string): { readonly compound: number; readonly known: readonly string[] } {
-  const bareTokens = new Set(text.replaceAll(marks, '').split(/\s/));
-  const tokens = text.split(/\s/).flatMap((token) => (token.length > 1 ? [bareOf(token, bareTokens)] : []));
-  const capitals = tokens.filter((token) => isCapital.test(token)).length;
-  const sentence: Sentence = { words_and_emoticons: tokens, is_cap_diff: capitals > 0 && capitals < tokens.length };
-  const { SentimentIntensityAnalyzer: rules } = vader();
-  let valences: number[] = [];
-  const known: string[] = [];
-  for (const [i, token] of tokens.entries()) {
-    valences = rules.sentiment_valence(0, sentence, token, i, valences);
-    if (valences[i] === 0) continue;
-    const isWeakened = token.toLowerCase() === 'kind' && tokens[i + 1]?.toLowerCase() === 'of';
-    if (isWeakened || strengthens(token.toLowerCase())) valences[i] = 0;
-    else known.push(token);
+function vaderScore(scoredText: string): { readonly compound: number; readonly known: readonly string[] } {
+  const bareTokens = new Set(scoredText.replaceAll(punctuationMarks, '').split(/\s/));
+  const vaderWords = scoredText
+    .split(/\s/)
+    .flatMap((vaderWord) => (vaderWord.length > 1 ? [wordWithoutSigns(vaderWord, bareTokens)] : []));
+  const capitalCount = vaderWords.filter((vaderWord) => capitalWord.test(vaderWord)).length;
+  const vaderSentence: VaderSentence = {
+    words_and_emoticons: vaderWords,
+    is_cap_diff: capitalCount > 0 && capitalCount < vaderWords.length,
+  };
+  const { SentimentIntensityAnalyzer: vaderRules } = vader();
+  let wordValences: number[] = [];
+  const knownWords: string[] = [];
+  for (const [i, token] of vaderWords.entries()) {
+    wordValences = vaderRules.sentiment_valence(0, vaderSentence, token, i, wordValences);
+    if (wordValences[i] === 0) continue;
+    const isKindOf = token.toLowerCase() === 'kind' && vaderWords[i + 1]?.toLowerCase() === 'of';
+    if (isKindOf || isStrengtheningWord(token.toLowerCase())) wordValences[i] = 0;
+    else knownWords.push(token);
   }
-  return { compound: rules.score_valence(rules.but_check(tokens, valences), text).compound, known };
+  return {
+    compound: vaderRules.score_valence(vaderRules.but_check(vaderWords, wordValences), scoredText).compound,
+    known: knownWords,
+  };
 }
 
-const marks = /[!"#$%&'()*+,-./:;<=>?@[\\\]^_`{|}~]/g;
-const signs = [...'.!?,;:-\'"'.split(''), '!!', '!!!', '??', '???', '?!?', '!?!', '?!?!', '!?!?'];
-const isCapital = /^[^a-z]*[A-Z]+[^a-z]*$/;
+const punctuationMarks = /[!"#$%&'()*+,-./:;<=>?@[\\\]^_`{|}~]/g;
+const punctuationSigns = [...'.!?,;:-\'"'.split(''), '!!', '!!!', '??', '???', '?!?', '!?!', '?!?!', '!?!?'];
+const capitalWord = /^[^a-z]*[A-Z]+[^a-z]*$/;
 
 /** The word within one sign before it or behind it. */
-function bareOf(token: string, tokens: ReadonlySet<string>): string {
-  if (tokens.has(token)) return token;
-  for (const sign of signs) {
-    const bare = token.endsWith(sign) ? token.slice(0, -sign.length) : token.startsWith(sign) ? token.slice(sign.length) : '';
-    if (bare.length > 1 && tokens.has(bare)) return bare;
+function wordWithoutSigns(signedWord: string, tokens: ReadonlySet<string>): string {
+  if (tokens.has(signedWord)) return signedWord;
+  for (const punctuationSign of punctuationSigns) {
+    const bareWord = signedWord.endsWith(punctuationSign)
+      ? signedWord.slice(0, -punctuationSign.length)
+      : signedWord.startsWith(punctuationSign)
+        ? signedWord.slice(punctuationSign.length)
+        : '';
+    if (bareWord.length > 1 && tokens.has(bareWord)) return bareWord;
   }
-  return token;
+  return signedWord;
 }
 
 /** By word that has a value of its own, whether it counts for what it strengthens alone. */
-const strengthening = new Map<string, boolean>();
-function strengthens(word: string): boolean {
-  let known = strengthening.get(word);
-  if (known === undefined) {
+const strengtheningWords = new Map<string, boolean>();
+function isStrengtheningWord(word: string): boolean {
+  let isKnownStrengthening = strengtheningWords.get(word);
+  if (isKnownStrengthening === undefined) {
     const { pos, neg } = vader().SentimentIntensityAnalyzer.polarity_scores(word);
-    strengthening.set(word, (known = pos === 0 && neg === 0));
+    strengtheningWords.set(word, (isKnownStrengthening = pos === 0 && neg === 0));
   }
-  return known;
+  return isKnownStrengthening;
 }
 
-function plain(word: string): string {
-  const [letters] = /\p{L}.*\p{L}/u.exec(word) ?? [word];
-  return letters.toLowerCase();
+function plainSentimentWord(word: string): string {
+  const [wordLetters] = /\p{L}.*\p{L}/u.exec(word) ?? [word];
+  return wordLetters.toLowerCase();
 }
 
-interface Sentence {
+interface VaderSentence {
   readonly words_and_emoticons: readonly string[];
   /** Some words are in capitals, and others not. */
   readonly is_cap_diff: boolean;
 }
 
-interface Vader {
+interface VaderLibrary {
   readonly SentimentIntensityAnalyzer: {
     polarity_scores(text: string): { readonly pos: number; readonly neg: number };
     /** Appends the value of one word as those around it make it. */
-    sentiment_valence(valence: 0, sentence: Sentence, word: string, index: number, valences: number[]): number[];
+    sentiment_valence(valence: 0, sentence: VaderSentence, word: string, index: number, valences: number[]): number[];
     but_check(words: readonly string[], valences: number[]): number[];
     score_valence(valences: readonly number[], text: string): { readonly compound: number };
   };
 }
 
 const require = createRequire(import.meta.url);
-let loaded: Vader | undefined;
-function vader(): Vader {
-  return (loaded ??= require('vader-sentiment') as Vader);
+let loadedVader: VaderLibrary | undefined;
+function vader(): VaderLibrary {
+  return (loadedVader ??= require('vader-sentiment') as VaderLibrary);
 }

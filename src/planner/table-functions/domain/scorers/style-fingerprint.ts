@@ -18,30 +18,49 @@ export const styleFingerprint: TableFunction = domainFunction({
     { name: 'digest', type: 'string' },
     { name: 'delta', type: 'number' },
   ],
-  run: fingerprint,
+  run: fingerprintStyle,
 });
 
-function* fingerprint(call: DomainCall): Steps<readonly DomainRow[]> {
-  const subject = yield* textSubject(call, call.text('X')!);
-  const style = styleOf(subject.texts);
-  const { nodeId, type, systemFrom } = subject;
-  const compare = call.text('COMPARE');
-  const about = { nodeId, type, systemFrom };
-  const other = compare === undefined ? null : styleOf((yield* textSubject(call, compare)).texts);
-  const short = [style, other].find((each) => each !== null && each.words < styleWordsMin);
-  if (short) {
+function* fingerprintStyle(styleCall: DomainCall): Steps<readonly DomainRow[]> {
+  const styleSubject = yield* textSubject(styleCall, styleCall.text('X')!);
+  const subjectStyle = styleOf(styleSubject.texts);
+  const { nodeId, type, systemFrom } = styleSubject;
+  const comparedKey = styleCall.text('COMPARE');
+  const subjectCells = { nodeId, type, systemFrom };
+  const comparedStyle = comparedKey === undefined ? null : styleOf((yield* textSubject(styleCall, comparedKey)).texts);
+  const shortStyle = [subjectStyle, comparedStyle].find(
+    (comparableStyle) => comparableStyle !== null && comparableStyle.words < styleWordsMin,
+  );
+  if (shortStyle) {
     return [
-      { ...about, cells: [null, null], score: null, evidence: { why: `fewer than ${styleWordsMin} words`, words: short.words } },
+      {
+        ...subjectCells,
+        cells: [null, null],
+        score: null,
+        evidence: { why: `fewer than ${styleWordsMin} words`, words: shortStyle.words },
+      },
     ];
   }
-  const digest = digestOf(style);
-  if (other === null) return [{ ...about, cells: [digest, null], score: null, evidence: { words: style.words } }];
-  const delta = deltaOf(style, other);
-  const evidence = { words: style.words, other_words: other.words, trigrams: trigramLikeness(style, other) };
-  return [{ ...about, cells: [digest, delta], score: styleLikeness(style, other), evidence }];
+  const subjectDigest = styleDigest(subjectStyle);
+  if (comparedStyle === null)
+    return [{ ...subjectCells, cells: [subjectDigest, null], score: null, evidence: { words: subjectStyle.words } }];
+  const styleDelta = deltaOf(subjectStyle, comparedStyle);
+  const styleEvidence = {
+    words: subjectStyle.words,
+    other_words: comparedStyle.words,
+    trigrams: trigramLikeness(subjectStyle, comparedStyle),
+  };
+  return [
+    {
+      ...subjectCells,
+      cells: [subjectDigest, styleDelta],
+      score: styleLikeness(subjectStyle, comparedStyle),
+      evidence: styleEvidence,
+    },
+  ];
 }
 
 /** One letter for each function word: how often it stands, in steps of ten in a thousand. */
-function digestOf({ frequencies }: Style): string {
+function styleDigest({ frequencies }: Style): string {
   return Array.from(frequencies, (perThousand) => Math.min(35, Math.round(perThousand / 10)).toString(36)).join('');
 }

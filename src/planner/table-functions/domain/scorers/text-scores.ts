@@ -12,7 +12,7 @@ export const sentimentScore: TableFunction = domainFunction({
   arguments: [textArgument],
   roles: textRoles,
   columns: [{ name: 'texts', type: 'integer' }],
-  run: (call) => scoreTexts(call, (texts) => meanOf(call, texts)),
+  run: (call) => scoreSubjectTexts(call, (texts) => meanSentiment(call, texts)),
 });
 
 export const stanceScore: TableFunction = domainFunction({
@@ -25,7 +25,7 @@ export const stanceScore: TableFunction = domainFunction({
   ],
   roles: textRoles,
   columns: [{ name: 'texts', type: 'integer' }],
-  run: stance,
+  run: stanceRows,
 });
 
 export const biasScore: TableFunction = domainFunction({
@@ -35,65 +35,70 @@ export const biasScore: TableFunction = domainFunction({
   arguments: [textArgument],
   roles: textRoles,
   columns: [{ name: 'texts', type: 'integer' }],
-  run: (call) => scoreTexts(call, biasOf),
+  run: (call) => scoreSubjectTexts(call, textBias),
 });
 
-interface Scored {
+interface TextScore {
   readonly score: number | null;
   readonly evidence: DomainRow['evidence'];
 }
 
-function* scoreTexts(call: DomainCall, scoreOf: (texts: readonly string[]) => Steps<Scored>): Steps<readonly DomainRow[]> {
-  const subject: TextSubject = yield* textSubject(call, call.text('X')!);
-  call.look(subject.texts.reduce((sum, text) => sum + text.length, 0));
-  const { score, evidence } = yield* scoreOf(subject.texts);
-  const { nodeId, type, texts, systemFrom } = subject;
+function* scoreSubjectTexts(
+  scoreCall: DomainCall,
+  scoreTextOf: (texts: readonly string[]) => Steps<TextScore>,
+): Steps<readonly DomainRow[]> {
+  const scoredSubject: TextSubject = yield* textSubject(scoreCall, scoreCall.text('X')!);
+  scoreCall.look(scoredSubject.texts.reduce((sum, scoredText) => sum + scoredText.length, 0));
+  const { score, evidence } = yield* scoreTextOf(scoredSubject.texts);
+  const { nodeId, type, texts, systemFrom } = scoredSubject;
   return [{ nodeId, type, cells: [BigInt(texts.length)], score, evidence, systemFrom }];
 }
 
 /** The mean of the texts with a known word. */
-function* meanOf(call: DomainCall, texts: Iterable<string>): Steps<Scored> {
-  const words = new Set<string>();
-  let sum = 0;
-  let parts = 0;
-  for (const text of texts) {
-    call.look(text.length * looksOfLetter);
-    const { compound, words: known } = yield* sentimentOf(text, wordsShown - words.size);
+function* meanSentiment(sentimentCall: DomainCall, sentimentTexts: Iterable<string>): Steps<TextScore> {
+  const sentimentWords = new Set<string>();
+  let compoundSum = 0;
+  let scoredTextCount = 0;
+  for (const sentimentText of sentimentTexts) {
+    sentimentCall.look(sentimentText.length * sentimentLooksOfLetter);
+    const { compound, words: knownWords } = yield* sentimentOf(sentimentText, sentimentWordsShown - sentimentWords.size);
     if (compound === null) continue;
-    sum += compound;
-    parts++;
-    for (const word of known) words.add(word);
+    compoundSum += compound;
+    scoredTextCount++;
+    for (const knownWord of knownWords) sentimentWords.add(knownWord);
   }
-  if (parts === 0) return { score: null, evidence: { why: 'no known word' } };
-  return { score: sum / parts, evidence: { parts, words: [...words] } };
+  if (scoredTextCount === 0) return { score: null, evidence: { why: 'no known word' } };
+  return { score: compoundSum / scoredTextCount, evidence: { parts: scoredTextCount, words: [...sentimentWords] } };
 }
 
-const wordsShown = 20;
-const looksOfLetter = 20;
+const sentimentWordsShown = 20;
+const sentimentLooksOfLetter = 20;
 
-function* stance(call: DomainCall): Steps<readonly DomainRow[]> {
-  const target = wordsOf(call.text('TARGET')!);
-  if (target.length === 0) throw call.refuse('TARGET', 'has no word');
-  return yield* scoreTexts(call, function* (texts) {
-    const clauses: string[] = [];
+function* stanceRows(stanceCall: DomainCall): Steps<readonly DomainRow[]> {
+  const targetWords = wordsOf(stanceCall.text('TARGET')!);
+  if (targetWords.length === 0) throw stanceCall.refuse('TARGET', 'has no word');
+  return yield* scoreSubjectTexts(stanceCall, function* (texts) {
+    const targetClauses: string[] = [];
     for (const text of texts) {
-      for (const piece of piecesOf(text)) {
-        clauses.push(...clausesOf(piece).filter((clause) => names(wordsOf(clause), target)));
+      for (const textPiece of piecesOf(text)) {
+        targetClauses.push(...clausesOf(textPiece).filter((targetClause) => namesTarget(wordsOf(targetClause), targetWords)));
         yield;
       }
     }
-    if (clauses.length === 0) return { score: null, evidence: { why: 'no clause names the target' } };
-    const { score, evidence } = yield* meanOf(call, clauses);
-    return { score, evidence: { clauses: clauses.length, ...(evidence as object) } };
+    if (targetClauses.length === 0) return { score: null, evidence: { why: 'no clause names the target' } };
+    const { score, evidence } = yield* meanSentiment(stanceCall, targetClauses);
+    return { score, evidence: { clauses: targetClauses.length, ...(evidence as object) } };
   });
 }
 
-function names(words: readonly string[], target: readonly string[]): boolean {
-  return words.some((_, first) => target.every((word, i) => words[first + i] === word || words[first + i] === `${word}'s`));
+function namesTarget(clauseWords: readonly string[], targetWords: readonly string[]): boolean {
+  return clauseWords.some((_, firstWord) =>
+    targetWords.every((word, i) => clauseWords[firstWord + i] === word || clauseWords[firstWord + i] === `${word}'s`),
+  );
 }
 
-const biasKinds = ['loaded', 'hedging', 'factive'] as const;
-const biased: Readonly<Record<(typeof biasKinds)[number], ReadonlySet<string>>> = {
+const biasWordKinds = ['loaded', 'hedging', 'factive'] as const;
+const biasedWords: Readonly<Record<(typeof biasWordKinds)[number], ReadonlySet<string>>> = {
   loaded: new Set(
     (
       'regime thug thugs radical radicals extremist extremists fanatic fanatics elite elites puppet puppets corrupt outrageous shameful disgraceful ' +
@@ -118,20 +123,22 @@ const biased: Readonly<Record<(typeof biasKinds)[number], ReadonlySet<string>>> 
     ).split(' '),
   ),
 };
-const biasWordsMin = 5;
+const biasScoreWordsMin = 5;
 
-function* biasOf(texts: readonly string[]): Steps<Scored> {
-  const counts = { loaded: 0, hedging: 0, factive: 0 };
-  let words = 0;
-  for (const text of texts) {
-    for (const piece of piecesOf(text)) {
-      const tokenTexts = piece.toLowerCase().match(/[\p{L}\p{N}]+(?:['’-][\p{L}]+)*/gu) ?? [];
-      words += tokenTexts.length;
-      for (const kind of biasKinds) counts[kind] += tokenTexts.filter((word) => biased[kind].has(word)).length;
+function* textBias(biasTexts: readonly string[]): Steps<TextScore> {
+  const biasCounts = { loaded: 0, hedging: 0, factive: 0 };
+  let biasWordCount = 0;
+  for (const text of biasTexts) {
+    for (const textPiece of piecesOf(text)) {
+      const tokenTexts = textPiece.toLowerCase().match(/[\p{L}\p{N}]+(?:['’-][\p{L}]+)*/gu) ?? [];
+      biasWordCount += tokenTexts.length;
+      for (const biasKind of biasWordKinds)
+        biasCounts[biasKind] += tokenTexts.filter((word) => biasedWords[biasKind].has(word)).length;
       yield;
     }
   }
-  if (words < biasWordsMin) return { score: null, evidence: { why: `fewer than ${biasWordsMin} words`, words } };
-  const all = counts.loaded + counts.hedging + counts.factive;
-  return { score: Math.min(1, all / words), evidence: { words, ...counts } };
+  if (biasWordCount < biasScoreWordsMin)
+    return { score: null, evidence: { why: `fewer than ${biasScoreWordsMin} words`, words: biasWordCount } };
+  const biasedWordCount = biasCounts.loaded + biasCounts.hedging + biasCounts.factive;
+  return { score: Math.min(1, biasedWordCount / biasWordCount), evidence: { words: biasWordCount, ...biasCounts } };
 }

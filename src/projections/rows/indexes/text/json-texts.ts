@@ -4,54 +4,58 @@
  */
 import { type TokenSpan, tokenSpans } from './tokens.ts';
 
-const [quote, backslash, colon] = [0x22, 0x5c, 0x3a];
-const encoder = new TextEncoder();
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+const [jsonQuote, jsonBackslash, jsonColon] = [0x22, 0x5c, 0x3a];
+const jsonEncoder = new TextEncoder();
+const jsonDecoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** Each as bytes of a heap, from one offset to another. */
 export function* jsonTextSpans(
-  heap: Uint8Array,
-  start: number,
-  end: number,
+  jsonHeap: Uint8Array,
+  jsonStart: number,
+  jsonEnd: number,
 ): Generator<readonly [heap: Uint8Array, start: number, end: number], void> {
-  for (let at = start; at < end; at++) {
-    if (heap[at] !== quote) continue;
-    const from = at + 1;
+  for (let jsonOffset = jsonStart; jsonOffset < jsonEnd; jsonOffset++) {
+    if (jsonHeap[jsonOffset] !== jsonQuote) continue;
+    const jsonTextStart = jsonOffset + 1;
     let isEscaped = false;
-    for (at = from; at < end && heap[at] !== quote; at++) {
-      if (heap[at] !== backslash) continue;
+    for (jsonOffset = jsonTextStart; jsonOffset < jsonEnd && jsonHeap[jsonOffset] !== jsonQuote; jsonOffset++) {
+      if (jsonHeap[jsonOffset] !== jsonBackslash) continue;
       isEscaped = true;
-      at++;
+      jsonOffset++;
     }
-    if (at >= end) return;
-    let next = at + 1;
-    while (next < end && isSpace(heap[next]!)) next++;
+    if (jsonOffset >= jsonEnd) return;
+    let afterQuote = jsonOffset + 1;
+    while (afterQuote < jsonEnd && isJsonSpace(jsonHeap[afterQuote]!)) afterQuote++;
     // A string before a colon is the name of a member.
-    if (next < end && heap[next] === colon) continue;
+    if (afterQuote < jsonEnd && jsonHeap[afterQuote] === jsonColon) continue;
     if (isEscaped) {
-      const text = encoder.encode(JSON.parse(decoder.decode(heap.slice(from - 1, at + 1))) as string);
-      yield [text, 0, text.length];
-    } else yield [heap, from, at];
+      const unescapedText = jsonEncoder.encode(
+        JSON.parse(jsonDecoder.decode(jsonHeap.slice(jsonTextStart - 1, jsonOffset + 1))) as string,
+      );
+      yield [unescapedText, 0, unescapedText.length];
+    } else yield [jsonHeap, jsonTextStart, jsonOffset];
   }
 }
 
 export function jsonTexts(json: string): string[] {
-  const heap = encoder.encode(json);
-  return [...jsonTextSpans(heap, 0, heap.length)].map(([own, from, to]) => decoder.decode(own.subarray(from, to)));
+  const jsonHeap = jsonEncoder.encode(json);
+  return [...jsonTextSpans(jsonHeap, 0, jsonHeap.length)].map(([spanHeap, spanStart, spanEnd]) =>
+    jsonDecoder.decode(spanHeap.subarray(spanStart, spanEnd)),
+  );
 }
 
 /** Terms of all of them: between those of two texts an ordinal is left free. */
 export function jsonTokenSpans(json: string): readonly TokenSpan[] {
-  const all: TokenSpan[] = [];
-  let first = 0;
-  for (const text of jsonTexts(json)) {
-    const { spans } = tokenSpans(text);
-    for (const span of spans) all.push({ ...span, ordinal: first + span.ordinal });
-    if (spans.length > 0) first = all.at(-1)!.ordinal + 2;
+  const jsonSpans: TokenSpan[] = [];
+  let firstPlace = 0;
+  for (const jsonText of jsonTexts(json)) {
+    const { spans } = tokenSpans(jsonText);
+    for (const tokenSpan of spans) jsonSpans.push({ ...tokenSpan, ordinal: firstPlace + tokenSpan.ordinal });
+    if (spans.length > 0) firstPlace = jsonSpans.at(-1)!.ordinal + 2;
   }
-  return all;
+  return jsonSpans;
 }
 
-function isSpace(byte: number): boolean {
-  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+function isJsonSpace(jsonByte: number): boolean {
+  return jsonByte === 0x20 || jsonByte === 0x0a || jsonByte === 0x0d || jsonByte === 0x09;
 }

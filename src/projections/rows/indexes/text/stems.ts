@@ -7,29 +7,29 @@ interface Stemmers {
 }
 
 const require = createRequire(import.meta.url);
-let library: Stemmers | undefined;
+let snowballLibrary: Stemmers | undefined;
 
 /** Stemming takes 12 µs a word. */
-const wordsKept = 100_000;
+const stemsCachedMax = 100_000;
 const stemmers = new Map<string, (word: string) => string>();
 
 /** The stemmer of one of `textLanguages`. */
-export function stemmer(language: string): (word: string) => string {
-  const known = stemmers.get(language);
-  if (known) return known;
-  if (language === 'none') return (word) => word;
-  const { stem } = prepareStemmer(language);
-  stemmers.set(language, stem);
+export function stemmer(stemLanguage: string): (unstemmedWord: string) => string {
+  const knownStemmer = stemmers.get(stemLanguage);
+  if (knownStemmer) return knownStemmer;
+  if (stemLanguage === 'none') return (unstemmedWord) => unstemmedWord;
+  const { stem } = prepareStemmer(stemLanguage);
+  stemmers.set(stemLanguage, stem);
   return stem;
 }
 
-function prepareStemmer(language: string): { stem: (word: string) => string } {
-  const own = (library ??= require('snowball-stemmers') as Stemmers).newStemmer(language);
-  const cache = new LRUCache<string, string>({ max: wordsKept });
+function prepareStemmer(language: string): { stem: (unstemmedWord: string) => string } {
+  const snowballStemmer = (snowballLibrary ??= require('snowball-stemmers') as Stemmers).newStemmer(language);
+  const stemCache = new LRUCache<string, string>({ max: stemsCachedMax });
   return {
     stem: (word) => {
-      let stem = cache.get(word);
-      if (stem === undefined) cache.set(word, (stem = own.stem(word)));
+      let stem = stemCache.get(word);
+      if (stem === undefined) stemCache.set(word, (stem = snowballStemmer.stem(word)));
       return stem;
     },
   };

@@ -21,38 +21,38 @@ export interface TextCells {
 }
 
 /** Bytes of text, rows, tokens and terms between two steps. */
-const STEP_BYTES = 1 << 18;
-const STEP_ROWS = 4_096;
-const STEP_TOKENS = 1 << 18;
-const STEP_TERMS = 256;
+const TEXT_STEP_BYTES = 1 << 18;
+const TEXT_STEP_ROWS = 4_096;
+const TEXT_STEP_TOKENS = 1 << 18;
+const TEXT_STEP_TERMS = 256;
 
 export function* buildTextIndex(cells: TextCells, language: string): Generator<Progress, Uint8Array> {
   const { rows, offsets, heap, codes, absent, isJson } = cells;
-  const terms = new Terms();
-  const lengths = new Uint32Array(rows);
-  let bytes = 0;
-  let held = 0;
+  const indexTerms = new IndexTerms();
+  const rowLengths = new Uint32Array(rows);
+  let bytesSinceYield = 0;
+  let rowsWithTerms = 0;
   for (let row = 0; row < rows; row++) {
     if (absent?.[row] === 1) continue;
     const text = codes === null ? row : codes[row]!;
-    const [start, end] = [offsets[text]!, offsets[text + 1]!];
-    terms.begin(row);
+    const [cellStart, cellEnd] = [offsets[text]!, offsets[text + 1]!];
+    indexTerms.begin(row);
     if (isJson === true) {
-      for (const text of jsonTextSpans(heap, start, end)) {
-        terms.read(...text);
-        terms.leaveOrdinal();
+      for (const text of jsonTextSpans(heap, cellStart, cellEnd)) {
+        indexTerms.read(...text);
+        indexTerms.leaveOrdinal();
       }
-    } else terms.read(heap, start, end);
-    lengths[row] = terms.ordinal;
-    if (terms.ordinal > 0) held++;
-    bytes += end - start + 16;
-    if (bytes > STEP_BYTES) {
-      bytes = 0;
+    } else indexTerms.read(heap, cellStart, cellEnd);
+    rowLengths[row] = indexTerms.ordinal;
+    if (indexTerms.ordinal > 0) rowsWithTerms++;
+    bytesSinceYield += cellEnd - cellStart + 16;
+    if (bytesSinceYield > TEXT_STEP_BYTES) {
+      bytesSinceYield = 0;
       yield { done: row, of: rows };
     }
   }
   yield { done: rows, of: rows };
-  return yield* terms.index(rows, lengths, held, stemmer(language));
+  return yield* indexTerms.index(rows, rowLengths, rowsWithTerms, stemmer(language));
 }
 
 /** In steps, beginning with the cells. */
@@ -60,184 +60,205 @@ export function* textIndexOf(cells: Generator<undefined, TextCells>, language: s
   return TextIndex.open(yield* buildTextIndex(yield* cells, language));
 }
 
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+const termEncoder = new TextEncoder();
+const termDecoder = new TextDecoder();
 
-class Terms {
+class IndexTerms {
   /** Number of the next term of its row. */
   ordinal = 0;
-  #heap = new Uint8Array(1 << 16);
-  #used = 0;
-  #starts = new Uint32Array(1 << 12);
-  #hashes = new Int32Array(1 << 12);
-  #count = 0;
+  #termHeap = new Uint8Array(1 << 16);
+  #termHeapUsed = 0;
+  #termStarts = new Uint32Array(1 << 12);
+  #termHashes = new Int32Array(1 << 12);
+  #termCount = 0;
   /** Number of a term plus one, by hash; 0 is free. */
-  #slots = new Int32Array(1 << 13);
+  #termSlots = new Int32Array(1 << 13);
   /** Terms of all rows one after the other. */
-  #tokens = new Uint32Array(1 << 14);
+  #tokenTerms = new Uint32Array(1 << 14);
   #tokenCount = 0;
   /** Words that are there beside their parts, four numbers each: term, row, ordinal, width; by row and ordinal. */
-  readonly #wholes: number[] = [];
+  readonly #wholeWords: number[] = [];
   /** Places that are left free, two numbers each: row, and number of the term that follows. */
-  readonly #gaps: number[] = [];
-  #row = 0;
-  readonly #word = new Uint8Array(TERM_MAX * 4);
+  readonly #placeGaps: number[] = [];
+  #indexedRow = 0;
+  readonly #lowerWord = new Uint8Array(TERM_MAX * 4);
 
   begin(row: number): void {
     this.ordinal = 0;
-    this.#row = row;
+    this.#indexedRow = row;
   }
 
   /** No phrase runs over what follows. */
   leaveOrdinal(): void {
-    const isLeft = this.#gaps.at(-2) === this.#row && this.#gaps.at(-1) === this.ordinal;
-    if (this.ordinal > 0 && !isLeft) this.#gaps.push(this.#row, this.ordinal);
+    const isLeft = this.#placeGaps.at(-2) === this.#indexedRow && this.#placeGaps.at(-1) === this.ordinal;
+    if (this.ordinal > 0 && !isLeft) this.#placeGaps.push(this.#indexedRow, this.ordinal);
   }
 
-  read(heap: Uint8Array, start: number, end: number): void {
-    for (let i = start; i < end; i++) if (heap[i]! >= 0x80) return this.#readText(decoder.decode(heap.slice(start, end)));
-    let from = -1;
-    let before = 0;
+  read(textHeap: Uint8Array, textStart: number, textEnd: number): void {
+    for (let i = textStart; i < textEnd; i++)
+      if (textHeap[i]! >= 0x80) return this.#readUnicodeText(termDecoder.decode(textHeap.slice(textStart, textEnd)));
+    let wordStart = -1;
+    let classBefore = 0;
     /** Where the letters at hand begin, and the ordinal of their first part. */
-    let [whole, first] = [-1, 0];
-    for (let i = start; i < end; i++) {
-      const own = asciiClasses[heap[i]!]!;
-      if (own === charClass.separator || (own === charClass.digit) !== (before === charClass.digit) || from < 0) {
-        if (from >= 0) this.#word_(heap, from, i);
-        if (whole >= 0) this.#whole(heap, whole, i, first);
-        from = own === charClass.separator ? -1 : i;
-        whole = own === charClass.separator || own === charClass.digit ? -1 : i;
-        first = this.ordinal;
-        before = own;
+    let [wholeStart, firstWordPlace] = [-1, 0];
+    for (let i = textStart; i < textEnd; i++) {
+      const charClassHere = asciiClasses[textHeap[i]!]!;
+      if (
+        charClassHere === charClass.separator ||
+        (charClassHere === charClass.digit) !== (classBefore === charClass.digit) ||
+        wordStart < 0
+      ) {
+        if (wordStart >= 0) this.#addLowerWord(textHeap, wordStart, i);
+        if (wholeStart >= 0) this.#addWholeWord(textHeap, wholeStart, i, firstWordPlace);
+        wordStart = charClassHere === charClass.separator ? -1 : i;
+        wholeStart = charClassHere === charClass.separator || charClassHere === charClass.digit ? -1 : i;
+        firstWordPlace = this.ordinal;
+        classBefore = charClassHere;
         continue;
       }
-      if (parts(before, own)) {
-        this.#word_(heap, from, i);
-        from = i;
-      } else if (before === charClass.upper && own === charClass.lower && i - 1 > from) {
-        this.#word_(heap, from, i - 1);
-        from = i - 1;
+      if (parts(classBefore, charClassHere)) {
+        this.#addLowerWord(textHeap, wordStart, i);
+        wordStart = i;
+      } else if (classBefore === charClass.upper && charClassHere === charClass.lower && i - 1 > wordStart) {
+        this.#addLowerWord(textHeap, wordStart, i - 1);
+        wordStart = i - 1;
       }
-      before = own;
+      classBefore = charClassHere;
     }
-    if (from >= 0) this.#word_(heap, from, end);
-    if (whole >= 0) this.#whole(heap, whole, end, first);
+    if (wordStart >= 0) this.#addLowerWord(textHeap, wordStart, textEnd);
+    if (wholeStart >= 0) this.#addWholeWord(textHeap, wholeStart, textEnd, firstWordPlace);
   }
 
-  #readText(text: string): void {
-    const before = this.ordinal;
+  #readUnicodeText(text: string): void {
+    const placeBefore = this.ordinal;
     for (const { term, ordinal, width } of tokenSpans(text).spans) {
-      const bytes = encoder.encode(term);
-      let hash = 0x811c_9dc5;
-      for (let i = 0; i < bytes.length; i++) hash = Math.imul(hash ^ bytes[i]!, 0x0100_0193);
-      if (width === 1) this.#add(bytes, bytes.length, hash);
-      else this.#wholes.push(this.#numberOf(bytes, bytes.length, hash), this.#row, before + ordinal, width);
+      const termBytes = termEncoder.encode(term);
+      let termHash = 0x811c_9dc5;
+      for (let i = 0; i < termBytes.length; i++) termHash = Math.imul(termHash ^ termBytes[i]!, 0x0100_0193);
+      if (width === 1) this.#addToken(termBytes, termBytes.length, termHash);
+      else
+        this.#wholeWords.push(
+          this.#termNumberOf(termBytes, termBytes.length, termHash),
+          this.#indexedRow,
+          placeBefore + ordinal,
+          width,
+        );
     }
   }
 
   /** A run of letters, where capitals part it. */
-  #whole(heap: Uint8Array, from: number, to: number, first: number): void {
-    const width = this.ordinal - first;
-    if (width < 2 || to - from > TERM_MAX) return;
-    this.#wholes.push(this.#numberOf(this.#word, to - from, this.#lower(heap, from, to)), this.#row, first, width);
+  #addWholeWord(heap: Uint8Array, wholeStart: number, wholeEnd: number, firstWordPlace: number): void {
+    const wholeWidth = this.ordinal - firstWordPlace;
+    if (wholeWidth < 2 || wholeEnd - wholeStart > TERM_MAX) return;
+    this.#wholeWords.push(
+      this.#termNumberOf(this.#lowerWord, wholeEnd - wholeStart, this.#lowerTerm(heap, wholeStart, wholeEnd)),
+      this.#indexedRow,
+      firstWordPlace,
+      wholeWidth,
+    );
   }
 
-  #word_(heap: Uint8Array, from: number, to: number): void {
-    const end = Math.min(to, from + TERM_MAX);
-    this.#add(this.#word, end - from, this.#lower(heap, from, end));
+  #addLowerWord(heap: Uint8Array, wordStart: number, to: number): void {
+    const wordEnd = Math.min(to, wordStart + TERM_MAX);
+    this.#addToken(this.#lowerWord, wordEnd - wordStart, this.#lowerTerm(heap, wordStart, wordEnd));
   }
 
   /** Brings letters into the word at hand, in small ones; gives their hash. */
-  #lower(heap: Uint8Array, from: number, to: number): number {
-    const word = this.#word;
-    let hash = 0x811c_9dc5;
-    for (let at = from; at < to; at++) {
-      let byte = heap[at]!;
-      if (byte >= 0x41 && byte <= 0x5a) byte |= 0x20;
-      word[at - from] = byte;
-      hash = Math.imul(hash ^ byte, 0x0100_0193);
+  #lowerTerm(heap: Uint8Array, wordStart: number, wordEnd: number): number {
+    const lowerWord = this.#lowerWord;
+    let termHash = 0x811c_9dc5;
+    for (let letterOffset = wordStart; letterOffset < wordEnd; letterOffset++) {
+      let lowerByte = heap[letterOffset]!;
+      if (lowerByte >= 0x41 && lowerByte <= 0x5a) lowerByte |= 0x20;
+      lowerWord[letterOffset - wordStart] = lowerByte;
+      termHash = Math.imul(termHash ^ lowerByte, 0x0100_0193);
     }
-    return hash;
+    return termHash;
   }
 
-  #add(word: Uint8Array, size: number, hash: number): void {
-    if (this.#tokenCount === this.#tokens.length) this.#tokens = grow(this.#tokens);
-    this.#tokens[this.#tokenCount++] = this.#numberOf(word, size, hash);
+  #addToken(word: Uint8Array, wordBytes: number, termHash: number): void {
+    if (this.#tokenCount === this.#tokenTerms.length) this.#tokenTerms = growTermArray(this.#tokenTerms);
+    this.#tokenTerms[this.#tokenCount++] = this.#termNumberOf(word, wordBytes, termHash);
     this.ordinal++;
   }
 
-  #numberOf(word: Uint8Array, size: number, hash: number): number {
-    const mask = this.#slots.length - 1;
-    for (let slot = (hash ^ (hash >>> 15)) & mask; ; slot = (slot + 1) & mask) {
-      const number = this.#slots[slot]! - 1;
-      if (number < 0) return this.#new(word, size, hash, slot);
-      if (this.#hashes[number] === hash && this.#is(number, word, size)) return number;
+  #termNumberOf(word: Uint8Array, size: number, termHash: number): number {
+    const termSlotMask = this.#termSlots.length - 1;
+    for (let termSlot = (termHash ^ (termHash >>> 15)) & termSlotMask; ; termSlot = (termSlot + 1) & termSlotMask) {
+      const termNumber = this.#termSlots[termSlot]! - 1;
+      if (termNumber < 0) return this.#addTerm(word, size, termHash, termSlot);
+      if (this.#termHashes[termNumber] === termHash && this.#isTerm(termNumber, word, size)) return termNumber;
     }
   }
 
-  #is(number: number, word: Uint8Array, size: number): boolean {
-    const start = this.#starts[number]!;
-    if (this.#starts[number + 1]! - start !== size) return false;
-    for (let i = 0; i < size; i++) if (this.#heap[start + i] !== word[i]) return false;
+  #isTerm(termNumber: number, word: Uint8Array, size: number): boolean {
+    const termStart = this.#termStarts[termNumber]!;
+    if (this.#termStarts[termNumber + 1]! - termStart !== size) return false;
+    for (let i = 0; i < size; i++) if (this.#termHeap[termStart + i] !== word[i]) return false;
     return true;
   }
 
-  #new(word: Uint8Array, size: number, hash: number, slot: number): number {
-    const number = this.#count++;
-    if (number + 1 >= this.#starts.length) {
-      this.#starts = grow(this.#starts);
-      this.#hashes = grow(this.#hashes);
+  #addTerm(word: Uint8Array, size: number, termHash: number, termSlot: number): number {
+    const newTermNumber = this.#termCount++;
+    if (newTermNumber + 1 >= this.#termStarts.length) {
+      this.#termStarts = growTermArray(this.#termStarts);
+      this.#termHashes = growTermArray(this.#termHashes);
     }
-    while (this.#used + size > this.#heap.length) this.#heap = grow(this.#heap);
-    this.#heap.set(word.subarray(0, size), this.#used);
-    this.#used += size;
-    this.#starts[number + 1] = this.#used;
-    this.#hashes[number] = hash;
-    this.#slots[slot] = number + 1;
-    if (this.#count * 2 > this.#slots.length) this.#rehash();
-    return number;
+    while (this.#termHeapUsed + size > this.#termHeap.length) this.#termHeap = growTermArray(this.#termHeap);
+    this.#termHeap.set(word.subarray(0, size), this.#termHeapUsed);
+    this.#termHeapUsed += size;
+    this.#termStarts[newTermNumber + 1] = this.#termHeapUsed;
+    this.#termHashes[newTermNumber] = termHash;
+    this.#termSlots[termSlot] = newTermNumber + 1;
+    if (this.#termCount * 2 > this.#termSlots.length) this.#growTermSlots();
+    return newTermNumber;
   }
 
-  #rehash(): void {
-    const slots = new Int32Array(this.#slots.length * 2);
-    const mask = slots.length - 1;
-    for (let number = 0; number < this.#count; number++) {
-      const hash = this.#hashes[number]!;
-      let slot = (hash ^ (hash >>> 15)) & mask;
-      while (slots[slot] !== 0) slot = (slot + 1) & mask;
-      slots[slot] = number + 1;
+  #growTermSlots(): void {
+    const grownTermSlots = new Int32Array(this.#termSlots.length * 2);
+    const termSlotMask = grownTermSlots.length - 1;
+    for (let termNumber = 0; termNumber < this.#termCount; termNumber++) {
+      const termHash = this.#termHashes[termNumber]!;
+      let termSlot = (termHash ^ (termHash >>> 15)) & termSlotMask;
+      while (grownTermSlots[termSlot] !== 0) termSlot = (termSlot + 1) & termSlotMask;
+      grownTermSlots[termSlot] = termNumber + 1;
     }
-    this.#slots = slots;
+    this.#termSlots = grownTermSlots;
   }
 
-  *index(rows: number, lengths: Uint32Array, held: number, stem: (term: string) => string): Generator<Progress, Uint8Array> {
+  *index(
+    rows: number,
+    lengths: Uint32Array,
+    rowsWithTerms: number,
+    stem: (term: string) => string,
+  ): Generator<Progress, Uint8Array> {
     assert(rows <= SEGMENT_ROWS, 'numbers of rows are u16');
-    const whole = { done: rows, of: rows };
-    const order = yield* this.#inOrder(whole);
-    const tokens = yield* this.#tokensByTerm(lengths, whole);
-    const [termOffsets, termHeap] = [new Uint32Array(this.#count + 1), new Uint8Array(this.#used)];
-    const stemmed: number[] = [];
+    const wholeProgress = { done: rows, of: rows };
+    const termOrder = yield* this.#sortTerms(wholeProgress);
+    const tokens = yield* this.#tokensByTerm(lengths, wholeProgress);
+    const [termOffsets, termHeap] = [new Uint32Array(this.#termCount + 1), new Uint8Array(this.#termHeapUsed)];
+    const stemmedTerms: number[] = [];
     const stems: string[] = [];
-    const lists = new PostingLists(this.#count, this.#tokenCount, lengths);
-    for (let i = 0; i < order.length; i++) {
-      const term = order[i]!;
-      const bytes = this.#heap.subarray(this.#starts[term]!, this.#starts[term + 1]!);
-      termHeap.set(bytes, termOffsets[i]!);
-      termOffsets[i + 1] = termOffsets[i]! + bytes.length;
-      const text = decoder.decode(bytes);
-      const own = stem(text);
-      if (own !== text) {
-        stemmed.push(i);
-        stems.push(own);
+    const lists = new PostingLists(this.#termCount, this.#tokenCount, lengths);
+    for (let i = 0; i < termOrder.length; i++) {
+      const term = termOrder[i]!;
+      const termBytes = this.#termHeap.subarray(this.#termStarts[term]!, this.#termStarts[term + 1]!);
+      termHeap.set(termBytes, termOffsets[i]!);
+      termOffsets[i + 1] = termOffsets[i]! + termBytes.length;
+      const termText = termDecoder.decode(termBytes);
+      const termStem = stem(termText);
+      if (termStem !== termText) {
+        stemmedTerms.push(i);
+        stems.push(termStem);
       }
       lists.add(i, tokens, tokens.starts[term]!, tokens.starts[term + 1]!);
-      if (i % STEP_TERMS === STEP_TERMS - 1) yield whole;
+      if (i % TEXT_STEP_TERMS === TEXT_STEP_TERMS - 1) yield wholeProgress;
     }
-    const steps = stemsOf(stems);
-    let step = steps.next();
-    for (; step.done !== true; step = steps.next()) yield whole;
+    const stemSteps = distinctStemsOf(stems);
+    let stemStep = stemSteps.next();
+    for (; stemStep.done !== true; stemStep = stemSteps.next()) yield wholeProgress;
     const { frequencies, peaks, postingOffsets, ordinalOffsets } = lists;
-    const index = {
+    const textIndexArrays = {
       rows,
       lengths,
       frequencies,
@@ -245,24 +266,24 @@ class Terms {
       termOffsets,
       postingOffsets,
       ordinalOffsets,
-      stemmed: Uint32Array.from(stemmed),
-      ...step.value,
+      stemmed: Uint32Array.from(stemmedTerms),
+      ...stemStep.value,
       termHeap,
       postings: lists.postings.bytes(),
       ordinals: lists.ordinals.bytes(),
     };
-    return pack(index, held, this.#tokenCount);
+    return pack(textIndexArrays, rowsWithTerms, this.#tokenCount);
   }
 
   /** Sorts the tokens of all rows by term; those of one term stay in the order of rows and ordinals. */
   *#tokensByTerm(lengths: Uint32Array, whole: Progress): Generator<Progress, TokensByTerm> {
-    const [count, tokens] = [this.#count, this.#tokens.subarray(0, this.#tokenCount)];
-    const [wholes, gaps] = [this.#wholes, this.#gaps];
+    const [count, tokens] = [this.#termCount, this.#tokenTerms.subarray(0, this.#tokenCount)];
+    const [wholes, gaps] = [this.#wholeWords, this.#placeGaps];
     const starts = new Uint32Array(count + 1);
     for (let at = 0; at < wholes.length; at += 4) starts[wholes[at]! + 1]!++;
     for (let token = 0; token < tokens.length; token++) {
       starts[tokens[token]! + 1]!++;
-      if (token % STEP_TOKENS === STEP_TOKENS - 1) yield whole;
+      if (token % TEXT_STEP_TOKENS === TEXT_STEP_TOKENS - 1) yield whole;
     }
     for (let term = 0; term < count; term++) starts[term + 1]! += starts[term]!;
     yield whole;
@@ -289,49 +310,49 @@ class Terms {
       }
       // Behind the last term.
       if (gaps[gap] === row) gap += 2;
-      if (row % STEP_ROWS === STEP_ROWS - 1) yield whole;
+      if (row % TEXT_STEP_ROWS === TEXT_STEP_ROWS - 1) yield whole;
     }
     yield whole;
     return { starts, rows: tokenRows, ordinals: tokenOrdinals, widths: tokenWidths };
   }
 
   /** Numbers of the terms, bytewise. */
-  *#inOrder(whole: Progress): Generator<Progress, Uint32Array> {
-    const [heap, starts] = [this.#heap, this.#starts];
+  *#sortTerms(wholeProgress: Progress): Generator<Progress, Uint32Array> {
+    const [termHeap, termStarts] = [this.#termHeap, this.#termStarts];
     // By its first four bytes first, in which most terms differ: as numbers of 64 bits, which are sorted without a call for each pair.
-    const keys = new BigUint64Array(this.#count);
-    const halves = new Uint32Array(keys.buffer);
-    for (let term = 0; term < this.#count; term++) {
-      const start = starts[term]!;
-      const size = starts[term + 1]! - start;
-      let head = 0;
-      for (let i = 0; i < 4; i++) head = (head << 8) | (i < size ? heap[start + i]! : 0);
-      halves[term * 2] = term;
-      halves[term * 2 + 1] = head;
+    const termSortKeys = new BigUint64Array(this.#termCount);
+    const sortKeyHalves = new Uint32Array(termSortKeys.buffer);
+    for (let term = 0; term < this.#termCount; term++) {
+      const termStart = termStarts[term]!;
+      const termBytes = termStarts[term + 1]! - termStart;
+      let termHead = 0;
+      for (let i = 0; i < 4; i++) termHead = (termHead << 8) | (i < termBytes ? termHeap[termStart + i]! : 0);
+      sortKeyHalves[term * 2] = term;
+      sortKeyHalves[term * 2 + 1] = termHead;
     }
-    yield whole;
-    keys.sort();
-    yield whole;
-    const order = Uint32Array.from(keys, (_, at) => halves[at * 2]!);
-    const compare = (a: number, b: number): number => {
-      const [from, other] = [starts[a]!, starts[b]!];
-      const [size, otherSize] = [starts[a + 1]! - from, starts[b + 1]! - other];
-      for (let i = 0; i < size && i < otherSize; i++) {
-        const bytes = heap[from + i]! - heap[other + i]!;
-        if (bytes !== 0) return bytes;
+    yield wholeProgress;
+    termSortKeys.sort();
+    yield wholeProgress;
+    const termOrder = Uint32Array.from(termSortKeys, (_, at) => sortKeyHalves[at * 2]!);
+    const compareTerms = (a: number, b: number): number => {
+      const [firstTermStart, otherTermStart] = [termStarts[a]!, termStarts[b]!];
+      const [firstTermBytes, otherTermBytes] = [termStarts[a + 1]! - firstTermStart, termStarts[b + 1]! - otherTermStart];
+      for (let i = 0; i < firstTermBytes && i < otherTermBytes; i++) {
+        const byteDifference = termHeap[firstTermStart + i]! - termHeap[otherTermStart + i]!;
+        if (byteDifference !== 0) return byteDifference;
       }
-      return size - otherSize;
+      return firstTermBytes - otherTermBytes;
     };
-    let sorted = 0;
-    for (let first = 0, end = 1; first < order.length; first = end, end++) {
-      while (end < order.length && halves[end * 2 + 1] === halves[first * 2 + 1]) end++;
-      if (end - first > 1) order.subarray(first, end).sort(compare);
-      if (end - sorted < STEP_ROWS) continue;
-      sorted = end;
-      yield whole;
+    let sortedTermCount = 0;
+    for (let headStart = 0, headEnd = 1; headStart < termOrder.length; headStart = headEnd, headEnd++) {
+      while (headEnd < termOrder.length && sortKeyHalves[headEnd * 2 + 1] === sortKeyHalves[headStart * 2 + 1]) headEnd++;
+      if (headEnd - headStart > 1) termOrder.subarray(headStart, headEnd).sort(compareTerms);
+      if (headEnd - sortedTermCount < TEXT_STEP_ROWS) continue;
+      sortedTermCount = headEnd;
+      yield wholeProgress;
     }
-    yield whole;
-    return order;
+    yield wholeProgress;
+    return termOrder;
   }
 }
 
@@ -404,54 +425,56 @@ class PostingLists {
 }
 
 /** Each of these stems once, in bytewise order, and which is whose. */
-function* stemsOf(
+function* distinctStemsOf(
   stems: readonly string[],
 ): Generator<undefined, { stemOf: Uint32Array; stemOffsets: Uint32Array; stemHeap: Uint8Array }> {
-  const distinct = [...new Set(stems)];
+  const distinctStems = [...new Set(stems)];
   yield;
-  distinct.sort(compareText);
+  distinctStems.sort(compareText);
   yield;
-  const numbers = new Map(distinct.map((text, number) => [text, number]));
-  const stemOf = Uint32Array.from(stems, (stem) => numbers.get(stem)!);
+  const stemNumbers = new Map(distinctStems.map((stemText, stemNumber) => [stemText, stemNumber]));
+  const stemOf = Uint32Array.from(stems, (stem) => stemNumbers.get(stem)!);
   yield;
-  const stemOffsets = new Uint32Array(distinct.length + 1);
-  distinct.forEach((text, number) => (stemOffsets[number + 1] = stemOffsets[number]! + Buffer.byteLength(text)));
+  const stemOffsets = new Uint32Array(distinctStems.length + 1);
+  distinctStems.forEach(
+    (stemText, stemNumber) => (stemOffsets[stemNumber + 1] = stemOffsets[stemNumber]! + Buffer.byteLength(stemText)),
+  );
   const stemHeap = new Uint8Array(stemOffsets.at(-1)!);
-  distinct.forEach((text, number) => encoder.encodeInto(text, stemHeap.subarray(stemOffsets[number])));
+  distinctStems.forEach((stemText, stemNumber) => termEncoder.encodeInto(stemText, stemHeap.subarray(stemOffsets[stemNumber])));
   return { stemOf, stemOffsets, stemHeap };
 }
 
 class Varints {
-  #bytes: Uint8Array;
+  #varintBytes: Uint8Array;
   length = 0;
 
-  constructor(capacity: number) {
-    this.#bytes = new Uint8Array(Math.max(16, capacity));
+  constructor(varintCapacity: number) {
+    this.#varintBytes = new Uint8Array(Math.max(16, varintCapacity));
   }
 
-  add(value: number): void {
-    if (this.length + 5 > this.#bytes.length) this.#bytes = grow(this.#bytes);
-    let rest = value;
-    while (rest >= 0x80) {
-      this.#bytes[this.length++] = (rest & 0x7f) | 0x80;
-      rest >>>= 7;
+  add(varintValue: number): void {
+    if (this.length + 5 > this.#varintBytes.length) this.#varintBytes = growTermArray(this.#varintBytes);
+    let varintRest = varintValue;
+    while (varintRest >= 0x80) {
+      this.#varintBytes[this.length++] = (varintRest & 0x7f) | 0x80;
+      varintRest >>>= 7;
     }
-    this.#bytes[this.length++] = rest;
+    this.#varintBytes[this.length++] = varintRest;
   }
 
-  addShort(value: number): void {
-    if (this.length + 2 > this.#bytes.length) this.#bytes = grow(this.#bytes);
-    this.#bytes[this.length++] = value & 0xff;
-    this.#bytes[this.length++] = value >>> 8;
+  addShort(shortValue: number): void {
+    if (this.length + 2 > this.#varintBytes.length) this.#varintBytes = growTermArray(this.#varintBytes);
+    this.#varintBytes[this.length++] = shortValue & 0xff;
+    this.#varintBytes[this.length++] = shortValue >>> 8;
   }
 
   bytes(): Uint8Array {
-    return this.#bytes.subarray(0, this.length);
+    return this.#varintBytes.subarray(0, this.length);
   }
 }
 
-function grow<T extends Uint8Array | Uint32Array | Int32Array>(array: T): T {
-  const larger = new (array.constructor as new (length: number) => T)(array.length * 2);
-  larger.set(array);
-  return larger;
+function growTermArray<T extends Uint8Array | Uint32Array | Int32Array>(fullArray: T): T {
+  const largerArray = new (fullArray.constructor as new (length: number) => T)(fullArray.length * 2);
+  largerArray.set(fullArray);
+  return largerArray;
 }

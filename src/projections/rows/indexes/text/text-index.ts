@@ -23,7 +23,7 @@ import { assert } from '../../../../errors.ts';
 export const TEXT_FORMAT = 5;
 /** Most that half a peak says. */
 export const PEAK_MOST = 0xffff;
-const HEAD_WORDS = 12;
+const INDEX_HEAD_WORDS = 12;
 const TERMS_A_HEAD = 32;
 
 export interface TextIndexArrays {
@@ -43,8 +43,8 @@ export interface TextIndexArrays {
   readonly ordinals: Uint8Array;
 }
 
-const decoder = new TextDecoder();
-const encoder = new TextEncoder();
+const termDecoder = new TextDecoder();
+const termEncoder = new TextEncoder();
 
 export class TextIndex {
   readonly rows: number;
@@ -55,121 +55,124 @@ export class TextIndex {
   /** How many rows have any term, and how many terms they have together. */
   readonly held: number;
   readonly total: number;
-  readonly #parts: TextIndexArrays;
+  readonly #indexArrays: TextIndexArrays;
   /** First four bytes of every 32nd term: a search for one begins with these, which lie together. */
-  readonly #heads: Uint32Array;
+  readonly #termHeads: Uint32Array;
 
-  private constructor(bytes: Uint8Array, parts: TextIndexArrays, held: number, total: number) {
-    this.bytes = bytes;
-    this.#parts = parts;
-    this.rows = parts.rows;
-    this.terms = parts.frequencies.length;
-    this.lengths = parts.lengths;
+  private constructor(indexBytes: Uint8Array, indexArrays: TextIndexArrays, held: number, total: number) {
+    this.bytes = indexBytes;
+    this.#indexArrays = indexArrays;
+    this.rows = indexArrays.rows;
+    this.terms = indexArrays.frequencies.length;
+    this.lengths = indexArrays.lengths;
     this.held = held;
     this.total = total;
-    this.#heads = Uint32Array.from({ length: Math.ceil(this.terms / TERMS_A_HEAD) }, (_, i) => {
-      const start = parts.termOffsets[i * TERMS_A_HEAD]!;
-      return headOf(parts.termHeap.subarray(start, parts.termOffsets[i * TERMS_A_HEAD + 1]));
+    this.#termHeads = Uint32Array.from({ length: Math.ceil(this.terms / TERMS_A_HEAD) }, (_, i) => {
+      const headTermStart = indexArrays.termOffsets[i * TERMS_A_HEAD]!;
+      return termHeadOf(indexArrays.termHeap.subarray(headTermStart, indexArrays.termOffsets[i * TERMS_A_HEAD + 1]));
     });
   }
 
-  static open(bytes: Uint8Array): TextIndex {
-    const head = new Uint32Array(bytes.buffer, bytes.byteOffset, HEAD_WORDS);
-    const [format, rows, terms, stemmed, stems, termBytes, stemBytes, postingBytes, ordinalBytes, held, total] = head;
-    assert(format === TEXT_FORMAT, 'a text index is of this format');
-    let at = HEAD_WORDS * 4;
-    const words = (count: number): Uint32Array => {
-      const view = new Uint32Array(bytes.buffer, bytes.byteOffset + at, count);
-      at += count * 4;
-      return view;
+  static open(indexBytes: Uint8Array): TextIndex {
+    const indexHead = new Uint32Array(indexBytes.buffer, indexBytes.byteOffset, INDEX_HEAD_WORDS);
+    const [textFormat, rows, terms, stemmed, stems, termBytes, stemBytes, postingBytes, ordinalBytes, held, total] = indexHead;
+    assert(textFormat === TEXT_FORMAT, 'a text index is of this format');
+    let indexOffset = INDEX_HEAD_WORDS * 4;
+    const readWords = (count: number): Uint32Array => {
+      const wordView = new Uint32Array(indexBytes.buffer, indexBytes.byteOffset + indexOffset, count);
+      indexOffset += count * 4;
+      return wordView;
     };
-    const run = (count: number): Uint8Array => {
-      const view = bytes.subarray(at, at + count);
-      at += count;
-      return view;
+    const readByteRun = (count: number): Uint8Array => {
+      const runView = indexBytes.subarray(indexOffset, indexOffset + count);
+      indexOffset += count;
+      return runView;
     };
-    const parts: TextIndexArrays = {
+    const indexArrays: TextIndexArrays = {
       rows: rows!,
-      lengths: words(rows!),
-      frequencies: words(terms!),
-      peaks: words(terms!),
-      termOffsets: words(terms! + 1),
-      postingOffsets: words(terms! + 1),
-      ordinalOffsets: words(terms! + 1),
-      stemmed: words(stemmed!),
-      stemOf: words(stemmed!),
-      stemOffsets: words(stems! + 1),
-      termHeap: run(termBytes!),
-      stemHeap: run(stemBytes!),
-      postings: run(postingBytes!),
-      ordinals: run(ordinalBytes!),
+      lengths: readWords(rows!),
+      frequencies: readWords(terms!),
+      peaks: readWords(terms!),
+      termOffsets: readWords(terms! + 1),
+      postingOffsets: readWords(terms! + 1),
+      ordinalOffsets: readWords(terms! + 1),
+      stemmed: readWords(stemmed!),
+      stemOf: readWords(stemmed!),
+      stemOffsets: readWords(stems! + 1),
+      termHeap: readByteRun(termBytes!),
+      stemHeap: readByteRun(stemBytes!),
+      postings: readByteRun(postingBytes!),
+      ordinals: readByteRun(ordinalBytes!),
     };
-    assert(at === bytes.length, 'a text index is as long as its head says');
-    return new TextIndex(bytes, parts, held!, total!);
+    assert(indexOffset === indexBytes.length, 'a text index is as long as its head says');
+    return new TextIndex(indexBytes, indexArrays, held!, total!);
   }
 
   /** How many rows hold a term. */
   frequency(term: number): number {
-    return this.#parts.frequencies[term]!;
+    return this.#indexArrays.frequencies[term]!;
   }
 
   /** Most times that a row holds a term; Infinity where that is not known. */
   timesMost(term: number): number {
-    const times = this.#parts.peaks[term]! >>> 16;
-    return times === PEAK_MOST ? Infinity : times;
+    const termTimesMost = this.#indexArrays.peaks[term]! >>> 16;
+    return termTimesMost === PEAK_MOST ? Infinity : termTimesMost;
   }
 
   /** Least length of a row that holds a term, or less. */
   lengthLeast(term: number): number {
-    return this.#parts.peaks[term]! & PEAK_MOST;
+    return this.#indexArrays.peaks[term]! & PEAK_MOST;
   }
 
   /** Number of a term; -1 where no row holds it. */
-  find(term: string): number {
-    return this.findBytes(encoder.encode(term));
+  find(wantedTerm: string): number {
+    return this.findBytes(termEncoder.encode(wantedTerm));
   }
 
   /** Finds a term by its UTF-8. */
-  findBytes(term: Uint8Array): number {
-    const { termHeap, termOffsets } = this.#parts;
-    const at = this.#atOrAfter(term);
-    return at < this.terms && compareAt(termHeap, termOffsets[at]!, termOffsets[at + 1]!, term) === 0 ? at : -1;
+  findBytes(wantedTerm: Uint8Array): number {
+    const { termHeap, termOffsets } = this.#indexArrays;
+    const foundTerm = this.#firstTermAtOrAfter(wantedTerm);
+    return foundTerm < this.terms &&
+      compareTermAt(termHeap, termOffsets[foundTerm]!, termOffsets[foundTerm + 1]!, wantedTerm) === 0
+      ? foundTerm
+      : -1;
   }
 
   /** Numbers of terms that begin so: from the first up to, and without, the second. */
   beginning(prefix: string): readonly [number, number] {
-    const first = this.#atOrAfter(encoder.encode(prefix));
-    let end = first;
-    while (end < this.terms && this.term(end).startsWith(prefix)) end++;
-    return [first, end];
+    const firstWithPrefix = this.#firstTermAtOrAfter(termEncoder.encode(prefix));
+    let prefixEnd = firstWithPrefix;
+    while (prefixEnd < this.terms && this.term(prefixEnd).startsWith(prefix)) prefixEnd++;
+    return [firstWithPrefix, prefixEnd];
   }
 
   /** Characters of a term, as far as there is room for them; gives their number. */
-  characters(term: number, into: Int32Array): number {
-    const { termHeap, termOffsets } = this.#parts;
-    const end = termOffsets[term + 1]!;
-    let count = 0;
-    for (let at = termOffsets[term]!; at < end && count < into.length; ) {
-      const byte = termHeap[at++]!;
-      if (byte < 0x80) into[count++] = byte;
+  characters(term: number, codePoints: Int32Array): number {
+    const { termHeap, termOffsets } = this.#indexArrays;
+    const termEnd = termOffsets[term + 1]!;
+    let characterCount = 0;
+    for (let termOffset = termOffsets[term]!; termOffset < termEnd && characterCount < codePoints.length; ) {
+      const termByte = termHeap[termOffset++]!;
+      if (termByte < 0x80) codePoints[characterCount++] = termByte;
       else {
-        const more = byte < 0xe0 ? 1 : byte < 0xf0 ? 2 : 3;
-        let code = byte & (0x3f >> more);
-        for (let i = 0; i < more; i++) code = (code << 6) | (termHeap[at++]! & 0x3f);
-        into[count++] = code;
+        const continuationBytes = termByte < 0xe0 ? 1 : termByte < 0xf0 ? 2 : 3;
+        let codePoint = termByte & (0x3f >> continuationBytes);
+        for (let i = 0; i < continuationBytes; i++) codePoint = (codePoint << 6) | (termHeap[termOffset++]! & 0x3f);
+        codePoints[characterCount++] = codePoint;
       }
     }
-    return count;
+    return characterCount;
   }
 
   /** Number of the first term after this one that does not begin with so many of its bytes. */
   termAfter(number: number, size: number): number {
-    const { termHeap, termOffsets } = this.#parts;
+    const { termHeap, termOffsets } = this.#indexArrays;
     const own = termOffsets[number]!;
     const begins = (term: number): boolean => {
-      const start = termOffsets[term]!;
-      if (termOffsets[term + 1]! - start < size) return false;
-      for (let i = 0; i < size; i++) if (termHeap[start + i] !== termHeap[own + i]) return false;
+      const termStart = termOffsets[term]!;
+      if (termOffsets[term + 1]! - termStart < size) return false;
+      for (let i = 0; i < size; i++) if (termHeap[termStart + i] !== termHeap[own + i]) return false;
       return true;
     };
     // Terms that begin alike lie together: strides double until one is beyond them.
@@ -190,17 +193,21 @@ export class TextIndex {
 
   /** Numbers of terms that hold a text, or end with it. */
   holding(text: string, atEnd: boolean): number[] {
-    const bytes = encoder.encode(text);
-    const { termHeap, termOffsets } = this.#parts;
+    const heldText = termEncoder.encode(text);
+    const { termHeap, termOffsets } = this.#indexArrays;
     const stemTerms: number[] = [];
-    const isAt = (at: number): boolean => {
-      for (let i = 0; i < bytes.length; i++) if (termHeap[at + i] !== bytes[i]) return false;
+    const isTextAt = (at: number): boolean => {
+      for (let i = 0; i < heldText.length; i++) if (termHeap[at + i] !== heldText[i]) return false;
       return true;
     };
     for (let term = 0; term < this.terms; term++) {
-      const last = termOffsets[term + 1]! - bytes.length;
-      for (let at = atEnd ? last : termOffsets[term]!; at <= last && at >= termOffsets[term]!; at++) {
-        if (!isAt(at)) continue;
+      const lastTextStart = termOffsets[term + 1]! - heldText.length;
+      for (
+        let termOffset = atEnd ? lastTextStart : termOffsets[term]!;
+        termOffset <= lastTextStart && termOffset >= termOffsets[term]!;
+        termOffset++
+      ) {
+        if (!isTextAt(termOffset)) continue;
         stemTerms.push(term);
         break;
       }
@@ -208,98 +215,106 @@ export class TextIndex {
     return stemTerms;
   }
 
-  term(number: number): string {
-    const { termHeap, termOffsets } = this.#parts;
-    return textOf(termHeap, termOffsets[number]!, termOffsets[number + 1]!);
+  term(termNumber: number): string {
+    const { termHeap, termOffsets } = this.#indexArrays;
+    return termTextOf(termHeap, termOffsets[termNumber]!, termOffsets[termNumber + 1]!);
   }
 
   /** Numbers of terms of one stem, ascending. */
   ofStem(stem: string): number[] {
-    const { stemHeap, stemOffsets, stemmed, stemOf } = this.#parts;
-    const bytes = encoder.encode(stem);
-    const terms: number[] = [];
-    const stemNumber = lowerBound(stemHeap, stemOffsets, bytes);
+    const { stemHeap, stemOffsets, stemmed, stemOf } = this.#indexArrays;
+    const stemBytes = termEncoder.encode(stem);
+    const termsOfStem: number[] = [];
+    const stemNumber = firstTermFrom(stemHeap, stemOffsets, stemBytes);
     if (
       stemNumber + 1 < stemOffsets.length &&
-      compareAt(stemHeap, stemOffsets[stemNumber]!, stemOffsets[stemNumber + 1]!, bytes) === 0
+      compareTermAt(stemHeap, stemOffsets[stemNumber]!, stemOffsets[stemNumber + 1]!, stemBytes) === 0
     ) {
-      for (let i = 0; i < stemOf.length; i++) if (stemOf[i] === stemNumber) terms.push(stemmed[i]!);
+      for (let i = 0; i < stemOf.length; i++) if (stemOf[i] === stemNumber) termsOfStem.push(stemmed[i]!);
     }
-    const itself = this.findBytes(bytes);
-    if (itself < 0 || isIn(stemmed, itself)) return terms;
-    return [...terms, itself].sort((x, y) => x - y);
+    const stemAsTerm = this.findBytes(stemBytes);
+    if (stemAsTerm < 0 || isTermIn(stemmed, stemAsTerm)) return termsOfStem;
+    return [...termsOfStem, stemAsTerm].sort((x, y) => x - y);
   }
 
   /** Rows of a term, ascending, and how often each holds it; returns how many. The targets have room for all rows. */
-  postings(term: number, rows: Int32Array, counts: Int32Array): number {
-    const { frequencies, postings, postingOffsets } = this.#parts;
+  postings(term: number, postingRows: Int32Array, postingCounts: Int32Array): number {
+    const { frequencies, postings, postingOffsets } = this.#indexArrays;
     const rowCount = frequencies[term]!;
-    const start = postingOffsets[term]!;
-    const end = postingOffsets[term + 1]!;
-    let at = start + rowCount * 2;
-    for (let i = 0, from = start; from < at; i++, from += 2) rows[i] = postings[from]! | (postings[from + 1]! << 8);
-    counts.fill(1, 0, rowCount);
-    for (let i = 0; at < end; ) {
-      at = varint(postings, at);
-      i += read;
-      at = varint(postings, at);
-      counts[i] = read;
+    const postingStart = postingOffsets[term]!;
+    const postingEnd = postingOffsets[term + 1]!;
+    let postingOffset = postingStart + rowCount * 2;
+    for (let i = 0, shortOffset = postingStart; shortOffset < postingOffset; i++, shortOffset += 2)
+      postingRows[i] = postings[shortOffset]! | (postings[shortOffset + 1]! << 8);
+    postingCounts.fill(1, 0, rowCount);
+    for (let i = 0; postingOffset < postingEnd; ) {
+      postingOffset = readVarint(postings, postingOffset);
+      i += varintValue;
+      postingOffset = readVarint(postings, postingOffset);
+      postingCounts[i] = varintValue;
     }
     return rowCount;
   }
 
   /**
-   * Every ordinal of a term in rows of these bits, as `row * 2^21 + ordinal`, ascending; those that take several go to `wide`, with their
+   * Every ordinal of a term in rows of these bits, as `row * 2^21 + ordinal`, ascending; those that take several go to `wideOrdinals`, with their
    * last ones. The other targets are those of `postings`.
    */
-  occurrences(term: number, only: Int32Array, rows: Int32Array, counts: Int32Array, into: number[], wide: OrdinalRange[]): void {
-    const { ordinals, ordinalOffsets } = this.#parts;
-    const rowCount = this.postings(term, rows, counts);
-    let at = ordinalOffsets[term]!;
+  occurrences(
+    term: number,
+    wantedRowBits: Int32Array,
+    postingRows: Int32Array,
+    postingCounts: Int32Array,
+    into: number[],
+    wideOrdinals: OrdinalRange[],
+  ): void {
+    const { ordinals, ordinalOffsets } = this.#indexArrays;
+    const rowCount = this.postings(term, postingRows, postingCounts);
+    let placeOffset = ordinalOffsets[term]!;
     for (let i = 0; i < rowCount; i++) {
-      const row = rows[i]!;
-      const isWanted = ((only[row >>> 5]! >>> (row & 31)) & 1) === 1;
-      for (let left = counts[i]!, ordinal = 0; left > 0; left--) {
-        if (isWanted) {
-          at = varint(ordinals, at);
-          let width = 1;
-          if (read === 0) {
-            at = varint(ordinals, at);
-            width = read;
-            at = varint(ordinals, at);
+      const postingRow = postingRows[i]!;
+      const isRowWanted = ((wantedRowBits[postingRow >>> 5]! >>> (postingRow & 31)) & 1) === 1;
+      for (let occurrencesLeft = postingCounts[i]!, ordinal = 0; occurrencesLeft > 0; occurrencesLeft--) {
+        if (isRowWanted) {
+          placeOffset = readVarint(ordinals, placeOffset);
+          let wordWidth = 1;
+          if (varintValue === 0) {
+            placeOffset = readVarint(ordinals, placeOffset);
+            wordWidth = varintValue;
+            placeOffset = readVarint(ordinals, placeOffset);
           }
-          ordinal += read - 1;
-          const first = row * ORDINALS_MAX + ordinal;
-          if (width === 1) into.push(first);
-          else wide.push({ first, last: first + width - 1 });
+          ordinal += varintValue - 1;
+          const firstOrdinal = postingRow * ORDINALS_MAX + ordinal;
+          if (wordWidth === 1) into.push(firstOrdinal);
+          else wideOrdinals.push({ first: firstOrdinal, last: firstOrdinal + wordWidth - 1 });
         } else {
-          if (ordinals[at] === 0) {
-            at++;
-            while (ordinals[at++]! >= 0x80);
+          if (ordinals[placeOffset] === 0) {
+            placeOffset++;
+            while (ordinals[placeOffset++]! >= 0x80);
           }
-          while (ordinals[at++]! >= 0x80);
+          while (ordinals[placeOffset++]! >= 0x80);
         }
       }
     }
   }
 
-  #atOrAfter(term: Uint8Array): number {
-    const head = headOf(term);
-    const below = this.#headsBelow(head);
-    const low = below === 0 ? 0 : (below - 1) * TERMS_A_HEAD + 1;
-    const high = Math.min(this.terms, this.#headsBelow(head + 1) * TERMS_A_HEAD);
-    return lowerBound(this.#parts.termHeap, this.#parts.termOffsets, term, low, high);
+  #firstTermAtOrAfter(term: Uint8Array): number {
+    const termHead = termHeadOf(term);
+    const headsBelow = this.#headsBelow(termHead);
+    const lowTerm = headsBelow === 0 ? 0 : (headsBelow - 1) * TERMS_A_HEAD + 1;
+    const highTerm = Math.min(this.terms, this.#headsBelow(termHead + 1) * TERMS_A_HEAD);
+    return firstTermFrom(this.#indexArrays.termHeap, this.#indexArrays.termOffsets, term, lowTerm, highTerm);
   }
 
-  #headsBelow(head: number): number {
-    const heads = this.#heads;
-    let [low, high] = [0, heads.length];
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (heads[middle]! < head) low = middle + 1;
-      else high = middle;
+  #headsBelow(termHead: number): number {
+    const termHeads = this.#termHeads;
+    let [lowHead, highHead] = [0, termHeads.length];
+    while (lowHead < highHead) {
+      const middleHead = (lowHead + highHead) >>> 1;
+      if (termHeads[middleHead]! < termHead) lowHead = middleHead + 1;
+      else highHead = middleHead;
     }
-    return low;
+    return lowHead;
   }
 }
 
@@ -313,93 +328,100 @@ export interface OrdinalRange {
 export const ORDINALS_MAX = 2 ** 21;
 
 /** Puts an index into one run of bytes, in shared memory: threads hand it over without a copy. */
-export function pack(parts: TextIndexArrays, held: number, total: number): Uint8Array {
-  const { rows, frequencies, stemmed, stemOffsets, termHeap, stemHeap, postings, ordinals } = parts;
-  const words = [
-    parts.lengths,
+export function pack(indexArrays: TextIndexArrays, held: number, total: number): Uint8Array {
+  const { rows, frequencies, stemmed, stemOffsets, termHeap, stemHeap, postings, ordinals } = indexArrays;
+  const wordArrays = [
+    indexArrays.lengths,
     frequencies,
-    parts.peaks,
-    parts.termOffsets,
-    parts.postingOffsets,
-    parts.ordinalOffsets,
+    indexArrays.peaks,
+    indexArrays.termOffsets,
+    indexArrays.postingOffsets,
+    indexArrays.ordinalOffsets,
     stemmed,
-    parts.stemOf,
+    indexArrays.stemOf,
     stemOffsets,
   ];
-  const runs = [termHeap, stemHeap, postings, ordinals];
-  const size = HEAD_WORDS * 4 + [...words, ...runs].reduce((sum, each) => sum + each.byteLength, 0);
-  const bytes = new Uint8Array(new SharedArrayBuffer(size));
-  const counts = [rows, frequencies.length, stemmed.length, stemOffsets.length - 1];
-  const head = [TEXT_FORMAT, ...counts, ...runs.map((run) => run.length), held, total];
-  new Uint32Array(bytes.buffer, 0, HEAD_WORDS).set(head);
-  let at = HEAD_WORDS * 4;
-  for (const part of [...words, ...runs]) {
-    bytes.set(new Uint8Array(part.buffer, part.byteOffset, part.byteLength), at);
-    at += part.byteLength;
+  const byteRuns = [termHeap, stemHeap, postings, ordinals];
+  const packedBytes =
+    INDEX_HEAD_WORDS * 4 + [...wordArrays, ...byteRuns].reduce((sum, arrayToPack) => sum + arrayToPack.byteLength, 0);
+  const packedIndex = new Uint8Array(new SharedArrayBuffer(packedBytes));
+  const arrayLengths = [rows, frequencies.length, stemmed.length, stemOffsets.length - 1];
+  const indexHead = [TEXT_FORMAT, ...arrayLengths, ...byteRuns.map((byteRun) => byteRun.length), held, total];
+  new Uint32Array(packedIndex.buffer, 0, INDEX_HEAD_WORDS).set(indexHead);
+  let packedOffset = INDEX_HEAD_WORDS * 4;
+  for (const packedArray of [...wordArrays, ...byteRuns]) {
+    packedIndex.set(new Uint8Array(packedArray.buffer, packedArray.byteOffset, packedArray.byteLength), packedOffset);
+    packedOffset += packedArray.byteLength;
   }
-  return bytes;
+  return packedIndex;
 }
 
 /** The value that the last call read. */
-let read = 0;
+let varintValue = 0;
 
 /** Reads a varint; gives where it ends. */
-function varint(bytes: Uint8Array, from: number): number {
-  let at = from;
-  let byte = bytes[at++]!;
-  read = byte & 0x7f;
-  for (let shift = 7; byte >= 0x80; shift += 7) {
-    byte = bytes[at++]!;
-    read |= (byte & 0x7f) << shift;
+function readVarint(varintBytes: Uint8Array, varintStart: number): number {
+  let varintEnd = varintStart;
+  let varintByte = varintBytes[varintEnd++]!;
+  varintValue = varintByte & 0x7f;
+  for (let shift = 7; varintByte >= 0x80; shift += 7) {
+    varintByte = varintBytes[varintEnd++]!;
+    varintValue |= (varintByte & 0x7f) << shift;
   }
-  return at;
+  return varintEnd;
 }
 
-function textOf(heap: Uint8Array, start: number, end: number): string {
-  let text = '';
-  for (let i = start; i < end; i++) {
-    const byte = heap[i]!;
+function termTextOf(heap: Uint8Array, termStart: number, termEnd: number): string {
+  let termText = '';
+  for (let i = termStart; i < termEnd; i++) {
+    const termByte = heap[i]!;
     // A copy: decoders take no view of shared memory.
-    if (byte >= 0x80) return decoder.decode(heap.slice(start, end));
-    text += String.fromCharCode(byte);
+    if (termByte >= 0x80) return termDecoder.decode(heap.slice(termStart, termEnd));
+    termText += String.fromCharCode(termByte);
   }
-  return text;
+  return termText;
 }
 
 /** First four bytes of a term: of two terms the one with the lower head is below. */
-function headOf(term: Uint8Array): number {
-  let head = 0;
-  for (let i = 0; i < 4; i++) head = head * 256 + (term[i] ?? 0);
-  return head;
+function termHeadOf(term: Uint8Array): number {
+  let termHead = 0;
+  for (let i = 0; i < 4; i++) termHead = termHead * 256 + (term[i] ?? 0);
+  return termHead;
 }
 
 /** Number of the first of these, in bytewise order, that is not below. */
-function lowerBound(heap: Uint8Array, offsets: Uint32Array, sought: Uint8Array, from = 0, end = offsets.length - 1): number {
-  let low = from;
-  let high = end;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (compareAt(heap, offsets[middle]!, offsets[middle + 1]!, sought) < 0) low = middle + 1;
-    else high = middle;
+function firstTermFrom(
+  heap: Uint8Array,
+  offsets: Uint32Array,
+  soughtTerm: Uint8Array,
+  firstTerm = 0,
+  end = offsets.length - 1,
+): number {
+  let lowTerm = firstTerm;
+  let highTerm = end;
+  while (lowTerm < highTerm) {
+    const middleTerm = (lowTerm + highTerm) >>> 1;
+    if (compareTermAt(heap, offsets[middleTerm]!, offsets[middleTerm + 1]!, soughtTerm) < 0) lowTerm = middleTerm + 1;
+    else highTerm = middleTerm;
   }
-  return low;
+  return lowTerm;
 }
 
-function isIn(ascending: Uint32Array, sought: number): boolean {
-  let [low, high] = [0, ascending.length];
+function isTermIn(ascendingTerms: Uint32Array, soughtTerm: number): boolean {
+  let [low, high] = [0, ascendingTerms.length];
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (ascending[middle]! < sought) low = middle + 1;
+    if (ascendingTerms[middle]! < soughtTerm) low = middle + 1;
     else high = middle;
   }
-  return ascending[low] === sought;
+  return ascendingTerms[low] === soughtTerm;
 }
 
-function compareAt(heap: Uint8Array, start: number, end: number, sought: Uint8Array): number {
-  const shared = Math.min(end - start, sought.length);
-  for (let i = 0; i < shared; i++) {
-    const difference = heap[start + i]! - sought[i]!;
-    if (difference !== 0) return difference;
+function compareTermAt(heap: Uint8Array, start: number, end: number, soughtTerm: Uint8Array): number {
+  const sharedBytes = Math.min(end - start, soughtTerm.length);
+  for (let i = 0; i < sharedBytes; i++) {
+    const byteDifference = heap[start + i]! - soughtTerm[i]!;
+    if (byteDifference !== 0) return byteDifference;
   }
-  return end - start - sought.length;
+  return end - start - soughtTerm.length;
 }

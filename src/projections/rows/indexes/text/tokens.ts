@@ -21,52 +21,52 @@ export const asciiClasses = Uint8Array.from({ length: 128 }, (_, code) =>
         : charClass.separator,
 );
 
-const ideographs = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}々〆ー]/u;
-const capitals = /[\p{Lu}\p{Lt}]/u;
-const letters = /\p{L}/u;
-const marks = /\p{M}/u;
-const digits = /\p{N}/u;
+const ideographPattern = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}々〆ー]/u;
+const capitalPattern = /[\p{Lu}\p{Lt}]/u;
+const letterPattern = /\p{L}/u;
+const markPattern = /\p{M}/u;
+const digitPattern = /\p{N}/u;
 
 /** By code point plus one of the Basic Multilingual Plane, as far as they were met; 0 = not yet. */
-const known = new Uint8Array(0x10000);
+const knownCharClasses = new Uint8Array(0x10000);
 
-function classOf(code: number): number {
-  if (code < 128) return asciiClasses[code]!;
-  const knownClass = code < 0x10000 ? known[code]! : 0;
+function charClassOf(codePoint: number): number {
+  if (codePoint < 128) return asciiClasses[codePoint]!;
+  const knownClass = codePoint < 0x10000 ? knownCharClasses[codePoint]! : 0;
   if (knownClass > 0) return knownClass - 1;
-  const char = String.fromCodePoint(code);
-  const own = ideographs.test(char)
+  const character = String.fromCodePoint(codePoint);
+  const characterClass = ideographPattern.test(character)
     ? charClass.ideograph
-    : letters.test(char)
-      ? capitals.test(char)
+    : letterPattern.test(character)
+      ? capitalPattern.test(character)
         ? charClass.upper
         : charClass.lower
-      : digits.test(char)
+      : digitPattern.test(character)
         ? charClass.digit
-        : marks.test(char)
+        : markPattern.test(character)
           ? charClass.mark
           : charClass.separator;
-  if (code < 0x10000) known[code] = own + 1;
-  return own;
+  if (codePoint < 0x10000) knownCharClasses[codePoint] = characterClass + 1;
+  return characterClass;
 }
 
 /** Whether a word ends between two characters, by their classes. */
-export function parts(before: number, now: number): boolean {
-  if (before === now) return false;
-  return !(before === charClass.upper && now === charClass.lower);
+export function parts(classBefore: number, classNow: number): boolean {
+  if (classBefore === classNow) return false;
+  return !(classBefore === charClass.upper && classNow === charClass.lower);
 }
 
-const plain = /^[\0-\x7f]*$/;
+const asciiTextPattern = /^[\0-\x7f]*$/;
 
 /** Terms of a text in order. */
-export function tokensOf(raw: string): string[] {
-  const text = compose(raw);
-  const terms: string[] = [];
-  eachRun(text, (start, end, ideographic) => {
-    if (ideographic) pairs(text.slice(start, end), terms);
-    else terms.push(termOf(text, start, end));
+export function tokensOf(rawText: string): string[] {
+  const composedText = composeText(rawText);
+  const textTerms: string[] = [];
+  eachTokenRun(composedText, (start, end, ideographic) => {
+    if (ideographic) pairIdeographs(composedText.slice(start, end), textTerms);
+    else textTerms.push(termOf(composedText, start, end));
   });
-  return terms;
+  return textTerms;
 }
 
 /** A term and where it stands: in UTF-16 units of the composed text, and among the terms. */
@@ -80,81 +80,92 @@ export interface TokenSpan {
 }
 
 /** The same terms, and whole words that capitals part before their parts, with their ordinals in the text as it was composed for them. */
-export function tokenSpans(raw: string): { readonly text: string; readonly spans: readonly TokenSpan[] } {
-  const text = compose(raw);
-  const spans: TokenSpan[] = [];
+export function tokenSpans(rawText: string): { readonly text: string; readonly spans: readonly TokenSpan[] } {
+  const composedText = composeText(rawText);
+  const tokenSpanList: TokenSpan[] = [];
   /** Number of the first part of a word, and how many there are so far. */
-  let [first, parted, ordinal] = [0, 0, 0];
-  const endWord = (): void => {
-    if (parted > 1) {
-      const [start, end] = [spans[first]!.start, spans.at(-1)!.end];
-      const own = { term: termOf(text, start, end), start, end, ordinal: ordinal - parted, width: parted };
-      if (end - start <= TERM_MAX) spans.splice(first, 0, own);
+  let [firstOfWord, wordParts, ordinal] = [0, 0, 0];
+  const endWholeWord = (): void => {
+    if (wordParts > 1) {
+      const [start, end] = [tokenSpanList[firstOfWord]!.start, tokenSpanList.at(-1)!.end];
+      const wholeWordSpan = {
+        term: termOf(composedText, start, end),
+        start,
+        end,
+        ordinal: ordinal - wordParts,
+        width: wordParts,
+      };
+      if (end - start <= TERM_MAX) tokenSpanList.splice(firstOfWord, 0, wholeWordSpan);
     }
-    parted = 0;
+    wordParts = 0;
   };
-  eachRun(text, (start, end, ideographic) => {
-    const isWord = !ideographic && classOf(text.codePointAt(start)!) !== charClass.digit;
-    if (!isWord || spans.at(-1)?.end !== start) endWord();
+  eachTokenRun(composedText, (start, end, ideographic) => {
+    const isWordRun = !ideographic && charClassOf(composedText.codePointAt(start)!) !== charClass.digit;
+    if (!isWordRun || tokenSpanList.at(-1)?.end !== start) endWholeWord();
     if (!ideographic) {
-      if (isWord && parted++ === 0) first = spans.length;
-      return void spans.push({ term: termOf(text, start, end), start, end, ordinal: ordinal++, width: 1 });
+      if (isWordRun && wordParts++ === 0) firstOfWord = tokenSpanList.length;
+      return void tokenSpanList.push({ term: termOf(composedText, start, end), start, end, ordinal: ordinal++, width: 1 });
     }
-    const terms: string[] = [];
-    pairs(text.slice(start, end), terms);
-    let at = start;
-    for (const term of terms) {
-      spans.push({ term, start: at, end: at + term.length, ordinal: ordinal++, width: 1 });
-      at += text.codePointAt(at)! > 0xffff ? 2 : 1;
+    const ideographTerms: string[] = [];
+    pairIdeographs(composedText.slice(start, end), ideographTerms);
+    let termStart = start;
+    for (const term of ideographTerms) {
+      tokenSpanList.push({ term, start: termStart, end: termStart + term.length, ordinal: ordinal++, width: 1 });
+      termStart += composedText.codePointAt(termStart)! > 0xffff ? 2 : 1;
     }
   });
-  endWord();
-  return { text, spans };
+  endWholeWord();
+  return { text: composedText, spans: tokenSpanList };
 }
 
-function compose(raw: string): string {
-  return plain.test(raw) ? raw : raw.normalize('NFKC');
+function composeText(rawText: string): string {
+  return asciiTextPattern.test(rawText) ? rawText : rawText.normalize('NFKC');
 }
 
-function termOf(text: string, start: number, end: number): string {
-  return text.slice(start, Math.min(end, start + TERM_MAX)).toLowerCase();
+function termOf(composedText: string, start: number, end: number): string {
+  return composedText.slice(start, Math.min(end, start + TERM_MAX)).toLowerCase();
 }
 
 /** Words, and runs of characters that write no spaces. */
-function eachRun(text: string, visit: (start: number, end: number, ideographic: boolean) => void): void {
-  let start = -1;
-  let last = 0;
-  let before = 0;
-  let ideographic = false;
-  const end = (at: number): void => {
-    if (start >= 0 && at > start) visit(start, at, ideographic);
-    start = -1;
+function eachTokenRun(text: string, visitRun: (runStart: number, endRun: number, isIdeographic: boolean) => void): void {
+  let runStart = -1;
+  let lastCharacter = 0;
+  let classBefore = 0;
+  let isIdeographic = false;
+  const endRun = (runEnd: number): void => {
+    if (runStart >= 0 && runEnd > runStart) visitRun(runStart, runEnd, isIdeographic);
+    runStart = -1;
   };
   for (let i = 0; i < text.length; ) {
-    const code = text.codePointAt(i)!;
-    const own = classOf(code);
-    if (own === charClass.separator || (own === charClass.mark && start < 0)) end(i);
-    else if (own !== charClass.mark) {
-      if (start >= 0 && parts(before, own)) end(i);
+    const codePoint = text.codePointAt(i)!;
+    const characterClass = charClassOf(codePoint);
+    if (characterClass === charClass.separator || (characterClass === charClass.mark && runStart < 0)) endRun(i);
+    else if (characterClass !== charClass.mark) {
+      if (runStart >= 0 && parts(classBefore, characterClass)) endRun(i);
       // The last of several capitals begins the word that goes on in small letters.
-      else if (start >= 0 && before === charClass.upper && own === charClass.lower && last > start) {
-        end(last);
-        start = last;
+      else if (
+        runStart >= 0 &&
+        classBefore === charClass.upper &&
+        characterClass === charClass.lower &&
+        lastCharacter > runStart
+      ) {
+        endRun(lastCharacter);
+        runStart = lastCharacter;
       }
-      if (start < 0) {
-        start = i;
-        ideographic = own === charClass.ideograph;
+      if (runStart < 0) {
+        runStart = i;
+        isIdeographic = characterClass === charClass.ideograph;
       }
-      before = own;
-      last = i;
+      classBefore = characterClass;
+      lastCharacter = i;
     }
-    i += code > 0xffff ? 2 : 1;
+    i += codePoint > 0xffff ? 2 : 1;
   }
-  end(text.length);
+  endRun(text.length);
 }
 
-function pairs(run: string, into: string[]): void {
-  const chars = Array.from(run);
-  if (chars.length === 1) into.push(run);
-  for (let i = 1; i < chars.length; i++) into.push(chars[i - 1]! + chars[i]!);
+function pairIdeographs(ideographRun: string, pairTerms: string[]): void {
+  const chars = Array.from(ideographRun);
+  if (chars.length === 1) pairTerms.push(ideographRun);
+  for (let i = 1; i < chars.length; i++) pairTerms.push(chars[i - 1]! + chars[i]!);
 }

@@ -13,7 +13,7 @@ export const COARSE_MOST = 127;
 /** A row has so many components, or a multiple of it: those behind its dimensions are zeros. */
 const COMPONENTS_TOGETHER = 16;
 /** Components between two steps. */
-const STEP_COMPONENTS = 1 << 18;
+const COARSE_STEP_COMPONENTS = 1 << 18;
 
 export interface VectorCells {
   readonly rows: number;
@@ -32,7 +32,7 @@ export class CoarseVectors implements CoarseCells {
   /** `bytes` are those that the job gave for so many rows. */
   constructor({ rows, dims }: Pick<VectorCells, 'rows' | 'dims'>, bytes: Uint8Array) {
     this.rows = rows;
-    this.width = widthOf(dims);
+    this.width = coarseWidthOf(dims);
     this.bytes = bytes;
   }
 
@@ -45,19 +45,19 @@ export class CoarseVectors implements CoarseCells {
   }
 
   get components(): number {
-    return this.bytes.byteOffset + componentsAt(this.rows);
+    return this.bytes.byteOffset + coarseComponentsAt(this.rows);
   }
 }
 
 export function coarseBytes({ rows, dims }: Pick<VectorCells, 'rows' | 'dims'>): number {
-  return componentsAt(rows) + rows * widthOf(dims);
+  return coarseComponentsAt(rows) + rows * coarseWidthOf(dims);
 }
 
-function widthOf(dims: number): number {
+function coarseWidthOf(dims: number): number {
   return Math.ceil(dims / COMPONENTS_TOGETHER) * COMPONENTS_TOGETHER;
 }
 
-function componentsAt(rows: number): number {
+function coarseComponentsAt(rows: number): number {
   return Math.ceil((rows * 8) / COMPONENTS_TOGETHER) * COMPONENTS_TOGETHER;
 }
 
@@ -67,51 +67,51 @@ export const coarseVectorsJob: SteppedJob<VectorCells, Uint8Array> = {
   steps: coarseSteps,
 };
 
-function* coarseSteps(cells: VectorCells): Generator<Progress, Uint8Array> {
-  const { rows, dims, absent } = cells;
-  const buffer = new SharedArrayBuffer(coarseBytes(cells));
-  const scales = new Float32Array(buffer, 0, rows);
-  const bounds = new Float32Array(buffer, rows * 4, rows);
-  const components = new Int8Array(buffer, componentsAt(rows));
-  const width = widthOf(dims);
-  const step = Math.max(1, Math.floor(STEP_COMPONENTS / dims));
+function* coarseSteps(vectorCells: VectorCells): Generator<Progress, Uint8Array> {
+  const { rows, dims, absent } = vectorCells;
+  const coarseBuffer = new SharedArrayBuffer(coarseBytes(vectorCells));
+  const coarseScales = new Float32Array(coarseBuffer, 0, rows);
+  const coarseBounds = new Float32Array(coarseBuffer, rows * 4, rows);
+  const coarseComponents = new Int8Array(coarseBuffer, coarseComponentsAt(rows));
+  const coarseWidth = coarseWidthOf(dims);
+  const rowsPerStep = Math.max(1, Math.floor(COARSE_STEP_COMPONENTS / dims));
   for (let row = 0; row < rows; row++) {
     if (absent?.[row] !== 1) {
-      const { scale, bound } = coarseRow(cells.values, row * dims, dims, components, row * width);
-      scales[row] = scale;
-      bounds[row] = bound;
+      const { scale, bound } = coarseRow(vectorCells.values, row * dims, dims, coarseComponents, row * coarseWidth);
+      coarseScales[row] = scale;
+      coarseBounds[row] = bound;
     }
-    if (row % step === step - 1) yield { done: row, of: rows };
+    if (row % rowsPerStep === rowsPerStep - 1) yield { done: row, of: rows };
   }
-  return new Uint8Array(buffer);
+  return new Uint8Array(coarseBuffer);
 }
 
 /** A row without a direction has the cosine 0 with all; one of numbers without an end has a bound that rules out nothing. */
 function coarseRow(
-  values: Float32Array,
-  from: number,
+  vectorValues: Float32Array,
+  vectorStart: number,
   dims: number,
-  into: Int8Array,
-  at: number,
+  coarseComponents: Int8Array,
+  coarseStart: number,
 ): { readonly scale: number; readonly bound: number } {
-  let square = 0;
-  let most = 0;
+  let squareSum = 0;
+  let mostComponent = 0;
   for (let k = 0; k < dims; k++) {
-    const x = values[from + k]!;
-    square += x * x;
-    most = Math.max(most, Math.abs(x));
+    const vectorComponent = vectorValues[vectorStart + k]!;
+    squareSum += vectorComponent * vectorComponent;
+    mostComponent = Math.max(mostComponent, Math.abs(vectorComponent));
   }
-  if (square === 0) return { scale: 0, bound: 0 };
-  if (!Number.isFinite(square)) return { scale: 0, bound: Number.POSITIVE_INFINITY };
-  const length = Math.sqrt(square);
-  const scale = Math.fround(most / length / COARSE_MOST);
-  let left = 0;
+  if (squareSum === 0) return { scale: 0, bound: 0 };
+  if (!Number.isFinite(squareSum)) return { scale: 0, bound: Number.POSITIVE_INFINITY };
+  const vectorLength = Math.sqrt(squareSum);
+  const scale = Math.fround(mostComponent / vectorLength / COARSE_MOST);
+  let squaredError = 0;
   for (let k = 0; k < dims; k++) {
-    const unit = values[from + k]! / length;
-    const component = Math.max(-COARSE_MOST, Math.min(COARSE_MOST, Math.round(unit / scale)));
-    into[at + k] = component;
-    left += (unit - scale * component) ** 2;
+    const unitComponent = vectorValues[vectorStart + k]! / vectorLength;
+    const coarseComponent = Math.max(-COARSE_MOST, Math.min(COARSE_MOST, Math.round(unitComponent / scale)));
+    coarseComponents[coarseStart + k] = coarseComponent;
+    squaredError += (unitComponent - scale * coarseComponent) ** 2;
   }
   // A little more, for what is lost where it is kept in 32 bits.
-  return { scale, bound: Math.sqrt(left) * (1 + 2 ** -20) };
+  return { scale, bound: Math.sqrt(squaredError) * (1 + 2 ** -20) };
 }

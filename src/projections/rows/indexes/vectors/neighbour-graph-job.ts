@@ -15,14 +15,14 @@ import type { Job } from '../../../../log/threads/workers.ts';
 export const GRAPH_FORMAT = 1;
 
 /** Neighbours of a vector, and how many are looked at for them. */
-const WIDTH = 16;
-const BUILD_EFFORT = 100;
-const SEED = 100;
+const GRAPH_WIDTH = 16;
+const GRAPH_BUILD_EFFORT = 100;
+const GRAPH_SEED = 100;
 /** Vectors that a search looks at, at most. */
 export const EFFORT_MOST = 4_096;
 
 /** Room in memory for the bytes of a graph, beside those that it takes itself. */
-const BYTES_BESIDE = 1 << 20;
+const GRAPH_FILE_BYTES = 1 << 20;
 
 export interface GraphsOptions {
   /** Where files in memory lie. */
@@ -54,19 +54,19 @@ export interface GraphReply {
   readonly bytes?: Uint8Array;
 }
 
-interface Graph {
+interface HnswGraph {
   readonly dims: number;
   readonly index: Hnsw.HierarchicalNSW;
 }
 
-const nothing: GraphReply = {};
+const emptyGraphReply: GraphReply = {};
 
 export const neighbourGraphJob: Job<GraphsOptions, GraphRequest, GraphReply> = {
   module: import.meta.url,
   name: 'neighbourGraphJob',
   begin: ({ memory }) => {
-    const graphs = new Map<number, Graph>();
-    const requireGraph = (number: number): Graph => {
+    const graphs = new Map<number, HnswGraph>();
+    const requireGraph = (number: number): HnswGraph => {
       const graph = graphs.get(number);
       assert(graph, 'a graph that is asked was begun');
       return graph;
@@ -74,88 +74,88 @@ export const neighbourGraphJob: Job<GraphsOptions, GraphRequest, GraphReply> = {
     return async (graphRequest) => {
       switch (graphRequest.ask) {
         case 'begin': {
-          const index = newGraph(graphRequest.dims);
-          index.initIndex(graphRequest.rows, WIDTH, BUILD_EFFORT, SEED);
+          const index = newHnswIndex(graphRequest.dims);
+          index.initIndex(graphRequest.rows, GRAPH_WIDTH, GRAPH_BUILD_EFFORT, GRAPH_SEED);
           graphs.set(graphRequest.graph, { dims: graphRequest.dims, index });
-          return nothing;
+          return emptyGraphReply;
         }
         case 'add': {
           const { dims, index } = requireGraph(graphRequest.graph);
-          for (const [i, row] of graphRequest.rows.entries()) index.addPoint(numbers(graphRequest.values, i, dims), row);
-          return nothing;
+          for (const [i, row] of graphRequest.rows.entries()) index.addPoint(vectorNumbers(graphRequest.values, i, dims), row);
+          return emptyGraphReply;
         }
         case 'near': {
-          const vector = numbers(graphRequest.vector, 0, graphRequest.vector.length);
-          return { near: graphRequest.parts.map((part) => nearOf(requireGraph(part.graph), vector, part)) };
+          const vector = vectorNumbers(graphRequest.vector, 0, graphRequest.vector.length);
+          return { near: graphRequest.parts.map((part) => nearestOf(requireGraph(part.graph), vector, part)) };
         }
         case 'save':
           return await saveGraph(requireGraph(graphRequest.graph), memory);
         case 'open':
           graphs.set(graphRequest.graph, await openGraph(graphRequest.dims, graphRequest.bytes, memory));
-          return nothing;
+          return emptyGraphReply;
         case 'drop':
           graphs.delete(graphRequest.graph);
-          return nothing;
+          return emptyGraphReply;
       }
     };
   },
 };
 
-function nearOf({ index }: Graph, vector: number[], { count, effort, visible }: NearPart): Int32Array {
-  const isVisible = visible === null ? undefined : (row: number) => ((visible[row >>> 5]! >>> (row & 31)) & 1) === 1;
-  const find = (looked: number): Int32Array => {
-    index.setEf(looked);
-    return Int32Array.from(index.searchKnn(vector, count, isVisible).neighbors).sort();
+function nearestOf({ index: hnswIndex }: HnswGraph, vector: number[], { count, effort, visible }: NearPart): Int32Array {
+  const isRowVisible = visible === null ? undefined : (row: number) => ((visible[row >>> 5]! >>> (row & 31)) & 1) === 1;
+  const findNeighbours = (searchEffort: number): Int32Array => {
+    hnswIndex.setEf(searchEffort);
+    return Int32Array.from(hnswIndex.searchKnn(vector, count, isRowVisible).neighbors).sort();
   };
   // Rows that all lie about as far are found by chance: where twice as many looks find others, still more are taken.
-  let nearest = find(effort);
+  let nearest = findNeighbours(effort);
   for (let looked = effort * 2; looked <= EFFORT_MOST; looked *= 2) {
-    const more = find(looked);
-    if (more.length === nearest.length && more.every((row, i) => row === nearest[i])) break;
-    nearest = more;
+    const moreNeighbours = findNeighbours(looked);
+    if (moreNeighbours.length === nearest.length && moreNeighbours.every((row, i) => row === nearest[i])) break;
+    nearest = moreNeighbours;
   }
   return nearest;
 }
 
-async function saveGraph({ dims, index }: Graph, memory: string): Promise<GraphReply> {
-  const file = await openMemoryFile(memory, graphBytes(index.getCurrentCount(), dims) + BYTES_BESIDE);
-  if (!file) return nothing;
+async function saveGraph({ dims, index: hnswIndex }: HnswGraph, memory: string): Promise<GraphReply> {
+  const graphFile = await openMemoryFile(memory, graphBytes(hnswIndex.getCurrentCount(), dims) + GRAPH_FILE_BYTES);
+  if (!graphFile) return emptyGraphReply;
   try {
-    await index.writeIndex(file.path);
-    return { bytes: await file.read() };
+    await hnswIndex.writeIndex(graphFile.path);
+    return { bytes: await graphFile.read() };
   } finally {
-    await file.close();
+    await graphFile.close();
   }
 }
 
 /** The library refuses bytes that end early. */
-async function openGraph(dims: number, bytes: Uint8Array, memory: string): Promise<Graph> {
-  const file = await openMemoryFile(memory, bytes.length + BYTES_BESIDE);
-  assert(file, 'there is memory for a graph that was saved');
+async function openGraph(dims: number, savedGraph: Uint8Array, memory: string): Promise<HnswGraph> {
+  const graphFile = await openMemoryFile(memory, savedGraph.length + GRAPH_FILE_BYTES);
+  assert(graphFile, 'there is memory for a graph that was saved');
   try {
-    await file.write(bytes);
-    const index = newGraph(dims);
-    await index.readIndex(file.path);
-    return { dims, index };
+    await graphFile.write(savedGraph);
+    const hnswIndex = newHnswIndex(dims);
+    await hnswIndex.readIndex(graphFile.path);
+    return { dims, index: hnswIndex };
   } finally {
-    await file.close();
+    await graphFile.close();
   }
 }
 
 const require = createRequire(import.meta.url);
 
 /** The library is loaded with the first graph: most stores have none. */
-function newGraph(dims: number): Hnsw.HierarchicalNSW {
+function newHnswIndex(dims: number): Hnsw.HierarchicalNSW {
   const { HierarchicalNSW } = require('hnswlib-node') as typeof Hnsw;
   return new HierarchicalNSW('cosine', dims);
 }
 
 /** The library takes nothing else. */
-function numbers(values: Float32Array, at: number, dims: number): number[] {
-  return Array.from(values.subarray(at * dims, (at + 1) * dims));
+function vectorNumbers(vectorValues: Float32Array, vectorIndex: number, dims: number): number[] {
+  return Array.from(vectorValues.subarray(vectorIndex * dims, (vectorIndex + 1) * dims));
 }
 
 /** Bytes of a graph of so many vectors, about. */
 export function graphBytes(rows: number, dims: number): number {
-  return rows * (dims * 4 + WIDTH * 2 * 4 + 64);
+  return rows * (dims * 4 + GRAPH_WIDTH * 2 * 4 + 64);
 }

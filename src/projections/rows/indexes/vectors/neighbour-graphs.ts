@@ -22,12 +22,12 @@ import {
 } from './neighbour-graph-job.ts';
 
 /** Vectors that are handed over at a time: some milliseconds of work. */
-const ROWS_A_SLICE = 32;
+const GRAPH_SLICE_ROWS = 32;
 /** Vectors that are looked at in a graph for each that is wanted, and at least, to begin with. */
-const EFFORT = 2;
-const EFFORT_LEAST = 40;
+const SEARCH_EFFORT = 2;
+const SEARCH_EFFORT_LEAST = 40;
 /** Questions after which a graph that none of them asked may leave memory: reading one back takes far longer than any of them. */
-const QUESTIONS_IDLE = 16;
+const GRAPH_QUESTIONS_IDLE = 16;
 
 export interface NeighbourGraphsOptions extends Partial<GraphsOptions> {
   readonly startWorker: StartWorker;
@@ -38,7 +38,7 @@ export interface NeighbourGraphsOptions extends Partial<GraphsOptions> {
 }
 
 /** Resources that graphs share with the other indexes of segments. */
-interface Shared {
+interface SharedStorage {
   readonly space: ColumnSpace;
   /** Whether so many bytes more have room. */
   readonly hasRoom: (bytes: number) => boolean;
@@ -46,7 +46,7 @@ interface Shared {
   readonly files: IndexFiles | null;
 }
 
-interface Graph {
+interface VectorGraph {
   readonly number: number;
   readonly segment: Segment;
   readonly column: string;
@@ -79,273 +79,285 @@ export interface NearRequest {
 }
 
 /** By column and path. */
-type Graphs = Map<string, Graph>;
+type SegmentGraphs = Map<string, VectorGraph>;
 
-const forgetters = new WeakMap<Segment, Set<(column: string | undefined) => void>>();
+const graphForgetters = new WeakMap<Segment, Set<(column: string | undefined) => void>>();
 
 export function forgetGraphs(segment: Segment, column?: string): void {
-  for (const forget of forgetters.get(segment) ?? []) forget(column);
+  for (const forgetColumn of graphForgetters.get(segment) ?? []) forgetColumn(column);
 }
 
 export class NeighbourGraphs {
-  readonly #options: NeighbourGraphsOptions;
-  readonly #shared: Shared;
-  readonly #known = new WeakMap<Segment, Graphs>();
-  readonly #all = new Set<Graph>();
-  #worker: Worker<GraphRequest, GraphReply> | null = null;
+  readonly #graphOptions: NeighbourGraphsOptions;
+  readonly #sharedStorage: SharedStorage;
+  readonly #graphsBySegment = new WeakMap<Segment, SegmentGraphs>();
+  readonly #allGraphs = new Set<VectorGraph>();
+  #graphWorker: Worker<GraphRequest, GraphReply> | null = null;
   #graphCount = 0;
-  #bytes = 0;
-  #questions = 0;
-  #ended = false;
+  #graphBytes = 0;
+  #nearQuestionCount = 0;
+  #hasGraphsEnded = false;
   /** The one that is being made; each waits for the one before. */
-  #last: Promise<void> = Promise.resolve();
+  #lastGraphWork: Promise<void> = Promise.resolve();
   readonly counts = { built: 0, read: 0 };
 
-  constructor(options: NeighbourGraphsOptions, shared: Shared) {
-    this.#options = options;
-    this.#shared = shared;
+  constructor(graphOptions: NeighbourGraphsOptions, sharedStorage: SharedStorage) {
+    this.#graphOptions = graphOptions;
+    this.#sharedStorage = sharedStorage;
   }
 
   get bytes(): number {
-    return this.#bytes;
+    return this.#graphBytes;
   }
 
   /** How many hold a row that has been removed since. */
   get stale(): number {
-    return [...this.#all].filter(({ segment, removals }) => removals !== segment.removals).length;
+    return [...this.#allGraphs].filter(({ segment, removals }) => removals !== segment.removals).length;
   }
 
   /** Resolves once all that were begun are made and saved. */
   async whenIdle(): Promise<void> {
-    for (let last: Promise<void> | null = null; last !== this.#last; ) await (last = this.#last);
+    for (let lastGraphWork: Promise<void> | null = null; lastGraphWork !== this.#lastGraphWork; )
+      await (lastGraphWork = this.#lastGraphWork);
   }
 
   /** Segments are gone, and their graphs go with them. */
   clear(): void {
-    for (const graph of this.#all) this.#drop(graph);
+    for (const droppedGraph of this.#allGraphs) this.#dropGraph(droppedGraph);
   }
 
   async end(): Promise<void> {
-    this.#ended = true;
-    await this.#worker?.end();
+    this.#hasGraphsEnded = true;
+    await this.#graphWorker?.end();
   }
 
   /** Rows near a vector, in no order, of each of these; null where its graph is not there yet, which is begun then, or finds too few. */
   async near({ column, vector, count }: NearRequest, paths: readonly PathRows[]): Promise<readonly (Int32Array | null)[]> {
-    this.#questions++;
+    this.#nearQuestionCount++;
     const nearestByPath: (Int32Array | null)[] = paths.map(() => null);
-    const parts: NearPart[] = [];
+    const nearParts: NearPart[] = [];
     const pathIndexes: number[] = [];
     for (const [pathIndex, { segment, path, visible }] of paths.entries()) {
-      const graph = this.#find(segment, column, path);
-      if (!graph?.isReady) continue;
-      const { length } = graph.rows;
-      const wanted = Math.min(count, visible?.length ?? length, length);
-      if (wanted === 0) {
+      const vectorGraph = this.#findOrBeginGraph(segment, column, path);
+      if (!vectorGraph?.isReady) continue;
+      const { length } = vectorGraph.rows;
+      const wantedNeighbours = Math.min(count, visible?.length ?? length, length);
+      if (wantedNeighbours === 0) {
         nearestByPath[pathIndex] = new Int32Array(0);
         continue;
       }
-      const share = visible === null ? 1 : visible.length / length;
-      const effort = Math.min(EFFORT_MOST, Math.ceil(Math.max(EFFORT_LEAST, wanted * EFFORT) / Math.max(share, 0.05)));
-      parts.push({ graph: graph.number, count: wanted, effort, visible: visible && bitsOf(visible, segment.length) });
+      const visibleShare = visible === null ? 1 : visible.length / length;
+      const searchEffort = Math.min(
+        EFFORT_MOST,
+        Math.ceil(Math.max(SEARCH_EFFORT_LEAST, wantedNeighbours * SEARCH_EFFORT) / Math.max(visibleShare, 0.05)),
+      );
+      nearParts.push({
+        graph: vectorGraph.number,
+        count: wantedNeighbours,
+        effort: searchEffort,
+        visible: visible && visibleBitsOf(visible, segment.length),
+      });
       pathIndexes.push(pathIndex);
     }
-    if (parts.length === 0) return nearestByPath;
-    const { near } = await this.#ask({ ask: 'near', vector, parts });
-    for (const [i, { count: wanted }] of parts.entries()) {
-      const rows = near?.[i];
-      if (rows && rows.length >= wanted) nearestByPath[pathIndexes[i]!] = rows;
+    if (nearParts.length === 0) return nearestByPath;
+    const { near } = await this.#askGraphWorker({ ask: 'near', vector, parts: nearParts });
+    for (const [i, { count: wanted }] of nearParts.entries()) {
+      const neighbourRows = near?.[i];
+      if (neighbourRows && neighbourRows.length >= wanted) nearestByPath[pathIndexes[i]!] = neighbourRows;
     }
     return nearestByPath;
   }
 
   /** A segment came to rest: saves the graphs made of it before. */
   onRest(segment: Segment): void {
-    for (const graph of this.#known.get(segment)?.values() ?? []) {
-      if (graph.isReady) this.#next(() => this.#save(graph));
+    for (const restingGraph of this.#graphsBySegment.get(segment)?.values() ?? []) {
+      if (restingGraph.isReady) this.#queueGraphWork(() => this.#saveGraph(restingGraph));
     }
   }
 
-  #ask(graphRequest: GraphRequest): Promise<GraphReply> {
-    const { startWorker, memory = MEMORY_DIRECTORY } = this.#options;
-    this.#worker ??= startWorker(neighbourGraphJob, { memory });
-    return this.#worker.ask(graphRequest);
+  #askGraphWorker(graphRequest: GraphRequest): Promise<GraphReply> {
+    const { startWorker, memory = MEMORY_DIRECTORY } = this.#graphOptions;
+    this.#graphWorker ??= startWorker(neighbourGraphJob, { memory });
+    return this.#graphWorker.ask(graphRequest);
   }
 
-  #say(line: string): void {
-    if (!this.#ended) this.#options.say(line);
+  #sayOfGraphs(graphNotice: string): void {
+    if (!this.#hasGraphsEnded) this.#graphOptions.say(graphNotice);
   }
 
-  #next(work: () => Promise<void>): void {
-    this.#last = this.#last.then(work);
+  #queueGraphWork(graphWork: () => Promise<void>): void {
+    this.#lastGraphWork = this.#lastGraphWork.then(graphWork);
   }
 
-  #graphsOf(segment: Segment): Graphs {
-    let graphs = this.#known.get(segment);
-    if (graphs) return graphs;
-    this.#known.set(segment, (graphs = new Map()));
-    const own = graphs;
-    const forget = (column: string | undefined): void => {
-      for (const graph of own.values()) if (column === undefined || graph.column === column) this.#drop(graph);
+  #graphsOf(segment: Segment): SegmentGraphs {
+    let segmentGraphs = this.#graphsBySegment.get(segment);
+    if (segmentGraphs) return segmentGraphs;
+    this.#graphsBySegment.set(segment, (segmentGraphs = new Map()));
+    const forgottenGraphs = segmentGraphs;
+    const forgetColumn = (column: string | undefined): void => {
+      for (const graph of forgottenGraphs.values()) if (column === undefined || graph.column === column) this.#dropGraph(graph);
     };
-    const others = forgetters.get(segment);
-    if (others) others.add(forget);
-    else forgetters.set(segment, new Set([forget]));
-    return graphs;
+    const otherForgetters = graphForgetters.get(segment);
+    if (otherForgetters) otherForgetters.add(forgetColumn);
+    else graphForgetters.set(segment, new Set([forgetColumn]));
+    return segmentGraphs;
   }
 
-  #drop(graph: Graph): void {
-    if (graph.isOver) return;
-    graph.isOver = true;
-    graph.isReady = false;
-    this.#graphsOf(graph.segment).delete(keyOf(graph));
-    this.#all.delete(graph);
-    this.#bytes -= graph.bytes;
+  #dropGraph(droppedGraph: VectorGraph): void {
+    if (droppedGraph.isOver) return;
+    droppedGraph.isOver = true;
+    droppedGraph.isReady = false;
+    this.#graphsOf(droppedGraph.segment).delete(graphKeyOf(droppedGraph));
+    this.#allGraphs.delete(droppedGraph);
+    this.#graphBytes -= droppedGraph.bytes;
     // The thread may have ended meanwhile: then there is nothing to let go of.
-    void this.#ask({ ask: 'drop', graph: graph.number }).catch(() => undefined);
+    void this.#askGraphWorker({ ask: 'drop', graph: droppedGraph.number }).catch(() => undefined);
   }
 
   /** Returns the graph, or begins to build it. */
-  #find(segment: Segment, column: string, path: number): Graph | undefined {
-    const graphs = this.#graphsOf(segment);
-    const key = keyOf({ column, path });
-    const graph = graphs.get(key);
-    if (graph) {
+  #findOrBeginGraph(segment: Segment, column: string, path: number): VectorGraph | undefined {
+    const segmentGraphs = this.#graphsOf(segment);
+    const graphKey = graphKeyOf({ column, path });
+    const knownGraph = segmentGraphs.get(graphKey);
+    if (knownGraph) {
       // To the end of those that may leave memory.
-      this.#all.delete(graph);
-      this.#all.add(graph);
-      graph.question = this.#questions;
-      return graph;
+      this.#allGraphs.delete(knownGraph);
+      this.#allGraphs.add(knownGraph);
+      knownGraph.question = this.#nearQuestionCount;
+      return knownGraph;
     }
-    const vector = segment.column(column)?.vector(segment.length);
-    if (vector?.kind !== 'vec') return undefined;
-    const rows = membersOf(segment, path, vector);
-    const { dims } = vector;
-    const bytes = graphBytes(rows.length, dims);
-    if (!this.#makeRoom(bytes)) return undefined;
-    const states = { question: this.#questions, isReady: false, isOver: false };
-    const begun: Graph = {
+    const graphVector = segment.column(column)?.vector(segment.length);
+    if (graphVector?.kind !== 'vec') return undefined;
+    const memberRows = graphMembersOf(segment, path, graphVector);
+    const { dims } = graphVector;
+    const expectedGraphBytes = graphBytes(memberRows.length, dims);
+    if (!this.#makeGraphRoom(expectedGraphBytes)) return undefined;
+    const graphStates = { question: this.#nearQuestionCount, isReady: false, isOver: false };
+    const begunGraph: VectorGraph = {
       number: ++this.#graphCount,
       segment,
       column,
       path,
-      rows,
+      rows: memberRows,
       dims,
-      bytes,
+      bytes: expectedGraphBytes,
       removals: segment.removals,
-      ...states,
+      ...graphStates,
     };
-    graphs.set(key, begun);
-    this.#all.add(begun);
-    this.#bytes += bytes;
-    this.#next(() => this.#make(begun));
+    segmentGraphs.set(graphKey, begunGraph);
+    this.#allGraphs.add(begunGraph);
+    this.#graphBytes += expectedGraphBytes;
+    this.#queueGraphWork(() => this.#makeGraph(begunGraph));
     return undefined;
   }
 
   /** Drops the graphs that were searched longest ago, but none that was searched lately. */
-  #makeRoom(bytes: number): boolean {
-    const { hasRoom } = this.#shared;
-    const idle = [...this.#all].filter(({ question, isReady }) => isReady && this.#questions - question > QUESTIONS_IDLE);
-    if (!hasRoom(bytes - idle.reduce((sum, graph) => sum + graph.bytes, 0))) return false;
-    for (const graph of idle) {
-      if (hasRoom(bytes)) break;
-      this.#drop(graph);
+  #makeGraphRoom(neededGraphBytes: number): boolean {
+    const { hasRoom } = this.#sharedStorage;
+    const idleGraphs = [...this.#allGraphs].filter(
+      ({ question, isReady }) => isReady && this.#nearQuestionCount - question > GRAPH_QUESTIONS_IDLE,
+    );
+    if (!hasRoom(neededGraphBytes - idleGraphs.reduce((sum, idleGraph) => sum + idleGraph.bytes, 0))) return false;
+    for (const graph of idleGraphs) {
+      if (hasRoom(neededGraphBytes)) break;
+      this.#dropGraph(graph);
     }
     return true;
   }
 
-  async #make(graph: Graph): Promise<void> {
+  async #makeGraph(madeGraph: VectorGraph): Promise<void> {
     try {
-      if (await this.#read(graph)) return;
-      await this.#build(graph);
-      await this.#save(graph);
+      if (await this.#readGraph(madeGraph)) return;
+      await this.#buildGraph(madeGraph);
+      await this.#saveGraph(madeGraph);
     } catch (error) {
-      if (!graph.isOver) this.#say(`a graph of vectors can't be made (${String(error)})`);
-      this.#drop(graph);
+      if (!madeGraph.isOver) this.#sayOfGraphs(`a graph of vectors can't be made (${String(error)})`);
+      this.#dropGraph(madeGraph);
     }
   }
 
   /** False where there is no file of it, or one of no use. */
-  async #read(graph: Graph): Promise<boolean> {
-    const { files } = this.#shared;
-    if (graph.isOver) return true;
-    const { segment, number, dims } = graph;
-    const key = indexKeyOf(graph);
-    const bytes = await files?.read(segment, key);
-    if (!bytes) return false;
-    if (graph.isOver) return true;
+  async #readGraph(readGraph: VectorGraph): Promise<boolean> {
+    const { files } = this.#sharedStorage;
+    if (readGraph.isOver) return true;
+    const { segment, number, dims } = readGraph;
+    const graphFileKey = indexKeyOf(readGraph);
+    const graphFile = await files?.read(segment, graphFileKey);
+    if (!graphFile) return false;
+    if (readGraph.isOver) return true;
     try {
-      await this.#ask({ ask: 'open', graph: number, dims, bytes });
+      await this.#askGraphWorker({ ask: 'open', graph: number, dims, bytes: graphFile });
     } catch (error) {
-      this.#say(`a graph of vectors can't be read from its file (${String(error)}); it is made anew`);
-      await files?.drop(segment, key);
+      this.#sayOfGraphs(`a graph of vectors can't be read from its file (${String(error)}); it is made anew`);
+      await files?.drop(segment, graphFileKey);
       return false;
     }
     this.counts.read++;
-    graph.isReady = !graph.isOver;
+    readGraph.isReady = !readGraph.isOver;
     return true;
   }
 
-  async #build(graph: Graph): Promise<void> {
+  async #buildGraph(builtGraph: VectorGraph): Promise<void> {
     // The column stays in place until all of it was handed over, even if it leaves memory meanwhile.
-    const hold = this.#shared.space.read([null]);
-    hold.next();
+    const extentHold = this.#sharedStorage.space.read([null]);
+    extentHold.next();
     try {
-      const { segment, column, rows, dims } = graph;
-      const vector = graph.isOver ? undefined : segment.column(column)?.vector(segment.length);
-      if (vector?.kind !== 'vec') return;
-      const { values } = vector;
-      await this.#ask({ ask: 'begin', graph: graph.number, dims, rows: Math.max(1, rows.length) });
-      for (let at = 0; at < rows.length && !graph.isOver; at += ROWS_A_SLICE) {
-        if (this.#options.startWorker === inlineWorker) await this.#options.yieldTurn();
-        const some = rows.slice(at, at + ROWS_A_SLICE);
-        const slice = new Float32Array(some.length * dims);
-        for (const [i, row] of some.entries()) slice.set(values.subarray(row * dims, (row + 1) * dims), i * dims);
-        await this.#ask({ ask: 'add', graph: graph.number, rows: some, values: slice });
+      const { segment, column, rows, dims } = builtGraph;
+      const graphVector = builtGraph.isOver ? undefined : segment.column(column)?.vector(segment.length);
+      if (graphVector?.kind !== 'vec') return;
+      const { values } = graphVector;
+      await this.#askGraphWorker({ ask: 'begin', graph: builtGraph.number, dims, rows: Math.max(1, rows.length) });
+      for (let sliceStart = 0; sliceStart < rows.length && !builtGraph.isOver; sliceStart += GRAPH_SLICE_ROWS) {
+        if (this.#graphOptions.startWorker === inlineWorker) await this.#graphOptions.yieldTurn();
+        const sliceRows = rows.slice(sliceStart, sliceStart + GRAPH_SLICE_ROWS);
+        const vectorSlice = new Float32Array(sliceRows.length * dims);
+        for (const [i, row] of sliceRows.entries()) vectorSlice.set(values.subarray(row * dims, (row + 1) * dims), i * dims);
+        await this.#askGraphWorker({ ask: 'add', graph: builtGraph.number, rows: sliceRows, values: vectorSlice });
       }
-      if (graph.isOver) return;
+      if (builtGraph.isOver) return;
       this.counts.built++;
-      graph.isReady = true;
+      builtGraph.isReady = true;
     } finally {
-      hold.return();
+      extentHold.return();
     }
   }
 
   /** Saves a graph. One that can't be saved still answers. One of rows that have been removed since is not written. */
-  async #save(graph: Graph): Promise<void> {
-    const { files } = this.#shared;
-    const { segment, number, rows } = graph;
-    const isCurrent = (): boolean => graph.isReady && graph.removals === segment.removals;
-    if (!isCurrent() || rows.length === 0 || files?.rests(segment) !== true) return;
+  async #saveGraph(savedGraph: VectorGraph): Promise<void> {
+    const { files } = this.#sharedStorage;
+    const { segment, number, rows } = savedGraph;
+    const isGraphCurrent = (): boolean => savedGraph.isReady && savedGraph.removals === segment.removals;
+    if (!isGraphCurrent() || rows.length === 0 || files?.rests(segment) !== true) return;
     try {
-      const { bytes } = await this.#ask({ ask: 'save', graph: number });
-      if (bytes) await files.write(segment, indexKeyOf(graph), bytes, isCurrent);
+      const { bytes: graphFile } = await this.#askGraphWorker({ ask: 'save', graph: number });
+      if (graphFile) await files.write(segment, indexKeyOf(savedGraph), graphFile, isGraphCurrent);
     } catch (error) {
-      if (graph.isReady) this.#say(`a graph of vectors can't be saved (${String(error)}); it is made again when it is needed`);
+      if (savedGraph.isReady)
+        this.#sayOfGraphs(`a graph of vectors can't be saved (${String(error)}); it is made again when it is needed`);
     }
   }
 }
 
-function keyOf({ column, path }: Pick<Graph, 'column' | 'path'>): string {
+function graphKeyOf({ column, path }: Pick<VectorGraph, 'column' | 'path'>): string {
   return `${path} ${column}`;
 }
 
-function indexKeyOf({ column, path, rows }: Graph): IndexKey {
+function indexKeyOf({ column, path, rows }: VectorGraph): IndexKey {
   return { kind: 'graph', format: GRAPH_FORMAT, column, path, language: '', rows: rows.length };
 }
 
 /** Rows of a path that have a vector. */
-function membersOf(segment: Segment, path: number, { nulls }: Extract<Vector, { readonly kind: 'vec' }>): Int32Array {
-  const rows = new Int32Array(segment.length);
-  let count = 0;
+function graphMembersOf(segment: Segment, path: number, { nulls }: Extract<Vector, { readonly kind: 'vec' }>): Int32Array {
+  const memberRows = new Int32Array(segment.length);
+  let memberCount = 0;
   for (let row = 0; row < segment.length; row++) {
-    if (nulls?.[row] !== 1 && !segment.isRemoved(row) && segment.paths.codeAt(row) === path) rows[count++] = row;
+    if (nulls?.[row] !== 1 && !segment.isRemoved(row) && segment.paths.codeAt(row) === path) memberRows[memberCount++] = row;
   }
-  return rows.slice(0, count);
+  return memberRows.slice(0, memberCount);
 }
 
-function bitsOf(rows: Int32Array, length: number): Int32Array {
-  const bits = new Int32Array((length + 31) >>> 5);
-  for (const row of rows) bits[row >>> 5]! |= 1 << (row & 31);
-  return bits;
+function visibleBitsOf(visibleRows: Int32Array, length: number): Int32Array {
+  const visibleBits = new Int32Array((length + 31) >>> 5);
+  for (const row of visibleRows) visibleBits[row >>> 5]! |= 1 << (row & 31);
+  return visibleBits;
 }
